@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The program: options, signals, exit codes. All the rest is libmonkey, used through its public headers.
+ */
+#include <monkey/monkey.h>
+
+#include "daemon.h"
+#include "options.h"
+
+#include <errno.h>
+#include <malloc.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { TEXT_BYTES_MAX = 1024 * 1024 };
+
+static struct mk_server *running; /* for the signal that ends a drain */
+
+/* ── printing ── */
+
+static int print(FILE *to, struct mk_buf *text)
+{
+    bool good = text->err == 0 && fwrite(text->data, 1, text->len, to) == text->len && fflush(to) == 0;
+    mk_buf_release(text);
+    return good ? EXIT_OK : EXIT_RUN;
+}
+
+static int print_problems(const struct mk_server *server, int code)
+{
+    struct mk_buf text;
+    mk_buf_init(&text, TEXT_BYTES_MAX);
+    mk_server_problems(server, &text);
+    print(stderr, &text);
+    return code;
+}
+
+static int print_about(enum action action)
+{
+    struct mk_buf text;
+    mk_buf_init(&text, TEXT_BYTES_MAX);
+    if (action == ACTION_REFERENCE)
+        mk_reference(&text);
+    else if (action == ACTION_BUILD)
+        mk_build_info(&text);
+    else
+        mk_buf_addf(&text, "monkey %s\n", mk_version());
+    return print(stdout, &text);
+}
+
+static int print_config(const struct mk_server *server)
+{
+    struct mk_buf text;
+    mk_buf_init(&text, TEXT_BYTES_MAX);
+    mk_server_show(server, &text);
+    return print(stdout, &text);
+}
+
+/* ── the configuration ── */
+
+/* Without -c: what lies here, then what was installed. */
+static const char *find_config(const struct options *o)
+{
+    if (o->dir || o->root)
+        return o->dir;
+    return access("conf/monkey.conf", R_OK) == 0 ? "conf" : MONKEY_CONF_DIR;
+}
+
+static int load(struct mk_server *server, const struct options *o, char *listen_text, unsigned size)
+{
+    const char *listen = options_listen(o, listen_text, size);
+    if (o->root)
+        mk_server_one_shot(server, o->root);
+    else
+        mk_server_configure(server, find_config(o));
+    if (listen)
+        mk_server_set(server, "SERVER", "Listen", listen, o->listen ? "option --listen" : "option --port");
+    if (o->workers)
+        mk_server_set(server, "SERVER", "Workers", o->workers, "option --workers");
+    int err = mk_server_load(server);
+    if (err == -ENOMEM)
+        fprintf(stderr, "monkey: out of memory while reading the configuration\n");
+    return err == 0 ? EXIT_OK : print_problems(server, err == -EINVAL ? EXIT_CONFIG : EXIT_RUN);
+}
+
+static int test(struct mk_server *server)
+{
+    int err = mk_server_check_listeners(server);
+    print_problems(server, 0);
+    if (err < 0)
+        return EXIT_CONFIG;
+    fprintf(stderr, "monkey: the configuration is fine\n");
+    return EXIT_OK;
+}
+
+/* ── serving ── */
+
+static void stop_now(int signal_number)
+{
+    (void)signal_number;
+    mk_server_stop_now(running);
+}
+
+static void block_signals(sigset_t *ret_set)
+{
+    sigemptyset(ret_set);
+    sigaddset(ret_set, SIGTERM);
+    sigaddset(ret_set, SIGINT);
+    pthread_sigmask(SIG_BLOCK, ret_set, NULL);
+    signal(SIGPIPE, SIG_IGN);
+}
+
+static void wait_and_stop(struct mk_server *server, const sigset_t *set)
+{
+    int number;
+    while (sigwait(set, &number) != 0)
+        ;
+    mk_log_info("signal %d: stopping; another one stops at once", number);
+    running = server;
+    struct sigaction again = {.sa_handler = stop_now};
+    sigaction(SIGTERM, &again, NULL);
+    sigaction(SIGINT, &again, NULL);
+    pthread_sigmask(SIG_UNBLOCK, set, NULL);
+    mk_server_stop(server);
+}
+
+static int open_log(const struct mk_server_info *info)
+{
+    int fd = info->error_log ? daemon_open_log(info->error_log) : STDERR_FILENO;
+    if (fd < 0) {
+        fprintf(stderr, "monkey: cannot open the error log %s: %s\n", info->error_log, strerror(-fd));
+        return EXIT_RUN;
+    }
+    mk_log_to(fd, info->log_level);
+    return EXIT_OK;
+}
+
+static int write_pid(const char *path)
+{
+    int err = path ? daemon_write_pid(path) : 0;
+    if (err == -EWOULDBLOCK)
+        fprintf(stderr, "monkey: another server is running: it holds %s\n", path);
+    else if (err < 0)
+        fprintf(stderr, "monkey: cannot write %s: %s\n", path, strerror(-err));
+    return err < 0 ? EXIT_RUN : EXIT_OK;
+}
+
+static int start(struct mk_server *server, const struct mk_server_info *info, bool background)
+{
+    int err = background ? daemon_fork() : 0;
+    if (err < 0) {
+        fprintf(stderr, "monkey: cannot go to the background: %s\n", strerror(-err));
+        return EXIT_RUN;
+    }
+    int code = open_log(info);
+    if (code == EXIT_OK)
+        code = write_pid(info->pid_file);
+    if (code != EXIT_OK)
+        return code;
+    if (mk_server_start(server) == 0)
+        return EXIT_OK;
+    if (info->pid_file)
+        daemon_remove_pid(info->pid_file);
+    return print_problems(server, EXIT_RUN);
+}
+
+static int serve(struct mk_server *server, const struct options *o)
+{
+    sigset_t set;
+    struct mk_server_info info;
+    mk_server_info(server, &info);
+    block_signals(&set);
+    int code = start(server, &info, o->daemon);
+    daemon_ready(code);
+    if (code != EXIT_OK)
+        return code;
+    mk_log_info("monkey %s serves with %u workers", mk_version(), info.workers);
+    wait_and_stop(server, &set);
+    if (info.pid_file)
+        daemon_remove_pid(info.pid_file);
+    return EXIT_OK;
+}
+
+static int run(const struct options *o)
+{
+    char listen_text[256];
+    struct mk_server *server = mk_server_new();
+    if (!server) {
+        fprintf(stderr, "monkey: out of memory\n");
+        return EXIT_RUN;
+    }
+    int code = load(server, o, listen_text, sizeof(listen_text));
+    if (code == EXIT_OK && o->action == ACTION_TEST)
+        code = test(server);
+    else if (code == EXIT_OK && o->action == ACTION_SHOW)
+        code = print_config(server);
+    else if (code == EXIT_OK)
+        code = serve(server, o);
+    mk_server_free(server);
+    return code;
+}
+
+int main(int argc, char **argv)
+{
+    struct options o;
+    int code = options_read(&o, argc, argv);
+    if (code != 0)
+        return code;
+    /* workers allocate next to nothing: an arena of glibc's for each would only cost pages */
+    mallopt(M_ARENA_MAX, 1);
+    switch (o.action) {
+    case ACTION_HELP:
+        options_help();
+        return EXIT_OK;
+    case ACTION_VERSION:
+    case ACTION_BUILD:
+    case ACTION_REFERENCE:
+        return print_about(o.action);
+    default:
+        return run(&o);
+    }
+}

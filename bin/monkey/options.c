@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Options as a table: parsing, the help text and the complaints come from the same rows.
+ */
+#include "options.h"
+
+#include <monkey/str.h>
+
+#include <getopt.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Options without a letter have a number that is none. */
+enum { ONLY_SHOW = 1, ONLY_REFERENCE };
+
+static const struct row {
+    char letter;
+    const char *name, *argument, *help;
+    int action;    /* enum action, or -1 */
+    size_t offset; /* of the argument in struct options */
+} rows[] = {
+    {'c', "config", "DIR", "read the configuration from DIR", -1, offsetof(struct options, dir)},
+    {'o', "one-shot", "DIR", "serve DIR at once; no configuration is needed", -1, offsetof(struct options, root)},
+    {'p', "port", "PORT", "listen on PORT", -1, offsetof(struct options, port)},
+    {'l', "listen", "ADDR", "listen on ADDR: address, address:port or unix:/path", -1,
+     offsetof(struct options, listen)},
+    {'w', "workers", "N", "start N workers; 0 is one for each processor", -1, offsetof(struct options, workers)},
+    {'D', "daemon", NULL, "go to the background once it serves", -1, 0},
+    {'t', "test", NULL, "check the configuration, listeners included, and stop", ACTION_TEST, 0},
+    {ONLY_SHOW, "show-config", NULL, "print the values in use, and where each comes from", ACTION_SHOW, 0},
+    {ONLY_REFERENCE, "reference", NULL, "print the manual of all directives", ACTION_REFERENCE, 0},
+    {'v', "version", NULL, "print the version", ACTION_VERSION, 0},
+    {'b', "build", NULL, "print how this program was built", ACTION_BUILD, 0},
+    {'h', "help", NULL, "print this", ACTION_HELP, 0},
+};
+
+enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
+
+void options_help(void)
+{
+    printf("monkey serves web sites.\n\n"
+           "    monkey -o DIR [-p PORT]    serve the files in DIR\n"
+           "    monkey [-c DIR]            serve what the configuration in DIR says\n\n");
+    for (unsigned i = 0; i < ROWS; i++) {
+        char form[40], letter[4] = {'-', rows[i].letter, ',', '\0'};
+        snprintf(form, sizeof(form), "--%s%s%s", rows[i].name, rows[i].argument ? " " : "",
+                 rows[i].argument ? rows[i].argument : "");
+        printf("  %-3s %-18s %s\n", rows[i].letter > ' ' ? letter : "", form, rows[i].help);
+    }
+    printf("\nExit codes: %d served and stopped, or nothing wrong; %d the configuration is wrong; %d the options are "
+           "wrong;\n%d could not start, or failed.\n",
+           EXIT_OK, EXIT_CONFIG, EXIT_OPTIONS, EXIT_RUN);
+}
+
+static const char *nearest_name(const char *word)
+{
+    const char *best = NULL;
+    unsigned least = 4;
+    for (unsigned i = 0; i < ROWS; i++) {
+        unsigned distance = mk_str_distance(mk_str_c(word), mk_str_c(rows[i].name));
+        if (distance < least && distance * 2 < strlen(word) + 1) {
+            least = distance;
+            best = rows[i].name;
+        }
+    }
+    return best;
+}
+
+static int complain_unknown(const char *argument)
+{
+    const char *near = argument[1] == '-' ? nearest_name(argument + 2) : NULL;
+    fprintf(stderr, "monkey: there is no option %s", argument);
+    if (near)
+        fprintf(stderr, "; did you mean --%s?\n", near);
+    else
+        fprintf(stderr, "; monkey --help lists them\n");
+    return EXIT_OPTIONS;
+}
+
+static int complain(int c, char **argv)
+{
+    const char *argument = argv[optind - 1];
+    char letter[3] = {'-', (char)optopt, '\0'};
+    for (unsigned i = 0; i < ROWS; i++) {
+        if (optopt != rows[i].letter)
+            continue;
+        if (c == ':')
+            fprintf(stderr, "monkey: --%s needs a value: --%s %s\n", rows[i].name, rows[i].name, rows[i].argument);
+        else
+            fprintf(stderr, "monkey: --%s takes no value\n", rows[i].name);
+        return EXIT_OPTIONS;
+    }
+    return complain_unknown(optopt ? letter : argument);
+}
+
+static void apply(struct options *o, const struct row *row)
+{
+    if (row->argument)
+        *(const char **)(void *)((char *)o + row->offset) = optarg;
+    else if (row->action >= 0)
+        o->action = (enum action)row->action;
+    else
+        o->daemon = true;
+}
+
+static int check(const struct options *o, int argc, char **argv)
+{
+    if (optind < argc) {
+        fprintf(stderr, "monkey: what is \"%s\" for? A directory to serve goes behind --one-shot\n", argv[optind]);
+        return EXIT_OPTIONS;
+    }
+    if (o->dir && o->root) {
+        fprintf(stderr, "monkey: --config and --one-shot exclude each other\n");
+        return EXIT_OPTIONS;
+    }
+    return 0;
+}
+
+int options_read(struct options *o, int argc, char **argv)
+{
+    struct option longs[ROWS + 1] = {{0}};
+    char shorts[ROWS * 2 + 2] = ":";
+    size_t n = 1;
+    *o = (struct options){.action = ACTION_SERVE};
+    for (unsigned i = 0; i < ROWS; i++) {
+        longs[i] =
+            (struct option){rows[i].name, rows[i].argument ? required_argument : no_argument, NULL, rows[i].letter};
+        if (rows[i].letter > ' ')
+            shorts[n++] = rows[i].letter;
+        if (rows[i].argument)
+            shorts[n++] = ':';
+    }
+    opterr = 0;
+    for (int c; (c = getopt_long(argc, argv, shorts, longs, NULL)) != -1;) {
+        const struct row *row = rows;
+        while (row < rows + ROWS && row->letter != c)
+            row++;
+        if (row == rows + ROWS)
+            return complain(c, argv);
+        apply(o, row);
+    }
+    return check(o, argc, argv);
+}
+
+/* Where the port begins in an address, or NULL: "1.2.3.4:80", "[::1]:80", but not "::1" or "[::1]". */
+static const char *find_port(const char *address)
+{
+    const char *last = strrchr(address, ':'), *bracket = strrchr(address, ']');
+    if (!last || last < bracket || (!bracket && strchr(address, ':') != last))
+        return NULL;
+    return last + 1;
+}
+
+const char *options_listen(const struct options *o, char *text, unsigned size)
+{
+    const char *address = o->listen;
+    if (!address)
+        return o->port;
+    if (strncmp(address, "unix:", 5) == 0 || address[strspn(address, "0123456789")] == '\0')
+        return o->port ? o->port : address;
+    const char *port = find_port(address);
+    bool bare_v6 = !port && address[0] != '[' && strchr(address, ':');
+    int host = port ? (int)(port - 1 - address) : (int)strlen(address);
+    snprintf(text, size, "%s%.*s%s:%s", bare_v6 ? "[" : "", host, address, bare_v6 ? "]" : "",
+             o->port ? o->port
+             : port  ? port
+                     : "2001");
+    return text;
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A buffer that grows up to a maximum it is born with.
+ *
+ *     data ──►│ bytes in use │ room │
+ *             0             len    size ≤ max
+ *
+ * The first error (-ENOMEM, or -ENOBUFS past the maximum) sticks: later appends do nothing, so that many
+ * appends need one look at `err`. A buffer belongs to one thread at a time.
+ */
+#ifndef MONKEY_BUF_H
+#define MONKEY_BUF_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "status.h"
+#include "str.h"
+
+struct mk_buf {
+    char *data;
+    size_t len, size, max;
+    int err;    /* 0, or the first -errno */
+    bool fixed; /* the storage is the caller's and never grows */
+};
+
+/* An empty buffer on the heap that may grow to `bytes_max`. Allocates nothing yet. */
+static inline void mk_buf_init(struct mk_buf *b, size_t bytes_max)
+{
+    *b = (struct mk_buf){.max = bytes_max};
+}
+
+/* A buffer in the caller's storage; it never allocates. */
+static inline void mk_buf_init_fixed(struct mk_buf *b, char *storage, size_t size)
+{
+    *b = (struct mk_buf){.data = storage, .size = size, .max = size, .fixed = true};
+}
+
+static inline struct mk_str mk_buf_str(const struct mk_buf *b)
+{
+    return (struct mk_str){b->data, b->len};
+}
+
+/* Frees the bytes of a heap buffer and forgets an error; the buffer can be used again. */
+MK_API void mk_buf_release(struct mk_buf *b);
+
+/* Makes room for `n` more bytes. 0, or the sticky error. */
+MK_API int mk_buf_reserve(struct mk_buf *b, size_t n);
+
+MK_API void mk_buf_add(struct mk_buf *b, const void *data, size_t len);
+MK_API void mk_buf_addf(struct mk_buf *b, const char *format, ...) MK_PRINTF(2, 3);
+MK_API void mk_buf_vaddf(struct mk_buf *b, const char *format, va_list args) MK_PRINTF(2, 0);
+
+static inline void mk_buf_adds(struct mk_buf *b, struct mk_str s)
+{
+    mk_buf_add(b, s.p, s.len);
+}
+
+static inline void mk_buf_addc(struct mk_buf *b, char c)
+{
+    mk_buf_add(b, &c, 1);
+}
+
+/* Drops the first `n` bytes (n <= len). */
+MK_API void mk_buf_drop(struct mk_buf *b, size_t n);
+
+/* Ends the bytes with a NUL that does not count, and returns them; "" after an error. */
+MK_API const char *mk_buf_cstr(struct mk_buf *b);
+
+#endif

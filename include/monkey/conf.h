@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Directives as tables: a plugin (or the core) declares its sections and keys as const rows, and finds
+ * the values, checked, in a struct of its own.
+ *
+ *     [CACHE]                     struct cache_conf { uint64_t bytes; uint32_t age_ms; };
+ *         Bytes  64M      ──►     static const struct mk_conf_key keys[] = {
+ *         Age    10s                  MK_CONF_KEY_SIZE(struct cache_conf, bytes, "Bytes", "16M", "What ...", .min =
+ * 1024), MK_CONF_KEY_DURATION(struct cache_conf, age_ms, "Age", "1m", "How long ..."), {0}}; static const struct
+ * mk_conf_section section = { .name = "CACHE", .keys = keys, .size = sizeof(struct cache_conf), .doc = "..."};
+ *
+ * Several owners may declare a section of the same name and scope: each finds its own keys in its own
+ * struct. Loading, checking, the manual and the listing of the effective values all come from the rows.
+ * Every struct and every string in it lives by the clock of the generation.
+ */
+#ifndef MONKEY_CONF_H
+#define MONKEY_CONF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "arena.h"
+#include "buf.h"
+#include "str.h"
+
+enum mk_conf_type {
+    MK_CONF_BOOL,     /* bool: On or Off */
+    MK_CONF_INT,      /* int64_t */
+    MK_CONF_SIZE,     /* uint64_t bytes: 100B 64K 10M 1G */
+    MK_CONF_DURATION, /* uint32_t milliseconds: 500ms 10s 5m 2h 1d */
+    MK_CONF_STRING,   /* struct mk_str: the words, with one space between them */
+    MK_CONF_PATH,     /* struct mk_str: absolute, seen from the directory of the file that holds the line */
+    MK_CONF_LIST,     /* struct mk_conf_list: the words; with MK_CONF_REPEAT further lines append */
+    MK_CONF_ENUM,     /* int: an index into `names` */
+    MK_CONF_CUSTOM,   /* whatever `parse` makes of it; with MK_CONF_REPEAT it is called once a line */
+};
+
+/* Where a section may stand: in monkey.conf and the files of the plugins, or in the file of a host. */
+enum mk_conf_scope { MK_CONF_SCOPE_SERVER, MK_CONF_SCOPE_HOST };
+
+enum mk_conf_flags {
+    MK_CONF_REPEAT = 1,   /* a key (LIST, CUSTOM) or a section that may appear several times in a file */
+    MK_CONF_REQUIRED = 2, /* a section that must appear; a key that must, where its section does */
+    MK_CONF_PAIRS = 4,    /* a section of free keys and values; its struct is struct mk_conf_pairs */
+};
+
+struct mk_conf_list {
+    struct mk_str *items;
+    uint32_t n;
+};
+
+struct mk_conf_pair {
+    struct mk_str key, value;
+};
+
+struct mk_conf_pairs {
+    struct mk_conf_pair *items; /* in the order of the lines, repeats included */
+    uint32_t n;
+};
+
+/* What stands behind a key: quotes, escapes and variables resolved. Ends with the call that it is given to. */
+struct mk_conf_value {
+    struct mk_str text; /* the words, with one space between them */
+    const struct mk_str *words;
+    uint32_t n;
+    struct mk_str dir; /* of the file, with its slash; empty = the working directory */
+};
+
+/*
+ * Reads a value into its zeroed field (with REPEAT: into what the line before left). What it keeps it
+ * copies into `arena`. 0, -ENOMEM, or another -errno with a sentence in `error`, without a full stop.
+ */
+typedef int (*mk_conf_parse_fn)(const struct mk_conf_value *value, void *field, struct mk_arena *arena,
+                                struct mk_buf *error);
+
+struct mk_conf_key {
+    const char *name;
+    uint8_t type, flags;
+    uint16_t size;        /* of the field */
+    uint32_t offset;      /* of the field in its struct */
+    const char *fallback; /* the default, written as in a file; NULL: the field stays zero */
+    const char *doc;      /* Markdown, whole sentences */
+    int64_t min, max;     /* INT, SIZE in bytes, DURATION in ms; a max of 0 is no limit, both 0 no range */
+    const char *unit;     /* SIZE, DURATION: of a bare number ("B", "s"); CUSTOM: the form of the value, for people */
+    const char *const *names; /* ENUM: ends with NULL */
+    mk_conf_parse_fn parse;   /* CUSTOM */
+};
+
+struct mk_conf_check;
+
+struct mk_conf_section {
+    const char *name;
+    uint8_t scope, flags;
+    uint32_t size;                  /* of the struct that the keys fill; not used with PAIRS */
+    const struct mk_conf_key *keys; /* ends with a row without a name; NULL with PAIRS */
+    const char *doc;
+    /* Looks at the struct once everything is read, even when only defaults are in it; mk_conf_error reports. */
+    void (*check)(const struct mk_conf_check *check, void *section);
+};
+
+/*
+ * One row. The size of an unevaluated comparison makes the compiler complain about a field of another
+ * type. Further members may follow: `.min = 1, .flags = MK_CONF_REQUIRED`.
+ */
+#define MK_CONF_KEY(kind, ctype, owner, field, key, text, manual, ...) \
+    { \
+        .name = key, .type = kind, .size = sizeof(((owner *)0)->field), \
+        .offset = offsetof(owner, field) + 0 * sizeof((ctype *)0 == &((owner *)0)->field), .fallback = text, \
+        .doc = manual, ##__VA_ARGS__ \
+    }
+
+#define MK_CONF_KEY_BOOL(owner, field, ...) MK_CONF_KEY(MK_CONF_BOOL, bool, owner, field, __VA_ARGS__)
+#define MK_CONF_KEY_INT(owner, field, ...) MK_CONF_KEY(MK_CONF_INT, int64_t, owner, field, __VA_ARGS__)
+#define MK_CONF_KEY_SIZE(owner, field, ...) MK_CONF_KEY(MK_CONF_SIZE, uint64_t, owner, field, __VA_ARGS__)
+#define MK_CONF_KEY_DURATION(owner, field, ...) MK_CONF_KEY(MK_CONF_DURATION, uint32_t, owner, field, __VA_ARGS__)
+#define MK_CONF_KEY_STRING(owner, field, ...) MK_CONF_KEY(MK_CONF_STRING, struct mk_str, owner, field, __VA_ARGS__)
+#define MK_CONF_KEY_PATH(owner, field, ...) MK_CONF_KEY(MK_CONF_PATH, struct mk_str, owner, field, __VA_ARGS__)
+#define MK_CONF_KEY_LIST(owner, field, ...) MK_CONF_KEY(MK_CONF_LIST, struct mk_conf_list, owner, field, __VA_ARGS__)
+/* These two take the names and the parser as members: `.names = ...`, `.parse = ...`. */
+#define MK_CONF_KEY_ENUM(owner, field, ...) MK_CONF_KEY(MK_CONF_ENUM, int, owner, field, __VA_ARGS__)
+#define MK_CONF_KEY_CUSTOM(owner, field, ...) MK_CONF_KEY(MK_CONF_CUSTOM, void, owner, field, __VA_ARGS__)
+
+/* Reports at the line that set the field at `offset`, else at the section. For a section's check. */
+MK_API void mk_conf_error(const struct mk_conf_check *check, size_t offset, const char *format, ...) MK_PRINTF(3, 4);
+MK_API void mk_conf_warn(const struct mk_conf_check *check, size_t offset, const char *format, ...) MK_PRINTF(3, 4);
+
+/* `path` as a PATH key would read it, for a custom parser; `.p` is NULL when there is no memory or no directory. */
+MK_API struct mk_str mk_conf_path(const struct mk_conf_value *value, struct mk_str path, struct mk_arena *arena);
+
+#endif

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The error log: one line an event, to one descriptor of the process. Access logs are a plugin's matter.
+ *
+ *     2026-11-20T05:04:03.123Z warn  accept: out of file descriptors, pausing for 100 ms
+ *
+ * Each line leaves in one write(2), so that lines of several threads never mix. Every byte of a message
+ * that is not printable ASCII leaves as \xNN: nothing that a client sends can break a line or reach a
+ * terminal as an escape. Until a log is opened nothing is written.
+ */
+#ifndef MONKEY_LOG_H
+#define MONKEY_LOG_H
+
+#include <stdbool.h>
+
+#include "status.h"
+
+enum mk_log_level { MK_LOG_ERROR, MK_LOG_WARN, MK_LOG_INFO, MK_LOG_DEBUG };
+
+/* Lines at `level` and more urgent ones go to `fd` from now on (-1: nowhere). Any thread. */
+MK_API void mk_log_to(int fd, enum mk_log_level level);
+
+MK_API bool mk_log_wants(enum mk_log_level level);
+
+/* Writes one line (cut at 2,000 bytes). Any thread; keeps errno. */
+MK_API void mk_log(enum mk_log_level level, const char *format, ...) MK_PRINTF(2, 3);
+
+#define mk_log_error(...) mk_log(MK_LOG_ERROR, __VA_ARGS__)
+#define mk_log_warn(...) mk_log(MK_LOG_WARN, __VA_ARGS__)
+#define mk_log_info(...) mk_log(MK_LOG_INFO, __VA_ARGS__)
+#define mk_log_debug(...) \
+    do { \
+        if (MK_UNLIKELY(mk_log_wants(MK_LOG_DEBUG))) \
+            mk_log(MK_LOG_DEBUG, __VA_ARGS__); \
+    } while (0)
+
+#endif

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The server as a library: configure, load, start, stop. The program `monkey` is its first user.
+ *
+ *     new ─► configure or one_shot, set ... ─► load ─► start ─► (signals, life) ─► stop ─► free
+ *
+ * All calls for one server come from one thread, mk_server_stop_now() from any. The library never
+ * prints and never exits: problems are collected as text. Several servers may live in one process; the log
+ * (<monkey/log.h>) is the process's. Signals are the program's: workers block all of them.
+ */
+#ifndef MONKEY_MONKEY_H
+#define MONKEY_MONKEY_H
+
+#include "buf.h"
+#include "log.h"
+#include "status.h"
+#include "str.h"
+
+struct mk_server;
+
+/* What the configuration says to the program that runs the server. Lives as long as the server. */
+struct mk_server_info {
+    const char *error_log; /* a path; NULL = stderr */
+    enum mk_log_level log_level;
+    const char *pid_file; /* NULL = none */
+    unsigned workers;
+};
+
+MK_API struct mk_server *mk_server_new(void);
+/* The server must not be running. */
+MK_API void mk_server_free(struct mk_server *server);
+
+/* Reads `dir`/monkey.conf and what belongs to it. The string must stay until mk_server_load(). */
+MK_API void mk_server_configure(struct mk_server *server, const char *dir);
+/* Serves `root` and needs no file. Exclusive with mk_server_configure(). */
+MK_API void mk_server_one_shot(struct mk_server *server, const char *root);
+/*
+ * Sets a key of a section of the server; it wins over the files. `origin` ("option --port") is for messages.
+ * At most 16; -ENOBUFS beyond. The strings must stay until mk_server_load().
+ */
+MK_API int mk_server_set(struct mk_server *server, const char *section, const char *key, const char *value,
+                         const char *origin);
+
+/* Reads and checks everything, document roots included. 0, -EINVAL (see the problems), -ENOMEM. */
+MK_API int mk_server_load(struct mk_server *server);
+/* Binds each listener for a moment. As mk_server_load(). */
+MK_API int mk_server_check_listeners(struct mk_server *server);
+
+/* Appends what was wrong or doubtful so far, for people: file, line, column, and the line itself. */
+MK_API void mk_server_problems(const struct mk_server *server, struct mk_buf *out);
+
+/* After mk_server_load(). */
+MK_API void mk_server_info(const struct mk_server *server, struct mk_server_info *ret_info);
+/* Appends the effective configuration, in the form of its files. */
+MK_API void mk_server_show(const struct mk_server *server, struct mk_buf *out);
+
+/* Opens the listeners and starts the workers. 0 or -errno; the log and the problems say why. */
+MK_API int mk_server_start(struct mk_server *server);
+/*
+ * Stops: no new connections, idle ones are closed, exchanges have until DrainTimeout. Returns when
+ * all workers have ended.
+ */
+MK_API void mk_server_stop(struct mk_server *server);
+/* Ends the drain of a mk_server_stop() that is under way. Any thread. */
+MK_API void mk_server_stop_now(struct mk_server *server);
+
+/* The manual of all directives of this build, as Markdown. */
+MK_API int mk_reference(struct mk_buf *out);
+/* "2.0.0", and several lines about how this binary was built. */
+MK_API const char *mk_version(void);
+MK_API void mk_build_info(struct mk_buf *out);
+
+#endif

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * An exchange: one request and its response, whatever protocol carries it.
+ *
+ * It belongs to the worker that reads it; every call here must come from that worker's thread. It lives
+ * from the moment its head is complete until its response has been handed to the kernel or its client has
+ * gone: what must know about the end registers with `mk_arena_defer(mk_request_arena(req), ...)`.
+ *
+ * Spans that the accessors return point into memory that may move between two callbacks: use them before
+ * the callback returns, or copy them with `mk_arena_dup()`. The path is the exception: it stays.
+ *
+ * A handler may answer before it returns, or later from another callback in the same worker (a timer, a
+ * job, a message): it then just returns, and calls `mk_response_end()` when it is done. A time limit of
+ * the configuration answers for handlers that never do.
+ */
+#ifndef MONKEY_REQUEST_H
+#define MONKEY_REQUEST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "arena.h"
+#include "field.h"
+#include "loop.h"
+#include "status.h"
+#include "str.h"
+
+struct mk_request;
+
+enum mk_method {
+    MK_METHOD_OTHER,
+    MK_GET,
+    MK_HEAD,
+    MK_POST,
+    MK_PUT,
+    MK_DELETE,
+    MK_OPTIONS,
+    MK_CONNECT,
+    MK_TRACE,
+    MK_PATCH,
+};
+
+/* ── the request (RFC 9110) ── */
+
+MK_API enum mk_method mk_request_method(const struct mk_request *req);
+MK_API struct mk_str mk_request_method_name(const struct mk_request *req);
+
+/* The target as it came, undecoded. */
+MK_API struct mk_str mk_request_target(const struct mk_request *req);
+/* Decoded once and normalized; starts with "/" ("*" for OPTIONS *). NUL-terminated; valid as long as `req`. */
+MK_API struct mk_str mk_request_path(const struct mk_request *req);
+/* Behind the "?", undecoded. `.p` is NULL when there is no "?". */
+MK_API struct mk_str mk_request_query(const struct mk_request *req);
+/* The host that the client asked for: without port, with brackets if IPv6; may be empty. */
+MK_API struct mk_str mk_request_host(const struct mk_request *req);
+/* The minor version of HTTP/1.x. */
+MK_API unsigned mk_request_minor(const struct mk_request *req);
+
+/*
+ * The value of a field, `.p` NULL when it did not come. When it came several times the values are joined by
+ * ", " (RFC 9110 section 5.3).
+ */
+MK_API struct mk_str mk_request_field(struct mk_request *req, enum mk_field field);
+MK_API struct mk_str mk_request_header(struct mk_request *req, struct mk_str name);
+/* The n-th field line; false past the last one. */
+MK_API bool mk_request_header_at(const struct mk_request *req, unsigned n, struct mk_str *ret_name,
+                                 struct mk_str *ret_value);
+
+/* Memory that lives as long as the exchange. */
+MK_API struct mk_arena *mk_request_arena(struct mk_request *req);
+MK_API struct mk_loop *mk_request_loop(const struct mk_request *req);
+
+/* ── the request's body ── */
+
+/*
+ * One piece of the body, valid during the call. `end` comes exactly once, with the last piece or with an
+ * empty one. After a failure of the client it never comes: the exchange ends instead.
+ */
+typedef void (*mk_body_fn)(struct mk_request *req, struct mk_str piece, bool end, void *ctx);
+
+/* Hands the body to `fn` in pieces as they arrive; a client that waits for "100 Continue" gets it now. */
+MK_API void mk_request_read(struct mk_request *req, mk_body_fn fn, void *ctx);
+/* Stops reading from the client, so that it is stopped by its own TCP, until resumed. */
+MK_API void mk_request_pause(struct mk_request *req);
+MK_API void mk_request_resume(struct mk_request *req);
+
+/*
+ * Collects the whole body and hands it to `fn` once, NUL-terminated, valid as long as the exchange. A body
+ * of more than `bytes_max` (0: the limit of the configuration) is answered with 413, and `fn` is not called.
+ */
+MK_API void mk_request_collect(struct mk_request *req, size_t bytes_max, mk_body_fn fn, void *ctx);
+
+/* ── the response ── */
+
+/* Sets the status, 200 to 599; 200 unless set. Only before the head is on its way. */
+MK_API int mk_response_status(struct mk_request *req, int status);
+MK_API int mk_response_status_get(const struct mk_request *req);
+
+/*
+ * Adds a field. The value is copied; the name must be a literal or live as long as `req`. -EINVAL for a name
+ * that is no token or a value with control bytes in it (so that nobody can inject a line), -EALREADY when
+ * the head is on its way, -ENOMEM. Date, Server, Connection, Content-Length and Transfer-Encoding are the
+ * server's own business.
+ */
+MK_API int mk_response_header(struct mk_request *req, struct mk_str name, struct mk_str value);
+/* The same without a copy: the value must live as long as `req`. */
+MK_API int mk_response_header_borrow(struct mk_request *req, struct mk_str name, struct mk_str value);
+/* `.p` NULL when there is none. */
+MK_API struct mk_str mk_response_header_get(const struct mk_request *req, struct mk_str name);
+MK_API void mk_response_header_remove(struct mk_request *req, struct mk_str name);
+
+/*
+ * The body is a queue of parts, sent in their order. A part that cannot be queued (-ENOMEM) leaves the
+ * response incomplete: end it with `mk_response_abort()`. MK_AGAIN says that a lot is queued already: the
+ * part was taken, more should wait for the drain callback.
+ */
+MK_API int mk_response_write(struct mk_request *req, struct mk_str copied);
+MK_API int mk_response_borrow(struct mk_request *req, struct mk_str lives_as_long_as_req);
+/* `fd` is taken: it is closed after the part was sent, or at once on failure. */
+MK_API int mk_response_write_file(struct mk_request *req, int fd, uint64_t offset, uint64_t length);
+
+/*
+ * Asked for up to `size` bytes at `to` whenever there is room. Returns the count, 0 for the end of the part,
+ * -EAGAIN to be asked again after `mk_response_wake()`, any other -errno to give the response up.
+ */
+typedef ssize_t (*mk_generate_fn)(struct mk_request *req, char *to, size_t size, void *ctx);
+MK_API int mk_response_generate(struct mk_request *req, mk_generate_fn fn, void *ctx);
+MK_API void mk_response_wake(struct mk_request *req);
+
+/* Called when the queue has room again after MK_AGAIN. */
+typedef void (*mk_drain_fn)(struct mk_request *req, void *ctx);
+MK_API void mk_response_on_drain(struct mk_request *req, mk_drain_fn fn, void *ctx);
+
+/* Announces the length of a body whose parts are not all queued when the head leaves. */
+MK_API int mk_response_length(struct mk_request *req, uint64_t bytes);
+
+/* The response is complete. Nothing may be added; `req` may be gone when the calling callback returns. */
+MK_API void mk_response_end(struct mk_request *req);
+/* Gives up: the connection (or stream) is cut, so that the client sees an incomplete answer. */
+MK_API void mk_response_abort(struct mk_request *req);
+
+/* Whole answers: what was queued before is dropped. Each ends the response. */
+MK_API void mk_response_error(struct mk_request *req, int status);
+/* `location` is a URI reference, percent-encoded already. */
+MK_API void mk_response_redirect(struct mk_request *req, int status, struct mk_str location);
+/* 405, or 204 for OPTIONS: with this Allow field. */
+MK_API void mk_response_allow(struct mk_request *req, struct mk_str methods);
+
+/* An open regular file, as a handler found it. */
+struct mk_file {
+    int fd; /* taken */
+    uint64_t bytes;
+    int64_t mtime_seconds;
+    uint32_t mtime_nanoseconds;
+    struct mk_str type; /* Content-Type; lives as long as the exchange */
+    bool no_ranges;
+};
+
+/*
+ * Answers GET and HEAD with a file: validators, preconditions in the order of RFC 9110 section 13.2.2, and
+ * ranges (section 14) are all done here. Ends the response.
+ */
+MK_API void mk_response_file(struct mk_request *req, const struct mk_file *file);
+
+/* The type of a file by its name, as configured; with a charset where it is text. Lives as long as `req`. */
+MK_API struct mk_str mk_request_mime(const struct mk_request *req, struct mk_str path);
+
+#endif

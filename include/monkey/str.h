@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A string is a pointer and a length; it owns nothing and needs no terminating NUL.
+ *
+ * Every function here is pure. Comparisons with an `i` ignore the case of ASCII letters only, whatever
+ * the locale, as RFC 9110 wants it for field names.
+ */
+#ifndef MONKEY_STR_H
+#define MONKEY_STR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "status.h"
+
+struct mk_str {
+    const char *p;
+    size_t len;
+};
+
+/* A string from a literal (its size is known to the compiler) and from a C string. */
+#define MK_STR(literal) ((struct mk_str){"" literal, sizeof(literal) - 1})
+#define MK_STR_NONE ((struct mk_str){NULL, 0})
+/* For "%.*s". */
+#define MK_STR_ARG(s) (int)(s).len, (s).p
+
+static inline struct mk_str mk_str(const char *p, size_t len)
+{
+    return (struct mk_str){p, len};
+}
+
+static inline struct mk_str mk_str_c(const char *cstr)
+{
+    return (struct mk_str){cstr, cstr ? strlen(cstr) : 0};
+}
+
+static inline bool mk_str_eq(struct mk_str a, struct mk_str b)
+{
+    return a.len == b.len && (a.len == 0 || memcmp(a.p, b.p, a.len) == 0);
+}
+
+static inline bool mk_str_starts(struct mk_str s, struct mk_str prefix)
+{
+    return s.len >= prefix.len && (prefix.len == 0 || memcmp(s.p, prefix.p, prefix.len) == 0);
+}
+
+static inline char mk_lower(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
+}
+
+static inline bool mk_str_ieq(struct mk_str a, struct mk_str b)
+{
+    if (a.len != b.len)
+        return false;
+    for (size_t i = 0; i < a.len; i++)
+        if (mk_lower(a.p[i]) != mk_lower(b.p[i]))
+            return false;
+    return true;
+}
+
+/* Without the spaces and tabs at both ends (OWS of RFC 9110 section 5.6.3). */
+static inline struct mk_str mk_str_trim(struct mk_str s)
+{
+    while (s.len && (*s.p == ' ' || *s.p == '\t')) {
+        s.p++;
+        s.len--;
+    }
+    while (s.len && (s.p[s.len - 1] == ' ' || s.p[s.len - 1] == '\t'))
+        s.len--;
+    return s;
+}
+
+/*
+ * Cuts the next element of a comma-separated list (RFC 9110 section 5.6.1) off `rest`: trimmed, quoted
+ * strings kept whole, empty elements skipped. False when nothing is left.
+ */
+MK_API bool mk_str_next(struct mk_str *rest, struct mk_str *ret_element);
+
+/*
+ * A decimal number of digits only, at most `max`. False on an empty string, a sign, any other byte,
+ * or an overflow; `*ret_value` is then left alone.
+ */
+MK_API bool mk_str_u64(struct mk_str s, uint64_t max, uint64_t *ret_value);
+
+/* How many single edits (insert, delete, replace, swap of neighbours) lie between two names, ignoring case. */
+MK_API unsigned mk_str_distance(struct mk_str a, struct mk_str b);
+
+#endif

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Arenas and accounts: the only file of the library that calls malloc and free.
+ */
+#include <monkey/arena.h>
+
+#include "base/arena.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define MK__ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define MK__ASAN 1
+#endif
+#endif
+#ifdef MK__ASAN
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(p, n) ((void)(p), (void)(n))
+#define ASAN_UNPOISON_MEMORY_REGION(p, n) ((void)(p), (void)(n))
+#endif
+
+enum { ALIGN = 16, CHUNK_BYTES_MIN = 1024, CHUNK_BYTES_MAX = 16384 };
+
+struct mk_arena_chunk {
+    struct mk_arena_chunk *next;
+    size_t size;
+};
+
+struct mk_arena_clean {
+    struct mk_arena_clean *next;
+    void (*fn)(void *ctx);
+    void *ctx;
+};
+
+static_assert(sizeof(struct mk_arena_chunk) % ALIGN == 0, "a chunk's bytes start aligned");
+
+_Atomic long mk__alloc_countdown = -1;
+
+void *mk_account_alloc(struct mk_account *account, size_t size)
+{
+    if (MK_UNLIKELY(mk__alloc_countdown >= 0) && mk__alloc_countdown-- == 0)
+        return NULL;
+    if (account) {
+        size_t max = account->bytes_max;
+        if (max && (size > max || account->bytes > max - size))
+            return NULL;
+        account->bytes += size;
+    }
+    void *p = malloc(size);
+    if (!p && account)
+        account->bytes -= size;
+    return p;
+}
+
+void mk_account_free(struct mk_account *account, void *p, size_t size)
+{
+    if (p && account)
+        account->bytes -= size;
+    free(p);
+}
+
+void mk_arena_init(struct mk_arena *a, struct mk_account *account, size_t bytes_max, void *storage, size_t size)
+{
+    *a = (struct mk_arena){.at = storage, .end = storage, .account = account, .bytes_max = bytes_max};
+    if (size)
+        a->end += size & ~(size_t)(ALIGN - 1);
+}
+
+void mk_arena_release(struct mk_arena *a)
+{
+    for (struct mk_arena_clean *c; (c = a->cleans);) {
+        a->cleans = c->next; /* a clean-up may defer another one */
+        c->fn(c->ctx);
+    }
+    for (struct mk_arena_chunk *c = a->chunks, *next; c; c = next) {
+        next = c->next;
+        ASAN_UNPOISON_MEMORY_REGION(c, c->size);
+        mk_account_free(a->account, c, c->size);
+    }
+    *a = (struct mk_arena){.account = a->account, .bytes_max = a->bytes_max};
+}
+
+static int add_chunk(struct mk_arena *a, size_t need)
+{
+    size_t size = a->bytes < CHUNK_BYTES_MIN ? CHUNK_BYTES_MIN : a->bytes, left = a->bytes_max - a->bytes;
+    if (left < sizeof(struct mk_arena_chunk) || need > left - sizeof(struct mk_arena_chunk))
+        return -ENOMEM;
+    if (size > CHUNK_BYTES_MAX)
+        size = CHUNK_BYTES_MAX;
+    if (size < need + sizeof(struct mk_arena_chunk))
+        size = need + sizeof(struct mk_arena_chunk);
+    if (size > left)
+        size = left & ~(size_t)(ALIGN - 1);
+    struct mk_arena_chunk *chunk = mk_account_alloc(a->account, size);
+    if (!chunk)
+        return -ENOMEM;
+    *chunk = (struct mk_arena_chunk){.next = a->chunks, .size = size};
+    a->chunks = chunk;
+    a->bytes += size;
+    a->at = (char *)(chunk + 1);
+    a->end = (char *)chunk + size;
+    ASAN_POISON_MEMORY_REGION(a->at, (size_t)(a->end - a->at));
+    return 0;
+}
+
+void *mk_arena_alloc(struct mk_arena *a, size_t size)
+{
+    size_t need = size ? (size + ALIGN - 1) & ~(size_t)(ALIGN - 1) : ALIGN;
+    if (need < size)
+        return NULL;
+    if (need > (size_t)(a->end - a->at) && add_chunk(a, need) < 0)
+        return NULL;
+    void *p = a->at;
+    a->at += need;
+    ASAN_UNPOISON_MEMORY_REGION(p, size);
+    return p;
+}
+
+void *mk_arena_zalloc(struct mk_arena *a, size_t size)
+{
+    void *p = mk_arena_alloc(a, size);
+    return p ? memset(p, 0, size) : NULL;
+}
+
+struct mk_str mk_arena_dup(struct mk_arena *a, struct mk_str s)
+{
+    char *p = mk_arena_alloc(a, s.len + 1);
+    if (!p)
+        return MK_STR_NONE;
+    if (s.len)
+        memcpy(p, s.p, s.len);
+    p[s.len] = '\0';
+    return mk_str(p, s.len);
+}
+
+int mk_arena_defer(struct mk_arena *a, void (*fn)(void *ctx), void *ctx)
+{
+    struct mk_arena_clean *c = mk_arena_alloc(a, sizeof(*c));
+    if (!c)
+        return -ENOMEM;
+    *c = (struct mk_arena_clean){.next = a->cleans, .fn = fn, .ctx = ctx};
+    a->cleans = c;
+    return 0;
+}

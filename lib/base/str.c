@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Strings by pointer and length: the parts that are too long to be inline. Knows nothing of HTTP beyond
+ * the syntax of its lists.
+ */
+#include <monkey/str.h>
+
+bool mk_str_next(struct mk_str *rest, struct mk_str *ret_element)
+{
+    while (rest->len) {
+        size_t i = 0;
+        bool quoted = false;
+        for (; i < rest->len && (quoted || rest->p[i] != ','); i++) {
+            if (rest->p[i] == '"')
+                quoted = !quoted;
+            else if (quoted && rest->p[i] == '\\' && i + 1 < rest->len)
+                i++;
+        }
+        *ret_element = mk_str_trim(mk_str(rest->p, i));
+        if (i < rest->len)
+            i++; /* the comma */
+        rest->p += i;
+        rest->len -= i;
+        if (ret_element->len)
+            return true;
+    }
+    return false;
+}
+
+bool mk_str_u64(struct mk_str s, uint64_t max, uint64_t *ret_value)
+{
+    uint64_t value = 0;
+    if (!s.len)
+        return false;
+    for (size_t i = 0; i < s.len; i++) {
+        unsigned digit = (unsigned char)s.p[i] - '0';
+        if (digit > 9 || __builtin_mul_overflow(value, 10, &value) || __builtin_add_overflow(value, digit, &value))
+            return false;
+    }
+    if (value > max)
+        return false;
+    *ret_value = value;
+    return true;
+}
+
+enum { NAME_MAX_BYTES = 64 };
+
+static unsigned least(unsigned a, unsigned b)
+{
+    return a < b ? a : b;
+}
+
+/* The optimal string alignment distance, three rows of the table at a time. */
+unsigned mk_str_distance(struct mk_str a, struct mk_str b)
+{
+    unsigned rows[3][NAME_MAX_BYTES + 1], *before = rows[0], *last = rows[1], *row = rows[2];
+
+    if (a.len > NAME_MAX_BYTES || b.len > NAME_MAX_BYTES)
+        return NAME_MAX_BYTES;
+    for (size_t j = 0; j <= b.len; j++)
+        last[j] = (unsigned)j;
+    for (size_t i = 1; i <= a.len; i++) {
+        row[0] = (unsigned)i;
+        for (size_t j = 1; j <= b.len; j++) {
+            char x = mk_lower(a.p[i - 1]), y = mk_lower(b.p[j - 1]);
+            row[j] = least(least(last[j], row[j - 1]) + 1, last[j - 1] + (x != y));
+            if (i > 1 && j > 1 && x == mk_lower(b.p[j - 2]) && mk_lower(a.p[i - 2]) == y)
+                row[j] = least(row[j], before[j - 2] + 1);
+        }
+        unsigned *spare = before;
+        before = last;
+        last = row;
+        row = spare;
+    }
+    return last[b.len];
+}

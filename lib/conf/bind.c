@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * From the words of a line to a field of a struct, with a record of where it came from. Decides which of
+ * several settings wins: an option over a file over the default, and among equals the later.
+ */
+#include "conf/model.h"
+#include "conf/value.h"
+
+#include <errno.h>
+
+static void *field_of(const struct mk__conf_part *part, const struct mk_conf_key *key)
+{
+    return (char *)part->data + key->offset;
+}
+
+static bool add_record(struct mk__conf *conf, struct mk__conf_part *part, const struct mk_conf_key *key,
+                       struct mk__conf_origin origin, struct mk_str text)
+{
+    struct mk__conf_record *r = mk_arena_alloc(&conf->arena, sizeof(*r));
+    if (!r)
+        return false;
+    *r = (struct mk__conf_record){.key = key, .origin = origin, .text = text};
+    *part->last = r;
+    part->last = &r->next;
+    return true;
+}
+
+static const struct mk__conf_record *last_record(const struct mk__conf_part *part, const struct mk_conf_key *key)
+{
+    const struct mk__conf_record *last = NULL;
+    for (const struct mk__conf_record *r = part->records; r; r = r->next)
+        if (r->key == key)
+            last = r;
+    return last;
+}
+
+/* As if the key had never been set. */
+static void clear_key(struct mk__conf_part *part, const struct mk_conf_key *key)
+{
+    memset(field_of(part, key), 0, key->size);
+    part->last = &part->records;
+    while (*part->last) {
+        if ((*part->last)->key == key)
+            *part->last = (*part->last)->next;
+        else
+            part->last = &(*part->last)->next;
+    }
+}
+
+/* The words of a line as they can be read again. */
+static struct mk_str quote_words(struct mk__conf *conf)
+{
+    struct mk_buf text;
+
+    mk_buf_init(&text, 4 * MK__WORDS_BYTES_MAX);
+    for (uint32_t i = 0; i < conf->words.n; i++) {
+        if (i)
+            mk_buf_addc(&text, ' ');
+        mk__value_quote(conf->words.word[i], &text);
+    }
+    struct mk_str copy = text.err ? MK_STR_NONE : mk_arena_dup(&conf->arena, mk_buf_str(&text));
+    mk_buf_release(&text);
+    return copy;
+}
+
+static void add_records(struct mk__conf *conf, struct mk__conf_part *part, const struct mk_conf_key *key,
+                        struct mk__conf_origin origin)
+{
+    const struct mk__words *w = &conf->words;
+    uint32_t n = key->type == MK_CONF_LIST ? w->n : 1;
+    struct mk_str text = key->type == MK_CONF_CUSTOM ? quote_words(conf) : MK_STR("");
+    bool done = text.p != NULL;
+
+    for (uint32_t i = 0; i < n && done; i++) {
+        origin.col = w->col[i];
+        done = add_record(conf, part, key, origin, text);
+    }
+    if (!done)
+        mk__conf_starve(conf);
+}
+
+static int parse_words(struct mk__conf *conf, const struct mk_conf_key *key, void *field, struct mk__conf_origin origin)
+{
+    const struct mk__words *w = &conf->words;
+    struct mk_conf_value value = {mk_buf_str(&w->text), w->word, w->n, MK_STR_NONE};
+    char sentence[400];
+    struct mk_buf error;
+
+    if (origin.source)
+        value.dir = origin.source->dir;
+    mk_buf_init_fixed(&error, sentence, sizeof(sentence));
+    int r = mk__value_parse(key, &value, field, &conf->arena, &error);
+    if (r == -ENOMEM)
+        return mk__conf_starve(conf);
+    if (r < 0) {
+        origin.col = w->col[r == -E2BIG];
+        mk__conf_error(conf, origin, "%s\"%s\"%.*s", origin.source ? "" : "the default of ", key->name,
+                       MK_STR_ARG(mk_buf_str(&error)));
+    }
+    return r;
+}
+
+void mk__bind_defaults(struct mk__conf *conf, struct mk__conf_part *part)
+{
+    struct mk__conf_origin nowhere = {NULL, 0, 0};
+    struct mk__expand_error error;
+
+    for (const struct mk_conf_key *key = part->decl->section->keys; key && key->name; key++) {
+        if (!key->fallback)
+            continue;
+        if (mk__expand(NULL, mk_str_c(key->fallback), 0, &conf->words, &error))
+            parse_words(conf, key, field_of(part, key), nowhere);
+        else
+            mk__conf_error(conf, nowhere, "the default of \"%s\": %s", key->name, error.text);
+    }
+}
+
+/* Where the value goes; NULL when that is an error or memory ran out. */
+static void *find_field(struct mk__conf *conf, struct mk__conf_part *part, const struct mk_conf_key *key,
+                        struct mk__conf_origin origin, bool *ret_wins)
+{
+    const struct mk__conf_record *old = last_record(part, key);
+    unsigned level = old ? old->origin.source->level : 0;
+    bool repeat = key->flags & MK_CONF_REPEAT;
+
+    *ret_wins = origin.source->level >= level;
+    if (!*ret_wins) /* checked all the same */
+        return mk_arena_zalloc(&conf->arena, key->size);
+    if (old && old->origin.source == origin.source && !repeat) {
+        mk__conf_error(conf, origin, "\"%s\" is set twice; the first time in line %u", key->name, old->origin.line);
+        return NULL;
+    }
+    if (origin.source->level > level || !repeat)
+        clear_key(part, key);
+    return field_of(part, key);
+}
+
+static void bind_row(struct mk__conf *conf, struct mk__conf_part *part, const struct mk_conf_key *key,
+                     struct mk__conf_origin origin)
+{
+    bool wins;
+    unsigned errors = conf->errors;
+    void *field = find_field(conf, part, key, origin, &wins);
+
+    if (!field && errors == conf->errors)
+        mk__conf_starve(conf);
+    if (!field)
+        return;
+    parse_words(conf, key, field, origin);
+    if (wins) /* after an error too: the key is not missing, it is wrong */
+        add_records(conf, part, key, origin);
+}
+
+static void bind_pair(struct mk__conf *conf, struct mk__conf_part *part, struct mk_str name,
+                      struct mk__conf_origin origin)
+{
+    struct mk_conf_pairs *pairs = part->data;
+    struct mk_str key = mk_arena_dup(&conf->arena, name);
+    struct mk_str value = mk_arena_dup(&conf->arena, mk_buf_str(&conf->words.text));
+    struct mk_conf_pair *items = mk__value_grow(&conf->arena, pairs->items, pairs->n, sizeof(*items));
+
+    if (!key.p || !value.p || !items || !add_record(conf, part, NULL, origin, MK_STR_NONE)) {
+        mk__conf_starve(conf);
+        return;
+    }
+    pairs->items = items;
+    items[pairs->n++] = (struct mk_conf_pair){key, value};
+}
+
+static struct mk__conf_part *find_part(const struct mk__conf_block *block, const struct mk__conf_decl *decl)
+{
+    struct mk__conf_part *part = block->parts;
+    while (part->decl != decl)
+        part = part->next;
+    return part;
+}
+
+void mk__bind_key(struct mk__conf *conf, const struct mk__conf_block *block, struct mk_str name,
+                  struct mk__conf_origin origin)
+{
+    bool pairs = block->family->flags & MK_CONF_PAIRS;
+    struct mk__conf_row row = mk__declare_row(block->family, name);
+
+    if (!pairs && (!row.key || row.decl->absent))
+        mk__explain_key(conf, block->family, name, origin);
+    else if (!conf->words.n)
+        mk__conf_error(conf, origin, "\"%.*s\" wants a value", MK_STR_ARG(name));
+    else if (pairs)
+        bind_pair(conf, block->parts, name, origin);
+    else
+        bind_row(conf, find_part(block, row.decl), row.key, origin);
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The life of a configuration: two arenas, one for what the generation keeps and one for the texts of the
+ * files while it is being loaded.
+ */
+#include "conf/model.h"
+
+#include <errno.h>
+
+/* Far more than any configuration needs, far less than a machine has: what stops includes that multiply. */
+static const size_t arena_bytes_max = 64 << 20;
+
+struct mk__conf *mk__conf_new(void)
+{
+    struct mk__conf *conf = mk_account_alloc(NULL, sizeof(*conf));
+    if (!conf)
+        return NULL;
+    memset(conf, 0, offsetof(struct mk__conf, words)); /* the words need no zeroes, and so no pages */
+    mk_arena_init(&conf->arena, NULL, arena_bytes_max, NULL, 0);
+    mk_arena_init(&conf->texts, NULL, arena_bytes_max, NULL, 0);
+    conf->last_problem = &conf->problems;
+    return conf;
+}
+
+void mk__conf_free(struct mk__conf *conf)
+{
+    if (!conf)
+        return;
+    mk_arena_release(&conf->arena);
+    mk_arena_release(&conf->texts);
+    mk_account_free(NULL, conf, sizeof(*conf));
+}
+
+void mk__conf_settle(struct mk__conf *conf)
+{
+    for (struct mk__conf_source *s = conf->sources; s; s = s->next)
+        s->text = MK_STR_NONE;
+    conf->variables = NULL;
+    mk_arena_release(&conf->texts);
+}
+
+int mk__conf_starve(struct mk__conf *conf)
+{
+    conf->starved = true;
+    return -ENOMEM;
+}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Resolves quotes, escapes and variables of one value into words, in storage that is given. Reads the
+ * environment, changes nothing but the words.
+ */
+#include "conf/expand.h"
+#include "conf/scan.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct expansion {
+    const struct mk__variable *variables;
+    struct mk__words *words;
+    uint32_t col; /* of what is looked at */
+    size_t start; /* of the open word in the text */
+    bool open, quoted;
+    struct mk__expand_error *error;
+};
+
+static bool MK_PRINTF(2, 3) fail(struct expansion *e, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    e->error->col = e->col;
+    vsnprintf(e->error->text, sizeof(e->error->text), format, args);
+    va_end(args);
+    return false;
+}
+
+static void begin_word(struct expansion *e)
+{
+    struct mk__words *w = e->words;
+    if (e->open)
+        return;
+    if (w->text.len)
+        mk_buf_addc(&w->text, ' ');
+    e->open = true;
+    e->start = w->text.len;
+    if (w->n < MK__WORDS_MAX)
+        w->col[w->n] = e->col;
+}
+
+static void end_word(struct expansion *e)
+{
+    struct mk__words *w = e->words;
+    if (!e->open)
+        return;
+    e->open = false;
+    if (w->n < MK__WORDS_MAX)
+        w->word[w->n] = mk_str(w->text.data + e->start, w->text.len - e->start);
+    w->n++;
+}
+
+static bool has_control(struct mk_str s)
+{
+    for (size_t i = 0; i < s.len; i++)
+        if (((unsigned char)s.p[i] < 0x20 && s.p[i] != '\t') || s.p[i] == 0x7f)
+            return true;
+    return false;
+}
+
+static bool add_variable(struct expansion *e, struct mk_str name, struct mk_str value)
+{
+    if (has_control(value))
+        return fail(e, "the value of ${%.*s} has control bytes", MK_STR_ARG(name));
+    for (size_t i = 0; i < value.len; i++) {
+        char c = value.p[i];
+        if (!e->quoted && (c == ' ' || c == '\t')) {
+            end_word(e);
+        } else {
+            begin_word(e);
+            mk_buf_addc(&e->words->text, c);
+        }
+    }
+    return true;
+}
+
+static struct mk_str look_up(const struct mk__variable *v, struct mk_str name)
+{
+    char cname[128];
+
+    for (; v; v = v->next)
+        if (mk_str_eq(v->name, name))
+            return v->value;
+    if (name.len >= sizeof(cname))
+        return MK_STR_NONE;
+    snprintf(cname, sizeof(cname), "%.*s", MK_STR_ARG(name));
+    return mk_str_c(getenv(cname));
+}
+
+/* The inside of `${...}`. */
+static bool expand_variable(struct expansion *e, struct mk_str inside)
+{
+    const char *dash = memmem(inside.p, inside.len, ":-", 2);
+    struct mk_str name = dash ? mk_str(inside.p, (size_t)(dash - inside.p)) : inside;
+    struct mk_str value = look_up(e->variables, name);
+
+    if (dash && !value.len)
+        value = mk_str(dash + 2, inside.len - name.len - 2);
+    else if (!value.p)
+        return fail(e, "${%.*s} is neither set with @SET nor in the environment; ${%.*s:-x} would give it a default",
+                    name.len > 32 ? 32 : (int)name.len, name.p, name.len > 32 ? 32 : (int)name.len, name.p);
+    return add_variable(e, name, value);
+}
+
+static bool expand_word(struct expansion *e, const struct mk__scan_word *word, uint32_t col)
+{
+    struct mk_str s = word->raw;
+
+    e->quoted = word->quoted;
+    e->col = col;
+    if (word->quoted)
+        begin_word(e);
+    while (s.len) {
+        size_t n = mk__scan_variable(s);
+        e->col = col + (uint32_t)(s.p - word->raw.p) + word->quoted;
+        if (n && !expand_variable(e, mk_str(s.p + 2, n - 3)))
+            return false;
+        if (!n) {
+            n = mk__scan_is_escape(s, word->quoted) ? 2 : 1;
+            begin_word(e);
+            mk_buf_addc(&e->words->text, s.p[n - 1]);
+        }
+        s = mk_str(s.p + n, s.len - n);
+    }
+    end_word(e);
+    return true;
+}
+
+static void reset(struct mk__words *words)
+{
+    mk_buf_init_fixed(&words->text, words->storage, sizeof(words->storage));
+    words->n = 0;
+}
+
+bool mk__expand(const struct mk__variable *variables, struct mk_str value, uint32_t col, struct mk__words *words,
+                struct mk__expand_error *ret_error)
+{
+    struct expansion e = {.variables = variables, .words = words, .col = col, .error = ret_error};
+    struct mk_str rest = value;
+    struct mk__scan_word word;
+    const char *error;
+
+    reset(words);
+    while (mk__scan_word(&rest, &word, &error) > 0) {
+        const char *start = word.raw.p - word.quoted;
+        if (!expand_word(&e, &word, col + (uint32_t)(start - value.p)))
+            return false;
+    }
+    e.col = col;
+    if (words->text.err)
+        return fail(&e, "the value is longer than %d bytes once its variables are filled in", MK__WORDS_BYTES_MAX);
+    if (words->n > MK__WORDS_MAX)
+        return fail(&e, "the value has more than %d words", MK__WORDS_MAX);
+    return true;
+}
+
+bool mk__expand_literal(struct mk_str word, struct mk__words *words)
+{
+    reset(words);
+    mk_buf_adds(&words->text, word);
+    words->word[0] = mk_buf_str(&words->text);
+    words->col[0] = 0;
+    words->n = 1;
+    return !words->text.err && !has_control(word);
+}

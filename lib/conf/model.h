@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What a loaded configuration is made of; for lib/conf only. Everything lives in its arena.
+ *
+ *     conf ─► family [SERVER] ─► decl (core) ─► decl (plugin "static")      what may be said
+ *     set  ─► block [SERVER]  ─► part (core) ─► part (plugin "static")      what was said: a struct per part,
+ *                                  └─► record ─► record                    and where each key was set
+ */
+#ifndef MK_CONF_MODEL_H
+#define MK_CONF_MODEL_H
+
+#include "conf/conf.h"
+#include "conf/expand.h"
+
+enum mk__conf_level { MK__CONF_FILE = 1, MK__CONF_OPTION }; /* 0 is a default; the higher one wins */
+
+/* A file, a text in memory, or an option of the command line. */
+struct mk__conf_source {
+    struct mk__conf_source *next; /* read before */
+    const char *name;
+    struct mk_str dir, text;             /* of the name, with its slash; the bytes, empty after settling */
+    const struct mk__conf_source *above; /* the file that includes this one */
+    uint32_t above_line;
+    uint8_t level, depth;
+    bool closed; /* may not include */
+};
+
+struct mk__conf_decl {
+    struct mk__conf_decl *next;
+    const struct mk_conf_section *section;
+    const char *owner; /* NULL = the core */
+    bool absent;
+};
+
+/* All declarations that share a name and a scope. */
+struct mk__conf_family {
+    struct mk__conf_family *next;
+    struct mk_str name;
+    uint8_t scope, flags;
+    struct mk__conf_decl *decls;
+};
+
+/* One item of a list, one pair, or one line of any other key. */
+struct mk__conf_record {
+    struct mk__conf_record *next;
+    const struct mk_conf_key *key; /* NULL: a pair */
+    struct mk__conf_origin origin;
+    struct mk_str text; /* CUSTOM: the words as they can be read again */
+};
+
+struct mk__conf_part {
+    struct mk__conf_part *next;
+    const struct mk__conf_decl *decl;
+    void *data;
+    struct mk__conf_record *records, **last;
+};
+
+/* One section as it stands in a file; of one that cannot repeat there is always one. */
+struct mk__conf_block {
+    struct mk__conf_block *next;
+    const struct mk__conf_family *family;
+    struct mk__conf_origin origin; /* source NULL: it did not appear */
+    struct mk__conf_part *parts;
+};
+
+struct mk__conf_set {
+    enum mk_conf_scope scope;
+    struct mk__conf_block *blocks, **last;
+    const struct mk__conf_source *source; /* the file that was read last, not an included one */
+};
+
+struct mk__conf_problem {
+    struct mk__conf_problem *next;
+    struct mk__conf_origin origin;
+    bool warning;
+    struct mk_str text;
+};
+
+struct mk__conf {
+    struct mk_arena arena; /* what the generation keeps */
+    struct mk_arena texts; /* what loading needs, until it is settled */
+    struct mk__conf_family *families;
+    struct mk__conf_source *sources;
+    struct mk__conf_problem *problems, **last_problem;
+    const struct mk__variable *variables;
+    unsigned errors, warnings;
+    bool starved;           /* memory ran out somewhere */
+    struct mk__words words; /* of the line at hand */
+};
+
+/* A key as found in the tables. */
+struct mk__conf_row {
+    const struct mk__conf_decl *decl;
+    const struct mk_conf_key *key;
+};
+
+/* Notes that memory ran out: -ENOMEM. */
+int mk__conf_starve(struct mk__conf *conf);
+
+/* declare.c: the family of that name (any case) and scope, the row of that key: NULL when there is none. */
+struct mk__conf_family *mk__declare_family(const struct mk__conf *conf, struct mk_str name, enum mk_conf_scope scope);
+struct mk__conf_row mk__declare_row(const struct mk__conf_family *family, struct mk_str name);
+
+/* True when only plugins that are not loaded declare the section. */
+bool mk__declare_is_absent(const struct mk__conf_family *family);
+
+/* explain.c: errors for a name that no loaded table has, with what may have been meant. */
+void mk__explain_section(struct mk__conf *conf, enum mk_conf_scope scope, struct mk_str name,
+                         struct mk__conf_origin origin);
+void mk__explain_key(struct mk__conf *conf, const struct mk__conf_family *family, struct mk_str name,
+                     struct mk__conf_origin origin);
+
+/* set.c: where the keys of that section go from now on; NULL after an error, which is recorded. */
+struct mk__conf_block *mk__set_enter(struct mk__conf *conf, struct mk__conf_set *set, struct mk_str name,
+                                     struct mk__conf_origin origin);
+
+/*
+ * bind.c: sets a key of the block from `conf->words`. The key stands at `origin`, the words in the same
+ * line. Errors are recorded.
+ */
+void mk__bind_key(struct mk__conf *conf, const struct mk__conf_block *block, struct mk_str name,
+                  struct mk__conf_origin origin);
+
+/* Fills a part's struct with the defaults. */
+void mk__bind_defaults(struct mk__conf *conf, struct mk__conf_part *part);
+
+/* problem.c: the function behind mk__conf_error and its like. */
+void mk__problem_add(struct mk__conf *conf, bool warning, struct mk__conf_origin origin, const char *format,
+                     va_list args) MK_PRINTF(4, 0);
+
+#endif

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * "Did you mean": the nearest of the names that are offered, if any is near enough to be a slip.
+ */
+#ifndef MK_CONF_NEAR_H
+#define MK_CONF_NEAR_H
+
+#include <monkey/str.h>
+
+struct mk__near {
+    struct mk_str word;
+    const char *name; /* the best so far, NULL = none */
+    unsigned distance;
+};
+
+static inline struct mk__near mk__near_to(struct mk_str word)
+{
+    return (struct mk__near){.word = word};
+}
+
+/* A third of the letters may be wrong, in a short word one. The first of equals wins. */
+static inline void mk__near_offer(struct mk__near *n, const char *name)
+{
+    unsigned distance = mk_str_distance(n->word, mk_str_c(name));
+    size_t limit = n->word.len < 6 ? 1 : n->word.len / 3;
+    if (distance > limit || distance >= n->word.len || (n->name && distance >= n->distance))
+        return;
+    n->name = name;
+    n->distance = distance;
+}
+
+#endif

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The manual of all directives, from their tables: first how a file is written, then section after
+ * section in the order of their declaration.
+ */
+#include "conf/model.h"
+#include "conf/value.h"
+
+static const char opening[] =
+    "# Configuration\n\n"
+    "Every directive that this server and its plugins know, printed by `monkey --reference`.\n\n"
+    "## How a file is written\n\n"
+    "    # a comment\n"
+    "    @SET root=/srv/www\n"
+    "    @INCLUDE conf.d/*.conf\n\n"
+    "    [SECTION]\n"
+    "        Key value\n"
+    "        Path \"${root}/my files\"   # a comment behind a value\n\n"
+    "- `[SECTION]`, `@SET` and `@INCLUDE` start at column 1. Keys are indented; the first key of a file says how "
+    "deep, and every other key of that file follows it.\n"
+    "- The names of sections and keys may be written in any case.\n"
+    "- Words in double quotes may contain blanks and `#`. `\\\"`, `\\#` and `\\${` stand for the character itself, and "
+    "within quotes `\\\\` for a backslash.\n"
+    "- `${NAME}` is a variable of `@SET`, else of the environment; `${NAME:-default}` gives one for the case that it "
+    "is "
+    "not set or empty. An unknown variable is an error.\n"
+    "- `@INCLUDE` takes a file or a pattern, seen from the directory of the file that it stands in. The files of a "
+    "pattern are read in the order of their names; it may match none.\n"
+    "- A duration is a number with `ms`, `s`, `m`, `h` or `d`, a size one with `B`, `K`, `M` or `G`. Without a unit "
+    "they mean seconds and bytes unless the directive says otherwise.\n"
+    "- A path that does not start with `/` is seen from the directory of the file that it stands in.\n"
+    "- A key that a file sets twice is an error, unless it may be repeated; a file that is read later replaces the "
+    "value "
+    "of an earlier one, and an option of the command line replaces both.\n";
+
+static const char *const places[] = {
+    [MK_CONF_SCOPE_SERVER] = "In `monkey.conf` or the file of a plugin",
+    [MK_CONF_SCOPE_HOST] = "In a host's file, `sites/*`",
+};
+
+static void describe_key(const struct mk_conf_key *key, const char *owner, struct mk_buf *out)
+{
+    bool number = key->type == MK_CONF_SIZE || key->type == MK_CONF_DURATION;
+
+    mk_buf_addf(out, "\n### `%s`\n\n*", key->name);
+    mk__value_describe(key, out);
+    if (key->unit && number)
+        mk_buf_addf(out, ", in `%s` without a unit", key->unit);
+    if (key->fallback && *key->fallback)
+        mk_buf_addf(out, "; default `%s`", key->fallback);
+    if (key->flags & MK_CONF_REQUIRED)
+        mk_buf_addf(out, "; required");
+    if (key->flags & MK_CONF_REPEAT)
+        mk_buf_addf(out, "; may be repeated");
+    if (owner)
+        mk_buf_addf(out, "; plugin `%s`", owner);
+    mk_buf_addf(out, "*\n\n%s\n", key->doc ? key->doc : "");
+}
+
+static void describe_family(const struct mk__conf_family *f, struct mk_buf *out)
+{
+    mk_buf_addf(out, "\n## `[%.*s]`\n\n%s.%s%s\n", MK_STR_ARG(f->name), places[f->scope],
+                f->flags & MK_CONF_REQUIRED ? " It must be there." : "",
+                f->flags & MK_CONF_REPEAT ? " It may appear several times." : "");
+    for (const struct mk__conf_decl *d = f->decls; d; d = d->next)
+        if (d->section->doc)
+            mk_buf_addf(out, "\n%s\n", d->section->doc);
+    for (const struct mk__conf_decl *d = f->decls; d; d = d->next)
+        for (const struct mk_conf_key *key = d->section->keys; key && key->name; key++)
+            describe_key(key, d->owner, out);
+}
+
+void mk__conf_reference(const struct mk__conf *conf, struct mk_buf *out)
+{
+    mk_buf_addf(out, "%s", opening);
+    for (int scope = MK_CONF_SCOPE_SERVER; scope <= MK_CONF_SCOPE_HOST; scope++)
+        for (const struct mk__conf_family *f = conf->families; f; f = f->next)
+            if (f->scope == scope)
+                describe_family(f, out);
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The effective values of a set, each with where it comes from, in the syntax that the scanner reads:
+ *
+ *     [SERVER]
+ *         Workers                4  # option --workers
+ *         Timeout                15s  # conf/monkey.conf:12
+ */
+#include "conf/model.h"
+#include "conf/value.h"
+
+static void show_line(const char *name, struct mk_str value, struct mk__conf_origin origin, struct mk_buf *out)
+{
+    mk_buf_addf(out, "    %-22s ", name);
+    mk_buf_adds(out, value);
+    mk_buf_addf(out, "  # ");
+    mk__conf_origin_print(origin, out);
+    mk_buf_addc(out, '\n');
+}
+
+/* The value of one record of a key, NULL = the default. */
+static void print_value(const struct mk__conf_part *part, const struct mk_conf_key *key,
+                        const struct mk__conf_record *record, unsigned nth, struct mk_buf *value)
+{
+    const void *field = (const char *)part->data + key->offset;
+    const struct mk_conf_list *list = field;
+
+    if (key->type == MK_CONF_CUSTOM)
+        mk_buf_adds(value, record ? record->text : mk_str_c(key->fallback));
+    else if (record && key->type == MK_CONF_LIST && (key->flags & MK_CONF_REPEAT))
+        mk__value_quote(list->items[nth], value);
+    else
+        mk__value_print(key, field, value);
+}
+
+static void show_value(const struct mk__conf_part *part, const struct mk_conf_key *key,
+                       const struct mk__conf_record *record, unsigned nth, struct mk_buf *out)
+{
+    struct mk_buf value;
+
+    mk_buf_init(&value, 1 << 20);
+    print_value(part, key, record, nth, &value);
+    if (value.len)
+        show_line(key->name, mk_buf_str(&value), record ? record->origin : (struct mk__conf_origin){0}, out);
+    else
+        mk_buf_addf(out, "    # %s is not set\n", key->name);
+    if (value.err && !out->err)
+        out->err = value.err;
+    mk_buf_release(&value);
+}
+
+static void show_key(const struct mk__conf_part *part, const struct mk_conf_key *key, struct mk_buf *out)
+{
+    unsigned n = 0;
+
+    for (const struct mk__conf_record *r = part->records; r; r = r->next)
+        if (r->key == key && (n == 0 || (key->flags & MK_CONF_REPEAT)))
+            show_value(part, key, r, n++, out);
+    if (n == 0 && key->fallback)
+        show_value(part, key, NULL, 0, out);
+    else if (n == 0)
+        mk_buf_addf(out, "    # %s is not set\n", key->name);
+}
+
+static void show_pairs(const struct mk__conf_part *part, struct mk_buf *out)
+{
+    const struct mk_conf_pairs *pairs = part->data;
+    const struct mk__conf_record *r = part->records;
+
+    for (uint32_t i = 0; i < pairs->n; i++, r = r->next) {
+        mk_buf_addf(out, "    %-22s ", pairs->items[i].key.p);
+        mk__value_quote(pairs->items[i].value, out);
+        mk_buf_addf(out, "  # ");
+        mk__conf_origin_print(r->origin, out);
+        mk_buf_addc(out, '\n');
+    }
+}
+
+void mk__conf_show(const struct mk__conf_set *set, struct mk_buf *out)
+{
+    for (const struct mk__conf_block *b = set->blocks; b; b = b->next) {
+        mk_buf_addf(out, "%s[%.*s]\n", b == set->blocks ? "" : "\n", MK_STR_ARG(b->family->name));
+        for (const struct mk__conf_part *p = b->parts; p; p = p->next) {
+            if (b->family->flags & MK_CONF_PAIRS)
+                show_pairs(p, out);
+            for (const struct mk_conf_key *key = p->decl->section->keys; key && key->name; key++)
+                show_key(p, key, out);
+        }
+    }
+}

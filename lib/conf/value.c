@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * One row per type of value: noun, units, parser, printer. Ranges and error sentences follow from the
+ * rows, so that the manual, the messages and the checks cannot disagree.
+ */
+#include "conf/value.h"
+#include "conf/near.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <unistd.h>
+
+struct unit {
+    const char *suffix;
+    uint64_t factor;
+};
+
+struct type {
+    const char *noun;
+    int (*parse)(const struct mk_conf_key *key, const struct mk_conf_value *v, void *field, struct mk_arena *a);
+    void (*print)(const struct mk_conf_key *key, const void *field, struct mk_buf *out);
+    const struct unit *units; /* the largest first; after the smallest, other spellings */
+    const char *bare;         /* the unit of a bare number */
+    int64_t min, max;
+    bool words; /* takes more than one word */
+};
+
+static const struct unit sizes[] = {{"G", 1 << 30}, {"M", 1 << 20}, {"K", 1 << 10}, {"B", 1},
+                                    {"g", 1 << 30}, {"m", 1 << 20}, {"k", 1 << 10}, {NULL, 0}};
+static const struct unit durations[] = {{"d", 86400000}, {"h", 3600000}, {"m", 60000},
+                                        {"s", 1000},     {"ms", 1},      {NULL, 0}};
+
+static const struct type types[];
+
+static bool is_word(struct mk_str s, const char *word)
+{
+    return mk_str_ieq(s, mk_str_c(word));
+}
+
+/* ── one word ── */
+
+static int parse_bool(const struct mk_conf_key *key, const struct mk_conf_value *v, void *field, struct mk_arena *a)
+{
+    bool on = is_word(v->text, "On");
+    (void)key, (void)a;
+    if (!on && !is_word(v->text, "Off"))
+        return -EINVAL;
+    *(bool *)field = on;
+    return 0;
+}
+
+static void print_bool(const struct mk_conf_key *key, const void *field, struct mk_buf *out)
+{
+    (void)key;
+    mk_buf_adds(out, *(const bool *)field ? MK_STR("On") : MK_STR("Off"));
+}
+
+static int parse_enum(const struct mk_conf_key *key, const struct mk_conf_value *v, void *field, struct mk_arena *a)
+{
+    (void)a;
+    for (int i = 0; key->names[i]; i++)
+        if (is_word(v->text, key->names[i])) {
+            *(int *)field = i;
+            return 0;
+        }
+    return -EINVAL;
+}
+
+static void print_enum(const struct mk_conf_key *key, const void *field, struct mk_buf *out)
+{
+    mk__value_quote(mk_str_c(key->names[*(const int *)field]), out);
+}
+
+/* ── numbers ── */
+
+static bool in_range(const struct mk_conf_key *key, int64_t n)
+{
+    const struct type *t = &types[key->type];
+    bool none = !key->min && !key->max;
+    return n >= (none ? t->min : key->min) && n <= (key->max ? key->max : t->max);
+}
+
+static int parse_int(const struct mk_conf_key *key, const struct mk_conf_value *v, void *field, struct mk_arena *a)
+{
+    bool minus = v->text.len && v->text.p[0] == '-';
+    uint64_t n;
+
+    (void)a;
+    if (!mk_str_u64(mk_str(v->text.p + minus, v->text.len - minus), INT64_MAX, &n))
+        return -EINVAL;
+    int64_t value = minus ? -(int64_t)n : (int64_t)n;
+    if (!in_range(key, value))
+        return -EINVAL;
+    *(int64_t *)field = value;
+    return 0;
+}
+
+static void print_int(const struct mk_conf_key *key, const void *field, struct mk_buf *out)
+{
+    (void)key;
+    mk_buf_addf(out, "%" PRId64, *(const int64_t *)field);
+}
+
+static uint64_t find_factor(const struct mk_conf_key *key, struct mk_str suffix)
+{
+    const struct type *t = &types[key->type];
+    if (!suffix.len)
+        suffix = mk_str_c(key->unit ? key->unit : t->bare);
+    for (const struct unit *u = t->units; u->suffix; u++)
+        if (mk_str_eq(suffix, mk_str_c(u->suffix)))
+            return u->factor;
+    return 0;
+}
+
+static bool parse_units(const struct mk_conf_key *key, struct mk_str s, uint64_t *ret_value)
+{
+    size_t digits = 0;
+    while (digits < s.len && s.p[digits] >= '0' && s.p[digits] <= '9')
+        digits++;
+    uint64_t factor = find_factor(key, mk_str(s.p + digits, s.len - digits));
+    return factor && mk_str_u64(mk_str(s.p, digits), INT64_MAX / factor, ret_value) &&
+           in_range(key, (int64_t)(*ret_value *= factor));
+}
+
+static void print_units(const struct mk_conf_key *key, uint64_t value, struct mk_buf *out)
+{
+    const struct unit *u = types[key->type].units;
+    while (u->factor > 1 && value % u->factor)
+        u++;
+    bool bare = value == 0 || (*u->suffix == 'B' && find_factor(key, MK_STR_NONE) == 1);
+    mk_buf_addf(out, "%" PRIu64 "%s", value / u->factor, bare ? "" : u->suffix);
+}
+
+static int parse_size(const struct mk_conf_key *key, const struct mk_conf_value *v, void *field, struct mk_arena *a)
+{
+    uint64_t value;
+    (void)a;
+    if (!parse_units(key, v->text, &value))
+        return -EINVAL;
+    *(uint64_t *)field = value;
+    return 0;
+}
+
+static void print_size(const struct mk_conf_key *key, const void *field, struct mk_buf *out)
+{
+    print_units(key, *(const uint64_t *)field, out);
+}
+
+static int parse_duration(const struct mk_conf_key *key, const struct mk_conf_value *v, void *field, struct mk_arena *a)
+{
+    uint64_t value;
+    (void)a;
+    if (!parse_units(key, v->text, &value))
+        return -EINVAL;
+    *(uint32_t *)field = (uint32_t)value;
+    return 0;
+}
+
+static void print_duration(const struct mk_conf_key *key, const void *field, struct mk_buf *out)
+{
+    print_units(key, *(const uint32_t *)field, out);
+}
+
+/* ── texts ── */
+
+static int parse_string(const struct mk_conf_key *key, const struct mk_conf_value *v, void *field, struct mk_arena *a)
+{
+    struct mk_str s = mk_arena_dup(a, v->text);
+    (void)key;
+    if (!s.p)
+        return -ENOMEM;
+    *(struct mk_str *)field = s;
+    return 0;
+}
+
+static void print_string(const struct mk_conf_key *key, const void *field, struct mk_buf *out)
+{
+    (void)key;
+    mk__value_quote(*(const struct mk_str *)field, out);
+}
+
+struct mk_str mk_conf_path(const struct mk_conf_value *value, struct mk_str path, struct mk_arena *arena)
+{
+    char cwd[4096] = "";
+    bool absolute = path.len && path.p[0] == '/', dir_absolute = value->dir.len && value->dir.p[0] == '/';
+
+    while (mk_str_starts(path, MK_STR("./")))
+        path = mk_str(path.p + 2, path.len - 2);
+    if (absolute || !path.len)
+        return mk_arena_dup(arena, path);
+    if (!dir_absolute && !getcwd(cwd, sizeof(cwd)))
+        return MK_STR_NONE;
+    size_t cwd_len = strlen(cwd), slash = cwd_len > 0 && cwd[cwd_len - 1] != '/';
+    size_t len = cwd_len + slash + value->dir.len + path.len;
+    char *p = mk_arena_alloc(arena, len + 1);
+    if (p)
+        snprintf(p, len + 1, "%s%s%.*s%.*s", cwd, slash ? "/" : "", MK_STR_ARG(value->dir), MK_STR_ARG(path));
+    return mk_str(p, p ? len : 0);
+}
+
+static int parse_path(const struct mk_conf_key *key, const struct mk_conf_value *v, void *field, struct mk_arena *a)
+{
+    struct mk_str s = mk_conf_path(v, v->text, a);
+    (void)key;
+    if (!s.p)
+        return -ENOMEM;
+    *(struct mk_str *)field = s;
+    return 0;
+}
+
+void *mk__value_grow(struct mk_arena *arena, void *items, uint32_t n, size_t item_bytes)
+{
+    if (n && (n & (n - 1)))
+        return items; /* an array of n has room up to the next power of two */
+    void *more = mk_arena_alloc(arena, (n ? 2 * (size_t)n : 1) * item_bytes);
+    return more && n ? memcpy(more, items, n * item_bytes) : more;
+}
+
+static int parse_list(const struct mk_conf_key *key, const struct mk_conf_value *v, void *field, struct mk_arena *a)
+{
+    struct mk_conf_list *list = field;
+    (void)key;
+    for (uint32_t i = 0; i < v->n; i++) {
+        struct mk_str *items = mk__value_grow(a, list->items, list->n, sizeof(*items));
+        if (!items)
+            return -ENOMEM;
+        list->items = items;
+        if (!(items[list->n] = mk_arena_dup(a, v->words[i])).p)
+            return -ENOMEM;
+        list->n++;
+    }
+    return 0;
+}
+
+static void print_list(const struct mk_conf_key *key, const void *field, struct mk_buf *out)
+{
+    const struct mk_conf_list *list = field;
+    (void)key;
+    for (uint32_t i = 0; i < list->n; i++) {
+        if (i)
+            mk_buf_addc(out, ' ');
+        mk__value_quote(list->items[i], out);
+    }
+}
+
+/* clang-format off */
+static const struct type types[] = {
+    [MK_CONF_BOOL] = {.noun = "On or Off", .parse = parse_bool, .print = print_bool},
+    [MK_CONF_INT] = {.noun = "a number", .parse = parse_int, .print = print_int, .min = INT64_MIN, .max = INT64_MAX},
+    [MK_CONF_SIZE] = {.noun = "a size", .parse = parse_size, .print = print_size, .max = INT64_MAX,
+                      .units = sizes, .bare = "B"},
+    [MK_CONF_DURATION] = {.noun = "a duration", .parse = parse_duration, .print = print_duration, .max = UINT32_MAX,
+                          .units = durations, .bare = "s"},
+    [MK_CONF_STRING] = {.noun = "a text", .parse = parse_string, .print = print_string, .words = true},
+    [MK_CONF_PATH] = {.noun = "a path", .parse = parse_path, .print = print_string, .words = true},
+    [MK_CONF_LIST] = {.noun = "words", .parse = parse_list, .print = print_list, .words = true},
+    [MK_CONF_ENUM] = {.noun = "one of", .parse = parse_enum, .print = print_enum},
+    [MK_CONF_CUSTOM] = {.noun = "a value", .words = true},
+};
+/* clang-format on */
+
+/* ── sentences ── */
+
+static void print_limit(const struct mk_conf_key *key, int64_t limit, struct mk_buf *out)
+{
+    if (key->type == MK_CONF_INT)
+        print_int(key, &limit, out);
+    else
+        print_units(key, (uint64_t)limit, out);
+}
+
+static void describe_range(const struct mk_conf_key *key, struct mk_buf *out)
+{
+    if (!key->max && !key->min)
+        return;
+    mk_buf_addf(out, !key->max ? " of at least " : " from ");
+    print_limit(key, key->min, out);
+    if (!key->max)
+        return;
+    mk_buf_addf(out, " to ");
+    print_limit(key, key->max, out);
+}
+
+void mk__value_describe(const struct mk_conf_key *key, struct mk_buf *out)
+{
+    const struct type *t = &types[key->type];
+
+    if (key->type == MK_CONF_CUSTOM && key->unit) {
+        mk_buf_addf(out, "%s", key->unit);
+        return;
+    }
+    mk_buf_addf(out, "%s", t->noun);
+    for (int i = 0; key->type == MK_CONF_ENUM && key->names[i]; i++)
+        mk_buf_addf(out, "%s%s", i ? ", " : " ", key->names[i]);
+    describe_range(key, out);
+}
+
+/* What somebody may have meant who wrote something else. */
+static const char *guess(const struct mk_conf_key *key, struct mk_str text)
+{
+    static const char *const yes[] = {"yes", "true", "1", "y", NULL}, *const no[] = {"no", "false", "0", "n", NULL};
+    static const char *const on_off[] = {"On", "Off", NULL};
+    struct mk__near near = mk__near_to(text);
+
+    if (key->type != MK_CONF_BOOL && key->type != MK_CONF_ENUM)
+        return NULL;
+    const char *const *names = key->type == MK_CONF_ENUM ? key->names : on_off;
+    for (int i = 0; names[i]; i++)
+        mk__near_offer(&near, names[i]);
+    for (int i = 0; key->type == MK_CONF_BOOL && yes[i]; i++)
+        near.name = is_word(text, yes[i]) ? "On" : is_word(text, no[i]) ? "Off" : near.name;
+    return near.name;
+}
+
+static void complain(const struct mk_conf_key *key, struct mk_str text, struct mk_buf *error)
+{
+    const struct type *t = &types[key->type];
+    const char *meant = guess(key, text);
+    int shown = text.len > 80 ? 80 : (int)text.len;
+
+    mk_buf_addf(error, " wants ");
+    mk__value_describe(key, error);
+    mk_buf_addf(error, ", not \"%.*s\"", shown, text.p);
+    if (meant)
+        mk_buf_addf(error, "; did you mean \"%s\"?", meant);
+    if (t->units)
+        mk_buf_addf(error, t->units == sizes ? " (units: B, K, M, G)" : " (units: ms, s, m, h, d)");
+}
+
+static int parse_custom(const struct mk_conf_key *key, const struct mk_conf_value *value, void *field,
+                        struct mk_arena *arena, struct mk_buf *error)
+{
+    mk_buf_addf(error, ": ");
+    size_t before = error->len;
+    int r = key->parse(value, field, arena, error);
+    if (r < 0 && error->len == before) { /* it said nothing */
+        error->len = 0;
+        complain(key, value->text, error);
+    }
+    return r < 0 ? r : 0;
+}
+
+int mk__value_parse(const struct mk_conf_key *key, const struct mk_conf_value *value, void *field,
+                    struct mk_arena *arena, struct mk_buf *error)
+{
+    const struct type *t = &types[key->type];
+
+    if (key->type == MK_CONF_CUSTOM)
+        return parse_custom(key, value, field, arena, error);
+    if (!t->words && value->n > 1) {
+        mk_buf_addf(error, " takes one value only");
+        return -E2BIG;
+    }
+    int r = t->parse(key, value, field, arena);
+    if (r == -EINVAL)
+        complain(key, value->text, error);
+    return r;
+}
+
+void mk__value_print(const struct mk_conf_key *key, const void *field, struct mk_buf *out)
+{
+    assert(types[key->type].print);
+    types[key->type].print(key, field, out);
+}
+
+void mk__value_quote(struct mk_str text, struct mk_buf *out)
+{
+    bool bare = text.len > 0;
+    for (size_t i = 0; i < text.len; i++)
+        bare = bare && !strchr(" \t\"\\#$", text.p[i]);
+    if (bare) {
+        mk_buf_adds(out, text);
+        return;
+    }
+    mk_buf_addc(out, '"');
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.p[i];
+        if (c == '"' || c == '\\' || (c == '$' && i + 1 < text.len && text.p[i + 1] == '{'))
+            mk_buf_addc(out, '\\');
+        mk_buf_addc(out, c);
+    }
+    mk_buf_addc(out, '"');
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A connection that speaks HTTP/1. Its states are the waits between two turns; each names what it waits
+ * for, the limit of that wait, and where it may go (the table in h1.c, walked by a unit test):
+ *
+ *     FRESH ─► HEAD ─► BODY ─► HANDLER ─► DISK ─► SEND ─► IDLE ─► HEAD ...
+ *       └────────┴───────┴────────┴─────────┴───────┴──────► LINGER ─► CLOSED
+ *
+ * One turn does all that can be done without waiting: it reads once, answers every request in what it
+ * read, and writes once.
+ */
+#ifndef MK_HTTP_H1_H
+#define MK_HTTP_H1_H
+
+#include "http/http.h"
+#include "http/request.h"
+
+#include <netinet/in.h>
+
+enum mk__h1_state {
+    MK__H1_CLOSED,
+    MK__H1_FRESH,   /* accepted, nothing read yet */
+    MK__H1_IDLE,    /* between two requests */
+    MK__H1_HEAD,    /* a part of a head is here */
+    MK__H1_BODY,    /* the rest of a body is awaited */
+    MK__H1_HANDLER, /* a handler works on the answer, or has paused the body */
+    MK__H1_DISK,    /* a file's bytes are being read */
+    MK__H1_SEND,    /* the client does not take its bytes fast enough, or others have their turn */
+    MK__H1_LINGER,  /* our FIN is out; read on so that no reset eats the answer */
+    MK__H1_STATES,
+};
+
+enum { MK__H1_WANT_READ = 1, MK__H1_WANT_WRITE = 2 };
+
+struct mk__h1_wait {
+    const char *name;
+    uint8_t want;  /* which edge goes on */
+    uint8_t limit; /* enum mk__wait */
+    uint16_t next; /* a bit for each state that may follow */
+};
+
+extern const struct mk__h1_wait mk__h1_waits[MK__H1_STATES];
+
+/* Unread input of a connection between two turns, right-sized. */
+struct mk__h1_rest;
+
+struct mk__h1 {
+    struct mk_event event;
+    struct mk__stream stream;
+    struct mk_timer timer;
+    struct mk_task task;
+    struct mk_list link; /* in http->live */
+    struct mk__http *http;
+    struct mk_request *req;
+    struct mk__h1_rest *rest;
+    uint32_t lingered; /* bytes thrown away */
+    uint32_t requests;
+    uint8_t state;
+    bool watched;  /* by the loop */
+    bool driving;  /* its turn is on: wake() needs to do nothing */
+    bool closing;  /* after the current response */
+    bool impolite; /* the client may still be sending: linger */
+};
+
+/* What stands in the way of more output. */
+enum mk__h1_output {
+    MK__OUTPUT_DONE,    /* the response is complete and handed over */
+    MK__OUTPUT_WAITING, /* for the handler */
+    MK__OUTPUT_BLOCKED, /* by the client */
+    MK__OUTPUT_LATER,   /* others first */
+    MK__OUTPUT_DISK,    /* a job was sent; it will wake the exchange */
+    MK__OUTPUT_BROKEN,  /* only cutting the connection tells the truth now */
+};
+
+/* Serialises what is ready of the current response into http->out, flushing when that is full. */
+enum mk__h1_output mk__h1_output(struct mk__h1 *c);
+
+/*
+ * Serves a fresh connection from now on; its first turn comes at once. Takes `io` (its descriptor is closed
+ * in any case). 0 or -ENOMEM ...
+ */
+int mk__h1_open(struct mk__http *http, const struct mk_io *io);
+
+/* Stops keeping connections: idle ones end now, the others after their current exchange. */
+void mk__h1_drain(struct mk__http *http);
+/* Ends all connections at once. */
+void mk__h1_abort_all(struct mk__http *http);
+
+#endif

@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A response on its way to HTTP/1 bytes (RFC 9112 section 6): head, framing, parts. Small things are
+ * gathered in the worker's scratch buffer, so that the answers of a whole pipeline leave in one write;
+ * files from 16 KB on go by sendfile in slices. A file that is not in the page cache is read by a disk
+ * thread first: the loop never waits for a disk.
+ */
+#include "http/h1.h"
+#include "http/load.h"
+#include "http/status.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+enum {
+    COPY_BYTES_MAX = 16 * 1024, /* up to here reading and one write beat sendfile */
+    SLICE_BYTES = 256 * 1024,   /* of a large file per turn, so that others get theirs */
+    CHUNK_BYTES = 20,           /* 16 digits, CRLF, and the CRLF behind the data */
+    SHORT_CHUNK_LINE_BYTES = 6, /* 4 digits and CRLF: enough for what the scratch buffer holds */
+    GENERATE_BYTES_MIN = 1024,
+};
+
+/* ── bytes into the scratch buffer ── */
+
+static void put(struct mk__scratch *out, struct mk_str s)
+{
+    assert(s.len <= out->size - out->len);
+    memcpy(out->data + out->len, s.p, s.len);
+    out->len += s.len;
+}
+
+static void put_number(struct mk__scratch *out, uint64_t value)
+{
+    char digits[20];
+    unsigned n = sizeof(digits);
+    do
+        digits[--n] = (char)('0' + value % 10);
+    while (value /= 10);
+    put(out, mk_str(digits + n, sizeof(digits) - n));
+}
+
+static void put_hex_line(struct mk__scratch *out, uint64_t value)
+{
+    char digits[18] = {[16] = '\r', [17] = '\n'};
+    unsigned n = 16;
+    do
+        digits[--n] = "0123456789abcdef"[value & 15];
+    while (value >>= 4);
+    put(out, mk_str(digits + n, sizeof(digits) - n));
+}
+
+static enum mk__h1_output flush(struct mk__h1 *c, unsigned flags)
+{
+    int r = mk__stream_flush(&c->stream, &c->http->out, c->http->account, flags);
+    return r == 0 ? MK__OUTPUT_DONE : r == MK_AGAIN ? MK__OUTPUT_BLOCKED : MK__OUTPUT_BROKEN;
+}
+
+/* Room for `n` bytes, flushing if need be. */
+static enum mk__h1_output make_room(struct mk__h1 *c, size_t n)
+{
+    struct mk__scratch *out = &c->http->out;
+    if (n <= out->size - out->len)
+        return MK__OUTPUT_DONE;
+    enum mk__h1_output r = flush(c, MK_IO_MORE);
+    return r == MK__OUTPUT_DONE && n > out->size ? MK__OUTPUT_BROKEN : r;
+}
+
+/* ── the head ── */
+
+/* The length of a body whose parts are all there and of known size. */
+static void sum_parts(struct mk_request *req)
+{
+    uint64_t sum = 0;
+    if (req->length_known || !req->ended)
+        return;
+    for (const struct mk__part *part = req->first; part; part = part->next) {
+        if (part->kind == MK__PART_GENERATOR)
+            return;
+        sum += part->left;
+    }
+    req->length = sum;
+    req->length_known = true;
+}
+
+/* May the connection go on after this response? What is unread of the request decides too. */
+static void decide_closing(struct mk__h1 *c, struct mk_request *req)
+{
+    const struct mk__http_settings *s = c->http->settings;
+    bool unread = !req->body_done;
+    bool unwilling = req->head.expects_continue && !req->continue_sent; /* it may never send its body */
+    if (!s->keep_alive || !req->head.keep_alive || c->http->draining || c->stream.ended ||
+        (s->requests_max && c->requests >= s->requests_max))
+        c->closing = true;
+    if (unread && (unwilling || (req->head.body == MK__BODY_LENGTH && req->body_left > s->drain_bytes_max)))
+        c->closing = true;
+    if (c->closing && unread)
+        c->impolite = true;
+}
+
+static void decide_framing(struct mk__h1 *c, struct mk_request *req)
+{
+    sum_parts(req);
+    req->bodyless = req->parse.method == MK_HEAD || !mk__status_has_body(req->status);
+    if (!req->length_known && mk__status_has_body(req->status)) {
+        if (req->parse.minor > 0)
+            req->is_chunked = true;
+        else
+            c->closing = true; /* the end of the connection ends the body */
+    }
+}
+
+static size_t head_bytes(const struct mk_request *req)
+{
+    size_t bytes = 256 + MK__DATE_LINES_BYTES; /* status line, framing, Connection */
+    for (unsigned i = 0; i < req->headers_len; i++)
+        bytes += req->headers[i].name.len + req->headers[i].value.len + 4;
+    return bytes;
+}
+
+static void put_status_line(struct mk__scratch *out, int status)
+{
+    struct mk_str line = mk__status_line(status);
+    if (line.p) {
+        put(out, line);
+        return;
+    }
+    put(out, MK_STR("HTTP/1.1 "));
+    put_number(out, (uint64_t)status);
+    put(out, MK_STR(" \r\n"));
+}
+
+static void put_framing(struct mk__h1 *c, struct mk_request *req, struct mk__scratch *out)
+{
+    if (req->is_chunked) {
+        put(out, MK_STR("Transfer-Encoding: chunked\r\n"));
+    } else if (req->length_known && mk__status_has_body(req->status)) {
+        put(out, MK_STR("Content-Length: "));
+        put_number(out, req->length);
+        put(out, MK_STR("\r\n"));
+    }
+    if (c->closing)
+        put(out, MK_STR("Connection: close\r\n"));
+    else if (req->parse.minor == 0)
+        put(out, MK_STR("Connection: keep-alive\r\n"));
+    put(out, MK_STR("\r\n"));
+}
+
+static enum mk__h1_output put_head(struct mk__h1 *c, struct mk_request *req)
+{
+    struct mk__http *http = c->http;
+    struct mk__scratch *out = &http->out;
+
+    if (!req->response_told) {
+        req->response_told = true;
+        http->app->response(req, http->app_ctx);
+    }
+    enum mk__h1_output r = make_room(c, head_bytes(req));
+    if (r != MK__OUTPUT_DONE)
+        return r;
+    decide_closing(c, req);
+    decide_framing(c, req);
+    put_status_line(out, req->status);
+    put(out, mk__http_date_lines(http));
+    for (unsigned i = 0; i < req->headers_len; i++) {
+        put(out, req->headers[i].name);
+        put(out, MK_STR(": "));
+        put(out, req->headers[i].value);
+        put(out, MK_STR("\r\n"));
+    }
+    put_framing(c, req, out);
+    req->head_sent = true;
+    return MK__OUTPUT_DONE;
+}
+
+/* ── the parts ── */
+
+static void advance(struct mk_request *req, struct mk__part *part, size_t n)
+{
+    part->left -= n;
+    part->at += n;
+    req->sent_bytes += n;
+}
+
+static enum mk__h1_output put_memory(struct mk__h1 *c, struct mk_request *req, struct mk__part *part)
+{
+    struct mk__scratch *out = &c->http->out;
+    while (part->left) {
+        size_t want = part->left < GENERATE_BYTES_MIN ? part->left : GENERATE_BYTES_MIN;
+        enum mk__h1_output r = make_room(c, want + CHUNK_BYTES);
+        if (r != MK__OUTPUT_DONE)
+            return r;
+        size_t n = out->size - out->len - CHUNK_BYTES;
+        if (n > part->left)
+            n = part->left;
+        if (req->is_chunked)
+            put_hex_line(out, n);
+        put(out, mk_str(part->data, n));
+        if (req->is_chunked)
+            put(out, MK_STR("\r\n"));
+        part->data += n;
+        req->queued -= n < req->queued ? n : req->queued;
+        advance(req, part, n);
+    }
+    return MK__OUTPUT_DONE;
+}
+
+/* Reads what is in the page cache: the count, -EAGAIN when something is missing there. */
+static ssize_t read_cached(int fd, char *to, size_t size, uint64_t at)
+{
+    struct iovec vec = {.iov_base = to, .iov_len = size};
+    ssize_t n = preadv2(fd, &vec, 1, (off_t)at, RWF_NOWAIT);
+    if (n < 0 && errno == EOPNOTSUPP)
+        n = pread(fd, to, size, (off_t)at); /* tmpfs and the like: it is memory anyway */
+    return n < 0 ? -errno : n;
+}
+
+static enum mk__h1_output start_load(struct mk_request *req, size_t want, bool keep)
+{
+    return mk__load_start(req, want, keep) == 0 ? MK__OUTPUT_DISK : MK__OUTPUT_BROKEN;
+}
+
+static enum mk__h1_output copy_file(struct mk__h1 *c, struct mk_request *req, struct mk__part *part)
+{
+    struct mk__scratch *out = &c->http->out;
+    size_t want = part->left;
+    enum mk__h1_output r = make_room(c, want + CHUNK_BYTES);
+    if (r != MK__OUTPUT_DONE)
+        return r;
+    size_t before = out->len;
+    if (req->is_chunked)
+        put_hex_line(out, want);
+    ssize_t n = read_cached(part->fd, out->data + out->len, want, part->at);
+    if (n == (ssize_t)want) {
+        out->len += want;
+        if (req->is_chunked)
+            put(out, MK_STR("\r\n"));
+        advance(req, part, want);
+        return MK__OUTPUT_DONE;
+    }
+    out->len = before;
+    return n == -EAGAIN || n > 0 ? start_load(req, want, true) : MK__OUTPUT_BROKEN;
+}
+
+/* Makes sure that sendfile finds the next slice in the page cache. DONE, DISK or BROKEN. */
+static enum mk__h1_output warm_slice(struct mk_request *req, struct mk__part *part, size_t slice)
+{
+    char last;
+    if (part->at + slice <= part->warm_to)
+        return MK__OUTPUT_DONE;
+    ssize_t n = read_cached(part->fd, &last, 1, part->at + slice - 1);
+    if (n == -EAGAIN)
+        return start_load(req, slice, false);
+    if (n <= 0)
+        return MK__OUTPUT_BROKEN; /* the file has shrunk */
+    part->warm_to = part->at + slice;
+    return MK__OUTPUT_DONE;
+}
+
+static enum mk__h1_output send_file(struct mk__h1 *c, struct mk_request *req, struct mk__part *part)
+{
+    enum mk__h1_output r = make_room(c, CHUNK_BYTES);
+    if (r == MK__OUTPUT_DONE && req->is_chunked && !part->framed) {
+        put_hex_line(&c->http->out, part->left);
+        part->framed = true;
+    }
+    if (r == MK__OUTPUT_DONE)
+        r = flush(c, MK_IO_MORE);
+    for (size_t sent = 0; r == MK__OUTPUT_DONE && part->left;) {
+        if (sent >= SLICE_BYTES)
+            return MK__OUTPUT_LATER;
+        size_t slice = part->left < SLICE_BYTES - sent ? part->left : SLICE_BYTES - sent;
+        r = warm_slice(req, part, slice);
+        if (r != MK__OUTPUT_DONE)
+            return r;
+        ssize_t n = mk__stream_sendfile(&c->stream, part->fd, part->at, slice);
+        if (n <= 0)
+            return n == -EAGAIN ? MK__OUTPUT_BLOCKED : MK__OUTPUT_BROKEN;
+        advance(req, part, (size_t)n);
+        sent += (size_t)n;
+    }
+    if (r == MK__OUTPUT_DONE && req->is_chunked)
+        put(&c->http->out, MK_STR("\r\n"));
+    return r;
+}
+
+static enum mk__h1_output put_file(struct mk__h1 *c, struct mk_request *req, struct mk__part *part)
+{
+    if (req->loading)
+        return MK__OUTPUT_DISK;
+    return part->left <= COPY_BYTES_MAX && !part->framed ? copy_file(c, req, part) : send_file(c, req, part);
+}
+
+/* One piece of a generator, in a chunk of its own if the length is unknown. */
+static ssize_t generate_piece(struct mk_request *req, struct mk__part *part, struct mk__scratch *out)
+{
+    size_t prefix = req->is_chunked ? SHORT_CHUNK_LINE_BYTES : 0;
+    char *to = out->data + out->len + prefix;
+    ssize_t n = part->generate(req, to, out->size - out->len - CHUNK_BYTES, part->ctx);
+    if (n <= 0)
+        return n;
+    if (req->is_chunked) {
+        const char *hex = "0123456789abcdef";
+        char line[SHORT_CHUNK_LINE_BYTES] = {
+            hex[n >> 12 & 15], hex[n >> 8 & 15], hex[n >> 4 & 15], hex[n & 15], '\r', '\n'};
+        memcpy(to - prefix, line, sizeof(line));
+        memcpy(to + n, "\r\n", 2);
+        out->len += prefix + 2;
+    }
+    out->len += (size_t)n;
+    req->sent_bytes += (size_t)n;
+    return n;
+}
+
+static_assert(MK__OUT_BYTES <= 0xffff, "four digits tell every chunk that the scratch buffer holds");
+
+static enum mk__h1_output run_generator(struct mk__h1 *c, struct mk_request *req, struct mk__part *part)
+{
+    for (size_t made = 0; made < SLICE_BYTES;) {
+        enum mk__h1_output r = make_room(c, GENERATE_BYTES_MIN + CHUNK_BYTES);
+        if (r != MK__OUTPUT_DONE)
+            return r;
+        ssize_t n = generate_piece(req, part, &c->http->out);
+        if (n == 0)
+            return MK__OUTPUT_DONE;
+        if (n < 0)
+            return n == -EAGAIN ? MK__OUTPUT_WAITING : MK__OUTPUT_BROKEN;
+        made += (size_t)n;
+    }
+    return MK__OUTPUT_LATER;
+}
+
+static enum mk__h1_output put_part(struct mk__h1 *c, struct mk_request *req, struct mk__part *part)
+{
+    if (req->bodyless)
+        return MK__OUTPUT_DONE;
+    switch (part->kind) {
+    case MK__PART_MEMORY:
+        return put_memory(c, req, part);
+    case MK__PART_FILE:
+        return put_file(c, req, part);
+    default:
+        return run_generator(c, req, part);
+    }
+}
+
+static enum mk__h1_output put_end(struct mk__h1 *c, struct mk_request *req)
+{
+    if (req->bodyless)
+        return MK__OUTPUT_DONE;
+    if (req->length_known && !req->is_chunked && req->sent_bytes != req->length)
+        return MK__OUTPUT_BROKEN; /* what was announced did not come */
+    if (!req->is_chunked)
+        return MK__OUTPUT_DONE;
+    enum mk__h1_output r = make_room(c, CHUNK_BYTES);
+    if (r == MK__OUTPUT_DONE)
+        put(&c->http->out, MK_STR("0\r\n\r\n"));
+    return r;
+}
+
+enum mk__h1_output mk__h1_output(struct mk__h1 *c)
+{
+    struct mk_request *req = c->req;
+    if (!req->head_sent && !req->failed) {
+        if (!req->ended && !req->first)
+            return MK__OUTPUT_WAITING;
+        enum mk__h1_output r = put_head(c, req);
+        if (r != MK__OUTPUT_DONE)
+            return r;
+    }
+    while (!req->failed && (req->first || (req->drain_wanted && req->drain_fn))) {
+        if (!req->first) {
+            req->drain_wanted = false;
+            req->drain_fn(req, req->drain_ctx);
+            continue;
+        }
+        enum mk__h1_output r = put_part(c, req, req->first);
+        if (r != MK__OUTPUT_DONE)
+            return r;
+        mk__response_drop_part(req);
+    }
+    if (req->failed)
+        return MK__OUTPUT_BROKEN;
+    return req->ended ? put_end(c, req) : MK__OUTPUT_WAITING;
+}

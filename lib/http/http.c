@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A worker's HTTP context: its pools and scratch buffers, and the lines that change once a second.
+ */
+#include "http/http.h"
+
+#include "http/date.h"
+#include "http/h1.h"
+#include "http/request.h"
+
+#include <errno.h>
+
+enum { CONNECTIONS_PER_BLOCK = 32, REQUESTS_PER_BLOCK = 4 };
+
+int mk__http_open(struct mk__http *http, struct mk_loop *loop, const struct mk__http_settings *settings,
+                  const struct mk__http_app *app, void *app_ctx, struct mk_account *account)
+{
+    *http = (struct mk__http){
+        .loop = loop,
+        .settings = settings,
+        .app = app,
+        .app_ctx = app_ctx,
+        .account = account,
+        .date_seconds = -1,
+        .in.size = settings->head.head_bytes_max + MK__READ_BYTES,
+        .out.size = MK__OUT_BYTES,
+    };
+    mk_list_init(&http->live);
+    mk__pool_init(&http->connections, account, sizeof(struct mk__h1), CONNECTIONS_PER_BLOCK);
+    mk__pool_init(&http->requests, account, MK__REQUEST_BYTES, REQUESTS_PER_BLOCK);
+    http->in.data = mk_account_alloc(account, http->in.size);
+    http->out.data = mk_account_alloc(account, http->out.size);
+    http->fields = mk_account_alloc(account, settings->head.fields_max * sizeof(*http->fields));
+    if (http->in.data && http->out.data && http->fields)
+        return 0;
+    mk__http_close(http);
+    return -ENOMEM;
+}
+
+void mk__http_close(struct mk__http *http)
+{
+    mk_account_free(http->account, http->in.data, http->in.size);
+    mk_account_free(http->account, http->out.data, http->out.size);
+    mk_account_free(http->account, http->fields, http->settings->head.fields_max * sizeof(*http->fields));
+    mk__pool_release(&http->requests);
+    mk__pool_release(&http->connections);
+}
+
+struct mk_str mk__http_date_lines(struct mk__http *http)
+{
+    int64_t now = mk_loop_wall_seconds(http->loop);
+    if (http->date_seconds != now) {
+        struct mk_buf b;
+        char date[MK__DATE_BYTES + 1];
+        size_t n = mk__date_format(now, date);
+        mk_buf_init_fixed(&b, http->date_lines, sizeof(http->date_lines));
+        mk_buf_adds(&b, http->settings->server_line);
+        mk_buf_adds(&b, MK_STR("Date: "));
+        mk_buf_add(&b, date, n);
+        mk_buf_adds(&b, MK_STR("\r\n"));
+        http->date_lines_len = (uint8_t)b.len;
+        http->date_seconds = now;
+    }
+    return mk_str(http->date_lines, http->date_lines_len);
+}

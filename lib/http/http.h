@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What HTTP needs to know of one worker: its settings (a struct, not a configuration), its consumer
+ * (callbacks, not a server), its memory and its scratch buffers. Protocols (h1) and the exchange (request,
+ * response) share it.
+ */
+#ifndef MK_HTTP_HTTP_H
+#define MK_HTTP_HTTP_H
+
+#include <monkey/buf.h>
+#include <monkey/request.h>
+
+#include "base/pool.h"
+#include "http/parse.h"
+#include "net/stream.h"
+
+/* Every wait of a connection has a limit of its own. */
+enum mk__wait {
+    MK__WAIT_HEAD,
+    MK__WAIT_BODY,
+    MK__WAIT_HANDLER,
+    MK__WAIT_SEND,
+    MK__WAIT_IDLE,
+    MK__WAIT_LINGER,
+    MK__WAITS,
+};
+
+struct mk__http_settings {
+    struct mk__parse_limits head;
+    uint32_t wait_ms[MK__WAITS];
+    uint64_t body_bytes_max;    /* any body: 413 */
+    uint64_t collect_bytes_max; /* a body collected in memory: 413 */
+    uint64_t drain_bytes_max;   /* read away after an answer that did not want the body */
+    uint64_t body_rate_min;     /* bytes per second, after a grace of a few seconds; 0 = none */
+    uint64_t requests_max;      /* per connection; 0 = no limit */
+    bool keep_alive;
+    struct mk_str server_line; /* "Server: ...\r\n" or empty */
+};
+
+struct mk__http_app {
+    /* The head is complete: answer, or arrange for an answer. */
+    void (*request)(struct mk_request *req, void *ctx);
+    /* The response's head is about to leave. */
+    void (*response)(struct mk_request *req, void *ctx);
+    /* The exchange is over; `req` is released afterwards. */
+    void (*done)(struct mk_request *req, void *ctx);
+    struct mk_str (*mime)(const struct mk_request *req, struct mk_str path, void *ctx);
+    /* A connection is gone, its descriptor free. */
+    void (*closed)(void *ctx);
+};
+
+enum {
+    MK__OUT_BYTES = 32 * 1024,  /* what one write gathers */
+    MK__READ_BYTES = 16 * 1024, /* what one read takes at least */
+    MK__DATE_LINES_BYTES = 128,
+};
+
+struct mk__http {
+    struct mk_loop *loop;
+    const struct mk__http_settings *settings;
+    const struct mk__http_app *app;
+    void *app_ctx;
+    struct mk_account *account;
+    struct mk__pool connections, requests;
+    struct mk_list live; /* connections */
+    bool draining;
+    struct mk__scratch in, out;
+    struct mk__parse parse; /* of the head that is being read in this turn */
+    struct mk__field *fields;
+    int64_t date_seconds; /* of date_lines */
+    uint8_t date_lines_len;
+    char date_lines[MK__DATE_LINES_BYTES]; /* "Server: ...\r\nDate: ...\r\n" */
+};
+
+/* 0 or -ENOMEM. What the pointers point to must outlive `http`. */
+int mk__http_open(struct mk__http *http, struct mk_loop *loop, const struct mk__http_settings *settings,
+                  const struct mk__http_app *app, void *app_ctx, struct mk_account *account);
+/* No connection may live any more. */
+void mk__http_close(struct mk__http *http);
+
+/* The lines that every response carries, formatted once a second. */
+struct mk_str mk__http_date_lines(struct mk__http *http);
+
+#endif

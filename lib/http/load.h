@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Reading a file part that is not in the page cache, on a disk thread.
+ */
+#ifndef MK_HTTP_LOAD_H
+#define MK_HTTP_LOAD_H
+
+#include "http/request.h"
+
+struct mk__load;
+
+/*
+ * Reads the next `want` bytes of the exchange's first part, a file. With `keep` they replace the file
+ * part (which must have just so many bytes left); without it they only end up in the page cache. The carrier is woken
+ * afterwards; a file that turned out shorter makes the response fail. 0 or -errno.
+ */
+int mk__load_start(struct mk_request *req, size_t want, bool keep);
+
+/* The exchange ends while its bytes are being read. */
+void mk__load_forget(struct mk__load *load);
+
+#endif

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The request's side of an exchange: its life, its accessors, its body on the way to the handler.
+ */
+#include "http/request.h"
+
+#include "http/load.h"
+
+#include <assert.h>
+#include <errno.h>
+
+enum { COLLECT_BYTES_FIRST = 1024 };
+
+static_assert(sizeof(struct mk_request) + 128 <= MK__REQUEST_BYTES, "an exchange begins with some arena of its own");
+
+/* ── life ── */
+
+struct mk_request *mk__request_new(struct mk__http *http, const struct mk__carrier *carrier, void *connection)
+{
+    struct mk_request *req = mk__pool_get(&http->requests);
+    if (!req)
+        return NULL;
+    *req = (struct mk_request){.carrier = carrier, .connection = connection, .http = http, .status = 200};
+    mk_arena_init(&req->arena, http->account, MK__REQUEST_ARENA_MAX, req->storage,
+                  MK__REQUEST_BYTES - offsetof(struct mk_request, storage));
+    return req;
+}
+
+void mk__request_free(struct mk_request *req)
+{
+    if (req->loading)
+        mk__load_forget(req->loading);
+    while (req->first)
+        mk__response_drop_part(req);
+    mk_arena_release(&req->arena);
+    mk__pool_put(&req->http->requests, req);
+}
+
+int mk__request_detach(struct mk_request *req)
+{
+    size_t fields_bytes = req->parse.n_fields * sizeof(*req->fields);
+    if (req->detached)
+        return 0;
+    char *copy = mk_arena_alloc(&req->arena, fields_bytes + req->parse.head_len + 1);
+    if (!copy)
+        return -ENOMEM;
+    memcpy(copy, req->fields, fields_bytes);
+    memcpy(copy + fields_bytes, req->base, req->parse.head_len);
+    req->fields = (const struct mk__field *)(void *)copy;
+    req->base = copy + fields_bytes;
+    req->detached = true;
+    return 0;
+}
+
+int mk__request_decode_path(struct mk_request *req)
+{
+    struct mk_str raw = req->head.path.len ? mk__span_str(req->base, req->head.path) : MK_STR("/");
+    if (req->head.asterisk) {
+        req->path = MK_STR("*");
+        return 0;
+    }
+    char *path = mk_arena_alloc(&req->arena, raw.len + 2);
+    if (!path)
+        return -503;
+    ssize_t n = mk__uri_path(raw, path, raw.len + 2);
+    if (n < 0)
+        return n == -ENOENT ? -404 : -400;
+    req->path = mk_str(path, (size_t)n);
+    return 0;
+}
+
+/* ── accessors ── */
+
+enum mk_method mk_request_method(const struct mk_request *req)
+{
+    return req->parse.method;
+}
+
+struct mk_str mk_request_method_name(const struct mk_request *req)
+{
+    return mk__span_str(req->base, req->parse.method_name);
+}
+
+struct mk_str mk_request_target(const struct mk_request *req)
+{
+    return mk__span_str(req->base, req->parse.target);
+}
+
+struct mk_str mk_request_path(const struct mk_request *req)
+{
+    return req->path;
+}
+
+struct mk_str mk_request_query(const struct mk_request *req)
+{
+    return req->head.has_query ? mk__span_str(req->base, req->head.query) : MK_STR_NONE;
+}
+
+struct mk_str mk_request_host(const struct mk_request *req)
+{
+    return req->base ? mk__span_str(req->base, req->head.host) : MK_STR_NONE;
+}
+
+unsigned mk_request_minor(const struct mk_request *req)
+{
+    return req->parse.minor;
+}
+
+struct mk_arena *mk_request_arena(struct mk_request *req)
+{
+    return &req->arena;
+}
+
+struct mk_loop *mk_request_loop(const struct mk_request *req)
+{
+    return req->http->loop;
+}
+
+struct mk_str mk_request_mime(const struct mk_request *req, struct mk_str path)
+{
+    return req->http->app->mime(req, path, req->http->app_ctx);
+}
+
+static bool is_named(const struct mk_request *req, const struct mk__field *field, enum mk_field id, struct mk_str name)
+{
+    if (id != MK_FIELD_OTHER)
+        return field->id == id;
+    return mk_str_ieq(mk__span_str(req->base, field->name), name);
+}
+
+/* The value of all lines of one name; joined only if there are several. */
+static struct mk_str join_values(struct mk_request *req, enum mk_field id, struct mk_str name)
+{
+    struct mk_str found = MK_STR_NONE;
+    for (unsigned i = 0; i < req->parse.n_fields; i++) {
+        if (!is_named(req, &req->fields[i], id, name))
+            continue;
+        struct mk_str value = mk__span_str(req->base, req->fields[i].value);
+        if (!found.p) {
+            found = value;
+            continue;
+        }
+        char *joined = mk_arena_alloc(&req->arena, found.len + 2 + value.len);
+        if (!joined)
+            return found;
+        memcpy(joined, found.p, found.len);
+        memcpy(joined + found.len, ", ", 2);
+        memcpy(joined + found.len + 2, value.p, value.len);
+        found = mk_str(joined, found.len + 2 + value.len);
+    }
+    return found;
+}
+
+struct mk_str mk_request_field(struct mk_request *req, enum mk_field field)
+{
+    if (field == MK_FIELD_OTHER || !(req->parse.seen & 1u << field))
+        return MK_STR_NONE;
+    return join_values(req, field, MK_STR_NONE);
+}
+
+struct mk_str mk_request_header(struct mk_request *req, struct mk_str name)
+{
+    return join_values(req, MK_FIELD_OTHER, name);
+}
+
+bool mk_request_header_at(const struct mk_request *req, unsigned n, struct mk_str *ret_name, struct mk_str *ret_value)
+{
+    if (n >= req->parse.n_fields)
+        return false;
+    *ret_name = mk__span_str(req->base, req->fields[n].name);
+    *ret_value = mk__span_str(req->base, req->fields[n].value);
+    return true;
+}
+
+/* ── the body ── */
+
+void mk_request_read(struct mk_request *req, mk_body_fn fn, void *ctx)
+{
+    req->body_fn = fn;
+    req->body_ctx = ctx;
+    if (req->body_done)
+        fn(req, MK_STR(""), true, ctx);
+    else
+        req->carrier->wake(req);
+}
+
+void mk_request_pause(struct mk_request *req)
+{
+    req->body_paused = true;
+}
+
+void mk_request_resume(struct mk_request *req)
+{
+    req->body_paused = false;
+    req->carrier->wake(req);
+}
+
+void mk__request_body(struct mk_request *req, struct mk_str piece, bool end)
+{
+    req->body_bytes += piece.len;
+    req->body_done = end;
+    if (req->body_fn && !req->body_discard)
+        req->body_fn(req, piece, end, req->body_ctx);
+}
+
+/* A body on its way into memory. */
+struct collection {
+    struct mk_account *account;
+    char *data;
+    size_t len, size, bytes_max;
+    mk_body_fn fn;
+    void *ctx;
+};
+
+static void free_collection(void *ctx)
+{
+    struct collection *c = ctx;
+    if (c->data)
+        mk_account_free(c->account, c->data, c->size);
+}
+
+/* Makes room for `need` bytes and a NUL. */
+static int grow_collection(struct collection *c, size_t need)
+{
+    size_t size = c->size ? c->size : COLLECT_BYTES_FIRST;
+    while (size < need + 1)
+        size *= 2;
+    if (size > c->bytes_max + 1)
+        size = c->bytes_max + 1;
+    if (size == c->size)
+        return 0;
+    char *data = mk_account_alloc(c->account, size);
+    if (!data)
+        return -ENOMEM;
+    if (c->len)
+        memcpy(data, c->data, c->len);
+    free_collection(c);
+    c->data = data;
+    c->size = size;
+    return 0;
+}
+
+static void collect_piece(struct mk_request *req, struct mk_str piece, bool end, void *ctx)
+{
+    struct collection *c = ctx;
+    int status = 0;
+    if (piece.len > c->bytes_max - c->len)
+        status = 413;
+    else if (c->len + piece.len + 1 > c->size && grow_collection(c, c->len + piece.len) < 0)
+        status = 503;
+    if (status) {
+        req->body_fn = NULL;
+        mk_response_error(req, status);
+        return;
+    }
+    if (piece.len)
+        memcpy(c->data + c->len, piece.p, piece.len);
+    c->len += piece.len;
+    if (!end)
+        return;
+    c->data[c->len] = '\0';
+    c->fn(req, mk_str(c->data, c->len), true, c->ctx);
+}
+
+void mk_request_collect(struct mk_request *req, size_t bytes_max, mk_body_fn fn, void *ctx)
+{
+    if (bytes_max == 0)
+        bytes_max = req->http->settings->collect_bytes_max;
+    if (req->head.body == MK__BODY_LENGTH && req->head.body_bytes > bytes_max) {
+        mk_response_error(req, 413);
+        return;
+    }
+    struct collection *c = mk_arena_alloc(&req->arena, sizeof(*c));
+    if (!c || mk_arena_defer(&req->arena, free_collection, c) < 0) {
+        mk_response_error(req, 503);
+        return;
+    }
+    *c = (struct collection){.account = req->http->account, .bytes_max = bytes_max, .fn = fn, .ctx = ctx};
+    mk_request_read(req, collect_piece, c);
+}

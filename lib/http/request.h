@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The exchange from the inside. It knows its carrier (HTTP/1 now) by two calls only, so that one connection
+ * may carry many.
+ *
+ *     request:   HEAD read ─► body: NONE or READING ─► DONE
+ *     response:  OPEN (status, fields, parts may be added) ─► head sent ─► ended ─► all parts sent
+ *
+ * Life: from the head's last byte until the last byte of the answer has been handed over. While its turn
+ * lasts, `base` and `fields` point into the worker's scratch; an exchange that waits takes a right-sized
+ * copy into its arena.
+ */
+#ifndef MK_HTTP_REQUEST_H
+#define MK_HTTP_REQUEST_H
+
+#include <monkey/request.h>
+
+#include "http/chunked.h"
+#include "http/head.h"
+#include "http/http.h"
+
+enum { MK__REQUEST_BYTES = 1024, MK__REQUEST_ARENA_MAX = 256 * 1024, MK__HEADERS_INLINE = 8, MK__HEADERS_MAX = 64 };
+
+/* Above this many queued bytes a handler is asked to wait. */
+enum { MK__QUEUE_BYTES_HIGH = 64 * 1024 };
+
+struct mk__carrier {
+    /* Something changed: a part was queued, a body is wanted, the response ended. */
+    void (*wake)(struct mk_request *req);
+};
+
+enum mk__part_kind { MK__PART_MEMORY, MK__PART_FILE, MK__PART_GENERATOR };
+
+struct mk__part {
+    struct mk__part *next;
+    uint8_t kind; /* enum mk__part_kind */
+    bool framed;  /* the chunk line of a file part has been written */
+    int fd;       /* file: ours */
+    char *heap;   /* memory: ours to free (heap_bytes), or NULL */
+    size_t heap_bytes;
+    union {
+        const char *data;
+        mk_generate_fn generate;
+    };
+    void *ctx;
+    uint64_t at; /* file: offset of the next byte */
+    uint64_t left;
+    uint64_t warm_to; /* file: known to be in the page cache up to here */
+};
+
+struct mk__header {
+    struct mk_str name, value;
+};
+
+struct mk__load;
+
+struct mk_request {
+    const struct mk__carrier *carrier;
+    void *connection;
+    struct mk__http *http;
+    const void *app_data; /* the consumer's */
+
+    /* the request */
+    const char *base;
+    const struct mk__field *fields;
+    struct mk__parse parse;
+    struct mk__head head;
+    struct mk_str path;
+
+    /* its body */
+    bool body_done, body_paused, body_discard, continue_sent, detached, aborted;
+    struct mk__chunked chunked;
+    uint64_t body_left, body_bytes, body_since_ms;
+    mk_body_fn body_fn;
+    void *body_ctx;
+
+    /* the response */
+    uint16_t status;
+    bool ended, head_sent, is_chunked, bodyless, length_known, failed, response_told;
+    uint8_t headers_len, headers_max;
+    uint64_t length;     /* announced */
+    uint64_t sent_bytes; /* of the body, as far as handed to the stream */
+    size_t queued;
+    struct mk__header *headers;
+    struct mk__part *first, *last, *spare;
+    mk_drain_fn drain_fn;
+    void *drain_ctx;
+    bool drain_wanted;
+    struct mk__load *loading; /* a disk thread reads for the first part */
+
+    struct mk_arena arena;
+    _Alignas(16) char storage[];
+};
+
+/* A request of `http` with an empty head, answering with 200 unless told otherwise. NULL: no memory. */
+struct mk_request *mk__request_new(struct mk__http *http, const struct mk__carrier *carrier, void *connection);
+/* Ends it: deferred clean-ups run, files are closed. */
+void mk__request_free(struct mk_request *req);
+
+/* Copies the head out of the scratch buffer; 0 or -ENOMEM. */
+int mk__request_detach(struct mk_request *req);
+
+/* Decodes the path. 0 or the negative status that it deserves. */
+int mk__request_decode_path(struct mk_request *req);
+
+/* One piece of the body has arrived; `end` with the last one. */
+void mk__request_body(struct mk_request *req, struct mk_str piece, bool end);
+
+/* Removes the first part of the queue. */
+void mk__response_drop_part(struct mk_request *req);
+
+#endif

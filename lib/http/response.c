@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The response's side of an exchange: status, fields, the queue of parts, and the answers that everybody
+ * needs (errors, redirects, Allow). How it reaches the wire is the carrier's business.
+ */
+#include "http/request.h"
+#include "http/status.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+enum { ERROR_PAGE_BYTES = 768 };
+
+/* ── status and fields ── */
+
+int mk_response_status(struct mk_request *req, int status)
+{
+    if (status < 200 || status > 599)
+        return -EINVAL;
+    if (req->head_sent)
+        return -EALREADY;
+    req->status = (uint16_t)status;
+    return 0;
+}
+
+int mk_response_status_get(const struct mk_request *req)
+{
+    return req->status;
+}
+
+/* No control byte but the tab may stand in a value: nothing can end its line (RFC 9110 section 5.5). */
+static bool is_value(struct mk_str value)
+{
+    for (size_t i = 0; i < value.len; i++) {
+        unsigned char c = (unsigned char)value.p[i];
+        if ((c < 0x20 && c != '\t') || c == 0x7f)
+            return false;
+    }
+    return true;
+}
+
+static int grow_headers(struct mk_request *req)
+{
+    unsigned max = req->headers_max ? req->headers_max * 2u : MK__HEADERS_INLINE;
+    if (max > MK__HEADERS_MAX)
+        return -ENOMEM;
+    struct mk__header *headers = mk_arena_alloc(&req->arena, max * sizeof(*headers));
+    if (!headers)
+        return -ENOMEM;
+    if (req->headers_len)
+        memcpy(headers, req->headers, req->headers_len * sizeof(*headers));
+    req->headers = headers;
+    req->headers_max = (uint8_t)max;
+    return 0;
+}
+
+int mk_response_header_borrow(struct mk_request *req, struct mk_str name, struct mk_str value)
+{
+    if (req->head_sent)
+        return -EALREADY;
+    if (!mk__parse_is_token(name) || !is_value(value))
+        return -EINVAL;
+    if (req->headers_len == req->headers_max && grow_headers(req) < 0)
+        return -ENOMEM;
+    req->headers[req->headers_len++] = (struct mk__header){name, value};
+    return 0;
+}
+
+int mk_response_header(struct mk_request *req, struct mk_str name, struct mk_str value)
+{
+    struct mk_str copy = mk_arena_dup(&req->arena, value);
+    return copy.p ? mk_response_header_borrow(req, name, copy) : -ENOMEM;
+}
+
+struct mk_str mk_response_header_get(const struct mk_request *req, struct mk_str name)
+{
+    for (unsigned i = 0; i < req->headers_len; i++)
+        if (mk_str_ieq(req->headers[i].name, name))
+            return req->headers[i].value;
+    return MK_STR_NONE;
+}
+
+void mk_response_header_remove(struct mk_request *req, struct mk_str name)
+{
+    unsigned kept = 0;
+    for (unsigned i = 0; i < req->headers_len; i++)
+        if (!mk_str_ieq(req->headers[i].name, name))
+            req->headers[kept++] = req->headers[i];
+    req->headers_len = (uint8_t)kept;
+}
+
+int mk_response_length(struct mk_request *req, uint64_t bytes)
+{
+    if (req->head_sent)
+        return -EALREADY;
+    req->length = bytes;
+    req->length_known = true;
+    return 0;
+}
+
+/* ── the queue ── */
+
+static struct mk__part *add_part(struct mk_request *req, enum mk__part_kind kind)
+{
+    if (req->ended || req->failed)
+        return NULL;
+    struct mk__part *part = req->spare;
+    if (part)
+        req->spare = part->next;
+    else
+        part = mk_arena_alloc(&req->arena, sizeof(*part));
+    if (!part)
+        return NULL;
+    *part = (struct mk__part){.kind = (uint8_t)kind, .fd = -1};
+    if (req->last)
+        req->last->next = part;
+    else
+        req->first = part;
+    req->last = part;
+    return part;
+}
+
+static int tell(struct mk_request *req)
+{
+    req->carrier->wake(req);
+    if (req->queued <= MK__QUEUE_BYTES_HIGH)
+        return 0;
+    req->drain_wanted = true;
+    return MK_AGAIN;
+}
+
+int mk_response_borrow(struct mk_request *req, struct mk_str data)
+{
+    if (data.len == 0)
+        return 0;
+    struct mk__part *part = add_part(req, MK__PART_MEMORY);
+    if (!part)
+        return -ENOMEM;
+    part->data = data.p;
+    part->left = data.len;
+    req->queued += data.len;
+    return tell(req);
+}
+
+int mk_response_write(struct mk_request *req, struct mk_str data)
+{
+    if (data.len == 0)
+        return 0;
+    char *heap = mk_account_alloc(req->http->account, data.len);
+    struct mk__part *part = heap ? add_part(req, MK__PART_MEMORY) : NULL;
+    if (!part) {
+        mk_account_free(req->http->account, heap, data.len);
+        return -ENOMEM;
+    }
+    memcpy(heap, data.p, data.len);
+    part->data = part->heap = heap;
+    part->left = part->heap_bytes = data.len;
+    req->queued += data.len;
+    return tell(req);
+}
+
+int mk_response_write_file(struct mk_request *req, int fd, uint64_t offset, uint64_t length)
+{
+    struct mk__part *part = length ? add_part(req, MK__PART_FILE) : NULL;
+    if (!part) {
+        close(fd);
+        return length ? -ENOMEM : 0;
+    }
+    part->fd = fd;
+    part->at = part->warm_to = offset;
+    part->left = length;
+    return tell(req);
+}
+
+int mk_response_generate(struct mk_request *req, mk_generate_fn fn, void *ctx)
+{
+    struct mk__part *part = add_part(req, MK__PART_GENERATOR);
+    if (!part)
+        return -ENOMEM;
+    part->generate = fn;
+    part->ctx = ctx;
+    return tell(req);
+}
+
+void mk__response_drop_part(struct mk_request *req)
+{
+    struct mk__part *part = req->first;
+    req->first = part->next;
+    if (!req->first)
+        req->last = NULL;
+    if (part->fd >= 0)
+        close(part->fd);
+    if (part->heap)
+        mk_account_free(req->http->account, part->heap, part->heap_bytes);
+    part->next = req->spare;
+    req->spare = part;
+}
+
+void mk_response_wake(struct mk_request *req)
+{
+    req->carrier->wake(req);
+}
+
+void mk_response_on_drain(struct mk_request *req, mk_drain_fn fn, void *ctx)
+{
+    req->drain_fn = fn;
+    req->drain_ctx = ctx;
+}
+
+void mk_response_end(struct mk_request *req)
+{
+    req->ended = true;
+    req->carrier->wake(req);
+}
+
+void mk_response_abort(struct mk_request *req)
+{
+    req->failed = req->ended = true;
+    req->carrier->wake(req);
+}
+
+/* ── whole answers ── */
+
+/* Forgets what was prepared; false when the head has left already, which only an abort can answer. */
+static bool start_over(struct mk_request *req, int status)
+{
+    if (req->head_sent) {
+        mk_response_abort(req);
+        return false;
+    }
+    while (req->first)
+        mk__response_drop_part(req);
+    req->headers_len = 0;
+    req->queued = 0;
+    req->length_known = req->ended = false;
+    req->status = (uint16_t)status;
+    return true;
+}
+
+static void add_page(struct mk_request *req)
+{
+    struct mk_buf page;
+    char *storage = mk_arena_alloc(&req->arena, ERROR_PAGE_BYTES);
+    if (!storage || !mk__status_has_body(req->status))
+        return; /* the status line says it all */
+    mk_buf_init_fixed(&page, storage, ERROR_PAGE_BYTES);
+    mk__status_page(&page, req->status, MK_STR_NONE);
+    if (page.err == 0 &&
+        mk_response_header_borrow(req, MK_STR("Content-Type"), MK_STR("text/html; charset=utf-8")) == 0)
+        mk_response_borrow(req, mk_buf_str(&page));
+}
+
+void mk_response_error(struct mk_request *req, int status)
+{
+    if (!start_over(req, status))
+        return;
+    add_page(req);
+    mk_response_end(req);
+}
+
+void mk_response_redirect(struct mk_request *req, int status, struct mk_str location)
+{
+    if (!start_over(req, status))
+        return;
+    if (mk_response_header(req, MK_STR("Location"), location) < 0)
+        req->status = 500;
+    add_page(req);
+    mk_response_end(req);
+}
+
+void mk_response_allow(struct mk_request *req, struct mk_str methods)
+{
+    int status = mk_request_method(req) == MK_OPTIONS ? 204 : 405;
+    if (!start_over(req, status))
+        return;
+    if (mk_response_header(req, MK_STR("Allow"), methods) < 0)
+        req->status = 500;
+    add_page(req);
+    mk_response_end(req);
+}

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The disk threads: a small pool, shared by all loops of a server, for calls that may wait. Threads start
+ * when there is work for them, and stay.
+ */
+#ifndef MK_LOOP_JOBS_H
+#define MK_LOOP_JOBS_H
+
+#include <monkey/loop.h>
+
+#include <pthread.h>
+
+struct mk__jobs {
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    struct mk_message *first, **last; /* the queue, linked through the jobs' messages */
+    unsigned threads, threads_max, idle;
+    bool stopping;
+    pthread_t ids[16];
+};
+
+/* At most `threads_max` (1 to 16) threads. */
+void mk__jobs_open(struct mk__jobs *jobs, unsigned threads_max);
+/* Finishes what is queued, then joins the threads. The loops must still be able to take messages. */
+void mk__jobs_close(struct mk__jobs *jobs);
+
+#endif

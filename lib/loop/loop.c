@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The turn of the loop: in which order descriptors, messages, timers and tasks get their say. What waits
+ * is the poller's business (epoll.c), what time it is the clock's.
+ */
+#include "loop/loop.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+uint64_t mk_loop_now_ms(const struct mk_loop *loop)
+{
+    return loop->now_ms;
+}
+
+int64_t mk_loop_wall_seconds(const struct mk_loop *loop)
+{
+    return loop->wall_seconds;
+}
+
+/* ── descriptors ── */
+
+static void ignore_event(struct mk_event *event, uint32_t events)
+{
+    (void)event;
+    (void)events;
+}
+
+int mk_event_add(struct mk_loop *loop, struct mk_event *event, uint32_t events)
+{
+    return loop->poller->control(loop, EPOLL_CTL_ADD, event, events);
+}
+
+int mk_event_change(struct mk_loop *loop, struct mk_event *event, uint32_t events)
+{
+    return loop->poller->control(loop, EPOLL_CTL_MOD, event, events);
+}
+
+void mk_event_del(struct mk_loop *loop, struct mk_event *event)
+{
+    loop->poller->control(loop, EPOLL_CTL_DEL, event, 0);
+    event->ready = ignore_event;
+}
+
+/* ── timers and tasks ── */
+
+void mk_timer_init(struct mk_timer *timer, mk_timer_fn fn)
+{
+    *timer = (struct mk_timer){.fn = fn};
+    mk_list_init(&timer->node);
+}
+
+void mk_timer_arm(struct mk_loop *loop, struct mk_timer *timer, uint32_t delay_ms)
+{
+    mk__wheel_arm(&loop->wheel, timer, loop->now_ms + delay_ms);
+}
+
+void mk_timer_cancel(struct mk_timer *timer)
+{
+    mk_list_del(&timer->node);
+}
+
+void mk_task_init(struct mk_task *task, mk_task_fn fn)
+{
+    task->fn = fn;
+    mk_list_init(&task->node);
+}
+
+void mk_task_schedule(struct mk_loop *loop, struct mk_task *task)
+{
+    if (mk_list_empty(&task->node))
+        mk_list_add(&loop->tasks, &task->node);
+}
+
+void mk_task_cancel(struct mk_task *task)
+{
+    mk_list_del(&task->node);
+}
+
+void mk__loop_bury(struct mk_loop *loop, struct mk_task *task)
+{
+    mk_list_del(&task->node);
+    mk_list_add(&loop->graves, &task->node);
+}
+
+static void run_tasks(struct mk_list *list)
+{
+    struct mk_list now;
+    mk_list_init(&now);
+    mk_list_join(&now, list);
+    while (!mk_list_empty(&now)) {
+        struct mk_task *task = MK_LIST_FIRST(&now, struct mk_task, node);
+        mk_list_del(&task->node);
+        task->fn(task);
+    }
+}
+
+/* ── messages ── */
+
+void mk_post(struct mk_loop *loop, struct mk_message *message)
+{
+    struct mk_message *newest = atomic_load_explicit(&loop->mail, memory_order_relaxed);
+    int bell = loop->mail_event.fd;
+    do
+        message->next = newest;
+    while (!atomic_compare_exchange_weak_explicit(&loop->mail, &newest, message, memory_order_release,
+                                                  memory_order_relaxed));
+    /* the message may be gone by now; the first letter in an empty box rings, a full counter rings already */
+    if (!newest)
+        eventfd_write(bell, 1);
+}
+
+static void read_mail(struct mk_loop *loop)
+{
+    struct mk_message *newest = atomic_exchange_explicit(&loop->mail, NULL, memory_order_acquire), *oldest = NULL;
+    while (newest) {
+        struct mk_message *next = newest->next;
+        newest->next = oldest;
+        oldest = newest;
+        newest = next;
+    }
+    while (oldest) {
+        struct mk_message *next = oldest->next;
+        oldest->fn(oldest);
+        oldest = next;
+    }
+}
+
+static void answer_ring(struct mk_event *event, uint32_t events)
+{
+    eventfd_t count;
+    (void)events;
+    eventfd_read(event->fd, &count); /* the mail itself is read once a turn */
+}
+
+/* ── the turn ── */
+
+static void look_at_clock(struct mk_loop *loop)
+{
+    loop->now_ms = loop->clock->now_ms(loop->clock->ctx);
+    loop->wall_seconds = loop->clock->wall_seconds(loop->clock->ctx);
+}
+
+int mk__loop_open(struct mk_loop *loop, const struct mk__poller *poller, const struct mk__clock *clock,
+                  struct mk__jobs *jobs)
+{
+    loop->poller = poller;
+    loop->clock = clock;
+    loop->jobs = jobs;
+    loop->stopping = false;
+    loop->batch_len = 0;
+    loop->mail = NULL;
+    mk_list_init(&loop->tasks);
+    mk_list_init(&loop->graves);
+    look_at_clock(loop);
+    mk__wheel_init(&loop->wheel, loop->now_ms);
+    int err = poller->open(loop);
+    if (err < 0)
+        return err;
+    loop->mail_event = (struct mk_event){.ready = answer_ring, .fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};
+    err = loop->mail_event.fd < 0 ? -errno : mk_event_add(loop, &loop->mail_event, EPOLLIN);
+    if (err < 0) {
+        if (loop->mail_event.fd >= 0)
+            close(loop->mail_event.fd);
+        poller->close(loop);
+    }
+    return err;
+}
+
+void mk__loop_close(struct mk_loop *loop)
+{
+    read_mail(loop); /* whoever waits for an answer gets it */
+    run_tasks(&loop->graves);
+    mk_event_del(loop, &loop->mail_event);
+    close(loop->mail_event.fd);
+    loop->poller->close(loop);
+}
+
+static int wait_ms(const struct mk_loop *loop)
+{
+    if (!mk_list_empty(&loop->tasks))
+        return 0;
+    uint64_t next = mk__wheel_next_ms(&loop->wheel);
+    if (next == UINT64_MAX)
+        return -1;
+    uint64_t delay = next > loop->now_ms ? next - loop->now_ms : 0;
+    return delay > INT_MAX ? INT_MAX : (int)delay;
+}
+
+int mk__loop_turn(struct mk_loop *loop)
+{
+    int n = loop->poller->wait(loop, wait_ms(loop));
+    if (n < 0 && n != -EINTR)
+        return n;
+    look_at_clock(loop);
+    for (int i = 0; i < n; i++) {
+        struct mk_event *event = loop->batch[i].data.ptr;
+        event->ready(event, loop->batch[i].events);
+    }
+    if (atomic_load_explicit(&loop->mail, memory_order_relaxed))
+        read_mail(loop);
+    mk__wheel_advance(&loop->wheel, loop->now_ms);
+    run_tasks(&loop->tasks);
+    run_tasks(&loop->graves);
+    return 0;
+}
+
+int mk__loop_run(struct mk_loop *loop)
+{
+    int err = 0;
+    while (!loop->stopping && err == 0)
+        err = mk__loop_turn(loop);
+    return err;
+}
+
+void mk__loop_stop(struct mk_loop *loop)
+{
+    loop->stopping = true;
+}

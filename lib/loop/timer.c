@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The timing wheel of loop/timer.h. It knows no clock: whoever owns it says what time it is.
+ */
+#include "loop/timer.h"
+
+enum { SLOT_BITS = 6, SLOT_MASK = MK__WHEEL_SLOTS - 1 };
+
+/* The farthest that a timer can hang; one with a later deadline is hung again from there. */
+static const uint64_t REACH_MS = (1ULL << (SLOT_BITS * MK__WHEEL_LEVELS)) - 1;
+
+void mk__wheel_init(struct mk__wheel *wheel, uint64_t now_ms)
+{
+    wheel->now_ms = now_ms;
+    for (int level = 0; level < MK__WHEEL_LEVELS; level++) {
+        wheel->used[level] = 0;
+        for (int slot = 0; slot < MK__WHEEL_SLOTS; slot++)
+            mk_list_init(&wheel->slots[level][slot]);
+    }
+}
+
+static int level_of(uint64_t delay_ms)
+{
+    int level = 0;
+    while (delay_ms >= MK__WHEEL_SLOTS) {
+        delay_ms >>= SLOT_BITS;
+        level++;
+    }
+    return level;
+}
+
+static void hang(struct mk__wheel *wheel, struct mk_timer *timer)
+{
+    uint64_t at = timer->deadline_ms;
+    if (at <= wheel->now_ms)
+        at = wheel->now_ms + 1;
+    if (at - wheel->now_ms > REACH_MS)
+        at = wheel->now_ms + REACH_MS;
+    int level = level_of(at - wheel->now_ms);
+    unsigned slot = (at >> (SLOT_BITS * level)) & SLOT_MASK;
+    timer->slot_ms = at;
+    mk_list_add(&wheel->slots[level][slot], &timer->node);
+    wheel->used[level] |= 1ULL << slot;
+}
+
+void mk__wheel_arm(struct mk__wheel *wheel, struct mk_timer *timer, uint64_t deadline_ms)
+{
+    timer->deadline_ms = deadline_ms;
+    if (!mk_list_empty(&timer->node)) {
+        if (timer->slot_ms <= deadline_ms)
+            return; /* looked at again when its slot is reached */
+        mk_list_del(&timer->node);
+    }
+    hang(wheel, timer);
+}
+
+uint64_t mk__wheel_next_ms(const struct mk__wheel *wheel)
+{
+    uint64_t next = UINT64_MAX;
+    for (int level = 0; level < MK__WHEEL_LEVELS; level++) {
+        uint64_t used = wheel->used[level];
+        if (!used)
+            continue;
+        int shift = SLOT_BITS * level;
+        unsigned from = (unsigned)((wheel->now_ms >> shift) + 1) & SLOT_MASK;
+        uint64_t turned = from ? used >> from | used << (MK__WHEEL_SLOTS - from) : used;
+        uint64_t at = ((wheel->now_ms >> shift) + 1 + (unsigned)__builtin_ctzll(turned)) << shift;
+        if (at < next)
+            next = at;
+    }
+    return next;
+}
+
+/* Takes all timers of a slot out; each fires or is hung again. */
+static void empty_slot(struct mk__wheel *wheel, int level, unsigned slot)
+{
+    struct mk_list due;
+    mk_list_init(&due);
+    mk_list_join(&due, &wheel->slots[level][slot]);
+    wheel->used[level] &= ~(1ULL << slot);
+    while (!mk_list_empty(&due)) {
+        struct mk_timer *timer = MK_LIST_FIRST(&due, struct mk_timer, node);
+        mk_list_del(&timer->node);
+        if (timer->deadline_ms <= wheel->now_ms)
+            timer->fn(timer);
+        else
+            hang(wheel, timer);
+    }
+}
+
+void mk__wheel_advance(struct mk__wheel *wheel, uint64_t now_ms)
+{
+    for (;;) {
+        uint64_t next = mk__wheel_next_ms(wheel);
+        if (next > now_ms)
+            break;
+        wheel->now_ms = next;
+        for (int level = MK__WHEEL_LEVELS - 1; level >= 0; level--) {
+            int shift = SLOT_BITS * level;
+            if ((next & ((1ULL << shift) - 1)) == 0)
+                empty_slot(wheel, level, (unsigned)(next >> shift) & SLOT_MASK);
+        }
+    }
+    if (now_ms > wheel->now_ms)
+        wheel->now_ms = now_ms;
+}

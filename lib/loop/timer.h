@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A hierarchical timing wheel with a tick of one millisecond:
+ *
+ *     level 0   64 slots of 1 ms       ──► fires
+ *     level 1   64 slots of 64 ms      ──► falls into level 0 when its time comes
+ *     ...
+ *     level 4   64 slots of 4.6 h      (12 days; a later deadline is looked at again then)
+ *
+ * Arming and cancelling are O(1). Moving a deadline later, what every request does to its connection, only
+ * writes a number: the timer is re-hung when its slot is reached. Bits say which slots may hold timers, so
+ * that the next wake-up is found without walking.
+ */
+#ifndef MK_LOOP_TIMER_H
+#define MK_LOOP_TIMER_H
+
+#include <monkey/loop.h>
+
+enum { MK__WHEEL_LEVELS = 5, MK__WHEEL_SLOTS = 64 };
+
+struct mk__wheel {
+    uint64_t now_ms; /* all timers up to here have fired */
+    uint64_t used[MK__WHEEL_LEVELS];
+    struct mk_list slots[MK__WHEEL_LEVELS][MK__WHEEL_SLOTS];
+};
+
+void mk__wheel_init(struct mk__wheel *wheel, uint64_t now_ms);
+void mk__wheel_arm(struct mk__wheel *wheel, struct mk_timer *timer, uint64_t deadline_ms);
+/* Fires what is due at `now_ms`. */
+void mk__wheel_advance(struct mk__wheel *wheel, uint64_t now_ms);
+/* The next time at which the wheel wants to be advanced; UINT64_MAX when it is empty. */
+uint64_t mk__wheel_next_ms(const struct mk__wheel *wheel);
+
+#endif

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Reading and writing of socket addresses (net/addr.h).
+ */
+#include "net/addr.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+
+static int fail(const char **ret_error, const char *reason)
+{
+    *ret_error = reason;
+    return -EINVAL;
+}
+
+static int parse_unix(struct mk_str path, struct mk__addr *ret, const char **ret_error)
+{
+    if (path.len == 0 || path.p[0] != '/')
+        return fail(ret_error, "a Unix socket needs an absolute path: unix:/run/monkey.sock");
+    if (path.len >= sizeof(ret->un.sun_path))
+        return fail(ret_error, "the path of a Unix socket has at most 107 bytes");
+    *ret = (struct mk__addr){.un.sun_family = AF_UNIX};
+    memcpy(ret->un.sun_path, path.p, path.len);
+    ret->len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + path.len + 1);
+    return 0;
+}
+
+static int set_host(struct mk_str host, struct mk__addr *ret)
+{
+    char text[INET6_ADDRSTRLEN + 1];
+    bool bracketed = host.len >= 2 && host.p[0] == '[' && host.p[host.len - 1] == ']';
+    if (bracketed)
+        host = mk_str(host.p + 1, host.len - 2);
+    if (host.len >= sizeof(text))
+        return -EINVAL;
+    memcpy(text, host.p, host.len);
+    text[host.len] = '\0';
+    if (bracketed && inet_pton(AF_INET6, text, &ret->in6.sin6_addr) == 1) {
+        ret->in6.sin6_family = AF_INET6;
+        ret->len = sizeof(ret->in6);
+        return 0;
+    }
+    if (!bracketed && inet_pton(AF_INET, text, &ret->in.sin_addr) == 1) {
+        ret->in.sin_family = AF_INET;
+        ret->len = sizeof(ret->in);
+        return 0;
+    }
+    return -EINVAL;
+}
+
+int mk__addr_parse(struct mk_str text, struct mk__addr *ret, const char **ret_error)
+{
+    uint64_t port;
+    if (mk_str_starts(text, MK_STR("unix:")))
+        return parse_unix(mk_str(text.p + 5, text.len - 5), ret, ret_error);
+    const char *colon = text.len ? memrchr(text.p, ':', text.len) : NULL;
+    struct mk_str host = colon ? mk_str(text.p, (size_t)(colon - text.p)) : MK_STR("*");
+    struct mk_str digits = colon ? mk_str(colon + 1, text.len - host.len - 1) : text;
+    if (!mk_str_u64(digits, UINT16_MAX, &port))
+        return fail(ret_error, "the port must be a number from 0 to 65535");
+    *ret = (struct mk__addr){.any = mk_str_eq(host, MK_STR("*"))};
+    if (ret->any) {
+        ret->in6 = (struct sockaddr_in6){.sin6_family = AF_INET6, .sin6_addr = in6addr_any};
+        ret->len = sizeof(ret->in6);
+    } else if (set_host(host, ret) < 0) {
+        return fail(ret_error, "the address must be numeric: 127.0.0.1:80, [::1]:80 or *:80");
+    }
+    mk__addr_set_port(ret, (uint16_t)port);
+    return 0;
+}
+
+uint16_t mk__addr_port(const struct mk__addr *addr)
+{
+    switch (addr->sa.sa_family) {
+    case AF_INET:
+        return ntohs(addr->in.sin_port);
+    case AF_INET6:
+        return ntohs(addr->in6.sin6_port);
+    default:
+        return 0;
+    }
+}
+
+void mk__addr_set_port(struct mk__addr *addr, uint16_t port)
+{
+    if (addr->sa.sa_family == AF_INET)
+        addr->in.sin_port = htons(port);
+    else if (addr->sa.sa_family == AF_INET6)
+        addr->in6.sin6_port = htons(port);
+}
+
+void mk__addr_print(const struct mk__addr *addr, struct mk_buf *out)
+{
+    char text[INET6_ADDRSTRLEN];
+    if (addr->any) {
+        mk_buf_addf(out, "*:%u", mk__addr_port(addr));
+        return;
+    }
+    switch (addr->sa.sa_family) {
+    case AF_INET:
+        inet_ntop(AF_INET, &addr->in.sin_addr, text, sizeof(text));
+        mk_buf_addf(out, "%s:%u", text, mk__addr_port(addr));
+        break;
+    case AF_INET6:
+        inet_ntop(AF_INET6, &addr->in6.sin6_addr, text, sizeof(text));
+        mk_buf_addf(out, "[%s]:%u", text, mk__addr_port(addr));
+        break;
+    default:
+        mk_buf_addf(out, "unix:%s", addr->un.sun_path);
+    }
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Listening sockets (net/listen.h). Options that connections inherit are set here once, so that none of
+ * them costs a call later.
+ */
+#include "net/listen.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <unistd.h>
+
+static int set_option(int fd, int level, int name, int value)
+{
+    return setsockopt(fd, level, name, &value, sizeof(value)) < 0 ? -errno : 0;
+}
+
+/* Does somebody answer at this path? A socket file without an owner is left over from a crash. */
+static bool is_stale(const struct mk__addr *addr)
+{
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return false;
+    bool refused = connect(fd, &addr->sa, addr->len) < 0 && errno == ECONNREFUSED;
+    close(fd);
+    return refused;
+}
+
+static int bind_once(int fd, struct mk__addr *addr)
+{
+    if (bind(fd, &addr->sa, addr->len) == 0)
+        return 0;
+    int err = -errno;
+    if (err != -EADDRINUSE || addr->sa.sa_family != AF_UNIX || !is_stale(addr))
+        return err;
+    unlink(addr->un.sun_path);
+    return bind(fd, &addr->sa, addr->len) < 0 ? -errno : 0;
+}
+
+static int open_socket(struct mk__addr *addr, const struct mk__listen_options *options)
+{
+    int fd = socket(addr->sa.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), err = 0;
+    if (fd < 0)
+        return -errno;
+    if (addr->sa.sa_family != AF_UNIX) {
+        err = set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1);
+        if (err == 0 && options->shared_port)
+            err = set_option(fd, SOL_SOCKET, SO_REUSEPORT, 1);
+    }
+    if (err == 0 && addr->sa.sa_family == AF_INET6)
+        err = set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, !addr->any);
+    if (err == 0)
+        err = bind_once(fd, addr);
+    if (err < 0) {
+        close(fd);
+        return err;
+    }
+    return fd;
+}
+
+int mk__listen_bind(struct mk__addr *addr, const struct mk__listen_options *options)
+{
+    int fd = open_socket(addr, options);
+    if (addr->any && (fd == -EAFNOSUPPORT || fd == -EADDRNOTAVAIL)) {
+        uint16_t port = mk__addr_port(addr);
+        *addr = (struct mk__addr){.in.sin_family = AF_INET, .len = sizeof(addr->in)};
+        mk__addr_set_port(addr, port);
+        fd = open_socket(addr, options);
+    }
+    if (fd >= 0 && addr->sa.sa_family != AF_UNIX) {
+        socklen_t len = sizeof(addr->in6);
+        getsockname(fd, &addr->sa, &len);
+    }
+    return fd;
+}
+
+int mk__listen_start(int fd, const struct mk__addr *addr, const struct mk__listen_options *options)
+{
+    if (addr->sa.sa_family != AF_UNIX) {
+        set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+        if (options->defer_seconds)
+            set_option(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, options->defer_seconds);
+        if (options->fast_open_queue)
+            set_option(fd, IPPROTO_TCP, TCP_FASTOPEN, options->fast_open_queue);
+    }
+    return listen(fd, options->backlog) < 0 ? -errno : 0;
+}
+
+bool mk__listen_fast_open_works(void)
+{
+    char text[16] = "";
+    int fd = open("/proc/sys/net/ipv4/tcp_fastopen", O_RDONLY | O_CLOEXEC), value = 0;
+    if (fd < 0)
+        return false;
+    if (read(fd, text, sizeof(text) - 1) > 0)
+        sscanf(text, "%d", &value);
+    close(fd);
+    return value & 2;
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The byte stream of net/stream.h. It decides nothing about protocols or timeouts.
+ */
+#include "net/stream.h"
+
+#include <errno.h>
+#include <string.h>
+
+ssize_t mk__stream_read(struct mk__stream *s, void *to, size_t size)
+{
+    ssize_t n = s->io.transport->read(&s->io, to, size);
+    if (n == -EAGAIN)
+        s->readable = false;
+    else if (n == 0)
+        s->ended = true;
+    else if (n > 0 && (size_t)n < size && !s->hung_up)
+        s->readable = false; /* drained: the next byte, or the FIN, is an edge of its own */
+    return n;
+}
+
+/* Writes until all is gone. The count of bytes written before EAGAIN, or -errno. */
+static ssize_t write_all(struct mk__stream *s, char *data, size_t len, unsigned flags)
+{
+    size_t done = 0;
+    while (done < len) {
+        struct iovec vec = {.iov_base = data + done, .iov_len = len - done};
+        ssize_t n = s->io.transport->write(&s->io, &vec, 1, flags);
+        if (n == -EAGAIN) {
+            s->writable = false;
+            break;
+        }
+        if (n < 0)
+            return n;
+        done += (size_t)n;
+    }
+    return (ssize_t)done;
+}
+
+static void drop_held(struct mk__stream *s, struct mk_account *account)
+{
+    if (s->held)
+        mk_account_free(account, s->held, s->held_len);
+    s->held = NULL;
+    s->held_len = s->held_at = 0;
+}
+
+static int write_held(struct mk__stream *s, struct mk_account *account)
+{
+    ssize_t n = write_all(s, s->held + s->held_at, s->held_len - s->held_at, 0);
+    if (n < 0)
+        return (int)n;
+    s->held_at += (uint32_t)n;
+    if (s->held_at < s->held_len)
+        return MK_AGAIN;
+    drop_held(s, account);
+    return 0;
+}
+
+/* Keeps the unsent end of the scratch buffer, behind what is held already. */
+static int hold(struct mk__stream *s, struct mk_account *account, const char *data, size_t len)
+{
+    size_t before = s->held_len - s->held_at;
+    char *held = mk_account_alloc(account, before + len);
+    if (!held)
+        return -ENOMEM;
+    if (before)
+        memcpy(held, s->held + s->held_at, before);
+    memcpy(held + before, data, len);
+    drop_held(s, account);
+    s->held = held;
+    s->held_len = (uint32_t)(before + len);
+    return MK_AGAIN;
+}
+
+int mk__stream_flush(struct mk__stream *s, struct mk__scratch *out, struct mk_account *account, unsigned flags)
+{
+    size_t len = out->len;
+    out->len = 0;
+    int r = s->held ? (s->writable ? write_held(s, account) : MK_AGAIN) : 0;
+    if (r < 0 || len == 0)
+        return r;
+    ssize_t n = r == 0 && s->writable ? write_all(s, out->data, len, flags) : 0;
+    if (n < 0)
+        return (int)n;
+    return (size_t)n == len ? 0 : hold(s, account, out->data + n, len - (size_t)n);
+}
+
+ssize_t mk__stream_sendfile(struct mk__stream *s, int file_fd, uint64_t offset, size_t size)
+{
+    ssize_t n = s->io.transport->sendfile(&s->io, file_fd, offset, size);
+    if (n == -EAGAIN)
+        s->writable = false;
+    return n;
+}
+
+void mk__stream_close(struct mk__stream *s, struct mk_account *account)
+{
+    drop_held(s, account);
+    s->io.transport->close(&s->io);
+    s->io.fd = -1;
+}

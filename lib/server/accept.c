@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The acceptor of server/accept.h. When descriptors or memory run out it looks away for a moment, instead
+ * of spinning on a socket that stays readable.
+ */
+#include "server/accept.h"
+
+#include <monkey/log.h>
+
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+enum { BATCH = 64, RETRY_MS = 100, COMPLAIN_MS = 10000 };
+
+static int watch(struct mk__acceptor *a);
+
+static bool is_exhaustion(int err)
+{
+    return err == EMFILE || err == ENFILE || err == ENOBUFS || err == ENOMEM;
+}
+
+static void look_away(struct mk__acceptor *a, int err)
+{
+    uint64_t now = mk_loop_now_ms(a->loop);
+    if (!a->complained_ms || now - a->complained_ms >= COMPLAIN_MS) {
+        mk_log_warn("accept: %s; trying again every %d ms", strerror(err), RETRY_MS);
+        a->complained_ms = now;
+    }
+    mk_event_del(a->loop, &a->event);
+    mk_timer_arm(a->loop, &a->retry, RETRY_MS);
+}
+
+/* Accepts what waits, at most a batch. 0, or the errno that ended it. */
+static int accept_batch(struct mk__acceptor *a)
+{
+    for (int i = 0; i < BATCH; i++) {
+        int fd = accept4(a->event.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd >= 0)
+            a->take(fd, a->ctx);
+        else if (errno == EAGAIN || is_exhaustion(errno))
+            return errno;
+        /* anything else is the end of a connection that nobody has seen */
+    }
+    return 0;
+}
+
+static void on_ready(struct mk_event *event, uint32_t events)
+{
+    struct mk__acceptor *a = MK_OWNER(event, struct mk__acceptor, event);
+    (void)events;
+    int err = accept_batch(a);
+    if (is_exhaustion(err))
+        look_away(a, err);
+}
+
+static void on_retry(struct mk_timer *timer)
+{
+    struct mk__acceptor *a = MK_OWNER(timer, struct mk__acceptor, retry);
+    if (watch(a) < 0)
+        mk_timer_arm(a->loop, &a->retry, RETRY_MS);
+}
+
+static int watch(struct mk__acceptor *a)
+{
+    a->event.ready = on_ready;
+    return mk_event_add(a->loop, &a->event, EPOLLIN | (a->exclusive ? EPOLLEXCLUSIVE : 0));
+}
+
+int mk__acceptor_open(struct mk__acceptor *a, struct mk_loop *loop, int fd, bool exclusive,
+                      void (*take)(int fd, void *ctx), void *ctx)
+{
+    *a = (struct mk__acceptor){.loop = loop, .take = take, .ctx = ctx, .exclusive = exclusive, .event.fd = fd};
+    mk_timer_init(&a->retry, on_retry);
+    int err = watch(a);
+    a->open = err == 0;
+    return err;
+}
+
+void mk__acceptor_close(struct mk__acceptor *a)
+{
+    if (!a->open)
+        return;
+    a->open = false;
+    while (accept_batch(a) == 0)
+        ;
+    mk_event_del(a->loop, &a->event);
+    mk_timer_cancel(&a->retry);
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Accepting, apart from serving: an acceptor watches a listening socket in some loop and hands each new
+ * connection on. Today that loop is the worker's own.
+ */
+#ifndef MK_SERVER_ACCEPT_H
+#define MK_SERVER_ACCEPT_H
+
+#include <monkey/loop.h>
+
+struct mk__acceptor {
+    struct mk_event event;
+    struct mk_timer retry;
+    struct mk_loop *loop;
+    void (*take)(int fd, void *ctx); /* the descriptor is non-blocking, and the receiver's */
+    void *ctx;
+    uint64_t complained_ms;
+    bool exclusive; /* the socket is watched by other loops too */
+    bool open;
+};
+
+/* Accepts at `fd`, which stays the caller's. 0 or -errno. */
+int mk__acceptor_open(struct mk__acceptor *a, struct mk_loop *loop, int fd, bool exclusive,
+                      void (*take)(int fd, void *ctx), void *ctx);
+/* Takes what waits already, then stops watching. */
+void mk__acceptor_close(struct mk__acceptor *a);
+
+#endif

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Counting usable processors (server/cpus.h): a container with half a processor should not get 64 workers.
+ */
+#include "server/cpus.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { PATH_BYTES = 1024 };
+
+static bool read_text(const char *path, char *to, size_t size)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    ssize_t n = read(fd, to, size - 1);
+    close(fd);
+    if (n <= 0)
+        return false;
+    to[n] = '\0';
+    return true;
+}
+
+unsigned mk__cpus_of_quota(const char *text)
+{
+    long quota = 0, period = 0;
+    if (sscanf(text, "%ld %ld", &quota, &period) != 2 || quota <= 0 || period <= 0)
+        return 0;
+    return (unsigned)((quota + period - 1) / period);
+}
+
+/* The limit in one cgroup directory: v2 has one file, v1 two. */
+static unsigned limit_in(const char *dir)
+{
+    char path[PATH_BYTES + 32], text[64], period[32];
+    snprintf(path, sizeof(path), "%s/cpu.max", dir);
+    if (read_text(path, text, sizeof(text)))
+        return mk__cpus_of_quota(text);
+    snprintf(path, sizeof(path), "%s/cpu.cfs_quota_us", dir);
+    if (!read_text(path, text, 32))
+        return 0;
+    snprintf(path, sizeof(path), "%s/cpu.cfs_period_us", dir);
+    if (!read_text(path, period, sizeof(period)))
+        return 0;
+    text[strcspn(text, "\n")] = ' ';
+    strncat(text, period, sizeof(text) - strlen(text) - 1);
+    return mk__cpus_of_quota(text);
+}
+
+/* The smallest limit from this group up to the root of the hierarchy. */
+static unsigned limit_from(const char *mount, char *group)
+{
+    unsigned least = 0;
+    char dir[PATH_BYTES];
+    for (;;) {
+        snprintf(dir, sizeof(dir), "%s%s", mount, group);
+        unsigned limit = limit_in(dir);
+        if (limit && (!least || limit < least))
+            least = limit;
+        char *slash = strrchr(group, '/');
+        if (!slash)
+            return least;
+        *slash = '\0';
+    }
+}
+
+/* Lines of /proc/self/cgroup: "0::/a/b" (v2) or "4:cpu,cpuacct:/a/b" (v1). */
+static unsigned cgroup_limit(void)
+{
+    char text[4096], *save = NULL;
+    unsigned least = 0;
+    if (!read_text("/proc/self/cgroup", text, sizeof(text)))
+        return 0;
+    for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+        char *controllers = strchr(line, ':'), *group = controllers ? strchr(controllers + 1, ':') : NULL;
+        if (!group)
+            continue;
+        *group++ = '\0';
+        const char *mount = controllers[1] == '\0' ? "/sys/fs/cgroup" : "/sys/fs/cgroup/cpu";
+        if (controllers[1] != '\0' && !strstr(controllers, "cpu"))
+            continue;
+        unsigned limit = limit_from(mount, group);
+        if (limit && (!least || limit < least))
+            least = limit;
+    }
+    return least;
+}
+
+unsigned mk__cpus_usable(void)
+{
+    cpu_set_t set;
+    unsigned cpus = 1, limit = cgroup_limit();
+    if (sched_getaffinity(0, sizeof(set), &set) == 0)
+        cpus = (unsigned)CPU_COUNT(&set);
+    if (limit && limit < cpus)
+        cpus = limit;
+    return cpus ? cpus : 1;
+}

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * How many processors this process may use.
+ */
+#ifndef MK_SERVER_CPUS_H
+#define MK_SERVER_CPUS_H
+
+/* By its affinity and by the limits of its cgroup (v2 or v1); at least 1. */
+unsigned mk__cpus_usable(void);
+
+/* Reads "max 100000" or "250000 100000" (cpu.max): the processors that it amounts to, rounded up; 0 = no limit. */
+unsigned mk__cpus_of_quota(const char *text);
+
+#endif

@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Loading a configuration (server/generation.h): which files are read, in which order, and what is made of
+ * them. What the files may say is settled by the rows (settings.c and the plugins); how they are read, by
+ * conf/.
+ */
+#include "server/generation.h"
+
+#include "server/plugin.h"
+
+#include <errno.h>
+#include <glob.h>
+#include <stdio.h>
+#include <unistd.h>
+
+enum { GENERATION_BYTES_MAX = 64 * 1024 * 1024, PATH_BYTES = 4096 };
+
+static const struct mk_conf_section *const core_sections[] = {&mk__section_server, &mk__section_host,
+                                                              &mk__section_mimetypes};
+
+/* ── declaring ── */
+
+static int declare_plugin(struct mk__conf *conf, const struct mk_plugin *plugin, bool loaded)
+{
+    int err = 0;
+    for (const struct mk_conf_section *s = plugin->sections; s && s->name && err == 0; s++)
+        err = loaded ? mk__conf_declare(conf, s, plugin->name) : mk__conf_declare_absent(conf, s, plugin->name);
+    return err;
+}
+
+static int declare_core(struct mk__conf *conf)
+{
+    int err = 0;
+    for (unsigned i = 0; i < sizeof(core_sections) / sizeof(core_sections[0]) && err == 0; i++)
+        err = mk__conf_declare(conf, core_sections[i], NULL);
+    return err;
+}
+
+int mk__generation_declare_all(struct mk__conf *conf)
+{
+    int err = declare_core(conf);
+    if (err == 0)
+        err = mk__conf_declare(conf, &mk__section_plugins, NULL);
+    for (const struct mk_plugin *const *p = mk__builtin_plugins; *p && err == 0; p++)
+        err = declare_plugin(conf, *p, true);
+    return err;
+}
+
+static bool is_loaded(const struct mk__generation *g, const struct mk_plugin *plugin)
+{
+    for (unsigned i = 0; i < g->n_plugins; i++)
+        if (g->plugins[i] == plugin)
+            return true;
+    return false;
+}
+
+static int declare_all(struct mk__generation *g)
+{
+    int err = declare_core(g->conf);
+    for (const struct mk_plugin *const *p = mk__builtin_plugins; *p && err == 0; p++)
+        err = declare_plugin(g->conf, *p, is_loaded(g, *p));
+    return err;
+}
+
+/* ── plugins.load ── */
+
+static bool exists(const char *path)
+{
+    return access(path, F_OK) == 0;
+}
+
+static void load_builtins(struct mk__generation *g)
+{
+    for (const struct mk_plugin *const *p = mk__builtin_plugins; *p; p++)
+        g->plugins[g->n_plugins++] = *p;
+}
+
+static void load_plugin(struct mk__generation *g, struct mk_str name, struct mk__conf_origin origin)
+{
+    const struct mk_plugin *plugin = mk__plugin_find(name);
+    if (!plugin)
+        mk__conf_error(g->load_conf, origin, "there is no plugin \"%.*s\" in this build; `monkey -b` lists them",
+                       MK_STR_ARG(name));
+    else if (is_loaded(g, plugin))
+        mk__conf_error(g->load_conf, origin, "the plugin \"%s\" is loaded already", plugin->name);
+    else
+        g->plugins[g->n_plugins++] = plugin;
+}
+
+/* The list comes first: it decides which sections the other files may have. */
+static int read_plugin_list(struct mk__generation *g, const struct mk__source *source)
+{
+    char path[PATH_BYTES];
+    snprintf(path, sizeof(path), "%s/plugins.load", source->dir ? source->dir : "");
+    if (!source->dir || !exists(path)) {
+        load_builtins(g);
+        return 0;
+    }
+    g->load_conf = mk__conf_new();
+    if (!g->load_conf || mk__conf_declare(g->load_conf, &mk__section_plugins, NULL) < 0)
+        return -ENOMEM;
+    struct mk__conf_set *set = mk__conf_set_new(g->load_conf, MK_CONF_SCOPE_SERVER);
+    if (!set)
+        return -ENOMEM;
+    int err = mk__conf_read(g->load_conf, set, path);
+    const struct mk__plugin_list *list = mk__conf_get(set, &mk__section_plugins);
+    for (uint32_t i = 0; list && i < list->load.n; i++)
+        load_plugin(g, list->load.items[i], mk__conf_origin(set, list, offsetof(struct mk__plugin_list, load), i));
+    return err == -ENOMEM ? err : 0;
+}
+
+/* ── the server's files ── */
+
+static void override_all(struct mk__generation *g, struct mk__conf_set *set, enum mk_conf_scope scope,
+                         const struct mk__source *source)
+{
+    for (unsigned i = 0; i < source->n_overrides; i++) {
+        const struct mk__override *o = &source->overrides[i];
+        bool host = mk_str_ieq(mk_str_c(o->section), MK_STR("HOST"));
+        if (host == (scope == MK_CONF_SCOPE_HOST))
+            mk__conf_override(g->conf, set, o->section, o->key, mk_str_c(o->value), o->origin);
+    }
+}
+
+static void read_if_there(struct mk__generation *g, const char *path)
+{
+    if (exists(path))
+        mk__conf_read(g->conf, g->set, path);
+}
+
+static void read_server_files(struct mk__generation *g, const char *dir)
+{
+    char path[PATH_BYTES];
+    snprintf(path, sizeof(path), "%s/monkey.conf", dir);
+    mk__conf_read(g->conf, g->set, path);
+    snprintf(path, sizeof(path), "%s/monkey.mime", dir);
+    read_if_there(g, path);
+    for (const struct mk_plugin *const *p = mk__builtin_plugins; *p; p++) {
+        snprintf(path, sizeof(path), "%s/plugins/%s/%s.conf", dir, (*p)->name, (*p)->name);
+        if (is_loaded(g, *p))
+            read_if_there(g, path);
+    }
+}
+
+static int make_mime(struct mk__generation *g)
+{
+    const struct mk_conf_pairs *pairs = mk__conf_get(g->set, &mk__section_mimetypes);
+    unsigned n = pairs ? pairs->n : 0;
+    struct mk__mime_pair *list = mk_arena_alloc(&g->arena, (n + 1) * sizeof(*list));
+    if (!list)
+        return -ENOMEM;
+    for (unsigned i = 0; i < n; i++)
+        list[i] = (struct mk__mime_pair){pairs->items[i].key, pairs->items[i].value};
+    return mk__mime_overlay_init(&g->mime, &g->arena, list, n, g->settings->default_type);
+}
+
+static void find_transport(struct mk__generation *g)
+{
+    struct mk_str name = g->settings->transport;
+    for (unsigned i = 0; i < g->n_plugins; i++)
+        if (g->plugins[i]->transport && mk_str_ieq(mk_str_c(g->plugins[i]->name), name))
+            g->transport = g->plugins[i]->transport;
+    if (!g->transport)
+        mk__conf_error(g->conf, mk__conf_origin(g->set, g->settings, offsetof(struct mk__settings, transport), 0),
+                       "no loaded plugin \"%.*s\" can carry connections", MK_STR_ARG(name));
+}
+
+static int read_server(struct mk__generation *g, const struct mk__source *source)
+{
+    g->set = mk__conf_set_new(g->conf, MK_CONF_SCOPE_SERVER);
+    if (!g->set)
+        return -ENOMEM;
+    if (source->dir)
+        read_server_files(g, source->dir);
+    override_all(g, g->set, MK_CONF_SCOPE_SERVER, source);
+    int err = mk__conf_check(g->conf, g->set);
+    g->settings = mk__conf_get(g->set, &mk__section_server);
+    if (!g->settings || err == -ENOMEM)
+        return -ENOMEM;
+    mk__settings_http(g->settings, &g->http);
+    find_transport(g);
+    return make_mime(g);
+}
+
+/* ── hosts ── */
+
+static struct mk_host *add_host(struct mk__generation *g)
+{
+    struct mk_host *host = mk_arena_zalloc(&g->arena, sizeof(*host)), **end = &g->hosts;
+    if (!host)
+        return NULL;
+    host->generation = g;
+    host->set = mk__conf_set_new(g->conf, MK_CONF_SCOPE_HOST);
+    if (!host->set)
+        return NULL;
+    while (*end)
+        end = &(*end)->next;
+    *end = host;
+    return host;
+}
+
+static int finish_host(struct mk__generation *g, struct mk_host *host, const struct mk__source *source)
+{
+    unsigned before = mk__conf_errors(g->conf);
+    override_all(g, host->set, MK_CONF_SCOPE_HOST, source);
+    int err = mk__conf_check(g->conf, host->set);
+    host->settings = mk__conf_get(host->set, &mk__section_host);
+    if (err == -ENOMEM || !host->settings)
+        return -ENOMEM;
+    if (mk__conf_errors(g->conf) > before)
+        return 0; /* what is wrong has been said; plugins see only what is right */
+    for (; host->started < g->n_plugins; host->started++) {
+        const struct mk_plugin *plugin = g->plugins[host->started];
+        err = plugin->host_start ? plugin->host_start(host, &host->states[host->started]) : 0;
+        if (err < 0 && mk__conf_errors(g->conf) == before)
+            mk__conf_error(g->conf, (struct mk__conf_origin){0}, "the plugin \"%s\" cannot start: %s", plugin->name,
+                           strerror(-err));
+        if (err < 0)
+            return err == -ENOMEM ? err : 0;
+    }
+    return 0;
+}
+
+static bool is_hidden(const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    return name[0] == '.' || name[strlen(name) - 1] == '~';
+}
+
+static int read_hosts(struct mk__generation *g, const struct mk__source *source)
+{
+    char pattern[PATH_BYTES], standard[PATH_BYTES];
+    glob_t files;
+    int err = 0;
+    snprintf(pattern, sizeof(pattern), "%s/sites/*", source->dir);
+    snprintf(standard, sizeof(standard), "%s/sites/default", source->dir);
+    if (!exists(standard)) {
+        mk__conf_error(g->conf, (struct mk__conf_origin){0},
+                       "%s is missing: it answers for every name that no other host has", standard);
+        return 0;
+    }
+    if (glob(pattern, 0, NULL, &files) != 0)
+        return 0;
+    for (size_t i = 0; i < files.gl_pathc && err == 0; i++) {
+        const char *path = files.gl_pathv[i];
+        struct mk_host *host = is_hidden(path) ? NULL : add_host(g);
+        if (!host) {
+            err = is_hidden(path) ? 0 : -ENOMEM;
+            continue;
+        }
+        mk__conf_read(g->conf, host->set, path);
+        err = finish_host(g, host, source);
+        if (strcmp(path, standard) == 0)
+            g->default_host = host;
+    }
+    globfree(&files);
+    return err;
+}
+
+static int make_only_host(struct mk__generation *g, const struct mk__source *source)
+{
+    struct mk_host *host = add_host(g);
+    if (!host)
+        return -ENOMEM;
+    g->default_host = host;
+    mk__conf_read_text(g->conf, host->set, "one-shot", MK_STR("[HOST]\n"));
+    mk__conf_override(g->conf, host->set, "HOST", "DocumentRoot", mk_str_c(source->root), "option --one-shot");
+    return finish_host(g, host, source);
+}
+
+struct mk_host *mk__generation_host(const struct mk__generation *g, struct mk_str name)
+{
+    if (!g->hosts || !g->hosts->next)
+        return g->default_host;
+    for (struct mk_host *host = g->hosts; host; host = host->next)
+        for (uint32_t i = 0; i < host->settings->names.n; i++)
+            if (mk_str_ieq(host->settings->names.items[i], name))
+                return host;
+    return g->default_host;
+}
+
+/* ── all of it ── */
+
+int mk__generation_load(struct mk__generation *g, const struct mk__source *source)
+{
+    *g = (struct mk__generation){0};
+    mk_arena_init(&g->arena, NULL, GENERATION_BYTES_MAX, NULL, 0);
+    g->conf = mk__conf_new();
+    int err = g->conf ? read_plugin_list(g, source) : -ENOMEM;
+    if (err == 0)
+        err = declare_all(g);
+    if (err == 0)
+        err = read_server(g, source);
+    if (err == 0)
+        err = source->root ? make_only_host(g, source) : read_hosts(g, source);
+    if (err < 0)
+        return err;
+    return mk__conf_errors(g->conf) || (g->load_conf && mk__conf_errors(g->load_conf)) ? -EINVAL : 0;
+}
+
+void mk__generation_free(struct mk__generation *g)
+{
+    for (struct mk_host *host = g->hosts; host; host = host->next)
+        while (host->started--) {
+            const struct mk_plugin *plugin = g->plugins[host->started];
+            if (plugin->host_stop)
+                plugin->host_stop(host, host->states[host->started]);
+        }
+    if (g->conf)
+        mk__conf_free(g->conf);
+    if (g->load_conf)
+        mk__conf_free(g->load_conf);
+    mk_arena_release(&g->arena);
+    *g = (struct mk__generation){0};
+}
+
+void mk__generation_problems(const struct mk__generation *g, struct mk_buf *out)
+{
+    if (g->load_conf)
+        mk__conf_problems(g->load_conf, out);
+    if (g->conf)
+        mk__conf_problems(g->conf, out);
+}
+
+/* ── what plugins may ask ── */
+
+const void *mk_host_conf(const struct mk_host *host, const struct mk_conf_section *section)
+{
+    return mk__conf_get(host->set, section);
+}
+
+const void *mk_host_server_conf(const struct mk_host *host, const struct mk_conf_section *section)
+{
+    return mk__conf_get(host->generation->set, section);
+}
+
+void mk_host_error(struct mk_host *host, const void *section_struct, size_t offset, const char *format, ...)
+{
+    char text[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    mk__conf_error(host->generation->conf, mk__conf_origin(host->set, section_struct, offset, 0), "%s", text);
+}

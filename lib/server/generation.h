@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * One loaded configuration with everything that was made from it: settings, types, plugins, hosts. Read-only
+ * once it is loaded, so that all workers may look at it.
+ *
+ *     generation ─► settings, mime
+ *                ─► plugins (in their order)
+ *                ─► hosts ─► names, a state for each plugin
+ */
+#ifndef MK_SERVER_GENERATION_H
+#define MK_SERVER_GENERATION_H
+
+#include <monkey/plugin.h>
+
+#include "conf/conf.h"
+#include "http/mime.h"
+#include "server/settings.h"
+
+enum { MK__PLUGINS_MAX = 32, MK__OVERRIDES_MAX = 16 };
+
+struct mk_host {
+    struct mk_host *next;
+    struct mk__generation *generation;
+    struct mk__conf_set *set;
+    const struct mk__host_settings *settings;
+    void *states[MK__PLUGINS_MAX];
+    unsigned started; /* so many plugins have been started for it */
+};
+
+/* Where a configuration comes from. */
+struct mk__source {
+    const char *dir;  /* of monkey.conf, or NULL */
+    const char *root; /* of one-shot mode, or NULL */
+    struct mk__override {
+        const char *section, *key, *value, *origin;
+    } overrides[MK__OVERRIDES_MAX];
+    unsigned n_overrides;
+};
+
+struct mk__generation {
+    struct mk_arena arena;
+    struct mk__conf *conf;      /* NULL without memory */
+    struct mk__conf *load_conf; /* of plugins.load */
+    struct mk__conf_set *set;
+    const struct mk__settings *settings;
+    struct mk__http_settings http;
+    struct mk__mime mime;
+    const struct mk_transport *transport;
+    const struct mk_plugin *plugins[MK__PLUGINS_MAX];
+    unsigned n_plugins;
+    struct mk_host *hosts, *default_host;
+};
+
+/* Reads and prepares everything. 0; -EINVAL: see the problems; -ENOMEM. To be freed in each case. */
+int mk__generation_load(struct mk__generation *g, const struct mk__source *source);
+void mk__generation_free(struct mk__generation *g);
+
+void mk__generation_problems(const struct mk__generation *g, struct mk_buf *out);
+
+/* The host of that name, or the default one. */
+struct mk_host *mk__generation_host(const struct mk__generation *g, struct mk_str name);
+
+/* Declares the sections of the core and of all plugins of the build, for the manual. 0 or -errno. */
+int mk__generation_declare_all(struct mk__conf *conf);
+
+#endif

@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The server as a whole, behind <monkey/monkey.h>: a generation, its listeners, its workers. The process
+ * context; it does not take part in serving.
+ */
+#include <monkey/monkey.h>
+
+#include "net/listen.h"
+#include "server/cpus.h"
+#include "server/plugin.h"
+#include "server/worker.h"
+#include "version.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+struct mk_server {
+    struct mk__source source;
+    struct mk__generation generation;
+    bool loaded, running;
+    unsigned n_workers, n_listeners, n_opened;
+    struct mk__addr *addrs;
+    int *fds;     /* n_workers x n_listeners; a Unix socket's is the same for all */
+    bool *shared; /* per listener */
+    struct mk__jobs jobs;
+    struct mk__worker **workers;
+};
+
+/* ── configuring ── */
+
+struct mk_server *mk_server_new(void)
+{
+    struct mk_server *s = mk_account_alloc(NULL, sizeof(*s));
+    if (s)
+        memset(s, 0, sizeof(*s));
+    return s;
+}
+
+void mk_server_free(struct mk_server *s)
+{
+    if (s && s->loaded)
+        mk__generation_free(&s->generation);
+    mk_account_free(NULL, s, sizeof(*s));
+}
+
+void mk_server_configure(struct mk_server *s, const char *dir)
+{
+    s->source.dir = dir;
+}
+
+void mk_server_one_shot(struct mk_server *s, const char *root)
+{
+    s->source.root = root;
+}
+
+int mk_server_set(struct mk_server *s, const char *section, const char *key, const char *value, const char *origin)
+{
+    if (s->source.n_overrides == MK__OVERRIDES_MAX)
+        return -ENOBUFS;
+    s->source.overrides[s->source.n_overrides++] = (struct mk__override){section, key, value, origin};
+    return 0;
+}
+
+int mk_server_load(struct mk_server *s)
+{
+    if (s->loaded)
+        mk__generation_free(&s->generation);
+    s->loaded = true;
+    return mk__generation_load(&s->generation, &s->source);
+}
+
+void mk_server_problems(const struct mk_server *s, struct mk_buf *out)
+{
+    if (s->loaded)
+        mk__generation_problems(&s->generation, out);
+}
+
+void mk_server_info(const struct mk_server *s, struct mk_server_info *ret_info)
+{
+    const struct mk__settings *settings = s->generation.settings;
+    *ret_info = (struct mk_server_info){
+        .error_log = settings->error_log.len ? settings->error_log.p : NULL,
+        .log_level = (enum mk_log_level)settings->log_level,
+        .pid_file = settings->pid_file.len ? settings->pid_file.p : NULL,
+        .workers = settings->workers ? (unsigned)settings->workers : mk__cpus_usable(),
+    };
+}
+
+void mk_server_show(const struct mk_server *s, struct mk_buf *out)
+{
+    mk__conf_show(s->generation.set, out);
+    for (const struct mk_host *host = s->generation.hosts; host; host = host->next) {
+        mk_buf_addf(out, "\n");
+        mk__conf_show(host->set, out);
+    }
+}
+
+/* ── listeners ── */
+
+static struct mk__conf_origin origin_of_listener(const struct mk_server *s, unsigned nth)
+{
+    return mk__conf_origin(s->generation.set, s->generation.settings, offsetof(struct mk__settings, listen), nth);
+}
+
+static struct mk__listen_options listen_options(const struct mk__settings *settings)
+{
+    return (struct mk__listen_options){
+        .backlog = (int)settings->backlog,
+        .defer_seconds = (int)((settings->defer_accept_ms + 999) / 1000),
+        .fast_open_queue = (int)settings->fast_open,
+        .shared_port = true,
+    };
+}
+
+int mk_server_check_listeners(struct mk_server *s)
+{
+    const struct mk__settings *settings = s->generation.settings;
+    struct mk__listen_options options = listen_options(settings);
+    int result = 0;
+    for (unsigned i = 0; i < settings->listen.n; i++) {
+        struct mk__addr addr = settings->listen.items[i].addr;
+        if (addr.sa.sa_family == AF_UNIX && access(addr.un.sun_path, F_OK) == 0)
+            continue; /* binding would replace it; whether somebody answers is seen at the start */
+        int fd = mk__listen_bind(&addr, &options);
+        if (fd >= 0) {
+            if (addr.sa.sa_family == AF_UNIX)
+                unlink(addr.un.sun_path);
+            close(fd);
+            continue;
+        }
+        mk__conf_error(s->generation.conf, origin_of_listener(s, i), "cannot listen on %.*s: %s",
+                       MK_STR_ARG(settings->listen.items[i].text), strerror(-fd));
+        result = -EINVAL;
+    }
+    return result;
+}
+
+/* SO_REUSEPORT would let a second server start beside the first one and take half of its connections. */
+static int refuse_second_server(const struct mk__addr *addr, const struct mk__listen_options *options)
+{
+    struct mk__listen_options alone = *options;
+    struct mk__addr copy = *addr;
+    if (mk__addr_port(addr) == 0)
+        return 0;
+    alone.shared_port = false;
+    int fd = mk__listen_bind(&copy, &alone);
+    if (fd < 0)
+        return fd;
+    close(fd);
+    return 0;
+}
+
+/* One listener for all workers: a socket each, or one for all where the address cannot be shared. */
+static int open_listener(struct mk_server *s, unsigned nth)
+{
+    const struct mk__settings *settings = s->generation.settings;
+    struct mk__listen_options options = listen_options(settings);
+    struct mk__addr *addr = &s->addrs[nth];
+    *addr = settings->listen.items[nth].addr;
+    s->shared[nth] = addr->sa.sa_family == AF_UNIX;
+    int err = s->shared[nth] ? 0 : refuse_second_server(addr, &options);
+    for (unsigned w = 0; w < s->n_workers && err >= 0; w++) {
+        int *fd = &s->fds[w * s->n_listeners + nth];
+        if (w > 0 && s->shared[nth]) {
+            *fd = s->fds[nth];
+            continue;
+        }
+        err = *fd = mk__listen_bind(addr, &options);
+        if (err >= 0)
+            err = mk__listen_start(*fd, addr, &options);
+    }
+    if (err < 0)
+        mk__conf_error(s->generation.conf, origin_of_listener(s, nth), "cannot listen on %.*s: %s",
+                       MK_STR_ARG(settings->listen.items[nth].text), strerror(-err));
+    return err < 0 ? err : 0;
+}
+
+static void say_where(const struct mk_server *s)
+{
+    for (unsigned i = 0; i < s->n_listeners; i++) {
+        struct mk_buf text;
+        char storage[160];
+        mk_buf_init_fixed(&text, storage, sizeof(storage));
+        mk__addr_print(&s->addrs[i], &text);
+        mk_log_info("listening on %s", mk_buf_cstr(&text));
+    }
+    if (s->generation.settings->fast_open && !mk__listen_fast_open_works())
+        mk_log_warn("FastOpen has no effect: net.ipv4.tcp_fastopen lacks the bit of value 2 "
+                    "(sysctl -w net.ipv4.tcp_fastopen=3), or set FastOpen 0");
+}
+
+static void close_listeners(struct mk_server *s)
+{
+    for (unsigned w = 0; w < s->n_workers; w++)
+        for (unsigned i = 0; i < s->n_listeners; i++) {
+            int fd = s->fds[w * s->n_listeners + i];
+            if (fd >= 0 && (w == 0 || !s->shared[i]))
+                close(fd);
+        }
+    for (unsigned i = 0; i < s->n_opened; i++)
+        if (s->shared[i])
+            unlink(s->addrs[i].un.sun_path);
+}
+
+static int open_listeners(struct mk_server *s)
+{
+    for (unsigned i = 0; i < s->n_workers * s->n_listeners; i++)
+        s->fds[i] = -1;
+    for (s->n_opened = 0; s->n_opened < s->n_listeners; s->n_opened++) {
+        int err = open_listener(s, s->n_opened);
+        if (err < 0)
+            return err;
+    }
+    return 0;
+}
+
+/* ── running ── */
+
+static int allocate(struct mk_server *s)
+{
+    struct mk_arena *a = &s->generation.arena;
+    struct mk_server_info info;
+    mk_server_info(s, &info);
+    s->n_workers = info.workers;
+    s->n_listeners = s->generation.settings->listen.n;
+    s->addrs = mk_arena_zalloc(a, s->n_listeners * sizeof(*s->addrs));
+    s->shared = mk_arena_zalloc(a, s->n_listeners * sizeof(*s->shared));
+    s->fds = mk_arena_zalloc(a, s->n_workers * s->n_listeners * sizeof(*s->fds));
+    s->workers = mk_arena_zalloc(a, s->n_workers * sizeof(*s->workers));
+    return s->addrs && s->shared && s->fds && s->workers ? 0 : -ENOMEM;
+}
+
+static int open_worker(struct mk_server *s, unsigned i)
+{
+    struct mk__worker *w = mk_account_alloc(NULL, sizeof(*w));
+    if (!w)
+        return -ENOMEM;
+    int err = mk__worker_open(w, &s->generation, i, &s->jobs, &s->fds[i * s->n_listeners], s->shared, s->n_listeners);
+    if (err == 0)
+        err = mk__worker_start(w);
+    else {
+        mk_account_free(NULL, w, sizeof(*w));
+        return err;
+    }
+    s->workers[i] = w;
+    return err;
+}
+
+static void close_workers(struct mk_server *s)
+{
+    for (unsigned i = 0; i < s->n_workers; i++)
+        if (s->workers[i])
+            mk__worker_join(s->workers[i]);
+    mk__jobs_close(&s->jobs); /* the loops still take what the last jobs have to say */
+    for (unsigned i = 0; i < s->n_workers; i++) {
+        if (!s->workers[i])
+            continue;
+        mk__worker_close(s->workers[i]);
+        mk_account_free(NULL, s->workers[i], sizeof(*s->workers[i]));
+        s->workers[i] = NULL;
+    }
+}
+
+int mk_server_start(struct mk_server *s)
+{
+    int err = allocate(s);
+    if (err < 0)
+        return err;
+    err = open_listeners(s);
+    if (err < 0) {
+        close_listeners(s);
+        return err;
+    }
+    mk__conf_settle(s->generation.conf);
+    mk__jobs_open(&s->jobs, (unsigned)s->generation.settings->disk_threads);
+    for (unsigned i = 0; i < s->n_workers && err == 0; i++)
+        err = open_worker(s, i);
+    if (err < 0) {
+        mk_log_error("cannot start %u workers: %s", s->n_workers, strerror(-err));
+        mk_server_stop_now(s);
+        close_workers(s);
+        close_listeners(s);
+        return err;
+    }
+    s->running = true;
+    say_where(s);
+    return 0;
+}
+
+void mk_server_stop(struct mk_server *s)
+{
+    if (!s->running)
+        return;
+    for (unsigned i = 0; i < s->n_workers; i++)
+        mk__worker_drain(s->workers[i]);
+    close_workers(s);
+    close_listeners(s);
+    s->running = false;
+}
+
+void mk_server_stop_now(struct mk_server *s)
+{
+    for (unsigned i = 0; i < s->n_workers; i++)
+        if (s->workers[i])
+            mk__worker_stop(s->workers[i]);
+}
+
+/* ── about this build ── */
+
+int mk_reference(struct mk_buf *out)
+{
+    struct mk__conf *conf = mk__conf_new();
+    int err = conf ? mk__generation_declare_all(conf) : -ENOMEM;
+    if (err == 0) {
+        mk__conf_reference(conf, out);
+        err = out->err;
+    }
+    if (conf)
+        mk__conf_free(conf);
+    return err;
+}
+
+const char *mk_version(void)
+{
+    return MK__VERSION;
+}
+
+void mk_build_info(struct mk_buf *out)
+{
+    mk_buf_addf(out, "monkey %s\nbuild: %s, %s\n", MK__VERSION, MK__BUILD_TYPE, MK__BUILD_COMPILER);
+    if (sizeof(MK__BUILD_SANITIZERS) > 1)
+        mk_buf_addf(out, "sanitizers: %s\n", MK__BUILD_SANITIZERS);
+    mk_buf_addf(out, "plugins:\n");
+    for (const struct mk_plugin *const *p = mk__builtin_plugins; *p; p++)
+        mk_buf_addf(out, "    %-10s %s  %s\n", (*p)->name, (*p)->version, (*p)->summary);
+}

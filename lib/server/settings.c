@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The rows of the core's directives (server/settings.h). Names and meanings follow the original server
+ * where it had them; what it lacked (a limit for each wait and for each input) has names of the same kind.
+ */
+#include "server/settings.h"
+
+#include "version.h"
+
+#include <errno.h>
+
+#define KEY(kind, ...) MK_CONF_KEY_##kind(struct mk__settings, __VA_ARGS__)
+
+static const char *const log_levels[] = {"error", "warn", "info", "debug", NULL};
+
+static int parse_listen(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
+{
+    struct mk__listeners *all = field;
+    struct mk__listener one = {.text = mk_arena_dup(arena, value->text)};
+    const char *reason = "one address a line";
+    if (!one.text.p)
+        return -ENOMEM;
+    if (value->n != 1 || mk__addr_parse(value->words[0], &one.addr, &reason) < 0) {
+        mk_buf_addf(error, "%s", reason);
+        return -EINVAL;
+    }
+    struct mk__listener *items = mk_arena_alloc(arena, (all->n + 1) * sizeof(*items));
+    if (!items)
+        return -ENOMEM;
+    if (all->n)
+        memcpy(items, all->items, all->n * sizeof(*items));
+    items[all->n] = one;
+    *all = (struct mk__listeners){items, all->n + 1};
+    return 0;
+}
+
+/* A path, or the word stderr. */
+static int parse_log(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
+{
+    struct mk_str *path = field;
+    (void)error;
+    if (mk_str_eq(value->text, MK_STR("stderr")))
+        return 0;
+    *path = mk_conf_path(value, value->text, arena);
+    return path->p ? 0 : -ENOMEM;
+}
+
+static const struct mk_conf_key server_keys[] = {
+    KEY(CUSTOM, listen, "Listen", "2001",
+        "Where connections are accepted: a port (all addresses, IPv4 and IPv6), `address:port`, `[v6]:port`, or "
+        "`unix:/path`. May be given several times. Port 0 lets the system choose.",
+        .flags = MK_CONF_REPEAT, .unit = "[address:]port", .parse = parse_listen),
+    KEY(INT, workers, "Workers", "0", "Threads that serve connections. 0: as many as this process may use processors.",
+        .min = 0, .max = 1024),
+    KEY(DURATION, head_timeout_ms, "Timeout", "15",
+        "How long a client may take to send the whole head of a request; answered with 408.", .min = 100,
+        .max = 3600000, .unit = "s"),
+    KEY(DURATION, body_timeout_ms, "BodyTimeout", "30", "How long a client may pause while it sends a body; 408.",
+        .min = 100, .max = 3600000, .unit = "s"),
+    KEY(SIZE, body_rate_min, "BodyMinRate", "256",
+        "Bytes per second that a body must bring on average once it is five seconds old; 408. 0: no minimum.",
+        .unit = "B"),
+    KEY(DURATION, handler_timeout_ms, "HandlerTimeout", "60", "How long a handler may take for its answer; 503.",
+        .min = 100, .max = 86400000, .unit = "s"),
+    KEY(DURATION, send_timeout_ms, "SendTimeout", "30",
+        "How long a client may take no byte of an answer; the connection is closed.", .min = 100, .max = 3600000,
+        .unit = "s"),
+    KEY(BOOL, keep_alive, "KeepAlive", "On", "Whether a connection may carry several requests."),
+    KEY(DURATION, idle_timeout_ms, "KeepAliveTimeout", "5", "How long a connection may be idle between two requests.",
+        .min = 100, .max = 3600000, .unit = "s"),
+    KEY(INT, requests_max, "MaxKeepAliveRequest", "1000", "Requests that one connection may carry. 0: no limit.",
+        .min = 0, .max = 1000000000),
+    KEY(DURATION, linger_timeout_ms, "LingerTimeout", "2",
+        "How long the server reads on after it has closed its side, so that a client which is still sending gets "
+        "to see the answer.",
+        .min = 100, .max = 60000, .unit = "s"),
+    KEY(DURATION, drain_timeout_ms, "DrainTimeout", "10",
+        "How long requests in progress may take to finish when the server stops.", .min = 0, .max = 3600000,
+        .unit = "s"),
+    KEY(SIZE, line_bytes_max, "MaxRequestLine", "8K", "The longest request line; 414 beyond it.", .min = 64,
+        .max = 32768, .unit = "B"),
+    KEY(SIZE, head_bytes_max, "MaxHeadSize", "16K", "The largest head of a request; 431 beyond it.", .min = 256,
+        .max = 65535, .unit = "B"),
+    KEY(INT, headers_max, "MaxHeaders", "100", "The most header fields of a request; 431 beyond it.", .min = 1,
+        .max = 1000),
+    KEY(SIZE, collect_bytes_max, "MaxRequestSize", "32",
+        "The largest body that is collected in memory for a handler; 413 beyond it. A number without a unit counts "
+        "kilobytes.",
+        .min = 0, .max = 1 << 30, .unit = "K"),
+    KEY(SIZE, body_bytes_max, "MaxBodySize", "1G", "The largest body of any request; 413 beyond it.", .unit = "B"),
+    KEY(SIZE, drain_bytes_max, "MaxDrainSize", "64K",
+        "How much of a body that nobody wanted is read away to keep the connection; with more to come it is closed "
+        "after the answer.",
+        .unit = "B"),
+    KEY(SIZE, memory_bytes_max, "MemoryLimit", "64M",
+        "Memory that each worker may take for its connections; beyond it requests fail and connections are closed.",
+        .min = 1 << 20, .unit = "B"),
+    KEY(INT, backlog, "Backlog", "1024",
+        "Connections that may wait for being accepted; the system's `net.core.somaxconn` limits it too.", .min = 1,
+        .max = 65535),
+    KEY(DURATION, defer_accept_ms, "DeferAccept", "1s",
+        "Let the kernel keep a new connection until its first bytes are there, for about so long "
+        "(`TCP_DEFER_ACCEPT`, whole seconds). 0: off.",
+        .min = 0, .max = 60000, .unit = "s"),
+    KEY(INT, fast_open, "FastOpen", "256",
+        "The queue for connections by TCP Fast Open, which saves a round trip. 0: off. The system must allow it "
+        "with the bit of value 2 in `net.ipv4.tcp_fastopen`.",
+        .min = 0, .max = 65535),
+    KEY(BOOL, server_header, "ServerHeader", "On", "Whether answers carry a `Server` field."),
+    KEY(BOOL, hide_version, "HideVersion", "Off", "Leave the version out of the `Server` field."),
+    KEY(STRING, default_type, "DefaultMimeType", "application/octet-stream",
+        "The type of files whose extension is not known."),
+    KEY(STRING, transport, "TransportLayer", "liana", "The plugin that carries connections."),
+    KEY(INT, disk_threads, "DiskThreads", "2",
+        "Threads, started when they are needed, that read files which are not in the page cache.", .min = 1, .max = 16),
+    KEY(CUSTOM, error_log, "ErrorLog", "stderr", "Where the error log goes: `stderr`, or a file, which is appended to.",
+        .unit = "stderr or path", .parse = parse_log),
+    KEY(ENUM, log_level, "LogLevel", "info", "How urgent an event must be to be logged.", .names = log_levels),
+    KEY(PATH, pid_file, "PidFile", NULL, "Where the process writes its number; removed when it stops."),
+    {0},
+};
+
+/* Heads are kept in one piece with their request line. */
+static void check_server(const struct mk_conf_check *check, void *section)
+{
+    const struct mk__settings *s = section;
+    if (s->line_bytes_max > s->head_bytes_max)
+        mk_conf_error(check, offsetof(struct mk__settings, line_bytes_max),
+                      "MaxRequestLine is larger than MaxHeadSize, which includes it");
+}
+
+const struct mk_conf_section mk__section_server = {
+    .name = "SERVER",
+    .scope = MK_CONF_SCOPE_SERVER,
+    .size = sizeof(struct mk__settings),
+    .keys = server_keys,
+    .check = check_server,
+    .doc = "The server as a whole: listeners, workers, limits and waits. In `monkey.conf`.",
+};
+
+static const struct mk_conf_key host_keys[] = {
+    MK_CONF_KEY_LIST(struct mk__host_settings, names, "ServerName", NULL,
+                     "The names of this host, as clients ask for them."),
+    {0},
+};
+
+const struct mk_conf_section mk__section_host = {
+    .name = "HOST",
+    .scope = MK_CONF_SCOPE_HOST,
+    .flags = MK_CONF_REQUIRED,
+    .size = sizeof(struct mk__host_settings),
+    .keys = host_keys,
+    .doc = "One host; each file in `sites/` holds one. `sites/default` answers for every name that no other host has.",
+};
+
+const struct mk_conf_section mk__section_mimetypes = {
+    .name = "MIMETYPES",
+    .scope = MK_CONF_SCOPE_SERVER,
+    .flags = MK_CONF_PAIRS,
+    .doc = "Media types by extension, in `monkey.mime`: `ext type/subtype`. They come before the built-in table, "
+           "which knows the usual ones.",
+};
+
+static const struct mk_conf_key plugin_keys[] = {
+    MK_CONF_KEY_LIST(struct mk__plugin_list, load, "Load", NULL,
+                     "The plugins to load, in the order in which requests pass them.", .flags = MK_CONF_REPEAT),
+    {0},
+};
+
+const struct mk_conf_section mk__section_plugins = {
+    .name = "PLUGINS",
+    .scope = MK_CONF_SCOPE_SERVER,
+    .size = sizeof(struct mk__plugin_list),
+    .keys = plugin_keys,
+    .doc = "In `plugins.load`. Without that file all plugins of the build are loaded.",
+};
+
+static struct mk_str server_line(const struct mk__settings *s)
+{
+    if (!s->server_header)
+        return MK_STR("");
+    return s->hide_version ? MK_STR("Server: Monkey\r\n") : MK_STR("Server: Monkey/" MK__VERSION "\r\n");
+}
+
+void mk__settings_http(const struct mk__settings *s, struct mk__http_settings *ret)
+{
+    *ret = (struct mk__http_settings){
+        .head = {.line_bytes_max = (uint32_t)s->line_bytes_max,
+                 .head_bytes_max = (uint32_t)s->head_bytes_max,
+                 .fields_max = (uint32_t)s->headers_max},
+        .wait_ms = {[MK__WAIT_HEAD] = s->head_timeout_ms,
+                    [MK__WAIT_BODY] = s->body_timeout_ms,
+                    [MK__WAIT_HANDLER] = s->handler_timeout_ms,
+                    [MK__WAIT_SEND] = s->send_timeout_ms,
+                    [MK__WAIT_IDLE] = s->idle_timeout_ms,
+                    [MK__WAIT_LINGER] = s->linger_timeout_ms},
+        .body_bytes_max = s->body_bytes_max,
+        .collect_bytes_max = s->collect_bytes_max,
+        .drain_bytes_max = s->drain_bytes_max,
+        .body_rate_min = s->body_rate_min,
+        .requests_max = (uint64_t)s->requests_max,
+        .keep_alive = s->keep_alive,
+        .server_line = server_line(s),
+    };
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The core's own directives: the rows of [SERVER], [HOST], [MIMETYPES] and [PLUGINS], and the structs that
+ * they fill. Lives by the clock of the generation.
+ */
+#ifndef MK_SERVER_SETTINGS_H
+#define MK_SERVER_SETTINGS_H
+
+#include <monkey/conf.h>
+
+#include "http/http.h"
+#include "net/addr.h"
+
+struct mk__listener {
+    struct mk__addr addr;
+    struct mk_str text; /* as it was written */
+};
+
+struct mk__listeners {
+    struct mk__listener *items;
+    uint32_t n;
+};
+
+struct mk__settings {
+    struct mk__listeners listen;
+    int64_t workers, disk_threads;
+    uint32_t head_timeout_ms, body_timeout_ms, idle_timeout_ms, send_timeout_ms, handler_timeout_ms, linger_timeout_ms,
+        drain_timeout_ms;
+    bool keep_alive, hide_version, server_header;
+    int64_t requests_max, headers_max, backlog, fast_open;
+    uint64_t body_rate_min, line_bytes_max, head_bytes_max, collect_bytes_max, body_bytes_max, drain_bytes_max,
+        memory_bytes_max;
+    uint32_t defer_accept_ms;
+    struct mk_str error_log, pid_file, transport, default_type;
+    int log_level;
+};
+
+struct mk__host_settings {
+    struct mk_conf_list names;
+};
+
+/* [PLUGINS] of plugins.load. */
+struct mk__plugin_list {
+    struct mk_conf_list load;
+};
+
+extern const struct mk_conf_section mk__section_server, mk__section_host, mk__section_mimetypes, mk__section_plugins;
+
+/* What HTTP needs of it. */
+void mk__settings_http(const struct mk__settings *s, struct mk__http_settings *ret);
+
+#endif

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * liana: plain sockets. The transport that every connection without TLS uses, and the example of what a
+ * transport is.
+ */
+#include <monkey/plugin.h>
+
+#include <errno.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static ssize_t read_socket(struct mk_io *io, void *to, size_t size)
+{
+    ssize_t n = recv(io->fd, to, size, 0);
+    return n < 0 ? -errno : n;
+}
+
+static ssize_t write_socket(struct mk_io *io, const struct iovec *vec, int n, unsigned flags)
+{
+    /* sendmsg only reads the vector, whatever its type says */
+    struct msghdr message = {.msg_iov = (struct iovec *)(uintptr_t)vec, .msg_iovlen = (size_t)n};
+    ssize_t sent = sendmsg(io->fd, &message, MSG_NOSIGNAL | (flags & MK_IO_MORE ? MSG_MORE : 0));
+    return sent < 0 ? -errno : sent;
+}
+
+static ssize_t send_file(struct mk_io *io, int file_fd, uint64_t offset, size_t size)
+{
+    off_t at = (off_t)offset;
+    ssize_t n = sendfile(io->fd, file_fd, &at, size);
+    return n < 0 ? -errno : n;
+}
+
+static int shutdown_socket(struct mk_io *io)
+{
+    return shutdown(io->fd, SHUT_WR) < 0 ? -errno : 0;
+}
+
+static void close_socket(struct mk_io *io)
+{
+    close(io->fd);
+}
+
+static const struct mk_transport sockets = {
+    .name = "liana",
+    .read = read_socket,
+    .write = write_socket,
+    .sendfile = send_file,
+    .shutdown = shutdown_socket,
+    .close = close_socket,
+};
+
+MK_PLUGIN(liana) = {
+    MK_PLUGIN_HEAD("liana", "2.0.0", "plain sockets, the transport of every connection without TLS"),
+    .transport = &sockets,
+};

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * static: answers GET and HEAD with the files below a host's document root. Which file that is, is told by
+ * site.c; validators, ranges and the bytes themselves are the server's (mk_response_file).
+ */
+#include <monkey/arena.h>
+#include <monkey/codec.h>
+#include <monkey/plugin.h>
+
+#include "site.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { LOCATION_BYTES_MAX = 256 * 1024 };
+
+extern const struct mk_plugin mk_plugin_static;
+
+/* ── directives ── */
+
+static const char *const symlink_modes[] = {
+    [SYMLINKS_OFF] = "Off", [SYMLINKS_INSIDE] = "Inside", [SYMLINKS_ON] = "On", [SYMLINKS_ON + 1] = NULL};
+
+static const struct mk_conf_key server_keys[] = {
+    MK_CONF_KEY_LIST(struct static_settings, index, "Indexfile", "index.html index.htm",
+                     "The files that stand for a directory, in the order in which they are looked for."),
+    MK_CONF_KEY_ENUM(struct static_settings, symlinks, "SymLink", "Off",
+                     "Which symbolic links are followed below a document root. `Off`: none, on no component of a path. "
+                     "`Inside`: those that stay below the root, absolute ones included. `On`: all.",
+                     .names = symlink_modes),
+    MK_CONF_KEY_BOOL(struct static_settings, ranges, "Resume", "On", "Whether parts of files are served (Range)."),
+    MK_CONF_KEY_BOOL(struct static_settings, dotfiles, "DotFiles", "Off",
+                     "Whether names that begin with a dot are served. `/.well-known/` always is."),
+    {0},
+};
+
+struct static_host {
+    struct mk_str root;
+};
+
+static const struct mk_conf_key host_keys[] = {
+    MK_CONF_KEY_PATH(struct static_host, root, "DocumentRoot", NULL, "The directory whose files this host serves.",
+                     .flags = MK_CONF_REQUIRED),
+    {0},
+};
+
+static const struct mk_conf_section sections[] = {
+    {.name = "SERVER",
+     .scope = MK_CONF_SCOPE_SERVER,
+     .size = sizeof(struct static_settings),
+     .keys = server_keys,
+     .doc = "Files in general."},
+    {.name = "HOST",
+     .scope = MK_CONF_SCOPE_HOST,
+     .size = sizeof(struct static_host),
+     .keys = host_keys,
+     .doc = "The files of this host."},
+    {0},
+};
+
+/* ── hosts ── */
+
+static int start_host(struct mk_host *host, void **ret_state)
+{
+    const struct static_host *conf = mk_host_conf(host, &sections[1]);
+    struct site *site = mk_account_alloc(NULL, sizeof(*site));
+    if (!site)
+        return -ENOMEM;
+    *site = (struct site){.settings = mk_host_server_conf(host, &sections[0])};
+    site->root_fd = open(conf->root.p, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    char *path = site->root_fd < 0 ? NULL : realpath(conf->root.p, NULL);
+    if (!path) {
+        int err = errno;
+        mk_host_error(host, conf, offsetof(struct static_host, root), "cannot open the document root %s: %s",
+                      conf->root.p, strerror(err));
+        if (site->root_fd >= 0)
+            close(site->root_fd);
+        mk_account_free(NULL, site, sizeof(*site));
+        return -EINVAL;
+    }
+    site->path = mk_str_c(path);
+    if (site->path.len == 1)
+        site->path.len = 0; /* the root of everything: each absolute link is inside */
+    *ret_state = site;
+    return 0;
+}
+
+static void stop_host(struct mk_host *host, void *state)
+{
+    struct site *site = state;
+    (void)host;
+    close(site->root_fd);
+    mk_account_free(NULL, (void *)(uintptr_t)site->path.p, site->path.len + 1);
+    mk_account_free(NULL, site, sizeof(*site));
+}
+
+/* ── answers ── */
+
+/* A directory without its slash: its relative links would lead astray (RFC 9110 section 15.4.2). */
+static void redirect_to_directory(struct mk_request *req)
+{
+    struct mk_buf location;
+    struct mk_str query = mk_request_query(req);
+    mk_buf_init(&location, LOCATION_BYTES_MAX);
+    mk_path_encode(&location, mk_request_path(req));
+    mk_buf_addc(&location, '/');
+    if (query.p) {
+        mk_buf_addc(&location, '?');
+        mk_buf_adds(&location, query);
+    }
+    if (location.err)
+        mk_response_error(req, 500);
+    else
+        mk_response_redirect(req, 301, mk_buf_str(&location));
+    mk_buf_release(&location);
+}
+
+static const struct {
+    int err, status;
+} error_statuses[] = {
+    {ENOENT, 404}, {ENOTDIR, 404}, {ELOOP, 404},  {EXDEV, 404},  {ENAMETOOLONG, 404}, {ENXIO, 404},
+    {EACCES, 403}, {EPERM, 403},   {EMFILE, 503}, {ENFILE, 503}, {ENOMEM, 503},       {EAGAIN, 503},
+};
+
+static int status_of(int err)
+{
+    for (size_t i = 0; i < sizeof(error_statuses) / sizeof(error_statuses[0]); i++)
+        if (error_statuses[i].err == err)
+            return error_statuses[i].status;
+    return 500;
+}
+
+static bool ends_with(struct mk_str s, struct mk_str end)
+{
+    return s.len >= end.len && mk_str_ieq(mk_str(s.p + s.len - end.len, end.len), end);
+}
+
+static void send_file(struct mk_request *req, const struct site *site, const struct found *found)
+{
+    if (ends_with(found->name, MK_STR(".svgz")))
+        mk_response_header_borrow(req, MK_STR("Content-Encoding"), MK_STR("gzip"));
+    mk_response_file(req, &(struct mk_file){
+                              .fd = found->fd,
+                              .bytes = (uint64_t)found->st.st_size,
+                              .mtime_seconds = found->st.st_mtim.tv_sec,
+                              .mtime_nanoseconds = (uint32_t)found->st.st_mtim.tv_nsec,
+                              .type = mk_request_mime(req, found->name),
+                              .no_ranges = !site->settings->ranges,
+                          });
+}
+
+static void answer(struct mk_request *req, const struct site *site, const struct found *found)
+{
+    switch (found->kind) {
+    case FOUND_FILE:
+        send_file(req, site, found);
+        return;
+    case FOUND_DIRECTORY:
+        redirect_to_directory(req);
+        return;
+    default:
+        mk_response_error(req, status_of(found->err));
+    }
+}
+
+/* ── what is not in memory is looked up by a disk thread ── */
+
+struct lookup {
+    struct mk_job job;
+    struct lookup **owner; /* in the request's arena; the request is gone when it is NULL */
+    struct mk_request *req;
+    const struct site *site;
+    struct mk_str path;
+    struct found found;
+    size_t bytes;
+    char storage[];
+};
+
+static void find_waiting(struct mk_job *job)
+{
+    struct lookup *l = MK_OWNER(job, struct lookup, job);
+    l->found = site_find(l->site, l->path, false);
+}
+
+static void finish_lookup(struct mk_job *job)
+{
+    struct lookup *l = MK_OWNER(job, struct lookup, job);
+    if (l->req) {
+        *l->owner = NULL;
+        if (l->found.name.p == l->path.p)
+            l->found.name = mk_request_path(l->req);
+        answer(l->req, l->site, &l->found);
+    } else if (l->found.fd >= 0) {
+        close(l->found.fd);
+    }
+    mk_account_free(NULL, l, l->bytes);
+}
+
+static void forget_lookup(void *ctx)
+{
+    struct lookup **owner = ctx;
+    if (*owner)
+        (*owner)->req = NULL;
+}
+
+static int look_up_waiting(struct mk_request *req, const struct site *site)
+{
+    struct mk_str path = mk_request_path(req);
+    size_t bytes = sizeof(struct lookup) + path.len + 1;
+    struct lookup **owner = mk_arena_alloc(mk_request_arena(req), sizeof(struct lookup *));
+    struct lookup *l = owner ? mk_account_alloc(NULL, bytes) : NULL;
+    if (!l)
+        return -ENOMEM;
+    *l = (struct lookup){.owner = owner, .req = req, .site = site, .bytes = bytes};
+    memcpy(l->storage, path.p, path.len + 1);
+    l->path = mk_str(l->storage, path.len);
+    l->job.work = find_waiting;
+    l->job.done = finish_lookup;
+    *owner = l;
+    int err = mk_arena_defer(mk_request_arena(req), forget_lookup, owner);
+    if (err == 0)
+        err = mk_job_submit(mk_request_loop(req), &l->job);
+    if (err < 0) {
+        *owner = NULL;
+        mk_account_free(NULL, l, bytes);
+    }
+    return err;
+}
+
+/* ── requests ── */
+
+/* A segment that begins with a dot, but for the registered place of RFC 8615. */
+static bool is_dotfile(struct mk_str path)
+{
+    struct mk_str known = MK_STR("/.well-known");
+    if (mk_str_starts(path, known) && (path.len == known.len || path.p[known.len] == '/'))
+        path = mk_str(path.p + known.len, path.len - known.len);
+    return path.len && memmem(path.p, path.len, "/.", 2);
+}
+
+static int serve(struct mk_request *req)
+{
+    const struct site *site = mk_request_host_state(req, &mk_plugin_static);
+    struct mk_str path = mk_request_path(req);
+    enum mk_method method = mk_request_method(req);
+
+    if (!site)
+        return MK_DECLINED;
+    if (method != MK_GET && method != MK_HEAD) {
+        mk_response_allow(req, MK_STR("GET, HEAD, OPTIONS"));
+        return 0;
+    }
+    if (!site->settings->dotfiles && is_dotfile(path)) {
+        mk_response_error(req, 404);
+        return 0;
+    }
+    struct found found = site_find(site, path, true);
+    if (found.kind == FOUND_NOTHING && found.err == EAGAIN)
+        return look_up_waiting(req, site);
+    if (found.kind == FOUND_NOTHING && status_of(found.err) == 404)
+        return MK_DECLINED;
+    answer(req, site, &found);
+    return 0;
+}
+
+MK_PLUGIN(static) = {
+    MK_PLUGIN_HEAD("static", "2.0.0", "the files below a document root"),
+    .sections = sections,
+    .host_start = start_host,
+    .host_stop = stop_host,
+    .on_content = serve,
+};

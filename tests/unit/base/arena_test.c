@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Arenas and accounts: storage, chunks, limits, budgets, clean-ups. */
+#include "testing.h"
+
+#include <errno.h>
+
+#include <monkey/arena.h>
+
+static void test_uses_storage_first(void **state)
+{
+    _Alignas(16) char storage[64];
+    struct mk_account account = {0};
+    struct mk_arena a;
+    (void)state;
+    mk_arena_init(&a, &account, 4096, storage, sizeof(storage));
+    assert_ptr_equal(mk_arena_alloc(&a, 1), storage);
+    assert_ptr_equal(mk_arena_alloc(&a, 48), storage + 16);
+    assert_int_equal(account.bytes, 0);
+    char *more = mk_arena_alloc(&a, 1);
+    assert_non_null(more);
+    assert_true(more < storage || more >= storage + sizeof(storage));
+    assert_int_equal(account.bytes, 1024);
+    assert_int_equal(a.bytes, 1024);
+    mk_arena_release(&a);
+    assert_int_equal(account.bytes, 0);
+    memset(storage, 1, sizeof(storage)); /* the caller's again, all of it */
+}
+
+static void test_aligns(void **state)
+{
+    struct mk_arena a;
+    (void)state;
+    mk_arena_init(&a, NULL, 1 << 20, NULL, 0);
+    for (size_t size = 0; size < 3000; size += 37) {
+        char *p = mk_arena_alloc(&a, size);
+        assert_non_null(p);
+        assert_int_equal((uintptr_t)p % 16, 0);
+        memset(p, 0xff, size);
+    }
+    mk_arena_release(&a);
+}
+
+static void test_limit(void **state)
+{
+    struct mk_arena a;
+    (void)state;
+    mk_arena_init(&a, NULL, 256, NULL, 0); /* less than a first chunk */
+    assert_non_null(mk_arena_alloc(&a, 100));
+    assert_int_equal(a.bytes, 256);
+    assert_non_null(mk_arena_alloc(&a, 128));
+    assert_null(mk_arena_alloc(&a, 1));
+    mk_arena_release(&a);
+
+    mk_arena_init(&a, NULL, 1024 + 100, NULL, 0); /* the last chunk takes what is left */
+    assert_non_null(mk_arena_alloc(&a, 1000));
+    assert_non_null(mk_arena_alloc(&a, 64));
+    assert_int_equal(a.bytes, 1024 + 96);
+    assert_null(mk_arena_alloc(&a, 32));
+    mk_arena_release(&a);
+
+    mk_arena_init(&a, NULL, SIZE_MAX, NULL, 0);
+    assert_non_null(mk_arena_alloc(&a, 100000));
+    assert_null(mk_arena_alloc(&a, SIZE_MAX));
+    assert_null(mk_arena_alloc(&a, SIZE_MAX - 20));
+    mk_arena_release(&a);
+
+    mk_arena_init(&a, NULL, 0, NULL, 0);
+    assert_null(mk_arena_alloc(&a, 0));
+    mk_arena_release(&a);
+}
+
+static void test_account_has_a_budget(void **state)
+{
+    struct mk_account account = {.bytes_max = 100};
+    (void)state;
+    void *p = mk_account_alloc(&account, 60);
+    assert_non_null(p);
+    assert_null(mk_account_alloc(&account, 41));
+    assert_null(mk_account_alloc(&account, SIZE_MAX));
+    assert_int_equal(account.bytes, 60);
+    account.bytes_max = 50; /* a budget may shrink below what is in use */
+    assert_null(mk_account_alloc(&account, 1));
+    mk_account_free(&account, p, 60);
+    mk_account_free(&account, NULL, 60);
+    assert_int_equal(account.bytes, 0);
+    p = mk_account_alloc(&account, 50);
+    assert_non_null(p);
+    mk_account_free(&account, p, 50);
+}
+
+static void test_dups_and_zeroes(void **state)
+{
+    struct mk_arena a;
+    (void)state;
+    mk_arena_init(&a, NULL, 4096, NULL, 0);
+    struct mk_str s = mk_arena_dup(&a, MK_STR("text"));
+    assert_int_equal(s.len, 4);
+    assert_string_equal(s.p, "text");
+    assert_string_equal(mk_arena_dup(&a, MK_STR_NONE).p, "");
+    static const char zeros[100];
+    assert_memory_equal(mk_arena_zalloc(&a, 100), zeros, 100);
+    mk_arena_release(&a);
+}
+
+struct trail {
+    struct mk_arena *arena;
+    char marks[8];
+    size_t n;
+};
+
+static void mark_a(void *ctx)
+{
+    struct trail *t = ctx;
+    t->marks[t->n++] = 'a';
+}
+
+static void mark_b_then_a(void *ctx)
+{
+    struct trail *t = ctx;
+    t->marks[t->n++] = 'b';
+    assert_int_equal(mk_arena_defer(t->arena, mark_a, t), 0);
+}
+
+static void test_cleans_in_reverse(void **state)
+{
+    struct mk_arena a;
+    struct trail t = {.arena = &a};
+    (void)state;
+    mk_arena_init(&a, NULL, 4096, NULL, 0);
+    assert_int_equal(mk_arena_defer(&a, mark_a, &t), 0);
+    assert_int_equal(mk_arena_defer(&a, mark_b_then_a, &t), 0);
+    mk_arena_release(&a);
+    assert_string_equal(t.marks, "baa");
+    mk_arena_release(&a);
+    assert_int_equal(t.n, 3);
+}
+
+static int allocate_much(void *ctx)
+{
+    struct mk_account *account = ctx;
+    struct trail t = {0};
+    struct mk_arena a;
+    int err = 0;
+    mk_arena_init(&a, account, 1 << 20, NULL, 0);
+    for (int i = 0; i < 10 && !err; i++)
+        err = mk_arena_alloc(&a, 5000) && mk_arena_dup(&a, MK_STR("x")).p ? 0 : -ENOMEM;
+    if (!err)
+        err = mk_arena_defer(&a, mark_a, &t);
+    mk_arena_release(&a);
+    assert_int_equal(account->bytes, 0);
+    assert_int_equal(t.n, !err);
+    return err;
+}
+
+static void test_failing_allocations(void **state)
+{
+    struct mk_account account = {0};
+    (void)state;
+    assert_true(mk_test_failing_allocs(allocate_much, &account) >= 4);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_uses_storage_first),
+        cmocka_unit_test(test_aligns),
+        cmocka_unit_test(test_limit),
+        cmocka_unit_test(test_account_has_a_budget),
+        cmocka_unit_test(test_dups_and_zeroes),
+        cmocka_unit_test(test_cleans_in_reverse),
+        cmocka_unit_test(test_failing_allocations),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

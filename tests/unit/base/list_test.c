@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Lists: order, deletion while walking, joining. */
+#include "testing.h"
+
+#include <monkey/list.h>
+
+struct item {
+    int number;
+    struct mk_list link;
+};
+
+static void assert_numbers(struct mk_list *l, const char *digits)
+{
+    struct mk_list *n, *save;
+    size_t i = 0;
+    MK_LIST_EACH(l, n, save)
+    {
+        assert_true(digits[i] != '\0');
+        assert_int_equal(MK_OWNER(n, struct item, link)->number, digits[i++] - '0');
+        assert_ptr_equal(n->next->prev, n);
+    }
+    assert_int_equal(digits[i], '\0');
+    assert_int_equal(mk_list_empty(l), i == 0);
+}
+
+static void fill(struct mk_list *l, struct item *items, int from, int n)
+{
+    mk_list_init(l);
+    for (int i = 0; i < n; i++) {
+        items[i].number = from + i;
+        mk_list_add(l, &items[i].link);
+    }
+}
+
+static void test_keeps_order(void **state)
+{
+    struct item items[4];
+    struct mk_list l;
+    (void)state;
+    fill(&l, items, 1, 0);
+    assert_numbers(&l, "");
+    fill(&l, items, 1, 4);
+    assert_numbers(&l, "1234");
+    assert_int_equal(MK_LIST_FIRST(&l, struct item, link)->number, 1);
+}
+
+static void test_deletes(void **state)
+{
+    struct item items[4];
+    struct mk_list l, *n, *save;
+    (void)state;
+    fill(&l, items, 1, 4);
+    mk_list_del(&items[1].link);
+    assert_numbers(&l, "134");
+    mk_list_del(&items[1].link);
+    assert_numbers(&l, "134");
+    assert_true(mk_list_empty(&items[1].link));
+    mk_list_add(&l, &items[1].link);
+    assert_numbers(&l, "1342");
+    MK_LIST_EACH(&l, n, save)
+    mk_list_del(n);
+    assert_numbers(&l, "");
+}
+
+static void test_joins(void **state)
+{
+    struct item a[2], b[2];
+    struct mk_list to, from;
+    (void)state;
+    fill(&to, a, 1, 2);
+    fill(&from, b, 3, 2);
+    mk_list_join(&to, &from);
+    assert_numbers(&to, "1234");
+    assert_numbers(&from, "");
+    mk_list_join(&to, &from);
+    assert_numbers(&to, "1234");
+    mk_list_join(&from, &to);
+    assert_numbers(&from, "1234");
+    assert_numbers(&to, "");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_keeps_order),
+        cmocka_unit_test(test_deletes),
+        cmocka_unit_test(test_joins),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

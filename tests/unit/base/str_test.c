@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Strings: comparison, trimming, lists, numbers, distances. */
+#include "testing.h"
+
+static void test_compares(void **state)
+{
+    (void)state;
+    assert_true(mk_str_eq(MK_STR("abc"), mk_str_c("abc")));
+    assert_true(mk_str_eq(MK_STR_NONE, MK_STR("")));
+    assert_false(mk_str_eq(MK_STR("abc"), MK_STR("abC")));
+    assert_false(mk_str_eq(MK_STR("abc"), MK_STR("ab")));
+    assert_true(mk_str_ieq(MK_STR("Content-LENGTH"), MK_STR("content-length")));
+    assert_false(mk_str_ieq(MK_STR("@["), MK_STR("`{")));
+    assert_false(mk_str_ieq(MK_STR("\xc3\x84"), MK_STR("\xc3\xa4")));
+    assert_true(mk_str_starts(MK_STR("abc"), MK_STR("ab")));
+    assert_true(mk_str_starts(MK_STR("abc"), MK_STR_NONE));
+    assert_false(mk_str_starts(MK_STR("a"), MK_STR("ab")));
+    assert_int_equal(mk_str_c(NULL).len, 0);
+}
+
+static void test_trims(void **state)
+{
+    (void)state;
+    assert_str_equal(mk_str_trim(MK_STR(" \t a b\t ")), "a b");
+    assert_str_equal(mk_str_trim(MK_STR("\r\na")), "\r\na");
+    assert_str_equal(mk_str_trim(MK_STR(" \t ")), "");
+    assert_str_equal(mk_str_trim(MK_STR_NONE), "");
+}
+
+static void test_walks_lists(void **state)
+{
+    static const struct {
+        const char *list, *elements[4];
+    } cases[] = {
+        {"", {NULL}},
+        {" , ,\t,", {NULL}},
+        {"close", {"close"}},
+        {"foo, close", {"foo", "close"}},
+        {",a,,b ,", {"a", "b"}},
+        {"\"a,b\";q=1, c", {"\"a,b\";q=1", "c"}},
+        {"\"a\\\",b\", c", {"\"a\\\",b\"", "c"}},
+        {"\"open, a", {"\"open, a"}},
+        {"\"end\\", {"\"end\\"}},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        size_t len = strlen(cases[i].list), n = 0;
+        char *bytes = mk_test_guarded(cases[i].list, len);
+        struct mk_str rest = mk_str(bytes, len), element;
+        while (mk_str_next(&rest, &element)) {
+            assert_non_null(cases[i].elements[n]);
+            assert_str_equal(element, cases[i].elements[n++]);
+        }
+        assert_null(cases[i].elements[n]);
+        assert_int_equal(rest.len, 0);
+        mk_test_unguard(bytes, len);
+    }
+}
+
+static void test_reads_numbers(void **state)
+{
+    static const struct {
+        const char *text;
+        uint64_t max;
+        bool ok;
+        uint64_t value;
+    } cases[] = {
+        {"0", 0, true, 0},
+        {"00080", 65535, true, 80},
+        {"65535", 65535, true, 65535},
+        {"65536", 65535, false, 0},
+        {"18446744073709551615", UINT64_MAX, true, UINT64_MAX},
+        {"18446744073709551616", UINT64_MAX, false, 0},
+        {"99999999999999999999", UINT64_MAX, false, 0},
+        {"", 10, false, 0},
+        {"-1", 10, false, 0},
+        {"+1", 10, false, 0},
+        {" 1", 10, false, 0},
+        {"1 ", 10, false, 0},
+        {"0x1", 10, false, 0},
+        {"1\xb2", 100, false, 0},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        uint64_t value = 4711;
+        assert_int_equal(mk_str_u64(mk_str_c(cases[i].text), cases[i].max, &value), cases[i].ok);
+        assert_int_equal(value, cases[i].ok ? cases[i].value : 4711);
+    }
+}
+
+static void test_measures_distances(void **state)
+{
+    static const struct {
+        const char *a, *b;
+        unsigned distance;
+    } cases[] = {
+        {"", "", 0},
+        {"", "abc", 3},
+        {"abc", "", 3},
+        {"Listen", "listen", 0},
+        {"Lisetn", "Listen", 1},
+        {"Listn", "Listen", 1},
+        {"Listeen", "Listen", 1},
+        {"kitten", "sitting", 3},
+        {"ca", "abc", 3},
+    };
+    char lengthy[65];
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++)
+        assert_int_equal(mk_str_distance(mk_str_c(cases[i].a), mk_str_c(cases[i].b)), cases[i].distance);
+    memset(lengthy, 'x', sizeof(lengthy));
+    assert_int_equal(mk_str_distance(mk_str(lengthy, 64), mk_str(lengthy, 64)), 0);
+    assert_int_equal(mk_str_distance(mk_str(lengthy, 65), mk_str(lengthy, 65)), 64);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_compares),           cmocka_unit_test(test_trims),
+        cmocka_unit_test(test_walks_lists),        cmocka_unit_test(test_reads_numbers),
+        cmocka_unit_test(test_measures_distances),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

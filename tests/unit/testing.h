@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What every unit test needs: cmocka with the headers that it wants before itself, bytes flush against a
+ * guard page, and the loop that makes the n-th allocation fail.
+ */
+#ifndef MK_UNIT_TESTING_H
+#define MK_UNIT_TESTING_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include <monkey/str.h>
+
+#include "base/arena.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* Asserts that a mk_str holds exactly the text of a C string. */
+#define assert_str_equal(str, text) \
+    do { \
+        struct mk_str str_ = (str), text_ = mk_str_c(text); \
+        if (!mk_str_eq(str_, text_)) \
+            fail_msg("\"%.*s\" is not \"%s\"", MK_STR_ARG(str_), text); \
+    } while (0)
+
+static inline size_t mk_test_pages(size_t len)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    return (len + page) / page * page;
+}
+
+/* A copy of `len` bytes whose end touches a page that cannot be read or written: p[len] faults. */
+static inline char *mk_test_guarded(const void *bytes, size_t len)
+{
+    size_t pages = mk_test_pages(len);
+    char *map = mmap(NULL, pages + mk_test_pages(0), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(map, MAP_FAILED);
+    assert_int_equal(mprotect(map + pages, mk_test_pages(0), PROT_NONE), 0);
+    if (len)
+        memcpy(map + pages - len, bytes, len);
+    return map + pages - len;
+}
+
+static inline void mk_test_unguard(char *p, size_t len)
+{
+    size_t pages = mk_test_pages(len);
+    assert_int_equal(munmap(p + len - pages, pages + mk_test_pages(0)), 0);
+}
+
+/*
+ * Calls `run` with its first allocation failing, then its second, and so on until it needs fewer. `run`
+ * cleans up after itself and returns 0 or -errno: it must fail when an allocation did, and succeed in the
+ * last round. Returns how many allocations a whole run has.
+ */
+static inline long mk_test_failing_allocs(int (*run)(void *ctx), void *ctx)
+{
+    for (long n = 0;; n++) {
+        mk__alloc_countdown = n;
+        int result = run(ctx);
+        bool all_fine = mk__alloc_countdown >= 0;
+        mk__alloc_countdown = -1;
+        if (all_fine) {
+            assert_int_equal(result, 0);
+            return n;
+        }
+        assert_true(result < 0);
+    }
+}
+
+#endif
