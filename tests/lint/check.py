@@ -1,0 +1,23 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs every lint rule over the tree, prints `file:line: text` for each finding, and fails if there is one."""
+
+import sys
+
+import layers
+import style
+import tools
+from source import read_tree
+
+
+def main():
+    sources = read_tree()
+    findings = sorted({*layers.check(sources), *style.check(sources), *tools.check(sources)})
+    for finding in findings:
+        print(finding)
+    print(f"lint: {len(sources)} files, {len(style.RULES) + len(tools.PROGRAMS) + 1} rules, {len(findings)} findings")
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+Who may include whom.
+
+    base <- conf          base <- loop <- net <- http <- server          conf is reached by server only
+
+Public headers include public headers. Plugins and programs see the public headers and their own folder, as any
+stranger's plugin would; a package of the framework sees the framework and the utilities. A header that is not the
+system's has one place. Run this file alone to see only these findings.
+"""
+
+import os
+import re
+import sys
+
+from source import Finding, read_tree
+
+LAYERS = {
+    "base": {"base"},
+    "conf": {"base", "conf"},
+    "loop": {"base", "loop"},
+    "net": {"base", "loop", "net"},
+    "http": {"base", "loop", "net", "http"},
+    "server": {"base", "conf", "loop", "net", "http", "server"},
+}
+
+# The layer that a public header speaks for: a lower layer must not know it.
+PUBLIC = {
+    "arena.h": "base", "buf.h": "base", "codec.h": "base", "list.h": "base", "log.h": "base", "status.h": "base",
+    "str.h": "base",
+    "conf.h": "conf",
+    "loop.h": "loop",
+    "transport.h": "net",
+    "field.h": "http", "request.h": "http",
+    "monkey.h": "server", "plugin.h": "server",
+}
+
+# Headers that are neither ours nor the system's, and where they may appear.
+THIRD_PARTY = {
+    "cmocka.h": ("tests/unit/",),
+    "hiredis/": ("duda/packages/redis/",),
+    "nghttp2/": ("lib/http/h2.c",),
+    "openssl/": ("plugins/tls/",),
+    "openssl/evp.h": ("plugins/tls/", "plugins/auth/", "duda/packages/"),
+    "sqlite3.h": ("duda/packages/sqlite/",),
+}
+
+GENERATED = {"version.h": ("lib/server/",)}
+
+SYSTEM_FOLDERS = ("arpa/", "linux/", "net/", "netinet/", "sys/")
+SYSTEM = set("""
+    assert.h ctype.h dirent.h dlfcn.h errno.h execinfo.h fcntl.h float.h fnmatch.h getopt.h glob.h grp.h inttypes.h
+    limits.h link.h locale.h malloc.h math.h netdb.h poll.h pthread.h pwd.h regex.h sched.h semaphore.h setjmp.h
+    signal.h spawn.h stdalign.h stdarg.h stdatomic.h stdbool.h stddef.h stdint.h stdio.h stdlib.h stdnoreturn.h string.h
+    strings.h syslog.h termios.h threads.h time.h ucontext.h unistd.h wchar.h sanitizer/asan_interface.h
+    """.split())
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+
+
+def layer_of(path):
+    parts = path.split("/")
+    return parts[1] if parts[0] == "lib" and len(parts) > 2 else None
+
+
+def check_angle(source, name):
+    """What is wrong with `#include <name>` in this file, or None."""
+    if name.startswith("monkey/"):
+        return check_public(source, name[len("monkey/"):])
+    if name.startswith("duda/"):
+        return None if source.is_in("duda", "include/duda", "docs", "tests") else f"only duda/ may include <{name}>"
+    if name in SYSTEM or name.startswith(SYSTEM_FOLDERS):
+        return None
+    for prefix in (name, name.split("/")[0] + "/"):
+        if prefix in THIRD_PARTY:
+            places = THIRD_PARTY[prefix]
+            return None if source.path.startswith(places) else f"<{name}> belongs to {', '.join(places)}"
+    return f"<{name}> is no header of the system; if it is welcome, give it a place in tests/lint/layers.py"
+
+
+def check_public(source, name):
+    layer = layer_of(source.path)
+    if name not in PUBLIC:
+        return f"<monkey/{name}> has no layer yet; give it one in tests/lint/layers.py"
+    if layer in LAYERS and PUBLIC[name] not in LAYERS[layer]:
+        return f"lib/{layer} must not know <monkey/{name}>, which speaks for {PUBLIC[name]}"
+    return None
+
+
+def check_quoted(source, name):
+    """What is wrong with `#include "name"` in this file, or None."""
+    folder = os.path.dirname(source.path)
+    if source.is_in("tests"):
+        return None
+    if name in GENERATED:
+        return None if source.path.startswith(GENERATED[name]) else f'"{name}" belongs to {", ".join(GENERATED[name])}'
+    if source.is_in("include"):
+        target = os.path.normpath(os.path.join(folder, name))
+        return None if target.startswith(folder + "/") else f'a public header must not include "{name}"'
+    if source.is_in("lib"):
+        return check_inside(source, name)
+    own = "/".join(source.path.split("/")[:2])
+    target = os.path.normpath(os.path.join(folder, name))
+    return None if target.startswith(own + "/") else f'{own} may include <monkey/...> and its own folder, not "{name}"'
+
+
+def check_inside(source, name):
+    layer, target = layer_of(source.path), name.split("/")[0] if "/" in name else layer_of(source.path)
+    if layer not in LAYERS:
+        return f"lib/{layer} is no layer of tests/lint/layers.py"
+    if target not in LAYERS[layer]:
+        return f'lib/{layer} must not include "{name}"'
+    return None
+
+
+def check(sources):
+    for source in sources:
+        if source.kind != "c":
+            continue
+        for number, line in enumerate(source.code, 1):
+            match = INCLUDE.match(line)
+            if match:
+                wrong = (check_angle if match[1] == "<" else check_quoted)(source, match[2])
+                if wrong:
+                    yield Finding(source.path, number, wrong)
+
+
+if __name__ == "__main__":
+    findings = list(check(read_tree()))
+    print(*findings, sep="\n", end="\n" if findings else "")
+    sys.exit(1 if findings else 0)

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each lint rule must be able to fail: a sample that breaks it and one that does not. A rule without samples fails."""
+
+import pytest
+
+import layers
+import style
+import tools
+from source import Source, read_tree
+
+HEAD = "// SPDX-License-Identifier: Apache-2.0\n/*\n * What this file is for.\n */\n"
+
+
+def function(body_lines):
+    """A function of that many lines from its name to its closing brace."""
+    return "static int f(int a,\n             int b)\n{\n" + "    a++;\n" * (body_lines - 4) + "}\n"
+
+
+def table(rows, indent=""):
+    return f"{indent}static const int t[] = {{\n" + f"{indent}    1,\n" * rows + f"{indent}}};\n"
+
+
+# rule: (path, text, lines of the findings)
+STYLE_CASES = {
+    "licence": [
+        ("lib/base/a.c", HEAD, []),
+        ("lib/base/a.c", "/* mine */\n", [1]),
+        ("tool", "#!/bin/sh\n# SPDX-License-Identifier: Apache-2.0\n", []),
+        ("tool", "#!/bin/sh\ntrue\n", [1]),
+        ("CMakeLists.txt", "project(x)\n", [1]),
+        ("README.md", "text\n", []),
+    ],
+    "opening": [
+        ("lib/base/a.c", HEAD, []),
+        ("lib/base/a.c", "// SPDX-License-Identifier: Apache-2.0\n/* One line. */\n", []),
+        ("lib/base/a.c", "// SPDX-License-Identifier: Apache-2.0\n#include <stdio.h>\n", [2]),
+        ("lib/base/a.c", "// SPDX-License-Identifier: Apache-2.0\n/*\n */\n", [2]),
+    ],
+    "banned_functions": [
+        ("lib/base/a.c", "x = snprintf(a, n, b);\nx->system(a); mk_str_strcpy(a);\n", []),
+        ("lib/base/a.c", "/* strcpy(a, b) */ x = \"sprintf(\"; // gets(a)\n", []),
+        ("lib/base/a.c", "strcpy(a, b);\nx = a + sprintf (b, c);\n/*\n\n*/ gets(a);\n", [1, 2, 5]),
+        *[("tests/unit/base/a_test.c", f"    {name}(a);\n", [1]) for name in style.BANNED],
+    ],
+    "allocation": [
+        ("lib/base/arena.c", "p = malloc(3);\nfree(p);\n", []),
+        ("tests/unit/base/a_test.c", "free(p);\n", []),
+        ("lib/http/a.c", "mk_buf_free(b);\npool.free(p);\npool->free(p);\n", []),
+        ("lib/http/a.c", "p = malloc(3);\nx = !realloc(p, 4);\nfree(p);\n", [1, 2, 3]),
+        *[("plugins/x/x.c", f"q = {name}(p);\n", [1]) for name in style.ALLOCATORS.split()],
+    ],
+    "function_length": [
+        ("lib/base/a.c", function(60), []),
+        ("lib/base/a.c", "\n" + function(61), [2]),
+        ("lib/base/a.c", "int g(void)\n{\n" + table(70, "    ") + "}\n", []),
+        ("lib/base/a.c", "int g(void)\n{\n" + table(9, "    ") + "    a++;\n" * 56 + "}\n", [1]),
+        ("lib/base/a.c", "struct s {\n" + "    int a;\n" * 70 + "};\n", []),
+    ],
+    "file_length": [
+        ("lib/base/a.c", "\n" * 500, []),
+        ("lib/base/a.c", "\n" * 501, [1]),
+        ("lib/base/a.c", "\n" * 400 + table(300), []),
+    ],
+    "trailing_space": [
+        ("a.md", "a\nb\n", []),
+        ("a.md", "a \nb\nc\t\nd\r\n", [1, 3, 4]),
+    ],
+    "last_line": [
+        ("a.py", "a\n", []),
+        ("a.py", "", []),
+        ("a.py", "a", [1]),
+        ("a.py", "a\n\n", [3]),
+    ],
+    "tabs": [
+        ("lib/base/a.c", "    a\n", []),
+        ("lib/base/a.c", "\ta\n", [1]),
+        ("a.py", "\ta\n", [1]),
+    ],
+    "line_length": [
+        ("a.py", "ä" * 120 + "\n", []),
+        ("a.py", "\n" + "a" * 121 + "\n", [2]),
+    ],
+    "left_over": [
+        ("a.py", "TODOS\nmastodo\n", []),
+        ("a.py", "# TO" "DO: more\n# FIX" "ME\n# XX" "X\n", [1, 2, 3]),
+        ("CMakeLists.txt", "# TO" "DO\n", [1]),
+    ],
+    "machine_path": [
+        ("a.md", "/homework /srv/home/me ~/work/x {root}/work/x http://a/work/x docroot/root/x /root\n", []),
+        ("a.md", "cd /ho" "me/me\n\"/wo" "rk/x\"\n(/ro" "ot/x)\n", [1, 2, 3]),
+    ],
+    "registry": [
+        ("a.md", "debian.org pypi notcrates.iox\n", []),
+        ("a.md", "http://deb.debian" ".org/debian\nhttps://PyPI" ".org/x\n", [1, 2]),
+    ],
+}
+
+# path, text, how many findings
+LAYER_CASES = [
+    ("lib/base/a.c", '#include "base/b.h"\n#include "b.h"\n#include <monkey/str.h>\n#include <sys/socket.h>\n', 0),
+    ("lib/conf/a.c", '#include "base/b.h"\n#include <monkey/conf.h>\n', 0),
+    ("lib/http/a.c", '#include "net/b.h"\n#include "loop/b.h"\n#include "http/b.h"\n', 0),
+    ("lib/server/a.c", '#include "conf/b.h"\n#include "http/b.h"\n#include <monkey/plugin.h>\n', 0),
+    ("lib/server/a.c", '#include "version.h"\n', 0),
+    ("lib/base/a.c", '#include "conf/b.h"\n#include "loop/b.h"\n', 2),
+    ("lib/conf/a.c", '#include "loop/b.h"\n#include "server/b.h"\n', 2),
+    ("lib/loop/a.c", '#include "net/b.h"\n', 1),
+    ("lib/net/a.h", '  #  include "http/b.h"\n', 1),
+    ("lib/http/a.c", '#include "server/b.h"\n#include "conf/b.h"\n#include "../server/b.h"\n', 3),
+    ("lib/http/a.c", '// #include "server/b.h"\n/*\n#include "server/b.h"\n*/\n', 0),
+    ("lib/http/a.c", "#include <monkey/plugin.h>\n#include <monkey/unheard.h>\n", 2),
+    ("lib/http/a.c", '#include "version.h"\n', 1),
+    ("lib/misc/a.c", '#include "b.h"\n', 1),
+    ("plugins/x/x.c", '#include <monkey/plugin.h>\n#include "x.h"\n#include "part/y.h"\n', 0),
+    ("plugins/x/x.c", '#include "../y/y.h"\n#include "../../lib/http/h1.h"\n', 2),
+    ("bin/monkey/main.c", '#include <monkey/monkey.h>\n#include "options.h"\n', 0),
+    ("bin/monkey/main.c", '#include "../../lib/server/server.h"\n', 1),
+    ("include/monkey/a.h", '#include "str.h"\n#include <monkey/str.h>\n#include <stdint.h>\n', 0),
+    ("include/monkey/a.h", '#include "../../lib/base/pool.h"\n#include <duda/duda.h>\n', 2),
+    ("plugins/x/x.c", "#include <duda/duda.h>\n", 1),
+    ("tests/unit/http/a_test.c", '#include "http/h1.h"\n#include "check.h"\n#include <cmocka.h>\n', 0),
+    ("lib/http/h2.c", "#include <nghttp2/nghttp2.h>\n", 0),
+    ("lib/http/h1.c", "#include <nghttp2/nghttp2.h>\n#include <openssl/ssl.h>\n#include <cmocka.h>\n", 3),
+    ("plugins/auth/auth.c", "#include <openssl/evp.h>\n#include <openssl/ssl.h>\n", 1),
+    ("lib/base/a.c", "#include <unheard.h>\n", 1),
+]
+
+
+@pytest.mark.parametrize("rule", style.RULES, ids=lambda rule: rule.__name__)
+def test_style_rule(rule):
+    for path, text, lines in STYLE_CASES[rule.__name__]:
+        source = Source(path, text)
+        found = [line for line, _ in rule(source)] if source.kind in style.RULES[rule] else []
+        assert found == lines, f"{path}: {text!r}"
+
+
+def test_every_case_has_its_rule():
+    assert set(STYLE_CASES) == {rule.__name__ for rule in style.RULES}
+
+
+@pytest.mark.parametrize("path, text, count", LAYER_CASES)
+def test_layers(path, text, count):
+    findings = list(layers.check([Source(path, text)]))
+    assert len(findings) == count, findings
+
+
+def test_layers_reports_the_line():
+    assert [str(finding) for finding in layers.check([Source("lib/base/a.c", '\n\n#include "net/addr.h"\n')])] == [
+        'lib/base/a.c:3: lib/base must not include "net/addr.h"']
+
+
+@pytest.mark.parametrize("path, good, bad", [
+    ("a.c", "int a;\n", "int  a ;\n"),
+    ("a.sh", "#!/bin/sh\necho \"$1\"\n", "#!/bin/sh\necho $1\n"),
+])
+def test_tools(tmp_path, path, good, bad):
+    for text, fails in ((good, False), (bad, True)):
+        (tmp_path / path).write_text(text)
+        findings = list(tools.check([Source(path, text)], root=tmp_path))
+        assert bool(findings) == fails
+        assert all(finding.path == path and finding.line > 0 for finding in findings)
+
+
+def test_tools_that_fail_without_a_report_are_findings(tmp_path):
+    findings = list(tools.check([Source("gone.c", "")], root=tmp_path))
+    assert len(findings) == 1 and "failed" in findings[0].text
+
+
+def test_the_tree_is_read():
+    paths = {source.path: source.kind for source in read_tree()}
+    assert paths["dev"] == "shell" and paths["tests/lint/check.py"] == "python" and paths["CMakeLists.txt"] == "cmake"
+    assert paths["lib/base/arena.c"] == "c" and not any(path.startswith(("build/", ".git/")) for path in paths)
