@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <malloc.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,13 +17,13 @@
 
 enum { TEXT_BYTES_MAX = 1024 * 1024 };
 
-static struct mk_server *running; /* for the signal that ends a drain */
-
 /* ── printing ── */
 
 static int print(FILE *to, struct mk_buf *text)
 {
-    bool good = text->err == 0 && fwrite(text->data, 1, text->len, to) == text->len && fflush(to) == 0;
+    bool good = text->err == 0;
+    if (good && text->len)
+        good = fwrite(text->data, 1, text->len, to) == text->len && fflush(to) == 0;
     mk_buf_release(text);
     return good ? EXIT_OK : EXIT_RUN;
 }
@@ -96,12 +97,6 @@ static int test(struct mk_server *server)
 
 /* ── serving ── */
 
-static void stop_now(int signal_number)
-{
-    (void)signal_number;
-    mk_server_stop_now(running);
-}
-
 static void block_signals(sigset_t *ret_set)
 {
     sigemptyset(ret_set);
@@ -111,18 +106,35 @@ static void block_signals(sigset_t *ret_set)
     signal(SIGPIPE, SIG_IGN);
 }
 
-static void wait_and_stop(struct mk_server *server, const sigset_t *set)
+static int wait_for_signal(void)
 {
+    sigset_t set;
     int number;
-    while (sigwait(set, &number) != 0)
+    block_signals(&set);
+    while (sigwait(&set, &number) != 0)
         ;
+    return number;
+}
+
+/* While the server drains. */
+static void *await_second_signal(void *ctx)
+{
+    wait_for_signal();
+    mk_server_stop_now(ctx);
+    return NULL;
+}
+
+static void wait_and_stop(struct mk_server *server)
+{
+    pthread_t second;
+    int number = wait_for_signal();
     mk_log_info("signal %d: stopping; another one stops at once", number);
-    running = server;
-    struct sigaction again = {.sa_handler = stop_now};
-    sigaction(SIGTERM, &again, NULL);
-    sigaction(SIGINT, &again, NULL);
-    pthread_sigmask(SIG_UNBLOCK, set, NULL);
+    bool watched = pthread_create(&second, NULL, await_second_signal, server) == 0;
     mk_server_stop(server);
+    if (watched) {
+        pthread_cancel(second);
+        pthread_join(second, NULL);
+    }
 }
 
 static int open_log(const struct mk_server_info *info)
@@ -176,7 +188,7 @@ static int serve(struct mk_server *server, const struct options *o)
     if (code != EXIT_OK)
         return code;
     mk_log_info("monkey %s serves with %u workers", mk_version(), info.workers);
-    wait_and_stop(server, &set);
+    wait_and_stop(server);
     if (info.pid_file)
         daemon_remove_pid(info.pid_file);
     return EXIT_OK;

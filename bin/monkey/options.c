@@ -6,6 +6,7 @@
 
 #include <monkey/str.h>
 
+#include <arpa/inet.h>
 #include <getopt.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -35,6 +36,7 @@ static const struct row {
     {'h', "help", NULL, "print this", ACTION_HELP, 0},
 };
 
+enum { WORKERS_MAX = 1024 }; /* as the directive */
 enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
 
 void options_help(void)
@@ -104,8 +106,61 @@ static void apply(struct options *o, const struct row *row)
         o->daemon = true;
 }
 
+static int check_number(const char *option, const char *text, uint64_t max)
+{
+    uint64_t value;
+    if (!text || mk_str_u64(mk_str_c(text), max, &value))
+        return 0;
+    fprintf(stderr, "monkey: --%s wants a number from 0 to %llu, not \"%s\"\n", option, (unsigned long long)max, text);
+    return EXIT_OPTIONS;
+}
+
+/* Where the port begins in an address, or NULL: "1.2.3.4:80", "[::1]:80", but not "::1" or "[::1]". */
+static const char *find_port(const char *address)
+{
+    const char *last = strrchr(address, ':'), *bracket = strrchr(address, ']');
+    if (!last || last < bracket || (!bracket && strchr(address, ':') != last))
+        return NULL;
+    return last + 1;
+}
+
+static bool is_port(const char *text)
+{
+    uint64_t port;
+    return mk_str_u64(mk_str_c(text), UINT16_MAX, &port);
+}
+
+/* A port, an address with or without one, or a Unix socket; the address is numeric or "*". */
+static bool is_address(const char *text)
+{
+    char host[64];
+    struct in6_addr addr;
+    const char *port = find_port(text);
+    size_t len = port ? (size_t)(port - 1 - text) : strlen(text);
+    if (strncmp(text, "unix:", 5) == 0)
+        return text[5] == '/';
+    if (is_port(text))
+        return true;
+    if ((port && !is_port(port)) || len == 0 || len >= sizeof(host))
+        return false;
+    bool bracketed = text[0] == '[' && text[len - 1] == ']' && len > 2;
+    snprintf(host, sizeof(host), "%.*s", (int)(bracketed ? len - 2 : len), bracketed ? text + 1 : text);
+    return strcmp(host, "*") == 0 || (!bracketed && inet_pton(AF_INET, host, &addr) == 1) ||
+           ((bracketed || !port) && inet_pton(AF_INET6, host, &addr) == 1);
+}
+
 static int check(const struct options *o, int argc, char **argv)
 {
+    int code = check_number("port", o->port, UINT16_MAX);
+    if (code == 0)
+        code = check_number("workers", o->workers, WORKERS_MAX);
+    if (code != 0)
+        return code;
+    if (o->listen && !is_address(o->listen)) {
+        fprintf(stderr, "monkey: --listen wants an address such as 127.0.0.1, [::1]:8080 or unix:/path, not \"%s\"\n",
+                o->listen);
+        return EXIT_OPTIONS;
+    }
     if (optind < argc) {
         fprintf(stderr, "monkey: what is \"%s\" for? A directory to serve goes behind --one-shot\n", argv[optind]);
         return EXIT_OPTIONS;
@@ -141,15 +196,6 @@ int options_read(struct options *o, int argc, char **argv)
         apply(o, row);
     }
     return check(o, argc, argv);
-}
-
-/* Where the port begins in an address, or NULL: "1.2.3.4:80", "[::1]:80", but not "::1" or "[::1]". */
-static const char *find_port(const char *address)
-{
-    const char *last = strrchr(address, ':'), *bracket = strrchr(address, ']');
-    if (!last || last < bracket || (!bracket && strchr(address, ':') != last))
-        return NULL;
-    return last + 1;
 }
 
 const char *options_listen(const struct options *o, char *text, unsigned size)

@@ -6,7 +6,7 @@
  *     first (caller's storage, may be empty) ─► chunk ─► chunk (each at least as large as asked)
  *
  * An arena has a limit, and draws on an account (NULL = none). Under AddressSanitizer what is not handed
- * out is poisoned.
+ * out of a chunk is poisoned.
  */
 #ifndef MONKEY_ARENA_H
 #define MONKEY_ARENA_H
@@ -17,13 +17,16 @@
 #include "status.h"
 #include "str.h"
 
+struct mk_arena_chunk;
+
 /* What one worker (or one process) has taken from the heap, and how much it may take. */
 struct mk_account {
-    size_t bytes;     /* in use */
-    size_t bytes_max; /* the budget, 0 = none */
+    size_t bytes;                 /* in use */
+    size_t bytes_max;             /* the budget, 0 = none */
+    struct mk_arena_chunk *spare; /* a few chunks for the next arenas */
+    unsigned spares;
 };
 
-struct mk_arena_chunk;
 struct mk_arena_clean;
 
 struct mk_arena {
@@ -56,5 +59,7 @@ MK_API int mk_arena_defer(struct mk_arena *a, void (*fn)(void *ctx), void *ctx);
  */
 MK_API void *mk_account_alloc(struct mk_account *account, size_t size);
 MK_API void mk_account_free(struct mk_account *account, void *p, size_t size);
+/* Gives back what the account keeps for arenas to come. */
+MK_API void mk_account_trim(struct mk_account *account);
 
 #endif

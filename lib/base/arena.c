@@ -63,6 +63,50 @@ void mk_account_free(struct mk_account *account, void *p, size_t size)
     free(p);
 }
 
+/* ── chunks: the smallest ones are kept for the next arena, so that a busy worker allocates nothing ── */
+
+enum { SPARES_MAX = 8 };
+
+#ifdef MK__ASAN
+enum { KEEP_SPARES = 0 }; /* each use after a release is seen */
+#else
+enum { KEEP_SPARES = 1 };
+#endif
+
+static struct mk_arena_chunk *get_chunk(struct mk_account *account, size_t size)
+{
+    if (account && account->spare && size == CHUNK_BYTES_MIN) {
+        struct mk_arena_chunk *chunk = account->spare;
+        account->spare = chunk->next;
+        account->spares--;
+        return chunk;
+    }
+    return mk_account_alloc(account, size);
+}
+
+static void put_chunk(struct mk_account *account, struct mk_arena_chunk *chunk)
+{
+    if (KEEP_SPARES && account && chunk->size == CHUNK_BYTES_MIN && account->spares < SPARES_MAX) {
+        chunk->next = account->spare;
+        account->spare = chunk;
+        account->spares++;
+        return;
+    }
+    mk_account_free(account, chunk, chunk->size);
+}
+
+void mk_account_trim(struct mk_account *account)
+{
+    while (account->spare) {
+        struct mk_arena_chunk *chunk = account->spare;
+        account->spare = chunk->next;
+        mk_account_free(account, chunk, chunk->size);
+    }
+    account->spares = 0;
+}
+
+/* ── arenas ── */
+
 void mk_arena_init(struct mk_arena *a, struct mk_account *account, size_t bytes_max, void *storage, size_t size)
 {
     *a = (struct mk_arena){.at = storage, .end = storage, .account = account, .bytes_max = bytes_max};
@@ -79,7 +123,7 @@ void mk_arena_release(struct mk_arena *a)
     for (struct mk_arena_chunk *c = a->chunks, *next; c; c = next) {
         next = c->next;
         ASAN_UNPOISON_MEMORY_REGION(c, c->size);
-        mk_account_free(a->account, c, c->size);
+        put_chunk(a->account, c);
     }
     *a = (struct mk_arena){.account = a->account, .bytes_max = a->bytes_max};
 }
@@ -95,7 +139,7 @@ static int add_chunk(struct mk_arena *a, size_t need)
         size = need + sizeof(struct mk_arena_chunk);
     if (size > left)
         size = left & ~(size_t)(ALIGN - 1);
-    struct mk_arena_chunk *chunk = mk_account_alloc(a->account, size);
+    struct mk_arena_chunk *chunk = get_chunk(a->account, size);
     if (!chunk)
         return -ENOMEM;
     *chunk = (struct mk_arena_chunk){.next = a->chunks, .size = size};

@@ -190,8 +190,11 @@ static ssize_t cut_piece(struct mk_request *req, struct mk_str in, struct mk_str
 /* A body that cannot be understood, or is too long: the answer if there is none yet, and the end. */
 static void refuse_body(struct mk__h1 *c, struct mk_request *req, int status)
 {
+    bool answered = req->body_discard;
     c->closing = c->impolite = true;
     req->body_discard = req->body_done = true;
+    if (answered)
+        return;
     if (req->head_sent)
         mk_response_abort(req);
     else
@@ -210,9 +213,17 @@ static bool wants_body(const struct mk_request *req)
     return !req->body_done && !req->body_paused && (req->body_fn || req->body_discard);
 }
 
+/* Has more come, or been announced by a chunk, than this body may have? */
+static bool is_too_long(const struct mk_request *req)
+{
+    const struct mk__http_settings *s = req->http->settings;
+    uint64_t limit = req->body_discard ? s->drain_bytes_max : s->body_bytes_max;
+    uint64_t announced = req->head.body == MK__BODY_CHUNKED ? req->chunked.left : 0;
+    return req->body_bytes > limit || announced > limit - req->body_bytes;
+}
+
 static void read_body(struct mk__h1 *c, struct mk_request *req, struct mk_str *in)
 {
-    const struct mk__http_settings *s = c->http->settings;
     while (in->len && wants_body(req)) {
         struct mk_str piece;
         bool end;
@@ -225,7 +236,7 @@ static void read_body(struct mk__h1 *c, struct mk_request *req, struct mk_str *i
         in->len -= (size_t)n;
         if (piece.len || end)
             mk__request_body(req, piece, end);
-        if (!end && req->body_bytes > (req->body_discard ? s->drain_bytes_max : s->body_bytes_max))
+        if (!end && is_too_long(req))
             refuse_body(c, req, 413);
     }
     if (wants_body(req) && is_too_slow(req))
@@ -281,6 +292,11 @@ static enum progress step_exchange(struct mk__h1 *c, struct mk_str *in)
         return NEEDS_TURN;
     case MK__OUTPUT_DISK:
         return NEEDS_DISK;
+    case MK__OUTPUT_FAILED:
+        /* an early end tells the client that the answer is not complete */
+        c->closing = c->impolite = true;
+        finish_exchange(c, true);
+        return FINISHED;
     default:
         return BROKEN;
     }
@@ -334,6 +350,7 @@ static enum mk__h1_state say_goodbye(struct mk__h1 *c)
     if (!c->impolite || c->stream.ended)
         return MK__H1_CLOSED;
     c->stream.io.transport->shutdown(&c->stream.io);
+    c->stream.readable = true;
     return MK__H1_LINGER;
 }
 
@@ -349,6 +366,8 @@ static enum mk__h1_state state_for_input(const struct mk__h1 *c, struct mk_str i
 /* Ends a turn: what must be kept is kept, and the next wait is named. */
 static enum mk__h1_state settle(struct mk__h1 *c, enum progress r, struct mk_str in)
 {
+    if (r == NEEDS_INPUT && !c->req && !in.len && c->http->draining)
+        r = FINISHED;
     if (r == FINISHED && in.len)
         c->impolite = true; /* requests that will not be answered */
     if (r == FINISHED)
@@ -422,14 +441,19 @@ static void close_connection(struct mk__h1 *c)
         mk_event_del(http->loop, &c->event);
     mk__stream_close(&c->stream, http->account);
     http->app->closed(http->app_ctx);
+    mk_task_cancel(&c->task);
     mk_task_init(&c->task, bury);
     mk__loop_bury(http->loop, &c->task);
 }
 
-/* The limit of a wait runs from its beginning; only sending and receiving a body restart it as they go on. */
+/*
+ * The limit of a wait runs from its beginning, which a new request is as well; only sending and receiving
+ * a body restart it as they go on.
+ */
 static void arm(struct mk__h1 *c, enum mk__h1_state before)
 {
-    bool restarts = c->state == MK__H1_SEND || c->state == MK__H1_BODY;
+    bool restarts = c->state == MK__H1_SEND || c->state == MK__H1_BODY || c->requests != c->armed_requests;
+    c->armed_requests = c->requests;
     if (before != c->state || restarts)
         mk_timer_arm(c->http->loop, &c->timer, c->http->settings->wait_ms[mk__h1_waits[c->state].limit]);
 }
@@ -457,9 +481,9 @@ static void run(struct mk__h1 *c)
 {
     mk_task_cancel(&c->task);
     c->driving = true;
-    enum mk__h1_state next = c->state == MK__H1_LINGER ? linger(c) : take_turn(c);
-    if (next == MK__H1_LINGER && c->state != MK__H1_LINGER)
-        c->stream.readable = true;
+    enum mk__h1_state next = c->state == MK__H1_LINGER ? MK__H1_LINGER : take_turn(c);
+    if (next == MK__H1_LINGER)
+        next = linger(c);
     c->driving = false;
     enter(c, next);
 }
@@ -561,6 +585,23 @@ void mk__h1_drain(struct mk__http *http)
         c->stream.readable = true; /* a request may be on its way into our hands */
         run(c);
     }
+}
+
+unsigned mk__h1_close_idle(struct mk__http *http, unsigned n)
+{
+    struct mk_list *node, *save;
+    unsigned closed = 0;
+    MK_LIST_EACH(&http->live, node, save)
+    {
+        struct mk__h1 *c = MK_OWNER(node, struct mk__h1, link);
+        if (closed == n)
+            break;
+        if (c->state != MK__H1_IDLE || c->driving)
+            continue;
+        enter(c, MK__H1_CLOSED);
+        closed++;
+    }
+    return closed;
 }
 
 void mk__h1_abort_all(struct mk__http *http)

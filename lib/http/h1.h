@@ -54,7 +54,7 @@ struct mk__h1 {
     struct mk_request *req;
     struct mk__h1_rest *rest;
     uint32_t lingered; /* bytes thrown away */
-    uint32_t requests;
+    uint32_t requests, armed_requests;
     uint8_t state;
     bool watched;  /* by the loop */
     bool driving;  /* its turn is on: wake() needs to do nothing */
@@ -69,7 +69,8 @@ enum mk__h1_output {
     MK__OUTPUT_BLOCKED, /* by the client */
     MK__OUTPUT_LATER,   /* others first */
     MK__OUTPUT_DISK,    /* a job was sent; it will wake the exchange */
-    MK__OUTPUT_BROKEN,  /* only cutting the connection tells the truth now */
+    MK__OUTPUT_FAILED,  /* it cannot be completed */
+    MK__OUTPUT_BROKEN,  /* the connection is of no use any more */
 };
 
 /* Serialises what is ready of the current response into http->out, flushing when that is full. */
@@ -83,6 +84,8 @@ int mk__h1_open(struct mk__http *http, const struct mk_io *io);
 
 /* Stops keeping connections: idle ones end now, the others after their current exchange. */
 void mk__h1_drain(struct mk__http *http);
+/* Ends up to `n` idle connections, the oldest first, and says how many. */
+unsigned mk__h1_close_idle(struct mk__http *http, unsigned n);
 /* Ends all connections at once. */
 void mk__h1_abort_all(struct mk__http *http);
 

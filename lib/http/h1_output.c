@@ -64,7 +64,7 @@ static enum mk__h1_output make_room(struct mk__h1 *c, size_t n)
     if (n <= out->size - out->len)
         return MK__OUTPUT_DONE;
     enum mk__h1_output r = flush(c, MK_IO_MORE);
-    return r == MK__OUTPUT_DONE && n > out->size ? MK__OUTPUT_BROKEN : r;
+    return r == MK__OUTPUT_DONE && n > out->size ? MK__OUTPUT_FAILED : r;
 }
 
 /* ── the head ── */
@@ -218,7 +218,7 @@ static ssize_t read_cached(int fd, char *to, size_t size, uint64_t at)
 
 static enum mk__h1_output start_load(struct mk_request *req, size_t want, bool keep)
 {
-    return mk__load_start(req, want, keep) == 0 ? MK__OUTPUT_DISK : MK__OUTPUT_BROKEN;
+    return mk__load_start(req, want, keep) == 0 ? MK__OUTPUT_DISK : MK__OUTPUT_FAILED;
 }
 
 static enum mk__h1_output copy_file(struct mk__h1 *c, struct mk_request *req, struct mk__part *part)
@@ -240,10 +240,10 @@ static enum mk__h1_output copy_file(struct mk__h1 *c, struct mk_request *req, st
         return MK__OUTPUT_DONE;
     }
     out->len = before;
-    return n == -EAGAIN || n > 0 ? start_load(req, want, true) : MK__OUTPUT_BROKEN;
+    return n == -EAGAIN || n > 0 ? start_load(req, want, true) : MK__OUTPUT_FAILED;
 }
 
-/* Makes sure that sendfile finds the next slice in the page cache. DONE, DISK or BROKEN. */
+/* Makes sure that sendfile finds the next slice in the page cache. DONE, DISK or FAILED. */
 static enum mk__h1_output warm_slice(struct mk_request *req, struct mk__part *part, size_t slice)
 {
     char last;
@@ -253,7 +253,7 @@ static enum mk__h1_output warm_slice(struct mk_request *req, struct mk__part *pa
     if (n == -EAGAIN)
         return start_load(req, slice, false);
     if (n <= 0)
-        return MK__OUTPUT_BROKEN; /* the file has shrunk */
+        return MK__OUTPUT_FAILED; /* the file has shrunk */
     part->warm_to = part->at + slice;
     return MK__OUTPUT_DONE;
 }
@@ -275,7 +275,9 @@ static enum mk__h1_output send_file(struct mk__h1 *c, struct mk_request *req, st
         if (r != MK__OUTPUT_DONE)
             return r;
         ssize_t n = mk__stream_sendfile(&c->stream, part->fd, part->at, slice);
-        if (n <= 0)
+        if (n == 0)
+            return MK__OUTPUT_FAILED;
+        if (n < 0)
             return n == -EAGAIN ? MK__OUTPUT_BLOCKED : MK__OUTPUT_BROKEN;
         advance(req, part, (size_t)n);
         sent += (size_t)n;
@@ -325,7 +327,7 @@ static enum mk__h1_output run_generator(struct mk__h1 *c, struct mk_request *req
         if (n == 0)
             return MK__OUTPUT_DONE;
         if (n < 0)
-            return n == -EAGAIN ? MK__OUTPUT_WAITING : MK__OUTPUT_BROKEN;
+            return n == -EAGAIN ? MK__OUTPUT_WAITING : MK__OUTPUT_FAILED;
         made += (size_t)n;
     }
     return MK__OUTPUT_LATER;
@@ -350,7 +352,7 @@ static enum mk__h1_output put_end(struct mk__h1 *c, struct mk_request *req)
     if (req->bodyless)
         return MK__OUTPUT_DONE;
     if (req->length_known && !req->is_chunked && req->sent_bytes != req->length)
-        return MK__OUTPUT_BROKEN; /* what was announced did not come */
+        return MK__OUTPUT_FAILED; /* what was announced did not come */
     if (!req->is_chunked)
         return MK__OUTPUT_DONE;
     enum mk__h1_output r = make_room(c, CHUNK_BYTES);
@@ -381,6 +383,6 @@ enum mk__h1_output mk__h1_output(struct mk__h1 *c)
         mk__response_drop_part(req);
     }
     if (req->failed)
-        return MK__OUTPUT_BROKEN;
+        return MK__OUTPUT_FAILED;
     return req->ended ? put_end(c, req) : MK__OUTPUT_WAITING;
 }

@@ -44,6 +44,7 @@ void mk__http_close(struct mk__http *http)
     mk_account_free(http->account, http->fields, http->settings->head.fields_max * sizeof(*http->fields));
     mk__pool_release(&http->requests);
     mk__pool_release(&http->connections);
+    mk_account_trim(http->account);
 }
 
 struct mk_str mk__http_date_lines(struct mk__http *http)

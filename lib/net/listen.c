@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static int set_option(int fd, int level, int name, int value)
@@ -19,6 +20,9 @@ static int set_option(int fd, int level, int name, int value)
 /* Does somebody answer at this path? A socket file without an owner is left over from a crash. */
 static bool is_stale(const struct mk__addr *addr)
 {
+    struct stat st;
+    if (lstat(addr->un.sun_path, &st) < 0 || !S_ISSOCK(st.st_mode))
+        return false; /* connect(2) refuses files as well */
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return false;

@@ -5,14 +5,14 @@
  */
 #include "server/accept.h"
 
-#include <monkey/log.h>
+#include "base/log.h"
 
 #include <errno.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-enum { BATCH = 64, RETRY_MS = 100, COMPLAIN_MS = 10000 };
+enum { BATCH = 64, RETRY_MS = 100 };
 
 static int watch(struct mk__acceptor *a);
 
@@ -23,13 +23,17 @@ static bool is_exhaustion(int err)
 
 static void look_away(struct mk__acceptor *a, int err)
 {
-    uint64_t now = mk_loop_now_ms(a->loop);
-    if (!a->complained_ms || now - a->complained_ms >= COMPLAIN_MS) {
+    if (mk__log_due(&a->complained_ms, mk_loop_now_ms(a->loop)))
         mk_log_warn("accept: %s; trying again every %d ms", strerror(err), RETRY_MS);
-        a->complained_ms = now;
-    }
     mk_event_del(a->loop, &a->event);
     mk_timer_arm(a->loop, &a->retry, RETRY_MS);
+}
+
+/* The end of a connection that nobody has seen, rather than of the listener: accept(2). */
+static bool is_passing(int err)
+{
+    return err == ECONNABORTED || err == EINTR || err == EPROTO || err == EPERM || err == ENETDOWN ||
+           err == ENOPROTOOPT || err == EHOSTDOWN || err == ENONET || err == EHOSTUNREACH || err == ENETUNREACH;
 }
 
 /* Accepts what waits, at most a batch. 0, or the errno that ended it. */
@@ -39,9 +43,8 @@ static int accept_batch(struct mk__acceptor *a)
         int fd = accept4(a->event.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd >= 0)
             a->take(fd, a->ctx);
-        else if (errno == EAGAIN || is_exhaustion(errno))
+        else if (!is_passing(errno) && !(is_exhaustion(errno) && a->make_room(a->ctx)))
             return errno;
-        /* anything else is the end of a connection that nobody has seen */
     }
     return 0;
 }
@@ -51,7 +54,7 @@ static void on_ready(struct mk_event *event, uint32_t events)
     struct mk__acceptor *a = MK_OWNER(event, struct mk__acceptor, event);
     (void)events;
     int err = accept_batch(a);
-    if (is_exhaustion(err))
+    if (err != 0 && err != EAGAIN)
         look_away(a, err);
 }
 
@@ -69,9 +72,10 @@ static int watch(struct mk__acceptor *a)
 }
 
 int mk__acceptor_open(struct mk__acceptor *a, struct mk_loop *loop, int fd, bool exclusive,
-                      void (*take)(int fd, void *ctx), void *ctx)
+                      void (*take)(int fd, void *ctx), bool (*make_room)(void *ctx), void *ctx)
 {
-    *a = (struct mk__acceptor){.loop = loop, .take = take, .ctx = ctx, .exclusive = exclusive, .event.fd = fd};
+    *a = (struct mk__acceptor){
+        .loop = loop, .take = take, .make_room = make_room, .ctx = ctx, .exclusive = exclusive, .event.fd = fd};
     mk_timer_init(&a->retry, on_retry);
     int err = watch(a);
     a->open = err == 0;
@@ -87,4 +91,5 @@ void mk__acceptor_close(struct mk__acceptor *a)
         ;
     mk_event_del(a->loop, &a->event);
     mk_timer_cancel(&a->retry);
+    shutdown(a->event.fd, SHUT_RD); /* whoever comes now is refused at once */
 }

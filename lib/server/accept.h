@@ -13,6 +13,7 @@ struct mk__acceptor {
     struct mk_timer retry;
     struct mk_loop *loop;
     void (*take)(int fd, void *ctx); /* the descriptor is non-blocking, and the receiver's */
+    bool (*make_room)(void *ctx);    /* descriptors ran out: could some be freed? */
     void *ctx;
     uint64_t complained_ms;
     bool exclusive; /* the socket is watched by other loops too */
@@ -21,8 +22,8 @@ struct mk__acceptor {
 
 /* Accepts at `fd`, which stays the caller's. 0 or -errno. */
 int mk__acceptor_open(struct mk__acceptor *a, struct mk_loop *loop, int fd, bool exclusive,
-                      void (*take)(int fd, void *ctx), void *ctx);
-/* Takes what waits already, then stops watching. */
+                      void (*take)(int fd, void *ctx), bool (*make_room)(void *ctx), void *ctx);
+/* Takes what waits already, then stops listening; the descriptor is still the caller's to close. */
 void mk__acceptor_close(struct mk__acceptor *a);
 
 #endif

@@ -18,7 +18,9 @@
 struct mk_server {
     struct mk__source source;
     struct mk__generation generation;
-    bool loaded, running;
+    bool loaded;
+    pthread_mutex_t lock; /* of `running`: a stop may be hastened by another thread */
+    bool running;         /* the workers exist */
     unsigned n_workers, n_listeners, n_opened;
     struct mk__addr *addrs;
     int *fds;     /* n_workers x n_listeners; a Unix socket's is the same for all */
@@ -32,15 +34,20 @@ struct mk_server {
 struct mk_server *mk_server_new(void)
 {
     struct mk_server *s = mk_account_alloc(NULL, sizeof(*s));
-    if (s)
-        memset(s, 0, sizeof(*s));
+    if (!s)
+        return NULL;
+    memset(s, 0, sizeof(*s));
+    pthread_mutex_init(&s->lock, NULL);
     return s;
 }
 
 void mk_server_free(struct mk_server *s)
 {
-    if (s && s->loaded)
+    if (!s)
+        return;
+    if (s->loaded)
         mk__generation_free(&s->generation);
+    pthread_mutex_destroy(&s->lock);
     mk_account_free(NULL, s, sizeof(*s));
 }
 
@@ -178,6 +185,9 @@ static int open_listener(struct mk_server *s, unsigned nth)
 
 static void say_where(const struct mk_server *s)
 {
+    if (s->generation.settings->fast_open && !mk__listen_fast_open_works())
+        mk_log_warn("FastOpen has no effect: net.ipv4.tcp_fastopen lacks the bit of value 2 "
+                    "(sysctl -w net.ipv4.tcp_fastopen=3), or set FastOpen 0");
     for (unsigned i = 0; i < s->n_listeners; i++) {
         struct mk_buf text;
         char storage[160];
@@ -185,9 +195,6 @@ static void say_where(const struct mk_server *s)
         mk__addr_print(&s->addrs[i], &text);
         mk_log_info("listening on %s", mk_buf_cstr(&text));
     }
-    if (s->generation.settings->fast_open && !mk__listen_fast_open_works())
-        mk_log_warn("FastOpen has no effect: net.ipv4.tcp_fastopen lacks the bit of value 2 "
-                    "(sysctl -w net.ipv4.tcp_fastopen=3), or set FastOpen 0");
 }
 
 static void close_listeners(struct mk_server *s)
@@ -247,11 +254,19 @@ static int open_worker(struct mk_server *s, unsigned i)
     return err;
 }
 
+static void set_running(struct mk_server *s, bool running)
+{
+    pthread_mutex_lock(&s->lock);
+    s->running = running;
+    pthread_mutex_unlock(&s->lock);
+}
+
 static void close_workers(struct mk_server *s)
 {
     for (unsigned i = 0; i < s->n_workers; i++)
         if (s->workers[i])
             mk__worker_join(s->workers[i]);
+    set_running(s, false);
     mk__jobs_close(&s->jobs); /* the loops still take what the last jobs have to say */
     for (unsigned i = 0; i < s->n_workers; i++) {
         if (!s->workers[i])
@@ -260,6 +275,13 @@ static void close_workers(struct mk_server *s)
         mk_account_free(NULL, s->workers[i], sizeof(*s->workers[i]));
         s->workers[i] = NULL;
     }
+}
+
+static void stop_workers(struct mk_server *s)
+{
+    for (unsigned i = 0; i < s->n_workers; i++)
+        if (s->workers[i])
+            mk__worker_stop(s->workers[i]);
 }
 
 int mk_server_start(struct mk_server *s)
@@ -278,12 +300,12 @@ int mk_server_start(struct mk_server *s)
         err = open_worker(s, i);
     if (err < 0) {
         mk_log_error("cannot start %u workers: %s", s->n_workers, strerror(-err));
-        mk_server_stop_now(s);
+        stop_workers(s);
         close_workers(s);
         close_listeners(s);
         return err;
     }
-    s->running = true;
+    set_running(s, true);
     say_where(s);
     return 0;
 }
@@ -296,14 +318,14 @@ void mk_server_stop(struct mk_server *s)
         mk__worker_drain(s->workers[i]);
     close_workers(s);
     close_listeners(s);
-    s->running = false;
 }
 
 void mk_server_stop_now(struct mk_server *s)
 {
-    for (unsigned i = 0; i < s->n_workers; i++)
-        if (s->workers[i])
-            mk__worker_stop(s->workers[i]);
+    pthread_mutex_lock(&s->lock);
+    if (s->running)
+        stop_workers(s);
+    pthread_mutex_unlock(&s->lock);
 }
 
 /* ── about this build ── */

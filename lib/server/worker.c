@@ -4,6 +4,7 @@
  */
 #include "server/worker.h"
 
+#include "base/log.h"
 #include "http/h1.h"
 
 #include <errno.h>
@@ -12,14 +13,21 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-enum { STACK_BYTES = 256 * 1024 };
+enum { STACK_BYTES = 256 * 1024, IDLE_CLOSED_AT_ONCE = 16 };
 
 static void serve(int fd, void *ctx)
 {
     struct mk__worker *w = ctx;
     struct mk_io io = {.transport = w->generation->transport, .fd = fd};
-    if (mk__h1_open(&w->http, &io) == -ENOMEM)
-        mk_log_warn("worker %u: out of memory (MemoryLimit), a connection was closed", w->index);
+    if (mk__h1_open(&w->http, &io) == -ENOMEM && mk__log_due(&w->complained_ms, mk_loop_now_ms(&w->loop)))
+        mk_log_warn("worker %u: out of memory (MemoryLimit), connections are being closed", w->index);
+}
+
+/* Out of descriptors: those of connections that nobody uses right now are the first to give. */
+static bool make_room(void *ctx)
+{
+    struct mk__worker *w = ctx;
+    return mk__h1_close_idle(&w->http, IDLE_CLOSED_AT_ONCE) > 0;
 }
 
 /* ── the end ── */
@@ -83,20 +91,18 @@ static int open_acceptors(struct mk__worker *w, const int *fds, const bool *shar
     memset(w->acceptors, 0, n * sizeof(*w->acceptors));
     w->n_acceptors = n;
     for (unsigned i = 0; i < n; i++) {
-        int err = mk__acceptor_open(&w->acceptors[i], &w->loop, fds[i], shared[i], serve, w);
+        int err = mk__acceptor_open(&w->acceptors[i], &w->loop, fds[i], shared[i], serve, make_room, w);
         if (err < 0)
             return err;
     }
     return 0;
 }
 
-static void close_loop_and_acceptors(struct mk__worker *w)
+static void free_acceptors(struct mk__worker *w)
 {
-    for (unsigned i = 0; i < w->n_acceptors; i++)
-        if (w->acceptors[i].open)
-            mk_event_del(&w->loop, &w->acceptors[i].event);
     mk_account_free(&w->account, w->acceptors, w->n_acceptors * sizeof(*w->acceptors));
-    mk__loop_close(&w->loop);
+    w->acceptors = NULL;
+    w->n_acceptors = 0;
 }
 
 int mk__worker_open(struct mk__worker *w, const struct mk__generation *g, unsigned index, struct mk__jobs *jobs,
@@ -106,6 +112,7 @@ int mk__worker_open(struct mk__worker *w, const struct mk__generation *g, unsign
     w->index = index;
     w->running = false;
     w->account = (struct mk_account){.bytes_max = g->settings->memory_bytes_max};
+    w->complained_ms = 0;
     w->acceptors = NULL;
     w->n_acceptors = 0;
     w->drain_sent = w->stop_sent = false;
@@ -118,15 +125,18 @@ int mk__worker_open(struct mk__worker *w, const struct mk__generation *g, unsign
     err = open_acceptors(w, fds, shared, n);
     if (err == 0)
         err = mk__http_open(&w->http, &w->loop, &g->http, &mk__hooks_app, w, &w->account);
-    if (err < 0)
-        close_loop_and_acceptors(w);
+    if (err < 0) {
+        mk__loop_close(&w->loop);
+        free_acceptors(w);
+    }
     return err;
 }
 
 void mk__worker_close(struct mk__worker *w)
 {
-    close_loop_and_acceptors(w);
+    mk__loop_close(&w->loop); /* the last messages may still ask for an end that has come already */
     mk__http_close(&w->http);
+    free_acceptors(w);
 }
 
 /* ── the thread ── */

@@ -22,6 +22,7 @@ struct mk__worker {
     struct mk__http http;
     struct mk__acceptor *acceptors; /* one for each listener */
     unsigned n_acceptors;
+    uint64_t complained_ms; /* about memory */
     struct mk_timer drain_timer;
     struct mk_message drain_message, stop_message;
     _Atomic bool drain_sent, stop_sent;
@@ -34,7 +35,7 @@ int mk__worker_open(struct mk__worker *w, const struct mk__generation *g, unsign
 void mk__worker_close(struct mk__worker *w);
 
 int mk__worker_start(struct mk__worker *w);
-/* Asks for a graceful end, or for an immediate one. Any thread, also from a signal handler. */
+/* Asks for a graceful end, or for an immediate one. Any thread, while the worker is open. */
 void mk__worker_drain(struct mk__worker *w);
 void mk__worker_stop(struct mk__worker *w);
 void mk__worker_join(struct mk__worker *w);

@@ -14,8 +14,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { LOCATION_BYTES_MAX = 256 * 1024 };
-
 extern const struct mk_plugin mk_plugin_static;
 
 /* ── directives ── */
@@ -102,19 +100,21 @@ static void stop_host(struct mk_host *host, void *state)
 static void redirect_to_directory(struct mk_request *req)
 {
     struct mk_buf location;
-    struct mk_str query = mk_request_query(req);
-    mk_buf_init(&location, LOCATION_BYTES_MAX);
-    mk_path_encode(&location, mk_request_path(req));
+    struct mk_str path = mk_request_path(req), query = mk_request_query(req);
+    size_t size = path.len * 3 + query.len + 2; /* each byte may become three */
+    char *storage = mk_arena_alloc(mk_request_arena(req), size);
+    if (!storage) {
+        mk_response_error(req, 503);
+        return;
+    }
+    mk_buf_init_fixed(&location, storage, size);
+    mk_path_encode(&location, path);
     mk_buf_addc(&location, '/');
     if (query.p) {
         mk_buf_addc(&location, '?');
         mk_buf_adds(&location, query);
     }
-    if (location.err)
-        mk_response_error(req, 500);
-    else
-        mk_response_redirect(req, 301, mk_buf_str(&location));
-    mk_buf_release(&location);
+    mk_response_redirect(req, 301, mk_buf_str(&location));
 }
 
 static const struct {
