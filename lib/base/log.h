@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * How often the log may repeat itself.
+ * How often the log may repeat itself: a condition that goes on is told again after a while, not each time.
  */
 #ifndef MK_BASE_LOG_H
 #define MK_BASE_LOG_H

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The HTTP/1 connection: what happens between two waits. Input goes through the parser to an exchange,
- * output comes back through h1_output.c; this file decides the order, the waits and the end. It knows
- * nothing about hosts, files or plugins.
+ * The HTTP/1 connection between two turns: its states, the limits of its waits, its beginning and its end.
+ * What happens within a turn is told in h1_turn.c.
  */
 #include "http/h1.h"
 
@@ -11,11 +10,7 @@
 #include <assert.h>
 #include <errno.h>
 
-enum {
-    EDGES = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
-    LINGER_BYTES_MAX = 1024 * 1024,
-    RATE_GRACE_MS = 5000,
-};
+enum { EDGES = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET };
 
 #define TO(state) (1u << (MK__H1_##state))
 #define ANY_WORK (TO(HEAD) | TO(BODY) | TO(HANDLER) | TO(DISK) | TO(SEND) | TO(IDLE) | TO(LINGER) | TO(CLOSED))
@@ -32,395 +27,6 @@ const struct mk__h1_wait mk__h1_waits[MK__H1_STATES] = {
     [MK__H1_LINGER] = {"linger", MK__H1_WANT_READ, MK__WAIT_LINGER, TO(LINGER) | TO(CLOSED)},
 };
 
-/* How far a turn came. */
-enum progress { NEEDS_INPUT, NEEDS_OUTPUT, NEEDS_HANDLER, NEEDS_DISK, NEEDS_TURN, FINISHED, BROKEN };
-
-struct mk__h1_rest {
-    struct mk__parse parse; /* of the head that the bytes begin with, as far as it came */
-    uint32_t len, fields_bytes;
-    char bytes[]; /* the fields, then the input */
-};
-
-static void run(struct mk__h1 *c);
-
-/* ── unread input between two turns ── */
-
-static size_t rest_bytes(const struct mk__h1_rest *rest)
-{
-    return sizeof(*rest) + rest->fields_bytes + rest->len;
-}
-
-static void drop_rest(struct mk__h1 *c)
-{
-    if (c->rest)
-        mk_account_free(c->http->account, c->rest, rest_bytes(c->rest));
-    c->rest = NULL;
-}
-
-static int keep_rest(struct mk__h1 *c, struct mk_str in)
-{
-    struct mk__http *http = c->http;
-    struct mk__h1_rest size = {
-        .parse = http->parse,
-        .len = (uint32_t)in.len,
-        .fields_bytes = (uint32_t)(http->parse.n_fields * sizeof(*http->fields)),
-    };
-    c->rest = mk_account_alloc(http->account, rest_bytes(&size));
-    if (!c->rest)
-        return -ENOMEM;
-    memcpy(c->rest, &size, sizeof(size));
-    memcpy(c->rest->bytes, http->fields, size.fields_bytes);
-    memcpy(c->rest->bytes + size.fields_bytes, in.p, in.len);
-    return 0;
-}
-
-/* Puts what was kept back to where a turn works. */
-static struct mk_str take_rest(struct mk__h1 *c)
-{
-    struct mk__http *http = c->http;
-    struct mk__h1_rest *rest = c->rest;
-    struct mk_str in = mk_str(http->in.data, 0);
-    http->parse = (struct mk__parse){0};
-    if (!rest)
-        return in;
-    http->parse = rest->parse;
-    memcpy(http->fields, rest->bytes, rest->fields_bytes);
-    memcpy(http->in.data, rest->bytes + rest->fields_bytes, rest->len);
-    in.len = rest->len;
-    drop_rest(c);
-    return in;
-}
-
-/* ── the exchange's way ── */
-
-static void wake(struct mk_request *req)
-{
-    struct mk__h1 *c = req->connection;
-    if (!c->driving)
-        mk_task_schedule(c->http->loop, &c->task);
-}
-
-static const struct mk__carrier carrier = {.wake = wake};
-
-static void finish_exchange(struct mk__h1 *c, bool aborted)
-{
-    struct mk_request *req = c->req;
-    req->aborted = aborted;
-    c->http->app->done(req, c->http->app_ctx);
-    c->req = NULL;
-    mk__request_free(req);
-}
-
-static void start_body(struct mk_request *req)
-{
-    const struct mk__http_settings *s = req->http->settings;
-    static const struct mk__chunked_limits limits = {.line_bytes_max = 512,
-                                                     .ext_bytes_total_max = 16384,
-                                                     .trailer_bytes_max = 8192,
-                                                     .trailer_count_max = 64};
-    req->body_done = req->head.body == MK__BODY_NONE;
-    req->body_left = req->head.body_bytes;
-    req->body_since_ms = mk_loop_now_ms(req->http->loop);
-    if (req->head.body == MK__BODY_CHUNKED)
-        mk__chunked_init(&req->chunked, &limits);
-    if (req->head.body_bytes > s->body_bytes_max)
-        mk_response_error(req, 413);
-}
-
-/* A head is complete, or cannot be read any further: `status` is 0 or what the client deserves. */
-static void begin_exchange(struct mk__h1 *c, struct mk_request *req, int status)
-{
-    if (status == 0)
-        status = -mk__head_read(&req->parse, req->fields, req->base, &req->head);
-    if (status) {
-        req->body_done = c->closing = c->impolite = true; /* where the message ends is not certain */
-        mk_response_error(req, status);
-        return;
-    }
-    status = -mk__request_decode_path(req);
-    start_body(req);
-    if (status)
-        mk_response_error(req, status);
-    if (!req->ended)
-        c->http->app->request(req, c->http->app_ctx);
-}
-
-/* The next request of the input, if its head is complete. */
-static enum progress read_head(struct mk__h1 *c, struct mk_str *in)
-{
-    struct mk__http *http = c->http;
-    int r = mk__parse_head(&http->parse, http->fields, &http->settings->head, *in);
-    if (r == MK_AGAIN)
-        return NEEDS_INPUT;
-    struct mk_request *req = mk__request_new(http, &carrier, c);
-    if (!req)
-        return BROKEN;
-    req->base = in->p;
-    req->fields = http->fields;
-    req->parse = http->parse;
-    c->req = req;
-    c->requests++;
-    size_t used = r == 0 ? http->parse.head_len : in->len;
-    if (r < 0)
-        req->parse.head_len = (uint16_t)(in->len < UINT16_MAX ? in->len : UINT16_MAX);
-    in->p += used;
-    in->len -= used;
-    http->parse = (struct mk__parse){0};
-    begin_exchange(c, req, -r);
-    return FINISHED;
-}
-
-/* ── the body ── */
-
-/* Takes the next piece of the body from the input: its length on the wire, or -errno. */
-static ssize_t cut_piece(struct mk_request *req, struct mk_str in, struct mk_str *ret_piece, bool *ret_end)
-{
-    if (req->head.body == MK__BODY_CHUNKED) {
-        ssize_t n = mk__chunked_decode(&req->chunked, in.p, in.len, ret_piece);
-        *ret_end = req->chunked.done;
-        return n;
-    }
-    size_t n = in.len < req->body_left ? in.len : req->body_left;
-    req->body_left -= n;
-    *ret_piece = mk_str(in.p, n);
-    *ret_end = req->body_left == 0;
-    return (ssize_t)n;
-}
-
-/* A body that cannot be understood, or is too long: the answer if there is none yet, and the end. */
-static void refuse_body(struct mk__h1 *c, struct mk_request *req, int status)
-{
-    bool answered = req->body_discard;
-    c->closing = c->impolite = true;
-    req->body_discard = req->body_done = true;
-    if (answered)
-        return;
-    if (req->head_sent)
-        mk_response_abort(req);
-    else
-        mk_response_error(req, status);
-}
-
-static bool is_too_slow(const struct mk_request *req)
-{
-    uint64_t rate = req->http->settings->body_rate_min;
-    uint64_t ms = mk_loop_now_ms(req->http->loop) - req->body_since_ms;
-    return rate && ms > RATE_GRACE_MS && req->body_bytes < rate * ms / 1000;
-}
-
-static bool wants_body(const struct mk_request *req)
-{
-    return !req->body_done && !req->body_paused && (req->body_fn || req->body_discard);
-}
-
-/* Has more come, or been announced by a chunk, than this body may have? */
-static bool is_too_long(const struct mk_request *req)
-{
-    const struct mk__http_settings *s = req->http->settings;
-    uint64_t limit = req->body_discard ? s->drain_bytes_max : s->body_bytes_max;
-    uint64_t announced = req->head.body == MK__BODY_CHUNKED ? req->chunked.left : 0;
-    return req->body_bytes > limit || announced > limit - req->body_bytes;
-}
-
-static void read_body(struct mk__h1 *c, struct mk_request *req, struct mk_str *in)
-{
-    while (in->len && wants_body(req)) {
-        struct mk_str piece;
-        bool end;
-        ssize_t n = cut_piece(req, *in, &piece, &end);
-        if (n < 0) {
-            refuse_body(c, req, n == -EMSGSIZE ? 413 : 400);
-            return;
-        }
-        in->p += n;
-        in->len -= (size_t)n;
-        if (piece.len || end)
-            mk__request_body(req, piece, end);
-        if (!end && is_too_long(req))
-            refuse_body(c, req, 413);
-    }
-    if (wants_body(req) && is_too_slow(req))
-        refuse_body(c, req, 408);
-}
-
-/* The client waits for a word before it sends its body (RFC 9110 section 10.1.1). */
-static void invite_body(struct mk__h1 *c, struct mk_request *req)
-{
-    struct mk__scratch *out = &c->http->out;
-    struct mk_str line = MK_STR("HTTP/1.1 100 Continue\r\n\r\n");
-    if (!req->head.expects_continue || req->continue_sent || req->head_sent || req->body_bytes)
-        return;
-    req->continue_sent = true;
-    if (line.len > out->size - out->len)
-        return; /* the client stops waiting by itself: section 10.1.1 again */
-    memcpy(out->data + out->len, line.p, line.len);
-    out->len += line.len;
-}
-
-/* ── a turn ── */
-
-/* The response has been handed over. What is left of the request's body? */
-static bool end_exchange(struct mk__h1 *c, struct mk_request *req)
-{
-    if (!req->body_done && !c->closing) {
-        req->body_discard = true;
-        req->body_paused = false;
-        return false;
-    }
-    finish_exchange(c, false);
-    return true;
-}
-
-static enum progress step_exchange(struct mk__h1 *c, struct mk_str *in)
-{
-    struct mk_request *req = c->req;
-    read_body(c, req, in);
-    enum mk__h1_output r = mk__h1_output(c);
-    switch (r) {
-    case MK__OUTPUT_DONE:
-        if (end_exchange(c, req) || in->len)
-            return FINISHED;
-        return c->stream.ended ? BROKEN : NEEDS_INPUT;
-    case MK__OUTPUT_WAITING:
-        if (!wants_body(req))
-            return NEEDS_HANDLER;
-        invite_body(c, req);
-        return in->len ? FINISHED : c->stream.ended ? BROKEN : NEEDS_INPUT;
-    case MK__OUTPUT_BLOCKED:
-        return NEEDS_OUTPUT;
-    case MK__OUTPUT_LATER:
-        return NEEDS_TURN;
-    case MK__OUTPUT_DISK:
-        return NEEDS_DISK;
-    case MK__OUTPUT_FAILED:
-        /* an early end tells the client that the answer is not complete */
-        c->closing = c->impolite = true;
-        finish_exchange(c, true);
-        return FINISHED;
-    default:
-        return BROKEN;
-    }
-}
-
-/* Goes on until something is missing. */
-static enum progress step(struct mk__h1 *c, struct mk_str *in)
-{
-    for (;;) {
-        enum progress r;
-        if (c->req) {
-            r = step_exchange(c, in);
-        } else {
-            if (c->closing)
-                return FINISHED;
-            r = in->len ? read_head(c, in) : NEEDS_INPUT;
-            if (r == NEEDS_INPUT && c->stream.ended)
-                return FINISHED;
-        }
-        if (r != FINISHED)
-            return r;
-    }
-}
-
-/* One read behind what is there; false when nothing more can come in this turn. */
-static bool receive(struct mk__h1 *c, struct mk_str *in, enum progress *r)
-{
-    struct mk__scratch *scratch = &c->http->in;
-    size_t used = (size_t)(in->p - scratch->data) + in->len;
-    if (!c->stream.readable || c->stream.ended || used == scratch->size)
-        return false;
-    ssize_t n = mk__stream_read(&c->stream, scratch->data + used, scratch->size - used);
-    if (n == -EAGAIN)
-        return false;
-    if (n < 0)
-        *r = BROKEN;
-    else
-        in->len += (size_t)n;
-    return n >= 0;
-}
-
-/* Cuts a connection whose exchange cannot be completed, or that nobody answers any more. */
-static enum mk__h1_state cut(struct mk__h1 *c)
-{
-    c->http->out.len = 0;
-    return MK__H1_CLOSED;
-}
-
-static enum mk__h1_state say_goodbye(struct mk__h1 *c)
-{
-    if (!c->impolite || c->stream.ended)
-        return MK__H1_CLOSED;
-    c->stream.io.transport->shutdown(&c->stream.io);
-    c->stream.readable = true;
-    return MK__H1_LINGER;
-}
-
-static enum mk__h1_state state_for_input(const struct mk__h1 *c, struct mk_str in)
-{
-    if (c->req)
-        return MK__H1_BODY;
-    if (in.len)
-        return MK__H1_HEAD;
-    return c->requests ? MK__H1_IDLE : MK__H1_FRESH;
-}
-
-/* Ends a turn: what must be kept is kept, and the next wait is named. */
-static enum mk__h1_state settle(struct mk__h1 *c, enum progress r, struct mk_str in)
-{
-    if (r == NEEDS_INPUT && !c->req && !in.len && c->http->draining)
-        r = FINISHED;
-    if (r == FINISHED && in.len)
-        c->impolite = true; /* requests that will not be answered */
-    if (r == FINISHED)
-        return say_goodbye(c);
-    if (in.len && keep_rest(c, in) < 0)
-        return cut(c);
-    if (c->req && mk__request_detach(c->req) < 0)
-        return cut(c);
-    if (r == NEEDS_TURN || (r == NEEDS_INPUT && c->stream.readable))
-        mk_task_schedule(c->http->loop, &c->task);
-    switch (r) {
-    case NEEDS_INPUT:
-        return state_for_input(c, in);
-    case NEEDS_HANDLER:
-        return MK__H1_HANDLER;
-    case NEEDS_DISK:
-        return MK__H1_DISK;
-    default:
-        return MK__H1_SEND;
-    }
-}
-
-static enum mk__h1_state take_turn(struct mk__h1 *c)
-{
-    struct mk__http *http = c->http;
-    int r = mk__stream_flush(&c->stream, &http->out, http->account, 0);
-    if (r != 0)
-        return r == MK_AGAIN ? MK__H1_SEND : cut(c);
-    struct mk_str in = take_rest(c);
-    enum progress p = step(c, &in);
-    if (p == NEEDS_INPUT && receive(c, &in, &p) && p != BROKEN)
-        p = step(c, &in);
-    r = mk__stream_flush(&c->stream, &http->out, http->account, 0);
-    if (p == BROKEN || r < 0)
-        return cut(c);
-    return settle(c, r == MK_AGAIN ? NEEDS_OUTPUT : p, in);
-}
-
-/* Throws away what still comes, so that the client reads our last answer before it sees a reset. */
-static enum mk__h1_state linger(struct mk__h1 *c)
-{
-    struct mk__scratch *scratch = &c->http->in;
-    while (c->stream.readable && c->lingered < LINGER_BYTES_MAX) {
-        ssize_t n = mk__stream_read(&c->stream, scratch->data, scratch->size);
-        if (n == -EAGAIN)
-            break;
-        if (n <= 0)
-            return MK__H1_CLOSED;
-        c->lingered += (uint32_t)n;
-    }
-    return c->lingered < LINGER_BYTES_MAX ? MK__H1_LINGER : MK__H1_CLOSED;
-}
-
 /* ── states and events ── */
 
 static void bury(struct mk_task *task)
@@ -433,8 +39,8 @@ static void close_connection(struct mk__h1 *c)
 {
     struct mk__http *http = c->http;
     if (c->req)
-        finish_exchange(c, true);
-    drop_rest(c);
+        mk__h1_finish_exchange(c, true);
+    mk__h1_drop_rest(c);
     mk_timer_cancel(&c->timer);
     mk_list_del(&c->link);
     if (c->watched)
@@ -446,14 +52,22 @@ static void close_connection(struct mk__h1 *c)
     mk__loop_bury(http->loop, &c->task);
 }
 
+/* What has gone either way in the current exchange. */
+static uint64_t moved_bytes(const struct mk__h1 *c)
+{
+    return c->req ? c->req->sent_bytes + c->req->body_bytes : 0;
+}
+
 /*
- * The limit of a wait runs from its beginning, which a new request is as well; only sending and receiving
- * a body restart it as they go on.
+ * The limit of a wait runs from its beginning, which a new request is as well. Sending and receiving a body
+ * restart it as they go on, and so does a handler that sends its answer in pieces; a head never does.
  */
 static void arm(struct mk__h1 *c, enum mk__h1_state before)
 {
-    bool restarts = c->state == MK__H1_SEND || c->state == MK__H1_BODY || c->requests != c->armed_requests;
+    bool moved = c->state == MK__H1_HANDLER && moved_bytes(c) != c->armed_bytes;
+    bool restarts = moved || c->state == MK__H1_SEND || c->state == MK__H1_BODY || c->requests != c->armed_requests;
     c->armed_requests = c->requests;
+    c->armed_bytes = moved_bytes(c);
     if (before != c->state || restarts)
         mk_timer_arm(c->http->loop, &c->timer, c->http->settings->wait_ms[mk__h1_waits[c->state].limit]);
 }
@@ -481,9 +95,9 @@ static void run(struct mk__h1 *c)
 {
     mk_task_cancel(&c->task);
     c->driving = true;
-    enum mk__h1_state next = c->state == MK__H1_LINGER ? MK__H1_LINGER : take_turn(c);
+    enum mk__h1_state next = c->state == MK__H1_LINGER ? MK__H1_LINGER : mk__h1_take_turn(c);
     if (next == MK__H1_LINGER)
-        next = linger(c);
+        next = mk__h1_linger(c);
     c->driving = false;
     enter(c, next);
 }
@@ -535,13 +149,13 @@ static void on_timer(struct mk_timer *timer)
         return;
     }
     if (!c->req) {
-        c->req = mk__request_new(c->http, &carrier, c);
+        c->req = mk__request_new(c->http, &mk__h1_carrier, c);
         if (!c->req) {
             enter(c, MK__H1_CLOSED);
             return;
         }
         c->req->base = "";
-        drop_rest(c);
+        mk__h1_drop_rest(c);
     }
     c->closing = c->impolite = true;
     c->req->body_done = c->req->body_discard = true;

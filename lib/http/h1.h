@@ -54,7 +54,9 @@ struct mk__h1 {
     struct mk_request *req;
     struct mk__h1_rest *rest;
     uint32_t lingered; /* bytes thrown away */
-    uint32_t requests, armed_requests;
+    uint32_t requests;
+    uint32_t armed_requests; /* as of the last arming of the timer */
+    uint64_t armed_bytes;
     uint8_t state;
     bool watched;  /* by the loop */
     bool driving;  /* its turn is on: wake() needs to do nothing */
@@ -75,6 +77,17 @@ enum mk__h1_output {
 
 /* Serialises what is ready of the current response into http->out, flushing when that is full. */
 enum mk__h1_output mk__h1_output(struct mk__h1 *c);
+
+/* All that can be done without waiting; the state to wait in. */
+enum mk__h1_state mk__h1_take_turn(struct mk__h1 *c);
+/* Throws away what still comes, so that the client reads our last answer before it sees a reset. */
+enum mk__h1_state mk__h1_linger(struct mk__h1 *c);
+/* Ends the current exchange. */
+void mk__h1_finish_exchange(struct mk__h1 *c, bool aborted);
+/* Frees the unread input. */
+void mk__h1_drop_rest(struct mk__h1 *c);
+
+extern const struct mk__carrier mk__h1_carrier;
 
 /*
  * Serves a fresh connection from now on; its first turn comes at once. Takes `io` (its descriptor is closed

@@ -181,8 +181,6 @@ static int read_line(struct mk__parse *p, struct mk__field *fields, const struct
         /* a robust server skips empty lines before the request line: RFC 9112 section 2.2 */
         if (line.len == 0)
             return ++p->empty_lines > EMPTY_LINES_MAX ? -400 : MK_AGAIN;
-        if (line.len > limits->line_bytes_max)
-            return -414;
         err = read_request_line(p, line);
         p->phase = MK__PARSE_FIELDS;
     } else {
@@ -198,7 +196,7 @@ static int read_line(struct mk__parse *p, struct mk__field *fields, const struct
     return err ? err : MK_AGAIN;
 }
 
-/* Is an unfinished line, or an unfinished head, too long already? */
+/* Is a line of which `len - p->line_at` bytes are here (no LF among them), or its head, too long already? */
 static int check_length(const struct mk__parse *p, const struct mk__parse_limits *limits, size_t len)
 {
     if (p->phase == MK__PARSE_START && len - p->line_at > limits->line_bytes_max + 1)
@@ -218,11 +216,12 @@ int mk__parse_head(struct mk__parse *p, struct mk__field *fields, const struct m
             break;
         }
         size_t end = (size_t)(lf - head.p);
+        int r = check_length(p, limits, end); /* the verdict must not depend on how the bytes were cut */
+        if (r != MK_AGAIN)
+            return r;
         if (end == p->line_at || lf[-1] != '\r')
             return -400; /* a bare LF */
-        if (end + 1 > limits->head_bytes_max)
-            return -431;
-        int r = read_line(p, fields, limits, mk_str(head.p + p->line_at, end - 1 - p->line_at));
+        r = read_line(p, fields, limits, mk_str(head.p + p->line_at, end - 1 - p->line_at));
         p->seen_len = p->line_at = (uint16_t)(end + 1);
         if (r == 0)
             p->head_len = (uint16_t)(end + 1);

@@ -4,8 +4,6 @@
  */
 #include "http/request.h"
 
-#include "http/load.h"
-
 #include <assert.h>
 #include <errno.h>
 
@@ -28,8 +26,6 @@ struct mk_request *mk__request_new(struct mk__http *http, const struct mk__carri
 
 void mk__request_free(struct mk_request *req)
 {
-    if (req->loading)
-        mk__load_forget(req->loading);
     while (req->first)
         mk__response_drop_part(req);
     mk_arena_release(&req->arena);
@@ -44,7 +40,8 @@ int mk__request_detach(struct mk_request *req)
     char *copy = mk_arena_alloc(&req->arena, fields_bytes + req->parse.head_len + 1);
     if (!copy)
         return -ENOMEM;
-    memcpy(copy, req->fields, fields_bytes);
+    if (fields_bytes)
+        memcpy(copy, req->fields, fields_bytes);
     memcpy(copy + fields_bytes, req->base, req->parse.head_len);
     req->fields = (const struct mk__field *)(void *)copy;
     req->base = copy + fields_bytes;
@@ -174,8 +171,16 @@ bool mk_request_header_at(const struct mk_request *req, unsigned n, struct mk_st
 
 /* ── the body ── */
 
+/* The client is measured from now on: what the handler made it wait does not count against it. */
+static void measure_anew(struct mk_request *req)
+{
+    req->rate_since_ms = mk_loop_now_ms(req->http->loop);
+    req->rate_bytes = 0;
+}
+
 void mk_request_read(struct mk_request *req, mk_body_fn fn, void *ctx)
 {
+    measure_anew(req);
     req->body_fn = fn;
     req->body_ctx = ctx;
     if (req->body_done)
@@ -192,12 +197,14 @@ void mk_request_pause(struct mk_request *req)
 void mk_request_resume(struct mk_request *req)
 {
     req->body_paused = false;
+    measure_anew(req);
     req->carrier->wake(req);
 }
 
 void mk__request_body(struct mk_request *req, struct mk_str piece, bool end)
 {
     req->body_bytes += piece.len;
+    req->rate_bytes += piece.len;
     req->body_done = end;
     if (req->body_fn && !req->body_discard)
         req->body_fn(req, piece, end, req->body_ctx);

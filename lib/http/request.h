@@ -70,7 +70,8 @@ struct mk_request {
     /* its body */
     bool body_done, body_paused, body_discard, continue_sent, detached, aborted;
     struct mk__chunked chunked;
-    uint64_t body_left, body_bytes, body_since_ms;
+    uint64_t body_left, body_bytes;
+    uint64_t rate_bytes, rate_since_ms; /* how fast it comes, while somebody reads it */
     mk_body_fn body_fn;
     void *body_ctx;
 

@@ -3,6 +3,7 @@
  * The response's side of an exchange: status, fields, the queue of parts, and the answers that everybody
  * needs (errors, redirects, Allow). How it reaches the wire is the carrier's business.
  */
+#include "http/load.h"
 #include "http/request.h"
 #include "http/status.h"
 
@@ -185,6 +186,9 @@ int mk_response_generate(struct mk_request *req, mk_generate_fn fn, void *ctx)
 void mk__response_drop_part(struct mk_request *req)
 {
     struct mk__part *part = req->first;
+    if (req->loading)
+        mk__load_forget(req->loading); /* it was for this part */
+    req->loading = NULL;
     req->first = part->next;
     if (!req->first)
         req->last = NULL;
