@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+/*
+ * A seam in the allocation, through which unit tests let the n-th one fail.
+ */
 #ifndef MK_BASE_ARENA_H
 #define MK_BASE_ARENA_H
 

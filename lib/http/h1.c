@@ -52,10 +52,11 @@ static void close_connection(struct mk__h1 *c)
     mk__loop_bury(http->loop, &c->task);
 }
 
-/* What has gone either way in the current exchange. */
+/* What has gone either way in the current exchange, less what the client has not taken yet. */
 static uint64_t moved_bytes(const struct mk__h1 *c)
 {
-    return c->req ? c->req->sent_bytes + c->req->body_bytes : 0;
+    uint64_t bytes = c->req ? c->req->sent_bytes + c->req->body_bytes : 0;
+    return bytes - (c->stream.held_len - c->stream.held_at);
 }
 
 /*
@@ -64,8 +65,8 @@ static uint64_t moved_bytes(const struct mk__h1 *c)
  */
 static void arm(struct mk__h1 *c, enum mk__h1_state before)
 {
-    bool moved = c->state == MK__H1_HANDLER && moved_bytes(c) != c->armed_bytes;
-    bool restarts = moved || c->state == MK__H1_SEND || c->state == MK__H1_BODY || c->requests != c->armed_requests;
+    bool moves = c->state == MK__H1_HANDLER || c->state == MK__H1_SEND || c->state == MK__H1_BODY;
+    bool restarts = (moves && moved_bytes(c) != c->armed_bytes) || c->requests != c->armed_requests;
     c->armed_requests = c->requests;
     c->armed_bytes = moved_bytes(c);
     if (before != c->state || restarts)

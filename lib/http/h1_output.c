@@ -294,12 +294,20 @@ static enum mk__h1_output put_file(struct mk__h1 *c, struct mk_request *req, str
     return part->left <= COPY_BYTES_MAX && !part->framed ? copy_file(c, req, part) : send_file(c, req, part);
 }
 
+/* What goes beyond the announced length would be read as the next response. */
+static bool exceeds_length(const struct mk_request *req, uint64_t bytes)
+{
+    return req->length_known && bytes > req->length - req->sent_bytes;
+}
+
 /* One piece of a generator, in a chunk of its own if the length is unknown. */
 static ssize_t generate_piece(struct mk_request *req, struct mk__part *part, struct mk__scratch *out)
 {
     size_t prefix = req->is_chunked ? SHORT_CHUNK_LINE_BYTES : 0;
     char *to = out->data + out->len + prefix;
     ssize_t n = part->generate(req, to, out->size - out->len - CHUNK_BYTES, part->ctx);
+    if (n > 0 && exceeds_length(req, (uint64_t)n))
+        return -EMSGSIZE;
     if (n <= 0)
         return n;
     if (req->is_chunked) {
@@ -320,10 +328,14 @@ static_assert(MK__OUT_BYTES <= 0xffff, "four digits tell every chunk that the sc
 static enum mk__h1_output run_generator(struct mk__h1 *c, struct mk_request *req, struct mk__part *part)
 {
     for (size_t made = 0; made < SLICE_BYTES;) {
-        enum mk__h1_output r = make_room(c, GENERATE_BYTES_MIN + CHUNK_BYTES);
-        if (r != MK__OUTPUT_DONE)
-            return r;
-        ssize_t n = generate_piece(req, part, &c->http->out);
+        struct mk__scratch *out = &c->http->out;
+        /* whether more follows is not known before the generator is asked */
+        if (GENERATE_BYTES_MIN + CHUNK_BYTES > out->size - out->len) {
+            enum mk__h1_output r = flush(c, 0);
+            if (r != MK__OUTPUT_DONE)
+                return r;
+        }
+        ssize_t n = generate_piece(req, part, out);
         if (n == 0)
             return MK__OUTPUT_DONE;
         if (n < 0)
@@ -337,6 +349,8 @@ static enum mk__h1_output put_part(struct mk__h1 *c, struct mk_request *req, str
 {
     if (req->bodyless)
         return MK__OUTPUT_DONE;
+    if (part->kind != MK__PART_GENERATOR && exceeds_length(req, part->left))
+        return MK__OUTPUT_FAILED;
     switch (part->kind) {
     case MK__PART_MEMORY:
         return put_memory(c, req, part);
@@ -344,6 +358,24 @@ static enum mk__h1_output put_part(struct mk__h1 *c, struct mk_request *req, str
         return put_file(c, req, part);
     default:
         return run_generator(c, req, part);
+    }
+}
+
+/* What is queued, and what the drain callback adds to it; a client that takes everything yields as well. */
+static enum mk__h1_output put_parts(struct mk__h1 *c, struct mk_request *req)
+{
+    for (uint64_t before = req->sent_bytes;;) {
+        for (; req->first && !req->failed; mk__response_drop_part(req)) {
+            enum mk__h1_output r = put_part(c, req, req->first);
+            if (r != MK__OUTPUT_DONE)
+                return r;
+        }
+        if (req->failed || req->ended || !req->drain_wanted || !req->drain_fn)
+            return MK__OUTPUT_DONE;
+        if (req->sent_bytes - before >= SLICE_BYTES)
+            return MK__OUTPUT_LATER;
+        req->drain_wanted = false;
+        req->drain_fn(req, req->drain_ctx);
     }
 }
 
@@ -364,25 +396,24 @@ static enum mk__h1_output put_end(struct mk__h1 *c, struct mk_request *req)
 enum mk__h1_output mk__h1_output(struct mk__h1 *c)
 {
     struct mk_request *req = c->req;
+    enum mk__h1_output r;
+    if (req->complete)
+        return MK__OUTPUT_DONE;
     if (!req->head_sent && !req->failed) {
         if (!req->ended && !req->first)
             return MK__OUTPUT_WAITING;
-        enum mk__h1_output r = put_head(c, req);
+        r = put_head(c, req);
         if (r != MK__OUTPUT_DONE)
             return r;
     }
-    while (!req->failed && (req->first || (req->drain_wanted && req->drain_fn))) {
-        if (!req->first) {
-            req->drain_wanted = false;
-            req->drain_fn(req, req->drain_ctx);
-            continue;
-        }
-        enum mk__h1_output r = put_part(c, req, req->first);
-        if (r != MK__OUTPUT_DONE)
-            return r;
-        mk__response_drop_part(req);
-    }
+    r = put_parts(c, req);
+    if (r != MK__OUTPUT_DONE)
+        return r;
     if (req->failed)
         return MK__OUTPUT_FAILED;
-    return req->ended ? put_end(c, req) : MK__OUTPUT_WAITING;
+    if (!req->ended)
+        return MK__OUTPUT_WAITING;
+    r = put_end(c, req);
+    req->complete = r == MK__OUTPUT_DONE;
+    return r;
 }

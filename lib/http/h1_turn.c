@@ -10,7 +10,7 @@
 
 #include <errno.h>
 
-enum { LINGER_BYTES_MAX = 1024 * 1024, RATE_GRACE_MS = 5000 };
+enum { LINGER_BYTES_MAX = 64 * 1024 * 1024, RATE_GRACE_MS = 5000 };
 
 /* How far a turn came. */
 enum progress { NEEDS_INPUT, NEEDS_OUTPUT, NEEDS_HANDLER, NEEDS_DISK, NEEDS_TURN, FINISHED, BROKEN };
@@ -83,7 +83,7 @@ const struct mk__carrier mk__h1_carrier = {.wake = wake};
 void mk__h1_finish_exchange(struct mk__h1 *c, bool aborted)
 {
     struct mk_request *req = c->req;
-    req->aborted = aborted;
+    req->aborted = aborted && !req->complete;
     c->http->app->done(req, c->http->app_ctx);
     c->req = NULL;
     mk__request_free(req);

@@ -78,6 +78,7 @@ struct mk_request {
     /* the response */
     uint16_t status;
     bool ended, head_sent, is_chunked, bodyless, length_known, failed, response_told;
+    bool complete; /* all of it has been handed over; only the request's body may still be on its way */
     uint8_t headers_len, headers_max;
     uint64_t length;     /* announced */
     uint64_t sent_bytes; /* of the body, as far as handed to the stream */

@@ -8,11 +8,15 @@
 #include "base/log.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
-enum { BATCH = 64, RETRY_MS = 100 };
+enum { BATCH = 64, RETRY_MS = 100, RESERVED_MAX = 64 };
 
 static int watch(struct mk__acceptor *a);
 
@@ -36,6 +40,16 @@ static bool is_passing(int err)
            err == ENOPROTOOPT || err == EHOSTDOWN || err == ENONET || err == EHOSTUNREACH || err == ENETUNREACH;
 }
 
+/* Numbers from here on are for files: a connection that could not be answered with one is of little use. */
+static int first_reserved(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur > INT_MAX)
+        return INT_MAX;
+    int all = (int)limit.rlim_cur;
+    return all - (all / 8 < RESERVED_MAX ? all / 8 : RESERVED_MAX);
+}
+
 /* Accepts what waits, at most a batch. 0, or the errno that ended it. */
 static int accept_batch(struct mk__acceptor *a)
 {
@@ -43,7 +57,9 @@ static int accept_batch(struct mk__acceptor *a)
         int fd = accept4(a->event.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd >= 0)
             a->take(fd, a->ctx);
-        else if (!is_passing(errno) && !(is_exhaustion(errno) && a->make_room(a->ctx)))
+        if (fd >= a->fd_reserved && !a->make_room(a->ctx))
+            return EMFILE;
+        if (fd < 0 && !is_passing(errno) && !(is_exhaustion(errno) && a->make_room(a->ctx)))
             return errno;
     }
     return 0;
@@ -58,10 +74,19 @@ static void on_ready(struct mk_event *event, uint32_t events)
         look_away(a, err);
 }
 
+/* The lowest free descriptor tells how many are in use. */
+static bool is_short_of_descriptors(const struct mk__acceptor *a)
+{
+    int fd = fcntl(a->event.fd, F_DUPFD_CLOEXEC, 0);
+    if (fd >= 0)
+        close(fd);
+    return fd < 0 || fd >= a->fd_reserved;
+}
+
 static void on_retry(struct mk_timer *timer)
 {
     struct mk__acceptor *a = MK_OWNER(timer, struct mk__acceptor, retry);
-    if (watch(a) < 0)
+    if ((is_short_of_descriptors(a) && !a->make_room(a->ctx)) || watch(a) < 0)
         mk_timer_arm(a->loop, &a->retry, RETRY_MS);
 }
 
@@ -74,8 +99,13 @@ static int watch(struct mk__acceptor *a)
 int mk__acceptor_open(struct mk__acceptor *a, struct mk_loop *loop, int fd, bool exclusive,
                       void (*take)(int fd, void *ctx), bool (*make_room)(void *ctx), void *ctx)
 {
-    *a = (struct mk__acceptor){
-        .loop = loop, .take = take, .make_room = make_room, .ctx = ctx, .exclusive = exclusive, .event.fd = fd};
+    *a = (struct mk__acceptor){.loop = loop,
+                               .take = take,
+                               .make_room = make_room,
+                               .ctx = ctx,
+                               .exclusive = exclusive,
+                               .fd_reserved = first_reserved(),
+                               .event.fd = fd};
     mk_timer_init(&a->retry, on_retry);
     int err = watch(a);
     a->open = err == 0;

@@ -16,7 +16,8 @@ struct mk__acceptor {
     bool (*make_room)(void *ctx);    /* descriptors ran out: could some be freed? */
     void *ctx;
     uint64_t complained_ms;
-    bool exclusive; /* the socket is watched by other loops too */
+    int fd_reserved; /* connections get descriptors below this one */
+    bool exclusive;  /* the socket is watched by other loops too */
     bool open;
 };
 

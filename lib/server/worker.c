@@ -174,5 +174,4 @@ void mk__worker_join(struct mk__worker *w)
 {
     if (w->running)
         pthread_join(w->thread, NULL);
-    w->running = false;
 }

@@ -16,7 +16,7 @@
 struct mk__worker {
     const struct mk__generation *generation;
     unsigned index;
-    bool running;
+    bool running; /* has, or had, a thread */
     pthread_t thread;
     struct mk_account account;
     struct mk__http http;

@@ -5,6 +5,7 @@
 The machine drifts, so requests per second say little: each workload runs in interleaved rounds (A B C A B C ...),
 and what counts is user and system time of the server's threads, divided by the answers that the load generator
 counted. Servers run on CPU 0 with one worker, the generator on CPU 1; all of it on loopback, ended by pid."""
+
 import argparse
 import os
 import re
@@ -64,8 +65,9 @@ class Server:
         self.name, self.command, self.port = name, command, port
 
     def start(self):
-        self.process = subprocess.Popen(["taskset", "-c", "0"] + self.command, stdout=subprocess.DEVNULL,
-                                        stderr=subprocess.DEVNULL)
+        self.process = subprocess.Popen(
+            ["taskset", "-c", "0"] + self.command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
         for _ in range(200):
             try:
                 socket.create_connection(("127.0.0.1", self.port)).close()
@@ -125,8 +127,9 @@ class Workload:
             with open(lua, "w") as f:
                 f.write(script)
             command += ["-s", lua]
-        text = subprocess.run(command + [f"http://127.0.0.1:{port}/{self.path}"], capture_output=True,
-                              text=True).stdout
+        text = subprocess.run(
+            command + [f"http://127.0.0.1:{port}/{self.path}"], capture_output=True, text=True
+        ).stdout
         count = re.search(r"(\d+) requests in", text)
         p99 = re.search(r"99%\s+(\S+)", text)
         errors = re.search(r"Socket errors: (.*)", text)
@@ -200,8 +203,10 @@ def report(workload, results, tails):
     for name, values in results.items():
         ratio = statistics.median(a / b for a, b in zip(results[first], values))
         p99, errors = tails[name]
-        print(f"  {name:<10} {statistics.median(values):>20.2f} {min(values):>8.2f} {max(values):>8.2f} "
-              f"{ratio:>10.2f} x {p99:>9} {errors}")
+        print(
+            f"  {name:<10} {statistics.median(values):>20.2f} {min(values):>8.2f} {max(values):>8.2f} "
+            f"{ratio:>10.2f} x {p99:>9} {errors}"
+        )
     sys.stdout.flush()
 
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Files: includes, variables, limits, and what cannot be read. Each case is a small directory. */
-#include "testing.h"
+#include "folder.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -26,10 +26,8 @@ static void set_up(void)
 
 static void tear_down(void)
 {
-    char command[128];
     assert_int_equal(chdir("/"), 0);
-    snprintf(command, sizeof(command), "rm -r %s", root);
-    assert_int_equal(system(command), 0);
+    assert_int_equal(mk_test_remove(root), 0);
 }
 
 static void write_file(const char *name, struct mk_str text)

@@ -41,7 +41,7 @@ static void test_every_line_names_its_code(void **state)
         if (!line.len)
             continue;
         known++;
-        assert_int_equal(atoi(line.p + 9), status);
+        assert_int_equal(strtol(line.p + 9, NULL, 10), status);
         assert_memory_equal(line.p, "HTTP/1.1 ", 9);
         assert_memory_equal(line.p + line.len - 2, "\r\n", 3);
     }

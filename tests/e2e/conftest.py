@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fixtures. `site` is one server for the tests that only read; `serve` starts another one to a test's own liking."""
+
+import pytest
+
+from harness import build
+from harness.content import populate
+from harness.server import Server, write_config
+
+
+def pytest_report_header():
+    return f"server under test: {build.binary()} ({build.PRESET})"
+
+
+def pytest_collection_modifyitems(items):
+    """Budgets mean nothing for a build with assertions and sanitizers."""
+    skip = pytest.mark.skip(reason=f"budgets are for an optimised build, not {build.PRESET}")
+    for item in items:
+        if item.get_closest_marker("budget") and not build.OPTIMISED:
+            item.add_marker(skip)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def binary():
+    path = build.binary()
+    if not path.exists():
+        pytest.exit(f"{path} does not exist: build it first (./dev build {build.PRESET})", returncode=3)
+    return path
+
+
+@pytest.fixture(scope="session")
+def site_root(tmp_path_factory):
+    return populate(tmp_path_factory.mktemp("site"))
+
+
+class Shared:
+    """The common server of a session; a test that kills it fails alone, the next one gets a new server."""
+
+    def __init__(self, folder):
+        self.folder, self.server = folder, None
+
+    def get(self):
+        if self.server is None or not self.server.alive:
+            self.server = Server("-c", self.folder)
+            with self.server.connect() as client:
+                client.assert_open()
+            self.server.settle()
+        return self.server
+
+
+@pytest.fixture(scope="session")
+def shared(tmp_path_factory, site_root):
+    server = Shared(write_config(tmp_path_factory.mktemp("conf"), site_root))
+    yield server
+    if server.server is not None and server.server.alive:
+        server.server.stop()
+
+
+@pytest.fixture
+def site(shared):
+    server = shared.get()
+    yield server
+    server.settle()
+
+
+@pytest.fixture
+def connect(site):
+    """Opens connections to the common server."""
+    return site.connect
+
+
+@pytest.fixture
+def serve(tmp_path, site_root):
+    """Starts servers: serve({"Timeout": "300ms"}, files={"a.txt": b"..."}); all are checked and stopped at the end."""
+    servers = []
+
+    def start(settings=None, *, files=None, root=None, host=None, mime=None, config=None, args=(), **rest):
+        folder = tmp_path / f"server{len(servers)}"
+        if files is not None:
+            root = populate(folder / "root", files)
+            root.mkdir(parents=True, exist_ok=True)
+        write_config(folder / "conf", root or site_root, settings, host=host, mime=mime, files=config)
+        server = Server("-c", folder / "conf", *args, **rest)
+        server.root, server.conf = root or site_root, folder / "conf"
+        servers.append(server)
+        return server
+
+    yield start
+    try:
+        for server in servers:
+            if not server.finished:
+                server.settle()
+                server.stop()
+    finally:
+        for server in servers:
+            server.kill()

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which binary is under test, and how it was built."""
+
+import os
+import pathlib
+
+TOP = pathlib.Path(__file__).resolve().parents[3]
+PRESET = os.environ.get("MONKEY_PRESET", "asan")
+SANITIZED = PRESET in ("asan", "tsan")
+OPTIMISED = PRESET in ("release", "small")
+
+
+def binary(preset=PRESET):
+    """The path of a preset's server; MONKEY_BIN overrides it for the preset under test."""
+    override = os.environ.get("MONKEY_BIN")
+    if override and preset == PRESET:
+        return pathlib.Path(override).resolve()
+    return TOP / "build" / preset / "bin" / "monkey"
+
+
+def environment():
+    """The environment of a server: sanitizers must end the process with a status of their own."""
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("MONKEY_", "PYTEST_"))}
+    env["ASAN_OPTIONS"] = "exitcode=97:detect_stack_use_after_return=1"
+    env["UBSAN_OPTIONS"] = "exitcode=97:print_stacktrace=1"
+    env["TSAN_OPTIONS"] = "exitcode=97:second_deadlock_stack=1"
+    return env

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The site that most tests read: every kind of name and size, old enough for strong validators."""
+
+import os
+import random
+
+OLD = 1_600_000_000  # 2020-09-13 12:26:40 UTC: far older than any clock's granularity
+OLD_DATE = "Sun, 13 Sep 2020 12:26:40 GMT"
+
+
+def pattern(size, seed=1):
+    """Bytes that tell every offset apart."""
+    return random.Random(seed).randbytes(size)
+
+
+HELLO = b"Hello, world\n"
+HUNDRED = bytes(range(100))
+MEDIUM = pattern(20_000, 2)
+LARGE = pattern(3_000_000, 3)
+
+FILES = {
+    "index.html": b"<!doctype html><title>home</title>\n",
+    "hello.txt": HELLO,
+    "last.txt": b"last\n",
+    "hundred.bin": HUNDRED,
+    "empty.txt": b"",
+    "one.txt": b"1",
+    "medium.bin": MEDIUM,
+    "large.bin": LARGE,
+    "dir/index.html": b"<!doctype html><title>dir</title>\n",
+    "dir/file.txt": b"in dir\n",
+    "dir/.git/config": b"secret\n",
+    "dir with space/index.html": b"spaced\n",
+    "noindex/file.txt": b"no index\n",
+    "a..b.txt": b"dots inside\n",
+    "..hidden.txt": b"hidden\n",
+    "with space.txt": b"space\n",
+    "gr\u00fc\u00dfe.txt": "gr\u00fc\u00dfe\n".encode(),
+    "100%.txt": b"percent\n",
+    "semi;colon.txt": b"semicolon\n",
+    "plus+and&.txt": b"plus\n",
+    "tilde~.txt": b"tilde\n",
+    "quote'.txt": b"quote\n",
+    "back\\slash.txt": b"backslash\n",
+    ".secret": b"secret\n",
+    ".well-known/acme.txt": b"challenge\n",
+    ".well-known/.hidden": b"hidden\n",
+    "file": b"no extension\n",
+    "file.unknown": b"unknown\n",
+    "UPPER.TXT": b"upper\n",
+    "page.HTML": b"<p>upper\n",
+}
+
+
+def populate(root, files=None):
+    """Writes files (name to bytes) below `root`, all of the same old time."""
+    for name, data in (FILES if files is None else files).items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+        os.utime(path, (OLD, OLD))
+    return root

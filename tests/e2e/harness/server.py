@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The server as a process: its configuration, its addresses, what it writes, and whether it leaks."""
+
+import contextlib
+import os
+import pathlib
+import re
+import resource
+import signal
+import subprocess
+import threading
+import time
+
+from . import build
+from .client import Client
+
+LISTENING = re.compile(r"listening on (\S+)")
+REPORT = re.compile(
+    r"ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|SUMMARY: \w+Sanitizer|runtime error:|Assertion .* failed"
+)
+START_SECONDS = 20
+STOP_SECONDS = 20
+
+
+def await_true(condition, seconds=5.0, what="the condition"):
+    """Polls for what has no event to wait for; the condition's last value is returned."""
+    deadline = time.monotonic() + seconds
+    while not (value := condition()):
+        if time.monotonic() > deadline:
+            raise AssertionError(f"{what} did not come true within {seconds} s")
+        time.sleep(0.005)
+    return value
+
+
+def section(name, keys):
+    """A section of a configuration file; a list repeats its key."""
+    rows = [f"[{name}]"]
+    for key, value in keys.items():
+        rows += [f"    {key} {each}" for each in (value if isinstance(value, (list, tuple)) else [value])]
+    return "\n".join(rows) + "\n"
+
+
+def write_config(folder, root, server=None, *, host=None, mime=None, files=None):
+    """A configuration folder: monkey.conf, sites/default, and `files` (name to text) that add or replace."""
+    folder = pathlib.Path(folder)
+    settings = {"Listen": "127.0.0.1:0", "Workers": 1, **(server or {})}
+    texts = {
+        "monkey.conf": section("SERVER", {k: v for k, v in settings.items() if v is not None}),
+        "sites/default": section("HOST", {"ServerName": "localhost", "DocumentRoot": root, **(host or {})}),
+    }
+    if mime:
+        texts["monkey.mime"] = section("MIMETYPES", mime)
+    for name, text in {**texts, **(files or {})}.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return folder
+
+
+def run(*args, timeout=30, **rest):
+    """Runs the binary to its end."""
+    rest.setdefault("env", build.environment())
+    return subprocess.run([build.binary(), *map(str, args)], capture_output=True, text=True, timeout=timeout, **rest)
+
+
+class Server:
+    """A running server. Its stderr is read by a thread, so that tests wait for a line instead of a time."""
+
+    def __init__(self, *args, listeners=1, env=None, nofile=None, user=None, wrapper=(), wait=True, cwd=None):
+        self.lines, self.news, self.clients = [], threading.Condition(), []
+        self.ended = self.finished = False
+        self.process = subprocess.Popen(
+            [*wrapper, build.binary(), *map(str, args)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            env={**build.environment(), **(env or {})},
+            cwd=cwd,
+            start_new_session=True,
+            preexec_fn=(lambda: self.confine(nofile, user)) if nofile or user else None,
+        )
+        self.reader = threading.Thread(target=self.read_log, daemon=True)
+        self.reader.start()
+        self.names = []
+        if wait:
+            self.await_listeners(listeners)
+        self.baseline = self.descriptors()
+
+    @staticmethod
+    def confine(nofile, user):
+        if nofile:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (nofile, nofile))
+        if user:
+            os.setgroups([])
+            os.setgid(user)
+            os.setuid(user)
+
+    # ── the log ──
+
+    def read_log(self):
+        for line in self.process.stderr:
+            with self.news:
+                self.lines.append(line.decode("utf-8", "backslashreplace").rstrip("\n"))
+                self.news.notify_all()
+        with self.news:
+            self.ended = True
+            self.news.notify_all()
+
+    @property
+    def log(self):
+        with self.news:
+            return "\n".join(self.lines)
+
+    def wait_log(self, pattern, count=1, seconds=START_SECONDS):
+        """Waits until `count` lines match; returns the matches."""
+
+        def matches():
+            return [m for m in map(re.compile(pattern).search, self.lines) if m]
+
+        with self.news:
+            self.news.wait_for(lambda: len(matches()) >= count or self.ended, seconds)
+            found = matches()
+        assert len(found) >= count, f"{count} x {pattern!r} not in the log:\n{self.log}"
+        return found
+
+    def await_listeners(self, count):
+        self.names = [m[1] for m in self.wait_log(LISTENING.pattern, count)]
+
+    # ── addresses ──
+
+    @property
+    def addresses(self):
+        return [address_of(name) for name in self.names]
+
+    @property
+    def port(self):
+        return next(a[1] for a in self.addresses if isinstance(a, tuple))
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.port}"
+
+    def connect(self, listener=0, **rest):
+        client = Client(self.addresses[listener], **rest)
+        self.clients.append(client)
+        return client
+
+    def talk(self, data, methods=(), **rest):
+        """One connection: sends everything, returns all responses up to the server's close."""
+        with self.connect(**rest) as client:
+            client.send_all_you_can(data)
+            return client.responses(methods)
+
+    def statuses(self, data, methods=(), **rest):
+        return [answer.status for answer in self.talk(data, methods, **rest)]
+
+    # ── the process ──
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    @property
+    def alive(self):
+        return self.process.poll() is None
+
+    def descriptors(self):
+        try:
+            return len(os.listdir(f"/proc/{self.pid}/fd"))
+        except FileNotFoundError:
+            return 0
+
+    def threads(self):
+        return sorted(map(int, os.listdir(f"/proc/{self.pid}/task")))
+
+    def cpu_seconds(self):
+        fields = pathlib.Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def memory_kb(self, key="VmRSS"):
+        """A row of /proc/PID/status, or of smaps_rollup (Private_Dirty, Pss)."""
+        file = "status" if key.startswith("Vm") else "smaps_rollup"
+        return int(re.search(rf"^{key}:\s+(\d+) kB", pathlib.Path(f"/proc/{self.pid}/{file}").read_text(), re.M)[1])
+
+    def send_signal(self, number):
+        self.process.send_signal(number)
+
+    def drop_clients(self):
+        for client in self.clients:
+            client.close()
+        self.clients.clear()
+
+    def settle(self):
+        """After a test: everybody has left, nothing has leaked, nothing has crashed."""
+        self.drop_clients()
+        self.assert_healthy()
+        with contextlib.suppress(AssertionError):
+            await_true(lambda: self.descriptors() <= self.baseline, 2.0)
+        left = self.open_files()
+        assert (
+            len(left) <= self.baseline
+        ), f"{len(left) - self.baseline} descriptors leaked, now open: {left}\n{self.log[-2000:]}"
+
+    def open_files(self):
+        folder, names = f"/proc/{self.pid}/fd", []
+        for entry in os.listdir(folder):
+            with contextlib.suppress(OSError):
+                names.append(os.readlink(f"{folder}/{entry}"))
+        return sorted(names)
+
+    def assert_healthy(self):
+        assert self.alive, f"the server ended with {self.process.returncode}:\n{self.log[-6000:]}"
+        assert not REPORT.search(self.log), self.log[-6000:]
+
+    def wait(self, seconds=STOP_SECONDS):
+        """Waits for the end of the process; returns its exit code."""
+        code = self.process.wait(seconds)
+        self.reader.join(5)
+        self.finished = True
+        return code
+
+    def kill(self):
+        if self.alive:
+            self.process.kill()
+            self.process.wait()
+
+    def stop(self, number=signal.SIGTERM):
+        """The graceful stop, which must succeed and leave no report of a sanitizer."""
+        self.drop_clients()
+        if self.alive:
+            self.send_signal(number)
+        try:
+            code = self.wait()
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise AssertionError(f"the server did not stop within {STOP_SECONDS} s:\n{self.log[-4000:]}") from None
+        assert code == 0, f"exit code {code}:\n{self.log[-6000:]}"
+        assert not REPORT.search(self.log), self.log[-6000:]
+
+
+def address_of(name):
+    """From the form of the log to the form of the socket module."""
+    if name.startswith("unix:"):
+        return name.removeprefix("unix:")
+    host, _, port = name.rpartition(":")
+    return host.strip("[]"), int(port)

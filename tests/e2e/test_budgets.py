@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a request and a connection may cost. Judged on the optimised builds: MONKEY_PRESET=release;
+`small` must be built too."""
+
+import collections
+import contextlib
+import mmap
+import os
+import pathlib
+import re
+import shutil
+import signal
+import struct
+import subprocess
+import time
+
+import pytest
+
+from harness import build
+from harness.content import HELLO
+from harness.messages import request
+from harness.server import await_true
+
+pytestmark = pytest.mark.budget
+
+PER_REQUEST = {
+    "epoll_wait": 1,
+    "epoll_pwait": 1,
+    "recvfrom": 1,
+    "recvmsg": 1,
+    "read": 2,
+    "openat2": 1,
+    "newfstatat": 1,
+    "fstat": 1,
+    "statx": 1,
+    "pread64": 1,
+    "preadv2": 1,
+    "sendmsg": 1,
+    "writev": 1,
+    "sendto": 1,
+    "close": 1,
+}
+CALL = re.compile(r"^(?:\[pid +\d+\] |\d+ +)?(\w+)\((.*)$")
+
+
+# ── system calls ──
+
+
+class Trace:
+    """strace on every thread of the server; `calls` after the end."""
+
+    def __init__(self, server, path):
+        self.path = path
+        self.process = subprocess.Popen(
+            ["strace", "-f", "-qq", "-s", "16", "-o", str(path), "-p", str(server.pid)],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        await_true(lambda: self.process.poll() is not None or traced(server), 10, "strace")
+        assert self.process.poll() is None, self.process.stderr.read()
+
+    def end(self):
+        self.process.send_signal(signal.SIGINT)
+        self.process.wait(10)
+        self.process.stderr.close()
+        rows = [CALL.match(row) for row in self.path.read_text().splitlines()]
+        return [(row[1], row[2]) for row in rows if row]
+
+
+def traced(server):
+    def tracer(task):
+        return int(
+            re.search(
+                r"^TracerPid:\s+(\d+)", pathlib.Path(f"/proc/{server.pid}/task/{task}/status").read_text(), re.M
+            )[1]
+        )
+
+    return all(tracer(task) for task in server.threads())
+
+
+@pytest.fixture
+def count_calls(serve, tmp_path):
+    """Counts the system calls that the server makes from a warm connection while `work(client)` runs."""
+    if not shutil.which("strace"):
+        pytest.fail("strace is not installed")
+    server = serve({"KeepAliveTimeout": "60s", "MaxKeepAliveRequest": 100_000})
+
+    def count(work, warm):
+        client = server.connect()
+        for _ in range(3):
+            warm(client)
+        trace = Trace(server, tmp_path / f"trace{time.monotonic_ns()}")
+        work(client)
+        calls = trace.end()
+        return collections.Counter(name for name, _ in calls), calls
+
+    return count
+
+
+def ask_small(client):
+    client.send(request())
+    assert client.response().body == HELLO
+
+
+def test_calls_of_a_keep_alive_request(count_calls):
+    rounds = 100
+    counts, calls = count_calls(lambda client: [ask_small(client) for _ in range(rounds)], ask_small)
+    per_request = sum(counts.values()) / rounds
+    assert per_request <= 7.1, (per_request, counts)
+    assert "epoll_ctl" not in counts, counts
+    assert "setsockopt" not in counts, counts
+    for name, number in counts.items():
+        if number > rounds * 0.05:
+            assert number <= PER_REQUEST.get(name, 0) * rounds * 1.05, (name, counts)
+
+
+def ask_sixteen(client):
+    client.send(request() * 16)
+    for _ in range(16):
+        assert client.response().body == HELLO
+
+
+def test_sixteen_pipelined_requests_cost_one_read_and_one_write(count_calls):
+    rounds = 50
+    counts, calls = count_calls(lambda client: [ask_sixteen(client) for _ in range(rounds)], ask_sixteen)
+    reads = sum(counts[name] for name in ("recvfrom", "recvmsg"))
+    writes = sum(counts[name] for name in ("sendmsg", "writev", "sendto", "write"))
+    assert reads <= rounds * 1.1, counts
+    assert writes <= rounds * 1.1, counts
+    assert counts["epoll_wait"] + counts["epoll_pwait"] <= rounds * 1.1, counts
+    assert "epoll_ctl" not in counts, counts
+
+
+def test_calls_of_a_304(count_calls):
+    def ask(client):
+        assert client.ask("/hello.txt", "If-None-Match: *").status == 304
+
+    rounds = 50
+    counts, _ = count_calls(lambda client: [ask(client) for _ in range(rounds)], ask)
+    assert sum(counts.values()) / rounds <= 6.1, counts
+    assert counts["pread64"] + counts["preadv2"] + counts["sendfile"] == 0, counts
+
+
+def test_large_file_goes_by_sendfile(count_calls):
+    def ask(client):
+        assert len(client.ask("/large.bin").body) == 3_000_000
+
+    counts, _ = count_calls(lambda client: [ask(client) for _ in range(5)], ask)
+    assert counts["sendfile"] >= 5 * 12, counts
+
+
+# ── time ──
+
+
+def test_no_stall_in_a_pipeline(serve):
+    """Corks and delayed acknowledgements cost 40 ms where they meet (a famous server's tcp_nopush does)."""
+    server = serve({"MaxKeepAliveRequest": 100_000})
+    client = server.connect()
+    ask_sixteen(client)
+    start = time.monotonic()
+    for _ in range(100):
+        ask_sixteen(client)
+    for _ in range(20):
+        client.ask("/medium.bin")
+        client.ask("/large.bin")
+    assert time.monotonic() - start < 1.6
+
+
+# ── memory ──
+
+
+def test_private_memory_of_an_idle_server(serve):
+    """A binary that was just linked is dirty in the page cache, and so are its mappings: it is synced first."""
+    with open(build.binary(), "rb") as file:
+        os.fsync(file.fileno())
+    server = serve({"Workers": 1})
+    with server.connect() as client:
+        client.assert_open()
+    server.settle()
+    assert server.memory_kb("Private_Dirty") <= 250
+
+
+def test_memory_of_an_idle_connection(serve):
+    """Each has had its answer and waits for its next request."""
+    number = 2000
+    server = serve({"KeepAliveTimeout": "120s"})
+
+    def connect(count):
+        for _ in range(count):
+            server.connect().assert_open()
+
+    connect(20)
+    before = server.memory_kb("Private_Dirty")
+    connect(number)
+    each = (server.memory_kb("Private_Dirty") - before) * 1024 / number
+    assert each <= 400, f"{each:.0f} bytes"
+
+
+SHIM = r"""
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+extern void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_realloc(void *, size_t),
+    *__libc_memalign(size_t, size_t);
+static unsigned long before_start, *counter = &before_start;
+__attribute__((constructor)) static void open_counter(void)
+{
+    int fd = open(getenv("COUNTER_FILE"), O_RDWR | O_CLOEXEC);
+    void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    close(fd);
+    if (page != MAP_FAILED)
+        counter = page;
+}
+static void count(void) { __atomic_add_fetch(counter, 1, __ATOMIC_RELAXED); }
+void *malloc(size_t n) { count(); return __libc_malloc(n); }
+void *calloc(size_t n, size_t m) { count(); return __libc_calloc(n, m); }
+void *realloc(void *p, size_t n) { count(); return __libc_realloc(p, n); }
+void *aligned_alloc(size_t a, size_t n) { count(); return __libc_memalign(a, n); }
+int posix_memalign(void **p, size_t a, size_t n) { count(); *p = __libc_memalign(a, n); return *p ? 0 : 12; }
+"""
+
+
+@contextlib.contextmanager
+def allocation_counter(folder):
+    """(environment, count()) for a server whose allocations are counted."""
+    compiler = shutil.which("cc") or pytest.fail("no C compiler")
+    (folder / "shim.c").write_text(SHIM)
+    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", folder / "shim.so", folder / "shim.c"], check=True)
+    (folder / "counter").write_bytes(bytes(4096))
+    with open(folder / "counter", "rb") as file, mmap.mmap(file.fileno(), 4096, prot=mmap.PROT_READ) as page:
+        yield (
+            {"LD_PRELOAD": str(folder / "shim.so"), "COUNTER_FILE": str(folder / "counter")},
+            lambda: struct.unpack_from("@L", page)[0],
+        )
+
+
+FREE_OF_ALLOCATION = {
+    "small file": ask_small,
+    "pipeline": ask_sixteen,
+    "not modified": lambda client: client.ask("/hello.txt", "If-None-Match: *"),
+    "range": lambda client: client.ask("/hello.txt", "Range: bytes=0-4"),
+    "head": lambda client: client.ask("/hello.txt", method="HEAD"),
+    "index": lambda client: client.ask("/"),
+    "large file": lambda client: client.ask("/large.bin"),
+    "missing file": lambda client: client.ask("/nowhere"),
+    "folder": lambda client: client.ask("/dir"),
+    "post": lambda client: client.ask("/hello.txt", method="POST", body=b"x"),
+}
+
+
+def test_no_allocation_per_request(serve, tmp_path):
+    with allocation_counter(tmp_path) as (env, count):
+        server = serve({"MaxKeepAliveRequest": 1_000_000}, env=env)
+        client = server.connect()
+        assert count() > 0
+        spent = {}
+        for name, ask in FREE_OF_ALLOCATION.items():
+            ask(client)
+            before = count()
+            for _ in range(20):
+                ask(client)
+            spent[name] = (count() - before) / 20
+        assert not {name: number for name, number in spent.items() if number}
+
+
+# ── sizes ──
+
+
+@pytest.mark.parametrize("preset, limit_kb", [("small", 110), ("release", 200)])
+def test_size_of_the_binary(tmp_path, preset, limit_kb):
+    binary = build.binary(preset)
+    assert binary.exists(), f"./dev build {preset}"
+    shutil.copy(binary, tmp_path / "stripped")
+    subprocess.run(["strip", tmp_path / "stripped"], check=True)
+    assert os.path.getsize(tmp_path / "stripped") <= limit_kb * 1024

@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line: options, exit codes, and one sentence for each mistake."""
+
+import re
+import socket
+import subprocess
+
+import pytest
+
+from harness import build
+from harness.client import Client
+from harness.content import HELLO
+from harness.server import Server, await_true, run, write_config
+
+
+@pytest.fixture
+def start():
+    servers = []
+
+    def begin(*args, **rest):
+        servers.append(Server(*args, **rest))
+        return servers[-1]
+
+    yield begin
+    for server in servers:
+        if not server.finished:
+            server.settle()
+            server.stop()
+
+
+@pytest.mark.parametrize("option", ["-v", "--version"])
+def test_version(option):
+    result = run(option)
+    assert result.returncode == 0
+    assert re.fullmatch(r"[Mm]onkey(?: HTTP server)? (version )?\d+\.\d+\.\d+\n", result.stdout)
+
+
+@pytest.mark.parametrize("option", ["-b", "--build"])
+def test_build_information(option):
+    result = run(option)
+    assert result.returncode == 0
+    assert "liana" in result.stdout and "static" in result.stdout
+
+
+@pytest.mark.parametrize("option", ["-h", "--help"])
+def test_help(option):
+    result = run(option)
+    assert result.returncode == 0 and result.stderr == ""
+    for name in (
+        "--config",
+        "--one-shot",
+        "--port",
+        "--listen",
+        "--workers",
+        "--daemon",
+        "--test",
+        "--version",
+        "--build",
+        "--help",
+        "--show-config",
+        "--reference",
+        "-c",
+        "-o",
+        "-p",
+        "-l",
+        "-w",
+        "-D",
+        "-t",
+        "-v",
+        "-b",
+        "-h",
+    ):
+        assert re.search(rf"(?<![\w-]){name}\b", result.stdout), name
+
+
+def test_man_page_knows_every_option():
+    text = (build.TOP / "dist" / "monkey.1").read_text().replace("\\-", "-")
+    for name in re.findall(r"--[a-z-]+", run("-h").stdout):
+        assert name in text, name
+
+
+WRONG = {
+    "unknown short": ["-z"],
+    "unknown long": ["--frobnicate"],
+    "misspelt long": ["--conifg", "x"],
+    "stray argument": ["htdocs"],
+    "value missing": ["-p"],
+    "value missing, long": ["--port"],
+    "port is a word": ["-o", ".", "-p", "http"],
+    "port too large": ["-o", ".", "-p", "65536"],
+    "port negative": ["-o", ".", "-p", "-1"],
+    "port empty": ["-o", ".", "-p", ""],
+    "workers is a word": ["-o", ".", "-w", "many"],
+    "workers negative": ["-o", ".", "-w", "-2"],
+    "address is none": ["-o", ".", "-l", "not an address"],
+    "value for a switch": ["--daemon=yes"],
+}
+
+
+@pytest.mark.parametrize("case", WRONG, ids=str)
+def test_wrong_option(case):
+    result = run(*WRONG[case])
+    assert result.returncode == 2, result.stderr
+    assert result.stdout == ""
+    rows = result.stderr.strip().splitlines()
+    assert len(rows) <= 2 and rows[0].strip(), result.stderr
+
+
+def test_wrong_option_names_the_word():
+    for word in ("--frobnicate", "htdocs", "65536"):
+        args = ["-o", ".", "-p", word] if word.isdigit() else [word]
+        assert word in run(*args).stderr
+
+
+def test_one_shot(start, tmp_path):
+    """No configuration is needed, from any working directory."""
+    (tmp_path / "a.txt").write_bytes(HELLO)
+    (tmp_path / "index.html").write_bytes(b"<p>index\n")
+    server = start("-o", tmp_path, "-l", "127.0.0.1:0", cwd="/")
+    client = server.connect()
+    assert client.ask("/a.txt").body == HELLO
+    assert client.ask("/").body == b"<p>index\n"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["-o", ".", "-p", "0"],
+        ["--one-shot", ".", "--port", "0"],
+        ["--one-shot=.", "--port=0", "--workers=1"],
+        ["-o.", "-p0", "-w1"],
+    ],
+    ids=" ".join,
+)
+def test_one_shot_forms(start, tmp_path, options):
+    (tmp_path / "a.txt").write_bytes(HELLO)
+    server = start(*options, cwd=tmp_path)
+    server.names = [f"127.0.0.1:{server.port}"]
+    assert server.connect().ask("/a.txt").body == HELLO
+
+
+def test_one_shot_of_nothing(tmp_path):
+    result = run("-o", tmp_path / "nowhere", "-p", "0")
+    assert result.returncode in (1, 2, 3)
+    assert str(tmp_path / "nowhere") in result.stderr
+
+
+def test_one_shot_of_a_file(tmp_path):
+    (tmp_path / "file").write_text("x")
+    result = run("-o", tmp_path / "file", "-p", "0")
+    assert result.returncode in (1, 2, 3) and "file" in result.stderr
+
+
+def test_port_replaces_listen(start, tmp_path, site_root):
+    conf = write_config(tmp_path / "conf", site_root, {"Listen": "127.0.0.1:1"})
+    server = start("-c", conf, "-p", "0")
+    assert server.port not in (0, 1)
+    server.names = [f"127.0.0.1:{server.port}"]
+    server.connect().assert_open()
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:0", "[::1]:0", "unix"])
+def test_listen_replaces_listen(start, tmp_path, site_root, address):
+    conf = write_config(tmp_path / "conf", site_root, {"Listen": "127.0.0.1:1"})
+    server = start("-c", conf, "-l", f"unix:{tmp_path}/socket" if address == "unix" else address)
+    assert len(server.names) == 1
+    server.connect().assert_open()
+
+
+def test_workers(start, tmp_path, site_root):
+    conf = write_config(tmp_path / "conf", site_root)
+    one = len(start("-c", conf, "-w", "1").threads())
+    three = len(start("-c", conf, "-w", "3").threads())
+    assert three - one == 2
+
+
+def test_port_that_is_taken_by_another(tmp_path, site_root):
+    """A stranger's socket without SO_REUSEPORT: could not start, 3, and the address in the sentence."""
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        result = run("-o", site_root, "-l", f"127.0.0.1:{port}")
+    assert result.returncode == 3, result.stderr
+    assert str(port) in result.stderr
+
+
+def test_two_servers_on_one_port(start, tmp_path, site_root):
+    """SO_REUSEPORT must not let a second server start unnoticed."""
+    first = start("-o", site_root, "-l", "127.0.0.1:0")
+    result = subprocess.Popen(
+        [build.binary(), "-o", site_root, "-l", f"127.0.0.1:{first.port}"],
+        stderr=subprocess.PIPE,
+        env=build.environment(),
+    )
+    try:
+        assert result.wait(10) == 3
+        assert str(first.port) in result.stderr.read().decode()
+    finally:
+        result.kill()
+        result.wait()
+        result.stderr.close()
+    first.connect().assert_open()
+
+
+def test_configuration_of_the_command_line_wins(start, tmp_path, site_root):
+    conf = write_config(tmp_path / "conf", site_root, {"Workers": 2})
+    assert "Workers" in run("-c", conf, "-w", "1", "--show-config").stdout
+    result = run("-c", conf, "-w", "100000", "-t")
+    assert result.returncode in (1, 2)
+
+
+def test_closed_standard_streams(tmp_path, site_root):
+    """Started without fd 0, 1 and 2: no socket may end up as somebody's stdout."""
+    conf = write_config(tmp_path / "conf", site_root, {"Listen": f"unix:{tmp_path}/s", "ErrorLog": tmp_path / "log"})
+    process = subprocess.Popen(
+        ["/bin/sh", "-c", 'exec "$0" -c "$1" 0<&- 1>&- 2>&-', build.binary(), conf], env=build.environment()
+    )
+    try:
+        await_true(lambda: (tmp_path / "s").exists() and "listening" in (tmp_path / "log").read_text(), 10)
+        with Client(f"{tmp_path}/s") as client:
+            client.assert_open()
+        process.terminate()
+        assert process.wait(10) == 0
+    finally:
+        process.kill()
+        process.wait()
