@@ -49,8 +49,8 @@ GENERATED = {"version.h": ("lib/server/",)}
 
 SYSTEM_FOLDERS = ("arpa/", "linux/", "net/", "netinet/", "sys/")
 SYSTEM = set("""
-    assert.h ctype.h dirent.h dlfcn.h errno.h execinfo.h fcntl.h float.h fnmatch.h ftw.h getopt.h glob.h grp.h inttypes.h
-    limits.h link.h locale.h malloc.h math.h netdb.h poll.h pthread.h pwd.h regex.h sched.h semaphore.h setjmp.h
+    assert.h ctype.h dirent.h dlfcn.h errno.h execinfo.h fcntl.h float.h fnmatch.h getopt.h glob.h grp.h inttypes.h
+    ftw.h limits.h link.h locale.h malloc.h math.h netdb.h poll.h pthread.h pwd.h regex.h sched.h semaphore.h setjmp.h
     signal.h spawn.h stdalign.h stdarg.h stdatomic.h stdbool.h stddef.h stdint.h stdio.h stdlib.h stdnoreturn.h string.h
     strings.h syslog.h termios.h threads.h time.h ucontext.h unistd.h wchar.h sanitizer/asan_interface.h
     """.split())
