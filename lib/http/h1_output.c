@@ -88,7 +88,7 @@ static void sum_parts(struct mk_request *req)
 static void decide_closing(struct mk__h1 *c, struct mk_request *req)
 {
     const struct mk__http_settings *s = c->http->settings;
-    bool unread = !req->body_done;
+    bool unread = !req->body_done && (req->ended || !req->body_fn); /* and nobody reads on */
     bool unwilling = req->head.expects_continue && !req->continue_sent; /* it may never send its body */
     if (!s->keep_alive || !req->head.keep_alive || c->http->draining || c->stream.ended ||
         (s->requests_max && c->requests >= s->requests_max))

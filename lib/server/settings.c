@@ -124,7 +124,7 @@ static const struct mk_conf_key server_keys[] = {
 static void check_server(const struct mk_conf_check *check, void *section)
 {
     const struct mk__settings *s = section;
-    if (s->line_bytes_max > s->head_bytes_max)
+    if (s->head_bytes_max && s->line_bytes_max > s->head_bytes_max) /* 0: what stands there has been refused */
         mk_conf_error(check, offsetof(struct mk__settings, line_bytes_max),
                       "MaxRequestLine is larger than MaxHeadSize, which includes it");
 }

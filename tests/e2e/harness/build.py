@@ -18,6 +18,11 @@ def binary(preset=PRESET):
     return TOP / "build" / preset / "bin" / "monkey"
 
 
+def probe():
+    """The server with the plugin `probe`; test builds have it."""
+    return TOP / "build" / PRESET / "bin" / "monkey-probe"
+
+
 def environment():
     """The environment of a server: sanitizers must end the process with a status of their own."""
     env = {k: v for k, v in os.environ.items() if not k.startswith(("MONKEY_", "PYTEST_"))}

@@ -7,6 +7,7 @@ import email.utils
 import re
 import socket
 import struct
+import threading
 import time
 
 from .messages import octets, request
@@ -150,6 +151,10 @@ class Client:
             return True
         except (BrokenPipeError, ConnectionResetError):
             return False
+
+    def send_in_background(self, data):
+        """Sends while the test reads: more than the buffers between client and server hold."""
+        threading.Thread(target=self.send_all_you_can, args=(data,), daemon=True).start()
 
     def ask(self, target="/hello.txt", *fields, method="GET", **rest):
         """Sends a well-formed request and reads its final response."""

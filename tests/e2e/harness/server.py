@@ -66,11 +66,13 @@ def run(*args, timeout=30, **rest):
 class Server:
     """A running server. Its stderr is read by a thread, so that tests wait for a line instead of a time."""
 
-    def __init__(self, *args, listeners=1, env=None, nofile=None, user=None, wrapper=(), wait=True, cwd=None):
+    def __init__(
+        self, *args, listeners=1, env=None, nofile=None, user=None, wrapper=(), wait=True, cwd=None, program=None
+    ):
         self.lines, self.news, self.clients = [], threading.Condition(), []
         self.ended = self.finished = False
         self.process = subprocess.Popen(
-            [*wrapper, build.binary(), *map(str, args)],
+            [*wrapper, program or build.binary(), *map(str, args)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,

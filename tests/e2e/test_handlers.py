@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What handlers can do that files never do: read bodies, answer late, in pieces, or not at all. The plugin
+tests/plugins/probe is built into a server of its own for this."""
+
+import itertools
+import time
+
+import pytest
+
+from harness import build
+from harness.messages import chunked, request
+
+pytestmark = pytest.mark.skipif(not build.probe().exists(), reason=f"the preset {build.PRESET} has no monkey-probe")
+
+TE = "Transfer-Encoding: chunked"
+
+
+def post(path, *fields, body=b"", length=True):
+    if length and TE not in fields:
+        fields += (f"Content-Length: {len(body)}",)
+    return request(path, *fields, method="POST") + body
+
+
+@pytest.fixture
+def probe(serve):
+    def start(settings=None, **rest):
+        return serve(settings, program=build.probe(), **rest)
+
+    return start
+
+
+# ── bodies ──
+
+
+@pytest.mark.concurrent
+@pytest.mark.parametrize("size", [0, 1, 1000, 16384, 70_000, 3_000_000])
+def test_echo(probe, size):
+    """A body in pieces, answered in pieces; more than any buffer holds, so that both sides must wait."""
+    body = bytes(itertools.islice(itertools.cycle(range(251)), size))
+    client = probe({"MaxBodySize": "10M"}).connect()
+    pieces = [piece for piece in (body[: size // 3], body[size // 3 :]) if piece]
+    for fields, sent in (((), body), ((TE,), chunked(*pieces))):
+        client.send_in_background(post("/probe/echo", *fields, body=sent))
+        assert client.response().body == body
+    client.assert_open()
+
+
+def test_body_byte_by_byte(probe):
+    client = probe().connect()
+    for byte in post("/probe/collect", TE, body=b"3;x=y\r\nabc\r\n1\r\nd\r\n0\r\nT: u\r\n\r\n"):
+        client.send(bytes([byte]))
+    assert client.response().body == b"abcd"
+    client.assert_open()
+
+
+@pytest.mark.parametrize("size, status", [(0, 200), (32 * 1024, 200), (32 * 1024 + 1, 413), (200_000, 413)])
+@pytest.mark.parametrize("coding", ["length", "chunked"])
+def test_collected_up_to_the_limit(probe, size, status, coding):
+    """MaxRequestSize: 32 means kilobytes."""
+    body = b"c" * size
+    client = probe({"MaxRequestSize": 32}).connect()
+    if coding == "chunked":
+        client.send_all_you_can(post("/probe/collect", TE, body=chunked(body) if size else b"0\r\n\r\n"))
+    else:
+        client.send_all_you_can(post("/probe/collect", body=body))
+    answer = client.response()
+    assert answer.status == status
+    assert status != 200 or answer.body == body
+
+
+def test_body_over_the_limit_of_all_bodies(probe):
+    server = probe({"MaxBodySize": "100K"})
+    client = server.connect()
+    client.send_all_you_can(post("/probe/echo", "Content-Length: 102401", length=False))
+    assert client.response().status == 413
+    client = server.connect()
+    client.send_all_you_can(post("/probe/slow", TE, body=b"19001\r\n"))
+    assert client.response().status == 413
+
+
+def test_pipelined_bodies(probe):
+    """Each body ends where it says, whoever reads it."""
+    client = probe().connect()
+    client.send(
+        post("/probe/collect", body=b"one")
+        + post("/probe/now", body=b"unread")
+        + post("/probe/collect", TE, body=chunked(b"tw", b"o"))
+        + request("/probe/now")
+    )
+    assert [client.response().body for _ in range(4)] == [b"one", b"at once\n", b"two", b"at once\n"]
+
+
+def test_handler_holds_the_client_back(probe):
+    """A paused body does not pile up in the server: the client's own TCP stops it, and all of it arrives."""
+    server = probe({"MaxBodySize": "100M", "BodyMinRate": 0})
+    client = server.connect()
+    size = 1_000_000
+    client.send_in_background(post("/probe/slow", body=b"s" * size))
+    before = server.memory_kb()
+    assert client.response().body == b"%d\n" % size
+    if build.OPTIMISED:
+        assert server.memory_kb() - before < 500
+
+
+# ── Expect ──
+
+
+def test_invited_when_the_handler_reads(probe):
+    client = probe().connect()
+    client.send(post("/probe/collect", "Expect: 100-continue", "Content-Length: 4", length=False))
+    assert client.interim().status == 100
+    client.send(b"body")
+    assert client.response().body == b"body"
+    client.assert_open()
+
+
+def test_not_invited_when_the_body_is_there(probe):
+    client = probe().connect()
+    client.send(post("/probe/collect", "Expect: 100-continue", body=b"body"))
+    assert client.response().body == b"body"
+
+
+def test_not_invited_when_nobody_reads(probe):
+    """A final answer; whether the body still comes is not certain, so the connection ends."""
+    client = probe().connect()
+    client.send(post("/probe/now", "Expect: 100-continue", "Content-Length: 4", length=False))
+    answer = client.response()
+    assert answer.status == 200 and answer.closes
+    client.assert_closed()
+
+
+def test_too_large_is_said_before_the_body(probe):
+    client = probe({"MaxRequestSize": "1K"}).connect()
+    client.send(post("/probe/collect", "Expect: 100-continue", "Content-Length: 5000", length=False))
+    assert client.response().status == 413
+
+
+# ── late answers ──
+
+
+@pytest.mark.concurrent
+def test_late_answers_keep_their_order(probe):
+    client = probe().connect()
+    client.send(request("/probe/late?80") + request("/probe/late?1") + request("/probe/now"))
+    assert [client.response().body for _ in range(3)] == [b"late\n", b"late\n", b"at once\n"]
+    client.assert_open()
+
+
+def test_no_answer_is_answered(probe):
+    client = probe({"HandlerTimeout": "300ms"}).connect()
+    client.send(request("/probe/never"))
+    answer = client.response()
+    assert answer.status == 503 and answer.closes
+    client.assert_closed()
+
+
+def test_answer_in_pieces_may_take_its_time(probe):
+    """Each piece starts the limit anew; a tick comes every 100 ms."""
+    client = probe({"HandlerTimeout": "400ms"}).connect()
+    client.send(request("/probe/ticks?8"))
+    assert client.response().body == b"tick\n" * 8
+
+
+@pytest.mark.parametrize("path", ["/probe/late?5000", "/probe/never", "/probe/ticks?1000", "/probe/stream?100000000"])
+def test_client_leaves_meanwhile(probe, path):
+    """The exchange ends with its client, and the plugin is told."""
+    server = probe()
+    client = server.connect()
+    client.send(request(path))
+    if "ticks" in path or "stream" in path:
+        client.head()
+    else:
+        server.connect().assert_open()
+    client.reset()
+    server.wait_log(r"probe: done \S+ status 200 bytes \d+ aborted")
+
+
+def test_half_closed_client_gets_its_answer(probe):
+    client = probe().connect()
+    client.send(request("/probe/late?100"))
+    client.shut()
+    assert client.response().body == b"late\n"
+    client.assert_closed()
+
+
+def test_late_answer_is_awaited_by_a_stop(probe):
+    server = probe({"DrainTimeout": "10s"})
+    client = server.connect()
+    client.send(request("/probe/late?300"))
+    server.connect().assert_open()
+    server.send_signal(15)
+    answer = client.response()
+    assert answer.body == b"late\n" and answer.closes
+    assert server.wait() == 0
+
+
+# ── answers in pieces ──
+
+
+@pytest.mark.parametrize("size", [0, 1, 5000, 40_000, 2_000_000])
+def test_generated(probe, size):
+    server = probe()
+    client = server.connect()
+    client.send(request(f"/probe/stream?{size}"))
+    answer = client.response()
+    assert answer["Transfer-Encoding"] == "chunked" and answer.body == b"g" * size
+    client.assert_open()
+    with server.connect() as old:
+        old.send(request(f"/probe/stream?{size}", version="HTTP/1.0"))
+        answer = old.response()
+        assert answer["Transfer-Encoding"] is None and answer.body == b"g" * size
+
+
+def test_generated_for_a_slow_reader(probe):
+    client = probe().connect(rcvbuf=4096)
+    client.send(request("/probe/stream?3000000") + request("/probe/now"))
+    time.sleep(0.2)
+    assert len(client.response().body) == 3_000_000
+    assert client.response().body == b"at once\n"
+
+
+@pytest.mark.parametrize("path", ["/probe/stream", "/probe/now", "/probe/nothing"])
+def test_head_has_no_body(probe, path):
+    client = probe().connect()
+    client.send(request(path, method="HEAD") + request("/probe/now"))
+    assert client.response("HEAD").body == b""
+    assert client.response().body == b"at once\n"
+
+
+def test_no_content_has_no_body(probe):
+    client = probe().connect()
+    client.send(request("/probe/nothing") + request("/probe/now"))
+    answer = client.response()
+    assert answer.status == 204 and answer["Content-Length"] is None and answer["Transfer-Encoding"] is None
+    assert client.response().body == b"at once\n"
+
+
+@pytest.mark.parametrize("path", ["/probe/broken", "/probe/promise"])
+def test_incomplete_answers_are_cut(probe, path):
+    client = probe().connect()
+    client.send(request(path) + request("/probe/now"))
+    client.head()
+    left = client.rest()
+    assert b"at once" not in left and not left.endswith(b"0\r\n\r\n")
+
+
+# ── hooks ──
+
+
+def test_no_line_is_injected(probe):
+    answer = probe().connect().ask("/probe/inject")
+    assert answer.body == b"refused\n" and answer["Injected"] is None
+
+
+def test_every_hook_has_its_say(probe):
+    server = probe()
+    client = server.connect()
+    assert client.ask("/probe/refused").status == 403
+    assert client.ask("/probe/error").status == 500
+    server.wait_log("plugin probe: Input/output error")
+    answer = client.ask("/hello.txt")
+    assert answer.status == 200 and answer["X-Probe-Saw"] == "response"
+    server.wait_log(rf"probe: done /hello.txt status 200 bytes {len(answer.body)}$")

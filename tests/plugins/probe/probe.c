@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * probe: a plugin for the end-to-end tests, which use what files never need: bodies in pieces and collected,
+ * answers that come late, never, in pieces or cut off. It sees only what every plugin sees. The test names
+ * the behaviour by the path; numbers come in the query.
+ */
+#include <monkey/buf.h>
+#include <monkey/plugin.h>
+
+#include <errno.h>
+
+static uint64_t number_of(struct mk_request *req, uint64_t fallback)
+{
+    uint64_t value = fallback;
+    mk_str_u64(mk_request_query(req), UINT64_MAX, &value);
+    return value;
+}
+
+static void answer(struct mk_request *req, struct mk_str text)
+{
+    if (mk_response_write(req, text) < 0)
+        mk_response_abort(req);
+    else
+        mk_response_end(req);
+}
+
+/* ── bodies ── */
+
+static void echo_piece(struct mk_request *req, struct mk_str piece, bool end, void *ctx)
+{
+    (void)ctx;
+    if (mk_response_write(req, piece) == MK_AGAIN)
+        mk_request_pause(req);
+    if (end)
+        mk_response_end(req);
+}
+
+static void echo_drained(struct mk_request *req, void *ctx)
+{
+    (void)ctx;
+    mk_request_resume(req);
+}
+
+static void echo(struct mk_request *req)
+{
+    mk_response_on_drain(req, echo_drained, NULL);
+    mk_request_read(req, echo_piece, NULL);
+}
+
+static void answer_collected(struct mk_request *req, struct mk_str body, bool end, void *ctx)
+{
+    (void)end;
+    (void)ctx;
+    answer(req, body);
+}
+
+static void collect(struct mk_request *req)
+{
+    mk_request_collect(req, number_of(req, 0), answer_collected, NULL);
+}
+
+/* ── late answers ── */
+
+struct late {
+    struct mk_timer timer;
+    struct mk_request *req;
+    uint64_t count;
+};
+
+static void cancel_late(void *ctx)
+{
+    struct late *late = ctx;
+    mk_timer_cancel(&late->timer);
+}
+
+static struct late *make_late(struct mk_request *req, mk_timer_fn fn)
+{
+    struct late *late = mk_arena_zalloc(mk_request_arena(req), sizeof(*late));
+    if (!late || mk_arena_defer(mk_request_arena(req), cancel_late, late) < 0)
+        return NULL;
+    late->req = req;
+    mk_timer_init(&late->timer, fn);
+    return late;
+}
+
+static void answer_late(struct mk_timer *timer)
+{
+    answer(MK_OWNER(timer, struct late, timer)->req, MK_STR("late\n"));
+}
+
+static void be_late(struct mk_request *req)
+{
+    struct late *late = make_late(req, answer_late);
+    mk_timer_arm(mk_request_loop(req), &late->timer, (uint32_t)number_of(req, 50));
+}
+
+static void tick(struct mk_timer *timer)
+{
+    struct late *late = MK_OWNER(timer, struct late, timer);
+    mk_response_write(late->req, MK_STR("tick\n"));
+    if (--late->count == 0)
+        mk_response_end(late->req);
+    else
+        mk_timer_arm(mk_request_loop(late->req), timer, 100);
+}
+
+/* So many ticks, a tenth of a second apart: in all longer than a handler may be silent. */
+static void send_ticks(struct mk_request *req)
+{
+    struct late *late = make_late(req, tick);
+    late->count = number_of(req, 3);
+    tick(&late->timer);
+}
+
+static void slow_resume(struct mk_timer *timer)
+{
+    mk_request_resume(MK_OWNER(timer, struct late, timer)->req);
+}
+
+static void slow_piece(struct mk_request *req, struct mk_str piece, bool end, void *ctx)
+{
+    struct late *late = ctx;
+    char text[32];
+    late->count += piece.len;
+    if (!end) {
+        mk_request_pause(req);
+        mk_timer_arm(mk_request_loop(req), &late->timer, 20);
+        return;
+    }
+    struct mk_buf b;
+    mk_buf_init_fixed(&b, text, sizeof(text));
+    mk_buf_addf(&b, "%llu\n", (unsigned long long)late->count);
+    answer(req, mk_buf_str(&b));
+}
+
+/* Takes one piece, then lets the client wait a while. */
+static void read_slowly(struct mk_request *req)
+{
+    mk_request_read(req, slow_piece, make_late(req, slow_resume));
+}
+
+static void stay_silent(struct mk_request *req)
+{
+    (void)req;
+}
+
+/* ── answers in pieces ── */
+
+static ssize_t generate(struct mk_request *req, char *to, size_t size, void *ctx)
+{
+    uint64_t *left = ctx;
+    (void)req;
+    size_t n = *left < size ? (size_t)*left : size;
+    memset(to, 'g', n);
+    *left -= n;
+    return (ssize_t)n;
+}
+
+static void stream(struct mk_request *req)
+{
+    uint64_t *left = mk_arena_alloc(mk_request_arena(req), sizeof(*left));
+    *left = number_of(req, 100000);
+    mk_response_generate(req, generate, left);
+    mk_response_end(req);
+}
+
+static ssize_t break_down(struct mk_request *req, char *to, size_t size, void *ctx)
+{
+    bool *begun = ctx;
+    (void)req;
+    (void)size;
+    if (*begun)
+        return -EIO;
+    *begun = true;
+    to[0] = 'b';
+    return 1;
+}
+
+static void fail_halfway(struct mk_request *req)
+{
+    mk_response_generate(req, break_down, mk_arena_zalloc(mk_request_arena(req), sizeof(bool)));
+    mk_response_end(req);
+}
+
+static void promise_too_much(struct mk_request *req)
+{
+    mk_response_length(req, 1000);
+    answer(req, MK_STR("short\n"));
+}
+
+static void inject(struct mk_request *req)
+{
+    int r = mk_response_header(req, MK_STR("X-Probe"), MK_STR("a\r\nInjected: yes"));
+    answer(req, r == -EINVAL ? MK_STR("refused\n") : MK_STR("taken\n"));
+}
+
+static void answer_at_once(struct mk_request *req)
+{
+    answer(req, MK_STR("at once\n"));
+}
+
+static void no_content(struct mk_request *req)
+{
+    mk_response_status(req, 204);
+    answer(req, MK_STR("nobody may see this\n"));
+}
+
+/* ── hooks ── */
+
+static const struct {
+    struct mk_str path;
+    void (*act)(struct mk_request *req);
+} acts[] = {
+    {MK_STR("/probe/echo"), echo},
+    {MK_STR("/probe/collect"), collect},
+    {MK_STR("/probe/slow"), read_slowly},
+    {MK_STR("/probe/late"), be_late},
+    {MK_STR("/probe/ticks"), send_ticks},
+    {MK_STR("/probe/never"), stay_silent},
+    {MK_STR("/probe/stream"), stream},
+    {MK_STR("/probe/broken"), fail_halfway},
+    {MK_STR("/probe/promise"), promise_too_much},
+    {MK_STR("/probe/inject"), inject},
+    {MK_STR("/probe/now"), answer_at_once},
+    {MK_STR("/probe/nothing"), no_content},
+};
+
+static int refuse(struct mk_request *req)
+{
+    if (mk_str_eq(mk_request_path(req), MK_STR("/probe/error")))
+        return -EIO;
+    if (!mk_str_eq(mk_request_path(req), MK_STR("/probe/refused")))
+        return MK_DECLINED;
+    mk_response_error(req, 403);
+    return 0;
+}
+
+static int act(struct mk_request *req)
+{
+    for (size_t i = 0; i < sizeof(acts) / sizeof(acts[0]); i++) {
+        if (!mk_str_eq(mk_request_path(req), acts[i].path))
+            continue;
+        mk_response_header_borrow(req, MK_STR("Content-Type"), MK_STR("text/plain"));
+        acts[i].act(req);
+        return 0;
+    }
+    return MK_DECLINED;
+}
+
+static void mark(struct mk_request *req)
+{
+    mk_response_header_borrow(req, MK_STR("X-Probe-Saw"), MK_STR("response"));
+}
+
+static void tell(struct mk_request *req)
+{
+    struct mk_str path = mk_request_path(req);
+    mk_log_info("probe: done %.*s status %d bytes %llu%s", MK_STR_ARG(path), mk_response_status_get(req),
+                (unsigned long long)mk_request_bytes_sent(req), mk_request_aborted(req) ? " aborted" : "");
+}
+
+MK_PLUGIN(probe) = {
+    MK_PLUGIN_HEAD("probe", "1.0", "for the end-to-end tests"),
+    .on_request = refuse,
+    .on_content = act,
+    .on_response = mark,
+    .on_done = tell,
+};
