@@ -26,7 +26,7 @@ MK_API int64_t mk_loop_wall_seconds(const struct mk_loop *loop);
 
 struct mk_event;
 
-/* `events` as in epoll_wait(2). The callback may remove its event and free what holds it at the turn's end. */
+/* `events` as in epoll_wait(2). The callback may remove its event and free what holds it. */
 typedef void (*mk_event_fn)(struct mk_event *event, uint32_t events);
 
 struct mk_event {
@@ -68,7 +68,10 @@ struct mk_task {
 };
 
 MK_API void mk_task_init(struct mk_task *task, mk_task_fn fn);
-/* Runs `fn` in the next turn, which then does not wait. A task that is scheduled already stays so. */
+/*
+ * Runs `fn` once more: at the end of this turn, or in the next one (which then does not wait) when this is a
+ * task itself. A task that is scheduled already stays so.
+ */
 MK_API void mk_task_schedule(struct mk_loop *loop, struct mk_task *task);
 MK_API void mk_task_cancel(struct mk_task *task);
 

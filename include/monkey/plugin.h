@@ -49,11 +49,11 @@ struct mk_plugin {
     void (*host_stop)(struct mk_host *host, void *state);
 
     /*
-     * The head of a request is complete; may it go on? MK_DECLINED: no objection. 0: I have answered, or will.
-     * -errno: 500.
+     * The head of a request is complete; may it go on? MK_DECLINED: no objection. 0: I have answered, or
+     * will, or will call mk_request_continue() when I know. -errno: 500.
      */
     int (*on_request)(struct mk_request *req);
-    /* Who answers? MK_DECLINED: not I. 0: I have answered, or will. -errno: 500. */
+    /* Who answers? As above. Nobody: 404, or 501 for a method that is not a known one. */
     int (*on_content)(struct mk_request *req);
     /* The response's head is about to leave: look at status and fields, change them. */
     void (*on_response)(struct mk_request *req);
@@ -83,6 +83,12 @@ MK_API void mk_host_error(struct mk_host *host, const void *section_struct, size
     MK_PRINTF(4, 5);
 
 /* ── the request of a plugin ── */
+
+/*
+ * A hook that returned 0 to think about it declines after all: the next plugin is asked. Does nothing
+ * when the request has been answered.
+ */
+MK_API void mk_request_continue(struct mk_request *req);
 
 /* What `plugin` prepared for the request's host. */
 MK_API void *mk_request_host_state(const struct mk_request *req, const struct mk_plugin *plugin);

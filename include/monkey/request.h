@@ -48,7 +48,7 @@ MK_API struct mk_str mk_request_method_name(const struct mk_request *req);
 
 /* The target as it came, undecoded. */
 MK_API struct mk_str mk_request_target(const struct mk_request *req);
-/* Decoded once and normalized; starts with "/" ("*" for OPTIONS *). NUL-terminated; valid as long as `req`. */
+/* Decoded once and normalized; starts with "/" ("*" for OPTIONS *, "" for CONNECT). NUL-terminated; stays. */
 MK_API struct mk_str mk_request_path(const struct mk_request *req);
 /* Behind the "?", undecoded. `.p` is NULL when there is no "?". */
 MK_API struct mk_str mk_request_query(const struct mk_request *req);
@@ -70,6 +70,8 @@ MK_API bool mk_request_header_at(const struct mk_request *req, unsigned n, struc
 /* Memory that lives as long as the exchange. */
 MK_API struct mk_arena *mk_request_arena(struct mk_request *req);
 MK_API struct mk_loop *mk_request_loop(const struct mk_request *req);
+/* The worker's account, for what must outlive the exchange; it lives longer than any job. */
+MK_API struct mk_account *mk_request_account(const struct mk_request *req);
 
 /* ── the request's body ── */
 
@@ -87,7 +89,8 @@ MK_API void mk_request_resume(struct mk_request *req);
 
 /*
  * Collects the whole body and hands it to `fn` once, NUL-terminated, valid as long as the exchange. A body
- * of more than `bytes_max` (0: the limit of the configuration) is answered with 413, and `fn` is not called.
+ * of more than `bytes_max` (0: MaxRequestSize; never more than MaxBodySize) is answered with 413, and `fn` is
+ * not called.
  */
 MK_API void mk_request_collect(struct mk_request *req, size_t bytes_max, mk_body_fn fn, void *ctx);
 
@@ -99,9 +102,9 @@ MK_API int mk_response_status_get(const struct mk_request *req);
 
 /*
  * Adds a field. The value is copied; the name must be a literal or live as long as `req`. -EINVAL for a name
- * that is no token or a value with control bytes in it (so that nobody can inject a line), -EALREADY when
- * the head is on its way, -ENOMEM. Date, Server, Connection, Content-Length and Transfer-Encoding are the
- * server's own business.
+ * that is no token, a value with control bytes in it (so that nobody can inject a line), and the fields that
+ * are the server's own business: Date, Server, Connection, Keep-Alive, Content-Length (mk_response_length),
+ * Transfer-Encoding. -EALREADY when the head is on its way, -ENOMEM.
  */
 MK_API int mk_response_header(struct mk_request *req, struct mk_str name, struct mk_str value);
 /* The same without a copy: the value must live as long as `req`. */
@@ -135,12 +138,15 @@ MK_API void mk_response_on_drain(struct mk_request *req, mk_drain_fn fn, void *c
 /* Announces the length of a body whose parts are not all queued when the head leaves. */
 MK_API int mk_response_length(struct mk_request *req, uint64_t bytes);
 
+/* The connection ends after this response. Before the head is on its way. */
+MK_API void mk_response_close(struct mk_request *req);
+
 /* The response is complete. Nothing may be added; `req` may be gone when the calling callback returns. */
 MK_API void mk_response_end(struct mk_request *req);
 /* Gives up: the connection (or stream) is cut, so that the client sees an incomplete answer. */
 MK_API void mk_response_abort(struct mk_request *req);
 
-/* Whole answers: what was queued before is dropped. Each ends the response. */
+/* Whole answers: what was queued before is dropped. Each ends the response; one that has ended stays as it is. */
 MK_API void mk_response_error(struct mk_request *req, int status);
 /* `location` is a URI reference, percent-encoded already. */
 MK_API void mk_response_redirect(struct mk_request *req, int status, struct mk_str location);

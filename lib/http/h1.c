@@ -7,24 +7,27 @@
 
 #include "loop/loop.h"
 
+#include <monkey/log.h>
+
 #include <assert.h>
 #include <errno.h>
 
 enum { EDGES = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET };
 
 #define TO(state) (1u << (MK__H1_##state))
+/* One turn may serve several requests, so that it can end at any of these. */
 #define ANY_WORK (TO(HEAD) | TO(BODY) | TO(HANDLER) | TO(DISK) | TO(SEND) | TO(IDLE) | TO(LINGER) | TO(CLOSED))
 
 const struct mk__h1_wait mk__h1_waits[MK__H1_STATES] = {
-    [MK__H1_CLOSED] = {"closed", 0, MK__WAITS, 0},
-    [MK__H1_FRESH] = {"fresh", MK__H1_WANT_READ, MK__WAIT_HEAD, ANY_WORK | TO(FRESH)},
-    [MK__H1_IDLE] = {"idle", MK__H1_WANT_READ, MK__WAIT_IDLE, ANY_WORK},
-    [MK__H1_HEAD] = {"head", MK__H1_WANT_READ, MK__WAIT_HEAD, ANY_WORK},
-    [MK__H1_BODY] = {"body", MK__H1_WANT_READ, MK__WAIT_BODY, ANY_WORK},
-    [MK__H1_HANDLER] = {"handler", 0, MK__WAIT_HANDLER, ANY_WORK},
-    [MK__H1_DISK] = {"disk", 0, MK__WAIT_HANDLER, ANY_WORK},
-    [MK__H1_SEND] = {"send", MK__H1_WANT_WRITE, MK__WAIT_SEND, ANY_WORK},
-    [MK__H1_LINGER] = {"linger", MK__H1_WANT_READ, MK__WAIT_LINGER, TO(LINGER) | TO(CLOSED)},
+    [MK__H1_CLOSED] = {"closed", 0, MK__WAITS, 0, 0},
+    [MK__H1_FRESH] = {"fresh", MK__H1_WANT_READ, MK__WAIT_HEAD, 0, ANY_WORK | TO(FRESH)},
+    [MK__H1_IDLE] = {"idle", MK__H1_WANT_READ, MK__WAIT_IDLE, 0, ANY_WORK},
+    [MK__H1_HEAD] = {"head", MK__H1_WANT_READ, MK__WAIT_HEAD, 408, ANY_WORK},
+    [MK__H1_BODY] = {"body", MK__H1_WANT_READ, MK__WAIT_BODY, 408, ANY_WORK},
+    [MK__H1_HANDLER] = {"handler", 0, MK__WAIT_HANDLER, 503, ANY_WORK},
+    [MK__H1_DISK] = {"disk", 0, MK__WAIT_HANDLER, 503, ANY_WORK},
+    [MK__H1_SEND] = {"send", MK__H1_WANT_WRITE, MK__WAIT_SEND, 0, ANY_WORK},
+    [MK__H1_LINGER] = {"linger", MK__H1_WANT_READ, MK__WAIT_LINGER, 0, TO(LINGER) | TO(CLOSED)},
 };
 
 /* ── states and events ── */
@@ -69,6 +72,11 @@ static void arm(struct mk__h1 *c, enum mk__h1_state before)
     bool restarts = (moves && moved_bytes(c) != c->armed_bytes) || c->requests != c->armed_requests;
     c->armed_requests = c->requests;
     c->armed_bytes = moved_bytes(c);
+    if (c->state == MK__H1_BODY && (before == MK__H1_HANDLER || before == MK__H1_SEND || before == MK__H1_DISK)) {
+        /* what we made the client wait does not count against it */
+        c->req->rate_since_ms = mk_loop_now_ms(c->http->loop);
+        c->req->rate_bytes = 0;
+    }
     if (before != c->state || restarts)
         mk_timer_arm(c->http->loop, &c->timer, c->http->settings->wait_ms[mk__h1_waits[c->state].limit]);
 }
@@ -77,6 +85,7 @@ static void enter(struct mk__h1 *c, enum mk__h1_state state)
 {
     enum mk__h1_state before = c->state;
     assert(mk__h1_waits[before].next & 1u << state);
+    mk_log_debug("connection %d: %s to %s", c->event.fd, mk__h1_waits[before].name, mk__h1_waits[state].name);
     c->state = (uint8_t)state;
     if (state == MK__H1_CLOSED) {
         close_connection(c);
@@ -126,26 +135,15 @@ static void on_event(struct mk_event *event, uint32_t events)
         run(c);
 }
 
-/* The answer for a wait that took too long, where there is somebody to read it. */
-static int overdue_status(const struct mk__h1 *c)
-{
-    switch (c->state) {
-    case MK__H1_HEAD:
-    case MK__H1_BODY:
-        return c->req && c->req->head_sent ? 0 : 408;
-    case MK__H1_HANDLER:
-    case MK__H1_DISK:
-        return c->req->head_sent ? 0 : 503;
-    default:
-        return 0;
-    }
-}
-
 static void on_timer(struct mk_timer *timer)
 {
     struct mk__h1 *c = MK_OWNER(timer, struct mk__h1, timer);
-    int status = overdue_status(c);
-    if (!status) {
+    int status = mk__h1_waits[c->state].overdue;
+    if (c->state == MK__H1_IDLE) {
+        enter(c, mk__h1_goodbye(c));
+        return;
+    }
+    if (!status || (c->req && c->req->head_sent)) {
         enter(c, MK__H1_CLOSED);
         return;
     }
@@ -159,7 +157,7 @@ static void on_timer(struct mk_timer *timer)
         mk__h1_drop_rest(c);
     }
     c->closing = c->impolite = true;
-    c->req->body_done = c->req->body_discard = true;
+    c->req->body_done = c->req->body_failed = c->req->body_discard = true;
     mk_response_error(c->req, status);
     run(c);
 }
@@ -211,7 +209,7 @@ unsigned mk__h1_close_idle(struct mk__http *http, unsigned n)
         struct mk__h1 *c = MK_OWNER(node, struct mk__h1, link);
         if (closed == n)
             break;
-        if (c->state != MK__H1_IDLE || c->driving)
+        if ((c->state != MK__H1_IDLE && c->state != MK__H1_LINGER) || c->driving)
             continue;
         enter(c, MK__H1_CLOSED);
         closed++;

@@ -34,9 +34,10 @@ enum { MK__H1_WANT_READ = 1, MK__H1_WANT_WRITE = 2 };
 
 struct mk__h1_wait {
     const char *name;
-    uint8_t want;  /* which edge goes on */
-    uint8_t limit; /* enum mk__wait */
-    uint16_t next; /* a bit for each state that may follow */
+    uint8_t want;     /* which edge goes on */
+    uint8_t limit;    /* enum mk__wait */
+    uint16_t overdue; /* the status for the client that it has passed; 0: the connection just ends */
+    uint16_t next;    /* a bit for each state that may follow */
 };
 
 extern const struct mk__h1_wait mk__h1_waits[MK__H1_STATES];
@@ -61,7 +62,8 @@ struct mk__h1 {
     bool watched;  /* by the loop */
     bool driving;  /* its turn is on: wake() needs to do nothing */
     bool closing;  /* after the current response */
-    bool impolite; /* the client may still be sending: linger */
+    bool polite;   /* the client itself asked for that, and so sends nothing more */
+    bool impolite; /* it is still sending what nobody will read */
 };
 
 /* What stands in the way of more output. */
@@ -80,6 +82,8 @@ enum mk__h1_output mk__h1_output(struct mk__h1 *c);
 
 /* All that can be done without waiting; the state to wait in. */
 enum mk__h1_state mk__h1_take_turn(struct mk__h1 *c);
+/* Ends our side; the state to wait in until the client has ended its own. */
+enum mk__h1_state mk__h1_goodbye(struct mk__h1 *c);
 /* Throws away what still comes, so that the client reads our last answer before it sees a reset. */
 enum mk__h1_state mk__h1_linger(struct mk__h1 *c);
 /* Ends the current exchange. */
@@ -97,7 +101,7 @@ int mk__h1_open(struct mk__http *http, const struct mk_io *io);
 
 /* Stops keeping connections: idle ones end now, the others after their current exchange. */
 void mk__h1_drain(struct mk__http *http);
-/* Ends up to `n` idle connections, the oldest first, and says how many. */
+/* Ends up to `n` connections that are idle or linger, the oldest first, and says how many. */
 unsigned mk__h1_close_idle(struct mk__http *http, unsigned n);
 /* Ends all connections at once. */
 void mk__h1_abort_all(struct mk__http *http);

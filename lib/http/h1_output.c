@@ -9,6 +9,8 @@
 #include "http/load.h"
 #include "http/status.h"
 
+#include <monkey/log.h>
+
 #include <assert.h>
 #include <errno.h>
 #include <sys/uio.h>
@@ -17,6 +19,7 @@
 enum {
     COPY_BYTES_MAX = 16 * 1024, /* up to here reading and one write beat sendfile */
     SLICE_BYTES = 256 * 1024,   /* of a large file per turn, so that others get theirs */
+    READ_AHEAD_BYTES = 128 * 1024,
     CHUNK_BYTES = 20,           /* 16 digits, CRLF, and the CRLF behind the data */
     SHORT_CHUNK_LINE_BYTES = 6, /* 4 digits and CRLF: enough for what the scratch buffer holds */
     GENERATE_BYTES_MIN = 1024,
@@ -88,21 +91,27 @@ static void sum_parts(struct mk_request *req)
 static void decide_closing(struct mk__h1 *c, struct mk_request *req)
 {
     const struct mk__http_settings *s = c->http->settings;
-    bool unread = !req->body_done && (req->ended || !req->body_fn); /* and nobody reads on */
+    bool unread = !req->body_done && (req->ended || !req->body_fn);     /* and nobody reads on */
     bool unwilling = req->head.expects_continue && !req->continue_sent; /* it may never send its body */
-    if (!s->keep_alive || !req->head.keep_alive || c->http->draining || c->stream.ended ||
+    if (!s->keep_alive || !req->head.keep_alive || req->close_wanted || c->http->draining || c->stream.ended ||
         (s->requests_max && c->requests >= s->requests_max))
         c->closing = true;
     if (unread && (unwilling || (req->head.body == MK__BODY_LENGTH && req->body_left > s->drain_bytes_max)))
         c->closing = true;
     if (c->closing && unread)
         c->impolite = true;
+    if (!req->head.keep_alive)
+        c->polite = true;
 }
 
 static void decide_framing(struct mk__h1 *c, struct mk_request *req)
 {
     sum_parts(req);
-    req->bodyless = req->parse.method == MK_HEAD || !mk__status_has_body(req->status);
+    if (req->status == 205) { /* content is forbidden, a length is not: RFC 9110 section 15.3.6 */
+        req->length = 0;
+        req->length_known = true;
+    }
+    req->bodyless = req->parse.method == MK_HEAD || req->status == 205 || !mk__status_has_body(req->status);
     if (!req->length_known && mk__status_has_body(req->status)) {
         if (req->parse.minor > 0)
             req->is_chunked = true;
@@ -117,6 +126,18 @@ static size_t head_bytes(const struct mk_request *req)
     for (unsigned i = 0; i < req->headers_len; i++)
         bytes += req->headers[i].name.len + req->headers[i].value.len + 4;
     return bytes;
+}
+
+/* More fields than any client would take: the least that can be said. */
+static void give_up_head(struct mk_request *req)
+{
+    while (req->first)
+        mk__response_drop_part(req);
+    mk_log_error("a response has more than %d bytes of fields", MK__OUT_BYTES);
+    req->headers_len = 0;
+    req->status = 500;
+    req->length = 0;
+    req->length_known = req->ended = true;
 }
 
 static void put_status_line(struct mk__scratch *out, int status)
@@ -156,6 +177,8 @@ static enum mk__h1_output put_head(struct mk__h1 *c, struct mk_request *req)
         req->response_told = true;
         http->app->response(req, http->app_ctx);
     }
+    if (head_bytes(req) > out->size)
+        give_up_head(req);
     enum mk__h1_output r = make_room(c, head_bytes(req));
     if (r != MK__OUTPUT_DONE)
         return r;
@@ -200,7 +223,6 @@ static enum mk__h1_output put_memory(struct mk__h1 *c, struct mk_request *req, s
         if (req->is_chunked)
             put(out, MK_STR("\r\n"));
         part->data += n;
-        req->queued -= n < req->queued ? n : req->queued;
         advance(req, part, n);
     }
     return MK__OUTPUT_DONE;
@@ -243,18 +265,23 @@ static enum mk__h1_output copy_file(struct mk__h1 *c, struct mk_request *req, st
     return n == -EAGAIN || n > 0 ? start_load(req, want, true) : MK__OUTPUT_FAILED;
 }
 
-/* Makes sure that sendfile finds the next slice in the page cache. DONE, DISK or FAILED. */
+/*
+ * Makes sure that sendfile finds the next slice in the page cache: its last byte, and one in each window that
+ * the kernel reads ahead at a time. DONE, DISK or FAILED.
+ */
 static enum mk__h1_output warm_slice(struct mk_request *req, struct mk__part *part, size_t slice)
 {
-    char last;
-    if (part->at + slice <= part->warm_to)
-        return MK__OUTPUT_DONE;
-    ssize_t n = read_cached(part->fd, &last, 1, part->at + slice - 1);
-    if (n == -EAGAIN)
-        return start_load(req, slice, false);
-    if (n <= 0)
-        return MK__OUTPUT_FAILED; /* the file has shrunk */
-    part->warm_to = part->at + slice;
+    uint64_t last = part->at + slice - 1, from = part->at > part->warm_to ? part->at : part->warm_to;
+    while (from <= last) {
+        char byte;
+        ssize_t n = read_cached(part->fd, &byte, 1, from);
+        if (n == -EAGAIN)
+            return start_load(req, slice, false);
+        if (n <= 0)
+            return MK__OUTPUT_FAILED; /* the file has shrunk */
+        from = from < last && last - from > READ_AHEAD_BYTES ? from + READ_AHEAD_BYTES : from < last ? last : last + 1;
+    }
+    part->warm_to = last + 1;
     return MK__OUTPUT_DONE;
 }
 
@@ -336,6 +363,8 @@ static enum mk__h1_output run_generator(struct mk__h1 *c, struct mk_request *req
                 return r;
         }
         ssize_t n = generate_piece(req, part, out);
+        if (req->failed)
+            return MK__OUTPUT_FAILED;
         if (n == 0)
             return MK__OUTPUT_DONE;
         if (n < 0)

@@ -10,7 +10,7 @@
 
 #include <errno.h>
 
-enum { LINGER_BYTES_MAX = 64 * 1024 * 1024, RATE_GRACE_MS = 5000 };
+enum { LINGER_BYTES_MAX = 64 * 1024 * 1024, LINGER_BYTES_PER_TURN = 256 * 1024, RATE_GRACE_MS = 5000 };
 
 /* How far a turn came. */
 enum progress { NEEDS_INPUT, NEEDS_OUTPUT, NEEDS_HANDLER, NEEDS_DISK, NEEDS_TURN, FINISHED, BROKEN };
@@ -111,7 +111,8 @@ static void begin_exchange(struct mk__h1 *c, struct mk_request *req, int status)
     if (status == 0)
         status = -mk__head_read(&req->parse, req->fields, req->base, &req->head);
     if (status) {
-        req->body_done = c->closing = c->impolite = true; /* where the message ends is not certain */
+        req->body_done = req->body_failed = true;
+        c->closing = c->impolite = true; /* where the message ends is not certain */
         mk_response_error(req, status);
         return;
     }
@@ -170,7 +171,7 @@ static void refuse_body(struct mk__h1 *c, struct mk_request *req, int status)
 {
     bool answered = req->body_discard;
     c->closing = c->impolite = true;
-    req->body_discard = req->body_done = true;
+    req->body_discard = req->body_done = req->body_failed = true;
     if (answered)
         return;
     if (req->head_sent)
@@ -217,7 +218,7 @@ static void read_body(struct mk__h1 *c, struct mk_request *req, struct mk_str *i
         if (!end && is_too_long(req))
             refuse_body(c, req, 413);
     }
-    if (wants_body(req) && is_too_slow(req))
+    if (c->state == MK__H1_BODY && wants_body(req) && is_too_slow(req))
         refuse_body(c, req, 408);
 }
 
@@ -249,6 +250,16 @@ static bool end_exchange(struct mk__h1 *c, struct mk_request *req)
     return true;
 }
 
+/* More of the body is needed; a client that has ended its side will not send it. */
+static enum progress need_input(struct mk__h1 *c)
+{
+    if (!c->stream.ended)
+        return NEEDS_INPUT;
+    c->closing = true;
+    mk__h1_finish_exchange(c, true);
+    return FINISHED;
+}
+
 static enum progress step_exchange(struct mk__h1 *c, struct mk_str *in)
 {
     struct mk_request *req = c->req;
@@ -258,12 +269,12 @@ static enum progress step_exchange(struct mk__h1 *c, struct mk_str *in)
     case MK__OUTPUT_DONE:
         if (end_exchange(c, req) || in->len)
             return FINISHED;
-        return c->stream.ended ? BROKEN : NEEDS_INPUT;
+        return need_input(c);
     case MK__OUTPUT_WAITING:
         if (!wants_body(req))
             return NEEDS_HANDLER;
         invite_body(c, req);
-        return in->len ? FINISHED : c->stream.ended ? BROKEN : NEEDS_INPUT;
+        return in->len ? FINISHED : need_input(c);
     case MK__OUTPUT_BLOCKED:
         return NEEDS_OUTPUT;
     case MK__OUTPUT_LATER:
@@ -323,9 +334,16 @@ static enum mk__h1_state cut(struct mk__h1 *c)
     return MK__H1_CLOSED;
 }
 
-static enum mk__h1_state say_goodbye(struct mk__h1 *c)
+/*
+ * A close() throws away what the kernel has not sent yet as soon as a byte arrives that nobody reads: the client
+ * would lose the end of its answer. Only where nothing can arrive, or nothing is on its way, we just close.
+ */
+enum mk__h1_state mk__h1_goodbye(struct mk__h1 *c)
 {
-    if (!c->impolite || c->stream.ended)
+    bool idle = (c->state == MK__H1_IDLE || c->state == MK__H1_FRESH) && c->requests == c->armed_requests;
+    if (c->stream.ended || (c->polite && !c->impolite))
+        return MK__H1_CLOSED;
+    if (idle && !c->impolite && mk__stream_unsent(&c->stream) == 0)
         return MK__H1_CLOSED;
     c->stream.io.transport->shutdown(&c->stream.io);
     c->stream.readable = true;
@@ -349,7 +367,7 @@ static enum mk__h1_state settle(struct mk__h1 *c, enum progress r, struct mk_str
     if (r == FINISHED && in.len)
         c->impolite = true; /* requests that will not be answered */
     if (r == FINISHED)
-        return say_goodbye(c);
+        return mk__h1_goodbye(c);
     if (in.len && keep_rest(c, in) < 0)
         return cut(c);
     if (c->req && mk__request_detach(c->req) < 0)
@@ -388,7 +406,11 @@ enum mk__h1_state mk__h1_take_turn(struct mk__h1 *c)
 enum mk__h1_state mk__h1_linger(struct mk__h1 *c)
 {
     struct mk__scratch *scratch = &c->http->in;
-    while (c->stream.readable && c->lingered < LINGER_BYTES_MAX) {
+    for (size_t now = 0; c->stream.readable; now += scratch->size) {
+        if (now >= LINGER_BYTES_PER_TURN) {
+            mk_task_schedule(c->http->loop, &c->task);
+            break;
+        }
         ssize_t n = mk__stream_read(&c->stream, scratch->data, scratch->size);
         if (n == -EAGAIN)
             break;

@@ -191,7 +191,7 @@ static int read_line(struct mk__parse *p, struct mk__field *fields, const struct
         if (p->n_fields == limits->fields_max)
             return -431;
         err = read_field(p, &fields[p->n_fields], line);
-        p->n_fields++;
+        p->n_fields += err == 0;
     }
     return err ? err : MK_AGAIN;
 }

@@ -52,8 +52,8 @@ int mk__request_detach(struct mk_request *req)
 int mk__request_decode_path(struct mk_request *req)
 {
     struct mk_str raw = req->head.path.len ? mk__span_str(req->base, req->head.path) : MK_STR("/");
-    if (req->head.asterisk) {
-        req->path = MK_STR("*");
+    if (req->head.asterisk || req->parse.method == MK_CONNECT) {
+        req->path = req->head.asterisk ? MK_STR("*") : MK_STR("");
         return 0;
     }
     char *path = mk_arena_alloc(&req->arena, raw.len + 2);
@@ -111,6 +111,11 @@ struct mk_arena *mk_request_arena(struct mk_request *req)
 struct mk_loop *mk_request_loop(const struct mk_request *req)
 {
     return req->http->loop;
+}
+
+struct mk_account *mk_request_account(const struct mk_request *req)
+{
+    return req->http->account;
 }
 
 struct mk_str mk_request_mime(const struct mk_request *req, struct mk_str path)
@@ -171,16 +176,10 @@ bool mk_request_header_at(const struct mk_request *req, unsigned n, struct mk_st
 
 /* ── the body ── */
 
-/* The client is measured from now on: what the handler made it wait does not count against it. */
-static void measure_anew(struct mk_request *req)
-{
-    req->rate_since_ms = mk_loop_now_ms(req->http->loop);
-    req->rate_bytes = 0;
-}
-
 void mk_request_read(struct mk_request *req, mk_body_fn fn, void *ctx)
 {
-    measure_anew(req);
+    if (req->body_failed)
+        return;
     req->body_fn = fn;
     req->body_ctx = ctx;
     if (req->body_done)
@@ -197,7 +196,6 @@ void mk_request_pause(struct mk_request *req)
 void mk_request_resume(struct mk_request *req)
 {
     req->body_paused = false;
-    measure_anew(req);
     req->carrier->wake(req);
 }
 
@@ -273,6 +271,8 @@ void mk_request_collect(struct mk_request *req, size_t bytes_max, mk_body_fn fn,
 {
     if (bytes_max == 0)
         bytes_max = req->http->settings->collect_bytes_max;
+    if (bytes_max > req->http->settings->body_bytes_max)
+        bytes_max = req->http->settings->body_bytes_max;
     if (req->head.body == MK__BODY_LENGTH && req->head.body_bytes > bytes_max) {
         mk_response_error(req, 413);
         return;

@@ -36,6 +36,7 @@ struct mk__part {
     uint8_t kind; /* enum mk__part_kind */
     bool framed;  /* the chunk line of a file part has been written */
     int fd;       /* file: ours */
+    size_t cost;  /* towards MK__QUEUE_BYTES_HIGH */
     char *heap;   /* memory: ours to free (heap_bytes), or NULL */
     size_t heap_bytes;
     union {
@@ -59,6 +60,7 @@ struct mk_request {
     void *connection;
     struct mk__http *http;
     const void *app_data; /* the consumer's */
+    unsigned hook;        /* the consumer's: how far the request has come */
 
     /* the request */
     const char *base;
@@ -68,7 +70,7 @@ struct mk_request {
     struct mk_str path;
 
     /* its body */
-    bool body_done, body_paused, body_discard, continue_sent, detached, aborted;
+    bool body_done, body_failed, body_paused, body_discard, continue_sent, detached, aborted;
     struct mk__chunked chunked;
     uint64_t body_left, body_bytes;
     uint64_t rate_bytes, rate_since_ms; /* how fast it comes, while somebody reads it */
@@ -77,7 +79,7 @@ struct mk_request {
 
     /* the response */
     uint16_t status;
-    bool ended, head_sent, is_chunked, bodyless, length_known, failed, response_told;
+    bool ended, head_sent, is_chunked, bodyless, length_known, failed, response_told, close_wanted;
     bool complete; /* all of it has been handed over; only the request's body may still be on its way */
     uint8_t headers_len, headers_max;
     uint64_t length;     /* announced */

@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <unistd.h>
 
-enum { ERROR_PAGE_BYTES = 768 };
+enum { ERROR_PAGE_BYTES = 768, FILE_PART_COST = 4096 /* it holds a descriptor */ };
 
 /* ── status and fields ── */
 
@@ -40,6 +40,17 @@ static bool is_value(struct mk_str value)
     return true;
 }
 
+/* What the framing and the connection depend on is not for handlers to say. */
+static bool is_own_business(struct mk_str name)
+{
+    static const struct mk_str own[] = {MK_STR("connection"), MK_STR("content-length"), MK_STR("date"),
+                                        MK_STR("keep-alive"), MK_STR("server"),         MK_STR("transfer-encoding")};
+    for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+        if (mk_str_ieq(name, own[i]))
+            return true;
+    return false;
+}
+
 static int grow_headers(struct mk_request *req)
 {
     unsigned max = req->headers_max ? req->headers_max * 2u : MK__HEADERS_INLINE;
@@ -59,7 +70,7 @@ int mk_response_header_borrow(struct mk_request *req, struct mk_str name, struct
 {
     if (req->head_sent)
         return -EALREADY;
-    if (!mk__parse_is_token(name) || !is_value(value))
+    if (!mk__parse_is_token(name) || !is_value(value) || is_own_business(name))
         return -EINVAL;
     if (req->headers_len == req->headers_max && grow_headers(req) < 0)
         return -ENOMEM;
@@ -99,6 +110,11 @@ int mk_response_length(struct mk_request *req, uint64_t bytes)
     return 0;
 }
 
+void mk_response_close(struct mk_request *req)
+{
+    req->close_wanted = true;
+}
+
 /* ── the queue ── */
 
 static struct mk__part *add_part(struct mk_request *req, enum mk__part_kind kind)
@@ -121,8 +137,10 @@ static struct mk__part *add_part(struct mk_request *req, enum mk__part_kind kind
     return part;
 }
 
-static int tell(struct mk_request *req)
+static int queue(struct mk_request *req, struct mk__part *part, size_t cost)
 {
+    part->cost = cost;
+    req->queued += cost;
     req->carrier->wake(req);
     if (req->queued <= MK__QUEUE_BYTES_HIGH)
         return 0;
@@ -139,8 +157,7 @@ int mk_response_borrow(struct mk_request *req, struct mk_str data)
         return -ENOMEM;
     part->data = data.p;
     part->left = data.len;
-    req->queued += data.len;
-    return tell(req);
+    return queue(req, part, data.len);
 }
 
 int mk_response_write(struct mk_request *req, struct mk_str data)
@@ -156,8 +173,7 @@ int mk_response_write(struct mk_request *req, struct mk_str data)
     memcpy(heap, data.p, data.len);
     part->data = part->heap = heap;
     part->left = part->heap_bytes = data.len;
-    req->queued += data.len;
-    return tell(req);
+    return queue(req, part, data.len);
 }
 
 int mk_response_write_file(struct mk_request *req, int fd, uint64_t offset, uint64_t length)
@@ -170,7 +186,7 @@ int mk_response_write_file(struct mk_request *req, int fd, uint64_t offset, uint
     part->fd = fd;
     part->at = part->warm_to = offset;
     part->left = length;
-    return tell(req);
+    return queue(req, part, FILE_PART_COST);
 }
 
 int mk_response_generate(struct mk_request *req, mk_generate_fn fn, void *ctx)
@@ -180,7 +196,7 @@ int mk_response_generate(struct mk_request *req, mk_generate_fn fn, void *ctx)
         return -ENOMEM;
     part->generate = fn;
     part->ctx = ctx;
-    return tell(req);
+    return queue(req, part, 0);
 }
 
 void mk__response_drop_part(struct mk_request *req)
@@ -192,6 +208,7 @@ void mk__response_drop_part(struct mk_request *req)
     req->first = part->next;
     if (!req->first)
         req->last = NULL;
+    req->queued -= part->cost;
     if (part->fd >= 0)
         close(part->fd);
     if (part->heap)
@@ -225,9 +242,14 @@ void mk_response_abort(struct mk_request *req)
 
 /* ── whole answers ── */
 
-/* Forgets what was prepared; false when the head has left already, which only an abort can answer. */
+/*
+ * Forgets what was prepared. False when an answer is complete already (it stays), or when the head has left,
+ * which only an abort can answer.
+ */
 static bool start_over(struct mk_request *req, int status)
 {
+    if (req->ended)
+        return false;
     if (req->head_sent) {
         mk_response_abort(req);
         return false;
@@ -235,8 +257,7 @@ static bool start_over(struct mk_request *req, int status)
     while (req->first)
         mk__response_drop_part(req);
     req->headers_len = 0;
-    req->queued = 0;
-    req->length_known = req->ended = false;
+    req->length_known = false;
     req->status = (uint16_t)status;
     return true;
 }
@@ -245,7 +266,7 @@ static void add_page(struct mk_request *req)
 {
     struct mk_buf page;
     char *storage = mk_arena_alloc(&req->arena, ERROR_PAGE_BYTES);
-    if (!storage || !mk__status_has_body(req->status))
+    if (!storage || !mk__status_has_body(req->status) || req->status == 205)
         return; /* the status line says it all */
     mk_buf_init_fixed(&page, storage, ERROR_PAGE_BYTES);
     mk__status_page(&page, req->status, MK_STR_NONE);

@@ -36,6 +36,7 @@ static struct mk_job *take(struct mk__jobs *jobs)
     struct mk_message *message = jobs->first;
     if (!message)
         return NULL;
+    jobs->queued--;
     jobs->first = message->next;
     if (!jobs->first)
         jobs->last = &jobs->first;
@@ -83,10 +84,11 @@ int mk_job_submit(struct mk_loop *loop, struct mk_job *job)
     job->loop = loop;
     job->message = (struct mk_message){.fn = finish};
     pthread_mutex_lock(&jobs->lock);
-    if (!jobs->idle && jobs->threads < jobs->threads_max)
+    if (jobs->queued >= jobs->idle && jobs->threads < jobs->threads_max)
         err = start_thread(jobs);
     if (jobs->threads) {
         err = 0; /* whoever is there will come to it */
+        jobs->queued++;
         *jobs->last = &job->message;
         jobs->last = &job->message.next;
         pthread_cond_signal(&jobs->wake);

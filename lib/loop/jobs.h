@@ -14,7 +14,7 @@ struct mk__jobs {
     pthread_mutex_t lock;
     pthread_cond_t wake;
     struct mk_message *first, **last; /* the queue, linked through the jobs' messages */
-    unsigned threads, threads_max, idle;
+    unsigned threads, threads_max, idle, queued;
     bool stopping;
     pthread_t ids[16];
 };

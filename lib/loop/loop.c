@@ -28,6 +28,9 @@ static void ignore_event(struct mk_event *event, uint32_t events)
     (void)events;
 }
 
+/* Stands in the batch for an event that was removed. */
+static struct mk_event nobody = {.ready = ignore_event, .fd = -1};
+
 int mk_event_add(struct mk_loop *loop, struct mk_event *event, uint32_t events)
 {
     return loop->poller->control(loop, EPOLL_CTL_ADD, event, events);
@@ -41,7 +44,9 @@ int mk_event_change(struct mk_loop *loop, struct mk_event *event, uint32_t event
 void mk_event_del(struct mk_loop *loop, struct mk_event *event)
 {
     loop->poller->control(loop, EPOLL_CTL_DEL, event, 0);
-    event->ready = ignore_event;
+    for (int i = loop->batch_at; i < loop->batch_len; i++)
+        if (loop->batch[i].data.ptr == event)
+            loop->batch[i].data.ptr = &nobody;
 }
 
 /* ── timers and tasks ── */
@@ -150,7 +155,7 @@ int mk__loop_open(struct mk_loop *loop, const struct mk__poller *poller, const s
     loop->clock = clock;
     loop->jobs = jobs;
     loop->stopping = false;
-    loop->batch_len = 0;
+    loop->batch_at = loop->batch_len = 0;
     loop->mail = NULL;
     mk_list_init(&loop->tasks);
     mk_list_init(&loop->graves);
@@ -195,9 +200,11 @@ int mk__loop_turn(struct mk_loop *loop)
     if (n < 0 && n != -EINTR)
         return n;
     look_at_clock(loop);
-    for (int i = 0; i < n; i++) {
-        struct mk_event *event = loop->batch[i].data.ptr;
-        event->ready(event, loop->batch[i].events);
+    loop->batch_len = n < 0 ? 0 : n;
+    for (loop->batch_at = 0; loop->batch_at < loop->batch_len;) {
+        struct epoll_event *one = &loop->batch[loop->batch_at++];
+        struct mk_event *event = one->data.ptr;
+        event->ready(event, one->events);
     }
     if (atomic_load_explicit(&loop->mail, memory_order_relaxed))
         read_mail(loop);

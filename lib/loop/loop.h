@@ -40,7 +40,7 @@ struct mk_loop {
     uint64_t now_ms;
     int64_t wall_seconds;
     int poll_fd;
-    int batch_len;
+    int batch_at, batch_len;
     bool stopping;
     struct mk_list tasks;
     struct mk_list graves;
@@ -62,10 +62,7 @@ int mk__loop_run(struct mk_loop *loop);
 /* From the loop's own thread. */
 void mk__loop_stop(struct mk_loop *loop);
 
-/*
- * Runs `task` at the very end of this turn, when no event of this batch can point to what it frees any
- * more. What closes a connection is buried here.
- */
+/* Runs `task` at the very end of this turn, when nothing on the stack can point to what it frees any more. */
 void mk__loop_bury(struct mk_loop *loop, struct mk_task *task);
 
 #endif

@@ -5,7 +5,9 @@
 #include "net/stream.h"
 
 #include <errno.h>
+#include <linux/sockios.h>
 #include <string.h>
+#include <sys/ioctl.h>
 
 ssize_t mk__stream_read(struct mk__stream *s, void *to, size_t size)
 {
@@ -30,8 +32,8 @@ static ssize_t write_all(struct mk__stream *s, char *data, size_t len, unsigned 
             s->writable = false;
             break;
         }
-        if (n < 0)
-            return n;
+        if (n <= 0)
+            return n < 0 ? n : -EIO; /* nothing, and no reason: it would never end */
         done += (size_t)n;
     }
     return (ssize_t)done;
@@ -92,6 +94,12 @@ ssize_t mk__stream_sendfile(struct mk__stream *s, int file_fd, uint64_t offset, 
     if (n == -EAGAIN)
         s->writable = false;
     return n;
+}
+
+unsigned mk__stream_unsent(const struct mk__stream *s)
+{
+    int unsent = 0;
+    return ioctl(s->io.fd, SIOCOUTQ, &unsent) < 0 ? 0 : (unsigned)unsent;
 }
 
 void mk__stream_close(struct mk__stream *s, struct mk_account *account)

@@ -44,6 +44,9 @@ int mk__stream_flush(struct mk__stream *s, struct mk__scratch *out, struct mk_ac
 /* Sends up to `size` bytes of a file, nothing being held: the count, 0 = the file ended, -EAGAIN, -errno. */
 ssize_t mk__stream_sendfile(struct mk__stream *s, int file_fd, uint64_t offset, size_t size);
 
+/* Bytes that the kernel has taken but the peer has not acknowledged. */
+unsigned mk__stream_unsent(const struct mk__stream *s);
+
 /* Closes the transport and frees what is held. */
 void mk__stream_close(struct mk__stream *s, struct mk_account *account);
 

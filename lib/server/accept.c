@@ -55,8 +55,8 @@ static int accept_batch(struct mk__acceptor *a)
 {
     for (int i = 0; i < BATCH; i++) {
         int fd = accept4(a->event.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-        if (fd >= 0)
-            a->take(fd, a->ctx);
+        if (fd >= 0 && a->take(fd, a->ctx) == -ENOMEM)
+            return ENOMEM;
         if (fd >= a->fd_reserved && !a->make_room(a->ctx))
             return EMFILE;
         if (fd < 0 && !is_passing(errno) && !(is_exhaustion(errno) && a->make_room(a->ctx)))
@@ -70,7 +70,9 @@ static void on_ready(struct mk_event *event, uint32_t events)
     struct mk__acceptor *a = MK_OWNER(event, struct mk__acceptor, event);
     (void)events;
     int err = accept_batch(a);
-    if (err != 0 && err != EAGAIN)
+    if (err == EINVAL)
+        mk_event_del(a->loop, &a->event); /* another worker has shut the shared socket down */
+    else if (err != 0 && err != EAGAIN)
         look_away(a, err);
 }
 
@@ -97,7 +99,7 @@ static int watch(struct mk__acceptor *a)
 }
 
 int mk__acceptor_open(struct mk__acceptor *a, struct mk_loop *loop, int fd, bool exclusive,
-                      void (*take)(int fd, void *ctx), bool (*make_room)(void *ctx), void *ctx)
+                      int (*take)(int fd, void *ctx), bool (*make_room)(void *ctx), void *ctx)
 {
     *a = (struct mk__acceptor){.loop = loop,
                                .take = take,

@@ -4,6 +4,8 @@
  */
 #include "server/cpus.h"
 
+#include <monkey/str.h>
+
 #include <fcntl.h>
 #include <sched.h>
 #include <stdbool.h>
@@ -69,6 +71,16 @@ static unsigned limit_from(const char *mount, char *group)
     }
 }
 
+/* Is "cpu" (not "cpuset") among "cpu,cpuacct"? */
+static bool has_cpu(const char *controllers)
+{
+    struct mk_str rest = mk_str_c(controllers), one;
+    while (mk_str_next(&rest, &one))
+        if (mk_str_eq(one, MK_STR("cpu")))
+            return true;
+    return false;
+}
+
 /* Lines of /proc/self/cgroup: "0::/a/b" (v2) or "4:cpu,cpuacct:/a/b" (v1). */
 static unsigned cgroup_limit(void)
 {
@@ -82,7 +94,7 @@ static unsigned cgroup_limit(void)
             continue;
         *group++ = '\0';
         const char *mount = controllers[1] == '\0' ? "/sys/fs/cgroup" : "/sys/fs/cgroup/cpu";
-        if (controllers[1] != '\0' && !strstr(controllers, "cpu"))
+        if (controllers[1] != '\0' && !has_cpu(controllers + 1))
             continue;
         unsigned limit = limit_from(mount, group);
         if (limit && (!least || limit < least))

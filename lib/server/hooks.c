@@ -13,44 +13,54 @@ static const struct mk_host *host_of(const struct mk_request *req)
     return req->app_data;
 }
 
-/* A plugin's word: did it take the request? An error is answered here. */
-static bool is_taken(struct mk_request *req, const struct mk_plugin *plugin, int r)
+typedef int (*hook_fn)(struct mk_request *req);
+
+/* The n-th hook on a request's way: access of all plugins, then content of all; NULL where one has none. */
+static hook_fn hook_at(const struct mk__generation *g, unsigned n)
 {
-    if (r < 0) {
-        mk_log_error("plugin %s: %s", plugin->name, strerror(-r));
-        mk_response_error(req, 500);
-    }
-    return r != MK_DECLINED;
+    return n < g->n_plugins ? g->plugins[n]->on_request : g->plugins[n - g->n_plugins]->on_content;
 }
 
-/* What needs no plugin: methods that nobody could know, and OPTIONS for the server as a whole. */
-static bool answer_at_once(struct mk_request *req)
+/* Nobody wanted it. */
+static void refuse(struct mk_request *req)
 {
-    if (mk_request_method(req) == MK_METHOD_OTHER) {
-        mk_response_error(req, 501);
-        return true;
+    if (req->head.asterisk) { /* OPTIONS *: the server as a whole is there */
+        mk_response_status(req, 204);
+        mk_response_end(req);
+        return;
     }
-    if (!req->head.asterisk)
-        return false;
-    mk_response_allow(req, MK_STR("GET, HEAD, OPTIONS"));
-    return true;
+    mk_response_error(req, mk_request_method(req) == MK_METHOD_OTHER ? 501 : 404);
+}
+
+/* Asks one plugin after the other, from the cursor on, until one has taken the request. */
+static void ask(struct mk_request *req, const struct mk__generation *g)
+{
+    for (; req->hook < g->n_plugins * 2; req->hook++) {
+        hook_fn hook = hook_at(g, req->hook);
+        int r = hook ? hook(req) : MK_DECLINED;
+        if (r < 0) {
+            mk_log_error("plugin %s: %s", g->plugins[req->hook % g->n_plugins]->name, strerror(-r));
+            mk_response_error(req, 500);
+        }
+        if (r != MK_DECLINED || req->ended)
+            return;
+    }
+    refuse(req);
 }
 
 static void on_request(struct mk_request *req, void *ctx)
 {
     const struct mk__worker *w = ctx;
-    const struct mk__generation *g = w->generation;
+    req->app_data = mk__generation_host(w->generation, mk_request_host(req));
+    ask(req, w->generation);
+}
 
-    req->app_data = mk__generation_host(g, mk_request_host(req));
-    if (answer_at_once(req))
+void mk_request_continue(struct mk_request *req)
+{
+    if (req->ended)
         return;
-    for (unsigned i = 0; i < g->n_plugins; i++)
-        if (g->plugins[i]->on_request && is_taken(req, g->plugins[i], g->plugins[i]->on_request(req)))
-            return;
-    for (unsigned i = 0; i < g->n_plugins; i++)
-        if (g->plugins[i]->on_content && is_taken(req, g->plugins[i], g->plugins[i]->on_content(req)))
-            return;
-    mk_response_error(req, 404);
+    req->hook++;
+    ask(req, host_of(req)->generation);
 }
 
 static void on_response(struct mk_request *req, void *ctx)

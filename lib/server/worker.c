@@ -15,12 +15,14 @@
 
 enum { STACK_BYTES = 256 * 1024, IDLE_CLOSED_AT_ONCE = 16 };
 
-static void serve(int fd, void *ctx)
+static int serve(int fd, void *ctx)
 {
     struct mk__worker *w = ctx;
     struct mk_io io = {.transport = w->generation->transport, .fd = fd};
-    if (mk__h1_open(&w->http, &io) == -ENOMEM && mk__log_due(&w->complained_ms, mk_loop_now_ms(&w->loop)))
+    int err = mk__h1_open(&w->http, &io);
+    if (err == -ENOMEM && mk__log_due(&w->complained_ms, mk_loop_now_ms(&w->loop)))
         mk_log_warn("worker %u: out of memory (MemoryLimit), connections are being closed", w->index);
+    return err;
 }
 
 /* Out of descriptors: those of connections that nobody uses right now are the first to give. */

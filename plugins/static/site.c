@@ -30,6 +30,18 @@ static int open_beneath(int root_fd, const char *path, uint64_t resolve)
     return fd < 0 ? -errno : (int)fd;
 }
 
+int site_probe(const struct site *site)
+{
+    int fd = open_beneath(site->root_fd, ".", RESOLVE_BENEATH);
+    if (fd == -ENOSYS || fd == -EPERM) {
+        errno = -fd;
+        return -1;
+    }
+    if (fd >= 0)
+        close(fd);
+    return 0; /* a root that may be passed but not listed is fine */
+}
+
 static int open_name(const struct site *site, const char *name, bool cached)
 {
     uint64_t resolve = resolve_modes[site->settings->symlinks];
@@ -111,10 +123,13 @@ static int put_before_rest(struct walk *w, const char *target)
 /* What an absolute link means below the root; NULL when it leads out. */
 static const char *strip_root(const struct site *site, const char *target)
 {
-    size_t n = site->path.len;
-    if (strncmp(target, site->path.p, n) != 0 || (target[n] != '/' && target[n] != '\0'))
-        return NULL;
-    return target + n;
+    const struct mk_str roots[] = {site->path, site->written};
+    for (size_t i = 0; i < 2; i++) {
+        size_t n = roots[i].len;
+        if (roots[i].p && strncmp(target, roots[i].p, n) == 0 && (target[n] == '/' || target[n] == '\0'))
+            return target + n;
+    }
+    return NULL;
 }
 
 static int follow(const struct site *site, struct walk *w, char *target)

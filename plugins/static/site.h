@@ -20,8 +20,9 @@ struct static_settings {
 
 struct site {
     const struct static_settings *settings;
-    int root_fd;        /* O_PATH */
-    struct mk_str path; /* of the root, without links */
+    int root_fd;           /* O_PATH */
+    struct mk_str path;    /* of the root, without links */
+    struct mk_str written; /* the same as the configuration names it */
 };
 
 enum found_kind { FOUND_FILE, FOUND_DIRECTORY, FOUND_NOTHING };
@@ -41,6 +42,9 @@ struct found {
  * wait. `path` must not change while it is used.
  */
 struct found site_find(const struct site *site, struct mk_str path, bool cached);
+
+/* Does the kernel (or what confines this process) know openat2(2)? 0, or -1 with its errno. */
+int site_probe(const struct site *site);
 
 /*
  * The same as opening `path` below the root, for SymLink Inside: links are followed by hand where the kernel

@@ -68,7 +68,7 @@ static int start_host(struct mk_host *host, void **ret_state)
         return -ENOMEM;
     *site = (struct site){.settings = mk_host_server_conf(host, &sections[0])};
     site->root_fd = open(conf->root.p, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    char *path = site->root_fd < 0 ? NULL : realpath(conf->root.p, NULL);
+    char *path = site->root_fd < 0 || site_probe(site) < 0 ? NULL : realpath(conf->root.p, NULL);
     if (!path) {
         int err = errno;
         mk_host_error(host, conf, offsetof(struct static_host, root), "cannot open the document root %s: %s",
@@ -79,6 +79,7 @@ static int start_host(struct mk_host *host, void **ret_state)
         return -EINVAL;
     }
     site->path = mk_str_c(path);
+    site->written = conf->root;
     if (site->path.len == 1)
         site->path.len = 0; /* the root of everything: each absolute link is inside */
     *ret_state = site;
@@ -165,12 +166,19 @@ static void answer(struct mk_request *req, const struct site *site, const struct
     }
 }
 
+/* Perhaps another plugin has something at this place. */
+static bool is_nothing(const struct found *found)
+{
+    return found->kind == FOUND_NOTHING && status_of(found->err) == 404;
+}
+
 /* ── what is not in memory is looked up by a disk thread ── */
 
 struct lookup {
     struct mk_job job;
     struct lookup **owner; /* in the request's arena; the request is gone when it is NULL */
     struct mk_request *req;
+    struct mk_account *account;
     const struct site *site;
     struct mk_str path;
     struct found found;
@@ -191,11 +199,14 @@ static void finish_lookup(struct mk_job *job)
         *l->owner = NULL;
         if (l->found.name.p == l->path.p)
             l->found.name = mk_request_path(l->req);
-        answer(l->req, l->site, &l->found);
+        if (is_nothing(&l->found))
+            mk_request_continue(l->req);
+        else
+            answer(l->req, l->site, &l->found);
     } else if (l->found.fd >= 0) {
         close(l->found.fd);
     }
-    mk_account_free(NULL, l, l->bytes);
+    mk_account_free(l->account, l, l->bytes);
 }
 
 static void forget_lookup(void *ctx)
@@ -210,10 +221,10 @@ static int look_up_waiting(struct mk_request *req, const struct site *site)
     struct mk_str path = mk_request_path(req);
     size_t bytes = sizeof(struct lookup) + path.len + 1;
     struct lookup **owner = mk_arena_alloc(mk_request_arena(req), sizeof(struct lookup *));
-    struct lookup *l = owner ? mk_account_alloc(NULL, bytes) : NULL;
+    struct lookup *l = owner ? mk_account_alloc(mk_request_account(req), bytes) : NULL;
     if (!l)
         return -ENOMEM;
-    *l = (struct lookup){.owner = owner, .req = req, .site = site, .bytes = bytes};
+    *l = (struct lookup){.owner = owner, .req = req, .account = mk_request_account(req), .site = site, .bytes = bytes};
     memcpy(l->storage, path.p, path.len + 1);
     l->path = mk_str(l->storage, path.len);
     l->job.work = find_waiting;
@@ -224,7 +235,7 @@ static int look_up_waiting(struct mk_request *req, const struct site *site)
         err = mk_job_submit(mk_request_loop(req), &l->job);
     if (err < 0) {
         *owner = NULL;
-        mk_account_free(NULL, l, bytes);
+        mk_account_free(l->account, l, bytes);
     }
     return err;
 }
@@ -248,6 +259,8 @@ static int serve(struct mk_request *req)
 
     if (!site)
         return MK_DECLINED;
+    if (method == MK_METHOD_OTHER)
+        return MK_DECLINED;
     if (method != MK_GET && method != MK_HEAD) {
         mk_response_allow(req, MK_STR("GET, HEAD, OPTIONS"));
         return 0;
@@ -259,7 +272,7 @@ static int serve(struct mk_request *req)
     struct found found = site_find(site, path, true);
     if (found.kind == FOUND_NOTHING && found.err == EAGAIN)
         return look_up_waiting(req, site);
-    if (found.kind == FOUND_NOTHING && status_of(found.err) == 404)
+    if (is_nothing(&found))
         return MK_DECLINED;
     answer(req, site, &found);
     return 0;

@@ -22,8 +22,35 @@ static void test_uses_storage_first(void **state)
     assert_int_equal(account.bytes, 1024);
     assert_int_equal(a.bytes, 1024);
     mk_arena_release(&a);
+    mk_account_trim(&account);
     assert_int_equal(account.bytes, 0);
     memset(storage, 1, sizeof(storage)); /* the caller's again, all of it */
+}
+
+/* Some of the smallest chunks wait for the next arena, still on the account; under AddressSanitizer none. */
+static void test_keeps_small_chunks(void **state)
+{
+    struct mk_account account = {0};
+    struct mk_arena a[20];
+    (void)state;
+    for (int i = 0; i < 20; i++) {
+        mk_arena_init(&a[i], &account, 4096, NULL, 0);
+        assert_non_null(mk_arena_alloc(&a[i], 1));
+    }
+    assert_int_equal(account.bytes, 20 * 1024);
+    for (int i = 0; i < 20; i++)
+        mk_arena_release(&a[i]);
+    size_t kept = account.bytes;
+    assert_true(kept <= 8 * 1024);
+    mk_arena_init(&a[0], &account, 4096, NULL, 0);
+    mk__alloc_countdown = kept ? 0 : -1; /* the heap is not asked */
+    assert_non_null(mk_arena_alloc(&a[0], 1000));
+    mk__alloc_countdown = -1;
+    mk_arena_release(&a[0]);
+    assert_int_equal(account.bytes, kept);
+    mk_account_trim(&account);
+    mk_account_trim(&account);
+    assert_int_equal(account.bytes, 0);
 }
 
 static void test_aligns(void **state)
@@ -163,6 +190,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_uses_storage_first),
+        cmocka_unit_test(test_keeps_small_chunks),
         cmocka_unit_test(test_aligns),
         cmocka_unit_test(test_limit),
         cmocka_unit_test(test_account_has_a_budget),

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A whole connection in the world of the unit tests: the first bytes of the input say in which pieces the
+ * rest arrives, how much room the client has and what the handlers do. Whatever comes, the connection waits in
+ * a state that has a limit, ends when its limits have passed, and leaves nothing behind.
+ */
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "../unit/harness.h"
+
+enum { SCRIPT_BYTES = 4 };
+
+/* What the handlers do, in turn. */
+static uint8_t plan;
+
+static void on_piece(struct mk_request *req, struct mk_str piece, bool end, void *ctx)
+{
+    (void)ctx;
+    if (piece.len && (piece.p[0] & 15) == 1) {
+        mk_request_pause(req);
+        mk_request_resume(req);
+    }
+    if (end)
+        mk_response_end(req);
+}
+
+static void on_body(struct mk_request *req, struct mk_str data, bool end, void *ctx)
+{
+    (void)end;
+    (void)ctx;
+    if (mk_response_write(req, data) < 0)
+        mk_response_abort(req);
+    else
+        mk_response_end(req);
+}
+
+static ssize_t generate(struct mk_request *req, char *to, size_t size, void *ctx)
+{
+    unsigned *left = ctx;
+    (void)req;
+    if (*left == 0)
+        return 0;
+    --*left;
+    memset(to, 'g', size);
+    return (ssize_t)size;
+}
+
+static void stream(struct mk_request *req)
+{
+    unsigned *left = mk_arena_alloc(mk_request_arena(req), sizeof(*left));
+    if (!left || mk_response_generate(req, generate, left) < 0) {
+        mk_response_error(req, 503);
+        return;
+    }
+    *left = 3;
+    mk_response_end(req);
+}
+
+static void handle(struct mk_request *req, struct mk_test_world *world)
+{
+    struct mk_str path = mk_request_path(req);
+    (void)world;
+    if (path.len == 0 || path.p[path.len] != '\0')
+        abort();
+    switch ((plan++ ^ (uint8_t)path.len) % 6) {
+    case 0:
+        mk_request_read(req, on_piece, NULL);
+        break;
+    case 1:
+        mk_request_collect(req, 0, on_body, NULL);
+        break;
+    case 2:
+        stream(req);
+        break;
+    case 3:
+        mk_response_header(req, MK_STR("X-Path"), path);
+        mk_response_error(req, 404);
+        break;
+    case 4:
+        break; /* never: the limit answers */
+    default:
+        mk_response_borrow(req, MK_STR("hello"));
+        mk_response_end(req);
+    }
+}
+
+static void play(struct mk_test_world *w, const uint8_t *script, const char *in, size_t len)
+{
+    size_t piece = script[0] % 64 + 1u, room = script[1] < 128 ? SIZE_MAX : script[1];
+    struct mk_test_client *c = mk_test_connect(w, MK_STR(""));
+    if (!c)
+        abort();
+    c->room = room;
+    for (size_t at = 0, n; at < len; at += n) {
+        n = len - at < piece ? len - at : piece;
+        mk_test_send(c, mk_str(in + at, n));
+        mk_test_settle(w);
+        if (c->from_server.len > 1 << 20)
+            mk_test_received(c);
+        if (script[2] & 1)
+            mk_test_take(c, script[2]);
+    }
+    if (script[2] & 2)
+        mk_test_fin(c);
+    if (script[2] & 4)
+        mk_test_take(c, SIZE_MAX);
+    mk_test_settle(w);
+    const struct mk__h1 *h1 = mk_test_connection(c);
+    if (h1 && mk__h1_waits[h1->state].limit >= MK__WAITS)
+        abort();
+    mk_test_pass(w, MK_TEST_DAY_MS); /* however many requests wait for their limits */
+    if (mk_test_connection(c))
+        abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static struct mk_test_world w;
+    if (size < SCRIPT_BYTES)
+        return 0;
+    if (mk_test_world_open(&w, NULL) < 0)
+        abort();
+    w.handler = handle;
+    if (mk_test_http_open(&w) < 0)
+        abort();
+    plan = data[3];
+    play(&w, data, (const char *)data + SCRIPT_BYTES, size - SCRIPT_BYTES);
+    mk_test_world_close(&w); /* aborts when an exchange or a byte is left */
+    if (w.closed != 1 || w.requests > w.done)
+        abort();
+    return 0;
+}

@@ -1,0 +1,465 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The world of harness.h: a poller that moves the clock, a transport over memory, an application that
+ * counts. It checks what must hold in every test: no read without room, nothing written after the end, and no
+ * wait while the last bytes are held back by a promise of more.
+ */
+#include "harness.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { FIRST_FD = 1 << 20, EPOCH_MS = 1000, EPOCH_SECONDS = 784111777 };
+
+#define EXPECT(condition) \
+    do { \
+        if (!(condition)) { \
+            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
+            abort(); \
+        } \
+    } while (0)
+
+/* ── bytes ── */
+
+static void append(struct mk_test_bytes *b, const void *data, size_t len)
+{
+    if (b->len + len + 1 > b->size) {
+        b->size = (b->len + len + 1) * 2;
+        b->p = realloc(b->p, b->size);
+        EXPECT(b->p);
+    }
+    if (len)
+        memcpy(b->p + b->len, data, len);
+    b->len += len;
+    b->p[b->len] = '\0';
+}
+
+/* ── the clock and the poller ── */
+
+static struct mk_test_world *world_of(struct mk_loop *loop)
+{
+    return MK_OWNER(loop, struct mk_test_world, loop);
+}
+
+static uint64_t now_ms(void *ctx)
+{
+    const struct mk_test_world *w = ctx;
+    return w->now_ms;
+}
+
+static int64_t wall_seconds(void *ctx)
+{
+    const struct mk_test_world *w = ctx;
+    return EPOCH_SECONDS + (int64_t)((w->now_ms - EPOCH_MS) / 1000);
+}
+
+static int open_nothing(struct mk_loop *loop)
+{
+    loop->poll_fd = -1;
+    return 0;
+}
+
+static void close_nothing(struct mk_loop *loop)
+{
+    (void)loop;
+}
+
+static struct mk_test_client *client_of(struct mk_test_world *w, int fd)
+{
+    struct mk_test_client *c = w->clients;
+    for (int n = FIRST_FD; c && n != fd; n++)
+        c = c->next;
+    return c;
+}
+
+/* All that is true of a connection now. */
+static uint32_t readiness(const struct mk_test_client *c)
+{
+    uint32_t events = 0;
+    if (c->read_at < c->to_server.len || c->fin || c->error)
+        events |= EPOLLIN;
+    if (c->fin || c->error)
+        events |= EPOLLRDHUP;
+    if (c->room || c->error)
+        events |= EPOLLOUT;
+    if (c->error)
+        events |= EPOLLHUP | EPOLLERR;
+    if (c->fin && c->shut)
+        events |= EPOLLHUP;
+    return events;
+}
+
+static int control(struct mk_loop *loop, int op, struct mk_event *event, uint32_t events)
+{
+    struct mk_test_world *w = world_of(loop);
+    struct mk_test_client *c = client_of(w, event->fd);
+    (void)events;
+    if (!c)
+        return 0;
+    if (op == EPOLL_CTL_ADD && w->refuses_events)
+        return -ENOSPC;
+    c->event = op == EPOLL_CTL_DEL ? NULL : event;
+    c->pending = op == EPOLL_CTL_DEL ? 0 : readiness(c);
+    return 0;
+}
+
+static bool has_mail(struct mk_loop *loop, int timeout_ms)
+{
+    struct pollfd bell = {.fd = loop->mail_event.fd, .events = POLLIN};
+    return poll(&bell, 1, timeout_ms) > 0;
+}
+
+static int add_event(struct mk_loop *loop, int n, struct mk_event *event, uint32_t events)
+{
+    loop->batch[n] = (struct epoll_event){.events = events, .data.ptr = event};
+    return n + 1;
+}
+
+/* Before the loop sleeps: are the last bytes of a connection stuck behind a promise? */
+static void check_corks(const struct mk_test_world *w)
+{
+    for (struct mk_test_client *c = w->clients; c; c = c->next) {
+        const struct mk__h1 *h1 = mk_test_connection(c);
+        EXPECT(!c->corked || !h1 || h1->state == MK__H1_DISK || h1->state == MK__H1_SEND);
+    }
+}
+
+static int wait_in_memory(struct mk_loop *loop, int timeout_ms)
+{
+    struct mk_test_world *w = world_of(loop);
+    int n = 0;
+    for (struct mk_test_client *c = w->clients; c && n < MK__LOOP_BATCH; c = c->next) {
+        if (c->pending && c->event)
+            n = add_event(loop, n, c->event, c->pending);
+        c->pending = 0;
+    }
+    if (n < MK__LOOP_BATCH && has_mail(loop, 0))
+        n = add_event(loop, n, &loop->mail_event, EPOLLIN);
+    if (n || timeout_ms == 0)
+        return n;
+    check_corks(w);
+    w->still = timeout_ms < 0 || w->now_ms + (uint64_t)timeout_ms > w->limit_ms;
+    w->now_ms = w->still ? w->limit_ms : w->now_ms + (uint64_t)timeout_ms;
+    return 0;
+}
+
+void mk_test_pass(struct mk_test_world *w, uint64_t ms)
+{
+    w->limit_ms = w->now_ms + ms;
+    w->still = false;
+    for (unsigned turns = 0; !w->still; turns++) {
+        EXPECT(turns < 1000000); /* somebody spins */
+        EXPECT(mk__loop_turn(&w->loop) == 0);
+    }
+}
+
+void mk_test_settle(struct mk_test_world *w)
+{
+    mk_test_pass(w, 0);
+}
+
+bool mk_test_wait_mail(struct mk_test_world *w)
+{
+    bool rang = has_mail(&w->loop, 2000);
+    mk_test_settle(w);
+    return rang;
+}
+
+int mk_test_world_open(struct mk_test_world *w, struct mk__jobs *jobs)
+{
+    *w = (struct mk_test_world){
+        .clock = {.now_ms = now_ms, .wall_seconds = wall_seconds, .ctx = w},
+        .poller = {.open = open_nothing, .close = close_nothing, .control = control, .wait = wait_in_memory},
+        .now_ms = EPOCH_MS,
+        .jobs = jobs,
+    };
+    mk_test_settings(&w->settings);
+    return mk__loop_open(&w->loop, &w->poller, &w->clock, jobs);
+}
+
+void mk_test_world_close(struct mk_test_world *w)
+{
+    if (w->http.loop)
+        mk__h1_abort_all(&w->http);
+    mk__loop_close(&w->loop);
+    if (w->http.loop)
+        mk__http_close(&w->http);
+    EXPECT(w->account.bytes == 0);
+    for (struct mk_test_client *c = w->clients, *next; c; c = next) {
+        next = c->next;
+        EXPECT(c->closed);
+        free(c->to_server.p);
+        free(c->from_server.p);
+        free(c);
+    }
+    w->clients = NULL;
+}
+
+/* ── the transport ── */
+
+static int open_memory(struct mk_io *io)
+{
+    struct mk_test_client *c = io->state;
+    int err = c->world->open_error;
+    c->world->open_error = 0;
+    return err;
+}
+
+static ssize_t read_memory(struct mk_io *io, void *to, size_t size)
+{
+    struct mk_test_client *c = io->state;
+    size_t n = c->to_server.len - c->read_at;
+    EXPECT(size > 0 && !c->closed);
+    if (c->error)
+        return -c->error;
+    if (n == 0)
+        return c->fin ? 0 : -EAGAIN;
+    if (n > size)
+        n = size;
+    if (n > c->read_max)
+        n = c->read_max;
+    memcpy(to, c->to_server.p + c->read_at, n);
+    c->read_at += n;
+    c->read_bytes += n;
+    c->reads++;
+    if (n == c->read_max && c->read_at < c->to_server.len)
+        c->pending |= readiness(c); /* the next bytes are an arrival of their own */
+    return (ssize_t)n;
+}
+
+/* How much of `size` may go out now, or -errno. */
+static ssize_t find_room(struct mk_test_client *c, size_t size)
+{
+    EXPECT(size > 0 && !c->closed && !c->shut);
+    c->corked = false;
+    if (c->error)
+        return -EPIPE;
+    if (c->room == 0)
+        return -EAGAIN;
+    return (ssize_t)(size < c->room ? size : c->room);
+}
+
+static ssize_t write_memory(struct mk_io *io, const struct iovec *vec, int n, unsigned flags)
+{
+    struct mk_test_client *c = io->state;
+    size_t size = 0, left;
+    for (int i = 0; i < n; i++)
+        size += vec[i].iov_len;
+    ssize_t room = find_room(c, size);
+    if (room < 0)
+        return room;
+    left = (size_t)room;
+    for (int i = 0; i < n && left; i++) {
+        size_t part = vec[i].iov_len < left ? vec[i].iov_len : left;
+        append(&c->from_server, vec[i].iov_base, part);
+        left -= part;
+    }
+    c->room -= (size_t)room;
+    c->writes++;
+    c->corked = flags & MK_IO_MORE;
+    return room;
+}
+
+static ssize_t send_file(struct mk_io *io, int file_fd, uint64_t offset, size_t size)
+{
+    struct mk_test_client *c = io->state;
+    ssize_t room = find_room(c, size);
+    if (room < 0)
+        return room;
+    char *bytes = malloc((size_t)room);
+    EXPECT(bytes);
+    ssize_t n = pread(file_fd, bytes, (size_t)room, (off_t)offset);
+    if (n > 0) {
+        append(&c->from_server, bytes, (size_t)n);
+        c->room -= (size_t)n;
+        c->files++;
+    }
+    free(bytes);
+    return n < 0 ? -errno : n;
+}
+
+static int shut_memory(struct mk_io *io)
+{
+    struct mk_test_client *c = io->state;
+    EXPECT(!c->shut && !c->closed);
+    c->shut = true;
+    c->corked = false;
+    return 0;
+}
+
+static void close_memory(struct mk_io *io)
+{
+    struct mk_test_client *c = io->state;
+    EXPECT(!c->closed && !c->event);
+    c->closed = true;
+    c->corked = false;
+}
+
+static const struct mk_transport memory = {
+    .name = "memory",
+    .open = open_memory,
+    .read = read_memory,
+    .write = write_memory,
+    .sendfile = send_file,
+    .shutdown = shut_memory,
+    .close = close_memory,
+};
+
+/* ── clients ── */
+
+static struct mk_test_client *add_client(struct mk_test_world *w, int *ret_fd)
+{
+    struct mk_test_client *c = calloc(1, sizeof(*c)), **end = &w->clients;
+    EXPECT(c);
+    c->world = w;
+    c->room = c->read_max = SIZE_MAX;
+    for (*ret_fd = FIRST_FD; *end; ++*ret_fd)
+        end = &(*end)->next;
+    *end = c;
+    append(&c->from_server, "", 0);
+    return c;
+}
+
+struct mk_test_client *mk_test_connect(struct mk_test_world *w, struct mk_str first)
+{
+    struct mk_io io = {.transport = &memory};
+    struct mk_test_client *c = add_client(w, &io.fd);
+    append(&c->to_server, first.p, first.len);
+    io.state = c;
+    return mk__h1_open(&w->http, &io) == 0 ? c : NULL;
+}
+
+void mk_test_send(struct mk_test_client *c, struct mk_str bytes)
+{
+    if (c->read_at == c->to_server.len)
+        c->read_at = c->to_server.len = 0;
+    append(&c->to_server, bytes.p, bytes.len);
+    c->pending |= readiness(c);
+}
+
+void mk_test_fin(struct mk_test_client *c)
+{
+    c->fin = true;
+    c->pending |= readiness(c);
+}
+
+void mk_test_reset(struct mk_test_client *c)
+{
+    c->error = ECONNRESET;
+    c->pending |= readiness(c);
+}
+
+void mk_test_take(struct mk_test_client *c, size_t bytes)
+{
+    c->room = bytes > SIZE_MAX - c->room ? SIZE_MAX : c->room + bytes;
+    c->pending |= readiness(c);
+}
+
+struct mk_str mk_test_received(struct mk_test_client *c)
+{
+    static char *last;
+    struct mk_str s = mk_str(c->from_server.p, c->from_server.len);
+    free(last);
+    last = c->from_server.p;
+    c->from_server = (struct mk_test_bytes){0};
+    append(&c->from_server, "", 0);
+    return s;
+}
+
+struct mk__h1 *mk_test_connection(struct mk_test_client *c)
+{
+    return c->event ? MK_OWNER(c->event, struct mk__h1, event) : NULL;
+}
+
+const char *mk_test_state(struct mk_test_client *c)
+{
+    const struct mk__h1 *h1 = mk_test_connection(c);
+    return mk__h1_waits[h1 ? h1->state : MK__H1_CLOSED].name;
+}
+
+/* ── the application ── */
+
+void mk_test_fill_arena(struct mk_request *req)
+{
+    struct mk_arena *a = mk_request_arena(req);
+    EXPECT(a->end == a->at || mk_arena_alloc(a, (size_t)(a->end - a->at)));
+}
+
+static void on_request(struct mk_request *req, void *ctx)
+{
+    struct mk_test_world *w = ctx;
+    w->requests++;
+    if (w->handler) {
+        w->handler(req, w);
+        return;
+    }
+    if (mk_response_borrow(req, MK_STR("hello")) < 0)
+        mk_response_error(req, 503);
+    else
+        mk_response_end(req);
+}
+
+static void on_response(struct mk_request *req, void *ctx)
+{
+    struct mk_test_world *w = ctx;
+    if (w->on_response)
+        w->on_response(req, w);
+}
+
+static void on_done(struct mk_request *req, void *ctx)
+{
+    struct mk_test_world *w = ctx;
+    w->done++;
+    w->aborted += req->aborted;
+}
+
+static struct mk_str find_mime(const struct mk_request *req, struct mk_str path, void *ctx)
+{
+    (void)req;
+    (void)path;
+    (void)ctx;
+    return MK_STR("text/plain");
+}
+
+static void on_closed(void *ctx)
+{
+    struct mk_test_world *w = ctx;
+    w->closed++;
+}
+
+static const struct mk__http_app app = {
+    .request = on_request,
+    .response = on_response,
+    .done = on_done,
+    .mime = find_mime,
+    .closed = on_closed,
+};
+
+void mk_test_settings(struct mk__http_settings *s)
+{
+    *s = (struct mk__http_settings){
+        .head = {.line_bytes_max = 1024, .head_bytes_max = 4096, .fields_max = 16},
+        .wait_ms = {[MK__WAIT_HEAD] = 15000,
+                    [MK__WAIT_BODY] = 30000,
+                    [MK__WAIT_HANDLER] = 60000,
+                    [MK__WAIT_SEND] = 20000,
+                    [MK__WAIT_IDLE] = 5000,
+                    [MK__WAIT_LINGER] = 2000},
+        .body_bytes_max = 1 << 20,
+        .collect_bytes_max = 4096,
+        .drain_bytes_max = 8192,
+        .keep_alive = true,
+        .server_line = MK_STR("Server: x\r\n"),
+    };
+}
+
+int mk_test_http_open(struct mk_test_world *w)
+{
+    int err = mk__http_open(&w->http, &w->loop, &w->settings, &app, w, &w->account);
+    if (err < 0)
+        w->http.loop = NULL;
+    return err;
+}

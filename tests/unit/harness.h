@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A world without time and without a network: a loop on a clock that moves only when everything waits, and
+ * clients whose connections are queues in memory. What a wait is worth is tested to the millisecond, and
+ * nothing in it sleeps. It knows nothing of cmocka, so that the fuzz targets use it too.
+ *
+ *     client ──mk_test_send──► to_server ──read──► the server
+ *     client ◄──from_server◄──write (as far as there is room)──┘
+ *
+ * Events are edges, as the server asks epoll for: one is reported when something happened, with all that is
+ * true at that moment.
+ */
+#ifndef MK_UNIT_HARNESS_H
+#define MK_UNIT_HARNESS_H
+
+#include <monkey/transport.h>
+
+#include "base/clock.h"
+#include "http/h1.h"
+#include "loop/loop.h"
+
+/* Bytes that a test keeps: not drawn on the allocator under test. Always ends with a NUL. */
+struct mk_test_bytes {
+    char *p;
+    size_t len, size;
+};
+
+struct mk_test_world;
+
+/* A client: its end of a connection. */
+struct mk_test_client {
+    struct mk_test_client *next;
+    struct mk_test_world *world;
+    struct mk_event *event; /* the server's, while it watches */
+    uint32_t pending;       /* edges not yet reported */
+    struct mk_test_bytes to_server, from_server;
+    size_t read_bytes;             /* in all */
+    size_t read_at;                /* bytes of to_server that the server has read */
+    size_t read_max;               /* the most that one read gives */
+    size_t room;                   /* bytes that the client still takes */
+    unsigned reads, writes, files; /* calls that moved bytes */
+    int error;                     /* what every call answers: the connection was reset */
+    bool fin;                      /* the client's last byte is sent */
+    bool shut, closed;             /* by the server */
+    bool corked;                   /* the last call promised more */
+};
+
+/* The longest that a test may let pass in one go. */
+enum { MK_TEST_DAY_MS = 24 * 3600 * 1000 };
+
+struct mk_test_world {
+    struct mk_loop loop;
+    struct mk__clock clock;
+    struct mk__poller poller;
+    uint64_t now_ms, limit_ms;
+    bool still;          /* nothing happened in the last wait, and no more time is granted */
+    bool refuses_events; /* mk_event_add() fails */
+    int open_error;      /* of the next connection's transport */
+    struct mk__jobs *jobs;
+
+    /* HTTP, from mk_test_http_open() on */
+    struct mk_account account;
+    struct mk__http_settings settings;
+    struct mk__http http;
+    void (*handler)(struct mk_request *req, struct mk_test_world *world);
+    void (*on_response)(struct mk_request *req, struct mk_test_world *world);
+    void *ctx; /* the handler's */
+    unsigned requests, done, aborted, closed;
+    struct mk_test_client *clients;
+};
+
+/* A loop at time 1000, seconds 784111777 ("Sun, 06 Nov 1994 08:49:37 GMT"). 0 or -errno. */
+int mk_test_world_open(struct mk_test_world *w, struct mk__jobs *jobs);
+/* Ends HTTP too if it was opened, and frees the clients. Aborts when memory is still in use. */
+void mk_test_world_close(struct mk_test_world *w);
+
+/* Turns the loop until nothing happens any more, without letting time pass. */
+void mk_test_settle(struct mk_test_world *w);
+/* The same, then lets `ms` milliseconds pass, stopping at every timer on the way. */
+void mk_test_pass(struct mk_test_world *w, uint64_t ms);
+/* Waits, in real time, until another thread rings, perhaps for nothing, then settles. False after two seconds. */
+bool mk_test_wait_mail(struct mk_test_world *w);
+
+/*
+ * Opens HTTP with generous settings (see harness.c), which may be changed before. The handler answers requests;
+ * without one each gets "hello". 0 or -errno.
+ */
+void mk_test_settings(struct mk__http_settings *s);
+int mk_test_http_open(struct mk_test_world *w);
+
+/* Connects, with `first` as the bytes that are there already; NULL when the server has no memory for it. */
+struct mk_test_client *mk_test_connect(struct mk_test_world *w, struct mk_str first);
+/* Each of these causes an edge; the server acts on it in the next turn. */
+void mk_test_send(struct mk_test_client *c, struct mk_str bytes);
+void mk_test_fin(struct mk_test_client *c);
+void mk_test_reset(struct mk_test_client *c);
+void mk_test_take(struct mk_test_client *c, size_t bytes); /* makes room */
+
+/* What the server has sent since the last call, NUL-terminated; valid until it sends more. */
+struct mk_str mk_test_received(struct mk_test_client *c);
+
+/* Uses up what a request was born with, so that its next allocation asks the heap. */
+void mk_test_fill_arena(struct mk_request *req);
+
+/* The server's side of it; NULL once that is gone. */
+struct mk__h1 *mk_test_connection(struct mk_test_client *c);
+/* The name of the state that it waits in; "closed" when it is gone. */
+const char *mk_test_state(struct mk_test_client *c);
+
+#endif

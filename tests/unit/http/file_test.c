@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A file as an answer: validators, preconditions and ranges, as they come out on the wire. */
+#include "folder.h"
+#include "harness.h"
+
+#include <errno.h>
+
+static struct mk_test_world w;
+
+enum { NOW = 784111777 };
+
+static struct mk_file file;
+static bool is_tight;
+
+static void send_file(struct mk_request *req, struct mk_test_world *world)
+{
+    (void)world;
+    if (is_tight)
+        mk_test_fill_arena(req);
+    struct mk_file f = file;
+    f.fd = open(mk_test_path("ten"), O_RDONLY | O_CLOEXEC);
+    assert_true(f.fd >= 0);
+    mk_response_file(req, &f);
+}
+
+/* Ten bytes, an hour old. */
+static void open_world(void)
+{
+    file = (struct mk_file){.bytes = 10, .mtime_seconds = NOW - 3600, .mtime_nanoseconds = 5, .type = MK_STR("text/x")};
+    assert_int_equal(mk_test_world_open(&w, NULL), 0);
+    w.handler = send_file;
+    assert_int_equal(mk_test_http_open(&w), 0);
+}
+
+/* The answer, its Server and Date lines left out. */
+static const char *ask(const char *method, const char *fields)
+{
+    static char text[2048];
+    char request[1024];
+    const char *stamp = "Server: x\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n";
+    snprintf(request, sizeof(request), "%s / HTTP/1.1\r\nHost: h\r\n%s\r\n", method, fields);
+    struct mk_test_client *c = mk_test_connect(&w, mk_str_c(request));
+    mk_test_settle(&w);
+    assert_string_equal(mk_test_state(c), "idle");
+    snprintf(text, sizeof(text), "%s", mk_test_received(c).p);
+    char *at = strstr(text, stamp);
+    assert_non_null(at);
+    memmove(at, at + strlen(stamp), strlen(at + strlen(stamp)) + 1);
+    return text;
+}
+
+#define OLD "Sun, 06 Nov 1994 07:49:37 GMT"
+#define EARLIER "Sun, 06 Nov 1994 07:49:36 GMT"
+#define TAG "\"a-ae1b63b8b906a05\""
+#define VALIDATORS "Last-Modified: " OLD "\r\nETag: " TAG "\r\n"
+#define WHOLE \
+    "HTTP/1.1 200 OK\r\n" VALIDATORS "Content-Type: text/x\r\nAccept-Ranges: bytes\r\nContent-Length: 10\r\n\r\n"
+#define PART(range, length) \
+    "HTTP/1.1 206 Partial Content\r\n" VALIDATORS \
+    "Content-Type: text/x\r\nAccept-Ranges: bytes\r\nContent-Range: bytes " range "/10\r\nContent-Length: " length \
+    "\r\n\r\n"
+#define UNCHANGED "HTTP/1.1 304 Not Modified\r\n" VALIDATORS "\r\n"
+
+static const struct {
+    const char *method, *fields, *answer;
+} cases[] = {
+    {"GET", "", WHOLE "0123456789"},
+    {"HEAD", "", WHOLE},
+    {"GET", "Range: bytes=2-4\r\n", PART("2-4", "3") "234"},
+    {"GET", "Range: bytes=-3\r\n", PART("7-9", "3") "789"},
+    {"GET", "Range: bytes=8-100\r\n", PART("8-9", "2") "89"},
+    {"GET", "Range: bytes=0-\r\n", PART("0-9", "10") "0123456789"},
+    {"HEAD", "Range: bytes=2-4\r\n", WHOLE},
+    {"GET", "Range: bytes=2-4,6-7\r\n", WHOLE "0123456789"},
+    {"GET", "Range: bytes=x\r\n", WHOLE "0123456789"},
+    {"GET", "Range: lines=1-2\r\n", WHOLE "0123456789"},
+    {"GET", "Range: bytes=2-4\r\nIf-Range: " TAG "\r\n", PART("2-4", "3") "234"},
+    {"GET", "Range: bytes=2-4\r\nIf-Range: \"other\"\r\n", WHOLE "0123456789"},
+    {"GET", "Range: bytes=2-4\r\nIf-Range: " OLD "\r\n", PART("2-4", "3") "234"},
+    {"GET", "Range: bytes=2-4\r\nIf-Range: " EARLIER "\r\n", WHOLE "0123456789"},
+    {"GET", "If-None-Match: " TAG "\r\n", UNCHANGED},
+    {"HEAD", "If-None-Match: *\r\n", UNCHANGED},
+    {"GET", "If-None-Match: \"a\"\r\nIf-None-Match: W/" TAG "\r\n", UNCHANGED}, /* two lines are one list */
+    {"GET", "If-None-Match: \"other\"\r\nIf-Modified-Since: " OLD "\r\n", WHOLE "0123456789"},
+    {"GET", "If-Modified-Since: " OLD "\r\n", UNCHANGED},
+    {"GET", "If-Modified-Since: " EARLIER "\r\n", WHOLE "0123456789"},
+    {"GET", "If-Match: " TAG "\r\n", WHOLE "0123456789"},
+    {"GET", "If-Unmodified-Since: " OLD "\r\n", WHOLE "0123456789"},
+    {"GET", "If-None-Match: " TAG "\r\nRange: bytes=100-\r\n", UNCHANGED}, /* conditions come first */
+};
+
+static void test_answers(void **state)
+{
+    unsigned before = mk_test_descriptors();
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        open_world();
+        assert_string_equal(ask(cases[i].method, cases[i].fields), cases[i].answer);
+        mk_test_world_close(&w);
+    }
+    assert_int_equal(mk_test_descriptors(), before);
+}
+
+static void test_refusals(void **state)
+{
+    static const struct {
+        const char *method, *fields, *line, *holds;
+    } refusals[] = {
+        {"GET", "If-Match: \"other\"\r\n", "HTTP/1.1 412 Precondition Failed\r\n", ""},
+        {"GET", "If-Unmodified-Since: " EARLIER "\r\n", "HTTP/1.1 412 Precondition Failed\r\n", ""},
+        {"POST", "If-None-Match: *\r\n", "HTTP/1.1 412 Precondition Failed\r\n", ""},
+        {"GET", "Range: bytes=10-\r\n", "HTTP/1.1 416 Range Not Satisfiable\r\n", "Content-Range: bytes */10\r\n"},
+        {"GET", "Range: bytes=-0\r\n", "HTTP/1.1 416 Range Not Satisfiable\r\n", "Content-Range: bytes */10\r\n"},
+    };
+    unsigned before = mk_test_descriptors();
+    (void)state;
+    for (size_t i = 0; i < COUNT(refusals); i++) {
+        open_world();
+        const char *answer = ask(refusals[i].method, refusals[i].fields);
+        assert_memory_equal(answer, refusals[i].line, strlen(refusals[i].line));
+        assert_non_null(strstr(answer, refusals[i].holds));
+        assert_null(strstr(answer, "ETag")); /* it is about an error page now */
+        assert_null(strstr(answer, "0123456789"));
+        mk_test_world_close(&w);
+    }
+    assert_int_equal(mk_test_descriptors(), before);
+}
+
+static void test_a_young_file_is_weak(void **state)
+{
+    (void)state;
+    for (int age = -5; age < 4; age++) {
+        open_world();
+        file.mtime_seconds = NOW - age;
+        const char *answer = ask("GET", "");
+        assert_int_equal(strstr(answer, "\r\nETag: W/\"a-") != NULL, age < 2);
+        if (age < 0) /* a date in the future would be wrong for ever */
+            assert_non_null(strstr(answer, "\r\nLast-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\n"));
+        mk_test_world_close(&w);
+    }
+}
+
+static void test_without_ranges(void **state)
+{
+    (void)state;
+    open_world();
+    file.no_ranges = true;
+    assert_string_equal(ask("GET", "Range: bytes=2-4\r\n"),
+                        "HTTP/1.1 200 OK\r\n" VALIDATORS "Content-Type: text/x\r\nContent-Length: 10\r\n\r\n"
+                        "0123456789");
+    mk_test_world_close(&w);
+}
+
+static void test_an_empty_file(void **state)
+{
+    (void)state;
+    open_world();
+    file.bytes = 0;
+    const char *answer = ask("GET", "Range: bytes=0-0\r\n");
+    assert_non_null(strstr(answer, " 416 "));
+    mk_test_world_close(&w);
+    open_world();
+    file.bytes = 0;
+    answer = ask("GET", "");
+    assert_non_null(strstr(answer, " 200 OK\r\n"));
+    assert_non_null(strstr(answer, "\r\nContent-Length: 0\r\n\r\n"));
+    mk_test_world_close(&w);
+}
+
+static void test_huge_files(void **state)
+{
+    (void)state;
+    open_world();
+    file.bytes = 6ull << 30;
+    assert_non_null(strstr(ask("HEAD", ""), "\r\nContent-Length: 6442450944\r\n\r\n"));
+    mk_test_world_close(&w);
+}
+
+static void test_every_allocation_may_fail(void **state)
+{
+    static const char *const fields[] = {"", "Range: bytes=2-4\r\n", "Range: bytes=10-\r\n", "If-Match: \"other\"\r\n"};
+    unsigned before = mk_test_descriptors();
+    (void)state;
+    for (size_t i = 0; i < COUNT(fields); i++) {
+        bool all_fine = false;
+        is_tight = true;
+        for (long n = 0; !all_fine && n < 50; n++) {
+            char request[256];
+            open_world();
+            snprintf(request, sizeof(request), "GET / HTTP/1.1\r\nHost: h\r\n%s\r\n", fields[i]);
+            mk__alloc_countdown = n;
+            mk_test_connect(&w, mk_str_c(request));
+            mk_test_settle(&w);
+            all_fine = mk__alloc_countdown >= 0;
+            mk__alloc_countdown = -1;
+            mk_test_world_close(&w);
+        }
+        assert_true(all_fine);
+    }
+    is_tight = false;
+    assert_int_equal(mk_test_descriptors(), before);
+}
+
+static int set_up(void **state)
+{
+    if (mk_test_folder_make(state) < 0)
+        return -1;
+    mk_test_write("ten", MK_STR("0123456789"));
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_answers),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_a_young_file_is_weak),
+        cmocka_unit_test(test_without_ranges),
+        cmocka_unit_test(test_an_empty_file),
+        cmocka_unit_test(test_huge_files),
+        cmocka_unit_test(test_every_allocation_may_fail),
+    };
+    return cmocka_run_group_tests(tests, set_up, mk_test_folder_remove);
+}

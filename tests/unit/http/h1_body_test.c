@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Bodies of requests on their way through a connection: in pieces, held back, refused, invited, and those that
+ * nobody wants.
+ */
+#include "http/h1_world.h"
+
+/* ── bodies ── */
+
+static const struct {
+    const char *bytes, *body;
+} bodies[] = {
+    {POST(10) "0123456789", "0123456789"},
+    {POST(0), ""},
+    {GET, ""},
+    {CHUNKED "5\r\n01234\r\n5;x=y\r\n56789\r\n0\r\nTrailer: t\r\n\r\n", "0123456789"},
+    {CHUNKED "0\r\n\r\n", ""},
+};
+
+static void test_bodies_in_pieces(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(bodies); i++) {
+        size_t len = strlen(bodies[i].bytes);
+        for (size_t piece = 1; piece <= len; piece++) {
+            open_world(read_all);
+            struct mk_test_client *c = mk_test_connect(&w, MK_STR(""));
+            for (size_t at = 0; at < len; at += piece) {
+                mk_test_send(c, mk_str(bodies[i].bytes + at, len - at < piece ? len - at : piece));
+                mk_test_settle(&w);
+            }
+            expect_received(c, HELLO);
+            assert_int_equal(body.ends, 1);
+            assert_str_equal(mk_str(body.bytes, body.len), bodies[i].body);
+            mk_test_send(c, MK_STR(GET)); /* the connection is in step */
+            expect_received(c, HELLO);
+            close_world();
+        }
+    }
+}
+
+static void test_bodies_that_are_refused(void **state)
+{
+    (void)state;
+    open_world(read_all);
+    w.settings.body_bytes_max = 20;
+    struct mk_test_client *c = mk_test_connect(&w, MK_STR(CHUNKED "5\r\nhello\r\nx\r\n"));
+    mk_test_settle(&w);
+    assert_true(mk_str_starts(mk_test_received(c), MK_STR("HTTP/1.1 400 ")));
+    assert_string_equal(mk_test_state(c), "linger");
+    assert_int_equal(body.ends, 0);
+    c = mk_test_connect(&w, MK_STR(CHUNKED "14\r\n01234567890123456789\r\n1\r\nx"));
+    mk_test_settle(&w);
+    assert_true(mk_str_starts(mk_test_received(c), MK_STR("HTTP/1.1 413 ")));
+    assert_int_equal(body.ends, 0);
+    c = mk_test_connect(&w, MK_STR(POST(21)));
+    mk_test_settle(&w);
+    assert_true(mk_str_starts(mk_test_received(c), MK_STR("HTTP/1.1 413 ")));
+    close_world();
+}
+
+static void pause_each(struct mk_request *req, struct mk_str piece, bool end, void *ctx)
+{
+    gather(req, piece, end, ctx);
+    if (!end)
+        mk_request_pause(req);
+    current = req;
+}
+
+static void read_with_pauses(struct mk_request *req, struct mk_test_world *world)
+{
+    (void)world;
+    body.len = body.ends = 0;
+    mk_request_read(req, pause_each, NULL);
+}
+
+static void test_a_paused_client_is_not_read(void **state)
+{
+    static char megabyte[1 << 20];
+    (void)state;
+    open_world(read_with_pauses);
+    struct mk_test_client *c = mk_test_connect(&w, MK_STR("POST / HTTP/1.1\r\nHost: h\r\n"
+                                                          "Content-Length: 1048576\r\n\r\n1"));
+    mk_test_settle(&w);
+    assert_string_equal(mk_test_state(c), "handler");
+    size_t read_before = c->read_bytes;
+    mk_test_send(c, mk_str(megabyte, sizeof(megabyte) - 1));
+    mk_test_pass(&w, 1000);
+    assert_int_equal(c->read_bytes, read_before); /* its TCP has to wait */
+    assert_int_equal(body.len, 1);
+    body.len = 0;
+    mk_request_resume(current);
+    mk_test_settle(&w);
+    assert_true(c->read_bytes > read_before);
+    assert_in_range(body.len, 1, 32 * 1024);
+    assert_string_equal(mk_test_state(c), "handler");
+    for (int i = 0; i < 1000 && !body.ends; i++) {
+        body.len = 0;
+        mk_request_resume(current);
+        mk_test_settle(&w);
+    }
+    assert_true(mk_str_starts(mk_test_received(c), MK_STR("HTTP/1.1 200 ")));
+    assert_string_equal(mk_test_state(c), "idle");
+    close_world();
+}
+
+static void answer_and_read(struct mk_request *req, struct mk_test_world *world)
+{
+    assert_int_equal(mk_response_write(req, MK_STR("already")), 0);
+    read_all(req, world);
+}
+
+static void test_a_malformed_body_cuts_the_answer(void **state)
+{
+    (void)state;
+    open_world(answer_and_read);
+    struct mk_test_client *c = mk_test_connect(&w, MK_STR(CHUNKED "1\r\nx\r\n"));
+    expect_received(c, OK "Transfer-Encoding: chunked\r\n\r\n7\r\nalready\r\n");
+    assert_string_equal(mk_test_state(c), "body");
+    mk_test_send(c, MK_STR("x\r\n"));
+    expect_received(c, ""); /* neither a last chunk nor another head */
+    assert_string_not_equal(mk_test_state(c), "body");
+    assert_string_not_equal(mk_test_state(c), "idle");
+    assert_int_equal(w.aborted, 1);
+    assert_int_equal(body.ends, 0);
+    close_world();
+}
+
+/* ── nobody wants the body ── */
+
+static void test_a_small_unread_body_is_read_away(void **state)
+{
+    (void)state;
+    open_world(NULL);
+    struct mk_test_client *c = mk_test_connect(&w, MK_STR(POST(10) "0123456789" GET));
+    expect_received(c, HELLO HELLO);
+    mk_test_send(c, MK_STR(POST(10) "012"));
+    expect_received(c, HELLO);
+    assert_string_equal(mk_test_state(c), "body");
+    mk_test_send(c, MK_STR("3456789" GET));
+    expect_received(c, HELLO);
+    assert_string_equal(mk_test_state(c), "idle");
+    assert_int_equal(w.done, 4);
+    assert_int_equal(w.aborted, 0);
+    close_world();
+}
+
+#define CHUNKED_X "HTTP/1.1 200 OK\r\n" STAMP "Transfer-Encoding: chunked\r\n\r\n0001\r\nx\r\n0\r\n\r\n"
+
+/* The answer is complete once, however many turns the rest of the request takes. */
+static void test_the_last_chunk_comes_once(void **state)
+{
+    (void)state;
+    open_world(generate_x);
+    struct mk_test_client *c = mk_test_connect(&w, MK_STR(POST(10) "0123456789" GET));
+    expect_received(c, CHUNKED_X CHUNKED_X);
+    mk_test_send(c, MK_STR(POST(10)));
+    expect_received(c, CHUNKED_X);
+    for (int i = 0; i < 10; i++) {
+        mk_test_send(c, MK_STR("x"));
+        expect_received(c, "");
+    }
+    mk_test_send(c, MK_STR(GET));
+    expect_received(c, CHUNKED_X);
+    close_world();
+}
+
+static void test_a_large_unread_body_ends_the_connection(void **state)
+{
+    static char rest[10000];
+    (void)state;
+    open_world(NULL);
+    struct mk_test_client *c = mk_test_connect(&w, MK_STR(POST(10000) "0123456789"));
+    expect_received(c, HELLO_CLOSE);
+    assert_string_equal(mk_test_state(c), "linger");
+    assert_true(c->shut);
+    mk_test_send(c, mk_str(rest, sizeof(rest)));
+    mk_test_settle(&w);
+    assert_int_equal(c->read_at, c->to_server.len); /* or the answer would be lost to a reset */
+    assert_string_equal(mk_test_state(c), "linger");
+    mk_test_fin(c);
+    mk_test_settle(&w);
+    assert_string_equal(mk_test_state(c), "closed");
+    assert_int_equal(w.aborted, 0);
+    close_world();
+}
+
+static void test_an_endless_unread_body_ends_the_connection(void **state)
+{
+    (void)state;
+    open_world(NULL);
+    struct mk_test_client *c = mk_test_connect(&w, MK_STR(CHUNKED));
+    expect_received(c, HELLO);
+    for (int i = 0; i < 2000 && strcmp(mk_test_state(c), "body") == 0; i++) {
+        mk_test_send(c, MK_STR("8\r\n01234567\r\n"));
+        mk_test_settle(&w);
+    }
+    assert_string_equal(mk_test_state(c), "linger"); /* the answer is out: it is not lost */
+    assert_in_range(c->read_bytes, 8192, 16384);
+    assert_int_equal(w.aborted, 0);
+    expect_received(c, "");
+    close_world();
+}
+
+static void test_a_malformed_unread_body_does_not_spoil_the_answer(void **state)
+{
+    (void)state;
+    open_world(NULL);
+    struct mk_test_client *c = mk_test_connect(&w, MK_STR(CHUNKED "x\r\n" GET));
+    expect_received(c, HELLO);
+    assert_string_equal(mk_test_state(c), "linger");
+    assert_int_equal(w.requests, 1);
+    close_world();
+}
+
+static void test_leaving_after_the_answer_is_no_abort(void **state)
+{
+    (void)state;
+    open_world(NULL);
+    struct mk_test_client *c = mk_test_connect(&w, MK_STR(POST(10) "0"));
+    expect_received(c, HELLO);
+    mk_test_fin(c);
+    mk_test_settle(&w);
+    assert_string_equal(mk_test_state(c), "closed");
+    assert_int_equal(w.done, 1);
+    assert_int_equal(w.aborted, 0);
+    close_world();
+}
+
+/* ── Expect: 100-continue ── */
+
+static void test_the_reader_invites(void **state)
+{
+    (void)state;
+    open_world(read_all);
+    struct mk_test_client *c = mk_test_connect(&w, MK_STR(EXPECT(5)));
+    expect_received(c, CONTINUE);
+    mk_test_send(c, MK_STR("01"));
+    expect_received(c, ""); /* once */
+    mk_test_send(c, MK_STR("234" GET));
+    expect_received(c, HELLO HELLO);
+    assert_string_equal(mk_test_state(c), "idle");
+    mk_test_send(c, MK_STR(EXPECT(5) "01234")); /* it did not wait */
+    expect_received(c, HELLO);
+    close_world();
+}
+
+static void test_nobody_invites(void **state)
+{
+    (void)state;
+    open_world(NULL);
+    struct mk_test_client *c = mk_test_connect(&w, MK_STR(EXPECT(5)));
+    expect_received(c, HELLO_CLOSE); /* whether the body comes is not known */
+    assert_string_equal(mk_test_state(c), "linger");
+    close_world();
+}
+
+static void test_a_late_invitation(void **state)
+{
+    (void)state;
+    open_world(remember);
+    struct mk_test_client *c = mk_test_connect(&w, MK_STR(EXPECT(5)));
+    expect_received(c, "");
+    mk_test_pass(&w, 1000);
+    assert_string_equal(mk_test_state(c), "handler");
+    read_all(current, &w);
+    expect_received(c, CONTINUE);
+    assert_string_equal(mk_test_state(c), "body");
+    close_world();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_bodies_in_pieces),
+        cmocka_unit_test(test_bodies_that_are_refused),
+        cmocka_unit_test(test_a_malformed_body_cuts_the_answer),
+        cmocka_unit_test(test_a_paused_client_is_not_read),
+        cmocka_unit_test(test_a_small_unread_body_is_read_away),
+        cmocka_unit_test(test_the_last_chunk_comes_once),
+        cmocka_unit_test(test_a_large_unread_body_ends_the_connection),
+        cmocka_unit_test(test_an_endless_unread_body_ends_the_connection),
+        cmocka_unit_test(test_a_malformed_unread_body_does_not_spoil_the_answer),
+        cmocka_unit_test(test_leaving_after_the_answer_is_no_abort),
+        cmocka_unit_test(test_the_reader_invites),
+        cmocka_unit_test(test_nobody_invites),
+        cmocka_unit_test(test_a_late_invitation),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

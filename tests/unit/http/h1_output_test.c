@@ -1,0 +1,517 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Responses on the wire: head and framing, memory and generators (files: load_test.c), back-pressure, and answers that
+ * cannot be completed. Each is sent whole, and through a client that takes a few bytes at a time.
+ */
+#include "http/h1_world.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#define REQUEST(method, minor) method " / HTTP/1." minor "\r\nHost: h\r\nConnection: keep-alive\r\n\r\n"
+
+/* ── framing ── */
+
+static void two_parts(struct mk_request *req, struct mk_test_world *world)
+{
+    (void)world;
+    assert_int_equal(mk_response_borrow(req, MK_STR("hello ")), 0);
+    assert_int_equal(mk_response_write(req, MK_STR("world")), 0);
+    assert_int_equal(mk_response_write(req, MK_STR("")), 0); /* no part, and above all no last chunk */
+    mk_response_end(req);
+}
+
+static void nothing(struct mk_request *req, struct mk_test_world *world)
+{
+    (void)world;
+    mk_response_end(req);
+}
+
+static ssize_t count_down(struct mk_request *req, char *to, size_t size, void *ctx)
+{
+    unsigned *left = ctx;
+    (void)req;
+    assert_true(size >= 1024);
+    if (*left == 0)
+        return 0;
+    *to = (char)('0' + --*left);
+    return 1;
+}
+
+static void generated(struct mk_request *req, struct mk_test_world *world)
+{
+    unsigned *left = mk_arena_alloc(mk_request_arena(req), sizeof(*left));
+    (void)world;
+    *left = 3;
+    assert_int_equal(mk_response_generate(req, count_down, left), 0);
+    mk_response_end(req);
+}
+
+static void generated_of_known_length(struct mk_request *req, struct mk_test_world *world)
+{
+    assert_int_equal(mk_response_length(req, 3), 0);
+    generated(req, world);
+}
+
+static void no_content(struct mk_request *req, struct mk_test_world *world)
+{
+    assert_int_equal(mk_response_status(req, 204), 0);
+    two_parts(req, world);
+}
+
+static void not_modified(struct mk_request *req, struct mk_test_world *world)
+{
+    assert_int_equal(mk_response_status(req, 304), 0);
+    generated(req, world);
+}
+
+static void with_fields(struct mk_request *req, struct mk_test_world *world)
+{
+    (void)world;
+    assert_int_equal(mk_response_status(req, 599), 0); /* not registered */
+    assert_int_equal(mk_response_header(req, MK_STR("X-A"), MK_STR("1")), 0);
+    assert_int_equal(mk_response_header_borrow(req, MK_STR("X-B"), MK_STR("")), 0);
+    mk_response_end(req);
+}
+
+static const struct {
+    const char *request;
+    handler_fn *handler;
+    const char *answer;
+    bool closes;
+} framings[] = {
+    {REQUEST("GET", "1"), two_parts, OK "Content-Length: 11\r\n\r\nhello world", false},
+    {REQUEST("HEAD", "1"), two_parts, OK "Content-Length: 11\r\n\r\n", false},
+    {REQUEST("GET", "1"), nothing, OK "Content-Length: 0\r\n\r\n", false},
+    {REQUEST("GET", "1"), generated,
+     OK "Transfer-Encoding: chunked\r\n\r\n0001\r\n2\r\n0001\r\n1\r\n0001\r\n0\r\n0\r\n\r\n", false},
+    {REQUEST("HEAD", "1"), generated, OK "Transfer-Encoding: chunked\r\n\r\n", false},
+    {REQUEST("GET", "0"), generated, OK "Connection: close\r\n\r\n210", true},
+    {REQUEST("GET", "1"), generated_of_known_length, OK "Content-Length: 3\r\n\r\n210", false},
+    {REQUEST("GET", "0"), generated_of_known_length, OK "Content-Length: 3\r\nConnection: keep-alive\r\n\r\n210",
+     false},
+    {REQUEST("HEAD", "1"), generated_of_known_length, OK "Content-Length: 3\r\n\r\n", false},
+    {REQUEST("GET", "1"), no_content, "HTTP/1.1 204 No Content\r\n" STAMP "\r\n", false},
+    {REQUEST("GET", "1"), not_modified, "HTTP/1.1 304 Not Modified\r\n" STAMP "\r\n", false},
+    {REQUEST("GET", "0"), not_modified, "HTTP/1.1 304 Not Modified\r\n" STAMP "Connection: keep-alive\r\n\r\n", false},
+    {REQUEST("GET", "1"), with_fields, "HTTP/1.1 599 \r\n" STAMP "X-A: 1\r\nX-B: \r\nContent-Length: 0\r\n\r\n", false},
+};
+
+/* With room for `step` bytes at a time. */
+static void check_framing(size_t i, size_t step)
+{
+    char got[1024] = "";
+    open_world(framings[i].handler);
+    struct mk_test_client *c = mk_test_connect(&w, MK_STR(""));
+    c->room = step;
+    mk_test_send(c, mk_str_c(framings[i].request));
+    for (mk_test_settle(&w); c->from_server.len; mk_test_settle(&w)) {
+        strncat(got, mk_test_received(c).p, sizeof(got) - strlen(got) - 1);
+        mk_test_take(c, step);
+    }
+    assert_string_equal(got, framings[i].answer);
+    assert_string_equal(mk_test_state(c), framings[i].closes ? "linger" : "idle");
+    assert_int_equal(w.aborted, 0);
+    close_world();
+}
+
+static void test_framing(void **state)
+{
+    static const size_t steps[] = {1, 7, 100, SIZE_MAX};
+    (void)state;
+    for (size_t i = 0; i < COUNT(framings); i++)
+        for (size_t s = 0; s < COUNT(steps); s++)
+            check_framing(i, steps[s]);
+}
+
+static unsigned told;
+
+static void add_field(struct mk_request *req, struct mk_test_world *world)
+{
+    (void)world;
+    told++;
+    assert_int_equal(mk_response_header_borrow(req, MK_STR("X-Hook"), MK_STR("was here")), 0);
+    assert_int_equal(mk_response_status(req, 201), 0);
+}
+
+static void test_the_hook_changes_the_head(void **state)
+{
+    (void)state;
+    open_world(two_parts);
+    w.on_response = add_field;
+    told = 0;
+    struct mk_test_client *c = mk_test_connect(&w, MK_STR(REQUEST("GET", "1")));
+    mk_test_settle(&w);
+    assert_string_equal(mk_test_received(c).p,
+                        "HTTP/1.1 201 Created\r\n" STAMP "X-Hook: was here\r\nContent-Length: 11\r\n\r\nhello world");
+    assert_int_equal(told, 1);
+    close_world();
+}
+
+static void many_fields(struct mk_request *req, struct mk_test_world *world)
+{
+    static char value[900];
+    (void)world;
+    memset(value, 'v', sizeof(value));
+    for (int i = 0; i < 40; i++)
+        assert_int_equal(mk_response_header_borrow(req, MK_STR("X"), mk_str(value, sizeof(value))), 0);
+    mk_response_end(req);
+}
+
+/* A head that no buffer holds cannot be sent: the least that can be said. */
+static void test_a_head_may_be_too_large(void **state)
+{
+    (void)state;
+    open_world(many_fields);
+    struct mk_test_client *c = mk_test_connect(&w, MK_STR(REQUEST("GET", "1")));
+    mk_test_settle(&w);
+    assert_string_equal(mk_test_received(c).p,
+                        "HTTP/1.1 500 Internal Server Error\r\n" STAMP "Content-Length: 0\r\n\r\n");
+    assert_string_equal(mk_test_state(c), "idle");
+    assert_int_equal(w.aborted, 0);
+    close_world();
+}
+
+/* ── announced lengths ── */
+
+static struct {
+    uint64_t announced;
+    unsigned pieces;
+} lengths;
+
+static void announce(struct mk_request *req, struct mk_test_world *world)
+{
+    (void)world;
+    assert_int_equal(mk_response_length(req, lengths.announced), 0);
+    for (unsigned i = 0; i < lengths.pieces; i++)
+        mk_response_borrow(req, MK_STR("12345"));
+    mk_response_end(req);
+    current = req;
+}
+
+static void test_an_announced_length_is_kept(void **state)
+{
+    static const struct {
+        uint64_t announced;
+        unsigned pieces;
+        size_t body_max; /* no byte may follow the announced ones */
+        bool good;
+    } cases[] = {{10, 2, 10, true}, {11, 2, 10, false}, {9, 2, 9, false}, {5, 2, 5, false},
+                 {0, 0, 0, true},   {1, 0, 0, false},   {0, 1, 0, false}};
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        open_world(announce);
+        lengths.announced = cases[i].announced;
+        lengths.pieces = cases[i].pieces;
+        struct mk_test_client *c = mk_test_connect(&w, MK_STR(REQUEST("GET", "1") REQUEST("GET", "1")));
+        mk_test_settle(&w);
+        struct mk_str answer = mk_test_received(c);
+        const char *end = strstr(answer.p, "\r\n\r\n");
+        assert_non_null(end);
+        if (cases[i].good) {
+            assert_string_equal(mk_test_state(c), "idle");
+            assert_int_equal(w.requests, 2);
+        } else {
+            assert_true(strlen(end + 4) <= cases[i].body_max);
+            assert_string_not_equal(mk_test_state(c), "idle");
+            assert_int_equal(w.requests, 1); /* the next request must not be answered into this gap */
+            assert_int_equal(w.aborted, 1);
+        }
+        close_world();
+    }
+}
+
+static ssize_t say_too_much(struct mk_request *req, char *to, size_t size, void *ctx)
+{
+    (void)req;
+    (void)ctx;
+    memset(to, 'x', size);
+    return (ssize_t)size;
+}
+
+static void generate_too_much(struct mk_request *req, struct mk_test_world *world)
+{
+    (void)world;
+    assert_int_equal(mk_response_length(req, 10), 0);
+    assert_int_equal(mk_response_generate(req, say_too_much, NULL), 0);
+    mk_response_end(req);
+}
+
+static void test_a_generator_is_kept_to_the_length(void **state)
+{
+    (void)state;
+    open_world(generate_too_much);
+    struct mk_test_client *c = mk_test_connect(&w, MK_STR(REQUEST("GET", "1")));
+    mk_test_settle(&w);
+    const char *end = strstr(mk_test_received(c).p, "\r\n\r\n");
+    assert_non_null(end);
+    assert_true(strlen(end + 4) <= 10);
+    assert_string_not_equal(mk_test_state(c), "idle");
+    assert_int_equal(w.aborted, 1);
+    close_world();
+}
+
+/* ── giving up ── */
+
+static void give_up(struct mk_request *req, struct mk_test_world *world)
+{
+    (void)world;
+    mk_response_borrow(req, MK_STR("half an ans"));
+    mk_response_abort(req);
+}
+
+static void test_giving_up(void **state)
+{
+    (void)state;
+    open_world(give_up);
+    struct mk_test_client *c = mk_test_connect(&w, MK_STR(REQUEST("GET", "1")));
+    mk_test_settle(&w);
+    assert_string_equal(mk_test_received(c).p, ""); /* nothing had left */
+    assert_string_not_equal(mk_test_state(c), "idle");
+    assert_int_equal(w.aborted, 1);
+    w.handler = remember;
+    c = mk_test_connect(&w, MK_STR(REQUEST("GET", "1")));
+    assert_int_equal(mk_response_write(current, MK_STR("half an ans")), 0);
+    mk_test_settle(&w);
+    mk_response_error(current, 500); /* too late: the head says 200 */
+    mk_test_settle(&w);
+    struct mk_str answer = mk_test_received(c);
+    assert_non_null(strstr(answer.p, "b\r\nhalf an ans\r\n"));
+    assert_null(strstr(answer.p, "0\r\n\r\n")); /* so the client sees that it is not whole */
+    assert_string_not_equal(mk_test_state(c), "idle");
+    assert_int_equal(w.aborted, 2);
+    close_world();
+}
+
+/* ── generators ── */
+
+static struct {
+    const char *next;
+    ssize_t error;
+    unsigned calls;
+} source;
+
+static ssize_t from_source(struct mk_request *req, char *to, size_t size, void *ctx)
+{
+    (void)req;
+    (void)size;
+    (void)ctx;
+    source.calls++;
+    if (source.error)
+        return source.error;
+    if (!source.next)
+        return -EAGAIN;
+    size_t n = strlen(source.next);
+    memcpy(to, source.next, n);
+    source.next = NULL;
+    return (ssize_t)n;
+}
+
+static void generate_from_source(struct mk_request *req, struct mk_test_world *world)
+{
+    remember(req, world);
+    memset(&source, 0, sizeof(source));
+    assert_int_equal(mk_response_generate(req, from_source, NULL), 0);
+    mk_response_end(req);
+}
+
+static void test_a_generator_waits_to_be_woken(void **state)
+{
+    (void)state;
+    open_world(generate_from_source);
+    struct mk_test_client *c = mk_test_connect(&w, MK_STR(REQUEST("GET", "1")));
+    mk_test_settle(&w);
+    assert_string_equal(mk_test_received(c).p, OK "Transfer-Encoding: chunked\r\n\r\n");
+    assert_string_equal(mk_test_state(c), "handler");
+    assert_int_equal(source.calls, 1);
+    mk_test_pass(&w, 1000);
+    assert_int_equal(source.calls, 1);
+    source.next = "tick";
+    mk_response_wake(current);
+    mk_test_settle(&w);
+    assert_string_equal(mk_test_received(c).p, "0004\r\ntick\r\n");
+    assert_int_equal(source.calls, 3);
+    source.error = -EIO;
+    mk_response_wake(current);
+    mk_test_settle(&w);
+    assert_string_equal(mk_test_received(c).p, "");
+    assert_string_not_equal(mk_test_state(c), "idle");
+    assert_int_equal(w.aborted, 1);
+    close_world();
+}
+
+/* A stream of pieces keeps its connection as long as they come within the handler's limit. */
+static void test_a_stream_of_pieces_goes_on(void **state)
+{
+    (void)state;
+    open_world(generate_from_source);
+    struct mk_test_client *c = mk_test_connect(&w, MK_STR(REQUEST("GET", "1")));
+    mk_test_settle(&w);
+    for (int i = 0; i < 10; i++) {
+        mk_test_pass(&w, 59999);
+        assert_string_equal(mk_test_state(c), "handler");
+        source.next = "tick";
+        mk_response_wake(current);
+        mk_test_settle(&w);
+    }
+    mk_test_pass(&w, 60000);
+    assert_string_equal(mk_test_state(c), "closed");
+    close_world();
+}
+
+static ssize_t fill(struct mk_request *req, char *to, size_t size, void *ctx)
+{
+    uint64_t *left = ctx;
+    (void)req;
+    size_t n = size < *left ? size : (size_t)*left;
+    memset(to, 'f', n);
+    *left -= n;
+    return n ? (ssize_t)n : -EAGAIN;
+}
+
+static uint64_t fill_left;
+
+static void generate_much(struct mk_request *req, struct mk_test_world *world)
+{
+    remember(req, world);
+    assert_int_equal(mk_response_generate(req, fill, &fill_left), 0);
+    mk_response_end(req);
+}
+
+/* The harness sees to it that the last bytes are never held back while everybody waits. */
+static void test_a_generator_that_pauses_at_any_length(void **state)
+{
+    (void)state;
+    for (uint64_t n = 30000; n < 34000; n += 77) {
+        open_world(generate_much);
+        fill_left = n;
+        struct mk_test_client *c = mk_test_connect(&w, MK_STR(REQUEST("GET", "0")));
+        mk_test_pass(&w, 10);
+        assert_string_equal(mk_test_state(c), "handler");
+        assert_int_equal(strlen(strstr(mk_test_received(c).p, "\r\n\r\n") + 4), n);
+        close_world();
+    }
+}
+
+static void test_a_generator_lets_others_have_their_turn(void **state)
+{
+    (void)state;
+    open_world(generate_much);
+    fill_left = 10 << 20;
+    struct mk_test_client *c = mk_test_connect(&w, MK_STR(REQUEST("GET", "1")));
+    assert_in_range(c->from_server.len, 256 * 1024, 320 * 1024); /* one slice in the first turn */
+    assert_string_equal(mk_test_state(c), "send");
+    mk_test_settle(&w);
+    assert_int_equal(fill_left, 0);
+    assert_string_equal(mk_test_state(c), "handler");
+    close_world();
+}
+
+/* ── back-pressure ── */
+
+static unsigned drained;
+
+static void on_drain(struct mk_request *req, void *ctx)
+{
+    static char block[32 * 1024];
+    unsigned *left = ctx;
+    drained++;
+    int r = MK_OK;
+    while (*left && r == MK_OK) {
+        r = mk_response_write(req, mk_str(block, sizeof(block)));
+        --*left;
+    }
+    assert_true(r >= 0);
+    if (!*left)
+        mk_response_end(req);
+}
+
+static unsigned blocks_left;
+
+static void stream_blocks(struct mk_request *req, struct mk_test_world *world)
+{
+    (void)world;
+    drained = 0;
+    mk_response_on_drain(req, on_drain, &blocks_left);
+    on_drain(req, &blocks_left);
+}
+
+static void test_a_handler_is_asked_to_wait(void **state)
+{
+    (void)state;
+    open_world(stream_blocks);
+    blocks_left = 64; /* 2 MB */
+    struct mk_test_client *c = mk_test_connect(&w, MK_STR(""));
+    c->room = 1000;
+    mk_test_send(c, MK_STR(REQUEST("GET", "1")));
+    mk_test_settle(&w);
+    assert_int_equal(blocks_left, 61); /* MK_AGAIN came above 64 KB */
+    assert_true(w.account.bytes < 300 * 1024);
+    mk_test_pass(&w, 1000);
+    assert_int_equal(drained, 1);
+    for (int i = 0; i < 1000 && strcmp(mk_test_state(c), "idle") != 0; i++) {
+        mk_test_take(c, 10000);
+        mk_test_settle(&w);
+        assert_true(w.account.bytes < 300 * 1024);
+    }
+    assert_string_equal(mk_test_state(c), "idle");
+    assert_true(drained > 15);
+    assert_int_equal(w.aborted, 0);
+    close_world();
+}
+
+static void test_a_fast_client_does_not_own_the_worker(void **state)
+{
+    (void)state;
+    open_world(stream_blocks);
+    blocks_left = 320; /* 10 MB */
+    struct mk_test_client *c = mk_test_connect(&w, MK_STR(REQUEST("GET", "1")));
+    assert_true(c->from_server.len < 1 << 20); /* of the first turn */
+    mk_test_settle(&w);
+    assert_string_equal(mk_test_state(c), "idle");
+    assert_int_equal(blocks_left, 0);
+    close_world();
+}
+
+static void end_with_much(struct mk_request *req, struct mk_test_world *world)
+{
+    static char block[100 * 1024];
+    (void)world;
+    drained = 0;
+    blocks_left = 0;
+    mk_response_on_drain(req, on_drain, &blocks_left);
+    assert_int_equal(mk_response_borrow(req, mk_str(block, sizeof(block))), MK_AGAIN);
+    mk_response_end(req);
+    assert_int_equal(mk_response_borrow(req, MK_STR("too late")), -ENOMEM);
+}
+
+static void test_no_drain_after_the_end(void **state)
+{
+    (void)state;
+    open_world(end_with_much);
+    struct mk_test_client *c = mk_test_connect(&w, MK_STR(REQUEST("GET", "1")));
+    mk_test_settle(&w);
+    assert_string_equal(mk_test_state(c), "idle");
+    assert_int_equal(drained, 0);
+    close_world();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_framing),
+        cmocka_unit_test(test_the_hook_changes_the_head),
+        cmocka_unit_test(test_a_head_may_be_too_large),
+        cmocka_unit_test(test_an_announced_length_is_kept),
+        cmocka_unit_test(test_a_generator_is_kept_to_the_length),
+        cmocka_unit_test(test_giving_up),
+        cmocka_unit_test(test_a_generator_waits_to_be_woken),
+        cmocka_unit_test(test_a_stream_of_pieces_goes_on),
+        cmocka_unit_test(test_a_generator_that_pauses_at_any_length),
+        cmocka_unit_test(test_a_generator_lets_others_have_their_turn),
+        cmocka_unit_test(test_a_handler_is_asked_to_wait),
+        cmocka_unit_test(test_a_fast_client_does_not_own_the_worker),
+        cmocka_unit_test(test_no_drain_after_the_end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What the tests of HTTP/1 connections share: one world, requests and the answers to them as text.
+ */
+#ifndef MK_UNIT_HTTP_H1_WORLD_H
+#define MK_UNIT_HTTP_H1_WORLD_H
+
+#include "testing.h"
+
+#include "harness.h"
+
+typedef void handler_fn(struct mk_request *req, struct mk_test_world *world);
+
+static struct mk_test_world w;
+
+static inline void open_world(handler_fn *handler)
+{
+    assert_int_equal(mk_test_world_open(&w, NULL), 0);
+    w.handler = handler;
+    assert_int_equal(mk_test_http_open(&w), 0);
+}
+
+/* Every request has come to an end, once. */
+static inline void close_world(void)
+{
+    mk_test_world_close(&w);
+    assert_true(w.requests <= w.done);
+}
+
+/* What the handler below was asked for last. */
+static struct mk_request *current;
+
+/* A handler that does not answer yet. */
+static inline void remember(struct mk_request *req, struct mk_test_world *world)
+{
+    (void)world;
+    current = req;
+}
+
+#define GET "GET / HTTP/1.1\r\nHost: h\r\n\r\n"
+#define CLOSE "GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n"
+#define POST(length) "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: " #length "\r\n\r\n"
+#define CHUNKED "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n"
+#define EXPECT(length) "POST / HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: " #length "\r\n\r\n"
+
+#define STAMP "Server: x\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n"
+#define OK "HTTP/1.1 200 OK\r\n" STAMP
+#define HELLO OK "Content-Length: 5\r\n\r\nhello"
+#define HELLO_CLOSE OK "Content-Length: 5\r\nConnection: close\r\n\r\nhello"
+#define CONTINUE "HTTP/1.1 100 Continue\r\n\r\n"
+
+/* Settles, and compares all that came since the last time. */
+static inline void expect_received(struct mk_test_client *c, const char *text)
+{
+    mk_test_settle(&w);
+    assert_string_equal(mk_test_received(c).p, text);
+}
+
+/* A generator of one byte: an answer of unknown length. */
+static inline ssize_t one_x(struct mk_request *req, char *to, size_t size, void *ctx)
+{
+    bool *said = ctx;
+    (void)req;
+    (void)size;
+    if (*said)
+        return 0;
+    *said = true;
+    *to = 'x';
+    return 1;
+}
+
+static inline void generate_x(struct mk_request *req, struct mk_test_world *world)
+{
+    bool *said = mk_arena_zalloc(mk_request_arena(req), sizeof(*said));
+    (void)world;
+    if (!said || mk_response_generate(req, one_x, said) < 0)
+        mk_response_abort(req);
+    else
+        mk_response_end(req);
+}
+
+/* A handler that gathers its body in pieces and then says hello. */
+static struct {
+    char bytes[8192];
+    size_t len;
+    unsigned ends;
+} body;
+
+static inline void gather(struct mk_request *req, struct mk_str piece, bool end, void *ctx)
+{
+    (void)ctx;
+    if (piece.len && body.len + piece.len <= sizeof(body.bytes))
+        memcpy(body.bytes + body.len, piece.p, piece.len);
+    body.len += piece.len;
+    body.ends += end;
+    if (end) {
+        mk_response_borrow(req, MK_STR("hello"));
+        mk_response_end(req);
+    }
+}
+
+static inline void read_all(struct mk_request *req, struct mk_test_world *world)
+{
+    (void)world;
+    body.len = body.ends = 0;
+    mk_request_read(req, gather, NULL);
+}
+
+#endif

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A worker's HTTP context: opened with whatever memory there is, and its lines of the second. */
+#include "testing.h"
+
+#include "harness.h"
+
+static struct mk_test_world w;
+
+static int open_and_close(void *ctx)
+{
+    (void)ctx;
+    long left = mk__alloc_countdown;
+    mk__alloc_countdown = -1;
+    assert_int_equal(mk_test_world_open(&w, NULL), 0);
+    mk__alloc_countdown = left;
+    int err = mk_test_http_open(&w);
+    mk_test_world_close(&w); /* looks at the account */
+    return err;
+}
+
+static void test_opens(void **state)
+{
+    (void)state;
+    assert_int_equal(mk_test_failing_allocs(open_and_close, NULL), 3);
+}
+
+static void test_the_lines_of_the_second(void **state)
+{
+    (void)state;
+    assert_int_equal(mk_test_world_open(&w, NULL), 0);
+    assert_int_equal(mk_test_http_open(&w), 0);
+    assert_str_equal(mk__http_date_lines(&w.http), "Server: x\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n");
+    mk_test_pass(&w, 999);
+    assert_str_equal(mk__http_date_lines(&w.http), "Server: x\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n");
+    mk_test_pass(&w, 1);
+    mk__loop_turn(&w.loop);
+    assert_str_equal(mk__http_date_lines(&w.http), "Server: x\r\nDate: Sun, 06 Nov 1994 08:49:38 GMT\r\n");
+    w.settings.server_line = MK_STR("");
+    mk_test_pass(&w, 1000);
+    mk__loop_turn(&w.loop);
+    assert_str_equal(mk__http_date_lines(&w.http), "Date: Sun, 06 Nov 1994 08:49:39 GMT\r\n");
+    mk_test_world_close(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_opens),
+        cmocka_unit_test(test_the_lines_of_the_second),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

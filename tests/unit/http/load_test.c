@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Files on their way out: copied when they are small, sent in slices when they are large, read by a disk
+ * thread when they are cold, and cut when they shrink.
+ */
+#include "folder.h"
+#include "harness.h"
+
+#include <errno.h>
+
+static struct mk_test_world w;
+static struct mk__jobs jobs;
+static const char *file_name;
+static uint64_t file_at, file_length;
+static bool chunked;
+
+static ssize_t say_nothing(struct mk_request *req, char *to, size_t size, void *ctx)
+{
+    (void)req;
+    (void)to;
+    (void)size;
+    (void)ctx;
+    return 0;
+}
+
+static void send_the_file(struct mk_request *req, struct mk_test_world *world)
+{
+    int fd = open(mk_test_path(file_name), O_RDONLY | O_CLOEXEC);
+    (void)world;
+    assert_true(fd >= 0);
+    if (!chunked)
+        assert_int_equal(mk_response_length(req, file_length), 0);
+    else
+        assert_int_equal(mk_response_generate(req, say_nothing, NULL), 0); /* of unknown length */
+    if (mk_response_write_file(req, fd, file_at, file_length) < 0)
+        mk_response_abort(req);
+    else if (!chunked)
+        mk_response_end(req);
+    if (chunked && mk_response_write(req, MK_STR("behind")) == 0)
+        mk_response_end(req);
+}
+
+static void open_world(const char *name, uint64_t at, uint64_t length)
+{
+    file_name = name;
+    file_at = at;
+    file_length = length;
+    chunked = false;
+    mk__jobs_open(&jobs, 1);
+    assert_int_equal(mk_test_world_open(&w, &jobs), 0);
+    w.handler = send_the_file;
+    assert_int_equal(mk_test_http_open(&w), 0);
+}
+
+static void close_world(void)
+{
+    if (w.http.loop)
+        mk__h1_abort_all(&w.http);
+    mk__jobs_close(&jobs);
+    mk_test_world_close(&w);
+    assert_int_equal(w.requests <= w.done, true);
+}
+
+/* A file whose n-th byte can be told. */
+static char byte_at(uint64_t n)
+{
+    return (char)('a' + n / 7 % 26);
+}
+
+static void make_file(const char *name, size_t bytes)
+{
+    char *text = malloc(bytes + 1);
+    assert_non_null(text);
+    for (size_t i = 0; i < bytes; i++)
+        text[i] = byte_at(i);
+    mk_test_write(name, mk_str(text, bytes));
+    free(text);
+}
+
+/* Drops a file from the page cache; false where that is not possible. */
+static bool make_cold(const char *name)
+{
+    unsigned char resident = 1;
+    int fd = open(mk_test_path(name), O_RDONLY | O_CLOEXEC);
+    void *map = mmap(NULL, 1, PROT_READ, MAP_SHARED, fd, 0);
+    fsync(fd);
+    posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+    if (map != MAP_FAILED) {
+        mincore(map, 1, &resident);
+        munmap(map, 1);
+    }
+    close(fd);
+    return !(resident & 1);
+}
+
+#define GET "GET / HTTP/1.1\r\nHost: h\r\n\r\n"
+
+static void check_body(struct mk_test_client *c)
+{
+    struct mk_str answer = mk_test_received(c);
+    const char *body = strstr(answer.p, "\r\n\r\n");
+    assert_non_null(body);
+    body += 4;
+    assert_int_equal(answer.len - (size_t)(body - answer.p), file_length);
+    for (uint64_t i = 0; i < file_length; i++)
+        if (body[i] != byte_at(file_at + i))
+            fail_msg("byte %llu is wrong", (unsigned long long)i);
+}
+
+/* Turns until the connection has an answer to wait behind, with the disk's help. */
+static void settle_with_disk(struct mk_test_client *c)
+{
+    mk_test_settle(&w);
+    for (int i = 0; i < 1000 && strcmp(mk_test_state(c), "disk") == 0; i++)
+        assert_true(mk_test_wait_mail(&w));
+}
+
+static void test_small_files_are_copied(void **state)
+{
+    (void)state;
+    unsigned before = mk_test_descriptors();
+    open_world("small", 0, 1000);
+    struct mk_test_client *c = mk_test_connect(&w, MK_STR(GET));
+    mk_test_settle(&w);
+    check_body(c);
+    assert_int_equal(c->writes, 1); /* head and file in one */
+    assert_int_equal(c->files, 0);
+    file_at = 100;
+    file_length = 50;
+    mk_test_send(c, MK_STR(GET));
+    mk_test_settle(&w);
+    check_body(c);
+    assert_string_equal(mk_test_state(c), "idle");
+    close_world();
+    assert_int_equal(mk_test_descriptors(), before);
+}
+
+static void test_large_files_are_sent(void **state)
+{
+    (void)state;
+    open_world("large", 0, 1 << 20);
+    struct mk_test_client *c = mk_test_connect(&w, MK_STR(GET));
+    assert_string_equal(mk_test_state(c), "send"); /* others have their turn after a slice */
+    assert_in_range(c->from_server.len, 256 * 1024, 257 * 1024);
+    mk_test_settle(&w);
+    assert_int_equal(c->writes, 1);
+    assert_int_equal(c->files, 4);
+    check_body(c);
+    assert_string_equal(mk_test_state(c), "idle");
+    file_at = 123457;
+    file_length = 500001;
+    mk_test_send(c, MK_STR(GET));
+    mk_test_settle(&w);
+    check_body(c);
+    close_world();
+}
+
+static void test_files_through_a_slow_client(void **state)
+{
+    (void)state;
+    open_world("large", 1, 300000);
+    struct mk_test_client *c = mk_test_connect(&w, MK_STR(""));
+    c->room = 1;
+    mk_test_send(c, MK_STR(GET));
+    mk_test_settle(&w);
+    for (int i = 0; i < 1000 && strcmp(mk_test_state(c), "idle") != 0; i++) {
+        assert_string_equal(mk_test_state(c), "send");
+        mk_test_take(c, 777);
+        mk_test_settle(&w);
+    }
+    check_body(c);
+    close_world();
+}
+
+static void test_files_in_chunks(void **state)
+{
+    static const uint64_t sizes[] = {1, 1000, 16384, 16385, 300000};
+    (void)state;
+    for (size_t i = 0; i < COUNT(sizes); i++) {
+        char line[32];
+        open_world("large", 0, sizes[i]);
+        chunked = true;
+        struct mk_test_client *c = mk_test_connect(&w, MK_STR(GET));
+        mk_test_settle(&w);
+        struct mk_str answer = mk_test_received(c);
+        snprintf(line, sizeof(line), "\r\n\r\n%llx\r\n", (unsigned long long)sizes[i]);
+        const char *at = strstr(answer.p, line);
+        assert_non_null(at);
+        at += strlen(line);
+        for (uint64_t n = 0; n < sizes[i]; n++)
+            assert_int_equal(at[n], byte_at(n));
+        assert_string_equal(at + sizes[i], "\r\n6\r\nbehind\r\n0\r\n\r\n");
+        assert_string_equal(mk_test_state(c), "idle");
+        close_world();
+    }
+}
+
+static void test_cold_files_wait_for_the_disk(void **state)
+{
+    static const uint64_t sizes[] = {100, 16384, 1 << 20};
+    (void)state;
+    for (size_t i = 0; i < COUNT(sizes); i++) {
+        if (!make_cold("large"))
+            skip();
+        open_world("large", 0, sizes[i]);
+        struct mk_test_client *c = mk_test_connect(&w, MK_STR(""));
+        mk_test_send(c, MK_STR(GET GET));
+        mk_test_settle(&w);
+        assert_int_equal(jobs.threads, 1); /* the loop has not read it */
+        settle_with_disk(c);
+        mk_test_settle(&w);
+        settle_with_disk(c);
+        assert_string_equal(mk_test_state(c), "idle");
+        struct mk_str answer = mk_test_received(c);
+        const char *body = strstr(answer.p, "\r\n\r\n") + 4;
+        for (uint64_t n = 0; n < sizes[i]; n++)
+            assert_int_equal(body[n], byte_at(n));
+        assert_true(mk_str_starts(mk_str_c(body + sizes[i]), MK_STR("HTTP/1.1 200 OK")));
+        close_world();
+    }
+}
+
+static void test_a_client_leaves_while_the_disk_works(void **state)
+{
+    (void)state;
+    unsigned before = mk_test_descriptors();
+    if (!make_cold("large"))
+        skip();
+    open_world("large", 0, 1 << 20);
+    struct mk_test_client *c = mk_test_connect(&w, MK_STR(GET));
+    assert_string_equal(mk_test_state(c), "disk");
+    mk_test_reset(c);
+    mk_test_settle(&w);
+    assert_string_equal(mk_test_state(c), "closed");
+    assert_int_equal(w.aborted, 1);
+    close_world(); /* the job comes back to nobody */
+    assert_int_equal(mk_test_descriptors(), before);
+}
+
+static void test_no_thread_for_a_cold_file(void **state)
+{
+    (void)state;
+    if (!make_cold("large"))
+        skip();
+    open_world("large", 0, 1000);
+    w.loop.jobs = NULL;
+    struct mk_test_client *c = mk_test_connect(&w, MK_STR(GET));
+    mk_test_settle(&w);
+    assert_string_not_equal(mk_test_state(c), "idle");
+    assert_int_equal(w.aborted, 1);
+    close_world();
+}
+
+/* ── shrinking ── */
+
+static void test_files_that_are_shorter_than_announced(void **state)
+{
+    static const struct {
+        const char *name;
+        uint64_t at, length;
+        size_t body_max;
+    } cases[] = {
+        {"small", 0, 1001, 1001},      {"small", 1000, 1, 0}, {"empty", 0, 10, 0}, {"large", 0, (1 << 20) + 1, 1 << 20},
+        {"large", 1 << 20, 100000, 0},
+    };
+    (void)state;
+    unsigned before = mk_test_descriptors();
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        open_world(cases[i].name, cases[i].at, cases[i].length);
+        struct mk_test_client *c = mk_test_connect(&w, MK_STR(GET GET));
+        settle_with_disk(c);
+        mk_test_settle(&w);
+        struct mk_str answer = mk_test_received(c);
+        const char *body = strstr(answer.p, "\r\n\r\n");
+        assert_non_null(body); /* the head had been promised */
+        size_t len = answer.len - (size_t)(body + 4 - answer.p);
+        assert_true(len <= cases[i].body_max && len < cases[i].length);
+        assert_string_not_equal(mk_test_state(c), "idle");
+        assert_int_equal(w.requests, 1); /* no second answer where the first one's bytes are missing */
+        assert_int_equal(w.aborted, 1);
+        close_world();
+    }
+    assert_int_equal(mk_test_descriptors(), before);
+}
+
+static void test_a_file_shrinks_while_it_is_sent(void **state)
+{
+    (void)state;
+    make_file("shrinking", 1 << 20);
+    open_world("shrinking", 0, 1 << 20);
+    struct mk_test_client *c = mk_test_connect(&w, MK_STR(""));
+    c->room = 300000;
+    mk_test_send(c, MK_STR(GET));
+    mk_test_settle(&w);
+    assert_string_equal(mk_test_state(c), "send");
+    assert_int_equal(truncate(mk_test_path("shrinking"), 10), 0);
+    mk_test_take(c, SIZE_MAX);
+    mk_test_settle(&w);
+    settle_with_disk(c);
+    mk_test_settle(&w);
+    assert_true(mk_test_received(c).len <= 300000);
+    assert_string_not_equal(mk_test_state(c), "idle");
+    assert_int_equal(w.aborted, 1);
+    close_world();
+}
+
+/* ── memory ── */
+
+static void test_every_allocation_may_fail(void **state)
+{
+    static const struct {
+        const char *name;
+        uint64_t length;
+        bool cold;
+    } cases[] = {{"small", 1000, false}, {"large", 300000, false}, {"large", 1000, true}, {"large", 300000, true}};
+    (void)state;
+    unsigned before = mk_test_descriptors();
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        bool all_fine = false;
+        for (long n = 0; !all_fine && n < 100; n++) {
+            if (cases[i].cold && !make_cold(cases[i].name))
+                break;
+            open_world(cases[i].name, 0, cases[i].length);
+            mk__alloc_countdown = n;
+            struct mk_test_client *c = mk_test_connect(&w, MK_STR(""));
+            if (c) {
+                c->room = 10;
+                mk_test_send(c, MK_STR(GET));
+                settle_with_disk(c);
+                mk_test_take(c, SIZE_MAX);
+                settle_with_disk(c);
+                mk_test_settle(&w);
+                settle_with_disk(c);
+            }
+            all_fine = mk__alloc_countdown >= 0;
+            mk__alloc_countdown = -1;
+            if (all_fine)
+                check_body(c);
+            close_world();
+        }
+    }
+    assert_int_equal(mk_test_descriptors(), before);
+}
+
+static int set_up(void **state)
+{
+    if (mk_test_folder_make(state) < 0)
+        return -1;
+    make_file("small", 1000);
+    make_file("large", 1 << 20);
+    make_file("empty", 0);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_small_files_are_copied),
+        cmocka_unit_test(test_large_files_are_sent),
+        cmocka_unit_test(test_files_through_a_slow_client),
+        cmocka_unit_test(test_files_in_chunks),
+        cmocka_unit_test(test_cold_files_wait_for_the_disk),
+        cmocka_unit_test(test_a_client_leaves_while_the_disk_works),
+        cmocka_unit_test(test_no_thread_for_a_cold_file),
+        cmocka_unit_test(test_files_that_are_shorter_than_announced),
+        cmocka_unit_test(test_a_file_shrinks_while_it_is_sent),
+        cmocka_unit_test(test_every_allocation_may_fail),
+    };
+    return cmocka_run_group_tests(tests, set_up, mk_test_folder_remove);
+}

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Status, fields and the answers that everybody needs; how they reach the wire is h1_output_test.c's matter. */
+#include "folder.h"
+#include "harness.h"
+
+#include <errno.h>
+
+static struct mk_test_world w;
+
+static void open_world(void (*handler)(struct mk_request *req, struct mk_test_world *world))
+{
+    assert_int_equal(mk_test_world_open(&w, NULL), 0);
+    w.handler = handler;
+    assert_int_equal(mk_test_http_open(&w), 0);
+}
+
+static struct mk_str ask(const char *method)
+{
+    char text[128];
+    snprintf(text, sizeof(text), "%s / HTTP/1.1\r\nHost: h\r\n\r\n", method);
+    struct mk_test_client *c = mk_test_connect(&w, mk_str_c(text));
+    mk_test_settle(&w);
+    return mk_test_received(c);
+}
+
+static void use_statuses(struct mk_request *req, struct mk_test_world *world)
+{
+    (void)world;
+    assert_int_equal(mk_response_status_get(req), 200);
+    assert_int_equal(mk_response_status(req, 199), -EINVAL);
+    assert_int_equal(mk_response_status(req, 600), -EINVAL);
+    assert_int_equal(mk_response_status(req, -200), -EINVAL);
+    assert_int_equal(mk_response_status(req, 202), 0);
+    assert_int_equal(mk_response_status_get(req), 202);
+    mk_response_end(req);
+}
+
+static void test_statuses(void **state)
+{
+    (void)state;
+    open_world(use_statuses);
+    assert_true(mk_str_starts(ask("GET"), MK_STR("HTTP/1.1 202 Accepted\r\n")));
+    mk_test_world_close(&w);
+}
+
+static void use_fields(struct mk_request *req, struct mk_test_world *world)
+{
+    static const char *const bad_names[] = {"", "X Y", "X:", "X\r\n", "\xc3\xbc", "X\t"};
+    static const char *const bad_values[] = {"a\r\nSet-Cookie: x", "a\nb", "a\rb", "\x01", "\x7f", "\x1b[31m"};
+    (void)world;
+    for (size_t i = 0; i < COUNT(bad_names); i++)
+        assert_int_equal(mk_response_header(req, mk_str_c(bad_names[i]), MK_STR("v")), -EINVAL);
+    for (size_t i = 0; i < COUNT(bad_values); i++)
+        assert_int_equal(mk_response_header(req, MK_STR("X"), mk_str_c(bad_values[i])), -EINVAL);
+    assert_int_equal(mk_response_header_borrow(req, MK_STR("X"), MK_STR("nul\0")), -EINVAL);
+    char value[] = "copied";
+    assert_int_equal(mk_response_header(req, MK_STR("X-A"), mk_str_c(value)), 0);
+    memset(value, '!', 6);
+    assert_int_equal(mk_response_header_borrow(req, MK_STR("X-B"), MK_STR("\ttab \xc3\xbc")), 0);
+    assert_int_equal(mk_response_header(req, MK_STR("x-a"), MK_STR("again")), 0);
+    assert_int_equal(mk_response_header(req, MK_STR("X-C"), MK_STR("c")), 0);
+    assert_str_equal(mk_response_header_get(req, MK_STR("X-a")), "copied");
+    assert_null(mk_response_header_get(req, MK_STR("X-D")).p);
+    mk_response_header_remove(req, MK_STR("X-A"));
+    assert_null(mk_response_header_get(req, MK_STR("X-A")).p);
+    assert_str_equal(mk_response_header_get(req, MK_STR("X-C")), "c");
+    mk_response_end(req);
+}
+
+static void test_fields(void **state)
+{
+    (void)state;
+    open_world(use_fields);
+    struct mk_str answer = ask("GET");
+    assert_non_null(strstr(answer.p, "\r\nX-B: \ttab \xc3\xbc\r\nX-C: c\r\nContent-Length: 0\r\n\r\n"));
+    assert_null(strstr(answer.p, "copied"));
+    assert_null(strstr(answer.p, "again"));
+    assert_null(strstr(answer.p, "Set-Cookie"));
+    mk_test_world_close(&w);
+}
+
+static void use_many_fields(struct mk_request *req, struct mk_test_world *world)
+{
+    (void)world;
+    for (int i = 0; i < MK__HEADERS_MAX; i++)
+        assert_int_equal(mk_response_header(req, MK_STR("X"), MK_STR("y")), 0);
+    assert_int_equal(mk_response_header(req, MK_STR("X"), MK_STR("y")), -ENOMEM);
+    mk_response_end(req);
+}
+
+static void test_many_fields(void **state)
+{
+    unsigned n = 0;
+    (void)state;
+    open_world(use_many_fields);
+    struct mk_str answer = ask("GET");
+    for (const char *at = answer.p; (at = strstr(at, "\r\nX: y")); at++)
+        n++;
+    assert_int_equal(n, MK__HEADERS_MAX);
+    mk_test_world_close(&w);
+}
+
+static void keep(struct mk_request *req, struct mk_test_world *world)
+{
+    world->ctx = req;
+}
+
+static void test_too_late(void **state)
+{
+    (void)state;
+    open_world(keep);
+    struct mk_test_client *c = mk_test_connect(&w, MK_STR("GET / HTTP/1.1\r\nHost: h\r\n\r\n"));
+    assert_int_equal(mk_response_write(w.ctx, MK_STR("x")), 0);
+    mk_test_settle(&w);
+    assert_int_equal(mk_response_status(w.ctx, 404), -EALREADY);
+    assert_int_equal(mk_response_header(w.ctx, MK_STR("X"), MK_STR("y")), -EALREADY);
+    assert_int_equal(mk_response_length(w.ctx, 5), -EALREADY);
+    assert_int_equal(mk_response_status_get(w.ctx), 200);
+    mk_response_end(w.ctx);
+    unsigned before = mk_test_descriptors();
+    int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    assert_int_equal(mk_response_write_file(w.ctx, fd, 0, 1), -ENOMEM); /* and it is closed */
+    assert_int_equal(mk_test_descriptors(), before);
+    mk_test_settle(&w);
+    assert_string_equal(mk_test_state(c), "idle");
+    mk_test_world_close(&w);
+}
+
+/* ── whole answers ── */
+
+static bool is_tight;
+
+static void prepare_much(struct mk_request *req)
+{
+    if (is_tight)
+        mk_test_fill_arena(req);
+    int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    mk_response_header(req, MK_STR("X-Old"), MK_STR("old"));
+    mk_response_length(req, 77);
+    mk_response_write(req, MK_STR("prepared"));
+    mk_response_borrow(req, MK_STR("prepared"));
+    mk_response_write_file(req, fd, 0, 10);
+}
+
+static void answer_error(struct mk_request *req, struct mk_test_world *world)
+{
+    prepare_much(req);
+    mk_response_error(req, *(int *)world->ctx);
+}
+
+static void test_errors_start_over(void **state)
+{
+    static int statuses[] = {400, 404, 500, 599, 204};
+    (void)state;
+    unsigned before = mk_test_descriptors();
+    for (size_t i = 0; i < COUNT(statuses); i++) {
+        char line[32];
+        open_world(answer_error);
+        w.ctx = &statuses[i];
+        snprintf(line, sizeof(line), "HTTP/1.1 %d ", statuses[i]);
+        struct mk_str answer = ask("GET");
+        assert_true(mk_str_starts(answer, mk_str_c(line)));
+        assert_null(strstr(answer.p, "old"));
+        assert_null(strstr(answer.p, "prepared"));
+        bool page = strstr(answer.p, "\r\nContent-Type: text/html; charset=utf-8\r\n");
+        assert_int_equal(page, statuses[i] != 204);
+        mk_test_world_close(&w);
+        open_world(answer_error);
+        w.ctx = &statuses[i];
+        answer = ask("HEAD");
+        assert_non_null(strstr(answer.p, "\r\n\r\n"));
+        assert_string_equal(strstr(answer.p, "\r\n\r\n"), "\r\n\r\n");
+        mk_test_world_close(&w);
+    }
+    assert_int_equal(mk_test_descriptors(), before);
+}
+
+static void answer_redirect(struct mk_request *req, struct mk_test_world *world)
+{
+    prepare_much(req);
+    mk_response_redirect(req, 301, mk_str_c(world->ctx));
+}
+
+static void test_redirects(void **state)
+{
+    (void)state;
+    open_world(answer_redirect);
+    w.ctx = (void *)(uintptr_t) "/a/?b";
+    struct mk_str answer = ask("GET");
+    assert_true(mk_str_starts(answer, MK_STR("HTTP/1.1 301 Moved Permanently\r\n")));
+    assert_non_null(strstr(answer.p, "\r\nLocation: /a/?b\r\n"));
+    w.ctx = (void *)(uintptr_t) "/a\r\nSet-Cookie: x";
+    answer = ask("GET");
+    assert_true(mk_str_starts(answer, MK_STR("HTTP/1.1 500 ")));
+    assert_null(strstr(answer.p, "Set-Cookie"));
+    mk_test_world_close(&w);
+}
+
+static void answer_allow(struct mk_request *req, struct mk_test_world *world)
+{
+    (void)world;
+    prepare_much(req);
+    mk_response_allow(req, MK_STR("GET, HEAD"));
+}
+
+static void test_allow(void **state)
+{
+    (void)state;
+    open_world(answer_allow);
+    struct mk_str answer = ask("OPTIONS");
+    assert_true(mk_str_starts(answer, MK_STR("HTTP/1.1 204 No Content\r\n")));
+    assert_non_null(strstr(answer.p, "\r\nAllow: GET, HEAD\r\n\r\n"));
+    answer = ask("DELETE");
+    assert_true(mk_str_starts(answer, MK_STR("HTTP/1.1 405 Method Not Allowed\r\n")));
+    assert_non_null(strstr(answer.p, "\r\nAllow: GET, HEAD\r\n"));
+    mk_test_world_close(&w);
+}
+
+static void test_every_allocation_may_fail(void **state)
+{
+    void (*const handlers[])(struct mk_request *, struct mk_test_world *) = {answer_error, answer_redirect,
+                                                                             answer_allow};
+    static int status = 404;
+    unsigned before = mk_test_descriptors();
+    (void)state;
+    for (size_t i = 0; i < COUNT(handlers); i++) {
+        bool all_fine = false;
+        is_tight = true;
+        for (long n = 0; !all_fine && n < 50; n++) {
+            open_world(handlers[i]);
+            w.ctx = i ? (void *)(uintptr_t) "/to" : (void *)&status;
+            mk__alloc_countdown = n;
+            mk_test_connect(&w, MK_STR("GET / HTTP/1.1\r\nHost: h\r\n\r\n"));
+            mk_test_settle(&w);
+            all_fine = mk__alloc_countdown >= 0;
+            mk__alloc_countdown = -1;
+            mk_test_world_close(&w);
+        }
+        assert_true(all_fine);
+    }
+    is_tight = false;
+    assert_int_equal(mk_test_descriptors(), before);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_statuses),
+        cmocka_unit_test(test_fields),
+        cmocka_unit_test(test_many_fields),
+        cmocka_unit_test(test_too_late),
+        cmocka_unit_test(test_errors_start_over),
+        cmocka_unit_test(test_redirects),
+        cmocka_unit_test(test_allow),
+        cmocka_unit_test(test_every_allocation_may_fail),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

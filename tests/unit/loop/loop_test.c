@@ -1,0 +1,424 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The turn of the loop: its order, what a callback may do to the others, and what comes from other threads. */
+#include "testing.h"
+
+#include "harness.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+/* What happened, in its order: a letter each. */
+static char trail[256];
+
+static void note(char c)
+{
+    size_t n = strlen(trail);
+    assert_true(n + 1 < sizeof(trail));
+    trail[n] = c;
+    trail[n + 1] = '\0';
+}
+
+static void expect_trail(const char *expected)
+{
+    assert_string_equal(trail, expected);
+    trail[0] = '\0';
+}
+
+static const struct mk__poller scripted;
+
+/* A loop whose poller delivers what the test put into `script`. */
+struct fixture {
+    struct mk_test_world world;
+    struct mk_event *script[4];
+    uint32_t events;
+    int n, error, refuse_add;
+};
+
+static struct fixture f;
+
+static int open_scripted(struct mk_loop *loop)
+{
+    (void)loop;
+    return f.error;
+}
+
+static void close_scripted(struct mk_loop *loop)
+{
+    (void)loop;
+    note('-');
+}
+
+static int control_scripted(struct mk_loop *loop, int op, struct mk_event *event, uint32_t events)
+{
+    (void)loop;
+    (void)event;
+    (void)events;
+    return op == EPOLL_CTL_ADD ? f.refuse_add : 0;
+}
+
+static int last_timeout;
+
+static int wait_scripted(struct mk_loop *loop, int timeout_ms)
+{
+    int n = f.n;
+    last_timeout = timeout_ms;
+    for (int i = 0; i < n; i++)
+        loop->batch[i] = (struct epoll_event){.events = f.events, .data.ptr = f.script[i]};
+    f.n = 0;
+    return f.error ? f.error : n;
+}
+
+static const struct mk__poller scripted = {open_scripted, close_scripted, control_scripted, wait_scripted};
+
+static struct mk_loop *open_loop(void)
+{
+    memset(&f, 0, sizeof(f));
+    trail[0] = '\0';
+    assert_int_equal(mk_test_world_open(&f.world, NULL), 0);
+    f.world.loop.poller = &scripted;
+    return &f.world.loop;
+}
+
+static void close_loop(void)
+{
+    mk__loop_close(&f.world.loop);
+}
+
+/* ── the order ── */
+
+static void on_event(struct mk_event *event, uint32_t events)
+{
+    assert_int_equal(events, f.events);
+    note('a' + (char)event->fd);
+}
+
+static void on_message(struct mk_message *message)
+{
+    (void)message;
+    note('m');
+}
+
+static void on_timer(struct mk_timer *timer)
+{
+    (void)timer;
+    note('t');
+}
+
+static void on_task(struct mk_task *task)
+{
+    (void)task;
+    note('k');
+}
+
+static void on_grave(struct mk_task *task)
+{
+    (void)task;
+    note('g');
+}
+
+static void test_order_of_a_turn(void **state)
+{
+    struct mk_loop *loop = open_loop();
+    struct mk_event events[2] = {{on_event, 0}, {on_event, 1}};
+    struct mk_message message = {.fn = on_message};
+    struct mk_timer timer;
+    struct mk_task task, grave;
+    (void)state;
+    mk_task_init(&grave, on_grave);
+    mk__loop_bury(loop, &grave);
+    mk_task_init(&task, on_task);
+    mk_task_schedule(loop, &task);
+    mk_task_schedule(loop, &task); /* twice is once */
+    mk_timer_init(&timer, on_timer);
+    mk_timer_arm(loop, &timer, 5);
+    mk_post(loop, &message);
+    f.script[0] = &events[1];
+    f.script[1] = &events[0];
+    f.n = 2;
+    f.events = EPOLLIN;
+    f.world.now_ms += 5;
+    assert_int_equal(mk__loop_turn(loop), 0);
+    expect_trail("bamtkg");
+    assert_int_equal(last_timeout, 0); /* a task does not wait */
+    assert_int_equal(mk__loop_turn(loop), 0);
+    expect_trail("");
+    assert_int_equal(last_timeout, -1);
+    close_loop();
+}
+
+static void test_the_clock_is_read_once_a_turn(void **state)
+{
+    struct mk_loop *loop = open_loop();
+    (void)state;
+    assert_int_equal(mk_loop_now_ms(loop), 1000);
+    assert_int_equal(mk_loop_wall_seconds(loop), 784111777);
+    f.world.now_ms += 2500;
+    assert_int_equal(mk_loop_now_ms(loop), 1000);
+    assert_int_equal(mk__loop_turn(loop), 0);
+    assert_int_equal(mk_loop_now_ms(loop), 3500);
+    assert_int_equal(mk_loop_wall_seconds(loop), 784111779);
+    close_loop();
+}
+
+static void test_waits_for_the_next_timer(void **state)
+{
+    struct mk_loop *loop = open_loop();
+    struct mk_timer timer;
+    (void)state;
+    mk_timer_init(&timer, on_timer);
+    mk_timer_arm(loop, &timer, 40);
+    assert_int_equal(mk__loop_turn(loop), 0);
+    assert_int_equal(last_timeout, 40);
+    f.world.now_ms += 39;
+    assert_int_equal(mk__loop_turn(loop), 0);
+    expect_trail("");
+    assert_int_equal(mk__loop_turn(loop), 0);
+    assert_int_equal(last_timeout, 1);
+    f.world.now_ms += 1;
+    assert_int_equal(mk__loop_turn(loop), 0);
+    expect_trail("t");
+    mk_timer_arm(loop, &timer, UINT32_MAX); /* 49 days: further than the wheel reaches */
+    assert_int_equal(mk__loop_turn(loop), 0);
+    assert_in_range(last_timeout, 1, INT32_MAX);
+    mk_timer_cancel(&timer);
+    close_loop();
+}
+
+/* ── what a callback may do to the others ── */
+
+static struct mk_event *victim;
+
+static void on_killer(struct mk_event *event, uint32_t events)
+{
+    on_event(event, events);
+    mk_event_del(&f.world.loop, victim);
+}
+
+static void test_no_event_after_its_removal(void **state)
+{
+    struct mk_loop *loop = open_loop();
+    struct mk_event events[3] = {{on_killer, 0}, {on_event, 1}, {on_event, 2}};
+    (void)state;
+    victim = &events[1];
+    for (int i = 0; i < 3; i++)
+        f.script[i] = &events[i];
+    f.n = 3;
+    assert_int_equal(mk__loop_turn(loop), 0);
+    expect_trail("ac"); /* the second one was in the same batch */
+    victim = &events[0];
+    f.script[0] = &events[0];
+    f.script[1] = &events[0];
+    f.n = 2;
+    assert_int_equal(mk__loop_turn(loop), 0);
+    expect_trail("a"); /* it removed itself */
+    close_loop();
+}
+
+static struct mk_task burial;
+
+static void on_grave_digger(struct mk_event *event, uint32_t events)
+{
+    on_event(event, events);
+    mk_task_init(&burial, on_grave);
+    mk_task_schedule(&f.world.loop, &burial);
+    mk__loop_bury(&f.world.loop, &burial); /* from the tasks to the graves */
+}
+
+static void test_burials_come_last(void **state)
+{
+    struct mk_loop *loop = open_loop();
+    struct mk_event events[2] = {{on_grave_digger, 0}, {on_event, 1}};
+    struct mk_task task;
+    (void)state;
+    mk_task_init(&task, on_task);
+    mk_task_schedule(loop, &task);
+    f.script[0] = &events[0];
+    f.script[1] = &events[1];
+    f.n = 2;
+    assert_int_equal(mk__loop_turn(loop), 0);
+    expect_trail("abkg");
+    close_loop();
+}
+
+static struct mk_task again, other;
+
+static void on_again(struct mk_task *task)
+{
+    note('r');
+    mk_task_schedule(&f.world.loop, task); /* next turn, not this one */
+    mk_task_cancel(&other);
+}
+
+static void test_tasks_of_a_turn(void **state)
+{
+    struct mk_loop *loop = open_loop();
+    (void)state;
+    mk_task_init(&again, on_again);
+    mk_task_init(&other, on_task);
+    mk_task_schedule(loop, &again);
+    mk_task_schedule(loop, &other); /* cancelled by the one before it */
+    assert_int_equal(mk__loop_turn(loop), 0);
+    expect_trail("r");
+    assert_int_equal(mk__loop_turn(loop), 0);
+    assert_int_equal(last_timeout, 0);
+    expect_trail("r");
+    mk_task_cancel(&again);
+    assert_int_equal(mk__loop_turn(loop), 0);
+    expect_trail("");
+    assert_int_equal(last_timeout, -1);
+    close_loop();
+}
+
+static void test_closing_delivers_what_is_left(void **state)
+{
+    struct mk_loop *loop = open_loop();
+    struct mk_message message = {.fn = on_message};
+    struct mk_task grave;
+    (void)state;
+    mk_post(loop, &message);
+    mk_task_init(&grave, on_grave);
+    mk__loop_bury(loop, &grave);
+    close_loop();
+    expect_trail("mg-");
+}
+
+static void on_stop(struct mk_message *message)
+{
+    (void)message;
+    mk__loop_stop(&f.world.loop);
+}
+
+static void test_run_ends(void **state)
+{
+    struct mk_loop *loop = open_loop();
+    struct mk_message message = {.fn = on_stop};
+    (void)state;
+    mk_post(loop, &message);
+    assert_int_equal(mk__loop_run(loop), 0);
+    loop->stopping = false;
+    f.error = -EBADF;
+    assert_int_equal(mk__loop_run(loop), -EBADF);
+    f.error = -EINTR; /* a signal is no reason to end */
+    assert_int_equal(mk__loop_turn(loop), 0);
+    close_loop();
+}
+
+static void test_opening_fails(void **state)
+{
+    (void)state;
+    open_loop();
+    close_loop();
+    f.error = -EMFILE;
+    assert_int_equal(mk__loop_open(&f.world.loop, &scripted, &f.world.clock, NULL), -EMFILE);
+    f.error = 0;
+    f.refuse_add = -ENOSPC;
+    trail[0] = '\0';
+    assert_int_equal(mk__loop_open(&f.world.loop, &scripted, &f.world.clock, NULL), -ENOSPC);
+    expect_trail("-"); /* the poller was closed again */
+}
+
+/* ── epoll itself, and other threads ── */
+
+static struct mk_loop real;
+
+enum { SENDERS = 4, LETTERS = 5000 };
+
+struct letter {
+    struct mk_message message;
+    unsigned sender, number;
+};
+
+static struct letter letters[SENDERS][LETTERS];
+static unsigned next_number[SENDERS], received;
+
+static void on_letter(struct mk_message *message)
+{
+    const struct letter *l = MK_OWNER(message, struct letter, message);
+    assert_int_equal(l->number, next_number[l->sender]); /* those of one sender in their order */
+    next_number[l->sender]++;
+    if (++received == SENDERS * LETTERS)
+        mk__loop_stop(&real);
+}
+
+static void *send_letters(void *ctx)
+{
+    struct letter *own = ctx;
+    for (unsigned i = 0; i < LETTERS; i++)
+        mk_post(&real, &own[i].message);
+    return NULL;
+}
+
+static void test_posts_from_many_threads(void **state)
+{
+    pthread_t threads[SENDERS];
+    (void)state;
+    assert_int_equal(mk__loop_open(&real, &mk__poller_epoll, &mk__clock_system, NULL), 0);
+    for (unsigned s = 0; s < SENDERS; s++) {
+        for (unsigned i = 0; i < LETTERS; i++)
+            letters[s][i] = (struct letter){.message.fn = on_letter, .sender = s, .number = i};
+        assert_int_equal(pthread_create(&threads[s], NULL, send_letters, letters[s]), 0);
+    }
+    assert_int_equal(mk__loop_run(&real), 0);
+    assert_int_equal(received, SENDERS * LETTERS);
+    for (unsigned s = 0; s < SENDERS; s++)
+        pthread_join(threads[s], NULL);
+    mk__loop_close(&real);
+}
+
+static uint32_t seen;
+
+static void on_ready(struct mk_event *event, uint32_t events)
+{
+    (void)event;
+    seen |= events;
+}
+
+static void test_epoll(void **state)
+{
+    struct mk_event event = {on_ready, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+    struct mk_event wrong = {on_ready, -1};
+    struct mk_task task;
+    (void)state;
+    assert_int_equal(mk__loop_open(&real, &mk__poller_epoll, &mk__clock_system, NULL), 0);
+    assert_int_equal(mk_event_add(&real, &wrong, EPOLLIN), -EBADF);
+    assert_int_equal(mk_event_add(&real, &event, EPOLLIN), 0);
+    assert_int_equal(mk_event_add(&real, &event, EPOLLIN), -EEXIST);
+    mk_task_init(&task, on_task);
+    mk_task_schedule(&real, &task); /* so that no turn waits */
+    assert_int_equal(mk__loop_turn(&real), 0);
+    assert_int_equal(seen, 0);
+    eventfd_write(event.fd, 1);
+    assert_int_equal(mk__loop_turn(&real), 0);
+    assert_int_equal(seen, EPOLLIN);
+    seen = 0;
+    assert_int_equal(mk_event_change(&real, &event, EPOLLOUT), 0);
+    assert_int_equal(mk__loop_turn(&real), 0);
+    assert_int_equal(seen, EPOLLOUT);
+    mk_event_del(&real, &event);
+    mk_task_schedule(&real, &task);
+    seen = 0;
+    assert_int_equal(mk__loop_turn(&real), 0);
+    assert_int_equal(seen, 0);
+    close(event.fd);
+    mk__loop_close(&real);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_order_of_a_turn),
+        cmocka_unit_test(test_the_clock_is_read_once_a_turn),
+        cmocka_unit_test(test_waits_for_the_next_timer),
+        cmocka_unit_test(test_no_event_after_its_removal),
+        cmocka_unit_test(test_burials_come_last),
+        cmocka_unit_test(test_tasks_of_a_turn),
+        cmocka_unit_test(test_closing_delivers_what_is_left),
+        cmocka_unit_test(test_run_ends),
+        cmocka_unit_test(test_opening_fails),
+        cmocka_unit_test(test_posts_from_many_threads),
+        cmocka_unit_test(test_epoll),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

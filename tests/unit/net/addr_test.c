@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Socket addresses as people write them, and back. */
+#include "testing.h"
+
+#include <errno.h>
+
+#include "net/addr.h"
+
+static const struct {
+    const char *text;
+    int family;
+    uint16_t port;
+    bool any;
+    const char *printed;
+} good[] = {
+    {"2001", AF_INET6, 2001, true, "*:2001"},
+    {"0", AF_INET6, 0, true, "*:0"},
+    {"65535", AF_INET6, 65535, true, "*:65535"},
+    {"*:80", AF_INET6, 80, true, "*:80"},
+    {"127.0.0.1:80", AF_INET, 80, false, "127.0.0.1:80"},
+    {"0.0.0.0:1", AF_INET, 1, false, "0.0.0.0:1"},
+    {"[::1]:8080", AF_INET6, 8080, false, "[::1]:8080"},
+    {"[::]:8080", AF_INET6, 8080, false, "[::]:8080"},
+    {"[2001:DB8::0:1]:443", AF_INET6, 443, false, "[2001:db8::1]:443"},
+    {"[::ffff:10.0.0.1]:1", AF_INET6, 1, false, "[::ffff:10.0.0.1]:1"},
+    {"unix:/run/x.sock", AF_UNIX, 0, false, "unix:/run/x.sock"},
+    {"unix:/a:b", AF_UNIX, 0, false, "unix:/a:b"},
+};
+
+static void test_reads_and_prints(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(good); i++) {
+        struct mk__addr addr;
+        const char *error = NULL;
+        char storage[256];
+        struct mk_buf out;
+        size_t len = strlen(good[i].text);
+        char *text = mk_test_guarded(good[i].text, len);
+        int err = mk__addr_parse(mk_str(text, len), &addr, &error);
+        mk_test_unguard(text, len);
+        if (err)
+            fail_msg("%s: %s", good[i].text, error);
+        assert_int_equal(addr.sa.sa_family, good[i].family);
+        assert_int_equal(mk__addr_port(&addr), good[i].port);
+        assert_int_equal(addr.any, good[i].any);
+        mk_buf_init_fixed(&out, storage, sizeof(storage));
+        mk__addr_print(&addr, &out);
+        assert_str_equal(mk_buf_str(&out), good[i].printed);
+    }
+}
+
+#define PORT "the port must be a number from 0 to 65535"
+#define HOST "the address must be numeric: 127.0.0.1:80, [::1]:80 or *:80"
+#define PATH "a Unix socket needs an absolute path: unix:/run/monkey.sock"
+
+static const struct {
+    const char *text, *error;
+} bad[] = {
+    {"", PORT},
+    {"x", PORT},
+    {"65536", PORT},
+    {"-1", PORT},
+    {"+1", PORT},
+    {" 80", PORT},
+    {"80 ", PORT},
+    {"127.0.0.1", PORT},
+    {"127.0.0.1:", PORT},
+    {"127.0.0.1:x", PORT},
+    {"127.0.0.1:99999999999999999999", PORT},
+    {"[::1]", PORT},
+    {"::1:80", HOST},
+    {":80", HOST},
+    {"localhost:80", HOST},
+    {"1.2.3:80", HOST},
+    {"1.2.3.256:80", HOST},
+    {"[1.2.3.4]:80", HOST},
+    {"[::1:80", HOST},
+    {"::1]:80", HOST},
+    {"[]:80", HOST},
+    {"[fe80::1%lo]:80", HOST},
+    {"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa:80", HOST},
+    {"**:80", HOST},
+    {"unix:", PATH},
+    {"unix:run/x", PATH},
+};
+
+static void test_refuses(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(bad); i++) {
+        struct mk__addr addr;
+        const char *error = "";
+        if (mk__addr_parse(mk_str_c(bad[i].text), &addr, &error) != -EINVAL)
+            fail_msg("\"%s\" was accepted", bad[i].text);
+        assert_string_equal(error, bad[i].error);
+    }
+}
+
+static void test_length_of_a_path(void **state)
+{
+    char text[5 + 108 + 1] = "unix:/";
+    struct mk__addr addr;
+    const char *error = "";
+    (void)state;
+    memset(text + 6, 'x', 106);
+    assert_int_equal(mk__addr_parse(mk_str_c(text), &addr, &error), 0); /* 107 bytes and their NUL */
+    assert_int_equal(strlen(addr.un.sun_path), 107);
+    text[112] = 'x';
+    assert_int_equal(mk__addr_parse(mk_str_c(text), &addr, &error), -EINVAL);
+    assert_string_equal(error, "the path of a Unix socket has at most 107 bytes");
+}
+
+static void test_ports(void **state)
+{
+    struct mk__addr addr;
+    const char *error;
+    (void)state;
+    assert_int_equal(mk__addr_parse(MK_STR("[::1]:1"), &addr, &error), 0);
+    mk__addr_set_port(&addr, 4711);
+    assert_int_equal(mk__addr_port(&addr), 4711);
+    assert_int_equal(mk__addr_parse(MK_STR("1.2.3.4:1"), &addr, &error), 0);
+    mk__addr_set_port(&addr, 0x0102);
+    assert_memory_equal(&addr.in.sin_port, "\1\2", 2); /* in the order of the network */
+    assert_int_equal(mk__addr_parse(MK_STR("unix:/x"), &addr, &error), 0);
+    mk__addr_set_port(&addr, 1);
+    assert_int_equal(mk__addr_port(&addr), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_reads_and_prints),
+        cmocka_unit_test(test_refuses),
+        cmocka_unit_test(test_length_of_a_path),
+        cmocka_unit_test(test_ports),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

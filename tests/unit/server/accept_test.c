@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The acceptor on a real socket: what it hands on, and what it does when descriptors run out. */
+#include "testing.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+
+#include "loop/loop.h"
+#include "server/accept.h"
+
+enum { TAKEN_MAX = 256 };
+
+static struct mk_loop loop;
+static struct mk__acceptor acceptor;
+static int listener, taken[TAKEN_MAX], n_taken, room_to_make;
+static struct sockaddr_in addr;
+
+static int take(int fd, void *ctx)
+{
+    assert_ptr_equal(ctx, &acceptor);
+    assert_true(n_taken < TAKEN_MAX);
+    assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
+    assert_true(fcntl(fd, F_GETFL) & O_NONBLOCK);
+    taken[n_taken++] = fd;
+    return 0;
+}
+
+/* Gives descriptors back while the test says that there are some to give. */
+static bool make_room(void *ctx)
+{
+    (void)ctx;
+    if (room_to_make == 0 || n_taken == 0)
+        return false;
+    room_to_make--;
+    close(taken[--n_taken]);
+    return true;
+}
+
+static void close_taken(void)
+{
+    while (n_taken)
+        close(taken[--n_taken]);
+}
+
+static void set_up_acceptor(void)
+{
+    socklen_t len = sizeof(addr);
+    n_taken = room_to_make = 0;
+    addr = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    assert_int_equal(bind(listener, (struct sockaddr *)&addr, sizeof(addr)), 0);
+    assert_int_equal(getsockname(listener, (struct sockaddr *)&addr, &len), 0);
+    assert_int_equal(listen(listener, 256), 0);
+    assert_int_equal(mk__loop_open(&loop, &mk__poller_epoll, &mk__clock_system, NULL), 0);
+    assert_int_equal(mk__acceptor_open(&acceptor, &loop, listener, false, take, make_room, &acceptor), 0);
+}
+
+static void tear_down_acceptor(void)
+{
+    mk__acceptor_close(&acceptor);
+    mk__acceptor_close(&acceptor); /* twice is once */
+    mk__loop_close(&loop);
+    close(listener);
+    close_taken();
+}
+
+static int connect_one(void)
+{
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_true(fd >= 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
+    return fd;
+}
+
+static void ignore_task(struct mk_task *task)
+{
+    (void)task;
+}
+
+/* One turn that does not wait. */
+static void turn(void)
+{
+    struct mk_task task;
+    mk_task_init(&task, ignore_task);
+    mk_task_schedule(&loop, &task);
+    assert_int_equal(mk__loop_turn(&loop), 0);
+}
+
+static void test_hands_on_what_comes(void **state)
+{
+    int clients[100];
+    (void)state;
+    set_up_acceptor();
+    turn();
+    assert_int_equal(n_taken, 0);
+    for (int i = 0; i < 100; i++)
+        clients[i] = connect_one();
+    turn();
+    assert_in_range(n_taken, 1, 99); /* a batch, so that those who are served get their turn */
+    turn();
+    assert_int_equal(n_taken, 100);
+    for (int i = 0; i < 100; i++)
+        close(clients[i]);
+    tear_down_acceptor();
+}
+
+static void test_closing_takes_what_waits(void **state)
+{
+    (void)state;
+    set_up_acceptor();
+    int client = connect_one();
+    mk__acceptor_close(&acceptor);
+    assert_int_equal(n_taken, 1);
+    int late = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(connect(late, (struct sockaddr *)&addr, sizeof(addr)), -1); /* refused at once */
+    close(late);
+    close(client);
+    tear_down_acceptor();
+}
+
+/* ── too few descriptors ── */
+
+static struct rlimit before;
+
+static void limit_descriptors(rlim_t n)
+{
+    struct rlimit limit;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    limit = before;
+    limit.rlim_cur = n;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
+static void test_looks_away_when_descriptors_run_out(void **state)
+{
+    int clients[40];
+    (void)state;
+    set_up_acceptor();
+    for (int i = 0; i < 40; i++)
+        clients[i] = connect_one();
+    limit_descriptors((rlim_t)clients[39] + 11);
+    uint64_t start = mk_loop_now_ms(&loop);
+    turn();
+    int first = n_taken;
+    assert_in_range(first, 1, 12);
+    for (int i = 0; i < 10; i++)
+        turn(); /* the socket stays readable: it must not be asked again and again */
+    assert_int_equal(n_taken, first);
+    close_taken();
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    while (n_taken < 40 - first && mk_loop_now_ms(&loop) - start < 2000)
+        assert_int_equal(mk__loop_turn(&loop), 0); /* now it waits for its timer */
+    assert_int_equal(n_taken, 40 - first);
+    assert_true(mk_loop_now_ms(&loop) - start >= 100);
+    for (int i = 0; i < 40; i++)
+        close(clients[i]);
+    tear_down_acceptor();
+}
+
+static void test_idle_ones_make_room(void **state)
+{
+    int clients[40];
+    (void)state;
+    set_up_acceptor();
+    for (int i = 0; i < 40; i++)
+        clients[i] = connect_one();
+    limit_descriptors((rlim_t)clients[39] + 11);
+    room_to_make = 1000;
+    for (int i = 0; i < 3; i++)
+        turn();
+    assert_true(room_to_make < 1000);
+    assert_in_range(1000 - room_to_make + n_taken, 40, 41); /* everybody was let in */
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    for (int i = 0; i < 40; i++)
+        close(clients[i]);
+    tear_down_acceptor();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_hands_on_what_comes),
+        cmocka_unit_test(test_closing_takes_what_waits),
+        cmocka_unit_test(test_looks_away_when_descriptors_run_out),
+        cmocka_unit_test(test_idle_ones_make_room),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

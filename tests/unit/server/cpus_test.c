@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Quotas as control groups write them, and this machine. */
+#include "testing.h"
+
+#include <sched.h>
+
+#include "server/cpus.h"
+
+static const struct {
+    const char *text;
+    unsigned cpus;
+} quotas[] = {
+    {"max 100000\n", 0},
+    {"100000 100000\n", 1},
+    {"250000 100000\n", 3},
+    {"50000 100000\n", 1},
+    {"200000 100000", 2},
+    {"-1 100000\n", 0},
+    {"0 100000\n", 0},
+    {"100000 0\n", 0},
+    {"100000 -5\n", 0},
+    {"100000\n", 0},
+    {"", 0},
+    {"x y\n", 0},
+    {"1 100000\n", 1},
+};
+
+static void test_quotas(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(quotas); i++)
+        assert_int_equal(mk__cpus_of_quota(quotas[i].text), quotas[i].cpus);
+}
+
+static void test_affinity(void **state)
+{
+    cpu_set_t before, one;
+    (void)state;
+    assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
+    unsigned all = mk__cpus_usable();
+    assert_in_range(all, 1, (unsigned)CPU_COUNT(&before));
+    CPU_ZERO(&one);
+    for (int i = 0; i < CPU_SETSIZE && !CPU_COUNT(&one); i++)
+        if (CPU_ISSET(i, &before))
+            CPU_SET(i, &one);
+    assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+    assert_int_equal(mk__cpus_usable(), 1);
+    assert_int_equal(sched_setaffinity(0, sizeof(before), &before), 0);
+    assert_int_equal(mk__cpus_usable(), all);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_quotas),
+        cmocka_unit_test(test_affinity),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+/* From the directives of the core to what HTTP and the listeners get. */
+#include "testing.h"
+
+#include <stdio.h>
+
+#include "conf/conf.h"
+#include "server/settings.h"
+
+static struct mk__conf *conf;
+static struct mk__conf_set *set;
+static const struct mk__settings *settings;
+
+static int read_conf(const char *text)
+{
+    conf = mk__conf_new();
+    assert_non_null(conf);
+    assert_int_equal(mk__conf_declare(conf, &mk__section_server, NULL), 0);
+    set = mk__conf_set_new(conf, MK_CONF_SCOPE_SERVER);
+    assert_non_null(set);
+    mk__conf_read_text(conf, set, "test", mk_str_c(text));
+    int err = mk__conf_check(conf, set);
+    settings = mk__conf_get(set, &mk__section_server);
+    return mk__conf_errors(conf) ? -1 : err;
+}
+
+static void test_defaults(void **state)
+{
+    struct mk__http_settings http;
+    (void)state;
+    assert_int_equal(read_conf("[SERVER]\n"), 0);
+    mk__settings_http(settings, &http);
+    assert_int_equal(settings->listen.n, 1);
+    assert_true(settings->listen.items[0].addr.any);
+    assert_int_equal(mk__addr_port(&settings->listen.items[0].addr), 2001);
+    for (int i = 0; i < MK__WAITS; i++)
+        assert_true(http.wait_ms[i] > 0); /* every wait has a limit */
+    assert_int_equal(http.wait_ms[MK__WAIT_HEAD], 15000);
+    assert_int_equal(http.wait_ms[MK__WAIT_BODY], 30000);
+    assert_int_equal(http.wait_ms[MK__WAIT_HANDLER], 60000);
+    assert_int_equal(http.wait_ms[MK__WAIT_SEND], 30000);
+    assert_int_equal(http.wait_ms[MK__WAIT_IDLE], 5000);
+    assert_int_equal(http.wait_ms[MK__WAIT_LINGER], 2000);
+    assert_int_equal(http.head.line_bytes_max, 8192);
+    assert_int_equal(http.head.head_bytes_max, 16384);
+    assert_int_equal(http.head.fields_max, 100);
+    assert_int_equal(http.collect_bytes_max, 32768);
+    assert_int_equal(http.body_bytes_max, 1 << 30);
+    assert_int_equal(http.drain_bytes_max, 65536);
+    assert_int_equal(http.body_rate_min, 256);
+    assert_int_equal(http.requests_max, 1000);
+    assert_true(http.keep_alive);
+    assert_true(mk_str_starts(http.server_line, MK_STR("Server: Monkey/")));
+    mk__conf_free(conf);
+}
+
+static void test_every_row_arrives(void **state)
+{
+    struct mk__http_settings http;
+    (void)state;
+    assert_int_equal(read_conf("[SERVER]\n"
+                               "    Listen 127.0.0.1:1\n    Listen unix:/x\n    Timeout 1\n    BodyTimeout 2s\n"
+                               "    BodyMinRate 3\n    HandlerTimeout 400ms\n    SendTimeout 5\n    KeepAlive Off\n"
+                               "    KeepAliveTimeout 6\n    MaxKeepAliveRequest 0\n    LingerTimeout 7\n"
+                               "    MaxRequestLine 100\n    MaxHeadSize 65535B\n    MaxHeaders 8\n"
+                               "    MaxRequestSize 9\n    MaxBodySize 10M\n    MaxDrainSize 0\n    HideVersion On\n"),
+                     0);
+    mk__settings_http(settings, &http);
+    assert_int_equal(settings->listen.n, 2); /* instead of the default */
+    assert_str_equal(settings->listen.items[1].text, "unix:/x");
+    assert_int_equal(http.wait_ms[MK__WAIT_HEAD], 1000);
+    assert_int_equal(http.wait_ms[MK__WAIT_BODY], 2000);
+    assert_int_equal(http.wait_ms[MK__WAIT_HANDLER], 400);
+    assert_int_equal(http.wait_ms[MK__WAIT_SEND], 5000);
+    assert_int_equal(http.wait_ms[MK__WAIT_IDLE], 6000);
+    assert_int_equal(http.wait_ms[MK__WAIT_LINGER], 7000);
+    assert_int_equal(http.head.line_bytes_max, 100);
+    assert_int_equal(http.head.head_bytes_max, 65535);
+    assert_int_equal(http.head.fields_max, 8);
+    assert_int_equal(http.collect_bytes_max, 9 * 1024);
+    assert_int_equal(http.body_bytes_max, 10 << 20);
+    assert_int_equal(http.drain_bytes_max, 0);
+    assert_int_equal(http.body_rate_min, 3);
+    assert_int_equal(http.requests_max, 0);
+    assert_false(http.keep_alive);
+    assert_str_equal(http.server_line, "Server: Monkey\r\n");
+    mk__conf_free(conf);
+    assert_int_equal(read_conf("[SERVER]\n    ServerHeader Off\n    ErrorLog stderr\n"), 0);
+    mk__settings_http(settings, &http);
+    assert_int_equal(http.server_line.len, 0);
+    assert_int_equal(settings->error_log.len, 0);
+    mk__conf_free(conf);
+}
+
+static const struct {
+    const char *line, *problem;
+} wrong[] = {
+    {"Listen 70000", "the port must be a number from 0 to 65535"},
+    {"Listen localhost:80", "the address must be numeric: 127.0.0.1:80, [::1]:80 or *:80"},
+    {"Listen 80 81", "one address a line"},
+    {"Timeout 0", "Timeout"},
+    {"Timeout 2h", "Timeout"},
+    {"Workers 1025", "Workers"},
+    {"MaxHeadSize 64K", "MaxHeadSize"},
+    {"MaxHeadSize 4K", "MaxRequestLine is larger than MaxHeadSize, which includes it"},
+    {"LogLevel loud", "LogLevel"},
+    {"DiskThreads 17", "DiskThreads"},
+    {"KeepAlive maybe", "KeepAlive"},
+};
+
+static void test_what_is_wrong_is_said(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(wrong); i++) {
+        struct mk_buf out;
+        char text[128];
+        snprintf(text, sizeof(text), "[SERVER]\n    %s\n", wrong[i].line);
+        assert_int_equal(read_conf(text), -1);
+        mk_buf_init(&out, 65536);
+        mk__conf_problems(conf, &out);
+        if (!strstr(mk_buf_cstr(&out), wrong[i].problem))
+            fail_msg("%s: %s", wrong[i].line, mk_buf_cstr(&out));
+        assert_int_equal(mk__conf_errors(conf), 1);
+        mk_buf_release(&out);
+        mk__conf_free(conf);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_every_row_arrives),
+        cmocka_unit_test(test_what_is_wrong_is_said),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

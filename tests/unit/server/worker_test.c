@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The life of a worker: opened with any amount of memory, started, drained, stopped, in any order. */
+#include "folder.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+
+#include "net/listen.h"
+#include "server/worker.h"
+
+static struct mk__generation generation;
+static struct mk__jobs jobs;
+static struct mk__worker worker;
+static struct mk__addr addr;
+static int listener;
+static const bool not_shared = false;
+
+static void open_listener(void)
+{
+    const struct mk__listen_options options = {.backlog = 16};
+    const char *error;
+    assert_int_equal(mk__addr_parse(MK_STR("127.0.0.1:0"), &addr, &error), 0);
+    listener = mk__listen_bind(&addr, &options);
+    assert_true(listener >= 0);
+    assert_int_equal(mk__listen_start(listener, &addr, &options), 0);
+}
+
+static int open_worker(void)
+{
+    return mk__worker_open(&worker, &generation, 0, &jobs, &listener, &not_shared, 1);
+}
+
+static void start(void)
+{
+    open_listener();
+    mk__jobs_open(&jobs, 1);
+    assert_int_equal(open_worker(), 0);
+    assert_int_equal(mk__worker_start(&worker), 0);
+}
+
+static void finish(void)
+{
+    mk__worker_join(&worker);
+    mk__jobs_close(&jobs);
+    mk__worker_close(&worker);
+    assert_int_equal(worker.account.bytes, 0);
+    close(listener);
+}
+
+static int connect_one(void)
+{
+    struct timeval patience = {.tv_sec = 5};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+    assert_int_equal(connect(fd, &addr.sa, addr.len), 0);
+    return fd;
+}
+
+/* Sends a request and reads until the answer is there. */
+static void ask(int fd, const char *request, const char *line)
+{
+    char answer[4096] = "";
+    size_t len = 0;
+    assert_int_equal(send(fd, request, strlen(request), MSG_NOSIGNAL), strlen(request));
+    while (!strstr(answer, "\r\n\r\n")) {
+        ssize_t n = recv(fd, answer + len, sizeof(answer) - len - 1, 0);
+        assert_true(n > 0);
+        len += (size_t)n;
+        answer[len] = '\0';
+    }
+    assert_memory_equal(answer, line, strlen(line));
+}
+
+#define GET "GET /a.txt HTTP/1.1\r\nHost: h\r\n\r\n"
+
+static void test_serves_and_drains(void **state)
+{
+    char byte;
+    (void)state;
+    unsigned before = mk_test_descriptors();
+    start();
+    int idle = connect_one(), fresh = connect_one();
+    ask(idle, GET, "HTTP/1.1 200 OK\r\n");
+    ask(idle, GET, "HTTP/1.1 200 OK\r\n");
+    mk__worker_drain(&worker);
+    mk__worker_drain(&worker); /* twice is once */
+    finish();                  /* nobody is busy: at once */
+    while (recv(idle, &byte, 1, 0) > 0)
+        ;
+    assert_int_equal(recv(idle, &byte, 1, 0), 0);
+    assert_true(recv(fresh, &byte, 1, 0) <= 0);
+    close(idle);
+    close(fresh);
+    assert_int_equal(mk_test_descriptors(), before);
+}
+
+static void test_a_stop_ends_a_drain(void **state)
+{
+    (void)state;
+    start();
+    int busy = connect_one(), idle = connect_one();
+    assert_int_equal(send(busy, "GET / HT", 8, MSG_NOSIGNAL), 8); /* it has all of DrainTimeout to go on */
+    ask(idle, GET, "HTTP/1.1 200 OK\r\n");
+    mk__worker_drain(&worker);
+    mk__worker_stop(&worker);
+    mk__worker_stop(&worker);
+    finish();
+    close(busy);
+    close(idle);
+}
+
+static void test_a_drain_after_the_end(void **state)
+{
+    (void)state;
+    start();
+    mk__worker_stop(&worker);
+    mk__worker_join(&worker);
+    mk__worker_drain(&worker); /* nobody reads it; closing must cope */
+    finish();
+}
+
+static void test_unstarted(void **state)
+{
+    (void)state;
+    open_listener();
+    mk__jobs_open(&jobs, 1);
+    assert_int_equal(open_worker(), 0);
+    mk__worker_drain(&worker);
+    mk__worker_stop(&worker);
+    finish();
+}
+
+static int open_and_close(void *ctx)
+{
+    (void)ctx;
+    int err = open_worker();
+    if (err == 0)
+        mk__worker_close(&worker);
+    assert_int_equal(worker.account.bytes, 0);
+    return err;
+}
+
+static void test_every_allocation_may_fail(void **state)
+{
+    (void)state;
+    open_listener();
+    mk__jobs_open(&jobs, 1);
+    unsigned before = mk_test_descriptors();
+    assert_true(mk_test_failing_allocs(open_and_close, NULL) >= 4);
+    assert_int_equal(mk_test_descriptors(), before);
+    mk__jobs_close(&jobs);
+    close(listener);
+}
+
+static int set_up(void **state)
+{
+    static char root[512];
+    struct mk__source source = {.root = root};
+    if (mk_test_folder_make(state) < 0)
+        return -1;
+    mk_test_write("a.txt", MK_STR("hello"));
+    snprintf(root, sizeof(root), "%s", mk_test_folder);
+    return mk__generation_load(&generation, &source);
+}
+
+static int tear_down(void **state)
+{
+    mk__generation_free(&generation);
+    return mk_test_folder_remove(state);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_serves_and_drains),         cmocka_unit_test(test_a_stop_ends_a_drain),
+        cmocka_unit_test(test_a_drain_after_the_end),     cmocka_unit_test(test_unstarted),
+        cmocka_unit_test(test_every_allocation_may_fail),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
