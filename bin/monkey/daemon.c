@@ -56,6 +56,8 @@ void daemon_ready(int code)
         code = 3; /* the parent is gone; nobody else wants to know */
     close(ready_fd);
     ready_fd = -1;
+    if (chdir("/") < 0)
+        return; /* then some directory stays in use */
 }
 
 int daemon_write_pid(const char *path)

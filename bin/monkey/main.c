@@ -87,7 +87,7 @@ static int load(struct mk_server *server, const struct options *o, char *listen_
 
 static int test(struct mk_server *server)
 {
-    int err = mk_server_check_listeners(server);
+    int err = mk_server_check(server);
     print_problems(server, 0);
     if (err < 0)
         return EXIT_CONFIG;
@@ -102,6 +102,7 @@ static void block_signals(sigset_t *ret_set)
     sigemptyset(ret_set);
     sigaddset(ret_set, SIGTERM);
     sigaddset(ret_set, SIGINT);
+    sigaddset(ret_set, SIGHUP); /* until it reloads: an orderly end as well */
     pthread_sigmask(SIG_BLOCK, ret_set, NULL);
     signal(SIGPIPE, SIG_IGN);
 }
@@ -160,6 +161,8 @@ static int write_pid(const char *path)
 
 static int start(struct mk_server *server, const struct mk_server_info *info, bool background)
 {
+    if (background && !info->error_log)
+        fprintf(stderr, "monkey: in the background nobody sees stderr; set ErrorLog to a file to keep the log\n");
     int err = background ? daemon_fork() : 0;
     if (err < 0) {
         fprintf(stderr, "monkey: cannot go to the background: %s\n", strerror(-err));

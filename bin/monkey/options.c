@@ -156,6 +156,10 @@ static int check(const struct options *o, int argc, char **argv)
         code = check_number("workers", o->workers, WORKERS_MAX);
     if (code != 0)
         return code;
+    if (o->listen && o->port && strncmp(o->listen, "unix:", 5) == 0) {
+        fprintf(stderr, "monkey: a Unix socket has no port: give --listen or --port, or configure both\n");
+        return EXIT_OPTIONS;
+    }
     if (o->listen && !is_address(o->listen)) {
         fprintf(stderr, "monkey: --listen wants an address such as 127.0.0.1, [::1]:8080 or unix:/path, not \"%s\"\n",
                 o->listen);

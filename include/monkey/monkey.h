@@ -43,8 +43,8 @@ MK_API int mk_server_set(struct mk_server *server, const char *section, const ch
 
 /* Reads and checks everything, document roots included. 0, -EINVAL (see the problems), -ENOMEM. */
 MK_API int mk_server_load(struct mk_server *server);
-/* Binds each listener for a moment. As mk_server_load(). */
-MK_API int mk_server_check_listeners(struct mk_server *server);
+/* Looks at what a start would need: binds each listener for a moment, and the files to write. As mk_server_load(). */
+MK_API int mk_server_check(struct mk_server *server);
 
 /* Appends what was wrong or doubtful so far, for people: file, line, column, and the line itself. */
 MK_API void mk_server_problems(const struct mk_server *server, struct mk_buf *out);

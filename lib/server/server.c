@@ -12,7 +12,9 @@
 #include "version.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 struct mk_server {
@@ -86,6 +88,10 @@ void mk_server_problems(const struct mk_server *s, struct mk_buf *out)
 void mk_server_info(const struct mk_server *s, struct mk_server_info *ret_info)
 {
     const struct mk__settings *settings = s->generation.settings;
+    if (!settings) {
+        *ret_info = (struct mk_server_info){.log_level = MK_LOG_INFO};
+        return;
+    }
     *ret_info = (struct mk_server_info){
         .error_log = settings->error_log.len ? settings->error_log.p : NULL,
         .log_level = (enum mk_log_level)settings->log_level,
@@ -96,6 +102,8 @@ void mk_server_info(const struct mk_server *s, struct mk_server_info *ret_info)
 
 void mk_server_show(const struct mk_server *s, struct mk_buf *out)
 {
+    if (!s->generation.set)
+        return;
     mk__conf_show(s->generation.set, out);
     for (const struct mk_host *host = s->generation.hosts; host; host = host->next) {
         mk_buf_addf(out, "\n");
@@ -120,15 +128,42 @@ static struct mk__listen_options listen_options(const struct mk__settings *setti
     };
 }
 
-int mk_server_check_listeners(struct mk_server *s)
+/* Could a file at this place be written? It is not made for the question. */
+static int check_writable(struct mk_server *s, struct mk_str path, size_t offset, const char *what)
 {
     const struct mk__settings *settings = s->generation.settings;
+    char folder[PATH_MAX];
+    if (!path.len)
+        return 0;
+    const char *slash = strrchr(path.p, '/');
+    snprintf(folder, sizeof(folder), "%.*s", slash ? (int)(slash - path.p) + 1 : 1, slash ? path.p : ".");
+    if (access(path.p, W_OK) == 0 || (errno == ENOENT && access(folder, W_OK | X_OK) == 0))
+        return 0;
+    mk__conf_error(s->generation.conf, mk__conf_origin(s->generation.set, settings, offset, 0),
+                   "cannot write the %s %s: %s", what, path.p, strerror(errno));
+    return -EINVAL;
+}
+
+/* Binding would replace a socket that nobody answers at; whether somebody does is seen at the start. */
+static bool is_socket(const struct mk__addr *addr)
+{
+    struct stat st;
+    return addr->sa.sa_family == AF_UNIX && lstat(addr->un.sun_path, &st) == 0 && S_ISSOCK(st.st_mode);
+}
+
+int mk_server_check(struct mk_server *s)
+{
+    const struct mk__settings *settings = s->generation.settings;
+    if (!settings)
+        return -EINVAL;
     struct mk__listen_options options = listen_options(settings);
-    int result = 0;
+    int result = check_writable(s, settings->error_log, offsetof(struct mk__settings, error_log), "error log");
+    if (check_writable(s, settings->pid_file, offsetof(struct mk__settings, pid_file), "pid file") < 0)
+        result = -EINVAL;
     for (unsigned i = 0; i < settings->listen.n; i++) {
         struct mk__addr addr = settings->listen.items[i].addr;
-        if (addr.sa.sa_family == AF_UNIX && access(addr.un.sun_path, F_OK) == 0)
-            continue; /* binding would replace it; whether somebody answers is seen at the start */
+        if (is_socket(&addr))
+            continue;
         int fd = mk__listen_bind(&addr, &options);
         if (fd >= 0) {
             if (addr.sa.sa_family == AF_UNIX)
@@ -286,6 +321,8 @@ static void stop_workers(struct mk_server *s)
 
 int mk_server_start(struct mk_server *s)
 {
+    if (!s->generation.settings)
+        return -EINVAL;
     int err = allocate(s);
     if (err < 0)
         return err;

@@ -242,6 +242,12 @@ static int look_up_waiting(struct mk_request *req, const struct site *site)
 
 /* ── requests ── */
 
+static int fail(struct mk_request *req, int status)
+{
+    mk_response_error(req, status);
+    return 0;
+}
+
 /* A segment that begins with a dot, but for the registered place of RFC 8615. */
 static bool is_dotfile(struct mk_str path)
 {
@@ -271,7 +277,7 @@ static int serve(struct mk_request *req)
     }
     struct found found = site_find(site, path, true);
     if (found.kind == FOUND_NOTHING && found.err == EAGAIN)
-        return look_up_waiting(req, site);
+        return look_up_waiting(req, site) < 0 ? fail(req, 503) : 0;
     if (is_nothing(&found))
         return MK_DECLINED;
     answer(req, site, &found);

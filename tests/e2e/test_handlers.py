@@ -261,3 +261,41 @@ def test_every_hook_has_its_say(probe):
     answer = client.ask("/hello.txt")
     assert answer.status == 200 and answer["X-Probe-Saw"] == "response"
     server.wait_log(rf"probe: done /hello.txt status 200 bytes {len(answer.body)}$")
+
+
+def test_fields_of_a_malformed_request(probe):
+    """Hooks see what could be read, and nothing else."""
+    client = probe().connect()
+    client.send(b"GET / HTTP/1.1\r\nHost: localhost\r\nBad Header\r\n\r\n")
+    assert client.response().status == 400
+
+
+def test_a_plugin_may_decline_late(probe):
+    """The next one is asked, as if it had declined at once."""
+    client = probe().connect()
+    assert client.ask("/hello.txt").status == 200
+    assert client.ask("/hello.txt", method="POST").status == 405
+
+
+def test_extension_methods_reach_plugins(probe):
+    client = probe().connect()
+    assert client.ask("/probe/now", method="PROPFIND").body == b"at once\n"
+    assert client.ask("/nowhere", method="PROPFIND").status == 501
+
+
+def test_the_servers_own_fields(probe):
+    answer = probe().connect().ask("/probe/claim")
+    assert answer.body == b"refused\n" and answer.length == 8
+
+
+def test_collected_without_a_limit(probe):
+    client = probe({"MaxBodySize": "1M"}).connect()
+    client.send(post("/probe/all", body=b"whole"))
+    assert client.response().body == b"whole"
+
+
+def test_a_handler_may_end_the_connection(probe):
+    client = probe().connect()
+    answer = client.ask("/probe/bye")
+    assert answer.closes and answer.body == b"bye\n"
+    client.assert_closed()

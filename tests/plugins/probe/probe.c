@@ -194,6 +194,35 @@ static void inject(struct mk_request *req)
     answer(req, r == -EINVAL ? MK_STR("refused\n") : MK_STR("taken\n"));
 }
 
+/* What only the server may say. */
+static void claim_length(struct mk_request *req)
+{
+    int r = mk_response_header(req, MK_STR("Content-length"), MK_STR("3"));
+    answer(req, r == -EINVAL ? MK_STR("refused\n") : MK_STR("taken\n"));
+}
+
+static void collect_without_end(struct mk_request *req)
+{
+    mk_request_collect(req, SIZE_MAX, answer_collected, NULL);
+}
+
+static void end_connection(struct mk_request *req)
+{
+    mk_response_close(req);
+    answer(req, MK_STR("bye\n"));
+}
+
+/* Declines, but later. */
+static void decline_late(struct mk_timer *timer)
+{
+    mk_request_continue(MK_OWNER(timer, struct late, timer)->req);
+}
+
+static void think(struct mk_request *req)
+{
+    mk_timer_arm(mk_request_loop(req), &make_late(req, decline_late)->timer, 20);
+}
+
 static void answer_at_once(struct mk_request *req)
 {
     answer(req, MK_STR("at once\n"));
@@ -221,6 +250,10 @@ static const struct {
     {MK_STR("/probe/broken"), fail_halfway},
     {MK_STR("/probe/promise"), promise_too_much},
     {MK_STR("/probe/inject"), inject},
+    {MK_STR("/probe/claim"), claim_length},
+    {MK_STR("/probe/all"), collect_without_end},
+    {MK_STR("/probe/bye"), end_connection},
+    {MK_STR("/hello.txt"), think},
     {MK_STR("/probe/now"), answer_at_once},
     {MK_STR("/probe/nothing"), no_content},
 };
@@ -232,7 +265,7 @@ static int refuse(struct mk_request *req)
     if (!mk_str_eq(mk_request_path(req), MK_STR("/probe/refused")))
         return MK_DECLINED;
     mk_response_error(req, 403);
-    return 0;
+    return MK_DECLINED; /* careless, but the answer stands */
 }
 
 static int act(struct mk_request *req)
@@ -240,15 +273,24 @@ static int act(struct mk_request *req)
     for (size_t i = 0; i < sizeof(acts) / sizeof(acts[0]); i++) {
         if (!mk_str_eq(mk_request_path(req), acts[i].path))
             continue;
-        mk_response_header_borrow(req, MK_STR("Content-Type"), MK_STR("text/plain"));
+        if (acts[i].act != think)
+            mk_response_header_borrow(req, MK_STR("Content-Type"), MK_STR("text/plain"));
         acts[i].act(req);
         return 0;
     }
     return MK_DECLINED;
 }
 
+/* Looks at every field, as a logger would: also those of a request that could not be read to its end. */
 static void mark(struct mk_request *req)
 {
+    struct mk_str name, value;
+    uint64_t bytes = 0;
+    for (unsigned i = 0; mk_request_header_at(req, i, &name, &value); i++)
+        for (size_t k = 0; k < value.len; k++)
+            bytes += (unsigned char)value.p[k];
+    if (bytes == 1)
+        mk_log_debug("probe: nothing but a control byte");
     mk_response_header_borrow(req, MK_STR("X-Probe-Saw"), MK_STR("response"));
 }
 

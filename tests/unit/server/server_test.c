@@ -83,7 +83,7 @@ static void test_serves(void **state)
     assert_int_equal(info.workers, 2);
     assert_null(info.error_log);
     assert_null(info.pid_file);
-    assert_int_equal(mk_server_check_listeners(server), 0);
+    assert_int_equal(mk_server_check(server), 0);
     assert_int_equal(mk_server_start(server), 0);
     for (int i = 0; i < 20; i++)
         ask(connect_to(port), "/a.txt", "HTTP/1.1 200 OK\r\n", "\r\n\r\nhello");
