@@ -7,8 +7,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -60,11 +62,27 @@ void daemon_ready(int code)
         return; /* then some directory stays in use */
 }
 
+/* Empty, or a number and nothing else: some other file is not ours to overwrite. */
+static bool is_pid_file(int fd)
+{
+    char text[32];
+    ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
+    if (n < 0)
+        return false;
+    text[n] = '\0';
+    text[strcspn(text, "\n")] = '\0';
+    return text[strspn(text, "0123456789")] == '\0';
+}
+
 int daemon_write_pid(const char *path)
 {
     int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
     if (fd < 0)
         return -errno;
+    if (!is_pid_file(fd)) {
+        close(fd);
+        return -EEXIST;
+    }
     if (flock(fd, LOCK_EX | LOCK_NB) < 0 || ftruncate(fd, 0) < 0 || dprintf(fd, "%d\n", getpid()) < 0) {
         int err = -errno;
         close(fd);
@@ -80,6 +98,7 @@ void daemon_remove_pid(const char *path)
 
 int daemon_open_log(const char *path)
 {
-    int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0640);
+    /* not blocking: a FIFO without a reader is an error and no reason to wait */
+    int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK | O_CLOEXEC, 0640);
     return fd < 0 ? -errno : fd;
 }

@@ -8,11 +8,13 @@
 #include "options.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 enum { TEXT_BYTES_MAX = 1024 * 1024 };
@@ -97,24 +99,33 @@ static int test(struct mk_server *server)
 
 /* ── serving ── */
 
+/* Those that somebody ignores for us (a shell for its background jobs, nohup) stay ignored. */
 static void block_signals(sigset_t *ret_set)
 {
+    static const int ours[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2};
     sigemptyset(ret_set);
-    sigaddset(ret_set, SIGTERM);
-    sigaddset(ret_set, SIGINT);
-    sigaddset(ret_set, SIGHUP); /* until it reloads: an orderly end as well */
+    for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++) {
+        struct sigaction now;
+        if (sigaction(ours[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
+            sigaddset(ret_set, ours[i]);
+    }
     pthread_sigmask(SIG_BLOCK, ret_set, NULL);
     signal(SIGPIPE, SIG_IGN);
 }
 
+/* The next signal that means the end. */
 static int wait_for_signal(void)
 {
     sigset_t set;
     int number;
     block_signals(&set);
-    while (sigwait(&set, &number) != 0)
-        ;
-    return number;
+    for (;;) {
+        if (sigwait(&set, &number) != 0)
+            continue;
+        if (number != SIGUSR1 && number != SIGUSR2)
+            return number;
+        mk_log_info("signal %d has no meaning here", number);
+    }
 }
 
 /* While the server drains. */
@@ -154,6 +165,8 @@ static int write_pid(const char *path)
     int err = path ? daemon_write_pid(path) : 0;
     if (err == -EWOULDBLOCK)
         fprintf(stderr, "monkey: another server is running: it holds %s\n", path);
+    else if (err == -EEXIST)
+        fprintf(stderr, "monkey: %s holds something else than a process number; it stays as it is\n", path);
     else if (err < 0)
         fprintf(stderr, "monkey: cannot write %s: %s\n", path, strerror(-err));
     return err < 0 ? EXIT_RUN : EXIT_OK;
@@ -180,12 +193,23 @@ static int start(struct mk_server *server, const struct mk_server_info *info, bo
     return print_problems(server, EXIT_RUN);
 }
 
+/* As many descriptors as we are allowed: each connection takes one. */
+static void raise_descriptor_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur == limit.rlim_max)
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 static int serve(struct mk_server *server, const struct options *o)
 {
     sigset_t set;
     struct mk_server_info info;
     mk_server_info(server, &info);
     block_signals(&set);
+    raise_descriptor_limit();
     int code = start(server, &info, o->daemon);
     daemon_ready(code);
     if (code != EXIT_OK)
@@ -216,9 +240,21 @@ static int run(const struct options *o)
     return code;
 }
 
+/* Descriptors 0 to 2 are never anything else, even if whoever started us has closed them. */
+static void keep_standard_descriptors(void)
+{
+    int fd;
+    do
+        fd = open("/dev/null", O_RDWR);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd > STDERR_FILENO)
+        close(fd);
+}
+
 int main(int argc, char **argv)
 {
     struct options o;
+    keep_standard_descriptors();
     int code = options_read(&o, argc, argv);
     if (code != 0)
         return code;

@@ -156,8 +156,13 @@ static int check(const struct options *o, int argc, char **argv)
         code = check_number("workers", o->workers, WORKERS_MAX);
     if (code != 0)
         return code;
-    if (o->listen && o->port && strncmp(o->listen, "unix:", 5) == 0) {
-        fprintf(stderr, "monkey: a Unix socket has no port: give --listen or --port, or configure both\n");
+    if (o->listen && o->port && (strncmp(o->listen, "unix:", 5) == 0 || is_port(o->listen) || find_port(o->listen))) {
+        fprintf(stderr, "monkey: --listen %s and --port %s say different things; give one of them\n", o->listen,
+                o->port);
+        return EXIT_OPTIONS;
+    }
+    if ((o->dir && !o->dir[0]) || (o->root && !o->root[0])) {
+        fprintf(stderr, "monkey: --%s needs the name of a directory\n", o->dir ? "config" : "one-shot");
         return EXIT_OPTIONS;
     }
     if (o->listen && !is_address(o->listen)) {

@@ -1,18 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
+// clang-format off
 /*
  * Directives as tables: a plugin (or the core) declares its sections and keys as const rows, and finds
  * the values, checked, in a struct of its own.
  *
- *     [CACHE]                     struct cache_conf { uint64_t bytes; uint32_t age_ms; };
- *         Bytes  64M      ──►     static const struct mk_conf_key keys[] = {
- *         Age    10s                  MK_CONF_KEY_SIZE(struct cache_conf, bytes, "Bytes", "16M", "What ...", .min =
- * 1024), MK_CONF_KEY_DURATION(struct cache_conf, age_ms, "Age", "1m", "How long ..."), {0}}; static const struct
- * mk_conf_section section = { .name = "CACHE", .keys = keys, .size = sizeof(struct cache_conf), .doc = "..."};
+ *     [CACHE]                struct cache_conf { uint64_t bytes; uint32_t age_ms; };
+ *         Bytes  64M   ──►   static const struct mk_conf_key keys[] = {
+ *         Age    10s             MK_CONF_KEY_SIZE(struct cache_conf, bytes, "Bytes", "16M", "What it may take.",
+ *                                                 .min = 1024),
+ *                                MK_CONF_KEY_DURATION(struct cache_conf, age_ms, "Age", "1m", "How long it lasts."),
+ *                                {0}};
+ *                            static const struct mk_conf_section section = {
+ *                                .name = "CACHE", .keys = keys, .size = sizeof(struct cache_conf),
+ *                                .doc = MK_CONF_DOC("What this is about.")};
  *
  * Several owners may declare a section of the same name and scope: each finds its own keys in its own
  * struct. Loading, checking, the manual and the listing of the effective values all come from the rows.
  * Every struct and every string in it lives by the clock of the generation.
  */
+// clang-format on
 #ifndef MONKEY_CONF_H
 #define MONKEY_CONF_H
 
@@ -23,6 +29,13 @@
 #include "arena.h"
 #include "buf.h"
 #include "str.h"
+
+/* Texts of the manual, which builds for small devices leave out. */
+#ifdef MK_NO_MANUAL
+#define MK_CONF_DOC(text) ""
+#else
+#define MK_CONF_DOC(text) text
+#endif
 
 enum mk_conf_type {
     MK_CONF_BOOL,     /* bool: On or Off */
@@ -107,7 +120,7 @@ struct mk_conf_section {
     { \
         .name = key, .type = kind, .size = sizeof(((owner *)0)->field), \
         .offset = offsetof(owner, field) + 0 * sizeof((ctype *)0 == &((owner *)0)->field), .fallback = text, \
-        .doc = manual, ##__VA_ARGS__ \
+        .doc = MK_CONF_DOC(manual), ##__VA_ARGS__ \
     }
 
 #define MK_CONF_KEY_BOOL(owner, field, ...) MK_CONF_KEY(MK_CONF_BOOL, bool, owner, field, __VA_ARGS__)

@@ -22,7 +22,10 @@ MK_API void mk_log_to(int fd, enum mk_log_level level);
 
 MK_API bool mk_log_wants(enum mk_log_level level);
 
-/* Writes one line (cut at 2,000 bytes). Any thread; keeps errno. */
+/*
+ * Writes one line (cut at 1,000 bytes). Any thread; keeps errno. It never waits: when a pipe or a terminal does
+ * not take the line it is lost, and the next one that gets through says how many were.
+ */
 MK_API void mk_log(enum mk_log_level level, const char *format, ...) MK_PRINTF(2, 3);
 
 #define mk_log_error(...) mk_log(MK_LOG_ERROR, __VA_ARGS__)

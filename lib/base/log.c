@@ -4,22 +4,34 @@
  */
 #include <monkey/log.h>
 
+#include <assert.h>
 #include <errno.h>
+#include <limits.h>
+#include <poll.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { MESSAGE_BYTES = 2000, LINE_BYTES = MESSAGE_BYTES * 4 + 64 };
+/* A line fits PIPE_BUF, so that a pipe that polls as writable takes it whole. */
+enum { MESSAGE_BYTES = 1000, LINE_BYTES = 4096 };
+static_assert(MESSAGE_BYTES * 4 + 64 <= LINE_BYTES && LINE_BYTES <= PIPE_BUF, "each byte may become four");
 
 static _Atomic int log_fd = -1;
 static _Atomic int log_level = MK_LOG_INFO;
+static _Atomic bool log_may_block;
+static _Atomic unsigned lost_lines;
 
 static const char level_names[][8] = {"error", "warn ", "info ", "debug"};
 
 void mk_log_to(int fd, enum mk_log_level level)
 {
+    struct stat st;
+    lost_lines = 0; /* of another log */
+    log_may_block = fd >= 0 && fstat(fd, &st) == 0 && !S_ISREG(st.st_mode);
     log_level = level;
     log_fd = fd;
 }
@@ -56,23 +68,47 @@ static size_t put_escaped(char *out, const char *message)
     return n;
 }
 
+static bool would_block(int fd)
+{
+    struct pollfd one = {.fd = fd, .events = POLLOUT};
+    return log_may_block && (poll(&one, 1, 0) != 1 || !(one.revents & POLLOUT));
+}
+
+static size_t put_line(char *line, enum mk_log_level level, const char *message)
+{
+    size_t n = put_time(line, LINE_BYTES);
+    n += (size_t)snprintf(line + n, LINE_BYTES - n, "%s ", level_names[level]);
+    n += put_escaped(line + n, message);
+    line[n++] = '\n';
+    return n;
+}
+
+/* A log that cannot be written must not stop the server: the line is lost, and counted. */
+static bool write_line(enum mk_log_level level, const char *message)
+{
+    char line[LINE_BYTES];
+    size_t n = put_line(line, level, message);
+    return !would_block(log_fd) && write(log_fd, line, n) == (ssize_t)n;
+}
+
 void mk_log(enum mk_log_level level, const char *format, ...)
 {
-    char message[MESSAGE_BYTES], line[LINE_BYTES];
+    char message[MESSAGE_BYTES];
     int saved = errno;
 
     if (!mk_log_wants(level))
         return;
+    unsigned lost = atomic_exchange(&lost_lines, 0);
+    if (lost) {
+        snprintf(message, sizeof(message), "%u lines were lost: the log did not take them", lost);
+        if (!write_line(MK_LOG_WARN, message))
+            atomic_fetch_add(&lost_lines, lost);
+    }
     va_list args;
     va_start(args, format);
     vsnprintf(message, sizeof(message), format, args);
     va_end(args);
-    size_t n = put_time(line, sizeof(line));
-    n += (size_t)snprintf(line + n, sizeof(line) - n, "%s ", level_names[level]);
-    n += put_escaped(line + n, message);
-    line[n++] = '\n';
-    /* a log that cannot be written must not stop the server: the line is lost */
-    ssize_t written = write(log_fd, line, n);
-    (void)written;
+    if (!write_line(level, message))
+        atomic_fetch_add(&lost_lines, 1);
     errno = saved;
 }

@@ -6,7 +6,7 @@
 #include "conf/model.h"
 #include "conf/value.h"
 
-static const char opening[] =
+static const char opening[] = MK_CONF_DOC(
     "# Configuration\n\n"
     "Every directive that this server and its plugins know, printed by `monkey --reference`.\n\n"
     "## How a file is written\n\n"
@@ -31,7 +31,7 @@ static const char opening[] =
     "- A path that does not start with `/` is seen from the directory of the file that it stands in.\n"
     "- A key that a file sets twice is an error, unless it may be repeated; a file that is read later replaces the "
     "value "
-    "of an earlier one, and an option of the command line replaces both.\n";
+    "of an earlier one, and an option of the command line replaces both.\n");
 
 static const char *const places[] = {
     [MK_CONF_SCOPE_SERVER] = "In `monkey.conf` or the file of a plugin",

@@ -198,7 +198,7 @@ int mk__date_parse(struct mk_str text, int64_t now, int64_t *ret_seconds)
         "%a %b %e %H:%M:%S %Y",
     };
     for (size_t i = 0; i < sizeof(notations) / sizeof(notations[0]); i++) {
-        struct civil c;
+        struct civil c = {0};
         if (!matches(text, notations[i], &c))
             continue;
         if (i == RFC850)

@@ -200,7 +200,8 @@ void mk__h1_drain(struct mk__http *http)
     }
 }
 
-unsigned mk__h1_close_idle(struct mk__http *http, unsigned n)
+/* Ends up to `n` connections in one of these states, the oldest first. */
+static unsigned close_those_in(struct mk__http *http, uint32_t states, unsigned n)
 {
     struct mk_list *node, *save;
     unsigned closed = 0;
@@ -209,12 +210,18 @@ unsigned mk__h1_close_idle(struct mk__http *http, unsigned n)
         struct mk__h1 *c = MK_OWNER(node, struct mk__h1, link);
         if (closed == n)
             break;
-        if ((c->state != MK__H1_IDLE && c->state != MK__H1_LINGER) || c->driving)
+        if (!(states & 1u << c->state) || c->driving)
             continue;
         enter(c, MK__H1_CLOSED);
         closed++;
     }
     return closed;
+}
+
+unsigned mk__h1_close_idle(struct mk__http *http, unsigned n)
+{
+    unsigned closed = close_those_in(http, TO(IDLE) | TO(LINGER), n);
+    return closed ? closed : close_those_in(http, TO(FRESH) | TO(HEAD), n);
 }
 
 void mk__h1_abort_all(struct mk__http *http)

@@ -101,7 +101,10 @@ int mk__h1_open(struct mk__http *http, const struct mk_io *io);
 
 /* Stops keeping connections: idle ones end now, the others after their current exchange. */
 void mk__h1_drain(struct mk__http *http);
-/* Ends up to `n` connections that are idle or linger, the oldest first, and says how many. */
+/*
+ * Ends up to `n` connections that can be missed, the oldest first, and says how many: those that are idle
+ * or linger, or else those that have not brought a whole head yet.
+ */
 unsigned mk__h1_close_idle(struct mk__http *http, unsigned n);
 /* Ends all connections at once. */
 void mk__h1_abort_all(struct mk__http *http);

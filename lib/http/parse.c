@@ -204,11 +204,19 @@ static int check_length(const struct mk__parse *p, const struct mk__parse_limits
     return len >= limits->head_bytes_max || len >= HEAD_BYTES_LIMIT ? -431 : MK_AGAIN;
 }
 
+/* A method or an empty line. */
+static bool may_begin(char c)
+{
+    return (classes[(unsigned char)c] & TOKEN) || c == '\r' || c == '\n';
+}
+
 int mk__parse_head(struct mk__parse *p, struct mk__field *fields, const struct mk__parse_limits *limits,
                    struct mk_str head)
 {
     if (head.len > HEAD_BYTES_LIMIT)
         head.len = HEAD_BYTES_LIMIT;
+    if (p->phase == MK__PARSE_START && p->line_at < head.len && !may_begin(head.p[p->line_at]))
+        return -400; /* a TLS handshake, say: no line end will ever come */
     while (p->seen_len < head.len) {
         const char *lf = memchr(head.p + p->seen_len, '\n', head.len - p->seen_len);
         if (!lf) {

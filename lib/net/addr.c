@@ -91,6 +91,15 @@ void mk__addr_set_port(struct mk__addr *addr, uint16_t port)
         addr->in6.sin6_port = htons(port);
 }
 
+bool mk__addr_clash(const struct mk__addr *a, const struct mk__addr *b)
+{
+    if (a->sa.sa_family == AF_UNIX || b->sa.sa_family == AF_UNIX)
+        return a->sa.sa_family == b->sa.sa_family && strcmp(a->un.sun_path, b->un.sun_path) == 0;
+    if (mk__addr_port(a) != mk__addr_port(b) || mk__addr_port(a) == 0)
+        return false;
+    return a->any || b->any || (a->len == b->len && memcmp(&a->sa, &b->sa, a->len) == 0);
+}
+
 void mk__addr_print(const struct mk__addr *addr, struct mk_buf *out)
 {
     char text[INET6_ADDRSTRLEN];

@@ -33,6 +33,9 @@ int mk__addr_parse(struct mk_str text, struct mk__addr *ret, const char **ret_er
 /* The same form again: `127.0.0.1:80`, `[::1]:80`, `unix:/run/x`. */
 void mk__addr_print(const struct mk__addr *addr, struct mk_buf *out);
 
+/* Can only one of them be bound? Port 0 never clashes. */
+bool mk__addr_clash(const struct mk__addr *a, const struct mk__addr *b);
+
 /* 0 for Unix sockets. */
 uint16_t mk__addr_port(const struct mk__addr *addr);
 void mk__addr_set_port(struct mk__addr *addr, uint16_t port);

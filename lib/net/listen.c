@@ -82,6 +82,7 @@ int mk__listen_bind(struct mk__addr *addr, const struct mk__listen_options *opti
 int mk__listen_start(int fd, const struct mk__addr *addr, const struct mk__listen_options *options)
 {
     if (addr->sa.sa_family != AF_UNIX) {
+        set_option(fd, SOL_SOCKET, SO_REUSEPORT, 1); /* from now on others may join, if they ask to */
         set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
         if (options->defer_seconds)
             set_option(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, options->defer_seconds);

@@ -11,7 +11,7 @@ struct mk__listen_options {
     int backlog;
     int defer_seconds;   /* TCP_DEFER_ACCEPT; 0 = off */
     int fast_open_queue; /* TCP_FASTOPEN; 0 = off */
-    bool shared_port;    /* SO_REUSEPORT: one socket per worker */
+    bool shared_port;    /* SO_REUSEPORT: joins sockets that listen there; without it there must be none */
 };
 
 /*

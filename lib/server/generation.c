@@ -165,6 +165,18 @@ static void find_transport(struct mk__generation *g)
                        "no loaded plugin \"%.*s\" can carry connections", MK_STR_ARG(name));
 }
 
+/* Two listeners at one place: the second would fail at the start. */
+static void find_clashes(struct mk__generation *g)
+{
+    const struct mk__listeners *all = &g->settings->listen;
+    for (uint32_t i = 0; i < all->n; i++)
+        for (uint32_t k = 0; k < i; k++)
+            if (mk__addr_clash(&all->items[i].addr, &all->items[k].addr))
+                mk__conf_error(g->conf, mk__conf_origin(g->set, g->settings, offsetof(struct mk__settings, listen), i),
+                               "Listen %.*s is covered by Listen %.*s already", MK_STR_ARG(all->items[i].text),
+                               MK_STR_ARG(all->items[k].text));
+}
+
 static int read_server(struct mk__generation *g, const struct mk__source *source)
 {
     g->set = mk__conf_set_new(g->conf, MK_CONF_SCOPE_SERVER);
@@ -179,6 +191,7 @@ static int read_server(struct mk__generation *g, const struct mk__source *source
         return -ENOMEM;
     mk__settings_http(g->settings, &g->http);
     find_transport(g);
+    find_clashes(g);
     return make_mime(g);
 }
 
@@ -248,8 +261,8 @@ static int read_hosts(struct mk__generation *g, const struct mk__source *source)
             err = is_hidden(path) ? 0 : -ENOMEM;
             continue;
         }
-        mk__conf_read(g->conf, host->set, path);
-        err = finish_host(g, host, source);
+        int read = mk__conf_read(g->conf, host->set, path);
+        err = read == 0 || read == -EINVAL ? finish_host(g, host, source) : read == -ENOMEM ? read : 0;
         if (strcmp(path, standard) == 0)
             g->default_host = host;
     }

@@ -137,7 +137,10 @@ static int check_writable(struct mk_server *s, struct mk_str path, size_t offset
         return 0;
     const char *slash = strrchr(path.p, '/');
     snprintf(folder, sizeof(folder), "%.*s", slash ? (int)(slash - path.p) + 1 : 1, slash ? path.p : ".");
-    if (access(path.p, W_OK) == 0 || (errno == ENOENT && access(folder, W_OK | X_OK) == 0))
+    struct stat st;
+    if (stat(path.p, &st) == 0 && S_ISDIR(st.st_mode))
+        errno = EISDIR;
+    else if (access(path.p, W_OK) == 0 || (errno == ENOENT && access(folder, W_OK | X_OK) == 0))
         return 0;
     mk__conf_error(s->generation.conf, mk__conf_origin(s->generation.set, settings, offset, 0),
                    "cannot write the %s %s: %s", what, path.p, strerror(errno));
@@ -178,21 +181,6 @@ int mk_server_check(struct mk_server *s)
     return result;
 }
 
-/* SO_REUSEPORT would let a second server start beside the first one and take half of its connections. */
-static int refuse_second_server(const struct mk__addr *addr, const struct mk__listen_options *options)
-{
-    struct mk__listen_options alone = *options;
-    struct mk__addr copy = *addr;
-    if (mk__addr_port(addr) == 0)
-        return 0;
-    alone.shared_port = false;
-    int fd = mk__listen_bind(&copy, &alone);
-    if (fd < 0)
-        return fd;
-    close(fd);
-    return 0;
-}
-
 /* One listener for all workers: a socket each, or one for all where the address cannot be shared. */
 static int open_listener(struct mk_server *s, unsigned nth)
 {
@@ -201,13 +189,15 @@ static int open_listener(struct mk_server *s, unsigned nth)
     struct mk__addr *addr = &s->addrs[nth];
     *addr = settings->listen.items[nth].addr;
     s->shared[nth] = addr->sa.sa_family == AF_UNIX;
-    int err = s->shared[nth] ? 0 : refuse_second_server(addr, &options);
+    int err = 0;
     for (unsigned w = 0; w < s->n_workers && err >= 0; w++) {
         int *fd = &s->fds[w * s->n_listeners + nth];
         if (w > 0 && s->shared[nth]) {
             *fd = s->fds[nth];
             continue;
         }
+        /* the first one is bound alone: a second server would otherwise take half of our connections */
+        options.shared_port = w > 0;
         err = *fd = mk__listen_bind(addr, &options);
         if (err >= 0)
             err = mk__listen_start(*fd, addr, &options);
@@ -367,6 +357,13 @@ void mk_server_stop_now(struct mk_server *s)
 
 /* ── about this build ── */
 
+#ifdef MK_NO_MANUAL
+int mk_reference(struct mk_buf *out)
+{
+    mk_buf_addf(out, "This build leaves the manual out; docs/reference/configuration.md is the same text.\n");
+    return out->err;
+}
+#else
 int mk_reference(struct mk_buf *out)
 {
     struct mk__conf *conf = mk__conf_new();
@@ -379,6 +376,7 @@ int mk_reference(struct mk_buf *out)
         mk__conf_free(conf);
     return err;
 }
+#endif
 
 const char *mk_version(void)
 {

@@ -135,7 +135,7 @@ const struct mk_conf_section mk__section_server = {
     .size = sizeof(struct mk__settings),
     .keys = server_keys,
     .check = check_server,
-    .doc = "The server as a whole: listeners, workers, limits and waits. In `monkey.conf`.",
+    .doc = MK_CONF_DOC("The server as a whole: listeners, workers, limits and waits. In `monkey.conf`."),
 };
 
 static const struct mk_conf_key host_keys[] = {
@@ -150,15 +150,17 @@ const struct mk_conf_section mk__section_host = {
     .flags = MK_CONF_REQUIRED,
     .size = sizeof(struct mk__host_settings),
     .keys = host_keys,
-    .doc = "One host; each file in `sites/` holds one. `sites/default` answers for every name that no other host has.",
+    .doc = MK_CONF_DOC(
+        "One host; each file in `sites/` holds one. `sites/default` answers for every name that no other host has."),
 };
 
 const struct mk_conf_section mk__section_mimetypes = {
     .name = "MIMETYPES",
     .scope = MK_CONF_SCOPE_SERVER,
     .flags = MK_CONF_PAIRS,
-    .doc = "Media types by extension, in `monkey.mime`: `ext type/subtype`. They come before the built-in table, "
-           "which knows the usual ones.",
+    .doc = MK_CONF_DOC(
+        "Media types by extension, in `monkey.mime`: `ext type/subtype`. They come before the built-in table, "
+        "which knows the usual ones."),
 };
 
 static const struct mk_conf_key plugin_keys[] = {
@@ -172,7 +174,7 @@ const struct mk_conf_section mk__section_plugins = {
     .scope = MK_CONF_SCOPE_SERVER,
     .size = sizeof(struct mk__plugin_list),
     .keys = plugin_keys,
-    .doc = "In `plugins.load`. Without that file all plugins of the build are loaded.",
+    .doc = MK_CONF_DOC("In `plugins.load`. Without that file all plugins of the build are loaded."),
 };
 
 static struct mk_str server_line(const struct mk__settings *s)

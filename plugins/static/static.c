@@ -49,12 +49,12 @@ static const struct mk_conf_section sections[] = {
      .scope = MK_CONF_SCOPE_SERVER,
      .size = sizeof(struct static_settings),
      .keys = server_keys,
-     .doc = "Files in general."},
+     .doc = MK_CONF_DOC("Files in general.")},
     {.name = "HOST",
      .scope = MK_CONF_SCOPE_HOST,
      .size = sizeof(struct static_host),
      .keys = host_keys,
-     .doc = "The files of this host."},
+     .doc = MK_CONF_DOC("The files of this host.")},
     {0},
 };
 

@@ -50,7 +50,7 @@ static const struct {
     {"--config=dir", {.dir = "dir"}},
     {"--config dir", {.dir = "dir"}},
     {"-o dir -p 80 -l 127.0.0.1 -w 4", {.root = "dir", .port = "80", .listen = "127.0.0.1", .workers = "4"}},
-    {"--one-shot d --port 0 --listen *:80 --workers 0", {.root = "d", .port = "0", .listen = "*:80", .workers = "0"}},
+    {"--one-shot d --port 0 --listen * --workers 0", {.root = "d", .port = "0", .listen = "*", .workers = "0"}},
     {"-l [::1]:80", {.listen = "[::1]:80"}},
     {"-l ::1", {.listen = "::1"}},
     {"-l unix:/run/x", {.listen = "unix:/run/x"}},

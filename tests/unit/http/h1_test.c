@@ -507,6 +507,9 @@ static void test_closes_idle_ones(void **state)
     assert_string_equal(mk_test_state(c[2]), "closed");
     assert_string_equal(mk_test_state(c[3]), "idle");
     assert_int_equal(mk__h1_close_idle(&w.http, 2), 1);
+    assert_string_equal(mk_test_state(c[1]), "head");
+    assert_int_equal(mk__h1_close_idle(&w.http, 2), 1); /* nobody is idle any more: half a head goes next */
+    assert_string_equal(mk_test_state(c[1]), "closed");
     assert_int_equal(mk__h1_close_idle(&w.http, 2), 0);
     mk_test_settle(&w);
     close_world();
