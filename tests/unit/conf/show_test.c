@@ -72,6 +72,8 @@ static void assert_round_trip(enum mk_conf_scope scope, struct mk_str text)
     mk_buf_init(&second, 1 << 16);
     mk__conf_show(read_set(conf, scope, text), &first);
     mk__conf_show(read_set(conf, scope, mk_buf_str(&first)), &second);
+    mk_buf_cstr(&first);
+    mk_buf_cstr(&second);
     for (struct mk_buf *b = &first; b; b = b == &first ? &second : NULL)
         for (char *p = b->data; (p = memmem(p, b->len - (size_t)(p - b->data), "  # ", 4)); p++)
             memset(p, ' ', strcspn(p, "\n"));
