@@ -359,7 +359,7 @@ static enum mk__h1_state state_for_input(const struct mk__h1 *c, struct mk_str i
     return c->requests ? MK__H1_IDLE : MK__H1_FRESH;
 }
 
-/* Empty lines behind a request are no beginning of the next one: RFC 9112 section 2.2. */
+/* Empty lines are no beginning of a request (RFC 9112 section 2.2), and do not prolong any wait. */
 static bool only_empty_lines(const struct mk__http *http, struct mk_str in)
 {
     return in.len && http->parse.phase == MK__PARSE_START && http->parse.line_at == in.len;
@@ -368,7 +368,7 @@ static bool only_empty_lines(const struct mk__http *http, struct mk_str in)
 /* Ends a turn: what must be kept is kept, and the next wait is named. */
 static enum mk__h1_state settle(struct mk__h1 *c, enum progress r, struct mk_str in)
 {
-    if (!c->req && only_empty_lines(c->http, in))
+    if (!c->req && c->state != MK__H1_HEAD && only_empty_lines(c->http, in))
         in.len = 0;
     if (r == NEEDS_INPUT && !c->req && !in.len && c->http->draining)
         r = FINISHED;
