@@ -215,9 +215,9 @@ int mk__parse_head(struct mk__parse *p, struct mk__field *fields, const struct m
 {
     if (head.len > HEAD_BYTES_LIMIT)
         head.len = HEAD_BYTES_LIMIT;
-    if (p->phase == MK__PARSE_START && p->line_at < head.len && !may_begin(head.p[p->line_at]))
-        return -400; /* a TLS handshake, say: no line end will ever come */
     while (p->seen_len < head.len) {
+        if (p->phase == MK__PARSE_START && !may_begin(head.p[p->line_at]))
+            return -400; /* a TLS handshake, say: no line end will ever come */
         const char *lf = memchr(head.p + p->seen_len, '\n', head.len - p->seen_len);
         if (!lf) {
             p->seen_len = (uint16_t)head.len;
