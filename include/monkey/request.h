@@ -161,6 +161,7 @@ struct mk_file {
     uint32_t mtime_nanoseconds;
     struct mk_str type; /* Content-Type; lives as long as the exchange */
     bool no_ranges;
+    bool in_memory; /* on a file system without a disk behind it: reading never waits */
 };
 
 /*

@@ -103,10 +103,13 @@ static void send_whole(struct mk_request *req, const struct mk_file *file, const
         mk_response_error(req, 503);
         return;
     }
-    if (mk_response_write_file(req, file->fd, at, bytes) < 0)
+    if (mk_response_write_file(req, file->fd, at, bytes) < 0) {
         mk_response_abort(req);
-    else
-        mk_response_end(req);
+        return;
+    }
+    if (file->in_memory && req->last)
+        req->last->warm_to = UINT64_MAX;
+    mk_response_end(req);
 }
 
 static void refuse_range(struct mk_request *req, const struct mk_file *file)

@@ -229,11 +229,11 @@ static enum mk__h1_output put_memory(struct mk__h1 *c, struct mk_request *req, s
 }
 
 /* Reads what is in the page cache: the count, -EAGAIN when something is missing there. */
-static ssize_t read_cached(int fd, char *to, size_t size, uint64_t at)
+static ssize_t read_cached(int fd, char *to, size_t size, uint64_t at, bool is_warm)
 {
     struct iovec vec = {.iov_base = to, .iov_len = size};
-    ssize_t n = preadv2(fd, &vec, 1, (off_t)at, RWF_NOWAIT);
-    if (n < 0 && errno == EOPNOTSUPP)
+    ssize_t n = is_warm ? -1 : preadv2(fd, &vec, 1, (off_t)at, RWF_NOWAIT);
+    if (is_warm || (n < 0 && errno == EOPNOTSUPP))
         n = pread(fd, to, size, (off_t)at); /* tmpfs and the like: it is memory anyway */
     return n < 0 ? -errno : n;
 }
@@ -253,7 +253,8 @@ static enum mk__h1_output copy_file(struct mk__h1 *c, struct mk_request *req, st
     size_t before = out->len;
     if (req->is_chunked)
         put_hex_line(out, want);
-    ssize_t n = read_cached(part->fd, out->data + out->len, want, part->at);
+    bool is_warm = part->at + want <= part->warm_to;
+    ssize_t n = read_cached(part->fd, out->data + out->len, want, part->at, is_warm);
     if (n == (ssize_t)want) {
         out->len += want;
         if (req->is_chunked)
@@ -274,14 +275,15 @@ static enum mk__h1_output warm_slice(struct mk_request *req, struct mk__part *pa
     uint64_t last = part->at + slice - 1, from = part->at > part->warm_to ? part->at : part->warm_to;
     while (from <= last) {
         char byte;
-        ssize_t n = read_cached(part->fd, &byte, 1, from);
+        ssize_t n = read_cached(part->fd, &byte, 1, from, false);
         if (n == -EAGAIN)
             return start_load(req, slice, false);
         if (n <= 0)
             return MK__OUTPUT_FAILED; /* the file has shrunk */
         from = from < last && last - from > READ_AHEAD_BYTES ? from + READ_AHEAD_BYTES : from < last ? last : last + 1;
     }
-    part->warm_to = last + 1;
+    if (part->warm_to <= last)
+        part->warm_to = last + 1;
     return MK__OUTPUT_DONE;
 }
 

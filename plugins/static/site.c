@@ -8,8 +8,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 enum { NAME_BYTES = 4096, TRIES_MAX = 64 };
@@ -30,8 +32,11 @@ static int open_beneath(int root_fd, const char *path, uint64_t resolve)
     return fd < 0 ? -errno : (int)fd;
 }
 
-int site_probe(const struct site *site)
+int site_probe(struct site *site)
 {
+    struct statfs fs;
+    if (fstatfs(site->root_fd, &fs) == 0)
+        site->in_memory = fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC;
     int fd = open_beneath(site->root_fd, ".", RESOLVE_BENEATH);
     if (fd == -ENOSYS || fd == -EPERM) {
         errno = -fd;
@@ -46,8 +51,10 @@ static int open_name(const struct site *site, const char *name, bool cached)
 {
     uint64_t resolve = resolve_modes[site->settings->symlinks];
     if (cached) {
-        int fd = open_beneath(site->root_fd, name, resolve | RESOLVE_CACHED);
-        return fd == -EXDEV && site->settings->symlinks == SYMLINKS_INSIDE ? -EAGAIN : fd;
+        /* a file system in memory has no names on a disk, and does not remember those that it lacks */
+        int fd = open_beneath(site->root_fd, name, resolve | (site->in_memory ? RESOLVE_NO_XDEV : RESOLVE_CACHED));
+        bool perhaps = site->in_memory || site->settings->symlinks == SYMLINKS_INSIDE;
+        return fd == -EXDEV && perhaps ? -EAGAIN : fd;
     }
     int fd = -EAGAIN;
     for (int i = 0; i < TRIES_MAX && fd == -EAGAIN; i++) /* a rename meanwhile: openat2(2) */
@@ -95,9 +102,10 @@ static struct found find_index(const struct site *site, struct mk_str path, bool
 
 struct found site_find(const struct site *site, struct mk_str path, bool cached)
 {
-    if (path.p[path.len - 1] == '/')
-        return find_index(site, path, cached);
-    return look_at(open_name(site, path.p + 1, cached), path);
+    struct found f = path.p[path.len - 1] == '/' ? find_index(site, path, cached)
+                                                 : look_at(open_name(site, path.p + 1, cached), path);
+    f.in_memory = site->in_memory && cached; /* no other file system was entered on the way */
+    return f;
 }
 
 /* ── links by hand ── */

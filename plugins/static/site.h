@@ -20,6 +20,7 @@ struct static_settings {
 
 struct site {
     const struct static_settings *settings;
+    bool in_memory;        /* no disk behind the root's file system */
     int root_fd;           /* O_PATH */
     struct mk_str path;    /* of the root, without links */
     struct mk_str written; /* the same as the configuration names it */
@@ -31,6 +32,7 @@ struct found {
     enum found_kind kind;
     int err; /* of FOUND_NOTHING: the errno */
     int fd;  /* of FOUND_FILE: a regular file */
+    bool in_memory;
     struct stat st;
     struct mk_str name; /* what its type is told by; lives as long as the path or the settings */
 };
@@ -43,8 +45,8 @@ struct found {
  */
 struct found site_find(const struct site *site, struct mk_str path, bool cached);
 
-/* Does the kernel (or what confines this process) know openat2(2)? 0, or -1 with its errno. */
-int site_probe(const struct site *site);
+/* Does the kernel (or what confines this process) know openat2(2), and what lies below? 0, or -1 with its errno. */
+int site_probe(struct site *site);
 
 /*
  * The same as opening `path` below the root, for SymLink Inside: links are followed by hand where the kernel

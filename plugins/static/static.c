@@ -149,6 +149,7 @@ static void send_file(struct mk_request *req, const struct site *site, const str
                               .mtime_nanoseconds = (uint32_t)found->st.st_mtim.tv_nsec,
                               .type = mk_request_mime(req, found->name),
                               .no_ranges = !site->settings->ranges,
+                              .in_memory = found->in_memory,
                           });
 }
 

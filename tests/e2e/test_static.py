@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files: names, links, special files, folders, types, sizes, and files that change while they are being sent."""
 
+import pathlib
+import tempfile
 import os
 import socket
 
@@ -586,3 +588,31 @@ def test_new_files_are_seen_at_once(serve):
     assert client.ask("/b.txt").body == b"2"
     (server.root / "b.txt").unlink()
     assert client.ask("/b.txt").status == 404
+
+
+# ── file systems in memory ──
+
+
+@pytest.fixture
+def memory_root():
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        yield pathlib.Path(folder)
+
+
+@pytest.mark.parametrize("mode", ["Off", "Inside", "On"])
+def test_root_in_memory(serve, memory_root, mode):
+    """There is no disk to wait for, and a name that is missing is not remembered: asked directly, confined alike."""
+    (memory_root / "sub").mkdir()
+    (memory_root / "sub" / "index.html").write_text("index\n")
+    (memory_root / "a.txt").write_text("a\n")
+    (memory_root / "big.bin").write_bytes(b"m" * 300_000)
+    (memory_root / "in.txt").symlink_to(memory_root / "a.txt")
+    (memory_root / "out.txt").symlink_to("/etc/hostname")
+    client = serve({"SymLink": mode}, root=memory_root).connect()
+    assert client.ask("/a.txt").body == b"a\n"
+    assert client.ask("/sub/").body == b"index\n"
+    assert client.ask("/big.bin").body == b"m" * 300_000
+    assert [client.ask("/missing").status for _ in range(3)] == [404] * 3
+    assert client.ask("/in.txt").status == (404 if mode == "Off" else 200)
+    assert client.ask("/out.txt").status == (200 if mode == "On" else 404)
+    assert client.ask("/sub").status == 301
