@@ -5,18 +5,12 @@
 #include <monkey/arena.h>
 
 #include "base/arena.h"
+#include "base/sanitize.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-#if defined(__SANITIZE_ADDRESS__)
-#define MK__ASAN 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define MK__ASAN 1
-#endif
-#endif
-#ifdef MK__ASAN
+#if MK__ASAN
 #include <sanitizer/asan_interface.h>
 #else
 #define ASAN_POISON_MEMORY_REGION(p, n) ((void)(p), (void)(n))
@@ -67,12 +61,6 @@ void mk_account_free(struct mk_account *account, void *p, size_t size)
 
 enum { SPARES_MAX = 8 };
 
-#ifdef MK__ASAN
-enum { KEEP_SPARES = 0 }; /* each use after a release is seen */
-#else
-enum { KEEP_SPARES = 1 };
-#endif
-
 static struct mk_arena_chunk *get_chunk(struct mk_account *account, size_t size)
 {
     if (account && account->spare && size == CHUNK_BYTES_MIN) {
@@ -86,7 +74,7 @@ static struct mk_arena_chunk *get_chunk(struct mk_account *account, size_t size)
 
 static void put_chunk(struct mk_account *account, struct mk_arena_chunk *chunk)
 {
-    if (KEEP_SPARES && account && chunk->size == CHUNK_BYTES_MIN && account->spares < SPARES_MAX) {
+    if (!MK__ASAN && account && chunk->size == CHUNK_BYTES_MIN && account->spares < SPARES_MAX) {
         chunk->next = account->spare;
         account->spare = chunk;
         account->spares++;

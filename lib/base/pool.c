@@ -5,6 +5,8 @@
  */
 #include "base/pool.h"
 
+#include "base/sanitize.h"
+
 #include <assert.h>
 #include <errno.h>
 
@@ -14,14 +16,6 @@ struct block {
 };
 
 static_assert(sizeof(struct block) == 16, "objects stay aligned behind the block's head");
-
-#if defined(__SANITIZE_ADDRESS__)
-enum { OWN_ALLOCATIONS = 1 };
-#elif defined(__has_feature)
-enum { OWN_ALLOCATIONS = __has_feature(address_sanitizer) };
-#else
-enum { OWN_ALLOCATIONS = 0 };
-#endif
 
 void mk__pool_init(struct mk__pool *p, struct mk_account *account, size_t object_bytes, unsigned block_objects)
 {
@@ -61,7 +55,7 @@ static int add_block(struct mk__pool *p)
 void *mk__pool_get(struct mk__pool *p)
 {
     void *object;
-    if (OWN_ALLOCATIONS) {
+    if (MK__ASAN) {
         object = mk_account_alloc(p->account, p->object_bytes);
     } else {
         if (!p->free_list && add_block(p) < 0)
@@ -77,7 +71,7 @@ void *mk__pool_get(struct mk__pool *p)
 void mk__pool_put(struct mk__pool *p, void *object)
 {
     p->used--;
-    if (OWN_ALLOCATIONS) {
+    if (MK__ASAN) {
         mk_account_free(p->account, object, p->object_bytes);
         return;
     }

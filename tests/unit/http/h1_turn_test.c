@@ -3,6 +3,7 @@
  * What happens within a turn: pipelines, requests that cannot be read, handlers that take their time, clients
  * that leave, and memory that runs out at every place. Bodies have h1_body_test.c.
  */
+#include "base/sanitize.h"
 #include "http/h1_world.h"
 
 #include <errno.h>
@@ -368,19 +369,12 @@ static void test_a_budget_is_kept(void **state)
 }
 
 /* Under AddressSanitizer each object of a pool is an allocation of its own. */
-#if defined(__SANITIZE_ADDRESS__)
-enum { POOLS_ALLOCATE = 1 };
-#elif defined(__has_feature)
-enum { POOLS_ALLOCATE = __has_feature(address_sanitizer) };
-#else
-enum { POOLS_ALLOCATE = 0 };
-#endif
 
 static void test_a_small_request_allocates_nothing(void **state)
 {
     enum { MANY = 1 << 20 };
     (void)state;
-    if (POOLS_ALLOCATE)
+    if (MK__ASAN)
         skip();
     open_world(NULL);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(GET));
