@@ -199,16 +199,15 @@ static int read_server(struct mk__generation *g, const struct mk__source *source
 
 static struct mk_host *add_host(struct mk__generation *g)
 {
-    struct mk_host *host = mk_arena_zalloc(&g->arena, sizeof(*host)), **end = &g->hosts;
+    struct mk_host *host = mk_arena_zalloc(&g->arena, sizeof(*host));
     if (!host)
         return NULL;
     host->generation = g;
     host->set = mk__conf_set_new(g->conf, MK_CONF_SCOPE_HOST);
     if (!host->set)
         return NULL;
-    while (*end)
-        end = &(*end)->next;
-    *end = host;
+    *(g->last_host ? &g->last_host->next : &g->hosts) = host;
+    g->last_host = host;
     return host;
 }
 
@@ -281,15 +280,61 @@ static int make_only_host(struct mk__generation *g, const struct mk__source *sou
     return finish_host(g, host, source);
 }
 
+/* ── their names ── */
+
+static uint32_t count_names(const struct mk_host *host)
+{
+    return host->settings ? host->settings->names.n : 0; /* no settings: its file could not be read */
+}
+
+static struct mk__conf_origin origin_of_name(const struct mk_host *host, uint32_t nth)
+{
+    return mk__conf_origin(host->set, host->settings, offsetof(struct mk__host_settings, names), nth);
+}
+
+static void report_double(struct mk__generation *g, struct mk__conf_origin origin, struct mk_str name,
+                          const struct mk__vhost *first)
+{
+    char text[PATH_BYTES];
+    struct mk_buf place;
+    mk_buf_init_fixed(&place, text, sizeof(text));
+    mk__conf_origin_print(origin_of_name(first->host, first->nth), &place);
+    mk__conf_error(g->conf, origin, "ServerName \"%.*s\" is in %s already", MK_STR_ARG(name), mk_buf_cstr(&place));
+}
+
+static int add_name(struct mk__generation *g, struct mk_host *host, uint32_t nth)
+{
+    struct mk_str name = host->settings->names.items[nth];
+    const struct mk__vhost *first;
+    const char *reason;
+    int err = mk__vhost_add(&g->vhosts, name, host, nth, &reason, &first);
+    if (err == -EINVAL)
+        mk__conf_error(g->conf, origin_of_name(host, nth), "ServerName \"%.*s\": %s", MK_STR_ARG(name), reason);
+    if (err == -EEXIST)
+        report_double(g, origin_of_name(host, nth), name, first);
+    return err == -ENOMEM ? err : 0;
+}
+
+static int make_vhosts(struct mk__generation *g)
+{
+    size_t n = 0;
+    for (const struct mk_host *host = g->hosts; host; host = host->next)
+        n += count_names(host);
+    int err = mk__vhost_init(&g->vhosts, &g->arena, n);
+    if (err < 0 && err != -ENOMEM)
+        mk__conf_error(g->conf, (struct mk__conf_origin){0}, "the system has no random bytes: %s", strerror(-err));
+    for (struct mk_host *host = g->hosts; host && err == 0; host = host->next)
+        for (uint32_t i = 0; i < count_names(host) && err == 0; i++)
+            err = add_name(g, host, i);
+    return err == -ENOMEM ? err : 0;
+}
+
 struct mk_host *mk__generation_host(const struct mk__generation *g, struct mk_str name)
 {
     if (!g->hosts || !g->hosts->next)
         return g->default_host;
-    for (struct mk_host *host = g->hosts; host; host = host->next)
-        for (uint32_t i = 0; i < host->settings->names.n; i++)
-            if (mk_str_ieq(host->settings->names.items[i], name))
-                return host;
-    return g->default_host;
+    struct mk_host *host = mk__vhost_find(&g->vhosts, name);
+    return host ? host : g->default_host;
 }
 
 /* ── all of it ── */
@@ -306,6 +351,8 @@ int mk__generation_load(struct mk__generation *g, const struct mk__source *sourc
         err = read_server(g, source);
     if (err == 0)
         err = source->root ? make_only_host(g, source) : read_hosts(g, source);
+    if (err == 0)
+        err = make_vhosts(g);
     if (err < 0)
         return err;
     return mk__conf_errors(g->conf) || (g->load_conf && mk__conf_errors(g->load_conf)) ? -EINVAL : 0;

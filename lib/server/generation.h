@@ -5,7 +5,8 @@
  *
  *     generation ─► settings, mime
  *                ─► plugins (in their order)
- *                ─► hosts ─► names, a state for each plugin
+ *                ─► hosts ─► a state for each plugin
+ *                ─► vhosts: the hosts by their names
  */
 #ifndef MK_SERVER_GENERATION_H
 #define MK_SERVER_GENERATION_H
@@ -15,6 +16,7 @@
 #include "conf/conf.h"
 #include "http/mime.h"
 #include "server/settings.h"
+#include "server/vhost.h"
 
 enum { MK__PLUGINS_MAX = 32, MK__OVERRIDES_MAX = 16 };
 
@@ -48,7 +50,8 @@ struct mk__generation {
     const struct mk_transport *transport;
     const struct mk_plugin *plugins[MK__PLUGINS_MAX];
     unsigned n_plugins;
-    struct mk_host *hosts, *default_host;
+    struct mk_host *hosts, *last_host, *default_host;
+    struct mk__vhosts vhosts;
 };
 
 /* Reads and prepares everything. 0; -EINVAL: see the problems; -ENOMEM. To be freed in each case. */
@@ -57,7 +60,7 @@ void mk__generation_free(struct mk__generation *g);
 
 void mk__generation_problems(const struct mk__generation *g, struct mk_buf *out);
 
-/* The host of that name, or the default one. */
+/* The host of that name (without a port), or the default one. */
 struct mk_host *mk__generation_host(const struct mk__generation *g, struct mk_str name);
 
 /* Declares the sections of the core and of all plugins of the build, for the manual. 0 or -errno. */

@@ -139,8 +139,11 @@ const struct mk_conf_section mk__section_server = {
 };
 
 static const struct mk_conf_key host_keys[] = {
-    MK_CONF_KEY_LIST(struct mk__host_settings, names, "ServerName", NULL,
-                     "The names of this host, as clients ask for them."),
+    MK_CONF_KEY_LIST(
+        struct mk__host_settings, names, "ServerName", NULL,
+        "The names of this host, as clients ask for them, without a port: a name, `*.example.org` for all "
+        "names below it, or an address (`192.0.2.1`, `[2001:db8::1]`). A name wins over a wildcard, a long "
+        "wildcard over a shorter one; no name may appear twice, in one host or in two."),
     {0},
 };
 

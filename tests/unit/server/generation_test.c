@@ -22,7 +22,7 @@ static void write_more(void)
     mk_test_write("conf/monkey.mime", MK_STR("[MIMETYPES]\n    html text/special\n    x application/x-x\n"));
     mk_test_write("conf/plugins/static/static.conf", MK_STR("[SERVER]\n    SymLink Inside\n"));
     mk_test_write("conf/sites/second",
-                  MK_STR("[HOST]\n    ServerName two.example *x\n    DocumentRoot ../../htdocs\n"));
+                  MK_STR("[HOST]\n    ServerName two.example *.x\n    DocumentRoot ../../htdocs\n"));
     mk_test_write("conf/sites/.hidden", MK_STR("nonsense"));
     mk_test_write("conf/sites/old~", MK_STR("nonsense"));
 }
