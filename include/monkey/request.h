@@ -67,6 +67,28 @@ MK_API struct mk_str mk_request_header(struct mk_request *req, struct mk_str nam
 MK_API bool mk_request_header_at(const struct mk_request *req, unsigned n, struct mk_str *ret_name,
                                  struct mk_str *ret_value);
 
+/* ── content codings (RFC 9110 section 12.5.3) ── */
+
+enum mk_coding { MK_CODING_IDENTITY, MK_CODING_GZIP, MK_CODING_BR, MK_CODING_ZSTD, MK_CODING_COUNT };
+
+/* How welcome each coding is, in thousandths; 0: not acceptable. */
+struct mk_accept {
+    uint16_t weight[MK_CODING_COUNT];
+};
+
+/* As Content-Encoding names it; a literal. */
+MK_API struct mk_str mk_coding_name(enum mk_coding coding);
+/*
+ * Reads an Accept-Encoding field. One that is absent or garbled accepts identity only. Identity that is not
+ * mentioned is the least welcome of what is accepted.
+ */
+MK_API void mk_accept_encoding(struct mk_str value, struct mk_accept *ret);
+/*
+ * Takes the most welcome of the `offered` codings (enum mk_coding; the first of equals) out of `accept`, so that
+ * the next call gives the second choice. False when none is left that is as welcome as identity.
+ */
+MK_API bool mk_accept_next(struct mk_accept *accept, const uint8_t *offered, unsigned n, enum mk_coding *ret);
+
 /* Memory that lives as long as the exchange. */
 MK_API struct mk_arena *mk_request_arena(struct mk_request *req);
 MK_API struct mk_loop *mk_request_loop(const struct mk_request *req);
@@ -159,7 +181,8 @@ struct mk_file {
     uint64_t bytes;
     int64_t mtime_seconds;
     uint32_t mtime_nanoseconds;
-    struct mk_str type; /* Content-Type; lives as long as the exchange */
+    struct mk_str type;    /* Content-Type; lives as long as the exchange */
+    enum mk_coding coding; /* Content-Encoding; its name ends the entity tag: variants are not the same bytes */
     bool no_ranges;
     bool in_memory; /* on a file system without a disk behind it: reading never waits */
 };

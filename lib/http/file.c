@@ -4,7 +4,7 @@
  * its bytes the carrier's.
  */
 #include "http/date.h"
-#include "http/range.h"
+#include "http/multipart.h"
 #include "http/request.h"
 #include "http/validators.h"
 
@@ -12,7 +12,7 @@
 
 #include <unistd.h>
 
-enum { CONTENT_RANGE_BYTES = 80 };
+enum { CONTENT_RANGE_BYTES = 80, CODING_BYTES = 8 /* of an entity tag, the hyphen included */ };
 
 /* The validators as the response carries them. */
 struct tags {
@@ -20,9 +20,21 @@ struct tags {
     int64_t now, mtime;
 };
 
+/* Another coding means other bytes, and so another tag: "size-time" becomes "size-time-br". Its new length. */
+static size_t mark_etag(char *etag, size_t len, enum mk_coding coding)
+{
+    struct mk_str name = mk_coding_name(coding);
+    if (coding == MK_CODING_IDENTITY)
+        return len;
+    etag[len - 1] = '-';
+    memcpy(etag + len, name.p, name.len);
+    etag[len + name.len] = '"';
+    return len + name.len + 1;
+}
+
 static int add_validators(struct mk_request *req, const struct mk_file *file, struct tags *tags)
 {
-    char *etag = mk_arena_alloc(&req->arena, MK__ETAG_BYTES);
+    char *etag = mk_arena_alloc(&req->arena, MK__ETAG_BYTES + CODING_BYTES);
     char *date = mk_arena_alloc(&req->arena, MK__DATE_BYTES + 1);
     if (!etag || !date)
         return -1;
@@ -30,7 +42,8 @@ static int add_validators(struct mk_request *req, const struct mk_file *file, st
     /* a date in the future would be wrong for ever: RFC 9110 section 8.8.2.1 */
     tags->mtime = file->mtime_seconds > tags->now ? tags->now : file->mtime_seconds;
     bool weak = tags->now - file->mtime_seconds < MK__SETTLED_SECONDS;
-    tags->etag = mk_str(etag, mk__etag_format(file->bytes, file->mtime_seconds, file->mtime_nanoseconds, weak, etag));
+    size_t len = mk__etag_format(file->bytes, file->mtime_seconds, file->mtime_nanoseconds, weak, etag);
+    tags->etag = mk_str(etag, mark_etag(etag, len, file->coding));
     tags->modified = mk_str(date, mk__date_format(tags->mtime, date));
     return mk_response_header_borrow(req, MK_STR("Last-Modified"), tags->modified) |
            mk_response_header_borrow(req, MK_STR("ETag"), tags->etag);
@@ -57,18 +70,41 @@ static enum mk__condition check_conditions(struct mk_request *req, const struct 
     });
 }
 
-/* Range is defined for GET alone (RFC 9110 section 14.2); If-Range may take it back. */
-static enum mk__range_result find_range(struct mk_request *req, const struct mk_file *file, const struct tags *tags,
-                                        struct mk__range *range)
-{
+/* What is asked of a file: the whole of it (no ranges), one range, or several. */
+struct selection {
     unsigned n;
+    struct mk__range ranges[MK__RANGES_MAX];
+};
+
+static uint64_t length_of(const struct mk__range *r)
+{
+    return r->last - r->first + 1;
+}
+
+/*
+ * Range is defined for GET alone (RFC 9110 section 14.2); If-Range may take it back. Several ranges are merged
+ * where that is cheaper; those that come to the whole file, or to more parts than any honest client wants, are
+ * not worth their trouble.
+ */
+static enum mk__range_result find_ranges(struct mk_request *req, const struct mk_file *file, const struct tags *tags,
+                                         struct selection *s)
+{
+    /* a Content-Encoding beside multipart/byteranges would speak of the whole, not of the parts */
+    bool is_coded = file->coding != MK_CODING_IDENTITY;
     struct mk_str value = mk_request_field(req, MK_FIELD_RANGE);
+    s->n = 0;
     if (!value.p || file->no_ranges || req->parse.method != MK_GET)
         return MK__RANGE_IGNORE;
     struct mk_str if_range = mk_request_field(req, MK_FIELD_IF_RANGE);
     if (if_range.p && !mk__validators_if_range(if_range, tags->etag, tags->mtime, tags->now))
         return MK__RANGE_IGNORE;
-    return mk__range_parse(value, file->bytes, range, 1, &n);
+    enum mk__range_result result = mk__range_parse(value, file->bytes, s->ranges, MK__RANGES_MAX, &s->n);
+    if (s->n < 2)
+        return result;
+    s->n = mk__range_merge(s->ranges, s->n, MK__MULTIPART_GAP_BYTES);
+    if (s->n > MK__MULTIPART_MAX || length_of(s->ranges) == file->bytes || (s->n > 1 && is_coded))
+        s->n = 0;
+    return s->n ? result : MK__RANGE_IGNORE;
 }
 
 static int add_content_range(struct mk_request *req, const char *format, ...)
@@ -85,31 +121,90 @@ static int add_content_range(struct mk_request *req, const char *format, ...)
     return mk_response_header_borrow(req, MK_STR("Content-Range"), mk_buf_str(&b));
 }
 
-static void send_whole(struct mk_request *req, const struct mk_file *file, const struct mk__range *range)
+static int add_fields(struct mk_request *req, const struct mk_file *file, struct mk_str type, uint64_t bytes)
 {
-    uint64_t at = range ? range->first : 0;
-    uint64_t bytes = range ? range->last - range->first + 1 : file->bytes;
-    int err = mk_response_header_borrow(req, MK_STR("Content-Type"), file->type);
+    int err = mk_response_header_borrow(req, MK_STR("Content-Type"), type);
+    if (file->coding != MK_CODING_IDENTITY)
+        err |= mk_response_header_borrow(req, MK_STR("Content-Encoding"), mk_coding_name(file->coding));
     if (!file->no_ranges)
         err |= mk_response_header_borrow(req, MK_STR("Accept-Ranges"), MK_STR("bytes"));
+    return err | mk_response_length(req, bytes);
+}
+
+static void give_up(struct mk_request *req, const struct mk_file *file)
+{
+    close(file->fd);
+    mk_response_error(req, 503);
+}
+
+/* `queued` is what the last attempt to queue a part came to. */
+static void finish(struct mk_request *req, const struct mk_file *file, int queued)
+{
+    if (queued < 0) {
+        mk_response_abort(req);
+        return;
+    }
+    for (struct mk__part *part = req->first; file->in_memory && part; part = part->next)
+        part->warm_to = UINT64_MAX;
+    mk_response_end(req);
+}
+
+static void send_one(struct mk_request *req, const struct mk_file *file, const struct mk__range *range)
+{
+    uint64_t at = range ? range->first : 0;
+    uint64_t bytes = range ? length_of(range) : file->bytes;
+    int err = add_fields(req, file, file->type, bytes);
     if (range) {
         err |= add_content_range(req, "bytes %llu-%llu/%llu", (unsigned long long)range->first,
                                  (unsigned long long)range->last, (unsigned long long)file->bytes);
         req->status = 206;
     }
-    err |= mk_response_length(req, bytes);
-    if (err) {
-        close(file->fd);
-        mk_response_error(req, 503);
+    if (err)
+        give_up(req, file);
+    else
+        finish(req, file, mk_response_write_file(req, file->fd, at, bytes));
+}
+
+/* No Content-Range of its own: it stands in the parts (RFC 9110 section 15.3.7.2). */
+static void send_parts(struct mk_request *req, const struct mk_file *file, const struct selection *s,
+                       const struct mk__multipart *m)
+{
+    const struct mk__range *r = s->ranges;
+    req->status = 206;
+    if (add_fields(req, file, m->type, m->bytes) < 0 || mk_response_borrow(req, m->heads[0]) < 0) {
+        give_up(req, file);
         return;
     }
-    if (mk_response_write_file(req, file->fd, at, bytes) < 0) {
-        mk_response_abort(req);
-        return;
+    int queued = mk_response_write_file(req, file->fd, r[0].first, length_of(&r[0]));
+    for (unsigned i = 1; i < s->n && queued >= 0; i++) {
+        struct mk__part *before = req->last;
+        queued = mk_response_borrow(req, m->heads[i]);
+        if (queued >= 0)
+            queued = mk__response_write_more(req, before, r[i].first, length_of(&r[i]));
     }
-    if (file->in_memory && req->last)
-        req->last->warm_to = UINT64_MAX;
-    mk_response_end(req);
+    if (queued >= 0)
+        queued = mk_response_borrow(req, m->heads[s->n]);
+    finish(req, file, queued);
+}
+
+/* Parts whose frames make them as large as the file are no gain; and a Range may always be ignored. */
+static bool make_frame(struct mk_request *req, const struct mk_file *file, const struct selection *s,
+                       struct mk__multipart *ret_frame)
+{
+    char boundary[MK__BOUNDARY_BYTES];
+    return mk__multipart_boundary(boundary) == 0 &&
+           mk__multipart_frame(ret_frame, &req->arena, mk_str(boundary, sizeof(boundary)), s->ranges, s->n, file->type,
+                               file->bytes) == 0 &&
+           ret_frame->bytes < file->bytes;
+}
+
+static void send_selection(struct mk_request *req, const struct mk_file *file, const struct selection *s)
+{
+    struct mk__multipart frame;
+    if (s->n > 1 && make_frame(req, file, s, &frame))
+        send_parts(req, file, s, &frame);
+    else
+        send_one(req, file, s->n == 1 ? s->ranges : NULL);
 }
 
 static void refuse_range(struct mk_request *req, const struct mk_file *file)
@@ -121,20 +216,19 @@ static void refuse_range(struct mk_request *req, const struct mk_file *file)
 void mk_response_file(struct mk_request *req, const struct mk_file *file)
 {
     struct tags tags;
-    struct mk__range range;
+    struct selection selection;
     enum mk__condition condition = MK__CONDITION_FAILED;
     enum mk__range_result found = MK__RANGE_IGNORE;
 
     if (add_validators(req, file, &tags) != 0) {
-        close(file->fd);
-        mk_response_error(req, 503);
+        give_up(req, file);
         return;
     }
     condition = check_conditions(req, &tags);
     if (condition == MK__CONDITION_PASS)
-        found = find_range(req, file, &tags, &range);
+        found = find_ranges(req, file, &tags, &selection);
     if (condition == MK__CONDITION_PASS && found != MK__RANGE_UNSATISFIABLE) {
-        send_whole(req, file, found == MK__RANGE_OK ? &range : NULL);
+        send_selection(req, file, &selection);
         return;
     }
     close(file->fd);

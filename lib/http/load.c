@@ -42,18 +42,17 @@ static void free_load(struct mk__load *l)
     mk_account_free(l->account, l, sizeof(*l));
 }
 
-/* Gives the exchange its descriptor back, or its bytes. */
+/* Gives the exchange its descriptor back, which later parts may need, and the bytes that it wanted. */
 static void hand_over(struct mk__load *l, struct mk_request *req)
 {
     struct mk__part *part = req->first;
     part->warm_to = l->at + l->got;
+    part->fd = l->fd;
+    l->fd = -1;
     if (l->got < l->want)
         req->failed = true; /* the file has shrunk since its length was announced */
-    if (!l->keep) {
-        part->fd = l->fd;
-        l->fd = -1;
+    if (!l->keep)
         return;
-    }
     part->kind = MK__PART_MEMORY;
     part->data = part->heap = l->data;
     part->heap_bytes = l->size;

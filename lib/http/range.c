@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The Range field. Responsible for its syntax and for clamping to a size; whether a range may be served
- * at all (method, If-Range, validators) is the caller's decision.
+ * The Range field. Responsible for its syntax, for clamping to a size, and for merging; whether a range may
+ * be served at all (method, If-Range, validators) is the caller's decision.
  */
 #include "http/range.h"
 
@@ -84,4 +84,51 @@ enum mk__range_result mk__range_parse(struct mk_str value, uint64_t size, struct
         return MK__RANGE_IGNORE;
     *ret_n = n;
     return n ? MK__RANGE_OK : MK__RANGE_UNSATISFIABLE;
+}
+
+/* ── merging (RFC 9110 section 15.3.7.2) ── */
+
+static bool are_near(const struct mk__range *a, const struct mk__range *b, uint64_t gap)
+{
+    if (a->first > b->first)
+        return are_near(b, a, gap);
+    return b->first <= a->last || b->first - a->last - 1 < gap;
+}
+
+static struct mk__range unite(struct mk__range a, struct mk__range b)
+{
+    return (struct mk__range){
+        .first = a.first < b.first ? a.first : b.first,
+        .last = a.last > b.last ? a.last : b.last,
+    };
+}
+
+/*
+ * Adds `r` to `n` ranges that are far from each other. Whoever is near to the union is near to `r` itself,
+ * since nobody was near to the others: one pass is enough.
+ */
+static unsigned add_merged(struct mk__range *kept, unsigned n, struct mk__range r, uint64_t gap)
+{
+    unsigned place = n, left = 0;
+    for (unsigned i = 0; i < n; i++) {
+        if (!are_near(&kept[i], &r, gap)) {
+            kept[left++] = kept[i];
+            continue;
+        }
+        r = unite(r, kept[i]);
+        if (place == n)
+            place = left++;
+    }
+    if (place == n)
+        place = left++;
+    kept[place] = r;
+    return left;
+}
+
+unsigned mk__range_merge(struct mk__range *ranges, unsigned n, uint64_t gap)
+{
+    unsigned kept = 0;
+    for (unsigned i = 0; i < n; i++)
+        kept = add_merged(ranges, kept, ranges[i], gap);
+    return kept;
 }

@@ -15,6 +15,9 @@ enum mk__range_result {
     MK__RANGE_UNSATISFIABLE, /* 416, with an unsatisfied Content-Range */
 };
 
+/* As many ranges as anybody may ask for in one field; beyond that it is ignored. */
+enum { MK__RANGES_MAX = 64 };
+
 /* Positions of the first and the last byte: first <= last < size. */
 struct mk__range {
     uint64_t first, last;
@@ -29,5 +32,11 @@ struct mk__range {
  */
 enum mk__range_result mk__range_parse(struct mk_str value, uint64_t size, struct mk__range *ranges, unsigned max,
                                       unsigned *ret_n);
+
+/*
+ * Merges those of `n` ranges that overlap, touch, or have fewer than `gap` bytes (at least 1) between them. The
+ * order stays the client's; what was merged stands where the first of it stood. Returns how many are left.
+ */
+unsigned mk__range_merge(struct mk__range *ranges, unsigned n, uint64_t gap);
 
 #endif

@@ -43,7 +43,10 @@ struct mk__part {
         const char *data;
         mk_generate_fn generate;
     };
-    void *ctx;
+    union {
+        void *ctx;             /* generator */
+        struct mk__part *heir; /* file: a later part that takes the descriptor over, or NULL */
+    };
     uint64_t at; /* file: offset of the next byte */
     uint64_t left;
     uint64_t warm_to; /* file: known to be in the page cache up to here */
@@ -109,6 +112,12 @@ int mk__request_decode_path(struct mk_request *req);
 
 /* One piece of the body has arrived; `end` with the last one. */
 void mk__request_body(struct mk_request *req, struct mk_str piece, bool end);
+
+/*
+ * Queues more of the file that `before`, a file part in the queue, is the last one to read from: the descriptor
+ * passes on to the new part, and is closed with the last one. Results as of mk_response_write_file().
+ */
+int mk__response_write_more(struct mk_request *req, struct mk__part *before, uint64_t offset, uint64_t length);
 
 /* Removes the first part of the queue. */
 void mk__response_drop_part(struct mk_request *req);

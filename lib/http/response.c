@@ -176,17 +176,34 @@ int mk_response_write(struct mk_request *req, struct mk_str data)
     return queue(req, part, data.len);
 }
 
-int mk_response_write_file(struct mk_request *req, int fd, uint64_t offset, uint64_t length)
+static struct mk__part *add_file_part(struct mk_request *req, uint64_t offset, uint64_t length)
 {
     struct mk__part *part = length ? add_part(req, MK__PART_FILE) : NULL;
+    if (!part)
+        return NULL;
+    part->at = part->warm_to = offset;
+    part->left = length;
+    return part;
+}
+
+int mk_response_write_file(struct mk_request *req, int fd, uint64_t offset, uint64_t length)
+{
+    struct mk__part *part = add_file_part(req, offset, length);
     if (!part) {
         close(fd);
         return length ? -ENOMEM : 0;
     }
     part->fd = fd;
-    part->at = part->warm_to = offset;
-    part->left = length;
     return queue(req, part, FILE_PART_COST);
+}
+
+int mk__response_write_more(struct mk_request *req, struct mk__part *before, uint64_t offset, uint64_t length)
+{
+    struct mk__part *part = add_file_part(req, offset, length);
+    if (!part)
+        return length ? -ENOMEM : 0;
+    before->heir = part;
+    return queue(req, part, 0);
 }
 
 int mk_response_generate(struct mk_request *req, mk_generate_fn fn, void *ctx)
@@ -199,6 +216,17 @@ int mk_response_generate(struct mk_request *req, mk_generate_fn fn, void *ctx)
     return queue(req, part, 0);
 }
 
+/* A part that a disk thread reads for has lent its descriptor away: nobody inherits it, the load closes it. */
+static void let_descriptor_go(struct mk__part *part)
+{
+    if (part->fd < 0)
+        return;
+    if (part->heir)
+        part->heir->fd = part->fd;
+    else
+        close(part->fd);
+}
+
 void mk__response_drop_part(struct mk_request *req)
 {
     struct mk__part *part = req->first;
@@ -209,8 +237,7 @@ void mk__response_drop_part(struct mk_request *req)
     if (!req->first)
         req->last = NULL;
     req->queued -= part->cost;
-    if (part->fd >= 0)
-        close(part->fd);
+    let_descriptor_go(part);
     if (part->heap)
         mk_account_free(req->http->account, part->heap, part->heap_bytes);
     part->next = req->spare;

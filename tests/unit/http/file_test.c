@@ -10,6 +10,7 @@ static struct mk_test_world w;
 enum { NOW = 784111777 };
 
 static struct mk_file file;
+static const char *name = "ten";
 static bool is_tight;
 
 static void send_file(struct mk_request *req, struct mk_test_world *world)
@@ -18,7 +19,7 @@ static void send_file(struct mk_request *req, struct mk_test_world *world)
     if (is_tight)
         mk_test_fill_arena(req);
     struct mk_file f = file;
-    f.fd = open(mk_test_path("ten"), O_RDONLY | O_CLOEXEC);
+    f.fd = open(mk_test_path(name), O_RDONLY | O_CLOEXEC);
     assert_true(f.fd >= 0);
     mk_response_file(req, &f);
 }
@@ -26,16 +27,32 @@ static void send_file(struct mk_request *req, struct mk_test_world *world)
 /* Ten bytes, an hour old. */
 static void open_world(void)
 {
+    name = "ten";
     file = (struct mk_file){.bytes = 10, .mtime_seconds = NOW - 3600, .mtime_nanoseconds = 5, .type = MK_STR("text/x")};
     assert_int_equal(mk_test_world_open(&w, NULL), 0);
     w.handler = send_file;
     assert_int_equal(mk_test_http_open(&w), 0);
 }
 
+/* A boundary as a test can foretell it. */
+#define BOUNDARY "........................"
+
+static void hide_boundary(char *text)
+{
+    char boundary[sizeof(BOUNDARY)];
+    char *at = strstr(text, "boundary=");
+    if (!at)
+        return;
+    memcpy(boundary, at + 9, sizeof(boundary) - 1);
+    boundary[sizeof(boundary) - 1] = '\0';
+    while ((at = strstr(text, boundary)))
+        memcpy(at, BOUNDARY, sizeof(BOUNDARY) - 1);
+}
+
 /* The answer, its Server and Date lines left out. */
 static const char *ask(const char *method, const char *fields)
 {
-    static char text[2048];
+    static char text[4096];
     char request[1024];
     const char *stamp = "Server: x\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n";
     snprintf(request, sizeof(request), "%s / HTTP/1.1\r\nHost: h\r\n%s\r\n", method, fields);
@@ -46,6 +63,7 @@ static const char *ask(const char *method, const char *fields)
     char *at = strstr(text, stamp);
     assert_non_null(at);
     memmove(at, at + strlen(stamp), strlen(at + strlen(stamp)) + 1);
+    hide_boundary(text);
     return text;
 }
 
@@ -71,7 +89,11 @@ static const struct {
     {"GET", "Range: bytes=8-100\r\n", PART("8-9", "2") "89"},
     {"GET", "Range: bytes=0-\r\n", PART("0-9", "10") "0123456789"},
     {"HEAD", "Range: bytes=2-4\r\n", WHOLE},
-    {"GET", "Range: bytes=2-4,6-7\r\n", WHOLE "0123456789"},
+    {"GET", "Range: bytes=2-4,6-7\r\n", PART("2-7", "6") "234567"},
+    {"GET", "Range: bytes=2-4,100-\r\n", PART("2-4", "3") "234"},
+    {"GET", "Range: bytes=-2,0-6\r\n", WHOLE "0123456789"}, /* merged they are all of it */
+    {"GET", "Range: bytes=2-4,6-7\r\nIf-Range: \"other\"\r\n", WHOLE "0123456789"},
+    {"HEAD", "Range: bytes=2-4,6-7\r\n", WHOLE},
     {"GET", "Range: bytes=x\r\n", WHOLE "0123456789"},
     {"GET", "Range: lines=1-2\r\n", WHOLE "0123456789"},
     {"GET", "Range: bytes=2-4\r\nIf-Range: " TAG "\r\n", PART("2-4", "3") "234"},
@@ -121,6 +143,79 @@ static void test_refusals(void **state)
         assert_non_null(strstr(answer, refusals[i].holds));
         assert_null(strstr(answer, "ETag")); /* it is about an error page now */
         assert_null(strstr(answer, "0123456789"));
+        mk_test_world_close(&w);
+    }
+    assert_int_equal(mk_test_descriptors(), before);
+}
+
+/* ── several ranges: a file of a thousand bytes, its digits in turn ── */
+
+static void open_thousand(void)
+{
+    open_world();
+    name = "thousand";
+    file.bytes = 1000;
+}
+
+#define THOUSAND_VALIDATORS "Last-Modified: " OLD "\r\nETag: \"3e8-ae1b63b8b906a05\"\r\n"
+#define PARTS(length) \
+    "HTTP/1.1 206 Partial Content\r\n" THOUSAND_VALIDATORS "Content-Type: multipart/byteranges; boundary=" BOUNDARY \
+    "\r\nAccept-Ranges: bytes\r\nContent-Length: " length "\r\n\r\n"
+#define RANGE(range) "--" BOUNDARY "\r\nContent-Type: text/x\r\nContent-Range: bytes " range "/1000\r\n\r\n"
+#define END "\r\n--" BOUNDARY "--\r\n"
+
+static void test_several_ranges(void **state)
+{
+    static const struct {
+        const char *fields, *answer;
+    } several[] = {
+        {"Range: bytes=0-1,899-901\r\n", PARTS("209") RANGE("0-1") "01\r\n" RANGE("899-901") "901" END},
+        {"Range: bytes=-2,4-5,7-7,2000-\r\n", /* in the client's order */
+         PARTS("210") RANGE("998-999") "89\r\n" RANGE("4-7") "4567" END},
+        {"Range: bytes=0-0,, 500-500 ,999-\r\n",
+         PARTS("296") RANGE("0-0") "0\r\n" RANGE("500-500") "0\r\n" RANGE("999-999") "9" END},
+    };
+    unsigned before = mk_test_descriptors();
+    (void)state;
+    for (size_t i = 0; i < COUNT(several); i++) {
+        open_thousand();
+        assert_string_equal(ask("GET", several[i].fields), several[i].answer);
+        mk_test_world_close(&w);
+    }
+    assert_int_equal(mk_test_descriptors(), before);
+}
+
+/* Content-Encoding would speak of the whole answer, not of its parts. */
+static void test_several_ranges_of_a_coded_file(void **state)
+{
+    (void)state;
+    open_thousand();
+    file.coding = MK_CODING_BR;
+    const char *answer = ask("GET", "Range: bytes=0-0,500-500\r\n");
+    assert_true(mk_str_starts(mk_str_c(answer), MK_STR("HTTP/1.1 200 OK\r\n")));
+    assert_non_null(strstr(answer, "\r\nContent-Encoding: br\r\n"));
+    answer = ask("GET", "Range: bytes=0-0,20-20\r\n"); /* they come to one */
+    assert_true(mk_str_starts(mk_str_c(answer), MK_STR("HTTP/1.1 206 Partial Content\r\n")));
+    assert_non_null(strstr(answer, "\r\nContent-Encoding: br\r\n"));
+    mk_test_world_close(&w);
+}
+
+static void test_several_ranges_that_do_not_pay(void **state)
+{
+    static const char *const fields[] = {
+        "Range: bytes=0-400,500-899\r\n", /* no shorter than the file, with their frames */
+        "Range: bytes=0-0,90-90,180-180,270-270,360-360,450-450,540-540,630-630,720-720,810-810,900-900,990-990\r\n",
+        "Range: bytes=0-1,600-\r\nIf-Range: \"other\"\r\n",
+    };
+    unsigned before = mk_test_descriptors();
+    (void)state;
+    for (size_t i = 0; i < COUNT(fields); i++) {
+        open_thousand();
+        const char *answer = ask("GET", fields[i]);
+        assert_true(mk_str_starts(mk_str_c(answer), MK_STR("HTTP/1.1 200 OK\r\n")));
+        assert_non_null(strstr(answer, "\r\nContent-Type: text/x\r\n"));
+        assert_non_null(strstr(answer, "\r\nContent-Length: 1000\r\n\r\n0123"));
+        assert_null(strstr(answer, "Content-Range"));
         mk_test_world_close(&w);
     }
     assert_int_equal(mk_test_descriptors(), before);
@@ -178,7 +273,8 @@ static void test_huge_files(void **state)
 
 static void test_every_allocation_may_fail(void **state)
 {
-    static const char *const fields[] = {"", "Range: bytes=2-4\r\n", "Range: bytes=10-\r\n", "If-Match: \"other\"\r\n"};
+    static const char *const fields[] = {"", "Range: bytes=2-4\r\n", "Range: bytes=1000-\r\n",
+                                         "If-Match: \"other\"\r\n", "Range: bytes=0-0,300-300,600-600,900-900\r\n"};
     unsigned before = mk_test_descriptors();
     (void)state;
     for (size_t i = 0; i < COUNT(fields); i++) {
@@ -186,7 +282,7 @@ static void test_every_allocation_may_fail(void **state)
         is_tight = true;
         for (long n = 0; !all_fine && n < 50; n++) {
             char request[256];
-            open_world();
+            open_thousand();
             snprintf(request, sizeof(request), "GET / HTTP/1.1\r\nHost: h\r\n%s\r\n", fields[i]);
             mk__alloc_countdown = n;
             mk_test_connect(&w, mk_str_c(request));
@@ -206,6 +302,10 @@ static int set_up(void **state)
     if (mk_test_folder_make(state) < 0)
         return -1;
     mk_test_write("ten", MK_STR("0123456789"));
+    char text[1000];
+    for (unsigned i = 0; i < 1000; i++)
+        text[i] = (char)('0' + i % 10);
+    mk_test_write("thousand", mk_str(text, sizeof(text)));
     return 0;
 }
 
@@ -214,6 +314,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_answers),
         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_several_ranges),
+        cmocka_unit_test(test_several_ranges_of_a_coded_file),
+        cmocka_unit_test(test_several_ranges_that_do_not_pay),
         cmocka_unit_test(test_a_young_file_is_weak),
         cmocka_unit_test(test_without_ranges),
         cmocka_unit_test(test_an_empty_file),

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Byte ranges: syntax, clamping, limits; each case flush against a guard page. */
+/* Byte ranges: syntax, clamping, limits, merging; each case flush against a guard page. */
 #include "testing.h"
 
+#include <monkey/buf.h>
+
 #include "http/range.h"
+
+#include <stdio.h>
+#include <stdlib.h>
 
 enum { IGNORE = MK__RANGE_IGNORE, OK, UNSATISFIABLE, MAX = 4 };
 
@@ -104,11 +109,88 @@ static void test_takes_no_more_than_asked(void **state)
     assert_int_equal(mk__range_parse(MK_STR_NONE, 100, &one, 1, &n), IGNORE);
 }
 
+/* Ranges as "first-last,...", merged with a gap of ten bytes. */
+static const struct {
+    const char *before, *after;
+} merges[] = {
+    {"5-6", "5-6"},
+    {"0-0,20-20", "0-0,20-20"},
+    {"20-20,0-0", "20-20,0-0"},        /* in the client's order */
+    {"0-4,5-9", "0-9"},                /* they touch */
+    {"5-9,0-4", "0-9"},                /* from the other side */
+    {"0-4,14-20", "0-20"},             /* nine bytes between them */
+    {"0-4,15-20", "0-4,15-20"},        /* ten */
+    {"15-20,0-4", "15-20,0-4"},        /* the same */
+    {"0-99,10-20", "0-99"},            /* one inside the other */
+    {"10-20,0-99", "0-99"},            /* one around the other */
+    {"7-7,7-7,7-7", "7-7"},            /* one and the same */
+    {"0-4,50-54,5-9", "0-9,50-54"},    /* at the place of the first */
+    {"50-54,0-4,5-9", "50-54,0-9"},    /* at the place of the first */
+    {"0-4,30-34,60-64,12-52", "0-64"}, /* one that joins them all */
+    {"90-94,0-4,30-34,12-22", "90-94,0-34"},
+    {"0-4,90-94,30-34,60-64,12-22,40-52", "0-64,90-94"},
+    {"99-99,80-80,60-60,40-40,20-20,0-0", "99-99,80-80,60-60,40-40,20-20,0-0"},
+    {"0-0,18446744073709551610-18446744073709551613", "0-0,18446744073709551610-18446744073709551613"},
+    {"18446744073709551613-18446744073709551613,18446744073709551600-18446744073709551604",
+     "18446744073709551600-18446744073709551613"},
+    {"0-18446744073709551613,3-3", "0-18446744073709551613"},
+};
+
+static void test_merges(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(merges); i++) {
+        struct mk__range ranges[8];
+        char field[256], text[256];
+        struct mk_buf b;
+        unsigned n;
+        mk_buf_init_fixed(&b, text, sizeof(text));
+        snprintf(field, sizeof(field), "bytes=%s", merges[i].before);
+        assert_int_equal(mk__range_parse(mk_str_c(field), UINT64_MAX, ranges, 8, &n), OK);
+        struct mk__range *exact = (void *)mk_test_guarded(ranges, n * sizeof(*ranges));
+        unsigned left = mk__range_merge(exact, n, 10);
+        for (unsigned r = 0; r < left; r++)
+            mk_buf_addf(&b, "%s%llu-%llu", r ? "," : "", (unsigned long long)exact[r].first,
+                        (unsigned long long)exact[r].last);
+        assert_string_equal(mk_buf_cstr(&b), merges[i].after);
+        mk_test_unguard((char *)exact, n * sizeof(*ranges));
+    }
+    assert_int_equal(mk__range_merge(NULL, 0, 10), 0);
+}
+
+/* Whatever is asked for is kept, and what is left lies apart. */
+static void test_merges_lose_nothing(void **state)
+{
+    unsigned seed = 7;
+    (void)state;
+    for (int round = 0; round < 2000; round++) {
+        struct mk__range ranges[MK__RANGES_MAX];
+        bool wanted[1040] = {false}, kept[1040] = {false};
+        unsigned n = 1 + (unsigned)rand_r(&seed) % MK__RANGES_MAX;
+        for (unsigned i = 0; i < n; i++) {
+            ranges[i].first = (unsigned)rand_r(&seed) % 1000;
+            ranges[i].last = ranges[i].first + (unsigned)rand_r(&seed) % 24;
+            memset(wanted + ranges[i].first, true, ranges[i].last - ranges[i].first + 1);
+        }
+        n = mk__range_merge(ranges, n, 5);
+        for (unsigned i = 0; i < n; i++) {
+            uint64_t from = ranges[i].first < 5 ? 0 : ranges[i].first - 5;
+            assert_true(wanted[ranges[i].first] && wanted[ranges[i].last]);
+            assert_null(memchr(kept + from, true, ranges[i].last + 6 - from));
+            memset(kept + ranges[i].first, true, ranges[i].last - ranges[i].first + 1);
+        }
+        for (unsigned at = 0; at < 1040; at++)
+            assert_true(kept[at] || !wanted[at]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parses),
         cmocka_unit_test(test_takes_no_more_than_asked),
+        cmocka_unit_test(test_merges),
+        cmocka_unit_test(test_merges_lose_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
