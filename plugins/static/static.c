@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * static: answers GET and HEAD with the files below a host's document root. Which file that is, is told by
- * site.c; validators, ranges and the bytes themselves are the server's (mk_response_file).
+ * site.c, and which directory the root is by root.c; validators, ranges and the bytes themselves are the server's
+ * (mk_response_file).
  */
 #include <monkey/arena.h>
 #include <monkey/codec.h>
 #include <monkey/plugin.h>
 
-#include "site.h"
+#include "root.h"
+#include "tryfiles.h"
+#include "variants.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 extern const struct mk_plugin mk_plugin_static;
@@ -34,15 +35,27 @@ static const struct mk_conf_key server_keys[] = {
     {0},
 };
 
-struct static_host {
-    struct mk_str root;
-};
-
 static const struct mk_conf_key host_keys[] = {
     MK_CONF_KEY_PATH(struct static_host, root, "DocumentRoot", NULL, "The directory whose files this host serves.",
                      .flags = MK_CONF_REQUIRED),
+    MK_CONF_KEY_LIST(
+        struct static_host, precompressed, "Precompressed", NULL,
+        "Which precompressed variants of a file are looked for beside it, among `br` (`F.br`), `zstd` (`F.zst`) "
+        "and `gzip` (`F.gz`): the most welcome one by Accept-Encoding, among equals the first in this list, "
+        "unless it is older than the file. Each lookup costs a system call."),
+    MK_CONF_KEY_LIST(
+        struct static_host, try_files, "TryFiles", NULL,
+        "Names that stand for a path, in the order in which they are tried; `$path` is the path. `$path/` is "
+        "a directory with an index. A last `=404` is the status when none exists. Without it a path names "
+        "itself only. A single-page application wants `$path /index.html`."),
     {0},
 };
+
+static void check_host(const struct mk_conf_check *check, void *section)
+{
+    variants_check(check, section);
+    tryfiles_check(check, section);
+}
 
 static const struct mk_conf_section sections[] = {
     {.name = "SERVER",
@@ -54,7 +67,8 @@ static const struct mk_conf_section sections[] = {
      .scope = MK_CONF_SCOPE_HOST,
      .size = sizeof(struct static_host),
      .keys = host_keys,
-     .doc = MK_CONF_DOC("The files of this host.")},
+     .doc = MK_CONF_DOC("The files of this host."),
+     .check = check_host},
     {0},
 };
 
@@ -66,22 +80,14 @@ static int start_host(struct mk_host *host, void **ret_state)
     struct site *site = mk_account_alloc(NULL, sizeof(*site));
     if (!site)
         return -ENOMEM;
-    *site = (struct site){.settings = mk_host_server_conf(host, &sections[0])};
-    site->root_fd = open(conf->root.p, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    char *path = site->root_fd < 0 || site_probe(site) < 0 ? NULL : realpath(conf->root.p, NULL);
-    if (!path) {
-        int err = errno;
+    *site = (struct site){.settings = mk_host_server_conf(host, &sections[0]), .host = conf};
+    int err = root_open(site, conf->root);
+    if (err < 0) {
         mk_host_error(host, conf, offsetof(struct static_host, root), "cannot open the document root %s: %s",
-                      conf->root.p, strerror(err));
-        if (site->root_fd >= 0)
-            close(site->root_fd);
+                      conf->root.p, strerror(-err));
         mk_account_free(NULL, site, sizeof(*site));
         return -EINVAL;
     }
-    site->path = mk_str_c(path);
-    site->written = conf->root;
-    if (site->path.len == 1)
-        site->path.len = 0; /* the root of everything: each absolute link is inside */
     *ret_state = site;
     return 0;
 }
@@ -90,8 +96,7 @@ static void stop_host(struct mk_host *host, void *state)
 {
     struct site *site = state;
     (void)host;
-    close(site->root_fd);
-    mk_account_free(NULL, (void *)(uintptr_t)site->path.p, site->path.len + 1);
+    root_close(site);
     mk_account_free(NULL, site, sizeof(*site));
 }
 
@@ -121,14 +126,17 @@ static void redirect_to_directory(struct mk_request *req)
 static const struct {
     int err, status;
 } error_statuses[] = {
-    {ENOENT, 404}, {ENOTDIR, 404}, {ELOOP, 404},  {EXDEV, 404},  {ENAMETOOLONG, 404}, {ENXIO, 404},
-    {EACCES, 403}, {EPERM, 403},   {EMFILE, 503}, {ENFILE, 503}, {ENOMEM, 503},       {EAGAIN, 503},
+    {EACCES, 403}, {EPERM, 403}, {EMFILE, 503}, {ENFILE, 503}, {ENOMEM, 503}, {EAGAIN, 503},
 };
 
-static int status_of(int err)
+static int status_of(const struct found *found)
 {
+    if (found->status)
+        return found->status;
+    if (site_is_missing(found->err))
+        return 404;
     for (size_t i = 0; i < sizeof(error_statuses) / sizeof(error_statuses[0]); i++)
-        if (error_statuses[i].err == err)
+        if (error_statuses[i].err == found->err)
             return error_statuses[i].status;
     return 500;
 }
@@ -140,14 +148,15 @@ static bool ends_with(struct mk_str s, struct mk_str end)
 
 static void send_file(struct mk_request *req, const struct site *site, const struct found *found)
 {
-    if (ends_with(found->name, MK_STR(".svgz")))
-        mk_response_header_borrow(req, MK_STR("Content-Encoding"), MK_STR("gzip"));
+    if (found->varies)
+        mk_response_header_borrow(req, MK_STR("Vary"), MK_STR("Accept-Encoding"));
     mk_response_file(req, &(struct mk_file){
                               .fd = found->fd,
-                              .bytes = (uint64_t)found->st.st_size,
-                              .mtime_seconds = found->st.st_mtim.tv_sec,
-                              .mtime_nanoseconds = (uint32_t)found->st.st_mtim.tv_nsec,
+                              .bytes = found->bytes,
+                              .mtime_seconds = found->mtime.tv_sec,
+                              .mtime_nanoseconds = (uint32_t)found->mtime.tv_nsec,
                               .type = mk_request_mime(req, found->name),
+                              .coding = ends_with(found->name, MK_STR(".svgz")) ? MK_CODING_GZIP : found->coding,
                               .no_ranges = !site->settings->ranges,
                               .in_memory = found->in_memory,
                           });
@@ -163,14 +172,14 @@ static void answer(struct mk_request *req, const struct site *site, const struct
         redirect_to_directory(req);
         return;
     default:
-        mk_response_error(req, status_of(found->err));
+        mk_response_error(req, status_of(found));
     }
 }
 
 /* Perhaps another plugin has something at this place. */
 static bool is_nothing(const struct found *found)
 {
-    return found->kind == FOUND_NOTHING && status_of(found->err) == 404;
+    return found->kind == FOUND_NOTHING && !found->status && site_is_missing(found->err);
 }
 
 /* ── what is not in memory is looked up by a disk thread ── */
@@ -180,7 +189,9 @@ struct lookup {
     struct lookup **owner; /* in the request's arena; the request is gone when it is NULL */
     struct mk_request *req;
     struct mk_account *account;
-    const struct site *site;
+    struct site *site;
+    uint64_t root_ms; /* when the matter of the root was taken; 0 when it was not */
+    struct mk_accept accept;
     struct mk_str path;
     struct found found;
     size_t bytes;
@@ -190,7 +201,9 @@ struct lookup {
 static void find_waiting(struct mk_job *job)
 {
     struct lookup *l = MK_OWNER(job, struct lookup, job);
-    l->found = site_find(l->site, l->path, false);
+    if (l->root_ms)
+        root_refresh(l->site, l->root_ms);
+    l->found = site_find(l->site, l->path, &l->accept, false);
 }
 
 static void finish_lookup(struct mk_job *job)
@@ -217,7 +230,7 @@ static void forget_lookup(void *ctx)
         (*owner)->req = NULL;
 }
 
-static int look_up_waiting(struct mk_request *req, const struct site *site)
+static int look_up_waiting(struct mk_request *req, struct site *site, const struct mk_accept *accept, uint64_t root_ms)
 {
     struct mk_str path = mk_request_path(req);
     size_t bytes = sizeof(struct lookup) + path.len + 1;
@@ -225,7 +238,13 @@ static int look_up_waiting(struct mk_request *req, const struct site *site)
     struct lookup *l = owner ? mk_account_alloc(mk_request_account(req), bytes) : NULL;
     if (!l)
         return -ENOMEM;
-    *l = (struct lookup){.owner = owner, .req = req, .account = mk_request_account(req), .site = site, .bytes = bytes};
+    *l = (struct lookup){.owner = owner,
+                         .req = req,
+                         .account = mk_request_account(req),
+                         .site = site,
+                         .root_ms = root_ms,
+                         .bytes = bytes};
+    l->accept = *accept;
     memcpy(l->storage, path.p, path.len + 1);
     l->path = mk_str(l->storage, path.len);
     l->job.work = find_waiting;
@@ -243,46 +262,45 @@ static int look_up_waiting(struct mk_request *req, const struct site *site)
 
 /* ── requests ── */
 
-static int fail(struct mk_request *req, int status)
+/* From memory if that is possible, and on a disk thread otherwise. */
+static int find(struct mk_request *req, struct site *site)
 {
-    mk_response_error(req, status);
+    struct mk_accept accept = {{0}};
+    uint64_t now = mk_loop_now_ms(mk_request_loop(req));
+    bool swapped = root_take(site, now);
+    if (site->host->n_codings)
+        mk_accept_encoding(mk_request_field(req, MK_FIELD_ACCEPT_ENCODING), &accept);
+    struct found found = {.kind = FOUND_NOTHING, .err = EAGAIN};
+    if (!swapped)
+        found = site_find(site, mk_request_path(req), &accept, true);
+    if (is_nothing(&found))
+        return MK_DECLINED;
+    if (found.kind != FOUND_NOTHING || found.err != EAGAIN) {
+        answer(req, site, &found);
+    } else if (look_up_waiting(req, site, &accept, swapped ? now : 0) < 0) {
+        if (swapped)
+            root_release(site, now);
+        mk_response_error(req, 503);
+    }
     return 0;
-}
-
-/* A segment that begins with a dot, but for the registered place of RFC 8615. */
-static bool is_dotfile(struct mk_str path)
-{
-    struct mk_str known = MK_STR("/.well-known");
-    if (mk_str_starts(path, known) && (path.len == known.len || path.p[known.len] == '/'))
-        path = mk_str(path.p + known.len, path.len - known.len);
-    return path.len && memmem(path.p, path.len, "/.", 2);
 }
 
 static int serve(struct mk_request *req)
 {
-    const struct site *site = mk_request_host_state(req, &mk_plugin_static);
-    struct mk_str path = mk_request_path(req);
+    struct site *site = mk_request_host_state(req, &mk_plugin_static);
     enum mk_method method = mk_request_method(req);
 
-    if (!site)
-        return MK_DECLINED;
-    if (method == MK_METHOD_OTHER)
+    if (!site || method == MK_METHOD_OTHER)
         return MK_DECLINED;
     if (method != MK_GET && method != MK_HEAD) {
         mk_response_allow(req, MK_STR("GET, HEAD, OPTIONS"));
         return 0;
     }
-    if (!site->settings->dotfiles && is_dotfile(path)) {
+    if (site_is_hidden(site, mk_request_path(req))) {
         mk_response_error(req, 404);
         return 0;
     }
-    struct found found = site_find(site, path, true);
-    if (found.kind == FOUND_NOTHING && found.err == EAGAIN)
-        return look_up_waiting(req, site) < 0 ? fail(req, 503) : 0;
-    if (is_nothing(&found))
-        return MK_DECLINED;
-    answer(req, site, &found);
-    return 0;
+    return find(req, site);
 }
 
 MK_PLUGIN(static) = {

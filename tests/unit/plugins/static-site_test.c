@@ -10,6 +10,7 @@
 #include "../../../plugins/static/site.h"
 
 static struct static_settings settings;
+static struct static_host host;
 static struct site site;
 static char root[512];
 
@@ -23,7 +24,7 @@ static const char *tell(struct found *f)
     if (f->kind == FOUND_NOTHING)
         return strerrorname_np(f->err);
     ssize_t n = read(f->fd, content, sizeof(content) - 1);
-    assert_int_equal(n, f->st.st_size);
+    assert_int_equal(n, f->bytes);
     close(f->fd);
     snprintf(text, sizeof(text), "%s %.*s", content, MK_STR_ARG(f->name));
     return text;
@@ -32,11 +33,11 @@ static const char *tell(struct found *f)
 static void check(enum symlinks mode, const char *path, const char *expected)
 {
     settings.symlinks = mode;
-    struct found waiting = site_find(&site, mk_str_c(path), false);
+    struct found waiting = site_find(&site, mk_str_c(path), NULL, false);
     const char *told = tell(&waiting);
     if (strcmp(told, expected) != 0)
         fail_msg("mode %d, %s: %s, not %s", mode, path, told, expected);
-    struct found cached = site_find(&site, mk_str_c(path), true);
+    struct found cached = site_find(&site, mk_str_c(path), NULL, true);
     if (cached.kind == FOUND_NOTHING && cached.err == EAGAIN)
         return; /* it would have to wait: allowed at any time */
     told = tell(&cached);
@@ -136,10 +137,10 @@ static void test_long_names(void **state)
         path[i] = i % 2 ? 'x' : '/';
     path[sizeof(path) - 1] = '\0';
     settings.symlinks = SYMLINKS_INSIDE;
-    struct found f = site_find(&site, mk_str_c(path), false);
+    struct found f = site_find(&site, mk_str_c(path), NULL, false);
     assert_int_equal(f.kind, FOUND_NOTHING);
     path[sizeof(path) - 2] = '/';
-    f = site_find(&site, mk_str_c(path), false);
+    f = site_find(&site, mk_str_c(path), NULL, false);
     assert_int_equal(f.kind, FOUND_NOTHING);
     assert_true(site_open_inside(&site, path) < 0);
 }
@@ -161,16 +162,44 @@ static void test_chains_of_links(void **state)
 
 static void test_whole_roots(void **state)
 {
-    struct site whole = {.settings = &settings, .path = MK_STR("")};
+    struct site whole = {.settings = &settings, .host = &host, .path = MK_STR(""), .lock = PTHREAD_MUTEX_INITIALIZER};
     char path[600];
     (void)state;
     settings.symlinks = SYMLINKS_INSIDE;
     whole.root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
     snprintf(path, sizeof(path), "%s/outside-absolute", root);
-    struct found f = site_find(&whole, mk_str_c(path), false); /* everything is inside of "/" */
+    struct found f = site_find(&whole, mk_str_c(path), NULL, false); /* everything is inside of "/" */
     assert_int_equal(f.kind, FOUND_FILE);
     close(f.fd);
     close(whole.root_fd);
+}
+
+static const struct {
+    const char *path;
+    bool hidden;
+} dots[] = {
+    {"/", false},
+    {"/a.b", false},
+    {"/a..b", false},
+    {"/.git", true},
+    {"/a/.git/x", true},
+    {"/..a", true},
+    {"/.well-known", false},
+    {"/.well-known/x", false},
+    {"/.well-knownx", true},
+    {"/.well-known/.x", true},
+    {"/a/.well-known/x", true},
+};
+
+static void test_hidden_names(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(dots); i++) {
+        assert_int_equal(site_is_hidden(&site, mk_str_c(dots[i].path)), dots[i].hidden);
+        settings.dotfiles = true;
+        assert_false(site_is_hidden(&site, mk_str_c(dots[i].path)));
+        settings.dotfiles = false;
+    }
 }
 
 static void test_nothing_stays_open(void **state)
@@ -242,7 +271,8 @@ static int set_up(void **state)
     fill_folder();
     snprintf(root, sizeof(root), "%s", mk_test_path("root"));
     settings.index = (struct mk_conf_list){index, 2};
-    site = (struct site){.settings = &settings, .path = mk_str_c(root)};
+    site =
+        (struct site){.settings = &settings, .host = &host, .path = mk_str_c(root), .lock = PTHREAD_MUTEX_INITIALIZER};
     site.root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
     return site.root_fd < 0 ? -1 : 0;
 }
@@ -259,7 +289,7 @@ int main(void)
         cmocka_unit_test(test_without_links),      cmocka_unit_test(test_links),
         cmocka_unit_test(test_without_an_index),   cmocka_unit_test(test_long_names),
         cmocka_unit_test(test_chains_of_links),    cmocka_unit_test(test_whole_roots),
-        cmocka_unit_test(test_nothing_stays_open),
+        cmocka_unit_test(test_nothing_stays_open), cmocka_unit_test(test_hidden_names),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

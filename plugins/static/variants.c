@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Precompressed variants (variants.h): which codings a host has files for, and which of them a request gets.
+ */
+#include "variants.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+static const char suffixes[MK_CODING_COUNT][8] = {
+    [MK_CODING_IDENTITY] = ".svgz", /* compressed by nature */
+    [MK_CODING_GZIP] = ".gz",
+    [MK_CODING_BR] = ".br",
+    [MK_CODING_ZSTD] = ".zst",
+};
+
+static unsigned find_coding(struct mk_str name)
+{
+    unsigned i = MK_CODING_IDENTITY + 1;
+    while (i < MK_CODING_COUNT && !mk_str_eq(mk_coding_name(i), name))
+        i++;
+    return i;
+}
+
+void variants_check(const struct mk_conf_check *check, struct static_host *host)
+{
+    size_t offset = offsetof(struct static_host, precompressed);
+    for (uint32_t i = 0; i < host->precompressed.n; i++) {
+        struct mk_str word = host->precompressed.items[i];
+        unsigned coding = find_coding(word);
+        if (coding == MK_CODING_COUNT || memchr(host->codings, (int)coding, host->n_codings))
+            mk_conf_error(check, offset, "\"Precompressed\" wants br, zstd and gzip, each once at most, not \"%.*s\"",
+                          MK_STR_ARG(word));
+        else
+            host->codings[host->n_codings++] = (uint8_t)coding;
+    }
+}
+
+/* What is compressed already has no variants. */
+static bool is_compressed(struct mk_str name)
+{
+    for (unsigned i = 0; i < MK_CODING_COUNT; i++) {
+        size_t n = strlen(suffixes[i]);
+        if (name.len >= n && memcmp(name.p + name.len - n, suffixes[i], n) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool is_older(const struct timespec *a, const struct timespec *b)
+{
+    return a->tv_sec != b->tv_sec ? a->tv_sec < b->tv_sec : a->tv_nsec < b->tv_nsec;
+}
+
+static struct found find_variant(struct site *site, const char *name, enum mk_coding coding, bool cached,
+                                 const struct found *f)
+{
+    char path[SITE_NAME_BYTES];
+    int n = snprintf(path, sizeof(path), "%s%s", name, suffixes[coding]);
+    struct found v = site_look_at(n < (int)sizeof(path) ? site_open(site, path, cached) : -ENAMETOOLONG, f->name);
+    if (v.kind != FOUND_FILE || !is_older(&v.mtime, &f->mtime))
+        return v;
+    close(v.fd); /* of an earlier version of the file */
+    return (struct found){.kind = FOUND_NOTHING, .fd = -1, .err = ENOENT};
+}
+
+void variants_choose(struct site *site, const char *name, const struct mk_accept *accept, bool cached, struct found *f)
+{
+    const struct static_host *host = site->host;
+    enum mk_coding coding;
+    if (f->kind != FOUND_FILE || !host->n_codings || is_compressed(mk_str_c(name)))
+        return;
+    f->varies = true;
+    struct mk_accept left = accept ? *accept : (struct mk_accept){{0}};
+    while (mk_accept_next(&left, host->codings, host->n_codings, &coding)) {
+        struct found v = find_variant(site, name, coding, cached, f);
+        bool must_wait = v.kind == FOUND_NOTHING && v.err == EAGAIN;
+        if (v.kind != FOUND_FILE && !must_wait)
+            continue;
+        close(f->fd);
+        *f = v;
+        f->coding = coding;
+        f->varies = true;
+        return;
+    }
+}

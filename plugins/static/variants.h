@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Precompressed variants of a file: F.br, F.zst and F.gz beside F. */
+#ifndef STATIC_VARIANTS_H
+#define STATIC_VARIANTS_H
+
+#include "site.h"
+
+/* Reads the words of Precompressed; complains about the line. */
+void variants_check(const struct mk_conf_check *check, struct static_host *host);
+
+/*
+ * Puts a variant of the file `name`, which is `f`, in its place: the most welcome one that exists and is not
+ * older. With `cached` the result may be EAGAIN.
+ */
+void variants_choose(struct site *site, const char *name, const struct mk_accept *accept, bool cached, struct found *f);
+
+#endif

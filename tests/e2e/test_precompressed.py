@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Precompressed variants: which file an Accept-Encoding gets, and that each variant is a representation of its own."""
+
+import gzip
+import os
+
+import pytest
+
+from harness.content import OLD, pattern
+from harness.server import run, write_config
+from test_config import problems
+
+SCRIPT = b"console.log('hello')\n" * 50
+GZ = gzip.compress(SCRIPT, mtime=0)
+FILES = {
+    "app.js": SCRIPT,
+    "app.js.br": b"brotli of app",
+    "app.js.zst": b"zstd of app",
+    "app.js.gz": GZ,
+    "few.css": b"a {}\n",
+    "few.css.gz": b"gzip of few",
+    "none.txt": b"none",
+    "stale.txt": b"fresh",
+    "stale.txt.gz": b"gzip of something older",
+    "dir/index.html": b"<p>index",
+    "dir/index.html.br": b"brotli of index",
+    "pic.svgz": b"svgz",
+    "pic.svgz.gz": b"never",
+    "large.bin": pattern(300_000),
+    "large.bin.gz": pattern(200_000, 9),
+    "orphan.js.gz": b"gzip of nothing",
+}
+
+
+@pytest.fixture
+def site(serve):
+    server = serve(files=FILES, host={"Precompressed": "br zstd gzip"})
+    os.utime(server.root / "stale.txt.gz", (OLD - 1, OLD - 1))
+    return server
+
+
+CHOICES = [
+    ("/app.js", "gzip, deflate, br, zstd", "br", b"brotli of app"),
+    ("/app.js", "gzip, zstd", "zstd", b"zstd of app"),
+    ("/app.js", "gzip", "gzip", GZ),
+    ("/app.js", "GZIP;q=0.5, br;q=0.4", "gzip", GZ),
+    ("/app.js", "br;q=0, *", "zstd", b"zstd of app"),
+    ("/app.js", "*;q=0, gzip;q=0.1", "gzip", GZ),
+    ("/app.js", "identity;q=0", None, SCRIPT),
+    ("/app.js", "identity, gzip;q=0.9", None, SCRIPT),
+    ("/app.js", "gzip;q=7, br", None, SCRIPT),
+    ("/app.js", "", None, SCRIPT),
+    ("/app.js", None, None, SCRIPT),
+    ("/few.css", "br, zstd, gzip", "gzip", b"gzip of few"),
+    ("/none.txt", "br, zstd, gzip", None, b"none"),
+    ("/stale.txt", "gzip", None, b"fresh"),
+    ("/dir/", "br", "br", b"brotli of index"),
+]
+
+
+@pytest.mark.parametrize("path, accept, coding, body", CHOICES)
+def test_choice(site, path, accept, coding, body):
+    client = site.connect()
+    for _ in range(2):  # from the disk, and from memory
+        answer = client.ask(path, *([] if accept is None else [f"Accept-Encoding: {accept}"]))
+        assert (answer.status, answer["Content-Encoding"], answer.body) == (200, coding, body)
+        assert answer["Vary"] == "Accept-Encoding"
+        assert answer["Content-Type"] == client.ask(path)["Content-Type"]
+    head = client.ask(path, *([] if accept is None else [f"Accept-Encoding: {accept}"]), method="HEAD")
+    assert head.fields == answer.fields
+
+
+def test_field_lines_are_one_list(site):
+    answer = site.connect().ask("/app.js", "Accept-Encoding: br;q=0.1", "Accept-Encoding: gzip")
+    assert answer["Content-Encoding"] == "gzip"
+
+
+def test_variants_by_their_own_names(site):
+    client = site.connect()
+    for path, kind in {
+        "/app.js.gz": "application/gzip",
+        "/app.js.zst": "application/zstd",
+        "/orphan.js.gz": "application/gzip",
+    }.items():
+        answer = client.ask(path, "Accept-Encoding: gzip, br, zstd")
+        assert (answer.status, answer["Content-Type"], answer["Content-Encoding"]) == (200, kind, None)
+        assert answer["Vary"] is None and answer.body == FILES[path[1:]]
+    assert client.ask("/orphan.js", "Accept-Encoding: gzip").status == 404
+    svgz = client.ask("/pic.svgz", "Accept-Encoding: gzip")
+    assert (svgz["Content-Encoding"], svgz["Content-Type"], svgz.body) == ("gzip", "image/svg+xml", b"svgz")
+
+
+def test_each_variant_has_its_tag(site):
+    client = site.connect()
+    tags = {c: client.ask("/app.js", f"Accept-Encoding: {c}")["ETag"] for c in ("identity", "br", "zstd", "gzip")}
+    assert len(set(tags.values())) == 4
+    for coding in ("br", "zstd", "gzip"):
+        assert tags[coding].endswith(f'-{coding}"')
+    for asked in tags:
+        for known, tag in tags.items():
+            answer = client.ask("/app.js", f"Accept-Encoding: {asked}", f"If-None-Match: {tag}")
+            assert answer.status == (304 if asked == known else 200)
+            assert answer["Vary"] == "Accept-Encoding"
+            assert answer["ETag"] == tags[asked]
+            assert answer.status == 200 or answer["Content-Encoding"] is None
+            assert client.ask("/app.js", f"Accept-Encoding: {asked}", f"If-Match: {tag}").status == (
+                200 if asked == known else 412
+            )
+
+
+def test_ranges_are_of_the_variant(site):
+    client, whole = site.connect(), FILES["large.bin.gz"]
+    first = client.ask("/large.bin", "Accept-Encoding: gzip")
+    assert first.body == whole
+    accept = "Accept-Encoding: gzip"
+    part = client.ask("/large.bin", accept, "Range: bytes=100-199", f"If-Range: {first['ETag']}")
+    assert (part.status, part.body, part["Content-Encoding"]) == (206, whole[100:200], "gzip")
+    assert (part["Content-Range"], part["Vary"]) == (f"bytes 100-199/{len(whole)}", "Accept-Encoding")
+    other = client.ask("/large.bin", "Range: bytes=100-199", f"If-Range: {first['ETag']}")
+    assert (other.status, other.body) == (200, FILES["large.bin"])
+    assert client.ask("/large.bin", accept, "Range: bytes=250000-").status == 416
+    assert client.ask("/large.bin", "Range: bytes=250000-").status == 206
+
+
+def test_off_unless_asked_for(serve):
+    answer = serve(files=FILES).connect().ask("/app.js", "Accept-Encoding: br, gzip")
+    assert (answer["Content-Encoding"], answer["Vary"], answer.body) == (None, None, SCRIPT)
+
+
+def test_the_order_is_the_servers(serve):
+    server = serve(files=FILES, host={"Precompressed": "gzip br"})
+    assert server.connect().ask("/app.js", "Accept-Encoding: br, zstd, gzip")["Content-Encoding"] == "gzip"
+    assert server.connect().ask("/app.js", "Accept-Encoding: zstd")["Content-Encoding"] is None
+
+
+def test_many_fields(site):
+    """What is asked for stays bounded: 1,000 codings are read like three."""
+    value = ", ".join(f"x{i};q=0.5" for i in range(300)) + ", gzip"
+    assert site.connect().ask("/app.js", f"Accept-Encoding: {value}")["Content-Encoding"] == "gzip"
+
+
+@pytest.mark.parametrize("value, word", [("br deflate", "deflate"), ("gzip br gzip", 'not "gzip"'), (".gz", ".gz")])
+def test_mistakes(tmp_path, site_root, value, word):
+    result = run("-c", write_config(tmp_path / "conf", site_root, host={"Precompressed": value}), "-t")
+    (problem,) = problems(result)
+    assert result.returncode != 0 and problem[:2] == ("default", 4) and problem[2] > 1
+    assert word in problem[3]
