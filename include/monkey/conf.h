@@ -28,6 +28,7 @@
 
 #include "arena.h"
 #include "buf.h"
+#include "pattern.h"
 #include "str.h"
 
 /* Texts of the manual, which builds for small devices leave out. */
@@ -137,6 +138,13 @@ struct mk_conf_section {
 /* Reports at the line that set the field at `offset`, else at the section. For a section's check. */
 MK_API void mk_conf_error(const struct mk_conf_check *check, size_t offset, const char *format, ...) MK_PRINTF(3, 4);
 MK_API void mk_conf_warn(const struct mk_conf_check *check, size_t offset, const char *format, ...) MK_PRINTF(3, 4);
+
+/* The parser of a struct mk_pattern (<monkey/pattern.h>), and a row that uses it. */
+MK_API int mk_conf_pattern(const struct mk_conf_value *value, void *field, struct mk_arena *arena,
+                           struct mk_buf *error);
+#define MK_CONF_KEY_PATTERN(owner, field, ...) \
+    MK_CONF_KEY(MK_CONF_CUSTOM, struct mk_pattern, owner, field, __VA_ARGS__, .unit = "pattern", \
+                .parse = mk_conf_pattern)
 
 /* `path` as a PATH key would read it, for a custom parser; `.p` is NULL when there is no memory or no directory. */
 MK_API struct mk_str mk_conf_path(const struct mk_conf_value *value, struct mk_str path, struct mk_arena *arena);

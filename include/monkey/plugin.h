@@ -73,6 +73,9 @@ struct mk_plugin {
 
 /* What a section of the host's file holds, and a section of the server's files. As mk_conf_section says. */
 MK_API const void *mk_host_conf(const struct mk_host *host, const struct mk_conf_section *section);
+/* Of a section that repeats: the struct behind `data`, which came from one of these; NULL after the last. */
+MK_API const void *mk_host_conf_next(const struct mk_host *host, const struct mk_conf_section *section,
+                                     const void *data);
 MK_API const void *mk_host_server_conf(const struct mk_host *host, const struct mk_conf_section *section);
 
 /*

@@ -131,6 +131,8 @@ MK_API int mk_response_status_get(const struct mk_request *req);
 MK_API int mk_response_header(struct mk_request *req, struct mk_str name, struct mk_str value);
 /* The same without a copy: the value must live as long as `req`. */
 MK_API int mk_response_header_borrow(struct mk_request *req, struct mk_str name, struct mk_str value);
+/* Is it a field of the server's own business? */
+MK_API bool mk_response_header_reserved(struct mk_str name);
 /* `.p` NULL when there is none. */
 MK_API struct mk_str mk_response_header_get(const struct mk_request *req, struct mk_str name);
 MK_API void mk_response_header_remove(struct mk_request *req, struct mk_str name);

@@ -181,6 +181,12 @@ static void print_string(const struct mk_conf_key *key, const void *field, struc
     mk__value_quote(*(const struct mk_str *)field, out);
 }
 
+int mk_conf_pattern(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
+{
+    struct mk_str text = mk_arena_dup(arena, value->text);
+    return text.p ? mk_pattern_parse(field, text, error) : -ENOMEM;
+}
+
 struct mk_str mk_conf_path(const struct mk_conf_value *value, struct mk_str path, struct mk_arena *arena)
 {
     char cwd[4096] = "";

@@ -41,7 +41,7 @@ static bool is_value(struct mk_str value)
 }
 
 /* What the framing and the connection depend on is not for handlers to say. */
-static bool is_own_business(struct mk_str name)
+bool mk_response_header_reserved(struct mk_str name)
 {
     static const struct mk_str own[] = {MK_STR("connection"), MK_STR("content-length"), MK_STR("date"),
                                         MK_STR("keep-alive"), MK_STR("server"),         MK_STR("transfer-encoding")};
@@ -70,7 +70,7 @@ int mk_response_header_borrow(struct mk_request *req, struct mk_str name, struct
 {
     if (req->head_sent)
         return -EALREADY;
-    if (!mk__parse_is_token(name) || !is_value(value) || is_own_business(name))
+    if (!mk__parse_is_token(name) || !is_value(value) || mk_response_header_reserved(name))
         return -EINVAL;
     if (req->headers_len == req->headers_max && grow_headers(req) < 0)
         return -ENOMEM;

@@ -211,7 +211,8 @@ static struct mk_host *add_host(struct mk__generation *g)
     return host;
 }
 
-static int finish_host(struct mk__generation *g, struct mk_host *host, const struct mk__source *source)
+/* `sound`: there was nothing wrong in its file. */
+static int finish_host(struct mk__generation *g, struct mk_host *host, const struct mk__source *source, bool sound)
 {
     unsigned before = mk__conf_errors(g->conf);
     override_all(g, host->set, MK_CONF_SCOPE_HOST, source);
@@ -219,7 +220,7 @@ static int finish_host(struct mk__generation *g, struct mk_host *host, const str
     host->settings = mk__conf_get(host->set, &mk__section_host);
     if (err == -ENOMEM || !host->settings)
         return -ENOMEM;
-    if (mk__conf_errors(g->conf) > before)
+    if (!sound || mk__conf_errors(g->conf) > before)
         return 0; /* what is wrong has been said; plugins see only what is right */
     for (; host->started < g->n_plugins; host->started++) {
         const struct mk_plugin *plugin = g->plugins[host->started];
@@ -261,7 +262,7 @@ static int read_hosts(struct mk__generation *g, const struct mk__source *source)
             continue;
         }
         int read = mk__conf_read(g->conf, host->set, path);
-        err = read == 0 || read == -EINVAL ? finish_host(g, host, source) : read == -ENOMEM ? read : 0;
+        err = read == 0 || read == -EINVAL ? finish_host(g, host, source, read == 0) : read == -ENOMEM ? read : 0;
         if (strcmp(path, standard) == 0)
             g->default_host = host;
     }
@@ -277,7 +278,7 @@ static int make_only_host(struct mk__generation *g, const struct mk__source *sou
     g->default_host = host;
     mk__conf_read_text(g->conf, host->set, "one-shot", MK_STR("[HOST]\n"));
     mk__conf_override(g->conf, host->set, "HOST", "DocumentRoot", mk_str_c(source->root), "option --one-shot");
-    return finish_host(g, host, source);
+    return finish_host(g, host, source, true);
 }
 
 /* ── their names ── */
@@ -387,6 +388,11 @@ void mk__generation_problems(const struct mk__generation *g, struct mk_buf *out)
 const void *mk_host_conf(const struct mk_host *host, const struct mk_conf_section *section)
 {
     return mk__conf_get(host->set, section);
+}
+
+const void *mk_host_conf_next(const struct mk_host *host, const struct mk_conf_section *section, const void *data)
+{
+    return mk__conf_next(host->set, section, data);
 }
 
 const void *mk_host_server_conf(const struct mk_host *host, const struct mk_conf_section *section)

@@ -32,7 +32,7 @@ PUBLIC = {
     "loop.h": "loop",
     "transport.h": "net",
     "field.h": "http", "request.h": "http",
-    "monkey.h": "server", "plugin.h": "server",
+    "monkey.h": "server", "plugin.h": "server", "pattern.h": "base",
 }
 
 # Headers that are neither ours nor the system's, and where they may appear.

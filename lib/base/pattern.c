@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The patterns of <monkey/pattern.h>. Pure.
+ */
+#include <monkey/pattern.h>
+
+#include <errno.h>
+
+static int fail(struct mk_buf *error, const char *reason)
+{
+    mk_buf_addf(error, "%s", reason);
+    return -EINVAL;
+}
+
+static bool has_wildcard(struct mk_str text)
+{
+    return text.len && (memchr(text.p, '*', text.len) || memchr(text.p, '?', text.len));
+}
+
+int mk_pattern_parse(struct mk_pattern *pattern, struct mk_str text, struct mk_buf *error)
+{
+    if (text.len == 0)
+        return fail(error, "a pattern for paths is missing");
+    if (text.p[0] == '=') {
+        *pattern = (struct mk_pattern){MK_PATTERN_EXACT, mk_str(text.p + 1, text.len - 1)};
+        return text.len > 1 && text.p[1] == '/' ? 0 : fail(error, "a path behind = starts with a slash");
+    }
+    bool slash = memchr(text.p, '/', text.len) != NULL;
+    if (slash && text.p[0] != '/' && !mk_str_starts(text, MK_STR("**")))
+        return fail(error, "a pattern with slashes starts with one");
+    if (!slash && !has_wildcard(text))
+        return fail(error, "a pattern is a path such as /downloads, or a glob such as *.css");
+    enum mk_pattern_kind kind = has_wildcard(text) ? (slash ? MK_PATTERN_GLOB : MK_PATTERN_NAME) : MK_PATTERN_PREFIX;
+    *pattern = (struct mk_pattern){(uint8_t)kind, text};
+    if (has_wildcard(text) && text.len > MK_PATTERN_GLOB_MAX)
+        return fail(error, "a glob has at most 255 bytes");
+    return 0;
+}
+
+/* The places in a glob that the path may have come to; usually one or two. */
+struct places {
+    uint16_t at[MK_PATTERN_GLOB_MAX + 1];
+    unsigned n;
+};
+
+static unsigned star_bytes(struct mk_str glob, size_t at)
+{
+    if (at >= glob.len || glob.p[at] != '*')
+        return 0;
+    return at + 1 < glob.len && glob.p[at + 1] == '*' ? 2 : 1;
+}
+
+/* Adds a place, and those behind its stars, which may stand for nothing. `turn` marks what is there already. */
+static void add_place(struct places *set, struct mk_str glob, size_t at, uint32_t *marks, uint32_t turn)
+{
+    for (;;) {
+        if (marks[at] == turn)
+            return;
+        marks[at] = turn;
+        set->at[set->n++] = (uint16_t)at;
+        unsigned star = star_bytes(glob, at);
+        if (!star)
+            return;
+        at += star;
+    }
+}
+
+/* Where a place leads with one more byte of the path: to itself (a star), further on, or nowhere (SIZE_MAX). */
+static size_t take_byte(struct mk_str glob, size_t at, char byte)
+{
+    unsigned star = star_bytes(glob, at);
+    if (star)
+        return star == 2 || byte != '/' ? at : SIZE_MAX;
+    bool fits = at < glob.len && (glob.p[at] == byte || (glob.p[at] == '?' && byte != '/'));
+    return fits ? at + 1 : SIZE_MAX;
+}
+
+/* All ways at once, byte by byte: no pattern makes it go back. */
+static bool match_glob(struct mk_str glob, struct mk_str path)
+{
+    uint32_t marks[MK_PATTERN_GLOB_MAX + 1] = {0};
+    struct places sets[2], *now = &sets[0], *next = &sets[1];
+    now->n = 0;
+    add_place(now, glob, 0, marks, 1);
+    for (size_t i = 0; i < path.len && now->n; i++) {
+        next->n = 0;
+        for (unsigned k = 0; k < now->n; k++) {
+            size_t at = take_byte(glob, now->at[k], path.p[i]);
+            if (at != SIZE_MAX)
+                add_place(next, glob, at, marks, (uint32_t)i + 2);
+        }
+        struct places *spare = now;
+        now = next;
+        next = spare;
+    }
+    for (unsigned k = 0; k < now->n; k++)
+        if (now->at[k] == glob.len)
+            return true;
+    return false;
+}
+
+static bool match_prefix(struct mk_str prefix, struct mk_str path)
+{
+    if (!mk_str_starts(path, prefix))
+        return false;
+    return prefix.p[prefix.len - 1] == '/' || path.len == prefix.len || path.p[prefix.len] == '/';
+}
+
+static struct mk_str last_segment(struct mk_str path)
+{
+    const char *slash = path.len ? memrchr(path.p, '/', path.len) : NULL;
+    return slash ? mk_str(slash + 1, path.len - (size_t)(slash + 1 - path.p)) : path;
+}
+
+bool mk_pattern_match(const struct mk_pattern *pattern, struct mk_str path)
+{
+    switch (pattern->kind) {
+    case MK_PATTERN_EXACT:
+        return mk_str_eq(path, pattern->text);
+    case MK_PATTERN_PREFIX:
+        return match_prefix(pattern->text, path);
+    case MK_PATTERN_NAME:
+        return match_glob(pattern->text, last_segment(path));
+    default:
+        return match_glob(pattern->text, path);
+    }
+}
+
+struct mk_str mk_pattern_rest(const struct mk_pattern *pattern, struct mk_str path)
+{
+    size_t n = pattern->text.len;
+    if (pattern->kind != MK_PATTERN_PREFIX || n > path.len)
+        return MK_STR("");
+    while (n < path.len && path.p[n] == '/')
+        n++;
+    return mk_str(path.p + n, path.len - n);
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * headers: adds, replaces and removes fields of responses, by rules of a host. All rules that match apply, in the
+ * order of the file, whoever made the response.
+ */
+#include <monkey/pattern.h>
+#include <monkey/plugin.h>
+
+#include <errno.h>
+
+extern const struct mk_plugin mk_plugin_headers;
+
+/* ── directives ── */
+
+enum change_kind { CHANGE_ADD, CHANGE_SET, CHANGE_REMOVE };
+
+struct change {
+    struct change *next;
+    uint8_t kind; /* enum change_kind */
+    struct mk_str name, value;
+};
+
+/* In the order of the lines. */
+struct changes {
+    struct change *first, **last;
+};
+
+struct rule {
+    struct mk_pattern match;
+    struct changes add, set, remove;
+    bool on_errors;
+};
+
+static int fail(struct mk_buf *error, const char *reason)
+{
+    mk_buf_addf(error, "%s", reason);
+    return -EINVAL;
+}
+
+/* A field name: letters, digits and dashes do for all that are registered. */
+static bool is_name(struct mk_str s)
+{
+    for (size_t i = 0; i < s.len; i++) {
+        char c = mk_lower(s.p[i]);
+        if (!(c >= 'a' && c <= 'z') && !(c >= '0' && c <= '9') && c != '-' && c != '_')
+            return false;
+    }
+    return s.len > 0;
+}
+
+static int parse_change(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error,
+                        enum change_kind kind)
+{
+    struct changes *all = field;
+    struct mk_str text = value->text, name = value->n ? value->words[0] : MK_STR("");
+    if (!is_name(name))
+        return fail(error, "the name of a field consists of letters, digits and dashes");
+    if (mk_response_header_reserved(name))
+        return fail(error, "this field is the server's own business");
+    if (kind == CHANGE_REMOVE ? value->n != 1 : value->n < 2)
+        return fail(error, kind == CHANGE_REMOVE ? "only a name is removed" : "a field needs a name and a value");
+    struct change *change = mk_arena_zalloc(arena, sizeof(*change));
+    if (!change)
+        return -ENOMEM;
+    change->kind = (uint8_t)kind;
+    change->name = mk_arena_dup(arena, name);
+    change->value = mk_arena_dup(arena, mk_str_trim(mk_str(text.p + name.len, text.len - name.len)));
+    if (!change->name.p || !change->value.p)
+        return -ENOMEM;
+    if (!all->last)
+        all->last = &all->first;
+    *all->last = change;
+    all->last = &change->next;
+    return 0;
+}
+
+static int parse_add(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
+{
+    return parse_change(value, field, arena, error, CHANGE_ADD);
+}
+
+static int parse_set(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
+{
+    return parse_change(value, field, arena, error, CHANGE_SET);
+}
+
+static int parse_remove(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
+{
+    return parse_change(value, field, arena, error, CHANGE_REMOVE);
+}
+
+static const struct mk_conf_key keys[] = {
+    MK_CONF_KEY_PATTERN(struct rule, match, "Match", "/",
+                        "Which paths: `=/exact`, `/prefix` with everything below it, or a glob such as `*.css`."),
+    MK_CONF_KEY_CUSTOM(struct rule, remove, "Remove", NULL, "Removes all fields of this name. Comes before `Set`.",
+                       .flags = MK_CONF_REPEAT, .unit = "name", .parse = parse_remove),
+    MK_CONF_KEY_CUSTOM(struct rule, set, "Set", NULL, "Replaces the field, or adds it: `Set Cache-Control no-cache`.",
+                       .flags = MK_CONF_REPEAT, .unit = "name value", .parse = parse_set),
+    MK_CONF_KEY_CUSTOM(struct rule, add, "Add", NULL, "Adds one more field, whatever is there.",
+                       .flags = MK_CONF_REPEAT, .unit = "name value", .parse = parse_add),
+    MK_CONF_KEY_BOOL(struct rule, on_errors, "OnErrors", "Off", "Whether statuses from 400 on are changed, too."),
+    {0},
+};
+
+static const struct mk_conf_section sections[] = {
+    {.name = "HEADERS",
+     .scope = MK_CONF_SCOPE_HOST,
+     .flags = MK_CONF_REPEAT,
+     .size = sizeof(struct rule),
+     .keys = keys,
+     .doc = MK_CONF_DOC("Fields of responses. All sections that match a path apply, in the order of the file.")},
+    {0},
+};
+
+/* ── responses ── */
+
+static void apply(struct mk_request *req, const struct changes *changes)
+{
+    for (const struct change *c = changes->first; c; c = c->next) {
+        if (c->kind != CHANGE_ADD)
+            mk_response_header_remove(req, c->name);
+        if (c->kind != CHANGE_REMOVE && mk_response_header_borrow(req, c->name, c->value) < 0)
+            mk_log_warn("plugin headers: no room for the field %.*s", MK_STR_ARG(c->name));
+    }
+}
+
+static void change_response(struct mk_request *req)
+{
+    const struct mk_host *host = mk_request_host_state(req, &mk_plugin_headers);
+    bool failed = mk_response_status_get(req) >= 400;
+    if (!host)
+        return;
+    for (const struct rule *r = mk_host_conf(host, sections); r; r = mk_host_conf_next(host, sections, r)) {
+        if ((failed && !r->on_errors) || !mk_pattern_match(&r->match, mk_request_path(req)))
+            continue;
+        apply(req, &r->remove);
+        apply(req, &r->set);
+        apply(req, &r->add);
+    }
+}
+
+static int start_host(struct mk_host *host, void **ret_state)
+{
+    *ret_state = mk_host_conf(host, sections) ? host : NULL; /* a host without rules costs nothing */
+    return 0;
+}
+
+MK_PLUGIN(headers) = {
+    MK_PLUGIN_HEAD("headers", "2.0.0", "adds, replaces and removes fields of responses"),
+    .sections = sections,
+    .host_start = start_host,
+    .on_response = change_response,
+};

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cross-origin requests: the preflight, the fields on every answer, and what browsers would refuse."""
+
+import pytest
+
+from harness.server import Server, run
+
+FILES = {"api/a.json": b"{}\n", "open/b.json": b"{}\n", "other.txt": b"o\n"}
+RULES = """
+[CORS]
+    Match       /api
+    Origins     https://app.example.org https://admin.example.org
+    Methods     GET POST DELETE
+    Headers     Content-Type X-Token
+    Expose      X-Total
+    MaxAge      1h
+    Credentials On
+
+[CORS]
+    Match       /open
+    Origins     *
+"""
+APP = "Origin: https://app.example.org"
+PREFLIGHT = "Access-Control-Request-Method: DELETE"
+
+
+@pytest.fixture
+def conf(serve):
+    def make(text):
+        server = serve(files=FILES)
+        folder = server.conf
+        server.stop()
+        with open(folder / "sites" / "default", "a") as file:
+            file.write(text)
+        return folder
+
+    return make
+
+
+@pytest.fixture
+def client(conf):
+    server = Server("-c", conf(RULES))
+    client = server.connect()
+    yield client
+    client.close()
+    server.stop()
+
+
+def allowed(answer):
+    return {k[21:].lower(): v for k, v in answer.fields if k.lower().startswith("access-control-allow-")}
+
+
+def vary(answer):
+    return {word.strip().lower() for k, v in answer.fields if k.lower() == "vary" for word in v.split(",")}
+
+
+def test_preflight(client):
+    answer = client.ask("/api/a.json", APP, PREFLIGHT, "Access-Control-Request-Headers: x-token", method="OPTIONS")
+    assert answer.status == 204 and answer["Access-Control-Max-Age"] == "3600"
+    assert allowed(answer) == {
+        "origin": "https://app.example.org",
+        "methods": "GET, POST, DELETE",
+        "headers": "Content-Type, X-Token",
+        "credentials": "true",
+    }
+    assert vary(answer) == {"origin", "access-control-request-method", "access-control-request-headers"}
+
+
+def test_preflight_of_a_stranger(client):
+    answer = client.ask("/api/a.json", "Origin: https://evil.example", PREFLIGHT, method="OPTIONS")
+    assert answer.status == 403 and not allowed(answer)
+
+
+def test_plain_options_is_no_preflight(client):
+    assert client.ask("/api/a.json", method="OPTIONS")["Allow"]
+    assert client.ask("/api/a.json", APP, method="OPTIONS")["Allow"]
+
+
+@pytest.mark.parametrize("path, status", [("/api/a.json", 200), ("/api/missing", 404)])
+def test_answers(client, path, status):
+    answer = client.ask(path, APP)
+    assert answer.status == status
+    assert allowed(answer) == {"origin": "https://app.example.org", "credentials": "true"}
+    assert answer["Access-Control-Expose-Headers"] == "X-Total" and vary(answer) == {"origin"}
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "https://evil.example",
+        "https://app.example.org.evil.example",
+        "https://APP.example.org",
+        "https://app.example.org/",
+        "http://app.example.org",
+        "null",
+        "",
+    ],
+)
+def test_strangers(client, origin):
+    answer = client.ask("/api/a.json", f"Origin: {origin}")
+    assert answer.status == 200 and not allowed(answer) and vary(answer) == {"origin"}
+
+
+def test_everybody(client):
+    answer = client.ask("/open/b.json", "Origin: https://any.example")
+    assert allowed(answer) == {"origin": "*"} and not vary(answer)
+    assert not allowed(client.ask("/open/b.json"))
+
+
+def test_elsewhere(client):
+    assert not allowed(client.ask("/other.txt", APP))
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("[CORS]\n    Origins *\n    Credentials On\n", "name the origins"),
+        ("[CORS]\n    Origins example.org\n", "a scheme and a host"),
+        ("[CORS]\n    Origins https://example.org/\n", "without a slash"),
+        ("[CORS]\n    Match /a\n", "Origins"),
+        ("[CORS]\n    Origins *\n    Headers " + "X-Long-Name " * 100 + "\n", "1,000 bytes"),
+    ],
+)
+def test_mistakes(conf, text, message):
+    result = run("-c", conf(text), "-t")
+    assert result.returncode == 1 and message in result.stderr and "sites/default:" in result.stderr
