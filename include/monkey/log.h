@@ -5,8 +5,8 @@
  *     2026-11-20T05:04:03.123Z warn  accept: out of file descriptors, pausing for 100 ms
  *
  * Each line leaves in one write(2), so that lines of several threads never mix. Every byte of a message
- * that is not printable ASCII leaves as \xNN: nothing that a client sends can break a line or reach a
- * terminal as an escape. Until a log is opened nothing is written.
+ * that is not printable ASCII, and each backslash, leaves as \xNN: nothing that a client sends can break a line or
+ * reach a terminal as an escape. Until a log is opened nothing is written.
  */
 #ifndef MONKEY_LOG_H
 #define MONKEY_LOG_H

@@ -56,7 +56,7 @@ static size_t put_escaped(char *out, const char *message)
     static const char hex[] = "0123456789abcdef";
     size_t n = 0;
     for (const unsigned char *p = (const unsigned char *)message; *p; p++) {
-        if (*p >= 0x20 && *p < 0x7f) {
+        if (*p >= 0x20 && *p < 0x7f && *p != '\\') {
             out[n++] = (char)*p;
             continue;
         }

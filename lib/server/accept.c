@@ -55,7 +55,7 @@ static int accept_batch(struct mk__acceptor *a)
 {
     for (int i = 0; i < BATCH; i++) {
         int fd = accept4(a->event.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-        if (fd >= 0 && a->take(fd, a->ctx) == -ENOMEM)
+        if (fd >= 0 && a->take(fd, a->ctx) == -ENOMEM && !a->make_room(a->ctx))
             return ENOMEM;
         if (fd >= a->fd_reserved && !a->make_room(a->ctx))
             return EMFILE;

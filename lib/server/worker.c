@@ -13,19 +13,21 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-enum { STACK_BYTES = 256 * 1024, IDLE_CLOSED_AT_ONCE = 16 };
+enum { STACK_BYTES = 256 * 1024, IDLE_CLOSED_AT_ONCE = 16, MEMORY_RESERVE = 8 };
 
 static int serve(int fd, void *ctx)
 {
     struct mk__worker *w = ctx;
     struct mk_io io = {.transport = w->generation->transport, .fd = fd};
+    if (w->account.bytes > w->account.bytes_max - w->account.bytes_max / MEMORY_RESERVE)
+        mk__h1_close_idle(&w->http, IDLE_CLOSED_AT_ONCE); /* the last part is for those who have a request */
     int err = mk__h1_open(&w->http, &io);
     if (err == -ENOMEM && mk__log_due(&w->complained_ms, mk_loop_now_ms(&w->loop)))
         mk_log_warn("worker %u: out of memory (MemoryLimit), connections are being closed", w->index);
     return err;
 }
 
-/* Out of descriptors: those of connections that nobody uses right now are the first to give. */
+/* Out of descriptors or memory: those of connections that nobody uses right now are the first to give. */
 static bool make_room(void *ctx)
 {
     struct mk__worker *w = ctx;
