@@ -64,7 +64,7 @@ def read_tree(root=ROOT):
     sources = []
     for folder, names, files in os.walk(root):
         names[:] = sorted(name for name in names if name not in SKIPPED_FOLDERS)
-        for name in sorted(files):
+        for name in sorted(set(files) - {".git"}):  # a file in a second work tree
             path = os.path.relpath(os.path.join(folder, name), root)
             try:
                 with open(os.path.join(root, path), encoding="utf-8", newline="") as file:
