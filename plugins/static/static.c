@@ -38,6 +38,7 @@ static const struct mk_conf_key server_keys[] = {
 static const struct mk_conf_key host_keys[] = {
     MK_CONF_KEY_PATH(struct static_host, root, "DocumentRoot", NULL, "The directory whose files this host serves.",
                      .flags = MK_CONF_REQUIRED),
+#ifndef MK_LEAN
     MK_CONF_KEY_LIST(
         struct static_host, precompressed, "Precompressed", NULL,
         "Which precompressed variants of a file are looked for beside it, among `br` (`F.br`), `zstd` (`F.zst`) "
@@ -48,6 +49,7 @@ static const struct mk_conf_key host_keys[] = {
         "Names that stand for a path, in the order in which they are tried; `$path` is the path. `$path/` is "
         "a directory with an index. A last `=404` is the status when none exists. Without it a path names "
         "itself only. A single-page application wants `$path /index.html`."),
+#endif
     {0},
 };
 

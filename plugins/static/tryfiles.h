@@ -1,9 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-/* TryFiles: the names that stand for a path, in their order. */
+/* TryFiles: the names that stand for a path, in their order. Lean builds go without. */
 #ifndef STATIC_TRYFILES_H
 #define STATIC_TRYFILES_H
 
 #include "site.h"
+
+#ifdef MK_LEAN
+static inline void tryfiles_check(const struct mk_conf_check *check, struct static_host *host)
+{
+    (void)check;
+    (void)host;
+}
+
+static inline struct found tryfiles_find(struct site *site, struct mk_str path, const struct mk_accept *accept,
+                                         bool cached)
+{
+    return site_find_name(site, path, accept, cached);
+}
+#else
 
 /* Checks the words of the directive and reads a last "=CODE" off them; complains about the line. */
 void tryfiles_check(const struct mk_conf_check *check, struct static_host *host);
@@ -11,4 +25,5 @@ void tryfiles_check(const struct mk_conf_check *check, struct static_host *host)
 /* The first name that exists. As site_find. */
 struct found tryfiles_find(struct site *site, struct mk_str path, const struct mk_accept *accept, bool cached);
 
+#endif /* MK_LEAN */
 #endif

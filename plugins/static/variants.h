@@ -1,9 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Precompressed variants of a file: F.br, F.zst and F.gz beside F. */
+/* Precompressed variants of a file: F.br, F.zst and F.gz beside F. Lean builds have none. */
 #ifndef STATIC_VARIANTS_H
 #define STATIC_VARIANTS_H
 
 #include "site.h"
+
+#ifdef MK_LEAN
+static inline void variants_check(const struct mk_conf_check *check, struct static_host *host)
+{
+    (void)check;
+    (void)host;
+}
+
+static inline void variants_choose(struct site *site, const char *name, const struct mk_accept *accept, bool cached,
+                                   struct found *f)
+{
+    (void)site;
+    (void)name;
+    (void)accept;
+    (void)cached;
+    (void)f;
+}
+#else
 
 /* Reads the words of Precompressed; complains about the line. */
 void variants_check(const struct mk_conf_check *check, struct static_host *host);
@@ -14,4 +32,5 @@ void variants_check(const struct mk_conf_check *check, struct static_host *host)
  */
 void variants_choose(struct site *site, const char *name, const struct mk_accept *accept, bool cached, struct found *f);
 
+#endif /* MK_LEAN */
 #endif
