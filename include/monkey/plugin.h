@@ -79,11 +79,12 @@ MK_API const void *mk_host_conf_next(const struct mk_host *host, const struct mk
 MK_API const void *mk_host_server_conf(const struct mk_host *host, const struct mk_conf_section *section);
 
 /*
- * Tells the operator what is wrong with the field at `offset` of a section's struct, with its line. Only
- * during host_start, which then returns -EINVAL.
+ * Tells the operator what is wrong with the field at `offset` of a section's struct, with its line: its `nth`
+ * item or line, from 0; the nth pair where the section has free keys. Only during host_start, which then
+ * returns -EINVAL.
  */
-MK_API void mk_host_error(struct mk_host *host, const void *section_struct, size_t offset, const char *format, ...)
-    MK_PRINTF(4, 5);
+MK_API void mk_host_error(struct mk_host *host, const void *section_struct, size_t offset, unsigned nth,
+                          const char *format, ...) MK_PRINTF(5, 6);
 
 /* ── the request of a plugin ── */
 

@@ -177,6 +177,14 @@ MK_API void mk_response_redirect(struct mk_request *req, int status, struct mk_s
 /* 405, or 204 for OPTIONS: with this Allow field. */
 MK_API void mk_response_allow(struct mk_request *req, struct mk_str methods);
 
+/* Is the response the server's own page for its status, which a host may replace? */
+MK_API bool mk_response_is_page(const struct mk_request *req);
+/*
+ * Puts another body in the place of what is queued; only before the head leaves, as in on_response. Both must
+ * live as long as `req`. 0, -EALREADY, -ENOMEM.
+ */
+MK_API int mk_response_replace(struct mk_request *req, struct mk_str type, struct mk_str body);
+
 /* An open regular file, as a handler found it. */
 struct mk_file {
     int fd; /* taken */

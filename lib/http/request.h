@@ -82,7 +82,7 @@ struct mk_request {
 
     /* the response */
     uint16_t status;
-    bool ended, head_sent, is_chunked, bodyless, length_known, failed, response_told, close_wanted;
+    bool ended, head_sent, is_chunked, bodyless, length_known, failed, response_told, close_wanted, is_page;
     bool complete; /* all of it has been handed over; only the request's body may still be on its way */
     uint8_t headers_len, headers_max;
     uint64_t length;     /* announced */

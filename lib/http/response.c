@@ -284,7 +284,7 @@ static bool start_over(struct mk_request *req, int status)
     while (req->first)
         mk__response_drop_part(req);
     req->headers_len = 0;
-    req->length_known = false;
+    req->length_known = req->is_page = false;
     req->status = (uint16_t)status;
     return true;
 }
@@ -299,7 +299,28 @@ static void add_page(struct mk_request *req)
     mk__status_page(&page, req->status, MK_STR_NONE);
     if (page.err == 0 &&
         mk_response_header_borrow(req, MK_STR("Content-Type"), MK_STR("text/html; charset=utf-8")) == 0)
-        mk_response_borrow(req, mk_buf_str(&page));
+        req->is_page = mk_response_borrow(req, mk_buf_str(&page)) >= 0;
+}
+
+bool mk_response_is_page(const struct mk_request *req)
+{
+    return req->is_page;
+}
+
+int mk_response_replace(struct mk_request *req, struct mk_str type, struct mk_str body)
+{
+    bool ended = req->ended;
+    if (req->head_sent)
+        return -EALREADY;
+    while (req->first)
+        mk__response_drop_part(req);
+    mk_response_header_remove(req, MK_STR("Content-Type"));
+    req->length_known = req->ended = req->is_page = false;
+    int err = mk_response_header_borrow(req, MK_STR("Content-Type"), type);
+    if (err == 0)
+        err = mk_response_borrow(req, body);
+    req->ended = ended;
+    return err < 0 ? err : 0;
 }
 
 void mk_response_error(struct mk_request *req, int status)

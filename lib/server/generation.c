@@ -400,12 +400,13 @@ const void *mk_host_server_conf(const struct mk_host *host, const struct mk_conf
     return mk__conf_get(host->generation->set, section);
 }
 
-void mk_host_error(struct mk_host *host, const void *section_struct, size_t offset, const char *format, ...)
+void mk_host_error(struct mk_host *host, const void *section_struct, size_t offset, unsigned nth, const char *format,
+                   ...)
 {
     char text[512];
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof(text), format, args);
     va_end(args);
-    mk__conf_error(host->generation->conf, mk__conf_origin(host->set, section_struct, offset, 0), "%s", text);
+    mk__conf_error(host->generation->conf, mk__conf_origin(host->set, section_struct, offset, nth), "%s", text);
 }

@@ -121,7 +121,8 @@ static int start_host(struct mk_host *host, void **ret_state)
     for (const struct rule *r = mk_host_conf(host, &sections[0]); r; r = mk_host_conf_next(host, &sections[0], r)) {
         if (!loops(host, r))
             continue;
-        mk_host_error(host, r, offsetof(struct rule, to), "this redirect never ends: its target is redirected again");
+        mk_host_error(host, r, offsetof(struct rule, to), 0,
+                      "this redirect never ends: its target is redirected again");
         err = -EINVAL;
     }
     *ret_state = host;

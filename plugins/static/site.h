@@ -38,7 +38,10 @@ struct static_host {
     int last_status;  /* what it ends with; 0 when it ends with a name */
 };
 
+struct error_page;
+
 struct site {
+    struct error_page *errors;
     const struct static_settings *settings;
     const struct static_host *host;
     _Atomic bool in_memory; /* no disk behind the root's file system */

@@ -9,6 +9,7 @@
 #include <monkey/plugin.h>
 
 #include "root.h"
+#include "errors.h"
 #include "tryfiles.h"
 #include "variants.h"
 
@@ -59,6 +60,8 @@ static void check_host(const struct mk_conf_check *check, void *section)
     tryfiles_check(check, section);
 }
 
+enum { SERVER, HOST, ERROR_PAGES };
+
 static const struct mk_conf_section sections[] = {
     {.name = "SERVER",
      .scope = MK_CONF_SCOPE_SERVER,
@@ -71,35 +74,50 @@ static const struct mk_conf_section sections[] = {
      .keys = host_keys,
      .doc = MK_CONF_DOC("The files of this host."),
      .check = check_host},
+#ifndef MK_LEAN
+    {.name = "ERROR_PAGES",
+     .scope = MK_CONF_SCOPE_HOST,
+     .flags = MK_CONF_PAIRS,
+     .doc =
+         MK_CONF_DOC("Pages for errors by status: `404 /errors/404.html`, a file below the document root of at most "
+                     "64 KB, or `503 \"Back in a minute.\"`, a text. They are read at the start, and take the place of "
+                     "the server's own pages; the status stays.")},
+#endif
     {0},
 };
 
 /* ── hosts ── */
 
-static int start_host(struct mk_host *host, void **ret_state)
-{
-    const struct static_host *conf = mk_host_conf(host, &sections[1]);
-    struct site *site = mk_account_alloc(NULL, sizeof(*site));
-    if (!site)
-        return -ENOMEM;
-    *site = (struct site){.settings = mk_host_server_conf(host, &sections[0]), .host = conf};
-    int err = root_open(site, conf->root);
-    if (err < 0) {
-        mk_host_error(host, conf, offsetof(struct static_host, root), "cannot open the document root %s: %s",
-                      conf->root.p, strerror(-err));
-        mk_account_free(NULL, site, sizeof(*site));
-        return -EINVAL;
-    }
-    *ret_state = site;
-    return 0;
-}
-
 static void stop_host(struct mk_host *host, void *state)
 {
     struct site *site = state;
     (void)host;
+    errors_free(site);
     root_close(site);
     mk_account_free(NULL, site, sizeof(*site));
+}
+
+static int start_host(struct mk_host *host, void **ret_state)
+{
+    const struct static_host *conf = mk_host_conf(host, &sections[HOST]);
+    struct site *site = mk_account_alloc(NULL, sizeof(*site));
+    if (!site)
+        return -ENOMEM;
+    *site = (struct site){.settings = mk_host_server_conf(host, &sections[SERVER]), .host = conf};
+    int err = root_open(site, conf->root);
+    if (err < 0) {
+        mk_host_error(host, conf, offsetof(struct static_host, root), 0, "cannot open the document root %s: %s",
+                      conf->root.p, strerror(-err));
+        mk_account_free(NULL, site, sizeof(*site));
+        return -EINVAL;
+    }
+    err = errors_load(host, site, mk_host_conf(host, &sections[ERROR_PAGES]));
+    if (err < 0) {
+        stop_host(host, site);
+        return err;
+    }
+    *ret_state = site;
+    return 0;
 }
 
 /* ── answers ── */
@@ -305,10 +323,18 @@ static int serve(struct mk_request *req)
     return find(req, site);
 }
 
+static void change_error(struct mk_request *req)
+{
+    const struct site *site = mk_request_host_state(req, &mk_plugin_static);
+    if (site && site->errors)
+        errors_apply(req, site);
+}
+
 MK_PLUGIN(static) = {
     MK_PLUGIN_HEAD("static", "2.0.0", "the files below a document root"),
     .sections = sections,
     .host_start = start_host,
     .host_stop = stop_host,
     .on_content = serve,
+    .on_response = change_error,
 };

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A host's own pages for errors: files below the document root, or short texts."""
+
+import pytest
+
+from harness.messages import request
+from harness.server import Server, run
+
+PAGE = b"<!doctype html><title>Lost</title><h1>Lost</h1>\n"
+FILES = {
+    "errors/404.html": PAGE,
+    "errors/big.html": b"x" * 70_000,
+    "errors/empty.html": b"",
+    "errors/403.json": b"{}\n",
+    "a.txt": b"a\n",
+    "folder/x": b"",
+}
+PAGES = """
+[ERROR_PAGES]
+    404 /errors/404.html
+    405 "Only reading here."
+    416 /errors/empty.html
+"""
+
+
+@pytest.fixture
+def conf(serve):
+    def make(text):
+        server = serve(files=FILES)
+        folder = server.conf
+        server.stop()
+        with open(folder / "sites" / "default", "a") as file:
+            file.write(text)
+        return folder
+
+    return make
+
+
+@pytest.fixture
+def client(conf):
+    server = Server("-c", conf(PAGES))
+    client = server.connect()
+    yield client
+    client.close()
+    server.stop()
+
+
+def test_file(client):
+    for _ in range(3):  # whether the name is in the cache or not
+        answer = client.ask("/missing")
+        assert (answer.status, answer.body) == (404, PAGE)
+        assert answer["Content-Type"] == "text/html; charset=utf-8"
+        assert answer["ETag"] is None and answer["Last-Modified"] is None
+
+
+def test_text_keeps_the_fields(client):
+    answer = client.ask("/a.txt", method="POST")
+    assert (answer.status, answer.body) == (405, b"Only reading here.")
+    assert answer["Content-Type"] == "text/plain; charset=utf-8" and "GET" in answer["Allow"]
+
+
+def test_empty_page(client):
+    answer = client.ask("/a.txt", "Range: bytes=5-")
+    assert (answer.status, answer.length, answer["Content-Range"]) == (416, 0, "bytes */2")
+
+
+def test_head_and_pipeline(client):
+    client.send(request("/missing", method="HEAD") + request("/a.txt") + request("/missing"))
+    answer = client.response("HEAD")
+    assert (answer.status, answer.length, answer.body) == (404, len(PAGE), b"")
+    assert client.response().body == b"a\n"
+    assert client.response().body == PAGE
+
+
+def test_other_errors_keep_the_servers_page(client):
+    assert b"<title>501" in client.ask("/", method="BREW").body
+    client.send(b"nonsense\r\n\r\n")
+    assert client.response().status == 400
+
+
+def test_page_is_also_a_file(client):
+    answer = client.ask("/errors/404.html")
+    assert (answer.status, answer.body) == (200, PAGE)
+
+
+@pytest.mark.parametrize(
+    "line, message",
+    [
+        ("404 /errors/missing.html", "No such file"),
+        ("404 /errors", "cannot read"),
+        ("404 /errors/big.html", "too large"),
+        ("404 /../../etc/hostname", "cannot read"),
+        ("200 /errors/404.html", "no status"),
+        ("4xx /errors/404.html", "no status"),
+    ],
+)
+def test_mistakes(conf, line, message):
+    result = run("-c", conf(f"[ERROR_PAGES]\n    403 /errors/403.json\n    {line}\n"), "-t")
+    assert result.returncode == 1 and message.lower() in result.stderr.lower()
+    assert line in result.stderr, "the line itself is shown"
