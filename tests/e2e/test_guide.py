@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The guide's configurations, as they stand in its pages, below a folder of the test's own instead of /srv."""
+
+import re
+
+import pytest
+
+from harness import build
+from harness.client import Client
+from harness.server import Server, run
+
+GUIDE = build.TOP / "docs" / "guide"
+BLOCK = re.compile(r"```conf\n# file: (\S+)\n(.*?)```", re.S)
+TREE = {
+    "www/index.html": b"www\n",
+    "www/errors/404.html": b"lost\n",
+    "nobody/index.html": b"nobody\n",
+    "customers/index.html": b"customers\n",
+    "app/1/index.html": b"app\n",
+    "app/1/assets/app.3f2a.js": b"let a = 1;\n",
+    "app/1/assets/app.3f2a.js.br": b"br\n",
+    "downloads/system-2.iso": b"i" * 100_000,
+    "data/a.json": b"{}\n",
+}
+
+
+def sections():
+    """Each heading with blocks below it is one configuration."""
+    for page in sorted(GUIDE.glob("*.md")):
+        for part in re.split(r"^## ", page.read_text(), flags=re.M)[1:]:
+            blocks = dict(BLOCK.findall(part))
+            if blocks:
+                yield part.split("\n", 1)[0], blocks
+
+
+SECTIONS = dict(sections())
+
+
+@pytest.fixture
+def conf(tmp_path):
+    for name, content in TREE.items():
+        path = tmp_path / "srv" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    (tmp_path / "srv" / "app" / "current").symlink_to("1")
+
+    def make(heading):
+        for name, text in SECTIONS[heading].items():
+            path = tmp_path / "conf" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            text = text.replace("/srv/", f"{tmp_path}/srv/").replace("Listen          2001", "Listen 127.0.0.1:0")
+            path.write_text(text)
+        return tmp_path / "conf"
+
+    return make
+
+
+@pytest.fixture
+def site(conf):
+    servers = []
+
+    def start(heading):
+        servers.append(Server("-c", conf(heading)))
+        return servers[-1]
+
+    yield start
+    for server in servers:
+        server.stop()
+
+
+@pytest.mark.parametrize("heading", SECTIONS)
+def test_is_accepted(conf, heading):
+    result = run("-c", conf(heading), "-t")
+    assert result.returncode == 0, result.stderr
+
+
+def test_every_configuration_has_a_test():
+    tried = {"One site", "Several hosts", "A single-page application", "Downloads", "An interface for other origins"}
+    assert set(SECTIONS) == tried
+
+
+def ask(server, target, *fields, **rest):
+    with Client(server.addresses[0]) as client:
+        return client.ask(target, *fields, **rest)
+
+
+def test_one_site(site):
+    server = site("One site")
+    assert ask(server, "/").body == b"www\n"
+    answer = ask(server, "/missing")
+    assert (answer.status, answer.body) == (404, b"lost\n")
+
+
+@pytest.mark.parametrize(
+    "host, body",
+    [
+        ("example.org", b"www\n"),
+        ("EXAMPLE.org.:8080", b"www\n"),
+        ("a.customers.example.org", b"customers\n"),
+        ("a.b.customers.example.org", b"customers\n"),
+        ("customers.example.org", b"nobody\n"),
+        ("elsewhere.test", b"nobody\n"),
+    ],
+)
+def test_several_hosts(site, host, body):
+    assert ask(site("Several hosts"), "/", host=host).body == body
+
+
+def test_host_that_moved(site):
+    answer = ask(site("Several hosts"), "/a/b?c", host="www.example.org")
+    assert (answer.status, answer["Location"]) == (301, "https://example.org/a/b?c")
+
+
+def test_single_page_application(site):
+    server = site("A single-page application")
+    assert ask(server, "/any/where").body == b"app\n"
+    assert ask(server, "/")["Cache-Control"] == "no-cache"
+    answer = ask(server, "/assets/app.3f2a.js", "Accept-Encoding: gzip, br")
+    assert (answer["Content-Encoding"], answer.body) == ("br", b"br\n")
+    assert "immutable" in answer["Cache-Control"] and "Accept-Encoding" in answer["Vary"]
+    assert ask(server, "/assets/app.3f2a.js").body == b"let a = 1;\n"
+
+
+def test_downloads(site):
+    server = site("Downloads")
+    answer = ask(server, "/latest")
+    assert (answer.status, answer["Location"]) == (302, "/system-2.iso")
+    answer = ask(server, "/system-2.iso", "Range: bytes=99990-")
+    assert (answer.status, answer.body) == (206, b"i" * 10)
+    assert answer["Content-Disposition"] == "attachment"
+
+
+def test_interface(site):
+    server = site("An interface for other origins")
+    answer = ask(server, "/a.json", "Origin: https://app.example.org")
+    assert answer["Access-Control-Allow-Origin"] == "https://app.example.org"
