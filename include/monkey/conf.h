@@ -103,12 +103,18 @@ struct mk_conf_key {
 
 struct mk_conf_check;
 
+/* A key that people know from elsewhere, and what there is instead: a phrase behind a semicolon. */
+struct mk_conf_foreign {
+    const char *name, *instead;
+};
+
 struct mk_conf_section {
     const char *name;
     uint8_t scope, flags;
     uint32_t size;                  /* of the struct that the keys fill; not used with PAIRS */
     const struct mk_conf_key *keys; /* ends with a row without a name; NULL with PAIRS */
     const char *doc;
+    const struct mk_conf_foreign *foreign; /* ends with a row without a name; may be NULL */
     /* Looks at the struct once everything is read, even when only defaults are in it; mk_conf_error reports. */
     void (*check)(const struct mk_conf_check *check, void *section);
 };

@@ -59,18 +59,31 @@ static const char *nearest_key(const struct mk__conf_family *family, struct mk_s
     return near.name;
 }
 
+static const char *known_elsewhere(const struct mk__conf_family *family, struct mk_str name)
+{
+    for (const struct mk__conf_decl *d = family->decls; d; d = d->next)
+        for (const struct mk_conf_foreign *f = d->section->foreign; f && f->name; f++)
+            if (mk_str_ieq(mk_str_c(f->name), name))
+                return f->instead;
+    return NULL;
+}
+
 void mk__explain_key(struct mk__conf *conf, const struct mk__conf_family *family, struct mk_str name,
                      struct mk__conf_origin origin)
 {
     struct mk__conf_row row = mk__declare_row(family, name);
     const struct mk__conf_family *there = find_owner(conf, name);
     const char *near = nearest_key(family, name);
+    const char *instead = known_elsewhere(family, name);
     struct mk_str section = family->name;
 
     if (row.key)
         mk__conf_error(conf, origin,
                        "\"%s\" belongs to the plugin \"%s\", which is not loaded: add \"Load %s\" to plugins.load",
                        row.key->name, row.decl->owner, row.decl->owner);
+    else if (instead)
+        mk__conf_error(conf, origin, "\"%.*s\" is not a key of [%.*s] here; %s", MK_STR_ARG(name), MK_STR_ARG(section),
+                       instead);
     else if (near)
         mk__conf_error(conf, origin, "unknown key \"%.*s\" in [%.*s]; did you mean \"%s\"?", MK_STR_ARG(name),
                        MK_STR_ARG(section), near);

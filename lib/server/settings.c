@@ -129,11 +129,23 @@ static void check_server(const struct mk_conf_check *check, void *section)
                       "MaxRequestLine is larger than MaxHeadSize, which includes it");
 }
 
+/* What the original server had in [SERVER]. */
+static const struct mk_conf_foreign server_foreign[] = {
+    {"User", "start the server as the user that it shall run as"},
+    {"FDT", "each request opens its file anew, and the table of shared descriptors is not needed"},
+    {"FDLimit", "the limit of the process is used up to its hard end (ulimit -n)"},
+    {"OverCapacity", "idle connections are closed first when descriptors or memory run out"},
+    {"UserDir", "a host of its own serves a directory of a user"},
+    {"Port", "Listen takes the port: Listen 2001"},
+    {0},
+};
+
 const struct mk_conf_section mk__section_server = {
     .name = "SERVER",
     .scope = MK_CONF_SCOPE_SERVER,
     .size = sizeof(struct mk__settings),
     .keys = server_keys,
+    .foreign = server_foreign,
     .check = check_server,
     .doc = MK_CONF_DOC("The server as a whole: listeners, workers, limits and waits. In `monkey.conf`."),
 };

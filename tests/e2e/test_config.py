@@ -463,3 +463,13 @@ def test_error_log_that_cannot_be_opened(folder):
     result = run("-c", folder("[SERVER]\n    Listen 127.0.0.1:0\n    ErrorLog /nonexistent/dir/error.log\n"))
     assert result.returncode in (1, 3)
     assert "/nonexistent/dir/error.log" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "key", ["User www-data", "FDT On", "FDLimit 1000", "OverCapacity Resist", "UserDir public_html"]
+)
+def test_keys_of_the_original_server(folder, key):
+    """Its users are told what there is instead."""
+    result = run("-c", folder(f"[SERVER]\n    Listen 127.0.0.1:0\n    {key}\n"), "-t")
+    assert result.returncode == 1
+    assert f'3:5: error: "{key.split()[0]}" is not a key of [SERVER] here; ' in result.stderr
