@@ -4,6 +4,8 @@
  */
 #include "errors.h"
 
+#include "beneath.h"
+
 #include <errno.h>
 #include <linux/openat2.h>
 #include <unistd.h>

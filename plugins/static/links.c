@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Symbolic links followed by hand, for SymLink Inside (site.h). What comes out is a path without links, which the
+ * Symbolic links followed by hand, for SymLink Inside (links.h). What comes out is a path without links, which the
  * kernel opens as strictly as any other.
  */
-#include "site.h"
+#include "links.h"
+
+#include "beneath.h"
 
 #include <errno.h>
 #include <linux/openat2.h>

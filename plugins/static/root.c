@@ -6,6 +6,8 @@
  */
 #include "root.h"
 
+#include "beneath.h"
+
 #include <monkey/log.h>
 
 #include <errno.h>

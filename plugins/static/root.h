@@ -6,7 +6,7 @@
 #ifndef STATIC_ROOT_H
 #define STATIC_ROOT_H
 
-#include "site.h"
+#include "model.h"
 
 enum { ROOT_CHECK_MS = 1000 };
 #define ROOT_TAKEN UINT64_MAX

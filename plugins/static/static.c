@@ -8,7 +8,9 @@
 #include <monkey/codec.h>
 #include <monkey/plugin.h>
 
+#include "names.h"
 #include "root.h"
+#include "site.h"
 #include "errors.h"
 #include "tryfiles.h"
 #include "variants.h"

@@ -5,6 +5,9 @@
  */
 #include "tryfiles.h"
 
+#include "lookup.h"
+#include "names.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <unistd.h>

@@ -3,9 +3,11 @@
 #ifndef STATIC_TRYFILES_H
 #define STATIC_TRYFILES_H
 
-#include "site.h"
+#include "model.h"
 
 #ifdef MK_LEAN
+#include "lookup.h"
+
 static inline void tryfiles_check(const struct mk_conf_check *check, struct static_host *host)
 {
     (void)check;

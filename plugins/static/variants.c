@@ -4,6 +4,8 @@
  */
 #include "variants.h"
 
+#include "names.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <unistd.h>

@@ -3,7 +3,7 @@
 #ifndef STATIC_VARIANTS_H
 #define STATIC_VARIANTS_H
 
-#include "site.h"
+#include "model.h"
 
 #ifdef MK_LEAN
 static inline void variants_check(const struct mk_conf_check *check, struct static_host *host)

@@ -7,6 +7,8 @@
 
 #include <errno.h>
 
+#include "../../../plugins/static/links.h"
+#include "../../../plugins/static/names.h"
 #include "../../../plugins/static/site.h"
 
 static struct static_settings settings;

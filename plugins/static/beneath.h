@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Opening below a directory: the one place that calls openat2(2) for files.
+ */
+#ifndef STATIC_BENEATH_H
+#define STATIC_BENEATH_H
+
+#include <stdint.h>
+
+/* openat2(2) with our flags. A descriptor or -errno. */
+int site_open_beneath(int root_fd, const char *path, uint64_t resolve);
+
+#endif

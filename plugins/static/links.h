@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Symbolic links that the kernel refuses although they stay inside.
+ */
+#ifndef STATIC_LINKS_H
+#define STATIC_LINKS_H
+
+#include "model.h"
+
+/*
+ * The same as opening `path` below the root, for SymLink Inside: links are followed by hand where the kernel
+ * refuses them, since an absolute link may well lead to a place inside. Waits for the disk. -errno.
+ */
+int site_open_inside(struct site *site, const char *path);
+
+#endif

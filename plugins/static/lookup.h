@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A path: the file that it names, or the index of its directory.
+ */
+#ifndef STATIC_LOOKUP_H
+#define STATIC_LOOKUP_H
+
+#include "model.h"
+
+/* One name, NUL-terminated: a file, the index of a directory, or a directory without its slash. */
+struct found site_find_name(struct site *site, struct mk_str path, const struct mk_accept *accept, bool cached);
+
+#endif

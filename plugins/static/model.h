@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What the plugin knows of a host, and what it finds there. The files that look for something stand on each other:
+ *
+ *     beneath ◄─ links ◄─ names ◄─ variants ◄─ lookup ◄─ tryfiles ◄─ site
+ *     openat2    Inside   a name    F.br ...    a path     $path ...    a path, at one moment
+ *
+ * Workers and disk threads look into one site at the same time, and one of them may swap its root (root.c).
+ */
+#ifndef STATIC_MODEL_H
+#define STATIC_MODEL_H
+
+#include <monkey/conf.h>
+#include <monkey/request.h>
+#include <monkey/str.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/stat.h>
+#include <time.h>
+
+enum symlinks { SYMLINKS_OFF, SYMLINKS_INSIDE, SYMLINKS_ON };
+
+enum { SITE_NAME_BYTES = 4096 };
+
+struct static_settings {
+    struct mk_conf_list index;
+    int symlinks; /* enum symlinks */
+    bool ranges, dotfiles;
+};
+
+struct static_host {
+    struct mk_str root;
+    struct mk_conf_list precompressed, try_files;
+    uint8_t codings[MK_CODING_COUNT]; /* what `precompressed` names */
+    unsigned n_codings;
+    unsigned n_tries; /* the names of `try_files` */
+    int last_status;  /* what it ends with; 0 when it ends with a name */
+};
+
+struct error_page;
+
+struct site {
+    struct error_page *errors;
+    const struct static_settings *settings;
+    const struct static_host *host;
+    _Atomic bool in_memory; /* no disk behind the root's file system */
+    int root_fd;            /* O_PATH; the number stays, what it means may be swapped */
+    _Atomic unsigned swaps; /* odd while the root is being swapped */
+
+    _Atomic uint64_t due_ms; /* when the root is looked at again; ROOT_TAKEN while somebody does */
+    dev_t device;            /* of the root, for who has taken it */
+    ino_t inode;
+
+    pthread_mutex_t lock;  /* of the path, and of a swap */
+    struct mk_str path;    /* of the root, without links and without a last slash; ends with a NUL */
+    struct mk_str written; /* the same as the configuration names it */
+};
+
+enum found_kind { FOUND_FILE, FOUND_DIRECTORY, FOUND_NOTHING };
+
+struct found {
+    enum found_kind kind;
+    int err;    /* of FOUND_NOTHING: the errno */
+    int status; /* of FOUND_NOTHING: what TryFiles wants to be answered, or 0 */
+    int fd;     /* of FOUND_FILE: a regular file */
+    bool in_memory;
+    bool varies;           /* other requests may get another variant of it */
+    enum mk_coding coding; /* of the file's bytes */
+    uint64_t bytes;
+    struct timespec mtime;
+    struct mk_str name; /* what its type is told by; lives as long as the path or the settings */
+};
+
+#endif

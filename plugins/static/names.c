@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Names below a root (names.h): how they are opened is told by SymLink, and by whether the caller may wait.
+ */
+#include "names.h"
+
+#include "beneath.h"
+#include "links.h"
+
+#include <errno.h>
+#include <linux/openat2.h>
+#include <unistd.h>
+
+enum { TRIES_MAX = 64 };
+
+static const uint64_t resolve_modes[] = {
+    [SYMLINKS_OFF] = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS,
+    [SYMLINKS_INSIDE] = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS,
+    [SYMLINKS_ON] = RESOLVE_NO_MAGICLINKS,
+};
+
+int site_open(struct site *site, const char *name, bool cached)
+{
+    uint64_t resolve = resolve_modes[site->settings->symlinks];
+    if (cached) {
+        /* a file system in memory has no names on a disk, and does not remember those that it lacks */
+        bool in_memory = site->in_memory;
+        int fd = site_open_beneath(site->root_fd, name, resolve | (in_memory ? RESOLVE_NO_XDEV : RESOLVE_CACHED));
+        bool perhaps = in_memory || site->settings->symlinks == SYMLINKS_INSIDE;
+        return fd == -EXDEV && perhaps ? -EAGAIN : fd;
+    }
+    int fd = -EAGAIN;
+    for (int i = 0; i < TRIES_MAX && fd == -EAGAIN; i++) /* a rename meanwhile: openat2(2) */
+        fd = site_open_beneath(site->root_fd, name, resolve);
+    return fd == -EXDEV && site->settings->symlinks == SYMLINKS_INSIDE ? site_open_inside(site, name) : fd;
+}
+
+struct found site_look_at(int fd, struct mk_str name)
+{
+    struct found f = {.kind = FOUND_NOTHING, .fd = fd, .name = name};
+    struct stat st;
+    if (fd < 0) {
+        f.err = -fd;
+        return f;
+    }
+    if (fstat(fd, &st) < 0)
+        f.err = errno;
+    else if (S_ISREG(st.st_mode))
+        f.kind = FOUND_FILE;
+    else if (S_ISDIR(st.st_mode))
+        f.kind = FOUND_DIRECTORY;
+    else
+        f.err = ENOENT; /* devices and the like are nobody's business */
+    if (f.kind == FOUND_FILE) {
+        f.bytes = (uint64_t)st.st_size;
+        f.mtime = st.st_mtim;
+    } else {
+        close(fd);
+        f.fd = -1;
+    }
+    return f;
+}
+
+bool site_is_missing(int err)
+{
+    static const int missing[] = {ENOENT, ENOTDIR, ELOOP, EXDEV, ENAMETOOLONG, ENXIO};
+    for (size_t i = 0; i < sizeof(missing) / sizeof(missing[0]); i++)
+        if (missing[i] == err)
+            return true;
+    return false;
+}
+
+bool site_is_hidden(const struct site *site, struct mk_str path)
+{
+    struct mk_str known = MK_STR("/.well-known");
+    if (mk_str_starts(path, known) && (path.len == known.len || path.p[known.len] == '/'))
+        path = mk_str(path.p + known.len, path.len - known.len);
+    return !site->settings->dotfiles && path.len && memmem(path.p, path.len, "/.", 2);
+}

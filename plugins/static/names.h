@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Single names below a root: opened, looked at, and which of them nobody may see.
+ */
+#ifndef STATIC_NAMES_H
+#define STATIC_NAMES_H
+
+#include "model.h"
+
+/* A descriptor of what is called `name` (below the root, without a slash before it), or -errno. */
+int site_open(struct site *site, const char *name, bool cached);
+/* What `fd` (or -errno) is; it is taken. */
+struct found site_look_at(int fd, struct mk_str name);
+/* Is this errno one of those that say that there is nothing for us? */
+bool site_is_missing(int err);
+/* Does a segment begin with a dot? What lies below /.well-known does not count (RFC 8615). */
+bool site_is_hidden(const struct site *site, struct mk_str path);
+
+#endif
