@@ -190,8 +190,7 @@ void mk__h1_drain(struct mk__http *http)
 {
     struct mk_list *n, *save;
     http->draining = true;
-    MK_LIST_EACH(&http->live, n, save)
-    {
+    MK_LIST_EACH(&http->live, n, save) {
         struct mk__h1 *c = MK_OWNER(n, struct mk__h1, link);
         if (c->state != MK__H1_IDLE && c->state != MK__H1_FRESH)
             continue;
@@ -205,8 +204,7 @@ static unsigned close_those_in(struct mk__http *http, uint32_t states, unsigned 
 {
     struct mk_list *node, *save;
     unsigned closed = 0;
-    MK_LIST_EACH(&http->live, node, save)
-    {
+    MK_LIST_EACH(&http->live, node, save) {
         struct mk__h1 *c = MK_OWNER(node, struct mk__h1, link);
         if (closed == n)
             break;

@@ -13,8 +13,7 @@ static void assert_numbers(struct mk_list *l, const char *digits)
 {
     struct mk_list *n, *save;
     size_t i = 0;
-    MK_LIST_EACH(l, n, save)
-    {
+    MK_LIST_EACH(l, n, save) {
         assert_true(digits[i] != '\0');
         assert_int_equal(MK_OWNER(n, struct item, link)->number, digits[i++] - '0');
         assert_ptr_equal(n->next->prev, n);
@@ -58,7 +57,7 @@ static void test_deletes(void **state)
     mk_list_add(&l, &items[1].link);
     assert_numbers(&l, "1342");
     MK_LIST_EACH(&l, n, save)
-    mk_list_del(n);
+        mk_list_del(n);
     assert_numbers(&l, "");
 }
 
