@@ -252,8 +252,10 @@ static int read_hosts(struct mk__generation *g, const struct mk__source *source)
                        "%s is missing: it answers for every name that no other host has", standard);
         return 0;
     }
-    if (glob(pattern, 0, NULL, &files) != 0)
+    if (glob(pattern, 0, NULL, &files) != 0) {
+        mk__conf_error(g->conf, (struct mk__conf_origin){0}, "the folder %s/sites cannot be listed", source->dir);
         return 0;
+    }
     for (size_t i = 0; i < files.gl_pathc && err == 0; i++) {
         const char *path = files.gl_pathv[i];
         struct mk_host *host = is_hidden(path) ? NULL : add_host(g);

@@ -2,7 +2,9 @@
 """The configuration as an operator meets it: what is understood, and what is said about what is not."""
 
 import os
+import pathlib
 import re
+import tempfile
 
 import pytest
 
@@ -473,3 +475,15 @@ def test_keys_of_the_original_server(folder, key):
     result = run("-c", folder(f"[SERVER]\n    Listen 127.0.0.1:0\n    {key}\n"), "-t")
     assert result.returncode == 1
     assert f'3:5: error: "{key.split()[0]}" is not a key of [SERVER] here; ' in result.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+def test_sites_that_cannot_be_listed():
+    """The default host can be read, but who knows which others there are?"""
+    nobody = 65534
+    with tempfile.TemporaryDirectory() as folder:
+        conf = write_config(pathlib.Path(folder) / "conf", "/", {"Listen": "127.0.0.1:0"})
+        os.chmod(folder, 0o755)
+        (conf / "sites").chmod(0o711)
+        result = run("-c", conf, "-t", user=nobody)
+    assert result.returncode == 1 and "sites cannot be listed" in result.stderr
