@@ -113,9 +113,12 @@ void mk_server_show(const struct mk_server *s, struct mk_buf *out)
 
 /* ── listeners ── */
 
-static struct mk__conf_origin origin_of_listener(const struct mk_server *s, unsigned nth)
+static void report_listener(struct mk_server *s, unsigned nth, int err)
 {
-    return mk__conf_origin(s->generation.set, s->generation.settings, offsetof(struct mk__settings, listen), nth);
+    const struct mk__settings *settings = s->generation.settings;
+    mk__conf_error(s->generation.conf,
+                   mk__conf_origin(s->generation.set, settings, offsetof(struct mk__settings, listen), nth),
+                   "cannot listen on %.*s: %s", MK_STR_ARG(settings->listen.items[nth].text), strerror(-err));
 }
 
 static struct mk__listen_options listen_options(const struct mk__settings *settings)
@@ -174,8 +177,7 @@ int mk_server_check(struct mk_server *s)
             close(fd);
             continue;
         }
-        mk__conf_error(s->generation.conf, origin_of_listener(s, i), "cannot listen on %.*s: %s",
-                       MK_STR_ARG(settings->listen.items[i].text), strerror(-fd));
+        report_listener(s, i, fd);
         result = -EINVAL;
     }
     return result;
@@ -203,8 +205,7 @@ static int open_listener(struct mk_server *s, unsigned nth)
             err = mk__listen_start(*fd, addr, &options);
     }
     if (err < 0)
-        mk__conf_error(s->generation.conf, origin_of_listener(s, nth), "cannot listen on %.*s: %s",
-                       MK_STR_ARG(settings->listen.items[nth].text), strerror(-err));
+        report_listener(s, nth, err);
     return err < 0 ? err : 0;
 }
 

@@ -117,15 +117,17 @@ static bool loops(const struct mk_host *host, const struct rule *rule)
 
 static int start_host(struct mk_host *host, void **ret_state)
 {
+    const struct rule *first = mk_host_conf(host, &sections[0]);
+    const struct host_rule *whole = mk_host_conf(host, &sections[1]);
     int err = 0;
-    for (const struct rule *r = mk_host_conf(host, &sections[0]); r; r = mk_host_conf_next(host, &sections[0], r)) {
+    for (const struct rule *r = first; r; r = mk_host_conf_next(host, &sections[0], r)) {
         if (!loops(host, r))
             continue;
         mk_host_error(host, r, offsetof(struct rule, to), 0,
                       "this redirect never ends: its target is redirected again");
         err = -EINVAL;
     }
-    *ret_state = host;
+    *ret_state = first || whole->to.text.len ? host : NULL; /* a host without rules costs nothing */
     return err;
 }
 

@@ -70,6 +70,19 @@ def connect(site):
 
 
 @pytest.fixture
+def host_conf(tmp_path):
+    """Makes a configuration folder: `text` behind the default host's own section, `files` below its root."""
+
+    def make(text, files):
+        folder = write_config(tmp_path / "host" / "conf", populate(tmp_path / "host" / "root", files))
+        with open(folder / "sites" / "default", "a") as file:
+            file.write(text)
+        return folder
+
+    return make
+
+
+@pytest.fixture
 def serve(tmp_path, site_root):
     """Starts servers: serve({"Timeout": "300ms"}, files={"a.txt": b"..."}); all are checked and stopped at the end."""
     servers = []

@@ -27,16 +27,8 @@ RULES = """
 
 
 @pytest.fixture
-def conf(serve):
-    def make(text):
-        server = serve(files=FILES)
-        folder = server.conf
-        server.stop()
-        with open(folder / "sites" / "default", "a") as file:
-            file.write(text)
-        return folder
-
-    return make
+def conf(host_conf):
+    return lambda text: host_conf(text, FILES)
 
 
 @pytest.fixture

@@ -36,16 +36,8 @@ RULES = """
 
 
 @pytest.fixture
-def rules(serve):
-    def start(text, host=""):
-        server = serve(files=FILES)
-        conf = server.conf
-        server.stop()
-        with open(conf / "sites" / "default", "a") as file:
-            file.write(host + text)
-        return conf
-
-    return start
+def rules(host_conf):
+    return lambda text: host_conf(text, FILES)
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ import pytest
 
 from harness.content import FILES, HELLO, OLD, pattern
 from harness.messages import CLOSE, lines, request
-from harness.server import await_true
 
 NOBODY = 65534
 
