@@ -161,6 +161,8 @@ MK_API void mk_response_on_drain(struct mk_request *req, mk_drain_fn fn, void *c
 
 /* Announces the length of a body whose parts are not all queued when the head leaves. */
 MK_API int mk_response_length(struct mk_request *req, uint64_t bytes);
+/* Is the length of the body certain, announced or because all of it is queued? */
+MK_API bool mk_response_length_get(const struct mk_request *req, uint64_t *ret_bytes);
 
 /* The connection ends after this response. Before the head is on its way. */
 MK_API void mk_response_close(struct mk_request *req);
@@ -184,6 +186,31 @@ MK_API bool mk_response_is_page(const struct mk_request *req);
  * live as long as `req`. 0, -EALREADY, -ENOMEM.
  */
 MK_API int mk_response_replace(struct mk_request *req, struct mk_str type, struct mk_str body);
+
+/*
+ * A filter changes a body on its way out: it is asked for bytes, and reads those of the body below it.
+ *
+ *     the handler's parts ─► first filter ─► ... ─► last filter ─► framing
+ *
+ * Asked for up to `size` bytes (1,024 at least) at `to`, it returns the count, 0 for the end (after that of what
+ * is below), or what mk_filter_read() returned below zero; -EAGAIN of its own wants a mk_response_wake() later. It
+ * is not called where no body is sent (HEAD, 304 ...).
+ */
+struct mk_filter;
+typedef ssize_t (*mk_filter_fn)(struct mk_filter *filter, char *to, size_t size, void *ctx);
+
+/*
+ * Only before the head leaves, as in on_response. The length of the body is unknown from now on, unless the
+ * filter announces it anew. 0, -EALREADY, -ENOMEM; -ENOTSUP in a build without filters.
+ */
+MK_API int mk_response_filter(struct mk_request *req, mk_filter_fn fn, void *ctx);
+/*
+ * The next bytes of what is below: the count, 0 for the end. -EAGAIN: there are none yet, pass on what you hold
+ * back. -EBUSY: others have their turn first; return it, you will be asked again. Another -errno: the body
+ * cannot be completed.
+ */
+MK_API ssize_t mk_filter_read(struct mk_filter *filter, char *to, size_t size);
+MK_API struct mk_request *mk_filter_request(const struct mk_filter *filter);
 
 /* An open regular file, as a handler found it. */
 struct mk_file {

@@ -13,7 +13,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 enum {
@@ -72,21 +71,6 @@ static enum mk__h1_output make_room(struct mk__h1 *c, size_t n)
 
 /* ── the head ── */
 
-/* The length of a body whose parts are all there and of known size. */
-static void sum_parts(struct mk_request *req)
-{
-    uint64_t sum = 0;
-    if (req->length_known || !req->ended)
-        return;
-    for (const struct mk__part *part = req->first; part; part = part->next) {
-        if (part->kind == MK__PART_GENERATOR)
-            return;
-        sum += part->left;
-    }
-    req->length = sum;
-    req->length_known = true;
-}
-
 /* May the connection go on after this response? What is unread of the request decides too. */
 static void decide_closing(struct mk__h1 *c, struct mk_request *req)
 {
@@ -106,7 +90,7 @@ static void decide_closing(struct mk__h1 *c, struct mk_request *req)
 
 static void decide_framing(struct mk__h1 *c, struct mk_request *req)
 {
-    sum_parts(req);
+    req->length_known = mk_response_length_get(req, &req->length);
     if (req->status == 205) { /* content is forbidden, a length is not: RFC 9110 section 15.3.6 */
         req->length = 0;
         req->length_known = true;
@@ -137,6 +121,7 @@ static void give_up_head(struct mk_request *req)
     req->headers_len = 0;
     req->status = 500;
     req->length = 0;
+    req->filter = NULL;
     req->length_known = req->ended = true;
 }
 
@@ -228,16 +213,6 @@ static enum mk__h1_output put_memory(struct mk__h1 *c, struct mk_request *req, s
     return MK__OUTPUT_DONE;
 }
 
-/* Reads what is in the page cache: the count, -EAGAIN when something is missing there. */
-static ssize_t read_cached(int fd, char *to, size_t size, uint64_t at, bool is_warm)
-{
-    struct iovec vec = {.iov_base = to, .iov_len = size};
-    ssize_t n = is_warm ? -1 : preadv2(fd, &vec, 1, (off_t)at, RWF_NOWAIT);
-    if (is_warm || (n < 0 && errno == EOPNOTSUPP))
-        n = pread(fd, to, size, (off_t)at); /* tmpfs and the like: it is memory anyway */
-    return n < 0 ? -errno : n;
-}
-
 static enum mk__h1_output start_load(struct mk_request *req, size_t want, bool keep)
 {
     return mk__load_start(req, want, keep) == 0 ? MK__OUTPUT_DISK : MK__OUTPUT_FAILED;
@@ -254,7 +229,7 @@ static enum mk__h1_output copy_file(struct mk__h1 *c, struct mk_request *req, st
     if (req->is_chunked)
         put_hex_line(out, want);
     bool is_warm = part->at + want <= part->warm_to;
-    ssize_t n = read_cached(part->fd, out->data + out->len, want, part->at, is_warm);
+    ssize_t n = mk__load_cached(part->fd, out->data + out->len, want, part->at, is_warm);
     if (n == (ssize_t)want) {
         out->len += want;
         if (req->is_chunked)
@@ -275,7 +250,7 @@ static enum mk__h1_output warm_slice(struct mk_request *req, struct mk__part *pa
     uint64_t last = part->at + slice - 1, from = part->at > part->warm_to ? part->at : part->warm_to;
     while (from <= last) {
         char byte;
-        ssize_t n = read_cached(part->fd, &byte, 1, from, false);
+        ssize_t n = mk__load_cached(part->fd, &byte, 1, from, false);
         if (n == -EAGAIN)
             return start_load(req, slice, false);
         if (n <= 0)
@@ -329,12 +304,12 @@ static bool exceeds_length(const struct mk_request *req, uint64_t bytes)
     return req->length_known && bytes > req->length - req->sent_bytes;
 }
 
-/* One piece of a generator, in a chunk of its own if the length is unknown. */
+/* One piece of a generator or, without a part, of the filters; a chunk of its own if the length is unknown. */
 static ssize_t generate_piece(struct mk_request *req, struct mk__part *part, struct mk__scratch *out)
 {
-    size_t prefix = req->is_chunked ? SHORT_CHUNK_LINE_BYTES : 0;
+    size_t prefix = req->is_chunked ? SHORT_CHUNK_LINE_BYTES : 0, room = out->size - out->len - CHUNK_BYTES;
     char *to = out->data + out->len + prefix;
-    ssize_t n = part->generate(req, to, out->size - out->len - CHUNK_BYTES, part->ctx);
+    ssize_t n = part ? part->generate(req, to, room, part->ctx) : mk__filter_run(req, to, room);
     if (n > 0 && exceeds_length(req, (uint64_t)n))
         return -EMSGSIZE;
     if (n <= 0)
@@ -369,11 +344,24 @@ static enum mk__h1_output run_generator(struct mk__h1 *c, struct mk_request *req
             return MK__OUTPUT_FAILED;
         if (n == 0)
             return MK__OUTPUT_DONE;
+        if (n == -EBUSY && !part)
+            return MK__OUTPUT_LATER;
         if (n < 0)
-            return n == -EAGAIN ? MK__OUTPUT_WAITING : MK__OUTPUT_FAILED;
+            return n != -EAGAIN ? MK__OUTPUT_FAILED : req->loading ? MK__OUTPUT_DISK : MK__OUTPUT_WAITING;
         made += (size_t)n;
     }
     return MK__OUTPUT_LATER;
+}
+
+/* The filters read the parts; one that ends before them has failed. */
+static enum mk__h1_output put_filtered(struct mk__h1 *c, struct mk_request *req)
+{
+    mk__filter_turn(req);
+    enum mk__h1_output r = run_generator(c, req, NULL);
+    if (r != MK__OUTPUT_DONE)
+        return r;
+    req->filter = NULL;
+    return req->first || !req->ended ? MK__OUTPUT_FAILED : MK__OUTPUT_DONE;
 }
 
 static enum mk__h1_output put_part(struct mk__h1 *c, struct mk_request *req, struct mk__part *part)
@@ -437,7 +425,7 @@ enum mk__h1_output mk__h1_output(struct mk__h1 *c)
         if (r != MK__OUTPUT_DONE)
             return r;
     }
-    r = put_parts(c, req);
+    r = mk__request_is_filtered(req) && !req->bodyless ? put_filtered(c, req) : put_parts(c, req);
     if (r != MK__OUTPUT_DONE)
         return r;
     if (req->failed)

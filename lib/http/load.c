@@ -6,6 +6,7 @@
 #include "http/load.h"
 
 #include <errno.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 enum { STEP_BYTES = 64 * 1024 };
@@ -20,6 +21,15 @@ struct mk__load {
     size_t want, got, size;
     char *data; /* `size` bytes */
 };
+
+ssize_t mk__load_cached(int fd, char *to, size_t size, uint64_t at, bool is_warm)
+{
+    struct iovec vec = {.iov_base = to, .iov_len = size};
+    ssize_t n = is_warm ? -1 : preadv2(fd, &vec, 1, (off_t)at, RWF_NOWAIT);
+    if (is_warm || (n < 0 && errno == EOPNOTSUPP))
+        n = pread(fd, to, size, (off_t)at); /* tmpfs and the like: it is memory anyway */
+    return n < 0 ? -errno : n;
+}
 
 static void read_bytes(struct mk_job *job)
 {

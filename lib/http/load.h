@@ -10,6 +10,12 @@
 struct mk__load;
 
 /*
+ * Reads what is in the page cache: the count, -EAGAIN when something is missing there. Of what is known to be
+ * there (`is_warm`) nothing ever is.
+ */
+ssize_t mk__load_cached(int fd, char *to, size_t size, uint64_t at, bool is_warm);
+
+/*
  * Reads the next `want` bytes of the exchange's first part, a file. With `keep` they replace the file
  * part (which must have just so many bytes left); without it they only end up in the page cache. The carrier is woken
  * afterwards; a file that turned out shorter makes the response fail. 0 or -errno.

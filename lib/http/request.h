@@ -94,6 +94,7 @@ struct mk_request {
     void *drain_ctx;
     bool drain_wanted;
     struct mk__load *loading; /* a disk thread reads for the first part */
+    struct mk_filter *filter; /* the last one, or NULL */
 
     struct mk_arena arena;
     _Alignas(16) char storage[];
@@ -118,6 +119,23 @@ void mk__request_body(struct mk_request *req, struct mk_str piece, bool end);
  * passes on to the new part, and is closed with the last one. Results as of mk_response_write_file().
  */
 int mk__response_write_more(struct mk_request *req, struct mk__part *before, uint64_t offset, uint64_t length);
+
+/* Builds for small devices have no plugin that filters. */
+#ifdef MK_LEAN
+enum { MK__FILTERS = false };
+#else
+enum { MK__FILTERS = true };
+#endif
+
+static inline bool mk__request_is_filtered(const struct mk_request *req)
+{
+    return MK__FILTERS && req->filter;
+}
+
+/* Asks the last filter: as of mk_filter_fn. */
+ssize_t mk__filter_run(struct mk_request *req, char *to, size_t size);
+/* The filters may read so much again before the next -EBUSY. */
+void mk__filter_turn(struct mk_request *req);
 
 /* Removes the first part of the queue. */
 void mk__response_drop_part(struct mk_request *req);

@@ -110,6 +110,21 @@ int mk_response_length(struct mk_request *req, uint64_t bytes)
     return 0;
 }
 
+bool mk_response_length_get(const struct mk_request *req, uint64_t *ret_bytes)
+{
+    uint64_t sum = 0;
+    *ret_bytes = req->length;
+    if (req->length_known || !req->ended || mk__request_is_filtered(req))
+        return req->length_known;
+    for (const struct mk__part *part = req->first; part; part = part->next) {
+        if (part->kind == MK__PART_GENERATOR)
+            return false;
+        sum += part->left;
+    }
+    *ret_bytes = sum;
+    return true;
+}
+
 void mk_response_close(struct mk_request *req)
 {
     req->close_wanted = true;
@@ -285,6 +300,7 @@ static bool start_over(struct mk_request *req, int status)
         mk__response_drop_part(req);
     req->headers_len = 0;
     req->length_known = req->is_page = false;
+    req->filter = NULL;
     req->status = (uint16_t)status;
     return true;
 }
@@ -316,6 +332,7 @@ int mk_response_replace(struct mk_request *req, struct mk_str type, struct mk_st
         mk__response_drop_part(req);
     mk_response_header_remove(req, MK_STR("Content-Type"));
     req->length_known = req->ended = req->is_page = false;
+    req->filter = NULL;
     int err = mk_response_header_borrow(req, MK_STR("Content-Type"), type);
     if (err == 0)
         err = mk_response_borrow(req, body);
