@@ -39,6 +39,13 @@ void mk__conf_free(struct mk__conf *conf);
 int mk__conf_declare(struct mk__conf *conf, const struct mk_conf_section *section, const char *owner);
 int mk__conf_declare_absent(struct mk__conf *conf, const struct mk_conf_section *section, const char *owner);
 
+/*
+ * Calls `fn` once, when a name is not known: it may declare more that is absent, so that the message can say whose
+ * name it is.
+ */
+typedef void (*mk__conf_unknown_fn)(struct mk__conf *conf, void *ctx);
+void mk__conf_on_unknown(struct mk__conf *conf, mk__conf_unknown_fn fn, void *ctx);
+
 /* One instance of each section of the scope that cannot repeat, filled with the defaults. NULL without memory. */
 struct mk__conf_set *mk__conf_set_new(struct mk__conf *conf, enum mk_conf_scope scope);
 

@@ -25,9 +25,24 @@ static void explain_near_section(struct mk__conf *conf, enum mk_conf_scope scope
         mk__conf_error(conf, origin, "unknown section [%.*s]", MK_STR_ARG(name));
 }
 
+void mk__conf_on_unknown(struct mk__conf *conf, mk__conf_unknown_fn fn, void *ctx)
+{
+    conf->on_unknown = fn;
+    conf->unknown_ctx = ctx;
+}
+
+static void learn_more(struct mk__conf *conf)
+{
+    mk__conf_unknown_fn fn = conf->on_unknown;
+    conf->on_unknown = NULL;
+    if (fn)
+        fn(conf, conf->unknown_ctx);
+}
+
 void mk__explain_section(struct mk__conf *conf, enum mk_conf_scope scope, struct mk_str name,
                          struct mk__conf_origin origin)
 {
+    learn_more(conf);
     const struct mk__conf_family *here = mk__declare_family(conf, name, scope);
     const struct mk__conf_family *there = mk__declare_family(conf, name, !scope);
 
@@ -71,6 +86,7 @@ static const char *known_elsewhere(const struct mk__conf_family *family, struct 
 void mk__explain_key(struct mk__conf *conf, const struct mk__conf_family *family, struct mk_str name,
                      struct mk__conf_origin origin)
 {
+    learn_more(conf);
     struct mk__conf_row row = mk__declare_row(family, name);
     const struct mk__conf_family *there = find_owner(conf, name);
     const char *near = nearest_key(family, name);

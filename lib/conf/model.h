@@ -84,8 +84,10 @@ struct mk__conf {
     struct mk__conf_problem *problems, **last_problem;
     const struct mk__variable *variables;
     unsigned errors, warnings;
-    bool starved;           /* memory ran out somewhere */
-    struct mk__words words; /* of the line at hand */
+    bool starved;                   /* memory ran out somewhere */
+    struct mk__words words;         /* of the line at hand */
+    mk__conf_unknown_fn on_unknown; /* once, before the first unknown name is explained */
+    void *unknown_ctx;
 };
 
 /* A key as found in the tables. */

@@ -36,6 +36,11 @@ static int declare_core(struct mk__conf *conf)
     return err;
 }
 
+static void declare_module(const struct mk_plugin *plugin, void *ctx)
+{
+    declare_plugin(ctx, plugin, true); /* one that says what another says already is left out */
+}
+
 int mk__generation_declare_all(struct mk__conf *conf)
 {
     int err = declare_core(conf);
@@ -43,22 +48,43 @@ int mk__generation_declare_all(struct mk__conf *conf)
         err = mk__conf_declare(conf, &mk__section_plugins, NULL);
     for (const struct mk_plugin *const *p = mk__builtin_plugins; *p && err == 0; p++)
         err = declare_plugin(conf, *p, true);
+    if (err == 0 && MK__MODULES)
+        mk__plugin_each_module(declare_module, conf);
     return err;
 }
 
-static bool is_loaded(const struct mk__generation *g, const struct mk_plugin *plugin)
+static bool is_loaded(const struct mk__generation *g, const char *name)
 {
     for (unsigned i = 0; i < g->n_plugins; i++)
-        if (g->plugins[i] == plugin)
+        if (mk_str_ieq(mk_str_c(g->plugins[i]->name), mk_str_c(name)))
             return true;
     return false;
+}
+
+static void declare_absent(const struct mk_plugin *plugin, void *ctx)
+{
+    const struct mk__generation *g = ctx;
+    if (!is_loaded(g, plugin->name))
+        declare_plugin(g->conf, plugin, false);
+}
+
+/* Modules are opened for a question about their names, but not for nothing. */
+static void declare_the_rest(struct mk__conf *conf, void *ctx)
+{
+    (void)conf;
+    mk__plugin_each_module(declare_absent, ctx);
 }
 
 static int declare_all(struct mk__generation *g)
 {
     int err = declare_core(g->conf);
+    for (unsigned i = 0; i < g->n_plugins && err == 0; i++)
+        err = declare_plugin(g->conf, g->plugins[i], true);
     for (const struct mk_plugin *const *p = mk__builtin_plugins; *p && err == 0; p++)
-        err = declare_plugin(g->conf, *p, is_loaded(g, *p));
+        if (!is_loaded(g, (*p)->name))
+            err = declare_plugin(g->conf, *p, false);
+    if (MK__MODULES)
+        mk__conf_on_unknown(g->conf, declare_the_rest, g);
     return err;
 }
 
@@ -75,16 +101,62 @@ static void load_builtins(struct mk__generation *g)
         g->plugins[g->n_plugins++] = *p;
 }
 
-static void load_plugin(struct mk__generation *g, struct mk_str name, struct mk__conf_origin origin)
+/* "name" is a file of the plugins' folder, "./name.so" one beside plugins.load. */
+static void find_file(const struct mk__source *source, struct mk_str name, char *ret_path, size_t size)
 {
+    if (name.p[0] == '/')
+        snprintf(ret_path, size, "%.*s", MK_STR_ARG(name));
+    else if (memchr(name.p, '/', name.len))
+        snprintf(ret_path, size, "%s/%.*s", source->dir, MK_STR_ARG(name));
+    else
+        snprintf(ret_path, size, "%s/%.*s.so", mk__plugin_folder(), MK_STR_ARG(name));
+}
+
+static void close_module(struct mk__generation *g, unsigned n)
+{
+    if (MK__MODULES && g->modules[n])
+        mk__plugin_close(g->modules[n]);
+    g->modules[n] = NULL;
+}
+
+static const struct mk_plugin *open_module(struct mk__generation *g, const struct mk__source *source,
+                                           struct mk_str name, struct mk__conf_origin origin)
+{
+    char path[PATH_BYTES], reason[512];
+    struct mk_buf error;
+    const struct mk_plugin *plugin = NULL;
+    mk_buf_init_fixed(&error, reason, sizeof(reason));
+    find_file(source, name, path, sizeof(path));
+    if (!memchr(name.p, '/', name.len) && !exists(path))
+        mk__conf_error(g->load_conf, origin,
+                       "there is no plugin \"%.*s\", neither in this build nor as %s; `monkey -b` lists them",
+                       MK_STR_ARG(name), path);
+    else if (mk__plugin_open(path, &g->modules[g->n_plugins], &plugin, &error) < 0)
+        mk__conf_error(g->load_conf, origin, "the plugin %s cannot be loaded: %s", path, mk_buf_cstr(&error));
+    return plugin;
+}
+
+static void load_plugin(struct mk__generation *g, const struct mk__source *source, struct mk_str name,
+                        struct mk__conf_origin origin)
+{
+    if (g->n_plugins == MK__PLUGINS_MAX) {
+        mk__conf_error(g->load_conf, origin, "more than %d plugins", MK__PLUGINS_MAX);
+        return;
+    }
     const struct mk_plugin *plugin = mk__plugin_find(name);
-    if (!plugin)
+    if (!plugin && MK__MODULES)
+        plugin = open_module(g, source, name, origin);
+    else if (!plugin)
         mk__conf_error(g->load_conf, origin, "there is no plugin \"%.*s\" in this build; `monkey -b` lists them",
                        MK_STR_ARG(name));
-    else if (is_loaded(g, plugin))
-        mk__conf_error(g->load_conf, origin, "the plugin \"%s\" is loaded already", plugin->name);
-    else
+    if (!plugin)
+        return;
+    if (!is_loaded(g, plugin->name)) {
         g->plugins[g->n_plugins++] = plugin;
+        return;
+    }
+    mk__conf_error(g->load_conf, origin, "the plugin \"%s\" is loaded already", plugin->name);
+    close_module(g, g->n_plugins);
 }
 
 /* The list comes first: it decides which sections the other files may have. */
@@ -105,7 +177,8 @@ static int read_plugin_list(struct mk__generation *g, const struct mk__source *s
     int err = mk__conf_read(g->load_conf, set, path);
     const struct mk__plugin_list *list = mk__conf_get(set, &mk__section_plugins);
     for (uint32_t i = 0; list && i < list->load.n; i++)
-        load_plugin(g, list->load.items[i], mk__conf_origin(set, list, offsetof(struct mk__plugin_list, load), i));
+        load_plugin(g, source, list->load.items[i],
+                    mk__conf_origin(set, list, offsetof(struct mk__plugin_list, load), i));
     return err == -ENOMEM ? err : 0;
 }
 
@@ -135,10 +208,10 @@ static void read_server_files(struct mk__generation *g, const char *dir)
     mk__conf_read(g->conf, g->set, path);
     snprintf(path, sizeof(path), "%s/monkey.mime", dir);
     read_if_there(g, path);
-    for (const struct mk_plugin *const *p = mk__builtin_plugins; *p; p++) {
-        snprintf(path, sizeof(path), "%s/plugins/%s/%s.conf", dir, (*p)->name, (*p)->name);
-        if (is_loaded(g, *p))
-            read_if_there(g, path);
+    for (unsigned i = 0; i < g->n_plugins; i++) {
+        const char *name = g->plugins[i]->name;
+        snprintf(path, sizeof(path), "%s/plugins/%s/%s.conf", dir, name, name);
+        read_if_there(g, path);
     }
 }
 
@@ -374,6 +447,8 @@ void mk__generation_free(struct mk__generation *g)
     if (g->load_conf)
         mk__conf_free(g->load_conf);
     mk_arena_release(&g->arena);
+    for (unsigned i = 0; i < g->n_plugins; i++)
+        close_module(g, i);
     *g = (struct mk__generation){0};
 }
 

@@ -49,6 +49,7 @@ struct mk__generation {
     struct mk__mime mime;
     const struct mk_transport *transport;
     const struct mk_plugin *plugins[MK__PLUGINS_MAX];
+    void *modules[MK__PLUGINS_MAX]; /* of those that lie in a file */
     unsigned n_plugins;
     struct mk_host *hosts, *last_host, *default_host;
     struct mk__vhosts vhosts;

@@ -1,8 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Finding plugins by their name. Which of them run is decided by the configuration (generation.c).
+ * Finding plugins (server/plugin.h): in the array that the build makes, and as shared objects. A module refers to
+ * the public functions of the program that opens it.
  */
 #include "server/plugin.h"
+
+#include "version.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <glob.h>
+#include <limits.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { SYMBOL_BYTES = 128 };
 
 const struct mk_plugin *mk__plugin_find(struct mk_str name)
 {
@@ -10,4 +23,85 @@ const struct mk_plugin *mk__plugin_find(struct mk_str name)
         if (mk_str_ieq(mk_str_c((*p)->name), name))
             return *p;
     return NULL;
+}
+
+const char *mk__plugin_folder(void)
+{
+    static char beside[PATH_MAX];
+    struct stat st;
+    ssize_t n = readlink("/proc/self/exe", beside, sizeof(beside) - sizeof("/../lib/monkey"));
+    char *slash = n > 0 ? memrchr(beside, '/', (size_t)n) : NULL;
+    if (slash) {
+        memcpy(slash, "/../lib/monkey", sizeof("/../lib/monkey"));
+        if (stat(beside, &st) == 0 && S_ISDIR(st.st_mode))
+            return beside;
+    }
+    return MK__PLUGIN_FOLDER;
+}
+
+/* "compress" of "/usr/lib/monkey/compress.so". */
+static struct mk_str name_of(const char *file)
+{
+    const char *slash = strrchr(file, '/');
+    struct mk_str name = mk_str_c(slash ? slash + 1 : file);
+    if (name.len > 3 && memcmp(name.p + name.len - 3, ".so", 3) == 0)
+        name.len -= 3;
+    return name;
+}
+
+static int check(const struct mk_plugin *plugin, struct mk_buf *error)
+{
+    if (plugin->abi == MK_PLUGIN_ABI && plugin->size == sizeof(*plugin))
+        return 0;
+    mk_buf_addf(error,
+                "it was built for another server: its plugin interface is number %u with %u bytes, this one's is "
+                "%u with %zu; build it again with the headers of monkey %s",
+                plugin->abi, plugin->size, MK_PLUGIN_ABI, sizeof(*plugin), MK__VERSION);
+    return -ENOEXEC;
+}
+
+int mk__plugin_open(const char *file, void **ret_module, const struct mk_plugin **ret_plugin, struct mk_buf *error)
+{
+    char symbol[SYMBOL_BYTES];
+    struct mk_str name = name_of(file);
+    int n = snprintf(symbol, sizeof(symbol), "mk_plugin_%.*s", MK_STR_ARG(name));
+    void *module = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+    if (!module) {
+        mk_buf_addf(error, "%s", dlerror());
+        return -ENOENT;
+    }
+    const struct mk_plugin *plugin = n < (int)sizeof(symbol) ? dlsym(module, symbol) : NULL;
+    int err = plugin ? check(plugin, error) : -ENOEXEC;
+    if (!plugin)
+        mk_buf_addf(error, "it is no plugin of that name: it has no symbol mk_plugin_%.*s", MK_STR_ARG(name));
+    if (err < 0) {
+        dlclose(module);
+        return err;
+    }
+    *ret_module = module;
+    *ret_plugin = plugin;
+    return 0;
+}
+
+void mk__plugin_close(void *module)
+{
+    dlclose(module);
+}
+
+void mk__plugin_each_module(void (*fn)(const struct mk_plugin *plugin, void *ctx), void *ctx)
+{
+    char pattern[PATH_MAX], reason[256];
+    struct mk_buf error;
+    glob_t files;
+    snprintf(pattern, sizeof(pattern), "%s/*.so", mk__plugin_folder());
+    if (glob(pattern, 0, NULL, &files) != 0)
+        return;
+    mk_buf_init_fixed(&error, reason, sizeof(reason));
+    for (size_t i = 0; i < files.gl_pathc; i++) {
+        void *module;
+        const struct mk_plugin *plugin;
+        if (mk__plugin_open(files.gl_pathv[i], &module, &plugin, &error) == 0)
+            fn(plugin, ctx);
+    }
+    globfree(&files);
 }

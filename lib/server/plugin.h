@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The plugins of this build, and those that a configuration loads.
+ * The plugins of this build, and those that lie in files of their own (modules). Which of them run is decided by
+ * the configuration (generation.c).
  */
 #ifndef MK_SERVER_PLUGIN_H
 #define MK_SERVER_PLUGIN_H
@@ -10,7 +11,27 @@
 /* Ends with NULL; made by the build. */
 extern const struct mk_plugin *const mk__builtin_plugins[];
 
-/* NULL when there is none of that name. */
+/* A built-in one; NULL when there is none of that name. */
 const struct mk_plugin *mk__plugin_find(struct mk_str name);
+
+/* Programs that export nothing can open none. */
+#ifdef MK_NO_MODULES
+enum { MK__MODULES = false };
+#else
+enum { MK__MODULES = true };
+#endif
+
+/* Where modules lie that are called by their name alone: beside the program, else where they were installed. */
+const char *mk__plugin_folder(void);
+
+/*
+ * Opens a module, which must not be open already, and checks that it fits. 0, or -errno with a phrase in `error`.
+ * Nothing of it may be used after mk__plugin_close().
+ */
+int mk__plugin_open(const char *file, void **ret_module, const struct mk_plugin **ret_plugin, struct mk_buf *error);
+void mk__plugin_close(void *module);
+
+/* Shows every module of the folder to `fn`; they stay open until the program ends. */
+void mk__plugin_each_module(void (*fn)(const struct mk_plugin *plugin, void *ctx), void *ctx);
 
 #endif

@@ -379,6 +379,11 @@ int mk_reference(struct mk_buf *out)
 }
 #endif
 
+static void print_plugin(const struct mk_plugin *plugin, void *ctx)
+{
+    mk_buf_addf(ctx, "    %-10s %s  %s\n", plugin->name, plugin->version, plugin->summary);
+}
+
 const char *mk_version(void)
 {
     return MK__VERSION;
@@ -391,5 +396,9 @@ void mk_build_info(struct mk_buf *out)
         mk_buf_addf(out, "sanitizers: %s\n", MK__BUILD_SANITIZERS);
     mk_buf_addf(out, "plugins:\n");
     for (const struct mk_plugin *const *p = mk__builtin_plugins; *p; p++)
-        mk_buf_addf(out, "    %-10s %s  %s\n", (*p)->name, (*p)->version, (*p)->summary);
+        print_plugin(*p, out);
+    if (!MK__MODULES)
+        return;
+    mk_buf_addf(out, "plugins in %s:\n", mk__plugin_folder());
+    mk__plugin_each_module(print_plugin, out);
 }

@@ -180,7 +180,9 @@ const struct mk_conf_section mk__section_mimetypes = {
 
 static const struct mk_conf_key plugin_keys[] = {
     MK_CONF_KEY_LIST(struct mk__plugin_list, load, "Load", NULL,
-                     "The plugins to load, in the order in which requests pass them.", .flags = MK_CONF_REPEAT),
+                     "The plugins to load, in the order in which requests pass them: by their names, or, with a "
+                     "slash in it, by the path of a shared object, seen from this file.",
+                     .flags = MK_CONF_REPEAT),
     {0},
 };
 
@@ -189,7 +191,7 @@ const struct mk_conf_section mk__section_plugins = {
     .scope = MK_CONF_SCOPE_SERVER,
     .size = sizeof(struct mk__plugin_list),
     .keys = plugin_keys,
-    .doc = MK_CONF_DOC("In `plugins.load`. Without that file all plugins of the build are loaded."),
+    .doc = MK_CONF_DOC("In `plugins.load`. Without that file all plugins that are built in are loaded."),
 };
 
 static struct mk_str server_line(const struct mk__settings *s)

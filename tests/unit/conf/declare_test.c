@@ -75,11 +75,41 @@ static void test_loaded_wins(void **state)
     mk__conf_free(conf);
 }
 
+static void learn(struct mk__conf *conf, void *ctx)
+{
+    static const struct mk_conf_section late = SECTION("LATE", fine);
+    unsigned *calls = ctx;
+    ++*calls;
+    assert_int_equal(mk__conf_declare_absent(conf, &late, "late"), 0);
+}
+
+/* Whose a name is may be found out when it is asked, once. */
+static void test_unknown_names_may_be_learnt(void **state)
+{
+    struct mk__conf *conf = sample_new();
+    struct mk_buf out;
+    char text[4096];
+    unsigned calls = 0;
+    (void)state;
+    mk__conf_on_unknown(conf, learn, &calls);
+    struct mk__conf_set *set = mk__conf_set_new(conf, MK_CONF_SCOPE_SERVER);
+    mk__conf_read_text(conf, set, "good", MK_STR("[SERVER]\n"));
+    assert_int_equal(calls, 0);
+    mk__conf_read_text(conf, set, "bad", MK_STR("[LATE]\n    Fine On\n[LATER]\n"));
+    assert_int_equal(calls, 1);
+    mk_buf_init_fixed(&out, text, sizeof(text));
+    mk__conf_problems(conf, &out);
+    assert_non_null(strstr(mk_buf_cstr(&out), "[LATE] belongs to the plugin \"late\", which is not loaded"));
+    assert_non_null(strstr(mk_buf_cstr(&out), "unknown section [LATER]; did you mean [LATE]?"));
+    mk__conf_free(conf);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_declare),
         cmocka_unit_test(test_loaded_wins),
+        cmocka_unit_test(test_unknown_names_may_be_learnt),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

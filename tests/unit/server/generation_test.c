@@ -123,7 +123,7 @@ static const struct {
     {"conf/monkey.conf", "[SERVER]\n    TransportLayer static\n",
      "monkey.conf:2:20: error: no loaded plugin \"static\" can carry connections\n"},
     {"conf/plugins.load", "[PLUGINS]\n    Load liana ghost\n",
-     "plugins.load:2:16: error: there is no plugin \"ghost\" in this build; `monkey -b` lists them\n"},
+     "plugins.load:2:16: error: there is no plugin \"ghost\", neither in this build nor as "},
     {"conf/plugins.load", "[PLUGINS]\n    Load liana liana static\n",
      "plugins.load:2:16: error: the plugin \"liana\" is loaded already\n"},
     {"conf/plugins.load", "[PLUGINS]\n    Load static\n", "error: no loaded plugin \"liana\" can carry connections\n"},

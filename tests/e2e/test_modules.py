@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plugins in files of their own: loaded by name or path, and what is said of those that cannot be."""
+
+import re
+import shutil
+
+import pytest
+
+from harness import build
+from harness.client import Client
+from harness.server import Server, run, write_config
+
+MODULES = build.TOP / "build" / build.PRESET / "lib" / "modules"
+
+pytestmark = pytest.mark.skipif(not MODULES.exists(), reason=f"the preset {build.PRESET} builds no modules for tests")
+
+
+def load(*names):
+    return "[PLUGINS]\n" + "".join(f"    Load {name}\n" for name in ("liana", *names, "static"))
+
+
+@pytest.fixture
+def conf(tmp_path, site_root):
+    def make(*names, host=""):
+        folder = write_config(tmp_path / "conf", site_root, files={"plugins.load": load(*names)})
+        with open(folder / "sites" / "default", "a") as file:
+            file.write(host)
+        return folder
+
+    return make
+
+
+def ask(server, target):
+    with Client(server.addresses[0]) as client:
+        return client.ask(target)
+
+
+@pytest.mark.parametrize("place", ["absolute", "relative"])
+def test_a_module_serves(conf, place):
+    folder = conf(MODULES / "hello.so" if place == "absolute" else "./hello.so", host="[HELLO]\n    Greeting moin\n")
+    shutil.copy(MODULES / "hello.so", folder)
+    server = Server("-c", folder)
+    assert ask(server, "/hello").body == b"moin"
+    assert ask(server, "/missing").status == 404
+    server.stop()
+
+
+def test_its_directives_are_checked(conf):
+    result = run("-c", conf(MODULES / "hello.so", host="[HELLO]\n    Greting moin\n"), "-t")
+    assert result.returncode == 1
+    assert re.search(r"default:\d+:5: error: .*Greting.*Greeting", result.stderr)
+
+
+@pytest.mark.parametrize(
+    "name, sentence",
+    [
+        ("ghost", r'there is no plugin "ghost", neither in this build nor as \S+/ghost.so'),
+        ("./ghost.so", r"the plugin \S+/ghost.so cannot be loaded: .*cannot open shared object file"),
+        ("{modules}/older.so", r"older.so cannot be loaded: it was built for another server.*build it again"),
+        ("{modules}/shorter.so", r"shorter.so cannot be loaded: it was built for another server.*build it again"),
+        ("{modules}/nameless.so", r"nameless.so cannot be loaded: it is no plugin of that name"),
+        ("./text.so", r"text.so cannot be loaded: "),
+        ("./empty.so", r"empty.so cannot be loaded: "),
+    ],
+)
+def test_what_cannot_be_loaded(conf, name, sentence):
+    folder = conf(name.format(modules=MODULES))
+    (folder / "text.so").write_text("this is no shared object\n")
+    (folder / "empty.so").write_text("")
+    result = run("-c", folder, "-t")
+    assert result.returncode == 1
+    assert re.search(r"plugins.load:3:\d+: error: .*" + sentence, result.stderr), result.stderr
+
+
+def test_twice(conf):
+    result = run("-c", conf(MODULES / "hello.so", MODULES / "hello.so"), "-t")
+    assert result.returncode == 1
+    assert 'the plugin "hello" is loaded already' in result.stderr
