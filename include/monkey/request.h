@@ -201,7 +201,7 @@ typedef ssize_t (*mk_filter_fn)(struct mk_filter *filter, char *to, size_t size,
 
 /*
  * Only before the head leaves, as in on_response. The length of the body is unknown from now on, unless the
- * filter announces it anew. 0, -EALREADY, -ENOMEM; -ENOTSUP in a build without filters.
+ * filter announces it anew. 0, -EALREADY, -ENOMEM. Builds for small devices leave filters out.
  */
 MK_API int mk_response_filter(struct mk_request *req, mk_filter_fn fn, void *ctx);
 /*

@@ -77,8 +77,10 @@ static void arm(struct mk__h1 *c, enum mk__h1_state before)
         c->req->rate_since_ms = mk_loop_now_ms(c->http->loop);
         c->req->rate_bytes = 0;
     }
-    if (before != c->state || restarts)
-        mk_timer_arm(c->http->loop, &c->timer, c->http->settings->wait_ms[mk__h1_waits[c->state].limit]);
+    if (before != c->state || restarts) {
+        const struct mk__http_limits *limits = c->req ? c->req->limits : &c->http->settings->limits;
+        mk_timer_arm(c->http->loop, &c->timer, limits->wait_ms[mk__h1_waits[c->state].limit]);
+    }
 }
 
 static void enter(struct mk__h1 *c, enum mk__h1_state state)
@@ -181,7 +183,7 @@ int mk__h1_open(struct mk__http *http, const struct mk_io *io)
     mk_timer_init(&c->timer, on_timer);
     mk_task_init(&c->task, on_task);
     mk_list_add(&http->live, &c->link);
-    mk_timer_arm(http->loop, &c->timer, http->settings->wait_ms[MK__WAIT_HEAD]);
+    mk_timer_arm(http->loop, &c->timer, http->settings->limits.wait_ms[MK__WAIT_HEAD]);
     run(c);
     return 0;
 }

@@ -91,7 +91,6 @@ void mk__h1_finish_exchange(struct mk__h1 *c, bool aborted)
 
 static void start_body(struct mk_request *req)
 {
-    const struct mk__http_settings *s = req->http->settings;
     static const struct mk__chunked_limits limits = {.line_bytes_max = 512,
                                                      .ext_bytes_total_max = 16384,
                                                      .trailer_bytes_max = 8192,
@@ -101,7 +100,7 @@ static void start_body(struct mk_request *req)
     req->rate_since_ms = mk_loop_now_ms(req->http->loop);
     if (req->head.body == MK__BODY_CHUNKED)
         mk__chunked_init(&req->chunked, &limits);
-    if (req->head.body_bytes > s->body_bytes_max)
+    if (req->head.body_bytes > req->limits->body_bytes_max)
         mk_response_error(req, 413);
 }
 
@@ -117,6 +116,7 @@ static void begin_exchange(struct mk__h1 *c, struct mk_request *req, int status)
         return;
     }
     status = -mk__request_decode_path(req);
+    c->http->app->arrived(req, c->http->app_ctx);
     start_body(req);
     if (status)
         mk_response_error(req, status);
@@ -182,7 +182,7 @@ static void refuse_body(struct mk__h1 *c, struct mk_request *req, int status)
 
 static bool is_too_slow(const struct mk_request *req)
 {
-    uint64_t rate = req->http->settings->body_rate_min;
+    uint64_t rate = req->limits->body_rate_min;
     uint64_t ms = mk_loop_now_ms(req->http->loop) - req->rate_since_ms;
     return rate && ms > RATE_GRACE_MS && req->rate_bytes < rate * ms / 1000;
 }
@@ -195,8 +195,7 @@ static bool wants_body(const struct mk_request *req)
 /* Has more come, or been announced by a chunk, than this body may have? */
 static bool is_too_long(const struct mk_request *req)
 {
-    const struct mk__http_settings *s = req->http->settings;
-    uint64_t limit = req->body_discard ? s->drain_bytes_max : s->body_bytes_max;
+    uint64_t limit = req->body_discard ? req->limits->drain_bytes_max : req->limits->body_bytes_max;
     uint64_t announced = req->head.body == MK__BODY_CHUNKED ? req->chunked.left : 0;
     return req->body_bytes > limit || announced > limit - req->body_bytes;
 }

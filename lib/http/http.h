@@ -25,20 +25,27 @@ enum mk__wait {
     MK__WAITS,
 };
 
-struct mk__http_settings {
-    struct mk__parse_limits head;
+/* What an exchange is held to; whom it is for may have limits of its own. */
+struct mk__http_limits {
     uint32_t wait_ms[MK__WAITS];
     uint64_t body_bytes_max;    /* any body: 413 */
     uint64_t collect_bytes_max; /* a body collected in memory: 413 */
     uint64_t drain_bytes_max;   /* read away after an answer that did not want the body */
     uint64_t body_rate_min;     /* bytes per second, after a grace of a few seconds; 0 = none */
-    uint64_t requests_max;      /* per connection; 0 = no limit */
+};
+
+struct mk__http_settings {
+    struct mk__parse_limits head;
+    struct mk__http_limits limits;
+    uint64_t requests_max; /* per connection; 0 = no limit */
     bool keep_alive;
     struct mk_str server_line; /* "Server: ...\r\n" or empty */
 };
 
 struct mk__http_app {
-    /* The head is complete: answer, or arrange for an answer. */
+    /* The head can be read: whom is it for? May set `app_data` and `limits`. */
+    void (*arrived)(struct mk_request *req, void *ctx);
+    /* The head is good: answer, or arrange for an answer. */
     void (*request)(struct mk_request *req, void *ctx);
     /* The response's head is about to leave. */
     void (*response)(struct mk_request *req, void *ctx);

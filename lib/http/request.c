@@ -18,7 +18,12 @@ struct mk_request *mk__request_new(struct mk__http *http, const struct mk__carri
     struct mk_request *req = mk__pool_get(&http->requests);
     if (!req)
         return NULL;
-    *req = (struct mk_request){.carrier = carrier, .connection = connection, .http = http, .status = 200};
+    *req = (struct mk_request){.carrier = carrier,
+                               .connection = connection,
+                               .http = http,
+                               .limits = &http->settings->limits,
+                               .path = MK_STR(""),
+                               .status = 200};
     mk_arena_init(&req->arena, http->account, MK__REQUEST_ARENA_MAX, req->storage,
                   MK__REQUEST_BYTES - offsetof(struct mk_request, storage));
     return req;
@@ -270,9 +275,9 @@ static void collect_piece(struct mk_request *req, struct mk_str piece, bool end,
 void mk_request_collect(struct mk_request *req, size_t bytes_max, mk_body_fn fn, void *ctx)
 {
     if (bytes_max == 0)
-        bytes_max = req->http->settings->collect_bytes_max;
-    if (bytes_max > req->http->settings->body_bytes_max)
-        bytes_max = req->http->settings->body_bytes_max;
+        bytes_max = req->limits->collect_bytes_max;
+    if (bytes_max > req->limits->body_bytes_max)
+        bytes_max = req->limits->body_bytes_max;
     if (req->head.body == MK__BODY_LENGTH && req->head.body_bytes > bytes_max) {
         mk_response_error(req, 413);
         return;

@@ -62,8 +62,9 @@ struct mk_request {
     const struct mk__carrier *carrier;
     void *connection;
     struct mk__http *http;
-    const void *app_data; /* the consumer's */
-    unsigned hook;        /* the consumer's: how far the request has come */
+    const struct mk__http_limits *limits;
+    const void *app_data;    /* the consumer's */
+    unsigned hook, hook_end; /* the consumer's: how far the request has come, and how far it goes */
 
     /* the request */
     const char *base;

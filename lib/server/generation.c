@@ -6,6 +6,7 @@
  */
 #include "server/generation.h"
 
+#include "server/handlers.h"
 #include "server/plugin.h"
 
 #include <errno.h>
@@ -15,8 +16,14 @@
 
 enum { GENERATION_BYTES_MAX = 64 * 1024 * 1024, PATH_BYTES = 4096 };
 
-static const struct mk_conf_section *const core_sections[] = {&mk__section_server, &mk__section_host,
-                                                              &mk__section_mimetypes};
+static const struct mk_conf_section *const core_sections[] = {
+    &mk__section_server,
+    &mk__section_host,
+    &mk__section_mimetypes,
+#ifndef MK_LEAN
+    &mk__section_handlers,
+#endif
+};
 
 /* ── declaring ── */
 
@@ -293,6 +300,11 @@ static int finish_host(struct mk__generation *g, struct mk_host *host, const str
     host->settings = mk__conf_get(host->set, &mk__section_host);
     if (err == -ENOMEM || !host->settings)
         return -ENOMEM;
+    host->limits = g->http.limits;
+#ifndef MK_LEAN
+    mk__settings_limits(host->settings, &host->limits);
+    mk__handlers_resolve(g, host);
+#endif
     if (!sound || mk__conf_errors(g->conf) > before)
         return 0; /* what is wrong has been said; plugins see only what is right */
     for (; host->started < g->n_plugins; host->started++) {

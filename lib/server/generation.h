@@ -25,6 +25,8 @@ struct mk_host {
     struct mk__generation *generation;
     struct mk__conf_set *set;
     const struct mk__host_settings *settings;
+    struct mk__http_limits limits;
+    const struct mk__handlers *handlers;
     void *states[MK__PLUGINS_MAX];
     unsigned started; /* so many plugins have been started for it */
 };

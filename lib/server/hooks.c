@@ -6,6 +6,7 @@
 #include "server/worker.h"
 
 #include "http/request.h"
+#include "server/handlers.h"
 #include "server/plugin.h"
 
 static const struct mk_host *host_of(const struct mk_request *req)
@@ -32,10 +33,27 @@ static void refuse(struct mk_request *req)
     mk_response_error(req, mk_request_method(req) == MK_METHOD_OTHER ? 501 : 404);
 }
 
+/* Content is about to be asked for: of one plugin, if the host says so. */
+static void choose_handler(struct mk_request *req, const struct mk__generation *g)
+{
+#ifndef MK_LEAN
+    const struct mk__handler *handler = mk__handlers_find(host_of(req), mk_request_path(req));
+    if (!handler)
+        return;
+    req->hook = g->n_plugins + handler->index;
+    req->hook_end = req->hook + 1;
+#else
+    (void)req;
+    (void)g;
+#endif
+}
+
 /* Asks one plugin after the other, from the cursor on, until one has taken the request. */
 static void ask(struct mk_request *req, const struct mk__generation *g)
 {
-    for (; req->hook < g->n_plugins * 2; req->hook++) {
+    for (; req->hook < req->hook_end; req->hook++) {
+        if (req->hook == g->n_plugins)
+            choose_handler(req, g);
         hook_fn hook = hook_at(g, req->hook);
         int r = hook ? hook(req) : MK_DECLINED;
         if (r < 0) {
@@ -48,10 +66,18 @@ static void ask(struct mk_request *req, const struct mk__generation *g)
     refuse(req);
 }
 
+static void on_arrived(struct mk_request *req, void *ctx)
+{
+    const struct mk__worker *w = ctx;
+    const struct mk_host *host = mk__generation_host(w->generation, mk_request_host(req));
+    req->app_data = host;
+    req->limits = &host->limits;
+}
+
 static void on_request(struct mk_request *req, void *ctx)
 {
     const struct mk__worker *w = ctx;
-    req->app_data = mk__generation_host(w->generation, mk_request_host(req));
+    req->hook_end = w->generation->n_plugins * 2;
     ask(req, w->generation);
 }
 
@@ -97,6 +123,7 @@ static void on_closed(void *ctx)
 }
 
 const struct mk__http_app mk__hooks_app = {
+    .arrived = on_arrived,
     .request = on_request,
     .response = on_response,
     .done = on_done,

@@ -150,12 +150,26 @@ const struct mk_conf_section mk__section_server = {
     .doc = MK_CONF_DOC("The server as a whole: listeners, workers, limits and waits. In `monkey.conf`."),
 };
 
+/* Zero says that the host has none of its own. */
+#define LIMIT(kind, field, name, ...) \
+    MK_CONF_KEY_##kind(struct mk__host_settings, limits.field, name, NULL, \
+                       "For this host, instead of the server's `" name "`.", __VA_ARGS__)
+
 static const struct mk_conf_key host_keys[] = {
     MK_CONF_KEY_LIST(
         struct mk__host_settings, names, "ServerName", NULL,
         "The names of this host, as clients ask for them, without a port: a name, `*.example.org` for all "
         "names below it, or an address (`192.0.2.1`, `[2001:db8::1]`). A name wins over a wildcard, a long "
         "wildcard over a shorter one; no name may appear twice, in one host or in two."),
+#ifndef MK_LEAN
+    LIMIT(DURATION, wait_ms[MK__WAIT_BODY], "BodyTimeout", .min = 100, .max = 3600000, .unit = "s"),
+    LIMIT(SIZE, body_rate_min, "BodyMinRate", .min = 1, .unit = "B"),
+    LIMIT(DURATION, wait_ms[MK__WAIT_HANDLER], "HandlerTimeout", .min = 100, .max = 86400000, .unit = "s"),
+    LIMIT(DURATION, wait_ms[MK__WAIT_SEND], "SendTimeout", .min = 100, .max = 3600000, .unit = "s"),
+    LIMIT(SIZE, collect_bytes_max, "MaxRequestSize", .min = 1, .max = 1 << 30, .unit = "K"),
+    LIMIT(SIZE, body_bytes_max, "MaxBodySize", .min = 1, .unit = "B"),
+    LIMIT(SIZE, drain_bytes_max, "MaxDrainSize", .min = 1, .unit = "B"),
+#endif
     {0},
 };
 
@@ -194,6 +208,25 @@ const struct mk_conf_section mk__section_plugins = {
     .doc = MK_CONF_DOC("In `plugins.load`. Without that file all plugins that are built in are loaded."),
 };
 
+#ifndef MK_LEAN
+static void add_limit(uint64_t *limit, uint64_t own)
+{
+    if (own)
+        *limit = own;
+}
+
+void mk__settings_limits(const struct mk__host_settings *s, struct mk__http_limits *limits)
+{
+    for (int i = 0; i < MK__WAITS; i++)
+        if (s->limits.wait_ms[i])
+            limits->wait_ms[i] = s->limits.wait_ms[i];
+    add_limit(&limits->body_rate_min, s->limits.body_rate_min);
+    add_limit(&limits->body_bytes_max, s->limits.body_bytes_max);
+    add_limit(&limits->collect_bytes_max, s->limits.collect_bytes_max);
+    add_limit(&limits->drain_bytes_max, s->limits.drain_bytes_max);
+}
+#endif
+
 static struct mk_str server_line(const struct mk__settings *s)
 {
     if (!s->server_header)
@@ -207,16 +240,16 @@ void mk__settings_http(const struct mk__settings *s, struct mk__http_settings *r
         .head = {.line_bytes_max = (uint32_t)s->line_bytes_max,
                  .head_bytes_max = (uint32_t)s->head_bytes_max,
                  .fields_max = (uint32_t)s->headers_max},
-        .wait_ms = {[MK__WAIT_HEAD] = s->head_timeout_ms,
-                    [MK__WAIT_BODY] = s->body_timeout_ms,
-                    [MK__WAIT_HANDLER] = s->handler_timeout_ms,
-                    [MK__WAIT_SEND] = s->send_timeout_ms,
-                    [MK__WAIT_IDLE] = s->idle_timeout_ms,
-                    [MK__WAIT_LINGER] = s->linger_timeout_ms},
-        .body_bytes_max = s->body_bytes_max,
-        .collect_bytes_max = s->collect_bytes_max,
-        .drain_bytes_max = s->drain_bytes_max,
-        .body_rate_min = s->body_rate_min,
+        .limits = {.wait_ms = {[MK__WAIT_HEAD] = s->head_timeout_ms,
+                               [MK__WAIT_BODY] = s->body_timeout_ms,
+                               [MK__WAIT_HANDLER] = s->handler_timeout_ms,
+                               [MK__WAIT_SEND] = s->send_timeout_ms,
+                               [MK__WAIT_IDLE] = s->idle_timeout_ms,
+                               [MK__WAIT_LINGER] = s->linger_timeout_ms},
+                   .body_bytes_max = s->body_bytes_max,
+                   .collect_bytes_max = s->collect_bytes_max,
+                   .drain_bytes_max = s->drain_bytes_max,
+                   .body_rate_min = s->body_rate_min},
         .requests_max = (uint64_t)s->requests_max,
         .keep_alive = s->keep_alive,
         .server_line = server_line(s),

@@ -37,6 +37,19 @@ struct mk__settings {
 
 struct mk__host_settings {
     struct mk_conf_list names;
+    struct mk__http_limits limits; /* those that differ from the server's; the others are zero */
+};
+
+/* One line of [HANDLERS]. */
+struct mk__handler {
+    struct mk_pattern match;
+    struct mk_str plugin;
+    unsigned index; /* of the plugin, in its generation */
+};
+
+struct mk__handlers {
+    struct mk__handler *items;
+    uint32_t n;
 };
 
 /* [PLUGINS] of plugins.load. */
@@ -48,5 +61,7 @@ extern const struct mk_conf_section mk__section_server, mk__section_host, mk__se
 
 /* What HTTP needs of it. */
 void mk__settings_http(const struct mk__settings *s, struct mk__http_settings *ret);
+/* Replaces the server's limits by those that a host has of its own. */
+void mk__settings_limits(const struct mk__host_settings *s, struct mk__http_limits *limits);
 
 #endif

@@ -430,7 +430,15 @@ static void on_closed(void *ctx)
     w->closed++;
 }
 
+static void on_arrived(struct mk_request *req, void *ctx)
+{
+    struct mk_test_world *w = ctx;
+    if (w->limits)
+        req->limits = w->limits;
+}
+
 static const struct mk__http_app app = {
+    .arrived = on_arrived,
     .request = on_request,
     .response = on_response,
     .done = on_done,
@@ -442,15 +450,15 @@ void mk_test_settings(struct mk__http_settings *s)
 {
     *s = (struct mk__http_settings){
         .head = {.line_bytes_max = 1024, .head_bytes_max = 4096, .fields_max = 16},
-        .wait_ms = {[MK__WAIT_HEAD] = 15000,
-                    [MK__WAIT_BODY] = 30000,
-                    [MK__WAIT_HANDLER] = 60000,
-                    [MK__WAIT_SEND] = 20000,
-                    [MK__WAIT_IDLE] = 5000,
-                    [MK__WAIT_LINGER] = 2000},
-        .body_bytes_max = 1 << 20,
-        .collect_bytes_max = 4096,
-        .drain_bytes_max = 8192,
+        .limits = {.wait_ms = {[MK__WAIT_HEAD] = 15000,
+                               [MK__WAIT_BODY] = 30000,
+                               [MK__WAIT_HANDLER] = 60000,
+                               [MK__WAIT_SEND] = 20000,
+                               [MK__WAIT_IDLE] = 5000,
+                               [MK__WAIT_LINGER] = 2000},
+                   .body_bytes_max = 1 << 20,
+                   .collect_bytes_max = 4096,
+                   .drain_bytes_max = 8192},
         .keep_alive = true,
         .server_line = MK_STR("Server: x\r\n"),
     };

@@ -43,7 +43,7 @@ static void test_bodies_that_are_refused(void **state)
 {
     (void)state;
     open_world(read_all);
-    w.settings.body_bytes_max = 20;
+    w.settings.limits.body_bytes_max = 20;
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(CHUNKED "5\r\nhello\r\nx\r\n"));
     mk_test_settle(&w);
     assert_true(mk_str_starts(mk_test_received(c), MK_STR("HTTP/1.1 400 ")));

@@ -249,7 +249,7 @@ static void test_a_body_must_bring_its_rate(void **state)
 {
     (void)state;
     open_world(read_body);
-    w.settings.body_rate_min = 2;
+    w.settings.limits.body_rate_min = 2;
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(POST(1000)));
     drip(c, "x", 5);     /* the last one after 4 s */
     mk_test_pass(&w, 1); /* 5.001 s: the grace is over */
@@ -288,7 +288,7 @@ static void test_a_pause_is_not_the_clients(void **state)
 {
     (void)state;
     open_world(read_and_pause);
-    w.settings.body_rate_min = 256;
+    w.settings.limits.body_rate_min = 256;
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(POST(10) "123"));
     mk_test_settle(&w);
     assert_string_equal(mk_test_state(c), "handler");
@@ -306,7 +306,7 @@ static void test_a_late_reader_is_not_the_clients(void **state)
 {
     (void)state;
     open_world(remember);
-    w.settings.body_rate_min = 256;
+    w.settings.limits.body_rate_min = 256;
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(POST(10)));
     mk_test_pass(&w, 20000);
     mk_request_read(current, take_piece, NULL);

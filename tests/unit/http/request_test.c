@@ -232,7 +232,7 @@ static void test_the_account_is_charged(void **state)
     (void)state;
     open_world(collect);
     bytes_max = 1 << 20;
-    w.settings.body_bytes_max = 1 << 20;
+    w.settings.limits.body_bytes_max = 1 << 20;
     struct mk_test_client *c = ask("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1000000\r\n\r\n");
     w.account.bytes_max = w.account.bytes + 20000;
     char block[1000] = "";

@@ -86,6 +86,7 @@ static void open_hooks(void)
     host = (struct mk_host){.generation = &generation, .states = {&states[0], NULL, &states[1]}, .started = 3};
     worker.generation = &generation;
     open_world(NULL);
+    host.limits = w.settings.limits;
     w.http.app = &mk__hooks_app;
     w.http.app_ctx = &worker;
     trail[0] = '\0';
@@ -125,6 +126,34 @@ static void test_ways(void **state)
         assert_true(mk_str_starts(answer, mk_str_c(ways[i].line)));
         assert_non_null(strstr(answer.p, "\r\nX-Seen: yes\r\n"));
         assert_string_equal(trail, ways[i].trail);
+        mk_test_world_close(&w);
+    }
+}
+
+/* Of the content hooks, one alone is asked; access is everybody's business. */
+static void test_a_handler_of_a_path(void **state)
+{
+    static const struct {
+        const char *text;
+        unsigned index;
+        int words[2];
+        const char *trail;
+    } cases[] = {
+        {"/", 2, {0, 0}, "r0r1a1h0d0d1"},           {"/", 2, {0, MK_DECLINED}, "r0r1a1h0d0d1"},
+        {"/", 0, {MK_DECLINED, 0}, "r0r1a0h0d0d1"}, {"/", 1, {0, 0}, "r0r1h0d0d1"},
+        {"/elsewhere", 2, {0, 0}, "r0r1a0h0d0d1"},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        open_hooks();
+        struct mk__handler line = {{MK_PATTERN_PREFIX, mk_str_c(cases[i].text)}, MK_STR("x"), cases[i].index};
+        struct mk__handlers lines = {&line, 1};
+        host.handlers = &lines;
+        words[0][0] = words[0][1] = MK_DECLINED;
+        memcpy(words[1], cases[i].words, sizeof(words[1]));
+        mk_test_connect(&w, MK_STR(GET));
+        mk_test_settle(&w);
+        assert_string_equal(trail, cases[i].trail);
         mk_test_world_close(&w);
     }
 }
@@ -169,6 +198,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ways),
+        cmocka_unit_test(test_a_handler_of_a_path),
         cmocka_unit_test(test_a_client_that_leaves),
         cmocka_unit_test(test_no_host_no_state),
     };

@@ -34,20 +34,20 @@ static void test_defaults(void **state)
     assert_true(settings->listen.items[0].addr.any);
     assert_int_equal(mk__addr_port(&settings->listen.items[0].addr), 2001);
     for (int i = 0; i < MK__WAITS; i++)
-        assert_true(http.wait_ms[i] > 0); /* every wait has a limit */
-    assert_int_equal(http.wait_ms[MK__WAIT_HEAD], 15000);
-    assert_int_equal(http.wait_ms[MK__WAIT_BODY], 30000);
-    assert_int_equal(http.wait_ms[MK__WAIT_HANDLER], 60000);
-    assert_int_equal(http.wait_ms[MK__WAIT_SEND], 30000);
-    assert_int_equal(http.wait_ms[MK__WAIT_IDLE], 5000);
-    assert_int_equal(http.wait_ms[MK__WAIT_LINGER], 2000);
+        assert_true(http.limits.wait_ms[i] > 0); /* every wait has a limit */
+    assert_int_equal(http.limits.wait_ms[MK__WAIT_HEAD], 15000);
+    assert_int_equal(http.limits.wait_ms[MK__WAIT_BODY], 30000);
+    assert_int_equal(http.limits.wait_ms[MK__WAIT_HANDLER], 60000);
+    assert_int_equal(http.limits.wait_ms[MK__WAIT_SEND], 30000);
+    assert_int_equal(http.limits.wait_ms[MK__WAIT_IDLE], 5000);
+    assert_int_equal(http.limits.wait_ms[MK__WAIT_LINGER], 2000);
     assert_int_equal(http.head.line_bytes_max, 8192);
     assert_int_equal(http.head.head_bytes_max, 16384);
     assert_int_equal(http.head.fields_max, 100);
-    assert_int_equal(http.collect_bytes_max, 32768);
-    assert_int_equal(http.body_bytes_max, 1 << 30);
-    assert_int_equal(http.drain_bytes_max, 65536);
-    assert_int_equal(http.body_rate_min, 256);
+    assert_int_equal(http.limits.collect_bytes_max, 32768);
+    assert_int_equal(http.limits.body_bytes_max, 1 << 30);
+    assert_int_equal(http.limits.drain_bytes_max, 65536);
+    assert_int_equal(http.limits.body_rate_min, 256);
     assert_int_equal(http.requests_max, 1000);
     assert_true(http.keep_alive);
     assert_true(mk_str_starts(http.server_line, MK_STR("Server: Monkey/")));
@@ -68,19 +68,19 @@ static void test_every_row_arrives(void **state)
     mk__settings_http(settings, &http);
     assert_int_equal(settings->listen.n, 2); /* instead of the default */
     assert_str_equal(settings->listen.items[1].text, "unix:/x");
-    assert_int_equal(http.wait_ms[MK__WAIT_HEAD], 1000);
-    assert_int_equal(http.wait_ms[MK__WAIT_BODY], 2000);
-    assert_int_equal(http.wait_ms[MK__WAIT_HANDLER], 400);
-    assert_int_equal(http.wait_ms[MK__WAIT_SEND], 5000);
-    assert_int_equal(http.wait_ms[MK__WAIT_IDLE], 6000);
-    assert_int_equal(http.wait_ms[MK__WAIT_LINGER], 7000);
+    assert_int_equal(http.limits.wait_ms[MK__WAIT_HEAD], 1000);
+    assert_int_equal(http.limits.wait_ms[MK__WAIT_BODY], 2000);
+    assert_int_equal(http.limits.wait_ms[MK__WAIT_HANDLER], 400);
+    assert_int_equal(http.limits.wait_ms[MK__WAIT_SEND], 5000);
+    assert_int_equal(http.limits.wait_ms[MK__WAIT_IDLE], 6000);
+    assert_int_equal(http.limits.wait_ms[MK__WAIT_LINGER], 7000);
     assert_int_equal(http.head.line_bytes_max, 100);
     assert_int_equal(http.head.head_bytes_max, 65535);
     assert_int_equal(http.head.fields_max, 8);
-    assert_int_equal(http.collect_bytes_max, 9 * 1024);
-    assert_int_equal(http.body_bytes_max, 10 << 20);
-    assert_int_equal(http.drain_bytes_max, 0);
-    assert_int_equal(http.body_rate_min, 3);
+    assert_int_equal(http.limits.collect_bytes_max, 9 * 1024);
+    assert_int_equal(http.limits.body_bytes_max, 10 << 20);
+    assert_int_equal(http.limits.drain_bytes_max, 0);
+    assert_int_equal(http.limits.body_rate_min, 3);
     assert_int_equal(http.requests_max, 0);
     assert_false(http.keep_alive);
     assert_str_equal(http.server_line, "Server: Monkey\r\n");

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The directive of server/handlers.h. Without a line that matches, a request passes all plugins in their order.
+ */
+#include "server/handlers.h"
+
+#include <errno.h>
+
+static int parse_match(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
+{
+    struct mk__handlers *all = field;
+    struct mk__handler one = {.index = 0};
+    if (value->n != 2) {
+        mk_buf_addf(error, "a pattern for paths and the name of a plugin are wanted");
+        return -EINVAL;
+    }
+    struct mk_conf_value pattern = {.text = value->words[0], .words = value->words, .n = 1, .dir = value->dir};
+    int err = mk_conf_pattern(&pattern, &one.match, arena, error);
+    if (err < 0)
+        return err;
+    one.plugin = mk_arena_dup(arena, value->words[1]);
+    struct mk__handler *items = mk_arena_alloc(arena, (all->n + 1) * sizeof(*items));
+    if (!one.plugin.p || !items)
+        return -ENOMEM;
+    if (all->n)
+        memcpy(items, all->items, all->n * sizeof(*items));
+    items[all->n] = one;
+    *all = (struct mk__handlers){items, all->n + 1};
+    return 0;
+}
+
+static const struct mk_conf_key keys[] = {
+    MK_CONF_KEY_CUSTOM(
+        struct mk__handlers, items, "Match", NULL,
+        "Paths (`=/exact`, `/prefix`, a glob such as `*.php`) and the name of the plugin that answers for "
+        "them. The first line that matches a path counts.",
+        .flags = MK_CONF_REPEAT, .unit = "pattern plugin", .parse = parse_match),
+    {0},
+};
+
+const struct mk_conf_section mk__section_handlers = {
+    .name = "HANDLERS",
+    .scope = MK_CONF_SCOPE_HOST,
+    .size = sizeof(struct mk__handlers),
+    .keys = keys,
+    .doc = MK_CONF_DOC(
+        "Which plugin alone is asked for the content of some paths. Other paths are offered to all plugins, "
+        "in the order of `plugins.load`; whoever wants one first has it."),
+};
+
+static int find_plugin(const struct mk__generation *g, struct mk_str name)
+{
+    for (unsigned i = 0; i < g->n_plugins; i++)
+        if (mk_str_ieq(mk_str_c(g->plugins[i]->name), name))
+            return (int)i;
+    return -ENOENT;
+}
+
+static const struct mk__handlers *lines_of(const struct mk_host *host)
+{
+    return mk__conf_get(host->set, &mk__section_handlers);
+}
+
+static void report(struct mk__generation *g, const struct mk_host *host, uint32_t nth, const char *what)
+{
+    const struct mk__handlers *lines = lines_of(host);
+    mk__conf_error(g->conf, mk__conf_origin(host->set, lines, offsetof(struct mk__handlers, items), nth),
+                   "the plugin \"%.*s\" %s", MK_STR_ARG(lines->items[nth].plugin), what);
+}
+
+void mk__handlers_resolve(struct mk__generation *g, struct mk_host *host)
+{
+    const struct mk__handlers *lines = lines_of(host);
+    for (uint32_t i = 0; lines && i < lines->n; i++) {
+        int index = find_plugin(g, lines->items[i].plugin);
+        if (index < 0)
+            report(g, host, i, "is not loaded");
+        else if (!g->plugins[index]->on_content)
+            report(g, host, i, "has no content to answer with");
+        else
+            lines->items[i].index = (unsigned)index;
+    }
+    host->handlers = lines && lines->n ? lines : NULL;
+}
+
+const struct mk__handler *mk__handlers_find(const struct mk_host *host, struct mk_str path)
+{
+    for (uint32_t i = 0; host->handlers && i < host->handlers->n; i++)
+        if (mk_pattern_match(&host->handlers->items[i].match, path))
+            return &host->handlers->items[i];
+    return NULL;
+}

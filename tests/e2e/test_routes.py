@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""[HANDLERS]: which plugin answers for which paths; and limits that a host has of its own."""
+
+import re
+
+import pytest
+
+from harness import build
+from harness.content import populate
+from harness.messages import request
+from harness.server import run, section
+
+needs_probe = pytest.mark.skipif(not build.probe().exists(), reason=f"the preset {build.PRESET} has no monkey-probe")
+FILES = {"a.txt": b"a\n", "api/b.txt": b"b\n", "probe/now": b"a file\n"}
+
+
+@pytest.fixture
+def routed(serve, tmp_path):
+    """A server whose default host has these lines in [HANDLERS]."""
+
+    def start(*lines, host=None):
+        root = populate(tmp_path / "files", FILES)
+        text = section("HOST", {"DocumentRoot": root, **(host or {})}) + section("HANDLERS", {"Match": list(lines)})
+        return serve(root=root, config={"sites/default": text}, program=build.probe())
+
+    return start
+
+
+def ask(server, path, method="GET", body=b""):
+    fields = (f"Content-Length: {len(body)}",) if method == "POST" else ()
+    with server.connect() as client:
+        client.send(request(path, *fields, method=method) + body)
+        return client.response()
+
+
+@needs_probe
+@pytest.mark.parametrize(
+    "lines, path, method, status, body",
+    [
+        ((), "/probe/now", "GET", 200, b"at once\n"),  # the first plugin that wants it
+        (("/probe static",), "/probe/now", "GET", 200, b"a file\n"),
+        (("/probe static",), "/probe/echo", "POST", 405, None),
+        (("/probe static",), "/a.txt", "GET", 200, b"a\n"),
+        (("*.txt probe",), "/a.txt", "GET", 404, None),  # it is asked alone, and declines
+        (("=/a.txt probe", "/ static"), "/api/b.txt", "GET", 200, b"b\n"),
+        (("/probe/now static", "/probe probe"), "/probe/now", "GET", 200, b"a file\n"),  # the first line counts
+        (("/probe/now static", "/probe probe"), "/probe/echo", "POST", 200, b"x"),
+        (("/probe probe",), "/probe/missing", "GET", 404, None),
+    ],
+)
+def test_the_plugin_of_a_path(routed, lines, path, method, status, body):
+    answer = ask(routed(*lines), path, method, b"x" if method == "POST" else b"")
+    assert answer.status == status
+    assert body is None or answer.body == body
+
+
+@needs_probe
+def test_access_is_asked_all_the_same(routed):
+    """Who denies access does so whoever answers."""
+    assert ask(routed("/ static"), "/probe/refused").status == 403
+    assert ask(routed("/ static"), "/probe/error").status == 500
+
+
+@pytest.mark.parametrize(
+    "line, sentence",
+    [
+        ("/x nobody", r'default:5:\d+: error: the plugin "nobody" is not loaded'),
+        ("/x liana", r'default:5:\d+: error: the plugin "liana" has no content to answer with'),
+        ("/x", r"default:5:\d+: error: .*a pattern for paths and the name of a plugin"),
+        ("/x static more", r"default:5:\d+: error: .*a pattern for paths and the name of a plugin"),
+        ("x/y static", r"default:5:\d+: error: .*a pattern with slashes starts with one"),
+    ],
+)
+def test_what_is_wrong(host_conf, line, sentence):
+    result = run("-c", host_conf(f"[HANDLERS]\n    Match {line}\n", FILES), "-t")
+    assert result.returncode == 1
+    assert re.search(sentence, result.stderr), result.stderr
+
+
+# ── limits of a host ──
+
+
+@pytest.fixture
+def limited(serve, tmp_path):
+    """Two hosts: the default one is the server's, strict.example has limits of its own."""
+
+    def start(server=None, **limits):
+        root = populate(tmp_path / "files", FILES)
+        strict = section("HOST", {"ServerName": "strict.example", "DocumentRoot": root, **limits})
+        return serve(server, root=root, config={"sites/strict": strict}, program=build.probe())
+
+    return start
+
+
+HOSTS = ("localhost", "strict.example")
+
+
+@needs_probe
+@pytest.mark.parametrize("path", ["/probe/echo", "/probe/collect"])
+def test_bodies_of_a_host(limited, path):
+    server = limited(MaxBodySize="10")
+    for host, status in zip(HOSTS, (200, 413)):
+        with server.connect() as client:
+            client.send(request(path, "Content-Length: 11", method="POST", host=host) + b"x" * 11)
+            assert client.response().status == status
+
+
+@needs_probe
+def test_collected_bodies_of_a_host(limited):
+    server = limited({"MaxRequestSize": "1"}, MaxRequestSize="2")
+    for host, status in zip(HOSTS, (413, 200)):
+        with server.connect() as client:
+            client.send(request("/probe/collect", "Content-Length: 2000", method="POST", host=host) + b"x" * 2000)
+            assert client.response().status == status
+
+
+@needs_probe
+def test_waits_of_a_host(limited):
+    """The server's limits would end the tests first."""
+    server = limited(HandlerTimeout="100ms", BodyTimeout="100ms")
+    with server.connect() as client:
+        client.send(request("/probe/never", host="strict.example"))
+        assert client.response().status == 503
+    with server.connect() as client:
+        client.send(request("/probe/collect", "Content-Length: 5", method="POST", host="strict.example") + b"x")
+        assert client.response().status == 408
+
+
+def test_the_values_in_use_are_shown(host_conf):
+    conf = host_conf("", FILES)
+    with open(conf / "sites" / "default") as file:
+        text = file.read()
+    (conf / "sites" / "default").write_text(text.replace("[HOST]\n", "[HOST]\n    MaxBodySize 10M\n"))
+    result = run("-c", conf, "--show-config")
+    assert re.search(r"MaxBodySize\s+10M", result.stdout), result.stdout
