@@ -12,57 +12,19 @@ import subprocess
 import pytest
 
 from harness import build
-from harness.client import Response
 from harness.content import HUNDRED, LARGE, OLD, OLD_DATE
 from harness.messages import CLOSE, LAST, lines, request
+from harness.multipart import Multipart, boundary_of, read_multipart, take_apart
 from harness.server import await_true
 
-PART = re.compile(rb"Content-Type: ([^\r\n]+)\r\nContent-Range: bytes (\d+)-(\d+)/(\d+)\r\n\r\n")
 PARTS_MAX, SPECS_MAX = 16, 64
-
-
-class Multipart(Response):
-    """The head of an answer in parts, whose Content-Range stands in the parts."""
-
-    def check_head(self):
-        assert self.status == 206 and self["Content-Range"] is None, self
-        assert self["Date"] and self["ETag"] and self["Last-Modified"] == OLD_DATE, self
-        assert self["Accept-Ranges"] == "bytes" and self["Transfer-Encoding"] is None, self
-
-
-def read_multipart(client):
-    """The next answer: its head with its whole body."""
-    answer = Multipart(client.until(b"\r\n\r\n"), "GET")
-    answer.body = client.exactly(answer.length)
-    return answer
-
-
-def boundary_of(answer):
-    form = re.fullmatch(r"multipart/byteranges; boundary=([A-Za-z0-9]{20,70})", answer["Content-Type"])
-    assert form, answer
-    return form[1].encode()
-
-
-def take_apart(answer):
-    """The parts as (type, first, last, size, bytes): each byte of the body belongs to something."""
-    boundary, body, at, parts = boundary_of(answer), answer.body, 0, []
-    mark = b"--" + boundary
-    while body[at:] != mark + b"--\r\n":
-        assert body.startswith(mark + b"\r\n", at), body[at : at + 300]
-        head = PART.match(body, at + len(mark) + 2)
-        assert head, body[at : at + 300]
-        first, last, size = (int(number) for number in head.groups()[1:])
-        end = head.end() + last - first + 1
-        parts.append((head[1].decode(), first, last, size, body[head.end() : end]))
-        assert body[end : end + 2] == b"\r\n"
-        at = end + 2
-    assert not any(boundary in part[4] for part in parts)
-    return parts
 
 
 def ask(client, target, value, *fields):
     client.send(request(target, f"Range: {value}", *fields))
-    return take_apart(read_multipart(client))
+    answer = read_multipart(client)
+    assert answer["Last-Modified"] == OLD_DATE
+    return take_apart(answer)
 
 
 def check(parts, data, spans):
