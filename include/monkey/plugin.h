@@ -78,10 +78,13 @@ MK_API const void *mk_host_conf_next(const struct mk_host *host, const struct mk
                                      const void *data);
 MK_API const void *mk_host_server_conf(const struct mk_host *host, const struct mk_conf_section *section);
 
+/* Is that the text of one of the server's Listen lines? */
+MK_API bool mk_host_has_listener(const struct mk_host *host, struct mk_str text);
+
 /*
  * Tells the operator what is wrong with the field at `offset` of a section's struct, with its line: its `nth`
  * item or line, from 0; the nth pair where the section has free keys. Only during host_start, which then
- * returns -EINVAL.
+ * returns -EINVAL. What several hosts say of a section of the server is told once.
  */
 MK_API void mk_host_error(struct mk_host *host, const void *section_struct, size_t offset, unsigned nth,
                           const char *format, ...) MK_PRINTF(5, 6);
@@ -96,6 +99,9 @@ MK_API void mk_request_continue(struct mk_request *req);
 
 /* What `plugin` prepared for the request's host. */
 MK_API void *mk_request_host_state(const struct mk_request *req, const struct mk_plugin *plugin);
+
+/* The text of the Listen line that the request's connection came by ("127.0.0.1:9000"); lives as long as `req`. */
+MK_API struct mk_str mk_request_listener(const struct mk_request *req);
 
 /* In on_done: did the client leave, or the response fail, before all of it was handed over? */
 MK_API bool mk_request_aborted(const struct mk_request *req);

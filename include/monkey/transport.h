@@ -22,6 +22,7 @@ struct mk_io {
     const struct mk_transport *transport;
     void *state; /* the transport's own */
     int fd;
+    unsigned listener; /* that it came by: its place among the Listen lines, from 0 */
 };
 
 /* More follows at once: hold the last segment back. */

@@ -16,6 +16,17 @@
 
 enum { PROBLEMS_MAX = 100, TEXT_BYTES_MAX = 500, SHOWN_BYTES_MAX = 160 };
 
+#ifndef MK_LEAN
+/* Each host may find the same wrong with the server. */
+static bool was_said(const struct mk__conf *conf, struct mk__conf_origin origin, const char *text)
+{
+    for (const struct mk__conf_problem *p = conf->problems; p; p = p->next)
+        if (memcmp(&p->origin, &origin, sizeof(origin)) == 0 && mk_str_eq(p->text, mk_str_c(text)))
+            return true;
+    return false;
+}
+#endif
+
 void mk__problem_add(struct mk__conf *conf, bool warning, struct mk__conf_origin origin, const char *format,
                      va_list args)
 {
@@ -25,6 +36,10 @@ void mk__problem_add(struct mk__conf *conf, bool warning, struct mk__conf_origin
     if (conf->errors + conf->warnings > PROBLEMS_MAX)
         return;
     vsnprintf(text, sizeof(text), format, args);
+#ifndef MK_LEAN
+    if (was_said(conf, origin, text))
+        return;
+#endif
     struct mk__conf_problem *p = mk_arena_alloc(&conf->arena, sizeof(*p));
     struct mk_str copy = mk_arena_dup(&conf->arena, mk_str_c(text));
     if (!p || !copy.p) {

@@ -27,6 +27,10 @@ enum { MK__QUEUE_BYTES_HIGH = 64 * 1024 };
 struct mk__carrier {
     /* Something changed: a part was queued, a body is wanted, the response ended. */
     void (*wake)(struct mk_request *req);
+#ifndef MK_LEAN
+    /* The connection that the request came by. */
+    const struct mk_io *(*io)(const struct mk_request *req);
+#endif
 };
 
 enum mk__part_kind { MK__PART_MEMORY, MK__PART_FILE, MK__PART_GENERATOR };

@@ -55,7 +55,7 @@ static int accept_batch(struct mk__acceptor *a)
 {
     for (int i = 0; i < BATCH; i++) {
         int fd = accept4(a->event.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-        if (fd >= 0 && a->take(fd, a->ctx) == -ENOMEM && !a->make_room(a->ctx))
+        if (fd >= 0 && a->take(a, fd) == -ENOMEM && !a->make_room(a->ctx))
             return ENOMEM;
         if (fd >= a->fd_reserved && !a->make_room(a->ctx))
             return EMFILE;
@@ -99,7 +99,7 @@ static int watch(struct mk__acceptor *a)
 }
 
 int mk__acceptor_open(struct mk__acceptor *a, struct mk_loop *loop, int fd, bool exclusive,
-                      int (*take)(int fd, void *ctx), bool (*make_room)(void *ctx), void *ctx)
+                      int (*take)(const struct mk__acceptor *a, int fd), bool (*make_room)(void *ctx), void *ctx)
 {
     *a = (struct mk__acceptor){.loop = loop,
                                .take = take,

@@ -12,8 +12,9 @@ struct mk__acceptor {
     struct mk_event event;
     struct mk_timer retry;
     struct mk_loop *loop;
-    int (*take)(int fd, void *ctx); /* the descriptor is the receiver's; -ENOMEM: no more for now */
-    bool (*make_room)(void *ctx);   /* descriptors ran out: could some be freed? */
+    /* A connection has come; the descriptor is the receiver's. -ENOMEM: no more for now. */
+    int (*take)(const struct mk__acceptor *a, int fd);
+    bool (*make_room)(void *ctx); /* descriptors ran out: could some be freed? */
     void *ctx;
     uint64_t complained_ms;
     int fd_reserved; /* connections get descriptors below this one */
@@ -23,7 +24,7 @@ struct mk__acceptor {
 
 /* Accepts at `fd`, which stays the caller's. 0 or -errno. */
 int mk__acceptor_open(struct mk__acceptor *a, struct mk_loop *loop, int fd, bool exclusive,
-                      int (*take)(int fd, void *ctx), bool (*make_room)(void *ctx), void *ctx);
+                      int (*take)(const struct mk__acceptor *a, int fd), bool (*make_room)(void *ctx), void *ctx);
 /* Takes what waits already, then stops listening; the descriptor is still the caller's to close. */
 void mk__acceptor_close(struct mk__acceptor *a);
 

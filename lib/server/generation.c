@@ -497,5 +497,10 @@ void mk_host_error(struct mk_host *host, const void *section_struct, size_t offs
     va_start(args, format);
     vsnprintf(text, sizeof(text), format, args);
     va_end(args);
-    mk__conf_error(host->generation->conf, mk__conf_origin(host->set, section_struct, offset, nth), "%s", text);
+    struct mk__conf_origin origin = mk__conf_origin(host->set, section_struct, offset, nth);
+#ifndef MK_LEAN
+    if (!origin.source)
+        origin = mk__conf_origin(host->generation->set, section_struct, offset, nth);
+#endif
+    mk__conf_error(host->generation->conf, origin, "%s", text);
 }

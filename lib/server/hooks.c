@@ -153,3 +153,20 @@ uint64_t mk_request_bytes_sent(const struct mk_request *req)
 {
     return req->sent_bytes;
 }
+
+#ifndef MK_LEAN
+bool mk_host_has_listener(const struct mk_host *host, struct mk_str text)
+{
+    const struct mk__listeners *all = &host->generation->settings->listen;
+    for (uint32_t i = 0; i < all->n; i++)
+        if (mk_str_eq(all->items[i].text, text))
+            return true;
+    return false;
+}
+
+struct mk_str mk_request_listener(const struct mk_request *req)
+{
+    const struct mk__worker *w = req->http->app_ctx;
+    return w->generation->settings->listen.items[req->carrier->io(req)->listener].text;
+}
+#endif

@@ -15,10 +15,13 @@
 
 enum { STACK_BYTES = 256 * 1024, IDLE_CLOSED_AT_ONCE = 16, MEMORY_RESERVE = 8 };
 
-static int serve(int fd, void *ctx)
+static int serve(const struct mk__acceptor *a, int fd)
 {
-    struct mk__worker *w = ctx;
+    struct mk__worker *w = a->ctx;
     struct mk_io io = {.transport = w->generation->transport, .fd = fd};
+#ifndef MK_LEAN
+    io.listener = (unsigned)(a - w->acceptors);
+#endif
     if (w->account.bytes > w->account.bytes_max - w->account.bytes_max / MEMORY_RESERVE)
         mk__h1_close_idle(&w->http, IDLE_CLOSED_AT_ONCE); /* the last part is for those who have a request */
     int err = mk__h1_open(&w->http, &io);

@@ -325,7 +325,7 @@ static struct mk_test_client *add_client(struct mk_test_world *w, int *ret_fd)
 
 struct mk_test_client *mk_test_connect(struct mk_test_world *w, struct mk_str first)
 {
-    struct mk_io io = {.transport = &memory};
+    struct mk_io io = {.transport = &memory, .listener = w->listener};
     struct mk_test_client *c = add_client(w, &io.fd);
     append(&c->to_server, first.p, first.len);
     io.state = c;

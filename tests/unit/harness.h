@@ -56,6 +56,7 @@ struct mk_test_world {
     bool still;          /* nothing happened in the last wait, and no more time is granted */
     bool refuses_events; /* mk_event_add() fails */
     int open_error;      /* of the next connection's transport */
+    unsigned listener;   /* of the next connection */
     struct mk__jobs *jobs;
 
     /* HTTP, from mk_test_http_open() on */

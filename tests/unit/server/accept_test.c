@@ -18,9 +18,10 @@ static struct mk__acceptor acceptor;
 static int listener, taken[TAKEN_MAX], n_taken, room_to_make;
 static struct sockaddr_in addr;
 
-static int take(int fd, void *ctx)
+static int take(const struct mk__acceptor *a, int fd)
 {
-    assert_ptr_equal(ctx, &acceptor);
+    assert_ptr_equal(a, &acceptor);
+    assert_ptr_equal(a->ctx, &acceptor);
     assert_true(n_taken < TAKEN_MAX);
     assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
     assert_true(fcntl(fd, F_GETFL) & O_NONBLOCK);

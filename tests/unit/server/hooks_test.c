@@ -3,6 +3,7 @@
 #include "http/h1_world.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 #include "server/worker.h"
 
@@ -180,6 +181,33 @@ static void test_a_client_that_leaves(void **state)
     mk_test_world_close(&w);
 }
 
+static char told[64];
+
+static int tell(struct mk_request *req)
+{
+    struct mk_str text = mk_request_listener(req);
+    snprintf(told, sizeof(told), "%.*s", MK_STR_ARG(text));
+    mk_response_error(req, 404);
+    return 0;
+}
+
+static void test_where_it_came_by(void **state)
+{
+    static const struct mk_plugin teller = {.name = "teller", .on_request = tell};
+    struct mk__listener listeners[] = {{.text = MK_STR("127.0.0.1:80")}, {.text = MK_STR("unix:/run/x")}};
+    struct mk__settings settings = {.listen = {listeners, 2}};
+    (void)state;
+    open_hooks();
+    generation.plugins[0] = &teller;
+    generation.settings = &settings;
+    mk_test_connect(&w, MK_STR(GET));
+    assert_string_equal(told, "127.0.0.1:80");
+    w.listener = 1;
+    mk_test_connect(&w, MK_STR(GET));
+    assert_string_equal(told, "unix:/run/x");
+    mk_test_world_close(&w);
+}
+
 static void test_no_host_no_state(void **state)
 {
     (void)state;
@@ -200,6 +228,7 @@ int main(void)
         cmocka_unit_test(test_ways),
         cmocka_unit_test(test_a_handler_of_a_path),
         cmocka_unit_test(test_a_client_that_leaves),
+        cmocka_unit_test(test_where_it_came_by),
         cmocka_unit_test(test_no_host_no_state),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
