@@ -57,11 +57,12 @@ MK_API void mk_server_show(const struct mk_server *server, struct mk_buf *out);
 /* Opens the listeners and starts the workers. 0 or -errno; the log and the problems say why. */
 MK_API int mk_server_start(struct mk_server *server);
 /*
- * Stops: no new connections, idle ones are closed, exchanges have until DrainTimeout. Returns when
- * all workers have ended.
+ * Stops: no new connections, idle ones are closed, exchanges have until DrainTimeout. Before that the server goes
+ * on as before for StopDelay (0 unless set), while plugins may tell that it is going (mk_request_draining). Returns
+ * when all workers have ended.
  */
 MK_API void mk_server_stop(struct mk_server *server);
-/* Ends the drain of a mk_server_stop() that is under way. Any thread. */
+/* Ends the delay and the drain of a mk_server_stop() that is under way: all is cut. Any thread. */
 MK_API void mk_server_stop_now(struct mk_server *server);
 
 /* The manual of all directives of this build, as Markdown. */

@@ -102,6 +102,8 @@ MK_API void *mk_request_host_state(const struct mk_request *req, const struct mk
 
 /* The text of the Listen line that the request's connection came by ("127.0.0.1:9000"); lives as long as `req`. */
 MK_API struct mk_str mk_request_listener(const struct mk_request *req);
+/* Has the server been asked to stop? It may answer for a while yet (StopDelay, DrainTimeout). */
+MK_API bool mk_request_draining(const struct mk_request *req);
 
 /* In on_done: did the client leave, or the response fail, before all of it was handed over? */
 MK_API bool mk_request_aborted(const struct mk_request *req);

@@ -71,6 +71,9 @@ struct mk__http {
     struct mk__pool connections, requests;
     struct mk_list live; /* connections */
     bool draining;
+#ifndef MK_LEAN
+    bool stopping; /* it will drain soon, and says so to those who ask */
+#endif
     struct mk__scratch in, out;
     struct mk__parse parse; /* of the head that is being read in this turn */
     struct mk__field *fields;

@@ -169,4 +169,9 @@ struct mk_str mk_request_listener(const struct mk_request *req)
     const struct mk__worker *w = req->http->app_ctx;
     return w->generation->settings->listen.items[req->carrier->io(req)->listener].text;
 }
+
+bool mk_request_draining(const struct mk_request *req)
+{
+    return req->http->stopping || req->http->draining;
+}
 #endif

@@ -342,6 +342,10 @@ void mk_server_stop(struct mk_server *s)
 {
     if (!s->running)
         return;
+#ifndef MK_LEAN
+    if (s->generation.settings->stop_delay_ms)
+        mk_log_info("answering as before for another %u ms (StopDelay)", s->generation.settings->stop_delay_ms);
+#endif
     for (unsigned i = 0; i < s->n_workers; i++)
         mk__worker_drain(s->workers[i]);
     close_workers(s);

@@ -60,15 +60,36 @@ static void on_drain_timer(struct mk_timer *timer)
     stop(w);
 }
 
-static void on_drain(struct mk_message *message)
+static void drain(struct mk__worker *w)
 {
-    struct mk__worker *w = MK_OWNER(message, struct mk__worker, drain_message);
     close_acceptors(w);
     mk__h1_drain(&w->http);
     if (mk_list_empty(&w->http.live))
         mk__loop_stop(&w->loop);
     else
         mk_timer_arm(&w->loop, &w->drain_timer, w->generation->settings->drain_timeout_ms);
+}
+
+#ifndef MK_LEAN
+static void on_delay_timer(struct mk_timer *timer)
+{
+    drain(MK_OWNER(timer, struct mk__worker, delay_timer));
+}
+#endif
+
+/* StopDelay: who asks is told that we are going, and has time to look elsewhere. */
+static void on_drain(struct mk_message *message)
+{
+    struct mk__worker *w = MK_OWNER(message, struct mk__worker, drain_message);
+#ifndef MK_LEAN
+    uint32_t delay_ms = w->generation->settings->stop_delay_ms;
+    w->http.stopping = true;
+    if (delay_ms) {
+        mk_timer_arm(&w->loop, &w->delay_timer, delay_ms);
+        return;
+    }
+#endif
+    drain(w);
 }
 
 static void on_stop(struct mk_message *message)
@@ -126,6 +147,9 @@ int mk__worker_open(struct mk__worker *w, const struct mk__generation *g, unsign
     w->drain_message.fn = on_drain;
     w->stop_message.fn = on_stop;
     mk_timer_init(&w->drain_timer, on_drain_timer);
+#ifndef MK_LEAN
+    mk_timer_init(&w->delay_timer, on_delay_timer);
+#endif
     int err = mk__loop_open(&w->loop, &mk__poller_epoll, &mk__clock_system, jobs);
     if (err < 0)
         return err;

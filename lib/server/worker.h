@@ -24,6 +24,9 @@ struct mk__worker {
     unsigned n_acceptors;
     uint64_t complained_ms; /* about memory */
     struct mk_timer drain_timer;
+#ifndef MK_LEAN
+    struct mk_timer delay_timer; /* before the drain */
+#endif
     struct mk_message drain_message, stop_message;
     _Atomic bool drain_sent, stop_sent;
     struct mk_loop loop;
@@ -35,7 +38,7 @@ int mk__worker_open(struct mk__worker *w, const struct mk__generation *g, unsign
 void mk__worker_close(struct mk__worker *w);
 
 int mk__worker_start(struct mk__worker *w);
-/* Asks for a graceful end, or for an immediate one. Any thread, while the worker is open. */
+/* Asks for a graceful end (after StopDelay), or for an immediate one. Any thread, while the worker is open. */
 void mk__worker_drain(struct mk__worker *w);
 void mk__worker_stop(struct mk__worker *w);
 void mk__worker_join(struct mk__worker *w);

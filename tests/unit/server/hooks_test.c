@@ -186,7 +186,7 @@ static char told[64];
 static int tell(struct mk_request *req)
 {
     struct mk_str text = mk_request_listener(req);
-    snprintf(told, sizeof(told), "%.*s", MK_STR_ARG(text));
+    snprintf(told, sizeof(told), "%.*s %d", MK_STR_ARG(text), mk_request_draining(req));
     mk_response_error(req, 404);
     return 0;
 }
@@ -201,10 +201,19 @@ static void test_where_it_came_by(void **state)
     generation.plugins[0] = &teller;
     generation.settings = &settings;
     mk_test_connect(&w, MK_STR(GET));
-    assert_string_equal(told, "127.0.0.1:80");
+    assert_string_equal(told, "127.0.0.1:80 0");
     w.listener = 1;
+    struct mk_test_client *c = mk_test_connect(&w, MK_STR(GET));
+    assert_string_equal(told, "unix:/run/x 0");
+    w.http.stopping = true;
+    mk_test_send(c, MK_STR(GET));
+    mk_test_settle(&w);
+    assert_string_equal(told, "unix:/run/x 1");
+    w.http.stopping = false;
+    w.http.draining = true;
     mk_test_connect(&w, MK_STR(GET));
-    assert_string_equal(told, "unix:/run/x");
+    assert_string_equal(told, "unix:/run/x 1");
+    w.http.draining = false;
     mk_test_world_close(&w);
 }
 

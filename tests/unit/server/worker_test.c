@@ -94,6 +94,44 @@ static void test_serves_and_drains(void **state)
     assert_int_equal(mk_test_descriptors(), before);
 }
 
+/* The settings are the generation's, which nobody else looks at in these tests. */
+static void set_delay(uint32_t ms)
+{
+    ((struct mk__settings *)(uintptr_t)generation.settings)->stop_delay_ms = ms;
+}
+
+static void test_a_drain_is_delayed(void **state)
+{
+    (void)state;
+    set_delay(20);
+    start();
+    int idle = connect_one();
+    ask(idle, GET, "HTTP/1.1 200 OK\r\n");
+    mk__worker_drain(&worker);
+    finish(); /* by itself */
+    close(idle);
+    set_delay(0);
+}
+
+static void test_goes_on_during_a_delay(void **state)
+{
+    (void)state;
+    set_delay(3600000);
+    start();
+    int idle = connect_one();
+    ask(idle, GET, "HTTP/1.1 200 OK\r\n");
+    mk__worker_drain(&worker);
+    ask(idle, GET, "HTTP/1.1 200 OK\r\n");
+    int late = connect_one();
+    ask(late, GET, "HTTP/1.1 200 OK\r\n");
+    ask(idle, GET, "HTTP/1.1 200 OK\r\n");
+    mk__worker_stop(&worker);
+    finish();
+    close(idle);
+    close(late);
+    set_delay(0);
+}
+
 static void test_a_stop_ends_a_drain(void **state)
 {
     (void)state;
@@ -172,6 +210,7 @@ static int tear_down(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_drain_is_delayed),        cmocka_unit_test(test_goes_on_during_a_delay),
         cmocka_unit_test(test_serves_and_drains),         cmocka_unit_test(test_a_stop_ends_a_drain),
         cmocka_unit_test(test_a_drain_after_the_end),     cmocka_unit_test(test_unstarted),
         cmocka_unit_test(test_every_allocation_may_fail),
