@@ -157,6 +157,27 @@ static void test_what_is_wrong_is_said(void **state)
     assert_int_equal(mk_test_descriptors(), before);
 }
 
+/* Each host finds it. */
+static void test_what_is_wrong_with_the_server_is_said_once(void **state)
+{
+    struct mk__source source = source_of_folder();
+    (void)state;
+    write_more();
+    unlink(mk_test_path("conf/plugins.load"));
+    mk_test_write("conf/monkey.conf", MK_STR("[SERVER]\n    Listen 127.0.0.1:0\n    Listen 127.0.0.2:0\n"
+                                             "[HEALTH]\n    Listener 127.0.0.2:0 127.0.0.3:0\n"));
+    assert_int_equal(mk__generation_load(&g, &source), -EINVAL);
+    assert_true(mk_host_has_listener(g.hosts, MK_STR("127.0.0.1:0")));
+    assert_true(mk_host_has_listener(g.hosts, MK_STR("127.0.0.2:0")));
+    assert_false(mk_host_has_listener(g.hosts, MK_STR("127.0.0.2")));
+    const char *first = strstr(problems(), "monkey.conf:5:26: error: there is no line \"Listen 127.0.0.3:0\"\n");
+    assert_non_null(first);
+    assert_null(strstr(first + 1, "monkey.conf"));
+    assert_null(strstr(problems(), "cannot start"));
+    mk__generation_free(&g);
+    clear();
+}
+
 static int load(void *ctx)
 {
     int err = mk__generation_load(&g, ctx);
@@ -196,6 +217,7 @@ int main(void)
         cmocka_unit_test(test_loads_everything),
         cmocka_unit_test(test_one_shot),
         cmocka_unit_test(test_what_is_wrong_is_said),
+        cmocka_unit_test(test_what_is_wrong_with_the_server_is_said_once),
         cmocka_unit_test(test_every_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, set_up, mk_test_folder_remove);

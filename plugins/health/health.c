@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * health: tells load balancers and supervisors whether the server lives, and whether it wants requests. It answers
+ * before anybody else is asked, on every host, or on listeners that are for nothing else.
+ */
+#include <monkey/plugin.h>
+
+#include <errno.h>
+
+extern const struct mk_plugin mk_plugin_health;
+
+/* ── directives ── */
+
+struct health {
+    struct mk_str live, ready;
+    struct mk_conf_list listeners;
+};
+
+static int parse_path(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
+{
+    struct mk_str *path = field;
+    if (value->n != 1 || !mk_str_starts(value->text, MK_STR("/"))) {
+        mk_buf_addf(error, "one path, which starts with a slash");
+        return -EINVAL;
+    }
+    *path = mk_arena_dup(arena, value->text);
+    return path->p ? 0 : -ENOMEM;
+}
+
+static const struct mk_conf_key keys[] = {
+    MK_CONF_KEY_CUSTOM(struct health, live, "Live", NULL, "A path (`/healthz`): 200 as long as the server answers.",
+                       .unit = "path", .parse = parse_path),
+    MK_CONF_KEY_CUSTOM(struct health, ready, "Ready", NULL,
+                       "A path (`/readyz`): 200, but 503 once the server has been asked to stop.", .unit = "path",
+                       .parse = parse_path),
+    MK_CONF_KEY_LIST(struct health, listeners, "Listener", NULL,
+                     "Answer only on these of the `Listen` lines, which answer nothing else then.",
+                     .flags = MK_CONF_REPEAT),
+    {0},
+};
+
+static const struct mk_conf_section sections[] = {
+    {.name = "HEALTH",
+     .scope = MK_CONF_SCOPE_SERVER,
+     .size = sizeof(struct health),
+     .keys = keys,
+     .doc = MK_CONF_DOC("Whether the server lives and wants requests, on every host.")},
+    {0},
+};
+
+/* ── hosts ── */
+
+static int start_host(struct mk_host *host, void **ret_state)
+{
+    const struct health *h = mk_host_server_conf(host, sections);
+    for (uint32_t i = 0; i < h->listeners.n; i++) {
+        struct mk_str text = h->listeners.items[i];
+        if (mk_host_has_listener(host, text))
+            continue;
+        mk_host_error(host, h, offsetof(struct health, listeners), i, "there is no line \"Listen %.*s\"",
+                      MK_STR_ARG(text));
+        return -EINVAL;
+    }
+    if (h->live.len || h->ready.len || h->listeners.n)
+        *ret_state = (void *)(uintptr_t)h;
+    return 0;
+}
+
+/* ── requests ── */
+
+static bool is_listener(const struct health *h, struct mk_str text)
+{
+    for (uint32_t i = 0; i < h->listeners.n; i++)
+        if (mk_str_eq(h->listeners.items[i], text))
+            return true;
+    return false;
+}
+
+static void tell(struct mk_request *req, bool ready)
+{
+    struct mk_str text = ready ? MK_STR("ready\n") : MK_STR("ok\n");
+    if (ready && mk_request_draining(req)) {
+        text = MK_STR("draining\n");
+        mk_response_status(req, 503);
+        mk_response_header_borrow(req, MK_STR("Retry-After"), MK_STR("1"));
+        mk_response_close(req); /* who asks again shall meet whoever is there then */
+    }
+    mk_response_header_borrow(req, MK_STR("Content-Type"), MK_STR("text/plain"));
+    mk_response_header_borrow(req, MK_STR("Cache-Control"), MK_STR("no-store"));
+    mk_response_borrow(req, text);
+    mk_response_end(req);
+}
+
+static int answer(struct mk_request *req)
+{
+    const struct health *h = mk_request_host_state(req, &mk_plugin_health);
+    if (!h)
+        return MK_DECLINED;
+    struct mk_str path = mk_request_path(req);
+    enum mk_method method = mk_request_method(req);
+    bool ready = path.len && mk_str_eq(path, h->ready), live = path.len && mk_str_eq(path, h->live);
+    if (h->listeners.n && !is_listener(h, mk_request_listener(req)))
+        return MK_DECLINED;
+    if (!ready && !live) {
+        if (!h->listeners.n)
+            return MK_DECLINED;
+        mk_response_error(req, 404);
+    } else if (method != MK_GET && method != MK_HEAD)
+        mk_response_allow(req, MK_STR("GET, HEAD, OPTIONS"));
+    else
+        tell(req, ready);
+    return 0;
+}
+
+MK_PLUGIN(health) = {
+    MK_PLUGIN_HEAD("health", "2.0.0", "tells whether the server lives and is ready"),
+    .sections = sections,
+    .host_start = start_host,
+    .on_request = answer,
+};

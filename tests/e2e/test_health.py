@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether the server lives and wants requests: told to load balancers, and true while it stops."""
+
+import re
+import signal
+
+import pytest
+
+from harness.client import Client
+from harness.messages import request
+from harness.server import await_true, run, section
+
+BOTH = {"Live": "/healthz", "Ready": "/readyz"}
+FILES = {"index.html": b"site\n", "healthz": b"a file\n"}
+TERM = signal.SIGTERM
+
+
+@pytest.fixture
+def healthy(serve):
+    """A server with a [HEALTH] section, in a file of its own beside monkey.conf."""
+
+    def start(health=BOTH, settings=None, **rest):
+        rest.setdefault("config", {})["plugins/health/health.conf"] = section("HEALTH", health)
+        return serve(settings, files=FILES, **rest)
+
+    return start
+
+
+def test_nothing_without_a_section(serve):
+    with serve(files=FILES).connect() as client:
+        assert client.ask("/healthz").body == b"a file\n"
+        assert client.ask("/readyz").status == 404
+
+
+def test_nothing_where_nothing_is_named(healthy):
+    with healthy({"Ready": "/up"}).connect() as client:
+        assert client.ask("/healthz").body == b"a file\n"
+        assert client.ask("/up").body == b"ready\n"
+
+
+@pytest.mark.parametrize("target, text", [("/healthz", b"ok\n"), ("/readyz?probe=1", b"ready\n")])
+def test_answers(healthy, target, text):
+    with healthy().connect() as client:
+        for method in ("GET", "HEAD"):
+            answer = client.ask(target, method=method)
+            assert (answer.status, answer.length) == (200, len(text))
+            assert answer.body == (text if method == "GET" else b"")
+            assert (answer["Content-Type"], answer["Cache-Control"]) == ("text/plain", "no-store")
+            assert not answer.closes
+
+
+@pytest.mark.parametrize("method, status", [("POST", 405), ("DELETE", 405), ("BREW", 405), ("OPTIONS", 204)])
+def test_other_methods(healthy, method, status):
+    with healthy().connect() as client:
+        for target in ("/healthz", "/readyz"):
+            answer = client.ask(target, method=method)
+            assert (answer.status, answer["Allow"]) == (status, "GET, HEAD, OPTIONS")
+
+
+@pytest.mark.parametrize(
+    "target, status",
+    [("/health%7a", 200), ("/x/../healthz", 200), ("/healthz/", 404), ("/healthz/x", 404), ("/HEALTHZ", 404)],
+)
+def test_paths(healthy, target, status):
+    with healthy().connect() as client:
+        assert client.ask(target).status == status
+
+
+def test_every_host(healthy):
+    """Before redirects as well, and without a Host where HTTP/1.0 allows it."""
+    server = healthy(host={"Redirect": "https://example.org"})
+    for host in ("localhost", "elsewhere.test", "127.0.0.1"):
+        assert server.talk(request("/healthz", "Connection: close", host=host))[0].body == b"ok\n"
+    assert server.talk(request("/readyz", host=None, version="HTTP/1.0"))[0].body == b"ready\n"
+    assert server.statuses(request("/", "Connection: close")) == [301]
+
+
+# ── a listener of its own ──
+
+
+@pytest.fixture
+def apart(healthy, tmp_path):
+    def start(health):
+        path = f"unix:{tmp_path}/health"
+        return healthy({**health, "Listener": path}, {"Listen": ["127.0.0.1:0", path]}, listeners=2)
+
+    return start
+
+
+def test_listener(apart):
+    server = apart(BOTH)
+    with server.connect(0) as client:
+        assert client.ask("/healthz").body == b"a file\n"
+        assert client.ask("/readyz").status == 404
+        assert client.ask("/").body == b"site\n"
+    with server.connect(1) as client:
+        assert client.ask("/healthz").body == b"ok\n"
+        assert client.ask("/readyz").body == b"ready\n"
+
+
+@pytest.mark.parametrize("health", [BOTH, {}])
+def test_listener_answers_nothing_else(apart, health):
+    server = apart(health)
+    for data in (request("/"), request("/", method="POST"), request("*", method="OPTIONS"), request("/healthz/x")):
+        with server.connect(1) as client:
+            client.send(data)
+            assert client.response().status == 404
+    with server.connect(0) as client:
+        assert client.ask("/").body == b"site\n"
+
+
+# ── while the server stops ──
+
+
+def test_stop_delay(healthy):
+    """Everything goes on, but readiness says no; a second signal is the end."""
+    server = healthy(settings={"StopDelay": "1h", "Workers": 2})
+    kept = server.connect()
+    assert kept.ask("/").body == b"site\n"
+    assert kept.ask("/readyz").body == b"ready\n"
+    server.send_signal(TERM)
+    server.wait_log(r"another 3600000 ms \(StopDelay\)")
+
+    def readiness():
+        with server.connect() as client:
+            return client.ask("/readyz")
+
+    await_true(lambda: all(readiness().status == 503 for _ in range(10)), 10, "the end of readiness")
+    answer = readiness()
+    assert (answer.body, answer["Retry-After"], answer["Cache-Control"]) == (b"draining\n", "1", "no-store")
+    assert answer.closes and answer["Content-Type"] == "text/plain"
+    answer = kept.ask("/")
+    assert (answer.body, answer.closes) == (b"site\n", False)
+    with server.connect() as client:
+        assert client.ask("/healthz").body == b"ok\n"
+        assert not client.ask("/").closes
+    server.send_signal(TERM)
+    assert server.wait() == 0
+    kept.assert_gone()
+
+
+def test_stop_delay_ends(healthy):
+    """Without a second signal: the listeners close, and requests in progress come to their end."""
+    server = healthy(settings={"StopDelay": "300ms", "DrainTimeout": "30s"})
+    idle, busy = server.connect(), server.connect()
+    assert idle.ask("/").status == 200
+    busy.send("GET / HTTP/1.1\r\nHost: localhost\r\n")
+    server.send_signal(TERM)
+    idle.assert_closed()
+    await_true(lambda: is_refused(server.addresses[0]), 10, "the end of accepting")
+    busy.send("\r\n")
+    answer = busy.response()
+    assert (answer.body, answer.closes) == (b"site\n", True)
+    busy.assert_closed()
+    assert server.wait() == 0
+
+
+def is_refused(address):
+    try:
+        Client(address, timeout=5).close()
+        return False
+    except ConnectionRefusedError:
+        return True
+
+
+def test_readiness_while_draining(healthy):
+    """StopDelay 0: only those who are connected can still ask."""
+    server = healthy(settings={"DrainTimeout": "30s"})
+    client, other = server.connect(), server.connect()
+    client.send("GET /readyz HTTP/1.1\r\nHost: localhost\r\n")
+    assert other.ask("/readyz").body == b"ready\n"
+    server.send_signal(TERM)
+    other.assert_closed()
+    client.send("\r\n")
+    answer = client.response()
+    assert (answer.status, answer.body, answer.closes) == (503, b"draining\n", True)
+    assert server.wait() == 0
+
+
+# ── mistakes ──
+
+
+@pytest.mark.parametrize(
+    "rows, message",
+    [
+        ("    Live healthz\n", "health.conf:2:10: error: .*one path, which starts with a slash"),
+        ('    Ready ""\n', "health.conf:2:11: error: .*one path, which starts with a slash"),
+        ("    Live /a\n    Listener 127.0.0.1:9\n", 'health.conf:3:14: error: .*no line "Listen 127.0.0.1:9"'),
+        ("    Live /a\n    Listener 127.0.0.1:0 [::1]:9\n", r'health.conf:3:26: error: .*no line "Listen \[::1\]:9"'),
+        ("    Live /a /b\n", "health.conf:2:10: error: .*one path"),
+    ],
+)
+def test_mistakes(host_conf, rows, message):
+    folder = host_conf("", FILES)
+    (folder / "plugins" / "health").mkdir(parents=True)
+    (folder / "plugins" / "health" / "health.conf").write_text("[HEALTH]\n" + rows)
+    result = run("-c", folder, "-t")
+    assert result.returncode == 1
+    assert re.search(message, result.stderr), result.stderr
