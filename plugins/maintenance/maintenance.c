@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * maintenance: a host answers 503 while a file exists (flag.c), whatever it is asked. The page for it is read at the
+ * start, so that the answer needs no disk.
+ */
+#include <monkey/plugin.h>
+
+#include "flag.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+extern const struct mk_plugin mk_plugin_maintenance;
+
+enum { PAGE_BYTES_MAX = 64 * 1024 };
+
+/* ── directives ── */
+
+struct exception {
+    struct exception *next;
+    struct mk_pattern match;
+};
+
+struct page {
+    struct mk_str path, body;
+};
+
+struct maintenance {
+    struct mk_str file, text;
+    struct page page;
+    uint32_t retry_after_ms;
+    struct exception *exceptions;
+};
+
+/* 0 or -errno. */
+static int read_page(struct page *page, int fd, struct mk_arena *arena)
+{
+    struct stat st;
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return -errno;
+    if (st.st_size > PAGE_BYTES_MAX)
+        return -EFBIG;
+    char *data = mk_arena_alloc(arena, (size_t)st.st_size);
+    if (!data)
+        return -ENOMEM;
+    ssize_t n = read(fd, data, (size_t)st.st_size);
+    page->body = mk_str(data, n < 0 ? 0 : (size_t)n);
+    return n < 0 ? -errno : 0;
+}
+
+static int parse_page(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
+{
+    struct page *page = field;
+    page->path = mk_conf_path(value, value->text, arena);
+    if (!page->path.p)
+        return -ENOMEM;
+    int fd = open(page->path.p, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    int err = read_page(page, fd, arena);
+    if (fd >= 0)
+        close(fd);
+    if (err < 0)
+        mk_buf_addf(error, "cannot be read: %s", strerror(-err));
+    return err;
+}
+
+static int parse_exception(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
+{
+    struct exception **first = field, *e = mk_arena_alloc(arena, sizeof(*e));
+    if (!e)
+        return -ENOMEM;
+    e->next = *first;
+    *first = e;
+    return mk_conf_pattern(value, &e->match, arena, error);
+}
+
+static const struct mk_conf_key keys[] = {
+    MK_CONF_KEY_PATH(struct maintenance, file, "File", NULL, "While it exists all requests are answered with 503.",
+                     .flags = MK_CONF_REQUIRED),
+    MK_CONF_KEY_CUSTOM(struct maintenance, page, "Page", NULL,
+                       "The answer: a file of at most 64 KB, read at the start; its name tells its type.",
+                       .unit = "path", .parse = parse_page),
+    MK_CONF_KEY_STRING(struct maintenance, text, "Text", "Back soon.", "The answer where there is no `Page`."),
+    MK_CONF_KEY_DURATION(struct maintenance, retry_after_ms, "RetryAfter", "5m", "When clients shall ask again.",
+                         .min = 1000, .max = 604800000, .unit = "s"),
+    MK_CONF_KEY_CUSTOM(struct maintenance, exceptions, "Except", NULL,
+                       "Paths that go on, such as those of the page's images: as in `Match`, one a line.",
+                       .flags = MK_CONF_REPEAT, .unit = "pattern", .parse = parse_exception),
+    {0},
+};
+
+static const struct mk_conf_section sections[] = {
+    {.name = "MAINTENANCE",
+     .scope = MK_CONF_SCOPE_HOST,
+     .size = sizeof(struct maintenance),
+     .keys = keys,
+     .doc = MK_CONF_DOC("Takes the host out of service, and back, without a restart.")},
+    {0},
+};
+
+/* ── hosts ── */
+
+struct site {
+    const struct maintenance *conf;
+    struct flag flag;
+    /* of the worker that has taken the flag: */
+    struct mk_job job;
+    uint64_t looked_ms;
+    _Atomic(struct mk_request *) waiting; /* NULL: its client has left */
+};
+
+static int start_host(struct mk_host *host, void **ret_state)
+{
+    const struct maintenance *conf = mk_host_conf(host, sections);
+    if (!conf->file.len)
+        return 0;
+    struct site *site = *ret_state = mk_account_alloc(NULL, sizeof(*site));
+    if (!site)
+        return -ENOMEM;
+    *site = (struct site){.conf = conf, .flag.path = conf->file.p};
+    return 0;
+}
+
+static void stop_host(struct mk_host *host, void *state)
+{
+    (void)host;
+    mk_account_free(NULL, state, sizeof(struct site));
+}
+
+/* ── requests ── */
+
+static void refuse(struct mk_request *req, const struct maintenance *conf)
+{
+    struct mk_str type = MK_STR("text/plain; charset=utf-8"), body = conf->text;
+    char seconds[16];
+    if (conf->page.path.p) {
+        type = mk_request_mime(req, conf->page.path);
+        body = conf->page.body;
+    }
+    snprintf(seconds, sizeof(seconds), "%u", conf->retry_after_ms / 1000);
+    mk_response_status(req, 503);
+    mk_response_header_borrow(req, MK_STR("Content-Type"), type);
+    mk_response_header_borrow(req, MK_STR("Cache-Control"), MK_STR("no-store"));
+    mk_response_header(req, MK_STR("Retry-After"), mk_str_c(seconds));
+    mk_response_borrow(req, body);
+    mk_response_end(req);
+}
+
+static void look(struct mk_job *job)
+{
+    flag_refresh(&MK_OWNER(job, struct site, job)->flag);
+}
+
+static void go_on(struct mk_job *job)
+{
+    struct site *site = MK_OWNER(job, struct site, job);
+    struct mk_request *req = atomic_exchange(&site->waiting, NULL);
+    flag_release(&site->flag, site->looked_ms); /* the job is the next one's from here on */
+    if (!req)
+        return;
+    if (site->flag.there)
+        refuse(req, site->conf);
+    else
+        mk_request_continue(req);
+}
+
+struct wait {
+    struct site *site;
+    struct mk_request *req;
+};
+
+/* The request has ended, perhaps long after its turn, when another one waits. */
+static void forget(void *ctx)
+{
+    struct wait *wait = ctx;
+    struct mk_request *req = wait->req;
+    atomic_compare_exchange_strong(&wait->site->waiting, &req, NULL);
+}
+
+/* Lets a request wait for a disk thread's look. -errno: it goes by what is known. */
+static int await(struct mk_request *req, struct site *site)
+{
+    struct wait *wait = mk_arena_alloc(mk_request_arena(req), sizeof(*wait));
+    if (!wait)
+        return -ENOMEM;
+    *wait = (struct wait){site, req};
+    int err = mk_arena_defer(mk_request_arena(req), forget, wait);
+    if (err < 0)
+        return err;
+    site->waiting = req;
+    site->job.work = look;
+    site->job.done = go_on;
+    err = mk_job_submit(mk_request_loop(req), &site->job);
+    if (err < 0)
+        site->waiting = NULL;
+    return err;
+}
+
+static bool is_excepted(const struct site *site, struct mk_str path)
+{
+    const struct exception *e = site->conf->exceptions;
+    while (e && !mk_pattern_match(&e->match, path))
+        e = e->next;
+    return e != NULL;
+}
+
+static int answer(struct mk_request *req)
+{
+    struct site *site = mk_request_host_state(req, &mk_plugin_maintenance);
+    if (!site || is_excepted(site, mk_request_path(req)))
+        return MK_DECLINED;
+    uint64_t now = mk_loop_now_ms(mk_request_loop(req));
+    if (flag_take(&site->flag, now)) {
+        site->looked_ms = now;
+        if (await(req, site) == 0)
+            return 0;
+        flag_release(&site->flag, now);
+    }
+    if (!site->flag.there)
+        return MK_DECLINED;
+    refuse(req, site->conf);
+    return 0;
+}
+
+MK_PLUGIN(maintenance) = {
+    MK_PLUGIN_HEAD("maintenance", "2.0.0", "answers 503 while a file exists"),
+    .sections = sections,
+    .host_start = start_host,
+    .host_stop = stop_host,
+    .on_request = answer,
+};

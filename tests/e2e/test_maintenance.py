@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A host that is out of service while a file exists: noticed within a second, with and without a disk thread."""
+
+import re
+import threading
+import time
+
+import pytest
+
+from harness.messages import request
+from harness.server import await_true, run, section
+
+FILES = {"index.html": b"site\n", "assets/logo.svg": b"<svg/>\n", "style.css": b"a{}\n"}
+
+
+@pytest.fixture
+def flag(tmp_path):
+    return tmp_path / "flag"
+
+
+# The kernel never resolves a link of /proc without waiting: there each look is a disk thread's.
+@pytest.fixture(params=["cached", "waiting"])
+def host(request, serve, tmp_path, flag):
+    """A server with a [MAINTENANCE] section in its default host."""
+
+    def start(keys=None, settings=None, **rest):
+        path = flag if request.param == "cached" else "/proc/self/cwd/flag"
+        text = section("HOST", {"DocumentRoot": tmp_path / "server0" / "root"})
+        text += section("MAINTENANCE", {"File": path, **(keys or {})})
+        config = {"sites/default": text, **rest.pop("config", {})}
+        return serve(settings, files=FILES, config=config, cwd=tmp_path, **rest)
+
+    return start
+
+
+def await_status(client, status, target="/"):
+    await_true(lambda: client.ask(target).status == status, 10, status)
+
+
+def test_comes_and_goes(host, flag):
+    server = host()
+    with server.connect() as client:
+        for _ in range(2):
+            assert client.ask("/").body == b"site\n"
+            flag.touch()
+            await_status(client, 503)
+            flag.unlink()
+            await_status(client, 200)
+    server.wait_log("maintenance: .*flag: it is there", 2)
+    server.wait_log("maintenance: .*flag: it is gone", 2)
+
+
+def test_the_first_request_after_a_pause(host, flag):
+    """Nobody came for a while: the first who does finds it closed, or open."""
+    with host().connect() as client:
+        assert client.ask("/").status == 200
+        flag.touch()
+        time.sleep(1.2)
+        assert client.ask("/").status == 503
+        flag.unlink()
+        time.sleep(1.2)
+        assert client.ask("/").status == 200
+
+
+def test_the_first_request_of_all(host, flag):
+    flag.touch()
+    with host().connect() as client:
+        assert client.ask("/").status == 503
+
+
+def test_answer(host, flag):
+    flag.touch()
+    with host({"RetryAfter": "2h", "Text": '"Closed for lunch."'}).connect() as client:
+        for method in ("GET", "HEAD", "DELETE", "BREW", "OPTIONS"):
+            answer = client.ask("/any/where", method=method)
+            assert (answer.status, answer.length) == (503, 17)
+            assert answer.body == (b"" if method == "HEAD" else b"Closed for lunch.")
+            assert (answer["Retry-After"], answer["Cache-Control"]) == ("7200", "no-store")
+            assert answer["Content-Type"] == "text/plain; charset=utf-8"
+        client.send(request("/form", method="POST", body=b"x" * 1000) + request("*", method="OPTIONS"))
+        assert [client.response().status for _ in range(2)] == [503, 503]
+
+
+def test_default_text(host, flag):
+    flag.touch()
+    with host().connect() as client:
+        answer = client.ask("/")
+        assert (answer.status, answer.body, answer["Retry-After"]) == (503, b"Back soon.", "300")
+
+
+def test_page(host, flag, tmp_path):
+    """Its type is told by its name; what it needs goes on."""
+    (tmp_path / "page.html").write_text("<h1>Back soon</h1>")
+    flag.touch()
+    with host({"Page": tmp_path / "page.html", "Except": ["/assets", "*.css"]}).connect() as client:
+        answer = client.ask("/")
+        assert (answer.status, answer.body) == (503, b"<h1>Back soon</h1>")
+        assert answer["Content-Type"] == "text/html; charset=utf-8"
+        assert client.ask("/assets/logo.svg").body == b"<svg/>\n"
+        assert client.ask("/assets/missing").status == 404
+        assert client.ask("/style.css").body == b"a{}\n"
+        assert client.ask("/assets2").status == client.ask("/x/../index.html").status == 503
+
+
+def test_empty_page(host, flag, tmp_path):
+    (tmp_path / "page.html").touch()
+    flag.touch()
+    with host({"Page": tmp_path / "page.html"}).connect() as client:
+        answer = client.ask("/")
+        assert (answer.status, answer.body) == (503, b"")
+
+
+def test_nobody_else_is_asked(host, flag):
+    flag.touch()
+    rows = {"Redirect": "https://example.org"}
+    with host(
+        config={"sites/other": section("HOST", {"DocumentRoot": "/", "ServerName": "o", **rows})}
+    ).connect() as c:
+        assert c.ask("/").status == 503
+        assert c.ask("/", host="o").status == 301
+
+
+def test_health_goes_on(host, flag):
+    flag.touch()
+    health = section("HEALTH", {"Live": "/healthz", "Ready": "/readyz"})
+    with host(config={"plugins/health/health.conf": health}).connect() as client:
+        assert client.ask("/").status == 503
+        assert client.ask("/healthz").status == client.ask("/readyz").status == 200
+
+
+@pytest.mark.concurrent
+def test_many_ask_at_once(host, flag):
+    """Clients that leave while their request waits, others that stay, several workers, and a flag that changes."""
+    server = host(settings={"Workers": 3})
+    end = threading.Event()
+    faults = []
+
+    def visit():
+        while not end.is_set():
+            with server.connect() as client:
+                client.send(request("/") * 3)
+                for _ in range(2):
+                    if client.response().status not in (200, 503):
+                        faults.append(client)
+
+    visitors = [threading.Thread(target=visit) for _ in range(4)]
+    for visitor in visitors:
+        visitor.start()
+    with server.connect() as client:
+        for _ in range(2):
+            flag.touch()
+            await_status(client, 503)
+            flag.unlink()
+            await_status(client, 200)
+    end.set()
+    for visitor in visitors:
+        visitor.join()
+    assert not faults
+
+
+@pytest.mark.parametrize(
+    "rows, message",
+    [
+        ("    Text closed\n", '"File", which must be set'),
+        ("    File flag\n    Page nowhere.html\n", "default:6:10: error: .*cannot be read: No such file"),
+        ("    File flag\n    Page .\n", "default:6:10: error: .*cannot be read: Is a directory"),
+        ("    File flag\n    Page ../large.html\n", "default:6:10: error: .*cannot be read: File too large"),
+        ("    File flag\n    Except a/b\n", "default:6:12: error: .*starts with one"),
+        ("    File flag\n    RetryAfter 10ms\n", "default:6:16: error: "),
+    ],
+)
+def test_mistakes(host_conf, rows, message):
+    folder = host_conf("[MAINTENANCE]\n" + rows, FILES)
+    (folder / "large.html").write_bytes(b"x" * 65537)
+    result = run("-c", folder, "-t")
+    assert result.returncode == 1
+    assert re.search(message, result.stderr), result.stderr

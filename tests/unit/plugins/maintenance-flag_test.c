@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A file that says something by being there: when it is looked at, what is noticed, and what is not told. */
+#include "folder.h"
+
+#include <errno.h>
+#include <sys/resource.h>
+
+#include "../../../plugins/maintenance/flag.h"
+
+static struct flag flag;
+static char path[600];
+
+static void start(const char *name)
+{
+    snprintf(path, sizeof(path), "%s", mk_test_path(name));
+    flag = (struct flag){.path = path};
+}
+
+/* As a request does. The kernel may say at any time that it would have to wait: then a disk thread looks. */
+static void look(uint64_t now)
+{
+    if (flag_take(&flag, now)) {
+        assert_true(flag.due_ms == FLAG_TAKEN);
+        assert_false(flag_take(&flag, now + 60000)); /* one looker is enough */
+        flag_refresh(&flag);
+        flag_release(&flag, now);
+    }
+    assert_int_equal(flag.due_ms, now + FLAG_CHECK_MS);
+}
+
+static void test_comes_and_goes(void **state)
+{
+    unsigned before = mk_test_descriptors();
+    (void)state;
+    start("flag");
+    look(5000); /* the first request looks at once */
+    assert_false(flag.there);
+    mk_test_write("flag", MK_STR(""));
+    assert_false(flag_take(&flag, 5999));
+    assert_false(flag.there);
+    look(6000);
+    assert_true(flag.there);
+    unlink(path);
+    assert_false(flag_take(&flag, 6999));
+    assert_true(flag.there);
+    look(7000);
+    assert_false(flag.there);
+    assert_int_equal(mk_test_descriptors(), before);
+}
+
+static void test_any_kind_of_file(void **state)
+{
+    (void)state;
+    start("folder");
+    mk_test_mkdir("folder");
+    look(1);
+    assert_true(flag.there);
+    start("pipe");
+    assert_int_equal(mkfifo(path, 0), 0);
+    look(1);
+    assert_true(flag.there);
+    start("dangling");
+    mk_test_link("nowhere", "dangling");
+    look(1);
+    assert_false(flag.there);
+    start("pipe/below"); /* no directory: nothing is there */
+    look(1);
+    assert_false(flag.there);
+    start("nowhere/below");
+    look(1);
+    assert_false(flag.there);
+}
+
+/* Its path leads in a circle: whatever was known stays. */
+static void test_what_cannot_be_told_changes_nothing(void **state)
+{
+    (void)state;
+    start("way/flag");
+    mk_test_mkdir("way");
+    mk_test_write("way/flag", MK_STR(""));
+    look(1000);
+    assert_true(flag.there);
+    unlink(path);
+    assert_int_equal(rmdir(mk_test_path("way")), 0);
+    mk_test_link("way", "way");
+    look(2000);
+    assert_true(flag.there);
+    assert_int_equal(flag.told, ELOOP);
+    look(3000);
+    assert_true(flag.there);
+    unlink(mk_test_path("way"));
+    look(4000);
+    assert_false(flag.there);
+    mk_test_link("way", "way");
+    look(5000);
+    assert_false(flag.there);
+}
+
+/* Without descriptors the cached look cannot be made; the other one can. */
+static void test_without_descriptors(void **state)
+{
+    struct rlimit limit, none;
+    (void)state;
+    start("flag");
+    mk_test_write("flag", MK_STR(""));
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    none = (struct rlimit){0, limit.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    bool taken = flag_take(&flag, 1);
+    flag_refresh(&flag);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    assert_true(taken);
+    assert_true(flag.there);
+    flag_release(&flag, 1);
+    unlink(path);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_comes_and_goes),
+        cmocka_unit_test(test_any_kind_of_file),
+        cmocka_unit_test(test_what_cannot_be_told_changes_nothing),
+        cmocka_unit_test(test_without_descriptors),
+    };
+    return cmocka_run_group_tests(tests, mk_test_folder_make, mk_test_folder_remove);
+}

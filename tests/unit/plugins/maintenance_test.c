@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Requests that wait for a disk thread to look for the file: those that get their answer, and those that are gone
+ * by then. The kernel never resolves a link of /proc without waiting, so that each look is a disk thread's.
+ */
+#include "folder.h"
+#include "http/h1_world.h"
+
+#include "loop/jobs.h"
+#include "server/worker.h"
+
+extern const struct mk_plugin mk_plugin_maintenance;
+
+static struct mk__jobs jobs;
+static struct mk__generation generation;
+static struct mk__worker worker;
+static const struct mk_plugin *loaded[MK__PLUGINS_MAX];
+static int n_taken;
+
+/* Content that is never ready. */
+static int take(struct mk_request *req)
+{
+    (void)req;
+    n_taken++;
+    return 0;
+}
+
+static const struct mk_plugin taker = {.name = "taker", .on_content = take};
+
+static void open_all(void)
+{
+    char dir[512];
+    struct mk__source source = {.dir = dir};
+    snprintf(dir, sizeof(dir), "%s", mk_test_path("conf"));
+    assert_int_equal(mk__generation_load(&generation, &source), 0);
+    memcpy(loaded, generation.plugins, sizeof(loaded));
+    for (unsigned i = 0; i < generation.n_plugins; i++)
+        if (generation.plugins[i] != &mk_plugin_maintenance)
+            generation.plugins[i] = &taker;
+    worker.generation = &generation;
+    n_taken = 0;
+    mk__jobs_open(&jobs, 1);
+    assert_int_equal(mk_test_world_open(&w, &jobs), 0);
+    assert_int_equal(mk_test_http_open(&w), 0);
+    w.http.app = &mk__hooks_app;
+    w.http.app_ctx = &worker;
+}
+
+static void close_all(void)
+{
+    mk__h1_abort_all(&w.http);
+    mk__jobs_close(&jobs);
+    mk_test_world_close(&w);
+    memcpy(generation.plugins, loaded, sizeof(loaded));
+    mk__generation_free(&generation);
+}
+
+/* What is sent once the disk thread has rung. */
+static const char *await_answer(struct mk_test_client *c)
+{
+    for (int i = 0; i < 1000; i++) {
+        struct mk_str text = mk_test_received(c);
+        if (text.len)
+            return text.p;
+        assert_true(mk_test_wait_mail(&w));
+    }
+    return "";
+}
+
+static void await_taken(int n)
+{
+    for (int i = 0; i < 1000 && n_taken < n; i++)
+        assert_true(mk_test_wait_mail(&w));
+    assert_int_equal(n_taken, n);
+}
+
+static void test_waits(void **state)
+{
+    (void)state;
+    mk_test_write("flag", MK_STR(""));
+    open_all();
+    struct mk_test_client *c = mk_test_connect(&w, MK_STR(GET));
+    assert_string_equal(mk_test_state(c), "handler");
+    assert_non_null(strstr(await_answer(c), "HTTP/1.1 503 "));
+    mk_test_send(c, MK_STR(GET));
+    mk_test_settle(&w); /* known for a second */
+    assert_non_null(strstr(mk_test_received(c).p, "HTTP/1.1 503 "));
+    close_all();
+    unlink(mk_test_path("flag"));
+}
+
+static void test_is_gone_before_the_answer(void **state)
+{
+    (void)state;
+    mk_test_write("flag", MK_STR(""));
+    open_all();
+    mk_test_connect(&w, MK_STR(GET));
+    mk__h1_abort_all(&w.http);
+    assert_true(mk_test_wait_mail(&w));
+    struct mk_test_client *c = mk_test_connect(&w, MK_STR(GET));
+    assert_non_null(strstr(await_answer(c), "HTTP/1.1 503 "));
+    close_all();
+    unlink(mk_test_path("flag"));
+}
+
+/* The end of a request that once waited is nothing to the one that waits now. */
+static void test_ends_while_another_waits(void **state)
+{
+    (void)state;
+    open_all();
+    struct mk_test_client *first = mk_test_connect(&w, MK_STR(GET));
+    await_taken(1);
+    mk_test_pass(&w, 1000);
+    mk_test_write("flag", MK_STR(""));
+    struct mk_test_client *second = mk_test_connect(&w, MK_STR(GET));
+    assert_string_equal(mk_test_state(second), "handler");
+    mk_test_reset(first);
+    assert_non_null(strstr(await_answer(second), "HTTP/1.1 503 "));
+    assert_string_equal(mk_test_state(first), "closed");
+    assert_int_equal(n_taken, 1);
+    close_all();
+    unlink(mk_test_path("flag"));
+}
+
+/* What was known counts where nobody can look. */
+static void test_without_a_disk_thread(void **state)
+{
+    (void)state;
+    open_all();
+    w.loop.jobs = NULL;
+    mk_test_write("flag", MK_STR(""));
+    mk_test_connect(&w, MK_STR(GET));
+    assert_int_equal(n_taken, 1);
+    w.loop.jobs = &jobs;
+    mk_test_pass(&w, 1000);
+    assert_non_null(strstr(await_answer(mk_test_connect(&w, MK_STR(GET))), "HTTP/1.1 503 "));
+    close_all();
+    unlink(mk_test_path("flag"));
+}
+
+static int set_up(void **state)
+{
+    if (mk_test_folder_make(state) < 0)
+        return -1;
+    mk_test_mkdir("conf");
+    mk_test_mkdir("conf/sites");
+    mk_test_write("conf/monkey.conf", MK_STR("[SERVER]\n    Listen 127.0.0.1:0\n"));
+    mk_test_write("conf/sites/default",
+                  MK_STR("[HOST]\n    DocumentRoot .\n[MAINTENANCE]\n    File /proc/self/cwd/flag\n"));
+    return chdir(mk_test_folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_waits),
+        cmocka_unit_test(test_is_gone_before_the_answer),
+        cmocka_unit_test(test_ends_while_another_waits),
+        cmocka_unit_test(test_without_a_disk_thread),
+    };
+    return cmocka_run_group_tests(tests, set_up, mk_test_folder_remove);
+}
