@@ -2,12 +2,13 @@
 """The guide's configurations, as they stand in its pages, below a folder of the test's own instead of /srv."""
 
 import re
+import signal
 
 import pytest
 
 from harness import build
 from harness.client import Client
-from harness.server import Server, run
+from harness.server import Server, await_true, run
 
 GUIDE = build.TOP / "docs" / "guide"
 BLOCK = re.compile(r"```conf\n# file: (\S+)\n(.*?)```", re.S)
@@ -21,6 +22,8 @@ TREE = {
     "app/1/assets/app.3f2a.js.br": b"br\n",
     "downloads/system-2.iso": b"i" * 100_000,
     "data/a.json": b"{}\n",
+    "www/assets/logo.svg": b"<svg/>\n",
+    "pages/closed.html": b"closed\n",
 }
 
 
@@ -48,7 +51,13 @@ def conf(tmp_path):
         for name, text in SECTIONS[heading].items():
             path = tmp_path / "conf" / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            text = text.replace("/srv/", f"{tmp_path}/srv/").replace("Listen          2001", "Listen 127.0.0.1:0")
+            for here, there in (
+                ("/srv/", f"{tmp_path}/srv/"),
+                ("/run/monkey/", f"{tmp_path}/"),
+                ("Listen          2001", "Listen 127.0.0.1:0"),
+                ("127.0.0.1:9000", "127.0.0.1:0"),
+            ):
+                text = text.replace(here, there)
             path.write_text(text)
         return tmp_path / "conf"
 
@@ -59,8 +68,8 @@ def conf(tmp_path):
 def site(conf):
     servers = []
 
-    def start(heading):
-        servers.append(Server("-c", conf(heading)))
+    def start(heading, **rest):
+        servers.append(Server("-c", conf(heading), **rest))
         return servers[-1]
 
     yield start
@@ -76,12 +85,33 @@ def test_is_accepted(conf, heading):
 
 def test_every_configuration_has_a_test():
     tried = {"One site", "Several hosts", "A single-page application", "Downloads", "An interface for other origins"}
-    assert set(SECTIONS) == tried
+    assert set(SECTIONS) == tried | {"A site behind a proxy"}
 
 
 def ask(server, target, *fields, **rest):
     with Client(server.addresses[0]) as client:
         return client.ask(target, *fields, **rest)
+
+
+def test_site_behind_a_proxy(site, tmp_path):
+    server = site("A site behind a proxy", listeners=2)
+    assert server.names[0].startswith("unix:")
+    with server.connect(0) as proxy, server.connect(1) as balancer:
+        assert proxy.ask("/").body == b"www\n"
+        assert balancer.ask("/readyz").body == b"ready\n"
+        assert balancer.ask("/").status == proxy.ask("/readyz").status == 404
+        (tmp_path / "srv" / "closed").touch()
+        await_true(lambda: proxy.ask("/").body == b"closed\n", 10, "the maintenance")
+        assert proxy.ask("/assets/logo.svg").status == 200
+        server.send_signal(signal.SIGTERM)
+        await_true(lambda: readiness(server) == 503, 10, "the end of readiness")
+        assert balancer.ask("/healthz").body == b"ok\n"
+        assert proxy.ask("/assets/logo.svg").status == 200
+
+
+def readiness(server):
+    with server.connect(1) as balancer:
+        return balancer.ask("/readyz").status
 
 
 def test_one_site(site):
