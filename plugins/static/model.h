@@ -11,6 +11,7 @@
 #define STATIC_MODEL_H
 
 #include <monkey/conf.h>
+#include <monkey/pattern.h>
 #include <monkey/request.h>
 #include <monkey/str.h>
 
@@ -29,9 +30,17 @@ struct static_settings {
     bool ranges, dotfiles;
 };
 
+struct patterns {
+    struct mk_pattern *items;
+    uint32_t n;
+};
+
 struct static_host {
     struct mk_str root;
     struct mk_conf_list precompressed, try_files;
+    struct patterns precompressed_match;
+    struct mk_conf_list index;        /* this and the next three as in static_settings, */
+    int symlinks, ranges, dotfiles;   /* but 0: as the server, otherwise the value plus one */
     uint8_t codings[MK_CODING_COUNT]; /* what `precompressed` names */
     unsigned n_codings;
     unsigned n_tries; /* the names of `try_files` */
@@ -42,6 +51,7 @@ struct error_page;
 
 struct site {
     struct error_page *errors;
+    struct static_settings own; /* where the host does not do as the server says */
     const struct static_settings *settings;
     const struct static_host *host;
     _Atomic bool in_memory; /* no disk behind the root's file system */

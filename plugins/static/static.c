@@ -8,10 +8,11 @@
 #include <monkey/codec.h>
 #include <monkey/plugin.h>
 
+#include "errors.h"
 #include "names.h"
 #include "root.h"
+#include "settings.h"
 #include "site.h"
-#include "errors.h"
 #include "tryfiles.h"
 #include "variants.h"
 
@@ -38,6 +39,12 @@ static const struct mk_conf_key server_keys[] = {
     {0},
 };
 
+#ifndef MK_LEAN
+/* The values of a host, which may leave them to the server. */
+static const char *const own_switch[] = {"Server", "Off", "On", NULL};
+static const char *const own_symlinks[] = {"Server", "Off", "Inside", "On", NULL};
+#endif
+
 static const struct mk_conf_key host_keys[] = {
     MK_CONF_KEY_PATH(struct static_host, root, "DocumentRoot", NULL, "The directory whose files this host serves.",
                      .flags = MK_CONF_REQUIRED),
@@ -47,11 +54,22 @@ static const struct mk_conf_key host_keys[] = {
         "Which precompressed variants of a file are looked for beside it, among `br` (`F.br`), `zstd` (`F.zst`) "
         "and `gzip` (`F.gz`): the most welcome one by Accept-Encoding, among equals the first in this list, "
         "unless it is older than the file. Each lookup costs a system call."),
+    MK_CONF_KEY_CUSTOM(struct static_host, precompressed_match, "PrecompressedMatch", NULL,
+                       "For which files `Precompressed` is: their paths, as patterns (`/assets`, `*.css`); an index "
+                       "has the path of its own name. Without this key, for all.",
+                       .flags = MK_CONF_REPEAT, .unit = "patterns", .parse = variants_parse_match),
     MK_CONF_KEY_LIST(
         struct static_host, try_files, "TryFiles", NULL,
         "Names that stand for a path, in the order in which they are tried; `$path` is the path. `$path/` is "
         "a directory with an index. A last `=404` is the status when none exists. Without it a path names "
         "itself only. A single-page application wants `$path /index.html`."),
+    MK_CONF_KEY_LIST(struct static_host, index, "Indexfile", NULL, "As `Indexfile` of the server, for this host."),
+    MK_CONF_KEY_ENUM(struct static_host, symlinks, "SymLink", "Server",
+                     "As `SymLink` of the server, for this host. `Server`: as there.", .names = own_symlinks),
+    MK_CONF_KEY_ENUM(struct static_host, ranges, "Resume", "Server",
+                     "As `Resume` of the server, for this host. `Server`: as there.", .names = own_switch),
+    MK_CONF_KEY_ENUM(struct static_host, dotfiles, "DotFiles", "Server",
+                     "As `DotFiles` of the server, for this host. `Server`: as there.", .names = own_switch),
 #endif
     {0},
 };
@@ -105,7 +123,8 @@ static int start_host(struct mk_host *host, void **ret_state)
     struct site *site = mk_account_alloc(NULL, sizeof(*site));
     if (!site)
         return -ENOMEM;
-    *site = (struct site){.settings = mk_host_server_conf(host, &sections[SERVER]), .host = conf};
+    *site = (struct site){.host = conf};
+    site->settings = settings_merge(site, mk_host_server_conf(host, &sections[SERVER]));
     int err = root_open(site, conf->root);
     if (err < 0) {
         mk_host_error(host, conf, offsetof(struct static_host, root), 0, "cannot open the document root %s: %s",

@@ -37,6 +37,39 @@ void variants_check(const struct mk_conf_check *check, struct static_host *host)
         else
             host->codings[host->n_codings++] = (uint8_t)coding;
     }
+    if (host->precompressed_match.n && !host->precompressed.n)
+        mk_conf_warn(check, offsetof(struct static_host, precompressed_match),
+                     "\"PrecompressedMatch\" does nothing without \"Precompressed\"");
+}
+
+int variants_parse_match(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
+{
+    struct patterns *all = field;
+    struct mk_pattern *items = mk_arena_alloc(arena, (all->n + value->n) * sizeof(*items));
+    int err = items ? 0 : -ENOMEM;
+    if (items && all->n)
+        memcpy(items, all->items, all->n * sizeof(*items));
+    for (uint32_t i = 0; i < value->n && err == 0; i++) {
+        struct mk_conf_value word = {.text = value->words[i], .dir = value->dir};
+        err = mk_conf_pattern(&word, &items[all->n + i], arena, error);
+    }
+    if (err == 0)
+        *all = (struct patterns){items, all->n + value->n};
+    return err;
+}
+
+/* By the path of the file, as a client would ask for it. */
+static bool is_meant(const struct site *site, const char *name)
+{
+    const struct patterns *patterns = &site->host->precompressed_match;
+    char path[SITE_NAME_BYTES];
+    if (!patterns->n)
+        return true;
+    int n = snprintf(path, sizeof(path), "/%s", name);
+    for (uint32_t i = 0; i < patterns->n && n < (int)sizeof(path); i++)
+        if (mk_pattern_match(&patterns->items[i], mk_str(path, (size_t)n)))
+            return true;
+    return false;
 }
 
 /* What is compressed already has no variants. */
@@ -71,7 +104,7 @@ void variants_choose(struct site *site, const char *name, const struct mk_accept
 {
     const struct static_host *host = site->host;
     enum mk_coding coding;
-    if (f->kind != FOUND_FILE || !host->n_codings || is_compressed(mk_str_c(name)))
+    if (f->kind != FOUND_FILE || !host->n_codings || is_compressed(mk_str_c(name)) || !is_meant(site, name))
         return;
     f->varies = true;
     struct mk_accept left = accept ? *accept : (struct mk_accept){{0}};

@@ -83,9 +83,9 @@ def count_calls(serve, tmp_path):
     """Counts the system calls that the server makes from a warm connection while `work(client)` runs."""
     if not shutil.which("strace"):
         pytest.fail("strace is not installed")
-    server = serve({"KeepAliveTimeout": "60s", "MaxKeepAliveRequest": 100_000})
 
-    def count(work, warm):
+    def count(work, warm, host=None):
+        server = serve({"KeepAliveTimeout": "60s", "MaxKeepAliveRequest": 100_000}, host=host)
         client = server.connect()
         for _ in range(3):
             warm(client)
@@ -112,6 +112,22 @@ def test_calls_of_a_keep_alive_request(count_calls):
     for name, number in counts.items():
         if number > rounds * 0.05:
             assert number <= PER_REQUEST.get(name, 0) * rounds * 1.05, (name, counts)
+
+
+def test_variants_cost_nothing_where_they_are_not_wanted(count_calls):
+    """Who has precompressed style sheets only asks the disk for no others."""
+
+    def ask(client):
+        answer = client.ask("/hello.txt", "Accept-Encoding: br, gzip")
+        assert (answer.body, answer["Vary"]) == (HELLO, None)
+
+    rounds = 50
+    host = {"Precompressed": "br gzip", "PrecompressedMatch": "*.css /assets"}
+    if build.PRESET == "small":
+        pytest.skip("lean builds have no variants")
+    counts, _ = count_calls(lambda client: [ask(client) for _ in range(rounds)], ask, host)
+    assert sum(counts.values()) / rounds <= 7.1, counts
+    assert counts["openat2"] <= rounds * 1.05, counts
 
 
 def ask_sixteen(client):

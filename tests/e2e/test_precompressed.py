@@ -139,6 +139,51 @@ def test_many_fields(site):
     assert site.connect().ask("/app.js", f"Accept-Encoding: {value}")["Content-Encoding"] == "gzip"
 
 
+@pytest.mark.parametrize(
+    "patterns, path, varies",
+    [
+        (["*.js *.css"], "/app.js", True),
+        (["*.js *.css"], "/few.css", True),
+        (["*.js"], "/few.css", False),
+        (["*.js", "*.css"], "/few.css", True),
+        (["/dir"], "/dir/", True),
+        (["*.html"], "/dir/", True),
+        (["=/dir/index.html"], "/dir/", True),
+        (["=/dir/"], "/dir/", False),
+        (["/dir"], "/app.js", False),
+        (["/"], "/app.js", True),
+    ],
+)
+def test_only_where_it_is_wanted(serve, patterns, path, varies):
+    """Elsewhere nothing varies, and what lies beside the file does not matter."""
+    client = serve(files=FILES, host={"Precompressed": "br gzip", "PrecompressedMatch": patterns}).connect()
+    for _ in range(2):
+        answer = client.ask(path, "Accept-Encoding: br, gzip")
+        assert (answer.status, answer["Vary"]) == (200, "Accept-Encoding" if varies else None)
+        assert (answer["Content-Encoding"] is not None) == varies
+
+
+def test_patterns_and_what_was_tried(serve):
+    """By the name that stands for the path."""
+    files = {"index.html": b"index", "index.html.gz": b"gzip of index"}
+    host = {"TryFiles": "$path /index.html", "Precompressed": "gzip", "PrecompressedMatch": "*.html"}
+    answer = serve(files=files, host=host).connect().ask("/users", "Accept-Encoding: gzip")
+    assert (answer["Vary"], answer.body) == ("Accept-Encoding", b"gzip of index")
+
+
+def test_patterns_of_nothing(tmp_path, site_root):
+    result = run("-c", write_config(tmp_path / "conf", site_root, host={"PrecompressedMatch": "*.css"}), "-t")
+    assert result.returncode == 0
+    assert 'warning: "PrecompressedMatch" does nothing without "Precompressed"' in result.stderr
+
+
+def test_patterns_that_are_none(tmp_path, site_root):
+    host = {"Precompressed": "gzip", "PrecompressedMatch": "*.css assets"}
+    result = run("-c", write_config(tmp_path / "conf", site_root, host=host), "-t")
+    (problem,) = problems(result)
+    assert result.returncode == 1 and "a pattern is a path" in problem[3]
+
+
 @pytest.mark.parametrize("value, word", [("br deflate", "deflate"), ("gzip br gzip", 'not "gzip"'), (".gz", ".gz")])
 def test_mistakes(tmp_path, site_root, value, word):
     result = run("-c", write_config(tmp_path / "conf", site_root, host={"Precompressed": value}), "-t")

@@ -7,6 +7,7 @@
 #include "../../../plugins/static/links.h"
 #include "../../../plugins/static/names.h"
 #include "../../../plugins/static/site.h"
+#include "../../../plugins/static/variants.h"
 
 static struct static_settings settings;
 static struct static_host host = {.codings = {MK_CODING_BR, MK_CODING_ZSTD, MK_CODING_GZIP}, .n_codings = 3};
@@ -99,6 +100,68 @@ static void test_long_names(void **state)
     close(f.fd);
 }
 
+/* Who is not named has none: nothing varies, and not even a look is taken. */
+static void test_patterns(void **state)
+{
+    static const struct {
+        const char *pattern, *path;
+        bool varies;
+    } meant[] = {
+        {"*.js", "/all.js", true},     {"*.css", "/all.js", false}, {"/sub", "/sub/", true},
+        {"*.html", "/sub/", true},     {"=/sub/", "/sub/", false},  {"/sub", "/all.js", false},
+        {"/assets", "/all.js", false},
+    };
+    struct mk_accept accept;
+    (void)state;
+    mk_accept_encoding(MK_STR("br"), &accept);
+    for (size_t i = 0; i < COUNT(meant); i++) {
+        struct mk_pattern patterns[2];
+        assert_int_equal(mk_pattern_parse(&patterns[0], MK_STR("=/nothing"), NULL), 0);
+        assert_int_equal(mk_pattern_parse(&patterns[1], mk_str_c(meant[i].pattern), NULL), 0);
+        host.precompressed_match = (struct patterns){patterns, 2};
+        struct found f = site_find(&site, mk_str_c(meant[i].path), &accept, false);
+        assert_int_equal(f.kind, FOUND_FILE);
+        close(f.fd);
+        if (f.varies != meant[i].varies || (f.coding == MK_CODING_BR) != meant[i].varies)
+            fail_msg("%s for %s", meant[i].pattern, meant[i].path);
+    }
+    host.precompressed_match.n = 0;
+}
+
+static int read_patterns(void *ctx)
+{
+    struct mk_str words[] = {MK_STR("*.css"), MK_STR("/a"), MK_STR("=/b")};
+    struct mk_conf_value first = {.words = words, .n = 2}, second = {.words = words + 2, .n = 1};
+    struct patterns all = {NULL, 0};
+    struct mk_arena arena;
+    char text[200];
+    struct mk_buf error;
+    (void)ctx;
+    mk_buf_init_fixed(&error, text, sizeof(text));
+    mk_arena_init(&arena, NULL, 4096, NULL, 0);
+    int err = variants_parse_match(&first, &all, &arena, &error);
+    if (err == 0)
+        err = variants_parse_match(&second, &all, &arena, &error);
+    if (err == 0) {
+        assert_int_equal(all.n, 3);
+        assert_int_equal(all.items[0].kind, MK_PATTERN_NAME);
+        assert_str_equal(all.items[1].text, "/a");
+        assert_str_equal(all.items[2].text, "/b");
+        words[0] = MK_STR("nonsense");
+        assert_int_equal(variants_parse_match(&first, &all, &arena, &error), -EINVAL);
+        assert_int_equal(all.n, 3);
+        assert_true(error.len > 0);
+    }
+    mk_arena_release(&arena);
+    return err;
+}
+
+static void test_reading_patterns(void **state)
+{
+    (void)state;
+    assert_true(mk_test_failing_allocs(read_patterns, NULL) > 0);
+}
+
 static void set_age(const char *name, long seconds, long nanoseconds)
 {
     struct timespec times[2] = {{seconds, nanoseconds}, {seconds, nanoseconds}};
@@ -141,9 +204,8 @@ static int tear_down(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_choices),
-        cmocka_unit_test(test_not_wanted),
-        cmocka_unit_test(test_long_names),
+        cmocka_unit_test(test_choices),  cmocka_unit_test(test_not_wanted),       cmocka_unit_test(test_long_names),
+        cmocka_unit_test(test_patterns), cmocka_unit_test(test_reading_patterns),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

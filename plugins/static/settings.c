@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The settings of a host (settings.h).
+ */
+#include "settings.h"
+
+static int choose(int own, int servers)
+{
+    return own ? own - 1 : servers;
+}
+
+const struct static_settings *settings_merge(struct site *site, const struct static_settings *server)
+{
+    const struct static_host *host = site->host;
+    site->own = (struct static_settings){
+        .index = host->index.n ? host->index : server->index,
+        .symlinks = choose(host->symlinks, server->symlinks),
+        .ranges = choose(host->ranges, server->ranges),
+        .dotfiles = choose(host->dotfiles, server->dotfiles),
+    };
+    return &site->own;
+}
