@@ -2,9 +2,10 @@
 /*
  * What the plugin knows of a host, and what it finds there. The files that look for something stand on each other:
  *
- *     beneath ◄─ links ◄─ names ◄─ variants ◄─ lookup ◄─ tryfiles ◄─ site
+ *     beneath ◄─ links ◄─ names ◄─ variants ◄─ lookup ◄─ tryfiles ◄─ site ◄─ alias
  *     openat2    Inside   a name    F.br ...    a path     $path ...    a path, at one moment
  *
+ * An alias is a site of its own; a request's place tells which one it is about.
  * Workers and disk threads look into one site at the same time, and one of them may swap its root (root.c).
  */
 #ifndef STATIC_MODEL_H
@@ -48,9 +49,12 @@ struct static_host {
 };
 
 struct error_page;
+struct alias;
 
 struct site {
     struct error_page *errors;
+    struct alias *aliases;
+    struct mk_str prefix;       /* of the paths that lead here, without a last slash; empty for a document root */
     struct static_settings own; /* where the host does not do as the server says */
     const struct static_settings *settings;
     const struct static_host *host;
@@ -65,6 +69,12 @@ struct site {
     pthread_mutex_t lock;  /* of the path, and of a swap */
     struct mk_str path;    /* of the root, without links and without a last slash; ends with a NUL */
     struct mk_str written; /* the same as the configuration names it */
+};
+
+/* Where a request leads. */
+struct place {
+    struct site *site;
+    struct mk_str path; /* below its root, as site_find wants it; empty: the root without its slash */
 };
 
 enum found_kind { FOUND_FILE, FOUND_DIRECTORY, FOUND_NOTHING };

@@ -167,7 +167,7 @@ static void swap(struct site *site, struct view *v)
     pthread_mutex_unlock(&site->lock);
     if (!swapped)
         return;
-    mk_log_info("static: the document root %s is %s now", site->written.p, v->path);
+    mk_log_info("static: the folder %s is %s now", site->written.p, v->path);
     v->path = NULL; /* the site's */
 }
 

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * static: answers GET and HEAD with the files below a host's document root. Which file that is, is told by
- * site.c, and which directory the root is by root.c; validators, ranges and the bytes themselves are the server's
- * (mk_response_file).
+ * static: answers GET and HEAD with the files below a host's document root or an alias. Which
+ * file that is, is told by site.c, and which directory the root is by root.c; validators, ranges and the bytes
+ * themselves are the server's (mk_response_file).
  */
 #include <monkey/arena.h>
 #include <monkey/codec.h>
 #include <monkey/plugin.h>
 
+#include "alias.h"
 #include "errors.h"
 #include "names.h"
 #include "root.h"
@@ -80,7 +81,7 @@ static void check_host(const struct mk_conf_check *check, void *section)
     tryfiles_check(check, section);
 }
 
-enum { SERVER, HOST, ERROR_PAGES };
+enum { SERVER, HOST, ERROR_PAGES, ALIAS };
 
 static const struct mk_conf_section sections[] = {
     {.name = "SERVER",
@@ -102,6 +103,13 @@ static const struct mk_conf_section sections[] = {
          MK_CONF_DOC("Pages for errors by status: `404 /errors/404.html`, a file below the document root of at most "
                      "64 KB, or `503 \"Back in a minute.\"`, a text. They are read at the start, and take the place of "
                      "the server's own pages; the status stays.")},
+    {.name = "ALIAS",
+     .scope = MK_CONF_SCOPE_HOST,
+     .flags = MK_CONF_REPEAT,
+     .size = sizeof(struct alias_rule),
+     .keys = alias_keys,
+     .doc = MK_CONF_DOC("Paths that lead to a folder, or a file, beside the document root. The first section that "
+                        "matches counts, and comes before the document root.")},
 #endif
     {0},
 };
@@ -113,6 +121,7 @@ static void stop_host(struct mk_host *host, void *state)
     struct site *site = state;
     (void)host;
     errors_free(site);
+    alias_free(site);
     root_close(site);
     mk_account_free(NULL, site, sizeof(*site));
 }
@@ -133,6 +142,10 @@ static int start_host(struct mk_host *host, void **ret_state)
         return -EINVAL;
     }
     err = errors_load(host, site, mk_host_conf(host, &sections[ERROR_PAGES]));
+    if (err != -ENOMEM) {
+        int aliases = alias_load(host, site, &sections[ALIAS]);
+        err = err < 0 ? err : aliases;
+    }
     if (err < 0) {
         stop_host(host, site);
         return err;
@@ -230,10 +243,10 @@ struct lookup {
     struct lookup **owner; /* in the request's arena; the request is gone when it is NULL */
     struct mk_request *req;
     struct mk_account *account;
-    struct site *site;
-    uint64_t root_ms; /* when the matter of the root was taken; 0 when it was not */
+    struct place at;     /* its strings are in `storage` */
+    struct mk_str asked; /* the path of it that stays as long as the request */
+    uint64_t root_ms;    /* when the matter of the root was taken; 0 when it was not */
     struct mk_accept accept;
-    struct mk_str path;
     struct found found;
     size_t bytes;
     char storage[];
@@ -243,8 +256,8 @@ static void find_waiting(struct mk_job *job)
 {
     struct lookup *l = MK_OWNER(job, struct lookup, job);
     if (l->root_ms)
-        root_refresh(l->site, l->root_ms);
-    l->found = site_find(l->site, l->path, &l->accept, false);
+        root_refresh(l->at.site, l->root_ms);
+    l->found = site_find(l->at.site, l->at.path, &l->accept, false);
 }
 
 static void finish_lookup(struct mk_job *job)
@@ -252,12 +265,12 @@ static void finish_lookup(struct mk_job *job)
     struct lookup *l = MK_OWNER(job, struct lookup, job);
     if (l->req) {
         *l->owner = NULL;
-        if (l->found.name.p == l->path.p)
-            l->found.name = mk_request_path(l->req);
+        if (l->found.name.p == l->at.path.p)
+            l->found.name = l->asked;
         if (is_nothing(&l->found))
             mk_request_continue(l->req);
         else
-            answer(l->req, l->site, &l->found);
+            answer(l->req, l->at.site, &l->found);
     } else if (l->found.fd >= 0) {
         close(l->found.fd);
     }
@@ -271,10 +284,17 @@ static void forget_lookup(void *ctx)
         (*owner)->req = NULL;
 }
 
-static int look_up_waiting(struct mk_request *req, struct site *site, const struct mk_accept *accept, uint64_t root_ms)
+static struct mk_str copy(char *to, struct mk_str s)
 {
-    struct mk_str path = mk_request_path(req);
-    size_t bytes = sizeof(struct lookup) + path.len + 1;
+    memcpy(to, s.p, s.len);
+    to[s.len] = '\0';
+    return mk_str(to, s.len);
+}
+
+static int look_up_waiting(struct mk_request *req, const struct place *at, const struct mk_accept *accept,
+                           uint64_t root_ms)
+{
+    size_t bytes = sizeof(struct lookup) + at->path.len + 1;
     struct lookup **owner = mk_arena_alloc(mk_request_arena(req), sizeof(struct lookup *));
     struct lookup *l = owner ? mk_account_alloc(mk_request_account(req), bytes) : NULL;
     if (!l)
@@ -282,12 +302,12 @@ static int look_up_waiting(struct mk_request *req, struct site *site, const stru
     *l = (struct lookup){.owner = owner,
                          .req = req,
                          .account = mk_request_account(req),
-                         .site = site,
+                         .at = {.site = at->site},
+                         .asked = at->path,
                          .root_ms = root_ms,
                          .bytes = bytes};
     l->accept = *accept;
-    memcpy(l->storage, path.p, path.len + 1);
-    l->path = mk_str(l->storage, path.len);
+    l->at.path = copy(l->storage, at->path);
     l->job.work = find_waiting;
     l->job.done = finish_lookup;
     *owner = l;
@@ -304,8 +324,9 @@ static int look_up_waiting(struct mk_request *req, struct site *site, const stru
 /* ── requests ── */
 
 /* From memory if that is possible, and on a disk thread otherwise. */
-static int find(struct mk_request *req, struct site *site)
+static int find(struct mk_request *req, const struct place *at)
 {
+    struct site *site = at->site;
     struct mk_accept accept = {{0}};
     uint64_t now = mk_loop_now_ms(mk_request_loop(req));
     bool swapped = root_take(site, now);
@@ -313,12 +334,12 @@ static int find(struct mk_request *req, struct site *site)
         mk_accept_encoding(mk_request_field(req, MK_FIELD_ACCEPT_ENCODING), &accept);
     struct found found = {.kind = FOUND_NOTHING, .err = EAGAIN};
     if (!swapped)
-        found = site_find(site, mk_request_path(req), &accept, true);
+        found = site_find(site, at->path, &accept, true);
     if (is_nothing(&found))
         return MK_DECLINED;
     if (found.kind != FOUND_NOTHING || found.err != EAGAIN) {
         answer(req, site, &found);
-    } else if (look_up_waiting(req, site, &accept, swapped ? now : 0) < 0) {
+    } else if (look_up_waiting(req, at, &accept, swapped ? now : 0) < 0) {
         if (swapped)
             root_release(site, now);
         mk_response_error(req, 503);
@@ -337,11 +358,17 @@ static int serve(struct mk_request *req)
         mk_response_allow(req, MK_STR("GET, HEAD, OPTIONS"));
         return 0;
     }
-    if (site_is_hidden(site, mk_request_path(req))) {
+    struct place at = {site, mk_request_path(req)};
+    if (site_is_hidden(site, at.path)) {
         mk_response_error(req, 404);
         return 0;
     }
-    return find(req, site);
+    alias_find(&at);
+    if (alias_is_bare(&at)) {
+        redirect_to_directory(req);
+        return 0;
+    }
+    return find(req, &at);
 }
 
 static void change_error(struct mk_request *req)

@@ -65,7 +65,7 @@ static bool is_meant(const struct site *site, const char *name)
     char path[SITE_NAME_BYTES];
     if (!patterns->n)
         return true;
-    int n = snprintf(path, sizeof(path), "/%s", name);
+    int n = snprintf(path, sizeof(path), "%.*s/%s", MK_STR_ARG(site->prefix), name);
     for (uint32_t i = 0; i < patterns->n && n < (int)sizeof(path); i++)
         if (mk_pattern_match(&patterns->items[i], mk_str(path, (size_t)n)))
             return true;

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from harness.content import OLD, pattern
+from harness.content import OLD, pattern, populate
 from harness.server import run, write_config
 from test_config import problems
 
@@ -169,6 +169,27 @@ def test_patterns_and_what_was_tried(serve):
     host = {"TryFiles": "$path /index.html", "Precompressed": "gzip", "PrecompressedMatch": "*.html"}
     answer = serve(files=files, host=host).connect().ask("/users", "Accept-Encoding: gzip")
     assert (answer["Vary"], answer.body) == ("Accept-Encoding", b"gzip of index")
+
+
+def test_patterns_and_aliases(serve, tmp_path):
+    """By the path that the client asks for, wherever the file lies."""
+    populate(tmp_path / "assets", {"app.js": SCRIPT, "app.js.gz": GZ})
+    rules = "".join(
+        f"[ALIAS]\n    Match {match}\n    To {tmp_path}/assets{name}\n"
+        for match, name in {"/assets": "", "/other": "", "=/one": "/app.js", "=/two": "/app.js"}.items()
+    )
+    server = serve(
+        files=FILES,
+        config={"sites/default": f"""[HOST]
+    DocumentRoot {tmp_path}
+    Precompressed gzip
+    PrecompressedMatch /assets =/one
+{rules}"""},
+    )
+    client = server.connect()
+    for path, varies in {"/assets/app.js": True, "/other/app.js": False, "/one": True, "/two": False}.items():
+        answer = client.ask(path, "Accept-Encoding: gzip")
+        assert (answer.body, answer["Vary"]) == ((GZ, "Accept-Encoding") if varies else (SCRIPT, None)), path
 
 
 def test_patterns_of_nothing(tmp_path, site_root):

@@ -104,12 +104,19 @@ static void test_long_names(void **state)
 static void test_patterns(void **state)
 {
     static const struct {
-        const char *pattern, *path;
+        const char *pattern, *prefix, *path;
         bool varies;
     } meant[] = {
-        {"*.js", "/all.js", true},     {"*.css", "/all.js", false}, {"/sub", "/sub/", true},
-        {"*.html", "/sub/", true},     {"=/sub/", "/sub/", false},  {"/sub", "/all.js", false},
-        {"/assets", "/all.js", false},
+        {"*.js", "", "/all.js", true},
+        {"*.css", "", "/all.js", false},
+        {"/sub", "", "/sub/", true},
+        {"*.html", "", "/sub/", true},
+        {"=/sub/", "", "/sub/", false},
+        {"/sub", "", "/all.js", false},
+        {"/assets", "", "/all.js", false},
+        {"/assets", "/assets", "/all.js", true},
+        {"/all.js", "/assets", "/all.js", false},
+        {"=/assets/sub/index.html", "/assets", "/sub/", true},
     };
     struct mk_accept accept;
     (void)state;
@@ -119,13 +126,15 @@ static void test_patterns(void **state)
         assert_int_equal(mk_pattern_parse(&patterns[0], MK_STR("=/nothing"), NULL), 0);
         assert_int_equal(mk_pattern_parse(&patterns[1], mk_str_c(meant[i].pattern), NULL), 0);
         host.precompressed_match = (struct patterns){patterns, 2};
+        site.prefix = mk_str_c(meant[i].prefix);
         struct found f = site_find(&site, mk_str_c(meant[i].path), &accept, false);
         assert_int_equal(f.kind, FOUND_FILE);
         close(f.fd);
         if (f.varies != meant[i].varies || (f.coding == MK_CODING_BR) != meant[i].varies)
-            fail_msg("%s for %s", meant[i].pattern, meant[i].path);
+            fail_msg("%s for %s%s", meant[i].pattern, meant[i].prefix, meant[i].path);
     }
     host.precompressed_match.n = 0;
+    site.prefix = MK_STR("");
 }
 
 static int read_patterns(void *ctx)

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The aliases of a host (alias.h): opened when the host starts, and found by the beginning of a path. Which file it is
+ * is told by site.c, as below a document root.
+ */
+#include "alias.h"
+
+#include "names.h"
+#include "root.h"
+#include "site.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+struct alias {
+    struct alias *next;
+    const struct alias_rule *rule;
+    struct mk_str name;      /* of an exact alias: the file below the folder, with a slash before it */
+    struct static_host host; /* as the host's, without what is the document root's */
+    struct site site;
+    size_t bytes; /* of this struct with its folder */
+    char folder[];
+};
+
+/* ── directives ── */
+
+/* Does it have segments that no path has once it is normalized? */
+static bool is_normal(struct mk_str path)
+{
+    static const char *const never[] = {"//", "/./", "/../"};
+    for (size_t i = 0; i < sizeof(never) / sizeof(never[0]); i++)
+        if (memmem(path.p, path.len, never[i], strlen(never[i])))
+            return false;
+    const char *last = memrchr(path.p, '/', path.len);
+    return strcmp(last, "/.") != 0 && strcmp(last, "/..") != 0;
+}
+
+static int parse_match(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
+{
+    const struct mk_pattern *match = field;
+    int err = mk_conf_pattern(value, field, arena, error);
+    if (err < 0)
+        return err;
+    bool fixed = match->kind == MK_PATTERN_PREFIX || match->kind == MK_PATTERN_EXACT;
+    if (fixed && is_normal(match->text))
+        return 0;
+    mk_buf_addf(error, fixed ? "no path has empty segments or dots for names when it is compared"
+                             : "an alias is for /prefix or =/exact, not for a glob");
+    return -EINVAL;
+}
+
+const struct mk_conf_key alias_keys[] = {
+    MK_CONF_KEY_CUSTOM(struct alias_rule, match, "Match", NULL,
+                       "Which paths: `/prefix` with everything below it, or `=/exact`. A path that a section before "
+                       "this one takes would never come here, and is an error.",
+                       .flags = MK_CONF_REQUIRED, .unit = "/prefix or =/exact", .parse = parse_match),
+    MK_CONF_KEY_PATH(struct alias_rule, to, "To", NULL, "The folder of a prefix, or the file of an exact path.",
+                     .flags = MK_CONF_REQUIRED),
+    {0},
+};
+
+bool alias_covers(const struct mk_pattern *earlier, const struct mk_pattern *later)
+{
+    bool fits = earlier->kind == MK_PATTERN_PREFIX || later->kind == MK_PATTERN_EXACT;
+    return fits && mk_pattern_match(earlier, later->text);
+}
+
+/* ── opening ── */
+
+static struct mk_str without_slashes(struct mk_str path)
+{
+    while (path.len && path.p[path.len - 1] == '/')
+        path.len--;
+    return path;
+}
+
+static bool is_exact(const struct alias *a)
+{
+    return a->rule->match.kind == MK_PATTERN_EXACT;
+}
+
+static bool is_meant(const struct patterns *patterns, struct mk_str path)
+{
+    for (uint32_t i = 0; i < patterns->n; i++)
+        if (mk_pattern_match(&patterns->items[i], path))
+            return true;
+    return patterns->n == 0;
+}
+
+static struct alias *make_alias(const struct site *of, const struct alias_rule *rule)
+{
+    const char *slash = memrchr(rule->to.p, '/', rule->to.len);
+    bool exact = rule->match.kind == MK_PATTERN_EXACT;
+    struct mk_str folder = without_slashes(exact ? mk_str(rule->to.p, (size_t)(slash - rule->to.p)) : rule->to);
+    struct alias *a = mk_account_alloc(NULL, sizeof(*a) + folder.len + 2);
+    if (!a)
+        return NULL;
+    *a = (struct alias){.rule = rule, .host = *of->host, .bytes = sizeof(*a) + folder.len + 2};
+    if (folder.len)
+        memcpy(a->folder, folder.p, folder.len);
+    else
+        a->folder[folder.len++] = '/';
+    a->folder[folder.len] = '\0';
+    a->site.settings = of->settings;
+    a->site.host = &a->host;
+    a->site.prefix = without_slashes(rule->match.text);
+    a->host.n_tries = 0;
+    if (!exact)
+        return a;
+    a->name = mk_str_c(slash);
+    if (!is_meant(&a->host.precompressed_match, rule->match.text))
+        a->host.n_codings = 0;
+    a->host.precompressed_match.n = 0; /* the path decides, not the name of the file */
+    return a;
+}
+
+/* A folder must be one that this process may search, a file one that it may read. */
+static int try_to_read(struct alias *a)
+{
+    struct stat st;
+    if (!is_exact(a))
+        return fstatat(a->site.root_fd, ".", &st, 0) < 0 ? -errno : 0;
+    struct found f =
+        a->name.len > 1 ? site_find(&a->site, a->name, NULL, false) : (struct found){.kind = FOUND_DIRECTORY};
+    if (f.kind == FOUND_FILE)
+        close(f.fd);
+    return f.kind == FOUND_DIRECTORY ? -EISDIR : f.kind == FOUND_NOTHING ? -f.err : 0;
+}
+
+static int open_alias(struct alias *a)
+{
+    int err = root_open(&a->site, mk_str_c(a->folder));
+    if (err < 0)
+        return err;
+    err = try_to_read(a);
+    if (err < 0)
+        root_close(&a->site);
+    return err;
+}
+
+static const char *explain(int err)
+{
+    return err == ELOOP || err == EXDEV ? "SymLink does not follow this link" : strerror(err);
+}
+
+static int check_rule(struct mk_host *host, const struct site *site, const struct alias_rule *rule)
+{
+    struct mk_str text = rule->match.text;
+    for (const struct alias *a = site->aliases; a; a = a->next) {
+        if (!alias_covers(&a->rule->match, &rule->match))
+            continue;
+        mk_host_error(host, rule, offsetof(struct alias_rule, match), 0,
+                      "this alias is never reached: the one for %.*s before it takes %.*s",
+                      MK_STR_ARG(a->rule->match.text), MK_STR_ARG(text));
+        return -EINVAL;
+    }
+    bool hidden = site_is_hidden(site, text);
+    if (hidden)
+        mk_host_error(host, rule, offsetof(struct alias_rule, match), 0,
+                      "names that begin with a dot are hidden, and so is this alias; DotFiles On shows them");
+    if (!rule->to.len)
+        mk_host_error(host, rule, offsetof(struct alias_rule, to), 0, "an alias leads to a folder or a file");
+    return hidden || !rule->to.len ? -EINVAL : 0;
+}
+
+/* The list has those too that cannot be opened (root_fd < 0), so that what they cover is told as well. */
+static int add_alias(struct mk_host *host, struct site *site, const struct alias_rule *rule, struct alias **last)
+{
+    struct alias *a = make_alias(site, rule);
+    if (!a)
+        return -ENOMEM;
+    *last = a;
+    int err = open_alias(a);
+    if (err == 0)
+        return 0;
+    a->site.root_fd = -1;
+    mk_host_error(host, rule, offsetof(struct alias_rule, to), 0, "cannot open the %s %s: %s",
+                  is_exact(a) ? "file" : "folder", rule->to.p, explain(-err));
+    return err == -ENOMEM ? err : -EINVAL;
+}
+
+int alias_load(struct mk_host *host, struct site *site, const struct mk_conf_section *section)
+{
+    int result = 0;
+    struct alias **last = &site->aliases;
+    for (const struct alias_rule *r = mk_host_conf(host, section); r; r = mk_host_conf_next(host, section, r)) {
+        int err = check_rule(host, site, r);
+        if (err == 0)
+            err = add_alias(host, site, r, last);
+        if (err == -ENOMEM)
+            return err;
+        result = err < 0 ? err : result;
+        last = *last ? &(*last)->next : last;
+    }
+    return result;
+}
+
+void alias_free(struct site *site)
+{
+    for (struct alias *a = site->aliases, *next; a; a = next) {
+        next = a->next;
+        if (a->site.root_fd >= 0)
+            root_close(&a->site);
+        mk_account_free(NULL, a, a->bytes);
+    }
+    site->aliases = NULL;
+}
+
+/* ── requests ── */
+
+bool alias_find(struct place *at)
+{
+    struct alias *a = at->site->aliases;
+    while (a && !mk_pattern_match(&a->rule->match, at->path))
+        a = a->next;
+    if (!a)
+        return false;
+    size_t n = a->site.prefix.len;
+    at->site = &a->site;
+    at->path = a->name.p ? a->name : mk_str(at->path.p + n, at->path.len - n);
+    return true;
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * [ALIAS]: paths that lead to a folder beside the document root, or to one file. Each is a site of its own, with the
+ * settings of its host; TryFiles belongs to the document root. Lean builds have none.
+ */
+#ifndef STATIC_ALIAS_H
+#define STATIC_ALIAS_H
+
+#include <monkey/plugin.h>
+
+#include "model.h"
+
+/* What a section says. */
+struct alias_rule {
+    struct mk_pattern match; /* a prefix or an exact path */
+    struct mk_str to;
+};
+
+#ifdef MK_LEAN
+static inline int alias_load(struct mk_host *host, struct site *site, const struct mk_conf_section *section)
+{
+    (void)host;
+    (void)site;
+    (void)section;
+    return 0;
+}
+
+static inline void alias_free(struct site *site)
+{
+    (void)site;
+}
+
+static inline bool alias_find(struct place *at)
+{
+    (void)at;
+    return false;
+}
+
+static inline bool alias_is_bare(const struct place *at)
+{
+    (void)at;
+    return false;
+}
+#else
+
+extern const struct mk_conf_key alias_keys[]; /* of struct alias_rule */
+
+/* Can a path that `later` matches never come to it, because `earlier` takes it? */
+bool alias_covers(const struct mk_pattern *earlier, const struct mk_pattern *later);
+
+/* Opens what the sections of the host name, in their order. 0 or -errno, the operator told; alias_free either way. */
+int alias_load(struct mk_host *host, struct site *site, const struct mk_conf_section *section);
+void alias_free(struct site *site);
+
+/* The first alias of `at->site` that matches `at->path`: `at` is what lies below it then. */
+bool alias_find(struct place *at);
+
+/* Is it the root of a place, asked for without its slash? */
+static inline bool alias_is_bare(const struct place *at)
+{
+    return at->path.len == 0;
+}
+
+#endif /* MK_LEAN */
+#endif
