@@ -140,7 +140,11 @@ static const struct mk_conf_foreign server_foreign[] = {
     {"FDT", "each request opens its file anew, and the table of shared descriptors is not needed"},
     {"FDLimit", "the limit of the process is used up to its hard end (ulimit -n)"},
     {"OverCapacity", "idle connections are closed first when descriptors or memory run out"},
+#ifdef MK_LEAN
     {"UserDir", "a host of its own serves a directory of a user"},
+#else
+    {"UserDir", "it belongs in [HOST], in a file of sites/"},
+#endif
     {"Port", "Listen takes the port: Listen 2001"},
     {0},
 };

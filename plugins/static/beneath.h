@@ -9,5 +9,7 @@
 
 /* openat2(2) with our flags. A descriptor or -errno. */
 int site_open_beneath(int root_fd, const char *path, uint64_t resolve);
+/* The same for a directory that need not be readable, only passed (O_PATH). */
+int site_enter_beneath(int root_fd, const char *path, uint64_t resolve);
 
 #endif

@@ -2,10 +2,10 @@
 /*
  * What the plugin knows of a host, and what it finds there. The files that look for something stand on each other:
  *
- *     beneath ◄─ links ◄─ names ◄─ variants ◄─ lookup ◄─ tryfiles ◄─ site ◄─ alias
+ *     beneath ◄─ links ◄─ names ◄─ variants ◄─ lookup ◄─ tryfiles ◄─ site ◄─ alias, userdir
  *     openat2    Inside   a name    F.br ...    a path     $path ...    a path, at one moment
  *
- * An alias is a site of its own; a request's place tells which one it is about.
+ * An alias and a user's directory are sites of their own; a request's place tells which one it is about.
  * Workers and disk threads look into one site at the same time, and one of them may swap its root (root.c).
  */
 #ifndef STATIC_MODEL_H
@@ -37,7 +37,7 @@ struct patterns {
 };
 
 struct static_host {
-    struct mk_str root;
+    struct mk_str root, user_dir;
     struct mk_conf_list precompressed, try_files;
     struct patterns precompressed_match;
     struct mk_conf_list index;        /* this and the next three as in static_settings, */
@@ -75,6 +75,7 @@ struct site {
 struct place {
     struct site *site;
     struct mk_str path; /* below its root, as site_find wants it; empty: the root without its slash */
+    struct mk_str user; /* `.p` NULL unless it is a user's directory: `site` is the host's then */
 };
 
 enum found_kind { FOUND_FILE, FOUND_DIRECTORY, FOUND_NOTHING };

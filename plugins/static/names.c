@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <linux/openat2.h>
+#include <stdio.h>
 #include <unistd.h>
 
 enum { TRIES_MAX = 64 };
@@ -33,6 +34,17 @@ int site_open(struct site *site, const char *name, bool cached)
     for (int i = 0; i < TRIES_MAX && fd == -EAGAIN; i++) /* a rename meanwhile: openat2(2) */
         fd = site_open_beneath(site->root_fd, name, resolve);
     return fd == -EXDEV && site->settings->symlinks == SYMLINKS_INSIDE ? site_open_inside(site, name) : fd;
+}
+
+int site_enter(const struct site *site, int fd, const char *name)
+{
+    char path[SITE_NAME_BYTES];
+    int n = snprintf(path, sizeof(path), "%s/.", name), entered = -EAGAIN; /* whoever may not search it fails here */
+    if (n >= (int)sizeof(path))
+        return -ENAMETOOLONG;
+    for (int i = 0; i < TRIES_MAX && entered == -EAGAIN; i++)
+        entered = site_enter_beneath(fd, path, resolve_modes[site->settings->symlinks]);
+    return entered;
 }
 
 struct found site_look_at(int fd, struct mk_str name)

@@ -9,6 +9,8 @@
 
 /* A descriptor of what is called `name` (below the root, without a slash before it), or -errno. */
 int site_open(struct site *site, const char *name, bool cached);
+/* A descriptor (O_PATH) of a directory below `fd` that may be searched, links as `site` wants it. Waits. -errno. */
+int site_enter(const struct site *site, int fd, const char *name);
 /* What `fd` (or -errno) is; it is taken. */
 struct found site_look_at(int fd, struct mk_str name);
 /* Is this errno one of those that say that there is nothing for us? */

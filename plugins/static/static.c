@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * static: answers GET and HEAD with the files below a host's document root or an alias. Which
+ * static: answers GET and HEAD with the files below a host's document root, an alias or the folder of a user. Which
  * file that is, is told by site.c, and which directory the root is by root.c; validators, ranges and the bytes
  * themselves are the server's (mk_response_file).
  */
@@ -15,6 +15,7 @@
 #include "settings.h"
 #include "site.h"
 #include "tryfiles.h"
+#include "userdir.h"
 #include "variants.h"
 
 #include <errno.h>
@@ -64,6 +65,10 @@ static const struct mk_conf_key host_keys[] = {
         "Names that stand for a path, in the order in which they are tried; `$path` is the path. `$path/` is "
         "a directory with an index. A last `=404` is the status when none exists. Without it a path names "
         "itself only. A single-page application wants `$path /index.html`."),
+    MK_CONF_KEY_CUSTOM(struct static_host, user_dir, "UserDir", NULL,
+                       "Serves `/~name/` from this folder in the home of the user, such as `public_html`. Users are "
+                       "those whose number is 1000 or more, but not nobody.",
+                       .unit = "folder", .parse = userdir_parse),
     MK_CONF_KEY_LIST(struct static_host, index, "Indexfile", NULL, "As `Indexfile` of the server, for this host."),
     MK_CONF_KEY_ENUM(struct static_host, symlinks, "SymLink", "Server",
                      "As `SymLink` of the server, for this host. `Server`: as there.", .names = own_symlinks),
@@ -257,7 +262,10 @@ static void find_waiting(struct mk_job *job)
     struct lookup *l = MK_OWNER(job, struct lookup, job);
     if (l->root_ms)
         root_refresh(l->at.site, l->root_ms);
-    l->found = site_find(l->at.site, l->at.path, &l->accept, false);
+    if (userdir_is(&l->at))
+        l->found = userdir_find(&l->at, &l->accept);
+    else
+        l->found = site_find(l->at.site, l->at.path, &l->accept, false);
 }
 
 static void finish_lookup(struct mk_job *job)
@@ -294,7 +302,7 @@ static struct mk_str copy(char *to, struct mk_str s)
 static int look_up_waiting(struct mk_request *req, const struct place *at, const struct mk_accept *accept,
                            uint64_t root_ms)
 {
-    size_t bytes = sizeof(struct lookup) + at->path.len + 1;
+    size_t bytes = sizeof(struct lookup) + at->path.len + 1 + (userdir_is(at) ? at->user.len + 1 : 0);
     struct lookup **owner = mk_arena_alloc(mk_request_arena(req), sizeof(struct lookup *));
     struct lookup *l = owner ? mk_account_alloc(mk_request_account(req), bytes) : NULL;
     if (!l)
@@ -308,6 +316,8 @@ static int look_up_waiting(struct mk_request *req, const struct place *at, const
                          .bytes = bytes};
     l->accept = *accept;
     l->at.path = copy(l->storage, at->path);
+    if (userdir_is(at))
+        l->at.user = copy(l->storage + at->path.len + 1, at->user);
     l->job.work = find_waiting;
     l->job.done = finish_lookup;
     *owner = l;
@@ -329,11 +339,11 @@ static int find(struct mk_request *req, const struct place *at)
     struct site *site = at->site;
     struct mk_accept accept = {{0}};
     uint64_t now = mk_loop_now_ms(mk_request_loop(req));
-    bool swapped = root_take(site, now);
+    bool swapped = !userdir_is(at) && root_take(site, now);
     if (site->host->n_codings)
         mk_accept_encoding(mk_request_field(req, MK_FIELD_ACCEPT_ENCODING), &accept);
     struct found found = {.kind = FOUND_NOTHING, .err = EAGAIN};
-    if (!swapped)
+    if (!swapped && !userdir_is(at))
         found = site_find(site, at->path, &accept, true);
     if (is_nothing(&found))
         return MK_DECLINED;
@@ -358,12 +368,13 @@ static int serve(struct mk_request *req)
         mk_response_allow(req, MK_STR("GET, HEAD, OPTIONS"));
         return 0;
     }
-    struct place at = {site, mk_request_path(req)};
+    struct place at = {site, mk_request_path(req), MK_STR_NONE};
     if (site_is_hidden(site, at.path)) {
         mk_response_error(req, 404);
         return 0;
     }
-    alias_find(&at);
+    if (!alias_find(&at))
+        userdir_take(&at);
     if (alias_is_bare(&at)) {
         redirect_to_directory(req);
         return 0;

@@ -111,7 +111,7 @@ static void test_places(void **state)
                           "[ALIAS]\n Match =/one\n To %s/dir/file\n"),
                      0);
     for (size_t i = 0; i < COUNT(cases); i++) {
-        struct place at = {&site, mk_str_c(cases[i].path)};
+        struct place at = {&site, mk_str_c(cases[i].path), MK_STR_NONE};
         assert_int_equal(alias_find(&at), cases[i].rest != NULL);
         assert_str_equal(at.path, cases[i].rest ? cases[i].rest : cases[i].path);
         assert_int_equal(at.site != &site, cases[i].rest != NULL);
@@ -123,7 +123,7 @@ static void test_places(void **state)
         assert_int_equal(at.site->host->n_codings, 1);
         assert_true(mk_str_eq(at.site->written, mk_str_c(mk_test_path("dir"))));
     }
-    struct place at = {&site, MK_STR("/one")};
+    struct place at = {&site, MK_STR("/one"), MK_STR_NONE};
     alias_find(&at);
     struct found f = site_find(at.site, at.path, NULL, false);
     assert_int_equal(f.kind, FOUND_FILE);

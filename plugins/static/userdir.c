@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The directories of users (userdir.h). Homes are where the system says; everything from there on is in the hands
+ * of the user, and is opened as SymLink says.
+ */
+#include "userdir.h"
+
+#include "names.h"
+#include "site.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <unistd.h>
+
+enum {
+    UID_PEOPLE = 1000,   /* below are root and the daemons (UID_MIN of login.defs) */
+    UID_NOBODY = 65534,  /* files of nobody in particular */
+    ENTRY_BYTES = 16384, /* of the password database: far more than any has */
+};
+
+/* ── directive ── */
+
+static bool is_segment(struct mk_str s)
+{
+    return s.len && !mk_str_eq(s, MK_STR(".")) && !mk_str_eq(s, MK_STR(".."));
+}
+
+static bool is_below(struct mk_str path)
+{
+    for (size_t start = 0, end; start <= path.len; start = end + 1) {
+        const char *slash = memchr(path.p + start, '/', path.len - start);
+        end = slash ? (size_t)(slash - path.p) : path.len;
+        if (!is_segment(mk_str(path.p + start, end - start)))
+            return false;
+    }
+    return true;
+}
+
+int userdir_parse(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
+{
+    struct mk_str *name = field;
+    if (value->n != 1 || !is_below(value->text)) {
+        mk_buf_addf(error, "a folder in the homes of users is named without a slash at either end and without dots for "
+                           "names, such as public_html");
+        return -EINVAL;
+    }
+    *name = mk_arena_dup(arena, value->text);
+    return name->p ? 0 : -ENOMEM;
+}
+
+/* ── who it is ── */
+
+static bool is_name_byte(char c)
+{
+    char low = mk_lower(c);
+    return (low >= 'a' && low <= 'z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+/* No name of the system begins with what means something else to it, or to a path. */
+static bool is_name(struct mk_str name)
+{
+    for (size_t i = 0; i < name.len; i++)
+        if (!is_name_byte(name.p[i]) && (i == 0 || !memchr("-.@$", name.p[i], 4)))
+            return false;
+    return name.len > 0 && name.len <= USERDIR_NAME_BYTES;
+}
+
+bool userdir_take(struct place *at)
+{
+    struct mk_str path = at->path;
+    if (!at->site->host->user_dir.len || !mk_str_starts(path, MK_STR("/~")))
+        return false;
+    const char *slash = memchr(path.p + 2, '/', path.len - 2);
+    size_t n = (slash ? (size_t)(slash - path.p) : path.len) - 2;
+    at->user = mk_str(path.p + 2, n);
+    at->path = mk_str(path.p + 2 + n, path.len - 2 - n);
+    if (!is_name(at->user)) {
+        at->user.len = 0;
+        at->path = MK_STR("/");
+    }
+    return true;
+}
+
+/* ── what is there ── */
+
+/* Nothing of the user, and so no reason to keep quiet about it. */
+static int hide_reason(int err)
+{
+    static const int ours[] = {EMFILE, ENFILE, ENOMEM, EAGAIN};
+    for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
+        if (err == ours[i])
+            return -err;
+    return -ENOENT;
+}
+
+static bool may_have_folder(const struct passwd *user)
+{
+    return user->pw_uid >= UID_PEOPLE && user->pw_uid != UID_NOBODY && user->pw_dir && user->pw_dir[0] == '/';
+}
+
+/* A descriptor of the user's folder, and its path in `ret_path`; -errno. */
+static int open_folder(const struct place *at, char ret_path[SITE_NAME_BYTES])
+{
+    char entry[ENTRY_BYTES];
+    struct passwd storage, *user = NULL;
+    const char *name = at->site->host->user_dir.p;
+    int err = at->user.len ? getpwnam_r(at->user.p, &storage, entry, sizeof(entry), &user) : ENOENT;
+    if (!user)
+        return hide_reason(err);
+    if (!may_have_folder(user) || snprintf(ret_path, SITE_NAME_BYTES, "%s/%s", user->pw_dir, name) >= SITE_NAME_BYTES)
+        return -ENOENT;
+    int home = open(user->pw_dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (home < 0)
+        return hide_reason(errno);
+    int fd = site_enter(at->site, home, name);
+    close(home);
+    return fd < 0 ? hide_reason(-fd) : fd;
+}
+
+struct found userdir_find(const struct place *at, const struct mk_accept *accept)
+{
+    char path[SITE_NAME_BYTES], prefix[USERDIR_NAME_BYTES + 3];
+    int fd = open_folder(at, path);
+    if (fd < 0)
+        return (struct found){.kind = FOUND_NOTHING, .fd = -1, .err = -fd};
+    struct static_host host = *at->site->host;
+    host.n_tries = 0; /* TryFiles is the document root's */
+    snprintf(prefix, sizeof(prefix), "/~%s", at->user.p);
+    struct site folder = {.settings = at->site->settings,
+                          .host = &host,
+                          .root_fd = fd,
+                          .lock = PTHREAD_MUTEX_INITIALIZER,
+                          .prefix = mk_str_c(prefix),
+                          .written = mk_str_c(path)};
+    struct found found = site_find(&folder, at->path, accept, false);
+    close(fd);
+    return found;
+}
