@@ -79,6 +79,7 @@ struct mk_conf_value {
     const struct mk_str *words;
     uint32_t n;
     struct mk_str dir; /* of the file, with its slash; empty = the working directory */
+    size_t *fault;     /* a parser that fails may set which byte of `text` is wrong, from 0; NULL: nobody asks */
 };
 
 /*

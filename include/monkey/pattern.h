@@ -8,32 +8,59 @@
  *     /prefix/      everything below it
  *     *.css         a glob without a slash: the last segment's name
  *     /a/ * /c.html a glob with slashes: the whole path (written without the blanks)
+ *     ~^/a/[0-9]+$  a regular expression of PCRE2, found anywhere in the path; ~* in place of ~ ignores the case
  *
  * In a glob `*` stands for any bytes but a slash, `**` for any bytes, `?` for one byte but a slash. Matching takes
  * no memory, and no more time than the product of both lengths.
+ *
+ * Expressions see bytes, not characters; a dot is any byte, and `$` the very end. One match may cost about a
+ * millisecond and a mebibyte: what would take more is no match, and the log tells. So a rule that protects something
+ * is better a prefix, or an expression whose match opens and does not close.
  */
 #ifndef MONKEY_PATTERN_H
 #define MONKEY_PATTERN_H
 
+#include "arena.h"
 #include "buf.h"
 #include "str.h"
 
-enum { MK_PATTERN_GLOB_MAX = 255 };
+enum { MK_PATTERN_GLOB_MAX = 255, MK_PATTERN_GROUPS = 10 };
 
-enum mk_pattern_kind { MK_PATTERN_EXACT, MK_PATTERN_PREFIX, MK_PATTERN_GLOB, MK_PATTERN_NAME };
+enum mk_pattern_kind { MK_PATTERN_EXACT, MK_PATTERN_PREFIX, MK_PATTERN_GLOB, MK_PATTERN_NAME, MK_PATTERN_REGEX };
 
-/* Points into the text that it was made from. */
+struct mk_regex;
+
+/* Points into the text that it was made from. Any thread may match. */
 struct mk_pattern {
     uint8_t kind; /* enum mk_pattern_kind */
     struct mk_str text;
+    const struct mk_regex *regex; /* lives by the arena's clock; NULL for the other kinds */
 };
 
-/* 0, or -EINVAL with a phrase in `error`. `text` must stay. */
-MK_API int mk_pattern_parse(struct mk_pattern *pattern, struct mk_str text, struct mk_buf *error);
+/*
+ * 0, -ENOMEM, or -EINVAL with a phrase in `error`, and `pattern->text` then begins where the mistake is. `text` must
+ * stay. Only expressions take memory, of `arena` and, until it is released, of the heap; the first one of the process
+ * opens libpcre2-8.
+ */
+MK_API int mk_pattern_parse(struct mk_pattern *pattern, struct mk_str text, struct mk_arena *arena,
+                            struct mk_buf *error);
 
 MK_API bool mk_pattern_match(const struct mk_pattern *pattern, struct mk_str path);
 
+/*
+ * The same; of an expression that matches, `groups` gets what it found: the whole match, then what its parentheses
+ * captured, empty where they took no part. All are empty for the other kinds. They point into `path`.
+ */
+MK_API bool mk_pattern_capture(const struct mk_pattern *pattern, struct mk_str path,
+                               struct mk_str groups[MK_PATTERN_GROUPS]);
+
 /* What of `path` lies behind a prefix, without a leading slash; empty for the other kinds. */
 MK_API struct mk_str mk_pattern_rest(const struct mk_pattern *pattern, struct mk_str path);
+
+/*
+ * True when `first` matches every path (they begin with a slash) that `later` matches, so that behind it `later`
+ * never has a turn. False when that is not certain, as with two different expressions.
+ */
+MK_API bool mk_pattern_covers(const struct mk_pattern *first, const struct mk_pattern *later);
 
 #endif

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The patterns of <monkey/pattern.h>. Pure.
+ * The patterns of <monkey/pattern.h>. Pure, but for regular expressions, which base/regex.h knows.
  */
 #include <monkey/pattern.h>
+
+#include "base/regex.h"
 
 #include <errno.h>
 
@@ -17,12 +19,25 @@ static bool has_wildcard(struct mk_str text)
     return text.len && (memchr(text.p, '*', text.len) || memchr(text.p, '?', text.len));
 }
 
-int mk_pattern_parse(struct mk_pattern *pattern, struct mk_str text, struct mk_buf *error)
+static int parse_regex(struct mk_pattern *pattern, struct mk_str text, struct mk_arena *arena, struct mk_buf *error)
 {
+    size_t fault = 0;
+    *pattern = (struct mk_pattern){MK_PATTERN_REGEX, text, NULL};
+    int r = mk__regex_new(&pattern->regex, text, arena, error, &fault);
+    if (r < 0)
+        pattern->text = mk_str(text.p + fault, text.len - fault);
+    return r;
+}
+
+int mk_pattern_parse(struct mk_pattern *pattern, struct mk_str text, struct mk_arena *arena, struct mk_buf *error)
+{
+    *pattern = (struct mk_pattern){.text = text};
     if (text.len == 0)
         return fail(error, "a pattern for paths is missing");
+    if (text.p[0] == '~')
+        return parse_regex(pattern, text, arena, error);
     if (text.p[0] == '=') {
-        *pattern = (struct mk_pattern){MK_PATTERN_EXACT, mk_str(text.p + 1, text.len - 1)};
+        *pattern = (struct mk_pattern){MK_PATTERN_EXACT, mk_str(text.p + 1, text.len - 1), NULL};
         return text.len > 1 && text.p[1] == '/' ? 0 : fail(error, "a path behind = starts with a slash");
     }
     bool slash = memchr(text.p, '/', text.len) != NULL;
@@ -31,7 +46,7 @@ int mk_pattern_parse(struct mk_pattern *pattern, struct mk_str text, struct mk_b
     if (!slash && !has_wildcard(text))
         return fail(error, "a pattern is a path such as /downloads, or a glob such as *.css");
     enum mk_pattern_kind kind = has_wildcard(text) ? (slash ? MK_PATTERN_GLOB : MK_PATTERN_NAME) : MK_PATTERN_PREFIX;
-    *pattern = (struct mk_pattern){(uint8_t)kind, text};
+    *pattern = (struct mk_pattern){(uint8_t)kind, text, NULL};
     if (has_wildcard(text) && text.len > MK_PATTERN_GLOB_MAX)
         return fail(error, "a glob has at most 255 bytes");
     return 0;
@@ -75,17 +90,26 @@ static size_t take_byte(struct mk_str glob, size_t at, char byte)
     return fits ? at + 1 : SIZE_MAX;
 }
 
-/* All ways at once, byte by byte: no pattern makes it go back. */
-static bool match_glob(struct mk_str glob, struct mk_str path)
+static size_t take_star(struct mk_str glob, size_t at, size_t star)
+{
+    return star_bytes(glob, at) >= star ? at : SIZE_MAX;
+}
+
+/*
+ * All ways at once, byte by byte: no pattern makes it go back. With `items` the path is a glob as well: true only when
+ * everything that its items stand for matches. A star among them is taken by one that stands for as much.
+ */
+static bool walk_glob(struct mk_str glob, struct mk_str path, bool items)
 {
     uint32_t marks[MK_PATTERN_GLOB_MAX + 1] = {0};
     struct places sets[2], *now = &sets[0], *next = &sets[1];
     now->n = 0;
     add_place(now, glob, 0, marks, 1);
-    for (size_t i = 0; i < path.len && now->n; i++) {
+    for (size_t i = 0, star; i < path.len && now->n; i += star ? star : 1) {
+        star = items ? star_bytes(path, i) : 0;
         next->n = 0;
         for (unsigned k = 0; k < now->n; k++) {
-            size_t at = take_byte(glob, now->at[k], path.p[i]);
+            size_t at = star ? take_star(glob, now->at[k], star) : take_byte(glob, now->at[k], path.p[i]);
             if (at != SIZE_MAX)
                 add_place(next, glob, at, marks, (uint32_t)i + 2);
         }
@@ -97,6 +121,11 @@ static bool match_glob(struct mk_str glob, struct mk_str path)
         if (now->at[k] == glob.len)
             return true;
     return false;
+}
+
+static bool match_glob(struct mk_str glob, struct mk_str path)
+{
+    return walk_glob(glob, path, false);
 }
 
 static bool match_prefix(struct mk_str prefix, struct mk_str path)
@@ -112,6 +141,15 @@ static struct mk_str last_segment(struct mk_str path)
     return slash ? mk_str(slash + 1, path.len - (size_t)(slash + 1 - path.p)) : path;
 }
 
+bool mk_pattern_capture(const struct mk_pattern *pattern, struct mk_str path, struct mk_str groups[MK_PATTERN_GROUPS])
+{
+    for (unsigned i = 0; i < MK_PATTERN_GROUPS; i++)
+        groups[i] = MK_STR("");
+    if (pattern->kind == MK_PATTERN_REGEX)
+        return mk__regex_match(pattern->regex, path, groups, MK_PATTERN_GROUPS);
+    return mk_pattern_match(pattern, path);
+}
+
 bool mk_pattern_match(const struct mk_pattern *pattern, struct mk_str path)
 {
     switch (pattern->kind) {
@@ -121,6 +159,8 @@ bool mk_pattern_match(const struct mk_pattern *pattern, struct mk_str path)
         return match_prefix(pattern->text, path);
     case MK_PATTERN_NAME:
         return match_glob(pattern->text, last_segment(path));
+    case MK_PATTERN_REGEX:
+        return mk__regex_match(pattern->regex, path, NULL, 0);
     default:
         return match_glob(pattern->text, path);
     }
@@ -134,4 +174,76 @@ struct mk_str mk_pattern_rest(const struct mk_pattern *pattern, struct mk_str pa
     while (n < path.len && path.p[n] == '/')
         n++;
     return mk_str(path.p + n, path.len - n);
+}
+
+/* ── does one leave anything to another? ── */
+
+/* Everything that begins as the glob does is below the prefix. */
+static bool prefix_covers(struct mk_str prefix, struct mk_str glob)
+{
+    struct mk_str start = mk_str(glob.p, 0);
+    while (start.len < glob.len && glob.p[start.len] != '*' && glob.p[start.len] != '?')
+        start.len++;
+    bool open = prefix.p[prefix.len - 1] != '/';
+    return mk_str_starts(start, prefix) && (!open || (start.len > prefix.len && start.p[prefix.len] == '/'));
+}
+
+/* What the last segments of the paths look like that a glob with slashes matches: behind a `**` anything but a slash.
+ */
+static struct mk_str last_items(struct mk_str glob)
+{
+    struct mk_str last = last_segment(glob);
+    for (size_t i = 0; i + 1 < last.len; i++)
+        if (last.p[i] == '*' && last.p[i + 1] == '*')
+            return last_items(mk_str(last.p + i + 1, last.len - i - 1));
+    return last;
+}
+
+static bool covers_glob(const struct mk_pattern *first, struct mk_str glob)
+{
+    switch (first->kind) {
+    case MK_PATTERN_PREFIX:
+        return prefix_covers(first->text, glob);
+    case MK_PATTERN_GLOB:
+        return walk_glob(first->text, glob, true);
+    case MK_PATTERN_NAME:
+        return walk_glob(first->text, last_items(glob), true);
+    default:
+        return false;
+    }
+}
+
+/* The same with a glob of three parts; of one that is too long nothing is certain. */
+static bool covers_joined(const struct mk_pattern *first, const char *start, struct mk_str text, const char *end)
+{
+    char storage[2 * MK_PATTERN_GLOB_MAX];
+    struct mk_buf glob;
+    mk_buf_init_fixed(&glob, storage, sizeof(storage));
+    mk_buf_adds(&glob, mk_str_c(start));
+    mk_buf_adds(&glob, text);
+    mk_buf_adds(&glob, mk_str_c(end));
+    return !glob.err && covers_glob(first, mk_buf_str(&glob));
+}
+
+bool mk_pattern_covers(const struct mk_pattern *first, const struct mk_pattern *later)
+{
+    struct mk_str text = later->text;
+    if (first->kind == later->kind && mk_str_eq(first->text, text))
+        return true;
+    if (first->kind == MK_PATTERN_PREFIX && first->text.len == 1)
+        return true;
+    switch (later->kind) {
+    case MK_PATTERN_EXACT:
+        return mk_pattern_match(first, text);
+    case MK_PATTERN_PREFIX:
+        if (text.p[text.len - 1] == '/')
+            return covers_joined(first, "", text, "**");
+        return mk_pattern_match(first, text) && covers_joined(first, "", text, "/**");
+    case MK_PATTERN_GLOB:
+        return covers_glob(first, text);
+    case MK_PATTERN_NAME:
+        return covers_joined(first, "/", text, "") && covers_joined(first, "/**/", text, "");
+    default:
+        return false;
+    }
 }

@@ -79,13 +79,42 @@ static void add_records(struct mk__conf *conf, struct mk__conf_part *part, const
         mk__conf_starve(conf);
 }
 
+/*
+ * The column of a byte of the value, if the line holds the same bytes up to there: not behind an escape or a
+ * variable, where it is that of the word.
+ */
+static uint32_t find_column(const struct mk__words *w, struct mk__conf_origin origin, size_t fault)
+{
+#ifndef MK_LEAN
+    struct mk_str line = mk__problem_line(origin);
+    const char *at = w->text.data + fault;
+    uint32_t i = w->n - 1;
+    if (!line.len) /* a default or an option, which may have no word */
+        return w->col[0];
+    while (i > 0 && w->word[i].p > at)
+        i--;
+    size_t len = (size_t)(at - w->word[i].p), start = w->col[i] - 1;
+    start += start < line.len && line.p[start] == '"';
+    if (len < line.len && start < line.len - len && memcmp(line.p + start, w->word[i].p, len) == 0)
+        return (uint32_t)(start + len) + 1;
+    return w->col[i];
+#else
+    (void)origin, (void)fault;
+    return w->col[0];
+#endif
+}
+
 static int parse_words(struct mk__conf *conf, const struct mk_conf_key *key, void *field, struct mk__conf_origin origin)
 {
     const struct mk__words *w = &conf->words;
-    struct mk_conf_value value = {mk_buf_str(&w->text), w->word, w->n, MK_STR_NONE};
+    struct mk_conf_value value = {mk_buf_str(&w->text), w->word, w->n, MK_STR_NONE, NULL};
+    size_t fault = 0;
     char sentence[400];
     struct mk_buf error;
 
+#ifndef MK_LEAN
+    value.fault = &fault;
+#endif
     if (origin.source)
         value.dir = origin.source->dir;
     mk_buf_init_fixed(&error, sentence, sizeof(sentence));
@@ -93,7 +122,7 @@ static int parse_words(struct mk__conf *conf, const struct mk_conf_key *key, voi
     if (r == -ENOMEM)
         return mk__conf_starve(conf);
     if (r < 0) {
-        origin.col = w->col[r == -E2BIG];
+        origin.col = r == -E2BIG ? w->col[1] : find_column(w, origin, fault);
         mk__conf_error(conf, origin, "%s\"%s\"%.*s", origin.source ? "" : "the default of ", key->name,
                        MK_STR_ARG(mk_buf_str(&error)));
     }

@@ -130,4 +130,7 @@ void mk__bind_defaults(struct mk__conf *conf, struct mk__conf_part *part);
 void mk__problem_add(struct mk__conf *conf, bool warning, struct mk__conf_origin origin, const char *format,
                      va_list args) MK_PRINTF(4, 0);
 
+/* The line where something was set, as long as the texts are there. */
+struct mk_str mk__problem_line(struct mk__conf_origin origin);
+
 #endif

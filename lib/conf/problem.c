@@ -117,12 +117,15 @@ static void print_caret(struct mk_str line, uint32_t col, struct mk_buf *out)
     mk_buf_adds(out, MK_STR("^\n"));
 }
 
+struct mk_str mk__problem_line(struct mk__conf_origin origin)
+{
+    return origin.source && origin.line ? find_line(origin.source->text, origin.line) : MK_STR_NONE;
+}
+
 static void print_line(struct mk__conf_origin origin, struct mk_buf *out)
 {
-    struct mk_str line = MK_STR_NONE;
+    struct mk_str line = mk__problem_line(origin);
 
-    if (origin.source && origin.line)
-        line = find_line(origin.source->text, origin.line);
     if (!line.len)
         return;
     if (line.len > SHOWN_BYTES_MAX)

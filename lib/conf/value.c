@@ -184,7 +184,11 @@ static void print_string(const struct mk_conf_key *key, const void *field, struc
 int mk_conf_pattern(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
 {
     struct mk_str text = mk_arena_dup(arena, value->text);
-    return text.p ? mk_pattern_parse(field, text, error) : -ENOMEM;
+    struct mk_pattern *pattern = field;
+    int r = text.p ? mk_pattern_parse(pattern, text, arena, error) : -ENOMEM;
+    if (r == -EINVAL && value->fault)
+        *value->fault = (size_t)(pattern->text.p - text.p);
+    return r;
 }
 
 struct mk_str mk_conf_path(const struct mk_conf_value *value, struct mk_str path, struct mk_arena *arena)

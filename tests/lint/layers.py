@@ -40,6 +40,7 @@ THIRD_PARTY = {
     "cmocka.h": ("tests/unit/",),
     "hiredis/": ("duda/packages/redis/",),
     "nghttp2/": ("lib/http/h2.c",),
+    "pcre2.h": ("lib/base/regex.c",),
     "openssl/": ("plugins/tls/",),
     "openssl/evp.h": ("plugins/tls/", "plugins/auth/", "duda/packages/"),
     "sqlite3.h": ("duda/packages/sqlite/",),

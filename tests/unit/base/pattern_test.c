@@ -56,6 +56,61 @@ static const struct {
     {"/a?c", "/a/c", false},
 };
 
+/* Whether the first of two leaves nothing to the second. */
+static const struct {
+    const char *first, *later;
+    bool covers;
+} covers[] = {
+    {"=/a", "=/a", true},
+    {"=/a", "=/b", false},
+    {"=/a", "/a", false},
+    {"/a", "=/a", true},
+    {"/a", "=/a/b", true},
+    {"/a", "=/ab", false},
+    {"/a/", "=/a", false},
+    {"/a", "/a", true},
+    {"/a", "/a/b", true},
+    {"/a", "/a/", true},
+    {"/a", "/ab", false},
+    {"/a/b", "/a", false},
+    {"/a/", "/a", false},
+    {"/a/", "/a/b", true},
+    {"/", "=/x", true},
+    {"/", "/x", true},
+    {"/", "*.css", true},
+    {"/", "**/x", true},
+    {"/", "/*/x", true},
+    {"/a", "/a/*.css", true},
+    {"/a", "/a*", false},
+    {"/a", "/a?", false},
+    {"/a/", "/a/?", true},
+    {"/a", "/a/**", true},
+    {"/a", "*.css", false},
+    {"/a/**", "/a/", true},
+    {"/a/**", "/a", false},
+    {"/a**", "/a", true},
+    {"/a**", "/ab/c", true},
+    {"/a*", "/a", false},
+    {"/a/*", "/a/?.c", true},
+    {"/a/*", "/a/**.c", false},
+    {"/a/**", "/a/*/b", true},
+    {"/*/b", "/?x*/b", true},
+    {"/?x/b", "/*/b", false},
+    {"/*.c", "=/x.c", true},
+    {"/*.c", "=/x.h", false},
+    {"/**.css", "*.css", true},
+    {"/*.css", "*.css", false},
+    {"*.css", "*.min.css", true},
+    {"*.min.css", "*.css", false},
+    {"*.css", "/a/*.css", true},
+    {"*.css", "/a/**.css", true},
+    {"a*.css", "/a/a**.css", false},
+    {"*.css", "/a/*.css/x", false},
+    {"*.css", "/a.css", false},
+    {"*", "/a", true},
+    {"?", "/a", false},
+};
+
 static void test_matches(void **state)
 {
     (void)state;
@@ -66,7 +121,7 @@ static void test_matches(void **state)
         mk_buf_init_fixed(&error, storage, sizeof(storage));
         size_t n = strlen(cases[i].pattern), m = strlen(cases[i].path);
         char *text = mk_test_guarded(cases[i].pattern, n), *path = mk_test_guarded(cases[i].path, m);
-        assert_int_equal(mk_pattern_parse(&pattern, mk_str(text, n), &error), 0);
+        assert_int_equal(mk_pattern_parse(&pattern, mk_str(text, n), NULL, &error), 0);
         if (mk_pattern_match(&pattern, mk_str(path, m)) != cases[i].matches)
             fail_msg("%s and %s", cases[i].pattern, cases[i].path);
         mk_test_unguard(text, n);
@@ -83,7 +138,7 @@ static void test_refuses(void **state)
         struct mk_buf error;
         char storage[100];
         mk_buf_init_fixed(&error, storage, sizeof(storage));
-        assert_int_equal(mk_pattern_parse(&pattern, mk_str_c(bad[i]), &error), -EINVAL);
+        assert_int_equal(mk_pattern_parse(&pattern, mk_str_c(bad[i]), NULL, &error), -EINVAL);
         assert_true(error.len > 10);
     }
 }
@@ -102,10 +157,106 @@ static void test_rest(void **state)
         struct mk_buf error;
         char storage[100];
         mk_buf_init_fixed(&error, storage, sizeof(storage));
-        assert_int_equal(mk_pattern_parse(&pattern, mk_str_c(rests[i].pattern), &error), 0);
+        assert_int_equal(mk_pattern_parse(&pattern, mk_str_c(rests[i].pattern), NULL, &error), 0);
         assert_str_equal(mk_pattern_rest(&pattern, mk_str_c(rests[i].path)), rests[i].rest);
     }
 }
+
+static void parse(struct mk_pattern *pattern, const char *text, struct mk_arena *arena)
+{
+    struct mk_buf error;
+    char storage[100];
+    mk_buf_init_fixed(&error, storage, sizeof(storage));
+    assert_int_equal(mk_pattern_parse(pattern, mk_str_c(text), arena, &error), 0);
+}
+
+static void test_covers(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(covers); i++) {
+        struct mk_pattern first, later;
+        parse(&first, covers[i].first, NULL);
+        parse(&later, covers[i].later, NULL);
+        if (mk_pattern_covers(&first, &later) != covers[i].covers)
+            fail_msg("%s before %s", covers[i].first, covers[i].later);
+    }
+}
+
+/* The longest texts that there may be: what does not fit into its storage is not known. */
+static void test_covers_long_ones(void **state)
+{
+    static char prefix[4000], glob[MK_PATTERN_GLOB_MAX + 1];
+    struct mk_pattern long_prefix, long_glob, short_prefix;
+    (void)state;
+    memset(prefix, 'a', sizeof(prefix) - 1);
+    memset(glob, '*', sizeof(glob) - 1);
+    prefix[0] = glob[0] = '/';
+    parse(&long_prefix, prefix, NULL);
+    parse(&long_glob, glob, NULL);
+    parse(&short_prefix, "/a", NULL);
+    assert_true(mk_pattern_covers(&long_glob, &short_prefix));
+    assert_false(mk_pattern_covers(&long_glob, &long_prefix));
+    assert_true(mk_pattern_covers(&long_prefix, &long_prefix));
+    assert_false(mk_pattern_covers(&short_prefix, &long_glob));
+}
+
+#ifdef MK_REGEX
+
+static void test_expressions(void **state)
+{
+    struct mk_pattern pattern, same, other, exact, root;
+    struct mk_str groups[MK_PATTERN_GROUPS];
+    struct mk_arena arena;
+    (void)state;
+    mk_arena_init(&arena, NULL, 10000, NULL, 0);
+    parse(&pattern, "~^/a/([0-9]+)$", &arena);
+    parse(&same, "~^/a/([0-9]+)$", &arena);
+    parse(&other, "~^/a", &arena);
+    parse(&exact, "=/a/12", NULL);
+    parse(&root, "/", NULL);
+    assert_true(mk_pattern_match(&pattern, MK_STR("/a/12")));
+    assert_false(mk_pattern_match(&pattern, MK_STR("/a/12/")));
+    assert_true(mk_pattern_capture(&pattern, MK_STR("/a/12"), groups));
+    assert_str_equal(groups[1], "12");
+    assert_str_equal(groups[2], "");
+    assert_true(mk_pattern_capture(&exact, MK_STR("/a/12"), groups));
+    assert_str_equal(groups[0], "");
+    assert_str_equal(mk_pattern_rest(&other, MK_STR("/a/b")), "");
+    assert_true(mk_pattern_covers(&pattern, &same) && mk_pattern_covers(&pattern, &exact));
+    assert_true(mk_pattern_covers(&root, &pattern));
+    assert_false(mk_pattern_covers(&other, &pattern) || mk_pattern_covers(&pattern, &root));
+    mk_arena_release(&arena);
+}
+
+static void test_tells_where_an_expression_is_wrong(void **state)
+{
+    struct mk_pattern pattern;
+    struct mk_str text = MK_STR("~*^/a(b");
+    struct mk_buf error;
+    struct mk_arena arena;
+    char storage[200];
+    (void)state;
+    mk_arena_init(&arena, NULL, 10000, NULL, 0);
+    mk_buf_init_fixed(&error, storage, sizeof(storage));
+    assert_int_equal(mk_pattern_parse(&pattern, text, &arena, &error), -EINVAL);
+    assert_ptr_equal(pattern.text.p, text.p + 6);
+    mk_arena_release(&arena);
+}
+
+#else
+
+static void test_expressions(void **state)
+{
+    struct mk_pattern pattern;
+    struct mk_buf error;
+    char storage[200];
+    (void)state;
+    mk_buf_init_fixed(&error, storage, sizeof(storage));
+    assert_int_equal(mk_pattern_parse(&pattern, MK_STR("~a"), NULL, &error), -EINVAL);
+    assert_non_null(strstr(mk_buf_cstr(&error), "no regular expressions"));
+}
+
+#endif
 
 /* A naive matcher takes ages for these. */
 static void test_is_never_slow(void **state)
@@ -119,7 +270,7 @@ static void test_is_never_slow(void **state)
     glob[sizeof(glob) - 2] = 'b'; /* which never comes */
     memset(path, 'a', sizeof(path) - 1);
     path[0] = '/';
-    assert_int_equal(mk_pattern_parse(&pattern, mk_str_c(glob), &error), 0);
+    assert_int_equal(mk_pattern_parse(&pattern, mk_str_c(glob), NULL, &error), 0);
     assert_false(mk_pattern_match(&pattern, mk_str_c(path)));
 }
 
@@ -129,6 +280,12 @@ int main(void)
         cmocka_unit_test(test_matches),
         cmocka_unit_test(test_refuses),
         cmocka_unit_test(test_rest),
+        cmocka_unit_test(test_covers),
+        cmocka_unit_test(test_covers_long_ones),
+        cmocka_unit_test(test_expressions),
+#ifdef MK_REGEX
+        cmocka_unit_test(test_tells_where_an_expression_is_wrong),
+#endif
         cmocka_unit_test(test_is_never_slow),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

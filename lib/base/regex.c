@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Regular expressions behind base/regex.h: the only file that knows PCRE2. What a client sends decides how long a
+ * match takes, so that each has a number of steps, and memory, that it cannot exceed.
+ *
+ * JIT is not used: it wants memory that is writable and executable, which hardened systems forbid (systemd's
+ * MemoryDenyWriteExecute), and it cannot count steps.
+ */
+#include "base/regex.h"
+#include "base/clock.h"
+#include "base/log.h"
+
+#include <assert.h>
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+
+enum {
+    BYTES_MAX = 1024,      /* of an expression */
+    STEPS_MAX = 100000,    /* of a match: about a millisecond */
+    BYTES_A_STEP = 16,     /* what a repeated item skips in the time of a step */
+    DEPTH_MAX = 20000,     /* of nested choices */
+    MEMORY_KIB_MAX = 1024, /* of a match: enough for some 4,000 bytes of (a|b)* */
+    REASON_BYTES = 128,    /* the library's sentences are shorter */
+};
+
+struct mk_regex {
+    pcre2_code *code;
+    struct mk_str text;
+    _Atomic uint64_t complained_ms;
+};
+
+/* ── the library ── */
+
+#define FUNCTIONS(each) \
+    each(code_free) each(compile) each(compile_context_create) each(general_context_create) each(get_error_message) \
+        each(get_ovector_pointer) each(match) each(match_context_copy) each(match_context_create) \
+            each(match_context_free) each(match_data_create) each(match_data_free) each(set_callout) \
+                each(set_depth_limit) each(set_heap_limit) each(set_match_limit)
+
+#define POINTER(name) typeof(&pcre2_##name##_8) name;
+#define SYMBOL(name) "pcre2_" #name "_8",
+
+/* It stays open for the life of the process: whoever has an expression may use it without asking. */
+static struct {
+    FUNCTIONS(POINTER)
+} pcre2;
+static const char *const symbols[] = {FUNCTIONS(SYMBOL)};
+static_assert(sizeof(pcre2) == sizeof(symbols), "a pointer for each symbol");
+
+/* What calls begin with: the memory that they take, and what a match may cost. Made once, then only read. */
+static pcre2_general_context *memory;
+static pcre2_compile_context *compiling;
+static pcre2_match_context *matching; /* set last: all is there */
+static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
+
+static void *take_memory(size_t size, void *ctx)
+{
+    (void)ctx;
+    return mk_account_alloc(NULL, size);
+}
+
+static void give_memory(void *p, void *ctx)
+{
+    (void)ctx;
+    mk_account_free(NULL, p, 0);
+}
+
+static int find_functions(void)
+{
+    void *library = dlopen("libpcre2-8.so.0", RTLD_NOW | RTLD_LOCAL);
+    for (size_t i = 0; library && i < sizeof(symbols) / sizeof(symbols[0]); i++) {
+        void *function = dlsym(library, symbols[i]);
+        if (!function)
+            return -ENOENT;
+        memcpy((char *)&pcre2 + i * sizeof(function), &function, sizeof(function));
+    }
+    return library ? 0 : -ENOENT;
+}
+
+static int make_contexts(void)
+{
+    if (!memory)
+        memory = pcre2.general_context_create(take_memory, give_memory, NULL);
+    if (memory && !compiling)
+        compiling = pcre2.compile_context_create(memory);
+    pcre2_match_context *context = compiling ? pcre2.match_context_create(memory) : NULL;
+    if (!context)
+        return -ENOMEM;
+    pcre2.set_match_limit(context, STEPS_MAX);
+    pcre2.set_depth_limit(context, DEPTH_MAX);
+    pcre2.set_heap_limit(context, MEMORY_KIB_MAX);
+    matching = context;
+    return 0;
+}
+
+static int open_library(void)
+{
+    pthread_mutex_lock(&opening);
+    int err = matching ? 0 : find_functions();
+    if (err == 0 && !matching)
+        err = make_contexts();
+    pthread_mutex_unlock(&opening);
+    return err;
+}
+
+/* ── compiling ── */
+
+static int fail(struct mk_buf *error, const char *reason)
+{
+    mk_buf_addf(error, "%s", reason);
+    return -EINVAL;
+}
+
+/*
+ * Bytes, whatever they are: no path is invalid. A dot is any byte and a dollar the very end, so that an encoded line
+ * break gets nobody around a rule. Each item calls out, which is how steps are counted.
+ */
+static const uint32_t options = PCRE2_DOTALL | PCRE2_DOLLAR_ENDONLY | PCRE2_AUTO_CALLOUT | PCRE2_NEVER_UTF |
+                                PCRE2_NEVER_UCP | PCRE2_NEVER_BACKSLASH_C;
+
+static int compile(struct mk_regex *regex, struct mk_buf *error, size_t *ret_fault)
+{
+    bool any_case = mk_str_starts(regex->text, MK_STR("~*"));
+    struct mk_str body = mk_str(regex->text.p + 1 + any_case, regex->text.len - 1 - any_case);
+    PCRE2_UCHAR reason[REASON_BYTES];
+    size_t at;
+    int code;
+    regex->code =
+        pcre2.compile((PCRE2_SPTR)body.p, body.len, options | (any_case ? PCRE2_CASELESS : 0), &code, &at, compiling);
+    if (regex->code)
+        return 0;
+    if (code == PCRE2_ERROR_HEAP_FAILED)
+        return -ENOMEM;
+    *ret_fault = 1 + any_case + (at < body.len ? at : body.len - 1); /* the library may have come to the end */
+    pcre2.get_error_message(code, reason, sizeof(reason));
+    int shown = regex->text.len > 80 ? 80 : (int)regex->text.len;
+    mk_buf_addf(error, "the regular expression \"%.*s\" does not compile: %s, at byte %zu", shown, regex->text.p,
+                (const char *)reason, *ret_fault + 1);
+    return -EINVAL;
+}
+
+static void release(void *ctx)
+{
+    struct mk_regex *regex = ctx;
+    if (regex->code)
+        pcre2.code_free(regex->code);
+}
+
+int mk__regex_new(const struct mk_regex **ret_regex, struct mk_str text, struct mk_arena *arena, struct mk_buf *error,
+                  size_t *ret_fault)
+{
+    *ret_fault = 0;
+    if (text.len < 2 || mk_str_eq(text, MK_STR("~*")))
+        return fail(error, "behind ~ stands a regular expression, such as ~^/a/[0-9]+$");
+    if (text.len > BYTES_MAX)
+        return fail(error, "a regular expression has at most 1,024 bytes");
+    int err = open_library();
+    if (err == -ENOENT)
+        return fail(error,
+                    "regular expressions need libpcre2-8.so.0: install it (Debian: libpcre2-8-0), or use a glob");
+    struct mk_regex *regex = err == 0 ? mk_arena_zalloc(arena, sizeof(*regex)) : NULL;
+    if (!regex || mk_arena_defer(arena, release, regex) < 0)
+        return -ENOMEM;
+    regex->text = text;
+    *ret_regex = regex;
+    return compile(regex, error, ret_fault);
+}
+
+/* ── matching ── */
+
+struct run {
+    unsigned steps;
+    size_t at;
+};
+
+/*
+ * The library counts anew at each place where a match may begin, and counts no bytes that a repeated item skips: both
+ * grow with the path. So this counts as well.
+ */
+static int count_step(pcre2_callout_block *step, void *ctx)
+{
+    struct run *run = ctx;
+    size_t at = step->current_position;
+    run->steps += 1 + (at > run->at ? (unsigned)(at - run->at) / BYTES_A_STEP : 0);
+    run->at = at;
+    return run->steps > STEPS_MAX ? PCRE2_ERROR_MATCHLIMIT : 0;
+}
+
+static void complain(const struct mk_regex *regex, struct mk_str path, int result)
+{
+    _Atomic uint64_t *complained = &((struct mk_regex *)(uintptr_t)regex)->complained_ms;
+    uint64_t before = *complained, now = before;
+    if (mk__log_due(&now, mk__clock_system.now_ms(NULL)) && atomic_compare_exchange_strong(complained, &before, now))
+        mk_log_warn("the pattern \"%.*s\" cost too much %s on a path of %zu bytes, which counts as no match",
+                    MK_STR_ARG(regex->text), result == PCRE2_ERROR_MATCHLIMIT ? "time" : "memory", path.len);
+}
+
+static void find_groups(pcre2_match_data *data, struct mk_str path, int found, struct mk_str *groups, unsigned n)
+{
+    const size_t *at = pcre2.get_ovector_pointer(data);
+    for (unsigned i = 0; i < n; i++, at += 2) {
+        bool set = (found == 0 || i < (unsigned)found) && at[0] <= at[1] && at[1] <= path.len;
+        groups[i] = set ? mk_str(path.p + at[0], at[1] - at[0]) : MK_STR("");
+    }
+}
+
+/*
+ * Each match takes its memory (20 KiB, seldom more) and gives it back, which costs less than to match: nothing is
+ * shared among workers, and nothing stays with those that once had a bad path.
+ */
+bool mk__regex_match(const struct mk_regex *regex, struct mk_str path, struct mk_str *groups, unsigned n)
+{
+    struct run run = {0};
+    pcre2_match_context *context = pcre2.match_context_copy(matching);
+    pcre2_match_data *data = context ? pcre2.match_data_create(n, memory) : NULL;
+    int found = PCRE2_ERROR_NOMEMORY;
+    if (data) {
+        pcre2.set_callout(context, count_step, &run);
+        found = pcre2.match(regex->code, (PCRE2_SPTR)(path.p ? path.p : ""), path.len, 0, 0, data, context);
+        if (found >= 0)
+            find_groups(data, path, found, groups, n);
+        pcre2.match_data_free(data);
+    }
+    if (context)
+        pcre2.match_context_free(context);
+    if (found < 0 && found != PCRE2_ERROR_NOMATCH)
+        complain(regex, path, found);
+    return found >= 0;
+}

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Regular expressions: what they match and capture, what is said about wrong ones, that none costs more than it may,
+ * and what happens without memory. Several threads use the same one.
+ */
+#include "testing.h"
+
+#include "base/regex.h"
+
+#include <pthread.h>
+
+#include <monkey/log.h>
+
+#ifdef MK_REGEX
+
+static struct mk_arena arena;
+
+static const struct mk_regex *make(const char *text)
+{
+    const struct mk_regex *regex = NULL;
+    struct mk_buf error;
+    char storage[300];
+    size_t fault;
+    mk_buf_init_fixed(&error, storage, sizeof(storage));
+    if (mk__regex_new(&regex, mk_str_c(text), &arena, &error, &fault) < 0)
+        fail_msg("%s: %s", text, mk_buf_cstr(&error));
+    return regex;
+}
+
+static int open_arena(void **state)
+{
+    (void)state;
+    mk_arena_init(&arena, NULL, 1 << 20, NULL, 0);
+    return 0;
+}
+
+static int close_arena(void **state)
+{
+    (void)state;
+    mk_arena_release(&arena);
+    return 0;
+}
+
+static void test_matches(void **state)
+{
+    static const struct {
+        const char *text, *path;
+        bool matches;
+    } cases[] = {
+        {"~b", "/abc", true},
+        {"~^b", "/abc", false},
+        {"~^/a$", "/a", true},
+        {"~^/a$", "/a\n", false},
+        {"~^/a.b$", "/a\nb", true},
+        {"~^/A$", "/a", false},
+        {"~*^/A$", "/a", true},
+        {"~/\\d+/", "/a/12/", true},
+        {"~^/.$", "/\xc3\xa9", false},
+        {"~^/..$", "/\xc3\xa9", true},
+        {"~*^/\xc3\x89", "/\xc3\xa9", false},
+        {"~^$", "", true},
+        {"~(?<!a)b", "/ab", false},
+        {"~(?i)A", "/a", true},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        size_t n = strlen(cases[i].path);
+        char *path = mk_test_guarded(cases[i].path, n);
+        if (mk__regex_match(make(cases[i].text), mk_str(path, n), NULL, 0) != cases[i].matches)
+            fail_msg("%s and %s", cases[i].text, cases[i].path);
+        mk_test_unguard(path, n);
+    }
+    assert_true(mk__regex_match(make("~^$"), MK_STR_NONE, NULL, 0));
+}
+
+static void test_captures(void **state)
+{
+    struct mk_str groups[4];
+    (void)state;
+    assert_true(mk__regex_match(make("~/(a+)(x)?(b+)(c)"), MK_STR("/aabbc!"), groups, 4));
+    assert_str_equal(groups[0], "/aabbc");
+    assert_str_equal(groups[1], "aa");
+    assert_str_equal(groups[2], "");
+    assert_str_equal(groups[3], "bb");
+    assert_true(mk__regex_match(make("~/(a)"), MK_STR("/a"), groups, 4));
+    assert_str_equal(groups[1], "a");
+    assert_str_equal(groups[3], "");
+}
+
+static void test_refuses(void **state)
+{
+    static char text[1027];
+    static const struct {
+        const char *text, *reason;
+        size_t fault;
+    } cases[] = {
+        {"~", "behind ~", 0},
+        {"~*", "behind ~", 0},
+        {"~^/a(b", "parenthesis, at byte 6", 5},
+        {"~*^/a(b", "at byte 7", 6},
+        {"~+", "at byte 2", 1},
+        {"~[a", "terminating ]", 2},
+        {"~a)", "parenthesis, at byte 3", 2},
+        {"~(*UTF)a", "UTF", 7},
+        {"~\\C", "\\C", 2},
+        {text, "at most 1,024", 0},
+    };
+    (void)state;
+    memset(text, 'a', sizeof(text) - 2);
+    text[0] = '~';
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        const struct mk_regex *regex;
+        struct mk_buf error;
+        char storage[300];
+        size_t fault;
+        mk_buf_init_fixed(&error, storage, sizeof(storage));
+        assert_int_equal(mk__regex_new(&regex, mk_str_c(cases[i].text), &arena, &error, &fault), -EINVAL);
+        if (!strstr(mk_buf_cstr(&error), cases[i].reason) || fault != cases[i].fault)
+            fail_msg("%s: %s (%zu)", cases[i].text, mk_buf_cstr(&error), fault);
+    }
+}
+
+/* What has no end, what is quadratic, what skips much at each place, and what nests: the log tells, once. */
+static void test_gives_up(void **state)
+{
+    static const char *const costly[] = {"~^(a+)+$", "~(?:a|b)*[cd]", "~[a-z]+[.,]", "~^(?:(a)|b)*$"};
+    static char path[32001];
+    int ends[2];
+    char lines[1000];
+    (void)state;
+    memset(path, 'a', sizeof(path) - 1);
+    path[sizeof(path) - 2] = '!';
+    for (size_t i = 0; i < COUNT(costly); i++) {
+        const struct mk_regex *regex = make(costly[i]);
+        assert_int_equal(pipe(ends), 0);
+        mk_log_to(ends[1], MK_LOG_WARN);
+        for (int k = 0; k < 3; k++)
+            assert_false(mk__regex_match(regex, mk_str(path, sizeof(path) - 1), NULL, 0));
+        assert_true(mk__regex_match(make("~a"), mk_str(path, sizeof(path) - 1), NULL, 0));
+        mk_log_to(-1, MK_LOG_WARN);
+        close(ends[1]);
+        ssize_t n = read(ends[0], lines, sizeof(lines) - 1);
+        assert_true(n > 0 && lines[n - 1] == '\n');
+        lines[n] = '\0';
+        assert_non_null(strstr(lines, "on a path of 32000 bytes"));
+        assert_null(strchr(strchr(lines, '\n') + 1, '\n'));
+        close(ends[0]);
+    }
+}
+
+/* The longest path that there may be is not too long for what people write. */
+static void test_long_paths(void **state)
+{
+    static const char *const usual[] = {"~^/[a-z]+/.*\\.php$", "~/(.*)/([^/]*)$", "~*\\.(png|jpe?g|webp)$",
+                                        "~^(?!/api/)"};
+    static const char end[] = "/x.php";
+    static char path[8001];
+    (void)state;
+    memset(path, 'a', sizeof(path) - 1);
+    path[0] = path[100] = '/';
+    memcpy(path + sizeof(path) - sizeof(end), end, sizeof(end));
+    for (size_t i = 0; i < COUNT(usual); i++)
+        assert_int_equal(mk__regex_match(make(usual[i]), mk_str(path, sizeof(path) - 1), NULL, 0), i != 2);
+}
+
+static int compile_and_match(void *ctx)
+{
+    const struct mk_regex *regex;
+    struct mk_buf error;
+    struct mk_arena own;
+    size_t fault;
+    (void)ctx;
+    mk_arena_init(&own, NULL, 1 << 20, NULL, 0);
+    mk_buf_init_fixed(&error, NULL, 0);
+    int r = mk__regex_new(&regex, MK_STR("~^(a|b)+$"), &own, &error, &fault);
+    if (r == 0 && !mk__regex_match(regex, MK_STR("abab"), NULL, 0))
+        r = -ENOMEM; /* no memory, no match */
+    mk_arena_release(&own);
+    return r;
+}
+
+/* The first one of the process opens the library as well. */
+static void test_without_memory(void **state)
+{
+    (void)state;
+    assert_true(mk_test_failing_allocs(compile_and_match, NULL) >= 5);
+}
+
+static void *match_often(void *ctx)
+{
+    uintptr_t found = 0;
+    for (int i = 0; i < 2000; i++)
+        found += mk__regex_match(ctx, MK_STR("/a/b/c"), NULL, 0);
+    return (void *)found;
+}
+
+static void test_threads(void **state)
+{
+    const struct mk_regex *regex = make("~^/(?:[a-z]/?)+$");
+    pthread_t threads[4];
+    (void)state;
+    for (size_t i = 0; i < COUNT(threads); i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, match_often, (void *)(uintptr_t)regex), 0);
+    for (size_t i = 0; i < COUNT(threads); i++) {
+        void *found;
+        assert_int_equal(pthread_join(threads[i], &found), 0);
+        assert_int_equal((uintptr_t)found, 2000);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_without_memory),
+        cmocka_unit_test_setup_teardown(test_matches, open_arena, close_arena),
+        cmocka_unit_test_setup_teardown(test_captures, open_arena, close_arena),
+        cmocka_unit_test_setup_teardown(test_refuses, open_arena, close_arena),
+        cmocka_unit_test_setup_teardown(test_gives_up, open_arena, close_arena),
+        cmocka_unit_test_setup_teardown(test_long_paths, open_arena, close_arena),
+        cmocka_unit_test_setup_teardown(test_threads, open_arena, close_arena),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+#else
+
+int main(void)
+{
+    return 0;
+}
+
+#endif
