@@ -89,6 +89,13 @@ MK_API bool mk_host_has_listener(const struct mk_host *host, struct mk_str text)
 MK_API void mk_host_error(struct mk_host *host, const void *section_struct, size_t offset, unsigned nth,
                           const char *format, ...) MK_PRINTF(5, 6);
 
+/*
+ * For a section that repeats and of which the first that matches counts: tells the operator of each whose struct
+ * mk_pattern, at `pattern` of its struct, leaves nothing to match behind an earlier one. 0, -EINVAL when there are
+ * any, -ENOMEM. Only during host_start.
+ */
+MK_API int mk_host_check_patterns(struct mk_host *host, const struct mk_conf_section *section, size_t pattern);
+
 /* ── the request of a plugin ── */
 
 /*

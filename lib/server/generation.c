@@ -504,3 +504,43 @@ void mk_host_error(struct mk_host *host, const void *section_struct, size_t offs
 #endif
     mk__conf_error(host->generation->conf, origin, "%s", text);
 }
+
+/* Where a pattern stands, else its section. */
+static struct mk__conf_origin find_rule(const struct mk_host *host, const void *rule, size_t pattern)
+{
+    struct mk__conf_origin origin = mk__conf_origin(host->set, rule, pattern, 0);
+    return origin.source ? origin : mk__conf_origin(host->set, rule, MK__CONF_SECTION, 0);
+}
+
+/* Of `n` rules before this one: the first that leaves it nothing; NULL when it has its turn. */
+static const void *find_cover(const void *const *rules, size_t n, const void *rule, size_t pattern)
+{
+    const struct mk_pattern *later = (const void *)((const char *)rule + pattern);
+    for (size_t i = 0; i < n; i++)
+        if (mk_pattern_covers((const void *)((const char *)rules[i] + pattern), later))
+            return rules[i];
+    return NULL;
+}
+
+int mk_host_check_patterns(struct mk_host *host, const struct mk_conf_section *section, size_t pattern)
+{
+    struct mk_buf rules, place;
+    int err = 0;
+    mk_buf_init(&rules, GENERATION_BYTES_MAX);
+    for (const void *r = mk_host_conf(host, section); r; r = mk_host_conf_next(host, section, r)) {
+        const void *before = find_cover((const void *)rules.data, rules.len / sizeof(r), r, pattern);
+        mk_buf_add(&rules, &r, sizeof(r));
+        if (!before)
+            continue;
+        mk_buf_init(&place, PATH_BYTES);
+        mk__conf_origin_print(find_rule(host, before, pattern), &place);
+        mk__conf_error(host->generation->conf, find_rule(host, r, pattern),
+                       "this rule can never match: the one of %s comes first and takes every such path",
+                       mk_buf_cstr(&place));
+        mk_buf_release(&place);
+        err = -EINVAL;
+    }
+    err = rules.err ? rules.err : err;
+    mk_buf_release(&rules);
+    return err;
+}

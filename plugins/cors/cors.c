@@ -163,7 +163,7 @@ static void add_fields(struct mk_request *req)
 static int start_host(struct mk_host *host, void **ret_state)
 {
     *ret_state = mk_host_conf(host, sections) ? host : NULL; /* a host without rules costs nothing */
-    return 0;
+    return mk_host_check_patterns(host, sections, offsetof(struct rule, match));
 }
 
 MK_PLUGIN(cors) = {

@@ -119,7 +119,7 @@ static int start_host(struct mk_host *host, void **ret_state)
 {
     const struct rule *first = mk_host_conf(host, &sections[0]);
     const struct host_rule *whole = mk_host_conf(host, &sections[1]);
-    int err = 0;
+    int err = mk_host_check_patterns(host, &sections[0], offsetof(struct rule, match));
     for (const struct rule *r = first; r; r = mk_host_conf_next(host, &sections[0], r)) {
         if (!loops(host, r))
             continue;

@@ -116,3 +116,9 @@ def test_elsewhere(client):
 def test_mistakes(conf, text, message):
     result = run("-c", conf(text), "-t")
     assert result.returncode == 1 and message in result.stderr and "sites/default:" in result.stderr
+
+
+def test_section_that_never_has_its_turn(conf):
+    text = "[CORS]\n    Origins *\n[CORS]\n    Match /api\n    Origins *\n"
+    result = run("-c", conf(text), "-t")
+    assert result.returncode == 1 and "can never match: the one of" in result.stderr

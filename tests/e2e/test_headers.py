@@ -23,6 +23,10 @@ RULES = """
     Match       =/a.txt
     Set         content-type text/x-a
     Set         X-Empty ""
+
+[HEADERS]
+    Match       ~/[a-z]\.(css|js)$
+    Set         X-Short yes
 """
 
 
@@ -52,6 +56,7 @@ def test_only_where_they_match(client):
     answer = client.ask("/a.txt")
     assert answer["Cache-Control"] is None and answer["Link"] is None
     assert answer["Content-Type"] == "text/x-a" and answer["X-Empty"] == ""
+    assert answer["X-Short"] is None and client.ask("/assets/s.css")["X-Short"] == "yes"
 
 
 def test_not_modified_and_head(client):

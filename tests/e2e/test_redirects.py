@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Redirects: rules of a host, the whole host, and what the operator gets wrong."""
 
+import pathlib
+import re
+
 import pytest
 
+from harness import build
 from harness.messages import request
 from harness.server import Server, run
 
@@ -26,12 +30,20 @@ RULES = """
     KeepPath    On
 
 [REDIRECT]
-    Match       /two
+    Match       /two/b
     To          /first
 
 [REDIRECT]
-    Match       /two/never
+    Match       /two
     To          /second
+
+[REDIRECT]
+    Match       ~^/item/[0-9]+$
+    To          /items
+
+[REDIRECT]
+    Match       "~*^/(shop|store)( |/)old"
+    To          /new
 """
 
 
@@ -62,7 +74,13 @@ def client(rules):
         ("/blog/a%20b%0d%0aSet-Cookie:x", 308, "/articles/a%20b%0D%0ASet-Cookie:x"),
         ("/blog/%2e%2e/%2e%2e/evil", 404, None),
         ("/sub/any.php?id=1", 301, "https://example.org/gone?from=php&id=1"),
-        ("/two/never", 301, "/first/never"),
+        ("/two/b/c", 301, "/first/c"),
+        ("/two/c", 301, "/second/c"),
+        ("/item/12", 301, "/items"),
+        ("/item/%31?a=b", 301, "/items?a=b"),
+        ("/item/12%0a", 404, None),
+        ("/item/x", 404, None),
+        ("/SHOP%20old", 301, "/new"),
         ("/a.txt", 200, None),
     ],
 )
@@ -106,6 +124,83 @@ def test_whole_host(rules):
 def test_mistakes(rules, text, message):
     result = run("-c", rules(text), "-t")
     assert result.returncode == 1 and message in result.stderr and "sites/default:" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "match, place, phrase",
+    [
+        ("~^/a(b", "5:16", "missing closing parenthesis, at byte 6"),
+        ('"~*^/x y[a"', "5:20", "missing terminating ] for character class, at byte 9"),
+        ("~^/a\\#(b", "5:11", "missing closing parenthesis, at byte 7"),  # behind an escape: the word
+        ("~", "5:11", "behind ~ stands a regular expression"),
+        ("~" + 1024 * "a", "5:11", "at most 1,024 bytes"),
+    ],
+)
+def test_place_of_a_mistake(rules, match, place, phrase):
+    result = run("-c", rules(f"[REDIRECT]\n    Match {match}\n    To /b\n"), "-t")
+    assert result.returncode == 1 and f"sites/default:{place}: error:" in result.stderr and phrase in result.stderr
+    rows, column = result.stderr.splitlines(), int(place.split(":")[1])
+    assert rows[2] == " " * (column - 1) + "^", result.stderr
+
+
+def test_without_the_library(rules, tmp_path):
+    """The library is opened only for whoever has an expression, and its absence is told in words."""
+    (tmp_path / "libpcre2-8.so.0").write_text("")
+    env = {**build.environment(), "LD_LIBRARY_PATH": str(tmp_path)}
+    result = run("-c", rules("[REDIRECT]\n    Match ~a\n    To /b\n"), "-t", env=env)
+    assert result.returncode == 1 and "libpcre2-8-0" in result.stderr
+    assert run("-c", rules("[REDIRECT]\n    Match *.a\n    To /b\n"), "-t", env=env).returncode == 0
+
+
+def test_library_is_opened_on_demand(rules):
+    for match, opened in (("/a", False), ("~a", True)):
+        server = Server("-c", rules(f"[REDIRECT]\n    Match {match}\n    To //x/\n"))
+        maps = pathlib.Path(f"/proc/{server.pid}/maps").read_text()
+        assert ("libpcre2-8" in maps) == opened
+        server.stop()
+
+
+@pytest.mark.parametrize(
+    "first, later",
+    [
+        ("/a", "/a"),
+        ("/a", "=/a/b"),
+        ("/a", "/a/*.css"),
+        ("*.php", "/x/*.php"),
+        ("/", "~a"),
+        ("~a", "~a"),
+        ("~a", "=/a"),
+    ],
+)
+def test_rule_that_never_has_its_turn(rules, first, later):
+    text = f"[REDIRECT]\n    Match {first}\n    To /1\n    Status 302\n[REDIRECT]\n    Match {later}\n    To /2\n"
+    result = run("-c", rules(text.replace("/1", "//x/1").replace("/2", "//x/2")), "-t")
+    assert result.returncode == 1
+    assert re.search(r"sites/default:9:11: error: this rule can never match: .*sites/default:5 ", result.stderr)
+
+
+@pytest.mark.parametrize(
+    "first, later", [("=/a", "/a"), ("/a/b", "/a"), ("/a", "*.css"), ("~a", "~b"), ("~^/a", "/a")]
+)
+def test_rule_that_has_its_turn(rules, first, later):
+    text = f"[REDIRECT]\n    Match {first}\n    To //x/1\n[REDIRECT]\n    Match {later}\n    To //x/2\n"
+    result = run("-c", rules(text), "-t")
+    assert result.returncode == 0, result.stderr
+
+
+def test_catastrophe_is_cut_short(rules):
+    """A path that an expression would think about for ever is no match; others are answered as if nothing were."""
+    server = Server("-c", rules("[REDIRECT]\n    Match ~^(/a|a+)+$\n    To //x/\n"))
+    long = "/" + 5000 * "a" + "!"
+    client = server.connect()
+    for _ in range(20):
+        assert client.ask(long).status == 404
+        assert client.ask("/a.txt").body == b"a\n"
+        assert client.ask("/aaa")["Location"] == "//x/"
+    server.wait_log(r"\(/a\|a\+\)\+\$.* cost too much time on a path of 5002 bytes")
+    assert server.log.count("cost too much") < 20
+    client.close()
+    server.stop()
 
 
 def test_no_loop_where_another_host_is_meant(rules):
