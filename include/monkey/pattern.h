@@ -32,7 +32,8 @@ struct mk_regex;
 
 /* Points into the text that it was made from. Any thread may match. */
 struct mk_pattern {
-    uint8_t kind; /* enum mk_pattern_kind */
+    uint8_t kind;    /* enum mk_pattern_kind */
+    uint16_t groups; /* how many parentheses of an expression capture */
     struct mk_str text;
     const struct mk_regex *regex; /* lives by the arena's clock; NULL for the other kinds */
 };
@@ -48,7 +49,7 @@ MK_API int mk_pattern_parse(struct mk_pattern *pattern, struct mk_str text, stru
 MK_API bool mk_pattern_match(const struct mk_pattern *pattern, struct mk_str path);
 
 /*
- * The same; of an expression that matches, `groups` gets what it found: the whole match, then what its parentheses
+ * The same, and if it matches `groups` gets what an expression found: the whole match, then what its parentheses
  * captured, empty where they took no part. All are empty for the other kinds. They point into `path`.
  */
 MK_API bool mk_pattern_capture(const struct mk_pattern *pattern, struct mk_str path,

@@ -22,22 +22,24 @@ static bool has_wildcard(struct mk_str text)
 static int parse_regex(struct mk_pattern *pattern, struct mk_str text, struct mk_arena *arena, struct mk_buf *error)
 {
     size_t fault = 0;
-    *pattern = (struct mk_pattern){MK_PATTERN_REGEX, text, NULL};
+    pattern->kind = MK_PATTERN_REGEX;
     int r = mk__regex_new(&pattern->regex, text, arena, error, &fault);
-    if (r < 0)
+    if (r == 0)
+        pattern->groups = (uint16_t)mk__regex_groups(pattern->regex);
+    else
         pattern->text = mk_str(text.p + fault, text.len - fault);
     return r;
 }
 
 int mk_pattern_parse(struct mk_pattern *pattern, struct mk_str text, struct mk_arena *arena, struct mk_buf *error)
 {
-    *pattern = (struct mk_pattern){.text = text};
+    *pattern = (struct mk_pattern){.kind = MK_PATTERN_EXACT, .text = text};
     if (text.len == 0)
         return fail(error, "a pattern for paths is missing");
     if (text.p[0] == '~')
         return parse_regex(pattern, text, arena, error);
     if (text.p[0] == '=') {
-        *pattern = (struct mk_pattern){MK_PATTERN_EXACT, mk_str(text.p + 1, text.len - 1), NULL};
+        pattern->text = mk_str(text.p + 1, text.len - 1);
         return text.len > 1 && text.p[1] == '/' ? 0 : fail(error, "a path behind = starts with a slash");
     }
     bool slash = memchr(text.p, '/', text.len) != NULL;
@@ -45,8 +47,7 @@ int mk_pattern_parse(struct mk_pattern *pattern, struct mk_str text, struct mk_a
         return fail(error, "a pattern with slashes starts with one");
     if (!slash && !has_wildcard(text))
         return fail(error, "a pattern is a path such as /downloads, or a glob such as *.css");
-    enum mk_pattern_kind kind = has_wildcard(text) ? (slash ? MK_PATTERN_GLOB : MK_PATTERN_NAME) : MK_PATTERN_PREFIX;
-    *pattern = (struct mk_pattern){(uint8_t)kind, text, NULL};
+    pattern->kind = has_wildcard(text) ? (slash ? MK_PATTERN_GLOB : MK_PATTERN_NAME) : MK_PATTERN_PREFIX;
     if (has_wildcard(text) && text.len > MK_PATTERN_GLOB_MAX)
         return fail(error, "a glob has at most 255 bytes");
     return 0;
@@ -143,11 +144,13 @@ static struct mk_str last_segment(struct mk_str path)
 
 bool mk_pattern_capture(const struct mk_pattern *pattern, struct mk_str path, struct mk_str groups[MK_PATTERN_GROUPS])
 {
-    for (unsigned i = 0; i < MK_PATTERN_GROUPS; i++)
-        groups[i] = MK_STR("");
     if (pattern->kind == MK_PATTERN_REGEX)
         return mk__regex_match(pattern->regex, path, groups, MK_PATTERN_GROUPS);
-    return mk_pattern_match(pattern, path);
+    if (!mk_pattern_match(pattern, path))
+        return false;
+    for (unsigned i = 0; i < MK_PATTERN_GROUPS; i++)
+        groups[i] = MK_STR("");
+    return true;
 }
 
 bool mk_pattern_match(const struct mk_pattern *pattern, struct mk_str path)

@@ -38,8 +38,8 @@ struct mk_regex {
 #define FUNCTIONS(each) \
     each(code_free) each(compile) each(compile_context_create) each(general_context_create) each(get_error_message) \
         each(get_ovector_pointer) each(match) each(match_context_copy) each(match_context_create) \
-            each(match_context_free) each(match_data_create) each(match_data_free) each(set_callout) \
-                each(set_depth_limit) each(set_heap_limit) each(set_match_limit)
+            each(match_context_free) each(match_data_create) each(match_data_free) each(pattern_info) \
+                each(set_callout) each(set_depth_limit) each(set_heap_limit) each(set_match_limit)
 
 #define POINTER(name) typeof(&pcre2_##name##_8) name;
 #define SYMBOL(name) "pcre2_" #name "_8",
@@ -166,8 +166,16 @@ int mk__regex_new(const struct mk_regex **ret_regex, struct mk_str text, struct 
     if (!regex || mk_arena_defer(arena, release, regex) < 0)
         return -ENOMEM;
     regex->text = text;
-    *ret_regex = regex;
-    return compile(regex, error, ret_fault);
+    err = compile(regex, error, ret_fault);
+    *ret_regex = err == 0 ? regex : NULL;
+    return err;
+}
+
+unsigned mk__regex_groups(const struct mk_regex *regex)
+{
+    uint32_t n = 0;
+    pcre2.pattern_info(regex->code, PCRE2_INFO_CAPTURECOUNT, &n);
+    return n;
 }
 
 /* ── matching ── */

@@ -23,6 +23,9 @@ struct mk_regex;
 int mk__regex_new(const struct mk_regex **ret_regex, struct mk_str text, struct mk_arena *arena, struct mk_buf *error,
                   size_t *ret_fault);
 
+/* How many of its parentheses capture. */
+unsigned mk__regex_groups(const struct mk_regex *regex);
+
 /*
  * Whether the expression matches somewhere in `path`; where it does, `groups` gets the whole match and then what was
  * captured (empty when the group took no part), `n` in all. A match that takes too long is none; the log tells.
@@ -30,6 +33,12 @@ int mk__regex_new(const struct mk_regex **ret_regex, struct mk_str text, struct 
 bool mk__regex_match(const struct mk_regex *regex, struct mk_str path, struct mk_str *groups, unsigned n);
 
 #else
+
+static inline unsigned mk__regex_groups(const struct mk_regex *regex)
+{
+    (void)regex;
+    return 0;
+}
 
 static inline int mk__regex_new(const struct mk_regex **ret_regex, struct mk_str text, struct mk_arena *arena,
                                 struct mk_buf *error, size_t *ret_fault)

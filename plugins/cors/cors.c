@@ -26,7 +26,8 @@ struct rule {
 
 static const struct mk_conf_key keys[] = {
     MK_CONF_KEY_PATTERN(struct rule, match, "Match", "/",
-                        "Which paths: `=/exact`, `/prefix` with everything below it, or a glob such as `*.json`."),
+                        "Which paths: `=/exact`, `/prefix` with everything below it, a glob such as `*.json`, or a "
+                        "regular expression such as `~^/v[0-9]+/` (`~*` ignores the case)."),
     MK_CONF_KEY_LIST(struct rule, origins, "Origins", NULL,
                      "The origins that are let in, as browsers write them (`https://app.example.org`), or `*`.",
                      .flags = MK_CONF_REQUIRED | MK_CONF_REPEAT),

@@ -91,7 +91,8 @@ static int parse_remove(const struct mk_conf_value *value, void *field, struct m
 
 static const struct mk_conf_key keys[] = {
     MK_CONF_KEY_PATTERN(struct rule, match, "Match", "/",
-                        "Which paths: `=/exact`, `/prefix` with everything below it, or a glob such as `*.css`."),
+                        "Which paths: `=/exact`, `/prefix` with everything below it, a glob such as `*.css`, or a "
+                        "regular expression such as `~^/v[0-9]+/` (`~*` ignores the case)."),
     MK_CONF_KEY_CUSTOM(struct rule, remove, "Remove", NULL, "Removes all fields of this name. Comes before `Set`.",
                        .flags = MK_CONF_REPEAT, .unit = "name", .parse = parse_remove),
     MK_CONF_KEY_CUSTOM(struct rule, set, "Set", NULL, "Replaces the field, or adds it: `Set Cache-Control no-cache`.",

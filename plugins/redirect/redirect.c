@@ -11,9 +11,11 @@
 
 extern const struct mk_plugin mk_plugin_redirect;
 
+enum { CAPTURED_BYTES_MAX = 8192 }; /* what one target may take over from a path */
+
 /* ── directives ── */
 
-/* Where to: printable ASCII, either a path or a whole URI. */
+/* Where to: printable ASCII, either a path or a whole URI. `$1` and its like stand for what an expression captured. */
 struct target {
     struct mk_str text;
 };
@@ -50,11 +52,106 @@ static int parse_target(const struct mk_conf_value *value, void *field, struct m
     return to->text.p ? 0 : -ENOMEM;
 }
 
+/* ── captures in targets ── */
+
+static bool is_capture(struct mk_str to, size_t at)
+{
+    return to.p[at] == '$' && at + 1 < to.len && to.p[at + 1] >= '0' && to.p[at + 1] <= '9';
+}
+
+static bool has_captures(struct mk_str to)
+{
+    size_t at = 0;
+    while (at < to.len && !is_capture(to, at))
+        at++;
+    return at < to.len;
+}
+
+/* On this host, and not on one that is named behind two slashes. */
+static bool is_path(struct mk_str to)
+{
+    return to.p[0] == '/' && (to.len == 1 || to.p[1] != '/');
+}
+
+/* Where the scheme and the host of a target end. */
+static size_t host_end(struct mk_str to)
+{
+    if (is_path(to))
+        return 0;
+    const char *host = memmem(to.p, to.len, "//", 2);
+    size_t at = (size_t)(host - to.p) + 2;
+    while (at < to.len && !memchr("/?#", to.p[at], 3))
+        at++;
+    return at;
+}
+
+static void check_rule(const struct mk_conf_check *check, void *section)
+{
+    const struct rule *r = section;
+    struct mk_str to = r->to.text;
+    size_t field = offsetof(struct rule, to), free = to.len ? host_end(to) : 0;
+    if (r->match.kind == MK_PATTERN_REGEX && !r->match.regex)
+        return; /* it did not compile */
+    for (size_t i = 0; i < to.len; i++) {
+        if (!is_capture(to, i))
+            continue;
+        char digit = to.p[i + 1];
+        if (r->match.kind != MK_PATTERN_REGEX)
+            mk_conf_error(check, field, "$%c is what a regular expression in Match captured; a dollar is written %%24",
+                          digit);
+        else if (digit - '0' > r->match.groups)
+            mk_conf_error(check, field, "there is no $%c: the expression of Match captures %u times", digit,
+                          r->match.groups);
+        else if (i < free)
+            mk_conf_error(check, field, "$%c would let clients choose the host: only a path or a query has captures",
+                          digit);
+    }
+}
+
+/* What a client sent must not end the part that it stands in: in a query it is one value. */
+static void add_capture(struct mk_buf *location, struct mk_str text, bool query)
+{
+    for (size_t i = 0; i < text.len; i++)
+        if (query && memchr("&+;=", text.p[i], 4))
+            mk_buf_addf(location, "%%%02X", (unsigned)text.p[i]);
+        else
+            mk_path_encode(location, mk_str(text.p + i, 1));
+}
+
+static void add_target(struct mk_buf *location, struct mk_str to, const struct mk_str *groups)
+{
+    bool query = false;
+    for (size_t i = 0; i < to.len; i++) {
+        query = query || to.p[i] == '?';
+        if (groups && is_capture(to, i))
+            add_capture(location, groups[to.p[++i] - '0'], query);
+        else
+            mk_buf_addc(location, to.p[i]);
+    }
+    while (is_path(to) && location->len && !is_path(mk_buf_str(location)))
+        mk_buf_drop(location, 1); /* captures have made two slashes, which a host would follow */
+}
+
+static size_t captured_bytes(struct mk_str to, const struct mk_str *groups)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < to.len; i++)
+        if (is_capture(to, i))
+            n += groups[to.p[i + 1] - '0'].len;
+    return n;
+}
+
+/* ── tables ── */
+
 static const struct mk_conf_key rule_keys[] = {
     MK_CONF_KEY_PATTERN(struct rule, match, "Match", NULL,
-                        "Which paths: `=/exact`, `/prefix` with everything below it, or a glob such as `*.php`.",
+                        "Which paths: `=/exact`, `/prefix` with everything below it, a glob such as `*.php`, or a "
+                        "regular expression such as `~^/item/([0-9]+)$` (`~*` ignores the case).",
                         .flags = MK_CONF_REQUIRED),
-    MK_CONF_KEY_CUSTOM(struct rule, to, "To", NULL, "Where the client is sent: a path of this host, or a whole URI.",
+    MK_CONF_KEY_CUSTOM(struct rule, to, "To", NULL,
+                       "Where the client is sent: a path of this host, or a whole URI. `$1` to `$9` are what the "
+                       "parentheses of an expression in `Match` captured, `$0` all that it found; a dollar before a "
+                       "digit is written `%24`.",
                        .flags = MK_CONF_REQUIRED, .unit = "path or URI", .parse = parse_target),
     MK_CONF_KEY_ENUM(struct rule, status, "Status", "301",
                      "301 and 308 are for good, 302 and 307 for now; 307 and 308 keep the method, 303 makes it GET.",
@@ -77,6 +174,7 @@ static const struct mk_conf_section sections[] = {
      .flags = MK_CONF_REPEAT,
      .size = sizeof(struct rule),
      .keys = rule_keys,
+     .check = check_rule,
      .doc = MK_CONF_DOC("A rule that sends clients elsewhere. The first rule of the file that matches counts; "
                         "rules come before all content.")},
     {.name = "HOST",
@@ -89,26 +187,27 @@ static const struct mk_conf_section sections[] = {
 
 /* ── rules ── */
 
-static const struct rule *first_match(const struct mk_host *host, struct mk_str path)
+static const struct rule *first_match(const struct mk_host *host, struct mk_str path, struct mk_str *groups)
 {
     for (const struct rule *r = mk_host_conf(host, &sections[0]); r; r = mk_host_conf_next(host, &sections[0], r))
-        if (mk_pattern_match(&r->match, path))
+        if (mk_pattern_capture(&r->match, path, groups))
             return r;
     return NULL;
 }
 
 enum { LOOP_STEPS_MAX = 16 };
 
-/* A target on this host that rules lead on from there, again and again. */
+/* A target on this host that rules lead on from there, again and again. Of captures nothing is known. */
 static bool loops(const struct mk_host *host, const struct rule *rule)
 {
+    struct mk_str groups[MK_PATTERN_GROUPS];
     const struct rule *r = rule;
     for (int i = 0; i < LOOP_STEPS_MAX; i++) {
         struct mk_str to = r->to.text;
         const char *query = memchr(to.p, '?', to.len);
-        if (to.p[0] != '/' || (to.len > 1 && to.p[1] == '/'))
+        if (!is_path(to) || has_captures(to))
             return false;
-        r = first_match(host, query ? mk_str(to.p, (size_t)(query - to.p)) : to);
+        r = first_match(host, query ? mk_str(to.p, (size_t)(query - to.p)) : to, groups);
         if (!r)
             return false;
     }
@@ -141,18 +240,21 @@ static void add_query(struct mk_buf *location, struct mk_str query)
     mk_buf_adds(location, query);
 }
 
-static void send_elsewhere(struct mk_request *req, struct mk_str to, struct mk_str rest, int status, bool keep)
+/* `groups` is NULL where a dollar is just a dollar. */
+static void send_elsewhere(struct mk_request *req, struct mk_str to, struct mk_str rest, const struct mk_str *groups,
+                           int status, bool keep)
 {
     struct mk_buf location;
     struct mk_str query = mk_request_query(req);
-    size_t size = to.len + rest.len * 3 + query.len + 2; /* each byte may become three */
-    char *storage = mk_arena_alloc(mk_request_arena(req), size);
+    size_t captured = groups ? captured_bytes(to, groups) : 0;
+    size_t size = to.len + (rest.len + captured) * 3 + query.len + 2; /* each byte may become three */
+    char *storage = captured <= CAPTURED_BYTES_MAX ? mk_arena_alloc(mk_request_arena(req), size) : NULL;
     if (!storage) {
-        mk_response_error(req, 503);
+        mk_response_error(req, captured > CAPTURED_BYTES_MAX ? 414 : 503);
         return;
     }
     mk_buf_init_fixed(&location, storage, size);
-    mk_buf_adds(&location, to);
+    add_target(&location, to, groups);
     if (keep && rest.len) {
         if (to.p[to.len - 1] != '/')
             mk_buf_addc(&location, '/');
@@ -166,15 +268,16 @@ static void send_elsewhere(struct mk_request *req, struct mk_str to, struct mk_s
 static int redirect(struct mk_request *req)
 {
     const struct mk_host *host = mk_request_host_state(req, &mk_plugin_redirect);
-    struct mk_str path = mk_request_path(req);
+    struct mk_str path = mk_request_path(req), groups[MK_PATTERN_GROUPS];
     if (!host || path.len == 0 || path.p[0] != '/')
         return MK_DECLINED;
-    const struct rule *r = first_match(host, path);
+    const struct rule *r = first_match(host, path, groups);
     const struct host_rule *whole = mk_host_conf(host, &sections[1]);
     if (r)
-        send_elsewhere(req, r->to.text, mk_pattern_rest(&r->match, path), status_numbers[r->status], r->keep_path);
+        send_elsewhere(req, r->to.text, mk_pattern_rest(&r->match, path), groups, status_numbers[r->status],
+                       r->keep_path);
     else if (whole->to.text.len)
-        send_elsewhere(req, whole->to.text, mk_str(path.p + 1, path.len - 1), 301, true);
+        send_elsewhere(req, whole->to.text, mk_str(path.p + 1, path.len - 1), NULL, 301, true);
     return r || whole->to.text.len ? 0 : MK_DECLINED;
 }
 

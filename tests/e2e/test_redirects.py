@@ -90,6 +90,40 @@ def test_rules(client, target, status, location):
     client.close()
 
 
+@pytest.mark.parametrize(
+    "match, to, target, location",
+    [
+        ("~^/item/([0-9]+)$", "/items?id=$1", "/item/7", "/items?id=7"),
+        ("~^/item/([0-9]+)$", "/items?id=$1", "/item/7?a=b", "/items?id=7&a=b"),
+        ("~^/([^/]*)/([^/]*)$", "https://example.org/$2/$1/$0", "/a/b", "https://example.org/b/a//a/b"),
+        ("~^/(.*)$", "/new/$1", "/a%20b%0d%0aX:y%3Fz", "/new/a%20b%0D%0AX:y%3Fz"),
+        ("~^/q/(.*)$", "/new?v=$1", "/q/a&b=c+d;e/f", "/new?v=a%26b%3Dc%2Bd%3Be/f"),
+        ("~^/a(x)?(b)$", "/[$1]$2$", "/ab", "/[]b$"),
+        ("~^/a$", "/b%241$x", "/a", "/b%241$x"),
+        # captures cannot make a path into the name of a host
+        ("~^/old(/.*)$", "/$1", "/old/evil.example/x", "/evil.example/x"),
+        ("~^/old(x?)(/.*)$", "/$1/$2", "/old/evil.example", "/evil.example"),
+        ("~^/old/(.*)$", "/$1", "/old/%5c%5cevil.example", "/%5C%5Cevil.example"),
+    ],
+)
+def test_captures(rules, match, to, target, location):
+    server = Server("-c", rules(f"[REDIRECT]\n    Match {match}\n    To {to}\n"))
+    client = server.connect()
+    answer = client.ask(target)
+    assert (answer.status, answer["Location"]) == (301, location)
+    client.close()
+    server.stop()
+
+
+def test_captures_have_a_limit(rules):
+    server = Server("-c", rules(f"[REDIRECT]\n    Match ~^/(.*)$\n    To /{'$1' * 8}\n"))
+    client = server.connect()
+    assert client.ask("/" + 1024 * "a")["Location"] == "/" + 8192 * "a"
+    assert client.ask("/" + 1025 * "a").status == 414
+    client.close()
+    server.stop()
+
+
 def test_other_methods_are_redirected_as_well(client):
     client.send(request("/blog/form", "Content-Length: 4", method="POST") + b"body" + request("/a.txt"))
     answer = client.response()
@@ -119,6 +153,12 @@ def test_whole_host(rules):
         ("[REDIRECT]\n    Match /a\n    To elsewhere\n", "whole URI"),
         ('[REDIRECT]\n    Match /a\n    To "/b c"\n', "without blanks"),
         ("[REDIRECT]\n    Match /a\n    To /b\n    Status 200\n", "301, 302"),
+        ("[REDIRECT]\n    Match /a\n    To /b/$1\n", "written %24"),
+        ("[REDIRECT]\n    Match ~(a)\n    To /b/$2\n", "there is no $2: the expression of Match captures 1 times"),
+        ("[REDIRECT]\n    Match ~^/(a)\n    To https://$1.example.org/\n", "choose the host"),
+        ("[REDIRECT]\n    Match ~^/(a)\n    To //$1/\n", "choose the host"),
+        ("[REDIRECT]\n    Match ~^/(a)\n    To https://example.org$1\n", "choose the host"),
+        ("[REDIRECT]\n    Match ~^/(a)\n    To $1://example.org\n", "choose the host"),
     ],
 )
 def test_mistakes(rules, text, message):

@@ -67,7 +67,7 @@ static void check_match(const struct mk_pattern *pattern, struct mk_str path)
     bool matches = mk_pattern_match(pattern, path);
     struct mk_str rest = mk_pattern_rest(pattern, path);
     CHECK(mk_pattern_capture(pattern, path, groups) == matches);
-    for (unsigned i = 0; i < MK_PATTERN_GROUPS; i++)
+    for (unsigned i = 0; matches && i < MK_PATTERN_GROUPS; i++)
         CHECK(!groups[i].len || (groups[i].p >= path.p && groups[i].p + groups[i].len <= path.p + path.len));
     CHECK(!rest.len || (pattern->kind == MK_PATTERN_PREFIX && rest.p + rest.len == path.p + path.len));
     if (pattern->kind != MK_PATTERN_REGEX && pattern->text.len <= SIMPLE_GLOB_MAX && path.len <= SIMPLE_PATH_MAX)
