@@ -13,9 +13,9 @@
  * In a glob `*` stands for any bytes but a slash, `**` for any bytes, `?` for one byte but a slash. Matching takes
  * no memory, and no more time than the product of both lengths.
  *
- * Expressions see bytes, not characters; a dot is any byte, and `$` the very end. One match may cost about a
- * millisecond and a mebibyte: what would take more is no match, and the log tells. So a rule that protects something
- * is better a prefix, or an expression whose match opens and does not close.
+ * Expressions see bytes, not characters; a dot is any byte, and `$` the very end. One match may take 50,000
+ * steps (a few milliseconds) and a mebibyte: what would take more is no match, and the log tells. So a rule that
+ * protects something is better a prefix, or an expression whose match opens and does not close.
  */
 #ifndef MONKEY_PATTERN_H
 #define MONKEY_PATTERN_H

@@ -20,7 +20,7 @@
 
 enum {
     BYTES_MAX = 1024,      /* of an expression */
-    STEPS_MAX = 100000,    /* of a match: about a millisecond */
+    STEPS_MAX = 50000,     /* of a match: some 10 to 40 ns each */
     BYTES_A_STEP = 16,     /* what a repeated item skips in the time of a step */
     DEPTH_MAX = 20000,     /* of nested choices */
     MEMORY_KIB_MAX = 1024, /* of a match: enough for some 4,000 bytes of (a|b)* */
@@ -217,8 +217,8 @@ static void find_groups(pcre2_match_data *data, struct mk_str path, int found, s
 }
 
 /*
- * Each match takes its memory (20 KiB, seldom more) and gives it back, which costs less than to match: nothing is
- * shared among workers, and nothing stays with those that once had a bad path.
+ * Each match takes its memory (20 KiB, seldom more) and gives it back: nothing is shared among workers, and nothing
+ * stays with those that once had a bad path. A simple match costs some 150 ns with that, of a release build.
  */
 bool mk__regex_match(const struct mk_regex *regex, struct mk_str path, struct mk_str *groups, unsigned n)
 {
