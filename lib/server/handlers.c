@@ -30,11 +30,11 @@ static int parse_match(const struct mk_conf_value *value, void *field, struct mk
 }
 
 static const struct mk_conf_key keys[] = {
-    MK_CONF_KEY_CUSTOM(
-        struct mk__handlers, items, "Match", NULL,
-        "Paths (`=/exact`, `/prefix`, a glob such as `*.php`) and the name of the plugin that answers for "
-        "them. The first line that matches a path counts.",
-        .flags = MK_CONF_REPEAT, .unit = "pattern plugin", .parse = parse_match),
+    MK_CONF_KEY_CUSTOM(struct mk__handlers, items, "Match", NULL,
+                       "Paths (`=/exact`, `/prefix`, a glob such as `*.php`, an expression `~^/api/v[12]/`) and the "
+                       "name of the plugin that answers for "
+                       "them. The first line that matches a path counts.",
+                       .flags = MK_CONF_REPEAT, .unit = "pattern plugin", .parse = parse_match),
     {0},
 };
 
@@ -61,17 +61,36 @@ static const struct mk__handlers *lines_of(const struct mk_host *host)
     return mk__conf_get(host->set, &mk__section_handlers);
 }
 
+static struct mk__conf_origin origin_of(const struct mk_host *host, uint32_t nth)
+{
+    return mk__conf_origin(host->set, lines_of(host), offsetof(struct mk__handlers, items), nth);
+}
+
 static void report(struct mk__generation *g, const struct mk_host *host, uint32_t nth, const char *what)
 {
+    mk__conf_error(g->conf, origin_of(host, nth), "the plugin \"%.*s\" %s",
+                   MK_STR_ARG(lines_of(host)->items[nth].plugin), what);
+}
+
+/* Lines that an earlier one leaves nothing. */
+static void find_covered(struct mk__generation *g, const struct mk_host *host, uint32_t nth)
+{
     const struct mk__handlers *lines = lines_of(host);
-    mk__conf_error(g->conf, mk__conf_origin(host->set, lines, offsetof(struct mk__handlers, items), nth),
-                   "the plugin \"%.*s\" %s", MK_STR_ARG(lines->items[nth].plugin), what);
+    for (uint32_t i = 0; i < nth; i++) {
+        if (!mk_pattern_covers(&lines->items[i].match, &lines->items[nth].match))
+            continue;
+        mk__conf_error(g->conf, origin_of(host, nth),
+                       "this line can never match: the one for %.*s comes first and takes every such path",
+                       MK_STR_ARG(lines->items[i].match.text));
+        return;
+    }
 }
 
 void mk__handlers_resolve(struct mk__generation *g, struct mk_host *host)
 {
     const struct mk__handlers *lines = lines_of(host);
     for (uint32_t i = 0; lines && i < lines->n; i++) {
+        find_covered(g, host, i);
         int index = find_plugin(g, lines->items[i].plugin);
         if (index < 0)
             report(g, host, i, "is not loaded");

@@ -155,14 +155,6 @@ uint64_t mk_request_bytes_sent(const struct mk_request *req)
 }
 
 #ifndef MK_LEAN
-bool mk_host_has_listener(const struct mk_host *host, struct mk_str text)
-{
-    const struct mk__listeners *all = &host->generation->settings->listen;
-    for (uint32_t i = 0; i < all->n; i++)
-        if (mk_str_eq(all->items[i].text, text))
-            return true;
-    return false;
-}
 
 struct mk_str mk_request_listener(const struct mk_request *req)
 {

@@ -59,12 +59,6 @@ const struct mk_conf_key alias_keys[] = {
     {0},
 };
 
-bool alias_covers(const struct mk_pattern *earlier, const struct mk_pattern *later)
-{
-    bool fits = earlier->kind == MK_PATTERN_PREFIX || later->kind == MK_PATTERN_EXACT;
-    return fits && mk_pattern_match(earlier, later->text);
-}
-
 /* ── opening ── */
 
 static struct mk_str without_slashes(struct mk_str path)
@@ -146,14 +140,6 @@ static const char *explain(int err)
 static int check_rule(struct mk_host *host, const struct site *site, const struct alias_rule *rule)
 {
     struct mk_str text = rule->match.text;
-    for (const struct alias *a = site->aliases; a; a = a->next) {
-        if (!alias_covers(&a->rule->match, &rule->match))
-            continue;
-        mk_host_error(host, rule, offsetof(struct alias_rule, match), 0,
-                      "this alias is never reached: the one for %.*s before it takes %.*s",
-                      MK_STR_ARG(a->rule->match.text), MK_STR_ARG(text));
-        return -EINVAL;
-    }
     bool hidden = site_is_hidden(site, text);
     if (hidden)
         mk_host_error(host, rule, offsetof(struct alias_rule, match), 0,
@@ -163,7 +149,7 @@ static int check_rule(struct mk_host *host, const struct site *site, const struc
     return hidden || !rule->to.len ? -EINVAL : 0;
 }
 
-/* The list has those too that cannot be opened (root_fd < 0), so that what they cover is told as well. */
+/* The list has those too that cannot be opened (root_fd < 0). */
 static int add_alias(struct mk_host *host, struct site *site, const struct alias_rule *rule, struct alias **last)
 {
     struct alias *a = make_alias(site, rule);
@@ -192,7 +178,8 @@ int alias_load(struct mk_host *host, struct site *site, const struct mk_conf_sec
         result = err < 0 ? err : result;
         last = *last ? &(*last)->next : last;
     }
-    return result;
+    int err = mk_host_check_patterns(host, section, offsetof(struct alias_rule, match));
+    return err < 0 ? err : result;
 }
 
 void alias_free(struct site *site)

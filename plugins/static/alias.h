@@ -45,9 +45,6 @@ static inline bool alias_is_bare(const struct place *at)
 
 extern const struct mk_conf_key alias_keys[]; /* of struct alias_rule */
 
-/* Can a path that `later` matches never come to it, because `earlier` takes it? */
-bool alias_covers(const struct mk_pattern *earlier, const struct mk_pattern *later);
-
 /* Opens what the sections of the host name, in their order. 0 or -errno, the operator told; alias_free either way. */
 int alias_load(struct mk_host *host, struct site *site, const struct mk_conf_section *section);
 void alias_free(struct site *site);

@@ -305,7 +305,7 @@ def test_order(place, host_conf, first, second, covered):
     result = run("-c", host_conf(text, ROOT), "-t")
     assert result.returncode == covered, result.stderr
     assert [p[:3] for p in problems(result)] == ([("default", 8, 11)] if covered else [])
-    assert ("never reached" in result.stderr) == covered
+    assert ("can never match" in result.stderr) == covered
 
 
 def test_all_mistakes_at_once(place, host_conf):

@@ -7,7 +7,7 @@ from harness.server import Server, run
 
 FILES = {"a.txt": b"a\n", "assets/s.css": b"s{}\n", "assets/deep/t.css": b"t{}\n"}
 
-RULES = """
+RULES = r"""
 [HEADERS]
     Set         X-Frame-Options DENY
     OnErrors    On

@@ -184,7 +184,7 @@ def test_readiness_while_draining(healthy):
     "rows, message",
     [
         ("    Live healthz\n", "health.conf:2:10: error: .*one path, which starts with a slash"),
-        ('    Ready ""\n', "health.conf:2:11: error: .*one path, which starts with a slash"),
+        ('    Ready ""\n', "health.conf:2:12: error: .*one path, which starts with a slash"),
         ("    Live /a\n    Listener 127.0.0.1:9\n", 'health.conf:3:14: error: .*no line "Listen 127.0.0.1:9"'),
         ("    Live /a\n    Listener 127.0.0.1:0 [::1]:9\n", r'health.conf:3:26: error: .*no line "Listen \[::1\]:9"'),
         ("    Live /a /b\n", "health.conf:2:10: error: .*one path"),

@@ -46,6 +46,7 @@ def ask(server, path, method="GET", body=b""):
         (("/probe/now static", "/probe probe"), "/probe/now", "GET", 200, b"a file\n"),  # the first line counts
         (("/probe/now static", "/probe probe"), "/probe/echo", "POST", 200, b"x"),
         (("/probe probe",), "/probe/missing", "GET", 404, None),
+        (("~^/pro[ab]e/n static",), "/probe/now", "GET", 200, b"a file\n"),
     ],
 )
 def test_the_plugin_of_a_path(routed, lines, path, method, status, body):
@@ -69,6 +70,8 @@ def test_access_is_asked_all_the_same(routed):
         ("/x", r"default:5:\d+: error: .*a pattern for paths and the name of a plugin"),
         ("/x static more", r"default:5:\d+: error: .*a pattern for paths and the name of a plugin"),
         ("x/y static", r"default:5:\d+: error: .*a pattern with slashes starts with one"),
+        ("/a static\n    Match =/a/b static", r"default:6:\d+: error: this line can never match: the one for /a "),
+        ("~^/(a static", r"default:5:\d+: error: .*does not compile: .*parenthes"),
     ],
 )
 def test_what_is_wrong(host_conf, line, sentence):

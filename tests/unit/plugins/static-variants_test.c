@@ -123,8 +123,8 @@ static void test_patterns(void **state)
     mk_accept_encoding(MK_STR("br"), &accept);
     for (size_t i = 0; i < COUNT(meant); i++) {
         struct mk_pattern patterns[2];
-        assert_int_equal(mk_pattern_parse(&patterns[0], MK_STR("=/nothing"), NULL), 0);
-        assert_int_equal(mk_pattern_parse(&patterns[1], mk_str_c(meant[i].pattern), NULL), 0);
+        assert_int_equal(mk_pattern_parse(&patterns[0], MK_STR("=/nothing"), NULL, NULL), 0);
+        assert_int_equal(mk_pattern_parse(&patterns[1], mk_str_c(meant[i].pattern), NULL, NULL), 0);
         host.precompressed_match = (struct patterns){patterns, 2};
         site.prefix = mk_str_c(meant[i].prefix);
         struct found f = site_find(&site, mk_str_c(meant[i].path), &accept, false);

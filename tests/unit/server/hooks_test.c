@@ -147,7 +147,9 @@ static void test_a_handler_of_a_path(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         open_hooks();
-        struct mk__handler line = {{MK_PATTERN_PREFIX, mk_str_c(cases[i].text)}, MK_STR("x"), cases[i].index};
+        struct mk__handler line = {{.kind = MK_PATTERN_PREFIX, .text = mk_str_c(cases[i].text)},
+                                   MK_STR("x"),
+                                   cases[i].index};
         struct mk__handlers lines = {&line, 1};
         host.handlers = &lines;
         words[0][0] = words[0][1] = MK_DECLINED;

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What plugins may ask a host, and say of its configuration (<monkey/plugin.h>), while a generation is prepared and
+ * later.
+ */
+#include "server/generation.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+enum { PLACE_BYTES = 4096, RULES_BYTES_MAX = 64 * 1024 * 1024 };
+
+const void *mk_host_conf(const struct mk_host *host, const struct mk_conf_section *section)
+{
+    return mk__conf_get(host->set, section);
+}
+
+const void *mk_host_conf_next(const struct mk_host *host, const struct mk_conf_section *section, const void *data)
+{
+    return mk__conf_next(host->set, section, data);
+}
+
+const void *mk_host_server_conf(const struct mk_host *host, const struct mk_conf_section *section)
+{
+    return mk__conf_get(host->generation->set, section);
+}
+
+bool mk_host_has_listener(const struct mk_host *host, struct mk_str text)
+{
+    const struct mk__listeners *all = &host->generation->settings->listen;
+    for (uint32_t i = 0; i < all->n; i++)
+        if (mk_str_eq(all->items[i].text, text))
+            return true;
+    return false;
+}
+
+void mk_host_error(struct mk_host *host, const void *section_struct, size_t offset, unsigned nth, const char *format,
+                   ...)
+{
+    char text[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    struct mk__conf_origin origin = mk__conf_origin(host->set, section_struct, offset, nth);
+#ifndef MK_LEAN
+    if (!origin.source)
+        origin = mk__conf_origin(host->generation->set, section_struct, offset, nth);
+#endif
+    mk__conf_error(host->generation->conf, origin, "%s", text);
+}
+
+/* Where a pattern stands, else its section. */
+static struct mk__conf_origin find_rule(const struct mk_host *host, const void *rule, size_t pattern)
+{
+    struct mk__conf_origin origin = mk__conf_origin(host->set, rule, pattern, 0);
+    return origin.source ? origin : mk__conf_origin(host->set, rule, MK__CONF_SECTION, 0);
+}
+
+/* Of `n` rules before this one: the first that leaves it nothing; NULL when it has its turn. */
+static const void *find_cover(const void *const *rules, size_t n, const void *rule, size_t pattern)
+{
+    const struct mk_pattern *later = (const void *)((const char *)rule + pattern);
+    for (size_t i = 0; i < n; i++)
+        if (mk_pattern_covers((const void *)((const char *)rules[i] + pattern), later))
+            return rules[i];
+    return NULL;
+}
+
+int mk_host_check_patterns(struct mk_host *host, const struct mk_conf_section *section, size_t pattern)
+{
+    struct mk_buf rules, place;
+    int err = 0;
+    mk_buf_init(&rules, RULES_BYTES_MAX);
+    for (const void *r = mk_host_conf(host, section); r; r = mk_host_conf_next(host, section, r)) {
+        const void *before = find_cover((const void *)rules.data, rules.len / sizeof(r), r, pattern);
+        mk_buf_add(&rules, &r, sizeof(r));
+        if (!before)
+            continue;
+        mk_buf_init(&place, PLACE_BYTES);
+        mk__conf_origin_print(find_rule(host, before, pattern), &place);
+        mk__conf_error(host->generation->conf, find_rule(host, r, pattern),
+                       "this rule can never match: the one of %s comes first and takes every such path",
+                       mk_buf_cstr(&place));
+        mk_buf_release(&place);
+        err = -EINVAL;
+    }
+    err = rules.err ? rules.err : err;
+    mk_buf_release(&rules);
+    return err;
+}
