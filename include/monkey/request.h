@@ -135,6 +135,9 @@ MK_API int mk_response_header_borrow(struct mk_request *req, struct mk_str name,
 MK_API bool mk_response_header_reserved(struct mk_str name);
 /* `.p` NULL when there is none. */
 MK_API struct mk_str mk_response_header_get(const struct mk_request *req, struct mk_str name);
+/* The n-th field; false past the last one. */
+MK_API bool mk_response_header_at(const struct mk_request *req, unsigned n, struct mk_str *ret_name,
+                                  struct mk_str *ret_value);
 MK_API void mk_response_header_remove(struct mk_request *req, struct mk_str name);
 
 /*
@@ -182,8 +185,8 @@ MK_API void mk_response_allow(struct mk_request *req, struct mk_str methods);
 /* Is the response the server's own page for its status, which a host may replace? */
 MK_API bool mk_response_is_page(const struct mk_request *req);
 /*
- * Puts another body in the place of what is queued; only before the head leaves, as in on_response. Both must
- * live as long as `req`. 0, -EALREADY, -ENOMEM.
+ * Puts another body in the place of what is queued, without the filters and the Content-Encoding of the old one;
+ * only before the head leaves, as in on_response. Both must live as long as `req`. 0, -EALREADY, -ENOMEM.
  */
 MK_API int mk_response_replace(struct mk_request *req, struct mk_str type, struct mk_str body);
 

@@ -92,6 +92,17 @@ struct mk_str mk_response_header_get(const struct mk_request *req, struct mk_str
     return MK_STR_NONE;
 }
 
+#ifndef MK_LEAN
+bool mk_response_header_at(const struct mk_request *req, unsigned n, struct mk_str *ret_name, struct mk_str *ret_value)
+{
+    if (n >= req->headers_len)
+        return false;
+    *ret_name = req->headers[n].name;
+    *ret_value = req->headers[n].value;
+    return true;
+}
+#endif
+
 void mk_response_header_remove(struct mk_request *req, struct mk_str name)
 {
     unsigned kept = 0;
@@ -331,6 +342,7 @@ int mk_response_replace(struct mk_request *req, struct mk_str type, struct mk_st
     while (req->first)
         mk__response_drop_part(req);
     mk_response_header_remove(req, MK_STR("Content-Type"));
+    mk_response_header_remove(req, MK_STR("Content-Encoding"));
     req->length_known = req->ended = req->is_page = false;
     req->filter = NULL;
     int err = mk_response_header_borrow(req, MK_STR("Content-Type"), type);

@@ -61,6 +61,13 @@ static void use_fields(struct mk_request *req, struct mk_test_world *world)
     assert_int_equal(mk_response_header(req, MK_STR("X-C"), MK_STR("c")), 0);
     assert_str_equal(mk_response_header_get(req, MK_STR("X-a")), "copied");
     assert_null(mk_response_header_get(req, MK_STR("X-D")).p);
+    struct mk_str name, found;
+    unsigned n = 0;
+    while (mk_response_header_at(req, n, &name, &found))
+        n++;
+    assert_true(n >= 4);
+    assert_str_equal(name, "X-C");
+    assert_str_equal(found, "c");
     mk_response_header_remove(req, MK_STR("X-A"));
     assert_null(mk_response_header_get(req, MK_STR("X-A")).p);
     assert_str_equal(mk_response_header_get(req, MK_STR("X-C")), "c");
