@@ -8,6 +8,7 @@ import pytest
 
 from harness import build
 from harness.client import Client
+from harness.codings import decode
 from harness.server import Server, await_true, run
 
 GUIDE = build.TOP / "docs" / "guide"
@@ -15,6 +16,8 @@ BLOCK = re.compile(r"```conf\n# file: (\S+)\n(.*?)```", re.S)
 TREE = {
     "www/index.html": b"www\n",
     "www/errors/404.html": b"lost\n",
+    "www/long.txt": b"a long text\n" * 200,
+    "www/account/index.html": b"an account\n" * 200,
     "nobody/index.html": b"nobody\n",
     "customers/index.html": b"customers\n",
     "app/1/index.html": b"app\n",
@@ -37,6 +40,7 @@ def sections():
 
 
 SECTIONS = dict(sections())
+COMPRESSED = "Compressed answers"
 
 
 @pytest.fixture
@@ -77,15 +81,22 @@ def site(conf):
         server.stop()
 
 
+def needs_modules(heading):
+    built = (build.binary().parent.parent / "lib" / "monkey" / "compress.so").exists()
+    if heading == COMPRESSED and not built:
+        pytest.skip(f"the preset {build.PRESET} does not build compress")
+
+
 @pytest.mark.parametrize("heading", SECTIONS)
 def test_is_accepted(conf, heading):
+    needs_modules(heading)
     result = run("-c", conf(heading), "-t")
     assert result.returncode == 0, result.stderr
 
 
 def test_every_configuration_has_a_test():
     tried = {"One site", "Several hosts", "A single-page application", "Downloads", "An interface for other origins"}
-    assert set(SECTIONS) == tried | {"A site behind a proxy"}
+    assert set(SECTIONS) == tried | {"A site behind a proxy", COMPRESSED}
 
 
 def ask(server, target, *fields, **rest):
@@ -164,3 +175,12 @@ def test_interface(site):
     server = site("An interface for other origins")
     answer = ask(server, "/a.json", "Origin: https://app.example.org")
     assert answer["Access-Control-Allow-Origin"] == "https://app.example.org"
+
+
+def test_compressed_answers(site):
+    needs_modules(COMPRESSED)
+    server = site(COMPRESSED)
+    answer = ask(server, "/long.txt", "Accept-Encoding: gzip, br")
+    assert answer["Content-Encoding"] == "br" and decode("br", answer.body) == TREE["www/long.txt"]
+    assert ask(server, "/", "Accept-Encoding: br").body == b"www\n"
+    assert ask(server, "/account/", "Accept-Encoding: br").body == TREE["www/account/index.html"]

@@ -37,6 +37,7 @@ PUBLIC = {
 
 # Headers that are neither ours nor the system's, and where they may appear.
 THIRD_PARTY = {
+    "brotli/": ("plugins/compress/coder.c", "tests/unit/plugins/"),
     "cmocka.h": ("tests/unit/",),
     "hiredis/": ("duda/packages/redis/",),
     "nghttp2/": ("lib/http/h2.c",),
@@ -44,6 +45,8 @@ THIRD_PARTY = {
     "openssl/": ("plugins/tls/",),
     "openssl/evp.h": ("plugins/tls/", "plugins/auth/", "duda/packages/"),
     "sqlite3.h": ("duda/packages/sqlite/",),
+    "zlib.h": ("plugins/compress/coder.c", "tests/unit/plugins/"),
+    "zstd.h": ("plugins/compress/coder.c", "tests/unit/plugins/"),
 }
 
 GENERATED = {"version.h": ("lib/server/",)}

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What is compressed, as far as strings tell: types, lists in fields, entity tags. Pure.
+ */
+#ifndef COMPRESS_CHOICE_H
+#define COMPRESS_CHOICE_H
+
+#include <monkey/str.h>
+
+/* A type as a rule may name it: `text/html`, `text/` with a star, or a star with `+json`. */
+bool choice_is_type_pattern(struct mk_str s);
+
+/*
+ * Does the pattern mean this Content-Type, whatever its parameters? A star never means text/event-stream: each such
+ * stream would hold a compressor for as long as it lasts.
+ */
+bool choice_type_matches(struct mk_str pattern, struct mk_str type);
+
+/* Does a list of words, as in Vary or Cache-Control, name `word`? */
+bool choice_list_has(struct mk_str list, struct mk_str word);
+
+/* Does an If-None-Match name the weak form of `etag`, a strong entity tag? */
+bool choice_holds_weak(struct mk_str if_none_match, struct mk_str etag);
+
+#endif

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * compress: compresses responses on their way out, whoever made them, for clients that accept a coding (RFC 9110
+ * section 8.4). This file decides which ones, and what changes in their fields; the bytes are stream.c's business.
+ */
+#include <monkey/pattern.h>
+#include <monkey/plugin.h>
+
+#include "choice.h"
+#include "stream.h"
+
+#include <errno.h>
+
+extern const struct mk_plugin mk_plugin_compress;
+
+/* ── directives ── */
+
+struct rule {
+    struct mk_pattern match;
+    struct mk_conf_list coding_names, types;
+    int64_t zstd_level, br_level, gzip_level;
+    uint64_t size_min;
+    /* by check_rule() */
+    uint8_t codings[MK_CODING_COUNT];
+    unsigned n_codings;
+};
+
+static const struct mk_conf_key server_keys[] = {
+    MK_CONF_KEY_INT(struct share_limits, cpu_percent, "CpuLimit", "0",
+                    "How much of a worker's time compressing may take, in percent. When it is used up, new responses "
+                    "leave as they are, and those in progress wait for the next tenth of a second. 0: no limit.",
+                    .min = 0, .max = 100),
+    MK_CONF_KEY_INT(struct share_limits, streams, "Streams", "64",
+                    "How many responses each worker compresses at the same time; more leave as they are. In all they "
+                    "take half of `MemoryLimit` at most.",
+                    .min = 0, .max = 100000),
+    {0},
+};
+
+static const struct mk_conf_key host_keys[] = {
+    MK_CONF_KEY_PATTERN(struct rule, match, "Match", "/",
+                        "Which paths: `=/exact`, `/prefix` with everything below it, or a glob such as `*.json`."),
+    MK_CONF_KEY_LIST(struct rule, coding_names, "Codings", "zstd br gzip",
+                     "The codings to use among `zstd`, `br` and `gzip`; the first of those that a client likes best. "
+                     "`none`: responses for these paths leave as they are."),
+    MK_CONF_KEY_INT(struct rule, zstd_level, "ZstdLevel", "3", "How hard zstd tries.", .min = 1, .max = CODER_ZSTD_MAX),
+    MK_CONF_KEY_INT(struct rule, br_level, "BrotliLevel", "4", "How hard brotli tries.", .min = 0, .max = CODER_BR_MAX),
+    MK_CONF_KEY_INT(struct rule, gzip_level, "GzipLevel", "4", "How hard gzip tries.", .min = 1, .max = CODER_GZIP_MAX),
+    MK_CONF_KEY_SIZE(struct rule, size_min, "MinSize", "1K",
+                     "A body that is known to be smaller is left alone. One of unknown length is compressed.",
+                     .unit = "B"),
+    MK_CONF_KEY_LIST(struct rule, types, "Types",
+                     "text/* *+json *+xml *+text application/json application/javascript application/x-javascript "
+                     "application/xml application/x-ndjson application/yaml application/toml application/rtf "
+                     "application/sql application/graphql application/wasm application/vnd.ms-fontobject "
+                     "font/otf font/ttf image/bmp image/vnd.microsoft.icon image/x-icon",
+                     "The media types to compress: `text/html`, `text/*`, or `*+json`. A star does not mean "
+                     "text/event-stream, which must be named.",
+                     .flags = MK_CONF_REPEAT),
+    {0},
+};
+
+static bool find_coding(struct mk_str name, uint8_t *ret)
+{
+    for (unsigned i = MK_CODING_IDENTITY + 1; i < MK_CODING_COUNT; i++)
+        if (mk_str_eq(mk_coding_name(i), name)) {
+            *ret = (uint8_t)i;
+            return true;
+        }
+    return false;
+}
+
+static void check_codings(const struct mk_conf_check *check, struct rule *r)
+{
+    const struct mk_conf_list *names = &r->coding_names;
+    if (names->n == 1 && mk_str_eq(names->items[0], MK_STR("none")))
+        return;
+    for (uint32_t i = 0; i < names->n; i++) {
+        uint8_t coding;
+        if (!find_coding(names->items[i], &coding) || memchr(r->codings, coding, r->n_codings))
+            mk_conf_error(check, offsetof(struct rule, coding_names),
+                          "\"Codings\" wants zstd, br and gzip, each once at most, or none alone, not \"%.*s\"",
+                          MK_STR_ARG(names->items[i]));
+        else
+            r->codings[r->n_codings++] = coding;
+    }
+}
+
+static void check_rule(const struct mk_conf_check *check, void *section)
+{
+    struct rule *r = section;
+    check_codings(check, r);
+    for (uint32_t i = 0; i < r->types.n; i++)
+        if (!choice_is_type_pattern(r->types.items[i]))
+            mk_conf_error(check, offsetof(struct rule, types),
+                          "\"%.*s\" is no media type: write text/html, text/* for all texts, or *+json for all that "
+                          "end so",
+                          MK_STR_ARG(r->types.items[i]));
+}
+
+enum { SERVER, HOST };
+
+static const struct mk_conf_section sections[] = {
+    {.name = "COMPRESS",
+     .scope = MK_CONF_SCOPE_SERVER,
+     .size = sizeof(struct share_limits),
+     .keys = server_keys,
+     .doc = MK_CONF_DOC("What compressing may take of each worker. Which responses are compressed is said by the "
+                        "hosts.")},
+    {.name = "COMPRESS",
+     .scope = MK_CONF_SCOPE_HOST,
+     .flags = MK_CONF_REPEAT,
+     .size = sizeof(struct rule),
+     .keys = host_keys,
+     .check = check_rule,
+     .doc = MK_CONF_DOC("Compresses responses of this host. The first section that matches a path counts.")},
+    {0},
+};
+
+static const struct rule *rule_of(const struct mk_request *req)
+{
+    const struct mk_host *host = mk_request_host_state(req, &mk_plugin_compress);
+    const struct rule *r = host ? mk_host_conf(host, &sections[HOST]) : NULL;
+    while (r && !mk_pattern_match(&r->match, mk_request_path(req)))
+        r = mk_host_conf_next(host, &sections[HOST], r);
+    return r && r->n_codings ? r : NULL;
+}
+
+/* ── is it one to compress? ── */
+
+/* Does any field line of this name have `word` in its list? */
+static bool field_has(const struct mk_request *req, struct mk_str field, struct mk_str word)
+{
+    struct mk_str name, value;
+    for (unsigned n = 0; mk_response_header_at(req, n, &name, &value); n++)
+        if (mk_str_ieq(name, field) && choice_list_has(value, word))
+            return true;
+    return false;
+}
+
+static bool has_field(const struct mk_request *req, struct mk_str name)
+{
+    return mk_response_header_get(req, name).p;
+}
+
+static bool type_is_wanted(const struct rule *r, struct mk_str type)
+{
+    for (uint32_t i = 0; type.p && i < r->types.n; i++)
+        if (choice_type_matches(r->types.items[i], type))
+            return true;
+    return false;
+}
+
+/* Successes and errors with content; parts of something (206, 226) are not ours to change, redirects too small. */
+static bool status_is_wanted(int status)
+{
+    return status == 200 || status == 201 || status == 202 || status == 203 || status == 207 || status >= 400;
+}
+
+/* Would it be compressed for a client that likes all codings? */
+static bool is_wanted(const struct mk_request *req, const struct rule *r, uint64_t *ret_size)
+{
+    uint64_t size;
+    *ret_size = mk_response_length_get(req, &size) ? size : CODER_SIZE_UNKNOWN;
+    return status_is_wanted(mk_response_status_get(req)) && mk_request_method(req) != MK_CONNECT && *ret_size > 0 &&
+           *ret_size >= r->size_min && type_is_wanted(r, mk_response_header_get(req, MK_STR("Content-Type"))) &&
+           !has_field(req, MK_STR("Content-Encoding")) && !has_field(req, MK_STR("Content-Range")) &&
+           !field_has(req, MK_STR("Cache-Control"), MK_STR("no-transform"));
+}
+
+/* ── fields ── */
+
+/* Caches must know that others get other bytes. */
+static int add_vary(struct mk_request *req)
+{
+    if (field_has(req, MK_STR("Vary"), MK_STR("Accept-Encoding")) || field_has(req, MK_STR("Vary"), MK_STR("*")))
+        return 0;
+    return mk_response_header_borrow(req, MK_STR("Vary"), MK_STR("Accept-Encoding"));
+}
+
+/* The bytes are not the same as those of the strong tag (RFC 9110 section 8.8.1). Without memory it has none. */
+static void weaken_etag(struct mk_request *req)
+{
+    struct mk_str etag = mk_response_header_get(req, MK_STR("ETag"));
+    if (!etag.p || mk_str_starts(etag, MK_STR("W/")))
+        return;
+    char *weak = mk_arena_alloc(mk_request_arena(req), etag.len + 2);
+    mk_response_header_remove(req, MK_STR("ETag"));
+    if (!weak)
+        return;
+    memcpy(weak, "W/", 2);
+    memcpy(weak + 2, etag.p, etag.len);
+    mk_response_header_borrow(req, MK_STR("ETag"), mk_str(weak, etag.len + 2));
+}
+
+/* What speaks of the bytes as they were: ranges of them, and digests (RFC 9530: of the content in its coding). */
+static void drop_fields(struct mk_request *req)
+{
+    static const struct mk_str names[] = {MK_STR("Accept-Ranges"), MK_STR("Content-MD5"), MK_STR("Content-Digest"),
+                                          MK_STR("Repr-Digest"), MK_STR("Digest")};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        mk_response_header_remove(req, names[i]);
+}
+
+/* ── responses ── */
+
+/* There is no body to compress, but it would be one. */
+static ssize_t have_none(struct mk_filter *filter, char *to, size_t size, void *ctx)
+{
+    (void)ctx;
+    return mk_filter_read(filter, to, size);
+}
+
+static int start(struct mk_request *req, const struct rule *r, enum mk_coding coding, uint64_t size)
+{
+    const struct mk_host *host = mk_request_host_state(req, &mk_plugin_compress);
+    const int64_t levels[MK_CODING_COUNT] = {
+        [MK_CODING_GZIP] = r->gzip_level, [MK_CODING_BR] = r->br_level, [MK_CODING_ZSTD] = r->zstd_level};
+    if (mk_response_header_borrow(req, MK_STR("Content-Encoding"), mk_coding_name(coding)) < 0)
+        return -ENOMEM;
+    int err = mk_request_method(req) == MK_HEAD
+                  ? mk_response_filter(req, have_none, NULL)
+                  : stream_start(req, coding, (int)levels[coding], size, mk_host_server_conf(host, &sections[SERVER]));
+    if (err < 0)
+        mk_response_header_remove(req, MK_STR("Content-Encoding"));
+    return err;
+}
+
+/* In the coding that the client likes best; one for which there is no room gives way to the next. */
+static void compress(struct mk_request *req, const struct rule *r, uint64_t size)
+{
+    struct mk_accept accept;
+    enum mk_coding coding;
+    if (choice_list_has(mk_request_header(req, MK_STR("Cache-Control")), MK_STR("no-transform")))
+        return;
+    mk_accept_encoding(mk_request_field(req, MK_FIELD_ACCEPT_ENCODING), &accept);
+    while (mk_accept_next(&accept, r->codings, r->n_codings, &coding))
+        if (start(req, r, coding, size) == 0) {
+            weaken_etag(req);
+            drop_fields(req);
+            return;
+        }
+}
+
+/*
+ * 304 speaks of what the client holds: in the form that it holds (a strong tag would name another, RFC 9111 section
+ * 4.3.4), and with the Vary that it came with. Its type is often not there to look at.
+ */
+static void confirm(struct mk_request *req, const struct rule *r)
+{
+    struct mk_str type = mk_response_header_get(req, MK_STR("Content-Type"));
+    bool is_ours =
+        choice_holds_weak(mk_request_field(req, MK_FIELD_IF_NONE_MATCH), mk_response_header_get(req, MK_STR("ETag")));
+    if (is_ours) {
+        weaken_etag(req);
+        drop_fields(req);
+    }
+    if (is_ours || type_is_wanted(r, type.p ? type : mk_request_mime(req, mk_request_path(req))))
+        add_vary(req);
+}
+
+static void change_response(struct mk_request *req)
+{
+    const struct rule *r = rule_of(req);
+    uint64_t size;
+    if (!r)
+        return;
+    if (mk_response_status_get(req) == 304)
+        confirm(req, r);
+    else if (is_wanted(req, r, &size) && add_vary(req) == 0)
+        compress(req, r, size);
+}
+
+static int start_host(struct mk_host *host, void **ret_state)
+{
+    *ret_state = mk_host_conf(host, &sections[HOST]) ? host : NULL; /* a host without a section costs nothing */
+    return 0;
+}
+
+MK_PLUGIN(compress) = {
+    MK_PLUGIN_HEAD("compress", "2.0.0", "compresses responses: zstd, brotli, gzip"),
+    .sections = sections,
+    .host_start = start_host,
+    .on_response = change_response,
+};
