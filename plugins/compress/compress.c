@@ -274,7 +274,7 @@ static void change_response(struct mk_request *req)
 static int start_host(struct mk_host *host, void **ret_state)
 {
     *ret_state = mk_host_conf(host, &sections[HOST]) ? host : NULL; /* a host without a section costs nothing */
-    return 0;
+    return mk_host_check_patterns(host, &sections[HOST], offsetof(struct rule, match));
 }
 
 MK_PLUGIN(compress) = {

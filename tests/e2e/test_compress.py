@@ -536,6 +536,12 @@ def test_mistakes_of_the_server(tmp_path, root, key, value):
     assert result.returncode == 1 and re.search(rf"compress.conf:2:\d+: error: .*{key}", result.stderr), result.stderr
 
 
+def test_a_section_that_can_never_match(tmp_path, root):
+    extra = section("COMPRESS", {"Match": "/a"}) + section("COMPRESS", {"Match": "/a/b"})
+    result = run("-c", write_config(tmp_path / "b", root, files=files_of(root, extra=extra)), "-t")
+    assert result.returncode == 1 and result.stderr.count("this rule can never match") == 2, result.stderr
+
+
 def test_not_loaded(tmp_path, root):
     result = run("-c", write_config(tmp_path, root, files=files_of(root, load=LOAD[:-1])), "-t")
     assert result.returncode == 1
