@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
@@ -97,8 +98,6 @@ static int test(struct mk_server *server)
     return EXIT_OK;
 }
 
-/* ── serving ── */
-
 /* Those that somebody ignores for us (a shell for its background jobs, nohup) stay ignored. */
 static void block_signals(sigset_t *ret_set)
 {
@@ -113,25 +112,107 @@ static void block_signals(sigset_t *ret_set)
     signal(SIGPIPE, SIG_IGN);
 }
 
-/* The next signal that means the end. */
-static int wait_for_signal(void)
+/* ── the log ── */
+
+/*
+ * Whatever the log is, it has one descriptor from the start to the end: another file takes its place in one step,
+ * while the workers go on writing to it.
+ */
+static int log_fd = -1;
+static const char *no_log; /* where the log goes that has no file: NULL for stderr */
+
+static int open_log(const struct mk_server_info *info)
+{
+    const char *path = info->error_log ? info->error_log : no_log;
+    int fd = path ? daemon_open_log(path) : fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    if (fd < 0)
+        return path ? fd : -errno;
+    if (log_fd < 0) {
+        log_fd = fd;
+    } else {
+        dup3(fd, log_fd, O_CLOEXEC);
+        close(fd);
+    }
+    mk_log_to(log_fd, info->log_level);
+    return 0;
+}
+
+static void reopen_log(struct mk_server *server)
+{
+    struct mk_server_info info;
+    mk_server_info(server, &info);
+    int err = open_log(&info);
+    if (err < 0)
+        mk_log_error("cannot open the error log %s: %s; the old one goes on", info.error_log, strerror(-err));
+}
+
+static void log_problems(const struct mk_server *server)
+{
+    struct mk_buf text;
+    mk_buf_init(&text, TEXT_BYTES_MAX);
+    mk_server_problems(server, &text);
+    char *save = NULL;
+    for (char *line = text.len ? strtok_r((char *)(uintptr_t)mk_buf_cstr(&text), "\n", &save) : NULL; line;
+         line = strtok_r(NULL, "\n", &save))
+        mk_log_error("%s", line);
+    mk_buf_release(&text);
+}
+
+/* ── signals ── */
+
+static void reload(struct mk_server *server)
+{
+    int err = mk_server_reload(server);
+    if (err == 0)
+        reopen_log(server);
+    log_problems(server);
+    if (err == 0)
+        mk_log_info("the new configuration is in use");
+    else
+        mk_log_error("the new configuration cannot be used (%s), the old one stays", strerror(-err));
+}
+
+static void upgrade(struct mk_server *server)
+{
+    (void)server;
+    mk_log_info("signal %d has no meaning here", SIGUSR2);
+}
+
+/* Those that do not mean the end. */
+static const struct {
+    int number;
+    void (*act)(struct mk_server *server);
+} calls[] = {{SIGHUP, reload}, {SIGUSR1, reopen_log}, {SIGUSR2, upgrade}};
+
+static bool act_on(int number, struct mk_server *server)
+{
+    for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+        if (calls[i].number != number)
+            continue;
+        if (server)
+            calls[i].act(server);
+        return true;
+    }
+    return false;
+}
+
+/* Acts on signals until one means the end; without a server only the end counts. */
+static int wait_for_end(struct mk_server *server)
 {
     sigset_t set;
     int number;
     block_signals(&set);
-    for (;;) {
-        if (sigwait(&set, &number) != 0)
-            continue;
-        if (number != SIGUSR1 && number != SIGUSR2)
-            return number;
-        mk_log_info("signal %d has no meaning here", number);
-    }
+    do
+        while (sigwait(&set, &number) != 0)
+            ;
+    while (act_on(number, server));
+    return number;
 }
 
 /* While the server drains. */
 static void *await_second_signal(void *ctx)
 {
-    wait_for_signal();
+    wait_for_end(NULL);
     mk_server_stop_now(ctx);
     return NULL;
 }
@@ -139,7 +220,7 @@ static void *await_second_signal(void *ctx)
 static void wait_and_stop(struct mk_server *server)
 {
     pthread_t second;
-    int number = wait_for_signal();
+    int number = wait_for_end(server);
     mk_log_info("signal %d: stopping; another one stops at once", number);
     bool watched = pthread_create(&second, NULL, await_second_signal, server) == 0;
     mk_server_stop(server);
@@ -149,16 +230,7 @@ static void wait_and_stop(struct mk_server *server)
     }
 }
 
-static int open_log(const struct mk_server_info *info)
-{
-    int fd = info->error_log ? daemon_open_log(info->error_log) : STDERR_FILENO;
-    if (fd < 0) {
-        fprintf(stderr, "monkey: cannot open the error log %s: %s\n", info->error_log, strerror(-fd));
-        return EXIT_RUN;
-    }
-    mk_log_to(fd, info->log_level);
-    return EXIT_OK;
-}
+/* ── serving ── */
 
 static int write_pid(const char *path)
 {
@@ -181,9 +253,14 @@ static int start(struct mk_server *server, const struct mk_server_info *info, bo
         fprintf(stderr, "monkey: cannot go to the background: %s\n", strerror(-err));
         return EXIT_RUN;
     }
-    int code = open_log(info);
-    if (code == EXIT_OK)
-        code = write_pid(info->pid_file);
+    no_log = background ? "/dev/null" : NULL;
+    err = open_log(info);
+    if (err < 0) {
+        fprintf(stderr, "monkey: cannot open the error log %s: %s\n", info->error_log ? info->error_log : "stderr",
+                strerror(-err));
+        return EXIT_RUN;
+    }
+    int code = write_pid(info->pid_file);
     if (code != EXIT_OK)
         return code;
     if (mk_server_start(server) == 0)
@@ -206,8 +283,13 @@ static void raise_descriptor_limit(void)
 static int serve(struct mk_server *server, const struct options *o)
 {
     sigset_t set;
+    char pid_file[PATH_MAX];
     struct mk_server_info info;
     mk_server_info(server, &info);
+    if (info.pid_file) { /* which a reload neither moves nor removes */
+        snprintf(pid_file, sizeof(pid_file), "%s", info.pid_file);
+        info.pid_file = pid_file;
+    }
     block_signals(&set);
     raise_descriptor_limit();
     int code = start(server, &info, o->daemon);

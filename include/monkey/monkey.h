@@ -18,7 +18,7 @@
 
 struct mk_server;
 
-/* What the configuration says to the program that runs the server. Lives as long as the server. */
+/* What the configuration says to the program that runs the server. Lives until the next load or reload. */
 struct mk_server_info {
     const char *error_log; /* a path; NULL = stderr */
     enum mk_log_level log_level;
@@ -56,6 +56,12 @@ MK_API void mk_server_show(const struct mk_server *server, struct mk_buf *out);
 
 /* Opens the listeners and starts the workers. 0 or -errno; the log and the problems say why. */
 MK_API int mk_server_start(struct mk_server *server);
+/*
+ * Reads the configuration again and goes on with it: requests that have begun end under the old one, listeners and
+ * workers may come and go. When it cannot be used everything stays as it is: -EINVAL or another -errno, and the
+ * problems say why. While the server runs. What mk_server_info() and mk_server_show() tell is the new one's.
+ */
+MK_API int mk_server_reload(struct mk_server *server);
 /*
  * Stops: no new connections, idle ones are closed, exchanges have until DrainTimeout. Before that the server goes
  * on as before for StopDelay (0 unless set), while plugins may tell that it is going (mk_request_draining). Returns

@@ -111,6 +111,13 @@ MK_API void *mk_request_host_state(const struct mk_request *req, const struct mk
 MK_API struct mk_str mk_request_listener(const struct mk_request *req);
 /* Has the server been asked to stop? It may answer for a while yet (StopDelay, DrainTimeout). */
 MK_API bool mk_request_draining(const struct mk_request *req);
+/*
+ * What was prepared for the request's host stays as long as the request. A job or a message that goes on with it
+ * beyond the request's end takes a pin before, and gives it back in the same worker.
+ */
+struct mk_pin;
+MK_API struct mk_pin *mk_request_pin(const struct mk_request *req);
+MK_API void mk_unpin(struct mk_pin *pin);
 
 /* In on_done: did the client leave, or the response fail, before all of it was handed over? */
 MK_API bool mk_request_aborted(const struct mk_request *req);

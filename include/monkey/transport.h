@@ -17,12 +17,13 @@
 #include "status.h"
 
 struct mk_transport;
+struct mk__listening;
 
 struct mk_io {
     const struct mk_transport *transport;
     void *state; /* the transport's own */
     int fd;
-    unsigned listener; /* that it came by: its place among the Listen lines, from 0 */
+    const struct mk__listening *listening; /* by which it came; the server's */
 };
 
 /* More follows at once: hold the last segment back. */

@@ -14,6 +14,13 @@
 
 enum { CONTENT_RANGE_BYTES = 80, CODING_BYTES = 8 /* of an entity tag, the hyphen included */ };
 
+/* Builds for small devices ignore a Range of several parts, as RFC 9110 section 14.2 lets them. */
+#ifdef MK_LEAN
+enum { SEVERAL_RANGES = false };
+#else
+enum { SEVERAL_RANGES = true };
+#endif
+
 /* The validators as the response carries them. */
 struct tags {
     struct mk_str etag, modified;
@@ -101,6 +108,10 @@ static enum mk__range_result find_ranges(struct mk_request *req, const struct mk
     enum mk__range_result result = mk__range_parse(value, file->bytes, s->ranges, MK__RANGES_MAX, &s->n);
     if (s->n < 2)
         return result;
+    if (!SEVERAL_RANGES) {
+        s->n = 0;
+        return MK__RANGE_IGNORE;
+    }
     s->n = mk__range_merge(s->ranges, s->n, MK__MULTIPART_GAP_BYTES);
     if (s->n > MK__MULTIPART_MAX || length_of(s->ranges) == file->bytes || (s->n > 1 && is_coded))
         s->n = 0;
@@ -201,7 +212,7 @@ static bool make_frame(struct mk_request *req, const struct mk_file *file, const
 static void send_selection(struct mk_request *req, const struct mk_file *file, const struct selection *s)
 {
     struct mk__multipart frame;
-    if (s->n > 1 && make_frame(req, file, s, &frame))
+    if (SEVERAL_RANGES && s->n > 1 && make_frame(req, file, s, &frame))
         send_parts(req, file, s, &frame);
     else
         send_one(req, file, s->n == 1 ? s->ranges : NULL);

@@ -78,9 +78,6 @@ static void wake(struct mk_request *req)
         mk_task_schedule(c->http->loop, &c->task);
 }
 
-#ifdef MK_LEAN
-const struct mk__carrier mk__h1_carrier = {.wake = wake};
-#else
 static const struct mk_io *io_of(const struct mk_request *req)
 {
     const struct mk__h1 *c = req->connection;
@@ -88,7 +85,6 @@ static const struct mk_io *io_of(const struct mk_request *req)
 }
 
 const struct mk__carrier mk__h1_carrier = {.wake = wake, .io = io_of};
-#endif
 
 void mk__h1_finish_exchange(struct mk__h1 *c, bool aborted)
 {

@@ -24,6 +24,7 @@ int mk__http_open(struct mk__http *http, struct mk_loop *loop, const struct mk__
         .date_seconds = -1,
         .in.size = settings->head.head_bytes_max + MK__READ_BYTES,
         .out.size = MK__OUT_BYTES,
+        .fields_max = settings->head.fields_max,
     };
     mk_list_init(&http->live);
     mk__pool_init(&http->connections, account, sizeof(struct mk__h1), CONNECTIONS_PER_BLOCK);
@@ -41,10 +42,59 @@ void mk__http_close(struct mk__http *http)
 {
     mk_account_free(http->account, http->in.data, http->in.size);
     mk_account_free(http->account, http->out.data, http->out.size);
-    mk_account_free(http->account, http->fields, http->settings->head.fields_max * sizeof(*http->fields));
+    mk_account_free(http->account, http->fields, http->fields_max * sizeof(*http->fields));
     mk__pool_release(&http->requests);
     mk__pool_release(&http->connections);
     mk_account_trim(http->account);
+}
+
+/* ── other settings ── */
+
+void mk__http_buffers_free(struct mk__http_buffers *b)
+{
+    mk_account_free(NULL, b->in, b->in_bytes);
+    mk_account_free(NULL, b->fields, b->fields_max * sizeof(*b->fields));
+    *b = (struct mk__http_buffers){0};
+}
+
+/* Buffers never shrink: what connections keep between two turns must fit in again. */
+int mk__http_prepare(const struct mk__http *http, const struct mk__http_settings *settings,
+                     struct mk__http_buffers *ret)
+{
+    size_t in_bytes = settings->head.head_bytes_max + MK__READ_BYTES;
+    uint32_t fields_max = settings->head.fields_max;
+    *ret = (struct mk__http_buffers){0};
+    if (in_bytes > http->in.size) {
+        ret->in = mk_account_alloc(NULL, in_bytes);
+        ret->in_bytes = in_bytes;
+    }
+    if (fields_max > http->fields_max) {
+        ret->fields = mk_account_alloc(NULL, fields_max * sizeof(*ret->fields));
+        ret->fields_max = fields_max;
+    }
+    if ((ret->in_bytes && !ret->in) || (ret->fields_max && !ret->fields)) {
+        mk__http_buffers_free(ret);
+        return -ENOMEM;
+    }
+    return 0;
+}
+
+void mk__http_adopt(struct mk__http *http, const struct mk__http_settings *settings, struct mk__http_buffers *b)
+{
+    http->settings = settings;
+    http->date_seconds = -1; /* the Server line may be another */
+    if (b->in) {
+        mk_account_free(http->account, http->in.data, http->in.size);
+        http->in = (struct mk__scratch){.data = b->in, .size = b->in_bytes};
+        http->account->bytes += b->in_bytes;
+    }
+    if (b->fields) {
+        mk_account_free(http->account, http->fields, http->fields_max * sizeof(*http->fields));
+        http->fields = b->fields;
+        http->fields_max = b->fields_max;
+        http->account->bytes += b->fields_max * sizeof(*b->fields);
+    }
+    *b = (struct mk__http_buffers){0};
 }
 
 struct mk_str mk__http_date_lines(struct mk__http *http)

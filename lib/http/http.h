@@ -43,14 +43,18 @@ struct mk__http_settings {
 };
 
 struct mk__http_app {
+    /* An exchange begins, perhaps with a head that nobody can read. */
+    void (*opened)(struct mk_request *req, void *ctx);
     /* The head can be read: whom is it for? May set `app_data` and `limits`. */
     void (*arrived)(struct mk_request *req, void *ctx);
     /* The head is good: answer, or arrange for an answer. */
     void (*request)(struct mk_request *req, void *ctx);
     /* The response's head is about to leave. */
     void (*response)(struct mk_request *req, void *ctx);
-    /* The exchange is over; `req` is released afterwards. */
+    /* The exchange is over; its memory is released afterwards. */
     void (*done)(struct mk_request *req, void *ctx);
+    /* And nothing of it is left but `pin`. */
+    void (*released)(void *pin);
     struct mk_str (*mime)(const struct mk_request *req, struct mk_str path, void *ctx);
     /* A connection is gone, its descriptor free. */
     void (*closed)(void *ctx);
@@ -71,12 +75,11 @@ struct mk__http {
     struct mk__pool connections, requests;
     struct mk_list live; /* connections */
     bool draining;
-#ifndef MK_LEAN
     bool stopping; /* it will drain soon, and says so to those who ask */
-#endif
     struct mk__scratch in, out;
     struct mk__parse parse; /* of the head that is being read in this turn */
     struct mk__field *fields;
+    uint32_t fields_max;
     int64_t date_seconds; /* of date_lines */
     uint8_t date_lines_len;
     char date_lines[MK__DATE_LINES_BYTES]; /* "Server: ...\r\nDate: ...\r\n" */
@@ -85,6 +88,21 @@ struct mk__http {
 /* 0 or -ENOMEM. What the pointers point to must outlive `http`. */
 int mk__http_open(struct mk__http *http, struct mk_loop *loop, const struct mk__http_settings *settings,
                   const struct mk__http_app *app, void *app_ctx, struct mk_account *account);
+/* Larger buffers, where other settings need them; NULL and 0 where they do not. */
+struct mk__http_buffers {
+    char *in;
+    size_t in_bytes;
+    struct mk__field *fields;
+    uint32_t fields_max;
+};
+
+/* In any thread, while nobody else adopts settings. 0 or -ENOMEM. */
+int mk__http_prepare(const struct mk__http *http, const struct mk__http_settings *settings,
+                     struct mk__http_buffers *ret);
+void mk__http_buffers_free(struct mk__http_buffers *b);
+/* Between two turns of connections: the settings are in use from now on, the buffers are taken. */
+void mk__http_adopt(struct mk__http *http, const struct mk__http_settings *settings, struct mk__http_buffers *b);
+
 /* No connection may live any more. */
 void mk__http_close(struct mk__http *http);
 

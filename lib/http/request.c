@@ -26,6 +26,7 @@ struct mk_request *mk__request_new(struct mk__http *http, const struct mk__carri
                                .status = 200};
     mk_arena_init(&req->arena, http->account, MK__REQUEST_ARENA_MAX, req->storage,
                   MK__REQUEST_BYTES - offsetof(struct mk_request, storage));
+    http->app->opened(req, http->app_ctx);
     return req;
 }
 
@@ -34,6 +35,7 @@ void mk__request_free(struct mk_request *req)
     while (req->first)
         mk__response_drop_part(req);
     mk_arena_release(&req->arena);
+    req->http->app->released(req->pin);
     mk__pool_put(&req->http->requests, req);
 }
 

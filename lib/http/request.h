@@ -27,10 +27,8 @@ enum { MK__QUEUE_BYTES_HIGH = 64 * 1024 };
 struct mk__carrier {
     /* Something changed: a part was queued, a body is wanted, the response ended. */
     void (*wake)(struct mk_request *req);
-#ifndef MK_LEAN
     /* The connection that the request came by. */
     const struct mk_io *(*io)(const struct mk_request *req);
-#endif
 };
 
 enum mk__part_kind { MK__PART_MEMORY, MK__PART_FILE, MK__PART_GENERATOR };
@@ -67,7 +65,8 @@ struct mk_request {
     void *connection;
     struct mk__http *http;
     const struct mk__http_limits *limits;
-    const void *app_data;    /* the consumer's */
+    void *pin;               /* the consumer's: what it needs until its end */
+    const void *app_data;    /* the consumer's: whom it is for; NULL until that is known */
     unsigned hook, hook_end; /* the consumer's: how far the request has come, and how far it goes */
 
     /* the request */

@@ -23,6 +23,7 @@ void mk__jobs_open(struct mk__jobs *jobs, unsigned threads_max)
 static void finish(struct mk_message *message)
 {
     struct mk_job *job = MK_OWNER(message, struct mk_job, message);
+    job->loop->jobs_out--;
     job->done(job);
 }
 
@@ -88,6 +89,7 @@ int mk_job_submit(struct mk_loop *loop, struct mk_job *job)
         err = start_thread(jobs);
     if (jobs->threads) {
         err = 0; /* whoever is there will come to it */
+        loop->jobs_out++;
         jobs->queued++;
         *jobs->last = &job->message;
         jobs->last = &job->message.next;

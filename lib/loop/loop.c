@@ -155,6 +155,7 @@ int mk__loop_open(struct mk_loop *loop, const struct mk__poller *poller, const s
     loop->clock = clock;
     loop->jobs = jobs;
     loop->stopping = false;
+    loop->jobs_out = 0;
     loop->batch_at = loop->batch_len = 0;
     loop->mail = NULL;
     mk_list_init(&loop->tasks);

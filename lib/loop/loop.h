@@ -42,6 +42,7 @@ struct mk_loop {
     int poll_fd;
     int batch_at, batch_len;
     bool stopping;
+    unsigned jobs_out; /* submitted, and not done yet */
     struct mk_list tasks;
     struct mk_list graves;
     _Atomic(struct mk_message *) mail; /* the newest first */

@@ -55,11 +55,11 @@ static int accept_batch(struct mk__acceptor *a)
 {
     for (int i = 0; i < BATCH; i++) {
         int fd = accept4(a->event.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-        if (fd >= 0 && a->take(a, fd) == -ENOMEM && !a->make_room(a->ctx))
+        if (fd >= 0 && a->calls->take(a, fd) == -ENOMEM && !a->calls->make_room(a))
             return ENOMEM;
-        if (fd >= a->fd_reserved && !a->make_room(a->ctx))
+        if (fd >= a->fd_reserved && !a->calls->make_room(a))
             return EMFILE;
-        if (fd < 0 && !is_passing(errno) && !(is_exhaustion(errno) && a->make_room(a->ctx)))
+        if (fd < 0 && !is_passing(errno) && !(is_exhaustion(errno) && a->calls->make_room(a)))
             return errno;
     }
     return 0;
@@ -88,7 +88,7 @@ static bool is_short_of_descriptors(const struct mk__acceptor *a)
 static void on_retry(struct mk_timer *timer)
 {
     struct mk__acceptor *a = MK_OWNER(timer, struct mk__acceptor, retry);
-    if ((is_short_of_descriptors(a) && !a->make_room(a->ctx)) || watch(a) < 0)
+    if ((is_short_of_descriptors(a) && !a->calls->make_room(a)) || watch(a) < 0)
         mk_timer_arm(a->loop, &a->retry, RETRY_MS);
 }
 
@@ -99,12 +99,12 @@ static int watch(struct mk__acceptor *a)
 }
 
 int mk__acceptor_open(struct mk__acceptor *a, struct mk_loop *loop, int fd, bool exclusive,
-                      int (*take)(const struct mk__acceptor *a, int fd), bool (*make_room)(void *ctx), void *ctx)
+                      const struct mk__acceptor_calls *calls, void *ctx)
 {
     *a = (struct mk__acceptor){.loop = loop,
-                               .take = take,
-                               .make_room = make_room,
+                               .calls = calls,
                                .ctx = ctx,
+                               .listening = a->listening,
                                .exclusive = exclusive,
                                .fd_reserved = first_reserved(),
                                .event.fd = fd};
@@ -114,14 +114,21 @@ int mk__acceptor_open(struct mk__acceptor *a, struct mk_loop *loop, int fd, bool
     return err;
 }
 
-void mk__acceptor_close(struct mk__acceptor *a)
+void mk__acceptor_leave(struct mk__acceptor *a)
 {
     if (!a->open)
         return;
     a->open = false;
-    while (accept_batch(a) == 0)
-        ;
     mk_event_del(a->loop, &a->event);
     mk_timer_cancel(&a->retry);
+}
+
+void mk__acceptor_close(struct mk__acceptor *a)
+{
+    if (!a->open)
+        return;
+    while (accept_batch(a) == 0)
+        ;
+    mk__acceptor_leave(a);
     shutdown(a->event.fd, SHUT_RD); /* whoever comes now is refused at once */
 }

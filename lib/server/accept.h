@@ -8,14 +8,21 @@
 
 #include <monkey/loop.h>
 
+struct mk__acceptor;
+
+/* What an acceptor tells whom it works for. */
+struct mk__acceptor_calls {
+    int (*take)(struct mk__acceptor *a, int fd); /* the descriptor is the receiver's; -ENOMEM: no more for now */
+    bool (*make_room)(struct mk__acceptor *a);   /* descriptors ran out: could some be freed? */
+};
+
 struct mk__acceptor {
     struct mk_event event;
     struct mk_timer retry;
     struct mk_loop *loop;
-    /* A connection has come; the descriptor is the receiver's. -ENOMEM: no more for now. */
-    int (*take)(const struct mk__acceptor *a, int fd);
-    bool (*make_room)(void *ctx); /* descriptors ran out: could some be freed? */
+    const struct mk__acceptor_calls *calls;
     void *ctx;
+    const struct mk__listening *listening;
     uint64_t complained_ms;
     int fd_reserved; /* connections get descriptors below this one */
     bool exclusive;  /* the socket is watched by other loops too */
@@ -24,8 +31,10 @@ struct mk__acceptor {
 
 /* Accepts at `fd`, which stays the caller's. 0 or -errno. */
 int mk__acceptor_open(struct mk__acceptor *a, struct mk_loop *loop, int fd, bool exclusive,
-                      int (*take)(const struct mk__acceptor *a, int fd), bool (*make_room)(void *ctx), void *ctx);
+                      const struct mk__acceptor_calls *calls, void *ctx);
 /* Takes what waits already, then stops listening; the descriptor is still the caller's to close. */
 void mk__acceptor_close(struct mk__acceptor *a);
+/* Looks away from now on: others accept at this socket. */
+void mk__acceptor_leave(struct mk__acceptor *a);
 
 #endif

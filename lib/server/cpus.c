@@ -15,6 +15,16 @@
 
 enum { PATH_BYTES = 1024 };
 
+#ifdef MK_LEAN
+
+/* Devices have no control groups worth counting. */
+static unsigned cgroup_limit(void)
+{
+    return 0;
+}
+
+#else
+
 static bool read_text(const char *path, char *to, size_t size)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -102,6 +112,8 @@ static unsigned cgroup_limit(void)
     }
     return least;
 }
+
+#endif /* MK_LEAN */
 
 unsigned mk__cpus_usable(void)
 {

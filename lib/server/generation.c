@@ -6,6 +6,7 @@
  */
 #include "server/generation.h"
 
+#include "server/cpus.h"
 #include "server/handlers.h"
 #include "server/plugin.h"
 
@@ -429,7 +430,7 @@ struct mk_host *mk__generation_host(const struct mk__generation *g, struct mk_st
 
 int mk__generation_load(struct mk__generation *g, const struct mk__source *source)
 {
-    *g = (struct mk__generation){0};
+    *g = (struct mk__generation){.holders = 1};
     mk_arena_init(&g->arena, NULL, GENERATION_BYTES_MAX, NULL, 0);
     g->conf = mk__conf_new();
     int err = g->conf ? read_plugin_list(g, source) : -ENOMEM;
@@ -462,6 +463,23 @@ void mk__generation_free(struct mk__generation *g)
     for (unsigned i = 0; i < g->n_plugins; i++)
         close_module(g, i);
     *g = (struct mk__generation){0};
+}
+
+unsigned mk__generation_workers(const struct mk__generation *g)
+{
+    return g->settings->workers ? (unsigned)g->settings->workers : mk__cpus_usable();
+}
+
+struct mk__generation *mk__generation_get(struct mk__generation *g)
+{
+    atomic_fetch_add_explicit(&g->holders, 1, memory_order_relaxed);
+    return g;
+}
+
+void mk__generation_put(struct mk__generation *g)
+{
+    if (atomic_fetch_sub_explicit(&g->holders, 1, memory_order_acq_rel) == 1 && g->unheld)
+        g->unheld(g);
 }
 
 void mk__generation_problems(const struct mk__generation *g, struct mk_buf *out)

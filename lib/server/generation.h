@@ -13,6 +13,8 @@
 
 #include <monkey/plugin.h>
 
+#include <stdatomic.h>
+
 #include "conf/conf.h"
 #include "http/mime.h"
 #include "server/settings.h"
@@ -42,6 +44,10 @@ struct mk__source {
 };
 
 struct mk__generation {
+    _Atomic unsigned holders;                 /* the server, and each worker where something of it is under way */
+    void (*unheld)(struct mk__generation *g); /* after the last of them, in any thread; may be NULL */
+    struct mk_message message;                /* for whoever wants to be told in another thread */
+    void *owner;                              /* of the one who set `unheld` */
     struct mk_arena arena;
     struct mk__conf *conf;      /* NULL without memory */
     struct mk__conf *load_conf; /* of plugins.load */
@@ -61,7 +67,14 @@ struct mk__generation {
 int mk__generation_load(struct mk__generation *g, const struct mk__source *source);
 void mk__generation_free(struct mk__generation *g);
 
+/* Any thread. A generation has one holder when it is loaded. */
+struct mk__generation *mk__generation_get(struct mk__generation *g);
+void mk__generation_put(struct mk__generation *g);
+
 void mk__generation_problems(const struct mk__generation *g, struct mk_buf *out);
+
+/* How many workers it wants. */
+unsigned mk__generation_workers(const struct mk__generation *g);
 
 /* The host of that name (without a port), or the default one. */
 struct mk_host *mk__generation_host(const struct mk__generation *g, struct mk_str name);

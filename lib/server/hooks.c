@@ -9,6 +9,13 @@
 #include "server/handlers.h"
 #include "server/plugin.h"
 
+/* An exchange ends under the generation that it began with. */
+static struct mk__generation *generation_of(const struct mk_request *req)
+{
+    const struct mk_pin *pin = req->pin;
+    return pin->generation;
+}
+
 static const struct mk_host *host_of(const struct mk_request *req)
 {
     return req->app_data;
@@ -66,19 +73,31 @@ static void ask(struct mk_request *req, const struct mk__generation *g)
     refuse(req);
 }
 
-static void on_arrived(struct mk_request *req, void *ctx)
+static void on_opened(struct mk_request *req, void *ctx)
 {
     const struct mk__worker *w = ctx;
-    const struct mk_host *host = mk__generation_host(w->generation, mk_request_host(req));
+    req->pin = w->pin;
+    mk__pin_take(w->pin);
+}
+
+static void on_released(void *pin)
+{
+    mk__pin_drop(pin);
+}
+
+static void on_arrived(struct mk_request *req, void *ctx)
+{
+    const struct mk_host *host = mk__generation_host(generation_of(req), mk_request_host(req));
+    (void)ctx;
     req->app_data = host;
     req->limits = &host->limits;
 }
 
 static void on_request(struct mk_request *req, void *ctx)
 {
-    const struct mk__worker *w = ctx;
-    req->hook_end = w->generation->n_plugins * 2;
-    ask(req, w->generation);
+    (void)ctx;
+    req->hook_end = generation_of(req)->n_plugins * 2;
+    ask(req, generation_of(req));
 }
 
 void mk_request_continue(struct mk_request *req)
@@ -86,13 +105,13 @@ void mk_request_continue(struct mk_request *req)
     if (req->ended)
         return;
     req->hook++;
-    ask(req, host_of(req)->generation);
+    ask(req, generation_of(req));
 }
 
 static void on_response(struct mk_request *req, void *ctx)
 {
-    const struct mk__worker *w = ctx;
-    const struct mk__generation *g = w->generation;
+    const struct mk__generation *g = generation_of(req);
+    (void)ctx;
     for (unsigned i = 0; i < g->n_plugins; i++)
         if (g->plugins[i]->on_response)
             g->plugins[i]->on_response(req);
@@ -100,8 +119,8 @@ static void on_response(struct mk_request *req, void *ctx)
 
 static void on_done(struct mk_request *req, void *ctx)
 {
-    const struct mk__worker *w = ctx;
-    const struct mk__generation *g = w->generation;
+    const struct mk__generation *g = generation_of(req);
+    (void)ctx;
     for (unsigned i = 0; i < g->n_plugins; i++)
         if (g->plugins[i]->on_done)
             g->plugins[i]->on_done(req);
@@ -109,9 +128,8 @@ static void on_done(struct mk_request *req, void *ctx)
 
 static struct mk_str find_mime(const struct mk_request *req, struct mk_str path, void *ctx)
 {
-    const struct mk__worker *w = ctx;
-    (void)req;
-    return mk__mime_of(&w->generation->mime, path);
+    (void)ctx;
+    return mk__mime_of(&generation_of(req)->mime, path);
 }
 
 /* Draining ends with the last connection. */
@@ -123,10 +141,12 @@ static void on_closed(void *ctx)
 }
 
 const struct mk__http_app mk__hooks_app = {
+    .opened = on_opened,
     .arrived = on_arrived,
     .request = on_request,
     .response = on_response,
     .done = on_done,
+    .released = on_released,
     .mime = find_mime,
     .closed = on_closed,
 };
@@ -144,6 +164,17 @@ void *mk_request_host_state(const struct mk_request *req, const struct mk_plugin
     return NULL;
 }
 
+struct mk_pin *mk_request_pin(const struct mk_request *req)
+{
+    mk__pin_take(req->pin);
+    return req->pin;
+}
+
+void mk_unpin(struct mk_pin *pin)
+{
+    mk__pin_drop(pin);
+}
+
 bool mk_request_aborted(const struct mk_request *req)
 {
     return req->aborted;
@@ -154,16 +185,12 @@ uint64_t mk_request_bytes_sent(const struct mk_request *req)
     return req->sent_bytes;
 }
 
-#ifndef MK_LEAN
-
 struct mk_str mk_request_listener(const struct mk_request *req)
 {
-    const struct mk__worker *w = req->http->app_ctx;
-    return w->generation->settings->listen.items[req->carrier->io(req)->listener].text;
+    return req->carrier->io(req)->listening->text;
 }
 
 bool mk_request_draining(const struct mk_request *req)
 {
     return req->http->stopping || req->http->draining;
 }
-#endif

@@ -5,10 +5,9 @@
  */
 #include <monkey/monkey.h>
 
-#include "net/listen.h"
-#include "server/cpus.h"
+#include "server/server.h"
+
 #include "server/plugin.h"
-#include "server/worker.h"
 #include "version.h"
 
 #include <errno.h>
@@ -16,20 +15,6 @@
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-struct mk_server {
-    struct mk__source source;
-    struct mk__generation generation;
-    bool loaded;
-    pthread_mutex_t lock; /* of `running`: a stop may be hastened by another thread */
-    bool running;         /* the workers exist */
-    unsigned n_workers, n_listeners, n_opened;
-    struct mk__addr *addrs;
-    int *fds;     /* n_workers x n_listeners; a Unix socket's is the same for all */
-    bool *shared; /* per listener */
-    struct mk__jobs jobs;
-    struct mk__worker **workers;
-};
 
 /* ── configuring ── */
 
@@ -40,6 +25,7 @@ struct mk_server *mk_server_new(void)
         return NULL;
     memset(s, 0, sizeof(*s));
     pthread_mutex_init(&s->lock, NULL);
+    mk__sockets_init(&s->sockets);
     return s;
 }
 
@@ -47,8 +33,12 @@ void mk_server_free(struct mk_server *s)
 {
     if (!s)
         return;
-    if (s->loaded)
-        mk__generation_free(&s->generation);
+#ifndef MK_LEAN
+    if (s->keeper)
+        mk__keeper_free(s->keeper);
+#endif
+    mk__server_forget(&s->failed);
+    mk__server_forget(&s->now);
     pthread_mutex_destroy(&s->lock);
     mk_account_free(NULL, s, sizeof(*s));
 }
@@ -71,23 +61,38 @@ int mk_server_set(struct mk_server *s, const char *section, const char *key, con
     return 0;
 }
 
+void mk__server_forget(struct mk__generation **g)
+{
+    if (!*g)
+        return;
+    mk__generation_free(*g);
+    mk_account_free(NULL, *g, sizeof(**g));
+    *g = NULL;
+}
+
+int mk__server_load(struct mk_server *s, struct mk__generation **ret_g)
+{
+    *ret_g = mk_account_alloc(NULL, sizeof(**ret_g));
+    return *ret_g ? mk__generation_load(*ret_g, &s->source) : -ENOMEM;
+}
+
 int mk_server_load(struct mk_server *s)
 {
-    if (s->loaded)
-        mk__generation_free(&s->generation);
-    s->loaded = true;
-    return mk__generation_load(&s->generation, &s->source);
+    mk__server_forget(&s->now);
+    return mk__server_load(s, &s->now);
 }
 
 void mk_server_problems(const struct mk_server *s, struct mk_buf *out)
 {
-    if (s->loaded)
-        mk__generation_problems(&s->generation, out);
+    if (s->failed)
+        mk__generation_problems(s->failed, out);
+    else if (s->now)
+        mk__generation_problems(s->now, out);
 }
 
 void mk_server_info(const struct mk_server *s, struct mk_server_info *ret_info)
 {
-    const struct mk__settings *settings = s->generation.settings;
+    const struct mk__settings *settings = s->now ? s->now->settings : NULL;
     if (!settings) {
         *ret_info = (struct mk_server_info){.log_level = MK_LOG_INFO};
         return;
@@ -96,16 +101,16 @@ void mk_server_info(const struct mk_server *s, struct mk_server_info *ret_info)
         .error_log = settings->error_log.len ? settings->error_log.p : NULL,
         .log_level = (enum mk_log_level)settings->log_level,
         .pid_file = settings->pid_file.len ? settings->pid_file.p : NULL,
-        .workers = settings->workers ? (unsigned)settings->workers : mk__cpus_usable(),
+        .workers = mk__generation_workers(s->now),
     };
 }
 
 void mk_server_show(const struct mk_server *s, struct mk_buf *out)
 {
-    if (!s->generation.set)
+    if (!s->now || !s->now->set)
         return;
-    mk__conf_show(s->generation.set, out);
-    for (const struct mk_host *host = s->generation.hosts; host; host = host->next) {
+    mk__conf_show(s->now->set, out);
+    for (const struct mk_host *host = s->now->hosts; host; host = host->next) {
         mk_buf_addf(out, "\n");
         mk__conf_show(host->set, out);
     }
@@ -113,28 +118,17 @@ void mk_server_show(const struct mk_server *s, struct mk_buf *out)
 
 /* ── listeners ── */
 
-static void report_listener(struct mk_server *s, unsigned nth, int err)
+void mk__server_report_listener(struct mk__generation *g, unsigned nth, int err)
 {
-    const struct mk__settings *settings = s->generation.settings;
-    mk__conf_error(s->generation.conf,
-                   mk__conf_origin(s->generation.set, settings, offsetof(struct mk__settings, listen), nth),
+    const struct mk__settings *settings = g->settings;
+    mk__conf_error(g->conf, mk__conf_origin(g->set, settings, offsetof(struct mk__settings, listen), nth),
                    "cannot listen on %.*s: %s", MK_STR_ARG(settings->listen.items[nth].text), strerror(-err));
-}
-
-static struct mk__listen_options listen_options(const struct mk__settings *settings)
-{
-    return (struct mk__listen_options){
-        .backlog = (int)settings->backlog,
-        .defer_seconds = (int)((settings->defer_accept_ms + 999) / 1000),
-        .fast_open_queue = (int)settings->fast_open,
-        .shared_port = true,
-    };
 }
 
 /* Could a file at this place be written? It is not made for the question. */
 static int check_writable(struct mk_server *s, struct mk_str path, size_t offset, const char *what)
 {
-    const struct mk__settings *settings = s->generation.settings;
+    const struct mk__settings *settings = s->now->settings;
     char folder[PATH_MAX];
     if (!path.len)
         return 0;
@@ -145,8 +139,8 @@ static int check_writable(struct mk_server *s, struct mk_str path, size_t offset
         errno = EISDIR;
     else if (access(path.p, W_OK) == 0 || (errno == ENOENT && access(folder, W_OK | X_OK) == 0))
         return 0;
-    mk__conf_error(s->generation.conf, mk__conf_origin(s->generation.set, settings, offset, 0),
-                   "cannot write the %s %s: %s", what, path.p, strerror(errno));
+    mk__conf_error(s->now->conf, mk__conf_origin(s->now->set, settings, offset, 0), "cannot write the %s %s: %s", what,
+                   path.p, strerror(errno));
     return -EINVAL;
 }
 
@@ -159,10 +153,10 @@ static bool is_socket(const struct mk__addr *addr)
 
 int mk_server_check(struct mk_server *s)
 {
-    const struct mk__settings *settings = s->generation.settings;
+    const struct mk__settings *settings = s->now ? s->now->settings : NULL;
     if (!settings)
         return -EINVAL;
-    struct mk__listen_options options = listen_options(settings);
+    struct mk__listen_options options = mk__sockets_options(settings);
     int result = check_writable(s, settings->error_log, offsetof(struct mk__settings, error_log), "error log");
     if (check_writable(s, settings->pid_file, offsetof(struct mk__settings, pid_file), "pid file") < 0)
         result = -EINVAL;
@@ -177,107 +171,50 @@ int mk_server_check(struct mk_server *s)
             close(fd);
             continue;
         }
-        report_listener(s, i, fd);
+        mk__server_report_listener(s->now, i, fd);
         result = -EINVAL;
     }
     return result;
 }
 
-/* One listener for all workers: a socket each, or one for all where the address cannot be shared. */
-static int open_listener(struct mk_server *s, unsigned nth)
+void mk__server_say_where(struct mk_server *s)
 {
-    const struct mk__settings *settings = s->generation.settings;
-    struct mk__listen_options options = listen_options(settings);
-    struct mk__addr *addr = &s->addrs[nth];
-    *addr = settings->listen.items[nth].addr;
-    s->shared[nth] = addr->sa.sa_family == AF_UNIX;
-    int err = 0;
-    for (unsigned w = 0; w < s->n_workers && err >= 0; w++) {
-        int *fd = &s->fds[w * s->n_listeners + nth];
-        if (w > 0 && s->shared[nth]) {
-            *fd = s->fds[nth];
-            continue;
-        }
-        /* the first one is bound alone: a second server would otherwise take half of our connections */
-        options.shared_port = w > 0;
-        err = *fd = mk__listen_bind(addr, &options);
-        if (err >= 0)
-            err = mk__listen_start(*fd, addr, &options);
-    }
-    if (err < 0)
-        report_listener(s, nth, err);
-    return err < 0 ? err : 0;
-}
-
-static void say_where(const struct mk_server *s)
-{
-    if (s->generation.settings->fast_open && !mk__listen_fast_open_works())
-        mk_log_warn("FastOpen has no effect: net.ipv4.tcp_fastopen lacks the bit of value 2 "
-                    "(sysctl -w net.ipv4.tcp_fastopen=3), or set FastOpen 0");
-    for (unsigned i = 0; i < s->n_listeners; i++) {
+    struct mk_list *n, *save;
+    MK_LIST_EACH(&s->sockets.open, n, save) {
+        struct mk__listening *one = MK_OWNER(n, struct mk__listening, node);
         struct mk_buf text;
         char storage[160];
+        if (one->told)
+            continue;
+        one->told = true;
         mk_buf_init_fixed(&text, storage, sizeof(storage));
-        mk__addr_print(&s->addrs[i], &text);
+        mk__addr_print(&one->addr, &text);
         mk_log_info("listening on %s", mk_buf_cstr(&text));
     }
 }
 
-static void close_listeners(struct mk_server *s)
-{
-    for (unsigned w = 0; w < s->n_workers; w++)
-        for (unsigned i = 0; i < s->n_listeners; i++) {
-            int fd = s->fds[w * s->n_listeners + i];
-            if (fd >= 0 && (w == 0 || !s->shared[i]))
-                close(fd);
-        }
-    for (unsigned i = 0; i < s->n_opened; i++)
-        if (s->shared[i])
-            unlink(s->addrs[i].un.sun_path);
-}
-
-static int open_listeners(struct mk_server *s)
-{
-    for (unsigned i = 0; i < s->n_workers * s->n_listeners; i++)
-        s->fds[i] = -1;
-    for (s->n_opened = 0; s->n_opened < s->n_listeners; s->n_opened++) {
-        int err = open_listener(s, s->n_opened);
-        if (err < 0)
-            return err;
-    }
-    return 0;
-}
-
 /* ── running ── */
 
-static int allocate(struct mk_server *s)
+static int open_listeners(struct mk_server *s, unsigned workers)
 {
-    struct mk_arena *a = &s->generation.arena;
-    struct mk_server_info info;
-    mk_server_info(s, &info);
-    s->n_workers = info.workers;
-    s->n_listeners = s->generation.settings->listen.n;
-    s->addrs = mk_arena_zalloc(a, s->n_listeners * sizeof(*s->addrs));
-    s->shared = mk_arena_zalloc(a, s->n_listeners * sizeof(*s->shared));
-    s->fds = mk_arena_zalloc(a, s->n_workers * s->n_listeners * sizeof(*s->fds));
-    s->workers = mk_arena_zalloc(a, s->n_workers * sizeof(*s->workers));
-    return s->addrs && s->shared && s->fds && s->workers ? 0 : -ENOMEM;
+    unsigned nth;
+    int err = mk__sockets_prepare(&s->sockets, s->now->settings, workers, &nth);
+    if (err == 0)
+        return 0;
+    mk__server_report_listener(s->now, nth, err);
+    mk__sockets_cancel(&s->sockets);
+    return err;
 }
 
-static int open_worker(struct mk_server *s, unsigned i)
+struct mk__worker *mk__server_open_worker(struct mk_server *s, struct mk__generation *g, unsigned index,
+                                          unsigned workers)
 {
     struct mk__worker *w = mk_account_alloc(NULL, sizeof(*w));
-    if (!w)
-        return -ENOMEM;
-    int err = mk__worker_open(w, &s->generation, i, &s->jobs, &s->fds[i * s->n_listeners], s->shared, s->n_listeners);
-    if (err == 0)
-        err = mk__worker_start(w);
-    else {
+    if (!w || mk__worker_open(w, g, index, workers, &s->jobs, &s->sockets) < 0) {
         mk_account_free(NULL, w, sizeof(*w));
-        return err;
+        return NULL;
     }
-    s->workers[i] = w;
-    return err;
+    return w;
 }
 
 static void set_running(struct mk_server *s, bool running)
@@ -290,51 +227,65 @@ static void set_running(struct mk_server *s, bool running)
 static void close_workers(struct mk_server *s)
 {
     for (unsigned i = 0; i < s->n_workers; i++)
-        if (s->workers[i])
-            mk__worker_join(s->workers[i]);
+        mk__worker_join(s->workers[i]);
     set_running(s, false);
     mk__jobs_close(&s->jobs); /* the loops still take what the last jobs have to say */
     for (unsigned i = 0; i < s->n_workers; i++) {
-        if (!s->workers[i])
-            continue;
         mk__worker_close(s->workers[i]);
         mk_account_free(NULL, s->workers[i], sizeof(*s->workers[i]));
-        s->workers[i] = NULL;
     }
+    mk_account_free(NULL, s->workers, 0);
+    s->workers = NULL;
+    s->n_workers = 0;
 }
 
 static void stop_workers(struct mk_server *s)
 {
     for (unsigned i = 0; i < s->n_workers; i++)
-        if (s->workers[i])
-            mk__worker_stop(s->workers[i]);
+        mk__worker_stop(s->workers[i]);
+}
+
+static int open_workers(struct mk_server *s, unsigned n)
+{
+    s->workers = mk_account_alloc(NULL, n * sizeof(struct mk__worker *));
+    if (!s->workers)
+        return -ENOMEM;
+    int err = 0;
+    while (s->n_workers < n && err == 0) {
+        struct mk__worker *w = mk__server_open_worker(s, s->now, s->n_workers, n);
+        if (!w)
+            return -ENOMEM;
+        s->workers[s->n_workers++] = w;
+        err = mk__worker_start(w);
+    }
+    return err;
 }
 
 int mk_server_start(struct mk_server *s)
 {
-    if (!s->generation.settings)
+    struct mk_server_info info;
+    if (!s->now || !s->now->settings)
         return -EINVAL;
-    int err = allocate(s);
+    mk_server_info(s, &info);
+    int err = open_listeners(s, info.workers);
     if (err < 0)
         return err;
-    err = open_listeners(s);
+    mk__conf_settle(s->now->conf);
+    mk__jobs_open(&s->jobs, (unsigned)s->now->settings->disk_threads);
+    err = open_workers(s, info.workers);
     if (err < 0) {
-        close_listeners(s);
-        return err;
-    }
-    mk__conf_settle(s->generation.conf);
-    mk__jobs_open(&s->jobs, (unsigned)s->generation.settings->disk_threads);
-    for (unsigned i = 0; i < s->n_workers && err == 0; i++)
-        err = open_worker(s, i);
-    if (err < 0) {
-        mk_log_error("cannot start %u workers: %s", s->n_workers, strerror(-err));
+        mk_log_error("cannot start %u workers: %s", info.workers, strerror(-err));
         stop_workers(s);
         close_workers(s);
-        close_listeners(s);
+        mk__sockets_cancel(&s->sockets);
         return err;
     }
+    mk__sockets_commit(&s->sockets);
     set_running(s, true);
-    say_where(s);
+    if (s->now->settings->fast_open && !mk__listen_fast_open_works())
+        mk_log_warn("FastOpen has no effect: net.ipv4.tcp_fastopen lacks the bit of value 2 "
+                    "(sysctl -w net.ipv4.tcp_fastopen=3), or set FastOpen 0");
+    mk__server_say_where(s);
     return 0;
 }
 
@@ -342,21 +293,35 @@ void mk_server_stop(struct mk_server *s)
 {
     if (!s->running)
         return;
-#ifndef MK_LEAN
-    if (s->generation.settings->stop_delay_ms)
-        mk_log_info("answering as before for another %u ms (StopDelay)", s->generation.settings->stop_delay_ms);
-#endif
+    if (s->now->settings->stop_delay_ms)
+        mk_log_info("answering as before for another %u ms (StopDelay)", s->now->settings->stop_delay_ms);
     for (unsigned i = 0; i < s->n_workers; i++)
         mk__worker_drain(s->workers[i]);
+#ifndef MK_LEAN
+    if (s->keeper)
+        mk__keeper_wait(s->keeper);
+#endif
     close_workers(s);
-    close_listeners(s);
+    mk__sockets_release(&s->sockets);
 }
+
+#ifdef MK_LEAN
+int mk_server_reload(struct mk_server *s)
+{
+    (void)s;
+    return -ENOTSUP;
+}
+#endif
 
 void mk_server_stop_now(struct mk_server *s)
 {
     pthread_mutex_lock(&s->lock);
     if (s->running)
         stop_workers(s);
+#ifndef MK_LEAN
+    if (s->running && s->keeper)
+        mk__keeper_stop_workers(s->keeper);
+#endif
     pthread_mutex_unlock(&s->lock);
 }
 

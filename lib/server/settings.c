@@ -77,11 +77,9 @@ static const struct mk_conf_key server_keys[] = {
     KEY(DURATION, drain_timeout_ms, "DrainTimeout", "10",
         "How long requests in progress may take to finish when the server stops.", .min = 0, .max = 3600000,
         .unit = "s"),
-#ifndef MK_LEAN
     KEY(DURATION, stop_delay_ms, "StopDelay", "0",
         "How long a server that has been asked to stop goes on as before, while `[HEALTH]` says that it is not ready.",
         .min = 0, .max = 3600000, .unit = "s"),
-#endif
     KEY(SIZE, line_bytes_max, "MaxRequestLine", "8K", "The longest request line; 414 beyond it.", .min = 64,
         .max = 32768, .unit = "B"),
     KEY(SIZE, head_bytes_max, "MaxHeadSize", "16K", "The largest head of a request; 431 beyond it.", .min = 256,

@@ -15,13 +15,39 @@
 
 enum { STACK_BYTES = 256 * 1024, IDLE_CLOSED_AT_ONCE = 16, MEMORY_RESERVE = 8 };
 
-static int serve(const struct mk__acceptor *a, int fd)
+/* ── what is under way of a generation ── */
+
+struct mk_pin *mk__pin_new(struct mk__worker *w, struct mk__generation *g)
+{
+    struct mk_pin *pin = mk_account_alloc(NULL, sizeof(*pin));
+    if (pin)
+        *pin = (struct mk_pin){.worker = w, .generation = mk__generation_get(g)};
+    return pin;
+}
+
+void mk__pin_free(struct mk_pin *pin)
+{
+    mk__generation_put(pin->generation);
+    mk_account_free(NULL, pin, sizeof(*pin));
+}
+
+void mk__pin_take(struct mk_pin *pin)
+{
+    pin->count++;
+}
+
+void mk__pin_drop(struct mk_pin *pin)
+{
+    if (--pin->count == 0 && pin != pin->worker->pin)
+        mk__pin_free(pin);
+}
+
+/* ── connections ── */
+
+static int serve(struct mk__acceptor *a, int fd)
 {
     struct mk__worker *w = a->ctx;
-    struct mk_io io = {.transport = w->generation->transport, .fd = fd};
-#ifndef MK_LEAN
-    io.listener = (unsigned)(a - w->acceptors);
-#endif
+    struct mk_io io = {.transport = w->pin->generation->transport, .listening = a->listening, .fd = fd};
     if (w->account.bytes > w->account.bytes_max - w->account.bytes_max / MEMORY_RESERVE)
         mk__h1_close_idle(&w->http, IDLE_CLOSED_AT_ONCE); /* the last part is for those who have a request */
     int err = mk__h1_open(&w->http, &io);
@@ -31,18 +57,20 @@ static int serve(const struct mk__acceptor *a, int fd)
 }
 
 /* Out of descriptors or memory: those of connections that nobody uses right now are the first to give. */
-static bool make_room(void *ctx)
+static bool make_room(struct mk__acceptor *a)
 {
-    struct mk__worker *w = ctx;
+    struct mk__worker *w = a->ctx;
     return mk__h1_close_idle(&w->http, IDLE_CLOSED_AT_ONCE) > 0;
 }
+
+static const struct mk__acceptor_calls acceptor_calls = {serve, make_room};
 
 /* ── the end ── */
 
 static void close_acceptors(struct mk__worker *w)
 {
-    for (unsigned i = 0; i < w->n_acceptors; i++)
-        mk__acceptor_close(&w->acceptors[i]);
+    for (unsigned i = 0; i < w->acceptors.n; i++)
+        mk__acceptor_close(w->acceptors.items[i]);
 }
 
 static void stop(struct mk__worker *w)
@@ -67,29 +95,24 @@ static void drain(struct mk__worker *w)
     if (mk_list_empty(&w->http.live))
         mk__loop_stop(&w->loop);
     else
-        mk_timer_arm(&w->loop, &w->drain_timer, w->generation->settings->drain_timeout_ms);
+        mk_timer_arm(&w->loop, &w->drain_timer, w->pin->generation->settings->drain_timeout_ms);
 }
 
-#ifndef MK_LEAN
 static void on_delay_timer(struct mk_timer *timer)
 {
     drain(MK_OWNER(timer, struct mk__worker, delay_timer));
 }
-#endif
 
 /* StopDelay: who asks is told that we are going, and has time to look elsewhere. */
 static void on_drain(struct mk_message *message)
 {
     struct mk__worker *w = MK_OWNER(message, struct mk__worker, drain_message);
-#ifndef MK_LEAN
-    uint32_t delay_ms = w->generation->settings->stop_delay_ms;
+    uint32_t delay_ms = w->pin->generation->settings->stop_delay_ms;
     w->http.stopping = true;
-    if (delay_ms) {
+    if (delay_ms)
         mk_timer_arm(&w->loop, &w->delay_timer, delay_ms);
-        return;
-    }
-#endif
-    drain(w);
+    else
+        drain(w);
 }
 
 static void on_stop(struct mk_message *message)
@@ -111,54 +134,105 @@ void mk__worker_stop(struct mk__worker *w)
 
 /* ── opening and closing ── */
 
-static int open_acceptors(struct mk__worker *w, const int *fds, const bool *shared, unsigned n)
+void mk__acceptors_free(struct mk__acceptors *list)
 {
-    w->acceptors = mk_account_alloc(&w->account, n * sizeof(*w->acceptors));
-    if (!w->acceptors)
+    for (unsigned i = 0; i < list->n; i++)
+        mk_account_free(NULL, list->items[i], sizeof(*list->items[i]));
+    mk_account_free(NULL, list->items, list->n * sizeof(struct mk__acceptor *));
+    *list = (struct mk__acceptors){0};
+}
+
+static int add_acceptor(struct mk__acceptors *list, const struct mk__listening *listening, int fd)
+{
+    struct mk__acceptor **items = mk_account_alloc(NULL, (list->n + 1) * sizeof(struct mk__acceptor *));
+    struct mk__acceptor *one = mk_account_alloc(NULL, sizeof(*one));
+    if (!items || !one) {
+        mk_account_free(NULL, items, 0);
+        mk_account_free(NULL, one, 0);
         return -ENOMEM;
-    memset(w->acceptors, 0, n * sizeof(*w->acceptors));
-    w->n_acceptors = n;
-    for (unsigned i = 0; i < n; i++) {
-        int err = mk__acceptor_open(&w->acceptors[i], &w->loop, fds[i], shared[i], serve, make_room, w);
-        if (err < 0)
-            return err;
+    }
+    *one = (struct mk__acceptor){.event.fd = fd, .listening = listening};
+    if (list->n)
+        memcpy(items, list->items, list->n * sizeof(*items));
+    items[list->n++] = one;
+    mk_account_free(NULL, list->items, 0);
+    list->items = items;
+    return 0;
+}
+
+int mk__acceptors_make(struct mk__acceptors *list, const struct mk__sockets *sockets, unsigned index, unsigned workers)
+{
+    struct mk_list *n, *save;
+    *list = (struct mk__acceptors){0};
+    MK_LIST_EACH(&sockets->open, n, save) {
+        const struct mk__listening *one = MK_OWNER(n, struct mk__listening, node);
+        for (unsigned i = 0; one->kept; i++) {
+            int fd = mk__sockets_of_worker(one, index, workers, i);
+            if (fd < 0)
+                break;
+            if (add_acceptor(list, one, fd) < 0) {
+                mk__acceptors_free(list);
+                return -ENOMEM;
+            }
+        }
     }
     return 0;
 }
 
-static void free_acceptors(struct mk__worker *w)
+int mk__worker_accept(struct mk__worker *w, struct mk__acceptor *a)
 {
-    mk_account_free(&w->account, w->acceptors, w->n_acceptors * sizeof(*w->acceptors));
-    w->acceptors = NULL;
-    w->n_acceptors = 0;
+    return mk__acceptor_open(a, &w->loop, a->event.fd, a->listening->shared, &acceptor_calls, w);
 }
 
-int mk__worker_open(struct mk__worker *w, const struct mk__generation *g, unsigned index, struct mk__jobs *jobs,
-                    const int *fds, const bool *shared, unsigned n)
+static int open_acceptors(struct mk__worker *w, const struct mk__sockets *sockets, unsigned workers)
 {
-    w->generation = g;
+    int err = mk__acceptors_make(&w->acceptors, sockets, w->index, workers);
+    for (unsigned i = 0; i < w->acceptors.n && err == 0; i++)
+        err = mk__worker_accept(w, w->acceptors.items[i]);
+    return err;
+}
+
+static void init(struct mk__worker *w, unsigned index)
+{
     w->index = index;
     w->running = false;
-    w->account = (struct mk_account){.bytes_max = g->settings->memory_bytes_max};
     w->complained_ms = 0;
-    w->acceptors = NULL;
-    w->n_acceptors = 0;
+    w->acceptors = (struct mk__acceptors){0};
     w->drain_sent = w->stop_sent = false;
+    w->ended = NULL;
     w->drain_message.fn = on_drain;
     w->stop_message.fn = on_stop;
     mk_timer_init(&w->drain_timer, on_drain_timer);
-#ifndef MK_LEAN
     mk_timer_init(&w->delay_timer, on_delay_timer);
-#endif
-    int err = mk__loop_open(&w->loop, &mk__poller_epoll, &mk__clock_system, jobs);
-    if (err < 0)
-        return err;
-    err = open_acceptors(w, fds, shared, n);
-    if (err == 0)
-        err = mk__http_open(&w->http, &w->loop, &g->http, &mk__hooks_app, w, &w->account);
+}
+
+/* What is left of a generation when nothing is under way. */
+static void let_go(struct mk__worker *w)
+{
+    struct mk_pin *pin = w->pin;
+    w->pin = NULL;
+    pin->count++;
+    mk__pin_drop(pin);
+}
+
+int mk__worker_open(struct mk__worker *w, struct mk__generation *g, unsigned index, unsigned workers,
+                    struct mk__jobs *jobs, const struct mk__sockets *sockets)
+{
+    init(w, index);
+    w->account = (struct mk_account){.bytes_max = g->settings->memory_bytes_max};
+    w->pin = mk__pin_new(w, g);
+    int err = w->pin ? mk__loop_open(&w->loop, &mk__poller_epoll, &mk__clock_system, jobs) : -ENOMEM;
+    if (err == 0) {
+        err = open_acceptors(w, sockets, workers);
+        if (err == 0)
+            err = mk__http_open(&w->http, &w->loop, &g->http, &mk__hooks_app, w, &w->account);
+        if (err < 0)
+            mk__loop_close(&w->loop);
+    }
     if (err < 0) {
-        mk__loop_close(&w->loop);
-        free_acceptors(w);
+        mk__acceptors_free(&w->acceptors);
+        if (w->pin)
+            let_go(w);
     }
     return err;
 }
@@ -167,7 +241,8 @@ void mk__worker_close(struct mk__worker *w)
 {
     mk__loop_close(&w->loop); /* the last messages may still ask for an end that has come already */
     mk__http_close(&w->http);
-    free_acceptors(w);
+    mk__acceptors_free(&w->acceptors);
+    let_go(w);
 }
 
 /* ── the thread ── */
@@ -181,6 +256,8 @@ static void *run(void *ctx)
     int err = mk__loop_run(&w->loop);
     if (err < 0)
         mk_log_error("worker %u: %s", w->index, strerror(-err));
+    if (w->ended)
+        w->ended(w);
     return NULL;
 }
 

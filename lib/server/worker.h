@@ -2,39 +2,61 @@
 /*
  * A worker: one thread, one loop, its connections and all the memory they take. Workers share nothing
  * that is written while they run.
+ *
+ * A worker goes from one generation to the next between two turns of its loop. What has begun under an older one
+ * ends under it: exchanges and jobs hold a pin, and the generation is let go with the last of them.
  */
 #ifndef MK_SERVER_WORKER_H
 #define MK_SERVER_WORKER_H
 
 #include <pthread.h>
+#include <semaphore.h>
 
 #include "http/http.h"
 #include "loop/loop.h"
 #include "server/accept.h"
 #include "server/generation.h"
+#include "server/sockets.h"
+
+/* What is under way in one worker of one generation. */
+struct mk_pin {
+    struct mk__worker *worker;
+    struct mk__generation *generation; /* held */
+    unsigned count;
+};
+
+/* Each is allocated by itself: the loop knows their addresses. */
+struct mk__acceptors {
+    struct mk__acceptor **items;
+    unsigned n;
+};
 
 struct mk__worker {
-    const struct mk__generation *generation;
+    struct mk_pin *pin; /* of the generation that is in use */
     unsigned index;
     bool running; /* has, or had, a thread */
     pthread_t thread;
     struct mk_account account;
     struct mk__http http;
-    struct mk__acceptor *acceptors; /* one for each listener */
-    unsigned n_acceptors;
+    struct mk__acceptors acceptors;
     uint64_t complained_ms; /* about memory */
     struct mk_timer drain_timer;
-#ifndef MK_LEAN
     struct mk_timer delay_timer; /* before the drain */
-#endif
     struct mk_message drain_message, stop_message;
     _Atomic bool drain_sent, stop_sent;
+    struct mk_message ended_message;     /* for whoever waits for the thread's end */
+    void (*ended)(struct mk__worker *w); /* called last in the thread; may be NULL */
+    void *owner;                         /* of the one who set `ended` */
+    struct mk__worker *next;             /* likewise */
     struct mk_loop loop;
 };
 
-/* Prepares everything that can fail, in the calling thread. `fds` (one a listener) stay the caller's. */
-int mk__worker_open(struct mk__worker *w, const struct mk__generation *g, unsigned index, struct mk__jobs *jobs,
-                    const int *fds, const bool *shared, unsigned n);
+/*
+ * Prepares everything that can fail, in the calling thread. It accepts at the sockets of `sockets` that are kept
+ * and that worker `index` of `workers` watches.
+ */
+int mk__worker_open(struct mk__worker *w, struct mk__generation *g, unsigned index, unsigned workers,
+                    struct mk__jobs *jobs, const struct mk__sockets *sockets);
 void mk__worker_close(struct mk__worker *w);
 
 int mk__worker_start(struct mk__worker *w);
@@ -42,6 +64,37 @@ int mk__worker_start(struct mk__worker *w);
 void mk__worker_drain(struct mk__worker *w);
 void mk__worker_stop(struct mk__worker *w);
 void mk__worker_join(struct mk__worker *w);
+
+/* Acceptors for what the worker watches of the sockets that are kept, not open yet. 0 or -ENOMEM. */
+int mk__acceptors_make(struct mk__acceptors *list, const struct mk__sockets *sockets, unsigned index, unsigned workers);
+void mk__acceptors_free(struct mk__acceptors *list);
+/* Begins to accept. In the worker's thread, or before it runs. 0 or -errno. */
+int mk__worker_accept(struct mk__worker *w, struct mk__acceptor *a);
+
+/* A step to another generation, prepared by the process context. */
+struct mk__adoption {
+    struct mk_message message;
+    struct mk__worker *worker;
+    struct mk_pin *pin;
+    struct mk__acceptors acceptors;
+    struct mk__http_buffers buffers;
+    sem_t *taken;
+};
+
+/* `workers` of 0: this one accepts no more. 0 or -ENOMEM; to be sent or freed. */
+int mk__adoption_prepare(struct mk__adoption *a, struct mk__worker *w, struct mk__generation *g, unsigned workers,
+                         const struct mk__sockets *sockets);
+/* The worker posts `taken` when it has taken the step; what it does not need any more is left for mk__adoption_free().
+ */
+void mk__adoption_send(struct mk__adoption *a, sem_t *taken);
+void mk__adoption_free(struct mk__adoption *a);
+
+/* A pin of its own holds the generation; NULL without memory. */
+struct mk_pin *mk__pin_new(struct mk__worker *w, struct mk__generation *g);
+void mk__pin_free(struct mk_pin *pin);
+/* In the worker's thread. With the last one the generation is let go, unless it is in use. */
+void mk__pin_take(struct mk_pin *pin);
+void mk__pin_drop(struct mk_pin *pin);
 
 /* What HTTP calls (hooks.c); its context is the worker. */
 extern const struct mk__http_app mk__hooks_app;

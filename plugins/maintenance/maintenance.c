@@ -106,6 +106,7 @@ struct site {
     const struct maintenance *conf;
     struct flag flag;
     /* of the worker that has taken the flag: */
+    struct mk_pin *pin; /* of the request that the job was sent for */
     struct mk_job job;
     uint64_t looked_ms;
     _Atomic(struct mk_request *) waiting; /* NULL: its client has left */
@@ -157,13 +158,13 @@ static void go_on(struct mk_job *job)
 {
     struct site *site = MK_OWNER(job, struct site, job);
     struct mk_request *req = atomic_exchange(&site->waiting, NULL);
+    struct mk_pin *pin = site->pin;
     flag_release(&site->flag, site->looked_ms); /* the job is the next one's from here on */
-    if (!req)
-        return;
-    if (site->flag.there)
+    if (req && site->flag.there)
         refuse(req, site->conf);
-    else
+    else if (req)
         mk_request_continue(req);
+    mk_unpin(pin);
 }
 
 struct wait {
@@ -192,9 +193,12 @@ static int await(struct mk_request *req, struct site *site)
     site->waiting = req;
     site->job.work = look;
     site->job.done = go_on;
+    site->pin = mk_request_pin(req);
     err = mk_job_submit(mk_request_loop(req), &site->job);
-    if (err < 0)
+    if (err < 0) {
         site->waiting = NULL;
+        mk_unpin(site->pin);
+    }
     return err;
 }
 

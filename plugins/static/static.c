@@ -248,6 +248,7 @@ struct lookup {
     struct lookup **owner; /* in the request's arena; the request is gone when it is NULL */
     struct mk_request *req;
     struct mk_account *account;
+    struct mk_pin *pin;  /* of the site */
     struct place at;     /* its strings are in `storage` */
     struct mk_str asked; /* the path of it that stays as long as the request */
     uint64_t root_ms;    /* when the matter of the root was taken; 0 when it was not */
@@ -282,6 +283,7 @@ static void finish_lookup(struct mk_job *job)
     } else if (l->found.fd >= 0) {
         close(l->found.fd);
     }
+    mk_unpin(l->pin);
     mk_account_free(l->account, l, l->bytes);
 }
 
@@ -321,11 +323,13 @@ static int look_up_waiting(struct mk_request *req, const struct place *at, const
     l->job.work = find_waiting;
     l->job.done = finish_lookup;
     *owner = l;
+    l->pin = mk_request_pin(req);
     int err = mk_arena_defer(mk_request_arena(req), forget_lookup, owner);
     if (err == 0)
         err = mk_job_submit(mk_request_loop(req), &l->job);
     if (err < 0) {
         *owner = NULL;
+        mk_unpin(l->pin);
         mk_account_free(l->account, l, bytes);
     }
     return err;

@@ -325,7 +325,7 @@ static struct mk_test_client *add_client(struct mk_test_world *w, int *ret_fd)
 
 struct mk_test_client *mk_test_connect(struct mk_test_world *w, struct mk_str first)
 {
-    struct mk_io io = {.transport = &memory, .listener = w->listener};
+    struct mk_io io = {.transport = &memory, .listening = w->listening};
     struct mk_test_client *c = add_client(w, &io.fd);
     append(&c->to_server, first.p, first.len);
     io.state = c;
@@ -437,7 +437,22 @@ static void on_arrived(struct mk_request *req, void *ctx)
         req->limits = w->limits;
 }
 
+static void on_opened(struct mk_request *req, void *ctx)
+{
+    struct mk_test_world *w = ctx;
+    req->pin = w;
+    w->pins++;
+}
+
+static void on_released(void *pin)
+{
+    struct mk_test_world *w = pin;
+    w->pins--;
+}
+
 static const struct mk__http_app app = {
+    .opened = on_opened,
+    .released = on_released,
     .arrived = on_arrived,
     .request = on_request,
     .response = on_response,

@@ -53,10 +53,10 @@ struct mk_test_world {
     struct mk__clock clock;
     struct mk__poller poller;
     uint64_t now_ms, limit_ms;
-    bool still;          /* nothing happened in the last wait, and no more time is granted */
-    bool refuses_events; /* mk_event_add() fails */
-    int open_error;      /* of the next connection's transport */
-    unsigned listener;   /* of the next connection */
+    bool still;                            /* nothing happened in the last wait, and no more time is granted */
+    bool refuses_events;                   /* mk_event_add() fails */
+    int open_error;                        /* of the next connection's transport */
+    const struct mk__listening *listening; /* of the next connection */
     struct mk__jobs *jobs;
 
     /* HTTP, from mk_test_http_open() on */
@@ -67,7 +67,7 @@ struct mk_test_world {
     void (*handler)(struct mk_request *req, struct mk_test_world *world);
     void (*on_response)(struct mk_request *req, struct mk_test_world *world);
     void *ctx; /* the handler's */
-    unsigned requests, done, aborted, closed;
+    unsigned requests, done, aborted, closed, pins;
     struct mk_test_client *clients;
 };
 

@@ -18,10 +18,10 @@ static struct mk__acceptor acceptor;
 static int listener, taken[TAKEN_MAX], n_taken, room_to_make;
 static struct sockaddr_in addr;
 
-static int take(const struct mk__acceptor *a, int fd)
+static int take(struct mk__acceptor *a, int fd)
 {
     assert_ptr_equal(a, &acceptor);
-    assert_ptr_equal(a->ctx, &acceptor);
+    assert_ptr_equal(a->ctx, &listener);
     assert_true(n_taken < TAKEN_MAX);
     assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
     assert_true(fcntl(fd, F_GETFL) & O_NONBLOCK);
@@ -30,15 +30,17 @@ static int take(const struct mk__acceptor *a, int fd)
 }
 
 /* Gives descriptors back while the test says that there are some to give. */
-static bool make_room(void *ctx)
+static bool make_room(struct mk__acceptor *a)
 {
-    (void)ctx;
+    assert_ptr_equal(a, &acceptor);
     if (room_to_make == 0 || n_taken == 0)
         return false;
     room_to_make--;
     close(taken[--n_taken]);
     return true;
 }
+
+static const struct mk__acceptor_calls calls = {take, make_room};
 
 static void close_taken(void)
 {
@@ -56,7 +58,7 @@ static void set_up_acceptor(void)
     assert_int_equal(getsockname(listener, (struct sockaddr *)&addr, &len), 0);
     assert_int_equal(listen(listener, 256), 0);
     assert_int_equal(mk__loop_open(&loop, &mk__poller_epoll, &mk__clock_system, NULL), 0);
-    assert_int_equal(mk__acceptor_open(&acceptor, &loop, listener, false, take, make_room, &acceptor), 0);
+    assert_int_equal(mk__acceptor_open(&acceptor, &loop, listener, false, &calls, &listener), 0);
 }
 
 static void tear_down_acceptor(void)

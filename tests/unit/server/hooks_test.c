@@ -77,6 +77,7 @@ static const struct mk_plugin silent = {.name = "silent"};
 static struct mk__generation generation;
 static struct mk_host host;
 static struct mk__worker worker;
+static struct mk_pin pin;
 
 static void open_hooks(void)
 {
@@ -85,7 +86,8 @@ static void open_hooks(void)
                                          .hosts = &host,
                                          .default_host = &host};
     host = (struct mk_host){.generation = &generation, .states = {&states[0], NULL, &states[1]}, .started = 3};
-    worker.generation = &generation;
+    pin = (struct mk_pin){.worker = &worker, .generation = &generation};
+    worker.pin = &pin;
     open_world(NULL);
     host.limits = w.settings.limits;
     w.http.app = &mk__hooks_app;
@@ -196,15 +198,14 @@ static int tell(struct mk_request *req)
 static void test_where_it_came_by(void **state)
 {
     static const struct mk_plugin teller = {.name = "teller", .on_request = tell};
-    struct mk__listener listeners[] = {{.text = MK_STR("127.0.0.1:80")}, {.text = MK_STR("unix:/run/x")}};
-    struct mk__settings settings = {.listen = {listeners, 2}};
+    struct mk__listening listening[] = {{.text = MK_STR("127.0.0.1:80")}, {.text = MK_STR("unix:/run/x")}};
     (void)state;
     open_hooks();
     generation.plugins[0] = &teller;
-    generation.settings = &settings;
+    w.listening = &listening[0];
     mk_test_connect(&w, MK_STR(GET));
     assert_string_equal(told, "127.0.0.1:80 0");
-    w.listener = 1;
+    w.listening = &listening[1];
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(GET));
     assert_string_equal(told, "unix:/run/x 0");
     w.http.stopping = true;

@@ -5,29 +5,30 @@
 #include <errno.h>
 #include <sys/socket.h>
 
-#include "net/listen.h"
 #include "server/worker.h"
 
 static struct mk__generation generation;
 static struct mk__jobs jobs;
 static struct mk__worker worker;
+static struct mk__sockets sockets;
 static struct mk__addr addr;
-static int listener;
-static const bool not_shared = false;
 
 static void open_listener(void)
 {
-    const struct mk__listen_options options = {.backlog = 16};
+    struct mk__settings settings = {.backlog = 16};
+    struct mk__listener directive = {.text = MK_STR("127.0.0.1:0")};
     const char *error;
-    assert_int_equal(mk__addr_parse(MK_STR("127.0.0.1:0"), &addr, &error), 0);
-    listener = mk__listen_bind(&addr, &options);
-    assert_true(listener >= 0);
-    assert_int_equal(mk__listen_start(listener, &addr, &options), 0);
+    unsigned nth;
+    assert_int_equal(mk__addr_parse(directive.text, &directive.addr, &error), 0);
+    settings.listen = (struct mk__listeners){&directive, 1};
+    mk__sockets_init(&sockets);
+    assert_int_equal(mk__sockets_prepare(&sockets, &settings, 1, &nth), 0);
+    addr = MK_LIST_FIRST(&sockets.open, struct mk__listening, node)->addr;
 }
 
 static int open_worker(void)
 {
-    return mk__worker_open(&worker, &generation, 0, &jobs, &listener, &not_shared, 1);
+    return mk__worker_open(&worker, &generation, 0, 1, &jobs, &sockets);
 }
 
 static void start(void)
@@ -44,7 +45,7 @@ static void finish(void)
     mk__jobs_close(&jobs);
     mk__worker_close(&worker);
     assert_int_equal(worker.account.bytes, 0);
-    close(listener);
+    mk__sockets_release(&sockets);
 }
 
 static int connect_one(void)
@@ -187,7 +188,7 @@ static void test_every_allocation_may_fail(void **state)
     assert_true(mk_test_failing_allocs(open_and_close, NULL) >= 4);
     assert_int_equal(mk_test_descriptors(), before);
     mk__jobs_close(&jobs);
-    close(listener);
+    mk__sockets_release(&sockets);
 }
 
 static int set_up(void **state)

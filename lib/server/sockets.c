@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Opening, keeping and closing the sockets of server/sockets.h. Who watches them is decided by the workers.
+ */
+#include "server/sockets.h"
+
+#include <monkey/arena.h>
+
+#include <errno.h>
+#include <unistd.h>
+
+void mk__sockets_init(struct mk__sockets *s)
+{
+    mk_list_init(&s->open);
+    mk_list_init(&s->gone);
+}
+
+struct mk__listen_options mk__sockets_options(const struct mk__settings *settings)
+{
+    return (struct mk__listen_options){
+        .backlog = (int)settings->backlog,
+        .defer_seconds = (int)((settings->defer_accept_ms + 999) / 1000),
+        .fast_open_queue = (int)settings->fast_open,
+        .shared_port = true,
+    };
+}
+
+/* ── one address ── */
+
+static struct mk__listening *new_listening(const struct mk__listener *directive)
+{
+    struct mk__listening *one = mk_account_alloc(NULL, sizeof(*one) + directive->text.len + 1);
+    if (!one)
+        return NULL;
+    *one = (struct mk__listening){.wanted = directive->addr,
+                                  .addr = directive->addr,
+                                  .shared = directive->addr.sa.sa_family == AF_UNIX,
+                                  .fresh = true};
+    char *text = (char *)(one + 1);
+    memcpy(text, directive->text.p, directive->text.len);
+    text[directive->text.len] = '\0';
+    one->text = mk_str(text, directive->text.len);
+    return one;
+}
+
+static size_t fds_bytes(unsigned n)
+{
+    return n * sizeof(int);
+}
+
+static void close_from(struct mk__listening *one, unsigned first)
+{
+    for (unsigned i = first; i < one->n; i++)
+        close(one->fds[i]);
+    one->n = first;
+}
+
+/* The path of a Unix socket is ours to remove only if we have bound it. */
+static void close_listening(struct mk__listening *one)
+{
+    if (one->n && one->shared)
+        unlink(one->addr.un.sun_path);
+    close_from(one, 0);
+    mk_account_free(NULL, one->fds, 0);
+    one->fds = NULL;
+}
+
+static void free_all(struct mk_list *list)
+{
+    while (!mk_list_empty(list)) {
+        struct mk__listening *one = MK_LIST_FIRST(list, struct mk__listening, node);
+        mk_list_del(&one->node);
+        if (one->fds)
+            close_listening(one);
+        mk_account_free(NULL, one, 0);
+    }
+}
+
+/* One of ours that is about to go is in the way: `Listen 80` becomes `Listen 127.0.0.1:80`. */
+static bool is_clashing(const struct mk__sockets *s, const struct mk__listening *one)
+{
+    struct mk_list *n, *save;
+    MK_LIST_EACH(&s->open, n, save) {
+        const struct mk__listening *other = MK_OWNER(n, struct mk__listening, node);
+        if (other != one && mk__addr_clash(&other->addr, &one->addr))
+            return true;
+    }
+    return false;
+}
+
+/* The first socket is bound alone: a second server would otherwise take half of our connections. */
+static int add_socket(const struct mk__sockets *s, struct mk__listening *one, struct mk__listen_options options)
+{
+    options.shared_port = one->n > 0 || is_clashing(s, one);
+    int fd = mk__listen_bind(&one->addr, &options);
+    if (fd < 0)
+        return fd;
+    int err = mk__listen_start(fd, &one->addr, &options);
+    if (err < 0) {
+        close(fd);
+        return err;
+    }
+    one->fds[one->n++] = fd;
+    return 0;
+}
+
+static int open_sockets(const struct mk__sockets *s, struct mk__listening *one, const struct mk__settings *settings,
+                        unsigned workers)
+{
+    struct mk__listen_options options = mk__sockets_options(settings);
+    unsigned n = one->shared ? 1 : workers;
+    int err = 0;
+    for (unsigned i = 0; i < one->n; i++) /* what may have changed: the backlog and its kind */
+        mk__listen_start(one->fds[i], &one->addr, &options);
+    if (one->n >= n)
+        return 0;
+    int *fds = mk_account_alloc(NULL, fds_bytes(n));
+    if (!fds)
+        return -ENOMEM;
+    if (one->n)
+        memcpy(fds, one->fds, fds_bytes(one->n));
+    mk_account_free(NULL, one->fds, 0);
+    one->fds = fds;
+    while (one->n < n && err == 0)
+        err = add_socket(s, one, options);
+    return err;
+}
+
+/* ── all of them ── */
+
+static bool is_same(const struct mk__addr *a, const struct mk__addr *b)
+{
+    return a->any == b->any && a->len == b->len && memcmp(&a->sa, &b->sa, a->len) == 0;
+}
+
+static struct mk__listening *find(struct mk__sockets *s, const struct mk__listener *directive)
+{
+    struct mk_list *n, *save;
+    MK_LIST_EACH(&s->open, n, save) {
+        struct mk__listening *one = MK_OWNER(n, struct mk__listening, node);
+        if (!one->kept && is_same(&one->wanted, &directive->addr))
+            return one;
+    }
+    return NULL;
+}
+
+int mk__sockets_prepare(struct mk__sockets *s, const struct mk__settings *settings, unsigned workers, unsigned *ret_nth)
+{
+    struct mk_list *n, *save;
+    int err = 0;
+    MK_LIST_EACH(&s->open, n, save) {
+        struct mk__listening *one = MK_OWNER(n, struct mk__listening, node);
+        one->kept = one->fresh = false;
+        one->n_before = one->n;
+    }
+    for (*ret_nth = 0; *ret_nth < settings->listen.n; ++*ret_nth) {
+        const struct mk__listener *directive = &settings->listen.items[*ret_nth];
+        struct mk__listening *one = find(s, directive);
+        if (!one) {
+            one = new_listening(directive);
+            if (!one)
+                return -ENOMEM;
+            mk_list_add(&s->open, &one->node);
+        }
+        one->kept = true;
+        err = open_sockets(s, one, settings, workers);
+        if (err < 0)
+            return err;
+    }
+    return 0;
+}
+
+void mk__sockets_commit(struct mk__sockets *s)
+{
+    struct mk_list *n, *save;
+    MK_LIST_EACH(&s->open, n, save) {
+        struct mk__listening *one = MK_OWNER(n, struct mk__listening, node);
+        one->fresh = false;
+        if (one->kept)
+            continue;
+        mk_list_del(&one->node);
+        mk_list_add(&s->gone, &one->node);
+        close_listening(one);
+    }
+}
+
+void mk__sockets_cancel(struct mk__sockets *s)
+{
+    struct mk_list *n, *save;
+    MK_LIST_EACH(&s->open, n, save) {
+        struct mk__listening *one = MK_OWNER(n, struct mk__listening, node);
+        if (!one->fresh) {
+            close_from(one, one->n_before);
+            continue;
+        }
+        mk_list_del(&one->node);
+        if (one->fds)
+            close_listening(one);
+        mk_account_free(NULL, one, 0);
+    }
+}
+
+void mk__sockets_release(struct mk__sockets *s)
+{
+    free_all(&s->open);
+    free_all(&s->gone);
+}
+
+int mk__sockets_of_worker(const struct mk__listening *one, unsigned index, unsigned workers, unsigned n)
+{
+    unsigned i = one->shared ? n : index + n * workers;
+    return i < one->n ? one->fds[i] : -1;
+}

@@ -1,0 +1,370 @@
+# SPDX-License-Identifier: Apache-2.0
+"""HUP: the next configuration takes over while requests go on. Nothing is lost, mixed or left behind."""
+
+import contextlib
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import threading
+import time
+
+import pytest
+
+from harness import build
+from harness.client import Client, ProtocolError
+from harness.content import populate
+from harness.messages import request
+from harness.server import Server, await_true, section, write_config
+
+pytestmark = pytest.mark.concurrent
+MODULES = build.TOP / "build" / build.PRESET / "lib" / "modules"
+KEEPER = 2  # descriptors of the thread that clears away after the first reload
+DONE = r"the new configuration is in use"
+REFUSED = r"the new configuration cannot be used"
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+class Site:
+    """A server and its folder, of which each generation writes another version."""
+
+    def __init__(self, folder, **rest):
+        self.folder, self.reloads, self.refusals, self.most_workers = folder, 0, 0, 2
+        self.port = free_port()
+        for version in "ab":
+            populate(folder / version, {"v": version.encode() * 1000, "big": version.encode() * 5_000_000})
+        self.write("a")
+        self.server = Server("-c", folder / "conf", **rest)
+
+    def write(self, version, *, listen=(), workers=2, plugins=None, hosts="", server=None):
+        files, self.most_workers = {}, max(self.most_workers, workers)
+        if plugins:
+            files["plugins.load"] = section("PLUGINS", {"Load": plugins})
+        elif (self.folder / "conf" / "plugins.load").exists():
+            (self.folder / "conf" / "plugins.load").unlink()
+        write_config(
+            self.folder / "conf",
+            self.folder / version,
+            {"Listen": [f"127.0.0.1:{self.port}", *listen], "Workers": workers, **(server or {})},
+            files=files,
+        )
+        with open(self.folder / "conf" / "sites" / "default", "a") as file:
+            file.write(f"[HEADERS]\n    Set X-Version {version}\n{hosts}")
+
+    def reload(self):
+        self.server.send_signal(signal.SIGHUP)
+        self.reloads += 1
+        self.server.wait_log(f"{DONE}|{REFUSED}", self.reloads + self.refusals)
+        assert not self.refused(), self.server.log
+
+    def refused(self):
+        return len(re.findall(REFUSED, self.server.log)) > self.refusals
+
+    def fail_reload(self):
+        self.server.send_signal(signal.SIGHUP)
+        self.refusals += 1
+        self.server.wait_log(REFUSED, self.refusals)
+
+    def connect(self, port=None, **rest):
+        return Client(("127.0.0.1", port or self.port), **rest)
+
+    def ask(self, target="/v", *fields, port=None, **rest):
+        with self.connect(port) as client:
+            return client.ask(target, *fields, **rest)
+
+    def await_generations(self):
+        """All but the one in use are gone."""
+        self.server.wait_log("the configuration before the last reload is not in use any more", self.reloads)
+
+
+@pytest.fixture
+def site(tmp_path):
+    sites = []
+
+    def start(**rest):
+        sites.append(Site(tmp_path, **rest))
+        return sites[-1]
+
+    yield start
+    for one in sites:
+        try:
+            one.server.baseline += KEEPER + one.most_workers - 2  # sockets of workers that left are kept by the others
+            one.write("a")
+            one.server.send_signal(signal.SIGHUP)  # what the test has added goes
+            one.server.settle()
+            one.server.stop()
+        finally:
+            one.server.kill()
+
+
+def check(answer, version=None):
+    """Body and fields are of one generation."""
+    seen = answer["X-Version"]
+    assert answer.status == 200 and answer.body == seen.encode() * len(answer.body)
+    assert version in (None, seen), f"{seen} instead of {version}"
+    return seen
+
+
+def test_the_next_request_sees_it(site):
+    one = site()
+    with one.connect() as client:
+        check(client.ask("/v"), "a")
+        one.write("b")
+        one.reload()
+        check(client.ask("/v"), "b")  # the connection stays
+        check(one.ask(), "b")
+        one.write("a")
+        one.reload()
+        check(client.ask("/v"), "a")
+    one.await_generations()
+
+
+def test_what_has_begun_ends_as_it_began(site):
+    """A slow download holds its generation, and only that."""
+    one = site()
+    client = one.connect(rcvbuf=4096)
+    client.send(request("/big"))
+    head = client.until(b"\r\n\r\n", 4096)
+    one.write("b")
+    one.reload()
+    check(one.ask(), "b")
+    shutil.rmtree(one.folder / "a")
+    assert b"X-Version: a" in head
+    assert client.exactly(5_000_000) == b"a" * 5_000_000
+    client.send(request("/v"))
+    check(client.response(), "b")
+    client.close()
+    one.await_generations()
+
+
+@pytest.mark.parametrize(
+    "file, text",
+    [
+        ("monkey.conf", "[SERVER]\n    Wrokers 1\n"),
+        ("monkey.conf", "[SERVER]\n    Listen 192.0.2.1:1\n"),
+        ("monkey.conf", "[SERVER]\n    Listen 127.0.0.1:{taken}\n"),
+        ("sites/default", "[HOST]\n    DocumentRoot /nowhere\n"),
+        ("sites/default", None),
+        ("sites/second", "[HOST]\n    ServerName localhost\n    DocumentRoot /\n"),
+        ("plugins.load", "[PLUGINS]\n    Load ghost\n"),
+    ],
+)
+def test_a_wrong_configuration_changes_nothing(site, file, text):
+    one = site()
+    path = one.folder / "conf" / file
+    with one.connect() as client, socket.create_server(("127.0.0.1", 0)) as taken:
+        check(client.ask("/v"), "a")
+        one.write("b")
+        if text is None:
+            path.unlink()
+        else:
+            path.write_text(text.format(taken=taken.getsockname()[1]))
+        one.fail_reload()
+        check(client.ask("/v"), "a")
+        check(one.ask(), "a")
+        assert "error: " in one.server.log
+        path.unlink(missing_ok=True)
+        one.write("b")
+        one.reload()
+        check(client.ask("/v"), "b")
+
+
+def test_listeners_come_and_go(site):
+    one, second, third = site(), free_port(), free_port()
+    one.write("a", listen=[f"127.0.0.1:{second}", f"unix:{one.folder}/socket"])
+    one.reload()
+    with one.connect(second) as client, Client(str(one.folder / "socket")) as local:
+        check(client.ask("/v"), "a")
+        check(local.ask("/v"), "a")
+        one.write("b", listen=[f"127.0.0.1:{third}"])
+        one.reload()
+        check(client.ask("/v"), "b")  # it came by a listener that is gone
+        check(local.ask("/v"), "b")
+        check(one.ask(port=third), "b")
+        check(one.ask(), "b")
+        with pytest.raises(ConnectionRefusedError):
+            one.ask(port=second)
+        assert not (one.folder / "socket").exists()
+    one.write("b", listen=[f"127.0.0.1:{second}"])
+    one.reload()
+    check(one.ask(port=second), "b")
+
+
+def test_a_listener_becomes_narrower_and_wider(site):
+    """The same port, once for all addresses and once for one of them."""
+    one = site()
+    wide = free_port()
+    for listen in (f"{wide}", f"127.0.0.1:{wide}", f"*:{wide}"):
+        one.write("a", listen=[listen])
+        one.reload()
+        check(one.ask(port=wide), "a")
+
+
+def test_workers_come_and_go(site):
+    one = site()
+    for workers in (4, 1, 3, 2, 1):
+        one.write("b", workers=workers)
+        one.reload()
+        await_true(lambda: count_workers(one.server) == workers, 5, f"{workers} workers")
+        for _ in range(20):
+            check(one.ask(), "b")
+    one.await_generations()
+
+
+def count_workers(server):
+    names = []
+    for task in server.threads():
+        with contextlib.suppress(FileNotFoundError):
+            names.append(pathlib.Path(f"/proc/{server.pid}/task/{task}/comm").read_text())
+    return sum(name.startswith("monkey: w") for name in names)
+
+
+def test_a_worker_that_leaves_finishes_its_requests(site):
+    one = site()
+    one.write("a", workers=4, server={"DrainTimeout": "60"})
+    one.reload()
+    clients = []
+    for _ in range(16):
+        clients.append(one.connect(rcvbuf=4096))
+        clients[-1].send(request("/big"))
+        clients[-1].until(b"\r\n\r\n", 4096)
+    one.write("b", workers=1, server={"DrainTimeout": "60"})
+    one.reload()
+    for client in clients:
+        assert client.exactly(5_000_000) == b"a" * 5_000_000
+        client.close()
+    await_true(lambda: count_workers(one.server) == 1, 5, "one worker")
+
+
+@pytest.mark.skipif(not MODULES.exists(), reason=f"the preset {build.PRESET} builds no modules for tests")
+def test_plugins_come_change_and_go(site):
+    one = site()
+    assert one.ask("/hello").status == 404
+    plugins = ["liana", "headers", "./hello.so", "static"]
+    shutil.copy(MODULES / "hello.so", one.folder / "conf" / "hello.so")
+    one.write("a", plugins=plugins, hosts="[HELLO]\n    Greeting moin\n")
+    one.reload()
+    assert one.ask("/hello").body == b"moin"
+    one.write("a", plugins=plugins, hosts="[HELLO]\n    Greeting salut\n")
+    one.reload()
+    assert one.ask("/hello").body == b"salut"
+    one.write("a")
+    one.reload()
+    assert one.ask("/hello").status == 404
+    one.await_generations()
+
+
+def test_larger_heads_are_allowed_at_once(site):
+    one = site()
+    with one.connect() as client:
+        long = "X-Long: " + "x" * 30_000
+        one.write("a", server={"MaxHeadSize": "40K", "MaxHeaders": 500})
+        one.reload()
+        check(client.ask("/v", long, *(f"X-{i}: y" for i in range(300))))
+        one.write("a", server={"MaxHeadSize": "1K", "MaxRequestLine": "512"})
+        one.reload()
+        assert client.ask("/v", long).status == 431
+
+
+def test_the_log_moves(site):
+    one = site()
+    log = one.folder / "new.log"
+    one.write("a", server={"ErrorLog": log})
+    one.server.send_signal(signal.SIGHUP)
+    await_true(lambda: log.exists() and DONE in log.read_text(), 5, "the new log")
+    log.rename(one.folder / "old.log")
+    one.server.send_signal(signal.SIGUSR1)
+    await_true(log.exists, 5, "the log again")
+    one.server.send_signal(signal.SIGHUP)
+    await_true(lambda: DONE in log.read_text(), 5, "lines in it")
+
+
+# ── under load ──
+
+
+class Load:
+    """Clients of all kinds; each answer is whole and of one generation, and every request is answered."""
+
+    def __init__(self, site):
+        self.site, self.ending = site, threading.Event()
+        self.errors, self.answers, self.versions = [], 0, set()
+        kinds = [self.keep, self.keep, self.renew, self.renew, self.upload, self.slow]
+        self.threads = [threading.Thread(target=self.run, args=(kind,)) for kind in kinds]
+
+    def run(self, kind):
+        try:
+            kind()
+        except Exception as error:  # told by the test
+            self.errors.append(f"{kind.__name__}: {error!r}")
+
+    def seen(self, answer):
+        self.versions.add(check(answer))
+        self.answers += 1
+
+    def keep(self):
+        with self.site.connect() as client:
+            while not self.ending.is_set():
+                try:
+                    answer = client.ask("/v")
+                except (ProtocolError, ConnectionError):
+                    # an idle connection may be closed; what is closed before it was read is asked again
+                    client.close()
+                    client = self.site.connect()
+                    answer = client.ask("/v")
+                self.seen(answer)
+                if answer["Connection"] == "close":
+                    client.close()
+                    client = self.site.connect()
+
+    def renew(self):
+        while not self.ending.is_set():
+            self.seen(self.site.ask())
+
+    def upload(self):
+        while not self.ending.is_set():
+            with self.site.connect() as client:
+                client.send(request("/v", "Content-Length: 30000", "Connection: close"))
+                for _ in range(30):
+                    client.send(b"x" * 1000)
+                self.seen(client.response())
+
+    def slow(self):
+        while not self.ending.is_set():
+            with self.site.connect(rcvbuf=8192) as client:
+                client.send(request("/big", "Connection: close"))
+                self.seen(client.response())
+
+    def __enter__(self):
+        for thread in self.threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.ending.set()
+        for thread in self.threads:
+            thread.join(60)
+
+
+def test_a_hundred_reloads_under_load(site):
+    one = site()
+    second = free_port()
+    changes = [
+        {"workers": 1},
+        {"workers": 3, "listen": [f"127.0.0.1:{second}"]},
+        {"workers": 2, "hosts": "[REDIRECT]\n    Match /old\n    To /v\n"},
+        {"workers": 2, "plugins": ["liana", "headers", "static"]},
+    ]
+    with Load(one) as load:
+        for n in range(100):
+            one.write("ab"[n % 2], **changes[n % len(changes)])
+            one.reload()
+            assert not load.errors, load.errors
+    assert not load.errors, load.errors
+    assert load.versions == {"a", "b"} and load.answers > 100
+    one.await_generations()
