@@ -7,14 +7,22 @@
  *         .on_content = say_hello,
  *     };
  *
- * A request passes the hooks of all loaded plugins in the order of plugins.load:
+ * Hooks have the names of their moments; a plugin has those that it needs:
  *
- *     transport ─► on_request (access) ─► on_content ─► on_response ─► on_done
- *                  all, until one answers    the first        all           all
- *                                            that takes it
+ *     context        start ─► generation_start ─► host_start ─► worker_start ... and the stops the other way round
+ *     connection     on_accept ─► (requests) ─► on_close
+ *     request        on_request (access) ─► on_content ─► on_response ─► on_done
+ *                    all, until one answers   the first     all           all
+ *                                             that takes it
+ *     events         descriptors, timers and messages of its own, in a worker's loop (<monkey/loop.h>)
+ *     networking     the transport that carries connections (<monkey/transport.h>)
  *
- * Hooks of the request path run in the worker that serves the connection and must not block. A plugin has
- * no state of its own in globals: what it prepares for a host is handed back to it with each request.
+ * A request passes the plugins in the order of plugins.load. What a connection or a request calls runs in the worker
+ * that serves it and must not block. A plugin has no state of its own in globals: each start hands a state out, and
+ * gets it back in its stop.
+ *
+ * A generation is one loaded configuration. After a reload the next one begins beside the one in use; what has begun
+ * under the old one ends under it.
  */
 #ifndef MONKEY_PLUGIN_H
 #define MONKEY_PLUGIN_H
@@ -25,9 +33,11 @@
 #include "transport.h"
 
 /* Changes with every change of this header that a compiled plugin would not survive. */
-enum { MK_PLUGIN_ABI = 1 };
+enum { MK_PLUGIN_ABI = 2 };
 
+struct mk_generation;
 struct mk_host;
+struct mk_worker; /* one worker under one generation */
 
 struct mk_plugin {
     uint32_t abi, size; /* filled by MK_PLUGIN_HEAD */
@@ -40,6 +50,18 @@ struct mk_plugin {
     const struct mk_transport *transport;
 
     /*
+     * The first generation with this plugin is being prepared, or the last one has gone: the process context. 0 or
+     * -errno, which is an error of the configuration.
+     */
+    int (*start)(void);
+    void (*stop)(void);
+
+    /* A generation is being prepared, before its hosts: the process context. 0 or -errno. After its last request: stop.
+     */
+    int (*generation_start)(struct mk_generation *g, void **ret_state);
+    void (*generation_stop)(struct mk_generation *g, void *state);
+
+    /*
      * A host of a new generation is being prepared, in the process context: check what the configuration
      * says (mk_host_error) and open what requests will need. `*ret_state` comes back in
      * mk_request_host_state(). 0 or -errno.
@@ -47,6 +69,14 @@ struct mk_plugin {
     int (*host_start)(struct mk_host *host, void **ret_state);
     /* The last request of the generation is over. */
     void (*host_stop)(struct mk_host *host, void *state);
+
+    /*
+     * A worker is about to serve a generation: its own thread, before the first request. 0 or -errno: the generation
+     * cannot be used. The stop comes after the last request, in the same thread, or in the process context when that
+     * thread has ended.
+     */
+    int (*worker_start)(struct mk_worker *worker, void **ret_state);
+    void (*worker_stop)(struct mk_worker *worker, void *state);
 
     /*
      * The head of a request is complete; may it go on? MK_DECLINED: no objection. 0: I have answered, or
@@ -96,7 +126,33 @@ MK_API void mk_host_error(struct mk_host *host, const void *section_struct, size
  */
 MK_API int mk_host_check_patterns(struct mk_host *host, const struct mk_conf_section *section, size_t pattern);
 
+/* ── generations and workers ── */
+
+/* What a section of the server's files holds. */
+MK_API const void *mk_generation_conf(const struct mk_generation *g, const struct mk_conf_section *section);
+/* What `plugin` prepared for the generation; NULL if it did not. */
+MK_API void *mk_generation_state(const struct mk_generation *g, const struct mk_plugin *plugin);
+MK_API struct mk_generation *mk_host_generation(const struct mk_host *host);
+
+/* Workers count from 0. All calls from the worker's own thread. */
+MK_API unsigned mk_worker_index(const struct mk_worker *worker);
+MK_API struct mk_loop *mk_worker_loop(const struct mk_worker *worker);
+/* Its memory; lives as long as the worker's thread. */
+MK_API struct mk_account *mk_worker_account(const struct mk_worker *worker);
+MK_API struct mk_generation *mk_worker_generation(const struct mk_worker *worker);
+/* What `plugin` prepared for the worker. */
+MK_API void *mk_worker_state(const struct mk_worker *worker, const struct mk_plugin *plugin);
+
+/*
+ * The generation, with all states of hosts and of this worker, stays as long as its requests. What goes on with them
+ * for longer (a job, a connection of one's own) holds the worker, and gives it back in the same thread.
+ */
+MK_API struct mk_worker *mk_worker_get(struct mk_worker *worker);
+MK_API void mk_worker_put(struct mk_worker *worker);
+
 /* ── the request of a plugin ── */
+
+MK_API struct mk_worker *mk_request_worker(const struct mk_request *req);
 
 /*
  * A hook that returned 0 to think about it declines after all: the next plugin is asked. Does nothing
@@ -111,14 +167,6 @@ MK_API void *mk_request_host_state(const struct mk_request *req, const struct mk
 MK_API struct mk_str mk_request_listener(const struct mk_request *req);
 /* Has the server been asked to stop? It may answer for a while yet (StopDelay, DrainTimeout). */
 MK_API bool mk_request_draining(const struct mk_request *req);
-/*
- * What was prepared for the request's host stays as long as the request. A job or a message that goes on with it
- * beyond the request's end takes a pin before, and gives it back in the same worker.
- */
-struct mk_pin;
-MK_API struct mk_pin *mk_request_pin(const struct mk_request *req);
-MK_API void mk_unpin(struct mk_pin *pin);
-
 /* In on_done: did the client leave, or the response fail, before all of it was handed over? */
 MK_API bool mk_request_aborted(const struct mk_request *req);
 /* In on_done: bytes of the response's body handed over. */

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A worker's step to another generation (server/worker.h). The process context allocates whatever is needed; the
- * worker only swaps pointers, between two turns of its connections.
+ * A worker's step to another generation (server/worker.h), in two parts: first the plugins start in the worker's
+ * thread, which may fail; when that has gone well in all workers, each swaps pointers, between two turns of its
+ * connections. The process context has allocated whatever is needed.
  */
 #include "server/worker.h"
 
@@ -9,13 +10,15 @@
 
 #include <errno.h>
 
-int mk__adoption_prepare(struct mk__adoption *a, struct mk__worker *w, struct mk__generation *g, unsigned workers,
+int mk__adoption_prepare(struct mk__adoption *a, struct mk__worker *w, struct mk_generation *g, unsigned workers,
                          const struct mk__sockets *sockets)
 {
     *a = (struct mk__adoption){.worker = w};
-    a->pin = mk__pin_new(w, g);
-    int err = a->pin ? mk__http_prepare(&w->http, &g->http, &a->buffers) : -ENOMEM;
-    if (err == 0 && workers)
+    if (!workers)
+        return 0;
+    a->next = mk__pin_new(w, g);
+    int err = a->next ? mk__http_prepare(&w->http, &g->http, &a->buffers) : -ENOMEM;
+    if (err == 0)
         err = mk__acceptors_make(&a->acceptors, sockets, w->index, workers);
     return err;
 }
@@ -24,9 +27,9 @@ void mk__adoption_free(struct mk__adoption *a)
 {
     mk__acceptors_free(&a->acceptors);
     mk__http_buffers_free(&a->buffers);
-    if (a->pin)
-        mk__pin_free(a->pin);
-    a->pin = NULL;
+    if (a->next)
+        mk__pin_free(a->next);
+    a->next = NULL;
 }
 
 static int find(const struct mk__acceptors *list, const struct mk__acceptor *wanted)
@@ -71,25 +74,67 @@ static void change_acceptors(struct mk__worker *w, struct mk__acceptors *next)
             mk__acceptor_close(old.items[i]);
 }
 
-static void adopt(struct mk_message *message)
+static struct mk__adoption *adoption_of(struct mk_message *message)
 {
-    struct mk__adoption *a = MK_OWNER(message, struct mk__adoption, message);
-    struct mk__worker *w = a->worker;
-    struct mk_pin *before = w->pin;
-    const struct mk__generation *g = a->pin->generation;
-    change_acceptors(w, &a->acceptors); /* those who wait at a closed address still come under the old generation */
-    w->pin = a->pin;
-    a->pin = NULL;
+    return MK_OWNER(message, struct mk__adoption, message);
+}
+
+static void begin(struct mk_message *message)
+{
+    struct mk__adoption *a = adoption_of(message);
+    a->err = a->next ? mk__pin_start(a->next) : 0;
+    sem_post(a->done);
+}
+
+static void abandon(struct mk_message *message)
+{
+    struct mk__adoption *a = adoption_of(message);
+    if (a->next)
+        mk__pin_free(a->next);
+    a->next = NULL;
+    sem_post(a->done);
+}
+
+static void change_generation(struct mk__worker *w, struct mk__adoption *a)
+{
+    struct mk_worker *before = w->now;
+    const struct mk_generation *g = a->next->generation;
+    w->now = a->next;
+    a->next = NULL;
     w->account.bytes_max = g->settings->memory_bytes_max;
     mk__http_adopt(&w->http, &g->http, &a->buffers);
     mk__pin_take(before);
     mk__pin_drop(before);
-    sem_post(a->taken);
 }
 
-void mk__adoption_send(struct mk__adoption *a, sem_t *taken)
+static void complete(struct mk_message *message)
 {
-    a->taken = taken;
-    a->message.fn = adopt;
+    struct mk__adoption *a = adoption_of(message);
+    /* those who wait at an address that is closed now still come under the old generation */
+    change_acceptors(a->worker, &a->acceptors);
+    if (a->next)
+        change_generation(a->worker, a);
+    sem_post(a->done);
+}
+
+static void send_part(struct mk__adoption *a, mk_message_fn part, sem_t *done)
+{
+    a->done = done;
+    a->message.fn = part;
     mk_post(&a->worker->loop, &a->message);
+}
+
+void mk__adoption_begin(struct mk__adoption *a, sem_t *done)
+{
+    send_part(a, begin, done);
+}
+
+void mk__adoption_abandon(struct mk__adoption *a, sem_t *done)
+{
+    send_part(a, abandon, done);
+}
+
+void mk__adoption_complete(struct mk__adoption *a, sem_t *done)
+{
+    send_part(a, complete, done);
 }

@@ -9,6 +9,7 @@
 #include "server/cpus.h"
 #include "server/handlers.h"
 #include "server/plugin.h"
+#include "server/roster.h"
 
 #include <errno.h>
 #include <glob.h>
@@ -17,182 +18,9 @@
 
 enum { GENERATION_BYTES_MAX = 64 * 1024 * 1024, PATH_BYTES = 4096 };
 
-static const struct mk_conf_section *const core_sections[] = {
-    &mk__section_server,
-    &mk__section_host,
-    &mk__section_mimetypes,
-#ifndef MK_LEAN
-    &mk__section_handlers,
-#endif
-};
-
-/* ── declaring ── */
-
-static int declare_plugin(struct mk__conf *conf, const struct mk_plugin *plugin, bool loaded)
-{
-    int err = 0;
-    for (const struct mk_conf_section *s = plugin->sections; s && s->name && err == 0; s++)
-        err = loaded ? mk__conf_declare(conf, s, plugin->name) : mk__conf_declare_absent(conf, s, plugin->name);
-    return err;
-}
-
-static int declare_core(struct mk__conf *conf)
-{
-    int err = 0;
-    for (unsigned i = 0; i < sizeof(core_sections) / sizeof(core_sections[0]) && err == 0; i++)
-        err = mk__conf_declare(conf, core_sections[i], NULL);
-    return err;
-}
-
-static void declare_module(const struct mk_plugin *plugin, void *ctx)
-{
-    declare_plugin(ctx, plugin, true); /* one that says what another says already is left out */
-}
-
-int mk__generation_declare_all(struct mk__conf *conf)
-{
-    int err = declare_core(conf);
-    if (err == 0)
-        err = mk__conf_declare(conf, &mk__section_plugins, NULL);
-    for (const struct mk_plugin *const *p = mk__builtin_plugins; *p && err == 0; p++)
-        err = declare_plugin(conf, *p, true);
-    if (err == 0 && MK__MODULES)
-        mk__plugin_each_module(declare_module, conf);
-    return err;
-}
-
-static bool is_loaded(const struct mk__generation *g, const char *name)
-{
-    for (unsigned i = 0; i < g->n_plugins; i++)
-        if (mk_str_ieq(mk_str_c(g->plugins[i]->name), mk_str_c(name)))
-            return true;
-    return false;
-}
-
-static void declare_absent(const struct mk_plugin *plugin, void *ctx)
-{
-    const struct mk__generation *g = ctx;
-    if (!is_loaded(g, plugin->name))
-        declare_plugin(g->conf, plugin, false);
-}
-
-/* Modules are opened for a question about their names, but not for nothing. */
-static void declare_the_rest(struct mk__conf *conf, void *ctx)
-{
-    (void)conf;
-    mk__plugin_each_module(declare_absent, ctx);
-}
-
-static int declare_all(struct mk__generation *g)
-{
-    int err = declare_core(g->conf);
-    for (unsigned i = 0; i < g->n_plugins && err == 0; i++)
-        err = declare_plugin(g->conf, g->plugins[i], true);
-    for (const struct mk_plugin *const *p = mk__builtin_plugins; *p && err == 0; p++)
-        if (!is_loaded(g, (*p)->name))
-            err = declare_plugin(g->conf, *p, false);
-    if (MK__MODULES)
-        mk__conf_on_unknown(g->conf, declare_the_rest, g);
-    return err;
-}
-
-/* ── plugins.load ── */
-
-static bool exists(const char *path)
-{
-    return access(path, F_OK) == 0;
-}
-
-static void load_builtins(struct mk__generation *g)
-{
-    for (const struct mk_plugin *const *p = mk__builtin_plugins; *p; p++)
-        g->plugins[g->n_plugins++] = *p;
-}
-
-/* "name" is a file of the plugins' folder, "./name.so" one beside plugins.load. */
-static void find_file(const struct mk__source *source, struct mk_str name, char *ret_path, size_t size)
-{
-    if (name.p[0] == '/')
-        snprintf(ret_path, size, "%.*s", MK_STR_ARG(name));
-    else if (memchr(name.p, '/', name.len))
-        snprintf(ret_path, size, "%s/%.*s", source->dir, MK_STR_ARG(name));
-    else
-        snprintf(ret_path, size, "%s/%.*s.so", mk__plugin_folder(), MK_STR_ARG(name));
-}
-
-static void close_module(struct mk__generation *g, unsigned n)
-{
-    if (MK__MODULES && g->modules[n])
-        mk__plugin_close(g->modules[n]);
-    g->modules[n] = NULL;
-}
-
-static const struct mk_plugin *open_module(struct mk__generation *g, const struct mk__source *source,
-                                           struct mk_str name, struct mk__conf_origin origin)
-{
-    char path[PATH_BYTES], reason[512];
-    struct mk_buf error;
-    const struct mk_plugin *plugin = NULL;
-    mk_buf_init_fixed(&error, reason, sizeof(reason));
-    find_file(source, name, path, sizeof(path));
-    if (!memchr(name.p, '/', name.len) && !exists(path))
-        mk__conf_error(g->load_conf, origin,
-                       "there is no plugin \"%.*s\", neither in this build nor as %s; `monkey -b` lists them",
-                       MK_STR_ARG(name), path);
-    else if (mk__plugin_open(path, &g->modules[g->n_plugins], &plugin, &error) < 0)
-        mk__conf_error(g->load_conf, origin, "the plugin %s cannot be loaded: %s", path, mk_buf_cstr(&error));
-    return plugin;
-}
-
-static void load_plugin(struct mk__generation *g, const struct mk__source *source, struct mk_str name,
-                        struct mk__conf_origin origin)
-{
-    if (g->n_plugins == MK__PLUGINS_MAX) {
-        mk__conf_error(g->load_conf, origin, "more than %d plugins", MK__PLUGINS_MAX);
-        return;
-    }
-    const struct mk_plugin *plugin = mk__plugin_find(name);
-    if (!plugin && MK__MODULES)
-        plugin = open_module(g, source, name, origin);
-    else if (!plugin)
-        mk__conf_error(g->load_conf, origin, "there is no plugin \"%.*s\" in this build; `monkey -b` lists them",
-                       MK_STR_ARG(name));
-    if (!plugin)
-        return;
-    if (!is_loaded(g, plugin->name)) {
-        g->plugins[g->n_plugins++] = plugin;
-        return;
-    }
-    mk__conf_error(g->load_conf, origin, "the plugin \"%s\" is loaded already", plugin->name);
-    close_module(g, g->n_plugins);
-}
-
-/* The list comes first: it decides which sections the other files may have. */
-static int read_plugin_list(struct mk__generation *g, const struct mk__source *source)
-{
-    char path[PATH_BYTES];
-    snprintf(path, sizeof(path), "%s/plugins.load", source->dir ? source->dir : "");
-    if (!source->dir || !exists(path)) {
-        load_builtins(g);
-        return 0;
-    }
-    g->load_conf = mk__conf_new();
-    if (!g->load_conf || mk__conf_declare(g->load_conf, &mk__section_plugins, NULL) < 0)
-        return -ENOMEM;
-    struct mk__conf_set *set = mk__conf_set_new(g->load_conf, MK_CONF_SCOPE_SERVER);
-    if (!set)
-        return -ENOMEM;
-    int err = mk__conf_read(g->load_conf, set, path);
-    const struct mk__plugin_list *list = mk__conf_get(set, &mk__section_plugins);
-    for (uint32_t i = 0; list && i < list->load.n; i++)
-        load_plugin(g, source, list->load.items[i],
-                    mk__conf_origin(set, list, offsetof(struct mk__plugin_list, load), i));
-    return err == -ENOMEM ? err : 0;
-}
-
 /* ── the server's files ── */
 
-static void override_all(struct mk__generation *g, struct mk__conf_set *set, enum mk_conf_scope scope,
+static void override_all(struct mk_generation *g, struct mk__conf_set *set, enum mk_conf_scope scope,
                          const struct mk__source *source)
 {
     for (unsigned i = 0; i < source->n_overrides; i++) {
@@ -203,13 +31,18 @@ static void override_all(struct mk__generation *g, struct mk__conf_set *set, enu
     }
 }
 
-static void read_if_there(struct mk__generation *g, const char *path)
+static bool exists(const char *path)
+{
+    return access(path, F_OK) == 0;
+}
+
+static void read_if_there(struct mk_generation *g, const char *path)
 {
     if (exists(path))
         mk__conf_read(g->conf, g->set, path);
 }
 
-static void read_server_files(struct mk__generation *g, const char *dir)
+static void read_server_files(struct mk_generation *g, const char *dir)
 {
     char path[PATH_BYTES];
     snprintf(path, sizeof(path), "%s/monkey.conf", dir);
@@ -223,7 +56,7 @@ static void read_server_files(struct mk__generation *g, const char *dir)
     }
 }
 
-static int make_mime(struct mk__generation *g)
+static int make_mime(struct mk_generation *g)
 {
     const struct mk_conf_pairs *pairs = mk__conf_get(g->set, &mk__section_mimetypes);
     unsigned n = pairs ? pairs->n : 0;
@@ -235,7 +68,7 @@ static int make_mime(struct mk__generation *g)
     return mk__mime_overlay_init(&g->mime, &g->arena, list, n, g->settings->default_type);
 }
 
-static void find_transport(struct mk__generation *g)
+static void find_transport(struct mk_generation *g)
 {
     struct mk_str name = g->settings->transport;
     for (unsigned i = 0; i < g->n_plugins; i++)
@@ -247,7 +80,7 @@ static void find_transport(struct mk__generation *g)
 }
 
 /* Two listeners at one place: the second would fail at the start. */
-static void find_clashes(struct mk__generation *g)
+static void find_clashes(struct mk_generation *g)
 {
     const struct mk__listeners *all = &g->settings->listen;
     for (uint32_t i = 0; i < all->n; i++)
@@ -258,7 +91,7 @@ static void find_clashes(struct mk__generation *g)
                                MK_STR_ARG(all->items[k].text));
 }
 
-static int read_server(struct mk__generation *g, const struct mk__source *source)
+static int read_server(struct mk_generation *g, const struct mk__source *source)
 {
     g->set = mk__conf_set_new(g->conf, MK_CONF_SCOPE_SERVER);
     if (!g->set)
@@ -278,7 +111,7 @@ static int read_server(struct mk__generation *g, const struct mk__source *source
 
 /* ── hosts ── */
 
-static struct mk_host *add_host(struct mk__generation *g)
+static struct mk_host *add_host(struct mk_generation *g)
 {
     struct mk_host *host = mk_arena_zalloc(&g->arena, sizeof(*host));
     if (!host)
@@ -293,7 +126,7 @@ static struct mk_host *add_host(struct mk__generation *g)
 }
 
 /* `sound`: there was nothing wrong in its file. */
-static int finish_host(struct mk__generation *g, struct mk_host *host, const struct mk__source *source, bool sound)
+static int finish_host(struct mk_generation *g, struct mk_host *host, const struct mk__source *source, bool sound)
 {
     unsigned before = mk__conf_errors(g->conf);
     override_all(g, host->set, MK_CONF_SCOPE_HOST, source);
@@ -326,7 +159,7 @@ static bool is_hidden(const char *path)
     return name[0] == '.' || name[strlen(name) - 1] == '~';
 }
 
-static int read_hosts(struct mk__generation *g, const struct mk__source *source)
+static int read_hosts(struct mk_generation *g, const struct mk__source *source)
 {
     char pattern[PATH_BYTES], standard[PATH_BYTES];
     glob_t files;
@@ -358,7 +191,7 @@ static int read_hosts(struct mk__generation *g, const struct mk__source *source)
     return err;
 }
 
-static int make_only_host(struct mk__generation *g, const struct mk__source *source)
+static int make_only_host(struct mk_generation *g, const struct mk__source *source)
 {
     struct mk_host *host = add_host(g);
     if (!host)
@@ -381,7 +214,7 @@ static struct mk__conf_origin origin_of_name(const struct mk_host *host, uint32_
     return mk__conf_origin(host->set, host->settings, offsetof(struct mk__host_settings, names), nth);
 }
 
-static void report_double(struct mk__generation *g, struct mk__conf_origin origin, struct mk_str name,
+static void report_double(struct mk_generation *g, struct mk__conf_origin origin, struct mk_str name,
                           const struct mk__vhost *first)
 {
     char text[PATH_BYTES];
@@ -391,7 +224,7 @@ static void report_double(struct mk__generation *g, struct mk__conf_origin origi
     mk__conf_error(g->conf, origin, "ServerName \"%.*s\" is in %s already", MK_STR_ARG(name), mk_buf_cstr(&place));
 }
 
-static int add_name(struct mk__generation *g, struct mk_host *host, uint32_t nth)
+static int add_name(struct mk_generation *g, struct mk_host *host, uint32_t nth)
 {
     struct mk_str name = host->settings->names.items[nth];
     const struct mk__vhost *first;
@@ -404,7 +237,7 @@ static int add_name(struct mk__generation *g, struct mk_host *host, uint32_t nth
     return err == -ENOMEM ? err : 0;
 }
 
-static int make_vhosts(struct mk__generation *g)
+static int make_vhosts(struct mk_generation *g)
 {
     size_t n = 0;
     for (const struct mk_host *host = g->hosts; host; host = host->next)
@@ -418,7 +251,7 @@ static int make_vhosts(struct mk__generation *g)
     return err == -ENOMEM ? err : 0;
 }
 
-struct mk_host *mk__generation_host(const struct mk__generation *g, struct mk_str name)
+struct mk_host *mk__generation_host(const struct mk_generation *g, struct mk_str name)
 {
     if (!g->hosts || !g->hosts->next)
         return g->default_host;
@@ -428,16 +261,18 @@ struct mk_host *mk__generation_host(const struct mk__generation *g, struct mk_st
 
 /* ── all of it ── */
 
-int mk__generation_load(struct mk__generation *g, const struct mk__source *source)
+int mk__generation_load(struct mk_generation *g, const struct mk__source *source)
 {
-    *g = (struct mk__generation){.holders = 1};
+    *g = (struct mk_generation){.holders = 1};
     mk_arena_init(&g->arena, NULL, GENERATION_BYTES_MAX, NULL, 0);
     g->conf = mk__conf_new();
-    int err = g->conf ? read_plugin_list(g, source) : -ENOMEM;
+    int err = g->conf ? mk__roster_read(g, source) : -ENOMEM;
     if (err == 0)
-        err = declare_all(g);
+        err = mk__roster_declare(g);
     if (err == 0)
         err = read_server(g, source);
+    if (err == 0)
+        err = mk__roster_start(g);
     if (err == 0)
         err = source->root ? make_only_host(g, source) : read_hosts(g, source);
     if (err == 0)
@@ -447,7 +282,7 @@ int mk__generation_load(struct mk__generation *g, const struct mk__source *sourc
     return mk__conf_errors(g->conf) || (g->load_conf && mk__conf_errors(g->load_conf)) ? -EINVAL : 0;
 }
 
-void mk__generation_free(struct mk__generation *g)
+void mk__generation_free(struct mk_generation *g)
 {
     for (struct mk_host *host = g->hosts; host; host = host->next)
         while (host->started--) {
@@ -455,34 +290,34 @@ void mk__generation_free(struct mk__generation *g)
             if (plugin->host_stop)
                 plugin->host_stop(host, host->states[host->started]);
         }
+    mk__roster_stop(g);
     if (g->conf)
         mk__conf_free(g->conf);
     if (g->load_conf)
         mk__conf_free(g->load_conf);
     mk_arena_release(&g->arena);
-    for (unsigned i = 0; i < g->n_plugins; i++)
-        close_module(g, i);
-    *g = (struct mk__generation){0};
+    mk__roster_close(g);
+    *g = (struct mk_generation){0};
 }
 
-unsigned mk__generation_workers(const struct mk__generation *g)
+unsigned mk__generation_workers(const struct mk_generation *g)
 {
     return g->settings->workers ? (unsigned)g->settings->workers : mk__cpus_usable();
 }
 
-struct mk__generation *mk__generation_get(struct mk__generation *g)
+struct mk_generation *mk__generation_get(struct mk_generation *g)
 {
     atomic_fetch_add_explicit(&g->holders, 1, memory_order_relaxed);
     return g;
 }
 
-void mk__generation_put(struct mk__generation *g)
+void mk__generation_put(struct mk_generation *g)
 {
     if (atomic_fetch_sub_explicit(&g->holders, 1, memory_order_acq_rel) == 1 && g->unheld)
         g->unheld(g);
 }
 
-void mk__generation_problems(const struct mk__generation *g, struct mk_buf *out)
+void mk__generation_problems(const struct mk_generation *g, struct mk_buf *out)
 {
     if (g->load_conf)
         mk__conf_problems(g->load_conf, out);

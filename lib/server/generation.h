@@ -24,7 +24,7 @@ enum { MK__PLUGINS_MAX = 32, MK__OVERRIDES_MAX = 16 };
 
 struct mk_host {
     struct mk_host *next;
-    struct mk__generation *generation;
+    struct mk_generation *generation;
     struct mk__conf_set *set;
     const struct mk__host_settings *settings;
     struct mk__http_limits limits;
@@ -43,11 +43,11 @@ struct mk__source {
     unsigned n_overrides;
 };
 
-struct mk__generation {
-    _Atomic unsigned holders;                 /* the server, and each worker where something of it is under way */
-    void (*unheld)(struct mk__generation *g); /* after the last of them, in any thread; may be NULL */
-    struct mk_message message;                /* for whoever wants to be told in another thread */
-    void *owner;                              /* of the one who set `unheld` */
+struct mk_generation {
+    _Atomic unsigned holders;                /* the server, and each worker where something of it is under way */
+    void (*unheld)(struct mk_generation *g); /* after the last of them, in any thread; may be NULL */
+    struct mk_message message;               /* for whoever wants to be told in another thread */
+    void *owner;                             /* of the one who set `unheld` */
     struct mk_arena arena;
     struct mk__conf *conf;      /* NULL without memory */
     struct mk__conf *load_conf; /* of plugins.load */
@@ -58,26 +58,31 @@ struct mk__generation {
     const struct mk_transport *transport;
     const struct mk_plugin *plugins[MK__PLUGINS_MAX];
     void *modules[MK__PLUGINS_MAX]; /* of those that lie in a file */
+    void *states[MK__PLUGINS_MAX];
+    unsigned used, started; /* so many plugins have been started for the process, and for this generation */
     unsigned n_plugins;
     struct mk_host *hosts, *last_host, *default_host;
     struct mk__vhosts vhosts;
 };
 
 /* Reads and prepares everything. 0; -EINVAL: see the problems; -ENOMEM. To be freed in each case. */
-int mk__generation_load(struct mk__generation *g, const struct mk__source *source);
-void mk__generation_free(struct mk__generation *g);
+int mk__generation_load(struct mk_generation *g, const struct mk__source *source);
+void mk__generation_free(struct mk_generation *g);
 
 /* Any thread. A generation has one holder when it is loaded. */
-struct mk__generation *mk__generation_get(struct mk__generation *g);
-void mk__generation_put(struct mk__generation *g);
+struct mk_generation *mk__generation_get(struct mk_generation *g);
+void mk__generation_put(struct mk_generation *g);
 
-void mk__generation_problems(const struct mk__generation *g, struct mk_buf *out);
+void mk__generation_problems(const struct mk_generation *g, struct mk_buf *out);
+
+/* The number of a plugin in it, or -1. */
+int mk__generation_find(const struct mk_generation *g, const struct mk_plugin *plugin);
 
 /* How many workers it wants. */
-unsigned mk__generation_workers(const struct mk__generation *g);
+unsigned mk__generation_workers(const struct mk_generation *g);
 
 /* The host of that name (without a port), or the default one. */
-struct mk_host *mk__generation_host(const struct mk__generation *g, struct mk_str name);
+struct mk_host *mk__generation_host(const struct mk_generation *g, struct mk_str name);
 
 /* Declares the sections of the core and of all plugins of the build, for the manual. 0 or -errno. */
 int mk__generation_declare_all(struct mk__conf *conf);

@@ -48,7 +48,7 @@ const struct mk_conf_section mk__section_handlers = {
         "in the order of `plugins.load`; whoever wants one first has it."),
 };
 
-static int find_plugin(const struct mk__generation *g, struct mk_str name)
+static int find_plugin(const struct mk_generation *g, struct mk_str name)
 {
     for (unsigned i = 0; i < g->n_plugins; i++)
         if (mk_str_ieq(mk_str_c(g->plugins[i]->name), name))
@@ -66,14 +66,14 @@ static struct mk__conf_origin origin_of(const struct mk_host *host, uint32_t nth
     return mk__conf_origin(host->set, lines_of(host), offsetof(struct mk__handlers, items), nth);
 }
 
-static void report(struct mk__generation *g, const struct mk_host *host, uint32_t nth, const char *what)
+static void report(struct mk_generation *g, const struct mk_host *host, uint32_t nth, const char *what)
 {
     mk__conf_error(g->conf, origin_of(host, nth), "the plugin \"%.*s\" %s",
                    MK_STR_ARG(lines_of(host)->items[nth].plugin), what);
 }
 
 /* Lines that an earlier one leaves nothing. */
-static void find_covered(struct mk__generation *g, const struct mk_host *host, uint32_t nth)
+static void find_covered(struct mk_generation *g, const struct mk_host *host, uint32_t nth)
 {
     const struct mk__handlers *lines = lines_of(host);
     for (uint32_t i = 0; i < nth; i++) {
@@ -86,7 +86,7 @@ static void find_covered(struct mk__generation *g, const struct mk_host *host, u
     }
 }
 
-void mk__handlers_resolve(struct mk__generation *g, struct mk_host *host)
+void mk__handlers_resolve(struct mk_generation *g, struct mk_host *host)
 {
     const struct mk__handlers *lines = lines_of(host);
     for (uint32_t i = 0; lines && i < lines->n; i++) {

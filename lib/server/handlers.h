@@ -10,7 +10,7 @@
 extern const struct mk_conf_section mk__section_handlers;
 
 /* Finds the plugins that the host's lines name, and reports what is wrong with them. */
-void mk__handlers_resolve(struct mk__generation *g, struct mk_host *host);
+void mk__handlers_resolve(struct mk_generation *g, struct mk_host *host);
 
 /* The first line that matches; NULL: all plugins are asked. */
 const struct mk__handler *mk__handlers_find(const struct mk_host *host, struct mk_str path);

@@ -10,10 +10,10 @@
 #include "server/plugin.h"
 
 /* An exchange ends under the generation that it began with. */
-static struct mk__generation *generation_of(const struct mk_request *req)
+static struct mk_generation *generation_of(const struct mk_request *req)
 {
-    const struct mk_pin *pin = req->pin;
-    return pin->generation;
+    const struct mk_worker *worker = req->pin;
+    return worker->generation;
 }
 
 static const struct mk_host *host_of(const struct mk_request *req)
@@ -24,7 +24,7 @@ static const struct mk_host *host_of(const struct mk_request *req)
 typedef int (*hook_fn)(struct mk_request *req);
 
 /* The n-th hook on a request's way: access of all plugins, then content of all; NULL where one has none. */
-static hook_fn hook_at(const struct mk__generation *g, unsigned n)
+static hook_fn hook_at(const struct mk_generation *g, unsigned n)
 {
     return n < g->n_plugins ? g->plugins[n]->on_request : g->plugins[n - g->n_plugins]->on_content;
 }
@@ -41,7 +41,7 @@ static void refuse(struct mk_request *req)
 }
 
 /* Content is about to be asked for: of one plugin, if the host says so. */
-static void choose_handler(struct mk_request *req, const struct mk__generation *g)
+static void choose_handler(struct mk_request *req, const struct mk_generation *g)
 {
 #ifndef MK_LEAN
     const struct mk__handler *handler = mk__handlers_find(host_of(req), mk_request_path(req));
@@ -56,7 +56,7 @@ static void choose_handler(struct mk_request *req, const struct mk__generation *
 }
 
 /* Asks one plugin after the other, from the cursor on, until one has taken the request. */
-static void ask(struct mk_request *req, const struct mk__generation *g)
+static void ask(struct mk_request *req, const struct mk_generation *g)
 {
     for (; req->hook < req->hook_end; req->hook++) {
         if (req->hook == g->n_plugins)
@@ -76,8 +76,8 @@ static void ask(struct mk_request *req, const struct mk__generation *g)
 static void on_opened(struct mk_request *req, void *ctx)
 {
     const struct mk__worker *w = ctx;
-    req->pin = w->pin;
-    mk__pin_take(w->pin);
+    req->pin = w->now;
+    mk__pin_take(w->now);
 }
 
 static void on_released(void *pin)
@@ -110,7 +110,7 @@ void mk_request_continue(struct mk_request *req)
 
 static void on_response(struct mk_request *req, void *ctx)
 {
-    const struct mk__generation *g = generation_of(req);
+    const struct mk_generation *g = generation_of(req);
     (void)ctx;
     for (unsigned i = 0; i < g->n_plugins; i++)
         if (g->plugins[i]->on_response)
@@ -119,7 +119,7 @@ static void on_response(struct mk_request *req, void *ctx)
 
 static void on_done(struct mk_request *req, void *ctx)
 {
-    const struct mk__generation *g = generation_of(req);
+    const struct mk_generation *g = generation_of(req);
     (void)ctx;
     for (unsigned i = 0; i < g->n_plugins; i++)
         if (g->plugins[i]->on_done)
@@ -158,21 +158,13 @@ void *mk_request_host_state(const struct mk_request *req, const struct mk_plugin
     const struct mk_host *host = host_of(req);
     if (!host)
         return NULL; /* the head was not readable: no host was chosen */
-    for (unsigned i = 0; i < host->generation->n_plugins; i++)
-        if (host->generation->plugins[i] == plugin)
-            return host->states[i];
-    return NULL;
+    int i = mk__generation_find(host->generation, plugin);
+    return i < 0 ? NULL : host->states[i];
 }
 
-struct mk_pin *mk_request_pin(const struct mk_request *req)
+struct mk_worker *mk_request_worker(const struct mk_request *req)
 {
-    mk__pin_take(req->pin);
     return req->pin;
-}
-
-void mk_unpin(struct mk_pin *pin)
-{
-    mk__pin_drop(pin);
 }
 
 bool mk_request_aborted(const struct mk_request *req)

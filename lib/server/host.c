@@ -34,6 +34,22 @@ bool mk_host_has_listener(const struct mk_host *host, struct mk_str text)
     return false;
 }
 
+struct mk_generation *mk_host_generation(const struct mk_host *host)
+{
+    return host->generation;
+}
+
+const void *mk_generation_conf(const struct mk_generation *g, const struct mk_conf_section *section)
+{
+    return mk__conf_get(g->set, section);
+}
+
+void *mk_generation_state(const struct mk_generation *g, const struct mk_plugin *plugin)
+{
+    int i = mk__generation_find(g, plugin);
+    return i < 0 ? NULL : g->states[i];
+}
+
 void mk_host_error(struct mk_host *host, const void *section_struct, size_t offset, unsigned nth, const char *format,
                    ...)
 {

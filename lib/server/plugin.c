@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <glob.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -24,6 +25,54 @@ const struct mk_plugin *mk__plugin_find(struct mk_str name)
             return *p;
     return NULL;
 }
+
+/* ── for the process ── */
+
+enum { USED_MAX = 128 };
+
+/* The plugins that are in use, by how many generations: the one thing of plugins that is the process's. */
+static struct {
+    const struct mk_plugin *plugin;
+    unsigned generations;
+} used[USED_MAX];
+static pthread_mutex_t used_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static unsigned *find_use(const struct mk_plugin *plugin)
+{
+    unsigned place = USED_MAX;
+    for (unsigned i = 0; i < USED_MAX; i++) {
+        if (used[i].generations && used[i].plugin == plugin)
+            return &used[i].generations;
+        if (!used[i].generations && place == USED_MAX)
+            place = i;
+    }
+    if (place == USED_MAX)
+        return NULL;
+    used[place].plugin = plugin;
+    return &used[place].generations;
+}
+
+int mk__plugin_use(const struct mk_plugin *plugin)
+{
+    pthread_mutex_lock(&used_lock);
+    unsigned *generations = find_use(plugin);
+    int err = !generations ? -ENOBUFS : *generations == 0 && plugin->start ? plugin->start() : 0;
+    if (err == 0)
+        ++*generations;
+    pthread_mutex_unlock(&used_lock);
+    return err;
+}
+
+void mk__plugin_unuse(const struct mk_plugin *plugin)
+{
+    pthread_mutex_lock(&used_lock);
+    unsigned *generations = find_use(plugin);
+    if (--*generations == 0 && plugin->stop)
+        plugin->stop();
+    pthread_mutex_unlock(&used_lock);
+}
+
+/* ── modules ── */
 
 const char *mk__plugin_folder(void)
 {

@@ -31,6 +31,13 @@ const char *mk__plugin_folder(void);
 int mk__plugin_open(const char *file, void **ret_module, const struct mk_plugin **ret_plugin, struct mk_buf *error);
 void mk__plugin_close(void *module);
 
+/*
+ * A generation begins to use a plugin, or does so no more: its start comes with the first one, its stop after the
+ * last. Any thread. 0 or the start's -errno.
+ */
+int mk__plugin_use(const struct mk_plugin *plugin);
+void mk__plugin_unuse(const struct mk_plugin *plugin);
+
 /* Shows every module of the folder to `fn`; they stay open until the program ends. */
 void mk__plugin_each_module(void (*fn)(const struct mk_plugin *plugin, void *ctx), void *ctx);
 

@@ -87,12 +87,12 @@ static int open_keeper(struct mk_server *s)
 
 static void free_generation(struct mk_message *message)
 {
-    struct mk__generation *g = MK_OWNER(message, struct mk__generation, message);
+    struct mk_generation *g = MK_OWNER(message, struct mk_generation, message);
     mk_log_info("the configuration before the last reload is not in use any more");
     mk__server_forget(&g);
 }
 
-static void on_unheld(struct mk__generation *g)
+static void on_unheld(struct mk_generation *g)
 {
     struct mk__keeper *k = g->owner;
     g->message.fn = free_generation;
@@ -173,7 +173,7 @@ void mk__keeper_free(struct mk__keeper *k)
 /* What is prepared, until it is used or given up. */
 struct change {
     struct mk_server *server;
-    struct mk__generation *next;
+    struct mk_generation *next;
     struct mk__worker **workers; /* those that stay, then new ones */
     unsigned n, stay;
     struct mk__adoption *adoptions; /* one for each worker that there is now */
@@ -243,31 +243,46 @@ static void give_up(struct change *c)
     mk__sockets_cancel(&c->server->sockets);
 }
 
-static void send_adoptions(struct change *c)
+typedef void (*part_fn)(struct mk__adoption *a, sem_t *done);
+
+/* Has all workers do one part of the step, and waits for them. */
+static void send_part(struct change *c, part_fn part)
 {
-    sem_t taken;
-    sem_init(&taken, 0, 0);
+    sem_t done;
+    sem_init(&done, 0, 0);
     for (unsigned i = 0; i < c->n_adoptions; i++)
-        mk__adoption_send(&c->adoptions[i], &taken);
+        part(&c->adoptions[i], &done);
     for (unsigned i = 0; i < c->n_adoptions; i++)
-        while (sem_wait(&taken) < 0)
+        while (sem_wait(&done) < 0)
             ;
-    sem_destroy(&taken);
-    free_adoptions(c);
+    sem_destroy(&done);
+}
+
+/* The plugins start in all workers, or in none. */
+static int begin_adoptions(struct change *c)
+{
+    int err = 0;
+    send_part(c, mk__adoption_begin);
+    for (unsigned i = 0; i < c->n_adoptions && err == 0; i++)
+        err = c->adoptions[i].err;
+    if (err < 0)
+        send_part(c, mk__adoption_abandon);
+    return err;
 }
 
 /* No way back from here. */
 static void carry_out(struct change *c)
 {
     struct mk_server *s = c->server;
-    struct mk__generation *before = s->now;
+    struct mk_generation *before = s->now;
     before->owner = s->keeper;
     before->unheld = on_unheld;
     for (unsigned i = c->stay; i < s->n_workers; i++) {
         s->workers[i]->owner = s->keeper;
         s->workers[i]->ended = on_ended;
     }
-    send_adoptions(c);
+    send_part(c, mk__adoption_complete);
+    free_adoptions(c);
     for (unsigned i = c->stay; i < s->n_workers; i++)
         dismiss(s->keeper, s->workers[i]);
     pthread_mutex_lock(&s->lock);
@@ -291,7 +306,9 @@ static int prepare(struct change *c)
         err = prepare_workers(c);
     if (err == 0)
         err = prepare_adoptions(c);
-    return err == 0 ? start_workers(c) : err;
+    if (err == 0)
+        err = start_workers(c);
+    return err == 0 ? begin_adoptions(c) : err;
 }
 
 int mk_server_reload(struct mk_server *s)

@@ -61,7 +61,7 @@ int mk_server_set(struct mk_server *s, const char *section, const char *key, con
     return 0;
 }
 
-void mk__server_forget(struct mk__generation **g)
+void mk__server_forget(struct mk_generation **g)
 {
     if (!*g)
         return;
@@ -70,7 +70,7 @@ void mk__server_forget(struct mk__generation **g)
     *g = NULL;
 }
 
-int mk__server_load(struct mk_server *s, struct mk__generation **ret_g)
+int mk__server_load(struct mk_server *s, struct mk_generation **ret_g)
 {
     *ret_g = mk_account_alloc(NULL, sizeof(**ret_g));
     return *ret_g ? mk__generation_load(*ret_g, &s->source) : -ENOMEM;
@@ -118,7 +118,7 @@ void mk_server_show(const struct mk_server *s, struct mk_buf *out)
 
 /* ── listeners ── */
 
-void mk__server_report_listener(struct mk__generation *g, unsigned nth, int err)
+void mk__server_report_listener(struct mk_generation *g, unsigned nth, int err)
 {
     const struct mk__settings *settings = g->settings;
     mk__conf_error(g->conf, mk__conf_origin(g->set, settings, offsetof(struct mk__settings, listen), nth),
@@ -206,7 +206,7 @@ static int open_listeners(struct mk_server *s, unsigned workers)
     return err;
 }
 
-struct mk__worker *mk__server_open_worker(struct mk_server *s, struct mk__generation *g, unsigned index,
+struct mk__worker *mk__server_open_worker(struct mk_server *s, struct mk_generation *g, unsigned index,
                                           unsigned workers)
 {
     struct mk__worker *w = mk_account_alloc(NULL, sizeof(*w));

@@ -25,6 +25,13 @@ struct mk__listen_options mk__sockets_options(const struct mk__settings *setting
     };
 }
 
+/* Small builds open their sockets once. */
+#ifdef MK_LEAN
+enum { RELOADS = false };
+#else
+enum { RELOADS = true };
+#endif
+
 /* ── one address ── */
 
 static struct mk__listening *new_listening(const struct mk__listener *directive)
@@ -91,7 +98,7 @@ static bool is_clashing(const struct mk__sockets *s, const struct mk__listening 
 /* The first socket is bound alone: a second server would otherwise take half of our connections. */
 static int add_socket(const struct mk__sockets *s, struct mk__listening *one, struct mk__listen_options options)
 {
-    options.shared_port = one->n > 0 || is_clashing(s, one);
+    options.shared_port = one->n > 0 || (RELOADS && is_clashing(s, one));
     int fd = mk__listen_bind(&one->addr, &options);
     if (fd < 0)
         return fd;
@@ -110,7 +117,7 @@ static int open_sockets(const struct mk__sockets *s, struct mk__listening *one, 
     struct mk__listen_options options = mk__sockets_options(settings);
     unsigned n = one->shared ? 1 : workers;
     int err = 0;
-    for (unsigned i = 0; i < one->n; i++) /* what may have changed: the backlog and its kind */
+    for (unsigned i = 0; RELOADS && i < one->n; i++) /* what may have changed: the backlog and its kind */
         mk__listen_start(one->fds[i], &one->addr, &options);
     if (one->n >= n)
         return 0;
@@ -155,7 +162,7 @@ int mk__sockets_prepare(struct mk__sockets *s, const struct mk__settings *settin
     }
     for (*ret_nth = 0; *ret_nth < settings->listen.n; ++*ret_nth) {
         const struct mk__listener *directive = &settings->listen.items[*ret_nth];
-        struct mk__listening *one = find(s, directive);
+        struct mk__listening *one = RELOADS ? find(s, directive) : NULL;
         if (!one) {
             one = new_listening(directive);
             if (!one)

@@ -4,6 +4,8 @@
  */
 #include "server/worker.h"
 
+#include "server/roster.h"
+
 #include "base/log.h"
 #include "http/h1.h"
 
@@ -15,39 +17,12 @@
 
 enum { STACK_BYTES = 256 * 1024, IDLE_CLOSED_AT_ONCE = 16, MEMORY_RESERVE = 8 };
 
-/* ── what is under way of a generation ── */
-
-struct mk_pin *mk__pin_new(struct mk__worker *w, struct mk__generation *g)
-{
-    struct mk_pin *pin = mk_account_alloc(NULL, sizeof(*pin));
-    if (pin)
-        *pin = (struct mk_pin){.worker = w, .generation = mk__generation_get(g)};
-    return pin;
-}
-
-void mk__pin_free(struct mk_pin *pin)
-{
-    mk__generation_put(pin->generation);
-    mk_account_free(NULL, pin, sizeof(*pin));
-}
-
-void mk__pin_take(struct mk_pin *pin)
-{
-    pin->count++;
-}
-
-void mk__pin_drop(struct mk_pin *pin)
-{
-    if (--pin->count == 0 && pin != pin->worker->pin)
-        mk__pin_free(pin);
-}
-
 /* ── connections ── */
 
 static int serve(struct mk__acceptor *a, int fd)
 {
     struct mk__worker *w = a->ctx;
-    struct mk_io io = {.transport = w->pin->generation->transport, .listening = a->listening, .fd = fd};
+    struct mk_io io = {.transport = w->now->generation->transport, .listening = a->listening, .fd = fd};
     if (w->account.bytes > w->account.bytes_max - w->account.bytes_max / MEMORY_RESERVE)
         mk__h1_close_idle(&w->http, IDLE_CLOSED_AT_ONCE); /* the last part is for those who have a request */
     int err = mk__h1_open(&w->http, &io);
@@ -95,7 +70,7 @@ static void drain(struct mk__worker *w)
     if (mk_list_empty(&w->http.live))
         mk__loop_stop(&w->loop);
     else
-        mk_timer_arm(&w->loop, &w->drain_timer, w->pin->generation->settings->drain_timeout_ms);
+        mk_timer_arm(&w->loop, &w->drain_timer, w->now->generation->settings->drain_timeout_ms);
 }
 
 static void on_delay_timer(struct mk_timer *timer)
@@ -107,7 +82,7 @@ static void on_delay_timer(struct mk_timer *timer)
 static void on_drain(struct mk_message *message)
 {
     struct mk__worker *w = MK_OWNER(message, struct mk__worker, drain_message);
-    uint32_t delay_ms = w->pin->generation->settings->stop_delay_ms;
+    uint32_t delay_ms = w->now->generation->settings->stop_delay_ms;
     w->http.stopping = true;
     if (delay_ms)
         mk_timer_arm(&w->loop, &w->delay_timer, delay_ms);
@@ -200,6 +175,9 @@ static void init(struct mk__worker *w, unsigned index)
     w->acceptors = (struct mk__acceptors){0};
     w->drain_sent = w->stop_sent = false;
     w->ended = NULL;
+    w->start_err = 0;
+    if (MK__PLUGIN_STARTS)
+        sem_init(&w->started, 0, 0);
     w->drain_message.fn = on_drain;
     w->stop_message.fn = on_stop;
     mk_timer_init(&w->drain_timer, on_drain_timer);
@@ -209,19 +187,19 @@ static void init(struct mk__worker *w, unsigned index)
 /* What is left of a generation when nothing is under way. */
 static void let_go(struct mk__worker *w)
 {
-    struct mk_pin *pin = w->pin;
-    w->pin = NULL;
-    pin->count++;
-    mk__pin_drop(pin);
+    struct mk_worker *last = w->now;
+    w->now = NULL;
+    mk__pin_take(last);
+    mk__pin_drop(last);
 }
 
-int mk__worker_open(struct mk__worker *w, struct mk__generation *g, unsigned index, unsigned workers,
+int mk__worker_open(struct mk__worker *w, struct mk_generation *g, unsigned index, unsigned workers,
                     struct mk__jobs *jobs, const struct mk__sockets *sockets)
 {
     init(w, index);
     w->account = (struct mk_account){.bytes_max = g->settings->memory_bytes_max};
-    w->pin = mk__pin_new(w, g);
-    int err = w->pin ? mk__loop_open(&w->loop, &mk__poller_epoll, &mk__clock_system, jobs) : -ENOMEM;
+    w->now = mk__pin_new(w, g);
+    int err = w->now ? mk__loop_open(&w->loop, &mk__poller_epoll, &mk__clock_system, jobs) : -ENOMEM;
     if (err == 0) {
         err = open_acceptors(w, sockets, workers);
         if (err == 0)
@@ -231,7 +209,7 @@ int mk__worker_open(struct mk__worker *w, struct mk__generation *g, unsigned ind
     }
     if (err < 0) {
         mk__acceptors_free(&w->acceptors);
-        if (w->pin)
+        if (w->now)
             let_go(w);
     }
     return err;
@@ -243,6 +221,8 @@ void mk__worker_close(struct mk__worker *w)
     mk__http_close(&w->http);
     mk__acceptors_free(&w->acceptors);
     let_go(w);
+    if (MK__PLUGIN_STARTS)
+        sem_destroy(&w->started);
 }
 
 /* ── the thread ── */
@@ -253,7 +233,13 @@ static void *run(void *ctx)
     char name[16];
     snprintf(name, sizeof(name), "monkey: w%u", w->index % 1000);
     prctl(PR_SET_NAME, name);
-    int err = mk__loop_run(&w->loop);
+    int err = 0;
+    if (MK__PLUGIN_STARTS) {
+        err = w->start_err = mk__pin_start(w->now);
+        sem_post(&w->started);
+    }
+    if (err == 0)
+        err = mk__loop_run(&w->loop);
     if (err < 0)
         mk_log_error("worker %u: %s", w->index, strerror(-err));
     if (w->ended)
@@ -275,7 +261,9 @@ int mk__worker_start(struct mk__worker *w)
         w->running = false;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attr);
-    return -err;
+    while (MK__PLUGIN_STARTS && err == 0 && sem_wait(&w->started) < 0)
+        ;
+    return err ? -err : w->start_err;
 }
 
 void mk__worker_join(struct mk__worker *w)

@@ -4,7 +4,7 @@
  * that is written while they run.
  *
  * A worker goes from one generation to the next between two turns of its loop. What has begun under an older one
- * ends under it: exchanges and jobs hold a pin, and the generation is let go with the last of them.
+ * ends under it (server/pin.h), and the generation is let go with the last of that.
  */
 #ifndef MK_SERVER_WORKER_H
 #define MK_SERVER_WORKER_H
@@ -15,15 +15,8 @@
 #include "http/http.h"
 #include "loop/loop.h"
 #include "server/accept.h"
-#include "server/generation.h"
+#include "server/pin.h"
 #include "server/sockets.h"
-
-/* What is under way in one worker of one generation. */
-struct mk_pin {
-    struct mk__worker *worker;
-    struct mk__generation *generation; /* held */
-    unsigned count;
-};
 
 /* Each is allocated by itself: the loop knows their addresses. */
 struct mk__acceptors {
@@ -32,10 +25,12 @@ struct mk__acceptors {
 };
 
 struct mk__worker {
-    struct mk_pin *pin; /* of the generation that is in use */
+    struct mk_worker *now; /* under the generation that is in use */
     unsigned index;
     bool running; /* has, or had, a thread */
     pthread_t thread;
+    int start_err;
+    sem_t started; /* posted once by the thread */
     struct mk_account account;
     struct mk__http http;
     struct mk__acceptors acceptors;
@@ -55,10 +50,11 @@ struct mk__worker {
  * Prepares everything that can fail, in the calling thread. It accepts at the sockets of `sockets` that are kept
  * and that worker `index` of `workers` watches.
  */
-int mk__worker_open(struct mk__worker *w, struct mk__generation *g, unsigned index, unsigned workers,
+int mk__worker_open(struct mk__worker *w, struct mk_generation *g, unsigned index, unsigned workers,
                     struct mk__jobs *jobs, const struct mk__sockets *sockets);
 void mk__worker_close(struct mk__worker *w);
 
+/* Returns when the plugins have been started in the new thread, or with their -errno; it has ended then. */
 int mk__worker_start(struct mk__worker *w);
 /* Asks for a graceful end (after StopDelay), or for an immediate one. Any thread, while the worker is open. */
 void mk__worker_drain(struct mk__worker *w);
@@ -75,26 +71,25 @@ int mk__worker_accept(struct mk__worker *w, struct mk__acceptor *a);
 struct mk__adoption {
     struct mk_message message;
     struct mk__worker *worker;
-    struct mk_pin *pin;
+    struct mk_worker *next; /* NULL once it is in use */
+    int err;                /* of the first part: the plugins' worker_start */
     struct mk__acceptors acceptors;
     struct mk__http_buffers buffers;
-    sem_t *taken;
+    sem_t *done;
 };
 
-/* `workers` of 0: this one accepts no more. 0 or -ENOMEM; to be sent or freed. */
-int mk__adoption_prepare(struct mk__adoption *a, struct mk__worker *w, struct mk__generation *g, unsigned workers,
+/* `workers` of 0: this one accepts no more, and ends under the generation that it has. 0 or -ENOMEM; to be sent or
+ * freed. */
+int mk__adoption_prepare(struct mk__adoption *a, struct mk__worker *w, struct mk_generation *g, unsigned workers,
                          const struct mk__sockets *sockets);
-/* The worker posts `taken` when it has taken the step; what it does not need any more is left for mk__adoption_free().
+/*
+ * The two parts of the step, and giving it up between them; the worker posts `done` after each. What it does not need
+ * any more is left for mk__adoption_free().
  */
-void mk__adoption_send(struct mk__adoption *a, sem_t *taken);
+void mk__adoption_begin(struct mk__adoption *a, sem_t *done);
+void mk__adoption_complete(struct mk__adoption *a, sem_t *done);
+void mk__adoption_abandon(struct mk__adoption *a, sem_t *done);
 void mk__adoption_free(struct mk__adoption *a);
-
-/* A pin of its own holds the generation; NULL without memory. */
-struct mk_pin *mk__pin_new(struct mk__worker *w, struct mk__generation *g);
-void mk__pin_free(struct mk_pin *pin);
-/* In the worker's thread. With the last one the generation is let go, unless it is in use. */
-void mk__pin_take(struct mk_pin *pin);
-void mk__pin_drop(struct mk_pin *pin);
 
 /* What HTTP calls (hooks.c); its context is the worker. */
 extern const struct mk__http_app mk__hooks_app;

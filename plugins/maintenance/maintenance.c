@@ -106,7 +106,7 @@ struct site {
     const struct maintenance *conf;
     struct flag flag;
     /* of the worker that has taken the flag: */
-    struct mk_pin *pin; /* of the request that the job was sent for */
+    struct mk_worker *worker; /* of the request that the job was sent for, held */
     struct mk_job job;
     uint64_t looked_ms;
     _Atomic(struct mk_request *) waiting; /* NULL: its client has left */
@@ -158,13 +158,13 @@ static void go_on(struct mk_job *job)
 {
     struct site *site = MK_OWNER(job, struct site, job);
     struct mk_request *req = atomic_exchange(&site->waiting, NULL);
-    struct mk_pin *pin = site->pin;
+    struct mk_worker *worker = site->worker;
     flag_release(&site->flag, site->looked_ms); /* the job is the next one's from here on */
     if (req && site->flag.there)
         refuse(req, site->conf);
     else if (req)
         mk_request_continue(req);
-    mk_unpin(pin);
+    mk_worker_put(worker);
 }
 
 struct wait {
@@ -193,11 +193,11 @@ static int await(struct mk_request *req, struct site *site)
     site->waiting = req;
     site->job.work = look;
     site->job.done = go_on;
-    site->pin = mk_request_pin(req);
+    site->worker = mk_worker_get(mk_request_worker(req));
     err = mk_job_submit(mk_request_loop(req), &site->job);
     if (err < 0) {
         site->waiting = NULL;
-        mk_unpin(site->pin);
+        mk_worker_put(site->worker);
     }
     return err;
 }

@@ -248,10 +248,10 @@ struct lookup {
     struct lookup **owner; /* in the request's arena; the request is gone when it is NULL */
     struct mk_request *req;
     struct mk_account *account;
-    struct mk_pin *pin;  /* of the site */
-    struct place at;     /* its strings are in `storage` */
-    struct mk_str asked; /* the path of it that stays as long as the request */
-    uint64_t root_ms;    /* when the matter of the root was taken; 0 when it was not */
+    struct mk_worker *worker; /* held: the site is its generation's */
+    struct place at;          /* its strings are in `storage` */
+    struct mk_str asked;      /* the path of it that stays as long as the request */
+    uint64_t root_ms;         /* when the matter of the root was taken; 0 when it was not */
     struct mk_accept accept;
     struct found found;
     size_t bytes;
@@ -283,7 +283,7 @@ static void finish_lookup(struct mk_job *job)
     } else if (l->found.fd >= 0) {
         close(l->found.fd);
     }
-    mk_unpin(l->pin);
+    mk_worker_put(l->worker);
     mk_account_free(l->account, l, l->bytes);
 }
 
@@ -323,13 +323,13 @@ static int look_up_waiting(struct mk_request *req, const struct place *at, const
     l->job.work = find_waiting;
     l->job.done = finish_lookup;
     *owner = l;
-    l->pin = mk_request_pin(req);
+    l->worker = mk_worker_get(mk_request_worker(req));
     int err = mk_arena_defer(mk_request_arena(req), forget_lookup, owner);
     if (err == 0)
         err = mk_job_submit(mk_request_loop(req), &l->job);
     if (err < 0) {
         *owner = NULL;
-        mk_unpin(l->pin);
+        mk_worker_put(l->worker);
         mk_account_free(l->account, l, bytes);
     }
     return err;

@@ -12,9 +12,9 @@
 extern const struct mk_plugin mk_plugin_maintenance;
 
 static struct mk__jobs jobs;
-static struct mk__generation generation;
+static struct mk_generation generation;
 static struct mk__worker worker;
-static struct mk_pin pin;
+static struct mk_worker now;
 static const struct mk_plugin *loaded[MK__PLUGINS_MAX];
 static int n_taken;
 
@@ -38,8 +38,8 @@ static void open_all(void)
     for (unsigned i = 0; i < generation.n_plugins; i++)
         if (generation.plugins[i] != &mk_plugin_maintenance)
             generation.plugins[i] = &taker;
-    pin = (struct mk_pin){.worker = &worker, .generation = &generation};
-    worker.pin = &pin;
+    now = (struct mk_worker){.thread = &worker, .generation = &generation};
+    worker.now = &now;
     n_taken = 0;
     mk__jobs_open(&jobs, 1);
     assert_int_equal(mk_test_world_open(&w, &jobs), 0);

@@ -46,7 +46,7 @@ static const struct mk_conf_section section = {.name = "ALIAS",
                                                .keys = alias_keys};
 static struct static_settings settings;
 static struct static_host host = {.n_tries = 3, .codings = {MK_CODING_GZIP}, .n_codings = 1};
-static struct mk__generation generation;
+static struct mk_generation generation;
 static struct mk_host owner = {.generation = &generation};
 static struct site site = {.settings = &settings, .host = &host};
 

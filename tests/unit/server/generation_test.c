@@ -6,7 +6,7 @@
 
 #include "server/generation.h"
 
-static struct mk__generation g;
+static struct mk_generation g;
 
 static void write_good(void)
 {

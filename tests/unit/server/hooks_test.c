@@ -74,20 +74,20 @@ static const struct mk_plugin plugins[2] = {
 };
 static const struct mk_plugin silent = {.name = "silent"};
 
-static struct mk__generation generation;
+static struct mk_generation generation;
 static struct mk_host host;
 static struct mk__worker worker;
-static struct mk_pin pin;
+static struct mk_worker now;
 
 static void open_hooks(void)
 {
-    generation = (struct mk__generation){.plugins = {&plugins[0], &silent, &plugins[1]},
-                                         .n_plugins = 3,
-                                         .hosts = &host,
-                                         .default_host = &host};
+    generation = (struct mk_generation){.plugins = {&plugins[0], &silent, &plugins[1]},
+                                        .n_plugins = 3,
+                                        .hosts = &host,
+                                        .default_host = &host};
     host = (struct mk_host){.generation = &generation, .states = {&states[0], NULL, &states[1]}, .started = 3};
-    pin = (struct mk_pin){.worker = &worker, .generation = &generation};
-    worker.pin = &pin;
+    now = (struct mk_worker){.thread = &worker, .generation = &generation};
+    worker.now = &now;
     open_world(NULL);
     host.limits = w.settings.limits;
     w.http.app = &mk__hooks_app;

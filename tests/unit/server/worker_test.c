@@ -7,7 +7,7 @@
 
 #include "server/worker.h"
 
-static struct mk__generation generation;
+static struct mk_generation generation;
 static struct mk__jobs jobs;
 static struct mk__worker worker;
 static struct mk__sockets sockets;

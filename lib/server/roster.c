@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Which plugins a generation has (server/roster.h): from plugins.load, from the build, from files; whose directives
+ * the configuration may hold; and their starts and stops around the generation.
+ */
+#include "server/roster.h"
+
+#include "server/handlers.h"
+#include "server/plugin.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+enum { PATH_BYTES = 4096 };
+
+static const struct mk_conf_section *const core_sections[] = {
+    &mk__section_server,
+    &mk__section_host,
+    &mk__section_mimetypes,
+#ifndef MK_LEAN
+    &mk__section_handlers,
+#endif
+};
+
+/* ── declaring ── */
+
+static int declare_plugin(struct mk__conf *conf, const struct mk_plugin *plugin, bool loaded)
+{
+    int err = 0;
+    for (const struct mk_conf_section *s = plugin->sections; s && s->name && err == 0; s++)
+        err = loaded ? mk__conf_declare(conf, s, plugin->name) : mk__conf_declare_absent(conf, s, plugin->name);
+    return err;
+}
+
+static int declare_core(struct mk__conf *conf)
+{
+    int err = 0;
+    for (unsigned i = 0; i < sizeof(core_sections) / sizeof(core_sections[0]) && err == 0; i++)
+        err = mk__conf_declare(conf, core_sections[i], NULL);
+    return err;
+}
+
+static void declare_module(const struct mk_plugin *plugin, void *ctx)
+{
+    declare_plugin(ctx, plugin, true); /* one that says what another says already is left out */
+}
+
+int mk__generation_declare_all(struct mk__conf *conf)
+{
+    int err = declare_core(conf);
+    if (err == 0)
+        err = mk__conf_declare(conf, &mk__section_plugins, NULL);
+    for (const struct mk_plugin *const *p = mk__builtin_plugins; *p && err == 0; p++)
+        err = declare_plugin(conf, *p, true);
+    if (err == 0 && MK__MODULES)
+        mk__plugin_each_module(declare_module, conf);
+    return err;
+}
+
+static bool is_loaded(const struct mk_generation *g, const char *name)
+{
+    for (unsigned i = 0; i < g->n_plugins; i++)
+        if (mk_str_ieq(mk_str_c(g->plugins[i]->name), mk_str_c(name)))
+            return true;
+    return false;
+}
+
+static void declare_absent(const struct mk_plugin *plugin, void *ctx)
+{
+    const struct mk_generation *g = ctx;
+    if (!is_loaded(g, plugin->name))
+        declare_plugin(g->conf, plugin, false);
+}
+
+/* Modules are opened for a question about their names, but not for nothing. */
+static void declare_the_rest(struct mk__conf *conf, void *ctx)
+{
+    (void)conf;
+    mk__plugin_each_module(declare_absent, ctx);
+}
+
+int mk__roster_declare(struct mk_generation *g)
+{
+    int err = declare_core(g->conf);
+    for (unsigned i = 0; i < g->n_plugins && err == 0; i++)
+        err = declare_plugin(g->conf, g->plugins[i], true);
+    for (const struct mk_plugin *const *p = mk__builtin_plugins; *p && err == 0; p++)
+        if (!is_loaded(g, (*p)->name))
+            err = declare_plugin(g->conf, *p, false);
+    if (MK__MODULES)
+        mk__conf_on_unknown(g->conf, declare_the_rest, g);
+    return err;
+}
+
+/* ── plugins.load ── */
+
+static bool exists(const char *path)
+{
+    return access(path, F_OK) == 0;
+}
+
+static void load_builtins(struct mk_generation *g)
+{
+    for (const struct mk_plugin *const *p = mk__builtin_plugins; *p; p++)
+        g->plugins[g->n_plugins++] = *p;
+}
+
+/* "name" is a file of the plugins' folder, "./name.so" one beside plugins.load. */
+static void find_file(const struct mk__source *source, struct mk_str name, char *ret_path, size_t size)
+{
+    if (name.p[0] == '/')
+        snprintf(ret_path, size, "%.*s", MK_STR_ARG(name));
+    else if (memchr(name.p, '/', name.len))
+        snprintf(ret_path, size, "%s/%.*s", source->dir, MK_STR_ARG(name));
+    else
+        snprintf(ret_path, size, "%s/%.*s.so", mk__plugin_folder(), MK_STR_ARG(name));
+}
+
+static void close_module(struct mk_generation *g, unsigned n)
+{
+    if (MK__MODULES && g->modules[n])
+        mk__plugin_close(g->modules[n]);
+    g->modules[n] = NULL;
+}
+
+static const struct mk_plugin *open_module(struct mk_generation *g, const struct mk__source *source, struct mk_str name,
+                                           struct mk__conf_origin origin)
+{
+    char path[PATH_BYTES], reason[512];
+    struct mk_buf error;
+    const struct mk_plugin *plugin = NULL;
+    mk_buf_init_fixed(&error, reason, sizeof(reason));
+    find_file(source, name, path, sizeof(path));
+    if (!memchr(name.p, '/', name.len) && !exists(path))
+        mk__conf_error(g->load_conf, origin,
+                       "there is no plugin \"%.*s\", neither in this build nor as %s; `monkey -b` lists them",
+                       MK_STR_ARG(name), path);
+    else if (mk__plugin_open(path, &g->modules[g->n_plugins], &plugin, &error) < 0)
+        mk__conf_error(g->load_conf, origin, "the plugin %s cannot be loaded: %s", path, mk_buf_cstr(&error));
+    return plugin;
+}
+
+static void load_plugin(struct mk_generation *g, const struct mk__source *source, struct mk_str name,
+                        struct mk__conf_origin origin)
+{
+    if (g->n_plugins == MK__PLUGINS_MAX) {
+        mk__conf_error(g->load_conf, origin, "more than %d plugins", MK__PLUGINS_MAX);
+        return;
+    }
+    const struct mk_plugin *plugin = mk__plugin_find(name);
+    if (!plugin && MK__MODULES)
+        plugin = open_module(g, source, name, origin);
+    else if (!plugin)
+        mk__conf_error(g->load_conf, origin, "there is no plugin \"%.*s\" in this build; `monkey -b` lists them",
+                       MK_STR_ARG(name));
+    if (!plugin)
+        return;
+    if (!is_loaded(g, plugin->name)) {
+        g->plugins[g->n_plugins++] = plugin;
+        return;
+    }
+    mk__conf_error(g->load_conf, origin, "the plugin \"%s\" is loaded already", plugin->name);
+    close_module(g, g->n_plugins);
+}
+
+/* The list comes first: it decides which sections the other files may have. */
+int mk__roster_read(struct mk_generation *g, const struct mk__source *source)
+{
+    char path[PATH_BYTES];
+    snprintf(path, sizeof(path), "%s/plugins.load", source->dir ? source->dir : "");
+    if (!source->dir || !exists(path)) {
+        load_builtins(g);
+        return 0;
+    }
+    g->load_conf = mk__conf_new();
+    if (!g->load_conf || mk__conf_declare(g->load_conf, &mk__section_plugins, NULL) < 0)
+        return -ENOMEM;
+    struct mk__conf_set *set = mk__conf_set_new(g->load_conf, MK_CONF_SCOPE_SERVER);
+    if (!set)
+        return -ENOMEM;
+    int err = mk__conf_read(g->load_conf, set, path);
+    const struct mk__plugin_list *list = mk__conf_get(set, &mk__section_plugins);
+    for (uint32_t i = 0; list && i < list->load.n; i++)
+        load_plugin(g, source, list->load.items[i],
+                    mk__conf_origin(set, list, offsetof(struct mk__plugin_list, load), i));
+    return err == -ENOMEM ? err : 0;
+}
+
+/* ── the plugins' own part ── */
+
+int mk__generation_find(const struct mk_generation *g, const struct mk_plugin *plugin)
+{
+    for (unsigned i = 0; i < g->n_plugins; i++)
+        if (g->plugins[i] == plugin)
+            return (int)i;
+    return -1;
+}
+
+/* Before the hosts. What is wrong has been said by the plugin, or is said here. */
+int mk__roster_start(struct mk_generation *g)
+{
+    unsigned before = mk__conf_errors(g->conf);
+    int err = 0;
+    if (!MK__PLUGIN_STARTS)
+        return 0;
+    for (; g->used < g->n_plugins && err == 0; g->used += err == 0)
+        err = mk__plugin_use(g->plugins[g->used]);
+    unsigned failed = g->used;
+    for (; g->started < g->used && err == 0; g->started += err == 0) {
+        const struct mk_plugin *plugin = g->plugins[g->started];
+        err = plugin->generation_start ? plugin->generation_start(g, &g->states[g->started]) : 0;
+        failed = g->started;
+    }
+    if (err < 0 && mk__conf_errors(g->conf) == before)
+        mk__conf_error(g->conf, (struct mk__conf_origin){0}, "the plugin \"%s\" cannot start: %s",
+                       g->plugins[failed]->name, strerror(-err));
+    return err == -ENOMEM ? err : 0;
+}
+
+void mk__roster_stop(struct mk_generation *g)
+{
+    if (!MK__PLUGIN_STARTS)
+        return;
+    while (g->started--)
+        if (g->plugins[g->started]->generation_stop)
+            g->plugins[g->started]->generation_stop(g, g->states[g->started]);
+    while (g->used--)
+        mk__plugin_unuse(g->plugins[g->used]);
+}
+
+void mk__roster_close(struct mk_generation *g)
+{
+    for (unsigned i = 0; i < g->n_plugins; i++)
+        close_module(g, i);
+}

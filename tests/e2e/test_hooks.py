@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The moments of a plugin's hooks, in their order, in pairs, and what becomes of those that fail."""
+
+import re
+import signal
+
+import pytest
+
+from harness import build
+from harness.server import Server, await_true, run, section, write_config
+
+MODULES = build.TOP / "build" / build.PRESET / "lib" / "modules"
+
+pytestmark = [
+    pytest.mark.concurrent,
+    pytest.mark.skipif(not MODULES.exists(), reason=f"the preset {build.PRESET} builds no modules for tests"),
+]
+
+
+BEFORE_THE_LOG = ["generation_start", "host_start"]
+
+
+class Ledger:
+    def __init__(self, folder, root):
+        self.folder, self.root, self.reloads, self.server = folder, root, 0, None
+
+    def write(self, name="first", fail=None, workers=1, load=True):
+        keys = {"Name": name, **({"Fail": fail} if fail else {})}
+        plugins = ["liana", MODULES / "ledger.so", "static"] if load else ["liana", "static"]
+        write_config(
+            self.folder, self.root, {"Workers": workers}, files={"plugins.load": section("PLUGINS", {"Load": plugins})}
+        )
+        with open(self.folder / "monkey.conf", "a") as file:
+            file.write(section("LEDGER", keys) if load else "")
+        return self
+
+    def start(self):
+        self.server = Server("-c", self.folder)
+        return self.server
+
+    def reload(self, word="is in use"):
+        self.server.send_signal(signal.SIGHUP)
+        self.reloads += 1
+        self.server.wait_log("the new configuration", self.reloads)
+        assert word in self.server.log.splitlines()[-1] or word in self.server.log
+
+    def moments(self):
+        return re.findall(r"ledger: (.+)$", self.server.log, re.M)
+
+    def await_moment(self, text, count=1):
+        await_true(lambda: self.moments().count(text) >= count, 5, text)
+
+
+@pytest.fixture
+def ledger(tmp_path, site_root):
+    one = Ledger(tmp_path / "conf", site_root)
+    yield one
+    if one.server:
+        one.server.kill()
+
+
+def test_from_start_to_stop(ledger):
+    server = ledger.write().start()
+    with server.connect() as client:
+        client.ask("/hello.txt")
+    server.stop()
+    assert ledger.moments() == [  # the log opens when the configuration is known
+        "first worker_start",
+        "first on_request",
+        "first on_done",
+        "first worker_stop",
+        "first host_stop",
+        "first generation_stop",
+        "stop",
+    ]
+
+
+def test_from_one_generation_to_the_next(ledger):
+    server = ledger.write().start()
+    ledger.write("second")
+    ledger.reload()
+    ledger.await_moment("first generation_stop")
+    with server.connect() as client:
+        client.ask("/hello.txt")
+    server.stop()
+    moments = ledger.moments()
+    assert moments[-1] == "stop" and moments.count("stop") == 1 and "start" not in moments
+    for name, seen in (("first", BEFORE_THE_LOG), ("second", [])):
+        own = seen + [moment.split()[1] for moment in moments if moment.startswith(name) and " on_" not in moment]
+        assert own == [*BEFORE_THE_LOG, "worker_start", "worker_stop", "host_stop", "generation_stop"]
+    assert "second on_request" in moments and "first on_request" not in moments
+    assert moments.index("second worker_start") < moments.index("first worker_stop")
+
+
+def test_a_plugin_that_goes(ledger):
+    ledger.write().start()
+    ledger.write(load=False)
+    ledger.reload()
+    ledger.await_moment("stop")
+    assert ledger.moments()[-4:] == ["first worker_stop", "first host_stop", "first generation_stop", "stop"]
+    ledger.write("again")
+    ledger.reload()
+    assert ledger.moments().count("start") == 1  # and once before there was a log
+    ledger.server.stop()
+
+
+@pytest.mark.parametrize("hook", ["generation_start", "host_start"])
+def test_a_start_that_fails(ledger, hook):
+    result = run("-c", ledger.write(fail=hook).folder, "-t")
+    assert result.returncode == 1
+    assert 'the plugin "ledger" cannot start: Input/output error' in result.stderr
+
+
+def test_a_worker_that_cannot_start(ledger):
+    result = run("-c", ledger.write(fail="worker_start", workers=3).folder)
+    assert result.returncode == 3
+    assert "the plugin ledger cannot start: Input/output error" in result.stderr
+
+
+@pytest.mark.parametrize("hook", ["generation_start", "host_start", "worker_start", '"worker 1"'])
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_a_reload_that_fails(ledger, hook, workers):
+    """Whatever had started under the new configuration is stopped again; the old one goes on."""
+    server = ledger.write(workers=2).start()
+    ledger.write("second", fail=hook, workers=workers)
+    ledger.reload("is in use" if (hook, workers) == ('"worker 1"', 1) else "cannot be used")
+    with server.connect() as client:
+        assert client.ask("/hello.txt").status == 200
+    ledger.write("third", workers=2)
+    ledger.reload()
+    server.stop()
+    moments = ["first generation_start", "first host_start", *ledger.moments()]
+    assert {"first on_done", "second on_done"} & set(moments)
+    for name in ("first", "second", "third"):
+        for what in ("generation", "host", "worker"):
+            starts, stops = moments.count(f"{name} {what}_start"), moments.count(f"{name} {what}_stop")
+            failed = name == "second" and hook.strip('"').startswith(what)
+            assert starts == stops or (failed and starts > stops), f"{name} {what}: {moments}"
+
+
+def test_every_worker_has_its_own(ledger):
+    server = ledger.write(workers=4).start()
+    server.stop()
+    assert ledger.moments().count("first worker_start") == ledger.moments().count("first worker_stop") == 4
