@@ -195,23 +195,71 @@ static const struct rule *first_match(const struct mk_host *host, struct mk_str 
     return NULL;
 }
 
-enum { LOOP_STEPS_MAX = 16 };
+enum { LOOP_STEPS_MAX = 16, LOOP_PATH_BYTES = 4096 };
 
-/* A target on this host that rules lead on from there, again and again. Of captures nothing is known. */
-static bool loops(const struct mk_host *host, const struct rule *rule)
+/* The path of a target as this host would read it, and `rest` behind it, unless that ends up in a query. */
+static void add_target_path(struct mk_buf *path, struct mk_str to, struct mk_str rest)
+{
+    size_t i = 0;
+    for (; i < to.len && to.p[i] != '?' && to.p[i] != '#'; i++) {
+        int high = to.p[i] == '%' && i + 2 < to.len ? mk_hex_value(to.p[i + 1]) : -1;
+        int low = high >= 0 ? mk_hex_value(to.p[i + 2]) : -1;
+        mk_buf_addc(path, low >= 0 ? (char)(high * 16 + low) : to.p[i]);
+        i += low >= 0 ? 2 : 0;
+    }
+    if (i < to.len || !rest.len)
+        return;
+    if (to.p[i - 1] != '/')
+        mk_buf_addc(path, '/');
+    mk_buf_adds(path, rest);
+}
+
+/* Where on this host who asks for `path` is sent. False: elsewhere, or nowhere; of captures nothing is known. */
+static bool leads_on(const struct mk_host *host, struct mk_str path, struct mk_buf *next)
 {
     struct mk_str groups[MK_PATTERN_GROUPS];
-    const struct rule *r = rule;
+    const struct rule *r = first_match(host, path, groups);
+    const struct host_rule *whole = mk_host_conf(host, &sections[1]);
+    struct mk_str to = r ? r->to.text : whole->to.text, rest = mk_str(path.p + 1, path.len - 1);
+    if (!to.len || !is_path(to) || (r && has_captures(to)))
+        return false;
+    if (r)
+        rest = r->keep_path ? mk_pattern_rest(&r->match, path) : MK_STR("");
+    add_target_path(next, to, rest);
+    return !next->err;
+}
+
+/* Does a client that asks for this path follow for ever? */
+static bool loops(const struct mk_host *host, struct mk_str path)
+{
+    char storage[2][LOOP_PATH_BYTES];
+    struct mk_buf next;
     for (int i = 0; i < LOOP_STEPS_MAX; i++) {
-        struct mk_str to = r->to.text;
-        const char *query = memchr(to.p, '?', to.len);
-        if (!is_path(to) || has_captures(to))
+        mk_buf_init_fixed(&next, storage[i % 2], sizeof(storage[0]));
+        if (!leads_on(host, path, &next))
             return false;
-        r = first_match(host, query ? mk_str(to.p, (size_t)(query - to.p)) : to, groups);
-        if (!r)
-            return false;
+        path = mk_buf_str(&next);
     }
     return true;
+}
+
+/* From its target, or from something below its prefix. */
+static bool rule_loops(const struct mk_host *host, const struct rule *r)
+{
+    char storage[LOOP_PATH_BYTES];
+    struct mk_str groups[MK_PATTERN_GROUPS];
+    struct mk_buf path;
+    mk_buf_init_fixed(&path, storage, sizeof(storage));
+    if (!is_path(r->to.text) || has_captures(r->to.text))
+        return false;
+    add_target_path(&path, r->to.text, MK_STR(""));
+    if (!path.err && loops(host, mk_buf_str(&path)))
+        return true;
+    if (r->match.kind != MK_PATTERN_PREFIX)
+        return false;
+    mk_buf_init_fixed(&path, storage, sizeof(storage));
+    add_target_path(&path, r->match.text, MK_STR("x"));
+    return !path.err && first_match(host, mk_buf_str(&path), groups) == r && loops(host, mk_buf_str(&path));
 }
 
 static int start_host(struct mk_host *host, void **ret_state)
@@ -220,9 +268,14 @@ static int start_host(struct mk_host *host, void **ret_state)
     const struct host_rule *whole = mk_host_conf(host, &sections[1]);
     int err = mk_host_check_patterns(host, &sections[0], offsetof(struct rule, match));
     for (const struct rule *r = first; r; r = mk_host_conf_next(host, &sections[0], r)) {
-        if (!loops(host, r))
+        if (!rule_loops(host, r))
             continue;
         mk_host_error(host, r, offsetof(struct rule, to), 0,
+                      "this redirect never ends: its target is redirected again");
+        err = -EINVAL;
+    }
+    if (whole->to.text.len && loops(host, MK_STR("/"))) {
+        mk_host_error(host, whole, offsetof(struct host_rule, to), 0,
                       "this redirect never ends: its target is redirected again");
         err = -EINVAL;
     }

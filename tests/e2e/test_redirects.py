@@ -147,6 +147,11 @@ def test_whole_host(rules):
     [
         ("[REDIRECT]\n    Match /a\n    To /a/b\n", "never ends"),
         ("[REDIRECT]\n    Match /a\n    To /b\n[REDIRECT]\n    Match /b\n    To /a\n", "never ends"),
+        ("    Redirect /a\n", "default:4:14: error: this redirect never ends"),
+        ("    Redirect /a\n[REDIRECT]\n    Match =/b\n    To /c\n", "default:7:8: error: this redirect never ends"),
+        ("[REDIRECT]\n    Match /a\n    To /b\n[REDIRECT]\n    Match /b/\n    To /a\n", "never ends"),  # /a/x
+        ("[REDIRECT]\n    Match /a\n    To /%61\n", "never ends"),
+        ("[REDIRECT]\n    Match =/a\n    To /a#b\n", "never ends"),
         ("[REDIRECT]\n    Match /a\n", "To"),
         ("[REDIRECT]\n    To /a\n", "Match"),
         ("[REDIRECT]\n    Match a/b\n    To /c\n", "starts with one"),
@@ -241,6 +246,20 @@ def test_catastrophe_is_cut_short(rules):
     assert server.log.count("cost too much") < 20
     client.close()
     server.stop()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "    Redirect /a\n[REDIRECT]\n    Match /a\n    To //x/\n",
+        "[REDIRECT]\n    Match /a/\n    To /a\n    KeepPath Off\n",
+        "[REDIRECT]\n    Match /a/\n    To /b?c=\n[REDIRECT]\n    Match /b/\n    To /a\n",
+        "[REDIRECT]\n    Match /a\n    To /%zz\n",
+    ],
+)
+def test_no_loop_where_it_ends(rules, text):
+    result = run("-c", rules(text), "-t")
+    assert result.returncode == 0, result.stderr
 
 
 def test_no_loop_where_another_host_is_meant(rules):
