@@ -39,7 +39,8 @@ static const struct mk_conf_key server_keys[] = {
 
 static const struct mk_conf_key host_keys[] = {
     MK_CONF_KEY_PATTERN(struct rule, match, "Match", "/",
-                        "Which paths: `=/exact`, `/prefix` with everything below it, or a glob such as `*.json`."),
+                        "Which paths: `=/exact`, `/prefix` with everything below it, a glob such as `*.json`, or a "
+                        "regular expression such as `~^/v[0-9]+/` (`~*` ignores the case)."),
     MK_CONF_KEY_LIST(struct rule, coding_names, "Codings", "zstd br gzip",
                      "The codings to use among `zstd`, `br` and `gzip`; the first of those that a client likes best. "
                      "`none`: responses for these paths leave as they are."),
@@ -259,6 +260,17 @@ static void confirm(struct mk_request *req, const struct rule *r)
         add_vary(req);
 }
 
+/* 206 leaves as it is, but with the Vary of 200 (RFC 9110 section 15.3.7). One of several parts hides its type. */
+static void vary_part(struct mk_request *req, const struct rule *r)
+{
+    struct mk_str type = mk_response_header_get(req, MK_STR("Content-Type"));
+    if (type.p && !has_field(req, MK_STR("Content-Range")))
+        type = mk_request_mime(req, mk_request_path(req));
+    if (type_is_wanted(r, type) && !has_field(req, MK_STR("Content-Encoding")) &&
+        !field_has(req, MK_STR("Cache-Control"), MK_STR("no-transform")))
+        add_vary(req);
+}
+
 static void change_response(struct mk_request *req)
 {
     const struct rule *r = rule_of(req);
@@ -267,6 +279,8 @@ static void change_response(struct mk_request *req)
         return;
     if (mk_response_status_get(req) == 304)
         confirm(req, r);
+    else if (mk_response_status_get(req) == 206)
+        vary_part(req, r);
     else if (is_wanted(req, r, &size) && add_vary(req) == 0)
         compress(req, r, size);
 }

@@ -267,10 +267,12 @@ def test_ranges(start):
     coded = client.ask("/page.html", ALL)["ETag"]
     answer = client.ask("/page.html", ALL, "Range: bytes=100-4099")
     assert (answer.status, answer.body, answer["Content-Encoding"]) == (206, PAGE[100:4100], None)
-    assert not answer["ETag"].startswith("W/")
+    assert not answer["ETag"].startswith("W/") and vary(answer) == ["Accept-Encoding"]
+    assert vary(client.ask("/picture.png", ALL, "Range: bytes=100-4099")) == []
     client.send(request("/page.html", ALL, "Range: bytes=0-1500,9000-10500"))
     head = client.until(b"\r\n\r\n")
     assert b" 206 " in head and b"multipart/byteranges" in head and b"Content-Encoding" not in head
+    assert b"Vary: Accept-Encoding\r\n" in head
     client.exactly(int(re.search(rb"Content-Length: (\d+)", head)[1]))
     answer = client.ask("/page.html", ALL, "Range: bytes=100-4099", f"If-Range: {coded}")
     assert answer.status == 200 and decode("zstd", answer.body) == PAGE
