@@ -155,7 +155,9 @@ def test_host_that_moved(site):
 def test_single_page_application(site):
     server = site("A single-page application")
     assert ask(server, "/any/where").body == b"app\n"
-    assert ask(server, "/")["Cache-Control"] == "no-cache"
+    assert ask(server, "/")["Cache-Control"] == ask(server, "/any/where")["Cache-Control"] == "no-cache"
+    answer = ask(server, "/assets/app.of-the-last-release.js")
+    assert (answer.status, answer["Cache-Control"]) == (404, None)
     answer = ask(server, "/assets/app.3f2a.js", "Accept-Encoding: gzip, br")
     assert (answer["Content-Encoding"], answer.body) == ("br", b"br\n")
     assert "immutable" in answer["Cache-Control"] and "Accept-Encoding" in answer["Vary"]
