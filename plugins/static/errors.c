@@ -49,6 +49,9 @@ static int load_page(struct site *site, const struct mk_conf_pair *pair, uint64_
 {
     if (!mk_str_u64(pair->key, STATUS_MAX, ret_status) || *ret_status < STATUS_MIN)
         return -ERANGE;
+    for (const struct error_page *page = site->errors; page; page = page->next)
+        if (page->status == (int)*ret_status)
+            return -EEXIST;
     if (mk_str_starts(pair->value, MK_STR("/")))
         return read_file(site, (int)*ret_status, pair->value);
     struct error_page *page = make_page(site, (int)*ret_status, 0);
@@ -70,6 +73,8 @@ int errors_load(struct mk_host *host, struct site *site, const struct mk_conf_pa
         if (err == -ERANGE)
             mk_host_error(host, pairs, 0, i, "\"%.*s\" is no status from %d to %d", MK_STR_ARG(pair->key), STATUS_MIN,
                           STATUS_MAX);
+        else if (err == -EEXIST)
+            mk_host_error(host, pairs, 0, i, "the status %u has a page already", (unsigned)status);
         else if (err < 0)
             mk_host_error(host, pairs, 0, i, "cannot read the page %.*s below the document root: %s",
                           MK_STR_ARG(pair->value), strerror(-err));

@@ -83,6 +83,7 @@ def test_page_is_also_a_file(client):
         ("404 /errors/big.html", "too large"),
         ("404 /../../etc/hostname", "cannot read"),
         ("200 /errors/404.html", "no status"),
+        ('403 "Not you."', "default:6:5: error: the status 403 has a page already"),
         ("4xx /errors/404.html", "no status"),
     ],
 )
