@@ -39,8 +39,13 @@ struct mk_generation;
 struct mk_host;
 struct mk_worker; /* one worker under one generation */
 
+enum mk_plugin_flags {
+    MK_PLUGIN_TIMES = 1, /* it wants to know when requests began: mk_request_began_us() */
+};
+
 struct mk_plugin {
     uint32_t abi, size; /* filled by MK_PLUGIN_HEAD */
+    uint32_t flags;     /* enum mk_plugin_flags */
     const char *name, *version, *summary;
 
     /* The sections that it adds to the configuration; ends with a row without a name. */

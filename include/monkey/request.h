@@ -67,6 +67,29 @@ MK_API struct mk_str mk_request_header(struct mk_request *req, struct mk_str nam
 MK_API bool mk_request_header_at(const struct mk_request *req, unsigned n, struct mk_str *ret_name,
                                  struct mk_str *ret_value);
 
+/* ── who asks, and how it went ── */
+
+/* The name of whom an access hook has recognised; `.p` is NULL if nobody has. Copied. 0 or -ENOMEM. */
+MK_API int mk_request_set_user(struct mk_request *req, struct mk_str name);
+MK_API struct mk_str mk_request_user(const struct mk_request *req);
+
+/*
+ * The number of a request: what came in X-Request-Id if that is 1 to 128 letters, digits and -_.:/+=@, else 32
+ * random hexadecimal digits. Lives as long as `req`; `.p` is NULL without memory.
+ */
+MK_API struct mk_str mk_request_id(struct mk_request *req);
+
+/*
+ * When the first byte of the request was seen, and when the first byte of the answer was ready: microseconds of
+ * mk_loop_now_us(). 0: not yet, or no loaded plugin has the flag MK_PLUGIN_TIMES.
+ */
+MK_API uint64_t mk_request_began_us(const struct mk_request *req);
+MK_API uint64_t mk_response_began_us(const struct mk_request *req);
+
+/* Bytes of head and body so far. The body of the response: mk_request_bytes_sent() in <monkey/plugin.h>. */
+MK_API uint64_t mk_request_bytes_received(const struct mk_request *req);
+MK_API uint64_t mk_response_head_bytes(const struct mk_request *req);
+
 /* ── content codings (RFC 9110 section 12.5.3) ── */
 
 enum mk_coding { MK_CODING_IDENTITY, MK_CODING_GZIP, MK_CODING_BR, MK_CODING_ZSTD, MK_CODING_COUNT };

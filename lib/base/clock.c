@@ -15,6 +15,14 @@ static uint64_t now_ms(void *ctx)
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
+static uint64_t now_us(void *ctx)
+{
+    struct timespec now;
+    (void)ctx;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
 static int64_t wall_seconds(void *ctx)
 {
     struct timespec now;
@@ -23,4 +31,7 @@ static int64_t wall_seconds(void *ctx)
     return now.tv_sec;
 }
 
-const struct mk__clock mk__clock_system = {.now_ms = now_ms, .wall_seconds = wall_seconds, .ctx = NULL};
+const struct mk__clock mk__clock_system = {.now_ms = now_ms,
+                                           .now_us = now_us,
+                                           .wall_seconds = wall_seconds,
+                                           .ctx = NULL};

@@ -9,11 +9,12 @@
 
 struct mk__clock {
     uint64_t (*now_ms)(void *ctx);      /* monotonic, for timers */
+    uint64_t (*now_us)(void *ctx);      /* the same clock, exactly and more expensive */
     int64_t (*wall_seconds)(void *ctx); /* seconds since 1970, for Date and file ages */
     void *ctx;
 };
 
-/* CLOCK_MONOTONIC and CLOCK_REALTIME (both coarse: one tick of the kernel is fine enough here). */
+/* CLOCK_MONOTONIC and CLOCK_REALTIME; coarse (one tick of the kernel) but for now_us. */
 extern const struct mk__clock mk__clock_system;
 
 #endif

@@ -167,6 +167,7 @@ static enum mk__h1_output put_head(struct mk__h1 *c, struct mk_request *req)
     enum mk__h1_output r = make_room(c, head_bytes(req));
     if (r != MK__OUTPUT_DONE)
         return r;
+    size_t before = out->len;
     decide_closing(c, req);
     decide_framing(c, req);
     put_status_line(out, req->status);
@@ -179,6 +180,9 @@ static enum mk__h1_output put_head(struct mk__h1 *c, struct mk_request *req)
     }
     put_framing(c, req, out);
     req->head_sent = true;
+    req->head_bytes = (uint32_t)(out->len - before);
+    if (mk__http_wants_times(http))
+        req->first_byte_us = mk_loop_now_us(http->loop);
     return MK__OUTPUT_DONE;
 }
 

@@ -17,6 +17,7 @@ enum progress { NEEDS_INPUT, NEEDS_OUTPUT, NEEDS_HANDLER, NEEDS_DISK, NEEDS_TURN
 
 struct mk__h1_rest {
     struct mk__parse parse; /* of the head that the bytes begin with, as far as it came */
+    uint64_t since_us;
     uint32_t len, fields_bytes;
     char bytes[]; /* the fields, then the input */
 };
@@ -40,6 +41,7 @@ static int keep_rest(struct mk__h1 *c, struct mk_str in)
     struct mk__http *http = c->http;
     struct mk__h1_rest size = {
         .parse = http->parse,
+        .since_us = http->head_since_us,
         .len = (uint32_t)in.len,
         .fields_bytes = (uint32_t)(http->parse.n_fields * sizeof(*http->fields)),
     };
@@ -59,9 +61,11 @@ static struct mk_str take_rest(struct mk__h1 *c)
     struct mk__h1_rest *rest = c->rest;
     struct mk_str in = mk_str(http->in.data, 0);
     http->parse = (struct mk__parse){0};
+    http->head_since_us = 0;
     if (!rest)
         return in;
     http->parse = rest->parse;
+    http->head_since_us = rest->since_us;
     memcpy(http->fields, rest->bytes, rest->fields_bytes);
     memcpy(http->in.data, rest->bytes + rest->fields_bytes, rest->len);
     in.len = rest->len;
@@ -134,6 +138,8 @@ static void begin_exchange(struct mk__h1 *c, struct mk_request *req, int status)
 static enum progress read_head(struct mk__h1 *c, struct mk_str *in)
 {
     struct mk__http *http = c->http;
+    if (mk__http_wants_times(http) && !http->head_since_us)
+        http->head_since_us = mk_loop_now_us(http->loop);
     int r = mk__parse_head(&http->parse, http->fields, &http->settings->head, *in);
     if (r == MK_AGAIN)
         return NEEDS_INPUT;
@@ -143,6 +149,8 @@ static enum progress read_head(struct mk__h1 *c, struct mk_str *in)
     req->base = in->p;
     req->fields = http->fields;
     req->parse = http->parse;
+    req->began_us = http->head_since_us;
+    http->head_since_us = 0;
     c->req = req;
     c->requests++;
     size_t used = r == 0 ? http->parse.head_len : in->len;

@@ -39,6 +39,7 @@ struct mk__http_settings {
     struct mk__http_limits limits;
     uint64_t requests_max; /* per connection; 0 = no limit */
     bool keep_alive;
+    bool times;                /* somebody wants to know how long requests take */
     struct mk_str server_line; /* "Server: ...\r\n" or empty */
 };
 
@@ -78,6 +79,7 @@ struct mk__http {
     bool stopping; /* it will drain soon, and says so to those who ask */
     struct mk__scratch in, out;
     struct mk__parse parse; /* of the head that is being read in this turn */
+    uint64_t head_since_us; /* when its first byte was seen; 0: not yet */
     struct mk__field *fields;
     uint32_t fields_max;
     int64_t date_seconds; /* of date_lines */
@@ -105,6 +107,16 @@ void mk__http_adopt(struct mk__http *http, const struct mk__http_settings *setti
 
 /* No connection may live any more. */
 void mk__http_close(struct mk__http *http);
+
+static inline bool mk__http_wants_times(const struct mk__http *http)
+{
+#ifdef MK_LEAN
+    (void)http;
+    return false;
+#else
+    return http->settings->times;
+#endif
+}
 
 /* The lines that every response carries, formatted once a second. */
 struct mk_str mk__http_date_lines(struct mk__http *http);

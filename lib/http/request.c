@@ -110,6 +110,40 @@ unsigned mk_request_minor(const struct mk_request *req)
     return req->parse.minor;
 }
 
+uint64_t mk_request_began_us(const struct mk_request *req)
+{
+    return req->began_us;
+}
+
+uint64_t mk_response_began_us(const struct mk_request *req)
+{
+    return req->first_byte_us;
+}
+
+uint64_t mk_request_bytes_received(const struct mk_request *req)
+{
+    return req->parse.head_len + req->body_bytes;
+}
+
+uint64_t mk_response_head_bytes(const struct mk_request *req)
+{
+    return req->head_bytes;
+}
+
+int mk_request_set_user(struct mk_request *req, struct mk_str name)
+{
+    struct mk_str copy = mk_arena_dup(&req->arena, name);
+    if (!copy.p)
+        return -ENOMEM;
+    req->user = copy;
+    return 0;
+}
+
+struct mk_str mk_request_user(const struct mk_request *req)
+{
+    return req->user;
+}
+
 struct mk_arena *mk_request_arena(struct mk_request *req)
 {
     return &req->arena;

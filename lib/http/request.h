@@ -70,6 +70,8 @@ struct mk_request {
     unsigned hook, hook_end; /* the consumer's: how far the request has come, and how far it goes */
 
     /* the request */
+    uint64_t began_us;
+    struct mk_str user, id; /* NULL until set, or asked for */
     const char *base;
     const struct mk__field *fields;
     struct mk__parse parse;
@@ -89,6 +91,8 @@ struct mk_request {
     bool ended, head_sent, is_chunked, bodyless, length_known, failed, response_told, close_wanted, is_page;
     bool complete; /* all of it has been handed over; only the request's body may still be on its way */
     uint8_t headers_len, headers_max;
+    uint32_t head_bytes;
+    uint64_t first_byte_us;
     uint64_t length;     /* announced */
     uint64_t sent_bytes; /* of the body, as far as handed to the stream */
     size_t queued;

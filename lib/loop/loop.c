@@ -15,6 +15,11 @@ uint64_t mk_loop_now_ms(const struct mk_loop *loop)
     return loop->now_ms;
 }
 
+uint64_t mk_loop_now_us(const struct mk_loop *loop)
+{
+    return loop->clock->now_us(loop->clock->ctx);
+}
+
 int64_t mk_loop_wall_seconds(const struct mk_loop *loop)
 {
     return loop->wall_seconds;

@@ -104,6 +104,8 @@ static int read_server(struct mk_generation *g, const struct mk__source *source)
     if (!g->settings || err == -ENOMEM)
         return -ENOMEM;
     mk__settings_http(g->settings, &g->http);
+    for (unsigned i = 0; i < g->n_plugins; i++)
+        g->http.times |= (g->plugins[i]->flags & MK_PLUGIN_TIMES) != 0;
     find_transport(g);
     find_clashes(g);
     return make_mime(g);

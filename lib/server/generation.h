@@ -61,6 +61,7 @@ struct mk_generation {
     void *states[MK__PLUGINS_MAX];
     unsigned used, started; /* so many plugins have been started for the process, and for this generation */
     unsigned n_plugins;
+    uint32_t flags; /* of all plugins together */
     struct mk_host *hosts, *last_host, *default_host;
     struct mk__vhosts vhosts;
 };

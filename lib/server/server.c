@@ -105,6 +105,13 @@ void mk_server_info(const struct mk_server *s, struct mk_server_info *ret_info)
     };
 }
 
+#ifdef MK_LEAN
+void mk_server_show(const struct mk_server *s, struct mk_buf *out)
+{
+    (void)s;
+    mk_buf_addf(out, "# this build for small devices cannot show its configuration\n");
+}
+#else
 void mk_server_show(const struct mk_server *s, struct mk_buf *out)
 {
     if (!s->now || !s->now->set)
@@ -115,6 +122,7 @@ void mk_server_show(const struct mk_server *s, struct mk_buf *out)
         mk__conf_show(host->set, out);
     }
 }
+#endif
 
 /* ── listeners ── */
 

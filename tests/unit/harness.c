@@ -50,6 +50,11 @@ static uint64_t now_ms(void *ctx)
     return w->now_ms;
 }
 
+static uint64_t now_us(void *ctx)
+{
+    return now_ms(ctx) * 1000;
+}
+
 static int64_t wall_seconds(void *ctx)
 {
     const struct mk_test_world *w = ctx;
@@ -171,7 +176,7 @@ bool mk_test_wait_mail(struct mk_test_world *w)
 int mk_test_world_open(struct mk_test_world *w, struct mk__jobs *jobs)
 {
     *w = (struct mk_test_world){
-        .clock = {.now_ms = now_ms, .wall_seconds = wall_seconds, .ctx = w},
+        .clock = {.now_ms = now_ms, .now_us = now_us, .wall_seconds = wall_seconds, .ctx = w},
         .poller = {.open = open_nothing, .close = close_nothing, .control = control, .wait = wait_in_memory},
         .now_ms = EPOCH_MS,
         .jobs = jobs,

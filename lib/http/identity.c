@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The number of a request, by which people find it again in the logs of several machines.
+ */
+#include "http/request.h"
+
+#include <errno.h>
+#include <sys/random.h>
+
+enum { ID_BYTES_MAX = 128, RANDOM_BYTES = 16 };
+
+/* Letters, digits, and what identifiers in use are made of: nothing that needs an escape anywhere. */
+static bool is_id(struct mk_str s)
+{
+    for (size_t i = 0; i < s.len; i++) {
+        char c = mk_lower(s.p[i]);
+        if (!(c >= 'a' && c <= 'z') && !(c >= '0' && c <= '9') && !memchr("-_.:/+=@", c, 8))
+            return false;
+    }
+    return s.len > 0 && s.len <= ID_BYTES_MAX;
+}
+
+static struct mk_str make_id(struct mk_request *req)
+{
+    unsigned char bytes[RANDOM_BYTES];
+    char *text = mk_arena_alloc(&req->arena, 2 * RANDOM_BYTES);
+    if (!text || getrandom(bytes, sizeof(bytes), 0) != RANDOM_BYTES)
+        return MK_STR_NONE;
+    for (int i = 0; i < RANDOM_BYTES; i++) {
+        text[2 * i] = "0123456789abcdef"[bytes[i] >> 4];
+        text[2 * i + 1] = "0123456789abcdef"[bytes[i] & 15];
+    }
+    return mk_str(text, 2 * RANDOM_BYTES);
+}
+
+struct mk_str mk_request_id(struct mk_request *req)
+{
+    if (req->id.p)
+        return req->id;
+    struct mk_str came = req->base ? mk_request_header(req, MK_STR("X-Request-Id")) : MK_STR_NONE;
+    req->id = is_id(came) ? mk_arena_dup(&req->arena, came) : make_id(req);
+    return req->id;
+}

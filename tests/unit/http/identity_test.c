@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The number of a request, its user, and when it began. */
+#include "http/h1_world.h"
+
+#include <stdio.h>
+
+static char id[256];
+
+static void ask_id(struct mk_request *req, struct mk_test_world *world)
+{
+    (void)world;
+    struct mk_str one = mk_request_id(req), again = mk_request_id(req);
+    assert_ptr_equal(one.p, again.p);
+    snprintf(id, sizeof(id), "%.*s", MK_STR_ARG(one));
+    mk_response_end(req);
+}
+
+#define WITH_ID(id) "GET / HTTP/1.1\r\nHost: h\r\nX-Request-Id: " id "\r\n\r\n"
+
+static bool is_random(const char *text)
+{
+    return strlen(text) == 32 && strspn(text, "0123456789abcdef") == 32;
+}
+
+static void test_ids(void **state)
+{
+    static const struct {
+        const char *request, *id;
+    } cases[] = {
+        {WITH_ID("abc-123_x.y:z/+=@"), "abc-123_x.y:z/+=@"},
+        {WITH_ID("a b"), NULL},
+        {WITH_ID("a\"b"), NULL},
+        {WITH_ID("a\tb"), NULL},
+        {WITH_ID(""), NULL},
+        {WITH_ID("\xc3\xa4"), NULL},
+        {GET, NULL},
+    };
+    char before[256] = "";
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        open_world(ask_id);
+        mk_test_connect(&w, mk_str_c(cases[i].request));
+        mk_test_settle(&w);
+        if (cases[i].id)
+            assert_string_equal(id, cases[i].id);
+        else
+            assert_true(is_random(id) && strcmp(id, before) != 0);
+        memcpy(before, id, sizeof(id));
+        close_world();
+    }
+}
+
+static void test_a_long_id(void **state)
+{
+    char request[512];
+    (void)state;
+    for (int n = 128; n <= 129; n++) {
+        snprintf(request, sizeof(request), "GET / HTTP/1.1\r\nHost: h\r\nX-Request-Id: %0*d\r\n\r\n", n, 7);
+        open_world(ask_id);
+        mk_test_connect(&w, mk_str_c(request));
+        mk_test_settle(&w);
+        assert_int_equal(strlen(id), n == 128 ? 128 : 32);
+        close_world();
+    }
+}
+
+static void set_user(struct mk_request *req, struct mk_test_world *world)
+{
+    char name[] = "ada";
+    (void)world;
+    assert_null(mk_request_user(req).p);
+    assert_int_equal(mk_request_set_user(req, mk_str(name, 3)), 0);
+    memset(name, 'x', 3);
+    assert_str_equal(mk_request_user(req), "ada");
+    mk_response_end(req);
+}
+
+static void test_the_user_is_copied(void **state)
+{
+    (void)state;
+    open_world(set_user);
+    mk_test_connect(&w, MK_STR(GET));
+    mk_test_settle(&w);
+    close_world();
+}
+
+static void remember_all(struct mk_request *req, struct mk_test_world *world)
+{
+    remember(req, world);
+}
+
+/* The head comes in pieces, half a second apart; the answer comes a second later. */
+static void test_times(void **state)
+{
+    (void)state;
+    for (int wanted = 0; wanted < 2; wanted++) {
+        open_world(remember_all);
+        w.settings.times = wanted;
+        uint64_t start = w.now_ms * 1000;
+        struct mk_test_client *c = mk_test_connect(&w, MK_STR("GET / HT"));
+        mk_test_pass(&w, 500);
+        mk_test_send(c, MK_STR("TP/1.1\r\nHost: h\r\n\r\n"));
+        mk_test_pass(&w, 1000);
+        assert_int_equal(mk_request_began_us(current), wanted ? start : 0);
+        assert_int_equal(mk_response_began_us(current), 0);
+        assert_int_equal(mk_request_bytes_received(current), 27);
+        mk_response_write(current, MK_STR("x"));
+        mk_test_settle(&w);
+        assert_int_equal(mk_response_began_us(current), wanted ? start + 1500000 : 0);
+        assert_true(mk_response_head_bytes(current) > 80);
+        mk_response_end(current);
+        mk_test_settle(&w);
+        mk_test_send(c, MK_STR(GET));
+        mk_test_settle(&w);
+        assert_int_equal(mk_request_began_us(current), wanted ? start + 1500000 : 0); /* each has its own */
+        mk_response_end(current);
+        mk_test_settle(&w);
+        close_world();
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_ids),
+        cmocka_unit_test(test_a_long_id),
+        cmocka_unit_test(test_the_user_is_copied),
+        cmocka_unit_test(test_times),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
