@@ -49,10 +49,12 @@ struct mk__conf_record {
 };
 
 struct mk__conf_part {
-    struct mk__conf_part *next;
+    struct mk__conf_part *next;  /* of its block */
+    struct mk__conf_part *again; /* of the same section, where that stands next in the set */
     const struct mk__conf_decl *decl;
-    void *data;
+    void *data; /* is `bytes` */
     struct mk__conf_record *records, **last;
+    max_align_t bytes[];
 };
 
 /* One section as it stands in a file; of one that cannot repeat there is always one. */

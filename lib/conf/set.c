@@ -16,14 +16,23 @@ static struct mk__conf_part *add_part(struct mk__conf *conf, const struct mk__co
 {
     const struct mk_conf_section *section = decl->section;
     size_t size = section->flags & MK_CONF_PAIRS ? sizeof(struct mk_conf_pairs) : section->size;
-    struct mk__conf_part *part = mk_arena_zalloc(&conf->arena, sizeof(*part));
+    struct mk__conf_part *part = mk_arena_zalloc(&conf->arena, sizeof(*part) + (size ? size : 1));
 
-    if (!part || !(part->data = mk_arena_zalloc(&conf->arena, size ? size : 1)))
+    if (!part)
         return NULL;
+    part->data = part->bytes;
     part->decl = decl;
     part->last = &part->records;
     mk__bind_defaults(conf, part);
     return part;
+}
+
+static void link_parts(struct mk__conf_part *before, struct mk__conf_part *parts)
+{
+    for (; before; before = before->next)
+        for (struct mk__conf_part *p = parts; p; p = p->next)
+            if (p->decl == before->decl)
+                before->again = p;
 }
 
 static struct mk__conf_block *add_block(struct mk__conf *conf, struct mk__conf_set *set,
@@ -41,6 +50,11 @@ static struct mk__conf_block *add_block(struct mk__conf *conf, struct mk__conf_s
             goto starved;
         last = &(*last)->next;
     }
+    struct mk__conf_block *before = NULL;
+    for (struct mk__conf_block *b = set->blocks; b; b = b->next)
+        before = b->family == family ? b : before;
+    if (before)
+        link_parts(before->parts, block->parts);
     *set->last = block;
     set->last = &block->next;
     return block;
@@ -88,40 +102,39 @@ struct mk__conf_block *mk__set_enter(struct mk__conf *conf, struct mk__conf_set 
     return block;
 }
 
-/* The part behind `data` (NULL: the first) among those of a section (NULL: of any). */
+/* The part of `data` (NULL: the first) among those of a section (NULL: of any). */
 static const struct mk__conf_part *find_part(const struct mk__conf_set *set, const struct mk_conf_section *section,
-                                             const void *data, bool after, const struct mk__conf_block **ret_block)
+                                             const void *data, const struct mk__conf_block **ret_block)
 {
     for (const struct mk__conf_block *b = set->blocks; b; b = b->next)
-        for (const struct mk__conf_part *p = b->parts; p; p = p->next) {
-            if (section && p->decl->section != section)
-                continue;
-            if (!data || (!after && p->data == data)) {
+        for (const struct mk__conf_part *p = b->parts; p; p = p->next)
+            if ((!section || p->decl->section == section) && (!data || p->data == data)) {
                 *ret_block = b;
                 return p;
             }
-            if (p->data == data)
-                data = NULL;
-        }
     return NULL;
 }
 
 const void *mk__conf_get(const struct mk__conf_set *set, const struct mk_conf_section *section)
 {
-    return mk__conf_next(set, section, NULL);
+    const struct mk__conf_block *block;
+    const struct mk__conf_part *part = find_part(set, section, NULL, &block);
+    return part ? part->data : NULL;
 }
 
+/* Requests walk through rules with this: it must not look for `data` from the beginning. */
 const void *mk__conf_next(const struct mk__conf_set *set, const struct mk_conf_section *section, const void *data)
 {
-    const struct mk__conf_block *block;
-    const struct mk__conf_part *part = find_part(set, section, data, true, &block);
-    return part ? part->data : NULL;
+    if (!data)
+        return mk__conf_get(set, section);
+    const struct mk__conf_part *part = (const void *)((const char *)data - offsetof(struct mk__conf_part, bytes));
+    return part->again ? part->again->data : NULL;
 }
 
 struct mk__conf_origin mk__conf_origin(const struct mk__conf_set *set, const void *data, size_t offset, unsigned nth)
 {
     const struct mk__conf_block *block;
-    const struct mk__conf_part *part = data ? find_part(set, NULL, data, false, &block) : NULL;
+    const struct mk__conf_part *part = data ? find_part(set, NULL, data, &block) : NULL;
 
     if (!part)
         return (struct mk__conf_origin){NULL, 0, 0};

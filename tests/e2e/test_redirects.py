@@ -3,6 +3,7 @@
 
 import pathlib
 import re
+import time
 
 import pytest
 
@@ -130,6 +131,21 @@ def test_other_methods_are_redirected_as_well(client):
     assert (answer.status, answer["Location"]) == (308, "/articles/form")
     assert client.response().body == b"a\n"
     client.close()
+
+
+def test_thousands_of_rules(rules):
+    """A site that moved page by page: neither the start nor a request may walk through them once for each."""
+    text = "".join(f"[REDIRECT]\n    Match /p{n}\n    To /q/{n}\n" for n in range(4000))
+    folder = rules(text)
+    assert run("-c", folder, "-t", timeout=20).returncode == 0
+    server = Server("-c", folder)
+    client = server.connect()
+    started = time.monotonic()
+    for _ in range(50):
+        assert client.ask("/p3999")["Location"] == "/q/3999"
+    assert time.monotonic() - started < 1
+    client.close()
+    server.stop()
 
 
 def test_whole_host(rules):

@@ -85,6 +85,7 @@ static void test_repeated_section(void **state)
     assert_str_equal(b->location, "/b");
     assert_str_equal(b->title, "Members only");
     assert_null(mk__conf_next(f.set, &sample_auth, b));
+    assert_ptr_equal(mk__conf_next(f.set, &sample_auth, NULL), a);
     assert_origin(mk__conf_origin(f.set, a, MK__CONF_SECTION, 0), "t", 1, 1);
     assert_origin(mk__conf_origin(f.set, b, MK__CONF_SECTION, 0), "t", 6, 1);
     assert_origin(mk__conf_origin(f.set, b, offsetof(struct sample_auth, location), 0), "t", 7, 11);
