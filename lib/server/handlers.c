@@ -4,6 +4,8 @@
  */
 #include "server/handlers.h"
 
+#include "conf/value.h"
+
 #include <errno.h>
 
 static int parse_match(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
@@ -19,11 +21,9 @@ static int parse_match(const struct mk_conf_value *value, void *field, struct mk
     if (err < 0)
         return err;
     one.plugin = mk_arena_dup(arena, value->words[1]);
-    struct mk__handler *items = mk_arena_alloc(arena, (all->n + 1) * sizeof(*items));
+    struct mk__handler *items = mk__value_grow(arena, all->items, all->n, sizeof(*items));
     if (!one.plugin.p || !items)
         return -ENOMEM;
-    if (all->n)
-        memcpy(items, all->items, all->n * sizeof(*items));
     items[all->n] = one;
     *all = (struct mk__handlers){items, all->n + 1};
     return 0;

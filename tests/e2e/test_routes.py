@@ -8,7 +8,7 @@ import pytest
 from harness import build
 from harness.content import populate
 from harness.messages import request
-from harness.server import run, section
+from harness.server import run, section, write_config
 
 needs_probe = pytest.mark.skipif(not build.probe().exists(), reason=f"the preset {build.PRESET} has no monkey-probe")
 FILES = {"a.txt": b"a\n", "api/b.txt": b"b\n", "probe/now": b"a file\n"}
@@ -136,3 +136,11 @@ def test_the_values_in_use_are_shown(host_conf):
     (conf / "sites" / "default").write_text(text.replace("[HOST]\n", "[HOST]\n    MaxBodySize 10M\n"))
     result = run("-c", conf, "--show-config")
     assert re.search(r"MaxBodySize\s+10M", result.stdout), result.stdout
+
+
+def test_thousands_of_lines(tmp_path):
+    lines = [f"/p{n} static" for n in range(4000)]
+    text = section("HOST", {"DocumentRoot": tmp_path}) + section("HANDLERS", {"Match": lines})
+    folder = write_config(tmp_path / "conf", tmp_path, files={"sites/default": text})
+    result = run("-c", folder, "-t")
+    assert result.returncode == 0, result.stderr
