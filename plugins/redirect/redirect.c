@@ -39,9 +39,9 @@ static int parse_target(const struct mk_conf_value *value, void *field, struct m
     struct target *to = field;
     for (size_t i = 0; i < value->text.len; i++) {
         unsigned char c = (unsigned char)value->text.p[i];
-        if (c > 0x20 && c < 0x7f)
+        if (c > 0x20 && c < 0x7f && c != '\\') /* which browsers take for a slash */
             continue;
-        mk_buf_addf(error, "a target is a URI without blanks; other bytes are written %%XX");
+        mk_buf_addf(error, "a target is a URI without blanks and backslashes; other bytes are written %%XX");
         return -EINVAL;
     }
     if (value->text.len == 0 || (value->text.p[0] != '/' && !memmem(value->text.p, value->text.len, "://", 3))) {
@@ -70,16 +70,18 @@ static bool has_captures(struct mk_str to)
 /* On this host, and not on one that is named behind two slashes. */
 static bool is_path(struct mk_str to)
 {
-    return to.p[0] == '/' && (to.len == 1 || to.p[1] != '/');
+    return to.len && to.p[0] == '/' && (to.len == 1 || to.p[1] != '/');
 }
 
-/* Where the scheme and the host of a target end. */
+/* Where the scheme and the host of a target end; browsers look for the host behind any number of slashes. */
 static size_t host_end(struct mk_str to)
 {
     if (is_path(to))
         return 0;
     const char *host = memmem(to.p, to.len, "//", 2);
     size_t at = (size_t)(host - to.p) + 2;
+    while (at < to.len && to.p[at] == '/')
+        at++;
     while (at < to.len && !memchr("/?#", to.p[at], 3))
         at++;
     return at;
@@ -118,7 +120,7 @@ static void add_capture(struct mk_buf *location, struct mk_str text, bool query)
             mk_path_encode(location, mk_str(text.p + i, 1));
 }
 
-static void add_target(struct mk_buf *location, struct mk_str to, const struct mk_str *groups)
+static void add_text(struct mk_buf *location, struct mk_str to, const struct mk_str *groups)
 {
     bool query = false;
     for (size_t i = 0; i < to.len; i++) {
@@ -128,6 +130,11 @@ static void add_target(struct mk_buf *location, struct mk_str to, const struct m
         else
             mk_buf_addc(location, to.p[i]);
     }
+}
+
+static void add_target(struct mk_buf *location, struct mk_str to, const struct mk_str *groups)
+{
+    add_text(location, to, groups);
     while (is_path(to) && location->len && !is_path(mk_buf_str(location)))
         mk_buf_drop(location, 1); /* captures have made two slashes, which a host would follow */
 }
@@ -207,7 +214,7 @@ static void add_target_path(struct mk_buf *path, struct mk_str to, struct mk_str
         mk_buf_addc(path, low >= 0 ? (char)(high * 16 + low) : to.p[i]);
         i += low >= 0 ? 2 : 0;
     }
-    if (i < to.len || !rest.len)
+    if ((i < to.len && to.p[i] == '?') || !rest.len)
         return;
     if (to.p[i - 1] != '/')
         mk_buf_addc(path, '/');
@@ -293,14 +300,24 @@ static void add_query(struct mk_buf *location, struct mk_str query)
     mk_buf_adds(location, query);
 }
 
+/* The fragment of a target is its end, whatever is appended. */
+static struct mk_str cut_fragment(struct mk_str *to)
+{
+    const char *hash = memchr(to->p, '#', to->len);
+    size_t n = hash ? (size_t)(hash - to->p) : to->len;
+    struct mk_str fragment = mk_str(to->p + n, to->len - n);
+    to->len = n;
+    return fragment;
+}
+
 /* `groups` is NULL where a dollar is just a dollar. */
 static void send_elsewhere(struct mk_request *req, struct mk_str to, struct mk_str rest, const struct mk_str *groups,
                            int status, bool keep)
 {
     struct mk_buf location;
-    struct mk_str query = mk_request_query(req);
-    size_t captured = groups ? captured_bytes(to, groups) : 0;
-    size_t size = to.len + (rest.len + captured) * 3 + query.len + 2; /* each byte may become three */
+    struct mk_str query = mk_request_query(req), fragment = cut_fragment(&to);
+    size_t captured = groups ? captured_bytes(to, groups) + captured_bytes(fragment, groups) : 0;
+    size_t size = to.len + fragment.len + (rest.len + captured) * 3 + query.len + 2; /* each byte may become three */
     char *storage = captured <= CAPTURED_BYTES_MAX ? mk_arena_alloc(mk_request_arena(req), size) : NULL;
     if (!storage) {
         mk_response_error(req, captured > CAPTURED_BYTES_MAX ? 414 : 503);
@@ -309,12 +326,13 @@ static void send_elsewhere(struct mk_request *req, struct mk_str to, struct mk_s
     mk_buf_init_fixed(&location, storage, size);
     add_target(&location, to, groups);
     if (keep && rest.len) {
-        if (to.p[to.len - 1] != '/')
+        if (to.len && to.p[to.len - 1] != '/')
             mk_buf_addc(&location, '/');
         mk_path_encode(&location, rest);
     }
     if (keep)
         add_query(&location, query);
+    add_text(&location, fragment, groups);
     mk_response_redirect(req, status, mk_buf_str(&location));
 }
 

@@ -159,9 +159,28 @@ def test_whole_host(rules):
 
 
 @pytest.mark.parametrize(
+    "match, to, path, location",
+    [
+        ("/a", "/b#c", "/a/d?e=f", "/b/d?e=f#c"),
+        ("/a", "/b?x#c", "/a?e=f", "/b?x&e=f#c"),
+        ("/a", "/b#c?d", "/a?e=f", "/b?e=f#c?d"),
+        ("~^/a/(.*)", "/b/$1#$1", "/a/d%23?e", "/b/d%23?e#d%23"),
+        ("/a", "https://example.org#c", "/a/b", "https://example.org/b#c"),
+    ],
+)
+def test_a_fragment_stays_at_the_end(rules, match, to, path, location):
+    server = Server("-c", rules(f"[REDIRECT]\n    Match {match}\n    To {to}\n"))
+    client = server.connect()
+    assert client.ask(path)["Location"] == location
+    client.close()
+    server.stop()
+
+
+@pytest.mark.parametrize(
     "text, message",
     [
         ("[REDIRECT]\n    Match /a\n    To /a/b\n", "never ends"),
+        ("[REDIRECT]\n    Match /a\n    To /a#b\n", "never ends"),
         ("[REDIRECT]\n    Match /a\n    To /b\n[REDIRECT]\n    Match /b\n    To /a\n", "never ends"),
         ("    Redirect /a\n", "default:4:14: error: this redirect never ends"),
         ("    Redirect /a\n[REDIRECT]\n    Match =/b\n    To /c\n", "default:7:8: error: this redirect never ends"),
@@ -180,6 +199,10 @@ def test_whole_host(rules):
         ("[REDIRECT]\n    Match ~^/(a)\n    To //$1/\n", "choose the host"),
         ("[REDIRECT]\n    Match ~^/(a)\n    To https://example.org$1\n", "choose the host"),
         ("[REDIRECT]\n    Match ~^/(a)\n    To $1://example.org\n", "choose the host"),
+        ("[REDIRECT]\n    Match ~^/(a)\n    To ///$1\n", "choose the host"),
+        ("[REDIRECT]\n    Match ~^/(a)\n    To https:///$1\n", "choose the host"),
+        ("[REDIRECT]\n    Match ~^/(a)\n    To /\\$1\n", "backslashes"),
+        ("[REDIRECT]\n    Match /b\n    To /a#f\n[REDIRECT]\n    Match /a/x\n    To /b/x\n", "never ends"),
     ],
 )
 def test_mistakes(rules, text, message):
