@@ -9,8 +9,10 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <glob.h>
 #include <limits.h>
+#include <link.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -109,16 +111,49 @@ static int check(const struct mk_plugin *plugin, struct mk_buf *error)
     return -ENOEXEC;
 }
 
+/* What dlopen() does not survive, or not say; NULL: nothing, or it will say. */
+static const char *find_fault(int fd)
+{
+    struct stat st;
+    ElfW(Ehdr) head;
+    ElfW(Phdr) part;
+    if (fstat(fd, &st) < 0 || S_ISDIR(st.st_mode))
+        return NULL;
+    if (!S_ISREG(st.st_mode))
+        return "it is no file"; /* a FIFO would keep it waiting */
+    if (pread(fd, &head, sizeof(head), 0) != sizeof(head) || memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 ||
+        head.e_phentsize != sizeof(part))
+        return NULL;
+    uint64_t size = (uint64_t)st.st_size;
+    for (unsigned i = 0; i < head.e_phnum; i++) {
+        uint64_t at = head.e_phoff + i * sizeof(part);
+        if (at > size || pread(fd, &part, sizeof(part), (off_t)at) != sizeof(part) || part.p_filesz > size ||
+            part.p_offset > size - part.p_filesz)
+            return "it is not whole: copy it again"; /* reading the rest would be SIGBUS */
+    }
+    return NULL;
+}
+
+static void *open_module(const char *file, struct mk_buf *error)
+{
+    int fd = open(file, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    const char *fault = fd < 0 ? NULL : find_fault(fd);
+    if (fd >= 0)
+        close(fd);
+    void *module = fault ? NULL : dlopen(file, RTLD_NOW | RTLD_LOCAL);
+    if (!module)
+        mk_buf_addf(error, "%s", fault ? fault : dlerror());
+    return module;
+}
+
 int mk__plugin_open(const char *file, void **ret_module, const struct mk_plugin **ret_plugin, struct mk_buf *error)
 {
     char symbol[SYMBOL_BYTES];
     struct mk_str name = name_of(file);
     int n = snprintf(symbol, sizeof(symbol), "mk_plugin_%.*s", MK_STR_ARG(name));
-    void *module = dlopen(file, RTLD_NOW | RTLD_LOCAL);
-    if (!module) {
-        mk_buf_addf(error, "%s", dlerror());
+    void *module = open_module(file, error);
+    if (!module)
         return -ENOENT;
-    }
     const struct mk_plugin *plugin = n < (int)sizeof(symbol) ? dlsym(module, symbol) : NULL;
     int err = plugin ? check(plugin, error) : -ENOEXEC;
     if (!plugin)

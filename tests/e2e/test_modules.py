@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plugins in files of their own: loaded by name or path, and what is said of those that cannot be."""
 
+import os
 import re
 import shutil
 
@@ -70,6 +71,26 @@ def test_what_cannot_be_loaded(conf, name, sentence):
     result = run("-c", folder, "-t")
     assert result.returncode == 1
     assert re.search(r"plugins.load:3:\d+: error: .*" + sentence, result.stderr), result.stderr
+
+
+@pytest.mark.parametrize("part", [0.02, 0.3, 0.6])
+def test_a_module_that_was_copied_in_part(conf, part):
+    """dlopen() would be killed by SIGBUS."""
+    whole = (MODULES / "hello.so").read_bytes()
+    folder = conf("./hello.so")
+    (folder / "hello.so").write_bytes(whole[: int(len(whole) * part)])
+    result = run("-c", folder, "-t")
+    assert result.returncode == 1
+    assert re.search(r"plugins.load:3:\d+: error: .*hello.so cannot be loaded: it is not whole", result.stderr)
+
+
+def test_a_fifo_is_no_module(conf):
+    """dlopen() would wait for somebody to write."""
+    folder = conf("./pipe.so")
+    os.mkfifo(folder / "pipe.so")
+    result = run("-c", folder, "-t", timeout=5)
+    assert result.returncode == 1
+    assert re.search(r"plugins.load:3:\d+: error: .*pipe.so cannot be loaded: it is no file", result.stderr)
 
 
 def test_twice(conf):
