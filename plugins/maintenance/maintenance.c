@@ -41,6 +41,8 @@ static int read_page(struct page *page, int fd, struct mk_arena *arena)
     struct stat st;
     if (fd < 0 || fstat(fd, &st) < 0)
         return -errno;
+    if (!S_ISREG(st.st_mode))
+        return S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
     if (st.st_size > PAGE_BYTES_MAX)
         return -EFBIG;
     char *data = mk_arena_alloc(arena, (size_t)st.st_size);
@@ -62,7 +64,7 @@ static int parse_page(const struct mk_conf_value *value, void *field, struct mk_
     if (fd >= 0)
         close(fd);
     if (err < 0)
-        mk_buf_addf(error, "cannot be read: %s", strerror(-err));
+        mk_buf_addf(error, "cannot be read: %s", err == -EINVAL ? "it is no file" : strerror(-err));
     return err;
 }
 

@@ -164,6 +164,7 @@ def test_many_ask_at_once(host, flag):
         ("    Text closed\n", '"File", which must be set'),
         ("    File flag\n    Page nowhere.html\n", "default:6:10: error: .*cannot be read: No such file"),
         ("    File flag\n    Page .\n", "default:6:10: error: .*cannot be read: Is a directory"),
+        ("    File flag\n    Page /dev/zero\n", "default:6:10: error: .*cannot be read: it is no file"),
         ("    File flag\n    Page ../large.html\n", "default:6:10: error: .*cannot be read: File too large"),
         ("    File flag\n    Except a/b\n", "default:6:12: error: .*starts with one"),
         ("    File flag\n    RetryAfter 10ms\n", "default:6:16: error: "),
