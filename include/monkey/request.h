@@ -165,7 +165,8 @@ MK_API void mk_response_header_remove(struct mk_request *req, struct mk_str name
 
 /*
  * The body is a queue of parts, sent in their order. A part that cannot be queued (-ENOMEM) leaves the
- * response incomplete: end it with `mk_response_abort()`. MK_AGAIN says that a lot is queued already: the
+ * response incomplete: end it with `mk_response_abort()`. -EALREADY: the response has ended before, perhaps because
+ * its time was over; there is nothing to do. MK_AGAIN says that a lot is queued already: the
  * part was taken, more should wait for the drain callback.
  */
 MK_API int mk_response_write(struct mk_request *req, struct mk_str copied);

@@ -16,7 +16,8 @@ enum { EDGES = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET };
 
 #define TO(state) (1u << (MK__H1_##state))
 /* One turn may serve several requests, so that it can end at any of these. */
-#define ANY_WORK (TO(HEAD) | TO(BODY) | TO(HANDLER) | TO(DISK) | TO(SEND) | TO(IDLE) | TO(LINGER) | TO(CLOSED))
+#define ANY_WORK \
+    (TO(HEAD) | TO(BODY) | TO(HANDLER) | TO(DISK) | TO(SEND) | TO(IDLE) | TO(TUNNEL) | TO(LINGER) | TO(CLOSED))
 
 const struct mk__h1_wait mk__h1_waits[MK__H1_STATES] = {
     [MK__H1_CLOSED] = {"closed", 0, MK__WAITS, 0, 0},
@@ -27,6 +28,8 @@ const struct mk__h1_wait mk__h1_waits[MK__H1_STATES] = {
     [MK__H1_HANDLER] = {"handler", 0, MK__WAIT_HANDLER, 503, ANY_WORK},
     [MK__H1_DISK] = {"disk", 0, MK__WAIT_HANDLER, 503, ANY_WORK},
     [MK__H1_SEND] = {"send", MK__H1_WANT_WRITE, MK__WAIT_SEND, 0, ANY_WORK},
+    [MK__H1_TUNNEL] = {"tunnel", MK__H1_WANT_READ | MK__H1_WANT_WRITE, MK__WAIT_TUNNEL, 0,
+                       TO(TUNNEL) | TO(LINGER) | TO(CLOSED)},
     [MK__H1_LINGER] = {"linger", MK__H1_WANT_READ, MK__WAIT_LINGER, 0, TO(LINGER) | TO(CLOSED)},
 };
 
@@ -68,7 +71,8 @@ static uint64_t moved_bytes(const struct mk__h1 *c)
  */
 static void arm(struct mk__h1 *c, enum mk__h1_state before)
 {
-    bool moves = c->state == MK__H1_HANDLER || c->state == MK__H1_SEND || c->state == MK__H1_BODY;
+    bool moves =
+        c->state == MK__H1_HANDLER || c->state == MK__H1_SEND || c->state == MK__H1_BODY || c->state == MK__H1_TUNNEL;
     bool restarts = (moves && moved_bytes(c) != c->armed_bytes) || c->requests != c->armed_requests;
     c->armed_requests = c->requests;
     c->armed_bytes = moved_bytes(c);
@@ -103,11 +107,18 @@ static void enter(struct mk__h1 *c, enum mk__h1_state state)
     }
 }
 
+static enum mk__h1_state take_turn(struct mk__h1 *c)
+{
+    if (c->state == MK__H1_LINGER)
+        return MK__H1_LINGER;
+    return MK__TUNNELS && c->state == MK__H1_TUNNEL ? mk__h1_tunnel(c) : mk__h1_take_turn(c);
+}
+
 static void run(struct mk__h1 *c)
 {
     mk_task_cancel(&c->task);
     c->driving = true;
-    enum mk__h1_state next = c->state == MK__H1_LINGER ? MK__H1_LINGER : mk__h1_take_turn(c);
+    enum mk__h1_state next = take_turn(c);
     if (next == MK__H1_LINGER)
         next = mk__h1_linger(c);
     c->driving = false;
@@ -194,9 +205,10 @@ void mk__h1_drain(struct mk__http *http)
     http->draining = true;
     MK_LIST_EACH(&http->live, n, save) {
         struct mk__h1 *c = MK_OWNER(n, struct mk__h1, link);
-        if (c->state != MK__H1_IDLE && c->state != MK__H1_FRESH)
+        bool waits = c->state == MK__H1_IDLE || c->state == MK__H1_FRESH;
+        if (!waits && c->state != MK__H1_TUNNEL)
             continue;
-        c->stream.readable = true; /* a request may be on its way into our hands */
+        c->stream.readable |= waits; /* a request may be on its way into our hands */
         run(c);
     }
 }

@@ -26,6 +26,7 @@ enum mk__h1_state {
     MK__H1_HANDLER, /* a handler works on the answer, or has paused the body */
     MK__H1_DISK,    /* a file's bytes are being read */
     MK__H1_SEND,    /* the client does not take its bytes fast enough, or others have their turn */
+    MK__H1_TUNNEL,  /* a handler has taken the connection over */
     MK__H1_LINGER,  /* our FIN is out; read on so that no reset eats the answer */
     MK__H1_STATES,
 };
@@ -64,6 +65,7 @@ struct mk__h1 {
     bool closing;  /* after the current response */
     bool polite;   /* the client itself asked for that, and so sends nothing more */
     bool impolite; /* it is still sending what nobody will read */
+    bool told;     /* the tunnel knows that we are draining */
 };
 
 /* What stands in the way of more output. */
@@ -73,6 +75,7 @@ enum mk__h1_output {
     MK__OUTPUT_BLOCKED, /* by the client */
     MK__OUTPUT_LATER,   /* others first */
     MK__OUTPUT_DISK,    /* a job was sent; it will wake the exchange */
+    MK__OUTPUT_TUNNEL,  /* the head has left, the rest is the handler's */
     MK__OUTPUT_FAILED,  /* it cannot be completed */
     MK__OUTPUT_BROKEN,  /* the connection is of no use any more */
 };
@@ -86,6 +89,14 @@ enum mk__h1_state mk__h1_take_turn(struct mk__h1 *c);
 enum mk__h1_state mk__h1_goodbye(struct mk__h1 *c);
 /* Throws away what still comes, so that the client reads our last answer before it sees a reset. */
 enum mk__h1_state mk__h1_linger(struct mk__h1 *c);
+/* The bytes of a connection that was taken over: of struct mk__carrier. */
+ssize_t mk__h1_read_bytes(struct mk_request *req, void *to, size_t size);
+ssize_t mk__h1_write_bytes(struct mk_request *req, const void *from, size_t size);
+int mk__h1_shutdown_bytes(struct mk_request *req);
+/* A turn of a connection that was taken over; the state to wait in. */
+enum mk__h1_state mk__h1_tunnel(struct mk__h1 *c);
+/* Takes bytes that were read behind a head: the count. */
+size_t mk__h1_take_rest_bytes(struct mk__h1 *c, void *to, size_t size);
 /* Ends the current exchange. */
 void mk__h1_finish_exchange(struct mk__h1 *c, bool aborted);
 /* Frees the unread input. */

@@ -90,6 +90,11 @@ static void decide_closing(struct mk__h1 *c, struct mk_request *req)
 
 static void decide_framing(struct mk__h1 *c, struct mk_request *req)
 {
+    if (MK__TUNNELS && req->tunnel) { /* no body, and no end: RFC 9110 section 9.3.6 */
+        req->length_known = req->is_chunked = c->closing = false;
+        req->bodyless = true;
+        return;
+    }
     req->length_known = mk_response_length_get(req, &req->length);
     if (req->status == 205) { /* content is forbidden, a length is not: RFC 9110 section 15.3.6 */
         req->length = 0;
@@ -146,7 +151,9 @@ static void put_framing(struct mk__h1 *c, struct mk_request *req, struct mk__scr
         put_number(out, req->length);
         put(out, MK_STR("\r\n"));
     }
-    if (c->closing)
+    if (req->status == 101)
+        put(out, MK_STR("Connection: Upgrade\r\n"));
+    else if (c->closing)
         put(out, MK_STR("Connection: close\r\n"));
     else if (req->parse.minor == 0)
         put(out, MK_STR("Connection: keep-alive\r\n"));
@@ -422,13 +429,16 @@ enum mk__h1_output mk__h1_output(struct mk__h1 *c)
     enum mk__h1_output r;
     if (req->complete)
         return MK__OUTPUT_DONE;
+    bool tunnel = MK__TUNNELS && req->tunnel;
     if (!req->head_sent && !req->failed) {
-        if (!req->ended && !req->first)
+        if (!req->ended && !req->first && !tunnel)
             return MK__OUTPUT_WAITING;
         r = put_head(c, req);
         if (r != MK__OUTPUT_DONE)
             return r;
     }
+    if (tunnel && !req->failed)
+        return MK__OUTPUT_TUNNEL;
     r = mk__request_is_filtered(req) && !req->bodyless ? put_filtered(c, req) : put_parts(c, req);
     if (r != MK__OUTPUT_DONE)
         return r;

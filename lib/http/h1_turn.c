@@ -13,12 +13,13 @@
 enum { LINGER_BYTES_MAX = 64 * 1024 * 1024, LINGER_BYTES_PER_TURN = 256 * 1024, RATE_GRACE_MS = 5000 };
 
 /* How far a turn came. */
-enum progress { NEEDS_INPUT, NEEDS_OUTPUT, NEEDS_HANDLER, NEEDS_DISK, NEEDS_TURN, FINISHED, BROKEN };
+enum progress { NEEDS_INPUT, NEEDS_OUTPUT, NEEDS_HANDLER, NEEDS_DISK, NEEDS_TURN, TAKEN_OVER, FINISHED, BROKEN };
 
 struct mk__h1_rest {
     struct mk__parse parse; /* of the head that the bytes begin with, as far as it came */
     uint64_t since_us;
     uint32_t len, fields_bytes;
+    uint32_t at;  /* how much of it a tunnel has read */
     char bytes[]; /* the fields, then the input */
 };
 
@@ -52,6 +53,19 @@ static int keep_rest(struct mk__h1 *c, struct mk_str in)
     memcpy(c->rest->bytes, http->fields, size.fields_bytes);
     memcpy(c->rest->bytes + size.fields_bytes, in.p, in.len);
     return 0;
+}
+
+size_t mk__h1_take_rest_bytes(struct mk__h1 *c, void *to, size_t size)
+{
+    struct mk__h1_rest *rest = c->rest;
+    if (!rest)
+        return 0;
+    size_t n = rest->len - rest->at < size ? rest->len - rest->at : size;
+    memcpy(to, rest->bytes + rest->fields_bytes + rest->at, n);
+    rest->at += (uint32_t)n;
+    if (rest->at == rest->len)
+        mk__h1_drop_rest(c);
+    return n;
 }
 
 /* Puts what was kept back to where a turn works. */
@@ -88,7 +102,15 @@ static const struct mk_io *io_of(const struct mk_request *req)
     return &c->stream.io;
 }
 
-const struct mk__carrier mk__h1_carrier = {.wake = wake, .io = io_of};
+const struct mk__carrier mk__h1_carrier = {
+    .wake = wake,
+    .io = io_of,
+#ifndef MK_LEAN
+    .read = mk__h1_read_bytes,
+    .write = mk__h1_write_bytes,
+    .shutdown = mk__h1_shutdown_bytes,
+#endif
+};
 
 void mk__h1_finish_exchange(struct mk__h1 *c, bool aborted)
 {
@@ -294,6 +316,8 @@ static enum progress step_exchange(struct mk__h1 *c, struct mk_str *in)
         return NEEDS_TURN;
     case MK__OUTPUT_DISK:
         return NEEDS_DISK;
+    case MK__OUTPUT_TUNNEL:
+        return TAKEN_OVER;
     case MK__OUTPUT_FAILED:
         /* an early end tells the client that the answer is not complete */
         c->closing = c->impolite = true;
@@ -393,7 +417,7 @@ static enum mk__h1_state settle(struct mk__h1 *c, enum progress r, struct mk_str
         return cut(c);
     if (c->req && mk__request_detach(c->req) < 0)
         return cut(c);
-    if (r == NEEDS_TURN || (r == NEEDS_INPUT && c->stream.readable))
+    if (r == NEEDS_TURN || r == TAKEN_OVER || (r == NEEDS_INPUT && c->stream.readable))
         mk_task_schedule(c->http->loop, &c->task);
     switch (r) {
     case NEEDS_INPUT:
@@ -402,6 +426,8 @@ static enum mk__h1_state settle(struct mk__h1 *c, enum progress r, struct mk_str
         return MK__H1_HANDLER;
     case NEEDS_DISK:
         return MK__H1_DISK;
+    case TAKEN_OVER:
+        return MK__H1_TUNNEL;
     default:
         return MK__H1_SEND;
     }

@@ -22,6 +22,7 @@ enum mk__wait {
     MK__WAIT_SEND,
     MK__WAIT_IDLE,
     MK__WAIT_LINGER,
+    MK__WAIT_TUNNEL,
     MK__WAITS,
 };
 

@@ -29,6 +29,10 @@ struct mk__carrier {
     void (*wake)(struct mk_request *req);
     /* The connection that the request came by. */
     const struct mk_io *(*io)(const struct mk_request *req);
+    /* Of an exchange that was taken over: the count, 0 for the end (read), -EAGAIN, -errno. */
+    ssize_t (*read)(struct mk_request *req, void *to, size_t size);
+    ssize_t (*write)(struct mk_request *req, const void *from, size_t size);
+    int (*shutdown)(struct mk_request *req);
 };
 
 enum mk__part_kind { MK__PART_MEMORY, MK__PART_FILE, MK__PART_GENERATOR };
@@ -101,8 +105,9 @@ struct mk_request {
     mk_drain_fn drain_fn;
     void *drain_ctx;
     bool drain_wanted;
-    struct mk__load *loading; /* a disk thread reads for the first part */
-    struct mk_filter *filter; /* the last one, or NULL */
+    struct mk__load *loading;  /* a disk thread reads for the first part */
+    struct mk_filter *filter;  /* the last one, or NULL */
+    struct mk__tunnel *tunnel; /* of the handler that has taken it over, or NULL */
 
     struct mk_arena arena;
     _Alignas(16) char storage[];
@@ -128,11 +133,11 @@ void mk__request_body(struct mk_request *req, struct mk_str piece, bool end);
  */
 int mk__response_write_more(struct mk_request *req, struct mk__part *before, uint64_t offset, uint64_t length);
 
-/* Builds for small devices have no plugin that filters. */
+/* Builds for small devices have no plugin that filters, or takes connections over. */
 #ifdef MK_LEAN
-enum { MK__FILTERS = false };
+enum { MK__FILTERS = false, MK__TUNNELS = false };
 #else
-enum { MK__FILTERS = true };
+enum { MK__FILTERS = true, MK__TUNNELS = true };
 #endif
 
 static inline bool mk__request_is_filtered(const struct mk_request *req)

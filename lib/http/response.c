@@ -143,6 +143,12 @@ void mk_response_close(struct mk_request *req)
 
 /* ── the queue ── */
 
+/* Why no part was added. */
+static int refusal(const struct mk_request *req)
+{
+    return req->ended || req->failed ? -EALREADY : -ENOMEM;
+}
+
 static struct mk__part *add_part(struct mk_request *req, enum mk__part_kind kind)
 {
     if (req->ended || req->failed)
@@ -180,7 +186,7 @@ int mk_response_borrow(struct mk_request *req, struct mk_str data)
         return 0;
     struct mk__part *part = add_part(req, MK__PART_MEMORY);
     if (!part)
-        return -ENOMEM;
+        return refusal(req);
     part->data = data.p;
     part->left = data.len;
     return queue(req, part, data.len);
@@ -194,7 +200,7 @@ int mk_response_write(struct mk_request *req, struct mk_str data)
     struct mk__part *part = heap ? add_part(req, MK__PART_MEMORY) : NULL;
     if (!part) {
         mk_account_free(req->http->account, heap, data.len);
-        return -ENOMEM;
+        return refusal(req);
     }
     memcpy(heap, data.p, data.len);
     part->data = part->heap = heap;
@@ -217,7 +223,7 @@ int mk_response_write_file(struct mk_request *req, int fd, uint64_t offset, uint
     struct mk__part *part = add_file_part(req, offset, length);
     if (!part) {
         close(fd);
-        return length ? -ENOMEM : 0;
+        return length ? refusal(req) : 0;
     }
     part->fd = fd;
     return queue(req, part, FILE_PART_COST);
@@ -227,7 +233,7 @@ int mk__response_write_more(struct mk_request *req, struct mk__part *before, uin
 {
     struct mk__part *part = add_file_part(req, offset, length);
     if (!part)
-        return length ? -ENOMEM : 0;
+        return length ? refusal(req) : 0;
     before->heir = part;
     return queue(req, part, 0);
 }
@@ -236,7 +242,7 @@ int mk_response_generate(struct mk_request *req, mk_generate_fn fn, void *ctx)
 {
     struct mk__part *part = add_part(req, MK__PART_GENERATOR);
     if (!part)
-        return -ENOMEM;
+        return refusal(req);
     part->generate = fn;
     part->ctx = ctx;
     return queue(req, part, 0);

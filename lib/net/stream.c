@@ -88,6 +88,17 @@ int mk__stream_flush(struct mk__stream *s, struct mk__scratch *out, struct mk_ac
     return (size_t)n == len ? 0 : hold(s, account, out->data + n, len - (size_t)n);
 }
 
+ssize_t mk__stream_write(struct mk__stream *s, const void *from, size_t size)
+{
+    struct iovec vec = {.iov_base = (void *)(uintptr_t)from, .iov_len = size};
+    if (s->held || !s->writable)
+        return -EAGAIN;
+    ssize_t n = s->io.transport->write(&s->io, &vec, 1, 0);
+    if (n == -EAGAIN)
+        s->writable = false;
+    return n;
+}
+
 ssize_t mk__stream_sendfile(struct mk__stream *s, int file_fd, uint64_t offset, size_t size)
 {
     ssize_t n = s->io.transport->sendfile(&s->io, file_fd, offset, size);

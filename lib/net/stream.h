@@ -41,6 +41,9 @@ ssize_t mk__stream_read(struct mk__stream *s, void *to, size_t size);
  */
 int mk__stream_flush(struct mk__stream *s, struct mk__scratch *out, struct mk_account *account, unsigned flags);
 
+/* Writes bytes that are nobody's to hold: the count, -EAGAIN (also while something is held), -errno. */
+ssize_t mk__stream_write(struct mk__stream *s, const void *from, size_t size);
+
 /* Sends up to `size` bytes of a file, nothing being held: the count, 0 = the file ended, -EAGAIN, -errno. */
 ssize_t mk__stream_sendfile(struct mk__stream *s, int file_fd, uint64_t offset, size_t size);
 

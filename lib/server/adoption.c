@@ -103,8 +103,7 @@ static void change_generation(struct mk__worker *w, struct mk__adoption *a)
     a->next = NULL;
     w->account.bytes_max = g->settings->memory_bytes_max;
     mk__http_adopt(&w->http, &g->http, &a->buffers);
-    mk__pin_take(before);
-    mk__pin_drop(before);
+    mk__pin_retire(before);
 }
 
 static void complete(struct mk_message *message)

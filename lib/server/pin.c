@@ -52,6 +52,26 @@ void mk__pin_free(struct mk_worker *pin)
     mk_account_free(NULL, pin, bytes);
 }
 
+void mk__pin_retire(struct mk_worker *pin)
+{
+    if (!pin->count) {
+        mk__pin_free(pin);
+        return;
+    }
+    pin->next = pin->thread->older;
+    pin->at = &pin->thread->older;
+    if (pin->next)
+        pin->next->at = &pin->next;
+    *pin->at = pin;
+}
+
+static void leave(struct mk_worker *pin)
+{
+    *pin->at = pin->next;
+    if (pin->next)
+        pin->next->at = pin->at;
+}
+
 void mk__pin_take(struct mk_worker *pin)
 {
     pin->count++;
@@ -59,8 +79,10 @@ void mk__pin_take(struct mk_worker *pin)
 
 void mk__pin_drop(struct mk_worker *pin)
 {
-    if (--pin->count == 0 && pin != pin->thread->now)
-        mk__pin_free(pin);
+    if (--pin->count || !pin->at)
+        return;
+    leave(pin);
+    mk__pin_free(pin);
 }
 
 /* ── what plugins may ask ── */

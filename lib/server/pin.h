@@ -14,6 +14,7 @@
 struct mk__worker;
 
 struct mk_worker {
+    struct mk_worker *next, **at; /* among the older ones of its thread */
     struct mk__worker *thread;
     struct mk_generation *generation; /* held */
     unsigned count;                   /* what is under way */
@@ -28,6 +29,9 @@ void mk__pin_free(struct mk_worker *pin);
 
 /* The plugins' worker_start, in the worker's thread. 0 or the -errno of the first that cannot. */
 int mk__pin_start(struct mk_worker *pin);
+
+/* Another one takes its place: it goes when nothing of it is under way any more. In the worker's thread. */
+void mk__pin_retire(struct mk_worker *pin);
 
 /* In the worker's thread. The last one frees it, unless it is the one in use. */
 void mk__pin_take(struct mk_worker *pin);

@@ -74,6 +74,11 @@ static const struct mk_conf_key server_keys[] = {
         "How long the server reads on after it has closed its side, so that a client which is still sending gets "
         "to see the answer.",
         .min = 100, .max = 60000, .unit = "s"),
+#ifndef MK_LEAN
+    KEY(DURATION, tunnel_timeout_ms, "TunnelTimeout", "1h",
+        "How long a connection that a handler has taken over (WebSocket, CONNECT) may carry no byte either way.",
+        .min = 100, .max = 604800000, .unit = "s"),
+#endif
     KEY(DURATION, drain_timeout_ms, "DrainTimeout", "10",
         "How long requests in progress may take to finish when the server stops.", .min = 0, .max = 3600000,
         .unit = "s"),
@@ -252,7 +257,8 @@ void mk__settings_http(const struct mk__settings *s, struct mk__http_settings *r
                                [MK__WAIT_HANDLER] = s->handler_timeout_ms,
                                [MK__WAIT_SEND] = s->send_timeout_ms,
                                [MK__WAIT_IDLE] = s->idle_timeout_ms,
-                               [MK__WAIT_LINGER] = s->linger_timeout_ms},
+                               [MK__WAIT_LINGER] = s->linger_timeout_ms,
+                               [MK__WAIT_TUNNEL] = s->tunnel_timeout_ms},
                    .body_bytes_max = s->body_bytes_max,
                    .collect_bytes_max = s->collect_bytes_max,
                    .drain_bytes_max = s->drain_bytes_max,

@@ -173,6 +173,7 @@ static void init(struct mk__worker *w, unsigned index)
     w->running = false;
     w->complained_ms = 0;
     w->acceptors = (struct mk__acceptors){0};
+    w->older = NULL;
     w->drain_sent = w->stop_sent = false;
     w->ended = NULL;
     w->start_err = 0;
@@ -184,13 +185,16 @@ static void init(struct mk__worker *w, unsigned index)
     mk_timer_init(&w->delay_timer, on_delay_timer);
 }
 
-/* What is left of a generation when nothing is under way. */
+/* Whatever is held of them: nothing is under way any more, and the plugins' worker_stop waits for who is not told. */
 static void let_go(struct mk__worker *w)
 {
-    struct mk_worker *last = w->now;
+    while (w->older) {
+        struct mk_worker *older = w->older;
+        w->older = older->next;
+        mk__pin_free(older);
+    }
+    mk__pin_free(w->now);
     w->now = NULL;
-    mk__pin_take(last);
-    mk__pin_drop(last);
 }
 
 int mk__worker_open(struct mk__worker *w, struct mk_generation *g, unsigned index, unsigned workers,
@@ -204,6 +208,11 @@ int mk__worker_open(struct mk__worker *w, struct mk_generation *g, unsigned inde
         err = open_acceptors(w, sockets, workers);
         if (err == 0)
             err = mk__http_open(&w->http, &w->loop, &g->http, &mk__hooks_app, w, &w->account);
+        if (err == 0 && MK__PLUGIN_STARTS) {
+            err = mk__tickets_open(&w->tickets, &w->loop, &w->account);
+            if (err < 0)
+                mk__http_close(&w->http);
+        }
         if (err < 0)
             mk__loop_close(&w->loop);
     }
@@ -217,10 +226,14 @@ int mk__worker_open(struct mk__worker *w, struct mk_generation *g, unsigned inde
 
 void mk__worker_close(struct mk__worker *w)
 {
+    if (MK__PLUGIN_STARTS)
+        mk__tickets_close(&w->tickets);
     mk__loop_close(&w->loop); /* the last messages may still ask for an end that has come already */
     mk__http_close(&w->http);
     mk__acceptors_free(&w->acceptors);
     let_go(w);
+    if (MK__PLUGIN_STARTS)
+        mk__tickets_release(&w->tickets);
     if (MK__PLUGIN_STARTS)
         sem_destroy(&w->started);
 }

@@ -17,6 +17,7 @@
 #include "server/accept.h"
 #include "server/pin.h"
 #include "server/sockets.h"
+#include "server/ticket.h"
 
 /* Each is allocated by itself: the loop knows their addresses. */
 struct mk__acceptors {
@@ -25,7 +26,8 @@ struct mk__acceptors {
 };
 
 struct mk__worker {
-    struct mk_worker *now; /* under the generation that is in use */
+    struct mk_worker *now;   /* under the generation that is in use */
+    struct mk_worker *older; /* those that something is still under way of */
     unsigned index;
     bool running; /* has, or had, a thread */
     pthread_t thread;
@@ -39,6 +41,7 @@ struct mk__worker {
     struct mk_timer delay_timer; /* before the drain */
     struct mk_message drain_message, stop_message;
     _Atomic bool drain_sent, stop_sent;
+    struct mk__tickets tickets;
     struct mk_message ended_message;     /* for whoever waits for the thread's end */
     void (*ended)(struct mk__worker *w); /* called last in the thread; may be NULL */
     void *owner;                         /* of the one who set `ended` */

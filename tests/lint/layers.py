@@ -31,8 +31,8 @@ PUBLIC = {
     "conf.h": "conf",
     "loop.h": "loop",
     "transport.h": "net",
-    "field.h": "http", "request.h": "http",
-    "monkey.h": "server", "plugin.h": "server", "pattern.h": "base",
+    "field.h": "http", "request.h": "http", "tunnel.h": "http",
+    "monkey.h": "server", "plugin.h": "server", "ticket.h": "server", "pattern.h": "base",
 }
 
 # Headers that are neither ours nor the system's, and where they may appear.

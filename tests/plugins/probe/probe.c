@@ -6,8 +6,13 @@
  */
 #include <monkey/buf.h>
 #include <monkey/plugin.h>
+#include <monkey/ticket.h>
+#include <monkey/tunnel.h>
 
 #include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
 
 static uint64_t number_of(struct mk_request *req, uint64_t fallback)
 {
@@ -18,7 +23,10 @@ static uint64_t number_of(struct mk_request *req, uint64_t fallback)
 
 static void answer(struct mk_request *req, struct mk_str text)
 {
-    if (mk_response_write(req, text) < 0)
+    int err = mk_response_write(req, text);
+    if (err == -EALREADY)
+        return;
+    if (err < 0)
         mk_response_abort(req);
     else
         mk_response_end(req);
@@ -110,6 +118,105 @@ static void send_ticks(struct mk_request *req)
     struct late *late = make_late(req, tick);
     late->count = number_of(req, 3);
     tick(&late->timer);
+}
+
+/* ── answers from other threads ── */
+
+struct errand {
+    struct mk_call call;
+    struct mk_worker *worker; /* held until the call */
+    uint64_t delay_ms;
+};
+
+static void bring(struct mk_call *call, struct mk_request *req)
+{
+    struct errand *errand = MK_OWNER(call, struct errand, call);
+    if (req)
+        answer(req, MK_STR("from afar\n"));
+    else
+        mk_log_info("probe: nobody waits any more");
+    mk_worker_put(errand->worker);
+    free(errand);
+}
+
+static void *run_errand(void *ctx)
+{
+    struct errand *errand = ctx;
+    struct timespec delay = {.tv_sec = (time_t)(errand->delay_ms / 1000),
+                             .tv_nsec = (long)(errand->delay_ms % 1000) * 1000000};
+    nanosleep(&delay, NULL);
+    if (mk_ticket_call(&errand->call) < 0)
+        free(errand); /* the worker has gone, with all that it held */
+    return NULL;
+}
+
+static void send_errand(struct mk_request *req)
+{
+    struct errand *errand = calloc(1, sizeof(*errand));
+    pthread_t thread;
+    if (!errand || mk_request_ticket(req, &errand->call.ticket) < 0) {
+        free(errand);
+        mk_response_error(req, 503);
+        return;
+    }
+    errand->call.fn = bring;
+    errand->worker = mk_worker_get(mk_request_worker(req));
+    errand->delay_ms = number_of(req, 20);
+    if (pthread_create(&thread, NULL, run_errand, errand) == 0)
+        pthread_detach(thread);
+}
+
+/* Two threads, each with an answer; the first one counts. */
+static void send_two_errands(struct mk_request *req)
+{
+    send_errand(req);
+    send_errand(req);
+}
+
+/* ── connections that are taken over ── */
+
+struct echo {
+    char kept[4096];
+    size_t at, len;
+};
+
+static void echo_bytes(struct mk_request *req, unsigned events, void *ctx)
+{
+    struct echo *e = ctx;
+    if (events & MK_TUNNEL_DRAINING) {
+        mk_tunnel_write(req, "bye\n", 4);
+        mk_tunnel_end(req);
+        return;
+    }
+    for (;;) {
+        while (e->at < e->len) {
+            ssize_t n = mk_tunnel_write(req, e->kept + e->at, e->len - e->at);
+            if (n == -EAGAIN)
+                return;
+            if (n <= 0) {
+                mk_response_abort(req);
+                return;
+            }
+            e->at += (size_t)n;
+        }
+        ssize_t n = mk_tunnel_read(req, e->kept, sizeof(e->kept));
+        if (n == -EAGAIN)
+            return;
+        if (n <= 0) {
+            mk_tunnel_end(req);
+            return;
+        }
+        e->at = 0;
+        e->len = (size_t)n;
+    }
+}
+
+static void upgrade(struct mk_request *req)
+{
+    struct echo *e = mk_arena_zalloc(mk_request_arena(req), sizeof(*e));
+    if (!e || mk_request_take_over(req, echo_bytes, e) < 0)
+        mk_response_error(req, 426);
+    mk_response_header_borrow(req, MK_STR("Upgrade"), MK_STR("echo"));
 }
 
 static void slow_resume(struct mk_timer *timer)
@@ -244,6 +351,9 @@ static const struct {
     {MK_STR("/probe/collect"), collect},
     {MK_STR("/probe/slow"), read_slowly},
     {MK_STR("/probe/late"), be_late},
+    {MK_STR("/probe/thread"), send_errand},
+    {MK_STR("/probe/threads"), send_two_errands},
+    {MK_STR("/probe/upgrade"), upgrade},
     {MK_STR("/probe/ticks"), send_ticks},
     {MK_STR("/probe/never"), stay_silent},
     {MK_STR("/probe/stream"), stream},

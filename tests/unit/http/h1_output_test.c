@@ -482,7 +482,7 @@ static void end_with_much(struct mk_request *req, struct mk_test_world *world)
     mk_response_on_drain(req, on_drain, &blocks_left);
     assert_int_equal(mk_response_borrow(req, mk_str(block, sizeof(block))), MK_AGAIN);
     mk_response_end(req);
-    assert_int_equal(mk_response_borrow(req, MK_STR("too late")), -ENOMEM);
+    assert_int_equal(mk_response_borrow(req, MK_STR("too late")), -EALREADY);
 }
 
 static void test_no_drain_after_the_end(void **state)

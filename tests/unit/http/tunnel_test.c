@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Exchanges that a handler takes over: who may, how bytes go both ways, and how it ends. */
+#include "http/h1_world.h"
+
+#include <errno.h>
+#include <monkey/tunnel.h>
+
+#define UPGRADE "GET / HTTP/1.1\r\nHost: h\r\nConnection: keep-alive, Upgrade\r\nUpgrade: echo\r\n\r\n"
+#define CONNECT "CONNECT h:1 HTTP/1.1\r\nHost: h:1\r\n\r\n"
+#define SWITCHED "HTTP/1.1 101 Switching Protocols\r\n" STAMP "Upgrade: echo\r\nConnection: Upgrade\r\n\r\n"
+
+static struct {
+    int result;             /* of taking it over */
+    unsigned calls, events; /* of ready(), all together */
+    size_t most;            /* that one read asks for */
+    bool deaf, shuts, late; /* it reads nothing; answers the end with its own; takes over later */
+    char kept[64];          /* what could not be written */
+    size_t kept_len;
+    unsigned ended; /* the client's end was seen */
+} echo;
+
+static void write_kept(struct mk_request *req)
+{
+    ssize_t n = echo.kept_len ? mk_tunnel_write(req, echo.kept, echo.kept_len) : 0;
+    if (n <= 0)
+        return;
+    memmove(echo.kept, echo.kept + n, echo.kept_len - (size_t)n);
+    echo.kept_len -= (size_t)n;
+}
+
+static void ready(struct mk_request *req, unsigned events, void *ctx)
+{
+    assert_ptr_equal(ctx, &echo);
+    echo.calls++;
+    echo.events |= events;
+    write_kept(req);
+    while (!echo.deaf && !echo.kept_len) {
+        ssize_t n = mk_tunnel_read(req, echo.kept, echo.most);
+        if (n == -EAGAIN)
+            return;
+        if (n <= 0) {
+            echo.ended++;
+            if (echo.shuts)
+                assert_int_equal(mk_tunnel_shutdown(req), 0);
+            mk_tunnel_end(req);
+            return;
+        }
+        if (echo.kept[0] == '!') {
+            mk_response_abort(req);
+            return;
+        }
+        echo.kept_len = (size_t)n;
+        write_kept(req);
+    }
+}
+
+static void take(struct mk_request *req)
+{
+    mk_response_header(req, MK_STR("Upgrade"), MK_STR("echo"));
+    echo.result = mk_request_take_over(req, ready, &echo);
+    if (echo.result < 0)
+        mk_response_error(req, 400);
+}
+
+static void answer(struct mk_request *req, struct mk_test_world *world)
+{
+    remember(req, world);
+    if (!echo.late)
+        take(req);
+}
+
+static struct mk_test_client *start(const char *bytes)
+{
+    memset(&echo, 0, sizeof(echo));
+    echo.most = sizeof(echo.kept);
+    open_world(answer);
+    return mk_test_connect(&w, mk_str_c(bytes));
+}
+
+static void test_who_may(void **state)
+{
+    static const struct {
+        const char *request;
+        int result;
+    } cases[] = {
+        {UPGRADE, 0},
+        {CONNECT, 0},
+        {"GET / HTTP/1.1\r\nHost: h\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n", 0},
+        {"GET / HTTP/1.0\r\nHost: h\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n", -EINVAL},
+        {"GET / HTTP/1.1\r\nHost: h\r\nConnection: keep-alive\r\nUpgrade: x\r\n\r\n", -EINVAL},
+        {"GET / HTTP/1.1\r\nHost: h\r\nConnection: upgrade\r\n\r\n", -EINVAL},
+        {"POST / HTTP/1.1\r\nHost: h\r\nConnection: upgrade\r\nUpgrade: x\r\nContent-Length: 1\r\n\r\nx", -EINVAL},
+        {GET, -EINVAL},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        start(cases[i].request);
+        mk_test_settle(&w);
+        assert_int_equal(echo.result, cases[i].result);
+        assert_int_equal(echo.calls > 0, cases[i].result == 0);
+        mk__h1_abort_all(&w.http);
+        close_world();
+    }
+}
+
+static void test_echo(void **state)
+{
+    (void)state;
+    struct mk_test_client *c = start(UPGRADE "early");
+    expect_received(c, SWITCHED "early");
+    assert_string_equal(mk_test_state(c), "tunnel");
+    mk_test_send(c, MK_STR("hello"));
+    expect_received(c, "hello");
+    mk_test_fin(c);
+    mk_test_settle(&w);
+    assert_int_equal(echo.ended, 1);
+    assert_string_equal(mk_test_state(c), "closed");
+    assert_int_equal(w.done, 1);
+    assert_int_equal(w.aborted, 0);
+    close_world();
+}
+
+static void test_connect(void **state)
+{
+    (void)state;
+    struct mk_test_client *c = start(CONNECT "x");
+    expect_received(c, OK "Upgrade: echo\r\n\r\nx"); /* the field is the handler's doing */
+    mk__h1_abort_all(&w.http);
+    close_world();
+}
+
+/* One byte at a time either way, and more than fits into anything. */
+static void test_back_pressure(void **state)
+{
+    (void)state;
+    struct mk_test_client *c = start(UPGRADE);
+    mk_test_settle(&w);
+    mk_test_received(c);
+    echo.most = 3;
+    c->room = 0;
+    for (int i = 0; i < 100; i++)
+        mk_test_send(c, MK_STR("0123456789"));
+    mk_test_settle(&w);
+    assert_string_equal(mk_test_received(c).p, "");
+    for (int i = 0; i < 1000; i++) {
+        mk_test_take(c, 1);
+        mk_test_settle(&w);
+    }
+    struct mk_str all = mk_test_received(c);
+    assert_int_equal(all.len, 1000);
+    for (size_t i = 0; i < all.len; i++)
+        assert_int_equal(all.p[i], '0' + i % 10);
+    mk__h1_abort_all(&w.http);
+    close_world();
+}
+
+/* The head does not leave at once: the tunnel begins when it has. */
+static void test_the_head_waits(void **state)
+{
+    (void)state;
+    struct mk_test_client *c = start("");
+    c->room = 5;
+    mk_test_send(c, MK_STR(UPGRADE "abc"));
+    mk_test_settle(&w);
+    assert_int_equal(echo.calls, 0);
+    for (int i = 0; i < 200; i++) {
+        mk_test_take(c, 1);
+        mk_test_settle(&w);
+    }
+    assert_string_equal(mk_test_received(c).p, SWITCHED "abc");
+    mk__h1_abort_all(&w.http);
+    close_world();
+}
+
+static void test_it_may_be_taken_later(void **state)
+{
+    (void)state;
+    struct mk_test_client *c = start("");
+    echo.late = true;
+    mk_test_send(c, MK_STR(UPGRADE "x"));
+    mk_test_settle(&w);
+    assert_string_equal(mk_test_state(c), "handler");
+    take(current);
+    expect_received(c, SWITCHED "x");
+    mk__h1_abort_all(&w.http);
+    close_world();
+}
+
+static void test_silence_is_limited(void **state)
+{
+    (void)state;
+    struct mk_test_client *c = start(UPGRADE);
+    mk_test_settle(&w);
+    mk_test_pass(&w, 3599999);
+    mk_test_send(c, MK_STR("x"));
+    mk_test_pass(&w, 3599999);
+    assert_string_equal(mk_test_state(c), "tunnel");
+    mk_test_pass(&w, 1);
+    assert_string_equal(mk_test_state(c), "closed");
+    assert_int_equal(w.aborted, 1);
+    close_world();
+}
+
+static void test_a_tunnel_that_is_woken(void **state)
+{
+    (void)state;
+    struct mk_test_client *c = start(UPGRADE);
+    mk_test_settle(&w);
+    echo.deaf = true;
+    mk_test_send(c, MK_STR("held"));
+    mk_test_settle(&w);
+    unsigned before = echo.calls;
+    mk_test_pass(&w, 1000);
+    assert_int_equal(echo.calls, before);
+    echo.deaf = false;
+    mk_tunnel_wake(current);
+    mk_test_settle(&w);
+    assert_int_equal(echo.calls, before + 1);
+    assert_non_null(strstr(mk_test_received(c).p, "held"));
+    mk__h1_abort_all(&w.http);
+    close_world();
+}
+
+static void test_it_hears_of_a_drain(void **state)
+{
+    (void)state;
+    start(UPGRADE);
+    mk_test_settle(&w);
+    assert_false(echo.events & MK_TUNNEL_DRAINING);
+    mk__h1_drain(&w.http);
+    mk_test_settle(&w);
+    assert_true(echo.events & MK_TUNNEL_DRAINING);
+    assert_int_equal(w.closed, 0);
+    mk_tunnel_end(current);
+    mk_test_settle(&w);
+    assert_int_equal(w.done, 1);
+    mk__h1_abort_all(&w.http);
+    close_world();
+}
+
+static void test_ends(void **state)
+{
+    (void)state;
+    struct mk_test_client *c = start(UPGRADE);
+    mk_test_settle(&w);
+    mk_test_reset(c);
+    mk_test_settle(&w);
+    assert_string_equal(mk_test_state(c), "closed");
+    close_world();
+
+    c = start(UPGRADE);
+    mk_test_settle(&w);
+    mk_test_send(c, MK_STR("!"));
+    mk_test_settle(&w);
+    assert_string_equal(mk_test_state(c), "closed");
+    assert_int_equal(w.aborted, 1);
+    close_world();
+
+    c = start(UPGRADE "x");
+    mk_test_settle(&w);
+    echo.shuts = true;
+    mk_test_fin(c);
+    mk_test_settle(&w);
+    assert_true(c->shut);
+    close_world();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_who_may),
+        cmocka_unit_test(test_echo),
+        cmocka_unit_test(test_connect),
+        cmocka_unit_test(test_back_pressure),
+        cmocka_unit_test(test_the_head_waits),
+        cmocka_unit_test(test_it_may_be_taken_later),
+        cmocka_unit_test(test_silence_is_limited),
+        cmocka_unit_test(test_a_tunnel_that_is_woken),
+        cmocka_unit_test(test_it_hears_of_a_drain),
+        cmocka_unit_test(test_ends),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
