@@ -10,6 +10,7 @@ from harness import build
 from harness.server import section
 
 EXAMPLES = build.TOP / "docs" / "examples" / "plugins"
+PAGE = build.TOP / "docs" / "guide" / "plugins.md"
 NAMES = sorted(path.stem for path in EXAMPLES.glob("*.c"))
 
 pytestmark = pytest.mark.skipif(build.PRESET == "small", reason="the small build opens no modules")
@@ -25,11 +26,12 @@ def headers(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def examples(headers, tmp_path_factory):
-    """All of them, as shared objects in one folder."""
+    """All of them, and the one that the guide begins with, as shared objects in one folder."""
     folder = tmp_path_factory.mktemp("modules")
-    for name in NAMES:
+    (folder / "hello.c").write_text(re.search(r"```c\n(.*?)```", PAGE.read_text(), re.S)[1])
+    for source in [folder / "hello.c", *(EXAMPLES / f"{name}.c" for name in NAMES)]:
         command = ["cc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-O2", "-g", "-shared", "-fPIC", "-pthread"]
-        command += [f"-I{headers}", EXAMPLES / f"{name}.c", "-o", folder / f"{name}.so"]
+        command += [f"-I{headers}", source, "-o", folder / f"{source.stem}.so"]
         subprocess.run(list(map(str, command)), check=True)
     return folder
 
@@ -58,6 +60,10 @@ def test_each_has_a_test():
     assert NAMES == ["gate", "later", "meter", "shout"]
 
 
+def test_the_smallest(configure):
+    assert configure("hello").connect().ask("/hello").body == b"Hello.\n"
+
+
 def test_later(configure):
     server = configure("later", settings={"HandlerTimeout": "300ms"})
     client, other = server.connect(), server.connect()
@@ -76,7 +82,8 @@ GATE = "[GATE]\n    Match /private\n    Key one\n    Key two\n[GATE]\n    Match 
 
 
 def test_gate(configure):
-    client = configure("gate", host=GATE, files={"a.txt": b"", "private/b.txt": b"secret", "private/c.key": b""}).connect()
+    files = {"a.txt": b"", "private/b.txt": b"secret", "private/c.key": b""}
+    client = configure("gate", host=GATE, files=files).connect()
     assert client.ask("/a.txt").status == 200
     assert client.ask("/private/b.txt").status == 403
     assert client.ask("/private/b.txt", "X-Key: three").status == 403
@@ -98,7 +105,8 @@ def test_shout(configure):
 
 
 def test_meter(configure):
-    server = configure("meter", settings={"TransportLayer": "meter"}, files={"a.txt": b"x" * 1000, "big": b"y" * 3_000_000})
+    files = {"a.txt": b"x" * 1000, "big": b"y" * 3_000_000}
+    server = configure("meter", settings={"TransportLayer": "meter"}, files=files)
     with server.connect() as client:
         assert len(client.ask("/a.txt").body) == 1000
         assert len(client.ask("/big").body) == 3_000_000
@@ -108,6 +116,5 @@ def test_meter(configure):
 
 def test_the_pages_name_them():
     """The guide shows how each is built and loaded."""
-    page = (build.TOP / "docs" / "guide" / "plugins.md").read_text()
     for name in NAMES:
-        assert re.search(rf"examples/plugins/{name}\.c", page), name
+        assert re.search(rf"examples/plugins/{name}\.c", PAGE.read_text()), name
