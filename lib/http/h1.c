@@ -175,6 +175,18 @@ static void on_timer(struct mk_timer *timer)
     run(c);
 }
 
+#ifndef MK_LEAN
+/* It has come as a guest, and all that will ever be said of its first state has been said. */
+static void welcome(struct mk__h1 *c, uint32_t events)
+{
+    if (!events)
+        return;
+    c->watched = true;
+    c->stream.hung_up = events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR);
+    c->stream.readable = c->stream.hung_up || events & EPOLLIN;
+}
+#endif
+
 int mk__h1_open(struct mk__http *http, const struct mk_io *io)
 {
     struct mk__h1 *c = mk__pool_get(&http->connections);
@@ -191,6 +203,10 @@ int mk__h1_open(struct mk__http *http, const struct mk_io *io)
     }
     *c = (struct mk__h1){.event = {on_event, own.fd}, .http = http, .state = MK__H1_FRESH};
     c->stream = (struct mk__stream){.io = own, .readable = true, .writable = true};
+#ifndef MK_LEAN
+    if (http->loop->guests)
+        welcome(c, mk__guests_take(http->loop->guests, &c->event));
+#endif
     mk_timer_init(&c->timer, on_timer);
     mk_task_init(&c->task, on_task);
     mk_list_add(&http->live, &c->link);

@@ -48,6 +48,10 @@ int mk_event_change(struct mk_loop *loop, struct mk_event *event, uint32_t event
 
 void mk_event_del(struct mk_loop *loop, struct mk_event *event)
 {
+#ifndef MK_LEAN
+    if (loop->guests && mk__guests_forget(loop->guests, event))
+        return;
+#endif
     loop->poller->control(loop, EPOLL_CTL_DEL, event, 0);
     for (int i = loop->batch_at; i < loop->batch_len; i++)
         if (loop->batch[i].data.ptr == event)
@@ -161,6 +165,9 @@ int mk__loop_open(struct mk_loop *loop, const struct mk__poller *poller, const s
     loop->jobs = jobs;
     loop->stopping = false;
     loop->jobs_out = 0;
+#ifndef MK_LEAN
+    loop->guests = NULL;
+#endif
     loop->batch_at = loop->batch_len = 0;
     loop->mail = NULL;
     mk_list_init(&loop->tasks);
@@ -200,6 +207,19 @@ static int wait_ms(const struct mk_loop *loop)
     return delay > INT_MAX ? INT_MAX : (int)delay;
 }
 
+static void deliver(struct mk_loop *loop, const struct epoll_event *one)
+{
+#ifndef MK_LEAN
+    if (one->data.u64 & 1) {
+        mk__guests_ready(loop->guests, one->data.u64, one->events);
+        return;
+    }
+#endif
+    struct mk_event *event = one->data.ptr;
+    (void)loop;
+    event->ready(event, one->events);
+}
+
 int mk__loop_turn(struct mk_loop *loop)
 {
     int n = loop->poller->wait(loop, wait_ms(loop));
@@ -207,11 +227,8 @@ int mk__loop_turn(struct mk_loop *loop)
         return n;
     look_at_clock(loop);
     loop->batch_len = n < 0 ? 0 : n;
-    for (loop->batch_at = 0; loop->batch_at < loop->batch_len;) {
-        struct epoll_event *one = &loop->batch[loop->batch_at++];
-        struct mk_event *event = one->data.ptr;
-        event->ready(event, one->events);
-    }
+    for (loop->batch_at = 0; loop->batch_at < loop->batch_len;)
+        deliver(loop, &loop->batch[loop->batch_at++]);
     if (atomic_load_explicit(&loop->mail, memory_order_relaxed))
         read_mail(loop);
     mk__wheel_advance(&loop->wheel, loop->now_ms);

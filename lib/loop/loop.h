@@ -14,6 +14,7 @@
 #include <stdatomic.h>
 
 #include "base/clock.h"
+#include "loop/guests.h"
 #include "loop/jobs.h"
 #include "loop/timer.h"
 
@@ -48,6 +49,9 @@ struct mk_loop {
     _Atomic(struct mk_message *) mail; /* the newest first */
     struct mk_event mail_event;
     struct mk__wheel wheel;
+#ifndef MK_LEAN
+    struct mk__guests *guests; /* NULL: none may come; to be set before the first of them */
+#endif
     struct epoll_event batch[MK__LOOP_BATCH];
 };
 
