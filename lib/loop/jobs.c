@@ -18,6 +18,10 @@ void mk__jobs_open(struct mk__jobs *jobs, unsigned threads_max)
     *jobs = (struct mk__jobs){.threads_max = threads_max, .last = &jobs->first};
     pthread_mutex_init(&jobs->lock, NULL);
     pthread_cond_init(&jobs->wake, NULL);
+#ifndef MK_LEAN
+    if (sched_getaffinity(0, sizeof(jobs->processors), &jobs->processors) < 0)
+        CPU_ZERO(&jobs->processors);
+#endif
 }
 
 static void finish(struct mk_message *message)
@@ -65,6 +69,10 @@ static int start_thread(struct mk__jobs *jobs)
     sigset_t all, before;
     pthread_attr_init(&attr);
     pthread_attr_setstacksize(&attr, STACK_BYTES);
+#ifndef MK_LEAN
+    if (CPU_COUNT(&jobs->processors)) /* not those of the one that the worker may be bound to */
+        pthread_attr_setaffinity_np(&attr, sizeof(jobs->processors), &jobs->processors);
+#endif
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are the program's business */
     int err = pthread_create(&jobs->ids[jobs->threads], &attr, work, jobs);

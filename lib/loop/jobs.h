@@ -9,6 +9,7 @@
 #include <monkey/loop.h>
 
 #include <pthread.h>
+#include <sched.h>
 
 struct mk__jobs {
     pthread_mutex_t lock;
@@ -17,6 +18,9 @@ struct mk__jobs {
     unsigned threads, threads_max, idle, queued;
     bool stopping;
     pthread_t ids[16];
+#ifndef MK_LEAN
+    cpu_set_t processors; /* those that its threads may use; none: unknown */
+#endif
 };
 
 /* At most `threads_max` (1 to 16) threads. */

@@ -6,6 +6,7 @@
 #include "server/accept.h"
 
 #include "base/log.h"
+#include "server/capacity.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,10 +26,19 @@ static bool is_exhaustion(int err)
     return err == EMFILE || err == ENFILE || err == ENOBUFS || err == ENOMEM;
 }
 
+static const char *reason(int err)
+{
+#ifndef MK_LEAN
+    if (err == EUSERS)
+        return "there are MaxConnections connections";
+#endif
+    return strerror(err);
+}
+
 static void look_away(struct mk__acceptor *a, int err)
 {
     if (mk__log_due(&a->complained_ms, mk_loop_now_ms(a->loop)))
-        mk_log_warn("accept: %s; trying again every %d ms", strerror(err), RETRY_MS);
+        mk_log_warn("accept: %s; trying again every %d ms", reason(err), RETRY_MS);
     mk_event_del(a->loop, &a->event);
     mk_timer_arm(a->loop, &a->retry, RETRY_MS);
 }
@@ -50,19 +60,36 @@ static int first_reserved(void)
     return all - (all / 8 < RESERVED_MAX ? all / 8 : RESERVED_MAX);
 }
 
+/* Accepts one connection. 0: the next may come; or the errno that says why it does not. */
+static int accept_one(struct mk__acceptor *a)
+{
+    bool resists = mk__capacity_resists(a->capacity);
+    if (resists && mk__capacity_is_full(a->capacity))
+        return a->calls->make_room(a) ? 0 : EUSERS;
+    int fd = accept4(a->event.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC), err = errno;
+    if (fd >= 0 && (resists || fd < a->fd_reserved) && mk__capacity_enter(a->capacity)) {
+        if (a->calls->take(a, fd) == -ENOMEM && !a->calls->make_room(a))
+            return ENOMEM;
+        return fd >= a->fd_reserved && !a->calls->make_room(a) ? EMFILE : 0;
+    }
+    if (fd >= 0) {
+        mk__capacity_refuse(a->capacity, fd);
+        return 0;
+    }
+    if (is_passing(err))
+        return 0;
+    if (is_exhaustion(err))
+        return !resists ? mk__capacity_refuse_next(a->capacity, a->event.fd, err) : a->calls->make_room(a) ? 0 : err;
+    return err;
+}
+
 /* Accepts what waits, at most a batch. 0, or the errno that ended it. */
 static int accept_batch(struct mk__acceptor *a)
 {
-    for (int i = 0; i < BATCH; i++) {
-        int fd = accept4(a->event.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-        if (fd >= 0 && a->calls->take(a, fd) == -ENOMEM && !a->calls->make_room(a))
-            return ENOMEM;
-        if (fd >= a->fd_reserved && !a->calls->make_room(a))
-            return EMFILE;
-        if (fd < 0 && !is_passing(errno) && !(is_exhaustion(errno) && a->calls->make_room(a)))
-            return errno;
-    }
-    return 0;
+    int err = 0;
+    for (int i = 0; i < BATCH && err == 0; i++)
+        err = accept_one(a);
+    return err;
 }
 
 static void on_ready(struct mk_event *event, uint32_t events)
@@ -88,7 +115,8 @@ static bool is_short_of_descriptors(const struct mk__acceptor *a)
 static void on_retry(struct mk_timer *timer)
 {
     struct mk__acceptor *a = MK_OWNER(timer, struct mk__acceptor, retry);
-    if ((is_short_of_descriptors(a) && !a->calls->make_room(a)) || watch(a) < 0)
+    bool waits = mk__capacity_resists(a->capacity) && is_short_of_descriptors(a) && !a->calls->make_room(a);
+    if (waits || watch(a) < 0)
         mk_timer_arm(a->loop, &a->retry, RETRY_MS);
 }
 
@@ -104,6 +132,7 @@ int mk__acceptor_open(struct mk__acceptor *a, struct mk_loop *loop, int fd, bool
     *a = (struct mk__acceptor){.loop = loop,
                                .calls = calls,
                                .ctx = ctx,
+                               .capacity = a->capacity,
                                .listening = a->listening,
                                .exclusive = exclusive,
                                .fd_reserved = first_reserved(),
@@ -112,6 +141,19 @@ int mk__acceptor_open(struct mk__acceptor *a, struct mk_loop *loop, int fd, bool
     int err = watch(a);
     a->open = err == 0;
     return err;
+}
+
+void mk__acceptor_retry(struct mk__acceptor *a)
+{
+    if (mk_list_empty(&a->retry.node))
+        return;
+    mk_timer_cancel(&a->retry);
+    on_retry(&a->retry);
+}
+
+void mk__acceptor_count_descriptors(struct mk__acceptor *a)
+{
+    a->fd_reserved = first_reserved();
 }
 
 void mk__acceptor_leave(struct mk__acceptor *a)

@@ -6,19 +6,17 @@
  */
 #include "server/worker.h"
 
-#include <monkey/log.h>
-
 #include <errno.h>
 
 int mk__adoption_prepare(struct mk__adoption *a, struct mk__worker *w, struct mk_generation *g, unsigned workers,
-                         const struct mk__sockets *sockets)
+                         bool fed, const struct mk__sockets *sockets)
 {
-    *a = (struct mk__adoption){.worker = w};
-    if (!workers)
+    *a = (struct mk__adoption){.worker = w, .fed = fed};
+    if (!workers && !fed)
         return 0;
     a->next = mk__pin_new(w, g);
     int err = a->next ? mk__http_prepare(&w->http, &g->http, &a->buffers) : -ENOMEM;
-    if (err == 0)
+    if (err == 0 && workers)
         err = mk__acceptors_make(&a->acceptors, sockets, w->index, workers);
     return err;
 }
@@ -30,48 +28,6 @@ void mk__adoption_free(struct mk__adoption *a)
     if (a->next)
         mk__pin_free(a->next);
     a->next = NULL;
-}
-
-static int find(const struct mk__acceptors *list, const struct mk__acceptor *wanted)
-{
-    for (unsigned i = 0; i < list->n; i++)
-        if (list->items[i]->event.fd == wanted->event.fd && list->items[i]->listening == wanted->listening)
-            return (int)i;
-    return -1;
-}
-
-/* Goes on with the acceptors that both lists have. */
-static void keep_old(struct mk__acceptors *old, struct mk__acceptors *next)
-{
-    for (unsigned i = 0; i < next->n; i++) {
-        int k = find(old, next->items[i]);
-        if (k < 0)
-            continue;
-        struct mk__acceptor *kept = old->items[k];
-        old->items[k] = next->items[i];
-        next->items[i] = kept;
-    }
-}
-
-/* An address that nobody wants any more is closed; a socket that another worker watches from now on is left to it. */
-static void change_acceptors(struct mk__worker *w, struct mk__acceptors *next)
-{
-    struct mk__acceptors old = w->acceptors;
-    keep_old(&old, next);
-    w->acceptors = *next;
-    *next = old;
-    for (unsigned i = 0; i < w->acceptors.n; i++) {
-        struct mk__acceptor *a = w->acceptors.items[i];
-        int err = a->open ? 0 : mk__worker_accept(w, a);
-        if (err < 0)
-            mk_log_error("worker %u: cannot accept at %.*s: %s", w->index, MK_STR_ARG(a->listening->text),
-                         strerror(-err));
-    }
-    for (unsigned i = 0; i < old.n; i++)
-        if (old.items[i]->listening->kept)
-            mk__acceptor_leave(old.items[i]);
-        else
-            mk__acceptor_close(old.items[i]);
 }
 
 static struct mk__adoption *adoption_of(struct mk_message *message)
@@ -110,7 +66,8 @@ static void complete(struct mk_message *message)
 {
     struct mk__adoption *a = adoption_of(message);
     /* those who wait at an address that is closed now still come under the old generation */
-    change_acceptors(a->worker, &a->acceptors);
+    mk__acceptors_change(&a->worker->acceptors, &a->acceptors, mk__worker_accept, a->worker);
+    a->worker->feed.on = a->fed;
     if (a->next)
         change_generation(a->worker, a);
     sem_post(a->done);

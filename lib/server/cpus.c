@@ -113,6 +113,16 @@ static unsigned cgroup_limit(void)
     return least;
 }
 
+void mk__cpus_choose(cpu_set_t *set, unsigned n)
+{
+    int all = CPU_COUNT(set);
+    for (int cpu = 0, left = all ? (int)(n % (unsigned)all) : 0; cpu < CPU_SETSIZE; cpu++) {
+        if (!CPU_ISSET(cpu, set) || left-- == 0)
+            continue;
+        CPU_CLR(cpu, set);
+    }
+}
+
 #endif /* MK_LEAN */
 
 unsigned mk__cpus_usable(void)

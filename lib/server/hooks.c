@@ -132,12 +132,9 @@ static struct mk_str find_mime(const struct mk_request *req, struct mk_str path,
     return mk__mime_of(&generation_of(req)->mime, path);
 }
 
-/* Draining ends with the last connection. */
 static void on_closed(void *ctx)
 {
-    struct mk__worker *w = ctx;
-    if (w->http.draining && mk_list_empty(&w->http.live))
-        mk__loop_stop(&w->loop);
+    mk__worker_closed(ctx);
 }
 
 const struct mk__http_app mk__hooks_app = {

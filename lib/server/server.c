@@ -26,6 +26,10 @@ struct mk_server *mk_server_new(void)
     memset(s, 0, sizeof(*s));
     pthread_mutex_init(&s->lock, NULL);
     mk__sockets_init(&s->sockets);
+#ifndef MK_LEAN
+    s->fair.arrivals = &s->arrivals;
+    s->fair.capacity = &s->capacity;
+#endif
     return s;
 }
 
@@ -34,8 +38,10 @@ void mk_server_free(struct mk_server *s)
     if (!s)
         return;
 #ifndef MK_LEAN
-    if (s->keeper)
-        mk__keeper_free(s->keeper);
+    if (s->process)
+        mk__process_free(s->process);
+    mk__capacity_release(&s->capacity);
+    mk__arrivals_close(&s->arrivals);
 #endif
     mk__server_forget(&s->failed);
     mk__server_forget(&s->now);
@@ -168,6 +174,9 @@ int mk_server_check(struct mk_server *s)
     int result = check_writable(s, settings->error_log, offsetof(struct mk__settings, error_log), "error log");
     if (check_writable(s, settings->pid_file, offsetof(struct mk__settings, pid_file), "pid file") < 0)
         result = -EINVAL;
+#ifndef MK_LEAN
+    mk__server_check_descriptors(s);
+#endif
     for (unsigned i = 0; i < settings->listen.n; i++) {
         struct mk__addr addr = settings->listen.items[i].addr;
         if (is_socket(&addr))
@@ -214,11 +223,16 @@ static int open_listeners(struct mk_server *s, unsigned workers)
     return err;
 }
 
-struct mk__worker *mk__server_open_worker(struct mk_server *s, struct mk_generation *g, unsigned index,
-                                          unsigned workers)
+struct mk__worker *mk__server_open_worker(struct mk_server *s, struct mk_generation *g, unsigned index, unsigned loops)
 {
     struct mk__worker *w = mk_account_alloc(NULL, sizeof(*w));
-    if (!w || mk__worker_open(w, g, index, workers, &s->jobs, &s->sockets) < 0) {
+#ifndef MK_LEAN
+    if (w) {
+        w->capacity = &s->capacity;
+        w->arrivals = &s->arrivals;
+    }
+#endif
+    if (!w || mk__worker_open(w, g, index, loops, &s->jobs, &s->sockets) < 0) {
         mk_account_free(NULL, w, sizeof(*w));
         return NULL;
     }
@@ -237,6 +251,9 @@ static void close_workers(struct mk_server *s)
     for (unsigned i = 0; i < s->n_workers; i++)
         mk__worker_join(s->workers[i]);
     set_running(s, false);
+#ifndef MK_LEAN
+    mk__server_end_feeding(s);
+#endif
     mk__jobs_close(&s->jobs); /* the loops still take what the last jobs have to say */
     for (unsigned i = 0; i < s->n_workers; i++) {
         mk__worker_close(s->workers[i]);
@@ -259,13 +276,28 @@ static int open_workers(struct mk_server *s, unsigned n)
     if (!s->workers)
         return -ENOMEM;
     int err = 0;
+    unsigned loops = n;
+#ifndef MK_LEAN
+    if (mk__server_is_fair(s)) {
+        loops = 0;
+        err = mk__process_open(&s->process);
+    }
+#endif
     while (s->n_workers < n && err == 0) {
-        struct mk__worker *w = mk__server_open_worker(s, s->now, s->n_workers, n);
+        struct mk__worker *w = mk__server_open_worker(s, s->now, s->n_workers, loops);
         if (!w)
             return -ENOMEM;
         s->workers[s->n_workers++] = w;
         err = mk__worker_start(w);
+#ifndef MK_LEAN
+        if (err == 0)
+            mk__worker_place(w, s->now->settings->affinity);
+#endif
     }
+#ifndef MK_LEAN
+    if (err == 0 && mk__server_is_fair(s))
+        err = mk__server_start_feeding(s);
+#endif
     return err;
 }
 
@@ -275,7 +307,13 @@ int mk_server_start(struct mk_server *s)
     if (!s->now || !s->now->settings)
         return -EINVAL;
     mk_server_info(s, &info);
+#ifdef MK_LEAN
     int err = open_listeners(s, info.workers);
+#else
+    mk__server_limit_descriptors(s, s->now->settings);
+    mk__capacity_set(&s->capacity, s->now->settings, s->now->transport);
+    int err = open_listeners(s, mk__server_is_fair(s) ? 1 : info.workers);
+#endif
     if (err < 0)
         return err;
     mk__conf_settle(s->now->conf);
@@ -306,8 +344,10 @@ void mk_server_stop(struct mk_server *s)
     for (unsigned i = 0; i < s->n_workers; i++)
         mk__worker_drain(s->workers[i]);
 #ifndef MK_LEAN
-    if (s->keeper)
-        mk__keeper_wait(s->keeper);
+    if (s->fair.n_workers)
+        mk__fair_drain(&s->fair, s->now->settings->stop_delay_ms);
+    if (s->process)
+        mk__process_wait(s->process);
 #endif
     close_workers(s);
     mk__sockets_release(&s->sockets);
@@ -327,8 +367,8 @@ void mk_server_stop_now(struct mk_server *s)
     if (s->running)
         stop_workers(s);
 #ifndef MK_LEAN
-    if (s->running && s->keeper)
-        mk__keeper_stop_workers(s->keeper);
+    if (s->running && s->process)
+        mk__process_stop_workers(s->process);
 #endif
     pthread_mutex_unlock(&s->lock);
 }

@@ -8,8 +8,11 @@
 
 #include <monkey/monkey.h>
 
-#include "server/sockets.h"
 #include "server/worker.h"
+#ifndef MK_LEAN
+#include "server/fair.h"
+#include "server/process.h"
+#endif
 
 struct mk_server {
     struct mk__source source;
@@ -21,7 +24,13 @@ struct mk_server {
     struct mk__jobs jobs;
     struct mk__worker **workers;
     unsigned n_workers;
-    struct mk__keeper *keeper; /* from the first reload on */
+#ifndef MK_LEAN
+    struct mk__process *process; /* with the fair scheduler, or from the first reload on */
+    struct mk__capacity capacity;
+    struct mk__arrivals arrivals;
+    struct mk__fair fair;
+    uint64_t descriptors_before; /* the limit, before any settings changed it */
+#endif
 };
 
 /* A new generation from the source; 0 or -errno, and perhaps a generation that holds the problems. */
@@ -29,18 +38,23 @@ int mk__server_load(struct mk_server *s, struct mk_generation **ret_g);
 /* Frees it, if there is one; nobody may hold it. */
 void mk__server_forget(struct mk_generation **g);
 
-/* A worker that does not run yet; NULL: no memory or descriptors. */
-struct mk__worker *mk__server_open_worker(struct mk_server *s, struct mk_generation *g, unsigned index,
-                                          unsigned workers);
-
-/* Waits for the workers that a reload sent away (the jobs must still run); then frees what is left of them. */
-void mk__keeper_wait(struct mk__keeper *keeper);
-void mk__keeper_free(struct mk__keeper *keeper);
-/* Hastens the end of those workers. Any thread. */
-void mk__keeper_stop_workers(struct mk__keeper *keeper);
+/* A worker that does not run yet; `loops` as for mk__worker_open(). NULL: no memory or descriptors. */
+struct mk__worker *mk__server_open_worker(struct mk_server *s, struct mk_generation *g, unsigned index, unsigned loops);
 
 void mk__server_report_listener(struct mk_generation *g, unsigned nth, int err);
 /* Tells the log about the listeners that it does not know yet. */
 void mk__server_say_where(struct mk_server *s);
+#ifndef MK_LEAN
+/* Does the process context accept, under the settings in use? */
+bool mk__server_is_fair(const struct mk_server *s);
+/* Begins and ends to feed the workers; both ends find the process context open. The first: 0 or -ENOMEM. */
+int mk__server_start_feeding(struct mk_server *s);
+void mk__server_end_feeding(struct mk_server *s);
+
+/* Sets the limit of descriptors that the settings have, and warns when the system does not allow it. */
+void mk__server_limit_descriptors(struct mk_server *s, const struct mk__settings *settings);
+/* A problem, if it would not. */
+void mk__server_check_descriptors(struct mk_server *s);
+#endif
 
 #endif

@@ -12,6 +12,10 @@
 #define KEY(kind, ...) MK_CONF_KEY_##kind(struct mk__settings, __VA_ARGS__)
 
 static const char *const log_levels[] = {"error", "warn", "info", "debug", NULL};
+#ifndef MK_LEAN
+static const char *const schedulers[] = {[MK__REUSEPORT] = "reuseport", [MK__FAIR] = "fair", NULL};
+static const char *const plans[] = {[MK__RESIST] = "Resist", [MK__DROP] = "Drop", [MK__TOO_BUSY] = "TooBusy", NULL};
+#endif
 
 static int parse_listen(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
 {
@@ -52,6 +56,27 @@ static const struct mk_conf_key server_keys[] = {
         .flags = MK_CONF_REPEAT, .unit = "[address:]port", .parse = parse_listen),
     KEY(INT, workers, "Workers", "0", "Threads that serve connections. 0: as many as this process may use processors.",
         .min = 0, .max = 1024),
+#ifndef MK_LEAN
+    KEY(ENUM, scheduler, "Scheduler", "reuseport",
+        "Who accepts connections. `reuseport`: each worker, at sockets of its own (`SO_REUSEPORT`), among which the "
+        "kernel spreads them by chance. `fair`: one thread for all of them, which gives each to the worker that has "
+        "the fewest.",
+        .names = schedulers),
+    KEY(BOOL, affinity, "Affinity", "Off",
+        "Bind each worker to one of the processors that the process may use, in turn."),
+    KEY(INT, descriptors_max, "FDLimit", "0",
+        "The limit of open descriptors: each connection takes one, and each file that is being sent. It can be "
+        "raised as far as the hard limit (`ulimit -Hn`). 0: the program raises it to that.",
+        .min = 0, .max = 1 << 24),
+    KEY(INT, connections_max, "MaxConnections", "0", "Connections that all workers together may have. 0: no limit.",
+        .min = 0, .max = 1 << 24),
+    KEY(ENUM, over_capacity, "OverCapacity", "Resist",
+        "What becomes of connections that come when the server has no room for them: no descriptors (`FDLimit`), no "
+        "memory (`MemoryLimit`), or `MaxConnections` of them. `Resist`: they wait in the kernel's queue, while idle "
+        "connections are closed to make room. `Drop`: they are closed at once. `TooBusy`: they are answered with "
+        "503, then closed.",
+        .names = plans),
+#endif
     KEY(DURATION, head_timeout_ms, "Timeout", "15",
         "How long a client may take to send the whole head of a request; answered with 408.", .min = 100,
         .max = 3600000, .unit = "s"),
@@ -141,9 +166,9 @@ static void check_server(const struct mk_conf_check *check, void *section)
 static const struct mk_conf_foreign server_foreign[] = {
     {"User", "start the server as the user that it shall run as"},
     {"FDT", "each request opens its file anew, and the table of shared descriptors is not needed"},
+#ifdef MK_LEAN
     {"FDLimit", "the limit of the process is used up to its hard end (ulimit -n)"},
     {"OverCapacity", "idle connections are closed first when descriptors or memory run out"},
-#ifdef MK_LEAN
     {"UserDir", "a host of its own serves a directory of a user"},
 #else
     {"UserDir", "it belongs in [HOST], in a file of sites/"},

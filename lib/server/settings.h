@@ -21,6 +21,12 @@ struct mk__listeners {
     uint32_t n;
 };
 
+/* What becomes of connections that come when there is no room. */
+enum mk__over_capacity { MK__RESIST, MK__DROP, MK__TOO_BUSY };
+
+/* Who accepts. */
+enum mk__scheduler { MK__REUSEPORT, MK__FAIR };
+
 struct mk__settings {
     struct mk__listeners listen;
     int64_t workers, disk_threads;
@@ -34,6 +40,11 @@ struct mk__settings {
     uint32_t defer_accept_ms;
     struct mk_str error_log, pid_file, transport, default_type;
     int log_level;
+#ifndef MK_LEAN
+    int scheduler, over_capacity;
+    bool affinity;
+    int64_t connections_max, descriptors_max;
+#endif
 };
 
 struct mk__host_settings {

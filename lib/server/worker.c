@@ -8,6 +8,10 @@
 
 #include "base/log.h"
 #include "http/h1.h"
+#ifndef MK_LEAN
+#include "server/cpus.h"
+#include "server/fair.h"
+#endif
 
 #include <errno.h>
 #include <signal.h>
@@ -19,16 +23,57 @@ enum { STACK_BYTES = 256 * 1024, IDLE_CLOSED_AT_ONCE = 16, MEMORY_RESERVE = 8 };
 
 /* ── connections ── */
 
-static int serve(struct mk__acceptor *a, int fd)
+static bool is_empty(const struct mk__worker *w)
 {
-    struct mk__worker *w = a->ctx;
-    struct mk_io io = {.transport = w->now->generation->transport, .listening = a->listening, .fd = fd};
-    if (w->account.bytes > w->account.bytes_max - w->account.bytes_max / MEMORY_RESERVE)
-        mk__h1_close_idle(&w->http, IDLE_CLOSED_AT_ONCE); /* the last part is for those who have a request */
+#ifndef MK_LEAN
+    if (mk__feed_load(&w->feed))
+        return false; /* others are on their way */
+#endif
+    return mk_list_empty(&w->http.live);
+}
+
+void mk__worker_closed(struct mk__worker *w)
+{
+    mk__capacity_leave(w->capacity);
+#ifndef MK_LEAN
+    atomic_fetch_add_explicit(&w->feed.gone, 1, memory_order_relaxed);
+    if (w->feed.starved)
+        w->feed.starved = false;
+#endif
+    if (w->http.draining && is_empty(w))
+        mk__loop_stop(&w->loop);
+}
+
+/* The last part of its memory is for those who have a request. */
+static bool is_short_of_memory(const struct mk__worker *w)
+{
+    return w->account.bytes > w->account.bytes_max - w->account.bytes_max / MEMORY_RESERVE;
+}
+
+static int serve(struct mk__worker *w, const struct mk__listening *listening, int fd)
+{
+    struct mk_io io = {.transport = w->now->generation->transport, .listening = listening, .fd = fd};
+    bool is_short = is_short_of_memory(w), resists = mk__capacity_resists(w->capacity);
+    if (is_short && !resists) {
+        mk__capacity_refuse(w->capacity, fd);
+        mk__worker_closed(w);
+        return 0;
+    }
+    if (is_short)
+        mk__h1_close_idle(&w->http, IDLE_CLOSED_AT_ONCE);
     int err = mk__h1_open(&w->http, &io);
     if (err == -ENOMEM && mk__log_due(&w->complained_ms, mk_loop_now_ms(&w->loop)))
         mk_log_warn("worker %u: out of memory (MemoryLimit), connections are being closed", w->index);
-    return err;
+    return resists ? err : 0;
+}
+
+static int take_accepted(struct mk__acceptor *a, int fd)
+{
+    struct mk__worker *w = a->ctx;
+#ifndef MK_LEAN
+    atomic_fetch_sub_explicit(&w->feed.gone, 1, memory_order_relaxed);
+#endif
+    return serve(w, a->listening, fd);
 }
 
 /* Out of descriptors or memory: those of connections that nobody uses right now are the first to give. */
@@ -38,19 +83,59 @@ static bool make_room(struct mk__acceptor *a)
     return mk__h1_close_idle(&w->http, IDLE_CLOSED_AT_ONCE) > 0;
 }
 
-static const struct mk__acceptor_calls acceptor_calls = {serve, make_room};
+static const struct mk__acceptor_calls acceptor_calls = {take_accepted, make_room};
+
+#ifndef MK_LEAN
+/* A connection that the process context has put into our queue. */
+static void on_arrival(struct mk__guests *guests, int fd, uint32_t sequence, uint32_t events)
+{
+    struct mk__worker *w = MK_OWNER(guests, struct mk__worker, guests);
+    const struct mk__listening *listening = mk__arrivals_find(w->arrivals, fd, sequence);
+    if (!listening)
+        return;
+    int err = w->ended ? -ESHUTDOWN : mk__guests_admit(guests, fd, sequence, events);
+    if (err == 0) {
+        err = serve(w, listening, fd);
+        guests->events = 0; /* perhaps it was closed before it was taken */
+    } else {
+        close(fd);
+        mk__worker_closed(w);
+    }
+    if (err == -ENOMEM)
+        w->feed.starved = true;
+}
+
+static void drain(struct mk__worker *w);
+
+static void on_part(struct mk_message *message)
+{
+    struct mk__worker *w = MK_OWNER(message, struct mk__worker, feed.part);
+    w->feed.on = false;
+    drain(w);
+}
+
+static void open_feed(struct mk__worker *w, bool on)
+{
+    w->ended = false;
+    w->feed = (struct mk__feed){.on = on, .part.fn = on_part};
+    mk__guests_init(&w->guests, &w->account, on_arrival);
+    w->loop.guests = &w->guests;
+}
+
+/* What was given to it and it has not seen yet: each has one event. Nobody may give any more. */
+static void close_feed(struct mk__worker *w)
+{
+    w->ended = true;
+    while (mk__feed_load(&w->feed) && mk__loop_turn(&w->loop) == 0)
+        ;
+}
+#endif
 
 /* ── the end ── */
 
-static void close_acceptors(struct mk__worker *w)
-{
-    for (unsigned i = 0; i < w->acceptors.n; i++)
-        mk__acceptor_close(w->acceptors.items[i]);
-}
-
 static void stop(struct mk__worker *w)
 {
-    close_acceptors(w);
+    mk__acceptors_close(&w->acceptors);
     w->http.draining = true;
     mk__h1_abort_all(&w->http);
     mk__loop_stop(&w->loop);
@@ -65,9 +150,9 @@ static void on_drain_timer(struct mk_timer *timer)
 
 static void drain(struct mk__worker *w)
 {
-    close_acceptors(w);
+    mk__acceptors_close(&w->acceptors);
     mk__h1_drain(&w->http);
-    if (mk_list_empty(&w->http.live))
+    if (is_empty(w))
         mk__loop_stop(&w->loop);
     else
         mk_timer_arm(&w->loop, &w->drain_timer, w->now->generation->settings->drain_timeout_ms);
@@ -84,6 +169,10 @@ static void on_drain(struct mk_message *message)
     struct mk__worker *w = MK_OWNER(message, struct mk__worker, drain_message);
     uint32_t delay_ms = w->now->generation->settings->stop_delay_ms;
     w->http.stopping = true;
+#ifndef MK_LEAN
+    if (w->feed.on)
+        return; /* whoever feeds it waits for the delay, and then parts with it */
+#endif
     if (delay_ms)
         mk_timer_arm(&w->loop, &w->delay_timer, delay_ms);
     else
@@ -109,62 +198,17 @@ void mk__worker_stop(struct mk__worker *w)
 
 /* ── opening and closing ── */
 
-void mk__acceptors_free(struct mk__acceptors *list)
+int mk__worker_accept(void *worker, struct mk__acceptor *a)
 {
-    for (unsigned i = 0; i < list->n; i++)
-        mk_account_free(NULL, list->items[i], sizeof(*list->items[i]));
-    mk_account_free(NULL, list->items, list->n * sizeof(struct mk__acceptor *));
-    *list = (struct mk__acceptors){0};
-}
-
-static int add_acceptor(struct mk__acceptors *list, const struct mk__listening *listening, int fd)
-{
-    struct mk__acceptor **items = mk_account_alloc(NULL, (list->n + 1) * sizeof(struct mk__acceptor *));
-    struct mk__acceptor *one = mk_account_alloc(NULL, sizeof(*one));
-    if (!items || !one) {
-        mk_account_free(NULL, items, 0);
-        mk_account_free(NULL, one, 0);
-        return -ENOMEM;
-    }
-    *one = (struct mk__acceptor){.event.fd = fd, .listening = listening};
-    if (list->n)
-        memcpy(items, list->items, list->n * sizeof(*items));
-    items[list->n++] = one;
-    mk_account_free(NULL, list->items, 0);
-    list->items = items;
-    return 0;
-}
-
-int mk__acceptors_make(struct mk__acceptors *list, const struct mk__sockets *sockets, unsigned index, unsigned workers)
-{
-    struct mk_list *n, *save;
-    *list = (struct mk__acceptors){0};
-    MK_LIST_EACH(&sockets->open, n, save) {
-        const struct mk__listening *one = MK_OWNER(n, struct mk__listening, node);
-        for (unsigned i = 0; one->kept; i++) {
-            int fd = mk__sockets_of_worker(one, index, workers, i);
-            if (fd < 0)
-                break;
-            if (add_acceptor(list, one, fd) < 0) {
-                mk__acceptors_free(list);
-                return -ENOMEM;
-            }
-        }
-    }
-    return 0;
-}
-
-int mk__worker_accept(struct mk__worker *w, struct mk__acceptor *a)
-{
+    struct mk__worker *w = worker;
+    a->capacity = w->capacity;
     return mk__acceptor_open(a, &w->loop, a->event.fd, a->listening->shared, &acceptor_calls, w);
 }
 
 static int open_acceptors(struct mk__worker *w, const struct mk__sockets *sockets, unsigned workers)
 {
-    int err = mk__acceptors_make(&w->acceptors, sockets, w->index, workers);
-    for (unsigned i = 0; i < w->acceptors.n && err == 0; i++)
-        err = mk__worker_accept(w, w->acceptors.items[i]);
-    return err;
+    int err = workers ? mk__acceptors_make(&w->acceptors, sockets, w->index, workers) : 0;
+    return err == 0 ? mk__acceptors_open(&w->acceptors, mk__worker_accept, w) : err;
 }
 
 static void init(struct mk__worker *w, unsigned index)
@@ -175,7 +219,7 @@ static void init(struct mk__worker *w, unsigned index)
     w->acceptors = (struct mk__acceptors){0};
     w->older = NULL;
     w->drain_sent = w->stop_sent = false;
-    w->ended = NULL;
+    w->on_end = NULL;
     w->start_err = 0;
     if (MK__PLUGIN_STARTS)
         sem_init(&w->started, 0, 0);
@@ -205,6 +249,9 @@ int mk__worker_open(struct mk__worker *w, struct mk_generation *g, unsigned inde
     w->now = mk__pin_new(w, g);
     int err = w->now ? mk__loop_open(&w->loop, &mk__poller_epoll, &mk__clock_system, jobs) : -ENOMEM;
     if (err == 0) {
+#ifndef MK_LEAN
+        open_feed(w, workers == 0);
+#endif
         err = open_acceptors(w, sockets, workers);
         if (err == 0)
             err = mk__http_open(&w->http, &w->loop, &g->http, &mk__hooks_app, w, &w->account);
@@ -226,6 +273,10 @@ int mk__worker_open(struct mk__worker *w, struct mk_generation *g, unsigned inde
 
 void mk__worker_close(struct mk__worker *w)
 {
+#ifndef MK_LEAN
+    close_feed(w);
+    mk__guests_release(&w->guests);
+#endif
     if (MK__PLUGIN_STARTS)
         mk__tickets_close(&w->tickets);
     mk__loop_close(&w->loop); /* the last messages may still ask for an end that has come already */
@@ -255,8 +306,8 @@ static void *run(void *ctx)
         err = mk__loop_run(&w->loop);
     if (err < 0)
         mk_log_error("worker %u: %s", w->index, strerror(-err));
-    if (w->ended)
-        w->ended(w);
+    if (w->on_end)
+        w->on_end(w);
     return NULL;
 }
 
@@ -278,6 +329,20 @@ int mk__worker_start(struct mk__worker *w)
         ;
     return err ? -err : w->start_err;
 }
+
+#ifndef MK_LEAN
+void mk__worker_place(struct mk__worker *w, bool bound)
+{
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof(set), &set) < 0)
+        return; /* more processors than fit: all of them, then */
+    if (bound)
+        mk__cpus_choose(&set, w->index);
+    int err = pthread_setaffinity_np(w->thread, sizeof(set), &set);
+    if (err)
+        mk_log_warn("worker %u: cannot choose its processor: %s", w->index, strerror(err));
+}
+#endif
 
 void mk__worker_join(struct mk__worker *w)
 {

@@ -13,7 +13,8 @@ extern const struct mk_plugin mk_plugin_maintenance;
 
 static struct mk__jobs jobs;
 static struct mk_generation generation;
-static struct mk__worker worker;
+static struct mk__capacity capacity;
+static struct mk__worker worker = {.capacity = &capacity};
 static struct mk_worker now;
 static const struct mk_plugin *loaded[MK__PLUGINS_MAX];
 static int n_taken;

@@ -10,11 +10,13 @@
 
 #include "loop/loop.h"
 #include "server/accept.h"
+#include "server/capacity.h"
 
 enum { TAKEN_MAX = 256 };
 
 static struct mk_loop loop;
 static struct mk__acceptor acceptor;
+static struct mk__capacity capacity;
 static int listener, taken[TAKEN_MAX], n_taken, room_to_make;
 static struct sockaddr_in addr;
 
@@ -52,6 +54,8 @@ static void set_up_acceptor(void)
 {
     socklen_t len = sizeof(addr);
     n_taken = room_to_make = 0;
+    capacity.open = 0;
+    acceptor.capacity = &capacity;
     addr = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     assert_int_equal(bind(listener, (struct sockaddr *)&addr, sizeof(addr)), 0);
@@ -182,6 +186,84 @@ static void test_idle_ones_make_room(void **state)
     tear_down_acceptor();
 }
 
+/* ── too many connections ── */
+
+static void set_plan(int plan, int64_t max)
+{
+    static const struct mk_transport plain = {.name = "plain"};
+    struct mk__settings settings = {.over_capacity = plan, .connections_max = max};
+    mk__capacity_set(&capacity, &settings, &plain);
+}
+
+static void test_looks_away_when_there_are_enough(void **state)
+{
+    int clients[20];
+    (void)state;
+    set_up_acceptor();
+    set_plan(MK__RESIST, 5);
+    for (int i = 0; i < 20; i++)
+        clients[i] = connect_one();
+    turn();
+    assert_int_equal(n_taken, 5);
+    for (int i = 0; i < 10; i++) {
+        turn();
+        assert_int_equal(loop.batch_len, 0); /* the socket is readable, and nobody looks */
+    }
+    close_taken();
+    capacity.open = 0;
+    mk__acceptor_retry(&acceptor); /* nobody has to wait for the timer */
+    turn();
+    assert_int_equal(n_taken, 5);
+    mk__acceptor_retry(&acceptor);
+    turn();
+    assert_int_equal(n_taken, 5);
+    set_plan(MK__RESIST, 0);
+    mk__acceptor_retry(&acceptor);
+    turn();
+    assert_int_equal(n_taken, 15);
+    for (int i = 0; i < 20; i++)
+        close(clients[i]);
+    tear_down_acceptor();
+}
+
+/* By the number of connections, by the descriptors that are kept for files, or with none left at all. */
+static void test_refuses_the_rest(void **state)
+{
+    int clients[40];
+    (void)state;
+    for (int way = 0; way < 2; way++) {
+        set_up_acceptor();
+        set_plan(MK__DROP, way == 0 ? 5 : 0);
+        for (int i = 0; i < 40; i++)
+            clients[i] = connect_one();
+        if (way == 1) {
+            limit_descriptors((rlim_t)clients[39] + 11);
+            mk__acceptor_count_descriptors(&acceptor);
+        }
+        unsigned refused = capacity.refused;
+        turn();
+        assert_in_range(n_taken, 1, 10);
+        assert_int_equal(capacity.refused - refused, 40 - n_taken); /* each once: nobody waits, nobody is asked again */
+        turn();
+        assert_int_equal(loop.batch_len, 0);
+        assert_int_equal(capacity.open, n_taken);
+        if (way == 1)
+            assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+        int fd = connect_one();
+        for (int i = 0, n = n_taken; i < n; i++)
+            close(taken[--n_taken]);
+        capacity.open = 0;
+        mk__acceptor_count_descriptors(&acceptor);
+        turn();
+        assert_int_equal(n_taken, 1); /* all is as before */
+        close(fd);
+        for (int i = 0; i < 40; i++)
+            close(clients[i]);
+        tear_down_acceptor();
+    }
+    set_plan(MK__RESIST, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -189,6 +271,8 @@ int main(void)
         cmocka_unit_test(test_closing_takes_what_waits),
         cmocka_unit_test(test_looks_away_when_descriptors_run_out),
         cmocka_unit_test(test_idle_ones_make_room),
+        cmocka_unit_test(test_looks_away_when_there_are_enough),
+        cmocka_unit_test(test_refuses_the_rest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

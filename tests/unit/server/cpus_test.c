@@ -49,11 +49,27 @@ static void test_affinity(void **state)
     assert_int_equal(mk__cpus_usable(), all);
 }
 
+static void test_choosing_one(void **state)
+{
+    static const int cpus[] = {0, 3, 64, CPU_SETSIZE - 1};
+    (void)state;
+    for (unsigned n = 0; n < 12; n++) {
+        cpu_set_t set;
+        CPU_ZERO(&set);
+        for (int i = 0; i < 4; i++)
+            CPU_SET(cpus[i], &set);
+        mk__cpus_choose(&set, n);
+        assert_int_equal(CPU_COUNT(&set), 1);
+        assert_true(CPU_ISSET(cpus[n % 4], &set));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_quotas),
         cmocka_unit_test(test_affinity),
+        cmocka_unit_test(test_choosing_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -76,7 +76,8 @@ static const struct mk_plugin silent = {.name = "silent"};
 
 static struct mk_generation generation;
 static struct mk_host host;
-static struct mk__worker worker;
+static struct mk__capacity capacity;
+static struct mk__worker worker = {.capacity = &capacity};
 static struct mk_worker now;
 
 static void open_hooks(void)

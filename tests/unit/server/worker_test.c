@@ -5,11 +5,13 @@
 #include <errno.h>
 #include <sys/socket.h>
 
-#include "server/worker.h"
+#include "server/fair.h"
 
 static struct mk_generation generation;
 static struct mk__jobs jobs;
-static struct mk__worker worker;
+static struct mk__capacity capacity;
+static struct mk__arrivals arrivals;
+static struct mk__worker worker = {.capacity = &capacity, .arrivals = &arrivals};
 static struct mk__sockets sockets;
 static struct mk__addr addr;
 
@@ -169,6 +171,92 @@ static void test_unstarted(void **state)
     finish();
 }
 
+/* ── a worker that is fed ── */
+
+/* As the process context would: a connection of the listener goes into the worker's queue. */
+static void feed(const struct mk__listening *listening, int listener_fd, uint32_t sequence)
+{
+    int fd = accept4(listener_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    assert_true(fd >= 0);
+    struct epoll_event wanted = {.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
+                                 .data.u64 = mk__guest_tag(fd, sequence)};
+    arrivals.places[fd].listening = listening;
+    arrivals.places[fd].sequence = sequence;
+    worker.feed.given++;
+    capacity.open++;
+    assert_int_equal(epoll_ctl(worker.loop.poll_fd, EPOLL_CTL_ADD, fd, &wanted), 0);
+}
+
+static void open_fed(void)
+{
+    open_listener();
+    mk__jobs_open(&jobs, 1);
+    capacity.open = 0;
+    assert_int_equal(mk__arrivals_open(&arrivals), 0);
+    assert_int_equal(mk__worker_open(&worker, &generation, 0, 0, &jobs, &sockets), 0);
+    assert_int_equal(worker.acceptors.n, 0);
+}
+
+static void test_serves_what_it_is_given(void **state)
+{
+    (void)state;
+    open_fed();
+    const struct mk__listening *one = MK_LIST_FIRST(&sockets.open, struct mk__listening, node);
+    fcntl(one->fds[0], F_SETFL, 0); /* accept waits */
+    assert_int_equal(mk__worker_start(&worker), 0);
+    int idle = connect_one(), silent = connect_one();
+    for (uint32_t i = 0; i < 10; i++) { /* the same number again and again */
+        int fd = connect_one();
+        if (i == 0)
+            feed(one, one->fds[0], 1), feed(one, one->fds[0], 2);
+        assert_int_equal(send(fd, GET, strlen(GET), MSG_NOSIGNAL), strlen(GET));
+        shutdown(fd, SHUT_WR);
+        feed(one, one->fds[0], 3 + i);
+        char answer[1024];
+        size_t len = 0;
+        for (ssize_t n; (n = recv(fd, answer + len, sizeof(answer) - len, 0)) > 0;)
+            len += (size_t)n;
+        assert_memory_equal(answer, "HTTP/1.1 200 OK\r\n", 17);
+        assert_memory_equal(answer + len - 5, "hello", 5); /* its FIN was seen, too: the end came at once */
+        close(fd);
+    }
+    ask(idle, GET, "HTTP/1.1 200 OK\r\n");
+    ask(idle, GET, "HTTP/1.1 200 OK\r\n");
+    while (mk__feed_load(&worker.feed) != 2)
+        ; /* the last one is being closed */
+    mk__worker_drain(&worker);
+    ask(idle, GET, "HTTP/1.1 200 OK\r\n"); /* it goes on until it gets no more */
+    mk_post(&worker.loop, &worker.feed.part);
+    finish();
+    assert_int_equal(capacity.open, 0);
+    assert_int_equal(mk__feed_load(&worker.feed), 0);
+    close(idle);
+    close(silent);
+}
+
+/* Whoever was given to a worker that ended before it looked is closed, not forgotten. */
+static void test_an_end_before_the_first_look(void **state)
+{
+    char byte;
+    (void)state;
+    unsigned before = mk_test_descriptors();
+    open_fed();
+    const struct mk__listening *one = MK_LIST_FIRST(&sockets.open, struct mk__listening, node);
+    fcntl(one->fds[0], F_SETFL, 0);
+    int clients[3];
+    for (uint32_t i = 0; i < 3; i++) {
+        clients[i] = connect_one();
+        feed(one, one->fds[0], i + 1);
+    }
+    finish();
+    assert_int_equal(capacity.open, 0);
+    for (int i = 0; i < 3; i++) {
+        assert_true(recv(clients[i], &byte, 1, 0) <= 0);
+        close(clients[i]);
+    }
+    assert_int_equal(mk_test_descriptors(), before);
+}
+
 static int open_and_close(void *ctx)
 {
     (void)ctx;
@@ -211,10 +299,15 @@ static int tear_down(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_drain_is_delayed),        cmocka_unit_test(test_goes_on_during_a_delay),
-        cmocka_unit_test(test_serves_and_drains),         cmocka_unit_test(test_a_stop_ends_a_drain),
-        cmocka_unit_test(test_a_drain_after_the_end),     cmocka_unit_test(test_unstarted),
+        cmocka_unit_test(test_a_drain_is_delayed),
+        cmocka_unit_test(test_goes_on_during_a_delay),
+        cmocka_unit_test(test_serves_and_drains),
+        cmocka_unit_test(test_a_stop_ends_a_drain),
+        cmocka_unit_test(test_a_drain_after_the_end),
+        cmocka_unit_test(test_unstarted),
         cmocka_unit_test(test_every_allocation_may_fail),
+        cmocka_unit_test(test_serves_what_it_is_given),
+        cmocka_unit_test(test_an_end_before_the_first_look),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
