@@ -20,7 +20,7 @@ from harness.server import Server, await_true, section, write_config
 
 pytestmark = pytest.mark.concurrent
 MODULES = build.TOP / "build" / build.PRESET / "lib" / "modules"
-KEEPER = 2  # descriptors of the thread that clears away after the first reload
+KEEPER = 2  # descriptors of the process context, which exists after the first reload
 DONE = r"the new configuration is in use"
 REFUSED = r"the new configuration cannot be used"
 
@@ -34,7 +34,8 @@ def free_port():
 class Site:
     """A server and its folder, of which each generation writes another version."""
 
-    def __init__(self, folder, **rest):
+    def __init__(self, folder, scheduler, **rest):
+        self.scheduler = scheduler
         self.folder, self.reloads, self.refusals, self.most_workers = folder, 0, 0, 2
         self.port = free_port()
         for version in "ab":
@@ -51,7 +52,12 @@ class Site:
         write_config(
             self.folder / "conf",
             self.folder / version,
-            {"Listen": [f"127.0.0.1:{self.port}", *listen], "Workers": workers, **(server or {})},
+            {
+                "Listen": [f"127.0.0.1:{self.port}", *listen],
+                "Workers": workers,
+                "Scheduler": self.scheduler,
+                **(server or {}),
+            },
             files=files,
         )
         with open(self.folder / "conf" / "sites" / "default", "a") as file:
@@ -83,18 +89,20 @@ class Site:
         self.server.wait_log("the configuration before the last reload is not in use any more", self.reloads)
 
 
-@pytest.fixture
-def site(tmp_path):
+@pytest.fixture(params=["reuseport", "fair"])
+def site(tmp_path, request):
     sites = []
 
     def start(**rest):
-        sites.append(Site(tmp_path, **rest))
+        sites.append(Site(tmp_path, request.param, **rest))
         return sites[-1]
 
     yield start
     for one in sites:
         try:
-            one.server.baseline += KEEPER + one.most_workers - 2  # sockets of workers that left are kept by the others
+            one.server.baseline += (
+                KEEPER + one.most_workers - 2
+            )  # sockets of workers that left are kept by the others
             one.write("a")
             one.server.send_signal(signal.SIGHUP)  # what the test has added goes
             one.server.settle()
@@ -214,6 +222,23 @@ def test_workers_come_and_go(site):
         await_true(lambda: count_workers(one.server) == workers, 5, f"{workers} workers")
         for _ in range(20):
             check(one.ask(), "b")
+    one.await_generations()
+
+
+def test_the_scheduler_changes(site):
+    one = site()
+    busy = one.connect(rcvbuf=4096)
+    busy.send(request("/big"))
+    busy.until(b"\r\n\r\n", 4096)
+    with one.connect() as client:
+        for n, scheduler in enumerate(["fair", "reuseport", "fair", "fair", "reuseport"]):
+            one.scheduler = scheduler
+            one.write("ab"[n % 2], workers=1 + n % 3)
+            one.reload()
+            for _ in range(10):
+                check(one.ask(), "ab"[n % 2])
+    assert busy.exactly(5_000_000) == b"a" * 5_000_000
+    busy.close()
     one.await_generations()
 
 
@@ -359,6 +384,7 @@ def test_a_hundred_reloads_under_load(site):
         {"workers": 3, "listen": [f"127.0.0.1:{second}"]},
         {"workers": 2, "hosts": "[REDIRECT]\n    Match /old\n    To /v\n"},
         {"workers": 2, "plugins": ["liana", "headers", "static"]},
+        {"workers": 2, "server": {"Scheduler": "fair" if one.scheduler == "reuseport" else "reuseport"}},
     ]
     with Load(one) as load:
         for n in range(100):
