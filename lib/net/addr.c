@@ -27,7 +27,7 @@ static int parse_unix(struct mk_str path, struct mk__addr *ret, const char **ret
     return 0;
 }
 
-static int set_host(struct mk_str host, struct mk__addr *ret)
+int mk__addr_host(struct mk_str host, struct mk__addr *ret)
 {
     char text[INET6_ADDRSTRLEN + 1];
     bool bracketed = host.len >= 2 && host.p[0] == '[' && host.p[host.len - 1] == ']';
@@ -64,7 +64,7 @@ int mk__addr_parse(struct mk_str text, struct mk__addr *ret, const char **ret_er
     if (ret->any) {
         ret->in6 = (struct sockaddr_in6){.sin6_family = AF_INET6, .sin6_addr = in6addr_any};
         ret->len = sizeof(ret->in6);
-    } else if (set_host(host, ret) < 0) {
+    } else if (mk__addr_host(host, ret) < 0) {
         return fail(ret_error, "the address must be numeric: 127.0.0.1:80, [::1]:80 or *:80");
     }
     mk__addr_set_port(ret, (uint16_t)port);

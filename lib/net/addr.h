@@ -29,6 +29,8 @@ struct mk__addr {
  * `error` (a phrase for people).
  */
 int mk__addr_parse(struct mk_str text, struct mk__addr *ret, const char **ret_error);
+/* The same of an address alone: `192.0.2.1` or `[::1]`, without changing a port that `ret` has. 0 or -EINVAL. */
+int mk__addr_host(struct mk_str host, struct mk__addr *ret);
 
 /* The same form again: `127.0.0.1:80`, `[::1]:80`, `unix:/run/x`. */
 void mk__addr_print(const struct mk__addr *addr, struct mk_buf *out);

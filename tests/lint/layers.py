@@ -30,7 +30,7 @@ PUBLIC = {
     "str.h": "base",
     "conf.h": "conf",
     "loop.h": "loop",
-    "transport.h": "net",
+    "dial.h": "net", "transport.h": "net",
     "field.h": "http", "request.h": "http", "tunnel.h": "http",
     "monkey.h": "server", "plugin.h": "server", "ticket.h": "server", "pattern.h": "base",
 }
