@@ -167,6 +167,7 @@ int mk__loop_open(struct mk_loop *loop, const struct mk__poller *poller, const s
     loop->jobs_out = 0;
 #ifndef MK_LEAN
     loop->guests = NULL;
+    loop->names = NULL;
 #endif
     loop->batch_at = loop->batch_len = 0;
     loop->mail = NULL;

@@ -44,6 +44,9 @@ struct mk_loop {
     int batch_at, batch_len;
     bool stopping;
     unsigned jobs_out; /* submitted, and not done yet */
+#ifndef MK_LEAN
+    struct mk__names *names; /* of net/names.h; NULL until one is looked up */
+#endif
     struct mk_list tasks;
     struct mk_list graves;
     _Atomic(struct mk_message *) mail; /* the newest first */

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "http/h1.h"
 #ifndef MK_LEAN
+#include "net/names.h"
 #include "server/cpus.h"
 #include "server/fair.h"
 #endif
@@ -275,6 +276,7 @@ void mk__worker_close(struct mk__worker *w)
 {
 #ifndef MK_LEAN
     close_feed(w);
+    mk__names_close(&w->loop);
     mk__guests_release(&w->guests);
 #endif
     if (MK__PLUGIN_STARTS)
