@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The way of an outgoing connection (monkey/dial.h). Each step is taken from the loop:
+ *
+ *     begin ─► (the name is known) ─► advance ◄─ an attempt failed, or the next one's time has come
+ *                                        └─► connected, all failed, or the time is over ─► finish
+ */
+#include <monkey/dial.h>
+
+#include "loop/loop.h"
+#include "net/names.h"
+
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum {
+    STAGGER_MS = 250, /* RFC 8305 section 5: "Connection Attempt Delay" */
+    RETRY_MS = 20,    /* a Unix socket's queue was full: the kernel does not wait there without blocking */
+    N_ATTEMPTS = 2,
+};
+
+static void drop(struct mk_dial *d, struct mk_dial_attempt *a)
+{
+    if (a->event.fd < 0)
+        return;
+    mk_event_del(d->loop, &a->event);
+    close(a->event.fd);
+    a->event.fd = -1;
+}
+
+void mk_dial_cancel(struct mk_dial *d)
+{
+    if (!d->loop)
+        return;
+    mk_timer_cancel(&d->timer);
+    mk_task_cancel(&d->task);
+    for (unsigned i = 0; i < N_ATTEMPTS; i++)
+        drop(d, &d->attempts[i]);
+    if (d->name)
+        mk__names_put(d->name);
+    d->name = NULL;
+    d->loop = NULL;
+}
+
+/* Nothing may be touched after this. */
+static void finish(struct mk_dial *d, int result)
+{
+    mk_dial_cancel(d);
+    d->fn(d, result);
+}
+
+/* ── one attempt ── */
+
+static int set_option(int fd, int level, int name)
+{
+    int on = 1;
+    return setsockopt(fd, level, name, &on, sizeof(on)) < 0 ? -errno : 0;
+}
+
+static int prepare(const struct mk_dial *d, int fd, const struct mk__addr *addr)
+{
+    const struct mk__addr *local = d->options.local ? d->options.local->addr : NULL;
+    if (addr->sa.sa_family == AF_UNIX)
+        return 0;
+    set_option(fd, IPPROTO_TCP, TCP_NODELAY);
+    if (d->options.fast_open)
+        set_option(fd, IPPROTO_TCP, TCP_FASTOPEN_CONNECT); /* where it cannot be had, this is a usual one */
+    if (!d->options.local)
+        return 0;
+    if (!local || local->sa.sa_family != addr->sa.sa_family)
+        return -EAFNOSUPPORT;
+    set_option(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT); /* one port serves many destinations */
+    return bind(fd, &local->sa, local->len) < 0 ? -errno : 0;
+}
+
+static int connect_to(struct mk_dial *d, struct mk_dial_attempt *a, const struct mk__addr *addr)
+{
+    int err = prepare(d, a->event.fd, addr);
+    if (err == 0)
+        err = connect(a->event.fd, &addr->sa, addr->len) < 0 ? -errno : 0;
+    if (err != -EINPROGRESS)
+        return err;
+    err = mk_event_add(d->loop, &a->event, EPOLLOUT);
+    return err < 0 ? err : MK_AGAIN;
+}
+
+/* 0: connected. MK_AGAIN: under way. -errno. */
+static int begin(struct mk_dial *d, struct mk_dial_attempt *a)
+{
+    struct mk__addr addr = d->addrs[d->at];
+    mk__addr_set_port(&addr, d->target->port);
+    a->event.fd = socket(addr.sa.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (a->event.fd < 0)
+        return -errno;
+    int err = connect_to(d, a, &addr);
+    if (err < 0) {
+        close(a->event.fd);
+        a->event.fd = -1;
+    }
+    return err;
+}
+
+/* ── all of them ── */
+
+static bool is_busy(const struct mk_dial *d)
+{
+    return d->attempts[0].event.fd >= 0 && d->attempts[1].event.fd >= 0;
+}
+
+static bool is_idle(const struct mk_dial *d)
+{
+    return d->attempts[0].event.fd < 0 && d->attempts[1].event.fd < 0;
+}
+
+/* Where the next attempt goes; the older of two makes room. */
+static struct mk_dial_attempt *find_place(struct mk_dial *d)
+{
+    unsigned place = is_busy(d) ? d->older : d->attempts[0].event.fd >= 0;
+    d->older = !place;
+    drop(d, &d->attempts[place]);
+    return &d->attempts[place];
+}
+
+/* Addresses that wait for their turn get equal parts of the time that is left. */
+static void arm(struct mk_dial *d)
+{
+    uint64_t now = mk_loop_now_ms(d->loop), left = d->deadline_ms > now ? d->deadline_ms - now : 0;
+    if (d->at < d->n) {
+        uint64_t most = d->addrs->sa.sa_family == AF_UNIX ? RETRY_MS : is_busy(d) ? left : STAGGER_MS;
+        left /= (unsigned)(d->n - d->at) + 1;
+        left = left > most ? most : left ? left : 1;
+    }
+    mk_timer_arm(d->loop, &d->timer, (uint32_t)left);
+}
+
+/* Begins with the next address; those that fail at once are passed by. */
+static void advance(struct mk_dial *d)
+{
+    int err = MK_AGAIN;
+    while (d->at < d->n && err != 0) {
+        struct mk_dial_attempt *a = find_place(d);
+        err = begin(d, a);
+        if (err == -EAGAIN && d->addrs[d->at].sa.sa_family == AF_UNIX)
+            break;
+        d->at++;
+        if (err == 0) {
+            int fd = a->event.fd;
+            a->event.fd = -1;
+            finish(d, fd);
+            return;
+        }
+        if (err == MK_AGAIN)
+            break;
+        d->err = err;
+    }
+    if (d->at == d->n && is_idle(d))
+        finish(d, d->err);
+    else
+        arm(d);
+}
+
+static void on_ready(struct mk_event *event, uint32_t events)
+{
+    struct mk_dial *d = MK_OWNER(event, struct mk_dial_attempt, event)->dial;
+    int fd = event->fd, err = 0;
+    socklen_t len = sizeof(err);
+    (void)events;
+    mk_event_del(d->loop, event);
+    event->fd = -1;
+    if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &len) < 0)
+        err = errno;
+    if (!err) {
+        finish(d, fd);
+        return;
+    }
+    close(fd);
+    d->err = -err;
+    advance(d);
+}
+
+static void on_timer(struct mk_timer *timer)
+{
+    struct mk_dial *d = MK_OWNER(timer, struct mk_dial, timer);
+    if (mk_loop_now_ms(d->loop) >= d->deadline_ms)
+        finish(d, -ETIMEDOUT);
+    else
+        advance(d);
+}
+
+/* At the begin, and again when the name is known. */
+static void on_turn(struct mk_task *task)
+{
+    struct mk_dial *d = MK_OWNER(task, struct mk_dial, task);
+    int err = 0;
+    d->n = 1;
+    d->addrs = d->target->addr;
+    if (!d->addrs) {
+        if (!d->name)
+            err = mk__names_get(d->loop, d->target->host, task, &d->name);
+        if (err == MK_AGAIN)
+            return;
+        if (err == 0)
+            err = d->name->err;
+        if (err < 0) {
+            finish(d, err);
+            return;
+        }
+        d->n = (uint8_t)d->name->n;
+        d->addrs = d->name->addrs;
+    }
+    advance(d);
+}
+
+void mk_dial_start(struct mk_dial *d, struct mk_loop *loop, const struct mk_dial_target *target,
+                   const struct mk_dial_options *options, mk_dial_fn fn)
+{
+    *d = (struct mk_dial){.loop = loop, .target = target, .fn = fn};
+    if (options)
+        d->options = *options;
+    if (!d->options.timeout_ms)
+        d->options.timeout_ms = MK_DIAL_TIMEOUT_MS;
+    for (unsigned i = 0; i < N_ATTEMPTS; i++)
+        d->attempts[i] = (struct mk_dial_attempt){.event = {.ready = on_ready, .fd = -1}, .dial = d};
+    d->deadline_ms = mk_loop_now_ms(loop) + d->options.timeout_ms;
+    mk_timer_init(&d->timer, on_timer);
+    mk_timer_arm(loop, &d->timer, d->options.timeout_ms);
+    mk_task_init(&d->task, on_turn);
+    mk_task_schedule(loop, &d->task);
+}
+
+const char *mk_dial_error(int err)
+{
+    switch (err) {
+    case -ENXIO:
+        return "the name has no address";
+    case -EAGAIN:
+        return "no name server answers";
+    case -EBUSY:
+        return "too many names are being looked up";
+    case -ETIMEDOUT:
+        return "no connection within its time";
+    default:
+        return strerror(-err);
+    }
+}
