@@ -54,6 +54,33 @@ MK_API void mk_server_info(const struct mk_server *server, struct mk_server_info
 /* Appends the effective configuration, in the form of its files. */
 MK_API void mk_server_show(const struct mk_server *server, struct mk_buf *out);
 
+/*
+ * A listening stream socket that somebody else has opened; to be used for the `Listen` that names its address, instead
+ * of opening one. After mk_server_load() and before the start, which closes what no directive names. `own`: the path of
+ * a Unix socket is removed in the end, as if the server had made it. The descriptor is the server's from now on; on
+ * failure it stays yours: -ENOTSOCK and the like, -ENOMEM.
+ */
+MK_API int mk_server_inherit(struct mk_server *server, int fd, bool own);
+/*
+ * Only opens the listeners, for a program that gives rights up before the workers start. To be followed by
+ * mk_server_start() or mk_server_free(). 0 or -errno, as the start.
+ */
+MK_API int mk_server_listen(struct mk_server *server);
+
+/* What the configuration says about the process itself. Lives until the next load or reload. */
+struct mk_server_process {
+    bool supervisor;
+    const char *user;  /* NULL: stay who you are */
+    uint32_t uid, gid; /* with a user */
+};
+MK_API void mk_server_process(const struct mk_server *server, struct mk_server_process *ret);
+
+/* Calls `fn` for each listening socket of a server that listens; `own` as for mk_server_inherit(). */
+MK_API void mk_server_each_socket(const struct mk_server *server, void (*fn)(int fd, bool own, void *ctx), void *ctx);
+/* Somebody else listens at the same sockets now: the next stop leaves them and their paths alone, and waits for no
+ * StopDelay. */
+MK_API void mk_server_lend(struct mk_server *server);
+
 /* Opens the listeners and starts the workers. 0 or -errno; the log and the problems say why. */
 MK_API int mk_server_start(struct mk_server *server);
 /*

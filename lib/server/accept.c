@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "server/capacity.h"
+#include "server/sockets.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -169,6 +170,12 @@ void mk__acceptor_close(struct mk__acceptor *a)
 {
     if (!a->open)
         return;
+#ifndef MK_LEAN
+    if (a->listening && a->listening->lent) { /* what waits is for those who go on with it */
+        mk__acceptor_leave(a);
+        return;
+    }
+#endif
     while (accept_batch(a) == 0)
         ;
     mk__acceptor_leave(a);

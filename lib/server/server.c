@@ -42,6 +42,7 @@ void mk_server_free(struct mk_server *s)
         mk__process_free(s->process);
     mk__capacity_release(&s->capacity);
     mk__arrivals_close(&s->arrivals);
+    mk__sockets_cancel(&s->sockets);
 #endif
     mk__server_forget(&s->failed);
     mk__server_forget(&s->now);
@@ -132,11 +133,24 @@ void mk_server_show(const struct mk_server *s, struct mk_buf *out)
 
 /* ── listeners ── */
 
+#ifdef MK_LEAN
+#define advise(settings, err) ""
+#else
+/* Behind the reason, what people wonder about most. */
+static const char *advise(const struct mk__settings *settings, int err)
+{
+    if (err == -EACCES && settings->user.name.p && geteuid() != 0)
+        return "; the rights of root were given up: a new start, or SIGUSR2 to the supervisor, opens it";
+    return "";
+}
+#endif
+
 void mk__server_report_listener(struct mk_generation *g, unsigned nth, int err)
 {
     const struct mk__settings *settings = g->settings;
     mk__conf_error(g->conf, mk__conf_origin(g->set, settings, offsetof(struct mk__settings, listen), nth),
-                   "cannot listen on %.*s: %s", MK_STR_ARG(settings->listen.items[nth].text), strerror(-err));
+                   "cannot listen on %.*s: %s%s", MK_STR_ARG(settings->listen.items[nth].text), strerror(-err),
+                   advise(settings, err));
 }
 
 /* Could a file at this place be written? It is not made for the question. */
@@ -301,6 +315,35 @@ static int open_workers(struct mk_server *s, unsigned n)
     return err;
 }
 
+#ifdef MK_LEAN
+#define is_listening(s) false
+#define is_lent(s) false
+#else
+/* Once: the next start opens them itself. */
+static bool is_listening(struct mk_server *s)
+{
+    bool listening = s->listening;
+    s->listening = false;
+    return listening;
+}
+
+static bool is_lent(const struct mk_server *s)
+{
+    return s->lent;
+}
+
+int mk_server_listen(struct mk_server *s)
+{
+    struct mk_server_info info;
+    if (!s->now || !s->now->settings)
+        return -EINVAL;
+    mk_server_info(s, &info);
+    int err = open_listeners(s, mk__server_is_fair(s) ? 1 : info.workers);
+    s->listening = err == 0;
+    return err;
+}
+#endif
+
 int mk_server_start(struct mk_server *s)
 {
     struct mk_server_info info;
@@ -312,7 +355,7 @@ int mk_server_start(struct mk_server *s)
 #else
     mk__server_limit_descriptors(s, s->now->settings);
     mk__capacity_set(&s->capacity, s->now->settings, s->now->transport);
-    int err = open_listeners(s, mk__server_is_fair(s) ? 1 : info.workers);
+    int err = is_listening(s) ? 0 : open_listeners(s, mk__server_is_fair(s) ? 1 : info.workers);
 #endif
     if (err < 0)
         return err;
@@ -339,10 +382,14 @@ void mk_server_stop(struct mk_server *s)
 {
     if (!s->running)
         return;
-    if (s->now->settings->stop_delay_ms)
+    if (s->now->settings->stop_delay_ms && !is_lent(s))
         mk_log_info("answering as before for another %u ms (StopDelay)", s->now->settings->stop_delay_ms);
-    for (unsigned i = 0; i < s->n_workers; i++)
+    for (unsigned i = 0; i < s->n_workers; i++) {
+#ifndef MK_LEAN
+        s->workers[i]->hurried = s->lent;
+#endif
         mk__worker_drain(s->workers[i]);
+    }
 #ifndef MK_LEAN
     if (s->fair.n_workers)
         mk__fair_drain(&s->fair, s->now->settings->stop_delay_ms);

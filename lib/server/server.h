@@ -20,6 +20,8 @@ struct mk_server {
     struct mk_generation *failed; /* a later one that could not be used, for its problems */
     pthread_mutex_t lock;         /* of `running`: a stop may be hastened by another thread */
     bool running;                 /* the workers exist */
+    bool listening;               /* mk_server_listen() has opened the sockets for the start */
+    bool lent;                    /* others serve beside us */
     struct mk__sockets sockets;
     struct mk__jobs jobs;
     struct mk__worker **workers;

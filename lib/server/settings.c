@@ -5,6 +5,7 @@
  */
 #include "server/settings.h"
 
+#include "server/identity.h"
 #include "version.h"
 
 #include <errno.h>
@@ -150,6 +151,17 @@ static const struct mk_conf_key server_keys[] = {
         .unit = "stderr or path", .parse = parse_log),
     KEY(ENUM, log_level, "LogLevel", "info", "How urgent an event must be to be logged.", .names = log_levels),
     KEY(PATH, pid_file, "PidFile", NULL, "Where the process writes its number; removed when it stops."),
+#ifndef MK_LEAN
+    KEY(CUSTOM, user, "User", NULL,
+        "Who the server becomes once listeners, log and pid file are open; it must be started as root for that, or as "
+        "this user. What a reload reads or opens it reads as this user.",
+        .unit = "name", .parse = mk__identity_parse_user),
+    KEY(CUSTOM, group, "Group", NULL, "The group of the process, instead of the user's own.", .unit = "name",
+        .parse = mk__identity_parse_group),
+    KEY(BOOL, supervisor, "Supervisor", "Off",
+        "Whether a small process stays above the server: it holds the listeners, starts a server that crashed again, "
+        "and brings a new program in (SIGUSR2). The same as the option `--supervise`."),
+#endif
     {0},
 };
 
@@ -160,11 +172,16 @@ static void check_server(const struct mk_conf_check *check, void *section)
     if (s->head_bytes_max && s->line_bytes_max > s->head_bytes_max) /* 0: what stands there has been refused */
         mk_conf_error(check, offsetof(struct mk__settings, line_bytes_max),
                       "MaxRequestLine is larger than MaxHeadSize, which includes it");
+#ifndef MK_LEAN
+    mk__identity_check(check, s);
+#endif
 }
 
 /* What the original server had in [SERVER]. */
 static const struct mk_conf_foreign server_foreign[] = {
+#ifdef MK_LEAN
     {"User", "start the server as the user that it shall run as"},
+#endif
     {"FDT", "each request opens its file anew, and the table of shared descriptors is not needed"},
 #ifdef MK_LEAN
     {"FDLimit", "the limit of the process is used up to its hard end (ulimit -n)"},

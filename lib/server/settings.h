@@ -27,6 +27,12 @@ enum mk__over_capacity { MK__RESIST, MK__DROP, MK__TOO_BUSY };
 /* Who accepts. */
 enum mk__scheduler { MK__REUSEPORT, MK__FAIR };
 
+/* A user or a group; without a name there is none. */
+struct mk__identity {
+    struct mk_str name;
+    uint32_t id, group; /* the latter is a user's own */
+};
+
 struct mk__settings {
     struct mk__listeners listen;
     int64_t workers, disk_threads;
@@ -44,6 +50,8 @@ struct mk__settings {
     int scheduler, over_capacity;
     bool affinity;
     int64_t connections_max, descriptors_max;
+    struct mk__identity user, group;
+    bool supervisor;
 #endif
 };
 

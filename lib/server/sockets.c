@@ -13,6 +13,9 @@ void mk__sockets_init(struct mk__sockets *s)
 {
     mk_list_init(&s->open);
     mk_list_init(&s->gone);
+#ifndef MK_LEAN
+    mk_list_init(&s->inherited);
+#endif
 }
 
 struct mk__listen_options mk__sockets_options(const struct mk__settings *settings)
@@ -62,10 +65,20 @@ static void close_from(struct mk__listening *one, unsigned first)
     one->n = first;
 }
 
+static bool is_lent(const struct mk__listening *one)
+{
+#ifdef MK_LEAN
+    (void)one;
+    return false;
+#else
+    return one->lent;
+#endif
+}
+
 /* The path of a Unix socket is ours to remove only if we have bound it. */
 static void close_listening(struct mk__listening *one)
 {
-    if (one->n && one->shared)
+    if (one->n && one->addr.sa.sa_family == AF_UNIX && !is_lent(one))
         unlink(one->addr.un.sun_path);
     close_from(one, 0);
     mk_account_free(NULL, one->fds, 0);
@@ -92,7 +105,11 @@ static bool is_clashing(const struct mk__sockets *s, const struct mk__listening 
         if (other != one && mk__addr_clash(&other->addr, &one->addr))
             return true;
     }
+#ifndef MK_LEAN
+    return mk__inherit_clashes(s, &one->addr);
+#else
     return false;
+#endif
 }
 
 /* The first socket is bound alone: a second server would otherwise take half of our connections. */
@@ -130,6 +147,12 @@ static int open_sockets(const struct mk__sockets *s, struct mk__listening *one, 
     one->fds = fds;
     while (one->n < n && err == 0)
         err = add_socket(s, one, options);
+#ifndef MK_LEAN
+    if (one->n && (err == -EACCES || err == -EPERM || err == -EADDRINUSE)) {
+        one->shared = true; /* others opened what we have, or we did as root: the workers share that */
+        return 0;
+    }
+#endif
     return err;
 }
 
@@ -168,6 +191,11 @@ int mk__sockets_prepare(struct mk__sockets *s, const struct mk__settings *settin
             if (!one)
                 return -ENOMEM;
             mk_list_add(&s->open, &one->node);
+#ifndef MK_LEAN
+            err = mk__inherit_take(s, one, settings);
+            if (err < 0)
+                return err;
+#endif
         }
         one->kept = true;
         err = open_sockets(s, one, settings, workers);
@@ -182,6 +210,10 @@ void mk__sockets_commit(struct mk__sockets *s)
     struct mk_list *n, *save;
     MK_LIST_EACH(&s->open, n, save) {
         struct mk__listening *one = MK_OWNER(n, struct mk__listening, node);
+#ifndef MK_LEAN
+        if (one->fresh)
+            one->lent = one->borrowed;
+#endif
         one->fresh = false;
         if (one->kept)
             continue;
@@ -189,6 +221,9 @@ void mk__sockets_commit(struct mk__sockets *s)
         mk_list_add(&s->gone, &one->node);
         close_listening(one);
     }
+#ifndef MK_LEAN
+    mk__inherit_release(s, true);
+#endif
 }
 
 void mk__sockets_cancel(struct mk__sockets *s)
@@ -205,6 +240,9 @@ void mk__sockets_cancel(struct mk__sockets *s)
             close_listening(one);
         mk_account_free(NULL, one, 0);
     }
+#ifndef MK_LEAN
+    mk__inherit_release(s, false);
+#endif
 }
 
 void mk__sockets_release(struct mk__sockets *s)

@@ -20,10 +20,12 @@
 struct mk__listening {
     struct mk_list node;
     struct mk__addr wanted, addr; /* as configured, and as bound */
-    bool shared;                  /* one socket for all workers */
+    bool shared;                  /* all workers watch all of its sockets */
     bool fresh;                   /* opened for settings that are not in use yet */
     bool kept;                    /* those settings want it */
     bool told;                    /* the log has named it */
+    bool lent;                    /* others go on with it: it is neither shut down nor removed */
+    bool borrowed;                /* others opened it, and hold it beyond our end */
     unsigned n, n_before;         /* sockets, now and when the settings were looked at */
     int *fds;
     struct mk_str text; /* the directive's value */
@@ -32,6 +34,9 @@ struct mk__listening {
 struct mk__sockets {
     struct mk_list open; /* in the order of the directives */
     struct mk_list gone; /* closed; a connection may still ask by which it came */
+#ifndef MK_LEAN
+    struct mk_list inherited; /* opened by others, and not taken yet */
+#endif
 };
 
 void mk__sockets_init(struct mk__sockets *s);
@@ -51,6 +56,12 @@ void mk__sockets_cancel(struct mk__sockets *s);
 
 /* The n-th socket that worker `index` of `workers` watches at this address; -1 after the last. */
 int mk__sockets_of_worker(const struct mk__listening *one, unsigned index, unsigned workers, unsigned n);
+
+/* inherit.c: moves what was inherited for this address into it; 0 or -ENOMEM. */
+int mk__inherit_take(struct mk__sockets *s, struct mk__listening *one, const struct mk__settings *settings);
+bool mk__inherit_clashes(const struct mk__sockets *s, const struct mk__addr *addr);
+/* Closes what nobody took; `used`: the settings that did not want it are in use. */
+void mk__inherit_release(struct mk__sockets *s, bool used);
 
 /* How the sockets of these settings are opened. */
 struct mk__listen_options mk__sockets_options(const struct mk__settings *settings);

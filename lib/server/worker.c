@@ -164,6 +164,16 @@ static void on_delay_timer(struct mk_timer *timer)
     drain(MK_OWNER(timer, struct mk__worker, delay_timer));
 }
 
+static bool is_hurried(const struct mk__worker *w)
+{
+#ifdef MK_LEAN
+    (void)w;
+    return false;
+#else
+    return w->hurried;
+#endif
+}
+
 /* StopDelay: who asks is told that we are going, and has time to look elsewhere. */
 static void on_drain(struct mk_message *message)
 {
@@ -174,7 +184,7 @@ static void on_drain(struct mk_message *message)
     if (w->feed.on)
         return; /* whoever feeds it waits for the delay, and then parts with it */
 #endif
-    if (delay_ms)
+    if (delay_ms && !is_hurried(w))
         mk_timer_arm(&w->loop, &w->delay_timer, delay_ms);
     else
         drain(w);

@@ -51,6 +51,7 @@ struct mk__worker {
     struct mk_worker *older; /* those that something is still under way of */
     unsigned index;
     bool running; /* has, or had, a thread */
+    bool hurried; /* drains without StopDelay: somebody else answers already */
     pthread_t thread;
     int start_err;
     sem_t started; /* posted once by the thread */

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Listening sockets that somebody else has opened (server/sockets.h): a service manager, a supervisor, or the
+ * process before this one. Each belongs to the directive that names its address.
+ */
+#include "server/server.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <unistd.h>
+
+/* A socket that no directive has taken yet. */
+struct mk__inherited {
+    struct mk_list node;
+    int fd;
+    bool own;
+    struct mk__addr addr;
+};
+
+static int ask(int fd, int level, int name)
+{
+    int value = -1;
+    socklen_t len = sizeof(value);
+    return getsockopt(fd, level, name, &value, &len) < 0 ? -errno : value;
+}
+
+/* 0, or why it cannot be used. */
+static int look_at(int fd, struct mk__addr *ret_addr)
+{
+    *ret_addr = (struct mk__addr){.len = sizeof(ret_addr->un)};
+    int type = ask(fd, SOL_SOCKET, SO_TYPE);
+    if (type < 0)
+        return type;
+    if (type != SOCK_STREAM)
+        return -EPROTOTYPE;
+    if (ask(fd, SOL_SOCKET, SO_ACCEPTCONN) != 1)
+        return -EINVAL;
+    if (getsockname(fd, &ret_addr->sa, &ret_addr->len) < 0)
+        return -errno;
+    int family = ret_addr->sa.sa_family;
+    if (family == AF_INET6 && IN6_IS_ADDR_UNSPECIFIED(&ret_addr->in6.sin6_addr))
+        ret_addr->any = ask(fd, IPPROTO_IPV6, IPV6_V6ONLY) == 0;
+    bool named = family != AF_UNIX || ret_addr->un.sun_path[0] == '/';
+    return named && (family == AF_UNIX || family == AF_INET || family == AF_INET6) ? 0 : -EAFNOSUPPORT;
+}
+
+int mk_server_inherit(struct mk_server *s, int fd, bool own)
+{
+    struct mk__addr addr;
+    int err = look_at(fd, &addr);
+    if (err < 0)
+        return err;
+    struct mk__inherited *one = mk_account_alloc(NULL, sizeof(*one));
+    if (!one)
+        return -ENOMEM;
+    *one = (struct mk__inherited){.fd = fd, .own = own, .addr = addr};
+    fcntl(fd, F_SETFD, FD_CLOEXEC);
+    fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+    mk_list_add(&s->sockets.inherited, &one->node);
+    return 0;
+}
+
+/* ── whose is it? ── */
+
+/* The same place, but for the port. */
+static bool is_same_host(const struct mk__addr *wanted, const struct mk__addr *bound)
+{
+    if (wanted->any && bound->sa.sa_family == AF_INET)
+        return bound->in.sin_addr.s_addr == htonl(INADDR_ANY); /* a system without IPv6 */
+    if (wanted->sa.sa_family != bound->sa.sa_family)
+        return false;
+    switch (wanted->sa.sa_family) {
+    case AF_INET:
+        return wanted->in.sin_addr.s_addr == bound->in.sin_addr.s_addr;
+    case AF_INET6:
+        return memcmp(&wanted->in6.sin6_addr, &bound->in6.sin6_addr, sizeof(struct in6_addr)) == 0;
+    default:
+        return strcmp(wanted->un.sun_path, bound->un.sun_path) == 0;
+    }
+}
+
+static bool is_named(const struct mk__addr *wanted, const struct mk__addr *bound)
+{
+    return is_same_host(wanted, bound) && mk__addr_port(wanted) == mk__addr_port(bound);
+}
+
+/* Some directive says just this, so that no port 0 may have it. */
+static bool is_spoken_for(const struct mk__settings *settings, const struct mk__addr *bound)
+{
+    for (unsigned i = 0; i < settings->listen.n; i++)
+        if (is_named(&settings->listen.items[i].addr, bound))
+            return true;
+    return false;
+}
+
+static bool is_wanted(const struct mk__listening *one, const struct mk__settings *settings,
+                      const struct mk__addr *bound)
+{
+    if (one->n) /* further sockets of the address that it has */
+        return is_named(&one->addr, bound);
+    if (is_named(&one->wanted, bound))
+        return true;
+    return bound->sa.sa_family != AF_UNIX && mk__addr_port(&one->wanted) == 0 && is_same_host(&one->wanted, bound) &&
+           !is_spoken_for(settings, bound);
+}
+
+static int take(struct mk__listening *one, struct mk__inherited *found)
+{
+    int *fds = mk_account_alloc(NULL, (one->n + 1) * sizeof(int));
+    if (!fds)
+        return -ENOMEM;
+    if (one->n)
+        memcpy(fds, one->fds, one->n * sizeof(int));
+    mk_account_free(NULL, one->fds, 0);
+    fds[one->n] = found->fd;
+    one->fds = fds;
+    if (one->n++ == 0)
+        one->addr = found->addr;
+    one->lent = true; /* until these settings are in use */
+    one->borrowed |= !found->own;
+    one->shared |= !found->own;
+    mk_list_del(&found->node);
+    mk_account_free(NULL, found, sizeof(*found));
+    return 0;
+}
+
+int mk__inherit_take(struct mk__sockets *s, struct mk__listening *one, const struct mk__settings *settings)
+{
+    struct mk_list *n, *save;
+    int err = 0;
+    MK_LIST_EACH(&s->inherited, n, save) {
+        struct mk__inherited *found = MK_OWNER(n, struct mk__inherited, node);
+        if (err == 0 && is_wanted(one, settings, &found->addr))
+            err = take(one, found);
+    }
+    return err;
+}
+
+bool mk__inherit_clashes(const struct mk__sockets *s, const struct mk__addr *addr)
+{
+    struct mk_list *n, *save;
+    MK_LIST_EACH(&s->inherited, n, save)
+        if (mk__addr_clash(&MK_OWNER(n, struct mk__inherited, node)->addr, addr))
+            return true;
+    return false;
+}
+
+void mk__inherit_release(struct mk__sockets *s, bool used)
+{
+    struct mk_list *n, *save;
+    MK_LIST_EACH(&s->inherited, n, save) {
+        struct mk__inherited *one = MK_OWNER(n, struct mk__inherited, node);
+        struct mk_buf text;
+        char storage[160];
+        mk_buf_init_fixed(&text, storage, sizeof(storage));
+        mk__addr_print(&one->addr, &text);
+        if (used)
+            mk_log_warn("no Listen names %s, which was handed over: it is closed", mk_buf_cstr(&text));
+        if (used && one->own && one->addr.sa.sa_family == AF_UNIX)
+            unlink(one->addr.un.sun_path);
+        close(one->fd);
+        mk_list_del(&one->node);
+        mk_account_free(NULL, one, sizeof(*one));
+    }
+}
+
+/* ── handing over ── */
+
+void mk_server_each_socket(const struct mk_server *s, void (*fn)(int fd, bool own, void *ctx), void *ctx)
+{
+    struct mk_list *n, *save;
+    MK_LIST_EACH(&s->sockets.open, n, save) {
+        const struct mk__listening *one = MK_OWNER(n, struct mk__listening, node);
+        for (unsigned i = 0; i < one->n; i++)
+            fn(one->fds[i], !one->borrowed, ctx);
+    }
+}
+
+void mk_server_lend(struct mk_server *s)
+{
+    struct mk_list *n, *save;
+    s->lent = true;
+    MK_LIST_EACH(&s->sockets.open, n, save)
+        MK_OWNER(n, struct mk__listening, node)->lent = true;
+}
