@@ -7,14 +7,18 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static int ready_fd = -1;
+#ifndef MK_LEAN
+static int pid_fd = -1; /* of the pid file, as long as it is ours */
+static bool taken;      /* from the process before, whom it still names */
+#endif
 
 /* The parent: leaves with what the child says, or with 3 when it dies without a word. */
 static void wait_for_child(int fd)
@@ -42,11 +46,8 @@ int daemon_fork(void)
     return setsid() < 0 ? -errno : 0;
 }
 
-void daemon_ready(int code)
+static void let_go(void)
 {
-    unsigned char byte = (unsigned char)code;
-    if (ready_fd < 0)
-        return;
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (null >= 0) {
         dup2(null, STDIN_FILENO);
@@ -54,12 +55,21 @@ void daemon_ready(int code)
         dup2(null, STDERR_FILENO);
         close(null);
     }
+    if (chdir("/") < 0)
+        return; /* then some directory stays in use */
+}
+
+void daemon_ready(int code, bool background)
+{
+    unsigned char byte = (unsigned char)code;
+    if (background && code == 0)
+        let_go();
+    if (ready_fd < 0)
+        return;
     if (write(ready_fd, &byte, 1) != 1)
         code = 3; /* the parent is gone; nobody else wants to know */
     close(ready_fd);
     ready_fd = -1;
-    if (chdir("/") < 0)
-        return; /* then some directory stays in use */
 }
 
 /* Empty, or a number and nothing else: some other file is not ours to overwrite. */
@@ -88,17 +98,71 @@ int daemon_write_pid(const char *path)
         close(fd);
         return err;
     }
+#ifndef MK_LEAN
+    pid_fd = fd;
+#endif
     return 0; /* open, and so locked, until we end */
 }
 
+#ifdef MK_LEAN
 void daemon_remove_pid(const char *path)
 {
-    unlink(path);
+    if (path)
+        unlink(path);
+}
+#else
+void daemon_remove_pid(const char *path)
+{
+    if (taken || pid_fd < 0 || !path) /* it may name the process before, which goes on */
+        return;
+    if (unlink(path) < 0 && ftruncate(pid_fd, 0) < 0)
+        return; /* a number that nobody has locked names nobody */
 }
 
-int daemon_open_log(const char *path)
+static bool is_same_file(int fd, const char *path)
+{
+    struct stat a, b;
+    return fstat(fd, &a) == 0 && lstat(path, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+int daemon_pid_fd(const char *path)
+{
+    return pid_fd >= 0 && is_same_file(pid_fd, path) ? pid_fd : -1;
+}
+
+void daemon_take_pid(int fd)
+{
+    pid_fd = fd;
+    taken = true;
+}
+
+void daemon_confirm_pid(void)
+{
+    if (taken && (ftruncate(pid_fd, 0) < 0 || lseek(pid_fd, 0, SEEK_SET) < 0 || dprintf(pid_fd, "%d\n", getpid()) < 0))
+        return; /* the disk is full: the file is empty, and locked all the same */
+    taken = false;
+}
+
+void daemon_leave_pid(void)
+{
+    if (pid_fd >= 0)
+        close(pid_fd);
+    pid_fd = -1;
+}
+#endif
+
+int daemon_open_log(const char *path, bool *ret_made)
 {
     /* not blocking: a FIFO without a reader is an error and no reason to wait */
-    int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK | O_CLOEXEC, 0640);
+    const int flags = O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK | O_CLOEXEC;
+#ifdef MK_LEAN
+    (void)ret_made;
+    int fd = open(path, flags, 0640);
+#else
+    int fd = open(path, flags | O_EXCL, 0640); /* follows no link: what we make is where we think */
+    *ret_made = fd >= 0;
+    if (fd < 0)
+        fd = open(path, flags, 0640);
+#endif
     return fd < 0 ? -errno : fd;
 }

@@ -4,18 +4,18 @@
  */
 #include <monkey/monkey.h>
 
-#include "daemon.h"
 #include "options.h"
+#include "parent.h"
+#include "privileges.h"
+#include "serve.h"
+#include "spawn.h"
+#include "supervisor.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <malloc.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 enum { TEXT_BYTES_MAX = 1024 * 1024 };
@@ -31,7 +31,7 @@ static int print(FILE *to, struct mk_buf *text)
     return good ? EXIT_OK : EXIT_RUN;
 }
 
-static int print_problems(const struct mk_server *server, int code)
+int print_problems(const struct mk_server *server, int code)
 {
     struct mk_buf text;
     mk_buf_init(&text, TEXT_BYTES_MAX);
@@ -88,220 +88,54 @@ static int load(struct mk_server *server, const struct options *o, char *listen_
     return err == 0 ? EXIT_OK : print_problems(server, err == -EINVAL ? EXIT_CONFIG : EXIT_RUN);
 }
 
-static int test(struct mk_server *server)
+#ifndef MK_LEAN
+/* Returns whether something is wrong. */
+static int load_again(void *ctx)
 {
+    char listen_text[256];
+    struct mk_server *server = mk_server_new();
+    return server && load(server, ctx, listen_text, sizeof(listen_text)) != EXIT_OK;
+}
+
+void check_as_user(const struct mk_server *server, const struct options *o)
+{
+    struct mk_server_process process;
+    mk_server_process(server, &process);
+    if (privileges_are_too_many(&process) && privileges_try(&process, load_again, (void *)(uintptr_t)o))
+        fprintf(stderr, "monkey: that is what the user %s meets, who reads all this at a reload\n", process.user);
+}
+#endif
+
+static int test(struct mk_server *server, const struct options *o)
+{
+    (void)o;
     int err = mk_server_check(server);
     print_problems(server, 0);
     if (err < 0)
         return EXIT_CONFIG;
+#ifndef MK_LEAN
+    check_as_user(server, o);
+#endif
     fprintf(stderr, "monkey: the configuration is fine\n");
     return EXIT_OK;
 }
 
-/* Those that somebody ignores for us (a shell for its background jobs, nohup) stay ignored. */
-static void block_signals(sigset_t *ret_set)
+#ifndef MK_LEAN
+static bool wants_supervisor(const struct mk_server *server)
 {
-    static const int ours[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2};
-    sigemptyset(ret_set);
-    for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++) {
-        struct sigaction now;
-        if (sigaction(ours[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
-            sigaddset(ret_set, ours[i]);
-    }
-    pthread_sigmask(SIG_BLOCK, ret_set, NULL);
-    signal(SIGPIPE, SIG_IGN);
+    struct mk_server_process process;
+    mk_server_process(server, &process);
+    return process.supervisor && !parent_exists();
 }
 
-/* ── the log ── */
-
-/*
- * Whatever the log is, it has one descriptor from the start to the end: another file takes its place in one step,
- * while the workers go on writing to it.
- */
-static int log_fd = -1;
-static const char *no_log; /* where the log goes that has no file: NULL for stderr */
-
-static int open_log(const struct mk_server_info *info)
+/* Nothing of what was loaded stays in it. */
+static int become_supervisor(void)
 {
-    const char *path = info->error_log ? info->error_log : no_log;
-    int fd = path ? daemon_open_log(path) : fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-    if (fd < 0)
-        return path ? fd : -errno;
-    if (log_fd < 0) {
-        log_fd = fd;
-    } else {
-        dup3(fd, log_fd, O_CLOEXEC);
-        close(fd);
-    }
-    mk_log_to(log_fd, info->log_level);
-    return 0;
+    int err = spawn_supervisor();
+    fprintf(stderr, "monkey: cannot start the supervisor: %s\n", strerror(-err));
+    return EXIT_RUN;
 }
-
-static void reopen_log(struct mk_server *server)
-{
-    struct mk_server_info info;
-    mk_server_info(server, &info);
-    int err = open_log(&info);
-    if (err < 0)
-        mk_log_error("cannot open the error log %s: %s; the old one goes on", info.error_log, strerror(-err));
-}
-
-static void log_problems(const struct mk_server *server)
-{
-    struct mk_buf text;
-    mk_buf_init(&text, TEXT_BYTES_MAX);
-    mk_server_problems(server, &text);
-    char *save = NULL;
-    for (char *line = text.len ? strtok_r((char *)(uintptr_t)mk_buf_cstr(&text), "\n", &save) : NULL; line;
-         line = strtok_r(NULL, "\n", &save))
-        mk_log_error("%s", line);
-    mk_buf_release(&text);
-}
-
-/* ── signals ── */
-
-static void reload(struct mk_server *server)
-{
-    int err = mk_server_reload(server);
-    if (err == 0)
-        reopen_log(server);
-    log_problems(server);
-    if (err == 0)
-        mk_log_info("the new configuration is in use");
-    else
-        mk_log_error("the new configuration cannot be used (%s), the old one stays", strerror(-err));
-}
-
-static void upgrade(struct mk_server *server)
-{
-    (void)server;
-    mk_log_info("signal %d has no meaning here", SIGUSR2);
-}
-
-/* Those that do not mean the end. */
-static const struct {
-    int number;
-    void (*act)(struct mk_server *server);
-} calls[] = {{SIGHUP, reload}, {SIGUSR1, reopen_log}, {SIGUSR2, upgrade}};
-
-static bool act_on(int number, struct mk_server *server)
-{
-    for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
-        if (calls[i].number != number)
-            continue;
-        if (server)
-            calls[i].act(server);
-        return true;
-    }
-    return false;
-}
-
-/* Acts on signals until one means the end; without a server only the end counts. */
-static int wait_for_end(struct mk_server *server)
-{
-    sigset_t set;
-    int number;
-    block_signals(&set);
-    do
-        while (sigwait(&set, &number) != 0)
-            ;
-    while (act_on(number, server));
-    return number;
-}
-
-/* While the server drains. */
-static void *await_second_signal(void *ctx)
-{
-    wait_for_end(NULL);
-    mk_server_stop_now(ctx);
-    return NULL;
-}
-
-static void wait_and_stop(struct mk_server *server)
-{
-    pthread_t second;
-    int number = wait_for_end(server);
-    mk_log_info("signal %d: stopping; another one stops at once", number);
-    bool watched = pthread_create(&second, NULL, await_second_signal, server) == 0;
-    mk_server_stop(server);
-    if (watched) {
-        pthread_cancel(second);
-        pthread_join(second, NULL);
-    }
-}
-
-/* ── serving ── */
-
-static int write_pid(const char *path)
-{
-    int err = path ? daemon_write_pid(path) : 0;
-    if (err == -EWOULDBLOCK)
-        fprintf(stderr, "monkey: another server is running: it holds %s\n", path);
-    else if (err == -EEXIST)
-        fprintf(stderr, "monkey: %s holds something else than a process number; it stays as it is\n", path);
-    else if (err < 0)
-        fprintf(stderr, "monkey: cannot write %s: %s\n", path, strerror(-err));
-    return err < 0 ? EXIT_RUN : EXIT_OK;
-}
-
-static int start(struct mk_server *server, const struct mk_server_info *info, bool background)
-{
-    if (background && !info->error_log)
-        fprintf(stderr, "monkey: in the background nobody sees stderr; set ErrorLog to a file to keep the log\n");
-    int err = background ? daemon_fork() : 0;
-    if (err < 0) {
-        fprintf(stderr, "monkey: cannot go to the background: %s\n", strerror(-err));
-        return EXIT_RUN;
-    }
-    no_log = background ? "/dev/null" : NULL;
-    err = open_log(info);
-    if (err < 0) {
-        fprintf(stderr, "monkey: cannot open the error log %s: %s\n", info->error_log ? info->error_log : "stderr",
-                strerror(-err));
-        return EXIT_RUN;
-    }
-    int code = write_pid(info->pid_file);
-    if (code != EXIT_OK)
-        return code;
-    if (mk_server_start(server) == 0)
-        return EXIT_OK;
-    if (info->pid_file)
-        daemon_remove_pid(info->pid_file);
-    return print_problems(server, EXIT_RUN);
-}
-
-/* As many descriptors as we are allowed: each connection takes one. */
-static void raise_descriptor_limit(void)
-{
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur == limit.rlim_max)
-        return;
-    limit.rlim_cur = limit.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &limit);
-}
-
-static int serve(struct mk_server *server, const struct options *o)
-{
-    sigset_t set;
-    char pid_file[PATH_MAX];
-    struct mk_server_info info;
-    mk_server_info(server, &info);
-    if (info.pid_file) { /* which a reload neither moves nor removes */
-        snprintf(pid_file, sizeof(pid_file), "%s", info.pid_file);
-        info.pid_file = pid_file;
-    }
-    block_signals(&set);
-    raise_descriptor_limit();
-    int code = start(server, &info, o->daemon);
-    daemon_ready(code);
-    if (code != EXIT_OK)
-        return code;
-    mk_log_info("monkey %s serves with %u workers", mk_version(), info.workers);
-    wait_and_stop(server);
-    if (info.pid_file)
-        daemon_remove_pid(info.pid_file);
-    return EXIT_OK;
-}
+#endif
 
 static int run(const struct options *o)
 {
@@ -313,9 +147,13 @@ static int run(const struct options *o)
     }
     int code = load(server, o, listen_text, sizeof(listen_text));
     if (code == EXIT_OK && o->action == ACTION_TEST)
-        code = test(server);
+        code = test(server, o);
     else if (code == EXIT_OK && o->action == ACTION_SHOW)
         code = print_config(server);
+#ifndef MK_LEAN
+    else if (code == EXIT_OK && wants_supervisor(server))
+        code = become_supervisor();
+#endif
     else if (code == EXIT_OK)
         code = serve(server, o);
     mk_server_free(server);
@@ -351,6 +189,14 @@ int main(int argc, char **argv)
     case ACTION_REFERENCE:
         return print_about(o.action);
     default:
+#ifndef MK_LEAN
+        parent_init();
+        spawn_init(&o, find_config(&o));
+        if (o.daemon)
+            spawn_anchor(&o);
+        if (o.action == ACTION_SERVE && o.supervise && !parent_supervises())
+            return supervisor_run(&o);
+#endif
         return run(&o);
     }
 }

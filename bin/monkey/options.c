@@ -13,13 +13,13 @@
 #include <string.h>
 
 /* Options without a letter have a number that is none. */
-enum { ONLY_SHOW = 1, ONLY_REFERENCE };
+enum { ONLY_SHOW = 1, ONLY_REFERENCE, ONLY_SUPERVISE };
 
 static const struct row {
     char letter;
     const char *name, *argument, *help;
     int action;    /* enum action, or -1 */
-    size_t offset; /* of the argument in struct options */
+    size_t offset; /* in struct options, of the argument or of the flag */
 } rows[] = {
     {'c', "config", "DIR", "read the configuration from DIR", -1, offsetof(struct options, dir)},
     {'o', "one-shot", "DIR", "serve DIR at once; no configuration is needed", -1, offsetof(struct options, root)},
@@ -27,7 +27,11 @@ static const struct row {
     {'l', "listen", "ADDR", "listen on ADDR: address, address:port or unix:/path", -1,
      offsetof(struct options, listen)},
     {'w', "workers", "N", "start N workers; 0 is one for each processor", -1, offsetof(struct options, workers)},
-    {'D', "daemon", NULL, "go to the background once it serves", -1, 0},
+    {'D', "daemon", NULL, "go to the background once it serves", -1, offsetof(struct options, daemon)},
+#ifndef MK_LEAN
+    {ONLY_SUPERVISE, "supervise", NULL, "stay above the server, and start it again if it crashes", -1,
+     offsetof(struct options, supervise)},
+#endif
     {'t', "test", NULL, "check the configuration, listeners included, and stop", ACTION_TEST, 0},
     {ONLY_SHOW, "show-config", NULL, "print the values in use, and where each comes from", ACTION_SHOW, 0},
     {ONLY_REFERENCE, "reference", NULL, "print the manual of all directives", ACTION_REFERENCE, 0},
@@ -103,7 +107,7 @@ static void apply(struct options *o, const struct row *row)
     else if (row->action >= 0)
         o->action = (enum action)row->action;
     else
-        o->daemon = true;
+        *(bool *)((char *)o + row->offset) = true;
 }
 
 static int check_number(const char *option, const char *text, uint64_t max)

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What a server and the process that started it say to each other: messages over a socket pair, some with descriptors.
+ *
+ *     server                        supervisor, or the process before
+ *       PID_FILE path          ─►
+ *                              ◄─   PID_FILE errno [the locked file]
+ *       ERROR_LOG [file]       ─►
+ *       SOCKETS first own... [sockets] ─►     (as often as they need)
+ *       READY                  ─►
+ *       RELOADING ... SOCKETS, READY; STOPPING
+ */
+#ifndef MONKEY_CHANNEL_H
+#define MONKEY_CHANNEL_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+enum {
+    CHANNEL_PID_FILE = 'P', /* may we be the owner of this file? Answered with an errno: 0 and no file means that the
+                               other one is, EAGAIN that it is for us to open */
+    CHANNEL_ERROR_LOG = 'E',
+    CHANNEL_SOCKETS = 'L',
+    CHANNEL_READY = 'R',
+    CHANNEL_RELOADING = 'r',
+    CHANNEL_STOPPING = 'S',
+};
+
+enum { CHANNEL_FDS_MAX = 64, CHANNEL_TEXT_MAX = PATH_MAX };
+
+struct channel_message {
+    unsigned char kind;
+    unsigned char text[CHANNEL_TEXT_MAX]; /* ends with a zero that is not counted */
+    size_t len;
+    int fds[CHANNEL_FDS_MAX]; /* close-on-exec */
+    unsigned n_fds;
+};
+
+/* 0 or -errno. Descriptors stay the sender's. */
+int channel_send(int fd, const struct channel_message *message);
+/* 0; -EAGAIN, when there is none and the descriptor does not block; -EPIPE at the end; or another -errno. */
+int channel_receive(int fd, struct channel_message *ret);
+void channel_close_fds(struct channel_message *message);
+
+/* Listening sockets, as one process holds them for another. */
+struct sockets {
+    struct {
+        int fd;
+        bool own; /* the server made it */
+    } * items;
+    unsigned n;
+};
+
+/* 0 or -ENOMEM. Does not take the descriptor in that case. */
+int sockets_add(struct sockets *list, int fd, bool own);
+/* Forgets all; `close_all`: they are ours to close. */
+void sockets_clear(struct sockets *list, bool close_all);
+/* Sends them all, in as many messages as it takes. */
+int sockets_send(const struct sockets *list, int channel);
+/* Takes those of a message of that kind. */
+void sockets_receive(struct sockets *list, struct channel_message *message);
+
+#endif

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The error log's descriptor (errorlog.h). Whatever the log is, it has one from the start to the end: another file
+ * takes its place in one step, while the workers go on writing to it.
+ */
+#include "errorlog.h"
+
+#include "daemon.h"
+#include "parent.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+enum { TEXT_BYTES_MAX = 1024 * 1024 };
+
+static int log_fd = -1;
+static const char *no_log; /* where the log goes that has no file: NULL for stderr */
+#ifndef MK_LEAN
+static bool made; /* by us */
+#endif
+
+static int open_log(const struct mk_server_info *info)
+{
+    const char *path = info->error_log ? info->error_log : no_log;
+    bool fresh = false;
+    int fd = path ? daemon_open_log(path, &fresh) : fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    if (fd < 0)
+        return path ? fd : -errno;
+    if (log_fd < 0) {
+        log_fd = fd;
+    } else {
+        dup3(fd, log_fd, O_CLOEXEC);
+        close(fd);
+    }
+    mk_log_to(log_fd, info->log_level);
+#ifndef MK_LEAN
+    made = fresh;
+    parent_log(log_fd);
+#endif
+    return 0;
+}
+
+int errorlog_open(const struct mk_server_info *info, bool background)
+{
+    no_log = background ? "/dev/null" : NULL;
+    return open_log(info);
+}
+
+void errorlog_reopen(struct mk_server *server)
+{
+    struct mk_server_info info;
+    mk_server_info(server, &info);
+    int err = open_log(&info);
+    if (err < 0)
+        mk_log_error("cannot open the error log %s: %s; the old one goes on", info.error_log, strerror(-err));
+}
+
+void errorlog_problems(const struct mk_server *server)
+{
+    struct mk_buf text;
+    mk_buf_init(&text, TEXT_BYTES_MAX);
+    mk_server_problems(server, &text);
+    char *save = NULL;
+    for (char *line = text.len ? strtok_r((char *)(uintptr_t)mk_buf_cstr(&text), "\n", &save) : NULL; line;
+         line = strtok_r(NULL, "\n", &save))
+        mk_log_error("%s", line);
+    mk_buf_release(&text);
+}
+
+#ifndef MK_LEAN
+int errorlog_fd(void)
+{
+    return log_fd;
+}
+
+void errorlog_give(uint32_t uid, uint32_t gid)
+{
+    if (made && fchown(log_fd, uid, gid) < 0)
+        mk_log_warn("the error log stays root's (%s): it cannot be opened again later", strerror(errno));
+}
+#endif

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Whoever started this process and wants to know how it goes: a supervisor, the process before this one, a service
+ * manager, or nobody.
+ */
+#ifndef MONKEY_PARENT_H
+#define MONKEY_PARENT_H
+
+#include <monkey/monkey.h>
+
+#include "options.h"
+
+/* Takes its variables out of the environment. Early, before there are threads. */
+void parent_init(void);
+/* A supervisor stays above us: the background, the pid file and the service manager are its business. */
+bool parent_supervises(void);
+/* There is somebody who started us with sockets: no new session, no fork. */
+bool parent_exists(void);
+/* Once we are somebody else: the end of a supervisor still ends us. */
+void parent_follow(void);
+
+/* Makes `path` name us: by the parent, from it, or by ourselves. As daemon_write_pid(). */
+int parent_pid_file(const char *path);
+
+void parent_log(int fd);
+void parent_reloading(void);
+/* We serve, at these sockets; also after a reload, successful or not. */
+void parent_ready(struct mk_server *server, unsigned workers);
+void parent_stopping(void);
+
+/* Takes over the sockets of LISTEN_FDS (sd_listen_fds(3)) and its variables out of the environment. */
+void inherit_listeners(struct mk_server *server);
+/* The same for a process without a server: calls with each. */
+void inherit_each(void (*fn)(int fd, bool own, void *ctx), void *ctx);
+
+#endif

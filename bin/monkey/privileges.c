@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * From root to another user (privileges.h): all three user and group numbers, the supplementary groups and the
+ * capabilities. Each step is verified, since a step that did not happen would be noticed by nobody but an attacker.
+ */
+#include "privileges.h"
+
+#include "parent.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+void privileges_freeze(void)
+{
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+}
+
+bool privileges_are_too_many(const struct mk_server_process *p)
+{
+    return p->user && p->uid != 0 && geteuid() == 0;
+}
+
+static int fail(const struct mk_server_process *p, const char *step, int err)
+{
+    fprintf(stderr, "monkey: cannot become the user %s: %s: %s\n", p->user, step, strerror(err));
+    return -err;
+}
+
+static bool has_capabilities(void)
+{
+    struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct none[2] = {{0}}, now[2] = {{0}};
+    if (syscall(SYS_capset, &head, none) < 0 || syscall(SYS_capget, &head, now) < 0)
+        return true;
+    return memcmp(now, none, sizeof(none)) != 0;
+}
+
+static int verify(const struct mk_server_process *p)
+{
+    uid_t uid[3];
+    gid_t gid[3];
+    if (getresuid(&uid[0], &uid[1], &uid[2]) < 0 || getresgid(&gid[0], &gid[1], &gid[2]) < 0)
+        return fail(p, "who are we?", errno);
+    for (int i = 0; i < 3; i++)
+        if (uid[i] != p->uid || gid[i] != p->gid)
+            return fail(p, "somebody else is left", EPERM);
+    if (has_capabilities())
+        return fail(p, "capabilities are left", EPERM);
+    if (setuid(0) == 0 || seteuid(0) == 0)
+        return fail(p, "there is a way back", EPERM);
+    return 0;
+}
+
+int privileges_drop(const struct mk_server_process *p)
+{
+    if (initgroups(p->user, p->gid) < 0)
+        return fail(p, "supplementary groups", errno);
+    if (setresgid(p->gid, p->gid, p->gid) < 0)
+        return fail(p, "group", errno);
+    if (setresuid(p->uid, p->uid, p->uid) < 0)
+        return fail(p, "user", errno);
+    parent_follow(); /* the kernel has forgotten it with the change */
+    return verify(p);
+}
+
+int privileges_try(const struct mk_server_process *p, int (*look)(void *ctx), void *ctx)
+{
+    int status = 0;
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(privileges_drop(p) == 0 ? look(ctx) : 0);
+    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 0;
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Starting, serving, stopping (serve.h). The order matters: what needs root comes first, then root goes, then the
+ * first thread starts.
+ */
+#include "serve.h"
+
+#include "daemon.h"
+#include "errorlog.h"
+#include "parent.h"
+#include "privileges.h"
+#include "signals.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+static int write_pid(const char *path)
+{
+#ifdef MK_LEAN
+    int err = path ? daemon_write_pid(path) : 0;
+#else
+    int err = parent_pid_file(path);
+#endif
+    if (err == -EWOULDBLOCK)
+        fprintf(stderr, "monkey: another server is running: it holds %s\n", path);
+    else if (err == -EEXIST)
+        fprintf(stderr, "monkey: %s holds something else than a process number; it stays as it is\n", path);
+    else if (err < 0)
+        fprintf(stderr, "monkey: cannot write %s: %s\n", path, strerror(-err));
+    return err < 0 ? EXIT_RUN : EXIT_OK;
+}
+
+#ifdef MK_LEAN
+static int open_listeners(struct mk_server *server, const struct options *o)
+{
+    (void)server;
+    (void)o;
+    return EXIT_OK;
+}
+
+static bool forks(const struct options *o)
+{
+    return o->daemon;
+}
+#else
+/* Everything that a user without rights could not open, and then we are that user. */
+static int open_listeners(struct mk_server *server, const struct options *o)
+{
+    struct mk_server_process process;
+    mk_server_process(server, &process);
+    inherit_listeners(server);
+    if (!privileges_are_too_many(&process))
+        return EXIT_OK;
+    if (mk_server_listen(server) < 0)
+        return print_problems(server, EXIT_RUN);
+    check_as_user(server, o);
+    errorlog_give(process.uid, process.gid);
+    if (privileges_drop(&process) < 0)
+        return EXIT_RUN;
+    mk_log_info("running as user %s (%u:%u)", process.user, process.uid, process.gid);
+    return EXIT_OK;
+}
+
+static bool forks(const struct options *o)
+{
+    return o->daemon && !parent_exists();
+}
+#endif
+
+static int start(struct mk_server *server, const struct mk_server_info *info, const struct options *o)
+{
+    if (forks(o) && !info->error_log)
+        fprintf(stderr, "monkey: in the background nobody sees stderr; set ErrorLog to a file to keep the log\n");
+    int err = forks(o) ? daemon_fork() : 0;
+    if (err < 0) {
+        fprintf(stderr, "monkey: cannot go to the background: %s\n", strerror(-err));
+        return EXIT_RUN;
+    }
+    err = errorlog_open(info, o->daemon);
+    if (err < 0) {
+        fprintf(stderr, "monkey: cannot open the error log %s: %s\n", info->error_log ? info->error_log : "stderr",
+                strerror(-err));
+        return EXIT_RUN;
+    }
+    int code = write_pid(info->pid_file);
+    if (code != EXIT_OK)
+        return code;
+    code = open_listeners(server, o);
+    if (code == EXIT_OK && mk_server_start(server) < 0)
+        code = print_problems(server, EXIT_RUN);
+    if (code != EXIT_OK)
+        daemon_remove_pid(info->pid_file);
+    return code;
+}
+
+/* As many descriptors as we are allowed: each connection takes one. */
+static void raise_descriptor_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur == limit.rlim_max)
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+int serve(struct mk_server *server, const struct options *o)
+{
+    char pid_file[PATH_MAX];
+    struct mk_server_info info;
+    mk_server_info(server, &info);
+    if (info.pid_file) { /* which a reload neither moves nor removes */
+        snprintf(pid_file, sizeof(pid_file), "%s", info.pid_file);
+        info.pid_file = pid_file;
+    }
+    signals_block();
+    raise_descriptor_limit();
+#ifndef MK_LEAN
+    privileges_freeze();
+#endif
+    int code = start(server, &info, o);
+    if (code == EXIT_OK)
+        mk_log_info("monkey %s serves with %u workers", mk_version(), info.workers);
+#ifndef MK_LEAN
+    if (code == EXIT_OK)
+        parent_ready(server, info.workers);
+#endif
+    daemon_ready(code, o->daemon);
+    if (code != EXIT_OK)
+        return code;
+    signals_serve(server);
+    daemon_remove_pid(info.pid_file);
+    return EXIT_OK;
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What signals mean (signals.h), as a table.
+ */
+#include "signals.h"
+
+#include "errorlog.h"
+#include "parent.h"
+#include "upgrade.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+
+/* Those that somebody ignores for us (a shell for its background jobs, nohup) stay ignored. */
+static void block(sigset_t *ret_set)
+{
+    static const int ours[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2};
+    sigemptyset(ret_set);
+    for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++) {
+        struct sigaction now;
+        if (sigaction(ours[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
+            sigaddset(ret_set, ours[i]);
+    }
+    pthread_sigmask(SIG_BLOCK, ret_set, NULL);
+    signal(SIGPIPE, SIG_IGN);
+}
+
+void signals_block(void)
+{
+    sigset_t set;
+    block(&set);
+}
+
+/* ── those that do not mean the end: true if it is the end all the same ── */
+
+static bool reload(struct mk_server *server)
+{
+#ifndef MK_LEAN
+    struct mk_server_info info;
+    parent_reloading();
+#endif
+    int err = mk_server_reload(server);
+    if (err == 0)
+        errorlog_reopen(server);
+    errorlog_problems(server);
+    if (err == 0)
+        mk_log_info("the new configuration is in use");
+    else
+        mk_log_error("the new configuration cannot be used (%s), the old one stays", strerror(-err));
+#ifndef MK_LEAN
+    mk_server_info(server, &info);
+    parent_ready(server, info.workers);
+#endif
+    return false;
+}
+
+static bool reopen(struct mk_server *server)
+{
+    errorlog_reopen(server);
+    return false;
+}
+
+static bool upgrade(struct mk_server *server)
+{
+#ifdef MK_LEAN
+    (void)server;
+    mk_log_info("signal %d has no meaning here", SIGUSR2);
+    return false;
+#else
+    return upgrade_run(server);
+#endif
+}
+
+static const struct {
+    int number;
+    bool (*act)(struct mk_server *server);
+} calls[] = {{SIGHUP, reload}, {SIGUSR1, reopen}, {SIGUSR2, upgrade}};
+
+/* Does it mean the end? */
+static bool act_on(int number, struct mk_server *server)
+{
+    for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
+        if (calls[i].number == number)
+            return server && calls[i].act(server);
+    return true;
+}
+
+/* Without a server only the end counts. */
+static int wait_for_end(struct mk_server *server)
+{
+    sigset_t set;
+    int number;
+    block(&set);
+    do
+        while (sigwait(&set, &number) != 0)
+            ;
+    while (!act_on(number, server));
+    return number;
+}
+
+/* While the server drains. */
+static void *await_second_signal(void *ctx)
+{
+    wait_for_end(NULL);
+    mk_server_stop_now(ctx);
+    return NULL;
+}
+
+void signals_serve(struct mk_server *server)
+{
+    pthread_t second;
+    int number = wait_for_end(server);
+#ifndef MK_LEAN
+    if (number != SIGUSR2)
+        parent_stopping();
+#endif
+    mk_log_info("signal %d: stopping; another one stops at once", number);
+    bool watched = pthread_create(&second, NULL, await_second_signal, server) == 0;
+    mk_server_stop(server);
+    if (watched) {
+        pthread_cancel(second);
+        pthread_join(second, NULL);
+    }
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Starting this program anew, as what lies at its path by then, with the listening sockets that are there.
+ */
+#ifndef MONKEY_SPAWN_H
+#define MONKEY_SPAWN_H
+
+#include "channel.h"
+#include "options.h"
+
+/* What a socket is called (LISTEN_FDNAMES) that a server has made, in contrast to those of a service manager. */
+#define SPAWN_OWN "monkey-own"
+/* The variables that hold the number of the channel: one if the other end stays, one if it leaves. */
+#define SPAWN_SUPERVISOR "MONKEY_SUPERVISOR"
+#define SPAWN_PREDECESSOR "MONKEY_PREDECESSOR"
+
+/*
+ * Remembers where the program and its configuration lie (`dir` may be NULL), as absolute paths: the working directory
+ * changes. The options must stay.
+ */
+void spawn_init(const struct options *o, const char *dir);
+/* Lets the options themselves name those paths. */
+void spawn_anchor(struct options *o);
+
+/* Starts a server; the process, or -errno. `role` is one of the variables above, `ret_channel` our end. */
+pid_t spawn_server(const struct sockets *sockets, const char *role, int *ret_channel);
+
+/* Becomes the supervisor of this configuration; returns only -errno. */
+int spawn_supervisor(void);
+
+#endif

@@ -1,0 +1,400 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The supervisor (supervisor.h). It reads no configuration and opens nothing: whatever it holds its servers have sent
+ * it. It keeps the rights that it was started with, and so believes a server little: it takes listening sockets, a log
+ * and, before a server has ever been ready, the place of the pid file.
+ *
+ *     starting ─► serving ─► leaving ─► ended            (a signal, or a successor that serves)
+ *         └──────────┴─ dies ─► another one starts after a while
+ */
+#include "supervisor.h"
+
+#include "channel.h"
+#include "daemon.h"
+#include "notify.h"
+#include "parent.h"
+#include "privileges.h"
+#include "spawn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { CHILDREN_MAX = 8, FIRST_DELAY_MS = 100, DELAY_MS_MAX = 10000, GOOD_LIFE_MS = 10000, START_MS_MAX = 60000 };
+
+enum state { FREE, STARTING, SERVING, LEAVING };
+
+struct child {
+    enum state state;
+    pid_t pid;
+    int channel; /* -1: it has closed it */
+    int64_t since_ms;
+    struct sockets sockets; /* what it has sent since it was last ready */
+};
+
+static struct supervisor {
+    struct child children[CHILDREN_MAX];
+    struct sockets sockets;
+    const struct options *options;
+    char pid_file[PATH_MAX];
+    int log, code;
+    bool stopping, has_served, has_pid_file;
+    int64_t restart_ms; /* when the next one starts; 0: none is due */
+    int delay_ms;
+} all;
+
+static int64_t now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static struct child *find(enum state state)
+{
+    for (struct child *c = all.children; c < all.children + CHILDREN_MAX; c++)
+        if (c->state == state)
+            return c;
+    return NULL;
+}
+
+static bool is_alone(void)
+{
+    return !find(STARTING) && !find(SERVING) && !find(LEAVING);
+}
+
+/* ── starting ── */
+
+static void start_later(void)
+{
+    all.restart_ms = now_ms() + all.delay_ms;
+    all.delay_ms = all.delay_ms * 2 < DELAY_MS_MAX ? all.delay_ms * 2 : DELAY_MS_MAX;
+}
+
+static int start_child(void)
+{
+    struct child *c = find(FREE);
+    all.restart_ms = 0;
+    if (!c)
+        return -EBUSY;
+    *c = (struct child){.since_ms = now_ms()};
+    c->pid = spawn_server(&all.sockets, SPAWN_SUPERVISOR, &c->channel);
+    if (c->pid < 0)
+        return c->pid;
+    c->state = STARTING;
+    fcntl(c->channel, F_SETFL, O_NONBLOCK);
+    return 0;
+}
+
+static void start_again(void)
+{
+    int err = start_child();
+    if (err == 0)
+        return;
+    mk_log_error("supervisor: cannot start a server: %s; trying again in %d ms", strerror(-err), all.delay_ms);
+    start_later();
+}
+
+/* ── what a server says ── */
+
+static void answer_pid_file(struct child *c, const char *path)
+{
+    struct channel_message answer = {.kind = CHANNEL_PID_FILE, .len = 1};
+    if (!all.has_served && !all.has_pid_file) {
+        int err = daemon_write_pid(path);
+        answer.text[0] = (unsigned char)-err;
+        all.has_pid_file = err == 0;
+        snprintf(all.pid_file, sizeof(all.pid_file), "%s", path);
+    }
+    channel_send(c->channel, &answer);
+}
+
+static void take_log(struct channel_message *message)
+{
+    if (message->n_fds == 1)
+        dup3(message->fds[0], all.log, O_CLOEXEC);
+    mk_log_to(all.log, MK_LOG_INFO);
+}
+
+static void send_away(struct child *c)
+{
+    c->state = LEAVING;
+    mk_log_info("supervisor: process %d finishes what has begun", c->pid);
+    kill(c->pid, SIGUSR2);
+}
+
+static void be_ready(struct child *c)
+{
+    struct child *before = c->state == STARTING ? find(SERVING) : NULL;
+    sockets_clear(&all.sockets, true);
+    all.sockets = c->sockets;
+    c->sockets = (struct sockets){0};
+    if (c->state == STARTING) {
+        mk_log_info("supervisor: process %d serves", c->pid);
+        c->since_ms = now_ms();
+    }
+    c->state = SERVING;
+    if (before)
+        send_away(before);
+    if (!all.has_served)
+        daemon_ready(0, all.options->daemon);
+    all.has_served = true;
+    notify("READY=1\nSTATUS=process %d serves", c->pid);
+}
+
+static void listen_to(struct child *c, struct channel_message *message)
+{
+    bool counts = c->state == STARTING || c->state == SERVING;
+    if (message->kind == CHANNEL_PID_FILE)
+        answer_pid_file(c, (const char *)message->text);
+    else if (message->kind == CHANNEL_ERROR_LOG && counts)
+        take_log(message);
+    else if (message->kind == CHANNEL_SOCKETS && counts)
+        sockets_receive(&c->sockets, message);
+    else if (message->kind == CHANNEL_READY && counts)
+        be_ready(c);
+    else if (message->kind == CHANNEL_RELOADING && c->state == SERVING)
+        notify_reloading();
+    channel_close_fds(message);
+}
+
+static void read_channel(struct child *c)
+{
+    static struct channel_message message;
+    int err = 0;
+    while (c->channel >= 0 && (err = channel_receive(c->channel, &message)) == 0)
+        listen_to(c, &message);
+    if (c->channel >= 0 && err != -EAGAIN) {
+        close(c->channel);
+        c->channel = -1;
+    }
+}
+
+/* ── the end of a server ── */
+
+static void describe_end(int status, char *out, size_t size)
+{
+    if (WIFSIGNALED(status))
+        snprintf(out, size, "was ended by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
+    else
+        snprintf(out, size, "ended with exit code %d", WEXITSTATUS(status));
+}
+
+/* Of a server that should serve. */
+static void replace(const struct child *c, int status, const char *what)
+{
+    if (c->state == STARTING && find(SERVING)) {
+        mk_log_error("supervisor: process %d %s before it served; the one before goes on", c->pid, what);
+        return;
+    }
+    if (!all.has_served) { /* it has said why */
+        if (WIFSIGNALED(status))
+            mk_log_error("supervisor: process %d %s before it ever served: giving up", c->pid, what);
+        all.stopping = true;
+        all.code = WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_RUN;
+        return;
+    }
+    if (c->state == SERVING && WIFEXITED(status) && WEXITSTATUS(status) == 0) {
+        mk_log_info("supervisor: process %d was asked to end; so do I", c->pid);
+        all.stopping = true;
+        return;
+    }
+    if (find(STARTING) && c->state == SERVING) {
+        mk_log_error("supervisor: process %d %s; its successor starts already", c->pid, what);
+        return;
+    }
+    if (c->state == SERVING && now_ms() - c->since_ms >= GOOD_LIFE_MS)
+        all.delay_ms = FIRST_DELAY_MS;
+    mk_log_error("supervisor: process %d %s; another one starts in %d ms", c->pid, what, all.delay_ms);
+    notify("STATUS=process %d %s", c->pid, what);
+    start_later();
+}
+
+static void bury(struct child *c, int status)
+{
+    char what[80];
+    read_channel(c); /* what it said last */
+    describe_end(status, what, sizeof(what));
+    struct child dead = *c;
+    c->state = FREE;
+    if (c->channel >= 0)
+        close(c->channel);
+    sockets_clear(&c->sockets, true);
+    bool clean = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    if (!all.stopping && dead.state != LEAVING) {
+        replace(&dead, status, what);
+        return;
+    }
+    if (!clean)
+        mk_log_error("supervisor: process %d %s", dead.pid, what);
+    if (all.stopping && !clean && all.code == 0)
+        all.code = WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_RUN;
+}
+
+static void reap(void)
+{
+    int status;
+    for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
+        for (struct child *c = all.children; c < all.children + CHILDREN_MAX; c++)
+            if (c->state != FREE && c->pid == pid)
+                bury(c, status);
+}
+
+/* ── signals ── */
+
+static void on_child(int number)
+{
+    (void)number;
+    reap();
+}
+
+static void stop_all(int number)
+{
+    if (!all.stopping)
+        notify("STOPPING=1\nSTATUS=finishing what has begun");
+    all.stopping = true;
+    all.restart_ms = 0;
+    for (struct child *c = all.children; c < all.children + CHILDREN_MAX; c++)
+        if (c->state != FREE)
+            kill(c->pid, number);
+}
+
+static void pass_on(int number)
+{
+    struct child *c = find(SERVING);
+    if (c)
+        kill(c->pid, number);
+}
+
+static void upgrade(int number)
+{
+    (void)number;
+    if (all.stopping || !find(SERVING))
+        return; /* the next one is the new program anyway */
+    int err = find(STARTING) ? -EALREADY : start_child();
+    if (err < 0)
+        mk_log_error("supervisor: cannot start the new program: %s; the one before goes on", strerror(-err));
+    else
+        mk_log_info("supervisor: the new program starts");
+}
+
+static const struct {
+    int number;
+    void (*act)(int number);
+} calls[] = {{SIGCHLD, on_child}, {SIGTERM, stop_all}, {SIGINT, stop_all},
+             {SIGHUP, pass_on},   {SIGUSR1, pass_on},  {SIGUSR2, upgrade}};
+enum { CALLS = sizeof(calls) / sizeof(calls[0]) };
+
+static int open_signals(void)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    for (int i = 0; i < CALLS; i++) {
+        struct sigaction now;
+        if (sigaction(calls[i].number, NULL, &now) == 0 && (now.sa_handler != SIG_IGN || calls[i].number == SIGCHLD))
+            sigaddset(&set, calls[i].number);
+    }
+    signal(SIGCHLD, SIG_DFL); /* somebody may have chosen to lose them */
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static void read_signals(int fd)
+{
+    struct signalfd_siginfo info;
+    while (read(fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
+        for (int i = 0; i < CALLS; i++)
+            if (calls[i].number == (int)info.ssi_signo)
+                calls[i].act(calls[i].number);
+}
+
+/* ── the loop ── */
+
+static int64_t soonest(int64_t a, int64_t b)
+{
+    return a && (!b || a < b) ? a : b;
+}
+
+static void expire(void)
+{
+    struct child *c = find(STARTING);
+    int64_t now = now_ms();
+    if (c && now >= c->since_ms + START_MS_MAX) {
+        mk_log_error("supervisor: process %d does not serve after %d s", c->pid, START_MS_MAX / 1000);
+        kill(c->pid, SIGKILL);
+        c->since_ms = now;
+    }
+    if (all.restart_ms && now >= all.restart_ms)
+        start_again();
+}
+
+static int time_left(void)
+{
+    const struct child *c = find(STARTING);
+    int64_t end = soonest(all.restart_ms, c ? c->since_ms + START_MS_MAX : 0), now = now_ms();
+    return !end ? -1 : end > now ? (int)(end - now) : 0;
+}
+
+static void turn(int signals)
+{
+    struct pollfd fds[CHILDREN_MAX + 1] = {{.fd = signals, .events = POLLIN}};
+    for (int i = 0; i < CHILDREN_MAX; i++)
+        fds[i + 1] =
+            (struct pollfd){.fd = all.children[i].state == FREE ? -1 : all.children[i].channel, .events = POLLIN};
+    if (poll(fds, CHILDREN_MAX + 1, time_left()) < 0)
+        return;
+    for (int i = 0; i < CHILDREN_MAX; i++)
+        if (fds[i + 1].revents)
+            read_channel(&all.children[i]);
+    if (fds[0].revents)
+        read_signals(signals);
+    expire();
+}
+
+static void keep_socket(int fd, bool own, void *ctx)
+{
+    fcntl(fd, F_SETFD, FD_CLOEXEC);
+    sockets_add(ctx, fd, own);
+}
+
+static int begin(const struct options *o)
+{
+    all.options = o;
+    all.delay_ms = FIRST_DELAY_MS;
+    privileges_freeze();
+    inherit_each(keep_socket, &all.sockets);
+    int err = o->daemon ? daemon_fork() : 0;
+    int signals = err == 0 ? open_signals() : err;
+    all.log = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    mk_log_to(all.log, MK_LOG_INFO);
+    if (signals >= 0) {
+        err = start_child();
+        if (err < 0)
+            signals = err;
+    }
+    if (signals < 0)
+        fprintf(stderr, "monkey: the supervisor cannot start: %s\n", strerror(signals == -1 ? errno : -signals));
+    return signals;
+}
+
+int supervisor_run(const struct options *o)
+{
+    int signals = begin(o);
+    if (signals < 0)
+        all.code = EXIT_RUN;
+    while (signals >= 0 && !(all.stopping && is_alone()))
+        turn(signals);
+    daemon_ready(all.code, false); /* whoever still waits for the first server */
+    if (all.has_pid_file)
+        daemon_remove_pid(all.pid_file);
+    sockets_clear(&all.sockets, true);
+    return all.code;
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The upgrade of a server without a supervisor (upgrade.h): the server itself starts the next one, which tells over a
+ * channel how it goes, and takes the locked pid file over by the same way.
+ */
+#include "upgrade.h"
+
+#include "channel.h"
+#include "daemon.h"
+#include "notify.h"
+#include "parent.h"
+#include "spawn.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { START_MS_MAX = 60000 };
+
+static int64_t now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static bool handed; /* the pid file */
+
+static void answer_pid_file(int channel, const char *path)
+{
+    struct channel_message answer = {.kind = CHANNEL_PID_FILE, .len = 1};
+    answer.fds[0] = daemon_pid_fd(path);
+    if (answer.fds[0] >= 0)
+        answer.n_fds = handed = true;
+    else
+        answer.text[0] = EAGAIN; /* another one than ours */
+    channel_send(channel, &answer);
+}
+
+/* 0 as soon as it serves, or -errno. */
+static int follow(int channel)
+{
+    int64_t end = now_ms() + START_MS_MAX;
+    for (;;) {
+        struct channel_message message;
+        struct pollfd one = {.fd = channel, .events = POLLIN};
+        int64_t left = end - now_ms();
+        int n = left > 0 ? poll(&one, 1, (int)left) : 0;
+        if (n == 0)
+            return -ETIMEDOUT;
+        int err = n < 0 ? -errno : channel_receive(channel, &message);
+        if (err == -EINTR)
+            continue;
+        if (err < 0)
+            return err;
+        if (message.kind == CHANNEL_PID_FILE)
+            answer_pid_file(channel, (const char *)message.text);
+        channel_close_fds(&message);
+        if (message.kind == CHANNEL_READY)
+            return 0;
+    }
+}
+
+static void add_socket(int fd, bool own, void *ctx)
+{
+    sockets_add(ctx, fd, own);
+}
+
+/* It has not come so far, or not in time. */
+static void bury(pid_t pid, int err)
+{
+    int status = 0;
+    kill(pid, SIGKILL);
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    if (err == -ETIMEDOUT)
+        mk_log_error("upgrade: process %d did not serve within %d s; this one goes on", pid, START_MS_MAX / 1000);
+    else if (WIFEXITED(status))
+        mk_log_error("upgrade: process %d ended with exit code %d before it served; this one goes on", pid,
+                     WEXITSTATUS(status));
+    else
+        mk_log_error("upgrade: process %d failed before it served; this one goes on", pid);
+}
+
+static bool start_next(struct mk_server *server)
+{
+    struct sockets list = {0};
+    int channel;
+    handed = false;
+    mk_server_each_socket(server, add_socket, &list);
+    pid_t pid = spawn_server(&list, SPAWN_PREDECESSOR, &channel);
+    sockets_clear(&list, false);
+    if (pid < 0) {
+        mk_log_error("upgrade: cannot start the new program: %s; this one goes on", strerror(-pid));
+        return false;
+    }
+    mk_log_info("upgrade: process %d starts", pid);
+    int err = follow(channel);
+    close(channel);
+    if (err < 0) {
+        bury(pid, err);
+        return false;
+    }
+    if (handed)
+        daemon_leave_pid();
+    notify("MAINPID=%d", pid);
+    mk_log_info("upgrade: process %d serves", pid);
+    return true;
+}
+
+bool upgrade_run(struct mk_server *server)
+{
+    if (!parent_supervises() && !start_next(server))
+        return false;
+    mk_server_lend(server);
+    return true;
+}
