@@ -167,13 +167,6 @@ def test_ignored_signals_stay_ignored(conf):
         assert process.wait(20) == 0
 
 
-def test_signals_without_a_meaning(serve):
-    server = serve()
-    server.send_signal(signal.SIGUSR2)
-    server.wait_log(f"signal {int(signal.SIGUSR2)} has no meaning")
-    server.connect().assert_open()
-
-
 @pytest.mark.parametrize(
     "first, second", [("{p}", "{p}"), ("{p}", "127.0.0.1:{p}"), ("127.0.0.1:{p}", "*:{p}"), ("[::1]:{p}", "{p}")]
 )

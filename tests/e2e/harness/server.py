@@ -67,7 +67,17 @@ class Server:
     """A running server. Its stderr is read by a thread, so that tests wait for a line instead of a time."""
 
     def __init__(
-        self, *args, listeners=1, env=None, nofile=None, user=None, wrapper=(), wait=True, cwd=None, program=None
+        self,
+        *args,
+        listeners=1,
+        env=None,
+        nofile=None,
+        user=None,
+        wrapper=(),
+        wait=True,
+        cwd=None,
+        program=None,
+        pass_fds=(),
     ):
         self.lines, self.news, self.clients = [], threading.Condition(), []
         self.ended = self.finished = False
@@ -79,6 +89,7 @@ class Server:
             env={**build.environment(), **(env or {})},
             cwd=cwd,
             start_new_session=True,
+            pass_fds=pass_fds,
             preexec_fn=(lambda: self.confine(nofile, user)) if nofile or user else None,
         )
         self.reader = threading.Thread(target=self.read_log, daemon=True)

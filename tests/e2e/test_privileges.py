@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""User and Group: who the process is once it serves, as the kernel tells it."""
+
+import grp
+import os
+import pathlib
+import pwd
+import re
+import signal
+
+import pytest
+
+from harness.client import Client
+from harness.content import HELLO, populate
+from harness.server import Server, await_true, run, write_config
+
+root_only = pytest.mark.skipif(os.geteuid() != 0, reason="NOT TESTED: only root can become another user")
+USER = "www-data"
+# a process that gave rights up cannot be looked into, not even by its own leak checker
+NO_LEAKS = {"ASAN_OPTIONS": "exitcode=97:detect_leaks=0", "LSAN_OPTIONS": "detect_leaks=0"}
+
+
+@pytest.fixture
+def open_path(tmp_path):
+    """Below it the user may read."""
+    for folder in (tmp_path, *tmp_path.parents):
+        if folder.stat().st_uid == os.geteuid() and folder != folder.parent:
+            folder.chmod(folder.stat().st_mode | 0o755)
+    return tmp_path
+
+
+@pytest.fixture
+def start(open_path):
+    servers = []
+
+    def run_server(settings, *args, **rest):
+        root = populate(open_path / "root", {"hello.txt": HELLO})
+        conf = write_config(open_path / "conf", root, settings)
+        servers.append(Server("-c", conf, *args, env=NO_LEAKS, **rest))
+        return servers[-1]
+
+    yield run_server
+    for server in servers:
+        if not server.finished:
+            server.stop()
+
+
+def status_of(task):
+    return dict(re.findall(r"^(\w+):\t(.*)$", pathlib.Path(f"{task}/status").read_text(), re.M))
+
+
+def check(pid, uid, gid, groups):
+    """Every thread of it."""
+    for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+        status = status_of(task)
+        assert status["Uid"].split() == [str(uid)] * 4
+        assert status["Gid"].split() == [str(gid)] * 4
+        assert set(status["Groups"].split()) == set(map(str, groups))
+        for name in ("CapInh", "CapPrm", "CapEff", "CapAmb"):
+            assert int(status[name], 16) == 0, name
+        assert status["NoNewPrivs"] == "1"
+
+
+def groups_of(user, gid):
+    return {gid, *(g.gr_gid for g in grp.getgrall() if user in g.gr_mem)}
+
+
+@root_only
+@pytest.mark.parametrize("group", [None, "nogroup"])
+def test_who_it_is(start, group):
+    user = pwd.getpwnam(USER)
+    gid = grp.getgrnam(group).gr_gid if group else user.pw_gid
+    server = start({"User": USER, "Group": group, "Workers": 3})
+    check(server.pid, user.pw_uid, gid, groups_of(USER, gid))
+    server.connect().assert_open()
+
+
+@root_only
+def test_the_supervisor_stays_who_it_is(start):
+    user = pwd.getpwnam(USER)
+    server = start({"User": USER}, "--supervise")
+    found = server.wait_log(r"supervisor: process (\d+) serves")
+    check(int(found[0][1]), user.pw_uid, user.pw_gid, groups_of(USER, user.pw_gid))
+    assert status_of(f"/proc/{server.pid}")["Uid"].split() == ["0"] * 4
+    os.kill(int(found[0][1]), signal.SIGKILL)
+    found = server.wait_log(r"supervisor: process (\d+) serves", 2)
+    check(int(found[1][1]), user.pw_uid, user.pw_gid, groups_of(USER, user.pw_gid))
+    server.connect().assert_open()
+
+
+@root_only
+def test_it_ends_with_its_supervisor(start):
+    """The kernel forgets the wish to follow with the change of the user; it is told again."""
+    server = start({"User": USER}, "--supervise")
+    child = int(server.wait_log(r"supervisor: process (\d+) serves")[0][1])
+    server.kill()
+    await_true(lambda: not os.path.exists(f"/proc/{child}"), 20, "its end")
+    server.finished = True
+
+
+@root_only
+def test_low_ports_are_opened_before(start):
+    low = int(pathlib.Path("/proc/sys/net/ipv4/ip_unprivileged_port_start").read_text())
+    if low < 800:
+        pytest.skip("NOT TESTED: this system has no privileged ports")
+    server = start({"User": USER, "Listen": "127.0.0.1:795"})
+    server.connect().assert_open()
+    conf = pathlib.Path(f"/proc/{server.pid}/cmdline").read_text().split("\0")[2]
+    file = pathlib.Path(conf) / "monkey.conf"
+    good = file.read_text()
+    file.write_text(good + "    Listen 127.0.0.1:796\n")
+    server.send_signal(signal.SIGHUP)
+    server.wait_log("cannot listen on 127.0.0.1:796: .*the rights of root were given up")
+    server.wait_log("the old one stays")
+    file.write_text(good.replace("Workers 1", "Workers 4"))  # more sockets at a low port are not to be had
+    server.send_signal(signal.SIGHUP)
+    server.wait_log("the new configuration is in use")
+    for _ in range(20):
+        with server.connect() as client:
+            client.assert_open()
+
+
+@root_only
+def test_log_and_pid_file(start, open_path):
+    """Both are opened as root; the log can be opened again, and the number does not outlive the process."""
+    logs = open_path / "logs"
+    logs.mkdir()
+    server = start({"User": USER, "ErrorLog": logs / "log", "PidFile": logs / "pid"}, wait=False)
+    await_true(lambda: (logs / "log").exists() and "serves" in (logs / "log").read_text(), 20, "the server")
+    assert (logs / "log").stat().st_uid == pwd.getpwnam(USER).pw_uid
+    server.send_signal(signal.SIGHUP)
+    await_true(lambda: "the new configuration is in use" in (logs / "log").read_text(), 20, "the reload")
+    assert "cannot open the error log" not in (logs / "log").read_text()
+    server.stop()
+    assert not (logs / "pid").exists() or (logs / "pid").read_text() == ""
+
+
+@root_only
+def test_a_log_that_somebody_planted(start, open_path):
+    """Root does not give away what a link leads to."""
+    precious = open_path / "precious"
+    precious.write_text("mine\n")
+    (open_path / "log").symlink_to(precious)
+    server = start({"User": USER, "ErrorLog": open_path / "log"}, wait=False)
+    await_true(lambda: "serves" in precious.read_text(), 20, "the server")
+    assert precious.stat().st_uid == 0
+    server.stop()
+
+
+@root_only
+def test_a_root_that_the_user_cannot_read(open_path):
+    root = populate(open_path / "root", {"hello.txt": HELLO})
+    conf = write_config(open_path / "conf", root, {"User": USER})
+    assert run("-c", conf, "-t").stderr == "monkey: the configuration is fine\n"
+    root.chmod(0o700)
+    result = run("-c", conf, "-t", env={**os.environ, **NO_LEAKS})
+    assert result.returncode == 0 and str(root) in result.stderr and f"user {USER}" in result.stderr
+
+
+@pytest.mark.parametrize("settings", [{"User": "nobody-of-this-name"}, {"Group": "no-such-group", "User": USER}])
+def test_unknown_names(tmp_path, site_root, settings):
+    conf = write_config(tmp_path / "conf", site_root, settings)
+    for args in ((), ("-t",)):
+        result = run("-c", conf, *args)
+        assert result.returncode == 1
+        assert re.search(r"monkey\.conf:\d+:\d+: error: .*there is no (user|group)", result.stderr), result.stderr
+
+
+def test_a_group_without_a_user(tmp_path, site_root):
+    result = run("-c", write_config(tmp_path / "conf", site_root, {"Group": "nogroup"}), "-t")
+    assert result.returncode == 1 and "Group needs User" in result.stderr
+
+
+def as_nobody():
+    os.setgroups([])
+    os.setgid(65534)
+    os.setuid(65534)
+
+
+@root_only
+def test_started_as_somebody_else(open_path):
+    root = populate(open_path / "root", {"hello.txt": HELLO})
+    conf = write_config(open_path / "conf", root, {"User": USER})
+    result = run("-c", conf, preexec_fn=as_nobody)
+    assert result.returncode == 1 and f"only root can become {USER}" in result.stderr
+    write_config(open_path / "conf", root, {"User": "nobody"})
+    server = Server("-c", conf, user=65534)
+    with Client(server.addresses[0]) as client:
+        assert client.ask("/hello.txt").status == 200
+    server.stop()
+
+
+def test_no_new_rights(site):
+    assert status_of(f"/proc/{site.pid}")["NoNewPrivs"] == "1"

@@ -1,0 +1,309 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The process above the server: what it survives, what it passes on, and what it leaves to the server."""
+
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import time
+
+import pytest
+
+from harness import build
+from harness.client import Client
+from harness.content import populate
+from harness.load import Load
+from harness.server import Server, await_true, run, write_config
+
+SMALL, LARGE = b"small" * 100, b"large" * 400_000
+
+
+def children(pid):
+    return [int(n) for n in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def serving(server, count=1):
+    """The number of the process that was the count-th to serve."""
+    return int(server.wait_log(r"supervisor: process (\d+) serves", count)[count - 1][1])
+
+
+class Supervised:
+    def __init__(self, folder, settings=None, *, host=None, args=("--supervise",), **rest):
+        self.folder = folder
+        self.root = populate(folder / "root", {"small": SMALL, "large": LARGE})
+        self.settings = {"Workers": 2, "DrainTimeout": "30s", **(settings or {})}
+        self.write()
+        self.server = Server("-c", folder / "conf", *args, **rest)
+        serving(self.server)
+
+    def write(self, **more):
+        write_config(self.folder / "conf", self.root, {**self.settings, **more})
+
+    def ask(self):
+        with self.server.connect() as client:
+            answer = client.ask("/small")
+            assert answer.status == 200 and answer.body == SMALL
+
+    def kill_server(self, count):
+        """Kills the count-th server, and waits for the next one."""
+        os.kill(serving(self.server, count), signal.SIGKILL)
+        return serving(self.server, count + 1)
+
+
+@pytest.fixture
+def supervised(tmp_path):
+    made = []
+
+    def start(*args, **rest):
+        folder = tmp_path / f"s{len(made)}"
+        folder.mkdir()
+        made.append(Supervised(folder, *args, **rest))
+        return made[-1]
+
+    yield start
+    for one in made:
+        try:
+            if not one.server.finished:
+                one.server.stop()
+        finally:
+            one.server.kill()
+
+
+def test_it_is_a_small_process(supervised):
+    one = supervised()
+    one.ask()
+    assert children(one.server.pid) == [serving(one.server)]
+    assert len(one.server.threads()) == 1
+    if not build.SANITIZED:
+        assert one.server.memory_kb("Private_Dirty") < 400
+
+
+def test_by_the_configuration(supervised):
+    one = supervised({"Supervisor": "On"}, args=())
+    assert children(one.server.pid) == [serving(one.server)]
+    one.ask()
+
+
+def test_the_end(supervised):
+    one = supervised()
+    child = serving(one.server)
+    one.server.stop()
+    assert not os.path.exists(f"/proc/{child}")
+
+
+def test_a_stop_lets_requests_finish(supervised):
+    one = supervised()
+    with one.server.connect(rcvbuf=4096) as client:
+        client.send("GET /large HTTP/1.1\r\nHost: a\r\n\r\n")
+        head = client.head()
+        one.server.send_signal(signal.SIGTERM)
+        assert client.exactly(head.length) == LARGE
+    assert one.server.wait() == 0
+
+
+def test_a_second_signal_stops_at_once(supervised):
+    one = supervised()
+    with one.server.connect(rcvbuf=4096) as client:
+        client.send("GET /large HTTP/1.1\r\nHost: a\r\n\r\n" * 3)
+        client.head()
+        one.server.send_signal(signal.SIGINT)
+        one.server.wait_log("stopping")
+        one.server.send_signal(signal.SIGINT)
+        assert one.server.wait() == 0
+
+
+def test_twenty_deaths_under_load(supervised):
+    """Only requests in flight are lost: nobody is ever refused, and nothing is left behind."""
+    for _ in range(4):  # the wait grows with each death
+        one = supervised()
+        files = len(one.server.open_files())
+        child_files = len(os.listdir(f"/proc/{serving(one.server)}/fd"))
+        with Load(one.server.addresses[0], SMALL, LARGE, may_lose=True) as load:
+            for death in range(1, 6):
+                before = load.answers
+                await_true(lambda: load.answers > before, 20, "an answer")
+                one.kill_server(death)
+        assert not load.errors and load.refused == 0, load.errors
+        assert load.lost <= 5 * len(load.threads)
+        delays = [int(m[1]) for m in one.server.wait_log(r"was ended by signal 9 \(Killed\).* in (\d+) ms", 5)]
+        assert delays == [100, 200, 400, 800, 1600]
+        one.ask()
+        await_true(lambda: len(one.server.open_files()) <= files, 5, "the supervisor's descriptors")
+        last = serving(one.server, 6)
+        await_true(lambda: len(os.listdir(f"/proc/{last}/fd")) <= child_files, 5, "the server's descriptors")
+        one.server.stop()
+
+
+def test_connections_wait_for_the_next_server(supervised):
+    one = supervised({"DeferAccept": 0})
+    os.kill(serving(one.server), signal.SIGKILL)
+    one.server.wait_log("another one starts")
+    one.ask()
+
+
+def test_unix_sockets_keep_their_place(supervised, tmp_path):
+    path = tmp_path / "socket"
+    one = supervised({"Listen": f"unix:{path}"})
+    inode = path.stat().st_ino
+    one.kill_server(1)
+    one.ask()
+    one.server.send_signal(signal.SIGUSR2)
+    serving(one.server, 3)
+    one.server.wait_log("finishes what has begun")
+    await_true(lambda: len(children(one.server.pid)) == 1, 10, "one server")
+    one.ask()
+    assert path.stat().st_ino == inode
+    one.server.stop()
+    assert not path.exists()
+
+
+def test_what_a_reload_opened_is_held_too(supervised, tmp_path):
+    path = tmp_path / "socket"
+    one = supervised()
+    address = "{}:{}".format(*one.server.addresses[0])
+    one.write(Listen=[address, f"unix:{path}"])
+    one.server.send_signal(signal.SIGHUP)
+    one.server.wait_log("the new configuration is in use")
+    one.kill_server(1)
+    for place in (one.server.addresses[0], str(path)):
+        with Client(place) as client:
+            assert client.ask("/small").status == 200
+    one.write(Listen=address)
+    one.server.send_signal(signal.SIGHUP)
+    one.server.wait_log("the new configuration is in use", 2)
+    assert not path.exists()
+
+
+def test_the_log_is_opened_again(supervised, tmp_path):
+    """The supervisor writes to the same file, also to the next one."""
+    log = tmp_path / "log"
+    one = Supervised.__new__(Supervised)
+    one.folder, one.root, one.settings = tmp_path, populate(tmp_path / "root", {"small": SMALL}), {"ErrorLog": log}
+    one.write()
+    server = Server("-c", tmp_path / "conf", "--supervise", wait=False)
+    try:
+        text = await_true(lambda: log.exists() and re.search(r"process (\d+) serves", log.read_text()), 20)
+        log.rename(tmp_path / "old")
+        server.send_signal(signal.SIGUSR1)
+        await_true(log.exists, 10, "the new log")
+        os.kill(int(text[1]), signal.SIGKILL)
+        await_true(lambda: "another one starts" in log.read_text(), 10, "its line")
+        await_true(lambda: "serves" in log.read_text(), 10, "the next server")
+        server.stop()
+    finally:
+        server.kill()
+
+
+@pytest.mark.parametrize("settings, code", [({"Nonsens": 1}, 1), ({"Listen": "192.0.2.1:80"}, 3)])
+@pytest.mark.parametrize("args", [(), ("-D",)])
+def test_a_server_that_cannot_start(tmp_path, site_root, settings, code, args):
+    conf = write_config(tmp_path / "conf", site_root, {"ErrorLog": tmp_path / "log", **settings})
+    result = run("-c", conf, "--supervise", *args)
+    assert result.returncode == code
+    assert list(settings.values())[0].__str__() in result.stderr or "Nonsens" in result.stderr
+
+
+def test_a_configuration_that_was_broken_later(supervised):
+    """It tries again until somebody has mended it."""
+    one = supervised()
+    conf = one.folder / "conf" / "monkey.conf"
+    good = conf.read_text()
+    conf.write_text("[SERVER]\n    Nonsens 1\n")
+    os.kill(serving(one.server), signal.SIGKILL)
+    one.server.wait_log("ended with exit code 1; another one starts")
+    conf.write_text(good)
+    serving(one.server, 2)
+    one.ask()
+
+
+def test_its_own_death_ends_the_server(supervised):
+    one = supervised()
+    child = serving(one.server)
+    one.server.kill()
+    await_true(lambda: not os.path.exists(f"/proc/{child}"), 20, "the end of the server")
+    one.server.finished = True
+
+
+def test_the_pid_file_names_it(supervised, tmp_path):
+    path = tmp_path / "pid"
+    one = supervised({"PidFile": path})
+    assert path.read_text() == f"{one.server.pid}\n"
+    second = run("-c", one.folder / "conf", "--supervise")
+    assert second.returncode == 3 and "another server is running" in second.stderr
+    one.kill_server(1)
+    assert path.read_text() == f"{one.server.pid}\n"
+    one.server.stop()
+    assert not path.exists()
+
+
+def test_in_the_background(tmp_path, site_root):
+    """Relative paths are understood before the working directory changes."""
+    write_config(
+        tmp_path / "conf",
+        site_root,
+        {"PidFile": tmp_path / "pid", "ErrorLog": tmp_path / "log", "Listen": f"unix:{tmp_path}/socket"},
+    )
+    result = subprocess.run(
+        [build.binary(), "-c", "conf", "-D", "--supervise"],
+        env=build.environment(),
+        cwd=tmp_path,
+        timeout=30,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    assert result.returncode == 0, result.stdout
+    pid = int((tmp_path / "pid").read_text())
+    try:
+        assert os.readlink(f"/proc/{pid}/cwd") == "/"
+        os.kill(children(pid)[0], signal.SIGKILL)
+        with Client(f"{tmp_path}/socket") as client:
+            client.assert_open()
+    finally:
+        os.kill(pid, signal.SIGTERM)
+        await_true(lambda: not (tmp_path / "pid").exists(), 20, "the end")
+    assert "Sanitizer" not in (tmp_path / "log").read_text()
+
+
+def test_upgrade(supervised):
+    one = supervised()
+    files = len(one.server.open_files())
+    with Load(one.server.addresses[0], SMALL, LARGE) as load:
+        for n in range(5):
+            before = load.answers
+            await_true(lambda: load.answers > before, 20, "an answer")
+            one.server.send_signal(signal.SIGUSR2)
+            serving(one.server, n + 2)
+            await_true(lambda: len(children(one.server.pid)) == 1, 30, "the end of the old one")
+    assert not load.errors and not load.refused and not load.lost, load.errors
+    await_true(lambda: len(one.server.open_files()) <= files, 5, "the supervisor's descriptors")
+
+
+def test_upgrade_that_fails(supervised):
+    one = supervised()
+    good = (one.folder / "conf" / "monkey.conf").read_text()
+    (one.folder / "conf" / "monkey.conf").write_text("[SERVER]\n    Nonsens 1\n")
+    one.server.send_signal(signal.SIGUSR2)
+    one.server.wait_log("ended with exit code 1 before it served; the one before goes on")
+    one.ask()
+    assert children(one.server.pid) == [serving(one.server)]
+    (one.folder / "conf" / "monkey.conf").write_text(good)
+    one.server.send_signal(signal.SIGUSR2)
+    serving(one.server, 2)
+    one.ask()
+
+
+@pytest.mark.parametrize("second", [signal.SIGUSR2, signal.SIGHUP, signal.SIGTERM])
+def test_signals_in_a_row(supervised, second):
+    """They meet servers that have not begun yet."""
+    one = supervised()
+    for _ in range(5):
+        one.server.send_signal(signal.SIGUSR2)
+        one.server.send_signal(second)
+        time.sleep(0.002)
+        if second == signal.SIGTERM:
+            assert one.server.wait() in (0, 3)  # a server that starts dies of it
+            return
+    await_true(lambda: len(children(one.server.pid)) == 1, 30, "one server")
+    one.ask()

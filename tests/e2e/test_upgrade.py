@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""USR2 without a supervisor: the server itself brings the new program in, which serves before the old one drains."""
+
+import contextlib
+import os
+import pathlib
+import re
+import shutil
+import signal
+
+import pytest
+
+from harness import build
+from harness.client import Client
+from harness.content import populate
+from harness.load import Load
+from harness.server import Server, await_true, write_config
+
+SMALL, LARGE = b"small" * 100, b"large" * 400_000
+
+
+def is_alive(pid):
+    with contextlib.suppress(FileNotFoundError):
+        return " Z " not in pathlib.Path(f"/proc/{pid}/stat").read_text()
+    return False
+
+
+class Chain:
+    """A server and those that took its place; all of them write to the same log."""
+
+    def __init__(self, folder, settings=None, **rest):
+        self.folder, self.root = folder, populate(folder / "root", {"small": SMALL, "large": LARGE})
+        self.settings = {"Workers": 2, "DrainTimeout": "30s", **(settings or {})}
+        write_config(folder / "conf", self.root, self.settings)
+        self.program = folder / "bin" / "monkey"
+        self.program.parent.mkdir()
+        shutil.copy(build.binary(), self.program)
+        self.server = Server("-c", folder / "conf", program=self.program, **rest)
+        self.pids = [self.server.pid]
+
+    def upgrade(self):
+        os.kill(self.pids[-1], signal.SIGUSR2)
+        found = self.server.wait_log(r"upgrade: process (\d+) serves", len(self.pids))
+        self.pids.append(int(found[-1][1]))
+
+    def await_old(self):
+        for pid in self.pids[:-1]:
+            await_true(lambda pid=pid: self.server.process.poll() is not None and not is_alive(pid), 30, "its end")
+
+    def ask(self):
+        with Client(self.server.addresses[0]) as client:
+            assert client.ask("/small").body == SMALL
+
+    def stop(self):
+        last = self.pids[-1]
+        if is_alive(last):
+            os.kill(last, signal.SIGTERM)
+        await_true(lambda: self.server.process.poll() is not None and not is_alive(last), 30, "the end")
+        assert self.server.process.wait() == 0
+        assert "Sanitizer" not in self.server.log, self.server.log[-5000:]
+
+    def kill(self):
+        for pid in self.pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
+@pytest.fixture
+def chain(tmp_path):
+    made = []
+
+    def start(*args, **rest):
+        made.append(Chain(tmp_path, *args, **rest))
+        return made[-1]
+
+    yield start
+    for one in made:
+        try:
+            one.stop()
+        finally:
+            one.kill()
+
+
+def test_five_upgrades_under_load(chain):
+    one = chain()
+    with Load(one.server.addresses[0], SMALL, LARGE) as load:
+        for _ in range(5):
+            before = load.answers
+            await_true(lambda: load.answers > before, 20, "an answer")
+            one.upgrade()
+        await_true(lambda: load.answers > before + 10, 20, "an answer of the last")
+    assert not load.errors and not load.refused and not load.lost, load.errors
+    one.await_old()
+    one.ask()
+
+
+def test_the_new_program_is_what_lies_there_now(chain):
+    one = chain()
+    other = one.program.with_name("other")
+    shutil.copy(one.program, other)
+    other.rename(one.program)
+    one.upgrade()
+    assert os.readlink(f"/proc/{one.pids[1]}/exe") == str(one.program)
+    one.await_old()
+
+
+def test_a_program_that_cannot_start(chain):
+    one = chain()
+    one.program.rename(one.program.with_name("old"))
+    one.server.send_signal(signal.SIGUSR2)
+    one.server.wait_log("upgrade: cannot start the new program: No such file")
+    one.ask()
+    one.program.write_text("#!/bin/sh\nexit 7\n")
+    one.program.chmod(0o755)
+    one.server.send_signal(signal.SIGUSR2)
+    one.server.wait_log("ended with exit code 7 before it served; this one goes on")
+    one.ask()
+    one.program.with_name("old").rename(one.program)
+    one.upgrade()
+    one.ask()
+
+
+def test_a_configuration_that_cannot_be_used(chain):
+    one = chain()
+    conf = one.folder / "conf" / "monkey.conf"
+    good = conf.read_text()
+    conf.write_text("[SERVER]\n    Nonsens 1\n")
+    one.server.send_signal(signal.SIGUSR2)
+    one.server.wait_log("ended with exit code 1 before it served; this one goes on")
+    one.ask()
+    conf.write_text(good)
+    one.upgrade()
+
+
+def test_the_pid_file_goes_along(chain, tmp_path):
+    path = tmp_path / "pid"
+    one = chain({"PidFile": path})
+    assert path.read_text() == f"{one.pids[0]}\n"
+    one.upgrade()
+    one.await_old()
+    assert path.read_text() == f"{one.pids[1]}\n"
+    one.upgrade()
+    one.await_old()
+    one.stop()
+    assert not path.exists()
+
+
+def test_the_pid_file_of_an_upgrade_that_failed(chain, tmp_path):
+    path = tmp_path / "pid"
+    one = chain({"PidFile": path})
+    write_config(one.folder / "conf", one.root, {**one.settings, "PidFile": path, "Listen": "192.0.2.1:80"})
+    one.server.send_signal(signal.SIGUSR2)
+    one.server.wait_log("ended with exit code 3 before it served")
+    assert path.read_text() == f"{one.pids[0]}\n"
+
+
+def test_unix_sockets_keep_their_place(chain, tmp_path):
+    path = tmp_path / "socket"
+    one = chain({"Listen": f"unix:{path}"})
+    inode = path.stat().st_ino
+    one.upgrade()
+    one.await_old()
+    one.ask()
+    assert path.stat().st_ino == inode
+    one.stop()
+    assert not path.exists()
+
+
+def test_workers_and_listeners_may_change(chain, tmp_path):
+    one = chain()
+    address = "{}:{}".format(*one.server.addresses[0])
+    for workers, listen in ((4, [address, f"unix:{tmp_path}/socket"]), (1, address)):
+        write_config(one.folder / "conf", one.root, {**one.settings, "Workers": workers, "Listen": listen})
+        one.upgrade()
+        one.await_old()
+        for _ in range(20):
+            one.ask()
+    assert not (tmp_path / "socket").exists()
+
+
+def test_no_delay(chain):
+    """StopDelay is for those who find nobody afterwards."""
+    one = chain({"StopDelay": "60s"})
+    one.upgrade()
+    one.await_old()
+    write_config(one.folder / "conf", one.root, one.settings | {"StopDelay": "0"})
+    os.kill(one.pids[-1], signal.SIGHUP)
+    one.server.wait_log("the new configuration is in use")
+
+
+def test_what_has_begun_ends_in_the_old_one(chain):
+    one = chain()
+    with Client(one.server.addresses[0], rcvbuf=4096) as client:
+        client.send("GET /large HTTP/1.1\r\nHost: a\r\n\r\n")
+        head = client.head()
+        one.upgrade()
+        one.ask()
+        assert is_alive(one.pids[0])
+        assert client.exactly(head.length) == LARGE
+    one.await_old()
+
+
+def test_nothing_is_left_in_the_environment(chain):
+    one = chain()
+    one.upgrade()
+    one.upgrade()
+    one.await_old()
+    names = re.findall(r"(?:^|\0)(LISTEN_FDS|MONKEY_\w+)=", pathlib.Path(f"/proc/{one.pids[-1]}/environ").read_text())
+    assert sorted(names) == ["LISTEN_FDS", "MONKEY_PREDECESSOR"], "what the first gave, once"
