@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The guide's configurations, as they stand in its pages, below a folder of the test's own instead of /srv."""
 
+import os
 import re
 import signal
 
@@ -41,6 +42,7 @@ def sections():
 
 SECTIONS = dict(sections())
 COMPRESSED = "Compressed answers"
+AS_ROOT = "A service that starts as root"
 
 
 @pytest.fixture
@@ -82,6 +84,8 @@ def site(conf):
 
 
 def needs_modules(heading):
+    if heading == AS_ROOT and os.geteuid() != 0:
+        pytest.skip("NOT TESTED: only root can become another user")
     built = (build.binary().parent.parent / "lib" / "monkey" / "compress.so").exists()
     if heading == COMPRESSED and not built:
         pytest.skip(f"the preset {build.PRESET} does not build compress")
@@ -96,7 +100,7 @@ def test_is_accepted(conf, heading):
 
 def test_every_configuration_has_a_test():
     tried = {"One site", "Several hosts", "A single-page application", "Downloads", "An interface for other origins"}
-    assert set(SECTIONS) == tried | {"A site behind a proxy", COMPRESSED}
+    assert set(SECTIONS) == tried | {"A site behind a proxy", "A service", AS_ROOT, COMPRESSED}
 
 
 def ask(server, target, *fields, **rest):
@@ -186,3 +190,22 @@ def test_compressed_answers(site):
     assert answer["Content-Encoding"] == "br" and decode("br", answer.body) == TREE["www/long.txt"]
     assert ask(server, "/", "Accept-Encoding: br").body == b"www\n"
     assert ask(server, "/account/", "Accept-Encoding: br").body == TREE["www/account/index.html"]
+
+
+def test_a_service(site, tmp_path):
+    server = site("A service", wait=False)
+    log, pid = tmp_path / "error.log", tmp_path / "monkey.pid"
+    port = await_true(lambda: log.exists() and re.search(r"listening on 127\.0\.0\.1:(\d+)", log.read_text()), 20)[1]
+    await_true(lambda: "supervisor: process" in log.read_text(), 20, "the server")
+    assert pid.read_text() == f"{server.pid}\n"
+    with Client(("127.0.0.1", int(port))) as client:
+        assert client.ask("/").body == b"www\n"
+
+
+def test_a_service_that_starts_as_root(site, tmp_path):
+    needs_modules(AS_ROOT)
+    for folder in (tmp_path, *tmp_path.parents[:2]):
+        folder.chmod(0o755)
+    server = site(AS_ROOT, env={"ASAN_OPTIONS": "exitcode=97:detect_leaks=0"})
+    server.wait_log("running as user www-data")
+    assert ask(server, "/").body == b"www\n"

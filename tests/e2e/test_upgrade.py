@@ -16,6 +16,7 @@ from harness.content import populate
 from harness.load import Load
 from harness.server import Server, await_true, write_config
 
+pytestmark = pytest.mark.concurrent
 SMALL, LARGE = b"small" * 100, b"large" * 400_000
 
 

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Sockets that somebody else has opened: which directive gets which, and what happens to the rest. */
+#include "folder.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "server/server.h"
+
+static struct mk_server server; /* only its sockets are looked at */
+static struct mk__listener directives[4];
+static struct mk__settings settings;
+
+static void set_listen(unsigned n, const char *const *texts)
+{
+    const char *reason;
+    settings = (struct mk__settings){.listen = {directives, n}, .backlog = 16};
+    for (unsigned i = 0; i < n; i++) {
+        directives[i].text = mk_str_c(texts[i]);
+        assert_int_equal(mk__addr_parse(directives[i].text, &directives[i].addr, &reason), 0);
+    }
+}
+
+static int open_listener(const char *text, struct mk__addr *ret_addr)
+{
+    const struct mk__listen_options options = {.backlog = 16, .shared_port = true};
+    const char *reason;
+    assert_int_equal(mk__addr_parse(mk_str_c(text), ret_addr, &reason), 0);
+    int fd = mk__listen_bind(ret_addr, &options);
+    assert_true(fd >= 0);
+    assert_int_equal(mk__listen_start(fd, ret_addr, &options), 0);
+    return fd;
+}
+
+static struct mk__listening *nth(unsigned n)
+{
+    struct mk_list *at = server.sockets.open.next;
+    while (n--)
+        at = at->next;
+    return MK_OWNER(at, struct mk__listening, node);
+}
+
+static void prepare(unsigned workers)
+{
+    unsigned failed;
+    assert_int_equal(mk__sockets_prepare(&server.sockets, &settings, workers, &failed), 0);
+}
+
+static void test_port_0_leaves_what_is_named(void **state)
+{
+    struct mk__addr one, two;
+    char text[32];
+    (void)state;
+    mk__sockets_init(&server.sockets);
+    unsigned before = mk_test_descriptors();
+    int first = open_listener("127.0.0.1:0", &one), second = open_listener("127.0.0.1:0", &two);
+    snprintf(text, sizeof(text), "127.0.0.1:%u", mk__addr_port(&one));
+    set_listen(2, (const char *[]){"127.0.0.1:0", text});
+    assert_int_equal(mk_server_inherit(&server, first, true), 0);
+    assert_int_equal(mk_server_inherit(&server, second, false), 0);
+    prepare(3);
+    assert_int_equal(nth(0)->n, 1);
+    assert_int_equal(nth(0)->fds[0], second);
+    assert_true(nth(0)->shared); /* beside a borrowed socket nothing is opened */
+    assert_int_equal(nth(1)->n, 3);
+    assert_int_equal(nth(1)->fds[0], first);
+    assert_false(nth(1)->shared);
+    mk__sockets_commit(&server.sockets);
+    assert_true(nth(0)->lent);
+    assert_false(nth(1)->lent);
+    mk__sockets_release(&server.sockets);
+    assert_int_equal(mk_test_descriptors(), before);
+}
+
+static void test_all_addresses(void **state)
+{
+    struct mk__addr one;
+    char text[32];
+    (void)state;
+    mk__sockets_init(&server.sockets);
+    int fd = open_listener("*:0", &one);
+    snprintf(text, sizeof(text), "%u", mk__addr_port(&one));
+    set_listen(1, (const char *[]){text});
+    assert_int_equal(mk_server_inherit(&server, fd, true), 0);
+    prepare(1);
+    assert_int_equal(nth(0)->fds[0], fd);
+    assert_true(nth(0)->addr.any || nth(0)->addr.sa.sa_family == AF_INET);
+    mk__sockets_cancel(&server.sockets);
+    assert_true(fcntl(fd, F_GETFD) < 0);
+}
+
+/* A start that fails removes no path, a server that ends removes its own, and not those of others. */
+static void test_paths(void **state)
+{
+    struct mk__addr one;
+    char text[600];
+    (void)state;
+    snprintf(text, sizeof(text), "unix:%s", mk_test_path("s"));
+    set_listen(1, (const char *[]){text});
+    for (int kind = 0; kind < 4; kind++) {
+        mk__sockets_init(&server.sockets);
+        unlink(mk_test_path("s"));
+        assert_int_equal(mk_server_inherit(&server, open_listener(text, &one), kind != 1), 0);
+        prepare(2);
+        if (kind == 0) {
+            mk__sockets_cancel(&server.sockets);
+        } else {
+            mk__sockets_commit(&server.sockets);
+            if (kind == 2)
+                mk_server_lend(&server);
+            mk__sockets_release(&server.sockets);
+        }
+        assert_int_equal(access(mk_test_path("s"), F_OK), kind == 3 ? -1 : 0);
+    }
+}
+
+static void test_what_is_refused(void **state)
+{
+    int file = open("/dev/null", O_RDONLY | O_CLOEXEC), idle = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0),
+        packets = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    (void)state;
+    mk__sockets_init(&server.sockets);
+    assert_int_equal(mk_server_inherit(&server, file, true), -ENOTSOCK);
+    assert_int_equal(mk_server_inherit(&server, idle, true), -EINVAL);
+    assert_int_equal(mk_server_inherit(&server, packets, true), -EPROTOTYPE);
+    assert_int_equal(mk_server_inherit(&server, 999, true), -EBADF);
+    assert_true(mk_list_empty(&server.sockets.inherited));
+    close(file);
+    close(idle);
+    close(packets);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_port_0_leaves_what_is_named),
+        cmocka_unit_test(test_all_addresses),
+        cmocka_unit_test(test_paths),
+        cmocka_unit_test(test_what_is_refused),
+    };
+    return cmocka_run_group_tests(tests, mk_test_folder_make, mk_test_folder_remove);
+}
