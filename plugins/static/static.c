@@ -139,11 +139,12 @@ static int start_host(struct mk_host *host, void **ret_state)
         return -ENOMEM;
     *site = (struct site){.host = conf};
     site->settings = settings_merge(site, mk_host_server_conf(host, &sections[SERVER]));
-#ifdef MK_LEAN
     int err = root_open(site, conf->root);
-#else
-    int err =
-        access(conf->root.p, X_OK) < 0 ? -errno : root_open(site, conf->root); /* opening alone asks for no right */
+#ifndef MK_LEAN
+    if (err == 0 && access(conf->root.p, X_OK) < 0) { /* opening alone asks for no right */
+        err = -errno;
+        root_close(site);
+    }
 #endif
     if (err < 0) {
         mk_host_error(host, conf, offsetof(struct static_host, root), 0, "cannot open the document root %s: %s",

@@ -467,7 +467,7 @@ def test_error_log_that_cannot_be_opened(folder):
     assert "/nonexistent/dir/error.log" in result.stderr
 
 
-@pytest.mark.parametrize("key", ["User www-data", "FDT On", "UserDir public_html"])
+@pytest.mark.parametrize("key", ["FDT On", "UserDir public_html"])
 def test_keys_of_the_original_server(folder, key):
     """Its users are told what there is instead."""
     result = run("-c", folder(f"[SERVER]\n    Listen 127.0.0.1:0\n    {key}\n"), "-t")
