@@ -308,3 +308,18 @@ def test_signals_in_a_row(supervised, second):
             return
     await_true(lambda: len(children(one.server.pid)) == 1, 30, "one server")
     one.ask()
+
+
+@pytest.mark.parametrize("args", [(), ("--supervise",)])
+def test_a_pid_file_that_somebody_planted(tmp_path, site_root, args):
+    """A link leads nowhere, and what is no number is not overwritten."""
+    precious, link = tmp_path / "precious", tmp_path / "pid"
+    for text in ("", "mine\n"):
+        precious.write_text(text)
+        link.unlink(missing_ok=True)
+        link.symlink_to(precious)
+        for path in (link, precious) if text else (link,):
+            conf = write_config(tmp_path / "conf", site_root, {"PidFile": path})
+            result = run("-c", conf, *args)
+            assert result.returncode == 3 and str(path) in result.stderr
+            assert precious.read_text() == text
