@@ -228,6 +228,7 @@ static void bury(struct child *c, int status)
         close(c->channel);
     sockets_clear(&c->sockets, true);
     bool clean = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    clean |= dead.state == STARTING && WIFSIGNALED(status); /* of our own signal, before it could take it */
     if (!all.stopping && dead.state != LEAVING) {
         replace(&dead, status, what);
         return;
