@@ -228,12 +228,20 @@ static bool covers_joined(const struct mk_pattern *first, const char *start, str
     return !glob.err && covers_glob(first, mk_buf_str(&glob));
 }
 
+/* Every path there is; of thousands of rules hardly any looks as if it could. */
+static bool covers_all(const struct mk_pattern *first)
+{
+    struct mk_str text = first->text;
+    bool slash = text.len && text.p[0] == '/';
+    return (text.len == slash || text.p[slash] == '*') && covers_glob(first, MK_STR("/**"));
+}
+
 bool mk_pattern_covers(const struct mk_pattern *first, const struct mk_pattern *later)
 {
     struct mk_str text = later->text;
     if (first->kind == later->kind && mk_str_eq(first->text, text))
         return true;
-    if (first->kind == MK_PATTERN_PREFIX && first->text.len == 1)
+    if (covers_all(first))
         return true;
     switch (later->kind) {
     case MK_PATTERN_EXACT:

@@ -252,6 +252,8 @@ def test_library_is_opened_on_demand(rules):
         ("/a", "/a/*.css"),
         ("*.php", "/x/*.php"),
         ("/", "~a"),
+        ("*", "~a"),
+        ("/**", "*.css"),
         ("~a", "~a"),
         ("~a", "=/a"),
     ],

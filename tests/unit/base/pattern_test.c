@@ -108,6 +108,12 @@ static const struct {
     {"*.css", "/a/*.css/x", false},
     {"*.css", "/a.css", false},
     {"*", "/a", true},
+    {"*", "*.css", true},
+    {"**", "/*/x", true},
+    {"/**", "*.css", true},
+    {"/**", "/", true},
+    {"/*", "/", false},
+    {"/**/", "/", false},
     {"?", "/a", false},
 };
 
@@ -191,6 +197,7 @@ static void test_covers_long_ones(void **state)
     memset(prefix, 'a', sizeof(prefix) - 1);
     memset(glob, '*', sizeof(glob) - 1);
     prefix[0] = glob[0] = '/';
+    glob[1] = 'a';
     parse(&long_prefix, prefix, NULL);
     parse(&long_glob, glob, NULL);
     parse(&short_prefix, "/a", NULL);
@@ -202,9 +209,14 @@ static void test_covers_long_ones(void **state)
 
 #ifdef MK_REGEX
 
+static const struct {
+    const char *text;
+    bool covers;
+} globs[] = {{"*", true}, {"**", true}, {"/**", true}, {"**/**", true}, {"/*", false}, {"/**/", false}, {"*.c", false}};
+
 static void test_expressions(void **state)
 {
-    struct mk_pattern pattern, same, other, exact, root;
+    struct mk_pattern pattern, same, other, exact, root, glob;
     struct mk_str groups[MK_PATTERN_GROUPS];
     struct mk_arena arena;
     (void)state;
@@ -225,6 +237,11 @@ static void test_expressions(void **state)
     assert_true(mk_pattern_covers(&pattern, &same) && mk_pattern_covers(&pattern, &exact));
     assert_true(mk_pattern_covers(&root, &pattern));
     assert_false(mk_pattern_covers(&other, &pattern) || mk_pattern_covers(&pattern, &root));
+    for (size_t i = 0; i < COUNT(globs); i++) {
+        parse(&glob, globs[i].text, NULL);
+        if (mk_pattern_covers(&glob, &pattern) != globs[i].covers)
+            fail_msg("%s before an expression", globs[i].text);
+    }
     mk_arena_release(&arena);
 }
 
