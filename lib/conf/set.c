@@ -146,10 +146,10 @@ struct mk__conf_origin mk__conf_origin(const struct mk__conf_set *set, const voi
     return (struct mk__conf_origin){NULL, 0, 0};
 }
 
-/* The best place for a complaint: the line of the key, else the section, else the file. */
-static struct mk__conf_origin find_place(const struct mk_conf_check *c, size_t offset)
+/* The best place for a complaint: the item or line of the key, else the section, else the file. */
+static struct mk__conf_origin find_place(const struct mk_conf_check *c, size_t offset, unsigned nth)
 {
-    struct mk__conf_origin origin = mk__conf_origin(c->set, c->part->data, offset, 0);
+    struct mk__conf_origin origin = mk__conf_origin(c->set, c->part->data, offset, nth);
     if (!origin.source)
         origin = mk__conf_origin(c->set, c->part->data, MK__CONF_SECTION, 0);
     if (!origin.source)
@@ -161,7 +161,15 @@ void mk_conf_error(const struct mk_conf_check *check, size_t offset, const char 
 {
     va_list args;
     va_start(args, format);
-    mk__problem_add(check->conf, false, find_place(check, offset), format, args);
+    mk__problem_add(check->conf, false, find_place(check, offset, 0), format, args);
+    va_end(args);
+}
+
+void mk_conf_error_nth(const struct mk_conf_check *check, size_t offset, unsigned nth, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    mk__problem_add(check->conf, false, find_place(check, offset, nth), format, args);
     va_end(args);
 }
 
@@ -169,7 +177,7 @@ void mk_conf_warn(const struct mk_conf_check *check, size_t offset, const char *
 {
     va_list args;
     va_start(args, format);
-    mk__problem_add(check->conf, true, find_place(check, offset), format, args);
+    mk__problem_add(check->conf, true, find_place(check, offset, 0), format, args);
     va_end(args);
 }
 

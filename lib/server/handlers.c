@@ -16,7 +16,9 @@ static int parse_match(const struct mk_conf_value *value, void *field, struct mk
         mk_buf_addf(error, "a pattern for paths and the name of a plugin are wanted");
         return -EINVAL;
     }
-    struct mk_conf_value pattern = {.text = value->words[0], .words = value->words, .n = 1, .dir = value->dir};
+    struct mk_conf_value pattern = *value;
+    pattern.text = value->words[0]; /* with which the text begins: a fault is at the same byte */
+    pattern.n = 1;
     int err = mk_conf_pattern(&pattern, &one.match, arena, error);
     if (err < 0)
         return err;

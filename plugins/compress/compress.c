@@ -79,9 +79,9 @@ static void check_codings(const struct mk_conf_check *check, struct rule *r)
     for (uint32_t i = 0; i < names->n; i++) {
         uint8_t coding;
         if (!find_coding(names->items[i], &coding) || memchr(r->codings, coding, r->n_codings))
-            mk_conf_error(check, offsetof(struct rule, coding_names),
-                          "\"Codings\" wants zstd, br and gzip, each once at most, or none alone, not \"%.*s\"",
-                          MK_STR_ARG(names->items[i]));
+            mk_conf_error_nth(check, offsetof(struct rule, coding_names), i,
+                              "\"Codings\" wants zstd, br and gzip, each once at most, or none alone, not \"%.*s\"",
+                              MK_STR_ARG(names->items[i]));
         else
             r->codings[r->n_codings++] = coding;
     }
@@ -93,10 +93,11 @@ static void check_rule(const struct mk_conf_check *check, void *section)
     check_codings(check, r);
     for (uint32_t i = 0; i < r->types.n; i++)
         if (!choice_is_type_pattern(r->types.items[i]))
-            mk_conf_error(check, offsetof(struct rule, types),
-                          "\"%.*s\" is no media type: write text/html, text/* for all texts, or *+json for all that "
-                          "end so",
-                          MK_STR_ARG(r->types.items[i]));
+            mk_conf_error_nth(
+                check, offsetof(struct rule, types), i,
+                "\"%.*s\" is no media type: write text/html, text/* for all texts, or *+json for all that "
+                "end so",
+                MK_STR_ARG(r->types.items[i]));
 }
 
 enum { SERVER, HOST };

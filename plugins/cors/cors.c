@@ -63,10 +63,11 @@ static void check_rule(const struct mk_conf_check *check, void *section)
         bool any = mk_str_eq(origin, MK_STR("*"));
         r->any_origin |= any;
         if (!any && (!memmem(origin.p, origin.len, "://", 3) || origin.p[origin.len - 1] == '/'))
-            mk_conf_error(check, offsetof(struct rule, origins),
-                          "an origin is a scheme and a host without a slash behind it, such as https://example.org, "
-                          "not \"%.*s\"",
-                          MK_STR_ARG(origin));
+            mk_conf_error_nth(
+                check, offsetof(struct rule, origins), i,
+                "an origin is a scheme and a host without a slash behind it, such as https://example.org, "
+                "not \"%.*s\"",
+                MK_STR_ARG(origin));
     }
     if (r->any_origin && r->credentials)
         mk_conf_error(check, offsetof(struct rule, credentials),

@@ -53,8 +53,8 @@ void tryfiles_check(const struct mk_conf_check *check, struct static_host *host)
         if (i && i + 1 == list->n && read_status(word, &host->last_status))
             continue;
         if (!word.len || !is_name(word))
-            mk_conf_error(
-                check, offset,
+            mk_conf_error_nth(
+                check, offset, i,
                 "\"TryFiles\" wants names that begin with \"/\" or $path, and perhaps a last =CODE, not \"%.*s\"",
                 MK_STR_ARG(word));
         host->n_tries++;

@@ -32,8 +32,9 @@ void variants_check(const struct mk_conf_check *check, struct static_host *host)
         struct mk_str word = host->precompressed.items[i];
         unsigned coding = find_coding(word);
         if (coding == MK_CODING_COUNT || memchr(host->codings, (int)coding, host->n_codings))
-            mk_conf_error(check, offset, "\"Precompressed\" wants br, zstd and gzip, each once at most, not \"%.*s\"",
-                          MK_STR_ARG(word));
+            mk_conf_error_nth(check, offset, i,
+                              "\"Precompressed\" wants br, zstd and gzip, each once at most, not \"%.*s\"",
+                              MK_STR_ARG(word));
         else
             host->codings[host->n_codings++] = (uint8_t)coding;
     }
@@ -50,8 +51,10 @@ int variants_parse_match(const struct mk_conf_value *value, void *field, struct 
     if (items && all->n)
         memcpy(items, all->items, all->n * sizeof(*items));
     for (uint32_t i = 0; i < value->n && err == 0; i++) {
-        struct mk_conf_value word = {.text = value->words[i], .dir = value->dir};
+        struct mk_conf_value word = {.text = value->words[i], .dir = value->dir, .fault = value->fault};
         err = mk_conf_pattern(&word, &items[all->n + i], arena, error);
+        if (err == -EINVAL && value->fault)
+            *value->fault += (size_t)(word.text.p - value->text.p);
     }
     if (err == 0)
         *all = (struct patterns){items, all->n + value->n};

@@ -530,6 +530,8 @@ def test_mistakes(tmp_path, root, key, value, words):
     result = run("-c", write_config(tmp_path, root, files=files_of(root, {key: value})), "-t")
     assert result.returncode == 1 and words in result.stderr, result.stderr
     assert re.search(r"default:5:\d+: error:", result.stderr)
+    if key == "Types":
+        assert "default:5:21: error:" in result.stderr  # at the word itself
 
 
 @pytest.mark.parametrize("key, value", [("CpuLimit", "101"), ("CpuLimit", "x"), ("Streams", "-1")])

@@ -118,6 +118,13 @@ def test_mistakes(conf, text, message):
     assert result.returncode == 1 and message in result.stderr and "sites/default:" in result.stderr
 
 
+def test_place_of_a_mistake(conf):
+    """At the word itself, also in a second line."""
+    text = "[CORS]\n    Origins https://a.example b.example\n    Origins https://c.example https://d.example/\n"
+    result = run("-c", conf(text), "-t")
+    assert "default:5:31: error: an origin" in result.stderr and "default:6:31: error: an origin" in result.stderr
+
+
 def test_section_that_never_has_its_turn(conf):
     text = "[CORS]\n    Origins *\n[CORS]\n    Match /api\n    Origins *\n"
     result = run("-c", conf(text), "-t")

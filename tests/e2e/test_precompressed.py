@@ -203,11 +203,23 @@ def test_patterns_that_are_none(tmp_path, site_root):
     result = run("-c", write_config(tmp_path / "conf", site_root, host=host), "-t")
     (problem,) = problems(result)
     assert result.returncode == 1 and "a pattern is a path" in problem[3]
+    assert problem[2] == len("    PrecompressedMatch *.css ") + 1
 
 
-@pytest.mark.parametrize("value, word", [("br deflate", "deflate"), ("gzip br gzip", 'not "gzip"'), (".gz", ".gz")])
+def test_place_of_a_fault_in_an_expression(tmp_path, site_root):
+    host = {"Precompressed": "gzip", "PrecompressedMatch": "*.css ~^/(a"}
+    result = run("-c", write_config(tmp_path / "conf", site_root, host=host), "-t")
+    (problem,) = problems(result)
+    assert problem[2] == len("    PrecompressedMatch *.css ~^/(a") and "parenthesis" in problem[3]
+
+
+@pytest.mark.parametrize(
+    "value, word", [("br deflate", "deflate"), ("gzip br gzip", "gzip"), ("br br foo", "br foo"), (".gz", ".gz")]
+)
 def test_mistakes(tmp_path, site_root, value, word):
     result = run("-c", write_config(tmp_path / "conf", site_root, host={"Precompressed": value}), "-t")
-    (problem,) = problems(result)
-    assert result.returncode != 0 and problem[:2] == ("default", 4) and problem[2] > 1
-    assert word in problem[3]
+    row = f"    Precompressed {value}"
+    assert result.returncode != 0
+    for problem, name in zip(problems(result), word.split(), strict=True):
+        assert problem[:3] == ("default", 4, row.rindex(name) + 1)
+        assert f'not "{name}"' in problem[3]

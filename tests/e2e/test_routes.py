@@ -71,7 +71,8 @@ def test_access_is_asked_all_the_same(routed):
         ("/x static more", r"default:5:\d+: error: .*a pattern for paths and the name of a plugin"),
         ("x/y static", r"default:5:\d+: error: .*a pattern with slashes starts with one"),
         ("/a static\n    Match =/a/b static", r"default:6:\d+: error: this line can never match: the one for /a "),
-        ("~^/(a static", r"default:5:\d+: error: .*does not compile: .*parenthes"),
+        ("~^/(a static", r"default:5:15: error: .*does not compile: .*parenthes"),  # at the fault
+        ("/x static\n    Match ~^/y[a static", r"default:6:16: error: .*does not compile: "),
     ],
 )
 def test_what_is_wrong(host_conf, line, sentence):

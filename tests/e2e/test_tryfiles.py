@@ -111,5 +111,7 @@ MISTAKES = {
 def test_mistakes(tmp_path, site_root, value):
     result = run("-c", write_config(tmp_path / "conf", site_root, host={"TryFiles": value}), "-t")
     (problem,) = problems(result)
-    assert result.returncode != 0 and problem[:2] == ("default", 4) and problem[2] > 1
+    row = f"    TryFiles {value}"
+    assert result.returncode != 0 and problem[:2] == ("default", 4)
+    assert problem[2] == row.index(MISTAKES[value].strip('"')) + 1 if value != '""' else problem[2] == 14
     assert MISTAKES[value] in problem[3]
