@@ -19,6 +19,7 @@ struct health {
 static int parse_path(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
 {
     struct mk_str *path = field;
+    *path = MK_STR(""); /* it is there, though wrong */
     if (value->n != 1 || !mk_str_starts(value->text, MK_STR("/"))) {
         mk_buf_addf(error, "one path, which starts with a slash");
         return -EINVAL;
@@ -39,11 +40,20 @@ static const struct mk_conf_key keys[] = {
     {0},
 };
 
+static void check_paths(const struct mk_conf_check *check, void *section)
+{
+    const struct health *h = section;
+    if (h->listeners.n && !h->live.p && !h->ready.p)
+        mk_conf_error(check, offsetof(struct health, listeners),
+                      "\"Live\" or \"Ready\" is missing: a listener would have nothing to answer");
+}
+
 static const struct mk_conf_section sections[] = {
     {.name = "HEALTH",
      .scope = MK_CONF_SCOPE_SERVER,
      .size = sizeof(struct health),
      .keys = keys,
+     .check = check_paths,
      .doc = MK_CONF_DOC("Whether the server lives and wants requests, on every host.")},
     {0},
 };

@@ -98,7 +98,7 @@ def test_listener(apart):
         assert client.ask("/readyz").body == b"ready\n"
 
 
-@pytest.mark.parametrize("health", [BOTH, {}])
+@pytest.mark.parametrize("health", [BOTH, {"Ready": "/up"}])
 def test_listener_answers_nothing_else(apart, health):
     server = apart(health)
     for data in (request("/"), request("/", method="POST"), request("*", method="OPTIONS"), request("/healthz/x")):
@@ -188,6 +188,7 @@ def test_readiness_while_draining(healthy):
         ("    Live /a\n    Listener 127.0.0.1:9\n", 'health.conf:3:14: error: .*no line "Listen 127.0.0.1:9"'),
         ("    Live /a\n    Listener 127.0.0.1:0 [::1]:9\n", r'health.conf:3:26: error: .*no line "Listen \[::1\]:9"'),
         ("    Live /a /b\n", "health.conf:2:10: error: .*one path"),
+        ("    Listener 127.0.0.1:0\n", 'health.conf:2:14: error: "Live" or "Ready" is missing'),
     ],
 )
 def test_mistakes(host_conf, rows, message):
@@ -197,3 +198,10 @@ def test_mistakes(host_conf, rows, message):
     result = run("-c", folder, "-t")
     assert result.returncode == 1
     assert re.search(message, result.stderr), result.stderr
+
+
+def test_one_mistake_is_told_once(host_conf):
+    folder = host_conf("", FILES)
+    (folder / "plugins" / "health").mkdir(parents=True)
+    (folder / "plugins" / "health" / "health.conf").write_text("[HEALTH]\n    Live a\n    Listener 127.0.0.1:0\n")
+    assert run("-c", folder, "-t").stderr.count("error:") == 1
