@@ -239,11 +239,27 @@ static int add_name(struct mk_generation *g, struct mk_host *host, uint32_t nth)
     return err == -ENOMEM ? err : 0;
 }
 
+#ifndef MK_LEAN
+/* A host without a name, beside the one that answers for all names that are nobody's. */
+static void report_nameless(struct mk_generation *g, const struct mk_host *host)
+{
+    struct mk__conf_origin origin = mk__conf_origin(host->set, host->settings, MK__CONF_SECTION, 0);
+    if (origin.source) /* else it is wrong altogether, which has been said */
+        mk__conf_warn(g->conf, origin,
+                      "nobody can reach this host: it has no \"ServerName\", and is not sites/default");
+}
+#endif
+
 static int make_vhosts(struct mk_generation *g)
 {
     size_t n = 0;
-    for (const struct mk_host *host = g->hosts; host; host = host->next)
+    for (const struct mk_host *host = g->hosts; host; host = host->next) {
         n += count_names(host);
+#ifndef MK_LEAN
+        if (host != g->default_host && !count_names(host))
+            report_nameless(g, host);
+#endif
+    }
     int err = mk__vhost_init(&g->vhosts, &g->arena, n);
     if (err < 0 && err != -ENOMEM)
         mk__conf_error(g->conf, (struct mk__conf_origin){0}, "the system has no random bytes: %s", strerror(-err));

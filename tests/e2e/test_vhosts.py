@@ -158,6 +158,17 @@ def test_one_host_with_a_name_twice(tmp_path):
     assert f'{conf}/sites/a:2:26: error: ServerName "A.example." is in {conf}/sites/a:2 already' in result.stderr
 
 
+def test_host_that_nobody_can_reach(tmp_path):
+    """A warning, with its file; the default host needs no name."""
+    conf = write_config(tmp_path / "conf", tmp_path)
+    (conf / "sites" / "other").write_text(f"[HOST]\n    DocumentRoot {tmp_path}\n")
+    (conf / "sites" / "default").write_text(f"[HOST]\n    DocumentRoot {tmp_path}\n")
+    result = run("-c", conf, "-t")
+    assert result.returncode == 0
+    assert f"{conf}/sites/other:1:1: warning: nobody can reach this host" in result.stderr
+    assert result.stderr.count("warning:") == 1, result.stderr
+
+
 def test_all_wrong_names_are_told_at_once(tmp_path):
     _, result = check(tmp_path, {"a": "a.example b..example", "b": "a.example *x", "c": "c:1"})
     assert result.returncode == 1
