@@ -50,6 +50,16 @@ void *mk_generation_state(const struct mk_generation *g, const struct mk_plugin 
     return i < 0 ? NULL : g->states[i];
 }
 
+static struct mk__conf_origin find_field(const struct mk_host *host, const void *data, size_t offset, unsigned nth)
+{
+    struct mk__conf_origin origin = mk__conf_origin(host->set, data, offset, nth);
+#ifndef MK_LEAN
+    if (!origin.source)
+        origin = mk__conf_origin(host->generation->set, data, offset, nth);
+#endif
+    return origin;
+}
+
 void mk_host_error(struct mk_host *host, const void *section_struct, size_t offset, unsigned nth, const char *format,
                    ...)
 {
@@ -58,13 +68,21 @@ void mk_host_error(struct mk_host *host, const void *section_struct, size_t offs
     va_start(args, format);
     vsnprintf(text, sizeof(text), format, args);
     va_end(args);
-    struct mk__conf_origin origin = mk__conf_origin(host->set, section_struct, offset, nth);
-#ifndef MK_LEAN
-    if (!origin.source)
-        origin = mk__conf_origin(host->generation->set, section_struct, offset, nth);
-#endif
-    mk__conf_error(host->generation->conf, origin, "%s", text);
+    mk__conf_error(host->generation->conf, find_field(host, section_struct, offset, nth), "%s", text);
 }
+
+#ifndef MK_LEAN
+void mk_host_warn(struct mk_host *host, const void *section_struct, size_t offset, unsigned nth, const char *format,
+                  ...)
+{
+    char text[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    mk__conf_warn(host->generation->conf, find_field(host, section_struct, offset, nth), "%s", text);
+}
+#endif
 
 /* Where a pattern stands, else its section. */
 static struct mk__conf_origin find_rule(const struct mk_host *host, const void *rule, size_t pattern)

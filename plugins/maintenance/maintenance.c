@@ -84,7 +84,8 @@ static const struct mk_conf_key keys[] = {
     MK_CONF_KEY_CUSTOM(struct maintenance, page, "Page", NULL,
                        "The answer: a file of at most 64 KB, read at the start; its name tells its type.",
                        .unit = "path", .parse = parse_page),
-    MK_CONF_KEY_STRING(struct maintenance, text, "Text", "Back soon.", "The answer where there is no `Page`."),
+    MK_CONF_KEY_STRING(struct maintenance, text, "Text", "Back soon.",
+                       "The answer where there is no `Page`; HTML if it begins with `<`."),
     MK_CONF_KEY_DURATION(struct maintenance, retry_after_ms, "RetryAfter", "5m", "When clients shall ask again.",
                          .min = 1000, .max = 604800000, .unit = "s"),
     MK_CONF_KEY_CUSTOM(struct maintenance, exceptions, "Except", NULL,
@@ -137,6 +138,8 @@ static void stop_host(struct mk_host *host, void *state)
 static void refuse(struct mk_request *req, const struct maintenance *conf)
 {
     struct mk_str type = MK_STR("text/plain; charset=utf-8"), body = conf->text;
+    if (mk_str_starts(body, MK_STR("<")))
+        type = MK_STR("text/html; charset=utf-8");
     char seconds[16];
     if (conf->page.path.p) {
         type = mk_request_mime(req, conf->page.path);

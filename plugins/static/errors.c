@@ -78,6 +78,10 @@ int errors_load(struct mk_host *host, struct site *site, const struct mk_conf_pa
         else if (err < 0)
             mk_host_error(host, pairs, 0, i, "cannot read the page %.*s below the document root: %s",
                           MK_STR_ARG(pair->value), strerror(-err));
+        else if (status == 414 || status == 431)
+            mk_host_warn(host, pairs, 0, i,
+                         "a head that is too long belongs to no host: clients get the server's own page %u",
+                         (unsigned)status);
         result = err < 0 ? -EINVAL : result;
     }
     return result;
@@ -102,7 +106,10 @@ void errors_apply(struct mk_request *req, const struct site *site)
         page = page->next;
     if (!page)
         return;
-    struct mk_str type = page->name.p ? mk_request_mime(req, page->name) : MK_STR("text/plain; charset=utf-8");
+    bool html = mk_str_starts(page->body, MK_STR("<"));
+    struct mk_str type = html ? MK_STR("text/html; charset=utf-8") : MK_STR("text/plain; charset=utf-8");
+    if (page->name.p)
+        type = mk_request_mime(req, page->name);
     if (mk_response_replace(req, type, page->body) < 0)
         mk_log_warn("static: no memory for the page of status %d", status);
 }

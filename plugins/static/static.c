@@ -104,10 +104,11 @@ static const struct mk_conf_section sections[] = {
     {.name = "ERROR_PAGES",
      .scope = MK_CONF_SCOPE_HOST,
      .flags = MK_CONF_PAIRS,
-     .doc =
-         MK_CONF_DOC("Pages for errors by status: `404 /errors/404.html`, a file below the document root of at most "
-                     "64 KB, or `503 \"Back in a minute.\"`, a text. They are read at the start, and take the place of "
-                     "the server's own pages; the status stays.")},
+     .doc = MK_CONF_DOC(
+         "Pages for errors by status: `404 /errors/404.html`, a file below the document root of at most "
+         "64 KB, or `503 \"Back in a minute.\"`, a text, which is HTML if it begins with `<`. They are read "
+         "at the start, and take the place of the server's own pages; the status stays. A head that "
+         "cannot be read (400) or is too long (414, 431) belongs to no host, and gets the server's own.")},
     {.name = "ALIAS",
      .scope = MK_CONF_SCOPE_HOST,
      .flags = MK_CONF_REPEAT,

@@ -51,6 +51,15 @@ def test_text_keeps_the_fields(client):
     assert answer["Content-Type"] == "text/plain; charset=utf-8" and "GET" in answer["Allow"]
 
 
+def test_text_that_is_html(conf):
+    server = Server("-c", conf('[ERROR_PAGES]\n    404 "<h1>What?</h1>"\n'))
+    with server.connect() as client:
+        answer = client.ask("/missing")
+        assert (answer.status, answer.body) == (404, b"<h1>What?</h1>")
+        assert answer["Content-Type"] == "text/html; charset=utf-8"
+    server.stop()
+
+
 def test_empty_page(client):
     answer = client.ask("/a.txt", "Range: bytes=5-")
     assert (answer.status, answer.length, answer["Content-Range"]) == (416, 0, "bytes */2")
@@ -91,3 +100,19 @@ def test_mistakes(conf, line, message):
     result = run("-c", conf(f"[ERROR_PAGES]\n    403 /errors/403.json\n    {line}\n"), "-t")
     assert result.returncode == 1 and message.lower() in result.stderr.lower()
     assert line in result.stderr, "the line itself is shown"
+
+
+@pytest.mark.parametrize("status", [414, 431])
+def test_pages_that_nobody_gets(conf, status):
+    """A head that is too long belongs to no host: a warning says so, and the server's own page is sent."""
+    folder = conf(f'[ERROR_PAGES]\n    404 "Lost."\n    {status} "Too much."\n')
+    result = run("-c", folder, "-t")
+    assert result.returncode == 0 and result.stderr.count("warning:") == 1
+    assert "default:6:5: warning: a head that is too long belongs to no host" in result.stderr
+    server = Server("-c", folder)
+    with server.connect() as client:
+        fields = [f"X-{i}: y" for i in range(1000)] if status == 431 else []
+        client.send_all_you_can(request("/" + 100_000 * "a" if status == 414 else "/", *fields))
+        answer = client.response()
+        assert answer.status == status and f"<title>{status}".encode() in answer.body
+    server.stop()

@@ -81,6 +81,14 @@ def test_answer(host, flag):
         assert [client.response().status for _ in range(2)] == [503, 503]
 
 
+def test_text_that_is_html(host, flag):
+    flag.touch()
+    with host({"Text": '"<h1>Closed</h1>"'}).connect() as client:
+        answer = client.ask("/")
+        assert (answer.status, answer.body) == (503, b"<h1>Closed</h1>")
+        assert answer["Content-Type"] == "text/html; charset=utf-8"
+
+
 def test_default_text(host, flag):
     flag.touch()
     with host().connect() as client:
