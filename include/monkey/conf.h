@@ -42,7 +42,7 @@ enum mk_conf_type {
     MK_CONF_BOOL,     /* bool: On or Off */
     MK_CONF_INT,      /* int64_t */
     MK_CONF_SIZE,     /* uint64_t bytes: 100B 64K 10M 1G */
-    MK_CONF_DURATION, /* uint32_t milliseconds: 500ms 10s 5m 2h 1d */
+    MK_CONF_DURATION, /* uint32_t milliseconds: 500ms 10s 5m 2h 1d; uint64_t for more than 49 days */
     MK_CONF_STRING,   /* struct mk_str: the words, with one space between them */
     MK_CONF_PATH,     /* struct mk_str: absolute, seen from the directory of the file that holds the line */
     MK_CONF_LIST,     /* struct mk_conf_list: the words; with MK_CONF_REPEAT further lines append */
@@ -135,6 +135,7 @@ struct mk_conf_section {
 #define MK_CONF_KEY_INT(owner, field, ...) MK_CONF_KEY(MK_CONF_INT, int64_t, owner, field, __VA_ARGS__)
 #define MK_CONF_KEY_SIZE(owner, field, ...) MK_CONF_KEY(MK_CONF_SIZE, uint64_t, owner, field, __VA_ARGS__)
 #define MK_CONF_KEY_DURATION(owner, field, ...) MK_CONF_KEY(MK_CONF_DURATION, uint32_t, owner, field, __VA_ARGS__)
+#define MK_CONF_KEY_LONG_DURATION(owner, field, ...) MK_CONF_KEY(MK_CONF_DURATION, uint64_t, owner, field, __VA_ARGS__)
 #define MK_CONF_KEY_STRING(owner, field, ...) MK_CONF_KEY(MK_CONF_STRING, struct mk_str, owner, field, __VA_ARGS__)
 #define MK_CONF_KEY_PATH(owner, field, ...) MK_CONF_KEY(MK_CONF_PATH, struct mk_str, owner, field, __VA_ARGS__)
 #define MK_CONF_KEY_LIST(owner, field, ...) MK_CONF_KEY(MK_CONF_LIST, struct mk_conf_list, owner, field, __VA_ARGS__)

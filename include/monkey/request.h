@@ -154,6 +154,8 @@ MK_API int mk_response_status_get(const struct mk_request *req);
 MK_API int mk_response_header(struct mk_request *req, struct mk_str name, struct mk_str value);
 /* The same without a copy: the value must live as long as `req`. */
 MK_API int mk_response_header_borrow(struct mk_request *req, struct mk_str name, struct mk_str value);
+/* The same with a date, in seconds since 1970 (mk_loop_wall_seconds), as its value (RFC 9110 section 5.6.7). */
+MK_API int mk_response_header_date(struct mk_request *req, struct mk_str name, int64_t seconds);
 /* Is it a field of the server's own business? */
 MK_API bool mk_response_header_reserved(struct mk_str name);
 /* `.p` NULL when there is none. */

@@ -154,12 +154,24 @@ static int parse_duration(const struct mk_conf_key *key, const struct mk_conf_va
     (void)a;
     if (!parse_units(key, v->text, &value))
         return -EINVAL;
+#ifndef MK_LEAN
+    if (key->size == sizeof(value)) {
+        *(uint64_t *)field = value;
+        return 0;
+    }
+#endif
     *(uint32_t *)field = (uint32_t)value;
     return 0;
 }
 
 static void print_duration(const struct mk_conf_key *key, const void *field, struct mk_buf *out)
 {
+#ifndef MK_LEAN
+    if (key->size == sizeof(uint64_t)) {
+        print_units(key, *(const uint64_t *)field, out);
+        return;
+    }
+#endif
     print_units(key, *(const uint32_t *)field, out);
 }
 

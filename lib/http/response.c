@@ -3,6 +3,7 @@
  * The response's side of an exchange: status, fields, the queue of parts, and the answers that everybody
  * needs (errors, redirects, Allow). How it reaches the wire is the carrier's business.
  */
+#include "http/date.h"
 #include "http/load.h"
 #include "http/request.h"
 #include "http/status.h"
@@ -82,6 +83,12 @@ int mk_response_header(struct mk_request *req, struct mk_str name, struct mk_str
 {
     struct mk_str copy = mk_arena_dup(&req->arena, value);
     return copy.p ? mk_response_header_borrow(req, name, copy) : -ENOMEM;
+}
+
+int mk_response_header_date(struct mk_request *req, struct mk_str name, int64_t seconds)
+{
+    char date[MK__DATE_BYTES + 1];
+    return mk_response_header(req, name, mk_str(date, mk__date_format(seconds, date)));
 }
 
 struct mk_str mk_response_header_get(const struct mk_request *req, struct mk_str name)

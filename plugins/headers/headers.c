@@ -7,6 +7,7 @@
 #include <monkey/plugin.h>
 
 #include <errno.h>
+#include <stdio.h>
 
 extern const struct mk_plugin mk_plugin_headers;
 
@@ -28,6 +29,9 @@ struct changes {
 struct rule {
     struct mk_pattern match;
     struct changes add, set, remove;
+    uint64_t expires_ms;   /* 0: nothing is said about it */
+    struct mk_str max_age; /* the same for Cache-Control; by check_rule() into `text` */
+    char text[32];
     bool on_errors;
 };
 
@@ -95,6 +99,10 @@ static const struct mk_conf_key keys[] = {
                         "regular expression such as `~^/v[0-9]+/` (`~*` ignores the case)."),
     MK_CONF_KEY_CUSTOM(struct rule, remove, "Remove", NULL, "Removes all fields of this name. Comes before `Set`.",
                        .flags = MK_CONF_REPEAT, .unit = "name", .parse = parse_remove),
+    MK_CONF_KEY_LONG_DURATION(struct rule, expires_ms, "Expires", NULL,
+                              "How long caches may use a response: sets `Expires` to that time from now, and "
+                              "`Cache-Control` to `max-age=` and the seconds, whatever they were. Comes before `Set`.",
+                              .min = 1000, .max = 315360000000, .unit = "s"),
     MK_CONF_KEY_CUSTOM(struct rule, set, "Set", NULL, "Replaces the field, or adds it: `Set Cache-Control no-cache`.",
                        .flags = MK_CONF_REPEAT, .unit = "name value", .parse = parse_set),
     MK_CONF_KEY_CUSTOM(struct rule, add, "Add", NULL, "Adds one more field, whatever is there.",
@@ -103,17 +111,31 @@ static const struct mk_conf_key keys[] = {
     {0},
 };
 
+static void check_rule(const struct mk_conf_check *check, void *section)
+{
+    struct rule *r = section;
+    (void)check;
+    int n = snprintf(r->text, sizeof(r->text), "max-age=%llu", (unsigned long long)(r->expires_ms / 1000));
+    r->max_age = mk_str(r->text, (size_t)n);
+}
+
 static const struct mk_conf_section sections[] = {
     {.name = "HEADERS",
      .scope = MK_CONF_SCOPE_HOST,
      .flags = MK_CONF_REPEAT,
      .size = sizeof(struct rule),
      .keys = keys,
+     .check = check_rule,
      .doc = MK_CONF_DOC("Fields of responses. All sections that match a path apply, in the order of the file.")},
     {0},
 };
 
 /* ── responses ── */
+
+static void report(struct mk_str name)
+{
+    mk_log_warn("plugin headers: no room for the field %.*s", MK_STR_ARG(name));
+}
 
 static void apply(struct mk_request *req, const struct changes *changes)
 {
@@ -121,8 +143,21 @@ static void apply(struct mk_request *req, const struct changes *changes)
         if (c->kind != CHANGE_ADD)
             mk_response_header_remove(req, c->name);
         if (c->kind != CHANGE_REMOVE && mk_response_header_borrow(req, c->name, c->value) < 0)
-            mk_log_warn("plugin headers: no room for the field %.*s", MK_STR_ARG(c->name));
+            report(c->name);
     }
+}
+
+/* For caches of HTTP/1.1 and for those before them (RFC 9111 sections 5.2.2.1 and 5.3), which had better agree. */
+static void expire(struct mk_request *req, const struct rule *r)
+{
+    struct mk_str control = MK_STR("Cache-Control"), expires = MK_STR("Expires");
+    int64_t now = mk_loop_wall_seconds(mk_request_loop(req));
+    mk_response_header_remove(req, control);
+    mk_response_header_remove(req, expires);
+    if (mk_response_header_borrow(req, control, r->max_age) < 0)
+        report(control);
+    if (mk_response_header_date(req, expires, now + (int64_t)(r->expires_ms / 1000)) < 0)
+        report(expires);
 }
 
 static void change_response(struct mk_request *req)
@@ -135,6 +170,8 @@ static void change_response(struct mk_request *req)
         if ((failed && !r->on_errors) || !mk_pattern_match(&r->match, mk_request_path(req)))
             continue;
         apply(req, &r->remove);
+        if (r->expires_ms)
+            expire(req, r);
         apply(req, &r->set);
         apply(req, &r->add);
     }

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fields of responses, changed by rules of a host."""
 
+import re
+from email.utils import parsedate_to_datetime
+
 import pytest
 
 from harness.server import Server, run
@@ -66,6 +69,58 @@ def test_not_modified_and_head(client):
     assert "immutable" in client.ask("/assets/s.css", method="HEAD")["Cache-Control"]
 
 
+# ── Expires ──
+
+CACHING = """
+[HEADERS]
+    Expires     365d
+
+[HEADERS]
+    Match       /assets
+    Expires     1h
+
+[HEADERS]
+    Match       *.css
+    Remove      Expires
+    Set         Cache-Control no-cache
+    Expires     90
+
+[HEADERS]
+    Match       =/missing
+    Expires     10s
+    OnErrors    On
+"""
+
+
+@pytest.mark.parametrize(
+    "path, seconds, control",
+    [
+        ("/a.txt", 365 * 86400, "max-age=31536000"),
+        ("/assets/deep/u.js", 3600, "max-age=3600"),  # one of each, of the last rule that matches
+        ("/assets/s.css", 90, "no-cache"),  # Set comes after Expires
+        ("/missing", 10, "max-age=10"),
+        ("/else", None, None),
+    ],
+)
+def test_expires(host_conf, path, seconds, control):
+    server = Server("-c", host_conf(CACHING, {**FILES, "assets/deep/u.js": b"u\n"}))
+    with server.connect() as client:
+        answer = client.ask(path)
+    names = [name.lower() for name, _ in answer.fields]
+    assert answer["Cache-Control"] == control and names.count("cache-control") == (1 if control else 0)
+    assert names.count("expires") == (1 if seconds else 0)
+    if seconds:
+        date, expires = (parsedate_to_datetime(answer[name]) for name in ("Date", "Expires"))
+        assert abs((expires - date).total_seconds() - seconds) <= 1
+        assert re.fullmatch(r"\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT", answer["Expires"])
+    server.stop()
+
+
+def test_long_durations_are_shown(conf):
+    result = run("-c", conf("[HEADERS]\n    Expires 365d\n"), "--show-config")
+    assert re.search(r"Expires\s+365d", result.stdout), result.stdout
+
+
 def test_errors(client):
     answer = client.ask("/assets/missing.css")
     assert answer.status == 404 and answer["X-Frame-Options"] == "DENY" and answer["Cache-Control"] is None
@@ -85,6 +140,9 @@ def test_malformed_request(client):
         ("Remove X-A value", "only a name"),
         ('Set "X A" b', "letters, digits and dashes"),
         ("Match a/b", "starts with one"),
+        ("Expires 0", "from 1s to 3650d"),
+        ("Expires 3651d", "from 1s to 3650d"),
+        ("Expires never", "a duration"),
     ],
 )
 def test_mistakes(conf, line, message):
