@@ -29,7 +29,10 @@ struct mk__multipart {
  */
 int mk__multipart_boundary(char *ret_boundary);
 
-/* The frame of `n` (1 to 16) ranges of a file with this type and size. Lives in `arena`. 0 or -ENOMEM. */
+/*
+ * The frame of `n` (1 to 16) ranges, merged, of a file with this type and size (at most INT64_MAX). Lives in `arena`.
+ * 0 or -ENOMEM.
+ */
 int mk__multipart_frame(struct mk__multipart *m, struct mk_arena *arena, struct mk_str boundary,
                         const struct mk__range *ranges, unsigned n, struct mk_str type, uint64_t size);
 
