@@ -117,6 +117,12 @@ MK_API const void *mk_host_server_conf(const struct mk_host *host, const struct 
 MK_API bool mk_host_has_listener(const struct mk_host *host, struct mk_str text);
 
 /*
+ * Would a request for http://`authority`/ come back to this host? True only when it is certain: one of its names, but
+ * no wildcard, and the port of a TCP listener that speaks plain HTTP.
+ */
+MK_API bool mk_host_is_at(const struct mk_host *host, struct mk_str authority);
+
+/*
  * Tells the operator what is wrong with the field at `offset` of a section's struct, with its line: its `nth`
  * item or line, from 0; the nth pair where the section has free keys. Only during host_start, which then
  * returns -EINVAL. What several hosts say of a section of the server is told once.

@@ -5,6 +5,8 @@
  */
 #include "server/generation.h"
 
+#include "http/uri.h"
+
 #include <errno.h>
 #include <stdio.h>
 
@@ -30,6 +32,36 @@ bool mk_host_has_listener(const struct mk_host *host, struct mk_str text)
     const struct mk__listeners *all = &host->generation->settings->listen;
     for (uint32_t i = 0; i < all->n; i++)
         if (mk_str_eq(all->items[i].text, text))
+            return true;
+    return false;
+}
+
+static bool has_port(const struct mk__listeners *all, uint16_t port)
+{
+    for (uint32_t i = 0; i < all->n; i++)
+        if (port && mk__addr_port(&all->items[i].addr) == port)
+            return true;
+    return false;
+}
+
+/* Names differ in their case, and by a last dot. */
+static bool is_name(struct mk_str a, struct mk_str b)
+{
+    a.len -= a.len && a.p[a.len - 1] == '.';
+    b.len -= b.len && b.p[b.len - 1] == '.';
+    return mk_str_ieq(a, b);
+}
+
+bool mk_host_is_at(const struct mk_host *host, struct mk_str authority)
+{
+    const struct mk_generation *g = host->generation;
+    struct mk__authority at;
+    if (mk__uri_authority(authority, &at) < 0 || !has_port(&g->settings->listen, at.has_port ? at.port : 80))
+        return false;
+    if (!mk_str_ieq(g->settings->transport, MK_STR("liana")))
+        return false; /* another transport need not be plain HTTP */
+    for (uint32_t i = 0; i < host->settings->names.n; i++)
+        if (is_name(host->settings->names.items[i], at.name))
             return true;
     return false;
 }

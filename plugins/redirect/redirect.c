@@ -204,6 +204,21 @@ static const struct rule *first_match(const struct mk_host *host, struct mk_str 
 
 enum { LOOP_STEPS_MAX = 16, LOOP_PATH_BYTES = 4096 };
 
+/* A target on this host as the path that it is, also where it is named by a whole URI. `.p` NULL: it is elsewhere. */
+static struct mk_str local_part(const struct mk_host *host, struct mk_str to)
+{
+    struct mk_str scheme = MK_STR("http://");
+    if (to.len && is_path(to))
+        return to;
+    size_t end = to.len ? host_end(to) : 0;
+    if (end <= scheme.len || !mk_str_ieq(mk_str(to.p, scheme.len), scheme) ||
+        !mk_host_is_at(host, mk_str(to.p + scheme.len, end - scheme.len)))
+        return MK_STR_NONE;
+    if (end == to.len)
+        return MK_STR("/");
+    return to.p[end] == '/' ? mk_str(to.p + end, to.len - end) : MK_STR_NONE;
+}
+
 /* The path of a target as this host would read it, and `rest` behind it, unless that ends up in a query. */
 static void add_target_path(struct mk_buf *path, struct mk_str to, struct mk_str rest)
 {
@@ -227,8 +242,8 @@ static bool leads_on(const struct mk_host *host, struct mk_str path, struct mk_b
     struct mk_str groups[MK_PATTERN_GROUPS];
     const struct rule *r = first_match(host, path, groups);
     const struct host_rule *whole = mk_host_conf(host, &sections[1]);
-    struct mk_str to = r ? r->to.text : whole->to.text, rest = mk_str(path.p + 1, path.len - 1);
-    if (!to.len || !is_path(to) || (r && has_captures(to)))
+    struct mk_str to = local_part(host, r ? r->to.text : whole->to.text), rest = mk_str(path.p + 1, path.len - 1);
+    if (!to.p || (r && has_captures(to)))
         return false;
     if (r)
         rest = r->keep_path ? mk_pattern_rest(&r->match, path) : MK_STR("");
@@ -255,11 +270,12 @@ static bool rule_loops(const struct mk_host *host, const struct rule *r)
 {
     char storage[LOOP_PATH_BYTES];
     struct mk_str groups[MK_PATTERN_GROUPS];
+    struct mk_str to = local_part(host, r->to.text);
     struct mk_buf path;
     mk_buf_init_fixed(&path, storage, sizeof(storage));
-    if (!is_path(r->to.text) || has_captures(r->to.text))
+    if (!to.p || has_captures(to))
         return false;
-    add_target_path(&path, r->to.text, MK_STR(""));
+    add_target_path(&path, to, MK_STR(""));
     if (!path.err && loops(host, mk_buf_str(&path)))
         return true;
     if (r->match.kind != MK_PATTERN_PREFIX)

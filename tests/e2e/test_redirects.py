@@ -3,13 +3,15 @@
 
 import pathlib
 import re
+import socket
 import time
 
 import pytest
 
 from harness import build
+from harness.content import populate
 from harness.messages import request
-from harness.server import Server, run
+from harness.server import Server, run, write_config
 
 FILES = {"a.txt": b"a\n", "new/index.html": b"new\n", "articles/x.html": b"x\n"}
 
@@ -208,6 +210,34 @@ def test_a_fragment_stays_at_the_end(rules, match, to, path, location):
 def test_mistakes(rules, text, message):
     result = run("-c", rules(text), "-t")
     assert result.returncode == 1 and message in result.stderr and "sites/default:" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "text, loops",
+    [
+        ("    Redirect http://localhost:{port}/\n", True),
+        ("    Redirect HTTP://LocalHost.:{port}\n", True),
+        ("    Redirect http://localhost:{port}/base\n", True),
+        ("[REDIRECT]\n    Match /a\n    To http://localhost:{port}/a/b\n", True),
+        ("[REDIRECT]\n    Match /a\n    To http://localhost:{port}/b\n[REDIRECT]\n    Match /b\n    To /a\n", True),
+        ("[REDIRECT]\n    Match /a\n    To http://localhost:{port}/b\n", False),
+        ("[REDIRECT]\n    Match /a\n    To http://localhost:{port}?/a\n", False),
+        ("    Redirect https://localhost:{port}/\n", False),
+        ("    Redirect //localhost:{port}/\n", False),
+        ("    Redirect http://localhost/\n", False),  # port 80 is not ours
+        ("    Redirect http://elsewhere.example:{port}/\n", False),
+        ("    Redirect http://localhost:{port}.example/\n", False),
+    ],
+)
+def test_back_to_the_same_host_by_its_name(tmp_path, text, loops):
+    """Only what is certain to come back."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    folder = write_config(tmp_path / "conf", populate(tmp_path / "root", FILES), {"Listen": f"127.0.0.1:{port}"})
+    with open(folder / "sites" / "default", "a") as file:
+        file.write(text.format(port=port))
+    result = run("-c", folder, "-t")
+    assert ("never ends" in result.stderr) == loops and result.returncode == int(loops), result.stderr
 
 
 @pytest.mark.parametrize(
