@@ -115,6 +115,11 @@ MK_API const void *mk_host_server_conf(const struct mk_host *host, const struct 
 
 /* Is that the text of one of the server's Listen lines? */
 MK_API bool mk_host_has_listener(const struct mk_host *host, struct mk_str text);
+/*
+ * Connections are accepted at the listener of this text until a drain ends, not only until it begins. They do not
+ * prolong it, and carry one request each. Only during host_start.
+ */
+MK_API void mk_host_keep_listener(struct mk_host *host, struct mk_str text);
 
 /*
  * Would a request for http://`authority`/ come back to this host? True only when it is certain: one of its names, but

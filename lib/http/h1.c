@@ -49,6 +49,9 @@ static void close_connection(struct mk__h1 *c)
     mk__h1_drop_rest(c);
     mk_timer_cancel(&c->timer);
     mk_list_del(&c->link);
+#ifndef MK_LEAN
+    http->late -= c->late;
+#endif
     if (c->watched)
         mk_event_del(http->loop, &c->event);
     mk__stream_close(&c->stream, http->account);
@@ -202,6 +205,10 @@ int mk__h1_open(struct mk__http *http, const struct mk_io *io)
         return err;
     }
     *c = (struct mk__h1){.event = {on_event, own.fd}, .http = http, .state = MK__H1_FRESH};
+#ifndef MK_LEAN
+    c->late = http->draining && http->lasting;
+    http->late += c->late;
+#endif
     c->stream = (struct mk__stream){.io = own, .readable = true, .writable = true};
 #ifndef MK_LEAN
     if (http->loop->guests)
@@ -227,6 +234,17 @@ void mk__h1_drain(struct mk__http *http)
         c->stream.readable |= waits; /* a request may be on its way into our hands */
         run(c);
     }
+}
+
+bool mk__h1_drained(const struct mk__http *http)
+{
+    if (mk_list_empty(&http->live))
+        return true;
+#ifndef MK_LEAN
+    return MK_LIST_FIRST(&http->live, struct mk__h1, link)->late; /* the oldest is the first */
+#else
+    return false;
+#endif
 }
 
 /* Ends up to `n` connections in one of these states, the oldest first. */

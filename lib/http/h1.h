@@ -66,6 +66,7 @@ struct mk__h1 {
     bool polite;   /* the client itself asked for that, and so sends nothing more */
     bool impolite; /* it is still sending what nobody will read */
     bool told;     /* the tunnel knows that we are draining */
+    bool late;     /* came during a drain, which does not wait for it */
 };
 
 /* What stands in the way of more output. */
@@ -112,6 +113,8 @@ int mk__h1_open(struct mk__http *http, const struct mk_io *io);
 
 /* Stops keeping connections: idle ones end now, the others after their current exchange. */
 void mk__h1_drain(struct mk__http *http);
+/* Have all connections ended that were there when the drain began? Later ones have one request each meanwhile. */
+bool mk__h1_drained(const struct mk__http *http);
 /*
  * Ends up to `n` connections that can be missed, the oldest first, and says how many: those that are idle
  * or linger, or else those that have not brought a whole head yet.

@@ -402,12 +402,23 @@ static bool only_empty_lines(const struct mk__http *http, struct mk_str in)
     return in.len && http->parse.phase == MK__PARSE_START && http->parse.line_at == in.len;
 }
 
+/* Who came during the drain has not asked anything yet. */
+static bool may_still_ask(const struct mk__h1 *c)
+{
+#ifndef MK_LEAN
+    return c->late && !c->requests;
+#else
+    (void)c;
+    return false;
+#endif
+}
+
 /* Ends a turn: what must be kept is kept, and the next wait is named. */
 static enum mk__h1_state settle(struct mk__h1 *c, enum progress r, struct mk_str in)
 {
     if (!c->req && c->state != MK__H1_HEAD && only_empty_lines(c->http, in))
         in.len = 0;
-    if (r == NEEDS_INPUT && !c->req && !in.len && c->http->draining)
+    if (r == NEEDS_INPUT && !c->req && !in.len && c->http->draining && !may_still_ask(c))
         r = FINISHED;
     if (r == FINISHED && in.len)
         c->impolite = true; /* requests that will not be answered */

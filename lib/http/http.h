@@ -78,6 +78,8 @@ struct mk__http {
     struct mk_list live; /* connections */
     bool draining;
     bool stopping; /* it will drain soon, and says so to those who ask */
+    bool lasting;  /* connections may come during the drain, which does not wait for them */
+    uint32_t late; /* so many of these there are */
     struct mk__scratch in, out;
     struct mk__parse parse; /* of the head that is being read in this turn */
     uint64_t head_since_us; /* when its first byte was seen; 0: not yet */

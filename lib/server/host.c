@@ -29,11 +29,14 @@ const void *mk_host_server_conf(const struct mk_host *host, const struct mk_conf
 
 bool mk_host_has_listener(const struct mk_host *host, struct mk_str text)
 {
-    const struct mk__listeners *all = &host->generation->settings->listen;
-    for (uint32_t i = 0; i < all->n; i++)
-        if (mk_str_eq(all->items[i].text, text))
-            return true;
-    return false;
+    return mk__settings_listener(host->generation->settings, text) != NULL;
+}
+
+void mk_host_keep_listener(struct mk_host *host, struct mk_str text)
+{
+    struct mk__listener *listener = mk__settings_listener(host->generation->settings, text);
+    if (listener)
+        listener->lasts = true;
 }
 
 static bool has_port(const struct mk__listeners *all, uint16_t port)

@@ -262,6 +262,14 @@ const struct mk_conf_section mk__section_plugins = {
     .doc = MK_CONF_DOC("In `plugins.load`. Without that file all plugins that are built in are loaded."),
 };
 
+struct mk__listener *mk__settings_listener(const struct mk__settings *s, struct mk_str text)
+{
+    for (uint32_t i = 0; i < s->listen.n; i++)
+        if (mk_str_eq(s->listen.items[i].text, text))
+            return &s->listen.items[i];
+    return NULL;
+}
+
 #ifndef MK_LEAN
 static void add_limit(uint64_t *limit, uint64_t own)
 {

@@ -14,6 +14,7 @@
 struct mk__listener {
     struct mk__addr addr;
     struct mk_str text; /* as it was written */
+    bool lasts;         /* until a drain ends; set while the hosts are prepared */
 };
 
 struct mk__listeners {
@@ -79,6 +80,8 @@ struct mk__plugin_list {
 
 extern const struct mk_conf_section mk__section_server, mk__section_host, mk__section_mimetypes, mk__section_plugins;
 
+/* The listener of that text; NULL: there is none. */
+struct mk__listener *mk__settings_listener(const struct mk__settings *s, struct mk_str text);
 /* What HTTP needs of it. */
 void mk__settings_http(const struct mk__settings *s, struct mk__http_settings *ret);
 /* Replaces the server's limits by those that a host has of its own. */

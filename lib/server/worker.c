@@ -27,10 +27,10 @@ enum { STACK_BYTES = 256 * 1024, IDLE_CLOSED_AT_ONCE = 16, MEMORY_RESERVE = 8 };
 static bool is_empty(const struct mk__worker *w)
 {
 #ifndef MK_LEAN
-    if (mk__feed_load(&w->feed))
+    if (mk__feed_load(&w->feed) > w->http.late)
         return false; /* others are on their way */
 #endif
-    return mk_list_empty(&w->http.live);
+    return mk__h1_drained(&w->http);
 }
 
 void mk__worker_closed(struct mk__worker *w)
@@ -134,9 +134,36 @@ static void close_feed(struct mk__worker *w)
 
 /* ── the end ── */
 
+/* Is it one for those who want to know how the drain goes? A small build has none. */
+static bool lasts(const struct mk__worker *w, const struct mk__acceptor *a)
+{
+#ifndef MK_LEAN
+    const struct mk__listener *listener = mk__settings_listener(w->now->generation->settings, a->listening->text);
+    return listener && listener->lasts;
+#else
+    (void)w, (void)a;
+    return false;
+#endif
+}
+
+static void close_acceptors(struct mk__worker *w, bool all)
+{
+    for (unsigned i = 0; i < w->acceptors.n; i++) {
+        struct mk__acceptor *a = w->acceptors.items[i];
+        if (!lasts(w, a))
+            mk__acceptor_close(a);
+        else if (!all)
+            w->http.lasting = true;
+        else if (a->listening->shared)
+            mk__acceptor_leave(a); /* another worker may still drain, and answer */
+        else
+            mk__acceptor_close(a);
+    }
+}
+
 static void stop(struct mk__worker *w)
 {
-    mk__acceptors_close(&w->acceptors);
+    close_acceptors(w, true);
     w->http.draining = true;
     mk__h1_abort_all(&w->http);
     mk__loop_stop(&w->loop);
@@ -151,7 +178,7 @@ static void on_drain_timer(struct mk_timer *timer)
 
 static void drain(struct mk__worker *w)
 {
-    mk__acceptors_close(&w->acceptors);
+    close_acceptors(w, false);
     mk__h1_drain(&w->http);
     if (is_empty(w))
         mk__loop_stop(&w->loop);
@@ -318,6 +345,10 @@ static void *run(void *ctx)
         err = mk__loop_run(&w->loop);
     if (err < 0)
         mk_log_error("worker %u: %s", w->index, strerror(-err));
+#ifndef MK_LEAN
+    else
+        stop(w); /* what lasted as long as the drain, and who came during it */
+#endif
     if (w->on_end)
         w->on_end(w);
     return NULL;

@@ -34,9 +34,11 @@ static const struct mk_conf_key keys[] = {
     MK_CONF_KEY_CUSTOM(struct health, ready, "Ready", NULL,
                        "A path (`/readyz`): 200, but 503 once the server has been asked to stop.", .unit = "path",
                        .parse = parse_path),
-    MK_CONF_KEY_LIST(struct health, listeners, "Listener", NULL,
-                     "Answer only on these of the `Listen` lines, which answer nothing else then.",
-                     .flags = MK_CONF_REPEAT),
+    MK_CONF_KEY_LIST(
+        struct health, listeners, "Listener", NULL,
+        "Answer only on these of the `Listen` lines, which answer nothing else then, and stay open until the "
+        "last request has ended when the server stops.",
+        .flags = MK_CONF_REPEAT),
     {0},
 };
 
@@ -65,11 +67,12 @@ static int start_host(struct mk_host *host, void **ret_state)
     const struct health *h = mk_host_server_conf(host, sections);
     for (uint32_t i = 0; i < h->listeners.n; i++) {
         struct mk_str text = h->listeners.items[i];
-        if (mk_host_has_listener(host, text))
-            continue;
-        mk_host_error(host, h, offsetof(struct health, listeners), i, "there is no line \"Listen %.*s\"",
-                      MK_STR_ARG(text));
-        return -EINVAL;
+        if (!mk_host_has_listener(host, text)) {
+            mk_host_error(host, h, offsetof(struct health, listeners), i, "there is no line \"Listen %.*s\"",
+                          MK_STR_ARG(text));
+            return -EINVAL;
+        }
+        mk_host_keep_listener(host, text);
     }
     if (h->live.len || h->ready.len || h->listeners.n)
         *ret_state = (void *)(uintptr_t)h;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether the server lives and wants requests: told to load balancers, and true while it stops."""
 
+import pathlib
 import re
 import signal
 
@@ -163,6 +164,11 @@ def is_refused(address):
         return True
 
 
+def count_workers(server):
+    names = [pathlib.Path(f"/proc/{server.pid}/task/{thread}/comm") for thread in server.threads()]
+    return sum(name.exists() and name.read_text().startswith("monkey: w") for name in names)
+
+
 def test_readiness_while_draining(healthy):
     """StopDelay 0: only those who are connected can still ask."""
     server = healthy(settings={"DrainTimeout": "30s"})
@@ -175,6 +181,51 @@ def test_readiness_while_draining(healthy):
     answer = client.response()
     assert (answer.status, answer.body, answer.closes) == (503, b"draining\n", True)
     assert server.wait() == 0
+
+
+@pytest.mark.parametrize("kind", ["tcp", "unix"])
+@pytest.mark.parametrize("workers", [1, 2])
+def test_listener_lasts_as_long_as_the_drain(healthy, tmp_path, kind, workers):
+    """All others are closed; probes get an answer each, and do not prolong the drain."""
+    listener = "127.0.0.2:0" if kind == "tcp" else f"unix:{tmp_path}/health"
+    settings = {"Listen": ["127.0.0.1:0", listener], "Workers": workers, "DrainTimeout": "1h", "Timeout": "1h"}
+    server = healthy({**BOTH, "Listener": listener}, settings, listeners=2)
+    busy, kept = server.connect(0), server.connect(1)
+    assert kept.ask("/readyz").body == b"ready\n"
+    busy.send("GET / HTTP/1.1\r\nHost: localhost\r\n")
+    server.send_signal(TERM)
+    kept.assert_closed()
+    await_true(lambda: is_refused(server.addresses[0]), 10, "the end of accepting")
+    await_true(lambda: count_workers(server) == 1, 10, "the end of idle workers")
+    for _ in range(20):
+        for target, status, body in (("/healthz", 200, b"ok\n"), ("/readyz", 503, b"draining\n")):
+            with server.connect(1) as client:
+                answer = client.ask(target)
+                assert (answer.status, answer.body, answer.closes) == (status, body, True)
+                client.assert_closed()
+    silent, begun = server.connect(1), server.connect(1)
+    begun.send("GET /healthz HTTP/1.1\r\n")
+    with server.connect(1) as client:  # both have been accepted before this one
+        assert client.ask("/healthz").status == 200
+    assert server.alive
+    busy.send("\r\n")
+    assert busy.response().body == b"site\n"
+    busy.assert_closed()
+    assert server.wait() == 0
+    silent.assert_gone()
+    begun.assert_gone()
+
+
+def test_every_listener_ends_with_the_drain_time(healthy, tmp_path):
+    path = f"unix:{tmp_path}/health"
+    settings = {"Listen": ["127.0.0.1:0", path], "DrainTimeout": "300ms"}
+    server = healthy({**BOTH, "Listener": path}, settings, listeners=2)
+    busy = server.connect(0)
+    busy.send("GET / HTTP/1.1\r\nHost: localhost\r\n")
+    server.connect(0).ask("/")
+    server.send_signal(TERM)
+    assert server.wait() == 0
+    busy.assert_gone()
 
 
 # ── mistakes ──

@@ -401,6 +401,39 @@ static void test_drains(void **state)
     close_world();
 }
 
+/* Who connects during a drain has one request, and is not waited for. */
+static void test_latecomers(void **state)
+{
+    (void)state;
+    open_world(remember);
+    struct mk_test_client *busy = mk_test_connect(&w, MK_STR(GET));
+    mk_test_settle(&w);
+    w.handler = NULL;
+    assert_false(mk__h1_drained(&w.http));
+    w.http.lasting = true;
+    mk__h1_drain(&w.http);
+    struct mk_test_client *silent = mk_test_connect(&w, MK_STR("")), *begun = mk_test_connect(&w, MK_STR("GET"));
+    struct mk_test_client *asking = mk_test_connect(&w, MK_STR(GET));
+    mk_test_settle(&w);
+    struct mk_str answer = mk_test_received(asking);
+    assert_true(mk_str_starts(answer, MK_STR("HTTP/1.1 200 ")));
+    assert_non_null(strstr(answer.p, "\r\nConnection: close\r\n"));
+    assert_string_equal(mk_test_state(silent), "fresh");
+    mk_test_send(silent, MK_STR(GET));
+    mk_test_settle(&w);
+    assert_non_null(strstr(mk_test_received(silent).p, "\r\nConnection: close\r\n"));
+    assert_string_equal(mk_test_state(begun), "head");
+    assert_false(mk__h1_drained(&w.http));
+    mk_test_reset(busy);
+    mk_test_settle(&w);
+    assert_true(mk__h1_drained(&w.http));
+    assert_string_equal(mk_test_state(begun), "head");
+    assert_true(w.http.late > 0);
+    mk__h1_abort_all(&w.http);
+    assert_int_equal(w.http.late, 0);
+    close_world();
+}
+
 static void test_closes_idle_ones(void **state)
 {
     struct mk_test_client *c[4];
@@ -461,6 +494,7 @@ int main(void)
         cmocka_unit_test(test_lingers_until_the_client_ends),
         cmocka_unit_test(test_lingers_for_so_many_bytes),
         cmocka_unit_test(test_drains),
+        cmocka_unit_test(test_latecomers),
         cmocka_unit_test(test_closes_idle_ones),
         cmocka_unit_test(test_cannot_begin),
     };
