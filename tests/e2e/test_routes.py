@@ -2,13 +2,14 @@
 """[HANDLERS]: which plugin answers for which paths; and limits that a host has of its own."""
 
 import re
+import select
 
 import pytest
 
 from harness import build
 from harness.content import populate
 from harness.messages import request
-from harness.server import run, section, write_config
+from harness.server import await_true, run, section, write_config
 
 needs_probe = pytest.mark.skipif(not build.probe().exists(), reason=f"the preset {build.PRESET} has no monkey-probe")
 FILES = {"a.txt": b"a\n", "api/b.txt": b"b\n", "probe/now": b"a file\n"}
@@ -128,6 +129,50 @@ def test_waits_of_a_host(limited):
     with server.connect() as client:
         client.send(request("/probe/collect", "Content-Length: 5", method="POST", host="strict.example") + b"x")
         assert client.response().status == 408
+
+
+def test_bodies_that_are_read_away_by_a_host(limited):
+    """More than MaxDrainSize is not: the answer says close."""
+    for server, own, closing in (("64K", "1000B", (False, True)), ("1000B", "64K", (True, False))):
+        server = limited({"MaxDrainSize": server}, MaxDrainSize=own)
+        for host, closes in zip(HOSTS, closing):
+            with server.connect() as client:
+                client.send(request("/a.txt", "Content-Length: 2000", method="POST", host=host) + b"x" * 2000)
+                answer = client.response()
+                assert (answer.status, answer.closes) == (405, closes)
+
+
+@needs_probe
+def test_readers_of_a_host(limited):
+    """SendTimeout: who takes nothing from the strict host is cut; who does so elsewhere has time."""
+    size = 40_000_000
+    server = limited({"SendTimeout": "1h"}, SendTimeout="100ms")
+    before = server.descriptors()
+    patient, strict = (server.connect() for _ in HOSTS)
+    for client, host in zip((patient, strict), HOSTS):
+        client.send(request(f"/probe/stream?{size}", host=host, version="HTTP/1.0"))
+        assert client.head().status == 200
+    await_true(lambda: server.descriptors() == before + 1, 10, "the end of one connection")
+    assert len(patient.rest()) == size
+    strict.assert_gone()
+
+
+@needs_probe
+def test_slow_bodies_of_a_host(limited):
+    """BodyMinRate counts after the first five seconds."""
+    server = limited({"BodyMinRate": "0"}, BodyMinRate="1000B")
+    patient, strict = server.connect(), server.connect()
+    sent = 0
+    for client, host in zip((patient, strict), HOSTS):
+        client.send(request("/probe/collect", "Content-Length: 10000", method="POST", host=host))
+    while not select.select([strict.sock], [], [], 0.05)[0]:
+        strict.send_all_you_can(b"x")
+        patient.send(b"x")
+        sent += 1
+        assert sent < 1000, "a body of 20 bytes per second was let live"
+    assert strict.response().status == 408
+    patient.send(b"x" * (10_000 - sent))
+    assert patient.response().status == 200
 
 
 def test_the_values_in_use_are_shown(host_conf):
