@@ -11,6 +11,9 @@
 /* Ends with NULL; made by the build. */
 extern const struct mk_plugin *const mk__builtin_plugins[];
 
+/* The names of all plugins that were built together, modules too, in the order in which requests pass them. */
+extern const char *const mk__plugin_order[];
+
 /* A built-in one; NULL when there is none of that name. */
 const struct mk_plugin *mk__plugin_find(struct mk_str name);
 

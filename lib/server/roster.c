@@ -7,6 +7,7 @@
 
 #include "server/handlers.h"
 #include "server/plugin.h"
+#include "server/wanted.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -100,12 +101,6 @@ static bool exists(const char *path)
     return access(path, F_OK) == 0;
 }
 
-static void load_builtins(struct mk_generation *g)
-{
-    for (const struct mk_plugin *const *p = mk__builtin_plugins; *p; p++)
-        g->plugins[g->n_plugins++] = *p;
-}
-
 /* "name" is a file of the plugins' folder, "./name.so" one beside plugins.load. */
 static void find_file(const struct mk__source *source, struct mk_str name, char *ret_path, size_t size)
 {
@@ -132,12 +127,13 @@ static const struct mk_plugin *open_module(struct mk_generation *g, const struct
     const struct mk_plugin *plugin = NULL;
     mk_buf_init_fixed(&error, reason, sizeof(reason));
     find_file(source, name, path, sizeof(path));
+    struct mk__conf *conf = g->load_conf ? g->load_conf : g->conf;
     if (!memchr(name.p, '/', name.len) && !exists(path))
-        mk__conf_error(g->load_conf, origin,
+        mk__conf_error(conf, origin,
                        "there is no plugin \"%.*s\", neither in this build nor as %s; `monkey -b` lists them",
                        MK_STR_ARG(name), path);
     else if (mk__plugin_open(path, &g->modules[g->n_plugins], &plugin, &error) < 0)
-        mk__conf_error(g->load_conf, origin, "the plugin %s cannot be loaded: %s", path, mk_buf_cstr(&error));
+        mk__conf_error(conf, origin, "the plugin %s cannot be loaded: %s", path, mk_buf_cstr(&error));
     return plugin;
 }
 
@@ -164,15 +160,51 @@ static void load_plugin(struct mk_generation *g, const struct mk__source *source
     close_module(g, g->n_plugins);
 }
 
+static bool has_place(const char *name)
+{
+    for (const char *const *place = mk__plugin_order; *place; place++)
+        if (strcmp(*place, name) == 0)
+            return true;
+    return false;
+}
+
+static void load_module(struct mk_generation *g, const struct mk__source *source, const char *name)
+{
+    struct mk_str word = mk_str_c(name);
+    char path[PATH_BYTES];
+    find_file(source, word, path, sizeof(path));
+    if (!exists(path))
+        return; /* it was not installed: what it would bring is unknown, and told as such */
+    const struct mk_plugin *plugin = open_module(g, source, word, (struct mk__conf_origin){0});
+    if (plugin)
+        g->plugins[g->n_plugins++] = plugin;
+}
+
+/* Without plugins.load: what is built in, and the modules that the configuration has a word for. */
+static int load_what_is_used(struct mk_generation *g, const struct mk__source *source)
+{
+    uint32_t wanted = 0;
+    int err = MK__MODULES && source->dir ? mk__wanted_modules(source->dir, mk__plugin_order, &wanted) : 0;
+    for (const struct mk_plugin *const *p = mk__builtin_plugins; *p; p++)
+        if (!has_place((*p)->name))
+            g->plugins[g->n_plugins++] = *p;
+    for (unsigned i = 0; mk__plugin_order[i]; i++) {
+        const struct mk_plugin *plugin = mk__plugin_find(mk_str_c(mk__plugin_order[i]));
+        if (plugin)
+            g->plugins[g->n_plugins++] = plugin;
+        else if (wanted & 1u << i)
+            load_module(g, source, mk__plugin_order[i]);
+    }
+    return err;
+}
+
 /* The list comes first: it decides which sections the other files may have. */
 int mk__roster_read(struct mk_generation *g, const struct mk__source *source)
 {
     char path[PATH_BYTES];
     snprintf(path, sizeof(path), "%s/plugins.load", source->dir ? source->dir : "");
-    if (!source->dir || !exists(path)) {
-        load_builtins(g);
-        return 0;
-    }
+    if (!source->dir || !exists(path))
+        return load_what_is_used(g, source);
     g->load_conf = mk__conf_new();
     if (!g->load_conf || mk__conf_declare(g->load_conf, &mk__section_plugins, NULL) < 0)
         return -ENOMEM;

@@ -259,7 +259,9 @@ const struct mk_conf_section mk__section_plugins = {
     .scope = MK_CONF_SCOPE_SERVER,
     .size = sizeof(struct mk__plugin_list),
     .keys = plugin_keys,
-    .doc = MK_CONF_DOC("In `plugins.load`. Without that file all plugins that are built in are loaded."),
+    .doc = MK_CONF_DOC(
+        "In `plugins.load`. Without that file those are loaded that are built in, and those of the "
+        "plugins' folder whose name is that of a section or a key in `monkey.conf`, `sites/` or `plugins/`."),
 };
 
 struct mk__listener *mk__settings_listener(const struct mk__settings *s, struct mk_str text)

@@ -145,8 +145,10 @@ static void *run_errand(void *ctx)
     struct timespec delay = {.tv_sec = (time_t)(errand->delay_ms / 1000),
                              .tv_nsec = (long)(errand->delay_ms % 1000) * 1000000};
     nanosleep(&delay, NULL);
-    if (mk_ticket_call(&errand->call) < 0)
-        free(errand); /* the worker has gone, with all that it held */
+    if (mk_ticket_call(&errand->call) < 0) {
+        mk_log_info("probe: the worker has gone"); /* with all that it held */
+        free(errand);
+    }
     return NULL;
 }
 

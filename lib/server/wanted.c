@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A first look at a configuration (server/wanted.h): only the first word of each line counts. Files that others
+ * include are not looked at; plugins.load is for whoever wants to say it himself.
+ */
+#include "server/wanted.h"
+
+#include "base/file.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+enum { PATH_BYTES = 4096, TEXT_BYTES_MAX = 16 * 1024 * 1024, ARENA_BYTES_MAX = 64 * 1024 * 1024 };
+
+/* The first word of a line, or the name of the section that it begins. */
+static struct mk_str first_word(struct mk_str line)
+{
+    line = mk_str_trim(line);
+    if (line.len && line.p[0] == '[')
+        line = mk_str(line.p + 1, line.len - 1);
+    size_t n = 0;
+    while (n < line.len && !strchr(" \t]", line.p[n]))
+        n++;
+    return mk_str(line.p, n);
+}
+
+static uint32_t look_at_text(struct mk_str text, const char *const *names)
+{
+    uint32_t found = 0;
+    while (text.len) {
+        const char *end = memchr(text.p, '\n', text.len);
+        size_t n = end ? (size_t)(end - text.p) : text.len;
+        struct mk_str word = first_word(mk_str(text.p, n));
+        for (unsigned i = 0; names[i]; i++)
+            if (mk_str_ieq(word, mk_str_c(names[i])))
+                found |= 1u << i;
+        n += end != NULL;
+        text = mk_str(text.p + n, text.len - n);
+    }
+    return found;
+}
+
+static int look_at_file(const char *path, const char *const *names, uint32_t *wanted)
+{
+    struct mk_arena arena;
+    struct mk_str text;
+    mk_arena_init(&arena, NULL, ARENA_BYTES_MAX, NULL, 0);
+    int err = mk__file_read(path, TEXT_BYTES_MAX, &arena, &text);
+    if (err == 0)
+        *wanted |= look_at_text(text, names);
+    mk_arena_release(&arena);
+    return err == -ENOMEM ? err : 0;
+}
+
+static int look_at_files(const char *pattern, const char *const *names, uint32_t *wanted)
+{
+    struct mk_arena arena;
+    struct mk_str *files;
+    size_t n = 0;
+    mk_arena_init(&arena, NULL, ARENA_BYTES_MAX, NULL, 0);
+    int err = mk__file_glob(pattern, &arena, &files, &n);
+    err = err == -ENOMEM ? err : 0;
+    for (size_t i = 0; i < n && err == 0; i++)
+        err = look_at_file(files[i].p, names, wanted);
+    mk_arena_release(&arena);
+    return err;
+}
+
+int mk__wanted_modules(const char *dir, const char *const *names, uint32_t *ret_wanted)
+{
+    static const char *const places[] = {"monkey.conf", "sites/*", "plugins/*/*.conf"};
+    int err = 0;
+    *ret_wanted = 0;
+    for (unsigned i = 0; i < sizeof(places) / sizeof(places[0]) && err == 0; i++) {
+        char pattern[PATH_BYTES];
+        snprintf(pattern, sizeof(pattern), "%s/%s", dir, places[i]);
+        err = look_at_files(pattern, names, ret_wanted);
+    }
+    return err;
+}
