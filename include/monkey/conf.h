@@ -26,6 +26,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "address.h"
 #include "arena.h"
 #include "buf.h"
 #include "pattern.h"
@@ -156,6 +157,13 @@ MK_API int mk_conf_pattern(const struct mk_conf_value *value, void *field, struc
 #define MK_CONF_KEY_PATTERN(owner, field, ...) \
     MK_CONF_KEY(MK_CONF_CUSTOM, struct mk_pattern, owner, field, __VA_ARGS__, .unit = "pattern", \
                 .parse = mk_conf_pattern)
+
+/* The parser of a struct mk_networks (<monkey/address.h>): one or more a line; a row with MK_CONF_REPEAT appends. */
+MK_API int mk_conf_networks(const struct mk_conf_value *value, void *field, struct mk_arena *arena,
+                            struct mk_buf *error);
+#define MK_CONF_KEY_NETWORKS(owner, field, ...) \
+    MK_CONF_KEY(MK_CONF_CUSTOM, struct mk_networks, owner, field, __VA_ARGS__, .unit = "network ...", \
+                .parse = mk_conf_networks)
 
 /* `path` as a PATH key would read it, for a custom parser; `.p` is NULL when there is no memory or no directory. */
 MK_API struct mk_str mk_conf_path(const struct mk_conf_value *value, struct mk_str path, struct mk_arena *arena);
