@@ -33,8 +33,9 @@
 #include "transport.h"
 
 /* Changes with every change of this header that a compiled plugin would not survive. */
-enum { MK_PLUGIN_ABI = 2 };
+enum { MK_PLUGIN_ABI = 3 };
 
+struct mk_connection; /* lives as long as the call that it is given to */
 struct mk_generation;
 struct mk_host;
 struct mk_worker; /* one worker under one generation */
@@ -84,6 +85,18 @@ struct mk_plugin {
     void (*worker_stop)(struct mk_worker *worker, void *state);
 
     /*
+     * A connection has come, and no byte of it has been read. 0: it may go on; -errno: it is closed at once, and no
+     * further plugin is asked. In the worker that serves it, of the generation that is in use there: a connection
+     * outlives generations, and belongs to none.
+     */
+    int (*on_accept)(struct mk_connection *conn);
+    /*
+     * It goes, after the on_done of its last request; all that accepted it are told. After a reload, on_close may come
+     * for a connection that this plugin has not seen come, and after a plugin has gone, nobody tells it.
+     */
+    void (*on_close)(struct mk_connection *conn);
+
+    /*
      * The head of a request is complete; may it go on? MK_DECLINED: no objection. 0: I have answered, or
      * will, or will call mk_request_continue() when I know. -errno: 500.
      */
@@ -113,7 +126,7 @@ MK_API const void *mk_host_conf_next(const struct mk_host *host, const struct mk
                                      const void *data);
 MK_API const void *mk_host_server_conf(const struct mk_host *host, const struct mk_conf_section *section);
 
-/* Is that the text of one of the server's Listen lines? */
+/* Is that the address, as it is written, of one of the server's Listen lines? */
 MK_API bool mk_host_has_listener(const struct mk_host *host, struct mk_str text);
 /*
  * Connections are accepted at the listener of this text until a drain ends, not only until it begins. They do not
@@ -169,6 +182,19 @@ MK_API void *mk_worker_state(const struct mk_worker *worker, const struct mk_plu
 MK_API struct mk_worker *mk_worker_get(struct mk_worker *worker);
 MK_API void mk_worker_put(struct mk_worker *worker);
 
+/* ── connections: builds for small devices have no hooks for them ── */
+
+/*
+ * As mk_request_peer() says. At a Listen line for proxies it is the proxy: for whom it speaks is not known before
+ * the first request.
+ */
+MK_API struct mk_address mk_connection_peer(struct mk_connection *conn);
+/* The address of the Listen line that it came by; lives as long as the call. */
+MK_API struct mk_str mk_connection_listener(const struct mk_connection *conn);
+MK_API struct mk_worker *mk_connection_worker(const struct mk_connection *conn);
+/* A number from 1 on that no other connection of the process has or will have. */
+MK_API uint64_t mk_connection_id(struct mk_connection *conn);
+
 /* ── the request of a plugin ── */
 
 MK_API struct mk_worker *mk_request_worker(const struct mk_request *req);
@@ -182,7 +208,7 @@ MK_API void mk_request_continue(struct mk_request *req);
 /* What `plugin` prepared for the request's host. */
 MK_API void *mk_request_host_state(const struct mk_request *req, const struct mk_plugin *plugin);
 
-/* The text of the Listen line that the request's connection came by ("127.0.0.1:9000"); lives as long as `req`. */
+/* The address of the Listen line that the request's connection came by ("127.0.0.1:9000"); lives as long as `req`. */
 MK_API struct mk_str mk_request_listener(const struct mk_request *req);
 /* Has the server been asked to stop? It may answer for a while yet (StopDelay, DrainTimeout). */
 MK_API bool mk_request_draining(const struct mk_request *req);

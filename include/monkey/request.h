@@ -20,6 +20,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "address.h"
 #include "arena.h"
 #include "field.h"
 #include "loop.h"
@@ -68,6 +69,20 @@ MK_API bool mk_request_header_at(const struct mk_request *req, unsigned n, struc
                                  struct mk_str *ret_value);
 
 /* ── who asks, and how it went ── */
+
+/*
+ * The other end of the connection: a client, or a proxy. The system is asked once for each connection, and no longer
+ * knows when the client has reset it: who needs the address at the end of a request asks at its beginning. The family
+ * is AF_UNSPEC then. Builds for small devices leave these three out.
+ */
+MK_API struct mk_address mk_request_peer(struct mk_request *req);
+/*
+ * The client: the peer, unless it is one of the TrustedProxies and says for whom it asks (a PROXY header, then the
+ * field that ClientFrom names). The same for all who ask about a request.
+ */
+MK_API struct mk_address mk_request_client(struct mk_request *req);
+/* "http", or "https" where the client speaks that with a proxy that is trusted; a literal. */
+MK_API struct mk_str mk_request_scheme(struct mk_request *req);
 
 /* The name of whom an access hook has recognised; `.p` is NULL if nobody has. Copied. 0 or -ENOMEM. */
 MK_API int mk_request_set_user(struct mk_request *req, struct mk_str name);

@@ -41,11 +41,36 @@ static void bury(struct mk_task *task)
     mk__pool_put(&c->http->connections, c);
 }
 
+#ifndef MK_LEAN
+static struct mk_connection facade_of(struct mk__h1 *c)
+{
+    return (struct mk_connection){.io = &c->stream.io, .peer = &c->peer, .http = c->http, .id = &c->id};
+}
+
+/* A fresh connection is shown to the consumer, who may not want it. */
+static bool is_welcome(struct mk__h1 *c)
+{
+    struct mk_connection conn = facade_of(c);
+    c->peer.refused = c->http->settings->greets && c->http->app->accepted(&conn, c->http->app_ctx) < 0;
+    return !c->peer.refused;
+}
+
+static void part(struct mk__h1 *c)
+{
+    struct mk_connection conn = facade_of(c);
+    if (c->http->settings->parts && !c->peer.refused)
+        c->http->app->parted(&conn, c->http->app_ctx);
+}
+#endif
+
 static void close_connection(struct mk__h1 *c)
 {
     struct mk__http *http = c->http;
     if (c->req)
         mk__h1_finish_exchange(c, true);
+#ifndef MK_LEAN
+    part(c);
+#endif
     mk__h1_drop_rest(c);
     mk_timer_cancel(&c->timer);
     mk_list_del(&c->link);
@@ -218,6 +243,12 @@ int mk__h1_open(struct mk__http *http, const struct mk_io *io)
     mk_task_init(&c->task, on_task);
     mk_list_add(&http->live, &c->link);
     mk_timer_arm(http->loop, &c->timer, http->settings->limits.wait_ms[MK__WAIT_HEAD]);
+#ifndef MK_LEAN
+    if (!is_welcome(c)) {
+        enter(c, MK__H1_CLOSED);
+        return 0;
+    }
+#endif
     run(c);
     return 0;
 }

@@ -19,7 +19,7 @@
 
 enum mk__h1_state {
     MK__H1_CLOSED,
-    MK__H1_FRESH,   /* accepted, nothing read yet */
+    MK__H1_FRESH,   /* accepted, nothing of a request read yet */
     MK__H1_IDLE,    /* between two requests */
     MK__H1_HEAD,    /* a part of a head is here */
     MK__H1_BODY,    /* the rest of a body is awaited */
@@ -57,8 +57,12 @@ struct mk__h1 {
     struct mk__h1_rest *rest;
     uint32_t lingered; /* bytes thrown away */
     uint32_t requests;
-    uint32_t armed_requests; /* as of the last arming of the timer */
-    uint64_t armed_bytes;
+    uint64_t armed_bytes;    /* as of the last arming of the timer */
+    uint32_t armed_requests; /* likewise */
+#ifndef MK_LEAN
+    struct mk__peer peer;
+    uint64_t id; /* 0: nobody has asked for it yet */
+#endif
     uint8_t state;
     bool watched;  /* by the loop */
     bool driving;  /* its turn is on: wake() needs to do nothing */

@@ -102,6 +102,14 @@ static const struct mk_io *io_of(const struct mk_request *req)
     return &c->stream.io;
 }
 
+#ifndef MK_LEAN
+static struct mk__peer *peer_of(const struct mk_request *req)
+{
+    struct mk__h1 *c = req->connection;
+    return &c->peer;
+}
+#endif
+
 const struct mk__carrier mk__h1_carrier = {
     .wake = wake,
     .io = io_of,
@@ -109,6 +117,7 @@ const struct mk__carrier mk__h1_carrier = {
     .read = mk__h1_read_bytes,
     .write = mk__h1_write_bytes,
     .shutdown = mk__h1_shutdown_bytes,
+    .peer = peer_of,
 #endif
 };
 
@@ -156,10 +165,26 @@ static void begin_exchange(struct mk__h1 *c, struct mk_request *req, int status)
         c->http->app->request(req, c->http->app_ctx);
 }
 
+static bool awaits_proxy_header(const struct mk__h1 *c)
+{
+#ifdef MK_LEAN
+    (void)c;
+    return false;
+#else
+    return c->peer.awaited;
+#endif
+}
+
 /* The next request of the input, if its head is complete. */
 static enum progress read_head(struct mk__h1 *c, struct mk_str *in)
 {
     struct mk__http *http = c->http;
+#ifndef MK_LEAN
+    if (awaits_proxy_header(c)) {
+        int err = mk__client_announce(&c->peer, http, in);
+        return err == 0 ? FINISHED : err == MK_AGAIN ? NEEDS_INPUT : BROKEN;
+    }
+#endif
     if (mk__http_wants_times(http) && !http->head_since_us)
         http->head_since_us = mk_loop_now_us(http->loop);
     int r = mk__parse_head(&http->parse, http->fields, &http->settings->head, *in);
@@ -391,7 +416,7 @@ static enum mk__h1_state state_for_input(const struct mk__h1 *c, struct mk_str i
 {
     if (c->req)
         return MK__H1_BODY;
-    if (in.len)
+    if (in.len && !awaits_proxy_header(c))
         return MK__H1_HEAD;
     return c->requests ? MK__H1_IDLE : MK__H1_FRESH;
 }

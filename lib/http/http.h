@@ -11,6 +11,7 @@
 #include <monkey/request.h>
 
 #include "base/pool.h"
+#include "http/client.h"
 #include "http/parse.h"
 #include "net/stream.h"
 
@@ -40,7 +41,9 @@ struct mk__http_settings {
     struct mk__http_limits limits;
     uint64_t requests_max; /* per connection; 0 = no limit */
     bool keep_alive;
-    bool times;                /* somebody wants to know how long requests take */
+    bool times;         /* somebody wants to know how long requests take */
+    bool greets, parts; /* somebody wants to see each connection when it comes; when it goes */
+    struct mk__trust trust;
     struct mk_str server_line; /* "Server: ...\r\n" or empty */
 };
 
@@ -60,6 +63,14 @@ struct mk__http_app {
     struct mk_str (*mime)(const struct mk_request *req, struct mk_str path, void *ctx);
     /* A connection is gone, its descriptor free. */
     void (*closed)(void *ctx);
+#ifndef MK_LEAN
+    /* settings->greets: a connection has come. 0, or -errno: it is closed at once. */
+    int (*accepted)(struct mk_connection *conn, void *ctx);
+    /* settings->parts: it goes. Not called for those that were refused. */
+    void (*parted)(struct mk_connection *conn, void *ctx);
+    /* Whom to believe about the client of a request. */
+    const struct mk__trust *(*trust)(const struct mk_request *req);
+#endif
 };
 
 enum {
@@ -80,6 +91,9 @@ struct mk__http {
     bool stopping; /* it will drain soon, and says so to those who ask */
     bool lasting;  /* connections may come during the drain, which does not wait for them */
     uint32_t late; /* so many of these there are */
+#ifndef MK_LEAN
+    uint64_t complained_ms; /* about those who connect where only proxies may, or who are none */
+#endif
     struct mk__scratch in, out;
     struct mk__parse parse; /* of the head that is being read in this turn */
     uint64_t head_since_us; /* when its first byte was seen; 0: not yet */

@@ -33,6 +33,9 @@ struct mk__carrier {
     ssize_t (*read)(struct mk_request *req, void *to, size_t size);
     ssize_t (*write)(struct mk_request *req, const void *from, size_t size);
     int (*shutdown)(struct mk_request *req);
+#ifndef MK_LEAN
+    struct mk__peer *(*peer)(const struct mk_request *req);
+#endif
 };
 
 enum mk__part_kind { MK__PART_MEMORY, MK__PART_FILE, MK__PART_GENERATOR };
@@ -76,6 +79,10 @@ struct mk_request {
     /* the request */
     uint64_t began_us;
     struct mk_str user, id; /* NULL until set, or asked for */
+#ifndef MK_LEAN
+    struct mk_address client;
+    bool client_known, is_https; /* once somebody has asked */
+#endif
     const char *base;
     const struct mk__field *fields;
     struct mk__parse parse;

@@ -5,6 +5,7 @@
 #ifndef MK_NET_ADDR_H
 #define MK_NET_ADDR_H
 
+#include <monkey/address.h>
 #include <monkey/buf.h>
 #include <monkey/str.h>
 
@@ -34,6 +35,12 @@ int mk__addr_host(struct mk_str host, struct mk__addr *ret);
 
 /* The same form again: `127.0.0.1:80`, `[::1]:80`, `unix:/run/x`. */
 void mk__addr_print(const struct mk__addr *addr, struct mk_buf *out);
+
+/* Are they written alike? */
+bool mk__addr_same(const struct mk__addr *a, const struct mk__addr *b);
+
+/* The address without what the system needs to know of it. */
+void mk__addr_plain(const struct mk__addr *addr, struct mk_address *ret);
 
 /* Can only one of them be bound? Port 0 never clashes. */
 bool mk__addr_clash(const struct mk__addr *a, const struct mk__addr *b);

@@ -6,6 +6,7 @@
  */
 #include "server/generation.h"
 
+#include "server/connections.h"
 #include "server/cpus.h"
 #include "server/handlers.h"
 #include "server/plugin.h"
@@ -106,6 +107,9 @@ static int read_server(struct mk_generation *g, const struct mk__source *source)
     mk__settings_http(g->settings, &g->http);
     for (unsigned i = 0; i < g->n_plugins; i++)
         g->http.times |= (g->plugins[i]->flags & MK_PLUGIN_TIMES) != 0;
+#ifndef MK_LEAN
+    mk__connections_prepare(g);
+#endif
     find_transport(g);
     find_clashes(g);
     return make_mime(g);

@@ -6,6 +6,7 @@
 #include "server/worker.h"
 
 #include "http/request.h"
+#include "server/connections.h"
 #include "server/handlers.h"
 #include "server/plugin.h"
 
@@ -146,6 +147,11 @@ const struct mk__http_app mk__hooks_app = {
     .released = on_released,
     .mime = find_mime,
     .closed = on_closed,
+#ifndef MK_LEAN
+    .accepted = mk__connections_accepted,
+    .parted = mk__connections_parted,
+    .trust = mk__connections_trust,
+#endif
 };
 
 /* ── what plugins may ask ── */

@@ -18,17 +18,70 @@ static const char *const schedulers[] = {[MK__REUSEPORT] = "reuseport", [MK__FAI
 static const char *const plans[] = {[MK__RESIST] = "Resist", [MK__DROP] = "Drop", [MK__TOO_BUSY] = "TooBusy", NULL};
 #endif
 
+#ifndef MK_LEAN
+enum { FROM_X_FORWARDED_FOR, FROM_FORWARDED };
+static const char *const client_fields[] = {
+    [FROM_X_FORWARDED_FOR] = "X-Forwarded-For", [FROM_FORWARDED] = "Forwarded", NULL};
+
+/* What may stand behind the address of a listener. */
+static const struct {
+    const char *name;
+    size_t flag;
+} listener_options[] = {
+    {"proxy", offsetof(struct mk__listener, proxy)},
+};
+
+enum { LISTENER_OPTIONS = sizeof(listener_options) / sizeof(*listener_options) };
+
+static int parse_option(struct mk_str word, struct mk__listener *one, struct mk_buf *error)
+{
+    for (unsigned i = 0; i < LISTENER_OPTIONS; i++)
+        if (mk_str_ieq(word, mk_str_c(listener_options[i].name))) {
+            *(bool *)((char *)one + listener_options[i].flag) = true;
+            return 0;
+        }
+    mk_buf_addf(error, "there is no option \"%.*s\", but", word.len < 80 ? (int)word.len : 80, word.p);
+    for (unsigned i = 0; i < LISTENER_OPTIONS; i++)
+        mk_buf_addf(error, "%s %s", i ? "," : "", listener_options[i].name);
+    return -EINVAL;
+}
+
+static int parse_options(const struct mk_conf_value *value, struct mk__listener *one, struct mk_buf *error)
+{
+    for (uint32_t i = 1; i < value->n; i++)
+        if (parse_option(value->words[i], one, error) < 0) {
+            if (value->fault)
+                *value->fault = (size_t)(value->words[i].p - value->text.p);
+            return -EINVAL;
+        }
+    return 0;
+}
+
+#define LISTENER_UNIT " [proxy]"
+#define LISTENER_MANUAL \
+    " With `proxy` behind it, each connection must come from one of the `TrustedProxies`, and begin with a PROXY " \
+    "header."
+#else
+enum { LISTENER_OPTIONS = 0 };
+#define LISTENER_UNIT ""
+#define LISTENER_MANUAL ""
+#endif
+
 static int parse_listen(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
 {
     struct mk__listeners *all = field;
-    struct mk__listener one = {.text = mk_arena_dup(arena, value->text)};
+    struct mk__listener one = {.text = mk_arena_dup(arena, value->words[0])};
     const char *reason = "one address a line";
     if (!one.text.p)
         return -ENOMEM;
-    if (value->n != 1 || mk__addr_parse(value->words[0], &one.addr, &reason) < 0) {
+    if ((!LISTENER_OPTIONS && value->n > 1) || mk__addr_parse(one.text, &one.addr, &reason) < 0) {
         mk_buf_addf(error, "%s", reason);
         return -EINVAL;
     }
+#ifndef MK_LEAN
+    if (parse_options(value, &one, error) < 0)
+        return -EINVAL;
+#endif
     struct mk__listener *items = mk_arena_alloc(arena, (all->n + 1) * sizeof(*items));
     if (!items)
         return -ENOMEM;
@@ -53,8 +106,17 @@ static int parse_log(const struct mk_conf_value *value, void *field, struct mk_a
 static const struct mk_conf_key server_keys[] = {
     KEY(CUSTOM, listen, "Listen", "2001",
         "Where connections are accepted: a port (all addresses, IPv4 and IPv6), `address:port`, `[v6]:port`, or "
-        "`unix:/path`. May be given several times. Port 0 lets the system choose.",
-        .flags = MK_CONF_REPEAT, .unit = "[address:]port", .parse = parse_listen),
+        "`unix:/path`. May be given several times. Port 0 lets the system choose." LISTENER_MANUAL,
+        .flags = MK_CONF_REPEAT, .unit = "[address:]port" LISTENER_UNIT, .parse = parse_listen),
+#ifndef MK_LEAN
+    KEY(NETWORKS, trusted_proxies, "TrustedProxies", NULL,
+        "The proxies that are believed when they say for whom they ask: addresses, networks (`10.0.0.0/8`), or `unix` "
+        "for Unix sockets.",
+        .flags = MK_CONF_REPEAT),
+    KEY(ENUM, client_from, "ClientFrom", "X-Forwarded-For",
+        "The field in which they say it; never one that they only pass on. `X-Forwarded-Proto` belongs to the first.",
+        .names = client_fields),
+#endif
     KEY(INT, workers, "Workers", "0", "Threads that serve connections. 0: as many as this process may use processors.",
         .min = 0, .max = 1024),
 #ifndef MK_LEAN
@@ -174,6 +236,10 @@ static void check_server(const struct mk_conf_check *check, void *section)
                       "MaxRequestLine is larger than MaxHeadSize, which includes it");
 #ifndef MK_LEAN
     mk__identity_check(check, s);
+    for (uint32_t i = 0; i < s->listen.n && !s->trusted_proxies.items; i++) /* a wrong one has been told */
+        if (s->listen.items[i].proxy)
+            mk_conf_error(check, offsetof(struct mk__settings, listen),
+                          "Listen %.*s proxy: TrustedProxies names nobody", MK_STR_ARG(s->listen.items[i].text));
 #endif
 }
 
@@ -317,6 +383,9 @@ void mk__settings_http(const struct mk__settings *s, struct mk__http_settings *r
                    .body_rate_min = s->body_rate_min},
         .requests_max = (uint64_t)s->requests_max,
         .keep_alive = s->keep_alive,
+#ifndef MK_LEAN
+        .trust = {s->trusted_proxies, s->client_from == FROM_FORWARDED},
+#endif
         .server_line = server_line(s),
     };
 }

@@ -13,7 +13,8 @@
 
 struct mk__listener {
     struct mk__addr addr;
-    struct mk_str text; /* as it was written */
+    struct mk_str text; /* the address as it was written */
+    bool proxy;         /* each connection begins with a header of the PROXY protocol */
     bool lasts;         /* until a drain ends; set while the hosts are prepared */
 };
 
@@ -53,6 +54,8 @@ struct mk__settings {
     int64_t connections_max, descriptors_max;
     struct mk__identity user, group;
     bool supervisor;
+    struct mk_networks trusted_proxies;
+    int client_from; /* an index of the fields' names */
 #endif
 };
 

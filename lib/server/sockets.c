@@ -158,17 +158,12 @@ static int open_sockets(const struct mk__sockets *s, struct mk__listening *one, 
 
 /* ── all of them ── */
 
-static bool is_same(const struct mk__addr *a, const struct mk__addr *b)
-{
-    return a->any == b->any && a->len == b->len && memcmp(&a->sa, &b->sa, a->len) == 0;
-}
-
 static struct mk__listening *find(struct mk__sockets *s, const struct mk__listener *directive)
 {
     struct mk_list *n, *save;
     MK_LIST_EACH(&s->open, n, save) {
         struct mk__listening *one = MK_OWNER(n, struct mk__listening, node);
-        if (!one->kept && is_same(&one->wanted, &directive->addr))
+        if (!one->kept && mk__addr_same(&one->wanted, &directive->addr))
             return one;
     }
     return NULL;

@@ -43,6 +43,7 @@ def sections():
 SECTIONS = dict(sections())
 COMPRESSED = "Compressed answers"
 AS_ROOT = "A service that starts as root"
+BALANCED = "Behind a balancer that speaks the PROXY protocol"
 
 
 @pytest.fixture
@@ -100,7 +101,8 @@ def test_is_accepted(conf, heading):
 
 def test_every_configuration_has_a_test():
     tried = {"One site", "Several hosts", "A single-page application", "Downloads", "An interface for other origins"}
-    assert set(SECTIONS) == tried | {"A site behind a proxy", "A service", AS_ROOT, COMPRESSED}
+    proxied = {"A site behind a proxy", BALANCED}
+    assert set(SECTIONS) == tried | proxied | {"A service", AS_ROOT, COMPRESSED}
 
 
 def ask(server, target, *fields, **rest):
@@ -122,6 +124,16 @@ def test_site_behind_a_proxy(site, tmp_path):
         await_true(lambda: readiness(server) == 503, 10, "the end of readiness")
         assert balancer.ask("/healthz").body == b"ok\n"
         assert proxy.ask("/assets/logo.svg").status == 200
+
+
+def test_behind_a_balancer(site):
+    server = site(BALANCED)
+    with server.connect() as balancer:
+        balancer.send(b"PROXY TCP4 192.0.2.1 192.0.2.2 4711 80\r\n")
+        assert balancer.ask("/").body == b"www\n"
+    with server.connect() as stranger:
+        stranger.send_all_you_can(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+        stranger.assert_gone()
 
 
 def readiness(server):

@@ -343,6 +343,23 @@ static void no_content(struct mk_request *req)
     answer(req, MK_STR("nobody may see this\n"));
 }
 
+static void add_address(struct mk_buf *b, struct mk_address address)
+{
+    mk_address_print(&address, b);
+    mk_buf_addf(b, "|%u|", address.port);
+}
+
+static void tell_client(struct mk_request *req)
+{
+    char text[160];
+    struct mk_buf b;
+    mk_buf_init_fixed(&b, text, sizeof(text));
+    add_address(&b, mk_request_client(req));
+    add_address(&b, mk_request_peer(req));
+    mk_buf_adds(&b, mk_request_scheme(req));
+    answer(req, mk_buf_str(&b));
+}
+
 /* ── hooks ── */
 
 static const struct {
@@ -368,6 +385,7 @@ static const struct {
     {MK_STR("/hello.txt"), think},
     {MK_STR("/probe/now"), answer_at_once},
     {MK_STR("/probe/nothing"), no_content},
+    {MK_STR("/probe/client"), tell_client},
 };
 
 static int refuse(struct mk_request *req)

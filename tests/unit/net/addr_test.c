@@ -127,13 +127,36 @@ static void test_ports(void **state)
     assert_int_equal(mk__addr_port(&addr), 0);
 }
 
+static void test_plain_addresses(void **state)
+{
+    static const struct {
+        const char *text;
+        int family;
+        uint8_t first;
+    } cases[] = {{"1.2.3.4:80", AF_INET, 1}, {"[2001::1]:80", AF_INET6, 0x20}, {"[::ffff:9.2.3.4]:80", AF_INET, 9}};
+    struct mk_address plain;
+    struct mk__addr addr;
+    const char *error;
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        assert_int_equal(mk__addr_parse(mk_str_c(cases[i].text), &addr, &error), 0);
+        mk__addr_plain(&addr, &plain);
+        assert_int_equal(plain.family, cases[i].family);
+        assert_int_equal(plain.port, 80);
+        assert_int_equal(plain.bytes[0], cases[i].first);
+    }
+    assert_int_equal(mk__addr_parse(MK_STR("unix:/x"), &addr, &error), 0);
+    mk__addr_plain(&addr, &plain);
+    assert_int_equal(plain.family, AF_UNIX);
+    assert_int_equal(plain.bytes[0] | plain.port, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_reads_and_prints),
-        cmocka_unit_test(test_refuses),
-        cmocka_unit_test(test_length_of_a_path),
-        cmocka_unit_test(test_ports),
+        cmocka_unit_test(test_reads_and_prints), cmocka_unit_test(test_refuses),
+        cmocka_unit_test(test_length_of_a_path), cmocka_unit_test(test_ports),
+        cmocka_unit_test(test_plain_addresses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

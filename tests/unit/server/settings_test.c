@@ -50,6 +50,7 @@ static void test_defaults(void **state)
     assert_int_equal(http.limits.body_rate_min, 256);
     assert_int_equal(http.requests_max, 1000);
     assert_true(http.keep_alive);
+    assert_false(http.greets || http.parts || http.trust.forwarded || http.trust.networks.n);
     assert_true(mk_str_starts(http.server_line, MK_STR("Server: Monkey/")));
     mk__conf_free(conf);
 }
@@ -92,12 +93,36 @@ static void test_every_row_arrives(void **state)
     mk__conf_free(conf);
 }
 
+static void test_proxies(void **state)
+{
+    struct mk__http_settings http;
+    struct mk_address address;
+    (void)state;
+    assert_int_equal(read_conf("[SERVER]\n    Listen 80\n    Listen unix:/x PROXY\n    TrustedProxies 10.0.0.0/8 unix\n"
+                               "    TrustedProxies 192.0.2.1\n    ClientFrom forwarded\n"),
+                     0);
+    mk__settings_http(settings, &http);
+    assert_false(settings->listen.items[0].proxy);
+    assert_true(settings->listen.items[1].proxy);
+    assert_str_equal(settings->listen.items[1].text, "unix:/x");
+    assert_int_equal(http.trust.networks.n, 3);
+    assert_true(http.trust.forwarded);
+    assert_int_equal(mk_address_parse(MK_STR("192.0.2.1"), &address), 0);
+    assert_true(mk_networks_contain(&http.trust.networks, &address));
+    mk__conf_free(conf);
+}
+
 static const struct {
     const char *line, *problem;
 } wrong[] = {
     {"Listen 70000", "the port must be a number from 0 to 65535"},
     {"Listen localhost:80", "the address must be numeric: 127.0.0.1:80, [::1]:80 or *:80"},
-    {"Listen 80 81", "one address a line"},
+    {"Listen 80 81", "there is no option \"81\", but proxy"},
+    {"Listen 80 proxy tls", "there is no option \"tls\", but proxy"},
+    {"Listen proxy", "the port must be a number"},
+    {"Listen 80 proxy", "Listen 80 proxy: TrustedProxies names nobody"},
+    {"TrustedProxies 10.0.0.0/8 localhost", "\"localhost\" is no network"},
+    {"ClientFrom X-Real-IP", "\"ClientFrom\" wants one of X-Forwarded-For, Forwarded"},
     {"Timeout 0", "Timeout"},
     {"Timeout 2h", "Timeout"},
     {"Workers 1025", "Workers"},
@@ -131,6 +156,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_defaults),
         cmocka_unit_test(test_every_row_arrives),
+        cmocka_unit_test(test_proxies),
         cmocka_unit_test(test_what_is_wrong_is_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

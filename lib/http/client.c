@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The one answer to "who is the client" that all plugins get (http/client.h).
+ */
+#include "http/client.h"
+
+#include "base/log.h"
+#include "http/forwarded.h"
+#include "http/proxy_header.h"
+#include "http/request.h"
+#include "net/addr.h"
+
+struct mk_address mk__client_peer(struct mk__peer *peer, const struct mk_io *io)
+{
+    struct mk__addr addr;
+    struct mk_address found = {0};
+    if (peer->known && !peer->proxied)
+        return peer->address;
+    addr.len = sizeof(addr.un);
+    if (getpeername(io->fd, &addr.sa, &addr.len) == 0)
+        mk__addr_plain(&addr, &found);
+    if (!peer->proxied) {
+        peer->address = found;
+        peer->known = true;
+    }
+    return found;
+}
+
+struct mk_address mk_request_peer(struct mk_request *req)
+{
+    return mk__client_peer(req->carrier->peer(req), req->carrier->io(req));
+}
+
+int mk__client_announce(struct mk__peer *peer, struct mk__http *http, struct mk_str *in)
+{
+    struct mk__proxy_header header;
+    int r = mk__proxy_header_read(*in, &header);
+    if (r < 0 && mk__log_due(&http->complained_ms, mk_loop_now_ms(http->loop)))
+        mk_log_warn("closing a connection without a PROXY header");
+    if (r != 0)
+        return r;
+    if (header.source.family) {
+        peer->address = header.source;
+        peer->known = peer->proxied = true;
+    }
+    peer->awaited = false;
+    *in = mk_str(in->p + header.bytes, in->len - header.bytes);
+    return 0;
+}
+
+/* ── the client of a request ── */
+
+typedef void (*read_line_fn)(struct mk__forwarded *f, struct mk_str line);
+
+/* Hands over the lines of a field, the last one first; with `once` that one only. */
+static void read_lines(const struct mk_request *req, struct mk_str name, struct mk__forwarded *f, read_line_fn read,
+                       bool once)
+{
+    for (unsigned i = req->parse.n_fields; i-- > 0;) {
+        if (!mk_str_ieq(mk__span_str(req->base, req->fields[i].name), name))
+            continue;
+        read(f, mk__span_str(req->base, req->fields[i].value));
+        if (once)
+            return;
+    }
+}
+
+static void walk(const struct mk_request *req, const struct mk__trust *trust, struct mk__forwarded *f)
+{
+    if (trust->forwarded) {
+        read_lines(req, MK_STR("Forwarded"), f, mk__forwarded_read, false);
+        return;
+    }
+    read_lines(req, MK_STR("X-Forwarded-For"), f, mk__forwarded_for, false);
+    read_lines(req, MK_STR("X-Forwarded-Proto"), f, mk__forwarded_proto, true);
+}
+
+/* A Unix socket in a PROXY header is one of the proxy's machine: that our own ones are trusted says nothing of it. */
+static bool is_trusted(const struct mk__trust *trust, const struct mk__peer *peer, const struct mk_address *address)
+{
+    if (peer->proxied && address->family == AF_UNIX)
+        return false;
+    return mk_networks_contain(&trust->networks, address);
+}
+
+/* Asked once for each request, whose head stays as it is. */
+static void find_client(struct mk_request *req)
+{
+    if (req->client_known)
+        return;
+    const struct mk__trust *trust = req->http->app->trust(req);
+    const struct mk__peer *peer = req->carrier->peer(req);
+    struct mk__forwarded f = {.trusted = &trust->networks};
+    f.client = peer->proxied ? peer->address : mk_request_peer(req);
+    if (is_trusted(trust, peer, &f.client))
+        walk(req, trust, &f);
+    req->client = f.client;
+    req->is_https = f.is_https;
+    req->client_known = true;
+}
+
+struct mk_address mk_request_client(struct mk_request *req)
+{
+    find_client(req);
+    return req->client;
+}
+
+struct mk_str mk_request_scheme(struct mk_request *req)
+{
+    find_client(req);
+    return req->is_https ? MK_STR("https") : MK_STR("http");
+}

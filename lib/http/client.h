@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Who is at the other end of a connection, and whom a request comes from. Small builds do not tell.
+ *
+ *     client ─► (proxies) ─► peer ═══ the connection ═══► us
+ *                 └ X-Forwarded-For, Forwarded    └ PROXY header, before the first request
+ */
+#ifndef MK_HTTP_CLIENT_H
+#define MK_HTTP_CLIENT_H
+
+#include <monkey/address.h>
+#include <monkey/transport.h>
+
+struct mk__http;
+
+/* What a connection knows of its other end; the system is asked when somebody wants to know. */
+struct mk__peer {
+    struct mk_address address;
+    bool known : 1;   /* `address` is filled */
+    bool proxied : 1; /* by a PROXY header: it is whom the peer speaks for */
+    bool awaited : 1; /* a PROXY header must come before the first request */
+    bool refused : 1; /* nobody is told that it ends */
+};
+
+/* A connection as plugins see it, during one call. */
+struct mk_connection {
+    const struct mk_io *io;
+    struct mk__peer *peer;
+    struct mk__http *http;
+    uint64_t *id; /* 0: nobody has asked for it yet */
+};
+
+/* Whom to believe. */
+struct mk__trust {
+    struct mk_networks networks;
+    bool forwarded; /* Forwarded rather than X-Forwarded-For */
+};
+
+/*
+ * Takes a PROXY header, the first thing that an awaited proxy sends, off the input. 0; MK_AGAIN: more of it is needed;
+ * -EPROTO: there is none.
+ */
+int mk__client_announce(struct mk__peer *peer, struct mk__http *http, struct mk_str *in);
+
+/* The address that the connection really comes from. */
+struct mk_address mk__client_peer(struct mk__peer *peer, const struct mk_io *io);
+
+#endif

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Connections past the plugins (server/connections.h), always those of the generation that the worker is in: a
+ * connection pins none.
+ */
+#include "server/connections.h"
+
+#include "base/log.h"
+#include "http/request.h"
+#include "server/worker.h"
+
+#include <errno.h>
+
+void mk__connections_prepare(struct mk_generation *g)
+{
+    for (uint32_t i = 0; i < g->settings->listen.n; i++)
+        g->http.greets |= g->settings->listen.items[i].proxy;
+    for (unsigned i = 0; i < g->n_plugins; i++) {
+        g->http.greets |= g->plugins[i]->on_accept != NULL;
+        g->http.parts |= g->plugins[i]->on_close != NULL;
+    }
+}
+
+/* The line may have got, or lost, its option since the socket was opened. Lines for port 0 are told by addresses only.
+ */
+static bool is_for_proxies(const struct mk_generation *g, const struct mk__listening *listening)
+{
+    const struct mk__listeners *all = &g->settings->listen;
+    for (uint32_t i = 0; i < all->n; i++)
+        if (all->items[i].proxy && mk__addr_same(&all->items[i].addr, &listening->wanted))
+            return true;
+    return false;
+}
+
+static void complain(const struct mk_connection *conn, const struct mk_address *peer)
+{
+    char text[64];
+    struct mk_buf b;
+    if (!mk__log_due(&conn->http->complained_ms, mk_loop_now_ms(conn->http->loop)))
+        return;
+    mk_buf_init_fixed(&b, text, sizeof(text));
+    mk_address_print(peer, &b);
+    mk_log_warn("closing a connection of %.*s at Listen %.*s proxy: not in TrustedProxies", MK_STR_ARG(mk_buf_str(&b)),
+                MK_STR_ARG(conn->io->listening->text));
+}
+
+static bool is_trusted_proxy(struct mk_connection *conn, const struct mk_generation *g)
+{
+    struct mk_address peer = mk_connection_peer(conn);
+    if (mk_networks_contain(&g->http.trust.networks, &peer))
+        return true;
+    complain(conn, &peer);
+    return false;
+}
+
+/* The first `n` plugins hear of the end. */
+static void tell_end(struct mk_connection *conn, const struct mk_generation *g, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++)
+        if (g->plugins[i]->on_close)
+            g->plugins[i]->on_close(conn);
+}
+
+int mk__connections_accepted(struct mk_connection *conn, void *ctx)
+{
+    const struct mk__worker *w = ctx;
+    const struct mk_generation *g = w->now->generation;
+    conn->peer->awaited = is_for_proxies(g, conn->io->listening);
+    if (conn->peer->awaited && !is_trusted_proxy(conn, g))
+        return -EACCES;
+    for (unsigned i = 0; i < g->n_plugins; i++) {
+        int r = g->plugins[i]->on_accept ? g->plugins[i]->on_accept(conn) : 0;
+        if (r < 0) {
+            tell_end(conn, g, i);
+            return r;
+        }
+    }
+    return 0;
+}
+
+void mk__connections_parted(struct mk_connection *conn, void *ctx)
+{
+    const struct mk__worker *w = ctx;
+    tell_end(conn, w->now->generation, w->now->generation->n_plugins);
+}
+
+const struct mk__trust *mk__connections_trust(const struct mk_request *req)
+{
+    const struct mk_worker *worker = req->pin;
+    return &worker->generation->http.trust;
+}
+
+/* ── what plugins may ask ── */
+
+struct mk_address mk_connection_peer(struct mk_connection *conn)
+{
+    return mk__client_peer(conn->peer, conn->io);
+}
+
+struct mk_str mk_connection_listener(const struct mk_connection *conn)
+{
+    return conn->io->listening->text;
+}
+
+struct mk_worker *mk_connection_worker(const struct mk_connection *conn)
+{
+    const struct mk__worker *w = conn->http->app_ctx;
+    return w->now;
+}
+
+uint64_t mk_connection_id(struct mk_connection *conn)
+{
+    static _Atomic uint64_t last;
+    if (!*conn->id)
+        *conn->id = atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
+    return *conn->id;
+}

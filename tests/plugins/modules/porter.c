@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * porter: sees connections come and go, writes both into the log, and sends away whom its configuration names.
+ */
+#include <monkey/plugin.h>
+
+#include <errno.h>
+
+struct settings {
+    struct mk_networks refused;
+    struct mk_str name;
+};
+
+static const struct mk_conf_key keys[] = {
+    MK_CONF_KEY_NETWORKS(struct settings, refused, "Refuse", NULL, "Who may not come in.", .flags = MK_CONF_REPEAT),
+    MK_CONF_KEY_STRING(struct settings, name, "Name", "first", "Of this generation."),
+    {0},
+};
+
+static const struct mk_conf_section sections[] = {
+    {.name = "PORTER",
+     .scope = MK_CONF_SCOPE_SERVER,
+     .size = sizeof(struct settings),
+     .keys = keys,
+     .doc = MK_CONF_DOC("A porter.")},
+    {0},
+};
+
+static const struct settings *settings_of(const struct mk_connection *conn)
+{
+    return mk_generation_conf(mk_worker_generation(mk_connection_worker(conn)), sections);
+}
+
+static void note(struct mk_connection *conn, const char *moment)
+{
+    char text[64];
+    struct mk_buf b;
+    struct mk_address peer = mk_connection_peer(conn);
+    mk_buf_init_fixed(&b, text, sizeof(text));
+    mk_address_print(&peer, &b);
+    mk_log_info("porter: %.*s %s %llu %.*s %.*s", MK_STR_ARG(settings_of(conn)->name), moment,
+                (unsigned long long)mk_connection_id(conn), MK_STR_ARG(mk_buf_str(&b)),
+                MK_STR_ARG(mk_connection_listener(conn)));
+}
+
+static int admit(struct mk_connection *conn)
+{
+    struct mk_address peer = mk_connection_peer(conn);
+    bool is_refused = mk_networks_contain(&settings_of(conn)->refused, &peer);
+    note(conn, is_refused ? "refused" : "accepted");
+    return is_refused ? -EACCES : 0;
+}
+
+static void say_goodbye(struct mk_connection *conn)
+{
+    note(conn, "closed");
+}
+
+MK_PLUGIN(porter) = {
+    MK_PLUGIN_HEAD("porter", "1.0", "sees connections come and go"),
+    .sections = sections,
+    .on_accept = admit,
+    .on_close = say_goodbye,
+};

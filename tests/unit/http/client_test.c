@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Who is at the other end: connections shown and refused, PROXY headers on their way in, and the client of requests. */
+#include "http/h1_world.h"
+
+#include <errno.h>
+#include <sys/un.h>
+
+#define PROXY "PROXY TCP4 192.0.2.7 10.0.0.9 4711 80\r\n"
+#define LOCAL "\r\n\r\n\0\r\nQUIT\n\x20\x00\x00\x00"
+
+static struct {
+    const char *peer;
+    bool awaits;
+    int verdict;
+    unsigned accepted, parted;
+    struct mk__http_app app;
+    struct mk_network items[2];
+} own;
+
+static int see_accepted(struct mk_connection *conn, void *ctx)
+{
+    (void)ctx;
+    own.accepted++;
+    assert_int_equal(mk_address_parse(mk_str_c(own.peer), &conn->peer->address), 0);
+    conn->peer->known = true;
+    conn->peer->awaited = own.awaits;
+    assert_int_equal(*conn->id, 0);
+    return own.verdict;
+}
+
+static void see_parted(struct mk_connection *conn, void *ctx)
+{
+    (void)ctx;
+    own.parted++;
+    assert_true(conn->io->fd >= 0);
+}
+
+static const struct mk__trust *trust_all(const struct mk_request *req)
+{
+    return &req->http->settings->trust;
+}
+
+static void tell(struct mk_request *req, struct mk_test_world *world)
+{
+    char text[128];
+    struct mk_buf b;
+    struct mk_address peer = mk_request_peer(req), client = mk_request_client(req);
+    (void)world;
+    mk_buf_init_fixed(&b, text, sizeof(text));
+    mk_address_print(&client, &b);
+    mk_buf_addf(&b, ":%u by ", client.port);
+    mk_address_print(&peer, &b);
+    mk_buf_addf(&b, " %.*s", MK_STR_ARG(mk_request_scheme(req)));
+    assert_int_equal(mk_response_write(req, mk_buf_str(&b)), 0);
+    mk_response_end(req);
+}
+
+static void open_own_world(bool awaits)
+{
+    open_world(tell);
+    own.peer = "10.0.0.1";
+    own.awaits = awaits;
+    own.verdict = 0;
+    own.accepted = own.parted = 0;
+    own.app = *w.http.app;
+    own.app.accepted = see_accepted;
+    own.app.parted = see_parted;
+    own.app.trust = trust_all;
+    w.http.app = &own.app;
+    w.settings.greets = w.settings.parts = true;
+    assert_int_equal(mk_network_parse(MK_STR("10.0.0.0/8"), &own.items[0], NULL), 0);
+    assert_int_equal(mk_network_parse(MK_STR("unix"), &own.items[1], NULL), 0);
+    w.settings.trust.networks = (struct mk_networks){own.items, 2};
+}
+
+/* The body of the only answer that has come since the last time. */
+static void expect_told(struct mk_test_client *c, const char *text)
+{
+    mk_test_settle(&w);
+    const char *body_at = strstr(mk_test_received(c).p, "\r\n\r\n");
+    assert_non_null(body_at);
+    assert_string_equal(body_at + 4, text);
+}
+
+static void test_each_connection_is_shown(void **state)
+{
+    (void)state;
+    open_own_world(false);
+    struct mk_test_client *c = mk_test_connect(&w, MK_STR(GET));
+    expect_told(c, "10.0.0.1:0 by 10.0.0.1 http");
+    assert_int_equal(own.accepted, 1);
+    assert_int_equal(own.parted, 0);
+    mk_test_fin(c);
+    mk_test_settle(&w);
+    assert_int_equal(own.parted, 1);
+    close_world();
+}
+
+static void test_who_is_refused_is_not_read(void **state)
+{
+    (void)state;
+    open_own_world(false);
+    own.verdict = -EACCES;
+    struct mk_test_client *c = mk_test_connect(&w, MK_STR(GET));
+    mk_test_settle(&w);
+    assert_true(c->closed);
+    assert_int_equal(c->read_bytes, 0);
+    assert_int_equal(mk_test_received(c).len, 0);
+    assert_int_equal(own.parted, 0);
+    assert_int_equal(w.closed, 1);
+    close_world();
+}
+
+static void test_nobody_is_asked_for_nothing(void **state)
+{
+    (void)state;
+    open_own_world(true);
+    w.settings.greets = w.settings.parts = false;
+    mk_test_connect(&w, MK_STR(CLOSE));
+    mk_test_settle(&w);
+    assert_int_equal(own.accepted + own.parted, 0);
+    assert_int_equal(w.closed, 1);
+    close_world();
+}
+
+/* ── PROXY headers ── */
+
+static const struct {
+    struct mk_str header;
+    const char *told;
+} headers[] = {
+    {MK_STR(PROXY), "192.0.2.7:4711 by 10.0.0.1 http"},
+    {MK_STR("PROXY UNKNOWN\r\n"), "10.0.0.1:0 by 10.0.0.1 http"},
+    {MK_STR(LOCAL), "10.0.0.1:0 by 10.0.0.1 http"},
+};
+
+static void test_a_header_before_the_first_request(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(headers); i++) {
+        char all[256];
+        size_t len = headers[i].header.len;
+        memcpy(all, headers[i].header.p, len);
+        memcpy(all + len, GET, sizeof(GET));
+        for (size_t cut = 0; cut <= len + 1; cut++) {
+            open_own_world(true);
+            struct mk_test_client *c = mk_test_connect(&w, mk_str(all, cut));
+            mk_test_settle(&w);
+            assert_string_equal(mk_test_state(c), cut <= len ? "fresh" : "head");
+            mk_test_send(c, mk_str(all + cut, len + sizeof(GET) - 1 - cut));
+            /* the peer is the system's to tell, which knows nothing of this connection */
+            bool proxied = mk_test_connection(c)->peer.proxied || i == 0;
+            expect_told(c, proxied ? "192.0.2.7:4711 by unknown http" : headers[i].told);
+            mk_test_send(c, MK_STR(GET GET));
+            mk_test_settle(&w);
+            assert_int_equal(w.requests, 3);
+            close_world();
+        }
+    }
+}
+
+static void test_byte_by_byte(void **state)
+{
+    (void)state;
+    open_own_world(true);
+    struct mk_test_client *c = mk_test_connect(&w, MK_STR(""));
+    for (const char *p = PROXY GET; *p; p++) {
+        mk_test_send(c, mk_str(p, 1));
+        mk_test_settle(&w);
+    }
+    expect_told(c, "192.0.2.7:4711 by unknown http");
+    close_world();
+}
+
+static void test_what_is_no_header_ends_it(void **state)
+{
+    static const char *const wrong[] = {GET, "PROXY TCP4 1.2.3.4\r\n", "\r\n" PROXY, PROXY PROXY GET};
+    (void)state;
+    for (size_t i = 0; i < COUNT(wrong); i++) {
+        open_own_world(true);
+        struct mk_test_client *c = mk_test_connect(&w, mk_str_c(wrong[i]));
+        mk_test_settle(&w);
+        assert_int_equal(w.requests, 0);
+        assert_true(i == 3 || (c->closed && !mk_test_received(c).len)); /* a second header is a bad request */
+        close_world();
+    }
+}
+
+static void test_the_header_has_a_time_limit(void **state)
+{
+    (void)state;
+    open_own_world(true);
+    struct mk_test_client *c = mk_test_connect(&w, MK_STR("PROXY "));
+    mk_test_pass(&w, 10000);
+    mk_test_send(c, MK_STR("TCP4 "));
+    mk_test_pass(&w, 4999);
+    assert_string_equal(mk_test_state(c), "fresh");
+    mk_test_pass(&w, 1);
+    assert_true(c->closed);
+    assert_int_equal(mk_test_received(c).len, 0);
+    close_world();
+}
+
+static void test_a_proxy_that_leaves(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        open_own_world(true);
+        struct mk_test_client *c = mk_test_connect(&w, mk_str(PROXY, i == 0 ? 0 : i == 1 ? 10 : sizeof(PROXY) - 1));
+        mk_test_fin(c);
+        mk_test_settle(&w);
+        assert_true(c->closed);
+        assert_int_equal(w.requests, 0);
+        assert_int_equal(own.parted, 1);
+        close_world();
+    }
+}
+
+/* ── fields ── */
+
+#define ASK(fields) "GET / HTTP/1.1\r\nHost: h\r\n" fields "\r\n"
+
+static const struct {
+    const char *peer, *request, *told;
+    bool forwarded;
+} asked[] = {
+    {"10.0.0.1", ASK("X-Forwarded-For: 192.0.2.1\r\nX-Forwarded-Proto: https\r\n"), "192.0.2.1:0 by 10.0.0.1 https",
+     false},
+    {"192.0.2.9", ASK("X-Forwarded-For: 192.0.2.1\r\nX-Forwarded-Proto: https\r\n"), "192.0.2.9:0 by 192.0.2.9 http",
+     false},
+    {"10.0.0.1", ASK("X-Forwarded-For: 203.0.113.1\r\nx-forwarded-for: 192.0.2.1\r\nX-Forwarded-For: 10.0.0.3\r\n"),
+     "192.0.2.1:0 by 10.0.0.1 http", false},
+    {"10.0.0.1", ASK("X-Forwarded-Proto: http\r\nX-Forwarded-Proto: https\r\n"), "10.0.0.1:0 by 10.0.0.1 https", false},
+    {"10.0.0.1", ASK("Forwarded: for=192.0.2.1;proto=https\r\n"), "10.0.0.1:0 by 10.0.0.1 http", false},
+    {"10.0.0.1", ASK("Forwarded: for=192.0.2.1;proto=https\r\n"), "192.0.2.1:0 by 10.0.0.1 https", true},
+    {"10.0.0.1", ASK("Forwarded: for=203.0.113.1\r\nForwarded: for=\"192.0.2.1:1\", for=10.0.0.2\r\n"),
+     "192.0.2.1:1 by 10.0.0.1 http", true},
+    {"10.0.0.1", ASK("X-Forwarded-For: 192.0.2.1\r\nX-Forwarded-Proto: https\r\n"), "10.0.0.1:0 by 10.0.0.1 http",
+     true},
+};
+
+static void test_fields_of_those_who_are_trusted(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(asked); i++) {
+        open_own_world(false);
+        own.peer = asked[i].peer;
+        w.settings.trust.forwarded = asked[i].forwarded;
+        expect_told(mk_test_connect(&w, mk_str_c(asked[i].request)), asked[i].told);
+        close_world();
+    }
+}
+
+#define FROM(line) line ASK("X-Forwarded-For: 203.0.113.5\r\n")
+
+/* A proxy that speaks for a proxy; and one that speaks for a Unix socket, which is none of ours. */
+static void test_a_header_and_then_fields(void **state)
+{
+    static const char unix_path[216], head[] = "\r\n\r\n\0\r\nQUIT\n\x21\x31\x00\xd8";
+    (void)state;
+    open_own_world(true);
+    expect_told(mk_test_connect(&w, MK_STR(FROM("PROXY TCP4 10.0.0.5 10.0.0.9 1 2\r\n"))),
+                "203.0.113.5:0 by unknown http");
+    expect_told(mk_test_connect(&w, MK_STR(FROM(PROXY))), "192.0.2.7:4711 by unknown http");
+    struct mk_test_client *c = mk_test_connect(&w, mk_str(head, sizeof(head) - 1));
+    mk_test_send(c, mk_str(unix_path, sizeof(unix_path)));
+    mk_test_send(c, MK_STR(FROM("")));
+    expect_told(c, "unix:0 by unknown http");
+    close_world();
+}
+
+static struct mk_address seen;
+
+static void ask_twice(struct mk_request *req, struct mk_test_world *world)
+{
+    struct mk__trust *trust = &world->settings.trust;
+    seen = mk_request_client(req);
+    trust->networks.n = 0; /* as if by a reload */
+    struct mk_address again = mk_request_client(req);
+    assert_true(mk_address_equal(&seen, &again));
+    mk_response_end(req);
+}
+
+static void test_one_answer(void **state)
+{
+    struct mk_address right;
+    (void)state;
+    open_own_world(false);
+    w.handler = ask_twice;
+    mk_test_connect(&w, MK_STR(ASK("X-Forwarded-For: 192.0.2.1\r\n")));
+    mk_test_settle(&w);
+    assert_int_equal(mk_address_parse(MK_STR("192.0.2.1"), &right), 0);
+    assert_true(mk_address_equal(&seen, &right));
+    close_world();
+}
+
+/* ── the system ── */
+
+static void test_the_system_is_asked_once(void **state)
+{
+    struct sockaddr_in own_address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)}, theirs;
+    socklen_t len = sizeof(own_address);
+    char text[32];
+    struct mk_buf b;
+    (void)state;
+    int listener = socket(AF_INET, SOCK_STREAM, 0), client = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(bind(listener, (struct sockaddr *)&own_address, len) | listen(listener, 1), 0);
+    assert_int_equal(getsockname(listener, (struct sockaddr *)&own_address, &len), 0);
+    assert_int_equal(connect(client, (struct sockaddr *)&own_address, len), 0);
+    assert_int_equal(getsockname(client, (struct sockaddr *)&theirs, &len), 0);
+    struct mk_io io = {.fd = accept(listener, NULL, NULL)};
+    struct mk__peer peer = {0};
+    struct mk_address first = mk__client_peer(&peer, &io);
+    close(io.fd);
+    struct mk_address second = mk__client_peer(&peer, &io);
+    assert_true(mk_address_equal(&first, &second));
+    assert_int_equal(first.port, ntohs(theirs.sin_port));
+    mk_buf_init_fixed(&b, text, sizeof(text));
+    mk_address_print(&second, &b);
+    assert_str_equal(mk_buf_str(&b), "127.0.0.1");
+    close(client);
+    close(listener);
+}
+
+static void test_unix_sockets(void **state)
+{
+    int pair[2];
+    (void)state;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+    struct mk_io io = {.fd = pair[0]};
+    struct mk__peer peer = {0};
+    assert_int_equal(mk__client_peer(&peer, &io).family, AF_UNIX);
+    close(pair[0]);
+    close(pair[1]);
+    peer = (struct mk__peer){0};
+    assert_int_equal(mk__client_peer(&peer, &io).family, AF_UNSPEC);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_each_connection_is_shown),
+        cmocka_unit_test(test_who_is_refused_is_not_read),
+        cmocka_unit_test(test_nobody_is_asked_for_nothing),
+        cmocka_unit_test(test_a_header_before_the_first_request),
+        cmocka_unit_test(test_byte_by_byte),
+        cmocka_unit_test(test_what_is_no_header_ends_it),
+        cmocka_unit_test(test_the_header_has_a_time_limit),
+        cmocka_unit_test(test_a_proxy_that_leaves),
+        cmocka_unit_test(test_fields_of_those_who_are_trusted),
+        cmocka_unit_test(test_a_header_and_then_fields),
+        cmocka_unit_test(test_one_answer),
+        cmocka_unit_test(test_the_system_is_asked_once),
+        cmocka_unit_test(test_unix_sockets),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The hooks of connections: who is asked, who is told, and where a PROXY header is due. */
+#include "testing.h"
+
+#include <errno.h>
+
+#include "server/connections.h"
+#include "server/worker.h"
+
+static char told[64]; /* a letter for each call: capitals for on_accept */
+static char refuser;
+
+static void note(char name)
+{
+    told[strlen(told)] = name;
+}
+
+static int note_accept(char name)
+{
+    note(name);
+    return name == refuser ? -EACCES : 0;
+}
+
+static int accept_a(struct mk_connection *conn)
+{
+    (void)conn;
+    return note_accept('A');
+}
+
+static int accept_c(struct mk_connection *conn)
+{
+    (void)conn;
+    return note_accept('C');
+}
+
+static void close_a(struct mk_connection *conn)
+{
+    (void)conn;
+    note('a');
+}
+
+static void close_b(struct mk_connection *conn)
+{
+    (void)conn;
+    note('b');
+}
+
+static void close_c(struct mk_connection *conn)
+{
+    (void)conn;
+    note('c');
+}
+
+static const struct mk_plugin a = {.name = "a", .on_accept = accept_a, .on_close = close_a},
+                              b = {.name = "b", .on_close = close_b},
+                              c = {.name = "c", .on_accept = accept_c, .on_close = close_c}, none = {.name = "none"};
+
+static struct mk__worker worker;
+static struct mk_generation generation;
+static struct mk__settings settings;
+static struct mk_worker pin = {.thread = &worker, .generation = &generation};
+static struct mk__http http;
+static struct mk__listening listening;
+static struct mk__peer peer;
+static uint64_t id;
+static const struct mk_io io = {.fd = -1, .listening = &listening};
+static struct mk_connection conn = {&io, &peer, &http, &id};
+
+static int prepare(void **state)
+{
+    (void)state;
+    generation = (struct mk_generation){.settings = &settings, .plugins = {&a, &b, &none, &c}, .n_plugins = 4};
+    settings = (struct mk__settings){0};
+    worker.now = &pin;
+    http.app_ctx = &worker;
+    peer = (struct mk__peer){0};
+    id = 0;
+    memset(told, 0, sizeof(told));
+    refuser = '\0';
+    return 0;
+}
+
+static void test_in_order_and_all(void **state)
+{
+    (void)state;
+    assert_int_equal(mk__connections_accepted(&conn, &worker), 0);
+    mk__connections_parted(&conn, &worker);
+    assert_string_equal(told, "ACabc");
+    assert_ptr_equal(mk_connection_worker(&conn), &pin);
+}
+
+/* Those that had accepted it hear of its end; the one that refused, and those behind it, do not. */
+static void test_a_refusal(void **state)
+{
+    (void)state;
+    refuser = 'C';
+    assert_int_equal(mk__connections_accepted(&conn, &worker), -EACCES);
+    assert_string_equal(told, "ACab");
+    prepare(state);
+    refuser = 'A';
+    assert_int_equal(mk__connections_accepted(&conn, &worker), -EACCES);
+    assert_string_equal(told, "A");
+}
+
+static void test_what_is_asked_for_is_prepared(void **state)
+{
+    struct mk__listener listener = {.proxy = true};
+    (void)state;
+    mk__connections_prepare(&generation);
+    assert_true(generation.http.greets && generation.http.parts);
+    prepare(state);
+    generation.plugins[0] = &none, generation.plugins[3] = &none;
+    mk__connections_prepare(&generation);
+    assert_true(!generation.http.greets && generation.http.parts);
+    prepare(state);
+    generation.n_plugins = 0;
+    mk__connections_prepare(&generation);
+    assert_false(generation.http.greets || generation.http.parts);
+    settings.listen = (struct mk__listeners){&listener, 1};
+    mk__connections_prepare(&generation);
+    assert_true(generation.http.greets && !generation.http.parts);
+}
+
+static void test_numbers(void **state)
+{
+    uint64_t other = 0;
+    struct mk_connection second = {&io, &peer, &http, &other};
+    (void)state;
+    uint64_t first = mk_connection_id(&conn);
+    assert_true(first > 0);
+    assert_int_equal(mk_connection_id(&second), first + 1);
+    assert_int_equal(mk_connection_id(&conn), first);
+}
+
+static const struct {
+    const char *came_by, *peer;
+    int result;
+    bool awaited;
+} cases[] = {
+    {"127.0.0.1:1", "10.0.0.1", 0, true},  {"127.0.0.1:1", "11.0.0.1", -EACCES, true},
+    {"127.0.0.1:2", "11.0.0.1", 0, false}, {"unix:/x", "10.0.0.1", 0, true},
+    {"unix:/y", "10.0.0.1", 0, false},
+};
+
+static void test_listeners_for_proxies(void **state)
+{
+    struct mk__listener lines[3] = {{.proxy = true}, {.proxy = false}, {.proxy = true}};
+    struct mk_network trusted;
+    const char *error;
+    assert_int_equal(mk__addr_parse(MK_STR("127.0.0.1:1"), &lines[0].addr, &error), 0);
+    assert_int_equal(mk__addr_parse(MK_STR("127.0.0.1:2"), &lines[1].addr, &error), 0);
+    assert_int_equal(mk__addr_parse(MK_STR("unix:/x"), &lines[2].addr, &error), 0);
+    assert_int_equal(mk_network_parse(MK_STR("10.0.0.0/8"), &trusted, NULL), 0);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        prepare(state);
+        http.complained_ms = 1; /* it has just been said */
+        settings.listen = (struct mk__listeners){lines, COUNT(lines)};
+        generation.http.trust.networks = (struct mk_networks){&trusted, 1};
+        struct mk_loop loop = {.now_ms = 1};
+        http.loop = &loop;
+        assert_int_equal(mk__addr_parse(mk_str_c(cases[i].came_by), &listening.wanted, &error), 0);
+        assert_int_equal(mk_address_parse(mk_str_c(cases[i].peer), &peer.address), 0);
+        peer.known = true;
+        assert_int_equal(mk__connections_accepted(&conn, &worker), cases[i].result);
+        assert_int_equal(peer.awaited, cases[i].awaited);
+        assert_string_equal(told, cases[i].result ? "" : "AC"); /* no plugin meets a stranger there */
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_in_order_and_all, prepare),
+        cmocka_unit_test_setup(test_a_refusal, prepare),
+        cmocka_unit_test_setup(test_what_is_asked_for_is_prepared, prepare),
+        cmocka_unit_test_setup(test_numbers, prepare),
+        cmocka_unit_test(test_listeners_for_proxies),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
