@@ -58,6 +58,7 @@ static bool reload(struct mk_server *server)
 static bool reopen(struct mk_server *server)
 {
     errorlog_reopen(server);
+    mk_server_reopen_logs(server);
     return false;
 }
 

@@ -89,6 +89,9 @@ MK_API int mk_server_start(struct mk_server *server);
  * problems say why. While the server runs. What mk_server_info() and mk_server_show() tell is the new one's.
  */
 MK_API int mk_server_reload(struct mk_server *server);
+/* Files that plugins write to (access logs) may have been renamed: they are opened anew, soon. While the server runs.
+ */
+MK_API void mk_server_reopen_logs(struct mk_server *server);
 /*
  * Stops: no new connections, idle ones are closed, exchanges have until DrainTimeout. Before that the server goes
  * on as before for StopDelay (0 unless set), while plugins may tell that it is going (mk_request_draining). Returns

@@ -61,6 +61,8 @@ struct mk_plugin {
      */
     int (*start)(void);
     void (*stop)(void);
+    /* Files that it writes to may have been renamed: open them anew. The process context; must not wait. */
+    void (*reopen)(void);
 
     /* A generation is being prepared, before its hosts: the process context. 0 or -errno. After its last request: stop.
      */
@@ -125,6 +127,9 @@ MK_API const void *mk_host_conf(const struct mk_host *host, const struct mk_conf
 MK_API const void *mk_host_conf_next(const struct mk_host *host, const struct mk_conf_section *section,
                                      const void *data);
 MK_API const void *mk_host_server_conf(const struct mk_host *host, const struct mk_conf_section *section);
+
+/* What `plugin` prepared for the host; NULL if it did not. */
+MK_API void *mk_host_state(const struct mk_host *host, const struct mk_plugin *plugin);
 
 /* Is that the address, as it is written, of one of the server's Listen lines? */
 MK_API bool mk_host_has_listener(const struct mk_host *host, struct mk_str text);
@@ -205,8 +210,10 @@ MK_API struct mk_worker *mk_request_worker(const struct mk_request *req);
  */
 MK_API void mk_request_continue(struct mk_request *req);
 
-/* What `plugin` prepared for the request's host. */
+/* What `plugin` prepared for the request's host; NULL also when the head could not be read and no host was chosen. */
 MK_API void *mk_request_host_state(const struct mk_request *req, const struct mk_plugin *plugin);
+/* The request's host; the default one when none was chosen. */
+MK_API const struct mk_host *mk_request_vhost(const struct mk_request *req);
 
 /* The address of the Listen line that the request's connection came by ("127.0.0.1:9000"); lives as long as `req`. */
 MK_API struct mk_str mk_request_listener(const struct mk_request *req);

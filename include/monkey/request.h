@@ -103,6 +103,7 @@ MK_API uint64_t mk_response_began_us(const struct mk_request *req);
 
 /* Bytes of head and body so far. The body of the response: mk_request_bytes_sent() in <monkey/plugin.h>. */
 MK_API uint64_t mk_request_bytes_received(const struct mk_request *req);
+MK_API uint64_t mk_request_head_bytes(const struct mk_request *req); /* of the same, the head alone */
 MK_API uint64_t mk_response_head_bytes(const struct mk_request *req);
 
 /* ── content codings (RFC 9110 section 12.5.3) ── */

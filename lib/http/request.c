@@ -125,6 +125,11 @@ uint64_t mk_request_bytes_received(const struct mk_request *req)
     return req->parse.head_len + req->body_bytes;
 }
 
+uint64_t mk_request_head_bytes(const struct mk_request *req)
+{
+    return req->parse.head_len;
+}
+
 uint64_t mk_response_head_bytes(const struct mk_request *req)
 {
     return req->head_bytes;

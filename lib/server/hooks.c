@@ -156,13 +156,22 @@ const struct mk__http_app mk__hooks_app = {
 
 /* ── what plugins may ask ── */
 
+void *mk_host_state(const struct mk_host *host, const struct mk_plugin *plugin)
+{
+    int i = mk__generation_find(host->generation, plugin);
+    return i < 0 ? NULL : host->states[i];
+}
+
 void *mk_request_host_state(const struct mk_request *req, const struct mk_plugin *plugin)
 {
     const struct mk_host *host = host_of(req);
-    if (!host)
-        return NULL; /* the head was not readable: no host was chosen */
-    int i = mk__generation_find(host->generation, plugin);
-    return i < 0 ? NULL : host->states[i];
+    return host ? mk_host_state(host, plugin) : NULL; /* the head was not readable: no host was chosen */
+}
+
+const struct mk_host *mk_request_vhost(const struct mk_request *req)
+{
+    const struct mk_host *host = host_of(req);
+    return host ? host : generation_of(req)->default_host;
 }
 
 struct mk_worker *mk_request_worker(const struct mk_request *req)

@@ -411,6 +411,17 @@ int mk_server_reload(struct mk_server *s)
 }
 #endif
 
+void mk_server_reopen_logs(struct mk_server *s)
+{
+#ifndef MK_LEAN
+    for (unsigned i = 0; s->running && i < s->now->n_plugins; i++)
+        if (s->now->plugins[i]->reopen)
+            s->now->plugins[i]->reopen();
+#else
+    (void)s;
+#endif
+}
+
 void mk_server_stop_now(struct mk_server *s)
 {
     pthread_mutex_lock(&s->lock);
