@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What the fields of a line say (fields.h), and where they know it from.
+ */
+#include <monkey/plugin.h>
+
+#include "fields.h"
+
+/* ── who ── */
+
+/* The address at the other end of the connection. All that concerns addresses is here. */
+static struct mk_str peer(const struct entry *e, const struct step *s)
+{
+    (void)e;
+    (void)s;
+    return MK_STR_NONE;
+}
+
+static struct mk_str client(const struct entry *e, const struct step *s)
+{
+    return peer(e, s);
+}
+
+static struct mk_str user(const struct entry *e, const struct step *s)
+{
+    (void)s;
+    return mk_request_user(e->req);
+}
+
+/* ── when ── */
+
+static void put_quote(struct line *l, const struct step *s)
+{
+    if (s->form == LINE_JSON)
+        line_put_char(l, '"');
+}
+
+static void put_clf(struct line *l, const struct entry *e, const struct step *s)
+{
+    (void)e;
+    put_quote(l, s);
+    line_put(l, mk_str_c(l->clf));
+    put_quote(l, s);
+}
+
+static void put_iso(struct line *l, const struct entry *e, const struct step *s)
+{
+    (void)e;
+    put_quote(l, s);
+    line_put_iso(l);
+    put_quote(l, s);
+}
+
+static void put_unix(struct line *l, const struct entry *e, const struct step *s)
+{
+    (void)e;
+    (void)s;
+    line_put_number(l, (uint64_t)l->second);
+}
+
+static void put_unix_ms(struct line *l, const struct entry *e, const struct step *s)
+{
+    (void)e;
+    (void)s;
+    line_put_number(l, (uint64_t)l->second * 1000 + l->ms);
+}
+
+static bool request_time(const struct entry *e, uint64_t *ret)
+{
+    uint64_t began = mk_request_began_us(e->req);
+    if (began)
+        *ret = mk_loop_now_us(mk_request_loop(e->req)) - began;
+    return began;
+}
+
+static bool first_byte(const struct entry *e, uint64_t *ret)
+{
+    uint64_t began = mk_request_began_us(e->req), answered = mk_response_began_us(e->req);
+    if (began && answered)
+        *ret = answered - began;
+    return began && answered;
+}
+
+/* ── what was asked ── */
+
+static struct mk_str absent_if_empty(struct mk_str s)
+{
+    return s.len ? s : MK_STR_NONE;
+}
+
+static struct mk_str method(const struct entry *e, const struct step *s)
+{
+    (void)s;
+    return absent_if_empty(mk_request_method_name(e->req));
+}
+
+static struct mk_str target(const struct entry *e, const struct step *s)
+{
+    (void)s;
+    return absent_if_empty(mk_request_target(e->req));
+}
+
+static struct mk_str path(const struct entry *e, const struct step *s)
+{
+    (void)s;
+    return absent_if_empty(mk_request_path(e->req));
+}
+
+static struct mk_str query(const struct entry *e, const struct step *s)
+{
+    (void)s;
+    return mk_request_query(e->req);
+}
+
+static struct mk_str host(const struct entry *e, const struct step *s)
+{
+    (void)s;
+    return absent_if_empty(mk_request_host(e->req));
+}
+
+/* Of a head that could not be read as far as its target nobody knows the version. */
+static struct mk_str protocol(const struct entry *e, const struct step *s)
+{
+    (void)s;
+    if (!mk_request_target(e->req).len)
+        return MK_STR_NONE;
+    return mk_request_minor(e->req) ? MK_STR("HTTP/1.1") : MK_STR("HTTP/1.0");
+}
+
+static void put_request(struct line *l, const struct entry *e, const struct step *s)
+{
+    struct mk_str parts[] = {method(e, s), target(e, s), protocol(e, s)};
+    put_quote(l, s);
+    if (!parts[0].p)
+        line_put_char(l, '-');
+    for (unsigned i = 0; i < sizeof(parts) / sizeof(parts[0]) && parts[i].p; i++) {
+        if (i)
+            line_put_value(l, MK_STR(" "), s->form);
+        line_put_value(l, parts[i], s->form);
+    }
+    put_quote(l, s);
+}
+
+static struct mk_str referer(const struct entry *e, const struct step *s)
+{
+    (void)s;
+    return mk_request_field(e->req, MK_FIELD_REFERER);
+}
+
+static struct mk_str agent(const struct entry *e, const struct step *s)
+{
+    (void)s;
+    return mk_request_field(e->req, MK_FIELD_USER_AGENT);
+}
+
+static struct mk_str traceparent(const struct entry *e, const struct step *s)
+{
+    (void)s;
+    return mk_request_header(e->req, MK_STR("traceparent"));
+}
+
+static struct mk_str request_header(const struct entry *e, const struct step *s)
+{
+    return mk_request_header(e->req, s->arg);
+}
+
+static struct mk_str request_id(const struct entry *e, const struct step *s)
+{
+    (void)s;
+    return mk_request_id(e->req);
+}
+
+static bool bytes_in(const struct entry *e, uint64_t *ret)
+{
+    *ret = mk_request_bytes_received(e->req);
+    return true;
+}
+
+static bool body_bytes_in(const struct entry *e, uint64_t *ret)
+{
+    *ret = mk_request_bytes_received(e->req) - mk_request_head_bytes(e->req);
+    return true;
+}
+
+/* ── what was answered ── */
+
+static bool status(const struct entry *e, uint64_t *ret)
+{
+    *ret = (uint64_t)mk_response_status_get(e->req);
+    return true;
+}
+
+static bool bytes_out(const struct entry *e, uint64_t *ret)
+{
+    *ret = mk_response_head_bytes(e->req) + mk_request_bytes_sent(e->req);
+    return true;
+}
+
+static bool body_bytes_out(const struct entry *e, uint64_t *ret)
+{
+    *ret = mk_request_bytes_sent(e->req);
+    return true;
+}
+
+static struct mk_str response_header(const struct entry *e, const struct step *s)
+{
+    return mk_response_header_get(e->req, s->arg);
+}
+
+static void put_aborted(struct line *l, const struct entry *e, const struct step *s)
+{
+    bool is = mk_request_aborted(e->req);
+    if (s->form == LINE_JSON)
+        line_put(l, is ? MK_STR("true") : MK_STR("false"));
+    else
+        line_put(l, is ? MK_STR("aborted") : MK_STR("-"));
+}
+
+/* ── which way ── */
+
+static struct mk_str listener(const struct entry *e, const struct step *s)
+{
+    (void)s;
+    return mk_request_listener(e->req);
+}
+
+/* No transport tells these yet. */
+static struct mk_str none(const struct entry *e, const struct step *s)
+{
+    (void)e;
+    (void)s;
+    return MK_STR_NONE;
+}
+
+static bool worker(const struct entry *e, uint64_t *ret)
+{
+    *ret = e->worker;
+    return true;
+}
+
+const struct field fields[] = {
+    {.name = "peer", .text = peer, .doc = "the address at the other end of the connection"},
+    {.name = "client", .text = client, .doc = "the address of the client"},
+    {.name = "user", .text = user, .doc = "whom an access check has recognised"},
+    {.name = "time_clf", .put = put_clf, .doc = "when the exchange ended, as 20/Nov/2026:03:36:14 +0000"},
+    {.name = "time_iso8601", .put = put_iso, .doc = "as 2026-11-20T03:36:14.123Z"},
+    {.name = "time_unix", .put = put_unix, .doc = "in seconds since 1970"},
+    {.name = "time_unix_ms", .put = put_unix_ms, .doc = "in milliseconds since 1970"},
+    {.name = "request", .put = put_request, .doc = "method, target and protocol"},
+    {.name = "method", .text = method, .doc = "the method"},
+    {.name = "target", .text = target, .doc = "the target as it came"},
+    {.name = "path", .text = path, .doc = "the decoded path"},
+    {.name = "query", .text = query, .doc = "what follows the question mark"},
+    {.name = "host", .text = host, .doc = "the host that was asked for, without a port"},
+    {.name = "protocol", .text = protocol, .doc = "HTTP/1.1 or HTTP/1.0"},
+    {.name = "status", .number = status, .doc = "the status of the response"},
+    {.name = "bytes_in", .number = bytes_in, .doc = "bytes of the request"},
+    {.name = "body_bytes_in", .number = body_bytes_in, .doc = "of its body alone"},
+    {.name = "bytes_out", .number = bytes_out, .doc = "bytes of the response"},
+    {.name = "body_bytes_out", .number = body_bytes_out, .doc = "of its body alone"},
+    {.name = "referer", .text = referer, .doc = "the Referer field"},
+    {.name = "agent", .text = agent, .doc = "the User-Agent field"},
+    {.name = "request_time_us", .number = request_time, .doc = "from the first byte of the request to the end, in µs"},
+    {.name = "first_byte_us", .number = first_byte, .doc = "until the response's first byte was ready, in µs"},
+    {.name = "listener", .text = listener, .doc = "the Listen line that it came by"},
+    {.name = "tls_version", .text = none, .doc = "the version of TLS"},
+    {.name = "tls_cipher", .text = none, .doc = "the cipher of TLS"},
+    {.name = "request_id", .text = request_id, .doc = "the number of the request, as in X-Request-Id"},
+    {.name = "traceparent", .text = traceparent, .doc = "the field of W3C Trace Context"},
+    {.name = "aborted", .put = put_aborted, .doc = "whether the exchange ended before the response was complete"},
+    {.name = "worker", .number = worker, .doc = "the number of the worker, from 0"},
+    {.name = "header_", .text = request_header, .has_arg = true, .doc = "any field of the request: $header_accept"},
+    {.name = "response_", .text = response_header, .has_arg = true, .doc = "any field of the response"},
+    {0},
+};
+
+static void put_text(struct line *l, struct mk_str text, enum line_form form)
+{
+    if (form != LINE_JSON) {
+        if (text.len)
+            line_put_value(l, text, form);
+        else
+            line_put_char(l, '-');
+        return;
+    }
+    if (!text.p) {
+        line_put(l, MK_STR("null"));
+        return;
+    }
+    line_put_char(l, '"');
+    line_put_value(l, text, form);
+    line_put_char(l, '"');
+}
+
+void field_put(struct line *l, const struct entry *e, const struct step *s)
+{
+    const struct field *f = s->field;
+    uint64_t value;
+    if (f->put)
+        f->put(l, e, s);
+    else if (f->text)
+        put_text(l, f->text(e, s), s->form);
+    else if (f->number(e, &value))
+        line_put_number(l, value);
+    else
+        line_put(l, s->form == LINE_JSON ? MK_STR("null") : MK_STR("-"));
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The bytes of a line (line.h): escapes, numbers, times.
+ */
+#include "line.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <time.h>
+
+/* 0: stays as it is; 1: a blank; 2: always escaped. */
+static uint8_t class_of(unsigned char c)
+{
+    if (c == ' ')
+        return 1;
+    return c < 0x20 || c >= 0x7f || c == '"' || c == '\\' ? 2 : 0;
+}
+
+static char *put_escape(char *at, const char *prefix, size_t len, unsigned char c)
+{
+    memcpy(at, prefix, len);
+    at[len] = "0123456789abcdef"[c >> 4];
+    at[len + 1] = "0123456789abcdef"[c & 15];
+    return at + len + 2;
+}
+
+void line_put_value(struct line *l, struct mk_str s, enum line_form form)
+{
+    const char *prefix = form == LINE_JSON ? "\\u00" : "\\x";
+    size_t prefix_len = form == LINE_JSON ? 4 : 2;
+    uint8_t harmless = form == LINE_WORD ? 0 : 1;
+    char *at = l->at, *stop = at + l->left;
+    for (size_t i = 0; i < s.len; i++) {
+        unsigned char c = (unsigned char)s.p[i];
+        if (MK_LIKELY(class_of(c) <= harmless)) {
+            if (at == stop)
+                break;
+            *at++ = (char)c;
+            continue;
+        }
+        if ((size_t)(stop - at) < prefix_len + 2)
+            break;
+        at = put_escape(at, prefix, prefix_len, c);
+    }
+    l->left = (size_t)(stop - at);
+    l->at = at;
+}
+
+void line_put_number(struct line *l, uint64_t value)
+{
+    char digits[20];
+    size_t n = sizeof(digits);
+    do
+        digits[--n] = (char)('0' + value % 10);
+    while (value /= 10);
+    line_put(l, mk_str(digits + n, sizeof(digits) - n));
+}
+
+static_assert(sizeof(((struct line *)0)->clf) <= LINE_FIELD_FIXED, "a time is a field of fixed size");
+
+void line_set_time(struct line *l, int64_t second, uint32_t ms)
+{
+    static const char months[][4] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
+                                     "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+    struct tm tm;
+    l->ms = ms;
+    if (l->second == second && l->clf[0])
+        return;
+    time_t t = (time_t)second;
+    gmtime_r(&t, &tm);
+    l->second = second;
+    unsigned year = (unsigned)(tm.tm_year + 1900) % 10000, month = (unsigned)tm.tm_mon % 12, day = (unsigned)tm.tm_mday;
+    unsigned hour = (unsigned)tm.tm_hour, minute = (unsigned)tm.tm_min, sec = (unsigned)tm.tm_sec;
+    snprintf(l->clf, sizeof(l->clf), "%02u/%s/%04u:%02u:%02u:%02u +0000", day % 100, months[month], year, hour % 100,
+             minute % 100, sec % 100);
+    snprintf(l->iso, sizeof(l->iso), "%04u-%02u-%02uT%02u:%02u:%02u", year, month + 1, day % 100, hour % 100,
+             minute % 100, sec % 100);
+}
+
+void line_put_iso(struct line *l)
+{
+    char ms[] = {'.', (char)('0' + l->ms / 100 % 10), (char)('0' + l->ms / 10 % 10), (char)('0' + l->ms % 10), 'Z'};
+    line_put(l, mk_str_c(l->iso));
+    line_put(l, mk_str(ms, sizeof(ms)));
+}

@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * logger: an access log and an error log for each host. This file has the directives and the hooks: which exchange is
+ * told where. What a line says is format.c's business, how it gets there writer.c's.
+ */
+#include <monkey/plugin.h>
+
+#include "format.h"
+#include "writer.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+extern const struct mk_plugin mk_plugin_logger;
+
+/* ── directives ── */
+
+struct server_settings {
+    uint64_t buffer_bytes;
+    uint32_t flush_ms;
+};
+
+enum log { ACCESS, ERRORS, LOGS };
+
+struct host_settings {
+    struct target targets[LOGS];
+    struct format formats[LOGS];
+    bool request_id;
+    int facility;
+};
+
+static const char *const facilities[] = {"kern",   "user",   "mail",   "daemon",   "auth",   "syslog", "lpr",
+                                         "news",   "uucp",   "cron",   "authpriv", "ftp",    "ntp",    "audit",
+                                         "alert",  "clock",  "local0", "local1",   "local2", "local3", "local4",
+                                         "local5", "local6", "local7", NULL};
+
+static const struct mk_conf_key server_keys[] = {
+    MK_CONF_KEY_SIZE(struct server_settings, buffer_bytes, "Buffer", "256K",
+                     "How much of each log may wait in each worker until it is written. What comes when that is full "
+                     "is lost, and counted.",
+                     .min = 32 * 1024, .max = 64 * 1024 * 1024, .unit = "B"),
+    MK_CONF_KEY_DURATION(struct server_settings, flush_ms, "Flush", "1s",
+                         "How long a line waits for others, to be written together with them.", .min = 1,
+                         .max = 60 * 1000, .unit = "s"),
+    {0},
+};
+
+#define TARGET_UNIT "path, stdout, stderr, syslog or Off"
+
+static const struct mk_conf_key host_keys[] = {
+    MK_CONF_KEY_CUSTOM(struct host_settings, targets[ACCESS], "AccessLog", "Off",
+                       "Where each exchange is told: a file, `stdout`, `stderr`, `syslog` (RFC 5424, to /dev/log; "
+                       "`syslog:/path` is another socket), or `Off`. Several hosts may name the same.",
+                       .unit = TARGET_UNIT, .parse = target_parse),
+    MK_CONF_KEY_CUSTOM(struct host_settings, targets[ERRORS], "ErrorLog", "Off",
+                       "Where exchanges are told that went wrong: those with a status of 400 and above, and those that "
+                       "ended before the response was complete. As `AccessLog`.",
+                       .unit = TARGET_UNIT, .parse = target_parse),
+    MK_CONF_KEY_CUSTOM(struct host_settings, formats[ACCESS], "Format", "common",
+                       "What a line of the access log says: `common`, `combined`, `json`, or a text with named fields, "
+                       "`\"$client $status $(request_time_us)us\"`; `json $time_iso8601 $status` is an object of the "
+                       "fields that are named. The page of the plugin lists them.",
+                       .unit = "format", .parse = format_parse),
+    MK_CONF_KEY_CUSTOM(struct host_settings, formats[ERRORS], "ErrorFormat", "error",
+                       "What a line of the error log says: as `Format`, or `error`.", .unit = "format",
+                       .parse = format_parse),
+    MK_CONF_KEY_BOOL(struct host_settings, request_id, "RequestId", "Off",
+                     "Whether responses have the number of their request in X-Request-Id: the one that came in the "
+                     "field of that name, else a new one."),
+    MK_CONF_KEY_ENUM(struct host_settings, facility, "SyslogFacility", "daemon",
+                     "Under which facility syslog gets the lines.", .names = facilities),
+    {0},
+};
+
+enum { SERVER, HOST };
+
+static const struct mk_conf_section sections[] = {
+    {.name = "LOGGER",
+     .scope = MK_CONF_SCOPE_SERVER,
+     .size = sizeof(struct server_settings),
+     .keys = server_keys,
+     .doc = MK_CONF_DOC("How lines get from the workers to the logs. Which logs there are is said by the hosts.")},
+    {.name = "LOGGER",
+     .scope = MK_CONF_SCOPE_HOST,
+     .size = sizeof(struct host_settings),
+     .keys = host_keys,
+     .doc = MK_CONF_DOC("The logs of this host. `sites/default` gets the requests that could not be read.")},
+    {0},
+};
+
+/* ── states ── */
+
+/* The logs of a generation, each once: workers have a channel for each, hosts know them by their number. */
+struct table {
+    struct sink **sinks;
+    unsigned n, max;
+};
+
+struct host_state {
+    const struct host_settings *settings;
+    int numbers[LOGS]; /* -1: off */
+};
+
+struct worker_state {
+    struct line line; /* with the time as text */
+    struct mk_str sender;
+    char sender_text[96]; /* for syslog: " host monkey 123 " */
+    unsigned n;
+    struct channel *channels[];
+};
+
+static int start_generation(struct mk_generation *g, void **ret_state)
+{
+    struct table *t = mk_account_alloc(NULL, sizeof(*t));
+    (void)g;
+    if (!t)
+        return -ENOMEM;
+    *t = (struct table){0};
+    *ret_state = t;
+    return 0;
+}
+
+static void stop_generation(struct mk_generation *g, void *state)
+{
+    struct table *t = state;
+    (void)g;
+    for (unsigned i = 0; i < t->n; i++)
+        sink_put(t->sinks[i]);
+    mk_account_free(NULL, t->sinks, t->max * sizeof(struct sink *));
+    mk_account_free(NULL, t, sizeof(*t));
+}
+
+static int grow(struct table *t)
+{
+    unsigned max = t->max ? 2 * t->max : 8;
+    struct sink **sinks = mk_account_alloc(NULL, max * sizeof(struct sink *));
+    if (!sinks)
+        return -ENOMEM;
+    if (t->n)
+        memcpy(sinks, t->sinks, t->n * sizeof(struct sink *));
+    mk_account_free(NULL, t->sinks, t->max * sizeof(struct sink *));
+    t->sinks = sinks;
+    t->max = max;
+    return 0;
+}
+
+/* The number of a log, or -ENOMEM. */
+static int add_sink(struct table *t, const struct target *target)
+{
+    struct sink *s = t->n < t->max || grow(t) == 0 ? sink_get(target) : NULL;
+    if (!s)
+        return -ENOMEM;
+    for (unsigned i = 0; i < t->n; i++)
+        if (t->sinks[i] == s) {
+            sink_put(s);
+            return (int)i;
+        }
+    t->sinks[t->n] = s;
+    return (int)t->n++;
+}
+
+static int open_log(struct mk_host *host, struct host_state *h, enum log log)
+{
+    static const size_t offsets[LOGS] = {offsetof(struct host_settings, targets[ACCESS]),
+                                         offsetof(struct host_settings, targets[ERRORS])};
+    const struct target *target = &h->settings->targets[log];
+    h->numbers[log] = -1;
+    if (target->kind == TARGET_OFF)
+        return 0;
+    int err = target_check(target);
+    if (err < 0) {
+        mk_host_error(host, h->settings, offsets[log], 0, "cannot write %s: %s", target->path.p, strerror(-err));
+        return -EINVAL;
+    }
+    int number = add_sink(mk_generation_state(mk_host_generation(host), &mk_plugin_logger), target);
+    h->numbers[log] = number;
+    return number < 0 ? number : 0;
+}
+
+static int start_host(struct mk_host *host, void **ret_state)
+{
+    const struct host_settings *settings = mk_host_conf(host, &sections[HOST]);
+    if (!settings)
+        return 0;
+    struct host_state *h = mk_account_alloc(NULL, sizeof(*h));
+    if (!h)
+        return -ENOMEM;
+    h->settings = settings;
+    int err = 0;
+    for (int log = 0; log < LOGS && err == 0; log++)
+        err = open_log(host, h, (enum log)log);
+    if (err < 0) {
+        mk_account_free(NULL, h, sizeof(*h));
+        return err;
+    }
+    *ret_state = h;
+    return 0;
+}
+
+static void stop_host(struct mk_host *host, void *state)
+{
+    (void)host;
+    mk_account_free(NULL, state, sizeof(struct host_state));
+}
+
+/* ── workers ── */
+
+static void close_channels(struct worker_state *w)
+{
+    size_t bytes = sizeof(*w) + w->n * sizeof(struct channel *);
+    for (unsigned i = 0; i < w->n && w->channels[i]; i++)
+        channel_put(w->channels[i]);
+    mk_account_free(NULL, w, bytes);
+}
+
+static void name_sender(struct worker_state *w)
+{
+    char host[64];
+    if (gethostname(host, sizeof(host)) < 0)
+        host[0] = '\0';
+    host[sizeof(host) - 1] = '\0';
+    snprintf(w->sender_text, sizeof(w->sender_text), " %s monkey %d ", host[0] ? host : "-", (int)getpid());
+    w->sender = mk_str_c(w->sender_text);
+}
+
+static int start_worker(struct mk_worker *worker, void **ret_state)
+{
+    const struct mk_generation *g = mk_worker_generation(worker);
+    const struct table *t = mk_generation_state(g, &mk_plugin_logger);
+    const struct server_settings *settings = mk_generation_conf(g, &sections[SERVER]);
+    struct server_settings usual = {256 * 1024, 1000};
+    if (!settings)
+        settings = &usual;
+    int err = t->n ? writer_start(settings->flush_ms) : 0;
+    if (err < 0)
+        return err;
+    size_t bytes = sizeof(struct worker_state) + t->n * sizeof(struct channel *);
+    struct worker_state *w = mk_account_alloc(NULL, bytes);
+    if (!w)
+        return -ENOMEM;
+    memset(w, 0, bytes);
+    w->n = t->n;
+    name_sender(w);
+    for (unsigned i = 0; i < t->n && err == 0; i++) {
+        w->channels[i] = channel_get(t->sinks[i], mk_worker_loop(worker), settings->buffer_bytes);
+        err = w->channels[i] ? 0 : -ENOMEM;
+    }
+    if (err < 0)
+        close_channels(w);
+    else
+        *ret_state = w;
+    return err;
+}
+
+static void stop_worker(struct mk_worker *worker, void *state)
+{
+    (void)worker;
+    close_channels(state);
+}
+
+/* ── lines ── */
+
+/* Requests that could not be read have no host: they are the default one's. */
+static const struct host_state *host_of(const struct mk_request *req)
+{
+    return mk_host_state(mk_request_vhost(req), &mk_plugin_logger);
+}
+
+static void set_time(struct line *l)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    line_set_time(l, now.tv_sec, (uint32_t)(now.tv_nsec / 1000000));
+}
+
+/* What stands before a line for syslog (RFC 5424 section 6), and is none of its own business. */
+enum { SYSLOG_FIXED = 160 };
+
+static void put_syslog_head(struct worker_state *w, const struct host_settings *settings, enum log log, int status)
+{
+    unsigned severity = status >= 500 ? 3 : status >= 400 ? 4 : 6;
+    line_put_char(&w->line, '<');
+    line_put_number(&w->line, (unsigned)settings->facility * 8 + severity);
+    line_put(&w->line, MK_STR(">1 "));
+    line_put_iso(&w->line);
+    line_put(&w->line, w->sender);
+    line_put(&w->line, log == ACCESS ? MK_STR("access - ") : MK_STR("error - "));
+}
+
+static bool begin_line(struct worker_state *w, const struct host_settings *settings, enum log log, struct channel *c,
+                       int status)
+{
+    char *room = channel_reserve(c);
+    if (!room)
+        return false;
+    line_begin(&w->line, room, settings->formats[log].fixed + SYSLOG_FIXED + FORMAT_LOST_FIXED);
+    if (settings->targets[log].kind == TARGET_SYSLOG)
+        put_syslog_head(w, settings, log, status);
+    return true;
+}
+
+static void end_line(struct worker_state *w, struct channel *c)
+{
+    line_put_char(&w->line, '\n');
+    channel_send(c, line_length(&w->line));
+}
+
+static void write_line(struct worker_state *w, const struct host_state *h, enum log log, const struct entry *e)
+{
+    struct channel *c = w->channels[h->numbers[log]];
+    const struct format *f = &h->settings->formats[log];
+    int status = mk_response_status_get(e->req);
+    if (!begin_line(w, h->settings, log, c, status))
+        return;
+    if (MK_UNLIKELY(c->lost)) {
+        format_put_lost(f, &w->line, c->lost);
+        end_line(w, c);
+        c->lost = 0;
+        if (!begin_line(w, h->settings, log, c, status))
+            return;
+    }
+    format_put(f, &w->line, e);
+    end_line(w, c);
+}
+
+static void tell(struct mk_request *req)
+{
+    const struct host_state *h = host_of(req);
+    if (!h)
+        return;
+    struct worker_state *w = mk_worker_state(mk_request_worker(req), &mk_plugin_logger);
+    struct entry e = {req, mk_worker_index(mk_request_worker(req))};
+    set_time(&w->line);
+    if (h->numbers[ACCESS] >= 0)
+        write_line(w, h, ACCESS, &e);
+    if (h->numbers[ERRORS] >= 0 && (mk_response_status_get(req) >= 400 || mk_request_aborted(req)))
+        write_line(w, h, ERRORS, &e);
+}
+
+static void add_request_id(struct mk_request *req)
+{
+    const struct host_state *h = host_of(req);
+    struct mk_str name = MK_STR("X-Request-Id");
+    if (!h || !h->settings->request_id || mk_response_header_get(req, name).p)
+        return;
+    struct mk_str id = mk_request_id(req);
+    if (id.p)
+        mk_response_header_borrow(req, name, id);
+}
+
+MK_PLUGIN(logger) = {
+    MK_PLUGIN_HEAD("logger", "2.0.0", "access and error logs of hosts, and numbers of requests"),
+    .flags = MK_PLUGIN_TIMES,
+    .sections = sections,
+    .stop = writer_stop,
+    .reopen = writer_reopen,
+    .generation_start = start_generation,
+    .generation_stop = stop_generation,
+    .host_start = start_host,
+    .host_stop = stop_host,
+    .worker_start = start_worker,
+    .worker_stop = stop_worker,
+    .on_response = add_request_id,
+    .on_done = tell,
+};

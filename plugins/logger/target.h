@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Where lines go: what the directives AccessLog and ErrorLog name.
+ */
+#ifndef LOGGER_TARGET_H
+#define LOGGER_TARGET_H
+
+#include <monkey/conf.h>
+
+enum target_kind { TARGET_OFF, TARGET_FILE, TARGET_STDOUT, TARGET_STDERR, TARGET_SYSLOG };
+
+struct target {
+    enum target_kind kind;
+    struct mk_str path; /* of a file or a socket, absolute; NUL-terminated; else empty */
+};
+
+/* For MK_CONF_KEY_CUSTOM: reads a struct target. */
+int target_parse(const struct mk_conf_value *value, void *target, struct mk_arena *arena, struct mk_buf *error);
+
+/* Could it be written? Nothing is made for the question. 0 or -errno. */
+int target_check(const struct target *target);
+
+/*
+ * Opens a file for appending, 0640 at the most, without waiting for a reader of a FIFO. A link is followed to what is
+ * there; through one that leads nowhere a file is made only when the link is our own. A descriptor or -errno.
+ */
+int target_open_file(const char *path);
+
+#endif

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The thread that writes all logs of the process, and the registry of them.
+ *
+ * It sleeps until somebody has a line for it. Lines wait for company: until a ring is half full, or for the time of
+ * `Flush`. Nobody waits for the writer but the end of the process, and that not for long.
+ */
+#ifndef LOGGER_WRITER_H
+#define LOGGER_WRITER_H
+
+#include "line.h"
+#include "sink.h"
+
+/* The log at that place, made if there is none yet; NULL without memory. Any thread. */
+struct sink *sink_get(const struct target *target);
+/* Nobody of that configuration wants it any more. It is closed after its last line. */
+void sink_put(struct sink *s);
+
+/* The owner's way to a log, of `bytes`; several gets of one owner share it. NULL without memory. Any thread. */
+struct channel *channel_get(struct sink *s, const void *owner, size_t bytes);
+void channel_put(struct channel *c);
+
+/* The owner: room for a line of LINE_BYTES_MAX, to be sent; NULL: it is full, and the line is counted as lost. */
+static inline char *channel_reserve(struct channel *c)
+{
+    char *room = ring_reserve(&c->ring, LINE_BYTES_MAX);
+    if (MK_UNLIKELY(!room)) {
+        c->lost++;
+        atomic_fetch_add_explicit(&c->lost_total, 1, memory_order_relaxed);
+    }
+    return room;
+}
+/* A whole line, with its end. */
+void channel_send(struct channel *c, size_t bytes);
+
+/* Starts the thread if it does not run. 0 or -errno. Any thread. */
+int writer_start(uint32_t flush_ms);
+/* Writes what is there, waits a moment for what does not take it, and ends. */
+void writer_stop(void);
+/* Opens all files anew, after what is there has been written to the old ones. Does not wait. */
+void writer_reopen(void);
+
+#endif

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A log that takes only part of what it is given: lines go on where they ended, whatever came meanwhile. */
+#include "../../../plugins/logger/sink.h"
+
+#include "folder.h"
+
+#include <signal.h>
+#include <sys/resource.h>
+
+enum { RING_BYTES = 4096, LATER_MS = 100000 };
+
+static struct sink s;
+static struct channel a, b;
+static char rings[2][RING_BYTES];
+
+static void open_channel(struct channel *c, char *ring)
+{
+    *c = (struct channel){.sink = &s, .users = 1, .ring = {.data = ring, .size = RING_BYTES}};
+    mk_list_add(&s.channels, &c->node);
+}
+
+static void open_sink(void)
+{
+    s = (struct sink){.target = {TARGET_FILE, mk_str_c(mk_test_path("log"))}, .fd = -1};
+    mk_list_init(&s.channels);
+    open_channel(&a, rings[0]);
+    open_channel(&b, rings[1]);
+}
+
+static void put(struct channel *c, const char *line)
+{
+    char *room = ring_reserve(&c->ring, 512);
+    assert_non_null(room);
+    memcpy(room, line, strlen(line));
+    ring_commit(&c->ring, strlen(line));
+}
+
+static void limit_file(rlim_t bytes)
+{
+    struct rlimit limit;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    limit.rlim_cur = bytes ? bytes : limit.rlim_max;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
+static void expect_file(const char *name, const char *text)
+{
+    char data[256];
+    int fd = open(mk_test_path(name), O_RDONLY);
+    ssize_t n = read(fd, data, sizeof(data));
+    close(fd);
+    assert_true(n >= 0);
+    assert_str_equal(mk_str(data, (size_t)n), text);
+}
+
+static void test_the_rest_comes_first(void **state)
+{
+    (void)state;
+    open_sink();
+    put(&a, "a1\n");
+    put(&b, "b1 long\n");
+    limit_file(6);
+    assert_int_equal(sink_serve(&s, LATER_MS, false), MK_DECLINED);
+    expect_file("log", "a1\nb1 ");
+    put(&a, "a2\n");
+    limit_file(0);
+    assert_int_equal(sink_serve(&s, LATER_MS + 1, false), MK_DECLINED); /* not so soon */
+    assert_int_equal(sink_serve(&s, 2 * LATER_MS, false), 0);
+    expect_file("log", "a1\nb1 long\na2\n");
+    sink_close(&s);
+}
+
+/* The rest of a line goes to the file that has its beginning; if it does not take it, it is lost as a whole. */
+static void test_not_in_another_file(void **state)
+{
+    (void)state;
+    for (int full = 0; full < 2; full++) {
+        open_sink();
+        unlink(mk_test_path("log"));
+        put(&a, "a1 long\n");
+        limit_file(3);
+        assert_int_equal(sink_serve(&s, LATER_MS, false), MK_DECLINED);
+        put(&a, "a2\n");
+        char old[512];
+        snprintf(old, sizeof(old), "%s.old", s.target.path.p);
+        assert_int_equal(rename(s.target.path.p, old), 0);
+        limit_file(full ? 3 : 0);
+        sink_serve(&s, 2 * LATER_MS, true);
+        limit_file(0);
+        assert_int_equal(sink_serve(&s, 3 * LATER_MS, false), 0);
+        expect_file("log.old", full ? "a1 " : "a1 long\na2\n");
+        expect_file("log", full ? "a2\n" : "");
+        assert_int_equal(a.lost_total, full);
+        sink_close(&s);
+    }
+}
+
+/* Who gives up counts what is left. */
+static void test_giving_up(void **state)
+{
+    (void)state;
+    open_sink();
+    put(&a, "a1\n");
+    put(&a, "a2\n");
+    put(&b, "b1\n");
+    sink_give_up(&s);
+    assert_int_equal(a.lost_total + b.lost_total, 3);
+    assert_int_equal(sink_serve(&s, LATER_MS, false), 0);
+    sink_close(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_rest_comes_first),
+        cmocka_unit_test(test_not_in_another_file),
+        cmocka_unit_test(test_giving_up),
+    };
+    signal(SIGXFSZ, SIG_IGN);
+    return cmocka_run_group_tests(tests, mk_test_folder_make, mk_test_folder_remove);
+}
