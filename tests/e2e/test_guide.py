@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The guide's configurations, as they stand in its pages, below a folder of the test's own instead of /srv."""
 
+import json
 import os
 import re
 import signal
@@ -28,6 +29,7 @@ TREE = {
     "data/a.json": b"{}\n",
     "www/assets/logo.svg": b"<svg/>\n",
     "pages/closed.html": b"closed\n",
+    "log/.keep": b"",
 }
 
 
@@ -44,6 +46,7 @@ SECTIONS = dict(sections())
 COMPRESSED = "Compressed answers"
 AS_ROOT = "A service that starts as root"
 BALANCED = "Behind a balancer that speaks the PROXY protocol"
+COMMON_LOG, JSON_LOG = "One file for all hosts", "JSON, with numbers of requests"
 
 
 @pytest.fixture
@@ -87,9 +90,10 @@ def site(conf):
 def needs_modules(heading):
     if heading == AS_ROOT and os.geteuid() != 0:
         pytest.skip("NOT TESTED: only root can become another user")
-    built = (build.binary().parent.parent / "lib" / "monkey" / "compress.so").exists()
-    if heading == COMPRESSED and not built:
-        pytest.skip(f"the preset {build.PRESET} does not build compress")
+    modules = build.binary().parent.parent / "lib" / "monkey"
+    for name in re.findall("Load (compress|logger)", "".join(SECTIONS[heading].values())):
+        if not (modules / f"{name}.so").exists():
+            pytest.skip(f"the preset {build.PRESET} does not build {name}")
 
 
 @pytest.mark.parametrize("heading", SECTIONS)
@@ -102,7 +106,7 @@ def test_is_accepted(conf, heading):
 def test_every_configuration_has_a_test():
     tried = {"One site", "Several hosts", "A single-page application", "Downloads", "An interface for other origins"}
     proxied = {"A site behind a proxy", BALANCED}
-    assert set(SECTIONS) == tried | proxied | {"A service", AS_ROOT, COMPRESSED}
+    assert set(SECTIONS) == tried | proxied | {"A service", AS_ROOT, COMPRESSED, COMMON_LOG, JSON_LOG}
 
 
 def ask(server, target, *fields, **rest):
@@ -134,6 +138,26 @@ def test_behind_a_balancer(site):
     with server.connect() as stranger:
         stranger.send_all_you_can(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n")
         stranger.assert_gone()
+
+
+def first_line(path):
+    return await_true(lambda: path.exists() and path.read_text(), 10, f"a line in {path}").splitlines()[0]
+
+
+def test_one_file_for_all_hosts(site, tmp_path):
+    needs_modules(COMMON_LOG)
+    ask(site(COMMON_LOG), "/missing", "User-Agent: me")
+    assert re.search(
+        r'"GET /missing HTTP/1.1" 404 \d+ "-" "me"$', first_line(tmp_path / "srv" / "log" / "access.log")
+    )
+    assert '404 "GET /missing HTTP/1.1"' in first_line(tmp_path / "srv" / "log" / "error.log")
+
+
+def test_json_with_numbers(site, tmp_path):
+    needs_modules(JSON_LOG)
+    answer = ask(site(JSON_LOG), "/")
+    row = json.loads(first_line(tmp_path / "srv" / "log" / "access.json"))
+    assert row["request_id"] == answer["X-Request-Id"] and row["request"] == "GET / HTTP/1.1"
 
 
 def readiness(server):
