@@ -51,6 +51,7 @@ PIPELINE = """init = function(args)
 end
 request = function() return req end
 """
+LOGGING = "monkey+log"  # the same with an access log
 CLOSE = 'wrk.headers["Connection"] = "close"\n'
 
 
@@ -58,6 +59,17 @@ def free_port():
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         return s.getsockname()[1]
+
+
+LOGGED = """[LOGGER]
+    AccessLog {dir}/access.log
+    Format combined
+"""
+PLUGINS = """[PLUGINS]
+    Load liana
+    Load logger
+    Load static
+"""
 
 
 class Server:
@@ -115,9 +127,9 @@ class Server:
 
 
 class Workload:
-    def __init__(self, name, text, path, clients, pipeline=1, close=False):
+    def __init__(self, name, text, path, clients, pipeline=1, close=False, servers=("monkey", "nginx", "lighttpd")):
         self.name, self.text, self.path, self.clients = name, text, path, clients
-        self.pipeline, self.close = pipeline, close
+        self.pipeline, self.close, self.servers = pipeline, close, servers
 
     def run(self, port, seconds, folder):
         command = ["taskset", "-c", "1", "wrk", "-t1", f"-c{self.clients}", f"-d{seconds}s", "--latency"]
@@ -140,6 +152,9 @@ class Workload:
 
 WORKLOADS = [
     Workload("W1", "13 bytes, keep-alive, 64 clients", "13.txt", 64),
+    Workload(
+        "W1L", "W1, beside monkey with the logger", "13.txt", 64, servers=("monkey", LOGGING, "nginx", "lighttpd")
+    ),
     Workload("W2", "13 bytes, a new connection each", "13.txt", 64, close=True),
     Workload("W3", "26,510 bytes, 500 clients", "26k.bin", 500),
     Workload("W4", "200 KB, 100 clients", "200k.bin", 100),
@@ -155,16 +170,24 @@ def make_files(root):
         os.utime(os.path.join(root, name), (time.time() - 3600,) * 2)
 
 
-def make_servers(folder, root):
-    servers = []
+def make_monkey(name, folder, root, logger=""):
     port = free_port()
-    conf = os.path.join(folder, "monkey")
+    conf = os.path.join(folder, name)
+    files = {
+        "monkey.conf": MONKEY.format(port=port),
+        "sites/default": f"[HOST]\n    ServerName localhost\n    DocumentRoot {root}\n{logger}",
+    }
+    if logger:
+        files["plugins.load"] = PLUGINS
     os.makedirs(os.path.join(conf, "sites"))
-    with open(os.path.join(conf, "monkey.conf"), "w") as f:
-        f.write(MONKEY.format(port=port))
-    with open(os.path.join(conf, "sites", "default"), "w") as f:
-        f.write(f"[HOST]\n    ServerName localhost\n    DocumentRoot {root}\n")
-    servers.append(Server("monkey", [os.path.join(ROOT, "build/release/bin/monkey"), "-c", conf], port))
+    for file, text in files.items():
+        with open(os.path.join(conf, file), "w") as f:
+            f.write(text)
+    return Server(name, [os.path.join(ROOT, "build/release/bin/monkey"), "-c", conf], port)
+
+
+def make_servers(folder, root):
+    servers = [make_monkey("monkey", folder, root), make_monkey(LOGGING, folder, root, LOGGED.format(dir=folder))]
     nginx = shutil.which("nginx", path="/usr/sbin:/usr/bin")
     if nginx:
         port = free_port()
@@ -236,7 +259,8 @@ def main():
         report_sizes(servers)
         for workload in WORKLOADS:
             if not args.workloads or workload.name in args.workloads:
-                report(workload, *measure(workload, servers, args.rounds, args.seconds, folder))
+                chosen = [server for server in servers if server.name in workload.servers]
+                report(workload, *measure(workload, chosen, args.rounds, args.seconds, folder))
     finally:
         for server in servers:
             if hasattr(server, "process"):
