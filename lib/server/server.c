@@ -119,7 +119,7 @@ void mk_server_info(const struct mk_server *s, struct mk_server_info *ret_info)
 void mk_server_show(const struct mk_server *s, struct mk_buf *out)
 {
     (void)s;
-    mk_buf_addf(out, "# this build for small devices cannot show its configuration\n");
+    mk_buf_addf(out, "# not in builds for small devices\n");
 }
 #else
 void mk_server_show(const struct mk_server *s, struct mk_buf *out)
@@ -439,7 +439,7 @@ void mk_server_stop_now(struct mk_server *s)
 #if defined MK_LEAN
 int mk_reference(struct mk_buf *out)
 {
-    mk_buf_addf(out, "This build leaves the manual out; docs/reference/configuration.md is the same text.\n");
+    mk_buf_addf(out, "The manual is docs/reference/configuration.md.\n");
     return out->err;
 }
 #elif defined MK_NO_MANUAL

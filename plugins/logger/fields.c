@@ -6,19 +6,34 @@
 
 #include "fields.h"
 
+enum { ADDRESS_BYTES = 48 /* of IPv6, 45 at most */ };
+
 /* ── who ── */
 
-/* The address at the other end of the connection. All that concerns addresses is here. */
+/* An address in the request's memory, as the function of a field has to hand one over; NONE where it is not known. */
+static struct mk_str address_text(const struct entry *e, struct mk_address address)
+{
+    struct mk_buf text;
+    if (address.family == AF_UNSPEC)
+        return MK_STR_NONE;
+    char *storage = mk_arena_alloc(mk_request_arena(e->req), ADDRESS_BYTES);
+    if (!storage)
+        return MK_STR_NONE;
+    mk_buf_init_fixed(&text, storage, ADDRESS_BYTES);
+    mk_address_print(&address, &text);
+    return mk_buf_str(&text);
+}
+
 static struct mk_str peer(const struct entry *e, const struct step *s)
 {
-    (void)e;
     (void)s;
-    return MK_STR_NONE;
+    return address_text(e, mk_request_peer(e->req));
 }
 
 static struct mk_str client(const struct entry *e, const struct step *s)
 {
-    return peer(e, s);
+    (void)s;
+    return address_text(e, mk_request_client(e->req));
 }
 
 static struct mk_str user(const struct entry *e, const struct step *s)

@@ -343,7 +343,10 @@ static void add_request_id(struct mk_request *req)
 {
     const struct host_state *h = host_of(req);
     struct mk_str name = MK_STR("X-Request-Id");
-    if (!h || !h->settings->request_id || mk_response_header_get(req, name).p)
+    if (!h)
+        return;
+    mk_request_peer(req); /* as long as the system knows it: not any more after a reset */
+    if (!h->settings->request_id || mk_response_header_get(req, name).p)
         return;
     struct mk_str id = mk_request_id(req);
     if (id.p)

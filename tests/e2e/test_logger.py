@@ -101,8 +101,23 @@ def test_common(site):
     assert site.ask().status == 200
     assert site.ask("/missing?a=b").status == 404
     first, second = site.lines(2)
-    assert re.fullmatch(rf'\S+ - - {CLF_TIME} "GET /hello\.txt HTTP/1\.1" 200 {len(HELLO)}', first)
+    assert re.fullmatch(rf'127\.0\.0\.1 - - {CLF_TIME} "GET /hello\.txt HTTP/1\.1" 200 {len(HELLO)}', first)
     assert re.fullmatch(rf'\S+ - - {CLF_TIME} "GET /missing\?a=b HTTP/1\.1" 404 \d+', second)
+
+
+def test_addresses(site):
+    """The peer, and the client that a trusted peer speaks for; also of a request that its client has reset."""
+    site.write(Format='"$peer $client $status $aborted"')
+    with open(site.folder / "conf" / "monkey.conf", "a") as file:
+        file.write("[SERVER]\n    TrustedProxies 127.0.0.0/8\n")
+    site.start()
+    site.ask("/hello.txt", "X-Forwarded-For: 192.0.2.7")
+    assert site.lines(1)[0].startswith("127.0.0.1 192.0.2.7 200 ")
+    with Client(site.server.addresses[0], rcvbuf=4096) as client:
+        client.send(b"GET /large HTTP/1.1\r\nHost: h\r\nX-Forwarded-For: 2001:db8::7\r\n\r\n")
+        client.until(b"\r\n\r\n")
+        client.reset()
+    assert site.lines(2)[1].startswith("127.0.0.1 2001:db8::7 200 ")
 
 
 def test_combined(site):
