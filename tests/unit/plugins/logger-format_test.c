@@ -4,6 +4,7 @@
 
 #include "testing.h"
 
+#include "http/client.h"
 #include "http/request.h"
 
 #include <errno.h>
@@ -26,10 +27,31 @@ static int parse(const char *text, struct format *ret, size_t *ret_fault)
 
 static struct mk__field lines[16];
 
+static struct mk__peer *peer_of(const struct mk_request *req)
+{
+    static struct mk__peer peer = {.known = true};
+    (void)req;
+    return &peer;
+}
+
+static const struct mk_io *io_of(const struct mk_request *req)
+{
+    (void)req;
+    return NULL; /* the peer is known */
+}
+
+static const struct mk__carrier carrier = {.peer = peer_of, .io = io_of};
+
+/* Of a client of which nothing is known. */
 static struct mk_request make_request(const char *text)
 {
     static const struct mk__parse_limits limits = {.line_bytes_max = 8192, .head_bytes_max = 16384, .fields_max = 16};
-    struct mk_request req = {.status = 200, .fields = lines, .base = text, .path = MK_STR("/p \xff")};
+    struct mk_request req = {.status = 200,
+                             .fields = lines,
+                             .base = text,
+                             .path = MK_STR("/p \xff"),
+                             .carrier = &carrier,
+                             .client_known = true};
     if (mk__parse_head(&req.parse, lines, &limits, mk_str_c(text)) == 0)
         mk__head_read(&req.parse, lines, text, &req.head);
     return req;
