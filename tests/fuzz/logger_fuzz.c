@@ -9,6 +9,7 @@
 
 #include <stdlib.h>
 
+#include "http/client.h"
 #include "http/request.h"
 #include "server/sockets.h"
 
@@ -90,6 +91,13 @@ static const struct mk_io *io_of(const struct mk_request *req)
     return &io;
 }
 
+static struct mk__peer *peer_of(const struct mk_request *req)
+{
+    static struct mk__peer peer = {.known = true};
+    (void)req;
+    return &peer;
+}
+
 static void read_head(struct mk_request *req, struct mk__field *fields, struct mk_str text)
 {
     static const struct mk__parse_limits limits = {8192, 16384, FIELDS};
@@ -104,8 +112,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct mk_str all = mk_str((const char *)data, size), form, text;
     const char *end = size ? memchr(all.p, '\n', size) : NULL;
-    static const struct mk__carrier carrier = {.io = io_of};
-    struct mk_request req = {.carrier = &carrier, .status = 200, .path = MK_STR(""), .id = MK_STR("id")};
+    static const struct mk__carrier carrier = {.io = io_of, .peer = peer_of};
+    struct mk_request req = {
+        .carrier = &carrier, .status = 200, .path = MK_STR(""), .id = MK_STR("id"), .client_known = true};
     struct mk__field fields[FIELDS];
     struct mk_arena arena;
     struct format f;
