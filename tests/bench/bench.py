@@ -10,39 +10,13 @@ import argparse
 import os
 import re
 import shutil
-import signal
-import socket
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-FILES = {"13.txt": 13, "26k.bin": 26510, "200k.bin": 200 * 1024, "1m.bin": 1 << 20}
-
-NGINX = """daemon off; worker_processes 1; pid {dir}/nginx.pid; error_log {dir}/nginx.err crit;
-events {{ worker_connections 16384; }}
-http {{ access_log off; sendfile on; tcp_nopush {nopush}; keepalive_requests 1000000000; keepalive_timeout 65;
-client_body_temp_path {dir}/b; proxy_temp_path {dir}/p; fastcgi_temp_path {dir}/f; uwsgi_temp_path {dir}/u;
-scgi_temp_path {dir}/s; server {{ listen 127.0.0.1:{port} deferred backlog=1024; root {root}; }} }}
-"""
-LIGHTTPD = """server.document-root = "{root}"
-server.port = {port}
-server.bind = "127.0.0.1"
-server.max-keep-alive-requests = 1000000000
-server.max-fds = 16384
-server.max-connections = 8192
-server.errorlog = "{dir}/lighttpd.err"
-mimetype.assign = ( ".txt" => "text/plain", "" => "application/octet-stream" )
-"""
-MONKEY = """[SERVER]
-    Listen 127.0.0.1:{port}
-    Workers 1
-    MaxKeepAliveRequest 0
-    KeepAliveTimeout 65
-    LogLevel error
-"""
+from counts import report_counts
+from peers import MANY, make_files, make_server
 
 PIPELINE = """init = function(args)
   local r = {}
@@ -51,93 +25,28 @@ PIPELINE = """init = function(args)
 end
 request = function() return req end
 """
-LOGGING = "monkey+log"  # the same with an access log
 CLOSE = 'wrk.headers["Connection"] = "close"\n'
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
-LOGGED = """[LOGGER]
-    AccessLog {dir}/access.log
-    Format combined
+GZIP = 'wrk.headers["Accept-Encoding"] = "gzip"\n'
+RANDOM = """local n = 0
+request = function()
+  n = (n * 1103515245 + 12345) %% 2147483648
+  return wrk.format(nil, "/many/" .. n %% %d)
+end
 """
-PLUGINS = """[PLUGINS]
-    Load liana
-    Load logger
-    Load static
-"""
-
-
-class Server:
-    def __init__(self, name, command, port):
-        self.name, self.command, self.port = name, command, port
-
-    def start(self):
-        self.process = subprocess.Popen(
-            ["taskset", "-c", "0"] + self.command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        for _ in range(200):
-            try:
-                socket.create_connection(("127.0.0.1", self.port)).close()
-                return
-            except OSError:
-                time.sleep(0.02)
-        sys.exit(f"{self.name} does not answer; its command was {' '.join(self.command)}")
-
-    def stop(self):
-        self.process.send_signal(signal.SIGTERM)
-        try:
-            self.process.wait(5)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-
-    def pids(self):
-        found, queue = [], [self.process.pid]
-        while queue:
-            pid = queue.pop()
-            found.append(pid)
-            try:
-                with open(f"/proc/{pid}/task/{pid}/children") as f:
-                    queue += [int(p) for p in f.read().split()]
-            except OSError:
-                pass
-        return found
-
-    def cpu_seconds(self):
-        total = 0
-        for pid in self.pids():
-            for tid in os.listdir(f"/proc/{pid}/task"):
-                with open(f"/proc/{pid}/task/{tid}/schedstat") as f:
-                    total += int(f.read().split()[0])
-        return total / 1e9
-
-    def memory(self):
-        """PSS and private dirty memory in KB."""
-        pss = dirty = 0
-        for pid in self.pids():
-            with open(f"/proc/{pid}/smaps_rollup") as f:
-                text = f.read()
-            pss += int(re.search(r"^Pss:\s+(\d+)", text, re.M).group(1))
-            dirty += int(re.search(r"^Private_Dirty:\s+(\d+)", text, re.M).group(1))
-        return pss, dirty
+PLAIN = ("monkey", "nginx", "lighttpd")
 
 
 class Workload:
-    def __init__(self, name, text, path, clients, pipeline=1, close=False, servers=("monkey", "nginx", "lighttpd")):
+    def __init__(self, name, text, path, clients, script="", servers=PLAIN):
         self.name, self.text, self.path, self.clients = name, text, path, clients
-        self.pipeline, self.close, self.servers = pipeline, close, servers
+        self.script, self.servers = script, servers
 
     def run(self, port, seconds, folder):
         command = ["taskset", "-c", "1", "wrk", "-t1", f"-c{self.clients}", f"-d{seconds}s", "--latency"]
-        script = (PIPELINE % (self.pipeline, self.path) if self.pipeline > 1 else "") + (CLOSE if self.close else "")
-        if script:
+        if self.script:
             lua = os.path.join(folder, self.name + ".lua")
             with open(lua, "w") as f:
-                f.write(script)
+                f.write(self.script)
             command += ["-s", lua]
         text = subprocess.run(
             command + [f"http://127.0.0.1:{port}/{self.path}"], capture_output=True, text=True
@@ -153,56 +62,27 @@ class Workload:
 WORKLOADS = [
     Workload("W1", "13 bytes, keep-alive, 64 clients", "13.txt", 64),
     Workload(
-        "W1L", "W1, beside monkey with the logger", "13.txt", 64, servers=("monkey", LOGGING, "nginx", "lighttpd")
+        "W1L",
+        "W1 with an access log, beside monkey without one",
+        "13.txt",
+        64,
+        servers=("monkey", "monkey+log", "nginx+log", "lighttpd+log"),
     ),
-    Workload("W2", "13 bytes, a new connection each", "13.txt", 64, close=True),
+    Workload("W2", "13 bytes, a new connection each", "13.txt", 64, CLOSE),
     Workload("W3", "26,510 bytes, 500 clients", "26k.bin", 500),
+    Workload(
+        "W3z",
+        "the same, Accept-Encoding and precompressed variants",
+        "26k.bin",
+        500,
+        GZIP,
+        servers=("monkey+gz", "nginx+gz"),
+    ),
     Workload("W4", "200 KB, 100 clients", "200k.bin", 100),
     Workload("W5", "1 MB, 16 clients", "1m.bin", 16),
-    Workload("W6", "13 bytes, 16 requests pipelined", "13.txt", 64, pipeline=16),
+    Workload("W6", "13 bytes, 16 requests pipelined", "13.txt", 64, PIPELINE % (16, "13.txt")),
+    Workload("W7", "10,000 files of 1 to 8 KB at random, 64 clients", "many/0", 64, RANDOM % MANY),
 ]
-
-
-def make_files(root):
-    for name, size in FILES.items():
-        with open(os.path.join(root, name), "wb") as f:
-            f.write((b"Hello, World\n" * (size // 13 + 1))[:size])
-        os.utime(os.path.join(root, name), (time.time() - 3600,) * 2)
-
-
-def make_monkey(name, folder, root, logger=""):
-    port = free_port()
-    conf = os.path.join(folder, name)
-    files = {
-        "monkey.conf": MONKEY.format(port=port),
-        "sites/default": f"[HOST]\n    ServerName localhost\n    DocumentRoot {root}\n{logger}",
-    }
-    if logger:
-        files["plugins.load"] = PLUGINS
-    os.makedirs(os.path.join(conf, "sites"))
-    for file, text in files.items():
-        with open(os.path.join(conf, file), "w") as f:
-            f.write(text)
-    return Server(name, [os.path.join(ROOT, "build/release/bin/monkey"), "-c", conf], port)
-
-
-def make_servers(folder, root):
-    servers = [make_monkey("monkey", folder, root), make_monkey(LOGGING, folder, root, LOGGED.format(dir=folder))]
-    nginx = shutil.which("nginx", path="/usr/sbin:/usr/bin")
-    if nginx:
-        port = free_port()
-        path = os.path.join(folder, "nginx.conf")
-        with open(path, "w") as f:
-            f.write(NGINX.format(dir=folder, port=port, root=root, nopush="off"))
-        servers.append(Server("nginx", [nginx, "-p", folder, "-c", path], port))
-    lighttpd = shutil.which("lighttpd", path="/usr/sbin:/usr/bin")
-    if lighttpd:
-        port = free_port()
-        path = os.path.join(folder, "lighttpd.conf")
-        with open(path, "w") as f:
-            f.write(LIGHTTPD.format(dir=folder, port=port, root=root))
-        servers.append(Server("lighttpd", [lighttpd, "-D", "-f", path], port))
-    return servers
 
 
 def measure(workload, servers, rounds, seconds, folder):
@@ -222,23 +102,15 @@ def measure(workload, servers, rounds, seconds, folder):
 def report(workload, results, tails):
     first = next(iter(results))
     print(f"\n{workload.name}  {workload.text}")
-    print(f"  {'server':<10} {'CPU µs per request':>20} {'min':>8} {'max':>8} {'monkey is':>12} {'p99':>9}")
+    print(f"  {'server':<12} {'CPU µs per request':>20} {'min':>8} {'max':>8} {'monkey is':>12} {'p99':>9}")
     for name, values in results.items():
         ratio = statistics.median(a / b for a, b in zip(results[first], values))
         p99, errors = tails[name]
         print(
-            f"  {name:<10} {statistics.median(values):>20.2f} {min(values):>8.2f} {max(values):>8.2f} "
+            f"  {name:<12} {statistics.median(values):>20.2f} {min(values):>8.2f} {max(values):>8.2f} "
             f"{ratio:>10.2f} x {p99:>9} {errors}"
         )
     sys.stdout.flush()
-
-
-def report_sizes(servers):
-    print("\nmemory before any load, KB (PSS, private dirty); size of the binary, KB")
-    for server in servers:
-        pss, dirty = server.memory()
-        size = os.path.getsize(os.path.realpath(server.command[0])) // 1024
-        print(f"  {server.name:<10} {pss:>8} {dirty:>8} {size:>8}")
 
 
 def main():
@@ -246,23 +118,28 @@ def main():
     parser.add_argument("workloads", nargs="*", help="which of " + " ".join(w.name for w in WORKLOADS))
     parser.add_argument("-r", "--rounds", type=int, default=5)
     parser.add_argument("-s", "--seconds", type=int, default=2, help="of each round")
+    parser.add_argument(
+        "-c", "--counts", action="store_true", help="memory, calls and sizes, with chosen workloads too"
+    )
     args = parser.parse_args()
     folder = tempfile.mkdtemp(prefix="monkey-bench-")
     root = os.path.join(folder, "www")
     os.makedirs(root)
     os.chmod(folder, 0o755)
     make_files(root)
-    servers = make_servers(folder, root)
+    chosen = [w for w in WORKLOADS if not args.workloads or w.name in args.workloads]
+    names = list(dict.fromkeys([*PLAIN, *(name for w in chosen for name in w.servers)]))
+    servers = {name: server for name in names if (server := make_server(name, folder, root))}
     try:
-        for server in servers:
+        for server in servers.values():
             server.start()
-        report_sizes(servers)
-        for workload in WORKLOADS:
-            if not args.workloads or workload.name in args.workloads:
-                chosen = [server for server in servers if server.name in workload.servers]
-                report(workload, *measure(workload, chosen, args.rounds, args.seconds, folder))
+        if args.counts or not args.workloads:
+            report_counts([servers[name] for name in PLAIN if name in servers])
+        for workload in chosen:
+            present = [servers[name] for name in workload.servers if name in servers]
+            report(workload, *measure(workload, present, args.rounds, args.seconds, folder))
     finally:
-        for server in servers:
+        for server in servers.values():
             if hasattr(server, "process"):
                 server.stop()
         shutil.rmtree(folder, ignore_errors=True)

@@ -13,7 +13,8 @@ import tempfile
 import threading
 import time
 
-from bench import FILES, ROOT, Server, Workload, free_port, make_files
+from bench import Workload
+from peers import FILES, ROOT, Server, free_port, make_files
 
 CONF = """[SERVER]
     Listen 127.0.0.1:{port}
