@@ -8,6 +8,7 @@
 #include "server/server.h"
 
 #include "base/file.h"
+#include "server/moments.h"
 #include "server/plugin.h"
 #include "version.h"
 
@@ -476,7 +477,13 @@ int mk_reference(struct mk_buf *out)
 
 static void print_plugin(const struct mk_plugin *plugin, void *ctx)
 {
-    mk_buf_addf(ctx, "    %-10s %s  %s\n", plugin->name, plugin->version, plugin->summary);
+    struct mk_buf *out = ctx;
+    mk_buf_addf(out, "    %-11s %s  %s\n", plugin->name, plugin->version, plugin->summary);
+#ifndef MK_LEAN
+    mk_buf_addf(out, "    %-11s ", "");
+    mk__moments_print(plugin, out);
+    mk_buf_addc(out, '\n');
+#endif
 }
 
 const char *mk_version(void)
@@ -496,4 +503,8 @@ void mk_build_info(struct mk_buf *out)
         return;
     mk_buf_addf(out, "plugins in %s:\n", mk__plugin_folder());
     mk__plugin_each_module(print_plugin, out);
+    mk_buf_addf(out, "their order without plugins.load:");
+    for (const char *const *name = mk__plugin_order; *name; name++)
+        mk_buf_addf(out, " %s", *name);
+    mk_buf_addc(out, '\n');
 }

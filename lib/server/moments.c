@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The table of server/moments.h. What is asked of the hooks, and in which order, is hooks.c's and connections.c's.
+ */
+#include "server/moments.h"
+
+static const struct {
+    const char *name;
+    size_t offset;
+} moments[] = {
+    {"transport", offsetof(struct mk_plugin, transport)},     {"on_accept", offsetof(struct mk_plugin, on_accept)},
+    {"on_request", offsetof(struct mk_plugin, on_request)},   {"on_content", offsetof(struct mk_plugin, on_content)},
+    {"on_response", offsetof(struct mk_plugin, on_response)}, {"on_done", offsetof(struct mk_plugin, on_done)},
+    {"on_close", offsetof(struct mk_plugin, on_close)},       {"reopen", offsetof(struct mk_plugin, reopen)},
+};
+
+static bool has(const struct mk_plugin *plugin, size_t offset)
+{
+    static const unsigned char nothing[sizeof(void *)];
+    return memcmp((const char *)plugin + offset, nothing, sizeof(nothing)) != 0;
+}
+
+void mk__moments_print(const struct mk_plugin *plugin, struct mk_buf *out)
+{
+    const char *blank = "";
+    for (size_t i = 0; i < sizeof(moments) / sizeof(moments[0]); i++) {
+        if (!has(plugin, moments[i].offset))
+            continue;
+        mk_buf_addf(out, "%s%s", blank, moments[i].name);
+        blank = " ";
+    }
+}
