@@ -7,18 +7,13 @@
 
 #include "server/server.h"
 
-#include "base/file.h"
-#include "server/moments.h"
 #include "server/plugin.h"
-#include "version.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-enum { MANUAL_BYTES_MAX = 1024 * 1024 /* of a file */ };
 
 /* ── configuring ── */
 
@@ -433,78 +428,4 @@ void mk_server_stop_now(struct mk_server *s)
         mk__process_stop_workers(s->process);
 #endif
     pthread_mutex_unlock(&s->lock);
-}
-
-/* ── about this build ── */
-
-#if defined MK_LEAN
-int mk_reference(struct mk_buf *out)
-{
-    mk_buf_addf(out, "The manual is docs/reference/configuration.md.\n");
-    return out->err;
-}
-#elif defined MK_NO_MANUAL
-/* The texts lie in a file then: the tests hold it to what the tables say. */
-int mk_reference(struct mk_buf *out)
-{
-    struct mk_arena arena;
-    struct mk_str text;
-    char path[PATH_MAX];
-    mk_arena_init(&arena, NULL, MANUAL_BYTES_MAX, NULL, 0);
-    snprintf(path, sizeof(path), "%s/reference.md", mk__plugin_folder());
-    int err = mk__file_read(path, MANUAL_BYTES_MAX, &arena, &text);
-    if (err == 0)
-        mk_buf_adds(out, text);
-    else
-        mk_buf_addf(out, "The manual should be %s: %s\n", path, strerror(-err));
-    mk_arena_release(&arena);
-    return out->err;
-}
-#else
-int mk_reference(struct mk_buf *out)
-{
-    struct mk__conf *conf = mk__conf_new();
-    int err = conf ? mk__generation_declare_all(conf) : -ENOMEM;
-    if (err == 0) {
-        mk__conf_reference(conf, out);
-        err = out->err;
-    }
-    if (conf)
-        mk__conf_free(conf);
-    return err;
-}
-#endif
-
-static void print_plugin(const struct mk_plugin *plugin, void *ctx)
-{
-    struct mk_buf *out = ctx;
-    mk_buf_addf(out, "    %-11s %s  %s\n", plugin->name, plugin->version, plugin->summary);
-#ifndef MK_LEAN
-    mk_buf_addf(out, "    %-11s ", "");
-    mk__moments_print(plugin, out);
-    mk_buf_addc(out, '\n');
-#endif
-}
-
-const char *mk_version(void)
-{
-    return MK__VERSION;
-}
-
-void mk_build_info(struct mk_buf *out)
-{
-    mk_buf_addf(out, "monkey %s\nbuild: %s, %s\n", MK__VERSION, MK__BUILD_TYPE, MK__BUILD_COMPILER);
-    if (sizeof(MK__BUILD_SANITIZERS) > 1)
-        mk_buf_addf(out, "sanitizers: %s\n", MK__BUILD_SANITIZERS);
-    mk_buf_addf(out, "plugins:\n");
-    for (const struct mk_plugin *const *p = mk__builtin_plugins; *p; p++)
-        print_plugin(*p, out);
-    if (!MK__MODULES)
-        return;
-    mk_buf_addf(out, "plugins in %s:\n", mk__plugin_folder());
-    mk__plugin_each_module(print_plugin, out);
-    mk_buf_addf(out, "their order without plugins.load:");
-    for (const char *const *name = mk__plugin_order; *name; name++)
-        mk_buf_addf(out, " %s", *name);
-    mk_buf_addc(out, '\n');
 }
