@@ -22,6 +22,8 @@
 
 enum { MK__PLUGINS_MAX = 32, MK__OVERRIDES_MAX = 16 };
 
+struct mk__module;
+
 struct mk_host {
     struct mk_host *next;
     struct mk_generation *generation;
@@ -57,7 +59,7 @@ struct mk_generation {
     struct mk__mime mime;
     const struct mk_transport *transport;
     const struct mk_plugin *plugins[MK__PLUGINS_MAX];
-    void *modules[MK__PLUGINS_MAX]; /* of those that lie in a file */
+    struct mk__module *modules[MK__PLUGINS_MAX]; /* of those that lie in a file */
     void *states[MK__PLUGINS_MAX];
     unsigned used, started; /* so many plugins have been started for the process, and for this generation */
     unsigned n_plugins;

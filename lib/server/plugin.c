@@ -14,6 +14,7 @@
 #include <limits.h>
 #include <link.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -134,42 +135,86 @@ static const char *find_fault(int fd)
     return NULL;
 }
 
-static void *open_module(const char *file, struct mk_buf *error)
+struct mk__module {
+    void *handle;
+    const struct mk_plugin *plugin;
+};
+
+/*
+ * The linker knows objects by the names that they were ever opened by, and would hand out the old one for a file that
+ * was replaced. So each time has a name of its own, for the same descriptor: its number is written in slashes and dots.
+ */
+static void make_name(int fd, char *to, size_t size)
 {
-    int fd = open(file, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    const char *fault = fd < 0 ? NULL : find_fault(fd);
-    if (fd >= 0)
-        close(fd);
-    void *module = fault ? NULL : dlopen(file, RTLD_NOW | RTLD_LOCAL);
-    if (!module)
-        mk_buf_addf(error, "%s", fault ? fault : dlerror());
-    return module;
+    static _Atomic uint32_t times;
+    char number[sizeof(times) * 8 * 2 + 1] = "";
+    uint32_t n = atomic_fetch_add(&times, 1);
+    for (unsigned i = 0; i < sizeof(n) * 8; i++)
+        memcpy(number + i * 2, n >> i & 1 ? "/." : "//", 2);
+    snprintf(to, size, "/proc/self/fd%s/%d", number, fd);
 }
 
-int mk__plugin_open(const char *file, void **ret_module, const struct mk_plugin **ret_plugin, struct mk_buf *error)
+/* What the linker says, without the name that we gave the file. */
+static const char *reason(void)
+{
+    const char *text = dlerror(), *colon = strstr(text, ": ");
+    return strncmp(text, "/proc/self/fd/", 14) == 0 && colon ? colon + 2 : text;
+}
+
+static int open_object(struct mk__module *m, const char *file, struct mk_buf *error)
+{
+    char name[128];
+    int fd = open(file, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (fd < 0) {
+        mk_buf_addf(error, "cannot open shared object file: %s", strerror(errno));
+        return -ENOENT;
+    }
+    const char *fault = find_fault(fd);
+    make_name(fd, name, sizeof(name));
+    m->handle = fault ? NULL : dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    if (!m->handle)
+        mk_buf_addf(error, "%s", fault ? fault : reason());
+    close(fd);
+    return m->handle ? 0 : -ENOEXEC;
+}
+
+static int find_plugin(struct mk__module *m, struct mk_str name, struct mk_buf *error)
 {
     char symbol[SYMBOL_BYTES];
-    struct mk_str name = name_of(file);
     int n = snprintf(symbol, sizeof(symbol), "mk_plugin_%.*s", MK_STR_ARG(name));
-    void *module = open_module(file, error);
-    if (!module)
-        return -ENOENT;
-    const struct mk_plugin *plugin = n < (int)sizeof(symbol) ? dlsym(module, symbol) : NULL;
-    int err = plugin ? check(plugin, error) : -ENOEXEC;
-    if (!plugin)
-        mk_buf_addf(error, "it is no plugin of that name: it has no symbol mk_plugin_%.*s", MK_STR_ARG(name));
+    m->plugin = n < (int)sizeof(symbol) ? dlsym(m->handle, symbol) : NULL;
+    if (m->plugin)
+        return check(m->plugin, error);
+    mk_buf_addf(error, "it is no plugin of that name: it has no symbol mk_plugin_%.*s", MK_STR_ARG(name));
+    return -ENOEXEC;
+}
+
+int mk__plugin_open(const char *file, struct mk__module **ret_module, const struct mk_plugin **ret_plugin,
+                    struct mk_buf *error)
+{
+    struct mk__module *m = mk_account_alloc(NULL, sizeof(*m));
+    int err = m ? open_object(m, file, error) : -ENOMEM;
     if (err < 0) {
-        dlclose(module);
+        mk_account_free(NULL, m, sizeof(*m));
         return err;
     }
-    *ret_module = module;
-    *ret_plugin = plugin;
+    err = find_plugin(m, name_of(file), error);
+    if (err < 0) {
+        m->plugin = NULL;
+        mk__plugin_close(m);
+        return err;
+    }
+    *ret_module = m;
+    *ret_plugin = m->plugin;
     return 0;
 }
 
-void mk__plugin_close(void *module)
+void mk__plugin_close(struct mk__module *m)
 {
-    dlclose(module);
+    /* connections hold no generation, and may need their transport as long as the process lives */
+    if (!m->plugin || !m->plugin->transport)
+        dlclose(m->handle);
+    mk_account_free(NULL, m, sizeof(*m));
 }
 
 void mk__plugin_each_module(void (*fn)(const struct mk_plugin *plugin, void *ctx), void *ctx)
@@ -182,10 +227,12 @@ void mk__plugin_each_module(void (*fn)(const struct mk_plugin *plugin, void *ctx
         return;
     mk_buf_init_fixed(&error, reason, sizeof(reason));
     for (size_t i = 0; i < files.gl_pathc; i++) {
-        void *module;
+        struct mk__module *module;
         const struct mk_plugin *plugin;
-        if (mk__plugin_open(files.gl_pathv[i], &module, &plugin, &error) == 0)
-            fn(plugin, ctx);
+        if (mk__plugin_open(files.gl_pathv[i], &module, &plugin, &error) != 0)
+            continue;
+        fn(plugin, ctx);
+        mk_account_free(NULL, module, sizeof(*module)); /* but its code stays */
     }
     globfree(&files);
 }

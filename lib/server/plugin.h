@@ -24,15 +24,18 @@ enum { MK__MODULES = false };
 enum { MK__MODULES = true };
 #endif
 
+struct mk__module;
+
 /* Where modules lie that are called by their name alone: beside the program, else where they were installed. */
 const char *mk__plugin_folder(void);
 
 /*
- * Opens a module, which must not be open already, and checks that it fits. 0, or -errno with a phrase in `error`.
- * Nothing of it may be used after mk__plugin_close().
+ * Opens a module and checks that it fits. A file that has been replaced since it was opened last is another module. 0,
+ * or -errno with a phrase in `error`. Nothing of it may be used after mk__plugin_close().
  */
-int mk__plugin_open(const char *file, void **ret_module, const struct mk_plugin **ret_plugin, struct mk_buf *error);
-void mk__plugin_close(void *module);
+int mk__plugin_open(const char *file, struct mk__module **ret_module, const struct mk_plugin **ret_plugin,
+                    struct mk_buf *error);
+void mk__plugin_close(struct mk__module *module);
 
 /*
  * A generation begins to use a plugin, or does so no more: its start comes with the first one, its stop after the

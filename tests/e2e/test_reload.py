@@ -7,6 +7,7 @@ import re
 import shutil
 import signal
 import socket
+import subprocess
 import threading
 import time
 
@@ -283,6 +284,64 @@ def test_plugins_come_change_and_go(site):
     one.reload()
     assert one.ask("/hello").status == 404
     one.await_generations()
+
+
+def compile_module(folder, name, text):
+    """A module that was built anew, and takes its place as installers do it: by a rename."""
+    source, built = folder / f"{name}.c", folder / f"{name}.so.new"
+    source.write_text(text)
+    include = build.TOP / "include"
+    subprocess.run(["cc", "-shared", "-fPIC", "-O1", f"-I{include}", source, "-o", built], check=True)
+    built.rename(folder / f"{name}.so")
+
+
+SAYING = """#include <monkey/plugin.h>
+static int say(struct mk_request *req)
+{
+    if (!mk_str_eq(mk_request_path(req), MK_STR("/saying")))
+        return MK_DECLINED;
+    mk_response_header_borrow(req, MK_STR("Content-Type"), MK_STR("text/plain"));
+    mk_response_borrow(req, MK_STR("%s"));
+    mk_response_end(req);
+    return 0;
+}
+MK_PLUGIN(saying) = {MK_PLUGIN_HEAD("saying", "1", "says"), .on_content = say};
+"""
+
+
+def test_a_plugin_that_was_built_anew(site):
+    """The linker knows files by their names: a new one is loaded all the same, beside the old one that is in use."""
+    one = site()
+    plugins = ["liana", "headers", "./saying.so", "static"]
+    compile_module(one.folder / "conf", "saying", SAYING % "old")
+    one.write("a", plugins=plugins)
+    one.reload()
+    with one.connect(rcvbuf=4096) as slow:
+        slow.send(request("/big"))
+        slow.until(b"\r\n\r\n", 4096)  # holds the old generation
+        assert one.ask("/saying").body == b"old"
+        compile_module(one.folder / "conf", "saying", SAYING % "new")
+        assert one.ask("/saying").body == b"old"
+        one.reload()
+        assert one.ask("/saying").body == b"new"
+    one.write("a")
+    one.reload()
+    one.await_generations()
+
+
+def test_a_transport_that_goes(site):
+    """Connections that came by it stay, and so does its code."""
+    one = site()
+    meter = (build.TOP / "docs" / "examples" / "plugins" / "meter.c").read_text()
+    compile_module(one.folder / "conf", "meter", meter)
+    one.write("a", plugins=["liana", "./meter.so", "headers", "static"], server={"TransportLayer": "meter"})
+    one.reload()
+    with one.connect() as client:
+        check(client.ask("/v"), "a")
+        one.write("b")
+        one.reload()
+        one.await_generations()
+        check(client.ask("/v"), "b")
 
 
 def test_larger_heads_are_allowed_at_once(site):
