@@ -253,6 +253,17 @@ int mk__h1_open(struct mk__http *http, const struct mk_io *io)
     return 0;
 }
 
+void mk__h1_leave(struct mk__http *http)
+{
+    struct mk_list *n, *save;
+    http->leaving = true;
+    MK_LIST_EACH(&http->live, n, save) {
+        struct mk__h1 *c = MK_OWNER(n, struct mk__h1, link);
+        if (c->state == MK__H1_TUNNEL)
+            run(c);
+    }
+}
+
 void mk__h1_drain(struct mk__http *http)
 {
     struct mk_list *n, *save;

@@ -115,6 +115,8 @@ extern const struct mk__carrier mk__h1_carrier;
  */
 int mk__h1_open(struct mk__http *http, const struct mk_io *io);
 
+/* Stops keeping connections, but ends none: idle ones have until their time is over. */
+void mk__h1_leave(struct mk__http *http);
 /* Stops keeping connections: idle ones end now, the others after their current exchange. */
 void mk__h1_drain(struct mk__http *http);
 /* Have all connections ended that were there when the drain began? Later ones have one request each meanwhile. */

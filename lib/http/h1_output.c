@@ -77,8 +77,8 @@ static void decide_closing(struct mk__h1 *c, struct mk_request *req)
     const struct mk__http_settings *s = c->http->settings;
     bool unread = !req->body_done && (req->ended || !req->body_fn);     /* and nobody reads on */
     bool unwilling = req->head.expects_continue && !req->continue_sent; /* it may never send its body */
-    if (!s->keep_alive || !req->head.keep_alive || req->close_wanted || c->http->draining || c->stream.ended ||
-        (s->requests_max && c->requests >= s->requests_max))
+    if (!s->keep_alive || !req->head.keep_alive || req->close_wanted || c->http->draining || c->http->leaving ||
+        c->stream.ended || (s->requests_max && c->requests >= s->requests_max))
         c->closing = true;
     if (unread && (unwilling || (req->head.body == MK__BODY_LENGTH && req->body_left > req->limits->drain_bytes_max)))
         c->closing = true;

@@ -88,6 +88,7 @@ struct mk__http {
     struct mk__pool connections, requests;
     struct mk_list live; /* connections */
     bool draining;
+    bool leaving;  /* connections end with their next answer, or by themselves */
     bool stopping; /* it will drain soon, and says so to those who ask */
     bool lasting;  /* connections may come during the drain, which does not wait for them */
     uint32_t late; /* so many of these there are */

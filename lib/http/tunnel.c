@@ -110,7 +110,7 @@ static unsigned what_is_possible(struct mk__h1 *c)
         events |= MK_TUNNEL_READ;
     if (c->stream.writable && !c->stream.held)
         events |= MK_TUNNEL_WRITE;
-    if (c->http->draining && !c->told) {
+    if ((c->http->draining || c->http->leaving) && !c->told) {
         events |= MK_TUNNEL_DRAINING;
         c->told = true;
     }

@@ -144,7 +144,15 @@ void mk__process_dismiss(struct mk__process *p, struct mk__worker *w)
     p->leaving = w;
     p->busy++;
     pthread_mutex_unlock(&p->lock);
-    mk__worker_drain(w);
+    mk__worker_leave(w);
+}
+
+void mk__process_hurry_workers(struct mk__process *p)
+{
+    pthread_mutex_lock(&p->lock);
+    for (struct mk__worker *w = p->leaving; w; w = w->next)
+        mk__worker_hurry(w);
+    pthread_mutex_unlock(&p->lock);
 }
 
 void mk__process_stop_workers(struct mk__process *p)

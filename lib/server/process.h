@@ -32,6 +32,8 @@ void mk__process_dismiss(struct mk__process *p, struct mk__worker *w);
 
 /* Waits for the workers that were sent away (the jobs must still run). */
 void mk__process_wait(struct mk__process *p);
+/* The whole server stops: those that leave drain as the others do. Once. */
+void mk__process_hurry_workers(struct mk__process *p);
 /* Hastens the end of those workers. Any thread. */
 void mk__process_stop_workers(struct mk__process *p);
 

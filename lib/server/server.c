@@ -392,8 +392,10 @@ void mk_server_stop(struct mk_server *s)
 #ifndef MK_LEAN
     if (s->fair.n_workers)
         mk__fair_drain(&s->fair, s->now->settings->stop_delay_ms);
-    if (s->process)
+    if (s->process) {
+        mk__process_hurry_workers(s->process);
         mk__process_wait(s->process);
+    }
 #endif
     close_workers(s);
     mk__sockets_release(&s->sockets);

@@ -41,7 +41,7 @@ void mk__worker_closed(struct mk__worker *w)
     if (w->feed.starved)
         w->feed.starved = false;
 #endif
-    if (w->http.draining && is_empty(w))
+    if ((w->http.draining || w->http.leaving) && is_empty(w))
         mk__loop_stop(&w->loop);
 }
 
@@ -107,12 +107,16 @@ static void on_arrival(struct mk__guests *guests, int fd, uint32_t sequence, uin
 }
 
 static void drain(struct mk__worker *w);
+static void leave(struct mk__worker *w);
 
 static void on_part(struct mk_message *message)
 {
     struct mk__worker *w = MK_OWNER(message, struct mk__worker, feed.part);
     w->feed.on = false;
-    drain(w);
+    if (w->leaves)
+        leave(w);
+    else
+        drain(w);
 }
 
 static void open_feed(struct mk__worker *w, bool on)
@@ -172,6 +176,12 @@ static void stop(struct mk__worker *w)
 static void on_drain_timer(struct mk_timer *timer)
 {
     struct mk__worker *w = MK_OWNER(timer, struct mk__worker, drain_timer);
+#ifndef MK_LEAN
+    if (w->http.leaving && !w->http.draining) {
+        drain(w);
+        return;
+    }
+#endif
     mk_log_info("worker %u: the drain time is over, cutting what is left", w->index);
     stop(w);
 }
@@ -201,21 +211,45 @@ static bool is_hurried(const struct mk__worker *w)
 #endif
 }
 
+#ifndef MK_LEAN
+static void leave(struct mk__worker *w)
+{
+    mk__h1_leave(&w->http);
+    if (is_empty(w))
+        mk__loop_stop(&w->loop);
+    else
+        mk_timer_arm(&w->loop, &w->drain_timer, w->now->generation->settings->drain_timeout_ms);
+}
+#endif
+
 /* StopDelay: who asks is told that we are going, and has time to look elsewhere. */
 static void on_drain(struct mk_message *message)
 {
     struct mk__worker *w = MK_OWNER(message, struct mk__worker, drain_message);
     uint32_t delay_ms = w->now->generation->settings->stop_delay_ms;
-    w->http.stopping = true;
+    w->http.stopping = !w->leaves;
 #ifndef MK_LEAN
     if (w->feed.on)
         return; /* whoever feeds it waits for the delay, and then parts with it */
+    if (w->leaves) {
+        leave(w);
+        return;
+    }
 #endif
     if (delay_ms && !is_hurried(w))
         mk_timer_arm(&w->loop, &w->delay_timer, delay_ms);
     else
         drain(w);
 }
+
+#ifndef MK_LEAN
+static void on_hurry(struct mk_message *message)
+{
+    struct mk__worker *w = MK_OWNER(message, struct mk__worker, hurry_message);
+    if (!w->http.draining)
+        drain(w);
+}
+#endif
 
 static void on_stop(struct mk_message *message)
 {
@@ -227,6 +261,19 @@ void mk__worker_drain(struct mk__worker *w)
     if (w->running && !atomic_exchange(&w->drain_sent, true))
         mk_post(&w->loop, &w->drain_message);
 }
+
+#ifndef MK_LEAN
+void mk__worker_hurry(struct mk__worker *w)
+{
+    mk_post(&w->loop, &w->hurry_message);
+}
+
+void mk__worker_leave(struct mk__worker *w)
+{
+    w->leaves = true;
+    mk__worker_drain(w);
+}
+#endif
 
 void mk__worker_stop(struct mk__worker *w)
 {
@@ -256,12 +303,15 @@ static void init(struct mk__worker *w, unsigned index)
     w->complained_ms = 0;
     w->acceptors = (struct mk__acceptors){0};
     w->older = NULL;
-    w->drain_sent = w->stop_sent = false;
+    w->drain_sent = w->stop_sent = w->leaves = false;
     w->on_end = NULL;
     w->start_err = 0;
     if (MK__PLUGIN_STARTS)
         sem_init(&w->started, 0, 0);
     w->drain_message.fn = on_drain;
+#ifndef MK_LEAN
+    w->hurry_message.fn = on_hurry;
+#endif
     w->stop_message.fn = on_stop;
     mk_timer_init(&w->drain_timer, on_drain_timer);
     mk_timer_init(&w->delay_timer, on_delay_timer);

@@ -69,8 +69,9 @@ struct mk__worker {
     uint64_t complained_ms; /* about memory */
     struct mk_timer drain_timer;
     struct mk_timer delay_timer; /* before the drain */
-    struct mk_message drain_message, stop_message;
+    struct mk_message drain_message, hurry_message, stop_message;
     _Atomic bool drain_sent, stop_sent;
+    bool leaves; /* with a reload; set before the drain is sent */
     struct mk__tickets tickets;
     struct mk_message ended_message;      /* for whoever waits for the thread's end */
     void (*on_end)(struct mk__worker *w); /* called last in the thread; may be NULL */
@@ -95,6 +96,10 @@ void mk__worker_place(struct mk__worker *w, bool bound);
 #endif
 /* Asks for a graceful end (after StopDelay), or for an immediate one. Any thread, while the worker is open. */
 void mk__worker_drain(struct mk__worker *w);
+/* Sends it away while others serve on: nobody is cut off between two requests, but for DrainTimeout. */
+void mk__worker_leave(struct mk__worker *w);
+/* The others stop too: it drains from now on. Once. */
+void mk__worker_hurry(struct mk__worker *w);
 void mk__worker_stop(struct mk__worker *w);
 void mk__worker_join(struct mk__worker *w);
 

@@ -100,10 +100,11 @@ def site(tmp_path, request):
 
     yield start
     for one in sites:
+        if one.server.finished:
+            continue
         try:
-            one.server.baseline += (
-                KEEPER + one.most_workers - 2
-            )  # sockets of workers that left are kept by the others
+            # sockets of workers that left are kept by the others
+            one.server.baseline += KEEPER + one.most_workers - 2
             one.write("a")
             one.server.send_signal(signal.SIGHUP)  # what the test has added goes
             one.server.settle()
@@ -249,6 +250,40 @@ def count_workers(server):
         with contextlib.suppress(FileNotFoundError):
             names.append(pathlib.Path(f"/proc/{server.pid}/task/{task}/comm").read_text())
     return sum(name.startswith("monkey: w") for name in names)
+
+
+def test_a_worker_that_leaves_cuts_nobody_off(site):
+    """Idle connections have their next request answered, and hear that it is the last one."""
+    one = site()
+    one.write("a", workers=4)
+    one.reload()
+    clients = [one.connect() for _ in range(24)]
+    for client in clients:
+        check(client.ask("/v"), "a")
+    one.write("b", workers=1)
+    one.reload()
+    answers = [client.ask("/v") for client in clients]
+    assert {check(answer) for answer in answers} <= {"a", "b"}
+    last = [client for client, answer in zip(clients, answers) if answer["Connection"] == "close"]
+    assert 0 < len(last) < 24
+    for client in last:
+        client.assert_closed()
+    await_true(lambda: count_workers(one.server) == 1, 5, "one worker")
+    for client in clients:
+        client.close()
+
+
+def test_a_stop_does_not_wait_for_workers_that_leave(site):
+    one = site()
+    one.write("a", workers=4, server={"KeepAliveTimeout": "60", "DrainTimeout": "60"})
+    one.reload()
+    clients = [one.connect() for _ in range(24)]
+    for client in clients:
+        check(client.ask("/v"), "a")
+    one.write("b", workers=1, server={"KeepAliveTimeout": "60", "DrainTimeout": "60"})
+    one.reload()
+    one.server.send_signal(signal.SIGTERM)
+    assert one.server.wait(10) == 0
 
 
 def test_a_worker_that_leaves_finishes_its_requests(site):
