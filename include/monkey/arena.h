@@ -50,6 +50,12 @@ MK_API void *mk_arena_zalloc(struct mk_arena *a, size_t size);
 /* A copy of `s` with a NUL behind it that does not count; `.p` is NULL on failure. */
 MK_API struct mk_str mk_arena_dup(struct mk_arena *a, struct mk_str s);
 
+/*
+ * Room for one more item in an array of `n`, which began empty and grew only so: in place, or twice as large elsewhere
+ * in the arena. NULL on failure; the items stay where they were.
+ */
+MK_API void *mk_arena_grow(struct mk_arena *a, void *items, uint32_t n, size_t item_bytes);
+
 /* Calls `fn(ctx)` when the arena is released; -ENOMEM when that cannot be promised (fn was not called). */
 MK_API int mk_arena_defer(struct mk_arena *a, void (*fn)(void *ctx), void *ctx);
 

@@ -169,6 +169,14 @@ struct mk_str mk_arena_dup(struct mk_arena *a, struct mk_str s)
     return mk_str(p, s.len);
 }
 
+void *mk_arena_grow(struct mk_arena *a, void *items, uint32_t n, size_t item_bytes)
+{
+    if (n && (n & (n - 1)))
+        return items; /* an array of n has room up to the next power of two */
+    void *more = mk_arena_alloc(a, (n ? 2 * (size_t)n : 1) * item_bytes);
+    return more && n ? memcpy(more, items, n * item_bytes) : more;
+}
+
 int mk_arena_defer(struct mk_arena *a, void (*fn)(void *ctx), void *ctx)
 {
     struct mk_arena_clean *c = mk_arena_alloc(a, sizeof(*c));

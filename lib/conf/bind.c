@@ -186,7 +186,7 @@ static void bind_pair(struct mk__conf *conf, struct mk__conf_part *part, struct 
     struct mk_conf_pairs *pairs = part->data;
     struct mk_str key = mk_arena_dup(&conf->arena, name);
     struct mk_str value = mk_arena_dup(&conf->arena, mk_buf_str(&conf->words.text));
-    struct mk_conf_pair *items = mk__value_grow(&conf->arena, pairs->items, pairs->n, sizeof(*items));
+    struct mk_conf_pair *items = mk_arena_grow(&conf->arena, pairs->items, pairs->n, sizeof(*items));
 
     if (!key.p || !value.p || !items || !add_record(conf, part, NULL, origin, MK_STR_NONE)) {
         mk__conf_starve(conf);

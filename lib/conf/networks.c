@@ -2,7 +2,7 @@
 /*
  * The parser of lists of networks, which several directives share.
  */
-#include "conf/value.h"
+#include <monkey/conf.h>
 
 #include <errno.h>
 
@@ -10,7 +10,7 @@ int mk_conf_networks(const struct mk_conf_value *value, void *field, struct mk_a
 {
     struct mk_networks *list = field;
     for (uint32_t i = 0; i < value->n; i++) {
-        struct mk_network *items = mk__value_grow(arena, list->items, list->n, sizeof(*items));
+        struct mk_network *items = mk_arena_grow(arena, list->items, list->n, sizeof(*items));
         if (!items)
             return -ENOMEM;
         list->items = items;

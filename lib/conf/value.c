@@ -232,20 +232,12 @@ static int parse_path(const struct mk_conf_key *key, const struct mk_conf_value 
     return 0;
 }
 
-void *mk__value_grow(struct mk_arena *arena, void *items, uint32_t n, size_t item_bytes)
-{
-    if (n && (n & (n - 1)))
-        return items; /* an array of n has room up to the next power of two */
-    void *more = mk_arena_alloc(arena, (n ? 2 * (size_t)n : 1) * item_bytes);
-    return more && n ? memcpy(more, items, n * item_bytes) : more;
-}
-
 static int parse_list(const struct mk_conf_key *key, const struct mk_conf_value *v, void *field, struct mk_arena *a)
 {
     struct mk_conf_list *list = field;
     (void)key;
     for (uint32_t i = 0; i < v->n; i++) {
-        struct mk_str *items = mk__value_grow(a, list->items, list->n, sizeof(*items));
+        struct mk_str *items = mk_arena_grow(a, list->items, list->n, sizeof(*items));
         if (!items)
             return -ENOMEM;
         list->items = items;

@@ -24,7 +24,4 @@ void mk__value_describe(const struct mk_conf_key *key, struct mk_buf *out);
 /* A text as one word that can be read again: bare, or quoted where it must be. */
 void mk__value_quote(struct mk_str text, struct mk_buf *out);
 
-/* Room for one more in an array of `n`, which doubles in the arena. NULL without memory. */
-void *mk__value_grow(struct mk_arena *arena, void *items, uint32_t n, size_t item_bytes);
-
 #endif

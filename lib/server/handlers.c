@@ -4,8 +4,6 @@
  */
 #include "server/handlers.h"
 
-#include "conf/value.h"
-
 #include <errno.h>
 
 static int parse_match(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
@@ -23,7 +21,7 @@ static int parse_match(const struct mk_conf_value *value, void *field, struct mk
     if (err < 0)
         return err;
     one.plugin = mk_arena_dup(arena, value->words[1]);
-    struct mk__handler *items = mk__value_grow(arena, all->items, all->n, sizeof(*items));
+    struct mk__handler *items = mk_arena_grow(arena, all->items, all->n, sizeof(*items));
     if (!one.plugin.p || !items)
         return -ENOMEM;
     items[all->n] = one;

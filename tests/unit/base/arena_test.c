@@ -148,6 +148,24 @@ static void mark_b_then_a(void *ctx)
     assert_int_equal(mk_arena_defer(t->arena, mark_a, t), 0);
 }
 
+/* An array of n items takes at most room for 2n in all its places together. */
+static void test_grows_by_doubling(void **state)
+{
+    struct mk_arena a;
+    uint32_t *items = NULL;
+    (void)state;
+    mk_arena_init(&a, NULL, 1 << 16, NULL, 0);
+    for (uint32_t n = 0; n < 4096; n++) {
+        items = mk_arena_grow(&a, items, n, sizeof(*items));
+        assert_non_null(items);
+        items[n] = n;
+    }
+    for (uint32_t n = 0; n < 4096; n++)
+        assert_int_equal(items[n], n);
+    assert_null(mk_arena_grow(&a, items, 1 << 14, sizeof(*items)));
+    mk_arena_release(&a);
+}
+
 static void test_cleans_in_reverse(void **state)
 {
     struct mk_arena a;
@@ -195,6 +213,7 @@ int main(void)
         cmocka_unit_test(test_limit),
         cmocka_unit_test(test_account_has_a_budget),
         cmocka_unit_test(test_dups_and_zeroes),
+        cmocka_unit_test(test_grows_by_doubling),
         cmocka_unit_test(test_cleans_in_reverse),
         cmocka_unit_test(test_failing_allocations),
     };

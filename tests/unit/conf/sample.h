@@ -44,7 +44,7 @@ static inline int sample_parse_port(const struct mk_conf_value *value, void *fie
         mk_buf_addf(error, "\"%.*s\" is no port", MK_STR_ARG(value->words[0]));
         return -EINVAL;
     }
-    ports->items = mk__value_grow(arena, ports->items, ports->n, sizeof(port));
+    ports->items = mk_arena_grow(arena, ports->items, ports->n, sizeof(port));
     if (!ports->items)
         return -ENOMEM;
     ports->items[ports->n++] = port;
