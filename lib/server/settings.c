@@ -82,11 +82,9 @@ static int parse_listen(const struct mk_conf_value *value, void *field, struct m
     if (parse_options(value, &one, error) < 0)
         return -EINVAL;
 #endif
-    struct mk__listener *items = mk_arena_alloc(arena, (all->n + 1) * sizeof(*items));
+    struct mk__listener *items = mk_arena_grow(arena, all->items, all->n, sizeof(*items));
     if (!items)
         return -ENOMEM;
-    if (all->n)
-        memcpy(items, all->items, all->n * sizeof(*items));
     items[all->n] = one;
     *all = (struct mk__listeners){items, all->n + 1};
     return 0;

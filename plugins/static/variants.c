@@ -46,19 +46,20 @@ void variants_check(const struct mk_conf_check *check, struct static_host *host)
 int variants_parse_match(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
 {
     struct patterns *all = field;
-    struct mk_pattern *items = mk_arena_alloc(arena, (all->n + value->n) * sizeof(*items));
-    int err = items ? 0 : -ENOMEM;
-    if (items && all->n)
-        memcpy(items, all->items, all->n * sizeof(*items));
-    for (uint32_t i = 0; i < value->n && err == 0; i++) {
+    for (uint32_t i = 0; i < value->n; i++) {
         struct mk_conf_value word = {.text = value->words[i], .dir = value->dir, .fault = value->fault};
-        err = mk_conf_pattern(&word, &items[all->n + i], arena, error);
+        struct mk_pattern *items = mk_arena_grow(arena, all->items, all->n, sizeof(*items));
+        if (!items)
+            return -ENOMEM;
+        all->items = items;
+        int err = mk_conf_pattern(&word, &items[all->n], arena, error);
         if (err == -EINVAL && value->fault)
             *value->fault += (size_t)(word.text.p - value->text.p);
+        if (err < 0)
+            return err;
+        all->n++;
     }
-    if (err == 0)
-        *all = (struct patterns){items, all->n + value->n};
-    return err;
+    return 0;
 }
 
 /* By the path of the file, as a client would ask for it. */

@@ -223,3 +223,9 @@ def test_mistakes(tmp_path, site_root, value, word):
     for problem, name in zip(problems(result), word.split(), strict=True):
         assert problem[:3] == ("default", 4, row.rindex(name) + 1)
         assert f'not "{name}"' in problem[3]
+
+
+def test_thousands_of_lines(tmp_path, site_root):
+    host = {"Precompressed": "gzip", "PrecompressedMatch": [f"/p{n} *.p{n}" for n in range(4000)]}
+    result = run("-c", write_config(tmp_path / "conf", site_root, host=host), "-t")
+    assert result.returncode == 0, result.stderr
