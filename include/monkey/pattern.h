@@ -39,9 +39,9 @@ struct mk_pattern {
 };
 
 /*
- * 0, -ENOMEM, or -EINVAL with a phrase in `error`, and `pattern->text` then begins where the mistake is. `text` must
- * stay. Only expressions take memory, of `arena` and, until it is released, of the heap; the first one of the process
- * opens libpcre2-8.
+ * 0, -ENOMEM, or -EINVAL with a phrase in `error`, and `pattern->text` then begins where the mistake is. What no
+ * normalized path has (`//`, `/./`, `/../`) is one, but for expressions. `text` must stay. Only expressions take
+ * memory, of `arena` and, until it is released, of the heap; the first one of the process opens libpcre2-8.
  */
 MK_API int mk_pattern_parse(struct mk_pattern *pattern, struct mk_str text, struct mk_arena *arena,
                             struct mk_buf *error);

@@ -31,6 +31,35 @@ static int parse_regex(struct mk_pattern *pattern, struct mk_str text, struct mk
     return r;
 }
 
+static struct mk_str last_segment(struct mk_str path)
+{
+    const char *slash = path.len ? memrchr(path.p, '/', path.len) : NULL;
+    return slash ? mk_str(slash + 1, path.len - (size_t)(slash + 1 - path.p)) : path;
+}
+
+/* Where a path or a glob has segments that no path has once it is normalized: NULL nowhere. */
+static const char *find_abnormal(struct mk_str path)
+{
+    static const char *const never[] = {"//", "/./", "/../"};
+    for (size_t i = 0; i < sizeof(never) / sizeof(never[0]); i++) {
+        const char *at = memmem(path.p, path.len, never[i], strlen(never[i]));
+        if (at)
+            return at;
+    }
+    struct mk_str last = last_segment(path);
+    return mk_str_eq(last, MK_STR(".")) || mk_str_eq(last, MK_STR("..")) ? last.p : NULL;
+}
+
+static int check_normal(struct mk_pattern *pattern, struct mk_buf *error)
+{
+    const char *fault = find_abnormal(pattern->text);
+    if (!fault)
+        return 0;
+    pattern->text.len -= (size_t)(fault - pattern->text.p);
+    pattern->text.p = fault;
+    return fail(error, "no path has empty segments or dots for names when it is compared");
+}
+
 int mk_pattern_parse(struct mk_pattern *pattern, struct mk_str text, struct mk_arena *arena, struct mk_buf *error)
 {
     *pattern = (struct mk_pattern){.kind = MK_PATTERN_EXACT, .text = text};
@@ -40,7 +69,9 @@ int mk_pattern_parse(struct mk_pattern *pattern, struct mk_str text, struct mk_a
         return parse_regex(pattern, text, arena, error);
     if (text.p[0] == '=') {
         pattern->text = mk_str(text.p + 1, text.len - 1);
-        return text.len > 1 && text.p[1] == '/' ? 0 : fail(error, "a path behind = starts with a slash");
+        if (text.len == 1 || text.p[1] != '/')
+            return fail(error, "a path behind = starts with a slash");
+        return check_normal(pattern, error);
     }
     bool slash = memchr(text.p, '/', text.len) != NULL;
     if (slash && text.p[0] != '/' && !mk_str_starts(text, MK_STR("**")))
@@ -50,7 +81,7 @@ int mk_pattern_parse(struct mk_pattern *pattern, struct mk_str text, struct mk_a
     pattern->kind = has_wildcard(text) ? (slash ? MK_PATTERN_GLOB : MK_PATTERN_NAME) : MK_PATTERN_PREFIX;
     if (has_wildcard(text) && text.len > MK_PATTERN_GLOB_MAX)
         return fail(error, "a glob has at most 255 bytes");
-    return 0;
+    return slash ? check_normal(pattern, error) : 0;
 }
 
 /* The places in a glob that the path may have come to; usually one or two. */
@@ -134,12 +165,6 @@ static bool match_prefix(struct mk_str prefix, struct mk_str path)
     if (!mk_str_starts(path, prefix))
         return false;
     return prefix.p[prefix.len - 1] == '/' || path.len == prefix.len || path.p[prefix.len] == '/';
-}
-
-static struct mk_str last_segment(struct mk_str path)
-{
-    const char *slash = path.len ? memrchr(path.p, '/', path.len) : NULL;
-    return slash ? mk_str(slash + 1, path.len - (size_t)(slash + 1 - path.p)) : path;
 }
 
 bool mk_pattern_capture(const struct mk_pattern *pattern, struct mk_str path, struct mk_str groups[MK_PATTERN_GROUPS])

@@ -18,14 +18,24 @@ struct health {
 
 static int parse_path(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
 {
-    struct mk_str *path = field;
+    struct mk_str *path = field, text = value->text;
+    struct mk_pattern only;
     *path = MK_STR(""); /* it is there, though wrong */
-    if (value->n != 1 || !mk_str_starts(value->text, MK_STR("/"))) {
-        mk_buf_addf(error, "one path, which starts with a slash");
+    if (value->n != 1 || !mk_str_starts(text, MK_STR("/")) || memchr(text.p, '?', text.len)) {
+        mk_buf_addf(error, "one path, which starts with a slash and has no query");
         return -EINVAL;
     }
-    *path = mk_arena_dup(arena, value->text);
-    return path->p ? 0 : -ENOMEM;
+    char *exact = mk_arena_alloc(arena, text.len + 1);
+    if (!exact)
+        return -ENOMEM;
+    exact[0] = '=';
+    memcpy(exact + 1, text.p, text.len);
+    int err = mk_pattern_parse(&only, mk_str(exact, text.len + 1), arena, error);
+    if (err == 0)
+        *path = only.text;
+    else if (value->fault)
+        *value->fault = (size_t)(only.text.p - exact - 1);
+    return err;
 }
 
 static const struct mk_conf_key keys[] = {

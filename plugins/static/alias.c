@@ -24,28 +24,15 @@ struct alias {
 
 /* ── directives ── */
 
-/* Does it have segments that no path has once it is normalized? */
-static bool is_normal(struct mk_str path)
-{
-    static const char *const never[] = {"//", "/./", "/../"};
-    for (size_t i = 0; i < sizeof(never) / sizeof(never[0]); i++)
-        if (memmem(path.p, path.len, never[i], strlen(never[i])))
-            return false;
-    const char *last = memrchr(path.p, '/', path.len);
-    return strcmp(last, "/.") != 0 && strcmp(last, "/..") != 0;
-}
-
 static int parse_match(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
 {
     const struct mk_pattern *match = field;
     int err = mk_conf_pattern(value, field, arena, error);
     if (err < 0)
         return err;
-    bool fixed = match->kind == MK_PATTERN_PREFIX || match->kind == MK_PATTERN_EXACT;
-    if (fixed && is_normal(match->text))
+    if (match->kind == MK_PATTERN_PREFIX || match->kind == MK_PATTERN_EXACT)
         return 0;
-    mk_buf_addf(error, fixed ? "no path has empty segments or dots for names when it is compared"
-                             : "an alias is for /prefix or =/exact, not for a glob");
+    mk_buf_addf(error, "an alias is for /prefix or =/exact, not for a glob");
     return -EINVAL;
 }
 

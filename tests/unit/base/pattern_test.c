@@ -149,6 +149,33 @@ static void test_refuses(void **state)
     }
 }
 
+/* What no path has once it is normalized: told where it stands. */
+static void test_refuses_what_never_matches(void **state)
+{
+    static const struct {
+        const char *pattern;
+        int at; /* -1: it is well */
+    } never[] = {
+        {"=//", 1},    {"=/a//b", 3},  {"/a//", 2}, {"//a", 0},    {"/./x", 0}, {"/a/../b", 2}, {"=/a/..", 4},
+        {"/a/.", 3},   {"/a//*.c", 2}, {"**/.", 3}, {"/*/../", 2}, {"/.a", -1}, {"/a/...", -1}, {"/a./..b/", -1},
+        {"/?./x", -1}, {"*..", -1},    {"/a.", -1}, {"=/", -1},    {"/", -1},   {"/*/.*", -1},  {"/**", -1},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT(never); i++) {
+        struct mk_pattern pattern;
+        struct mk_buf error;
+        char storage[100];
+        mk_buf_init_fixed(&error, storage, sizeof(storage));
+        size_t n = strlen(never[i].pattern);
+        char *text = mk_test_guarded(never[i].pattern, n);
+        int r = mk_pattern_parse(&pattern, mk_str(text, n), NULL, &error);
+        if (r != (never[i].at < 0 ? 0 : -EINVAL) || (r < 0 && pattern.text.p != text + never[i].at))
+            fail_msg("%s: %d at %td", never[i].pattern, r, pattern.text.p - text);
+        assert_true(r == 0 || pattern.text.p + pattern.text.len == text + n);
+        mk_test_unguard(text, n);
+    }
+}
+
 static void test_rest(void **state)
 {
     static const struct {
@@ -296,6 +323,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_matches),
         cmocka_unit_test(test_refuses),
+        cmocka_unit_test(test_refuses_what_never_matches),
         cmocka_unit_test(test_rest),
         cmocka_unit_test(test_covers),
         cmocka_unit_test(test_covers_long_ones),
