@@ -45,7 +45,8 @@ enum mk_conf_type {
     MK_CONF_SIZE,     /* uint64_t bytes: 100B 64K 10M 1G */
     MK_CONF_DURATION, /* uint32_t milliseconds: 500ms 10s 5m 2h 1d; uint64_t for more than 49 days */
     MK_CONF_STRING,   /* struct mk_str: the words, with one space between them */
-    MK_CONF_PATH,     /* struct mk_str: absolute, seen from the directory of the file that holds the line */
+    MK_CONF_PATH,     /* struct mk_str: absolute, seen from the directory of the file that holds the line; empty only
+                       * where it need not be set */
     MK_CONF_LIST,     /* struct mk_conf_list: the words; with MK_CONF_REPEAT further lines append */
     MK_CONF_ENUM,     /* int: an index into `names` */
     MK_CONF_CUSTOM,   /* whatever `parse` makes of it; with MK_CONF_REPEAT it is called once a line */

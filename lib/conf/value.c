@@ -224,8 +224,9 @@ struct mk_str mk_conf_path(const struct mk_conf_value *value, struct mk_str path
 
 static int parse_path(const struct mk_conf_key *key, const struct mk_conf_value *v, void *field, struct mk_arena *a)
 {
+    if (!v->text.len && key->flags & MK_CONF_REQUIRED)
+        return -EINVAL;
     struct mk_str s = mk_conf_path(v, v->text, a);
-    (void)key;
     if (!s.p)
         return -ENOMEM;
     *(struct mk_str *)field = s;

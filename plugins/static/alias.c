@@ -131,9 +131,7 @@ static int check_rule(struct mk_host *host, const struct site *site, const struc
     if (hidden)
         mk_host_error(host, rule, offsetof(struct alias_rule, match), 0,
                       "names that begin with a dot are hidden, and so is this alias; DotFiles On shows them");
-    if (!rule->to.len)
-        mk_host_error(host, rule, offsetof(struct alias_rule, to), 0, "an alias leads to a folder or a file");
-    return hidden || !rule->to.len ? -EINVAL : 0;
+    return hidden ? -EINVAL : 0;
 }
 
 /* The list has those too that cannot be opened (root_fd < 0). */

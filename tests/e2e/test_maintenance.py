@@ -170,6 +170,7 @@ def test_many_ask_at_once(host, flag):
     "rows, message",
     [
         ("    Text closed\n", '"File", which must be set'),
+        ('    File ""\n', 'default:5:11: error: "File" wants a path, not ""'),
         ("    File flag\n    Page nowhere.html\n", "default:6:10: error: .*cannot be read: No such file"),
         ("    File flag\n    Page .\n", "default:6:10: error: .*cannot be read: Is a directory"),
         ("    File flag\n    Page /dev/zero\n", "default:6:10: error: .*cannot be read: it is no file"),

@@ -61,6 +61,8 @@ static const struct problem_case cases[] = {
     {MK_CONF_SCOPE_HOST, "[AUTH]\n  Title x\n",
      "t: error: the section [HOST] is missing\n"
      "t:1:1: error: [AUTH] lacks \"Location\", which must be set\n[AUTH]\n^\n"},
+    {MK_CONF_SCOPE_HOST, "[HOST]\n  DocumentRoot \"\"\n",
+     "t:2:17: error: \"DocumentRoot\" wants a path, not \"\"\n  DocumentRoot \"\"\n                ^\n"},
     {MK_CONF_SCOPE_HOST, "[HOST]\n", "t:1:1: error: [HOST] lacks \"DocumentRoot\", which must be set\n[HOST]\n^\n"},
     {MK_CONF_SCOPE_SERVER, "@INCLUDE x\n", "t:1:1: error: @INCLUDE works in files only\n@INCLUDE x\n^\n"},
     {MK_CONF_SCOPE_SERVER, "[SERVER]\n  Title a\033b\n", "t:2:10: error: control byte 0x1b\n  Title a?b\n         ^\n"},
