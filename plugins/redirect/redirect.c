@@ -67,6 +67,18 @@ static bool has_captures(struct mk_str to)
     return at < to.len;
 }
 
+/* The whole host has no expression that could capture. */
+static int parse_whole(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
+{
+    struct target *to = field;
+    int err = parse_target(value, field, arena, error);
+    if (err < 0 || !has_captures(to->text))
+        return err;
+    *to = (struct target){{0}};
+    mk_buf_addf(error, "only [REDIRECT] has captures; a dollar before a digit is written %%24");
+    return -EINVAL;
+}
+
 /* On this host, and not on one that is named behind two slashes. */
 static bool is_path(struct mk_str to)
 {
@@ -170,8 +182,9 @@ static const struct mk_conf_key rule_keys[] = {
 
 static const struct mk_conf_key host_keys[] = {
     MK_CONF_KEY_CUSTOM(struct host_rule, to, "Redirect", NULL,
-                       "Sends every request of this host elsewhere (301), path and query kept.", .unit = "URI",
-                       .parse = parse_target),
+                       "Sends every request of this host elsewhere (301), path and query kept. A dollar before a "
+                       "digit is written `%24`.",
+                       .unit = "URI", .parse = parse_whole),
     {0},
 };
 
