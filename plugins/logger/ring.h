@@ -24,11 +24,22 @@ struct ring {
     _Alignas(64) _Atomic uint64_t tail;
 };
 
+/*
+ * Where the oldest line is, for one who puts in: what was left out holds none, though `tail` may still stand before it.
+ * Otherwise an empty ring that begins anew would have little room until its lines are taken out.
+ */
+static inline uint64_t ring_oldest(const struct ring *r)
+{
+    uint64_t tail = atomic_load_explicit(&r->tail, memory_order_acquire);
+    bool left_out = tail == atomic_load_explicit(&r->skip_from, memory_order_relaxed) && tail % r->size;
+    return left_out ? tail - tail % r->size + r->size : tail;
+}
+
 /* One who puts in: room for a line of `bytes`, to be followed by ring_commit(); NULL while it is full. */
 static inline char *ring_reserve(struct ring *r, size_t bytes)
 {
     uint64_t head = atomic_load_explicit(&r->head, memory_order_relaxed);
-    uint64_t tail = atomic_load_explicit(&r->tail, memory_order_acquire);
+    uint64_t tail = ring_oldest(r);
     size_t at = head % r->size;
     /* an empty one begins anew as soon as it may, so that a quiet log stays in its first pages */
     uint64_t next = at + bytes > r->size || (head == tail && at >= bytes) ? head + (r->size - at) : head;
@@ -46,7 +57,7 @@ static inline size_t ring_commit(struct ring *r, size_t bytes)
 {
     uint64_t head = atomic_load_explicit(&r->head, memory_order_relaxed) + bytes;
     atomic_store(&r->head, head); /* in one order with what the other side does before it sleeps */
-    return (size_t)(head - atomic_load_explicit(&r->tail, memory_order_relaxed));
+    return (size_t)(head - ring_oldest(r));
 }
 
 /* One who takes out: what lies in one piece, from the oldest byte on; empty when there is nothing. */

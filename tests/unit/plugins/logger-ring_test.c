@@ -86,6 +86,30 @@ static void test_quiet(void **state)
     }
 }
 
+/* When one begins anew, all its room is there at once, not only what was used before. */
+static void test_room_behind_quiet(void **state)
+{
+    uint32_t n = 0, out = 0;
+    (void)state;
+    for (uint32_t before = 1; before < 100; before++) {
+        begin();
+        for (n = out = 0; n < before; n++) {
+            assert_true(put(n));
+            take(&out);
+            take(&out);
+        }
+        size_t bytes = 0;
+        for (; ring_reserve(&r, LINE); n++) {
+            assert_true(put(n));
+            bytes += length_of(n);
+        }
+        assert_true(bytes > SIZE - 2 * LINE);
+        for (int i = 0; i < 3; i++)
+            take(&out);
+        assert_int_equal(out, n);
+    }
+}
+
 static void test_full(void **state)
 {
     uint32_t n = 0, out = 0;
@@ -125,10 +149,8 @@ static void test_two_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_order),
-        cmocka_unit_test(test_quiet),
-        cmocka_unit_test(test_full),
-        cmocka_unit_test(test_two_threads),
+        cmocka_unit_test(test_order), cmocka_unit_test(test_quiet),       cmocka_unit_test(test_room_behind_quiet),
+        cmocka_unit_test(test_full),  cmocka_unit_test(test_two_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
