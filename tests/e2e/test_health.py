@@ -216,6 +216,32 @@ def test_listener_lasts_as_long_as_the_drain(healthy, tmp_path, kind, workers):
     begun.assert_gone()
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_listener_with_the_fair_scheduler(healthy, workers):
+    """It answers health and nothing else; when the drain begins all listeners close, and who is connected may ask."""
+    addresses = ["127.0.0.1:0", "127.0.0.2:0"]
+    settings = {"Listen": addresses, "Scheduler": "fair", "Workers": workers, "DrainTimeout": "1h", "Timeout": "1h"}
+    server = healthy({**BOTH, "Listener": addresses[1]}, settings, listeners=2)
+    with server.connect(0) as client:
+        assert client.ask("/healthz").body == b"a file\n"
+    with server.connect(1) as client:
+        assert (client.ask("/readyz").body, client.ask("/").status) == (b"ready\n", 404)
+    busy, begun = server.connect(0), server.connect(1)
+    for client, path in ((busy, "/"), (begun, "/readyz")):
+        assert client.ask("/healthz").status == 200
+        client.send(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n")
+    server.send_signal(TERM)
+    for address in server.addresses:
+        await_true(lambda address=address: is_refused(address), 10, f"the end of accepting at {address}")
+    begun.send("\r\n")
+    answer = begun.response()
+    assert (answer.status, answer.body, answer.closes) == (503, b"draining\n", True)
+    assert server.alive
+    busy.send("\r\n")
+    assert busy.response().body == b"site\n"
+    assert server.wait() == 0
+
+
 def test_every_listener_ends_with_the_drain_time(healthy, tmp_path):
     path = f"unix:{tmp_path}/health"
     settings = {"Listen": ["127.0.0.1:0", path], "DrainTimeout": "300ms"}

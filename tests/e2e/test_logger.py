@@ -15,10 +15,10 @@ import threading
 import pytest
 
 from harness import build
-from harness.client import Client
+from harness.client import Client, ProtocolError
 from harness.content import HELLO, populate
 from harness.messages import LAST, lines, request
-from harness.server import LISTENING, Server, await_true, run, section, write_config
+from harness.server import LISTENING, Server, await_true, is_alive, run, section, write_config
 
 LOGGER = build.TOP / "build" / build.PRESET / "lib" / "monkey" / "logger.so"
 pytestmark = [
@@ -594,6 +594,76 @@ def test_reloads_lose_and_double_no_line(site, workers):
     for n in range(4 if len(workers) == 1 else 0):  # a connection's worker keeps the order of its lines
         numbers = [int(row.split("/")[2]) for row in rows if row.startswith(f"/{n}/")]
         assert numbers == sorted(numbers)
+
+
+class Visitors(Load):
+    """Some keep their connections, some take a new one for each request; a server that goes may close idle ones."""
+
+    def ask(self, n):
+        connections, keeps = 0, n % 2 == 0
+        while not self.ending.is_set():
+            self.visit(f"/hello.txt?{n}-{connections}-", keeps)
+            connections += 1
+
+    def visit(self, target, keeps):
+        with Client(self.site.server.addresses[0], timeout=30) as client:
+            for count in range(10**9 if keeps else 1):
+                try:
+                    answer = client.ask(f"{target}{count}", *([] if keeps else ["Connection: close"]))
+                except (ProtocolError, ConnectionError):
+                    if count == 0:
+                        raise
+                    return
+                assert answer.body == HELLO
+                self.targets.append(f"{target}{count}")
+                if answer.closes or self.ending.is_set():
+                    return
+
+
+class Successors:
+    """The processes that took the server's place."""
+
+    def __init__(self, server):
+        self.server, self.pids = server, []
+
+    def upgrade(self):
+        os.kill(self.pids[-1] if self.pids else self.server.pid, signal.SIGUSR2)
+        found = self.server.wait_log(r"upgrade: process (\d+) serves", len(self.pids) + 1)
+        self.pids.append(int(found[-1][1]))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for pid in self.pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
+        for pid in self.pids:
+            await_true(lambda pid=pid: not is_alive(pid), 30, f"the end of {pid}")
+
+
+@pytest.mark.parametrize("flush", ["10ms", "60s"])
+@pytest.mark.parametrize("scheduler", ["reuseport", "fair"])
+def test_upgrades_lose_and_double_no_line(site, scheduler, flush):
+    """A request has one line, in the order of its connection, whichever process has answered it."""
+    site.write(Format="$target", workers=2, buffer="1M", flush=flush)
+    with open(site.folder / "conf" / "monkey.conf", "a") as file:
+        file.write(section("SERVER", {"Scheduler": scheduler}))
+    with Successors(site.start()) as successors, Visitors(site) as load:
+        for _ in range(3):
+            before = len(load.targets)
+            await_true(lambda before=before: len(load.targets) > before + 100, 20, "answers")
+            successors.upgrade()
+        before = len(load.targets)
+        await_true(lambda: len(load.targets) > before + 100, 20, "answers of the last")
+    assert not load.errors, load.errors
+    assert site.server.wait() == 0
+    rows, latest = site.lines(1), {}
+    assert sorted(rows) == sorted(load.targets)
+    for row in rows:
+        connection, _, count = row.rpartition("-")
+        assert int(count) == latest.get(connection, -1) + 1, row
+        latest[connection] = int(count)
 
 
 def test_lines_outlive_their_worker(site):

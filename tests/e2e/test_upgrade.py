@@ -14,16 +14,10 @@ from harness import build
 from harness.client import Client
 from harness.content import populate
 from harness.load import Load
-from harness.server import Server, await_true, write_config
+from harness.server import Server, await_true, is_alive, write_config
 
 pytestmark = pytest.mark.concurrent
 SMALL, LARGE = b"small" * 100, b"large" * 400_000
-
-
-def is_alive(pid):
-    with contextlib.suppress(FileNotFoundError):
-        return " Z " not in pathlib.Path(f"/proc/{pid}/stat").read_text()
-    return False
 
 
 class Chain:

@@ -32,6 +32,13 @@ def await_true(condition, seconds=5.0, what="the condition"):
     return value
 
 
+def is_alive(pid):
+    """For processes that are nobody's child here."""
+    with contextlib.suppress(FileNotFoundError):
+        return " Z " not in pathlib.Path(f"/proc/{pid}/stat").read_text()
+    return False
+
+
 def section(name, keys):
     """A section of a configuration file; a list repeats its key."""
     rows = [f"[{name}]"]
