@@ -385,3 +385,4 @@ def test_a_stop_tells_of_those_that_are_open(porter):
     server.connect().assert_open()
     server.send_signal(signal.SIGTERM)
     server.wait_log("porter: first closed 1")
+    assert server.wait() == 0
