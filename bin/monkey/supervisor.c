@@ -36,6 +36,7 @@ struct child {
     pid_t pid;
     int channel; /* -1: it has closed it */
     int64_t since_ms;
+    unsigned signals;       /* that came while it started: by number, a bit each */
     struct sockets sockets; /* what it has sent since it was last ready */
 };
 
@@ -123,6 +124,14 @@ static void take_log(struct channel_message *message)
     mk_log_to(all.log, MK_LOG_INFO);
 }
 
+/* It may have read its files before somebody changed them. */
+static void pass_on_late(struct child *c)
+{
+    for (int number = 1; c->signals; number++, c->signals >>= 1)
+        if (c->signals & 1)
+            kill(c->pid, number);
+}
+
 static void send_away(struct child *c)
 {
     c->state = LEAVING;
@@ -139,6 +148,7 @@ static void be_ready(struct child *c)
     if (c->state == STARTING) {
         mk_log_info("supervisor: process %d serves", c->pid);
         c->since_ms = now_ms();
+        pass_on_late(c);
     }
     c->state = SERVING;
     if (before)
@@ -269,9 +279,11 @@ static void stop_all(int number)
 
 static void pass_on(int number)
 {
-    struct child *c = find(SERVING);
-    if (c)
-        kill(c->pid, number);
+    struct child *serving = find(SERVING), *starting = find(STARTING);
+    if (serving)
+        kill(serving->pid, number);
+    if (starting)
+        starting->signals |= 1u << (number - 1);
 }
 
 static void upgrade(int number)

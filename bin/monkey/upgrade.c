@@ -85,6 +85,20 @@ static void bury(pid_t pid, int err)
         mk_log_error("upgrade: process %d failed before it served; this one goes on", pid);
 }
 
+/* What came while it started was for whoever serves: it may have read its files before somebody changed them. */
+static void pass_on_late(pid_t pid)
+{
+    const struct timespec now = {0};
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGHUP);
+    sigaddset(&set, SIGUSR1);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    for (int number; (number = sigtimedwait(&set, NULL, &now)) > 0;)
+        kill(pid, number);
+}
+
 static bool start_next(struct mk_server *server)
 {
     struct sockets list = {0};
@@ -108,6 +122,7 @@ static bool start_next(struct mk_server *server)
         daemon_leave_pid();
     notify("MAINPID=%d", pid);
     mk_log_info("upgrade: process %d serves", pid);
+    pass_on_late(pid);
     return true;
 }
 

@@ -14,9 +14,11 @@ from harness import build
 from harness.client import Client
 from harness.content import populate
 from harness.load import Load
-from harness.server import Server, await_true, run, write_config
+from harness.server import Server, await_true, run, section, write_config
 
 pytestmark = pytest.mark.concurrent
+SLOW = build.TOP / "build" / build.PRESET / "lib" / "modules" / "slow.so"
+HEADERS = SLOW.parents[1] / "monkey" / "headers.so"
 SMALL, LARGE = b"small" * 100, b"large" * 400_000
 
 
@@ -308,6 +310,28 @@ def test_signals_in_a_row(supervised, second):
             return
     await_true(lambda: len(children(one.server.pid)) == 1, 30, "one server")
     one.ask()
+
+
+@pytest.mark.skipif(not SLOW.exists(), reason=f"the preset {build.PRESET} builds no modules for tests")
+@pytest.mark.parametrize("number", [signal.SIGUSR2, signal.SIGKILL])
+def test_a_reload_while_the_next_one_starts(supervised, number):
+    """It has read the configuration already, and does so again."""
+    one = supervised()
+    load = section("PLUGINS", {"Load": ["liana", HEADERS, SLOW, "static"]})
+    (one.folder / "conf" / "plugins.load").write_text(load)
+    os.kill(serving(one.server) if number == signal.SIGKILL else one.server.pid, number)
+    one.server.wait_log("slow: a worker starts")
+    with open(one.folder / "conf" / "sites" / "default", "a") as file:
+        file.write("[HEADERS]\n    Set X-Version 2\n")
+    one.server.send_signal(signal.SIGHUP)
+    serving(one.server, 2)
+    await_true(lambda: len(children(one.server.pid)) == 1, 10, "one server")
+
+    def version():
+        with one.server.connect() as client:
+            return client.ask("/small")["X-Version"]
+
+    await_true(lambda: version() == "2", 10, "the new configuration")
 
 
 @pytest.mark.parametrize("args", [(), ("--supervise",)])

@@ -14,9 +14,11 @@ from harness import build
 from harness.client import Client
 from harness.content import populate
 from harness.load import Load
-from harness.server import Server, await_true, is_alive, write_config
+from harness.server import Server, await_true, is_alive, section, write_config
 
 pytestmark = pytest.mark.concurrent
+SLOW = build.TOP / "build" / build.PRESET / "lib" / "modules" / "slow.so"
+HEADERS = SLOW.parents[1] / "monkey" / "headers.so"
 SMALL, LARGE = b"small" * 100, b"large" * 400_000
 
 
@@ -181,6 +183,41 @@ def test_no_delay(chain):
     write_config(one.folder / "conf", one.root, one.settings | {"StopDelay": "0"})
     os.kill(one.pids[-1], signal.SIGHUP)
     one.server.wait_log("the new configuration is in use")
+
+
+def make_slow(folder):
+    """Workers take half a second to start; the configuration has been read by then."""
+    (folder / "conf" / "plugins.load").write_text(section("PLUGINS", {"Load": ["liana", HEADERS, SLOW, "static"]}))
+
+
+def set_version(folder, version):
+    with open(folder / "conf" / "sites" / "default", "a") as file:
+        file.write(f"[HEADERS]\n    Set X-Version {version}\n")
+
+
+@pytest.mark.skipif(not SLOW.exists(), reason=f"the preset {build.PRESET} builds no modules for tests")
+def test_a_reload_while_the_next_one_starts(chain):
+    one = chain()
+    make_slow(one.folder)
+    os.kill(one.pids[0], signal.SIGUSR2)
+    one.server.wait_log("slow: a worker starts")
+    set_version(one.folder, 2)
+    os.kill(one.pids[0], signal.SIGHUP)
+    one.pids.append(int(one.server.wait_log(r"upgrade: process (\d+) serves")[0][1]))
+    one.server.wait_log("the new configuration is in use")
+    with Client(one.server.addresses[0]) as client:
+        assert client.ask("/small")["X-Version"] == "2"
+
+
+@pytest.mark.skipif(not SLOW.exists(), reason=f"the preset {build.PRESET} builds no modules for tests")
+def test_a_stop_while_the_next_one_starts(chain):
+    one = chain()
+    make_slow(one.folder)
+    os.kill(one.pids[0], signal.SIGUSR2)
+    one.server.wait_log("slow: a worker starts")
+    os.kill(one.pids[0], signal.SIGTERM)
+    one.pids.append(int(one.server.wait_log(r"upgrade: process (\d+) serves")[0][1]))
+    await_true(lambda: not is_alive(one.pids[1]), 10, "the end of the next one")
 
 
 def test_what_has_begun_ends_in_the_old_one(chain):
