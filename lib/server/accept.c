@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
@@ -61,12 +62,19 @@ static int first_reserved(void)
     return all - (all / 8 < RESERVED_MAX ? all / 8 : RESERVED_MAX);
 }
 
+/* What is full is no reason to close anybody as long as nobody else comes. */
+static bool somebody_waits(const struct mk__acceptor *a)
+{
+    struct pollfd one = {.fd = a->event.fd, .events = POLLIN};
+    return poll(&one, 1, 0) != 0;
+}
+
 /* Accepts one connection. 0: the next may come; or the errno that says why it does not. */
 static int accept_one(struct mk__acceptor *a)
 {
     bool resists = mk__capacity_resists(a->capacity);
     if (resists && mk__capacity_is_full(a->capacity))
-        return a->calls->make_room(a) ? 0 : EUSERS;
+        return !somebody_waits(a) ? EAGAIN : a->calls->make_room(a) ? 0 : EUSERS;
     int fd = accept4(a->event.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC), err = errno;
     if (fd >= 0 && (resists || fd < a->fd_reserved) && mk__capacity_enter(a->capacity)) {
         if (a->calls->take(a, fd) == -ENOMEM && !a->calls->make_room(a))

@@ -9,6 +9,7 @@ import pathlib
 import random
 import re
 import resource
+import time
 
 import pytest
 
@@ -241,6 +242,19 @@ def test_resists_by_closing_idle_ones(serve, scheduler, limit):
     server.drop_clients()
     await_true(lambda: server.descriptors() <= server.baseline, 5, "everybody is gone")
     keep(server, 10)
+
+
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
+def test_as_many_as_allowed(serve, scheduler):
+    """Nobody has to give way while nobody waits: neither idle connections nor one that has not asked yet."""
+    settings = {"Scheduler": scheduler, "Workers": 1, "KeepAliveTimeout": "60s", "Timeout": "60s", "DeferAccept": 0}
+    server = serve({**settings, "MaxConnections": 3})
+    clients = keep(server, 2)
+    clients.append(server.connect())
+    time.sleep(0.1)
+    for client in clients:
+        assert client.ask().body == HELLO
+    assert "MaxConnections" not in server.log
 
 
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
