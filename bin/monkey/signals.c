@@ -9,8 +9,11 @@
 #include "upgrade.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
+#include <string.h>
 
 /* Those that somebody ignores for us (a shell for its background jobs, nohup) stay ignored. */
 static void block(sigset_t *ret_set)
@@ -34,6 +37,42 @@ void signals_block(void)
 
 /* ── those that do not mean the end: true if it is the end all the same ── */
 
+#ifndef MK_LEAN
+/* What the process became at its start, and no reload changes. */
+struct standing {
+    uint32_t uid, gid;
+    bool supervisor;
+    char pid_file[PATH_MAX];
+};
+static struct standing began;
+
+static void look(const struct mk_server *server, struct standing *ret)
+{
+    struct mk_server_process process;
+    struct mk_server_info info;
+    mk_server_process(server, &process);
+    mk_server_info(server, &info);
+    *ret = (struct standing){process.uid, process.gid, process.supervisor, ""};
+    snprintf(ret->pid_file, sizeof(ret->pid_file), "%s", info.pid_file ? info.pid_file : "");
+}
+
+static void tell_what_stays(const struct mk_server *server)
+{
+    struct standing now;
+    look(server, &now);
+    const struct {
+        const char *key;
+        bool changed;
+    } rows[] = {{"User", now.uid != began.uid},
+                {"Group", now.uid == began.uid && now.gid != began.gid},
+                {"Supervisor", now.supervisor != began.supervisor},
+                {"PidFile", strcmp(now.pid_file, began.pid_file) != 0}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        if (rows[i].changed)
+            mk_log_warn("%s is another one now: that has to wait for the next start", rows[i].key);
+}
+#endif
+
 static bool reload(struct mk_server *server)
 {
 #ifndef MK_LEAN
@@ -44,6 +83,10 @@ static bool reload(struct mk_server *server)
     if (err == 0)
         errorlog_reopen(server);
     errorlog_problems(server);
+#ifndef MK_LEAN
+    if (err == 0)
+        tell_what_stays(server);
+#endif
     if (err == 0)
         mk_log_info("the new configuration is in use");
     else
@@ -111,6 +154,9 @@ static void *await_second_signal(void *ctx)
 void signals_serve(struct mk_server *server)
 {
     pthread_t second;
+#ifndef MK_LEAN
+    look(server, &began);
+#endif
     int number = wait_for_end(server);
 #ifndef MK_LEAN
     if (number != SIGUSR2)

@@ -391,6 +391,19 @@ def test_larger_heads_are_allowed_at_once(site):
         assert client.ask("/v", long).status == 431
 
 
+def test_what_stays_until_the_next_start(site):
+    """It is used in the meantime, and said."""
+    one = site()
+    one.write("b", server={"PidFile": one.folder / "pid", "Supervisor": "On", "ErrorLog": "stderr"})
+    one.reload()
+    check(one.ask(), "b")
+    told = re.findall(r"warn  (\w+) is another one now: that has to wait for the next start", one.server.log)
+    assert told == ["Supervisor", "PidFile"] and not (one.folder / "pid").exists()
+    one.write("a")
+    one.reload()
+    assert one.server.log.count("is another one now") == 2
+
+
 def test_the_log_moves(site):
     one = site()
     log = one.folder / "new.log"
