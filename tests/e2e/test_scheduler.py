@@ -17,6 +17,7 @@ from harness.content import HELLO
 from harness.messages import request
 from harness.server import await_true, run, section
 
+pytestmark = pytest.mark.concurrent
 SCHEDULERS = ["reuseport", "fair"]
 
 
