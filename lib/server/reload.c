@@ -76,7 +76,7 @@ static void free_adoptions(struct change *c)
     mk_account_free(NULL, c->adoptions, 0);
 }
 
-/* Nothing of it has been seen by anybody, but for connections that new workers may have accepted already. */
+/* Nothing of it has been seen by anybody: new sockets do not listen, new workers have not begun to look. */
 static void give_up(struct change *c)
 {
     for (unsigned i = c->stay; c->workers && i < c->n; i++) {
@@ -111,6 +111,8 @@ static int begin_adoptions(struct change *c)
     send_part(c, mk__adoption_begin);
     for (unsigned i = 0; i < c->n_adoptions && err == 0; i++)
         err = c->adoptions[i].err;
+    if (err == 0)
+        err = mk__sockets_listen(&c->server->sockets, c->next->settings);
     if (err < 0)
         send_part(c, mk__adoption_abandon);
     return err;
@@ -143,6 +145,8 @@ static void carry_out(struct change *c)
     mk__server_limit_descriptors(s, c->next->settings);
     mk__capacity_set(&s->capacity, c->next->settings, c->next->transport);
     take_step(c);
+    for (unsigned i = c->stay; i < c->n; i++)
+        mk__worker_go(c->workers[i]);
     send_part(c, mk__adoption_complete);
     free_adoptions(c);
     for (unsigned i = c->stay; i < s->n_workers; i++)

@@ -308,6 +308,10 @@ static int open_workers(struct mk_server *s, unsigned n)
 #endif
     }
 #ifndef MK_LEAN
+    if (err == 0)
+        err = mk__sockets_listen(&s->sockets, s->now->settings);
+    for (unsigned i = 0; i < n && err == 0; i++)
+        mk__worker_go(s->workers[i]);
     if (err == 0 && mk__server_is_fair(s))
         err = mk__server_start_feeding(s);
 #endif

@@ -5,6 +5,7 @@
 #include "server/sockets.h"
 
 #include <monkey/arena.h>
+#include <monkey/log.h>
 
 #include <errno.h>
 #include <unistd.h>
@@ -112,14 +113,17 @@ static bool is_clashing(const struct mk__sockets *s, const struct mk__listening 
 #endif
 }
 
-/* The first socket is bound alone: a second server would otherwise take half of our connections. */
+/*
+ * The first socket is bound alone: a second server would otherwise take half of our connections. One that joins others
+ * gets its share of what comes as soon as it listens, and so does not before somebody is sure to look at it.
+ */
 static int add_socket(const struct mk__sockets *s, struct mk__listening *one, struct mk__listen_options options)
 {
     options.shared_port = one->n > 0 || (RELOADS && is_clashing(s, one));
     int fd = mk__listen_bind(&one->addr, &options);
     if (fd < 0)
         return fd;
-    int err = mk__listen_start(fd, &one->addr, &options);
+    int err = RELOADS && options.shared_port ? 0 : mk__listen_start(fd, &one->addr, &options);
     if (err < 0) {
         close(fd);
         return err;
@@ -199,6 +203,25 @@ int mk__sockets_prepare(struct mk__sockets *s, const struct mk__settings *settin
     }
     return 0;
 }
+
+#ifndef MK_LEAN
+int mk__sockets_listen(struct mk__sockets *s, const struct mk__settings *settings)
+{
+    struct mk__listen_options options = mk__sockets_options(settings);
+    struct mk_list *n, *save;
+    int err = 0;
+    MK_LIST_EACH(&s->open, n, save) {
+        struct mk__listening *one = MK_OWNER(n, struct mk__listening, node);
+        for (unsigned i = one->n_before; one->kept && i < one->n && err == 0; i++)
+            err = mk__listen_start(one->fds[i], &one->addr, &options);
+        if (err == 0)
+            continue;
+        mk_log_error("cannot listen on %.*s: %s", MK_STR_ARG(one->text), strerror(-err));
+        break;
+    }
+    return err;
+}
+#endif
 
 void mk__sockets_commit(struct mk__sockets *s)
 {

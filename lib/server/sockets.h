@@ -45,10 +45,17 @@ void mk__sockets_release(struct mk__sockets *s);
 
 /*
  * Opens what `settings` want and is not there yet, for so many workers. 0, or -errno with the number of the
- * directive that it failed at; to be followed by one of the next two.
+ * directive that it failed at; to be followed by one of the last two.
  */
 int mk__sockets_prepare(struct mk__sockets *s, const struct mk__settings *settings, unsigned workers,
                         unsigned *ret_nth);
+#ifndef MK_LEAN
+/*
+ * All that could fail has gone well: those that share an address with others begin to get connections, too, which only
+ * their watchers can take from them. 0 or -errno, which the log tells.
+ */
+int mk__sockets_listen(struct mk__sockets *s, const struct mk__settings *settings);
+#endif
 /* The settings are in use, and nobody watches any more what they do not want: that is closed. */
 void mk__sockets_commit(struct mk__sockets *s);
 /* The settings are not used: what was opened for them is closed. */

@@ -308,6 +308,9 @@ static void init(struct mk__worker *w, unsigned index)
     w->start_err = 0;
     if (MK__PLUGIN_STARTS)
         sem_init(&w->started, 0, 0);
+#ifndef MK_LEAN
+    sem_init(&w->go, 0, 0);
+#endif
     w->drain_message.fn = on_drain;
 #ifndef MK_LEAN
     w->hurry_message.fn = on_hurry;
@@ -376,6 +379,9 @@ void mk__worker_close(struct mk__worker *w)
         mk__tickets_release(&w->tickets);
     if (MK__PLUGIN_STARTS)
         sem_destroy(&w->started);
+#ifndef MK_LEAN
+    sem_destroy(&w->go);
+#endif
 }
 
 /* ── the thread ── */
@@ -391,6 +397,10 @@ static void *run(void *ctx)
         err = w->start_err = mk__pin_start(w->now);
         sem_post(&w->started);
     }
+#ifndef MK_LEAN
+    while (err == 0 && sem_wait(&w->go) < 0)
+        ;
+#endif
     if (err == 0)
         err = mk__loop_run(&w->loop);
     if (err < 0)
@@ -424,6 +434,11 @@ int mk__worker_start(struct mk__worker *w)
 }
 
 #ifndef MK_LEAN
+void mk__worker_go(struct mk__worker *w)
+{
+    sem_post(&w->go);
+}
+
 void mk__worker_place(struct mk__worker *w, bool bound)
 {
     cpu_set_t set;
@@ -439,6 +454,10 @@ void mk__worker_place(struct mk__worker *w, bool bound)
 
 void mk__worker_join(struct mk__worker *w)
 {
-    if (w->running)
-        pthread_join(w->thread, NULL);
+    if (!w->running)
+        return;
+#ifndef MK_LEAN
+    mk__worker_go(w); /* perhaps it was stopped before */
+#endif
+    pthread_join(w->thread, NULL);
 }

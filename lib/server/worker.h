@@ -55,6 +55,9 @@ struct mk__worker {
     pthread_t thread;
     int start_err;
     sem_t started; /* posted once by the thread */
+#ifndef MK_LEAN
+    sem_t go; /* waited for by the thread, once it has started */
+#endif
     struct mk_account account;
 #ifndef MK_LEAN
     struct mk__feed feed;
@@ -91,6 +94,8 @@ void mk__worker_close(struct mk__worker *w);
 /* Returns when the plugins have been started in the new thread, or with their -errno; it has ended then. */
 int mk__worker_start(struct mk__worker *w);
 #ifndef MK_LEAN
+/* Until then it looks at nothing: what it accepted would be lost if the others could not start. */
+void mk__worker_go(struct mk__worker *w);
 /* Binds its thread to one of the processors that the calling thread may use, in turn, or lets it use all of them. */
 void mk__worker_place(struct mk__worker *w, bool bound);
 #endif

@@ -185,6 +185,33 @@ def test_a_wrong_configuration_changes_nothing(site, file, text):
         check(client.ask("/v"), "b")
 
 
+@pytest.mark.skipif(not MODULES.exists(), reason=f"the preset {build.PRESET} builds no modules for tests")
+def test_a_wrong_configuration_with_more_workers_loses_nobody(site):
+    """Sockets that were opened for them get no connections before it is certain that they stay."""
+    one = site()
+    one.write("a", workers=8, plugins=["liana", "headers", MODULES / "ledger.so", "static"])
+    with open(one.folder / "conf" / "monkey.conf", "a") as file:
+        file.write(section("LEDGER", {"Fail": "worker_start"}))
+    errors, ending = [], threading.Event()
+
+    def renew():
+        while not ending.is_set():
+            try:
+                check(one.ask("/v", "Connection: close"), "a")
+            except Exception as error:  # told below
+                errors.append(error)
+
+    threads = [threading.Thread(target=renew) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for _ in range(100):
+        one.fail_reload()
+    ending.set()
+    for thread in threads:
+        thread.join()
+    assert not errors, f"{len(errors)} connections were lost: {errors[0]!r}"
+
+
 def test_listeners_come_and_go(site):
     one, second, third = site(), free_port(), free_port()
     one.write("a", listen=[f"127.0.0.1:{second}", f"unix:{one.folder}/socket"])

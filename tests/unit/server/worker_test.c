@@ -39,6 +39,7 @@ static void start(void)
     mk__jobs_open(&jobs, 1);
     assert_int_equal(open_worker(), 0);
     assert_int_equal(mk__worker_start(&worker), 0);
+    mk__worker_go(&worker);
 }
 
 static void finish(void)
@@ -204,6 +205,7 @@ static void test_serves_what_it_is_given(void **state)
     const struct mk__listening *one = MK_LIST_FIRST(&sockets.open, struct mk__listening, node);
     fcntl(one->fds[0], F_SETFL, 0); /* accept waits */
     assert_int_equal(mk__worker_start(&worker), 0);
+    mk__worker_go(&worker);
     int idle = connect_one(), silent = connect_one();
     for (uint32_t i = 0; i < 10; i++) { /* the same number again and again */
         int fd = connect_one();
