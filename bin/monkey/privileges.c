@@ -16,9 +16,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-void privileges_freeze(void)
+enum { GROUPS_MAX = 4096 };
+
+int privileges_freeze(void)
 {
-    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1)
+        return 0;
+    fprintf(stderr, "monkey: cannot give up the right to more rights: %s\n", strerror(errno));
+    return -EPERM;
 }
 
 bool privileges_are_too_many(const struct mk_server_process *p)
@@ -41,6 +46,22 @@ static bool has_capabilities(void)
     return memcmp(now, none, sizeof(none)) != 0;
 }
 
+/* Groups that the user is not a member of. */
+static bool has_foreign_groups(const struct mk_server_process *p)
+{
+    gid_t own[GROUPS_MAX], now[GROUPS_MAX];
+    int n_own = GROUPS_MAX, n_now = getgroups(GROUPS_MAX, now), found = 0;
+    if (n_now < 0 || getgrouplist(p->user, p->gid, own, &n_own) < 0)
+        return true;
+    for (int i = 0; i < n_now; i++)
+        for (int j = 0; j < n_own; j++)
+            if (own[j] == now[i]) {
+                found++;
+                break;
+            }
+    return found != n_now;
+}
+
 static int verify(const struct mk_server_process *p)
 {
     uid_t uid[3];
@@ -50,6 +71,8 @@ static int verify(const struct mk_server_process *p)
     for (int i = 0; i < 3; i++)
         if (uid[i] != p->uid || gid[i] != p->gid)
             return fail(p, "somebody else is left", EPERM);
+    if (has_foreign_groups(p))
+        return fail(p, "groups are left", EPERM);
     if (has_capabilities())
         return fail(p, "capabilities are left", EPERM);
     if (setuid(0) == 0 || seteuid(0) == 0)

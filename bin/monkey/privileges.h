@@ -7,8 +7,11 @@
 
 #include <monkey/monkey.h>
 
-/* No program that we may run has more rights than we have. Before there are threads: it is theirs from then on. */
-void privileges_freeze(void);
+/*
+ * No program that we may run has more rights than we have. Before there are threads: it is theirs from then on. 0, or
+ * -errno after a sentence on stderr.
+ */
+int privileges_freeze(void);
 
 /* Does the configuration want another user than root, who we are? */
 bool privileges_are_too_many(const struct mk_server_process *p);

@@ -118,7 +118,8 @@ int serve(struct mk_server *server, const struct options *o)
     signals_block();
     raise_descriptor_limit();
 #ifndef MK_LEAN
-    privileges_freeze();
+    if (privileges_freeze() < 0)
+        return EXIT_RUN;
 #endif
     int code = start(server, &info, o);
     if (code == EXIT_OK)

@@ -382,9 +382,10 @@ static int begin(const struct options *o)
 {
     all.options = o;
     all.delay_ms = FIRST_DELAY_MS;
-    privileges_freeze();
+    int err = privileges_freeze();
     inherit_each(keep_socket, &all.sockets);
-    int err = o->daemon ? daemon_fork() : 0;
+    if (err == 0 && o->daemon)
+        err = daemon_fork();
     int signals = err == 0 ? open_signals() : err;
     all.log = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
     mk_log_to(all.log, MK_LOG_INFO);
