@@ -100,7 +100,8 @@ struct mk_plugin {
 
     /*
      * The head of a request is complete; may it go on? MK_DECLINED: no objection. 0: I have answered, or
-     * will, or will call mk_request_continue() when I know. -errno: 500.
+     * will, or will call mk_request_continue() when I know. -errno: 500, as when an answer has been begun that is
+     * declined.
      */
     int (*on_request)(struct mk_request *req);
     /* Who answers? As above. Nobody: 404, or 501 for a method that is not a known one. */

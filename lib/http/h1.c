@@ -180,6 +180,8 @@ static void on_timer(struct mk_timer *timer)
 {
     struct mk__h1 *c = MK_OWNER(timer, struct mk__h1, timer);
     int status = mk__h1_waits[c->state].overdue;
+    if (c->state == MK__H1_HANDLER && c->http->app->overdue)
+        c->http->app->overdue(c->req, c->http->app_ctx);
     if (c->state == MK__H1_IDLE) {
         enter(c, mk__h1_goodbye(c));
         return;

@@ -60,6 +60,8 @@ struct mk__http_app {
     void (*done)(struct mk_request *req, void *ctx);
     /* And nothing of it is left but `pin`. */
     void (*released)(void *pin);
+    /* A handler has said nothing for longer than it may: it is answered for, or cut off. May be NULL. */
+    void (*overdue)(struct mk_request *req, void *ctx);
     struct mk_str (*mime)(const struct mk_request *req, struct mk_str path, void *ctx);
     /* A connection is gone, its descriptor free. */
     void (*closed)(void *ctx);

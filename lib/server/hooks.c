@@ -10,6 +10,8 @@
 #include "server/handlers.h"
 #include "server/plugin.h"
 
+#include <errno.h>
+
 /* An exchange ends under the generation that it began with. */
 static struct mk_generation *generation_of(const struct mk_request *req)
 {
@@ -56,6 +58,21 @@ static void choose_handler(struct mk_request *req, const struct mk_generation *g
 #endif
 }
 
+/* An answer that somebody will have to end. */
+static bool has_begun(const struct mk_request *req)
+{
+    return !req->ended && (req->first || req->head_sent);
+}
+
+/* Of the plugin that has the request. */
+static void blame(const struct mk_request *req, const char *what)
+{
+    const struct mk_generation *g = generation_of(req);
+    struct mk_str host = mk_request_host(req), path = mk_request_path(req);
+    mk_log_error("plugin %s: %s (%.*s%.*s)", g->plugins[req->hook % g->n_plugins]->name, what, MK_STR_ARG(host),
+                 MK_STR_ARG(path));
+}
+
 /* Asks one plugin after the other, from the cursor on, until one has taken the request. */
 static void ask(struct mk_request *req, const struct mk_generation *g)
 {
@@ -64,8 +81,10 @@ static void ask(struct mk_request *req, const struct mk_generation *g)
             choose_handler(req, g);
         hook_fn hook = hook_at(g, req->hook);
         int r = hook ? hook(req) : MK_DECLINED;
+        if (r == MK_DECLINED && has_begun(req))
+            r = -EPROTO; /* an answer of two would be nobody's */
         if (r < 0) {
-            mk_log_error("plugin %s: %s", g->plugins[req->hook % g->n_plugins]->name, strerror(-r));
+            blame(req, strerror(-r));
             mk_response_error(req, 500);
         }
         if (r != MK_DECLINED || req->ended)
@@ -133,6 +152,12 @@ static struct mk_str find_mime(const struct mk_request *req, struct mk_str path,
     return mk__mime_of(&generation_of(req)->mime, path);
 }
 
+static void on_overdue(struct mk_request *req, void *ctx)
+{
+    (void)ctx;
+    blame(req, "no answer within HandlerTimeout");
+}
+
 static void on_closed(void *ctx)
 {
     mk__worker_closed(ctx);
@@ -146,6 +171,7 @@ const struct mk__http_app mk__hooks_app = {
     .done = on_done,
     .released = on_released,
     .mime = find_mime,
+    .overdue = on_overdue,
     .closed = on_closed,
 #ifndef MK_LEAN
     .accepted = mk__connections_accepted,

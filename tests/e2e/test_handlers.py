@@ -147,11 +147,23 @@ def test_late_answers_keep_their_order(probe):
 
 
 def test_no_answer_is_answered(probe):
-    client = probe({"HandlerTimeout": "300ms"}).connect()
+    server = probe({"HandlerTimeout": "300ms"})
+    client = server.connect()
     client.send(request("/probe/never"))
     answer = client.response()
     assert answer.status == 503 and answer.closes
     client.assert_closed()
+    server.wait_log(r"plugin probe: no answer within HandlerTimeout \(localhost/probe/never\)")
+
+
+def test_half_an_answer_is_none(probe):
+    """Of a plugin that says that the request is not its own: nobody sees it, and the log names the plugin."""
+    server = probe()
+    with server.connect() as client:
+        answer = client.ask("/probe/half")
+        assert answer.status == 500 and b"half" not in answer.body
+        assert client.ask("/probe/now").status == 200
+    server.wait_log(r"plugin probe: Protocol error \(localhost/probe/half\)")
 
 
 def test_answer_in_pieces_may_take_its_time(probe):

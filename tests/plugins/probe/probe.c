@@ -392,6 +392,10 @@ static int refuse(struct mk_request *req)
 {
     if (mk_str_eq(mk_request_path(req), MK_STR("/probe/error")))
         return -EIO;
+    if (mk_str_eq(mk_request_path(req), MK_STR("/probe/half"))) {
+        mk_response_write(req, MK_STR("half\n"));
+        return MK_DECLINED;
+    }
     if (!mk_str_eq(mk_request_path(req), MK_STR("/probe/refused")))
         return MK_DECLINED;
     mk_response_error(req, 403);
