@@ -56,7 +56,7 @@ void errorlog_reopen(struct mk_server *server)
         mk_log_error("cannot open the error log %s: %s; the old one goes on", info.error_log, strerror(-err));
 }
 
-void errorlog_problems(const struct mk_server *server)
+void errorlog_problems(const struct mk_server *server, enum mk_log_level level)
 {
     struct mk_buf text;
     mk_buf_init(&text, TEXT_BYTES_MAX);
@@ -64,7 +64,7 @@ void errorlog_problems(const struct mk_server *server)
     char *save = NULL;
     for (char *line = text.len ? strtok_r((char *)(uintptr_t)mk_buf_cstr(&text), "\n", &save) : NULL; line;
          line = strtok_r(NULL, "\n", &save))
-        mk_log_error("%s", line);
+        mk_log(level, "%s", line);
     mk_buf_release(&text);
 }
 

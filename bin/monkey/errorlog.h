@@ -16,7 +16,7 @@ int errorlog_fd(void);
 /* A file that we have made is given to the user that we are going to be. */
 void errorlog_give(uint32_t uid, uint32_t gid);
 
-/* Writes what was wrong with a configuration into it. */
-void errorlog_problems(const struct mk_server *server);
+/* Writes what was wrong with a configuration, or odd, into it. */
+void errorlog_problems(const struct mk_server *server, enum mk_log_level level);
 
 #endif

@@ -82,7 +82,7 @@ static bool reload(struct mk_server *server)
     int err = mk_server_reload(server);
     if (err == 0)
         errorlog_reopen(server);
-    errorlog_problems(server);
+    errorlog_problems(server, err == 0 ? MK_LOG_WARN : MK_LOG_ERROR);
 #ifndef MK_LEAN
     if (err == 0)
         tell_what_stays(server);
