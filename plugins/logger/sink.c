@@ -238,6 +238,7 @@ static int on_error(struct sink *s, int err, uint64_t now_ms)
         sink_close(s);
         mend(s);
     }
+    s->is_stale = false; /* it takes no lines either */
     return fail(s, err, now_ms);
 }
 
@@ -312,14 +313,14 @@ static int open_sink(struct sink *s, uint64_t now_ms)
 
 int sink_serve(struct sink *s, uint64_t now_ms, bool reopen)
 {
-    bool failed = now_ms < s->retry_ms;
+    bool waits = now_ms < s->retry_ms && !reopen;
     int r = 0;
     s->blocked = false;
-    if (failed && !reopen)
+    if (waits && !(s->is_stale && is_there_still(s)))
         return MK_DECLINED;
     if (s->fd >= 0 && reopen)
         r = write_all(s, now_ms); /* what came before belongs to the old one */
-    if (s->fd < 0 || has_moved(s, now_ms, reopen))
+    if (!waits && (s->fd < 0 || has_moved(s, now_ms, reopen)))
         r = open_sink(s, now_ms);
     if (s->fd >= 0)
         r = write_all(s, now_ms);

@@ -6,6 +6,7 @@
 
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 enum { RING_BYTES = 4096, LATER_MS = 100000 };
 
@@ -21,7 +22,9 @@ static void open_channel(struct channel *c, char *ring)
 
 static void open_sink(void)
 {
-    s = (struct sink){.target = {TARGET_FILE, mk_str_c(mk_test_path("log"))}, .fd = -1};
+    static char path[512]; /* mk_test_path() has one of its own for all */
+    snprintf(path, sizeof(path), "%s", mk_test_path("log"));
+    s = (struct sink){.target = {TARGET_FILE, mk_str_c(path)}, .fd = -1};
     mk_list_init(&s.channels);
     open_channel(&a, rings[0]);
     open_channel(&b, rings[1]);
@@ -95,6 +98,37 @@ static void test_not_in_another_file(void **state)
     }
 }
 
+/* Where no other can be opened the file that was renamed takes lines all the time, not only when that is tried. */
+static void test_meanwhile_the_old_file(void **state)
+{
+    (void)state;
+    char old[512];
+    open_sink();
+    unlink(mk_test_path("log"));
+    assert_int_equal(sink_serve(&s, LATER_MS, false), 0);
+    snprintf(old, sizeof(old), "%s.moved", s.target.path.p);
+    assert_int_equal(rename(s.target.path.p, old), 0);
+    assert_int_equal(mkdir(s.target.path.p, 0700), 0);
+    put(&a, "a1\n");
+    assert_int_equal(sink_serve(&s, 2 * LATER_MS, false), 0);
+    put(&a, "a2\n");
+    assert_int_equal(sink_serve(&s, 2 * LATER_MS + 1, false), 0);
+    expect_file("log.moved", "a1\na2\n");
+    limit_file(3);
+    put(&a, "a3\n");
+    assert_int_equal(sink_serve(&s, 2 * LATER_MS + 2, false), MK_DECLINED);
+    limit_file(0);
+    assert_int_equal(sink_serve(&s, 2 * LATER_MS + 3, false), MK_DECLINED); /* it did not take them either */
+    assert_int_equal(sink_serve(&s, 3 * LATER_MS, false), 0);
+    unlink(old);
+    put(&a, "a4\n");
+    assert_int_equal(sink_serve(&s, 3 * LATER_MS + 1, false), MK_DECLINED); /* nowhere */
+    assert_int_equal(rmdir(s.target.path.p), 0);
+    assert_int_equal(sink_serve(&s, 4 * LATER_MS, false), 0);
+    expect_file("log", "a4\n");
+    sink_close(&s);
+}
+
 /* Who gives up counts what is left. */
 static void test_giving_up(void **state)
 {
@@ -114,6 +148,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_rest_comes_first),
         cmocka_unit_test(test_not_in_another_file),
+        cmocka_unit_test(test_meanwhile_the_old_file),
         cmocka_unit_test(test_giving_up),
     };
     signal(SIGXFSZ, SIG_IGN);
