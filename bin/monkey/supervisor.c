@@ -132,6 +132,15 @@ static void pass_on_late(struct child *c)
             kill(c->pid, number);
 }
 
+static void start_successor(void)
+{
+    int err = find(STARTING) ? -EALREADY : start_child();
+    if (err < 0)
+        mk_log_error("supervisor: cannot start the new program: %s; the one before goes on", strerror(-err));
+    else
+        mk_log_info("supervisor: the new program starts");
+}
+
 static void send_away(struct child *c)
 {
     c->state = LEAVING;
@@ -141,13 +150,16 @@ static void send_away(struct child *c)
 
 static void be_ready(struct child *c)
 {
+    const unsigned upgrade = 1u << (SIGUSR2 - 1);
     struct child *before = c->state == STARTING ? find(SERVING) : NULL;
+    bool next = c->signals & upgrade && !all.stopping; /* a matter of ours */
     sockets_clear(&all.sockets, true);
     all.sockets = c->sockets;
     c->sockets = (struct sockets){0};
     if (c->state == STARTING) {
         mk_log_info("supervisor: process %d serves", c->pid);
         c->since_ms = now_ms();
+        c->signals &= ~upgrade;
         pass_on_late(c);
     }
     c->state = SERVING;
@@ -157,6 +169,8 @@ static void be_ready(struct child *c)
         daemon_ready(0, all.options->daemon);
     all.has_served = true;
     notify("READY=1\nSTATUS=process %d serves", c->pid);
+    if (next)
+        start_successor();
 }
 
 static void listen_to(struct child *c, struct channel_message *message)
@@ -286,16 +300,16 @@ static void pass_on(int number)
         starting->signals |= 1u << (number - 1);
 }
 
+/* Without any server the next one is the new program anyway. */
 static void upgrade(int number)
 {
-    (void)number;
-    if (all.stopping || !find(SERVING))
-        return; /* the next one is the new program anyway */
-    int err = find(STARTING) ? -EALREADY : start_child();
-    if (err < 0)
-        mk_log_error("supervisor: cannot start the new program: %s; the one before goes on", strerror(-err));
-    else
-        mk_log_info("supervisor: the new program starts");
+    struct child *starting = find(STARTING);
+    if (all.stopping)
+        return;
+    if (find(SERVING))
+        start_successor();
+    else if (starting)
+        starting->signals |= 1u << (number - 1); /* of the program that was there then */
 }
 
 static const struct {

@@ -312,15 +312,30 @@ def test_signals_in_a_row(supervised, second):
     one.ask()
 
 
+def begin_slowly(one, number):
+    load = section("PLUGINS", {"Load": ["liana", HEADERS, SLOW, "static"]})
+    (one.folder / "conf" / "plugins.load").write_text(load)
+    os.kill(serving(one.server) if number == signal.SIGKILL else one.server.pid, number)
+    one.server.wait_log("slow: a worker starts")
+
+
+@pytest.mark.skipif(not SLOW.exists(), reason=f"the preset {build.PRESET} builds no modules for tests")
+def test_an_upgrade_while_the_first_one_starts(supervised):
+    """It may be the old program: another one comes after it."""
+    one = supervised()
+    begin_slowly(one, signal.SIGKILL)
+    one.server.send_signal(signal.SIGUSR2)
+    serving(one.server, 3)
+    await_true(lambda: len(children(one.server.pid)) == 1, 10, "one server")
+    one.ask()
+
+
 @pytest.mark.skipif(not SLOW.exists(), reason=f"the preset {build.PRESET} builds no modules for tests")
 @pytest.mark.parametrize("number", [signal.SIGUSR2, signal.SIGKILL])
 def test_a_reload_while_the_next_one_starts(supervised, number):
     """It has read the configuration already, and does so again."""
     one = supervised()
-    load = section("PLUGINS", {"Load": ["liana", HEADERS, SLOW, "static"]})
-    (one.folder / "conf" / "plugins.load").write_text(load)
-    os.kill(serving(one.server) if number == signal.SIGKILL else one.server.pid, number)
-    one.server.wait_log("slow: a worker starts")
+    begin_slowly(one, number)
     with open(one.folder / "conf" / "sites" / "default", "a") as file:
         file.write("[HEADERS]\n    Set X-Version 2\n")
     one.server.send_signal(signal.SIGHUP)
