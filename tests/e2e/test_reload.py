@@ -21,6 +21,7 @@ from harness.server import Server, await_true, section, write_config
 
 pytestmark = pytest.mark.concurrent
 MODULES = build.TOP / "build" / build.PRESET / "lib" / "modules"
+HEADERS = MODULES.parent / "monkey" / "headers.so"
 KEEPER = 2  # descriptors of the process context, which exists after the first reload
 DONE = r"the new configuration is in use"
 REFUSED = r"the new configuration cannot be used"
@@ -63,6 +64,14 @@ class Site:
         )
         with open(self.folder / "conf" / "sites" / "default", "a") as file:
             file.write(f"[HEADERS]\n    Set X-Version {version}\n{hosts}")
+
+    def write_other(self, version):
+        """A second host; None: it goes."""
+        path = self.folder / "conf" / "sites" / "other"
+        path.unlink(missing_ok=True)
+        if version:
+            keys = {"ServerName": "other.example", "DocumentRoot": self.folder / version}
+            path.write_text(section("HOST", keys) + section("HEADERS", {"Set": f"X-Version {version}"}))
 
     def reload(self):
         self.server.send_signal(signal.SIGHUP)
@@ -453,7 +462,7 @@ class Load:
     def __init__(self, site):
         self.site, self.ending = site, threading.Event()
         self.errors, self.answers, self.versions = [], 0, set()
-        kinds = [self.keep, self.keep, self.renew, self.renew, self.upload, self.slow]
+        kinds = [self.keep, self.keep, self.renew, self.other, self.upload, self.slow]
         self.threads = [threading.Thread(target=self.run, args=(kind,)) for kind in kinds]
 
     def run(self, kind):
@@ -485,6 +494,13 @@ class Load:
         while not self.ending.is_set():
             self.seen(self.site.ask())
 
+    def other(self):
+        """Of a host that comes and goes; while it is away the default one answers."""
+        while not self.ending.is_set():
+            with self.site.connect() as client:
+                client.send(request("/v", "Connection: close", host="other.example"))
+                self.seen(client.response())
+
     def upload(self):
         while not self.ending.is_set():
             with self.site.connect() as client:
@@ -510,6 +526,12 @@ class Load:
             thread.join(60)
 
 
+def install(module, path):
+    """As one that was built anew: another file of the name."""
+    shutil.copy(module, path.with_suffix(".new"))
+    path.with_suffix(".new").rename(path)
+
+
 def test_a_hundred_reloads_under_load(site):
     one = site()
     second = free_port()
@@ -520,9 +542,14 @@ def test_a_hundred_reloads_under_load(site):
         {"workers": 2, "plugins": ["liana", "headers", "static"]},
         {"workers": 2, "server": {"Scheduler": "fair" if one.scheduler == "reuseport" else "reuseport"}},
     ]
+    if HEADERS.exists():
+        changes[3]["plugins"][1] = one.folder / "headers.so"
     with Load(one) as load:
         for n in range(100):
             one.write("ab"[n % 2], **changes[n % len(changes)])
+            one.write_other("ab"[n % 2] if n % 3 else None)
+            if HEADERS.exists():
+                install(HEADERS, one.folder / "headers.so")
             one.reload()
             assert not load.errors, load.errors
     assert not load.errors, load.errors
