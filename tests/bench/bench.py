@@ -37,12 +37,12 @@ PLAIN = ("monkey", "nginx", "lighttpd")
 
 
 class Workload:
-    def __init__(self, name, text, path, clients, script="", servers=PLAIN):
+    def __init__(self, name, text, path, clients, script="", servers=PLAIN, prefix=("taskset", "-c", "1")):
         self.name, self.text, self.path, self.clients = name, text, path, clients
-        self.script, self.servers = script, servers
+        self.script, self.servers, self.prefix = script, servers, prefix
 
     def run(self, port, seconds, folder):
-        command = ["taskset", "-c", "1", "wrk", "-t1", f"-c{self.clients}", f"-d{seconds}s", "--latency"]
+        command = [*self.prefix, "wrk", "-t1", f"-c{self.clients}", f"-d{seconds}s", "--latency"]
         if self.script:
             lua = os.path.join(folder, self.name + ".lua")
             with open(lua, "w") as f:
@@ -52,7 +52,7 @@ class Workload:
             command + [f"http://127.0.0.1:{port}/{self.path}"], capture_output=True, text=True
         ).stdout
         count = re.search(r"(\d+) requests in", text)
-        p99 = re.search(r"99%\s+(\S+)", text)
+        p99 = re.search(r"^ +99% +(\S+)", text, re.M)
         errors = re.search(r"Socket errors: (.*)", text)
         if not count or int(count.group(1)) == 0:
             sys.exit("wrk counted nothing:\n" + text)

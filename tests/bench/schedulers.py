@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Measures the two schedulers beside each other: two workers, interleaved rounds, the load generator on the same
-processors. Processor time per request, the slowest percent, and how connections are spread over the workers."""
+processors. Processor time per request, the slowest percent, and how connections and work are spread over the
+workers."""
 
 import argparse
 import os
@@ -13,7 +14,7 @@ import tempfile
 import threading
 import time
 
-from bench import Workload
+from bench import CLOSE, Workload
 from peers import FILES, ROOT, Server, free_port, make_files
 
 CONF = """[SERVER]
@@ -48,19 +49,14 @@ class Anywhere(Server):
         workers = sorted(counts)[-2:]
         return [n - own for n in workers]
 
-
-class Load(Workload):
-    def run(self, port, seconds, folder):
-        script = os.path.join(folder, "close.lua")
-        with open(script, "w") as file:
-            file.write('wrk.headers["Connection"] = "close"\n')
-        command = ["wrk", "-t1", f"-c{self.clients}", f"-d{seconds}s", "--latency"]
-        command += ["-s", script] if self.close else []
-        text = subprocess.run(
-            command + [f"http://127.0.0.1:{port}/{self.path}"], capture_output=True, text=True
-        ).stdout
-        count = re.search(r"(\d+) requests in", text)
-        return int(count[1]), milliseconds(re.search(r"99%\s+(\S+)", text)[1])
+    def shares(self):
+        """Processor time that each worker has used, in ns."""
+        times, folder = {}, f"/proc/{self.process.pid}/task"
+        for task in os.listdir(folder):
+            with open(f"{folder}/{task}/comm") as comm, open(f"{folder}/{task}/schedstat") as stat:
+                if (name := comm.read()).startswith("monkey: w"):
+                    times[name] = int(stat.read().split()[0])
+        return [times[name] for name in sorted(times)]
 
 
 def milliseconds(text):
@@ -68,11 +64,14 @@ def milliseconds(text):
     return float(number) * {"us": 0.001, "ms": 1, "s": 1000, "m": 60000}[unit]
 
 
-LONG = Load("long", "", "200k.bin", 60)
+LONG = Workload("long", "", "200k.bin", 60, prefix=())
 LOADS = [
-    (Load("W2", "13 bytes, a new connection each, 64 clients", "13.txt", 64, close=True), None),
-    (Load("W1b", "13 bytes, 5,000 kept connections", "13.txt", 5000), None),
-    (Load("mixed", "13 bytes on new connections, beside 60 clients of 200 KB", "13.txt", 32, close=True), LONG),
+    (Workload("W2", "13 bytes, a new connection each, 64 clients", "13.txt", 64, CLOSE, prefix=()), None),
+    (Workload("W1b", "13 bytes, 5,000 kept connections", "13.txt", 5000, prefix=()), None),
+    (
+        Workload("mixed", "13 bytes on new connections, beside 60 clients of 200 KB", "13.txt", 32, CLOSE, prefix=()),
+        LONG,
+    ),
 ]
 
 
@@ -81,16 +80,18 @@ def measure(load, beside, server, seconds, folder):
     thread = threading.Thread(target=lambda: others.append(beside.run(server.port, seconds, folder)))
     seen = []
     watcher = threading.Timer(seconds * 0.6, lambda: seen.append(server.spread()))
-    before = server.cpu_seconds()
+    before, shares = server.cpu_seconds(), server.shares()
     if beside:
         thread.start()
     watcher.start()
-    count, p99 = load.run(server.port, seconds, folder)
+    count, p99, _ = load.run(server.port, seconds, folder)
     if beside:
         thread.join()
     watcher.join()
-    requests = count + sum(n for n, _ in others)
-    return (server.cpu_seconds() - before) / requests * 1e6, p99, seen[0]
+    requests = count + sum(one[0] for one in others)
+    used = [after - before for before, after in zip(shares, server.shares())]
+    shares = [round(100 * one / sum(used)) for one in used]
+    return (server.cpu_seconds() - before) / requests * 1e6, milliseconds(p99), seen[0], shares
 
 
 def main():
@@ -125,7 +126,11 @@ def main():
                 p99 = ", ".join(f"{row[1]:.1f}" for row in rows)
                 spreads = "; ".join(" + ".join(map(str, row[2])) for row in rows)
                 median = statistics.median(row[0] for row in rows)
-                print(f"  {name:<10} CPU µs {median:.1f} ({cpu})  p99 ms {p99}  spread {spreads}", flush=True)
+                work = "; ".join(" + ".join(map(str, row[3])) for row in rows)
+                print(
+                    f"  {name:<10} CPU µs {median:.1f} ({cpu})  p99 ms {p99}  spread {spreads}  work % {work}",
+                    flush=True,
+                )
     finally:
         for server in servers:
             server.stop()
