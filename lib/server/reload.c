@@ -162,6 +162,13 @@ static void carry_out(struct change *c)
     mk__generation_put(before);
 }
 
+/* Another one. That of now goes on in any case, even if it was renamed and cannot be made anew. */
+static int check_log(const struct change *c)
+{
+    struct mk_str next = c->next->settings->error_log;
+    return mk_str_eq(next, c->server->now->settings->error_log) ? 0 : mk__server_check_log(c->next);
+}
+
 static int prepare(struct change *c)
 {
     struct mk_server *s = c->server;
@@ -171,6 +178,8 @@ static int prepare(struct change *c)
     int err = mk__sockets_prepare(&s->sockets, c->next->settings, fair ? 1 : c->n, &nth);
     if (err < 0 && err != -ENOMEM)
         mk__server_report_listener(c->next, nth, err);
+    if (err == 0)
+        err = check_log(c);
     if (err == 0)
         err = mk__fair_prepare(&c->step, &s->fair, &s->sockets, fair ? c->n : 0);
     if (err == 0)

@@ -153,9 +153,8 @@ void mk__server_report_listener(struct mk_generation *g, unsigned nth, int err)
 }
 
 /* Could a file at this place be written? It is not made for the question. */
-static int check_writable(struct mk_server *s, struct mk_str path, size_t offset, const char *what)
+static int check_writable(struct mk_generation *g, struct mk_str path, size_t offset, const char *what)
 {
-    const struct mk__settings *settings = s->now->settings;
     char folder[PATH_MAX];
     if (!path.len)
         return 0;
@@ -166,9 +165,14 @@ static int check_writable(struct mk_server *s, struct mk_str path, size_t offset
         errno = EISDIR;
     else if (access(path.p, W_OK) == 0 || (errno == ENOENT && access(folder, W_OK | X_OK) == 0))
         return 0;
-    mk__conf_error(s->now->conf, mk__conf_origin(s->now->set, settings, offset, 0), "cannot write the %s %s: %s", what,
-                   path.p, strerror(errno));
+    mk__conf_error(g->conf, mk__conf_origin(g->set, g->settings, offset, 0), "cannot write the %s %s: %s", what, path.p,
+                   strerror(errno));
     return -EINVAL;
+}
+
+int mk__server_check_log(struct mk_generation *g)
+{
+    return check_writable(g, g->settings->error_log, offsetof(struct mk__settings, error_log), "error log");
 }
 
 /* Binding would replace a socket that nobody answers at; whether somebody does is seen at the start. */
@@ -184,8 +188,8 @@ int mk_server_check(struct mk_server *s)
     if (!settings)
         return -EINVAL;
     struct mk__listen_options options = mk__sockets_options(settings);
-    int result = check_writable(s, settings->error_log, offsetof(struct mk__settings, error_log), "error log");
-    if (check_writable(s, settings->pid_file, offsetof(struct mk__settings, pid_file), "pid file") < 0)
+    int result = mk__server_check_log(s->now);
+    if (check_writable(s->now, settings->pid_file, offsetof(struct mk__settings, pid_file), "pid file") < 0)
         result = -EINVAL;
 #ifndef MK_LEAN
     mk__server_check_descriptors(s);

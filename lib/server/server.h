@@ -44,6 +44,8 @@ void mk__server_forget(struct mk_generation **g);
 struct mk__worker *mk__server_open_worker(struct mk_server *s, struct mk_generation *g, unsigned index, unsigned loops);
 
 void mk__server_report_listener(struct mk_generation *g, unsigned nth, int err);
+/* Could its error log be written? 0 or -EINVAL, and a problem of the configuration. */
+int mk__server_check_log(struct mk_generation *g);
 /* Tells the log about the listeners that it does not know yet. */
 void mk__server_say_where(struct mk_server *s);
 #ifndef MK_LEAN

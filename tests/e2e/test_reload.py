@@ -195,6 +195,18 @@ def test_a_wrong_configuration_changes_nothing(site, file, text):
 
 
 @pytest.mark.skipif(not MODULES.exists(), reason=f"the preset {build.PRESET} builds no modules for tests")
+def test_an_error_log_that_cannot_be_written(site):
+    """Another one than before: it is a wrong configuration like any other."""
+    one = site()
+    one.write("b", server={"ErrorLog": one.folder / "nowhere" / "log"}, listen=[f"127.0.0.1:{free_port()}"])
+    one.fail_reload()
+    assert re.search(r"monkey\.conf:\d+:\d+: .*cannot write the error log", one.server.log)
+    check(one.ask(), "a")
+    one.write("b")
+    one.reload()
+    check(one.ask(), "b")
+
+
 def test_a_wrong_configuration_with_more_workers_loses_nobody(site):
     """Sockets that were opened for them get no connections before it is certain that they stay."""
     one = site()
