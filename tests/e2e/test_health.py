@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether the server lives and wants requests: told to load balancers, and true while it stops."""
 
-import pathlib
 import re
 import signal
 
@@ -164,11 +163,6 @@ def is_refused(address):
         return True
 
 
-def count_workers(server):
-    names = [pathlib.Path(f"/proc/{server.pid}/task/{thread}/comm") for thread in server.threads()]
-    return sum(name.exists() and name.read_text().startswith("monkey: w") for name in names)
-
-
 def test_readiness_while_draining(healthy):
     """StopDelay 0: only those who are connected can still ask."""
     server = healthy(settings={"DrainTimeout": "30s"})
@@ -196,7 +190,7 @@ def test_listener_lasts_as_long_as_the_drain(healthy, tmp_path, kind, workers):
     server.send_signal(TERM)
     kept.assert_closed()
     await_true(lambda: is_refused(server.addresses[0]), 10, "the end of accepting")
-    await_true(lambda: count_workers(server) == 1, 10, "the end of idle workers")
+    await_true(lambda: server.count_workers() == 1, 10, "the end of idle workers")
     for _ in range(20):
         for target, status, body in (("/healthz", 200, b"ok\n"), ("/readyz", 503, b"draining\n")):
             with server.connect(1) as client:

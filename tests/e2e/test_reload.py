@@ -269,7 +269,7 @@ def test_workers_come_and_go(site):
     for workers in (4, 1, 3, 2, 1):
         one.write("b", workers=workers)
         one.reload()
-        await_true(lambda: count_workers(one.server) == workers, 5, f"{workers} workers")
+        await_true(lambda: one.server.count_workers() == workers, 5, f"{workers} workers")
         for _ in range(20):
             check(one.ask(), "b")
     one.await_generations()
@@ -292,14 +292,6 @@ def test_the_scheduler_changes(site):
     one.await_generations()
 
 
-def count_workers(server):
-    names = []
-    for task in server.threads():
-        with contextlib.suppress(FileNotFoundError):
-            names.append(pathlib.Path(f"/proc/{server.pid}/task/{task}/comm").read_text())
-    return sum(name.startswith("monkey: w") for name in names)
-
-
 def test_a_worker_that_leaves_cuts_nobody_off(site):
     """Idle connections have their next request answered, and hear that it is the last one."""
     one = site()
@@ -316,7 +308,7 @@ def test_a_worker_that_leaves_cuts_nobody_off(site):
     assert 0 < len(last) < 24
     for client in last:
         client.assert_closed()
-    await_true(lambda: count_workers(one.server) == 1, 5, "one worker")
+    await_true(lambda: one.server.count_workers() == 1, 5, "one worker")
     for client in clients:
         client.close()
 
@@ -348,7 +340,7 @@ def test_a_worker_that_leaves_finishes_its_requests(site):
     for client in clients:
         assert client.exactly(5_000_000) == b"a" * 5_000_000
         client.close()
-    await_true(lambda: count_workers(one.server) == 1, 5, "one worker")
+    await_true(lambda: one.server.count_workers() == 1, 5, "one worker")
 
 
 @pytest.mark.skipif(not MODULES.exists(), reason=f"the preset {build.PRESET} builds no modules for tests")

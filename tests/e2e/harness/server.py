@@ -193,6 +193,13 @@ class Server:
     def threads(self):
         return sorted(map(int, os.listdir(f"/proc/{self.pid}/task")))
 
+    def count_workers(self):
+        n = 0
+        for thread in self.threads():
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has just ended
+                n += pathlib.Path(f"/proc/{self.pid}/task/{thread}/comm").read_text().startswith("monkey: w")
+        return n
+
     def cpu_seconds(self):
         fields = pathlib.Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
