@@ -2,6 +2,7 @@
 """The plugin logger: what its lines say, that clients cannot forge them, and that none is lost or torn on its way."""
 
 import contextlib
+import itertools
 import json
 import os
 import re
@@ -10,13 +11,14 @@ import signal
 import socket
 import stat
 import subprocess
-import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from harness import build
 from harness.client import Client, ProtocolError
 from harness.content import HELLO, populate
+from harness.load import Clients
 from harness.messages import LAST, lines, request
 from harness.server import LISTENING, Server, await_true, is_alive, run, section, write_config
 
@@ -478,24 +480,28 @@ def test_a_pipe_that_nobody_reads(site):
     os.mkfifo(site.log)
     site.write(Format='"$target ' + "." * 100 + '"', buffer="64K").start()
     site.server.wait_log("cannot write .*No such device")
-    reader = os.open(site.log, os.O_RDONLY | os.O_NONBLOCK)
-    with Client(site.server.addresses[0]) as client:
-        for i in range(3000):
-            assert client.ask(f"/{i}").status == 404
-            if i == 0:
-                site.server.wait_log("takes lines again")
+    reader, rows, asked = os.open(site.log, os.O_RDONLY | os.O_NONBLOCK), [], itertools.count()
+    with Client(site.server.addresses[0]) as client, os.fdopen(reader, "rb") as pipe, ThreadPoolExecutor(1) as other:
+
+        def ask():
+            assert client.ask(f"/{next(asked)}").status == 404
+
+        def is_counted():
+            ask()
+            return any(row.startswith(b"# ") for row in rows)
+
+        ask()
+        site.server.wait_log("takes lines again")
+        for _ in range(3000):
+            ask()
         site.server.wait_log(r"logger: \d+ lines for .* were lost")
         os.set_blocking(reader, True)
-        with os.fdopen(reader, "rb") as pipe:
-            rows = [pipe.readline() for _ in range(100)]
-            client.ask("/last")
-            while not rows[-1].startswith(b"/last"):
-                rows.append(pipe.readline())
-                assert rows[-1].endswith(b"\n")
-            site.server.stop()
+        other.submit(lambda: rows.extend(iter(pipe.readline, b"")))
+        await_true(is_counted, 20, "a line that tells of lost lines")
+        site.server.stop()
     lost = [int(row.split()[2]) for row in rows if row.startswith(b"# ")]
-    numbers = [int(re.match(rb"/(\d+) \.{100}\n", row)[1]) for row in rows if re.match(rb"/\d", row)]
-    assert len(numbers) + sum(lost) == 3000 and numbers == sorted(numbers)
+    numbers = [int(re.fullmatch(rb"/(\d+) \.{100}\n", row)[1]) for row in rows if not row.startswith(b"# ")]
+    assert len(numbers) + sum(lost) == next(asked) and numbers == sorted(numbers)
 
 
 SYSLOG = re.compile(rb"<(\d+)>1 " + ISO_TIME.encode() + rb" \S+ monkey (\d+) (access|error) - (.*)", re.S)
@@ -543,18 +549,12 @@ def test_syslog(site):
 # ── from one generation to the next ──
 
 
-class Load:
+class Askers(Clients):
     """Clients that keep their connections, and count their answers."""
 
     def __init__(self, site, clients=4):
-        self.site, self.ending, self.errors, self.targets = site, threading.Event(), [], []
-        self.threads = [threading.Thread(target=self.run, args=(n,)) for n in range(clients)]
-
-    def run(self, n):
-        try:
-            self.ask(n)
-        except Exception as error:  # told by the test
-            self.errors.append(repr(error))
+        self.site, self.targets = site, []
+        super().__init__([lambda n=n: self.ask(n) for n in range(clients)])
 
     def ask(self, n):
         count, client = 0, None
@@ -568,21 +568,11 @@ class Load:
                 client.close()
                 client = None
 
-    def __enter__(self):
-        for thread in self.threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.ending.set()
-        for thread in self.threads:
-            thread.join(30)
-
 
 @pytest.mark.parametrize("workers", [(2,), (1, 3)])
 def test_reloads_lose_and_double_no_line(site, workers):
     site.write(Format="$target", workers=workers[0], buffer="1M").start()
-    with Load(site) as load:
+    with Askers(site) as load:
         for n in range(20):
             errors = site.folder / f"errors{n % 3}.log"
             site.write(Format="$target", workers=workers[n % len(workers)], buffer="1M", ErrorLog=errors)
@@ -596,7 +586,7 @@ def test_reloads_lose_and_double_no_line(site, workers):
         assert numbers == sorted(numbers)
 
 
-class Visitors(Load):
+class Visitors(Askers):
     """Some keep their connections, some take a new one for each request; a server that goes may close idle ones."""
 
     def ask(self, n):
@@ -690,7 +680,7 @@ def test_lines_outlive_their_worker(site):
 
 def test_rotation_under_load_loses_nothing(site):
     site.write(Format="$target", workers=2, buffer="1M").start()
-    with Load(site) as load:
+    with Askers(site) as load:
         for n in range(10):
             await_true(lambda: site.log.exists() and site.log.stat().st_size, 10, "lines")
             site.log.rename(site.folder / f"old{n}.log")

@@ -8,14 +8,14 @@ import shutil
 import signal
 import socket
 import subprocess
-import threading
 import time
 
 import pytest
 
 from harness import build
-from harness.client import Client, ProtocolError
+from harness.client import Client
 from harness.content import populate
+from harness.load import Clients, Load
 from harness.messages import request
 from harness.server import Server, await_true, section, write_config
 
@@ -213,24 +213,14 @@ def test_a_wrong_configuration_with_more_workers_loses_nobody(site):
     one.write("a", workers=8, plugins=["liana", "headers", MODULES / "ledger.so", "static"])
     with open(one.folder / "conf" / "monkey.conf", "a") as file:
         file.write(section("LEDGER", {"Fail": "worker_start"}))
-    errors, ending = [], threading.Event()
 
     def renew():
-        while not ending.is_set():
-            try:
-                check(one.ask("/v", "Connection: close"), "a")
-            except Exception as error:  # told below
-                errors.append(error)
+        check(one.ask("/v", "Connection: close"), "a")
 
-    threads = [threading.Thread(target=renew) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for _ in range(100):
-        one.fail_reload()
-    ending.set()
-    for thread in threads:
-        thread.join()
-    assert not errors, f"{len(errors)} connections were lost: {errors[0]!r}"
+    with Clients([renew] * 4) as clients:
+        for _ in range(100):
+            one.fail_reload()
+    assert not clients.errors, clients.errors
 
 
 def test_listeners_come_and_go(site):
@@ -460,74 +450,36 @@ def test_the_log_moves(site):
 # ── under load ──
 
 
-class Load:
-    """Clients of all kinds; each answer is whole and of one generation, and every request is answered."""
+class Generations(Load):
+    """Each answer is whole and of one generation, and every request is answered."""
+
+    small, large = "/v", "/big"
 
     def __init__(self, site):
-        self.site, self.ending = site, threading.Event()
-        self.errors, self.answers, self.versions = [], 0, set()
-        kinds = [self.keep, self.keep, self.renew, self.other, self.upload, self.slow]
-        self.threads = [threading.Thread(target=self.run, args=(kind,)) for kind in kinds]
+        self.site, self.versions = site, set()
+        super().__init__(("127.0.0.1", site.port))
 
-    def run(self, kind):
-        try:
-            kind()
-        except Exception as error:  # told by the test
-            self.errors.append(f"{kind.__name__}: {error!r}")
+    def kinds(self):
+        return [self.keep, self.keep, self.renew, self.other, self.upload, self.slow]
 
-    def seen(self, answer):
+    def forgives(self, error):
+        return False
+
+    def connect(self, **rest):
+        return self.site.connect(**rest)
+
+    def seen(self, path, answer):
         self.versions.add(check(answer))
         self.answers += 1
 
-    def keep(self):
-        with self.site.connect() as client:
-            while not self.ending.is_set():
-                try:
-                    answer = client.ask("/v")
-                except (ProtocolError, ConnectionError):
-                    # an idle connection may be closed; what is closed before it was read is asked again
-                    client.close()
-                    client = self.site.connect()
-                    answer = client.ask("/v")
-                self.seen(answer)
-                if answer["Connection"] == "close":
-                    client.close()
-                    client = self.site.connect()
-
     def renew(self):
-        while not self.ending.is_set():
-            self.seen(self.site.ask())
+        self.seen(self.small, self.site.ask())
 
     def other(self):
         """Of a host that comes and goes; while it is away the default one answers."""
-        while not self.ending.is_set():
-            with self.site.connect() as client:
-                client.send(request("/v", "Connection: close", host="other.example"))
-                self.seen(client.response())
-
-    def upload(self):
-        while not self.ending.is_set():
-            with self.site.connect() as client:
-                client.send(request("/v", "Content-Length: 30000", "Connection: close"))
-                for _ in range(30):
-                    client.send(b"x" * 1000)
-                self.seen(client.response())
-
-    def slow(self):
-        while not self.ending.is_set():
-            with self.site.connect(rcvbuf=8192) as client:
-                client.send(request("/big", "Connection: close"))
-                self.seen(client.response())
-
-    def __enter__(self):
-        for thread in self.threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.ending.set()
-        for thread in self.threads:
-            thread.join(60)
+        with self.connect() as client:
+            client.send(request(self.small, "Connection: close", host="other.example"))
+            self.seen(self.small, client.response())
 
 
 def install(module, path):
@@ -548,7 +500,7 @@ def test_a_hundred_reloads_under_load(site):
     ]
     if HEADERS.exists():
         changes[3]["plugins"][1] = one.folder / "headers.so"
-    with Load(one) as load:
+    with Generations(one) as load:
         for n in range(100):
             one.write("ab"[n % 2], **changes[n % len(changes)])
             one.write_other("ab"[n % 2] if n % 3 else None)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clients of several kinds that ask without a pause while servers are changed for others."""
+"""Clients that ask without a pause while servers are changed for others."""
 
 import threading
 
@@ -7,29 +7,62 @@ from .client import Client, ProtocolError
 from .messages import request
 
 
-class Load:
-    """Each kind runs in a thread. `lost` counts what a killed server may take along; everything else is an error."""
+class Clients:
+    """Each kind is called in a thread of its own, again and again; the test tells of the errors."""
 
-    def __init__(self, address, body, large, *, may_lose=False):
-        self.address, self.body, self.large, self.may_lose = address, body, large, may_lose
-        self.ending, self.errors, self.answers, self.lost, self.refused = threading.Event(), [], 0, 0, 0
-        kinds = [self.keep, self.renew, self.renew, self.upload, self.slow]
+    def __init__(self, kinds):
+        self.ending, self.errors = threading.Event(), []
         self.threads = [threading.Thread(target=self.run, args=(kind,)) for kind in kinds]
 
     def run(self, kind):
         while not self.ending.is_set():
             try:
                 kind()
-            except ConnectionRefusedError:
-                self.refused += 1
             except Exception as error:  # told by the test
-                if not self.may_lose or not isinstance(error, (ProtocolError, OSError)):
+                if not self.forgives(error):
                     self.errors.append(f"{kind.__name__}: {error!r}")
                     return
-                self.lost += 1
 
-    def seen(self, answer, body):
-        assert answer.status == 200 and answer.body == body
+    def forgives(self, error):
+        del error
+        return False
+
+    def __enter__(self):
+        for thread in self.threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.ending.set()
+        for thread in self.threads:
+            thread.join(60)
+
+
+class Load(Clients):
+    """Of several kinds. `lost` counts what a killed server may take along; everything else is an error."""
+
+    small, large = "/small", "/large"
+
+    def __init__(self, address, *bodies, may_lose=False):
+        self.address, self.may_lose = address, may_lose
+        self.bodies = dict(zip((self.small, self.large), bodies))
+        self.answers, self.lost, self.refused = 0, 0, 0
+        super().__init__(self.kinds())
+
+    def kinds(self):
+        return [self.keep, self.renew, self.renew, self.upload, self.slow]
+
+    def forgives(self, error):
+        if isinstance(error, ConnectionRefusedError):
+            self.refused += 1
+            return True
+        if self.may_lose and isinstance(error, (ProtocolError, OSError)):
+            self.lost += 1
+            return True
+        return False
+
+    def seen(self, path, answer):
+        assert answer.status == 200 and answer.body == self.bodies[path]
         self.answers += 1
 
     def connect(self, **rest):
@@ -41,38 +74,28 @@ class Load:
             first = True
             while not self.ending.is_set():
                 try:
-                    answer = client.ask("/small")
+                    answer = client.ask(self.small)
                 except (ProtocolError, ConnectionError):
                     if first or self.may_lose:
                         raise
                     return
-                self.seen(answer, self.body)
+                self.seen(self.small, answer)
                 first = False
                 if answer["Connection"] == "close":
                     return
 
     def renew(self):
         with self.connect() as client:
-            self.seen(client.ask("/small", "Connection: close"), self.body)
+            self.seen(self.small, client.ask(self.small, "Connection: close"))
 
     def upload(self):
         with self.connect() as client:
-            client.send(request("/small", "Content-Length: 30000", "Connection: close"))
+            client.send(request(self.small, "Content-Length: 30000", "Connection: close"))
             for _ in range(30):
                 client.send(b"x" * 1000)
-            self.seen(client.response(), self.body)
+            self.seen(self.small, client.response())
 
     def slow(self):
         with self.connect(rcvbuf=8192) as client:
-            client.send(request("/large", "Connection: close"))
-            self.seen(client.response(), self.large)
-
-    def __enter__(self):
-        for thread in self.threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.ending.set()
-        for thread in self.threads:
-            thread.join(60)
+            client.send(request(self.large, "Connection: close"))
+            self.seen(self.large, client.response())
