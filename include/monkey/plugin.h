@@ -33,7 +33,7 @@
 #include "transport.h"
 
 /* Changes with every change of this header that a compiled plugin would not survive. */
-enum { MK_PLUGIN_ABI = 3 };
+enum { MK_PLUGIN_ABI = 4 };
 
 struct mk_connection; /* lives as long as the call that it is given to */
 struct mk_generation;
@@ -52,7 +52,7 @@ struct mk_plugin {
     /* The sections that it adds to the configuration; ends with a row without a name. */
     const struct mk_conf_section *sections;
 
-    /* Networking: it can carry connections; chosen by `TransportLayer`. */
+    /* Networking: it can carry connections; chosen by its name behind `Listen`, or by `TransportLayer`. */
     const struct mk_transport *transport;
 
     /*

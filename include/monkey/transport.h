@@ -15,8 +15,10 @@
 #include <sys/uio.h>
 
 #include "status.h"
+#include "str.h"
 
 struct mk_transport;
+struct mk_worker;
 struct mk__listening;
 
 struct mk_io {
@@ -29,16 +31,40 @@ struct mk_io {
 /* More follows at once: hold the last segment back. */
 enum { MK_IO_MORE = 1 };
 
+/* What is known of a connection that others cannot read. Empty where it does not apply; lives as long as the call. */
+struct mk_secured {
+    struct mk_str version, cipher; /* "TLSv1.3", "TLS_AES_128_GCM_SHA256" */
+    struct mk_str server_name;     /* that the client asked for (SNI) */
+    struct mk_str client;          /* the subject of a client certificate that was verified, by RFC 4514 */
+};
+
 struct mk_transport {
     const char *name;
-    /* A connection was accepted. 0 or -errno (it is closed then). May be NULL. */
-    int (*open)(struct mk_io *io);
+    /*
+     * A connection was accepted, for this worker under the generation that is in use there; the connection may outlive
+     * that. 0 or -errno (it is closed then). May be NULL.
+     */
+    int (*open)(struct mk_io *io, struct mk_worker *worker);
+    /*
+     * What must go to and fro before the first byte. Called until it is done; -EAGAIN: again when the descriptor is
+     * ready, for whatever; any other -errno: the connection is of no use. May be NULL.
+     */
+    int (*handshake)(struct mk_io *io);
+    /* The protocol that the handshake has settled on, by its ALPN name ("h2"); else empty. May be NULL. */
+    struct mk_str (*protocol)(const struct mk_io *io);
+    /* Of a connection that others cannot read; -ENOENT: this one is not. NULL: none is. */
+    int (*secured)(const struct mk_io *io, struct mk_secured *ret);
     /* Bytes read; 0 at the end of the client's bytes; -errno. */
     ssize_t (*read)(struct mk_io *io, void *to, size_t size);
     /* Bytes written (perhaps fewer than given); -errno. */
     ssize_t (*write)(struct mk_io *io, const struct iovec *vec, int n, unsigned flags);
     /* The same from a file; 0 when the file is shorter than that. */
     ssize_t (*sendfile)(struct mk_io *io, int file_fd, uint64_t offset, size_t size);
+    /*
+     * Sends what was counted as written and is still held here: 0; -EAGAIN: when the descriptor is writable; -errno.
+     * Called when a connection has nothing more to write for now. NULL: nothing is ever held.
+     */
+    int (*flush)(struct mk_io *io);
     /* Says that no more bytes will come; reading goes on. */
     int (*shutdown)(struct mk_io *io);
     /* Closes the descriptor and frees the state. */

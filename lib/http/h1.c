@@ -217,13 +217,13 @@ static void welcome(struct mk__h1 *c, uint32_t events)
 }
 #endif
 
-int mk__h1_open(struct mk__http *http, const struct mk_io *io)
+int mk__h1_open(struct mk__http *http, const struct mk_io *io, struct mk_worker *worker)
 {
     struct mk__h1 *c = mk__pool_get(&http->connections);
     struct mk_io own = *io;
     int err = c ? 0 : -ENOMEM;
     if (err == 0 && own.transport->open)
-        err = own.transport->open(&own);
+        err = own.transport->open(&own, worker);
     if (err < 0) {
         own.transport->close(&own);
         if (c)

@@ -111,9 +111,9 @@ extern const struct mk__carrier mk__h1_carrier;
 
 /*
  * Serves a fresh connection from now on; its first turn comes at once. Takes `io` (its descriptor is closed
- * in any case). 0 or -ENOMEM ...
+ * in any case); `worker` is for its transport. 0 or -ENOMEM ...
  */
-int mk__h1_open(struct mk__http *http, const struct mk_io *io);
+int mk__h1_open(struct mk__http *http, const struct mk_io *io, struct mk_worker *worker);
 
 /* Stops keeping connections, but ends none: idle ones have until their time is over. */
 void mk__h1_leave(struct mk__http *http);

@@ -75,7 +75,7 @@ static int hold(struct mk__stream *s, struct mk_account *account, const char *da
     return MK_AGAIN;
 }
 
-int mk__stream_flush(struct mk__stream *s, struct mk__scratch *out, struct mk_account *account, unsigned flags)
+static int write_out(struct mk__stream *s, struct mk__scratch *out, struct mk_account *account, unsigned flags)
 {
     size_t len = out->len;
     out->len = 0;
@@ -88,6 +88,24 @@ int mk__stream_flush(struct mk__stream *s, struct mk__scratch *out, struct mk_ac
     return (size_t)n == len ? 0 : hold(s, account, out->data + n, len - (size_t)n);
 }
 
+/* What the transport itself still holds. */
+static int push(struct mk__stream *s)
+{
+    const struct mk_transport *transport = s->io.transport;
+    if (!MK__STREAM_CODED || !transport->flush)
+        return 0;
+    int r = s->writable ? transport->flush(&s->io) : -EAGAIN;
+    if (r == -EAGAIN)
+        s->writable = false;
+    return r == -EAGAIN ? MK_AGAIN : r;
+}
+
+int mk__stream_flush(struct mk__stream *s, struct mk__scratch *out, struct mk_account *account, unsigned flags)
+{
+    int r = write_out(s, out, account, flags);
+    return r == 0 && !(flags & MK_IO_MORE) ? push(s) : r;
+}
+
 ssize_t mk__stream_write(struct mk__stream *s, const void *from, size_t size)
 {
     struct iovec vec = {.iov_base = (void *)(uintptr_t)from, .iov_len = size};
@@ -96,7 +114,8 @@ ssize_t mk__stream_write(struct mk__stream *s, const void *from, size_t size)
     ssize_t n = s->io.transport->write(&s->io, &vec, 1, 0);
     if (n == -EAGAIN)
         s->writable = false;
-    return n;
+    int r = n > 0 ? push(s) : 0;
+    return r < 0 ? r : n;
 }
 
 ssize_t mk__stream_sendfile(struct mk__stream *s, int file_fd, uint64_t offset, size_t size)

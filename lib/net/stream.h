@@ -23,6 +23,13 @@ struct mk__scratch {
     size_t len, size;
 };
 
+/* Builds for small devices have plain sockets only. */
+#ifdef MK_LEAN
+enum { MK__STREAM_CODED = false };
+#else
+enum { MK__STREAM_CODED = true };
+#endif
+
 struct mk__stream {
     struct mk_io io;
     char *held;
@@ -37,7 +44,7 @@ ssize_t mk__stream_read(struct mk__stream *s, void *to, size_t size);
 
 /*
  * Writes what is held, then `out`. 0: all of it is gone and `out` is empty. MK_AGAIN: the rest is held
- * (drawn on `account`) and `out` is empty. -errno: the connection is of no use any more.
+ * (drawn on `account`, or by the transport) and `out` is empty. -errno: the connection is of no use any more.
  */
 int mk__stream_flush(struct mk__stream *s, struct mk__scratch *out, struct mk_account *account, unsigned flags);
 

@@ -82,13 +82,15 @@ static int accept_one(struct mk__acceptor *a)
         return fd >= a->fd_reserved && !a->calls->make_room(a) ? EMFILE : 0;
     }
     if (fd >= 0) {
-        mk__capacity_refuse(a->capacity, fd);
+        mk__capacity_refuse(a->capacity, a->listening, fd);
         return 0;
     }
     if (is_passing(err))
         return 0;
     if (is_exhaustion(err))
-        return !resists ? mk__capacity_refuse_next(a->capacity, a->event.fd, err) : a->calls->make_room(a) ? 0 : err;
+        return !resists                 ? mk__capacity_refuse_next(a->capacity, a->listening, a->event.fd, err)
+               : a->calls->make_room(a) ? 0
+                                        : err;
     return err;
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "http/date.h"
+#include "server/sockets.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -43,11 +44,10 @@ static void empty_spare(struct mk__capacity *c)
         close(fd);
 }
 
-void mk__capacity_set(struct mk__capacity *c, const struct mk__settings *settings, const struct mk_transport *transport)
+void mk__capacity_set(struct mk__capacity *c, const struct mk__settings *settings)
 {
     c->connections_max = (unsigned)settings->connections_max;
     c->plan = settings->over_capacity;
-    c->plain = !transport->open;
     if (c->plan == MK__RESIST)
         empty_spare(c);
     else if (!c->spare)
@@ -91,9 +91,16 @@ static void complain(struct mk__capacity *c)
                     c->plan == MK__DROP ? "Drop" : "TooBusy");
 }
 
-void mk__capacity_refuse(struct mk__capacity *c, int fd)
+/* Can clients read what is written without their transport's help? */
+static bool is_plain(const struct mk__listening *listening)
 {
-    if (c->plan == MK__TOO_BUSY && c->plain) {
+    const struct mk_transport *transport = mk__sockets_way(listening).transport;
+    return transport && !transport->open;
+}
+
+void mk__capacity_refuse(struct mk__capacity *c, const struct mk__listening *listening, int fd)
+{
+    if (c->plan == MK__TOO_BUSY && is_plain(listening)) {
         /* unread bytes would turn the close into a reset, which can overtake the answer */
         recv(fd, NULL, THROWN_AWAY_MAX, MSG_TRUNC | MSG_DONTWAIT);
         say_busy(fd);
@@ -103,7 +110,7 @@ void mk__capacity_refuse(struct mk__capacity *c, int fd)
     complain(c);
 }
 
-int mk__capacity_refuse_next(struct mk__capacity *c, int listener, int err)
+int mk__capacity_refuse_next(struct mk__capacity *c, const struct mk__listening *listening, int listener, int err)
 {
     if (err != EMFILE && err != ENFILE)
         return err;
@@ -113,7 +120,7 @@ int mk__capacity_refuse_next(struct mk__capacity *c, int listener, int err)
     int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     err = fd < 0 ? errno : 0;
     if (fd >= 0)
-        mk__capacity_refuse(c, fd);
+        mk__capacity_refuse(c, listening, fd);
     fill_spare(c);
     return err;
 }

@@ -41,14 +41,17 @@ static inline bool mk__capacity_resists(const struct mk__capacity *c)
     (void)c;
     return true;
 }
-static inline void mk__capacity_refuse(struct mk__capacity *c, int fd)
+static inline void mk__capacity_refuse(struct mk__capacity *c, const struct mk__listening *listening, int fd)
 {
     (void)c;
+    (void)listening;
     (void)fd;
 }
-static inline int mk__capacity_refuse_next(struct mk__capacity *c, int listener, int err)
+static inline int mk__capacity_refuse_next(struct mk__capacity *c, const struct mk__listening *listening, int listener,
+                                           int err)
 {
     (void)c;
+    (void)listening;
     (void)listener;
     return err;
 }
@@ -59,15 +62,13 @@ struct mk__capacity {
     _Atomic unsigned open; /* connections */
     _Atomic unsigned connections_max;
     _Atomic unsigned refused;
-    _Atomic int plan;   /* enum mk__over_capacity */
-    _Atomic bool plain; /* clients can read what is written without their transport's help */
-    _Atomic int spare;  /* a descriptor to give up when there is no other; 0: none */
+    _Atomic int plan;  /* enum mk__over_capacity */
+    _Atomic int spare; /* a descriptor to give up when there is no other; 0: none */
     _Atomic uint64_t complained_ms;
 };
 
 /* What the settings say counts from now on. One thread at a time. */
-void mk__capacity_set(struct mk__capacity *c, const struct mk__settings *settings,
-                      const struct mk_transport *transport);
+void mk__capacity_set(struct mk__capacity *c, const struct mk__settings *settings);
 void mk__capacity_release(struct mk__capacity *c);
 
 /* Are there as many connections as there may be? */
@@ -88,9 +89,9 @@ static inline bool mk__capacity_resists(const struct mk__capacity *c)
 }
 
 /* Ends a connection that was accepted, the way that the plan says; not counted. Takes the descriptor. */
-void mk__capacity_refuse(struct mk__capacity *c, int fd);
+void mk__capacity_refuse(struct mk__capacity *c, const struct mk__listening *listening, int fd);
 /* The same for the next in a listener's queue when accept(2) found no descriptor. 0, or the errno that goes on. */
-int mk__capacity_refuse_next(struct mk__capacity *c, int listener, int err);
+int mk__capacity_refuse_next(struct mk__capacity *c, const struct mk__listening *listening, int listener, int err);
 
 #endif
 #endif

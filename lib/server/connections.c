@@ -14,22 +14,11 @@
 void mk__connections_prepare(struct mk_generation *g)
 {
     for (uint32_t i = 0; i < g->settings->listen.n; i++)
-        g->http.greets |= g->settings->listen.items[i].proxy;
+        g->http.greets |= g->settings->listen.items[i].way.proxy;
     for (unsigned i = 0; i < g->n_plugins; i++) {
         g->http.greets |= g->plugins[i]->on_accept != NULL;
         g->http.parts |= g->plugins[i]->on_close != NULL;
     }
-}
-
-/* The line may have got, or lost, its option since the socket was opened. Lines for port 0 are told by addresses only.
- */
-static bool is_for_proxies(const struct mk_generation *g, const struct mk__listening *listening)
-{
-    const struct mk__listeners *all = &g->settings->listen;
-    for (uint32_t i = 0; i < all->n; i++)
-        if (all->items[i].proxy && mk__addr_same(&all->items[i].addr, &listening->wanted))
-            return true;
-    return false;
 }
 
 static void complain(const struct mk_connection *conn, const struct mk_address *peer)
@@ -65,7 +54,7 @@ int mk__connections_accepted(struct mk_connection *conn, void *ctx)
 {
     const struct mk__worker *w = ctx;
     const struct mk_generation *g = w->now->generation;
-    conn->peer->awaited = is_for_proxies(g, conn->io->listening);
+    conn->peer->awaited = mk__sockets_way(conn->io->listening).proxy;
     if (conn->peer->awaited && !is_trusted_proxy(conn, g))
         return -EACCES;
     for (unsigned i = 0; i < g->n_plugins; i++) {

@@ -96,14 +96,14 @@ static int give(struct mk__fair *f, struct mk__worker *w, const struct mk__liste
 }
 
 /* No queue would take it: the system is short of memory, or of what a user may watch. */
-static int lose(struct mk__fair *f, int fd, int err)
+static int lose(struct mk__fair *f, const struct mk__listening *listening, int fd, int err)
 {
     f->lost++;
     if (mk__log_due(&f->complained_ms, mk_loop_now_ms(f->loop)))
         mk_log_warn("cannot give a connection to a worker: %s; %u were closed so far", strerror(-err), f->lost);
     mk__capacity_leave(f->capacity);
     if (!mk__capacity_resists(f->capacity)) {
-        mk__capacity_refuse(f->capacity, fd);
+        mk__capacity_refuse(f->capacity, listening, fd);
         return 0;
     }
     close(fd);
@@ -117,7 +117,7 @@ static int take_accepted(struct mk__acceptor *a, int fd)
     bool is_fed = pick(f, &w);
     int err = give(f, w, a->listening, fd);
     if (err < 0)
-        return lose(f, fd, err);
+        return lose(f, a->listening, fd, err);
     if (is_fed)
         return 0;
     for (unsigned i = 0; i < f->n_workers; i++)

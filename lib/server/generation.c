@@ -69,15 +69,51 @@ static int make_mime(struct mk_generation *g)
     return mk__mime_overlay_init(&g->mime, &g->arena, list, n, g->settings->default_type);
 }
 
-static void find_transport(struct mk_generation *g)
+static const struct mk_transport *find_transport(const struct mk_generation *g, struct mk_str name)
 {
-    struct mk_str name = g->settings->transport;
     for (unsigned i = 0; i < g->n_plugins; i++)
         if (g->plugins[i]->transport && mk_str_ieq(mk_str_c(g->plugins[i]->name), name))
-            g->transport = g->plugins[i]->transport;
+            return g->plugins[i]->transport;
+    return NULL;
+}
+
+#ifndef MK_LEAN
+/* A word behind `Listen` that nobody knows. */
+static void report_option(struct mk_generation *g, const struct mk__listener *one, uint32_t nth)
+{
+    char text[512];
+    struct mk_buf words;
+    mk_buf_init_fixed(&words, text, sizeof(text));
+    mk__settings_listener_words(&words);
+    mk_buf_addf(&words, "and the loaded plugins that carry connections:");
+    for (unsigned i = 0; i < g->n_plugins; i++)
+        if (g->plugins[i]->transport)
+            mk_buf_addf(&words, " %s", g->plugins[i]->name);
+    mk__conf_error(g->conf, mk__conf_origin(g->set, g->settings, offsetof(struct mk__settings, listen), nth),
+                   "there is no option \"%.*s\", but %s", MK_STR_ARG(one->transport), mk_buf_cstr(&words));
+}
+
+static void find_ways(struct mk_generation *g)
+{
+    for (uint32_t i = 0; i < g->settings->listen.n; i++) {
+        struct mk__listener *one = &g->settings->listen.items[i];
+        one->way.transport = one->transport.len ? find_transport(g, one->transport) : g->transport;
+        if (!one->way.transport && one->transport.len)
+            report_option(g, one, i);
+    }
+}
+#endif
+
+static void find_transports(struct mk_generation *g)
+{
+    struct mk_str name = g->settings->transport;
+    g->transport = find_transport(g, name);
     if (!g->transport)
         mk__conf_error(g->conf, mk__conf_origin(g->set, g->settings, offsetof(struct mk__settings, transport), 0),
                        "no loaded plugin \"%.*s\" can carry connections", MK_STR_ARG(name));
+#ifndef MK_LEAN
+    find_ways(g);
+#endif
 }
 
 /* Two listeners at one place: the second would fail at the start. */
@@ -110,7 +146,7 @@ static int read_server(struct mk_generation *g, const struct mk__source *source)
 #ifndef MK_LEAN
     mk__connections_prepare(g);
 #endif
-    find_transport(g);
+    find_transports(g);
     find_clashes(g);
     return make_mime(g);
 }

@@ -39,10 +39,24 @@ void mk_host_keep_listener(struct mk_host *host, struct mk_str text)
         listener->lasts = true;
 }
 
-static bool has_port(const struct mk__listeners *all, uint16_t port)
+/* Another transport need not be plain HTTP. */
+static bool is_plain(const struct mk_generation *g, const struct mk__listener *one)
 {
+    struct mk_str name = g->settings->transport;
+#ifndef MK_LEAN
+    if (one->transport.len)
+        name = one->transport;
+#else
+    (void)one;
+#endif
+    return mk_str_ieq(name, MK_STR("liana"));
+}
+
+static bool has_port(const struct mk_generation *g, uint16_t port)
+{
+    const struct mk__listeners *all = &g->settings->listen;
     for (uint32_t i = 0; i < all->n; i++)
-        if (port && mk__addr_port(&all->items[i].addr) == port)
+        if (port && mk__addr_port(&all->items[i].addr) == port && is_plain(g, &all->items[i]))
             return true;
     return false;
 }
@@ -59,10 +73,8 @@ bool mk_host_is_at(const struct mk_host *host, struct mk_str authority)
 {
     const struct mk_generation *g = host->generation;
     struct mk__authority at;
-    if (mk__uri_authority(authority, &at) < 0 || !has_port(&g->settings->listen, at.has_port ? at.port : 80))
+    if (mk__uri_authority(authority, &at) < 0 || !has_port(g, at.has_port ? at.port : 80))
         return false;
-    if (!mk_str_ieq(g->settings->transport, MK_STR("liana")))
-        return false; /* another transport need not be plain HTTP */
     for (uint32_t i = 0; i < host->settings->names.n; i++)
         if (is_name(host->settings->names.items[i], at.name))
             return true;

@@ -143,7 +143,7 @@ static void carry_out(struct change *c)
     for (unsigned i = c->stay; i < s->n_workers; i++)
         mk__process_expect_worker(s->process, s->workers[i]);
     mk__server_limit_descriptors(s, c->next->settings);
-    mk__capacity_set(&s->capacity, c->next->settings, c->next->transport);
+    mk__capacity_set(&s->capacity, c->next->settings);
     take_step(c);
     for (unsigned i = c->stay; i < c->n; i++)
         mk__worker_go(c->workers[i]);

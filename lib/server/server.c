@@ -361,7 +361,7 @@ int mk_server_start(struct mk_server *s)
     int err = open_listeners(s, info.workers);
 #else
     mk__server_limit_descriptors(s, s->now->settings);
-    mk__capacity_set(&s->capacity, s->now->settings, s->now->transport);
+    mk__capacity_set(&s->capacity, s->now->settings);
     int err = is_listening(s) ? 0 : open_listeners(s, mk__server_is_fair(s) ? 1 : info.workers);
 #endif
     if (err < 0)

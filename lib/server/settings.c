@@ -28,39 +28,50 @@ static const struct {
     const char *name;
     size_t flag;
 } listener_options[] = {
-    {"proxy", offsetof(struct mk__listener, proxy)},
+    {"proxy", offsetof(struct mk__listener, way.proxy)},
 };
 
 enum { LISTENER_OPTIONS = sizeof(listener_options) / sizeof(*listener_options) };
 
-static int parse_option(struct mk_str word, struct mk__listener *one, struct mk_buf *error)
+/* Any other word is the name of a plugin that carries connections, which is looked for once the plugins are known. */
+static int parse_option(struct mk_str word, struct mk__listener *one, struct mk_arena *arena, struct mk_buf *error)
 {
     for (unsigned i = 0; i < LISTENER_OPTIONS; i++)
         if (mk_str_ieq(word, mk_str_c(listener_options[i].name))) {
             *(bool *)((char *)one + listener_options[i].flag) = true;
             return 0;
         }
-    mk_buf_addf(error, "there is no option \"%.*s\", but", word.len < 80 ? (int)word.len : 80, word.p);
-    for (unsigned i = 0; i < LISTENER_OPTIONS; i++)
-        mk_buf_addf(error, "%s %s", i ? "," : "", listener_options[i].name);
-    return -EINVAL;
+    if (one->transport.len) {
+        mk_buf_addf(error, "one plugin carries connections, not %.*s and %.*s", MK_STR_ARG(one->transport),
+                    word.len < 80 ? (int)word.len : 80, word.p);
+        return -EINVAL;
+    }
+    one->transport = mk_arena_dup(arena, word);
+    return one->transport.p ? 0 : -ENOMEM;
 }
 
-static int parse_options(const struct mk_conf_value *value, struct mk__listener *one, struct mk_buf *error)
+void mk__settings_listener_words(struct mk_buf *out)
 {
-    for (uint32_t i = 1; i < value->n; i++)
-        if (parse_option(value->words[i], one, error) < 0) {
-            if (value->fault)
-                *value->fault = (size_t)(value->words[i].p - value->text.p);
-            return -EINVAL;
-        }
-    return 0;
+    for (unsigned i = 0; i < LISTENER_OPTIONS; i++)
+        mk_buf_addf(out, "%s, ", listener_options[i].name);
 }
 
-#define LISTENER_UNIT " [proxy]"
+static int parse_options(const struct mk_conf_value *value, struct mk__listener *one, struct mk_arena *arena,
+                         struct mk_buf *error)
+{
+    int err = 0;
+    for (uint32_t i = 1; i < value->n && err == 0; i++) {
+        err = parse_option(value->words[i], one, arena, error);
+        if (err < 0 && value->fault)
+            *value->fault = (size_t)(value->words[i].p - value->text.p);
+    }
+    return err;
+}
+
+#define LISTENER_UNIT " [tls] [proxy]"
 #define LISTENER_MANUAL \
-    " With `proxy` behind it, each connection must come from one of the `TrustedProxies`, and begin with a PROXY " \
-    "header."
+    " The name of a plugin behind it, such as `tls`, says what carries its connections, instead of `TransportLayer`. " \
+    "With `proxy`, each connection must come from one of the `TrustedProxies`, and begin with a PROXY header."
 #else
 enum { LISTENER_OPTIONS = 0 };
 #define LISTENER_UNIT ""
@@ -79,8 +90,9 @@ static int parse_listen(const struct mk_conf_value *value, void *field, struct m
         return -EINVAL;
     }
 #ifndef MK_LEAN
-    if (parse_options(value, &one, error) < 0)
-        return -EINVAL;
+    int err = parse_options(value, &one, arena, error);
+    if (err < 0)
+        return err;
 #endif
     struct mk__listener *items = mk_arena_grow(arena, all->items, all->n, sizeof(*items));
     if (!items)
@@ -204,7 +216,8 @@ static const struct mk_conf_key server_keys[] = {
     KEY(BOOL, hide_version, "HideVersion", "Off", "Leave the version out of the `Server` field."),
     KEY(STRING, default_type, "DefaultMimeType", "application/octet-stream",
         "The type of files whose extension is not known."),
-    KEY(STRING, transport, "TransportLayer", "liana", "The plugin that carries connections."),
+    KEY(STRING, transport, "TransportLayer", "liana",
+        "The plugin that carries the connections of all listeners that name none."),
     KEY(INT, disk_threads, "DiskThreads", "2",
         "Threads, started when they are needed, that read files which are not in the page cache.", .min = 1, .max = 16),
     KEY(CUSTOM, error_log, "ErrorLog", "stderr", "Where the error log goes: `stderr`, or a file, which is appended to.",
@@ -235,7 +248,7 @@ static void check_server(const struct mk_conf_check *check, void *section)
 #ifndef MK_LEAN
     mk__identity_check(check, s);
     for (uint32_t i = 0; i < s->listen.n && !s->trusted_proxies.items; i++) /* a wrong one has been told */
-        if (s->listen.items[i].proxy)
+        if (s->listen.items[i].way.proxy)
             mk_conf_error(check, offsetof(struct mk__settings, listen),
                           "Listen %.*s proxy: TrustedProxies names nobody", MK_STR_ARG(s->listen.items[i].text));
 #endif

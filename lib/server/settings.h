@@ -11,11 +11,20 @@
 #include "http/http.h"
 #include "net/addr.h"
 
+/* How the connections of a listener are treated. */
+struct mk__way {
+    const struct mk_transport *transport; /* that carries them; known once the plugins are */
+    bool proxy;                           /* each begins with a header of the PROXY protocol */
+};
+
 struct mk__listener {
     struct mk__addr addr;
     struct mk_str text; /* the address as it was written */
-    bool proxy;         /* each connection begins with a header of the PROXY protocol */
     bool lasts;         /* until a drain ends; set while the hosts are prepared */
+#ifndef MK_LEAN
+    struct mk_str transport; /* the name of what carries its connections; empty: what TransportLayer says */
+    struct mk__way way;
+#endif
 };
 
 struct mk__listeners {
@@ -85,6 +94,8 @@ extern const struct mk_conf_section mk__section_server, mk__section_host, mk__se
 
 /* The listener of that text; NULL: there is none. */
 struct mk__listener *mk__settings_listener(const struct mk__settings *s, struct mk_str text);
+/* The options of `Listen`, with a comma behind each, for messages. */
+void mk__settings_listener_words(struct mk_buf *out);
 /* What HTTP needs of it. */
 void mk__settings_http(const struct mk__settings *s, struct mk__http_settings *ret);
 /* Replaces the server's limits by those that a host has of its own. */

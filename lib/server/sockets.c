@@ -8,6 +8,7 @@
 #include <monkey/log.h>
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <unistd.h>
 
 void mk__sockets_init(struct mk__sockets *s)
@@ -160,6 +161,20 @@ static int open_sockets(const struct mk__sockets *s, struct mk__listening *one, 
     return err;
 }
 
+#ifndef MK_LEAN
+static void set_way(struct mk__listening *one)
+{
+    atomic_store_explicit(&one->transport, one->line->way.transport, memory_order_relaxed);
+    atomic_store_explicit(&one->proxy, one->line->way.proxy, memory_order_relaxed);
+}
+
+struct mk__way mk__sockets_way(const struct mk__listening *one)
+{
+    return (struct mk__way){.transport = atomic_load_explicit(&one->transport, memory_order_relaxed),
+                            .proxy = atomic_load_explicit(&one->proxy, memory_order_relaxed)};
+}
+#endif
+
 /* ── all of them ── */
 
 static struct mk__listening *find(struct mk__sockets *s, const struct mk__listener *directive)
@@ -197,6 +212,11 @@ int mk__sockets_prepare(struct mk__sockets *s, const struct mk__settings *settin
 #endif
         }
         one->kept = true;
+#ifndef MK_LEAN
+        one->line = directive;
+        if (one->fresh)
+            set_way(one);
+#endif
         err = open_sockets(s, one, settings, workers);
         if (err < 0)
             return err;
@@ -231,6 +251,9 @@ void mk__sockets_commit(struct mk__sockets *s)
 #ifndef MK_LEAN
         if (one->fresh)
             one->lent = one->borrowed;
+        if (one->kept)
+            set_way(one);
+        one->line = NULL;
 #endif
         one->fresh = false;
         if (one->kept)

@@ -24,9 +24,14 @@ struct mk__listening {
     bool fresh;                   /* opened for settings that are not in use yet */
     bool kept;                    /* those settings want it */
     bool told;                    /* the log has named it */
-    bool lent;                    /* others go on with it: it is neither shut down nor removed */
-    bool borrowed;                /* others opened it, and hold it beyond our end */
-    unsigned n, n_before;         /* sockets, now and when the settings were looked at */
+#ifndef MK_LEAN
+    const struct mk__listener *line;                /* of those settings */
+    _Atomic(const struct mk_transport *) transport; /* these two may change while connections come */
+    _Atomic bool proxy;
+#endif
+    bool lent;            /* others go on with it: it is neither shut down nor removed */
+    bool borrowed;        /* others opened it, and hold it beyond our end */
+    unsigned n, n_before; /* sockets, now and when the settings were looked at */
     int *fds;
     struct mk_str text; /* the directive's value */
 };
@@ -60,6 +65,11 @@ int mk__sockets_listen(struct mk__sockets *s, const struct mk__settings *setting
 void mk__sockets_commit(struct mk__sockets *s);
 /* The settings are not used: what was opened for them is closed. */
 void mk__sockets_cancel(struct mk__sockets *s);
+
+#ifndef MK_LEAN
+/* How its connections are treated, by the settings that are in use. Any thread. */
+struct mk__way mk__sockets_way(const struct mk__listening *one);
+#endif
 
 /* The n-th socket that worker `index` of `workers` watches at this address; -1 after the last. */
 int mk__sockets_of_worker(const struct mk__listening *one, unsigned index, unsigned workers, unsigned n);

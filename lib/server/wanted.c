@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A first look at a configuration (server/wanted.h): only the first word of each line counts. Files that others
- * include are not looked at; plugins.load is for whoever wants to say it himself.
+ * A first look at a configuration (server/wanted.h): the first word of each line counts, and those that may name what
+ * carries connections. Files that others include are not looked at; plugins.load is for whoever wants to say it
+ * himself.
  */
 #include "server/wanted.h"
 
@@ -12,16 +13,37 @@
 
 enum { PATH_BYTES = 4096, TEXT_BYTES_MAX = 16 * 1024 * 1024, ARENA_BYTES_MAX = 64 * 1024 * 1024 };
 
-/* The first word of a line, or the name of the section that it begins. */
-static struct mk_str first_word(struct mk_str line)
+/* Takes the first word off a line; of one that begins a section, its name. */
+static struct mk_str take_word(struct mk_str *line)
 {
-    line = mk_str_trim(line);
-    if (line.len && line.p[0] == '[')
-        line = mk_str(line.p + 1, line.len - 1);
+    *line = mk_str_trim(*line);
+    if (line->len && line->p[0] == '[')
+        *line = mk_str(line->p + 1, line->len - 1);
     size_t n = 0;
-    while (n < line.len && !strchr(" \t]", line.p[n]))
+    while (n < line->len && !strchr(" \t\r]", line->p[n]))
         n++;
-    return mk_str(line.p, n);
+    struct mk_str word = mk_str(line->p, n);
+    *line = mk_str(line->p + n, line->len - n);
+    return word;
+}
+
+static uint32_t find(struct mk_str word, const char *const *names)
+{
+    for (unsigned i = 0; names[i]; i++)
+        if (mk_str_ieq(word, mk_str_c(names[i])))
+            return 1u << i;
+    return 0;
+}
+
+static uint32_t look_at_line(struct mk_str line, const char *const *names)
+{
+    struct mk_str word = take_word(&line);
+    uint32_t found = find(word, names);
+    if (!mk_str_ieq(word, MK_STR("Listen")) && !mk_str_ieq(word, MK_STR("TransportLayer")))
+        return found;
+    while ((word = take_word(&line)).len && word.p[0] != '#')
+        found |= find(word, names);
+    return found;
 }
 
 static uint32_t look_at_text(struct mk_str text, const char *const *names)
@@ -30,10 +52,7 @@ static uint32_t look_at_text(struct mk_str text, const char *const *names)
     while (text.len) {
         const char *end = memchr(text.p, '\n', text.len);
         size_t n = end ? (size_t)(end - text.p) : text.len;
-        struct mk_str word = first_word(mk_str(text.p, n));
-        for (unsigned i = 0; names[i]; i++)
-            if (mk_str_ieq(word, mk_str_c(names[i])))
-                found |= 1u << i;
+        found |= look_at_line(mk_str(text.p, n), names);
         n += end != NULL;
         text = mk_str(text.p + n, text.len - n);
     }

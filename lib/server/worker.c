@@ -51,18 +51,29 @@ static bool is_short_of_memory(const struct mk__worker *w)
     return w->account.bytes > w->account.bytes_max - w->account.bytes_max / MEMORY_RESERVE;
 }
 
+static const struct mk_transport *transport_of(const struct mk__worker *w, const struct mk__listening *listening)
+{
+#ifdef MK_LEAN
+    (void)listening;
+    return w->now->generation->transport;
+#else
+    (void)w;
+    return mk__sockets_way(listening).transport;
+#endif
+}
+
 static int serve(struct mk__worker *w, const struct mk__listening *listening, int fd)
 {
-    struct mk_io io = {.transport = w->now->generation->transport, .listening = listening, .fd = fd};
+    struct mk_io io = {.transport = transport_of(w, listening), .listening = listening, .fd = fd};
     bool is_short = is_short_of_memory(w), resists = mk__capacity_resists(w->capacity);
     if (is_short && !resists) {
-        mk__capacity_refuse(w->capacity, fd);
+        mk__capacity_refuse(w->capacity, listening, fd);
         mk__worker_closed(w);
         return 0;
     }
     if (is_short)
         mk__h1_close_idle(&w->http, IDLE_CLOSED_AT_ONCE);
-    int err = mk__h1_open(&w->http, &io);
+    int err = mk__h1_open(&w->http, &io, w->now);
     if (err == -ENOMEM && mk__log_due(&w->complained_ms, mk_loop_now_ms(&w->loop)))
         mk_log_warn("worker %u: out of memory (MemoryLimit), connections are being closed", w->index);
     return resists ? err : 0;

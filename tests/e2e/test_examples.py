@@ -106,7 +106,7 @@ def test_shout(configure):
 
 def test_meter(configure):
     files = {"a.txt": b"x" * 1000, "big": b"y" * 3_000_000}
-    server = configure("meter", settings={"TransportLayer": "meter"}, files=files)
+    server = configure("meter", settings={"Listen": "127.0.0.1:0 meter"}, files=files)
     with server.connect() as client:
         assert len(client.ask("/a.txt").body) == 1000
         assert len(client.ask("/big").body) == 3_000_000

@@ -205,8 +205,9 @@ void mk_test_world_close(struct mk_test_world *w)
 
 /* ── the transport ── */
 
-static int open_memory(struct mk_io *io)
+static int open_memory(struct mk_io *io, struct mk_worker *worker)
 {
+    (void)worker;
     struct mk_test_client *c = io->state;
     int err = c->world->open_error;
     c->world->open_error = 0;
@@ -334,7 +335,7 @@ struct mk_test_client *mk_test_connect(struct mk_test_world *w, struct mk_str fi
     struct mk_test_client *c = add_client(w, &io.fd);
     append(&c->to_server, first.p, first.len);
     io.state = c;
-    return mk__h1_open(&w->http, &io) == 0 ? c : NULL;
+    return mk__h1_open(&w->http, &io, NULL) == 0 ? c : NULL;
 }
 
 void mk_test_send(struct mk_test_client *c, struct mk_str bytes)

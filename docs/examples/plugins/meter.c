@@ -7,7 +7,7 @@
  *         Load liana ./meter.so static
  *
  *     [SERVER]
- *         TransportLayer meter
+ *         Listen 127.0.0.1:2001 meter
  */
 #include <monkey/plugin.h>
 
@@ -26,8 +26,9 @@ static const struct mk_transport *below(void)
     return mk_plugin_liana.transport;
 }
 
-static int open_connection(struct mk_io *io)
+static int open_connection(struct mk_io *io, struct mk_worker *worker)
 {
+    (void)worker;
     io->state = calloc(1, sizeof(struct count));
     return io->state ? 0 : -ENOMEM;
 }

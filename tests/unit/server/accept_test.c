@@ -11,6 +11,7 @@
 #include "loop/loop.h"
 #include "server/accept.h"
 #include "server/capacity.h"
+#include "server/sockets.h"
 
 enum { TAKEN_MAX = 256 };
 
@@ -55,7 +56,10 @@ static void set_up_acceptor(void)
     socklen_t len = sizeof(addr);
     n_taken = room_to_make = 0;
     capacity.open = 0;
+    static const struct mk_transport plain = {.name = "plain"};
+    static struct mk__listening listening = {.transport = &plain};
     acceptor.capacity = &capacity;
+    acceptor.listening = &listening;
     addr = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     assert_int_equal(bind(listener, (struct sockaddr *)&addr, sizeof(addr)), 0);
@@ -190,9 +194,8 @@ static void test_idle_ones_make_room(void **state)
 
 static void set_plan(int plan, int64_t max)
 {
-    static const struct mk_transport plain = {.name = "plain"};
     struct mk__settings settings = {.over_capacity = plan, .connections_max = max};
-    mk__capacity_set(&capacity, &settings, &plain);
+    mk__capacity_set(&capacity, &settings);
 }
 
 static void test_looks_away_when_there_are_enough(void **state)

@@ -8,13 +8,14 @@
 #include <sys/socket.h>
 
 #include "server/capacity.h"
+#include "server/sockets.h"
 
 static struct mk__capacity capacity;
 static const struct mk_transport plain = {.name = "plain"};
 
-static int open_it(struct mk_io *io)
+static int open_it(struct mk_io *io, struct mk_worker *worker)
 {
-    (void)io;
+    (void)io, (void)worker;
     return 0;
 }
 
@@ -23,7 +24,7 @@ static const struct mk_transport coded = {.name = "coded", .open = open_it};
 static void set_plan(int plan, int64_t max)
 {
     struct mk__settings settings = {.over_capacity = plan, .connections_max = max};
-    mk__capacity_set(&capacity, &settings, &plain);
+    mk__capacity_set(&capacity, &settings);
 }
 
 static void test_counts(void **state)
@@ -101,10 +102,11 @@ static void test_refusals(void **state)
     unsigned before = mk_test_descriptors();
     for (size_t i = 0; i < COUNT(refusals); i++) {
         struct mk__settings settings = {.over_capacity = refusals[i].plan};
-        mk__capacity_set(&capacity, &settings, refusals[i].transport);
+        struct mk__listening one = {.transport = refusals[i].transport};
+        mk__capacity_set(&capacity, &settings);
         connect_client();
         unsigned refused = capacity.refused;
-        mk__capacity_refuse(&capacity, accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
+        mk__capacity_refuse(&capacity, &one, accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
         assert_int_equal(capacity.refused, refused + 1);
         expect_end(refusals[i].answer);
     }
@@ -115,6 +117,7 @@ static void test_refusals(void **state)
 /* With no descriptor left at all, the spare one is given for each that is refused. */
 static void test_refuses_without_descriptors(void **state)
 {
+    struct mk__listening one = {.transport = &plain};
     struct rlimit before, limit;
     (void)state;
     unsigned descriptors = mk_test_descriptors();
@@ -125,8 +128,8 @@ static void test_refuses_without_descriptors(void **state)
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
     int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
     assert_int_equal(fd, -1);
-    assert_int_equal(mk__capacity_refuse_next(&capacity, listener, ENOMEM), ENOMEM); /* it would not help */
-    assert_int_equal(mk__capacity_refuse_next(&capacity, listener, EMFILE), 0);
+    assert_int_equal(mk__capacity_refuse_next(&capacity, &one, listener, ENOMEM), ENOMEM); /* it would not help */
+    assert_int_equal(mk__capacity_refuse_next(&capacity, &one, listener, EMFILE), 0);
     assert_true(capacity.spare > 0); /* and is there again */
     expect_end("HTTP/1.1 503 ");
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);

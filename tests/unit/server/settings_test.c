@@ -102,8 +102,8 @@ static void test_proxies(void **state)
                                "    TrustedProxies 192.0.2.1\n    ClientFrom forwarded\n"),
                      0);
     mk__settings_http(settings, &http);
-    assert_false(settings->listen.items[0].proxy);
-    assert_true(settings->listen.items[1].proxy);
+    assert_false(settings->listen.items[0].way.proxy);
+    assert_true(settings->listen.items[1].way.proxy);
     assert_str_equal(settings->listen.items[1].text, "unix:/x");
     assert_int_equal(http.trust.networks.n, 3);
     assert_true(http.trust.forwarded);
@@ -117,8 +117,7 @@ static const struct {
 } wrong[] = {
     {"Listen 70000", "the port must be a number from 0 to 65535"},
     {"Listen localhost:80", "the address must be numeric: 127.0.0.1:80, [::1]:80 or *:80"},
-    {"Listen 80 81", "there is no option \"81\", but proxy"},
-    {"Listen 80 proxy tls", "there is no option \"tls\", but proxy"},
+    {"Listen 80 tls proxy liana", "one plugin carries connections, not tls and liana"},
     {"Listen proxy", "the port must be a number"},
     {"Listen 80 proxy", "Listen 80 proxy: TrustedProxies names nobody"},
     {"TrustedProxies 10.0.0.0/8 localhost", "\"localhost\" is no network"},

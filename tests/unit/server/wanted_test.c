@@ -29,7 +29,10 @@ static void test_words(void **state)
         {"[ Gamma ]\n", 0}, /* not a section that can be read */
         {"  [gamma]  # why\n", 4},
         {"# [ALPHA]\n", 0},
-        {"[SERVER]\n    Listen alpha\n", 0},
+        {"[SERVER]\n    Workers alpha\n", 0},
+        {"[SERVER]\n    Listen 443 alpha proxy gamma\n", 5},
+        {"[SERVER]\n    listen 443 proxy # alpha\n", 0},
+        {"[SERVER]\n    TransportLayer beta\n", 2},
         {"[ALPHABET]\n    Alp ha\n", 0},
         {"[delta]", 8},
         {"[ALPHA]\r\n[BETA]\n\n[ALPHA]\n", 3},

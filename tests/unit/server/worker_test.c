@@ -12,13 +12,14 @@ static struct mk__jobs jobs;
 static struct mk__capacity capacity;
 static struct mk__arrivals arrivals;
 static struct mk__worker worker = {.capacity = &capacity, .arrivals = &arrivals};
+extern const struct mk_plugin mk_plugin_liana;
 static struct mk__sockets sockets;
 static struct mk__addr addr;
 
 static void open_listener(void)
 {
     struct mk__settings settings = {.backlog = 16};
-    struct mk__listener directive = {.text = MK_STR("127.0.0.1:0")};
+    struct mk__listener directive = {.text = MK_STR("127.0.0.1:0"), .way.transport = mk_plugin_liana.transport};
     const char *error;
     unsigned nth;
     assert_int_equal(mk__addr_parse(directive.text, &directive.addr, &error), 0);
