@@ -53,14 +53,14 @@ static void put_hex_line(struct mk__scratch *out, uint64_t value)
     put(out, mk_str(digits + n, sizeof(digits) - n));
 }
 
-static enum mk__h1_output flush(struct mk__h1 *c, unsigned flags)
+static enum mk__h1_output flush(struct mk__conn *c, unsigned flags)
 {
     int r = mk__stream_flush(&c->stream, &c->http->out, c->http->account, flags);
     return r == 0 ? MK__OUTPUT_DONE : r == MK_AGAIN ? MK__OUTPUT_BLOCKED : MK__OUTPUT_BROKEN;
 }
 
 /* Room for `n` bytes, flushing if need be. */
-static enum mk__h1_output make_room(struct mk__h1 *c, size_t n)
+static enum mk__h1_output make_room(struct mk__conn *c, size_t n)
 {
     struct mk__scratch *out = &c->http->out;
     if (n <= out->size - out->len)
@@ -72,7 +72,7 @@ static enum mk__h1_output make_room(struct mk__h1 *c, size_t n)
 /* ── the head ── */
 
 /* May the connection go on after this response? What is unread of the request decides too. */
-static void decide_closing(struct mk__h1 *c, struct mk_request *req)
+static void decide_closing(struct mk__conn *c, struct mk_request *req)
 {
     const struct mk__http_settings *s = c->http->settings;
     bool unread = !req->body_done && (req->ended || !req->body_fn);     /* and nobody reads on */
@@ -88,7 +88,7 @@ static void decide_closing(struct mk__h1 *c, struct mk_request *req)
         c->polite = true;
 }
 
-static void decide_framing(struct mk__h1 *c, struct mk_request *req)
+static void decide_framing(struct mk__conn *c, struct mk_request *req)
 {
     if (MK__TUNNELS && req->tunnel) { /* no body, and no end: RFC 9110 section 9.3.6 */
         req->length_known = req->is_chunked = c->closing = false;
@@ -142,7 +142,7 @@ static void put_status_line(struct mk__scratch *out, int status)
     put(out, MK_STR(" \r\n"));
 }
 
-static void put_framing(struct mk__h1 *c, struct mk_request *req, struct mk__scratch *out)
+static void put_framing(struct mk__conn *c, struct mk_request *req, struct mk__scratch *out)
 {
     if (req->is_chunked) {
         put(out, MK_STR("Transfer-Encoding: chunked\r\n"));
@@ -160,7 +160,7 @@ static void put_framing(struct mk__h1 *c, struct mk_request *req, struct mk__scr
     put(out, MK_STR("\r\n"));
 }
 
-static enum mk__h1_output put_head(struct mk__h1 *c, struct mk_request *req)
+static enum mk__h1_output put_head(struct mk__conn *c, struct mk_request *req)
 {
     struct mk__http *http = c->http;
     struct mk__scratch *out = &http->out;
@@ -202,7 +202,7 @@ static void advance(struct mk_request *req, struct mk__part *part, size_t n)
     req->sent_bytes += n;
 }
 
-static enum mk__h1_output put_memory(struct mk__h1 *c, struct mk_request *req, struct mk__part *part)
+static enum mk__h1_output put_memory(struct mk__conn *c, struct mk_request *req, struct mk__part *part)
 {
     struct mk__scratch *out = &c->http->out;
     while (part->left) {
@@ -229,7 +229,7 @@ static enum mk__h1_output start_load(struct mk_request *req, size_t want, bool k
     return mk__load_start(req, want, keep) == 0 ? MK__OUTPUT_DISK : MK__OUTPUT_FAILED;
 }
 
-static enum mk__h1_output copy_file(struct mk__h1 *c, struct mk_request *req, struct mk__part *part)
+static enum mk__h1_output copy_file(struct mk__conn *c, struct mk_request *req, struct mk__part *part)
 {
     struct mk__scratch *out = &c->http->out;
     size_t want = part->left;
@@ -273,7 +273,7 @@ static enum mk__h1_output warm_slice(struct mk_request *req, struct mk__part *pa
     return MK__OUTPUT_DONE;
 }
 
-static enum mk__h1_output send_file(struct mk__h1 *c, struct mk_request *req, struct mk__part *part)
+static enum mk__h1_output send_file(struct mk__conn *c, struct mk_request *req, struct mk__part *part)
 {
     enum mk__h1_output r = make_room(c, CHUNK_BYTES);
     if (r == MK__OUTPUT_DONE && req->is_chunked && !part->framed) {
@@ -302,7 +302,7 @@ static enum mk__h1_output send_file(struct mk__h1 *c, struct mk_request *req, st
     return r;
 }
 
-static enum mk__h1_output put_file(struct mk__h1 *c, struct mk_request *req, struct mk__part *part)
+static enum mk__h1_output put_file(struct mk__conn *c, struct mk_request *req, struct mk__part *part)
 {
     if (req->loading)
         return MK__OUTPUT_DISK;
@@ -340,7 +340,7 @@ static ssize_t generate_piece(struct mk_request *req, struct mk__part *part, str
 
 static_assert(MK__OUT_BYTES <= 0xffff, "four digits tell every chunk that the scratch buffer holds");
 
-static enum mk__h1_output run_generator(struct mk__h1 *c, struct mk_request *req, struct mk__part *part)
+static enum mk__h1_output run_generator(struct mk__conn *c, struct mk_request *req, struct mk__part *part)
 {
     for (size_t made = 0; made < SLICE_BYTES;) {
         struct mk__scratch *out = &c->http->out;
@@ -365,7 +365,7 @@ static enum mk__h1_output run_generator(struct mk__h1 *c, struct mk_request *req
 }
 
 /* The filters read the parts; one that ends before them has failed. */
-static enum mk__h1_output put_filtered(struct mk__h1 *c, struct mk_request *req)
+static enum mk__h1_output put_filtered(struct mk__conn *c, struct mk_request *req)
 {
     mk__filter_turn(req);
     enum mk__h1_output r = run_generator(c, req, NULL);
@@ -375,7 +375,7 @@ static enum mk__h1_output put_filtered(struct mk__h1 *c, struct mk_request *req)
     return req->first || !req->ended ? MK__OUTPUT_FAILED : MK__OUTPUT_DONE;
 }
 
-static enum mk__h1_output put_part(struct mk__h1 *c, struct mk_request *req, struct mk__part *part)
+static enum mk__h1_output put_part(struct mk__conn *c, struct mk_request *req, struct mk__part *part)
 {
     if (req->bodyless)
         return MK__OUTPUT_DONE;
@@ -392,7 +392,7 @@ static enum mk__h1_output put_part(struct mk__h1 *c, struct mk_request *req, str
 }
 
 /* What is queued, and what the drain callback adds to it; a client that takes everything yields as well. */
-static enum mk__h1_output put_parts(struct mk__h1 *c, struct mk_request *req)
+static enum mk__h1_output put_parts(struct mk__conn *c, struct mk_request *req)
 {
     for (uint64_t before = req->sent_bytes;;) {
         for (; req->first && !req->failed; mk__response_drop_part(req)) {
@@ -409,7 +409,7 @@ static enum mk__h1_output put_parts(struct mk__h1 *c, struct mk_request *req)
     }
 }
 
-static enum mk__h1_output put_end(struct mk__h1 *c, struct mk_request *req)
+static enum mk__h1_output put_end(struct mk__conn *c, struct mk_request *req)
 {
     if (req->bodyless)
         return MK__OUTPUT_DONE;
@@ -423,7 +423,7 @@ static enum mk__h1_output put_end(struct mk__h1 *c, struct mk_request *req)
     return r;
 }
 
-enum mk__h1_output mk__h1_output(struct mk__h1 *c)
+enum mk__h1_output mk__h1_output(struct mk__conn *c)
 {
     struct mk_request *req = c->req;
     enum mk__h1_output r;

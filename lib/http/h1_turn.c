@@ -10,7 +10,7 @@
 
 #include <errno.h>
 
-enum { LINGER_BYTES_MAX = 64 * 1024 * 1024, LINGER_BYTES_PER_TURN = 256 * 1024, RATE_GRACE_MS = 5000 };
+enum { RATE_GRACE_MS = 5000 };
 
 /* How far a turn came. */
 enum progress { NEEDS_INPUT, NEEDS_OUTPUT, NEEDS_HANDLER, NEEDS_DISK, NEEDS_TURN, TAKEN_OVER, FINISHED, BROKEN };
@@ -30,14 +30,14 @@ static size_t rest_bytes(const struct mk__h1_rest *rest)
     return sizeof(*rest) + rest->fields_bytes + rest->len;
 }
 
-void mk__h1_drop_rest(struct mk__h1 *c)
+void mk__h1_drop_rest(struct mk__conn *c)
 {
     if (c->rest)
         mk_account_free(c->http->account, c->rest, rest_bytes(c->rest));
     c->rest = NULL;
 }
 
-static int keep_rest(struct mk__h1 *c, struct mk_str in)
+static int keep_rest(struct mk__conn *c, struct mk_str in)
 {
     struct mk__http *http = c->http;
     struct mk__h1_rest size = {
@@ -55,7 +55,7 @@ static int keep_rest(struct mk__h1 *c, struct mk_str in)
     return 0;
 }
 
-size_t mk__h1_take_rest_bytes(struct mk__h1 *c, void *to, size_t size)
+size_t mk__h1_take_rest_bytes(struct mk__conn *c, void *to, size_t size)
 {
     struct mk__h1_rest *rest = c->rest;
     if (!rest)
@@ -69,7 +69,7 @@ size_t mk__h1_take_rest_bytes(struct mk__h1 *c, void *to, size_t size)
 }
 
 /* Puts what was kept back to where a turn works. */
-static struct mk_str take_rest(struct mk__h1 *c)
+static struct mk_str take_rest(struct mk__conn *c)
 {
     struct mk__http *http = c->http;
     struct mk__h1_rest *rest = c->rest;
@@ -91,21 +91,21 @@ static struct mk_str take_rest(struct mk__h1 *c)
 
 static void wake(struct mk_request *req)
 {
-    struct mk__h1 *c = req->connection;
+    struct mk__conn *c = req->connection;
     if (!c->driving)
         mk_task_schedule(c->http->loop, &c->task);
 }
 
 static const struct mk_io *io_of(const struct mk_request *req)
 {
-    const struct mk__h1 *c = req->connection;
+    const struct mk__conn *c = req->connection;
     return &c->stream.io;
 }
 
 #ifndef MK_LEAN
 static struct mk__peer *peer_of(const struct mk_request *req)
 {
-    struct mk__h1 *c = req->connection;
+    struct mk__conn *c = req->connection;
     return &c->peer;
 }
 #endif
@@ -121,7 +121,7 @@ const struct mk__carrier mk__h1_carrier = {
 #endif
 };
 
-void mk__h1_finish_exchange(struct mk__h1 *c, bool aborted)
+void mk__h1_finish_exchange(struct mk__conn *c, bool aborted)
 {
     struct mk_request *req = c->req;
     req->aborted = aborted && !req->complete;
@@ -146,7 +146,7 @@ static void start_body(struct mk_request *req)
 }
 
 /* A head is complete, or cannot be read any further: `status` is 0 or what the client deserves. */
-static void begin_exchange(struct mk__h1 *c, struct mk_request *req, int status)
+static void begin_exchange(struct mk__conn *c, struct mk_request *req, int status)
 {
     if (status == 0)
         status = -mk__head_read(&req->parse, req->fields, req->base, &req->head);
@@ -165,7 +165,7 @@ static void begin_exchange(struct mk__h1 *c, struct mk_request *req, int status)
         c->http->app->request(req, c->http->app_ctx);
 }
 
-static bool awaits_proxy_header(const struct mk__h1 *c)
+static bool awaits_proxy_header(const struct mk__conn *c)
 {
 #ifdef MK_LEAN
     (void)c;
@@ -176,7 +176,7 @@ static bool awaits_proxy_header(const struct mk__h1 *c)
 }
 
 /* The next request of the input, if its head is complete. */
-static enum progress read_head(struct mk__h1 *c, struct mk_str *in)
+static enum progress read_head(struct mk__conn *c, struct mk_str *in)
 {
     struct mk__http *http = c->http;
 #ifndef MK_LEAN
@@ -228,7 +228,7 @@ static ssize_t cut_piece(struct mk_request *req, struct mk_str in, struct mk_str
 }
 
 /* A body that cannot be understood, or is too long: the answer if there is none yet, and the end. */
-static void refuse_body(struct mk__h1 *c, struct mk_request *req, int status)
+static void refuse_body(struct mk__conn *c, struct mk_request *req, int status)
 {
     bool answered = req->body_discard;
     c->closing = c->impolite = true;
@@ -261,7 +261,7 @@ static bool is_too_long(const struct mk_request *req)
     return req->body_bytes > limit || announced > limit - req->body_bytes;
 }
 
-static void read_body(struct mk__h1 *c, struct mk_request *req, struct mk_str *in)
+static void read_body(struct mk__conn *c, struct mk_request *req, struct mk_str *in)
 {
     while (in->len && wants_body(req)) {
         struct mk_str piece;
@@ -278,12 +278,12 @@ static void read_body(struct mk__h1 *c, struct mk_request *req, struct mk_str *i
         if (!end && is_too_long(req))
             refuse_body(c, req, 413);
     }
-    if (c->state == MK__H1_BODY && wants_body(req) && is_too_slow(req))
+    if (c->state == MK__CONN_BODY && wants_body(req) && is_too_slow(req))
         refuse_body(c, req, 408);
 }
 
 /* The client waits for a word before it sends its body (RFC 9110 section 10.1.1). */
-static void invite_body(struct mk__h1 *c, struct mk_request *req)
+static void invite_body(struct mk__conn *c, struct mk_request *req)
 {
     struct mk__scratch *out = &c->http->out;
     struct mk_str line = MK_STR("HTTP/1.1 100 Continue\r\n\r\n");
@@ -299,7 +299,7 @@ static void invite_body(struct mk__h1 *c, struct mk_request *req)
 /* ── a turn ── */
 
 /* The response has been handed over. What is left of the request's body? */
-static bool end_exchange(struct mk__h1 *c, struct mk_request *req)
+static bool end_exchange(struct mk__conn *c, struct mk_request *req)
 {
     if (!req->body_done && !c->closing) {
         req->body_discard = true;
@@ -311,7 +311,7 @@ static bool end_exchange(struct mk__h1 *c, struct mk_request *req)
 }
 
 /* More of the body is needed; a client that has ended its side will not send it. */
-static enum progress need_input(struct mk__h1 *c)
+static enum progress need_input(struct mk__conn *c)
 {
     if (!c->stream.ended)
         return NEEDS_INPUT;
@@ -320,7 +320,7 @@ static enum progress need_input(struct mk__h1 *c)
     return FINISHED;
 }
 
-static enum progress step_exchange(struct mk__h1 *c, struct mk_str *in)
+static enum progress step_exchange(struct mk__conn *c, struct mk_str *in)
 {
     struct mk_request *req = c->req;
     read_body(c, req, in);
@@ -354,7 +354,7 @@ static enum progress step_exchange(struct mk__h1 *c, struct mk_str *in)
 }
 
 /* Goes on until something is missing. */
-static enum progress step(struct mk__h1 *c, struct mk_str *in)
+static enum progress step(struct mk__conn *c, struct mk_str *in)
 {
     for (;;) {
         enum progress r;
@@ -373,7 +373,7 @@ static enum progress step(struct mk__h1 *c, struct mk_str *in)
 }
 
 /* One read behind what is there; false when nothing more can come in this turn. */
-static bool receive(struct mk__h1 *c, struct mk_str *in, enum progress *r)
+static bool receive(struct mk__conn *c, struct mk_str *in, enum progress *r)
 {
     struct mk__scratch *scratch = &c->http->in;
     size_t used = (size_t)(in->p - scratch->data) + in->len;
@@ -390,35 +390,19 @@ static bool receive(struct mk__h1 *c, struct mk_str *in, enum progress *r)
 }
 
 /* Cuts a connection whose exchange cannot be completed, or that nobody answers any more. */
-static enum mk__h1_state cut(struct mk__h1 *c)
+static enum mk__conn_state cut(struct mk__conn *c)
 {
     c->http->out.len = 0;
-    return MK__H1_CLOSED;
+    return MK__CONN_CLOSED;
 }
 
-/*
- * A close() throws away what the kernel has not sent yet as soon as a byte arrives that nobody reads: the client
- * would lose the end of its answer. Only where nothing can arrive, or nothing is on its way, we just close.
- */
-enum mk__h1_state mk__h1_goodbye(struct mk__h1 *c)
-{
-    bool idle = (c->state == MK__H1_IDLE || c->state == MK__H1_FRESH) && c->requests == c->armed_requests;
-    if (c->stream.ended || (c->polite && !c->impolite))
-        return MK__H1_CLOSED;
-    if (idle && !c->impolite && mk__stream_unsent(&c->stream) == 0)
-        return MK__H1_CLOSED;
-    c->stream.io.transport->shutdown(&c->stream.io);
-    c->stream.readable = true;
-    return MK__H1_LINGER;
-}
-
-static enum mk__h1_state state_for_input(const struct mk__h1 *c, struct mk_str in)
+static enum mk__conn_state state_for_input(const struct mk__conn *c, struct mk_str in)
 {
     if (c->req)
-        return MK__H1_BODY;
+        return MK__CONN_BODY;
     if (in.len && !awaits_proxy_header(c))
-        return MK__H1_HEAD;
-    return c->requests ? MK__H1_IDLE : MK__H1_FRESH;
+        return MK__CONN_HEAD;
+    return c->requests ? MK__CONN_IDLE : MK__CONN_FRESH;
 }
 
 /* Empty lines are no beginning of a request (RFC 9112 section 2.2), and do not prolong any wait. */
@@ -428,7 +412,7 @@ static bool only_empty_lines(const struct mk__http *http, struct mk_str in)
 }
 
 /* Who came during the drain has not asked anything yet. */
-static bool may_still_ask(const struct mk__h1 *c)
+static bool may_still_ask(const struct mk__conn *c)
 {
 #ifndef MK_LEAN
     return c->late && !c->requests;
@@ -439,16 +423,16 @@ static bool may_still_ask(const struct mk__h1 *c)
 }
 
 /* Ends a turn: what must be kept is kept, and the next wait is named. */
-static enum mk__h1_state settle(struct mk__h1 *c, enum progress r, struct mk_str in)
+static enum mk__conn_state settle(struct mk__conn *c, enum progress r, struct mk_str in)
 {
-    if (!c->req && c->state != MK__H1_HEAD && only_empty_lines(c->http, in))
+    if (!c->req && c->state != MK__CONN_HEAD && only_empty_lines(c->http, in))
         in.len = 0;
     if (r == NEEDS_INPUT && !c->req && !in.len && c->http->draining && !may_still_ask(c))
         r = FINISHED;
     if (r == FINISHED && in.len)
         c->impolite = true; /* requests that will not be answered */
     if (r == FINISHED)
-        return mk__h1_goodbye(c);
+        return mk__conn_goodbye(c);
     if (in.len && keep_rest(c, in) < 0)
         return cut(c);
     if (c->req && mk__request_detach(c->req) < 0)
@@ -459,22 +443,22 @@ static enum mk__h1_state settle(struct mk__h1 *c, enum progress r, struct mk_str
     case NEEDS_INPUT:
         return state_for_input(c, in);
     case NEEDS_HANDLER:
-        return MK__H1_HANDLER;
+        return MK__CONN_HANDLER;
     case NEEDS_DISK:
-        return MK__H1_DISK;
+        return MK__CONN_DISK;
     case TAKEN_OVER:
-        return MK__H1_TUNNEL;
+        return MK__CONN_TUNNEL;
     default:
-        return MK__H1_SEND;
+        return MK__CONN_SEND;
     }
 }
 
-enum mk__h1_state mk__h1_take_turn(struct mk__h1 *c)
+enum mk__conn_state mk__h1_take_turn(struct mk__conn *c)
 {
     struct mk__http *http = c->http;
     int r = mk__stream_flush(&c->stream, &http->out, http->account, 0);
     if (r != 0)
-        return r == MK_AGAIN ? MK__H1_SEND : cut(c);
+        return r == MK_AGAIN ? MK__CONN_SEND : cut(c);
     struct mk_str in = take_rest(c);
     enum progress p = step(c, &in);
     if (p == NEEDS_INPUT && receive(c, &in, &p) && p != BROKEN)
@@ -483,23 +467,4 @@ enum mk__h1_state mk__h1_take_turn(struct mk__h1 *c)
     if (p == BROKEN || r < 0)
         return cut(c);
     return settle(c, r == MK_AGAIN ? NEEDS_OUTPUT : p, in);
-}
-
-/* Throws away what still comes, so that the client reads our last answer before it sees a reset. */
-enum mk__h1_state mk__h1_linger(struct mk__h1 *c)
-{
-    struct mk__scratch *scratch = &c->http->in;
-    for (size_t now = 0; c->stream.readable; now += scratch->size) {
-        if (now >= LINGER_BYTES_PER_TURN) {
-            mk_task_schedule(c->http->loop, &c->task);
-            break;
-        }
-        ssize_t n = mk__stream_read(&c->stream, scratch->data, scratch->size);
-        if (n == -EAGAIN)
-            break;
-        if (n <= 0)
-            return MK__H1_CLOSED;
-        c->lingered += (uint32_t)n;
-    }
-    return c->lingered < LINGER_BYTES_MAX ? MK__H1_LINGER : MK__H1_CLOSED;
 }

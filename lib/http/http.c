@@ -5,7 +5,7 @@
 #include "http/http.h"
 
 #include "http/date.h"
-#include "http/h1.h"
+#include "http/conn.h"
 #include "http/request.h"
 
 #include <errno.h>
@@ -27,7 +27,7 @@ int mk__http_open(struct mk__http *http, struct mk_loop *loop, const struct mk__
         .fields_max = settings->head.fields_max,
     };
     mk_list_init(&http->live);
-    mk__pool_init(&http->connections, account, sizeof(struct mk__h1), CONNECTIONS_PER_BLOCK);
+    mk__pool_init(&http->connections, account, sizeof(struct mk__conn), CONNECTIONS_PER_BLOCK);
     mk__pool_init(&http->requests, account, MK__REQUEST_BYTES, REQUESTS_PER_BLOCK);
     http->in.data = mk_account_alloc(account, http->in.size);
     http->out.data = mk_account_alloc(account, http->out.size);

@@ -70,7 +70,7 @@ int mk_tunnel_shutdown(struct mk_request *req)
 
 void mk_tunnel_wake(struct mk_request *req)
 {
-    struct mk__h1 *c = req->connection;
+    struct mk__conn *c = req->connection;
     mk_task_schedule(c->http->loop, &c->task);
 }
 
@@ -84,7 +84,7 @@ void mk_tunnel_end(struct mk_request *req)
 
 ssize_t mk__h1_read_bytes(struct mk_request *req, void *to, size_t size)
 {
-    struct mk__h1 *c = req->connection;
+    struct mk__conn *c = req->connection;
     size_t n = mk__h1_take_rest_bytes(c, to, size);
     if (n || c->stream.ended)
         return (ssize_t)n;
@@ -93,17 +93,17 @@ ssize_t mk__h1_read_bytes(struct mk_request *req, void *to, size_t size)
 
 ssize_t mk__h1_write_bytes(struct mk_request *req, const void *from, size_t size)
 {
-    struct mk__h1 *c = req->connection;
+    struct mk__conn *c = req->connection;
     return req->head_sent ? mk__stream_write(&c->stream, from, size) : -EAGAIN;
 }
 
 int mk__h1_shutdown_bytes(struct mk_request *req)
 {
-    struct mk__h1 *c = req->connection;
+    struct mk__conn *c = req->connection;
     return c->stream.io.transport->shutdown(&c->stream.io);
 }
 
-static unsigned what_is_possible(struct mk__h1 *c)
+static unsigned what_is_possible(struct mk__conn *c)
 {
     unsigned events = 0;
     if (c->rest || c->stream.readable || c->stream.ended)
@@ -117,21 +117,21 @@ static unsigned what_is_possible(struct mk__h1 *c)
     return events;
 }
 
-enum mk__h1_state mk__h1_tunnel(struct mk__h1 *c)
+enum mk__conn_state mk__h1_tunnel(struct mk__conn *c)
 {
     struct mk_request *req = c->req;
     struct mk__http *http = c->http;
     if (mk__stream_flush(&c->stream, &http->out, http->account, 0) < 0)
-        return MK__H1_CLOSED;
+        return MK__CONN_CLOSED;
     unsigned events = what_is_possible(c);
     if (events && !req->ended)
         req->tunnel->ready(req, events, req->tunnel->ctx);
     if (req->failed)
-        return MK__H1_CLOSED;
+        return MK__CONN_CLOSED;
     if (!req->ended)
-        return MK__H1_TUNNEL;
+        return MK__CONN_TUNNEL;
     req->complete = true;
     mk__h1_finish_exchange(c, false);
     mk__h1_drop_rest(c);
-    return mk__h1_goodbye(c);
+    return mk__conn_goodbye(c);
 }

@@ -6,7 +6,7 @@
 #include "server/fair.h"
 
 #include "base/log.h"
-#include "http/h1.h"
+#include "http/conn.h"
 
 #include <errno.h>
 #include <sys/mman.h>
@@ -141,7 +141,7 @@ static void on_ask(struct mk_message *message)
 {
     struct mk__worker *w = MK_OWNER(message, struct mk__worker, feed.ask);
     struct mk__fair *f = w->feed.owner;
-    if (mk__h1_close_idle(&w->http, (ROOM_AT_ONCE + f->n_workers - 1) / f->n_workers) > 0)
+    if (mk__conn_close_idle(&w->http, (ROOM_AT_ONCE + f->n_workers - 1) / f->n_workers) > 0)
         mk_post(f->loop, &w->feed.freed);
     else
         w->feed.asked = false; /* it may have more to give next time */

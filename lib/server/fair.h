@@ -4,7 +4,7 @@
  * putting its descriptor into that worker's epoll queue. No locks; the kernel is the queue.
  *
  *     process:  accept4 ─► pick ─► arrivals[fd] = {sequence, listening} ─► EPOLL_CTL_ADD (IN|OUT|RDHUP|ET) ─┐
- *     worker:   guests[fd] ◄─ mk__h1_open ◄─ arrivals[fd] ◄──────────────── epoll_wait: one event at once ◄──┘
+ *     worker:   guests[fd] ◄─ mk__conn_open ◄─ arrivals[fd] ◄──────────────── epoll_wait: one event at once ◄──┘
  *
  * By which listener a connection came is told by a table of the process, indexed by descriptor: its place is written
  * before EPOLL_CTL_ADD, which orders it before the worker's epoll_wait, and is not written again before the descriptor

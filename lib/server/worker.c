@@ -7,7 +7,7 @@
 #include "server/roster.h"
 
 #include "base/log.h"
-#include "http/h1.h"
+#include "http/conn.h"
 #ifndef MK_LEAN
 #include "net/names.h"
 #include "server/cpus.h"
@@ -30,7 +30,7 @@ static bool is_empty(const struct mk__worker *w)
     if (mk__feed_load(&w->feed) > w->http.late)
         return false; /* others are on their way */
 #endif
-    return mk__h1_drained(&w->http);
+    return mk__conn_drained(&w->http);
 }
 
 void mk__worker_closed(struct mk__worker *w)
@@ -72,8 +72,8 @@ static int serve(struct mk__worker *w, const struct mk__listening *listening, in
         return 0;
     }
     if (is_short)
-        mk__h1_close_idle(&w->http, IDLE_CLOSED_AT_ONCE);
-    int err = mk__h1_open(&w->http, &io, w->now);
+        mk__conn_close_idle(&w->http, IDLE_CLOSED_AT_ONCE);
+    int err = mk__conn_open(&w->http, &io, w->now);
     if (err == -ENOMEM && mk__log_due(&w->complained_ms, mk_loop_now_ms(&w->loop)))
         mk_log_warn("worker %u: out of memory (MemoryLimit), connections are being closed", w->index);
     return resists ? err : 0;
@@ -92,7 +92,7 @@ static int take_accepted(struct mk__acceptor *a, int fd)
 static bool make_room(struct mk__acceptor *a)
 {
     struct mk__worker *w = a->ctx;
-    return mk__h1_close_idle(&w->http, IDLE_CLOSED_AT_ONCE) > 0;
+    return mk__conn_close_idle(&w->http, IDLE_CLOSED_AT_ONCE) > 0;
 }
 
 static const struct mk__acceptor_calls acceptor_calls = {take_accepted, make_room};
@@ -180,7 +180,7 @@ static void stop(struct mk__worker *w)
 {
     close_acceptors(w, true);
     w->http.draining = true;
-    mk__h1_abort_all(&w->http);
+    mk__conn_abort_all(&w->http);
     mk__loop_stop(&w->loop);
 }
 
@@ -200,7 +200,7 @@ static void on_drain_timer(struct mk_timer *timer)
 static void drain(struct mk__worker *w)
 {
     close_acceptors(w, false);
-    mk__h1_drain(&w->http);
+    mk__conn_drain(&w->http);
     if (is_empty(w))
         mk__loop_stop(&w->loop);
     else
@@ -225,7 +225,7 @@ static bool is_hurried(const struct mk__worker *w)
 #ifndef MK_LEAN
 static void leave(struct mk__worker *w)
 {
-    mk__h1_leave(&w->http);
+    mk__conn_leave(&w->http);
     if (is_empty(w))
         mk__loop_stop(&w->loop);
     else

@@ -106,8 +106,8 @@ static void play(struct mk_test_world *w, const uint8_t *script, const char *in,
     if (script[2] & 4)
         mk_test_take(c, SIZE_MAX);
     mk_test_settle(w);
-    const struct mk__h1 *h1 = mk_test_connection(c);
-    if (h1 && mk__h1_waits[h1->state].limit >= MK__WAITS)
+    const struct mk__conn *h1 = mk_test_connection(c);
+    if (h1 && mk__conn_waits[h1->state].limit >= MK__WAITS)
         abort();
     mk_test_pass(w, MK_TEST_DAY_MS); /* however many requests wait for their limits */
     if (mk_test_connection(c))

@@ -127,8 +127,8 @@ static int add_event(struct mk_loop *loop, int n, struct mk_event *event, uint32
 static void check_corks(const struct mk_test_world *w)
 {
     for (struct mk_test_client *c = w->clients; c; c = c->next) {
-        const struct mk__h1 *h1 = mk_test_connection(c);
-        EXPECT(!c->corked || !h1 || h1->state == MK__H1_DISK || h1->state == MK__H1_SEND);
+        const struct mk__conn *h1 = mk_test_connection(c);
+        EXPECT(!c->corked || !h1 || h1->state == MK__CONN_DISK || h1->state == MK__CONN_SEND);
     }
 }
 
@@ -188,7 +188,7 @@ int mk_test_world_open(struct mk_test_world *w, struct mk__jobs *jobs)
 void mk_test_world_close(struct mk_test_world *w)
 {
     if (w->http.loop)
-        mk__h1_abort_all(&w->http);
+        mk__conn_abort_all(&w->http);
     mk__loop_close(&w->loop);
     if (w->http.loop)
         mk__http_close(&w->http);
@@ -335,7 +335,7 @@ struct mk_test_client *mk_test_connect(struct mk_test_world *w, struct mk_str fi
     struct mk_test_client *c = add_client(w, &io.fd);
     append(&c->to_server, first.p, first.len);
     io.state = c;
-    return mk__h1_open(&w->http, &io, NULL) == 0 ? c : NULL;
+    return mk__conn_open(&w->http, &io, NULL) == 0 ? c : NULL;
 }
 
 void mk_test_send(struct mk_test_client *c, struct mk_str bytes)
@@ -375,15 +375,15 @@ struct mk_str mk_test_received(struct mk_test_client *c)
     return s;
 }
 
-struct mk__h1 *mk_test_connection(struct mk_test_client *c)
+struct mk__conn *mk_test_connection(struct mk_test_client *c)
 {
-    return c->event ? MK_OWNER(c->event, struct mk__h1, event) : NULL;
+    return c->event ? MK_OWNER(c->event, struct mk__conn, event) : NULL;
 }
 
 const char *mk_test_state(struct mk_test_client *c)
 {
-    const struct mk__h1 *h1 = mk_test_connection(c);
-    return mk__h1_waits[h1 ? h1->state : MK__H1_CLOSED].name;
+    const struct mk__conn *h1 = mk_test_connection(c);
+    return mk__conn_waits[h1 ? h1->state : MK__CONN_CLOSED].name;
 }
 
 /* ── the application ── */

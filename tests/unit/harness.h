@@ -16,7 +16,7 @@
 #include <monkey/transport.h>
 
 #include "base/clock.h"
-#include "http/h1.h"
+#include "http/conn.h"
 #include "loop/loop.h"
 
 /* Bytes that a test keeps: not drawn on the allocator under test. Always ends with a NUL. */
@@ -105,7 +105,7 @@ struct mk_str mk_test_received(struct mk_test_client *c);
 void mk_test_fill_arena(struct mk_request *req);
 
 /* The server's side of it; NULL once that is gone. */
-struct mk__h1 *mk_test_connection(struct mk_test_client *c);
+struct mk__conn *mk_test_connection(struct mk_test_client *c);
 /* The name of the state that it waits in; "closed" when it is gone. */
 const char *mk_test_state(struct mk_test_client *c);
 

@@ -38,7 +38,7 @@ static void open_large(void)
 
 static void close_large(void)
 {
-    mk__h1_abort_all(&w.http);
+    mk__conn_abort_all(&w.http);
     mk__jobs_close(&jobs);
     mk_test_world_close(&w);
 }

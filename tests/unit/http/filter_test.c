@@ -75,7 +75,7 @@ static void open_filtered(handler_fn *handler)
 static void close_filtered(void)
 {
     if (w.http.loop)
-        mk__h1_abort_all(&w.http);
+        mk__conn_abort_all(&w.http);
     mk__jobs_close(&jobs);
     close_world();
 }

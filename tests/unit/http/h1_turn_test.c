@@ -361,7 +361,7 @@ static void test_a_budget_is_kept(void **state)
         mk_test_settle(&w);
     }
     assert_true(served > 10 && refused_count > 10);
-    mk__h1_abort_all(&w.http);
+    mk__conn_abort_all(&w.http);
     mk_test_settle(&w);
     w.handler = NULL;
     expect_received(mk_test_connect(&w, MK_STR(GET)), HELLO); /* it recovers */
@@ -404,7 +404,7 @@ static void test_an_idle_connection_is_small(void **state)
         mk_test_connect(&w, MK_STR(GET));
     mk_test_settle(&w);
     assert_true((w.account.bytes - before) / 320 <= 400);
-    assert_true(sizeof(struct mk__h1) <= 400);
+    assert_true(sizeof(struct mk__conn) <= 400);
     close_world();
 }
 

@@ -55,7 +55,7 @@ static void open_world(const char *name, uint64_t at, uint64_t length)
 static void close_world(void)
 {
     if (w.http.loop)
-        mk__h1_abort_all(&w.http);
+        mk__conn_abort_all(&w.http);
     mk__jobs_close(&jobs);
     mk_test_world_close(&w);
     assert_int_equal(w.requests <= w.done, true);

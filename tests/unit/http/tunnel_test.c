@@ -98,7 +98,7 @@ static void test_who_may(void **state)
         mk_test_settle(&w);
         assert_int_equal(echo.result, cases[i].result);
         assert_int_equal(echo.calls > 0, cases[i].result == 0);
-        mk__h1_abort_all(&w.http);
+        mk__conn_abort_all(&w.http);
         close_world();
     }
 }
@@ -125,7 +125,7 @@ static void test_connect(void **state)
     (void)state;
     struct mk_test_client *c = start(CONNECT "x");
     expect_received(c, OK "Upgrade: echo\r\n\r\nx"); /* the field is the handler's doing */
-    mk__h1_abort_all(&w.http);
+    mk__conn_abort_all(&w.http);
     close_world();
 }
 
@@ -150,7 +150,7 @@ static void test_back_pressure(void **state)
     assert_int_equal(all.len, 1000);
     for (size_t i = 0; i < all.len; i++)
         assert_int_equal(all.p[i], '0' + i % 10);
-    mk__h1_abort_all(&w.http);
+    mk__conn_abort_all(&w.http);
     close_world();
 }
 
@@ -168,7 +168,7 @@ static void test_the_head_waits(void **state)
         mk_test_settle(&w);
     }
     assert_string_equal(mk_test_received(c).p, SWITCHED "abc");
-    mk__h1_abort_all(&w.http);
+    mk__conn_abort_all(&w.http);
     close_world();
 }
 
@@ -182,7 +182,7 @@ static void test_it_may_be_taken_later(void **state)
     assert_string_equal(mk_test_state(c), "handler");
     take(current);
     expect_received(c, SWITCHED "x");
-    mk__h1_abort_all(&w.http);
+    mk__conn_abort_all(&w.http);
     close_world();
 }
 
@@ -217,7 +217,7 @@ static void test_a_tunnel_that_is_woken(void **state)
     mk_test_settle(&w);
     assert_int_equal(echo.calls, before + 1);
     assert_non_null(strstr(mk_test_received(c).p, "held"));
-    mk__h1_abort_all(&w.http);
+    mk__conn_abort_all(&w.http);
     close_world();
 }
 
@@ -227,14 +227,14 @@ static void test_it_hears_of_a_drain(void **state)
     start(UPGRADE);
     mk_test_settle(&w);
     assert_false(echo.events & MK_TUNNEL_DRAINING);
-    mk__h1_drain(&w.http);
+    mk__conn_drain(&w.http);
     mk_test_settle(&w);
     assert_true(echo.events & MK_TUNNEL_DRAINING);
     assert_int_equal(w.closed, 0);
     mk_tunnel_end(current);
     mk_test_settle(&w);
     assert_int_equal(w.done, 1);
-    mk__h1_abort_all(&w.http);
+    mk__conn_abort_all(&w.http);
     close_world();
 }
 

@@ -51,7 +51,7 @@ static void open_all(void)
 
 static void close_all(void)
 {
-    mk__h1_abort_all(&w.http);
+    mk__conn_abort_all(&w.http);
     mk__jobs_close(&jobs);
     mk_test_world_close(&w);
     memcpy(generation.plugins, loaded, sizeof(loaded));
@@ -98,7 +98,7 @@ static void test_is_gone_before_the_answer(void **state)
     mk_test_write("flag", MK_STR(""));
     open_all();
     mk_test_connect(&w, MK_STR(GET));
-    mk__h1_abort_all(&w.http);
+    mk__conn_abort_all(&w.http);
     assert_true(mk_test_wait_mail(&w));
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(GET));
     assert_non_null(strstr(await_answer(c), "HTTP/1.1 503 "));

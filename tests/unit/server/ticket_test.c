@@ -35,7 +35,7 @@ static struct mk_test_client *open_tickets(void)
 
 static void close_tickets(void)
 {
-    mk__h1_abort_all(&w.http);
+    mk__conn_abort_all(&w.http);
     mk_test_settle(&w);
     mk__tickets_close(&tickets);
     mk__tickets_release(&tickets);
@@ -116,7 +116,7 @@ static void test_a_worker_that_is_gone(void **state)
     assert_int_equal(call(&late), 0); /* in the mail when the worker ends: nobody is there, but it is called */
     mk__tickets_close(&tickets);
     assert_int_equal(call(&one), -ESRCH);
-    mk__h1_abort_all(&w.http);
+    mk__conn_abort_all(&w.http);
     assert_true(mk_test_wait_mail(&w));
     assert_int_equal(calls, 1);
     assert_null(found);

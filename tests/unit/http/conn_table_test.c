@@ -7,14 +7,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static uint16_t reachable_from(enum mk__h1_state state)
+static uint16_t reachable_from(enum mk__conn_state state)
 {
     uint16_t seen = (uint16_t)(1u << state), before = 0;
     while (seen != before) {
         before = seen;
-        for (unsigned s = 0; s < MK__H1_STATES; s++)
+        for (unsigned s = 0; s < MK__CONN_STATES; s++)
             if (seen & 1u << s)
-                seen |= mk__h1_waits[s].next;
+                seen |= mk__conn_waits[s].next;
     }
     return seen;
 }
@@ -22,21 +22,21 @@ static uint16_t reachable_from(enum mk__h1_state state)
 static void test_the_table_is_sound(void **state)
 {
     (void)state;
-    assert_int_equal(reachable_from(MK__H1_FRESH), (1u << MK__H1_STATES) - 1);
-    for (unsigned s = 0; s < MK__H1_STATES; s++) {
-        const struct mk__h1_wait *wait = &mk__h1_waits[s];
+    assert_int_equal(reachable_from(MK__CONN_FRESH), (1u << MK__CONN_STATES) - 1);
+    for (unsigned s = 0; s < MK__CONN_STATES; s++) {
+        const struct mk__conn_wait *wait = &mk__conn_waits[s];
         assert_true(wait->name && wait->name[0]);
-        assert_int_equal(wait->next >> MK__H1_STATES, 0);
-        assert_true(reachable_from(s) & 1u << MK__H1_CLOSED);
-        if (s == MK__H1_CLOSED) {
+        assert_int_equal(wait->next >> MK__CONN_STATES, 0);
+        assert_true(reachable_from(s) & 1u << MK__CONN_CLOSED);
+        if (s == MK__CONN_CLOSED) {
             assert_int_equal(wait->next, 0);
             assert_int_equal(wait->want, 0);
             continue;
         }
-        assert_true(wait->limit < MK__WAITS);          /* no wait without a limit */
-        assert_true(wait->next & 1u << MK__H1_CLOSED); /* at once, if need be */
+        assert_true(wait->limit < MK__WAITS);            /* no wait without a limit */
+        assert_true(wait->next & 1u << MK__CONN_CLOSED); /* at once, if need be */
         for (unsigned other = 0; other < s; other++)
-            assert_string_not_equal(wait->name, mk__h1_waits[other].name);
+            assert_string_not_equal(wait->name, mk__conn_waits[other].name);
     }
 }
 
@@ -47,21 +47,21 @@ static const char *const limit_names[MK__WAITS] = {
 };
 
 static const char *const want_names[] = {[0] = "the server itself",
-                                         [MK__H1_WANT_READ] = "bytes of the client",
-                                         [MK__H1_WANT_WRITE] = "room for bytes",
-                                         [MK__H1_WANT_READ | MK__H1_WANT_WRITE] =
+                                         [MK__CONN_WANT_READ] = "bytes of the client",
+                                         [MK__CONN_WANT_WRITE] = "room for bytes",
+                                         [MK__CONN_WANT_READ | MK__CONN_WANT_WRITE] =
                                              "bytes of the client, or room for them"};
 
 static void draw(char *to, size_t size)
 {
     int n = snprintf(to, size, "| state | waits for | at most | may be followed by |\n|---|---|---|---|\n");
-    for (unsigned s = 1; s < MK__H1_STATES; s++) {
-        const struct mk__h1_wait *wait = &mk__h1_waits[s];
+    for (unsigned s = 1; s < MK__CONN_STATES; s++) {
+        const struct mk__conn_wait *wait = &mk__conn_waits[s];
         n += snprintf(to + n, size - (size_t)n, "| %s | %s | `%s` |", wait->name, want_names[wait->want],
                       limit_names[wait->limit]);
-        for (unsigned next = 0; next < MK__H1_STATES; next++)
+        for (unsigned next = 0; next < MK__CONN_STATES; next++)
             if (wait->next & 1u << next)
-                n += snprintf(to + n, size - (size_t)n, " %s", mk__h1_waits[next].name);
+                n += snprintf(to + n, size - (size_t)n, " %s", mk__conn_waits[next].name);
         n += snprintf(to + n, size - (size_t)n, " |\n");
     }
 }

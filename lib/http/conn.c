@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The HTTP/1 connection between two turns: its states, the limits of its waits, its beginning and its end.
- * What happens within a turn is told in h1_turn.c.
+ * A connection between two turns (http/conn.h): its states, the limits of its waits, its beginning and its end.
  */
+#include "http/conn.h"
+
 #include "http/h1.h"
 
 #include "loop/loop.h"
@@ -13,49 +14,50 @@
 #include <errno.h>
 
 enum { EDGES = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET };
+enum { LINGER_BYTES_MAX = 64 * 1024 * 1024, LINGER_BYTES_PER_TURN = 256 * 1024 };
 
-#define TO(state) (1u << (MK__H1_##state))
+#define TO(state) (1u << (MK__CONN_##state))
 /* One turn may serve several requests, so that it can end at any of these. */
 #define ANY_WORK \
     (TO(HEAD) | TO(BODY) | TO(HANDLER) | TO(DISK) | TO(SEND) | TO(IDLE) | TO(TUNNEL) | TO(LINGER) | TO(CLOSED))
 
-const struct mk__h1_wait mk__h1_waits[MK__H1_STATES] = {
-    [MK__H1_CLOSED] = {"closed", 0, MK__WAITS, 0, 0},
-    [MK__H1_FRESH] = {"fresh", MK__H1_WANT_READ, MK__WAIT_HEAD, 0, ANY_WORK | TO(FRESH)},
-    [MK__H1_IDLE] = {"idle", MK__H1_WANT_READ, MK__WAIT_IDLE, 0, ANY_WORK},
-    [MK__H1_HEAD] = {"head", MK__H1_WANT_READ, MK__WAIT_HEAD, 408, ANY_WORK},
-    [MK__H1_BODY] = {"body", MK__H1_WANT_READ, MK__WAIT_BODY, 408, ANY_WORK},
-    [MK__H1_HANDLER] = {"handler", 0, MK__WAIT_HANDLER, 503, ANY_WORK},
-    [MK__H1_DISK] = {"disk", 0, MK__WAIT_HANDLER, 503, ANY_WORK},
-    [MK__H1_SEND] = {"send", MK__H1_WANT_WRITE, MK__WAIT_SEND, 0, ANY_WORK},
-    [MK__H1_TUNNEL] = {"tunnel", MK__H1_WANT_READ | MK__H1_WANT_WRITE, MK__WAIT_TUNNEL, 0,
-                       TO(TUNNEL) | TO(LINGER) | TO(CLOSED)},
-    [MK__H1_LINGER] = {"linger", MK__H1_WANT_READ, MK__WAIT_LINGER, 0, TO(LINGER) | TO(CLOSED)},
+const struct mk__conn_wait mk__conn_waits[MK__CONN_STATES] = {
+    [MK__CONN_CLOSED] = {"closed", 0, MK__WAITS, 0, 0},
+    [MK__CONN_FRESH] = {"fresh", MK__CONN_WANT_READ, MK__WAIT_HEAD, 0, ANY_WORK | TO(FRESH)},
+    [MK__CONN_IDLE] = {"idle", MK__CONN_WANT_READ, MK__WAIT_IDLE, 0, ANY_WORK},
+    [MK__CONN_HEAD] = {"head", MK__CONN_WANT_READ, MK__WAIT_HEAD, 408, ANY_WORK},
+    [MK__CONN_BODY] = {"body", MK__CONN_WANT_READ, MK__WAIT_BODY, 408, ANY_WORK},
+    [MK__CONN_HANDLER] = {"handler", 0, MK__WAIT_HANDLER, 503, ANY_WORK},
+    [MK__CONN_DISK] = {"disk", 0, MK__WAIT_HANDLER, 503, ANY_WORK},
+    [MK__CONN_SEND] = {"send", MK__CONN_WANT_WRITE, MK__WAIT_SEND, 0, ANY_WORK},
+    [MK__CONN_TUNNEL] = {"tunnel", MK__CONN_WANT_READ | MK__CONN_WANT_WRITE, MK__WAIT_TUNNEL, 0,
+                         TO(TUNNEL) | TO(LINGER) | TO(CLOSED)},
+    [MK__CONN_LINGER] = {"linger", MK__CONN_WANT_READ, MK__WAIT_LINGER, 0, TO(LINGER) | TO(CLOSED)},
 };
 
 /* ── states and events ── */
 
 static void bury(struct mk_task *task)
 {
-    struct mk__h1 *c = MK_OWNER(task, struct mk__h1, task);
+    struct mk__conn *c = MK_OWNER(task, struct mk__conn, task);
     mk__pool_put(&c->http->connections, c);
 }
 
 #ifndef MK_LEAN
-static struct mk_connection facade_of(struct mk__h1 *c)
+static struct mk_connection facade_of(struct mk__conn *c)
 {
     return (struct mk_connection){.io = &c->stream.io, .peer = &c->peer, .http = c->http, .id = &c->id};
 }
 
 /* A fresh connection is shown to the consumer, who may not want it. */
-static bool is_welcome(struct mk__h1 *c)
+static bool is_welcome(struct mk__conn *c)
 {
     struct mk_connection conn = facade_of(c);
     c->peer.refused = c->http->settings->greets && c->http->app->accepted(&conn, c->http->app_ctx) < 0;
     return !c->peer.refused;
 }
 
-static void part(struct mk__h1 *c)
+static void part(struct mk__conn *c)
 {
     struct mk_connection conn = facade_of(c);
     if (c->http->settings->parts && !c->peer.refused)
@@ -63,7 +65,7 @@ static void part(struct mk__h1 *c)
 }
 #endif
 
-static void close_connection(struct mk__h1 *c)
+static void close_connection(struct mk__conn *c)
 {
     struct mk__http *http = c->http;
     if (c->req)
@@ -87,7 +89,7 @@ static void close_connection(struct mk__h1 *c)
 }
 
 /* What has gone either way in the current exchange, less what the client has not taken yet. */
-static uint64_t moved_bytes(const struct mk__h1 *c)
+static uint64_t moved_bytes(const struct mk__conn *c)
 {
     uint64_t bytes = c->req ? c->req->sent_bytes + c->req->body_bytes : 0;
     return bytes - (c->stream.held_len - c->stream.held_at);
@@ -97,31 +99,32 @@ static uint64_t moved_bytes(const struct mk__h1 *c)
  * The limit of a wait runs from its beginning, which a new request is as well. Sending and receiving a body
  * restart it as they go on, and so does a handler that sends its answer in pieces; a head never does.
  */
-static void arm(struct mk__h1 *c, enum mk__h1_state before)
+static void arm(struct mk__conn *c, enum mk__conn_state before)
 {
-    bool moves =
-        c->state == MK__H1_HANDLER || c->state == MK__H1_SEND || c->state == MK__H1_BODY || c->state == MK__H1_TUNNEL;
+    bool moves = c->state == MK__CONN_HANDLER || c->state == MK__CONN_SEND || c->state == MK__CONN_BODY ||
+                 c->state == MK__CONN_TUNNEL;
     bool restarts = (moves && moved_bytes(c) != c->armed_bytes) || c->requests != c->armed_requests;
     c->armed_requests = c->requests;
     c->armed_bytes = moved_bytes(c);
-    if (c->state == MK__H1_BODY && (before == MK__H1_HANDLER || before == MK__H1_SEND || before == MK__H1_DISK)) {
+    if (c->state == MK__CONN_BODY &&
+        (before == MK__CONN_HANDLER || before == MK__CONN_SEND || before == MK__CONN_DISK)) {
         /* what we made the client wait does not count against it */
         c->req->rate_since_ms = mk_loop_now_ms(c->http->loop);
         c->req->rate_bytes = 0;
     }
     if (before != c->state || restarts) {
         const struct mk__http_limits *limits = c->req ? c->req->limits : &c->http->settings->limits;
-        mk_timer_arm(c->http->loop, &c->timer, limits->wait_ms[mk__h1_waits[c->state].limit]);
+        mk_timer_arm(c->http->loop, &c->timer, limits->wait_ms[mk__conn_waits[c->state].limit]);
     }
 }
 
-static void enter(struct mk__h1 *c, enum mk__h1_state state)
+static void enter(struct mk__conn *c, enum mk__conn_state state)
 {
-    enum mk__h1_state before = c->state;
-    assert(mk__h1_waits[before].next & 1u << state);
-    mk_log_debug("connection %d: %s to %s", c->event.fd, mk__h1_waits[before].name, mk__h1_waits[state].name);
+    enum mk__conn_state before = c->state;
+    assert(mk__conn_waits[before].next & 1u << state);
+    mk_log_debug("connection %d: %s to %s", c->event.fd, mk__conn_waits[before].name, mk__conn_waits[state].name);
     c->state = (uint8_t)state;
-    if (state == MK__H1_CLOSED) {
+    if (state == MK__CONN_CLOSED) {
         close_connection(c);
         return;
     }
@@ -131,37 +134,76 @@ static void enter(struct mk__h1 *c, enum mk__h1_state state)
     c->watched = true;
     if (mk_event_add(c->http->loop, &c->event, EDGES) < 0) {
         c->watched = false;
-        enter(c, MK__H1_CLOSED);
+        enter(c, MK__CONN_CLOSED);
     }
 }
 
-static enum mk__h1_state take_turn(struct mk__h1 *c)
+/* ── the end ── */
+
+/*
+ * A close() throws away what the kernel has not sent yet as soon as a byte arrives that nobody reads: the client
+ * would lose the end of its answer. Only where nothing can arrive, or nothing is on its way, we just close.
+ */
+enum mk__conn_state mk__conn_goodbye(struct mk__conn *c)
 {
-    if (c->state == MK__H1_LINGER)
-        return MK__H1_LINGER;
-    return MK__TUNNELS && c->state == MK__H1_TUNNEL ? mk__h1_tunnel(c) : mk__h1_take_turn(c);
+    bool idle = (c->state == MK__CONN_IDLE || c->state == MK__CONN_FRESH) && c->requests == c->armed_requests;
+    if (c->stream.ended || (c->polite && !c->impolite))
+        return MK__CONN_CLOSED;
+    if (idle && !c->impolite && mk__stream_unsent(&c->stream) == 0)
+        return MK__CONN_CLOSED;
+    c->stream.io.transport->shutdown(&c->stream.io);
+    c->stream.readable = true;
+    return MK__CONN_LINGER;
 }
 
-static void run(struct mk__h1 *c)
+/* Throws away what still comes, so that the client reads our last answer before it sees a reset. */
+enum mk__conn_state mk__conn_linger(struct mk__conn *c)
+{
+    struct mk__scratch *scratch = &c->http->in;
+    for (size_t now = 0; c->stream.readable; now += scratch->size) {
+        if (now >= LINGER_BYTES_PER_TURN) {
+            mk_task_schedule(c->http->loop, &c->task);
+            break;
+        }
+        ssize_t n = mk__stream_read(&c->stream, scratch->data, scratch->size);
+        if (n == -EAGAIN)
+            break;
+        if (n <= 0)
+            return MK__CONN_CLOSED;
+        c->lingered += (uint32_t)n;
+    }
+    return c->lingered < LINGER_BYTES_MAX ? MK__CONN_LINGER : MK__CONN_CLOSED;
+}
+
+/* ── turns ── */
+
+static enum mk__conn_state take_turn(struct mk__conn *c)
+{
+    if (c->state == MK__CONN_LINGER)
+        return MK__CONN_LINGER;
+    return MK__TUNNELS && c->state == MK__CONN_TUNNEL ? mk__h1_tunnel(c) : mk__h1_take_turn(c);
+}
+
+static void run(struct mk__conn *c)
 {
     mk_task_cancel(&c->task);
     c->driving = true;
-    enum mk__h1_state next = take_turn(c);
-    if (next == MK__H1_LINGER)
-        next = mk__h1_linger(c);
+    enum mk__conn_state next = take_turn(c);
+    if (next == MK__CONN_LINGER)
+        next = mk__conn_linger(c);
     c->driving = false;
     enter(c, next);
 }
 
 static void on_task(struct mk_task *task)
 {
-    run(MK_OWNER(task, struct mk__h1, task));
+    run(MK_OWNER(task, struct mk__conn, task));
 }
 
 static void on_event(struct mk_event *event, uint32_t events)
 {
-    struct mk__h1 *c = MK_OWNER(event, struct mk__h1, event);
-    const struct mk__h1_wait *wait = &mk__h1_waits[c->state];
+    struct mk__conn *c = MK_OWNER(event, struct mk__conn, event);
+    const struct mk__conn_wait *wait = &mk__conn_waits[c->state];
 
     if (events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR))
         c->stream.readable = true;
@@ -169,31 +211,31 @@ static void on_event(struct mk_event *event, uint32_t events)
         c->stream.hung_up = true;
     if (events & EPOLLOUT)
         c->stream.writable = true;
-    if (events & (EPOLLHUP | EPOLLERR) && !(wait->want & MK__H1_WANT_READ))
-        enter(c, MK__H1_CLOSED); /* both ways are gone: nobody is there to answer */
-    else if ((wait->want & MK__H1_WANT_READ && c->stream.readable) ||
-             (wait->want & MK__H1_WANT_WRITE && c->stream.writable))
+    if (events & (EPOLLHUP | EPOLLERR) && !(wait->want & MK__CONN_WANT_READ))
+        enter(c, MK__CONN_CLOSED); /* both ways are gone: nobody is there to answer */
+    else if ((wait->want & MK__CONN_WANT_READ && c->stream.readable) ||
+             (wait->want & MK__CONN_WANT_WRITE && c->stream.writable))
         run(c);
 }
 
 static void on_timer(struct mk_timer *timer)
 {
-    struct mk__h1 *c = MK_OWNER(timer, struct mk__h1, timer);
-    int status = mk__h1_waits[c->state].overdue;
-    if (c->state == MK__H1_HANDLER && c->http->app->overdue)
+    struct mk__conn *c = MK_OWNER(timer, struct mk__conn, timer);
+    int status = mk__conn_waits[c->state].overdue;
+    if (c->state == MK__CONN_HANDLER && c->http->app->overdue)
         c->http->app->overdue(c->req, c->http->app_ctx);
-    if (c->state == MK__H1_IDLE) {
-        enter(c, mk__h1_goodbye(c));
+    if (c->state == MK__CONN_IDLE) {
+        enter(c, mk__conn_goodbye(c));
         return;
     }
     if (!status || (c->req && c->req->head_sent)) {
-        enter(c, MK__H1_CLOSED);
+        enter(c, MK__CONN_CLOSED);
         return;
     }
     if (!c->req) {
         c->req = mk__request_new(c->http, &mk__h1_carrier, c);
         if (!c->req) {
-            enter(c, MK__H1_CLOSED);
+            enter(c, MK__CONN_CLOSED);
             return;
         }
         c->req->base = "";
@@ -207,7 +249,7 @@ static void on_timer(struct mk_timer *timer)
 
 #ifndef MK_LEAN
 /* It has come as a guest, and all that will ever be said of its first state has been said. */
-static void welcome(struct mk__h1 *c, uint32_t events)
+static void welcome(struct mk__conn *c, uint32_t events)
 {
     if (!events)
         return;
@@ -217,9 +259,9 @@ static void welcome(struct mk__h1 *c, uint32_t events)
 }
 #endif
 
-int mk__h1_open(struct mk__http *http, const struct mk_io *io, struct mk_worker *worker)
+int mk__conn_open(struct mk__http *http, const struct mk_io *io, struct mk_worker *worker)
 {
-    struct mk__h1 *c = mk__pool_get(&http->connections);
+    struct mk__conn *c = mk__pool_get(&http->connections);
     struct mk_io own = *io;
     int err = c ? 0 : -ENOMEM;
     if (err == 0 && own.transport->open)
@@ -231,7 +273,7 @@ int mk__h1_open(struct mk__http *http, const struct mk_io *io, struct mk_worker 
         http->app->closed(http->app_ctx);
         return err;
     }
-    *c = (struct mk__h1){.event = {on_event, own.fd}, .http = http, .state = MK__H1_FRESH};
+    *c = (struct mk__conn){.event = {on_event, own.fd}, .http = http, .state = MK__CONN_FRESH};
 #ifndef MK_LEAN
     c->late = http->draining && http->lasting;
     http->late += c->late;
@@ -247,7 +289,7 @@ int mk__h1_open(struct mk__http *http, const struct mk_io *io, struct mk_worker 
     mk_timer_arm(http->loop, &c->timer, http->settings->limits.wait_ms[MK__WAIT_HEAD]);
 #ifndef MK_LEAN
     if (!is_welcome(c)) {
-        enter(c, MK__H1_CLOSED);
+        enter(c, MK__CONN_CLOSED);
         return 0;
     }
 #endif
@@ -255,37 +297,37 @@ int mk__h1_open(struct mk__http *http, const struct mk_io *io, struct mk_worker 
     return 0;
 }
 
-void mk__h1_leave(struct mk__http *http)
+void mk__conn_leave(struct mk__http *http)
 {
     struct mk_list *n, *save;
     http->leaving = true;
     MK_LIST_EACH(&http->live, n, save) {
-        struct mk__h1 *c = MK_OWNER(n, struct mk__h1, link);
-        if (c->state == MK__H1_TUNNEL)
+        struct mk__conn *c = MK_OWNER(n, struct mk__conn, link);
+        if (c->state == MK__CONN_TUNNEL)
             run(c);
     }
 }
 
-void mk__h1_drain(struct mk__http *http)
+void mk__conn_drain(struct mk__http *http)
 {
     struct mk_list *n, *save;
     http->draining = true;
     MK_LIST_EACH(&http->live, n, save) {
-        struct mk__h1 *c = MK_OWNER(n, struct mk__h1, link);
-        bool waits = c->state == MK__H1_IDLE || c->state == MK__H1_FRESH;
-        if (!waits && c->state != MK__H1_TUNNEL)
+        struct mk__conn *c = MK_OWNER(n, struct mk__conn, link);
+        bool waits = c->state == MK__CONN_IDLE || c->state == MK__CONN_FRESH;
+        if (!waits && c->state != MK__CONN_TUNNEL)
             continue;
         c->stream.readable |= waits; /* a request may be on its way into our hands */
         run(c);
     }
 }
 
-bool mk__h1_drained(const struct mk__http *http)
+bool mk__conn_drained(const struct mk__http *http)
 {
     if (mk_list_empty(&http->live))
         return true;
 #ifndef MK_LEAN
-    return MK_LIST_FIRST(&http->live, struct mk__h1, link)->late; /* the oldest is the first */
+    return MK_LIST_FIRST(&http->live, struct mk__conn, link)->late; /* the oldest is the first */
 #else
     return false;
 #endif
@@ -297,25 +339,25 @@ static unsigned close_those_in(struct mk__http *http, uint32_t states, unsigned 
     struct mk_list *node, *save;
     unsigned closed = 0;
     MK_LIST_EACH(&http->live, node, save) {
-        struct mk__h1 *c = MK_OWNER(node, struct mk__h1, link);
+        struct mk__conn *c = MK_OWNER(node, struct mk__conn, link);
         if (closed == n)
             break;
         if (!(states & 1u << c->state) || c->driving)
             continue;
-        enter(c, MK__H1_CLOSED);
+        enter(c, MK__CONN_CLOSED);
         closed++;
     }
     return closed;
 }
 
-unsigned mk__h1_close_idle(struct mk__http *http, unsigned n)
+unsigned mk__conn_close_idle(struct mk__http *http, unsigned n)
 {
     unsigned closed = close_those_in(http, TO(IDLE) | TO(LINGER), n);
     return closed ? closed : close_those_in(http, TO(FRESH) | TO(HEAD), n);
 }
 
-void mk__h1_abort_all(struct mk__http *http)
+void mk__conn_abort_all(struct mk__http *http)
 {
     while (!mk_list_empty(&http->live))
-        enter(MK_LIST_FIRST(&http->live, struct mk__h1, link), MK__H1_CLOSED);
+        enter(MK_LIST_FIRST(&http->live, struct mk__conn, link), MK__CONN_CLOSED);
 }

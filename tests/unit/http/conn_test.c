@@ -380,7 +380,7 @@ static void test_drains(void **state)
     mk_test_settle(&w);
     mk_test_received(late);
     mk_test_send(late, MK_STR(GET)); /* a request that is on its way */
-    mk__h1_drain(&w.http);
+    mk__conn_drain(&w.http);
     mk_test_settle(&w);
     assert_string_equal(mk_test_state(fresh), "closed");
     assert_string_equal(mk_test_state(idle), "closed");
@@ -396,7 +396,7 @@ static void test_drains(void **state)
     assert_non_null(strstr(answer.p, "\r\nConnection: close\r\n"));
     assert_string_equal(mk_test_state(working), "linger"); /* its second request gets no answer */
     assert_int_equal(w.requests, 5);
-    mk__h1_abort_all(&w.http);
+    mk__conn_abort_all(&w.http);
     assert_int_equal(w.aborted, 1);
     close_world();
 }
@@ -409,9 +409,9 @@ static void test_latecomers(void **state)
     struct mk_test_client *busy = mk_test_connect(&w, MK_STR(GET));
     mk_test_settle(&w);
     w.handler = NULL;
-    assert_false(mk__h1_drained(&w.http));
+    assert_false(mk__conn_drained(&w.http));
     w.http.lasting = true;
-    mk__h1_drain(&w.http);
+    mk__conn_drain(&w.http);
     struct mk_test_client *silent = mk_test_connect(&w, MK_STR("")), *begun = mk_test_connect(&w, MK_STR("GET"));
     struct mk_test_client *asking = mk_test_connect(&w, MK_STR(GET));
     mk_test_settle(&w);
@@ -423,13 +423,13 @@ static void test_latecomers(void **state)
     mk_test_settle(&w);
     assert_non_null(strstr(mk_test_received(silent).p, "\r\nConnection: close\r\n"));
     assert_string_equal(mk_test_state(begun), "head");
-    assert_false(mk__h1_drained(&w.http));
+    assert_false(mk__conn_drained(&w.http));
     mk_test_reset(busy);
     mk_test_settle(&w);
-    assert_true(mk__h1_drained(&w.http));
+    assert_true(mk__conn_drained(&w.http));
     assert_string_equal(mk_test_state(begun), "head");
     assert_true(w.http.late > 0);
-    mk__h1_abort_all(&w.http);
+    mk__conn_abort_all(&w.http);
     assert_int_equal(w.http.late, 0);
     close_world();
 }
@@ -442,16 +442,16 @@ static void test_closes_idle_ones(void **state)
     for (int i = 0; i < 4; i++)
         c[i] = mk_test_connect(&w, i == 1 ? MK_STR("GET") : MK_STR(GET));
     mk_test_settle(&w);
-    assert_int_equal(mk__h1_close_idle(&w.http, 2), 2);
+    assert_int_equal(mk__conn_close_idle(&w.http, 2), 2);
     assert_string_equal(mk_test_state(c[0]), "closed");
     assert_string_equal(mk_test_state(c[1]), "head");
     assert_string_equal(mk_test_state(c[2]), "closed");
     assert_string_equal(mk_test_state(c[3]), "idle");
-    assert_int_equal(mk__h1_close_idle(&w.http, 2), 1);
+    assert_int_equal(mk__conn_close_idle(&w.http, 2), 1);
     assert_string_equal(mk_test_state(c[1]), "head");
-    assert_int_equal(mk__h1_close_idle(&w.http, 2), 1); /* nobody is idle any more: half a head goes next */
+    assert_int_equal(mk__conn_close_idle(&w.http, 2), 1); /* nobody is idle any more: half a head goes next */
     assert_string_equal(mk_test_state(c[1]), "closed");
-    assert_int_equal(mk__h1_close_idle(&w.http, 2), 0);
+    assert_int_equal(mk__conn_close_idle(&w.http, 2), 0);
     mk_test_settle(&w);
     close_world();
 }

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A client's connection, whatever protocol it speaks. Its states are the waits between two turns; each names what
+ * it waits for, the limit of that wait, and where it may go (the table in conn.c, walked by a unit test):
+ *
+ *     FRESH ─► HEAD ─► BODY ─► HANDLER ─► DISK ─► SEND ─► IDLE ─► HEAD ...
+ *       └────────┴───────┴────────┴─────────┴───────┴──────► LINGER ─► CLOSED
+ *
+ * What a turn does is the protocol's business (h1_turn.c).
+ */
+#ifndef MK_HTTP_CONN_H
+#define MK_HTTP_CONN_H
+
+#include "http/http.h"
+#include "http/request.h"
+
+#include <netinet/in.h>
+
+enum mk__conn_state {
+    MK__CONN_CLOSED,
+    MK__CONN_FRESH,   /* accepted, nothing of a request read yet */
+    MK__CONN_IDLE,    /* between two requests */
+    MK__CONN_HEAD,    /* a part of a head is here */
+    MK__CONN_BODY,    /* the rest of a body is awaited */
+    MK__CONN_HANDLER, /* a handler works on the answer, or has paused the body */
+    MK__CONN_DISK,    /* a file's bytes are being read */
+    MK__CONN_SEND,    /* the client does not take its bytes fast enough, or others have their turn */
+    MK__CONN_TUNNEL,  /* a handler has taken the connection over */
+    MK__CONN_LINGER,  /* our FIN is out; read on so that no reset eats the answer */
+    MK__CONN_STATES,
+};
+
+enum { MK__CONN_WANT_READ = 1, MK__CONN_WANT_WRITE = 2 };
+
+struct mk__conn_wait {
+    const char *name;
+    uint8_t want;     /* which edge goes on */
+    uint8_t limit;    /* enum mk__wait */
+    uint16_t overdue; /* the status for the client that it has passed; 0: the connection just ends */
+    uint16_t next;    /* a bit for each state that may follow */
+};
+
+extern const struct mk__conn_wait mk__conn_waits[MK__CONN_STATES];
+
+/* Unread input of a connection between two turns, right-sized. */
+struct mk__h1_rest;
+
+struct mk__conn {
+    struct mk_event event;
+    struct mk__stream stream;
+    struct mk_timer timer;
+    struct mk_task task;
+    struct mk_list link; /* in http->live */
+    struct mk__http *http;
+    struct mk_request *req;
+    struct mk__h1_rest *rest;
+    uint32_t lingered; /* bytes thrown away */
+    uint32_t requests;
+    uint64_t armed_bytes;    /* as of the last arming of the timer */
+    uint32_t armed_requests; /* likewise */
+#ifndef MK_LEAN
+    struct mk__peer peer;
+    uint64_t id; /* 0: nobody has asked for it yet */
+#endif
+    uint8_t state;
+    bool watched;  /* by the loop */
+    bool driving;  /* its turn is on: wake() needs to do nothing */
+    bool closing;  /* after the current response */
+    bool polite;   /* the client itself asked for that, and so sends nothing more */
+    bool impolite; /* it is still sending what nobody will read */
+    bool told;     /* the tunnel knows that we are draining */
+    bool late;     /* came during a drain, which does not wait for it */
+};
+
+/* Ends our side; the state to wait in until the client has ended its own. */
+enum mk__conn_state mk__conn_goodbye(struct mk__conn *c);
+/* Throws away what still comes, so that the client reads our last answer before it sees a reset. */
+enum mk__conn_state mk__conn_linger(struct mk__conn *c);
+/*
+ * Serves a fresh connection from now on; its first turn comes at once. Takes `io` (its descriptor is closed
+ * in any case); `worker` is for its transport. 0 or -ENOMEM ...
+ */
+int mk__conn_open(struct mk__http *http, const struct mk_io *io, struct mk_worker *worker);
+
+/* Stops keeping connections, but ends none: idle ones have until their time is over. */
+void mk__conn_leave(struct mk__http *http);
+/* Stops keeping connections: idle ones end now, the others after their current exchange. */
+void mk__conn_drain(struct mk__http *http);
+/* Have all connections ended that were there when the drain began? Later ones have one request each meanwhile. */
+bool mk__conn_drained(const struct mk__http *http);
+/*
+ * Ends up to `n` connections that can be missed, the oldest first, and says how many: those that are idle
+ * or linger, or else those that have not brought a whole head yet.
+ */
+unsigned mk__conn_close_idle(struct mk__http *http, unsigned n);
+/* Ends all connections at once. */
+void mk__conn_abort_all(struct mk__http *http);
+
+#endif
