@@ -572,6 +572,7 @@ class Askers(Clients):
 @pytest.mark.parametrize("workers", [(2,), (1, 3)])
 def test_reloads_lose_and_double_no_line(site, workers):
     site.write(Format="$target", workers=workers[0], buffer="1M").start()
+    site.write(Format="$target", workers=workers[0], buffer="1M").reload()  # from port 0 to a listener of that number
     with Askers(site) as load:
         for n in range(20):
             errors = site.folder / f"errors{n % 3}.log"
