@@ -28,6 +28,8 @@
 #include "str.h"
 
 struct mk_request;
+struct mk_io;
+struct mk_secured;
 
 enum mk_method {
     MK_METHOD_OTHER,
@@ -81,8 +83,16 @@ MK_API struct mk_address mk_request_peer(struct mk_request *req);
  * field that ClientFrom names). The same for all who ask about a request.
  */
 MK_API struct mk_address mk_request_client(struct mk_request *req);
-/* "http", or "https" where the client speaks that with a proxy that is trusted; a literal. */
+/* "http", or "https" where the client speaks that, with us or with a proxy that is trusted; a literal. */
 MK_API struct mk_str mk_request_scheme(struct mk_request *req);
+
+/* The connection of a request, for the plugin that carries it; see <monkey/transport.h>. */
+MK_API const struct mk_io *mk_request_io(const struct mk_request *req);
+/*
+ * What is known of a connection that others cannot read, for as long as the callback; -ENOENT: this one is not. Builds
+ * for small devices leave it out.
+ */
+MK_API int mk_request_secured(const struct mk_request *req, struct mk_secured *ret);
 
 /* The name of whom an access hook has recognised; `.p` is NULL if nobody has. Copied. 0 or -ENOMEM. */
 MK_API int mk_request_set_user(struct mk_request *req, struct mk_str name);

@@ -10,6 +10,8 @@
 #include "http/request.h"
 #include "net/addr.h"
 
+#include <errno.h>
+
 struct mk_address mk__client_peer(struct mk__peer *peer, const struct mk_io *io)
 {
     struct mk__addr addr;
@@ -46,6 +48,21 @@ int mk__client_announce(struct mk__peer *peer, struct mk__http *http, struct mk_
     peer->awaited = false;
     *in = mk_str(in->p + header.bytes, in->len - header.bytes);
     return 0;
+}
+
+int mk__client_announce_raw(struct mk__peer *peer, struct mk__http *http, int fd)
+{
+    struct mk__scratch *in = &http->in;
+    ssize_t n = recv(fd, in->data, in->size < MK__PROXY_HEADER_MAX ? in->size : MK__PROXY_HEADER_MAX, MSG_PEEK);
+    if (n <= 0)
+        return n < 0 ? -errno : -EPIPE;
+    struct mk_str left = mk_str(in->data, (size_t)n);
+    int r = mk__client_announce(peer, http, &left);
+    if (r != 0)
+        return r == MK_AGAIN ? -EAGAIN : r;
+    size_t header = (size_t)n - left.len;
+    n = recv(fd, in->data, header, 0);
+    return n == (ssize_t)header ? 0 : -EIO;
 }
 
 /* ── the client of a request ── */
@@ -91,6 +108,8 @@ static void find_client(struct mk_request *req)
     const struct mk__trust *trust = req->http->app->trust(req);
     const struct mk__peer *peer = req->carrier->peer(req);
     struct mk__forwarded f = {.trusted = &trust->networks};
+    struct mk_secured secured;
+    f.is_https = mk_request_secured(req, &secured) == 0;
     f.client = peer->proxied ? peer->address : mk_request_peer(req);
     if (is_trusted(trust, peer, &f.client))
         walk(req, trust, &f);
@@ -103,6 +122,18 @@ struct mk_address mk_request_client(struct mk_request *req)
 {
     find_client(req);
     return req->client;
+}
+
+const struct mk_io *mk_request_io(const struct mk_request *req)
+{
+    return req->carrier->io(req);
+}
+
+int mk_request_secured(const struct mk_request *req, struct mk_secured *ret)
+{
+    const struct mk_io *io = req->carrier->io(req);
+    *ret = (struct mk_secured){0};
+    return io->transport->secured ? io->transport->secured(io, ret) : -ENOENT;
 }
 
 struct mk_str mk_request_scheme(struct mk_request *req)

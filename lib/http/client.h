@@ -42,6 +42,9 @@ struct mk__trust {
  */
 int mk__client_announce(struct mk__peer *peer, struct mk__http *http, struct mk_str *in);
 
+/* The same, of a connection whose transport has read nothing yet. 0, -EAGAIN, another -errno. */
+int mk__client_announce_raw(struct mk__peer *peer, struct mk__http *http, int fd);
+
 /* The address that the connection really comes from. */
 struct mk_address mk__client_peer(struct mk__peer *peer, const struct mk_io *io);
 

@@ -14,6 +14,7 @@
 #include <errno.h>
 
 enum { EDGES = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET };
+enum { HANDSHAKES_PER_TURN = 4 };
 enum { LINGER_BYTES_MAX = 64 * 1024 * 1024, LINGER_BYTES_PER_TURN = 256 * 1024 };
 
 #define TO(state) (1u << (MK__CONN_##state))
@@ -23,6 +24,10 @@ enum { LINGER_BYTES_MAX = 64 * 1024 * 1024, LINGER_BYTES_PER_TURN = 256 * 1024 }
 
 const struct mk__conn_wait mk__conn_waits[MK__CONN_STATES] = {
     [MK__CONN_CLOSED] = {"closed", 0, MK__WAITS, 0, 0},
+#ifndef MK_LEAN
+    [MK__CONN_SHAKE] = {"handshake", MK__CONN_WANT_READ | MK__CONN_WANT_WRITE, MK__WAIT_HANDSHAKE, 0,
+                        TO(SHAKE) | TO(FRESH) | TO(CLOSED)},
+#endif
     [MK__CONN_FRESH] = {"fresh", MK__CONN_WANT_READ, MK__WAIT_HEAD, 0, ANY_WORK | TO(FRESH)},
     [MK__CONN_IDLE] = {"idle", MK__CONN_WANT_READ, MK__WAIT_IDLE, 0, ANY_WORK},
     [MK__CONN_HEAD] = {"head", MK__CONN_WANT_READ, MK__WAIT_HEAD, 408, ANY_WORK},
@@ -118,12 +123,24 @@ static void arm(struct mk__conn *c, enum mk__conn_state before)
     }
 }
 
+#ifndef MK_LEAN
+static void leave_handshake(struct mk__conn *c)
+{
+    mk_list_del(&c->shaking);
+    c->http->handshakes--;
+}
+#endif
+
 static void enter(struct mk__conn *c, enum mk__conn_state state)
 {
     enum mk__conn_state before = c->state;
     assert(mk__conn_waits[before].next & 1u << state);
     mk_log_debug("connection %d: %s to %s", c->event.fd, mk__conn_waits[before].name, mk__conn_waits[state].name);
     c->state = (uint8_t)state;
+#ifndef MK_LEAN
+    if (before == MK__CONN_SHAKE && state != MK__CONN_SHAKE)
+        leave_handshake(c);
+#endif
     if (state == MK__CONN_CLOSED) {
         close_connection(c);
         return;
@@ -184,9 +201,56 @@ static enum mk__conn_state take_turn(struct mk__conn *c)
     return MK__TUNNELS && c->state == MK__CONN_TUNNEL ? mk__h1_tunnel(c) : mk__h1_take_turn(c);
 }
 
+#ifndef MK_LEAN
+/* Handshakes are the most work that strangers can cause: those who are connected have their turn between a few of them.
+ */
+static bool may_shake(struct mk__conn *c)
+{
+    struct mk__http *http = c->http;
+    if (http->steps_turn != http->loop->turns)
+        http->steps = 0;
+    http->steps_turn = http->loop->turns;
+    if (http->steps++ < HANDSHAKES_PER_TURN)
+        return true;
+    mk_task_schedule(http->loop, &c->task);
+    return false;
+}
+
+static int shake(struct mk__conn *c)
+{
+    int r = c->peer.awaited ? mk__client_announce_raw(&c->peer, c->http, c->stream.io.fd) : 0;
+    return r == 0 ? c->stream.io.transport->handshake(&c->stream.io) : r;
+}
+
+/* Goes on with the handshake; true once it is done. */
+static bool settle_handshake(struct mk__conn *c)
+{
+    if (!may_shake(c))
+        return false;
+    int r = shake(c);
+    bool waits = r == -EAGAIN;
+    c->stream.readable = c->stream.writable = !waits;
+    enter(c, waits ? MK__CONN_SHAKE : r < 0 ? MK__CONN_CLOSED : MK__CONN_FRESH);
+    return r == 0;
+}
+
+static void begin_handshake(struct mk__conn *c)
+{
+    struct mk__http *http = c->http;
+    c->state = MK__CONN_SHAKE;
+    mk_list_add(&http->shaking, &c->shaking);
+    if (++http->handshakes > http->settings->handshakes_max)
+        enter(MK_LIST_FIRST(&http->shaking, struct mk__conn, shaking), MK__CONN_CLOSED);
+}
+#endif
+
 static void run(struct mk__conn *c)
 {
     mk_task_cancel(&c->task);
+#ifndef MK_LEAN
+    if (c->state == MK__CONN_SHAKE && !settle_handshake(c))
+        return;
+#endif
     c->driving = true;
     enum mk__conn_state next = take_turn(c);
     if (next == MK__CONN_LINGER)
@@ -286,9 +350,14 @@ int mk__conn_open(struct mk__http *http, const struct mk_io *io, struct mk_worke
     mk_timer_init(&c->timer, on_timer);
     mk_task_init(&c->task, on_task);
     mk_list_add(&http->live, &c->link);
-    mk_timer_arm(http->loop, &c->timer, http->settings->limits.wait_ms[MK__WAIT_HEAD]);
 #ifndef MK_LEAN
-    if (!is_welcome(c)) {
+    bool welcome = is_welcome(c);
+    if (welcome && own.transport->handshake)
+        begin_handshake(c);
+#endif
+    mk_timer_arm(http->loop, &c->timer, http->settings->limits.wait_ms[mk__conn_waits[c->state].limit]);
+#ifndef MK_LEAN
+    if (!welcome) {
         enter(c, MK__CONN_CLOSED);
         return 0;
     }
@@ -353,7 +422,7 @@ static unsigned close_those_in(struct mk__http *http, uint32_t states, unsigned 
 unsigned mk__conn_close_idle(struct mk__http *http, unsigned n)
 {
     unsigned closed = close_those_in(http, TO(IDLE) | TO(LINGER), n);
-    return closed ? closed : close_those_in(http, TO(FRESH) | TO(HEAD), n);
+    return closed ? closed : close_those_in(http, TO(SHAKE) | TO(FRESH) | TO(HEAD), n);
 }
 
 void mk__conn_abort_all(struct mk__http *http)

@@ -3,8 +3,8 @@
  * A client's connection, whatever protocol it speaks. Its states are the waits between two turns; each names what
  * it waits for, the limit of that wait, and where it may go (the table in conn.c, walked by a unit test):
  *
- *     FRESH ─► HEAD ─► BODY ─► HANDLER ─► DISK ─► SEND ─► IDLE ─► HEAD ...
- *       └────────┴───────┴────────┴─────────┴───────┴──────► LINGER ─► CLOSED
+ *     SHAKE ─► FRESH ─► HEAD ─► BODY ─► HANDLER ─► DISK ─► SEND ─► IDLE ─► HEAD ...
+ *                └────────┴───────┴────────┴─────────┴───────┴──────► LINGER ─► CLOSED
  *
  * What a turn does is the protocol's business (h1_turn.c).
  */
@@ -18,6 +18,7 @@
 
 enum mk__conn_state {
     MK__CONN_CLOSED,
+    MK__CONN_SHAKE,   /* its transport has something to settle first */
     MK__CONN_FRESH,   /* accepted, nothing of a request read yet */
     MK__CONN_IDLE,    /* between two requests */
     MK__CONN_HEAD,    /* a part of a head is here */
@@ -60,7 +61,8 @@ struct mk__conn {
     uint32_t armed_requests; /* likewise */
 #ifndef MK_LEAN
     struct mk__peer peer;
-    uint64_t id; /* 0: nobody has asked for it yet */
+    struct mk_list shaking; /* in http->shaking */
+    uint64_t id;            /* 0: nobody has asked for it yet */
 #endif
     uint8_t state;
     bool watched;  /* by the loop */

@@ -132,14 +132,13 @@ static void give_up_head(struct mk_request *req)
 
 static void put_status_line(struct mk__scratch *out, int status)
 {
-    struct mk_str line = mk__status_line(status);
-    if (line.p) {
-        put(out, line);
-        return;
-    }
+    struct mk_str reason = mk__status_reason(status);
     put(out, MK_STR("HTTP/1.1 "));
     put_number(out, (uint64_t)status);
-    put(out, MK_STR(" \r\n"));
+    put(out, MK_STR(" "));
+    if (reason.len)
+        put(out, reason);
+    put(out, MK_STR("\r\n"));
 }
 
 static void put_framing(struct mk__conn *c, struct mk_request *req, struct mk__scratch *out)

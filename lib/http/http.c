@@ -27,6 +27,9 @@ int mk__http_open(struct mk__http *http, struct mk_loop *loop, const struct mk__
         .fields_max = settings->head.fields_max,
     };
     mk_list_init(&http->live);
+#ifndef MK_LEAN
+    mk_list_init(&http->shaking);
+#endif
     mk__pool_init(&http->connections, account, sizeof(struct mk__conn), CONNECTIONS_PER_BLOCK);
     mk__pool_init(&http->requests, account, MK__REQUEST_BYTES, REQUESTS_PER_BLOCK);
     http->in.data = mk_account_alloc(account, http->in.size);

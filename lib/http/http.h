@@ -24,6 +24,7 @@ enum mk__wait {
     MK__WAIT_IDLE,
     MK__WAIT_LINGER,
     MK__WAIT_TUNNEL,
+    MK__WAIT_HANDSHAKE,
     MK__WAITS,
 };
 
@@ -39,7 +40,8 @@ struct mk__http_limits {
 struct mk__http_settings {
     struct mk__parse_limits head;
     struct mk__http_limits limits;
-    uint64_t requests_max; /* per connection; 0 = no limit */
+    uint64_t requests_max;   /* per connection; 0 = no limit */
+    uint32_t handshakes_max; /* connections that may be amid theirs: the oldest gives way */
     bool keep_alive;
     bool times;         /* somebody wants to know how long requests take */
     bool greets, parts; /* somebody wants to see each connection when it comes; when it goes */
@@ -96,6 +98,10 @@ struct mk__http {
     uint32_t late; /* so many of these there are */
 #ifndef MK_LEAN
     uint64_t complained_ms; /* about those who connect where only proxies may, or who are none */
+    struct mk_list shaking; /* connections amid their handshakes, the oldest first */
+    uint32_t handshakes;    /* so many */
+    uint32_t steps;         /* of handshakes, in this turn of the loop: */
+    uint64_t steps_turn;
 #endif
     struct mk__scratch in, out;
     struct mk__parse parse; /* of the head that is being read in this turn */

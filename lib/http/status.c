@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Statuses: their lines, and the page that explains one. Responsible for the words; which status a request
+ * Statuses: their reasons, and the page that explains one. Responsible for the words; which status a request
  * gets is decided elsewhere.
  *
  * As in the table of media types no row is a pointer: a byte per code leads to a row, a row to its place in
@@ -74,20 +74,18 @@
     X(510, "Not Extended") \
     X(511, "Network Authentication Required")
 
-#define VERSION "HTTP/1.1 "
-#define LINE(code, reason) VERSION #code " " reason "\r\n"
-#define FIELD(code, reason) char line_##code[sizeof(LINE(code, reason))];
-#define VALUE(code, reason) .line_##code = LINE(code, reason),
+#define FIELD(code, reason) char reason_##code[sizeof(reason)];
+#define VALUE(code, reason) .reason_##code = reason,
 #define NUMBER(code, reason) ROW_##code,
-#define ROW(code, reason) [ROW_##code] = {offsetof(struct lines, line_##code), sizeof(LINE(code, reason)) - 1},
+#define ROW(code, reason) [ROW_##code] = {offsetof(struct reasons, reason_##code), sizeof(reason) - 1},
 #define INDEX(code, reason) [code - CODE_MIN] = ROW_##code,
 
 enum { CODE_MIN = 100, CODE_MAX = 511 };
 enum { ROW_NONE, STATUSES(NUMBER) };
 
-static const struct lines {
+static const struct reasons {
     STATUSES(FIELD)
-} lines = {STATUSES(VALUE)};
+} reasons = {STATUSES(VALUE)};
 
 static const struct row {
     uint16_t at;
@@ -96,19 +94,12 @@ static const struct row {
 
 static const uint8_t row_of[CODE_MAX - CODE_MIN + 1] = {STATUSES(INDEX)};
 
-struct mk_str mk__status_line(int status)
+struct mk_str mk__status_reason(int status)
 {
     if (status < CODE_MIN || status > CODE_MAX || row_of[status - CODE_MIN] == ROW_NONE)
         return MK_STR_NONE;
     const struct row *row = &rows[row_of[status - CODE_MIN]];
-    return mk_str((const char *)&lines + row->at, row->len);
-}
-
-struct mk_str mk__status_reason(int status)
-{
-    const size_t before = sizeof(VERSION "000 ") - 1, after = 2;
-    struct mk_str line = mk__status_line(status);
-    return line.len ? mk_str(line.p + before, line.len - before - after) : line;
+    return mk_str((const char *)&reasons + row->at, row->len);
 }
 
 bool mk__status_has_body(int status)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The registered statuses: their lines, their reasons and a page for people.
+ * The registered statuses: their reasons, and a page for people.
  */
 #ifndef MK_HTTP_STATUS_H
 #define MK_HTTP_STATUS_H
@@ -8,10 +8,7 @@
 #include <monkey/buf.h>
 #include <monkey/str.h>
 
-/* `HTTP/1.1 404 Not Found` with its CRLF: a constant. Empty (`p` NULL) for a status that is not registered. */
-struct mk_str mk__status_line(int status);
-
-/* `Not Found`; empty as above. */
+/* `Not Found`, a constant. Empty (`p` NULL) for a status that is not registered. */
 struct mk_str mk__status_reason(int status);
 
 /* Whether a response with this status may carry content, apart from HEAD (RFC 9110 section 6.4.1). */

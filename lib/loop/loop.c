@@ -223,6 +223,9 @@ static void deliver(struct mk_loop *loop, const struct epoll_event *one)
 
 int mk__loop_turn(struct mk_loop *loop)
 {
+#ifndef MK_LEAN
+    loop->turns++;
+#endif
     int n = loop->poller->wait(loop, wait_ms(loop));
     if (n < 0 && n != -EINTR)
         return n;

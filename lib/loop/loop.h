@@ -43,6 +43,9 @@ struct mk_loop {
     int poll_fd;
     int batch_at, batch_len;
     bool stopping;
+#ifndef MK_LEAN
+    uint64_t turns; /* so far */
+#endif
     unsigned jobs_out; /* submitted, and not done yet */
 #ifndef MK_LEAN
     struct mk__names *names; /* of net/names.h; NULL until one is looked up */

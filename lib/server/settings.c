@@ -173,6 +173,12 @@ static const struct mk_conf_key server_keys[] = {
         "to see the answer.",
         .min = 100, .max = 60000, .unit = "s"),
 #ifndef MK_LEAN
+    KEY(DURATION, handshake_timeout_ms, "HandshakeTimeout", "10",
+        "How long the handshake of an encrypted connection may take; it is closed.", .min = 100, .max = 3600000,
+        .unit = "s"),
+    KEY(INT, handshakes_max, "MaxHandshakes", "512",
+        "Connections of each worker that may be amid their handshakes; when more come, the oldest of them is closed.",
+        .min = 1, .max = 1 << 20),
     KEY(DURATION, tunnel_timeout_ms, "TunnelTimeout", "1h",
         "How long a connection that a handler has taken over (WebSocket, CONNECT) may carry no byte either way.",
         .min = 100, .max = 604800000, .unit = "s"),
@@ -387,7 +393,8 @@ void mk__settings_http(const struct mk__settings *s, struct mk__http_settings *r
                                [MK__WAIT_SEND] = s->send_timeout_ms,
                                [MK__WAIT_IDLE] = s->idle_timeout_ms,
                                [MK__WAIT_LINGER] = s->linger_timeout_ms,
-                               [MK__WAIT_TUNNEL] = s->tunnel_timeout_ms},
+                               [MK__WAIT_TUNNEL] = s->tunnel_timeout_ms,
+                               [MK__WAIT_HANDSHAKE] = s->handshake_timeout_ms},
                    .body_bytes_max = s->body_bytes_max,
                    .collect_bytes_max = s->collect_bytes_max,
                    .drain_bytes_max = s->drain_bytes_max,
@@ -395,6 +402,7 @@ void mk__settings_http(const struct mk__settings *s, struct mk__http_settings *r
         .requests_max = (uint64_t)s->requests_max,
         .keep_alive = s->keep_alive,
 #ifndef MK_LEAN
+        .handshakes_max = (uint32_t)s->handshakes_max,
         .trust = {s->trusted_proxies, s->client_from == FROM_FORWARDED},
 #endif
         .server_line = server_line(s),

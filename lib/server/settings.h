@@ -49,7 +49,7 @@ struct mk__settings {
     int64_t workers, disk_threads;
     uint32_t head_timeout_ms, body_timeout_ms, idle_timeout_ms, send_timeout_ms, handler_timeout_ms, linger_timeout_ms,
         drain_timeout_ms;
-    uint32_t stop_delay_ms, tunnel_timeout_ms;
+    uint32_t stop_delay_ms, tunnel_timeout_ms, handshake_timeout_ms;
     bool keep_alive, hide_version, server_header;
     int64_t requests_max, headers_max, backlog, fast_open;
     uint64_t body_rate_min, line_bytes_max, head_bytes_max, collect_bytes_max, body_bytes_max, drain_bytes_max,
@@ -60,7 +60,7 @@ struct mk__settings {
 #ifndef MK_LEAN
     int scheduler, over_capacity;
     bool affinity;
-    int64_t connections_max, descriptors_max;
+    int64_t connections_max, descriptors_max, handshakes_max;
     struct mk__identity user, group;
     bool supervisor;
     struct mk_networks trusted_proxies;
