@@ -57,12 +57,13 @@ MK_API struct mk_str mk_request_path(const struct mk_request *req);
 MK_API struct mk_str mk_request_query(const struct mk_request *req);
 /* The host that the client asked for: without port, with brackets if IPv6; may be empty. */
 MK_API struct mk_str mk_request_host(const struct mk_request *req);
-/* The minor version of HTTP/1.x. */
+/* The version of HTTP: 1 and 0 or 1; 2 and 0. */
+MK_API unsigned mk_request_major(const struct mk_request *req);
 MK_API unsigned mk_request_minor(const struct mk_request *req);
 
 /*
  * The value of a field, `.p` NULL when it did not come. When it came several times the values are joined by
- * ", " (RFC 9110 section 5.3).
+ * ", " (RFC 9110 section 5.3), those of Cookie by "; " (RFC 9113 section 8.2.3).
  */
 MK_API struct mk_str mk_request_field(struct mk_request *req, enum mk_field field);
 MK_API struct mk_str mk_request_header(struct mk_request *req, struct mk_str name);

@@ -29,6 +29,7 @@ enum mk__conn_state mk__h1_take_turn(struct mk__conn *c);
 ssize_t mk__h1_read_bytes(struct mk_request *req, void *to, size_t size);
 ssize_t mk__h1_write_bytes(struct mk_request *req, const void *from, size_t size);
 int mk__h1_shutdown_bytes(struct mk_request *req);
+void mk__h1_again(struct mk_request *req);
 /* A turn of a connection that was taken over; the state to wait in. */
 enum mk__conn_state mk__h1_tunnel(struct mk__conn *c);
 /* Takes bytes that were read behind a head: the count. */

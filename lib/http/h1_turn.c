@@ -111,12 +111,14 @@ static struct mk__peer *peer_of(const struct mk_request *req)
 #endif
 
 const struct mk__carrier mk__h1_carrier = {
+    .major = 1,
     .wake = wake,
     .io = io_of,
 #ifndef MK_LEAN
     .read = mk__h1_read_bytes,
     .write = mk__h1_write_bytes,
     .shutdown = mk__h1_shutdown_bytes,
+    .again = mk__h1_again,
     .peer = peer_of,
 #endif
 };

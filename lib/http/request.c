@@ -105,9 +105,14 @@ struct mk_str mk_request_host(const struct mk_request *req)
     return req->base ? mk__span_str(req->base, req->head.host) : MK_STR_NONE;
 }
 
+unsigned mk_request_major(const struct mk_request *req)
+{
+    return req->carrier->major;
+}
+
 unsigned mk_request_minor(const struct mk_request *req)
 {
-    return req->parse.minor;
+    return req->carrier->major == 1 ? req->parse.minor : 0;
 }
 
 uint64_t mk_request_began_us(const struct mk_request *req)
@@ -181,9 +186,10 @@ static struct mk_str join_values(struct mk_request *req, enum mk_field id, struc
 {
     struct mk_str found = MK_STR_NONE;
     for (unsigned i = 0; i < req->parse.n_fields; i++) {
-        if (!is_named(req, &req->fields[i], id, name))
+        const struct mk__field *field = &req->fields[i];
+        if (!is_named(req, field, id, name))
             continue;
-        struct mk_str value = mk__span_str(req->base, req->fields[i].value);
+        struct mk_str value = mk__span_str(req->base, field->value);
         if (!found.p) {
             found = value;
             continue;
@@ -192,7 +198,7 @@ static struct mk_str join_values(struct mk_request *req, enum mk_field id, struc
         if (!joined)
             return found;
         memcpy(joined, found.p, found.len);
-        memcpy(joined + found.len, ", ", 2);
+        memcpy(joined + found.len, field->id == MK_FIELD_COOKIE ? "; " : ", ", 2);
         memcpy(joined + found.len + 2, value.p, value.len);
         found = mk_str(joined, found.len + 2 + value.len);
     }

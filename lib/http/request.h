@@ -25,6 +25,7 @@ enum { MK__REQUEST_BYTES = 1024, MK__REQUEST_ARENA_MAX = 256 * 1024, MK__HEADERS
 enum { MK__QUEUE_BYTES_HIGH = 64 * 1024 };
 
 struct mk__carrier {
+    uint8_t major; /* version of HTTP */
     /* Something changed: a part was queued, a body is wanted, the response ended. */
     void (*wake)(struct mk_request *req);
     /* The connection that the request came by. */
@@ -33,6 +34,8 @@ struct mk__carrier {
     ssize_t (*read)(struct mk_request *req, void *to, size_t size);
     ssize_t (*write)(struct mk_request *req, const void *from, size_t size);
     int (*shutdown)(struct mk_request *req);
+    /* Its ready() is to be called once more, even if it is running right now. */
+    void (*again)(struct mk_request *req);
 #ifndef MK_LEAN
     struct mk__peer *(*peer)(const struct mk_request *req);
 #endif

@@ -70,8 +70,7 @@ int mk_tunnel_shutdown(struct mk_request *req)
 
 void mk_tunnel_wake(struct mk_request *req)
 {
-    struct mk__conn *c = req->connection;
-    mk_task_schedule(c->http->loop, &c->task);
+    req->carrier->again(req);
 }
 
 void mk_tunnel_end(struct mk_request *req)
@@ -101,6 +100,12 @@ int mk__h1_shutdown_bytes(struct mk_request *req)
 {
     struct mk__conn *c = req->connection;
     return c->stream.io.transport->shutdown(&c->stream.io);
+}
+
+void mk__h1_again(struct mk_request *req)
+{
+    struct mk__conn *c = req->connection;
+    mk_task_schedule(c->http->loop, &c->task);
 }
 
 static unsigned what_is_possible(struct mk__conn *c)

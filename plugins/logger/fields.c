@@ -139,6 +139,8 @@ static struct mk_str protocol(const struct entry *e, const struct step *s)
     (void)s;
     if (!mk_request_target(e->req).len)
         return MK_STR_NONE;
+    if (mk_request_major(e->req) == 2)
+        return MK_STR("HTTP/2.0");
     return mk_request_minor(e->req) ? MK_STR("HTTP/1.1") : MK_STR("HTTP/1.0");
 }
 
@@ -267,7 +269,7 @@ const struct field fields[] = {
     {.name = "path", .text = path, .doc = "the decoded path"},
     {.name = "query", .text = query, .doc = "what follows the question mark"},
     {.name = "host", .text = host, .doc = "the host that was asked for, without a port"},
-    {.name = "protocol", .text = protocol, .doc = "HTTP/1.1 or HTTP/1.0"},
+    {.name = "protocol", .text = protocol, .doc = "HTTP/1.0, HTTP/1.1 or HTTP/2.0"},
     {.name = "status", .number = status, .doc = "the status of the response"},
     {.name = "bytes_in", .number = bytes_in, .doc = "bytes of the request"},
     {.name = "body_bytes_in", .number = body_bytes_in, .doc = "of its body alone"},

@@ -112,7 +112,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct mk_str all = mk_str((const char *)data, size), form, text;
     const char *end = size ? memchr(all.p, '\n', size) : NULL;
-    static const struct mk__carrier carrier = {.io = io_of, .peer = peer_of};
+    static const struct mk__carrier carrier = {.major = 1, .io = io_of, .peer = peer_of};
     struct mk_request req = {
         .carrier = &carrier, .status = 200, .path = MK_STR(""), .id = MK_STR("id"), .client_known = true};
     struct mk__field fields[FIELDS];

@@ -40,7 +40,7 @@ static const struct mk_io *io_of(const struct mk_request *req)
     return NULL; /* the peer is known */
 }
 
-static const struct mk__carrier carrier = {.peer = peer_of, .io = io_of};
+static const struct mk__carrier carrier = {.major = 1, .peer = peer_of, .io = io_of};
 
 /* Of a client of which nothing is known. */
 static struct mk_request make_request(const char *text)
