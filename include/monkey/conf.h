@@ -98,10 +98,14 @@ struct mk_conf_key {
     uint32_t offset;      /* of the field in its struct */
     const char *fallback; /* the default, written as in a file; NULL: the field stays zero */
     const char *doc;      /* Markdown, whole sentences */
-    int64_t min, max;     /* INT, SIZE in bytes, DURATION in ms; a max of 0 is no limit, both 0 no range */
     const char *unit;     /* SIZE, DURATION: of a bare number ("B", "s"); CUSTOM: the form of the value, for people */
-    const char *const *names; /* ENUM: ends with NULL */
-    mk_conf_parse_fn parse;   /* CUSTOM */
+    union {
+        struct {
+            int64_t min, max; /* INT, SIZE in bytes, DURATION in ms; a max of 0 is no limit, both 0 no range */
+        };
+        const char *const *names; /* ENUM: ends with NULL */
+        mk_conf_parse_fn parse;   /* CUSTOM */
+    };
 };
 
 struct mk_conf_check;

@@ -51,8 +51,8 @@ static bool is_sound(const struct mk_conf_section *section, const struct mk_conf
 {
     bool many = key->type == MK_CONF_LIST || key->type == MK_CONF_CUSTOM;
     return key->type <= MK_CONF_CUSTOM && key->offset + key->size <= section->size &&
-           (many || !(key->flags & MK_CONF_REPEAT)) && (key->type == MK_CONF_ENUM) == (key->names != NULL) &&
-           (key->type == MK_CONF_CUSTOM) == (key->parse != NULL) && find_key(section, mk_str_c(key->name)) == key;
+           (many || !(key->flags & MK_CONF_REPEAT)) && (key->type != MK_CONF_ENUM || key->names) &&
+           (key->type != MK_CONF_CUSTOM || key->parse) && find_key(section, mk_str_c(key->name)) == key;
 }
 
 static int check_section(const struct mk_conf_section *section)

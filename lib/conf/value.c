@@ -288,7 +288,7 @@ static void print_limit(const struct mk_conf_key *key, int64_t limit, struct mk_
 
 static void describe_range(const struct mk_conf_key *key, struct mk_buf *out)
 {
-    if (!key->max && !key->min)
+    if (!types[key->type].max || (!key->max && !key->min))
         return;
     mk_buf_addf(out, !key->max ? " of at least " : " from ");
     print_limit(key, key->min, out);

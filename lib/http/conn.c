@@ -5,6 +5,9 @@
 #include "http/conn.h"
 
 #include "http/h1.h"
+#ifndef MK_LEAN
+#include "http/h2_core.h"
+#endif
 
 #include "loop/loop.h"
 
@@ -20,7 +23,8 @@ enum { LINGER_BYTES_MAX = 64 * 1024 * 1024, LINGER_BYTES_PER_TURN = 256 * 1024 }
 #define TO(state) (1u << (MK__CONN_##state))
 /* One turn may serve several requests, so that it can end at any of these. */
 #define ANY_WORK \
-    (TO(HEAD) | TO(BODY) | TO(HANDLER) | TO(DISK) | TO(SEND) | TO(IDLE) | TO(TUNNEL) | TO(LINGER) | TO(CLOSED))
+    (TO(STREAMS) | TO(BLOCKED) | TO(HEAD) | TO(BODY) | TO(HANDLER) | TO(DISK) | TO(SEND) | TO(IDLE) | TO(TUNNEL) | \
+     TO(LINGER) | TO(CLOSED))
 
 const struct mk__conn_wait mk__conn_waits[MK__CONN_STATES] = {
     [MK__CONN_CLOSED] = {"closed", 0, MK__WAITS, 0, 0},
@@ -30,13 +34,17 @@ const struct mk__conn_wait mk__conn_waits[MK__CONN_STATES] = {
 #endif
     [MK__CONN_FRESH] = {"fresh", MK__CONN_WANT_READ, MK__WAIT_HEAD, 0, ANY_WORK | TO(FRESH)},
     [MK__CONN_IDLE] = {"idle", MK__CONN_WANT_READ, MK__WAIT_IDLE, 0, ANY_WORK},
-    [MK__CONN_HEAD] = {"head", MK__CONN_WANT_READ, MK__WAIT_HEAD, 408, ANY_WORK},
+    [MK__CONN_HEAD] = {"head", MK__CONN_WANT_READ, MK__WAIT_HEAD, 408, ANY_WORK | TO(FRESH)},
     [MK__CONN_BODY] = {"body", MK__CONN_WANT_READ, MK__WAIT_BODY, 408, ANY_WORK},
     [MK__CONN_HANDLER] = {"handler", 0, MK__WAIT_HANDLER, 503, ANY_WORK},
     [MK__CONN_DISK] = {"disk", 0, MK__WAIT_HANDLER, 503, ANY_WORK},
     [MK__CONN_SEND] = {"send", MK__CONN_WANT_WRITE, MK__WAIT_SEND, 0, ANY_WORK},
     [MK__CONN_TUNNEL] = {"tunnel", MK__CONN_WANT_READ | MK__CONN_WANT_WRITE, MK__WAIT_TUNNEL, 0,
                          TO(TUNNEL) | TO(LINGER) | TO(CLOSED)},
+#ifndef MK_LEAN
+    [MK__CONN_STREAMS] = {"streams", MK__CONN_WANT_READ | MK__CONN_WANT_WRITE, MK__WAITS, 0, ANY_WORK},
+    [MK__CONN_BLOCKED] = {"blocked", MK__CONN_WANT_READ | MK__CONN_WANT_WRITE, MK__WAIT_SEND, 0, ANY_WORK | TO(FRESH)},
+#endif
     [MK__CONN_LINGER] = {"linger", MK__CONN_WANT_READ, MK__WAIT_LINGER, 0, TO(LINGER) | TO(CLOSED)},
 };
 
@@ -76,6 +84,8 @@ static void close_connection(struct mk__conn *c)
     if (c->req)
         mk__h1_finish_exchange(c, true);
 #ifndef MK_LEAN
+    if (c->h2)
+        c->http->h2->close(c);
     part(c);
 #endif
     mk__h1_drop_rest(c);
@@ -117,6 +127,12 @@ static void arm(struct mk__conn *c, enum mk__conn_state before)
         c->req->rate_since_ms = mk_loop_now_ms(c->http->loop);
         c->req->rate_bytes = 0;
     }
+#ifndef MK_LEAN
+    if (c->state == MK__CONN_STREAMS) {
+        mk_timer_cancel(&c->timer);
+        return;
+    }
+#endif
     if (before != c->state || restarts) {
         const struct mk__http_limits *limits = c->req ? c->req->limits : &c->http->settings->limits;
         mk_timer_arm(c->http->loop, &c->timer, limits->wait_ms[mk__conn_waits[c->state].limit]);
@@ -194,10 +210,40 @@ enum mk__conn_state mk__conn_linger(struct mk__conn *c)
 
 /* ── turns ── */
 
+#ifndef MK_LEAN
+enum mk__conn_state mk__conn_switch(struct mk__conn *c, struct mk_str in)
+{
+    return c->http->h2->begin(c, in);
+}
+
+bool mk__conn_may_switch(struct mk__conn *c)
+{
+    struct mk__http *http = c->http;
+    if (!http->h2 && http->settings->h2)
+        http->h2 = http->app->h2();
+    return http->h2 && http->settings->h2;
+}
+
+/* The handshake may have settled on a protocol already. */
+static bool begins_with_h2(struct mk__conn *c)
+{
+    const struct mk_transport *transport = c->stream.io.transport;
+    if (c->state != MK__CONN_FRESH || !transport->protocol)
+        return false;
+    return mk_str_eq(transport->protocol(&c->stream.io), MK_STR("h2")) && mk__conn_may_switch(c);
+}
+#endif
+
 static enum mk__conn_state take_turn(struct mk__conn *c)
 {
     if (c->state == MK__CONN_LINGER)
         return MK__CONN_LINGER;
+#ifndef MK_LEAN
+    if (c->h2)
+        return c->http->h2->turn(c, MK_STR_NONE);
+    if (begins_with_h2(c))
+        return mk__conn_switch(c, MK_STR_NONE);
+#endif
     return MK__TUNNELS && c->state == MK__CONN_TUNNEL ? mk__h1_tunnel(c) : mk__h1_take_turn(c);
 }
 
@@ -286,6 +332,15 @@ static void on_timer(struct mk_timer *timer)
 {
     struct mk__conn *c = MK_OWNER(timer, struct mk__conn, timer);
     int status = mk__conn_waits[c->state].overdue;
+#ifndef MK_LEAN
+    if (c->h2 && c->state != MK__CONN_LINGER) {
+        c->driving = true;
+        enum mk__conn_state next = c->http->h2->overdue(c);
+        c->driving = false;
+        enter(c, next);
+        return;
+    }
+#endif
     if (c->state == MK__CONN_HANDLER && c->http->app->overdue)
         c->http->app->overdue(c->req, c->http->app_ctx);
     if (c->state == MK__CONN_IDLE) {
@@ -366,13 +421,23 @@ int mk__conn_open(struct mk__http *http, const struct mk_io *io, struct mk_worke
     return 0;
 }
 
+static bool is_h2(const struct mk__conn *c)
+{
+#ifdef MK_LEAN
+    (void)c;
+    return false;
+#else
+    return c->h2 && c->state != MK__CONN_LINGER;
+#endif
+}
+
 void mk__conn_leave(struct mk__http *http)
 {
     struct mk_list *n, *save;
     http->leaving = true;
     MK_LIST_EACH(&http->live, n, save) {
         struct mk__conn *c = MK_OWNER(n, struct mk__conn, link);
-        if (c->state == MK__CONN_TUNNEL)
+        if (c->state == MK__CONN_TUNNEL || is_h2(c))
             run(c);
     }
 }
@@ -384,7 +449,7 @@ void mk__conn_drain(struct mk__http *http)
     MK_LIST_EACH(&http->live, n, save) {
         struct mk__conn *c = MK_OWNER(n, struct mk__conn, link);
         bool waits = c->state == MK__CONN_IDLE || c->state == MK__CONN_FRESH;
-        if (!waits && c->state != MK__CONN_TUNNEL)
+        if (!waits && c->state != MK__CONN_TUNNEL && !is_h2(c))
             continue;
         c->stream.readable |= waits; /* a request may be on its way into our hands */
         run(c);

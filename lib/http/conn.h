@@ -6,7 +6,8 @@
  *     SHAKE ─► FRESH ─► HEAD ─► BODY ─► HANDLER ─► DISK ─► SEND ─► IDLE ─► HEAD ...
  *                └────────┴───────┴────────┴─────────┴───────┴──────► LINGER ─► CLOSED
  *
- * What a turn does is the protocol's business (h1_turn.c).
+ * Once it speaks HTTP/2 it is in IDLE, HEAD, STREAMS (as long as there are any) or BLOCKED. What a turn does is the
+ * protocol's business (h1_turn.c, h2.c).
  */
 #ifndef MK_HTTP_CONN_H
 #define MK_HTTP_CONN_H
@@ -27,6 +28,8 @@ enum mk__conn_state {
     MK__CONN_DISK,    /* a file's bytes are being read */
     MK__CONN_SEND,    /* the client does not take its bytes fast enough, or others have their turn */
     MK__CONN_TUNNEL,  /* a handler has taken the connection over */
+    MK__CONN_STREAMS, /* streams are under way, each with a wait of its own */
+    MK__CONN_BLOCKED, /* the client does not take what its streams have for it */
     MK__CONN_LINGER,  /* our FIN is out; read on so that no reset eats the answer */
     MK__CONN_STATES,
 };
@@ -62,6 +65,7 @@ struct mk__conn {
 #ifndef MK_LEAN
     struct mk__peer peer;
     struct mk_list shaking; /* in http->shaking */
+    struct mk__h2 *h2;      /* NULL: it speaks HTTP/1 */
     uint64_t id;            /* 0: nobody has asked for it yet */
 #endif
     uint8_t state;
@@ -74,6 +78,12 @@ struct mk__conn {
     bool late;     /* came during a drain, which does not wait for it */
 };
 
+#ifndef MK_LEAN
+/* Is HTTP/2 spoken here? */
+bool mk__conn_may_switch(struct mk__conn *c);
+/* The client has begun with it: goes on with these bytes. The state to wait in. */
+enum mk__conn_state mk__conn_switch(struct mk__conn *c, struct mk_str in);
+#endif
 /* Ends our side; the state to wait in until the client has ended its own. */
 enum mk__conn_state mk__conn_goodbye(struct mk__conn *c);
 /* Throws away what still comes, so that the client reads our last answer before it sees a reset. */

@@ -6,14 +6,23 @@
  */
 #include "http/h1.h"
 
+#include "http/preface.h"
 #include "loop/loop.h"
 
 #include <errno.h>
 
-enum { RATE_GRACE_MS = 5000 };
-
 /* How far a turn came. */
-enum progress { NEEDS_INPUT, NEEDS_OUTPUT, NEEDS_HANDLER, NEEDS_DISK, NEEDS_TURN, TAKEN_OVER, FINISHED, BROKEN };
+enum progress {
+    NEEDS_INPUT,
+    NEEDS_OUTPUT,
+    NEEDS_HANDLER,
+    NEEDS_DISK,
+    NEEDS_TURN,
+    TAKEN_OVER,
+    SWITCHES,
+    FINISHED,
+    BROKEN,
+};
 
 struct mk__h1_rest {
     struct mk__parse parse; /* of the head that the bytes begin with, as far as it came */
@@ -186,12 +195,19 @@ static enum progress read_head(struct mk__conn *c, struct mk_str *in)
         int err = mk__client_announce(&c->peer, http, in);
         return err == 0 ? FINISHED : err == MK_AGAIN ? NEEDS_INPUT : BROKEN;
     }
+    enum mk__preface preface = c->requests ? MK__PREFACE_NONE : mk__preface_look(*in);
+    if (preface != MK__PREFACE_NONE && mk__conn_may_switch(c))
+        return preface == MK__PREFACE_WHOLE ? SWITCHES : NEEDS_INPUT;
 #endif
     if (mk__http_wants_times(http) && !http->head_since_us)
         http->head_since_us = mk_loop_now_us(http->loop);
     int r = mk__parse_head(&http->parse, http->fields, &http->settings->head, *in);
     if (r == MK_AGAIN)
         return NEEDS_INPUT;
+#ifndef MK_LEAN
+    if (r == -400 && !c->requests && mk__preface_is_foreign(&http->parse, *in))
+        return BROKEN;
+#endif
     struct mk_request *req = mk__request_new(http, &mk__h1_carrier, c);
     if (!req)
         return BROKEN;
@@ -243,13 +259,6 @@ static void refuse_body(struct mk__conn *c, struct mk_request *req, int status)
         mk_response_error(req, status);
 }
 
-static bool is_too_slow(const struct mk_request *req)
-{
-    uint64_t rate = req->limits->body_rate_min;
-    uint64_t ms = mk_loop_now_ms(req->http->loop) - req->rate_since_ms;
-    return rate && ms > RATE_GRACE_MS && req->rate_bytes < rate * ms / 1000;
-}
-
 static bool wants_body(const struct mk_request *req)
 {
     return !req->body_done && !req->body_paused && (req->body_fn || req->body_discard);
@@ -280,7 +289,7 @@ static void read_body(struct mk__conn *c, struct mk_request *req, struct mk_str 
         if (!end && is_too_long(req))
             refuse_body(c, req, 413);
     }
-    if (c->state == MK__CONN_BODY && wants_body(req) && is_too_slow(req))
+    if (c->state == MK__CONN_BODY && wants_body(req) && mk__request_is_slow(req))
         refuse_body(c, req, 408);
 }
 
@@ -465,6 +474,10 @@ enum mk__conn_state mk__h1_take_turn(struct mk__conn *c)
     enum progress p = step(c, &in);
     if (p == NEEDS_INPUT && receive(c, &in, &p) && p != BROKEN)
         p = step(c, &in);
+#ifndef MK_LEAN
+    if (p == SWITCHES)
+        return mk__conn_switch(c, in);
+#endif
     r = mk__stream_flush(&c->stream, &http->out, http->account, 0);
     if (p == BROKEN || r < 0)
         return cut(c);

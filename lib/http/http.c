@@ -6,6 +6,9 @@
 
 #include "http/date.h"
 #include "http/conn.h"
+#ifndef MK_LEAN
+#include "http/h2_core.h"
+#endif
 #include "http/request.h"
 
 #include <errno.h>
@@ -43,6 +46,10 @@ int mk__http_open(struct mk__http *http, struct mk_loop *loop, const struct mk__
 
 void mk__http_close(struct mk__http *http)
 {
+#ifndef MK_LEAN
+    if (http->h2)
+        http->h2->release(http);
+#endif
     mk_account_free(http->account, http->in.data, http->in.size);
     mk_account_free(http->account, http->out.data, http->out.size);
     mk_account_free(http->account, http->fields, http->fields_max * sizeof(*http->fields));

@@ -12,6 +12,7 @@
 
 #include "base/pool.h"
 #include "http/client.h"
+#include "http/h2_guard.h"
 #include "http/parse.h"
 #include "net/stream.h"
 
@@ -46,8 +47,11 @@ struct mk__http_settings {
     bool times;         /* somebody wants to know how long requests take */
     bool greets, parts; /* somebody wants to see each connection when it comes; when it goes */
     struct mk__trust trust;
-    struct mk_str server_line; /* "Server: ...\r\n" or empty */
+    const struct mk__h2_settings *h2; /* NULL: only HTTP/1 is spoken */
+    struct mk_str server_line;        /* "Server: ...\r\n" or empty */
 };
+
+struct mk__h2_calls;
 
 struct mk__http_app {
     /* An exchange begins, perhaps with a head that nobody can read. */
@@ -72,6 +76,8 @@ struct mk__http_app {
     int (*accepted)(struct mk_connection *conn, void *ctx);
     /* settings->parts: it goes. Not called for those that were refused. */
     void (*parted)(struct mk_connection *conn, void *ctx);
+    /* HTTP/2; NULL: it is not there. */
+    const struct mk__h2_calls *(*h2)(void);
     /* Whom to believe about the client of a request. */
     const struct mk__trust *(*trust)(const struct mk_request *req);
 #endif
@@ -97,10 +103,12 @@ struct mk__http {
     bool lasting;  /* connections may come during the drain, which does not wait for them */
     uint32_t late; /* so many of these there are */
 #ifndef MK_LEAN
-    uint64_t complained_ms; /* about those who connect where only proxies may, or who are none */
-    struct mk_list shaking; /* connections amid their handshakes, the oldest first */
-    uint32_t handshakes;    /* so many */
-    uint32_t steps;         /* of handshakes, in this turn of the loop: */
+    uint64_t complained_ms;        /* about those who connect where only proxies may, or who are none */
+    const struct mk__h2_calls *h2; /* NULL: nobody has spoken it yet */
+    void *h2_shared;               /* its own, of all connections */
+    struct mk_list shaking;        /* connections amid their handshakes, the oldest first */
+    uint32_t handshakes;           /* so many */
+    uint32_t steps;                /* of handshakes, in this turn of the loop: */
     uint64_t steps_turn;
 #endif
     struct mk__scratch in, out;

@@ -7,7 +7,7 @@
 #include <assert.h>
 #include <errno.h>
 
-enum { COLLECT_BYTES_FIRST = 1024 };
+enum { COLLECT_BYTES_FIRST = 1024, RATE_GRACE_MS = 5000 };
 
 static_assert(sizeof(struct mk_request) + 128 <= MK__REQUEST_BYTES, "an exchange begins with some arena of its own");
 
@@ -249,6 +249,13 @@ void mk_request_resume(struct mk_request *req)
 {
     req->body_paused = false;
     req->carrier->wake(req);
+}
+
+bool mk__request_is_slow(const struct mk_request *req)
+{
+    uint64_t rate = req->limits->body_rate_min;
+    uint64_t ms = mk_loop_now_ms(req->http->loop) - req->rate_since_ms;
+    return rate && ms > RATE_GRACE_MS && req->rate_bytes < rate * ms / 1000;
 }
 
 void mk__request_body(struct mk_request *req, struct mk_str piece, bool end)

@@ -137,6 +137,9 @@ int mk__request_decode_path(struct mk_request *req);
 /* One piece of the body has arrived; `end` with the last one. */
 void mk__request_body(struct mk_request *req, struct mk_str piece, bool end);
 
+/* Does its body come more slowly than BodyMinRate, after a grace of a few seconds? */
+bool mk__request_is_slow(const struct mk_request *req);
+
 /*
  * Queues more of the file that `before`, a file part in the queue, is the last one to read from: the descriptor
  * passes on to the new part, and is closed with the last one. Results as of mk_response_write_file().

@@ -102,11 +102,6 @@ struct mk_str mk__status_reason(int status)
     return mk_str((const char *)&reasons + row->at, row->len);
 }
 
-bool mk__status_has_body(int status)
-{
-    return status >= 200 && status != 204 && status != 304;
-}
-
 void mk__status_page(struct mk_buf *out, int status, struct mk_str detail)
 {
     static const char head[] =

@@ -12,7 +12,10 @@
 struct mk_str mk__status_reason(int status);
 
 /* Whether a response with this status may carry content, apart from HEAD (RFC 9110 section 6.4.1). */
-bool mk__status_has_body(int status);
+static inline bool mk__status_has_body(int status)
+{
+    return status >= 200 && status != 204 && status != 304;
+}
 
 /*
  * Appends a small HTML page in UTF-8. `detail` is a sentence (escaped here) or empty. A failure is the

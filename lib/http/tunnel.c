@@ -2,18 +2,13 @@
 /*
  * Exchanges that were taken over (<monkey/tunnel.h>): who may, and the turns of such a connection on HTTP/1.
  */
+#include "http/tunnel.h"
+
 #include "http/h1.h"
 
 #include "loop/loop.h"
 
-#include <monkey/tunnel.h>
-
 #include <errno.h>
-
-struct mk__tunnel {
-    mk_tunnel_fn ready;
-    void *ctx;
-};
 
 /* ── the handler's side ── */
 

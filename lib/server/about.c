@@ -5,6 +5,7 @@
 #include "server/server.h"
 
 #include "base/file.h"
+#include "server/http2.h"
 #include "server/moments.h"
 #include "server/plugin.h"
 #include "version.h"
@@ -74,6 +75,11 @@ void mk_build_info(struct mk_buf *out)
     mk_buf_addf(out, "monkey %s\nbuild: %s, %s\n", MK__VERSION, MK__BUILD_TYPE, MK__BUILD_COMPILER);
     if (sizeof(MK__BUILD_SANITIZERS) > 1)
         mk_buf_addf(out, "sanitizers: %s\n", MK__BUILD_SANITIZERS);
+#ifndef MK_LEAN
+    mk__http2_find();
+    const char *library = mk__http2_library();
+    mk_buf_addf(out, "http/2: %s\n", library ? library : mk__http2_fault());
+#endif
     mk_buf_addf(out, "plugins:\n");
     for (const struct mk_plugin *const *p = mk__builtin_plugins; *p; p++)
         print_plugin(*p, out);

@@ -8,6 +8,7 @@
 #include "http/request.h"
 #include "server/connections.h"
 #include "server/handlers.h"
+#include "server/http2.h"
 #include "server/plugin.h"
 
 #include <errno.h>
@@ -177,6 +178,7 @@ const struct mk__http_app mk__hooks_app = {
     .accepted = mk__connections_accepted,
     .parted = mk__connections_parted,
     .trust = mk__connections_trust,
+    .h2 = mk__http2_open,
 #endif
 };
 

@@ -4,6 +4,9 @@
  * the configuration may hold; and their starts and stops around the generation.
  */
 #include "server/roster.h"
+#ifndef MK_LEAN
+#include "server/http2.h"
+#endif
 
 #include "server/handlers.h"
 #include "server/plugin.h"
@@ -16,9 +19,10 @@
 enum { PATH_BYTES = 4096 };
 
 static const struct mk_conf_section *const core_sections[] = {
-    &mk__section_server,
-    &mk__section_host,
-    &mk__section_mimetypes,
+    &mk__section_server,   &mk__section_host, &mk__section_mimetypes,
+#ifndef MK_LEAN
+    &mk__section_http2,
+#endif
 #ifndef MK_LEAN
     &mk__section_handlers,
 #endif

@@ -7,6 +7,7 @@ import subprocess
 import pytest
 
 from harness.content import HELLO, LARGE, OLD_DATE
+from harness.server import HTTP1_ONLY
 
 pytestmark = pytest.mark.skipif(not shutil.which("curl"), reason="curl is not installed")
 
@@ -133,8 +134,13 @@ def test_path_as_is(site):
     assert curl("--path-as-is", f"{site.url}/dir/../hello.txt") == HELLO
 
 
-def test_http2_prior_knowledge_fails_cleanly(site):
-    """A client that insists on HTTP/2 gets an error of its own and no hang."""
+def test_http2_prior_knowledge(site):
+    assert curl("--http2-prior-knowledge", f"{site.url}/hello.txt") == HELLO
+
+
+def test_http2_prior_knowledge_fails_cleanly(serve):
+    """A client that insists on HTTP/2 where there is none gets an error of its own and no hang."""
+    site = serve(config=HTTP1_ONLY)
     result = subprocess.run(
         ["curl", "-sS", "--max-time", "10", "--noproxy", "*", "--http2-prior-knowledge", f"{site.url}/hello.txt"],
         capture_output=True,

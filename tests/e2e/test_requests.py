@@ -8,6 +8,7 @@ import re
 import pytest
 
 from harness.messages import CLOSE, LAST, lines, request
+from harness.server import HTTP1_ONLY
 
 HOST = "Host: localhost"
 
@@ -257,8 +258,9 @@ def test_http_0_9_gets_an_answer_of_1_1(site):
     assert answers[0].closes
 
 
-def test_preface_of_http_2(site):
+def test_preface_of_http_2(serve):
     """One answer, once, in the form that the client can at least show to its user."""
+    site = serve(config=HTTP1_ONLY)
     answers = site.talk(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes.fromhex("000000040000000000"))
     assert [a.status for a in answers] == [505]
     assert answers[0].closes

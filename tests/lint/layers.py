@@ -49,7 +49,7 @@ THIRD_PARTY = {
     "zstd.h": ("plugins/compress/coder.c", "tests/unit/plugins/"),
 }
 
-GENERATED = {"version.h": ("lib/server/",)}
+GENERATED = {"version.h": ("lib/server/", "lib/http/h2_module.c")}
 
 SYSTEM_FOLDERS = ("arpa/", "linux/", "net/", "netinet/", "sys/")
 SYSTEM = set("""

@@ -6,6 +6,8 @@
  */
 #include "harness.h"
 
+#include "http/h2_core.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -456,7 +458,13 @@ static void on_released(void *pin)
     w->pins--;
 }
 
+static const struct mk__h2_calls *find_h2(void)
+{
+    return &mk__h2_calls;
+}
+
 static const struct mk__http_app app = {
+    .h2 = find_h2,
     .opened = on_opened,
     .released = on_released,
     .arrived = on_arrived,
@@ -469,6 +477,9 @@ static const struct mk__http_app app = {
 
 void mk_test_settings(struct mk__http_settings *s)
 {
+    static const struct mk__h2_settings h2 = {.on = true,
+                                              .streams_max = 100,
+                                              .deeds_max = {[0 ... MK__H2_DEEDS - 1] = 100}};
     *s = (struct mk__http_settings){
         .head = {.line_bytes_max = 1024, .head_bytes_max = 4096, .fields_max = 16},
         .limits = {.wait_ms = {[MK__WAIT_HEAD] = 15000,
@@ -482,6 +493,7 @@ void mk_test_settings(struct mk__http_settings *s)
                    .collect_bytes_max = 4096,
                    .drain_bytes_max = 8192},
         .keep_alive = true,
+        .h2 = &h2,
         .server_line = MK_STR("Server: x\r\n"),
     };
 }

@@ -47,6 +47,10 @@ def section(name, keys):
     return "\n".join(rows) + "\n"
 
 
+# a file of a server that speaks no HTTP/2
+HTTP1_ONLY = {"plugins/static/static.conf": section("HTTP2", {"Enabled": "Off"})}
+
+
 def write_config(folder, root, server=None, *, host=None, mime=None, files=None):
     """A configuration folder: monkey.conf, sites/default, and `files` (name to text) that add or replace."""
     folder = pathlib.Path(folder)

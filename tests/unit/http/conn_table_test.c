@@ -33,18 +33,23 @@ static void test_the_table_is_sound(void **state)
             assert_int_equal(wait->want, 0);
             continue;
         }
-        assert_true(wait->limit < MK__WAITS);            /* no wait without a limit */
-        assert_true(wait->next & 1u << MK__CONN_CLOSED); /* at once, if need be */
+        assert_true(wait->limit < MK__WAITS || s == MK__CONN_STREAMS); /* whose limits are those of each stream */
+        assert_true(wait->next & 1u << MK__CONN_CLOSED);               /* at once, if need be */
         for (unsigned other = 0; other < s; other++)
             assert_string_not_equal(wait->name, mk__conn_waits[other].name);
     }
 }
 
-static const char *const limit_names[MK__WAITS] = {
-    [MK__WAIT_HEAD] = "Timeout",           [MK__WAIT_BODY] = "BodyTimeout",
-    [MK__WAIT_HANDLER] = "HandlerTimeout", [MK__WAIT_SEND] = "SendTimeout",
-    [MK__WAIT_IDLE] = "KeepAliveTimeout",  [MK__WAIT_LINGER] = "LingerTimeout",
-    [MK__WAIT_TUNNEL] = "TunnelTimeout",   [MK__WAIT_HANDSHAKE] = "HandshakeTimeout",
+static const char *const limit_names[MK__WAITS + 1] = {
+    [MK__WAIT_HEAD] = "`Timeout`",
+    [MK__WAIT_BODY] = "`BodyTimeout`",
+    [MK__WAIT_HANDLER] = "`HandlerTimeout`",
+    [MK__WAIT_SEND] = "`SendTimeout`",
+    [MK__WAIT_IDLE] = "`KeepAliveTimeout`",
+    [MK__WAIT_LINGER] = "`LingerTimeout`",
+    [MK__WAIT_TUNNEL] = "`TunnelTimeout`",
+    [MK__WAIT_HANDSHAKE] = "`HandshakeTimeout`",
+    [MK__WAITS] = "the streams have limits of their own",
 };
 
 static const char *const want_names[] = {[0] = "the server itself",
@@ -58,7 +63,7 @@ static void draw(char *to, size_t size)
     int n = snprintf(to, size, "| state | waits for | at most | may be followed by |\n|---|---|---|---|\n");
     for (unsigned s = 1; s < MK__CONN_STATES; s++) {
         const struct mk__conn_wait *wait = &mk__conn_waits[s];
-        n += snprintf(to + n, size - (size_t)n, "| %s | %s | `%s` |", wait->name, want_names[wait->want],
+        n += snprintf(to + n, size - (size_t)n, "| %s | %s | %s |", wait->name, want_names[wait->want],
                       limit_names[wait->limit]);
         for (unsigned next = 0; next < MK__CONN_STATES; next++)
             if (wait->next & 1u << next)

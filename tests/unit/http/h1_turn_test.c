@@ -136,7 +136,9 @@ static const struct {
     {"GET /%00 HTTP/1.1\r\nHost: h\r\n\r\n", "HTTP/1.1 400 Bad Request\r\n"},
     {"GET /a%2Fb HTTP/1.1\r\nHost: h\r\n\r\n", "HTTP/1.1 404 Not Found\r\n"},
     {"GET / HTTP/2.0\r\n\r\n", "HTTP/1.1 505 HTTP Version Not Supported\r\n"},
-    {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "HTTP/1.1 505 HTTP Version Not Supported\r\n"},
+    {"PRI * HTTP/2.0\r\n\r\nXM\r\n\r\n", "HTTP/1.1 505 HTTP Version Not Supported\r\n"},
+    {"SAY something\r\n\r\n", "HTTP/1.1 400 Bad Request\r\n"},
+    {"SAY something very nice\r\n\r\n", "HTTP/1.1 400 Bad Request\r\n"},
     {"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: gzip\r\n\r\n", "HTTP/1.1 501 Not Implemented\r\n"},
     {"GET / HTTP/1.1\r\nHost: h\r\nExpect: x\r\n\r\n", "HTTP/1.1 417 Expectation Failed\r\n"},
     {POST(1048577), "HTTP/1.1 413 Content Too Large\r\n"},
@@ -156,6 +158,18 @@ static void test_refuses(void **state)
         assert_int_equal(w.done, 1);
         close_world();
     }
+}
+
+static void test_other_protocols_get_no_answer(void **state)
+{
+    (void)state;
+    open_world(NULL);
+    struct mk_test_client *c = mk_test_connect(&w, MK_STR("SAY something nice\r\n\r\n"));
+    mk_test_settle(&w);
+    assert_str_equal(mk_test_received(c), "");
+    assert_string_equal(mk_test_state(c), "closed");
+    assert_int_equal(w.done, 0);
+    close_world();
 }
 
 static void test_a_wrong_path_is_no_reason_to_leave(void **state)
@@ -418,6 +432,7 @@ int main(void)
         cmocka_unit_test(test_so_many_requests_per_connection),
         cmocka_unit_test(test_http_1_0),
         cmocka_unit_test(test_refuses),
+        cmocka_unit_test(test_other_protocols_get_no_answer),
         cmocka_unit_test(test_a_wrong_path_is_no_reason_to_leave),
         cmocka_unit_test(test_an_answer_from_a_timer),
         cmocka_unit_test(test_a_client_leaves_while_a_handler_works),

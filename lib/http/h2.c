@@ -1,0 +1,474 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * nghttp2's side of HTTP/2 (http/h2.h): its frames become calls of h2_stream.c and h2_turn.c, and what those say
+ * becomes frames. Nothing is decided here.
+ */
+#include "http/h2.h"
+
+#include "http/h2_answer.h"
+#include "http/h2_memory.h"
+
+#include <monkey/log.h>
+
+#include <errno.h>
+#include <nghttp2/nghttp2.h>
+#include <stdio.h>
+
+enum {
+    STREAM_WINDOW_BYTES = 64 * 1024,
+    CONNECTION_WINDOW_BYTES = 256 * 1024,
+    CONTINUATIONS_MAX = 8,
+    FLOOD_FACTOR = 4, /* so many heads too large, and it is an attack */
+};
+
+/* How far the farewell has come. */
+enum { STAYS, WARNED, GONE };
+
+static nghttp2_session *session_of(const struct mk__h2 *h2)
+{
+    return h2->session;
+}
+
+/* ── heads ── */
+
+/*
+ * A number that the client has left out is that of a closed stream: RFC 9113 section 5.1.1. nghttp2 cannot tell it from
+ * a stream that was there once, and lets it pass.
+ */
+static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, void *ctx)
+{
+    struct mk__h2 *h2 = ctx;
+    (void)session;
+    if (hd->type != NGHTTP2_HEADERS || hd->stream_id % 2 == 0)
+        return 0;
+    if (hd->stream_id > h2->last_id) {
+        h2->skipped_from = h2->last_id + (h2->last_id ? 2 : 1);
+        h2->last_id = hd->stream_id;
+    } else if (hd->stream_id >= h2->skipped_from && hd->stream_id < h2->last_id) {
+        mk__h2_end(h2, MK__H2_PROTOCOL_ERROR);
+    }
+    return 0;
+}
+
+static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *ctx)
+{
+    struct mk__h2 *h2 = ctx;
+    if (frame->hd.type != NGHTTP2_HEADERS || frame->headers.cat != NGHTTP2_HCAT_REQUEST)
+        return 0;
+    mk__h2_memory_return_room(h2);
+    struct mk__h2_stream *s = mk__h2_stream_new(h2, frame->hd.stream_id);
+    h2->room = s ? mk__h2_memory_borrow_room(h2) : NULL;
+    if (!h2->room) {
+        if (s)
+            mk__h2_stream_free(s);
+        return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+    }
+    h2->head_of = s;
+    nghttp2_session_set_stream_user_data(session, s->id, s);
+    return 0;
+}
+
+static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name, size_t name_len,
+                     const uint8_t *value, size_t value_len, uint8_t flags, void *ctx)
+{
+    struct mk__h2 *h2 = ctx;
+    (void)session, (void)flags;
+    if (!h2->head_of || h2->head_of->id != frame->hd.stream_id)
+        return 0; /* trailers: nobody reads them */
+    struct mk__h2_head *head = &h2->room->head;
+    mk__h2_head_add(head, mk_str((const char *)name, name_len), mk_str((const char *)value, value_len));
+    if (head->bytes_in > FLOOD_FACTOR * (uint64_t)h2->room->size)
+        mk__h2_end(h2, MK__H2_CALM);
+    return 0;
+}
+
+static void on_head(struct mk__h2 *h2, struct mk__h2_stream *s, bool end_stream)
+{
+    s->ended_in = end_stream;
+    struct mk_str head = mk__h2_head_end(&h2->room->head, !end_stream);
+    mk__h2_stream_begin(s, head);
+    mk__h2_memory_return_room(h2);
+    const struct mk__http_settings *settings = mk__h2_http(h2)->settings;
+    if (settings->requests_max && h2->conn->requests >= settings->requests_max)
+        mk__h2_warn(h2);
+}
+
+/* ── frames of the client ── */
+
+static struct mk__h2_stream *stream_of(const struct mk__h2 *h2, int32_t id)
+{
+    return id ? nghttp2_session_get_stream_user_data(session_of(h2), id) : NULL;
+}
+
+static void on_headers(struct mk__h2 *h2, const nghttp2_frame *frame, struct mk__h2_stream *s)
+{
+    bool end_stream = frame->hd.flags & NGHTTP2_FLAG_END_STREAM;
+    if (h2->head_of && h2->head_of == s)
+        on_head(h2, s, end_stream);
+    else if (s && end_stream)
+        mk__h2_stream_data_end(s);
+}
+
+static void on_data(struct mk__h2 *h2, const nghttp2_frame *frame, struct mk__h2_stream *s)
+{
+    bool end_stream = frame->hd.flags & NGHTTP2_FLAG_END_STREAM;
+    if (frame->hd.length == frame->data.padlen && !end_stream)
+        mk__h2_turn_note(h2, MK__H2_EMPTIES);
+    if (s && end_stream)
+        mk__h2_stream_data_end(s);
+}
+
+/* PRIORITY_UPDATE: RFC 9218 section 7.1. */
+static void on_priority_update(struct mk__h2 *h2, const nghttp2_frame *frame)
+{
+    const nghttp2_ext_priority_update *update = frame->ext.payload;
+    struct mk__h2_stream *s = stream_of(h2, update->stream_id);
+    if (s)
+        mk__h2_order_read(&h2->order, &s->place, mk_str((const char *)update->field_value, update->field_value_len));
+}
+
+static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *ctx)
+{
+    struct mk__h2 *h2 = ctx;
+    struct mk__h2_stream *s = stream_of(h2, frame->hd.stream_id);
+    bool ack = frame->hd.flags & NGHTTP2_FLAG_ACK;
+    (void)session;
+    switch (frame->hd.type) {
+    case NGHTTP2_HEADERS:
+        on_headers(h2, frame, s);
+        break;
+    case NGHTTP2_DATA:
+        on_data(h2, frame, s);
+        break;
+    case NGHTTP2_SETTINGS:
+        if (!ack)
+            mk__h2_turn_note(h2, MK__H2_SETTINGS);
+        break;
+    case NGHTTP2_PING:
+        if (!ack)
+            mk__h2_turn_note(h2, MK__H2_PINGS);
+        else if (h2->going == WARNED)
+            mk__h2_say_goodbye(h2);
+        break;
+    case NGHTTP2_RST_STREAM:
+        if (s && s->req)
+            mk__h2_turn_note(h2, MK__H2_RESETS);
+        break;
+    case NGHTTP2_PRIORITY:
+        mk__h2_turn_note(h2, MK__H2_PRIORITIES);
+        break;
+    case NGHTTP2_PRIORITY_UPDATE:
+        mk__h2_turn_note(h2, MK__H2_PRIORITIES);
+        on_priority_update(h2, frame);
+        break;
+    case NGHTTP2_WINDOW_UPDATE:
+        if (frame->window_update.window_size_increment < MK__H2_MORSEL)
+            mk__h2_turn_note(h2, MK__H2_MORSELS);
+        break;
+    default:
+        break;
+    }
+    return 0;
+}
+
+static int on_data_chunk(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *data, size_t len,
+                         void *ctx)
+{
+    struct mk__h2 *h2 = ctx;
+    struct mk__h2_stream *s = stream_of(h2, id);
+    (void)flags;
+    if (s)
+        mk__h2_stream_data(s, mk_str((const char *)data, len));
+    else
+        nghttp2_session_consume(session, id, len);
+    return 0;
+}
+
+static int on_invalid_frame(nghttp2_session *session, const nghttp2_frame *frame, int error, void *ctx)
+{
+    struct mk__h2 *h2 = ctx;
+    (void)session, (void)error;
+    if (h2->head_of && frame->hd.stream_id == h2->head_of->id)
+        mk__h2_memory_return_room(h2);
+    return 0;
+}
+
+static int on_stream_close(nghttp2_session *session, int32_t id, uint32_t code, void *ctx)
+{
+    struct mk__h2 *h2 = ctx;
+    struct mk__h2_stream *s = nghttp2_session_get_stream_user_data(session, id);
+    (void)code;
+    if (!s)
+        return 0;
+    if (h2->head_of == s)
+        mk__h2_memory_return_room(h2);
+    if (h2->current == s)
+        h2->current = NULL;
+    mk__h2_stream_free(s);
+    return 0;
+}
+
+/* ── frames of ours ── */
+
+static int on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, void *ctx)
+{
+    struct mk__h2 *h2 = ctx;
+    struct mk__h2_stream *s = stream_of(h2, frame->hd.stream_id);
+    bool carries = frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA;
+    (void)session;
+    if (frame->hd.type == NGHTTP2_HEADERS && s && s->req && !s->req->head_bytes)
+        s->req->head_bytes = (uint32_t)frame->hd.length + MK__H2_FRAME_HEAD_BYTES;
+    if (s && carries && frame->hd.flags & NGHTTP2_FLAG_END_STREAM)
+        mk__h2_stream_complete(s);
+    if (frame->hd.type == NGHTTP2_RST_STREAM && frame->rst_stream.error_code != NGHTTP2_NO_ERROR && !(s && s->reset))
+        mk__h2_turn_note(h2, MK__H2_FAULTS);
+    return 0;
+}
+
+static ssize_t read_body(nghttp2_session *session, int32_t id, uint8_t *buf, size_t length, uint32_t *flags,
+                         nghttp2_data_source *source, void *ctx)
+{
+    size_t n = 0;
+    (void)session, (void)id, (void)buf;
+    switch (mk__h2_turn_read(ctx, source->ptr, length, &n)) {
+    case MK__H2_LATER:
+        return NGHTTP2_ERR_DEFERRED;
+    case MK__H2_FULL:
+        return NGHTTP2_ERR_PAUSE;
+    case MK__H2_FAILED:
+        return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+    case MK__H2_LAST:
+        *flags |= NGHTTP2_DATA_FLAG_EOF;
+        break;
+    case MK__H2_MORE:
+        break;
+    }
+    *flags |= NGHTTP2_DATA_FLAG_NO_COPY;
+    return (ssize_t)n;
+}
+
+static int send_data(nghttp2_session *session, nghttp2_frame *frame, const uint8_t *head, size_t length,
+                     nghttp2_data_source *source, void *ctx)
+{
+    (void)session, (void)frame, (void)source;
+    mk__h2_turn_frame(ctx, head, length);
+    return 0;
+}
+
+/* ── for the turns ── */
+
+void mk__h2_receive(struct mk__h2 *h2, struct mk_str in)
+{
+    ssize_t n = nghttp2_session_mem_recv(session_of(h2), (const uint8_t *)in.p, in.len);
+    if (n >= 0)
+        return;
+    mk_log_debug("connection %d: %s", h2->conn->event.fd, nghttp2_strerror((int)n));
+    mk__h2_end(h2, n == NGHTTP2_ERR_FLOODED ? MK__H2_CALM : MK__H2_PROTOCOL_ERROR);
+}
+
+int mk__h2_pull(struct mk__h2 *h2, struct mk_str *ret_frame)
+{
+    const uint8_t *frame;
+    ssize_t n = nghttp2_session_mem_send(session_of(h2), &frame);
+    *ret_frame = mk_str((const char *)frame, n > 0 ? (size_t)n : 0);
+    return n < 0 ? -EIO : 0;
+}
+
+bool mk__h2_wants(const struct mk__h2 *h2)
+{
+    return nghttp2_session_want_read(session_of(h2)) || nghttp2_session_want_write(session_of(h2));
+}
+
+int32_t mk__h2_window(const struct mk__h2 *h2, int32_t id)
+{
+    return id ? nghttp2_session_get_stream_remote_window_size(session_of(h2), id)
+              : nghttp2_session_get_remote_window_size(session_of(h2));
+}
+
+void mk__h2_resume(struct mk__h2_stream *s)
+{
+    nghttp2_session_resume_data(session_of(s->h2), s->id);
+}
+
+void mk__h2_end(struct mk__h2 *h2, enum mk__h2_error error)
+{
+    static const uint32_t codes[] = {[MK__H2_NO_ERROR] = NGHTTP2_NO_ERROR,
+                                     [MK__H2_PROTOCOL_ERROR] = NGHTTP2_PROTOCOL_ERROR,
+                                     [MK__H2_CALM] = NGHTTP2_ENHANCE_YOUR_CALM};
+    if (!h2->ended)
+        nghttp2_session_terminate_session(session_of(h2), codes[error]);
+    h2->ended = true;
+}
+
+void mk__h2_warn(struct mk__h2 *h2)
+{
+    if (h2->going != STAYS || h2->ended)
+        return;
+    h2->going = WARNED;
+    nghttp2_submit_shutdown_notice(session_of(h2));
+    nghttp2_submit_ping(session_of(h2), NGHTTP2_FLAG_NONE, NULL); /* once it is back, they have all come */
+}
+
+void mk__h2_say_goodbye(struct mk__h2 *h2)
+{
+    if (h2->going == GONE || h2->ended)
+        return;
+    h2->going = GONE;
+    nghttp2_submit_goaway(session_of(h2), NGHTTP2_FLAG_NONE, nghttp2_session_get_last_proc_stream_id(session_of(h2)),
+                          NGHTTP2_NO_ERROR, NULL, 0);
+}
+
+/* ── for the streams ── */
+
+void mk__h2_consume(struct mk__h2_stream *s, size_t bytes)
+{
+    if (bytes)
+        nghttp2_session_consume(session_of(s->h2), s->id, bytes);
+}
+
+void mk__h2_reset(struct mk__h2_stream *s, bool failed)
+{
+    s->reset = true;
+    nghttp2_submit_rst_stream(session_of(s->h2), NGHTTP2_FLAG_NONE, s->id,
+                              failed ? NGHTTP2_INTERNAL_ERROR : NGHTTP2_NO_ERROR);
+}
+
+int mk__h2_submit_head(struct mk__h2_stream *s, bool interim)
+{
+    struct mk__h2_fields fields;
+    nghttp2_nv nv[MK__H2_FIELDS_MAX];
+    mk__h2_answer_fields(s, interim, &fields);
+    for (unsigned i = 0; i < fields.n; i++)
+        nv[i] = (nghttp2_nv){.name = (uint8_t *)(uintptr_t)fields.items[i].name.p,
+                             .namelen = fields.items[i].name.len,
+                             .value = (uint8_t *)(uintptr_t)fields.items[i].value.p,
+                             .valuelen = fields.items[i].value.len};
+    if (interim)
+        return nghttp2_submit_headers(session_of(s->h2), NGHTTP2_FLAG_NONE, s->id, NULL, nv, fields.n, NULL) ? -ENOMEM
+                                                                                                             : 0;
+    nghttp2_data_provider body = {.source.ptr = s, .read_callback = read_body};
+    return nghttp2_submit_response(session_of(s->h2), s->id, nv, fields.n, s->provided ? &body : NULL) ? -ENOMEM : 0;
+}
+
+/* ── life ── */
+
+static int greet(struct mk__h2 *h2)
+{
+    const struct mk__http_settings *settings = mk__h2_http(h2)->settings;
+    const nghttp2_settings_entry entries[] = {
+        {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, (uint32_t)settings->h2->streams_max},
+        {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, STREAM_WINDOW_BYTES},
+        {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, settings->head.head_bytes_max},
+        {NGHTTP2_SETTINGS_ENABLE_CONNECT_PROTOCOL, 1},
+    };
+    int err = nghttp2_submit_settings(session_of(h2), NGHTTP2_FLAG_NONE, entries, sizeof(entries) / sizeof(*entries));
+    if (err == 0)
+        err = nghttp2_session_set_local_window_size(session_of(h2), NGHTTP2_FLAG_NONE, 0, CONNECTION_WINDOW_BYTES);
+    return err ? -ENOMEM : 0;
+}
+
+static nghttp2_session_callbacks *make_callbacks(void)
+{
+    nghttp2_session_callbacks *cb;
+    if (nghttp2_session_callbacks_new(&cb) != 0)
+        return NULL;
+    nghttp2_session_callbacks_set_on_begin_frame_callback(cb, on_begin_frame);
+    nghttp2_session_callbacks_set_on_begin_headers_callback(cb, on_begin_headers);
+    nghttp2_session_callbacks_set_on_header_callback(cb, on_header);
+    nghttp2_session_callbacks_set_on_frame_recv_callback(cb, on_frame);
+    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(cb, on_data_chunk);
+    nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(cb, on_invalid_frame);
+    nghttp2_session_callbacks_set_on_stream_close_callback(cb, on_stream_close);
+    nghttp2_session_callbacks_set_on_frame_send_callback(cb, on_frame_sent);
+    nghttp2_session_callbacks_set_send_data_callback(cb, send_data);
+    return cb;
+}
+
+static nghttp2_option *make_options(void)
+{
+    nghttp2_option *o;
+    if (nghttp2_option_new(&o) != 0)
+        return NULL;
+    nghttp2_option_set_no_auto_window_update(o, 1);
+    nghttp2_option_set_max_continuations(o, CONTINUATIONS_MAX);
+    nghttp2_option_set_builtin_recv_extension_type(o, NGHTTP2_PRIORITY_UPDATE);
+    return o;
+}
+
+static int open_shared(struct mk__http *http)
+{
+    if (http->h2_shared)
+        return 0;
+    struct mk__h2_shared *shared = mk_account_alloc(http->account, sizeof(*shared));
+    if (!shared)
+        return -ENOMEM;
+    *shared = (struct mk__h2_shared){
+        .out = {.data = mk_account_alloc(http->account, MK__H2_OUT_BYTES), .size = MK__H2_OUT_BYTES},
+        .callbacks = make_callbacks(),
+        .options = make_options(),
+    };
+    http->h2_shared = shared;
+    if (shared->out.data && shared->callbacks && shared->options)
+        return 0;
+    mk__h2_release(http);
+    return -ENOMEM;
+}
+
+void mk__h2_release(struct mk__http *http)
+{
+    struct mk__h2_shared *shared = http->h2_shared;
+    if (!shared)
+        return;
+    if (shared->out.data)
+        mk_account_free(http->account, shared->out.data, MK__H2_OUT_BYTES);
+    if (shared->room)
+        mk_account_free(http->account, shared->room, sizeof(*shared->room) + shared->room->size);
+    nghttp2_session_callbacks_del(shared->callbacks);
+    nghttp2_option_del(shared->options);
+    mk_account_free(http->account, shared, sizeof(*shared));
+    http->h2_shared = NULL;
+}
+
+int mk__h2_open(struct mk__conn *c)
+{
+    struct mk__http *http = c->http;
+    struct mk__h2 *h2 = open_shared(http) == 0 ? mk_account_alloc(http->account, sizeof(*h2)) : NULL;
+    if (!h2)
+        return -ENOMEM;
+    struct mk__h2_shared *shared = http->h2_shared;
+    nghttp2_mem heap = {http->account, mk__h2_memory_take, mk__h2_memory_give, mk__h2_memory_take_zeroed,
+                        mk__h2_memory_retake};
+    nghttp2_session *session;
+    *h2 = (struct mk__h2){.conn = c, .batch = MK__H2_FRAME_BYTES};
+    mk_list_init(&h2->streams);
+    mk_list_init(&h2->woken);
+    mk__h2_order_init(&h2->order);
+    if (nghttp2_session_server_new3(&session, shared->callbacks, h2, shared->options, &heap) != 0) {
+        mk_account_free(http->account, h2, sizeof(*h2));
+        return -ENOMEM;
+    }
+    h2->session = session;
+    c->h2 = h2;
+    return greet(h2);
+}
+
+void mk__h2_close(struct mk__conn *c)
+{
+    struct mk__h2 *h2 = c->h2;
+    mk__h2_memory_return_room(h2);
+    while (!mk_list_empty(&h2->streams)) {
+        struct mk__h2_stream *s = MK_LIST_FIRST(&h2->streams, struct mk__h2_stream, link);
+        nghttp2_session_set_stream_user_data(session_of(h2), s->id, NULL);
+        mk__h2_stream_free(s);
+    }
+    nghttp2_session_del(session_of(h2));
+    mk_account_free(c->http->account, h2, sizeof(*h2));
+    c->h2 = NULL;
+}
+
+const char *mk__h2_library(void)
+{
+    static char text[32];
+    snprintf(text, sizeof(text), "nghttp2 %s", nghttp2_version(0)->version_str);
+    return text;
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The answer of http/h2_answer.h: framing is decided as in h1_output.c, but what ends a body is its last frame.
+ */
+#include "http/h2_answer.h"
+
+#include "http/h2_tunnel.h"
+#include "http/status.h"
+#include "loop/loop.h"
+
+#include <errno.h>
+
+/* ── the head ── */
+
+static void decide_framing(struct mk__h2_stream *s)
+{
+    struct mk_request *req = s->req;
+    if (req->tunnel) {
+        req->status = 200; /* 101 is no status of HTTP/2: RFC 8441 section 4 */
+        s->provided = true;
+        return;
+    }
+    req->length_known = mk_response_length_get(req, &req->length);
+    if (req->status == 205) {
+        req->length = 0;
+        req->length_known = true;
+    }
+    req->bodyless = req->parse.method == MK_HEAD || req->status == 205 || !mk__status_has_body(req->status);
+    bool empty = req->length_known && req->length == 0 && !mk__request_is_filtered(req);
+    s->provided = !req->ended || !(req->bodyless || empty);
+    s->queue = (struct mk__queue){.req = req, .length_known = req->length_known, .length = req->length};
+}
+
+void mk__h2_answer_begin(struct mk__h2_stream *s)
+{
+    struct mk_request *req = s->req;
+    struct mk__http *http = mk__h2_http(s->h2);
+    if (!req->response_told) {
+        req->response_told = true;
+        http->app->response(req, http->app_ctx);
+    }
+    decide_framing(s);
+    if (req->close_wanted)
+        mk__h2_warn(s->h2);
+    int err = mk__h2_submit_head(s, false);
+    if (err < 0) {
+        mk__h2_reset(s, true);
+        return;
+    }
+    req->head_sent = true;
+    if (mk__http_wants_times(http))
+        req->first_byte_us = mk_loop_now_us(http->loop);
+}
+
+/* ── the body ── */
+
+/* Fills `to` from whatever stands last: the filters or the queue. */
+static ssize_t read_some(struct mk__h2_stream *s, char *to, size_t size)
+{
+    struct mk_request *req = s->req;
+    if (!mk__request_is_filtered(req))
+        return mk__queue_read(&s->queue, to, size);
+    ssize_t n = mk__filter_run(req, to, size);
+    if (n == 0 && (req->first || !req->ended))
+        return -EPIPE; /* the filters have ended before the parts did */
+    return n;
+}
+
+/* Is all of the body here? A filter tells it by its next 0. */
+static bool is_all(const struct mk__h2_stream *s)
+{
+    const struct mk_request *req = s->req;
+    return req->ended && !req->first && !mk__request_is_filtered(req);
+}
+
+/* They may read so much again. */
+static void begin_filters(struct mk__h2_stream *s)
+{
+    uint64_t turn = s->req->http->loop->turns;
+    if (mk__request_is_filtered(s->req) && s->turn != turn)
+        mk__filter_turn(s->req);
+    s->turn = turn;
+}
+
+static ssize_t read_bodyless(struct mk_request *req, bool *ret_end)
+{
+    while (req->first)
+        mk__response_drop_part(req);
+    *ret_end = req->ended;
+    return 0;
+}
+
+ssize_t mk__h2_answer_read(struct mk__h2_stream *s, char *to, size_t size, bool *ret_end)
+{
+    struct mk_request *req = s->req;
+    size_t len = 0;
+    ssize_t n = 1;
+    *ret_end = false;
+    if (req->tunnel)
+        return mk__h2_tunnel_send(s, to, size, ret_end);
+    if (req->failed)
+        return -EPIPE;
+    if (req->bodyless)
+        return read_bodyless(req, ret_end);
+    begin_filters(s);
+    while (len < size && (n = read_some(s, to + len, size - len)) > 0) {
+        len += (size_t)n;
+        if (is_all(s)) {
+            n = 0;
+            break;
+        }
+    }
+    if (n < 0 && n != -EAGAIN && n != -EBUSY)
+        return n;
+    *ret_end = n == 0;
+    req->sent_bytes += len;
+    if (req->length_known && (req->sent_bytes > req->length || (*ret_end && req->sent_bytes < req->length)))
+        return -EMSGSIZE;
+    return len || n != -EBUSY ? (ssize_t)len : n;
+}
+
+/* ── the fields ── */
+
+static void add(struct mk__h2_fields *f, struct mk_str name, struct mk_str value)
+{
+    if (f->n < MK__H2_FIELDS_MAX)
+        f->items[f->n++] = (struct mk__header){name, value};
+}
+
+/* What belongs to a connection of HTTP/1: RFC 9113 section 8.2.2. */
+static bool is_hop_by_hop(struct mk_str name)
+{
+    static const struct mk_str own[] = {MK_STR("upgrade"), MK_STR("proxy-connection"), MK_STR("keep-alive")};
+    for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+        if (mk_str_ieq(name, own[i]))
+            return true;
+    return false;
+}
+
+/* "Server: Monkey\r\nDate: ...\r\n" */
+static void add_lines(struct mk__h2_fields *f, struct mk_str lines)
+{
+    while (lines.len) {
+        const char *colon = memchr(lines.p, ':', lines.len), *end = memchr(lines.p, '\r', lines.len);
+        if (!colon || !end)
+            return;
+        add(f, mk_str(lines.p, (size_t)(colon - lines.p)), mk_str(colon + 2, (size_t)(end - colon - 2)));
+        size_t n = (size_t)(end + 2 - lines.p);
+        lines = mk_str(lines.p + n, lines.len - n);
+    }
+}
+
+static struct mk_str print_number(char *to, size_t size, uint64_t n)
+{
+    struct mk_buf b;
+    mk_buf_init_fixed(&b, to, size);
+    mk_buf_addf(&b, "%llu", (unsigned long long)n);
+    return mk_buf_str(&b);
+}
+
+void mk__h2_answer_fields(const struct mk__h2_stream *s, bool interim, struct mk__h2_fields *f)
+{
+    struct mk_request *req = s->req;
+    f->n = 0;
+    add(f, MK_STR(":status"), print_number(f->status, sizeof(f->status), interim ? 100 : req->status));
+    if (interim)
+        return;
+    add_lines(f, mk__http_date_lines(req->http));
+    for (unsigned i = 0; i < req->headers_len; i++)
+        if (!is_hop_by_hop(req->headers[i].name))
+            add(f, req->headers[i].name, req->headers[i].value);
+    if (req->length_known && mk__status_has_body(req->status) && !req->tunnel)
+        add(f, MK_STR("content-length"), print_number(f->length, sizeof(f->length), req->length));
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What a client may do that costs us more than it costs the client, counted: so often within ten seconds, and the
+ * connection ends with ENHANCE_YOUR_CALM. RFC 9113 section 10.5.
+ */
+#ifndef MK_HTTP_H2_GUARD_H
+#define MK_HTTP_H2_GUARD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum mk__h2_deed {
+    MK__H2_RESETS,     /* streams reset by the client before their answer was complete (CVE-2023-44487) */
+    MK__H2_FAULTS,     /* streams that we had to reset, for what the client did (CVE-2025-8671) */
+    MK__H2_SETTINGS,   /* CVE-2019-9515 */
+    MK__H2_PINGS,      /* CVE-2019-9512 */
+    MK__H2_EMPTIES,    /* DATA, HEADERS and CONTINUATION without content (CVE-2019-9518) */
+    MK__H2_PRIORITIES, /* CVE-2019-9513 */
+    MK__H2_MORSELS,    /* windows opened by less than MK__H2_MORSEL bytes (CVE-2019-9511) */
+    MK__H2_DEEDS,
+};
+
+enum { MK__H2_MORSEL = 256, MK__H2_GUARD_MS = 10000 };
+
+struct mk__h2_settings {
+    bool on;
+    int64_t streams_max; /* at once, of one connection */
+    int64_t deeds_max[MK__H2_DEEDS];
+};
+
+struct mk__h2_guard {
+    uint64_t since_ms;
+    uint32_t deeds[MK__H2_DEEDS];
+};
+
+/* Notes a deed; false: that was one too many. */
+bool mk__h2_guard_admits(struct mk__h2_guard *g, const struct mk__h2_settings *settings, enum mk__h2_deed deed,
+                         uint64_t now_ms);
+/* For messages: "resets". */
+const char *mk__h2_guard_name(enum mk__h2_deed deed);
+
+#endif

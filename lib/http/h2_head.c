@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Writing the head of http/h2_head.h. Which fields may come at all, and that none holds the end of a line, has been
+ * checked before (nghttp2) and is checked once more by the parser.
+ */
+#include "http/h2_head.h"
+
+static void put(struct mk__h2_head *h, struct mk_str s)
+{
+    if (s.len > h->kept_at - h->len) {
+        h->too_large = true;
+        return;
+    }
+    if (s.len)
+        memcpy(h->data + h->len, s.p, s.len);
+    h->len += (uint32_t)s.len;
+}
+
+/* Moves a value behind everything else, where it stays until the head is read. */
+static struct mk_str keep(struct mk__h2_head *h, struct mk_str s)
+{
+    if (s.len > h->kept_at - h->len) {
+        h->too_large = true;
+        return MK_STR("");
+    }
+    h->kept_at -= (uint32_t)s.len;
+    if (s.len)
+        memcpy(h->data + h->kept_at, s.p, s.len);
+    return mk_str(h->data + h->kept_at, s.len);
+}
+
+static void put_field(struct mk__h2_head *h, struct mk_str name, struct mk_str value)
+{
+    put(h, name);
+    put(h, MK_STR(": "));
+    put(h, value);
+    put(h, MK_STR("\r\n"));
+    h->fields++;
+}
+
+static void begin(struct mk__h2_head *h)
+{
+    bool extended = h->protocol.len != 0, connect = mk_str_eq(h->method, MK_STR("CONNECT")) && !extended;
+    h->begun = true;
+    put(h, extended ? MK_STR("GET") : h->method);
+    put(h, MK_STR(" "));
+    put(h, connect ? h->authority : h->path);
+    put(h, MK_STR(" HTTP/1.1\r\n"));
+    if (h->authority.len)
+        put_field(h, MK_STR("host"), h->authority);
+    if (extended) {
+        put_field(h, MK_STR("connection"), MK_STR("upgrade"));
+        put_field(h, MK_STR("upgrade"), h->protocol);
+    }
+}
+
+void mk__h2_head_init(struct mk__h2_head *h, char *data, uint32_t size)
+{
+    *h = (struct mk__h2_head){.data = data, .size = size, .kept_at = size};
+}
+
+static bool keep_pseudo(struct mk__h2_head *h, struct mk_str name, struct mk_str value)
+{
+    const struct {
+        struct mk_str name;
+        struct mk_str *to;
+    } pseudo[] = {{MK_STR(":method"), &h->method},
+                  {MK_STR(":path"), &h->path},
+                  {MK_STR(":authority"), &h->authority},
+                  {MK_STR(":protocol"), &h->protocol}};
+    for (size_t i = 0; i < sizeof(pseudo) / sizeof(pseudo[0]); i++)
+        if (mk_str_eq(name, pseudo[i].name))
+            *pseudo[i].to = keep(h, value);
+    return name.len && name.p[0] == ':';
+}
+
+void mk__h2_head_add(struct mk__h2_head *h, struct mk_str name, struct mk_str value)
+{
+    h->bytes_in += name.len + value.len;
+    if (h->too_large || keep_pseudo(h, name, value))
+        return;
+    if (!h->begun)
+        begin(h);
+    /* the authority says it already: RFC 9113 section 8.3.1; two that differ are two hosts, which the parser refuses */
+    if (h->authority.len && mk_str_eq(name, MK_STR("host")) && mk_str_ieq(value, h->authority))
+        return;
+    h->has_length |= mk_str_eq(name, MK_STR("content-length"));
+    put_field(h, name, value);
+}
+
+struct mk_str mk__h2_head_end(struct mk__h2_head *h, bool body)
+{
+    if (!h->begun)
+        begin(h);
+    if (body && !h->has_length && !h->protocol.len)
+        put_field(h, MK_STR("transfer-encoding"), MK_STR("chunked"));
+    put(h, MK_STR("\r\n"));
+    return h->too_large ? MK_STR_NONE : mk_str(h->data, h->len);
+}

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What HTTP/2 takes from its worker's account: a heap for nghttp2, which frees without telling how much, and room for
+ * the heads that are on their way.
+ */
+#ifndef MK_HTTP_H2_MEMORY_H
+#define MK_HTTP_H2_MEMORY_H
+
+#include "http/h2.h"
+#include "http/h2_head.h"
+
+/* As malloc(3) and so on; `account` is the worker's. */
+void *mk__h2_memory_take(size_t size, void *account);
+void *mk__h2_memory_take_zeroed(size_t n, size_t size, void *account);
+void *mk__h2_memory_retake(void *p, size_t size, void *account);
+void mk__h2_memory_give(void *p, void *account);
+
+/* A head on its way; the worker has one for all connections, and lends it to the one whose head is not whole. */
+struct mk__h2_room {
+    struct mk__h2_head head;
+    uint32_t size;
+    char data[];
+};
+
+/* An empty one; NULL: no memory. */
+struct mk__h2_room *mk__h2_memory_borrow_room(struct mk__h2 *h2);
+/* The connection's own, if it has one: the head is read, or will not be. */
+void mk__h2_memory_return_room(struct mk__h2 *h2);
+
+#endif

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The lists of http/h2_order.h. Those that are not incremental stand before those that are, by their numbers.
+ */
+#include "http/h2_order.h"
+
+void mk__h2_order_init(struct mk__h2_order *o)
+{
+    for (unsigned i = 0; i < MK__H2_URGENCIES; i++)
+        mk_list_init(&o->ready[i]);
+}
+
+void mk__h2_order_place(struct mk__h2_place *p, int32_t id)
+{
+    *p = (struct mk__h2_place){.id = id, .urgency = MK__H2_URGENCY};
+    mk_list_init(&p->node);
+}
+
+/* The first that comes after it, or the end of the list. */
+static struct mk_list *place_of(struct mk_list *list, const struct mk__h2_place *p)
+{
+    struct mk_list *n, *save;
+    MK_LIST_EACH(list, n, save) {
+        const struct mk__h2_place *other = MK_OWNER(n, struct mk__h2_place, node);
+        if (!p->incremental && (other->incremental || other->id > p->id))
+            return n;
+    }
+    return list;
+}
+
+void mk__h2_order_add(struct mk__h2_order *o, struct mk__h2_place *p)
+{
+    if (mk_list_empty(&p->node))
+        mk_list_add(place_of(&o->ready[p->urgency], p), &p->node);
+}
+
+void mk__h2_order_remove(struct mk__h2_place *p)
+{
+    mk_list_del(&p->node);
+}
+
+void mk__h2_order_rotate(struct mk__h2_order *o, struct mk__h2_place *p)
+{
+    if (!p->incremental || mk_list_empty(&p->node))
+        return;
+    mk_list_del(&p->node);
+    mk__h2_order_add(o, p);
+}
+
+struct mk__h2_place *mk__h2_order_pick(const struct mk__h2_order *o, bool (*may)(struct mk__h2_place *p, void *ctx),
+                                       void *ctx)
+{
+    for (unsigned i = 0; i < MK__H2_URGENCIES; i++) {
+        struct mk_list *n, *save;
+        MK_LIST_EACH(&o->ready[i], n, save) {
+            struct mk__h2_place *p = MK_OWNER(n, struct mk__h2_place, node);
+            if (may(p, ctx))
+                return p;
+        }
+    }
+    return NULL;
+}
+
+/* One member of the dictionary (RFC 8941 section 3.2), without its parameters. */
+static void read_member(struct mk_str member, uint8_t *urgency, bool *incremental)
+{
+    const char *end = memchr(member.p, ';', member.len);
+    member = mk_str_trim(mk_str(member.p, end ? (size_t)(end - member.p) : member.len));
+    if (member.len == 3 && member.p[0] == 'u' && member.p[1] == '=' && member.p[2] >= '0' && member.p[2] <= '7')
+        *urgency = (uint8_t)(member.p[2] - '0');
+    else if (mk_str_eq(member, MK_STR("i")) || mk_str_eq(member, MK_STR("i=?1")))
+        *incremental = true;
+    else if (mk_str_eq(member, MK_STR("i=?0")))
+        *incremental = false;
+}
+
+void mk__h2_order_read(struct mk__h2_order *o, struct mk__h2_place *p, struct mk_str field)
+{
+    uint8_t urgency = MK__H2_URGENCY;
+    bool incremental = false, is_ready = !mk_list_empty(&p->node);
+    struct mk_str member;
+    while (mk_str_next(&field, &member))
+        read_member(member, &urgency, &incremental);
+    mk__h2_order_remove(p);
+    p->urgency = urgency;
+    p->incremental = incremental;
+    if (is_ready)
+        mk__h2_order_add(o, p);
+}

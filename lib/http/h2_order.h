@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Whose bytes leave first (RFC 9218): the most urgent streams; among those of one urgency each that is not incremental
+ * whole, in the order of the requests, and the incremental ones in turn.
+ */
+#ifndef MK_HTTP_H2_ORDER_H
+#define MK_HTTP_H2_ORDER_H
+
+#include <monkey/list.h>
+#include <monkey/str.h>
+
+#include <stdint.h>
+
+enum { MK__H2_URGENCIES = 8, MK__H2_URGENCY = 3 /* of those who do not say */ };
+
+/* A stream's place. */
+struct mk__h2_place {
+    struct mk_list node; /* in order->ready[urgency], while it has something to send */
+    int32_t id;
+    uint8_t urgency;
+    bool incremental;
+};
+
+struct mk__h2_order {
+    struct mk_list ready[MK__H2_URGENCIES];
+};
+
+void mk__h2_order_init(struct mk__h2_order *o);
+/* The place of stream `id`, which is not in the order yet. */
+void mk__h2_order_place(struct mk__h2_place *p, int32_t id);
+/* Has something to send from now on; or no more. Either may be said twice. */
+void mk__h2_order_add(struct mk__h2_order *o, struct mk__h2_place *p);
+void mk__h2_order_remove(struct mk__h2_place *p);
+/* Sent a frame: the others of its kind are next. */
+void mk__h2_order_rotate(struct mk__h2_order *o, struct mk__h2_place *p);
+/* The first of whom `may(p, ctx)` is true; NULL: none. */
+struct mk__h2_place *mk__h2_order_pick(const struct mk__h2_order *o, bool (*may)(struct mk__h2_place *p, void *ctx),
+                                       void *ctx);
+
+/*
+ * What a Priority field or frame says ("u=5, i"); what it does not say, or says in a way that cannot be read, stays the
+ * default (section 4). Moves a place that is in the order.
+ */
+void mk__h2_order_read(struct mk__h2_order *o, struct mk__h2_place *p, struct mk_str field);
+
+#endif

@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * An exchange on a stream of HTTP/2 (http/h2.h): its head, its body on the way in, its answer on the way out, and the
+ * limits of what it waits for. It knows nothing of frames.
+ */
+#include "http/h2.h"
+
+#include "http/h2_answer.h"
+#include "http/h2_tunnel.h"
+#include "loop/loop.h"
+
+#include <errno.h>
+
+const struct mk__h2_wait_row mk__h2_waits[MK__H2_WAITS] = {
+    [MK__H2_BODY] = {"body", MK__WAIT_BODY, 408},     [MK__H2_HANDLER] = {"handler", MK__WAIT_HANDLER, 503},
+    [MK__H2_DISK] = {"disk", MK__WAIT_HANDLER, 503},  [MK__H2_SEND] = {"send", MK__WAIT_SEND, 0},
+    [MK__H2_TUNNEL] = {"tunnel", MK__WAIT_TUNNEL, 0},
+};
+
+/* ── pieces of a body that nobody has taken yet; the windows limit how many there can be ── */
+
+struct mk__h2_piece {
+    struct mk__h2_piece *next;
+    uint32_t len, at;
+    char bytes[];
+};
+
+static void drop_piece(struct mk__h2_stream *s)
+{
+    struct mk__h2_piece *p = s->first;
+    s->first = p->next;
+    if (!s->first)
+        s->last = NULL;
+    mk__h2_consume(s, p->len - p->at);
+    mk_account_free(mk__h2_http(s->h2)->account, p, sizeof(*p) + p->len);
+}
+
+static int add_piece(struct mk__h2_stream *s, struct mk_str bytes)
+{
+    struct mk__h2_piece *p = mk_account_alloc(mk__h2_http(s->h2)->account, sizeof(*p) + bytes.len);
+    if (!p)
+        return -ENOMEM;
+    *p = (struct mk__h2_piece){.len = (uint32_t)bytes.len};
+    memcpy(p->bytes, bytes.p, bytes.len);
+    *(s->last ? &s->last->next : &s->first) = p;
+    s->last = p;
+    return 0;
+}
+
+size_t mk__h2_stream_take(struct mk__h2_stream *s, void *to, size_t size)
+{
+    struct mk__h2_piece *p = s->first;
+    if (!p)
+        return 0;
+    size_t n = p->len - p->at < size ? p->len - p->at : size;
+    memcpy(to, p->bytes + p->at, n);
+    p->at += (uint32_t)n;
+    mk__h2_consume(s, n);
+    if (p->at == p->len)
+        drop_piece(s);
+    return n;
+}
+
+/* ── the exchange's way ── */
+
+static void wake(struct mk_request *req)
+{
+    struct mk__h2_stream *s = req->connection;
+    if (mk_list_empty(&s->woken))
+        mk_list_add(&s->h2->woken, &s->woken);
+    if (!s->h2->conn->driving)
+        mk_task_schedule(req->http->loop, &s->h2->conn->task);
+}
+
+static const struct mk_io *io_of(const struct mk_request *req)
+{
+    const struct mk__h2_stream *s = req->connection;
+    return &s->h2->conn->stream.io;
+}
+
+static struct mk__peer *peer_of(const struct mk_request *req)
+{
+    const struct mk__h2_stream *s = req->connection;
+    return &s->h2->conn->peer;
+}
+
+static void again(struct mk_request *req)
+{
+    struct mk__h2_stream *s = req->connection;
+    s->again = true;
+    wake(req);
+    mk_task_schedule(req->http->loop, &s->h2->conn->task);
+}
+
+static const struct mk__carrier carrier = {
+    .major = 2,
+    .wake = wake,
+    .io = io_of,
+    .read = mk__h2_tunnel_read,
+    .write = mk__h2_tunnel_write,
+    .shutdown = mk__h2_tunnel_shutdown,
+    .again = again,
+    .peer = peer_of,
+};
+
+static void on_timer(struct mk_timer *timer);
+
+struct mk__h2_stream *mk__h2_stream_new(struct mk__h2 *h2, int32_t id)
+{
+    struct mk__h2_stream *s = mk_account_alloc(h2->conn->http->account, sizeof(*s));
+    if (!s)
+        return NULL;
+    *s = (struct mk__h2_stream){.h2 = h2, .id = id};
+    mk_list_init(&s->woken);
+    mk_list_add(&h2->streams, &s->link);
+    mk__h2_order_place(&s->place, id);
+    mk_timer_init(&s->timer, on_timer);
+    return s;
+}
+
+static void finish_exchange(struct mk__h2_stream *s)
+{
+    struct mk_request *req = s->req;
+    struct mk__http *http = mk__h2_http(s->h2);
+    mk__h2_order_remove(&s->place);
+    mk_list_del(&s->woken);
+    mk_timer_cancel(&s->timer);
+    s->armed = false;
+    req->aborted = !req->complete;
+    http->app->done(req, http->app_ctx);
+    s->req = NULL;
+    mk__request_free(req);
+    mk__h2_tunnel_drop(s);
+}
+
+void mk__h2_stream_free(struct mk__h2_stream *s)
+{
+    if (s->req)
+        finish_exchange(s);
+    mk__h2_order_remove(&s->place);
+    mk_list_del(&s->woken);
+    mk_timer_cancel(&s->timer);
+    while (s->first)
+        drop_piece(s);
+    mk_list_del(&s->link);
+    mk_account_free(mk__h2_http(s->h2)->account, s, sizeof(*s));
+}
+
+void mk__h2_stream_complete(struct mk__h2_stream *s)
+{
+    if (!s->req)
+        return;
+    s->req->complete = true;
+    finish_exchange(s);
+    while (s->first)
+        drop_piece(s);
+    if (!s->ended_in) /* what is on its way may come, but not for long */
+        mk_timer_arm(mk__h2_http(s->h2)->loop, &s->timer,
+                     mk__h2_http(s->h2)->settings->limits.wait_ms[MK__WAIT_LINGER]);
+}
+
+/* The rest of a body is of no use: RFC 9113 section 8.1. */
+static void drain(struct mk__h2_stream *s, size_t bytes)
+{
+    s->drained += bytes;
+    if (s->drained > mk__h2_http(s->h2)->settings->limits.drain_bytes_max && !s->reset)
+        mk__h2_reset(s, false);
+}
+
+/* ── the head ── */
+
+static int read_head(struct mk_request *req, struct mk_str head)
+{
+    struct mk__http *http = req->http;
+    int r = mk__parse_head(&req->parse, http->fields, &http->settings->head, head);
+    req->base = head.p;
+    req->fields = http->fields;
+    if (r == MK_AGAIN)
+        r = -400;
+    if (r < 0)
+        return r;
+    if (mk__request_detach(req) < 0)
+        return -503;
+    return mk__head_read(&req->parse, req->fields, req->base, &req->head);
+}
+
+static void open_request(struct mk__h2_stream *s, struct mk_request *req, struct mk_str head)
+{
+    struct mk__http *http = req->http;
+    int status = head.p ? -read_head(req, head) : 431;
+    if (status) {
+        req->parse.head_len = 0;
+        req->parse.n_fields = 0;
+        req->base = "";
+        req->body_done = req->body_failed = true;
+        mk_response_error(req, status);
+        return;
+    }
+    status = -mk__request_decode_path(req);
+    http->app->arrived(req, http->app_ctx);
+    req->body_done = s->ended_in || req->head.body == MK__BODY_NONE;
+    req->rate_since_ms = mk_loop_now_ms(http->loop);
+    struct mk_str priority = mk_request_header(req, MK_STR("priority"));
+    if (priority.p)
+        mk__h2_order_read(&s->h2->order, &s->place, priority);
+    if (req->head.body_bytes > req->limits->body_bytes_max)
+        mk_response_error(req, 413);
+    if (status)
+        mk_response_error(req, status);
+    if (!req->ended)
+        http->app->request(req, http->app_ctx);
+}
+
+void mk__h2_stream_begin(struct mk__h2_stream *s, struct mk_str head)
+{
+    struct mk__http *http = mk__h2_http(s->h2);
+    struct mk_request *req = mk__request_new(http, &carrier, s);
+    if (!req) {
+        mk__h2_reset(s, true);
+        return;
+    }
+    s->h2->conn->requests++;
+    s->req = req;
+    req->began_us = mk__http_wants_times(http) ? mk_loop_now_us(http->loop) : 0;
+    open_request(s, req, head);
+    wake(req);
+}
+
+/* ── the body ── */
+
+static bool wants_body(const struct mk_request *req)
+{
+    return !req->body_done && !req->body_paused && (req->body_fn || req->body_discard);
+}
+
+/* A body that is too long, or too slow: the answer if there is none yet. */
+static void refuse_body(struct mk_request *req, int status)
+{
+    bool answered = req->body_discard;
+    req->body_discard = req->body_done = req->body_failed = true;
+    if (answered)
+        return;
+    if (req->head_sent)
+        mk_response_abort(req);
+    else
+        mk_response_error(req, status);
+}
+
+static void hand_over(struct mk__h2_stream *s, struct mk_str piece)
+{
+    struct mk_request *req = s->req;
+    mk__request_body(req, piece, s->ended_in && !s->first);
+    if (!req->body_done && req->body_bytes > req->limits->body_bytes_max)
+        refuse_body(req, 413);
+}
+
+/* What has come and the handler is ready to take. */
+static void deliver(struct mk__h2_stream *s)
+{
+    while (s->first && wants_body(s->req)) {
+        struct mk__h2_piece *p = s->first;
+        struct mk_str piece = mk_str(p->bytes + p->at, p->len - p->at);
+        s->first = p->next;
+        if (!s->first)
+            s->last = NULL;
+        hand_over(s, piece);
+        mk__h2_consume(s, piece.len);
+        mk_account_free(mk__h2_http(s->h2)->account, p, sizeof(*p) + p->len);
+    }
+    if (s->ended_in && !s->first && wants_body(s->req))
+        mk__request_body(s->req, MK_STR(""), true);
+    while (s->first && (s->req->body_done || s->req->body_failed) && !s->req->tunnel)
+        drop_piece(s);
+}
+
+void mk__h2_stream_data(struct mk__h2_stream *s, struct mk_str piece)
+{
+    struct mk_request *req = s->req;
+    bool direct = req && !s->first && wants_body(req);
+    if (!req)
+        drain(s, piece.len);
+    if (!req || req->body_failed || (req->body_done && !req->tunnel)) {
+        mk__h2_consume(s, piece.len);
+    } else if (direct) {
+        hand_over(s, piece);
+        mk__h2_consume(s, piece.len);
+    } else if (add_piece(s, piece) < 0) {
+        mk__h2_reset(s, true);
+        return;
+    }
+    if (req)
+        wake(req);
+}
+
+void mk__h2_stream_data_end(struct mk__h2_stream *s)
+{
+    s->ended_in = true;
+    if (s->req)
+        wake(s->req);
+}
+
+/* The client waits for a word before it sends its body (RFC 9110 section 10.1.1). */
+static void invite_body(struct mk__h2_stream *s)
+{
+    struct mk_request *req = s->req;
+    if (!req->head.expects_continue || req->continue_sent || req->head_sent || req->body_bytes || !wants_body(req))
+        return;
+    req->continue_sent = true;
+    mk__h2_submit_head(s, true);
+}
+
+/* ── steps ── */
+
+static void step_answer(struct mk__h2_stream *s)
+{
+    struct mk_request *req = s->req;
+    if (req->failed) {
+        mk__h2_reset(s, true);
+        return;
+    }
+    if (!req->head_sent && (req->ended || req->first || req->tunnel))
+        mk__h2_answer_begin(s);
+    if (req->head_sent && s->provided)
+        mk__h2_order_add(&s->h2->order, &s->place);
+}
+
+void mk__h2_stream_step(struct mk__h2_stream *s)
+{
+    mk_list_del(&s->woken);
+    if (!s->req)
+        return;
+    if (!s->req->tunnel)
+        deliver(s);
+    if (s->wait == MK__H2_BODY && s->armed && wants_body(s->req) && mk__request_is_slow(s->req))
+        refuse_body(s->req, 408);
+    invite_body(s);
+    step_answer(s);
+    if (s->req && s->req->tunnel && s->req->head_sent)
+        mk__h2_tunnel_step(s);
+}
+
+/* ── the limits of waits ── */
+
+static enum mk__h2_wait wait_of(const struct mk__h2_stream *s)
+{
+    const struct mk_request *req = s->req;
+    if (req->tunnel)
+        return MK__H2_TUNNEL;
+    if (req->loading)
+        return MK__H2_DISK;
+    if (!mk_list_empty(&s->place.node) || (req->head_sent && req->ended))
+        return MK__H2_SEND;
+    return wants_body(req) ? MK__H2_BODY : MK__H2_HANDLER;
+}
+
+void mk__h2_stream_settle(struct mk__h2_stream *s)
+{
+    struct mk_request *req = s->req;
+    if (!req)
+        return;
+    enum mk__h2_wait before = s->wait, wait = wait_of(s);
+    uint64_t moved = req->sent_bytes + req->body_bytes;
+    if (s->armed && wait == before && (moved == s->armed_bytes || wait == MK__H2_DISK))
+        return;
+    if (wait == MK__H2_BODY && (!s->armed || before != wait)) {
+        req->rate_since_ms = mk_loop_now_ms(req->http->loop);
+        req->rate_bytes = 0;
+    }
+    s->wait = (uint8_t)wait;
+    s->armed = true;
+    s->armed_bytes = moved;
+    mk_timer_arm(req->http->loop, &s->timer, req->limits->wait_ms[mk__h2_waits[wait].limit]);
+}
+
+static void on_timer(struct mk_timer *timer)
+{
+    struct mk__h2_stream *s = MK_OWNER(timer, struct mk__h2_stream, timer);
+    struct mk_request *req = s->req;
+    int status = mk__h2_waits[s->wait].overdue;
+    s->armed = false;
+    if (!req) {
+        mk__h2_reset(s, false);
+        mk_task_schedule(mk__h2_http(s->h2)->loop, &s->h2->conn->task);
+        return;
+    }
+    if (s->wait == MK__H2_HANDLER && req->http->app->overdue)
+        req->http->app->overdue(req, req->http->app_ctx);
+    wake(req);
+    if (!status || req->head_sent) {
+        req->failed = req->ended = true;
+        return;
+    }
+    req->body_done = req->body_failed = req->body_discard = true;
+    mk_response_error(req, status);
+}

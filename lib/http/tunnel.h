@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The handler that has taken an exchange over (<monkey/tunnel.h>); in the arena of the exchange.
+ */
+#ifndef MK_HTTP_TUNNEL_H
+#define MK_HTTP_TUNNEL_H
+
+#include <monkey/tunnel.h>
+
+struct mk__tunnel {
+    mk_tunnel_fn ready;
+    void *ctx;
+};
+
+#endif

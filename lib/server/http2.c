@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Opening HTTP/2 (server/http2.h). It stays open as long as the process lives.
+ */
+#include "server/http2.h"
+
+#include "server/plugin.h"
+#include "server/settings.h"
+#include "version.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+
+#define KEY(kind, ...) MK_CONF_KEY_##kind(struct mk__h2_settings, __VA_ARGS__)
+#define DEED(deed, name, often, manual) \
+    KEY(INT, deeds_max[MK__H2_##deed], name, often, manual, .min = 0, .max = 1 << 30)
+
+static const struct mk_conf_key keys[] = {
+    KEY(BOOL, on, "Enabled", "On",
+        "Speak HTTP/2 with clients that begin with it: by ALPN where the transport has that, else by prior knowledge."),
+    KEY(INT, streams_max, "MaxStreams", "100", "Requests that one connection may have under way at once.", .min = 1,
+        .max = 10000),
+    DEED(RESETS, "MaxResets", "200", "Requests that the client takes back before their answer is complete."),
+    DEED(FAULTS, "MaxFaults", "100", "Requests that had to be broken off for what the client did."),
+    DEED(SETTINGS, "MaxSettings", "100", "SETTINGS frames."),
+    DEED(PINGS, "MaxPings", "500", "PING frames."),
+    DEED(EMPTIES, "MaxEmptyFrames", "500", "Frames without content."),
+    DEED(PRIORITIES, "MaxPriorities", "1000", "PRIORITY and PRIORITY_UPDATE frames."),
+    DEED(MORSELS, "MaxSmallUpdates", "1000", "WINDOW_UPDATE frames that open a window by less than 256 bytes."),
+    {0},
+};
+
+const struct mk_conf_section mk__section_http2 = {
+    .name = "HTTP2",
+    .scope = MK_CONF_SCOPE_SERVER,
+    .size = sizeof(struct mk__h2_settings),
+    .keys = keys,
+    .doc =
+        MK_CONF_DOC("HTTP/2, on all listeners. All limits but the first are for ten seconds of one connection: beyond "
+                    "them it is closed with ENHANCE_YOUR_CALM. What HTTP/1 is held to (`[SERVER]`) holds here too, "
+                    "each wait for one request."),
+};
+
+static struct {
+    pthread_once_t found, opened;
+    char path[PATH_MAX];
+    const struct mk__h2_module *module;
+    const char *fault;
+    char text[256];
+} http2 = {.found = PTHREAD_ONCE_INIT, .opened = PTHREAD_ONCE_INIT};
+
+static void find(void)
+{
+    snprintf(http2.path, sizeof(http2.path), "%s/protocols/http2.so", mk__plugin_folder());
+}
+
+static bool fits(const struct mk__h2_module *m)
+{
+    return strcmp(m->version, MK__VERSION) == 0 && m->core == sizeof(struct mk__h2_core) &&
+           m->conn == sizeof(struct mk__conn) && m->http == sizeof(struct mk__http) &&
+           m->request == sizeof(struct mk_request);
+}
+
+static void open_object(void)
+{
+    void *handle = dlopen(http2.path, RTLD_NOW | RTLD_LOCAL);
+    const struct mk__h2_module *module = handle ? dlsym(handle, MK__H2_MODULE) : NULL;
+    if (!module) {
+        snprintf(http2.text, sizeof(http2.text), "%s", dlerror());
+        http2.fault = http2.text;
+        return;
+    }
+    if (!fits(module)) {
+        http2.fault = "protocols/http2.so was built with another server";
+        return;
+    }
+    module->bind(&mk__h2_core);
+    http2.module = module;
+}
+
+void mk__http2_find(void)
+{
+    pthread_once(&http2.found, find);
+}
+
+const struct mk__h2_calls *mk__http2_open(void)
+{
+    pthread_once(&http2.opened, open_object);
+    return http2.module ? http2.module->calls : NULL;
+}
+
+const char *mk__http2_fault(void)
+{
+    return http2.fault;
+}
+
+const char *mk__http2_library(void)
+{
+    return mk__http2_open() ? http2.module->library() : NULL;
+}

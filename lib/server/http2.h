@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Finding HTTP/2, an object of its own beside the plugins (http/h2_core.h).
+ */
+#ifndef MK_SERVER_HTTP2_H
+#define MK_SERVER_HTTP2_H
+
+#include <monkey/conf.h>
+
+#include "http/h2_core.h"
+
+extern const struct mk_conf_section mk__section_http2;
+
+/* Looks where it must be, once. The process context, before the others are called. */
+void mk__http2_find(void);
+/* Opens it, once. NULL: it cannot be had. Any thread. */
+const struct mk__h2_calls *mk__http2_open(void);
+/* Why it cannot be had, for people; NULL: it can. After mk__http2_open(). */
+const char *mk__http2_fault(void);
+/* "nghttp2 1.52.0"; NULL: it cannot be had. */
+const char *mk__http2_library(void);
+
+#endif
