@@ -33,7 +33,7 @@
 #include "transport.h"
 
 /* Changes with every change of this header that a compiled plugin would not survive. */
-enum { MK_PLUGIN_ABI = 4 };
+enum { MK_PLUGIN_ABI = 5 };
 
 struct mk_connection; /* lives as long as the call that it is given to */
 struct mk_generation;
@@ -48,6 +48,9 @@ struct mk_plugin {
     uint32_t abi, size; /* filled by MK_PLUGIN_HEAD */
     uint32_t flags;     /* enum mk_plugin_flags */
     const char *name, *version, *summary;
+
+    /* For `monkey -b`: a line of what it finds on this machine, without its end. */
+    void (*about)(struct mk_buf *out);
 
     /* The sections that it adds to the configuration; ends with a row without a name. */
     const struct mk_conf_section *sections;
@@ -77,6 +80,9 @@ struct mk_plugin {
     int (*host_start)(struct mk_host *host, void **ret_state);
     /* The last request of the generation is over. */
     void (*host_stop)(struct mk_host *host, void *state);
+
+    /* All hosts have been prepared: what needs a look at them together. The process context. 0 or -errno. */
+    int (*generation_check)(struct mk_generation *g, void *state);
 
     /*
      * A worker is about to serve a generation: its own thread, before the first request. 0 or -errno: the generation
@@ -129,6 +135,9 @@ MK_API const void *mk_host_conf_next(const struct mk_host *host, const struct mk
                                      const void *data);
 MK_API const void *mk_host_server_conf(const struct mk_host *host, const struct mk_conf_section *section);
 
+/* The n-th name of the host, as `ServerName` has it; `.p` is NULL past the last one. */
+MK_API struct mk_str mk_host_name(const struct mk_host *host, unsigned n);
+
 /* What `plugin` prepared for the host; NULL if it did not. */
 MK_API void *mk_host_state(const struct mk_host *host, const struct mk_plugin *plugin);
 
@@ -171,6 +180,21 @@ MK_API const void *mk_generation_conf(const struct mk_generation *g, const struc
 /* What `plugin` prepared for the generation; NULL if it did not. */
 MK_API void *mk_generation_state(const struct mk_generation *g, const struct mk_plugin *plugin);
 MK_API struct mk_generation *mk_host_generation(const struct mk_host *host);
+
+/* ── generations, for plugins that carry connections: builds for small devices leave these out ── */
+
+/* The host that answers for a name without a port: its own, or the default one. Once all hosts have been prepared. */
+MK_API struct mk_host *mk_generation_host(const struct mk_generation *g, struct mk_str name);
+/* Can requests come by the protocol of this ALPN name ("http/1.1")? */
+MK_API bool mk_generation_speaks(const struct mk_generation *g, struct mk_str protocol);
+/* The port of the first listener that `plugin` carries; 0: it has none, or the system chooses it. -ENOENT: no listener.
+ */
+MK_API int mk_generation_port(const struct mk_generation *g, const struct mk_plugin *plugin);
+/*
+ * Tells the operator what is wrong with the first `Listen` line that `plugin` carries. Only during generation_check,
+ * which then returns -EINVAL.
+ */
+MK_API void mk_generation_listen_error(struct mk_generation *g, const struct mk_plugin *plugin, const char *sentence);
 
 /* Workers count from 0. All calls from the worker's own thread. */
 MK_API unsigned mk_worker_index(const struct mk_worker *worker);

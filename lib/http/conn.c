@@ -180,10 +180,14 @@ static void enter(struct mk__conn *c, enum mk__conn_state state)
 enum mk__conn_state mk__conn_goodbye(struct mk__conn *c)
 {
     bool idle = (c->state == MK__CONN_IDLE || c->state == MK__CONN_FRESH) && c->requests == c->armed_requests;
-    if (c->stream.ended || (c->polite && !c->impolite))
+    bool gone = c->stream.ended || (c->polite && !c->impolite);
+    if (gone || (idle && !c->impolite && mk__stream_unsent(&c->stream) == 0)) {
+#ifndef MK_LEAN
+        if (c->stream.io.transport->handshake) /* what has no goodbye of its own was cut off */
+            c->stream.io.transport->shutdown(&c->stream.io);
+#endif
         return MK__CONN_CLOSED;
-    if (idle && !c->impolite && mk__stream_unsent(&c->stream) == 0)
-        return MK__CONN_CLOSED;
+    }
     c->stream.io.transport->shutdown(&c->stream.io);
     c->stream.readable = true;
     return MK__CONN_LINGER;

@@ -62,6 +62,11 @@ static void print_plugin(const struct mk_plugin *plugin, void *ctx)
     mk_buf_addf(out, "    %-11s ", "");
     mk__moments_print(plugin, out);
     mk_buf_addc(out, '\n');
+    if (plugin->about) {
+        mk_buf_addf(out, "    %-11s ", "");
+        plugin->about(out);
+        mk_buf_addc(out, '\n');
+    }
 #endif
 }
 

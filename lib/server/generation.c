@@ -339,6 +339,10 @@ int mk__generation_load(struct mk_generation *g, const struct mk__source *source
         err = source->root ? make_only_host(g, source) : read_hosts(g, source);
     if (err == 0)
         err = make_vhosts(g);
+#ifndef MK_LEAN
+    if (err == 0)
+        err = mk__roster_check(g);
+#endif
     if (err < 0)
         return err;
     return mk__conf_errors(g->conf) || (g->load_conf && mk__conf_errors(g->load_conf)) ? -EINVAL : 0;

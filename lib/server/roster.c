@@ -189,6 +189,11 @@ static int load_what_is_used(struct mk_generation *g, const struct mk__source *s
 {
     uint32_t wanted = 0;
     int err = MK__MODULES && source->dir ? mk__wanted_modules(source->dir, mk__plugin_order, &wanted) : 0;
+#ifndef MK_LEAN
+    for (unsigned i = 0; i < source->n_overrides; i++)
+        if (mk_str_ieq(mk_str_c(source->overrides[i].key), MK_STR("Listen")))
+            wanted |= mk__wanted_words(mk_str_c(source->overrides[i].value), mk__plugin_order);
+#endif
     for (const struct mk_plugin *const *p = mk__builtin_plugins; *p; p++)
         if (!has_place((*p)->name))
             g->plugins[g->n_plugins++] = *p;
@@ -253,6 +258,22 @@ int mk__roster_start(struct mk_generation *g)
                        g->plugins[failed]->name, strerror(-err));
     return err == -ENOMEM ? err : 0;
 }
+
+#ifndef MK_LEAN
+int mk__roster_check(struct mk_generation *g)
+{
+    unsigned before = mk__conf_errors(g->conf);
+    int err = 0;
+    for (unsigned i = 0; i < g->started && !before && err == 0; i++) {
+        const struct mk_plugin *plugin = g->plugins[i];
+        err = plugin->generation_check ? plugin->generation_check(g, g->states[i]) : 0;
+        if (err < 0 && mk__conf_errors(g->conf) == before)
+            mk__conf_error(g->conf, (struct mk__conf_origin){0}, "the plugin \"%s\" cannot start: %s", plugin->name,
+                           strerror(-err));
+    }
+    return err == -ENOMEM ? err : 0;
+}
+#endif
 
 void mk__roster_stop(struct mk_generation *g)
 {

@@ -21,6 +21,8 @@ int mk__roster_declare(struct mk_generation *g);
 
 /* Before the hosts. What is wrong is among the problems of g->conf. 0 or -ENOMEM. */
 int mk__roster_start(struct mk_generation *g);
+/* Once all hosts are there; as above. */
+int mk__roster_check(struct mk_generation *g);
 /* After the hosts. */
 void mk__roster_stop(struct mk_generation *g);
 /* Closes the modules: no row, no name and no function of theirs may be used any more. */

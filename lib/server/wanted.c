@@ -35,15 +35,21 @@ static uint32_t find(struct mk_str word, const char *const *names)
     return 0;
 }
 
+uint32_t mk__wanted_words(struct mk_str words, const char *const *names)
+{
+    uint32_t found = 0;
+    for (struct mk_str word; (word = take_word(&words)).len && word.p[0] != '#';)
+        found |= find(word, names);
+    return found;
+}
+
 static uint32_t look_at_line(struct mk_str line, const char *const *names)
 {
     struct mk_str word = take_word(&line);
     uint32_t found = find(word, names);
     if (!mk_str_ieq(word, MK_STR("Listen")) && !mk_str_ieq(word, MK_STR("TransportLayer")))
         return found;
-    while ((word = take_word(&line)).len && word.p[0] != '#')
-        found |= find(word, names);
-    return found;
+    return found | mk__wanted_words(line, names);
 }
 
 static uint32_t look_at_text(struct mk_str text, const char *const *names)

@@ -5,6 +5,8 @@
 #ifndef MK_SERVER_WANTED_H
 #define MK_SERVER_WANTED_H
 
+#include <monkey/str.h>
+
 #include <stdint.h>
 
 /*
@@ -13,5 +15,7 @@
  * who reads it next. 0 or -ENOMEM.
  */
 int mk__wanted_modules(const char *dir, const char *const *names, uint32_t *ret_wanted);
+/* The same in the words of a `Listen` that came from elsewhere. */
+uint32_t mk__wanted_words(struct mk_str words, const char *const *names);
 
 #endif

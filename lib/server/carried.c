@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What plugins that carry connections may ask a generation: who answers for a name, by which listeners they are used
+ * (<monkey/plugin.h>).
+ */
+#include "server/generation.h"
+
+#include "server/http2.h"
+
+#include <errno.h>
+
+struct mk_host *mk_generation_host(const struct mk_generation *g, struct mk_str name)
+{
+    return mk__generation_host(g, name);
+}
+
+bool mk_generation_speaks(const struct mk_generation *g, struct mk_str protocol)
+{
+    if (mk_str_eq(protocol, MK_STR("h2")))
+        return g->http.h2 && mk__http2_open();
+    return mk_str_eq(protocol, MK_STR("http/1.1"));
+}
+
+/* The first listener of that plugin; the number of listeners if there is none. */
+static uint32_t find_listener(const struct mk_generation *g, const struct mk_plugin *plugin)
+{
+    const struct mk__listeners *all = &g->settings->listen;
+    uint32_t i = 0;
+    while (i < all->n && all->items[i].way.transport != plugin->transport)
+        i++;
+    return i;
+}
+
+int mk_generation_port(const struct mk_generation *g, const struct mk_plugin *plugin)
+{
+    const struct mk__listeners *all = &g->settings->listen;
+    uint32_t i = find_listener(g, plugin);
+    return i < all->n ? mk__addr_port(&all->items[i].addr) : -ENOENT;
+}
+
+void mk_generation_listen_error(struct mk_generation *g, const struct mk_plugin *plugin, const char *sentence)
+{
+    mk__conf_error(g->conf,
+                   mk__conf_origin(g->set, g->settings, offsetof(struct mk__settings, listen),
+                                   find_listener(g, plugin)),
+                   "%s", sentence);
+}
+
+struct mk_str mk_host_name(const struct mk_host *host, unsigned n)
+{
+    return n < host->settings->names.n ? host->settings->names.items[n] : MK_STR_NONE;
+}

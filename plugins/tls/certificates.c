@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The certificates of a host on their way from their files into a context, and what is to be said of them.
+ */
+#include "site.h"
+
+#include "certificates.h"
+#include "files.h"
+
+#include <openssl/ocsp.h>
+#include <openssl/x509v3.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <time.h>
+
+enum { FAULT_BYTES = 400, DATE_BYTES = 32, NAME_BYTES = 256 };
+
+/* Where we are: a host, and one of its certificates. */
+struct place {
+    struct site *site;
+    struct mk_host *host;
+    unsigned nth;
+};
+
+static const char *host_name(const struct mk_host *host, char *to, size_t size)
+{
+    struct mk_str name = mk_host_name(host, 0);
+    if (name.len)
+        snprintf(to, size, "host %.*s", MK_STR_ARG(name));
+    else
+        snprintf(to, size, "host without a name");
+    return to;
+}
+
+static int complain(const struct place *at, size_t offset, const char *what, const struct mk_str *path,
+                    struct mk_buf *fault)
+{
+    char name[NAME_BYTES];
+    mk_host_error(at->host, at->site->conf, offset, at->nth, "%s: %s %.*s %s", host_name(at->host, name, sizeof(name)),
+                  what, MK_STR_ARG(*path), mk_buf_cstr(fault));
+    return -EINVAL;
+}
+
+#define WARN(at, ...) \
+    mk_host_warn((at)->host, (at)->site->conf, offsetof(struct tls_host, certificates), (at)->nth, __VA_ARGS__)
+
+/* ── doubts ── */
+
+static void print_date(const ASN1_TIME *time, char *to, size_t size)
+{
+    struct tm tm;
+    if (ASN1_TIME_to_tm(time, &tm) != 1 || strftime(to, size, "%Y-%m-%d %H:%M UTC", &tm) == 0)
+        snprintf(to, size, "an unknown time");
+}
+
+static void doubt_dates(const struct place *at, const struct mk_str *path, const X509 *leaf)
+{
+    char date[DATE_BYTES], name[NAME_BYTES];
+    if (X509_cmp_current_time(X509_get0_notAfter(leaf)) < 0) {
+        print_date(X509_get0_notAfter(leaf), date, sizeof(date));
+        WARN(at, "%s: the certificate %.*s has expired: it was good until %s", host_name(at->host, name, sizeof(name)),
+             MK_STR_ARG(*path), date);
+    } else if (X509_cmp_current_time(X509_get0_notBefore(leaf)) > 0) {
+        print_date(X509_get0_notBefore(leaf), date, sizeof(date));
+        WARN(at, "%s: the certificate %.*s is not valid yet: it will be from %s",
+             host_name(at->host, name, sizeof(name)), MK_STR_ARG(*path), date);
+    }
+}
+
+static void doubt_names(const struct place *at, const struct mk_str *path, X509 *leaf)
+{
+    char first[NAME_BYTES];
+    for (unsigned i = 0; mk_host_name(at->host, i).p; i++) {
+        struct mk_str name = mk_host_name(at->host, i);
+        if (!site_covers(leaf, name))
+            WARN(at, "%s: the certificate %.*s does not cover the ServerName %.*s",
+                 host_name(at->host, first, sizeof(first)), MK_STR_ARG(*path), MK_STR_ARG(name));
+    }
+}
+
+/* ── one certificate ── */
+
+static int read_pair(const struct place *at, STACK_OF(X509) * *ret_chain, EVP_PKEY **ret_key)
+{
+    const struct tls_host *conf = at->site->conf;
+    struct mk_str *path = &conf->certificates.items[at->nth], *key = &conf->keys.items[at->nth];
+    char text[FAULT_BYTES];
+    struct mk_buf fault;
+    mk_buf_init_fixed(&fault, text, sizeof(text));
+    *ret_chain = files_certificates(path->p, &fault);
+    if (!*ret_chain)
+        return complain(at, offsetof(struct tls_host, certificates), "the certificate", path, &fault);
+    *ret_key = files_key(key->p, &fault);
+    if (!*ret_key)
+        return complain(at, offsetof(struct tls_host, keys), "the private key", key, &fault);
+    if (X509_check_private_key(sk_X509_value(*ret_chain, 0), *ret_key) == 1)
+        return 0;
+    mk_buf_addf(&fault, "does not belong to the certificate %.*s", MK_STR_ARG(*path));
+    files_reason(&fault);
+    return complain(at, offsetof(struct tls_host, keys), "the private key", key, &fault);
+}
+
+/* What stands in a file of its own goes behind what stands in the certificate's. */
+static int add_chain(const struct place *at, STACK_OF(X509) * chain)
+{
+    const struct tls_host *conf = at->site->conf;
+    char text[FAULT_BYTES];
+    struct mk_buf fault;
+    if (!conf->chains.n)
+        return 0;
+    mk_buf_init_fixed(&fault, text, sizeof(text));
+    struct mk_str *path = &conf->chains.items[at->nth];
+    STACK_OF(X509) *more = files_certificates(path->p, &fault);
+    if (!more)
+        return complain(at, offsetof(struct tls_host, chains), "the chain", path, &fault);
+    int err = 0;
+    for (X509 *one; err == 0 && (one = sk_X509_shift(more));)
+        if (!sk_X509_push(chain, one)) {
+            X509_free(one);
+            err = -ENOMEM;
+        }
+    sk_X509_pop_free(more, X509_free);
+    return err;
+}
+
+static int use(const struct place *at, STACK_OF(X509) * chain, EVP_PKEY *key)
+{
+    char text[FAULT_BYTES];
+    struct mk_buf fault;
+    struct mk_str *path = &at->site->conf->certificates.items[at->nth];
+    X509 *leaf = sk_X509_shift(chain);
+    struct site_pair *pair = &at->site->pairs[at->site->n_pairs++];
+    *pair = (struct site_pair){.leaf = leaf};
+    for (unsigned i = 0; i < at->nth; i++)
+        if (EVP_PKEY_get_base_id(X509_get0_pubkey(at->site->pairs[i].leaf)) == EVP_PKEY_get_base_id(key)) {
+            mk_buf_init_fixed(&fault, text, sizeof(text));
+            mk_buf_addf(&fault, "is the second with a key of this kind (%s): a host has one of each",
+                        OBJ_nid2sn(EVP_PKEY_get_base_id(key)));
+            return complain(at, offsetof(struct tls_host, certificates), "the certificate", path, &fault);
+        }
+    if (SSL_CTX_use_cert_and_key(at->site->ctx, leaf, key, chain, 1) == 1)
+        return 0;
+    mk_buf_init_fixed(&fault, text, sizeof(text));
+    mk_buf_addf(&fault, "cannot be used");
+    files_reason(&fault);
+    return complain(at, offsetof(struct tls_host, certificates), "the certificate", path, &fault);
+}
+
+/* ── what the issuer says ── */
+
+static const char *staple_fault(OCSP_RESPONSE *response, bool *ret_old)
+{
+    ASN1_GENERALIZEDTIME *next = NULL;
+    OCSP_BASICRESP *basic = NULL;
+    const char *fault = "is no response of OCSP in DER";
+    if (response && OCSP_response_status(response) != OCSP_RESPONSE_STATUS_SUCCESSFUL)
+        fault = "is a response of OCSP that says nothing but that something failed";
+    else if (response && (basic = OCSP_response_get1_basic(response)) && OCSP_resp_count(basic) == 1)
+        fault = OCSP_single_get0_status(OCSP_resp_get0(basic, 0), NULL, NULL, NULL, &next) >= 0 ? NULL : fault;
+    *ret_old = !fault && next && X509_cmp_current_time(next) < 0;
+    OCSP_BASICRESP_free(basic);
+    return fault;
+}
+
+static int read_staple(const struct place *at)
+{
+    const struct tls_host *conf = at->site->conf;
+    struct site_pair *pair = &at->site->pairs[at->nth];
+    char text[FAULT_BYTES], name[NAME_BYTES];
+    struct mk_buf fault;
+    struct file file;
+    bool old;
+    if (!conf->staples.n)
+        return 0;
+    mk_buf_init_fixed(&fault, text, sizeof(text));
+    struct mk_str *path = &conf->staples.items[at->nth];
+    if (!files_read(&file, path->p, false, &fault))
+        return complain(at, offsetof(struct tls_host, staples), "the OCSP response", path, &fault);
+    const unsigned char *at_byte = (const unsigned char *)file.data;
+    OCSP_RESPONSE *response = d2i_OCSP_RESPONSE(NULL, &at_byte, (long)file.len);
+    const char *wrong = staple_fault(response, &old);
+    OCSP_RESPONSE_free(response);
+    if (wrong) {
+        mk_buf_addf(&fault, "%s", wrong);
+        files_reason(&fault);
+        files_forget(&file);
+        return complain(at, offsetof(struct tls_host, staples), "the file", path, &fault);
+    }
+    if (old)
+        mk_host_warn(at->host, conf, offsetof(struct tls_host, staples), at->nth,
+                     "%s: the OCSP response %.*s is out of date", host_name(at->host, name, sizeof(name)),
+                     MK_STR_ARG(*path));
+    pair->staple = OPENSSL_memdup(file.data, file.len);
+    pair->staple_len = file.len;
+    files_forget(&file);
+    return pair->staple ? 0 : -ENOMEM;
+}
+
+/* ── all of a host ── */
+
+static int read_one(const struct place *at)
+{
+    STACK_OF(X509) *chain = NULL;
+    EVP_PKEY *key = NULL;
+    int err = read_pair(at, &chain, &key);
+    if (err == 0)
+        err = add_chain(at, chain);
+    if (err == 0)
+        err = use(at, chain, key);
+    if (err == 0)
+        err = read_staple(at);
+    sk_X509_pop_free(chain, X509_free);
+    EVP_PKEY_free(key);
+    if (err < 0)
+        return err;
+    X509 *leaf = at->site->pairs[at->nth].leaf;
+    doubt_dates(at, &at->site->conf->certificates.items[at->nth], leaf);
+    doubt_names(at, &at->site->conf->certificates.items[at->nth], leaf);
+    return 0;
+}
+
+int certificates_read(struct site *site, struct mk_host *host)
+{
+    int err = 0;
+    struct place at = {.site = site, .host = host};
+    if (site->conf->certificates.n > SITE_PAIRS_MAX) {
+        mk_host_error(host, site->conf, offsetof(struct tls_host, certificates), SITE_PAIRS_MAX,
+                      "a host has %d certificates at most", SITE_PAIRS_MAX);
+        return -EINVAL;
+    }
+    for (; at.nth < site->conf->certificates.n && err == 0; at.nth++)
+        err = read_one(&at);
+    return err;
+}
+
+int certificates_read_authorities(struct site *site, struct mk_host *host, struct mk_buf *ret_bytes)
+{
+    struct place at = {.site = site, .host = host};
+    struct mk_str path = site->conf->client_ca;
+    char text[FAULT_BYTES];
+    struct mk_buf fault;
+    int err = 0;
+    mk_buf_init_fixed(&fault, text, sizeof(text));
+    STACK_OF(X509) *all = files_certificates(path.p, &fault);
+    if (!all)
+        return complain(&at, offsetof(struct tls_host, client_ca), "the file", &path, &fault);
+    X509_STORE *store = SSL_CTX_get_cert_store(site->ctx);
+    for (int i = 0; i < sk_X509_num(all) && err == 0; i++) {
+        X509 *one = sk_X509_value(all, i);
+        unsigned char digest[EVP_MAX_MD_SIZE];
+        unsigned n = 0;
+        if (X509_STORE_add_cert(store, one) != 1 || SSL_CTX_add_client_CA(site->ctx, one) != 1 ||
+            X509_digest(one, EVP_sha256(), digest, &n) != 1)
+            err = -ENOMEM;
+        mk_buf_add(ret_bytes, digest, n);
+    }
+    sk_X509_pop_free(all, X509_free);
+    return err < 0 ? err : ret_bytes->err;
+}
+
+/* ── names ── */
+
+static bool is_address(struct mk_str name)
+{
+    return name.len && (memchr(name.p, ':', name.len) || strspn(name.p, "0123456789.") == name.len);
+}
+
+bool site_covers(X509 *leaf, struct mk_str name)
+{
+    char text[NAME_BYTES];
+    bool bracketed = name.len > 2 && name.p[0] == '[' && name.p[name.len - 1] == ']';
+    if (bracketed)
+        name = mk_str(name.p + 1, name.len - 2);
+    if (name.len && name.p[name.len - 1] == '.')
+        name.len--;
+    bool wild = name.len > 2 && name.p[0] == '*' && name.p[1] == '.';
+    int n = snprintf(text, sizeof(text), "%s%.*s", wild ? "any" : "", (int)name.len - wild, name.p + wild);
+    if (n <= 0 || n >= (int)sizeof(text))
+        return false;
+    if (is_address(mk_str(text, (size_t)n)))
+        return X509_check_ip_asc(leaf, text, 0) == 1;
+    return X509_check_host(leaf, text, (size_t)n, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS, NULL) == 1;
+}

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A host's files into its context: certificates with keys, chains and OCSP responses; the authorities of clients.
+ */
+#ifndef TLS_CERTIFICATES_H
+#define TLS_CERTIFICATES_H
+
+#include "site.h"
+
+/* All pairs that the configuration names. 0, -EINVAL after a sentence, -ENOMEM. */
+int certificates_read(struct site *site, struct mk_host *host);
+/* ClientCA; `ret_bytes` gets what tells these authorities from others. As above. */
+int certificates_read_authorities(struct site *site, struct mk_host *host, struct mk_buf *ret_bytes);
+
+#endif

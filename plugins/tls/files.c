@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Reading the files of files.h. At the start that is done with the rights of whoever started the server, at a reload
+ * with those of its user.
+ */
+#include "files.h"
+
+#include <openssl/err.h>
+#include <openssl/pem.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+void files_reason(struct mk_buf *fault)
+{
+    unsigned long code = ERR_peek_last_error();
+    const char *text = code ? ERR_reason_error_string(code) : NULL;
+    if (text)
+        mk_buf_addf(fault, ": %s", text);
+    ERR_clear_error();
+}
+
+void files_forget(struct file *file)
+{
+    if (file->data)
+        OPENSSL_clear_free(file->data, file->len + 1);
+    *file = (struct file){0};
+}
+
+static bool is_safe(const struct stat *st, struct mk_buf *fault)
+{
+    if (!(st->st_mode & (S_IWGRP | S_IXGRP | S_IRWXO)))
+        return true;
+    mk_buf_addf(fault,
+                "is open to others: its mode is %03o, but only its owner may write it, and only its group read it too "
+                "(chmod 600, or 640)",
+                (unsigned)st->st_mode & 0777);
+    return false;
+}
+
+static bool read_all(struct file *file, int fd, size_t size, struct mk_buf *fault)
+{
+    file->data = OPENSSL_malloc(size + 1);
+    if (!file->data) {
+        mk_buf_addf(fault, "cannot be read: %s", strerror(ENOMEM));
+        return false;
+    }
+    while (file->len < size) {
+        ssize_t n = read(fd, file->data + file->len, size - file->len);
+        if (n < 0) {
+            mk_buf_addf(fault, "cannot be read: %s", strerror(errno));
+            return false;
+        }
+        if (n == 0)
+            break;
+        file->len += (size_t)n;
+    }
+    file->data[file->len] = '\0';
+    return true;
+}
+
+static bool look(int fd, struct stat *st, bool secret, struct mk_buf *fault)
+{
+    if (fstat(fd, st) < 0)
+        mk_buf_addf(fault, "cannot be read: %s", strerror(errno));
+    else if (!S_ISREG(st->st_mode))
+        mk_buf_addf(fault, "is no file");
+    else if (st->st_size == 0)
+        mk_buf_addf(fault, "is empty");
+    else if (st->st_size > FILES_BYTES_MAX)
+        mk_buf_addf(fault, "has more than %d bytes", FILES_BYTES_MAX);
+    else
+        return !secret || is_safe(st, fault);
+    return false;
+}
+
+bool files_read(struct file *file, const char *path, bool secret, struct mk_buf *fault)
+{
+    struct stat st;
+    *file = (struct file){0};
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC); /* a FIFO does not keep us waiting */
+    if (fd < 0) {
+        mk_buf_addf(fault, "cannot be read: %s", strerror(errno));
+        return false;
+    }
+    bool good = look(fd, &st, secret, fault) && read_all(file, fd, (size_t)st.st_size, fault);
+    close(fd);
+    if (!good)
+        files_forget(file);
+    return good;
+}
+
+/* Nobody is there to type a passphrase. */
+static int refuse_passphrase(char *to, int size, int writes, void *ctx)
+{
+    bool *asked = ctx;
+    (void)to, (void)size, (void)writes;
+    *asked = true;
+    return -1;
+}
+
+STACK_OF(X509) * files_certificates(const char *path, struct mk_buf *fault)
+{
+    struct file file;
+    bool asked = false;
+    X509 *one;
+    if (!files_read(&file, path, false, fault))
+        return NULL;
+    STACK_OF(X509) *all = sk_X509_new_null();
+    BIO *bio = BIO_new_mem_buf(file.data, (int)file.len);
+    ERR_clear_error();
+    while (bio && all && (one = PEM_read_bio_X509(bio, NULL, refuse_passphrase, &asked)))
+        if (!sk_X509_push(all, one))
+            X509_free(one);
+    bool ended = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE; /* nothing else is behind the last */
+    BIO_free(bio);
+    files_forget(&file);
+    if (all && ended && sk_X509_num(all)) {
+        ERR_clear_error();
+        return all;
+    }
+    mk_buf_addf(fault, ended ? "holds no certificate in PEM" : "holds a certificate that cannot be read");
+    files_reason(fault);
+    sk_X509_pop_free(all, X509_free);
+    return NULL;
+}
+
+EVP_PKEY *files_key(const char *path, struct mk_buf *fault)
+{
+    struct file file;
+    bool asked = false;
+    if (!files_read(&file, path, true, fault))
+        return NULL;
+    BIO *bio = BIO_new_mem_buf(file.data, (int)file.len);
+    ERR_clear_error();
+    EVP_PKEY *key = bio ? PEM_read_bio_PrivateKey(bio, NULL, refuse_passphrase, &asked) : NULL;
+    BIO_free(bio);
+    files_forget(&file);
+    if (key)
+        return key;
+    if (asked)
+        mk_buf_addf(fault, "has a passphrase, which nobody could type at a start; openssl pkey -in FILE writes it "
+                           "without");
+    else
+        mk_buf_addf(fault, "holds no private key in PEM");
+    if (asked)
+        ERR_clear_error();
+    else
+        files_reason(fault);
+    return NULL;
+}

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The answers to libssl's questions (hello.h). The host is chosen before anything else of the client's greeting is
+ * looked at, so that a session is only ever resumed with the policy of the host that it is for (CVE-2025-23419).
+ */
+#include "hello.h"
+
+#include "session.h"
+
+#include <openssl/core_names.h>
+#include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/rand.h>
+
+#include <errno.h>
+#include <pthread.h>
+#include <time.h>
+
+enum { NAME_BYTES_MAX = 255 };
+
+/* The process's: tickets are good in every worker, and after a reload. */
+static struct {
+    pthread_mutex_t lock;
+    struct ticket_keys keys;
+    EVP_CIPHER *cipher; /* looked up once, not in each handshake */
+} process = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+int hello_start(void)
+{
+    process.cipher = EVP_CIPHER_fetch(NULL, "AES-256-CBC", NULL);
+    return process.cipher ? 0 : -ENOMEM;
+}
+
+void hello_stop(void)
+{
+    EVP_CIPHER_free(process.cipher);
+    process.cipher = NULL;
+    tickets_forget(&process.keys);
+}
+
+/* ── which host ── */
+
+/* The one host_name of RFC 6066 section 3. False: malformed. */
+static bool read_name(const unsigned char *data, size_t len, struct mk_str *ret_name)
+{
+    if (len < 5 || (size_t)(data[0] << 8 | data[1]) != len - 2 || data[2] != TLSEXT_NAMETYPE_host_name)
+        return false;
+    *ret_name = mk_str((const char *)data + 5, len - 5);
+    return (size_t)(data[3] << 8 | data[4]) == ret_name->len && ret_name->len && ret_name->len <= NAME_BYTES_MAX &&
+           !memchr(ret_name->p, '\0', ret_name->len);
+}
+
+/* All that SSL_set_SSL_CTX() leaves as it was. */
+static bool change_context(SSL *ssl, SSL_CTX *to)
+{
+    if (SSL_get_SSL_CTX(ssl) == to)
+        return true;
+    if (!SSL_set_SSL_CTX(ssl, to))
+        return false;
+    SSL_set_verify(ssl, SSL_CTX_get_verify_mode(to), NULL);
+    SSL_set_verify_depth(ssl, SSL_CTX_get_verify_depth(to));
+    return SSL_set_min_proto_version(ssl, (int)SSL_CTX_get_min_proto_version(to)) == 1;
+}
+
+static int choose_host(SSL *ssl, int *alert, void *ctx)
+{
+    const struct tls_generation *t = ctx;
+    struct session *session = SSL_get_app_data(ssl);
+    const unsigned char *data;
+    size_t len;
+    struct mk_str name = MK_STR("");
+    *alert = SSL_AD_ILLEGAL_PARAMETER;
+    if (SSL_client_hello_get0_ext(ssl, TLSEXT_TYPE_server_name, &data, &len) == 1 && !read_name(data, len, &name))
+        return SSL_CLIENT_HELLO_ERROR;
+    struct site *site = site_of_name(t, name);
+    *alert = SSL_AD_UNRECOGNIZED_NAME;
+    if (!site)
+        return SSL_CLIENT_HELLO_ERROR;
+    *alert = SSL_AD_INTERNAL_ERROR;
+    if (session_set_host(session, site, name) < 0)
+        return SSL_CLIENT_HELLO_ERROR;
+    return change_context(ssl, site->ctx) ? SSL_CLIENT_HELLO_SUCCESS : SSL_CLIENT_HELLO_ERROR;
+}
+
+/* The choice is made; the client hears that its name counted. */
+static int confirm_name(SSL *ssl, int *alert, void *ctx)
+{
+    (void)ssl, (void)alert, (void)ctx;
+    return SSL_TLSEXT_ERR_OK;
+}
+
+/* ── which protocol (RFC 7301): ours in our order; who wants another one talks to the wrong server ── */
+
+static int choose_protocol(SSL *ssl, const unsigned char **out, unsigned char *out_len, const unsigned char *in,
+                           unsigned in_len, void *ctx)
+{
+    static const struct mk_str ours[] = {MK_STR("h2"), MK_STR("http/1.1")};
+    const struct tls_generation *t = ctx;
+    (void)ssl;
+    for (unsigned i = t->h2 ? 0 : 1; i < 2; i++)
+        for (unsigned at = 0; at < in_len && in[at] < in_len - at; at += in[at] + 1u)
+            if (mk_str_eq(mk_str((const char *)in + at + 1, in[at]), ours[i])) {
+                *out = in + at + 1;
+                *out_len = in[at];
+                return SSL_TLSEXT_ERR_OK;
+            }
+    return SSL_TLSEXT_ERR_ALERT_FATAL;
+}
+
+/* ── which ticket key ── */
+
+static uint64_t now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* The key to make a ticket with, or to open the one of `name`; -ENOENT: nobody's. `*ret_first`: it makes new ones. */
+static int take_key(const struct tls_generation *t, const unsigned char *name, bool makes, struct ticket_key *ret,
+                    bool *ret_first)
+{
+    struct ticket_keys *keys = t->keys ? t->keys : &process.keys;
+    int err = 0;
+    pthread_mutex_lock(&process.lock);
+    if (!t->keys)
+        err = tickets_turn(keys, now_ms(), t->conf->ticket_lifetime_ms);
+    const struct ticket_key *key = err < 0 ? NULL : makes ? &keys->items[0] : tickets_find(keys, name);
+    if (key) {
+        *ret = *key;
+        *ret_first = key == &keys->items[0];
+    }
+    pthread_mutex_unlock(&process.lock);
+    return key ? 0 : -ENOENT;
+}
+
+static bool set_mac(EVP_MAC_CTX *mac, struct ticket_key *key)
+{
+    char sha256[] = "SHA256";
+    OSSL_PARAM params[] = {OSSL_PARAM_construct_octet_string(OSSL_MAC_PARAM_KEY, key->mac, sizeof(key->mac)),
+                           OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, sha256, 0),
+                           OSSL_PARAM_construct_end()};
+    return EVP_MAC_CTX_set_params(mac, params) == 1;
+}
+
+/* As SSL_CTX_set_tlsext_ticket_key_evp_cb() wants it: -1 failed, 0 no such key, 1 fine, 2 fine but make a new one. */
+static int give_key(SSL *ssl, unsigned char *name, unsigned char *iv, EVP_CIPHER_CTX *cipher, EVP_MAC_CTX *mac,
+                    int makes)
+{
+    const struct session *session = SSL_get_app_data(ssl);
+    struct ticket_key key;
+    bool first = false;
+    if (take_key(session_generation(session), name, makes, &key, &first) < 0)
+        return makes ? -1 : 0;
+    int result = first ? 1 : 2;
+    if (makes) {
+        memcpy(name, key.name, sizeof(key.name));
+        if (RAND_bytes(iv, EVP_CIPHER_get_iv_length(process.cipher)) != 1)
+            result = -1;
+    }
+    if (EVP_CipherInit_ex(cipher, process.cipher, NULL, key.cipher, iv, makes) != 1 || !set_mac(mac, &key))
+        result = -1;
+    OPENSSL_cleanse(&key, sizeof(key));
+    return result;
+}
+
+/* ── what the issuer says of the certificate that was chosen ── */
+
+static int give_staple(SSL *ssl, void *ctx)
+{
+    const struct site *site = session_site(SSL_get_app_data(ssl));
+    const X509 *leaf = SSL_get_certificate(ssl);
+    (void)ctx;
+    for (unsigned i = 0; site && i < site->n_pairs; i++) {
+        const struct site_pair *pair = &site->pairs[i];
+        if (pair->leaf != leaf || !pair->staple)
+            continue;
+        unsigned char *copy = OPENSSL_memdup(pair->staple, pair->staple_len);
+        if (!copy)
+            return SSL_TLSEXT_ERR_NOACK;
+        SSL_set_tlsext_status_ocsp_resp(ssl, copy, (long)pair->staple_len);
+        return SSL_TLSEXT_ERR_OK;
+    }
+    return SSL_TLSEXT_ERR_NOACK;
+}
+
+int hello_install(SSL_CTX *ctx, struct tls_generation *t)
+{
+    SSL_CTX_set_client_hello_cb(ctx, choose_host, t);
+    SSL_CTX_set_tlsext_servername_callback(ctx, confirm_name);
+    SSL_CTX_set_alpn_select_cb(ctx, choose_protocol, t);
+    SSL_CTX_set_tlsext_status_cb(ctx, give_staple);
+    return SSL_CTX_set_tlsext_ticket_key_evp_cb(ctx, give_key) == 1 ? 0 : -ENOMEM;
+}

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What libssl asks during a handshake: which host, which protocol, which ticket key, which OCSP response. The
+ * generation stays as long as any handshake that began under it.
+ */
+#ifndef TLS_HELLO_H
+#define TLS_HELLO_H
+
+#include "site.h"
+
+/* 0 or -ENOMEM. */
+int hello_install(SSL_CTX *ctx, struct tls_generation *t);
+
+/* Once for the process, before any context, and after all of them. 0 or -errno. */
+int hello_start(void);
+void hello_stop(void);
+
+#endif

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Encryption by the kernel (kTLS): whether there is any, and the calls of a connection that may use it, where libssl
+ * has the socket for itself.
+ */
+#ifndef TLS_KERNEL_H
+#define TLS_KERNEL_H
+
+#include "session.h"
+
+/* What asking for it said: 0 or an errno. */
+int kernel_probe(void);
+/* Is that the answer of a kernel that can? */
+bool kernel_can(int answer);
+/* For SSL_CTX_set_options(): 0 where it is not wanted, or cannot. */
+uint64_t kernel_option(bool wanted);
+
+ssize_t kernel_write(struct session *s, const struct iovec *vec, int n);
+ssize_t kernel_sendfile(struct session *s, int file_fd, uint64_t offset, size_t size);
+
+#endif

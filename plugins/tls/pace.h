@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * How large the next record may be. A client can use nothing of a record before its last byte is there: a connection
+ * that has just begun, or was idle, whose window is small, gets records of one segment; a busy one the largest, which
+ * cost the least.
+ */
+#ifndef TLS_PACE_H
+#define TLS_PACE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    PACE_SMALL_BYTES = 1300,     /* fits a segment of 1,400 bytes with everything around it */
+    PACE_LARGE_BYTES = 16384,    /* the most that TLS allows */
+    PACE_WARM_BYTES = 16 * 1024, /* after so many the window is open */
+    PACE_IDLE_MS = 1000,         /* and after such a pause it may be closed again */
+};
+
+/* Begins zeroed. */
+struct pace {
+    uint64_t last_ms;
+    uint32_t sent; /* since the beginning or the last pause, no more than PACE_WARM_BYTES */
+};
+
+/* Bytes of the next record, for `want` that are there. */
+static inline size_t pace_next(struct pace *p, uint64_t now_ms, size_t want)
+{
+    if (now_ms - p->last_ms >= PACE_IDLE_MS)
+        p->sent = 0;
+    size_t max = p->sent < PACE_WARM_BYTES ? PACE_SMALL_BYTES : PACE_LARGE_BYTES;
+    size_t n = want < max ? want : max;
+    p->last_ms = now_ms;
+    p->sent += p->sent < PACE_WARM_BYTES ? (uint32_t)n : 0;
+    return n;
+}
+
+#endif

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Making the certificate of selfsigned.h. A reload keeps it, so that a browser that was told to go on is not asked
+ * again. The process context.
+ */
+#include "selfsigned.h"
+
+#include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/rand.h>
+#include <openssl/x509v3.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+enum { DAYS = 90, HOUR = 3600, HOST_BYTES = 65, NAMES_BYTES = 160 };
+
+static struct {
+    X509 *leaf;
+    EVP_PKEY *key;
+    char names[NAMES_BYTES]; /* as X509V3_EXT_conf_nid() reads them */
+} own;
+
+/* The machine's name, if it is one that a certificate can have. */
+static void find_names(void)
+{
+    char host[HOST_BYTES] = "";
+    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-.";
+    bool usable = gethostname(host, sizeof(host) - 1) == 0 && host[0] && strspn(host, allowed) == strlen(host) &&
+                  strcmp(host, "localhost") != 0;
+    snprintf(own.names, sizeof(own.names), "DNS:localhost,%s%s%sIP:127.0.0.1,IP:::1", usable ? "DNS:" : "",
+             usable ? host : "", usable ? "," : "");
+}
+
+static bool add_extension(X509 *leaf, int nid, const char *value)
+{
+    X509_EXTENSION *extension = X509V3_EXT_conf_nid(NULL, NULL, nid, value);
+    bool good = extension && X509_add_ext(leaf, extension, -1) == 1;
+    X509_EXTENSION_free(extension);
+    return good;
+}
+
+static bool set_name(X509 *leaf)
+{
+    X509_NAME *name = X509_get_subject_name(leaf);
+    return X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, (const unsigned char *)"localhost", -1, -1, 0) == 1 &&
+           X509_set_issuer_name(leaf, name) == 1;
+}
+
+static bool set_serial(X509 *leaf)
+{
+    uint64_t number;
+    return RAND_bytes((unsigned char *)&number, sizeof(number)) == 1 &&
+           ASN1_INTEGER_set_uint64(X509_get_serialNumber(leaf), number >> 1 | 1) == 1;
+}
+
+static bool fill(X509 *leaf, EVP_PKEY *key)
+{
+    return X509_set_version(leaf, X509_VERSION_3) == 1 && set_serial(leaf) && set_name(leaf) &&
+           X509_gmtime_adj(X509_getm_notBefore(leaf), -HOUR) &&
+           X509_gmtime_adj(X509_getm_notAfter(leaf), DAYS * 24L * HOUR) && X509_set_pubkey(leaf, key) == 1 &&
+           add_extension(leaf, NID_basic_constraints, "critical,CA:FALSE") &&
+           add_extension(leaf, NID_key_usage, "critical,digitalSignature") &&
+           add_extension(leaf, NID_ext_key_usage, "serverAuth") &&
+           add_extension(leaf, NID_subject_alt_name, own.names) && X509_sign(leaf, key, EVP_sha256()) > 0;
+}
+
+int selfsigned_get(X509 **ret_leaf, EVP_PKEY **ret_key)
+{
+    if (!own.leaf) {
+        find_names();
+        EVP_PKEY *key = EVP_EC_gen("P-256");
+        X509 *leaf = X509_new();
+        if (!key || !leaf || !fill(leaf, key)) {
+            X509_free(leaf);
+            EVP_PKEY_free(key);
+            ERR_clear_error();
+            return -EIO;
+        }
+        own.leaf = leaf;
+        own.key = key;
+    }
+    *ret_leaf = own.leaf;
+    *ret_key = own.key;
+    return 0;
+}
+
+void selfsigned_stop(void)
+{
+    X509_free(own.leaf);
+    EVP_PKEY_free(own.key);
+    own.leaf = NULL;
+    own.key = NULL;
+}
+
+void selfsigned_describe(struct mk_buf *out)
+{
+    unsigned char digest[EVP_MAX_MD_SIZE];
+    unsigned n = 0;
+    mk_buf_addf(out, "%s, SHA-256 fingerprint ", own.names);
+    if (X509_digest(own.leaf, EVP_sha256(), digest, &n) != 1)
+        return;
+    for (unsigned i = 0; i < n; i++)
+        mk_buf_addf(out, "%s%02X", i ? ":" : "", digest[i]);
+}

@@ -1,0 +1,449 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The calls of the transport (session.h).
+ */
+#include "session.h"
+
+#include "kernel.h"
+#include "session_error.h"
+#include "socket_bio.h"
+
+#include <monkey/plugin.h>
+
+#include <openssl/err.h>
+
+#include <errno.h>
+#include <limits.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+extern const struct mk_plugin mk_plugin_tls;
+
+enum { SUBJECT_BYTES_MAX = 4096 };
+
+/*
+ * What libssl takes for a connection that is idle, about: it does not ask the worker's account, which must know all the
+ * same how full it is.
+ */
+enum { LIBRARY_BYTES = 10 * 1024 };
+
+static struct session *state_of(const struct mk_io *io)
+{
+    return io->state;
+}
+
+int session_error(struct session *s, int result)
+{
+    int error = SSL_get_error(s->ssl, result);
+    unsigned long code = ERR_peek_error();
+    if (error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE)
+        return -EAGAIN;
+    if (error == SSL_ERROR_ZERO_RETURN)
+        return 0;
+    s->broken = true;
+    if (code)
+        mk_log_debug("connection %d: TLS: %s", s->fd, ERR_reason_error_string(code));
+    ERR_clear_error();
+    return -EPROTO;
+}
+
+/* ── the beginning ── */
+
+static int make_ssl(struct session *s, SSL_CTX *ctx)
+{
+    s->ssl = SSL_new(ctx);
+    if (!s->ssl)
+        return -ENOMEM;
+    s->account->bytes += LIBRARY_BYTES;
+    s->direct = kernel_option(true) & SSL_get_options(s->ssl);
+    SSL_set_app_data(s->ssl, s);
+    SSL_set_accept_state(s->ssl);
+    if (s->direct)
+        return SSL_set_fd(s->ssl, s->fd) == 1 ? 0 : -ENOMEM;
+    BIO *bio = socket_bio_new(s);
+    if (!bio)
+        return -ENOMEM;
+    SSL_set_bio(s->ssl, bio, bio);
+    return 0;
+}
+
+static int open_session(struct mk_io *io, struct mk_worker *worker)
+{
+    struct mk_account *account = mk_worker_account(worker);
+    struct tls_generation *t = mk_generation_state(mk_worker_generation(worker), &mk_plugin_tls);
+    struct site *site = site_of_name(t, MK_STR(""));
+    struct session *s = mk_account_alloc(account, sizeof(*s));
+    if (!s)
+        return -ENOMEM;
+    *s = (struct session){.worker = mk_worker_get(worker),
+                          .generation = t,
+                          .account = account,
+                          .loop = mk_worker_loop(worker),
+                          .desk = desk_get(mk_worker_state(worker, &mk_plugin_tls)),
+                          .fd = io->fd};
+    io->state = s;
+    if (account->bytes_max && account->bytes + LIBRARY_BYTES > account->bytes_max)
+        return -ENOMEM;
+    return make_ssl(s, site ? site->ctx : t->bare);
+}
+
+int session_set_host(struct session *s, struct site *site, struct mk_str name)
+{
+    s->site = site;
+    memcpy(s->policy, site->policy, sizeof(s->policy));
+    memcpy(s->name, name.p, name.len);
+    s->name_len = (uint8_t)name.len;
+    return 0;
+}
+
+struct tls_generation *session_generation(const struct session *s)
+{
+    return s->generation;
+}
+
+struct site *session_site(const struct session *s)
+{
+    return s->site;
+}
+
+const struct session *session_of(const struct mk_io *io)
+{
+    return io->transport == &tls_transport ? io->state : NULL;
+}
+
+/* ── the handshake ── */
+
+static void free_ssl(struct session *s)
+{
+    if (s->ssl)
+        s->account->bytes -= LIBRARY_BYTES;
+    SSL_free(s->ssl);
+    s->ssl = NULL;
+}
+
+/* Nothing of the generation is needed any more. */
+static void leave_generation(struct session *s)
+{
+    struct mk_worker *worker = s->worker;
+    s->worker = NULL;
+    s->site = NULL;
+    s->generation = NULL;
+    if (worker)
+        mk_worker_put(worker);
+}
+
+/* Whose certificate was verified, as RFC 4514 writes it. 0 or -ENOMEM. */
+static int keep_client(struct session *s)
+{
+    const X509 *client = SSL_get0_peer_certificate(s->ssl);
+    char *text;
+    int err = 0;
+    if (!client || SSL_get_verify_result(s->ssl) != X509_V_OK)
+        return 0;
+    BIO *bio = BIO_new(BIO_s_mem());
+    if (!bio || X509_NAME_print_ex(bio, X509_get_subject_name(client), 0, XN_FLAG_RFC2253) < 0)
+        err = -ENOMEM;
+    long len = err == 0 ? BIO_get_mem_data(bio, &text) : 0;
+    if (len > SUBJECT_BYTES_MAX)
+        err = -EPROTO;
+    if (err == 0 && len > 0) {
+        s->client = mk_account_alloc(s->account, (size_t)len);
+        err = s->client ? 0 : -ENOMEM;
+    }
+    if (s->client) {
+        memcpy(s->client, text, (size_t)len);
+        s->client_len = (uint16_t)len;
+    }
+    BIO_free(bio);
+    return err;
+}
+
+static int settle(struct session *s)
+{
+    int err = keep_client(s);
+    s->barren = 0;
+    leave_generation(s);
+    return err;
+}
+
+/* It speaks HTTP: libssl has nothing to say to that. */
+static int go_on_in_the_clear(struct session *s)
+{
+    s->desk->len = 0;
+    ERR_clear_error();
+    free_ssl(s);
+    leave_generation(s);
+    return 0;
+}
+
+/* Where libssl has the socket, nobody sees the first byte pass by. */
+static int look_at_first_byte(struct session *s)
+{
+    char first;
+    ssize_t n = recv(s->fd, &first, 1, MSG_PEEK);
+    if (n <= 0)
+        return n < 0 ? -errno : -EPIPE;
+    s->begun = true;
+    s->early = NULL;
+    return (first | 0x20) >= 'a' && (first | 0x20) <= 'z' ? 1 : 0;
+}
+
+/* A close with unread bytes is a reset, which would overtake the alert. */
+static void read_away(struct session *s)
+{
+    recv(s->fd, s->desk->batch, sizeof(s->desk->batch), 0);
+}
+
+static int shake(struct mk_io *io)
+{
+    struct session *s = state_of(io);
+    if (!s->worker)
+        return 0;
+    if (s->direct && !s->begun) {
+        int first = look_at_first_byte(s);
+        if (first)
+            return first < 0 ? first : go_on_in_the_clear(s);
+    }
+    ERR_clear_error();
+    int result = SSL_do_handshake(s->ssl), r = result == 1 ? 0 : session_error(s, result);
+    if (s->early)
+        return go_on_in_the_clear(s);
+    int pushed = socket_bio_push(s, 0);
+    if (result != 1 && r == 0)
+        return -EPIPE; /* it has gone */
+    if (r < 0 && r != -EAGAIN)
+        read_away(s);
+    if (r == 0)
+        r = pushed;
+    return r == 0 ? settle(s) : r;
+}
+
+static struct mk_str protocol(const struct mk_io *io)
+{
+    const struct session *s = state_of(io);
+    const unsigned char *name = NULL;
+    unsigned len = 0;
+    if (s->ssl)
+        SSL_get0_alpn_selected(s->ssl, &name, &len);
+    return mk_str((const char *)name, len);
+}
+
+static int secured(const struct mk_io *io, struct mk_secured *ret)
+{
+    const struct session *s = state_of(io);
+    if (!s->ssl)
+        return -ENOENT;
+    ret->version = mk_str_c(SSL_get_version(s->ssl));
+    ret->cipher = mk_str_c(SSL_CIPHER_standard_name(SSL_get_current_cipher(s->ssl)));
+    ret->server_name = mk_str(s->name, s->name_len);
+    ret->client = mk_str(s->client, s->client_len);
+    return 0;
+}
+
+/* ── reading ── */
+
+static ssize_t read_clear(struct session *s, void *to, size_t size)
+{
+    size_t early = s->early_len - s->early_at, n = early < size ? early : size;
+    if (!early) {
+        ssize_t got = recv(s->fd, to, size, 0);
+        return got < 0 ? -errno : got;
+    }
+    memcpy(to, s->early + s->early_at, n);
+    s->early_at += (uint32_t)n;
+    ssize_t more = n < size ? recv(s->fd, (char *)to + n, size - n, 0) : 0; /* a short count would mean: drained */
+    return (ssize_t)n + (more > 0 ? more : 0);
+}
+
+static ssize_t read_records(struct session *s, char *to, size_t size)
+{
+    size_t got = 0;
+    int r = -EAGAIN;
+    s->got = s->drained = false;
+    while (got < size) {
+        int n = SSL_read(s->ssl, to + got, size - got < INT_MAX ? (int)(size - got) : INT_MAX);
+        if (n <= 0) {
+            r = session_error(s, n);
+            break;
+        }
+        got += (size_t)n;
+        s->got = true;
+        s->barren = 0;
+    }
+    return got ? (ssize_t)got : r;
+}
+
+static ssize_t read_session(struct mk_io *io, void *to, size_t size)
+{
+    struct session *s = state_of(io);
+    if (!s->ssl)
+        return read_clear(s, to, size);
+    if (s->broken)
+        return -EPROTO;
+    ERR_clear_error();
+    ssize_t n = read_records(s, to, size);
+    int r = s->desk->len ? socket_bio_push(s, 0) : 0; /* an alert, or the answer to an update of keys */
+    return r < 0 && r != -EAGAIN ? r : n;
+}
+
+/* ── writing ── */
+
+/* Records of all of it, as long as the batch has room. The count, or -errno. */
+static ssize_t seal(struct session *s, const char *data, size_t len)
+{
+    uint64_t now = mk_loop_now_ms(s->loop);
+    size_t done = 0;
+    while (done < len && sizeof(s->desk->batch) - s->desk->len >= DESK_RECORD_BYTES) {
+        int n = SSL_write(s->ssl, data + done, (int)pace_next(&s->pace, now, len - done));
+        if (n <= 0) {
+            int r = session_error(s, n);
+            return r < 0 && r != -EAGAIN ? r : -EPROTO; /* there was room: it waits for nothing */
+        }
+        done += (size_t)n;
+    }
+    return (ssize_t)done;
+}
+
+/* What is left of earlier calls goes first. */
+static int make_way(struct session *s)
+{
+    if (s->broken)
+        return -EPROTO;
+    ERR_clear_error();
+    return s->held ? socket_bio_push(s, 0) : 0;
+}
+
+static ssize_t write_clear(struct session *s, const struct iovec *vec, int n, unsigned flags)
+{
+    struct msghdr message = {.msg_iov = (struct iovec *)(uintptr_t)vec, .msg_iovlen = (size_t)n};
+    ssize_t sent = sendmsg(s->fd, &message, MSG_NOSIGNAL | (flags & MK_IO_MORE ? MSG_MORE : 0));
+    return sent < 0 ? -errno : sent;
+}
+
+static ssize_t write_session(struct mk_io *io, const struct iovec *vec, int n, unsigned flags)
+{
+    struct session *s = state_of(io);
+    if (!s->ssl)
+        return write_clear(s, vec, n, flags);
+    int r = make_way(s);
+    if (r < 0)
+        return r;
+    if (s->direct)
+        return kernel_write(s, vec, n);
+    size_t done = 0;
+    for (int i = 0; i < n; i++) {
+        ssize_t sealed = seal(s, vec[i].iov_base, vec[i].iov_len);
+        if (sealed < 0)
+            return sealed;
+        done += (size_t)sealed;
+        if ((size_t)sealed < vec[i].iov_len) {
+            flags |= MK_IO_MORE;
+            break;
+        }
+    }
+    r = socket_bio_push(s, flags);
+    return r < 0 && r != -EAGAIN ? r : (ssize_t)done;
+}
+
+static ssize_t send_file_clear(struct session *s, int file_fd, uint64_t offset, size_t size)
+{
+    off_t at = (off_t)offset;
+    ssize_t n = sendfile(s->fd, file_fd, &at, size);
+    return n < 0 ? -errno : n;
+}
+
+static ssize_t send_piece(struct session *s, int file_fd, uint64_t offset, size_t size)
+{
+    char *file = desk_file(s->desk);
+    if (!file)
+        return -ENOMEM;
+    ssize_t n = pread(file_fd, file, size < DESK_FILE_BYTES ? size : DESK_FILE_BYTES, (off_t)offset);
+    if (n <= 0)
+        return n < 0 ? -errno : 0;
+    ssize_t sealed = seal(s, file, (size_t)n);
+    if (sealed < 0)
+        return sealed;
+    int r = socket_bio_push(s, (size_t)sealed < size ? MK_IO_MORE : 0);
+    return r < 0 && r != -EAGAIN ? r : sealed;
+}
+
+static ssize_t send_file(struct mk_io *io, int file_fd, uint64_t offset, size_t size)
+{
+    struct session *s = state_of(io);
+    size_t sent = 0;
+    if (!s->ssl)
+        return send_file_clear(s, file_fd, offset, size);
+    int r = make_way(s);
+    if (r < 0)
+        return r;
+    if (s->direct)
+        return kernel_sendfile(s, file_fd, offset, size);
+    while (sent < size && !s->held) {
+        ssize_t n = send_piece(s, file_fd, offset + sent, size - sent);
+        if (n <= 0)
+            return sent ? (ssize_t)sent : n;
+        sent += (size_t)n;
+    }
+    return (ssize_t)sent;
+}
+
+/* ── the end ── */
+
+static int flush(struct mk_io *io)
+{
+    struct session *s = state_of(io);
+    int r = s->held ? socket_bio_push(s, 0) : 0;
+    if (r == 0 && s->ending) {
+        s->ending = false;
+        shutdown(s->fd, SHUT_WR);
+    }
+    return r;
+}
+
+static int shutdown_session(struct mk_io *io)
+{
+    struct session *s = state_of(io);
+    if (s->ssl && !s->broken && !s->worker) {
+        ERR_clear_error();
+        SSL_shutdown(s->ssl); /* close_notify */
+        ERR_clear_error();
+        if (socket_bio_push(s, 0) == -EAGAIN) {
+            s->ending = true;
+            return 0;
+        }
+    }
+    return shutdown(s->fd, SHUT_WR) < 0 ? -errno : 0;
+}
+
+static void close_session(struct mk_io *io)
+{
+    struct session *s = state_of(io);
+    if (s) {
+        struct mk_account *account = s->account;
+        free_ssl(s);
+        leave_generation(s);
+        socket_bio_drop(s);
+        if (s->early)
+            mk_account_free(account, s->early, s->early_len);
+        if (s->client)
+            mk_account_free(account, s->client, s->client_len);
+        desk_put(s->desk);
+        mk_account_free(account, s, sizeof(*s));
+    }
+    close(io->fd);
+}
+
+const struct mk_transport tls_transport = {
+    .name = "tls",
+    .open = open_session,
+    .handshake = shake,
+    .protocol = protocol,
+    .secured = secured,
+    .read = read_session,
+    .write = write_session,
+    .sendfile = send_file,
+    .flush = flush,
+    .shutdown = shutdown_session,
+    .close = close_session,
+};

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The rows of [TLS] (settings.h). What the files hold that they name is looked at by certificates.c and tickets.c.
+ */
+#include "settings.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+static int parse_path(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
+{
+    struct tls_paths *paths = field;
+    if (!value->text.len) {
+        mk_buf_addf(error, "the path of a file is missing");
+        return -EINVAL;
+    }
+    struct mk_str *items = mk_arena_grow(arena, paths->items, paths->n, sizeof(*items));
+    struct mk_str path = mk_conf_path(value, value->text, arena);
+    if (!items || !path.p)
+        return -ENOMEM;
+    items[paths->n] = path;
+    *paths = (struct tls_paths){items, paths->n + 1};
+    return 0;
+}
+
+/* ── Strict-Transport-Security (RFC 6797) ── */
+
+static const struct {
+    const char *suffix;
+    uint64_t seconds;
+} units[] = {{"", 1}, {"s", 1}, {"m", 60}, {"h", 3600}, {"d", 86400}};
+
+static bool parse_age(struct mk_str word, uint64_t *ret_seconds)
+{
+    size_t digits = 0;
+    while (digits < word.len && word.p[digits] >= '0' && word.p[digits] <= '9')
+        digits++;
+    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
+        if (mk_str_eq(mk_str(word.p + digits, word.len - digits), mk_str_c(units[i].suffix)) &&
+            mk_str_u64(mk_str(word.p, digits), UINT32_MAX, ret_seconds)) {
+            *ret_seconds *= units[i].seconds;
+            return *ret_seconds <= INT32_MAX;
+        }
+    return false;
+}
+
+int tls_parse_strict(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
+{
+    static const char *const options[] = {"includeSubDomains", "preload"};
+    struct mk_str *strict = field;
+    uint64_t seconds;
+    char text[80];
+    bool wanted[2] = {false, false};
+    if (value->n < 1 || !parse_age(value->words[0], &seconds)) {
+        mk_buf_addf(error, "a time comes first, such as 365d, and then perhaps includeSubDomains and preload");
+        return -EINVAL;
+    }
+    for (uint32_t i = 1; i < value->n; i++) {
+        bool known = false;
+        for (unsigned k = 0; k < 2; k++)
+            if (mk_str_ieq(value->words[i], mk_str_c(options[k])))
+                known = wanted[k] = true;
+        if (known)
+            continue;
+        mk_buf_addf(error, "behind the time there may be includeSubDomains and preload");
+        if (value->fault)
+            *value->fault = (size_t)(value->words[i].p - value->text.p);
+        return -EINVAL;
+    }
+    snprintf(text, sizeof(text), "max-age=%" PRIu64 "%s%s", seconds, wanted[0] ? "; includeSubDomains" : "",
+             wanted[1] ? "; preload" : "");
+    *strict = mk_arena_dup(arena, mk_str_c(text));
+    return strict->p ? 0 : -ENOMEM;
+}
+
+/* ── rows ── */
+
+static const struct mk_conf_key server_keys[] = {
+    MK_CONF_KEY_PATH(struct tls_server, ticket_keys, "TicketKeys", NULL,
+                     "A file of keys for session tickets, which several machines share: 80 random bytes for each "
+                     "(`openssl rand 80`), one behind the other. The first makes tickets, all of them open tickets. "
+                     "Without it the process has random keys, which rotate."),
+    MK_CONF_KEY_DURATION(struct tls_server, ticket_lifetime_ms, "TicketLifetime", "12h",
+                         "How long a client may resume its session by a ticket. Random keys rotate as often.",
+                         .min = 60000, .max = 604800000, .unit = "s"),
+    MK_CONF_KEY_BOOL(struct tls_server, kernel, "KernelTLS", "On",
+                     "Let the kernel encrypt what is sent, where it can (kTLS); `monkey -b` tells."),
+    MK_CONF_KEY_BOOL(struct tls_server, self_signed, "SelfSigned", "Off",
+                     "For trials: the default host, if it has no certificate, has one that the server has made and "
+                     "signed itself, and that no client trusts. The option `--https` sets it."),
+    {0},
+};
+
+static const char *const profiles[] = {[TLS_INTERMEDIATE] = "intermediate", [TLS_MODERN] = "modern", NULL};
+static const char *const modes[] = {
+    [TLS_CLIENT_OFF] = "Off", [TLS_CLIENT_OPTIONAL] = "Optional", [TLS_CLIENT_REQUIRED] = "Required", NULL};
+static const char *const redirects[] = {[TLS_REDIRECT_OFF] = "Off", [TLS_REDIRECT_HTTPS] = "https", NULL};
+
+#define KEY_PATHS(field, key, manual) \
+    MK_CONF_KEY_CUSTOM(struct tls_host, field, key, NULL, manual, .flags = MK_CONF_REPEAT, .unit = "path", \
+                       .parse = parse_path)
+
+static const struct mk_conf_key host_keys[] = {
+    KEY_PATHS(certificates, "Certificate",
+              "The host's certificate in a PEM file, and behind it those that lead to the root. A second one, such as "
+              "RSA beside ECDSA, has its own line."),
+    KEY_PATHS(keys, "CertificateKey",
+              "The private key of each `Certificate`, in the same order. Nobody but its owner and group may read it."),
+    KEY_PATHS(chains, "CertificateChain",
+              "The certificates that lead to the root, where they are not in the file of the `Certificate`; for each, "
+              "in the same order."),
+    KEY_PATHS(staples, "OCSPFile",
+              "A response of the issuer about the certificate (OCSP, DER), handed to clients that ask for it; for each "
+              "`Certificate`, in the same order."),
+    MK_CONF_KEY_ENUM(struct tls_host, profile, "Profile", "intermediate",
+                     "Mozilla's profiles: `intermediate` is TLS 1.2 and 1.3 with ciphers that keep past sessions "
+                     "secret, `modern` is TLS 1.3 alone.",
+                     .names = profiles),
+    MK_CONF_KEY_ENUM(struct tls_host, client, "ClientCertificate", "Off",
+                     "Whether clients are asked for a certificate: `Optional` ones may be missing, but not be wrong; "
+                     "without a `Required` one there is no connection.",
+                     .names = modes),
+    MK_CONF_KEY_PATH(struct tls_host, client_ca, "ClientCA", NULL,
+                     "A PEM file of the authorities whose certificates of clients are accepted."),
+    MK_CONF_KEY_INT(struct tls_host, depth, "ClientDepth", "3",
+                    "How many authorities may stand between the client's certificate and a root.", .min = 0, .max = 20),
+    MK_CONF_KEY_CUSTOM(struct tls_host, strict, "StrictTransportSecurity", NULL,
+                       "Browsers use nothing but https for this host from now on, for that time (RFC 6797): `365d`, "
+                       "perhaps with `includeSubDomains` and `preload` behind it.",
+                       .unit = "time [includeSubDomains] [preload]", .parse = tls_parse_strict),
+    MK_CONF_KEY_ENUM(struct tls_host, redirect, "Redirect", "Off",
+                     "`https`: requests that come in the clear are sent to the same place by https, at the port of the "
+                     "first listener with `tls`: 301, or 308 where the method is neither GET nor HEAD.",
+                     .names = redirects),
+    {0},
+};
+
+/* Per certificate: one line each, or none at all. */
+static void check_count(const struct mk_conf_check *check, const struct tls_paths *certificates,
+                        const struct tls_paths *others, size_t offset, const char *name)
+{
+    if (others->n > certificates->n)
+        mk_conf_error_nth(check, offset, certificates->n, "there is no \"Certificate\" for this \"%s\"", name);
+    else if (others->n && others->n < certificates->n)
+        mk_conf_error_nth(check, offsetof(struct tls_host, certificates), others->n,
+                          "there is no \"%s\" for this \"Certificate\", but one for another", name);
+}
+
+static void check_host(const struct mk_conf_check *check, void *section)
+{
+    const struct tls_host *h = section;
+    if (h->certificates.n && !h->keys.n)
+        mk_conf_error(check, offsetof(struct tls_host, certificates),
+                      "there is no \"CertificateKey\" for this \"Certificate\"");
+    check_count(check, &h->certificates, &h->keys, offsetof(struct tls_host, keys), "CertificateKey");
+    check_count(check, &h->certificates, &h->chains, offsetof(struct tls_host, chains), "CertificateChain");
+    check_count(check, &h->certificates, &h->staples, offsetof(struct tls_host, staples), "OCSPFile");
+    if (h->client != TLS_CLIENT_OFF && !h->client_ca.len)
+        mk_conf_error(check, offsetof(struct tls_host, client),
+                      "\"ClientCA\" is missing: whose certificates of clients are accepted?");
+    if (h->client != TLS_CLIENT_OFF && !h->certificates.n)
+        mk_conf_error(check, offsetof(struct tls_host, client),
+                      "a host that asks clients for certificates needs a \"Certificate\" of its own");
+}
+
+enum { SERVER, HOST };
+
+const struct mk_conf_section tls_sections[] = {
+    [SERVER] = {.name = "TLS",
+                .scope = MK_CONF_SCOPE_SERVER,
+                .size = sizeof(struct tls_server),
+                .keys = server_keys,
+                .doc = MK_CONF_DOC("Encrypted connections (`Listen 443 tls`), for the server as a whole. Certificates "
+                                   "belong to the hosts.")},
+    [HOST] = {.name = "TLS",
+              .scope = MK_CONF_SCOPE_HOST,
+              .size = sizeof(struct tls_host),
+              .keys = host_keys,
+              .check = check_host,
+              .doc = MK_CONF_DOC("What clients of this host meet at listeners with `tls`. A host without a certificate "
+                                 "shows that of the default host.")},
+    {0},
+};
+
+const struct tls_server *tls_server_conf(const struct mk_generation *g)
+{
+    return mk_generation_conf(g, &tls_sections[SERVER]);
+}
+
+const struct tls_host *tls_host_conf(const struct mk_host *host)
+{
+    return mk_host_conf(host, &tls_sections[HOST]);
+}

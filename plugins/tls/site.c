@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The contexts of site.h: what all have in common, what a profile and a policy add.
+ */
+#include "site.h"
+
+#include "certificates.h"
+#include "hello.h"
+#include "kernel.h"
+
+#include <openssl/err.h>
+#include <openssl/evp.h>
+
+#include <errno.h>
+
+extern const struct mk_plugin mk_plugin_tls;
+
+enum { AUTHORITIES_BYTES_MAX = 4 * 1024 * 1024 };
+
+/*
+ * Mozilla's guideline 5.7. The DHE suites of `intermediate` are left out: every client of the last ten years has an
+ * ECDHE one, and a client can make a server work with DHE for next to nothing (CVE-2002-20001).
+ */
+static const char suites[] = "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256";
+static const char ciphers[] = "ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256:"
+                              "ECDHE-ECDSA-AES256-GCM-SHA384:ECDHE-RSA-AES256-GCM-SHA384:"
+                              "ECDHE-ECDSA-CHACHA20-POLY1305:ECDHE-RSA-CHACHA20-POLY1305";
+static const char groups[] = "X25519:P-256:P-384";
+static const char signatures[] =
+    "ecdsa_secp256r1_sha256:ecdsa_secp384r1_sha384:ecdsa_secp521r1_sha512:ed25519:ed448:"
+    "rsa_pss_pss_sha256:rsa_pss_pss_sha384:rsa_pss_pss_sha512:rsa_pss_rsae_sha256:rsa_pss_rsae_sha384:"
+    "rsa_pss_rsae_sha512:rsa_pkcs1_sha256:rsa_pkcs1_sha384:rsa_pkcs1_sha512";
+
+SSL_CTX *site_context(struct tls_generation *t)
+{
+    SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
+    if (!ctx)
+        return NULL;
+    SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_IGNORE_UNEXPECTED_EOF |
+                                 SSL_OP_PRIORITIZE_CHACHA | kernel_option(t->conf->kernel));
+    SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE |
+                              SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_NO_AUTO_CHAIN);
+    SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
+    SSL_CTX_set_timeout(ctx, (long)(t->conf->ticket_lifetime_ms / 1000));
+    SSL_CTX_set_read_ahead(ctx, 1);
+    if (SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION) != 1 || SSL_CTX_set_cipher_list(ctx, ciphers) != 1 ||
+        SSL_CTX_set_ciphersuites(ctx, suites) != 1 || SSL_CTX_set1_groups_list(ctx, groups) != 1 ||
+        SSL_CTX_set1_sigalgs_list(ctx, signatures) != 1 || SSL_CTX_set_num_tickets(ctx, 1) != 1 ||
+        hello_install(ctx, t) < 0) {
+        SSL_CTX_free(ctx);
+        ERR_clear_error();
+        return NULL;
+    }
+    return ctx;
+}
+
+/* ── what is asked of clients ── */
+
+static int digest(const struct mk_buf *bytes, unsigned char *to)
+{
+    unsigned n;
+    return EVP_Digest(bytes->data, bytes->len, to, &n, EVP_sha256(), NULL) == 1 ? 0 : -ENOMEM;
+}
+
+static int set_policy(struct site *site, struct mk_host *host)
+{
+    const struct tls_host *conf = site->conf;
+    struct mk_buf bytes;
+    int err = 0;
+    mk_buf_init(&bytes, AUTHORITIES_BYTES_MAX);
+    mk_buf_addf(&bytes, "%d %d ", conf->client, conf->client == TLS_CLIENT_OFF ? 0 : (int)conf->depth);
+    if (conf->client != TLS_CLIENT_OFF) {
+        int mode = SSL_VERIFY_PEER | (conf->client == TLS_CLIENT_REQUIRED ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0);
+        SSL_CTX_set_verify(site->ctx, mode, NULL);
+        SSL_CTX_set_verify_depth(site->ctx, (int)conf->depth);
+        err = certificates_read_authorities(site, host, &bytes);
+    }
+    err = err == 0 ? bytes.err : err;
+    if (err == 0)
+        err = digest(&bytes, site->policy);
+    mk_buf_release(&bytes);
+    return err;
+}
+
+/* A session is resumed only where the same names and the same policy are. */
+static int set_session_context(struct site *site, const struct mk_host *host)
+{
+    unsigned char id[EVP_MAX_MD_SIZE];
+    struct mk_buf bytes;
+    mk_buf_init(&bytes, AUTHORITIES_BYTES_MAX);
+    mk_buf_add(&bytes, site->policy, sizeof(site->policy));
+    for (unsigned i = 0; mk_host_name(host, i).p; i++) {
+        mk_buf_adds(&bytes, mk_host_name(host, i));
+        mk_buf_addc(&bytes, ' ');
+    }
+    int err = bytes.err ? bytes.err : digest(&bytes, id);
+    mk_buf_release(&bytes);
+    if (err == 0 && SSL_CTX_set_session_id_context(site->ctx, id, SSL_MAX_SID_CTX_LENGTH) != 1)
+        err = -ENOMEM;
+    return err;
+}
+
+/* ── the life of a site ── */
+
+static int make_context(struct site *site, struct mk_host *host, struct tls_generation *t)
+{
+    site->ctx = site_context(t);
+    if (!site->ctx)
+        return -ENOMEM;
+    if (site->conf->profile == TLS_MODERN)
+        SSL_CTX_set_min_proto_version(site->ctx, TLS1_3_VERSION);
+    int err = set_policy(site, host);
+    return err == 0 ? set_session_context(site, host) : err;
+}
+
+int site_start(struct site *site, struct mk_host *host, struct tls_generation *t)
+{
+    if (!site->conf->certificates.n)
+        return 0;
+    int err = make_context(site, host, t);
+    t->sites++;
+    return err == 0 ? certificates_read(site, host) : err;
+}
+
+int site_adopt(struct site *site, struct mk_host *host, struct tls_generation *t, X509 *leaf, EVP_PKEY *key)
+{
+    int err = make_context(site, host, t);
+    if (err == 0 && SSL_CTX_use_cert_and_key(site->ctx, leaf, key, NULL, 1) != 1)
+        err = -ENOMEM;
+    return err;
+}
+
+void site_stop(struct site *site)
+{
+    for (unsigned i = 0; i < site->n_pairs; i++) {
+        X509_free(site->pairs[i].leaf);
+        OPENSSL_free(site->pairs[i].staple);
+    }
+    SSL_CTX_free(site->ctx);
+}
+
+struct site *site_of_host(const struct mk_host *host)
+{
+    struct site *site = mk_host_state(host, &mk_plugin_tls);
+    if (site && site->ctx)
+        return site;
+    struct mk_host *standard = mk_generation_host(mk_host_generation(host), MK_STR(""));
+    site = standard ? mk_host_state(standard, &mk_plugin_tls) : NULL;
+    return site && site->ctx ? site : NULL;
+}
+
+struct site *site_of_name(const struct tls_generation *t, struct mk_str name)
+{
+    const struct mk_host *host = mk_generation_host(t->g, name);
+    return host ? site_of_host(host) : NULL;
+}

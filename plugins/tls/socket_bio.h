@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What libssl reads and writes instead of the socket: its records go into the batch of the desk, and from there to the
+ * socket in one call.
+ */
+#ifndef TLS_SOCKET_BIO_H
+#define TLS_SOCKET_BIO_H
+
+#include "session.h"
+
+/* Once for the process. 0 or -ENOMEM. */
+int socket_bio_start(void);
+/* For one connection; NULL without memory. */
+BIO *socket_bio_new(struct session *s);
+
+/*
+ * Sends what is held, then the batch, which is empty afterwards. 0; -EAGAIN: the rest is held; -errno: the connection
+ * is of no use any more. `flags` as mk_transport has them.
+ */
+int socket_bio_push(struct session *s, unsigned flags);
+/* Frees what is held. */
+void socket_bio_drop(struct session *s);
+
+#endif

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * tls: encrypted connections, by OpenSSL. This file is what the server calls: the starts and stops, and what is
+ * answered to requests because of the connection that they came by. The bytes are session.c's business.
+ */
+#include <monkey/codec.h>
+#include <monkey/plugin.h>
+
+#include "files.h"
+#include "hello.h"
+#include "kernel.h"
+#include "selfsigned.h"
+#include "session.h"
+#include "socket_bio.h"
+
+#include <openssl/crypto.h>
+#include <openssl/err.h>
+
+#include <errno.h>
+
+extern const struct mk_plugin mk_plugin_tls;
+
+enum { TEXT_BYTES = 512 };
+
+/* ── the process ── */
+
+static int start(void)
+{
+    int err = socket_bio_start();
+    return err == 0 ? hello_start() : err;
+}
+
+static void stop(void)
+{
+    hello_stop();
+    selfsigned_stop();
+}
+
+static void about(struct mk_buf *out)
+{
+    mk_buf_addf(out, "%s; the kernel %s (kTLS)", OpenSSL_version(OPENSSL_VERSION),
+                kernel_option(true) ? "encrypts what is sent" : "cannot encrypt");
+}
+
+/* ── generations ── */
+
+static int start_generation(struct mk_generation *g, void **ret_state)
+{
+    struct tls_generation *t = mk_account_alloc(NULL, sizeof(*t));
+    if (!t)
+        return -ENOMEM;
+    *t = (struct tls_generation){.g = g, .conf = tls_server_conf(g), .port = mk_generation_port(g, &mk_plugin_tls)};
+    t->keys_wanted = t->conf->ticket_keys.len;
+    t->h2 = mk_generation_speaks(g, MK_STR("h2"));
+    t->bare = site_context(t);
+    *ret_state = t;
+    if (t->bare)
+        return 0;
+    mk_account_free(NULL, t, sizeof(*t));
+    return -ENOMEM;
+}
+
+static void stop_generation(struct mk_generation *g, void *state)
+{
+    struct tls_generation *t = state;
+    (void)g;
+    if (t->keys) {
+        tickets_forget(t->keys);
+        mk_account_free(NULL, t->keys, sizeof(*t->keys));
+    }
+    SSL_CTX_free(t->bare);
+    mk_account_free(NULL, t, sizeof(*t));
+}
+
+/* While the first host is prepared, which can tell what is wrong. */
+static int read_ticket_keys(struct tls_generation *t, struct mk_host *host)
+{
+    char text[TEXT_BYTES];
+    struct mk_buf fault;
+    struct file file;
+    struct mk_str path = t->conf->ticket_keys;
+    if (!t->keys_wanted)
+        return 0;
+    mk_buf_init_fixed(&fault, text, sizeof(text));
+    t->keys = t->keys ? t->keys : mk_account_alloc(NULL, sizeof(*t->keys));
+    if (!t->keys)
+        return -ENOMEM;
+    *t->keys = (struct ticket_keys){0};
+    if (files_read(&file, path.p, true, &fault)) {
+        t->keys_wanted = !tickets_read(t->keys, mk_str(file.data, file.len), &fault);
+        files_forget(&file);
+    }
+    if (!t->keys_wanted)
+        return 0;
+    mk_host_error(host, t->conf, offsetof(struct tls_server, ticket_keys), 0, "the file of ticket keys %.*s %s",
+                  MK_STR_ARG(path), mk_buf_cstr(&fault));
+    return -EINVAL;
+}
+
+static int start_host(struct mk_host *host, void **ret_state)
+{
+    struct tls_generation *t = mk_generation_state(mk_host_generation(host), &mk_plugin_tls);
+    int err = read_ticket_keys(t, host);
+    struct site *site = err == 0 ? mk_account_alloc(NULL, sizeof(*site)) : NULL;
+    if (!site)
+        return err < 0 ? err : -ENOMEM;
+    *site = (struct site){.conf = tls_host_conf(host)};
+    err = site_start(site, host, t);
+    ERR_clear_error();
+    *ret_state = site;
+    if (err == 0)
+        return 0;
+    site_stop(site);
+    mk_account_free(NULL, site, sizeof(*site));
+    return err;
+}
+
+static void stop_host(struct mk_host *host, void *state)
+{
+    struct site *site = state;
+    (void)host;
+    site_stop(site);
+    mk_account_free(NULL, site, sizeof(*site));
+}
+
+/* The default host's own making, where it has no other. */
+static int make_certificate(struct tls_generation *t)
+{
+    struct mk_host *host = mk_generation_host(t->g, MK_STR(""));
+    struct site *site = host ? mk_host_state(host, &mk_plugin_tls) : NULL;
+    X509 *leaf;
+    EVP_PKEY *key;
+    if (!t->conf->self_signed || !site || site->ctx)
+        return 0;
+    int err = selfsigned_get(&leaf, &key);
+    t->made = err == 0;
+    return err == 0 ? site_adopt(site, host, t, leaf, key) : err;
+}
+
+static int check_generation(struct mk_generation *g, void *state)
+{
+    struct tls_generation *t = state;
+    int err = make_certificate(t);
+    if (err < 0 || t->port < 0 || t->sites || t->made)
+        return err;
+    mk_generation_listen_error(g, &mk_plugin_tls,
+                               "no host has a certificate for this listener: one in sites/ needs a section [TLS] with "
+                               "Certificate and CertificateKey");
+    return -EINVAL;
+}
+
+/* ── workers ── */
+
+static int start_worker(struct mk_worker *worker, void **ret_state)
+{
+    const struct tls_generation *t = mk_generation_state(mk_worker_generation(worker), &mk_plugin_tls);
+    char text[TEXT_BYTES];
+    struct mk_buf names;
+    *ret_state = desk_new(mk_worker_account(worker));
+    if (!*ret_state)
+        return -ENOMEM;
+    if (t->made && mk_worker_index(worker) == 0) {
+        mk_buf_init_fixed(&names, text, sizeof(text));
+        selfsigned_describe(&names);
+        mk_log_info("made a certificate that signs itself, which no client trusts, for %s", mk_buf_cstr(&names));
+    }
+    if (mk_worker_index(worker) == 0)
+        mk_log_debug("tls: the kernel %s", kernel_option(true) ? "encrypts what is sent" : "cannot encrypt");
+    return 0;
+}
+
+static void stop_worker(struct mk_worker *worker, void *state)
+{
+    (void)worker;
+    desk_put(state);
+}
+
+/* ── requests ── */
+
+/* HTTP at a port for TLS. */
+static int refuse_clear(struct mk_request *req)
+{
+    static const struct mk_str page = MK_STR(
+        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>400 Bad Request</title></head>\n"
+        "<body><h1>400 Bad Request</h1>\n<p>This port speaks HTTPS, but a plain HTTP request came. Use the same "
+        "address with https:// in front.</p></body></html>\n");
+    mk_response_status(req, 400);
+    mk_response_header_borrow(req, MK_STR("Content-Type"), MK_STR("text/html; charset=utf-8"));
+    mk_response_close(req);
+    mk_response_borrow(req, page);
+    mk_response_end(req);
+    return 0;
+}
+
+static bool is_address(struct mk_str name)
+{
+    return name.len && (name.p[0] == '[' || strspn(name.p, "0123456789.") >= name.len);
+}
+
+/*
+ * Another connection would have shown another certificate, or have been asked for another one: RFC 9110 section
+ * 15.5.20. A client that named no host, and asks for an address, could not do better.
+ */
+static bool is_misdirected(const struct mk_request *req, const struct session *s)
+{
+    struct mk_str name = mk_request_host(req);
+    const struct site *site = site_of_host(mk_request_vhost(req));
+    if (site && memcmp(site->policy, s->policy, sizeof(s->policy)) != 0)
+        return true;
+    if (!name.len || mk_str_ieq(name, mk_str(s->name, s->name_len)) || (!s->name_len && is_address(name)))
+        return false;
+    return !site_covers(SSL_get_certificate(s->ssl), name);
+}
+
+/* The same place by https. */
+static int redirect(struct mk_request *req, const struct tls_generation *t)
+{
+    struct mk_str host = mk_request_host(req), query = mk_request_query(req), path = mk_request_path(req);
+    enum mk_method method = mk_request_method(req);
+    struct mk_buf location;
+    if (!host.len)
+        host = mk_host_name(mk_request_vhost(req), 0);
+    size_t size = host.len + path.len * 3 + query.len + sizeof("https://:65535?");
+    char *storage = mk_arena_alloc(mk_request_arena(req), size);
+    if (!storage || !host.len || !path.len || path.p[0] != '/') {
+        mk_response_error(req, storage ? 400 : 503);
+        return 0;
+    }
+    mk_buf_init_fixed(&location, storage, size);
+    mk_buf_addf(&location, "https://%.*s", MK_STR_ARG(host));
+    if (t->port > 0 && t->port != 443)
+        mk_buf_addf(&location, ":%d", t->port);
+    mk_path_encode(&location, path);
+    if (query.p)
+        mk_buf_addf(&location, "?%.*s", MK_STR_ARG(query));
+    mk_response_redirect(req, method == MK_GET || method == MK_HEAD ? 301 : 308, mk_buf_str(&location));
+    return 0;
+}
+
+static int check_request(struct mk_request *req)
+{
+    const struct session *s = session_of(mk_request_io(req));
+    const struct site *site = mk_request_host_state(req, &mk_plugin_tls);
+    if (s && !s->ssl)
+        return refuse_clear(req);
+    if (s && is_misdirected(req, s)) {
+        mk_response_error(req, 421);
+        return 0;
+    }
+    if (s || !site || site->conf->redirect == TLS_REDIRECT_OFF || mk_str_eq(mk_request_scheme(req), MK_STR("https")))
+        return MK_DECLINED;
+    return redirect(req, mk_generation_state(mk_worker_generation(mk_request_worker(req)), &mk_plugin_tls));
+}
+
+static void add_strict(struct mk_request *req)
+{
+    const struct site *site = mk_request_host_state(req, &mk_plugin_tls);
+    if (site && site->conf->strict.len && mk_str_eq(mk_request_scheme(req), MK_STR("https")))
+        mk_response_header_borrow(req, MK_STR("Strict-Transport-Security"), site->conf->strict);
+}
+
+MK_PLUGIN(tls) = {
+    MK_PLUGIN_HEAD("tls", "2.0.0", "encrypted connections: TLS 1.2 and 1.3"),
+    .about = about,
+    .sections = tls_sections,
+    .transport = &tls_transport,
+    .start = start,
+    .stop = stop,
+    .generation_start = start_generation,
+    .generation_stop = stop_generation,
+    .host_start = start_host,
+    .host_stop = stop_host,
+    .generation_check = check_generation,
+    .worker_start = start_worker,
+    .worker_stop = stop_worker,
+    .on_request = check_request,
+    .on_response = add_strict,
+};
