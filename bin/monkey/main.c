@@ -82,6 +82,12 @@ static int load(struct mk_server *server, const struct options *o, char *listen_
         mk_server_set(server, "SERVER", "Listen", listen, o->listen ? "option --listen" : "option --port");
     if (o->workers)
         mk_server_set(server, "SERVER", "Workers", o->workers, "option --workers");
+#ifndef MK_LEAN
+    if (o->https) {
+        mk_server_set(server, "SERVER", "TransportLayer", "tls", "option --https");
+        mk_server_set(server, "TLS", "SelfSigned", "On", "option --https");
+    }
+#endif
     int err = mk_server_load(server);
     if (err == -ENOMEM)
         fprintf(stderr, "monkey: out of memory while reading the configuration\n");

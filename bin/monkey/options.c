@@ -13,7 +13,7 @@
 #include <string.h>
 
 /* Options without a letter have a number that is none. */
-enum { ONLY_SHOW = 1, ONLY_REFERENCE, ONLY_SUPERVISE };
+enum { ONLY_SHOW = 1, ONLY_REFERENCE, ONLY_SUPERVISE, ONLY_HTTPS };
 
 static const struct row {
     char letter;
@@ -27,6 +27,10 @@ static const struct row {
     {'l', "listen", "ADDR", "listen on ADDR: address, address:port or unix:/path", -1,
      offsetof(struct options, listen)},
     {'w', "workers", "N", "start N workers; 0 is one for each processor", -1, offsetof(struct options, workers)},
+#ifndef MK_LEAN
+    {ONLY_HTTPS, "https", NULL, "with -o: HTTPS, with a certificate made for it", -1,
+     offsetof(struct options, https)},
+#endif
     {'D', "daemon", NULL, "go to the background once it serves", -1, offsetof(struct options, daemon)},
 #ifndef MK_LEAN
     {ONLY_SUPERVISE, "supervise", NULL, "stay above the server, and start it again if it crashes", -1,
@@ -178,6 +182,12 @@ static int check(const struct options *o, int argc, char **argv)
         fprintf(stderr, "monkey: what is \"%s\" for? A directory to serve goes behind --one-shot\n", argv[optind]);
         return EXIT_OPTIONS;
     }
+#ifndef MK_LEAN
+    if (o->https && !o->root) {
+        fprintf(stderr, "monkey: --https goes with --one-shot; a configuration has Listen 443 tls\n");
+        return EXIT_OPTIONS;
+    }
+#endif
     if (o->dir && o->root) {
         fprintf(stderr, "monkey: --config and --one-shot exclude each other\n");
         return EXIT_OPTIONS;

@@ -191,7 +191,7 @@ static int load_what_is_used(struct mk_generation *g, const struct mk__source *s
     int err = MK__MODULES && source->dir ? mk__wanted_modules(source->dir, mk__plugin_order, &wanted) : 0;
 #ifndef MK_LEAN
     for (unsigned i = 0; i < source->n_overrides; i++)
-        if (mk_str_ieq(mk_str_c(source->overrides[i].key), MK_STR("Listen")))
+        if (strcmp(source->overrides[i].key, "TransportLayer") == 0)
             wanted |= mk__wanted_words(mk_str_c(source->overrides[i].value), mk__plugin_order);
 #endif
     for (const struct mk_plugin *const *p = mk__builtin_plugins; *p; p++)

@@ -15,7 +15,7 @@
  * who reads it next. 0 or -ENOMEM.
  */
 int mk__wanted_modules(const char *dir, const char *const *names, uint32_t *ret_wanted);
-/* The same in the words of a `Listen` that came from elsewhere. */
+/* The same in a value of `Listen` or `TransportLayer` that came from elsewhere. */
 uint32_t mk__wanted_words(struct mk_str words, const char *const *names);
 
 #endif

@@ -241,12 +241,36 @@ static struct mk_str listener(const struct entry *e, const struct step *s)
     return mk_request_listener(e->req);
 }
 
-/* No transport tells these yet. */
-static struct mk_str none(const struct entry *e, const struct step *s)
+/* Absent where others could read along. */
+static struct mk_secured secured(const struct entry *e)
 {
-    (void)e;
+    struct mk_secured found;
+    mk_request_secured(e->req, &found);
+    return found;
+}
+
+static struct mk_str tls_version(const struct entry *e, const struct step *s)
+{
     (void)s;
-    return MK_STR_NONE;
+    return secured(e).version;
+}
+
+static struct mk_str tls_cipher(const struct entry *e, const struct step *s)
+{
+    (void)s;
+    return secured(e).cipher;
+}
+
+static struct mk_str tls_server_name(const struct entry *e, const struct step *s)
+{
+    (void)s;
+    return absent_if_empty(secured(e).server_name);
+}
+
+static struct mk_str tls_client(const struct entry *e, const struct step *s)
+{
+    (void)s;
+    return absent_if_empty(secured(e).client);
 }
 
 static bool worker(const struct entry *e, uint64_t *ret)
@@ -280,8 +304,10 @@ const struct field fields[] = {
     {.name = "request_time_us", .number = request_time, .doc = "from the first byte of the request to the end, in µs"},
     {.name = "first_byte_us", .number = first_byte, .doc = "until the response's first byte was ready, in µs"},
     {.name = "listener", .text = listener, .doc = "the Listen line that it came by"},
-    {.name = "tls_version", .text = none, .doc = "the version of TLS"},
-    {.name = "tls_cipher", .text = none, .doc = "the cipher of TLS"},
+    {.name = "tls_version", .text = tls_version, .doc = "the version of TLS"},
+    {.name = "tls_cipher", .text = tls_cipher, .doc = "the cipher suite of TLS"},
+    {.name = "tls_server_name", .text = tls_server_name, .doc = "the host that the client named to TLS"},
+    {.name = "tls_client", .text = tls_client, .doc = "the subject of a client certificate that was verified"},
     {.name = "request_id", .text = request_id, .doc = "the number of the request, as in X-Request-Id"},
     {.name = "traceparent", .text = traceparent, .doc = "the field of W3C Trace Context"},
     {.name = "aborted", .put = put_aborted, .doc = "whether the exchange ended before the response was complete"},

@@ -34,10 +34,20 @@ static struct mk__peer *peer_of(const struct mk_request *req)
     return &peer;
 }
 
+static int secured(const struct mk_io *io, struct mk_secured *ret)
+{
+    (void)io;
+    *ret = (struct mk_secured){.version = MK_STR("TLSv1.3"), .cipher = MK_STR("AES"), .client = MK_STR("CN=a b")};
+    return 0;
+}
+
+static const struct mk_transport plain = {.name = "plain"}, encrypted = {.name = "encrypted", .secured = secured};
+static struct mk_io io = {.transport = &plain};
+
 static const struct mk_io *io_of(const struct mk_request *req)
 {
     (void)req;
-    return NULL; /* the peer is known */
+    return &io;
 }
 
 static const struct mk__carrier carrier = {.major = 1, .peer = peer_of, .io = io_of};
@@ -103,6 +113,9 @@ static void test_fields(void **state)
     assert_int_equal(req.parse.head_len, strlen(REQUEST));
     for (size_t i = 0; i < COUNT(rows); i++)
         assert_str_equal(format(rows[i].format, &req), rows[i].line);
+    io.transport = &encrypted;
+    assert_str_equal(format("$tls_version $tls_cipher $tls_server_name $tls_client", &req), "TLSv1.3 AES - CN=a\\x20b");
+    io.transport = &plain;
     mk_arena_release(&req.arena);
 }
 
