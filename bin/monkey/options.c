@@ -28,8 +28,7 @@ static const struct row {
      offsetof(struct options, listen)},
     {'w', "workers", "N", "start N workers; 0 is one for each processor", -1, offsetof(struct options, workers)},
 #ifndef MK_LEAN
-    {ONLY_HTTPS, "https", NULL, "with -o: HTTPS, with a certificate made for it", -1,
-     offsetof(struct options, https)},
+    {ONLY_HTTPS, "https", NULL, "with -o: HTTPS, with a certificate made for it", -1, offsetof(struct options, https)},
 #endif
     {'D', "daemon", NULL, "go to the background once it serves", -1, offsetof(struct options, daemon)},
 #ifndef MK_LEAN

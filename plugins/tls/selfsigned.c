@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Making the certificate of selfsigned.h. A reload keeps it, so that a browser that was told to go on is not asked
- * again. The process context.
+ * again. Made in the process context, told by the first worker before it serves.
  */
 #include "selfsigned.h"
+
+#include <monkey/buf.h>
+#include <monkey/log.h>
 
 #include <openssl/err.h>
 #include <openssl/evp.h>
@@ -19,6 +22,7 @@ enum { DAYS = 90, HOUR = 3600, HOST_BYTES = 65, NAMES_BYTES = 160 };
 static struct {
     X509 *leaf;
     EVP_PKEY *key;
+    bool told;
     char names[NAMES_BYTES]; /* as X509V3_EXT_conf_nid() reads them */
 } own;
 
@@ -94,13 +98,18 @@ void selfsigned_stop(void)
     own.key = NULL;
 }
 
-void selfsigned_describe(struct mk_buf *out)
+void selfsigned_announce(void)
 {
     unsigned char digest[EVP_MAX_MD_SIZE];
+    char text[EVP_MAX_MD_SIZE * 3];
     unsigned n = 0;
-    mk_buf_addf(out, "%s, SHA-256 fingerprint ", own.names);
-    if (X509_digest(own.leaf, EVP_sha256(), digest, &n) != 1)
+    struct mk_buf hex;
+    if (!own.leaf || own.told || X509_digest(own.leaf, EVP_sha256(), digest, &n) != 1)
         return;
+    own.told = true;
+    mk_buf_init_fixed(&hex, text, sizeof(text));
     for (unsigned i = 0; i < n; i++)
-        mk_buf_addf(out, "%s%02X", i ? ":" : "", digest[i]);
+        mk_buf_addf(&hex, "%s%02X", i ? ":" : "", digest[i]);
+    mk_log_info("made a certificate that signs itself, which no client trusts, for %s, SHA-256 fingerprint %s",
+                own.names, mk_buf_cstr(&hex));
 }

@@ -5,15 +5,13 @@
 #ifndef TLS_SELFSIGNED_H
 #define TLS_SELFSIGNED_H
 
-#include <monkey/buf.h>
-
 #include <openssl/x509.h>
 
 /* The process's own, made when it is first asked for; both stay its. 0 or -errno. */
 int selfsigned_get(X509 **ret_leaf, EVP_PKEY **ret_key);
 void selfsigned_stop(void);
 
-/* Its names, and its SHA-256 fingerprint, for people. */
-void selfsigned_describe(struct mk_buf *out);
+/* Tells the log of it, once: its names, and its SHA-256 fingerprint. */
+void selfsigned_announce(void);
 
 #endif

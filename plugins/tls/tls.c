@@ -154,18 +154,14 @@ static int check_generation(struct mk_generation *g, void *state)
 static int start_worker(struct mk_worker *worker, void **ret_state)
 {
     const struct tls_generation *t = mk_generation_state(mk_worker_generation(worker), &mk_plugin_tls);
-    char text[TEXT_BYTES];
-    struct mk_buf names;
     *ret_state = desk_new(mk_worker_account(worker));
     if (!*ret_state)
         return -ENOMEM;
-    if (t->made && mk_worker_index(worker) == 0) {
-        mk_buf_init_fixed(&names, text, sizeof(text));
-        selfsigned_describe(&names);
-        mk_log_info("made a certificate that signs itself, which no client trusts, for %s", mk_buf_cstr(&names));
-    }
-    if (mk_worker_index(worker) == 0)
-        mk_log_debug("tls: the kernel %s", kernel_option(true) ? "encrypts what is sent" : "cannot encrypt");
+    if (mk_worker_index(worker) != 0)
+        return 0;
+    if (t->made)
+        selfsigned_announce();
+    mk_log_debug("tls: the kernel %s", kernel_option(true) ? "encrypts what is sent" : "cannot encrypt");
     return 0;
 }
 

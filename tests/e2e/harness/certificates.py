@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A certificate authority of the tests' own, by the command `openssl`, and clients that trust it."""
+
+import hashlib
+import pathlib
+import socket
+import ssl
+import subprocess
+
+from .client import Client
+
+KINDS = {
+    "ec": ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"],
+    "rsa": ["-newkey", "rsa:2048"],
+}
+CONFIG = """
+[ca]
+default_ca = own
+[own]
+new_certs_dir = {folder}
+database = {folder}/index.txt
+rand_serial = yes
+default_md = sha256
+policy = any
+unique_subject = no
+copy_extensions = copy
+email_in_dn = no
+[any]
+commonName = supplied
+organizationName = optional
+"""
+
+
+def openssl(*args, data=None):
+    """Runs the command; returns what it printed."""
+    done = subprocess.run(["openssl", *map(str, args)], input=data, capture_output=True, timeout=60)
+    assert done.returncode == 0, done.stderr.decode()
+    return done.stdout
+
+
+class Pair:
+    """A certificate and its key, as files."""
+
+    def __init__(self, folder, name):
+        self.cert, self.key = folder / f"{name}.pem", folder / f"{name}.key"
+
+    @property
+    def der(self):
+        return ssl.PEM_cert_to_DER_cert(self.cert.read_text())
+
+    @property
+    def fingerprint(self):
+        return hashlib.sha256(self.der).hexdigest()
+
+    def keys(self, **rest):
+        """Of a section [TLS]."""
+        return {"Certificate": self.cert, "CertificateKey": self.key, **rest}
+
+
+class Authority(Pair):
+    """Makes certificates. Its chain has one step, so that a leaf is signed by the root itself."""
+
+    def __init__(self, folder, name="ca"):
+        self.folder = pathlib.Path(folder)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        super().__init__(self.folder, name)
+        openssl(
+            "req", "-x509", *KINDS["ec"], "-nodes", "-keyout", self.key, "-out", self.cert, "-days", 30,
+            "-subj", f"/CN=Test {name}", "-addext", "basicConstraints=critical,CA:TRUE",
+            "-addext", "keyUsage=critical,keyCertSign,cRLSign,digitalSignature",
+        )  # fmt: skip
+        (self.folder / "index.txt").touch()
+        (self.folder / "ca.conf").write_text(CONFIG.format(folder=self.folder))
+
+    def make(self, name, *names, kind="ec", subject=None, start=None, end="20491231235959Z"):
+        """A certificate for these names (or "IP:..."); `start` and `end` as YYYYMMDDHHMMSSZ."""
+        pair = Pair(self.folder, name)
+        request = self.folder / f"{name}.csr"
+        alternatives = ",".join(n if n.startswith("IP:") else f"DNS:{n}" for n in names)
+        extension = ["-addext", f"subjectAltName={alternatives}"] if names else []
+        openssl(
+            "req", *KINDS[kind], "-nodes", "-keyout", pair.key, "-out", request, "-subj", subject or f"/CN={name}",
+            *extension,
+        )  # fmt: skip
+        pair.key.chmod(0o600)
+        openssl(
+            "ca", "-batch", "-notext", "-config", self.folder / "ca.conf", "-cert", self.cert, "-keyfile", self.key,
+            "-in", request, "-out", pair.cert, "-preserveDN",
+            "-startdate", start or "20200101000000Z", "-enddate", end,
+        )  # fmt: skip
+        return pair
+
+    def staple(self, pair):
+        """The file of a response of OCSP that says the certificate is good."""
+        request, response = self.folder / "ocsp.req", pair.cert.with_suffix(".ocsp")
+        openssl("ocsp", "-issuer", self.cert, "-cert", pair.cert, "-no_nonce", "-reqout", request)
+        openssl(
+            "ocsp", "-index", self.folder / "index.txt", "-CA", self.cert, "-rsigner", self.cert, "-rkey", self.key,
+            "-reqin", request, "-respout", response, "-ndays", 7,
+        )  # fmt: skip
+        return response
+
+    def context(self, *, alpn=None, pair=None, check=True, **versions):
+        """A client's; `minimum_version` and the like may be set."""
+        context = ssl.create_default_context(cafile=self.cert)
+        context.check_hostname = False  # the tests look themselves
+        context.options &= ~getattr(ssl, "OP_IGNORE_UNEXPECTED_EOF", 0)  # an end without close_notify is an error
+        if not check:
+            context.verify_mode = ssl.CERT_NONE
+        if alpn:
+            context.set_alpn_protocols(alpn)
+        if pair:
+            context.load_cert_chain(pair.cert, pair.key)
+        for key, value in versions.items():
+            setattr(context, key, value)
+        return context
+
+
+class TlsClient(Client):
+    """A connection whose bytes are encrypted; `first` is sent before, `shake` runs the handshake."""
+
+    def __init__(self, address, context, name="localhost", *, session=None, first=b"", shake=True, **rest):
+        super().__init__(address, **rest)
+        if first:
+            self.sock.sendall(first)
+        self.plain = self.sock
+        try:
+            self.sock = context.wrap_socket(
+                self.plain,
+                server_hostname=name,
+                session=session,
+                do_handshake_on_connect=shake,
+                suppress_ragged_eofs=False,
+            )
+        except OSError:
+            self.plain.close()
+            raise
+
+    @property
+    def fingerprint(self):
+        return hashlib.sha256(self.sock.getpeercert(True)).hexdigest()
+
+
+class Bytes:
+    """A TLS client in memory, whose records the test carries to and fro itself."""
+
+    def __init__(self, context, name="localhost"):
+        self.incoming, self.outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self.object = context.wrap_bio(self.incoming, self.outgoing, server_hostname=name)
+
+    def step(self):
+        """Goes on with the handshake: whether it is done, and what is to be sent."""
+        try:
+            self.object.do_handshake()
+            return True, self.outgoing.read()
+        except ssl.SSLWantReadError:
+            return False, self.outgoing.read()
+
+    def write(self, data):
+        self.object.write(data)
+        return self.outgoing.read()
+
+
+def alert_of(address, hello, timeout=10.0):
+    """The description of the alert that answers these bytes; None when there is none."""
+    with socket.create_connection(address, timeout) as sock:
+        sock.sendall(hello)
+        answer = b""
+        try:
+            while piece := sock.recv(65536):
+                answer += piece
+        except ConnectionResetError:
+            pass
+    return answer[6] if answer[:1] == b"\x15" else None

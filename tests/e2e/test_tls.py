@@ -1,0 +1,736 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Encrypted connections: what clients get, and what they cannot do."""
+
+import contextlib
+import os
+import re
+import signal
+import socket
+import ssl
+import subprocess
+
+import pytest
+
+from harness.certificates import Authority, Bytes, TlsClient, alert_of, openssl
+from harness.content import populate
+from harness.messages import CLOSE, request
+from harness.server import Server, await_true, run, section, write_config
+
+V12, V13 = ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3
+BIG = os.urandom(3_000_000)
+FILES = {"hello.txt": b"Hello, world\n", "big.bin": BIG}
+TLS = {"Listen": ["127.0.0.1:0 tls", "127.0.0.1:0"]}
+OVER, CLEAR = 0, 1  # the listeners
+
+
+@pytest.fixture(scope="module")
+def ca(tmp_path_factory):
+    return Authority(tmp_path_factory.mktemp("ca"))
+
+
+@pytest.fixture(scope="module")
+def pairs(ca):
+    return {
+        "localhost": ca.make("localhost", "localhost", "IP:127.0.0.1"),
+        "rsa": ca.make("rsa", "localhost", kind="rsa"),
+        "a": ca.make("a", "a.example", "shared.example"),
+        "wild": ca.make("wild", "*.wild.example"),
+        "asks": ca.make("asks", "asks.example", "may.example", "shared.example"),
+        "client": ca.make("client", subject="/O=Clients, Inc./CN=alice"),
+    }
+
+
+@pytest.fixture(scope="module")
+def strangers(tmp_path_factory):
+    """Another authority, which nobody here trusts."""
+    return Authority(tmp_path_factory.mktemp("strangers"), "strangers")
+
+
+def host(root, names, tls=None, more=""):
+    text = section("HOST", {"ServerName": names, "DocumentRoot": root})
+    return text + (section("TLS", tls) if tls else "") + more
+
+
+@pytest.fixture(scope="module")
+def hosts(ca, pairs, tmp_path_factory):
+    """The files of a server with a host of each kind; each has a file that names it."""
+    top = tmp_path_factory.mktemp("hosts")
+    own = {
+        "default": ("localhost", {
+            "Certificate": [pairs["localhost"].cert, pairs["rsa"].cert],
+            "CertificateKey": [pairs["localhost"].key, pairs["rsa"].key],
+            "OCSPFile": [ca.staple(pairs["localhost"]), ca.staple(pairs["rsa"])],
+        }),
+        "a": ("a.example", pairs["a"].keys(StrictTransportSecurity="365d includeSubDomains preload", Redirect="https")),
+        "wild": ("*.wild.example", pairs["wild"].keys()),
+        "asks": ("asks.example", pairs["asks"].keys(ClientCertificate="Required", ClientCA=ca.cert)),
+        "may": ("may.example", pairs["asks"].keys(ClientCertificate="Optional", ClientCA=ca.cert)),
+        "modern": ("modern.example", pairs["localhost"].keys(Profile="modern")),
+        "none": ("none.example", None),
+    }  # fmt: skip
+    files = {}
+    for name, (names, tls) in own.items():
+        root = populate(top / name, {**FILES, "who.txt": name.encode()})
+        files[f"sites/{name}"] = host(root, names, tls)
+    return files
+
+
+@pytest.fixture(scope="module")
+def world(hosts, tmp_path_factory, site_root):
+    conf = write_config(tmp_path_factory.mktemp("conf"), site_root, {**TLS, "Workers": 2}, files=hosts)
+    server = Server("-c", conf, listeners=2)
+    yield server
+    server.settle()
+    server.stop()
+
+
+@pytest.fixture
+def connect(ca, world):
+    def open_one(name="localhost", *, session=None, server=None, listener=OVER, shake=True, first=b"", **rest):
+        server = server or world
+        context = rest.pop("context", None) or ca.context(**rest)
+        address = server.addresses[listener]
+        client = TlsClient(address, context, name, session=session, first=first, shake=shake)
+        server.clients.append(client)
+        return client
+
+    yield open_one
+    world.settle()
+
+
+def reload(server, outcome="the new configuration is in use"):
+    server.baseline += 2  # of the loop that waits for old generations
+    server.send_signal(signal.SIGHUP)
+    server.wait_log(outcome)
+
+
+def ask(client, target="/hello.txt", host="localhost", *fields, **rest):
+    return client.ask(target, *fields, host=host, **rest)
+
+
+def who(client, host):
+    answer = ask(client, "/who.txt", host)
+    return answer.body.decode() if answer.status == 200 else answer.status
+
+
+# ── versions, ciphers, certificates ──
+
+
+@pytest.mark.parametrize("version, name", [(V12, "TLSv1.2"), (V13, "TLSv1.3")])
+def test_versions(connect, version, name):
+    with connect(minimum_version=version, maximum_version=version) as client:
+        assert client.sock.version() == name
+        assert ask(client).body == FILES["hello.txt"]
+
+
+@pytest.mark.parametrize("version", ["-tls1", "-tls1_1", "-tls1_2"])
+def test_old_versions_are_refused(world, version):
+    name = "modern.example" if version == "-tls1_2" else "localhost"
+    done = subprocess.run(
+        ["openssl", "s_client", "-connect", f"127.0.0.1:{world.port}", version, "-cipher", "ALL:@SECLEVEL=0",
+         "-servername", name],
+        stdin=subprocess.DEVNULL, capture_output=True, timeout=30,
+    )  # fmt: skip
+    assert done.returncode != 0 and b"alert" in done.stderr
+    assert b"Cipher is (NONE)" in done.stdout
+
+
+def test_modern_is_tls_1_3(connect):
+    with connect("modern.example") as client:
+        assert client.sock.version() == "TLSv1.3"
+
+
+def accepted_ciphers(world, ca, names):
+    found = set()
+    for name in names:
+        context = ca.context(minimum_version=V12, maximum_version=V12)
+        try:
+            context.set_ciphers(f"{name}:@SECLEVEL=0")
+        except ssl.SSLError:
+            continue  # this client does not know it
+        with contextlib.suppress(ssl.SSLError, ConnectionError), TlsClient(world.addresses[0], context) as client:
+            found.add(client.sock.cipher()[0])
+    return found
+
+
+def test_ciphers_of_tls_1_2(world, ca):
+    names = openssl("ciphers", "ALL:COMPLEMENTOFALL:@SECLEVEL=0").decode().strip().split(":")
+    names = [n for n in names if not n.startswith("TLS_") and "PSK" not in n and "SRP" not in n]
+    assert accepted_ciphers(world, ca, names) == {
+        f"ECDHE-{key}-{cipher}"
+        for key in ("ECDSA", "RSA")
+        for cipher in ("AES128-GCM-SHA256", "AES256-GCM-SHA384", "CHACHA20-POLY1305")
+    }
+    world.settle()
+
+
+@pytest.mark.parametrize("ciphers, pair", [("ECDHE+aECDSA", "localhost"), ("ECDHE+aRSA", "rsa")])
+def test_both_kinds_of_certificates(connect, ca, pairs, ciphers, pair):
+    context = ca.context(maximum_version=V12)
+    context.set_ciphers(ciphers)
+    with connect(context=context) as client:
+        assert client.fingerprint == pairs[pair].fingerprint
+        assert ask(client).status == 200
+
+
+# ── names ──
+
+
+@pytest.mark.parametrize(
+    "name, pair, host",
+    [
+        ("localhost", "localhost", "default"),
+        ("a.example", "a", "a"),
+        ("A.EXAMPLE", "a", "a"),
+        ("x.wild.example", "wild", "wild"),
+        ("none.example", "localhost", "none"),
+        ("nobody.example", "localhost", "default"),
+        (None, "localhost", "default"),
+    ],
+)
+def test_server_names(connect, pairs, name, pair, host):
+    with connect(name) as client:
+        assert client.fingerprint == pairs[pair].fingerprint
+        assert who(client, name or "localhost") == host
+
+
+def test_421_for_a_name_that_the_certificate_does_not_cover(connect):
+    with connect("a.example") as client:
+        assert who(client, "a.example") == "a"
+        assert who(client, "localhost") == 421
+        assert who(client, "x.wild.example") == 421
+        assert who(client, "none.example") == 421
+        assert who(client, "shared.example") == "default"  # covered, and the host asks for no more
+        assert who(client, "a.example:443") == "a"
+
+
+def test_421_where_other_certificates_of_clients_are_asked_for(connect, pairs):
+    with connect("a.example") as client:
+        assert who(client, "asks.example") == 421
+    with connect("asks.example", pair=pairs["client"]) as client:
+        assert who(client, "asks.example") == "asks"
+        assert who(client, "may.example") == 421  # its certificate covers that, its policy differs
+        assert who(client, "shared.example") == 421
+
+
+def test_an_address_needs_no_name(connect):
+    with connect(None) as client:
+        assert who(client, "127.0.0.1") == "default"
+        assert who(client, "192.0.2.1") == "default"  # no connection could be a better one
+        assert who(client, "a.example") == 421
+
+
+# ── certificates of clients ──
+
+
+def test_a_required_certificate(connect, pairs, strangers):
+    with connect("asks.example", pair=pairs["client"]) as client:
+        assert who(client, "asks.example") == "asks"
+    for wrong in (None, strangers.make("eve")):
+        with pytest.raises((ssl.SSLError, ConnectionError)):
+            with connect("asks.example", pair=wrong) as client:  # TLS 1.3 tells only afterwards
+                who(client, "asks.example")
+
+
+def test_an_optional_certificate(connect, pairs, strangers):
+    for pair in (None, pairs["client"]):
+        with connect("may.example", pair=pair) as client:
+            assert who(client, "may.example") == "may"
+    with pytest.raises((ssl.SSLError, ConnectionError)):
+        with connect("may.example", pair=strangers.make("mallory")) as client:
+            who(client, "may.example")
+
+
+def test_hosts_that_do_not_ask_ignore_certificates(connect, strangers):
+    with connect("a.example", pair=strangers.make("trent")) as client:
+        assert who(client, "a.example") == "a"
+
+
+# ── tickets ──
+
+
+def resume(client_of, name, session, **rest):
+    with client_of(name, session=session, **rest) as client:
+        answer = ask(client, host=name)
+        return client.sock.session_reused, answer.status
+
+
+@pytest.mark.concurrent
+@pytest.mark.parametrize("version", [V12, V13])
+def test_sessions_are_resumed_across_workers(connect, ca, version):
+    context = ca.context(minimum_version=version, maximum_version=version)
+    with connect(context=context) as client:
+        ask(client)
+        session = client.sock.session
+    for _ in range(12):  # two workers: all of them in one is one in two thousand
+        assert resume(connect, "localhost", session, context=context) == (True, 200)
+
+
+@pytest.mark.parametrize("version", [V12, V13])
+def test_sessions_stay_with_their_host(connect, ca, pairs, version):
+    context = ca.context(minimum_version=version, maximum_version=version, pair=pairs["client"])
+    with connect("asks.example", context=context) as client:
+        ask(client, host="asks.example")
+        session = client.sock.session
+    assert resume(connect, "asks.example", session, context=context) == (True, 200)
+    for name in ("may.example", "a.example", "localhost"):
+        assert resume(connect, name, session, context=context) == (False, 200)
+
+
+def test_a_session_without_a_certificate_is_no_way_in(connect, ca):
+    """CVE-2025-23419: a ticket of a host that asks for nothing, at one that requires a certificate."""
+    context = ca.context()
+    with connect("localhost", context=context) as client:
+        ask(client)
+        session = client.sock.session
+    with pytest.raises((ssl.SSLError, ConnectionError)):
+        resume(connect, "asks.example", session, context=context)
+
+
+def test_resumed_sessions_keep_the_client(serve, ca, pairs, tmp_path):
+    server = serve(
+        {"Listen": "127.0.0.1:0 tls"},
+        config={
+            "sites/default": host(populate(tmp_path / "r", FILES), "localhost",
+                                  pairs["localhost"].keys(ClientCertificate="Optional", ClientCA=ca.cert),
+                                  section("LOGGER", {"AccessLog": tmp_path / "log", "Format":
+                                  '"$tls_version $tls_cipher $tls_server_name $tls_client"'})),
+        },
+    )  # fmt: skip
+    context = ca.context(pair=pairs["client"])
+    session = None
+    for _ in range(2):
+        with TlsClient(server.addresses[0], context, session=session) as client:
+            ask(client)
+            session = client.sock.session
+    assert client.sock.session_reused is not False
+    with TlsClient(server.addresses[0], ca.context(maximum_version=V12)) as client:
+        ask(client)
+    server.drop_clients()
+    lines = await_true(lambda: (tmp_path / "log").exists() and len(rows := (tmp_path / "log").read_text().splitlines())
+                       == 3 and rows)  # fmt: skip
+    assert lines[0] == lines[1] == r"TLSv1.3 TLS_AES_256_GCM_SHA384 localhost CN=alice,O=Clients\x5c,\x20Inc."
+    assert lines[2] == "TLSv1.2 TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384 localhost -"
+
+
+def test_tickets_survive_a_reload(serve, hosts, ca):
+    server = serve(TLS, config=hosts, listeners=2)
+    context = ca.context()
+    with TlsClient(server.addresses[0], context) as client:
+        ask(client)
+        session = client.sock.session
+    reload(server)
+    with TlsClient(server.addresses[0], context, session=session) as client:
+        assert ask(client).status == 200 and client.sock.session_reused
+
+
+def test_machines_share_tickets_by_a_file(serve, hosts, ca, tmp_path):
+    keys = tmp_path / "tickets"
+    first, second = os.urandom(80), os.urandom(80)
+
+    def start(content):
+        keys.write_bytes(content)
+        keys.chmod(0o600)
+        return serve(TLS, config={**hosts, "plugins/tls/tls.conf": section("TLS", {"TicketKeys": keys})}, listeners=2)
+
+    context = ca.context()
+    one = start(first)
+    with TlsClient(one.addresses[0], context) as client:
+        ask(client)
+        session = client.sock.session
+    for content, resumed in ((second + first, True), (second, False)):
+        other = start(content)
+        with TlsClient(other.addresses[0], context, session=session) as client:
+            assert (ask(client).status, client.sock.session_reused) == (200, resumed)
+
+
+# ── protocols, OCSP ──
+
+
+def test_protocols(connect):
+    for offer, chosen in ((["http/1.1"], "http/1.1"), (["foo", "http/1.1"], "http/1.1"), (None, None)):
+        with connect(alpn=offer) as client:
+            assert client.sock.selected_alpn_protocol() == chosen
+            assert ask(client).status == 200
+
+
+def test_a_client_that_wants_another_protocol_is_refused(world, ca):
+    with pytest.raises(ssl.SSLError, match="(?i)no.application.protocol"):
+        TlsClient(world.addresses[0], ca.context(alpn=["smtp", "http/1.0"]))
+
+
+def test_ocsp_responses_are_stapled(world):
+    for signature in ("ECDSA+SHA256", "RSA-PSS+SHA256"):
+        done = openssl(
+            "s_client", "-connect", f"127.0.0.1:{world.port}", "-status", "-servername", "localhost",
+            "-sigalgs", signature, data=b"",
+        )  # fmt: skip
+        assert b"OCSP Response Status: successful" in done and b"Cert Status: good" in done
+    done = openssl("s_client", "-connect", f"127.0.0.1:{world.port}", "-status", "-servername", "a.example", data=b"")
+    assert b"OCSP response: no response sent" in done
+
+
+# ── HTTP where HTTPS is spoken, and the other way round ──
+
+
+@pytest.mark.concurrent
+@pytest.mark.parametrize("pieces", [1, 1000])
+def test_plain_http_at_the_port_of_tls(world, pieces):
+    with world.connect(OVER) as client:
+        data = request("/hello.txt")
+        for i in range(0, len(data), max(1, len(data) // pieces)):
+            client.send(data[i : i + max(1, len(data) // pieces)])
+        answer = client.response()
+        assert (answer.status, answer.closes) == (400, True)
+        assert b"https://" in answer.body and b"plain HTTP" in answer.body
+        client.assert_closed()
+    world.settle()
+
+
+def test_redirect_to_https(world):
+    """Without the port, which the system has chosen here, and the configuration cannot know."""
+    with world.connect(CLEAR) as client:
+        answer = client.ask("/who.txt?a=%20b", host="a.example:8080")
+        assert (answer.status, answer["Location"]) == (301, "https://a.example/who.txt?a=%20b")
+        answer = client.ask("/x%25y z/".replace(" ", "%20"), method="POST", host="a.example", body=b"1")
+        assert (answer.status, answer["Location"]) == (308, "https://a.example/x%25y%20z/")
+        assert client.ask("/hello.txt").status == 200  # another host
+    world.settle()
+
+
+def test_redirects_name_the_port(serve, ca, pairs, tmp_path):
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        port = sock.getsockname()[1]
+    text = host(populate(tmp_path / "r", FILES), "localhost", pairs["localhost"].keys(Redirect="https"))
+    server = serve({"Listen": ["127.0.0.1:0", f"127.0.0.1:{port} tls"]}, config={"sites/default": text}, listeners=2)
+    with server.connect(0) as client:
+        assert client.ask("/hello.txt")["Location"] == f"https://localhost:{port}/hello.txt"
+    with TlsClient(server.addresses[1], ca.context()) as client:
+        assert ask(client).status == 200
+
+
+def test_strict_transport_security(connect, world):
+    expected = "max-age=31536000; includeSubDomains; preload"
+    with connect("a.example") as client:
+        for target in ("/hello.txt", "/nothing"):
+            assert ask(client, target, "a.example")["Strict-Transport-Security"] == expected
+    with world.connect(CLEAR) as client:
+        assert client.ask("/", host="a.example")["Strict-Transport-Security"] is None
+    with connect("localhost") as client:
+        assert ask(client)["Strict-Transport-Security"] is None
+
+
+# ── bytes ──
+
+
+@pytest.mark.concurrent
+@pytest.mark.parametrize("version", [V12, V13])
+def test_large_downloads(connect, version):
+    with connect(minimum_version=version, maximum_version=version) as client:
+        for _ in range(2):
+            assert ask(client, "/big.bin").body == BIG
+        assert ask(client, "/big.bin", "localhost", "Range: bytes=100000-1999999").body == BIG[100000:2000000]
+
+
+def test_a_slow_reader_gets_every_byte(ca, world):
+    with TlsClient(world.addresses[0], ca.context(), rcvbuf=4096) as slow:
+        slow.send(request("/big.bin"))
+        with TlsClient(world.addresses[0], ca.context()) as other:  # and nobody waits for it
+            assert ask(other, "/big.bin").body == BIG
+        assert slow.response().body == BIG
+    world.settle()
+
+
+@pytest.mark.concurrent
+def test_pipelining(connect):
+    with connect() as client:
+        client.send(request("/hello.txt") * 200 + request("/big.bin") + request("/hello.txt", CLOSE))
+        answers = client.responses()
+        assert [a.status for a in answers] == [200] * 202
+        assert answers[200].body == BIG
+
+
+def test_uploads(connect):
+    with connect() as client:
+        for size in (1, 1000, 16384, 100_000):
+            answer = ask(client, "/hello.txt", method="POST", body=b"x" * size)
+            assert answer.status == 405
+            if answer.closes:
+                break
+            client.assert_open()
+
+
+def test_records_grow(world, ca):
+    """Small ones at first, so that a client can use what has come; the largest once the window is open."""
+    shuttle = Bytes(ca.context())
+    with socket.create_connection(world.addresses[0], 10) as sock:
+        done, out = shuttle.step()
+        while not done:
+            sock.sendall(out)
+            shuttle.incoming.write(sock.recv(65536))
+            done, out = shuttle.step()
+        sock.sendall(out + shuttle.write(request("/big.bin", CLOSE)))
+        data = b""
+        while len(data) < len(BIG):
+            data += sock.recv(262144)
+    sizes = []
+    while len(data) >= 5:
+        size = int.from_bytes(data[3:5], "big")
+        sizes.append(size)
+        data = data[5 + size :]
+    assert all(size <= 1400 for size in sizes[:10]) and max(sizes) > 16384
+    assert sum(size > 16384 for size in sizes) > 100
+    world.settle()
+
+
+# ── handshakes ──
+
+
+def test_a_handshake_byte_by_byte(world, ca):
+    shuttle = Bytes(ca.context())
+    with socket.create_connection(world.addresses[0], 10) as sock:
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        done, out = shuttle.step()
+        while not done:
+            for byte in out:
+                sock.sendall(bytes([byte]))
+            shuttle.incoming.write(sock.recv(65536))
+            done, out = shuttle.step()
+        for byte in out + shuttle.write(request("/hello.txt", CLOSE)):
+            sock.sendall(bytes([byte]))
+        text = b""
+        while b"Hello, world" not in text:
+            shuttle.incoming.write(sock.recv(65536))
+            with contextlib.suppress(ssl.SSLWantReadError):
+                text += shuttle.object.read(65536)
+    world.settle()
+
+
+@pytest.mark.parametrize(
+    "data, alert",
+    [
+        (b"\x16\x03\x01\x00\x05hello", 10),
+        (b"\x16\x03\x01\xff\xff" + b"x" * 100, 22),
+        (b"\x17\x03\x03\x00\x10" + b"x" * 16, 10),
+        (b"\x80\x2e\x01\x00\x02" + b"\0" * 60, None),
+        (b"\0" * 100, None),
+        (b"\x15\x03\x03\x00\x02\x02\x28", None),
+    ],
+    ids=["no hello", "too long", "data", "version 2", "zeros", "alert"],
+)
+def test_garbage_instead_of_a_handshake(connect, world, data, alert):
+    found = alert_of(world.addresses[0], data)
+    assert alert in (None, found)
+    with connect() as client:  # whoever comes next is not held to that
+        assert ask(client).status == 200
+
+
+def test_a_failure_does_not_touch_others(connect, world):
+    with connect() as client:
+        for _ in range(3):
+            alert_of(world.addresses[0], b"\x16\x03\x01\x00\x05hello")
+            client.assert_open()
+
+
+def test_renegotiation_is_refused(world):
+    done = subprocess.run(
+        ["openssl", "s_client", "-connect", f"127.0.0.1:{world.port}", "-tls1_2", "-servername", "localhost"],
+        input=b"R\n", capture_output=True, timeout=30,
+    )  # fmt: skip
+    assert b"RENEGOTIATING" in done.stdout + done.stderr and b"no renegotiation" in done.stderr
+    world.settle()
+
+
+def test_neither_compression_nor_early_data(world):
+    done = openssl("s_client", "-connect", f"127.0.0.1:{world.port}", "-servername", "localhost", data=b"")
+    assert b"Compression: NONE" in done and b"Max Early Data: 0" in done or b"Early data was not sent" in done
+
+
+def test_a_handshake_takes_no_longer_than_it_may(serve, hosts, ca):
+    server = serve({**TLS, "HandshakeTimeout": "300ms", "DeferAccept": 0}, config=hosts, listeners=2)
+    shuttle = Bytes(ca.context())
+    _, hello = shuttle.step()
+    for data in (b"", hello[:20], hello):
+        with server.connect(0) as client:
+            client.send(data)
+            client.assert_gone()
+
+
+def test_the_oldest_handshake_gives_way(serve, hosts, ca):
+    server = serve({**TLS, "MaxHandshakes": 2, "DeferAccept": 0}, config=hosts, listeners=2)
+    with TlsClient(server.addresses[0], ca.context()) as served:
+        served.assert_open()
+        waiting = []
+        for _ in range(3):
+            waiting.append(server.connect(0))
+            waiting[-1].send(b"\x16\x03\x01")
+            served.assert_open()  # the server has seen it
+        waiting[0].assert_gone()
+        served.assert_open()
+        waiting[1].assert_quiet()
+
+
+@pytest.mark.concurrent
+def test_a_flood_of_handshakes_leaves_time_for_others(serve, hosts, ca):
+    """All at once in one worker: who is connected already is answered before the last of them is."""
+    server = serve({**TLS, "Workers": 1}, config=hosts, listeners=2)
+    with TlsClient(server.addresses[0], ca.context()) as served:
+        served.assert_open()
+        shuttles = [Bytes(ca.context()) for _ in range(60)]
+        hellos = [shuttle.step()[1] for shuttle in shuttles]
+        flood = [server.connect(0) for _ in shuttles]
+        os.kill(server.pid, signal.SIGSTOP)
+        for client, hello in zip(flood, hellos):
+            client.send(hello)
+        served.send(request("/hello.txt"))
+        os.kill(server.pid, signal.SIGCONT)
+        assert served.response().status == 200
+        flood[-1].sock.setblocking(False)
+        answered = 0
+        for client in flood:
+            client.sock.setblocking(False)
+            with contextlib.suppress(BlockingIOError):
+                answered += bool(client.sock.recv(1))
+        assert answered < len(flood)
+
+
+def test_proxy_header_before_the_handshake(serve, hosts, ca, tmp_path):
+    log = section("LOGGER", {"AccessLog": tmp_path / "log", "Format": '"$client $tls_version"'})
+    server = serve(
+        {"Listen": "127.0.0.1:0 tls proxy", "TrustedProxies": "127.0.0.1"},
+        config={**hosts, "sites/default": hosts["sites/default"] + log},
+    )
+    for header in (b"PROXY TCP4 192.0.2.7 192.0.2.8 1000 443\r\n",):
+        with TlsClient(server.addresses[0], ca.context(), first=header) as client:
+            assert ask(client).status == 200
+    await_true(lambda: (tmp_path / "log").exists() and (tmp_path / "log").read_text() == "192.0.2.7 TLSv1.3\n")
+
+
+# ── the end ──
+
+
+@pytest.mark.parametrize("version", [V12, V13])
+def test_the_end_is_told(connect, version):
+    """Python raises where the server leaves without its close_notify."""
+    with connect(minimum_version=version, maximum_version=version) as client:
+        client.send(request("/hello.txt", CLOSE))
+        assert [a.status for a in client.responses()] == [200]
+
+
+def test_an_idle_connection_ends_politely(serve, hosts, ca):
+    server = serve({**TLS, "KeepAliveTimeout": "200ms"}, config=hosts, listeners=2)
+    with TlsClient(server.addresses[0], ca.context()) as client:
+        client.assert_open()
+        client.assert_closed()
+
+
+def test_an_answer_that_was_cut_off_has_no_end(serve, hosts, ca, tmp_path):
+    server = serve({**TLS, "SendTimeout": "300ms", "LogLevel": "debug"}, config=hosts, listeners=2)
+    root = re.search(r"DocumentRoot (\S+)", hosts["sites/default"])[1]
+    with open(f"{root}/endless.bin", "wb") as file:
+        file.truncate(100_000_000)
+    with TlsClient(server.addresses[0], ca.context(), rcvbuf=4096) as client:
+        client.send(request("/endless.bin"))
+        server.wait_log(r"send to closed")
+        with pytest.raises((ssl.SSLError, ConnectionError)):
+            client.rest()
+
+
+def test_clients_that_leave_in_every_way(connect, world):
+    for version in (V12, V13):
+        for leave in ("unwrap", "close", "reset", "shut"):
+            client = connect(minimum_version=version, maximum_version=version)
+            ask(client)
+            if leave == "unwrap":
+                with contextlib.suppress(OSError):
+                    client.sock.unwrap()
+            elif leave == "shut":
+                client.sock.shutdown(socket.SHUT_WR)
+            elif leave == "reset":
+                client.reset()
+            client.close()
+    with connect() as client:
+        client.assert_open()
+
+
+def test_a_request_that_was_cut_off_is_none(connect, world):
+    with connect() as client:
+        client.send(b"POST /hello.txt HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nabc")
+        client.sock.shutdown(socket.SHUT_WR)
+        client.assert_gone()
+
+
+# ── reloads ──
+
+
+@pytest.mark.concurrent
+def test_a_reload_replaces_certificates_and_drops_nobody(serve, ca, pairs, tmp_path):
+    def text(pair):
+        return host(tmp_path / "r", "localhost", pair.keys())
+
+    populate(tmp_path / "r", FILES)
+    server = serve({**TLS, "Workers": 2}, config={"sites/default": text(pairs["localhost"])}, listeners=2)
+    shuttle = Bytes(ca.context())
+    _, hello = shuttle.step()
+    with TlsClient(server.addresses[0], ca.context()) as old, server.connect(0) as amid:
+        amid.send(hello[:40])
+        old.assert_open()
+        new = ca.make("renewed", "localhost")
+        (server.conf / "sites" / "default").write_text(text(new))
+        reload(server)
+
+        def is_new():
+            with TlsClient(server.addresses[0], ca.context()) as client:
+                return client.fingerprint == new.fingerprint
+
+        await_true(lambda: all(is_new() for _ in range(8)), 10)
+        old.assert_open()
+        assert old.fingerprint == pairs["localhost"].fingerprint
+        amid.send(hello[40:])
+        shuttle.incoming.write(amid.sock.recv(65536))
+        done, out = shuttle.step()
+        assert done  # under the generation that it began with, whose files are gone
+        amid.send(out + shuttle.write(request("/hello.txt", CLOSE)))
+        assert amid.sock.recv(10)
+
+
+def test_a_reload_with_a_wrong_certificate_changes_nothing(serve, ca, pairs, tmp_path):
+    cert = tmp_path / "own.pem"
+    cert.write_text(pairs["localhost"].cert.read_text())
+    text = host(populate(tmp_path / "r", FILES), "localhost", pairs["localhost"].keys(Certificate=cert))
+    server = serve({"Listen": "127.0.0.1:0 tls"}, config={"sites/default": text})
+    cert.write_text("nonsense\n")
+    reload(server, "holds no certificate in PEM")
+    with TlsClient(server.addresses[0], ca.context()) as client:
+        client.assert_open()
+
+
+# ── without a configuration ──
+
+
+def test_one_shot_https(site_root):
+    server = Server("--https", "--one-shot", site_root, "-l", "127.0.0.1:0")
+    told = server.wait_log(
+        r"made a certificate .* for DNS:localhost,.*IP:127\.0\.0\.1,IP:::1, SHA-256 fingerprint (\S+)"
+    )
+    context = ssl._create_unverified_context()
+    with TlsClient(server.addresses[0], context) as client:
+        client.assert_open()
+        assert told[0][1].replace(":", "").lower() == client.fingerprint
+    reload(server)
+    assert server.log.count("made a certificate") == 1
+    with TlsClient(server.addresses[0], context) as client:
+        assert told[0][1].replace(":", "").lower() == client.fingerprint
+    server.settle()
+    server.stop()
+
+
+def test_https_is_for_one_shot():
+    done = run("--https")
+    assert done.returncode == 2 and "--one-shot" in done.stderr
+
+
+def test_build_information():
+    text = run("-b").stdout
+    assert re.search(r"OpenSSL 3\.\S+ .*; the kernel (cannot encrypt|encrypts what is sent) \(kTLS\)", text)
