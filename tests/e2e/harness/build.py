@@ -1,13 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which binary is under test, and how it was built."""
 
+import functools
 import os
 import pathlib
+import re
+import subprocess
 
 TOP = pathlib.Path(__file__).resolve().parents[3]
 PRESET = os.environ.get("MONKEY_PRESET", "asan")
 SANITIZED = PRESET in ("asan", "tsan")
 OPTIMISED = PRESET in ("release", "small")
+PROTOCOL = os.environ.get("MONKEY_PROTOCOL", "http/1.1")  # or h2c: see protocol.py
+SPOKEN = {"h2": r"^http/2: ", "tls": r"^ +tls +\d"}  # rows of monkey -b
 
 
 def binary(preset=PRESET):
@@ -21,6 +26,15 @@ def binary(preset=PRESET):
 def probe():
     """The server with the plugin `probe`; test builds have it."""
     return TOP / "build" / PRESET / "bin" / "monkey-probe"
+
+
+@functools.cache
+def speaks(protocol):
+    """Was the server under test built with it?"""
+    if not binary().exists():
+        return False
+    text = subprocess.run([binary(), "-b"], capture_output=True, text=True, timeout=30, env=environment()).stdout
+    return bool(re.search(SPOKEN[protocol], text, re.M))
 
 
 def environment():

@@ -42,6 +42,18 @@ def parse_date(text):
 class Response:
     """One response: status, reason, fields in their order, body and trailers."""
 
+    OWED = {
+        206: "Content-Range",
+        301: "Location",
+        302: "Location",
+        307: "Location",
+        308: "Location",
+        401: "WWW-Authenticate",
+        405: "Allow",
+        416: "Content-Range",
+        426: "Upgrade",
+    }
+
     def __init__(self, head, method):
         self.head, self.method, self.body, self.trailers = head, method, b"", []
         rows = head.split(b"\r\n")
@@ -50,9 +62,7 @@ class Response:
         insist(line, f"malformed status line {rows[0]!r}")
         self.status, self.reason = int(line[1]), line[2].decode()
         self.fields = [parse_field(row) for row in rows[1:]]
-        names = [name.lower() for name, _ in self.fields]
-        repeated = {name for name in names if names.count(name) > 1} - REPEATABLE
-        insist(not repeated, f"repeated fields {repeated} in {head!r}")
+        self.check_names()
         self.check_head()
 
     def __getitem__(self, name):
@@ -78,6 +88,11 @@ class Response:
     def length(self):
         return None if self["Content-Length"] is None else int(self["Content-Length"])
 
+    def check_names(self):
+        names = [name.lower() for name, _ in self.fields]
+        repeated = {name for name in names if names.count(name) > 1} - REPEATABLE
+        insist(not repeated, f"repeated fields {repeated}: {self}")
+
     def check_head(self):
         """The fields that each status owes (RFC 9110 §15), and the rules of framing (RFC 9112 §6)."""
         length, coding = self["Content-Length"], self["Transfer-Encoding"]
@@ -89,17 +104,7 @@ class Response:
             return
         insist(self["Date"], f"no Date: {self}")
         insist(abs(parse_date(self["Date"]) - time.time()) < 5, f"stale Date: {self['Date']}")
-        owed = {
-            206: "Content-Range",
-            301: "Location",
-            302: "Location",
-            307: "Location",
-            308: "Location",
-            401: "WWW-Authenticate",
-            405: "Allow",
-            416: "Content-Range",
-            426: "Upgrade",
-        }.get(self.status)
+        owed = self.OWED.get(self.status)
         insist(owed is None or self[owed] is not None, f"{self.status} without {owed}: {self}")
         if self["Last-Modified"]:
             insist(parse_date(self["Last-Modified"]) <= parse_date(self["Date"]), f"modified in the future: {self}")
