@@ -5,19 +5,45 @@ import pytest
 
 from harness import build
 from harness.content import populate
+from harness.protocol import TranslatedClient
 from harness.server import Server, write_config
 
 
 def pytest_report_header():
-    return f"server under test: {build.binary()} ({build.PRESET})"
+    return f"server under test: {build.binary()} ({build.PRESET}), asked over {build.PROTOCOL}"
 
 
-def pytest_collection_modifyitems(items):
-    """Budgets mean nothing for a build with assertions and sanitizers."""
+def pytest_collection_modifyitems(config, items):
+    """Budgets mean nothing for a build with assertions and sanitizers; bytes of one protocol nothing for another."""
+    if build.PROTOCOL != "http/1.1":
+        wire = [item for item in items if item.get_closest_marker("wire")]
+        items[:] = [item for item in items if not item.get_closest_marker("wire")]
+        config.hook.pytest_deselected(items=wire)
     skip = pytest.mark.skip(reason=f"budgets are for an optimised build, not {build.PRESET}")
     for item in items:
         if item.get_closest_marker("budget") and not build.OPTIMISED:
             item.add_marker(skip)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    """Over another protocol, a test that has asked nothing in it has shown nothing, and counts as skipped."""
+    report = (yield).get_result()
+    if build.PROTOCOL == "http/1.1":
+        return
+    if call.when == "setup":
+        item.asked_before = TranslatedClient.asked
+    elif call.when == "call" and report.passed and TranslatedClient.asked == item.asked_before:
+        report.outcome = "skipped"
+        report.longrepr = (str(item.path), item.location[1], f"Skipped: asks nothing over {build.PROTOCOL}")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_terminal_summary(terminalreporter):
+    """How much of the suite another protocol has seen."""
+    if build.PROTOCOL != "http/1.1":
+        passed, skipped = (len(terminalreporter.stats.get(what, ())) for what in ("passed", "skipped"))
+        terminalreporter.write_line(f"over {build.PROTOCOL}: {passed} tests; of HTTP/1 or of no protocol: {skipped}")
 
 
 @pytest.fixture(scope="session", autouse=True)

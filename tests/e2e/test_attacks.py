@@ -19,6 +19,8 @@ from harness.messages import CLOSE, LAST, chunked, lines, octets, request
 from harness.server import await_true
 from test_log import LINE
 
+pytestmark = pytest.mark.wire
+
 NO_TLS = "there is no TLS yet"
 NO_GATEWAY = "there is no gateway to other programs yet"
 NO_PROXY = "there is no proxy yet"

@@ -14,6 +14,8 @@ from harness import build
 from harness.browser import Browser, BrowserError
 from harness.server import Server
 
+pytestmark = pytest.mark.wire
+
 REFERENCE = pathlib.Path(__file__).parent / "screenshots" / "index.png"
 RENEW = "MONKEY_RENEW_SCREENSHOTS"
 COLUMNS, ROWS = 32, 24

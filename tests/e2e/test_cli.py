@@ -8,8 +8,8 @@ import subprocess
 import pytest
 
 from harness import build
-from harness.client import Client
 from harness.content import HELLO
+from harness.protocol import Client
 from harness.server import Server, await_true, run, write_config
 
 

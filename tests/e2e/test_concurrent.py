@@ -10,9 +10,9 @@ import time
 
 import pytest
 
-from harness.client import Client
 from harness.content import FILES, HELLO, LARGE, MEDIUM
 from harness.messages import CLOSE, LAST, chunked, lines, request
+from harness.protocol import Client
 
 pytestmark = pytest.mark.concurrent
 HOST = "Host: localhost"

@@ -9,7 +9,10 @@ import pytest
 from harness.content import HELLO, LARGE, OLD_DATE
 from harness.server import HTTP1_ONLY
 
-pytestmark = pytest.mark.skipif(not shutil.which("curl"), reason="curl is not installed")
+pytestmark = [
+    pytest.mark.wire,
+    pytest.mark.skipif(not shutil.which("curl"), reason="curl is not installed"),
+]
 
 
 def curl(*args, check=0, **rest):

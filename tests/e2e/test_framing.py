@@ -6,6 +6,8 @@ import pytest
 
 from harness.messages import CLOSE, LAST, chunked, lines, request
 
+pytestmark = pytest.mark.wire
+
 HOST = "Host: localhost"
 SMUGGLED = request("/one.txt")
 

@@ -9,8 +9,8 @@ import signal
 import pytest
 
 from harness import build
-from harness.client import Client
 from harness.codings import decode
+from harness.protocol import Client
 from harness.server import Server, await_true, run
 
 GUIDE = build.TOP / "docs" / "guide"

@@ -6,8 +6,8 @@ import signal
 
 import pytest
 
-from harness.client import Client
 from harness.messages import request
+from harness.protocol import Client
 from harness.server import await_true, run, section
 
 BOTH = {"Live": "/healthz", "Ready": "/readyz"}

@@ -8,7 +8,7 @@ import socket
 
 import pytest
 
-from harness.client import Client
+from harness.protocol import Client
 from harness.server import Server, await_true, write_config
 
 # takes the place of the shell: the process number stays

@@ -8,8 +8,10 @@ import subprocess
 import pytest
 
 from harness import build
-from harness.client import Client
 from harness.content import populate
+from harness.protocol import Client
+
+pytestmark = pytest.mark.wire
 
 FLAGS = {
     "asan": ["-fsanitize=address,undefined", "-g"],

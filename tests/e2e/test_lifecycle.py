@@ -12,9 +12,9 @@ import time
 import pytest
 
 from harness import build
-from harness.client import Client
 from harness.content import HELLO, LARGE
 from harness.messages import lines, request
+from harness.protocol import Client
 from harness.server import Server, await_true, run, write_config
 
 TERM, INT = signal.SIGTERM, signal.SIGINT

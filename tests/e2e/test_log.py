@@ -3,9 +3,9 @@
 
 import re
 
-from harness.client import Client
 from harness.content import HELLO
 from harness.messages import LAST, lines, request
+from harness.protocol import Client
 from harness.server import await_true
 
 LINE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z (error|warn |info |debug) [\x20-\x7e]+")

@@ -16,10 +16,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from harness import build
-from harness.client import Client, ProtocolError
+from harness.client import ProtocolError
 from harness.content import HELLO, populate
 from harness.load import Clients
 from harness.messages import LAST, lines, request
+from harness.protocol import Client
 from harness.server import LISTENING, Server, await_true, is_alive, run, section, write_config
 
 LOGGER = build.TOP / "build" / build.PRESET / "lib" / "monkey" / "logger.so"

@@ -14,6 +14,8 @@ import pytest
 
 from harness.content import OLD, pattern, populate
 
+pytestmark = pytest.mark.wire
+
 FILES = 2000
 BIG = {"big/whole disk.img": 24_000_000, "big/über.bin": 20_000_003}  # several segments of aria2 each
 WORDS = [

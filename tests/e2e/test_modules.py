@@ -8,7 +8,7 @@ import shutil
 import pytest
 
 from harness import build
-from harness.client import Client
+from harness.protocol import Client
 from harness.server import Server, run, write_config
 
 MODULES = build.TOP / "build" / build.PRESET / "lib" / "modules"

@@ -14,7 +14,7 @@ import time
 import pytest
 
 from harness import build
-from harness.client import Client
+from harness.protocol import Client
 from harness.server import await_true, run, write_config
 
 F_SETPIPE_SZ = 1031

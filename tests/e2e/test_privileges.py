@@ -10,8 +10,8 @@ import signal
 
 import pytest
 
-from harness.client import Client
 from harness.content import HELLO, populate
+from harness.protocol import Client
 from harness.server import Server, await_true, run, write_config
 
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="NOT TESTED: only root can become another user")

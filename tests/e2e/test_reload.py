@@ -13,10 +13,10 @@ import time
 import pytest
 
 from harness import build
-from harness.client import Client
 from harness.content import populate
 from harness.load import Clients, Load
 from harness.messages import request
+from harness.protocol import Client
 from harness.server import Server, await_true, section, write_config
 
 pytestmark = pytest.mark.concurrent

@@ -11,7 +11,10 @@ from harness import build
 EXPOSURE_MAX = 20  # tenths
 UNIT = build.TOP / "dist" / "systemd" / "monkey.service.in"
 
-pytestmark = pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="NOT TESTED: no systemd-analyze here")
+pytestmark = [
+    pytest.mark.wire,
+    pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="NOT TESTED: no systemd-analyze here"),
+]
 
 
 @pytest.fixture

@@ -8,6 +8,8 @@ import pytest
 from harness.messages import chunked, lines, request
 from harness.server import await_true
 
+pytestmark = pytest.mark.wire
+
 HOST = "Host: localhost"
 NEVER = "60s"
 PATIENT = {

@@ -11,9 +11,9 @@ import signal
 import pytest
 
 from harness import build
-from harness.client import Client
 from harness.content import populate
 from harness.load import Load
+from harness.protocol import Client
 from harness.server import Server, await_true, is_alive, section, write_config
 
 pytestmark = pytest.mark.concurrent

@@ -13,9 +13,10 @@ PAGE = build.TOP / "docs" / "internals" / "way-of-a-request.md"
 BEGIN, END = "by tests/e2e/test_way.py -->\n", "<!-- end: generated -->"
 MOMENTS = ["on_accept", "on_request", "on_content", "on_response", "on_done", "on_close"]
 
-pytestmark = pytest.mark.skipif(
-    build.PRESET == "small", reason="the small build does not tell the moments of plugins"
-)
+pytestmark = [
+    pytest.mark.wire,
+    pytest.mark.skipif(build.PRESET == "small", reason="the small build does not tell the moments of plugins"),
+]
 
 
 def plugins():

@@ -12,7 +12,8 @@ import threading
 import time
 
 from . import build
-from .client import Client
+from .h2 import H2Client
+from .protocol import Client
 
 LISTENING = re.compile(r"listening on (\S+)")
 REPORT = re.compile(
@@ -164,10 +165,13 @@ class Server:
     def url(self):
         return f"http://127.0.0.1:{self.port}"
 
-    def connect(self, listener=0, **rest):
-        client = Client(self.addresses[listener], **rest)
+    def connect(self, listener=0, kind=Client, **rest):
+        client = kind(self.addresses[listener], **rest)
         self.clients.append(client)
         return client
+
+    def connect_h2(self, listener=0, **rest):
+        return self.connect(listener, H2Client, **rest)
 
     def talk(self, data, methods=(), **rest):
         """One connection: sends everything, returns all responses up to the server's close."""
