@@ -10,8 +10,6 @@
 
 #include <errno.h>
 
-enum { EXTENSION_BYTES = 12 };
-
 #define UTF8 "; charset=utf-8"
 #define TYPES(X) \
     X(aac, "audio/aac") \
@@ -140,91 +138,169 @@ static const struct types {
     TYPES(FIELD)
 } types = {TYPES(VALUE)};
 
-#define ROW(extension, name) \
-    { \
-        extension, offsetof(struct types, name), sizeof(types.name) - 1 \
-    }
-
 /* Sorted by extension. */
+#define EXTENSIONS(X) \
+    X(3g2, video_3gpp2) \
+    X(3gp, video_3gpp) \
+    X(7z, sevenzip) \
+    X(aac, aac) \
+    X(ai, postscript) \
+    X(aif, aiff) \
+    X(aiff, aiff) \
+    X(apk, apk) \
+    X(apng, apng) \
+    X(atom, atom) \
+    X(avi, avi) \
+    X(avif, avif) \
+    X(bin, octets) \
+    X(bmp, bmp) \
+    X(br, br) \
+    X(bz2, bz2) \
+    X(c, text) \
+    X(cer, cer) \
+    X(cjs, javascript) \
+    X(conf, text) \
+    X(cpp, text) \
+    X(crt, crt) \
+    X(css, css) \
+    X(csv, csv) \
+    X(deb, deb) \
+    X(diff, text) \
+    X(dmg, dmg) \
+    X(doc, doc) \
+    X(docx, docx) \
+    X(dtd, dtd) \
+    X(eot, eot) \
+    X(eps, postscript) \
+    X(epub, epub) \
+    X(exe, exe) \
+    X(flac, flac) \
+    X(flv, flv) \
+    X(geojson, geojson) \
+    X(gif, gif) \
+    X(glb, glb) \
+    X(gltf, gltf) \
+    X(gpx, gpx) \
+    X(gz, gzip) \
+    X(h, text) \
+    X(heic, heic) \
+    X(heif, heif) \
+    X(htm, html) \
+    X(html, html) \
+    X(ico, ico) \
+    X(ics, ics) \
+    X(ini, text) \
+    X(ipynb, ipynb) \
+    X(iso, iso) \
+    X(jar, jar) \
+    X(jfif, jpeg) \
+    X(jpeg, jpeg) \
+    X(jpg, jpeg) \
+    X(js, javascript) \
+    X(json, json) \
+    X(jsonld, jsonld) \
+    X(jxl, jxl) \
+    X(kml, kml) \
+    X(kmz, kmz) \
+    X(log, text) \
+    X(m3u8, m3u8) \
+    X(m4a, audio_mp4) \
+    X(m4s, m4s) \
+    X(m4v, mp4) \
+    X(map, json) \
+    X(md, md) \
+    X(mid, midi) \
+    X(midi, midi) \
+    X(mjs, javascript) \
+    X(mka, mka) \
+    X(mkv, mkv) \
+    X(mov, mov) \
+    X(mp3, mp3) \
+    X(mp4, mp4) \
+    X(mpd, mpd) \
+    X(mpeg, mpeg) \
+    X(mpg, mpeg) \
+    X(msi, msi) \
+    X(obj, obj) \
+    X(odg, odg) \
+    X(odp, odp) \
+    X(ods, ods) \
+    X(odt, odt) \
+    X(oga, audio_ogg) \
+    X(ogg, audio_ogg) \
+    X(ogv, ogv) \
+    X(ogx, ogx) \
+    X(opus, audio_ogg) \
+    X(otf, otf) \
+    X(patch, text) \
+    X(pdf, pdf) \
+    X(pem, pem) \
+    X(png, png) \
+    X(ppt, ppt) \
+    X(pptx, pptx) \
+    X(ps, postscript) \
+    X(psd, psd) \
+    X(rar, rar) \
+    X(rdf, rdf) \
+    X(rpm, rpm) \
+    X(rss, rss) \
+    X(rtf, rtf) \
+    X(sql, sql) \
+    X(sqlite, sqlite) \
+    X(srt, srt) \
+    X(stl, stl) \
+    X(svg, svg) \
+    X(svgz, svg) \
+    X(tar, tar) \
+    X(tgz, gzip) \
+    X(tif, tiff) \
+    X(tiff, tiff) \
+    X(toml, toml) \
+    X(torrent, torrent) \
+    X(ts, ts) \
+    X(tsv, tsv) \
+    X(ttc, ttc) \
+    X(ttf, ttf) \
+    X(txt, text) \
+    X(usdz, usdz) \
+    X(vcf, vcf) \
+    X(vtt, vtt) \
+    X(wasm, wasm) \
+    X(wav, wav) \
+    X(weba, weba) \
+    X(webm, webm) \
+    X(webmanifest, webmanifest) \
+    X(webp, webp) \
+    X(wgsl, wgsl) \
+    X(woff, woff) \
+    X(woff2, woff2) \
+    X(xht, xhtml) \
+    X(xhtml, xhtml) \
+    X(xls, xls) \
+    X(xlsx, xlsx) \
+    X(xml, xml) \
+    X(xsl, xslt) \
+    X(xslt, xslt) \
+    X(xz, xz) \
+    X(yaml, yaml) \
+    X(yml, yaml) \
+    X(zip, zip) \
+    X(zst, zst)
+
+#define EXTENSION_FIELD(extension, name) char e_##extension[sizeof(#extension)];
+#define EXTENSION_VALUE(extension, name) .e_##extension = #extension,
+#define ROW(extension, name) \
+    {offsetof(struct extensions, e_##extension), offsetof(struct types, name), sizeof(#extension) - 1, \
+     sizeof(types.name) - 1},
+
+static const struct extensions {
+    EXTENSIONS(EXTENSION_FIELD)
+} extensions = {EXTENSIONS(EXTENSION_VALUE)};
+
 static const struct row {
-    char extension[EXTENSION_BYTES]; /* padded with NULs */
-    uint16_t at;
-    uint8_t len;
-} rows[] = {
-    ROW("3g2", video_3gpp2), ROW("3gp", video_3gpp),
-    ROW("7z", sevenzip),     ROW("aac", aac),
-    ROW("ai", postscript),   ROW("aif", aiff),
-    ROW("aiff", aiff),       ROW("apk", apk),
-    ROW("apng", apng),       ROW("atom", atom),
-    ROW("avi", avi),         ROW("avif", avif),
-    ROW("bin", octets),      ROW("bmp", bmp),
-    ROW("br", br),           ROW("bz2", bz2),
-    ROW("c", text),          ROW("cer", cer),
-    ROW("cjs", javascript),  ROW("conf", text),
-    ROW("cpp", text),        ROW("crt", crt),
-    ROW("css", css),         ROW("csv", csv),
-    ROW("deb", deb),         ROW("diff", text),
-    ROW("dmg", dmg),         ROW("doc", doc),
-    ROW("docx", docx),       ROW("dtd", dtd),
-    ROW("eot", eot),         ROW("eps", postscript),
-    ROW("epub", epub),       ROW("exe", exe),
-    ROW("flac", flac),       ROW("flv", flv),
-    ROW("geojson", geojson), ROW("gif", gif),
-    ROW("glb", glb),         ROW("gltf", gltf),
-    ROW("gpx", gpx),         ROW("gz", gzip),
-    ROW("h", text),          ROW("heic", heic),
-    ROW("heif", heif),       ROW("htm", html),
-    ROW("html", html),       ROW("ico", ico),
-    ROW("ics", ics),         ROW("ini", text),
-    ROW("ipynb", ipynb),     ROW("iso", iso),
-    ROW("jar", jar),         ROW("jfif", jpeg),
-    ROW("jpeg", jpeg),       ROW("jpg", jpeg),
-    ROW("js", javascript),   ROW("json", json),
-    ROW("jsonld", jsonld),   ROW("jxl", jxl),
-    ROW("kml", kml),         ROW("kmz", kmz),
-    ROW("log", text),        ROW("m3u8", m3u8),
-    ROW("m4a", audio_mp4),   ROW("m4s", m4s),
-    ROW("m4v", mp4),         ROW("map", json),
-    ROW("md", md),           ROW("mid", midi),
-    ROW("midi", midi),       ROW("mjs", javascript),
-    ROW("mka", mka),         ROW("mkv", mkv),
-    ROW("mov", mov),         ROW("mp3", mp3),
-    ROW("mp4", mp4),         ROW("mpd", mpd),
-    ROW("mpeg", mpeg),       ROW("mpg", mpeg),
-    ROW("msi", msi),         ROW("obj", obj),
-    ROW("odg", odg),         ROW("odp", odp),
-    ROW("ods", ods),         ROW("odt", odt),
-    ROW("oga", audio_ogg),   ROW("ogg", audio_ogg),
-    ROW("ogv", ogv),         ROW("ogx", ogx),
-    ROW("opus", audio_ogg),  ROW("otf", otf),
-    ROW("patch", text),      ROW("pdf", pdf),
-    ROW("pem", pem),         ROW("png", png),
-    ROW("ppt", ppt),         ROW("pptx", pptx),
-    ROW("ps", postscript),   ROW("psd", psd),
-    ROW("rar", rar),         ROW("rdf", rdf),
-    ROW("rpm", rpm),         ROW("rss", rss),
-    ROW("rtf", rtf),         ROW("sql", sql),
-    ROW("sqlite", sqlite),   ROW("srt", srt),
-    ROW("stl", stl),         ROW("svg", svg),
-    ROW("svgz", svg),        ROW("tar", tar),
-    ROW("tgz", gzip),        ROW("tif", tiff),
-    ROW("tiff", tiff),       ROW("toml", toml),
-    ROW("torrent", torrent), ROW("ts", ts),
-    ROW("tsv", tsv),         ROW("ttc", ttc),
-    ROW("ttf", ttf),         ROW("txt", text),
-    ROW("usdz", usdz),       ROW("vcf", vcf),
-    ROW("vtt", vtt),         ROW("wasm", wasm),
-    ROW("wav", wav),         ROW("weba", weba),
-    ROW("webm", webm),       ROW("webmanifest", webmanifest),
-    ROW("webp", webp),       ROW("wgsl", wgsl),
-    ROW("woff", woff),       ROW("woff2", woff2),
-    ROW("xht", xhtml),       ROW("xhtml", xhtml),
-    ROW("xls", xls),         ROW("xlsx", xlsx),
-    ROW("xml", xml),         ROW("xsl", xslt),
-    ROW("xslt", xslt),       ROW("xz", xz),
-    ROW("yaml", yaml),       ROW("yml", yaml),
-    ROW("zip", zip),         ROW("zst", zst),
-};
+    uint16_t extension_at, at;
+    uint8_t extension_len, len;
+} rows[] = {EXTENSIONS(ROW)};
 
 /* The extension of a path's last segment, empty without one. */
 static struct mk_str extension_of(struct mk_str path)
@@ -232,30 +308,6 @@ static struct mk_str extension_of(struct mk_str path)
     for (size_t i = path.len; i && path.p[i - 1] != '/'; i--)
         if (path.p[i - 1] == '.')
             return mk_str(path.p + i, path.len - i);
-    return MK_STR_NONE;
-}
-
-struct mk_str mk__mime_lookup(struct mk_str path)
-{
-    struct mk_str extension = extension_of(path);
-    char key[EXTENSION_BYTES] = "";
-    size_t low = 0, high = sizeof(rows) / sizeof(rows[0]);
-
-    if (!extension.len || extension.len >= sizeof(key))
-        return MK_STR_NONE;
-    for (size_t i = 0; i < extension.len; i++)
-        if (!(key[i] = mk_lower(extension.p[i])))
-            return MK_STR_NONE; /* would pass for padding */
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        int order = memcmp(key, rows[middle].extension, sizeof(key));
-        if (order == 0)
-            return mk_str((const char *)&types + rows[middle].at, rows[middle].len);
-        if (order < 0)
-            high = middle;
-        else
-            low = middle + 1;
-    }
     return MK_STR_NONE;
 }
 
@@ -268,6 +320,24 @@ static int compare(struct mk_str a, struct mk_str b)
             return order;
     }
     return (a.len > b.len) - (a.len < b.len);
+}
+
+struct mk_str mk__mime_lookup(struct mk_str path)
+{
+    struct mk_str extension = extension_of(path);
+    size_t low = 0, high = extension.len ? sizeof(rows) / sizeof(rows[0]) : 0;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        const struct row *row = &rows[middle];
+        int order = compare(extension, mk_str((const char *)&extensions + row->extension_at, row->extension_len));
+        if (order == 0)
+            return mk_str((const char *)&types + row->at, row->len);
+        if (order < 0)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return MK_STR_NONE;
 }
 
 /* The place of an extension among the sorted pairs; whether it is there. */
