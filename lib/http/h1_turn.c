@@ -478,7 +478,8 @@ enum mk__conn_state mk__h1_take_turn(struct mk__conn *c)
     if (p == SWITCHES)
         return mk__conn_switch(c, in);
 #endif
-    r = mk__stream_flush(&c->stream, &http->out, http->account, 0);
+    /* the last bytes leave together with our FIN */
+    r = mk__stream_flush(&c->stream, &http->out, http->account, p == FINISHED ? MK_IO_MORE : 0);
     if (p == BROKEN || r < 0)
         return cut(c);
     return settle(c, r == MK_AGAIN ? NEEDS_OUTPUT : p, in);

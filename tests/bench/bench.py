@@ -34,12 +34,20 @@ request = function()
 end
 """
 PLAIN = ("monkey", "nginx", "lighttpd")
+SECURE = tuple(name + "+tls" for name in PLAIN)
+H2C = ("monkey", "nginx+h2", "lighttpd")
 
 
 class Workload:
+    """Of HTTP/1, by wrk."""
+
     def __init__(self, name, text, path, clients, script="", servers=PLAIN, prefix=("taskset", "-c", "1")):
         self.name, self.text, self.path, self.clients = name, text, path, clients
         self.script, self.servers, self.prefix = script, servers, prefix
+
+    def url(self, port):
+        scheme = "https" if self.servers == SECURE else "http"
+        return f"{scheme}://127.0.0.1:{port}/{self.path}"
 
     def run(self, port, seconds, folder):
         command = [*self.prefix, "wrk", "-t1", f"-c{self.clients}", f"-d{seconds}s", "--latency"]
@@ -48,15 +56,26 @@ class Workload:
             with open(lua, "w") as f:
                 f.write(self.script)
             command += ["-s", lua]
-        text = subprocess.run(
-            command + [f"http://127.0.0.1:{port}/{self.path}"], capture_output=True, text=True
-        ).stdout
+        text = subprocess.run(command + [self.url(port)], capture_output=True, text=True).stdout
         count = re.search(r"(\d+) requests in", text)
         p99 = re.search(r"^ +99% +(\S+)", text, re.M)
         errors = re.search(r"Socket errors: (.*)", text)
         if not count or int(count.group(1)) == 0:
             sys.exit("wrk counted nothing:\n" + text)
         return int(count.group(1)), p99.group(1) if p99 else "?", errors.group(1) if errors else ""
+
+
+class Streams(Workload):
+    """Of HTTP/2, by h2load: `clients` connections with a hundred streams each."""
+
+    def run(self, port, seconds, folder):
+        command = [*self.prefix, "h2load", "-t1", f"-c{self.clients}", "-m100", f"-D{seconds}", self.url(port)]
+        text = subprocess.run(command, capture_output=True, text=True).stdout
+        count = re.search(r"requests: .* (\d+) succeeded, (\d+) failed", text)
+        if not count or int(count.group(1)) == 0:
+            sys.exit("h2load counted nothing:\n" + text)
+        worst = re.search(r"time for request: +\S+ +(\S+)", text)
+        return int(count.group(1)), f"<{worst.group(1)}", "" if count.group(2) == "0" else f"{count.group(2)} failed"
 
 
 WORKLOADS = [
@@ -82,6 +101,13 @@ WORKLOADS = [
     Workload("W5", "1 MB, 16 clients", "1m.bin", 16),
     Workload("W6", "13 bytes, 16 requests pipelined", "13.txt", 64, PIPELINE % (16, "13.txt")),
     Workload("W7", "10,000 files of 1 to 8 KB at random, 64 clients", "many/0", 64, RANDOM % MANY),
+    Workload("W8", "TLS: 13 bytes, keep-alive, 64 clients", "13.txt", 64, servers=SECURE),
+    Workload("W8n", "TLS: a new connection each", "13.txt", 16, CLOSE, servers=SECURE),
+    Workload("W8b", "TLS: 200 KB, 100 clients", "200k.bin", 100, servers=SECURE),
+    Streams("W9", "HTTP/2: 13 bytes, 16 clients with 100 streams", "13.txt", 16, servers=H2C),
+    Streams("W9b", "HTTP/2: 200 KB, 16 clients with 100 streams", "200k.bin", 16, servers=H2C),
+    Streams("W9s", "HTTP/2 over TLS: 13 bytes, 16 clients with 100 streams", "13.txt", 16, servers=SECURE),
+    Streams("W9t", "HTTP/2 over TLS: 200 KB, 16 clients with 100 streams", "200k.bin", 16, servers=SECURE),
 ]
 
 

@@ -19,7 +19,7 @@ events {{ worker_connections 16384; }}
 http {{ access_log {log}; sendfile on; tcp_nopush off; keepalive_requests 1000000000; keepalive_timeout 65;
 client_body_temp_path {dir}/b; proxy_temp_path {dir}/p; fastcgi_temp_path {dir}/f; uwsgi_temp_path {dir}/u;
 scgi_temp_path {dir}/s; gzip_static {variants};
-server {{ listen 127.0.0.1:{port} deferred backlog=1024; root {root}; }} }}
+server {{ listen 127.0.0.1:{port} deferred backlog=1024{options}; root {root}; {more} }} }}
 """
 LIGHTTPD = """server.document-root = "{root}"
 server.port = {port}
@@ -31,7 +31,7 @@ server.errorlog = "{dir}/lighttpd.err"
 mimetype.assign = ( ".txt" => "text/plain", "" => "application/octet-stream" )
 """
 MONKEY = """[SERVER]
-    Listen 127.0.0.1:{port}
+    Listen 127.0.0.1:{port}{options}
     Workers 1
     MaxKeepAliveRequest 0
     KeepAliveTimeout 65
@@ -46,6 +46,16 @@ LOGGED = """[LOGGER]
     Format combined
 """
 VARIANTS = "    Precompressed gzip\n"
+NGINX_TLS = "ssl_certificate {cert}; ssl_certificate_key {key}; ssl_protocols TLSv1.2 TLSv1.3;"
+LIGHTTPD_TLS = """server.modules += ( "mod_openssl" )
+ssl.engine = "enable"
+ssl.pemfile = "{cert}"
+ssl.privkey = "{key}"
+"""
+MONKEY_TLS = """[TLS]
+    Certificate {cert}
+    CertificateKey {key}
+"""
 
 
 def free_port():
@@ -130,38 +140,60 @@ def write(path, text):
     return path
 
 
-def make_monkey(folder, root, log, variants):
+def make_certificate(folder):
+    """ECDSA P-256, as most sites have it."""
+    cert, key = os.path.join(folder, "cert.pem"), os.path.join(folder, "key.pem")
+    command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost"
+    command = [*command.split(), "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-out", cert, "-keyout", key]
+    subprocess.run(command, check=True, capture_output=True)
+    os.chmod(key, 0o600)
+    return {"cert": cert, "key": key}
+
+
+def make_monkey(folder, root, more):
     port = free_port()
-    write(os.path.join(folder, "monkey.conf"), MONKEY.format(port=port))
-    host = HOST.format(root=root) + (VARIANTS if variants else "") + (LOGGED.format(dir=folder) if log else "")
+    options = " tls" if more == "tls" else ""
+    write(os.path.join(folder, "monkey.conf"), MONKEY.format(port=port, options=options))
+    host = HOST.format(root=root) + (VARIANTS if more == "gz" else "")
+    host += LOGGED.format(dir=folder) if more == "log" else ""
+    host += MONKEY_TLS.format(**make_certificate(folder)) if more == "tls" else ""
     write(os.path.join(folder, "sites", "default"), host)
     return [os.path.join(ROOT, "build/release/bin/monkey"), "-c", folder], port
 
 
-def make_nginx(folder, root, log, variants):
+def make_nginx(folder, root, more):
     nginx, port = shutil.which("nginx", path="/usr/sbin:/usr/bin"), free_port()
-    log, variants = (f"{folder}/access.log" if log else "off"), ("on" if variants else "off")
-    text = NGINX.format(dir=folder, port=port, root=root, log=log, variants=variants)
+    text = NGINX.format(
+        dir=folder,
+        port=port,
+        root=root,
+        log=f"{folder}/access.log" if more == "log" else "off",
+        variants="on" if more == "gz" else "off",
+        options={"tls": " ssl http2", "h2": " http2"}.get(more, ""),
+        more=NGINX_TLS.format(**make_certificate(folder)) if more == "tls" else "",
+    )
     path = write(os.path.join(folder, "nginx.conf"), text)
     return nginx and [nginx, "-p", folder, "-c", path], port
 
 
-def make_lighttpd(folder, root, log, variants):
+def make_lighttpd(folder, root, more):
     lighttpd, port = shutil.which("lighttpd", path="/usr/sbin:/usr/bin"), free_port()
     text = LIGHTTPD.format(dir=folder, port=port, root=root)
-    if log:
+    text += LIGHTTPD_TLS.format(**make_certificate(folder)) if more == "tls" else ""
+    if more == "log":
         text += f'server.modules = ( "mod_accesslog" )\naccesslog.filename = "{folder}/access.log"\n'
     path = write(os.path.join(folder, "lighttpd.conf"), text)
-    return lighttpd and not variants and [lighttpd, "-D", "-f", path], port
+    return lighttpd and more != "gz" and [lighttpd, "-D", "-f", path], port
 
 
 MAKERS = {"monkey": make_monkey, "nginx": make_nginx, "lighttpd": make_lighttpd}
 
 
 def make_server(name, folder, root):
-    """One of MAKERS; behind it `+log` for an access log, `+gz` for precompressed variants. None: it is not there."""
+    """One of MAKERS; behind it `+log` for an access log, `+gz` for precompressed variants, `+tls` for encryption, `+h2`
+    for HTTP/2 in the clear. None: it is not there."""
     kind, _, more = name.partition("+")
     own = os.path.join(folder, name)
     os.makedirs(own)
-    command, port = MAKERS[kind](own, root, more == "log", more == "gz")
+    command, port = MAKERS[kind](own, root, more)
     return Server(name, command, port) if command else None
