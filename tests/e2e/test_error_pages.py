@@ -102,6 +102,7 @@ def test_mistakes(conf, line, message):
     assert line in result.stderr, "the line itself is shown"
 
 
+@pytest.mark.wire
 @pytest.mark.parametrize("status", [414, 431])
 def test_pages_that_nobody_gets(conf, status):
     """A head that is too long belongs to no host: a warning says so, and the server's own page is sent."""

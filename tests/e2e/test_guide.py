@@ -144,6 +144,7 @@ def first_line(path):
     return await_true(lambda: path.exists() and path.read_text(), 10, f"a line in {path}").splitlines()[0]
 
 
+@pytest.mark.wire
 def test_one_file_for_all_hosts(site, tmp_path):
     needs_modules(COMMON_LOG)
     ask(site(COMMON_LOG), "/missing", "User-Agent: me")
@@ -153,6 +154,7 @@ def test_one_file_for_all_hosts(site, tmp_path):
     assert '404 "GET /missing HTTP/1.1"' in first_line(tmp_path / "srv" / "log" / "error.log")
 
 
+@pytest.mark.wire
 def test_json_with_numbers(site, tmp_path):
     needs_modules(JSON_LOG)
     answer = ask(site(JSON_LOG), "/")

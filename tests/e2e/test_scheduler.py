@@ -222,6 +222,7 @@ def test_no_room(full, plan):
         client.assert_open()
 
 
+@pytest.mark.wire
 def test_too_busy_is_polite(serve):
     server = serve({"OverCapacity": "TooBusy", "MaxConnections": 1})
     keep(server, 1)

@@ -16,7 +16,7 @@ from harness.load import Load
 from harness.protocol import Client
 from harness.server import Server, await_true, is_alive, section, write_config
 
-pytestmark = pytest.mark.concurrent
+pytestmark = [pytest.mark.concurrent, pytest.mark.wire]  # the copied program has no modules beside it
 SLOW = build.TOP / "build" / build.PRESET / "lib" / "modules" / "slow.so"
 HEADERS = SLOW.parents[1] / "monkey" / "headers.so"
 SMALL, LARGE = b"small" * 100, b"large" * 400_000

@@ -107,7 +107,7 @@ class TranslatedClient(H2Client):
 def translate(message):
     """The arguments of H2Client.begin for a message of HTTP/1.1."""
     target, method = octets(message.target).decode("latin-1"), octets(message.method).decode("latin-1")
-    if message.version != "HTTP/1.1" or message.host is None:
+    if message.version != "HTTP/1.1" or not message.host:
         skip("versions, and requests without Host")
     if not METHOD.fullmatch(method) or method == "CONNECT" or not TARGET.fullmatch(target):
         skip("this request line")
