@@ -3,7 +3,7 @@
 
 import pytest
 
-from harness import build
+from harness import build, frames
 from harness.content import populate
 from harness.protocol import TranslatedClient
 from harness.server import Server, write_config
@@ -93,6 +93,19 @@ def site(shared):
 def connect(site):
     """Opens connections to the common server."""
     return site.connect
+
+
+@pytest.fixture
+def h2(site):
+    """Opens connections to the common server."""
+    return site.connect_h2
+
+
+@pytest.fixture
+def wire(site):
+    """A connection of bare frames to the common server."""
+    with frames.Wire(site.addresses[0]) as wire:
+        yield wire
 
 
 @pytest.fixture

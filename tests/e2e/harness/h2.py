@@ -32,6 +32,15 @@ class GoneAway(ProtocolError):
         self.code = code
 
 
+def code_of(client, stream):
+    """The error with which the server resets the stream."""
+    try:
+        answer = client.response(stream)
+    except StreamReset as reset:
+        return reset.code
+    raise AssertionError(f"answered instead of reset: {answer}")
+
+
 class H2Response(Response):
     """One response of a stream. `fields` have lower-case names, as they came."""
 
@@ -333,11 +342,11 @@ class H2Client:
 
     def take_reset(self, frame):
         stream = self.streams[frame.stream]
-        if stream.ended and frame.number == f.NO_ERROR:  # §8.1: the rest of the request is not wanted
+        if stream.ended:  # §8.1: the rest of the request is not wanted, or was malformed
             stream.sent = True
-            return
-        insist(not (stream.ended and stream.sent), f"of a stream that is closed: {frame}")
-        stream.code = frame.number
+        else:
+            insist(frame.number != f.NO_ERROR, f"half an answer, and no error: {frame}")
+            stream.code = frame.number
 
     def take_settings(self, frame):
         if frame.flags & f.ACK:

@@ -1,0 +1,495 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One test for each attack on servers of HTTP/2: what costs the client little and the server much is counted, and the
+connection ends with ENHANCE_YOUR_CALM, or what it costs stays within bounds; in the meantime others are served."""
+
+import contextlib
+
+import pytest
+
+from harness import build
+from harness import frames as f
+from harness.h2 import GoneAway, StreamReset
+
+pytestmark = [
+    pytest.mark.wire,
+    pytest.mark.skipif(not build.speaks("h2"), reason="this build does not speak HTTP/2"),
+]
+needs_probe = pytest.mark.skipif(not build.probe().exists(), reason=f"the preset {build.PRESET} has no monkey-probe")
+
+CALM = f.ENHANCE_YOUR_CALM
+PATIENT = {
+    "Timeout": "60s",
+    "KeepAliveTimeout": "60s",
+    "BodyTimeout": "60s",
+    "SendTimeout": "60s",
+    "HandlerTimeout": "60s",
+    "BodyMinRate": 0,
+    "MaxKeepAliveRequest": 0,
+}
+BATCH = 100
+MOST = 20_000  # deeds of one kind, within a second or two: nobody needs so many
+ROOM_KB = 16_000 if build.SANITIZED else 4_000  # what one attack may make the server grow by
+
+
+@pytest.fixture
+def victim(serve):
+    """A server, a client that was there before the attack, and their state behind it."""
+    victims = []
+
+    def start(settings=None, **rest):
+        server = serve({**PATIENT, **(settings or {})}, **rest)
+        neighbour = server.connect_h2()
+        neighbour.assert_open()
+        victims.append((server, neighbour, server.memory_kb()))
+        return server
+
+    yield start
+    for server, neighbour, memory in victims:
+        neighbour.assert_open()
+        with server.connect() as client:
+            client.assert_open()
+        assert server.memory_kb() - memory < ROOM_KB
+
+
+@pytest.fixture
+def probe(victim):
+    def start(settings=None):
+        return victim({"MaxBodySize": "1G", **(settings or {})}, program=build.probe())
+
+    return start
+
+
+class Siege:
+    """Batches of frames against one server, until it has had enough."""
+
+    def __init__(self, server, first=b"", values=None):
+        self.wire, self.seen, self.sent = f.Wire(server.addresses[0], timeout=20, values=values), [], 0
+        self.wire.until(f.SETTINGS)
+        self.wire.send(f.settings(ack=True), first)
+
+    def lay(self, frames_of, count=MOST):
+        """`frames_of(i)` are the bytes of the deed number i. Returns the error code of GOAWAY, None if the connection
+        ends without one; a server that endures everything is a failure."""
+        with self.wire:
+            for start in range(0, count, BATCH):
+                batch = b"".join(frames_of(i) for i in range(start, start + BATCH))
+                if not self.wire.send_all_you_can(batch) or not self.look():
+                    break
+                self.sent += BATCH
+            return self.verdict()
+
+    def lay_one_by_one(self, frames_of, count=MOST):
+        """The same, but each deed waits until the server has reset its stream."""
+        with self.wire:
+            for i in range(count):
+                if not self.wire.send_all_you_can(frames_of(i)):
+                    break
+                while (frame := self.read_last()) and frame.type not in (f.RST_STREAM, f.GOAWAY):
+                    pass
+                if frame is None:
+                    break
+                self.seen.append(frame)
+                if frame.type == f.GOAWAY:
+                    break
+                self.sent += 1
+            return self.verdict()
+
+    def verdict(self):
+        while frame := self.read_last():
+            self.seen.append(frame)
+        codes = [int.from_bytes(frame.payload[4:8], "big") for frame in self.seen if frame.type == f.GOAWAY]
+        return codes[-1] if codes else None
+
+    def read_last(self):
+        try:
+            return self.wire.read()
+        except ConnectionResetError:
+            return None
+        except TimeoutError:
+            raise AssertionError(f"{self.sent} deeds are endured; last came {self.seen[-3:]}") from None
+
+    def look(self):
+        """False once the end has been announced."""
+        try:
+            self.seen += self.wire.waiting()
+        except ConnectionResetError:
+            return False
+        return not any(frame.type == f.GOAWAY for frame in self.seen)
+
+
+def number(i):
+    """The i-th stream."""
+    return 2 * i + 1
+
+
+# ── resets ──
+
+
+@pytest.mark.parametrize("target", ["/hello.txt", "/large.bin"])
+def test_rapid_reset(victim, target):
+    """CVE-2023-44487: a request and its cancellation, again and again, never more than one at once."""
+    head = f.get(target)
+    siege = Siege(victim())
+    assert siege.lay(lambda i: f.headers(number(i), head) + f.rst_stream(number(i))) == CALM
+
+
+@needs_probe
+def test_rapid_reset_of_work(probe):
+    """What a handler has begun for such a stream ends with it."""
+    server, head = probe(), f.get("/probe/never")
+    assert Siege(server).lay(lambda i: f.headers(number(i), head) + f.rst_stream(number(i))) == CALM
+    server.wait_log("probe: done /probe/never .* aborted")
+
+
+def test_some_resets_are_no_attack(victim):
+    """A reader that turns pages quickly."""
+    client = victim().connect_h2()
+    for _ in range(30):
+        stream = client.begin("/large.bin")
+        client.exactly(1000, stream)
+        client.cancel(stream)
+    client.assert_open()
+
+
+PROVOCATIONS = {
+    "increment of 0": lambda n: f.window_update(n, 0),
+    "window overflow": lambda n: f.window_update(n, f.WINDOW_MAX),
+    "DATA behind END_STREAM": lambda n: f.data(n, b"x"),
+    "HEADERS behind END_STREAM": lambda n: f.headers(n, f.get()),
+    "PRIORITY of a wrong size": lambda n: f.frame(f.PRIORITY, 0, n, b"\0\0\0"),
+    "PRIORITY that depends on itself": lambda n: f.priority(n, n),
+    "RST_STREAM of a wrong size": lambda n: f.frame(f.RST_STREAM, 0, n, b"\0\0"),
+}
+
+
+@needs_probe
+@pytest.mark.parametrize("case", PROVOCATIONS)
+def test_made_you_reset(probe, case):
+    """CVE-2025-8671: the server resets the streams itself, which must count as well; or the connection ends at once."""
+    server, head, provoke = probe(), f.get("/probe/never"), PROVOCATIONS[case]
+    siege = Siege(server)
+    assert siege.lay_one_by_one(lambda i: f.headers(number(i), head) + provoke(number(i))) != f.NO_ERROR
+    assert siege.sent < 10_000
+    server.wait_log("probe: done /probe/never")
+    assert all("aborted" in line for line in server.lines if "probe: done /probe/never" in line)
+
+
+MALFORMED = {
+    "field of a connection": f.get("/hello.txt", ("connection", "close")),
+    "upper case": f.get("/hello.txt", ("X", "y")),
+    "no path": f.block((":method", "GET"), (":scheme", "http")),
+    "length without a body": f.get("/hello.txt", ("content-length", "5")),
+}
+
+
+@pytest.mark.parametrize("case", MALFORMED)
+def test_malformed_requests_count(victim, case):
+    """Each is a stream error, which costs a reset."""
+    assert Siege(victim()).lay_one_by_one(lambda i: f.headers(number(i), MALFORMED[case])) == CALM
+
+
+@needs_probe
+def test_refused_streams_count(probe):
+    """More and more streams, none of which ends: those above the limit are refused, and that is an end, too."""
+    server, head = probe(), f.get("/probe/never")
+    siege = Siege(server)
+    assert siege.lay(lambda i: f.headers(number(i), head)) in (CALM, f.PROTOCOL_ERROR)
+    refused = sum(frame.type == f.RST_STREAM and frame.number == f.REFUSED_STREAM for frame in siege.seen)
+    assert siege.sent <= MOST and refused <= MOST
+
+
+# ── floods ──
+
+
+def test_continuation_flood(victim):
+    """CVE-2024-27316: a head without an end."""
+    server = victim()
+    siege = Siege(server, f.headers(1, f.get(), whole=False))
+    piece = f.literal(b"x-flood", b"y" * 100)
+    code = siege.lay(lambda i: f.continuation(1, piece), 100_000)
+    assert code != f.NO_ERROR
+
+
+def test_continuation_flood_of_large_frames(victim):
+    siege = Siege(victim(), f.headers(1, f.get(), whole=False))
+    piece = f.literal(b"x-flood", b"y" * 16_000)
+    assert siege.lay(lambda i: f.continuation(1, piece), 10_000) != f.NO_ERROR
+
+
+def test_empty_continuations(victim):
+    """The same without a single byte."""
+    siege = Siege(victim(), f.headers(1, f.get(), whole=False))
+    assert siege.lay(lambda i: f.continuation(1)) in (CALM, f.PROTOCOL_ERROR, f.INTERNAL_ERROR)
+
+
+@pytest.mark.parametrize("values", [{}, {f.HEADER_TABLE_SIZE: 0}, {f.INITIAL_WINDOW_SIZE: 1000}], ids=str)
+def test_settings_flood(victim, values):
+    """CVE-2019-9515: each wants an ACK."""
+    assert Siege(victim()).lay(lambda i: f.settings(values)) == CALM
+
+
+def test_settings_that_change_all_windows(victim):
+    """Each of them touches every stream."""
+    siege = Siege(victim(), b"".join(f.headers(number(i), f.get("/large.bin")) for i in range(50)))
+    assert siege.lay(lambda i: f.settings({f.INITIAL_WINDOW_SIZE: i % 1000})) == CALM
+
+
+def test_one_settings_of_many_rows(victim):
+    """2,700 rows in a frame, and frame after frame of them."""
+    rows = [(f.INITIAL_WINDOW_SIZE, i) for i in range(2700)]
+    assert Siege(victim()).lay(lambda i: f.settings(rows), 5000) == CALM
+
+
+def test_ping_flood(victim):
+    """CVE-2019-9512."""
+    assert Siege(victim()).lay(lambda i: f.ping()) == CALM
+
+
+@pytest.mark.parametrize("piece", [f.ping(), f.settings()], ids=["PING", "SETTINGS"])
+def test_floods_of_a_client_that_does_not_read(victim, piece):
+    """The answers pile up, but not without an end."""
+    server = victim()
+    with f.Wire(server.addresses[0], timeout=2, rcvbuf=4096) as wire:
+        for _ in range(2000):
+            if not wire.send_all_you_can(piece * 1000):
+                break
+        wire.sock.settimeout(20)
+        wire.frames()  # up to the end of the connection
+
+
+def test_settings_acks_that_nobody_wants(victim):
+    """RFC 9113 does not say what becomes of them."""
+    with f.Wire(victim().addresses[0]) as wire:
+        wire.send_all_you_can(f.settings(ack=True) * 2000)
+        with contextlib.suppress(AssertionError, OSError):
+            wire.sync()
+
+
+@needs_probe
+@pytest.mark.parametrize("path", ["/probe/slow", "/probe/never", "/probe/collect"])
+@pytest.mark.parametrize("pad", [None, 0, 10])
+def test_empty_data_flood(probe, path, pad):
+    """CVE-2019-9518: frames without content cost no window, or give it back at once."""
+    siege = Siege(probe(), f.headers(1, f.get(path, method="POST"), end=False))
+    code = siege.lay(lambda i: f.data(1, pad=pad))
+    assert code in (CALM,) if pad != 10 else code != f.NO_ERROR
+
+
+def test_empty_data_for_nobody(victim):
+    """The stream has had its answer long ago."""
+    siege = Siege(victim(), f.headers(1, f.get(method="POST"), end=False))
+    assert siege.lay(lambda i: f.data(1)) != f.NO_ERROR
+
+
+def test_empty_heads(victim):
+    """HEADERS and CONTINUATION without a byte, stream after stream."""
+    code = Siege(victim()).lay(
+        lambda i: f.headers(number(i), b"", whole=False) + f.continuation(number(i), whole=True)
+    )
+    assert code in (CALM, f.PROTOCOL_ERROR)
+
+
+@pytest.mark.parametrize("kind", ["idle", "running", "update"])
+def test_priority_flood(victim, kind):
+    """CVE-2019-9513: the order of streams is turned over and over."""
+    frames_of = {
+        "idle": lambda i: f.priority(number(i), number(i + 1)),
+        "running": lambda i: f.priority(1, number(i + 1)),
+        "update": lambda i: f.priority_update(1, f"u={i % 8}"),
+    }[kind]
+    assert Siege(victim(), f.headers(1, f.get("/large.bin"))).lay(frames_of) in (CALM, f.PROTOCOL_ERROR)
+
+
+def test_priority_updates_of_streams_to_come(victim):
+    """Nothing is remembered of them without an end."""
+    code = Siege(victim()).lay(lambda i: f.priority_update(number(i), "u=0"))
+    assert code in (CALM, f.PROTOCOL_ERROR)
+
+
+def test_unknown_frames(victim):
+    """They are ignored, or too many of them are too many."""
+    server = victim()
+    with f.Wire(server.addresses[0]) as wire:
+        for _ in range(50):
+            wire.send_all_you_can(f.frame(0xFA, 0xFF, 1, bytes(100)) * 100)
+        with contextlib.suppress(AssertionError, OSError):
+            wire.sync()
+
+
+# ── tables and windows ──
+
+
+def test_hpack_bomb(victim):
+    """CVE-2016-6581: a field of 4,000 bytes in the table, and a head of references to it: one byte each."""
+    server = victim()
+    field = b"\x40" + f.integer(6, 7) + b"x-bomb" + f.integer(3900, 7) + b"b" * 3900
+    with f.Wire(server.addresses[0], timeout=20) as wire:
+        wire.send(f.headers(1, f.get() + field))
+        for i in range(1, 200):
+            if not wire.send_all_you_can(f.headers(number(i), f.get() + b"\xbe" * 16_000)):
+                break
+            if any(frame.type == f.GOAWAY for frame in wire.waiting()):
+                break
+        else:
+            seen = wire.sync()
+            assert not any(frame.type == f.DATA and frame.payload == b"Hello, world\n" for frame in seen)
+
+
+def test_hpack_bomb_of_cookies(victim):
+    """Crumbs are put together again: in all no more than a head may have."""
+    server = victim()
+    with f.Wire(server.addresses[0], timeout=20) as wire:
+        crumb = b"\x40" + f.integer(6, 7) + b"cookie" + f.integer(1, 7) + b"c"
+        wire.send(f.headers(1, f.get() + crumb), f.headers(3, f.get() + b"\xbe" * 16_000))
+        seen = []
+        with contextlib.suppress(AssertionError, OSError):
+            seen = wire.sync()
+        assert not any(frame.type == f.DATA and frame.stream == 3 and b"Hello" in frame.payload for frame in seen)
+
+
+def test_table_size_updates(victim):
+    """A head may begin with two of them (RFC 7541 §4.2), not with thousands."""
+    server = victim()
+    with f.Wire(server.addresses[0]) as wire:
+        wire.send(f.headers(1, (b"\x20" + b"\x3f\xe1\x1f") * 4000 + f.get()))
+        with contextlib.suppress(AssertionError, OSError):
+            wire.sync()
+
+
+def test_windows_of_a_byte(victim):
+    """CVE-2019-9511: a large file, byte by byte."""
+    siege = Siege(victim(), f.headers(1, f.get("/large.bin")), {f.INITIAL_WINDOW_SIZE: 1})
+    assert siege.lay(lambda i: f.window_update(1, 1)) == CALM
+    sent = [frame for frame in siege.seen if frame.type == f.DATA]
+    assert len(sent) <= MOST
+
+
+def test_windows_of_a_byte_on_many_streams(victim):
+    """The same, spread over streams, so that none of them has many."""
+    first = b"".join(f.headers(number(i), f.get("/large.bin")) for i in range(50))
+    siege = Siege(victim(), first, {f.INITIAL_WINDOW_SIZE: 0})
+    assert siege.lay(lambda i: f.window_update(number(i % 50), 1)) == CALM
+
+
+def test_tiny_windows_by_settings(victim):
+    """INITIAL_WINDOW_SIZE goes up by one each time."""
+    siege = Siege(victim(), f.headers(1, f.get("/large.bin")), {f.INITIAL_WINDOW_SIZE: 0})
+    assert siege.lay(lambda i: f.settings({f.INITIAL_WINDOW_SIZE: i + 1})) == CALM
+
+
+def test_useless_windows(victim):
+    """For a connection that has room enough, until it overflows."""
+    code = Siege(victim()).lay(lambda i: f.window_update(0, 1))
+    assert code in (CALM, f.FLOW_CONTROL_ERROR)
+
+
+# ── patience ──
+
+
+def test_slow_reading_on_many_streams(victim):
+    """CVE-2019-9517: all windows are wide open, but nobody reads. What waits in the server is small."""
+    server = victim()
+    before, clients = server.memory_kb(), []
+    for _ in range(10):
+        wire = f.Wire(server.addresses[0], rcvbuf=4096, values={f.INITIAL_WINDOW_SIZE: f.WINDOW_MAX})
+        wire.send(f.window_update(0, f.WINDOW_MAX - f.WINDOW))
+        wire.send(*[f.headers(number(i), f.get("/large.bin")) for i in range(90)])
+        clients.append(wire)
+    for client in [server.connect_h2(), server.connect_h2()]:
+        assert client.ask("/large.bin").status == 200
+    assert server.memory_kb() - before < ROOM_KB, "3 MB for each of 900 streams would be 2,700 MB"
+    for wire in clients:
+        wire.reset()
+
+
+@needs_probe
+def test_slow_reading_of_generated_answers(probe):
+    """The same where answers come from a handler."""
+    server = probe()
+    client = server.connect_h2(window=100, credit=False)
+    before = server.memory_kb()
+    for _ in range(client.most_streams - 10):
+        client.begin("/probe/stream?100000000")
+    client.ping()
+    server.connect_h2().assert_open()
+    assert server.memory_kb() - before < ROOM_KB
+
+
+def test_bodies_that_nobody_reads(victim):
+    """Uploads to whatever does not want them, all windows used up, none of them ended."""
+    server = victim()
+    client = server.connect_h2()
+    for _ in range(200):
+        stream = client.begin("/hello.txt", method="POST", body=bytes(100_000), end=False)
+        try:
+            assert client.response(stream).status in (405, 413)
+        except StreamReset:
+            pass
+        except GoneAway as gone:
+            assert gone.code in (CALM, f.NO_ERROR)
+            break
+        client.cancel(stream)
+
+
+@needs_probe
+def test_bodies_that_handlers_do_not_take(probe):
+    """Each stream may send as much as its window; the connection no more than its own."""
+    server = probe()
+    client = server.connect_h2()
+    before = server.memory_kb()
+    streams = [client.begin("/probe/never", method="POST", body=bytes(200_000), end=False) for _ in range(50)]
+    client.ping()
+    assert sum(len(client.streams[stream].out) for stream in streams) > 5_000_000, "most of it is still here"
+    assert server.memory_kb() - before < ROOM_KB
+
+
+@needs_probe
+def test_thousands_of_idle_streams(probe):
+    """On 40 connections, each with as many as it may have: they wait for a handler, at the cost of little."""
+    server = probe()
+    before, clients = server.memory_kb(), []
+    for _ in range(40):
+        client = server.connect_h2()
+        client.ping()
+        for _ in range(min(100, client.most_streams)):
+            client.begin("/probe/never")
+        client.ping()
+        clients.append(client)
+    server.connect_h2().assert_open()
+    streams = sum(len(client.streams) for client in clients)
+    assert (server.memory_kb() - before) / streams < (40 if build.SANITIZED else 12), "kilobytes for a stream"
+    for client in clients:
+        client.reset()
+    server.wait_log("probe: done /probe/never .* aborted")
+
+
+def test_streams_that_wait_for_their_bodies(victim):
+    """Slow POST on many streams: each has its BodyTimeout, all of them are answered or reset."""
+    client = victim({"BodyTimeout": "300ms"}).connect_h2()
+    streams = [client.begin("/hello.txt", "Content-Length: 100", method="POST", end=False) for _ in range(50)]
+    for stream in streams:
+        try:
+            assert client.response(stream).status in (405, 408)
+        except StreamReset as reset:
+            assert reset.code != f.PROTOCOL_ERROR
+    client.assert_open()
+
+
+@pytest.mark.budget
+def test_memory_of_idle_connections(serve):
+    """30 KB for each that has had one answer."""
+    server, count = serve({**PATIENT, "DeferAccept": 0}), 500
+    with server.connect_h2() as client:
+        client.assert_open()
+    before = server.memory_kb("Private_Dirty")
+    for _ in range(count):
+        server.connect_h2().assert_open()
+    assert (server.memory_kb("Private_Dirty") - before) / count <= 30
+
+
+def test_idle_connections_give_way(serve):
+    """When memory runs short, idle ones go, and whoever comes is served."""
+    server = serve({**PATIENT, "MemoryLimit": "8M", "DeferAccept": 0})
+    for _ in range(600):
+        server.connect_h2().assert_open()
+    server.connect_h2().assert_open()

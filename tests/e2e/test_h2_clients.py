@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Clients of HTTP/2 that we did not write load the sample site: curl, nghttp, h2load, and Chromium over TLS."""
+
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from harness import build
+from harness.browser import Browser, BrowserError
+from harness.content import HELLO, LARGE
+from harness.secure import serve_secure
+from harness.server import Server
+
+pytestmark = [
+    pytest.mark.wire,
+    pytest.mark.skipif(not build.speaks("h2"), reason="this build does not speak HTTP/2"),
+]
+HTDOCS = build.TOP / "dist" / "htdocs"
+needs_tls = pytest.mark.skipif(not build.speaks("tls"), reason="this build has no TLS")
+
+
+def needs(program):
+    return pytest.mark.skipif(not shutil.which(program), reason=f"{program} is not installed")
+
+
+def run(*args, **rest):
+    done = subprocess.run([*map(str, args)], capture_output=True, timeout=120, **rest)
+    assert done.returncode == 0, (done.stdout[-2000:] + done.stderr[-2000:]).decode("utf-8", "replace")
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def tour():
+    """The sample site with the shipped configuration, except for the port."""
+    server = Server("-c", build.TOP / "dist" / "conf", "-l", "127.0.0.1:0")
+    yield server
+    server.stop()
+
+
+def sample_files():
+    return [path.relative_to(HTDOCS).as_posix() for path in sorted(HTDOCS.rglob("*")) if path.is_file()]
+
+
+def curl(*args):
+    return run("curl", "-sS", "--max-time", "60", "--noproxy", "*", "--http2-prior-knowledge", *args)
+
+
+@needs("curl")
+def test_curl_loads_the_sample_site(tour, tmp_path):
+    """Each file on a connection of its own: curl 7.88 loses its way on the second request after prior knowledge."""
+    for name in sample_files():
+        told = curl("-w", "%{http_version} %{http_code}", "-o", tmp_path / "file", f"{tour.url}/{name}")
+        assert told == b"2 200" and (tmp_path / "file").read_bytes() == (HTDOCS / name).read_bytes()
+
+
+@needs("curl")
+def test_curl_uploads(site, tmp_path):
+    (tmp_path / "upload").write_bytes(bytes(3_000_000))
+    for method in (["-T", tmp_path / "upload"], ["--data-binary", f"@{tmp_path}/upload"]):
+        code = curl("-o", "/dev/null", "-w", "%{http_code}", *method, f"{site.url}/hello.txt")
+        assert int(code) in (405, 413)
+
+
+@needs("curl")
+def test_curl_by_upgrade(site):
+    """It offers h2c and is content with HTTP/1.1."""
+    told = run("curl", "-sS", "--noproxy", "*", "--http2", "-w", "%{http_version}", f"{site.url}/hello.txt")
+    assert told == HELLO + b"1.1"
+
+
+@needs("nghttp")
+def test_nghttp_loads_the_sample_site(tour):
+    """With -a it fetches what the page refers to, on streams with priorities."""
+    told = run("nghttp", "-nas", f"{tour.url}/").decode()
+    answers = re.findall(r"^\s*\d+\s+\+\S+\s+\*?\s*\+\S+\s+\S+\s+(\d{3})\s+\S+\s+(/\S*)$", told, re.M)
+    assert {status for status, _ in answers} == {"200"}, told
+    assert {"/", "/style.css", "/logo.svg"} <= {path for _, path in answers}, told
+
+
+@needs("nghttp")
+def test_nghttp_with_small_windows(site):
+    """64 KB of the connection, 16 KB of each stream; padding, and trailers of its own."""
+    assert run("nghttp", "-w14", "-W16", "--padding=100", f"{site.url}/large.bin") == LARGE
+
+
+@needs("h2load")
+@pytest.mark.concurrent
+@pytest.mark.parametrize("target, count", [("/hello.txt", 5000), ("/large.bin", 100)])
+def test_h2load(serve, target, count):
+    server = serve({"Workers": 2, "MaxKeepAliveRequest": 0})
+    told = run("h2load", "-n", count, "-c", "5", "-m", "20", f"{server.url}{target}").decode()
+    assert f"{count} succeeded, 0 failed, 0 errored, 0 timeout" in told, told
+
+
+@needs("h2load")
+@pytest.mark.concurrent
+def test_h2load_after_goaway(serve):
+    """Connections end after so many requests; the client comes back, and nothing is lost that was promised."""
+    server = serve({"Workers": 2, "MaxKeepAliveRequest": 100})
+    told = run("h2load", "-n", "500", "-c", "5", "-m", "1", f"{server.url}/hello.txt").decode()
+    assert "status codes: 500 2xx, 0 3xx, 0 4xx, 0 5xx" in told, told
+
+
+@needs_tls
+@needs("curl")
+@pytest.mark.parametrize("how", [["--parallel", "--parallel-max", "30"], []], ids=["in parallel", "one by one"])
+def test_curl_over_tls(serve, tmp_path, how):
+    """All on one connection."""
+    server, names = serve_secure(serve, tmp_path, HTDOCS), sample_files()
+    url = f"https://127.0.0.1:{server.port}"
+    outputs = [word for i, name in enumerate(names) for word in ("-o", tmp_path / str(i), f"{url}/{name}")]
+    told = run("curl", "-sSk", "--noproxy", "*", "-w", "%{http_version} %{http_code}\n", *how, *outputs)
+    assert told.decode().splitlines() == ["2 200"] * len(names)
+    for i, name in enumerate(names):
+        assert (tmp_path / str(i)).read_bytes() == (HTDOCS / name).read_bytes()
+
+
+@needs_tls
+def test_chromium(serve, tmp_path):
+    try:
+        browser = Browser(tmp_path / "browser")
+    except BrowserError as error:
+        pytest.skip(f"NO BROWSER, HTTP/2 IS NOT SEEN BY ONE: {error}")
+    try:
+        server, page = serve_secure(serve, tmp_path, HTDOCS), browser.page()
+        page.call("Security.setIgnoreCertificateErrors", ignore=True)
+        page.navigate(f"https://127.0.0.1:{server.port}/")
+        assert page.evaluate("document.title") == "monkey: it works"
+        assert page.evaluate("[...document.images].every(image => image.complete && image.naturalWidth > 0)")
+        answers = [answer for answer in page.answers() if not answer["url"].startswith("data:")]
+        assert {(answer["status"], answer["protocol"]) for answer in answers} == {(200, "h2")}
+    finally:
+        browser.close()
