@@ -316,6 +316,27 @@ static const struct mk_transport memory = {
     .close = close_memory,
 };
 
+/* Takes what has come, as a handshake does. */
+static int shake_memory(struct mk_io *io)
+{
+    struct mk_test_client *c = io->state;
+    EXPECT(!c->closed);
+    c->read_at = c->verdict == -EAGAIN ? c->to_server.len : c->read_at;
+    c->shakes++;
+    return c->verdict;
+}
+
+static const struct mk_transport shaking = {
+    .name = "shaking",
+    .open = open_memory,
+    .handshake = shake_memory,
+    .read = read_memory,
+    .write = write_memory,
+    .sendfile = send_file,
+    .shutdown = shut_memory,
+    .close = close_memory,
+};
+
 /* ── clients ── */
 
 static struct mk_test_client *add_client(struct mk_test_world *w, int *ret_fd)
@@ -333,8 +354,9 @@ static struct mk_test_client *add_client(struct mk_test_world *w, int *ret_fd)
 
 struct mk_test_client *mk_test_connect(struct mk_test_world *w, struct mk_str first)
 {
-    struct mk_io io = {.transport = &memory, .listening = w->listening};
+    struct mk_io io = {.transport = w->shakes ? &shaking : &memory, .listening = w->listening};
     struct mk_test_client *c = add_client(w, &io.fd);
+    c->verdict = w->verdict;
     append(&c->to_server, first.p, first.len);
     io.state = c;
     return mk__conn_open(&w->http, &io, NULL) == 0 ? c : NULL;
@@ -488,7 +510,8 @@ void mk_test_settings(struct mk__http_settings *s)
                                [MK__WAIT_SEND] = 20000,
                                [MK__WAIT_IDLE] = 5000,
                                [MK__WAIT_LINGER] = 2000,
-                               [MK__WAIT_TUNNEL] = 3600000},
+                               [MK__WAIT_TUNNEL] = 3600000,
+                               [MK__WAIT_HANDSHAKE] = 10000},
                    .body_bytes_max = 1 << 20,
                    .collect_bytes_max = 4096,
                    .drain_bytes_max = 8192},

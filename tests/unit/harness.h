@@ -43,6 +43,8 @@ struct mk_test_client {
     bool fin;                      /* the client's last byte is sent */
     bool shut, closed;             /* by the server */
     bool corked;                   /* the last call promised more */
+    int verdict;                   /* of its next steps of a handshake */
+    unsigned shakes;               /* steps so far */
 };
 
 /* The longest that a test may let pass in one go. */
@@ -56,6 +58,8 @@ struct mk_test_world {
     bool still;                            /* nothing happened in the last wait, and no more time is granted */
     bool refuses_events;                   /* mk_event_add() fails */
     int open_error;                        /* of the next connection's transport */
+    bool shakes;                           /* the next connections have a handshake, */
+    int verdict;                           /* whose steps end with this until a test says otherwise */
     const struct mk__listening *listening; /* of the next connection */
     struct mk__jobs *jobs;
 

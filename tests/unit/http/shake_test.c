@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The handshake of a connection's transport: what it waits for, how long, how often, and who gives way. */
+#include "testing.h"
+
+#include "harness.h"
+
+#include <errno.h>
+
+#define REQUEST MK_STR("GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+
+static struct mk_test_world w;
+
+static int open_world(void **state)
+{
+    (void)state;
+    assert_int_equal(mk_test_world_open(&w, NULL), 0);
+    w.shakes = true;
+    w.verdict = -EAGAIN;
+    w.settings.handshakes_max = 100;
+    return mk_test_http_open(&w);
+}
+
+static int close_world(void **state)
+{
+    (void)state;
+    mk_test_world_close(&w);
+    return 0;
+}
+
+static struct mk_test_client *arrive(void)
+{
+    struct mk_test_client *c = mk_test_connect(&w, MK_STR(""));
+    assert_non_null(c);
+    return c;
+}
+
+static void test_it_waits_for_bytes_and_for_room(void **state)
+{
+    (void)state;
+    struct mk_test_client *c = arrive();
+    mk_test_settle(&w);
+    assert_string_equal(mk_test_state(c), "handshake");
+    unsigned before = c->shakes;
+    mk_test_send(c, MK_STR("hello"));
+    mk_test_settle(&w);
+    assert_int_equal(c->shakes, before + 1);
+    mk_test_take(c, 1);
+    mk_test_settle(&w);
+    assert_int_equal(c->shakes, before + 2);
+    assert_string_equal(mk_test_state(c), "handshake");
+    assert_int_equal(w.requests, 0);
+
+    c->verdict = 0;
+    mk_test_send(c, REQUEST); /* with the last of the handshake */
+    mk_test_settle(&w);
+    assert_string_equal(mk_test_state(c), "idle");
+    assert_int_equal(w.requests, 1);
+    assert_int_equal(w.http.handshakes, 0);
+    unsigned done = c->shakes;
+    mk_test_send(c, REQUEST);
+    mk_test_settle(&w);
+    assert_int_equal(w.requests, 2);
+    assert_int_equal(c->shakes, done); /* once is enough */
+}
+
+static void test_one_that_is_done_at_once(void **state)
+{
+    (void)state;
+    w.verdict = 0;
+    struct mk_test_client *c = mk_test_connect(&w, REQUEST);
+    mk_test_settle(&w);
+    assert_int_equal(c->shakes, 1);
+    assert_int_equal(w.requests, 1);
+    assert_string_equal(mk_test_state(c), "idle");
+}
+
+static void test_one_that_is_done_with_nothing_behind_it(void **state)
+{
+    (void)state;
+    w.verdict = 0;
+    struct mk_test_client *c = arrive();
+    mk_test_settle(&w);
+    assert_string_equal(mk_test_state(c), "fresh");
+}
+
+static void test_one_that_fails(void **state)
+{
+    (void)state;
+    struct mk_test_client *c = arrive();
+    c->verdict = -EPROTO;
+    mk_test_send(c, MK_STR("garbage"));
+    mk_test_settle(&w);
+    assert_true(c->closed);
+    assert_int_equal(w.closed, 1);
+    assert_int_equal(w.http.handshakes, 0);
+    w.verdict = -EPROTO;
+    assert_true(arrive()->closed);
+    assert_int_equal(w.requests, 0);
+}
+
+static void test_its_time_is_limited(void **state)
+{
+    (void)state;
+    struct mk_test_client *c = arrive();
+    mk_test_pass(&w, 5000);
+    mk_test_send(c, MK_STR("a byte now and then gives no more time"));
+    mk_test_pass(&w, 4999);
+    assert_string_equal(mk_test_state(c), "handshake");
+    mk_test_pass(&w, 1);
+    assert_true(c->closed);
+    assert_int_equal(mk_test_received(c).len, 0); /* there is no way to say anything */
+}
+
+static void test_the_head_has_its_own_time(void **state)
+{
+    (void)state;
+    struct mk_test_client *c = arrive();
+    mk_test_pass(&w, 9000);
+    c->verdict = 0;
+    mk_test_send(c, MK_STR("G"));
+    mk_test_pass(&w, 14999);
+    assert_string_equal(mk_test_state(c), "head");
+    mk_test_pass(&w, 1);
+    assert_true(mk_str_starts(mk_test_received(c), MK_STR("HTTP/1.1 408 ")));
+}
+
+static unsigned count_shakes(void)
+{
+    unsigned n = 0;
+    for (const struct mk_test_client *c = w.clients; c; c = c->next)
+        n += c->shakes;
+    return n;
+}
+
+static void test_a_turn_has_four_steps(void **state)
+{
+    struct mk_test_client *clients[11], *served;
+    (void)state;
+    w.shakes = false;
+    served = mk_test_connect(&w, REQUEST);
+    mk_test_settle(&w);
+    w.shakes = true;
+    for (size_t i = 0; i < COUNT(clients); i++)
+        clients[i] = arrive();
+    mk_test_settle(&w);
+    unsigned before = count_shakes();
+    for (size_t i = 0; i < COUNT(clients); i++) {
+        clients[i]->verdict = 0;
+        mk_test_send(clients[i], MK_STR(""));
+    }
+    mk_test_send(served, REQUEST);
+    for (unsigned turn = 1; turn <= 3; turn++) {
+        assert_int_equal(mk__loop_turn(&w.loop), 0);
+        assert_int_equal(count_shakes() - before, turn < 3 ? turn * 4 : 11);
+        assert_int_equal(w.requests, 2); /* in the first turn, whoever asked beside them */
+    }
+    mk_test_settle(&w);
+    for (size_t i = 0; i < COUNT(clients); i++)
+        assert_string_equal(mk_test_state(clients[i]), "fresh");
+}
+
+static void test_the_oldest_gives_way(void **state)
+{
+    (void)state;
+    w.settings.handshakes_max = 2;
+    struct mk_test_client *first = arrive(), *second = arrive();
+    first->verdict = 0;
+    mk_test_send(first, MK_STR("x"));
+    mk_test_settle(&w);
+    struct mk_test_client *third = arrive();
+    assert_false(first->closed || second->closed); /* the first is done, and does not count */
+    struct mk_test_client *fourth = arrive();
+    assert_true(second->closed);
+    assert_false(first->closed || third->closed || fourth->closed);
+    assert_int_equal(w.http.handshakes, 2);
+}
+
+static void test_room_is_made_of_handshakes(void **state)
+{
+    (void)state;
+    struct mk_test_client *c = arrive();
+    assert_int_equal(mk__conn_close_idle(&w.http, 1), 1);
+    assert_true(c->closed);
+    assert_int_equal(w.http.handshakes, 0);
+}
+
+static void test_a_drain_lets_it_end(void **state)
+{
+    (void)state;
+    struct mk_test_client *c = arrive();
+    mk__conn_drain(&w.http);
+    mk_test_settle(&w);
+    assert_string_equal(mk_test_state(c), "handshake");
+    c->verdict = 0;
+    mk_test_send(c, REQUEST);
+    mk_test_settle(&w);
+    struct mk_str answer = mk_test_received(c);
+    assert_non_null(memmem(answer.p, answer.len, "Connection: close", 17));
+}
+
+/* Its goodbye is a message of its own; a plain socket's is its close. */
+static void test_an_idle_end_is_told(void **state)
+{
+    (void)state;
+    for (int shakes = 0; shakes < 2; shakes++) {
+        w.shakes = shakes;
+        w.verdict = 0;
+        struct mk_test_client *c = mk_test_connect(&w, REQUEST);
+        mk_test_settle(&w);
+        mk_test_pass(&w, 5000);
+        assert_true(c->closed);
+        assert_int_equal(c->shut, shakes);
+    }
+}
+
+static void test_a_client_that_leaves(void **state)
+{
+    (void)state;
+    struct mk_test_client *c = arrive();
+    c->verdict = -ECONNRESET;
+    mk_test_reset(c);
+    mk_test_settle(&w);
+    assert_true(c->closed);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_it_waits_for_bytes_and_for_room),
+        TEST(test_one_that_is_done_at_once),
+        TEST(test_one_that_is_done_with_nothing_behind_it),
+        TEST(test_one_that_fails),
+        TEST(test_its_time_is_limited),
+        TEST(test_the_head_has_its_own_time),
+        TEST(test_a_turn_has_four_steps),
+        TEST(test_the_oldest_gives_way),
+        TEST(test_room_is_made_of_handshakes),
+        TEST(test_a_drain_lets_it_end),
+        TEST(test_an_idle_end_is_told),
+        TEST(test_a_client_that_leaves),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
