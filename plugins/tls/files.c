@@ -118,10 +118,10 @@ STACK_OF(X509) * files_certificates(const char *path, struct mk_buf *fault)
     bool ended = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE; /* nothing else is behind the last */
     BIO_free(bio);
     files_forget(&file);
-    if (all && ended && sk_X509_num(all)) {
+    if (ended)
         ERR_clear_error();
+    if (all && ended && sk_X509_num(all))
         return all;
-    }
     mk_buf_addf(fault, ended ? "holds no certificate in PEM" : "holds a certificate that cannot be read");
     files_reason(fault);
     sk_X509_pop_free(all, X509_free);
@@ -137,18 +137,16 @@ EVP_PKEY *files_key(const char *path, struct mk_buf *fault)
     BIO *bio = BIO_new_mem_buf(file.data, (int)file.len);
     ERR_clear_error();
     EVP_PKEY *key = bio ? PEM_read_bio_PrivateKey(bio, NULL, refuse_passphrase, &asked) : NULL;
+    bool is_pem = memmem(file.data, file.len, "-----BEGIN ", 11);
     BIO_free(bio);
     files_forget(&file);
     if (key)
         return key;
-    if (asked)
-        mk_buf_addf(fault, "has a passphrase, which nobody could type at a start; openssl pkey -in FILE writes it "
-                           "without");
-    else
-        mk_buf_addf(fault, "holds no private key in PEM");
-    if (asked)
-        ERR_clear_error();
-    else
-        files_reason(fault);
+    if (asked || !is_pem)
+        ERR_clear_error(); /* there is nothing to add */
+    mk_buf_addf(fault, asked ? "has a passphrase, which nobody could type at a start; openssl pkey -in FILE writes it "
+                               "without"
+                             : "holds no private key in PEM");
+    files_reason(fault);
     return NULL;
 }

@@ -1,0 +1,300 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an operator gets wrong about certificates and keys, told with file and host."""
+
+import os
+import re
+import signal
+import ssl
+
+import pytest
+
+from harness.certificates import Authority, TlsClient, openssl
+from harness.content import populate
+from harness.server import run, section, write_config
+
+TLS = {"Listen": "127.0.0.1:0 tls"}
+
+
+@pytest.fixture(scope="module")
+def ca(tmp_path_factory):
+    return Authority(tmp_path_factory.mktemp("ca"))
+
+
+@pytest.fixture(scope="module")
+def good(ca):
+    return ca.make("localhost", "localhost")
+
+
+@pytest.fixture(scope="module")
+def other(ca):
+    return ca.make("other", "other.example")
+
+
+@pytest.fixture
+def check(tmp_path):
+    """Runs -t on a host with these keys of [TLS]; returns its exit code and what it said."""
+
+    def run_it(keys, *, server=TLS, names="localhost", tls=None):
+        root = populate(tmp_path / "root", {"a.txt": b"a"})
+        text = section("HOST", {"ServerName": names, "DocumentRoot": root} if names else {"DocumentRoot": root})
+        text += section("TLS", keys) if keys is not None else ""
+        files = {"sites/default": text}
+        if tls:
+            files["plugins/tls/tls.conf"] = section("TLS", tls)
+        done = run("-t", "-c", write_config(tmp_path / "conf", root, server, files=files))
+        return done.returncode, done.stderr
+
+    return run_it
+
+
+def own(tmp_path, name, content, mode=0o600):
+    path = tmp_path / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    path.chmod(mode)
+    return path
+
+
+def test_what_is_right(check, good):
+    assert check(good.keys()) == (0, "monkey: the configuration is fine\n")
+
+
+LINE = r"sites/default:\d+:\d+: {}: .*"
+
+
+def wrong(result, sentence, severity="error", code=1):
+    assert result[0] == code, result
+    assert re.search(LINE.format(severity) + sentence, result[1]), result[1]
+
+
+def test_no_host_has_a_certificate(check):
+    code, text = check(None)
+    assert code == 1
+    assert re.search(r"monkey\.conf:\d+:\d+: error: no host has a certificate for this listener", text), text
+
+
+def test_a_certificate_needs_a_key(check, good):
+    wrong(check({"Certificate": good.cert}), 'there is no "CertificateKey" for this "Certificate"')
+    wrong(check({"CertificateKey": good.key}), 'there is no "Certificate" for this "CertificateKey"')
+    wrong(
+        check({"Certificate": [good.cert, good.cert], "CertificateKey": good.key}),
+        'there is no "CertificateKey" for this "Certificate", but one for another',
+    )
+
+
+def test_files_that_are_not_there(check, good, tmp_path):
+    missing = tmp_path / "missing.pem"
+    for key, what in (("Certificate", "certificate"), ("CertificateKey", "private key")):
+        wrong(
+            check(good.keys(**{key: missing})), f"host localhost: the {what} {missing} cannot be read: No such file"
+        )
+
+
+def test_a_host_without_a_name(check, good, tmp_path):
+    wrong(check(good.keys(Certificate=tmp_path / "x"), names=None), "host without a name: the certificate")
+
+
+@pytest.mark.parametrize("key, what", [("Certificate", "certificate"), ("CertificateKey", "private key")])
+def test_files_that_hold_something_else(check, good, tmp_path, key, what):
+    wrong(check(good.keys(**{key: own(tmp_path, "e", "")})), rf"the {what} \S+ is empty")
+    wrong(check(good.keys(**{key: tmp_path})), rf"the {what} \S+ is no file")
+    os.mkfifo(tmp_path / "fifo", 0o600)
+    wrong(check(good.keys(**{key: tmp_path / "fifo"})), rf"the {what} \S+ is no file")
+    wrong(
+        check(good.keys(**{key: own(tmp_path, "n", "nonsense\n")})),
+        rf"the {what} \S+ holds no {what} in PEM\n",
+    )
+    broken = own(tmp_path, "b", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
+    wrong(check(good.keys(**{key: broken})), rf"the {what} \S+ holds (no|a) ")
+    with open(tmp_path / "large", "wb") as file:
+        file.truncate(5 << 20)
+    (tmp_path / "large").chmod(0o600)
+    wrong(check(good.keys(**{key: tmp_path / "large"})), rf"the {what} \S+ has more than 4194304 bytes")
+
+
+def test_a_key_that_belongs_elsewhere(check, good, other):
+    wrong(check(good.keys(CertificateKey=other.key)), r"the private key \S+ does not belong to the certificate \S+")
+
+
+def test_a_key_and_a_certificate_that_changed_places(check, good):
+    wrong(check({"Certificate": good.key, "CertificateKey": good.cert}), r"holds no certificate in PEM")
+
+
+def test_a_key_with_a_passphrase(check, good, tmp_path):
+    locked = tmp_path / "locked.key"
+    openssl("pkey", "-in", good.key, "-aes256", "-passout", "pass:secret", "-out", locked)
+    locked.chmod(0o600)
+    wrong(check(good.keys(CertificateKey=locked)), r"the private key \S+ has a passphrase")
+
+
+@pytest.mark.parametrize("mode, fine", [(0o400, True), (0o600, True), (0o640, True), (0o440, True)] + [
+    (mode, False) for mode in (0o604, 0o602, 0o644, 0o660, 0o666, 0o601, 0o610)
+])  # fmt: skip
+def test_keys_that_others_may_read(check, good, tmp_path, mode, fine):
+    key = own(tmp_path, "key", good.key.read_bytes(), mode)
+    result = check(good.keys(CertificateKey=key))
+    if fine:
+        assert result[0] == 0
+    else:
+        wrong(result, rf"the private key {key} is open to others: its mode is {mode:03o}, .*chmod 600, or 640")
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="needs another user")
+def test_a_key_that_the_user_cannot_read(good, tmp_path):
+    """At the start root reads it; what a reload would meet is told by -t."""
+    root = populate(tmp_path / "root", {"a.txt": b"a"})
+    key = own(tmp_path, "key", good.key.read_bytes())
+    cert = own(tmp_path, "cert", good.cert.read_bytes(), 0o644)
+    for folder in (tmp_path, *tmp_path.parents):
+        if str(folder).startswith("/tmp/"):
+            folder.chmod(0o755)
+    conf = write_config(
+        tmp_path / "conf", root, {**TLS, "User": "nobody"},
+        files={"sites/default": section("HOST", {"ServerName": "localhost", "DocumentRoot": root})
+               + section("TLS", {"Certificate": cert, "CertificateKey": key})},
+    )  # fmt: skip
+    done = run("-t", "-c", conf)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"the private key \S+ cannot be read: Permission denied", done.stderr), done.stderr
+    assert "who reads all this at a reload" in done.stderr
+
+
+# ── doubts ──
+
+
+def test_dates(check, ca):
+    old = ca.make("old", "localhost", start="20200101000000Z", end="20210101000000Z")
+    wrong(check(old.keys()), r"the certificate \S+ has expired: it was good until 2021-01-01 00:00 UTC", "warning", 0)
+    early = ca.make("early", "localhost", start="20400101000000Z")
+    wrong(check(early.keys()), r"the certificate \S+ is not valid yet: it will be from 2040-01-01", "warning", 0)
+
+
+@pytest.mark.parametrize(
+    "names, uncovered",
+    [
+        ("localhost", None),
+        ("localhost other.example", "other.example"),
+        ("*.wild.example", None),
+        ("a.wild.example", None),
+        ("a.b.wild.example", "a.b.wild.example"),
+        ("wild.example", "wild.example"),
+        ("192.0.2.1", None),
+        ("192.0.2.2", r"192\.0\.2\.2"),
+        ("[2001:db8::1]", None),
+    ],
+)
+def test_names(check, ca, names, uncovered):
+    pair = ca.make("names", "localhost", "*.wild.example", "IP:192.0.2.1", "IP:2001:db8::1")
+    code, text = check(pair.keys(), names=names)
+    assert code == 0
+    if uncovered:
+        wrong((code, text), rf"the certificate \S+ does not cover the ServerName {uncovered}\n", "warning", 0)
+    else:
+        assert "warning" not in text
+
+
+# ── chains and authorities ──
+
+
+def test_a_chain_of_its_own(serve, ca, good, tmp_path):
+    root = populate(tmp_path / "root", {"hello.txt": b"Hello, world\n"})
+    for keys in (
+        good.keys(CertificateChain=ca.cert),
+        good.keys(Certificate=own(tmp_path, "both.pem", good.cert.read_text() + ca.cert.read_text())),
+    ):
+        text = section("HOST", {"ServerName": "localhost", "DocumentRoot": root}) + section("TLS", keys)
+        server = serve(TLS, config={"sites/default": text})
+        shown = openssl("s_client", "-connect", f"127.0.0.1:{server.port}", "-showcerts", data=b"")
+        assert shown.count(b"BEGIN CERTIFICATE") == 2
+
+
+def test_wrong_chains_and_authorities(check, ca, good, tmp_path):
+    nonsense = own(tmp_path, "n", "nonsense\n")
+    wrong(check(good.keys(CertificateChain=nonsense)), r"the chain \S+ holds no certificate in PEM")
+    wrong(check(good.keys(OCSPFile=nonsense)), r"the file \S+ is no response of OCSP in DER")
+    asks = {"ClientCertificate": "Required"}
+    wrong(check(good.keys(**asks)), '"ClientCA" is missing')
+    wrong(check(good.keys(**asks, ClientCA=nonsense)), r"the file \S+ holds no certificate in PEM")
+    wrong(check({**asks, "ClientCA": ca.cert}), 'needs a "Certificate" of its own')
+    two = {"Certificate": [good.cert, good.cert], "CertificateKey": [good.key, good.key]}
+    wrong(check(two), r"is the second with a key of this kind \(id-ecPublicKey\)")
+
+
+def test_weak_keys_are_refused(check, ca, tmp_path):
+    weak = tmp_path / "weak"
+    openssl("req", "-x509", "-newkey", "rsa:1024", "-nodes", "-keyout", f"{weak}.key", "-out", f"{weak}.pem", "-subj",
+            "/CN=localhost", "-addext", "subjectAltName=DNS:localhost")  # fmt: skip
+    weak.with_suffix(".key").chmod(0o600)
+    wrong(
+        check({"Certificate": f"{weak}.pem", "CertificateKey": f"{weak}.key"}),
+        r"the certificate \S+ cannot be used: ee key too small",
+    )
+
+
+# ── the server's part ──
+
+
+def test_ticket_keys(check, good, tmp_path):
+    keys = tmp_path / "tickets"
+
+    def outcome(content, mode=0o600):
+        own(tmp_path, "tickets", content, mode)
+        return check(good.keys(), tls={"TicketKeys": keys})
+
+    assert outcome(os.urandom(160))[0] == 0
+    key = os.urandom(80)
+    for content, mode, sentence in (
+        (b"x" * 79, 0o600, "has 79 bytes, but each key has 80"),
+        (os.urandom(720), 0o600, "has 720 bytes"),
+        (key + key, 0o600, "has two keys of the same name"),
+        (key, 0o644, "is open to others: its mode is 644"),
+        (b"", 0o600, "is empty"),
+    ):
+        code, text = outcome(content, mode)
+        assert code == 1
+        assert re.search(rf"tls\.conf:2:\d+: error: the file of ticket keys {keys} {sentence}", text), text
+
+
+@pytest.mark.parametrize(
+    "value, sentence",
+    [
+        ("", "a time"),
+        ("soon", "a time comes first, such as 365d"),
+        ("1w", "a time comes first"),
+        ("999999d", "a time comes first"),
+        ("365d preloaded", "behind the time there may be includeSubDomains and preload"),
+    ],
+)
+def test_strict_transport_security(check, good, value, sentence):
+    code, text = check(good.keys(StrictTransportSecurity=value))
+    assert code == 1 and re.search(sentence if value else "StrictTransportSecurity", text), text
+
+
+def test_hosts_without_a_certificate(serve, ca, good, tmp_path):
+    """Where the default host has none either, a name that nobody has is refused."""
+    root = populate(tmp_path / "root", {"hello.txt": b"Hello, world\n"})
+    server = serve(TLS, config={
+        "sites/default": section("HOST", {"DocumentRoot": root}),
+        "sites/own": section("HOST", {"ServerName": "localhost", "DocumentRoot": root}) + section("TLS", good.keys()),
+    })  # fmt: skip
+    with TlsClient(server.addresses[0], ca.context()) as client:
+        client.assert_open()
+    for name in ("nobody.example", None):
+        with pytest.raises(ssl.SSLError, match="(?i)unrecognized.name"):
+            TlsClient(server.addresses[0], ca.context(), name)
+
+
+def test_certificates_without_a_listener_are_read_all_the_same(check, good, tmp_path):
+    assert check(good.keys(), server={})[0] == 0
+    wrong(check(good.keys(Certificate=tmp_path / "no"), server={}), "cannot be read")
+
+
+def test_a_reload_is_told_the_same(serve, ca, good, tmp_path):
+    root = populate(tmp_path / "root", {"hello.txt": b"Hello, world\n"})
+    text = section("HOST", {"ServerName": "localhost", "DocumentRoot": root})
+    server = serve(TLS, config={"sites/default": text + section("TLS", good.keys())})
+    (server.conf / "sites" / "default").write_text(text)
+    server.baseline += 3  # of the loop that waits for old generations, and what was refused
+    server.send_signal(signal.SIGHUP)
+    server.wait_log("no host has a certificate for this listener")
+    with TlsClient(server.addresses[0], ca.context()) as client:
+        client.assert_open()
