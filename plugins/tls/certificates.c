@@ -274,6 +274,8 @@ bool site_covers(X509 *leaf, struct mk_str name)
         name = mk_str(name.p + 1, name.len - 2);
     if (name.len && name.p[name.len - 1] == '.')
         name.len--;
+    if (memchr(name.p, '\0', name.len))
+        return false;
     bool wild = name.len > 2 && name.p[0] == '*' && name.p[1] == '.';
     int n = snprintf(text, sizeof(text), "%s%.*s", wild ? "any" : "", (int)name.len - wild, name.p + wild);
     if (n <= 0 || n >= (int)sizeof(text))

@@ -26,7 +26,7 @@ enum { SUBJECT_BYTES_MAX = 4096 };
  * What libssl takes for a connection that is idle, about: it does not ask the worker's account, which must know all the
  * same how full it is.
  */
-enum { LIBRARY_BYTES = 10 * 1024 };
+enum { LIBRARY_BYTES = 14 * 1024 };
 
 static struct session *state_of(const struct mk_io *io)
 {

@@ -31,21 +31,27 @@ static const char signatures[] =
     "rsa_pss_pss_sha256:rsa_pss_pss_sha384:rsa_pss_pss_sha512:rsa_pss_rsae_sha256:rsa_pss_rsae_sha384:"
     "rsa_pss_rsae_sha512:rsa_pkcs1_sha256:rsa_pkcs1_sha384:rsa_pkcs1_sha512";
 
+/* As libssl's macros do, which take the const away in a way that a compiler may complain about. */
+static bool set_list(SSL_CTX *ctx, int command, const char *list)
+{
+    return SSL_CTX_ctrl(ctx, command, 0, (void *)(uintptr_t)list) == 1;
+}
+
 SSL_CTX *site_context(struct tls_generation *t)
 {
     SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
     if (!ctx)
         return NULL;
     SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_IGNORE_UNEXPECTED_EOF |
-                                 SSL_OP_PRIORITIZE_CHACHA | kernel_option(t->conf->kernel));
+                                 kernel_option(t->conf->kernel));
     SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE |
                               SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_NO_AUTO_CHAIN);
     SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
     SSL_CTX_set_timeout(ctx, (long)(t->conf->ticket_lifetime_ms / 1000));
     SSL_CTX_set_read_ahead(ctx, 1);
     if (SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION) != 1 || SSL_CTX_set_cipher_list(ctx, ciphers) != 1 ||
-        SSL_CTX_set_ciphersuites(ctx, suites) != 1 || SSL_CTX_set1_groups_list(ctx, groups) != 1 ||
-        SSL_CTX_set1_sigalgs_list(ctx, signatures) != 1 || SSL_CTX_set_num_tickets(ctx, 1) != 1 ||
+        SSL_CTX_set_ciphersuites(ctx, suites) != 1 || !set_list(ctx, SSL_CTRL_SET_GROUPS_LIST, groups) ||
+        !set_list(ctx, SSL_CTRL_SET_SIGALGS_LIST, signatures) || SSL_CTX_set_num_tickets(ctx, 1) != 1 ||
         hello_install(ctx, t) < 0) {
         SSL_CTX_free(ctx);
         ERR_clear_error();

@@ -42,7 +42,7 @@ THIRD_PARTY = {
     "hiredis/": ("duda/packages/redis/",),
     "nghttp2/": ("lib/http/h2.c",),
     "pcre2.h": ("lib/base/regex.c",),
-    "openssl/": ("plugins/tls/",),
+    "openssl/": ("plugins/tls/", "tests/unit/plugins/", "tests/fuzz/tls_fuzz.c"),
     "openssl/evp.h": ("plugins/tls/", "plugins/auth/", "duda/packages/"),
     "sqlite3.h": ("duda/packages/sqlite/",),
     "zlib.h": ("plugins/compress/coder.c", "tests/unit/plugins/"),

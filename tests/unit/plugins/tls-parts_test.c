@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The pure parts of the plugin tls: sizes of records, keys of tickets, names of certificates, what the kernel said. */
+#include "../testing.h"
+
+#include "../../../plugins/tls/kernel.h"
+#include "../../../plugins/tls/selfsigned.h"
+
+#include <openssl/x509v3.h>
+
+#include <errno.h>
+
+#define ZERO_KEYS ((struct ticket_keys){.n = 0})
+
+/* ── records ── */
+
+static void test_records_grow(void **state)
+{
+    struct pace p = {0};
+    size_t sent = 0, n = 0;
+    (void)state;
+    while ((n = pace_next(&p, 5000, 1000000)) == PACE_SMALL_BYTES)
+        sent += n;
+    assert_int_equal(n, PACE_LARGE_BYTES);
+    assert_true(sent >= PACE_WARM_BYTES && sent < PACE_WARM_BYTES + PACE_SMALL_BYTES);
+    assert_int_equal(pace_next(&p, 5000, 7), 7);
+    assert_int_equal(pace_next(&p, 5999, 1000000), PACE_LARGE_BYTES); /* not idle */
+    assert_int_equal(pace_next(&p, 6999, 1000000), PACE_SMALL_BYTES); /* idle for a second */
+    assert_int_equal(pace_next(&p, 6999, 1000000), PACE_SMALL_BYTES);
+}
+
+static void test_small_answers_warm_up_too(void **state)
+{
+    struct pace p = {0};
+    (void)state;
+    for (int i = 0; i < 164; i++)
+        assert_int_equal(pace_next(&p, 100, 100), 100);
+    assert_int_equal(pace_next(&p, 100, 20000), PACE_LARGE_BYTES);
+}
+
+/* ── tickets ── */
+
+static void test_keys_rotate(void **state)
+{
+    struct ticket_keys keys = ZERO_KEYS;
+    (void)state;
+    assert_int_equal(tickets_turn(&keys, 1000, 100), 0);
+    assert_int_equal(keys.n, 1);
+    struct ticket_key first = keys.items[0];
+    assert_int_equal(tickets_turn(&keys, 1099, 100), 0);
+    assert_memory_equal(&keys.items[0], &first, sizeof(first));
+    assert_int_equal(tickets_turn(&keys, 1100, 100), 0);
+    assert_int_equal(keys.n, 2);
+    assert_memory_not_equal(&keys.items[0], &first, sizeof(first));
+    assert_ptr_equal(tickets_find(&keys, first.name), &keys.items[1]);
+    struct ticket_key second = keys.items[0];
+    assert_int_equal(tickets_turn(&keys, 1200, 100), 0);
+    assert_int_equal(keys.n, 2);
+    assert_null(tickets_find(&keys, first.name)); /* its last ticket has expired */
+    assert_non_null(tickets_find(&keys, second.name));
+    assert_int_equal(tickets_turn(&keys, 1400, 100), 0); /* nobody has come for so long that all are old */
+    assert_int_equal(keys.n, 1);
+    assert_null(tickets_find(&keys, second.name));
+    tickets_forget(&keys);
+    assert_int_equal(keys.n, 0);
+}
+
+static void test_keys_of_a_file(void **state)
+{
+    static const struct {
+        size_t bytes;
+        const char *sentence; /* NULL: fine */
+    } rows[] = {{80, NULL}, {160, NULL}, {640, NULL}, {0, "has 0 bytes"}, {79, "has 79"}, {81, "80"}, {720, "1 to 8"}};
+    char content[720], text[200];
+    (void)state;
+    for (size_t i = 0; i < sizeof(content); i++)
+        content[i] = (char)(i / 80 + i % 80 * 3);
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct ticket_keys keys = ZERO_KEYS;
+        struct mk_buf fault;
+        mk_buf_init_fixed(&fault, text, sizeof(text));
+        assert_int_equal(tickets_read(&keys, mk_str(content, rows[i].bytes), &fault), !rows[i].sentence);
+        if (rows[i].sentence)
+            assert_non_null(strstr(mk_buf_cstr(&fault), rows[i].sentence));
+        else
+            for (unsigned k = 0; k < rows[i].bytes / 80; k++)
+                assert_ptr_equal(tickets_find(&keys, (unsigned char *)content + k * 80), &keys.items[k]);
+    }
+}
+
+/* ── names ── */
+
+static X509 *certificate(const char *names)
+{
+    X509 *leaf = X509_new();
+    X509_EXTENSION *extension = X509V3_EXT_conf_nid(NULL, NULL, NID_subject_alt_name, names);
+    assert_non_null(leaf);
+    assert_non_null(extension);
+    assert_int_equal(X509_add_ext(leaf, extension, -1), 1);
+    X509_EXTENSION_free(extension);
+    return leaf;
+}
+
+static void test_names_that_a_certificate_covers(void **state)
+{
+    static const struct {
+        const char *name;
+        bool covered;
+    } rows[] = {
+        {"a.example", true},
+        {"A.Example", true},
+        {"a.example.", true},
+        {"b.a.example", false},
+        {"x.wild.example", true},
+        {"wild.example", false},
+        {"*.wild.example", true},
+        {"x.y.wild.example", false},
+        {"*.a.example", false},
+        {"192.0.2.1", true},
+        {"192.0.2.2", false},
+        {"[2001:db8::1]", true},
+        {"[2001:DB8:0::1]", true},
+        {"[2001:db8::2]", false},
+        {"2001:db8::1", true},
+        {"", false},
+        {".", false},
+        {"[]", false},
+        {"evil.example", false},
+    };
+    (void)state;
+    X509 *leaf = certificate("DNS:a.example,DNS:*.wild.example,IP:192.0.2.1,IP:2001:db8::1");
+    for (size_t i = 0; i < COUNT(rows); i++)
+        if (site_covers(leaf, mk_str_c(rows[i].name)) != rows[i].covered)
+            fail_msg("%s", rows[i].name);
+    assert_false(site_covers(leaf, mk_str("a.example\0.evil", 15)));
+    char longest[300];
+    memset(longest, 'a', sizeof(longest));
+    assert_false(site_covers(leaf, mk_str(longest, sizeof(longest))));
+    X509_free(leaf);
+}
+
+static void test_the_certificate_of_its_own_making(void **state)
+{
+    X509 *leaf, *again;
+    EVP_PKEY *key;
+    (void)state;
+    assert_int_equal(selfsigned_get(&leaf, &key), 0);
+    assert_int_equal(selfsigned_get(&again, &key), 0);
+    assert_ptr_equal(leaf, again);
+    assert_true(site_covers(leaf, MK_STR("localhost")) && site_covers(leaf, MK_STR("127.0.0.1")) &&
+                site_covers(leaf, MK_STR("[::1]")));
+    assert_int_equal(X509_check_private_key(leaf, key), 1);
+    assert_int_equal(X509_verify(leaf, key), 1);
+    assert_true(X509_cmp_current_time(X509_get0_notBefore(leaf)) < 0);
+    assert_true(X509_cmp_current_time(X509_get0_notAfter(leaf)) > 0);
+    selfsigned_stop();
+}
+
+/* ── settings ── */
+
+static void test_strict_transport_security(void **state)
+{
+    static const struct {
+        const char *words[4];
+        const char *value; /* NULL: refused */
+    } rows[] = {
+        {{"365d"}, "max-age=31536000"},
+        {{"0"}, "max-age=0"},
+        {{"60"}, "max-age=60"},
+        {{"1h", "includesubdomains"}, "max-age=3600; includeSubDomains"},
+        {{"2d", "preload", "includeSubDomains"}, "max-age=172800; includeSubDomains; preload"},
+        {{"1y"}, NULL},
+        {{"d"}, NULL},
+        {{"-1d"}, NULL},
+        {{"99999d"}, NULL},
+        {{"preload"}, NULL},
+        {{"1d", "1d"}, NULL},
+        {{NULL}, NULL},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct mk_str words[4], strict = MK_STR_NONE;
+        struct mk_arena arena;
+        struct mk_buf error;
+        char text[200];
+        uint32_t n = 0;
+        for (; rows[i].words[n]; n++)
+            words[n] = mk_str_c(rows[i].words[n]);
+        struct mk_conf_value value = {.text = MK_STR(""), .words = words, .n = n};
+        mk_arena_init(&arena, NULL, 1024, NULL, 0);
+        mk_buf_init_fixed(&error, text, sizeof(text));
+        int err = tls_parse_strict(&value, &strict, &arena, &error);
+        assert_int_equal(err, rows[i].value ? 0 : -EINVAL);
+        if (rows[i].value)
+            assert_str_equal(strict, rows[i].value);
+        mk_arena_release(&arena);
+    }
+}
+
+/* ── the kernel ── */
+
+static void test_what_the_kernel_says(void **state)
+{
+    (void)state;
+    assert_true(kernel_can(0));
+    assert_true(kernel_can(ENOTCONN)); /* it knows the protocol, and asks for a connection */
+    assert_false(kernel_can(ENOENT));
+    assert_false(kernel_can(ENOPROTOOPT));
+    assert_false(kernel_can(EPERM));
+    assert_int_equal(kernel_option(false), 0);
+    assert_int_equal(kernel_option(true) != 0, kernel_can(kernel_probe()));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_records_grow),
+        cmocka_unit_test(test_small_answers_warm_up_too),
+        cmocka_unit_test(test_keys_rotate),
+        cmocka_unit_test(test_keys_of_a_file),
+        cmocka_unit_test(test_names_that_a_certificate_covers),
+        cmocka_unit_test(test_the_certificate_of_its_own_making),
+        cmocka_unit_test(test_strict_transport_security),
+        cmocka_unit_test(test_what_the_kernel_says),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
