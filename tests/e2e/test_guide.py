@@ -5,10 +5,12 @@ import json
 import os
 import re
 import signal
+import ssl
 
 import pytest
 
 from harness import build
+from harness.certificates import Authority, Pair, TlsClient
 from harness.codings import decode
 from harness.protocol import Client
 from harness.server import Server, await_true, run
@@ -46,16 +48,34 @@ SECTIONS = dict(sections())
 COMPRESSED = "Compressed answers"
 AS_ROOT = "A service that starts as root"
 BALANCED = "Behind a balancer that speaks the PROXY protocol"
+BY_HTTPS, SEVERAL_CERTIFICATES = "A site by HTTPS", "Several hosts with certificates"
+CLIENTS, MACHINES = "Clients with certificates of their own", "One site on several machines"
+ENCRYPTED = {BY_HTTPS, SEVERAL_CERTIFICATES, CLIENTS, MACHINES}
 COMMON_LOG, JSON_LOG = "One file for all hosts", "JSON, with numbers of requests"
 
 
+@pytest.fixture(scope="session")
+def company(tmp_path_factory):
+    """The authority of all certificates here, and the one that the guide's page names."""
+    ca = Authority(tmp_path_factory.mktemp("company"), "company")
+    ca.make("example.org", "example.org", "www.example.org")
+    ca.make("example.org-rsa", "example.org", kind="rsa")
+    ca.make("customers", "*.customers.example.org")
+    ca.make("alice")
+    return ca
+
+
 @pytest.fixture
-def conf(tmp_path):
+def conf(tmp_path, company):
     for name, content in TREE.items():
         path = tmp_path / "srv" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
     (tmp_path / "srv" / "app" / "current").symlink_to("1")
+    (tmp_path / "srv" / "tls").symlink_to(company.folder)
+    if not (company.folder / "tickets").exists():
+        (company.folder / "tickets").write_bytes(os.urandom(80))
+        (company.folder / "tickets").chmod(0o600)
 
     def make(heading):
         for name, text in SECTIONS[heading].items():
@@ -65,6 +85,8 @@ def conf(tmp_path):
                 ("/srv/", f"{tmp_path}/srv/"),
                 ("/run/monkey/", f"{tmp_path}/"),
                 ("Listen          2001", "Listen 127.0.0.1:0"),
+                ("Listen          443 tls", "Listen 127.0.0.1:0 tls"),
+                ("Listen          80\n", "Listen 127.0.0.1:0\n"),
                 ("127.0.0.1:9000", "127.0.0.1:0"),
             ):
                 text = text.replace(here, there)
@@ -91,7 +113,8 @@ def needs_modules(heading):
     if heading == AS_ROOT and os.geteuid() != 0:
         pytest.skip("NOT TESTED: only root can become another user")
     modules = build.binary().parent.parent / "lib" / "monkey"
-    for name in re.findall("Load (compress|logger)", "".join(SECTIONS[heading].values())):
+    text = "".join(SECTIONS[heading].values())
+    for name in re.findall("Load (compress|logger)", text) + ["tls"] * ("[TLS]" in text):
         if not (modules / f"{name}.so").exists():
             pytest.skip(f"the preset {build.PRESET} does not build {name}")
 
@@ -106,7 +129,7 @@ def test_is_accepted(conf, heading):
 def test_every_configuration_has_a_test():
     tried = {"One site", "Several hosts", "A single-page application", "Downloads", "An interface for other origins"}
     proxied = {"A site behind a proxy", BALANCED}
-    assert set(SECTIONS) == tried | proxied | {"A service", AS_ROOT, COMPRESSED, COMMON_LOG, JSON_LOG}
+    assert set(SECTIONS) == tried | proxied | ENCRYPTED | {"A service", AS_ROOT, COMPRESSED, COMMON_LOG, JSON_LOG}
 
 
 def ask(server, target, *fields, **rest):
@@ -160,6 +183,43 @@ def test_json_with_numbers(site, tmp_path):
     answer = ask(site(JSON_LOG), "/")
     row = json.loads(first_line(tmp_path / "srv" / "log" / "access.json"))
     assert row["request_id"] == answer["X-Request-Id"] and row["request"] == "GET / HTTP/1.1"
+
+
+def test_site_by_https(site, company):
+    server = site(BY_HTTPS, listeners=2)
+    with TlsClient(server.addresses[0], company.context(), "example.org") as client:
+        answer = client.ask("/", host="example.org")
+        assert (answer.body, answer["Strict-Transport-Security"]) == (b"www\n", "max-age=31536000")
+    with server.connect(1) as client:
+        assert client.ask("/a?b", host="www.example.org")["Location"] == "https://www.example.org/a?b"
+
+
+def test_several_certificates(site, company):
+    server = site(SEVERAL_CERTIFICATES)
+    for name, body in (("example.org", b"www\n"), ("a.customers.example.org", b"customers\n")):
+        with TlsClient(server.addresses[0], company.context(check_hostname=True), name) as client:
+            assert client.ask("/", host=name).body == body
+
+
+def test_clients_with_certificates(site, company, tmp_path):
+    needs_modules(CLIENTS)
+    server = site(CLIENTS)
+    with pytest.raises((ssl.SSLError, ConnectionError)):
+        with TlsClient(server.addresses[0], company.context(), "example.org") as client:
+            client.ask("/", host="example.org")
+    alice = Pair(company.folder, "alice")
+    with TlsClient(server.addresses[0], company.context(pair=alice), "example.org") as client:
+        assert client.ask("/", host="example.org").body == b"www\n"
+    assert first_line(tmp_path / "srv" / "log" / "access.log").endswith(" CN=alice GET / 200")
+
+
+def test_one_site_on_several_machines(site, company):
+    context, session = company.context(), None
+    for machine in (site(MACHINES), site(MACHINES)):
+        with TlsClient(machine.addresses[0], context, "example.org", session=session) as client:
+            assert client.ask("/", host="example.org").body == b"www\n"
+            assert client.sock.session_reused == (session is not None)
+            session = client.sock.session
 
 
 def readiness(server):
