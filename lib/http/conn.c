@@ -183,7 +183,8 @@ enum mk__conn_state mk__conn_goodbye(struct mk__conn *c)
     bool gone = c->stream.ended || (c->polite && !c->impolite);
     if (gone || (idle && !c->impolite && mk__stream_unsent(&c->stream) == 0)) {
 #ifndef MK_LEAN
-        if (c->stream.io.transport->handshake) /* what has no goodbye of its own was cut off */
+        bool hears = !(c->stream.ended && idle);
+        if (hears && c->stream.io.transport->handshake) /* without its own goodbye it would be one that was cut off */
             c->stream.io.transport->shutdown(&c->stream.io);
 #endif
         return MK__CONN_CLOSED;

@@ -149,15 +149,25 @@ static int use(const struct place *at, STACK_OF(X509) * chain, EVP_PKEY *key)
 
 /* ── what the issuer says ── */
 
-static const char *staple_fault(OCSP_RESPONSE *response, bool *ret_old)
+static bool is_about(OCSP_SINGLERESP *single, X509 *leaf)
+{
+    ASN1_INTEGER *serial = NULL;
+    OCSP_id_get0_info(NULL, NULL, NULL, &serial, (OCSP_CERTID *)(uintptr_t)OCSP_SINGLERESP_get0_id(single));
+    return serial && ASN1_INTEGER_cmp(serial, X509_get0_serialNumber(leaf)) == 0;
+}
+
+static const char *staple_fault(OCSP_RESPONSE *response, X509 *leaf, bool *ret_old)
 {
     ASN1_GENERALIZEDTIME *next = NULL;
     OCSP_BASICRESP *basic = NULL;
     const char *fault = "is no response of OCSP in DER";
     if (response && OCSP_response_status(response) != OCSP_RESPONSE_STATUS_SUCCESSFUL)
         fault = "is a response of OCSP that says nothing but that something failed";
-    else if (response && (basic = OCSP_response_get1_basic(response)) && OCSP_resp_count(basic) == 1)
-        fault = OCSP_single_get0_status(OCSP_resp_get0(basic, 0), NULL, NULL, NULL, &next) >= 0 ? NULL : fault;
+    else if (response && (basic = OCSP_response_get1_basic(response)) && OCSP_resp_count(basic) == 1) {
+        OCSP_SINGLERESP *single = OCSP_resp_get0(basic, 0);
+        OCSP_single_get0_status(single, NULL, NULL, NULL, &next);
+        fault = is_about(single, leaf) ? NULL : "is a response of OCSP about another certificate";
+    }
     *ret_old = !fault && next && X509_cmp_current_time(next) < 0;
     OCSP_BASICRESP_free(basic);
     return fault;
@@ -179,7 +189,7 @@ static int read_staple(const struct place *at)
         return complain(at, offsetof(struct tls_host, staples), "the OCSP response", path, &fault);
     const unsigned char *at_byte = (const unsigned char *)file.data;
     OCSP_RESPONSE *response = d2i_OCSP_RESPONSE(NULL, &at_byte, (long)file.len);
-    const char *wrong = staple_fault(response, &old);
+    const char *wrong = staple_fault(response, pair->leaf, &old);
     OCSP_RESPONSE_free(response);
     if (wrong) {
         mk_buf_addf(&fault, "%s", wrong);

@@ -46,6 +46,7 @@ SSL_CTX *site_context(struct tls_generation *t)
                                  kernel_option(t->conf->kernel));
     SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE |
                               SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_NO_AUTO_CHAIN);
+    SSL_CTX_set_security_level(ctx, 2); /* whatever the system's own configuration says: RSA of 2048 bits at least */
     SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
     SSL_CTX_set_timeout(ctx, (long)(t->conf->ticket_lifetime_ms / 1000));
     SSL_CTX_set_read_ahead(ctx, 1);

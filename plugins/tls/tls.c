@@ -251,7 +251,10 @@ static int check_request(struct mk_request *req)
 static void add_strict(struct mk_request *req)
 {
     const struct site *site = mk_request_host_state(req, &mk_plugin_tls);
-    if (site && site->conf->strict.len && mk_str_eq(mk_request_scheme(req), MK_STR("https")))
+    struct mk_secured known;
+    if (!site || !site->conf->strict.len)
+        return;
+    if (mk_request_secured(req, &known) == 0 || mk_str_eq(mk_request_scheme(req), MK_STR("https")))
         mk_response_header_borrow(req, MK_STR("Strict-Transport-Security"), site->conf->strict);
 }
 

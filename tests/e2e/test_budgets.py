@@ -17,9 +17,10 @@ import time
 import pytest
 
 from harness import build
-from harness.content import HELLO
+from harness.certificates import Authority, TlsClient
+from harness.content import HELLO, populate
 from harness.messages import request
-from harness.server import await_true
+from harness.server import await_true, section
 
 pytestmark = pytest.mark.budget
 
@@ -210,6 +211,26 @@ def test_memory_of_an_idle_connection(serve):
     connect(number)
     each = (server.memory_kb("Private_Dirty") - before) * 1024 / number
     assert each <= 400, f"{each:.0f} bytes"
+
+
+@pytest.mark.skipif(not build.module("tls").exists(), reason=f"the preset {build.PRESET} has no tls")
+def test_memory_of_an_idle_connection_by_tls(serve, tmp_path):
+    number, ca = 500, Authority(tmp_path / "ca")
+    keys = section("TLS", ca.make("localhost", "localhost").keys())
+    root = populate(tmp_path / "tls", {"hello.txt": b"Hello, world\n"})
+    host = section("HOST", {"ServerName": "localhost", "DocumentRoot": root}) + keys
+    server = serve({"Listen": "127.0.0.1:0 tls", "KeepAliveTimeout": "120s"}, config={"sites/default": host})
+
+    def connect(count):
+        for _ in range(count):
+            server.clients.append(TlsClient(server.addresses[0], ca.context()))
+            server.clients[-1].assert_open()
+
+    connect(50)
+    before = server.memory_kb("Private_Dirty")
+    connect(number)
+    each = (server.memory_kb("Private_Dirty") - before) * 1024 / number
+    assert each <= 18 * 1024, f"{each:.0f} bytes"
 
 
 SHIM = r"""

@@ -11,6 +11,7 @@ import subprocess
 
 import pytest
 
+from harness import build
 from harness.certificates import Authority, Bytes, TlsClient, alert_of, openssl
 from harness.content import populate
 from harness.messages import CLOSE, request
@@ -21,6 +22,8 @@ BIG = os.urandom(3_000_000)
 FILES = {"hello.txt": b"Hello, world\n", "big.bin": BIG}
 TLS = {"Listen": ["127.0.0.1:0 tls", "127.0.0.1:0"]}
 OVER, CLEAR = 0, 1  # the listeners
+
+pytestmark = pytest.mark.skipif(not build.module("tls").exists(), reason=f"the preset {build.PRESET} has no tls")
 
 
 @pytest.fixture(scope="module")
@@ -704,6 +707,16 @@ def test_a_reload_with_a_wrong_certificate_changes_nothing(serve, ca, pairs, tmp
     reload(server, "holds no certificate in PEM")
     with TlsClient(server.addresses[0], ca.context()) as client:
         client.assert_open()
+
+
+@pytest.mark.concurrent
+def test_connections_that_one_thread_accepts(serve, hosts, ca):
+    server = serve({**TLS, "Scheduler": "fair", "Workers": 2}, config=hosts, listeners=2)
+    clients = [TlsClient(server.addresses[0], ca.context()) for _ in range(8)]
+    for client in clients:
+        client.assert_open()
+        assert ask(client, "/big.bin").body == BIG
+        client.close()
 
 
 # ── without a configuration ──

@@ -8,11 +8,14 @@ import ssl
 
 import pytest
 
+from harness import build
 from harness.certificates import Authority, TlsClient, openssl
 from harness.content import populate
 from harness.server import run, section, write_config
 
 TLS = {"Listen": "127.0.0.1:0 tls"}
+
+pytestmark = pytest.mark.skipif(not build.module("tls").exists(), reason=f"the preset {build.PRESET} has no tls")
 
 
 @pytest.fixture(scope="module")
@@ -207,10 +210,13 @@ def test_a_chain_of_its_own(serve, ca, good, tmp_path):
         assert shown.count(b"BEGIN CERTIFICATE") == 2
 
 
-def test_wrong_chains_and_authorities(check, ca, good, tmp_path):
+def test_wrong_chains_and_authorities(check, ca, good, other, tmp_path):
     nonsense = own(tmp_path, "n", "nonsense\n")
     wrong(check(good.keys(CertificateChain=nonsense)), r"the chain \S+ holds no certificate in PEM")
     wrong(check(good.keys(OCSPFile=nonsense)), r"the file \S+ is no response of OCSP in DER")
+    wrong(
+        check(good.keys(OCSPFile=ca.staple(other))), r"the file \S+ is a response of OCSP about another certificate"
+    )
     asks = {"ClientCertificate": "Required"}
     wrong(check(good.keys(**asks)), '"ClientCA" is missing')
     wrong(check(good.keys(**asks, ClientCA=nonsense)), r"the file \S+ holds no certificate in PEM")

@@ -46,6 +46,15 @@ static void test_words(void **state)
     mk_test_write("monkey.conf", MK_STR(""));
 }
 
+static void test_a_value(void **state)
+{
+    (void)state;
+    assert_int_equal(mk__wanted_words(MK_STR("beta"), names), 2);
+    assert_int_equal(mk__wanted_words(MK_STR("127.0.0.1:443 ALPHA proxy delta"), names), 9);
+    assert_int_equal(mk__wanted_words(MK_STR("443 # alpha"), names), 0);
+    assert_int_equal(mk__wanted_words(MK_STR(""), names), 0);
+}
+
 static void test_places(void **state)
 {
     (void)state;
@@ -85,6 +94,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_words),
+        cmocka_unit_test(test_a_value),
         cmocka_unit_test(test_places),
         cmocka_unit_test(test_every_allocation_may_fail),
     };
