@@ -306,30 +306,9 @@ static void close_memory(struct mk_io *io)
     c->corked = false;
 }
 
-static const struct mk_transport memory = {
+const struct mk_transport mk_test_memory = {
     .name = "memory",
     .open = open_memory,
-    .read = read_memory,
-    .write = write_memory,
-    .sendfile = send_file,
-    .shutdown = shut_memory,
-    .close = close_memory,
-};
-
-/* Takes what has come, as a handshake does. */
-static int shake_memory(struct mk_io *io)
-{
-    struct mk_test_client *c = io->state;
-    EXPECT(!c->closed);
-    c->read_at = c->verdict == -EAGAIN ? c->to_server.len : c->read_at;
-    c->shakes++;
-    return c->verdict;
-}
-
-static const struct mk_transport shaking = {
-    .name = "shaking",
-    .open = open_memory,
-    .handshake = shake_memory,
     .read = read_memory,
     .write = write_memory,
     .sendfile = send_file,
@@ -354,9 +333,8 @@ static struct mk_test_client *add_client(struct mk_test_world *w, int *ret_fd)
 
 struct mk_test_client *mk_test_connect(struct mk_test_world *w, struct mk_str first)
 {
-    struct mk_io io = {.transport = w->shakes ? &shaking : &memory, .listening = w->listening};
+    struct mk_io io = {.transport = w->transport ? w->transport : &mk_test_memory, .listening = w->listening};
     struct mk_test_client *c = add_client(w, &io.fd);
-    c->verdict = w->verdict;
     append(&c->to_server, first.p, first.len);
     io.state = c;
     return mk__conn_open(&w->http, &io, NULL) == 0 ? c : NULL;

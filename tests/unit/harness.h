@@ -43,9 +43,12 @@ struct mk_test_client {
     bool fin;                      /* the client's last byte is sent */
     bool shut, closed;             /* by the server */
     bool corked;                   /* the last call promised more */
-    int verdict;                   /* of its next steps of a handshake */
-    unsigned shakes;               /* steps so far */
+    int verdict;                   /* for a test whose transport has a handshake: of its next steps, */
+    unsigned shakes;               /* and how many there were */
 };
+
+/* Over the queues of a client, which is the state; the start of a transport of a test's own. */
+extern const struct mk_transport mk_test_memory;
 
 /* The longest that a test may let pass in one go. */
 enum { MK_TEST_DAY_MS = 24 * 3600 * 1000 };
@@ -58,8 +61,7 @@ struct mk_test_world {
     bool still;                            /* nothing happened in the last wait, and no more time is granted */
     bool refuses_events;                   /* mk_event_add() fails */
     int open_error;                        /* of the next connection's transport */
-    bool shakes;                           /* the next connections have a handshake, */
-    int verdict;                           /* whose steps end with this until a test says otherwise */
+    const struct mk_transport *transport;  /* of the next connections; NULL: mk_test_memory */
     const struct mk__listening *listening; /* of the next connection */
     struct mk__jobs *jobs;
 
