@@ -436,6 +436,18 @@ static bool is_h2(const struct mk__conn *c)
 #endif
 }
 
+#ifndef MK_LEAN
+void mk__conn_renew(struct mk__http *http)
+{
+    struct mk_list *n, *save;
+    MK_LIST_EACH(&http->live, n, save) {
+        struct mk__conn *c = MK_OWNER(n, struct mk__conn, link);
+        if (is_h2(c))
+            mk_task_schedule(http->loop, &c->task);
+    }
+}
+#endif
+
 void mk__conn_leave(struct mk__http *http)
 {
     struct mk_list *n, *save;

@@ -18,7 +18,8 @@ enum {
     STREAM_WINDOW_BYTES = 64 * 1024,
     CONNECTION_WINDOW_BYTES = 256 * 1024,
     CONTINUATIONS_MAX = 8,
-    FLOOD_FACTOR = 4, /* so many heads too large, and it is an attack */
+    PRIORITY_UPDATE = 0x10, /* a type of frame */
+    FLOOD_FACTOR = 4,       /* so many heads too large, and it is an attack */
 };
 
 /* How far the farewell has come. */
@@ -85,8 +86,11 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
 static void on_head(struct mk__h2 *h2, struct mk__h2_stream *s, bool end_stream)
 {
     s->ended_in = end_stream;
-    struct mk_str head = mk__h2_head_end(&h2->room->head, !end_stream);
-    mk__h2_stream_begin(s, head);
+    struct mk_str head;
+    int status = mk__h2_head_end(&h2->room->head, !end_stream, &head);
+    s->connects = h2->room->head.protocol.len;
+    mk__h2_order_recall(&h2->order, &s->place);
+    mk__h2_stream_begin(s, head, status);
     mk__h2_memory_return_room(h2);
     const struct mk__http_settings *settings = mk__h2_http(h2)->settings;
     if (settings->requests_max && h2->conn->requests >= settings->requests_max)
@@ -95,7 +99,7 @@ static void on_head(struct mk__h2 *h2, struct mk__h2_stream *s, bool end_stream)
 
 /* ── frames of the client ── */
 
-static struct mk__h2_stream *stream_of(const struct mk__h2 *h2, int32_t id)
+struct mk__h2_stream *mk__h2_find(const struct mk__h2 *h2, int32_t id)
 {
     return id ? nghttp2_session_get_stream_user_data(session_of(h2), id) : NULL;
 }
@@ -118,19 +122,31 @@ static void on_data(struct mk__h2 *h2, const nghttp2_frame *frame, struct mk__h2
         mk__h2_stream_data_end(s);
 }
 
-/* PRIORITY_UPDATE: RFC 9218 section 7.1. */
-static void on_priority_update(struct mk__h2 *h2, const nghttp2_frame *frame)
+/* nghttp2 reads PRIORITY_UPDATE (RFC 9218 section 7.1) itself only where NO_RFC7540_PRIORITIES is announced. */
+static int on_update_chunk(nghttp2_session *session, const nghttp2_frame_hd *hd, const uint8_t *data, size_t len,
+                           void *ctx)
 {
-    const nghttp2_ext_priority_update *update = frame->ext.payload;
-    struct mk__h2_stream *s = stream_of(h2, update->stream_id);
-    if (s)
-        mk__h2_order_read(&h2->order, &s->place, mk_str((const char *)update->field_value, update->field_value_len));
+    struct mk__h2 *h2 = ctx;
+    struct mk__h2_update *u = &h2->update;
+    size_t room = sizeof(u->bytes) - u->len, n = len < room ? len : room; /* what is longer says nothing that we know */
+    (void)session, (void)hd;
+    memcpy(u->bytes + u->len, data, n);
+    u->len += (uint8_t)n;
+    return 0;
+}
+
+static int unpack_update(nghttp2_session *session, void **payload, const nghttp2_frame_hd *hd, void *ctx)
+{
+    struct mk__h2 *h2 = ctx;
+    (void)session, (void)hd;
+    *payload = &h2->update;
+    return 0;
 }
 
 static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *ctx)
 {
     struct mk__h2 *h2 = ctx;
-    struct mk__h2_stream *s = stream_of(h2, frame->hd.stream_id);
+    struct mk__h2_stream *s = mk__h2_find(h2, frame->hd.stream_id);
     bool ack = frame->hd.flags & NGHTTP2_FLAG_ACK;
     (void)session;
     switch (frame->hd.type) {
@@ -157,9 +173,8 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
     case NGHTTP2_PRIORITY:
         mk__h2_turn_note(h2, MK__H2_PRIORITIES);
         break;
-    case NGHTTP2_PRIORITY_UPDATE:
-        mk__h2_turn_note(h2, MK__H2_PRIORITIES);
-        on_priority_update(h2, frame);
+    case PRIORITY_UPDATE:
+        mk__h2_turn_update(h2, frame->hd.stream_id);
         break;
     case NGHTTP2_WINDOW_UPDATE:
         if (frame->window_update.window_size_increment < MK__H2_MORSEL)
@@ -175,7 +190,7 @@ static int on_data_chunk(nghttp2_session *session, uint8_t flags, int32_t id, co
                          void *ctx)
 {
     struct mk__h2 *h2 = ctx;
-    struct mk__h2_stream *s = stream_of(h2, id);
+    struct mk__h2_stream *s = mk__h2_find(h2, id);
     (void)flags;
     if (s)
         mk__h2_stream_data(s, mk_str((const char *)data, len));
@@ -213,7 +228,7 @@ static int on_stream_close(nghttp2_session *session, int32_t id, uint32_t code, 
 static int on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, void *ctx)
 {
     struct mk__h2 *h2 = ctx;
-    struct mk__h2_stream *s = stream_of(h2, frame->hd.stream_id);
+    struct mk__h2_stream *s = mk__h2_find(h2, frame->hd.stream_id);
     bool carries = frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA;
     (void)session;
     if (frame->hd.type == NGHTTP2_HEADERS && s && s->req && !s->req->head_bytes)
@@ -294,6 +309,7 @@ void mk__h2_end(struct mk__h2 *h2, enum mk__h2_error error)
 {
     static const uint32_t codes[] = {[MK__H2_NO_ERROR] = NGHTTP2_NO_ERROR,
                                      [MK__H2_PROTOCOL_ERROR] = NGHTTP2_PROTOCOL_ERROR,
+                                     [MK__H2_FRAME_SIZE_ERROR] = NGHTTP2_FRAME_SIZE_ERROR,
                                      [MK__H2_CALM] = NGHTTP2_ENHANCE_YOUR_CALM};
     if (!h2->ended)
         nghttp2_session_terminate_session(session_of(h2), codes[error]);
@@ -381,6 +397,8 @@ static nghttp2_session_callbacks *make_callbacks(void)
     nghttp2_session_callbacks_set_on_stream_close_callback(cb, on_stream_close);
     nghttp2_session_callbacks_set_on_frame_send_callback(cb, on_frame_sent);
     nghttp2_session_callbacks_set_send_data_callback(cb, send_data);
+    nghttp2_session_callbacks_set_on_extension_chunk_recv_callback(cb, on_update_chunk);
+    nghttp2_session_callbacks_set_unpack_extension_callback(cb, unpack_update);
     return cb;
 }
 
@@ -391,7 +409,7 @@ static nghttp2_option *make_options(void)
         return NULL;
     nghttp2_option_set_no_auto_window_update(o, 1);
     nghttp2_option_set_max_continuations(o, CONTINUATIONS_MAX);
-    nghttp2_option_set_builtin_recv_extension_type(o, NGHTTP2_PRIORITY_UPDATE);
+    nghttp2_option_set_user_recv_extension_type(o, PRIORITY_UPDATE);
     return o;
 }
 
@@ -439,7 +457,7 @@ int mk__h2_open(struct mk__conn *c)
     nghttp2_mem heap = {http->account, mk__h2_memory_take, mk__h2_memory_give, mk__h2_memory_take_zeroed,
                         mk__h2_memory_retake};
     nghttp2_session *session;
-    *h2 = (struct mk__h2){.conn = c, .batch = MK__H2_FRAME_BYTES};
+    *h2 = (struct mk__h2){.conn = c, .settings = http->settings, .batch = MK__H2_FRAME_BYTES};
     mk_list_init(&h2->streams);
     mk_list_init(&h2->woken);
     mk__h2_order_init(&h2->order);

@@ -37,6 +37,12 @@ struct mk__h2_wait_row {
 
 extern const struct mk__h2_wait_row mk__h2_waits[MK__H2_WAITS];
 
+/* PRIORITY_UPDATE: RFC 9218 section 7.1. */
+struct mk__h2_update {
+    uint8_t bytes[4 + 60];
+    uint8_t len;
+};
+
 struct mk__h2_stream {
     struct mk_list link;       /* in h2->streams, by arrival */
     struct mk_list woken;      /* in h2->woken: something has changed */
@@ -56,6 +62,7 @@ struct mk__h2_stream {
     bool told_draining;   /* the tunnel knows */
     bool again;           /* its ready() wants one more call */
     bool fin;             /* the tunnel has ended its side */
+    bool connects;        /* an extended CONNECT: to be taken over, or refused */
     uint64_t armed_bytes; /* as of the last arming */
     uint64_t turn;        /* of the loop, in which the filters were last told of one */
     char *tunnel_out;     /* bytes of a tunnel that wait for the windows */
@@ -65,13 +72,15 @@ struct mk__h2_stream {
 
 struct mk__h2 {
     struct mk__conn *conn;
-    void *session; /* nghttp2's */
+    const struct mk__http_settings *settings; /* under which it began; others end it, in time */
+    void *session;                            /* nghttp2's */
     struct mk_list streams, woken;
     struct mk__h2_order order;
     struct mk__h2_guard guard;
     struct mk__h2_stream *head_of; /* whose head is coming */
     struct mk__h2_stream *current; /* whose DATA may leave now */
     struct mk__h2_room *room;      /* of that head */
+    struct mk__h2_update update;   /* a frame of RFC 9218 on its way */
     int32_t last_id, skipped_from; /* of the client's streams; and the first number of those left out before it */
     uint32_t batch;                /* bytes that one write may gather: fewer while the client is slow */
     uint32_t sent;                 /* bytes of bodies in this turn */
@@ -119,11 +128,13 @@ void mk__h2_release(struct mk__http *http);
 
 /* ── h2.c: what goes over the wire ── */
 
-enum mk__h2_error { MK__H2_NO_ERROR, MK__H2_PROTOCOL_ERROR, MK__H2_CALM };
+enum mk__h2_error { MK__H2_NO_ERROR, MK__H2_PROTOCOL_ERROR, MK__H2_FRAME_SIZE_ERROR, MK__H2_CALM };
 
 void mk__h2_receive(struct mk__h2 *h2, struct mk_str in);
 /* The next frame, until the next call; empty: there is none, or mk__h2_turn_read() has stopped it. 0 or -EIO. */
 int mk__h2_pull(struct mk__h2 *h2, struct mk_str *ret_frame);
+/* A stream of the client that is there; NULL: none. */
+struct mk__h2_stream *mk__h2_find(const struct mk__h2 *h2, int32_t id);
 /* Is there anything to read or write yet? */
 bool mk__h2_wants(const struct mk__h2 *h2);
 /* What the client takes of a stream; of all together: 0. */
@@ -148,6 +159,9 @@ void mk__h2_reset(struct mk__h2_stream *s, bool failed);
 /* The client has done something that it must not do too often. */
 void mk__h2_turn_note(struct mk__h2 *h2, enum mk__h2_deed deed);
 
+/* h2->update is whole; it came on this stream. */
+void mk__h2_turn_update(struct mk__h2 *h2, int32_t stream_id);
+
 /* The next bytes of a body go right behind the place of their frame's head. */
 enum mk__h2_reading { MK__H2_MORE, MK__H2_LAST, MK__H2_LATER, MK__H2_FULL, MK__H2_FAILED };
 enum mk__h2_reading mk__h2_turn_read(struct mk__h2 *h2, struct mk__h2_stream *s, size_t size, size_t *ret_bytes);
@@ -159,8 +173,8 @@ void mk__h2_turn_frame(struct mk__h2 *h2, const void *head, size_t bytes);
 struct mk__h2_stream *mk__h2_stream_new(struct mk__h2 *h2, int32_t id);
 /* nghttp2 has forgotten it. */
 void mk__h2_stream_free(struct mk__h2_stream *s);
-/* The head is there (`.p` NULL: it was too large); more follows unless `ended_in`. */
-void mk__h2_stream_begin(struct mk__h2_stream *s, struct mk_str head);
+/* The head is there, or `status` says why not; more follows unless `ended_in`. */
+void mk__h2_stream_begin(struct mk__h2_stream *s, struct mk_str head, int status);
 void mk__h2_stream_data(struct mk__h2_stream *s, struct mk_str piece);
 void mk__h2_stream_data_end(struct mk__h2_stream *s);
 /* Something has changed: goes on as far as that leads. */

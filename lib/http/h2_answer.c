@@ -12,9 +12,23 @@
 
 /* ── the head ── */
 
+/* Whoever answers 200 to an extended CONNECT has a tunnel, or the client would take what follows for one. */
+static void refuse_tunnel(struct mk_request *req)
+{
+    while (req->first)
+        mk__response_drop_part(req);
+    req->headers_len = 0;
+    req->filter = NULL;
+    req->status = 501;
+    req->length = 0;
+    req->length_known = req->ended = true;
+}
+
 static void decide_framing(struct mk__h2_stream *s)
 {
     struct mk_request *req = s->req;
+    if (s->connects && !req->tunnel && req->status < 300)
+        refuse_tunnel(req);
     if (req->tunnel) {
         req->status = 200; /* 101 is no status of HTTP/2: RFC 8441 section 4 */
         s->provided = true;
@@ -66,11 +80,15 @@ static ssize_t read_some(struct mk__h2_stream *s, char *to, size_t size)
     return n;
 }
 
-/* Is all of the body here? A filter tells it by its next 0. */
+/* Is all of the body here? Those who make it as they go, generators and filters, tell it by their next 0. */
 static bool is_all(const struct mk__h2_stream *s)
 {
-    const struct mk_request *req = s->req;
-    return req->ended && !req->first && !mk__request_is_filtered(req);
+    struct mk_request *req = s->req;
+    if (!req->ended || mk__request_is_filtered(req))
+        return false;
+    while (req->first && req->first->kind != MK__PART_GENERATOR && req->first->left == 0)
+        mk__response_drop_part(req);
+    return !req->first;
 }
 
 /* They may read so much again. */

@@ -46,6 +46,7 @@ static void begin(struct mk__h2_head *h)
     put(h, MK_STR(" "));
     put(h, connect ? h->authority : h->path);
     put(h, MK_STR(" HTTP/1.1\r\n"));
+    h->line_too_large = h->too_large;
     if (h->authority.len)
         put_field(h, MK_STR("host"), h->authority);
     if (extended) {
@@ -88,12 +89,13 @@ void mk__h2_head_add(struct mk__h2_head *h, struct mk_str name, struct mk_str va
     put_field(h, name, value);
 }
 
-struct mk_str mk__h2_head_end(struct mk__h2_head *h, bool body)
+int mk__h2_head_end(struct mk__h2_head *h, bool body, struct mk_str *ret_head)
 {
     if (!h->begun)
         begin(h);
     if (body && !h->has_length && !h->protocol.len)
         put_field(h, MK_STR("transfer-encoding"), MK_STR("chunked"));
     put(h, MK_STR("\r\n"));
-    return h->too_large ? MK_STR_NONE : mk_str(h->data, h->len);
+    *ret_head = mk_str(h->data, h->len);
+    return h->line_too_large ? 414 : h->too_large ? 431 : 0;
 }

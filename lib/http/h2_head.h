@@ -22,9 +22,10 @@ struct mk__h2_head {
     uint32_t len;     /* of the head */
     uint32_t kept_at; /* pseudo fields are kept behind here, until the first other field or the end */
     uint32_t fields;
-    uint64_t bytes_in; /* of names and values, as they came */
-    bool begun;        /* the request line is there */
-    bool too_large;    /* something has not found room */
+    uint64_t bytes_in;   /* of names and values, as they came */
+    bool begun;          /* the request line is there */
+    bool too_large;      /* something has not found room, */
+    bool line_too_large; /* be it of the request line */
     bool has_length;
     struct mk_str method, path, authority, protocol; /* in `data` */
 };
@@ -33,7 +34,7 @@ struct mk__h2_head {
 void mk__h2_head_init(struct mk__h2_head *h, char *data, uint32_t size);
 /* A field, in the order in which they came; the names are known to be lower-case tokens. */
 void mk__h2_head_add(struct mk__h2_head *h, struct mk_str name, struct mk_str value);
-/* All fields are there: the whole head; `body` will follow. `.p` is NULL when it was too large. */
-struct mk_str mk__h2_head_end(struct mk__h2_head *h, bool body);
+/* All fields are there: the whole head; `body` will follow. 0, or the status for one that is too large. */
+int mk__h2_head_end(struct mk__h2_head *h, bool body, struct mk_str *ret_head);
 
 #endif

@@ -6,6 +6,7 @@
 
 void mk__h2_order_init(struct mk__h2_order *o)
 {
+    *o = (struct mk__h2_order){.n_early = 0};
     for (unsigned i = 0; i < MK__H2_URGENCIES; i++)
         mk_list_init(&o->ready[i]);
 }
@@ -14,6 +15,27 @@ void mk__h2_order_place(struct mk__h2_place *p, int32_t id)
 {
     *p = (struct mk__h2_place){.id = id, .urgency = MK__H2_URGENCY};
     mk_list_init(&p->node);
+}
+
+struct mk__h2_place *mk__h2_order_remember(struct mk__h2_order *o, int32_t id)
+{
+    struct mk__h2_place *p = NULL;
+    for (unsigned i = 0; i < MK__H2_EARLY_MAX && !p; i++)
+        p = o->early[i].id == id ? &o->early[i] : NULL;
+    if (!p)
+        p = &o->early[o->n_early++ % MK__H2_EARLY_MAX];
+    mk__h2_order_place(p, id);
+    return p;
+}
+
+void mk__h2_order_recall(const struct mk__h2_order *o, struct mk__h2_place *p)
+{
+    for (unsigned i = 0; i < MK__H2_EARLY_MAX; i++)
+        if (o->early[i].id == p->id) {
+            p->urgency = o->early[i].urgency;
+            p->incremental = o->early[i].incremental;
+            p->updated = true;
+        }
 }
 
 /* The first that comes after it, or the end of the list. */

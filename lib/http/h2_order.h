@@ -19,15 +19,24 @@ struct mk__h2_place {
     int32_t id;
     uint8_t urgency;
     bool incremental;
+    bool updated; /* by a frame, which counts more than the field */
 };
+
+enum { MK__H2_EARLY_MAX = 8 };
 
 struct mk__h2_order {
     struct mk_list ready[MK__H2_URGENCIES];
+    struct mk__h2_place early[MK__H2_EARLY_MAX]; /* of streams that are still to come */
+    unsigned n_early;                            /* so far */
 };
 
 void mk__h2_order_init(struct mk__h2_order *o);
 /* The place of stream `id`, which is not in the order yet. */
 void mk__h2_order_place(struct mk__h2_place *p, int32_t id);
+/* The place of a stream that is still to come, for as long as no more than a few are remembered after it. */
+struct mk__h2_place *mk__h2_order_remember(struct mk__h2_order *o, int32_t id);
+/* It has come: takes what was remembered. */
+void mk__h2_order_recall(const struct mk__h2_order *o, struct mk__h2_place *p);
 /* Has something to send from now on; or no more. Either may be said twice. */
 void mk__h2_order_add(struct mk__h2_order *o, struct mk__h2_place *p);
 void mk__h2_order_remove(struct mk__h2_place *p);

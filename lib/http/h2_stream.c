@@ -184,10 +184,11 @@ static int read_head(struct mk_request *req, struct mk_str head)
     return mk__head_read(&req->parse, req->fields, req->base, &req->head);
 }
 
-static void open_request(struct mk__h2_stream *s, struct mk_request *req, struct mk_str head)
+static void open_request(struct mk__h2_stream *s, struct mk_request *req, struct mk_str head, int status)
 {
     struct mk__http *http = req->http;
-    int status = head.p ? -read_head(req, head) : 431;
+    if (status == 0)
+        status = -read_head(req, head);
     if (status) {
         req->parse.head_len = 0;
         req->parse.n_fields = 0;
@@ -201,7 +202,7 @@ static void open_request(struct mk__h2_stream *s, struct mk_request *req, struct
     req->body_done = s->ended_in || req->head.body == MK__BODY_NONE;
     req->rate_since_ms = mk_loop_now_ms(http->loop);
     struct mk_str priority = mk_request_header(req, MK_STR("priority"));
-    if (priority.p)
+    if (priority.p && !s->place.updated)
         mk__h2_order_read(&s->h2->order, &s->place, priority);
     if (req->head.body_bytes > req->limits->body_bytes_max)
         mk_response_error(req, 413);
@@ -211,7 +212,7 @@ static void open_request(struct mk__h2_stream *s, struct mk_request *req, struct
         http->app->request(req, http->app_ctx);
 }
 
-void mk__h2_stream_begin(struct mk__h2_stream *s, struct mk_str head)
+void mk__h2_stream_begin(struct mk__h2_stream *s, struct mk_str head, int status)
 {
     struct mk__http *http = mk__h2_http(s->h2);
     struct mk_request *req = mk__request_new(http, &carrier, s);
@@ -222,7 +223,7 @@ void mk__h2_stream_begin(struct mk__h2_stream *s, struct mk_str head)
     s->h2->conn->requests++;
     s->req = req;
     req->began_us = mk__http_wants_times(http) ? mk_loop_now_us(http->loop) : 0;
-    open_request(s, req, head);
+    open_request(s, req, head, status);
     wake(req);
 }
 

@@ -76,7 +76,7 @@ ssize_t mk__h2_tunnel_send(struct mk__h2_stream *s, char *to, size_t size, bool 
         memcpy(to, s->tunnel_out, n);
         memmove(s->tunnel_out, s->tunnel_out + n, s->tunnel_len - n);
         s->tunnel_len -= (uint32_t)n;
-        s->again = true; /* there is room again */
+        s->req->carrier->wake(s->req); /* there is room again */
     }
     if (!s->tunnel_len)
         mk__h2_tunnel_drop(s);

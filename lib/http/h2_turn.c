@@ -32,6 +32,24 @@ void mk__h2_turn_note(struct mk__h2 *h2, enum mk__h2_deed deed)
     mk__h2_end(h2, MK__H2_CALM);
 }
 
+void mk__h2_turn_update(struct mk__h2 *h2, int32_t stream_id)
+{
+    struct mk__h2_update u = h2->update;
+    int32_t id = (u.bytes[0] & 0x7f) << 24 | u.bytes[1] << 16 | u.bytes[2] << 8 | u.bytes[3];
+    h2->update.len = 0;
+    mk__h2_turn_note(h2, MK__H2_PRIORITIES);
+    if (stream_id != 0 || u.len < 4 || id == 0) {
+        mk__h2_end(h2, u.len < 4 ? MK__H2_FRAME_SIZE_ERROR : MK__H2_PROTOCOL_ERROR);
+        return;
+    }
+    struct mk__h2_stream *s = mk__h2_find(h2, id);
+    if (!s && id <= h2->last_id)
+        return; /* it has been and gone */
+    struct mk__h2_place *place = s ? &s->place : mk__h2_order_remember(&h2->order, id);
+    mk__h2_order_read(&h2->order, place, mk_str((const char *)u.bytes + 4, u.len - 4u));
+    place->updated = true;
+}
+
 /* ── the output ── */
 
 static int flush(struct mk__h2 *h2, unsigned flags)
@@ -256,7 +274,7 @@ static enum mk__conn_state settle(struct mk__h2 *h2, int sent)
     bool wants = mk__h2_wants(h2);
     if (sent < 0)
         return MK__CONN_CLOSED;
-    if (sent == 0 && (!wants || h2->ended || (c->stream.ended && !has_work(h2)))) {
+    if (sent == 0 && (!wants || h2->ended || c->stream.ended)) { /* who sends no more takes no more */
         c->closing = c->impolite = true;
         return mk__conn_goodbye(c);
     }
@@ -266,10 +284,23 @@ static enum mk__conn_state settle(struct mk__h2 *h2, int sent)
     return state_of(h2, sent);
 }
 
+/* Streams that were taken over have no end of their own. */
+static void tell_tunnels(struct mk__h2 *h2)
+{
+    struct mk_list *n, *save;
+    MK_LIST_EACH(&h2->streams, n, save) {
+        struct mk__h2_stream *s = MK_OWNER(n, struct mk__h2_stream, link);
+        if (s->req && s->req->tunnel && !s->told_draining)
+            s->req->carrier->wake(s->req);
+    }
+}
+
 static void prepare_farewell(struct mk__h2 *h2)
 {
     const struct mk__http *http = mk__h2_http(h2);
-    if (http->draining || http->leaving || !http->settings->keep_alive || !http->settings->h2)
+    if (http->draining || http->leaving)
+        tell_tunnels(h2);
+    if (http->draining || http->leaving || !http->settings->keep_alive || http->settings != h2->settings)
         mk__h2_warn(h2);
     if (!has_work(h2) && !h2->head_of && h2->conn->requests && (http->draining || is_too_dear(http)))
         mk__h2_say_goodbye(h2);

@@ -93,6 +93,9 @@ void mk__http_adopt(struct mk__http *http, const struct mk__http_settings *setti
 {
     http->settings = settings;
     http->date_seconds = -1; /* the Server line may be another */
+#ifndef MK_LEAN
+    mk__conn_renew(http);
+#endif
     if (b->in) {
         mk_account_free(http->account, http->in.data, http->in.size);
         http->in = (struct mk__scratch){.data = b->in, .size = b->in_bytes};
