@@ -118,9 +118,9 @@ def test_curl_over_tls(serve, tmp_path, how):
 
 
 @needs_tls
-def test_chromium(serve, tmp_path):
+def test_chromium(serve, tmp_path, tmp_path_factory):
     try:
-        browser = Browser(tmp_path / "browser")
+        browser = Browser(tmp_path_factory.mktemp("browser"))
     except BrowserError as error:
         pytest.skip(f"NO BROWSER, HTTP/2 IS NOT SEEN BY ONE: {error}")
     try:
