@@ -236,6 +236,7 @@ def test_a_check_without_a_byte(listener):
         client.assert_closed()
 
 
+@pytest.mark.wire
 def test_only_proxies_may_connect_there(probe):
     server = probe("10.0.0.0/8", Listen="127.0.0.1:0 proxy")
     for start in (b"", V1 + request()):

@@ -3,6 +3,8 @@
 
 import re
 
+import pytest
+
 from harness.content import HELLO
 from harness.messages import LAST, lines, request
 from harness.protocol import Client
@@ -79,6 +81,7 @@ def accepts(path):
         return False
 
 
+@pytest.mark.wire
 def test_log_that_cannot_be_written(serve, tmp_path):
     """A full disk must not stop a worker."""
     server = serve({"LogLevel": "debug", "ErrorLog": "/dev/full", "Listen": f"unix:{tmp_path}/socket"}, wait=False)

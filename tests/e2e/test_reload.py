@@ -130,6 +130,7 @@ def check(answer, version=None):
     return seen
 
 
+@pytest.mark.wire
 def test_the_next_request_sees_it(site):
     one = site()
     with one.connect() as client:
@@ -265,6 +266,7 @@ def test_workers_come_and_go(site):
     one.await_generations()
 
 
+@pytest.mark.wire
 def test_the_scheduler_changes(site):
     one = site()
     busy = one.connect(rcvbuf=4096)
@@ -282,6 +284,7 @@ def test_the_scheduler_changes(site):
     one.await_generations()
 
 
+@pytest.mark.wire
 def test_a_worker_that_leaves_cuts_nobody_off(site):
     """Idle connections have their next request answered, and hear that it is the last one."""
     one = site()
@@ -316,6 +319,7 @@ def test_a_stop_does_not_wait_for_workers_that_leave(site):
     assert one.server.wait(10) == 0
 
 
+@pytest.mark.wire
 def test_a_worker_that_leaves_finishes_its_requests(site):
     one = site()
     one.write("a", workers=4, server={"DrainTimeout": "60"})
@@ -409,6 +413,7 @@ def test_a_transport_that_goes(site):
         check(client.ask("/v"), "b")
 
 
+@pytest.mark.wire
 def test_larger_heads_are_allowed_at_once(site):
     one = site()
     with one.connect() as client:

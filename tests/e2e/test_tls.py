@@ -23,7 +23,10 @@ FILES = {"hello.txt": b"Hello, world\n", "big.bin": BIG}
 TLS = {"Listen": ["127.0.0.1:0 tls", "127.0.0.1:0"]}
 OVER, CLEAR = 0, 1  # the listeners
 
-pytestmark = pytest.mark.skipif(not build.module("tls").exists(), reason=f"the preset {build.PRESET} has no tls")
+pytestmark = [
+    pytest.mark.wire,
+    pytest.mark.skipif(not build.module("tls").exists(), reason=f"the preset {build.PRESET} has no tls"),
+]
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,10 @@ from harness.server import run, section, write_config
 
 TLS = {"Listen": "127.0.0.1:0 tls"}
 
-pytestmark = pytest.mark.skipif(not build.module("tls").exists(), reason=f"the preset {build.PRESET} has no tls")
+pytestmark = [
+    pytest.mark.wire,
+    pytest.mark.skipif(not build.module("tls").exists(), reason=f"the preset {build.PRESET} has no tls"),
+]
 
 
 @pytest.fixture(scope="module")
