@@ -107,6 +107,15 @@ struct site *session_site(const struct session *s)
     return s->site;
 }
 
+bool session_covers(const struct session *s, struct mk_str name)
+{
+    bool covers = SSL_set_current_cert(s->ssl, SSL_CERT_SET_FIRST) == 1;
+    do
+        covers = covers && site_covers(SSL_get_certificate(s->ssl), name);
+    while (covers && SSL_set_current_cert(s->ssl, SSL_CERT_SET_NEXT) == 1);
+    return covers;
+}
+
 const struct session *session_of(const struct mk_io *io)
 {
     return io->transport == &tls_transport ? io->state : NULL;

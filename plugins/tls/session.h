@@ -54,6 +54,12 @@ int session_set_host(struct session *s, struct site *site, struct mk_str name);
 struct tls_generation *session_generation(const struct session *s);
 struct site *session_site(const struct session *s);
 
+/*
+ * Does the certificate that was shown cover this name? Of several that the host has, libssl does not always tell which
+ * one it was, and a resumed session has shown none: all of them must.
+ */
+bool session_covers(const struct session *s, struct mk_str name);
+
 /* Of a request's connection; NULL: it is none of ours. */
 const struct session *session_of(const struct mk_io *io);
 

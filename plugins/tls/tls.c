@@ -205,7 +205,7 @@ static bool is_misdirected(const struct mk_request *req, const struct session *s
         return true;
     if (!name.len || mk_str_ieq(name, mk_str(s->name, s->name_len)) || (!s->name_len && is_address(name)))
         return false;
-    return !site_covers(SSL_get_certificate(s->ssl), name);
+    return !session_covers(s, name);
 }
 
 /* The same place by https. */

@@ -213,7 +213,7 @@ def test_memory_of_an_idle_connection(serve):
     assert each <= 400, f"{each:.0f} bytes"
 
 
-@pytest.mark.skipif(not build.module("tls").exists(), reason=f"the preset {build.PRESET} has no tls")
+@pytest.mark.skipif(not build.speaks("tls"), reason=f"the preset {build.PRESET} has no tls")
 def test_memory_of_an_idle_connection_by_tls(serve, tmp_path):
     number, ca = 500, Authority(tmp_path / "ca")
     keys = section("TLS", ca.make("localhost", "localhost").keys())

@@ -17,7 +17,7 @@ TLS = {"Listen": "127.0.0.1:0 tls"}
 
 pytestmark = [
     pytest.mark.wire,
-    pytest.mark.skipif(not build.module("tls").exists(), reason=f"the preset {build.PRESET} has no tls"),
+    pytest.mark.skipif(not build.speaks("tls"), reason=f"the preset {build.PRESET} has no tls"),
 ]
 
 

@@ -37,11 +37,6 @@ def speaks(protocol):
     return bool(re.search(SPOKEN[protocol], text, re.M))
 
 
-def module(name):
-    """A plugin in a file of its own; the small build has none."""
-    return binary().parent.parent / "lib" / "monkey" / f"{name}.so"
-
-
 def environment():
     """The environment of a server: sanitizers must end the process with a status of their own."""
     env = {k: v for k, v in os.environ.items() if not k.startswith(("MONKEY_", "PYTEST_"))}
