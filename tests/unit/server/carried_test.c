@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What plugins that carry connections ask a generation. */
+#include "testing.h"
+
+#include "server/generation.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+
+static const struct mk_transport ours = {.name = "ours"}, others = {.name = "others"};
+static const struct mk_plugin plugin = {.name = "ours", .transport = &ours}, unused = {.name = "x", .transport = NULL};
+
+static struct mk__listener listener(const struct mk_transport *transport, uint16_t port)
+{
+    struct mk__listener one = {.addr = {.len = sizeof(one.addr.in)}, .way = {.transport = transport}};
+    one.addr.in = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons(port)};
+    return one;
+}
+
+static void test_the_port_of_the_first_listener(void **state)
+{
+    struct mk__listener items[3] = {listener(&others, 80), listener(&ours, 8443), listener(&ours, 443)};
+    struct mk__settings settings = {.listen = {items, 3}};
+    struct mk_generation g = {.settings = &settings};
+    (void)state;
+    assert_int_equal(mk_generation_port(&g, &plugin), 8443);
+    assert_int_equal(mk_generation_port(&g, &unused), -ENOENT);
+    settings.listen.n = 1;
+    assert_int_equal(mk_generation_port(&g, &plugin), -ENOENT);
+    items[0] = (struct mk__listener){.way = {.transport = &ours}};
+    items[0].addr.sa.sa_family = AF_UNIX;
+    assert_int_equal(mk_generation_port(&g, &plugin), 0);
+}
+
+static void test_names(void **state)
+{
+    struct mk_str names[2] = {MK_STR("a.example"), MK_STR("*.b.example")};
+    struct mk__host_settings settings = {.names = {names, 2}};
+    struct mk_host host = {.settings = &settings};
+    struct mk_generation g = {.hosts = &host, .default_host = &host};
+    (void)state;
+    assert_str_equal(mk_host_name(&host, 0), "a.example");
+    assert_str_equal(mk_host_name(&host, 1), "*.b.example");
+    assert_null(mk_host_name(&host, 2).p);
+    assert_ptr_equal(mk_generation_host(&g, MK_STR("any")), &host);
+}
+
+static void test_protocols(void **state)
+{
+    struct mk_generation g = {0};
+    (void)state;
+    assert_true(mk_generation_speaks(&g, MK_STR("http/1.1")));
+    assert_false(mk_generation_speaks(&g, MK_STR("h2")));
+    assert_false(mk_generation_speaks(&g, MK_STR("HTTP/1.1")));
+    assert_false(mk_generation_speaks(&g, MK_STR("")));
+}
+
+static void test_a_sentence_about_a_listener(void **state)
+{
+    struct mk__listener items[1] = {listener(&ours, 443)};
+    struct mk__settings settings = {.listen = {items, 1}};
+    struct mk_generation g = {.settings = &settings, .conf = mk__conf_new()};
+    struct mk_buf text;
+    (void)state;
+    assert_non_null(g.conf);
+    g.set = mk__conf_set_new(g.conf, MK_CONF_SCOPE_SERVER);
+    assert_non_null(g.set);
+    mk_generation_listen_error(&g, &plugin, "100% wrong");
+    assert_int_equal(mk__conf_errors(g.conf), 1);
+    mk_buf_init(&text, 4096);
+    mk__conf_problems(g.conf, &text);
+    assert_non_null(strstr(mk_buf_cstr(&text), "100% wrong"));
+    mk_buf_release(&text);
+    mk__conf_free(g.conf);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_port_of_the_first_listener),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_protocols),
+        cmocka_unit_test(test_a_sentence_about_a_listener),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
