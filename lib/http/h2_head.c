@@ -93,7 +93,8 @@ int mk__h2_head_end(struct mk__h2_head *h, bool body, struct mk_str *ret_head)
 {
     if (!h->begun)
         begin(h);
-    if (body && !h->has_length && !h->protocol.len)
+    bool is_tunnel = mk_str_eq(h->method, MK_STR("CONNECT")); /* what follows is no body */
+    if (body && !h->has_length && !is_tunnel)
         put_field(h, MK_STR("transfer-encoding"), MK_STR("chunked"));
     put(h, MK_STR("\r\n"));
     *ret_head = mk_str(h->data, h->len);
