@@ -175,7 +175,7 @@ static int produce(struct mk__h2 *h2)
     for (;;) {
         struct mk_str frame;
         if (out->len >= h2->batch || out->size - out->len < MK__H2_FRAME_BYTES + MK__H2_FRAME_HEAD_BYTES) {
-            int r = flush(h2, MK_IO_MORE);
+            int r = flush(h2, 0); /* whether there is more shows only now */
             if (r != 0)
                 return r;
         }
