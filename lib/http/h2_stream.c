@@ -19,11 +19,18 @@ const struct mk__h2_wait_row mk__h2_waits[MK__H2_WAITS] = {
 
 /* ── pieces of a body that nobody has taken yet; the windows limit how many there can be ── */
 
+enum { PIECE_BYTES_MIN = 512 }; /* so that small frames do not cost more than they bring */
+
 struct mk__h2_piece {
     struct mk__h2_piece *next;
-    uint32_t len, at;
+    uint32_t size, len, at;
     char bytes[];
 };
+
+static void free_piece(struct mk__h2_stream *s, struct mk__h2_piece *p)
+{
+    mk_account_free(mk__h2_http(s->h2)->account, p, sizeof(*p) + p->size);
+}
 
 static void drop_piece(struct mk__h2_stream *s)
 {
@@ -32,18 +39,23 @@ static void drop_piece(struct mk__h2_stream *s)
     if (!s->first)
         s->last = NULL;
     mk__h2_consume(s, p->len - p->at);
-    mk_account_free(mk__h2_http(s->h2)->account, p, sizeof(*p) + p->len);
+    free_piece(s, p);
 }
 
 static int add_piece(struct mk__h2_stream *s, struct mk_str bytes)
 {
-    struct mk__h2_piece *p = mk_account_alloc(mk__h2_http(s->h2)->account, sizeof(*p) + bytes.len);
-    if (!p)
-        return -ENOMEM;
-    *p = (struct mk__h2_piece){.len = (uint32_t)bytes.len};
-    memcpy(p->bytes, bytes.p, bytes.len);
-    *(s->last ? &s->last->next : &s->first) = p;
-    s->last = p;
+    struct mk__h2_piece *p = s->last;
+    if (!p || bytes.len > p->size - p->len) {
+        uint32_t size = bytes.len < PIECE_BYTES_MIN ? PIECE_BYTES_MIN : (uint32_t)bytes.len;
+        p = mk_account_alloc(mk__h2_http(s->h2)->account, sizeof(*p) + size);
+        if (!p)
+            return -ENOMEM;
+        *p = (struct mk__h2_piece){.size = size};
+        *(s->last ? &s->last->next : &s->first) = p;
+        s->last = p;
+    }
+    memcpy(p->bytes + p->len, bytes.p, bytes.len);
+    p->len += (uint32_t)bytes.len;
     return 0;
 }
 
@@ -266,7 +278,7 @@ static void deliver(struct mk__h2_stream *s)
             s->last = NULL;
         hand_over(s, piece);
         mk__h2_consume(s, piece.len);
-        mk_account_free(mk__h2_http(s->h2)->account, p, sizeof(*p) + p->len);
+        free_piece(s, p);
     }
     if (s->ended_in && !s->first && wants_body(s->req))
         mk__request_body(s->req, MK_STR(""), true);
