@@ -361,7 +361,7 @@ static enum mk__h2_wait wait_of(const struct mk__h2_stream *s)
         return MK__H2_TUNNEL;
     if (req->loading)
         return MK__H2_DISK;
-    if (!mk_list_empty(&s->place.node) || (req->head_sent && req->ended))
+    if (!mk_list_empty(&s->place.node) || (req->head_sent && !s->parked)) /* parked: there is nothing to send yet */
         return MK__H2_SEND;
     return wants_body(req) ? MK__H2_BODY : MK__H2_HANDLER;
 }
