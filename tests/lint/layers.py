@@ -40,7 +40,7 @@ THIRD_PARTY = {
     "brotli/": ("plugins/compress/coder.c", "tests/unit/plugins/"),
     "cmocka.h": ("tests/unit/",),
     "hiredis/": ("duda/packages/redis/",),
-    "nghttp2/": ("lib/http/h2.c",),
+    "nghttp2/": ("lib/http/h2.c", "tests/unit/http/", "tests/fuzz/"),
     "pcre2.h": ("lib/base/regex.c",),
     "openssl/": ("plugins/tls/", "tests/unit/plugins/", "tests/fuzz/tls_fuzz.c"),
     "openssl/evp.h": ("plugins/tls/", "plugins/auth/", "duda/packages/"),
