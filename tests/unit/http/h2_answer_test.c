@@ -1,0 +1,607 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Answers on streams: which have a body, what their fields say, where bytes come from, and those that break off. */
+#include "folder.h"
+#include "http/h2_world.h"
+
+#include <errno.h>
+
+static struct mk__jobs jobs;
+
+/* What the handler and the filters of a test do. */
+static struct {
+    int status;
+    size_t length; /* announced; SIZE_MAX: it is not */
+    size_t bytes;  /* of a generator, or of a file */
+    size_t at;     /* so many of them have gone */
+    size_t once;   /* bytes of one call */
+    int error;     /* what comes instead of more */
+    bool waits;    /* -EAGAIN once */
+    unsigned calls, busy;
+    int fd_at;
+} plan;
+
+static void start_plan(void)
+{
+    memset(&plan, 0, sizeof(plan));
+    plan.length = SIZE_MAX;
+    plan.once = SIZE_MAX;
+}
+
+static ssize_t generate(struct mk_request *req, char *to, size_t size, void *ctx)
+{
+    size_t n = plan.bytes - plan.at < size ? plan.bytes - plan.at : size;
+    (void)req, (void)ctx;
+    plan.calls++;
+    if (plan.waits) {
+        plan.waits = false;
+        return -EAGAIN;
+    }
+    if (n == 0)
+        return -plan.error;
+    n = n < plan.once ? n : plan.once;
+    for (size_t i = 0; i < n; i++)
+        to[i] = mk_test_byte(plan.at + i);
+    plan.at += n;
+    return (ssize_t)n;
+}
+
+static void give(struct mk_request *req, struct mk_test_world *world)
+{
+    remember(req, world);
+    if (plan.status)
+        mk_response_status(req, plan.status);
+    if (plan.length != SIZE_MAX)
+        mk_response_length(req, plan.length);
+    mk_response_generate(req, generate, NULL);
+    mk_response_end(req);
+}
+
+static void nothing(struct mk_request *req, struct mk_test_world *world)
+{
+    remember(req, world);
+    if (plan.status)
+        mk_response_status(req, plan.status);
+    mk_response_end(req);
+}
+
+static void hello(struct mk_request *req, struct mk_test_world *world)
+{
+    remember(req, world);
+    if (plan.status)
+        mk_response_status(req, plan.status);
+    mk_response_borrow(req, MK_STR("hello"));
+    mk_response_end(req);
+}
+
+static void later(struct mk_request *req, struct mk_test_world *world)
+{
+    remember(req, world);
+    if (plan.status)
+        mk_response_status(req, plan.status);
+    mk_response_borrow(req, MK_STR("hello"));
+}
+
+static void error_404(struct mk_request *req, struct mk_test_world *world)
+{
+    (void)world;
+    mk_response_error(req, 404);
+}
+
+/* ── which have a body ── */
+
+static void test_bodies(void **state)
+{
+    static const struct {
+        const char *method;
+        int status;
+        handler_fn *handler;
+        const char *answer;
+    } cases[] = {
+        {"GET", 200, hello, HELLO_OF(1)},
+        {"GET", 200, nothing, "1:200,content-length=0!"},
+        {"GET", 200, generate_x, "1:200 1:\"x\"!"},
+        {"GET", 200, give, "1:200 1:!"},
+        {"HEAD", 200, hello, "1:200,content-length=5!"},
+        {"HEAD", 200, nothing, "1:200,content-length=0!"},
+        {"HEAD", 200, generate_x, "1:200!"},
+        {"GET", 204, nothing, "1:204!"},
+        {"GET", 204, hello, "1:204!"},
+        {"GET", 204, give, "1:204!"},
+        {"GET", 304, nothing, "1:304!"},
+        {"GET", 304, hello, "1:304!"},
+        {"GET", 205, nothing, "1:205,content-length=0!"},
+        {"GET", 205, hello, "1:205,content-length=0!"},
+        {"GET", 404, error_404, "1:404,content-type=text/html; charset=utf-8,content-length=* 1:#*!"},
+        {"HEAD", 404, error_404, "1:404,content-type=text/html; charset=utf-8,content-length=*!"},
+        {"GET", 599, hello, "1:599,content-length=5 1:\"hello\"!"},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char fields[128];
+        start_plan();
+        plan.status = cases[i].status;
+        struct mk_test_h2 t = h2_open(cases[i].handler);
+        snprintf(fields, sizeof(fields), ":method %s|:scheme http|:path /|:authority h", cases[i].method);
+        h2_head(&t, 1, END_HEADERS | END_STREAM, fields);
+        h2_expect(&t, cases[i].answer);
+        assert_int_equal(w.done, 1);
+        assert_int_equal(w.aborted, 0);
+        assert_string_equal(mk_test_state(t.end), "idle");
+        h2_close(&t);
+    }
+}
+
+/* The head leaves before the end is known. */
+static void test_ends_that_come_later(void **state)
+{
+    static const struct {
+        const char *method;
+        int status;
+        const char *first, *second;
+    } cases[] = {
+        {"GET", 200, "1:200 1:\"hello\"", "1:!"},
+        {"HEAD", 200, "1:200", "1:!"},
+        {"GET", 304, "1:304", "1:!"},
+        {"GET", 204, "1:204", "1:!"},
+        {"GET", 205, "1:205,content-length=0", "1:!"},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char fields[128];
+        start_plan();
+        plan.status = cases[i].status;
+        struct mk_test_h2 t = h2_open(later);
+        snprintf(fields, sizeof(fields), ":method %s|:scheme http|:path /|:authority h", cases[i].method);
+        h2_head(&t, 1, END_HEADERS | END_STREAM, fields);
+        h2_expect(&t, cases[i].first);
+        assert_int_equal(w.done, 0);
+        mk_response_end(current);
+        h2_expect(&t, cases[i].second);
+        assert_int_equal(w.done, 1);
+        assert_int_equal(w.aborted, 0);
+        h2_close(&t);
+    }
+}
+
+/* ── fields ── */
+
+static void fields_of_all_kinds(struct mk_request *req, struct mk_test_world *world)
+{
+    assert_int_equal(mk_response_header(req, MK_STR("X-One"), MK_STR("1")), 0);
+    assert_int_equal(mk_response_header(req, MK_STR("Upgrade"), MK_STR("h3")), 0);
+    assert_int_equal(mk_response_header(req, MK_STR("Proxy-Connection"), MK_STR("x")), 0);
+    assert_int_equal(mk_response_header(req, MK_STR("X-Empty"), MK_STR("")), 0);
+    hello(req, world);
+}
+
+static void test_fields(void **state)
+{
+    (void)state;
+    start_plan();
+    struct mk_test_h2 t = h2_open(fields_of_all_kinds);
+    h2_get_path(&t, 1, "/");
+    h2_expect(&t, "1:200,x-one=1,x-empty=,content-length=5 1:\"hello\"!");
+    h2_get_path(&t, 3, "/");
+    mk_test_settle(&w);
+    assert_int_equal(w.done, 2);
+    h2_close(&t);
+}
+
+static void many_fields(struct mk_request *req, struct mk_test_world *world)
+{
+    char value[100];
+    unsigned n = 0;
+    memset(value, 'v', sizeof(value));
+    while (mk_response_header(req, MK_STR("X-Many"), mk_str(value, sizeof(value))) == 0)
+        n++;
+    assert_true(n >= 60);
+    hello(req, world);
+}
+
+static void test_as_many_as_there_may_be(void **state)
+{
+    (void)state;
+    start_plan();
+    struct mk_test_h2 t = h2_open(many_fields);
+    h2_get_path(&t, 1, "/");
+    mk_test_settle(&w);
+    h2_listen(&t);
+    assert_non_null(strstr(t.log.p, ",content-length=5 1:\"hello\"!"));
+    h2_close(&t);
+}
+
+static void say_close(struct mk_request *req, struct mk_test_world *world)
+{
+    mk_response_close(req);
+    hello(req, world);
+}
+
+/* The connection is not its own: others may be under way. It gets a farewell that takes its time. */
+static void test_a_response_that_closes(void **state)
+{
+    (void)state;
+    start_plan();
+    struct mk_test_h2 t = h2_open(say_close);
+    h2_get_path(&t, 1, "/");
+    h2_expect(&t, "*PING*");
+    h2_get_path(&t, 3, "/");
+    h2_expect(&t, HELLO_OF(3));
+    h2_ping(&t, true);
+    h2_expect(&t, "GOAWAY(3,0)");
+    assert_string_equal(mk_test_state(t.end), "linger");
+    h2_close(&t);
+}
+
+/* ── where bytes come from ── */
+
+/* Opens the windows so far that nothing waits for them. */
+static void open_wide(struct mk_test_h2 *t)
+{
+    t->patterned = true;
+    h2_settings(t, NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, INT32_MAX);
+    h2_window(t, 0, INT32_MAX - 65535);
+    h2_expect(t, "ACK");
+}
+
+static void test_generators(void **state)
+{
+    static const struct {
+        size_t bytes, once, length;
+        bool waits;
+    } cases[] = {
+        {1, SIZE_MAX, SIZE_MAX, false},    {16384, SIZE_MAX, SIZE_MAX, false}, {16385, SIZE_MAX, 16385, false},
+        {100000, 1, SIZE_MAX, false},      {100000, 1000, 100000, true},       {1000000, SIZE_MAX, SIZE_MAX, true},
+        {3000000, 16383, SIZE_MAX, false},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        start_plan();
+        plan.bytes = cases[i].bytes;
+        plan.once = cases[i].once;
+        plan.length = cases[i].length;
+        plan.waits = cases[i].waits;
+        struct mk_test_h2 t = h2_open(give);
+        open_wide(&t);
+        h2_get_path(&t, 1, "/");
+        mk_test_settle(&w);
+        if (cases[i].waits)
+            mk_response_wake(current);
+        mk_test_settle(&w);
+        h2_listen(&t);
+        assert_int_equal(t.data[0], cases[i].bytes);
+        assert_int_equal(t.log.p[t.log.len - 1], '!');
+        assert_int_equal(w.done, 1);
+        assert_int_equal(w.aborted, 0);
+        h2_close(&t);
+    }
+}
+
+enum { FILE_BYTES = 1 << 20 };
+
+static void send_file(struct mk_request *req, struct mk_test_world *world)
+{
+    int fd = open(mk_test_path("file"), O_RDONLY | O_CLOEXEC);
+    remember(req, world);
+    plan.fd_at = fd;
+    if (plan.length != SIZE_MAX)
+        mk_response_length(req, plan.length);
+    assert_true(mk_response_write_file(req, fd, 0, plan.bytes) >= 0);
+    mk_response_end(req);
+}
+
+static struct mk_test_h2 open_with_disk(handler_fn *handler)
+{
+    mk__jobs_open(&jobs, 1);
+    assert_int_equal(mk_test_world_open(&w, &jobs), 0);
+    w.handler = handler;
+    assert_int_equal(mk_test_http_open(&w), 0);
+    struct mk_test_h2 t = h2_connect();
+    open_wide(&t);
+    return t;
+}
+
+static void close_with_disk(struct mk_test_h2 *t)
+{
+    mk__conn_abort_all(&w.http);
+    mk__jobs_close(&jobs);
+    h2_close(t);
+}
+
+static void wait_for_disk(void)
+{
+    for (int i = 0; i < 1000 && !w.done; i++)
+        if (!mk_test_wait_mail(&w))
+            break;
+    mk_test_settle(&w);
+}
+
+static void make_cold(void)
+{
+    int fd = open(mk_test_path("file"), O_RDONLY | O_CLOEXEC);
+    fsync(fd);
+    posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+    close(fd);
+}
+
+static void test_files(void **state)
+{
+    unsigned before = mk_test_descriptors();
+    (void)state;
+    for (int cold = 0; cold < 2; cold++) {
+        start_plan();
+        plan.bytes = FILE_BYTES;
+        if (cold)
+            make_cold();
+        struct mk_test_h2 t = open_with_disk(send_file);
+        h2_get_path(&t, 1, "/");
+        mk_test_settle(&w);
+        if (!w.done)
+            wait_for_disk();
+        h2_expect(&t, "1:200,content-length=1048576 1:#1048576!");
+        close_with_disk(&t);
+    }
+    assert_int_equal(mk_test_descriptors(), before);
+}
+
+/* The file is shorter than it was. */
+static void test_a_file_that_has_shrunk(void **state)
+{
+    unsigned before = mk_test_descriptors();
+    (void)state;
+    start_plan();
+    plan.bytes = FILE_BYTES + 1;
+    struct mk_test_h2 t = open_with_disk(send_file);
+    h2_get_path(&t, 1, "/");
+    mk_test_settle(&w);
+    if (!w.done)
+        wait_for_disk();
+    h2_expect(&t, "1:200,content-length=1048577 1:#1048576 1:RST(2)");
+    assert_int_equal(w.aborted, 1);
+    close_with_disk(&t);
+    assert_int_equal(mk_test_descriptors(), before);
+}
+
+static void test_a_client_that_resets_a_file(void **state)
+{
+    unsigned before = mk_test_descriptors();
+    (void)state;
+    start_plan();
+    plan.bytes = FILE_BYTES;
+    make_cold();
+    struct mk_test_h2 t = open_with_disk(send_file);
+    h2_get_path(&t, 1, "/");
+    h2_get_path(&t, 3, "/");
+    mk_test_settle(&w);
+    h2_rst(&t, 1);
+    h2_rst(&t, 3);
+    mk_test_settle(&w);
+    assert_int_equal(w.done, 2);
+    assert_string_equal(mk_test_state(t.end), "idle");
+    close_with_disk(&t);
+    assert_int_equal(mk_test_descriptors(), before);
+}
+
+static unsigned refills;
+
+static void refill(struct mk_request *req, void *ctx)
+{
+    static char block[40000];
+    (void)ctx;
+    while (refills) {
+        for (size_t i = 0; i < sizeof(block); i++)
+            block[i] = mk_test_byte(plan.at + i);
+        plan.at += sizeof(block);
+        refills--;
+        if (mk_response_write(req, mk_str(block, sizeof(block))) != 0)
+            break;
+    }
+    if (!refills)
+        mk_response_end(req);
+}
+
+static void much(struct mk_request *req, struct mk_test_world *world)
+{
+    (void)world;
+    refills = 20;
+    mk_response_on_drain(req, refill, NULL);
+    refill(req, NULL);
+}
+
+static void test_a_handler_that_is_told_of_room(void **state)
+{
+    (void)state;
+    start_plan();
+    struct mk_test_h2 t = h2_open(much);
+    open_wide(&t);
+    h2_get_path(&t, 1, "/");
+    h2_expect(&t, "1:200 1:#800000!");
+    h2_close(&t);
+}
+
+/* ── filters ── */
+
+static ssize_t pass_on(struct mk_filter *filter, char *to, size_t size, void *ctx)
+{
+    ssize_t n = mk_filter_read(filter, to, size < plan.once ? size : plan.once);
+    (void)ctx;
+    plan.busy += n == -EBUSY;
+    if (plan.error == EPIPE && n > 0)
+        return 0; /* it ends before what is below */
+    return plan.error && n == 0 ? -plan.error : n;
+}
+
+static void filter(struct mk_request *req, struct mk_test_world *world)
+{
+    (void)world;
+    assert_int_equal(mk_response_filter(req, pass_on, NULL), 0);
+}
+
+static void test_filters(void **state)
+{
+    static const struct {
+        handler_fn *handler;
+        size_t once;
+        int error;
+        const char *answer;
+    } cases[] = {
+        {hello, SIZE_MAX, 0, "1:200 1:\"hello\"!"}, {hello, 1, 0, "1:200 1:\"hello\"!"},
+        {nothing, SIZE_MAX, 0, "1:200 1:!"},        {hello, SIZE_MAX, EIO, "1:200*1:RST(2)"},
+        {hello, SIZE_MAX, EPIPE, "1:200 1:RST(2)"},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        start_plan();
+        plan.once = cases[i].once;
+        plan.error = cases[i].error;
+        struct mk_test_h2 t = h2_open(cases[i].handler);
+        w.on_response = filter;
+        h2_get_path(&t, 1, "/");
+        h2_expect(&t, cases[i].answer);
+        assert_int_equal(w.aborted, cases[i].error != 0);
+        h2_close(&t);
+    }
+}
+
+static void test_filters_take_turns(void **state)
+{
+    (void)state;
+    start_plan();
+    struct mk_test_h2 t = h2_open(much);
+    open_wide(&t);
+    w.on_response = filter;
+    h2_get_path(&t, 1, "/");
+    h2_expect(&t, "1:200 1:#800000!");
+    assert_true(plan.busy >= 800000 / (64 * 1024 + 40000));
+    h2_close(&t);
+}
+
+static void test_a_filtered_piece_comes_when_it_is_written(void **state)
+{
+    (void)state;
+    start_plan();
+    struct mk_test_h2 t = h2_open(later);
+    w.on_response = filter;
+    h2_get_path(&t, 1, "/");
+    h2_expect(&t, "1:200 1:\"hello\"");
+    assert_int_equal(mk_response_borrow(current, MK_STR("more")), 0);
+    h2_expect(&t, "1:\"more\"");
+    mk_response_end(current);
+    h2_expect(&t, "1:!");
+    h2_close(&t);
+}
+
+/* ── those that break off ── */
+
+static void fail_at_once(struct mk_request *req, struct mk_test_world *world)
+{
+    (void)world;
+    mk_response_abort(req);
+}
+
+static void too_short(struct mk_request *req, struct mk_test_world *world)
+{
+    mk_response_length(req, 6);
+    hello(req, world);
+}
+
+static void too_long(struct mk_request *req, struct mk_test_world *world)
+{
+    mk_response_length(req, 4);
+    hello(req, world);
+}
+
+static void fail_generator(struct mk_request *req, struct mk_test_world *world)
+{
+    plan.bytes = 5;
+    plan.error = EIO;
+    give(req, world);
+}
+
+static void short_generator(struct mk_request *req, struct mk_test_world *world)
+{
+    plan.bytes = 5;
+    plan.length = 6;
+    give(req, world);
+}
+
+static void long_generator(struct mk_request *req, struct mk_test_world *world)
+{
+    plan.bytes = 40000;
+    plan.length = 39999;
+    give(req, world);
+}
+
+/* The client can tell that it has not got all of it, and the connection goes on. */
+static void test_incomplete_answers(void **state)
+{
+    static const struct {
+        handler_fn *handler;
+        const char *answer;
+    } cases[] = {
+        {fail_at_once, "1:RST(2)"},
+        {too_short, "1:200,content-length=6*1:RST(2)"},
+        {too_long, "1:200,content-length=4*1:RST(2)"},
+        {fail_generator, "1:200*1:RST(2)"},
+        {short_generator, "1:200,content-length=6*1:RST(2)"},
+        {long_generator, "1:200,content-length=39999*1:RST(2)"},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        start_plan();
+        struct mk_test_h2 t = h2_open(cases[i].handler);
+        h2_get_path(&t, 1, "/");
+        h2_expect(&t, cases[i].answer);
+        assert_null(memchr(t.log.p, '!', strlen(t.log.p)));
+        assert_int_equal(w.aborted, 1);
+        w.handler = NULL;
+        h2_get_path(&t, 3, "/");
+        h2_expect(&t, HELLO_OF(3));
+        h2_close(&t);
+    }
+}
+
+static void test_given_up_amid(void **state)
+{
+    (void)state;
+    start_plan();
+    struct mk_test_h2 t = h2_open(later);
+    h2_get_path(&t, 1, "/");
+    h2_expect(&t, "1:200 1:\"hello\"");
+    mk_response_abort(current);
+    h2_expect(&t, "1:RST(2)");
+    assert_int_equal(w.aborted, 1);
+    h2_close(&t);
+}
+
+static int set_up(void **state)
+{
+    static char bytes[FILE_BYTES];
+    if (mk_test_folder_make(state) < 0)
+        return -1;
+    for (size_t i = 0; i < sizeof(bytes); i++)
+        bytes[i] = mk_test_byte(i);
+    mk_test_write("file", mk_str(bytes, sizeof(bytes)));
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_bodies),
+        cmocka_unit_test(test_ends_that_come_later),
+        cmocka_unit_test(test_fields),
+        cmocka_unit_test(test_as_many_as_there_may_be),
+        cmocka_unit_test(test_a_response_that_closes),
+        cmocka_unit_test(test_generators),
+        cmocka_unit_test(test_files),
+        cmocka_unit_test(test_a_file_that_has_shrunk),
+        cmocka_unit_test(test_a_client_that_resets_a_file),
+        cmocka_unit_test(test_a_handler_that_is_told_of_room),
+        cmocka_unit_test(test_filters),
+        cmocka_unit_test(test_filters_take_turns),
+        cmocka_unit_test(test_a_filtered_piece_comes_when_it_is_written),
+        cmocka_unit_test(test_incomplete_answers),
+        cmocka_unit_test(test_given_up_amid),
+    };
+    return cmocka_run_group_tests(tests, set_up, mk_test_folder_remove);
+}
