@@ -233,6 +233,8 @@ static int on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, v
     (void)session;
     if (frame->hd.type == NGHTTP2_HEADERS && s && s->req && !s->req->head_bytes)
         s->req->head_bytes = (uint32_t)frame->hd.length + MK__H2_FRAME_HEAD_BYTES;
+    if (frame->hd.type == NGHTTP2_GOAWAY && h2->going == WARNED && !h2->ended)
+        nghttp2_submit_ping(session, NGHTTP2_FLAG_NONE, NULL); /* once it is back, they have all come */
     if (s && carries && frame->hd.flags & NGHTTP2_FLAG_END_STREAM)
         mk__h2_stream_complete(s);
     if (frame->hd.type == NGHTTP2_RST_STREAM && frame->rst_stream.error_code != NGHTTP2_NO_ERROR && !(s && s->reset))
@@ -322,7 +324,6 @@ void mk__h2_warn(struct mk__h2 *h2)
         return;
     h2->going = WARNED;
     nghttp2_submit_shutdown_notice(session_of(h2));
-    nghttp2_submit_ping(session_of(h2), NGHTTP2_FLAG_NONE, NULL); /* once it is back, they have all come */
 }
 
 void mk__h2_say_goodbye(struct mk__h2 *h2)

@@ -324,7 +324,6 @@ static enum mk__conn_state overdue(struct mk__conn *c)
     struct mk__h2 *h2 = c->h2;
     if (c->state == MK__CONN_BLOCKED)
         return MK__CONN_CLOSED;
-    mk__h2_say_goodbye(h2);
     mk__h2_end(h2, MK__H2_NO_ERROR);
     return settle(h2, send_all(h2));
 }
