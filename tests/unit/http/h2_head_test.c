@@ -79,7 +79,10 @@ static struct mk_str build(struct mk__h2_head *h, const struct head_case *c, cha
     mk__h2_head_init(h, to, (uint32_t)size);
     for (size_t i = 0; i < COUNT(c->fields) && c->fields[i].name; i++)
         mk__h2_head_add(h, mk_str_c(c->fields[i].name), mk_str_c(c->fields[i].value));
-    return mk__h2_head_end(h, c->body);
+    struct mk_str head;
+    int status = mk__h2_head_end(h, c->body, &head);
+    assert_int_equal(status, h->line_too_large ? 414 : h->too_large ? 431 : 0);
+    return status ? MK_STR_NONE : head;
 }
 
 static int parse(struct mk_str head)
@@ -140,7 +143,12 @@ static void test_counts(void **state)
         mk__h2_head_add(&h, MK_STR("name"), MK_STR("value"));
     assert_true(h.too_large);
     assert_int_equal(h.bytes_in, 10 + 100 * 9);
-    assert_null(mk__h2_head_end(&h, false).p);
+    struct mk_str head;
+    assert_int_equal(mk__h2_head_end(&h, false, &head), 431);
+    mk__h2_head_init(&h, room, sizeof(room));
+    for (int i = 0; i < 10; i++)
+        mk__h2_head_add(&h, MK_STR(":path"), MK_STR("/long/long/long"));
+    assert_int_equal(mk__h2_head_end(&h, false, &head), 414);
 }
 
 int main(void)
