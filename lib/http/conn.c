@@ -107,6 +107,9 @@ static void close_connection(struct mk__conn *c)
 static uint64_t moved_bytes(const struct mk__conn *c)
 {
     uint64_t bytes = c->req ? c->req->sent_bytes + c->req->body_bytes : 0;
+#ifndef MK_LEAN
+    bytes += c->streamed;
+#endif
     return bytes - (c->stream.held_len - c->stream.held_at);
 }
 
@@ -117,7 +120,7 @@ static uint64_t moved_bytes(const struct mk__conn *c)
 static void arm(struct mk__conn *c, enum mk__conn_state before)
 {
     bool moves = c->state == MK__CONN_HANDLER || c->state == MK__CONN_SEND || c->state == MK__CONN_BODY ||
-                 c->state == MK__CONN_TUNNEL;
+                 c->state == MK__CONN_TUNNEL || c->state == MK__CONN_BLOCKED;
     bool restarts = (moves && moved_bytes(c) != c->armed_bytes) || c->requests != c->armed_requests;
     c->armed_requests = c->requests;
     c->armed_bytes = moved_bytes(c);

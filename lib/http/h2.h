@@ -63,7 +63,8 @@ struct mk__h2_stream {
     bool again;           /* its ready() wants one more call */
     bool fin;             /* the tunnel has ended its side */
     bool connects;        /* an extended CONNECT: to be taken over, or refused */
-    uint64_t armed_bytes; /* as of the last arming */
+    uint64_t armed_bytes; /* as of the last arming, */
+    uint64_t armed_taken; /* and what the client had taken of all streams */
     uint64_t turn;        /* of the loop, in which the filters were last told of one */
     char *tunnel_out;     /* bytes of a tunnel that wait for the windows */
     uint32_t tunnel_len;

@@ -366,6 +366,28 @@ static enum mk__h2_wait wait_of(const struct mk__h2_stream *s)
     return wants_body(req) ? MK__H2_BODY : MK__H2_HANDLER;
 }
 
+static uint64_t taken_bytes(const struct mk__h2_stream *s)
+{
+    const struct mk__conn *c = s->h2->conn;
+    return c->streamed - (c->stream.held_len - c->stream.held_at);
+}
+
+/* The client takes what others have for it, and would take this one's. */
+static bool others_have_their_turn(const struct mk__h2_stream *s)
+{
+    return s->wait == MK__H2_SEND && taken_bytes(s) != s->armed_taken &&
+           (mk__h2_window(s->h2, s->id) > 0 || s->h2->conn->stream.held);
+}
+
+static void arm(struct mk__h2_stream *s)
+{
+    struct mk_request *req = s->req;
+    s->armed = true;
+    s->armed_bytes = req->sent_bytes + req->body_bytes;
+    s->armed_taken = taken_bytes(s);
+    mk_timer_arm(req->http->loop, &s->timer, req->limits->wait_ms[mk__h2_waits[s->wait].limit]);
+}
+
 void mk__h2_stream_settle(struct mk__h2_stream *s)
 {
     struct mk_request *req = s->req;
@@ -380,9 +402,7 @@ void mk__h2_stream_settle(struct mk__h2_stream *s)
         req->rate_bytes = 0;
     }
     s->wait = (uint8_t)wait;
-    s->armed = true;
-    s->armed_bytes = moved;
-    mk_timer_arm(req->http->loop, &s->timer, req->limits->wait_ms[mk__h2_waits[wait].limit]);
+    arm(s);
 }
 
 static void on_timer(struct mk_timer *timer)
@@ -394,6 +414,10 @@ static void on_timer(struct mk_timer *timer)
     if (!req) {
         mk__h2_reset(s, false);
         mk_task_schedule(mk__h2_http(s->h2)->loop, &s->h2->conn->task);
+        return;
+    }
+    if (others_have_their_turn(s)) {
+        arm(s);
         return;
     }
     if (s->wait == MK__H2_HANDLER && req->http->app->overdue)

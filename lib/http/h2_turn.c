@@ -119,6 +119,7 @@ enum mk__h2_reading mk__h2_turn_read(struct mk__h2 *h2, struct mk__h2_stream *s,
     }
     h2->frame_at = (uint32_t)out->len;
     h2->sent += (uint32_t)n;
+    h2->conn->streamed += (uint32_t)n;
     *ret_bytes = (size_t)n;
     if (is_end)
         mk__h2_order_remove(&s->place);
