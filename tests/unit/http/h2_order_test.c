@@ -162,14 +162,35 @@ static void test_those_who_may_not_are_passed_over(void **state)
     assert_ptr_equal(mk__h2_order_pick(&order, anybody, NULL), place(0));
 }
 
+/* What is said of streams that are still to come is kept, but not of many. */
+static void test_those_to_come(void **state)
+{
+    struct mk__h2_place p;
+    (void)state;
+    start();
+    for (int32_t id = 101; id < 101 + 2 * MK__H2_EARLY_MAX; id += 2)
+        mk__h2_order_read(&order, mk__h2_order_remember(&order, id), MK_STR("u=1, i"));
+    mk__h2_order_read(&order, mk__h2_order_remember(&order, 103), MK_STR("u=2")); /* once more takes no other place */
+    for (int32_t id = 101; id < 103 + 2 * MK__H2_EARLY_MAX; id += 2) {
+        mk__h2_order_place(&p, id);
+        mk__h2_order_recall(&order, &p);
+        assert_int_equal(p.updated, id < 101 + 2 * MK__H2_EARLY_MAX);
+        assert_int_equal(p.urgency, id == 103 ? 2 : p.updated ? 1 : 3);
+        assert_int_equal(p.incremental, id != 103 && p.updated);
+    }
+    mk__h2_order_read(&order, mk__h2_order_remember(&order, 201), MK_STR("u=0"));
+    mk__h2_order_place(&p, 101);
+    mk__h2_order_recall(&order, &p); /* the oldest made room for it */
+    assert_false(p.updated);
+    assert_string_equal(next(1), "-"); /* none of them is ready */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_fields),
-        cmocka_unit_test(test_turns),
-        cmocka_unit_test(test_they_come_and_go),
-        cmocka_unit_test(test_updates),
-        cmocka_unit_test(test_those_who_may_not_are_passed_over),
+        cmocka_unit_test(test_fields),           cmocka_unit_test(test_turns),
+        cmocka_unit_test(test_they_come_and_go), cmocka_unit_test(test_updates),
+        cmocka_unit_test(test_those_to_come),    cmocka_unit_test(test_those_who_may_not_are_passed_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
