@@ -61,7 +61,8 @@ struct mk__h2_stream {
     bool reset;           /* by us, for reasons of our own */
     bool told_draining;   /* the tunnel knows */
     bool again;           /* its ready() wants one more call */
-    bool fin;             /* the tunnel has ended its side */
+    bool fin;             /* the tunnel has ended its side, */
+    bool shut;            /* and nothing but that has left: it reads on */
     bool connects;        /* an extended CONNECT: to be taken over, or refused */
     uint64_t armed_bytes; /* as of the last arming, */
     uint64_t armed_taken; /* and what the client had taken of all streams */

@@ -114,10 +114,10 @@ ssize_t mk__h2_answer_read(struct mk__h2_stream *s, char *to, size_t size, bool 
     size_t len = 0;
     ssize_t n = 1;
     *ret_end = false;
-    if (req->tunnel)
-        return mk__h2_tunnel_send(s, to, size, ret_end);
     if (req->failed)
         return -EPIPE;
+    if (req->tunnel)
+        return mk__h2_tunnel_send(s, to, size, ret_end);
     if (req->bodyless)
         return read_bodyless(req, ret_end);
     begin_filters(s);

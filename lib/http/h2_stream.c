@@ -160,9 +160,15 @@ void mk__h2_stream_free(struct mk__h2_stream *s)
 
 void mk__h2_stream_complete(struct mk__h2_stream *s)
 {
-    if (!s->req)
+    struct mk_request *req = s->req;
+    if (!req)
         return;
-    s->req->complete = true;
+    if (req->tunnel && !req->ended && !s->ended_in && !s->shut) {
+        s->shut = true;
+        s->provided = false;
+        return;
+    }
+    req->complete = true;
     finish_exchange(s);
     while (s->first)
         drop_piece(s);
@@ -267,6 +273,13 @@ static void hand_over(struct mk__h2_stream *s, struct mk_str piece)
         refuse_body(req, 413);
 }
 
+/* Who asks for a tunnel may be let in later. */
+static bool may_connect(const struct mk__h2_stream *s)
+{
+    const struct mk_request *req = s->req;
+    return req->tunnel || (!req->head_sent && (s->connects || req->parse.method == MK_CONNECT));
+}
+
 /* What has come and the handler is ready to take. */
 static void deliver(struct mk__h2_stream *s)
 {
@@ -282,7 +295,7 @@ static void deliver(struct mk__h2_stream *s)
     }
     if (s->ended_in && !s->first && wants_body(s->req))
         mk__request_body(s->req, MK_STR(""), true);
-    while (s->first && (s->req->body_done || s->req->body_failed) && !s->req->tunnel)
+    while (s->first && (s->req->body_done || s->req->body_failed) && !may_connect(s))
         drop_piece(s);
 }
 
@@ -292,7 +305,7 @@ void mk__h2_stream_data(struct mk__h2_stream *s, struct mk_str piece)
     bool direct = req && !s->first && wants_body(req);
     if (!req)
         drain(s, piece.len);
-    if (!req || req->body_failed || (req->body_done && !req->tunnel)) {
+    if (!req || req->body_failed || (req->body_done && !may_connect(s))) {
         mk__h2_consume(s, piece.len);
     } else if (direct) {
         hand_over(s, piece);
@@ -310,6 +323,11 @@ void mk__h2_stream_data_end(struct mk__h2_stream *s)
     s->ended_in = true;
     if (s->req)
         wake(s->req);
+    if (s->req && s->shut) { /* nghttp2 forgets it now: what is there is read now */
+        mk__h2_tunnel_step(s);
+        if (s->req && !s->req->failed)
+            mk__h2_stream_complete(s);
+    }
 }
 
 /* The client waits for a word before it sends its body (RFC 9110 section 10.1.1). */

@@ -65,7 +65,9 @@ void mk__h2_tunnel_step(struct mk__h2_stream *s)
     s->again = false;
     if (events && !req->ended)
         req->tunnel->ready(req, events, req->tunnel->ctx);
-    if (s->tunnel_len || s->fin || req->ended)
+    if (s->shut && req->ended && !req->failed)
+        mk__h2_stream_complete(s);
+    if (!s->shut && (s->tunnel_len || s->fin || req->ended))
         mk__h2_order_add(&s->h2->order, &s->place);
 }
 
