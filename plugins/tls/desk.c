@@ -12,6 +12,7 @@ struct desk *desk_new(struct mk_account *account)
     d->account = account;
     d->holders = 1;
     d->len = 0;
+    d->owner = NULL;
     d->file = NULL;
     return d;
 }

@@ -15,10 +15,13 @@ enum {
     DESK_BATCH_BYTES = DESK_FILE_BYTES + 4 * 1024, /* what becomes of a file's bytes, whatever the records' size */
 };
 
+struct session;
+
 struct desk {
     struct mk_account *account;
     unsigned holders;
-    size_t len; /* of the batch */
+    size_t len;            /* of the batch */
+    struct session *owner; /* of what is in it */
     char *file; /* NULL until the first file */
     char batch[DESK_BATCH_BYTES];
 };

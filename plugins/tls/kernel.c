@@ -58,7 +58,7 @@ ssize_t kernel_write(struct session *s, const struct iovec *vec, int n)
             int k = SSL_write(s->ssl, (const char *)vec[i].iov_base + at,
                               (int)(left < PACE_LARGE_BYTES ? left : PACE_LARGE_BYTES));
             if (k <= 0)
-                return done ? (ssize_t)done : session_error(s, k);
+                return done ? (ssize_t)done : session_error(s);
             at += (size_t)k;
             done += (size_t)k;
         }
@@ -83,7 +83,7 @@ ssize_t kernel_sendfile(struct session *s, int file_fd, uint64_t offset, size_t 
 #ifdef SSL_OP_ENABLE_KTLS
     if (BIO_get_ktls_send(SSL_get_wbio(s->ssl))) {
         ossl_ssize_t n = SSL_sendfile(s->ssl, file_fd, (off_t)offset, size, 0);
-        return n >= 0 ? n : session_error(s, (int)n);
+        return n >= 0 ? n : session_error(s);
     }
 #endif
     return copy_file(s, file_fd, offset, size);

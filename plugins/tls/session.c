@@ -33,14 +33,19 @@ static struct session *state_of(const struct mk_io *io)
     return io->state;
 }
 
-int session_error(struct session *s, int result)
+/*
+ * What SSL_get_error() would say, without the thread's queue of errors: others may have left theirs there, and clearing
+ * it before each call costs as much as a small record does.
+ */
+int session_error(struct session *s)
 {
-    int error = SSL_get_error(s->ssl, result);
-    unsigned long code = ERR_peek_error();
-    if (error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE)
+    bool reads = SSL_want_read(s->ssl) && BIO_should_retry(SSL_get_rbio(s->ssl));
+    bool writes = SSL_want_write(s->ssl) && BIO_should_retry(SSL_get_wbio(s->ssl));
+    if (reads || writes)
         return -EAGAIN;
-    if (error == SSL_ERROR_ZERO_RETURN)
+    if (SSL_get_shutdown(s->ssl) & SSL_RECEIVED_SHUTDOWN)
         return 0;
+    unsigned long code = ERR_peek_last_error();
     s->broken = true;
     if (code)
         mk_log_debug("connection %d: TLS: %s", s->fd, ERR_reason_error_string(code));
@@ -179,7 +184,8 @@ static int settle(struct session *s)
 /* It speaks HTTP: libssl has nothing to say to that. */
 static int go_on_in_the_clear(struct session *s)
 {
-    s->desk->len = 0;
+    if (socket_bio_waits(s))
+        s->desk->len = 0;
     ERR_clear_error();
     free_ssl(s);
     leave_generation(s);
@@ -214,10 +220,12 @@ static int shake(struct mk_io *io)
         if (first)
             return first < 0 ? first : go_on_in_the_clear(s);
     }
-    ERR_clear_error();
-    int result = SSL_do_handshake(s->ssl), r = result == 1 ? 0 : session_error(s, result);
+    socket_bio_claim(s);
+    int result = SSL_do_handshake(s->ssl), r = result == 1 ? 0 : session_error(s);
     if (s->early)
         return go_on_in_the_clear(s);
+    if (result == 1 && !s->held)
+        return settle(s); /* the ticket leaves with the first answer, or at the end of this turn */
     int pushed = socket_bio_push(s, 0);
     if (result != 1 && r == 0)
         return -EPIPE; /* it has gone */
@@ -273,12 +281,14 @@ static ssize_t read_records(struct session *s, char *to, size_t size)
     while (got < size) {
         int n = SSL_read(s->ssl, to + got, size - got < INT_MAX ? (int)(size - got) : INT_MAX);
         if (n <= 0) {
-            r = session_error(s, n);
+            r = session_error(s);
             break;
         }
         got += (size_t)n;
         s->got = true;
         s->barren = 0;
+        if (s->drained && !SSL_has_pending(s->ssl))
+            break; /* asking once more costs as much as a record */
     }
     return got ? (ssize_t)got : r;
 }
@@ -290,9 +300,10 @@ static ssize_t read_session(struct mk_io *io, void *to, size_t size)
         return read_clear(s, to, size);
     if (s->broken)
         return -EPROTO;
-    ERR_clear_error();
+    socket_bio_claim(s);
+    size_t before = s->desk->len;
     ssize_t n = read_records(s, to, size);
-    int r = s->desk->len ? socket_bio_push(s, 0) : 0; /* an alert, or the answer to an update of keys */
+    int r = s->desk->len > before ? socket_bio_push(s, 0) : 0; /* an alert, or the answer to an update of keys */
     return r < 0 && r != -EAGAIN ? r : n;
 }
 
@@ -306,7 +317,7 @@ static ssize_t seal(struct session *s, const char *data, size_t len)
     while (done < len && sizeof(s->desk->batch) - s->desk->len >= DESK_RECORD_BYTES) {
         int n = SSL_write(s->ssl, data + done, (int)pace_next(&s->pace, now, len - done));
         if (n <= 0) {
-            int r = session_error(s, n);
+            int r = session_error(s);
             return r < 0 && r != -EAGAIN ? r : -EPROTO; /* there was room: it waits for nothing */
         }
         done += (size_t)n;
@@ -319,7 +330,7 @@ static int make_way(struct session *s)
 {
     if (s->broken)
         return -EPROTO;
-    ERR_clear_error();
+    socket_bio_claim(s);
     return s->held ? socket_bio_push(s, 0) : 0;
 }
 
@@ -351,6 +362,8 @@ static ssize_t write_session(struct mk_io *io, const struct iovec *vec, int n, u
             break;
         }
     }
+    if (flags & MK_IO_MORE && sizeof(s->desk->batch) - s->desk->len >= DESK_RECORD_BYTES)
+        return (ssize_t)done; /* what follows leaves with it */
     r = socket_bio_push(s, flags);
     return r < 0 && r != -EAGAIN ? r : (ssize_t)done;
 }
@@ -402,7 +415,7 @@ static ssize_t send_file(struct mk_io *io, int file_fd, uint64_t offset, size_t 
 static int flush(struct mk_io *io)
 {
     struct session *s = state_of(io);
-    int r = s->held ? socket_bio_push(s, 0) : 0;
+    int r = s->held || socket_bio_waits(s) ? socket_bio_push(s, 0) : 0;
     if (r == 0 && s->ending) {
         s->ending = false;
         shutdown(s->fd, SHUT_WR);
@@ -414,7 +427,7 @@ static int shutdown_session(struct mk_io *io)
 {
     struct session *s = state_of(io);
     if (s->ssl && !s->broken && !s->worker) {
-        ERR_clear_error();
+        socket_bio_claim(s);
         SSL_shutdown(s->ssl); /* close_notify */
         ERR_clear_error();
         if (socket_bio_push(s, 0) == -EAGAIN) {
@@ -432,6 +445,10 @@ static void close_session(struct mk_io *io)
         struct mk_account *account = s->account;
         free_ssl(s);
         leave_generation(s);
+        if (socket_bio_waits(s))
+            s->desk->len = 0;
+        if (s->desk->owner == s)
+            s->desk->owner = NULL;
         socket_bio_drop(s);
         if (s->early)
             mk_account_free(account, s->early, s->early_len);

@@ -8,9 +8,9 @@
 #include "session.h"
 
 /*
- * For the result of the last call, no more than zero: -EAGAIN; 0: the client has ended its side; else -errno, and the
- * connection is broken. Leaves libssl's queue empty, which it shares with other connections of the thread.
+ * The last call has failed: -EAGAIN; 0: the client has ended its side; else -errno, and the connection is broken.
+ * Whatever is in libssl's queue of errors, which all connections of the thread share, does not count; it is left empty.
  */
-int session_error(struct session *s, int result);
+int session_error(struct session *s);
 
 #endif

@@ -16,6 +16,20 @@ static BIO_METHOD *method;
 
 /* ── sending ── */
 
+bool socket_bio_waits(const struct session *s)
+{
+    return s->desk->len && s->desk->owner == s;
+}
+
+/* Every turn of a connection ends with a flush or its end; if not, what another one has left does not wait for it. */
+void socket_bio_claim(struct session *s)
+{
+    struct desk *d = s->desk;
+    if (d->len && d->owner != s)
+        socket_bio_push(d->owner, 0);
+    d->owner = s;
+}
+
 void socket_bio_drop(struct session *s)
 {
     if (s->held)
@@ -61,9 +75,9 @@ static int send_held(struct session *s)
 int socket_bio_push(struct session *s, unsigned flags)
 {
     struct desk *d = s->desk;
-    size_t len = d->len;
+    size_t len = socket_bio_waits(s) ? d->len : 0;
     int r = send_held(s);
-    d->len = 0;
+    d->len -= len;
     if (!len || (r < 0 && r != -EAGAIN))
         return r;
     ssize_t n = r == 0 ? send_some(s, d->batch, len, flags) : 0;

@@ -18,6 +18,10 @@ BIO *socket_bio_new(struct session *s);
  * is of no use any more. `flags` as mk_transport has them.
  */
 int socket_bio_push(struct session *s, unsigned flags);
+/* Takes the batch for the records of this connection: before libssl is called. */
+void socket_bio_claim(struct session *s);
+/* Are records of this connection in the batch? */
+bool socket_bio_waits(const struct session *s);
 /* Frees what is held. */
 void socket_bio_drop(struct session *s);
 
