@@ -46,8 +46,8 @@ struct mk_transport {
      */
     int (*open)(struct mk_io *io, struct mk_worker *worker);
     /*
-     * What must go to and fro before the first byte. Called until it is done; -EAGAIN: again when the descriptor is
-     * ready, for whatever; any other -errno: the connection is of no use. May be NULL.
+     * What must go to and fro before the first byte. Called until it is done; -EAGAIN: again when bytes have come;
+     * -EINPROGRESS: when the descriptor is writable; any other -errno: the connection is of no use. May be NULL.
      */
     int (*handshake)(struct mk_io *io);
     /* The protocol that the handshake has settled on, by its ALPN name ("h2"); else empty. May be NULL. */
@@ -67,6 +67,9 @@ struct mk_transport {
     int (*flush)(struct mk_io *io);
     /* Says that no more bytes will come; reading goes on. */
     int (*shutdown)(struct mk_io *io);
+    /* The same just before close(), where the end of the descriptor alone does not say that nothing is missing. May be
+     * NULL. */
+    void (*goodbye)(struct mk_io *io);
     /* Closes the descriptor and frees the state. */
     void (*close)(struct mk_io *io);
 };

@@ -187,8 +187,8 @@ enum mk__conn_state mk__conn_goodbye(struct mk__conn *c)
     if (gone || (idle && !c->impolite && mk__stream_unsent(&c->stream) == 0)) {
 #ifndef MK_LEAN
         bool hears = !(c->stream.ended && idle);
-        if (hears && c->stream.io.transport->handshake) /* without its own goodbye it would be one that was cut off */
-            c->stream.io.transport->shutdown(&c->stream.io);
+        if (hears && c->stream.io.transport->goodbye)
+            c->stream.io.transport->goodbye(&c->stream.io);
 #endif
         return MK__CONN_CLOSED;
     }
@@ -282,8 +282,11 @@ static bool settle_handshake(struct mk__conn *c)
     if (!may_shake(c))
         return false;
     int r = shake(c);
-    bool waits = r == -EAGAIN;
-    c->stream.readable = c->stream.writable = !waits;
+    bool waits = r == -EAGAIN || r == -EINPROGRESS;
+    c->stream.readable = !waits;
+    c->shakes_out = r == -EINPROGRESS;
+    if (waits && c->stream.hung_up)
+        mk_task_schedule(c->http->loop, &c->task); /* no edge will tell of the end, which has not been read yet */
     enter(c, waits ? MK__CONN_SHAKE : r < 0 ? MK__CONN_CLOSED : MK__CONN_FRESH);
     return r == 0;
 }
@@ -329,6 +332,10 @@ static void on_event(struct mk_event *event, uint32_t events)
         c->stream.hung_up = true;
     if (events & EPOLLOUT)
         c->stream.writable = true;
+#ifndef MK_LEAN
+    if (c->state == MK__CONN_SHAKE && !c->stream.readable && !c->shakes_out)
+        return; /* room is not what it waits for */
+#endif
     if (events & (EPOLLHUP | EPOLLERR) && !(wait->want & MK__CONN_WANT_READ))
         enter(c, MK__CONN_CLOSED); /* both ways are gone: nobody is there to answer */
     else if ((wait->want & MK__CONN_WANT_READ && c->stream.readable) ||

@@ -66,6 +66,7 @@ struct mk__conn {
     struct mk__peer peer;
     struct mk_list shaking; /* in http->shaking */
     struct mk__h2 *h2;      /* NULL: it speaks HTTP/1 */
+    bool shakes_out;        /* its handshake waits for room */
     uint64_t streamed;      /* bytes of the bodies of its streams that have left, or are held */
     uint64_t id;            /* 0: nobody has asked for it yet */
 #endif

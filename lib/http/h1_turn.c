@@ -467,7 +467,7 @@ static enum mk__conn_state settle(struct mk__conn *c, enum progress r, struct mk
 enum mk__conn_state mk__h1_take_turn(struct mk__conn *c)
 {
     struct mk__http *http = c->http;
-    int r = mk__stream_flush(&c->stream, &http->out, http->account, 0);
+    int r = c->state == MK__CONN_SEND ? mk__stream_flush(&c->stream, &http->out, http->account, 0) : 0;
     if (r != 0)
         return r == MK_AGAIN ? MK__CONN_SEND : cut(c);
     struct mk_str in = take_rest(c);

@@ -177,6 +177,7 @@ static int settle(struct session *s)
 {
     int err = keep_client(s);
     s->barren = 0;
+    s->primed = true;
     leave_generation(s);
     return err;
 }
@@ -221,6 +222,7 @@ static int shake(struct mk_io *io)
             return first < 0 ? first : go_on_in_the_clear(s);
     }
     socket_bio_claim(s);
+    s->drained = false;
     int result = SSL_do_handshake(s->ssl), r = result == 1 ? 0 : session_error(s);
     if (s->early)
         return go_on_in_the_clear(s);
@@ -231,6 +233,8 @@ static int shake(struct mk_io *io)
         return -EPIPE; /* it has gone */
     if (r < 0 && r != -EAGAIN)
         read_away(s);
+    if (pushed == -EAGAIN && (r == 0 || r == -EAGAIN))
+        return -EINPROGRESS;
     if (r == 0)
         r = pushed;
     return r == 0 ? settle(s) : r;
@@ -277,7 +281,8 @@ static ssize_t read_records(struct session *s, char *to, size_t size)
 {
     size_t got = 0;
     int r = -EAGAIN;
-    s->got = s->drained = false;
+    s->drained &= s->primed;
+    s->primed = false;
     while (got < size) {
         int n = SSL_read(s->ssl, to + got, size - got < INT_MAX ? (int)(size - got) : INT_MAX);
         if (n <= 0) {
@@ -285,7 +290,6 @@ static ssize_t read_records(struct session *s, char *to, size_t size)
             break;
         }
         got += (size_t)n;
-        s->got = true;
         s->barren = 0;
         if (s->drained && !SSL_has_pending(s->ssl))
             break; /* asking once more costs as much as a record */
@@ -423,17 +427,28 @@ static int flush(struct mk_io *io)
     return r;
 }
 
+/* close_notify, with all that waits. -EAGAIN: some of it waits longer. */
+static int end_our_side(struct session *s)
+{
+    if (!s->ssl || s->broken || s->worker)
+        return 0;
+    socket_bio_claim(s);
+    SSL_shutdown(s->ssl);
+    ERR_clear_error();
+    return socket_bio_push(s, 0);
+}
+
+static void say_goodbye(struct mk_io *io)
+{
+    end_our_side(state_of(io));
+}
+
 static int shutdown_session(struct mk_io *io)
 {
     struct session *s = state_of(io);
-    if (s->ssl && !s->broken && !s->worker) {
-        socket_bio_claim(s);
-        SSL_shutdown(s->ssl); /* close_notify */
-        ERR_clear_error();
-        if (socket_bio_push(s, 0) == -EAGAIN) {
-            s->ending = true;
-            return 0;
-        }
+    if (end_our_side(s) == -EAGAIN) {
+        s->ending = true;
+        return 0;
     }
     return shutdown(s->fd, SHUT_WR) < 0 ? -errno : 0;
 }
@@ -471,5 +486,6 @@ const struct mk_transport tls_transport = {
     .sendfile = send_file,
     .flush = flush,
     .shutdown = shutdown_session,
+    .goodbye = say_goodbye,
     .close = close_session,
 };

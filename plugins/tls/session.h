@@ -37,7 +37,7 @@ struct session {
     uint16_t client_len;
     uint8_t name_len;
     bool begun;   /* its first byte was seen */
-    bool got;     /* this call has bytes to return */
+    bool primed;  /* the handshake has read what there was, and perhaps more than was its own */
     bool drained; /* a short read has said that the socket is empty */
     bool ended;   /* the client has ended its side */
     bool broken;  /* libssl must not be asked any more */

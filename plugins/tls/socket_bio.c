@@ -131,7 +131,7 @@ static int read_socket(BIO *bio, char *to, int size)
     BIO_clear_retry_flags(bio);
     if (s->barren > BARREN_BYTES_MAX)
         return -1; /* it keeps us busy, and says nothing */
-    if (s->drained && s->got) {
+    if (s->drained) {
         BIO_set_retry_read(bio);
         return -1;
     }
