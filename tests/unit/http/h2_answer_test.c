@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Answers on streams: which have a body, what their fields say, where bytes come from, and those that break off. */
-#include "folder.h"
 #include "http/h2_world.h"
 
 #include <errno.h>
-
-static struct mk__jobs jobs;
 
 /* What the handler and the filters of a test do. */
 static struct {
@@ -17,7 +14,6 @@ static struct {
     int error;     /* what comes instead of more */
     bool waits;    /* -EAGAIN once */
     unsigned calls, busy;
-    int fd_at;
 } plan;
 
 static void start_plan(void)
@@ -234,15 +230,6 @@ static void test_a_response_that_closes(void **state)
 
 /* ── where bytes come from ── */
 
-/* Opens the windows so far that nothing waits for them. */
-static void open_wide(struct mk_test_h2 *t)
-{
-    t->patterned = true;
-    h2_settings(t, NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, INT32_MAX);
-    h2_window(t, 0, INT32_MAX - 65535);
-    h2_expect(t, "ACK");
-}
-
 static void test_generators(void **state)
 {
     static const struct {
@@ -261,7 +248,7 @@ static void test_generators(void **state)
         plan.length = cases[i].length;
         plan.waits = cases[i].waits;
         struct mk_test_h2 t = h2_open(give);
-        open_wide(&t);
+        h2_open_wide(&t);
         h2_get_path(&t, 1, "/");
         mk_test_settle(&w);
         if (cases[i].waits)
@@ -274,111 +261,6 @@ static void test_generators(void **state)
         assert_int_equal(w.aborted, 0);
         h2_close(&t);
     }
-}
-
-enum { FILE_BYTES = 1 << 20 };
-
-static void send_file(struct mk_request *req, struct mk_test_world *world)
-{
-    int fd = open(mk_test_path("file"), O_RDONLY | O_CLOEXEC);
-    remember(req, world);
-    plan.fd_at = fd;
-    if (plan.length != SIZE_MAX)
-        mk_response_length(req, plan.length);
-    assert_true(mk_response_write_file(req, fd, 0, plan.bytes) >= 0);
-    mk_response_end(req);
-}
-
-static struct mk_test_h2 open_with_disk(handler_fn *handler)
-{
-    mk__jobs_open(&jobs, 1);
-    assert_int_equal(mk_test_world_open(&w, &jobs), 0);
-    w.handler = handler;
-    assert_int_equal(mk_test_http_open(&w), 0);
-    struct mk_test_h2 t = h2_connect();
-    open_wide(&t);
-    return t;
-}
-
-static void close_with_disk(struct mk_test_h2 *t)
-{
-    mk__conn_abort_all(&w.http);
-    mk__jobs_close(&jobs);
-    h2_close(t);
-}
-
-static void wait_for_disk(void)
-{
-    for (int i = 0; i < 1000 && !w.done; i++)
-        if (!mk_test_wait_mail(&w))
-            break;
-    mk_test_settle(&w);
-}
-
-static void make_cold(void)
-{
-    int fd = open(mk_test_path("file"), O_RDONLY | O_CLOEXEC);
-    fsync(fd);
-    posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-    close(fd);
-}
-
-static void test_files(void **state)
-{
-    unsigned before = mk_test_descriptors();
-    (void)state;
-    for (int cold = 0; cold < 2; cold++) {
-        start_plan();
-        plan.bytes = FILE_BYTES;
-        if (cold)
-            make_cold();
-        struct mk_test_h2 t = open_with_disk(send_file);
-        h2_get_path(&t, 1, "/");
-        mk_test_settle(&w);
-        if (!w.done)
-            wait_for_disk();
-        h2_expect(&t, "1:200,content-length=1048576 1:#1048576!");
-        close_with_disk(&t);
-    }
-    assert_int_equal(mk_test_descriptors(), before);
-}
-
-/* The file is shorter than it was. */
-static void test_a_file_that_has_shrunk(void **state)
-{
-    unsigned before = mk_test_descriptors();
-    (void)state;
-    start_plan();
-    plan.bytes = FILE_BYTES + 1;
-    struct mk_test_h2 t = open_with_disk(send_file);
-    h2_get_path(&t, 1, "/");
-    mk_test_settle(&w);
-    if (!w.done)
-        wait_for_disk();
-    h2_expect(&t, "1:200,content-length=1048577 1:#1048576 1:RST(2)");
-    assert_int_equal(w.aborted, 1);
-    close_with_disk(&t);
-    assert_int_equal(mk_test_descriptors(), before);
-}
-
-static void test_a_client_that_resets_a_file(void **state)
-{
-    unsigned before = mk_test_descriptors();
-    (void)state;
-    start_plan();
-    plan.bytes = FILE_BYTES;
-    make_cold();
-    struct mk_test_h2 t = open_with_disk(send_file);
-    h2_get_path(&t, 1, "/");
-    h2_get_path(&t, 3, "/");
-    mk_test_settle(&w);
-    h2_rst(&t, 1);
-    h2_rst(&t, 3);
-    mk_test_settle(&w);
-    assert_int_equal(w.done, 2);
-    assert_string_equal(mk_test_state(t.end), "idle");
-    close_with_disk(&t);
-    assert_int_equal(mk_test_descriptors(), before);
 }
 
 static unsigned refills;
@@ -412,7 +294,7 @@ static void test_a_handler_that_is_told_of_room(void **state)
     (void)state;
     start_plan();
     struct mk_test_h2 t = h2_open(much);
-    open_wide(&t);
+    h2_open_wide(&t);
     h2_get_path(&t, 1, "/");
     h2_expect(&t, "1:200 1:#800000!");
     h2_close(&t);
@@ -467,7 +349,7 @@ static void test_filters_take_turns(void **state)
     (void)state;
     start_plan();
     struct mk_test_h2 t = h2_open(much);
-    open_wide(&t);
+    h2_open_wide(&t);
     w.on_response = filter;
     h2_get_path(&t, 1, "/");
     h2_expect(&t, "1:200 1:#800000!");
@@ -573,17 +455,6 @@ static void test_given_up_amid(void **state)
     h2_close(&t);
 }
 
-static int set_up(void **state)
-{
-    static char bytes[FILE_BYTES];
-    if (mk_test_folder_make(state) < 0)
-        return -1;
-    for (size_t i = 0; i < sizeof(bytes); i++)
-        bytes[i] = mk_test_byte(i);
-    mk_test_write("file", mk_str(bytes, sizeof(bytes)));
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -593,9 +464,6 @@ int main(void)
         cmocka_unit_test(test_as_many_as_there_may_be),
         cmocka_unit_test(test_a_response_that_closes),
         cmocka_unit_test(test_generators),
-        cmocka_unit_test(test_files),
-        cmocka_unit_test(test_a_file_that_has_shrunk),
-        cmocka_unit_test(test_a_client_that_resets_a_file),
         cmocka_unit_test(test_a_handler_that_is_told_of_room),
         cmocka_unit_test(test_filters),
         cmocka_unit_test(test_filters_take_turns),
@@ -603,5 +471,5 @@ int main(void)
         cmocka_unit_test(test_incomplete_answers),
         cmocka_unit_test(test_given_up_amid),
     };
-    return cmocka_run_group_tests(tests, set_up, mk_test_folder_remove);
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }

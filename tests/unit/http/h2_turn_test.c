@@ -1,63 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Turns of HTTP/2 connections: whose bytes leave when, slow clients, slices, and how a connection ends. */
-#include "http/h2.h"
+/* Turns of HTTP/2 connections: whose bytes leave when, slow clients, windows and slices. */
 #include "http/h2_world.h"
 
 #include <errno.h>
-
-/* A body of so many bytes, by the path: "/100000". "/wait..." gets no answer yet. */
-struct rest {
-    size_t at, left;
-};
-
-static ssize_t generate(struct mk_request *req, char *to, size_t size, void *ctx)
-{
-    struct rest *rest = ctx;
-    size_t n = rest->left < size ? rest->left : size;
-    (void)req;
-    for (size_t i = 0; i < n; i++)
-        to[i] = mk_test_byte(rest->at + i);
-    rest->at += n;
-    rest->left -= n;
-    return (ssize_t)n;
-}
-
-static void give(struct mk_request *req, struct mk_test_world *world)
-{
-    struct mk_str path = mk_request_path(req);
-    remember(req, world);
-    if (path.p[1] == 'w')
-        return;
-    struct rest *rest = mk_arena_zalloc(mk_request_arena(req), sizeof(*rest));
-    assert_non_null(rest);
-    rest->left = strtoul(path.p + 1, NULL, 10);
-    mk_response_length(req, rest->left);
-    mk_response_generate(req, generate, rest);
-    mk_response_end(req);
-}
-
-static void open_windows(struct mk_test_h2 *t, uint32_t bytes)
-{
-    h2_settings(t, NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, bytes);
-    h2_window(t, 0, INT32_MAX - 65535);
-}
-
-static struct mk_test_h2 open_giving(uint32_t window)
-{
-    struct mk_test_h2 t = h2_open(give);
-    t.patterned = true;
-    open_windows(&t, window);
-    h2_expect(&t, "ACK");
-    return t;
-}
-
-static void ask(struct mk_test_h2 *t, int32_t id, const char *path, const char *priority)
-{
-    char fields[256];
-    snprintf(fields, sizeof(fields), ":method GET|:scheme http|:path %s|:authority h%s%s", path,
-             priority ? "|priority " : "", priority ? priority : "");
-    h2_head(t, id, END_HEADERS | END_STREAM, fields);
-}
 
 /* ── slow clients ── */
 
@@ -71,11 +16,11 @@ static void test_slow_clients(void **state)
     for (size_t i = 0; i < COUNT(cases); i++) {
         size_t bytes = cases[i].each < 100 ? 3000 : 300000;
         char path[32];
-        struct mk_test_h2 t = open_giving(INT32_MAX);
+        struct mk_test_h2 t = h2_open_giving(INT32_MAX);
         snprintf(path, sizeof(path), "/%zu", bytes);
         t.end->room = cases[i].room;
         for (int32_t id = 1; id <= 5; id += 2)
-            ask(&t, id, path, "i");
+            h2_ask(&t, id, path, "i");
         mk_test_settle(&w);
         for (size_t n = 0; w.done < 3 || mk_test_connection(t.end)->state == MK__CONN_BLOCKED; n++) {
             assert_true(w.account.bytes < 300 * 1024);
@@ -95,10 +40,10 @@ static void test_slow_clients(void **state)
 static void test_slow_clients_have_their_time(void **state)
 {
     (void)state;
-    struct mk_test_h2 t = open_giving(INT32_MAX);
+    struct mk_test_h2 t = h2_open_giving(INT32_MAX);
     t.end->room = 0;
     for (int32_t id = 1; id <= 5; id += 2)
-        ask(&t, id, "/100000", NULL);
+        h2_ask(&t, id, "/100000", NULL);
     for (int i = 0; i < 100 && w.done < 3; i++) {
         mk_test_pass(&w, 19999);
         mk_test_take(t.end, 5000);
@@ -117,9 +62,9 @@ static void test_slow_clients_have_their_time(void **state)
 static void test_a_client_that_takes_nothing(void **state)
 {
     (void)state;
-    struct mk_test_h2 t = open_giving(INT32_MAX);
+    struct mk_test_h2 t = h2_open_giving(INT32_MAX);
     t.end->room = 20000;
-    ask(&t, 1, "/1000000", NULL);
+    h2_ask(&t, 1, "/1000000", NULL);
     mk_test_settle(&w);
     assert_string_equal(mk_test_state(t.end), "blocked");
     mk_test_pass(&w, 19000);
@@ -137,12 +82,12 @@ static void test_a_client_that_takes_nothing(void **state)
 static void test_a_window_that_stays_closed(void **state)
 {
     (void)state;
-    struct mk_test_h2 t = open_giving(1000);
-    ask(&t, 1, "/100000", NULL);
+    struct mk_test_h2 t = h2_open_giving(1000);
+    h2_ask(&t, 1, "/100000", NULL);
     h2_expect(&t, "1:200* 1:#1000");
     for (int32_t id = 3; id < 11; id += 2) {
         mk_test_pass(&w, 4999);
-        ask(&t, id, "/900", NULL);
+        h2_ask(&t, id, "/900", NULL);
         h2_expect(&t, "*!");
     }
     mk_test_pass(&w, 3);
@@ -180,9 +125,9 @@ static void test_windows(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         char path[32];
-        struct mk_test_h2 t = open_giving(0);
+        struct mk_test_h2 t = h2_open_giving(0);
         snprintf(path, sizeof(path), "/%zu", cases[i].bytes);
-        ask(&t, 1, path, NULL);
+        h2_ask(&t, 1, path, NULL);
         h2_expect(&t, "1:200,content-length=*");
         for (size_t got = 0; got < cases[i].bytes; got = t.data[0]) {
             h2_window(&t, 1, cases[i].each);
@@ -205,10 +150,10 @@ static void test_windows(void **state)
 static void test_the_connections_window(void **state)
 {
     (void)state;
-    struct mk_test_h2 t = h2_open(give);
+    struct mk_test_h2 t = h2_open(h2_give);
     h2_settings(&t, NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, INT32_MAX);
-    ask(&t, 1, "/60000", NULL);
-    ask(&t, 3, "/60000", NULL);
+    h2_ask(&t, 1, "/60000", NULL);
+    h2_ask(&t, 3, "/60000", NULL);
     h2_expect(&t, "ACK*1:#60000!*3:#5535");
     h2_window(&t, 0, 465);
     h2_expect(&t, "3:#465");
@@ -220,8 +165,8 @@ static void test_the_connections_window(void **state)
 static void test_windows_that_shrink_and_burst(void **state)
 {
     (void)state;
-    struct mk_test_h2 t = open_giving(1000);
-    ask(&t, 1, "/3000", NULL);
+    struct mk_test_h2 t = h2_open_giving(1000);
+    h2_ask(&t, 1, "/3000", NULL);
     h2_expect(&t, "1:200* 1:#1000");
     h2_settings(&t, NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, 0); /* 1000 below nothing */
     h2_window(&t, 1, 1000);
@@ -251,9 +196,9 @@ static void test_priorities(void **state)
     };
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
-        struct mk_test_h2 t = open_giving(INT32_MAX);
+        struct mk_test_h2 t = h2_open_giving(INT32_MAX);
         for (int32_t n = 0; n < 3; n++)
-            ask(&t, 2 * n + 1, "/49000", cases[i].priorities[n]);
+            h2_ask(&t, 2 * n + 1, "/49000", cases[i].priorities[n]);
         mk_test_settle(&w);
         h2_listen(&t);
         if (strncmp(t.turns.p, cases[i].turns, 9) != 0)
@@ -267,17 +212,17 @@ static void update(struct mk_test_h2 *t, int32_t id, const char *field)
 {
     char payload[64];
     h2_put32((uint8_t *)payload, (uint32_t)id);
-    strcpy(payload + 4, field);
-    h2_frame(t, 0x10, 0, 0, mk_str(payload, 4 + strlen(field)));
+    int len = snprintf(payload + 4, sizeof(payload) - 4, "%s", field);
+    h2_frame(t, 0x10, 0, 0, mk_str(payload, 4 + (size_t)len));
 }
 
 static void test_updates(void **state)
 {
     (void)state;
-    struct mk_test_h2 t = open_giving(INT32_MAX);
+    struct mk_test_h2 t = h2_open_giving(INT32_MAX);
     t.end->room = 0; /* so that all are there before the first byte leaves */
     for (int32_t id = 1; id <= 5; id += 2)
-        ask(&t, id, "/200000", NULL);
+        h2_ask(&t, id, "/200000", NULL);
     mk_test_settle(&w);
     update(&t, 5, "u=0");
     update(&t, 99, "u=0"); /* nobody's yet */
@@ -296,10 +241,10 @@ static void test_updates(void **state)
 static void test_the_urgent_one_cannot(void **state)
 {
     (void)state;
-    struct mk_test_h2 t = open_giving(16384);
-    ask(&t, 1, "/49000", "u=0");
+    struct mk_test_h2 t = h2_open_giving(16384);
+    h2_ask(&t, 1, "/49000", "u=0");
     h2_expect(&t, "1:200* 1:#16384");
-    ask(&t, 3, "/16383", NULL);
+    h2_ask(&t, 3, "/16383", NULL);
     h2_expect(&t, "3:200* 3:#16383!");
     h2_window(&t, 1, 100000);
     h2_expect(&t, "1:#32616!");
@@ -310,8 +255,8 @@ static void test_the_urgent_one_cannot(void **state)
 static void test_slices(void **state)
 {
     (void)state;
-    struct mk_test_h2 t = open_giving(INT32_MAX), other = h2_connect();
-    ask(&t, 1, "/8000000", NULL);
+    struct mk_test_h2 t = h2_open_giving(INT32_MAX), other = h2_connect();
+    h2_ask(&t, 1, "/8000000", NULL);
     h2_get_path(&other, 1, "/5");
     unsigned turns = 0;
     while (!w.done && turns++ < 10)
@@ -353,9 +298,9 @@ static void test_slices_of_input(void **state)
 static void test_many_at_once(void **state)
 {
     (void)state;
-    struct mk_test_h2 t = open_giving(INT32_MAX);
+    struct mk_test_h2 t = h2_open_giving(INT32_MAX);
     for (int32_t n = 0; n < 100; n++)
-        ask(&t, 2 * n + 1, n % 2 ? "/1000" : "/20000", n % 3 ? "i" : NULL);
+        h2_ask(&t, 2 * n + 1, n % 2 ? "/1000" : "/20000", n % 3 ? "i" : NULL);
     mk_test_settle(&w);
     h2_listen(&t);
     for (int n = 0; n < 100; n++)
@@ -385,257 +330,6 @@ static void test_more_than_there_may_be(void **state)
     h2_close(&t);
 }
 
-/* ── ends ── */
-
-/* Who sends no more takes no more than what is there already. */
-static void test_the_client_ends_its_side(void **state)
-{
-    (void)state;
-    struct mk_test_h2 t = open_giving(INT32_MAX);
-    ask(&t, 1, "/100000", NULL);
-    ask(&t, 3, "/wait", NULL);
-    mk_test_fin(t.end);
-    h2_expect(&t, "1:200* 1:#100000!");
-    assert_string_equal(mk_test_state(t.end), "closed");
-    assert_int_equal(w.done, 2);
-    assert_int_equal(w.aborted, 1);
-    h2_close(&t);
-}
-
-static void test_a_client_that_goes(void **state)
-{
-    static const char *const paths[] = {"/wait", "/1000000", NULL};
-    (void)state;
-    for (size_t i = 0; i < COUNT(paths); i++) {
-        for (int resets = 0; resets < 2; resets++) {
-            struct mk_test_h2 t = open_giving(INT32_MAX);
-            t.end->room = 30000;
-            if (paths[i])
-                ask(&t, 1, paths[i], NULL);
-            else
-                h2_head(&t, 1, 0, HEAD("GET", "/")); /* amid a head */
-            mk_test_settle(&w);
-            if (resets)
-                mk_test_reset(t.end);
-            else
-                mk_test_fin(t.end);
-            mk_test_pass(&w, resets ? 0 : 100000);
-            assert_string_equal(mk_test_state(t.end), "closed");
-            assert_int_equal(w.done, paths[i] != NULL);
-            assert_int_equal(w.aborted, paths[i] != NULL);
-            h2_close(&t);
-        }
-    }
-}
-
-static void test_idle_connections_end(void **state)
-{
-    (void)state;
-    struct mk_test_h2 t = h2_open(NULL);
-    h2_get_path(&t, 1, "/");
-    h2_expect(&t, HELLO_OF(1));
-    mk_test_pass(&w, 3000);
-    h2_ping(&t, false); /* is no work */
-    mk_test_pass(&w, 1999);
-    h2_expect(&t, "PONG");
-    assert_string_equal(mk_test_state(t.end), "idle");
-    mk_test_pass(&w, 1);
-    h2_expect(&t, "GOAWAY(1,0)");
-    assert_string_equal(mk_test_state(t.end), "linger");
-    mk_test_fin(t.end);
-    mk_test_settle(&w);
-    assert_string_equal(mk_test_state(t.end), "closed");
-    h2_close(&t);
-}
-
-static void test_nothing_is_asked(void **state)
-{
-    (void)state;
-    struct mk_test_h2 t = h2_open(NULL);
-    assert_string_equal(mk_test_state(t.end), "fresh");
-    for (int i = 0; i < 14; i++) {
-        mk_test_pass(&w, 1000);
-        h2_ping(&t, false);
-    }
-    mk_test_pass(&w, 999);
-    h2_expect(&t, "PONG*PONG");
-    mk_test_pass(&w, 1);
-    h2_expect(&t, "GOAWAY(0,0)");
-    mk_test_pass(&w, 2000);
-    assert_string_equal(mk_test_state(t.end), "closed");
-    h2_close(&t);
-}
-
-static void test_a_head_without_an_end(void **state)
-{
-    (void)state;
-    struct mk_test_h2 t = h2_open(NULL);
-    h2_head(&t, 1, 0, HEAD("GET", "/"));
-    mk_test_settle(&w);
-    assert_string_equal(mk_test_state(t.end), "head");
-    mk_test_pass(&w, 10000);
-    h2_frame(&t, NGHTTP2_CONTINUATION, 0, 1, MK_STR("")); /* that is no progress */
-    mk_test_pass(&w, 4999);
-    h2_expect(&t, "");
-    mk_test_pass(&w, 1);
-    h2_expect(&t, "GOAWAY(*");
-    assert_string_equal(mk_test_state(t.end), "linger");
-    assert_int_equal(w.requests, 0);
-    h2_close(&t);
-}
-
-/* ── farewells ── */
-
-static void wait_or_hello(struct mk_request *req, struct mk_test_world *world)
-{
-    remember(req, world);
-    if (mk_request_path(req).len > 1)
-        return;
-    mk_response_borrow(req, MK_STR("hello"));
-    mk_response_end(req);
-}
-
-enum { FRESH, IDLE, BUSY };
-
-static struct mk_test_h2 bring_to(int what)
-{
-    struct mk_test_h2 t = h2_open(wait_or_hello);
-    if (what == IDLE)
-        h2_get_path(&t, 1, "/");
-    if (what == BUSY)
-        h2_get_path(&t, 1, "/wait");
-    h2_expect(&t, "*");
-    return t;
-}
-
-static void test_drain(void **state)
-{
-    static const struct {
-        int what;
-        const char *heard;
-        const char *state;
-    } cases[] = {
-        {IDLE, "GOAWAY(2147483647,0) GOAWAY(1,0)", "linger"},
-        {BUSY, "GOAWAY(2147483647,0) PING", "streams"},
-        {FRESH, "GOAWAY(2147483647,0) PING", "fresh"},
-    };
-    (void)state;
-    for (size_t i = 0; i < COUNT(cases); i++) {
-        struct mk_test_h2 t = bring_to(cases[i].what);
-        mk__conn_drain(&w.http);
-        h2_expect(&t, cases[i].heard);
-        assert_string_equal(mk_test_state(t.end), cases[i].state);
-        if (cases[i].what != IDLE) {
-            h2_get_path(&t, 3, "/"); /* was on its way */
-            h2_expect(&t, HELLO_OF(3) "*");
-            h2_ping(&t, true);
-            mk_test_settle(&w);
-            if (cases[i].what == BUSY)
-                h2_expect(&t, "GOAWAY(3,0)");
-        }
-        if (cases[i].what == BUSY) {
-            struct mk__conn *conn = mk_test_connection(t.end);
-            struct mk__h2_stream *s = MK_LIST_FIRST(&conn->h2->streams, struct mk__h2_stream, link);
-            mk_response_end(s->req);
-            h2_expect(&t, "1:200,content-length=0!");
-        }
-        mk_test_pass(&w, 15000);
-        assert_string_equal(mk_test_state(t.end), "closed");
-        assert_int_equal(w.aborted, 0);
-        h2_close(&t);
-    }
-}
-
-/* Connections end with what they have; idle ones have their time. */
-static void test_leave(void **state)
-{
-    (void)state;
-    struct mk_test_h2 t = bring_to(IDLE);
-    mk__conn_leave(&w.http);
-    h2_expect(&t, "GOAWAY(2147483647,0) PING");
-    assert_string_equal(mk_test_state(t.end), "idle");
-    mk__conn_leave(&w.http); /* twice is once */
-    h2_expect(&t, "");
-    h2_get_path(&t, 3, "/");
-    h2_expect(&t, HELLO_OF(3));
-    h2_ping(&t, true);
-    h2_expect(&t, "GOAWAY(3,0)");
-    assert_string_equal(mk_test_state(t.end), "linger");
-    h2_close(&t);
-}
-
-static void test_so_many_requests_per_connection(void **state)
-{
-    (void)state;
-    struct mk_test_h2 t = h2_open(NULL);
-    w.settings.requests_max = 2;
-    h2_get_path(&t, 1, "/");
-    h2_expect(&t, HELLO_OF(1));
-    h2_get_path(&t, 3, "/");
-    h2_expect(&t, "*GOAWAY(2147483647,0)*PING*");
-    h2_get_path(&t, 5, "/");
-    h2_expect(&t, HELLO_OF(5)); /* it did not know */
-    h2_ping(&t, true);
-    h2_expect(&t, "GOAWAY(5,0)");
-    h2_get_path(&t, 7, "/"); /* it does */
-    h2_expect(&t, "");
-    assert_int_equal(w.requests, 3);
-    h2_close(&t);
-}
-
-static void test_without_keep_alive(void **state)
-{
-    (void)state;
-    open_world(NULL);
-    w.settings.keep_alive = false;
-    struct mk_test_h2 t = h2_begin(mk_test_connect(&w, MK_STR("")));
-    h2_get_path(&t, 1, "/");
-    h2_ping(&t, true);
-    h2_expect(&t, "*GOAWAY(2147483647,0)*PING*" HELLO_OF(1));
-    h2_ping(&t, true);
-    h2_expect(&t, "GOAWAY(1,0)");
-    h2_close(&t);
-}
-
-/* An idle session holds more than it is worth when memory is short. */
-static void test_idle_ones_go_when_memory_is_short(void **state)
-{
-    (void)state;
-    struct mk_test_h2 t = bring_to(IDLE);
-    w.account.bytes_max = w.account.bytes + w.account.bytes / 3 + 64 * 1024;
-    h2_ping(&t, false);
-    h2_expect(&t, "PONG");
-    w.account.bytes_max = w.account.bytes + w.account.bytes / 4;
-    h2_get_path(&t, 3, "/wait");
-    h2_expect(&t, "");
-    mk_response_end(current);
-    h2_expect(&t, "3:200*");
-    h2_ping(&t, false);
-    h2_expect(&t, "*GOAWAY(3,0)");
-    assert_string_equal(mk_test_state(t.end), "linger");
-    h2_close(&t);
-}
-
-static void test_a_clients_farewell(void **state)
-{
-    (void)state;
-    struct mk_test_h2 t = bring_to(BUSY);
-    h2_goaway(&t);
-    h2_expect(&t, "");
-    assert_string_equal(mk_test_state(t.end), "streams");
-    mk_response_end(current);
-    h2_expect(&t, "1:200,content-length=0!*");
-    assert_string_equal(mk_test_state(t.end), "linger");
-    assert_int_equal(w.aborted, 0);
-    h2_close(&t);
-
-    t = bring_to(IDLE);
-    h2_goaway(&t);
-    h2_expect(&t, "");
-    assert_string_equal(mk_test_state(t.end), "linger");
-    h2_close(&t);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -654,17 +348,6 @@ int main(void)
         cmocka_unit_test(test_slices_of_input),
         cmocka_unit_test(test_many_at_once),
         cmocka_unit_test(test_more_than_there_may_be),
-        cmocka_unit_test(test_the_client_ends_its_side),
-        cmocka_unit_test(test_a_client_that_goes),
-        cmocka_unit_test(test_idle_connections_end),
-        cmocka_unit_test(test_nothing_is_asked),
-        cmocka_unit_test(test_a_head_without_an_end),
-        cmocka_unit_test(test_drain),
-        cmocka_unit_test(test_leave),
-        cmocka_unit_test(test_so_many_requests_per_connection),
-        cmocka_unit_test(test_without_keep_alive),
-        cmocka_unit_test(test_idle_ones_go_when_memory_is_short),
-        cmocka_unit_test(test_a_clients_farewell),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

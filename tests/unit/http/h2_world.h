@@ -352,4 +352,102 @@ static inline void h2_close(struct mk_test_h2 *t)
     close_world();
 }
 
+/* ── handlers ── */
+
+static inline void give_a_part(struct mk_request *req, struct mk_test_world *world)
+{
+    remember(req, world);
+    mk_response_borrow(req, MK_STR("part"));
+}
+
+static inline void pause_body(struct mk_request *req, struct mk_test_world *world)
+{
+    remember(req, world);
+    read_all(req, world);
+    mk_request_pause(req);
+}
+
+#define PAGE(status) "1:" #status ",content-type=text/html; charset=utf-8,content-length=* 1:#*!"
+
+#define LENGTH(n) HEAD("POST", "/") "|content-length " #n
+
+static inline void collected(struct mk_request *req, struct mk_str data, bool end, void *ctx)
+{
+    (void)end, (void)ctx;
+    if (mk_response_header(req, MK_STR("X-Long"), MK_STR("a value that is copied")) < 0 ||
+        mk_response_write(req, data) < 0)
+        mk_response_error(req, 503);
+    else
+        mk_response_end(req);
+}
+
+static inline void collect(struct mk_request *req, struct mk_test_world *world)
+{
+    (void)world;
+    mk_request_collect(req, 0, collected, NULL);
+}
+
+/* A body of so many bytes, by the path: "/100000". "/wait..." gets no answer yet. */
+struct h2_rest {
+    size_t at, left;
+};
+
+static inline ssize_t h2_generate(struct mk_request *req, char *to, size_t size, void *ctx)
+{
+    struct h2_rest *rest = ctx;
+    size_t n = rest->left < size ? rest->left : size;
+    (void)req;
+    for (size_t i = 0; i < n; i++)
+        to[i] = mk_test_byte(rest->at + i);
+    rest->at += n;
+    rest->left -= n;
+    return (ssize_t)n;
+}
+
+static inline void h2_give(struct mk_request *req, struct mk_test_world *world)
+{
+    struct mk_str path = mk_request_path(req);
+    remember(req, world);
+    if (path.p[1] == 'w')
+        return;
+    struct h2_rest *rest = mk_arena_zalloc(mk_request_arena(req), sizeof(*rest));
+    assert_non_null(rest);
+    rest->left = strtoul(path.p + 1, NULL, 10);
+    mk_response_length(req, rest->left);
+    mk_response_generate(req, h2_generate, rest);
+    mk_response_end(req);
+}
+
+static inline void h2_open_windows(struct mk_test_h2 *t, uint32_t bytes)
+{
+    h2_settings(t, NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, bytes);
+    h2_window(t, 0, INT32_MAX - 65535);
+}
+
+static inline struct mk_test_h2 h2_open_giving(uint32_t window)
+{
+    struct mk_test_h2 t = h2_open(h2_give);
+    t.patterned = true;
+    h2_open_windows(&t, window);
+    h2_expect(&t, "ACK");
+    return t;
+}
+
+static inline void h2_ask(struct mk_test_h2 *t, int32_t id, const char *path, const char *priority)
+{
+    char fields[256];
+    snprintf(fields, sizeof(fields), ":method GET|:scheme http|:path %s|:authority h%s%s", path,
+             priority ? "|priority " : "", priority ? priority : "");
+    h2_head(t, id, END_HEADERS | END_STREAM, fields);
+}
+
+/* Opens the windows so far that nothing waits for them. */
+static inline void h2_open_wide(struct mk_test_h2 *t)
+{
+    t->patterned = true;
+    h2_settings(t, NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, INT32_MAX);
+    h2_window(t, 0, INT32_MAX - 65535);
+    h2_expect(t, "ACK");
+}
+
 #endif

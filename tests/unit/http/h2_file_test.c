@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Files on streams of HTTP/2: from the page cache and from the disk, whole and cut off. */
+#include "folder.h"
+#include "http/h2_world.h"
+
+static struct mk__jobs jobs;
+
+/* Bytes of the file, as its handler believes. */
+static size_t announced;
+
+enum { FILE_BYTES = 1 << 20 };
+
+static void send_file(struct mk_request *req, struct mk_test_world *world)
+{
+    int fd = open(mk_test_path("file"), O_RDONLY | O_CLOEXEC);
+    remember(req, world);
+    assert_true(mk_response_write_file(req, fd, 0, announced) >= 0);
+    mk_response_end(req);
+}
+
+static struct mk_test_h2 open_with_disk(handler_fn *handler)
+{
+    mk__jobs_open(&jobs, 1);
+    assert_int_equal(mk_test_world_open(&w, &jobs), 0);
+    w.handler = handler;
+    assert_int_equal(mk_test_http_open(&w), 0);
+    struct mk_test_h2 t = h2_connect();
+    h2_open_wide(&t);
+    return t;
+}
+
+static void close_with_disk(struct mk_test_h2 *t)
+{
+    mk__conn_abort_all(&w.http);
+    mk__jobs_close(&jobs);
+    h2_close(t);
+}
+
+static void wait_for_disk(void)
+{
+    for (int i = 0; i < 1000 && !w.done; i++)
+        if (!mk_test_wait_mail(&w))
+            break;
+    mk_test_settle(&w);
+}
+
+static void make_cold(void)
+{
+    int fd = open(mk_test_path("file"), O_RDONLY | O_CLOEXEC);
+    fsync(fd);
+    posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+    close(fd);
+}
+
+static void test_files(void **state)
+{
+    unsigned before = mk_test_descriptors();
+    (void)state;
+    for (int cold = 0; cold < 2; cold++) {
+        announced = FILE_BYTES;
+        if (cold)
+            make_cold();
+        struct mk_test_h2 t = open_with_disk(send_file);
+        h2_get_path(&t, 1, "/");
+        mk_test_settle(&w);
+        if (!w.done)
+            wait_for_disk();
+        h2_expect(&t, "1:200,content-length=1048576 1:#1048576!");
+        close_with_disk(&t);
+    }
+    assert_int_equal(mk_test_descriptors(), before);
+}
+
+/* The file is shorter than it was. */
+static void test_a_file_that_has_shrunk(void **state)
+{
+    unsigned before = mk_test_descriptors();
+    (void)state;
+    announced = FILE_BYTES + 1;
+    struct mk_test_h2 t = open_with_disk(send_file);
+    h2_get_path(&t, 1, "/");
+    mk_test_settle(&w);
+    if (!w.done)
+        wait_for_disk();
+    h2_expect(&t, "1:200,content-length=1048577 1:#1048576 1:RST(2)");
+    assert_int_equal(w.aborted, 1);
+    close_with_disk(&t);
+    assert_int_equal(mk_test_descriptors(), before);
+}
+
+static void test_a_client_that_resets_a_file(void **state)
+{
+    unsigned before = mk_test_descriptors();
+    (void)state;
+    announced = FILE_BYTES;
+    make_cold();
+    struct mk_test_h2 t = open_with_disk(send_file);
+    h2_get_path(&t, 1, "/");
+    h2_get_path(&t, 3, "/");
+    mk_test_settle(&w);
+    h2_rst(&t, 1);
+    h2_rst(&t, 3);
+    mk_test_settle(&w);
+    assert_int_equal(w.done, 2);
+    assert_string_equal(mk_test_state(t.end), "idle");
+    close_with_disk(&t);
+    assert_int_equal(mk_test_descriptors(), before);
+}
+
+static int set_up(void **state)
+{
+    static char bytes[FILE_BYTES];
+    if (mk_test_folder_make(state) < 0)
+        return -1;
+    for (size_t i = 0; i < sizeof(bytes); i++)
+        bytes[i] = mk_test_byte(i);
+    mk_test_write("file", mk_str(bytes, sizeof(bytes)));
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_files),
+        cmocka_unit_test(test_a_file_that_has_shrunk),
+        cmocka_unit_test(test_a_client_that_resets_a_file),
+    };
+    return cmocka_run_group_tests(tests, set_up, mk_test_folder_remove);
+}
