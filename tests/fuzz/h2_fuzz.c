@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * A connection that speaks HTTP/2 in the world of the unit tests: the first bytes of the input say in which pieces the
- * rest arrives behind the preface, how much room the client has and how it leaves; the path of a request chooses what
- * its handler does. Whatever comes, the connection ends when its limits have passed, every exchange ends once, and
- * nothing is left in the account.
+ * rest arrives behind the preface, how much room the client has, how it leaves, and which allocation fails; the path of
+ * a request chooses what its handler does. Whatever comes, the connection ends when its limits have passed, every
+ * exchange ends once, and nothing is left in the account.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -11,6 +11,8 @@
 #include <monkey/tunnel.h>
 
 #include "../unit/harness.h"
+
+#include "base/arena.h"
 
 enum { SCRIPT_BYTES = 4, LATER_MS = 100 };
 
@@ -68,8 +70,10 @@ static void forget(void *ctx)
 static void answer_late(struct mk_request *req)
 {
     struct late *late = mk_arena_zalloc(mk_request_arena(req), sizeof(*late));
-    if (!late || mk_arena_defer(mk_request_arena(req), forget, late) < 0)
-        abort();
+    if (!late || mk_arena_defer(mk_request_arena(req), forget, late) < 0) {
+        mk_response_error(req, 503);
+        return;
+    }
     late->req = req;
     mk_timer_init(&late->timer, on_timer);
     mk_timer_arm(mk_request_loop(req), &late->timer, LATER_MS);
@@ -92,8 +96,10 @@ static ssize_t generate(struct mk_request *req, char *to, size_t size, void *ctx
 static void stream(struct mk_request *req)
 {
     unsigned *left = mk_arena_alloc(mk_request_arena(req), sizeof(*left));
-    if (!left || mk_response_generate(req, generate, left) < 0)
-        abort();
+    if (!left || mk_response_generate(req, generate, left) < 0) {
+        mk_response_error(req, 503);
+        return;
+    }
     *left = 20;
     mk_response_end(req);
 }
@@ -107,8 +113,9 @@ static ssize_t pass_on(struct mk_filter *filter, char *to, size_t size, void *ct
 static void filter(struct mk_request *req)
 {
     if (mk_response_filter(req, pass_on, NULL) < 0)
-        abort();
-    stream(req);
+        mk_response_error(req, 503);
+    else
+        stream(req);
 }
 
 /* ── tunnels ── */
@@ -177,9 +184,10 @@ static void handle(struct mk_request *req, struct mk_test_world *world)
 static void play(struct mk_test_world *w, const uint8_t *script, const char *in, size_t len)
 {
     size_t piece = script[0] < 128 ? SIZE_MAX : script[0] - 127u;
+    mk__alloc_countdown = (script[3] >> 2) - 1;
     struct mk_test_client *c = mk_test_connect(w, MK_STR("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"));
     if (!c)
-        abort();
+        return;
     c->room = script[1] < 128 ? SIZE_MAX : script[1];
     for (size_t at = 0, n; at < len; at += n) {
         n = len - at < piece ? len - at : piece;
@@ -197,6 +205,7 @@ static void play(struct mk_test_world *w, const uint8_t *script, const char *in,
         mk_test_take(c, SIZE_MAX);
     if (script[2] & 8)
         mk_test_reset(c);
+    mk__alloc_countdown = -1;
     mk_test_pass(w, MK_TEST_DAY_MS); /* however many requests wait for their limits */
     if (mk_test_connection(c))
         abort();
