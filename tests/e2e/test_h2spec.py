@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """h2spec asks what RFC 9113 and RFC 7541 ask of a server, strict cases included: over plain TCP and over TLS."""
 
-import fcntl
-import os
 import re
 import shutil
 import subprocess
@@ -10,12 +8,11 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from harness import build
+from harness import build, tools
 from harness.content import populate
 from harness.secure import serve_secure
 
 MODULE = "github.com/summerwind/h2spec/cmd/h2spec@v2.2.1+incompatible"
-TOOLS = build.TOP / "build" / "tools"
 CASES = 146
 NOT_XML = re.compile(rb"[^\x20-\xff\t\r\n]|&#x(?:[0-8BCEFbcef]|1[0-9a-fA-F]);")
 
@@ -26,25 +23,14 @@ pytestmark = [
 
 
 def find_h2spec():
-    """Its path: where it is, or where it can be installed; one of the parallel workers does that for all."""
-    program = TOOLS / "h2spec"
+    """Its path: where it is, or where it can be installed."""
+    program = tools.TOOLS / "h2spec"
     if found := shutil.which("h2spec"):
         return found
-    TOOLS.mkdir(parents=True, exist_ok=True)
-    with open(TOOLS / "h2spec.lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if program.exists():
-            return program
-        go = shutil.which("go") or pytest.skip("GO IS MISSING, H2SPEC DOES NOT RUN")
-        env = {**os.environ, "GOBIN": str(TOOLS), "GOFLAGS": "-modcacherw"}
-        for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS"):
-            env.pop(name, None)
-        try:
-            done = subprocess.run([go, "install", MODULE], env=env, capture_output=True, text=True, timeout=240)
-        except subprocess.TimeoutExpired:
-            pytest.skip("H2SPEC COULD NOT BE FETCHED IN TIME, IT DOES NOT RUN")
-        if done.returncode:
-            pytest.skip(f"H2SPEC COULD NOT BE FETCHED, IT DOES NOT RUN: {done.stderr.strip()[-300:]}")
+    with tools.alone("h2spec"):
+        if not program.exists():
+            go = shutil.which("go") or pytest.skip("GO IS MISSING, H2SPEC DOES NOT RUN")
+            tools.fetch("h2spec", [go, "install", MODULE], env={"GOBIN": str(tools.TOOLS), "GOFLAGS": "-modcacherw"})
     return program
 
 
