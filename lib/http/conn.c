@@ -7,6 +7,7 @@
 #include "http/h1.h"
 #ifndef MK_LEAN
 #include "http/h2_core.h"
+#include "http/shake.h"
 #endif
 
 #include "loop/loop.h"
@@ -17,7 +18,6 @@
 #include <errno.h>
 
 enum { EDGES = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET };
-enum { HANDSHAKES_PER_TURN = 4 };
 enum { LINGER_BYTES_MAX = 64 * 1024 * 1024, LINGER_BYTES_PER_TURN = 256 * 1024 };
 
 #define TO(state) (1u << (MK__CONN_##state))
@@ -256,32 +256,12 @@ static enum mk__conn_state take_turn(struct mk__conn *c)
 }
 
 #ifndef MK_LEAN
-/* Handshakes are the most work that strangers can cause: those who are connected have their turn between a few of them.
- */
-static bool may_shake(struct mk__conn *c)
-{
-    struct mk__http *http = c->http;
-    if (http->steps_turn != http->loop->turns)
-        http->steps = 0;
-    http->steps_turn = http->loop->turns;
-    if (http->steps++ < HANDSHAKES_PER_TURN)
-        return true;
-    mk_task_schedule(http->loop, &c->task);
-    return false;
-}
-
-static int shake(struct mk__conn *c)
-{
-    int r = c->peer.awaited ? mk__client_announce_raw(&c->peer, c->http, c->stream.io.fd) : 0;
-    return r == 0 ? c->stream.io.transport->handshake(&c->stream.io) : r;
-}
-
 /* Goes on with the handshake; true once it is done. */
 static bool settle_handshake(struct mk__conn *c)
 {
-    if (!may_shake(c))
+    if (!mk__shake_may(c))
         return false;
-    int r = shake(c);
+    int r = mk__shake_step(c);
     bool waits = r == -EAGAIN || r == -EINPROGRESS;
     c->stream.readable = !waits;
     c->shakes_out = r == -EINPROGRESS;

@@ -22,7 +22,7 @@ struct desk {
     unsigned holders;
     size_t len;            /* of the batch */
     struct session *owner; /* of what is in it */
-    char *file; /* NULL until the first file */
+    char *file;            /* NULL until the first file */
     char batch[DESK_BATCH_BYTES];
 };
 
