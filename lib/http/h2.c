@@ -57,6 +57,10 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
     if (frame->hd.type != NGHTTP2_HEADERS || frame->headers.cat != NGHTTP2_HCAT_REQUEST)
         return 0;
     mk__h2_memory_return_room(h2);
+    if (h2->going == GONE) { /* it may be asked again elsewhere: RFC 9113 section 8.7 */
+        nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id, NGHTTP2_REFUSED_STREAM);
+        return 0;
+    }
     struct mk__h2_stream *s = mk__h2_stream_new(h2, frame->hd.stream_id);
     h2->room = s ? mk__h2_memory_borrow_room(h2) : NULL;
     if (!h2->room) {

@@ -275,7 +275,8 @@ static enum mk__conn_state settle(struct mk__h2 *h2, int sent)
     bool wants = mk__h2_wants(h2);
     if (sent < 0)
         return MK__CONN_CLOSED;
-    if (sent == 0 && (!wants || h2->ended || c->stream.ended)) { /* who sends no more takes no more */
+    bool gone = c->stream.ended && !h2->later; /* who sends no more takes what is there */
+    if (sent == 0 && (!wants || h2->ended || gone)) {
         c->closing = c->impolite = true;
         return mk__conn_goodbye(c);
     }

@@ -83,10 +83,22 @@ static void check_line(const struct format *f, struct mk_request *req)
     free(room);
 }
 
+/* What a client says of itself in a certificate and in its handshake is the text of the case. */
+static int secured(const struct mk_io *io, struct mk_secured *ret)
+{
+    const struct mk_str *text = io->state;
+    ret->version = ret->cipher = MK_STR("x");
+    ret->server_name = ret->client = *text;
+    return 0;
+}
+
+static struct mk_str said;
+
 static const struct mk_io *io_of(const struct mk_request *req)
 {
-    static const struct mk__listening listening = {.text = MK_STR("2001")};
-    static const struct mk_io io = {.listening = &listening};
+    static const struct mk_transport transport = {.name = "fuzz", .secured = secured};
+    static struct mk__listening listening = {.text = MK_STR("x")};
+    static const struct mk_io io = {.transport = &transport, .state = &said, .listening = &listening};
     (void)req;
     return &io;
 }
@@ -128,6 +140,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     mk_arena_init(&req.arena, NULL, 1 << 20, NULL, 0);
     mk_buf_init_fixed(&error, storage, sizeof(storage));
     struct mk_conf_value value = {.text = form, .words = &form, .n = 1};
+    said = text;
     read_head(&req, fields, text);
     if (is_plain(form) && format_parse(&value, &f, &arena, &error) == 0)
         check_line(&f, &req);
