@@ -258,6 +258,12 @@ static bool has_work(const struct mk__h2 *h2)
     return !mk_list_empty(&h2->streams);
 }
 
+/* It has had its answers, and nothing is on its way. */
+static bool is_idle(const struct mk__h2 *h2)
+{
+    return !has_work(h2) && !h2->head_of && h2->conn->requests;
+}
+
 static enum mk__conn_state state_of(const struct mk__h2 *h2, int sent)
 {
     if (sent == MK_AGAIN)
@@ -269,6 +275,16 @@ static enum mk__conn_state state_of(const struct mk__h2 *h2, int sent)
     return h2->conn->requests ? MK__CONN_IDLE : MK__CONN_FRESH;
 }
 
+/* A client may take its time to leave, but nothing is heard any more, and its session holds a lot. */
+static enum mk__conn_state leave(struct mk__conn *c)
+{
+    c->closing = c->impolite = true;
+    enum mk__conn_state next = mk__conn_goodbye(c);
+    if (next == MK__CONN_LINGER)
+        mk__h2_close(c);
+    return next;
+}
+
 static enum mk__conn_state settle(struct mk__h2 *h2, int sent)
 {
     struct mk__conn *c = h2->conn;
@@ -276,10 +292,8 @@ static enum mk__conn_state settle(struct mk__h2 *h2, int sent)
     if (sent < 0)
         return MK__CONN_CLOSED;
     bool gone = c->stream.ended && !h2->later; /* who sends no more takes what is there */
-    if (sent == 0 && (!wants || h2->ended || gone)) {
-        c->closing = c->impolite = true;
-        return mk__conn_goodbye(c);
-    }
+    if (sent == 0 && (!wants || h2->ended || gone))
+        return leave(c);
     settle_streams(h2);
     if (h2->later || !mk_list_empty(&h2->woken) || (c->stream.readable && !c->stream.ended && sent == 0))
         mk_task_schedule(c->http->loop, &c->task);
@@ -304,7 +318,7 @@ static void prepare_farewell(struct mk__h2 *h2)
         tell_tunnels(h2);
     if (http->draining || http->leaving || !http->settings->keep_alive || http->settings != h2->settings)
         mk__h2_warn(h2);
-    if (!has_work(h2) && !h2->head_of && h2->conn->requests && (http->draining || is_too_dear(http)))
+    if (is_idle(h2) && http->draining)
         mk__h2_say_goodbye(h2);
 }
 
@@ -318,7 +332,12 @@ static enum mk__conn_state take_turn(struct mk__conn *c, struct mk_str in)
         return MK__CONN_CLOSED;
     prepare_farewell(h2);
     step_streams(h2);
-    return settle(h2, send_all(h2));
+    int sent = send_all(h2);
+    if (sent == 0 && is_idle(h2) && is_too_dear(c->http)) {
+        mk__h2_say_goodbye(h2);
+        sent = send_all(h2);
+    }
+    return settle(h2, sent);
 }
 
 static enum mk__conn_state overdue(struct mk__conn *c)

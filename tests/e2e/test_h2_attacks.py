@@ -9,6 +9,7 @@ import pytest
 from harness import build
 from harness import frames as f
 from harness.h2 import GoneAway, StreamReset
+from harness.server import await_true
 
 pytestmark = [
     pytest.mark.wire,
@@ -481,3 +482,51 @@ def test_idle_connections_give_way(serve):
     for _ in range(600):
         server.connect_h2().assert_open()
     server.connect_h2().assert_open()
+
+
+SHORT = {**PATIENT, "MemoryLimit": "1M", "DeferAccept": 0}
+
+
+def hold(server, count):
+    """Sessions that take memory, and have asked for nothing so far."""
+    sessions = [server.connect_h2() for _ in range(count)]
+    for session in sessions:
+        session.ping()
+    return sessions
+
+
+def test_idle_sessions_are_given_up_when_memory_runs_short(serve):
+    """By a GOAWAY behind the last answer, so that the client asks elsewhere; before anybody must be cut off."""
+    server = serve(SHORT)
+    client, waiting = server.connect_h2(), []
+    with pytest.raises(GoneAway) as gone:
+        for _ in range(60):
+            client.assert_open()
+            waiting += hold(server, 1)
+    assert gone.value.code == f.NO_ERROR
+    assert client.goaway[0] == client.last - 2, "the last one that was answered"
+    assert len(waiting) > 5, "memory was not short yet"
+    for session in waiting:
+        session.ping()  # these are not idle, but new
+    for session in waiting[5:]:
+        session.close()
+    await_true(lambda: server.descriptors() <= server.baseline + 6)
+    with server.connect_h2() as client:
+        for session in [client, *waiting[:5]] * 2:
+            session.assert_open()
+            session.ping()
+            assert session.goaway is None, "memory is not short any more"
+
+
+def test_sessions_that_were_given_up_hold_nothing(serve):
+    """Their clients do not leave, and nobody else suffers from that."""
+    server = serve(SHORT)
+    early = hold(server, 5)
+    for client in early:
+        client.assert_open()
+    for _ in range(100):
+        late = server.connect_h2()
+        late.assert_open()
+    assert late.await_goaway() == f.NO_ERROR
+    for client in early:
+        client.assert_open()
