@@ -75,7 +75,7 @@ class Streams(Workload):
         if not count or int(count.group(1)) == 0:
             sys.exit("h2load counted nothing:\n" + text)
         worst = re.search(r"time for request: +\S+ +(\S+)", text)
-        return int(count.group(1)), f"<{worst.group(1)}", "" if count.group(2) == "0" else f"{count.group(2)} failed"
+        return int(count.group(1)), f"max {worst.group(1)}", "" if count.group(2) == "0" else f"{count.group(2)} failed"
 
 
 WORKLOADS = [
