@@ -88,7 +88,9 @@ class Site:
         self.server.wait_log(REFUSED, self.refusals)
 
     def connect(self, port=None, **rest):
-        return Client(("127.0.0.1", port or self.port), **rest)
+        client = Client(("127.0.0.1", port or self.port), **rest)
+        self.server.clients.append(client)  # to be closed also where a test skips itself
+        return client
 
     def ask(self, target="/v", *fields, port=None, **rest):
         with self.connect(port) as client:
