@@ -4,14 +4,18 @@
  */
 #include "server/http2.h"
 
+#include "base/log.h"
 #include "server/plugin.h"
 #include "server/settings.h"
 #include "version.h"
 
 #include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #define KEY(kind, ...) MK_CONF_KEY_##kind(struct mk__h2_settings, __VA_ARGS__)
 #define DEED(deed, name, often, manual) \
@@ -44,12 +48,12 @@ const struct mk_conf_section mk__section_http2 = {
 };
 
 static struct {
-    pthread_once_t found, opened;
+    pthread_once_t found, opened, told;
     char path[PATH_MAX];
     const struct mk__h2_module *module;
     const char *fault;
-    char text[256];
-} http2 = {.found = PTHREAD_ONCE_INIT, .opened = PTHREAD_ONCE_INIT};
+    char text[PATH_MAX + 256];
+} http2 = {.found = PTHREAD_ONCE_INIT, .opened = PTHREAD_ONCE_INIT, .told = PTHREAD_ONCE_INIT};
 
 static void find(void)
 {
@@ -63,21 +67,41 @@ static bool fits(const struct mk__h2_module *m)
            m->request == sizeof(struct mk_request);
 }
 
+/* What dlopen() says begins with the path already. */
+static const char *open_file(void **ret_handle)
+{
+    int fd = open(http2.path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    const char *fault = fd < 0 ? NULL : mk__plugin_file_fault(fd);
+    if (fd >= 0)
+        close(fd);
+    *ret_handle = fault ? NULL : dlopen(http2.path, RTLD_NOW | RTLD_LOCAL);
+    return fault;
+}
+
 static void open_object(void)
 {
-    void *handle = dlopen(http2.path, RTLD_NOW | RTLD_LOCAL);
+    void *handle;
+    const char *fault = open_file(&handle);
     const struct mk__h2_module *module = handle ? dlsym(handle, MK__H2_MODULE) : NULL;
-    if (!module) {
+    if (module && !fits(module))
+        fault = "it was built with another server: install the one that came with this";
+    http2.fault = http2.text;
+    if (fault)
+        snprintf(http2.text, sizeof(http2.text), "%s: %s", http2.path, fault);
+    else if (!module)
         snprintf(http2.text, sizeof(http2.text), "%s", dlerror());
-        http2.fault = http2.text;
+    else
+        http2.fault = NULL;
+    if (http2.fault)
         return;
-    }
-    if (!fits(module)) {
-        http2.fault = "protocols/http2.so was built with another server";
-        return;
-    }
     module->bind(&mk__h2_core);
     http2.module = module;
+}
+
+static void tell(void)
+{
+    if (http2.fault)
+        mk_log_warn("HTTP/2 is not spoken, only HTTP/1.1: %s (or set Enabled Off in [HTTP2])", http2.fault);
 }
 
 void mk__http2_find(void)
@@ -88,6 +112,7 @@ void mk__http2_find(void)
 const struct mk__h2_calls *mk__http2_open(void)
 {
     pthread_once(&http2.opened, open_object);
+    pthread_once(&http2.told, tell);
     return http2.module ? http2.module->calls : NULL;
 }
 
@@ -98,5 +123,6 @@ const char *mk__http2_fault(void)
 
 const char *mk__http2_library(void)
 {
-    return mk__http2_open() ? http2.module->library() : NULL;
+    pthread_once(&http2.opened, open_object);
+    return http2.module ? http2.module->library() : NULL;
 }

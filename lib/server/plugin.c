@@ -112,8 +112,7 @@ static int check(const struct mk_plugin *plugin, struct mk_buf *error)
     return -ENOEXEC;
 }
 
-/* What dlopen() does not survive, or not say; NULL: nothing, or it will say. */
-static const char *find_fault(int fd)
+const char *mk__plugin_file_fault(int fd)
 {
     struct stat st;
     ElfW(Ehdr) head;
@@ -169,7 +168,7 @@ static int open_object(struct mk__module *m, const char *file, struct mk_buf *er
         mk_buf_addf(error, "cannot open shared object file: %s", strerror(errno));
         return -ENOENT;
     }
-    const char *fault = find_fault(fd);
+    const char *fault = mk__plugin_file_fault(fd);
     make_name(fd, name, sizeof(name));
     m->handle = fault ? NULL : dlopen(name, RTLD_NOW | RTLD_LOCAL);
     if (!m->handle)

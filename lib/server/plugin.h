@@ -37,6 +37,9 @@ int mk__plugin_open(const char *file, struct mk__module **ret_module, const stru
                     struct mk_buf *error);
 void mk__plugin_close(struct mk__module *module);
 
+/* Why dlopen() would not survive this file, or wait for ever; NULL: it survives, or says itself what is wrong. */
+const char *mk__plugin_file_fault(int fd);
+
 /*
  * A generation begins to use a plugin, or does so no more: its start comes with the first one, its stop after the
  * last. Any thread. 0 or the start's -errno.

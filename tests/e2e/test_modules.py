@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from harness import build
+from harness import build, frames
 from harness.protocol import Client
 from harness.server import Server, run, write_config
 
@@ -97,3 +97,23 @@ def test_twice(conf):
     result = run("-c", conf(MODULES / "hello.so", MODULES / "hello.so"), "-t")
     assert result.returncode == 1
     assert 'the plugin "hello" is loaded already' in result.stderr
+
+
+@pytest.mark.wire
+@pytest.mark.skipif(not build.speaks("h2"), reason="this build does not speak HTTP/2")
+def test_http2_that_cannot_be_opened(tmp_path, site_root):
+    """Those who ask for it are refused, the others are served, and the log says once which file is wrong."""
+    shutil.copytree(build.binary().parent, tmp_path / "bin")
+    folder = tmp_path / "lib" / "monkey" / "protocols"
+    folder.mkdir(parents=True)
+    whole = (build.TOP / "build" / build.PRESET / "lib" / "monkey" / "protocols" / "http2.so").read_bytes()
+    (folder / "http2.so").write_bytes(whole[: len(whole) // 2])
+    server = Server("-c", write_config(tmp_path / "conf", site_root), program=tmp_path / "bin" / "monkey")
+    for _ in range(2):
+        with Client(server.addresses[0]) as client:
+            client.send(frames.PREFACE + frames.settings())
+            assert client.response("PRI").status == 505
+    with Client(server.addresses[0]) as client:
+        assert client.ask("/hello.txt").status == 200
+    server.stop()
+    assert len(re.findall(r"warn  HTTP/2 is not spoken, .*/http2.so: it is not whole", server.log)) == 1

@@ -121,7 +121,31 @@ static void test_of_another_version(void **state)
         *at = 'x';
     assert_true(found > 0);
     put_object(len);
-    expect("protocols/http2.so was built with another server");
+    expect("protocols/http2.so: it was built with another server");
+}
+
+/* Reading what is not there would be SIGBUS, because of the first client that speaks it. */
+static void test_a_part_of_it(void **state)
+{
+    (void)state;
+    size_t len = read_object("protocols/http2.so");
+    if (!len)
+        skip();
+    for (unsigned parts = 2; parts < 5; parts++) {
+        put_object(len / parts);
+        expect("protocols/http2.so: it is not whole");
+    }
+}
+
+/* Nobody ever writes into it. */
+static void test_a_fifo(void **state)
+{
+    const char *path = mk_test_path("lib/monkey/protocols/http2.so");
+    (void)state;
+    unlink(path);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    expect("protocols/http2.so: it is no file");
+    unlink(path);
 }
 
 static void test_opens(void **state)
@@ -155,6 +179,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_it_is_missing),  cmocka_unit_test(test_no_object),
         cmocka_unit_test(test_another_object), cmocka_unit_test(test_of_another_version),
+        cmocka_unit_test(test_a_part_of_it),   cmocka_unit_test(test_a_fifo),
         cmocka_unit_test(test_opens),
     };
     return cmocka_run_group_tests(tests, set_up, mk_test_folder_remove);
