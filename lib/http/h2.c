@@ -99,6 +99,8 @@ static void on_head(struct mk__h2 *h2, struct mk__h2_stream *s, bool end_stream)
     const struct mk__http_settings *settings = mk__h2_http(h2)->settings;
     if (settings->requests_max && h2->conn->requests >= settings->requests_max)
         mk__h2_warn(h2);
+    if (h2->going == WARNED && h2->warned++ > h2->guarded.streams_max)
+        mk__h2_say_goodbye(h2); /* more than can have been on their way */
 }
 
 /* ── frames of the client ── */
@@ -462,7 +464,10 @@ int mk__h2_open(struct mk__conn *c)
     nghttp2_mem heap = {http->account, mk__h2_memory_take, mk__h2_memory_give, mk__h2_memory_take_zeroed,
                         mk__h2_memory_retake};
     nghttp2_session *session;
-    *h2 = (struct mk__h2){.conn = c, .settings = http->settings, .batch = MK__H2_FRAME_BYTES};
+    *h2 = (struct mk__h2){.conn = c,
+                          .settings = http->settings,
+                          .guarded = *http->settings->h2,
+                          .batch = MK__H2_FRAME_BYTES};
     mk_list_init(&h2->streams);
     mk_list_init(&h2->woken);
     mk__h2_order_init(&h2->order);

@@ -79,19 +79,21 @@ struct mk__h2 {
     struct mk_list streams, woken;
     struct mk__h2_order order;
     struct mk__h2_guard guard;
-    struct mk__h2_stream *head_of; /* whose head is coming */
-    struct mk__h2_stream *current; /* whose DATA may leave now */
-    struct mk__h2_room *room;      /* of that head */
-    struct mk__h2_update update;   /* a frame of RFC 9218 on its way */
-    int32_t last_id, skipped_from; /* of the client's streams; and the first number of those left out before it */
-    uint32_t batch;                /* bytes that one write may gather: fewer while the client is slow */
-    uint32_t sent;                 /* bytes of bodies in this turn */
-    uint32_t frame_at;             /* where in the output the frame begins that is being written */
-    uint8_t going;                 /* enum in h2.c */
-    bool paused;                   /* the output is full */
-    bool asked;                    /* nghttp2 has asked for the current stream's bytes */
-    bool later;                    /* others first */
-    bool ended;                    /* nothing more is read of it */
+    struct mk__h2_settings guarded; /* by these, where the settings of now have none: HTTP/2 was switched off */
+    struct mk__h2_stream *head_of;  /* whose head is coming */
+    struct mk__h2_stream *current;  /* whose DATA may leave now */
+    struct mk__h2_room *room;       /* of that head */
+    struct mk__h2_update update;    /* a frame of RFC 9218 on its way */
+    int32_t last_id, skipped_from;  /* of the client's streams; and the first number of those left out before it */
+    uint32_t batch;                 /* bytes that one write may gather: fewer while the client is slow */
+    uint32_t sent;                  /* bytes of bodies in this turn */
+    uint32_t frame_at;              /* where in the output the frame begins that is being written */
+    uint8_t going;                  /* enum in h2.c */
+    uint32_t warned;                /* heads that came since the warning */
+    bool paused;                    /* the output is full */
+    bool asked;                     /* nghttp2 has asked for the current stream's bytes */
+    bool later;                     /* others first */
+    bool ended;                     /* nothing more is read of it */
 };
 
 enum {

@@ -24,8 +24,8 @@ enum {
 void mk__h2_turn_note(struct mk__h2 *h2, enum mk__h2_deed deed)
 {
     struct mk__http *http = mk__h2_http(h2);
-    uint64_t now = mk_loop_now_ms(http->loop);
-    if (h2->ended || !http->settings->h2 || mk__h2_guard_admits(&h2->guard, http->settings->h2, deed, now))
+    const struct mk__h2_settings *settings = http->settings->h2 ? http->settings->h2 : &h2->guarded;
+    if (h2->ended || mk__h2_guard_admits(&h2->guard, settings, deed, mk_loop_now_ms(http->loop)))
         return;
     mk_log_info("connection %d: too many %s within %d s, closing it", h2->conn->event.fd, mk__h2_guard_name(deed),
                 MK__H2_GUARD_MS / 1000);

@@ -215,6 +215,40 @@ static void test_without_keep_alive(void **state)
     h2_close(&t);
 }
 
+/* It never answers our PING, as if it had not heard that it should go. */
+static void test_a_client_that_does_not_go(void **state)
+{
+    char goodbye[32];
+    (void)state;
+    open_world(NULL);
+    const int most = (int)w.settings.h2->streams_max;
+    w.settings.keep_alive = false;
+    struct mk_test_h2 t = h2_begin(mk_test_connect(&w, MK_STR("")));
+    h2_expect(&t, "*GOAWAY(2147483647,0)*");
+    for (int i = 0; i < most; i++) {
+        h2_get_path(&t, 2 * i + 1, "/");
+        h2_expect(&t, "*:\"hello\"!");
+    }
+    for (int i = most; i < most + 2; i++)
+        h2_get_path(&t, 2 * i + 1, "/");
+    snprintf(goodbye, sizeof(goodbye), "*GOAWAY(%d,0)*", 2 * most + 3);
+    h2_expect(&t, goodbye);
+    h2_close(&t);
+}
+
+/* Its generation has given way to one without HTTP/2. */
+static void test_limits_when_it_is_switched_off(void **state)
+{
+    (void)state;
+    struct mk_test_h2 t = bring_to(IDLE);
+    int64_t most = w.settings.h2->deeds_max[MK__H2_PINGS];
+    w.settings.h2 = NULL;
+    for (int64_t i = 0; i <= most; i++)
+        h2_ping(&t, false);
+    h2_expect(&t, "*GOAWAY(*,11)");
+    h2_close(&t);
+}
+
 /* An idle session holds more than it is worth when memory is short. */
 static void test_idle_ones_go_when_memory_is_short(void **state)
 {
@@ -264,6 +298,8 @@ int main(void)
         cmocka_unit_test(test_leave),
         cmocka_unit_test(test_so_many_requests_per_connection),
         cmocka_unit_test(test_without_keep_alive),
+        cmocka_unit_test(test_a_client_that_does_not_go),
+        cmocka_unit_test(test_limits_when_it_is_switched_off),
         cmocka_unit_test(test_idle_ones_go_when_memory_is_short),
         cmocka_unit_test(test_a_clients_farewell),
     };
