@@ -7,6 +7,7 @@
 #include "http/h1.h"
 #ifndef MK_LEAN
 #include "http/h2_core.h"
+#include "http/hoard.h"
 #include "http/shake.h"
 #endif
 
@@ -494,6 +495,13 @@ static unsigned close_those_in(struct mk__http *http, uint32_t states, unsigned 
 unsigned mk__conn_close_idle(struct mk__http *http, unsigned n)
 {
     unsigned closed = close_those_in(http, TO(IDLE) | TO(LINGER), n);
+#ifndef MK_LEAN
+    struct mk__conn *hoarder = closed ? NULL : mk__hoard_find(http);
+    if (hoarder) {
+        enter(hoarder, MK__CONN_CLOSED);
+        closed = 1;
+    }
+#endif
     return closed ? closed : close_those_in(http, TO(SHAKE) | TO(FRESH) | TO(HEAD), n);
 }
 

@@ -106,7 +106,8 @@ void mk__conn_drain(struct mk__http *http);
 bool mk__conn_drained(const struct mk__http *http);
 /*
  * Ends up to `n` connections that can be missed, the oldest first, and says how many: those that are idle
- * or linger, or else those that have not brought a whole head yet.
+ * or linger; or else one whose client lets many streams wait for it, the one with most of them; or else those that
+ * have not brought a whole head yet.
  */
 unsigned mk__conn_close_idle(struct mk__http *http, unsigned n);
 /* Ends all connections at once. */

@@ -20,6 +20,8 @@ struct mk__h2_calls {
     enum mk__conn_state (*turn)(struct mk__conn *c, struct mk_str in);
     enum mk__conn_state (*overdue)(struct mk__conn *c);
     void (*close)(struct mk__conn *c);
+    /* How many of its streams have been waiting for the client for a while; each may hold a file. */
+    unsigned (*waiting)(const struct mk__conn *c);
     /* Frees what the worker's connections have shared. */
     void (*release)(struct mk__http *http);
 };
@@ -56,8 +58,8 @@ extern const struct mk__h2_core mk__h2_core;
 
 /* What the object shows to whoever opens it. */
 struct mk__h2_module {
-    const char *version;                /* of the server that it was built with: */
-    uint32_t core, conn, http, request; /* and the sizes of what they share */
+    const char *version;                       /* of the server that it was built with: */
+    uint32_t core, table, conn, http, request; /* and the sizes of what they share */
     const struct mk__h2_calls *calls;
     void (*bind)(const struct mk__h2_core *core); /* before the first of them */
     const char *(*library)(void);                 /* "nghttp2 1.52.0" */

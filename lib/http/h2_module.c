@@ -27,6 +27,7 @@ extern const struct mk__h2_module mk__h2_module;
 MK_API const struct mk__h2_module mk__h2_module = {
     .version = MK__VERSION,
     .core = sizeof(struct mk__h2_core),
+    .table = sizeof(struct mk__h2_calls),
     .conn = sizeof(struct mk__conn),
     .http = sizeof(struct mk__http),
     .request = sizeof(struct mk_request),

@@ -146,8 +146,9 @@ static const struct mk_conf_key server_keys[] = {
     KEY(ENUM, over_capacity, "OverCapacity", "Resist",
         "What becomes of connections that come when the server has no room for them: no descriptors (`FDLimit`), no "
         "memory (`MemoryLimit`), or `MaxConnections` of them. `Resist`: they wait in the kernel's queue, while "
-        "connections are closed to make room: idle ones, then those without a whole head so far. `Drop`: they are "
-        "closed at once. `TooBusy`: they are answered with 503, then closed.",
+        "connections are closed to make room: idle ones, then one that lets many requests of HTTP/2 wait for its "
+        "client, then those without a whole head so far. `Drop`: they are closed at once. `TooBusy`: they are "
+        "answered with 503, then closed.",
         .names = plans),
 #endif
     KEY(DURATION, head_timeout_ms, "Timeout", "15",

@@ -476,6 +476,21 @@ def test_streams_that_wait_for_their_bodies(victim):
     client.assert_open()
 
 
+def test_files_that_nobody_takes(serve):
+    """Each stream holds a file: two connections take all descriptors, and let nobody in until they have to go."""
+    server = serve(PATIENT, nofile=128)
+    hoarders = []
+    for _ in range(2):
+        hoarder = f.Wire(server.addresses[0], timeout=20, values={f.INITIAL_WINDOW_SIZE: 0})
+        hoarder.send(b"".join(f.headers(number(i), f.get("/large.bin")) for i in range(100)))
+        hoarder.sync()
+        hoarders.append(hoarder)
+    with server.connect() as client:
+        assert client.ask("/large.bin").status == 200
+    for hoarder in hoarders:
+        hoarder.close()
+
+
 def test_idle_connections_give_way(serve):
     """When memory runs short, idle ones go, and whoever comes is served."""
     server = serve({**PATIENT, "MemoryLimit": "8M", "DeferAccept": 0})

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Who takes more room than others when there is none left. A connection of HTTP/2 may have a hundred answers under way,
+ * and a file open for each; a dozen of them, whose clients open no window, would keep everybody else out.
+ */
+#ifndef MK_HTTP_HOARD_H
+#define MK_HTTP_HOARD_H
+
+#include "http/conn.h"
+
+/*
+ * The connection with most streams that have been waiting for its client for a while; NULL: none has more than a few of
+ * them. Between two turns of connections.
+ */
+struct mk__conn *mk__hoard_find(const struct mk__http *http);
+
+#endif
