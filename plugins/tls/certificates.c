@@ -7,6 +7,7 @@
 #include "certificates.h"
 #include "files.h"
 
+#include <openssl/err.h>
 #include <openssl/ocsp.h>
 #include <openssl/x509v3.h>
 
@@ -14,7 +15,7 @@
 #include <stdio.h>
 #include <time.h>
 
-enum { FAULT_BYTES = 400, DATE_BYTES = 32, NAME_BYTES = 256 };
+enum { FAULT_BYTES = 400, DATE_BYTES = 32, CURVE_BYTES = 32, NAME_BYTES = 256 };
 
 /* Where we are: a host, and one of its certificates. */
 struct place {
@@ -79,7 +80,58 @@ static void doubt_names(const struct place *at, const struct mk_str *path, X509 
     }
 }
 
+/* Some clients put them in order themselves; others do not, and see a stranger. */
+static void doubt_order(const struct place *at, const struct mk_str *path, X509 *leaf, const STACK_OF(X509) * chain)
+{
+    char name[NAME_BYTES];
+    for (int i = 0; i < sk_X509_num(chain); i++) {
+        X509 *one = i ? sk_X509_value(chain, i - 1) : leaf;
+        if (X509_check_issued(sk_X509_value(chain, i), one) == X509_V_OK)
+            continue;
+        WARN(at,
+             "%s: of the certificates that begin with %.*s, number %d was not signed by number %d: each must be signed "
+             "by the next",
+             host_name(at->host, name, sizeof(name)), MK_STR_ARG(*path), i + 1, i + 2);
+        return;
+    }
+}
+
+/* Clients that do not know the curve are refused one by one, with no word of why. */
+static bool is_common(const EVP_PKEY *key)
+{
+    static const char *const curves[] = {"prime256v1", "secp384r1", "secp521r1"};
+    char curve[CURVE_BYTES] = "";
+    int kind = EVP_PKEY_get_base_id(key);
+    if (kind != EVP_PKEY_EC)
+        return kind == EVP_PKEY_RSA || kind == EVP_PKEY_RSA_PSS || kind == EVP_PKEY_ED25519 || kind == EVP_PKEY_ED448;
+    EVP_PKEY_get_group_name(key, curve, sizeof(curve), NULL);
+    for (size_t i = 0; i < sizeof(curves) / sizeof(curves[0]); i++)
+        if (strcmp(curve, curves[i]) == 0)
+            return true;
+    return false;
+}
+
+static void doubt_key(const struct place *at, const struct mk_str *path, X509 *leaf)
+{
+    char name[NAME_BYTES];
+    if (!is_common(X509_get0_pubkey(leaf)))
+        WARN(
+            at,
+            "%s: the certificate %.*s has a key of a kind that most clients do not know, and none with TLS 1.3: P-256, "
+            "P-384 or RSA suit all",
+            host_name(at->host, name, sizeof(name)), MK_STR_ARG(*path));
+}
+
 /* ── one certificate ── */
+
+/* Where in a file is the certificate of this key? 0: nowhere. */
+static int find_owner(const STACK_OF(X509) * chain, EVP_PKEY *key)
+{
+    for (int i = 0; i < sk_X509_num(chain); i++)
+        if (X509_check_private_key(sk_X509_value(chain, i), key) == 1)
+            return i + 1;
+    return 0;
+}
 
 static int read_pair(const struct place *at, STACK_OF(X509) * *ret_chain, EVP_PKEY **ret_key)
 {
@@ -94,10 +146,18 @@ static int read_pair(const struct place *at, STACK_OF(X509) * *ret_chain, EVP_PK
     *ret_key = files_key(key->p, &fault);
     if (!*ret_key)
         return complain(at, offsetof(struct tls_host, keys), "the private key", key, &fault);
-    if (X509_check_private_key(sk_X509_value(*ret_chain, 0), *ret_key) == 1)
+    int owner = find_owner(*ret_chain, *ret_key);
+    if (owner == 1)
         return 0;
-    mk_buf_addf(&fault, "does not belong to the certificate %.*s", MK_STR_ARG(*path));
-    files_reason(&fault);
+    ERR_clear_error();
+    if (owner) {
+        mk_buf_addf(&fault, "belongs to number %d of the certificates in %.*s, but the host's own comes first", owner,
+                    MK_STR_ARG(*path));
+    } else {
+        mk_buf_addf(&fault, "does not belong to the certificate %.*s", MK_STR_ARG(*path));
+        X509_check_private_key(sk_X509_value(*ret_chain, 0), *ret_key); /* says why */
+        files_reason(&fault);
+    }
     return complain(at, offsetof(struct tls_host, keys), "the private key", key, &fault);
 }
 
@@ -213,6 +273,7 @@ static int read_one(const struct place *at)
 {
     STACK_OF(X509) *chain = NULL;
     EVP_PKEY *key = NULL;
+    const struct mk_str *path = &at->site->conf->certificates.items[at->nth];
     int err = read_pair(at, &chain, &key);
     if (err == 0)
         err = add_chain(at, chain);
@@ -220,13 +281,16 @@ static int read_one(const struct place *at)
         err = use(at, chain, key);
     if (err == 0)
         err = read_staple(at);
+    X509 *leaf = err == 0 ? at->site->pairs[at->nth].leaf : NULL;
+    if (leaf)
+        doubt_order(at, path, leaf, chain);
     sk_X509_pop_free(chain, X509_free);
     EVP_PKEY_free(key);
     if (err < 0)
         return err;
-    X509 *leaf = at->site->pairs[at->nth].leaf;
-    doubt_dates(at, &at->site->conf->certificates.items[at->nth], leaf);
-    doubt_names(at, &at->site->conf->certificates.items[at->nth], leaf);
+    doubt_key(at, path, leaf);
+    doubt_dates(at, path, leaf);
+    doubt_names(at, path, leaf);
     return 0;
 }
 

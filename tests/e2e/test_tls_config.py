@@ -228,6 +228,34 @@ def test_wrong_chains_and_authorities(check, ca, good, other, tmp_path):
     wrong(check(two), r"is the second with a key of this kind \(id-ecPublicKey\)")
 
 
+def test_chains_in_a_wrong_order(check, ca, good, other, tmp_path):
+    both = good.keys(Certificate=own(tmp_path, "both", ca.cert.read_text() + good.cert.read_text()))
+    wrong(check(both), r"the private key \S+ belongs to number 2 of the certificates in \S+both, .* own comes first")
+    for text in (good.cert, other.cert, ca.cert), (good.cert, ca.cert, good.cert):
+        chain = own(tmp_path, "chain", "".join(one.read_text() for one in text))
+        code, said = check(good.keys(Certificate=chain))
+        assert code == 0
+        number = 1 if text[1] == other.cert else 2
+        sentence = f"chain, number {number} was not signed by number {number + 1}"
+        assert re.search(rf"default:5:\d+: warning: host localhost: .*{sentence}", said), said
+    for keys in good.keys(), good.keys(CertificateChain=ca.cert):
+        assert "warning" not in check(keys)[1]
+
+
+@pytest.mark.parametrize("curve, fine", [("P-384", True), ("P-521", True), ("secp256k1", False), ("P-224", False)])
+def test_keys_that_few_clients_know(check, tmp_path, curve, fine):
+    """OpenSSL takes them all, and then most handshakes fail."""
+    odd = tmp_path / "odd"
+    openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", f"ec_paramgen_curve:{curve}", "-nodes", "-keyout",
+            f"{odd}.key", "-out", f"{odd}.pem", "-subj", "/CN=localhost", "-addext",
+            "subjectAltName=DNS:localhost")  # fmt: skip
+    odd.with_suffix(".key").chmod(0o600)
+    code, said = check({"Certificate": f"{odd}.pem", "CertificateKey": f"{odd}.key"})
+    assert code == 0
+    doubt = r"default:5:\d+: warning: host localhost: the certificate \S+odd.pem has a key of a kind that most clients"
+    assert bool(re.search(doubt, said)) != fine, said
+
+
 def test_weak_keys_are_refused(check, ca, tmp_path):
     weak = tmp_path / "weak"
     openssl("req", "-x509", "-newkey", "rsa:1024", "-nodes", "-keyout", f"{weak}.key", "-out", f"{weak}.pem", "-subj",
