@@ -85,8 +85,9 @@ struct mk__conf_origin mk__conf_origin(const struct mk__conf_set *set, const voi
 void mk__conf_origin_print(struct mk__conf_origin origin, struct mk_buf *out);
 
 /* Records a problem, one sentence without a full stop. The first 100 are kept, all are counted. */
-void mk__conf_error(struct mk__conf *conf, struct mk__conf_origin origin, const char *format, ...) MK_PRINTF(3, 4);
-void mk__conf_warn(struct mk__conf *conf, struct mk__conf_origin origin, const char *format, ...) MK_PRINTF(3, 4);
+void mk__conf_error(struct mk__conf *conf, struct mk__conf_origin origin, const char *format, ...)
+    MK_PRINTF_WHOLE(3, 4);
+void mk__conf_warn(struct mk__conf *conf, struct mk__conf_origin origin, const char *format, ...) MK_PRINTF_WHOLE(3, 4);
 
 unsigned mk__conf_errors(const struct mk__conf *conf);
 unsigned mk__conf_warnings(const struct mk__conf *conf);
