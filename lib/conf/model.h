@@ -128,10 +128,6 @@ void mk__bind_key(struct mk__conf *conf, const struct mk__conf_block *block, str
 /* Fills a part's struct with the defaults. */
 void mk__bind_defaults(struct mk__conf *conf, struct mk__conf_part *part);
 
-/* problem.c: the function behind mk__conf_error and its like. */
-void mk__problem_add(struct mk__conf *conf, bool warning, struct mk__conf_origin origin, const char *format,
-                     va_list args) MK_PRINTF(4, 0);
-
 /* The line where something was set, as long as the texts are there. */
 struct mk_str mk__problem_line(struct mk__conf_origin origin);
 

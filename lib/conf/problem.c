@@ -27,7 +27,7 @@ static bool was_said(const struct mk__conf *conf, struct mk__conf_origin origin,
 }
 #endif
 
-void mk__problem_add(struct mk__conf *conf, bool warning, struct mk__conf_origin origin, const char *format,
+void mk__conf_report(struct mk__conf *conf, bool warning, struct mk__conf_origin origin, const char *format,
                      va_list args)
 {
     char text[TEXT_BYTES_MAX];
@@ -55,7 +55,7 @@ void mk__conf_error(struct mk__conf *conf, struct mk__conf_origin origin, const 
 {
     va_list args;
     va_start(args, format);
-    mk__problem_add(conf, false, origin, format, args);
+    mk__conf_report(conf, false, origin, format, args);
     va_end(args);
 }
 
@@ -63,7 +63,7 @@ void mk__conf_warn(struct mk__conf *conf, struct mk__conf_origin origin, const c
 {
     va_list args;
     va_start(args, format);
-    mk__problem_add(conf, true, origin, format, args);
+    mk__conf_report(conf, true, origin, format, args);
     va_end(args);
 }
 

@@ -161,7 +161,7 @@ void mk_conf_error(const struct mk_conf_check *check, size_t offset, const char 
 {
     va_list args;
     va_start(args, format);
-    mk__problem_add(check->conf, false, find_place(check, offset, 0), format, args);
+    mk__conf_report(check->conf, false, find_place(check, offset, 0), format, args);
     va_end(args);
 }
 
@@ -169,7 +169,7 @@ void mk_conf_error_nth(const struct mk_conf_check *check, size_t offset, unsigne
 {
     va_list args;
     va_start(args, format);
-    mk__problem_add(check->conf, false, find_place(check, offset, nth), format, args);
+    mk__conf_report(check->conf, false, find_place(check, offset, nth), format, args);
     va_end(args);
 }
 
@@ -177,7 +177,7 @@ void mk_conf_warn(const struct mk_conf_check *check, size_t offset, const char *
 {
     va_list args;
     va_start(args, format);
-    mk__problem_add(check->conf, true, find_place(check, offset, 0), format, args);
+    mk__conf_report(check->conf, true, find_place(check, offset, 0), format, args);
     va_end(args);
 }
 

@@ -8,7 +8,6 @@
 #include "http/uri.h"
 
 #include <errno.h>
-#include <stdio.h>
 
 enum { PLACE_BYTES = 4096, RULES_BYTES_MAX = 64 * 1024 * 1024 };
 
@@ -110,24 +109,20 @@ static struct mk__conf_origin find_field(const struct mk_host *host, const void 
 void mk_host_error(struct mk_host *host, const void *section_struct, size_t offset, unsigned nth, const char *format,
                    ...)
 {
-    char text[512];
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof(text), format, args);
+    mk__conf_report(host->generation->conf, false, find_field(host, section_struct, offset, nth), format, args);
     va_end(args);
-    mk__conf_error(host->generation->conf, find_field(host, section_struct, offset, nth), "%s", text);
 }
 
 #ifndef MK_LEAN
 void mk_host_warn(struct mk_host *host, const void *section_struct, size_t offset, unsigned nth, const char *format,
                   ...)
 {
-    char text[512];
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof(text), format, args);
+    mk__conf_report(host->generation->conf, true, find_field(host, section_struct, offset, nth), format, args);
     va_end(args);
-    mk__conf_warn(host->generation->conf, find_field(host, section_struct, offset, nth), "%s", text);
 }
 #endif
 
