@@ -164,6 +164,20 @@ static int give_key(SSL *ssl, unsigned char *name, unsigned char *iv, EVP_CIPHER
     return result;
 }
 
+/*
+ * A resumed session verifies nothing anew: whose certificate has ended since, or is not valid yet by a clock that was
+ * set, shakes hands in full, and hears why not. Tickets that are renewed would keep it in for ever.
+ */
+static SSL_TICKET_RETURN judge_ticket(SSL *ssl, SSL_SESSION *known, const unsigned char *name, size_t name_len,
+                                      SSL_TICKET_STATUS status, void *ctx)
+{
+    const X509 *client = known ? SSL_SESSION_get0_peer(known) : NULL;
+    (void)ssl, (void)name, (void)name_len, (void)ctx;
+    if (!known || (client && X509_cmp_timeframe(NULL, X509_get0_notBefore(client), X509_get0_notAfter(client)) != 0))
+        return SSL_TICKET_RETURN_IGNORE_RENEW;
+    return status == SSL_TICKET_SUCCESS_RENEW ? SSL_TICKET_RETURN_USE_RENEW : SSL_TICKET_RETURN_USE;
+}
+
 /* ── what the issuer says of the certificate that was chosen ── */
 
 static int give_staple(SSL *ssl, void *ctx)
@@ -190,5 +204,7 @@ int hello_install(SSL_CTX *ctx, struct tls_generation *t)
     SSL_CTX_set_tlsext_servername_callback(ctx, confirm_name);
     SSL_CTX_set_alpn_select_cb(ctx, choose_protocol, t);
     SSL_CTX_set_tlsext_status_cb(ctx, give_staple);
+    if (SSL_CTX_set_session_ticket_cb(ctx, NULL, judge_ticket, NULL) != 1)
+        return -ENOMEM;
     return SSL_CTX_set_tlsext_ticket_key_evp_cb(ctx, give_key) == 1 ? 0 : -ENOMEM;
 }

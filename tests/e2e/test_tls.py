@@ -2,6 +2,7 @@
 """Encrypted connections: what clients get, and what they cannot do."""
 
 import contextlib
+import datetime
 import os
 import re
 import signal
@@ -306,6 +307,27 @@ def test_a_session_without_a_certificate_is_no_way_in(connect, ca):
         session = client.sock.session
     with pytest.raises((ssl.SSLError, ConnectionError)):
         resume(connect, "asks.example", session, context=context)
+
+
+@pytest.mark.parametrize("way", ["Required", "Optional"])
+def test_no_session_outlives_the_certificate_of_its_client(serve, ca, pairs, tmp_path, way):
+    root = populate(tmp_path / "r", FILES)
+    text = host(root, "localhost", pairs["localhost"].keys(ClientCertificate=way, ClientCA=ca.cert))
+    server = serve({"Listen": "127.0.0.1:0 tls"}, config={"sites/default": text})
+    end = datetime.datetime.now(datetime.timezone.utc).replace(microsecond=0) + datetime.timedelta(seconds=6)
+    pair = ca.make("short", subject="/CN=short", end=f"{end:%Y%m%d%H%M%SZ}")
+    known = {}
+    for version in (V12, V13):
+        context = ca.context(pair=pair, minimum_version=version, maximum_version=version)
+        for resumed in (False, True):
+            with TlsClient(server.addresses[0], context, session=known.get(context)) as client:
+                assert (ask(client).status, client.sock.session_reused) == (200, resumed)
+                known[context] = client.sock.session
+    await_true(lambda: datetime.datetime.now(datetime.timezone.utc) > end + datetime.timedelta(seconds=1), 10)
+    for context, session in known.items():
+        with pytest.raises((ssl.SSLError, ConnectionError), match="(?i)certificate.expired"):
+            with TlsClient(server.addresses[0], context, session=session) as client:
+                ask(client)
 
 
 def test_resumed_sessions_keep_the_client(serve, ca, pairs, tmp_path):
