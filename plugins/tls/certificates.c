@@ -216,7 +216,13 @@ static bool is_about(OCSP_SINGLERESP *single, X509 *leaf)
     return serial && ASN1_INTEGER_cmp(serial, X509_get0_serialNumber(leaf)) == 0;
 }
 
-static const char *staple_fault(OCSP_RESPONSE *response, X509 *leaf, bool *ret_old)
+static int64_t seconds_of(const ASN1_TIME *time)
+{
+    struct tm tm;
+    return ASN1_TIME_to_tm(time, &tm) == 1 ? (int64_t)timegm(&tm) : 0;
+}
+
+static const char *staple_fault(OCSP_RESPONSE *response, X509 *leaf, int64_t *ret_ends)
 {
     ASN1_GENERALIZEDTIME *next = NULL;
     OCSP_BASICRESP *basic = NULL;
@@ -228,7 +234,7 @@ static const char *staple_fault(OCSP_RESPONSE *response, X509 *leaf, bool *ret_o
         OCSP_single_get0_status(single, NULL, NULL, NULL, &next);
         fault = is_about(single, leaf) ? NULL : "is a response of OCSP about another certificate";
     }
-    *ret_old = !fault && next && X509_cmp_current_time(next) < 0;
+    *ret_ends = !fault && next ? seconds_of(next) : INT64_MAX;
     OCSP_BASICRESP_free(basic);
     return fault;
 }
@@ -240,7 +246,6 @@ static int read_staple(const struct place *at)
     char text[FAULT_BYTES], name[NAME_BYTES];
     struct mk_buf fault;
     struct file file;
-    bool old;
     if (!conf->staples.n)
         return 0;
     mk_buf_init_fixed(&fault, text, sizeof(text));
@@ -249,7 +254,7 @@ static int read_staple(const struct place *at)
         return complain(at, offsetof(struct tls_host, staples), "the OCSP response", path, &fault);
     const unsigned char *at_byte = (const unsigned char *)file.data;
     OCSP_RESPONSE *response = d2i_OCSP_RESPONSE(NULL, &at_byte, (long)file.len);
-    const char *wrong = staple_fault(response, pair->leaf, &old);
+    const char *wrong = staple_fault(response, pair->leaf, &pair->staple_ends);
     OCSP_RESPONSE_free(response);
     if (wrong) {
         mk_buf_addf(&fault, "%s", wrong);
@@ -257,10 +262,10 @@ static int read_staple(const struct place *at)
         files_forget(&file);
         return complain(at, offsetof(struct tls_host, staples), "the file", path, &fault);
     }
-    if (old)
+    if (pair->staple_ends < (int64_t)time(NULL))
         mk_host_warn(at->host, conf, offsetof(struct tls_host, staples), at->nth,
-                     "%s: the OCSP response %.*s is out of date", host_name(at->host, name, sizeof(name)),
-                     MK_STR_ARG(*path));
+                     "%s: the OCSP response %.*s is out of date: no client gets it",
+                     host_name(at->host, name, sizeof(name)), MK_STR_ARG(*path));
     pair->staple = OPENSSL_memdup(file.data, file.len);
     pair->staple_len = file.len;
     files_forget(&file);

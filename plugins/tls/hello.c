@@ -187,7 +187,7 @@ static int give_staple(SSL *ssl, void *ctx)
     (void)ctx;
     for (unsigned i = 0; site && i < site->n_pairs; i++) {
         const struct site_pair *pair = &site->pairs[i];
-        if (pair->leaf != leaf || !pair->staple)
+        if (pair->leaf != leaf || !pair->staple || pair->staple_ends < (int64_t)time(NULL))
             continue;
         unsigned char *copy = OPENSSL_memdup(pair->staple, pair->staple_len);
         if (!copy)

@@ -417,6 +417,22 @@ def test_ocsp_responses_are_stapled(world):
     assert b"OCSP response: no response sent" in done
 
 
+def test_ocsp_responses_end(serve, ca, tmp_path):
+    pair = ca.make("stapled", "localhost")
+    root = populate(tmp_path / "r", FILES)
+    end = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=6)
+    text = host(root, "localhost", pair.keys(OCSPFile=ca.staple(pair, f"{end:%Y%m%d%H%M%SZ}")))
+    server = serve({"Listen": "127.0.0.1:0 tls"}, config={"sites/default": text})
+
+    def shown():
+        port = server.port
+        return openssl("s_client", "-connect", f"127.0.0.1:{port}", "-status", "-servername", "localhost", data=b"")
+
+    assert b"Cert Status: good" in shown()
+    await_true(lambda: datetime.datetime.now(datetime.timezone.utc) > end + datetime.timedelta(seconds=1), 10)
+    assert b"OCSP response: no response sent" in shown()
+
+
 # ── HTTP where HTTPS is spoken, and the other way round ──
 
 

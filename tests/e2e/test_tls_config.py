@@ -174,6 +174,14 @@ def test_dates(check, ca):
     wrong(check(early.keys()), r"the certificate \S+ is not valid yet: it will be from 2040-01-01", "warning", 0)
 
 
+def test_an_ocsp_response_that_is_out_of_date(check, ca, good):
+    wrong(
+        check(good.keys(OCSPFile=ca.staple(good, "20210101000000Z"))),
+        r"the OCSP response \S+ is out of date: no client gets it\n", "warning", 0,
+    )  # fmt: skip
+    assert check(good.keys(OCSPFile=ca.staple(good)))[1] == "monkey: the configuration is fine\n"
+
+
 @pytest.mark.parametrize(
     "names, uncovered",
     [
