@@ -194,14 +194,15 @@ static bool is_address(struct mk_str name)
 }
 
 /*
- * Another connection would have shown another certificate, or have been asked for another one: RFC 9110 section
- * 15.5.20. A client that named no host, and asks for an address, could not do better.
+ * Another connection would have shown another certificate, or have been asked for another one, or have been refused
+ * for its version: RFC 9110 section 15.5.20. A client that named no host, and asks for an address, could not do better.
  */
 static bool is_misdirected(const struct mk_request *req, const struct session *s)
 {
     struct mk_str name = mk_request_host(req);
     const struct site *site = site_of_host(mk_request_vhost(req));
-    if (site && memcmp(site->policy, s->policy, sizeof(s->policy)) != 0)
+    if (site && (memcmp(site->policy, s->policy, sizeof(s->policy)) != 0 ||
+                 SSL_version(s->ssl) < SSL_CTX_get_min_proto_version(site->ctx)))
         return true;
     if (!name.len || mk_str_ieq(name, mk_str(s->name, s->name_len)) || (!s->name_len && is_address(name)))
         return false;

@@ -235,6 +235,19 @@ def test_421_where_other_certificates_of_clients_are_asked_for(connect, pairs):
         assert who(client, "shared.example") == 421
 
 
+def test_421_where_the_connection_speaks_a_version_that_the_host_refuses(serve, ca, tmp_path):
+    pair = ca.make("both", "localhost", "old.example")
+    server = serve({"Listen": "127.0.0.1:0 tls"}, config={
+        "sites/default": host(populate(tmp_path / "r", FILES), "localhost", pair.keys(Profile="modern")),
+        "sites/old": host(populate(tmp_path / "s", FILES), "old.example", pair.keys()),
+    })  # fmt: skip
+    for version, status in ((V12, 421), (V13, 200)):
+        context = ca.context(minimum_version=version, maximum_version=version)
+        with TlsClient(server.addresses[0], context, "old.example") as client:
+            assert ask(client, host="old.example").status == 200
+            assert ask(client, host="localhost").status == status
+
+
 def test_an_address_needs_no_name(connect):
     with connect(None) as client:
         assert who(client, "127.0.0.1") == "default"
