@@ -424,7 +424,7 @@ static int flush(struct mk_io *io)
         s->ending = false;
         shutdown(s->fd, SHUT_WR);
     }
-    return r;
+    return r == 0 && s->broken ? -EPROTO : r;
 }
 
 /* close_notify, with all that waits. -EAGAIN: some of it waits longer. */

@@ -25,8 +25,10 @@ bool socket_bio_waits(const struct session *s)
 void socket_bio_claim(struct session *s)
 {
     struct desk *d = s->desk;
-    if (d->len && d->owner != s)
-        socket_bio_push(d->owner, 0);
+    if (d->len && d->owner != s) {
+        int r = socket_bio_push(d->owner, 0);
+        d->owner->broken |= r < 0 && r != -EAGAIN; /* records are lost that count as written */
+    }
     d->owner = s;
 }
 

@@ -279,6 +279,24 @@ static void test_a_batch_is_one_message(void **state)
     close(file);
 }
 
+/* Another one needs the batch, and the socket does not take what is in it: those bytes count as written. */
+static void test_what_another_one_could_not_send_is_not_forgotten(void **state)
+{
+    int own;
+    (void)state;
+    struct mk_io other = tls_world_connect(&own);
+    assert_int_equal(write_bytes("lost", 4, MK_IO_MORE), 4);
+    assert_true(socket_bio_waits(session()));
+    shutdown(fd, SHUT_RDWR);
+    assert_int_equal(tls_transport.handshake(&other), -EAGAIN);
+    assert_int_equal(session()->desk->len, 0);
+    assert_int_equal(tls_transport.flush(&io), -EPROTO);
+    assert_int_equal(write_bytes("more", 4, 0), -EPROTO);
+    assert_int_equal(tls_transport.flush(&other), 0);
+    tls_transport.close(&other);
+    close(own);
+}
+
 /* As where the kernel may encrypt: libssl has the socket, and nothing is gathered. */
 static void test_without_a_batch(void **state)
 {
@@ -352,6 +370,7 @@ int main(void)
         MET(test_the_goodbye_waits_for_what_is_held),
         MET(test_a_client_that_only_keeps_it_busy),
         MET(test_a_batch_is_one_message),
+        MET(test_what_another_one_could_not_send_is_not_forgotten),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);
 }
