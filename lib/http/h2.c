@@ -465,7 +465,7 @@ int mk__h2_open(struct mk__conn *c)
                         mk__h2_memory_retake};
     nghttp2_session *session;
     *h2 = (struct mk__h2){.conn = c,
-                          .settings = http->settings,
+                          .adoptions = http->adoptions,
                           .guarded = *http->settings->h2,
                           .batch = MK__H2_FRAME_BYTES};
     mk_list_init(&h2->streams);

@@ -74,8 +74,7 @@ struct mk__h2_stream {
 
 struct mk__h2 {
     struct mk__conn *conn;
-    const struct mk__http_settings *settings; /* under which it began; others end it, in time */
-    void *session;                            /* nghttp2's */
+    void *session; /* nghttp2's */
     struct mk_list streams, woken;
     struct mk__h2_order order;
     struct mk__h2_guard guard;
@@ -88,6 +87,7 @@ struct mk__h2 {
     uint32_t batch;                 /* bytes that one write may gather: fewer while the client is slow */
     uint32_t sent;                  /* bytes of bodies in this turn */
     uint32_t frame_at;              /* where in the output the frame begins that is being written */
+    uint32_t adoptions;             /* as it began; other settings end it, in time */
     uint8_t going;                  /* enum in h2.c */
     uint32_t warned;                /* heads that came since the warning */
     bool paused;                    /* the output is full */

@@ -317,7 +317,7 @@ static void prepare_farewell(struct mk__h2 *h2)
     const struct mk__http *http = mk__h2_http(h2);
     if (http->draining || http->leaving)
         tell_tunnels(h2);
-    if (http->draining || http->leaving || !http->settings->keep_alive || http->settings != h2->settings)
+    if (http->draining || http->leaving || !http->settings->keep_alive || http->adoptions != h2->adoptions)
         mk__h2_warn(h2);
     if (is_idle(h2) && http->draining)
         mk__h2_say_goodbye(h2);

@@ -94,6 +94,7 @@ void mk__http_adopt(struct mk__http *http, const struct mk__http_settings *setti
     http->settings = settings;
     http->date_seconds = -1; /* the Server line may be another */
 #ifndef MK_LEAN
+    http->adoptions++;
     mk__conn_renew(http);
 #endif
     if (b->in) {

@@ -103,6 +103,7 @@ struct mk__http {
     bool lasting;  /* connections may come during the drain, which does not wait for them */
     uint32_t late; /* so many of these there are */
 #ifndef MK_LEAN
+    uint32_t adoptions;            /* of settings, so far */
     uint64_t complained_ms;        /* about those who connect where only proxies may, or who are none */
     const struct mk__h2_calls *h2; /* NULL: nobody has spoken it yet */
     void *h2_shared;               /* its own, of all connections */

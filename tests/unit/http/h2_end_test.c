@@ -215,6 +215,21 @@ static void test_without_keep_alive(void **state)
     h2_close(&t);
 }
 
+/* The next generation may lie where the last one did. */
+static void test_other_settings_at_the_same_place(void **state)
+{
+    struct mk__http_buffers none = {0};
+    (void)state;
+    struct mk_test_h2 t = bring_to(IDLE);
+    mk__http_adopt(&w.http, w.http.settings, &none);
+    h2_expect(&t, "GOAWAY(2147483647,0) PING");
+    struct mk_test_h2 later = h2_connect();
+    h2_get_path(&later, 1, "/");
+    h2_expect(&later, HELLO_OF(1)); /* it began with these, and stays */
+    h2_free(&later);
+    h2_close(&t);
+}
+
 /* It never answers our PING, as if it had not heard that it should go. */
 static void test_a_client_that_does_not_go(void **state)
 {
@@ -298,6 +313,7 @@ int main(void)
         cmocka_unit_test(test_leave),
         cmocka_unit_test(test_so_many_requests_per_connection),
         cmocka_unit_test(test_without_keep_alive),
+        cmocka_unit_test(test_other_settings_at_the_same_place),
         cmocka_unit_test(test_a_client_that_does_not_go),
         cmocka_unit_test(test_limits_when_it_is_switched_off),
         cmocka_unit_test(test_idle_ones_go_when_memory_is_short),
