@@ -7,7 +7,6 @@
 #include "http/h1.h"
 #ifndef MK_LEAN
 #include "http/h2_core.h"
-#include "http/hoard.h"
 #include "http/shake.h"
 #endif
 
@@ -496,7 +495,7 @@ unsigned mk__conn_close_idle(struct mk__http *http, unsigned n)
 {
     unsigned closed = close_those_in(http, TO(IDLE) | TO(LINGER), n);
 #ifndef MK_LEAN
-    struct mk__conn *hoarder = closed ? NULL : mk__hoard_find(http);
+    struct mk__conn *hoarder = closed || !http->h2 ? NULL : http->h2->hoarder(http);
     if (hoarder) {
         enter(hoarder, MK__CONN_CLOSED);
         closed = 1;

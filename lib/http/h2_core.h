@@ -20,8 +20,8 @@ struct mk__h2_calls {
     enum mk__conn_state (*turn)(struct mk__conn *c, struct mk_str in);
     enum mk__conn_state (*overdue)(struct mk__conn *c);
     void (*close)(struct mk__conn *c);
-    /* How many of its streams have been waiting for the client for a while; each may hold a file. */
-    unsigned (*waiting)(const struct mk__conn *c);
+    /* Who is to go when there is no room: mk__h2_hoard_find(). */
+    struct mk__conn *(*hoarder)(const struct mk__http *http);
     /* Frees what the worker's connections have shared. */
     void (*release)(struct mk__http *http);
 };

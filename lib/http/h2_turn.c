@@ -7,6 +7,7 @@
 
 #include "http/h2_answer.h"
 #include "http/h2_core.h"
+#include "http/h2_hoard.h"
 #include "loop/loop.h"
 
 #include <monkey/log.h>
@@ -17,7 +18,6 @@ enum {
     BATCH_BYTES_MIN = MK__H2_FRAME_BYTES,
     TURN_READ_BYTES = 64 * 1024, /* of one connection, then others have their turn */
     TURN_SENT_BYTES = 256 * 1024,
-    PATIENCE_MS = 1000, /* so long no stream counts as waiting */
 };
 
 /* ── what a client does too often ── */
@@ -355,27 +355,11 @@ static enum mk__conn_state begin(struct mk__conn *c, struct mk_str in)
     return mk__h2_open(c) < 0 ? MK__CONN_CLOSED : take_turn(c, in);
 }
 
-static bool waits_for_client(const struct mk__h2_stream *s, uint64_t now)
-{
-    if (!s->req || !s->armed || (s->wait != MK__H2_SEND && s->wait != MK__H2_BODY))
-        return false;
-    return now + s->req->limits->wait_ms[mk__h2_waits[s->wait].limit] >= s->timer.deadline_ms + PATIENCE_MS;
-}
-
-static unsigned count_waiting(const struct mk__conn *c)
-{
-    struct mk_list *n, *save;
-    unsigned count = 0;
-    MK_LIST_EACH(&c->h2->streams, n, save)
-        count += waits_for_client(MK_OWNER(n, struct mk__h2_stream, link), mk_loop_now_ms(c->http->loop));
-    return count;
-}
-
 const struct mk__h2_calls mk__h2_calls = {
     .begin = begin,
     .turn = take_turn,
     .overdue = overdue,
     .close = mk__h2_close,
-    .waiting = count_waiting,
+    .hoarder = mk__h2_hoard_find,
     .release = mk__h2_release,
 };

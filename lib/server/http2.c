@@ -48,12 +48,12 @@ const struct mk_conf_section mk__section_http2 = {
 };
 
 static struct {
-    pthread_once_t found, opened, told;
+    pthread_once_t found, opened;
     char path[PATH_MAX];
     const struct mk__h2_module *module;
     const char *fault;
     char text[PATH_MAX + 256];
-} http2 = {.found = PTHREAD_ONCE_INIT, .opened = PTHREAD_ONCE_INIT, .told = PTHREAD_ONCE_INIT};
+} http2 = {.found = PTHREAD_ONCE_INIT, .opened = PTHREAD_ONCE_INIT};
 
 static void find(void)
 {
@@ -84,7 +84,7 @@ static void open_object(void)
     const char *fault = open_file(&handle);
     const struct mk__h2_module *module = handle ? dlsym(handle, MK__H2_MODULE) : NULL;
     if (module && !fits(module))
-        fault = "it was built with another server: install the one that came with this";
+        fault = "it was built with another server";
     http2.fault = http2.text;
     if (fault)
         snprintf(http2.text, sizeof(http2.text), "%s: %s", http2.path, fault);
@@ -92,16 +92,12 @@ static void open_object(void)
         snprintf(http2.text, sizeof(http2.text), "%s", dlerror());
     else
         http2.fault = NULL;
-    if (http2.fault)
+    if (http2.fault) {
+        mk_log_warn("HTTP/2 is not spoken: %s", http2.fault);
         return;
+    }
     module->bind(&mk__h2_core);
     http2.module = module;
-}
-
-static void tell(void)
-{
-    if (http2.fault)
-        mk_log_warn("HTTP/2 is not spoken, only HTTP/1.1: %s (or set Enabled Off in [HTTP2])", http2.fault);
 }
 
 void mk__http2_find(void)
@@ -112,7 +108,6 @@ void mk__http2_find(void)
 const struct mk__h2_calls *mk__http2_open(void)
 {
     pthread_once(&http2.opened, open_object);
-    pthread_once(&http2.told, tell);
     return http2.module ? http2.module->calls : NULL;
 }
 
@@ -123,6 +118,5 @@ const char *mk__http2_fault(void)
 
 const char *mk__http2_library(void)
 {
-    pthread_once(&http2.opened, open_object);
-    return http2.module ? http2.module->library() : NULL;
+    return mk__http2_open() ? http2.module->library() : NULL;
 }

@@ -116,4 +116,4 @@ def test_http2_that_cannot_be_opened(tmp_path, site_root):
     with Client(server.addresses[0]) as client:
         assert client.ask("/hello.txt").status == 200
     server.stop()
-    assert len(re.findall(r"warn  HTTP/2 is not spoken, .*/http2.so: it is not whole", server.log)) == 1
+    assert len(re.findall(r"warn  HTTP/2 is not spoken: .*/http2.so: it is not whole", server.log)) == 1

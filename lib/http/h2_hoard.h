@@ -3,8 +3,8 @@
  * Who takes more room than others when there is none left. A connection of HTTP/2 may have a hundred answers under way,
  * and a file open for each; a dozen of them, whose clients open no window, would keep everybody else out.
  */
-#ifndef MK_HTTP_HOARD_H
-#define MK_HTTP_HOARD_H
+#ifndef MK_HTTP_H2_HOARD_H
+#define MK_HTTP_H2_HOARD_H
 
 #include "http/conn.h"
 
@@ -12,6 +12,6 @@
  * The connection with most streams that have been waiting for its client for a while; NULL: none has more than a few of
  * them. Between two turns of connections.
  */
-struct mk__conn *mk__hoard_find(const struct mk__http *http);
+struct mk__conn *mk__h2_hoard_find(const struct mk__http *http);
 
 #endif
