@@ -233,12 +233,12 @@ bool mk__conn_may_switch(struct mk__conn *c)
 }
 
 /* The handshake may have settled on a protocol already. */
-static bool begins_with_h2(struct mk__conn *c)
+static bool has_settled_on_h2(const struct mk__conn *c)
 {
     const struct mk_transport *transport = c->stream.io.transport;
     if (c->state != MK__CONN_FRESH || !transport->protocol)
         return false;
-    return mk_str_eq(transport->protocol(&c->stream.io), MK_STR("h2")) && mk__conn_may_switch(c);
+    return mk_str_eq(transport->protocol(&c->stream.io), MK_STR("h2"));
 }
 #endif
 
@@ -249,8 +249,8 @@ static enum mk__conn_state take_turn(struct mk__conn *c)
 #ifndef MK_LEAN
     if (c->h2)
         return c->http->h2->turn(c, MK_STR_NONE);
-    if (begins_with_h2(c))
-        return mk__conn_switch(c, MK_STR_NONE);
+    if (has_settled_on_h2(c)) /* if it was switched off since, the client comes again */
+        return mk__conn_may_switch(c) ? mk__conn_switch(c, MK_STR_NONE) : MK__CONN_CLOSED;
 #endif
     return MK__TUNNELS && c->state == MK__CONN_TUNNEL ? mk__h1_tunnel(c) : mk__h1_take_turn(c);
 }

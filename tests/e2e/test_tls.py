@@ -12,7 +12,7 @@ import subprocess
 
 import pytest
 
-from harness import build
+from harness import build, frames
 from harness.certificates import Authority, Bytes, TlsClient, alert_of, openssl
 from harness.content import populate
 from harness.messages import CLOSE, request
@@ -770,6 +770,28 @@ def test_a_reload_replaces_certificates_and_drops_nobody(serve, ca, pairs, tmp_p
         assert done  # under the generation that it began with, whose files are gone
         amid.send(out + shuttle.write(request("/hello.txt", CLOSE)))
         assert amid.sock.recv(10)
+
+
+@pytest.mark.skipif(not build.speaks("h2"), reason="this build does not speak HTTP/2")
+def test_http2_is_switched_off_amid_a_handshake(serve, ca, hosts):
+    """The client was promised it, and must not get HTTP/1 instead."""
+    server = serve(TLS, config=hosts, listeners=2)
+    (server.conf / "plugins" / "static").mkdir(parents=True)
+    (server.conf / "plugins" / "static" / "static.conf").write_text(section("HTTP2", {"Enabled": "Off"}))
+    client = Bytes(ca.context(alpn=["h2", "http/1.1"]))
+    with socket.create_connection(server.addresses[OVER], 10) as sock:
+        sock.sendall(client.step()[1])
+        client.incoming.write(sock.recv(65536))
+        reload(server)
+        done, last = client.step()
+        assert done and client.object.selected_alpn_protocol() == "h2"
+        sock.sendall(last + client.write(frames.PREFACE + frames.settings()))
+        with contextlib.suppress(ConnectionResetError):
+            while piece := sock.recv(65536):
+                client.incoming.write(piece)
+    with contextlib.suppress(ssl.SSLError):
+        said = client.object.read(65536)
+        assert not said, said
 
 
 def test_a_reload_with_a_wrong_certificate_changes_nothing(serve, ca, pairs, tmp_path):
