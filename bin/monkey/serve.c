@@ -125,8 +125,10 @@ int serve(struct mk_server *server, const struct options *o)
     if (code == EXIT_OK)
         mk_log_info("monkey %s serves with %u workers", mk_version(), info.workers);
 #ifndef MK_LEAN
-    if (code == EXIT_OK)
+    if (code == EXIT_OK) {
+        errorlog_problems(server, MK_LOG_WARN);
         parent_ready(server, info.workers);
+    }
 #endif
     daemon_ready(code, o->daemon);
     if (code != EXIT_OK)

@@ -174,6 +174,14 @@ def test_dates(check, ca):
     wrong(check(early.keys()), r"the certificate \S+ is not valid yet: it will be from 2040-01-01", "warning", 0)
 
 
+def test_doubts_are_told_at_a_start_too(serve, ca, tmp_path):
+    old = ca.make("old", "localhost", start="20200101000000Z", end="20210101000000Z")
+    text = section("HOST", {"ServerName": "localhost", "DocumentRoot": populate(tmp_path / "root", {"a.txt": b"a"})})
+    server = serve(TLS, config={"sites/default": text + section("TLS", old.keys())})
+    server.wait_log(r"sites/default:\d+:\d+: warning: .* has expired: it was good until 2021-01-01")
+    assert server.log.count("has expired") == 1
+
+
 def test_an_ocsp_response_that_is_out_of_date(check, ca, good):
     wrong(
         check(good.keys(OCSPFile=ca.staple(good, "20210101000000Z"))),
