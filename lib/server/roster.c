@@ -156,6 +156,13 @@ static void load_plugin(struct mk_generation *g, const struct mk__source *source
                        MK_STR_ARG(name));
     if (!plugin)
         return;
+#ifndef MK_LEAN
+    /* What is wrong with a connection comes before what is answered to its requests. */
+    for (unsigned i = 0; plugin->transport && plugin->on_request && i < g->n_plugins; i++)
+        if (g->plugins[i]->on_request)
+            mk__conf_error(g->load_conf, origin, "the plugin \"%s\" must come before \"%s\"", plugin->name,
+                           g->plugins[i]->name);
+#endif
     if (!is_loaded(g, plugin->name)) {
         g->plugins[g->n_plugins++] = plugin;
         return;

@@ -286,6 +286,22 @@ def test_weak_keys_are_refused(check, ca, tmp_path):
 # ── the server's part ──
 
 
+@pytest.mark.parametrize(
+    "order, wrong_at",
+    [("liana tls health redirect static", None), ("liana health tls redirect static", 4), ("redirect tls static", 3)],
+)
+def test_tls_comes_before_whoever_answers(good, tmp_path, order, wrong_at):
+    """A redirect before it would answer plain HTTP at the port of TLS, and what a 421 is due to."""
+    root = populate(tmp_path / "root", {"a.txt": b"a"})
+    text = section("HOST", {"ServerName": "localhost", "DocumentRoot": root}) + section("TLS", good.keys())
+    files = {"sites/default": text, "plugins.load": section("PLUGINS", {"Load": order.split()})}
+    done = run("-t", "-c", write_config(tmp_path / "conf", root, TLS, files=files))
+    assert done.returncode == bool(wrong_at), done.stderr
+    first = order.split()[(wrong_at or 3) - 3]
+    told = re.search(rf'plugins\.load:(\d+):\d+: error: the plugin "tls" must come before "{first}"\n', done.stderr)
+    assert told and int(told[1]) == wrong_at if wrong_at else not told, done.stderr
+
+
 def test_ticket_keys(check, good, tmp_path):
     keys = tmp_path / "tickets"
 
