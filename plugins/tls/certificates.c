@@ -340,9 +340,16 @@ int certificates_read_authorities(struct site *site, struct mk_host *host, struc
 
 /* ── names ── */
 
-static bool is_address(struct mk_str name)
+bool site_is_address(struct mk_str name)
 {
-    return name.len && (memchr(name.p, ':', name.len) || strspn(name.p, "0123456789.") == name.len);
+    static const char signs[] = "0123456789.";
+    bool is = name.len;
+    for (size_t i = 0; i < name.len; i++) {
+        if (name.p[i] == ':')
+            return true;
+        is = is && memchr(signs, name.p[i], sizeof(signs) - 1);
+    }
+    return is;
 }
 
 bool site_covers(X509 *leaf, struct mk_str name)
@@ -359,7 +366,7 @@ bool site_covers(X509 *leaf, struct mk_str name)
     int n = snprintf(text, sizeof(text), "%s%.*s", wild ? "any" : "", (int)name.len - wild, name.p + wild);
     if (n <= 0 || n >= (int)sizeof(text))
         return false;
-    if (is_address(mk_str(text, (size_t)n)))
+    if (site_is_address(mk_str(text, (size_t)n)))
         return X509_check_ip_asc(leaf, text, 0) == 1;
     return X509_check_host(leaf, text, (size_t)n, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS, NULL) == 1;
 }

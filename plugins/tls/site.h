@@ -59,5 +59,7 @@ struct site *site_of_host(const struct mk_host *host);
 
 /* Does the certificate cover this name, or address in brackets or without? */
 bool site_covers(X509 *leaf, struct mk_str name);
+/* Is it an address, in brackets or without, rather than a name? Judged by its characters. */
+bool site_is_address(struct mk_str name);
 
 #endif

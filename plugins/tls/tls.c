@@ -188,11 +188,6 @@ static int refuse_clear(struct mk_request *req)
     return 0;
 }
 
-static bool is_address(struct mk_str name)
-{
-    return name.len && (name.p[0] == '[' || strspn(name.p, "0123456789.") >= name.len);
-}
-
 /*
  * Another connection would have shown another certificate, or have been asked for another one, or have been refused
  * for its version: RFC 9110 section 15.5.20. A client that named no host, and asks for an address, could not do better.
@@ -204,7 +199,7 @@ static bool is_misdirected(const struct mk_request *req, const struct session *s
     if (site && (memcmp(site->policy, s->policy, sizeof(s->policy)) != 0 ||
                  SSL_version(s->ssl) < SSL_CTX_get_min_proto_version(site->ctx)))
         return true;
-    if (!name.len || mk_str_ieq(name, mk_str(s->name, s->name_len)) || (!s->name_len && is_address(name)))
+    if (!name.len || mk_str_ieq(name, mk_str(s->name, s->name_len)) || (!s->name_len && site_is_address(name)))
         return false;
     return !session_covers(s, name);
 }

@@ -138,6 +138,19 @@ static void test_names_that_a_certificate_covers(void **state)
     X509_free(leaf);
 }
 
+static void test_addresses_and_names(void **state)
+{
+    static const char *const addresses[] = {"192.0.2.1", "[2001:db8::1]", "::1"};
+    static const char *const names[] = {"", "a.example", "1.example", "192.0.2.a", "cafe", "[]"};
+    (void)state;
+    for (size_t i = 0; i < COUNT(addresses); i++)
+        assert_true(site_is_address(mk_str_c(addresses[i])));
+    for (size_t i = 0; i < COUNT(names); i++)
+        assert_false(site_is_address(mk_str_c(names[i])));
+    assert_true(site_is_address(mk_str("1234", 2))); /* it ends where it ends */
+    assert_false(site_is_address(mk_str("a1", 1)));
+}
+
 static void test_the_certificate_of_its_own_making(void **state)
 {
     X509 *leaf, *again;
@@ -218,6 +231,7 @@ int main(void)
         cmocka_unit_test(test_keys_rotate),
         cmocka_unit_test(test_keys_of_a_file),
         cmocka_unit_test(test_names_that_a_certificate_covers),
+        cmocka_unit_test(test_addresses_and_names),
         cmocka_unit_test(test_the_certificate_of_its_own_making),
         cmocka_unit_test(test_strict_transport_security),
         cmocka_unit_test(test_what_the_kernel_says),
