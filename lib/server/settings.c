@@ -148,7 +148,7 @@ static const struct mk_conf_key server_keys[] = {
         "memory (`MemoryLimit`), or `MaxConnections` of them. `Resist`: they wait in the kernel's queue, while "
         "connections are closed to make room: idle ones, then one that lets many requests of HTTP/2 wait for its "
         "client, then those without a whole head so far. `Drop`: they are closed at once. `TooBusy`: they are "
-        "answered with 503, then closed.",
+        "answered with 503, then closed; at a listener with `tls` as with `Drop`.",
         .names = plans),
 #endif
     KEY(DURATION, head_timeout_ms, "Timeout", "15",
