@@ -22,6 +22,8 @@ struct mk__h2_calls {
     void (*close)(struct mk__conn *c);
     /* Who is to go when there is no room: mk__h2_hoard_find(). */
     struct mk__conn *(*hoarder)(const struct mk__http *http);
+    /* mk__h2_hoard_give_up() */
+    void (*give_up)(struct mk__http *http, unsigned n);
     /* Frees what the worker's connections have shared. */
     void (*release)(struct mk__http *http);
 };

@@ -41,3 +41,19 @@ struct mk__conn *mk__h2_hoard_find(const struct mk__http *http)
     }
     return hoarder;
 }
+
+void mk__h2_hoard_give_up(struct mk__http *http, unsigned n)
+{
+    struct mk_list *node, *save;
+    if (!mk__http_is_dear(http))
+        return;
+    MK_LIST_EACH(&http->live, node, save) {
+        struct mk__conn *c = MK_OWNER(node, struct mk__conn, link);
+        if (!c->h2 || c->state != MK__CONN_IDLE)
+            continue;
+        c->stream.readable = true; /* a request may be on its way into our hands */
+        mk_task_schedule(http->loop, &c->task);
+        if (--n == 0)
+            return;
+    }
+}

@@ -248,12 +248,6 @@ static void settle_streams(struct mk__h2 *h2)
         mk__h2_stream_settle(MK_OWNER(n, struct mk__h2_stream, link));
 }
 
-/* An idle session holds a lot for what it does. */
-static bool is_too_dear(const struct mk__http *http)
-{
-    return http->account->bytes_max && http->account->bytes > http->account->bytes_max / 4 * 3;
-}
-
 static bool has_work(const struct mk__h2 *h2)
 {
     return !mk_list_empty(&h2->streams);
@@ -334,7 +328,7 @@ static enum mk__conn_state take_turn(struct mk__conn *c, struct mk_str in)
     prepare_farewell(h2);
     step_streams(h2);
     int sent = send_all(h2);
-    if (sent == 0 && is_idle(h2) && is_too_dear(c->http)) {
+    if (sent == 0 && is_idle(h2) && mk__http_is_dear(c->http)) {
         mk__h2_say_goodbye(h2);
         sent = send_all(h2);
     }
@@ -361,5 +355,6 @@ const struct mk__h2_calls mk__h2_calls = {
     .overdue = overdue,
     .close = mk__h2_close,
     .hoarder = mk__h2_hoard_find,
+    .give_up = mk__h2_hoard_give_up,
     .release = mk__h2_release,
 };

@@ -153,6 +153,12 @@ static inline bool mk__http_wants_times(const struct mk__http *http)
 #endif
 }
 
+/* Is memory too dear for idle sessions of HTTP/2? They hold a lot for what they do. */
+static inline bool mk__http_is_dear(const struct mk__http *http)
+{
+    return http->account->bytes_max && http->account->bytes > http->account->bytes_max / 4 * 3;
+}
+
 /* The lines that every response carries, formatted once a second. */
 struct mk_str mk__http_date_lines(struct mk__http *http);
 

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "http/conn.h"
 #ifndef MK_LEAN
+#include "http/h2_core.h"
 #include "net/names.h"
 #include "server/cpus.h"
 #include "server/fair.h"
@@ -65,6 +66,10 @@ static const struct mk_transport *transport_of(const struct mk__worker *w, const
 static int serve(struct mk__worker *w, const struct mk__listening *listening, int fd)
 {
     struct mk_io io = {.transport = transport_of(w, listening), .listening = listening, .fd = fd};
+#ifndef MK_LEAN
+    if (w->http.h2)
+        w->http.h2->give_up(&w->http, IDLE_CLOSED_AT_ONCE);
+#endif
     bool is_short = is_short_of_memory(w), resists = mk__capacity_resists(w->capacity);
     if (is_short && !resists) {
         mk__capacity_refuse(w->capacity, listening, fd);

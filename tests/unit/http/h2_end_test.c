@@ -2,6 +2,7 @@
 /* How connections of HTTP/2 end: clients that go, time that is over, farewells of either side. */
 #include "http/h2.h"
 #include "http/h2_world.h"
+#include "http/h2_hoard.h"
 
 /* ── ends ── */
 
@@ -281,6 +282,38 @@ static void test_idle_ones_go_when_memory_is_short(void **state)
     h2_close(&t);
 }
 
+/* Those who are silent have no turn of their own: whoever lets others in gives them one. */
+static void test_silent_ones_go_when_memory_is_short(void **state)
+{
+    (void)state;
+    struct mk_test_h2 t[3];
+    t[0] = bring_to(IDLE);
+    struct mk_test_client *h1 = mk_test_connect(&w, MK_STR("GET / HTTP/1.1\r\nHost: h\r\n\r\n"));
+    for (int i = 1; i < 3; i++) {
+        t[i] = h2_connect();
+        h2_get_path(&t[i], 1, i == 1 ? "/wait" : "/");
+        h2_expect(&t[i], i == 1 ? "" : HELLO_OF(1));
+    }
+    w.account.bytes_max = w.account.bytes * 2;
+    mk__h2_hoard_give_up(&w.http, 16);
+    h2_expect(&t[0], "");
+    w.account.bytes_max = w.account.bytes + w.account.bytes / 4;
+    mk__h2_hoard_give_up(&w.http, 1);
+    h2_expect(&t[0], "GOAWAY(1,0)");
+    h2_expect(&t[2], "");
+    w.account.bytes_max = w.account.bytes + w.account.bytes / 4;
+    mk__h2_hoard_give_up(&w.http, 16);
+    h2_expect(&t[2], "GOAWAY(1,0)");
+    assert_string_equal(mk_test_state(t[0].end), "linger");
+    assert_string_equal(mk_test_state(t[1].end), "streams");
+    assert_string_equal(mk_test_state(h1), "idle");
+    w.account.bytes_max = 0;
+    mk_test_reset(t[1].end);
+    h2_free(&t[1]);
+    h2_free(&t[2]);
+    h2_close(&t[0]);
+}
+
 static void test_a_clients_farewell(void **state)
 {
     (void)state;
@@ -317,6 +350,7 @@ int main(void)
         cmocka_unit_test(test_a_client_that_does_not_go),
         cmocka_unit_test(test_limits_when_it_is_switched_off),
         cmocka_unit_test(test_idle_ones_go_when_memory_is_short),
+        cmocka_unit_test(test_silent_ones_go_when_memory_is_short),
         cmocka_unit_test(test_a_clients_farewell),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
