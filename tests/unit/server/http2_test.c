@@ -128,11 +128,10 @@ static void test_of_another_version(void **state)
 static void test_a_part_of_it(void **state)
 {
     (void)state;
-    size_t len = read_object("protocols/http2.so");
-    if (!len)
+    if (!read_object("protocols/http2.so"))
         skip();
-    for (unsigned parts = 2; parts < 5; parts++) {
-        put_object(len / parts);
+    for (size_t len = 5000; len <= 20000; len += 5000) { /* further back there may be nothing but what debuggers want */
+        put_object(len);
         expect("protocols/http2.so: it is not whole");
     }
 }
