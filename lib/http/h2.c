@@ -57,6 +57,8 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
     if (frame->hd.type != NGHTTP2_HEADERS || frame->headers.cat != NGHTTP2_HCAT_REQUEST)
         return 0;
     mk__h2_memory_return_room(h2);
+    if (h2->ended)
+        return 0;
     if (h2->going == GONE) { /* it may be asked again elsewhere: RFC 9113 section 8.7 */
         nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id, NGHTTP2_REFUSED_STREAM);
         return 0;
@@ -282,8 +284,12 @@ static int send_data(nghttp2_session *session, nghttp2_frame *frame, const uint8
 
 void mk__h2_receive(struct mk__h2 *h2, struct mk_str in)
 {
+    h2->receiving = true;
     ssize_t n = nghttp2_session_mem_recv(session_of(h2), (const uint8_t *)in.p, in.len);
-    if (n >= 0)
+    h2->receiving = false;
+    if (h2->ended)
+        nghttp2_session_terminate_session(session_of(h2), h2->end_code);
+    if (n >= 0 || h2->ended)
         return;
     mk_log_debug("connection %d: %s", h2->conn->event.fd, nghttp2_strerror((int)n));
     mk__h2_end(h2, n == NGHTTP2_ERR_FLOODED ? MK__H2_CALM : MK__H2_PROTOCOL_ERROR);
@@ -319,9 +325,12 @@ void mk__h2_end(struct mk__h2 *h2, enum mk__h2_error error)
                                      [MK__H2_PROTOCOL_ERROR] = NGHTTP2_PROTOCOL_ERROR,
                                      [MK__H2_FRAME_SIZE_ERROR] = NGHTTP2_FRAME_SIZE_ERROR,
                                      [MK__H2_CALM] = NGHTTP2_ENHANCE_YOUR_CALM};
-    if (!h2->ended)
-        nghttp2_session_terminate_session(session_of(h2), codes[error]);
+    if (h2->ended)
+        return;
     h2->ended = true;
+    h2->end_code = codes[error];
+    if (!h2->receiving) /* amid its reading nghttp2 1.52 does not expect that: an assertion of it fails */
+        nghttp2_session_terminate_session(session_of(h2), h2->end_code);
 }
 
 void mk__h2_warn(struct mk__h2 *h2)

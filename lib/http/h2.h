@@ -88,11 +88,13 @@ struct mk__h2 {
     uint32_t sent;                  /* bytes of bodies in this turn */
     uint32_t frame_at;              /* where in the output the frame begins that is being written */
     uint32_t adoptions;             /* as it began; other settings end it, in time */
+    uint32_t end_code;              /* of RFC 9113 section 7, once it has ended */
     uint8_t going;                  /* enum in h2.c */
     uint32_t warned;                /* heads that came since the warning */
     bool paused;                    /* the output is full */
     bool asked;                     /* nghttp2 has asked for the current stream's bytes */
     bool later;                     /* others first */
+    bool receiving;                 /* nghttp2 is reading */
     bool ended;                     /* nothing more is read of it */
 };
 
