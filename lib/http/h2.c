@@ -12,7 +12,6 @@
 
 #include <errno.h>
 #include <nghttp2/nghttp2.h>
-#include <stdio.h>
 
 enum {
     STREAM_WINDOW_BYTES = 64 * 1024,
@@ -321,14 +320,10 @@ void mk__h2_resume(struct mk__h2_stream *s)
 
 void mk__h2_end(struct mk__h2 *h2, enum mk__h2_error error)
 {
-    static const uint32_t codes[] = {[MK__H2_NO_ERROR] = NGHTTP2_NO_ERROR,
-                                     [MK__H2_PROTOCOL_ERROR] = NGHTTP2_PROTOCOL_ERROR,
-                                     [MK__H2_FRAME_SIZE_ERROR] = NGHTTP2_FRAME_SIZE_ERROR,
-                                     [MK__H2_CALM] = NGHTTP2_ENHANCE_YOUR_CALM};
     if (h2->ended)
         return;
     h2->ended = true;
-    h2->end_code = codes[error];
+    h2->end_code = error;
     if (!h2->receiving) /* amid its reading nghttp2 1.52 does not expect that: an assertion of it fails */
         nghttp2_session_terminate_session(session_of(h2), h2->end_code);
 }
@@ -505,7 +500,5 @@ void mk__h2_close(struct mk__conn *c)
 
 const char *mk__h2_library(void)
 {
-    static char text[32];
-    snprintf(text, sizeof(text), "nghttp2 %s", nghttp2_version(0)->version_str);
-    return text;
+    return nghttp2_version(0)->version_str;
 }

@@ -125,7 +125,7 @@ static inline struct mk__h2_shared *mk__h2_shared_of(const struct mk__h2 *h2)
 
 /* Begins to speak it. 0 or -ENOMEM. */
 int mk__h2_open(struct mk__conn *c);
-/* "nghttp2 1.52.0" */
+/* The version of nghttp2: "1.52.0" */
 const char *mk__h2_library(void);
 /* Frees everything; exchanges that are not complete end as aborted. */
 void mk__h2_close(struct mk__conn *c);
@@ -134,7 +134,13 @@ void mk__h2_release(struct mk__http *http);
 
 /* ── h2.c: what goes over the wire ── */
 
-enum mk__h2_error { MK__H2_NO_ERROR, MK__H2_PROTOCOL_ERROR, MK__H2_FRAME_SIZE_ERROR, MK__H2_CALM };
+/* RFC 9113 section 7 */
+enum mk__h2_error {
+    MK__H2_NO_ERROR = 0,
+    MK__H2_PROTOCOL_ERROR = 1,
+    MK__H2_FRAME_SIZE_ERROR = 6,
+    MK__H2_CALM = 11,
+};
 
 void mk__h2_receive(struct mk__h2 *h2, struct mk_str in);
 /* The next frame, until the next call; empty: there is none, or mk__h2_turn_read() has stopped it. 0 or -EIO. */

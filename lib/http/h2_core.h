@@ -64,7 +64,7 @@ struct mk__h2_module {
     uint32_t core, table, conn, http, request; /* and the sizes of what they share */
     const struct mk__h2_calls *calls;
     void (*bind)(const struct mk__h2_core *core); /* before the first of them */
-    const char *(*library)(void);                 /* "nghttp2 1.52.0" */
+    const char *(*library)(void);                 /* its version: "1.52.0" */
 };
 
 #define MK__H2_MODULE "mk__h2_module" /* its symbol */

@@ -83,7 +83,7 @@ void mk_build_info(struct mk_buf *out)
 #ifndef MK_LEAN
     mk__http2_find();
     const char *library = mk__http2_library();
-    mk_buf_addf(out, "http/2: %s\n", library ? library : mk__http2_fault());
+    mk_buf_addf(out, "http/2: %s%s\n", library ? "nghttp2 " : "", library ? library : mk__http2_fault());
 #endif
     mk_buf_addf(out, "plugins:\n");
     for (const struct mk_plugin *const *p = mk__builtin_plugins; *p; p++)

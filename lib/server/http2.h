@@ -17,7 +17,7 @@ void mk__http2_find(void);
 const struct mk__h2_calls *mk__http2_open(void);
 /* Why it cannot be had, for people; NULL: it can. After mk__http2_open(). */
 const char *mk__http2_fault(void);
-/* "nghttp2 1.52.0"; NULL: it cannot be had. */
+/* The version of nghttp2, "1.52.0"; NULL: it cannot be had. */
 const char *mk__http2_library(void);
 
 #endif
