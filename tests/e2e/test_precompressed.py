@@ -67,7 +67,8 @@ def test_choice(site, path, accept, coding, body):
         assert answer["Vary"] == "Accept-Encoding"
         assert answer["Content-Type"] == client.ask(path)["Content-Type"]
     head = client.ask(path, *([] if accept is None else [f"Accept-Encoding: {accept}"]), method="HEAD")
-    assert head.fields == answer.fields
+    head_fields, fields = ([f for f in a.fields if f[0].lower() != "date"] for a in (head, answer))
+    assert head_fields == fields  # a second may have passed between them
 
 
 def test_field_lines_are_one_list(site):
