@@ -188,6 +188,7 @@ static int go_on_in_the_clear(struct session *s)
     if (socket_bio_waits(s))
         s->desk->len = 0;
     ERR_clear_error();
+    s->broken = false; /* what failed was a handshake that nobody asked for */
     free_ssl(s);
     leave_generation(s);
     return 0;

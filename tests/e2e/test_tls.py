@@ -463,6 +463,18 @@ def test_plain_http_at_the_port_of_tls(world, pieces):
     world.settle()
 
 
+def test_plain_http_that_comes_slowly(world):
+    """The failed handshake is behind the connection when the rest of the head comes."""
+    with world.connect(OVER) as client, world.connect(CLEAR) as other:
+        data = request("/hello.txt")
+        client.send(data[:9])
+        assert other.ask("/hello.txt", host="localhost").status == 200  # so those nine bytes were looked at
+        client.send(data[9:])
+        assert client.response().status == 400
+        client.assert_closed()
+    world.settle()
+
+
 def test_redirect_to_https(world):
     """Without the port, which the system has chosen here, and the configuration cannot know."""
     with world.connect(CLEAR) as client:
