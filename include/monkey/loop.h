@@ -22,6 +22,12 @@ struct mk_loop;
 MK_API uint64_t mk_loop_now_ms(const struct mk_loop *loop);
 MK_API int64_t mk_loop_wall_seconds(const struct mk_loop *loop);
 
+/*
+ * The number of this turn, from 1 on: what is called back with the same number happens at the same moment, as far as
+ * the loop can tell. Builds for small devices leave it out.
+ */
+MK_API uint64_t mk_loop_turns(const struct mk_loop *loop);
+
 /* The same clock in microseconds, as of this moment: two dozen nanoseconds each time. */
 MK_API uint64_t mk_loop_now_us(const struct mk_loop *loop);
 

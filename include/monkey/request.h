@@ -270,7 +270,8 @@ MK_API struct mk_request *mk_filter_request(const struct mk_filter *filter);
 
 /* An open regular file, as a handler found it. */
 struct mk_file {
-    int fd; /* taken */
+    int fd;                /* taken */
+    struct mk_str content; /* its bytes, if they are at hand; then there is no descriptor. As long as the exchange */
     uint64_t bytes;
     int64_t mtime_seconds;
     uint32_t mtime_nanoseconds;

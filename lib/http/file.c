@@ -142,10 +142,25 @@ static int add_fields(struct mk_request *req, const struct mk_file *file, struct
     return err | mk_response_length(req, bytes);
 }
 
+static void let_go(const struct mk_file *file)
+{
+    if (file->fd >= 0)
+        close(file->fd);
+}
+
 static void give_up(struct mk_request *req, const struct mk_file *file)
 {
-    close(file->fd);
+    let_go(file);
     mk_response_error(req, 503);
+}
+
+/* The first bytes of it that are queued bring the descriptor along, which then passes on from `before`. */
+static int queue_bytes(struct mk_request *req, const struct mk_file *file, struct mk__part *before, uint64_t at,
+                       uint64_t bytes)
+{
+    if (file->content.p)
+        return mk_response_borrow(req, mk_str(file->content.p + at, bytes));
+    return before ? mk__response_write_more(req, before, at, bytes) : mk_response_write_file(req, file->fd, at, bytes);
 }
 
 /* `queued` is what the last attempt to queue a part came to. */
@@ -173,7 +188,7 @@ static void send_one(struct mk_request *req, const struct mk_file *file, const s
     if (err)
         give_up(req, file);
     else
-        finish(req, file, mk_response_write_file(req, file->fd, at, bytes));
+        finish(req, file, queue_bytes(req, file, NULL, at, bytes));
 }
 
 /* No Content-Range of its own: it stands in the parts (RFC 9110 section 15.3.7.2). */
@@ -186,12 +201,12 @@ static void send_parts(struct mk_request *req, const struct mk_file *file, const
         give_up(req, file);
         return;
     }
-    int queued = mk_response_write_file(req, file->fd, r[0].first, length_of(&r[0]));
+    int queued = queue_bytes(req, file, NULL, r[0].first, length_of(&r[0]));
     for (unsigned i = 1; i < s->n && queued >= 0; i++) {
         struct mk__part *before = req->last;
         queued = mk_response_borrow(req, m->heads[i]);
         if (queued >= 0)
-            queued = mk__response_write_more(req, before, r[i].first, length_of(&r[i]));
+            queued = queue_bytes(req, file, before, r[i].first, length_of(&r[i]));
     }
     if (queued >= 0)
         queued = mk_response_borrow(req, m->heads[s->n]);
@@ -242,7 +257,7 @@ void mk_response_file(struct mk_request *req, const struct mk_file *file)
         send_selection(req, file, &selection);
         return;
     }
-    close(file->fd);
+    let_go(file);
     if (found == MK__RANGE_UNSATISFIABLE) {
         refuse_range(req, file);
     } else if (condition == MK__CONDITION_NOT_MODIFIED) {

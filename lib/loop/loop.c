@@ -25,6 +25,13 @@ int64_t mk_loop_wall_seconds(const struct mk_loop *loop)
     return loop->wall_seconds;
 }
 
+#ifndef MK_LEAN
+uint64_t mk_loop_turns(const struct mk_loop *loop)
+{
+    return loop->turns;
+}
+#endif
+
 /* ── descriptors ── */
 
 static void ignore_event(struct mk_event *event, uint32_t events)

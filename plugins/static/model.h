@@ -2,7 +2,7 @@
 /*
  * What the plugin knows of a host, and what it finds there. The files that look for something stand on each other:
  *
- *     beneath ◄─ links ◄─ names ◄─ variants ◄─ lookup ◄─ tryfiles ◄─ site ◄─ alias, userdir
+ *     beneath ◄─ links ◄─ names ◄─ variants ◄─ lookup ◄─ tryfiles ◄─ site ◄─ alias, userdir, recent
  *     openat2    Inside   a name    F.br ...    a path     $path ...    a path, at one moment
  *
  * An alias and a user's directory are sites of their own; a request's place tells which one it is about.
@@ -82,9 +82,10 @@ enum found_kind { FOUND_FILE, FOUND_DIRECTORY, FOUND_NOTHING };
 
 struct found {
     enum found_kind kind;
-    int err;    /* of FOUND_NOTHING: the errno */
-    int status; /* of FOUND_NOTHING: what TryFiles wants to be answered, or 0 */
-    int fd;     /* of FOUND_FILE: a regular file */
+    int err;               /* of FOUND_NOTHING: the errno */
+    int status;            /* of FOUND_NOTHING: what TryFiles wants to be answered, or 0 */
+    int fd;                /* of FOUND_FILE: a regular file */
+    struct mk_str content; /* its bytes instead, where they are known already */
     bool in_memory;
     bool varies;           /* other requests may get another variant of it */
     enum mk_coding coding; /* of the file's bytes */

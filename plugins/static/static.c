@@ -11,6 +11,7 @@
 #include "alias.h"
 #include "errors.h"
 #include "names.h"
+#include "recent.h"
 #include "root.h"
 #include "settings.h"
 #include "site.h"
@@ -214,6 +215,11 @@ static bool ends_with(struct mk_str s, struct mk_str end)
 
 static void send_file(struct mk_request *req, const struct site *site, const struct found *found)
 {
+    struct mk_str content = found->content.p ? mk_arena_dup(mk_request_arena(req), found->content) : MK_STR_NONE;
+    if (found->content.p && !content.p) {
+        mk_response_error(req, 503);
+        return;
+    }
     if (found->varies)
         mk_response_header_borrow(req, MK_STR("Vary"), MK_STR("Accept-Encoding"));
     mk_response_file(req, &(struct mk_file){
@@ -225,6 +231,7 @@ static void send_file(struct mk_request *req, const struct site *site, const str
                               .coding = ends_with(found->name, MK_STR(".svgz")) ? MK_CODING_GZIP : found->coding,
                               .no_ranges = !site->settings->ranges,
                               .in_memory = found->in_memory,
+                              .content = content,
                           });
 }
 
@@ -344,6 +351,17 @@ static int look_up_waiting(struct mk_request *req, const struct place *at, const
 
 /* ── requests ── */
 
+static struct found find_cached(struct mk_request *req, const struct place *at, const struct mk_accept *accept)
+{
+#ifndef MK_LEAN
+    struct recent *recent = mk_worker_state(mk_request_worker(req), &mk_plugin_static);
+    return recent_find(recent, mk_loop_turns(mk_request_loop(req)), at, accept);
+#else
+    (void)req;
+    return site_find(at->site, at->path, accept, true);
+#endif
+}
+
 /* From memory if that is possible, and on a disk thread otherwise. */
 static int find(struct mk_request *req, const struct place *at)
 {
@@ -355,7 +373,7 @@ static int find(struct mk_request *req, const struct place *at)
         mk_accept_encoding(mk_request_field(req, MK_FIELD_ACCEPT_ENCODING), &accept);
     struct found found = {.kind = FOUND_NOTHING, .err = EAGAIN};
     if (!swapped && !userdir_is(at))
-        found = site_find(site, at->path, &accept, true);
+        found = find_cached(req, at, &accept);
     if (is_nothing(&found))
         return MK_DECLINED;
     if (found.kind != FOUND_NOTHING || found.err != EAGAIN) {
@@ -400,11 +418,31 @@ static void change_error(struct mk_request *req)
         errors_apply(req, site);
 }
 
+#ifndef MK_LEAN
+static int start_worker(struct mk_worker *worker, void **ret_state)
+{
+    *ret_state = mk_account_alloc(mk_worker_account(worker), sizeof(struct recent));
+    if (!*ret_state)
+        return -ENOMEM;
+    ((struct recent *)*ret_state)->turn = 0;
+    return 0;
+}
+
+static void stop_worker(struct mk_worker *worker, void *state)
+{
+    mk_account_free(mk_worker_account(worker), state, sizeof(struct recent));
+}
+#endif
+
 MK_PLUGIN(static) = {
     MK_PLUGIN_HEAD("static", "2.0.0", "the files below a document root"),
     .sections = sections,
     .host_start = start_host,
     .host_stop = stop_host,
+#ifndef MK_LEAN
+    .worker_start = start_worker,
+    .worker_stop = stop_worker,
+#endif
     .on_content = serve,
     .on_response = change_error,
 };

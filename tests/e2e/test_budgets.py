@@ -224,6 +224,7 @@ def test_sixteen_pipelined_requests_cost_one_read_and_one_write(count_calls):
     assert reads <= rounds * 1.1, counts
     assert writes <= rounds * 1.1, counts
     assert counts["epoll_wait"] + counts["epoll_pwait"] <= rounds * 1.1, counts
+    assert counts["openat2"] == 2 * rounds, counts  # from the second on they share what it has read
     assert "epoll_ctl" not in counts, counts
 
 

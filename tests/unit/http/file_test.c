@@ -11,7 +11,7 @@ enum { NOW = 784111777 };
 
 static struct mk_file file;
 static const char *name = "ten";
-static bool is_tight;
+static bool is_tight, is_at_hand;
 
 static void send_file(struct mk_request *req, struct mk_test_world *world)
 {
@@ -21,6 +21,13 @@ static void send_file(struct mk_request *req, struct mk_test_world *world)
     struct mk_file f = file;
     f.fd = open(mk_test_path(name), O_RDONLY | O_CLOEXEC);
     assert_true(f.fd >= 0);
+    if (is_at_hand) {
+        static char content[1000];
+        assert_true(read(f.fd, content, sizeof(content)) >= 0);
+        close(f.fd);
+        f.fd = -1;
+        f.content = mk_str(content, f.bytes);
+    }
     mk_response_file(req, &f);
 }
 
@@ -297,6 +304,18 @@ static void test_every_allocation_may_fail(void **state)
     assert_int_equal(mk_test_descriptors(), before);
 }
 
+static void test_content_at_hand(void **state)
+{
+    is_at_hand = true;
+    test_answers(state);
+    test_refusals(state);
+    test_several_ranges(state);
+    test_several_ranges_that_do_not_pay(state);
+    test_an_empty_file(state);
+    test_every_allocation_may_fail(state);
+    is_at_hand = false;
+}
+
 static int set_up(void **state)
 {
     if (mk_test_folder_make(state) < 0)
@@ -322,6 +341,7 @@ int main(void)
         cmocka_unit_test(test_an_empty_file),
         cmocka_unit_test(test_huge_files),
         cmocka_unit_test(test_every_allocation_may_fail),
+        cmocka_unit_test(test_content_at_hand),
     };
     return cmocka_run_group_tests(tests, set_up, mk_test_folder_remove);
 }
