@@ -17,8 +17,7 @@ enum {
     STREAM_WINDOW_BYTES = 64 * 1024,
     CONNECTION_WINDOW_BYTES = 256 * 1024,
     CONTINUATIONS_MAX = 8,
-    PRIORITY_UPDATE = 0x10, /* a type of frame */
-    FLOOD_FACTOR = 4,       /* so many heads too large, and it is an attack */
+    FLOOD_FACTOR = 4, /* so many heads too large, and it is an attack */
 };
 
 /* How far the farewell has come. */
@@ -39,6 +38,7 @@ static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, 
 {
     struct mk__h2 *h2 = ctx;
     (void)session;
+    mk__h2_turn_weigh(h2, hd->type, hd->length, hd->stream_id, hd->flags & NGHTTP2_FLAG_END_STREAM);
     if (hd->type != NGHTTP2_HEADERS || hd->stream_id % 2 == 0)
         return 0;
     if (hd->stream_id > h2->last_id) {
@@ -180,11 +180,11 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
     case NGHTTP2_PRIORITY:
         mk__h2_turn_note(h2, MK__H2_PRIORITIES);
         break;
-    case PRIORITY_UPDATE:
+    case MK__H2_PRIORITY_UPDATE:
         mk__h2_turn_update(h2, frame->hd.stream_id);
         break;
     case NGHTTP2_WINDOW_UPDATE:
-        if (frame->window_update.window_size_increment < MK__H2_MORSEL)
+        if (frame->window_update.window_size_increment < MK__H2_MORSEL && !h2->weighed)
             mk__h2_turn_note(h2, MK__H2_MORSELS);
         break;
     default:
@@ -420,7 +420,7 @@ static nghttp2_option *make_options(void)
         return NULL;
     nghttp2_option_set_no_auto_window_update(o, 1);
     nghttp2_option_set_max_continuations(o, CONTINUATIONS_MAX);
-    nghttp2_option_set_user_recv_extension_type(o, PRIORITY_UPDATE);
+    nghttp2_option_set_user_recv_extension_type(o, MK__H2_PRIORITY_UPDATE);
     return o;
 }
 

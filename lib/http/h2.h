@@ -91,6 +91,9 @@ struct mk__h2 {
     uint32_t end_code;              /* of RFC 9113 section 7, once it has ended */
     uint8_t going;                  /* enum in h2.c */
     uint32_t warned;                /* heads that came since the warning */
+    bool weighed;                   /* the frame that comes has been noted already */
+    uint64_t updates;               /* of windows, so far */
+    uint64_t strays;                /* resets of streams that are closed already */
     bool paused;                    /* the output is full */
     bool asked;                     /* nghttp2 has asked for the current stream's bytes */
     bool later;                     /* others first */
@@ -170,6 +173,18 @@ void mk__h2_reset(struct mk__h2_stream *s, bool failed);
 
 /* The client has done something that it must not do too often. */
 void mk__h2_turn_note(struct mk__h2 *h2, enum mk__h2_deed deed);
+
+/* Types of frames: RFC 9113 section 6, RFC 9218 section 7.1. */
+enum {
+    MK__H2_HEADERS = 1,
+    MK__H2_RST_STREAM = 3,
+    MK__H2_WINDOW_UPDATE = 8,
+    MK__H2_CONTINUATION = 9,
+    MK__H2_PRIORITY_UPDATE = 16,
+};
+
+/* A frame of the client begins: is it of any use? */
+void mk__h2_turn_weigh(struct mk__h2 *h2, uint8_t type, size_t bytes, int32_t stream_id, bool end_stream);
 
 /* h2->update is whole; it came on this stream. */
 void mk__h2_turn_update(struct mk__h2 *h2, int32_t stream_id);

@@ -16,7 +16,7 @@ enum mk__h2_deed {
     MK__H2_PINGS,      /* CVE-2019-9512 */
     MK__H2_EMPTIES,    /* DATA, HEADERS and CONTINUATION without content (CVE-2019-9518) */
     MK__H2_PRIORITIES, /* CVE-2019-9513 */
-    MK__H2_MORSELS,    /* windows opened by less than MK__H2_MORSEL bytes (CVE-2019-9511) */
+    MK__H2_MORSELS,    /* windows opened by less than MK__H2_MORSEL bytes (CVE-2019-9511), or for nothing; strays */
     MK__H2_DEEDS,
 };
 

@@ -33,6 +33,34 @@ void mk__h2_turn_note(struct mk__h2 *h2, enum mk__h2_deed deed)
     mk__h2_end(h2, MK__H2_CALM);
 }
 
+static bool is_empty_head(uint8_t type, size_t bytes, bool end_stream)
+{
+    return bytes == 0 && (type == MK__H2_CONTINUATION || (type == MK__H2_HEADERS && !end_stream));
+}
+
+/*
+ * Who gives back what it has had, MK__H2_MORSEL bytes or more at a time, to the stream and to the connection, and opens
+ * each window once besides, sends no more updates than that; each stream can be reset once when it is closed already.
+ */
+static bool is_useless(struct mk__h2 *h2, uint8_t type, int32_t stream_id)
+{
+    const struct mk__conn *c = h2->conn;
+    if (type == MK__H2_WINDOW_UPDATE)
+        return ++h2->updates > c->requests + c->streamed / (MK__H2_MORSEL / 2);
+    if (type == MK__H2_RST_STREAM)
+        return !mk__h2_find(h2, stream_id) && ++h2->strays > c->requests;
+    return false;
+}
+
+void mk__h2_turn_weigh(struct mk__h2 *h2, uint8_t type, size_t bytes, int32_t stream_id, bool end_stream)
+{
+    h2->weighed = is_useless(h2, type, stream_id);
+    if (is_empty_head(type, bytes, end_stream))
+        mk__h2_turn_note(h2, MK__H2_EMPTIES);
+    else if (h2->weighed)
+        mk__h2_turn_note(h2, MK__H2_MORSELS);
+}
+
 void mk__h2_turn_update(struct mk__h2 *h2, int32_t stream_id)
 {
     struct mk__h2_update u = h2->update;

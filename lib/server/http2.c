@@ -30,9 +30,11 @@ static const struct mk_conf_key keys[] = {
     DEED(FAULTS, "MaxFaults", "100", "Requests that had to be broken off for what the client did."),
     DEED(SETTINGS, "MaxSettings", "100", "SETTINGS frames."),
     DEED(PINGS, "MaxPings", "500", "PING frames."),
-    DEED(EMPTIES, "MaxEmptyFrames", "500", "Frames without content."),
+    DEED(EMPTIES, "MaxEmptyFrames", "500", "DATA, HEADERS and CONTINUATION frames without content."),
     DEED(PRIORITIES, "MaxPriorities", "1000", "PRIORITY and PRIORITY_UPDATE frames."),
-    DEED(MORSELS, "MaxSmallUpdates", "1000", "WINDOW_UPDATE frames that open a window by less than 256 bytes."),
+    DEED(MORSELS, "MaxSmallUpdates", "1000",
+         "WINDOW_UPDATE frames that open a window by less than 256 bytes, or further than answers have used it; and "
+         "resets of streams that are over."),
     {0},
 };
 
