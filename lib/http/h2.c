@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * nghttp2's side of HTTP/2 (http/h2.h): its frames become calls of h2_stream.c and h2_turn.c, and what those say
- * becomes frames. Nothing is decided here.
+ * nghttp2's side of HTTP/2 (http/h2.h): its frames become calls of h2_incoming.c and h2_stream.c, and what those and
+ * h2_turn.c say becomes frames. Nothing is decided here.
  */
 #include "http/h2.h"
 
@@ -17,11 +17,7 @@ enum {
     STREAM_WINDOW_BYTES = 64 * 1024,
     CONNECTION_WINDOW_BYTES = 256 * 1024,
     CONTINUATIONS_MAX = 8,
-    FLOOD_FACTOR = 4, /* so many heads too large, and it is an attack */
 };
-
-/* How far the farewell has come. */
-enum { STAYS, WARNED, GONE };
 
 static nghttp2_session *session_of(const struct mk__h2 *h2)
 {
@@ -30,23 +26,10 @@ static nghttp2_session *session_of(const struct mk__h2 *h2)
 
 /* ── heads ── */
 
-/*
- * A number that the client has left out is that of a closed stream: RFC 9113 section 5.1.1. nghttp2 cannot tell it from
- * a stream that was there once, and lets it pass.
- */
 static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, void *ctx)
 {
-    struct mk__h2 *h2 = ctx;
     (void)session;
-    mk__h2_turn_weigh(h2, hd->type, hd->length, hd->stream_id, hd->flags & NGHTTP2_FLAG_END_STREAM);
-    if (hd->type != NGHTTP2_HEADERS || hd->stream_id % 2 == 0)
-        return 0;
-    if (hd->stream_id > h2->last_id) {
-        h2->skipped_from = h2->last_id + (h2->last_id ? 2 : 1);
-        h2->last_id = hd->stream_id;
-    } else if (hd->stream_id >= h2->skipped_from && hd->stream_id < h2->last_id) {
-        mk__h2_end(h2, MK__H2_PROTOCOL_ERROR);
-    }
+    mk__h2_incoming_frame(ctx, hd->type, hd->length, hd->stream_id, hd->flags & NGHTTP2_FLAG_END_STREAM);
     return 0;
 }
 
@@ -58,18 +41,13 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
     mk__h2_memory_return_room(h2);
     if (h2->ended)
         return 0;
-    if (h2->going == GONE) { /* it may be asked again elsewhere: RFC 9113 section 8.7 */
+    if (h2->going == MK__H2_GONE) { /* it may be asked again elsewhere: RFC 9113 section 8.7 */
         nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id, NGHTTP2_REFUSED_STREAM);
         return 0;
     }
-    struct mk__h2_stream *s = mk__h2_stream_new(h2, frame->hd.stream_id);
-    h2->room = s ? mk__h2_memory_borrow_room(h2) : NULL;
-    if (!h2->room) {
-        if (s)
-            mk__h2_stream_free(s);
+    struct mk__h2_stream *s = mk__h2_incoming_head(h2, frame->hd.stream_id);
+    if (!s)
         return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
-    }
-    h2->head_of = s;
     nghttp2_session_set_stream_user_data(session, s->id, s);
     return 0;
 }
@@ -77,31 +55,10 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
 static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name, size_t name_len,
                      const uint8_t *value, size_t value_len, uint8_t flags, void *ctx)
 {
-    struct mk__h2 *h2 = ctx;
     (void)session, (void)flags;
-    if (!h2->head_of || h2->head_of->id != frame->hd.stream_id)
-        return 0; /* trailers: nobody reads them */
-    struct mk__h2_head *head = &h2->room->head;
-    mk__h2_head_add(head, mk_str((const char *)name, name_len), mk_str((const char *)value, value_len));
-    if (head->bytes_in > FLOOD_FACTOR * (uint64_t)h2->room->size)
-        mk__h2_end(h2, MK__H2_CALM);
+    mk__h2_incoming_field(ctx, frame->hd.stream_id, mk_str((const char *)name, name_len),
+                          mk_str((const char *)value, value_len));
     return 0;
-}
-
-static void on_head(struct mk__h2 *h2, struct mk__h2_stream *s, bool end_stream)
-{
-    s->ended_in = end_stream;
-    struct mk_str head;
-    int status = mk__h2_head_end(&h2->room->head, !end_stream, &head);
-    s->connects = h2->room->head.protocol.len;
-    mk__h2_order_recall(&h2->order, &s->place);
-    mk__h2_stream_begin(s, head, status);
-    mk__h2_memory_return_room(h2);
-    const struct mk__http_settings *settings = mk__h2_http(h2)->settings;
-    if (settings->requests_max && h2->conn->requests >= settings->requests_max)
-        mk__h2_warn(h2);
-    if (h2->going == WARNED && h2->warned++ > h2->guarded.streams_max)
-        mk__h2_say_goodbye(h2); /* more than can have been on their way */
 }
 
 /* ── frames of the client ── */
@@ -115,7 +72,7 @@ static void on_headers(struct mk__h2 *h2, const nghttp2_frame *frame, struct mk_
 {
     bool end_stream = frame->hd.flags & NGHTTP2_FLAG_END_STREAM;
     if (h2->head_of && h2->head_of == s)
-        on_head(h2, s, end_stream);
+        mk__h2_incoming_head_end(h2, end_stream);
     else if (s && end_stream)
         mk__h2_stream_data_end(s);
 }
@@ -124,7 +81,7 @@ static void on_data(struct mk__h2 *h2, const nghttp2_frame *frame, struct mk__h2
 {
     bool end_stream = frame->hd.flags & NGHTTP2_FLAG_END_STREAM;
     if (frame->hd.length == frame->data.padlen && !end_stream)
-        mk__h2_turn_note(h2, MK__H2_EMPTIES);
+        mk__h2_manners_note(h2, MK__H2_EMPTIES);
     if (s && end_stream)
         mk__h2_stream_data_end(s);
 }
@@ -133,12 +90,8 @@ static void on_data(struct mk__h2 *h2, const nghttp2_frame *frame, struct mk__h2
 static int on_update_chunk(nghttp2_session *session, const nghttp2_frame_hd *hd, const uint8_t *data, size_t len,
                            void *ctx)
 {
-    struct mk__h2 *h2 = ctx;
-    struct mk__h2_update *u = &h2->update;
-    size_t room = sizeof(u->bytes) - u->len, n = len < room ? len : room; /* what is longer says nothing that we know */
     (void)session, (void)hd;
-    memcpy(u->bytes + u->len, data, n);
-    u->len += (uint8_t)n;
+    mk__h2_incoming_update_piece(ctx, mk_str((const char *)data, len));
     return 0;
 }
 
@@ -165,27 +118,27 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
         break;
     case NGHTTP2_SETTINGS:
         if (!ack)
-            mk__h2_turn_note(h2, MK__H2_SETTINGS);
+            mk__h2_manners_note(h2, MK__H2_SETTINGS);
         break;
     case NGHTTP2_PING:
         if (!ack)
-            mk__h2_turn_note(h2, MK__H2_PINGS);
-        else if (h2->going == WARNED)
+            mk__h2_manners_note(h2, MK__H2_PINGS);
+        else if (h2->going == MK__H2_WARNED)
             mk__h2_say_goodbye(h2);
         break;
     case NGHTTP2_RST_STREAM:
         if (s && s->req)
-            mk__h2_turn_note(h2, MK__H2_RESETS);
+            mk__h2_manners_note(h2, MK__H2_RESETS);
         break;
     case NGHTTP2_PRIORITY:
-        mk__h2_turn_note(h2, MK__H2_PRIORITIES);
+        mk__h2_manners_note(h2, MK__H2_PRIORITIES);
         break;
     case MK__H2_PRIORITY_UPDATE:
-        mk__h2_turn_update(h2, frame->hd.stream_id);
+        mk__h2_incoming_update(h2, frame->hd.stream_id);
         break;
     case NGHTTP2_WINDOW_UPDATE:
         if (frame->window_update.window_size_increment < MK__H2_MORSEL && !h2->weighed)
-            mk__h2_turn_note(h2, MK__H2_MORSELS);
+            mk__h2_manners_note(h2, MK__H2_MORSELS);
         break;
     default:
         break;
@@ -240,12 +193,12 @@ static int on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, v
     (void)session;
     if (frame->hd.type == NGHTTP2_HEADERS && s && s->req && !s->req->head_bytes)
         s->req->head_bytes = (uint32_t)frame->hd.length + MK__H2_FRAME_HEAD_BYTES;
-    if (frame->hd.type == NGHTTP2_GOAWAY && h2->going == WARNED && !h2->ended)
+    if (frame->hd.type == NGHTTP2_GOAWAY && h2->going == MK__H2_WARNED && !h2->ended)
         nghttp2_submit_ping(session, NGHTTP2_FLAG_NONE, NULL); /* once it is back, they have all come */
     if (s && carries && frame->hd.flags & NGHTTP2_FLAG_END_STREAM)
         mk__h2_stream_complete(s);
     if (frame->hd.type == NGHTTP2_RST_STREAM && frame->rst_stream.error_code != NGHTTP2_NO_ERROR && !(s && s->reset))
-        mk__h2_turn_note(h2, MK__H2_FAULTS);
+        mk__h2_manners_note(h2, MK__H2_FAULTS);
     return 0;
 }
 
@@ -330,17 +283,17 @@ void mk__h2_end(struct mk__h2 *h2, enum mk__h2_error error)
 
 void mk__h2_warn(struct mk__h2 *h2)
 {
-    if (h2->going != STAYS || h2->ended)
+    if (h2->going != MK__H2_STAYS || h2->ended)
         return;
-    h2->going = WARNED;
+    h2->going = MK__H2_WARNED;
     nghttp2_submit_shutdown_notice(session_of(h2));
 }
 
 void mk__h2_say_goodbye(struct mk__h2 *h2)
 {
-    if (h2->going == GONE || h2->ended)
+    if (h2->going == MK__H2_GONE || h2->ended)
         return;
-    h2->going = GONE;
+    h2->going = MK__H2_GONE;
     nghttp2_submit_goaway(session_of(h2), NGHTTP2_FLAG_NONE, nghttp2_session_get_last_proc_stream_id(session_of(h2)),
                           NGHTTP2_NO_ERROR, NULL, 0);
 }
@@ -428,16 +381,12 @@ static int open_shared(struct mk__http *http)
 {
     if (http->h2_shared)
         return 0;
-    struct mk__h2_shared *shared = mk_account_alloc(http->account, sizeof(*shared));
+    struct mk__h2_shared *shared = mk__h2_memory_share(http);
     if (!shared)
         return -ENOMEM;
-    *shared = (struct mk__h2_shared){
-        .out = {.data = mk_account_alloc(http->account, MK__H2_OUT_BYTES), .size = MK__H2_OUT_BYTES},
-        .callbacks = make_callbacks(),
-        .options = make_options(),
-    };
-    http->h2_shared = shared;
-    if (shared->out.data && shared->callbacks && shared->options)
+    shared->callbacks = make_callbacks();
+    shared->options = make_options();
+    if (shared->callbacks && shared->options)
         return 0;
     mk__h2_release(http);
     return -ENOMEM;
@@ -448,14 +397,9 @@ void mk__h2_release(struct mk__http *http)
     struct mk__h2_shared *shared = http->h2_shared;
     if (!shared)
         return;
-    if (shared->out.data)
-        mk_account_free(http->account, shared->out.data, MK__H2_OUT_BYTES);
-    if (shared->room)
-        mk_account_free(http->account, shared->room, sizeof(*shared->room) + shared->room->size);
     nghttp2_session_callbacks_del(shared->callbacks);
     nghttp2_option_del(shared->options);
-    mk_account_free(http->account, shared, sizeof(*shared));
-    http->h2_shared = NULL;
+    mk__h2_memory_unshare(http);
 }
 
 int mk__h2_open(struct mk__conn *c)

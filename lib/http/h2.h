@@ -2,7 +2,7 @@
 /*
  * A connection that speaks HTTP/2 (RFC 9113): many exchanges at once, each on a stream of its own.
  *
- *     bytes ─► nghttp2 (h2.c) ─► head, pieces of a body ─► stream (h2_stream.c) ─► request ─► hooks ...
+ *     bytes ─► nghttp2 (h2.c) ─► head (h2_incoming.c), pieces of a body ─► stream (h2_stream.c) ─► request ─► hooks ...
  *     bytes ◄─ nghttp2 (h2.c) ◄─ one DATA frame of the stream whose turn it is (h2_turn.c) ◄─ answer (h2_answer.c)
  *
  * h2.c knows nghttp2 and decides nothing; the others decide, and know no frames. Everything lives by the clock of the
@@ -72,6 +72,9 @@ struct mk__h2_stream {
     uint64_t drained; /* bytes of a body that came when the answer was complete */
 };
 
+/* How far the farewell has come. */
+enum mk__h2_farewell { MK__H2_STAYS, MK__H2_WARNED, MK__H2_GONE };
+
 struct mk__h2 {
     struct mk__conn *conn;
     void *session; /* nghttp2's */
@@ -89,7 +92,7 @@ struct mk__h2 {
     uint32_t frame_at;              /* where in the output the frame begins that is being written */
     uint32_t adoptions;             /* as it began; other settings end it, in time */
     uint32_t end_code;              /* of RFC 9113 section 7, once it has ended */
-    uint8_t going;                  /* enum in h2.c */
+    uint8_t going;                  /* enum mk__h2_farewell */
     uint32_t warned;                /* heads that came since the warning */
     bool weighed;                   /* the frame that comes has been noted already */
     uint64_t updates;               /* of windows, so far */
@@ -169,10 +172,14 @@ void mk__h2_consume(struct mk__h2_stream *s, size_t bytes);
 /* Ends the stream before its time; without an error once the answer has left. */
 void mk__h2_reset(struct mk__h2_stream *s, bool failed);
 
-/* ── h2_turn.c ── */
+/* ── h2_manners.c ── */
 
 /* The client has done something that it must not do too often. */
-void mk__h2_turn_note(struct mk__h2 *h2, enum mk__h2_deed deed);
+void mk__h2_manners_note(struct mk__h2 *h2, enum mk__h2_deed deed);
+/* A frame of the client begins: is it of any use? */
+void mk__h2_manners_weigh(struct mk__h2 *h2, uint8_t type, size_t bytes, int32_t stream_id, bool end_stream);
+
+/* ── h2_incoming.c ── */
 
 /* Types of frames: RFC 9113 section 6, RFC 9218 section 7.1. */
 enum {
@@ -183,11 +190,20 @@ enum {
     MK__H2_PRIORITY_UPDATE = 16,
 };
 
-/* A frame of the client begins: is it of any use? */
-void mk__h2_turn_weigh(struct mk__h2 *h2, uint8_t type, size_t bytes, int32_t stream_id, bool end_stream);
-
+/* A frame of the client begins. */
+void mk__h2_incoming_frame(struct mk__h2 *h2, uint8_t type, size_t bytes, int32_t stream_id, bool end_stream);
+/* A head begins, h2->head_of: its stream; NULL: no memory. */
+struct mk__h2_stream *mk__h2_incoming_head(struct mk__h2 *h2, int32_t id);
+/* A field, of that head or of trailers. */
+void mk__h2_incoming_field(struct mk__h2 *h2, int32_t stream_id, struct mk_str name, struct mk_str value);
+/* All fields of that head are there. */
+void mk__h2_incoming_head_end(struct mk__h2 *h2, bool end_stream);
+/* Of the payload of a PRIORITY_UPDATE; what is longer than h2->update says nothing that we know. */
+void mk__h2_incoming_update_piece(struct mk__h2 *h2, struct mk_str piece);
 /* h2->update is whole; it came on this stream. */
-void mk__h2_turn_update(struct mk__h2 *h2, int32_t stream_id);
+void mk__h2_incoming_update(struct mk__h2 *h2, int32_t stream_id);
+
+/* ── h2_turn.c ── */
 
 /* The next bytes of a body go right behind the place of their frame's head. */
 enum mk__h2_reading { MK__H2_MORE, MK__H2_LAST, MK__H2_LATER, MK__H2_FULL, MK__H2_FAILED };

@@ -77,3 +77,31 @@ void mk__h2_memory_return_room(struct mk__h2 *h2)
     else if (room)
         shared->room = room;
 }
+
+/* ── what a worker's connections share ── */
+
+struct mk__h2_shared *mk__h2_memory_share(struct mk__http *http)
+{
+    struct mk__h2_shared *shared = mk_account_alloc(http->account, sizeof(*shared));
+    if (!shared)
+        return NULL;
+    *shared = (struct mk__h2_shared){
+        .out = {.data = mk_account_alloc(http->account, MK__H2_OUT_BYTES), .size = MK__H2_OUT_BYTES},
+    };
+    http->h2_shared = shared;
+    if (shared->out.data)
+        return shared;
+    mk__h2_memory_unshare(http);
+    return NULL;
+}
+
+void mk__h2_memory_unshare(struct mk__http *http)
+{
+    struct mk__h2_shared *shared = http->h2_shared;
+    if (shared->out.data)
+        mk_account_free(http->account, shared->out.data, MK__H2_OUT_BYTES);
+    if (shared->room)
+        mk_account_free(http->account, shared->room, sizeof(*shared->room) + shared->room->size);
+    mk_account_free(http->account, shared, sizeof(*shared));
+    http->h2_shared = NULL;
+}

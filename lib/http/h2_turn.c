@@ -10,8 +10,6 @@
 #include "http/h2_hoard.h"
 #include "loop/loop.h"
 
-#include <monkey/log.h>
-
 #include <errno.h>
 
 enum {
@@ -19,65 +17,6 @@ enum {
     TURN_READ_BYTES = 64 * 1024, /* of one connection, then others have their turn */
     TURN_SENT_BYTES = 256 * 1024,
 };
-
-/* ── what a client does too often ── */
-
-void mk__h2_turn_note(struct mk__h2 *h2, enum mk__h2_deed deed)
-{
-    struct mk__http *http = mk__h2_http(h2);
-    const struct mk__h2_settings *settings = http->settings->h2 ? http->settings->h2 : &h2->guarded;
-    if (h2->ended || mk__h2_guard_admits(&h2->guard, settings, deed, mk_loop_now_ms(http->loop)))
-        return;
-    mk_log_info("connection %d: too many %s within %d s, closing it", h2->conn->event.fd, mk__h2_guard_name(deed),
-                MK__H2_GUARD_MS / 1000);
-    mk__h2_end(h2, MK__H2_CALM);
-}
-
-static bool is_empty_head(uint8_t type, size_t bytes, bool end_stream)
-{
-    return bytes == 0 && (type == MK__H2_CONTINUATION || (type == MK__H2_HEADERS && !end_stream));
-}
-
-/*
- * Who gives back what it has had, MK__H2_MORSEL bytes or more at a time, to the stream and to the connection, and opens
- * each window once besides, sends no more updates than that; each stream can be reset once when it is closed already.
- */
-static bool is_useless(struct mk__h2 *h2, uint8_t type, int32_t stream_id)
-{
-    const struct mk__conn *c = h2->conn;
-    if (type == MK__H2_WINDOW_UPDATE)
-        return ++h2->updates > c->requests + c->streamed / (MK__H2_MORSEL / 2);
-    if (type == MK__H2_RST_STREAM)
-        return !mk__h2_find(h2, stream_id) && ++h2->strays > c->requests;
-    return false;
-}
-
-void mk__h2_turn_weigh(struct mk__h2 *h2, uint8_t type, size_t bytes, int32_t stream_id, bool end_stream)
-{
-    h2->weighed = is_useless(h2, type, stream_id);
-    if (is_empty_head(type, bytes, end_stream))
-        mk__h2_turn_note(h2, MK__H2_EMPTIES);
-    else if (h2->weighed)
-        mk__h2_turn_note(h2, MK__H2_MORSELS);
-}
-
-void mk__h2_turn_update(struct mk__h2 *h2, int32_t stream_id)
-{
-    struct mk__h2_update u = h2->update;
-    int32_t id = (u.bytes[0] & 0x7f) << 24 | u.bytes[1] << 16 | u.bytes[2] << 8 | u.bytes[3];
-    h2->update.len = 0;
-    mk__h2_turn_note(h2, MK__H2_PRIORITIES);
-    if (stream_id != 0 || u.len < 4 || id == 0) {
-        mk__h2_end(h2, u.len < 4 ? MK__H2_FRAME_SIZE_ERROR : MK__H2_PROTOCOL_ERROR);
-        return;
-    }
-    struct mk__h2_stream *s = mk__h2_find(h2, id);
-    if (!s && id <= h2->last_id)
-        return; /* it has been and gone */
-    struct mk__h2_place *place = s ? &s->place : mk__h2_order_remember(&h2->order, id);
-    mk__h2_order_read(&h2->order, place, mk_str((const char *)u.bytes + 4, u.len - 4u));
-    place->updated = true;
-}
 
 /* ── the output ── */
 
