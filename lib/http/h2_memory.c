@@ -53,7 +53,7 @@ struct mk__h2_room *mk__h2_memory_borrow_room(struct mk__h2 *h2)
     struct mk__h2_room *room = shared->room;
     uint32_t size = http->settings->head.head_bytes_max + MK__READ_BYTES;
     shared->room = NULL;
-    if (room && room->size < size) {
+    if (room && room->size != size) {
         mk_account_free(http->account, room, sizeof(*room) + room->size);
         room = NULL;
     }

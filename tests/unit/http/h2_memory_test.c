@@ -144,16 +144,18 @@ static void test_one_room_is_lent(void **state)
     drop_shared();
 }
 
-/* Settings of a reload may want larger heads. */
-static void test_rooms_grow(void **state)
+/* Settings of a reload may want larger heads, or smaller ones. */
+static void test_rooms_grow_and_shrink(void **state)
 {
     struct mk__h2 h2 = {.conn = &conn};
     (void)state;
     borrow(&h2);
     mk__h2_memory_return_room(&h2);
-    settings.head.head_bytes_max = 2000;
-    borrow(&h2);
-    mk__h2_memory_return_room(&h2);
+    for (uint32_t bytes = 2000; bytes; bytes -= 500) {
+        settings.head.head_bytes_max = bytes;
+        borrow(&h2);
+        mk__h2_memory_return_room(&h2);
+    }
     drop_shared();
     settings.head.head_bytes_max = 1000;
 }
@@ -185,7 +187,7 @@ int main(void)
         cmocka_unit_test(test_grows_and_shrinks),
         cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_one_room_is_lent),
-        cmocka_unit_test(test_rooms_grow),
+        cmocka_unit_test(test_rooms_grow_and_shrink),
         cmocka_unit_test(test_no_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
