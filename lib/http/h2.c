@@ -16,7 +16,6 @@
 enum {
     STREAM_WINDOW_BYTES = 64 * 1024,
     CONNECTION_WINDOW_BYTES = 256 * 1024,
-    CONTINUATIONS_MAX = 8,
 };
 
 static nghttp2_session *session_of(const struct mk__h2 *h2)
@@ -244,7 +243,9 @@ void mk__h2_receive(struct mk__h2 *h2, struct mk_str in)
     if (n >= 0 || h2->ended)
         return;
     mk_log_debug("connection %d: %s", h2->conn->event.fd, nghttp2_strerror((int)n));
-    mk__h2_end(h2, n == NGHTTP2_ERR_FLOODED ? MK__H2_CALM : MK__H2_PROTOCOL_ERROR);
+    if (n == NGHTTP2_ERR_FLOODED)
+        mk__h2_manners_end(h2, MK__H2_UNTAKEN, h2->answers_max);
+    mk__h2_end(h2, MK__H2_PROTOCOL_ERROR);
 }
 
 int mk__h2_pull(struct mk__h2 *h2, struct mk_str *ret_frame)
@@ -372,7 +373,10 @@ static nghttp2_option *make_options(void)
     if (nghttp2_option_new(&o) != 0)
         return NULL;
     nghttp2_option_set_no_auto_window_update(o, 1);
-    nghttp2_option_set_max_continuations(o, CONTINUATIONS_MAX);
+    /* These are counted by h2_manners.c, which knows the settings of now, and tells the operator. */
+    nghttp2_option_set_max_settings(o, SIZE_MAX);
+    nghttp2_option_set_max_continuations(o, SIZE_MAX);
+    nghttp2_option_set_stream_reset_rate_limit(o, UINT64_MAX, UINT64_MAX);
     nghttp2_option_set_user_recv_extension_type(o, MK__H2_PRIORITY_UPDATE);
     return o;
 }
@@ -419,6 +423,8 @@ int mk__h2_open(struct mk__conn *c)
     mk_list_init(&h2->streams);
     mk_list_init(&h2->woken);
     mk__h2_order_init(&h2->order);
+    h2->answers_max = mk__h2_manners_answers_max(h2);
+    nghttp2_option_set_max_outbound_ack(shared->options, h2->answers_max);
     if (nghttp2_session_server_new3(&session, shared->callbacks, h2, shared->options, &heap) != 0) {
         mk_account_free(http->account, h2, sizeof(*h2));
         return -ENOMEM;

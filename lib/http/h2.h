@@ -94,6 +94,8 @@ struct mk__h2 {
     uint32_t end_code;              /* of RFC 9113 section 7, once it has ended */
     uint8_t going;                  /* enum mk__h2_farewell */
     uint32_t warned;                /* heads that came since the warning */
+    uint64_t answers_max;           /* to PING and SETTINGS that may wait */
+    uint32_t continuations;         /* of the head that comes */
     bool weighed;                   /* the frame that comes has been noted already */
     uint64_t updates;               /* of windows, so far */
     uint64_t strays;                /* resets of streams that are closed already */
@@ -107,6 +109,7 @@ struct mk__h2 {
 enum {
     MK__H2_FRAME_BYTES = 16 * 1024, /* of a DATA frame's payload, at most */
     MK__H2_FRAME_HEAD_BYTES = 9,
+    MK__H2_ROW_BYTES = 6, /* of a SETTINGS frame */
     MK__H2_OUT_BYTES = 4 * (MK__H2_FRAME_BYTES + MK__H2_FRAME_HEAD_BYTES),
 };
 
@@ -176,6 +179,10 @@ void mk__h2_reset(struct mk__h2_stream *s, bool failed);
 
 /* The client has done something that it must not do too often. */
 void mk__h2_manners_note(struct mk__h2 *h2, enum mk__h2_deed deed);
+/* That is the end: it has done so more than `most` times. */
+void mk__h2_manners_end(struct mk__h2 *h2, enum mk__h2_deed deed, uint64_t most);
+/* Answers to PING and SETTINGS that may wait for the client: more than it may ask for within ten seconds. */
+uint64_t mk__h2_manners_answers_max(const struct mk__h2 *h2);
 /* A frame of the client begins: is it of any use? */
 void mk__h2_manners_weigh(struct mk__h2 *h2, uint8_t type, size_t bytes, int32_t stream_id, bool end_stream);
 
@@ -185,6 +192,7 @@ void mk__h2_manners_weigh(struct mk__h2 *h2, uint8_t type, size_t bytes, int32_t
 enum {
     MK__H2_HEADERS = 1,
     MK__H2_RST_STREAM = 3,
+    MK__H2_SETTINGS_FRAME = 4,
     MK__H2_WINDOW_UPDATE = 8,
     MK__H2_CONTINUATION = 9,
     MK__H2_PRIORITY_UPDATE = 16,

@@ -18,13 +18,20 @@ enum mk__h2_deed {
     MK__H2_PRIORITIES, /* CVE-2019-9513 */
     MK__H2_MORSELS,    /* windows opened by less than MK__H2_MORSEL bytes (CVE-2019-9511), or for nothing; strays */
     MK__H2_DEEDS,
+    /* These are not for ten seconds: */
+    MK__H2_CONTINUATIONS = MK__H2_DEEDS, /* CONTINUATION frames of one head (CVE-2024-27316) */
+    MK__H2_BOMBS,                        /* heads that unpack to far more than they may have (CVE-2016-6581) */
+    MK__H2_ROWS,                         /* of one SETTINGS frame */
+    MK__H2_UNTAKEN,                      /* answers to PING and SETTINGS that the client does not read */
+    MK__H2_ENDS,
 };
 
-enum { MK__H2_MORSEL = 256, MK__H2_GUARD_MS = 10000 };
+enum { MK__H2_MORSEL = 256, MK__H2_GUARD_MS = 10000, MK__H2_ROWS_MAX = 32 };
 
 struct mk__h2_settings {
     bool on;
-    int64_t streams_max; /* at once, of one connection */
+    int64_t streams_max;       /* at once, of one connection */
+    int64_t continuations_max; /* of one head */
     int64_t deeds_max[MK__H2_DEEDS];
 };
 
@@ -36,7 +43,4 @@ struct mk__h2_guard {
 /* Notes a deed; false: that was one too many. */
 bool mk__h2_guard_admits(struct mk__h2_guard *g, const struct mk__h2_settings *settings, enum mk__h2_deed deed,
                          uint64_t now_ms);
-/* For messages: "resets". */
-const char *mk__h2_guard_name(enum mk__h2_deed deed);
-
 #endif

@@ -49,8 +49,9 @@ void mk__h2_incoming_field(struct mk__h2 *h2, int32_t stream_id, struct mk_str n
         return; /* trailers: nobody reads them */
     struct mk__h2_head *head = &h2->room->head;
     mk__h2_head_add(head, name, value);
-    if (head->bytes_in > FLOOD_FACTOR * (uint64_t)h2->room->size)
-        mk__h2_end(h2, MK__H2_CALM);
+    uint64_t most = FLOOD_FACTOR * (uint64_t)h2->room->size;
+    if (head->bytes_in > most)
+        mk__h2_manners_end(h2, MK__H2_BOMBS, most);
 }
 
 void mk__h2_incoming_head_end(struct mk__h2 *h2, bool end_stream)

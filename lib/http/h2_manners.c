@@ -8,15 +8,47 @@
 
 #include <monkey/log.h>
 
+#include <inttypes.h>
+
+static const char *const names[MK__H2_ENDS] = {
+    [MK__H2_RESETS] = "requests taken back",
+    [MK__H2_FAULTS] = "requests broken off for its faults",
+    [MK__H2_SETTINGS] = "SETTINGS frames",
+    [MK__H2_PINGS] = "PING frames",
+    [MK__H2_EMPTIES] = "empty frames",
+    [MK__H2_PRIORITIES] = "PRIORITY and PRIORITY_UPDATE frames",
+    [MK__H2_MORSELS] = "small or needless WINDOW_UPDATE and RST_STREAM frames",
+    [MK__H2_CONTINUATIONS] = "CONTINUATION frames of one head",
+    [MK__H2_BOMBS] = "bytes of fields in one head, unpacked",
+    [MK__H2_ROWS] = "rows of one SETTINGS frame",
+    [MK__H2_UNTAKEN] = "answers to PING and SETTINGS that it does not take",
+};
+
+void mk__h2_manners_end(struct mk__h2 *h2, enum mk__h2_deed deed, uint64_t most)
+{
+    if (h2->ended)
+        return;
+    mk_log_info("connection %d: more than %" PRIu64 " %s, closing it", h2->conn->event.fd, most, names[deed]);
+    mk__h2_end(h2, MK__H2_CALM);
+}
+
+static const struct mk__h2_settings *settings_of(const struct mk__h2 *h2)
+{
+    const struct mk__http *http = mk__h2_http(h2);
+    return http->settings->h2 ? http->settings->h2 : &h2->guarded;
+}
+
+uint64_t mk__h2_manners_answers_max(const struct mk__h2 *h2)
+{
+    const int64_t *most = settings_of(h2)->deeds_max;
+    return (uint64_t)(most[MK__H2_PINGS] + most[MK__H2_SETTINGS]) + 1;
+}
+
 void mk__h2_manners_note(struct mk__h2 *h2, enum mk__h2_deed deed)
 {
-    struct mk__http *http = mk__h2_http(h2);
-    const struct mk__h2_settings *settings = http->settings->h2 ? http->settings->h2 : &h2->guarded;
-    if (h2->ended || mk__h2_guard_admits(&h2->guard, settings, deed, mk_loop_now_ms(http->loop)))
-        return;
-    mk_log_info("connection %d: too many %s within %d s, closing it", h2->conn->event.fd, mk__h2_guard_name(deed),
-                MK__H2_GUARD_MS / 1000);
-    mk__h2_end(h2, MK__H2_CALM);
+    const struct mk__h2_settings *settings = settings_of(h2);
+    if (!h2->ended && !mk__h2_guard_admits(&h2->guard, settings, deed, mk_loop_now_ms(mk__h2_http(h2)->loop)))
+        mk__h2_manners_end(h2, deed, (uint64_t)settings->deeds_max[deed]);
 }
 
 static bool is_empty_head(uint8_t type, size_t bytes, bool end_stream)
@@ -38,8 +70,20 @@ static bool is_useless(struct mk__h2 *h2, uint8_t type, int32_t stream_id)
     return false;
 }
 
+/* What a single frame or head has too much of. */
+static void measure(struct mk__h2 *h2, uint8_t type, size_t bytes)
+{
+    uint64_t most = (uint64_t)settings_of(h2)->continuations_max;
+    h2->continuations = type == MK__H2_CONTINUATION ? h2->continuations + 1 : 0;
+    if (h2->continuations > most)
+        mk__h2_manners_end(h2, MK__H2_CONTINUATIONS, most);
+    if (type == MK__H2_SETTINGS_FRAME && bytes > MK__H2_ROWS_MAX * MK__H2_ROW_BYTES)
+        mk__h2_manners_end(h2, MK__H2_ROWS, MK__H2_ROWS_MAX);
+}
+
 void mk__h2_manners_weigh(struct mk__h2 *h2, uint8_t type, size_t bytes, int32_t stream_id, bool end_stream)
 {
+    measure(h2, type, bytes);
     h2->weighed = is_useless(h2, type, stream_id);
     if (is_empty_head(type, bytes, end_stream))
         mk__h2_manners_note(h2, MK__H2_EMPTIES);

@@ -26,6 +26,7 @@ static const struct mk_conf_key keys[] = {
         "Speak HTTP/2 with clients that begin with it: by ALPN where the transport has that, else by prior knowledge."),
     KEY(INT, streams_max, "MaxStreams", "100", "Requests that one connection may have under way at once.", .min = 1,
         .max = 10000),
+    KEY(INT, continuations_max, "MaxContinuations", "8", "CONTINUATION frames of one head.", .min = 0, .max = 1 << 30),
     DEED(RESETS, "MaxResets", "200", "Requests that the client takes back before their answer is complete."),
     DEED(FAULTS, "MaxFaults", "100", "Requests that had to be broken off for what the client did."),
     DEED(SETTINGS, "MaxSettings", "100", "SETTINGS frames."),
@@ -43,10 +44,11 @@ const struct mk_conf_section mk__section_http2 = {
     .scope = MK_CONF_SCOPE_SERVER,
     .size = sizeof(struct mk__h2_settings),
     .keys = keys,
-    .doc =
-        MK_CONF_DOC("HTTP/2, on all listeners. All limits but the first are for ten seconds of one connection: beyond "
-                    "them it is closed with ENHANCE_YOUR_CALM. What HTTP/1 is held to (`[SERVER]`) holds here too, "
-                    "each wait for one request."),
+    .doc = MK_CONF_DOC(
+        "HTTP/2, on all listeners. All limits but the first two are for ten seconds of one connection. Beyond "
+        "them it is closed with ENHANCE_YOUR_CALM, as it is for a head that unpacks to more than four "
+        "times `MaxHeadSize`, and 64K. What HTTP/1 is held to (`[SERVER]`) holds here too, "
+        "each wait for one request."),
 };
 
 static struct {

@@ -479,6 +479,7 @@ void mk_test_settings(struct mk__http_settings *s)
 {
     static const struct mk__h2_settings h2 = {.on = true,
                                               .streams_max = 100,
+                                              .continuations_max = 8,
                                               .deeds_max = {[0 ... MK__H2_DEEDS - 1] = 100}};
     *s = (struct mk__http_settings){
         .head = {.line_bytes_max = 1024, .head_bytes_max = 4096, .fields_max = 16},

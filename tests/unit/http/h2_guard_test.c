@@ -53,21 +53,12 @@ static void test_a_steady_trickle_is_welcome(void **state)
         assert_int_equal(admitted(&g, MK__H2_RESETS, 1, now), 1);
 }
 
-static void test_names(void **state)
-{
-    (void)state;
-    for (unsigned deed = 0; deed < MK__H2_DEEDS; deed++)
-        assert_non_null(mk__h2_guard_name(deed));
-    assert_string_equal(mk__h2_guard_name(MK__H2_EMPTIES), "empty frames");
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_has_its_limit),
         cmocka_unit_test(test_ten_seconds),
         cmocka_unit_test(test_a_steady_trickle_is_welcome),
-        cmocka_unit_test(test_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

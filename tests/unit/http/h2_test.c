@@ -269,7 +269,7 @@ static void test_floods(void **state)
     };
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
-        struct mk__h2_settings own = {.on = true, .streams_max = 100};
+        struct mk__h2_settings own = {.on = true, .streams_max = 100, .continuations_max = 8};
         for (unsigned n = 0; n < MK__H2_DEEDS; n++)
             own.deeds_max[n] = n == cases[i].deed ? 20 : 1000;
         open_world(remember);

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Connections that end for what their clients do: what a frame or a head may have. */
+#include "http/h2_world.h"
+
+static struct mk__h2_settings own;
+
+static struct mk_test_h2 begin(void)
+{
+    open_world(NULL);
+    own = *w.settings.h2;
+    w.settings.h2 = &own;
+    w.settings.limits.wait_ms[MK__WAIT_HEAD] = w.settings.limits.wait_ms[MK__WAIT_SEND] = 1000000;
+    return h2_connect();
+}
+
+/* ── what one head or frame may have ── */
+
+/* A head in so many frames. */
+static void send_head(struct mk_test_h2 *t, int32_t id, unsigned frames)
+{
+    struct mk_test_bytes block = h2_encode(HEAD("GET", "/"));
+    for (unsigned i = 0; i < frames; i++) {
+        bool last = i + 1 == frames;
+        h2_frame(t, i ? NGHTTP2_CONTINUATION : NGHTTP2_HEADERS,
+                 (uint8_t)((i ? 0 : END_STREAM) | (last ? END_HEADERS : 0)), id,
+                 mk_str(block.p + i, last ? block.len - i : 1));
+    }
+    free(block.p);
+}
+
+static void test_continuations(void **state)
+{
+    static const int64_t limits[] = {0, 1, 8, 20};
+    (void)state;
+    for (size_t i = 0; i < COUNT(limits); i++) {
+        struct mk_test_h2 t = begin();
+        own.continuations_max = limits[i];
+        for (int32_t id = 1; id < 7; id += 2) { /* they are counted for each head */
+            send_head(&t, id, 1 + (unsigned)limits[i]);
+            h2_expect(&t, "?:200,content-length=5 ?:\"hello\"!");
+        }
+        send_head(&t, 7, 2 + (unsigned)limits[i]);
+        h2_expect(&t, "*GOAWAY(*,11)");
+        h2_close(&t);
+    }
+}
+
+/* Also for those who were there before. */
+static void test_continuations_after_a_reload(void **state)
+{
+    static struct mk__h2_settings other;
+    (void)state;
+    for (int64_t before = 2; before <= 200; before += 198) {
+        struct mk_test_h2 t = begin();
+        own.continuations_max = before;
+        send_head(&t, 1, 3);
+        h2_expect(&t, HELLO_OF(1));
+        other = own;
+        other.continuations_max = 10;
+        w.settings.h2 = &other;
+        send_head(&t, 3, 11);
+        h2_expect(&t, HELLO_OF(3));
+        send_head(&t, 5, 12);
+        h2_expect(&t, "*GOAWAY(*,11)");
+        h2_close(&t);
+    }
+}
+
+static void test_rows_of_settings(void **state)
+{
+    static char rows[6 * (MK__H2_ROWS_MAX + 1)];
+    (void)state;
+    for (size_t n = MK__H2_ROWS_MAX; n <= MK__H2_ROWS_MAX + 1; n++) {
+        struct mk_test_h2 t = begin();
+        h2_frame(&t, NGHTTP2_SETTINGS, 0, 0, mk_str(rows, 6 * n));
+        h2_expect(&t, n == MK__H2_ROWS_MAX ? "ACK" : "*GOAWAY(*,11)");
+        h2_close(&t);
+    }
+}
+
+/* Fields of so many bytes in all, as RFC 7541 does not count them: without their 32. */
+static void send_fields(struct mk_test_h2 *t, size_t bytes)
+{
+    static char fields[300000];
+    size_t n = (size_t)snprintf(fields, sizeof(fields), "%s", HEAD("GET", "/"));
+    size_t spent = strlen(":methodGET:schemehttp:path/:authorityh");
+    while (spent < bytes) {
+        size_t len = bytes - spent < 8000 ? bytes - spent : 8000;
+        n += (size_t)snprintf(fields + n, sizeof(fields) - n, "|x %0*u", (int)len - 1, 0);
+        spent += len;
+    }
+    struct mk_test_bytes block = h2_encode(fields);
+    for (size_t at = 0; at < block.len; at += 16384) {
+        size_t left = block.len - at, len = left < 16384 ? left : 16384;
+        h2_frame(t, at ? NGHTTP2_CONTINUATION : NGHTTP2_HEADERS,
+                 (uint8_t)((at ? 0 : END_STREAM) | (left == len ? END_HEADERS : 0)), 1, mk_str(block.p + at, len));
+    }
+    free(block.p);
+}
+
+/* Four times MaxHeadSize, and 64K. */
+static void test_bombs(void **state)
+{
+    static const uint32_t sizes[] = {1000, 4096, 30000};
+    (void)state;
+    for (size_t i = 0; i < 2 * COUNT(sizes); i++) {
+        struct mk_test_h2 t = begin();
+        own.continuations_max = 100;
+        w.settings.head.head_bytes_max = sizes[i / 2];
+        send_fields(&t, 4 * sizes[i / 2] + 65536 + i % 2);
+        h2_expect(&t, i % 2 ? "*GOAWAY(*,11)" : "1:431*!");
+        h2_close(&t);
+    }
+}
+
+/* ── what is not counted by nghttp2 ── */
+
+static void test_limits_may_be_high(void **state)
+{
+    (void)state;
+    struct mk_test_h2 t = begin();
+    h2_free(&t);
+    own.deeds_max[MK__H2_PINGS] = own.deeds_max[MK__H2_RESETS] = own.deeds_max[MK__H2_MORSELS] = 5000;
+    t = h2_connect();
+    for (int32_t i = 0; i < 3000; i++)
+        h2_ping(&t, false);
+    mk_test_settle(&w);
+    w.handler = remember;
+    for (int32_t i = 0; i < 3000; i++) {
+        h2_get_path(&t, 2 * i + 1, "/");
+        h2_rst(&t, 2 * i + 1);
+    }
+    mk_test_settle(&w);
+    assert_string_equal(mk_test_state(t.end), "idle");
+    w.handler = NULL;
+    h2_get_path(&t, 9999, "/");
+    h2_expect(&t, "*" HELLO_OF(9999));
+    h2_close(&t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_continuations),      cmocka_unit_test(test_continuations_after_a_reload),
+        cmocka_unit_test(test_rows_of_settings),   cmocka_unit_test(test_bombs),
+        cmocka_unit_test(test_limits_may_be_high),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
