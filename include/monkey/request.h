@@ -193,6 +193,15 @@ MK_API bool mk_response_header_at(const struct mk_request *req, unsigned n, stru
 MK_API void mk_response_header_remove(struct mk_request *req, struct mk_str name);
 
 /*
+ * Adds a field behind the body (RFC 9110 section 6.5), for what is known only then: any time before its last byte is
+ * taken, as by the generator that ends it; 16 at most. Name and value are as of mk_response_header(), and the field's
+ * definition must allow that place. HTTP/1.0 has none, nor has a body that is missing or, on HTTP/1.1, of an announced
+ * length; and many clients pass them over. -EINVAL, -ENOMEM; -EALREADY when all of the body has been taken. Builds for
+ * small devices leave it out.
+ */
+MK_API int mk_response_trailer(struct mk_request *req, struct mk_str name, struct mk_str value);
+
+/*
  * The body is a queue of parts, sent in their order. A part that cannot be queued (-ENOMEM) leaves the
  * response incomplete: end it with `mk_response_abort()`. -EALREADY: the response has ended before, perhaps because
  * its time was over; there is nothing to do. MK_AGAIN says that a lot is queued already: the

@@ -109,12 +109,28 @@ static void decide_framing(struct mk__conn *c, struct mk_request *req)
     }
 }
 
+static size_t fields_bytes(const struct mk__header *fields, unsigned n)
+{
+    size_t bytes = 0;
+    for (unsigned i = 0; i < n; i++)
+        bytes += fields[i].name.len + fields[i].value.len + 4;
+    return bytes;
+}
+
+static void put_fields(struct mk__scratch *out, const struct mk__header *fields, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        put(out, fields[i].name);
+        put(out, MK_STR(": "));
+        put(out, fields[i].value);
+        put(out, MK_STR("\r\n"));
+    }
+}
+
+/* With status line, framing and Connection. */
 static size_t head_bytes(const struct mk_request *req)
 {
-    size_t bytes = 256 + MK__DATE_LINES_BYTES; /* status line, framing, Connection */
-    for (unsigned i = 0; i < req->headers_len; i++)
-        bytes += req->headers[i].name.len + req->headers[i].value.len + 4;
-    return bytes;
+    return 256 + MK__DATE_LINES_BYTES + fields_bytes(req->headers, req->headers_len);
 }
 
 /* More fields than any client would take: the least that can be said. */
@@ -178,12 +194,7 @@ static enum mk__h1_output put_head(struct mk__conn *c, struct mk_request *req)
     decide_framing(c, req);
     put_status_line(out, req->status);
     put(out, mk__http_date_lines(http));
-    for (unsigned i = 0; i < req->headers_len; i++) {
-        put(out, req->headers[i].name);
-        put(out, MK_STR(": "));
-        put(out, req->headers[i].value);
-        put(out, MK_STR("\r\n"));
-    }
+    put_fields(out, req->headers, req->headers_len);
     put_framing(c, req, out);
     req->head_sent = true;
     req->head_bytes = (uint32_t)(out->len - before);
@@ -416,9 +427,14 @@ static enum mk__h1_output put_end(struct mk__conn *c, struct mk_request *req)
         return MK__OUTPUT_FAILED; /* what was announced did not come */
     if (!req->is_chunked)
         return MK__OUTPUT_DONE;
-    enum mk__h1_output r = make_room(c, CHUNK_BYTES);
-    if (r == MK__OUTPUT_DONE)
-        put(&c->http->out, MK_STR("0\r\n\r\n"));
+    const struct mk__trailers *t = mk__request_trailers(req);
+    enum mk__h1_output r = make_room(c, CHUNK_BYTES + (t ? fields_bytes(t->items, t->n) : 0));
+    if (r != MK__OUTPUT_DONE)
+        return r;
+    put(&c->http->out, MK_STR("0\r\n"));
+    if (t)
+        put_fields(&c->http->out, t->items, t->n);
+    put(&c->http->out, MK_STR("\r\n"));
     return r;
 }
 

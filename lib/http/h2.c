@@ -201,11 +201,33 @@ static int on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, v
     return 0;
 }
 
+static unsigned name_values(const struct mk__h2_fields *fields, nghttp2_nv nv[MK__H2_FIELDS_MAX])
+{
+    for (unsigned i = 0; i < fields->n; i++)
+        nv[i] = (nghttp2_nv){.name = (uint8_t *)(uintptr_t)fields->items[i].name.p,
+                             .namelen = fields->items[i].name.len,
+                             .value = (uint8_t *)(uintptr_t)fields->items[i].value.p,
+                             .valuelen = fields->items[i].value.len};
+    return fields->n;
+}
+
+/* The body ends; its trailers end the stream, if there are any. */
+static int end_body(nghttp2_session *session, const struct mk__h2_stream *s, uint32_t *flags)
+{
+    struct mk__h2_fields fields;
+    nghttp2_nv nv[MK__H2_FIELDS_MAX];
+    *flags |= NGHTTP2_DATA_FLAG_EOF;
+    if (!mk__h2_answer_trailers(s, &fields))
+        return 0;
+    *flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
+    return nghttp2_submit_trailer(session, s->id, nv, name_values(&fields, nv));
+}
+
 static ssize_t read_body(nghttp2_session *session, int32_t id, uint8_t *buf, size_t length, uint32_t *flags,
                          nghttp2_data_source *source, void *ctx)
 {
     size_t n = 0;
-    (void)session, (void)id, (void)buf;
+    (void)id, (void)buf;
     switch (mk__h2_turn_read(ctx, source->ptr, length, &n)) {
     case MK__H2_LATER:
         return NGHTTP2_ERR_DEFERRED;
@@ -214,7 +236,8 @@ static ssize_t read_body(nghttp2_session *session, int32_t id, uint8_t *buf, siz
     case MK__H2_FAILED:
         return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
     case MK__H2_LAST:
-        *flags |= NGHTTP2_DATA_FLAG_EOF;
+        if (end_body(session, source->ptr, flags) != 0)
+            return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
         break;
     case MK__H2_MORE:
         break;
@@ -319,16 +342,11 @@ int mk__h2_submit_head(struct mk__h2_stream *s, bool interim)
     struct mk__h2_fields fields;
     nghttp2_nv nv[MK__H2_FIELDS_MAX];
     mk__h2_answer_fields(s, interim, &fields);
-    for (unsigned i = 0; i < fields.n; i++)
-        nv[i] = (nghttp2_nv){.name = (uint8_t *)(uintptr_t)fields.items[i].name.p,
-                             .namelen = fields.items[i].name.len,
-                             .value = (uint8_t *)(uintptr_t)fields.items[i].value.p,
-                             .valuelen = fields.items[i].value.len};
+    unsigned n = name_values(&fields, nv);
     if (interim)
-        return nghttp2_submit_headers(session_of(s->h2), NGHTTP2_FLAG_NONE, s->id, NULL, nv, fields.n, NULL) ? -ENOMEM
-                                                                                                             : 0;
+        return nghttp2_submit_headers(session_of(s->h2), NGHTTP2_FLAG_NONE, s->id, NULL, nv, n, NULL) ? -ENOMEM : 0;
     nghttp2_data_provider body = {.source.ptr = s, .read_callback = read_body};
-    return nghttp2_submit_response(session_of(s->h2), s->id, nv, fields.n, s->provided ? &body : NULL) ? -ENOMEM : 0;
+    return nghttp2_submit_response(session_of(s->h2), s->id, nv, n, s->provided ? &body : NULL) ? -ENOMEM : 0;
 }
 
 /* ── life ── */

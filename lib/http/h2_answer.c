@@ -19,6 +19,7 @@ static void refuse_tunnel(struct mk_request *req)
         mk__response_drop_part(req);
     req->headers_len = 0;
     req->filter = NULL;
+    req->trailers = NULL;
     req->status = 501;
     req->length = 0;
     req->length_known = req->ended = true;
@@ -40,7 +41,7 @@ static void decide_framing(struct mk__h2_stream *s)
         req->length_known = true;
     }
     req->bodyless = req->parse.method == MK_HEAD || req->status == 205 || !mk__status_has_body(req->status);
-    bool empty = req->length_known && req->length == 0 && !mk__request_is_filtered(req);
+    bool empty = req->length_known && req->length == 0 && !mk__request_is_filtered(req) && !req->trailers;
     s->provided = !req->ended || !(req->bodyless || empty);
     s->queue = (struct mk__queue){.req = req, .length_known = req->length_known, .length = req->length};
 }
@@ -143,6 +144,15 @@ static void add(struct mk__h2_fields *f, struct mk_str name, struct mk_str value
 {
     if (f->n < MK__H2_FIELDS_MAX)
         f->items[f->n++] = (struct mk__header){name, value};
+}
+
+bool mk__h2_answer_trailers(const struct mk__h2_stream *s, struct mk__h2_fields *f)
+{
+    const struct mk__trailers *t = mk__request_trailers(s->req);
+    f->n = 0;
+    for (unsigned i = 0; t && !s->req->bodyless && i < t->n; i++)
+        add(f, t->items[i].name, t->items[i].value);
+    return f->n;
 }
 
 /* What belongs to a connection of HTTP/1: RFC 9113 section 8.2.2. */

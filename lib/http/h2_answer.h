@@ -19,6 +19,8 @@ struct mk__h2_fields {
 void mk__h2_answer_begin(struct mk__h2_stream *s);
 /* What its head says; `interim`: 100, and nothing else. Lives as long as both. */
 void mk__h2_answer_fields(const struct mk__h2_stream *s, bool interim, struct mk__h2_fields *f);
+/* The fields behind its body; false: there are none. */
+bool mk__h2_answer_trailers(const struct mk__h2_stream *s, struct mk__h2_fields *f);
 /*
  * The next bytes of the body: the count, and whether they are the last; 0 and not the end: there are none yet; -EBUSY:
  * others first; another -errno: it cannot be completed.

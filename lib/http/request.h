@@ -19,7 +19,13 @@
 #include "http/head.h"
 #include "http/http.h"
 
-enum { MK__REQUEST_BYTES = 1024, MK__REQUEST_ARENA_MAX = 256 * 1024, MK__HEADERS_INLINE = 8, MK__HEADERS_MAX = 64 };
+enum {
+    MK__REQUEST_BYTES = 1024,
+    MK__REQUEST_ARENA_MAX = 256 * 1024,
+    MK__HEADERS_INLINE = 8,
+    MK__HEADERS_MAX = 64,
+    MK__TRAILERS_MAX = 16,
+};
 
 /* Above this many queued bytes a handler is asked to wait. */
 enum { MK__QUEUE_BYTES_HIGH = 64 * 1024 };
@@ -66,6 +72,12 @@ struct mk__part {
 
 struct mk__header {
     struct mk_str name, value;
+};
+
+/* Fields behind the body. */
+struct mk__trailers {
+    unsigned n;
+    struct mk__header items[MK__TRAILERS_MAX];
 };
 
 struct mk__load;
@@ -118,6 +130,9 @@ struct mk_request {
     struct mk__load *loading;  /* a disk thread reads for the first part */
     struct mk_filter *filter;  /* the last one, or NULL */
     struct mk__tunnel *tunnel; /* of the handler that has taken it over, or NULL */
+#ifndef MK_LEAN
+    struct mk__trailers *trailers; /* NULL: there are none */
+#endif
 
     struct mk_arena arena;
     _Alignas(16) char storage[];
@@ -152,6 +167,16 @@ enum { MK__FILTERS = false, MK__TUNNELS = false };
 #else
 enum { MK__FILTERS = true, MK__TUNNELS = true };
 #endif
+
+static inline const struct mk__trailers *mk__request_trailers(const struct mk_request *req)
+{
+#ifdef MK_LEAN
+    (void)req;
+    return NULL;
+#else
+    return req->trailers;
+#endif
+}
 
 static inline bool mk__request_is_filtered(const struct mk_request *req)
 {

@@ -67,11 +67,16 @@ static int grow_headers(struct mk_request *req)
     return 0;
 }
 
+static bool is_field(struct mk_str name, struct mk_str value)
+{
+    return mk__parse_is_token(name) && is_value(value) && !mk_response_header_reserved(name);
+}
+
 int mk_response_header_borrow(struct mk_request *req, struct mk_str name, struct mk_str value)
 {
     if (req->head_sent)
         return -EALREADY;
-    if (!mk__parse_is_token(name) || !is_value(value) || mk_response_header_reserved(name))
+    if (!is_field(name, value))
         return -EINVAL;
     if (req->headers_len == req->headers_max && grow_headers(req) < 0)
         return -ENOMEM;
@@ -100,6 +105,21 @@ struct mk_str mk_response_header_get(const struct mk_request *req, struct mk_str
 }
 
 #ifndef MK_LEAN
+int mk_response_trailer(struct mk_request *req, struct mk_str name, struct mk_str value)
+{
+    if (req->complete)
+        return -EALREADY;
+    if (!is_field(name, value))
+        return -EINVAL;
+    if (!req->trailers)
+        req->trailers = mk_arena_zalloc(&req->arena, sizeof(*req->trailers));
+    struct mk_str copy = mk_arena_dup(&req->arena, value);
+    if (!copy.p || !req->trailers || req->trailers->n == MK__TRAILERS_MAX)
+        return -ENOMEM;
+    req->trailers->items[req->trailers->n++] = (struct mk__header){name, copy};
+    return 0;
+}
+
 bool mk_response_header_at(const struct mk_request *req, unsigned n, struct mk_str *ret_name, struct mk_str *ret_value)
 {
     if (n >= req->headers_len)
@@ -132,8 +152,8 @@ bool mk_response_length_get(const struct mk_request *req, uint64_t *ret_bytes)
 {
     uint64_t sum = 0;
     *ret_bytes = req->length;
-    if (req->length_known || !req->ended || mk__request_is_filtered(req))
-        return req->length_known;
+    if (req->length_known || !req->ended || mk__request_is_filtered(req) || mk__request_trailers(req))
+        return req->length_known; /* trailers want a body in chunks */
     for (const struct mk__part *part = req->first; part; part = part->next) {
         if (part->kind == MK__PART_GENERATOR)
             return false;
@@ -308,6 +328,17 @@ void mk_response_abort(struct mk_request *req)
 
 /* ── whole answers ── */
 
+static void forget_body(struct mk_request *req)
+{
+    while (req->first)
+        mk__response_drop_part(req);
+    req->length_known = req->is_page = false;
+    req->filter = NULL;
+#ifndef MK_LEAN
+    req->trailers = NULL;
+#endif
+}
+
 /*
  * Forgets what was prepared. False when an answer is complete already (it stays), or when the head has left,
  * which only an abort can answer.
@@ -320,11 +351,8 @@ static bool start_over(struct mk_request *req, int status)
         mk_response_abort(req);
         return false;
     }
-    while (req->first)
-        mk__response_drop_part(req);
+    forget_body(req);
     req->headers_len = 0;
-    req->length_known = req->is_page = false;
-    req->filter = NULL;
     req->status = (uint16_t)status;
     return true;
 }
@@ -352,12 +380,10 @@ int mk_response_replace(struct mk_request *req, struct mk_str type, struct mk_st
     bool ended = req->ended;
     if (req->head_sent)
         return -EALREADY;
-    while (req->first)
-        mk__response_drop_part(req);
+    forget_body(req);
     mk_response_header_remove(req, MK_STR("Content-Type"));
     mk_response_header_remove(req, MK_STR("Content-Encoding"));
-    req->length_known = req->ended = req->is_page = false;
-    req->filter = NULL;
+    req->ended = false;
     int err = mk_response_header_borrow(req, MK_STR("Content-Type"), type);
     if (err == 0)
         err = mk_response_borrow(req, body);

@@ -40,6 +40,20 @@ def test_trailers_of_a_request(probe):
     client.assert_open()
 
 
+@needs_probe
+def test_trailers_of_answers(probe):
+    """They end their streams, in whatever order those end."""
+    client = probe().connect_h2()
+    sizes = (0, 1, 16_384, 65_535, 65_536, 300_000, 0)
+    for number, size in [(client.begin(f"/probe/trailers?{size}"), size) for size in sizes]:
+        answer = client.response(number)
+        assert answer.body == b"g" * size
+        assert answer.trailers == [("x-first", "1"), ("x-last", str(size))]
+    for number in [client.begin(f"/probe/trailer?{query}") for query in ("", "length", "empty")]:
+        assert client.response(number).trailers == [("x-only", "1")]
+    client.assert_open()
+
+
 LENGTHS = {
     "too little": ("4", b"abc"),
     "too much": ("4", b"abcde"),
@@ -354,6 +368,7 @@ def test_log(serve, tmp_path, site_root):
             "plugins.load": "[PLUGINS]\n    Load liana\n    Load logger\n    Load static\n",
         }
     )
+    server.baseline += 1  # the log, which is opened by a thread of its own
     client = server.connect_h2()
     client.ask("/hello.txt?q", "Referer: there", "User-Agent: h2 test")
     client.ask("/nowhere", method="HEAD")

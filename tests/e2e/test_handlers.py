@@ -231,6 +231,35 @@ def test_generated_for_a_slow_reader(probe):
     assert client.response().body == b"at once\n"
 
 
+@pytest.mark.parametrize("size", [0, 10, 100_000])
+def test_trailers(probe, size):
+    """What is said before the body, and what its generator says at its end."""
+    client = probe().connect()
+    for _ in range(2):
+        answer = client.ask(f"/probe/trailers?{size}")
+        assert answer.body == b"g" * size
+        assert [(name.lower(), value) for name, value in answer.trailers] == [("x-first", "1"), ("x-last", str(size))]
+    assert client.ask("/probe/trailers", method="HEAD").trailers == []
+    client.assert_open()
+
+
+@pytest.mark.parametrize("query, body", [("", b"whole\n"), ("empty", b""), ("length", b"whole\n")])
+def test_trailer_of_a_whole_body(probe, query, body):
+    """It needs a body in chunks on HTTP/1: an announced length leaves none."""
+    client = probe().connect()
+    for _ in range(2):
+        answer = client.ask(f"/probe/trailer?{query}")
+        assert answer.body == body
+        assert len(answer.trailers) == (build.PROTOCOL == "h2c" or query != "length")
+    client.assert_open()
+
+
+@pytest.mark.wire
+def test_no_trailers_in_http_1_0(probe):
+    answer = probe().connect().ask("/probe/trailers?5", version="HTTP/1.0")
+    assert (answer.body, answer.trailers, answer["Transfer-Encoding"]) == (b"ggggg", [], None)
+
+
 @pytest.mark.parametrize("path", ["/probe/stream", "/probe/now", "/probe/nothing"])
 def test_head_has_no_body(probe, path):
     client = probe().connect()

@@ -273,6 +273,35 @@ static void stream(struct mk_request *req)
     mk_response_end(req);
 }
 
+static ssize_t generate_and_count(struct mk_request *req, char *to, size_t size, void *ctx)
+{
+    ssize_t n = generate(req, to, size, ctx);
+    if (n == 0)
+        mk_response_trailer(req, MK_STR("X-Last"), mk_request_query(req));
+    return n;
+}
+
+static void send_trailers(struct mk_request *req)
+{
+    uint64_t *left = mk_arena_alloc(mk_request_arena(req), sizeof(*left));
+    *left = number_of(req, 10);
+    mk_response_trailer(req, MK_STR("X-First"), MK_STR("1"));
+    mk_response_generate(req, generate_and_count, left);
+    mk_response_end(req);
+}
+
+/* All of the body is there when the head leaves; `?length`: and announced. */
+static void send_trailer_of_a_whole(struct mk_request *req)
+{
+    struct mk_str body = MK_STR("whole\n");
+    if (mk_str_eq(mk_request_query(req), MK_STR("length")))
+        mk_response_length(req, body.len);
+    if (mk_str_eq(mk_request_query(req), MK_STR("empty")))
+        body = MK_STR("");
+    mk_response_trailer(req, MK_STR("X-Only"), MK_STR("1"));
+    answer(req, body);
+}
+
 static ssize_t break_down(struct mk_request *req, char *to, size_t size, void *ctx)
 {
     bool *begun = ctx;
@@ -376,6 +405,8 @@ static const struct {
     {MK_STR("/probe/ticks"), send_ticks},
     {MK_STR("/probe/never"), stay_silent},
     {MK_STR("/probe/stream"), stream},
+    {MK_STR("/probe/trailers"), send_trailers},
+    {MK_STR("/probe/trailer"), send_trailer_of_a_whole},
     {MK_STR("/probe/broken"), fail_halfway},
     {MK_STR("/probe/promise"), promise_too_much},
     {MK_STR("/probe/inject"), inject},

@@ -133,6 +133,60 @@ static void test_too_late(void **state)
     mk_test_world_close(&w);
 }
 
+/* ── trailers ── */
+
+static void use_trailers(struct mk_request *req, struct mk_test_world *world)
+{
+    char value[] = "copied";
+    (void)world;
+    assert_int_equal(mk_response_trailer(req, MK_STR("X Y"), MK_STR("v")), -EINVAL);
+    assert_int_equal(mk_response_trailer(req, MK_STR("X"), MK_STR("a\r\nb")), -EINVAL);
+    assert_int_equal(mk_response_trailer(req, MK_STR("Content-Length"), MK_STR("1")), -EINVAL);
+    assert_int_equal(mk_response_trailer(req, MK_STR("Transfer-Encoding"), MK_STR("chunked")), -EINVAL);
+    assert_int_equal(mk_response_borrow(req, MK_STR("body")), 0);
+    assert_int_equal(mk_response_trailer(req, MK_STR("X-A"), mk_str_c(value)), 0);
+    memset(value, '!', 6);
+    mk_response_end(req);
+    assert_int_equal(mk_response_trailer(req, MK_STR("X-B"), MK_STR("behind the end, but not behind the body")), 0);
+}
+
+static void test_trailers(void **state)
+{
+    (void)state;
+    open_world(use_trailers);
+    struct mk_str answer = ask("GET");
+    assert_non_null(strstr(answer.p, "\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nbody\r\n0\r\nX-A: copied\r\n"
+                                     "X-B: behind the end, but not behind the body\r\n\r\n"));
+    answer = ask("HEAD");
+    assert_string_equal(strstr(answer.p, "\r\n\r\n"), "\r\n\r\n");
+    mk_test_world_close(&w);
+}
+
+static void use_many_trailers(struct mk_request *req, struct mk_test_world *world)
+{
+    (void)world;
+    for (unsigned i = 0; i < MK__TRAILERS_MAX; i++)
+        assert_int_equal(mk_response_trailer(req, MK_STR("X"), MK_STR("y")), 0);
+    assert_int_equal(mk_response_trailer(req, MK_STR("X"), MK_STR("y")), -ENOMEM);
+    mk_response_borrow(req, MK_STR("body"));
+    if (world->ctx)
+        assert_int_equal(mk_response_replace(req, MK_STR("text/x"), MK_STR("another")), 0);
+    mk_response_end(req);
+}
+
+static void test_many_trailers(void **state)
+{
+    unsigned n = 0;
+    (void)state;
+    open_world(use_many_trailers);
+    for (const char *at = ask("GET").p; (at = strstr(at, "\r\nX: y")); at++)
+        n++;
+    assert_int_equal(n, MK__TRAILERS_MAX);
+    w.ctx = &w; /* they were those of the body */
+    assert_non_null(strstr(ask("GET").p, "\r\nContent-Length: 7\r\n\r\nanother"));
+    mk_test_world_close(&w);
+}
+
 /* ── whole answers ── */
 
 static bool is_tight;
@@ -143,6 +197,7 @@ static void prepare_much(struct mk_request *req)
         mk_test_fill_arena(req);
     int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
     mk_response_header(req, MK_STR("X-Old"), MK_STR("old"));
+    mk_response_trailer(req, MK_STR("X-Trailer"), MK_STR("old"));
     mk_response_length(req, 77);
     mk_response_write(req, MK_STR("prepared"));
     mk_response_borrow(req, MK_STR("prepared"));
@@ -256,6 +311,8 @@ int main(void)
         cmocka_unit_test(test_fields),
         cmocka_unit_test(test_many_fields),
         cmocka_unit_test(test_too_late),
+        cmocka_unit_test(test_trailers),
+        cmocka_unit_test(test_many_trailers),
         cmocka_unit_test(test_errors_start_over),
         cmocka_unit_test(test_redirects),
         cmocka_unit_test(test_allow),
