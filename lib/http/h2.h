@@ -113,11 +113,18 @@ enum {
     MK__H2_OUT_BYTES = 4 * (MK__H2_FRAME_BYTES + MK__H2_FRAME_HEAD_BYTES),
 };
 
+/* Connections of a worker that were ended for one deed. */
+struct mk__h2_toll {
+    uint64_t ended, untold; /* in all; since the last line */
+    uint64_t told_ms;
+};
+
 /* What a worker's connections share. */
 struct mk__h2_shared {
     struct mk__scratch out;
     struct mk__h2_room *room;  /* NULL: lent */
     void *callbacks, *options; /* nghttp2's */
+    struct mk__h2_toll tolls[MK__H2_ENDS];
 };
 
 static inline struct mk__http *mk__h2_http(const struct mk__h2 *h2)
@@ -179,10 +186,12 @@ void mk__h2_reset(struct mk__h2_stream *s, bool failed);
 
 /* The client has done something that it must not do too often. */
 void mk__h2_manners_note(struct mk__h2 *h2, enum mk__h2_deed deed);
-/* That is the end: it has done so more than `most` times. */
+/* That is the end: it has done so more than `most` times. The log tells it, but not each time. */
 void mk__h2_manners_end(struct mk__h2 *h2, enum mk__h2_deed deed, uint64_t most);
 /* Answers to PING and SETTINGS that may wait for the client: more than it may ask for within ten seconds. */
 uint64_t mk__h2_manners_answers_max(const struct mk__h2 *h2);
+/* How many connections were ended, into the log; if there were any. */
+void mk__h2_manners_sum_up(const struct mk__h2_shared *shared);
 /* A frame of the client begins: is it of any use? */
 void mk__h2_manners_weigh(struct mk__h2 *h2, uint8_t type, size_t bytes, int32_t stream_id, bool end_stream);
 

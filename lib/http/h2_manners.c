@@ -1,36 +1,82 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * How a client of HTTP/2 behaves (http/h2.h): what it must not do too often is noted, and one too many is the end.
+ * How a client of HTTP/2 behaves (http/h2.h): what it must not do too often is noted, one too many is the end, and the
+ * operator is told whose it was, and what would have let it live.
  */
 #include "http/h2.h"
 
+#include "base/log.h"
+#include "http/h2_core.h"
 #include "loop/loop.h"
-
-#include <monkey/log.h>
 
 #include <inttypes.h>
 
-static const char *const names[MK__H2_ENDS] = {
-    [MK__H2_RESETS] = "requests taken back",
-    [MK__H2_FAULTS] = "requests broken off for its faults",
-    [MK__H2_SETTINGS] = "SETTINGS frames",
-    [MK__H2_PINGS] = "PING frames",
-    [MK__H2_EMPTIES] = "empty frames",
-    [MK__H2_PRIORITIES] = "PRIORITY and PRIORITY_UPDATE frames",
-    [MK__H2_MORSELS] = "small or needless WINDOW_UPDATE and RST_STREAM frames",
-    [MK__H2_CONTINUATIONS] = "CONTINUATION frames of one head",
-    [MK__H2_BOMBS] = "bytes of fields in one head, unpacked",
-    [MK__H2_ROWS] = "rows of one SETTINGS frame",
-    [MK__H2_UNTAKEN] = "answers to PING and SETTINGS that it does not take",
+/* The limit of each deed, and what is more than that; without a key nobody honest needs more. */
+static const struct {
+    const char *key, *section, *what;
+} rows[MK__H2_ENDS] = {
+    [MK__H2_RESETS] = {"MaxResets", "HTTP2", "requests taken back"},
+    [MK__H2_FAULTS] = {"MaxFaults", "HTTP2", "requests broken off for its faults"},
+    [MK__H2_SETTINGS] = {"MaxSettings", "HTTP2", "SETTINGS frames"},
+    [MK__H2_PINGS] = {"MaxPings", "HTTP2", "PING frames"},
+    [MK__H2_EMPTIES] = {"MaxEmptyFrames", "HTTP2", "empty frames"},
+    [MK__H2_PRIORITIES] = {"MaxPriorities", "HTTP2", "PRIORITY and PRIORITY_UPDATE frames"},
+    [MK__H2_MORSELS] = {"MaxSmallUpdates", "HTTP2", "small or needless WINDOW_UPDATE and RST_STREAM frames"},
+    [MK__H2_CONTINUATIONS] = {"MaxContinuations", "HTTP2", "CONTINUATION frames of one head"},
+    [MK__H2_BOMBS] = {"MaxHeadSize", "SERVER", "bytes of fields in one head, unpacked"},
+    [MK__H2_ROWS] = {.what = "rows of one SETTINGS frame"},
+    [MK__H2_UNTAKEN] = {.what = "answers to PING and SETTINGS that it does not take"},
 };
+
+/* ── the operator ── */
+
+static void tell(struct mk__h2 *h2, enum mk__h2_deed deed, uint64_t most, const struct mk__h2_toll *toll)
+{
+    char text[512];
+    struct mk_buf b;
+    struct mk_address peer = mk__client_peer(&h2->conn->peer, &h2->conn->stream.io);
+    mk_buf_init_fixed(&b, text, sizeof(text));
+    mk_address_print(&peer, &b);
+    mk_buf_addf(&b, ": its connection of HTTP/2 is ended for more than %" PRIu64 " %s", most, rows[deed].what);
+    if (deed < MK__H2_DEEDS)
+        mk_buf_addf(&b, " within %d s", MK__H2_GUARD_MS / 1000);
+    if (rows[deed].key)
+        mk_buf_addf(&b, " (%s of [%s]: raise it if this is an honest client)", rows[deed].key, rows[deed].section);
+    if (toll->ended > 1)
+        mk_buf_addf(&b, "; %" PRIu64 " more since the last such line, %" PRIu64 " in all of this worker", toll->untold,
+                    toll->ended);
+    mk_log_warn("%s", mk_buf_cstr(&b));
+}
 
 void mk__h2_manners_end(struct mk__h2 *h2, enum mk__h2_deed deed, uint64_t most)
 {
+    struct mk__h2_toll *toll = &mk__h2_shared_of(h2)->tolls[deed];
     if (h2->ended)
         return;
-    mk_log_info("connection %d: more than %" PRIu64 " %s, closing it", h2->conn->event.fd, most, names[deed]);
+    toll->ended++;
+    if (mk__log_due(&toll->told_ms, mk_loop_now_ms(mk__h2_http(h2)->loop))) {
+        tell(h2, deed, most, toll);
+        toll->untold = 0;
+    } else {
+        toll->untold++;
+    }
     mk__h2_end(h2, MK__H2_CALM);
 }
+
+void mk__h2_manners_sum_up(const struct mk__h2_shared *shared)
+{
+    char text[768];
+    struct mk_buf b;
+    mk_buf_init_fixed(&b, text, sizeof(text));
+    for (unsigned deed = 0; deed < MK__H2_ENDS; deed++)
+        if (shared->tolls[deed].ended)
+            mk_buf_addf(&b, "%s %" PRIu64 " for %s", b.len ? "," : "", shared->tolls[deed].ended,
+                        rows[deed].key ? rows[deed].key : rows[deed].what);
+    if (b.len)
+        mk_log_info("connections of HTTP/2 that this worker has ended:%s", mk_buf_cstr(&b));
+}
+
+/* ── deeds ── */
 
 static const struct mk__h2_settings *settings_of(const struct mk__h2 *h2)
 {

@@ -229,6 +229,33 @@ def test_limits_of_the_library_are_not_in_the_way(victim):
         wire.sync()
 
 
+# ── the operator is told ──
+
+
+def test_the_operator_is_told(victim):
+    """Who it was, which limit, and what to do about an honest client; but one line for all that come at once."""
+    server = victim(**limits({"MaxPings": 10, "MaxContinuations": 1}))
+    for _ in range(5):
+        assert Siege(server).lay(lambda i: f.ping()) == CALM
+    assert Siege(server, f.headers(1, f.get(), whole=False)).lay(lambda i: f.continuation(1)) == CALM
+    server.wait_log(
+        r"warn +127\.0\.0\.1: its connection of HTTP/2 is ended for more than 10 PING frames within 10 s "
+        r"\(MaxPings of \[HTTP2\]: raise it if this is an honest client\)"
+    )
+    server.wait_log(r"more than 1 CONTINUATION frames of one head \(MaxContinuations of ")
+
+
+def test_totals_are_told_in_the_end(serve):
+    server = serve({**PATIENT, "Workers": 1}, **limits({"MaxPings": 10, "MaxSettings": 10}))
+    for _ in range(5):
+        assert Siege(server).lay(lambda i: f.ping()) == CALM
+    for _ in range(2):
+        assert Siege(server).lay(lambda i: f.settings()) == CALM
+    assert sum("MaxPings" in line for line in server.lines) == 1, "one in ten seconds"
+    server.stop()
+    server.wait_log("connections of HTTP/2 that this worker has ended: 2 for MaxSettings, 5 for MaxPings")
+
+
 # ── resets ──
 
 

@@ -1,8 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Connections that end for what their clients do: what a frame or a head may have. */
+/* Connections that end for what their clients do: what a frame or a head may have, and what the operator is told. */
 #include "http/h2_world.h"
 
+#include "base/log.h"
+#include "http/h2.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
 static struct mk__h2_settings own;
+
+/* A client from 192.0.2.7. */
+static struct mk_test_h2 come(void)
+{
+    struct mk_test_h2 t = h2_connect();
+    struct mk__peer *peer = &mk_test_connection(t.end)->peer;
+    assert_int_equal(mk_address_parse(MK_STR("192.0.2.7"), &peer->address), 0);
+    peer->known = true;
+    return t;
+}
 
 static struct mk_test_h2 begin(void)
 {
@@ -10,7 +26,7 @@ static struct mk_test_h2 begin(void)
     own = *w.settings.h2;
     w.settings.h2 = &own;
     w.settings.limits.wait_ms[MK__WAIT_HEAD] = w.settings.limits.wait_ms[MK__WAIT_SEND] = 1000000;
-    return h2_connect();
+    return come();
 }
 
 /* ── what one head or frame may have ── */
@@ -121,7 +137,7 @@ static void test_limits_may_be_high(void **state)
     struct mk_test_h2 t = begin();
     h2_free(&t);
     own.deeds_max[MK__H2_PINGS] = own.deeds_max[MK__H2_RESETS] = own.deeds_max[MK__H2_MORSELS] = 5000;
-    t = h2_connect();
+    t = come();
     for (int32_t i = 0; i < 3000; i++)
         h2_ping(&t, false);
     mk_test_settle(&w);
@@ -138,12 +154,147 @@ static void test_limits_may_be_high(void **state)
     h2_close(&t);
 }
 
+/* ── what the operator is told ── */
+
+static int ends[2];
+
+static int open_log(void **state)
+{
+    (void)state;
+    assert_int_equal(pipe2(ends, O_NONBLOCK | O_CLOEXEC), 0);
+    mk_log_to(ends[1], MK_LOG_INFO);
+    return 0;
+}
+
+static int close_log(void **state)
+{
+    (void)state;
+    mk_log_to(-1, MK_LOG_INFO);
+    close(ends[0]);
+    close(ends[1]);
+    return 0;
+}
+
+/* All that the log has since the last time, without the time. */
+#define expect_told(pattern) \
+    do { \
+        char told_[4096]; \
+        ssize_t n_ = read(ends[0], told_, sizeof(told_) - 1); \
+        told_[n_ > 0 ? n_ : 0] = '\0'; \
+        const char *line_ = n_ > 25 ? told_ + 25 : told_; \
+        if (fnmatch(pattern, line_, 0) != 0) \
+            fail_msg("told \"%s\", not \"%s\"", line_, pattern); \
+    } while (0)
+
+/* Somebody comes, pings once too often, and is sent away. */
+static void ping_too_often(void)
+{
+    struct mk_test_h2 t = come();
+    for (int64_t i = 0; i <= own.deeds_max[MK__H2_PINGS]; i++)
+        h2_ping(&t, false);
+    h2_expect(&t, "*GOAWAY(*,11)");
+    h2_free(&t);
+}
+
+static void test_the_first_is_told(void **state)
+{
+    (void)state;
+    struct mk_test_h2 t = begin();
+    own.deeds_max[MK__H2_PINGS] = 5;
+    ping_too_often();
+    expect_told(
+        "warn  192.0.2.7: its connection of HTTP/2 is ended for more than 5 PING frames within 10 s (MaxPings of "
+        "\\[HTTP2\\]: raise it if this is an honest client)\n");
+    send_head(&t, 1, 10); /* other deeds do not wait for it */
+    mk_test_settle(&w);
+    expect_told(
+        "warn  192.0.2.7: * more than 8 CONTINUATION frames of one head (MaxContinuations of \\[HTTP2\\]: *)\n");
+    own.continuations_max = 100;
+    struct mk_test_h2 other = come();
+    send_fields(&other, 200000);
+    mk_test_settle(&w);
+    expect_told("* more than 81920 bytes of fields in one head, unpacked (MaxHeadSize of \\[SERVER\\]: *)\n");
+    h2_free(&other);
+    h2_close(&t);
+    expect_told("info  connections of HTTP/2 that this worker has ended: 1 for MaxPings, 1 for MaxContinuations, "
+                "1 for MaxHeadSize\n");
+}
+
+static void test_one_line_in_ten_seconds(void **state)
+{
+    (void)state;
+    struct mk_test_h2 t = begin();
+    ping_too_often();
+    expect_told("*MaxPings*client)\n");
+    for (unsigned i = 0; i < 3; i++)
+        ping_too_often();
+    expect_told("");
+    mk_test_pass(&w, MK__LOG_REPEAT_MS);
+    ping_too_often();
+    expect_told("*MaxPings*client); 3 more since the last such line, 5 in all of this worker\n");
+    mk_test_pass(&w, MK__LOG_REPEAT_MS);
+    ping_too_often();
+    expect_told("*MaxPings*client); 0 more since the last such line, 6 in all of this worker\n");
+    ping_too_often();
+    h2_close(&t);
+    expect_told("info  *: 7 for MaxPings\n");
+}
+
+/* For these there is nothing to raise. */
+static void test_what_nobody_needs(void **state)
+{
+    static char rows[6 * (MK__H2_ROWS_MAX + 1)];
+    (void)state;
+    struct mk_test_h2 t = begin();
+    h2_frame(&t, NGHTTP2_SETTINGS, 0, 0, mk_str(rows, sizeof(rows)));
+    mk_test_settle(&w);
+    expect_told("*more than 32 rows of one SETTINGS frame\n");
+    h2_close(&t);
+    expect_told("*1 for rows of one SETTINGS frame\n");
+}
+
+/* Never too many within ten seconds, but no answer is ever taken. */
+static void test_answers_that_nobody_takes(void **state)
+{
+    (void)state;
+    struct mk_test_h2 t = begin();
+    own.deeds_max[MK__H2_PINGS] = 50;
+    own.deeds_max[MK__H2_SETTINGS] = 10;
+    struct mk_test_h2 deaf = come();
+    deaf.end->room = 0;
+    for (unsigned round = 0; !mk_test_connection(deaf.end)->h2->ended; round++) {
+        assert_true(round < 10);
+        for (unsigned i = 0; i < 50; i++)
+            h2_ping(&deaf, false);
+        mk_test_pass(&w, MK__H2_GUARD_MS);
+    }
+    expect_told("*more than 61 answers to PING and SETTINGS that it does not take\n");
+    h2_free(&deaf);
+    h2_close(&t);
+    expect_told("*");
+}
+
+/* Nobody was ended: there is nothing to say. */
+static void test_no_totals(void **state)
+{
+    (void)state;
+    struct mk_test_h2 t = begin();
+    h2_get_path(&t, 1, "/");
+    h2_expect(&t, HELLO_OF(1));
+    h2_close(&t);
+    expect_told("");
+}
+
+#define told(test) cmocka_unit_test_setup_teardown(test, open_log, close_log)
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_continuations),      cmocka_unit_test(test_continuations_after_a_reload),
         cmocka_unit_test(test_rows_of_settings),   cmocka_unit_test(test_bombs),
-        cmocka_unit_test(test_limits_may_be_high),
+        cmocka_unit_test(test_limits_may_be_high), told(test_the_first_is_told),
+        told(test_one_line_in_ten_seconds),        told(test_what_nobody_needs),
+        told(test_answers_that_nobody_takes),      told(test_no_totals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
