@@ -21,18 +21,22 @@ struct mk__h2_piece;
 
 /* What stands in the way of a stream's end; its limit is that of the wait. */
 enum mk__h2_wait {
+    MK__H2_HEAD,    /* it has begun, but its head is not whole: the connection waits for that */
     MK__H2_BODY,    /* the rest of the request's body is awaited */
     MK__H2_HANDLER, /* a handler works on the answer, or has paused the body */
     MK__H2_DISK,    /* a file's bytes are being read */
     MK__H2_SEND,    /* the client's windows are closed, or others have their turn */
     MK__H2_TUNNEL,  /* a handler has taken the stream over */
+    MK__H2_LINGER,  /* it has been answered; the rest of its body is on its way, and of no use */
+    MK__H2_CLOSED,
     MK__H2_WAITS,
 };
 
 struct mk__h2_wait_row {
     const char *name;
-    uint8_t limit;    /* enum mk__wait */
+    uint8_t limit;    /* enum mk__wait; MK__WAITS: none of its own */
     uint16_t overdue; /* the status for the client that it has passed; 0: the stream is reset */
+    uint16_t next;    /* a bit for each wait that may follow */
 };
 
 extern const struct mk__h2_wait_row mk__h2_waits[MK__H2_WAITS];
@@ -243,7 +247,16 @@ void mk__h2_stream_step(struct mk__h2_stream *s);
 size_t mk__h2_stream_take(struct mk__h2_stream *s, void *to, size_t size);
 /* Our last byte has left. */
 void mk__h2_stream_complete(struct mk__h2_stream *s);
-/* Arms the timer of what it waits for, at the end of a turn. */
-void mk__h2_stream_settle(struct mk__h2_stream *s);
+/* Would its handler take more of the body? */
+bool mk__h2_stream_wants_body(const struct mk_request *req);
+
+/* ── h2_wait.c ── */
+
+/* Of a new stream. */
+void mk__h2_wait_init(struct mk__h2_stream *s);
+/* It waits for that from now on; the timer is armed. */
+void mk__h2_wait_enter(struct mk__h2_stream *s, enum mk__h2_wait wait);
+/* Finds out what it waits for, at the end of a turn. */
+void mk__h2_wait_settle(struct mk__h2_stream *s);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * An exchange on a stream of HTTP/2 (http/h2.h): its head, its body on the way in, its answer on the way out, and the
- * limits of what it waits for. It knows nothing of frames.
+ * An exchange on a stream of HTTP/2 (http/h2.h): its head, its body on the way in, its answer on the way out. It knows
+ * nothing of frames; what it waits for is the matter of h2_wait.c.
  */
 #include "http/h2.h"
 
@@ -10,12 +10,6 @@
 #include "loop/loop.h"
 
 #include <errno.h>
-
-const struct mk__h2_wait_row mk__h2_waits[MK__H2_WAITS] = {
-    [MK__H2_BODY] = {"body", MK__WAIT_BODY, 408},     [MK__H2_HANDLER] = {"handler", MK__WAIT_HANDLER, 503},
-    [MK__H2_DISK] = {"disk", MK__WAIT_HANDLER, 503},  [MK__H2_SEND] = {"send", MK__WAIT_SEND, 0},
-    [MK__H2_TUNNEL] = {"tunnel", MK__WAIT_TUNNEL, 0},
-};
 
 /* ── pieces of a body that nobody has taken yet; the windows limit how many there can be ── */
 
@@ -115,8 +109,6 @@ static const struct mk__carrier carrier = {
     .peer = peer_of,
 };
 
-static void on_timer(struct mk_timer *timer);
-
 struct mk__h2_stream *mk__h2_stream_new(struct mk__h2 *h2, int32_t id)
 {
     struct mk__h2_stream *s = mk_account_alloc(h2->conn->http->account, sizeof(*s));
@@ -126,7 +118,7 @@ struct mk__h2_stream *mk__h2_stream_new(struct mk__h2 *h2, int32_t id)
     mk_list_init(&s->woken);
     mk_list_add(&h2->streams, &s->link);
     mk__h2_order_place(&s->place, id);
-    mk_timer_init(&s->timer, on_timer);
+    mk__h2_wait_init(s);
     return s;
 }
 
@@ -154,6 +146,7 @@ void mk__h2_stream_free(struct mk__h2_stream *s)
     mk_timer_cancel(&s->timer);
     while (s->first)
         drop_piece(s);
+    mk__h2_wait_enter(s, MK__H2_CLOSED);
     mk_list_del(&s->link);
     mk_account_free(mk__h2_http(s->h2)->account, s, sizeof(*s));
 }
@@ -172,9 +165,8 @@ void mk__h2_stream_complete(struct mk__h2_stream *s)
     finish_exchange(s);
     while (s->first)
         drop_piece(s);
-    if (!s->ended_in) /* what is on its way may come, but not for long */
-        mk_timer_arm(mk__h2_http(s->h2)->loop, &s->timer,
-                     mk__h2_http(s->h2)->settings->limits.wait_ms[MK__WAIT_LINGER]);
+    if (!s->ended_in)
+        mk__h2_wait_enter(s, MK__H2_LINGER);
 }
 
 /* The rest of a body is of no use: RFC 9113 section 8.1. */
@@ -247,7 +239,7 @@ void mk__h2_stream_begin(struct mk__h2_stream *s, struct mk_str head, int status
 
 /* ── the body ── */
 
-static bool wants_body(const struct mk_request *req)
+bool mk__h2_stream_wants_body(const struct mk_request *req)
 {
     return !req->body_done && !req->body_paused && (req->body_fn || req->body_discard);
 }
@@ -283,7 +275,7 @@ static bool may_connect(const struct mk__h2_stream *s)
 /* What has come and the handler is ready to take. */
 static void deliver(struct mk__h2_stream *s)
 {
-    while (s->first && wants_body(s->req)) {
+    while (s->first && mk__h2_stream_wants_body(s->req)) {
         struct mk__h2_piece *p = s->first;
         struct mk_str piece = mk_str(p->bytes + p->at, p->len - p->at);
         s->first = p->next;
@@ -293,7 +285,7 @@ static void deliver(struct mk__h2_stream *s)
         mk__h2_consume(s, piece.len);
         free_piece(s, p);
     }
-    if (s->ended_in && !s->first && wants_body(s->req))
+    if (s->ended_in && !s->first && mk__h2_stream_wants_body(s->req))
         mk__request_body(s->req, MK_STR(""), true);
     while (s->first && (s->req->body_done || s->req->body_failed) && !may_connect(s))
         drop_piece(s);
@@ -302,7 +294,7 @@ static void deliver(struct mk__h2_stream *s)
 void mk__h2_stream_data(struct mk__h2_stream *s, struct mk_str piece)
 {
     struct mk_request *req = s->req;
-    bool direct = req && !s->first && wants_body(req);
+    bool direct = req && !s->first && mk__h2_stream_wants_body(req);
     if (!req)
         drain(s, piece.len);
     if (!req || req->body_failed || (req->body_done && !may_connect(s))) {
@@ -334,7 +326,8 @@ void mk__h2_stream_data_end(struct mk__h2_stream *s)
 static void invite_body(struct mk__h2_stream *s)
 {
     struct mk_request *req = s->req;
-    if (!req->head.expects_continue || req->continue_sent || req->head_sent || req->body_bytes || !wants_body(req))
+    if (!req->head.expects_continue || req->continue_sent || req->head_sent || req->body_bytes ||
+        !mk__h2_stream_wants_body(req))
         return;
     req->continue_sent = true;
     mk__h2_submit_head(s, true);
@@ -362,89 +355,10 @@ void mk__h2_stream_step(struct mk__h2_stream *s)
         return;
     if (!s->req->tunnel)
         deliver(s);
-    if (s->wait == MK__H2_BODY && s->armed && wants_body(s->req) && mk__request_is_slow(s->req))
+    if (s->wait == MK__H2_BODY && s->armed && mk__h2_stream_wants_body(s->req) && mk__request_is_slow(s->req))
         refuse_body(s->req, 408);
     invite_body(s);
     step_answer(s);
     if (s->req && s->req->tunnel && s->req->head_sent)
         mk__h2_tunnel_step(s);
-}
-
-/* ── the limits of waits ── */
-
-static enum mk__h2_wait wait_of(const struct mk__h2_stream *s)
-{
-    const struct mk_request *req = s->req;
-    if (req->tunnel)
-        return MK__H2_TUNNEL;
-    if (req->loading)
-        return MK__H2_DISK;
-    if (!mk_list_empty(&s->place.node) || (req->head_sent && !s->parked)) /* parked: there is nothing to send yet */
-        return MK__H2_SEND;
-    return wants_body(req) ? MK__H2_BODY : MK__H2_HANDLER;
-}
-
-static uint64_t taken_bytes(const struct mk__h2_stream *s)
-{
-    const struct mk__conn *c = s->h2->conn;
-    return c->streamed - (c->stream.held_len - c->stream.held_at);
-}
-
-/* The client takes what others have for it, and would take this one's. */
-static bool others_have_their_turn(const struct mk__h2_stream *s)
-{
-    return s->wait == MK__H2_SEND && taken_bytes(s) != s->armed_taken &&
-           (mk__h2_window(s->h2, s->id) > 0 || s->h2->conn->stream.held);
-}
-
-static void arm(struct mk__h2_stream *s)
-{
-    struct mk_request *req = s->req;
-    s->armed = true;
-    s->armed_bytes = req->sent_bytes + req->body_bytes;
-    s->armed_taken = taken_bytes(s);
-    mk_timer_arm(req->http->loop, &s->timer, req->limits->wait_ms[mk__h2_waits[s->wait].limit]);
-}
-
-void mk__h2_stream_settle(struct mk__h2_stream *s)
-{
-    struct mk_request *req = s->req;
-    if (!req)
-        return;
-    enum mk__h2_wait before = s->wait, wait = wait_of(s);
-    uint64_t moved = req->sent_bytes + req->body_bytes;
-    if (s->armed && wait == before && (moved == s->armed_bytes || wait == MK__H2_DISK))
-        return;
-    if (wait == MK__H2_BODY && (!s->armed || before != wait)) {
-        req->rate_since_ms = mk_loop_now_ms(req->http->loop);
-        req->rate_bytes = 0;
-    }
-    s->wait = (uint8_t)wait;
-    arm(s);
-}
-
-static void on_timer(struct mk_timer *timer)
-{
-    struct mk__h2_stream *s = MK_OWNER(timer, struct mk__h2_stream, timer);
-    struct mk_request *req = s->req;
-    int status = mk__h2_waits[s->wait].overdue;
-    s->armed = false;
-    if (!req) {
-        mk__h2_reset(s, false);
-        mk_task_schedule(mk__h2_http(s->h2)->loop, &s->h2->conn->task);
-        return;
-    }
-    if (others_have_their_turn(s)) {
-        arm(s);
-        return;
-    }
-    if (s->wait == MK__H2_HANDLER && req->http->app->overdue)
-        req->http->app->overdue(req, req->http->app_ctx);
-    wake(req);
-    if (!status || req->head_sent) {
-        req->failed = req->ended = true;
-        return;
-    }
-    req->body_done = req->body_failed = req->body_discard = true;
-    mk_response_error(req, status);
 }

@@ -212,7 +212,7 @@ static void settle_streams(struct mk__h2 *h2)
 {
     struct mk_list *n, *save;
     MK_LIST_EACH(&h2->streams, n, save)
-        mk__h2_stream_settle(MK_OWNER(n, struct mk__h2_stream, link));
+        mk__h2_wait_settle(MK_OWNER(n, struct mk__h2_stream, link));
 }
 
 static bool has_work(const struct mk__h2 *h2)
