@@ -78,29 +78,33 @@ static const struct mk_transport *find_transport(const struct mk_generation *g, 
     return NULL;
 }
 
-#ifndef MK_LEAN
-/* A word behind `Listen` that nobody knows. */
-static void report_option(struct mk_generation *g, const struct mk__listener *one, uint32_t nth)
+/* `what` else the word might have been; what the server would need to have it. */
+static void report_transport(struct mk_generation *g, struct mk_str name, size_t offset, uint32_t nth, const char *what)
 {
-    char text[512];
-    struct mk_buf words;
-    mk_buf_init_fixed(&words, text, sizeof(text));
-    mk__settings_listener_words(&words);
-    mk_buf_addf(&words, "and the loaded plugins that carry connections:");
-    for (unsigned i = 0; i < g->n_plugins; i++)
-        if (g->plugins[i]->transport)
-            mk_buf_addf(&words, " %s", g->plugins[i]->name);
-    mk__conf_error(g->conf, mk__conf_origin(g->set, g->settings, offsetof(struct mk__settings, listen), nth),
-                   "there is no option \"%.*s\", but %s", MK_STR_ARG(one->transport), mk_buf_cstr(&words));
+    struct mk__conf_origin origin = mk__conf_origin(g->set, g->settings, offset, nth);
+#ifdef MK_LEAN
+    (void)what;
+    mk__conf_error(g->conf, origin, "no loaded plugin \"%.*s\" can carry connections", MK_STR_ARG(name));
+#else
+    char cure[512] = "";
+    if (g->load_conf)
+        snprintf(cure, sizeof(cure), ": it takes \"Load %.*s\" in plugins.load", MK_STR_ARG(name));
+    else if (MK__MODULES && !mk__plugin_find(name))
+        snprintf(cure, sizeof(cure), ": it takes the file %s/%.*s.so", mk__plugin_folder(), MK_STR_ARG(name));
+    mk__conf_error(g->conf, origin, "%sno loaded plugin \"%.*s\" can carry connections%s", what, MK_STR_ARG(name),
+                   cure);
+#endif
 }
 
+#ifndef MK_LEAN
 static void find_ways(struct mk_generation *g)
 {
     for (uint32_t i = 0; i < g->settings->listen.n; i++) {
         struct mk__listener *one = &g->settings->listen.items[i];
         one->way.transport = one->transport.len ? find_transport(g, one->transport) : g->transport;
         if (!one->way.transport && one->transport.len)
-            report_option(g, one, i);
+            report_transport(g, one->transport, offsetof(struct mk__settings, listen), i,
+                             "there is no option but proxy, and ");
     }
 }
 #endif
@@ -110,8 +114,7 @@ static void find_transports(struct mk_generation *g)
     struct mk_str name = g->settings->transport;
     g->transport = find_transport(g, name);
     if (!g->transport)
-        mk__conf_error(g->conf, mk__conf_origin(g->set, g->settings, offsetof(struct mk__settings, transport), 0),
-                       "no loaded plugin \"%.*s\" can carry connections", MK_STR_ARG(name));
+        report_transport(g, name, offsetof(struct mk__settings, transport), 0, "");
 #ifndef MK_LEAN
     find_ways(g);
 #endif

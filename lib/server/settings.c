@@ -50,12 +50,6 @@ static int parse_option(struct mk_str word, struct mk__listener *one, struct mk_
     return one->transport.p ? 0 : -ENOMEM;
 }
 
-void mk__settings_listener_words(struct mk_buf *out)
-{
-    for (unsigned i = 0; i < LISTENER_OPTIONS; i++)
-        mk_buf_addf(out, "%s, ", listener_options[i].name);
-}
-
 static int parse_options(const struct mk_conf_value *value, struct mk__listener *one, struct mk_arena *arena,
                          struct mk_buf *error)
 {

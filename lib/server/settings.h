@@ -94,8 +94,6 @@ extern const struct mk_conf_section mk__section_server, mk__section_host, mk__se
 
 /* The listener of that text; NULL: there is none. */
 struct mk__listener *mk__settings_listener(const struct mk__settings *s, struct mk_str text);
-/* The options of `Listen`, with a comma behind each, for messages. */
-void mk__settings_listener_words(struct mk_buf *out);
 /* What HTTP needs of it. */
 void mk__settings_http(const struct mk__settings *s, struct mk__http_settings *ret);
 /* Replaces the server's limits by those that a host has of its own. */

@@ -99,6 +99,61 @@ def test_twice(conf):
     assert 'the plugin "hello" is loaded already' in result.stderr
 
 
+# ── modules that the server comes with ──
+
+
+@pytest.fixture
+def installed(tmp_path):
+    """A copy of the program with these modules beside it: files of its own, so that a test may spoil them."""
+    built = build.binary().parents[1] / "lib" / "monkey"
+
+    def install(*names):
+        program, folder = tmp_path / "bin" / "monkey", tmp_path / "lib" / "monkey"
+        program.parent.mkdir()
+        shutil.copy(build.binary(), program)
+        (folder / "protocols").mkdir(parents=True)
+        for name in names:
+            shutil.copy(built / name, folder / name)
+        return program, folder
+
+    return install
+
+
+OVER_TLS = {"monkey.conf": "[SERVER]\n    Listen 127.0.0.1:0 tls\n"}
+
+
+UNCARRIED = r'monkey\.conf:2:\d+: error: .*no loaded plugin "tls" .*it takes '
+
+
+@pytest.mark.parametrize("start", [["-t"], []], ids=["-t", "start"])
+@pytest.mark.parametrize(
+    "files, found, sentence",
+    [
+        (OVER_TLS, [], UNCARRIED + r"the file \S+/lib/monkey/tls\.so\n"),
+        ({**OVER_TLS, "plugins.load": load("headers")}, ["headers.so"], UNCARRIED + r'"Load tls" in plugins\.load\n'),
+        (
+            {**OVER_TLS, "plugins.load": load("tls")},
+            [],
+            r'plugins\.load:3:\d+: error: .*"tls", .* nor as \S+/tls\.so',
+        ),
+    ],
+)
+def test_tls_is_not_there(installed, tmp_path, site_root, start, files, found, sentence):
+    program, _ = installed(*found)
+    conf = write_config(tmp_path / "conf", site_root, files=files)
+    result = run("-c", conf, *start, program=program)
+    assert result.returncode == 1
+    assert re.search(sentence, result.stderr), result.stderr
+
+
+def test_an_option_of_a_listener_that_does_not_exist(conf):
+    folder = conf()
+    (folder / "monkey.conf").write_text("[SERVER]\n    Listen 127.0.0.1:0 prxy\n")
+    result = run("-c", folder, "-t")
+    assert result.returncode == 1
+    assert re.search(r"monkey\.conf:2:\d+: error: there is no option but proxy, and no loaded plugin", result.stderr)
+
+
 @pytest.mark.wire
 @pytest.mark.skipif(not build.speaks("h2"), reason="this build does not speak HTTP/2")
 def test_http2_that_cannot_be_opened(tmp_path, site_root):

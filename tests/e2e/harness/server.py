@@ -69,10 +69,12 @@ def write_config(folder, root, server=None, *, host=None, mime=None, files=None)
     return folder
 
 
-def run(*args, timeout=30, **rest):
-    """Runs the binary to its end."""
+def run(*args, timeout=30, program=None, **rest):
+    """Runs the binary, or another one, to its end."""
     rest.setdefault("env", build.environment())
-    return subprocess.run([build.binary(), *map(str, args)], capture_output=True, text=True, timeout=timeout, **rest)
+    return subprocess.run(
+        [program or build.binary(), *map(str, args)], capture_output=True, text=True, timeout=timeout, **rest
+    )
 
 
 class Server:

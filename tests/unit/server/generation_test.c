@@ -126,7 +126,11 @@ static const struct {
      "plugins.load:2:16: error: there is no plugin \"ghost\", neither in this build nor as "},
     {"conf/plugins.load", "[PLUGINS]\n    Load liana liana static\n",
      "plugins.load:2:16: error: the plugin \"liana\" is loaded already\n"},
-    {"conf/plugins.load", "[PLUGINS]\n    Load static\n", "error: no loaded plugin \"liana\" can carry connections\n"},
+    {"conf/plugins.load", "[PLUGINS]\n    Load static\n",
+     "error: no loaded plugin \"liana\" can carry connections: it takes \"Load liana\" in plugins.load\n"},
+    {"conf/monkey.conf", "[SERVER]\n    Listen 0 ghost\n",
+     "monkey.conf:2:12: error: there is no option but proxy, and no loaded plugin \"ghost\" can carry connections: it "
+     "takes the file "},
     {"conf/plugins.load", "[PLUGINS]\n    Load liana\n", "static"}, /* whose keys are in use */
     {"conf/sites/default", NULL, "sites/default is missing: it answers for every name that no other host has\n"},
     {"conf/sites/default", "[HOST]\n", "DocumentRoot"},
