@@ -149,9 +149,10 @@ static int read_server(struct mk_generation *g, const struct mk__source *source)
         g->http.times |= (g->plugins[i]->flags & MK_PLUGIN_TIMES) != 0;
 #ifndef MK_LEAN
     mk__connections_prepare(g);
-    mk__http2_find();
     const struct mk__h2_settings *h2 = mk__conf_get(g->set, &mk__section_http2);
     g->http.h2 = h2 && h2->on ? h2 : NULL;
+    if (g->http.h2)
+        mk__http2_check(g->conf);
 #endif
     find_transports(g);
     find_clashes(g);

@@ -54,14 +54,27 @@ const struct mk_conf_section mk__section_http2 = {
 static struct {
     pthread_once_t found, opened;
     char path[PATH_MAX];
+    const char *flaw; /* of the file, as it was found */
     const struct mk__h2_module *module;
     const char *fault;
     char text[PATH_MAX + 256];
 } http2 = {.found = PTHREAD_ONCE_INIT, .opened = PTHREAD_ONCE_INIT};
 
+/* NULL: dlopen() may have it, and says itself what is wrong. */
+static const char *look(void)
+{
+    int fd = open(http2.path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (fd < 0)
+        return strerror(errno);
+    const char *flaw = mk__plugin_file_fault(fd);
+    close(fd);
+    return flaw;
+}
+
 static void find(void)
 {
     snprintf(http2.path, sizeof(http2.path), "%s/protocols/http2.so", mk__plugin_folder());
+    http2.flaw = look();
 }
 
 static bool fits(const struct mk__h2_module *m)
@@ -72,20 +85,10 @@ static bool fits(const struct mk__h2_module *m)
 }
 
 /* What dlopen() says begins with the path already. */
-static const char *open_file(void **ret_handle)
-{
-    int fd = open(http2.path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    const char *fault = fd < 0 ? NULL : mk__plugin_file_fault(fd);
-    if (fd >= 0)
-        close(fd);
-    *ret_handle = fault ? NULL : dlopen(http2.path, RTLD_NOW | RTLD_LOCAL);
-    return fault;
-}
-
 static void open_object(void)
 {
-    void *handle;
-    const char *fault = open_file(&handle);
+    const char *fault = look(); /* again: it may have been replaced since the start */
+    void *handle = fault ? NULL : dlopen(http2.path, RTLD_NOW | RTLD_LOCAL);
     const struct mk__h2_module *module = handle ? dlsym(handle, MK__H2_MODULE) : NULL;
     if (module && !fits(module))
         fault = "it was built with another server";
@@ -97,7 +100,8 @@ static void open_object(void)
     else
         http2.fault = NULL;
     if (http2.fault) {
-        mk_log_warn("HTTP/2 is not spoken: %s", http2.fault);
+        if (!http2.flaw) /* which was told at the start */
+            mk_log_warn("HTTP/2 is not spoken: %s", http2.fault);
         return;
     }
     module->bind(&mk__h2_core);
@@ -107,6 +111,13 @@ static void open_object(void)
 void mk__http2_find(void)
 {
     pthread_once(&http2.found, find);
+}
+
+void mk__http2_check(struct mk__conf *conf)
+{
+    mk__http2_find();
+    if (http2.flaw)
+        mk__conf_warn(conf, (struct mk__conf_origin){0}, "HTTP/2 is not spoken: %s: %s", http2.path, http2.flaw);
 }
 
 const struct mk__h2_calls *mk__http2_open(void)

@@ -5,14 +5,15 @@
 #ifndef MK_SERVER_HTTP2_H
 #define MK_SERVER_HTTP2_H
 
-#include <monkey/conf.h>
-
+#include "conf/conf.h"
 #include "http/h2_core.h"
 
 extern const struct mk_conf_section mk__section_http2;
 
 /* Looks where it must be, once. The process context, before the others are called. */
 void mk__http2_find(void);
+/* Finds it, and warns where nobody could open it, as far as a look at the file tells. The process context. */
+void mk__http2_check(struct mk__conf *conf);
 /* Opens it, once. NULL: it cannot be had. Any thread. */
 const struct mk__h2_calls *mk__http2_open(void);
 /* Why it cannot be had, for people; NULL: it can. After mk__http2_open(). */
