@@ -122,6 +122,28 @@ static void doubt_key(const struct place *at, const struct mk_str *path, X509 *l
             host_name(at->host, name, sizeof(name)), MK_STR_ARG(*path));
 }
 
+/* Firefox refuses it, for one. */
+static void doubt_use(const struct place *at, const struct mk_str *path, X509 *leaf)
+{
+    char name[NAME_BYTES];
+    if (X509_check_ca(leaf) == 1)
+        WARN(at,
+             "%s: the certificate %.*s is one of an authority (CA:TRUE), which some clients refuse: the host shows one "
+             "that an authority has signed",
+             host_name(at->host, name, sizeof(name)), MK_STR_ARG(*path));
+}
+
+/* One that has signed itself may stand for itself. */
+static void doubt_authority(const struct place *at, const struct mk_str *path, X509 *one, int nth)
+{
+    char name[NAME_BYTES];
+    if (!X509_check_ca(one) && X509_self_signed(one, 0) != 1)
+        mk_host_warn(at->host, at->site->conf, offsetof(struct tls_host, client_ca), 0,
+                     "%s: of the certificates in %.*s, number %d is none of an authority (CA:TRUE): no client is "
+                     "accepted because of it",
+                     host_name(at->host, name, sizeof(name)), MK_STR_ARG(*path), nth);
+}
+
 /* ── one certificate ── */
 
 /* Where in a file is the certificate of this key? 0: nowhere. */
@@ -294,6 +316,7 @@ static int read_one(const struct place *at)
     if (err < 0)
         return err;
     doubt_key(at, path, leaf);
+    doubt_use(at, path, leaf);
     doubt_dates(at, path, leaf);
     doubt_names(at, path, leaf);
     return 0;
@@ -333,6 +356,7 @@ int certificates_read_authorities(struct site *site, struct mk_host *host, struc
             X509_digest(one, EVP_sha256(), digest, &n) != 1)
             err = -ENOMEM;
         mk_buf_add(ret_bytes, digest, n);
+        doubt_authority(&at, &path, one, i + 1);
     }
     sk_X509_pop_free(all, X509_free);
     return err < 0 ? err : ret_bytes->err;

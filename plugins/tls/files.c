@@ -7,6 +7,7 @@
 
 #include <openssl/err.h>
 #include <openssl/pem.h>
+#include <openssl/pkcs12.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -102,6 +103,75 @@ static int refuse_passphrase(char *to, int size, int writes, void *ctx)
     return -1;
 }
 
+/* ── what operators take for PEM ── */
+
+static bool is_certificate(const unsigned char *der, long len)
+{
+    X509 *one = d2i_X509(NULL, &der, len);
+    X509_free(one);
+    return one;
+}
+
+static bool is_key(const unsigned char *der, long len)
+{
+    EVP_PKEY *key = d2i_AutoPrivateKey(NULL, &der, len);
+    EVP_PKEY_free(key);
+    return key;
+}
+
+static bool is_locked_key(const unsigned char *der, long len)
+{
+    X509_SIG *locked = d2i_X509_SIG(NULL, &der, len);
+    X509_SIG_free(locked);
+    return locked;
+}
+
+static bool is_container(const unsigned char *der, long len)
+{
+    PKCS12 *container = d2i_PKCS12(NULL, &der, len);
+    PKCS12_free(container);
+    return container;
+}
+
+static bool is_message(const unsigned char *der, long len)
+{
+    PKCS7 *message = d2i_PKCS7(NULL, &der, len);
+    PKCS7_free(message);
+    return message;
+}
+
+/* A key is the last: libcrypto takes much for one. */
+static const struct {
+    bool (*is)(const unsigned char *der, long len);
+    const char *phrase;
+} kinds[] = {
+    {is_certificate, "is a certificate in DER; openssl x509 -inform DER -in FILE writes it in PEM"},
+    {is_container, "is in PKCS#12; openssl pkcs12 -in FILE -noenc writes the key and the certificates in PEM"},
+    {is_message, "is in PKCS#7; openssl pkcs7 -inform DER -print_certs -in FILE writes the certificates in PEM"},
+    {is_locked_key,
+     "is a private key in DER with a passphrase; openssl pkey -inform DER -in FILE writes it in PEM without"},
+    {is_key, "is a private key in DER; openssl pkey -inform DER -in FILE writes it in PEM"},
+};
+
+/* Is it of such a kind? Then there is a phrase. What libcrypto has said before is left as it is. */
+static bool recognize(const struct file *file, struct mk_buf *fault)
+{
+    const unsigned char *bytes = (const unsigned char *)file->data;
+    const char *phrase = NULL;
+    if (bytes[0] != 0x30) /* a SEQUENCE, as all of them */
+        return false;
+    ERR_set_mark();
+    for (size_t i = 0; !phrase && i < sizeof(kinds) / sizeof(kinds[0]); i++)
+        if (kinds[i].is(bytes, (long)file->len))
+            phrase = kinds[i].phrase;
+    ERR_pop_to_mark();
+    if (phrase)
+        mk_buf_addf(fault, "%s", phrase);
+    return phrase;
+}
+
+/* ── certificates and keys ── */
+
 STACK_OF(X509) * files_certificates(const char *path, struct mk_buf *fault)
 {
     struct file file;
@@ -117,13 +187,16 @@ STACK_OF(X509) * files_certificates(const char *path, struct mk_buf *fault)
             X509_free(one);
     bool ended = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE; /* nothing else is behind the last */
     BIO_free(bio);
-    files_forget(&file);
     if (ended)
         ERR_clear_error();
-    if (all && ended && sk_X509_num(all))
+    bool good = all && ended && sk_X509_num(all);
+    if (!good && !recognize(&file, fault)) {
+        mk_buf_addf(fault, ended ? "holds no certificate in PEM" : "holds a certificate that cannot be read");
+        files_reason(fault);
+    }
+    files_forget(&file);
+    if (good)
         return all;
-    mk_buf_addf(fault, ended ? "holds no certificate in PEM" : "holds a certificate that cannot be read");
-    files_reason(fault);
     sk_X509_pop_free(all, X509_free);
     return NULL;
 }
@@ -137,10 +210,10 @@ EVP_PKEY *files_key(const char *path, struct mk_buf *fault)
     BIO *bio = BIO_new_mem_buf(file.data, (int)file.len);
     ERR_clear_error();
     EVP_PKEY *key = bio ? PEM_read_bio_PrivateKey(bio, NULL, refuse_passphrase, &asked) : NULL;
-    bool is_pem = memmem(file.data, file.len, "-----BEGIN ", 11);
+    bool is_pem = memmem(file.data, file.len, "-----BEGIN ", 11), known = !key && recognize(&file, fault);
     BIO_free(bio);
     files_forget(&file);
-    if (key)
+    if (key || known)
         return key;
     if (asked || !is_pem)
         ERR_clear_error(); /* there is nothing to add */

@@ -117,6 +117,43 @@ def test_files_that_hold_something_else(check, good, tmp_path, key, what):
     wrong(check(good.keys(**{key: tmp_path / "large"})), rf"the {what} \S+ has more than 4194304 bytes")
 
 
+CERTIFICATE, KEY, UNLOCK = "certificate", "private key", ["-passin", "pass:secret"]
+# what operators have instead of PEM: how it is made, what is said, what the advice asks for, which files it helps
+NOT_PEM = {
+    "certificate": ("x509 -in {0.cert} -outform DER", "is a certificate in DER", [], [CERTIFICATE]),
+    "key": ("pkey -in {0.key} -outform DER", "is a private key in DER", [], [KEY]),
+    "locked key": (
+        "pkcs8 -topk8 -in {0.key} -outform DER -passout pass:secret",
+        "is a private key in DER with a passphrase",
+        UNLOCK,
+        [KEY],
+    ),
+    "PKCS#12": (
+        "pkcs12 -export -in {0.cert} -inkey {0.key} -passout pass:secret", "is in PKCS#12", UNLOCK, [CERTIFICATE, KEY]
+    ),
+    "PKCS#7": ("crl2pkcs7 -nocrl -certfile {0.cert} -outform DER", "is in PKCS#7", [], [CERTIFICATE]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("key, what", [("Certificate", CERTIFICATE), ("CertificateKey", KEY)])
+@pytest.mark.parametrize("kind", NOT_PEM)
+def test_files_that_are_not_pem(check, good, tmp_path, kind, key, what):
+    """Each sentence has a command, which helps."""
+    made, sentence, answers, helps = NOT_PEM[kind]
+    path = own(tmp_path, "der", openssl(*made.format(good).split()))
+    result = check(good.keys(**{key: path}))
+    wrong(result, rf"the {what} {path} {sentence}; openssl .* writes")
+    command = re.search("; openssl (.*) writes ", result[1])[1].replace("FILE", str(path)).split()
+    pem = own(tmp_path, "pem", openssl(*command, *answers))
+    assert (check(good.keys(**{key: pem}))[0] == 0) == (what in helps)
+
+
+def test_a_part_of_a_file_in_der(check, good, tmp_path):
+    for part in good.der[:-1], good.der[:1], b"0" * 500:
+        wrong(check(good.keys(Certificate=own(tmp_path, "part", part))), r"holds no certificate in PEM\n")
+        wrong(check(good.keys(CertificateKey=own(tmp_path, "part", part))), r"holds no private key in PEM\n")
+
+
 def test_a_key_that_belongs_elsewhere(check, good, other):
     wrong(check(good.keys(CertificateKey=other.key)), r"the private key \S+ does not belong to the certificate \S+")
 
@@ -258,6 +295,21 @@ def test_chains_in_a_wrong_order(check, ca, good, other, tmp_path):
         assert "warning" not in check(keys)[1]
 
 
+def test_an_authority_as_a_host(check, ca):
+    ca.key.chmod(0o600)
+    code, said = check(ca.keys(), names=None)
+    wrong((code, said), rf"the certificate {ca.cert} is one of an authority \(CA:TRUE\), which", "warning", 0)
+
+
+def test_a_leaf_as_an_authority_of_clients(check, ca, good, tmp_path):
+    both = own(tmp_path, "both", ca.cert.read_text() + good.cert.read_text())
+    for path, number in (ca.cert, None), (good.cert, 1), (both, 2):
+        code, said = check(good.keys(ClientCertificate="Required", ClientCA=path))
+        assert code == 0
+        doubt = rf"default:8:\d+: warning: host localhost: of the certificates in {path}, number {number} is none of"
+        assert bool(re.search(doubt, said)) == ("warning" in said) == bool(number), said
+
+
 @pytest.mark.parametrize("curve, fine", [("P-384", True), ("P-521", True), ("secp256k1", False), ("P-224", False)])
 def test_keys_that_few_clients_know(check, tmp_path, curve, fine):
     """OpenSSL takes them all, and then most handshakes fail."""
@@ -268,7 +320,9 @@ def test_keys_that_few_clients_know(check, tmp_path, curve, fine):
     odd.with_suffix(".key").chmod(0o600)
     code, said = check({"Certificate": f"{odd}.pem", "CertificateKey": f"{odd}.key"})
     assert code == 0
-    doubt = r"default:5:\d+: warning: host localhost: the certificate \S+odd.pem has a key of a kind that most clients"
+    doubt = (
+        r"default:5:\d+: warning: host localhost: the certificate \S+odd.pem has a key of a kind that most clients"
+    )
     assert bool(re.search(doubt, said)) != fine, said
 
 
