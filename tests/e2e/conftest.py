@@ -4,6 +4,7 @@
 import pytest
 
 from harness import build, frames
+from harness.chain import Chain
 from harness.content import populate
 from harness.protocol import TranslatedClient
 from harness.server import Server, write_config
@@ -146,3 +147,20 @@ def serve(tmp_path, site_root):
     finally:
         for server in servers:
             server.kill()
+
+
+@pytest.fixture
+def chain(tmp_path):
+    """Starts a server whose place others take; all of them are stopped at the end."""
+    made = []
+
+    def start(*args, **rest):
+        made.append(Chain(tmp_path, *args, **rest))
+        return made[-1]
+
+    yield start
+    for one in made:
+        try:
+            one.stop()
+        finally:
+            one.kill()

@@ -105,17 +105,11 @@ def test_twice(conf):
 
 @pytest.fixture
 def installed(tmp_path):
-    """A copy of the program with these modules beside it: files of its own, so that a test may spoil them."""
-    built = build.binary().parents[1] / "lib" / "monkey"
+    """A copy of the program with these modules beside it, and their folder; a test may spoil them."""
 
     def install(*names):
-        program, folder = tmp_path / "bin" / "monkey", tmp_path / "lib" / "monkey"
-        program.parent.mkdir()
-        shutil.copy(build.binary(), program)
-        (folder / "protocols").mkdir(parents=True)
-        for name in names:
-            shutil.copy(built / name, folder / name)
-        return program, folder
+        (tmp_path / "lib" / "monkey").mkdir(parents=True)
+        return build.install(tmp_path, *names), tmp_path / "lib" / "monkey"
 
     return install
 

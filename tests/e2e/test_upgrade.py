@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """USR2 without a supervisor: the server itself brings the new program in, which serves before the old one drains."""
 
-import contextlib
 import os
 import pathlib
 import re
@@ -11,71 +10,14 @@ import signal
 import pytest
 
 from harness import build
-from harness.content import populate
+from harness.chain import LARGE, SMALL
 from harness.load import Load
 from harness.protocol import Client
-from harness.server import Server, await_true, is_alive, section, write_config
+from harness.server import await_true, is_alive, section, write_config
 
 pytestmark = [pytest.mark.concurrent, pytest.mark.wire]  # the copied program has no modules beside it
 SLOW = build.TOP / "build" / build.PRESET / "lib" / "modules" / "slow.so"
 HEADERS = SLOW.parents[1] / "monkey" / "headers.so"
-SMALL, LARGE = b"small" * 100, b"large" * 400_000
-
-
-class Chain:
-    """A server and those that took its place; all of them write to the same log."""
-
-    def __init__(self, folder, settings=None, **rest):
-        self.folder, self.root = folder, populate(folder / "root", {"small": SMALL, "large": LARGE})
-        self.settings = {"Workers": 2, "DrainTimeout": "30s", **(settings or {})}
-        write_config(folder / "conf", self.root, self.settings)
-        self.program = folder / "bin" / "monkey"
-        self.program.parent.mkdir()
-        shutil.copy(build.binary(), self.program)
-        self.server = Server("-c", folder / "conf", program=self.program, **rest)
-        self.pids = [self.server.pid]
-
-    def upgrade(self):
-        os.kill(self.pids[-1], signal.SIGUSR2)
-        found = self.server.wait_log(r"upgrade: process (\d+) serves", len(self.pids))
-        self.pids.append(int(found[-1][1]))
-
-    def await_old(self):
-        for pid in self.pids[:-1]:
-            await_true(lambda pid=pid: self.server.process.poll() is not None and not is_alive(pid), 30, "its end")
-
-    def ask(self):
-        with Client(self.server.addresses[0]) as client:
-            assert client.ask("/small").body == SMALL
-
-    def stop(self):
-        last = self.pids[-1]
-        if is_alive(last):
-            os.kill(last, signal.SIGTERM)
-        await_true(lambda: self.server.process.poll() is not None and not is_alive(last), 30, "the end")
-        assert self.server.process.wait() == 0
-        assert "Sanitizer" not in self.server.log, self.server.log[-5000:]
-
-    def kill(self):
-        for pid in self.pids:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-
-
-@pytest.fixture
-def chain(tmp_path):
-    made = []
-
-    def start(*args, **rest):
-        made.append(Chain(tmp_path, *args, **rest))
-        return made[-1]
-
-    yield start
-    for one in made:
-        try:
-            one.stop()
-        finally:
-            one.kill()
 
 
 def test_five_upgrades_under_load(chain):

@@ -5,6 +5,7 @@ import functools
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 
 TOP = pathlib.Path(__file__).resolve().parents[3]
@@ -21,6 +22,18 @@ def binary(preset=PRESET):
     if override and preset == PRESET:
         return pathlib.Path(override).resolve()
     return TOP / "build" / preset / "bin" / "monkey"
+
+
+def install(folder, *modules):
+    """The path of a copy with these modules beside it ("tls.so"), none of which is a link to what was built."""
+    built = binary()
+    files = {built: folder / "bin" / "monkey"}
+    for module in modules:
+        files[built.parents[1] / "lib" / "monkey" / module] = folder / "lib" / "monkey" / module
+    for path, copy in files.items():
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, copy)
+    return files[built]
 
 
 def probe():
