@@ -63,7 +63,11 @@ CLASSES = {
     "hash collision": ("test_hash_collision",),
     "too many / too large headers": ("test_too_many_headers", "test_too_large_headers"),
     "h2 rapid reset": ("test_rapid_connection_resets", h2_attacks.test_rapid_reset),
-    "h2 CONTINUATION flood": (h2_attacks.test_continuation_flood, h2_attacks.test_empty_continuations),
+    "h2 CONTINUATION flood": (
+        h2_attacks.test_continuation_flood,
+        h2_attacks.test_empty_continuations,
+        h2_attacks.test_so_many_continuations_of_one_head,
+    ),
     "MadeYouReset": (h2_attacks.test_made_you_reset, h2_attacks.test_malformed_requests_count),
     "h2 ping/settings/empty/priority floods, dribble": (
         h2_attacks.test_ping_flood,
@@ -71,8 +75,9 @@ CLASSES = {
         h2_attacks.test_empty_data_flood,
         h2_attacks.test_priority_flood,
         h2_attacks.test_windows_of_a_byte,
+        h2_attacks.test_useless_windows,
     ),
-    "HPACK bomb": (h2_attacks.test_hpack_bomb,),
+    "HPACK bomb": (h2_attacks.test_hpack_bomb, h2_attacks.test_bombs_are_measured_by_the_largest_head),
     "h2 downgrade injection (CRLF in pseudo headers, TE over h2)": (
         h2_messages.test_malformed_fields,
         h2_messages.test_malformed_request_line,
