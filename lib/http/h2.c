@@ -105,43 +105,15 @@ static int unpack_update(nghttp2_session *session, void **payload, const nghttp2
 static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *ctx)
 {
     struct mk__h2 *h2 = ctx;
-    struct mk__h2_stream *s = mk__h2_find(h2, frame->hd.stream_id);
-    bool ack = frame->hd.flags & NGHTTP2_FLAG_ACK;
+    const nghttp2_frame_hd *hd = &frame->hd;
     (void)session;
-    switch (frame->hd.type) {
-    case NGHTTP2_HEADERS:
-        on_headers(h2, frame, s);
-        break;
-    case NGHTTP2_DATA:
-        on_data(h2, frame, s);
-        break;
-    case NGHTTP2_SETTINGS:
-        if (!ack)
-            mk__h2_manners_note(h2, MK__H2_SETTINGS);
-        break;
-    case NGHTTP2_PING:
-        if (!ack)
-            mk__h2_manners_note(h2, MK__H2_PINGS);
-        else if (h2->going == MK__H2_WARNED)
-            mk__h2_say_goodbye(h2);
-        break;
-    case NGHTTP2_RST_STREAM:
-        if (s && s->req)
-            mk__h2_manners_note(h2, MK__H2_RESETS);
-        break;
-    case NGHTTP2_PRIORITY:
-        mk__h2_manners_note(h2, MK__H2_PRIORITIES);
-        break;
-    case MK__H2_PRIORITY_UPDATE:
-        mk__h2_incoming_update(h2, frame->hd.stream_id);
-        break;
-    case NGHTTP2_WINDOW_UPDATE:
-        if (frame->window_update.window_size_increment < MK__H2_MORSEL && !h2->weighed)
-            mk__h2_manners_note(h2, MK__H2_MORSELS);
-        break;
-    default:
-        break;
-    }
+    if (hd->type == NGHTTP2_HEADERS)
+        on_headers(h2, frame, mk__h2_find(h2, hd->stream_id));
+    else if (hd->type == NGHTTP2_DATA)
+        on_data(h2, frame, mk__h2_find(h2, hd->stream_id));
+    else
+        mk__h2_incoming_control(h2, hd->type, hd->stream_id, hd->flags & NGHTTP2_FLAG_ACK,
+                                hd->type == NGHTTP2_WINDOW_UPDATE ? frame->window_update.window_size_increment : 0);
     return 0;
 }
 

@@ -204,8 +204,10 @@ void mk__h2_manners_weigh(struct mk__h2 *h2, uint8_t type, size_t bytes, int32_t
 /* Types of frames: RFC 9113 section 6, RFC 9218 section 7.1. */
 enum {
     MK__H2_HEADERS = 1,
+    MK__H2_PRIORITY = 2,
     MK__H2_RST_STREAM = 3,
     MK__H2_SETTINGS_FRAME = 4,
+    MK__H2_PING = 6,
     MK__H2_WINDOW_UPDATE = 8,
     MK__H2_CONTINUATION = 9,
     MK__H2_PRIORITY_UPDATE = 16,
@@ -219,10 +221,10 @@ struct mk__h2_stream *mk__h2_incoming_head(struct mk__h2 *h2, int32_t id);
 void mk__h2_incoming_field(struct mk__h2 *h2, int32_t stream_id, struct mk_str name, struct mk_str value);
 /* All fields of that head are there. */
 void mk__h2_incoming_head_end(struct mk__h2 *h2, bool end_stream);
+/* A whole frame that is neither HEADERS nor DATA; `increment` is that of a WINDOW_UPDATE. */
+void mk__h2_incoming_control(struct mk__h2 *h2, uint8_t type, int32_t stream_id, bool ack, int32_t increment);
 /* Of the payload of a PRIORITY_UPDATE; what is longer than h2->update says nothing that we know. */
 void mk__h2_incoming_update_piece(struct mk__h2 *h2, struct mk_str piece);
-/* h2->update is whole; it came on this stream. */
-void mk__h2_incoming_update(struct mk__h2 *h2, int32_t stream_id);
 
 /* ── h2_turn.c ── */
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What arrives on a connection of HTTP/2 (http/h2.h) and is no stream's yet: the numbers of streams, heads, and
- * PRIORITY_UPDATE.
+ * What arrives on a connection of HTTP/2 (http/h2.h) and is no stream's yet: the numbers of streams, heads, and the
+ * frames that carry neither head nor body.
  */
 #include "http/h2.h"
 
@@ -81,7 +81,8 @@ void mk__h2_incoming_update_piece(struct mk__h2 *h2, struct mk_str piece)
     u->len += (uint8_t)n;
 }
 
-void mk__h2_incoming_update(struct mk__h2 *h2, int32_t stream_id)
+/* h2->update is whole; it came on this stream. */
+static void take_update(struct mk__h2 *h2, int32_t stream_id)
 {
     struct mk__h2_update u = h2->update;
     int32_t id = (u.bytes[0] & 0x7f) << 24 | u.bytes[1] << 16 | u.bytes[2] << 8 | u.bytes[3];
@@ -97,4 +98,31 @@ void mk__h2_incoming_update(struct mk__h2 *h2, int32_t stream_id)
     struct mk__h2_place *place = s ? &s->place : mk__h2_order_remember(&h2->order, id);
     mk__h2_order_read(&h2->order, place, mk_str((const char *)u.bytes + 4, u.len - 4u));
     place->updated = true;
+}
+
+/* ── frames of a few bytes ── */
+
+static void on_ping(struct mk__h2 *h2, bool ack)
+{
+    if (!ack)
+        mk__h2_manners_note(h2, MK__H2_PINGS);
+    else if (h2->going == MK__H2_WARNED)
+        mk__h2_say_goodbye(h2);
+}
+
+void mk__h2_incoming_control(struct mk__h2 *h2, uint8_t type, int32_t stream_id, bool ack, int32_t increment)
+{
+    const struct mk__h2_stream *s = mk__h2_find(h2, stream_id);
+    if (type == MK__H2_PING)
+        on_ping(h2, ack);
+    else if (type == MK__H2_SETTINGS_FRAME && !ack)
+        mk__h2_manners_note(h2, MK__H2_SETTINGS);
+    else if (type == MK__H2_RST_STREAM && s && s->req)
+        mk__h2_manners_note(h2, MK__H2_RESETS);
+    else if (type == MK__H2_PRIORITY)
+        mk__h2_manners_note(h2, MK__H2_PRIORITIES);
+    else if (type == MK__H2_PRIORITY_UPDATE)
+        take_update(h2, stream_id);
+    else if (type == MK__H2_WINDOW_UPDATE && increment < MK__H2_MORSEL && !h2->weighed)
+        mk__h2_manners_note(h2, MK__H2_MORSELS);
 }
