@@ -338,7 +338,7 @@ static void on_timer(struct mk_timer *timer)
 #endif
     if (c->state == MK__CONN_HANDLER && c->http->app->overdue)
         c->http->app->overdue(c->req, c->http->app_ctx);
-    if (c->state == MK__CONN_IDLE) {
+    if (c->state == MK__CONN_IDLE || c->state == MK__CONN_FRESH) {
         enter(c, mk__conn_goodbye(c));
         return;
     }

@@ -11,6 +11,8 @@
 
 #include <errno.h>
 
+enum { MOMENT_MS = 1000 };
+
 /* How far a turn came. */
 enum progress {
     NEEDS_INPUT,
@@ -422,11 +424,14 @@ static bool only_empty_lines(const struct mk__http *http, struct mk_str in)
     return in.len && http->parse.phase == MK__PARSE_START && http->parse.line_at == in.len;
 }
 
-/* Who came during the drain has not asked anything yet. */
-static bool may_still_ask(const struct mk__conn *c)
+/* Who came during the drain has not asked anything yet; who has just shaken hands is about to, and has a moment. */
+static bool may_still_ask(struct mk__conn *c)
 {
 #ifndef MK_LEAN
-    return c->late && !c->requests;
+    if (c->requests || c->late || !c->stream.io.transport->handshake)
+        return c->late && !c->requests;
+    mk_timer_arm(c->http->loop, &c->timer, MOMENT_MS);
+    return true;
 #else
     (void)c;
     return false;

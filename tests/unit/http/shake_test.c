@@ -227,6 +227,36 @@ static void test_a_drain_lets_it_end(void **state)
     assert_non_null(memmem(answer.p, answer.len, "Connection: close", 17));
 }
 
+/* The request that it was made for is on its way, but does not come for ever. */
+static void test_a_drain_gives_a_moment_behind_it(void **state)
+{
+    (void)state;
+    verdict = -EINPROGRESS;
+    struct mk_test_client *late = arrive();
+    verdict = 0;
+    struct mk_test_client *early = arrive(), *silent = arrive(), *idle = arrive();
+    mk_test_send(idle, REQUEST);
+    mk_test_pass(&w, 3000);
+    mk__conn_drain(&w.http);
+    mk_test_settle(&w);
+    assert_true(idle->closed);
+    assert_string_equal(mk_test_state(late), "handshake");
+    late->verdict = 0;
+    mk_test_take(late, 1);
+    mk_test_pass(&w, 999);
+    struct mk_test_client *asks[] = {early, late};
+    for (size_t i = 0; i < COUNT(asks); i++) {
+        assert_string_equal(mk_test_state(asks[i]), "fresh");
+        mk_test_send(asks[i], REQUEST);
+        mk_test_settle(&w);
+        struct mk_str answer = mk_test_received(asks[i]);
+        assert_non_null(memmem(answer.p, answer.len, "Connection: close", 17));
+    }
+    assert_string_equal(mk_test_state(silent), "fresh");
+    mk_test_pass(&w, 1);
+    assert_true(silent->closed && silent->shut);
+}
+
 /* Its goodbye is a message of its own; a plain socket's is its close. */
 static void test_an_idle_end_is_told(void **state)
 {
@@ -267,6 +297,7 @@ int main(void)
         TEST(test_the_oldest_gives_way),
         TEST(test_room_is_made_of_handshakes),
         TEST(test_a_drain_lets_it_end),
+        TEST(test_a_drain_gives_a_moment_behind_it),
         TEST(test_an_idle_end_is_told),
         TEST(test_a_client_that_leaves),
     };
