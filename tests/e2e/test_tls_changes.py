@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What changes under encrypted connections: a reload that meets garbage in files, and another program in the middle of
+handshakes, requests and streams."""
+
+import contextlib
+import os
+import re
+import signal
+import socket
+import ssl
+
+import pytest
+
+from harness import build
+from harness import frames as f
+from harness.certificates import Authority, Bytes, TlsClient
+from harness.chain import LARGE, SMALL
+from harness.content import populate
+from harness.h2 import GoneAway, H2Client
+from harness.load import Load
+from harness.messages import CLOSE, request
+from harness.server import await_true, is_alive, section
+
+pytestmark = [
+    pytest.mark.wire,
+    pytest.mark.concurrent,
+    pytest.mark.skipif(
+        not (build.speaks("tls") and build.speaks("h2")), reason=f"the preset {build.PRESET} lacks tls or HTTP/2"
+    ),
+]
+TLS = {"Listen": "127.0.0.1:0 tls", "Workers": 2}
+REFUSED, DONE = "the new configuration cannot be used", "the new configuration is in use"
+
+
+@pytest.fixture(scope="module")
+def ca(tmp_path_factory):
+    return Authority(tmp_path_factory.mktemp("ca"))
+
+
+@pytest.fixture(scope="module")
+def good(ca):
+    return ca.make("localhost", "localhost")
+
+
+def own(path, content):
+    path.write_bytes(content)
+    path.chmod(0o600)
+    return path
+
+
+# ── a reload that meets garbage ──
+
+
+class Reloaded:
+    """A server, the files that it reads at each reload, and clients that are there meanwhile."""
+
+    def __init__(self, serve, ca, good, folder):
+        self.context = ca.context()
+        self.fingerprint = good.fingerprint
+        self.files = {
+            "Certificate": own(folder / "cert", good.cert.read_bytes()),
+            "CertificateKey": own(folder / "key", good.key.read_bytes()),
+            "TicketKeys": own(folder / "tickets", os.urandom(80)),
+        }
+        root = populate(folder / "root", {"hello.txt": b"Hello, world\n"})
+        tls = {key: self.files[key] for key in ("Certificate", "CertificateKey")}
+        site = section("HOST", {"ServerName": "localhost", "DocumentRoot": root}) + section("TLS", tls)
+        keys = section("TLS", {"TicketKeys": self.files["TicketKeys"]})
+        self.server = serve(TLS, config={"sites/default": site, "plugins/tls/tls.conf": keys})
+
+    def reload(self, outcome):
+        before = self.server.log.count(outcome)
+        self.server.baseline += 2  # of the loop that waits for old generations
+        self.server.send_signal(signal.SIGHUP)
+        self.server.wait_log(outcome, before + 1)
+
+    def connect(self, session=None):
+        return TlsClient(self.server.addresses[0], self.context, session=session)
+
+    def resumes(self, session):
+        """In every worker, and with the certificate that was there before."""
+        with self.connect(session) as client:
+            client.assert_open()
+            assert client.fingerprint == self.fingerprint
+            return client.sock.session_reused
+
+
+@pytest.fixture
+def reloaded(serve, ca, good, tmp_path):
+    return Reloaded(serve, ca, good, tmp_path)
+
+
+TOLD = {
+    "TicketKeys": r"tls\.conf:2:\d+: error: the file of ticket keys \S+/tickets ",
+    "Certificate": r"sites/default:\d+:\d+: error: host localhost: the certificate \S+/cert ",
+    "CertificateKey": r"sites/default:\d+:\d+: error: host localhost: the private key \S+/key ",
+}
+GARBAGE = [
+    ("TicketKeys", b"x" * 81, "has 81 bytes, but each key has 80"),
+    ("TicketKeys", b"", "is empty"),
+    ("TicketKeys", bytes(160), "has two keys of the same name"),
+    ("Certificate", b"nonsense\n", "holds no certificate in PEM"),
+    ("Certificate", bytes(range(256)) * 20, "holds no certificate in PEM"),
+    ("Certificate", b"", "is empty"),
+    ("CertificateKey", b"nonsense\n", "holds no private key in PEM"),
+    ("CertificateKey", bytes(range(256)) * 20, "holds no private key in PEM"),
+]
+
+
+@pytest.mark.parametrize("key, content, fault", GARBAGE, ids=[f"{key}-{fault}" for key, _, fault in GARBAGE])
+def test_garbage_at_a_reload(reloaded, key, content, fault):
+    """The operator is told; connections go on, others begin and resume as before, and so after the repair."""
+    path = reloaded.files[key]
+    right = path.read_bytes()
+    with reloaded.connect() as client:
+        client.assert_open()
+        session = client.sock.session
+        own(path, content)
+        reloaded.reload(REFUSED)
+        assert re.search(TOLD[key] + fault, reloaded.server.log), reloaded.server.log
+        assert all(reloaded.resumes(session) for _ in range(8))
+        client.assert_open()
+        own(path, right)
+        reloaded.reload(DONE)
+        assert all(reloaded.resumes(session) for _ in range(8))
+        client.assert_open()
+
+
+# ── another program ──
+
+
+@pytest.fixture
+def secure(chain, good):
+    """A chain of servers that speak HTTP/1 and HTTP/2 over TLS."""
+
+    def start(tls=None):
+        site = section("HOST", {"ServerName": "localhost", "DocumentRoot": "../../root"}) + section(
+            "TLS", good.keys()
+        )
+        files = {"sites/default": site, "plugins/tls/tls.conf": section("TLS", tls or {})}
+        return chain(TLS, ["tls.so", "protocols/http2.so"], files)
+
+    return start
+
+
+class Handshake:
+    """One that the test carries to and fro, and that stops where the test wants it to."""
+
+    def __init__(self, address, context):
+        self.bytes = Bytes(context)
+        self.sock = socket.create_connection(address, 10)
+        self.hello = self.bytes.step()[1]
+
+    def send(self, data):
+        self.sock.sendall(data)
+
+    def take_flight(self):
+        self.bytes.incoming.write(self.sock.recv(65536))
+        done, self.last = self.bytes.step()
+        assert done
+
+    def ask(self, data):
+        """The whole answer to a request that ends the connection."""
+        self.send(self.last + self.bytes.write(data))
+        while piece := self.sock.recv(65536):
+            self.bytes.incoming.write(piece)
+        self.sock.close()
+        answer = b""
+        with contextlib.suppress(ssl.SSLZeroReturnError):
+            while piece := self.bytes.object.read(65536):
+                answer += piece
+        return answer
+
+
+def test_an_upgrade_amid_everything(secure, ca):
+    """What has begun ends in the old process, and it ends; who comes then meets the next one."""
+    one = secure()
+    address, context = one.server.addresses[0], ca.context()
+    part, flight = Handshake(address, context), Handshake(address, context)
+    part.send(part.hello[:40])
+    flight.send(flight.hello)
+    flight.take_flight()
+    with (
+        TlsClient(address, context, rcvbuf=4096) as down,
+        TlsClient(address, context) as up,
+        TlsClient(address, context) as idle,
+        H2Client(address, context=ca.context(), window=20_000, credit=False) as streams,
+    ):
+        down.send(request("/large", CLOSE))
+        head = down.head()
+        up.send(request("/small", "Content-Length: 30000", CLOSE) + b"x" * 15000)
+        assert idle.ask("/small").body == SMALL
+        number = streams.begin("/large")
+        streams.exactly(20_000)
+        one.upgrade()
+        assert streams.await_goaway() == f.NO_ERROR
+        assert idle.sock.recv(10) == b"", "an end, with close_notify"
+        for _ in range(8):
+            with TlsClient(address, context) as client, H2Client(address, context=ca.context()) as other:
+                assert client.ask("/small").body == other.ask("/small").body == SMALL
+        assert is_alive(one.pids[0])
+        assert flight.ask(request("/small", CLOSE)).endswith(SMALL)
+        part.send(part.hello[40:])
+        part.take_flight()
+        assert part.ask(request("/small", CLOSE)).endswith(SMALL)
+        assert down.exactly(head.length) == LARGE
+        up.send(b"x" * 15000)
+        assert up.response().body == SMALL
+        assert is_alive(one.pids[0])
+        streams.grant(len(LARGE))
+        streams.grant(len(LARGE), number)
+        assert streams.response(number).body == LARGE
+        streams.assert_closed()
+    one.await_old()
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_sessions_after_an_upgrade(secure, ca, tmp_path, shared):
+    """Keys of a file open tickets in the next program too; those of a process end with it."""
+    one = secure({"TicketKeys": own(tmp_path / "tickets", os.urandom(80))} if shared else None)
+    address, context = one.server.addresses[0], ca.context()
+    with TlsClient(address, context) as client:
+        assert client.ask("/small").body == SMALL
+        session = client.sock.session
+    one.upgrade()
+    one.await_old()
+    with TlsClient(address, context, session=session) as client:
+        assert client.ask("/small").body == SMALL
+        assert client.sock.session_reused == shared
+
+
+class SecureLoad(Load):
+    """The same, encrypted, and streams."""
+
+    def __init__(self, address, context, *bodies):
+        self.context = context
+        super().__init__(address, *bodies)
+
+    def kinds(self):
+        return [*super().kinds(), self.streams, self.renew_streams]
+
+    def connect(self, **rest):
+        return TlsClient(self.address, self.context(), timeout=30, **rest)
+
+    def connect_h2(self):
+        return H2Client(self.address, timeout=30, context=self.context())
+
+    def streams(self):
+        """Those that the goodbye leaves out are asked again, but the first is answered."""
+        with self.connect_h2() as client:
+            while not self.ending.is_set() and not client.goaway:
+                number = client.begin(self.small)
+                try:
+                    self.seen(self.small, client.response(number))
+                except (GoneAway, ConnectionError):
+                    if number == 1 or client.goaway and (client.goaway[1] or client.goaway[0] >= number):
+                        raise
+                    return
+
+    def renew_streams(self):
+        with self.connect_h2() as client:
+            numbers = [client.begin(self.small) for _ in range(5)] + [client.begin(self.large)]
+            for number in numbers:
+                self.seen(self.large if number == numbers[-1] else self.small, client.response(number))
+
+
+def test_three_upgrades_under_load(secure, ca):
+    one = secure()
+    with SecureLoad(one.server.addresses[0], ca.context, SMALL, LARGE) as load:
+        for _ in range(3):
+            before = load.answers
+            await_true(lambda: load.answers > before, 20, "an answer")
+            one.upgrade()
+        await_true(lambda: load.answers > before + 10, 20, "an answer of the last")
+    assert not load.errors and not load.refused, load.errors
+    one.await_old()
