@@ -46,20 +46,25 @@ static bool has_capabilities(void)
     return memcmp(now, none, sizeof(none)) != 0;
 }
 
+static bool contains(const gid_t *groups, int n, gid_t group)
+{
+    for (int i = 0; i < n; i++)
+        if (groups[i] == group)
+            return true;
+    return false;
+}
+
 /* Groups that the user is not a member of. */
 static bool has_foreign_groups(const struct mk_server_process *p)
 {
     gid_t own[GROUPS_MAX], now[GROUPS_MAX];
-    int n_own = GROUPS_MAX, n_now = getgroups(GROUPS_MAX, now), found = 0;
+    int n_own = GROUPS_MAX, n_now = getgroups(GROUPS_MAX, now);
     if (n_now < 0 || getgrouplist(p->user, p->gid, own, &n_own) < 0)
         return true;
     for (int i = 0; i < n_now; i++)
-        for (int j = 0; j < n_own; j++)
-            if (own[j] == now[i]) {
-                found++;
-                break;
-            }
-    return found != n_now;
+        if (!contains(own, n_own, now[i]))
+            return true;
+    return false;
 }
 
 static int verify(const struct mk_server_process *p)
