@@ -4,7 +4,6 @@
 import pathlib
 import re
 import socket
-import time
 
 import pytest
 
@@ -142,10 +141,10 @@ def test_thousands_of_rules(rules):
     assert run("-c", folder, "-t", timeout=20).returncode == 0
     server = Server("-c", folder)
     client = server.connect()
-    started = time.monotonic()
+    before = server.cpu_seconds()
     for _ in range(50):
         assert client.ask("/p3999")["Location"] == "/q/3999"
-    assert time.monotonic() - started < 1
+    assert server.cpu_seconds() - before < 1
     client.close()
     server.stop()
 
