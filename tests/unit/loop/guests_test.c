@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Descriptors that another thread puts into a loop's queue: on real sockets and epoll, and tags by hand. */
-#include "testing.h"
+#include "turn.h"
 
 #include <errno.h>
 #include <sys/epoll.h>
@@ -62,20 +62,6 @@ static void add_guest(int fd, uint32_t sequence)
     assert_int_equal(epoll_ctl(loop.poll_fd, EPOLL_CTL_ADD, fd, &wanted), 0);
 }
 
-static void ignore_task(struct mk_task *task)
-{
-    (void)task;
-}
-
-/* One turn that does not wait. */
-static void turn(void)
-{
-    struct mk_task task;
-    mk_task_init(&task, ignore_task);
-    mk_task_schedule(&loop, &task);
-    assert_int_equal(mk__loop_turn(&loop), 0);
-}
-
 static void test_arrives_once_though_it_is_silent(void **state)
 {
     int pair[2];
@@ -83,21 +69,21 @@ static void test_arrives_once_though_it_is_silent(void **state)
     open_guests();
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair), 0);
     add_guest(pair[0], 7);
-    turn();
+    mk_test_turn(&loop);
     assert_int_equal(arrivals, 1);
     assert_int_equal(last_fd, pair[0]);
     assert_int_equal(last_sequence, 7);
     assert_int_equal(last_events, EPOLLOUT);
-    turn();
+    mk_test_turn(&loop);
     assert_int_equal(arrivals, 1);
     assert_int_equal(calls, 0);
     assert_int_equal(send(pair[1], "x", 1, 0), 1);
-    turn();
+    mk_test_turn(&loop);
     assert_int_equal(calls, 1);
     assert_int_equal(last_events, EPOLLIN | EPOLLOUT);
     mk_event_del(&loop, &event); /* clears its place, and leaves the registration alone */
     assert_int_equal(send(pair[1], "x", 1, 0), 1);
-    turn();
+    mk_test_turn(&loop);
     assert_int_equal(calls, 1);
     assert_int_equal(arrivals, 1); /* whoever is gone does not come again */
     close(pair[0]);
@@ -116,10 +102,10 @@ static void test_other_events_are_not_guests(void **state)
     assert_int_equal(mk__guests_admit(&guests, pair[1], 1, EPOLLIN), 0);
     assert_int_equal(mk__guests_take(&guests, &event), 0); /* another descriptor was admitted */
     assert_int_equal(mk_event_add(&loop, &event, EPOLLOUT), 0);
-    turn();
+    mk_test_turn(&loop);
     assert_int_equal(calls, 1);
     mk_event_del(&loop, &event);
-    turn();
+    mk_test_turn(&loop);
     assert_int_equal(calls, 1);
     close(pair[0]);
     close(pair[1]);

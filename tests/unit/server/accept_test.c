@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The acceptor on a real socket: what it hands on, and what it does when descriptors run out. */
-#include "testing.h"
+#include "turn.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -86,32 +86,18 @@ static int connect_one(void)
     return fd;
 }
 
-static void ignore_task(struct mk_task *task)
-{
-    (void)task;
-}
-
-/* One turn that does not wait. */
-static void turn(void)
-{
-    struct mk_task task;
-    mk_task_init(&task, ignore_task);
-    mk_task_schedule(&loop, &task);
-    assert_int_equal(mk__loop_turn(&loop), 0);
-}
-
 static void test_hands_on_what_comes(void **state)
 {
     int clients[100];
     (void)state;
     set_up_acceptor();
-    turn();
+    mk_test_turn(&loop);
     assert_int_equal(n_taken, 0);
     for (int i = 0; i < 100; i++)
         clients[i] = connect_one();
-    turn();
+    mk_test_turn(&loop);
     assert_in_range(n_taken, 1, 99); /* a batch, so that those who are served get their turn */
-    turn();
+    mk_test_turn(&loop);
     assert_int_equal(n_taken, 100);
     for (int i = 0; i < 100; i++)
         close(clients[i]);
@@ -154,11 +140,11 @@ static void test_looks_away_when_descriptors_run_out(void **state)
         clients[i] = connect_one();
     limit_descriptors((rlim_t)clients[39] + 11);
     uint64_t start = mk_loop_now_ms(&loop);
-    turn();
+    mk_test_turn(&loop);
     int first = n_taken;
     assert_in_range(first, 1, 12);
     for (int i = 0; i < 10; i++)
-        turn(); /* the socket stays readable: it must not be asked again and again */
+        mk_test_turn(&loop); /* the socket stays readable: it must not be asked again and again */
     assert_int_equal(n_taken, first);
     close_taken();
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
@@ -181,7 +167,7 @@ static void test_idle_ones_make_room(void **state)
     limit_descriptors((rlim_t)clients[39] + 11);
     room_to_make = 1000;
     for (int i = 0; i < 3; i++)
-        turn();
+        mk_test_turn(&loop);
     assert_true(room_to_make < 1000);
     assert_in_range(1000 - room_to_make + n_taken, 40, 41); /* everybody was let in */
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
@@ -206,23 +192,23 @@ static void test_looks_away_when_there_are_enough(void **state)
     set_plan(MK__RESIST, 5);
     for (int i = 0; i < 20; i++)
         clients[i] = connect_one();
-    turn();
+    mk_test_turn(&loop);
     assert_int_equal(n_taken, 5);
     for (int i = 0; i < 10; i++) {
-        turn();
+        mk_test_turn(&loop);
         assert_int_equal(loop.batch_len, 0); /* the socket is readable, and nobody looks */
     }
     close_taken();
     capacity.open = 0;
     mk__acceptor_retry(&acceptor); /* nobody has to wait for the timer */
-    turn();
+    mk_test_turn(&loop);
     assert_int_equal(n_taken, 5);
     mk__acceptor_retry(&acceptor);
-    turn();
+    mk_test_turn(&loop);
     assert_int_equal(n_taken, 5);
     set_plan(MK__RESIST, 0);
     mk__acceptor_retry(&acceptor);
-    turn();
+    mk_test_turn(&loop);
     assert_int_equal(n_taken, 15);
     for (int i = 0; i < 20; i++)
         close(clients[i]);
@@ -244,10 +230,10 @@ static void test_refuses_the_rest(void **state)
             mk__acceptor_count_descriptors(&acceptor);
         }
         unsigned refused = capacity.refused;
-        turn();
+        mk_test_turn(&loop);
         assert_in_range(n_taken, 1, 10);
         assert_int_equal(capacity.refused - refused, 40 - n_taken); /* each once: nobody waits, nobody is asked again */
-        turn();
+        mk_test_turn(&loop);
         assert_int_equal(loop.batch_len, 0);
         assert_int_equal(capacity.open, n_taken);
         if (way == 1)
@@ -257,7 +243,7 @@ static void test_refuses_the_rest(void **state)
             close(taken[--n_taken]);
         capacity.open = 0;
         mk__acceptor_count_descriptors(&acceptor);
-        turn();
+        mk_test_turn(&loop);
         assert_int_equal(n_taken, 1); /* all is as before */
         close(fd);
         for (int i = 0; i < 40; i++)
