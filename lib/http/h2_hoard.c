@@ -52,7 +52,7 @@ void mk__h2_hoard_give_up(struct mk__http *http, unsigned n)
         if (!c->h2 || c->state != MK__CONN_IDLE)
             continue;
         c->stream.readable = true; /* a request may be on its way into our hands */
-        mk_task_schedule(http->loop, &c->task);
+        c->task.fn(&c->task);      /* at once: whoever has come needs the room now */
         if (--n == 0)
             return;
     }

@@ -15,8 +15,8 @@
 struct mk__conn *mk__h2_hoard_find(const struct mk__http *http);
 
 /*
- * While memory is dear, up to `n` idle sessions of HTTP/2 are given a turn soon, the oldest first: in it they say
- * goodbye, unless something has come.
+ * While memory is dear, up to `n` idle sessions of HTTP/2 are given a turn, the oldest first: in it they say goodbye,
+ * unless something has come. Between two turns of connections.
  */
 void mk__h2_hoard_give_up(struct mk__http *http, unsigned n);
 

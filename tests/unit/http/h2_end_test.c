@@ -298,7 +298,9 @@ static void test_silent_ones_go_when_memory_is_short(void **state)
     mk__h2_hoard_give_up(&w.http, 16);
     h2_expect(&t[0], "");
     w.account.bytes_max = w.account.bytes + w.account.bytes / 4;
+    size_t before = w.account.bytes;
     mk__h2_hoard_give_up(&w.http, 1);
+    assert_true(w.account.bytes + 10 * 1024 < before); /* at once: others wait for the room */
     h2_expect(&t[0], "GOAWAY(1,0)");
     h2_expect(&t[2], "");
     w.account.bytes_max = w.account.bytes + w.account.bytes / 4;
