@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The calls of the transport (session.h).
+ * The life of a connection (session.h), from its handshake to its end. What is carried meanwhile is records.c's
+ * business.
  */
 #include "session.h"
 
 #include "kernel.h"
+#include "records.h"
 #include "session_error.h"
 #include "socket_bio.h"
 
@@ -13,8 +15,6 @@
 #include <openssl/err.h>
 
 #include <errno.h>
-#include <limits.h>
-#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -263,158 +263,6 @@ static int secured(const struct mk_io *io, struct mk_secured *ret)
     return 0;
 }
 
-/* ── reading ── */
-
-static ssize_t read_clear(struct session *s, void *to, size_t size)
-{
-    size_t early = s->early_len - s->early_at, n = early < size ? early : size;
-    if (!early) {
-        ssize_t got = recv(s->fd, to, size, 0);
-        return got < 0 ? -errno : got;
-    }
-    memcpy(to, s->early + s->early_at, n);
-    s->early_at += (uint32_t)n;
-    ssize_t more = n < size ? recv(s->fd, (char *)to + n, size - n, 0) : 0; /* a short count would mean: drained */
-    return (ssize_t)n + (more > 0 ? more : 0);
-}
-
-static ssize_t read_records(struct session *s, char *to, size_t size)
-{
-    size_t got = 0;
-    int r = -EAGAIN;
-    s->drained &= s->primed;
-    s->primed = false;
-    while (got < size) {
-        int n = SSL_read(s->ssl, to + got, size - got < INT_MAX ? (int)(size - got) : INT_MAX);
-        if (n <= 0) {
-            r = session_error(s);
-            break;
-        }
-        got += (size_t)n;
-        s->barren = 0;
-        if (s->drained && !SSL_has_pending(s->ssl))
-            break; /* asking once more costs as much as a record */
-    }
-    return got ? (ssize_t)got : r;
-}
-
-static ssize_t read_session(struct mk_io *io, void *to, size_t size)
-{
-    struct session *s = state_of(io);
-    if (!s->ssl)
-        return read_clear(s, to, size);
-    if (s->broken)
-        return -EPROTO;
-    socket_bio_claim(s);
-    size_t before = s->desk->len;
-    ssize_t n = read_records(s, to, size);
-    int r = s->desk->len > before ? socket_bio_push(s, 0) : 0; /* an alert, or the answer to an update of keys */
-    return r < 0 && r != -EAGAIN ? r : n;
-}
-
-/* ── writing ── */
-
-/* Records of all of it, as long as the batch has room. The count, or -errno. */
-static ssize_t seal(struct session *s, const char *data, size_t len)
-{
-    uint64_t now = mk_loop_now_ms(s->loop);
-    size_t done = 0;
-    while (done < len && sizeof(s->desk->batch) - s->desk->len >= DESK_RECORD_BYTES) {
-        int n = SSL_write(s->ssl, data + done, (int)pace_next(&s->pace, now, len - done));
-        if (n <= 0) {
-            int r = session_error(s);
-            return r < 0 && r != -EAGAIN ? r : -EPROTO; /* there was room: it waits for nothing */
-        }
-        done += (size_t)n;
-    }
-    return (ssize_t)done;
-}
-
-/* What is left of earlier calls goes first. */
-static int make_way(struct session *s)
-{
-    if (s->broken)
-        return -EPROTO;
-    socket_bio_claim(s);
-    return s->held ? socket_bio_push(s, 0) : 0;
-}
-
-static ssize_t write_clear(struct session *s, const struct iovec *vec, int n, unsigned flags)
-{
-    struct msghdr message = {.msg_iov = (struct iovec *)(uintptr_t)vec, .msg_iovlen = (size_t)n};
-    ssize_t sent = sendmsg(s->fd, &message, MSG_NOSIGNAL | (flags & MK_IO_MORE ? MSG_MORE : 0));
-    return sent < 0 ? -errno : sent;
-}
-
-static ssize_t write_session(struct mk_io *io, const struct iovec *vec, int n, unsigned flags)
-{
-    struct session *s = state_of(io);
-    if (!s->ssl)
-        return write_clear(s, vec, n, flags);
-    int r = make_way(s);
-    if (r < 0)
-        return r;
-    if (s->direct)
-        return kernel_write(s, vec, n);
-    size_t done = 0;
-    for (int i = 0; i < n; i++) {
-        ssize_t sealed = seal(s, vec[i].iov_base, vec[i].iov_len);
-        if (sealed < 0)
-            return sealed;
-        done += (size_t)sealed;
-        if ((size_t)sealed < vec[i].iov_len) {
-            flags |= MK_IO_MORE;
-            break;
-        }
-    }
-    if (flags & MK_IO_MORE && sizeof(s->desk->batch) - s->desk->len >= DESK_RECORD_BYTES)
-        return (ssize_t)done; /* what follows leaves with it */
-    r = socket_bio_push(s, flags);
-    return r < 0 && r != -EAGAIN ? r : (ssize_t)done;
-}
-
-static ssize_t send_file_clear(struct session *s, int file_fd, uint64_t offset, size_t size)
-{
-    off_t at = (off_t)offset;
-    ssize_t n = sendfile(s->fd, file_fd, &at, size);
-    return n < 0 ? -errno : n;
-}
-
-static ssize_t send_piece(struct session *s, int file_fd, uint64_t offset, size_t size)
-{
-    char *file = desk_file(s->desk);
-    if (!file)
-        return -ENOMEM;
-    ssize_t n = pread(file_fd, file, size < DESK_FILE_BYTES ? size : DESK_FILE_BYTES, (off_t)offset);
-    if (n <= 0)
-        return n < 0 ? -errno : 0;
-    ssize_t sealed = seal(s, file, (size_t)n);
-    if (sealed < 0)
-        return sealed;
-    int r = socket_bio_push(s, (size_t)sealed < size ? MK_IO_MORE : 0);
-    return r < 0 && r != -EAGAIN ? r : sealed;
-}
-
-static ssize_t send_file(struct mk_io *io, int file_fd, uint64_t offset, size_t size)
-{
-    struct session *s = state_of(io);
-    size_t sent = 0;
-    if (!s->ssl)
-        return send_file_clear(s, file_fd, offset, size);
-    int r = make_way(s);
-    if (r < 0)
-        return r;
-    if (s->direct)
-        return kernel_sendfile(s, file_fd, offset, size);
-    while (sent < size && !s->held) {
-        ssize_t n = send_piece(s, file_fd, offset + sent, size - sent);
-        if (n <= 0)
-            return sent ? (ssize_t)sent : n;
-        sent += (size_t)n;
-    }
-    return (ssize_t)sent;
-}
-
 /* ── the end ── */
 
 static int flush(struct mk_io *io)
@@ -482,9 +330,9 @@ const struct mk_transport tls_transport = {
     .handshake = shake,
     .protocol = protocol,
     .secured = secured,
-    .read = read_session,
-    .write = write_session,
-    .sendfile = send_file,
+    .read = records_read,
+    .write = records_write,
+    .sendfile = records_send_file,
     .flush = flush,
     .shutdown = shutdown_session,
     .goodbye = say_goodbye,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * tls: encrypted connections, by OpenSSL. This file is what the server calls: the starts and stops, and what is
- * answered to requests because of the connection that they came by. The bytes are session.c's business.
+ * answered to requests because of the connection that they came by. Connections are session.c's and records.c's
+ * business.
  */
 #include <monkey/codec.h>
 #include <monkey/plugin.h>
