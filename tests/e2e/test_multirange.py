@@ -12,7 +12,7 @@ import subprocess
 import pytest
 
 from harness import build
-from harness.content import HUNDRED, LARGE, OLD, OLD_DATE
+from harness.content import HUGE, HUNDRED, LARGE, MARKS, OLD_DATE, make_huge
 from harness.messages import CLOSE, LAST, lines, request
 from harness.multipart import Multipart, boundary_of, read_multipart, take_apart
 from harness.server import await_true
@@ -278,26 +278,20 @@ def test_memory_is_bounded(serve):
 
 
 def test_larger_than_4_gib(serve):
-    """Sparse; the ranges straddle 2 and 4 GiB."""
-    size, marks = 5 * 2**30 + 7, {0: b"begin", 2**31 - 2: b"2GiB", 2**32 - 3: b"across", 5 * 2**30: b"the end"}
-    server = serve(files={"huge.bin": b""})
-    with open(server.root / "huge.bin", "r+b") as file:
-        file.truncate(size)
-        for offset, text in marks.items():
-            file.seek(offset)
-            file.write(text)
-    os.utime(server.root / "huge.bin", (OLD, OLD))
+    """The ranges straddle 2 and 4 GiB."""
+    server = serve(files={})
+    make_huge(server.root / "huge.bin")
     client = server.connect()
-    parts = ask(client, "/huge.bin", field_of([(at, at + len(text) - 1) for at, text in marks.items()]))
-    assert [(first, piece) for _, first, _, _, piece in parts] == list(marks.items())
-    assert {part[3] for part in parts} == {size}
+    parts = ask(client, "/huge.bin", field_of([(at, at + len(text) - 1) for at, text in MARKS.items()]))
+    assert [(first, piece) for _, first, _, _, piece in parts] == list(MARKS.items())
+    assert {part[3] for part in parts} == {HUGE}
     spans = [(2**32 - 100_000, 2**32 + 99_999), (2**31 - 300_000, 2**31 + 299_999)]
     pieces = [part[4] for part in ask(client, "/huge.bin", field_of(spans))]
     assert pieces[0] == bytes(99_997) + b"across" + bytes(99_997)
     assert pieces[1] == bytes(299_998) + b"2GiB" + bytes(299_998)
     client.send(request("/huge.bin", "Range: bytes=4294967296-,10-4000000000"))
     head = Multipart(client.until(b"\r\n\r\n"), "GET")
-    assert head.length > size - 2**32 + 4_000_000_000 - 10
+    assert head.length > HUGE - 2**32 + 4_000_000_000 - 10
     client.close()
 
 

@@ -8,7 +8,7 @@ import socket
 
 import pytest
 
-from harness.content import FILES, HELLO, OLD, pattern
+from harness.content import FILES, HELLO, HUGE, MARKS, make_huge, pattern
 from harness.messages import CLOSE, lines, request
 
 NOBODY = 65534
@@ -469,28 +469,21 @@ def test_sizes_in_one_pipeline(serve):
 
 
 def test_larger_than_4_gib(serve):
-    """Sparse, so that only the places that the test looks at exist."""
-    size, marks = 5 * 2**30 + 7, {0: b"begin", 2**31 - 2: b"2GiB", 2**32 - 3: b"across", 5 * 2**30: b"the end"}
-    server = serve(files={"huge.bin": b""})
-    with open(server.root / "huge.bin", "r+b") as file:
-        file.truncate(size)
-        for offset, text in marks.items():
-            file.seek(offset)
-            file.write(text)
-    os.utime(server.root / "huge.bin", (OLD, OLD))
+    server = serve(files={})
+    make_huge(server.root / "huge.bin")
     client = server.connect()
-    assert client.ask("/huge.bin", method="HEAD").length == size
-    for offset, text in marks.items():
+    assert client.ask("/huge.bin", method="HEAD").length == HUGE
+    for offset, text in MARKS.items():
         answer = client.ask("/huge.bin", f"Range: bytes={offset}-{offset + len(text) - 1}")
         assert (answer.status, answer.body) == (206, text)
-        assert answer["Content-Range"] == f"bytes {offset}-{offset + len(text) - 1}/{size}"
+        assert answer["Content-Range"] == f"bytes {offset}-{offset + len(text) - 1}/{HUGE}"
     assert client.ask("/huge.bin", "Range: bytes=-7").body == b"the end"
-    assert client.ask("/huge.bin", f"Range: bytes={size}-").status == 416
+    assert client.ask("/huge.bin", f"Range: bytes={HUGE}-").status == 416
     tail = client.ask("/huge.bin", f"Range: bytes={2**32 - 100_000}-{2**32 + 99_999}")
     assert tail.body == bytes(99_997) + b"across" + bytes(99_997)
     client.send(request("/huge.bin"))
     head = client.head()
-    assert head.length == size and client.exactly(1_000_000)[:5] == b"begin"
+    assert head.length == HUGE and client.exactly(1_000_000)[:5] == b"begin"
     client.close()
 
 

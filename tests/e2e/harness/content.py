@@ -60,3 +60,17 @@ def populate(root, files=None):
         path.write_bytes(data)
         os.utime(path, (OLD, OLD))
     return root
+
+
+HUGE = 5 * 2**30 + 7
+MARKS = {0: b"begin", 2**31 - 2: b"2GiB", 2**32 - 3: b"across", 5 * 2**30: b"the end"}
+
+
+def make_huge(path):
+    """Sparse: only the places of MARKS exist."""
+    with open(path, "wb") as file:
+        file.truncate(HUGE)
+        for offset, text in MARKS.items():
+            file.seek(offset)
+            file.write(text)
+    os.utime(path, (OLD, OLD))
