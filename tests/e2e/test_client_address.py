@@ -12,7 +12,7 @@ from harness import build
 from harness.messages import request
 from harness.server import run, section, write_config
 
-pytestmark = pytest.mark.skipif(not build.probe().exists(), reason=f"the preset {build.PRESET} has no monkey-probe")
+pytestmark = build.needs_probe
 
 SIGNATURE = b"\r\n\r\n\0\r\nQUIT\n"
 V1 = b"PROXY TCP4 192.168.0.1 192.168.0.11 56324 443\r\n"  # the example of the specification
@@ -305,15 +305,13 @@ def test_the_option_comes(probe):
 
 # ── hooks of connections ──
 
-MODULES = build.TOP / "build" / build.PRESET / "lib" / "modules"
-
 
 class Porter:
     def __init__(self, folder, root, listen):
         self.folder, self.root, self.listen = folder, root, listen
 
     def write(self, refuse=None, name="first", load=True):
-        plugins = ["liana", *([MODULES / "porter.so"] if load else []), "static"]
+        plugins = ["liana", *([build.MODULES / "porter.so"] if load else []), "static"]
         files = {"plugins.load": section("PLUGINS", {"Load": plugins})}
         write_config(self.folder, self.root, {"Listen": self.listen}, files=files)
         if load:

@@ -20,7 +20,6 @@ pytestmark = [
     pytest.mark.wire,
     pytest.mark.skipif(not build.speaks("h2"), reason="this build does not speak HTTP/2"),
 ]
-needs_probe = pytest.mark.skipif(not build.probe().exists(), reason=f"the preset {build.PRESET} has no monkey-probe")
 
 NEVER = "60s"
 PATIENT = {
@@ -119,7 +118,7 @@ def test_many_streams(h2):
         assert client.response(number).body == FILES[name]
 
 
-@needs_probe
+@build.needs_probe
 def test_answers_overtake_each_other(probe):
     client = probe().connect_h2()
     slow, quick = client.begin("/probe/late?300"), client.begin("/probe/now")
@@ -127,7 +126,7 @@ def test_answers_overtake_each_other(probe):
     assert client.response(slow).body == b"late\n"
 
 
-@needs_probe
+@build.needs_probe
 def test_too_many_streams(probe):
     """One more than allowed is refused, or ends the connection of a client that knew (RFC 9113 §5.1.2)."""
     server = probe()
@@ -146,7 +145,7 @@ def test_too_many_streams(probe):
     client.assert_open()
 
 
-@needs_probe
+@build.needs_probe
 def test_cancelled(probe):
     """The plugin is told, and the others go on."""
     server = probe()
@@ -162,7 +161,7 @@ def test_cancelled(probe):
     client.assert_open()
 
 
-@needs_probe
+@build.needs_probe
 def test_client_leaves(probe):
     server = probe()
     client = server.connect_h2()
@@ -173,7 +172,7 @@ def test_client_leaves(probe):
     server.wait_log(r"probe: done \S+ status \d+ bytes \d+ aborted", 3)
 
 
-@needs_probe
+@build.needs_probe
 def test_half_closed_client_gets_its_answers(probe):
     """GOAWAY of the client ends nothing that has begun."""
     client = probe().connect_h2()
@@ -278,7 +277,7 @@ def test_a_blocked_stream_blocks_nobody(h2):
 # ── flow control: what the client sends ──
 
 
-@needs_probe
+@build.needs_probe
 @pytest.mark.concurrent
 @pytest.mark.parametrize("size", [0, 1, 1000, 65_535, 65_536, 3_000_000])
 def test_echo(probe, size):
@@ -289,7 +288,7 @@ def test_echo(probe, size):
     client.assert_open()
 
 
-@needs_probe
+@build.needs_probe
 @pytest.mark.concurrent
 def test_echoes_beside_each_other(probe):
     client = probe().connect_h2()
@@ -298,7 +297,7 @@ def test_echoes_beside_each_other(probe):
     assert [client.response(number).body for number in numbers] == bodies
 
 
-@needs_probe
+@build.needs_probe
 def test_body_without_length_in_pieces(probe):
     client = probe().connect_h2()
     number = client.begin("/probe/collect", method="POST", end=False)
@@ -309,7 +308,7 @@ def test_body_without_length_in_pieces(probe):
     assert client.response(number).body == b"abcdpadded!"
 
 
-@needs_probe
+@build.needs_probe
 def test_handler_holds_the_client_back(probe):
     """A paused body does not pile up in the server: no window is opened for what nobody has taken."""
     server = probe(PATIENT)
@@ -334,7 +333,7 @@ def test_unread_bodies_give_their_windows_back(h2):
     assert client.room > 20_000
 
 
-@needs_probe
+@build.needs_probe
 def test_cancelled_bodies_give_their_windows_back(probe):
     client = probe(PATIENT).connect_h2()
     for _ in range(20):
@@ -345,7 +344,7 @@ def test_cancelled_bodies_give_their_windows_back(probe):
     assert client.ask("/probe/echo", method="POST", body=body).body == body
 
 
-@needs_probe
+@build.needs_probe
 @pytest.mark.parametrize("size, status", [(32 * 1024, 200), (32 * 1024 + 1, 413), (200_000, 413)])
 @pytest.mark.parametrize("told", [True, False])
 def test_collected_up_to_the_limit(probe, size, status, told):
@@ -356,7 +355,7 @@ def test_collected_up_to_the_limit(probe, size, status, told):
     client.assert_open()
 
 
-@needs_probe
+@build.needs_probe
 def test_body_over_the_limit_of_all_bodies(probe):
     client = probe({"MaxBodySize": "100K"}).connect_h2()
     number = client.begin("/probe/echo", "Content-Length: 102401", method="POST", end=False)

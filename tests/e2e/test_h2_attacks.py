@@ -13,7 +13,6 @@ pytestmark = [
     pytest.mark.wire,
     pytest.mark.skipif(not build.speaks("h2"), reason="this build does not speak HTTP/2"),
 ]
-needs_probe = pytest.mark.skipif(not build.probe().exists(), reason=f"the preset {build.PRESET} has no monkey-probe")
 
 CALM = f.ENHANCE_YOUR_CALM
 PATIENT = {
@@ -167,7 +166,7 @@ def test_each_limit_is_the_one_that_is_configured(victim, key):
         assert wire.verdict() == CALM
 
 
-@needs_probe
+@build.needs_probe
 def test_so_many_streams_at_once(probe):
     """Those above the limit are refused as long as the client may not know it; each of them is a fault."""
     server, head = probe(**limits({"MaxStreams": 3, "MaxFaults": 4})), f.get("/probe/never")
@@ -267,7 +266,7 @@ def test_rapid_reset(victim, target):
     assert siege.lay(lambda i: f.headers(number(i), head) + f.rst_stream(number(i))) == CALM
 
 
-@needs_probe
+@build.needs_probe
 def test_rapid_reset_of_work(probe):
     """What a handler has begun for such a stream ends with it."""
     server, head = probe(), f.get("/probe/never")
@@ -296,7 +295,7 @@ PROVOCATIONS = {
 }
 
 
-@needs_probe
+@build.needs_probe
 @pytest.mark.parametrize("case", PROVOCATIONS)
 def test_made_you_reset(probe, case):
     """CVE-2025-8671: the server resets the streams itself, which must count as well; or the connection ends at once."""
@@ -322,7 +321,7 @@ def test_malformed_requests_count(victim, case):
     assert Siege(victim()).lay_one_by_one(lambda i: f.headers(number(i), MALFORMED[case])) == CALM
 
 
-@needs_probe
+@build.needs_probe
 def test_refused_streams_count(probe):
     """More and more streams, none of which ends, of a client that knows the limit: the first above it is the end."""
     server, head = probe(**limits({"MaxStreams": 30})), f.get("/probe/never")
@@ -397,7 +396,7 @@ def test_settings_acks_that_nobody_wants(victim):
         assert wire.verdict() == f.PROTOCOL_ERROR
 
 
-@needs_probe
+@build.needs_probe
 @pytest.mark.parametrize("path", ["/probe/slow", "/probe/never", "/probe/collect"])
 @pytest.mark.parametrize("pad", [None, 0, 10])
 def test_empty_data_flood(probe, path, pad):
@@ -547,7 +546,7 @@ def test_slow_reading_on_many_streams(victim):
         wire.reset()
 
 
-@needs_probe
+@build.needs_probe
 def test_slow_reading_of_generated_answers(probe):
     """The same where answers come from a handler."""
     server = probe()
@@ -576,7 +575,7 @@ def test_bodies_that_nobody_reads(victim):
         client.cancel(stream)
 
 
-@needs_probe
+@build.needs_probe
 def test_bodies_that_handlers_do_not_take(probe):
     """Each stream may send as much as its window; the connection no more than its own."""
     server = probe()
@@ -588,7 +587,7 @@ def test_bodies_that_handlers_do_not_take(probe):
     assert server.memory_kb() - before < ROOM_KB
 
 
-@needs_probe
+@build.needs_probe
 def test_thousands_of_idle_streams(probe):
     """On 40 connections, each with as many as it may have: they wait for a handler, at the cost of little."""
     server = probe()

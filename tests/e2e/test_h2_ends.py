@@ -18,7 +18,6 @@ pytestmark = [
     pytest.mark.wire,
     pytest.mark.skipif(not build.speaks("h2"), reason="this build does not speak HTTP/2"),
 ]
-needs_probe = pytest.mark.skipif(not build.probe().exists(), reason=f"the preset {build.PRESET} has no monkey-probe")
 
 NEVER = "60s"
 PATIENT = {
@@ -52,7 +51,7 @@ def open_tunnel(client, protocol="echo", path="/probe/upgrade"):
     return client.begin(path, method="CONNECT", protocol=protocol, end=False)
 
 
-@needs_probe
+@build.needs_probe
 def test_tunnel(probe):
     client = probe().connect_h2()
     number = open_tunnel(client)
@@ -66,7 +65,7 @@ def test_tunnel(probe):
     assert client.response(number).status == 200
 
 
-@needs_probe
+@build.needs_probe
 def test_tunnel_holds_the_client_back(probe):
     """Nobody reads the echo: the window of the stream stays closed, and the connection lives."""
     client = probe(PATIENT).connect_h2(window=1000, credit=False)
@@ -80,7 +79,7 @@ def test_tunnel_holds_the_client_back(probe):
     assert client.exactly(len(body), number) == body
 
 
-@needs_probe
+@build.needs_probe
 def test_tunnel_and_the_end_of_the_server(probe):
     server = probe()
     client = server.connect_h2()
@@ -92,7 +91,7 @@ def test_tunnel_and_the_end_of_the_server(probe):
     assert server.wait() == 0
 
 
-@needs_probe
+@build.needs_probe
 def test_tunnel_where_there_is_none(probe):
     client = probe().connect_h2()
     number = open_tunnel(client, path="/hello.txt")
@@ -100,7 +99,7 @@ def test_tunnel_where_there_is_none(probe):
     client.assert_open()
 
 
-@needs_probe
+@build.needs_probe
 def test_tunnel_is_cancelled(probe):
     server = probe()
     client = server.connect_h2()
@@ -114,7 +113,7 @@ def test_tunnel_is_cancelled(probe):
 # ── the end of connections ──
 
 
-@needs_probe
+@build.needs_probe
 @pytest.mark.concurrent
 def test_stop_lets_streams_finish(probe):
     server = probe({"DrainTimeout": "20s"})
@@ -140,7 +139,7 @@ def test_stop_of_idle_connections(serve):
     assert server.wait() == 0
 
 
-@needs_probe
+@build.needs_probe
 @pytest.mark.concurrent
 def test_reload_lets_streams_finish(probe):
     """The old generation's connections are told to go; nothing that had begun is lost."""
@@ -250,7 +249,7 @@ def test_slow_head_cannot_extend_its_time(serve):
             time.sleep(0.05)
 
 
-@needs_probe
+@build.needs_probe
 def test_slow_body(probe):
     """The stream ends, with 408 or without; its neighbours do not."""
     client = probe({**PATIENT, "BodyTimeout": "300ms"}).connect_h2()
@@ -264,7 +263,7 @@ def test_slow_body(probe):
     client.assert_open()
 
 
-@needs_probe
+@build.needs_probe
 def test_slow_handler(probe):
     server = probe({**PATIENT, "HandlerTimeout": "300ms"})
     client = server.connect_h2()

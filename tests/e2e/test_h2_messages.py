@@ -40,7 +40,7 @@ def test_trailers_of_a_request(probe):
     client.assert_open()
 
 
-@needs_probe
+@build.needs_probe
 def test_trailers_of_answers(probe):
     """They end their streams, in whatever order those end."""
     client = probe().connect_h2()
@@ -65,7 +65,7 @@ LENGTHS = {
 }
 
 
-@needs_probe
+@build.needs_probe
 @pytest.mark.parametrize("case", LENGTHS)
 def test_content_length_must_match(probe, case):
     """RFC 9113 §8.1.1: malformed, a stream error; the body in time to tell may have been answered with 400."""
@@ -100,7 +100,7 @@ def test_head(h2, target, status):
     client.assert_open()
 
 
-@needs_probe
+@build.needs_probe
 def test_no_content(probe):
     answer = probe().connect_h2().ask("/probe/nothing")
     assert answer.status == 204 and answer["Content-Length"] is None and answer.body == b""
@@ -146,7 +146,7 @@ def test_too_many_fields(h2):
     client.assert_open()
 
 
-@needs_probe
+@build.needs_probe
 def test_expectation(probe):
     """No client waits for 100 over HTTP/2 for long, and nothing depends on it."""
     client = probe().connect_h2()
@@ -156,7 +156,7 @@ def test_expectation(probe):
     assert [interim.status for interim in stream.interims] in ([], [100])
 
 
-@needs_probe
+@build.needs_probe
 @pytest.mark.parametrize("path", ["/probe/broken", "/probe/promise"])
 def test_incomplete_answers_are_reset(probe, path):
     """Nobody takes half an answer for a whole one, and the other streams go on."""
@@ -167,7 +167,7 @@ def test_incomplete_answers_are_reset(probe, path):
     client.assert_open()
 
 
-@needs_probe
+@build.needs_probe
 @pytest.mark.parametrize("size", [0, 1, 5000, 2_000_000])
 def test_generated(probe, size):
     client = probe().connect_h2()
@@ -175,7 +175,7 @@ def test_generated(probe, size):
     assert answer.body == b"g" * size and answer["Transfer-Encoding"] is None
 
 
-@needs_probe
+@build.needs_probe
 def test_a_handler_may_end_the_connection(probe):
     client = probe().connect_h2()
     other, last = client.begin("/probe/late?100"), client.begin("/probe/bye")
@@ -354,7 +354,7 @@ def test_connect_is_refused(h2):
 
 # ── what the log says ──
 
-LOGGER = build.TOP / "build" / build.PRESET / "lib" / "monkey" / "logger.so"
+LOGGER = build.PLUGINS / "logger.so"
 
 
 @pytest.mark.skipif(not LOGGER.exists(), reason=f"the preset {build.PRESET} has no logger")

@@ -10,7 +10,7 @@ import pytest
 from harness import build
 from harness.messages import chunked, request
 
-pytestmark = pytest.mark.skipif(not build.probe().exists(), reason=f"the preset {build.PRESET} has no monkey-probe")
+pytestmark = build.needs_probe
 
 TE = "Transfer-Encoding: chunked"
 

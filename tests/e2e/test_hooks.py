@@ -9,11 +9,9 @@ import pytest
 from harness import build
 from harness.server import Server, await_true, run, section, write_config
 
-MODULES = build.TOP / "build" / build.PRESET / "lib" / "modules"
-
 pytestmark = [
     pytest.mark.concurrent,
-    pytest.mark.skipif(not MODULES.exists(), reason=f"the preset {build.PRESET} builds no modules for tests"),
+    build.needs_modules,
 ]
 
 
@@ -26,9 +24,12 @@ class Ledger:
 
     def write(self, name="first", fail=None, workers=1, load=True):
         keys = {"Name": name, **({"Fail": fail} if fail else {})}
-        plugins = ["liana", MODULES / "ledger.so", "static"] if load else ["liana", "static"]
+        plugins = ["liana", build.MODULES / "ledger.so", "static"] if load else ["liana", "static"]
         write_config(
-            self.folder, self.root, {"Workers": workers}, files={"plugins.load": section("PLUGINS", {"Load": plugins})}
+            self.folder,
+            self.root,
+            {"Workers": workers},
+            files={"plugins.load": section("PLUGINS", {"Load": plugins})},
         )
         with open(self.folder / "monkey.conf", "a") as file:
             file.write(section("LEDGER", keys) if load else "")

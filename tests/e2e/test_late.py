@@ -12,7 +12,7 @@ from harness.server import Server, await_true, write_config
 
 pytestmark = [
     pytest.mark.concurrent,
-    pytest.mark.skipif(not build.probe().exists(), reason=f"the preset {build.PRESET} has no monkey-probe"),
+    build.needs_probe,
 ]
 
 

@@ -23,7 +23,7 @@ from harness.messages import LAST, lines, request
 from harness.protocol import Client
 from harness.server import LISTENING, Server, await_true, is_alive, run, section, write_config
 
-LOGGER = build.TOP / "build" / build.PRESET / "lib" / "monkey" / "logger.so"
+LOGGER = build.PLUGINS / "logger.so"
 pytestmark = [
     pytest.mark.concurrent,
     pytest.mark.skipif(not LOGGER.exists(), reason=f"the preset {build.PRESET} has no logger"),

@@ -12,9 +12,7 @@ from harness import build, frames
 from harness.protocol import Client
 from harness.server import Server, run, write_config
 
-MODULES = build.TOP / "build" / build.PRESET / "lib" / "modules"
-
-pytestmark = pytest.mark.skipif(not MODULES.exists(), reason=f"the preset {build.PRESET} builds no modules for tests")
+pytestmark = build.needs_modules
 
 
 def load(*names):
@@ -39,8 +37,10 @@ def ask(server, target):
 
 @pytest.mark.parametrize("place", ["absolute", "relative"])
 def test_a_module_serves(conf, place):
-    folder = conf(MODULES / "hello.so" if place == "absolute" else "./hello.so", host="[HELLO]\n    Greeting moin\n")
-    shutil.copy(MODULES / "hello.so", folder)
+    folder = conf(
+        build.MODULES / "hello.so" if place == "absolute" else "./hello.so", host="[HELLO]\n    Greeting moin\n"
+    )
+    shutil.copy(build.MODULES / "hello.so", folder)
     server = Server("-c", folder)
     assert ask(server, "/hello").body == b"moin"
     assert ask(server, "/missing").status == 404
@@ -48,7 +48,7 @@ def test_a_module_serves(conf, place):
 
 
 def test_its_directives_are_checked(conf):
-    result = run("-c", conf(MODULES / "hello.so", host="[HELLO]\n    Greting moin\n"), "-t")
+    result = run("-c", conf(build.MODULES / "hello.so", host="[HELLO]\n    Greting moin\n"), "-t")
     assert result.returncode == 1
     assert re.search(r"default:\d+:5: error: .*Greting.*Greeting", result.stderr)
 
@@ -66,7 +66,7 @@ def test_its_directives_are_checked(conf):
     ],
 )
 def test_what_cannot_be_loaded(conf, name, sentence):
-    folder = conf(name.format(modules=MODULES))
+    folder = conf(name.format(modules=build.MODULES))
     (folder / "text.so").write_text("this is no shared object\n")
     (folder / "empty.so").write_text("")
     result = run("-c", folder, "-t")
@@ -77,7 +77,7 @@ def test_what_cannot_be_loaded(conf, name, sentence):
 @pytest.mark.parametrize("part", [0.02, 0.3, 0.5])
 def test_a_module_that_was_copied_in_part(conf, part):
     """dlopen() would be killed by SIGBUS."""
-    whole = (MODULES / "hello.so").read_bytes()
+    whole = (build.MODULES / "hello.so").read_bytes()
     folder = conf("./hello.so")
     (folder / "hello.so").write_bytes(whole[: int(len(whole) * part)])
     result = run("-c", folder, "-t")
@@ -95,7 +95,7 @@ def test_a_fifo_is_no_module(conf):
 
 
 def test_twice(conf):
-    result = run("-c", conf(MODULES / "hello.so", MODULES / "hello.so"), "-t")
+    result = run("-c", conf(build.MODULES / "hello.so", build.MODULES / "hello.so"), "-t")
     assert result.returncode == 1
     assert 'the plugin "hello" is loaded already' in result.stderr
 

@@ -20,8 +20,7 @@ from harness.protocol import Client
 from harness.server import Server, await_true, section, write_config
 
 pytestmark = pytest.mark.concurrent
-MODULES = build.TOP / "build" / build.PRESET / "lib" / "modules"
-HEADERS = MODULES.parent / "monkey" / "headers.so"
+HEADERS = build.PLUGINS / "headers.so"
 KEEPER = 2  # descriptors of the process context, which exists after the first reload
 DONE = r"the new configuration is in use"
 REFUSED = r"the new configuration cannot be used"
@@ -197,7 +196,7 @@ def test_a_wrong_configuration_changes_nothing(site, file, text):
         check(client.ask("/v"), "b")
 
 
-@pytest.mark.skipif(not MODULES.exists(), reason=f"the preset {build.PRESET} builds no modules for tests")
+@build.needs_modules
 def test_an_error_log_that_cannot_be_written(site):
     """Another one than before: it is a wrong configuration like any other."""
     one = site()
@@ -213,7 +212,7 @@ def test_an_error_log_that_cannot_be_written(site):
 def test_a_wrong_configuration_with_more_workers_loses_nobody(site):
     """Sockets that were opened for them get no connections before it is certain that they stay."""
     one = site()
-    one.write("a", workers=8, plugins=["liana", "headers", MODULES / "ledger.so", "static"])
+    one.write("a", workers=8, plugins=["liana", "headers", build.MODULES / "ledger.so", "static"])
     with open(one.folder / "conf" / "monkey.conf", "a") as file:
         file.write(section("LEDGER", {"Fail": "worker_start"}))
 
@@ -339,12 +338,12 @@ def test_a_worker_that_leaves_finishes_its_requests(site):
     await_true(lambda: one.server.count_workers() == 1, 5, "one worker")
 
 
-@pytest.mark.skipif(not MODULES.exists(), reason=f"the preset {build.PRESET} builds no modules for tests")
+@build.needs_modules
 def test_plugins_come_change_and_go(site):
     one = site()
     assert one.ask("/hello").status == 404
     plugins = ["liana", "headers", "./hello.so", "static"]
-    shutil.copy(MODULES / "hello.so", one.folder / "conf" / "hello.so")
+    shutil.copy(build.MODULES / "hello.so", one.folder / "conf" / "hello.so")
     one.write("a", plugins=plugins, hosts="[HELLO]\n    Greeting moin\n")
     one.reload()
     assert one.ask("/hello").body == b"moin"

@@ -11,7 +11,6 @@ from harness.content import populate
 from harness.messages import request
 from harness.server import await_true, run, section, write_config
 
-needs_probe = pytest.mark.skipif(not build.probe().exists(), reason=f"the preset {build.PRESET} has no monkey-probe")
 FILES = {"a.txt": b"a\n", "api/b.txt": b"b\n", "probe/now": b"a file\n"}
 
 
@@ -34,7 +33,7 @@ def ask(server, path, method="GET", body=b""):
         return client.response()
 
 
-@needs_probe
+@build.needs_probe
 @pytest.mark.parametrize(
     "lines, path, method, status, body",
     [
@@ -56,7 +55,7 @@ def test_the_plugin_of_a_path(routed, lines, path, method, status, body):
     assert body is None or answer.body == body
 
 
-@needs_probe
+@build.needs_probe
 def test_access_is_asked_all_the_same(routed):
     """Who denies access does so whoever answers."""
     assert ask(routed("/ static"), "/probe/refused").status == 403
@@ -100,7 +99,7 @@ def limited(serve, tmp_path):
 HOSTS = ("localhost", "strict.example")
 
 
-@needs_probe
+@build.needs_probe
 @pytest.mark.parametrize("path", ["/probe/echo", "/probe/collect"])
 def test_bodies_of_a_host(limited, path):
     server = limited(MaxBodySize="10")
@@ -110,7 +109,7 @@ def test_bodies_of_a_host(limited, path):
             assert client.response().status == status
 
 
-@needs_probe
+@build.needs_probe
 def test_collected_bodies_of_a_host(limited):
     server = limited({"MaxRequestSize": "1"}, MaxRequestSize="2")
     for host, status in zip(HOSTS, (413, 200)):
@@ -119,7 +118,7 @@ def test_collected_bodies_of_a_host(limited):
             assert client.response().status == status
 
 
-@needs_probe
+@build.needs_probe
 def test_waits_of_a_host(limited):
     """The server's limits would end the tests first."""
     server = limited(HandlerTimeout="100ms", BodyTimeout="100ms")
@@ -142,7 +141,7 @@ def test_bodies_that_are_read_away_by_a_host(limited):
                 assert (answer.status, answer.closes) == (405, closes)
 
 
-@needs_probe
+@build.needs_probe
 def test_readers_of_a_host(limited):
     """SendTimeout: who takes nothing from the strict host is cut; who does so elsewhere has time."""
     size = 40_000_000
@@ -157,7 +156,7 @@ def test_readers_of_a_host(limited):
     strict.assert_gone()
 
 
-@needs_probe
+@build.needs_probe
 def test_slow_bodies_of_a_host(limited):
     """BodyMinRate counts after the first five seconds."""
     server = limited({"BodyMinRate": "0"}, BodyMinRate="1000B")

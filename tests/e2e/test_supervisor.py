@@ -17,8 +17,8 @@ from harness.protocol import Client
 from harness.server import Server, await_true, run, section, write_config
 
 pytestmark = pytest.mark.concurrent
-SLOW = build.TOP / "build" / build.PRESET / "lib" / "modules" / "slow.so"
-HEADERS = SLOW.parents[1] / "monkey" / "headers.so"
+SLOW = build.MODULES / "slow.so"
+HEADERS = build.PLUGINS / "headers.so"
 SMALL, LARGE = b"small" * 100, b"large" * 400_000
 
 
@@ -319,7 +319,7 @@ def begin_slowly(one, number):
     one.server.wait_log("slow: a worker starts")
 
 
-@pytest.mark.skipif(not SLOW.exists(), reason=f"the preset {build.PRESET} builds no modules for tests")
+@build.needs_modules
 def test_an_upgrade_while_the_first_one_starts(supervised):
     """It may be the old program: another one comes after it."""
     one = supervised()
@@ -330,7 +330,7 @@ def test_an_upgrade_while_the_first_one_starts(supervised):
     one.ask()
 
 
-@pytest.mark.skipif(not SLOW.exists(), reason=f"the preset {build.PRESET} builds no modules for tests")
+@build.needs_modules
 @pytest.mark.parametrize("number", [signal.SIGUSR2, signal.SIGKILL])
 def test_a_reload_while_the_next_one_starts(supervised, number):
     """It has read the configuration already, and does so again."""

@@ -16,8 +16,8 @@ from harness.protocol import Client
 from harness.server import await_true, is_alive, section, write_config
 
 pytestmark = [pytest.mark.concurrent, pytest.mark.wire]  # the copied program has no modules beside it
-SLOW = build.TOP / "build" / build.PRESET / "lib" / "modules" / "slow.so"
-HEADERS = SLOW.parents[1] / "monkey" / "headers.so"
+SLOW = build.MODULES / "slow.so"
+HEADERS = build.PLUGINS / "headers.so"
 
 
 def test_five_upgrades_under_load(chain):
@@ -137,7 +137,7 @@ def set_version(folder, version):
         file.write(f"[HEADERS]\n    Set X-Version {version}\n")
 
 
-@pytest.mark.skipif(not SLOW.exists(), reason=f"the preset {build.PRESET} builds no modules for tests")
+@build.needs_modules
 def test_a_reload_while_the_next_one_starts(chain):
     one = chain()
     make_slow(one.folder)
@@ -151,7 +151,7 @@ def test_a_reload_while_the_next_one_starts(chain):
         assert client.ask("/small")["X-Version"] == "2"
 
 
-@pytest.mark.skipif(not SLOW.exists(), reason=f"the preset {build.PRESET} builds no modules for tests")
+@build.needs_modules
 def test_a_stop_while_the_next_one_starts(chain):
     one = chain()
     make_slow(one.folder)

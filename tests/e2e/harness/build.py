@@ -8,12 +8,17 @@ import re
 import shutil
 import subprocess
 
+import pytest
+
 TOP = pathlib.Path(__file__).resolve().parents[3]
 PRESET = os.environ.get("MONKEY_PRESET", "asan")
 SANITIZED = PRESET in ("asan", "tsan")
 OPTIMISED = PRESET in ("release", "small")
 PROTOCOL = os.environ.get("MONKEY_PROTOCOL", "http/1.1")  # or h2c: see protocol.py
+LIB = TOP / "build" / PRESET / "lib"
+MODULES, PLUGINS = LIB / "modules", LIB / "monkey"  # those that tests have, and those that a server comes with
 SPOKEN = {"h2": r"^http/2: ", "tls": r"^ +tls +\d"}  # rows of monkey -b
+needs_modules = pytest.mark.skipif(not MODULES.exists(), reason=f"the preset {PRESET} builds no modules for tests")
 
 
 def binary(preset=PRESET):
@@ -39,6 +44,9 @@ def install(folder, *modules):
 def probe():
     """The server with the plugin `probe`; test builds have it."""
     return TOP / "build" / PRESET / "bin" / "monkey-probe"
+
+
+needs_probe = pytest.mark.skipif(not probe().exists(), reason=f"the preset {PRESET} has no monkey-probe")
 
 
 @functools.cache
