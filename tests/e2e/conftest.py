@@ -4,6 +4,7 @@
 import pytest
 
 from harness import build, frames
+from harness.certificates import Authority
 from harness.chain import Chain
 from harness.content import populate
 from harness.protocol import TranslatedClient
@@ -164,3 +165,36 @@ def chain(tmp_path):
             one.stop()
         finally:
             one.kill()
+
+
+@pytest.fixture
+def probe(serve, request):
+    """serve() for the server with the plugin `probe`; PROBE of a module are settings of all of its servers."""
+    if not build.probe().exists():
+        pytest.skip(f"the preset {build.PRESET} has no monkey-probe")
+    common = getattr(request.module, "PROBE", {})
+
+    def start(settings=None, **rest):
+        return serve({**common, **(settings or {})}, program=build.probe(), **rest)
+
+    return start
+
+
+@pytest.fixture(scope="module")
+def tour():
+    """The sample site with the shipped configuration, except for the port."""
+    server = Server("-c", build.TOP / "dist" / "conf", "-l", "127.0.0.1:0")
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def ca(tmp_path_factory):
+    """An authority that the tests trust."""
+    return Authority(tmp_path_factory.mktemp("ca"))
+
+
+@pytest.fixture(scope="module")
+def good(ca):
+    """A certificate of its, with the key."""
+    return ca.make("localhost", "localhost")

@@ -15,7 +15,7 @@ import pytest
 
 from harness import build
 from harness.content import FILES, HELLO, HUNDRED, LARGE
-from harness.messages import CLOSE, LAST, chunked, lines, octets, request
+from harness.messages import CLOSE, LAST, chunked, lines, octets, request, sized
 from harness.server import await_true
 import test_compress as compress
 import test_h2_attacks as h2_attacks
@@ -154,10 +154,6 @@ def post(*fields, body=b"", target="/hello.txt"):
     return lines(f"POST {target} HTTP/1.1", HOST, *fields) + body
 
 
-def sized(data):
-    return f"Content-Length: {len(data)}"
-
-
 def assert_refused(server, data, status=400):
     """One answer that says close, and nothing of what follows is read as a request."""
     answers = server.talk(data + SMUGGLED + LAST)
@@ -177,18 +173,6 @@ def assert_missing(server, *targets):
             answer = client.ask(target)
             assert answer.status == 404 and b"root:" not in answer.body, target
         client.assert_open()
-
-
-@pytest.fixture
-def probe(serve):
-    """The server with a plugin that takes bodies."""
-    if not build.probe().exists():
-        pytest.skip(f"the preset {build.PRESET} has no monkey-probe")
-
-    def start(settings=None, **rest):
-        return serve(settings, program=build.probe(), **rest)
-
-    return start
 
 
 @pytest.fixture

@@ -12,7 +12,6 @@ import pytest
 
 from harness import build
 from harness.browser import Browser, BrowserError
-from harness.server import Server
 
 pytestmark = pytest.mark.wire
 
@@ -31,14 +30,6 @@ def browser(tmp_path_factory):
         pytest.skip(f"NO BROWSER, THE TOUR IS NOT MADE: {error}")
     yield browser
     browser.close()
-
-
-@pytest.fixture(scope="module")
-def tour():
-    """The sample site with the shipped configuration, except for the port."""
-    server = Server("-c", build.TOP / "dist" / "conf", "-l", "127.0.0.1:0")
-    yield server
-    server.stop()
 
 
 @pytest.fixture

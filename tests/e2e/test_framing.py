@@ -4,7 +4,7 @@ Every body below holds a request for /one.txt; no server may ever answer it."""
 
 import pytest
 
-from harness.messages import CLOSE, LAST, chunked, lines, request
+from harness.messages import CLOSE, LAST, chunked, lines, request, sized
 
 pytestmark = pytest.mark.wire
 
@@ -18,10 +18,6 @@ def post(*fields, body=b"", version="HTTP/1.1"):
 
 def get(*fields, body=b"", version="HTTP/1.1"):
     return lines(f"GET /hello.txt {version}", HOST, *fields) + body
-
-
-def sized(data):
-    return f"Content-Length: {len(data)}"
 
 
 TE = "Transfer-Encoding: chunked"

@@ -12,7 +12,7 @@ import pytest
 from harness import build
 from harness import frames as f
 from harness.client import Client
-from harness.content import FILES, HELLO, LARGE, MEDIUM
+from harness.content import FILES, HELLO, LARGE, MEDIUM, cycle
 from harness.h2 import GoneAway, H2Client, code_of
 from harness.messages import request
 
@@ -30,18 +30,7 @@ PATIENT = {
     "HandlerTimeout": NEVER,
     "BodyMinRate": 0,
 }
-
-
-@pytest.fixture
-def probe(serve):
-    def start(settings=None, **rest):
-        return serve({"MaxBodySize": "100M", **(settings or {})}, program=build.probe(), **rest)
-
-    return start
-
-
-def cycle(size):
-    return bytes(itertools.islice(itertools.cycle(range(251)), size))
+PROBE = {"MaxBodySize": "100M"}  # of all servers with the plugin
 
 
 # ── how a connection begins ──

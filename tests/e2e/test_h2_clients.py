@@ -11,7 +11,6 @@ from harness import build
 from harness.browser import Browser, BrowserError
 from harness.content import HELLO, LARGE
 from harness.secure import serve_secure
-from harness.server import Server
 
 pytestmark = [
     pytest.mark.wire,
@@ -29,14 +28,6 @@ def run(*args, **rest):
     done = subprocess.run([*map(str, args)], capture_output=True, timeout=120, **rest)
     assert done.returncode == 0, (done.stdout[-2000:] + done.stderr[-2000:]).decode("utf-8", "replace")
     return done.stdout
-
-
-@pytest.fixture(scope="module")
-def tour():
-    """The sample site with the shipped configuration, except for the port."""
-    server = Server("-c", build.TOP / "dist" / "conf", "-l", "127.0.0.1:0")
-    yield server
-    server.stop()
 
 
 def sample_files():

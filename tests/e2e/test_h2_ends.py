@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """HTTP/2: streams that are taken over (RFC 8441), how connections end, and that every wait has its end."""
 
-import itertools
 import signal
 import time
 
@@ -10,7 +9,7 @@ import pytest
 from harness import build
 from harness import frames as f
 from harness.client import Client
-from harness.content import HELLO, LARGE
+from harness.content import HELLO, LARGE, cycle
 from harness.h2 import GoneAway, StreamReset, code_of
 from harness.server import await_true
 
@@ -28,18 +27,7 @@ PATIENT = {
     "HandlerTimeout": NEVER,
     "BodyMinRate": 0,
 }
-
-
-@pytest.fixture
-def probe(serve):
-    def start(settings=None, **rest):
-        return serve({"MaxBodySize": "100M", **(settings or {})}, program=build.probe(), **rest)
-
-    return start
-
-
-def cycle(size):
-    return bytes(itertools.islice(itertools.cycle(range(251)), size))
+PROBE = {"MaxBodySize": "100M"}  # of all servers with the plugin
 
 
 # ── take-over (RFC 8441) ──

@@ -17,21 +17,13 @@ pytestmark = [
     pytest.mark.wire,
     pytest.mark.skipif(not build.speaks("h2"), reason="this build does not speak HTTP/2"),
 ]
-needs_probe = pytest.mark.skipif(not build.probe().exists(), reason=f"the preset {build.PRESET} has no monkey-probe")
-
-
-@pytest.fixture
-def probe(serve):
-    def start(settings=None, **rest):
-        return serve({"MaxBodySize": "100M", **(settings or {})}, program=build.probe(), **rest)
-
-    return start
+PROBE = {"MaxBodySize": "100M"}  # of all servers with the plugin
 
 
 # ── messages ──
 
 
-@needs_probe
+@build.needs_probe
 def test_trailers_of_a_request(probe):
     client = probe().connect_h2()
     for body in (b"", b"body"):

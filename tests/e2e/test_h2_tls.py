@@ -8,7 +8,6 @@ import pytest
 
 from harness import build
 from harness import frames as f
-from harness.certificates import Authority
 from harness.content import FILES, HELLO, LARGE, populate
 from harness.h2 import H2Client
 from harness.server import section
@@ -21,11 +20,6 @@ pytestmark = [
 ]
 NEVER = "60s"
 PATIENT = {"Timeout": NEVER, "KeepAliveTimeout": NEVER, "SendTimeout": NEVER, "Listen": "127.0.0.1:0 tls"}
-
-
-@pytest.fixture(scope="module")
-def ca(tmp_path_factory):
-    return Authority(tmp_path_factory.mktemp("ca"))
 
 
 @pytest.fixture(scope="module")

@@ -21,14 +21,6 @@ def post(path, *fields, body=b"", length=True):
     return request(path, *fields, method="POST") + body
 
 
-@pytest.fixture
-def probe(serve):
-    def start(settings=None, **rest):
-        return serve(settings, program=build.probe(), **rest)
-
-    return start
-
-
 # ── bodies ──
 
 

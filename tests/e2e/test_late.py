@@ -16,11 +16,6 @@ pytestmark = [
 ]
 
 
-@pytest.fixture
-def probe(serve):
-    return lambda settings=None, **rest: serve(settings, program=build.probe(), **rest)
-
-
 # ── threads ──
 
 

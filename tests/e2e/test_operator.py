@@ -7,7 +7,6 @@ import itertools
 import os
 import resource
 import signal
-import socket
 import subprocess
 import time
 
@@ -15,7 +14,7 @@ import pytest
 
 from harness import build
 from harness.protocol import Client
-from harness.server import await_true, run, write_config
+from harness.server import await_true, free_port, run, write_config
 
 F_SETPIPE_SZ = 1031
 
@@ -27,12 +26,6 @@ def small_pipe():
 
 
 STREAMS = [s for n in (1, 2, 3) for s in itertools.combinations((0, 1, 2), n)]
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def answers(port):

@@ -1,14 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """HUP: the next configuration takes over while requests go on. Nothing is lost, mixed or left behind."""
 
-import contextlib
-import pathlib
 import re
 import shutil
 import signal
 import socket
 import subprocess
-import time
 
 import pytest
 
@@ -17,19 +14,13 @@ from harness.content import populate
 from harness.load import Clients, Load
 from harness.messages import request
 from harness.protocol import Client
-from harness.server import Server, await_true, section, write_config
+from harness.server import Server, await_true, free_port, section, write_config
 
 pytestmark = pytest.mark.concurrent
 HEADERS = build.PLUGINS / "headers.so"
 KEEPER = 2  # descriptors of the process context, which exists after the first reload
 DONE = r"the new configuration is in use"
 REFUSED = r"the new configuration cannot be used"
-
-
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
 
 
 class Site:

@@ -31,11 +31,6 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def ca(tmp_path_factory):
-    return Authority(tmp_path_factory.mktemp("ca"))
-
-
-@pytest.fixture(scope="module")
 def pairs(ca):
     return {
         "localhost": ca.make("localhost", "localhost", "IP:127.0.0.1"),

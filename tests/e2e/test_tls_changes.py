@@ -13,7 +13,7 @@ import pytest
 
 from harness import build
 from harness import frames as f
-from harness.certificates import Authority, Bytes, TlsClient
+from harness.certificates import Bytes, TlsClient
 from harness.chain import LARGE, SMALL
 from harness.content import populate
 from harness.h2 import GoneAway, H2Client
@@ -30,16 +30,6 @@ pytestmark = [
 ]
 TLS = {"Listen": "127.0.0.1:0 tls", "Workers": 2}
 REFUSED, DONE = "the new configuration cannot be used", "the new configuration is in use"
-
-
-@pytest.fixture(scope="module")
-def ca(tmp_path_factory):
-    return Authority(tmp_path_factory.mktemp("ca"))
-
-
-@pytest.fixture(scope="module")
-def good(ca):
-    return ca.make("localhost", "localhost")
 
 
 def own(path, content):

@@ -9,7 +9,7 @@ import ssl
 import pytest
 
 from harness import build
-from harness.certificates import Authority, TlsClient, openssl
+from harness.certificates import TlsClient, openssl
 from harness.content import populate
 from harness.server import run, section, write_config
 
@@ -19,16 +19,6 @@ pytestmark = [
     pytest.mark.wire,
     pytest.mark.skipif(not build.speaks("tls"), reason=f"the preset {build.PRESET} has no tls"),
 ]
-
-
-@pytest.fixture(scope="module")
-def ca(tmp_path_factory):
-    return Authority(tmp_path_factory.mktemp("ca"))
-
-
-@pytest.fixture(scope="module")
-def good(ca):
-    return ca.make("localhost", "localhost")
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,6 @@ import sys
 import pytest
 
 from harness import build, tools
-from harness.certificates import Authority
 from harness.content import populate
 from harness.server import section
 
@@ -65,11 +64,6 @@ pytestmark = [
 
 
 # ── the server ──
-
-
-@pytest.fixture(scope="module")
-def ca(tmp_path_factory):
-    return Authority(tmp_path_factory.mktemp("ca"))
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The site that most tests read: every kind of name and size, old enough for strong validators."""
 
+import itertools
 import os
 import random
 
@@ -11,6 +12,11 @@ OLD_DATE = "Sun, 13 Sep 2020 12:26:40 GMT"
 def pattern(size, seed=1):
     """Bytes that tell every offset apart."""
     return random.Random(seed).randbytes(size)
+
+
+def cycle(size):
+    """The same bytes again and again, which tell whether any was left out."""
+    return bytes(itertools.islice(itertools.cycle(range(251)), size))
 
 
 HELLO = b"Hello, world\n"

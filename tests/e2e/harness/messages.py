@@ -60,6 +60,10 @@ def request(target="/hello.txt", *fields, method="GET", version="HTTP/1.1", host
     return Requests(lines(*rows, *fields) + body, (Message(target, fields, method, version, host, body),))
 
 
+def sized(data):
+    return f"Content-Length: {len(data)}"
+
+
 def chunked(*chunks, trailer=b""):
     """The chunked form of these pieces."""
     return b"".join(b"%x\r\n%s\r\n" % (len(c), c) for c in chunks) + b"0\r\n" + trailer + CRLF

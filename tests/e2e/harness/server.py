@@ -7,6 +7,7 @@ import pathlib
 import re
 import resource
 import signal
+import socket
 import subprocess
 import threading
 import time
@@ -278,6 +279,12 @@ class Server:
             raise AssertionError(f"the server did not stop within {STOP_SECONDS} s:\n{self.log[-4000:]}") from None
         assert code == 0, f"exit code {code}:\n{self.log[-6000:]}"
         assert not REPORT.search(self.log), self.log[-6000:]
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
 
 
 def address_of(name):
