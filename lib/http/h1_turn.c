@@ -430,7 +430,8 @@ static bool may_still_ask(struct mk__conn *c)
 #ifndef MK_LEAN
     if (c->requests || c->late || !c->stream.io.transport->handshake)
         return c->late && !c->requests;
-    mk_timer_arm(c->http->loop, &c->timer, MOMENT_MS);
+    if (c->timer.deadline_ms > mk_loop_now_ms(c->http->loop) + MOMENT_MS) /* one, however often it is asked for */
+        mk_timer_arm(c->http->loop, &c->timer, MOMENT_MS);
     return true;
 #else
     (void)c;

@@ -257,6 +257,23 @@ static void test_a_drain_gives_a_moment_behind_it(void **state)
     assert_true(silent->closed && silent->shut);
 }
 
+/* Neither empty lines nor a turn for nothing make it longer. */
+static void test_the_moment_is_one(void **state)
+{
+    (void)state;
+    verdict = 0;
+    struct mk_test_client *c = arrive();
+    mk__conn_drain(&w.http);
+    for (int i = 0; i < 3; i++) {
+        mk_test_pass(&w, 300);
+        mk_test_send(c, MK_STR("\r\n"));
+        mk_test_settle(&w);
+        assert_string_equal(mk_test_state(c), "fresh");
+    }
+    mk_test_pass(&w, 100);
+    assert_true(c->closed);
+}
+
 /* Its goodbye is a message of its own; a plain socket's is its close. */
 static void test_an_idle_end_is_told(void **state)
 {
@@ -298,6 +315,7 @@ int main(void)
         TEST(test_room_is_made_of_handshakes),
         TEST(test_a_drain_lets_it_end),
         TEST(test_a_drain_gives_a_moment_behind_it),
+        TEST(test_the_moment_is_one),
         TEST(test_an_idle_end_is_told),
         TEST(test_a_client_that_leaves),
     };
