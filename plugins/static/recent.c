@@ -14,9 +14,14 @@ static bool is_again(const struct recent *r, uint64_t turn, const struct place *
     return r->turn == turn && r->site == at->site && mk_str_eq(mk_str(r->path, r->path_len), at->path);
 }
 
-static void note(struct recent *r, uint64_t turn, const struct place *at)
+void recent_forget(struct recent *r)
 {
     r->turn = 0;
+}
+
+static void note(struct recent *r, uint64_t turn, const struct place *at)
+{
+    recent_forget(r);
     if (at->path.len > sizeof(r->path))
         return;
     r->turn = turn;

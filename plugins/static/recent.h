@@ -2,7 +2,7 @@
 /*
  * Requests that come at the same moment and ask for the same small file share one reading of it: from the second one
  * on in a turn of the loop. Nothing is believed for longer than that turn, so that no request can meet a file that was
- * replaced before its turn began.
+ * replaced before its turn began; nor behind a request that may have changed something.
  */
 #ifndef STATIC_RECENT_H
 #define STATIC_RECENT_H
@@ -19,6 +19,8 @@ struct recent {
     struct found found; /* a file: it has been read; its name is NULL when that is the path's */
     char path[RECENT_PATH_BYTES_MAX], bytes[RECENT_BYTES_MAX];
 };
+
+void recent_forget(struct recent *r);
 
 /* As site_find() with `cached`; a file with content has no descriptor, and its content lasts until the next call. */
 struct found recent_find(struct recent *r, uint64_t turn, const struct place *at, const struct mk_accept *accept);

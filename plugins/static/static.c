@@ -419,12 +419,20 @@ static void change_error(struct mk_request *req)
 }
 
 #ifndef MK_LEAN
+/* What else a request has done, its handler knows: those behind it are not to see how it was before. */
+static void forget_reading(struct mk_request *req)
+{
+    enum mk_method method = mk_request_method(req);
+    if (method != MK_GET && method != MK_HEAD)
+        recent_forget(mk_worker_state(mk_request_worker(req), &mk_plugin_static));
+}
+
 static int start_worker(struct mk_worker *worker, void **ret_state)
 {
     *ret_state = mk_account_alloc(mk_worker_account(worker), sizeof(struct recent));
     if (!*ret_state)
         return -ENOMEM;
-    ((struct recent *)*ret_state)->turn = 0;
+    recent_forget(*ret_state);
     return 0;
 }
 
@@ -445,4 +453,7 @@ MK_PLUGIN(static) = {
 #endif
     .on_content = serve,
     .on_response = change_error,
+#ifndef MK_LEAN
+    .on_done = forget_reading,
+#endif
 };

@@ -8,6 +8,7 @@ import random
 
 import pytest
 
+from harness import build
 from harness.content import OLD_DATE, pattern
 from harness.messages import request
 
@@ -93,6 +94,18 @@ def test_what_comes_later_is_read_anew(serve):
         client.send(request("/a.txt") * 5)
         assert {client.response().body for _ in range(5)} == {str(i - 1).encode()}
         (server.root / "a.txt").write_bytes(str(i).encode())
+
+
+@pytest.mark.wire
+@build.needs_probe
+def test_what_a_handler_changes_is_seen_behind_it(serve):
+    """A pipeline is answered as if its requests came one by one (RFC 9112 §9.3.2)."""
+    server = serve(files={"a.txt": b"a"}, program=build.probe())
+    client = server.connect()
+    append = request(f"/probe/append?{server.root / 'a.txt'}", method="POST")
+    client.send((request("/a.txt") * 3 + append) * 4)
+    expected = [body for n in range(4) for body in (*[b"a" + b"+" * n] * 3, b"done\n")]
+    assert [client.response().body for _ in expected] == expected
 
 
 @pytest.mark.wire

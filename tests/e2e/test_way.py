@@ -48,5 +48,5 @@ def test_the_page_shows_the_build():
 def test_known_moments():
     found = plugins()
     assert found["liana"] == ["transport"]
-    assert found["static"] == ["on_content", "on_response"]
+    assert found["static"] == ["on_content", "on_response", "on_done"]
     assert found["redirect"] == ["on_request"]

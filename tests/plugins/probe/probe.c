@@ -10,9 +10,11 @@
 #include <monkey/tunnel.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 static uint64_t number_of(struct mk_request *req, uint64_t fallback)
 {
@@ -302,6 +304,17 @@ static void send_trailer_of_a_whole(struct mk_request *req)
     answer(req, body);
 }
 
+/* Lengthens the file that the query names. */
+static void append(struct mk_request *req)
+{
+    struct mk_str name = mk_arena_dup(mk_request_arena(req), mk_request_query(req));
+    int fd = open(name.p, O_WRONLY | O_APPEND | O_CLOEXEC);
+    bool done = fd >= 0 && write(fd, "+", 1) == 1;
+    if (fd >= 0)
+        close(fd);
+    answer(req, done ? MK_STR("done\n") : MK_STR("failed\n"));
+}
+
 static ssize_t break_down(struct mk_request *req, char *to, size_t size, void *ctx)
 {
     bool *begun = ctx;
@@ -405,6 +418,7 @@ static const struct {
     {MK_STR("/probe/ticks"), send_ticks},
     {MK_STR("/probe/never"), stay_silent},
     {MK_STR("/probe/stream"), stream},
+    {MK_STR("/probe/append"), append},
     {MK_STR("/probe/trailers"), send_trailers},
     {MK_STR("/probe/trailer"), send_trailer_of_a_whole},
     {MK_STR("/probe/broken"), fail_halfway},
