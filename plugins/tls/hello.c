@@ -172,10 +172,11 @@ static SSL_TICKET_RETURN judge_ticket(SSL *ssl, SSL_SESSION *known, const unsign
                                       SSL_TICKET_STATUS status, void *ctx)
 {
     const X509 *client = known ? SSL_SESSION_get0_peer(known) : NULL;
-    (void)ssl, (void)name, (void)name_len, (void)ctx;
+    (void)name, (void)name_len, (void)ctx;
     if (!known || (client && X509_cmp_timeframe(NULL, X509_get0_notBefore(client), X509_get0_notAfter(client)) != 0))
         return SSL_TICKET_RETURN_IGNORE_RENEW;
-    return status == SSL_TICKET_SUCCESS_RENEW ? SSL_TICKET_RETURN_USE_RENEW : SSL_TICKET_RETURN_USE;
+    bool once = SSL_version(ssl) >= TLS1_3_VERSION; /* clients should not use a ticket twice: RFC 8446 appendix C.4 */
+    return once || status == SSL_TICKET_SUCCESS_RENEW ? SSL_TICKET_RETURN_USE_RENEW : SSL_TICKET_RETURN_USE;
 }
 
 /* ── what the issuer says of the certificate that was chosen ── */

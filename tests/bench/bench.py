@@ -14,6 +14,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 from counts import report_counts
 from peers import MANY, make_files, make_server
@@ -68,14 +69,31 @@ class Workload:
 class Streams(Workload):
     """Of HTTP/2, by h2load: `clients` connections with a hundred streams each."""
 
-    def run(self, port, seconds, folder):
-        command = [*self.prefix, "h2load", "-t1", f"-c{self.clients}", "-m100", f"-D{seconds}", self.url(port)]
+    def load(self, port, *options):
+        command = [*self.prefix, "h2load", "-t1", f"-c{self.clients}", *options, self.url(port)]
         text = subprocess.run(command, capture_output=True, text=True).stdout
         count = re.search(r"requests: .* (\d+) succeeded, (\d+) failed", text)
         if not count or int(count.group(1)) == 0:
             sys.exit("h2load counted nothing:\n" + text)
         worst = re.search(r"time for request: +\S+ +(\S+)", text)
-        return int(count.group(1)), f"max {worst.group(1)}", "" if count.group(2) == "0" else f"{count.group(2)} failed"
+        return (
+            int(count.group(1)),
+            f"max {worst.group(1)}",
+            "" if count.group(2) == "0" else f"{count.group(2)} failed",
+        )
+
+    def run(self, port, seconds, folder):
+        return self.load(port, "-m100", f"-D{seconds}")
+
+
+class Strangers(Streams):
+    """Clients without a ticket, by h2load: `clients` at once, again and again, with one request each."""
+
+    def run(self, port, seconds, folder):
+        end, counts = time.monotonic() + seconds, []
+        while time.monotonic() < end:
+            counts.append(self.load(port, "--h1", f"-n{self.clients}"))
+        return sum(count for count, _, _ in counts), *counts[-1][1:]
 
 
 WORKLOADS = [
@@ -102,7 +120,8 @@ WORKLOADS = [
     Workload("W6", "13 bytes, 16 requests pipelined", "13.txt", 64, PIPELINE % (16, "13.txt")),
     Workload("W7", "10,000 files of 1 to 8 KB at random, 64 clients", "many/0", 64, RANDOM % MANY),
     Workload("W8", "TLS: 13 bytes, keep-alive, 64 clients", "13.txt", 64, servers=SECURE),
-    Workload("W8n", "TLS: a new connection each", "13.txt", 16, CLOSE, servers=SECURE),
+    Workload("W8n", "TLS: a new connection each, resumed", "13.txt", 16, CLOSE, servers=SECURE),
+    Strangers("W8f", "TLS: a new connection each, a full handshake", "13.txt", 16, servers=SECURE),
     Workload("W8b", "TLS: 200 KB, 100 clients", "200k.bin", 100, servers=SECURE),
     Streams("W9", "HTTP/2: 13 bytes, 16 clients with 100 streams", "13.txt", 16, servers=H2C),
     Streams("W9b", "HTTP/2: 200 KB, 16 clients with 100 streams", "200k.bin", 16, servers=H2C),

@@ -296,6 +296,21 @@ def test_sessions_are_resumed_across_workers(connect, ca, version):
         assert resume(connect, "localhost", session, context=context) == (True, 200)
 
 
+def test_each_resumption_brings_a_ticket_for_the_next(world, tmp_path):
+    """Those of TLS 1.3 are for one use (RFC 8446 §C.4): who has none left would have to shake hands in full."""
+    ticket, tickets = tmp_path / "ticket", set()
+    for resumed in (False, True, True, True):
+        known = ["-sess_in", ticket] if resumed else []
+        done = openssl(
+            "s_client", "-connect", f"127.0.0.1:{world.port}", "-servername", "localhost", "-tls1_3", "-ign_eof",
+            *known, "-sess_out", ticket, data=bytes(request("/who", CLOSE)),
+        )  # fmt: skip
+        assert (b"Reused, TLSv1.3" in done) is resumed
+        assert done.count(b"Post-Handshake New Session Ticket arrived") == 1
+        tickets.add(ticket.read_bytes())
+    assert len(tickets) == 4
+
+
 @pytest.mark.parametrize("version", [V12, V13])
 def test_sessions_stay_with_their_host(connect, ca, pairs, version):
     context = ca.context(minimum_version=version, maximum_version=version, pair=pairs["client"])
