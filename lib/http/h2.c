@@ -413,6 +413,7 @@ int mk__h2_open(struct mk__conn *c)
                           .batch = MK__H2_FRAME_BYTES};
     mk_list_init(&h2->streams);
     mk_list_init(&h2->woken);
+    mk_timer_init(&h2->moment, mk__h2_turn_moment);
     mk__h2_order_init(&h2->order);
     h2->answers_max = mk__h2_manners_answers_max(h2);
     nghttp2_option_set_max_outbound_ack(shared->options, h2->answers_max);
@@ -429,6 +430,7 @@ void mk__h2_close(struct mk__conn *c)
 {
     struct mk__h2 *h2 = c->h2;
     mk__h2_memory_return_room(h2);
+    mk_timer_cancel(&h2->moment);
     while (!mk_list_empty(&h2->streams)) {
         struct mk__h2_stream *s = MK_LIST_FIRST(&h2->streams, struct mk__h2_stream, link);
         nghttp2_session_set_stream_user_data(session_of(h2), s->id, NULL);

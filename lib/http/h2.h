@@ -98,6 +98,7 @@ struct mk__h2 {
     uint32_t end_code;              /* of RFC 9113 section 7, once it has ended */
     uint8_t going;                  /* enum mk__h2_farewell */
     uint32_t warned;                /* heads that came since the warning */
+    struct mk_timer moment;         /* after the warning, for who has nothing under way; armed once */
     uint64_t answers_max;           /* to PING and SETTINGS that may wait */
     uint32_t continuations;         /* of the head that comes */
     bool weighed;                   /* the frame that comes has been noted already */
@@ -106,6 +107,7 @@ struct mk__h2 {
     bool paused;                    /* the output is full */
     bool asked;                     /* nghttp2 has asked for the current stream's bytes */
     bool later;                     /* others first */
+    bool overdue;                   /* the moment is over */
     bool receiving;                 /* nghttp2 is reading */
     bool ended;                     /* nothing more is read of it */
 };
@@ -233,6 +235,8 @@ enum mk__h2_reading { MK__H2_MORE, MK__H2_LAST, MK__H2_LATER, MK__H2_FULL, MK__H
 enum mk__h2_reading mk__h2_turn_read(struct mk__h2 *h2, struct mk__h2_stream *s, size_t size, size_t *ret_bytes);
 /* And this is the head. */
 void mk__h2_turn_frame(struct mk__h2 *h2, const void *head, size_t bytes);
+/* Of h2->moment: it is over. */
+void mk__h2_turn_moment(struct mk_timer *timer);
 
 /* ── h2_stream.c ── */
 

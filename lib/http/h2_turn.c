@@ -16,6 +16,7 @@ enum {
     BATCH_BYTES_MIN = MK__H2_FRAME_BYTES,
     TURN_READ_BYTES = 64 * 1024, /* of one connection, then others have their turn */
     TURN_SENT_BYTES = 256 * 1024,
+    MOMENT_MS = 1000, /* as of HTTP/1 */
 };
 
 /* ── the output ── */
@@ -226,6 +227,16 @@ static bool is_idle(const struct mk__h2 *h2)
     return !has_work(h2) && !h2->head_of && h2->conn->requests;
 }
 
+/*
+ * It has been warned, and nothing is on its way, as far as we can see: it has a moment to answer our PING, whatever
+ * else it sends. Who came during the drain, which does not wait for it, may still ask.
+ */
+static bool overstays(const struct mk__h2 *h2)
+{
+    const struct mk__conn *c = h2->conn;
+    return h2->going == MK__H2_WARNED && !has_work(h2) && !h2->head_of && (c->requests || !c->late);
+}
+
 static enum mk__conn_state state_of(const struct mk__h2 *h2, int sent)
 {
     if (sent == MK_AGAIN)
@@ -256,6 +267,11 @@ static enum mk__conn_state settle(struct mk__h2 *h2, int sent)
     bool gone = c->stream.ended && !h2->later; /* who sends no more takes what is there */
     if (sent == 0 && (!wants || h2->ended || gone))
         return leave(c);
+    if (sent != 0 && h2->ended && h2->overdue && !c->requests)
+        return MK__CONN_CLOSED; /* it does not take a word of ours, nor has it asked for any */
+    if (overstays(h2) && !h2->moment.deadline_ms)
+        mk_timer_arm(c->http->loop, &h2->moment, MOMENT_MS);
+    h2->later |= h2->overdue && overstays(h2) && !h2->ended;
     settle_streams(h2);
     if (h2->later || !mk_list_empty(&h2->woken) || (c->stream.readable && !c->stream.ended && sent == 0))
         mk_task_schedule(c->http->loop, &c->task);
@@ -276,12 +292,22 @@ static void tell_tunnels(struct mk__h2 *h2)
 static void prepare_farewell(struct mk__h2 *h2)
 {
     const struct mk__http *http = mk__h2_http(h2);
+    bool stays = h2->going == MK__H2_STAYS;
     if (http->draining || http->leaving)
         tell_tunnels(h2);
     if (http->draining || http->leaving || !http->settings->keep_alive || http->adoptions != h2->adoptions)
         mk__h2_warn(h2);
-    if (is_idle(h2) && http->draining)
+    if (is_idle(h2) && http->draining && stays)
         mk__h2_say_goodbye(h2);
+    if (h2->overdue && overstays(h2))
+        mk__h2_end(h2, MK__H2_NO_ERROR);
+}
+
+void mk__h2_turn_moment(struct mk_timer *timer)
+{
+    struct mk__h2 *h2 = MK_OWNER(timer, struct mk__h2, moment);
+    h2->overdue = true;
+    mk_task_schedule(mk__h2_http(h2)->loop, &h2->conn->task);
 }
 
 static enum mk__conn_state take_turn(struct mk__conn *c, struct mk_str in)

@@ -11,6 +11,7 @@ from harness import frames as f
 from harness.client import Client
 from harness.content import HELLO, LARGE, cycle
 from harness.h2 import GoneAway, StreamReset, code_of
+from harness.secure import serve_secure
 from harness.server import await_true
 
 pytestmark = [
@@ -27,6 +28,7 @@ PATIENT = {
     "HandlerTimeout": NEVER,
     "BodyMinRate": 0,
 }
+needs_tls = pytest.mark.skipif(not build.speaks("tls"), reason="this build has no TLS")
 PROBE = {"MaxBodySize": "100M"}  # of all servers with the plugin
 
 
@@ -125,6 +127,49 @@ def test_stop_of_idle_connections(serve):
     for client in clients:
         client.assert_closed()
     assert server.wait() == 0
+
+
+def last_of_goaways(frames):
+    """The last stream that each of them names."""
+    return [frame.number for frame in frames if frame.type == f.GOAWAY]
+
+
+@pytest.mark.parametrize("over", ["clear", pytest.param("tls", marks=needs_tls)])
+def test_stop_does_not_wait_for_the_silent(serve, site_root, tmp_path, over):
+    """They have asked for nothing and do not answer our PING: they have a moment, not the rest of their time."""
+    settings = {**PATIENT, "DrainTimeout": "60s", "DeferAccept": 0}
+    server = serve(settings) if over == "clear" else serve_secure(serve, tmp_path, site_root, settings)
+    context = None if over == "clear" else server.ca.context()
+    with f.Wire(server.addresses[0], context=context) as wire:
+        wire.sync()
+        server.send_signal(signal.SIGTERM)
+        wire.until(f.GOAWAY)
+        wire.send(f.ping(b"no ACK!!"), f.settings())
+        assert last_of_goaways(wire.frames()) == [0]
+        assert server.wait() == 0
+
+
+@build.needs_probe
+def test_stop_does_not_wait_for_those_who_have_their_answers(probe):
+    server = probe({**PATIENT, "DrainTimeout": "60s"})
+    with f.Wire(server.addresses[0]) as wire:
+        wire.send(f.headers(1, f.get("/probe/late?300")))
+        wire.sync()
+        server.send_signal(signal.SIGTERM)
+        assert wire.until(f.DATA).payload == b"late\n"
+        assert last_of_goaways(wire.frames()) == [1]
+        assert server.wait() == 0
+
+
+@needs_tls
+def test_clear_text_at_a_port_of_tls(serve, site_root, tmp_path):
+    """The answer is of the protocol that the client began with, and the end as well: it need not answer any PING."""
+    server = serve_secure(serve, tmp_path, site_root, PATIENT)
+    with f.Wire(server.addresses[0]) as wire:
+        wire.send(f.headers(1, f.get()))
+        frames = wire.frames()
+    assert b"This port speaks HTTPS" in b"".join(frame.payload for frame in frames if frame.type == f.DATA)
+    assert last_of_goaways(frames) == [f.WINDOW_MAX, 1]
 
 
 @build.needs_probe

@@ -13,6 +13,10 @@ SITE = """[HOST]
 
 
 def serve_secure(serve, folder, root, settings=None):
-    pair = Authority(folder / "authority").make("localhost", "localhost", "IP:127.0.0.1")
+    """The server; `server.ca` is whom its clients trust."""
+    ca = Authority(folder / "authority")
+    pair = ca.make("localhost", "localhost", "IP:127.0.0.1")
     site = SITE.format(root=root, certificate=pair.cert, key=pair.key)
-    return serve({"Listen": "127.0.0.1:0 tls", **(settings or {})}, config={"sites/default": site})
+    server = serve({"Listen": "127.0.0.1:0 tls", **(settings or {})}, config={"sites/default": site})
+    server.ca = ca
+    return server

@@ -165,6 +165,75 @@ static void test_drain(void **state)
     }
 }
 
+/* The clients answer no PING of ours: whatever else they say, they have a moment. */
+static void test_a_drain_waits_a_moment(void **state)
+{
+    (void)state;
+    for (int what = FRESH; what <= BUSY; what++) {
+        struct mk_test_h2 t = bring_to(what);
+        if (what == IDLE)
+            mk__conn_leave(&w.http); /* it has had the warning before */
+        else
+            mk__conn_drain(&w.http);
+        h2_expect(&t, "GOAWAY(2147483647,0) PING");
+        mk_test_pass(&w, 1500);
+        if (what == BUSY) {
+            assert_string_equal(mk_test_state(t.end), "streams");
+            mk_response_end(current);
+            h2_expect(&t, "1:200*");
+            mk_test_pass(&w, 500);
+            h2_window(&t, 0, 1000);
+            mk_test_pass(&w, 499);
+            assert_string_equal(mk_test_state(t.end), "idle");
+            mk_test_pass(&w, 1);
+        }
+        h2_expect(&t, what == FRESH ? "GOAWAY(0,0)" : "GOAWAY(1,0)");
+        assert_string_equal(mk_test_state(t.end), "linger");
+        h2_close(&t);
+    }
+}
+
+static void test_a_moment_is_not_prolonged(void **state)
+{
+    (void)state;
+    struct mk_test_h2 t = bring_to(FRESH);
+    mk__conn_drain(&w.http);
+    for (int i = 0; i < 9; i++) {
+        mk_test_pass(&w, 111);
+        h2_ping(&t, false);
+        h2_settings(&t, NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, 1000);
+    }
+    h2_expect(&t, "GOAWAY(2147483647,0) PING*PONG ACK");
+    mk_test_pass(&w, 1);
+    h2_expect(&t, "GOAWAY(0,0)");
+    assert_string_equal(mk_test_state(t.end), "linger");
+    h2_close(&t);
+
+    t = bring_to(FRESH); /* nor by requests, but these are answered */
+    mk__conn_drain(&w.http);
+    mk_test_pass(&w, 999);
+    h2_get_path(&t, 1, "/wait");
+    mk_test_pass(&w, 3000);
+    h2_expect(&t, "GOAWAY(2147483647,0) PING");
+    mk_response_end(current);
+    h2_expect(&t, "1:200,content-length=0! GOAWAY(1,0)");
+    h2_close(&t);
+}
+
+/* Who takes nothing is not even told. */
+static void test_a_moment_for_the_deaf(void **state)
+{
+    (void)state;
+    struct mk_test_h2 t = bring_to(FRESH);
+    t.end->room = 0;
+    mk__conn_drain(&w.http);
+    mk_test_pass(&w, 999);
+    assert_string_equal(mk_test_state(t.end), "blocked");
+    mk_test_pass(&w, 1);
+    assert_string_equal(mk_test_state(t.end), "closed");
+    h2_close(&t);
+}
+
 /* Connections end with what they have; idle ones have their time. */
 static void test_leave(void **state)
 {
@@ -345,6 +414,9 @@ int main(void)
         cmocka_unit_test(test_nothing_is_asked),
         cmocka_unit_test(test_a_head_without_an_end),
         cmocka_unit_test(test_drain),
+        cmocka_unit_test(test_a_drain_waits_a_moment),
+        cmocka_unit_test(test_a_moment_is_not_prolonged),
+        cmocka_unit_test(test_a_moment_for_the_deaf),
         cmocka_unit_test(test_leave),
         cmocka_unit_test(test_so_many_requests_per_connection),
         cmocka_unit_test(test_without_keep_alive),
