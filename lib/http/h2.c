@@ -133,7 +133,10 @@ static int on_data_chunk(nghttp2_session *session, uint8_t flags, int32_t id, co
 static int on_invalid_frame(nghttp2_session *session, const nghttp2_frame *frame, int error, void *ctx)
 {
     struct mk__h2 *h2 = ctx;
-    (void)session, (void)error;
+    (void)session;
+    if (frame->hd.type == NGHTTP2_HEADERS && frame->headers.cat == NGHTTP2_HCAT_REQUEST && !h2->ended &&
+        (error == NGHTTP2_ERR_REFUSED_STREAM || error == NGHTTP2_ERR_PROTO))
+        mk__h2_incoming_crowd(h2, error == NGHTTP2_ERR_PROTO);
     if (h2->head_of && frame->hd.stream_id == h2->head_of->id)
         mk__h2_memory_return_room(h2);
     return 0;

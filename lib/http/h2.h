@@ -119,7 +119,7 @@ enum {
     MK__H2_OUT_BYTES = 4 * (MK__H2_FRAME_BYTES + MK__H2_FRAME_HEAD_BYTES),
 };
 
-/* Connections of a worker that were ended for one deed. */
+/* Connections of a worker, or streams, that were ended for one deed. */
 struct mk__h2_toll {
     uint64_t ended, untold; /* in all; since the last line */
     uint64_t told_ms;
@@ -194,9 +194,11 @@ void mk__h2_reset(struct mk__h2_stream *s, bool failed);
 void mk__h2_manners_note(struct mk__h2 *h2, enum mk__h2_deed deed);
 /* That is the end: it has done so more than `most` times. The log tells it, but not each time. */
 void mk__h2_manners_end(struct mk__h2 *h2, enum mk__h2_deed deed, uint64_t most);
+/* Its connection, or one of its streams, ends for that in another way: the log tells it, but not each time. */
+void mk__h2_manners_tell(struct mk__h2 *h2, enum mk__h2_deed deed, uint64_t most);
 /* Answers to PING and SETTINGS that may wait for the client: more than it may ask for within ten seconds. */
 uint64_t mk__h2_manners_answers_max(const struct mk__h2 *h2);
-/* How many connections were ended, into the log; if there were any. */
+/* How many connections and streams were ended, into the log; if there were any. */
 void mk__h2_manners_sum_up(const struct mk__h2_shared *shared);
 /* A frame of the client begins: is it of any use? */
 void mk__h2_manners_weigh(struct mk__h2 *h2, uint8_t type, size_t bytes, int32_t stream_id, bool end_stream);
@@ -219,6 +221,11 @@ enum {
 void mk__h2_incoming_frame(struct mk__h2 *h2, uint8_t type, size_t bytes, int32_t stream_id, bool end_stream);
 /* A head begins, h2->head_of: its stream; NULL: no memory. */
 struct mk__h2_stream *mk__h2_incoming_head(struct mk__h2 *h2, int32_t id);
+/*
+ * It begins another stream than the ones it may have: that one is refused; or it `knows` the limit, and it is the end.
+ * `knows` is certain only where as many streams are there.
+ */
+void mk__h2_incoming_crowd(struct mk__h2 *h2, bool knows);
 /* A field, of that head or of trailers. */
 void mk__h2_incoming_field(struct mk__h2 *h2, int32_t stream_id, struct mk_str name, struct mk_str value);
 /* All fields of that head are there. */

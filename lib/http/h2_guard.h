@@ -23,6 +23,12 @@ enum mk__h2_deed {
     MK__H2_BOMBS,                        /* heads that unpack to far more than they may have (CVE-2016-6581) */
     MK__H2_ROWS,                         /* of one SETTINGS frame */
     MK__H2_UNTAKEN,                      /* answers to PING and SETTINGS that the client does not read */
+    MK__H2_CROWDS,                       /* streams at once, of a client that knows how many it may have */
+    MK__H2_HOARDS,                       /* streams that wait for the client, when others find no room */
+    /* And these are the end of a stream only: */
+    MK__H2_STREAM_ENDS,
+    MK__H2_REFUSALS = MK__H2_STREAM_ENDS, /* streams at once, of a client that may not know */
+    MK__H2_UNREAD,                        /* answers of which it takes nothing (CVE-2019-9517) */
     MK__H2_ENDS,
 };
 

@@ -39,6 +39,8 @@ struct mk__conn *mk__h2_hoard_find(const struct mk__http *http)
             hoarder = c;
         }
     }
+    if (hoarder)
+        mk__h2_manners_tell(hoarder->h2, MK__H2_HOARDS, FEW);
     return hoarder;
 }
 

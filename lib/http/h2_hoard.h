@@ -10,7 +10,7 @@
 
 /*
  * The connection with most streams that have been waiting for its client for a while; NULL: none has more than a few of
- * them. Between two turns of connections.
+ * them. It is to go now, which the log tells. Between two turns of connections.
  */
 struct mk__conn *mk__h2_hoard_find(const struct mk__http *http);
 

@@ -43,6 +43,18 @@ struct mk__h2_stream *mk__h2_incoming_head(struct mk__h2 *h2, int32_t id)
     return NULL;
 }
 
+void mk__h2_incoming_crowd(struct mk__h2 *h2, bool knows)
+{
+    struct mk_list *n, *save;
+    int64_t most = h2->guarded.streams_max, count = 0; /* that of the beginning, which the client was told */
+    MK_LIST_EACH(&h2->streams, n, save)
+        count++;
+    if (!knows)
+        mk__h2_manners_tell(h2, MK__H2_REFUSALS, (uint64_t)most);
+    else if (count >= most)
+        mk__h2_manners_tell(h2, MK__H2_CROWDS, (uint64_t)most);
+}
+
 void mk__h2_incoming_field(struct mk__h2 *h2, int32_t stream_id, struct mk_str name, struct mk_str value)
 {
     if (!h2->head_of || h2->head_of->id != stream_id)

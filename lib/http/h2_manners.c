@@ -11,9 +11,9 @@
 
 #include <inttypes.h>
 
-/* The limit of each deed, and what is more than that; without a key nobody honest needs more. */
+/* The limit of each deed, what is more than that, and what it ends; without a key nobody honest needs more. */
 static const struct {
-    const char *key, *section, *what;
+    const char *key, *section, *what, *end;
 } rows[MK__H2_ENDS] = {
     [MK__H2_RESETS] = {"MaxResets", "HTTP2", "requests taken back"},
     [MK__H2_FAULTS] = {"MaxFaults", "HTTP2", "requests broken off for its faults"},
@@ -26,6 +26,10 @@ static const struct {
     [MK__H2_BOMBS] = {"MaxHeadSize", "SERVER", "bytes of fields in one head, unpacked"},
     [MK__H2_ROWS] = {.what = "rows of one SETTINGS frame"},
     [MK__H2_UNTAKEN] = {.what = "answers to PING and SETTINGS that it does not take"},
+    [MK__H2_CROWDS] = {"MaxStreams", "HTTP2", "requests at once"},
+    [MK__H2_HOARDS] = {.what = "requests that wait for it while others find no room"},
+    [MK__H2_REFUSALS] = {"MaxStreams", "HTTP2", "at once", "a request over HTTP/2 is refused"},
+    [MK__H2_UNREAD] = {"SendTimeout", "SERVER", "ms without a byte taken", "an answer over HTTP/2 is broken off"},
 };
 
 /* ── the operator ── */
@@ -37,7 +41,8 @@ static void tell(struct mk__h2 *h2, enum mk__h2_deed deed, uint64_t most, const 
     struct mk_address peer = mk__client_peer(&h2->conn->peer, &h2->conn->stream.io);
     mk_buf_init_fixed(&b, text, sizeof(text));
     mk_address_print(&peer, &b);
-    mk_buf_addf(&b, ": its connection of HTTP/2 is ended for more than %" PRIu64 " %s", most, rows[deed].what);
+    mk_buf_addf(&b, ": %s for more than %" PRIu64 " %s",
+                rows[deed].end ? rows[deed].end : "its connection of HTTP/2 is ended", most, rows[deed].what);
     if (deed < MK__H2_DEEDS)
         mk_buf_addf(&b, " within %d s", MK__H2_GUARD_MS / 1000);
     if (rows[deed].key)
@@ -48,11 +53,9 @@ static void tell(struct mk__h2 *h2, enum mk__h2_deed deed, uint64_t most, const 
     mk_log_warn("%s", mk_buf_cstr(&b));
 }
 
-void mk__h2_manners_end(struct mk__h2 *h2, enum mk__h2_deed deed, uint64_t most)
+void mk__h2_manners_tell(struct mk__h2 *h2, enum mk__h2_deed deed, uint64_t most)
 {
     struct mk__h2_toll *toll = &mk__h2_shared_of(h2)->tolls[deed];
-    if (h2->ended)
-        return;
     toll->ended++;
     if (mk__log_due(&toll->told_ms, mk_loop_now_ms(mk__h2_http(h2)->loop))) {
         tell(h2, deed, most, toll);
@@ -60,20 +63,34 @@ void mk__h2_manners_end(struct mk__h2 *h2, enum mk__h2_deed deed, uint64_t most)
     } else {
         toll->untold++;
     }
+}
+
+void mk__h2_manners_end(struct mk__h2 *h2, enum mk__h2_deed deed, uint64_t most)
+{
+    if (h2->ended)
+        return;
+    mk__h2_manners_tell(h2, deed, most);
     mk__h2_end(h2, MK__H2_CALM);
 }
 
-void mk__h2_manners_sum_up(const struct mk__h2_shared *shared)
+/* What was ended for the deeds from `first` to before `last`. */
+static void sum_up(const struct mk__h2_shared *shared, const char *what, unsigned first, unsigned last)
 {
     char text[768];
     struct mk_buf b;
     mk_buf_init_fixed(&b, text, sizeof(text));
-    for (unsigned deed = 0; deed < MK__H2_ENDS; deed++)
+    for (unsigned deed = first; deed < last; deed++)
         if (shared->tolls[deed].ended)
             mk_buf_addf(&b, "%s %" PRIu64 " for %s", b.len ? "," : "", shared->tolls[deed].ended,
                         rows[deed].key ? rows[deed].key : rows[deed].what);
     if (b.len)
-        mk_log_info("connections of HTTP/2 that this worker has ended:%s", mk_buf_cstr(&b));
+        mk_log_info("%s:%s", what, mk_buf_cstr(&b));
+}
+
+void mk__h2_manners_sum_up(const struct mk__h2_shared *shared)
+{
+    sum_up(shared, "connections of HTTP/2 that this worker has ended", 0, MK__H2_STREAM_ENDS);
+    sum_up(shared, "requests over HTTP/2 that it has not answered, or not to the end", MK__H2_STREAM_ENDS, MK__H2_ENDS);
 }
 
 /* ── deeds ── */

@@ -328,11 +328,24 @@ static enum mk__conn_state take_turn(struct mk__conn *c, struct mk_str in)
     return settle(h2, sent);
 }
 
+/* Nothing at all is taken: those that have not been told of, by their own timers, are ended with their connection. */
+static void tell_unread(struct mk__h2 *h2)
+{
+    struct mk_list *n, *save;
+    MK_LIST_EACH(&h2->streams, n, save) {
+        const struct mk__h2_stream *s = MK_OWNER(n, struct mk__h2_stream, link);
+        if (s->wait == MK__H2_SEND && s->req && !s->req->failed)
+            mk__h2_manners_tell(h2, MK__H2_UNREAD, s->req->limits->wait_ms[MK__WAIT_SEND]);
+    }
+}
+
 static enum mk__conn_state overdue(struct mk__conn *c)
 {
     struct mk__h2 *h2 = c->h2;
-    if (c->state == MK__CONN_BLOCKED)
+    if (c->state == MK__CONN_BLOCKED) {
+        tell_unread(h2);
         return MK__CONN_CLOSED;
+    }
     mk__h2_end(h2, MK__H2_NO_ERROR);
     return settle(h2, send_all(h2));
 }

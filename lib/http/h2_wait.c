@@ -109,6 +109,8 @@ static void on_timer(struct mk_timer *timer)
     }
     if (s->wait == MK__H2_HANDLER && req->http->app->overdue)
         req->http->app->overdue(req, req->http->app_ctx);
+    if (s->wait == MK__H2_SEND)
+        mk__h2_manners_tell(s->h2, MK__H2_UNREAD, req->limits->wait_ms[MK__WAIT_SEND]);
     req->carrier->wake(req);
     if (!status || req->head_sent) {
         req->failed = req->ended = true;

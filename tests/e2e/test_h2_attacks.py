@@ -546,6 +546,58 @@ def test_slow_reading_on_many_streams(victim):
         wire.reset()
 
 
+UNREAD = r"127\.0\.0\.1: an answer over HTTP/2 is broken off for more than 400 ms .*\(SendTimeout of \[SERVER\]"
+
+
+def test_closed_windows_on_many_streams(serve):
+    """Each has its SendTimeout; all of them are reset, counted, and told of in a line."""
+    server, count = serve({**PATIENT, "SendTimeout": "400ms"}), 90
+    neighbour = server.connect_h2()
+    neighbour.assert_open()
+    with f.Wire(server.addresses[0], values={f.INITIAL_WINDOW_SIZE: 0}) as wire:
+        wire.send(*[f.headers(number(i), f.get("/large.bin")) for i in range(count)])
+        reset = {wire.until(f.RST_STREAM).stream for _ in range(count)}
+        assert reset == {number(i) for i in range(count)}
+        server.wait_log(UNREAD)
+        wire.send(f.headers(number(count), f.get(method="HEAD")))
+        assert wire.until(f.HEADERS).stream == number(count), "the connection lives"
+    neighbour.assert_open()
+    server.connect().assert_open()
+    server.stop()
+    server.wait_log(rf"requests over HTTP/2 that it has not answered, or not to the end: {count} for SendTimeout$")
+    assert len(server.wait_log(UNREAD)) == 1
+
+
+def test_streams_of_clients_that_take_nothing(victim):
+    """The windows are open, but nothing is read: the connection ends, and its streams are counted."""
+    server = victim({"SendTimeout": "400ms"})
+    with f.Wire(server.addresses[0], rcvbuf=4096, values={f.INITIAL_WINDOW_SIZE: f.WINDOW_MAX}) as wire:
+        wire.send(f.window_update(0, f.WINDOW_MAX - f.WINDOW))
+        wire.send(*[f.headers(number(i), f.get("/large.bin")) for i in range(20)])
+        server.wait_log(UNREAD)
+
+
+@pytest.mark.parametrize("told", [False, True], ids=["may not know", "knows"])
+def test_more_streams_than_there_may_be(victim, told):
+    """MaxStreams: those above it are refused; who has confirmed the limit breaks it knowingly."""
+    server = victim(**limits({"MaxStreams": 20}))
+    with f.Wire(server.addresses[0], values={f.INITIAL_WINDOW_SIZE: 0}) as wire:
+        wire.send(f.settings(ack=True) if told else b"")
+        wire.send(*[f.headers(number(i), f.get("/large.bin")) for i in range(25)])
+        if told:
+            assert wire.verdict() == f.PROTOCOL_ERROR
+            server.wait_log(
+                r": its connection of HTTP/2 is ended for more than 20 requests at once \(MaxStreams of \["
+            )
+        else:
+            refused = [wire.until(f.RST_STREAM) for _ in range(5)]
+            assert {(frame.stream, frame.number) for frame in refused} == {
+                (number(i), f.REFUSED_STREAM) for i in range(20, 25)
+            }
+            server.wait_log(r": a request over HTTP/2 is refused for more than 20 at once \(MaxStreams of \[HTTP2\]")
+            wire.sync()
+
+
 @build.needs_probe
 def test_slow_reading_of_generated_answers(probe):
     """The same where answers come from a handler."""
@@ -630,6 +682,9 @@ def test_files_that_nobody_takes(serve):
         hoarders.append(hoarder)
     with server.connect() as client:
         assert client.ask("/large.bin").status == 200
+    server.wait_log(
+        "its connection of HTTP/2 is ended for more than 8 requests that wait for it while others find no"
+    )
     for hoarder in hoarders:
         hoarder.close()
 

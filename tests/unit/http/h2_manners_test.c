@@ -274,6 +274,79 @@ static void test_answers_that_nobody_takes(void **state)
     expect_told("*");
 }
 
+/* ── streams ── */
+
+/* Asks for so much more than its windows allow. */
+static void ask_for(struct mk_test_h2 *t, unsigned first, unsigned n)
+{
+    for (unsigned i = first; i < first + n; i++)
+        h2_get_path(t, (int32_t)(2 * i + 1), "/1000000");
+    h2_expect(t, "*");
+}
+
+static void test_streams_that_nobody_reads(void **state)
+{
+    (void)state;
+    for (int deaf = 0; deaf < 2; deaf++) {
+        struct mk_test_h2 t = begin();
+        w.handler = h2_give;
+        w.settings.limits.wait_ms[MK__WAIT_SEND] = 5000;
+        if (deaf)
+            t.end->room = 0;
+        ask_for(&t, 0, 90);
+        mk_test_pass(&w, 4999);
+        expect_told("");
+        mk_test_pass(&w, 1);
+        expect_told("warn  192.0.2.7: an answer over HTTP/2 is broken off for more than 5000 ms without a byte taken "
+                    "(SendTimeout "
+                    "of \\[SERVER\\]: raise it if this is an honest client)\n");
+        assert_int_equal(w.aborted, 90);
+        assert_string_equal(mk_test_state(t.end), deaf ? "closed" : "idle");
+        h2_close(&t);
+        expect_told("info  requests over HTTP/2 that it has not answered, or not to the end: 90 for SendTimeout\n");
+    }
+}
+
+/* A client that may not know how many it may have, and one that does. */
+static void test_more_streams_than_there_may_be(void **state)
+{
+    (void)state;
+    struct mk_test_h2 t = begin();
+    own.streams_max = 5;
+    w.handler = h2_give;
+    struct mk_test_h2 hasty = h2_begin(mk_test_connect(&w, MK_STR("")));
+    ask_for(&hasty, 0, 5);
+    expect_told("");
+    for (int32_t id = 11; id < 17; id += 2)
+        h2_get_path(&hasty, id, "/1000000");
+    h2_expect(&hasty, "11:RST(7) 13:RST(7) 15:RST(7)");
+    expect_told("*: a request over HTTP/2 is refused for more than 5 at once (MaxStreams of \\[HTTP2\\]: *)\n");
+    h2_frame(&hasty, NGHTTP2_SETTINGS, NGHTTP2_FLAG_ACK, 0, MK_STR(""));
+    h2_get_path(&hasty, 17, "/1000000");
+    h2_expect(&hasty, "GOAWAY(*,1)");
+    expect_told("*: its connection of HTTP/2 is ended for more than 5 requests at once (MaxStreams of *)\n");
+    h2_free(&hasty);
+    h2_head(&t, 1, END_STREAM | END_HEADERS, ":method GET"); /* is not for their number */
+    h2_expect(&t, "1:RST(1)");
+    h2_close(&t);
+    expect_told("info  connections of HTTP/2 that this worker has ended: 1 for MaxStreams\n*: 3 for MaxStreams\n");
+}
+
+static void test_hoarders(void **state)
+{
+    (void)state;
+    struct mk_test_h2 t = begin();
+    w.handler = h2_give;
+    ask_for(&t, 0, 10);
+    mk_test_pass(&w, 1000);
+    assert_int_equal(mk__conn_close_idle(&w.http, 5), 1);
+    expect_told("*: its connection of HTTP/2 is ended for more than 8 requests that wait for it while others find no "
+                "room\n");
+    assert_string_equal(mk_test_state(t.end), "closed");
+    h2_close(&t);
+    expect_told("*1 for requests that wait for it while others find no room\n");
+}
+
 /* Nobody was ended: there is nothing to say. */
 static void test_no_totals(void **state)
 {
@@ -290,11 +363,19 @@ static void test_no_totals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_continuations),      cmocka_unit_test(test_continuations_after_a_reload),
-        cmocka_unit_test(test_rows_of_settings),   cmocka_unit_test(test_bombs),
-        cmocka_unit_test(test_limits_may_be_high), told(test_the_first_is_told),
-        told(test_one_line_in_ten_seconds),        told(test_what_nobody_needs),
-        told(test_answers_that_nobody_takes),      told(test_no_totals),
+        cmocka_unit_test(test_continuations),
+        cmocka_unit_test(test_continuations_after_a_reload),
+        cmocka_unit_test(test_rows_of_settings),
+        cmocka_unit_test(test_bombs),
+        cmocka_unit_test(test_limits_may_be_high),
+        told(test_the_first_is_told),
+        told(test_one_line_in_ten_seconds),
+        told(test_what_nobody_needs),
+        told(test_answers_that_nobody_takes),
+        told(test_streams_that_nobody_reads),
+        told(test_more_streams_than_there_may_be),
+        told(test_hoarders),
+        told(test_no_totals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
