@@ -108,6 +108,7 @@ struct mk__h2 {
     bool asked;                     /* nghttp2 has asked for the current stream's bytes */
     bool later;                     /* others first */
     bool overdue;                   /* the moment is over */
+    bool dismissed;                 /* by a handler: mk_response_close() */
     bool receiving;                 /* nghttp2 is reading */
     bool ended;                     /* nothing more is read of it */
 };

@@ -55,8 +55,10 @@ void mk__h2_answer_begin(struct mk__h2_stream *s)
         http->app->response(req, http->app_ctx);
     }
     decide_framing(s);
-    if (req->close_wanted)
+    if (req->close_wanted) {
+        s->h2->dismissed = true;
         mk__h2_warn(s->h2);
+    }
     int err = mk__h2_submit_head(s, false);
     if (err < 0) {
         mk__h2_reset(s, true);

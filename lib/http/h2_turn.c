@@ -229,12 +229,13 @@ static bool is_idle(const struct mk__h2 *h2)
 
 /*
  * It has been warned, and nothing is on its way, as far as we can see: it has a moment to answer our PING, whatever
- * else it sends. Who came during the drain, which does not wait for it, may still ask.
+ * else it sends, where it is urgent. Who came during the drain, which does not wait for it, may still ask.
  */
 static bool overstays(const struct mk__h2 *h2)
 {
     const struct mk__conn *c = h2->conn;
-    return h2->going == MK__H2_WARNED && !has_work(h2) && !h2->head_of && (c->requests || !c->late);
+    bool urgent = h2->dismissed || mk__h2_http(h2)->draining;
+    return urgent && h2->going == MK__H2_WARNED && !has_work(h2) && !h2->head_of && (c->requests || !c->late);
 }
 
 static enum mk__conn_state state_of(const struct mk__h2 *h2, int sent)

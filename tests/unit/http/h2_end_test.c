@@ -171,12 +171,16 @@ static void test_a_drain_waits_a_moment(void **state)
     (void)state;
     for (int what = FRESH; what <= BUSY; what++) {
         struct mk_test_h2 t = bring_to(what);
-        if (what == IDLE)
-            mk__conn_leave(&w.http); /* it has had the warning before */
-        else
-            mk__conn_drain(&w.http);
+        if (what == IDLE) { /* it has had the warning before */
+            mk__conn_leave(&w.http);
+            mk_test_pass(&w, 3000);
+            assert_string_equal(mk_test_state(t.end), "idle");
+        }
+        mk__conn_drain(&w.http);
         h2_expect(&t, "GOAWAY(2147483647,0) PING");
-        mk_test_pass(&w, 1500);
+        mk_test_pass(&w, what == BUSY ? 1500 : 999);
+        h2_expect(&t, "");
+        mk_test_pass(&w, 1);
         if (what == BUSY) {
             assert_string_equal(mk_test_state(t.end), "streams");
             mk_response_end(current);
@@ -231,6 +235,27 @@ static void test_a_moment_for_the_deaf(void **state)
     assert_string_equal(mk_test_state(t.end), "blocked");
     mk_test_pass(&w, 1);
     assert_string_equal(mk_test_state(t.end), "closed");
+    h2_close(&t);
+}
+
+static void answer_and_close(struct mk_request *req, struct mk_test_world *world)
+{
+    (void)world;
+    mk_response_close(req);
+    mk_response_end(req);
+}
+
+static void test_a_handler_closes(void **state)
+{
+    (void)state;
+    struct mk_test_h2 t = h2_open(answer_and_close);
+    h2_get_path(&t, 1, "/");
+    h2_expect(&t, "GOAWAY(2147483647,0) PING 1:200,content-length=0!");
+    mk_test_pass(&w, 999);
+    h2_expect(&t, "");
+    mk_test_pass(&w, 1);
+    h2_expect(&t, "GOAWAY(1,0)");
+    assert_string_equal(mk_test_state(t.end), "linger");
     h2_close(&t);
 }
 
@@ -417,6 +442,7 @@ int main(void)
         cmocka_unit_test(test_a_drain_waits_a_moment),
         cmocka_unit_test(test_a_moment_is_not_prolonged),
         cmocka_unit_test(test_a_moment_for_the_deaf),
+        cmocka_unit_test(test_a_handler_closes),
         cmocka_unit_test(test_leave),
         cmocka_unit_test(test_so_many_requests_per_connection),
         cmocka_unit_test(test_without_keep_alive),
