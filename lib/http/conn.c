@@ -430,6 +430,8 @@ static bool is_h2(const struct mk__conn *c)
 void mk__conn_renew(struct mk__http *http)
 {
     struct mk_list *n, *save;
+    if (http->h2)
+        http->h2->sum_up(http);
     MK_LIST_EACH(&http->live, n, save) {
         struct mk__conn *c = MK_OWNER(n, struct mk__conn, link);
         if (is_h2(c))

@@ -96,7 +96,7 @@ enum mk__conn_state mk__conn_linger(struct mk__conn *c);
  */
 int mk__conn_open(struct mk__http *http, const struct mk_io *io, struct mk_worker *worker);
 
-/* The settings are others: connections that hold on to those of their beginning are told. */
+/* The settings are others: connections that hold on to those of their beginning are told, totals logged. */
 void mk__conn_renew(struct mk__http *http);
 /* Stops keeping connections, but ends none: idle ones have until their time is over. */
 void mk__conn_leave(struct mk__http *http);

@@ -394,7 +394,7 @@ void mk__h2_release(struct mk__http *http)
     struct mk__h2_shared *shared = http->h2_shared;
     if (!shared)
         return;
-    mk__h2_manners_sum_up(shared);
+    mk__h2_manners_sum_up(http);
     nghttp2_session_callbacks_del(shared->callbacks);
     nghttp2_option_del(shared->options);
     mk__h2_memory_unshare(http);

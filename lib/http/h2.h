@@ -200,7 +200,7 @@ void mk__h2_manners_tell(struct mk__h2 *h2, enum mk__h2_deed deed, uint64_t most
 /* Answers to PING and SETTINGS that may wait for the client: more than it may ask for within ten seconds. */
 uint64_t mk__h2_manners_answers_max(const struct mk__h2 *h2);
 /* How many connections and streams were ended, into the log; if there were any. */
-void mk__h2_manners_sum_up(const struct mk__h2_shared *shared);
+void mk__h2_manners_sum_up(const struct mk__http *http);
 /* A frame of the client begins: is it of any use? */
 void mk__h2_manners_weigh(struct mk__h2 *h2, uint8_t type, size_t bytes, int32_t stream_id, bool end_stream);
 

@@ -24,6 +24,8 @@ struct mk__h2_calls {
     struct mk__conn *(*hoarder)(const struct mk__http *http);
     /* mk__h2_hoard_give_up() */
     void (*give_up)(struct mk__http *http, unsigned n);
+    /* The settings are others now: tells how many connections and streams were ended so far. */
+    void (*sum_up)(const struct mk__http *http);
     /* Frees what the worker's connections have shared. */
     void (*release)(struct mk__http *http);
 };

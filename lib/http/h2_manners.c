@@ -87,8 +87,11 @@ static void sum_up(const struct mk__h2_shared *shared, const char *what, unsigne
         mk_log_info("%s:%s", what, mk_buf_cstr(&b));
 }
 
-void mk__h2_manners_sum_up(const struct mk__h2_shared *shared)
+void mk__h2_manners_sum_up(const struct mk__http *http)
 {
+    const struct mk__h2_shared *shared = http->h2_shared;
+    if (!shared)
+        return;
     sum_up(shared, "connections of HTTP/2 that this worker has ended", 0, MK__H2_STREAM_ENDS);
     sum_up(shared, "requests over HTTP/2 that it has not answered, or not to the end", MK__H2_STREAM_ENDS, MK__H2_ENDS);
 }

@@ -363,5 +363,6 @@ const struct mk__h2_calls mk__h2_calls = {
     .close = mk__h2_close,
     .hoarder = mk__h2_hoard_find,
     .give_up = mk__h2_hoard_give_up,
+    .sum_up = mk__h2_manners_sum_up,
     .release = mk__h2_release,
 };

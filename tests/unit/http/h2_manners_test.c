@@ -236,6 +236,9 @@ static void test_one_line_in_ten_seconds(void **state)
     ping_too_often();
     expect_told("*MaxPings*client); 0 more since the last such line, 6 in all of this worker\n");
     ping_too_often();
+    struct mk__http_buffers none = {0};
+    mk__http_adopt(&w.http, w.http.settings, &none); /* a reload */
+    expect_told("info  *: 7 for MaxPings\n");
     h2_close(&t);
     expect_told("info  *: 7 for MaxPings\n");
 }
