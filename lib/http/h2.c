@@ -171,7 +171,8 @@ static int on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, v
         nghttp2_submit_ping(session, NGHTTP2_FLAG_NONE, NULL); /* once it is back, they have all come */
     if (s && carries && frame->hd.flags & NGHTTP2_FLAG_END_STREAM)
         mk__h2_stream_complete(s);
-    if (frame->hd.type == NGHTTP2_RST_STREAM && frame->rst_stream.error_code != NGHTTP2_NO_ERROR && !(s && s->reset))
+    if (frame->hd.type == NGHTTP2_RST_STREAM && frame->rst_stream.error_code != NGHTTP2_NO_ERROR &&
+        frame->rst_stream.error_code != NGHTTP2_INTERNAL_ERROR) /* which is none of the client's */
         mk__h2_manners_note(h2, MK__H2_FAULTS);
     return 0;
 }

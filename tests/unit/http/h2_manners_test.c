@@ -154,6 +154,42 @@ static void test_limits_may_be_high(void **state)
     h2_close(&t);
 }
 
+/* ── whose fault it is ── */
+
+static void end_with_trailers(struct mk_request *req, struct mk_test_world *world)
+{
+    (void)world;
+    mk_response_trailer(req, MK_STR("x-a"), MK_STR("b"));
+    mk_response_write(req, MK_STR("hello"));
+    mk_response_end(req);
+}
+
+/* Memory that fails at any place of an exchange: a stream may end for that, but the client has done nothing wrong. */
+static void test_our_own_failures(void **state)
+{
+    unsigned refused = 0, broken = 0;
+    bool fails = true;
+    (void)state;
+    for (long n = 0; fails; n++) {
+        struct mk_test_h2 t = begin();
+        own.deeds_max[MK__H2_FAULTS] = 0;
+        w.handler = end_with_trailers;
+        mk__alloc_countdown = n;
+        h2_get_path(&t, 1, "/");
+        mk_test_settle(&w);
+        fails = mk__alloc_countdown < 0;
+        mk__alloc_countdown = -1;
+        h2_listen(&t);
+        h2_log_run(&t, false);
+        assert_null(strstr(t.log.p, "GOAWAY(1,11)"));
+        refused += strcmp(t.log.p, " 1:RST(2)") == 0;
+        broken += strncmp(t.log.p, " 1:200", 6) == 0 && strstr(t.log.p, " 1:RST(2)");
+        h2_close(&t);
+    }
+    assert_true(refused > 0);
+    assert_true(broken > 0);
+}
+
 /* ── what the operator is told ── */
 
 static int ends[2];
@@ -371,6 +407,8 @@ int main(void)
         cmocka_unit_test(test_rows_of_settings),
         cmocka_unit_test(test_bombs),
         cmocka_unit_test(test_limits_may_be_high),
+        cmocka_unit_test(test_our_own_failures),
+
         told(test_the_first_is_told),
         told(test_one_line_in_ten_seconds),
         told(test_what_nobody_needs),
