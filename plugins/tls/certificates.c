@@ -6,9 +6,9 @@
 
 #include "certificates.h"
 #include "files.h"
+#include "staple.h"
 
 #include <openssl/err.h>
-#include <openssl/ocsp.h>
 #include <openssl/x509v3.h>
 
 #include <errno.h>
@@ -231,42 +231,23 @@ static int use(const struct place *at, STACK_OF(X509) * chain, EVP_PKEY *key)
 
 /* ── what the issuer says ── */
 
-static bool is_about(OCSP_SINGLERESP *single, X509 *leaf)
+static void doubt_staple(const struct place *at, const struct mk_str *path, const struct staple *staple)
 {
-    ASN1_INTEGER *serial = NULL;
-    OCSP_id_get0_info(NULL, NULL, NULL, &serial, (OCSP_CERTID *)(uintptr_t)OCSP_SINGLERESP_get0_id(single));
-    return serial && ASN1_INTEGER_cmp(serial, X509_get0_serialNumber(leaf)) == 0;
+    char name[NAME_BYTES];
+    for (unsigned i = 0; i < STAPLE_DOUBTS; i++)
+        if (staple->doubts & 1u << i)
+            mk_host_warn(at->host, at->site->conf, offsetof(struct tls_host, staples), at->nth,
+                         "%s: the OCSP response %.*s %s", host_name(at->host, name, sizeof(name)), MK_STR_ARG(*path),
+                         staple_doubts[i]);
 }
 
-static int64_t seconds_of(const ASN1_TIME *time)
-{
-    struct tm tm;
-    return ASN1_TIME_to_tm(time, &tm) == 1 ? (int64_t)timegm(&tm) : 0;
-}
-
-static const char *staple_fault(OCSP_RESPONSE *response, X509 *leaf, int64_t *ret_ends)
-{
-    ASN1_GENERALIZEDTIME *next = NULL;
-    OCSP_BASICRESP *basic = NULL;
-    const char *fault = "is no response of OCSP in DER";
-    if (response && OCSP_response_status(response) != OCSP_RESPONSE_STATUS_SUCCESSFUL)
-        fault = "is a response of OCSP that says nothing but that something failed";
-    else if (response && (basic = OCSP_response_get1_basic(response)) && OCSP_resp_count(basic) == 1) {
-        OCSP_SINGLERESP *single = OCSP_resp_get0(basic, 0);
-        OCSP_single_get0_status(single, NULL, NULL, NULL, &next);
-        fault = is_about(single, leaf) ? NULL : "is a response of OCSP about another certificate";
-    }
-    *ret_ends = !fault && next ? seconds_of(next) : INT64_MAX;
-    OCSP_BASICRESP_free(basic);
-    return fault;
-}
-
-static int read_staple(const struct place *at)
+static int read_staple(const struct place *at, STACK_OF(X509) * chain)
 {
     const struct tls_host *conf = at->site->conf;
     struct site_pair *pair = &at->site->pairs[at->nth];
-    char text[FAULT_BYTES], name[NAME_BYTES];
+    char text[FAULT_BYTES];
     struct mk_buf fault;
+    struct staple staple;
     struct file file;
     if (!conf->staples.n)
         return 0;
@@ -274,24 +255,20 @@ static int read_staple(const struct place *at)
     struct mk_str *path = &conf->staples.items[at->nth];
     if (!files_read(&file, path->p, false, &fault))
         return complain(at, offsetof(struct tls_host, staples), "the OCSP response", path, &fault);
-    const unsigned char *at_byte = (const unsigned char *)file.data;
-    OCSP_RESPONSE *response = d2i_OCSP_RESPONSE(NULL, &at_byte, (long)file.len);
-    const char *wrong = staple_fault(response, pair->leaf, &pair->staple_ends);
-    OCSP_RESPONSE_free(response);
+    const char *wrong = staple_read(&staple, mk_str(file.data, file.len), pair->leaf, chain);
     if (wrong) {
         mk_buf_addf(&fault, "%s", wrong);
         files_reason(&fault);
         files_forget(&file);
         return complain(at, offsetof(struct tls_host, staples), "the file", path, &fault);
     }
-    if (pair->staple_ends < (int64_t)time(NULL))
-        mk_host_warn(at->host, conf, offsetof(struct tls_host, staples), at->nth,
-                     "%s: the OCSP response %.*s is out of date: no client gets it",
-                     host_name(at->host, name, sizeof(name)), MK_STR_ARG(*path));
-    pair->staple = OPENSSL_memdup(file.data, file.len);
+    doubt_staple(at, path, &staple);
+    bool helps = staple_helps(&staple);
+    pair->staple = helps ? OPENSSL_memdup(file.data, file.len) : NULL;
     pair->staple_len = file.len;
+    pair->staple_ends = staple.ends;
     files_forget(&file);
-    return pair->staple ? 0 : -ENOMEM;
+    return pair->staple || !helps ? 0 : -ENOMEM;
 }
 
 /* ── all of a host ── */
@@ -307,7 +284,7 @@ static int read_one(const struct place *at)
     if (err == 0)
         err = use(at, chain, key);
     if (err == 0)
-        err = read_staple(at);
+        err = read_staple(at, chain);
     X509 *leaf = err == 0 ? at->site->pairs[at->nth].leaf : NULL;
     if (leaf)
         doubt_order(at, path, leaf, chain);

@@ -440,20 +440,39 @@ def test_ocsp_responses_are_stapled(world):
     assert b"OCSP response: no response sent" in done
 
 
+def show_staple(server):
+    return openssl(
+        "s_client", "-connect", f"127.0.0.1:{server.port}", "-status", "-servername", "localhost", data=b""
+    )
+
+
+@pytest.mark.parametrize(
+    "status, shown",
+    [("R", b"Cert Status: revoked"), (None, b"OCSP response: no response sent")],
+    ids=["revoked", "unknown"],
+)
+def test_what_the_issuer_denies(serve, ca, pairs, tmp_path, status, shown):
+    """That it has revoked the certificate is for clients to know; that it knows nothing is nothing."""
+    keys = pairs["localhost"].keys(OCSPFile=ca.staple(pairs["localhost"], status=status))
+    server = serve({"Listen": "127.0.0.1:0 tls"}, config={"sites/default": host(tmp_path, "localhost", keys)})
+    assert shown in show_staple(server)
+
+
+def test_ocsp_responses_of_others_are_not_stapled(serve, ca, pairs, strangers, tmp_path):
+    keys = pairs["a"].keys(OCSPFile=ca.staple(pairs["a"], signer=strangers), CertificateChain=ca.cert)
+    server = serve({"Listen": "127.0.0.1:0 tls"}, config={"sites/default": host(tmp_path, "localhost", keys)})
+    assert b"OCSP response: no response sent" in show_staple(server)
+
+
 def test_ocsp_responses_end(serve, ca, tmp_path):
     pair = ca.make("stapled", "localhost")
     root = populate(tmp_path / "r", FILES)
     end = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=6)
     text = host(root, "localhost", pair.keys(OCSPFile=ca.staple(pair, f"{end:%Y%m%d%H%M%SZ}")))
     server = serve({"Listen": "127.0.0.1:0 tls"}, config={"sites/default": text})
-
-    def shown():
-        port = server.port
-        return openssl("s_client", "-connect", f"127.0.0.1:{port}", "-status", "-servername", "localhost", data=b"")
-
-    assert b"Cert Status: good" in shown()
+    assert b"Cert Status: good" in show_staple(server)
     await_true(lambda: datetime.datetime.now(datetime.timezone.utc) > end + datetime.timedelta(seconds=1), 10)
-    assert b"OCSP response: no response sent" in shown()
+    assert b"OCSP response: no response sent" in show_staple(server)
 
 
 # ── HTTP where HTTPS is spoken, and the other way round ──

@@ -9,7 +9,7 @@ import ssl
 import pytest
 
 from harness import build
-from harness.certificates import TlsClient, openssl
+from harness.certificates import Authority, TlsClient, openssl
 from harness.content import populate
 from harness.server import run, section, write_config
 
@@ -215,6 +215,64 @@ def test_an_ocsp_response_that_is_out_of_date(check, ca, good):
         r"the OCSP response \S+ is out of date: no client gets it\n", "warning", 0,
     )  # fmt: skip
     assert check(good.keys(OCSPFile=ca.staple(good)))[1] == "monkey: the configuration is fine\n"
+
+
+REVOKED = r"says that the certificate is revoked: whoever gets it refuses the host, which needs another one"
+UNKNOWN = r"says that the issuer does not know the certificate: no client gets it\n"
+UNSIGNED = r"has no valid signature of the certificate's issuer: no client gets it\n"
+
+
+@pytest.mark.parametrize("status, doubt", [("R", REVOKED), (None, UNKNOWN)])
+def test_ocsp_responses_that_say_no_good(check, ca, good, status, doubt):
+    wrong(
+        check(good.keys(OCSPFile=ca.staple(good, status=status))),
+        rf"host localhost: the OCSP response {good.cert.with_suffix('.ocsp')} {doubt}", "warning", 0,
+    )  # fmt: skip
+    code, said = check(good.keys(OCSPFile=ca.staple(good, "20210101000000Z", status=status)))
+    assert code == 0 and re.search(doubt, said) and "is out of date" in said, said
+
+
+@pytest.fixture(scope="module")
+def impostor(tmp_path_factory):
+    """Another authority of the same name."""
+    return Authority(tmp_path_factory.mktemp("impostor"))
+
+
+def test_ocsp_responses_of_somebody_else(check, ca, good, impostor, tmp_path_factory):
+    """By the number alone, they would be about our certificate."""
+    stranger = Authority(tmp_path_factory.mktemp("stranger"), "stranger")
+    other = r"the file \S+ is a response of OCSP about another certificate\n"
+    for chain in {}, {"CertificateChain": ca.cert}:
+        wrong(check(good.keys(OCSPFile=stranger.staple(good), **chain)), other)
+        wrong(check(good.keys(OCSPFile=stranger.staple(good, bare=True), **chain)), other)
+    wrong(check(good.keys(OCSPFile=impostor.staple(good), CertificateChain=ca.cert)), other)
+
+
+def test_signatures_of_ocsp_responses(check, ca, good, impostor):
+    """The issuer's own, or of whom it has charged with that; it is known from the chain, or from the response."""
+    helper, idler = ca.make("helper", use="OCSPSigning"), ca.make("idler")
+    chain = {"CertificateChain": ca.cert}
+    for signer, bare, more, doubted in (
+        (ca, False, {}, False),
+        (ca, True, chain, False),
+        (helper, False, chain, False),
+        (impostor, False, chain, True),
+        (impostor, True, chain, True),
+        (idler, False, chain, True),
+        (good, False, chain, True),
+        (impostor, True, {}, False),  # nobody can tell
+    ):
+        result = check(good.keys(OCSPFile=ca.staple(good, signer=signer, bare=bare), **more))
+        if doubted:
+            wrong(result, rf"the OCSP response \S+ {UNSIGNED}", "warning", 0)
+        else:
+            assert result == (0, "monkey: the configuration is fine\n"), (signer.cert, bare, more)
+
+
+def test_an_ocsp_response_that_was_changed(check, ca, good):
+    path = ca.staple(good, status="R")
+    path.write_bytes(path.read_bytes().replace(b"20240101000000Z", b"20230101000000Z"))  # when it was revoked
+    wrong(check(good.keys(OCSPFile=path)), rf"the OCSP response \S+ {UNSIGNED}", "warning", 0)
 
 
 @pytest.mark.parametrize(

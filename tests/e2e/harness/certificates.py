@@ -73,12 +73,13 @@ class Authority(Pair):
         (self.folder / "index.txt").touch()
         (self.folder / "ca.conf").write_text(CONFIG.format(folder=self.folder))
 
-    def make(self, name, *names, kind="ec", subject=None, start=None, end="20491231235959Z"):
-        """A certificate for these names (or "IP:..."); `start` and `end` as YYYYMMDDHHMMSSZ."""
+    def make(self, name, *names, kind="ec", subject=None, start=None, end="20491231235959Z", use=None):
+        """A certificate for these names (or "IP:..."); `start` and `end` as YYYYMMDDHHMMSSZ; `use` as extended ones."""
         pair = Pair(self.folder, name)
         request = self.folder / f"{name}.csr"
         alternatives = ",".join(n if n.startswith("IP:") else f"DNS:{n}" for n in names)
         extension = ["-addext", f"subjectAltName={alternatives}"] if names else []
+        extension += ["-addext", f"extendedKeyUsage={use}"] if use else []
         openssl(
             "req", *KINDS[kind], "-nodes", "-keyout", pair.key, "-out", request, "-subj", subject or f"/CN={name}",
             *extension,
@@ -91,18 +92,22 @@ class Authority(Pair):
         )  # fmt: skip
         return pair
 
-    def staple(self, pair, end=None):
-        """The file of a response of OCSP that says the certificate is good, until `end` (YYYYMMDDHHMMSSZ)."""
-        request, response = self.folder / "ocsp.req", pair.cert.with_suffix(".ocsp")
-        openssl("ocsp", "-issuer", self.cert, "-cert", pair.cert, "-no_nonce", "-reqout", request)
+    def staple(self, pair, end=None, *, status="V", signer=None, bare=False):
+        """The file of a response of OCSP about that number of this authority: good, or of a `status` R or None, until
+        `end` (YYYYMMDDHHMMSSZ), signed by the authority or another pair, and `bare` of the signer's certificate."""
+        signer = signer or self
+        index, request, response = self.folder / "ocsp.txt", self.folder / "ocsp.req", pair.cert.with_suffix(".ocsp")
+        number = openssl("x509", "-in", pair.cert, "-noout", "-serial").decode().strip().partition("=")[2]
+        revoked = "240101000000Z" if status == "R" else ""
+        row = f"{status}\t491231235959Z\t{revoked}\t{number}\tunknown\t/CN=any\n"
+        index.write_text(row if status else row.replace(number, "7FFFFFFF").replace("None", "V"))
+        openssl("ocsp", "-issuer", self.cert, "-serial", f"0x{number}", "-no_nonce", "-reqout", request)
         openssl(
-            "ocsp", "-index", self.folder / "index.txt", "-CA", self.cert, "-rsigner", self.cert, "-rkey", self.key,
-            "-reqin", request, "-respout", response, "-ndays", 7,
+            "ocsp", "-index", index, "-CA", self.cert, "-rsigner", signer.cert, "-rkey", signer.key, "-reqin", request,
+            "-respout", response, "-ndays", 7, *(["-resp_no_certs"] if bare else []),
         )  # fmt: skip
-        if end:  # the command counts in minutes, and forwards; the signature is of no interest here
-            data = response.read_bytes()
-            at = list(re.finditer(rb"\x18\x0f\d{14}Z", data))[2]  # producedAt, thisUpdate, nextUpdate
-            response.write_bytes(data[: at.start() + 2] + end.encode() + data[at.end() :])
+        if end:  # the command counts in minutes, and forwards
+            response.write_bytes(change_end(response.read_bytes(), end, signer.key))
         return response
 
     def context(self, *, alpn=None, pair=None, check=True, **versions):
@@ -119,6 +124,37 @@ class Authority(Pair):
         for key, value in versions.items():
             setattr(context, key, value)
         return context
+
+
+def der(tag, *parts):
+    """A value in DER."""
+    content = b"".join(parts)
+    size = len(content)
+    octets = size.to_bytes((size.bit_length() + 7) // 8, "big")
+    return bytes([tag]) + (bytes([size]) if size < 128 else bytes([128 | len(octets)]) + octets) + content
+
+
+def parts_of(value):
+    """The values within one in DER."""
+    found, at = [], 0
+    while at < len(value):
+        more = value[at + 1] & 127 if value[at + 1] & 128 else 0
+        size = int.from_bytes(value[at + 2 : at + 2 + more], "big") if more else value[at + 1]
+        found.append((value[at : (end := at + 2 + more + size)], value[at + 2 + more : end]))
+        at = end
+    return found
+
+
+def change_end(response, end, key):
+    """A response of OCSP with another nextUpdate, signed anew."""
+    (status, _), (_, wrapped) = parts_of(parts_of(response)[0][1])
+    (kind, _), (_, basic) = parts_of(parts_of(wrapped)[0][1])
+    (data, _), (algorithm, _), _, *rest = parts_of(parts_of(basic)[0][1])
+    at = list(re.finditer(rb"\x18\x0f\d{14}Z", data))[-1]
+    data = data[: at.start() + 2] + end.encode() + data[at.end() :]
+    signature = der(3, b"\0", openssl("dgst", "-sha256", "-sign", key, data=data))
+    basic = der(0x30, data, algorithm, signature, *(whole for whole, _ in rest))
+    return der(0x30, status, der(0xA0, der(0x30, kind, der(4, basic))))
 
 
 class TlsClient(Client):
