@@ -37,23 +37,40 @@ static bool set_list(SSL_CTX *ctx, int command, const char *list)
     return SSL_CTX_ctrl(ctx, command, 0, (void *)(uintptr_t)list) == 1;
 }
 
+/*
+ * The system's openssl.cnf (`system_default`) has had its say in SSL_CTX_new(), about all but certificates. What
+ * clients may expect of a profile is ours to promise.
+ */
+static void forget_system(SSL_CTX *ctx)
+{
+    SSL_CTX_clear_options(ctx, SSL_CTX_get_options(ctx));
+    SSL_CTX_set_verify(ctx, SSL_VERIFY_NONE, NULL);
+    SSL_CTX_set_security_level(ctx, 2); /* RSA of 2048 bits at least */
+}
+
+/* The versions, and what is chosen from. */
+static bool set_profile(SSL_CTX *ctx)
+{
+    return SSL_CTX_set_max_proto_version(ctx, 0) == 1 && SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION) == 1 &&
+           SSL_CTX_set_cipher_list(ctx, ciphers) == 1 && SSL_CTX_set_ciphersuites(ctx, suites) == 1 &&
+           set_list(ctx, SSL_CTRL_SET_GROUPS_LIST, groups) && set_list(ctx, SSL_CTRL_SET_SIGALGS_LIST, signatures) &&
+           set_list(ctx, SSL_CTRL_SET_CLIENT_SIGALGS_LIST, signatures);
+}
+
 SSL_CTX *site_context(struct tls_generation *t)
 {
     SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
     if (!ctx)
         return NULL;
+    forget_system(ctx);
     SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_IGNORE_UNEXPECTED_EOF |
-                                 kernel_option(t->conf->kernel));
+                                 SSL_OP_ENABLE_MIDDLEBOX_COMPAT | kernel_option(t->conf->kernel));
     SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE |
                               SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_NO_AUTO_CHAIN);
-    SSL_CTX_set_security_level(ctx, 2); /* whatever the system's own configuration says: RSA of 2048 bits at least */
     SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
     SSL_CTX_set_timeout(ctx, (long)(t->conf->ticket_lifetime_ms / 1000));
     SSL_CTX_set_read_ahead(ctx, 1);
-    if (SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION) != 1 || SSL_CTX_set_cipher_list(ctx, ciphers) != 1 ||
-        SSL_CTX_set_ciphersuites(ctx, suites) != 1 || !set_list(ctx, SSL_CTRL_SET_GROUPS_LIST, groups) ||
-        !set_list(ctx, SSL_CTRL_SET_SIGALGS_LIST, signatures) || SSL_CTX_set_num_tickets(ctx, 1) != 1 ||
-        hello_install(ctx, t) < 0) {
+    if (!set_profile(ctx) || SSL_CTX_set_num_tickets(ctx, 1) != 1 || hello_install(ctx, t) < 0) {
         SSL_CTX_free(ctx);
         ERR_clear_error();
         return NULL;
@@ -114,8 +131,8 @@ static int make_context(struct site *site, struct mk_host *host, struct tls_gene
     site->ctx = site_context(t);
     if (!site->ctx)
         return -ENOMEM;
-    if (site->conf->profile == TLS_MODERN)
-        SSL_CTX_set_min_proto_version(site->ctx, TLS1_3_VERSION);
+    if (site->conf->profile == TLS_MODERN && SSL_CTX_set_min_proto_version(site->ctx, TLS1_3_VERSION) != 1)
+        return -ENOMEM;
     int err = set_policy(site, host);
     return err == 0 ? set_session_context(site, host) : err;
 }

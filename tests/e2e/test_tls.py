@@ -125,9 +125,11 @@ def test_versions(connect, version, name):
         assert ask(client).body == FILES["hello.txt"]
 
 
-@pytest.mark.parametrize("version", ["-tls1", "-tls1_1", "-tls1_2"])
-def test_old_versions_are_refused(world, version):
-    name = "modern.example" if version == "-tls1_2" else "localhost"
+OLD = [("-tls1", "localhost"), ("-tls1_1", "localhost"), ("-tls1_2", "modern.example")]
+
+
+@pytest.mark.parametrize("version, name", OLD)
+def test_old_versions_are_refused(world, version, name):
     done = subprocess.run(
         ["openssl", "s_client", "-connect", f"127.0.0.1:{world.port}", version, "-cipher", "ALL:@SECLEVEL=0",
          "-servername", name],
@@ -140,6 +142,13 @@ def test_old_versions_are_refused(world, version):
 def test_modern_is_tls_1_3(connect):
     with connect("modern.example") as client:
         assert client.sock.version() == "TLSv1.3"
+
+
+INTERMEDIATE = {
+    f"ECDHE-{key}-{cipher}"
+    for key in ("ECDSA", "RSA")
+    for cipher in ("AES128-GCM-SHA256", "AES256-GCM-SHA384", "CHACHA20-POLY1305")
+}
 
 
 def accepted_ciphers(world, ca, names):
@@ -158,11 +167,7 @@ def accepted_ciphers(world, ca, names):
 def test_ciphers_of_tls_1_2(world, ca):
     names = openssl("ciphers", "ALL:COMPLEMENTOFALL:@SECLEVEL=0").decode().strip().split(":")
     names = [n for n in names if not n.startswith("TLS_") and "PSK" not in n and "SRP" not in n]
-    assert accepted_ciphers(world, ca, names) == {
-        f"ECDHE-{key}-{cipher}"
-        for key in ("ECDSA", "RSA")
-        for cipher in ("AES128-GCM-SHA256", "AES256-GCM-SHA384", "CHACHA20-POLY1305")
-    }
+    assert accepted_ciphers(world, ca, names) == INTERMEDIATE
     world.settle()
 
 
@@ -173,6 +178,100 @@ def test_both_kinds_of_certificates(connect, ca, pairs, ciphers, pair):
     with connect(context=context) as client:
         assert client.fingerprint == pairs[pair].fingerprint
         assert ask(client).status == 200
+
+
+# ── the system's own settings of libssl ──
+
+STRICT = """
+MaxProtocol = TLSv1.2
+Protocol = ALL, -TLSv1.3
+CipherString = AES256-SHA
+Ciphersuites = TLS_AES_128_CCM_SHA256
+Groups = P-521
+SignatureAlgorithms = ed448
+ClientSignatureAlgorithms = ed448
+Options = -SessionTicket, ServerPreference
+VerifyMode = Require
+NumTickets = 0
+"""
+LOOSE = """
+MinProtocol = TLSv1
+CipherString = ALL:COMPLEMENTOFALL:@SECLEVEL=0
+Groups = P-521:secp256k1
+Options = UnsafeLegacyRenegotiation, Compression
+NumTickets = 5
+"""
+
+
+@pytest.fixture(scope="module", params=[STRICT, LOOSE], ids=["strict", "loose"])
+def views(request, tmp_path_factory):
+    """An environment with another openssl.cnf."""
+    path = tmp_path_factory.mktemp("system") / "openssl.cnf"
+    head = "openssl_conf = init\n[init]\nssl_conf = ssl\n[ssl]\nsystem_default = own\n[own]\n"
+    path.write_text(head + request.param)
+    return {"OPENSSL_CONF": str(path)}
+
+
+@pytest.fixture(scope="module")
+def systemic(views, hosts, tmp_path_factory, site_root):
+    """The server where the system has views of its own."""
+    conf = write_config(tmp_path_factory.mktemp("conf"), site_root, TLS, files=hosts)
+    server = Server("-c", conf, listeners=2, env=views)
+    yield server
+    server.settle()
+    server.stop()
+
+
+def test_the_system_does_not_change_versions(connect, systemic):
+    for name, versions in (("localhost", (V12, V13)), ("modern.example", (V13,))):
+        for version in versions:
+            with connect(name, server=systemic, minimum_version=version, maximum_version=version) as client:
+                assert who(client, name) == ("default" if name == "localhost" else "modern")
+    for old in OLD:
+        test_old_versions_are_refused(systemic, *old)
+
+
+def test_the_system_does_not_change_ciphers(systemic, ca):
+    test_ciphers_of_tls_1_2(systemic, ca)
+
+
+def test_the_system_does_not_change_groups(systemic):
+    for group, taken in (("X25519", True), ("P-384", True), ("P-521", False)):
+        done = subprocess.run(
+            ["openssl", "s_client", "-connect", f"127.0.0.1:{systemic.port}", "-groups", group], input=b"",
+            capture_output=True, timeout=30,
+        )  # fmt: skip
+        assert (b"Cipher is (NONE)" not in done.stdout) == taken, group
+
+
+@pytest.mark.parametrize("version", [V12, V13])
+def test_the_system_does_not_change_sessions(connect, ca, systemic, version):
+    context = ca.context(minimum_version=version, maximum_version=version)
+    with connect(context=context, server=systemic) as client:
+        assert ask(client).status == 200
+        session = client.sock.session
+    assert resume(connect, "localhost", session, context=context, server=systemic) == (True, 200)
+
+
+@pytest.mark.parametrize("version", [V12, V13])
+def test_the_system_does_not_change_who_is_let_in(connect, pairs, strangers, systemic, version):
+    rest = {"server": systemic, "minimum_version": version, "maximum_version": version}
+    with connect("asks.example", pair=pairs["client"], **rest) as client:
+        assert who(client, "asks.example") == "asks"
+    with pytest.raises((ssl.SSLError, ConnectionError)):
+        with connect("asks.example", pair=strangers.make("eve"), **rest) as client:
+            who(client, "asks.example")
+
+
+def test_the_system_does_not_bring_renegotiation_back(systemic):
+    test_renegotiation_is_refused(systemic)
+
+
+def test_the_system_does_not_change_which_keys_are_too_weak(views, ca, tmp_path):
+    pair = ca.make("weak", "localhost", kind="weak")
+    conf = write_config(tmp_path, tmp_path, TLS, files={"sites/default": host(tmp_path, "localhost", pair.keys())})
+    done = run("-t", "-c", conf, env={**build.environment(), **views})
+    assert done.returncode == 1 and "cannot be used: ee key too small" in done.stderr, done.stderr
 
 
 # ── names ──

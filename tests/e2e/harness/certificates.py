@@ -13,6 +13,7 @@ from .client import Client
 KINDS = {
     "ec": ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"],
     "rsa": ["-newkey", "rsa:2048"],
+    "weak": ["-newkey", "rsa:1024"],
 }
 CONFIG = """
 [ca]
