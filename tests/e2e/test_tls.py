@@ -16,7 +16,7 @@ from harness import build, frames
 from harness.certificates import Authority, Bytes, TlsClient, alert_of, openssl
 from harness.content import populate
 from harness.messages import CLOSE, request
-from harness.server import Server, await_true, run, section, write_config
+from harness.server import HTTP1_ONLY, Server, await_true, run, section, write_config
 
 V12, V13 = ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3
 BIG = os.urandom(3_000_000)
@@ -526,6 +526,17 @@ def test_protocols(connect):
 def test_a_client_that_wants_another_protocol_is_refused(world, ca):
     with pytest.raises(ssl.SSLError, match="(?i)no.application.protocol"):
         TlsClient(world.addresses[0], ca.context(alpn=["smtp", "http/1.0"]))
+
+
+def test_where_http2_is_switched_off(serve, hosts, ca):
+    """A client that knows nothing else is refused, and not answered in a language that it did not offer."""
+    server = serve({"Listen": "127.0.0.1:0 tls"}, config={**hosts, **HTTP1_ONLY})
+    with pytest.raises(ssl.SSLError, match="(?i)no.application.protocol"):
+        TlsClient(server.addresses[0], ca.context(alpn=["h2"]))
+    for offer, chosen in ((["h2", "http/1.1"], "http/1.1"), (None, None)):
+        with TlsClient(server.addresses[0], ca.context(alpn=offer)) as client:
+            assert client.sock.selected_alpn_protocol() == chosen
+            client.assert_open()
 
 
 def test_ocsp_responses_are_stapled(world):

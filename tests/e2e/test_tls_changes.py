@@ -13,7 +13,7 @@ import pytest
 
 from harness import build
 from harness import frames as f
-from harness.certificates import Bytes, TlsClient
+from harness.certificates import Authority, Bytes, TlsClient
 from harness.chain import LARGE, SMALL
 from harness.content import populate
 from harness.h2 import GoneAway, H2Client
@@ -114,6 +114,58 @@ def test_garbage_at_a_reload(reloaded, key, content, fault):
         reloaded.reload(DONE)
         assert all(reloaded.resumes(session) for _ in range(8))
         client.assert_open()
+
+
+# ── sessions that a new policy ends ──
+
+V12, V13 = ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3
+POLICIES = {  # [TLS] before and after a reload, whether the client has a certificate, and whether its session goes on
+    "the same": ("Optional ca", "Optional ca", True, True),
+    "another authority": ("Optional ca", "Optional other", True, None),
+    "one authority more": ("Required ca", "Required both", True, False),
+    "one authority less": ("Required both", "Required ca", True, False),
+    "required of those who have one": ("Off", "Required ca", True, False),
+    "required of those who have none": ("Off", "Required ca", False, None),
+    "required, no longer optional": ("Optional ca", "Required ca", False, None),
+    "not asked for any more": ("Optional ca", "Off", True, False),
+}
+
+
+@pytest.mark.parametrize("version", [V12, V13])
+@pytest.mark.parametrize("before, after, has_one, goes_on", POLICIES.values(), ids=POLICIES)
+def test_a_session_ends_with_its_policy(serve, ca, good, tmp_path, before, after, has_one, goes_on, version):
+    """Goes on, shakes hands anew (False), or is refused (None); the file of the authorities keeps its name."""
+    authorities = tmp_path / "authorities"
+    other = Authority(tmp_path / "other", "other")
+    content = {"ca": ca.cert.read_text(), "other": other.cert.read_text()}
+    content["both"] = content["ca"] + content["other"]
+    root = populate(tmp_path / "root", {"hello.txt": b"Hello, world\n"})
+
+    def prepare(policy):
+        mode, _, who = policy.partition(" ")
+        authorities.write_text(content[who or "ca"])
+        keys = good.keys(ClientCertificate=mode, ClientCA=authorities)
+        return section("HOST", {"ServerName": "localhost", "DocumentRoot": root}) + section("TLS", keys)
+
+    server = serve(TLS, config={"sites/default": prepare(before)})
+    server.baseline += 2  # of the loop that waits for old generations
+    pair = ca.make("client") if has_one else None
+    context = ca.context(pair=pair, minimum_version=version, maximum_version=version)
+    with TlsClient(server.addresses[0], context) as client:
+        client.assert_open()
+        session = client.sock.session
+    (server.conf / "sites" / "default").write_text(prepare(after))
+    server.send_signal(signal.SIGHUP)
+    server.wait_log("is not in use any more")
+    for _ in range(4):  # in both workers
+        if goes_on is None:
+            with pytest.raises((ssl.SSLError, ConnectionError)):
+                with TlsClient(server.addresses[0], context, session=session) as client:
+                    client.assert_open()
+            continue
+        with TlsClient(server.addresses[0], context, session=session) as client:
+            client.assert_open()
+            assert client.sock.session_reused == goes_on
 
 
 # ── another program ──
