@@ -4,6 +4,7 @@
 
 import sys
 
+import keys
 import layers
 import style
 import tools
@@ -12,10 +13,10 @@ from source import read_tree
 
 def main():
     sources = read_tree()
-    findings = sorted({*layers.check(sources), *style.check(sources), *tools.check(sources)})
+    findings = sorted({*layers.check(sources), *style.check(sources), *tools.check(sources), *keys.check()})
     for finding in findings:
         print(finding)
-    print(f"lint: {len(sources)} files, {len(style.RULES) + len(tools.PROGRAMS) + 1} rules, {len(findings)} findings")
+    print(f"lint: {len(sources)} files, {len(style.RULES) + len(tools.PROGRAMS) + 2} rules, {len(findings)} findings")
     return 1 if findings else 0
 
 

@@ -3,6 +3,7 @@
 
 import pytest
 
+import keys
 import layers
 import style
 import tools
@@ -164,6 +165,17 @@ def test_tools(tmp_path, path, good, bad):
 def test_tools_that_fail_without_a_report_are_findings(tmp_path):
     findings = list(tools.check([Source("gone.c", "")], root=tmp_path))
     assert len(findings) == 1 and "failed" in findings[0].text
+
+
+@pytest.mark.parametrize("kind", ["", "EC ", "RSA ", "ENCRYPTED ", "OPENSSH "])
+def test_keys(tmp_path, kind):
+    for name in ("a.md", "tests/fuzz/corpus/x", "image", "build/x"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"\xff\n-----BEGIN PUBLIC KEY-----\n-----BEGIN " + kind.encode() + b"PRIVATE" b" KEY-----\n")
+    (tmp_path / "link").symlink_to("nowhere")
+    findings = [(finding.path, finding.line) for finding in keys.check(tmp_path)]
+    assert findings == [("a.md", 3), ("image", 3), ("tests/fuzz/corpus/x", 3)]
 
 
 def test_the_tree_is_read():
