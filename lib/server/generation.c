@@ -86,13 +86,16 @@ static void report_transport(struct mk_generation *g, struct mk_str name, size_t
     (void)what;
     mk__conf_error(g->conf, origin, "no loaded plugin \"%.*s\" can carry connections", MK_STR_ARG(name));
 #else
-    char cure[512] = "";
+    char text[512];
+    struct mk_buf cure;
+    mk_buf_init_fixed(&cure, text, sizeof(text));
     if (g->load_conf)
-        snprintf(cure, sizeof(cure), ": it takes \"Load %.*s\" in plugins.load", MK_STR_ARG(name));
-    else if (MK__MODULES && !mk__plugin_find(name))
-        snprintf(cure, sizeof(cure), ": it takes the file %s/%.*s.so", mk__plugin_folder(), MK_STR_ARG(name));
+        mk_buf_addf(&cure, ": it takes \"Load %.*s\" in plugins.load", MK_STR_ARG(name));
+    if (MK__MODULES && !mk__plugin_find(name))
+        mk_buf_addf(&cure, "%s the file %s/%.*s.so", cure.len ? " and" : ": it takes", mk__plugin_folder(),
+                    MK_STR_ARG(name));
     mk__conf_error(g->conf, origin, "%sno loaded plugin \"%.*s\" can carry connections%s", what, MK_STR_ARG(name),
-                   cure);
+                   mk_buf_cstr(&cure));
 #endif
 }
 
