@@ -159,6 +159,9 @@ static void check_host(const struct mk_conf_check *check, void *section)
     if (h->client != TLS_CLIENT_OFF && !h->client_ca.len)
         mk_conf_error(check, offsetof(struct tls_host, client),
                       "\"ClientCA\" is missing: whose certificates of clients are accepted?");
+    if (h->client == TLS_CLIENT_OFF && h->client_ca.len)
+        mk_conf_warn(check, offsetof(struct tls_host, client_ca),
+                     "clients are not asked for certificates, and anyone is served: \"ClientCertificate\" is Off");
     if (h->client != TLS_CLIENT_OFF && !h->certificates.n)
         mk_conf_error(check, offsetof(struct tls_host, client),
                       "a host that asks clients for certificates needs a \"Certificate\" of its own");

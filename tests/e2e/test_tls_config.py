@@ -358,6 +358,14 @@ def test_a_leaf_as_an_authority_of_clients(check, ca, good, tmp_path):
         assert bool(re.search(doubt, said)) == ("warning" in said) == bool(number), said
 
 
+def test_authorities_that_nobody_is_asked_for(check, ca, good):
+    """Who names them believes that strangers are kept out."""
+    for mode in {}, {"ClientCertificate": "Off"}:
+        wrong(check(good.keys(ClientCA=ca.cert, **mode)), "clients are not asked for certificates", "warning", 0)
+    for mode in "Optional", "Required":
+        assert "warning" not in check(good.keys(ClientCA=ca.cert, ClientCertificate=mode))[1]
+
+
 @pytest.mark.parametrize("curve, fine", [("P-384", True), ("P-521", True), ("secp256k1", False), ("P-224", False)])
 def test_keys_that_few_clients_know(check, tmp_path, curve, fine):
     """OpenSSL takes them all, and then most handshakes fail."""
