@@ -177,6 +177,16 @@ static int on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, v
     return 0;
 }
 
+/* A head, or trailers, of more than nghttp2 sends: 64 KB. Nothing would ever follow. */
+static int on_frame_unsent(nghttp2_session *session, const nghttp2_frame *frame, int error, void *ctx)
+{
+    struct mk__h2_stream *s = mk__h2_find(ctx, frame->hd.stream_id);
+    (void)session;
+    if (s && error == NGHTTP2_ERR_FRAME_SIZE_ERROR)
+        mk__h2_reset(s, true);
+    return 0;
+}
+
 static unsigned name_values(const struct mk__h2_fields *fields, nghttp2_nv nv[MK__H2_FIELDS_MAX])
 {
     for (unsigned i = 0; i < fields->n; i++)
@@ -355,6 +365,7 @@ static nghttp2_session_callbacks *make_callbacks(void)
     nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(cb, on_invalid_frame);
     nghttp2_session_callbacks_set_on_stream_close_callback(cb, on_stream_close);
     nghttp2_session_callbacks_set_on_frame_send_callback(cb, on_frame_sent);
+    nghttp2_session_callbacks_set_on_frame_not_send_callback(cb, on_frame_unsent);
     nghttp2_session_callbacks_set_send_data_callback(cb, send_data);
     nghttp2_session_callbacks_set_on_extension_chunk_recv_callback(cb, on_update_chunk);
     nghttp2_session_callbacks_set_unpack_extension_callback(cb, unpack_update);

@@ -206,6 +206,31 @@ static void test_as_many_as_there_may_be(void **state)
     h2_close(&t);
 }
 
+static void too_much(struct mk_request *req, struct mk_test_world *world)
+{
+    static char value[70000];
+    struct mk_str name = MK_STR("X-Much"), much = mk_str(value, sizeof(value));
+    memset(value, 'v', sizeof(value));
+    assert_int_equal(plan.status ? mk_response_trailer(req, name, much) : mk_response_header(req, name, much), 0);
+    hello(req, world);
+}
+
+/* nghttp2 sends no more than 64 KB of fields: the client is told at once. */
+static void test_more_than_there_may_be(void **state)
+{
+    static const char *const heard[] = {"1:RST(2)", "1:200 1:\"hello\" 1:RST(2)"};
+    (void)state;
+    for (int trailers = 0; trailers < 2; trailers++) {
+        start_plan();
+        plan.status = trailers ? 200 : 0;
+        struct mk_test_h2 t = h2_open(too_much);
+        h2_get_path(&t, 1, "/");
+        h2_expect(&t, heard[trailers]);
+        assert_int_equal(w.done, 1);
+        h2_close(&t);
+    }
+}
+
 static void say_close(struct mk_request *req, struct mk_test_world *world)
 {
     mk_response_close(req);
@@ -462,6 +487,7 @@ int main(void)
         cmocka_unit_test(test_ends_that_come_later),
         cmocka_unit_test(test_fields),
         cmocka_unit_test(test_as_many_as_there_may_be),
+        cmocka_unit_test(test_more_than_there_may_be),
         cmocka_unit_test(test_a_response_that_closes),
         cmocka_unit_test(test_generators),
         cmocka_unit_test(test_a_handler_that_is_told_of_room),
