@@ -30,7 +30,8 @@ struct session {
     uint32_t held_len, held_at;
     char *early; /* what came in the clear before anybody knew */
     uint32_t early_len, early_at;
-    uint32_t barren; /* bytes since the last that were of any use to the application */
+    uint32_t barren;  /* bytes since the last that were of any use to the application */
+    uint32_t updates; /* of the client's keys */
     struct pace pace;
     char *client; /* the subject of a certificate that was verified */
     int fd;

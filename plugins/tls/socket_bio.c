@@ -10,6 +10,7 @@
 enum {
     HELD_BYTES_MAX = DESK_BATCH_BYTES + 64 * 1024, /* a batch, and what libssl has to say of its own accord */
     BARREN_BYTES_MAX = 256 * 1024, /* without a byte for the application; the largest handshake is smaller */
+    UPDATES_MAX = 100, /* of keys, by the client: each lasts for 2^24 records, and costs what many of them do */
 };
 
 static BIO_METHOD *method;
@@ -127,11 +128,19 @@ static bool keep_early(struct session *s, const char *data, size_t len)
     return s->early;
 }
 
+static void count_updates(int sent, int version, int content, const void *message, size_t len, SSL *ssl, void *ctx)
+{
+    struct session *s = ctx;
+    (void)version, (void)ssl;
+    if (!sent && content == SSL3_RT_HANDSHAKE && len && *(const unsigned char *)message == SSL3_MT_KEY_UPDATE)
+        s->updates++;
+}
+
 static int read_socket(BIO *bio, char *to, int size)
 {
     struct session *s = BIO_get_data(bio);
     BIO_clear_retry_flags(bio);
-    if (s->barren > BARREN_BYTES_MAX)
+    if (s->barren > BARREN_BYTES_MAX || s->updates > UPDATES_MAX)
         return -1; /* it keeps us busy, and says nothing */
     if (s->drained) {
         BIO_set_retry_read(bio);
@@ -173,6 +182,8 @@ BIO *socket_bio_new(struct session *s)
     BIO *bio = BIO_new(method);
     if (!bio)
         return NULL;
+    SSL_set_msg_callback(s->ssl, count_updates);
+    SSL_set_msg_callback_arg(s->ssl, s);
     BIO_set_data(bio, s);
     BIO_set_init(bio, 1);
     return bio;
