@@ -60,8 +60,8 @@ LENGTHS = {
 @build.needs_probe
 @pytest.mark.parametrize("case", LENGTHS)
 def test_content_length_must_match(probe, case):
-    """RFC 9113 §8.1.1: malformed, a stream error; the body in time to tell may have been answered with 400, and one that
-    comes behind the end that was announced, with what it deserved until then."""
+    """RFC 9113 §8.1.1: malformed, a stream error; the body in time to tell may have been answered with 400, and one
+    that comes behind the end that was announced, with what it deserved until then."""
     length, body = LENGTHS[case]
     client = probe().connect_h2()
     number = client.begin("/probe/collect", ("content-length", length), method="POST", end=False)
