@@ -74,9 +74,9 @@ MK_API bool mk_request_header_at(const struct mk_request *req, unsigned n, struc
 /* ── who asks, and how it went ── */
 
 /*
- * The other end of the connection: a client, or a proxy. The system is asked once for each connection, and no longer
- * knows when the client has reset it: who needs the address at the end of a request asks at its beginning. The family
- * is AF_UNSPEC then. Builds for small devices leave these three out.
+ * The other end of the connection: a client, or a proxy. The system is asked once for each connection, at its
+ * beginning; behind a PROXY header it is asked again, and says AF_UNSPEC once the proxy has reset the connection.
+ * Builds for small devices leave these three out.
  */
 MK_API struct mk_address mk_request_peer(struct mk_request *req);
 /*

@@ -28,6 +28,13 @@ struct mk_address mk__client_peer(struct mk__peer *peer, const struct mk_io *io)
     return found;
 }
 
+bool mk__client_meet(struct mk__peer *peer, const struct mk_io *io)
+{
+    errno = 0;
+    mk__client_peer(peer, io);
+    return peer->address.family || errno != ENOTCONN;
+}
+
 struct mk_address mk_request_peer(struct mk_request *req)
 {
     return mk__client_peer(req->carrier->peer(req), req->carrier->io(req));

@@ -48,4 +48,7 @@ int mk__client_announce_raw(struct mk__peer *peer, struct mk__http *http, int fd
 /* The address that the connection really comes from. */
 struct mk_address mk__client_peer(struct mk__peer *peer, const struct mk_io *io);
 
+/* Asks for it while the client is there. False: it has gone, and nobody would ever know who it was. */
+bool mk__client_meet(struct mk__peer *peer, const struct mk_io *io);
+
 #endif

@@ -62,11 +62,12 @@ static struct mk_connection facade_of(struct mk__conn *c)
     return (struct mk_connection){.io = &c->stream.io, .peer = &c->peer, .http = c->http, .id = &c->id};
 }
 
-/* A fresh connection is shown to the consumer, who may not want it. */
+/* A fresh connection is shown to the consumer, who may not want it; but who has gone is not served any more. */
 static bool is_welcome(struct mk__conn *c)
 {
     struct mk_connection conn = facade_of(c);
-    c->peer.refused = c->http->settings->greets && c->http->app->accepted(&conn, c->http->app_ctx) < 0;
+    c->peer.refused = !mk__client_meet(&c->peer, &c->stream.io) ||
+                      (c->http->settings->greets && c->http->app->accepted(&conn, c->http->app_ctx) < 0);
     return !c->peer.refused;
 }
 

@@ -124,6 +124,18 @@ def test_addresses(site):
     assert site.lines(2)[1].startswith("127.0.0.1 2001:db8::7 200 ")
 
 
+def test_who_leaves_at_once(site):
+    """A client could have everything done and stay unknown, by a reset that overtakes the accept."""
+    site.write(Format='"$peer $status"').start()
+    for _ in range(100):
+        client = Client(site.server.addresses[0])
+        client.send(b"GET /hello.txt HTTP/1.1\r\nHost: h\r\n\r\n")
+        client.reset()
+    site.ask("/missing")
+    await_true(lambda: site.log.exists() and "404" in site.log.read_text(), 10, "the last line")
+    assert {line.split()[0] for line in site.lines(1)} == {"127.0.0.1"}
+
+
 def test_combined(site):
     site.write(Format="combined").start()
     site.ask("/hello.txt", "Referer: http://a/b", "User-Agent: curl/8 (x; y)")
