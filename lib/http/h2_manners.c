@@ -38,7 +38,8 @@ static void tell(struct mk__h2 *h2, enum mk__h2_deed deed, uint64_t most, const 
 {
     char text[512];
     struct mk_buf b;
-    struct mk_address peer = mk__client_peer(&h2->conn->peer, &h2->conn->stream.io);
+    struct mk__conn *c = h2->conn;
+    struct mk_address peer = c->peer.proxied ? c->peer.address : mk__client_peer(&c->peer, &c->stream.io);
     mk_buf_init_fixed(&b, text, sizeof(text));
     mk_address_print(&peer, &b);
     mk_buf_addf(&b, ": %s for more than %" PRIu64 " %s",

@@ -8,7 +8,7 @@ import struct
 
 import pytest
 
-from harness import build
+from harness import build, frames
 from harness.messages import request
 from harness.server import run, section, write_config
 
@@ -388,3 +388,14 @@ def test_a_stop_tells_of_those_that_are_open(porter):
     server.send_signal(signal.SIGTERM)
     server.wait_log("porter: first closed 1")
     assert server.wait() == 0
+
+
+@pytest.mark.wire
+@pytest.mark.skipif(not build.speaks("h2"), reason="this build does not speak HTTP/2")
+def test_whose_connection_ends(serve):
+    """The log names the client to block, and not the proxy that it came by."""
+    settings = {"Listen": "127.0.0.1:0 proxy", "TrustedProxies": "127.0.0.1"}
+    server = serve(settings, config={"plugins/static/static.conf": section("HTTP2", {"MaxPings": 0})})
+    with socket.create_connection(server.addresses[0]) as sock:
+        sock.sendall(V1 + frames.PREFACE + frames.settings() + frames.ping())
+        server.wait_log(r"warn +192\.168\.0\.1: its connection of HTTP/2 is ended for more than 0 PING")
