@@ -342,11 +342,40 @@ def test_421_where_the_connection_speaks_a_version_that_the_host_refuses(serve, 
             assert ask(client, host="localhost").status == status
 
 
-def test_an_address_needs_no_name(connect):
+def test_no_421_for_the_name_of_the_handshake(connect):
+    """Though the certificate does not cover it: the client has accepted that. Others are not meant."""
+    with connect("nobody.example") as client:
+        assert who(client, "nobody.example") == who(client, "NOBODY.example:443") == "default"
+        for other in "somebody.example", "x.nobody.example", "192.0.2.1", "[2001:db8::1]":
+            assert who(client, other) == 421
+        assert who(client, "localhost") == "default"  # covered
+    with connect("none.example") as client:
+        assert who(client, "none.example") == "none"
+        assert who(client, "nobody.example") == 421
+
+
+def test_no_421_for_an_address_without_a_name(connect):
     with connect(None) as client:
-        assert who(client, "127.0.0.1") == "default"
-        assert who(client, "192.0.2.1") == "default"  # no connection could be a better one
-        assert who(client, "a.example") == 421
+        for address in "127.0.0.1", "192.0.2.1", "192.0.2.1:443", "[2001:db8::1]":
+            assert who(client, address) == "default"  # no connection could be a better one
+        for name in "a.example", "nobody.example", "192.0.2.1.example":
+            assert who(client, name) == 421
+
+
+def test_421_for_an_address_that_asks_for_more(serve, ca, pairs, tmp_path):
+    root = populate(tmp_path / "r", FILES)
+    tls = pairs["asks"].keys(ClientCertificate="Required", ClientCA=ca.cert)
+    server = serve({"Listen": "127.0.0.1:0 tls"}, config={
+        "sites/default": host(root, "localhost", pairs["localhost"].keys()),
+        "sites/address": host(root, "192.0.2.9", tls),
+        "sites/modern": host(root, "192.0.2.10", pairs["localhost"].keys(Profile="modern")),
+    })  # fmt: skip
+    for version, status in ((V12, 421), (V13, 200)):
+        context = ca.context(minimum_version=version, maximum_version=version)
+        with TlsClient(server.addresses[0], context, None) as client:
+            assert ask(client, host="192.0.2.8").status == 200
+            assert ask(client, host="192.0.2.9").status == 421
+            assert ask(client, host="192.0.2.10").status == status
 
 
 # ── certificates of clients ──

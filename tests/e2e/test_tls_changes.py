@@ -168,6 +168,25 @@ def test_a_session_ends_with_its_policy(serve, ca, good, tmp_path, before, after
             assert client.sock.session_reused == goes_on
 
 
+def test_an_old_connection_meets_the_new_policy(serve, ca, good, tmp_path):
+    """It was never asked for a certificate, and the name of its handshake is no way round."""
+    root = populate(tmp_path / "root", {"hello.txt": b"Hello, world\n"})
+    text = section("HOST", {"ServerName": "localhost", "DocumentRoot": root})
+    server = serve(TLS, config={"sites/default": text + section("TLS", good.keys())})
+    server.baseline += 2  # of the loop that waits for old generations
+    clients = [TlsClient(server.addresses[0], ca.context()) for _ in range(4)]
+    for client in clients:
+        client.assert_open()
+    (server.conf / "sites" / "default").write_text(
+        text + section("TLS", good.keys(ClientCertificate="Required", ClientCA=ca.cert))
+    )
+    server.send_signal(signal.SIGHUP)
+    server.wait_log("is not in use any more")
+    for client in clients:
+        assert client.ask("/hello.txt", host="localhost").status == 421
+        client.close()
+
+
 # ── another program ──
 
 
