@@ -338,36 +338,3 @@ int certificates_read_authorities(struct site *site, struct mk_host *host, struc
     sk_X509_pop_free(all, X509_free);
     return err < 0 ? err : ret_bytes->err;
 }
-
-/* ── names ── */
-
-bool site_is_address(struct mk_str name)
-{
-    static const char signs[] = "0123456789.";
-    bool is = name.len;
-    for (size_t i = 0; i < name.len; i++) {
-        if (name.p[i] == ':')
-            return true;
-        is = is && memchr(signs, name.p[i], sizeof(signs) - 1);
-    }
-    return is;
-}
-
-bool site_covers(X509 *leaf, struct mk_str name)
-{
-    char text[NAME_BYTES];
-    bool bracketed = name.len > 2 && name.p[0] == '[' && name.p[name.len - 1] == ']';
-    if (bracketed)
-        name = mk_str(name.p + 1, name.len - 2);
-    if (name.len && name.p[name.len - 1] == '.')
-        name.len--;
-    if (memchr(name.p, '\0', name.len))
-        return false;
-    bool wild = name.len > 2 && name.p[0] == '*' && name.p[1] == '.';
-    int n = snprintf(text, sizeof(text), "%s%.*s", wild ? "any" : "", (int)name.len - wild, name.p + wild);
-    if (n <= 0 || n >= (int)sizeof(text))
-        return false;
-    if (site_is_address(mk_str(text, (size_t)n)))
-        return X509_check_ip_asc(leaf, text, 0) == 1;
-    return X509_check_host(leaf, text, (size_t)n, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS, NULL) == 1;
-}

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Where a worker's connections work one after the other: a batch of records on their way to a socket, and bytes of
- * files. Between two calls both are empty. It is the worker's own, and stays as long as any connection that began at
- * it.
+ * files. A turn of a connection leaves both empty. It is the worker's own, and stays as long as any connection that
+ * began at it.
  */
 #ifndef TLS_DESK_H
 #define TLS_DESK_H

@@ -77,8 +77,7 @@ static int choose_host(SSL *ssl, int *alert, void *ctx)
     if (!site)
         return SSL_CLIENT_HELLO_ERROR;
     *alert = SSL_AD_INTERNAL_ERROR;
-    if (session_set_host(session, site, name) < 0)
-        return SSL_CLIENT_HELLO_ERROR;
+    session_set_host(session, site, name);
     return change_context(ssl, site->ctx) ? SSL_CLIENT_HELLO_SUCCESS : SSL_CLIENT_HELLO_ERROR;
 }
 

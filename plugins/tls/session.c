@@ -93,13 +93,12 @@ static int open_session(struct mk_io *io, struct mk_worker *worker)
     return make_ssl(s, site ? site->ctx : t->bare);
 }
 
-int session_set_host(struct session *s, struct site *site, struct mk_str name)
+void session_set_host(struct session *s, struct site *site, struct mk_str name)
 {
     s->site = site;
     memcpy(s->policy, site->policy, sizeof(s->policy));
     memcpy(s->name, name.p, name.len);
     s->name_len = (uint8_t)name.len;
-    return 0;
 }
 
 struct tls_generation *session_generation(const struct session *s)

@@ -50,8 +50,8 @@ struct session {
 
 extern const struct mk_transport tls_transport;
 
-/* The host was chosen. 0 or -ENOMEM. */
-int session_set_host(struct session *s, struct site *site, struct mk_str name);
+/* The host was chosen; `name` has 255 bytes at most. */
+void session_set_host(struct session *s, struct site *site, struct mk_str name);
 struct tls_generation *session_generation(const struct session *s);
 struct site *session_site(const struct session *s);
 

@@ -9,7 +9,8 @@
 
 /*
  * The last call has failed: -EAGAIN; 0: the client has ended its side; else -errno, and the connection is broken.
- * Whatever is in libssl's queue of errors, which all connections of the thread share, does not count; it is left empty.
+ * Whatever is in libssl's queue of errors, which all connections of the thread share, does not count; a connection that
+ * breaks leaves it empty.
  */
 int session_error(struct session *s);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The contexts of site.h: what all have in common, what a profile and a policy add.
+ * The contexts of site.h: what all have in common, what a profile and a policy add; and whom a certificate names.
  */
 #include "site.h"
 
@@ -10,12 +10,14 @@
 
 #include <openssl/err.h>
 #include <openssl/evp.h>
+#include <openssl/x509v3.h>
 
 #include <errno.h>
+#include <stdio.h>
 
 extern const struct mk_plugin mk_plugin_tls;
 
-enum { AUTHORITIES_BYTES_MAX = 4 * 1024 * 1024 };
+enum { AUTHORITIES_BYTES_MAX = 4 * 1024 * 1024, NAME_BYTES = 256 };
 
 /*
  * Mozilla's guideline 5.7. The DHE suites of `intermediate` are left out: every client of the last ten years has an
@@ -177,4 +179,37 @@ struct site *site_of_name(const struct tls_generation *t, struct mk_str name)
 {
     const struct mk_host *host = mk_generation_host(t->g, name);
     return host ? site_of_host(host) : NULL;
+}
+
+/* ── names ── */
+
+bool site_is_address(struct mk_str name)
+{
+    static const char signs[] = "0123456789.";
+    bool is = name.len;
+    for (size_t i = 0; i < name.len; i++) {
+        if (name.p[i] == ':')
+            return true;
+        is = is && memchr(signs, name.p[i], sizeof(signs) - 1);
+    }
+    return is;
+}
+
+bool site_covers(X509 *leaf, struct mk_str name)
+{
+    char text[NAME_BYTES];
+    bool bracketed = name.len > 2 && name.p[0] == '[' && name.p[name.len - 1] == ']';
+    if (bracketed)
+        name = mk_str(name.p + 1, name.len - 2);
+    if (name.len && name.p[name.len - 1] == '.')
+        name.len--;
+    if (memchr(name.p, '\0', name.len))
+        return false;
+    bool wild = name.len > 2 && name.p[0] == '*' && name.p[1] == '.';
+    int n = snprintf(text, sizeof(text), "%s%.*s", wild ? "any" : "", (int)name.len - wild, name.p + wild);
+    if (n <= 0 || n >= (int)sizeof(text))
+        return false;
+    if (site_is_address(mk_str(text, (size_t)n)))
+        return X509_check_ip_asc(leaf, text, 0) == 1;
+    return X509_check_host(leaf, text, (size_t)n, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS, NULL) == 1;
 }

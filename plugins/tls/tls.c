@@ -54,9 +54,10 @@ static int start_generation(struct mk_generation *g, void **ret_state)
     t->keys_wanted = t->conf->ticket_keys.len;
     t->h2 = mk_generation_speaks(g, MK_STR("h2"));
     t->bare = site_context(t);
-    *ret_state = t;
-    if (t->bare)
+    if (t->bare) {
+        *ret_state = t;
         return 0;
+    }
     mk_account_free(NULL, t, sizeof(*t));
     return -ENOMEM;
 }
@@ -108,9 +109,10 @@ static int start_host(struct mk_host *host, void **ret_state)
     *site = (struct site){.conf = tls_host_conf(host)};
     err = site_start(site, host, t);
     ERR_clear_error();
-    *ret_state = site;
-    if (err == 0)
+    if (err == 0) {
+        *ret_state = site;
         return 0;
+    }
     site_stop(site);
     mk_account_free(NULL, site, sizeof(*site));
     return err;
