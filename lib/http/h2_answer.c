@@ -148,15 +148,6 @@ static void add(struct mk__h2_fields *f, struct mk_str name, struct mk_str value
         f->items[f->n++] = (struct mk__header){name, value};
 }
 
-bool mk__h2_answer_trailers(const struct mk__h2_stream *s, struct mk__h2_fields *f)
-{
-    const struct mk__trailers *t = mk__request_trailers(s->req);
-    f->n = 0;
-    for (unsigned i = 0; t && !s->req->bodyless && i < t->n; i++)
-        add(f, t->items[i].name, t->items[i].value);
-    return f->n;
-}
-
 /* What belongs to a connection of HTTP/1: RFC 9113 section 8.2.2. */
 static bool is_hop_by_hop(struct mk_str name)
 {
@@ -165,6 +156,23 @@ static bool is_hop_by_hop(struct mk_str name)
         if (mk_str_ieq(name, own[i]))
             return true;
     return false;
+}
+
+/* Those of HTTP/1 connections stay here. */
+static void add_all(struct mk__h2_fields *f, const struct mk__header *items, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++)
+        if (!is_hop_by_hop(items[i].name))
+            add(f, items[i].name, items[i].value);
+}
+
+bool mk__h2_answer_trailers(const struct mk__h2_stream *s, struct mk__h2_fields *f)
+{
+    const struct mk__trailers *t = mk__request_trailers(s->req);
+    f->n = 0;
+    if (t && !s->req->bodyless)
+        add_all(f, t->items, t->n);
+    return f->n;
 }
 
 /* "Server: Monkey\r\nDate: ...\r\n" */
@@ -196,9 +204,7 @@ void mk__h2_answer_fields(const struct mk__h2_stream *s, bool interim, struct mk
     if (interim)
         return;
     add_lines(f, mk__http_date_lines(req->http));
-    for (unsigned i = 0; i < req->headers_len; i++)
-        if (!is_hop_by_hop(req->headers[i].name))
-            add(f, req->headers[i].name, req->headers[i].value);
+    add_all(f, req->headers, req->headers_len);
     if (req->length_known && mk__status_has_body(req->status) && !req->tunnel)
         add(f, MK_STR("content-length"), print_number(f->length, sizeof(f->length), req->length));
 }

@@ -438,6 +438,29 @@ static void long_generator(struct mk_request *req, struct mk_test_world *world)
     give(req, world);
 }
 
+/* ── trailers ── */
+
+static void give_trailers(struct mk_request *req, struct mk_test_world *world)
+{
+    remember(req, world);
+    mk_response_write(req, MK_STR("hello"));
+    mk_response_trailer(req, MK_STR("Keep-Alive"), MK_STR("timeout=5"));
+    mk_response_trailer(req, MK_STR("X-A"), MK_STR("b"));
+    mk_response_trailer(req, MK_STR("Upgrade"), MK_STR("h2c"));
+    mk_response_trailer(req, MK_STR("Proxy-Connection"), MK_STR("close"));
+    mk_response_end(req);
+}
+
+static void test_trailers(void **state)
+{
+    (void)state;
+    start_plan();
+    struct mk_test_h2 t = h2_open(give_trailers);
+    h2_get_path(&t, 1, "/");
+    h2_expect(&t, "1:200 1:\"hello\",x-a=b!");
+    h2_close(&t);
+}
+
 /* The client can tell that it has not got all of it, and the connection goes on. */
 static void test_incomplete_answers(void **state)
 {
@@ -494,6 +517,7 @@ int main(void)
         cmocka_unit_test(test_filters),
         cmocka_unit_test(test_filters_take_turns),
         cmocka_unit_test(test_a_filtered_piece_comes_when_it_is_written),
+        cmocka_unit_test(test_trailers),
         cmocka_unit_test(test_incomplete_answers),
         cmocka_unit_test(test_given_up_amid),
     };
