@@ -56,8 +56,9 @@ def test_twice_is_once(probe):
 
 def test_after_the_client_left(probe):
     server = probe()
-    client = server.connect()
-    client.send(request("/probe/thread?100"))
+    client, before = server.connect(), len(server.threads())
+    client.send(request("/probe/thread?500"))
+    await_true(lambda: len(server.threads()) > before, what="the thread")  # a reset takes back what nobody has read
     client.reset()
     server.wait_log("probe: nobody waits any more")
     assert server.connect().ask("/probe/thread?1").status == 200
