@@ -61,10 +61,18 @@ def test_curl_by_upgrade(site):
     assert told == HELLO + b"1.1"
 
 
+@pytest.fixture(params=["clear", pytest.param("tls", marks=needs_tls)])
+def sample(request, serve, tmp_path):
+    """Where the sample site is."""
+    if request.param == "clear":
+        return request.getfixturevalue("tour").url
+    return f"https://127.0.0.1:{serve_secure(serve, tmp_path, HTDOCS).port}"
+
+
 @needs("nghttp")
-def test_nghttp_loads_the_sample_site(tour):
+def test_nghttp_loads_the_sample_site(sample):
     """With -a it fetches what the page refers to, on streams with priorities."""
-    told = run("nghttp", "-nas", f"{tour.url}/").decode()
+    told = run("nghttp", "-nas", f"{sample}/").decode()
     answers = re.findall(r"^\s*\d+\s+\+\S+\s+\*?\s*\+\S+\s+\S+\s+(\d{3})\s+\S+\s+(/\S*)$", told, re.M)
     assert {status for status, _ in answers} == {"200"}, told
     assert {"/", "/style.css", "/logo.svg"} <= {path for _, path in answers}, told
@@ -74,6 +82,20 @@ def test_nghttp_loads_the_sample_site(tour):
 def test_nghttp_with_small_windows(site):
     """64 KB of the connection, 16 KB of each stream; padding, and trailers of its own."""
     assert run("nghttp", "-w14", "-W16", "--padding=100", f"{site.url}/large.bin") == LARGE
+
+
+@needs("h2load")
+@pytest.mark.concurrent
+def test_h2load_loads_the_sample_site(sample, tmp_path):
+    """Each of five connections asks for all files four times; not a byte is missing."""
+    paths = ["/", *(f"/{name}" for name in sample_files())]
+    (tmp_path / "urls").write_text("".join(f"{sample}{path}\n" for path in paths))
+    count = 20 * len(paths)
+    told = run("h2load", "-n", count, "-c", "5", "-m", "10", "-i", tmp_path / "urls").decode()
+    assert f"{count} succeeded, 0 failed, 0 errored, 0 timeout" in told, told
+    assert f"status codes: {count} 2xx, 0 3xx, 0 4xx, 0 5xx" in told, told
+    sizes = [(HTDOCS / path[1:] if path[1:] else HTDOCS / "index.html").stat().st_size for path in paths]
+    assert f"({20 * sum(sizes)}) data" in told, told
 
 
 @needs("h2load")
