@@ -8,7 +8,7 @@ import pytest
 
 from harness import build
 from harness.messages import request
-from harness.server import Server, await_true, write_config
+from harness.server import await_true
 
 pytestmark = [
     pytest.mark.concurrent,
@@ -88,9 +88,9 @@ def test_after_a_reload(probe):
     server.wait_log("is not in use any more")
 
 
-def test_after_the_stop(tmp_path, site_root):
+def test_after_the_stop(probe):
     """The worker is gone when the thread comes back: it hears so."""
-    server = Server("-c", write_config(tmp_path, site_root, {"DrainTimeout": "0"}), program=build.probe())
+    server = probe({"DrainTimeout": "0"})
     client = server.connect()
     client.send(request("/probe/thread?200"))
     client.send(request("/probe/thread?200"))
@@ -147,8 +147,8 @@ def test_silence(probe):
     client.assert_closed()
 
 
-def test_a_stop_is_told(tmp_path, site_root):
-    server = Server("-c", write_config(tmp_path, site_root), program=build.probe())
+def test_a_stop_is_told(probe):
+    server = probe()
     client = take_over(server)
     server.send_signal(signal.SIGTERM)
     assert client.exactly(4) == b"bye\n"
