@@ -19,7 +19,7 @@
 
 #define KEY(kind, ...) MK_CONF_KEY_##kind(struct mk__h2_settings, __VA_ARGS__)
 #define DEED(deed, name, often, manual) \
-    KEY(INT, deeds_max[MK__H2_##deed], name, often, manual, .min = 0, .max = 1 << 30)
+    KEY(INT, deeds_max[MK__H2_##deed], name, often, manual, .min = 1, .max = 1 << 30)
 
 static const struct mk_conf_key keys[] = {
     KEY(BOOL, on, "Enabled", "On",

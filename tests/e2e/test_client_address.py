@@ -395,7 +395,7 @@ def test_a_stop_tells_of_those_that_are_open(porter):
 def test_whose_connection_ends(serve):
     """The log names the client to block, and not the proxy that it came by."""
     settings = {"Listen": "127.0.0.1:0 proxy", "TrustedProxies": "127.0.0.1"}
-    server = serve(settings, config={"plugins/static/static.conf": section("HTTP2", {"MaxPings": 0})})
+    server = serve(settings, config={"plugins/static/static.conf": section("HTTP2", {"MaxPings": 1})})
     with socket.create_connection(server.addresses[0]) as sock:
-        sock.sendall(V1 + frames.PREFACE + frames.settings() + frames.ping())
-        server.wait_log(r"warn +192\.168\.0\.1: its connection of HTTP/2 is ended for more than 0 PING")
+        sock.sendall(V1 + frames.PREFACE + frames.settings() + frames.ping() * 2)
+        server.wait_log(r"warn +192\.168\.0\.1: its connection of HTTP/2 is ended for more than 1 PING")
