@@ -11,25 +11,27 @@
 
 #include <inttypes.h>
 
-/* The limit of each deed, what is more than that, and what it ends; without a key nobody honest needs more. */
+#define ENDED "its connection of HTTP/2 is ended"
+
+/* What each deed ends, what is more than its limit, and whose that is; without a key nobody honest needs more. */
 static const struct {
-    const char *key, *section, *what, *end;
+    const char *end, *what, *key, *section;
 } rows[MK__H2_ENDS] = {
-    [MK__H2_RESETS] = {"MaxResets", "HTTP2", "requests taken back"},
-    [MK__H2_FAULTS] = {"MaxFaults", "HTTP2", "requests broken off for its faults"},
-    [MK__H2_SETTINGS] = {"MaxSettings", "HTTP2", "SETTINGS frames"},
-    [MK__H2_PINGS] = {"MaxPings", "HTTP2", "PING frames"},
-    [MK__H2_EMPTIES] = {"MaxEmptyFrames", "HTTP2", "empty frames"},
-    [MK__H2_PRIORITIES] = {"MaxPriorities", "HTTP2", "PRIORITY and PRIORITY_UPDATE frames"},
-    [MK__H2_MORSELS] = {"MaxSmallUpdates", "HTTP2", "small or needless WINDOW_UPDATE and RST_STREAM frames"},
-    [MK__H2_CONTINUATIONS] = {"MaxContinuations", "HTTP2", "CONTINUATION frames of one head"},
-    [MK__H2_BOMBS] = {"MaxHeadSize", "SERVER", "bytes of fields in one head, unpacked"},
-    [MK__H2_ROWS] = {.what = "rows of one SETTINGS frame"},
-    [MK__H2_UNTAKEN] = {.what = "answers to PING and SETTINGS that it does not take"},
-    [MK__H2_CROWDS] = {"MaxStreams", "HTTP2", "requests at once"},
-    [MK__H2_HOARDS] = {.what = "requests that wait for it while others find no room"},
-    [MK__H2_REFUSALS] = {"MaxStreams", "HTTP2", "at once", "a request over HTTP/2 is refused"},
-    [MK__H2_UNREAD] = {"SendTimeout", "SERVER", "ms without a byte taken", "an answer over HTTP/2 is broken off"},
+    [MK__H2_RESETS] = {ENDED, "requests taken back", "MaxResets", "HTTP2"},
+    [MK__H2_FAULTS] = {ENDED, "requests broken off for its faults", "MaxFaults", "HTTP2"},
+    [MK__H2_SETTINGS] = {ENDED, "SETTINGS frames", "MaxSettings", "HTTP2"},
+    [MK__H2_PINGS] = {ENDED, "PING frames", "MaxPings", "HTTP2"},
+    [MK__H2_EMPTIES] = {ENDED, "empty frames", "MaxEmptyFrames", "HTTP2"},
+    [MK__H2_PRIORITIES] = {ENDED, "PRIORITY and PRIORITY_UPDATE frames", "MaxPriorities", "HTTP2"},
+    [MK__H2_MORSELS] = {ENDED, "small or needless WINDOW_UPDATE and RST_STREAM frames", "MaxSmallUpdates", "HTTP2"},
+    [MK__H2_CONTINUATIONS] = {ENDED, "CONTINUATION frames of one head", "MaxContinuations", "HTTP2"},
+    [MK__H2_BOMBS] = {ENDED, "bytes of fields in one head, unpacked", "MaxHeadSize", "SERVER"},
+    [MK__H2_ROWS] = {ENDED, "rows of one SETTINGS frame", NULL, NULL},
+    [MK__H2_UNTAKEN] = {ENDED, "answers to PING and SETTINGS that it does not take", NULL, NULL},
+    [MK__H2_CROWDS] = {ENDED, "requests at once", "MaxStreams", "HTTP2"},
+    [MK__H2_HOARDS] = {ENDED, "requests that wait for it while others find no room", NULL, NULL},
+    [MK__H2_REFUSALS] = {"a request over HTTP/2 is refused", "at once", "MaxStreams", "HTTP2"},
+    [MK__H2_UNREAD] = {"an answer over HTTP/2 is broken off", "ms without a byte taken", "SendTimeout", "SERVER"},
 };
 
 /* ── the operator ── */
@@ -42,8 +44,7 @@ static void tell(struct mk__h2 *h2, enum mk__h2_deed deed, uint64_t most, const 
     struct mk_address peer = c->peer.proxied ? c->peer.address : mk__client_peer(&c->peer, &c->stream.io);
     mk_buf_init_fixed(&b, text, sizeof(text));
     mk_address_print(&peer, &b);
-    mk_buf_addf(&b, ": %s for more than %" PRIu64 " %s",
-                rows[deed].end ? rows[deed].end : "its connection of HTTP/2 is ended", most, rows[deed].what);
+    mk_buf_addf(&b, ": %s for more than %" PRIu64 " %s", rows[deed].end, most, rows[deed].what);
     if (deed < MK__H2_DEEDS)
         mk_buf_addf(&b, " within %d s", MK__H2_GUARD_MS / 1000);
     if (rows[deed].key)
