@@ -161,6 +161,8 @@ def is_refused(address):
         return False
     except ConnectionRefusedError:
         return True
+    except ConnectionResetError:  # it was in the queue of a listener that has just been closed
+        return False
 
 
 def test_readiness_while_draining(healthy):
