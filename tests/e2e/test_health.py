@@ -7,8 +7,7 @@ import signal
 import pytest
 
 from harness.messages import request
-from harness.protocol import Client
-from harness.server import await_true, run, section
+from harness.server import await_true, is_refused, run, section
 
 BOTH = {"Live": "/healthz", "Ready": "/readyz"}
 FILES = {"index.html": b"site\n", "healthz": b"a file\n"}
@@ -153,16 +152,6 @@ def test_stop_delay_ends(healthy):
     assert (answer.body, answer.closes) == (b"site\n", True)
     busy.assert_closed()
     assert server.wait() == 0
-
-
-def is_refused(address):
-    try:
-        Client(address, timeout=5).close()
-        return False
-    except ConnectionRefusedError:
-        return True
-    except ConnectionResetError:  # it was in the queue of a listener that has just been closed
-        return False
 
 
 def test_readiness_while_draining(healthy):

@@ -15,7 +15,7 @@ from harness import build
 from harness.content import HELLO, LARGE
 from harness.messages import lines, request
 from harness.protocol import Client
-from harness.server import Server, await_true, run, write_config
+from harness.server import Server, await_true, is_refused, run, write_config
 
 TERM, INT = signal.SIGTERM, signal.SIGINT
 
@@ -168,20 +168,10 @@ def test_stop_finishes_what_has_begun(serve):
     head = client.head()
     address = server.addresses[0]
     server.send_signal(TERM)
-    await_true(lambda: refused(address), 5, "the end of accepting")
+    await_true(lambda: is_refused(address), 5, "the end of accepting")
     assert client.exactly(head.length) == LARGE
     client.assert_closed()
     assert server.wait() == 0
-
-
-def refused(address):
-    try:
-        Client(address, timeout=0.2).close()
-        return False
-    except ConnectionRefusedError:
-        return True
-    except TimeoutError:
-        return False
 
 
 def test_stop_answers_a_pipeline_before_it_ends(serve):

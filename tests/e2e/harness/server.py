@@ -34,6 +34,17 @@ def await_true(condition, seconds=5.0, what="the condition"):
     return value
 
 
+def is_refused(address):
+    """Does nobody accept connections there any more?"""
+    try:
+        Client(address, timeout=1).close()
+        return False
+    except ConnectionRefusedError:
+        return True
+    except (ConnectionResetError, TimeoutError):  # it was in the queue of a listener that has just been closed
+        return False
+
+
 def is_alive(pid):
     """For processes that are nobody's child here."""
     with contextlib.suppress(FileNotFoundError):
