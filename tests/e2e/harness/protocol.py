@@ -69,8 +69,11 @@ class TranslatedClient(H2Client):
             self.begin(row[0], *row[1], **row[2])
 
     def send_all_you_can(self, data):
-        self.send(data)
-        return True
+        try:
+            self.send(data)
+            return True
+        except (BrokenPipeError, ConnectionResetError):
+            return False
 
     send_in_background = send
 
