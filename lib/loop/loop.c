@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <sched.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -123,14 +124,15 @@ static void run_tasks(struct mk_list *list)
 void mk_post(struct mk_loop *loop, struct mk_message *message)
 {
     struct mk_message *newest = atomic_load_explicit(&loop->mail, memory_order_relaxed);
-    int bell = loop->mail_event.fd;
+    atomic_fetch_add_explicit(&loop->ringing, 1, memory_order_relaxed);
     do
         message->next = newest;
     while (!atomic_compare_exchange_weak_explicit(&loop->mail, &newest, message, memory_order_release,
                                                   memory_order_relaxed));
     /* the message may be gone by now; the first letter in an empty box rings, a full counter rings already */
     if (!newest)
-        eventfd_write(bell, 1);
+        eventfd_write(loop->mail_event.fd, 1);
+    atomic_fetch_sub_explicit(&loop->ringing, 1, memory_order_release);
 }
 
 static void read_mail(struct mk_loop *loop)
@@ -178,6 +180,7 @@ int mk__loop_open(struct mk_loop *loop, const struct mk__poller *poller, const s
 #endif
     loop->batch_at = loop->batch_len = 0;
     loop->mail = NULL;
+    loop->ringing = 0;
     mk_list_init(&loop->tasks);
     mk_list_init(&loop->graves);
     look_at_clock(loop);
@@ -199,6 +202,8 @@ void mk__loop_close(struct mk_loop *loop)
 {
     read_mail(loop); /* whoever waits for an answer gets it */
     run_tasks(&loop->graves);
+    while (atomic_load_explicit(&loop->ringing, memory_order_acquire))
+        sched_yield(); /* its number may be another file's soon */
     mk_event_del(loop, &loop->mail_event);
     close(loop->mail_event.fd);
     loop->poller->close(loop);

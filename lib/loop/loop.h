@@ -53,6 +53,7 @@ struct mk_loop {
     struct mk_list tasks;
     struct mk_list graves;
     _Atomic(struct mk_message *) mail; /* the newest first */
+    _Atomic unsigned ringing;          /* senders whose letter may be read before they have rung */
     struct mk_event mail_event;
     struct mk__wheel wheel;
 #ifndef MK_LEAN

@@ -367,6 +367,48 @@ static void test_posts_from_many_threads(void **state)
     mk__loop_close(&real);
 }
 
+static void stop_real(struct mk_message *message)
+{
+    (void)message;
+    mk__loop_stop(&real);
+}
+
+static void *post_one(void *ctx)
+{
+    mk_post(&real, ctx);
+    return NULL;
+}
+
+static void spin(struct mk_task *task)
+{
+    mk_task_schedule(&real, task);
+}
+
+/* A loop that is awake may read a letter before its bell rings, and be closed: its sender is waited for. */
+static void test_closing_waits_for_the_bell(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 500; i++) {
+        struct mk_message last = {.fn = stop_real};
+        struct mk_task task;
+        pthread_t sender;
+        assert_int_equal(mk__loop_open(&real, &mk__poller_epoll, &mk__clock_system, NULL), 0);
+        mk_task_init(&task, spin);
+        mk_task_schedule(&real, &task); /* so that no turn waits */
+        assert_int_equal(pthread_create(&sender, NULL, post_one, &last), 0);
+        assert_int_equal(mk__loop_run(&real), 0);
+        mk_task_cancel(&task);
+        int bell = real.mail_event.fd;
+        mk__loop_close(&real);
+        int reused = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); /* of the same number */
+        assert_int_equal(reused, bell < real.poll_fd ? bell : real.poll_fd);
+        pthread_join(sender, NULL);
+        eventfd_t rings = 0;
+        assert_int_equal(eventfd_read(reused, &rings), -1);
+        close(reused);
+    }
+}
+
 static uint32_t seen;
 
 static void on_ready(struct mk_event *event, uint32_t events)
@@ -418,6 +460,7 @@ int main(void)
         cmocka_unit_test(test_run_ends),
         cmocka_unit_test(test_opening_fails),
         cmocka_unit_test(test_posts_from_many_threads),
+        cmocka_unit_test(test_closing_waits_for_the_bell),
         cmocka_unit_test(test_epoll),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
