@@ -47,11 +47,13 @@ void mk__h2_incoming_crowd(struct mk__h2 *h2, bool knows)
 {
     struct mk_list *n, *save;
     int64_t most = h2->guarded.streams_max, count = 0; /* that of the beginning, which the client was told */
+    if (!knows) {
+        mk__h2_manners_tell(h2, MK__H2_REFUSALS, (uint64_t)most);
+        return;
+    }
     MK_LIST_EACH(&h2->streams, n, save)
         count++;
-    if (!knows)
-        mk__h2_manners_tell(h2, MK__H2_REFUSALS, (uint64_t)most);
-    else if (count >= most)
+    if (count >= most)
         mk__h2_manners_tell(h2, MK__H2_CROWDS, (uint64_t)most);
 }
 

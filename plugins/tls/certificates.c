@@ -266,6 +266,7 @@ static int read_staple(const struct place *at, STACK_OF(X509) * chain)
     bool helps = staple_helps(&staple);
     pair->staple = helps ? OPENSSL_memdup(file.data, file.len) : NULL;
     pair->staple_len = file.len;
+    pair->staple_begins = staple.begins;
     pair->staple_ends = staple.ends;
     files_forget(&file);
     return pair->staple || !helps ? 0 : -ENOMEM;

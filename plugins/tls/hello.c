@@ -184,10 +184,11 @@ static int give_staple(SSL *ssl, void *ctx)
 {
     const struct site *site = session_site(SSL_get_app_data(ssl));
     const X509 *leaf = SSL_get_certificate(ssl);
+    int64_t now = (int64_t)time(NULL);
     (void)ctx;
     for (unsigned i = 0; site && i < site->n_pairs; i++) {
         const struct site_pair *pair = &site->pairs[i];
-        if (pair->leaf != leaf || !pair->staple || pair->staple_ends < (int64_t)time(NULL))
+        if (pair->leaf != leaf || !pair->staple || now < pair->staple_begins || now > pair->staple_ends)
             continue;
         unsigned char *copy = OPENSSL_memdup(pair->staple, pair->staple_len);
         if (!copy)

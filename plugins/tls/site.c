@@ -47,6 +47,7 @@ static void forget_system(SSL_CTX *ctx)
 {
     SSL_CTX_clear_options(ctx, SSL_CTX_get_options(ctx));
     SSL_CTX_set_verify(ctx, SSL_VERIFY_NONE, NULL);
+    SSL_CTX_set_block_padding(ctx, 0);
     SSL_CTX_set_security_level(ctx, 2); /* RSA of 2048 bits at least */
 }
 

@@ -19,7 +19,7 @@ struct site_pair {
     X509 *leaf;
     unsigned char *staple; /* NULL: nothing */
     size_t staple_len;
-    int64_t staple_ends; /* in seconds since 1970, then it says nothing any more; INT64_MAX: it does not tell */
+    int64_t staple_begins, staple_ends; /* as of struct staple */
 };
 
 /* A host's. */

@@ -15,6 +15,7 @@ const char *const staple_doubts[] = {
         "says that the certificate is revoked: whoever gets it refuses the host, which needs another one",
     [STAPLE_UNKNOWN] = "says that the issuer does not know the certificate: no client gets it",
     [STAPLE_UNSIGNED] = "has no valid signature of the certificate's issuer: no client gets it",
+    [STAPLE_NEW] = "is not valid yet by the clock of this machine: no client gets it until then",
     [STAPLE_OLD] = "is out of date: no client gets it",
 };
 
@@ -83,19 +84,21 @@ static int64_t seconds_of(const ASN1_TIME *time)
 
 static const char *judge(struct staple *ret, OCSP_BASICRESP *basic, X509 *leaf, STACK_OF(X509) * chain)
 {
-    ASN1_GENERALIZEDTIME *next = NULL;
+    ASN1_GENERALIZEDTIME *this = NULL, *next = NULL;
+    int64_t now = (int64_t)time(NULL);
     X509 *issuer = find_issuer(chain, leaf);
     if (!issuer)
         issuer = find_issuer(OCSP_resp_get0_certs(basic), leaf);
     OCSP_SINGLERESP *single = find_single(basic, leaf, issuer);
     if (!single)
         return "is a response of OCSP about another certificate";
-    int status = OCSP_single_get0_status(single, NULL, NULL, NULL, &next);
+    int status = OCSP_single_get0_status(single, NULL, NULL, &this, &next);
+    ret->begins = this ? seconds_of(this) : 0;
     ret->ends = next ? seconds_of(next) : INT64_MAX;
     ret->doubts = (unsigned)(status == V_OCSP_CERTSTATUS_REVOKED) << STAPLE_REVOKED |
                   (unsigned)(status == V_OCSP_CERTSTATUS_UNKNOWN) << STAPLE_UNKNOWN |
                   (unsigned)(issuer && !is_signed(basic, issuer)) << STAPLE_UNSIGNED |
-                  (unsigned)(ret->ends < (int64_t)time(NULL)) << STAPLE_OLD;
+                  (unsigned)(ret->begins > now) << STAPLE_NEW | (unsigned)(ret->ends < now) << STAPLE_OLD;
     return NULL;
 }
 

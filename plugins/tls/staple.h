@@ -12,10 +12,11 @@
 
 #include <stdint.h>
 
-enum staple_doubt { STAPLE_REVOKED, STAPLE_UNKNOWN, STAPLE_UNSIGNED, STAPLE_OLD, STAPLE_DOUBTS };
+enum staple_doubt { STAPLE_REVOKED, STAPLE_UNKNOWN, STAPLE_UNSIGNED, STAPLE_NEW, STAPLE_OLD, STAPLE_DOUBTS };
 
 struct staple {
-    int64_t ends;    /* in seconds since 1970, then it says nothing any more; INT64_MAX: it does not tell */
+    int64_t begins;  /* in seconds since 1970 */
+    int64_t ends;    /* then it says nothing any more; INT64_MAX: it does not tell */
     unsigned doubts; /* 1 << enum staple_doubt of each */
 };
 
@@ -29,7 +30,7 @@ extern const char *const staple_doubts[STAPLE_DOUBTS];
  */
 const char *staple_read(struct staple *ret, struct mk_str der, X509 *leaf, STACK_OF(X509) * chain);
 
-/* Whether clients get it at all, until it ends. */
+/* Whether clients get it at all, between its beginning and its end. */
 bool staple_helps(const struct staple *staple);
 
 #endif

@@ -155,8 +155,11 @@ static void test_the_certificate_of_its_own_making(void **state)
 {
     X509 *leaf, *again;
     EVP_PKEY *key;
+    char group[32];
     (void)state;
     assert_int_equal(selfsigned_get(&leaf, &key), 0);
+    assert_int_equal(EVP_PKEY_get_group_name(key, group, sizeof(group), NULL), 1);
+    assert_string_equal(group, "prime256v1"); /* which is P-256 */
     assert_int_equal(selfsigned_get(&again, &key), 0);
     assert_ptr_equal(leaf, again);
     assert_true(site_covers(leaf, MK_STR("localhost")) && site_covers(leaf, MK_STR("127.0.0.1")) &&
