@@ -10,7 +10,8 @@ from harness import build
 from harness import frames as f
 from harness.content import FILES, HELLO, LARGE, populate
 from harness.h2 import H2Client
-from harness.server import section
+from harness.certificates import TlsClient
+from harness.server import await_true, section
 
 pytestmark = [
     pytest.mark.wire,
@@ -27,13 +28,16 @@ def sites(ca, tmp_path_factory):
     """Two hosts; `shared.example` belongs to the second, and the certificate of the first covers it."""
     root = populate(tmp_path_factory.mktemp("root"), FILES)
     own = {
-        "default": ("localhost", ca.make("localhost", "localhost", "shared.example")),
+        "default": ("localhost", ca.make("localhost", "localhost", "shared.example", "asks.example")),
         "other": ("other.example shared.example", ca.make("other", "other.example", "shared.example")),
     }
-    return {
+    texts = {
         f"sites/{file}": section("HOST", {"ServerName": names, "DocumentRoot": root}) + section("TLS", pair.keys())
         for file, (names, pair) in own.items()
     }
+    asks = own["default"][1].keys(ClientCertificate="Required", ClientCA=ca.cert)
+    texts["sites/asks"] = section("HOST", {"ServerName": "asks.example", "DocumentRoot": root}) + section("TLS", asks)
+    return texts
 
 
 @pytest.fixture
@@ -53,11 +57,49 @@ def connect(server, ca):
 
 def test_421_is_of_one_stream(connect):
     client = connect()
-    rows = {"localhost": 200, "other.example": 421, "shared.example": 200}
+    rows = {"localhost": 200, "other.example": 421, "shared.example": 200, "asks.example": 421}
     numbers = [(client.begin(authority=name), status) for name, status in [*rows.items()] * 3]
     for number, status in numbers:
         assert client.response(number).status == status
     client.assert_open()
+
+
+KNOWN = r"TLSv1.3|TLS_AES_256_GCM_SHA384|localhost|CN=alice,O=Clients\, Inc."
+
+
+@build.needs_probe
+@pytest.mark.parametrize("protocol", ["h2", "http/1.1"])
+def test_what_a_handler_knows(probe, sites, ca, protocol):
+    """The same of a stream as of a connection; nothing of one in the clear."""
+    keys = {"ServerName": "localhost asks.example", "DocumentRoot": "."}
+    pair = ca.make("both", "localhost", "asks.example")
+    text = section("HOST", keys) + section("TLS", pair.keys(ClientCertificate="Optional", ClientCA=ca.cert))
+    server = probe({"Listen": ["127.0.0.1:0 tls", "127.0.0.1:0"]}, config={"sites/default": text}, listeners=2)
+    alice = ca.make("alice", subject="/O=Clients, Inc./CN=alice")
+    for client_pair, known in ((alice, KNOWN), (None, KNOWN.rpartition("|")[0] + "|")):
+        context = ca.context(pair=client_pair, alpn=[protocol])
+        if protocol == "h2":
+            server.clients.append(client := H2Client(server.addresses[0], context=context))
+        else:
+            server.clients.append(client := TlsClient(server.addresses[0], context))
+        assert client.ask("/probe/secured").body.decode() == known
+    assert server.connect(1).ask("/probe/secured").body == b"ENOENT"
+
+
+def test_what_the_log_knows(serve, ca, tmp_path):
+    text = section("HOST", {"ServerName": "localhost", "DocumentRoot": "."})
+    text += section("TLS", ca.make("l", "localhost").keys(ClientCertificate="Optional", ClientCA=ca.cert))
+    text += section("LOGGER", {"AccessLog": tmp_path / "log", "Format":
+                               '"$protocol $tls_version $tls_cipher $tls_server_name $tls_client"'})  # fmt: skip
+    server = serve({"Listen": "127.0.0.1:0 tls"}, config={"sites/default": text})
+    server.baseline += 1  # the log, which is opened by a thread of its own
+    context = ca.context(pair=ca.make("bob", subject="/CN=bob"))
+    server.clients.append(client := H2Client(server.addresses[0], context=context))
+    for number in [client.begin("/") for _ in range(3)]:
+        client.response(number)
+    lines = await_true(lambda: (tmp_path / "log").exists() and len(rows := (tmp_path / "log").read_text().splitlines())
+                       == 3 and rows)  # fmt: skip
+    assert set(lines) == {"HTTP/2.0 TLSv1.3 TLS_AES_256_GCM_SHA384 localhost CN=bob"}
 
 
 @pytest.mark.concurrent

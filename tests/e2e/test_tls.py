@@ -9,6 +9,7 @@ import signal
 import socket
 import ssl
 import subprocess
+import time
 
 import pytest
 
@@ -171,6 +172,19 @@ def test_ciphers_of_tls_1_2(world, ca):
     world.settle()
 
 
+OF_TLS_1_3 = {"TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"}
+
+
+def test_ciphers_of_tls_1_3(world):
+    for suite in (*OF_TLS_1_3, "TLS_AES_128_CCM_SHA256", "TLS_AES_128_CCM_8_SHA256"):
+        done = subprocess.run(
+            ["openssl", "s_client", "-connect", f"127.0.0.1:{world.port}", "-tls1_3", "-ciphersuites", suite],
+            input=b"", capture_output=True, timeout=30,
+        )  # fmt: skip
+        assert (f"Cipher is {suite}".encode() in done.stdout) == (suite in OF_TLS_1_3), suite
+        assert (b"Cipher is (NONE)" in done.stdout) == (suite not in OF_TLS_1_3), suite
+
+
 @pytest.mark.parametrize("ciphers, pair", [("ECDHE+aECDSA", "localhost"), ("ECDHE+aRSA", "rsa")])
 def test_both_kinds_of_certificates(connect, ca, pairs, ciphers, pair):
     context = ca.context(maximum_version=V12)
@@ -193,6 +207,7 @@ ClientSignatureAlgorithms = ed448
 Options = -SessionTicket, ServerPreference
 VerifyMode = Require
 NumTickets = 0
+RecordPadding = 16384
 """
 LOOSE = """
 MinProtocol = TLSv1
@@ -233,6 +248,7 @@ def test_the_system_does_not_change_versions(connect, systemic):
 
 def test_the_system_does_not_change_ciphers(systemic, ca):
     test_ciphers_of_tls_1_2(systemic, ca)
+    test_ciphers_of_tls_1_3(systemic)
 
 
 def test_the_system_does_not_change_groups(systemic):
@@ -242,6 +258,19 @@ def test_the_system_does_not_change_groups(systemic):
             capture_output=True, timeout=30,
         )  # fmt: skip
         assert (b"Cipher is (NONE)" not in done.stdout) == taken, group
+
+
+def test_the_system_does_not_change_records(systemic):
+    """A padded one would be 16 KB, whatever is in it."""
+    done = openssl(
+        "s_client", "-connect", f"127.0.0.1:{systemic.port}", "-servername", "localhost", "-tls1_3", "-ign_eof", "-msg",
+        data=bytes(request("/who", CLOSE)),
+    )  # fmt: skip
+    sizes = [
+        int(size.replace(b" ", b""), 16)
+        for size in re.findall(rb"<<< TLS 1.\d, RecordHeader \[length 0005\]\n +.. .. .. (.. ..)", done)
+    ]
+    assert len(sizes) > 3 and max(sizes) < 4096, sizes
 
 
 @pytest.mark.parametrize("version", [V12, V13])
@@ -508,6 +537,35 @@ def test_resumed_sessions_keep_the_client(serve, ca, pairs, tmp_path):
     assert lines[2] == "TLSv1.2 TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384 localhost -"
 
 
+@pytest.fixture
+def minute(serve, hosts):
+    """A server whose tickets last as short as they can."""
+    return serve(TLS, listeners=2, config={**hosts, "plugins/tls/tls.conf": section("TLS", {"TicketLifetime": "1m"})})
+
+
+@pytest.mark.parametrize("version", ["-tls1_2", "-tls1_3"])
+def test_a_ticket_tells_how_long_it_lasts(minute, version):
+    done = openssl(
+        "s_client", "-connect", f"127.0.0.1:{minute.port}", "-servername", "localhost", version, "-ign_eof",
+        data=bytes(request("/hello.txt", CLOSE)),
+    )  # fmt: skip
+    assert b"lifetime hint: 60 (seconds)" in done
+
+
+@pytest.mark.slow
+def test_keys_of_tickets_rotate(minute, connect, ca):
+    """A ticket of the key before is good as long as it lasts, and no longer."""
+    context, sessions, began = ca.context(maximum_version=V12), [], time.monotonic()
+    for after in (0, 40):
+        await_true(lambda after=after: time.monotonic() - began > after, 60)
+        with connect(server=minute, context=context) as client:
+            ask(client)
+            sessions.append(client.sock.session)
+    await_true(lambda: time.monotonic() - began > 65, 60)
+    reused = [resume(connect, "localhost", session, context=context, server=minute)[0] for session in sessions]
+    assert reused == [False, True]
+
+
 def test_tickets_survive_a_reload(serve, hosts, ca):
     server = serve(TLS, config=hosts, listeners=2)
     context = ca.context()
@@ -612,6 +670,17 @@ def test_ocsp_responses_end(serve, ca, tmp_path):
     assert b"Cert Status: good" in show_staple(server)
     await_true(lambda: datetime.datetime.now(datetime.timezone.utc) > end + datetime.timedelta(seconds=1), 10)
     assert b"OCSP response: no response sent" in show_staple(server)
+
+
+def test_ocsp_responses_begin(serve, ca, tmp_path):
+    pair = ca.make("prepared", "localhost")
+    root = populate(tmp_path / "r", FILES)
+    begin = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=4)
+    text = host(root, "localhost", pair.keys(OCSPFile=ca.staple(pair, begin=f"{begin:%Y%m%d%H%M%SZ}")))
+    server = serve({"Listen": "127.0.0.1:0 tls"}, config={"sites/default": text})
+    assert b"OCSP response: no response sent" in show_staple(server)
+    await_true(lambda: datetime.datetime.now(datetime.timezone.utc) > begin + datetime.timedelta(seconds=1), 10)
+    assert b"OCSP Response Status: successful" in show_staple(server)
 
 
 # ── HTTP where HTTPS is spoken, and the other way round ──

@@ -85,6 +85,19 @@ def test_files_that_are_not_there(check, good, tmp_path):
         )
 
 
+def test_a_start_with_a_wrong_key(good, other, tmp_path):
+    """The same sentence as with -t, and no server."""
+    root = populate(tmp_path / "root", {"a.txt": b"a"})
+    text = section("HOST", {"ServerName": "localhost", "DocumentRoot": root})
+    text += section("TLS", good.keys(CertificateKey=other.key))
+    done = run("-c", write_config(tmp_path / "conf", root, TLS, files={"sites/default": text}))
+    wrong(
+        (done.returncode, done.stderr),
+        r"host localhost: the private key \S+ does not belong to the certificate \S+",
+    )
+    assert "listening" not in done.stderr
+
+
 def test_a_host_without_a_name(check, good, tmp_path):
     wrong(check(good.keys(Certificate=tmp_path / "x"), names=None), "host without a name: the certificate")
 
@@ -215,6 +228,15 @@ def test_an_ocsp_response_that_is_out_of_date(check, ca, good):
         r"the OCSP response \S+ is out of date: no client gets it\n", "warning", 0,
     )  # fmt: skip
     assert check(good.keys(OCSPFile=ca.staple(good)))[1] == "monkey: the configuration is fine\n"
+
+
+def test_an_ocsp_response_that_is_not_valid_yet(check, ca, good):
+    wrong(
+        check(good.keys(OCSPFile=ca.staple(good, "20480101000000Z", begin="20470101000000Z"))),
+        r"the OCSP response \S+ is not valid yet by the clock of this machine: no client gets it until then\n",
+        "warning",
+        0,
+    )
 
 
 REVOKED = r"says that the certificate is revoked: whoever gets it refuses the host, which needs another one"

@@ -93,9 +93,10 @@ class Authority(Pair):
         )  # fmt: skip
         return pair
 
-    def staple(self, pair, end=None, *, status="V", signer=None, bare=False):
-        """The file of a response of OCSP about that number of this authority: good, or of a `status` R or None, until
-        `end` (YYYYMMDDHHMMSSZ), signed by the authority or another pair, and `bare` of the signer's certificate."""
+    def staple(self, pair, end=None, *, begin=None, status="V", signer=None, bare=False):
+        """The file of a response of OCSP about that number of this authority: good, or of a `status` R or None, from
+        `begin` until `end` (YYYYMMDDHHMMSSZ), signed by the authority or another pair, and `bare` of its certificate.
+        """
         signer = signer or self
         index, request, response = self.folder / "ocsp.txt", self.folder / "ocsp.req", pair.cert.with_suffix(".ocsp")
         number = openssl("x509", "-in", pair.cert, "-noout", "-serial").decode().strip().partition("=")[2]
@@ -107,8 +108,8 @@ class Authority(Pair):
             "ocsp", "-index", index, "-CA", self.cert, "-rsigner", signer.cert, "-rkey", signer.key, "-reqin", request,
             "-respout", response, "-ndays", 7, *(["-resp_no_certs"] if bare else []),
         )  # fmt: skip
-        if end:  # the command counts in minutes, and forwards
-            response.write_bytes(change_end(response.read_bytes(), end, signer.key))
+        if begin or end:  # the command counts in minutes, and forwards
+            response.write_bytes(change_times(response.read_bytes(), begin, end, signer.key))
         return response
 
     def context(self, *, alpn=None, pair=None, check=True, **versions):
@@ -146,13 +147,14 @@ def parts_of(value):
     return found
 
 
-def change_end(response, end, key):
-    """A response of OCSP with another nextUpdate, signed anew."""
+def change_times(response, begin, end, key):
+    """A response of OCSP with another thisUpdate or nextUpdate, signed anew."""
     (status, _), (_, wrapped) = parts_of(parts_of(response)[0][1])
     (kind, _), (_, basic) = parts_of(parts_of(wrapped)[0][1])
     (data, _), (algorithm, _), _, *rest = parts_of(parts_of(basic)[0][1])
-    at = list(re.finditer(rb"\x18\x0f\d{14}Z", data))[-1]
-    data = data[: at.start() + 2] + end.encode() + data[at.end() :]
+    for at, text in zip(list(re.finditer(rb"\x18\x0f\d{14}Z", data))[-2:], (begin, end)):
+        if text:
+            data = data[: at.start() + 2] + text.encode() + data[at.end() :]
     signature = der(3, b"\0", openssl("dgst", "-sha256", "-sign", key, data=data))
     basic = der(0x30, data, algorithm, signature, *(whole for whole, _ in rest))
     return der(0x30, status, der(0xA0, der(0x30, kind, der(4, basic))))

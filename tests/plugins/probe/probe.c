@@ -402,6 +402,21 @@ static void tell_client(struct mk_request *req)
     answer(req, mk_buf_str(&b));
 }
 
+static void tell_secured(struct mk_request *req)
+{
+    char text[512];
+    struct mk_buf b;
+    struct mk_secured known;
+    int err = mk_request_secured(req, &known);
+    mk_buf_init_fixed(&b, text, sizeof(text));
+    if (err < 0)
+        mk_buf_addf(&b, "%s", strerrorname_np(-err));
+    else
+        mk_buf_addf(&b, "%.*s|%.*s|%.*s|%.*s", MK_STR_ARG(known.version), MK_STR_ARG(known.cipher),
+                    MK_STR_ARG(known.server_name), MK_STR_ARG(known.client));
+    answer(req, mk_buf_str(&b));
+}
+
 /* ── hooks ── */
 
 static const struct {
@@ -431,6 +446,7 @@ static const struct {
     {MK_STR("/probe/now"), answer_at_once},
     {MK_STR("/probe/nothing"), no_content},
     {MK_STR("/probe/client"), tell_client},
+    {MK_STR("/probe/secured"), tell_secured},
 };
 
 static int refuse(struct mk_request *req)
