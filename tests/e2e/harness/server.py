@@ -106,7 +106,7 @@ class Server:
         pass_fds=(),
     ):
         self.lines, self.news, self.clients = [], threading.Condition(), []
-        self.ended = self.finished = False
+        self.ended = self.finished = self.stopping = False
         self.process = subprocess.Popen(
             [*wrapper, program or build.binary(), *map(str, args)],
             stdin=subprocess.DEVNULL,
@@ -232,6 +232,7 @@ class Server:
         return int(re.search(rf"^{key}:\s+(\d+) kB", pathlib.Path(f"/proc/{self.pid}/{file}").read_text(), re.M)[1])
 
     def send_signal(self, number):
+        self.stopping |= number in (signal.SIGTERM, signal.SIGINT)
         self.process.send_signal(number)
 
     def drop_clients(self):
