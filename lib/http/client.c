@@ -12,27 +12,29 @@
 
 #include <errno.h>
 
-struct mk_address mk__client_peer(struct mk__peer *peer, const struct mk_io *io)
+/* 0 or -errno. */
+static int ask_system(int fd, struct mk_address *ret)
 {
     struct mk__addr addr;
-    struct mk_address found = {0};
-    if (peer->known && !peer->proxied)
-        return peer->address;
+    *ret = (struct mk_address){0};
     addr.len = sizeof(addr.un);
-    if (getpeername(io->fd, &addr.sa, &addr.len) == 0)
-        mk__addr_plain(&addr, &found);
-    if (!peer->proxied) {
-        peer->address = found;
-        peer->known = true;
-    }
-    return found;
+    if (getpeername(fd, &addr.sa, &addr.len) < 0)
+        return -errno;
+    mk__addr_plain(&addr, ret);
+    return 0;
 }
 
 bool mk__client_meet(struct mk__peer *peer, const struct mk_io *io)
 {
-    errno = 0;
-    mk__client_peer(peer, io);
-    return peer->address.family || errno != ENOTCONN;
+    return ask_system(io->fd, &peer->address) != -ENOTCONN;
+}
+
+struct mk_address mk__client_peer(const struct mk__peer *peer, const struct mk_io *io)
+{
+    struct mk_address found = peer->address;
+    if (peer->proxied)
+        ask_system(io->fd, &found);
+    return found;
 }
 
 struct mk_address mk_request_peer(struct mk_request *req)
@@ -50,7 +52,7 @@ int mk__client_announce(struct mk__peer *peer, struct mk__http *http, struct mk_
         return r;
     if (header.source.family) {
         peer->address = header.source;
-        peer->known = peer->proxied = true;
+        peer->proxied = true;
     }
     peer->awaited = false;
     *in = mk_str(in->p + header.bytes, in->len - header.bytes);
@@ -117,7 +119,7 @@ static void find_client(struct mk_request *req)
     struct mk__forwarded f = {.trusted = &trust->networks};
     struct mk_secured secured;
     f.is_https = mk_request_secured(req, &secured) == 0;
-    f.client = peer->proxied ? peer->address : mk_request_peer(req);
+    f.client = peer->address;
     if (is_trusted(trust, peer, &f.client))
         walk(req, trust, &f);
     req->client = f.client;

@@ -13,11 +13,10 @@
 
 struct mk__http;
 
-/* What a connection knows of its other end; the system is asked when somebody wants to know. */
+/* What a connection knows of its other end, from mk__client_meet() on. */
 struct mk__peer {
     struct mk_address address;
-    bool known : 1;   /* `address` is filled */
-    bool proxied : 1; /* by a PROXY header: it is whom the peer speaks for */
+    bool proxied : 1; /* `address` is of a PROXY header: it is whom the peer speaks for */
     bool awaited : 1; /* a PROXY header must come before the first request */
     bool refused : 1; /* nobody is told that it ends */
 };
@@ -45,10 +44,10 @@ int mk__client_announce(struct mk__peer *peer, struct mk__http *http, struct mk_
 /* The same, of a connection whose transport has read nothing yet. 0, -EAGAIN, another -errno. */
 int mk__client_announce_raw(struct mk__peer *peer, struct mk__http *http, int fd);
 
-/* The address that the connection really comes from. */
-struct mk_address mk__client_peer(struct mk__peer *peer, const struct mk_io *io);
-
-/* Asks for it while the client is there. False: it has gone, and nobody would ever know who it was. */
+/* Asks the system who it is, while the client is there. False: it has gone, and nobody would ever know. */
 bool mk__client_meet(struct mk__peer *peer, const struct mk_io *io);
+
+/* The address that the connection really comes from. */
+struct mk_address mk__client_peer(const struct mk__peer *peer, const struct mk_io *io);
 
 #endif

@@ -35,7 +35,6 @@ extern const struct mk__h2_calls mk__h2_calls;
 /* Of the rest, for the object: X(type, name, parameters, arguments). */
 #define MK__H2_CORE(X) \
     X(enum mk__conn_state, mk__conn_goodbye, (struct mk__conn * c), (c)) \
-    X(struct mk_address, mk__client_peer, (struct mk__peer * peer, const struct mk_io *io), (peer, io)) \
     X(ssize_t, mk__filter_run, (struct mk_request * req, char *to, size_t size), (req, to, size)) \
     X(void, mk__filter_turn, (struct mk_request * req), (req)) \
     X(struct mk_str, mk__http_date_lines, (struct mk__http * http), (http)) \

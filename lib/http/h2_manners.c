@@ -6,7 +6,6 @@
 #include "http/h2.h"
 
 #include "base/log.h"
-#include "http/h2_core.h"
 #include "loop/loop.h"
 
 #include <inttypes.h>
@@ -40,10 +39,8 @@ static void tell(struct mk__h2 *h2, enum mk__h2_deed deed, uint64_t most, const 
 {
     char text[512];
     struct mk_buf b;
-    struct mk__conn *c = h2->conn;
-    struct mk_address peer = c->peer.proxied ? c->peer.address : mk__client_peer(&c->peer, &c->stream.io);
     mk_buf_init_fixed(&b, text, sizeof(text));
-    mk_address_print(&peer, &b);
+    mk_address_print(&h2->conn->peer.address, &b);
     mk_buf_addf(&b, ": %s for more than %" PRIu64 " %s", rows[deed].end, most, rows[deed].what);
     if (deed < MK__H2_DEEDS)
         mk_buf_addf(&b, " within %d s", MK__H2_GUARD_MS / 1000);

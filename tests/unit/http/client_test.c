@@ -22,7 +22,6 @@ static int see_accepted(struct mk_connection *conn, void *ctx)
     (void)ctx;
     own.accepted++;
     assert_int_equal(mk_address_parse(mk_str_c(own.peer), &conn->peer->address), 0);
-    conn->peer->known = true;
     conn->peer->awaited = own.awaits;
     assert_int_equal(*conn->id, 0);
     return own.verdict;
@@ -310,6 +309,7 @@ static void test_the_system_is_asked_once(void **state)
     assert_int_equal(getsockname(client, (struct sockaddr *)&theirs, &len), 0);
     struct mk_io io = {.fd = accept(listener, NULL, NULL)};
     struct mk__peer peer = {0};
+    assert_true(mk__client_meet(&peer, &io));
     struct mk_address first = mk__client_peer(&peer, &io);
     close(io.fd);
     struct mk_address second = mk__client_peer(&peer, &io);
@@ -329,10 +329,11 @@ static void test_unix_sockets(void **state)
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
     struct mk_io io = {.fd = pair[0]};
     struct mk__peer peer = {0};
+    assert_true(mk__client_meet(&peer, &io));
     assert_int_equal(mk__client_peer(&peer, &io).family, AF_UNIX);
     close(pair[0]);
     close(pair[1]);
-    peer = (struct mk__peer){0};
+    mk__client_meet(&peer, &io);
     assert_int_equal(mk__client_peer(&peer, &io).family, AF_UNSPEC);
 }
 

@@ -150,7 +150,6 @@ static void test_listeners_for_proxies(void **state)
         http.loop = &loop;
         listening.proxy = cases[i].proxy;
         assert_int_equal(mk_address_parse(mk_str_c(cases[i].peer), &peer.address), 0);
-        peer.known = true;
         assert_int_equal(mk__connections_accepted(&conn, &worker), cases[i].result);
         assert_int_equal(peer.awaited, cases[i].proxy);
         assert_string_equal(told, cases[i].result ? "" : "AC"); /* no plugin meets a stranger there */
