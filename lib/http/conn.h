@@ -46,6 +46,9 @@ struct mk__conn_wait {
 
 extern const struct mk__conn_wait mk__conn_waits[MK__CONN_STATES];
 
+/* What a drain leaves to who has nothing under way, but may have something on the way. */
+enum { MK__CONN_MOMENT_MS = 1000 };
+
 /* Unread input of a connection between two turns, right-sized. */
 struct mk__h1_rest;
 

@@ -136,14 +136,8 @@ static size_t head_bytes(const struct mk_request *req)
 /* More fields than any client would take: the least that can be said. */
 static void give_up_head(struct mk_request *req)
 {
-    while (req->first)
-        mk__response_drop_part(req);
     mk_log_error("a response has more than %d bytes of fields", MK__OUT_BYTES);
-    req->headers_len = 0;
-    req->status = 500;
-    req->length = 0;
-    req->filter = NULL;
-    req->length_known = req->ended = true;
+    mk__response_only(req, 500);
 }
 
 static void put_status_line(struct mk__scratch *out, int status)

@@ -11,8 +11,6 @@
 
 #include <errno.h>
 
-enum { MOMENT_MS = 1000 };
-
 /* How far a turn came. */
 enum progress {
     NEEDS_INPUT,
@@ -430,8 +428,9 @@ static bool may_still_ask(struct mk__conn *c)
 #ifndef MK_LEAN
     if (c->requests || c->late || !c->stream.io.transport->handshake)
         return c->late && !c->requests;
-    if (c->timer.deadline_ms > mk_loop_now_ms(c->http->loop) + MOMENT_MS) /* one, however often it is asked for */
-        mk_timer_arm(c->http->loop, &c->timer, MOMENT_MS);
+    /* one, however often it is asked for */
+    if (c->timer.deadline_ms > mk_loop_now_ms(c->http->loop) + MK__CONN_MOMENT_MS)
+        mk_timer_arm(c->http->loop, &c->timer, MK__CONN_MOMENT_MS);
     return true;
 #else
     (void)c;

@@ -12,24 +12,12 @@
 
 /* ── the head ── */
 
-/* Whoever answers 200 to an extended CONNECT has a tunnel, or the client would take what follows for one. */
-static void refuse_tunnel(struct mk_request *req)
-{
-    while (req->first)
-        mk__response_drop_part(req);
-    req->headers_len = 0;
-    req->filter = NULL;
-    req->trailers = NULL;
-    req->status = 501;
-    req->length = 0;
-    req->length_known = req->ended = true;
-}
-
 static void decide_framing(struct mk__h2_stream *s)
 {
     struct mk_request *req = s->req;
+    /* whoever answers 200 to an extended CONNECT has a tunnel, or the client would take what follows for one */
     if (s->connects && !req->tunnel && req->status < 300)
-        refuse_tunnel(req);
+        mk__response_only(req, 501);
     if (req->tunnel) {
         req->status = 200; /* 101 is no status of HTTP/2: RFC 8441 section 4 */
         s->provided = true;

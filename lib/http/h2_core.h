@@ -47,6 +47,7 @@ extern const struct mk__h2_calls mk__h2_calls;
     X(struct mk_request *, mk__request_new, (struct mk__http * http, const struct mk__carrier *carrier, void *ctx), \
       (http, carrier, ctx)) \
     X(void, mk__response_drop_part, (struct mk_request * req), (req)) \
+    X(void, mk__response_only, (struct mk_request * req, int status), (req, status)) \
     X(int, mk__stream_flush, \
       (struct mk__stream * s, struct mk__scratch * out, struct mk_account * account, unsigned flags), \
       (s, out, account, flags)) \

@@ -16,7 +16,6 @@ enum {
     BATCH_BYTES_MIN = MK__H2_FRAME_BYTES,
     TURN_READ_BYTES = 64 * 1024, /* of one connection, then others have their turn */
     TURN_SENT_BYTES = 256 * 1024,
-    MOMENT_MS = 1000, /* as of HTTP/1 */
 };
 
 /* ── the output ── */
@@ -271,7 +270,7 @@ static enum mk__conn_state settle(struct mk__h2 *h2, int sent)
     if (sent != 0 && h2->ended && h2->overdue && !c->requests)
         return MK__CONN_CLOSED; /* it does not take a word of ours, nor has it asked for any */
     if (overstays(h2) && !h2->moment.deadline_ms)
-        mk_timer_arm(c->http->loop, &h2->moment, MOMENT_MS);
+        mk_timer_arm(c->http->loop, &h2->moment, MK__CONN_MOMENT_MS);
     h2->later |= h2->overdue && overstays(h2) && !h2->ended;
     settle_streams(h2);
     if (h2->later || !mk_list_empty(&h2->woken) || (c->stream.readable && !c->stream.ended && sent == 0))

@@ -190,5 +190,7 @@ void mk__filter_turn(struct mk_request *req);
 
 /* Removes the first part of the queue. */
 void mk__response_drop_part(struct mk_request *req);
+/* The response is this status and nothing else, whatever was prepared; before its head leaves. */
+void mk__response_only(struct mk_request *req, int status);
 
 #endif

@@ -339,6 +339,20 @@ static void forget_body(struct mk_request *req)
 #endif
 }
 
+static void forget_all(struct mk_request *req, int status)
+{
+    forget_body(req);
+    req->headers_len = 0;
+    req->status = (uint16_t)status;
+}
+
+void mk__response_only(struct mk_request *req, int status)
+{
+    forget_all(req, status);
+    req->length = 0;
+    req->length_known = req->ended = true;
+}
+
 /*
  * Forgets what was prepared. False when an answer is complete already (it stays), or when the head has left,
  * which only an abort can answer.
@@ -351,9 +365,7 @@ static bool start_over(struct mk_request *req, int status)
         mk_response_abort(req);
         return false;
     }
-    forget_body(req);
-    req->headers_len = 0;
-    req->status = (uint16_t)status;
+    forget_all(req, status);
     return true;
 }
 
