@@ -43,8 +43,22 @@ static int complain(const struct place *at, size_t offset, const char *what, con
     return -EINVAL;
 }
 
-#define WARN(at, ...) \
-    mk_host_warn((at)->host, (at)->site->conf, offsetof(struct tls_host, certificates), (at)->nth, __VA_ARGS__)
+/* A warning, of "WHAT FILE" and the rest. */
+static void MK_PRINTF(5, 6)
+    doubt(const struct place *at, size_t offset, const char *what, const struct mk_str *path, const char *format, ...)
+{
+    char name[NAME_BYTES], text[FAULT_BYTES];
+    struct mk_buf rest;
+    va_list args;
+    mk_buf_init_fixed(&rest, text, sizeof(text));
+    va_start(args, format);
+    mk_buf_vaddf(&rest, format, args);
+    va_end(args);
+    mk_host_warn(at->host, at->site->conf, offset, at->nth, "%s: %s %.*s%s", host_name(at->host, name, sizeof(name)),
+                 what, MK_STR_ARG(*path), mk_buf_cstr(&rest));
+}
+
+#define DOUBT(at, path, ...) doubt(at, offsetof(struct tls_host, certificates), "the certificate", path, __VA_ARGS__)
 
 /* ── doubts ── */
 
@@ -57,41 +71,34 @@ static void print_date(const ASN1_TIME *time, char *to, size_t size)
 
 static void doubt_dates(const struct place *at, const struct mk_str *path, const X509 *leaf)
 {
-    char date[DATE_BYTES], name[NAME_BYTES];
+    char date[DATE_BYTES];
     if (X509_cmp_current_time(X509_get0_notAfter(leaf)) < 0) {
         print_date(X509_get0_notAfter(leaf), date, sizeof(date));
-        WARN(at, "%s: the certificate %.*s has expired: it was good until %s", host_name(at->host, name, sizeof(name)),
-             MK_STR_ARG(*path), date);
+        DOUBT(at, path, " has expired: it was good until %s", date);
     } else if (X509_cmp_current_time(X509_get0_notBefore(leaf)) > 0) {
         print_date(X509_get0_notBefore(leaf), date, sizeof(date));
-        WARN(at, "%s: the certificate %.*s is not valid yet: it will be from %s",
-             host_name(at->host, name, sizeof(name)), MK_STR_ARG(*path), date);
+        DOUBT(at, path, " is not valid yet: it will be from %s", date);
     }
 }
 
 static void doubt_names(const struct place *at, const struct mk_str *path, X509 *leaf)
 {
-    char first[NAME_BYTES];
     for (unsigned i = 0; mk_host_name(at->host, i).p; i++) {
         struct mk_str name = mk_host_name(at->host, i);
         if (!site_covers(leaf, name))
-            WARN(at, "%s: the certificate %.*s does not cover the ServerName %.*s",
-                 host_name(at->host, first, sizeof(first)), MK_STR_ARG(*path), MK_STR_ARG(name));
+            DOUBT(at, path, " does not cover the ServerName %.*s", MK_STR_ARG(name));
     }
 }
 
 /* Some clients put them in order themselves; others do not, and see a stranger. */
 static void doubt_order(const struct place *at, const struct mk_str *path, X509 *leaf, const STACK_OF(X509) * chain)
 {
-    char name[NAME_BYTES];
     for (int i = 0; i < sk_X509_num(chain); i++) {
         X509 *one = i ? sk_X509_value(chain, i - 1) : leaf;
         if (X509_check_issued(sk_X509_value(chain, i), one) == X509_V_OK)
             continue;
-        WARN(at,
-             "%s: of the certificates that begin with %.*s, number %d was not signed by number %d: each must be signed "
-             "by the next",
-             host_name(at->host, name, sizeof(name)), MK_STR_ARG(*path), i + 1, i + 2);
+        doubt(at, offsetof(struct tls_host, certificates), "of the certificates that begin with", path,
+              ", number %d was not signed by number %d: each must be signed by the next", i + 1, i + 2);
         return;
     }
 }
@@ -113,35 +120,27 @@ static bool is_common(const EVP_PKEY *key)
 
 static void doubt_key(const struct place *at, const struct mk_str *path, X509 *leaf)
 {
-    char name[NAME_BYTES];
     if (!is_common(X509_get0_pubkey(leaf)))
-        WARN(
-            at,
-            "%s: the certificate %.*s has a key of a kind that most clients do not know, and none with TLS 1.3: P-256, "
-            "P-384 or RSA suit all",
-            host_name(at->host, name, sizeof(name)), MK_STR_ARG(*path));
+        DOUBT(
+            at, path,
+            " has a key of a kind that most clients do not know, and none with TLS 1.3: P-256, P-384 or RSA suit all");
 }
 
 /* Firefox refuses it, for one. */
 static void doubt_use(const struct place *at, const struct mk_str *path, X509 *leaf)
 {
-    char name[NAME_BYTES];
     if (X509_check_ca(leaf) == 1)
-        WARN(at,
-             "%s: the certificate %.*s is one of an authority (CA:TRUE), which some clients refuse: the host shows one "
-             "that an authority has signed",
-             host_name(at->host, name, sizeof(name)), MK_STR_ARG(*path));
+        DOUBT(at, path,
+              " is one of an authority (CA:TRUE), which some clients refuse: the host shows one that an authority has "
+              "signed");
 }
 
 /* One that has signed itself may stand for itself. */
 static void doubt_authority(const struct place *at, const struct mk_str *path, X509 *one, int nth)
 {
-    char name[NAME_BYTES];
     if (!X509_check_ca(one) && X509_self_signed(one, 0) != 1)
-        mk_host_warn(at->host, at->site->conf, offsetof(struct tls_host, client_ca), 0,
-                     "%s: of the certificates in %.*s, number %d is none of an authority (CA:TRUE): no client is "
-                     "accepted because of it",
-                     host_name(at->host, name, sizeof(name)), MK_STR_ARG(*path), nth);
+        doubt(at, offsetof(struct tls_host, client_ca), "of the certificates in", path,
+              ", number %d is none of an authority (CA:TRUE): no client is accepted because of it", nth);
 }
 
 /* ── one certificate ── */
@@ -233,12 +232,9 @@ static int use(const struct place *at, STACK_OF(X509) * chain, EVP_PKEY *key)
 
 static void doubt_staple(const struct place *at, const struct mk_str *path, const struct staple *staple)
 {
-    char name[NAME_BYTES];
     for (unsigned i = 0; i < STAPLE_DOUBTS; i++)
         if (staple->doubts & 1u << i)
-            mk_host_warn(at->host, at->site->conf, offsetof(struct tls_host, staples), at->nth,
-                         "%s: the OCSP response %.*s %s", host_name(at->host, name, sizeof(name)), MK_STR_ARG(*path),
-                         staple_doubts[i]);
+            doubt(at, offsetof(struct tls_host, staples), "the OCSP response", path, " %s", staple_doubts[i]);
 }
 
 static int read_staple(const struct place *at, STACK_OF(X509) * chain)

@@ -4,6 +4,9 @@
  */
 #include "desk.h"
 
+#include <errno.h>
+#include <unistd.h>
+
 struct desk *desk_new(struct mk_account *account)
 {
     struct desk *d = mk_account_alloc(account, sizeof(*d));
@@ -32,9 +35,12 @@ void desk_put(struct desk *d)
     mk_account_free(d->account, d, sizeof(*d));
 }
 
-char *desk_file(struct desk *d)
+ssize_t desk_read(struct desk *d, int file_fd, uint64_t offset, size_t size)
 {
     if (!d->file)
         d->file = mk_account_alloc(d->account, DESK_FILE_BYTES);
-    return d->file;
+    if (!d->file)
+        return -ENOMEM;
+    ssize_t n = pread(file_fd, d->file, size < DESK_FILE_BYTES ? size : DESK_FILE_BYTES, (off_t)offset);
+    return n < 0 ? -errno : n;
 }

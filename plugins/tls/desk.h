@@ -9,6 +9,9 @@
 
 #include <monkey/arena.h>
 
+#include <stdint.h>
+#include <sys/types.h>
+
 enum {
     DESK_FILE_BYTES = 64 * 1024,
     DESK_RECORD_BYTES = 16384 + 256,               /* one with everything around it */
@@ -30,7 +33,7 @@ struct desk {
 struct desk *desk_new(struct mk_account *account);
 struct desk *desk_get(struct desk *d);
 void desk_put(struct desk *d);
-/* Room for DESK_FILE_BYTES; NULL without memory. */
-char *desk_file(struct desk *d);
+/* Bytes of a file, DESK_FILE_BYTES at most, to d->file: the count, 0 at its end, -errno. */
+ssize_t desk_read(struct desk *d, int file_fd, uint64_t offset, size_t size);
 
 #endif

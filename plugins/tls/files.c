@@ -105,40 +105,19 @@ static int refuse_passphrase(char *to, int size, int writes, void *ctx)
 
 /* ── what operators take for PEM ── */
 
-static bool is_certificate(const unsigned char *der, long len)
-{
-    X509 *one = d2i_X509(NULL, &der, len);
-    X509_free(one);
-    return one;
-}
+#define IS_KIND(name, type, read) \
+    static bool is_##name(const unsigned char *der, long len) \
+    { \
+        type *one = read(NULL, &der, len); \
+        type##_free(one); \
+        return one; \
+    }
 
-static bool is_key(const unsigned char *der, long len)
-{
-    EVP_PKEY *key = d2i_AutoPrivateKey(NULL, &der, len);
-    EVP_PKEY_free(key);
-    return key;
-}
-
-static bool is_locked_key(const unsigned char *der, long len)
-{
-    X509_SIG *locked = d2i_X509_SIG(NULL, &der, len);
-    X509_SIG_free(locked);
-    return locked;
-}
-
-static bool is_container(const unsigned char *der, long len)
-{
-    PKCS12 *container = d2i_PKCS12(NULL, &der, len);
-    PKCS12_free(container);
-    return container;
-}
-
-static bool is_message(const unsigned char *der, long len)
-{
-    PKCS7 *message = d2i_PKCS7(NULL, &der, len);
-    PKCS7_free(message);
-    return message;
-}
+IS_KIND(certificate, X509, d2i_X509)
+IS_KIND(container, PKCS12, d2i_PKCS12)
+IS_KIND(message, PKCS7, d2i_PKCS7)
+IS_KIND(locked_key, X509_SIG, d2i_X509_SIG)
+IS_KIND(key, EVP_PKEY, d2i_AutoPrivateKey)
 
 /* A key is the last: libcrypto takes much for one. */
 static const struct {

@@ -68,13 +68,10 @@ ssize_t kernel_write(struct session *s, const struct iovec *vec, int n)
 /* A cipher that the kernel does not know: the bytes pass us. Asked again, it writes the same bytes again. */
 static ssize_t copy_file(struct session *s, int file_fd, uint64_t offset, size_t size)
 {
-    char *file = desk_file(s->desk);
-    if (!file)
-        return -ENOMEM;
-    ssize_t n = pread(file_fd, file, size < PACE_LARGE_BYTES ? size : PACE_LARGE_BYTES, (off_t)offset);
+    ssize_t n = desk_read(s->desk, file_fd, offset, size < PACE_LARGE_BYTES ? size : PACE_LARGE_BYTES);
     if (n <= 0)
-        return n < 0 ? -errno : 0;
-    struct iovec vec = {.iov_base = file, .iov_len = (size_t)n};
+        return n;
+    struct iovec vec = {.iov_base = s->desk->file, .iov_len = (size_t)n};
     return kernel_write(s, &vec, 1);
 }
 

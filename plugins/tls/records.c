@@ -12,7 +12,6 @@
 #include <limits.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 /* ── reading ── */
 
@@ -133,13 +132,10 @@ static ssize_t send_file_clear(struct session *s, int file_fd, uint64_t offset, 
 
 static ssize_t send_piece(struct session *s, int file_fd, uint64_t offset, size_t size)
 {
-    char *file = desk_file(s->desk);
-    if (!file)
-        return -ENOMEM;
-    ssize_t n = pread(file_fd, file, size < DESK_FILE_BYTES ? size : DESK_FILE_BYTES, (off_t)offset);
+    ssize_t n = desk_read(s->desk, file_fd, offset, size);
     if (n <= 0)
-        return n < 0 ? -errno : 0;
-    ssize_t sealed = seal(s, file, (size_t)n);
+        return n;
+    ssize_t sealed = seal(s, s->desk->file, (size_t)n);
     if (sealed < 0)
         return sealed;
     int r = socket_bio_push(s, (size_t)sealed < size ? MK_IO_MORE : 0);

@@ -202,7 +202,7 @@ static int look_at_first_byte(struct session *s)
         return n < 0 ? -errno : -EPIPE;
     s->begun = true;
     s->early = NULL;
-    return (first | 0x20) >= 'a' && (first | 0x20) <= 'z' ? 1 : 0;
+    return socket_bio_is_http(first) ? 1 : 0;
 }
 
 /* A close with unread bytes is a reset, which would overtake the alert. */

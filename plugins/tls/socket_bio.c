@@ -109,17 +109,17 @@ static int write_batch(BIO *bio, const char *from, int size)
 
 /* ── receiving ── */
 
-static bool is_letter(char c)
+bool socket_bio_is_http(char first)
 {
-    c = mk_lower(c);
+    char c = mk_lower(first);
     return c >= 'a' && c <= 'z';
 }
 
-/* A client that begins with the letter of a method speaks HTTP: what it has said is kept for the request. */
+/* What a client of HTTP has said is kept for the request. */
 static bool keep_early(struct session *s, const char *data, size_t len)
 {
     s->begun = true;
-    if (!is_letter(data[0]))
+    if (!socket_bio_is_http(data[0]))
         return false;
     s->early = mk_account_alloc(s->account, len);
     if (s->early)

@@ -22,6 +22,8 @@ int socket_bio_push(struct session *s, unsigned flags);
 void socket_bio_claim(struct session *s);
 /* Are records of this connection in the batch? */
 bool socket_bio_waits(const struct session *s);
+/* Does a client that begins so speak HTTP? By the letter of a method; a record of TLS begins with no letter. */
+bool socket_bio_is_http(char first);
 /* Frees what is held. */
 void socket_bio_drop(struct session *s);
 
