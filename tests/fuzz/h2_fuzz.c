@@ -11,34 +11,15 @@
 #include <monkey/tunnel.h>
 
 #include "../unit/harness.h"
+#include "handlers.h"
 
 #include "base/arena.h"
 
 enum { SCRIPT_BYTES = 4, LATER_MS = 100 };
 
-static void on_piece(struct mk_request *req, struct mk_str piece, bool end, void *ctx)
-{
-    (void)ctx;
-    if (piece.len && (piece.p[0] & 15) == 1) {
-        mk_request_pause(req);
-        mk_request_resume(req);
-    }
-    if (end)
-        mk_response_end(req);
-}
-
 static void read_body(struct mk_request *req)
 {
     mk_request_read(req, on_piece, NULL);
-}
-
-static void on_body(struct mk_request *req, struct mk_str data, bool end, void *ctx)
-{
-    (void)end, (void)ctx;
-    if (mk_response_write(req, data) < 0)
-        mk_response_abort(req);
-    else
-        mk_response_end(req);
 }
 
 static void collect(struct mk_request *req)
@@ -82,26 +63,9 @@ static void answer_late(struct mk_request *req)
 
 /* ── long ones ── */
 
-static ssize_t generate(struct mk_request *req, char *to, size_t size, void *ctx)
+static void stream_long(struct mk_request *req)
 {
-    unsigned *left = ctx;
-    (void)req;
-    if (*left == 0)
-        return 0;
-    --*left;
-    memset(to, 'g', size);
-    return (ssize_t)size;
-}
-
-static void stream(struct mk_request *req)
-{
-    unsigned *left = mk_arena_alloc(mk_request_arena(req), sizeof(*left));
-    if (!left || mk_response_generate(req, generate, left) < 0) {
-        mk_response_error(req, 503);
-        return;
-    }
-    *left = 20;
-    mk_response_end(req);
+    stream(req, 20);
 }
 
 static ssize_t pass_on(struct mk_filter *filter, char *to, size_t size, void *ctx)
@@ -115,7 +79,7 @@ static void filter(struct mk_request *req)
     if (mk_response_filter(req, pass_on, NULL) < 0)
         mk_response_error(req, 503);
     else
-        stream(req);
+        stream_long(req);
 }
 
 /* ── tunnels ── */
@@ -163,7 +127,7 @@ static void hello(struct mk_request *req)
 static void handle(struct mk_request *req, struct mk_test_world *world)
 {
     static void (*const ways[])(struct mk_request * req) = {
-        ['b'] = read_body, ['c'] = collect,   ['l'] = answer_late, ['s'] = stream,
+        ['b'] = read_body, ['c'] = collect,   ['l'] = answer_late, ['s'] = stream_long,
         ['f'] = filter,    ['t'] = take_over, ['n'] = never,       ['g'] = give_up,
     };
     struct mk_str path = mk_request_path(req);

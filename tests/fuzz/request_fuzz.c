@@ -8,54 +8,12 @@
 #include <stdlib.h>
 
 #include "../unit/harness.h"
+#include "handlers.h"
 
 enum { SCRIPT_BYTES = 4 };
 
 /* What the handlers do, in turn. */
 static uint8_t plan;
-
-static void on_piece(struct mk_request *req, struct mk_str piece, bool end, void *ctx)
-{
-    (void)ctx;
-    if (piece.len && (piece.p[0] & 15) == 1) {
-        mk_request_pause(req);
-        mk_request_resume(req);
-    }
-    if (end)
-        mk_response_end(req);
-}
-
-static void on_body(struct mk_request *req, struct mk_str data, bool end, void *ctx)
-{
-    (void)end;
-    (void)ctx;
-    if (mk_response_write(req, data) < 0)
-        mk_response_abort(req);
-    else
-        mk_response_end(req);
-}
-
-static ssize_t generate(struct mk_request *req, char *to, size_t size, void *ctx)
-{
-    unsigned *left = ctx;
-    (void)req;
-    if (*left == 0)
-        return 0;
-    --*left;
-    memset(to, 'g', size);
-    return (ssize_t)size;
-}
-
-static void stream(struct mk_request *req)
-{
-    unsigned *left = mk_arena_alloc(mk_request_arena(req), sizeof(*left));
-    if (!left || mk_response_generate(req, generate, left) < 0) {
-        mk_response_error(req, 503);
-        return;
-    }
-    *left = 3;
-    mk_response_end(req);
-}
 
 static void handle(struct mk_request *req, struct mk_test_world *world)
 {
@@ -71,7 +29,7 @@ static void handle(struct mk_request *req, struct mk_test_world *world)
         mk_request_collect(req, 0, on_body, NULL);
         break;
     case 2:
-        stream(req);
+        stream(req, 3);
         break;
     case 3:
         mk_response_header(req, MK_STR("X-Path"), path);

@@ -2,83 +2,16 @@
 /* Streams that a handler takes over: who may, how bytes go both ways, and how it ends. */
 #include "http/h2_world.h"
 
-#include <errno.h>
-#include <monkey/tunnel.h>
+enum { ECHO_BYTES = 40000 };
+
+#include "http/echo.h"
 
 #define EXTENDED HEAD("CONNECT", "/") "|:protocol echo"
 #define CONNECT ":method CONNECT|:authority h:1"
 
-static struct {
-    int result;             /* of taking it over */
-    unsigned calls, events; /* of ready(), all together */
-    size_t most;            /* that one read asks for */
-    bool deaf, shuts, late; /* it reads nothing; answers the end with its own; takes over later */
-    char kept[40000];       /* what could not be written */
-    size_t kept_len;
-    unsigned ended; /* the client's end was seen */
-    size_t read;
-} echo;
-
-static void write_kept(struct mk_request *req)
-{
-    ssize_t n = echo.kept_len ? mk_tunnel_write(req, echo.kept, echo.kept_len) : 0;
-    if (n <= 0)
-        return;
-    memmove(echo.kept, echo.kept + n, echo.kept_len - (size_t)n);
-    echo.kept_len -= (size_t)n;
-}
-
-static void see_the_end(struct mk_request *req)
-{
-    echo.ended++;
-    if (echo.shuts)
-        assert_int_equal(mk_tunnel_shutdown(req), 0);
-    mk_tunnel_end(req);
-}
-
-static void ready(struct mk_request *req, unsigned events, void *ctx)
-{
-    assert_ptr_equal(ctx, &echo);
-    echo.calls++;
-    echo.events |= events;
-    write_kept(req);
-    while (!echo.deaf && !echo.kept_len) {
-        ssize_t n = mk_tunnel_read(req, echo.kept, echo.most);
-        if (n == -EAGAIN)
-            return;
-        if (n <= 0) {
-            see_the_end(req);
-            return;
-        }
-        if (echo.kept[0] == '!') {
-            mk_response_abort(req);
-            return;
-        }
-        echo.read += (size_t)n;
-        echo.kept_len = (size_t)n;
-        write_kept(req);
-    }
-}
-
-static void take(struct mk_request *req)
-{
-    mk_response_header(req, MK_STR("Upgrade"), MK_STR("echo"));
-    echo.result = mk_request_take_over(req, ready, &echo);
-    if (echo.result < 0)
-        mk_response_error(req, 400);
-}
-
-static void answer(struct mk_request *req, struct mk_test_world *world)
-{
-    remember(req, world);
-    if (!echo.late)
-        take(req);
-}
-
 static struct mk_test_h2 start(const char *fields)
 {
-    memset(&echo, 0, sizeof(echo));
-    echo.most = sizeof(echo.kept);
+    reset_echo();
     struct mk_test_h2 t = h2_open(answer);
     if (fields)
         h2_head(&t, 1, END_HEADERS, fields);

@@ -2,77 +2,17 @@
 /* Exchanges that a handler takes over: who may, how bytes go both ways, and how it ends. */
 #include "http/h1_world.h"
 
-#include <errno.h>
-#include <monkey/tunnel.h>
+enum { ECHO_BYTES = 64 };
+
+#include "http/echo.h"
 
 #define UPGRADE "GET / HTTP/1.1\r\nHost: h\r\nConnection: keep-alive, Upgrade\r\nUpgrade: echo\r\n\r\n"
 #define CONNECT "CONNECT h:1 HTTP/1.1\r\nHost: h:1\r\n\r\n"
 #define SWITCHED "HTTP/1.1 101 Switching Protocols\r\n" STAMP "Upgrade: echo\r\nConnection: Upgrade\r\n\r\n"
 
-static struct {
-    int result;             /* of taking it over */
-    unsigned calls, events; /* of ready(), all together */
-    size_t most;            /* that one read asks for */
-    bool deaf, shuts, late; /* it reads nothing; answers the end with its own; takes over later */
-    char kept[64];          /* what could not be written */
-    size_t kept_len;
-    unsigned ended; /* the client's end was seen */
-} echo;
-
-static void write_kept(struct mk_request *req)
-{
-    ssize_t n = echo.kept_len ? mk_tunnel_write(req, echo.kept, echo.kept_len) : 0;
-    if (n <= 0)
-        return;
-    memmove(echo.kept, echo.kept + n, echo.kept_len - (size_t)n);
-    echo.kept_len -= (size_t)n;
-}
-
-static void ready(struct mk_request *req, unsigned events, void *ctx)
-{
-    assert_ptr_equal(ctx, &echo);
-    echo.calls++;
-    echo.events |= events;
-    write_kept(req);
-    while (!echo.deaf && !echo.kept_len) {
-        ssize_t n = mk_tunnel_read(req, echo.kept, echo.most);
-        if (n == -EAGAIN)
-            return;
-        if (n <= 0) {
-            echo.ended++;
-            if (echo.shuts)
-                assert_int_equal(mk_tunnel_shutdown(req), 0);
-            mk_tunnel_end(req);
-            return;
-        }
-        if (echo.kept[0] == '!') {
-            mk_response_abort(req);
-            return;
-        }
-        echo.kept_len = (size_t)n;
-        write_kept(req);
-    }
-}
-
-static void take(struct mk_request *req)
-{
-    mk_response_header(req, MK_STR("Upgrade"), MK_STR("echo"));
-    echo.result = mk_request_take_over(req, ready, &echo);
-    if (echo.result < 0)
-        mk_response_error(req, 400);
-}
-
-static void answer(struct mk_request *req, struct mk_test_world *world)
-{
-    remember(req, world);
-    if (!echo.late)
-        take(req);
-}
-
 static struct mk_test_client *start(const char *bytes)
 {
-    memset(&echo, 0, sizeof(echo));
-    echo.most = sizeof(echo.kept);
+    reset_echo();
     open_world(answer);
     return mk_test_connect(&w, mk_str_c(bytes));
 }

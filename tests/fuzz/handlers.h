@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What handlers do with bodies and answers in the fuzz targets of connections.
+ */
+#ifndef MK_FUZZ_HANDLERS_H
+#define MK_FUZZ_HANDLERS_H
+
+#include <monkey/request.h>
+
+static void on_piece(struct mk_request *req, struct mk_str piece, bool end, void *ctx)
+{
+    (void)ctx;
+    if (piece.len && (piece.p[0] & 15) == 1) {
+        mk_request_pause(req);
+        mk_request_resume(req);
+    }
+    if (end)
+        mk_response_end(req);
+}
+
+static void on_body(struct mk_request *req, struct mk_str data, bool end, void *ctx)
+{
+    (void)end;
+    (void)ctx;
+    if (mk_response_write(req, data) < 0)
+        mk_response_abort(req);
+    else
+        mk_response_end(req);
+}
+
+static ssize_t generate(struct mk_request *req, char *to, size_t size, void *ctx)
+{
+    unsigned *left = ctx;
+    (void)req;
+    if (*left == 0)
+        return 0;
+    --*left;
+    memset(to, 'g', size);
+    return (ssize_t)size;
+}
+
+/* So many pieces of what there is room for. */
+static void stream(struct mk_request *req, unsigned pieces)
+{
+    unsigned *left = mk_arena_alloc(mk_request_arena(req), sizeof(*left));
+    if (!left || mk_response_generate(req, generate, left) < 0) {
+        mk_response_error(req, 503);
+        return;
+    }
+    *left = pieces;
+    mk_response_end(req);
+}
+
+#endif
