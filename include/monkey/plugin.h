@@ -32,8 +32,8 @@
 #include "request.h"
 #include "transport.h"
 
-/* Changes with every change of this header that a compiled plugin would not survive. */
-enum { MK_PLUGIN_ABI = 5 };
+/* Changes with every change of this header, or of one that it brings, that a compiled plugin would not survive. */
+enum { MK_PLUGIN_ABI = 6 };
 
 struct mk_connection; /* lives as long as the call that it is given to */
 struct mk_generation;

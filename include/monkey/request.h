@@ -279,8 +279,8 @@ MK_API struct mk_request *mk_filter_request(const struct mk_filter *filter);
 
 /* An open regular file, as a handler found it. */
 struct mk_file {
-    int fd;                /* taken */
-    struct mk_str content; /* its bytes, if they are at hand; then there is no descriptor. As long as the exchange */
+    int fd;                /* taken; not looked at where the content is at hand */
+    struct mk_str content; /* all of its bytes, or `.p` is NULL; live as long as the exchange */
     uint64_t bytes;
     int64_t mtime_seconds;
     uint32_t mtime_nanoseconds;

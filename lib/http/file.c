@@ -144,7 +144,7 @@ static int add_fields(struct mk_request *req, const struct mk_file *file, struct
 
 static void let_go(const struct mk_file *file)
 {
-    if (file->fd >= 0)
+    if (!file->content.p)
         close(file->fd);
 }
 

@@ -45,11 +45,10 @@ const struct mk_conf_section mk__section_http2 = {
     .size = sizeof(struct mk__h2_settings),
     .keys = keys,
     .doc = MK_CONF_DOC(
-        "HTTP/2, on all listeners. All limits but the first two are for ten seconds of one connection. Beyond "
-        "them it is closed with ENHANCE_YOUR_CALM (`MaxStreams`: REFUSED_STREAM, or PROTOCOL_ERROR for who knows "
-        "it), as it is for a head that unpacks to more than four "
-        "times `MaxHeadSize`, and 64K. What HTTP/1 is held to (`[SERVER]`) holds here too, "
-        "each wait for one request."),
+        "HTTP/2, on all listeners. All limits but the first two are for ten seconds of one connection. Beyond them it "
+        "is closed with ENHANCE_YOUR_CALM (`MaxStreams`: REFUSED_STREAM, or PROTOCOL_ERROR for who knows it), as it is "
+        "for a head that unpacks to more than four times `MaxHeadSize`, and 64K. What HTTP/1 is held to (`[SERVER]`) "
+        "holds here too, each wait for one request."),
 };
 
 static struct {

@@ -25,7 +25,7 @@ static void send_file(struct mk_request *req, struct mk_test_world *world)
         static char content[1000];
         assert_true(read(f.fd, content, sizeof(content)) >= 0);
         close(f.fd);
-        f.fd = -1;
+        f.fd = STDERR_FILENO; /* a wrong one: it stays open */
         f.content = mk_str(content, f.bytes);
     }
     mk_response_file(req, &f);
@@ -313,6 +313,7 @@ static void test_content_at_hand(void **state)
     test_several_ranges_that_do_not_pay(state);
     test_an_empty_file(state);
     test_every_allocation_may_fail(state);
+    assert_true(fcntl(STDERR_FILENO, F_GETFD) >= 0);
     is_at_hand = false;
 }
 
