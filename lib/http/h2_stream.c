@@ -179,30 +179,38 @@ static void drain(struct mk__h2_stream *s, size_t bytes)
 
 /* ── the head ── */
 
+/* Without memory for a copy of the head nothing of it is left: no span may point to bytes that are gone. */
+static int forget_head(struct mk_request *req)
+{
+    req->parse = (struct mk__parse){0};
+    req->base = "";
+    req->fields = NULL;
+    return -503;
+}
+
+/* Parses the head and copies it. What a refused one has in front of the fault stays readable, for hooks and logs. */
 static int read_head(struct mk_request *req, struct mk_str head)
 {
     struct mk__http *http = req->http;
     int r = mk__parse_head(&req->parse, http->fields, &http->settings->head, head);
     req->base = head.p;
     req->fields = http->fields;
-    if (r == MK_AGAIN)
-        r = -400;
-    if (r < 0)
-        return r;
+    if (r != 0)
+        req->parse.head_len = (uint16_t)(head.len < UINT16_MAX ? head.len : UINT16_MAX);
     if (mk__request_detach(req) < 0)
-        return -503;
+        return forget_head(req);
+    if (r != 0)
+        return r == MK_AGAIN ? -400 : r;
     return mk__head_read(&req->parse, req->fields, req->base, &req->head);
 }
 
 static void open_request(struct mk__h2_stream *s, struct mk_request *req, struct mk_str head, int status)
 {
     struct mk__http *http = req->http;
+    req->base = "";
     if (status == 0)
         status = -read_head(req, head);
     if (status) {
-        req->parse.head_len = 0;
-        req->parse.n_fields = 0;
-        req->base = "";
         req->body_done = req->body_failed = true;
         mk_response_error(req, status);
         return;

@@ -188,7 +188,7 @@ static int read_line(struct mk__parse *p, struct mk__field *fields, const struct
             p->phase = MK__PARSE_DONE;
             return 0;
         }
-        if (p->n_fields == limits->fields_max)
+        if (p->n_fields >= limits->fields_max) /* above it, when a reload has lowered it since */
             return -431;
         err = read_field(p, &fields[p->n_fields], line);
         p->n_fields += err == 0;

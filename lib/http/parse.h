@@ -46,7 +46,8 @@ struct mk__parse {
 
 /*
  * Reads on, in `head`, which starts with the first byte of the message and has grown since the last call.
- * `p` starts out zeroed. `fields` has room for limits->fields_max and must hold what earlier calls put there.
+ * `p` starts out zeroed. `fields` has room for limits->fields_max and must hold what earlier calls put there. Limits
+ * may change between two calls.
  *
  * 0: the head is complete (p->head_len). MK_AGAIN: more bytes are needed. Otherwise the negative status that
  * the client deserves: -400, -414, -431, -505; the connection cannot be used any further.

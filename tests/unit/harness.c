@@ -422,6 +422,8 @@ static void on_done(struct mk_request *req, void *ctx)
     struct mk_test_world *w = ctx;
     w->done++;
     w->aborted += req->aborted;
+    if (w->on_done)
+        w->on_done(req, w);
 }
 
 static struct mk_str find_mime(const struct mk_request *req, struct mk_str path, void *ctx)

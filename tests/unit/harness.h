@@ -72,6 +72,7 @@ struct mk_test_world {
     struct mk__http http;
     void (*handler)(struct mk_request *req, struct mk_test_world *world);
     void (*on_response)(struct mk_request *req, struct mk_test_world *world);
+    void (*on_done)(struct mk_request *req, struct mk_test_world *world);
     void *ctx; /* the handler's */
     unsigned requests, done, aborted, closed, pins;
     struct mk_test_client *clients;

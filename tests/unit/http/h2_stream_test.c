@@ -2,6 +2,8 @@
 /* Exchanges on streams: the limits of their waits, resets, and memory that runs out everywhere. */
 #include "http/h2_world.h"
 
+#include "accessors.h"
+
 #include <errno.h>
 #include <monkey/tunnel.h>
 
@@ -191,6 +193,44 @@ static void test_heads_that_nobody_accepts(void **state)
     }
 }
 
+static void show_to_hook(struct mk_request *req, struct mk_test_world *world)
+{
+    struct mk_str *seen = world->ctx;
+    call_accessors(req);
+    if (mk_str_eq(mk_request_method_name(req), seen[0]) && mk_str_eq(mk_request_target(req), seen[1]))
+        return;
+    fail_msg("a hook sees \"%.*s %.*s\", not \"%.*s %.*s\"", MK_STR_ARG(mk_request_method_name(req)),
+             MK_STR_ARG(mk_request_target(req)), MK_STR_ARG(seen[0]), MK_STR_ARG(seen[1]));
+}
+
+/* Logs and hooks see the head of a request that is refused, as far as it was read. */
+static void test_hooks_see_refused_heads(void **state)
+{
+    static const struct {
+        const char *fields, *heard;
+        struct mk_str seen[2];
+    } cases[] = {
+        {HEAD("GET", "/a/path/of/some/length?query") "|expect nonsense",
+         "1:417*!",
+         {MK_STR("GET"), MK_STR("/a/path/of/some/length?query")}},
+        {HEAD("OPTIONS", "/x") "|host other", "1:400*!", {MK_STR("OPTIONS"), MK_STR("/x")}},
+        {HEAD("GET", "/many") "|a 1|a 2|a 3|a 4|a 5|a 6|a 7|a 8|a 9|a 10|a 11|a 12|a 13|a 14|a 15|a 16",
+         "1:431*!",
+         {MK_STR("GET"), MK_STR("/many")}},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct mk_test_h2 t = h2_open(NULL);
+        struct mk_str seen[2] = {cases[i].seen[0], cases[i].seen[1]};
+        w.ctx = seen;
+        w.on_response = w.on_done = show_to_hook;
+        h2_head(&t, 1, END_HEADERS | END_STREAM, cases[i].fields);
+        h2_expect(&t, cases[i].heard);
+        assert_int_equal(w.done, 1);
+        h2_close(&t);
+    }
+}
+
 /* ── memory ── */
 
 static void fill_and_collect(struct mk_request *req, struct mk_test_world *world)
@@ -306,13 +346,10 @@ static void test_the_account_is_back_where_it_was(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_wait_has_its_limit),
-        cmocka_unit_test(test_each_stream_has_its_own),
-        cmocka_unit_test(test_limits_of_a_host),
-        cmocka_unit_test(test_a_client_takes_it_back),
-        cmocka_unit_test(test_heads_that_nobody_accepts),
-        cmocka_unit_test(test_every_allocation_may_fail),
-        cmocka_unit_test(test_the_account_is_back_where_it_was),
+        cmocka_unit_test(test_every_wait_has_its_limit),  cmocka_unit_test(test_each_stream_has_its_own),
+        cmocka_unit_test(test_limits_of_a_host),          cmocka_unit_test(test_a_client_takes_it_back),
+        cmocka_unit_test(test_heads_that_nobody_accepts), cmocka_unit_test(test_hooks_see_refused_heads),
+        cmocka_unit_test(test_every_allocation_may_fail), cmocka_unit_test(test_the_account_is_back_where_it_was),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
