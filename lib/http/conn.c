@@ -277,18 +277,19 @@ static void begin_handshake(struct mk__conn *c)
     struct mk__http *http = c->http;
     c->state = MK__CONN_SHAKE;
     mk_list_add(&http->shaking, &c->shaking);
-    if (++http->handshakes > http->settings->handshakes_max)
+    http->handshakes++;
+    while (http->handshakes > http->settings->handshakes_max) /* more than one, when a reload has lowered it */
         enter(MK_LIST_FIRST(&http->shaking, struct mk__conn, shaking), MK__CONN_CLOSED);
 }
 #endif
 
 static void run(struct mk__conn *c)
 {
-    mk_task_cancel(&c->task);
 #ifndef MK_LEAN
     if (c->state == MK__CONN_SHAKE && !settle_handshake(c))
         return;
 #endif
+    mk_task_cancel(&c->task);
     c->driving = true;
     enum mk__conn_state next = take_turn(c);
     if (next == MK__CONN_LINGER)

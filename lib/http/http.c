@@ -8,6 +8,7 @@
 #include "http/conn.h"
 #ifndef MK_LEAN
 #include "http/h2_core.h"
+#include "http/shake.h"
 #endif
 #include "http/request.h"
 
@@ -32,6 +33,7 @@ int mk__http_open(struct mk__http *http, struct mk_loop *loop, const struct mk__
     mk_list_init(&http->live);
 #ifndef MK_LEAN
     mk_list_init(&http->shaking);
+    mk__shake_init(http);
 #endif
     mk__pool_init(&http->connections, account, sizeof(struct mk__conn), CONNECTIONS_PER_BLOCK);
     mk__pool_init(&http->requests, account, MK__REQUEST_BYTES, REQUESTS_PER_BLOCK);

@@ -111,6 +111,9 @@ struct mk__http {
     uint32_t handshakes;           /* so many */
     uint32_t steps;                /* of handshakes, in this turn of the loop: */
     uint64_t steps_turn;
+    struct mk_list step_queue; /* connections whose handshakes wait for a step, by task.node */
+    struct mk_task step_task;  /* takes steps from the queue, at the end of a turn */
+    struct mk__conn *step_of;  /* whose turn it is; NULL: none */
 #endif
     struct mk__scratch in, out;
     struct mk__parse parse; /* of the head that is being read in this turn */

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The steps of a connection's handshake. They are the most work that strangers can cause: those who are connected have
- * their turn between a few of them.
+ * The steps of a connection's handshake. They are the most expensive work that a client without a request can cause, so
+ * only a few of them are taken in a turn of the loop, and established connections have their turn between them.
+ *
+ *     bytes have come ─► nothing waits, and this turn has steps left ─► a step
+ *                     └► step_queue, in the order of arrival ─► step_task, at the end of a turn ─► a step
  */
 #ifndef MK_HTTP_SHAKE_H
 #define MK_HTTP_SHAKE_H
 
 #include "http/conn.h"
 
-/* May it take a step in this turn of the loop? If not, its task is scheduled for the next one. */
+void mk__shake_init(struct mk__http *http);
+/* May it take a step now? If not, it waits in the queue, and its task runs when it is the first there. */
 bool mk__shake_may(struct mk__conn *c);
 /* One step, behind the header of a proxy where one is awaited: as of transport->handshake. */
 int mk__shake_step(struct mk__conn *c);

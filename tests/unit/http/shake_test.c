@@ -188,6 +188,42 @@ static void test_a_turn_has_four_steps(void **state)
         assert_string_equal(mk_test_state(clients[i]), "head");
 }
 
+/* Whoever was put off is not overtaken by connections whose bytes come later. */
+static void test_steps_are_taken_in_order(void **state)
+{
+    struct mk_test_client *clients[24];
+    (void)state;
+    for (size_t i = 0; i < COUNT(clients); i++)
+        clients[i] = arrive();
+    mk_test_settle(&w);
+    unsigned sent = 0;
+    for (unsigned turn = 1; turn <= 6; turn++) {
+        for (unsigned n = turn == 1 ? 8 : 4; n && sent < COUNT(clients); n--)
+            mk_test_send(clients[sent++], MK_STR("x"));
+        assert_int_equal(mk__loop_turn(&w.loop), 0);
+        for (unsigned i = 0; i < COUNT(clients); i++)
+            if (clients[i]->shakes != (i < turn * 4 ? 2 : 1))
+                fail_msg("turn %u, client %u: %u steps", turn, i, clients[i]->shakes);
+    }
+}
+
+static void test_one_that_waits_for_its_step_may_end(void **state)
+{
+    struct mk_test_client *clients[6];
+    (void)state;
+    for (size_t i = 0; i < COUNT(clients); i++)
+        clients[i] = arrive();
+    mk_test_settle(&w);
+    for (size_t i = 0; i < COUNT(clients); i++)
+        mk_test_send(clients[i], MK_STR("x"));
+    assert_int_equal(mk__loop_turn(&w.loop), 0);
+    assert_int_equal(clients[5]->shakes, 1);
+    assert_int_equal(mk__conn_close_idle(&w.http, 6), 6);
+    for (size_t i = 0; i < COUNT(clients); i++)
+        assert_true(clients[i]->closed);
+    mk_test_settle(&w);
+}
+
 static void test_the_oldest_gives_way(void **state)
 {
     (void)state;
@@ -202,6 +238,23 @@ static void test_the_oldest_gives_way(void **state)
     assert_true(second->closed);
     assert_false(first->closed || third->closed || fourth->closed);
     assert_int_equal(w.http.handshakes, 2);
+}
+
+static void test_all_above_a_lowered_limit_give_way(void **state)
+{
+    struct mk_test_client *clients[5];
+    struct mk__http_buffers none = {0};
+    static struct mk__http_settings lower;
+    (void)state;
+    lower = w.settings;
+    for (size_t i = 0; i < COUNT(clients); i++)
+        clients[i] = arrive();
+    lower.handshakes_max = 2;
+    mk__http_adopt(&w.http, &lower, &none);
+    struct mk_test_client *last = arrive();
+    assert_int_equal(w.http.handshakes, 2);
+    assert_true(clients[3]->closed);
+    assert_false(clients[4]->closed || last->closed);
 }
 
 static void test_room_is_made_of_handshakes(void **state)
@@ -312,6 +365,9 @@ int main(void)
         TEST(test_the_head_has_its_own_time),
         TEST(test_a_turn_has_four_steps),
         TEST(test_the_oldest_gives_way),
+        TEST(test_steps_are_taken_in_order),
+        TEST(test_one_that_waits_for_its_step_may_end),
+        TEST(test_all_above_a_lowered_limit_give_way),
         TEST(test_room_is_made_of_handshakes),
         TEST(test_a_drain_lets_it_end),
         TEST(test_a_drain_gives_a_moment_behind_it),
