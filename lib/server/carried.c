@@ -21,6 +21,35 @@ bool mk_generation_speaks(const struct mk_generation *g, struct mk_str protocol)
     return mk_str_eq(protocol, MK_STR("http/1.1"));
 }
 
+const struct mk__listener *mk__generation_listener(const struct mk_generation *g, const struct mk__listening *listening)
+{
+    for (uint32_t i = 0; i < g->settings->listen.n; i++)
+        if (g->settings->listen.items[i].listening == listening)
+            return &g->settings->listen.items[i];
+    return NULL;
+}
+
+static bool has_transport(const struct mk_generation *g, const struct mk_transport *transport)
+{
+    for (unsigned i = 0; i < g->n_plugins; i++)
+        if (g->plugins[i]->transport == transport)
+            return true;
+    return false;
+}
+
+int mk__generation_way(const struct mk_generation *g, const struct mk__listening *listening, struct mk__way *ret)
+{
+    const struct mk__listener *own = mk__generation_listener(g, listening);
+    *ret = own ? own->way : mk__sockets_way(listening);
+    return own || (has_transport(g, ret->transport) && !ret->proxy) ? 0 : -ENOTCONN;
+}
+
+struct mk_str mk__generation_listener_text(const struct mk_generation *g, const struct mk__listening *listening)
+{
+    const struct mk__listener *own = mk__generation_listener(g, listening);
+    return own ? own->text : listening->text;
+}
+
 /* The first listener of that plugin; the number of listeners if there is none. */
 static uint32_t find_listener(const struct mk_generation *g, const struct mk_plugin *plugin)
 {

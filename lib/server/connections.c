@@ -54,7 +54,8 @@ int mk__connections_accepted(struct mk_connection *conn, void *ctx)
 {
     const struct mk__worker *w = ctx;
     const struct mk_generation *g = w->now->generation;
-    conn->peer->awaited = mk__sockets_way(conn->io->listening).proxy;
+    struct mk__way way;
+    conn->peer->awaited = mk__generation_way(g, conn->io->listening, &way) == 0 && way.proxy;
     if (conn->peer->awaited && !is_trusted_proxy(conn, g))
         return -EACCES;
     for (unsigned i = 0; i < g->n_plugins; i++) {
@@ -86,15 +87,15 @@ struct mk_address mk_connection_peer(struct mk_connection *conn)
     return mk__client_peer(conn->peer, conn->io);
 }
 
-struct mk_str mk_connection_listener(const struct mk_connection *conn)
-{
-    return conn->io->listening->text;
-}
-
 struct mk_worker *mk_connection_worker(const struct mk_connection *conn)
 {
     const struct mk__worker *w = conn->http->app_ctx;
     return w->now;
+}
+
+struct mk_str mk_connection_listener(const struct mk_connection *conn)
+{
+    return mk__generation_listener_text(mk_connection_worker(conn)->generation, conn->io->listening);
 }
 
 uint64_t mk_connection_id(struct mk_connection *conn)

@@ -172,6 +172,12 @@ static int open_acceptor(void *ctx, struct mk__acceptor *a)
     return mk__acceptor_open(a, f->loop, a->event.fd, a->listening->shared, &calls, f);
 }
 
+/* The workers do not know a listener of the next settings before they have adopted these: mk__fair_open_fresh(). */
+static int open_known(void *ctx, struct mk__acceptor *a)
+{
+    return a->listening->fresh ? 0 : open_acceptor(ctx, a);
+}
+
 /* ── the end ── */
 
 static void drain(struct mk__fair *f)
@@ -239,11 +245,29 @@ static void take_step(struct mk_message *message)
     if (goes_on)
         swap_workers(f, step);
     /* what waits at an address that goes is still given to somebody */
-    mk__acceptors_change(&f->acceptors, &step->acceptors, open_acceptor, f);
+    mk__acceptors_change(&f->acceptors, &step->acceptors, open_known, f);
     if (!goes_on)
         swap_workers(f, step);
     mk_timer_cancel(&f->delay_timer);
     sem_post(&step->taken);
+}
+
+static void open_fresh(struct mk_message *message)
+{
+    struct mk__fair_step *step = MK_OWNER(message, struct mk__fair_step, message);
+    mk__acceptors_open(&step->fair->acceptors, open_acceptor, step->fair);
+    sem_post(&step->taken);
+}
+
+/* In the process context's thread; returns when it is done. */
+static void call(struct mk__fair_step *step, mk_message_fn fn)
+{
+    sem_init(&step->taken, 0, 0);
+    step->message.fn = fn;
+    mk_post(step->fair->loop, &step->message);
+    while (sem_wait(&step->taken) < 0)
+        ;
+    sem_destroy(&step->taken);
 }
 
 void mk__fair_take(struct mk__fair_step *step, struct mk_loop *loop)
@@ -253,10 +277,10 @@ void mk__fair_take(struct mk__fair_step *step, struct mk_loop *loop)
         f->loop = loop;
         mk_timer_init(&f->delay_timer, on_delay_timer);
     }
-    sem_init(&step->taken, 0, 0);
-    step->message.fn = take_step;
-    mk_post(loop, &step->message);
-    while (sem_wait(&step->taken) < 0)
-        ;
-    sem_destroy(&step->taken);
+    call(step, take_step);
+}
+
+void mk__fair_open_fresh(struct mk__fair_step *step)
+{
+    call(step, open_fresh);
 }

@@ -78,8 +78,12 @@ struct mk__fair_step {
 
 /* For so many workers, whose pointers are filled in later; 0: it has nothing to do from now on. 0 or -ENOMEM. */
 int mk__fair_prepare(struct mk__fair_step *step, struct mk__fair *f, const struct mk__sockets *sockets, unsigned n);
-/* Takes the step; returns when it is taken. What is not needed any more is left for mk__fair_free(). */
+/*
+ * Takes the step; returns when it is taken. What is not needed any more is left for mk__fair_free(). Listeners that are
+ * new wait for mk__fair_open_fresh(), to be called when all workers have adopted the settings.
+ */
 void mk__fair_take(struct mk__fair_step *step, struct mk_loop *loop);
+void mk__fair_open_fresh(struct mk__fair_step *step);
 void mk__fair_free(struct mk__fair_step *step);
 
 /*

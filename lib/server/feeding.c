@@ -21,6 +21,7 @@ int mk__server_start_feeding(struct mk_server *s)
     if (err == 0) {
         memcpy(step.workers, s->workers, s->n_workers * sizeof(struct mk__worker *));
         mk__fair_take(&step, &s->process->loop);
+        mk__fair_open_fresh(&step);
     }
     mk__fair_free(&step);
     return err;

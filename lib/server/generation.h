@@ -18,6 +18,7 @@
 #include "conf/conf.h"
 #include "http/mime.h"
 #include "server/settings.h"
+#include "server/sockets.h"
 #include "server/vhost.h"
 
 enum { MK__PLUGINS_MAX = 32, MK__OVERRIDES_MAX = 16 };
@@ -80,6 +81,27 @@ void mk__generation_problems(const struct mk_generation *g, struct mk_buf *out);
 
 /* The number of a plugin in it, or -1. */
 int mk__generation_find(const struct mk_generation *g, const struct mk_plugin *plugin);
+
+#ifndef MK_LEAN
+/* Its listener with these sockets; NULL: it has none. */
+const struct mk__listener *mk__generation_listener(const struct mk_generation *g,
+                                                   const struct mk__listening *listening);
+/*
+ * How a connection is treated that came by these sockets: as its own listener says, not another generation's. One that
+ * is not its own had a connection just before a reload took it away: as before, if that is still possible. 0, or
+ * -ENOTCONN: it is not.
+ */
+int mk__generation_way(const struct mk_generation *g, const struct mk__listening *listening, struct mk__way *ret);
+/* The listener as its file writes it. */
+struct mk_str mk__generation_listener_text(const struct mk_generation *g, const struct mk__listening *listening);
+#else
+static inline struct mk_str mk__generation_listener_text(const struct mk_generation *g,
+                                                         const struct mk__listening *listening)
+{
+    (void)g;
+    return listening->text;
+}
+#endif
 
 /* How many workers it wants. */
 unsigned mk__generation_workers(const struct mk_generation *g);

@@ -219,7 +219,7 @@ uint64_t mk_request_bytes_sent(const struct mk_request *req)
 
 struct mk_str mk_request_listener(const struct mk_request *req)
 {
-    return req->carrier->io(req)->listening->text;
+    return mk__generation_listener_text(generation_of(req), req->carrier->io(req)->listening);
 }
 
 bool mk_request_draining(const struct mk_request *req)

@@ -118,13 +118,25 @@ static int begin_adoptions(struct change *c)
     return err;
 }
 
+static bool is_fed(const struct change *c)
+{
+    return c->step.workers || c->server->fair.n_workers;
+}
+
 /* First, so that workers that leave get no connections any more. */
 static void take_step(struct change *c)
 {
     if (c->step.workers)
         memcpy(c->step.workers, c->workers, c->n * sizeof(struct mk__worker *));
-    if (c->step.workers || c->server->fair.n_workers)
+    if (is_fed(c))
         mk__fair_take(&c->step, &c->server->process->loop);
+}
+
+/* Last, so that no worker gets a connection by a listener that its generation does not have. */
+static void finish_step(struct change *c)
+{
+    if (is_fed(c))
+        mk__fair_open_fresh(&c->step);
     mk__fair_free(&c->step);
 }
 
@@ -148,6 +160,7 @@ static void carry_out(struct change *c)
     for (unsigned i = c->stay; i < c->n; i++)
         mk__worker_go(c->workers[i]);
     send_part(c, mk__adoption_complete);
+    finish_step(c);
     free_adoptions(c);
     for (unsigned i = c->stay; i < s->n_workers; i++)
         mk__process_dismiss(s->process, s->workers[i]);

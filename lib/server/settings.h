@@ -11,6 +11,8 @@
 #include "http/http.h"
 #include "net/addr.h"
 
+struct mk__listening;
+
 /* How the connections of a listener are treated. */
 struct mk__way {
     const struct mk_transport *transport; /* that carries them; known once the plugins are */
@@ -24,6 +26,7 @@ struct mk__listener {
 #ifndef MK_LEAN
     struct mk_str transport; /* the name of what carries its connections; empty: what TransportLayer says */
     struct mk__way way;
+    const struct mk__listening *listening; /* its sockets; known once they are prepared */
 #endif
 };
 

@@ -214,6 +214,7 @@ int mk__sockets_prepare(struct mk__sockets *s, const struct mk__settings *settin
         one->kept = true;
 #ifndef MK_LEAN
         one->line = directive;
+        settings->listen.items[*ret_nth].listening = one;
         if (one->fresh)
             set_way(one);
 #endif

@@ -52,15 +52,25 @@ static bool is_short_of_memory(const struct mk__worker *w)
     return w->account.bytes > w->account.bytes_max - w->account.bytes_max / MEMORY_RESERVE;
 }
 
+/* By the generation that the worker has; NULL: that has no such transport any more. */
 static const struct mk_transport *transport_of(const struct mk__worker *w, const struct mk__listening *listening)
 {
+    const struct mk_generation *g = w->now->generation;
 #ifdef MK_LEAN
     (void)listening;
-    return w->now->generation->transport;
+    return g->transport;
 #else
-    (void)w;
-    return mk__sockets_way(listening).transport;
+    struct mk__way way;
+    return mk__generation_way(g, listening, &way) == 0 ? way.transport : NULL;
 #endif
+}
+
+/* A connection that cannot be served. */
+static void reject_fd(struct mk__worker *w, const struct mk__listening *listening, int fd)
+{
+    mk_log_info("closing a connection that came by Listen %.*s, which is gone", MK_STR_ARG(listening->text));
+    close(fd);
+    mk__worker_closed(w);
 }
 
 static int serve(struct mk__worker *w, const struct mk__listening *listening, int fd)
@@ -70,6 +80,10 @@ static int serve(struct mk__worker *w, const struct mk__listening *listening, in
     if (w->http.h2)
         w->http.h2->give_up(&w->http, IDLE_CLOSED_AT_ONCE);
 #endif
+    if (!io.transport) {
+        reject_fd(w, listening, fd);
+        return 0;
+    }
     bool is_short = is_short_of_memory(w), resists = mk__capacity_resists(w->capacity);
     if (is_short && !resists) {
         mk__capacity_refuse(w->capacity, listening, fd);
@@ -158,7 +172,7 @@ static void close_feed(struct mk__worker *w)
 static bool lasts(const struct mk__worker *w, const struct mk__acceptor *a)
 {
 #ifndef MK_LEAN
-    const struct mk__listener *listener = mk__settings_listener(w->now->generation->settings, a->listening->text);
+    const struct mk__listener *listener = mk__generation_listener(w->now->generation, a->listening);
     return listener && listener->lasts;
 #else
     (void)w, (void)a;
