@@ -2,6 +2,7 @@
 """Nothing that a client does may stop a worker, leak a descriptor or grow the memory without limit."""
 
 import random
+import signal
 import time
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from harness import build
 from harness.content import HELLO, LARGE
 from harness.messages import LAST, chunked, lines, request
-from harness.server import await_true
+from harness.server import await_true, write_config
 
 HOST = "Host: localhost"
 WHOLE = {
@@ -309,5 +310,23 @@ def test_memory_limit(serve):
     for client in greedy:
         client.close()
     await_true(lambda: server.descriptors() <= server.baseline, 5)
+    with server.connect() as client:
+        client.assert_open()
+
+
+def test_a_reload_raises_a_memory_limit_that_is_reached(serve):
+    """What the plugins of the next generation need is given by its own limit."""
+    server = serve({"MemoryLimit": "1M", "Timeout": "60s"})
+    greedy = [server.connect() for _ in range(600)]
+    for client in greedy:
+        client.send_all_you_can("GET /hello.txt HTTP/1.1\r\nHost: localhost\r\nX: ")
+    for size in (3000, 300):  # until not even the smaller of them finds room
+        for client in greedy:
+            client.send_all_you_can("y" * size)
+    write_config(server.conf, server.root, {"MemoryLimit": "64M", "Timeout": "60s"})
+    server.baseline += 2  # of the loop that waits for old generations
+    server.send_signal(signal.SIGHUP)
+    answer = server.wait_log("the new configuration is in use|the new configuration cannot be used")[0]
+    assert answer[0] == "the new configuration is in use", server.log
     with server.connect() as client:
         client.assert_open()
