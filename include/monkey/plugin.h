@@ -138,6 +138,9 @@ MK_API const void *mk_host_server_conf(const struct mk_host *host, const struct 
 /* The n-th name of the host, as `ServerName` has it; `.p` is NULL past the last one. */
 MK_API struct mk_str mk_host_name(const struct mk_host *host, unsigned n);
 
+/* Is `name` (without a port, in any case of letters) one of the host's names, or covered by a wildcard of its? */
+MK_API bool mk_host_has_name(const struct mk_host *host, struct mk_str name);
+
 /* What `plugin` prepared for the host; NULL if it did not. */
 MK_API void *mk_host_state(const struct mk_host *host, const struct mk_plugin *plugin);
 

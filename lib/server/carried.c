@@ -75,6 +75,11 @@ void mk_generation_listen_error(struct mk_generation *g, const struct mk_plugin 
                    "%s", sentence);
 }
 
+bool mk_host_has_name(const struct mk_host *host, struct mk_str name)
+{
+    return name.len && mk__vhost_find(&host->generation->vhosts, name) == host;
+}
+
 struct mk_str mk_host_name(const struct mk_host *host, unsigned n)
 {
     return n < host->settings->names.n ? host->settings->names.items[n] : MK_STR_NONE;

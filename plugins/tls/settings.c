@@ -131,7 +131,8 @@ static const struct mk_conf_key host_keys[] = {
                        .unit = "time [includeSubDomains] [preload]", .parse = tls_parse_strict),
     MK_CONF_KEY_ENUM(struct tls_host, redirect, "Redirect", "Off",
                      "`https`: requests that come in the clear are sent to the same place by https, at the port of the "
-                     "first listener with `tls`: 301, or 308 where the method is neither GET nor HEAD.",
+                     "first listener with `tls`: 301, or 308 where the method is neither GET nor HEAD. A `Host` that is "
+                     "neither a name of this host nor the address of the connection is replaced by the first name.",
                      .names = redirects),
     {0},
 };

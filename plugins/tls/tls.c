@@ -18,6 +18,7 @@
 #include <openssl/err.h>
 
 #include <errno.h>
+#include <netinet/in.h>
 
 extern const struct mk_plugin mk_plugin_tls;
 
@@ -207,14 +208,46 @@ static bool is_misdirected(const struct mk_request *req, const struct session *s
     return !session_covers(s, name);
 }
 
+/* Is that the address of this machine that the client has connected to? Devices are often called by it. */
+static bool is_local_address(const struct mk_request *req, struct mk_str host)
+{
+    struct sockaddr_storage local;
+    socklen_t len = sizeof(local);
+    struct mk_address named, own;
+    if (mk_address_parse(host, &named) < 0 || named.port ||
+        getsockname(mk_request_io(req)->fd, (struct sockaddr *)&local, &len) < 0)
+        return false;
+    if (local.ss_family == AF_INET)
+        mk_address_set(&own, AF_INET, &((struct sockaddr_in *)&local)->sin_addr, 0);
+    else if (local.ss_family == AF_INET6)
+        mk_address_set(&own, AF_INET6, &((struct sockaddr_in6 *)&local)->sin6_addr, 0);
+    else
+        return false;
+    return mk_address_equal(&named, &own);
+}
+
+/*
+ * The host that a redirect names: as the client has it, if that is a name of the host or the address of the connection;
+ * else the host's first name. Any other Host field may be forged, and a cache may keep the response for everybody.
+ */
+static struct mk_str redirect_host(const struct mk_request *req)
+{
+    const struct mk_host *host = mk_request_vhost(req);
+    struct mk_str asked = mk_request_host(req), name;
+    if (mk_host_has_name(host, asked) || is_local_address(req, asked))
+        return asked;
+    for (unsigned n = 0; (name = mk_host_name(host, n)).p; n++)
+        if (!memchr(name.p, '*', name.len))
+            return name;
+    return MK_STR_NONE;
+}
+
 /* The same place by https. */
 static int redirect(struct mk_request *req, const struct tls_generation *t)
 {
-    struct mk_str host = mk_request_host(req), query = mk_request_query(req), path = mk_request_path(req);
+    struct mk_str host = redirect_host(req), query = mk_request_query(req), path = mk_request_path(req);
     enum mk_method method = mk_request_method(req);
     struct mk_buf location;
-    if (!host.len)
-        host = mk_host_name(mk_request_vhost(req), 0);
     size_t size = host.len + path.len * 3 + query.len + sizeof("https://:65535?");
     char *storage = mk_arena_alloc(mk_request_arena(req), size);
     if (!storage || !host.len || !path.len || path.p[0] != '/') {

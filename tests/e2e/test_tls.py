@@ -723,6 +723,25 @@ def test_redirect_to_https(world):
     world.settle()
 
 
+@pytest.mark.parametrize(
+    "asked, named",
+    [
+        ("evil.example", "localhost"),
+        ("LOCALHOST:80", "LOCALHOST"),
+        ("127.0.0.1:8080", "127.0.0.1"),
+        ("192.0.2.1", "localhost"),
+        ("x.wild.example", "x.wild.example"),
+        ("wild.example", "localhost"),
+    ],
+)
+def test_redirects_name_no_foreign_host(serve, pairs, tmp_path, asked, named):
+    root = populate(tmp_path / "r", FILES)
+    text = host(root, "*.wild.example localhost", pairs["localhost"].keys(Redirect="https"))
+    server = serve({"Listen": ["127.0.0.1:0", "127.0.0.1:0 tls"]}, config={"sites/default": text}, listeners=2)
+    with server.connect(0) as client:
+        assert client.ask("/hello.txt", host=asked)["Location"] == f"https://{named}/hello.txt"
+
+
 def test_redirects_name_the_port(serve, ca, pairs, tmp_path):
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
