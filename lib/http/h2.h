@@ -251,7 +251,7 @@ void mk__h2_turn_moment(struct mk_timer *timer);
 struct mk__h2_stream *mk__h2_stream_new(struct mk__h2 *h2, int32_t id);
 /* nghttp2 has forgotten it. */
 void mk__h2_stream_free(struct mk__h2_stream *s);
-/* The head is there, or `status` says why not; more follows unless `ended_in`. */
+/* The head is there, or `status` refuses it, then perhaps without a head; more follows unless `ended_in`. */
 void mk__h2_stream_begin(struct mk__h2_stream *s, struct mk_str head, int status);
 void mk__h2_stream_data(struct mk__h2_stream *s, struct mk_str piece);
 void mk__h2_stream_data_end(struct mk__h2_stream *s);

@@ -66,6 +66,7 @@ static bool keep_pseudo(struct mk__h2_head *h, struct mk_str name, struct mk_str
         struct mk_str name;
         struct mk_str *to;
     } pseudo[] = {{MK_STR(":method"), &h->method},
+                  {MK_STR(":scheme"), &h->scheme},
                   {MK_STR(":path"), &h->path},
                   {MK_STR(":authority"), &h->authority},
                   {MK_STR(":protocol"), &h->protocol}};
@@ -89,6 +90,16 @@ void mk__h2_head_add(struct mk__h2_head *h, struct mk_str name, struct mk_str va
     put_field(h, name, value);
 }
 
+/* A path in origin form, or the asterisk of OPTIONS; of a scheme that we serve. CONNECT alone has neither. */
+static bool is_target(const struct mk__h2_head *h)
+{
+    bool is_ours = !h->scheme.len || mk_str_ieq(h->scheme, MK_STR("http")) || mk_str_ieq(h->scheme, MK_STR("https"));
+    bool is_asterisk = mk_str_eq(h->method, MK_STR("OPTIONS")) && mk_str_eq(h->path, MK_STR("*"));
+    if (mk_str_eq(h->method, MK_STR("CONNECT")) && !h->protocol.len)
+        return true;
+    return is_ours && (is_asterisk || mk_str_starts(h->path, MK_STR("/")));
+}
+
 int mk__h2_head_end(struct mk__h2_head *h, bool body, struct mk_str *ret_head)
 {
     if (!h->begun)
@@ -97,6 +108,6 @@ int mk__h2_head_end(struct mk__h2_head *h, bool body, struct mk_str *ret_head)
     if (body && !h->has_length && !is_tunnel)
         put_field(h, MK_STR("transfer-encoding"), MK_STR("chunked"));
     put(h, MK_STR("\r\n"));
-    *ret_head = mk_str(h->data, h->len);
-    return h->line_too_large ? 414 : h->too_large ? 431 : 0;
+    *ret_head = mk_str(h->data, h->too_large ? 0 : h->len);
+    return h->line_too_large ? 414 : h->too_large ? 431 : is_target(h) ? 0 : 400;
 }

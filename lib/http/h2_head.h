@@ -27,14 +27,17 @@ struct mk__h2_head {
     bool too_large;      /* something has not found room, */
     bool line_too_large; /* be it of the request line */
     bool has_length;
-    struct mk_str method, path, authority, protocol; /* in `data` */
+    struct mk_str method, scheme, path, authority, protocol; /* in `data` */
 };
 
 /* `data` stays the caller's. */
 void mk__h2_head_init(struct mk__h2_head *h, char *data, uint32_t size);
 /* A field, in the order in which they came; the names are known to be lower-case tokens. */
 void mk__h2_head_add(struct mk__h2_head *h, struct mk_str name, struct mk_str value);
-/* All fields are there: the whole head; `body` will follow. 0, or the status for one that is too large. */
+/*
+ * All fields are there: the whole head; `body` will follow. 0, or the status that it deserves: 400 for a target of
+ * another scheme or form than RFC 9113 section 8.3.1 allows; 414 or 431 with an empty head for one that is too large.
+ */
 int mk__h2_head_end(struct mk__h2_head *h, bool body, struct mk_str *ret_head);
 
 #endif

@@ -208,8 +208,10 @@ static void open_request(struct mk__h2_stream *s, struct mk_request *req, struct
 {
     struct mk__http *http = req->http;
     req->base = "";
-    if (status == 0)
-        status = -read_head(req, head);
+    if (head.len) {
+        int err = -read_head(req, head);
+        status = status ? status : err;
+    }
     if (status) {
         req->body_done = req->body_failed = true;
         mk_response_error(req, status);

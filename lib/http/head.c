@@ -56,6 +56,18 @@ static int read_target(const struct mk__parse *p, const struct mk__field *fields
     return read_host(p, fields, base, t.authority, head);
 }
 
+/* An element of a list that is not there. Recipients may skip it, but some read the whole list as another coding. */
+static bool has_empty_element(struct mk_str list)
+{
+    bool is_empty = true;
+    for (size_t i = 0; i < list.len; i++) {
+        if (list.p[i] == ',' && is_empty)
+            return true;
+        is_empty = list.p[i] == ',' || (is_empty && (list.p[i] == ' ' || list.p[i] == '\t'));
+    }
+    return is_empty;
+}
+
 /* RFC 9112 section 6.1: chunked must be there once and last; nothing else is implemented. */
 static int read_codings(const struct mk__parse *p, const struct mk__field *fields, const char *base)
 {
@@ -65,6 +77,8 @@ static int read_codings(const struct mk__parse *p, const struct mk__field *field
         if (fields[i].id != MK_FIELD_TRANSFER_ENCODING)
             continue;
         struct mk_str rest = mk__span_str(base, fields[i].value), coding;
+        if (has_empty_element(rest))
+            return -400;
         while (mk_str_next(&rest, &coding)) {
             last = mk_str_ieq(coding, MK_STR("chunked"));
             chunked += last;

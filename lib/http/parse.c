@@ -24,7 +24,9 @@ static const uint8_t classes[256] = {
     [','] = TARGET | VALUE,
     ['/'] = TARGET | VALUE,
     [':' ... '@'] = TARGET | VALUE,
-    ['[' ... ']'] = TARGET | VALUE,
+    ['['] = TARGET | VALUE,
+    ['\\'] = VALUE,
+    [']'] = TARGET | VALUE,
     ['{'] = TARGET | VALUE,
     ['}'] = TARGET | VALUE,
     ['!'] = TOKEN | TARGET | VALUE,
@@ -196,11 +198,18 @@ static int read_line(struct mk__parse *p, struct mk__field *fields, const struct
     return err ? err : MK_AGAIN;
 }
 
+/* A request line that is too long: is it the method, which nobody has implemented then, or the target? */
+static int refuse_line(struct mk_str line)
+{
+    size_t n = span_of(line, TOKEN);
+    return n == line.len ? -501 : line.p[n] == ' ' ? -414 : -400;
+}
+
 /* Is a line of which `len - p->line_at` bytes are here (no LF among them), or its head, too long already? */
-static int check_length(const struct mk__parse *p, const struct mk__parse_limits *limits, size_t len)
+static int check_length(const struct mk__parse *p, const struct mk__parse_limits *limits, const char *head, size_t len)
 {
     if (p->phase == MK__PARSE_START && len - p->line_at > limits->line_bytes_max + 1)
-        return -414;
+        return refuse_line(mk_str(head + p->line_at, limits->line_bytes_max));
     return len >= limits->head_bytes_max || len >= HEAD_BYTES_LIMIT ? -431 : MK_AGAIN;
 }
 
@@ -224,7 +233,7 @@ int mk__parse_head(struct mk__parse *p, struct mk__field *fields, const struct m
             break;
         }
         size_t end = (size_t)(lf - head.p);
-        int r = check_length(p, limits, end); /* the verdict must not depend on how the bytes were cut */
+        int r = check_length(p, limits, head.p, end); /* the verdict must not depend on how the bytes were cut */
         if (r != MK_AGAIN)
             return r;
         if (end == p->line_at || lf[-1] != '\r')
@@ -236,5 +245,5 @@ int mk__parse_head(struct mk__parse *p, struct mk__field *fields, const struct m
         if (r != MK_AGAIN)
             return r;
     }
-    return check_length(p, limits, head.len);
+    return check_length(p, limits, head.p, head.len);
 }

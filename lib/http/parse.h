@@ -50,7 +50,7 @@ struct mk__parse {
  * may change between two calls.
  *
  * 0: the head is complete (p->head_len). MK_AGAIN: more bytes are needed. Otherwise the negative status that
- * the client deserves: -400, -414, -431, -505; the connection cannot be used any further.
+ * the client deserves: -400, -414, -431, -501, -505; the connection cannot be used any further.
  */
 int mk__parse_head(struct mk__parse *p, struct mk__field *fields, const struct mk__parse_limits *limits,
                    struct mk_str head);

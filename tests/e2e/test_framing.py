@@ -37,7 +37,6 @@ KEPT = {
     "missing file with a body": (request("/nowhere", method="POST", body=SMUGGLED), 405),
     "chunked": (post(TE, body=chunked(SMUGGLED)), 405),
     "chunked in capitals": (post("Transfer-Encoding: CHUNKED", body=chunked(SMUGGLED)), 405),
-    "chunked in a list with empty elements": (post("Transfer-Encoding: , chunked ,", body=chunked(SMUGGLED)), 405),
     "empty chunked body": (post(TE, body=b"0\r\n\r\n"), 405),
     "many chunks": (post(TE, body=chunked(*([b"x"] * 500))), 405),
     "chunk size with leading zeros": (post(TE, body=b"0005\r\nhello\r\n000\r\n\r\n"), 405),
@@ -55,6 +54,7 @@ KEPT = {
 # Uncertain: one answer, and the connection ends before anything behind it is read as a request.
 REFUSED = {
     # CL.TE, TE.CL and the same in HTTP/1.0
+    "chunked in a list with empty elements": (post("Transfer-Encoding: , chunked ,", body=chunked(SMUGGLED)), 400),
     "CL.TE": (post("Content-Length: 4", TE, body=b"0\r\n\r\n" + SMUGGLED), 400),
     "TE.CL": (post(TE, "Content-Length: 4", body=b"5c\r\n" + SMUGGLED), 400),
     "CL 0 with TE": (post("Content-Length: 0", TE, body=chunked(b"x")), 400),
