@@ -261,7 +261,13 @@ void mk_response_file(struct mk_request *req, const struct mk_file *file)
     if (found == MK__RANGE_UNSATISFIABLE) {
         refuse_range(req, file);
     } else if (condition == MK__CONDITION_NOT_MODIFIED) {
+        /* hooks see the fields of the 200, to change those that both have: RFC 9110 section 15.4.5 */
+        if (add_fields(req, file, file->type, file->bytes) != 0) {
+            mk_response_error(req, 503);
+            return;
+        }
         req->status = 304;
+        req->not_modified = true;
         mk_response_end(req);
     } else {
         mk_response_error(req, 412);

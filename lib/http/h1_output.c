@@ -174,10 +174,7 @@ static enum mk__h1_output put_head(struct mk__conn *c, struct mk_request *req)
     struct mk__http *http = c->http;
     struct mk__scratch *out = &http->out;
 
-    if (!req->response_told) {
-        req->response_told = true;
-        http->app->response(req, http->app_ctx);
-    }
+    mk__response_run_hooks(req);
     if (head_bytes(req) > out->size)
         give_up_head(req);
     enum mk__h1_output r = make_room(c, head_bytes(req));

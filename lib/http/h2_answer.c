@@ -38,10 +38,7 @@ void mk__h2_answer_begin(struct mk__h2_stream *s)
 {
     struct mk_request *req = s->req;
     struct mk__http *http = mk__h2_http(s->h2);
-    if (!req->response_told) {
-        req->response_told = true;
-        http->app->response(req, http->app_ctx);
-    }
+    mk__response_run_hooks(req);
     decide_framing(s);
     if (req->close_wanted) {
         s->h2->dismissed = true;

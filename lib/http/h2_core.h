@@ -46,6 +46,7 @@ extern const struct mk__h2_calls mk__h2_calls;
     X(bool, mk__request_is_slow, (const struct mk_request *req), (req)) \
     X(struct mk_request *, mk__request_new, (struct mk__http * http, const struct mk__carrier *carrier, void *ctx), \
       (http, carrier, ctx)) \
+    X(void, mk__response_run_hooks, (struct mk_request * req), (req)) \
     X(void, mk__response_drop_part, (struct mk_request * req), (req)) \
     X(void, mk__response_only, (struct mk_request * req, int status), (req, status)) \
     X(int, mk__stream_flush, \

@@ -115,7 +115,8 @@ struct mk_request {
     /* the response */
     uint16_t status;
     bool ended, head_sent, is_chunked, bodyless, length_known, failed, response_told, close_wanted, is_page;
-    bool complete; /* all of it has been handed over; only the request's body may still be on its way */
+    bool not_modified; /* it still has the fields of the 200, until its head leaves */
+    bool complete;     /* all of it has been handed over; only the request's body may still be on its way */
     uint8_t headers_len, headers_max;
     uint32_t head_bytes;
     uint64_t first_byte_us;
@@ -188,6 +189,8 @@ ssize_t mk__filter_run(struct mk_request *req, char *to, size_t size);
 /* The filters may read so much again before the next -EBUSY. */
 void mk__filter_turn(struct mk_request *req);
 
+/* Calls the response hooks, once: the head is about to leave. */
+void mk__response_run_hooks(struct mk_request *req);
 /* Removes the first part of the queue. */
 void mk__response_drop_part(struct mk_request *req);
 /* The response is this status and nothing else, whatever was prepared; before its head leaves. */

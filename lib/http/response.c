@@ -168,6 +168,25 @@ void mk_response_close(struct mk_request *req)
     req->close_wanted = true;
 }
 
+/* What a 304 does not repeat of the 200 that it stands for. */
+static void drop_representation(struct mk_request *req)
+{
+    req->length_known = false;
+    mk_response_header_remove(req, MK_STR("Content-Type"));
+    mk_response_header_remove(req, MK_STR("Content-Encoding"));
+    mk_response_header_remove(req, MK_STR("Accept-Ranges"));
+}
+
+void mk__response_run_hooks(struct mk_request *req)
+{
+    if (req->response_told)
+        return;
+    req->response_told = true;
+    req->http->app->response(req, req->http->app_ctx);
+    if (req->not_modified && req->status == 304)
+        drop_representation(req);
+}
+
 /* ── the queue ── */
 
 /* Why no part was added. */

@@ -53,12 +53,3 @@ bool choice_list_has(struct mk_str list, struct mk_str word)
             return true;
     return false;
 }
-
-bool choice_holds_weak(struct mk_str if_none_match, struct mk_str etag)
-{
-    struct mk_str element;
-    while (etag.p && mk_str_next(&if_none_match, &element))
-        if (mk_str_starts(element, MK_STR("W/")) && mk_str_eq(mk_str(element.p + 2, element.len - 2), etag))
-            return true;
-    return false;
-}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What is compressed, as far as strings tell: types, lists in fields, entity tags. Pure.
+ * What is compressed, as far as strings tell: types, lists in fields. Pure.
  */
 #ifndef COMPRESS_CHOICE_H
 #define COMPRESS_CHOICE_H
@@ -18,8 +18,5 @@ bool choice_type_matches(struct mk_str pattern, struct mk_str type);
 
 /* Does a list of words, as in Vary or Cache-Control, name `word`? */
 bool choice_list_has(struct mk_str list, struct mk_str word);
-
-/* Does an If-None-Match name the weak form of `etag`, a strong entity tag? */
-bool choice_holds_weak(struct mk_str if_none_match, struct mk_str etag);
 
 #endif

@@ -145,6 +145,15 @@ static bool has_field(const struct mk_request *req, struct mk_str name)
     return mk_response_header_get(req, name).p;
 }
 
+/* Of the response; a 304 of another handler than that of files may say no type: that of the path, then. */
+static struct mk_str type_of(const struct mk_request *req)
+{
+    struct mk_str type = mk_response_header_get(req, MK_STR("Content-Type"));
+    if (!type.p && mk_response_status_get(req) == 304)
+        type = mk_request_mime(req, mk_request_path(req));
+    return type;
+}
+
 static bool type_is_wanted(const struct rule *r, struct mk_str type)
 {
     for (uint32_t i = 0; type.p && i < r->types.n; i++)
@@ -153,10 +162,14 @@ static bool type_is_wanted(const struct rule *r, struct mk_str type)
     return false;
 }
 
-/* Successes and errors with content; parts of something (206, 226) are not ours to change, redirects too small. */
+/*
+ * Successes and errors with content, and 304, which stands for a 200; parts of something (206, 226) are not ours to
+ * change, redirects too small.
+ */
 static bool status_is_wanted(int status)
 {
-    return status == 200 || status == 201 || status == 202 || status == 203 || status == 207 || status >= 400;
+    return status == 304 || status == 200 || status == 201 || status == 202 || status == 203 || status == 207 ||
+           status >= 400;
 }
 
 /* Would it be compressed for a client that likes all codings? */
@@ -165,9 +178,8 @@ static bool is_wanted(const struct mk_request *req, const struct rule *r, uint64
     uint64_t size;
     *ret_size = mk_response_length_get(req, &size) ? size : CODER_SIZE_UNKNOWN;
     return status_is_wanted(mk_response_status_get(req)) && mk_request_method(req) != MK_CONNECT && *ret_size > 0 &&
-           *ret_size >= r->size_min && type_is_wanted(r, mk_response_header_get(req, MK_STR("Content-Type"))) &&
-           !has_field(req, MK_STR("Content-Encoding")) && !has_field(req, MK_STR("Content-Range")) &&
-           !field_has(req, MK_STR("Cache-Control"), MK_STR("no-transform"));
+           *ret_size >= r->size_min && type_is_wanted(r, type_of(req)) && !has_field(req, MK_STR("Content-Encoding")) &&
+           !has_field(req, MK_STR("Content-Range")) && !field_has(req, MK_STR("Cache-Control"), MK_STR("no-transform"));
 }
 
 /* ── fields ── */
@@ -228,14 +240,22 @@ static int start(struct mk_request *req, const struct rule *r, enum mk_coding co
     return err;
 }
 
+/* What the client and its proxies accept; false: the body as it is. */
+static bool read_accept(struct mk_request *req, struct mk_accept *ret)
+{
+    if (choice_list_has(mk_request_header(req, MK_STR("Cache-Control")), MK_STR("no-transform")))
+        return false;
+    mk_accept_encoding(mk_request_field(req, MK_FIELD_ACCEPT_ENCODING), ret);
+    return true;
+}
+
 /* In the coding that the client likes best; one for which there is no room gives way to the next. */
 static void compress(struct mk_request *req, const struct rule *r, uint64_t size)
 {
     struct mk_accept accept;
     enum mk_coding coding;
-    if (choice_list_has(mk_request_header(req, MK_STR("Cache-Control")), MK_STR("no-transform")))
+    if (!read_accept(req, &accept))
         return;
-    mk_accept_encoding(mk_request_field(req, MK_FIELD_ACCEPT_ENCODING), &accept);
     while (mk_accept_next(&accept, r->codings, r->n_codings, &coding))
         if (start(req, r, coding, size) == 0) {
             weaken_etag(req);
@@ -244,21 +264,13 @@ static void compress(struct mk_request *req, const struct rule *r, uint64_t size
         }
 }
 
-/*
- * 304 speaks of what the client holds: in the form that it holds (a strong tag would name another, RFC 9111 section
- * 4.3.4), and with the Vary that it came with. Its type is often not there to look at.
- */
+/* 304 has the ETag and the Vary of the 200 that the same request would get: RFC 9110 section 15.4.5. */
 static void confirm(struct mk_request *req, const struct rule *r)
 {
-    struct mk_str type = mk_response_header_get(req, MK_STR("Content-Type"));
-    bool is_ours =
-        choice_holds_weak(mk_request_field(req, MK_FIELD_IF_NONE_MATCH), mk_response_header_get(req, MK_STR("ETag")));
-    if (is_ours) {
+    struct mk_accept accept;
+    enum mk_coding coding;
+    if (read_accept(req, &accept) && mk_accept_next(&accept, r->codings, r->n_codings, &coding))
         weaken_etag(req);
-        drop_fields(req);
-    }
-    if (is_ours || type_is_wanted(r, type.p ? type : mk_request_mime(req, mk_request_path(req))))
-        add_vary(req);
 }
 
 /* 206 leaves as it is, but with the Vary of 200 (RFC 9110 section 15.3.7). One of several parts hides its type. */
@@ -278,11 +290,13 @@ static void change_response(struct mk_request *req)
     uint64_t size;
     if (!r)
         return;
-    if (mk_response_status_get(req) == 304)
-        confirm(req, r);
-    else if (mk_response_status_get(req) == 206)
+    if (mk_response_status_get(req) == 206)
         vary_part(req, r);
-    else if (is_wanted(req, r, &size) && add_vary(req) == 0)
+    else if (!is_wanted(req, r, &size) || add_vary(req) < 0)
+        return;
+    else if (mk_response_status_get(req) == 304)
+        confirm(req, r);
+    else
         compress(req, r, size);
 }
 

@@ -129,11 +129,12 @@ static const struct mk_conf_key host_keys[] = {
                        "Browsers use nothing but https for this host from now on, for that time (RFC 6797): `365d`, "
                        "perhaps with `includeSubDomains` and `preload` behind it.",
                        .unit = "time [includeSubDomains] [preload]", .parse = tls_parse_strict),
-    MK_CONF_KEY_ENUM(struct tls_host, redirect, "Redirect", "Off",
-                     "`https`: requests that come in the clear are sent to the same place by https, at the port of the "
-                     "first listener with `tls`: 301, or 308 where the method is neither GET nor HEAD. A `Host` that is "
-                     "neither a name of this host nor the address of the connection is replaced by the first name.",
-                     .names = redirects),
+    MK_CONF_KEY_ENUM(
+        struct tls_host, redirect, "Redirect", "Off",
+        "`https`: requests that come in the clear are sent to the same place by https, at the port of the "
+        "first listener with `tls`: 301, or 308 where the method is neither GET nor HEAD. A `Host` that is "
+        "neither a name of this host nor the address of the connection is replaced by the first name.",
+        .names = redirects),
     {0},
 };
 

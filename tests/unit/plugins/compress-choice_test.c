@@ -63,26 +63,12 @@ static void test_lists(void **state)
     assert_false(choice_list_has(MK_STR_NONE, MK_STR("*")));
 }
 
-static void test_weak_tags(void **state)
-{
-    (void)state;
-    assert_true(choice_holds_weak(MK_STR("W/\"a\""), MK_STR("\"a\"")));
-    assert_true(choice_holds_weak(MK_STR("\"x\", W/\"a,b\""), MK_STR("\"a,b\"")));
-    assert_false(choice_holds_weak(MK_STR("\"a\""), MK_STR("\"a\"")));
-    assert_false(choice_holds_weak(MK_STR("W/\"b\""), MK_STR("\"a\"")));
-    assert_false(choice_holds_weak(MK_STR("W/\"a\""), MK_STR("W/\"a\"")));
-    assert_false(choice_holds_weak(MK_STR("*"), MK_STR("\"a\"")));
-    assert_false(choice_holds_weak(MK_STR_NONE, MK_STR("\"a\"")));
-    assert_false(choice_holds_weak(MK_STR("W/"), MK_STR_NONE));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_type_patterns),
         cmocka_unit_test(test_types),
         cmocka_unit_test(test_lists),
-        cmocka_unit_test(test_weak_tags),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
