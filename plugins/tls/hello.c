@@ -40,14 +40,15 @@ void hello_stop(void)
 
 /* ── which host ── */
 
-/* The one host_name of RFC 6066 section 3. False: malformed. */
-static bool read_name(const unsigned char *data, size_t len, struct mk_str *ret_name)
+/* The one host_name of RFC 6066 section 3. 0, or the alert that it deserves (RFC 8446 section 6.2). */
+static int read_name(const unsigned char *data, size_t len, struct mk_str *ret_name)
 {
-    if (len < 5 || (size_t)(data[0] << 8 | data[1]) != len - 2 || data[2] != TLSEXT_NAMETYPE_host_name)
-        return false;
+    if (len <= 5 || (size_t)(data[0] << 8 | data[1]) != len - 2 || data[2] != TLSEXT_NAMETYPE_host_name ||
+        (size_t)(data[3] << 8 | data[4]) != len - 5)
+        return SSL_AD_DECODE_ERROR;
     *ret_name = mk_str((const char *)data + 5, len - 5);
-    return (size_t)(data[3] << 8 | data[4]) == ret_name->len && ret_name->len && ret_name->len <= NAME_BYTES_MAX &&
-           !memchr(ret_name->p, '\0', ret_name->len);
+    bool is_name = ret_name->len <= NAME_BYTES_MAX && !memchr(ret_name->p, '\0', ret_name->len);
+    return is_name ? 0 : SSL_AD_UNRECOGNIZED_NAME;
 }
 
 /* All that SSL_set_SSL_CTX() leaves as it was. */
@@ -69,9 +70,11 @@ static int choose_host(SSL *ssl, int *alert, void *ctx)
     const unsigned char *data;
     size_t len;
     struct mk_str name = MK_STR("");
-    *alert = SSL_AD_ILLEGAL_PARAMETER;
-    if (SSL_client_hello_get0_ext(ssl, TLSEXT_TYPE_server_name, &data, &len) == 1 && !read_name(data, len, &name))
-        return SSL_CLIENT_HELLO_ERROR;
+    if (SSL_client_hello_get0_ext(ssl, TLSEXT_TYPE_server_name, &data, &len) == 1) {
+        *alert = read_name(data, len, &name);
+        if (*alert)
+            return SSL_CLIENT_HELLO_ERROR;
+    }
     struct site *site = site_of_name(t, name);
     *alert = SSL_AD_UNRECOGNIZED_NAME;
     if (!site)

@@ -233,10 +233,8 @@ static int shake(struct mk_io *io)
         return -EPIPE; /* it has gone */
     if (r < 0 && r != -EAGAIN)
         read_away(s);
-    if (pushed == -EAGAIN && (r == 0 || r == -EAGAIN))
-        return -EINPROGRESS;
-    if (r == 0)
-        r = pushed;
+    if (pushed < 0 && (r == 0 || r == -EAGAIN)) /* what cannot be sent has no reply to wait for */
+        return pushed == -EAGAIN ? -EINPROGRESS : pushed;
     return r == 0 ? settle(s) : r;
 }
 

@@ -306,6 +306,38 @@ def test_the_system_does_not_change_which_keys_are_too_weak(views, ca, tmp_path)
 # ── names ──
 
 
+def make_hello(change):
+    """The first record of a client that asks for "localhost", with its extension server_name changed."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    out = ssl.MemoryBIO()
+    with contextlib.suppress(ssl.SSLWantReadError):
+        context.wrap_bio(ssl.MemoryBIO(), out, server_hostname="localhost").do_handshake()
+    hello = out.read()
+    whole = b"\x00\x00\x00\x0e\x00\x0c\x00\x00\x09localhost"
+    assert hello.count(whole) == 1
+    return hello.replace(whole, whole[:4] + change(whole[4:]))
+
+
+@pytest.mark.wire
+@pytest.mark.parametrize(
+    "change, alert",
+    [
+        (lambda ext: b"\x00\x0d" + ext[2:], 50),  # the list is longer than the extension
+        (lambda ext: b"\x00\x00" + ext[2:], 50),
+        (lambda ext: ext[:3] + b"\x00\x0a" + ext[5:], 50),  # the name is longer than the list
+        (lambda ext: ext[:3] + b"\x00\x00" + ext[5:], 50),
+        (lambda ext: ext[:2] + b"\x01" + ext[3:], 50),  # not a host_name
+        (lambda ext: ext.replace(b"local", b"loc\0l"), 112),
+    ],
+)
+def test_malformed_server_names(world, change, alert):
+    """RFC 8446 section 6.2: decode_error for what cannot be parsed; unrecognized_name for what is no name."""
+    with world.connect(OVER) as client:
+        client.send(make_hello(change))
+        assert client.rest() == b"\x15\x03\x03\x00\x02\x02" + bytes([alert])
+    world.settle()
+
+
 @pytest.mark.parametrize(
     "name, pair, host",
     [

@@ -265,6 +265,21 @@ static void test_a_client_that_leaves_amid_the_handshake(void **state)
     close(own);
 }
 
+/* It can still be read, but our part of the handshake cannot be sent: there is nothing to wait for. */
+static void test_a_handshake_that_cannot_be_sent(void **state)
+{
+    int own;
+    (void)state;
+    struct mk_io deaf = tls_world_connect(&own);
+    SSL *amid = tls_world_client(own);
+    SSL_do_handshake(amid);
+    shutdown(own, SHUT_RD);
+    assert_int_equal(tls_transport.handshake(&deaf), -EPIPE);
+    tls_transport.close(&deaf);
+    SSL_free(amid);
+    close(own);
+}
+
 /* A few records at a time: what is gathered, leaves in one piece. */
 static void test_a_batch_is_one_message(void **state)
 {
@@ -369,6 +384,7 @@ int main(void)
         cmocka_unit_test(test_without_a_batch),
         cmocka_unit_test(test_plain_http_without_a_batch),
         cmocka_unit_test(test_a_client_that_leaves_amid_the_handshake),
+        cmocka_unit_test(test_a_handshake_that_cannot_be_sent),
         MET(test_what_is_known),
         MET(test_reading),
         MET(test_an_end_without_a_goodbye),
