@@ -79,11 +79,22 @@ int mk__listen_bind(struct mk__addr *addr, const struct mk__listen_options *opti
     return fd;
 }
 
+/* What a slow reader may take of the system's memory; a reload may change it for the connections to come. */
+static void limit_sending(int fd, const struct mk__listen_options *options)
+{
+    if (options->send_buffer)
+        set_option(fd, SOL_SOCKET, SO_SNDBUF, options->send_buffer / 2); /* the kernel doubles it, for its overhead */
+    else
+        set_option(fd, SOL_SOCKET, SO_BUF_LOCK, 0); /* since Linux 5.14; one that was never set grows anyway */
+    set_option(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, options->not_sent_lowat);
+}
+
 int mk__listen_start(int fd, const struct mk__addr *addr, const struct mk__listen_options *options)
 {
     if (addr->sa.sa_family != AF_UNIX) {
         set_option(fd, SOL_SOCKET, SO_REUSEPORT, 1); /* from now on others may join, if they ask to */
         set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+        limit_sending(fd, options);
         if (options->defer_seconds)
             set_option(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, options->defer_seconds);
         if (options->fast_open_queue)

@@ -11,6 +11,8 @@ struct mk__listen_options {
     int backlog;
     int defer_seconds;   /* TCP_DEFER_ACCEPT; 0 = off */
     int fast_open_queue; /* TCP_FASTOPEN; 0 = off */
+    int send_buffer;     /* SO_SNDBUF, bytes; 0 = as large as the system lets it grow */
+    int not_sent_lowat;  /* TCP_NOTSENT_LOWAT, bytes; 0 = the system's net.ipv4.tcp_notsent_lowat */
     bool shared_port;    /* SO_REUSEPORT: joins sockets that listen there; without it there must be none */
 };
 

@@ -209,6 +209,16 @@ static const struct mk_conf_key server_keys[] = {
         "Let the kernel keep a new connection until its first bytes are there, for about so long "
         "(`TCP_DEFER_ACCEPT`, whole seconds). 0: off.",
         .min = 0, .max = 60000, .unit = "s"),
+    KEY(SIZE, send_buffer_bytes, "SendBuffer", "0",
+        "Memory of the system that each TCP connection may take for bytes on their way to the client (`SO_SNDBUF`). 0: "
+        "as "
+        "much as `net.ipv4.tcp_wmem` allows. It limits the speed over long distances: a connection needs what fits "
+        "in the line, its rate times the round trip.",
+        .min = 0, .max = 1 << 30, .unit = "B"),
+    KEY(SIZE, not_sent_bytes, "NotSentLowat", "128K",
+        "Of these, how many may wait without having been sent (`TCP_NOTSENT_LOWAT`). It bounds what a client that "
+        "does not read costs, and no speed. 0: what `net.ipv4.tcp_notsent_lowat` says.",
+        .min = 0, .max = 1 << 30, .unit = "B"),
     KEY(INT, fast_open, "FastOpen", "256",
         "The queue for connections by TCP Fast Open, which saves a round trip. 0: off. The system must allow it "
         "with the bit of value 2 in `net.ipv4.tcp_fastopen`.",

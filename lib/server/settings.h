@@ -55,6 +55,7 @@ struct mk__settings {
     uint32_t stop_delay_ms, tunnel_timeout_ms, handshake_timeout_ms;
     bool keep_alive, hide_version, server_header;
     int64_t requests_max, headers_max, backlog, fast_open;
+    uint64_t send_buffer_bytes, not_sent_bytes;
     uint64_t body_rate_min, line_bytes_max, head_bytes_max, collect_bytes_max, body_bytes_max, drain_bytes_max,
         memory_bytes_max;
     uint32_t defer_accept_ms;

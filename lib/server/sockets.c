@@ -26,6 +26,8 @@ struct mk__listen_options mk__sockets_options(const struct mk__settings *setting
         .backlog = (int)settings->backlog,
         .defer_seconds = (int)((settings->defer_accept_ms + 999) / 1000),
         .fast_open_queue = (int)settings->fast_open,
+        .send_buffer = (int)settings->send_buffer_bytes,
+        .not_sent_lowat = (int)settings->not_sent_bytes,
         .shared_port = true,
     };
 }

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nothing that a client does may stop a worker, leak a descriptor or grow the memory without limit."""
 
+import pathlib
 import random
 import signal
 import time
@@ -330,3 +331,50 @@ def test_a_reload_raises_a_memory_limit_that_is_reached(serve):
     assert answer[0] == "the new configuration is in use", server.log
     with server.connect() as client:
         client.assert_open()
+
+
+# ── what clients that do not read cost the system ──
+
+
+def queued(server, client):
+    """Bytes that the kernel holds for this client, as the server's end of the connection has them."""
+    ends = {f"{here[1]:04X}": here for here in (client.sock.getpeername(), client.sock.getsockname())}
+    for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]:
+        local, remote, _, queues = line.split()[1:5]
+        if [local.split(":")[1], remote.split(":")[1]] == list(ends):
+            return int(queues.split(":")[0], 16)
+    raise AssertionError("no such connection")
+
+
+def stall(server):
+    """A client that asks for a large file and takes none of it; how much the kernel holds for it in the end."""
+    client = server.connect(rcvbuf=4096)
+    client.send(request("/big.bin"))
+    sizes = [-1, queued(server, client)]
+    while sizes[-1] != sizes[-2] or sizes[-1] == 0:
+        time.sleep(0.1)
+        sizes.append(queued(server, client))
+    client.close()
+    return sizes[-1]
+
+
+def test_a_client_that_does_not_read_is_cheap(serve):
+    server = serve(files={"big.bin": b"x" * 20_000_000})
+    assert stall(server) < 400_000  # the default of NotSentLowat, what was sent, and a segment
+
+
+def test_send_buffers_are_limited(serve):
+    files = {"big.bin": b"x" * 20_000_000}
+    system, small = {"NotSentLowat": "1G"}, {"NotSentLowat": "1G", "SendBuffer": "64K"}
+    server = serve(system, files=files)
+    much = stall(server)
+    assert much > 800_000
+    write_config(server.conf, server.root, small)
+    server.baseline += 2  # of the loop that waits for old generations
+    server.send_signal(signal.SIGHUP)
+    server.wait_log("the new configuration is in use")
+    assert stall(server) < 200_000
+    write_config(server.conf, server.root, system)
+    server.send_signal(signal.SIGHUP)
+    server.wait_log("the new configuration is in use", 2)
+    assert stall(server) > 800_000

@@ -10,6 +10,8 @@
 static const struct mk__listen_options options = {.backlog = 16,
                                                   .defer_seconds = 3,
                                                   .fast_open_queue = 5,
+                                                  .send_buffer = 100000,
+                                                  .not_sent_lowat = 50000,
                                                   .shared_port = true};
 
 static struct mk__addr address(const char *text)
@@ -51,6 +53,8 @@ static void test_options_are_set(void **state)
     assert_int_equal(option_of(fd, IPPROTO_TCP, TCP_NODELAY), 1);
     assert_int_equal(option_of(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT), 3);
     assert_int_equal(option_of(fd, IPPROTO_TCP, TCP_FASTOPEN), 5);
+    assert_int_equal(option_of(fd, SOL_SOCKET, SO_SNDBUF), 100000);
+    assert_int_equal(option_of(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT), 50000);
     assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
     assert_true(fcntl(fd, F_GETFL) & O_NONBLOCK);
     close(fd);
