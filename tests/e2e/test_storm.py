@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reloads that change limits, workers, schedulers, listeners, transports, plugins and hosts at random, while
+clients ask over HTTP/1.1 and HTTP/2, in the clear and over TLS. Every request is answered, by one generation; only the
+listener that changes what it speaks may refuse."""
+
+import contextlib
+import random
+import re
+import signal
+import socket
+import ssl
+
+import pytest
+
+from harness import build
+from harness.certificates import TlsClient
+from harness.client import ProtocolError
+from harness.content import populate
+from harness.h2 import GoneAway, H2Client
+from harness.load import Load
+from harness.messages import request
+from harness.server import Server, await_true, free_port, section, write_config
+
+pytestmark = [
+    pytest.mark.wire,
+    pytest.mark.concurrent,
+    pytest.mark.skipif(
+        not (build.speaks("tls") and build.speaks("h2")), reason=f"the preset {build.PRESET} lacks tls or HTTP/2"
+    ),
+]
+DONE, REFUSED = "the new configuration is in use", "the new configuration cannot be used"
+SMALL, LARGE = 1000, 2_000_000
+
+# Each reload takes some of these; None: the default. None of them refuses what the clients ask for.
+LIMITS = {
+    "MaxHeaders": [None, 6, 40, 300],
+    "MaxHeadSize": [None, "9K", "60K"],
+    "MaxRequestLine": [None, 200, "4K"],
+    "MaxRequestSize": [None, "30K", "10M"],
+    "MaxBodySize": [None, "40K", "1G"],
+    "MaxDrainSize": [None, "30K", "1M"],
+    "MaxKeepAliveRequest": [None, 2, 7],
+    "MaxHandshakes": [None, 8, 512],
+    "KeepAlive": [None, "Off", "On"],
+    "KeepAliveTimeout": [None, "3s"],
+    "Timeout": [None, "9s", "100s"],
+    "BodyTimeout": [None, "9s"],
+    "SendTimeout": [None, "9s"],
+    "MemoryLimit": [None, "8M", "256M"],
+    "NotSentLowat": [None, "16K", "1M"],
+    "SendBuffer": [None, "32K"],
+    "Backlog": [None, 64, 4096],
+}
+H2_LIMITS = {
+    "MaxStreams": [None, 8, 250],
+    "MaxContinuations": [None, 1, 30],
+    "MaxSettings": [None, 20],
+    "MaxPings": [None, 20],
+    "MaxEmptyFrames": [None, 20],
+    "MaxSmallUpdates": [None, 500],
+}
+OPTIONAL = ["health", "maintenance", "redirect", "cors", "compress", "logger"]
+WAYS = ["", "tls", "proxy", None]  # of the listener that changes; None: it is away
+
+
+class Storm:
+    """A server, and the configurations that it goes through."""
+
+    def __init__(self, folder, good, seed, scheduler):
+        self.folder, self.good, self.random, self.reloads = folder, good, random.Random(seed), 0
+        self.plain, self.tls, self.changing = free_port(), free_port(), free_port()
+        for version in "ab":
+            populate(folder / version, {"v": version.encode() * SMALL, "big": version.encode() * LARGE})
+        self.write("a", {"Scheduler": scheduler, "Workers": 2}, {}, OPTIONAL, "", True)
+        self.server = Server("-c", folder / "conf", listeners=3)
+
+    def choose(self, table):
+        rows = self.random.sample(sorted(table), self.random.randint(0, len(table)))
+        values = {name: self.random.choice(table[name]) for name in rows}
+        return {name: value for name, value in values.items() if value is not None}
+
+    def site(self, name, version):
+        text = section("HOST", {"ServerName": name, "DocumentRoot": self.folder / version})
+        text += section("TLS", self.good.keys()) + section("HEADERS", {"Set": f"X-Version {version}"})
+        if "logger" in self.loaded:
+            text += section("LOGGER", {"AccessLog": self.folder / "access.log"})
+        return text
+
+    def write(self, version, settings, h2, plugins, way, other):
+        self.loaded = [name for name in OPTIONAL if name in plugins]
+        listen = [f"127.0.0.1:{self.plain}", f"127.0.0.1:{self.tls} tls"]
+        listen += [] if way is None else [f"127.0.0.1:{self.changing} {way}".strip()]
+        first = [name for name in self.loaded if name != "logger"]
+        order = ["liana", "tls", *first, "headers", "static", *(["logger"] if "logger" in self.loaded else [])]
+        files = {
+            "plugins.load": section("PLUGINS", {"Load": order}),
+            "sites/default": self.site("localhost", version),
+        }
+        (self.folder / "conf" / "sites" / "other").unlink(missing_ok=True)
+        if other:
+            files["sites/other"] = self.site("other.example", version)
+        common = {"Listen": listen, "TrustedProxies": "127.0.0.1", "FastOpen": 0}
+        write_config(self.folder / "conf", self.folder / version, {**common, **settings}, files=files)
+        with open(self.folder / "conf" / "monkey.conf", "a") as file:
+            file.write(section("HTTP2", h2) if h2 else "")
+
+    def change(self):
+        settings = {
+            "Workers": self.random.randint(1, 4),
+            "Scheduler": self.random.choice(["reuseport", "fair"]),
+            **self.choose(LIMITS),
+        }
+        plugins = self.random.sample(OPTIONAL, self.random.randint(0, len(OPTIONAL)))
+        self.write(
+            "ab"[self.reloads % 2], settings, self.choose(H2_LIMITS), plugins, self.random.choice(WAYS),
+            self.random.random() < 0.5,
+        )  # fmt: skip
+        self.server.send_signal(signal.SIGHUP)
+        self.reloads += 1
+        self.server.wait_log(f"{DONE}|{REFUSED}", self.reloads)
+        assert REFUSED not in self.server.log, self.server.log
+
+
+class StormLoad(Load):
+    small, large = "/v", "/big"
+
+    def __init__(self, storm, ca):
+        self.storm, self.versions = storm, set()
+        self.contexts = [ca.context(), ca.context(alpn=["http/1.1"])]
+        super().__init__(("127.0.0.1", storm.plain))
+
+    def kinds(self):
+        return [
+            self.keep, self.renew, self.upload, self.slow, self.other, self.keep_tls, self.renew_tls,
+            self.streams, self.streams_tls, self.half_a_head, self.at_the_changing_listener,
+        ]  # fmt: skip
+
+    def seen(self, path, answer):
+        version = answer["X-Version"] or answer["x-version"]
+        assert answer.status == 200, answer
+        assert answer.body == version.encode() * (SMALL if path == self.small else LARGE), "bytes of two generations"
+        self.versions.add(version)
+        self.answers += 1
+
+    def connect_tls(self):
+        return TlsClient(("127.0.0.1", self.storm.tls), self.contexts[1], timeout=30)
+
+    def other(self):
+        """Of a host that comes and goes; while it is away the default one answers."""
+        with self.connect() as client:
+            client.send(request(self.small, "Connection: close", host="other.example"))
+            self.seen(self.small, client.response())
+
+    def half_a_head(self):
+        """Whose second half comes under other limits than the first, perhaps: 200, or a refusal for them."""
+        with self.connect() as client:
+            client.send(f"GET {self.small} HTTP/1.1\r\nHost: localhost\r\n" + "A: 1\r\n" * 3)
+            with self.connect() as another:
+                self.seen(self.small, another.ask(self.small, "Connection: close"))
+            client.send("B: 2\r\n" * 60 + "Connection: close\r\n\r\n")
+            with contextlib.suppress(ConnectionError):
+                answer = client.response()
+                assert answer.status in (200, 431), answer
+
+    def keep_tls(self):
+        with self.connect_tls() as client:
+            for _ in range(20):
+                answer = client.ask(self.small)
+                self.seen(self.small, answer)
+                if answer["Connection"] == "close":
+                    return
+
+    def renew_tls(self):
+        with self.connect_tls() as client:
+            self.seen(self.large, client.ask(self.large, "Connection: close"))
+
+    def run_streams(self, client):
+        """What a GOAWAY leaves out is asked again."""
+        with client:
+            for n in range(20):
+                path = self.large if n % 7 == 6 else self.small
+                number = client.begin(path)
+                try:
+                    self.seen(path, client.response(number))
+                except (GoneAway, ConnectionError):
+                    if client.goaway is None or client.goaway[1] or client.goaway[0] >= number:
+                        raise
+                    return
+                if client.goaway:
+                    return
+
+    def streams(self):
+        self.run_streams(H2Client(("127.0.0.1", self.storm.plain), timeout=30))
+
+    def streams_tls(self):
+        self.run_streams(H2Client(("127.0.0.1", self.storm.tls), timeout=30, context=self.contexts[0]))
+
+    def at_the_changing_listener(self):
+        """Whatever it speaks now: an answer of its, an alert, or an end."""
+        with contextlib.suppress(OSError, ProtocolError, ssl.SSLError):
+            with socket.create_connection(("127.0.0.1", self.storm.changing), timeout=30) as sock:
+                sock.sendall(request(self.small, "Connection: close"))
+                answer = b""
+                while piece := sock.recv(65536):
+                    answer += piece
+                assert not answer or re.match(rb"HTTP/1\.1 (200|400) ", answer), answer
+        with contextlib.suppress(OSError, ProtocolError, ssl.SSLError):
+            with TlsClient(("127.0.0.1", self.storm.changing), self.contexts[1], timeout=30) as client:
+                client.ask(self.small, "Connection: close")
+
+
+def run_storm(storm, ca, reloads):
+    with StormLoad(storm, ca) as load:
+        for _ in range(reloads):
+            before = load.answers
+            storm.change()
+            await_true(lambda: load.answers > before + 5 or load.errors, 30, "answers")
+            assert not load.errors, load.errors
+    assert not load.errors and not load.refused, load.errors
+    assert load.versions == {"a", "b"}
+    # all that the last one does not hold is gone, and everything is as in the beginning
+    storm.write("a", {"Workers": 2}, {}, OPTIONAL, "", True)
+    storm.server.send_signal(signal.SIGHUP)
+    storm.reloads += 1
+    storm.server.wait_log(DONE, storm.reloads)
+    storm.server.wait_log("the configuration before the last reload is not in use any more", storm.reloads)
+    return load.answers
+
+
+@pytest.fixture
+def storm(tmp_path, good):
+    made = []
+
+    def start(seed, scheduler):
+        made.append(Storm(tmp_path, good, seed, scheduler))
+        return made[-1]
+
+    yield start
+    for one in made:
+        try:
+            one.server.stop()
+        finally:
+            one.server.kill()
+
+
+@pytest.mark.parametrize("seed, scheduler", [(1, "reuseport"), (2, "fair")])
+def test_a_storm_of_reloads(storm, ca, seed, scheduler):
+    run_storm(storm(seed, scheduler), ca, 60)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("seed", range(3, 7))
+def test_a_long_storm_of_reloads(storm, ca, seed):
+    answers = run_storm(storm(seed, "fair" if seed % 2 else "reuseport"), ca, 300)
+    print(f"{answers} answers, 300 reloads")
