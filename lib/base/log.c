@@ -86,14 +86,14 @@ static size_t put_line(char *line, enum mk_log_level level, const char *message)
 /* A log that cannot be written must not stop the server: the line is lost, and counted. */
 static bool write_line(enum mk_log_level level, const char *message)
 {
-    char line[LINE_BYTES];
+    MK_UNINITIALIZED char line[LINE_BYTES];
     size_t n = put_line(line, level, message);
     return !would_block(log_fd) && write(log_fd, line, n) == (ssize_t)n;
 }
 
 void mk_log(enum mk_log_level level, const char *format, ...)
 {
-    char message[MESSAGE_BYTES];
+    MK_UNINITIALIZED char message[MESSAGE_BYTES];
     int saved = errno;
 
     if (!mk_log_wants(level))

@@ -134,7 +134,7 @@ static size_t take_star(struct mk_str glob, size_t at, size_t star)
 static bool walk_glob(struct mk_str glob, struct mk_str path, bool items)
 {
     uint32_t marks[MK_PATTERN_GLOB_MAX + 1] = {0};
-    struct places sets[2], *now = &sets[0], *next = &sets[1];
+    MK_UNINITIALIZED struct places sets[2], *now = &sets[0], *next = &sets[1];
     now->n = 0;
     add_place(now, glob, 0, marks, 1);
     for (size_t i = 0, star; i < path.len && now->n; i += star ? star : 1) {

@@ -242,7 +242,7 @@ static void refuse_range(struct mk_request *req, const struct mk_file *file)
 void mk_response_file(struct mk_request *req, const struct mk_file *file)
 {
     struct tags tags;
-    struct selection selection;
+    MK_UNINITIALIZED struct selection selection;
     enum mk__condition condition = MK__CONDITION_FAILED;
     enum mk__range_result found = MK__RANGE_IGNORE;
 

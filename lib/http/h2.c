@@ -200,8 +200,8 @@ static unsigned name_values(const struct mk__h2_fields *fields, nghttp2_nv nv[MK
 /* The body ends; its trailers end the stream, if there are any. */
 static int end_body(nghttp2_session *session, const struct mk__h2_stream *s, uint32_t *flags)
 {
-    struct mk__h2_fields fields;
-    nghttp2_nv nv[MK__H2_FIELDS_MAX];
+    MK_UNINITIALIZED struct mk__h2_fields fields;
+    MK_UNINITIALIZED nghttp2_nv nv[MK__H2_FIELDS_MAX];
     *flags |= NGHTTP2_DATA_FLAG_EOF;
     if (!mk__h2_answer_trailers(s, &fields))
         return 0;
@@ -325,8 +325,8 @@ void mk__h2_reset(struct mk__h2_stream *s, bool failed)
 
 int mk__h2_submit_head(struct mk__h2_stream *s, bool interim)
 {
-    struct mk__h2_fields fields;
-    nghttp2_nv nv[MK__H2_FIELDS_MAX];
+    MK_UNINITIALIZED struct mk__h2_fields fields;
+    MK_UNINITIALIZED nghttp2_nv nv[MK__H2_FIELDS_MAX];
     mk__h2_answer_fields(s, interim, &fields);
     unsigned n = name_values(&fields, nv);
     if (interim)

@@ -61,7 +61,7 @@ unsigned mk__fair_pick(const uint32_t *loads, unsigned n, unsigned last)
 /* Workers without memory come last. Says whether there is another one. */
 static bool pick(struct mk__fair *f, struct mk__worker **ret_worker)
 {
-    uint32_t loads[MK__FAIR_WORKERS_MAX];
+    MK_UNINITIALIZED uint32_t loads[MK__FAIR_WORKERS_MAX];
     for (unsigned i = 0; i < f->n_workers; i++) {
         const struct mk__feed *feed = &f->workers[i]->feed;
         loads[i] = mk__feed_load(feed) | (feed->starved ? 1u << 31 : 0);

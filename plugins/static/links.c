@@ -34,7 +34,7 @@ static void copy_root(struct walk *w)
 
 static int put_before_rest(struct walk *w, const char *target)
 {
-    char joined[SITE_NAME_BYTES];
+    MK_UNINITIALIZED char joined[SITE_NAME_BYTES];
     int n = snprintf(joined, sizeof(joined), "%s/%s", target, w->rest);
     if (n >= (int)sizeof(joined))
         return -ENAMETOOLONG;
@@ -78,7 +78,7 @@ static int go_up(struct walk *w)
 /* Takes one component further: follows it if it is a link, appends it otherwise. */
 static int go_down(struct walk *w, const char *component)
 {
-    char next[SITE_NAME_BYTES], target[SITE_NAME_BYTES];
+    MK_UNINITIALIZED char next[SITE_NAME_BYTES], target[SITE_NAME_BYTES];
     int n = snprintf(next, sizeof(next), "%s%s%s", w->done, w->done[0] ? "/" : "", component);
     if (n >= (int)sizeof(next))
         return -ENAMETOOLONG;
@@ -106,12 +106,12 @@ static int next_component(struct walk *w, char *component)
 
 int site_open_inside(struct site *site, const char *path)
 {
-    struct walk w;
+    MK_UNINITIALIZED struct walk w;
     w.site = site;
     w.links = 0;
     w.done[0] = '\0';
     copy_root(&w);
-    char component[SITE_NAME_BYTES];
+    MK_UNINITIALIZED char component[SITE_NAME_BYTES];
     int r = snprintf(w.rest, sizeof(w.rest), "%s", path) >= (int)sizeof(w.rest) ? -ENAMETOOLONG : 1;
     while (r >= 0 && (r = next_component(&w, component)) > 0) {
         if (strcmp(component, ".") == 0)

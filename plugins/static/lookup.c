@@ -13,7 +13,7 @@
 static struct found find_index(struct site *site, struct mk_str path, const struct mk_accept *accept, bool cached)
 {
     struct found f = {.kind = FOUND_NOTHING, .fd = -1, .err = ENOENT};
-    char name[SITE_NAME_BYTES];
+    MK_UNINITIALIZED char name[SITE_NAME_BYTES];
     const struct mk_conf_list *index = &site->settings->index;
     for (uint32_t i = 0; i < index->n; i++) {
         int n = snprintf(name, sizeof(name), "%s%.*s", path.p + 1, MK_STR_ARG(index->items[i]));

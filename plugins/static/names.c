@@ -38,7 +38,7 @@ int site_open(struct site *site, const char *name, bool cached)
 
 int site_enter(const struct site *site, int fd, const char *name)
 {
-    char path[SITE_NAME_BYTES];
+    MK_UNINITIALIZED char path[SITE_NAME_BYTES];
     int n = snprintf(path, sizeof(path), "%s/.", name), entered = -EAGAIN; /* whoever may not search it fails here */
     if (n >= (int)sizeof(path))
         return -ENAMETOOLONG;

@@ -78,7 +78,7 @@ static size_t compose(const struct site *site, struct mk_str entry, struct mk_st
 static struct found try(struct site *site, struct mk_str entry, struct mk_str path, const struct mk_accept *accept,
                         bool cached)
 {
-    char name[SITE_NAME_BYTES];
+    MK_UNINITIALIZED char name[SITE_NAME_BYTES];
     size_t n = compose(site, entry, path, name);
     if (n == 0)
         return (struct found){.kind = FOUND_NOTHING, .fd = -1, .err = ENOENT};

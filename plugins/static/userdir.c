@@ -103,7 +103,7 @@ static bool may_have_folder(const struct passwd *user)
 /* A descriptor of the user's folder, and its path in `ret_path`; -errno. */
 static int open_folder(const struct place *at, char ret_path[SITE_NAME_BYTES])
 {
-    char entry[ENTRY_BYTES];
+    MK_UNINITIALIZED char entry[ENTRY_BYTES];
     struct passwd storage, *user = NULL;
     const char *name = at->site->host->user_dir.p;
     int err = at->user.len ? getpwnam_r(at->user.p, &storage, entry, sizeof(entry), &user) : ENOENT;
@@ -121,7 +121,7 @@ static int open_folder(const struct place *at, char ret_path[SITE_NAME_BYTES])
 
 struct found userdir_find(const struct place *at, const struct mk_accept *accept)
 {
-    char path[SITE_NAME_BYTES], prefix[USERDIR_NAME_BYTES + 3];
+    MK_UNINITIALIZED char path[SITE_NAME_BYTES], prefix[USERDIR_NAME_BYTES + 3];
     int fd = open_folder(at, path);
     if (fd < 0)
         return (struct found){.kind = FOUND_NOTHING, .fd = -1, .err = -fd};

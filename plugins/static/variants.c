@@ -66,7 +66,7 @@ int variants_parse_match(const struct mk_conf_value *value, void *field, struct 
 static bool is_meant(const struct site *site, const char *name)
 {
     const struct patterns *patterns = &site->host->precompressed_match;
-    char path[SITE_NAME_BYTES];
+    MK_UNINITIALIZED char path[SITE_NAME_BYTES];
     if (!patterns->n)
         return true;
     int n = snprintf(path, sizeof(path), "%.*s/%s", MK_STR_ARG(site->prefix), name);
@@ -95,7 +95,7 @@ static bool is_older(const struct timespec *a, const struct timespec *b)
 static struct found find_variant(struct site *site, const char *name, enum mk_coding coding, bool cached,
                                  const struct found *f)
 {
-    char path[SITE_NAME_BYTES];
+    MK_UNINITIALIZED char path[SITE_NAME_BYTES];
     int n = snprintf(path, sizeof(path), "%s%s", name, suffixes[coding]);
     struct found v = site_look_at(n < (int)sizeof(path) ? site_open(site, path, cached) : -ENAMETOOLONG, f->name);
     if (v.kind != FOUND_FILE || !is_older(&v.mtime, &f->mtime))
