@@ -16,6 +16,11 @@
 #define ASAN_POISON_MEMORY_REGION(p, n) ((void)(p), (void)(n))
 #define ASAN_UNPOISON_MEMORY_REGION(p, n) ((void)(p), (void)(n))
 #endif
+#if MK__MSAN
+#include <sanitizer/msan_interface.h>
+#else
+#define __msan_allocated_memory(p, n) ((void)(p), (void)(n))
+#endif
 
 enum { ALIGN = 16, CHUNK_BYTES_MIN = 1024, CHUNK_BYTES_MAX = 16384 };
 
@@ -74,7 +79,7 @@ static struct mk_arena_chunk *get_chunk(struct mk_account *account, size_t size)
 
 static void put_chunk(struct mk_account *account, struct mk_arena_chunk *chunk)
 {
-    if (!MK__ASAN && account && chunk->size == CHUNK_BYTES_MIN && account->spares < SPARES_MAX) {
+    if (!MK__SEPARATE && account && chunk->size == CHUNK_BYTES_MIN && account->spares < SPARES_MAX) {
         chunk->next = account->spare;
         account->spare = chunk;
         account->spares++;
@@ -149,6 +154,7 @@ void *mk_arena_alloc(struct mk_arena *a, size_t size)
     void *p = a->at;
     a->at += need;
     ASAN_UNPOISON_MEMORY_REGION(p, size);
+    __msan_allocated_memory(p, size);
     return p;
 }
 

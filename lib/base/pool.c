@@ -55,7 +55,7 @@ static int add_block(struct mk__pool *p)
 void *mk__pool_get(struct mk__pool *p)
 {
     void *object;
-    if (MK__ASAN) {
+    if (MK__SEPARATE) {
         object = mk_account_alloc(p->account, p->object_bytes);
     } else {
         if (!p->free_list && add_block(p) < 0)
@@ -71,7 +71,7 @@ void *mk__pool_get(struct mk__pool *p)
 void mk__pool_put(struct mk__pool *p, void *object)
 {
     p->used--;
-    if (MK__ASAN) {
+    if (MK__SEPARATE) {
         mk_account_free(p->account, object, p->object_bytes);
         return;
     }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Whether this build has AddressSanitizer: MK__ASAN is 1 then, else 0. Memory is handed out differently there, so
- * that each use after its end is seen.
+ * Whether this build has AddressSanitizer (MK__ASAN is 1) or MemorySanitizer (MK__MSAN is 1), else 0. With one of them
+ * each object of a pool is an allocation of its own (MK__SEPARATE), so that each use after its end, or before its
+ * initialization, is seen.
  */
 #ifndef MK_BASE_SANITIZE_H
 #define MK_BASE_SANITIZE_H
@@ -11,10 +12,16 @@
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer)
 #define MK__ASAN 1
+#elif __has_feature(memory_sanitizer)
+#define MK__MSAN 1
 #endif
 #endif
 #ifndef MK__ASAN
 #define MK__ASAN 0
 #endif
+#ifndef MK__MSAN
+#define MK__MSAN 0
+#endif
+#define MK__SEPARATE (MK__ASAN || MK__MSAN)
 
 #endif

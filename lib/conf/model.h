@@ -87,9 +87,9 @@ struct mk__conf {
     const struct mk__variable *variables;
     unsigned errors, warnings;
     bool starved;                   /* memory ran out somewhere */
-    struct mk__words words;         /* of the line at hand */
     mk__conf_unknown_fn on_unknown; /* once, before the first unknown name is explained */
     void *unknown_ctx;
+    struct mk__words words; /* of the line at hand; the last member, which is not zeroed */
 };
 
 /* A key as found in the tables. */

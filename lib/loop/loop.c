@@ -175,6 +175,7 @@ int mk__loop_open(struct mk_loop *loop, const struct mk__poller *poller, const s
     loop->stopping = false;
     loop->jobs_out = 0;
 #ifndef MK_LEAN
+    loop->turns = 0;
     loop->guests = NULL;
     loop->names = NULL;
 #endif

@@ -57,6 +57,7 @@ SYSTEM = set("""
     ftw.h limits.h link.h locale.h malloc.h math.h netdb.h poll.h pthread.h pwd.h regex.h sched.h semaphore.h setjmp.h
     signal.h spawn.h stdalign.h stdarg.h stdatomic.h stdbool.h stddef.h stdint.h stdio.h stdlib.h stdnoreturn.h string.h
     strings.h syslog.h termios.h threads.h time.h ucontext.h unistd.h wchar.h sanitizer/asan_interface.h
+    sanitizer/msan_interface.h
     """.split())
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')

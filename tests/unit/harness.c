@@ -6,6 +6,7 @@
  */
 #include "harness.h"
 
+#include "base/sanitize.h"
 #include "http/h2_core.h"
 
 #include <errno.h>
@@ -462,7 +463,7 @@ static void on_released(void *pin)
 
 static const struct mk__h2_calls *find_h2(void)
 {
-    return &mk__h2_calls;
+    return MK__MSAN ? NULL : &mk__h2_calls; /* libnghttp2 is not built with MemorySanitizer */
 }
 
 static const struct mk__http_app app = {

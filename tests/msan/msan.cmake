@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+# The preset msan. MemorySanitizer takes what a library writes that was compiled without it for uninitialized. These
+# unit tests and fuzz targets, as patterns of their file names, call such a library:
+set(MK_MSAN_WITHOUT
+    "^base/regex_"                    # libpcre2
+    "^http/h2_" "^server/http2_" "^h2_" # libnghttp2
+    "^plugins/tls-" "^tls_"           # libssl
+    "^plugins/compress-")             # zlib, libbrotli, libzstd
+list(JOIN MK_MSAN_WITHOUT "|" MK_MSAN_WITHOUT)
+
+add_library(msan-calls OBJECT ${CMAKE_CURRENT_LIST_DIR}/calls.c)
+target_compile_options(msan-calls PRIVATE -Wno-missing-prototypes)
+set(MK_MSAN_OBJECTS $<TARGET_OBJECTS:msan-calls>)
+
+# Fuzz targets run as tests here, over their seeds and for a moment longer.
+function(mk_add_msan_fuzz_test name)
+    set(seeds ${CMAKE_SOURCE_DIR}/tests/fuzz/corpus/${name})
+    set(learnt ${CMAKE_BINARY_DIR}/corpus/${name})
+    file(MAKE_DIRECTORY ${learnt} ${CMAKE_BINARY_DIR}/findings)
+    if(NOT IS_DIRECTORY ${seeds})
+        set(seeds "")
+    endif()
+    add_test(NAME fuzz-${name} COMMAND fuzz-${name} -max_total_time=2 -timeout=10 -rss_limit_mb=0
+        -artifact_prefix=${CMAKE_BINARY_DIR}/findings/${name}- ${learnt} ${seeds})
+    set_tests_properties(fuzz-${name} PROPERTIES TIMEOUT 120)
+endfunction()
