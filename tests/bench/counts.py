@@ -10,6 +10,8 @@ import sys
 import tempfile
 import time
 
+from peers import GENERATOR_CPU
+
 IDLE = 2_000  # connections
 CROWD = 1_000  # clients
 ONE_BY_ONE = 200  # requests whose system calls are counted
@@ -61,8 +63,9 @@ def bytes_per_connection(server):
 
 def crowd_memory(server):
     """The most private dirty memory, KB, while many clients fetch 200 KB each, again and again."""
+    url = f"http://127.0.0.1:{server.port}/200k.bin"
     load = subprocess.Popen(
-        ["taskset", "-c", "1", "wrk", "-t1", f"-c{CROWD}", "-d3s", f"http://127.0.0.1:{server.port}/200k.bin"],
+        ["taskset", "-c", str(GENERATOR_CPU), "wrk", "-t1", f"-c{CROWD}", "-d3s", url],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
@@ -84,11 +87,15 @@ COLUMNS = [
 
 
 def report_counts(servers):
+    """{server: {column: value}}"""
+    found = {}
     print("\n" + "  ".join(f"{name}: {text}" for name, text in COLUMNS))
     print(f"  {'server':<12}" + "".join(f" {name:>8}" for name, _ in COLUMNS))
     for server in servers:
         pss, dirty = server.memory()
         size = os.path.getsize(os.path.realpath(server.command[0])) // 1024
         values = [pss, dirty, size, count_calls(server), bytes_per_connection(server), crowd_memory(server)]
+        found[server.name] = values
         print(f"  {server.name:<12}" + "".join(f" {value:>8}" for value in values))
         sys.stdout.flush()
+    return {name: {column: value for (column, _), value in zip(COLUMNS, row)} for name, row in found.items()}

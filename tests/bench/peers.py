@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The servers that are measured: their configurations, as equal as they can be, and their processes."""
+"""The servers that are measured: their configurations, as their own users tune them, and their processes."""
 
 import os
 import re
@@ -13,22 +13,48 @@ import time
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 FILES = {"13.txt": 13, "26k.bin": 26510, "200k.bin": 200 * 1024, "1m.bin": 1 << 20}
 MANY = 10_000  # files of 1 to 8 KB
+SERVER_CPU, GENERATOR_CPU = 0, 1
 
 NGINX = """daemon off; worker_processes 1; pid {dir}/nginx.pid; error_log {dir}/nginx.err crit;
 events {{ worker_connections 16384; }}
-http {{ access_log {log}; sendfile on; tcp_nopush off; keepalive_requests 1000000000; keepalive_timeout 65;
+http {{ access_log {log}; sendfile on; tcp_nopush on; tcp_nodelay on; {cache}
+keepalive_requests 1000000000; keepalive_timeout 65;
 client_body_temp_path {dir}/b; proxy_temp_path {dir}/p; fastcgi_temp_path {dir}/f; uwsgi_temp_path {dir}/u;
 scgi_temp_path {dir}/s; gzip_static {variants};
 server {{ listen 127.0.0.1:{port} deferred backlog=1024{options}; root {root}; {more} }} }}
 """
+NGINX_CACHE = "open_file_cache max=20000 inactive=60s; open_file_cache_valid 30s; open_file_cache_errors on;"
 LIGHTTPD = """server.document-root = "{root}"
 server.port = {port}
 server.bind = "127.0.0.1"
 server.max-keep-alive-requests = 1000000000
 server.max-fds = 16384
 server.max-connections = 8192
+server.max-keep-alive-idle = 65
+server.listen-backlog = 1024
+server.defer-accept = 1
+server.network-backend = "sendfile"
+server.stat-cache-engine = "inotify"
 server.errorlog = "{dir}/lighttpd.err"
 mimetype.assign = ( ".txt" => "text/plain", "" => "application/octet-stream" )
+"""
+H2O = """num-threads: 1
+num-name-resolution-threads: 1
+max-connections: 16384
+listen:
+  host: 127.0.0.1
+  port: {port}
+{tls}hosts:
+  default:
+    paths:
+      "/":
+        file.dir: {root}
+        file.send-compressed: {variants}
+"""
+H2O_TLS = """  ssl:
+    certificate-file: {cert}
+    key-file: {key}
+    minimum-version: TLSv1.2
 """
 MONKEY = """[SERVER]
     Listen 127.0.0.1:{port}{options}
@@ -70,7 +96,7 @@ class Server:
 
     def start(self):
         self.process = subprocess.Popen(
-            ["taskset", "-c", "0"] + self.command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            ["taskset", "-c", str(SERVER_CPU), *self.command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
         for _ in range(200):
             try:
@@ -152,47 +178,60 @@ def make_certificate(folder):
 
 def make_monkey(folder, root, more):
     port = free_port()
-    options = " tls" if more == "tls" else ""
+    options = " tls" if "tls" in more else ""
     write(os.path.join(folder, "monkey.conf"), MONKEY.format(port=port, options=options))
-    host = HOST.format(root=root) + (VARIANTS if more == "gz" else "")
-    host += LOGGED.format(dir=folder) if more == "log" else ""
-    host += MONKEY_TLS.format(**make_certificate(folder)) if more == "tls" else ""
+    host = HOST.format(root=root) + (VARIANTS if "gz" in more else "")
+    host += LOGGED.format(dir=folder) if "log" in more else ""
+    host += MONKEY_TLS.format(**make_certificate(folder)) if "tls" in more else ""
     write(os.path.join(folder, "sites", "default"), host)
     return [os.path.join(ROOT, "build/release/bin/monkey"), "-c", folder], port
 
 
 def make_nginx(folder, root, more):
-    nginx, port = shutil.which("nginx", path="/usr/sbin:/usr/bin"), free_port()
+    nginx, port = find("nginx"), free_port()
     text = NGINX.format(
         dir=folder,
         port=port,
         root=root,
-        log=f"{folder}/access.log" if more == "log" else "off",
-        variants="on" if more == "gz" else "off",
-        options={"tls": " ssl http2", "h2": " http2"}.get(more, ""),
-        more=NGINX_TLS.format(**make_certificate(folder)) if more == "tls" else "",
+        log=f"{folder}/access.log" if "log" in more else "off",
+        variants="on" if "gz" in more else "off",
+        cache=NGINX_CACHE if "cache" in more else "",
+        options=" ssl http2" if "tls" in more else " http2" if "h2" in more else "",
+        more=NGINX_TLS.format(**make_certificate(folder)) if "tls" in more else "",
     )
     path = write(os.path.join(folder, "nginx.conf"), text)
     return nginx and [nginx, "-p", folder, "-c", path], port
 
 
 def make_lighttpd(folder, root, more):
-    lighttpd, port = shutil.which("lighttpd", path="/usr/sbin:/usr/bin"), free_port()
+    lighttpd, port = find("lighttpd"), free_port()
     text = LIGHTTPD.format(dir=folder, port=port, root=root)
-    text += LIGHTTPD_TLS.format(**make_certificate(folder)) if more == "tls" else ""
-    if more == "log":
+    text += LIGHTTPD_TLS.format(**make_certificate(folder)) if "tls" in more else ""
+    if "log" in more:
         text += f'server.modules = ( "mod_accesslog" )\naccesslog.filename = "{folder}/access.log"\n'
     path = write(os.path.join(folder, "lighttpd.conf"), text)
-    return lighttpd and more != "gz" and [lighttpd, "-D", "-f", path], port
+    return lighttpd and "gz" not in more and [lighttpd, "-D", "-f", path], port
 
 
-MAKERS = {"monkey": make_monkey, "nginx": make_nginx, "lighttpd": make_lighttpd}
+def make_h2o(folder, root, more):
+    h2o, port = find("h2o"), free_port()
+    tls = H2O_TLS.format(**make_certificate(folder)) if "tls" in more else ""
+    text = H2O.format(port=port, root=root, tls=tls, variants="ON" if "gz" in more else "OFF")
+    path = write(os.path.join(folder, "h2o.conf"), text)
+    return h2o and [h2o, "-c", path], port
+
+
+MAKERS = {"monkey": make_monkey, "nginx": make_nginx, "lighttpd": make_lighttpd, "h2o": make_h2o}
+
+
+def find(program):
+    return shutil.which(program, path="/usr/sbin:/usr/bin")
 
 
 def make_server(name, folder, root):
     """One of MAKERS; behind it `+log` for an access log, `+gz` for precompressed variants, `+tls` for encryption, `+h2`
-    for HTTP/2 in the clear. None: it is not there."""
-    kind, _, more = name.partition("+")
+    for HTTP/2 in the clear, `+cache` for nginx's open_file_cache. None: it is not installed."""
+    kind, *more = name.split("+")
     own = os.path.join(folder, name)
     os.makedirs(own)
     command, port = MAKERS[kind](own, root, more)
