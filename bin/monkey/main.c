@@ -6,7 +6,7 @@
 
 #include "options.h"
 #include "parent.h"
-#include "privileges.h"
+#include "report.h"
 #include "serve.h"
 #include "spawn.h"
 #include "supervisor.h"
@@ -71,7 +71,7 @@ static const char *find_config(const struct options *o)
     return access("conf/monkey.conf", R_OK) == 0 ? "conf" : MONKEY_CONF_DIR;
 }
 
-static int load(struct mk_server *server, const struct options *o, char *listen_text, unsigned size)
+int load(struct mk_server *server, const struct options *o, char *listen_text, unsigned size)
 {
     const char *listen = options_listen(o, listen_text, size);
     if (o->root)
@@ -91,40 +91,26 @@ static int load(struct mk_server *server, const struct options *o, char *listen_
     int err = mk_server_load(server);
     if (err == -ENOMEM)
         fprintf(stderr, "monkey: out of memory while reading the configuration\n");
-    return err == 0 ? EXIT_OK : print_problems(server, err == -EINVAL ? EXIT_CONFIG : EXIT_RUN);
+    return err;
 }
 
-#ifndef MK_LEAN
-/* Returns whether something is wrong. */
-static int load_again(void *ctx)
-{
-    char listen_text[256];
-    struct mk_server *server = mk_server_new();
-    return server && load(server, ctx, listen_text, sizeof(listen_text)) != EXIT_OK;
-}
-
-void check_as_user(const struct mk_server *server, const struct options *o)
-{
-    struct mk_server_process process;
-    mk_server_process(server, &process);
-    if (privileges_are_too_many(&process) && privileges_try(&process, load_again, (void *)(uintptr_t)o))
-        fprintf(stderr, "monkey: that is what the user %s meets, who reads all this at a reload\n", process.user);
-}
-#endif
-
-static int test(struct mk_server *server, const struct options *o)
+#ifdef MK_LEAN
+static int test(struct mk_server *server, const struct options *o, int loaded)
 {
     (void)o;
-    int err = mk_server_check(server);
+    int err = loaded == -ENOMEM ? loaded : mk_server_check(server);
     print_problems(server, 0);
-    if (err < 0)
-        return EXIT_CONFIG;
-#ifndef MK_LEAN
-    check_as_user(server, o);
-#endif
+    if (err < 0 || loaded < 0)
+        return err == -ENOMEM ? EXIT_RUN : EXIT_CONFIG;
     fprintf(stderr, "monkey: the configuration is fine\n");
     return EXIT_OK;
 }
+#else
+static int test(struct mk_server *server, const struct options *o, int loaded)
+{
+    return report_test(server, o, loaded);
+}
+#endif
 
 #ifndef MK_LEAN
 static bool wants_supervisor(const struct mk_server *server)
@@ -151,9 +137,11 @@ static int run(const struct options *o)
         fprintf(stderr, "monkey: out of memory\n");
         return EXIT_RUN;
     }
-    int code = load(server, o, listen_text, sizeof(listen_text));
-    if (code == EXIT_OK && o->action == ACTION_TEST)
-        code = test(server, o);
+    int err = load(server, o, listen_text, sizeof(listen_text)), code = EXIT_OK;
+    if (o->action == ACTION_TEST)
+        code = test(server, o, err);
+    else if (err < 0)
+        code = print_problems(server, err == -EINVAL ? EXIT_CONFIG : EXIT_RUN);
     else if (code == EXIT_OK && o->action == ACTION_SHOW)
         code = print_config(server);
 #ifndef MK_LEAN

@@ -13,7 +13,7 @@
 #include <string.h>
 
 /* Options without a letter have a number that is none. */
-enum { ONLY_SHOW = 1, ONLY_REFERENCE, ONLY_SUPERVISE, ONLY_HTTPS };
+enum { ONLY_SHOW = 1, ONLY_REFERENCE, ONLY_SUPERVISE, ONLY_HTTPS, ONLY_JSON };
 
 static const struct row {
     char letter;
@@ -36,6 +36,10 @@ static const struct row {
      offsetof(struct options, supervise)},
 #endif
     {'t', "test", NULL, "check the configuration, listeners included, and stop", ACTION_TEST, 0},
+#ifndef MK_LEAN
+    {ONLY_JSON, "json", NULL, "with -t: tell what is wrong as JSON, on standard output", -1,
+     offsetof(struct options, json)},
+#endif
     {ONLY_SHOW, "show-config", NULL, "print the values in use, and where each comes from", ACTION_SHOW, 0},
     {ONLY_REFERENCE, "reference", NULL, "print the manual of all directives", ACTION_REFERENCE, 0},
     {'v', "version", NULL, "print the version", ACTION_VERSION, 0},
@@ -187,6 +191,10 @@ static int check(const struct options *o, int argc, char **argv)
         return EXIT_OPTIONS;
     }
 #endif
+    if (o->json && o->action != ACTION_TEST) {
+        fprintf(stderr, "monkey: --json goes with --test\n");
+        return EXIT_OPTIONS;
+    }
     if (o->dir && o->root) {
         fprintf(stderr, "monkey: --config and --one-shot exclude each other\n");
         return EXIT_OPTIONS;

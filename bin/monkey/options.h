@@ -14,7 +14,7 @@ enum action { ACTION_SERVE, ACTION_TEST, ACTION_SHOW, ACTION_REFERENCE, ACTION_V
 struct options {
     enum action action;
     const char *dir, *root, *port, *listen, *workers;
-    bool daemon, supervise, https;
+    bool daemon, supervise, https, json;
 };
 
 /* Reads the command line; 0, or EXIT_OPTIONS after a sentence on stderr. */

@@ -9,6 +9,7 @@
 #include "errorlog.h"
 #include "parent.h"
 #include "privileges.h"
+#include "report.h"
 #include "signals.h"
 
 #include <errno.h>
@@ -56,7 +57,7 @@ static int open_listeners(struct mk_server *server, const struct options *o)
         return EXIT_OK;
     if (mk_server_listen(server) < 0)
         return print_problems(server, EXIT_RUN);
-    check_as_user(server, o);
+    report_as_user(server, o);
     errorlog_give(process.uid, process.gid);
     if (privileges_drop(&process) < 0)
         return EXIT_RUN;

@@ -14,10 +14,7 @@ int serve(struct mk_server *server, const struct options *o);
 /* Prints what was wrong, and returns `code`. */
 int print_problems(const struct mk_server *server, int code);
 
-/*
- * Looks at the configuration again as the user that the server will be, and warns of what that one cannot do. `o` says
- * where it lies.
- */
-void check_as_user(const struct mk_server *server, const struct options *o);
+/* Loads what the options name: the result of mk_server_load(). `listen_text` must stay with the server. */
+int load(struct mk_server *server, const struct options *o, char *listen_text, unsigned size);
 
 #endif

@@ -154,6 +154,11 @@ MK_API void mk_conf_error(const struct mk_conf_check *check, size_t offset, cons
     MK_PRINTF_WHOLE(3, 4);
 MK_API void mk_conf_warn(const struct mk_conf_check *check, size_t offset, const char *format, ...)
     MK_PRINTF_WHOLE(3, 4);
+/*
+ * Was the key at `offset` given, but reported as wrong? Then a check must not conclude from its value, which is as if
+ * not set. Errors at that key itself are left out anyway.
+ */
+MK_API bool mk_conf_is_wrong(const struct mk_conf_check *check, size_t offset);
 /* At the `nth` item of a list, or line of a key that repeats, from 0. */
 MK_API void mk_conf_error_nth(const struct mk_conf_check *check, size_t offset, unsigned nth, const char *format, ...)
     MK_PRINTF_WHOLE(4, 5);

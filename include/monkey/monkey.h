@@ -49,6 +49,23 @@ MK_API int mk_server_check(struct mk_server *server);
 /* Appends what was wrong or doubtful so far, for people: file, line, column, and the line itself. */
 MK_API void mk_server_problems(const struct mk_server *server, struct mk_buf *out);
 
+/* Builds for small devices have no other form than that. */
+enum mk_problem_flags {
+    MK_PROBLEMS_JSON = 1,        /* objects with a comma between them, as docs/guide/operate.md describes */
+    MK_PROBLEMS_AS_WARNINGS = 2, /* errors are called warnings */
+};
+
+struct mk_problem_counts {
+    unsigned errors, warnings;
+};
+
+/*
+ * The same as `flags` say, without those that `known` has as well (NULL: all), and how many there were; beyond the
+ * first 100 they are only counted.
+ */
+MK_API struct mk_problem_counts mk_server_list_problems(const struct mk_server *server, const struct mk_server *known,
+                                                        unsigned flags, struct mk_buf *out);
+
 /* After mk_server_load(). */
 MK_API void mk_server_info(const struct mk_server *server, struct mk_server_info *ret_info);
 /* Appends the effective configuration, in the form of its files. */

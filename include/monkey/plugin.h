@@ -33,7 +33,7 @@
 #include "transport.h"
 
 /* Changes with every change of this header, or of one that it brings, that a compiled plugin would not survive. */
-enum { MK_PLUGIN_ABI = 6 };
+enum { MK_PLUGIN_ABI = 7 };
 
 struct mk_connection; /* lives as long as the call that it is given to */
 struct mk_generation;
@@ -42,6 +42,11 @@ struct mk_worker; /* one worker under one generation */
 
 enum mk_plugin_flags {
     MK_PLUGIN_TIMES = 1, /* it wants to know when requests began: mk_request_began_us() */
+    /*
+     * Its host_start is called even when its own sections have errors, to find what else is wrong with the host: a
+     * value that was reported is as if not set. Without this flag it sees no host with such errors.
+     */
+    MK_PLUGIN_CHECKS_ALL = 2,
 };
 
 struct mk_plugin {
@@ -168,6 +173,9 @@ MK_API void mk_host_error(struct mk_host *host, const void *section_struct, size
 /* The same for what is strange, but no mistake; host_start goes on. */
 MK_API void mk_host_warn(struct mk_host *host, const void *section_struct, size_t offset, unsigned nth,
                          const char *format, ...) MK_PRINTF_WHOLE(5, 6);
+
+/* As mk_conf_is_wrong(): was that field given, but reported as wrong? For plugins with MK_PLUGIN_CHECKS_ALL. */
+MK_API bool mk_host_is_wrong(const struct mk_host *host, const void *section_struct, size_t offset);
 
 /*
  * For a section that repeats and of which the first that matches counts: tells the operator of each whose struct

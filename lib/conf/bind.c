@@ -4,6 +4,7 @@
  * several settings wins: an option over a file over the default, and among equals the later.
  */
 #include "conf/model.h"
+#include "conf/scan.h"
 #include "conf/value.h"
 
 #include <errno.h>
@@ -14,12 +15,12 @@ static void *field_of(const struct mk__conf_part *part, const struct mk_conf_key
 }
 
 static bool add_record(struct mk__conf *conf, struct mk__conf_part *part, const struct mk_conf_key *key,
-                       struct mk__conf_origin origin, struct mk_str text)
+                       struct mk__conf_origin origin, struct mk_str text, enum mk__record_state state)
 {
     struct mk__conf_record *r = mk_arena_alloc(&conf->arena, sizeof(*r));
     if (!r)
         return false;
-    *r = (struct mk__conf_record){.key = key, .origin = origin, .text = text};
+    *r = (struct mk__conf_record){.key = key, .origin = origin, .text = text, .state = (uint8_t)state};
     *part->last = r;
     part->last = &r->next;
     return true;
@@ -29,7 +30,7 @@ static const struct mk__conf_record *last_record(const struct mk__conf_part *par
 {
     const struct mk__conf_record *last = NULL;
     for (const struct mk__conf_record *r = part->records; r; r = r->next)
-        if (r->key == key)
+        if (r->key == key && r->state != MK__RECORD_GUESSED)
             last = r;
     return last;
 }
@@ -73,7 +74,7 @@ static void add_records(struct mk__conf *conf, struct mk__conf_part *part, const
 
     for (uint32_t i = 0; i < n && done; i++) {
         origin.col = w->col[i];
-        done = add_record(conf, part, key, origin, text);
+        done = add_record(conf, part, key, origin, text, MK__RECORD_SET);
     }
     if (!done)
         mk__conf_starve(conf);
@@ -104,6 +105,30 @@ static uint32_t find_column(const struct mk__words *w, struct mk__conf_origin or
 #endif
 }
 
+/* A value that may be any text; `key` NULL: one of a section of free keys. */
+static bool is_text(const struct mk_conf_key *key)
+{
+    return !key || key->type == MK_CONF_STRING || key->type == MK_CONF_CUSTOM;
+}
+
+/*
+ * nginx ends lines with a semicolon. Here it belongs to the value, which only a text can mean; so a value without
+ * quotes that ends in one is an error, or in a text a warning. Returns whether it is an error.
+ */
+static bool refuse_semicolon(struct mk__conf *conf, const struct mk_conf_key *key, struct mk__conf_origin origin)
+{
+    bool text = is_text(key);
+    if (!MK__SCAN_HINTS || !conf->semicolon)
+        return false;
+    if (text)
+        mk__conf_warn(conf, origin,
+                      "a line has no ; at its end: here it belongs to the value; quotes around a value "
+                      "that shall end in ; say so");
+    else
+        mk__conf_error(conf, origin, "a line has no ; at its end: without it \"%s\" is right", key->name);
+    return !text;
+}
+
 static int parse_words(struct mk__conf *conf, const struct mk_conf_key *key, void *field, struct mk__conf_origin origin)
 {
     const struct mk__words *w = &conf->words;
@@ -123,8 +148,9 @@ static int parse_words(struct mk__conf *conf, const struct mk_conf_key *key, voi
         return mk__conf_starve(conf);
     if (r < 0) {
         origin.col = r == -E2BIG ? w->col[1] : find_column(w, origin, fault);
-        mk__conf_error(conf, origin, "%s\"%s\"%.*s", origin.source ? "" : "the default of ", key->name,
-                       MK_STR_ARG(mk_buf_str(&error)));
+        mk__conf_error(conf, origin, "%s\"%s\"%.*s%s", origin.source ? "" : "the default of ", key->name,
+                       MK_STR_ARG(mk_buf_str(&error)),
+                       MK__SCAN_HINTS && conf->semicolon ? "; a line has no ; at its end" : "");
     }
     return r;
 }
@@ -164,6 +190,13 @@ static void *find_field(struct mk__conf *conf, struct mk__conf_part *part, const
     return field_of(part, key);
 }
 
+static void add_failure(struct mk__conf *conf, struct mk__conf_part *part, const struct mk_conf_key *key,
+                        struct mk__conf_origin origin, enum mk__record_state state)
+{
+    if (!add_record(conf, part, key, origin, MK_STR(""), state))
+        mk__conf_starve(conf);
+}
+
 static void bind_row(struct mk__conf *conf, struct mk__conf_part *part, const struct mk_conf_key *key,
                      struct mk__conf_origin origin)
 {
@@ -175,9 +208,13 @@ static void bind_row(struct mk__conf *conf, struct mk__conf_part *part, const st
         mk__conf_starve(conf);
     if (!field)
         return;
-    parse_words(conf, key, field, origin);
-    if (wins) /* after an error too: the key is not missing, it is wrong */
+    int r = is_text(key) || !refuse_semicolon(conf, key, origin) ? parse_words(conf, key, field, origin) : -EINVAL;
+    if (r == 0 && is_text(key))
+        refuse_semicolon(conf, key, origin);
+    if (wins && r == 0)
         add_records(conf, part, key, origin);
+    else if (wins) /* the key is not missing, it is wrong */
+        add_failure(conf, part, key, origin, MK__RECORD_FAILED);
 }
 
 static void bind_pair(struct mk__conf *conf, struct mk__conf_part *part, struct mk_str name,
@@ -188,7 +225,7 @@ static void bind_pair(struct mk__conf *conf, struct mk__conf_part *part, struct 
     struct mk_str value = mk_arena_dup(&conf->arena, mk_buf_str(&conf->words.text));
     struct mk_conf_pair *items = mk_arena_grow(&conf->arena, pairs->items, pairs->n, sizeof(*items));
 
-    if (!key.p || !value.p || !items || !add_record(conf, part, NULL, origin, MK_STR_NONE)) {
+    if (!key.p || !value.p || !items || !add_record(conf, part, NULL, origin, MK_STR_NONE, MK__RECORD_SET)) {
         mk__conf_starve(conf);
         return;
     }
@@ -204,17 +241,28 @@ static struct mk__conf_part *find_part(const struct mk__conf_block *block, const
     return part;
 }
 
+void mk__bind_failure(struct mk__conf *conf, const struct mk__conf_block *block, struct mk_str name,
+                      struct mk__conf_origin origin, enum mk__record_state state)
+{
+    struct mk__conf_row row = mk__declare_row(block->family, name);
+    if (row.key && !row.decl->absent)
+        add_failure(conf, find_part(block, row.decl), row.key, origin, state);
+}
+
 void mk__bind_key(struct mk__conf *conf, const struct mk__conf_block *block, struct mk_str name,
                   struct mk__conf_origin origin)
 {
     bool pairs = block->family->flags & MK_CONF_PAIRS;
     struct mk__conf_row row = mk__declare_row(block->family, name);
 
-    if (!pairs && (!row.key || row.decl->absent))
-        mk__explain_key(conf, block->family, name, origin);
-    else if (!conf->words.n)
+    if (!pairs && (!row.key || row.decl->absent)) {
+        const char *meant = mk__explain_key(conf, block->family, name, origin);
+        if (meant)
+            mk__bind_failure(conf, block, mk_str_c(meant), origin, MK__RECORD_GUESSED);
+    } else if (!conf->words.n) {
         mk__conf_error(conf, origin, "\"%.*s\" wants a value", MK_STR_ARG(name));
-    else if (pairs)
+        mk__bind_failure(conf, block, name, origin, MK__RECORD_FAILED);
+    } else if (pairs)
         bind_pair(conf, block->parts, name, origin);
     else
         bind_row(conf, find_part(block, row.decl), row.key, origin);

@@ -77,13 +77,19 @@ static bool add_variable(struct expansion *e, struct mk_str name, struct mk_str 
     return true;
 }
 
-static struct mk_str look_up(const struct mk__variable *v, struct mk_str name)
+static const struct mk__variable *find_variable(const struct mk__variable *v, struct mk_str name)
+{
+    while (v && !mk_str_eq(v->name, name))
+        v = v->next;
+    return v;
+}
+
+static struct mk_str look_up(const struct mk__variable *known, struct mk_str name)
 {
     char cname[128];
 
-    for (; v; v = v->next)
-        if (mk_str_eq(v->name, name))
-            return v->value;
+    if (known)
+        return known->value;
     if (name.len >= sizeof(cname))
         return MK_STR_NONE;
     snprintf(cname, sizeof(cname), "%.*s", MK_STR_ARG(name));
@@ -95,8 +101,12 @@ static bool expand_variable(struct expansion *e, struct mk_str inside)
 {
     const char *dash = memmem(inside.p, inside.len, ":-", 2);
     struct mk_str name = dash ? mk_str(inside.p, (size_t)(dash - inside.p)) : inside;
-    struct mk_str value = look_up(e->variables, name);
+    const struct mk__variable *known = find_variable(e->variables, name);
+    struct mk_str value = look_up(known, name);
 
+    if (known && known->failed)
+        return fail(e, "%s", "");
+    e->error->unset = !dash && !value.p;
     if (dash && !value.len)
         value = mk_str(dash + 2, inside.len - name.len - 2);
     else if (!value.p)
@@ -143,6 +153,7 @@ bool mk__expand(const struct mk__variable *variables, struct mk_str value, uint3
     struct mk__scan_word word;
     const char *error;
 
+    *ret_error = (struct mk__expand_error){.col = col};
     reset(words);
     while (mk__scan_word(&rest, &word, &error) > 0) {
         const char *start = word.raw.p - word.quoted;

@@ -14,6 +14,7 @@ enum { MK__WORDS_MAX = 128, MK__WORDS_BYTES_MAX = 8192 };
 struct mk__variable {
     const struct mk__variable *next;
     struct mk_str name, value;
+    bool failed; /* its line was reported as wrong: what uses it fails without a word */
 };
 
 struct mk__words {
@@ -26,7 +27,8 @@ struct mk__words {
 
 struct mk__expand_error {
     uint32_t col;
-    char text[160];
+    bool unset;     /* a variable that is defined nowhere */
+    char text[160]; /* empty: what is wrong was reported where the variable is set */
 };
 
 /*

@@ -40,19 +40,28 @@ struct mk__conf_family {
     struct mk__conf_decl *decls;
 };
 
+/* Only MK__RECORD_SET has a value in the struct. */
+enum mk__record_state {
+    MK__RECORD_SET,
+    MK__RECORD_FAILED,  /* the line is there, its value was reported as wrong */
+    MK__RECORD_GUESSED, /* a misspelt key was probably meant to be this one */
+};
+
 /* One item of a list, one pair, or one line of any other key. */
 struct mk__conf_record {
     struct mk__conf_record *next;
     const struct mk_conf_key *key; /* NULL: a pair */
     struct mk__conf_origin origin;
     struct mk_str text; /* CUSTOM: the words as they can be read again */
+    uint8_t state;      /* enum mk__record_state */
 };
 
 struct mk__conf_part {
     struct mk__conf_part *next;  /* of its block */
     struct mk__conf_part *again; /* of the same section, where that stands next in the set */
     const struct mk__conf_decl *decl;
-    void *data; /* is `bytes` */
+    void *data;  /* is `bytes` */
+    bool failed; /* the section's own check reported an error */
     struct mk__conf_record *records, **last;
     max_align_t bytes[];
 };
@@ -63,12 +72,14 @@ struct mk__conf_block {
     const struct mk__conf_family *family;
     struct mk__conf_origin origin; /* source NULL: it did not appear */
     struct mk__conf_part *parts;
+    bool incomplete; /* lines of it may have been skipped after an error */
 };
 
 struct mk__conf_set {
     enum mk_conf_scope scope;
     struct mk__conf_block *blocks, **last;
     const struct mk__conf_source *source; /* the file that was read last, not an included one */
+    bool incomplete;                      /* any section may lack lines, because of a reported error */
 };
 
 struct mk__conf_problem {
@@ -86,6 +97,11 @@ struct mk__conf {
     struct mk__conf_problem *problems, **last_problem;
     const struct mk__variable *variables;
     unsigned errors, warnings;
+    unsigned suppressed;            /* errors that follow from one that was reported */
+    unsigned kept, dropped;         /* problems in the list, and beyond its limit */
+    bool lacks_plugins;             /* unknown names may be those of one that could not be loaded */
+    bool include_failed;            /* variables may be missing because of that */
+    bool semicolon;                 /* the value at hand ends in ; without quotes */
     bool starved;                   /* memory ran out somewhere */
     mk__conf_unknown_fn on_unknown; /* once, before the first unknown name is explained */
     void *unknown_ctx;
@@ -108,11 +124,11 @@ struct mk__conf_row mk__declare_row(const struct mk__conf_family *family, struct
 /* True when only plugins that are not loaded declare the section. */
 bool mk__declare_is_absent(const struct mk__conf_family *family);
 
-/* explain.c: errors for a name that no loaded table has, with what may have been meant. */
-void mk__explain_section(struct mk__conf *conf, enum mk_conf_scope scope, struct mk_str name,
-                         struct mk__conf_origin origin);
-void mk__explain_key(struct mk__conf *conf, const struct mk__conf_family *family, struct mk_str name,
-                     struct mk__conf_origin origin);
+/* explain.c: errors for a name that no loaded table has. Returns the name that may have been meant, or NULL. */
+const char *mk__explain_section(struct mk__conf *conf, enum mk_conf_scope scope, struct mk_str name,
+                                struct mk__conf_origin origin);
+const char *mk__explain_key(struct mk__conf *conf, const struct mk__conf_family *family, struct mk_str name,
+                            struct mk__conf_origin origin);
 
 /* set.c: where the keys of that section go from now on; NULL after an error, which is recorded. */
 struct mk__conf_block *mk__set_enter(struct mk__conf *conf, struct mk__conf_set *set, struct mk_str name,
@@ -125,8 +141,15 @@ struct mk__conf_block *mk__set_enter(struct mk__conf *conf, struct mk__conf_set 
 void mk__bind_key(struct mk__conf *conf, const struct mk__conf_block *block, struct mk_str name,
                   struct mk__conf_origin origin);
 
+/* bind.c: notes that a line of this key stands at `origin` and was reported as wrong. */
+void mk__bind_failure(struct mk__conf *conf, const struct mk__conf_block *block, struct mk_str name,
+                      struct mk__conf_origin origin, enum mk__record_state state);
+
 /* Fills a part's struct with the defaults. */
 void mk__bind_defaults(struct mk__conf *conf, struct mk__conf_part *part);
+
+/* problem.c: one problem for people, errors as warnings where `soft`. */
+void mk__problem_print(const struct mk__conf_problem *p, bool soft, struct mk_buf *out);
 
 /* The line where something was set, as long as the texts are there. */
 struct mk_str mk__problem_line(struct mk__conf_origin origin);

@@ -33,13 +33,16 @@ void mk__conf_report(struct mk__conf *conf, bool warning, struct mk__conf_origin
     char text[TEXT_BYTES_MAX];
 
     ++*(warning ? &conf->warnings : &conf->errors);
-    if (conf->errors + conf->warnings > PROBLEMS_MAX)
-        return;
     vsnprintf(text, sizeof(text), format, args);
 #ifndef MK_LEAN
     if (was_said(conf, origin, text))
         return;
 #endif
+    if (conf->kept >= PROBLEMS_MAX) {
+        conf->dropped++;
+        return;
+    }
+    conf->kept++;
     struct mk__conf_problem *p = mk_arena_alloc(&conf->arena, sizeof(*p));
     struct mk_str copy = mk_arena_dup(&conf->arena, mk_str_c(text));
     if (!p || !copy.p) {
@@ -75,6 +78,16 @@ unsigned mk__conf_errors(const struct mk__conf *conf)
 unsigned mk__conf_warnings(const struct mk__conf *conf)
 {
     return conf->warnings;
+}
+
+void mk__conf_suppress(struct mk__conf *conf)
+{
+    conf->suppressed++;
+}
+
+unsigned mk__conf_found(const struct mk__conf *conf)
+{
+    return conf->errors + conf->suppressed;
 }
 
 static void print_safe(struct mk_str s, struct mk_buf *out)
@@ -136,7 +149,7 @@ static void print_line(struct mk__conf_origin origin, struct mk_buf *out)
         print_caret(line, origin.col, out);
 }
 
-static void print_problem(const struct mk__conf_problem *p, struct mk_buf *out)
+void mk__problem_print(const struct mk__conf_problem *p, bool soft, struct mk_buf *out)
 {
     if (p->origin.source) {
         mk__conf_origin_print(p->origin, out);
@@ -144,7 +157,7 @@ static void print_problem(const struct mk__conf_problem *p, struct mk_buf *out)
             mk_buf_addf(out, ":%u", p->origin.col);
         mk_buf_adds(out, MK_STR(": "));
     }
-    mk_buf_adds(out, p->warning ? MK_STR("warning: ") : MK_STR("error: "));
+    mk_buf_adds(out, p->warning || soft ? MK_STR("warning: ") : MK_STR("error: "));
     print_safe(p->text, out);
     mk_buf_addc(out, '\n');
     print_line(p->origin, out);
@@ -158,9 +171,9 @@ static void print_problem(const struct mk__conf_problem *p, struct mk_buf *out)
 void mk__conf_problems(const struct mk__conf *conf, struct mk_buf *out)
 {
     for (const struct mk__conf_problem *p = conf->problems; p; p = p->next)
-        print_problem(p, out);
-    if (conf->errors + conf->warnings > PROBLEMS_MAX)
-        mk_buf_addf(out, "... and %u more\n", conf->errors + conf->warnings - PROBLEMS_MAX);
+        mk__problem_print(p, false, out);
+    if (conf->dropped)
+        mk_buf_addf(out, "... and %u more\n", conf->dropped);
     if (conf->starved)
         mk_buf_adds(out, MK_STR("error: out of memory while reading the configuration\n"));
 }

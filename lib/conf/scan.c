@@ -144,6 +144,7 @@ static void scan_section(struct mk__scan_line *l, struct mk_str text, size_t ind
 {
     const char *end = memchr(text.p, ']', text.len);
 
+    l->section = true;
     if (indent) {
         fail(l, indent, "a [SECTION] starts at column 1");
         return;
@@ -245,6 +246,37 @@ static void scan_key(struct mk__scan *s, struct mk__scan_line *l, struct mk_str 
     scan_value(l, text, indent + len);
 }
 
+/* Does a line open a block in braces, or close one? nginx has such blocks in place of sections. */
+static void count_braces(struct mk_str text, unsigned *ret_opened, unsigned *ret_closed)
+{
+    struct mk__scan_word word, last = {MK_STR_NONE, false};
+    const char *error;
+
+    *ret_closed = text.len && text.p[0] == '}';
+    while (mk__scan_word(&text, &word, &error) > 0)
+        last = word;
+    size_t n = last.raw.len;
+    *ret_opened = !error && !last.quoted && n && last.raw.p[n - 1] == '{' && (n == 1 || last.raw.p[n - 2] != '$');
+}
+
+/* Skips lines with braces, and those within. True when the line is to be skipped, or reported. */
+static bool scan_braces(struct mk__scan *s, struct mk__scan_line *l, struct mk_str text, size_t indent)
+{
+    unsigned opened, closed;
+
+    count_braces(skip(text, indent), &opened, &closed);
+    if (!opened && !closed)
+        return s->braces > 0;
+    s->braces += opened;
+    s->braces -= closed && s->braces > 0;
+    if (!s->had_braces)
+        fail(l, indent,
+             "there are no braces here: a section begins with a line [NAME], and its keys are indented below "
+             "it, without ; at the end");
+    s->had_braces = true;
+    return true;
+}
+
 static struct mk_str take_line(struct mk__scan *s)
 {
     const char *end = memchr(s->rest.p, '\n', s->rest.len);
@@ -291,6 +323,13 @@ void mk__scan_next(struct mk__scan *s, struct mk__scan_line *line)
             return;
         if (indent == text.len || text.p[indent] == '#')
             continue;
+        if (text.p[indent] == '[')
+            s->braces = 0;
+        else if (MK__SCAN_HINTS && scan_braces(s, line, text, indent)) {
+            if (line->kind == MK__SCAN_ERROR)
+                return;
+            continue;
+        }
         if (text.p[indent] == '[')
             scan_section(line, text, indent);
         else if (text.p[indent] == '@')

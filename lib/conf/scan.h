@@ -19,11 +19,20 @@ enum mk__scan_kind { MK__SCAN_END, MK__SCAN_ERROR, MK__SCAN_SECTION, MK__SCAN_KE
 
 enum { MK__SCAN_LINE_MAX = 4096 };
 
+/* Explanations for those who write what nginx reads: builds for small devices leave them out. */
+#ifdef MK_LEAN
+enum { MK__SCAN_HINTS = false };
+#else
+enum { MK__SCAN_HINTS = true };
+#endif
+
 struct mk__scan {
     struct mk_str rest;   /* the lines to come */
     uint32_t line;        /* the number of the line that was read last */
     struct mk_str indent; /* of the first key, empty before it */
     uint32_t indent_line; /* where that key stands */
+    uint32_t braces;      /* so many are open: the lines in them are skipped */
+    bool had_braces;      /* that was reported */
 };
 
 struct mk__scan_line {
@@ -31,7 +40,8 @@ struct mk__scan_line {
     struct mk_str name;      /* of the section, the key or the variable */
     struct mk_str value;     /* from the first word to the last, still quoted; empty = none */
     uint32_t col, value_col; /* from 1, in bytes; of an error: where it is */
-    char error[120];
+    bool section;            /* of an error: the line would begin a section */
+    char error[160];
 };
 
 struct mk__scan_word {

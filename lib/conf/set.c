@@ -9,7 +9,7 @@
 struct mk_conf_check {
     struct mk__conf *conf;
     const struct mk__conf_set *set;
-    const struct mk__conf_part *part;
+    struct mk__conf_part *part;
 };
 
 static struct mk__conf_part *add_part(struct mk__conf *conf, const struct mk__conf_decl *decl)
@@ -93,7 +93,11 @@ struct mk__conf_block *mk__set_enter(struct mk__conf *conf, struct mk__conf_set 
 {
     const struct mk__conf_family *f = mk__declare_family(conf, name, set->scope);
     if (!f || mk__declare_is_absent(f)) {
-        mk__explain_section(conf, set->scope, name, origin);
+        const char *meant = mk__explain_section(conf, set->scope, name, origin);
+        f = meant ? mk__declare_family(conf, mk_str_c(meant), set->scope) : NULL;
+        struct mk__conf_block *other = f ? find_block(set, f) : NULL;
+        if (other)
+            other->incomplete = true;
         return NULL;
     }
     struct mk__conf_block *block = f->flags & MK_CONF_REPEAT ? add_block(conf, set, f) : find_block(set, f);
@@ -141,9 +145,39 @@ struct mk__conf_origin mk__conf_origin(const struct mk__conf_set *set, const voi
     if (offset == MK__CONF_SECTION)
         return block->origin;
     for (const struct mk__conf_record *r = part->records; r; r = r->next)
-        if ((!r->key || r->key->offset == offset) && nth-- == 0)
+        if (r->state == MK__RECORD_SET && (!r->key || r->key->offset == offset) && nth-- == 0)
             return r->origin;
     return (struct mk__conf_origin){NULL, 0, 0};
+}
+
+bool mk__conf_follows(const struct mk__conf_set *set, const void *data, size_t offset, unsigned nth)
+{
+    const struct mk__conf_block *block;
+    const struct mk__conf_part *part = set && data ? find_part(set, NULL, data, &block) : NULL;
+
+    if (!part || offset == MK__CONF_SECTION || mk__conf_origin(set, data, offset, nth).source)
+        return false;
+    for (const struct mk__conf_record *r = part->records; r; r = r->next)
+        if (r->state != MK__RECORD_SET && r->key->offset == offset)
+            return true;
+    return block->incomplete || set->incomplete;
+}
+
+static bool has_faults(const struct mk__conf_part *part)
+{
+    for (const struct mk__conf_record *r = part->records; r; r = r->next)
+        if (r->state != MK__RECORD_SET)
+            return true;
+    return part->failed;
+}
+
+bool mk__conf_has_faults(const struct mk__conf_set *set, const struct mk_conf_section *section)
+{
+    for (const struct mk__conf_block *b = set->blocks; b; b = b->next)
+        for (const struct mk__conf_part *p = b->parts; p; p = p->next)
+            if (p->decl->section == section && (b->incomplete || has_faults(p)))
+                return true;
+    return set->incomplete;
 }
 
 /* The best place for a complaint: the item or line of the key, else the section, else the file. */
@@ -157,11 +191,26 @@ static struct mk__conf_origin find_place(const struct mk_conf_check *c, size_t o
     return origin;
 }
 
+static void report(const struct mk_conf_check *c, bool warning, size_t offset, unsigned nth, const char *format,
+                   va_list args)
+{
+    c->part->failed |= !warning;
+    if (mk__conf_follows(c->set, c->part->data, offset, nth))
+        mk__conf_suppress(c->conf);
+    else
+        mk__conf_report(c->conf, warning, find_place(c, offset, nth), format, args);
+}
+
+bool mk_conf_is_wrong(const struct mk_conf_check *check, size_t offset)
+{
+    return mk__conf_follows(check->set, check->part->data, offset, 0);
+}
+
 void mk_conf_error(const struct mk_conf_check *check, size_t offset, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    mk__conf_report(check->conf, false, find_place(check, offset, 0), format, args);
+    report(check, false, offset, 0, format, args);
     va_end(args);
 }
 
@@ -169,7 +218,7 @@ void mk_conf_error_nth(const struct mk_conf_check *check, size_t offset, unsigne
 {
     va_list args;
     va_start(args, format);
-    mk__conf_report(check->conf, false, find_place(check, offset, nth), format, args);
+    report(check, false, offset, nth, format, args);
     va_end(args);
 }
 
@@ -177,7 +226,7 @@ void mk_conf_warn(const struct mk_conf_check *check, size_t offset, const char *
 {
     va_list args;
     va_start(args, format);
-    mk__conf_report(check->conf, true, find_place(check, offset, 0), format, args);
+    report(check, true, offset, 0, format, args);
     va_end(args);
 }
 
@@ -189,12 +238,12 @@ static bool was_set(const struct mk__conf_part *part, const struct mk_conf_key *
     return false;
 }
 
-static void check_part(const struct mk_conf_check *check, bool appeared)
+static void check_part(const struct mk_conf_check *check, bool complete)
 {
-    const struct mk__conf_part *part = check->part;
+    struct mk__conf_part *part = check->part;
     const struct mk_conf_section *section = part->decl->section;
 
-    for (const struct mk_conf_key *key = section->keys; appeared && key && key->name; key++)
+    for (const struct mk_conf_key *key = section->keys; complete && key && key->name; key++)
         if ((key->flags & MK_CONF_REQUIRED) && !was_set(part, key))
             mk_conf_error(check, MK__CONF_SECTION, "[%s] lacks \"%s\", which must be set", section->name, key->name);
     if (section->check)
@@ -204,10 +253,10 @@ static void check_part(const struct mk_conf_check *check, bool appeared)
 static void check_required(struct mk__conf *conf, const struct mk__conf_set *set)
 {
     for (const struct mk__conf_family *f = conf->families; f; f = f->next) {
-        if (f->scope != set->scope || !(f->flags & MK_CONF_REQUIRED))
+        if (f->scope != set->scope || !(f->flags & MK_CONF_REQUIRED) || set->incomplete)
             continue;
         const struct mk__conf_block *block = find_block(set, f);
-        if (!block || !block->origin.source)
+        if (!block || (!block->origin.source && !block->incomplete))
             mk__conf_error(conf, (struct mk__conf_origin){set->source, 0, 0}, "the section [%.*s] is missing",
                            MK_STR_ARG(f->name));
     }
@@ -219,8 +268,8 @@ int mk__conf_check(struct mk__conf *conf, struct mk__conf_set *set)
 
     check_required(conf, set);
     for (const struct mk__conf_block *b = set->blocks; b; b = b->next)
-        for (const struct mk__conf_part *p = b->parts; p; p = p->next)
-            check_part(&(struct mk_conf_check){conf, set, p}, b->origin.source != NULL);
+        for (struct mk__conf_part *p = b->parts; p; p = p->next)
+            check_part(&(struct mk_conf_check){conf, set, p}, b->origin.source && !b->incomplete && !set->incomplete);
     if (conf->starved)
         return -ENOMEM;
     return conf->errors > before ? -EINVAL : 0;

@@ -16,8 +16,8 @@ struct reader {
     struct mk__conf_set *set;
     struct mk__conf_source *source;
     struct mk__scan scan;
-    const struct mk__conf_block *block; /* of the section at hand */
-    bool deaf;                          /* keys are skipped, since their section was complained about */
+    struct mk__conf_block *block; /* of the section at hand */
+    bool deaf;                    /* keys are skipped, since their section was complained about */
 };
 
 static int read_source(struct mk__conf *conf, struct mk__conf_set *set, struct mk__conf_source *source);
@@ -54,7 +54,10 @@ static bool expand(struct reader *r, const struct mk__scan_line *line)
 
     if (mk__expand(r->conf->variables, line->value, line->value_col, &r->conf->words, &error))
         return true;
-    mk__conf_error(r->conf, here(r, error.col), "%s", error.text);
+    if (error.text[0] && !(error.unset && r->conf->include_failed))
+        mk__conf_error(r->conf, here(r, error.col), "%s", error.text);
+    else
+        mk__conf_suppress(r->conf);
     return false;
 }
 
@@ -70,23 +73,28 @@ static void read_key(struct reader *r, const struct mk__scan_line *line)
         mk__conf_error(r->conf, here(r, line->col), "a key needs a [SECTION] above it");
         r->deaf = true;
     }
-    if (!r->deaf && expand(r, line))
+    if (r->deaf)
+        return;
+    r->conf->semicolon = line->value.len && line->value.p[line->value.len - 1] == ';';
+    if (expand(r, line))
         mk__bind_key(r->conf, r->block, line->name, here(r, line->col));
+    else
+        mk__bind_failure(r->conf, r->block, line->name, here(r, line->col), MK__RECORD_FAILED);
+    r->conf->semicolon = false;
 }
 
 static void read_set(struct reader *r, const struct mk__scan_line *line)
 {
     struct mk_arena *arena = &r->conf->texts;
 
-    if (!expand(r, line))
-        return;
+    bool failed = !expand(r, line);
     struct mk__variable *v = mk_arena_alloc(arena, sizeof(*v));
     struct mk_str value = mk_arena_dup(arena, mk_buf_str(&r->conf->words.text));
     if (!v || !value.p) {
         mk__conf_starve(r->conf);
         return;
     }
-    *v = (struct mk__variable){.next = r->conf->variables, .name = line->name, .value = value};
+    *v = (struct mk__variable){.next = r->conf->variables, .failed = failed, .name = line->name, .value = value};
     r->conf->variables = v;
 }
 
@@ -117,8 +125,11 @@ static void include_file(struct reader *r, struct mk_str path, uint32_t col)
     s->above_line = r->scan.line;
     s->depth = r->source->depth + 1;
     int err = read_source(conf, r->set, s);
-    if (err < 0)
+    if (err < 0) {
         mk__conf_error(conf, here(r, col), "cannot read \"%s\": %s", s->name, strerror(-err));
+        r->set->incomplete = true;
+        conf->include_failed = true;
+    }
 }
 
 static void include_all(struct reader *r, struct mk_str pattern, uint32_t col)
@@ -168,6 +179,14 @@ static void read_include(struct reader *r, const struct mk__scan_line *line)
 static void read_error(struct reader *r, const struct mk__scan_line *line)
 {
     mk__conf_error(r->conf, here(r, line->col), "%s", line->error);
+    if (line->section) { /* whose keys follow is not known */
+        r->block = NULL;
+        r->deaf = true;
+    }
+    if (r->block)
+        r->block->incomplete = true;
+    else
+        r->set->incomplete = true;
 }
 
 static void (*const readers[])(struct reader *r, const struct mk__scan_line *line) = {
@@ -213,8 +232,10 @@ int mk__conf_read(struct mk__conf *conf, struct mk__conf_set *set, const char *p
         return -ENOMEM;
     set->source = s;
     int err = read_source(conf, set, s);
-    if (err < 0)
+    if (err < 0) {
         mk__conf_error(conf, (struct mk__conf_origin){s, 0, 0}, "cannot be read: %s", strerror(-err));
+        set->incomplete = true;
+    }
     return err < 0 ? err : result(conf, before);
 }
 
@@ -237,7 +258,7 @@ int mk__conf_override(struct mk__conf *conf, struct mk__conf_set *set, const cha
     struct mk__conf_origin where = {add_source(conf, mk_str_c(origin), MK__CONF_OPTION), 0, 0};
     if (!where.source)
         return -ENOMEM;
-    const struct mk__conf_block *block = mk__set_enter(conf, set, mk_str_c(section), where);
+    struct mk__conf_block *block = mk__set_enter(conf, set, mk_str_c(section), where);
     if (block && mk__expand_literal(value, &conf->words))
         mk__bind_key(conf, block, mk_str_c(key), where);
     else if (block)

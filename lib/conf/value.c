@@ -312,10 +312,27 @@ void mk__value_describe(const struct mk_conf_key *key, struct mk_buf *out)
     describe_range(key, out);
 }
 
+/* Words that have a name elsewhere, and what they are here, where that is among the names. */
+static const struct {
+    const char *word, *meant;
+} synonyms[] = {
+    {"yes", "On"},      {"true", "On"},       {"1", "On"},        {"y", "On"},        {"no", "Off"},
+    {"false", "Off"},   {"0", "Off"},         {"n", "Off"},       {"none", "Off"},    {"err", "error"},
+    {"crit", "error"},  {"alert", "error"},   {"emerg", "error"}, {"fatal", "error"}, {"notice", "info"},
+    {"trace", "debug"}, {"verbose", "debug"},
+};
+
+static const char *find_synonym(struct mk_str text, const char *name)
+{
+    for (size_t i = 0; i < sizeof(synonyms) / sizeof(synonyms[0]); i++)
+        if (is_word(text, synonyms[i].word) && is_word(mk_str_c(name), synonyms[i].meant))
+            return name;
+    return NULL;
+}
+
 /* What somebody may have meant who wrote something else. */
 static const char *guess(const struct mk_conf_key *key, struct mk_str text)
 {
-    static const char *const yes[] = {"yes", "true", "1", "y", NULL}, *const no[] = {"no", "false", "0", "n", NULL};
     static const char *const on_off[] = {"On", "Off", NULL};
     struct mk__near near = mk__near_to(text);
 
@@ -324,8 +341,8 @@ static const char *guess(const struct mk_conf_key *key, struct mk_str text)
     const char *const *names = key->type == MK_CONF_ENUM ? key->names : on_off;
     for (int i = 0; names[i]; i++)
         mk__near_offer(&near, names[i]);
-    for (int i = 0; key->type == MK_CONF_BOOL && yes[i]; i++)
-        near.name = is_word(text, yes[i]) ? "On" : is_word(text, no[i]) ? "Off" : near.name;
+    for (int i = 0; names[i] && !near.name; i++)
+        near.name = find_synonym(text, names[i]);
     return near.name;
 }
 
@@ -339,7 +356,7 @@ static void complain(const struct mk_conf_key *key, struct mk_str text, struct m
     mk__value_describe(key, error);
     mk_buf_addf(error, ", not \"%.*s\"", shown, text.p);
     if (meant)
-        mk_buf_addf(error, "; did you mean \"%s\"?", meant);
+        mk_buf_addf(error, MK__NEAR_PHRASE "\"%s\"?", meant);
     if (t->units)
         mk_buf_addf(error, t->units == sizes ? " (units: B, K, M, G)" : " (units: ms, s, m, h, d)");
 }

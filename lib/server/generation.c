@@ -6,6 +6,7 @@
  */
 #include "server/generation.h"
 
+#include "conf/near.h"
 #include "server/connections.h"
 #include "server/cpus.h"
 #include "server/handlers.h"
@@ -78,26 +79,57 @@ static const struct mk_transport *find_transport(const struct mk_generation *g, 
     return NULL;
 }
 
+#ifdef MK_LEAN
+static void report_transport(struct mk_generation *g, struct mk_str name, size_t offset, uint32_t nth, const char *what)
+{
+    (void)what;
+    mk__conf_error(g->conf, mk__conf_origin(g->set, g->settings, offset, nth),
+                   "no loaded plugin \"%.*s\" can carry connections", MK_STR_ARG(name));
+}
+#else
+static void offer_transport(const struct mk_plugin *plugin, void *ctx)
+{
+    if (plugin->transport)
+        mk__near_offer(ctx, plugin->name);
+}
+
+/* The transport that was probably meant; modules that are not loaded count, too. */
+static const char *nearest_transport(const struct mk_generation *g, struct mk_str name)
+{
+    struct mk__near near = mk__near_to(name);
+    if (mk_str_ieq(name, MK_STR("ssl")) || mk_str_ieq(name, MK_STR("https")))
+        return "tls";
+    for (unsigned i = 0; i < g->n_plugins; i++)
+        offer_transport(g->plugins[i], &near);
+    if (!near.name && MK__MODULES)
+        mk__plugin_each_module(offer_transport, &near);
+    return near.name;
+}
+
 /* `what` else the word might have been; what the server would need to have it. */
 static void report_transport(struct mk_generation *g, struct mk_str name, size_t offset, uint32_t nth, const char *what)
 {
-    struct mk__conf_origin origin = mk__conf_origin(g->set, g->settings, offset, nth);
-#ifdef MK_LEAN
-    (void)what;
-    mk__conf_error(g->conf, origin, "no loaded plugin \"%.*s\" can carry connections", MK_STR_ARG(name));
-#else
     char text[512];
     struct mk_buf cure;
+    if (g->lacks_plugins || mk__conf_follows(g->set, g->settings, offset, nth)) {
+        mk__conf_suppress(g->conf);
+        return;
+    }
+    const char *meant = nearest_transport(g, name);
     mk_buf_init_fixed(&cure, text, sizeof(text));
-    if (g->load_conf)
-        mk_buf_addf(&cure, ": it takes \"Load %.*s\" in plugins.load", MK_STR_ARG(name));
-    if (MK__MODULES && !mk__plugin_find(name))
-        mk_buf_addf(&cure, "%s the file %s/%.*s.so", cure.len ? " and" : ": it takes", mk__plugin_folder(),
-                    MK_STR_ARG(name));
-    mk__conf_error(g->conf, origin, "%sno loaded plugin \"%.*s\" can carry connections%s", what, MK_STR_ARG(name),
-                   mk_buf_cstr(&cure));
-#endif
+    if (meant && !mk_str_ieq(name, mk_str_c(meant))) {
+        mk_buf_addf(&cure, MK__NEAR_PHRASE "\"%s\"?", meant);
+    } else {
+        if (g->load_conf)
+            mk_buf_addf(&cure, ": it takes \"Load %.*s\" in plugins.load", MK_STR_ARG(name));
+        if (MK__MODULES && !mk__plugin_find(name))
+            mk_buf_addf(&cure, "%s the file %s/%.*s.so", cure.len ? " and" : ": it takes", mk__plugin_folder(),
+                        MK_STR_ARG(name));
+    }
+    mk__conf_error(g->conf, mk__conf_origin(g->set, g->settings, offset, nth),
+                   "%sno loaded plugin \"%.*s\" can carry connections%s", what, MK_STR_ARG(name), mk_buf_cstr(&cure));
 }
+#endif
 
 #ifndef MK_LEAN
 static void find_ways(struct mk_generation *g)
@@ -178,10 +210,38 @@ static struct mk_host *add_host(struct mk_generation *g)
     return host;
 }
 
-/* `sound`: there was nothing wrong in its file. */
-static int finish_host(struct mk_generation *g, struct mk_host *host, const struct mk__source *source, bool sound)
+/* Is anything wrong in the sections of a plugin, or in the host's part of them? */
+static bool has_faults(const struct mk_host *host, const struct mk_plugin *plugin)
 {
-    unsigned before = mk__conf_errors(g->conf);
+    for (const struct mk_conf_section *s = plugin->sections; s && s->name; s++)
+        if (mk__conf_has_faults(s->scope == MK_CONF_SCOPE_HOST ? host->set : host->generation->set, s))
+            return true;
+    return false;
+}
+
+/* An error of one plugin does not keep the others from finding theirs. 0 or -ENOMEM. */
+static int start_plugin(struct mk_generation *g, struct mk_host *host, unsigned i)
+{
+    const struct mk_plugin *plugin = g->plugins[i];
+    unsigned before = mk__conf_found(g->conf);
+    bool faults = has_faults(host, plugin), ready = !MK__PLUGIN_STARTS || g->started & 1u << i;
+    if (!ready || (faults && !(plugin->flags & MK_PLUGIN_CHECKS_ALL))) {
+        g->failed |= 1u << i;
+        return 0;
+    }
+    int err = plugin->host_start ? plugin->host_start(host, &host->states[i]) : 0;
+    if (err == 0)
+        host->started |= 1u << i;
+    if (err < 0 || faults)
+        g->failed |= 1u << i;
+    if (err < 0 && mk__conf_found(g->conf) == before)
+        mk__conf_error(g->conf, (struct mk__conf_origin){0}, "the plugin \"%s\" cannot start: %s", plugin->name,
+                       strerror(-err));
+    return err == -ENOMEM ? err : 0;
+}
+
+static int finish_host(struct mk_generation *g, struct mk_host *host, const struct mk__source *source)
+{
     override_all(g, host->set, MK_CONF_SCOPE_HOST, source);
     int err = mk__conf_check(g->conf, host->set);
     host->settings = mk__conf_get(host->set, &mk__section_host);
@@ -192,18 +252,10 @@ static int finish_host(struct mk_generation *g, struct mk_host *host, const stru
     mk__settings_limits(host->settings, &host->limits);
     mk__handlers_resolve(g, host);
 #endif
-    if (!sound || mk__conf_errors(g->conf) > before)
-        return 0; /* what is wrong has been said; plugins see only what is right */
-    for (; host->started < g->n_plugins; host->started++) {
-        const struct mk_plugin *plugin = g->plugins[host->started];
-        err = plugin->host_start ? plugin->host_start(host, &host->states[host->started]) : 0;
-        if (err < 0 && mk__conf_errors(g->conf) == before)
-            mk__conf_error(g->conf, (struct mk__conf_origin){0}, "the plugin \"%s\" cannot start: %s", plugin->name,
-                           strerror(-err));
-        if (err < 0)
-            return err == -ENOMEM ? err : 0;
-    }
-    return 0;
+    err = 0;
+    for (unsigned i = 0; i < g->n_plugins && err == 0; i++)
+        err = start_plugin(g, host, i);
+    return err;
 }
 
 static bool is_hidden(const char *path)
@@ -219,6 +271,8 @@ static int read_hosts(struct mk_generation *g, const struct mk__source *source)
     int err = 0;
     snprintf(pattern, sizeof(pattern), "%s/sites/*", source->dir);
     snprintf(standard, sizeof(standard), "%s/sites/default", source->dir);
+    if (!exists(source->dir))
+        return 0; /* that monkey.conf cannot be read has been reported */
     if (!exists(standard)) {
         mk__conf_error(g->conf, (struct mk__conf_origin){0},
                        "%s is missing: it answers for every name that no other host has", standard);
@@ -236,7 +290,9 @@ static int read_hosts(struct mk_generation *g, const struct mk__source *source)
             continue;
         }
         int read = mk__conf_read(g->conf, host->set, path);
-        err = read == 0 || read == -EINVAL ? finish_host(g, host, source, read == 0) : read == -ENOMEM ? read : 0;
+        if (read < 0 && read != -EINVAL)
+            g->failed = UINT32_MAX; /* nobody knows what that host would have */
+        err = read == 0 || read == -EINVAL ? finish_host(g, host, source) : read == -ENOMEM ? read : 0;
         if (strcmp(path, standard) == 0)
             g->default_host = host;
     }
@@ -252,7 +308,7 @@ static int make_only_host(struct mk_generation *g, const struct mk__source *sour
     g->default_host = host;
     mk__conf_read_text(g->conf, host->set, "one-shot", MK_STR("[HOST]\n"));
     mk__conf_override(g->conf, host->set, "HOST", "DocumentRoot", mk_str_c(source->root), "option --one-shot");
-    return finish_host(g, host, source, true);
+    return finish_host(g, host, source);
 }
 
 /* ── their names ── */
@@ -295,6 +351,8 @@ static int add_name(struct mk_generation *g, struct mk_host *host, uint32_t nth)
 static void report_nameless(struct mk_generation *g, const struct mk_host *host)
 {
     struct mk__conf_origin origin = mk__conf_origin(host->set, host->settings, MK__CONF_SECTION, 0);
+    if (mk__conf_follows(host->set, host->settings, offsetof(struct mk__host_settings, names), 0))
+        return;
     if (origin.source) /* else it is wrong altogether, which has been said */
         mk__conf_warn(g->conf, origin,
                       "nobody can reach this host: it has no \"ServerName\", and is not sites/default");
@@ -358,11 +416,9 @@ int mk__generation_load(struct mk_generation *g, const struct mk__source *source
 void mk__generation_free(struct mk_generation *g)
 {
     for (struct mk_host *host = g->hosts; host; host = host->next)
-        while (host->started--) {
-            const struct mk_plugin *plugin = g->plugins[host->started];
-            if (plugin->host_stop)
-                plugin->host_stop(host, host->states[host->started]);
-        }
+        for (unsigned i = g->n_plugins; i-- > 0;)
+            if (host->started & 1u << i && g->plugins[i]->host_stop)
+                g->plugins[i]->host_stop(host, host->states[i]);
     mk__roster_stop(g);
     if (g->conf)
         mk__conf_free(g->conf);

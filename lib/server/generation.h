@@ -13,6 +13,7 @@
 
 #include <monkey/plugin.h>
 
+#include <assert.h>
 #include <stdatomic.h>
 
 #include "conf/conf.h"
@@ -22,6 +23,7 @@
 #include "server/vhost.h"
 
 enum { MK__PLUGINS_MAX = 32, MK__OVERRIDES_MAX = 16 };
+static_assert(MK__PLUGINS_MAX <= 32, "a bit each");
 
 struct mk__module;
 
@@ -33,7 +35,7 @@ struct mk_host {
     struct mk__http_limits limits;
     const struct mk__handlers *handlers;
     void *states[MK__PLUGINS_MAX];
-    unsigned started; /* so many plugins have been started for it */
+    uint32_t started; /* the plugins that have been started for it, a bit each */
 };
 
 /* Where a configuration comes from. */
@@ -62,9 +64,11 @@ struct mk_generation {
     const struct mk_plugin *plugins[MK__PLUGINS_MAX];
     struct mk__module *modules[MK__PLUGINS_MAX]; /* of those that lie in a file */
     void *states[MK__PLUGINS_MAX];
-    unsigned used, started; /* so many plugins have been started for the process, and for this generation */
+    uint32_t used, started; /* the plugins that were started for the process, and for this generation, a bit each */
+    uint32_t failed;        /* those with errors in their sections or starts: they are not asked about the whole */
     unsigned n_plugins;
-    uint32_t flags; /* of all plugins together */
+    uint32_t flags;     /* of all plugins together */
+    bool lacks_plugins; /* plugins.load names one that could not be loaded, which was reported */
     struct mk_host *hosts, *last_host, *default_host;
     struct mk__vhosts vhosts;
 };

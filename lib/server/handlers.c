@@ -4,7 +4,10 @@
  */
 #include "server/handlers.h"
 
+#include "conf/near.h"
+
 #include <errno.h>
+#include <stdio.h>
 
 static int parse_match(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
 {
@@ -72,6 +75,23 @@ static void report(struct mk_generation *g, const struct mk_host *host, uint32_t
                    MK_STR_ARG(lines_of(host)->items[nth].plugin), what);
 }
 
+/* With the plugin that may have been meant: one that is loaded, else one that could be. */
+static void report_missing(struct mk_generation *g, const struct mk_host *host, uint32_t nth)
+{
+    struct mk_str name = lines_of(host)->items[nth].plugin;
+    struct mk__near near = mk__near_to(name);
+    char what[128] = "is not loaded";
+    for (unsigned i = 0; i < g->n_plugins; i++)
+        if (g->plugins[i]->on_content)
+            mk__near_offer(&near, g->plugins[i]->name);
+    if (near.name)
+        snprintf(what, sizeof(what), "is not loaded" MK__NEAR_PHRASE "\"%s\"?", near.name);
+    if (!near.name && g->lacks_plugins)
+        mk__conf_suppress(g->conf);
+    else
+        report(g, host, nth, what);
+}
+
 /* Lines that an earlier one leaves nothing. */
 static void find_covered(struct mk_generation *g, const struct mk_host *host, uint32_t nth)
 {
@@ -93,7 +113,7 @@ void mk__handlers_resolve(struct mk_generation *g, struct mk_host *host)
         find_covered(g, host, i);
         int index = find_plugin(g, lines->items[i].plugin);
         if (index < 0)
-            report(g, host, i, "is not loaded");
+            report_missing(g, host, i);
         else if (!g->plugins[index]->on_content)
             report(g, host, i, "has no content to answer with");
         else

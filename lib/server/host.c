@@ -96,6 +96,18 @@ void *mk_generation_state(const struct mk_generation *g, const struct mk_plugin 
     return i < 0 ? NULL : g->states[i];
 }
 
+static bool follows(const struct mk_host *host, const void *data, size_t offset, unsigned nth)
+{
+    return mk__conf_follows(host->set, data, offset, nth) || mk__conf_follows(host->generation->set, data, offset, nth);
+}
+
+#ifndef MK_LEAN
+bool mk_host_is_wrong(const struct mk_host *host, const void *section_struct, size_t offset)
+{
+    return follows(host, section_struct, offset, 0);
+}
+#endif
+
 static struct mk__conf_origin find_field(const struct mk_host *host, const void *data, size_t offset, unsigned nth)
 {
     struct mk__conf_origin origin = mk__conf_origin(host->set, data, offset, nth);
@@ -111,7 +123,10 @@ void mk_host_error(struct mk_host *host, const void *section_struct, size_t offs
 {
     va_list args;
     va_start(args, format);
-    mk__conf_report(host->generation->conf, false, find_field(host, section_struct, offset, nth), format, args);
+    if (follows(host, section_struct, offset, nth))
+        mk__conf_suppress(host->generation->conf);
+    else
+        mk__conf_report(host->generation->conf, false, find_field(host, section_struct, offset, nth), format, args);
     va_end(args);
 }
 
@@ -149,6 +164,8 @@ int mk_host_check_patterns(struct mk_host *host, const struct mk_conf_section *s
     int err = 0;
     mk_buf_init(&rules, RULES_BYTES_MAX);
     for (const void *r = mk_host_conf(host, section); r; r = mk_host_conf_next(host, section, r)) {
+        if (mk__conf_follows(host->set, r, pattern, 0))
+            continue; /* it was reported as wrong */
         const void *before = find_cover((const void *)rules.data, rules.len / sizeof(r), r, pattern);
         mk_buf_add(&rules, &r, sizeof(r));
         if (!before)

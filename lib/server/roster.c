@@ -8,6 +8,7 @@
 #include "server/http2.h"
 #endif
 
+#include "conf/near.h"
 #include "server/handlers.h"
 #include "server/plugin.h"
 #include "server/wanted.h"
@@ -123,22 +124,74 @@ static void close_module(struct mk_generation *g, unsigned n)
     g->modules[n] = NULL;
 }
 
-static const struct mk_plugin *open_module(struct mk_generation *g, const struct mk__source *source, struct mk_str name,
-                                           struct mk__conf_origin origin)
+#ifdef MK_LEAN
+static const char *nearest_plugin(struct mk_str name)
 {
-    char path[PATH_BYTES], reason[512];
+    (void)name;
+    return NULL;
+}
+#else
+/* Of the plugins that were built together with this program, and those that were put beside them. */
+static void offer_plugin(const struct mk_plugin *plugin, void *ctx)
+{
+    mk__near_offer(ctx, plugin->name);
+}
+
+static const char *nearest_plugin(struct mk_str name)
+{
+    struct mk__near near = mk__near_to(name);
+    for (const char *const *known = mk__plugin_order; *known; known++)
+        mk__near_offer(&near, *known);
+    if (!near.name && MK__MODULES)
+        mk__plugin_each_module(offer_plugin, &near);
+    return near.name;
+}
+#endif
+
+/* Returns the name of the plugin that was probably meant, or NULL. */
+static const char *report_plugin(struct mk__conf *conf, struct mk__conf_origin origin, struct mk_str name,
+                                 const char *path)
+{
+    const char *meant = nearest_plugin(name);
+    char place[PATH_BYTES + 32] = " in this build";
+    if (path)
+        snprintf(place, sizeof(place), ", neither in this build nor as %s", path);
+    if (meant)
+        mk__conf_error(conf, origin, "there is no plugin \"%.*s\"%s" MK__NEAR_PHRASE "\"%s\"?", MK_STR_ARG(name), place,
+                       meant);
+    else
+        mk__conf_error(conf, origin, "there is no plugin \"%.*s\"%s; `monkey -b` lists them", MK_STR_ARG(name), place);
+    return meant;
+}
+
+static const struct mk_plugin *open_module(struct mk_generation *g, const char *path, struct mk__conf_origin origin)
+{
+    char reason[512];
     struct mk_buf error;
     const struct mk_plugin *plugin = NULL;
     mk_buf_init_fixed(&error, reason, sizeof(reason));
-    find_file(source, name, path, sizeof(path));
-    struct mk__conf *conf = g->load_conf ? g->load_conf : g->conf;
-    if (!memchr(name.p, '/', name.len) && !exists(path))
-        mk__conf_error(conf, origin,
-                       "there is no plugin \"%.*s\", neither in this build nor as %s; `monkey -b` lists them",
-                       MK_STR_ARG(name), path);
-    else if (mk__plugin_open(path, &g->modules[g->n_plugins], &plugin, &error) < 0)
-        mk__conf_error(conf, origin, "the plugin %s cannot be loaded: %s", path, mk_buf_cstr(&error));
+    if (mk__plugin_open(path, &g->modules[g->n_plugins], &plugin, &error) < 0)
+        mk__conf_error(g->load_conf ? g->load_conf : g->conf, origin, "the plugin %s cannot be loaded: %s", path,
+                       mk_buf_cstr(&error));
     return plugin;
+}
+
+/* In the build, else in a file; in place of an unknown one that which was probably meant, to check the rest with it. */
+static const struct mk_plugin *find_plugin(struct mk_generation *g, const struct mk__source *source, struct mk_str name,
+                                           struct mk__conf_origin origin)
+{
+    char path[PATH_BYTES];
+    const struct mk_plugin *plugin = mk__plugin_find(name);
+    find_file(source, name, path, sizeof(path));
+    if (plugin)
+        return plugin;
+    if (MK__MODULES && (memchr(name.p, '/', name.len) || exists(path)))
+        return open_module(g, path, origin);
+    const char *meant = report_plugin(g->load_conf, origin, name, MK__MODULES ? path : NULL);
+    if (!meant || (plugin = mk__plugin_find(mk_str_c(meant))))
+        return plugin;
+    find_file(source, mk_str_c(meant), path, sizeof(path));
+    return exists(path) ? open_module(g, path, origin) : NULL;
 }
 
 static void load_plugin(struct mk_generation *g, const struct mk__source *source, struct mk_str name,
@@ -148,12 +201,10 @@ static void load_plugin(struct mk_generation *g, const struct mk__source *source
         mk__conf_error(g->load_conf, origin, "more than %d plugins", MK__PLUGINS_MAX);
         return;
     }
-    const struct mk_plugin *plugin = mk__plugin_find(name);
-    if (!plugin && MK__MODULES)
-        plugin = open_module(g, source, name, origin);
-    else if (!plugin)
-        mk__conf_error(g->load_conf, origin, "there is no plugin \"%.*s\" in this build; `monkey -b` lists them",
-                       MK_STR_ARG(name));
+    unsigned before = mk__conf_errors(g->load_conf);
+    const struct mk_plugin *plugin = find_plugin(g, source, name, origin);
+    bool meant = mk__conf_errors(g->load_conf) > before;
+    g->lacks_plugins |= !plugin;
     if (!plugin)
         return;
 #ifndef MK_LEAN
@@ -167,7 +218,8 @@ static void load_plugin(struct mk_generation *g, const struct mk__source *source
         g->plugins[g->n_plugins++] = plugin;
         return;
     }
-    mk__conf_error(g->load_conf, origin, "the plugin \"%s\" is loaded already", plugin->name);
+    if (!meant)
+        mk__conf_error(g->load_conf, origin, "the plugin \"%s\" is loaded already", plugin->name);
     close_module(g, g->n_plugins);
 }
 
@@ -186,7 +238,7 @@ static void load_module(struct mk_generation *g, const struct mk__source *source
     find_file(source, word, path, sizeof(path));
     if (!exists(path))
         return; /* it was not installed: what it would bring is unknown, and told as such */
-    const struct mk_plugin *plugin = open_module(g, source, word, (struct mk__conf_origin){0});
+    const struct mk_plugin *plugin = open_module(g, path, (struct mk__conf_origin){0});
     if (plugin)
         g->plugins[g->n_plugins++] = plugin;
 }
@@ -232,6 +284,8 @@ int mk__roster_read(struct mk_generation *g, const struct mk__source *source)
     for (uint32_t i = 0; list && i < list->load.n; i++)
         load_plugin(g, source, list->load.items[i],
                     mk__conf_origin(set, list, offsetof(struct mk__plugin_list, load), i));
+    if (g->lacks_plugins)
+        mk__conf_lack_plugins(g->conf);
     return err == -ENOMEM ? err : 0;
 }
 
@@ -245,38 +299,51 @@ int mk__generation_find(const struct mk_generation *g, const struct mk_plugin *p
     return -1;
 }
 
+static void report_start(struct mk_generation *g, unsigned i, int err, unsigned before)
+{
+    g->failed |= 1u << i;
+    if (mk__conf_found(g->conf) == before) /* else the plugin has said what is wrong */
+        mk__conf_error(g->conf, (struct mk__conf_origin){0}, "the plugin \"%s\" cannot start: %s", g->plugins[i]->name,
+                       strerror(-err));
+}
+
+static int start_one(struct mk_generation *g, unsigned i)
+{
+    const struct mk_plugin *plugin = g->plugins[i];
+    unsigned before = mk__conf_found(g->conf);
+    int err = mk__plugin_use(plugin);
+    if (err == 0) {
+        g->used |= 1u << i;
+        err = plugin->generation_start ? plugin->generation_start(g, &g->states[i]) : 0;
+    }
+    if (err == 0)
+        g->started |= 1u << i;
+    else
+        report_start(g, i, err, before);
+    return err == -ENOMEM ? err : 0;
+}
+
 /* Before the hosts. What is wrong has been said by the plugin, or is said here. */
 int mk__roster_start(struct mk_generation *g)
 {
-    unsigned before = mk__conf_errors(g->conf);
     int err = 0;
-    if (!MK__PLUGIN_STARTS)
-        return 0;
-    for (; g->used < g->n_plugins && err == 0; g->used += err == 0)
-        err = mk__plugin_use(g->plugins[g->used]);
-    unsigned failed = g->used;
-    for (; g->started < g->used && err == 0; g->started += err == 0) {
-        const struct mk_plugin *plugin = g->plugins[g->started];
-        err = plugin->generation_start ? plugin->generation_start(g, &g->states[g->started]) : 0;
-        failed = g->started;
-    }
-    if (err < 0 && mk__conf_errors(g->conf) == before)
-        mk__conf_error(g->conf, (struct mk__conf_origin){0}, "the plugin \"%s\" cannot start: %s",
-                       g->plugins[failed]->name, strerror(-err));
-    return err == -ENOMEM ? err : 0;
+    for (unsigned i = 0; MK__PLUGIN_STARTS && i < g->n_plugins && err == 0; i++)
+        err = start_one(g, i);
+    return err;
 }
 
 #ifndef MK_LEAN
 int mk__roster_check(struct mk_generation *g)
 {
-    unsigned before = mk__conf_errors(g->conf);
     int err = 0;
-    for (unsigned i = 0; i < g->started && !before && err == 0; i++) {
+    for (unsigned i = 0; i < g->n_plugins && err != -ENOMEM; i++) {
         const struct mk_plugin *plugin = g->plugins[i];
-        err = plugin->generation_check ? plugin->generation_check(g, g->states[i]) : 0;
-        if (err < 0 && mk__conf_errors(g->conf) == before)
-            mk__conf_error(g->conf, (struct mk__conf_origin){0}, "the plugin \"%s\" cannot start: %s", plugin->name,
-                           strerror(-err));
+        unsigned before = mk__conf_found(g->conf);
+        if (!plugin->generation_check || !(g->started & 1u << i) || g->failed & 1u << i)
+            continue;
+        err = plugin->generation_check(g, g->states[i]);
+        if (err < 0)
+            report_start(g, i, err, before);
     }
     return err == -ENOMEM ? err : 0;
 }
@@ -284,13 +351,12 @@ int mk__roster_check(struct mk_generation *g)
 
 void mk__roster_stop(struct mk_generation *g)
 {
-    if (!MK__PLUGIN_STARTS)
-        return;
-    while (g->started--)
-        if (g->plugins[g->started]->generation_stop)
-            g->plugins[g->started]->generation_stop(g, g->states[g->started]);
-    while (g->used--)
-        mk__plugin_unuse(g->plugins[g->used]);
+    for (unsigned i = g->n_plugins; MK__PLUGIN_STARTS && i-- > 0;)
+        if (g->started & 1u << i && g->plugins[i]->generation_stop)
+            g->plugins[i]->generation_stop(g, g->states[i]);
+    for (unsigned i = g->n_plugins; MK__PLUGIN_STARTS && i-- > 0;)
+        if (g->used & 1u << i)
+            mk__plugin_unuse(g->plugins[i]);
 }
 
 void mk__roster_close(struct mk_generation *g)

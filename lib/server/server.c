@@ -96,6 +96,26 @@ void mk_server_problems(const struct mk_server *s, struct mk_buf *out)
         mk__generation_problems(s->now, out);
 }
 
+#ifndef MK_LEAN
+static const struct mk_generation *generation_of(const struct mk_server *s)
+{
+    return !s ? NULL : s->failed ? s->failed : s->now;
+}
+
+struct mk_problem_counts mk_server_list_problems(const struct mk_server *s, const struct mk_server *known,
+                                                 unsigned flags, struct mk_buf *out)
+{
+    const struct mk_generation *g = generation_of(s), *k = generation_of(known);
+    struct mk__conf_form form = {.json = flags & MK_PROBLEMS_JSON, .soft = flags & MK_PROBLEMS_AS_WARNINGS};
+    struct mk__conf_count count = {0, 0};
+    if (g && g->load_conf)
+        mk__conf_list_problems(g->load_conf, k ? k->load_conf : NULL, form, out, &count);
+    if (g && g->conf)
+        mk__conf_list_problems(g->conf, k ? k->conf : NULL, form, out, &count);
+    return (struct mk_problem_counts){count.errors, count.warnings};
+}
+#endif
+
 void mk_server_info(const struct mk_server *s, struct mk_server_info *ret_info)
 {
     const struct mk__settings *settings = s->now ? s->now->settings : NULL;

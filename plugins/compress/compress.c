@@ -308,6 +308,7 @@ static int start_host(struct mk_host *host, void **ret_state)
 
 MK_PLUGIN(compress) = {
     MK_PLUGIN_HEAD("compress", "2.0.0", "compresses responses: zstd, brotli, gzip"),
+    .flags = MK_PLUGIN_CHECKS_ALL,
     .sections = sections,
     .host_start = start_host,
     .on_response = change_response,

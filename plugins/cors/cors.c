@@ -170,6 +170,7 @@ static int start_host(struct mk_host *host, void **ret_state)
 
 MK_PLUGIN(cors) = {
     MK_PLUGIN_HEAD("cors", "2.0.0", "lets pages of other origins in"),
+    .flags = MK_PLUGIN_CHECKS_ALL,
     .sections = sections,
     .host_start = start_host,
     .on_request = answer_preflight,

@@ -185,6 +185,7 @@ static int start_host(struct mk_host *host, void **ret_state)
 
 MK_PLUGIN(headers) = {
     MK_PLUGIN_HEAD("headers", "2.0.0", "adds, replaces and removes fields of responses"),
+    .flags = MK_PLUGIN_CHECKS_ALL,
     .sections = sections,
     .host_start = start_host,
     .on_response = change_response,

@@ -75,18 +75,20 @@ static const struct mk_conf_section sections[] = {
 static int start_host(struct mk_host *host, void **ret_state)
 {
     const struct health *h = mk_host_server_conf(host, sections);
+    int err = 0;
     for (uint32_t i = 0; i < h->listeners.n; i++) {
         struct mk_str text = h->listeners.items[i];
         if (!mk_host_has_listener(host, text)) {
             mk_host_error(host, h, offsetof(struct health, listeners), i, "there is no line \"Listen %.*s\"",
                           MK_STR_ARG(text));
-            return -EINVAL;
+            err = -EINVAL;
+            continue;
         }
         mk_host_keep_listener(host, text);
     }
     if (h->live.len || h->ready.len || h->listeners.n)
         *ret_state = (void *)(uintptr_t)h;
-    return 0;
+    return err;
 }
 
 /* ── requests ── */
@@ -137,6 +139,7 @@ static int answer(struct mk_request *req)
 
 MK_PLUGIN(health) = {
     MK_PLUGIN_HEAD("health", "2.0.0", "tells whether the server lives and is ready"),
+    .flags = MK_PLUGIN_CHECKS_ALL,
     .sections = sections,
     .host_start = start_host,
     .on_request = answer,

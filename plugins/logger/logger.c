@@ -189,8 +189,10 @@ static int start_host(struct mk_host *host, void **ret_state)
         return -ENOMEM;
     h->settings = settings;
     int err = 0;
-    for (int log = 0; log < LOGS && err == 0; log++)
-        err = open_log(host, h, (enum log)log);
+    for (int log = 0; log < LOGS && err != -ENOMEM; log++) {
+        int r = open_log(host, h, (enum log)log);
+        err = r < 0 ? r : err;
+    }
     if (err < 0) {
         mk_account_free(NULL, h, sizeof(*h));
         return err;
@@ -355,7 +357,7 @@ static void add_request_id(struct mk_request *req)
 
 MK_PLUGIN(logger) = {
     MK_PLUGIN_HEAD("logger", "2.0.0", "access and error logs of hosts, and numbers of requests"),
-    .flags = MK_PLUGIN_TIMES,
+    .flags = MK_PLUGIN_TIMES | MK_PLUGIN_CHECKS_ALL,
     .sections = sections,
     .stop = writer_stop,
     .reopen = writer_reopen,

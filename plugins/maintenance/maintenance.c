@@ -235,6 +235,7 @@ static int answer(struct mk_request *req)
 
 MK_PLUGIN(maintenance) = {
     MK_PLUGIN_HEAD("maintenance", "2.0.0", "answers 503 while a file exists"),
+    .flags = MK_PLUGIN_CHECKS_ALL,
     .sections = sections,
     .host_start = start_host,
     .host_stop = stop_host,

@@ -383,6 +383,7 @@ static int redirect(struct mk_request *req)
 
 MK_PLUGIN(redirect) = {
     MK_PLUGIN_HEAD("redirect", "2.0.0", "sends clients elsewhere"),
+    .flags = MK_PLUGIN_CHECKS_ALL,
     .sections = sections,
     .host_start = start_host,
     .on_request = redirect,

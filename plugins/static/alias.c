@@ -127,6 +127,8 @@ static const char *explain(int err)
 static int check_rule(struct mk_host *host, const struct site *site, const struct alias_rule *rule)
 {
     struct mk_str text = rule->match.text;
+    if (mk_host_is_wrong(host, rule, offsetof(struct alias_rule, match)) || !text.p || !rule->to.len)
+        return -EINVAL; /* which was reported */
     bool hidden = site_is_hidden(site, text);
     if (hidden)
         mk_host_error(host, rule, offsetof(struct alias_rule, match), 0,

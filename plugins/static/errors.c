@@ -52,6 +52,8 @@ static int load_page(struct site *site, const struct mk_conf_pair *pair, uint64_
     for (const struct error_page *page = site->errors; page; page = page->next)
         if (page->status == (int)*ret_status)
             return -EEXIST;
+    if (mk_str_starts(pair->value, MK_STR("/")) && site->root_fd < 0)
+        return -ESTALE;
     if (mk_str_starts(pair->value, MK_STR("/")))
         return read_file(site, (int)*ret_status, pair->value);
     struct error_page *page = make_page(site, (int)*ret_status, 0);
@@ -70,6 +72,8 @@ int errors_load(struct mk_host *host, struct site *site, const struct mk_conf_pa
         int err = load_page(site, pair, &status);
         if (err == -ENOMEM)
             return err;
+        if (err == -ESTALE) /* there is no document root to look below, which was reported */
+            continue;
         if (err == -ERANGE)
             mk_host_error(host, pairs, 0, i, "\"%.*s\" is no status from %d to %d", MK_STR_ARG(pair->key), STATUS_MIN,
                           STATUS_MAX);

@@ -129,8 +129,28 @@ static void stop_host(struct mk_host *host, void *state)
     (void)host;
     errors_free(site);
     alias_free(site);
-    root_close(site);
+    if (site->root_fd >= 0)
+        root_close(site);
     mk_account_free(NULL, site, sizeof(*site));
+}
+
+/* Leaves root_fd at -1 when it fails: what needs no root is checked all the same. */
+static int open_root(struct mk_host *host, struct site *site, const struct static_host *conf)
+{
+    int err = conf->root.p ? root_open(site, conf->root) : -ENOENT;
+#ifndef MK_LEAN
+    if (err == 0 && access(conf->root.p, X_OK) < 0) { /* opening alone asks for no right */
+        err = -errno;
+        root_close(site);
+    }
+#endif
+    if (err == 0)
+        return 0;
+    site->root_fd = -1;
+    site->path = MK_STR_NONE;
+    mk_host_error(host, conf, offsetof(struct static_host, root), 0, "cannot open the document root %s: %s",
+                  conf->root.p ? conf->root.p : "", strerror(-err));
+    return err == -ENOMEM ? err : -EINVAL;
 }
 
 static int start_host(struct mk_host *host, void **ret_state)
@@ -141,23 +161,14 @@ static int start_host(struct mk_host *host, void **ret_state)
         return -ENOMEM;
     *site = (struct site){.host = conf};
     site->settings = settings_merge(site, mk_host_server_conf(host, &sections[SERVER]));
-    int err = root_open(site, conf->root);
-#ifndef MK_LEAN
-    if (err == 0 && access(conf->root.p, X_OK) < 0) { /* opening alone asks for no right */
-        err = -errno;
-        root_close(site);
+    int err = open_root(host, site, conf);
+    if (err != -ENOMEM) {
+        int pages = errors_load(host, site, mk_host_conf(host, &sections[ERROR_PAGES]));
+        err = err < 0 && pages != -ENOMEM ? err : pages;
     }
-#endif
-    if (err < 0) {
-        mk_host_error(host, conf, offsetof(struct static_host, root), 0, "cannot open the document root %s: %s",
-                      conf->root.p, strerror(-err));
-        mk_account_free(NULL, site, sizeof(*site));
-        return -EINVAL;
-    }
-    err = errors_load(host, site, mk_host_conf(host, &sections[ERROR_PAGES]));
     if (err != -ENOMEM) {
         int aliases = alias_load(host, site, &sections[ALIAS]);
-        err = err < 0 ? err : aliases;
+        err = err < 0 && aliases != -ENOMEM ? err : aliases;
     }
     if (err < 0) {
         stop_host(host, site);
@@ -444,6 +455,7 @@ static void stop_worker(struct mk_worker *worker, void *state)
 
 MK_PLUGIN(static) = {
     MK_PLUGIN_HEAD("static", "2.0.0", "the files below a document root"),
+    .flags = MK_PLUGIN_CHECKS_ALL,
     .sections = sections,
     .host_start = start_host,
     .host_stop = stop_host,

@@ -154,20 +154,14 @@ static int find_owner(const STACK_OF(X509) * chain, EVP_PKEY *key)
     return 0;
 }
 
-static int read_pair(const struct place *at, STACK_OF(X509) * *ret_chain, EVP_PKEY **ret_key)
+static int check_pair(const struct place *at, STACK_OF(X509) * chain, EVP_PKEY *pkey)
 {
     const struct tls_host *conf = at->site->conf;
     struct mk_str *path = &conf->certificates.items[at->nth], *key = &conf->keys.items[at->nth];
     char text[FAULT_BYTES];
     struct mk_buf fault;
     mk_buf_init_fixed(&fault, text, sizeof(text));
-    *ret_chain = files_certificates(path->p, &fault);
-    if (!*ret_chain)
-        return complain(at, offsetof(struct tls_host, certificates), "the certificate", path, &fault);
-    *ret_key = files_key(key->p, &fault);
-    if (!*ret_key)
-        return complain(at, offsetof(struct tls_host, keys), "the private key", key, &fault);
-    int owner = find_owner(*ret_chain, *ret_key);
+    int owner = find_owner(chain, pkey);
     if (owner == 1)
         return 0;
     ERR_clear_error();
@@ -176,10 +170,30 @@ static int read_pair(const struct place *at, STACK_OF(X509) * *ret_chain, EVP_PK
                     MK_STR_ARG(*path));
     } else {
         mk_buf_addf(&fault, "does not belong to the certificate %.*s", MK_STR_ARG(*path));
-        X509_check_private_key(sk_X509_value(*ret_chain, 0), *ret_key); /* says why */
+        X509_check_private_key(sk_X509_value(chain, 0), pkey); /* says why */
         files_reason(&fault);
     }
     return complain(at, offsetof(struct tls_host, keys), "the private key", key, &fault);
+}
+
+/* Each file is looked at, whatever is wrong with the other. */
+static int read_pair(const struct place *at, STACK_OF(X509) * *ret_chain, EVP_PKEY **ret_key)
+{
+    const struct tls_host *conf = at->site->conf;
+    struct mk_str *path = &conf->certificates.items[at->nth];
+    struct mk_str *key = at->nth < conf->keys.n ? &conf->keys.items[at->nth] : NULL;
+    char text[FAULT_BYTES];
+    struct mk_buf fault;
+    int err = key ? 0 : -EINVAL; /* it is missing, which was reported */
+    mk_buf_init_fixed(&fault, text, sizeof(text));
+    *ret_chain = files_certificates(path->p, &fault);
+    if (!*ret_chain)
+        err = complain(at, offsetof(struct tls_host, certificates), "the certificate", path, &fault);
+    mk_buf_init_fixed(&fault, text, sizeof(text));
+    *ret_key = key ? files_key(key->p, &fault) : NULL;
+    if (key && !*ret_key)
+        err = complain(at, offsetof(struct tls_host, keys), "the private key", key, &fault);
+    return err == 0 ? check_pair(at, *ret_chain, *ret_key) : err;
 }
 
 /* What stands in a file of its own goes behind what stands in the certificate's. */
@@ -188,7 +202,7 @@ static int add_chain(const struct place *at, STACK_OF(X509) * chain)
     const struct tls_host *conf = at->site->conf;
     char text[FAULT_BYTES];
     struct mk_buf fault;
-    if (!conf->chains.n)
+    if (at->nth >= conf->chains.n)
         return 0;
     mk_buf_init_fixed(&fault, text, sizeof(text));
     struct mk_str *path = &conf->chains.items[at->nth];
@@ -213,7 +227,7 @@ static int use(const struct place *at, STACK_OF(X509) * chain, EVP_PKEY *key)
     X509 *leaf = sk_X509_shift(chain);
     struct site_pair *pair = &at->site->pairs[at->site->n_pairs++];
     *pair = (struct site_pair){.leaf = leaf};
-    for (unsigned i = 0; i < at->nth; i++)
+    for (unsigned i = 0; i + 1 < at->site->n_pairs; i++)
         if (EVP_PKEY_get_base_id(X509_get0_pubkey(at->site->pairs[i].leaf)) == EVP_PKEY_get_base_id(key)) {
             mk_buf_init_fixed(&fault, text, sizeof(text));
             mk_buf_addf(&fault, "is the second with a key of this kind (%s): a host has one of each",
@@ -240,12 +254,12 @@ static void doubt_staple(const struct place *at, const struct mk_str *path, cons
 static int read_staple(const struct place *at, STACK_OF(X509) * chain)
 {
     const struct tls_host *conf = at->site->conf;
-    struct site_pair *pair = &at->site->pairs[at->nth];
+    struct site_pair *pair = &at->site->pairs[at->site->n_pairs - 1];
     char text[FAULT_BYTES];
     struct mk_buf fault;
     struct staple staple;
     struct file file;
-    if (!conf->staples.n)
+    if (at->nth >= conf->staples.n)
         return 0;
     mk_buf_init_fixed(&fault, text, sizeof(text));
     struct mk_str *path = &conf->staples.items[at->nth];
@@ -272,20 +286,24 @@ static int read_staple(const struct place *at, STACK_OF(X509) * chain)
 
 static int read_one(const struct place *at)
 {
-    STACK_OF(X509) *chain = NULL;
+    STACK_OF(X509) *chain = NULL, *rest = NULL;
     EVP_PKEY *key = NULL;
     const struct mk_str *path = &at->site->conf->certificates.items[at->nth];
     int err = read_pair(at, &chain, &key);
-    if (err == 0)
-        err = add_chain(at, chain);
+    if (err != -ENOMEM) {
+        STACK_OF(X509) *to = chain ? chain : (rest = sk_X509_new_null());
+        int more = to ? add_chain(at, to) : -ENOMEM;
+        err = err < 0 && more != -ENOMEM ? err : more;
+    }
     if (err == 0)
         err = use(at, chain, key);
     if (err == 0)
         err = read_staple(at, chain);
-    X509 *leaf = err == 0 ? at->site->pairs[at->nth].leaf : NULL;
+    X509 *leaf = err == 0 ? at->site->pairs[at->site->n_pairs - 1].leaf : NULL;
     if (leaf)
         doubt_order(at, path, leaf, chain);
     sk_X509_pop_free(chain, X509_free);
+    sk_X509_pop_free(rest, X509_free);
     EVP_PKEY_free(key);
     if (err < 0)
         return err;
@@ -305,8 +323,10 @@ int certificates_read(struct site *site, struct mk_host *host)
                       "a host has %d certificates at most", SITE_PAIRS_MAX);
         return -EINVAL;
     }
-    for (; at.nth < site->conf->certificates.n && err == 0; at.nth++)
-        err = read_one(&at);
+    for (; at.nth < site->conf->certificates.n && err != -ENOMEM; at.nth++) {
+        int r = read_one(&at);
+        err = r < 0 ? r : err;
+    }
     return err;
 }
 

@@ -138,10 +138,18 @@ static const struct mk_conf_key host_keys[] = {
     {0},
 };
 
+enum {
+    CERTIFICATES = offsetof(struct tls_host, certificates),
+    CLIENT = offsetof(struct tls_host, client),
+    CLIENT_CA = offsetof(struct tls_host, client_ca),
+};
+
 /* Per certificate: one line each, or none at all. */
 static void check_count(const struct mk_conf_check *check, const struct tls_paths *certificates,
                         const struct tls_paths *others, size_t offset, const char *name)
 {
+    if (mk_conf_is_wrong(check, offset) || mk_conf_is_wrong(check, CERTIFICATES))
+        return; /* what was reported may be the missing line */
     if (others->n > certificates->n)
         mk_conf_error_nth(check, offset, certificates->n, "there is no \"Certificate\" for this \"%s\"", name);
     else if (others->n && others->n < certificates->n)
@@ -152,19 +160,19 @@ static void check_count(const struct mk_conf_check *check, const struct tls_path
 static void check_host(const struct mk_conf_check *check, void *section)
 {
     const struct tls_host *h = section;
-    if (h->certificates.n && !h->keys.n)
+    if (h->certificates.n && !h->keys.n && !mk_conf_is_wrong(check, offsetof(struct tls_host, keys)))
         mk_conf_error(check, offsetof(struct tls_host, certificates),
                       "there is no \"CertificateKey\" for this \"Certificate\"");
     check_count(check, &h->certificates, &h->keys, offsetof(struct tls_host, keys), "CertificateKey");
     check_count(check, &h->certificates, &h->chains, offsetof(struct tls_host, chains), "CertificateChain");
     check_count(check, &h->certificates, &h->staples, offsetof(struct tls_host, staples), "OCSPFile");
-    if (h->client != TLS_CLIENT_OFF && !h->client_ca.len)
+    if (h->client != TLS_CLIENT_OFF && !h->client_ca.len && !mk_conf_is_wrong(check, CLIENT_CA))
         mk_conf_error(check, offsetof(struct tls_host, client),
                       "\"ClientCA\" is missing: whose certificates of clients are accepted?");
-    if (h->client == TLS_CLIENT_OFF && h->client_ca.len)
+    if (h->client == TLS_CLIENT_OFF && h->client_ca.len && !mk_conf_is_wrong(check, CLIENT))
         mk_conf_warn(check, offsetof(struct tls_host, client_ca),
                      "clients are not asked for certificates, and anyone is served: \"ClientCertificate\" is Off");
-    if (h->client != TLS_CLIENT_OFF && !h->certificates.n)
+    if (h->client != TLS_CLIENT_OFF && !h->certificates.n && !mk_conf_is_wrong(check, CERTIFICATES))
         mk_conf_error(check, offsetof(struct tls_host, client),
                       "a host that asks clients for certificates needs a \"Certificate\" of its own");
 }

@@ -96,7 +96,7 @@ static int set_policy(struct site *site, struct mk_host *host)
     int err = 0;
     mk_buf_init(&bytes, AUTHORITIES_BYTES_MAX);
     mk_buf_addf(&bytes, "%d %d ", conf->client, conf->client == TLS_CLIENT_OFF ? 0 : (int)conf->depth);
-    if (conf->client != TLS_CLIENT_OFF) {
+    if (conf->client != TLS_CLIENT_OFF && conf->client_ca.len) {
         int mode = SSL_VERIFY_PEER | (conf->client == TLS_CLIENT_REQUIRED ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0);
         SSL_CTX_set_verify(site->ctx, mode, NULL);
         SSL_CTX_set_verify_depth(site->ctx, (int)conf->depth);
@@ -146,7 +146,10 @@ int site_start(struct site *site, struct mk_host *host, struct tls_generation *t
         return 0;
     int err = make_context(site, host, t);
     t->sites++;
-    return err == 0 ? certificates_read(site, host) : err;
+    if (!site->ctx || err == -ENOMEM)
+        return err;
+    int read = certificates_read(site, host); /* whatever is wrong with what is asked of clients */
+    return err < 0 && read != -ENOMEM ? err : read;
 }
 
 int site_adopt(struct site *site, struct mk_host *host, struct tls_generation *t, X509 *leaf, EVP_PKEY *key)

@@ -103,12 +103,13 @@ static int read_ticket_keys(struct tls_generation *t, struct mk_host *host)
 static int start_host(struct mk_host *host, void **ret_state)
 {
     struct tls_generation *t = mk_generation_state(mk_host_generation(host), &mk_plugin_tls);
-    int err = read_ticket_keys(t, host);
-    struct site *site = err == 0 ? mk_account_alloc(NULL, sizeof(*site)) : NULL;
+    int keys = read_ticket_keys(t, host);
+    struct site *site = keys != -ENOMEM ? mk_account_alloc(NULL, sizeof(*site)) : NULL;
     if (!site)
-        return err < 0 ? err : -ENOMEM;
+        return -ENOMEM;
     *site = (struct site){.conf = tls_host_conf(host)};
-    err = site_start(site, host, t);
+    int err = site_start(site, host, t);
+    err = err == 0 ? keys : err;
     ERR_clear_error();
     if (err == 0) {
         *ret_state = site;
@@ -292,6 +293,7 @@ static void add_strict(struct mk_request *req)
 
 MK_PLUGIN(tls) = {
     MK_PLUGIN_HEAD("tls", "2.0.0", "encrypted connections: TLS 1.2 and 1.3"),
+    .flags = MK_PLUGIN_CHECKS_ALL,
     .about = about,
     .sections = tls_sections,
     .transport = &tls_transport,

@@ -26,8 +26,12 @@ static const struct bind_case cases[] = {
     {{"Workers=2", "[SERVER]\n Workers x\n"},
      "workers 2 option, deny, ports 2001 default",
      "t:2:10: error: \"Workers\" wants a number from 0 to 64, not \"x\"\n Workers x\n         ^\n"},
+    {{"[SERVER]\n Listen x\n Listen 80\n Listen y\n Listen 81\n"}, /* a wrong line is no item */
+     "workers 0 default, deny, ports 80 t:3 81 t:5",
+     "t:2:9: error: \"Listen\": \"x\" is no port\n Listen x\n        ^\n"
+     "t:4:9: error: \"Listen\": \"y\" is no port\n Listen y\n        ^\n"},
     {{"Workers=65", "Listen=x", "Workrs=1", "Shell=x", "Title=a\nb"},
-     "workers 0 option, deny, ports",
+     "workers 0 default, deny, ports",
      "option: error: \"Workers\" wants a number from 0 to 64, not \"65\"\n"
      "option: error: \"Listen\": \"x\" is no port\n"
      "option: error: unknown key \"Workrs\" in [SERVER]; did you mean \"Workers\"?\n"

@@ -7,9 +7,9 @@
 #include "conf/expand.h"
 #include "conf/value.h"
 
-static const struct mk__variable other = {NULL, MK_STR("SHADOWED"), MK_STR("from @SET")};
-static const struct mk__variable second = {&other, MK_STR("blank"), MK_STR("")};
-static const struct mk__variable variables = {&second, MK_STR("two"), MK_STR(" a b ")};
+static const struct mk__variable other = {NULL, MK_STR("SHADOWED"), MK_STR("from @SET"), false};
+static const struct mk__variable second = {&other, MK_STR("blank"), MK_STR(""), false};
+static const struct mk__variable variables = {&second, MK_STR("two"), MK_STR(" a b "), false};
 
 struct expand_case {
     const char *value;
@@ -81,7 +81,7 @@ static void test_limits(void **state)
     static struct mk__words words;
     static char many[2 * MK__WORDS_MAX + 2], big[MK__WORDS_BYTES_MAX + 1];
     struct mk__expand_error error;
-    struct mk__variable v = {NULL, MK_STR("big"), mk_str(big, sizeof(big))};
+    struct mk__variable v = {NULL, MK_STR("big"), mk_str(big, sizeof(big)), false};
     (void)state;
 
     for (size_t i = 0; i < sizeof(many); i++)

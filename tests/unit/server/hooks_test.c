@@ -86,7 +86,7 @@ static void open_hooks(void)
                                         .n_plugins = 3,
                                         .hosts = &host,
                                         .default_host = &host};
-    host = (struct mk_host){.generation = &generation, .states = {&states[0], NULL, &states[1]}, .started = 3};
+    host = (struct mk_host){.generation = &generation, .states = {&states[0], NULL, &states[1]}, .started = 7};
     now = (struct mk_worker){.thread = &worker, .generation = &generation};
     worker.now = &now;
     open_world(NULL);

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The report of `monkey -t` (report.h). What another user would meet is found by a process of that user, which hands
+ * over its part of the report in memory that both share.
+ */
+#include "report.h"
+
+#include "parent.h"
+#include "privileges.h"
+#include "serve.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/mman.h>
+
+enum { TEXT_BYTES_MAX = 1024 * 1024 };
+
+struct report {
+    struct mk_buf text;
+    struct mk_problem_counts counts;
+};
+
+/* What the process of the user hands over. */
+struct user_report {
+    struct mk_problem_counts counts;
+    size_t len;
+    char text[TEXT_BYTES_MAX];
+};
+
+struct look {
+    const struct mk_server *server; /* as it is for root */
+    const struct options *o;
+    struct user_report *found;
+};
+
+static unsigned form_of(const struct options *o)
+{
+    return o->json ? MK_PROBLEMS_JSON : 0;
+}
+
+/* In the process of the user. Problems that root has, too, are not told again. */
+static int look_as_user(void *ctx)
+{
+    const struct look *look = ctx;
+    struct user_report *found = look->found;
+    struct mk_server *server = mk_server_new();
+    struct mk_buf text;
+    char listen_text[256];
+    if (!server || load(server, look->o, listen_text, sizeof(listen_text)) == -ENOMEM)
+        return 0;
+    mk_buf_init_fixed(&text, found->text, sizeof(found->text));
+    found->counts = mk_server_list_problems(server, look->server, form_of(look->o) | MK_PROBLEMS_AS_WARNINGS, &text);
+    found->len = text.err ? 0 : text.len;
+    return 0;
+}
+
+static void add_user_report(struct report *r, const struct user_report *found, const struct options *o,
+                            const char *user)
+{
+    if (!found->counts.errors && !found->counts.warnings)
+        return;
+    if (o->json && r->text.len)
+        mk_buf_adds(&r->text, MK_STR(",\n"));
+    mk_buf_add(&r->text, found->text, found->len);
+    if (!o->json)
+        mk_buf_addf(&r->text,
+                    "monkey: that is what the user %s meets: a start as root works, but a reload, which reads all "
+                    "this as that user, would be refused\n",
+                    user);
+    r->counts.errors += found->counts.errors;
+    r->counts.warnings += found->counts.warnings;
+}
+
+static void add_as_user(struct report *r, const struct mk_server *server, const struct options *o)
+{
+    struct mk_server_process process;
+    mk_server_process(server, &process);
+    if (!privileges_are_too_many(&process))
+        return;
+    struct look look = {server, o, NULL};
+    look.found = mmap(NULL, sizeof(*look.found), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (look.found == MAP_FAILED)
+        return;
+    privileges_try(&process, look_as_user, &look);
+    add_user_report(r, look.found, o, process.user);
+    munmap(look.found, sizeof(*look.found));
+}
+
+/* ── printing ── */
+
+static int print(FILE *to, struct mk_buf *text)
+{
+    bool good = text->err == 0 && (!text->len || fwrite(text->data, 1, text->len, to) == text->len);
+    return good && fflush(to) == 0 ? EXIT_OK : EXIT_RUN;
+}
+
+static int print_json(struct report *r)
+{
+    struct mk_buf all;
+    mk_buf_init(&all, 2 * TEXT_BYTES_MAX);
+    mk_buf_addf(&all, "{\"problems\":[");
+    mk_buf_adds(&all, mk_buf_str(&r->text));
+    mk_buf_addf(&all, "],\n\"summary\":{\"valid\":%s,\"errors\":%u,\"warnings\":%u}}\n",
+                r->counts.errors ? "false" : "true", r->counts.errors, r->counts.warnings);
+    int code = r->text.err ? EXIT_RUN : print(stdout, &all);
+    mk_buf_release(&all);
+    return code;
+}
+
+static int print_text(struct report *r)
+{
+    if (!r->counts.errors && r->counts.warnings)
+        mk_buf_addf(&r->text, "monkey: the configuration is fine, with %u warning%s\n", r->counts.warnings,
+                    r->counts.warnings == 1 ? "" : "s");
+    else if (!r->counts.errors)
+        mk_buf_addf(&r->text, "monkey: the configuration is fine\n");
+    return print(stderr, &r->text);
+}
+
+int report_test(struct mk_server *server, const struct options *o, int loaded)
+{
+    struct report r = {.counts = {0, 0}};
+    int checked = loaded == -ENOMEM ? loaded : mk_server_check(server);
+    if (loaded == -ENOMEM || checked == -ENOMEM)
+        return EXIT_RUN;
+    mk_buf_init(&r.text, TEXT_BYTES_MAX);
+    r.counts = mk_server_list_problems(server, NULL, form_of(o), &r.text);
+    if ((loaded < 0 || checked < 0) && !r.counts.errors)
+        r.counts.errors = 1; /* which had no place in the list */
+    add_as_user(&r, server, o);
+    int code = o->json ? print_json(&r) : print_text(&r);
+    mk_buf_release(&r.text);
+    return r.counts.errors ? EXIT_CONFIG : code;
+}
+
+void report_as_user(const struct mk_server *server, const struct options *o)
+{
+    struct options people = *o;
+    struct report r = {.counts = {0, 0}};
+    people.json = false;
+    mk_buf_init(&r.text, TEXT_BYTES_MAX);
+    add_as_user(&r, server, &people);
+    print(stderr, &r.text);
+    mk_buf_release(&r.text);
+}

@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`monkey -t`: every mistake in one go, each at its line, none that only follows from another; and the JSON form."""
+
+import json
+import os
+import pathlib
+import pwd
+import re
+import tempfile
+
+import pytest
+
+from harness import build
+from harness.content import populate
+from harness.server import run, write_config
+from harness.certificates import Authority
+
+PLACE = re.compile(r"^(?P<file>\S+?):(?P<line>\d+)(:\d+)?: (?P<severity>error|warning): (?P<text>.*)$", re.M)
+ANY = re.compile(r"^(?:\S+: )?(?:error|warning): .*$", re.M)
+SERVER = "[SERVER]\n    Listen 127.0.0.1:0\n"
+
+
+@pytest.fixture
+def folder(tmp_path, site_root):
+    def write(text=SERVER, **files):
+        files = {k.replace("__", "/"): v for k, v in files.items()}
+        write_config(tmp_path / "conf", site_root, files={"monkey.conf": text, **files})
+        return tmp_path / "conf"
+
+    return write
+
+
+def check(conf, *more):
+    return run("-c", conf, "-t", *more)
+
+
+def found(result):
+    """Places and severities, in order."""
+    return [(os.path.basename(m["file"]), int(m["line"]), m["severity"]) for m in PLACE.finditer(result.stderr)]
+
+
+def exactly(result, *places):
+    """These errors and no others."""
+    assert result.returncode == 1, result.stderr
+    assert sorted(found(result)) == sorted((*p, "error") for p in places), result.stderr
+    assert len(ANY.findall(result.stderr)) == len(places), result.stderr
+
+
+# ── the right line ──
+
+
+def test_the_line_behind_entries_that_do_not_parse(folder):
+    result = check(folder("[SERVER]\n    Listen 127.0.0.1:x\n    Listen 127.0.0.1:0\n    Listen 127.0.0.1:0 carrier\n"))
+    exactly(result, ("monkey.conf", 2), ("monkey.conf", 4))
+
+
+def test_the_line_of_a_handler(folder, site_root):
+    host = f"[HOST]\n    DocumentRoot {site_root}\n[HANDLERS]\n    Match nonsense static\n    Match /a nothing\n"
+    exactly(check(folder(sites__default=host)), ("default", 4), ("default", 5))
+
+
+# ── all in one go ──
+
+
+def test_stages(folder, site_root, tmp_path):
+    """Errors of the parser, of roots, plugins, hosts, listeners and logs do not hide each other."""
+    (tmp_path / "a-file").write_text("")
+    text = (
+        "[SERVER]\n    Listen 127.0.0.1:0\n    Workerz 1\n    ErrorLog /nonexistent/error.log\n"
+        "    PidFile /nonexistent/pid\n    Listen unix:/nonexistent/socket\n[HEALTH]\n    Live /up\n    Listener 1:2\n"
+    )
+    default = (
+        "[HOST]\n    ServerNam a\n    DocumentRoot /nonexistent/root\n    TryFiles index.html\n"
+        "[LOGGER]\n    AccessLog /nonexistent/access\n    ErrorLog /nonexistent/errors\n"
+        "[REDIRECT]\n    Match /a\n    To /a/b\n"
+    )
+    other = f"[HOST]\n    ServerName b\n    DocumentRoot {tmp_path / 'a-file'}\n    Timeouts 3\n"
+    result = check(folder(text, sites__default=default, sites__other=other))
+    exactly(
+        result,
+        *[("monkey.conf", n) for n in (3, 4, 5, 6, 9)],
+        *[("default", n) for n in (2, 3, 4, 6, 7, 10)],
+        *[("other", n) for n in (3, 4)],
+    )
+
+
+def test_files_of_certificates(folder, site_root, tmp_path):
+    """A missing certificate does not hide an open key, nor one pair the other."""
+    ca = Authority(tmp_path / "ca")
+    pair = ca.make("pair", "localhost")
+    key = tmp_path / "open.key"
+    key.write_bytes(pathlib.Path(pair.key).read_bytes())
+    key.chmod(0o644)
+    host = (
+        f"[HOST]\n    ServerName localhost\n    DocumentRoot {site_root}\n[TLS]\n"
+        f"    Certificate /nonexistent/a.pem\n    CertificateKey {key}\n"
+        f"    Certificate {pair.cert}\n    CertificateKey /nonexistent/b.key\n"
+    )
+    result = check(folder("[SERVER]\n    Listen 127.0.0.1:0 tls\n", sites__default=host))
+    exactly(result, *[("default", n) for n in (5, 6, 8)])
+    assert "is open to others" in result.stderr
+
+
+# ── and nothing that only follows ──
+
+FOLLOWS = {
+    "a misspelt key that must be there": ("    DocumentRot /srv\n", [2]),
+    "a value that is missing": ("    DocumentRoot\n", [2]),
+    "a variable that is not known": ("    DocumentRoot ${NO_SUCH_VARIABLE}\n", [2]),
+    "a line that is indented otherwise": ("    ServerName a\n     DocumentRoot /srv\n", [3]),
+    "a misspelt section": ("    DocumentRoot {root}\n[TSL]\n    Certificate a\n    CertificateKey b\n", [3]),
+    "a section that is not closed": ("    DocumentRoot {root}\n[REDIRECT\n    Match /a\n    To /b\n", [3]),
+    "a file that cannot be included": ("@INCLUDE nothing.conf\n", [2]),
+    "a certificate without a value": ("    DocumentRoot {root}\n[TLS]\n    Certificate\n    CertificateKey /k\n", [4]),
+    "an expression": ("    DocumentRoot {root}\n[REDIRECT]\n    Match ~(\n    To /$1\n", [4]),
+}
+
+
+@pytest.mark.parametrize("case", FOLLOWS, ids=str)
+def test_nothing_follows(folder, site_root, case):
+    text, lines = FOLLOWS[case]
+    result = check(folder(sites__default="[HOST]\n" + text.replace("{root}", str(site_root))))
+    exactly(result, *[("default", line) for line in lines])
+
+
+def test_nothing_follows_from_a_variable(folder, site_root):
+    host = f"@SET where=${{NO_SUCH_VARIABLE}}\n[HOST]\n    DocumentRoot ${{where}}/a\n"
+    exactly(check(folder(sites__default=host)), ("default", 1))
+
+
+def test_nothing_follows_from_a_missing_section(folder):
+    exactly(check(folder(sites__default="[HOTS]\n    DocumentRoot /srv\n")), ("default", 1))
+
+
+def test_nothing_follows_from_a_missing_folder(tmp_path):
+    result = check(tmp_path / "nothing")
+    assert result.returncode == 1 and len(ANY.findall(result.stderr)) == 1, result.stderr
+
+
+def test_the_rest_is_checked_with_the_plugin_that_was_meant(folder):
+    load = {"plugins.load": "[PLUGINS]\n    Load liana\n    Load sttaic\n"}
+    result = check(folder(**load, sites__default="[HOST]\n    DocumentRoot /nonexistent\n"))
+    exactly(result, ("plugins.load", 3), ("default", 2))
+
+
+def test_a_start_and_a_reload_refuse_the_same(folder):
+    conf = folder("[SERVER]\n    Workerz 1\n", sites__default="[HOST]\n    DocumentRoot /nonexistent\n")
+    result = run("-c", conf)
+    exactly(result, ("monkey.conf", 2), ("default", 2))
+
+
+# ── suggestions ──
+
+MEANT = {
+    "log level": ("    LogLevel wran\n", "warn"),
+    "log level of another server": ("    LogLevel warning\n", "warn"),
+    "log level that is none here": ("    LogLevel crit\n", "error"),
+    "transport": ("    Listen 127.0.0.1:0 tsl\n", "tls"),
+    "transport of another server": ("    Listen 127.0.0.1:0 ssl\n", "tls"),
+    "transport of all": ("    TransportLayer lianna\n", "liana"),
+    "word": ("    Scheduler fiar\n", "fair"),
+    "switch": ("    KeepAlive yes\n", "On"),
+}
+
+
+@pytest.mark.parametrize("case", MEANT, ids=str)
+def test_did_you_mean(folder, case):
+    text, meant = MEANT[case]
+    result = check(folder("[SERVER]\n" + text))
+    exactly(result, ("monkey.conf", 2))
+    assert f'; did you mean "{meant}"?' in result.stderr, result.stderr
+
+
+@pytest.mark.parametrize("name, meant", [("statik", "static"), ("compres", "compress"), ("loger", "logger")])
+def test_did_you_mean_a_plugin(folder, name, meant):
+    result = check(folder(**{"plugins.load": f"[PLUGINS]\n    Load liana static\n    Load {name}\n"}))
+    assert f'; did you mean "{meant}"?' in result.stderr, result.stderr
+
+
+def test_did_you_mean_a_handler(folder, site_root):
+    host = f"[HOST]\n    DocumentRoot {site_root}\n[HANDLERS]\n    Match /a statik\n"
+    result = check(folder(sites__default=host))
+    exactly(result, ("default", 4))
+    assert '; did you mean "static"?' in result.stderr
+
+
+# ── those who come from nginx ──
+
+
+def test_semicolons(folder, site_root):
+    host = f"[HOST]\n    DocumentRoot {site_root};\n"
+    result = check(folder("[SERVER]\n    Listen 127.0.0.1:0;\n    Workers 1;\n", sites__default=host))
+    exactly(result, ("monkey.conf", 2), ("monkey.conf", 3), ("default", 2))
+    assert result.stderr.count("a line has no ; at its end") == 3
+
+
+def test_a_semicolon_in_a_text(folder):
+    result = check(folder(SERVER + "    DefaultMimeType text/plain;\n"))
+    assert result.returncode == 0 and found(result) == [("monkey.conf", 3, "warning")], result.stderr
+    assert check(folder(SERVER + '    DefaultMimeType "text/plain;"\n')).stderr == "monkey: the configuration is fine\n"
+
+
+def test_braces(folder, site_root):
+    conf = folder(
+        "server {\n    listen 80;\n    location / {\n        root /srv;\n    }\n}\n" + SERVER + "    Workerz 1\n",
+        sites__default=f"[HOST]\n    DocumentRoot {site_root}\n"
+        "    location /x {\n        expires 3d;\n    }\n    TryFile 1\n",
+    )
+    result = check(conf)
+    exactly(result, ("monkey.conf", 1), ("monkey.conf", 9), ("default", 3), ("default", 6))
+    assert result.stderr.count("there are no braces here: a section begins with a line [NAME]") == 2
+
+
+def test_braces_within_words(folder, site_root):
+    host = f"@SET a={site_root}\n[HOST]\n    DocumentRoot ${{a}}\n[REDIRECT]\n    Match ~^/a{{2}}$\n    To /b\n"
+    assert check(folder(sites__default=host)).returncode == 0
+
+
+# ── another user ──
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+def test_what_another_user_cannot_read_is_a_warning():
+    with tempfile.TemporaryDirectory() as top:
+        os.chmod(top, 0o755)
+        root = populate(pathlib.Path(top) / "root", {"a": b"a"})
+        conf = write_config(pathlib.Path(top) / "conf", root, {"User": pwd.getpwuid(65534).pw_name})
+        root.chmod(0o700)
+        env = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0"}
+        people = run("-c", conf, "-t", env=env)
+        programs = run("-c", conf, "-t", "--json", env=env)
+    assert people.returncode == 0 and "error:" not in people.stderr, people.stderr
+    assert re.search(r"default:\d+:\d+: warning: cannot open the document root .*: Permission denied", people.stderr)
+    assert people.stderr.endswith("monkey: the configuration is fine, with 1 warning\n")
+    document = json.loads(programs.stdout)
+    assert programs.returncode == 0 and document["summary"] == {"valid": True, "errors": 0, "warnings": 1}
+    assert [p["severity"] for p in document["problems"]] == ["warning"]
+
+
+# ── for programs ──
+
+
+def test_json(folder):
+    conf = folder("[SERVER]\n    Listen 127.0.0.1:0\n    Workerz 1\n    Title \"a\n")
+    result = check(conf, "--json")
+    assert result.returncode == 1 and result.stderr == ""
+    document = json.loads(result.stdout)
+    assert document["summary"] == {"valid": False, "errors": 2, "warnings": 0}
+    assert document["problems"][0] == {
+        "severity": "error",
+        "file": str(conf / "monkey.conf"),
+        "line": 3,
+        "column": 5,
+        "message": 'unknown key "Workerz" in [SERVER]; did you mean "Workers"?',
+        "suggestion": "Workers",
+    }
+    assert set(document["problems"][1]) == {"severity", "file", "line", "column", "message"}
+
+
+def test_json_of_a_good_one(folder):
+    result = check(folder(), "--json")
+    assert result.returncode == 0 and result.stderr == ""
+    assert json.loads(result.stdout) == {"problems": [], "summary": {"valid": True, "errors": 0, "warnings": 0}}
+
+
+def test_json_of_an_option(folder):
+    result = check(folder(), "--json", "-l", "192.0.2.1:0")
+    (problem,) = json.loads(result.stdout)["problems"]
+    assert problem["file"] is None and problem["line"] is None and problem["column"] is None
+    assert problem["message"].startswith("option --listen: cannot listen on 192.0.2.1:0: ")
+
+
+def test_json_is_utf8(tmp_path, site_root):
+    """Paths and contents in any bytes, and what JSON wants escaped."""
+    top = os.fsencode(tmp_path) + b'/a"\xff\xc3\xa9\xed\xa0\x80'
+    os.mkdir(top)
+    conf = pathlib.Path(os.fsdecode(top)) / "conf"
+    write_config(conf, site_root)
+    (conf / "monkey.conf").write_bytes(b'[SERVER]\n    Listen 127.0.0.1:0\n    Work\xfe\xc3\xa9\\"er 1\n')
+    result = run("-c", conf, "-t", "--json")
+    (problem,) = json.loads(result.stdout)["problems"]
+    assert '/a"\ufffd\u00e9\ufffd\ufffd\ufffd/conf/monkey.conf' in problem["file"]
+    assert 'Work\ufffd\u00e9\\"er' in problem["message"]
+
+
+def test_json_counts_what_it_does_not_list(folder):
+    text = SERVER + "".join(f"    Nonsense{i}x 1\n" for i in range(130))
+    document = json.loads(check(folder(text), "--json").stdout)
+    assert len(document["problems"]) == 100 and document["summary"]["errors"] == 130
+
+
+def test_json_alone(folder):
+    assert run("-c", folder(), "--json").returncode == 2
