@@ -11,7 +11,8 @@
  *
  *     context        start ─► generation_start ─► host_start ─► worker_start ... and the stops the other way round
  *     connection     on_accept ─► (requests) ─► on_close
- *     request        on_request (access) ─► on_content ─► on_response ─► on_done
+ *     request        on_head, then
+ *                    on_request (access) ─► on_content ─► on_response ─► on_done
  *                    all, until one answers   the first     all           all
  *                                             that takes it
  *     events         descriptors, timers and messages of its own, in a worker's loop (<monkey/loop.h>)
@@ -121,6 +122,12 @@ struct mk_plugin {
     void (*on_response)(struct mk_request *req);
     /* The exchange is over, for better or worse (mk_request_aborted). */
     void (*on_done)(struct mk_request *req);
+
+    /*
+     * The head of a request is complete, and on_request of no plugin has been called: can it begin now? Results as of
+     * on_request. For what must come before everything else, wherever the plugin stands in the order.
+     */
+    int (*on_head)(struct mk_request *req);
 };
 
 #define MK_PLUGIN(name) \

@@ -152,7 +152,7 @@ struct mk__conf_origin mk__conf_origin(const struct mk__conf_set *set, const voi
 
 bool mk__conf_follows(const struct mk__conf_set *set, const void *data, size_t offset, unsigned nth)
 {
-    const struct mk__conf_block *block;
+    const struct mk__conf_block *block = NULL;
     const struct mk__conf_part *part = set && data ? find_part(set, NULL, data, &block) : NULL;
 
     if (!part || offset == MK__CONF_SECTION || mk__conf_origin(set, data, offset, nth).source)

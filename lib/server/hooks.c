@@ -27,10 +27,13 @@ static const struct mk_host *host_of(const struct mk_request *req)
 
 typedef int (*hook_fn)(struct mk_request *req);
 
-/* The n-th hook on a request's way: access of all plugins, then content of all; NULL where one has none. */
+/* The n-th hook of a request: on_head of all plugins, on_request of all, on_content of all; NULL where one has none. */
 static hook_fn hook_at(const struct mk_generation *g, unsigned n)
 {
-    return n < g->n_plugins ? g->plugins[n]->on_request : g->plugins[n - g->n_plugins]->on_content;
+    unsigned all = g->n_plugins;
+    return n < all       ? g->plugins[n]->on_head
+           : n < 2 * all ? g->plugins[n - all]->on_request
+                         : g->plugins[n - 2 * all]->on_content;
 }
 
 /* Nobody wanted it. */
@@ -51,7 +54,7 @@ static void choose_handler(struct mk_request *req, const struct mk_generation *g
     const struct mk__handler *handler = mk__handlers_find(host_of(req), mk_request_path(req));
     if (!handler)
         return;
-    req->hook = g->n_plugins + handler->index;
+    req->hook = 2 * g->n_plugins + handler->index;
     req->hook_end = req->hook + 1;
 #else
     (void)req;
@@ -78,7 +81,7 @@ static void blame(const struct mk_request *req, const char *what)
 static void ask(struct mk_request *req, const struct mk_generation *g)
 {
     for (; req->hook < req->hook_end; req->hook++) {
-        if (req->hook == g->n_plugins)
+        if (req->hook == 2 * g->n_plugins)
             choose_handler(req, g);
         hook_fn hook = hook_at(g, req->hook);
         int r = hook ? hook(req) : MK_DECLINED;
@@ -117,7 +120,7 @@ static void on_arrived(struct mk_request *req, void *ctx)
 static void on_request(struct mk_request *req, void *ctx)
 {
     (void)ctx;
-    req->hook_end = generation_of(req)->n_plugins * 2;
+    req->hook_end = generation_of(req)->n_plugins * 3;
     ask(req, generation_of(req));
 }
 

@@ -6,6 +6,7 @@
 #include <monkey/plugin.h>
 
 #include "format.h"
+#include "gate.h"
 #include "writer.h"
 
 #include <errno.h>
@@ -28,8 +29,12 @@ struct host_settings {
     struct target targets[LOGS];
     struct format formats[LOGS];
     bool request_id;
-    int facility;
+    int facility, when_full;
 };
+
+enum when_full { WHEN_FULL_DROP, WHEN_FULL_WAIT };
+
+static const char *const when_full_names[] = {[WHEN_FULL_DROP] = "drop", [WHEN_FULL_WAIT] = "wait", NULL};
 
 static const char *const facilities[] = {"kern",   "user",   "mail",   "daemon",   "auth",   "syslog", "lpr",
                                          "news",   "uucp",   "cron",   "authpriv", "ftp",    "ntp",    "audit",
@@ -37,10 +42,10 @@ static const char *const facilities[] = {"kern",   "user",   "mail",   "daemon",
                                          "local5", "local6", "local7", NULL};
 
 static const struct mk_conf_key server_keys[] = {
-    MK_CONF_KEY_SIZE(struct server_settings, buffer_bytes, "Buffer", "256K",
-                     "How much of each log may wait in each worker until it is written. What comes when that is full "
-                     "is lost, and counted.",
-                     .min = 32 * 1024, .max = 64 * 1024 * 1024, .unit = "B"),
+    MK_CONF_KEY_SIZE(struct server_settings, buffer_bytes, "Buffer", "8M",
+                     "How much of each log may wait in each worker until it is written. Memory is taken as it is "
+                     "needed, from 256 KB on, and given back. `WhenFull` says what happens when that is full.",
+                     .min = 32 * 1024, .max = 1024 * 1024 * 1024, .unit = "B"),
     MK_CONF_KEY_DURATION(struct server_settings, flush_ms, "Flush", "1s",
                          "How long a line waits for others, to be written together with them.", .min = 1,
                          .max = 60 * 1000, .unit = "s"),
@@ -66,6 +71,11 @@ static const struct mk_conf_key host_keys[] = {
     MK_CONF_KEY_CUSTOM(struct host_settings, formats[ERRORS], "ErrorFormat", "error",
                        "What a line of the error log says: as `Format`, or `error`.", .unit = "format",
                        .parse = format_parse),
+    MK_CONF_KEY_ENUM(struct host_settings, when_full, "WhenFull", "drop",
+                     "What happens when a log does not take its lines in time, and `Buffer` is full. `drop`: lines are "
+                     "lost, and counted. `wait`: new requests of this host wait until half of it was written, so that "
+                     "no line is lost; one that waits longer than `HandlerTimeout` gets 503.",
+                     .names = when_full_names),
     MK_CONF_KEY_BOOL(struct host_settings, request_id, "RequestId", "Off",
                      "Whether responses have the number of their request in X-Request-Id: the one that came in the "
                      "field of that name, else a new one."),
@@ -94,7 +104,10 @@ static const struct mk_conf_section sections[] = {
 
 /* The logs of a generation, each once: workers have a channel for each, hosts know them by their number. */
 struct table {
-    struct sink **sinks;
+    struct log_row {
+        struct sink *sink;
+        bool wait; /* requests of some host wait for it */
+    } * rows;
     unsigned n, max;
 };
 
@@ -127,37 +140,38 @@ static void stop_generation(struct mk_generation *g, void *state)
     struct table *t = state;
     (void)g;
     for (unsigned i = 0; i < t->n; i++)
-        sink_put(t->sinks[i]);
-    mk_account_free(NULL, t->sinks, t->max * sizeof(struct sink *));
+        sink_put(t->rows[i].sink);
+    mk_account_free(NULL, t->rows, t->max * sizeof(*t->rows));
     mk_account_free(NULL, t, sizeof(*t));
 }
 
 static int grow(struct table *t)
 {
     unsigned max = t->max ? 2 * t->max : 8;
-    struct sink **sinks = mk_account_alloc(NULL, max * sizeof(struct sink *));
-    if (!sinks)
+    struct log_row *rows = mk_account_alloc(NULL, max * sizeof(*rows));
+    if (!rows)
         return -ENOMEM;
     if (t->n)
-        memcpy(sinks, t->sinks, t->n * sizeof(struct sink *));
-    mk_account_free(NULL, t->sinks, t->max * sizeof(struct sink *));
-    t->sinks = sinks;
+        memcpy(rows, t->rows, t->n * sizeof(*rows));
+    mk_account_free(NULL, t->rows, t->max * sizeof(*rows));
+    t->rows = rows;
     t->max = max;
     return 0;
 }
 
 /* The number of a log, or -ENOMEM. */
-static int add_sink(struct table *t, const struct target *target)
+static int add_sink(struct table *t, const struct target *target, bool wait)
 {
     struct sink *s = t->n < t->max || grow(t) == 0 ? sink_get(target) : NULL;
     if (!s)
         return -ENOMEM;
     for (unsigned i = 0; i < t->n; i++)
-        if (t->sinks[i] == s) {
+        if (t->rows[i].sink == s) {
             sink_put(s);
+            t->rows[i].wait |= wait;
             return (int)i;
         }
-    t->sinks[t->n] = s;
+    t->rows[t->n] = (struct log_row){s, wait};
     return (int)t->n++;
 }
 
@@ -174,7 +188,8 @@ static int open_log(struct mk_host *host, struct host_state *h, enum log log)
         mk_host_error(host, h->settings, offsets[log], 0, "cannot write %s: %s", target->path.p, strerror(-err));
         return -EINVAL;
     }
-    int number = add_sink(mk_generation_state(mk_host_generation(host), &mk_plugin_logger), target);
+    struct table *t = mk_generation_state(mk_host_generation(host), &mk_plugin_logger);
+    int number = add_sink(t, target, h->settings->when_full == WHEN_FULL_WAIT);
     h->numbers[log] = number;
     return number < 0 ? number : 0;
 }
@@ -232,7 +247,7 @@ static int start_worker(struct mk_worker *worker, void **ret_state)
     const struct mk_generation *g = mk_worker_generation(worker);
     const struct table *t = mk_generation_state(g, &mk_plugin_logger);
     const struct server_settings *settings = mk_generation_conf(g, &sections[SERVER]);
-    struct server_settings usual = {256 * 1024, 1000};
+    struct server_settings usual = {8 * 1024 * 1024, 1000};
     if (!settings)
         settings = &usual;
     int err = t->n ? writer_start(settings->flush_ms) : 0;
@@ -246,7 +261,7 @@ static int start_worker(struct mk_worker *worker, void **ret_state)
     w->n = t->n;
     name_sender(w);
     for (unsigned i = 0; i < t->n && err == 0; i++) {
-        w->channels[i] = channel_get(t->sinks[i], mk_worker_loop(worker), settings->buffer_bytes);
+        w->channels[i] = channel_get(t->rows[i].sink, mk_worker_loop(worker), settings->buffer_bytes, t->rows[i].wait);
         err = w->channels[i] ? 0 : -ENOMEM;
     }
     if (err < 0)
@@ -341,6 +356,20 @@ static void tell(struct mk_request *req)
         write_line(w, h, ERRORS, &e);
 }
 
+/* Before any other plugin: a request that waits has done nothing yet. It waits for one of the logs, the first. */
+static int wait_for_room(struct mk_request *req)
+{
+    const struct host_state *h = host_of(req);
+    if (!h || h->settings->when_full != WHEN_FULL_WAIT)
+        return MK_DECLINED;
+    const struct worker_state *w = mk_worker_state(mk_request_worker(req), &mk_plugin_logger);
+    int r = MK_DECLINED;
+    for (int log = 0; log < LOGS && r == MK_DECLINED; log++)
+        if (h->numbers[log] >= 0)
+            r = gate_pass(w->channels[h->numbers[log]]->gate, req);
+    return r;
+}
+
 static void add_request_id(struct mk_request *req)
 {
     const struct host_state *h = host_of(req);
@@ -367,6 +396,7 @@ MK_PLUGIN(logger) = {
     .host_stop = stop_host,
     .worker_start = start_worker,
     .worker_stop = stop_worker,
+    .on_head = wait_for_room,
     .on_response = add_request_id,
     .on_done = tell,
 };

@@ -140,7 +140,7 @@ static size_t cut_at_line(struct mk_str s)
 
 static void add_channel(struct batch *b, struct channel *c, const struct sink *s)
 {
-    struct mk_str data = ring_peek(&c->ring);
+    struct mk_str data = queue_peek(&c->queue);
     if (!data.len || b->n == (s->is_regular ? VECTORS_MAX : 1))
         return;
     b->from[b->n] = c;
@@ -167,7 +167,7 @@ static void advance(struct sink *s, const struct batch *b, size_t bytes)
         const char *data = b->vec[i].iov_base;
         size_t n = bytes < b->vec[i].iov_len ? bytes : b->vec[i].iov_len;
         s->torn = data[n - 1] == '\n' ? NULL : b->from[i];
-        ring_drop(&b->from[i]->ring, n);
+        queue_drop(&b->from[i]->queue, n);
         bytes -= n;
     }
 }
@@ -178,12 +178,12 @@ static void mend(struct sink *s)
     struct channel *c = s->torn;
     if (!c)
         return;
-    struct mk_str data = ring_peek(&c->ring);
+    struct mk_str data = queue_peek(&c->queue);
     const char *end = memchr(data.p, '\n', data.len);
     size_t len = end ? (size_t)(end - data.p) + 1 : data.len;
     if (s->fd < 0 || write(s->fd, data.p, len) != (ssize_t)len)
         c->lost_total++;
-    ring_drop(&c->ring, len);
+    queue_drop(&c->queue, len);
     s->torn = NULL;
 }
 
@@ -329,7 +329,7 @@ int sink_serve(struct sink *s, uint64_t now_ms, bool reopen)
 
 static void empty(struct channel *c)
 {
-    for (struct mk_str data; (data = ring_peek(&c->ring)).len; ring_drop(&c->ring, data.len))
+    for (struct mk_str data; (data = queue_peek(&c->queue)).len; queue_drop(&c->queue, data.len))
         for (size_t i = 0; i < data.len; i++)
             c->lost_total += data.p[i] == '\n';
 }

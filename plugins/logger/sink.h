@@ -15,19 +15,22 @@
 
 #include <pthread.h>
 
-#include "ring.h"
+#include "queue.h"
 #include "target.h"
 
 /* Of the lists of sinks and channels. Held for moments only; while the writer runs nobody else takes anything out. */
 extern pthread_mutex_t sinks_lock;
+
+struct gate;
 
 struct channel {
     struct mk_list node; /* of the sink; sinks_lock */
     struct sink *sink;
     const void *owner; /* whose it is; NULL: nobody's any more. sinks_lock */
     unsigned users;    /* generations of the owner; sinks_lock */
-    struct ring ring;
-    uint64_t lost; /* since the last line that had room; the owner's */
+    struct queue queue;
+    struct gate *gate; /* of a log that must be complete; NULL: what has no room is lost */
+    uint64_t lost;     /* since the last line that had room; the owner's */
     _Atomic uint64_t lost_total;
 };
 

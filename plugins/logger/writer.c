@@ -9,6 +9,8 @@
  */
 #include "writer.h"
 
+#include "gate.h"
+
 #include <monkey/arena.h>
 #include <monkey/log.h>
 
@@ -50,8 +52,8 @@ static void call(_Atomic bool *what)
 
 void channel_send(struct channel *c, size_t bytes)
 {
-    size_t used = ring_commit(&c->ring, bytes);
-    if (MK_UNLIKELY(used >= c->ring.size / 2) && !c->sink->stuck)
+    uint64_t used = queue_commit(&c->queue, bytes);
+    if (MK_UNLIKELY(used >= c->queue.first / 2) && !c->sink->stuck)
         call(&writer.urgent);
     else if (!atomic_load(&writer.alarm))
         call(&writer.alarm);
@@ -102,14 +104,20 @@ static void forget_sink(struct sink *s)
     mk_account_free(NULL, s, s->bytes);
 }
 
+static void free_channel(struct channel *c)
+{
+    queue_release(&c->queue);
+    gate_free(c->gate);
+    mk_account_free(NULL, c, sizeof(*c));
+}
+
 static void forget_channel(struct channel *c)
 {
     mk_list_del(&c->node);
     c->sink->lost_gone += c->lost_total;
     if (c->sink->torn == c)
         c->sink->torn = NULL;
-    mk_account_free(NULL, c->ring.data, c->ring.size);
-    mk_account_free(NULL, c, sizeof(*c));
+    free_channel(c);
 }
 
 struct sink *sink_get(const struct target *target)
@@ -143,30 +151,35 @@ static struct channel *find_channel(struct sink *s, const void *owner)
     return NULL;
 }
 
-static struct channel *add_channel(struct sink *s, const void *owner, size_t bytes)
+static struct channel *add_channel(struct sink *s, struct mk_loop *owner, size_t bytes, bool wait)
 {
     struct channel *c = mk_account_alloc(NULL, sizeof(*c));
-    char *data = mk_account_alloc(NULL, bytes);
-    if (!c || !data) {
-        mk_account_free(NULL, c, sizeof(*c));
-        mk_account_free(NULL, data, bytes);
+    if (!c)
         return NULL;
-    }
     memset(c, 0, sizeof(*c));
     c->sink = s;
     c->owner = owner;
-    c->ring.data = data;
-    c->ring.size = bytes;
+    if (queue_init(&c->queue, bytes) < 0 || (wait && !(c->gate = gate_new(owner, &c->queue)))) {
+        free_channel(c);
+        return NULL;
+    }
     mk_list_add(&s->channels, &c->node);
     return c;
 }
 
-struct channel *channel_get(struct sink *s, const void *owner, size_t bytes)
+/* One that exists may be another generation's: its rings stay, what is new counts from now on. */
+struct channel *channel_get(struct sink *s, struct mk_loop *owner, size_t bytes, bool wait)
 {
     pthread_mutex_lock(&sinks_lock);
     struct channel *c = find_channel(s, owner);
     if (!c)
-        c = add_channel(s, owner, bytes);
+        c = add_channel(s, owner, bytes, wait);
+    else if (wait && !c->gate)
+        c->gate = gate_new(owner, &c->queue);
+    if (c && wait && !c->gate)
+        c = NULL;
+    if (c)
+        c->queue.max = bytes;
     if (c && c->users++ == 0)
         call(&writer.urgent); /* the log is opened now */
     pthread_mutex_unlock(&sinks_lock);
@@ -207,7 +220,7 @@ static void sweep(struct sink *s)
     pthread_mutex_lock(&sinks_lock);
     MK_LIST_EACH(&s->channels, n, save) {
         struct channel *c = MK_OWNER(n, struct channel, node);
-        if (!c->users && !ring_peek(&c->ring).len)
+        if (!c->users && !queue_peek(&c->queue).len)
             forget_channel(c);
     }
     bool gone = !s->users && mk_list_empty(&s->channels);
@@ -228,6 +241,16 @@ static bool has_channels(struct sink *s)
     return has;
 }
 
+/* Requests that wait go on where enough was written. */
+static void open_gates(struct sink *s)
+{
+    struct mk_list *n, *save;
+    pthread_mutex_lock(&sinks_lock);
+    MK_LIST_EACH(&s->channels, n, save)
+        gate_check(MK_OWNER(n, struct channel, node)->gate);
+    pthread_mutex_unlock(&sinks_lock);
+}
+
 /* All logs once. What none of them has left: 0; MK_AGAIN, more at once; MK_DECLINED, later. */
 static int serve_all(void)
 {
@@ -238,6 +261,7 @@ static int serve_all(void)
         int r = has_channels(s) ? sink_serve(s, now, reopen) : 0;
         if (r == MK_AGAIN || (r == MK_DECLINED && result == 0))
             result = r;
+        open_gates(s);
         sink_tell_lost(s, now, false);
         next = next_sink(s);
         sweep(s);

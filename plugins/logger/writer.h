@@ -8,6 +8,8 @@
 #ifndef LOGGER_WRITER_H
 #define LOGGER_WRITER_H
 
+#include <monkey/loop.h>
+
 #include "line.h"
 #include "sink.h"
 
@@ -16,14 +18,17 @@ struct sink *sink_get(const struct target *target);
 /* Nobody of that configuration wants it any more. It is closed after its last line. */
 void sink_put(struct sink *s);
 
-/* The owner's way to a log, of `bytes`; several gets of one owner share it. NULL without memory. Any thread. */
-struct channel *channel_get(struct sink *s, const void *owner, size_t bytes);
+/*
+ * The way of a worker's loop to a log, of `bytes` at the most; several gets share it. `wait`: it has a gate. NULL
+ * without memory. The loop's thread.
+ */
+struct channel *channel_get(struct sink *s, struct mk_loop *owner, size_t bytes, bool wait);
 void channel_put(struct channel *c);
 
 /* The owner: room for a line of LINE_BYTES_MAX, to be sent; NULL: it is full, and the line is counted as lost. */
 static inline char *channel_reserve(struct channel *c)
 {
-    char *room = ring_reserve(&c->ring, LINE_BYTES_MAX);
+    char *room = queue_reserve(&c->queue, LINE_BYTES_MAX, c->gate);
     if (MK_UNLIKELY(!room)) {
         c->lost++;
         atomic_fetch_add_explicit(&c->lost_total, 1, memory_order_relaxed);

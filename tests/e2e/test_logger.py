@@ -763,3 +763,136 @@ def test_in_the_background(site):
     finally:
         os.kill(pid, signal.SIGTERM)
         await_true(lambda: not os.path.exists(f"/proc/{pid}"), 10, "its end")
+
+
+# ── logs that are slow ──
+
+LONG = '"$target ' + "." * 500 + '"'
+
+
+def open_fifo(site, **keys):
+    """A log that is a FIFO, open for reading; nobody reads it yet."""
+    os.mkfifo(site.log)
+    reader = os.open(site.log, os.O_RDONLY | os.O_NONBLOCK)
+    os.set_blocking(reader, True)
+    site.write(Format=LONG, **keys).start()
+    return os.fdopen(reader, "rb")
+
+
+def numbers_of(rows):
+    return [int(re.fullmatch(rb"/(\d+) \.{500}\n", row)[1]) for row in rows]
+
+
+def test_a_writer_that_is_late_loses_nothing(site):
+    """With the default settings: more lines than the first buffer holds, while nothing is taken."""
+    with open_fifo(site) as pipe, ThreadPoolExecutor(1) as other:
+        with Client(site.server.addresses[0]) as client:
+            for i in range(0, 4000, 50):
+                client.send(b"".join(request(f"/{n}") for n in range(i, i + 50)))
+                for _ in range(50):
+                    client.response()
+        rows = other.submit(lambda: list(iter(pipe.readline, b"")))
+        site.server.stop()
+        assert numbers_of(rows.result()) == list(range(4000))
+    assert "lost" not in site.server.log
+
+
+@pytest.mark.skipif(not shutil.which("h2load"), reason="h2load is missing")
+def test_plain_load_loses_nothing(site):
+    """As JSON with the default settings, as fast as the clients can."""
+    site.write(Format="json", flush="1s", workers=2).start()
+    command = ["h2load", "--h1", "-n", "40000", "-c", "32", f"http://127.0.0.1:{site.server.port}/hello.txt"]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert "40000 succeeded" in result.stdout, result.stdout
+    site.server.stop()
+    assert "lost" not in site.server.log
+    assert len(site.log.read_bytes().splitlines()) == 40000
+
+
+def ask_all(site, numbers):
+    """One request a connection at a time; the statuses."""
+    with Client(site.server.addresses[0], timeout=60) as client:
+        return [client.ask(f"/{n}").status for n in numbers]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_requests_wait_for_a_log(site, workers):
+    """Nothing is lost, though the buffer is small: requests wait until the reader has taken lines."""
+    with open_fifo(site, buffer="32K", WhenFull="wait", workers=workers) as pipe, ThreadPoolExecutor(9) as others:
+        asked = [others.submit(ask_all, site, range(i, 4000, 8)) for i in range(8)]
+        rows = []
+        for row in iter(pipe.readline, b""):
+            rows.append(row)
+            if len(rows) == 4000:
+                break
+        for one in asked:
+            assert set(one.result()) == {404}
+        site.server.stop()
+    assert sorted(numbers_of(rows)) == list(range(4000))
+    assert "lost" not in site.server.log
+
+
+def fill(site):
+    """Connections that wait for the log; the first numbers that were answered."""
+    clients, answered = [], 0
+    client = site.server.connect(timeout=1)
+    while True:
+        client.send(request(f"/{answered}"))
+        try:
+            client.response()
+        except TimeoutError:
+            return [client, *clients], answered
+        answered += 1
+
+
+def test_a_log_that_nobody_takes(site):
+    """Requests wait, other hosts and the loop go on, and what waits too long is refused."""
+    other = section("HOST", {"ServerName": "other", "DocumentRoot": site.folder / "root"})
+    with open_fifo(site, buffer="32K", WhenFull="wait", files={"sites/other": other}) as pipe:
+        clients, answered = fill(site)
+        assert 50 < answered < 2000
+        assert site.ask("/hello.txt", host="other").body == HELLO
+        with ThreadPoolExecutor(1) as reading:
+            rows = reading.submit(lambda: list(iter(pipe.readline, b"")))
+            clients[0].sock.settimeout(30)
+            assert clients[0].response().status == 404
+            site.server.stop()
+            assert numbers_of(rows.result()) == list(range(answered + 1))
+
+
+@pytest.mark.parametrize("end", ["reload", "stop", "leave"])
+def test_the_end_of_those_that_wait(site, end):
+    """A reload, a stop and clients that leave while requests wait: no crash, no deadlock."""
+    with open_fifo(site, buffer="32K", WhenFull="wait") as pipe:
+        clients, answered = fill(site)
+        if end == "leave":
+            for client in clients:
+                client.close()
+        if end == "reload":
+            site.write(Format=LONG, WhenFull="wait")
+            site.reload()
+        if end == "stop":
+            site.server.send_signal(signal.SIGTERM)
+            site.server.send_signal(signal.SIGTERM)
+            site.server.stop()
+            return
+        with ThreadPoolExecutor(1) as reading:
+            rows = reading.submit(lambda: list(iter(pipe.readline, b"")))
+            assert site.ask(f"/{answered + 1}").status == 404
+            site.server.stop()
+            assert f"/{answered + 1} ".encode() in b"".join(rows.result())
+
+
+def test_a_full_disk_and_requests_that_wait(site):
+    """They are refused after HandlerTimeout, and the server can be stopped."""
+    site.write(AccessLog="/dev/full", Format=LONG, buffer="32K", WhenFull="wait")
+    conf = site.folder / "conf" / "monkey.conf"
+    conf.write_text(conf.read_text().replace("[SERVER]\n", "[SERVER]\n    HandlerTimeout 200ms\n"))
+    site.start()
+    statuses = []
+    with ThreadPoolExecutor(4) as others:
+        while 503 not in statuses:
+            for one in [others.submit(site.ask, "/hello.txt") for _ in range(4)]:
+                statuses.append(one.result().status)
+    assert set(statuses) == {200, 503}
+    site.server.stop()

@@ -14,9 +14,13 @@ static struct sink s;
 static struct channel a, b;
 static char rings[2][RING_BYTES];
 
-static void open_channel(struct channel *c, char *ring)
+static struct queue_ring queue_rings[2];
+
+static void open_channel(struct channel *c, unsigned n)
 {
-    *c = (struct channel){.sink = &s, .users = 1, .ring = {.data = ring, .size = RING_BYTES}};
+    queue_rings[n] = (struct queue_ring){.ring = {.data = rings[n], .size = RING_BYTES}};
+    *c = (struct channel){.sink = &s, .users = 1};
+    c->queue = (struct queue){.in = &queue_rings[n], .out = &queue_rings[n], .first = RING_BYTES};
     mk_list_add(&s.channels, &c->node);
 }
 
@@ -26,16 +30,16 @@ static void open_sink(void)
     snprintf(path, sizeof(path), "%s", mk_test_path("log"));
     s = (struct sink){.target = {TARGET_FILE, mk_str_c(path)}, .fd = -1};
     mk_list_init(&s.channels);
-    open_channel(&a, rings[0]);
-    open_channel(&b, rings[1]);
+    open_channel(&a, 0);
+    open_channel(&b, 1);
 }
 
 static void put(struct channel *c, const char *line)
 {
-    char *room = ring_reserve(&c->ring, 512);
+    char *room = queue_reserve(&c->queue, 512, false);
     assert_non_null(room);
     memcpy(room, line, strlen(line));
-    ring_commit(&c->ring, strlen(line));
+    queue_commit(&c->queue, strlen(line));
 }
 
 static void limit_file(rlim_t bytes)

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Requests that wait for room in a log (gate.h).
+ */
+#include "gate.h"
+
+#include <monkey/arena.h>
+#include <monkey/list.h>
+#include <monkey/loop.h>
+
+#include <errno.h>
+
+/*
+ * `shut` is set before the queue is looked at again, and the writer looks at the queue after it has taken lines: one of
+ * both sees what the other did. Who takes `shut` back opens the gate: the writer by a message, the worker itself.
+ */
+struct gate {
+    struct mk_message message; /* the writer's, to the loop */
+    struct mk_loop *loop;
+    const struct queue *queue;
+    struct mk_list waiting;   /* of waiters, the oldest first; the worker's */
+    struct mk_worker *worker; /* held from `shut` until the gate is open again: all of this stays so long */
+    _Atomic bool shut;
+};
+
+/* In the memory of its request. */
+struct waiter {
+    struct mk_list node;
+    struct gate *gate;
+    struct mk_request *req;
+};
+
+static void on_message(struct mk_message *message);
+
+struct gate *gate_new(struct mk_loop *loop, const struct queue *q)
+{
+    struct gate *g = mk_account_alloc(NULL, sizeof(*g));
+    if (!g)
+        return NULL;
+    memset(g, 0, sizeof(*g));
+    g->loop = loop;
+    g->queue = q;
+    g->message.fn = on_message;
+    mk_list_init(&g->waiting);
+    return g;
+}
+
+void gate_free(struct gate *g)
+{
+    mk_account_free(NULL, g, sizeof(*g));
+}
+
+static bool is_full(const struct gate *g)
+{
+    return queue_waiting(g->queue) >= g->queue->max / 2;
+}
+
+static bool has_room(const struct gate *g)
+{
+    return queue_waiting(g->queue) <= g->queue->max / 4;
+}
+
+/* Nothing of the gate may be used afterwards. */
+static void let_worker_go(struct gate *g)
+{
+    struct mk_worker *worker = g->worker;
+    g->worker = NULL;
+    mk_worker_put(worker);
+}
+
+/* Requests go on in their order, as long as there is room for more lines. */
+static void release_waiters(struct gate *g)
+{
+    while (!mk_list_empty(&g->waiting) && !is_full(g)) {
+        struct waiter *w = MK_OWNER(g->waiting.next, struct waiter, node);
+        mk_list_del(&w->node);
+        w->gate = NULL;
+        mk_request_continue(w->req);
+    }
+}
+
+static void on_message(struct mk_message *message)
+{
+    struct gate *g = MK_OWNER(message, struct gate, message);
+    do {
+        release_waiters(g);
+        if (mk_list_empty(&g->waiting)) {
+            let_worker_go(g);
+            return;
+        }
+        atomic_store(&g->shut, true);
+    } while (has_room(g) && atomic_exchange(&g->shut, false));
+}
+
+/* The request is over: its client has left, or its time was over. */
+static void forget_waiter(void *ctx)
+{
+    struct waiter *w = ctx;
+    struct gate *g = w->gate;
+    if (!g)
+        return;
+    mk_list_del(&w->node);
+    if (mk_list_empty(&g->waiting) && atomic_exchange(&g->shut, false))
+        let_worker_go(g);
+}
+
+static struct waiter *add_waiter(struct gate *g, struct mk_request *req)
+{
+    struct waiter *w = mk_arena_alloc(mk_request_arena(req), sizeof(*w));
+    if (!w)
+        return NULL;
+    *w = (struct waiter){.req = req};
+    if (mk_arena_defer(mk_request_arena(req), forget_waiter, w) < 0)
+        return NULL;
+    w->gate = g;
+    mk_list_add(&g->waiting, &w->node);
+    return w;
+}
+
+int gate_pass(struct gate *g, struct mk_request *req)
+{
+    if (MK_LIKELY(mk_list_empty(&g->waiting) && !is_full(g)))
+        return MK_DECLINED;
+    if (!add_waiter(g, req))
+        return -ENOMEM;
+    if (g->worker)
+        return 0; /* the gate is shut, or the message to open it is on its way */
+    g->worker = mk_worker_get(mk_request_worker(req));
+    atomic_store(&g->shut, true);
+    gate_check(g);
+    return 0;
+}
+
+void gate_check(struct gate *g)
+{
+    if (g && has_room(g) && atomic_exchange(&g->shut, false))
+        mk_post(g->loop, &g->message);
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Growing and shrinking of queues (queue.h). Memory comes from the heap, in pieces that the system hands out page by
+ * page: a quiet log costs the pages that it uses.
+ */
+#include "queue.h"
+
+#include <monkey/arena.h>
+
+#include <errno.h>
+
+enum { RING_BYTES_MIN = 16 * 1024, QUIET_TIMES = 64 };
+
+static struct queue_ring *new_ring(struct queue *q, size_t size)
+{
+    struct queue_ring *r = mk_account_alloc(NULL, sizeof(*r));
+    char *data = mk_account_alloc(NULL, size);
+    if (!r || !data) {
+        mk_account_free(NULL, r, sizeof(*r));
+        mk_account_free(NULL, data, size);
+        return NULL;
+    }
+    memset(r, 0, sizeof(*r));
+    r->ring.data = data;
+    r->ring.size = size;
+    atomic_fetch_add_explicit(&q->bytes, size, memory_order_relaxed);
+    return r;
+}
+
+static void free_ring(struct queue *q, struct queue_ring *r)
+{
+    atomic_fetch_sub_explicit(&q->bytes, r->ring.size, memory_order_relaxed);
+    mk_account_free(NULL, r->ring.data, r->ring.size);
+    mk_account_free(NULL, r, sizeof(*r));
+}
+
+int queue_init(struct queue *q, size_t max)
+{
+    *q = (struct queue){.first = max < QUEUE_FIRST_BYTES ? max : QUEUE_FIRST_BYTES, .max = max};
+    q->in = q->out = new_ring(q, q->first);
+    return q->in ? 0 : -ENOMEM;
+}
+
+void queue_release(struct queue *q)
+{
+    for (struct queue_ring *r = q->out, *next; r; r = next) {
+        next = r->next;
+        free_ring(q, r);
+    }
+}
+
+static bool append_ring(struct queue *q, size_t size)
+{
+    struct queue_ring *r = new_ring(q, size);
+    if (!r)
+        return false;
+    struct queue_ring *before = q->in;
+    q->in = r;
+    q->quiet = 0;
+    atomic_store_explicit(&before->next, r, memory_order_release); /* nothing is put into it any more */
+    return true;
+}
+
+/* Twice as large as the last one, as far as there is room. */
+static bool grow(struct queue *q, size_t max)
+{
+    size_t used = atomic_load_explicit(&q->bytes, memory_order_relaxed), size = 2 * q->in->ring.size;
+    if (used + RING_BYTES_MIN > max)
+        return false;
+    return append_ring(q, size < max - used ? size : max - used);
+}
+
+/* A queue that was found empty often enough after a burst goes back to its first size. */
+static void shrink(struct queue *q)
+{
+    const struct ring *r = &q->in->ring;
+    if (r->size <= q->first || atomic_load(&r->tail) != r->head || ++q->quiet < QUIET_TIMES)
+        return;
+    append_ring(q, q->first);
+}
+
+char *queue_reserve(struct queue *q, size_t bytes, bool beyond)
+{
+    shrink(q);
+    char *room = ring_reserve(&q->in->ring, bytes);
+    if (room || !grow(q, beyond ? 2 * q->max : q->max))
+        return room;
+    return ring_reserve(&q->in->ring, bytes);
+}
+
+struct mk_str queue_peek(struct queue *q)
+{
+    for (;;) {
+        struct queue_ring *r = q->out, *next = atomic_load_explicit(&r->next, memory_order_acquire);
+        struct mk_str data = ring_peek(&r->ring); /* after the look at `next`: what came before that is seen */
+        if (data.len || !next)
+            return data;
+        q->out = next;
+        free_ring(q, r);
+    }
+}
