@@ -82,11 +82,25 @@ static uint64_t now_ms(void)
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
+static bool is_log_due(struct mk__capacity *c)
+{
+    uint64_t last = c->complained_ms, before = last;
+    return mk__log_due(&last, now_ms()) && atomic_compare_exchange_strong(&c->complained_ms, &before, last);
+}
+
+unsigned mk__capacity_made_room(struct mk__capacity *c, unsigned closed)
+{
+    unsigned evicted = atomic_fetch_add(&c->evicted, closed) + closed;
+    if (closed && is_log_due(c))
+        mk_log_warn("over capacity: %u connections were closed so far to make room for new ones (OverCapacity Resist)",
+                    evicted);
+    return closed;
+}
+
 static void complain(struct mk__capacity *c)
 {
     unsigned refused = atomic_fetch_add(&c->refused, 1) + 1;
-    uint64_t last = c->complained_ms, before = last;
-    if (mk__log_due(&last, now_ms()) && atomic_compare_exchange_strong(&c->complained_ms, &before, last))
+    if (is_log_due(c))
         mk_log_warn("over capacity: %u connections were refused so far (OverCapacity %s)", refused,
                     c->plan == MK__DROP ? "Drop" : "TooBusy");
 }

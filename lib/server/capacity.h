@@ -47,6 +47,11 @@ static inline void mk__capacity_refuse(struct mk__capacity *c, const struct mk__
     (void)listening;
     (void)fd;
 }
+static inline unsigned mk__capacity_made_room(struct mk__capacity *c, unsigned closed)
+{
+    (void)c;
+    return closed;
+}
 static inline int mk__capacity_refuse_next(struct mk__capacity *c, const struct mk__listening *listening, int listener,
                                            int err)
 {
@@ -62,6 +67,7 @@ struct mk__capacity {
     _Atomic unsigned open; /* connections */
     _Atomic unsigned connections_max;
     _Atomic unsigned refused;
+    _Atomic unsigned evicted; /* connections that were closed to make room */
     _Atomic int plan;  /* enum mk__over_capacity */
     _Atomic int spare; /* a descriptor to give up when there is no other; 0: none */
     _Atomic uint64_t complained_ms;
@@ -87,6 +93,9 @@ static inline bool mk__capacity_resists(const struct mk__capacity *c)
 {
     return atomic_load_explicit(&c->plan, memory_order_relaxed) == MK__RESIST;
 }
+
+/* Counts connections that were closed to make room, and logs it, not more than once in a while. Returns `closed`. */
+unsigned mk__capacity_made_room(struct mk__capacity *c, unsigned closed);
 
 /* Ends a connection that was accepted, the way that the plan says; not counted. Takes the descriptor. */
 void mk__capacity_refuse(struct mk__capacity *c, const struct mk__listening *listening, int fd);

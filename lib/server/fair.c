@@ -141,7 +141,8 @@ static void on_ask(struct mk_message *message)
 {
     struct mk__worker *w = MK_OWNER(message, struct mk__worker, feed.ask);
     struct mk__fair *f = w->feed.owner;
-    if (mk__conn_close_idle(&w->http, (ROOM_AT_ONCE + f->n_workers - 1) / f->n_workers) > 0)
+    unsigned closed = mk__conn_close_idle(&w->http, (ROOM_AT_ONCE + f->n_workers - 1) / f->n_workers);
+    if (mk__capacity_made_room(f->capacity, closed) > 0)
         mk_post(f->loop, &w->feed.freed);
     else
         w->feed.asked = false; /* it may have more to give next time */

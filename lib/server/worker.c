@@ -91,7 +91,7 @@ static int serve(struct mk__worker *w, const struct mk__listening *listening, in
         return 0;
     }
     if (is_short)
-        mk__conn_close_idle(&w->http, IDLE_CLOSED_AT_ONCE);
+        mk__capacity_made_room(w->capacity, mk__conn_close_idle(&w->http, IDLE_CLOSED_AT_ONCE));
     int err = mk__conn_open(&w->http, &io, w->now);
     if (err == -ENOMEM && mk__log_due(&w->complained_ms, mk_loop_now_ms(&w->loop)))
         mk_log_warn("worker %u: out of memory (MemoryLimit), connections are being closed", w->index);
@@ -111,7 +111,7 @@ static int take_accepted(struct mk__acceptor *a, int fd)
 static bool make_room(struct mk__acceptor *a)
 {
     struct mk__worker *w = a->ctx;
-    return mk__conn_close_idle(&w->http, IDLE_CLOSED_AT_ONCE) > 0;
+    return mk__capacity_made_room(w->capacity, mk__conn_close_idle(&w->http, IDLE_CLOSED_AT_ONCE)) > 0;
 }
 
 static const struct mk__acceptor_calls acceptor_calls = {take_accepted, make_room};

@@ -222,6 +222,21 @@ def test_no_room(full, plan):
         client.assert_open()
 
 
+def test_resisting_is_told(full):
+    """The log says that connections were closed to make room, and how many, but not for each."""
+    server, way = full("Resist")
+    pad = 14_000 if way == "memory" else 10
+    for _ in range(400):  # heads without an end: they may be closed
+        server.connect().send_all_you_can(f"GET / HTTP/1.1\r\nHost: h\r\nX: {'y' * pad}")
+        if "over capacity" in server.log:
+            break
+    server.wait_log(r"over capacity: [1-9]\d* connections were closed so far to make room .*\(OverCapacity Resist\)")
+    for _ in range(30):
+        with server.connect() as client:
+            assert outcome(client) == 200
+    assert server.log.count("over capacity") == 1, "the log is flooded"
+
+
 @pytest.mark.wire
 def test_too_busy_is_polite(serve):
     server = serve({"OverCapacity": "TooBusy", "MaxConnections": 1})
