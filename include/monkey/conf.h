@@ -80,8 +80,9 @@ struct mk_conf_value {
     struct mk_str text; /* the words, with one space between them */
     const struct mk_str *words;
     uint32_t n;
-    struct mk_str dir; /* of the file, with its slash; empty = the working directory */
-    size_t *fault;     /* a parser that fails may set which byte of `text` is wrong, from 0; NULL: nobody asks */
+    struct mk_str dir;   /* of the file, with its slash; empty = the working directory */
+    struct mk_str place; /* file and line, for messages of later ("sites/default:3"); empty = unknown */
+    size_t *fault;       /* a parser that fails may set which byte of `text` is wrong, from 0; NULL: nobody asks */
 };
 
 /*

@@ -14,8 +14,9 @@
  * no memory, and no more time than the product of both lengths.
  *
  * Expressions see bytes, not characters; a dot is any byte, and `$` the very end. One match may take 50,000
- * steps (a few milliseconds) and a mebibyte: what would take more is no match, and the log tells. So a rule that
- * protects something is better a prefix, or an expression whose match opens and does not close.
+ * steps (a few milliseconds) and a mebibyte. Whether an expression matches that would take more cannot be told, which
+ * is a result of its own: clients choose paths, so a rule that protects something must refuse then. The log names the
+ * line of the rule, once in ten seconds.
  */
 #ifndef MONKEY_PATTERN_H
 #define MONKEY_PATTERN_H
@@ -46,14 +47,19 @@ struct mk_pattern {
 MK_API int mk_pattern_parse(struct mk_pattern *pattern, struct mk_str text, struct mk_arena *arena,
                             struct mk_buf *error);
 
-MK_API bool mk_pattern_match(const struct mk_pattern *pattern, struct mk_str path);
+/*
+ * 1: it matches; 0: it does not; below 0: it cannot be told, -EOVERFLOW (it costs too much) or -ENOMEM. Only
+ * expressions have that. As a condition it counts as a match: right for a rule that refuses, wrong for one that allows,
+ * which asks for `> 0`.
+ */
+MK_API int mk_pattern_match(const struct mk_pattern *pattern, struct mk_str path);
 
 /*
- * The same, and if it matches `groups` gets what an expression found: the whole match, then what its parentheses
+ * The same; and if it is 1, `groups` gets what an expression found: the whole match, then what its parentheses
  * captured, empty where they took no part. All are empty for the other kinds. They point into `path`.
  */
-MK_API bool mk_pattern_capture(const struct mk_pattern *pattern, struct mk_str path,
-                               struct mk_str groups[MK_PATTERN_GROUPS]);
+MK_API int mk_pattern_capture(const struct mk_pattern *pattern, struct mk_str path,
+                              struct mk_str groups[MK_PATTERN_GROUPS]);
 
 /* What of `path` lies behind a prefix, without a leading slash; empty for the other kinds. */
 MK_API struct mk_str mk_pattern_rest(const struct mk_pattern *pattern, struct mk_str path);

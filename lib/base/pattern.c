@@ -167,18 +167,18 @@ static bool match_prefix(struct mk_str prefix, struct mk_str path)
     return prefix.p[prefix.len - 1] == '/' || path.len == prefix.len || path.p[prefix.len] == '/';
 }
 
-bool mk_pattern_capture(const struct mk_pattern *pattern, struct mk_str path, struct mk_str groups[MK_PATTERN_GROUPS])
+int mk_pattern_capture(const struct mk_pattern *pattern, struct mk_str path, struct mk_str groups[MK_PATTERN_GROUPS])
 {
     if (pattern->kind == MK_PATTERN_REGEX)
         return mk__regex_match(pattern->regex, path, groups, MK_PATTERN_GROUPS);
-    if (!mk_pattern_match(pattern, path))
-        return false;
+    if (mk_pattern_match(pattern, path) == 0)
+        return 0;
     for (unsigned i = 0; i < MK_PATTERN_GROUPS; i++)
         groups[i] = MK_STR("");
-    return true;
+    return 1;
 }
 
-bool mk_pattern_match(const struct mk_pattern *pattern, struct mk_str path)
+int mk_pattern_match(const struct mk_pattern *pattern, struct mk_str path)
 {
     switch (pattern->kind) {
     case MK_PATTERN_EXACT:
@@ -270,11 +270,11 @@ bool mk_pattern_covers(const struct mk_pattern *first, const struct mk_pattern *
         return true;
     switch (later->kind) {
     case MK_PATTERN_EXACT:
-        return mk_pattern_match(first, text);
+        return mk_pattern_match(first, text) > 0;
     case MK_PATTERN_PREFIX:
         if (text.p[text.len - 1] == '/')
             return covers_joined(first, "", text, "**");
-        return mk_pattern_match(first, text) && covers_joined(first, "", text, "/**");
+        return mk_pattern_match(first, text) > 0 && covers_joined(first, "", text, "/**");
     case MK_PATTERN_GLOB:
         return covers_glob(first, text);
     case MK_PATTERN_NAME:

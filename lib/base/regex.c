@@ -29,7 +29,7 @@ enum {
 
 struct mk_regex {
     pcre2_code *code;
-    struct mk_str text;
+    struct mk_str text, place;
     _Atomic uint64_t complained_ms;
 };
 
@@ -171,6 +171,11 @@ int mk__regex_new(const struct mk_regex **ret_regex, struct mk_str text, struct 
     return err;
 }
 
+void mk__regex_set_place(const struct mk_regex *regex, struct mk_str place)
+{
+    ((struct mk_regex *)(uintptr_t)regex)->place = place;
+}
+
 unsigned mk__regex_groups(const struct mk_regex *regex)
 {
     uint32_t n = 0;
@@ -203,8 +208,10 @@ static void complain(const struct mk_regex *regex, struct mk_str path, int resul
     _Atomic uint64_t *complained = &((struct mk_regex *)(uintptr_t)regex)->complained_ms;
     uint64_t before = *complained, now = before;
     if (mk__log_due(&now, mk__clock_system.now_ms(NULL)) && atomic_compare_exchange_strong(complained, &before, now))
-        mk_log_warn("the pattern \"%.*s\" cost too much %s on a path of %zu bytes, which counts as no match",
-                    MK_STR_ARG(regex->text), result == PCRE2_ERROR_MATCHLIMIT ? "time" : "memory", path.len);
+        mk_log_warn(
+            "%.*s%sthe pattern \"%.*s\" cost too much %s on a path of %zu bytes: whether it matches cannot be told",
+            MK_STR_ARG(regex->place), regex->place.len ? ": " : "", MK_STR_ARG(regex->text),
+            result == PCRE2_ERROR_MATCHLIMIT ? "time" : "memory", path.len);
 }
 
 static void find_groups(pcre2_match_data *data, struct mk_str path, int found, struct mk_str *groups, unsigned n)
@@ -220,9 +227,11 @@ static void find_groups(pcre2_match_data *data, struct mk_str path, int found, s
  * Each match takes its memory (20 KiB, seldom more) and gives it back: nothing is shared among workers, and nothing
  * stays with those that once had a bad path. A simple match costs some 150 ns with that, of a release build.
  */
-bool mk__regex_match(const struct mk_regex *regex, struct mk_str path, struct mk_str *groups, unsigned n)
+int mk__regex_match(const struct mk_regex *regex, struct mk_str path, struct mk_str *groups, unsigned n)
 {
     struct run run = {0};
+    if (!regex)
+        return 0;
     pcre2_match_context *context = pcre2.match_context_copy(matching);
     pcre2_match_data *data = context ? pcre2.match_data_create(n, memory) : NULL;
     int found = PCRE2_ERROR_NOMEMORY;
@@ -235,7 +244,8 @@ bool mk__regex_match(const struct mk_regex *regex, struct mk_str path, struct mk
     }
     if (context)
         pcre2.match_context_free(context);
-    if (found < 0 && found != PCRE2_ERROR_NOMATCH)
-        complain(regex, path, found);
-    return found >= 0;
+    if (found >= 0 || found == PCRE2_ERROR_NOMATCH)
+        return found >= 0;
+    complain(regex, path, found);
+    return found == PCRE2_ERROR_NOMEMORY ? -ENOMEM : -EOVERFLOW;
 }

@@ -23,14 +23,18 @@ struct mk_regex;
 int mk__regex_new(const struct mk_regex **ret_regex, struct mk_str text, struct mk_arena *arena, struct mk_buf *error,
                   size_t *ret_fault);
 
+/* Where it stands, for the log ("sites/default:3"); lives as long as the expression. */
+void mk__regex_set_place(const struct mk_regex *regex, struct mk_str place);
+
 /* How many of its parentheses capture. */
 unsigned mk__regex_groups(const struct mk_regex *regex);
 
 /*
  * Whether the expression matches somewhere in `path`; where it does, `groups` gets the whole match and then what was
- * captured (empty when the group took no part), `n` in all. A match that takes too long is none; the log tells.
+ * captured (empty when the group took no part), `n` in all. 1, 0, or what mk_pattern_match() says of those that cannot
+ * be told; the log tells. NULL matches nothing.
  */
-bool mk__regex_match(const struct mk_regex *regex, struct mk_str path, struct mk_str *groups, unsigned n);
+int mk__regex_match(const struct mk_regex *regex, struct mk_str path, struct mk_str *groups, unsigned n);
 
 #else
 
@@ -48,10 +52,15 @@ static inline int mk__regex_new(const struct mk_regex **ret_regex, struct mk_str
     return -EINVAL;
 }
 
-static inline bool mk__regex_match(const struct mk_regex *regex, struct mk_str path, struct mk_str *groups, unsigned n)
+static inline void mk__regex_set_place(const struct mk_regex *regex, struct mk_str place)
+{
+    (void)regex, (void)place;
+}
+
+static inline int mk__regex_match(const struct mk_regex *regex, struct mk_str path, struct mk_str *groups, unsigned n)
 {
     (void)regex, (void)path, (void)groups, (void)n;
-    return false;
+    return 0;
 }
 
 #endif

@@ -132,17 +132,21 @@ static bool refuse_semicolon(struct mk__conf *conf, const struct mk_conf_key *ke
 static int parse_words(struct mk__conf *conf, const struct mk_conf_key *key, void *field, struct mk__conf_origin origin)
 {
     const struct mk__words *w = &conf->words;
-    struct mk_conf_value value = {mk_buf_str(&w->text), w->word, w->n, MK_STR_NONE, NULL};
+    struct mk_conf_value value = {.text = mk_buf_str(&w->text), .words = w->word, .n = w->n};
     size_t fault = 0;
-    char sentence[400];
-    struct mk_buf error;
+    char sentence[400], where[400];
+    struct mk_buf error, place;
 
 #ifndef MK_LEAN
     value.fault = &fault;
 #endif
-    if (origin.source)
-        value.dir = origin.source->dir;
     mk_buf_init_fixed(&error, sentence, sizeof(sentence));
+    mk_buf_init_fixed(&place, where, sizeof(where));
+    if (origin.source) {
+        value.dir = origin.source->dir;
+        mk__conf_origin_print(origin, &place);
+        value.place = mk_buf_str(&place);
+    }
     int r = mk__value_parse(key, &value, field, &conf->arena, &error);
     if (r == -ENOMEM)
         return mk__conf_starve(conf);

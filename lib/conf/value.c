@@ -4,6 +4,7 @@
  * rows, so that the manual, the messages and the checks cannot disagree.
  */
 #include "conf/value.h"
+#include "base/regex.h"
 #include "conf/near.h"
 
 #include <assert.h>
@@ -200,7 +201,11 @@ int mk_conf_pattern(const struct mk_conf_value *value, void *field, struct mk_ar
     int r = text.p ? mk_pattern_parse(pattern, text, arena, error) : -ENOMEM;
     if (r == -EINVAL && value->fault)
         *value->fault = (size_t)(pattern->text.p - text.p);
-    return r;
+    if (r < 0 || pattern->kind != MK_PATTERN_REGEX)
+        return r;
+    struct mk_str place = mk_arena_dup(arena, value->place);
+    mk__regex_set_place(pattern->regex, place);
+    return place.p || !value->place.len ? 0 : -ENOMEM;
 }
 
 struct mk_str mk_conf_path(const struct mk_conf_value *value, struct mk_str path, struct mk_arena *arena)

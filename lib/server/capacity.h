@@ -68,8 +68,8 @@ struct mk__capacity {
     _Atomic unsigned connections_max;
     _Atomic unsigned refused;
     _Atomic unsigned evicted; /* connections that were closed to make room */
-    _Atomic int plan;  /* enum mk__over_capacity */
-    _Atomic int spare; /* a descriptor to give up when there is no other; 0: none */
+    _Atomic int plan;         /* enum mk__over_capacity */
+    _Atomic int spare;        /* a descriptor to give up when there is no other; 0: none */
     _Atomic uint64_t complained_ms;
 };
 

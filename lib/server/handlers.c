@@ -122,10 +122,12 @@ void mk__handlers_resolve(struct mk_generation *g, struct mk_host *host)
     host->handlers = lines && lines->n ? lines : NULL;
 }
 
-const struct mk__handler *mk__handlers_find(const struct mk_host *host, struct mk_str path)
+int mk__handlers_find(const struct mk_host *host, struct mk_str path, const struct mk__handler **ret_handler)
 {
-    for (uint32_t i = 0; host->handlers && i < host->handlers->n; i++)
-        if (mk_pattern_match(&host->handlers->items[i].match, path))
-            return &host->handlers->items[i];
-    return NULL;
+    int match = 0;
+    uint32_t i = 0, n = host->handlers ? host->handlers->n : 0;
+    while (i < n && (match = mk_pattern_match(&host->handlers->items[i].match, path)) == 0)
+        i++;
+    *ret_handler = match > 0 ? &host->handlers->items[i] : NULL;
+    return match < 0 ? match : 0;
 }

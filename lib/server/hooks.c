@@ -51,7 +51,9 @@ static void refuse(struct mk_request *req)
 static void choose_handler(struct mk_request *req, const struct mk_generation *g)
 {
 #ifndef MK_LEAN
-    const struct mk__handler *handler = mk__handlers_find(host_of(req), mk_request_path(req));
+    const struct mk__handler *handler;
+    if (mk__handlers_find(host_of(req), mk_request_path(req), &handler) < 0)
+        mk_response_error(req, 500); /* another handler might show what this one would not */
     if (!handler)
         return;
     req->hook = 2 * g->n_plugins + handler->index;
@@ -83,6 +85,8 @@ static void ask(struct mk_request *req, const struct mk_generation *g)
     for (; req->hook < req->hook_end; req->hook++) {
         if (req->hook == 2 * g->n_plugins)
             choose_handler(req, g);
+        if (req->ended)
+            return;
         hook_fn hook = hook_at(g, req->hook);
         int r = hook ? hook(req) : MK_DECLINED;
         if (r == MK_DECLINED && has_begun(req))

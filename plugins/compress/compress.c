@@ -123,9 +123,10 @@ static const struct rule *rule_of(const struct mk_request *req)
 {
     const struct mk_host *host = mk_request_host_state(req, &mk_plugin_compress);
     const struct rule *r = host ? mk_host_conf(host, &sections[HOST]) : NULL;
-    while (r && !mk_pattern_match(&r->match, mk_request_path(req)))
+    int match = 0;
+    while (r && (match = mk_pattern_match(&r->match, mk_request_path(req))) == 0)
         r = mk_host_conf_next(host, &sections[HOST], r);
-    return r && r->n_codings ? r : NULL;
+    return match > 0 && r->n_codings ? r : NULL; /* where it cannot be told, the response stays as it is */
 }
 
 /* ── is it one to compress? ── */

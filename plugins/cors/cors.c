@@ -95,13 +95,15 @@ static const struct mk_conf_section sections[] = {
 
 /* ── rules ── */
 
+/* NULL as well where it cannot be told whether a rule matches: nothing is allowed then, not by a later rule either. */
 static const struct rule *rule_of(const struct mk_request *req)
 {
     const struct mk_host *host = mk_request_host_state(req, &mk_plugin_cors);
     const struct rule *r = host ? mk_host_conf(host, sections) : NULL;
-    while (r && !mk_pattern_match(&r->match, mk_request_path(req)))
+    int match = 0;
+    while (r && (match = mk_pattern_match(&r->match, mk_request_path(req))) == 0)
         r = mk_host_conf_next(host, sections, r);
-    return r;
+    return match > 0 ? r : NULL;
 }
 
 /* Compared byte by byte, as browsers serialise origins. */

@@ -167,8 +167,8 @@ static void change_response(struct mk_request *req)
     if (!host)
         return;
     for (const struct rule *r = mk_host_conf(host, sections); r; r = mk_host_conf_next(host, sections, r)) {
-        if ((failed && !r->on_errors) || !mk_pattern_match(&r->match, mk_request_path(req)))
-            continue;
+        if ((failed && !r->on_errors) || mk_pattern_match(&r->match, mk_request_path(req)) <= 0)
+            continue; /* also where it cannot be told, which the log says */
         apply(req, &r->remove);
         if (r->expires_ms)
             expire(req, r);

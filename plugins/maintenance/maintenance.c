@@ -207,10 +207,11 @@ static int await(struct mk_request *req, struct site *site)
     return err;
 }
 
+/* Where it cannot be told, it is not: an exception lets through. */
 static bool is_excepted(const struct site *site, struct mk_str path)
 {
     const struct exception *e = site->conf->exceptions;
-    while (e && !mk_pattern_match(&e->match, path))
+    while (e && mk_pattern_match(&e->match, path) <= 0)
         e = e->next;
     return e != NULL;
 }

@@ -207,12 +207,24 @@ static const struct mk_conf_section sections[] = {
 
 /* ── rules ── */
 
+/* 0, or -errno: it cannot be told whether a rule matches that comes before any that does. NULL: none does. */
+static int find_match(const struct mk_host *host, struct mk_str path, struct mk_str *groups,
+                      const struct rule **ret_rule)
+{
+    int match = 0;
+    const struct rule *r = mk_host_conf(host, &sections[0]);
+    while (r && (match = mk_pattern_capture(&r->match, path, groups)) == 0)
+        r = mk_host_conf_next(host, &sections[0], r);
+    *ret_rule = match > 0 ? r : NULL;
+    return match < 0 ? match : 0;
+}
+
+/* While the configuration is checked. */
 static const struct rule *first_match(const struct mk_host *host, struct mk_str path, struct mk_str *groups)
 {
-    for (const struct rule *r = mk_host_conf(host, &sections[0]); r; r = mk_host_conf_next(host, &sections[0], r))
-        if (mk_pattern_capture(&r->match, path, groups))
-            return r;
-    return NULL;
+    const struct rule *r;
+    find_match(host, path, groups, &r);
+    return r;
 }
 
 enum { LOOP_STEPS_MAX = 16, LOOP_PATH_BYTES = 4096 };
@@ -371,8 +383,12 @@ static int redirect(struct mk_request *req)
     struct mk_str path = mk_request_path(req), groups[MK_PATTERN_GROUPS];
     if (!host || path.len == 0 || path.p[0] != '/')
         return MK_DECLINED;
-    const struct rule *r = first_match(host, path, groups);
+    const struct rule *r;
     const struct host_rule *whole = mk_host_conf(host, &sections[1]);
+    if (find_match(host, path, groups, &r) < 0) {
+        mk_response_error(req, 500); /* a rule may keep clients from what lies there */
+        return 0;
+    }
     if (r)
         send_elsewhere(req, r->to.text, mk_pattern_rest(&r->match, path), groups, status_numbers[r->status],
                        r->keep_path);

@@ -63,7 +63,7 @@ static bool is_exact(const struct alias *a)
 static bool is_meant(const struct patterns *patterns, struct mk_str path)
 {
     for (uint32_t i = 0; i < patterns->n; i++)
-        if (mk_pattern_match(&patterns->items[i], path))
+        if (mk_pattern_match(&patterns->items[i], path) > 0)
             return true;
     return patterns->n == 0;
 }
@@ -185,7 +185,7 @@ void alias_free(struct site *site)
 bool alias_find(struct place *at)
 {
     struct alias *a = at->site->aliases;
-    while (a && !mk_pattern_match(&a->rule->match, at->path))
+    while (a && mk_pattern_match(&a->rule->match, at->path) <= 0) /* no expression: it can always be told */
         a = a->next;
     if (!a)
         return false;

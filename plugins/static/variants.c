@@ -47,7 +47,10 @@ int variants_parse_match(const struct mk_conf_value *value, void *field, struct 
 {
     struct patterns *all = field;
     for (uint32_t i = 0; i < value->n; i++) {
-        struct mk_conf_value word = {.text = value->words[i], .dir = value->dir, .fault = value->fault};
+        struct mk_conf_value word = {.text = value->words[i],
+                                     .dir = value->dir,
+                                     .place = value->place,
+                                     .fault = value->fault};
         struct mk_pattern *items = mk_arena_grow(arena, all->items, all->n, sizeof(*items));
         if (!items)
             return -ENOMEM;
@@ -71,7 +74,7 @@ static bool is_meant(const struct site *site, const char *name)
         return true;
     int n = snprintf(path, sizeof(path), "%.*s/%s", MK_STR_ARG(site->prefix), name);
     for (uint32_t i = 0; i < patterns->n && n < (int)sizeof(path); i++)
-        if (mk_pattern_match(&patterns->items[i], mk_str(path, (size_t)n)))
+        if (mk_pattern_match(&patterns->items[i], mk_str(path, (size_t)n)) > 0) /* else the file itself is sent */
             return true;
     return false;
 }

@@ -131,7 +131,10 @@ static void run_case(const struct value_case *c, struct mk_arena *arena)
     struct mk__expand_error error;
 
     assert_true(mk__expand(NULL, mk_str_c(c->text), 1, &words, &error));
-    struct mk_conf_value value = {mk_buf_str(&words.text), words.word, words.n, MK_STR("/etc/monkey/"), NULL};
+    struct mk_conf_value value = {.text = mk_buf_str(&words.text),
+                                  .words = words.word,
+                                  .n = words.n,
+                                  .dir = MK_STR("/etc/monkey/")};
     mk_buf_init_fixed(&out, text, sizeof(text));
     int r = mk__value_parse(c->key, &value, &field, arena, &out);
     if (c->printed)
