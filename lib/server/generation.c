@@ -413,13 +413,21 @@ int mk__generation_load(struct mk_generation *g, const struct mk__source *source
     return mk__conf_errors(g->conf) || (g->load_conf && mk__conf_errors(g->load_conf)) ? -EINVAL : 0;
 }
 
-void mk__generation_free(struct mk_generation *g)
+void mk__generation_stop(struct mk_generation *g)
 {
-    for (struct mk_host *host = g->hosts; host; host = host->next)
+    for (struct mk_host *host = g->hosts; host; host = host->next) {
         for (unsigned i = g->n_plugins; i-- > 0;)
             if (host->started & 1u << i && g->plugins[i]->host_stop)
                 g->plugins[i]->host_stop(host, host->states[i]);
+        host->started = 0;
+    }
     mk__roster_stop(g);
+    g->used = g->started = 0;
+}
+
+void mk__generation_free(struct mk_generation *g)
+{
+    mk__generation_stop(g);
     if (g->conf)
         mk__conf_free(g->conf);
     if (g->load_conf)

@@ -76,6 +76,8 @@ struct mk_generation {
 /* Reads and prepares everything. 0; -EINVAL: see the problems; -ENOMEM. To be freed in each case. */
 int mk__generation_load(struct mk_generation *g, const struct mk__source *source);
 void mk__generation_free(struct mk_generation *g);
+/* Stops its plugins, which give back what they hold. One that failed is kept for its problems alone. */
+void mk__generation_stop(struct mk_generation *g);
 
 /* Any thread. A generation has one holder when it is loaded. */
 struct mk_generation *mk__generation_get(struct mk_generation *g);

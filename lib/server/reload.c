@@ -221,6 +221,8 @@ int mk_server_reload(struct mk_server *s)
             give_up(&c);
     }
     if (err < 0) {
+        if (c.next)
+            mk__generation_stop(c.next);
         s->failed = c.next;
         return err;
     }
