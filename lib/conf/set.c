@@ -250,26 +250,32 @@ static void check_part(const struct mk_conf_check *check, bool complete)
         section->check(check, part->data);
 }
 
-static void check_required(struct mk__conf *conf, const struct mk__conf_set *set)
+/* Returns whether a section is missing, which was reported. */
+static bool check_required(struct mk__conf *conf, const struct mk__conf_set *set)
 {
+    bool missing = false;
     for (const struct mk__conf_family *f = conf->families; f; f = f->next) {
         if (f->scope != set->scope || !(f->flags & MK_CONF_REQUIRED) || set->incomplete)
             continue;
         const struct mk__conf_block *block = find_block(set, f);
-        if (!block || (!block->origin.source && !block->incomplete))
-            mk__conf_error(conf, (struct mk__conf_origin){set->source, 0, 0}, "the section [%.*s] is missing",
-                           MK_STR_ARG(f->name));
+        if (block && (block->origin.source || block->incomplete))
+            continue;
+        mk__conf_error(conf, (struct mk__conf_origin){set->source, 0, 0}, "the section [%.*s] is missing",
+                       MK_STR_ARG(f->name));
+        missing = true;
     }
+    return missing;
 }
 
 int mk__conf_check(struct mk__conf *conf, struct mk__conf_set *set)
 {
     unsigned before = conf->errors;
 
-    check_required(conf, set);
+    bool missing = check_required(conf, set);
     for (const struct mk__conf_block *b = set->blocks; b; b = b->next)
         for (struct mk__conf_part *p = b->parts; p; p = p->next)
             check_part(&(struct mk_conf_check){conf, set, p}, b->origin.source && !b->incomplete && !set->incomplete);
+    set->incomplete |= missing;
     if (conf->starved)
         return -ENOMEM;
     return conf->errors > before ? -EINVAL : 0;

@@ -234,7 +234,7 @@ static int start_plugin(struct mk_generation *g, struct mk_host *host, unsigned 
         host->started |= 1u << i;
     if (err < 0 || faults)
         g->failed |= 1u << i;
-    if (err < 0 && mk__conf_found(g->conf) == before)
+    if (err < 0 && !faults && mk__conf_found(g->conf) == before) /* faults were reported, and may be the reason */
         mk__conf_error(g->conf, (struct mk__conf_origin){0}, "the plugin \"%s\" cannot start: %s", plugin->name,
                        strerror(-err));
     return err == -ENOMEM ? err : 0;

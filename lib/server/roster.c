@@ -280,6 +280,7 @@ int mk__roster_read(struct mk_generation *g, const struct mk__source *source)
     if (!set)
         return -ENOMEM;
     int err = mk__conf_read(g->load_conf, set, path);
+    g->lacks_plugins = mk__conf_errors(g->load_conf) > 0; /* those of lines that were reported as wrong */
     const struct mk__plugin_list *list = mk__conf_get(set, &mk__section_plugins);
     for (uint32_t i = 0; list && i < list->load.n; i++)
         load_plugin(g, source, list->load.items[i],

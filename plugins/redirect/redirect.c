@@ -104,8 +104,9 @@ static void check_rule(const struct mk_conf_check *check, void *section)
     const struct rule *r = section;
     struct mk_str to = r->to.text;
     size_t field = offsetof(struct rule, to), free = to.len ? host_end(to) : 0;
-    if (r->match.kind == MK_PATTERN_REGEX && !r->match.regex)
-        return; /* it did not compile */
+    bool compiled = r->match.kind != MK_PATTERN_REGEX || r->match.regex;
+    if (!compiled || !r->match.text.p || mk_conf_is_wrong(check, offsetof(struct rule, match)))
+        return; /* the pattern is missing or wrong, which was reported */
     for (size_t i = 0; i < to.len; i++) {
         if (!is_capture(to, i))
             continue;

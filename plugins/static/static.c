@@ -137,7 +137,7 @@ static void stop_host(struct mk_host *host, void *state)
 /* Leaves root_fd at -1 when it fails: what needs no root is checked all the same. */
 static int open_root(struct mk_host *host, struct site *site, const struct static_host *conf)
 {
-    int err = conf->root.p ? root_open(site, conf->root) : -ENOENT;
+    int err = conf->root.len ? root_open(site, conf->root) : -EINVAL;
 #ifndef MK_LEAN
     if (err == 0 && access(conf->root.p, X_OK) < 0) { /* opening alone asks for no right */
         err = -errno;
@@ -148,8 +148,9 @@ static int open_root(struct mk_host *host, struct site *site, const struct stati
         return 0;
     site->root_fd = -1;
     site->path = MK_STR_NONE;
-    mk_host_error(host, conf, offsetof(struct static_host, root), 0, "cannot open the document root %s: %s",
-                  conf->root.p ? conf->root.p : "", strerror(-err));
+    if (conf->root.len) /* else it is missing, which was reported */
+        mk_host_error(host, conf, offsetof(struct static_host, root), 0, "cannot open the document root %s: %s",
+                      conf->root.p, strerror(-err));
     return err == -ENOMEM ? err : -EINVAL;
 }
 

@@ -137,6 +137,42 @@ def test_nothing_follows_from_a_missing_folder(tmp_path):
     assert result.returncode == 1 and len(ANY.findall(result.stderr)) == 1, result.stderr
 
 
+ALONE = {
+    "a root that is not said": ("", 1),
+    "an alias without a path": ("[ALIAS]\n    To {root}\n", 3),
+    "an alias without a folder": ("[ALIAS]\n    Match /a\n", 3),
+    "an alias for a glob": ("[ALIAS]\n    Match *\n    To {root}\n", 4),
+    "an alias with a semicolon": ("[ALIAS]\n    Match /a\n    To {root};\n", 5),
+    "captures without an expression": ("[REDIRECT]\n    To /b$1\n", 3),
+    "captures of an expression that is wrong": ("[REDIRECT]\n    Match\n    To /b$1\n", 4),
+    "captures of a key that is misspelt": ("[REDIRECT]\n    Matchx ~^/(a)$\n    To /b$1\n", 4),
+}
+
+
+@pytest.mark.parametrize("case", ALONE, ids=str)
+def test_one_mistake_is_one_error(folder, site_root, case):
+    text, line = ALONE[case]
+    key = "DocumentRoot {root}" if line > 1 else "ServerName a"
+    host = f"[HOST]\n    {key}\n{text}".replace("{root}", str(site_root))
+    exactly(check(folder(sites__default=host)), ("default", line))
+
+
+@pytest.mark.parametrize("line", ["Load", "Load health;", "Loadx health", "Load \x01"])
+def test_nothing_follows_from_a_line_of_plugins_load(folder, line):
+    """What the line would have loaded is not known: its sections and keys are not reported as well."""
+    load = f"[PLUGINS]\n    Load liana\n    {line}\n    Load static\n"
+    exactly(check(folder(SERVER + "[HEALTH]\n    Live /live\n", **{"plugins.load": load})), ("plugins.load", 3))
+
+
+@pytest.mark.parametrize("line", ["", "    CertificateKey\n", "    CertificateKeyx {key}\n"])
+def test_one_mistake_of_a_certificate_is_one_error(folder, site_root, tmp_path, line):
+    made = Authority(tmp_path / "ca").make("pair", "a.example")
+    lines = f"[TLS]\n    Certificate {made.cert}\n{line}".replace("{key}", str(made.key))
+    host = f"[HOST]\n    ServerName a.example\n    DocumentRoot {site_root}\n{lines}"
+    result = check(folder("[SERVER]\n    Listen 127.0.0.1:0 tls\n", sites__default=host))
+    exactly(result, ("default", 6 if line else 5))
+
+
 def test_the_rest_is_checked_with_the_plugin_that_was_meant(folder):
     load = {"plugins.load": "[PLUGINS]\n    Load liana\n    Load sttaic\n"}
     result = check(folder(**load, sites__default="[HOST]\n    DocumentRoot /nonexistent\n"))

@@ -3,6 +3,7 @@
 
 import pathlib
 import re
+import signal
 import socket
 
 import pytest
@@ -302,6 +303,18 @@ def test_rule_that_has_its_turn(rules, first, later):
     text = f"[REDIRECT]\n    Match {first}\n    To //x/1\n[REDIRECT]\n    Match {later}\n    To //x/2\n"
     result = run("-c", rules(text), "-t")
     assert result.returncode == 0, result.stderr
+
+
+def test_a_reload_with_an_expression_that_does_not_compile(rules):
+    """It is refused, and the server goes on as before."""
+    server = Server("-c", rules("[REDIRECT]\n    Match ~^/(a)$\n    To /b\n"))
+    with server.connect() as client:
+        assert client.ask("/a")["Location"] == "/b"
+        rules("[REDIRECT]\n    Match ~^/(a$\n    To /b\n")
+        server.send_signal(signal.SIGHUP)
+        server.wait_log("missing closing parenthesis")
+        assert client.ask("/a")["Location"] == "/b"
+    server.stop()
 
 
 def test_catastrophe_is_cut_short(rules):
