@@ -8,6 +8,7 @@
 #include "parent.h"
 #include "report.h"
 #include "serve.h"
+#include "signals.h"
 #include "spawn.h"
 #include "supervisor.h"
 
@@ -168,6 +169,7 @@ static void keep_standard_descriptors(void)
 int main(int argc, char **argv)
 {
     struct options o;
+    signals_reset();
     keep_standard_descriptors();
     int code = options_read(&o, argc, argv);
     if (code != 0)

@@ -15,18 +15,25 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Those that somebody ignores for us (a shell for its background jobs, nohup) stay ignored. */
+/* The signals that a server waits for. */
 static void block(sigset_t *ret_set)
 {
     static const int ours[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2};
     sigemptyset(ret_set);
-    for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++) {
-        struct sigaction now;
-        if (sigaction(ours[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
-            sigaddset(ret_set, ours[i]);
-    }
+    for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
+        sigaddset(ret_set, ours[i]);
     pthread_sigmask(SIG_BLOCK, ret_set, NULL);
+}
+
+void signals_reset(void)
+{
+    static const int defaults[] = {SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD};
+    sigset_t none;
+    for (size_t i = 0; i < sizeof(defaults) / sizeof(defaults[0]); i++)
+        signal(defaults[i], SIG_DFL);
     signal(SIGPIPE, SIG_IGN);
+    sigemptyset(&none);
+    pthread_sigmask(SIG_SETMASK, &none, NULL);
 }
 
 void signals_block(void)

@@ -187,6 +187,7 @@ static void become_server(struct plan *p)
     for (unsigned i = 0; good && i < p->n; i++)
         good = dup2(p->copies[i], FIRST_FD + (int)i) >= 0;
     print_pid(p->pid + sizeof("LISTEN_PID=") - 1);
+    signal(SIGPIPE, SIG_DFL); /* the only one that this program ignores */
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     setpgid(0, 0); /* Ctrl-C is for whoever is above */

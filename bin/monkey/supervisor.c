@@ -323,14 +323,9 @@ static int open_signals(void)
 {
     sigset_t set;
     sigemptyset(&set);
-    for (int i = 0; i < CALLS; i++) {
-        struct sigaction now;
-        if (sigaction(calls[i].number, NULL, &now) == 0 && (now.sa_handler != SIG_IGN || calls[i].number == SIGCHLD))
-            sigaddset(&set, calls[i].number);
-    }
-    signal(SIGCHLD, SIG_DFL); /* somebody may have chosen to lose them */
+    for (int i = 0; i < CALLS; i++)
+        sigaddset(&set, calls[i].number);
     sigprocmask(SIG_BLOCK, &set, NULL);
-    signal(SIGPIPE, SIG_IGN);
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 

@@ -5,6 +5,8 @@ files that are something else, addresses given twice."""
 import fcntl
 import itertools
 import os
+import pathlib
+import re
 import resource
 import signal
 import subprocess
@@ -14,7 +16,7 @@ import pytest
 
 from harness import build
 from harness.protocol import Client
-from harness.server import await_true, free_port, run, write_config
+from harness.server import Server, await_true, free_port, is_alive, run, write_config
 
 F_SETPIPE_SZ = 1031
 
@@ -142,22 +144,114 @@ def test_log_through_a_link(conf, tmp_path):
     assert b"listening on" in (tmp_path / "out").read_bytes()
 
 
-def test_ignored_signals_stay_ignored(conf):
-    """nohup, and a shell's background jobs."""
-    folder, port, _ = conf
-    process = subprocess.Popen(
-        [build.binary(), "-c", folder],
-        env=build.environment(),
-        preexec_fn=lambda: [signal.signal(n, signal.SIG_IGN) for n in (signal.SIGINT, signal.SIGHUP)],
-    )
+# starts a program with all signals ignored and blocked that can be
+DEAF = (
+    "/usr/bin/python3",
+    "-c",
+    """import os, signal, sys
+for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+    signal.signal(number, signal.SIG_IGN)
+signal.pthread_sigmask(signal.SIG_SETMASK, signal.valid_signals())
+os.execv(sys.argv[1], sys.argv[1:])""",
+)
+OURS = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGUSR1", "SIGUSR2", "SIGCHLD")
+
+
+def ignored_signals(pid, row="SigIgn"):
+    text = pathlib.Path(f"/proc/{pid}/status").read_text()
+    mask = int(re.search(rf"^{row}:\s+(\w+)", text, re.M)[1], 16)
+    return {signal.Signals(n).name for n in range(1, 32) if mask >> (n - 1) & 1}
+
+
+def end(pid):
+    """Interrupts a process that is no child of this one."""
+    os.kill(pid, signal.SIGINT)
     try:
-        await_true(lambda: answers(port), 10, "an answer")
-        process.send_signal(signal.SIGINT)
-        process.send_signal(signal.SIGHUP)
-        assert answers(port)
+        await_true(lambda: not is_alive(pid), 20, "the end of the server")
+    except AssertionError:
+        os.kill(pid, signal.SIGKILL)
+        raise
+
+
+class Deaf:
+    """A server that was started so, and writes its log to a file."""
+
+    def __init__(self, folder, root, *args):
+        self.log = folder / "log"
+        write_config(folder / "conf", root, {"ErrorLog": self.log, "PidFile": folder / "pid"})
+        self.server = Server("-c", folder / "conf", *args, wrapper=DEAF, wait=False)
+
+    def await_log(self, text, count=1):
+        await_true(lambda: self.log.exists() and self.log.read_text().count(text) >= count, 20, text)
+
+    def end(self, number):
+        self.server.send_signal(number)
+        assert self.server.wait() == 0
+
+
+@pytest.fixture
+def deaf(tmp_path, site_root):
+    made = []
+
+    def start(*args):
+        made.append(Deaf(tmp_path, site_root, *args))
+        return made[-1]
+
+    yield start
+    for one in made:
+        one.server.kill()
+
+
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("args", [(), ("--supervise",)])
+def test_signals_that_were_ignored_and_blocked(deaf, args, end):
+    """By nohup, a shell for its background jobs, some runners of CI."""
+    one = deaf(*args)
+    one.await_log("serves with 1 workers")
+    one.server.send_signal(signal.SIGHUP)
+    one.await_log("the new configuration is in use")
+    one.log.rename(one.log.with_name("old"))
+    one.server.send_signal(signal.SIGUSR1)
+    await_true(one.log.exists, 10, "the new log")
+    assert not ignored_signals(one.server.pid) & set(OURS)
+    one.end(end)
+
+
+def test_an_upgrade_where_signals_were_ignored_and_blocked(deaf, tmp_path):
+    one = deaf()
+    one.await_log("serves with 1 workers")
+    one.server.send_signal(signal.SIGUSR2)
+    one.await_log("serves with 1 workers", 2)
+    assert one.server.wait() == 0
+    pid = int((tmp_path / "pid").read_text())
+    try:
+        assert pid != one.server.pid and not ignored_signals(pid) & set(OURS)
     finally:
-        process.terminate()
-        assert process.wait(20) == 0
+        end(pid)
+
+
+def test_a_supervisor_where_signals_were_ignored_and_blocked(deaf):
+    """It learns of a server that dies, and its servers hear it."""
+    one = deaf("--supervise")
+    for count in (1, 2):
+        one.await_log("serves with 1 workers", count)
+        pid = int(re.findall(r"supervisor: process (\d+) serves", one.log.read_text())[-1])
+        assert not ignored_signals(pid) & set(OURS)
+        if count == 1:
+            os.kill(pid, signal.SIGKILL)
+    one.server.send_signal(signal.SIGUSR2)
+    one.await_log("serves with 1 workers", 3)
+    one.end(signal.SIGINT)
+
+
+@pytest.mark.parametrize("args", [("-t",), ("-D",)])
+def test_a_program_with_signals_that_were_ignored(tmp_path, site_root, args):
+    """The test of the configuration waits for a child; the background is a child that reports."""
+    conf = write_config(tmp_path / "conf", site_root, {"PidFile": tmp_path / "pid"})
+    result = subprocess.run([*DEAF, build.binary(), "-c", conf, *args], env=build.environment(), timeout=30)
+    assert result.returncode == 0
+    if "-D" in args:
+        end(int((tmp_path / "pid").read_text()))
 
 
 @pytest.mark.parametrize(
