@@ -10,6 +10,8 @@ from harness.content import populate
 from harness.protocol import TranslatedClient
 from harness.server import Server, write_config
 
+pytest_plugins = ["harness.leftovers"]
+
 
 def pytest_report_header():
     return f"server under test: {build.binary()} ({build.PRESET}), asked over {build.PROTOCOL}"

@@ -171,17 +171,11 @@ def test_a_group_without_a_user(tmp_path, site_root):
     assert result.returncode == 1 and "Group needs User" in result.stderr
 
 
-def as_nobody():
-    os.setgroups([])
-    os.setgid(65534)
-    os.setuid(65534)
-
-
 @root_only
 def test_started_as_somebody_else(open_path):
     root = populate(open_path / "root", {"hello.txt": HELLO})
     conf = write_config(open_path / "conf", root, {"User": USER})
-    result = run("-c", conf, preexec_fn=as_nobody)
+    result = run("-c", conf, user=65534, group=65534, extra_groups=[])
     assert result.returncode == 1 and f"only root can become {USER}" in result.stderr
     write_config(open_path / "conf", root, {"User": "nobody"})
     server = Server("-c", conf, user=65534)

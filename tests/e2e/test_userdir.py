@@ -5,11 +5,11 @@ as a user who may not read everything."""
 import os
 import pathlib
 import shutil
-import subprocess
 import tempfile
 
 import pytest
 
+from harness import build
 from harness.content import populate
 from harness.server import Server, run, write_config
 from test_config import problems
@@ -18,12 +18,9 @@ NOBODY = 65534
 WRAPPER = 'mount --bind "$0" /etc/passwd && exec setpriv --reuid=65534 --regid=65534 --clear-groups "$@"'
 
 
-def can_unshare():
-    return shutil.which("setpriv") and subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode == 0
-
-
 needs_root = pytest.mark.skipif(
-    os.geteuid() != 0 or not can_unshare(), reason="UserDir IS NOT TESTED: that takes root, unshare and setpriv"
+    not (build.can_mount() and shutil.which("setpriv")),
+    reason="UserDir IS NOT TESTED: it needs root, mounts and setpriv",
 )
 
 HOMES = {
@@ -106,7 +103,7 @@ def start(place, tmp_path):
             with open(conf / "sites" / "default", "a") as file:
                 file.write(rules)
             wrapper = ["unshare", "-m", "sh", "-c", WRAPPER, place / "passwd"]
-            servers.append(Server("-c", conf, wrapper=list(map(str, wrapper))))
+            servers.append(Server("-c", conf, wrapper=list(map(str, wrapper)), program=build.for_others()))
         return servers[-1]
 
     yield make

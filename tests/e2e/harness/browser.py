@@ -16,6 +16,8 @@ import signal
 import subprocess
 import time
 
+from .leftovers import MARK
+
 NAME = "chromium"
 CALL_SECONDS = 30
 OPTIONS = [
@@ -71,7 +73,10 @@ class Browser:
         # everything else of ours is closed by exec
         self.process = subprocess.Popen(
             [NAME, *OPTIONS, f"--user-data-dir={folder / 'profile'}", "about:blank"],
-            env={"PATH": os.environ["PATH"], "HOME": str(folder), "LC_ALL": "C.UTF-8", "TMPDIR": str(folder)},
+            env={
+                **{name: os.environ[name] for name in ("PATH", MARK) if name in os.environ},
+                **{"HOME": str(folder), "LC_ALL": "C.UTF-8", "TMPDIR": str(folder)},
+            },
             stdin=subprocess.DEVNULL,
             stdout=self.log,
             stderr=self.log,

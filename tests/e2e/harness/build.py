@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which binary is under test, and how it was built."""
 
+import atexit
 import functools
 import os
 import pathlib
 import re
 import shutil
 import subprocess
+import tempfile
 
 import pytest
 
@@ -39,6 +41,28 @@ def install(folder, *modules):
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, copy)
     return files[built]
+
+
+@functools.cache
+def for_others():
+    """The path of a server that other users can execute. Where they may not search a folder above the build (such as
+    /root), this is a copy below the system's folder for temporary files."""
+    built = binary()
+    if all(folder.stat().st_mode & 1 for folder in built.parents):
+        return built
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="monkey-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    folder.chmod(0o755)
+    return install(folder, *(str(path.relative_to(PLUGINS)) for path in PLUGINS.rglob("*.so")))
+
+
+@functools.cache
+def can_mount():
+    """Whether processes can have mounts of their own: root can, except in a plain chroot and in many containers."""
+    command = ["unshare", "-m", "mount", "-t", "tmpfs", "none", "/tmp"]
+    if os.geteuid() != 0 or not shutil.which("unshare"):
+        return False
+    return subprocess.run(command, capture_output=True).returncode == 0
 
 
 def probe():

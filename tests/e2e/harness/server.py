@@ -84,9 +84,8 @@ def write_config(folder, root, server=None, *, host=None, mime=None, files=None)
 def run(*args, timeout=30, program=None, **rest):
     """Runs the binary, or another one, to its end."""
     rest.setdefault("env", build.environment())
-    return subprocess.run(
-        [program or build.binary(), *map(str, args)], capture_output=True, text=True, timeout=timeout, **rest
-    )
+    program = program or (build.for_others() if "user" in rest else build.binary())
+    return subprocess.run([program, *map(str, args)], capture_output=True, text=True, timeout=timeout, **rest)
 
 
 class Server:
@@ -108,7 +107,7 @@ class Server:
         self.lines, self.news, self.clients = [], threading.Condition(), []
         self.ended = self.finished = self.stopping = False
         self.process = subprocess.Popen(
-            [*wrapper, program or build.binary(), *map(str, args)],
+            [*wrapper, program or (build.for_others() if user else build.binary()), *map(str, args)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -122,7 +121,11 @@ class Server:
         self.reader.start()
         self.names = []
         if wait:
-            self.await_listeners(listeners)
+            try:
+                self.await_listeners(listeners)
+            except BaseException:
+                self.kill()
+                raise
         self.baseline = self.descriptors()
 
     @staticmethod

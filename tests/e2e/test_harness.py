@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tests promise those who run them: no process is left behind, and each failed step of ./dev test is named."""
+
+import contextlib
+import os
+import pathlib
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+
+import pytest
+
+from harness import build
+from harness.server import await_true, is_alive
+
+pytestmark = pytest.mark.wire
+E2E = pathlib.Path(__file__).parent
+
+# A test that leaves a server, a supervised one, a daemon and a successor behind.
+CARELESS = """
+import pathlib, signal, threading
+from harness.chain import Chain
+from harness.server import Server, await_true, run, write_config
+
+def test_it(tmp_path):
+    (tmp_path / "root").mkdir()
+    pids = []
+    pids.append(Server("-c", write_config(tmp_path / "a", tmp_path / "root")).pid)
+    supervised = Server("-c", write_config(tmp_path / "b", tmp_path / "root"), "--supervise")
+    pids += [supervised.pid, int(supervised.wait_log(r"supervisor: process (\\d+) serves")[0][1])]
+    run("-D", "-c", write_config(tmp_path / "c", tmp_path / "root", {"PidFile": tmp_path / "pid"}))
+    pids.append(int((tmp_path / "pid").read_text()))
+    chain = Chain(tmp_path)
+    chain.upgrade()
+    chain.await_old()
+    pids.append(chain.pids[-1])
+    pathlib.Path("PIDS.new").write_text(" ".join(map(str, pids)))
+    pathlib.Path("PIDS.new").rename("PIDS")
+    if "WAITS":
+        threading.Event().wait()
+    assert False
+"""
+
+
+@pytest.mark.parametrize("parallel", [0, 1])
+@pytest.mark.parametrize("number", [None, signal.SIGTERM, signal.SIGKILL])
+def test_no_server_is_left_behind(tmp_path, number, parallel):
+    """By a run whose test fails, and by a run that is killed."""
+    test, list_of_pids = tmp_path / "test_careless.py", tmp_path / "pids"
+    test.write_text(CARELESS.replace("PIDS", str(list_of_pids)).replace("WAITS", "yes" if number else ""))
+    options = ["-p", "harness.leftovers", "-p", "no:cacheprovider", "-n", str(parallel)]
+    pytest_of_it = subprocess.Popen(
+        [sys.executable, "-m", "pytest", *options, test],
+        env={**os.environ, "PYTHONPATH": str(E2E)},
+        cwd=tmp_path,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    pids = []
+    try:
+        await_true(list_of_pids.exists, 60, "the start of the servers")
+        pids = list(map(int, list_of_pids.read_text().split()))
+        if number:
+            assert len(pids) == 5 and all(map(is_alive, pids))
+            pytest_of_it.send_signal(number)
+        assert pytest_of_it.wait(60) == (-number if number else 1)
+        await_true(lambda: not any(map(is_alive, pids)), 20, "the end of all servers")
+    finally:
+        for pid in [*pids, pytest_of_it.pid]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        pytest_of_it.wait()
+
+
+# ── ./dev test ──
+
+STUBS = {  # commands that ./dev calls, with what they do here
+    "cmake": "exit 0",
+    "sync": "exit 0",
+    "dpkg-query": "printf installed",
+    "setarch": "exit 1",
+    "ctest": 'case "$*" in *asan*) echo "1 tests failed, 0 tests passed"; exit 8 ;; esac; echo "100% tests passed"',
+}
+
+
+def make_executable(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+
+
+@pytest.mark.parametrize("breaks", [True, False])
+def test_all_steps_run_and_each_failed_one_is_named(tmp_path, breaks):
+    """In a copy of ./dev whose commands do next to nothing."""
+    shutil.copy(build.TOP / "dev", tmp_path / "dev")
+    for name, text in STUBS.items():
+        make_executable(tmp_path / "bin" / name, text if breaks or name != "ctest" else "echo 100% tests passed")
+    make_executable(tmp_path / "tests/fuzz/run", "echo 12 targets survived")
+    code, failing = ("raise SystemExit(1)", "assert False") if breaks else ("", "pass")
+    for path, text in {
+        "tests/lint/check.py": code,
+        "tests/lint/lint_test.py": "def test_it(): pass",
+        "tests/e2e/test_it.py": "import pytest\n"
+        f"def test_good(): pass\n@pytest.mark.budget\ndef test_bad(): {failing}\n",
+    }.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text + "\n")
+    done = subprocess.run(
+        [tmp_path / "dev", "test", "tests/e2e/test_it.py"],
+        env={"PATH": f"{tmp_path}/bin:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    ran = [row.removeprefix("==> ") for row in done.stdout.splitlines() if row.startswith("==> ")]
+    assert [name for name in ran if "unit tests" in name] == ["unit tests, asan", "unit tests, clang"], done.stdout
+    assert "end to end, tsan" in ran, done.stdout
+    assert "12 targets survived" in done.stdout
+    if breaks:
+        assert done.returncode == 1
+        named = [row.strip() for row in done.stderr.rpartition("failed steps:")[2].splitlines()]
+        assert [name for name in named if name] == ["lint", "unit tests, asan", "budgets, release and small"]
+    else:
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert ran[-1] == "everything passed"
