@@ -5,6 +5,8 @@
  */
 #include "daemon.h"
 
+#include <monkey/file.h>
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -86,9 +88,9 @@ static bool is_pid_file(int fd)
 
 int daemon_write_pid(const char *path)
 {
-    int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
+    int fd = mk_file_open_output(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0644, NULL);
     if (fd < 0)
-        return -errno;
+        return fd;
     if (!is_pid_file(fd)) {
         close(fd);
         return -EEXIST;
@@ -111,18 +113,18 @@ void daemon_remove_pid(const char *path)
         unlink(path);
 }
 #else
-void daemon_remove_pid(const char *path)
-{
-    if (taken || pid_fd < 0 || !path) /* it may name the process before, which goes on */
-        return;
-    if (unlink(path) < 0 && ftruncate(pid_fd, 0) < 0)
-        return; /* a number that nobody has locked names nobody */
-}
-
 static bool is_same_file(int fd, const char *path)
 {
     struct stat a, b;
     return fstat(fd, &a) == 0 && lstat(path, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+void daemon_remove_pid(const char *path)
+{
+    if (taken || pid_fd < 0 || !path) /* it may name the process before, which goes on */
+        return;
+    if (is_same_file(pid_fd, path) && unlink(path) < 0 && ftruncate(pid_fd, 0) < 0)
+        return; /* a number that nobody has locked names nobody */
 }
 
 int daemon_pid_fd(const char *path)
@@ -154,15 +156,5 @@ void daemon_leave_pid(void)
 int daemon_open_log(const char *path, bool *ret_made)
 {
     /* not blocking: a FIFO without a reader is an error and no reason to wait */
-    const int flags = O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK | O_CLOEXEC;
-#ifdef MK_LEAN
-    (void)ret_made;
-    int fd = open(path, flags, 0640);
-#else
-    int fd = open(path, flags | O_EXCL, 0640); /* follows no link: what we make is where we think */
-    *ret_made = fd >= 0;
-    if (fd < 0)
-        fd = open(path, flags, 0640);
-#endif
-    return fd < 0 ? -errno : fd;
+    return mk_file_open_output(path, O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK, 0640, ret_made);
 }

@@ -8,6 +8,8 @@
 #include "daemon.h"
 #include "parent.h"
 
+#include <monkey/file.h>
+
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -53,7 +55,7 @@ void errorlog_reopen(struct mk_server *server)
     mk_server_info(server, &info);
     int err = open_log(&info);
     if (err < 0)
-        mk_log_error("cannot open the error log %s: %s; the old one goes on", info.error_log, strerror(-err));
+        mk_log_error("cannot open the error log %s: %s; the old one goes on", info.error_log, mk_file_error(err));
 }
 
 void errorlog_problems(const struct mk_server *server, enum mk_log_level level)

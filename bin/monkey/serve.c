@@ -12,6 +12,8 @@
 #include "report.h"
 #include "signals.h"
 
+#include <monkey/file.h>
+
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -30,7 +32,7 @@ static int write_pid(const char *path)
     else if (err == -EEXIST)
         fprintf(stderr, "monkey: %s holds something else than a process number; it stays as it is\n", path);
     else if (err < 0)
-        fprintf(stderr, "monkey: cannot write %s: %s\n", path, strerror(-err));
+        fprintf(stderr, "monkey: cannot write %s: %s\n", path, mk_file_error(err));
     return err < 0 ? EXIT_RUN : EXIT_OK;
 }
 
@@ -83,7 +85,7 @@ static int start(struct mk_server *server, const struct mk_server_info *info, co
     err = errorlog_open(info, o->daemon);
     if (err < 0) {
         fprintf(stderr, "monkey: cannot open the error log %s: %s\n", info->error_log ? info->error_log : "stderr",
-                strerror(-err));
+                mk_file_error(err));
         return EXIT_RUN;
     }
     int code = write_pid(info->pid_file);

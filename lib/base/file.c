@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Reads small files in one piece and expands patterns of names. Not for what a client asks for: that goes
- * through directory descriptors and never waits.
+ * Reads small files in one piece, expands patterns of names and opens files for writing. Not for what a client asks
+ * for: that goes through directory descriptors and never waits.
  */
 #include "base/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
+#include <linux/magic.h>
+#include <stdio.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 /* A file that shrinks meanwhile is shorter, one that grows is cut at the size that it had. */
@@ -97,4 +100,217 @@ int mk__file_glob(const char *pattern, struct mk_arena *arena, struct mk_str **r
         r = r == GLOB_NOSPACE ? -ENOMEM : -EACCES;
     globfree(&found);
     return r;
+}
+
+/* ── files for writing (monkey/file.h) ── */
+
+enum { LINKS_MAX = 40, TRIES_MAX = 8 };
+
+/* A path that is resolved entry by entry. */
+struct walk {
+    struct mk__file_place place; /* so far */
+    unsigned links;
+    char rest[PATH_MAX];
+};
+
+/* In a user namespace the owner of "/" stands for root, which may have no number there. */
+static bool is_trusted(uid_t uid)
+{
+    struct stat top;
+    return uid == 0 || uid == geteuid() || (stat("/", &top) == 0 && top.st_uid == uid);
+}
+
+/*
+ * Whether no other user can have put the entry into the folder. Where others may make entries, but not remove those of
+ * root, an entry is safe by its owner, unless it is a second name for a file.
+ */
+static bool is_safe(const struct stat *folder, const struct stat *entry)
+{
+    mode_t others = folder->st_mode & (S_IWGRP | S_IWOTH);
+    if (!is_trusted(folder->st_uid) || (others & S_IWOTH && !(folder->st_mode & S_ISVTX)))
+        return false;
+    return !others || (is_trusted(entry->st_uid) && (S_ISDIR(entry->st_mode) || entry->st_nlink == 1));
+}
+
+static int enter_folder(struct walk *w, int fd)
+{
+    if (fd < 0)
+        return -errno;
+    if (w->place.folder >= 0)
+        close(w->place.folder);
+    w->place.folder = fd;
+    return 0;
+}
+
+static int begin_walk(struct walk *w, const char *path)
+{
+    if (!path[0] || strlen(path) >= sizeof(w->rest))
+        return path[0] ? -ENAMETOOLONG : -ENOENT;
+    memcpy(w->rest, path, strlen(path) + 1);
+    return enter_folder(w, open(path[0] == '/' ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC));
+}
+
+static int take_name(struct walk *w)
+{
+    const char *name = w->rest + strspn(w->rest, "/");
+    size_t len = strcspn(name, "/");
+    if (len > NAME_MAX)
+        return -ENAMETOOLONG;
+    memcpy(w->place.name, len ? name : ".", len ? len : 1);
+    w->place.name[len ? len : 1] = '\0';
+    memmove(w->rest, name + len, strlen(name + len) + 1);
+    return 0;
+}
+
+/* The links of procfs lead to open files, not to paths: the kernel has to follow them. */
+static bool is_of_proc(int fd)
+{
+    struct statfs fs;
+    return fstatfs(fd, &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC;
+}
+
+/* Returns 1 for a link of procfs at the end of the path. */
+static int follow_link(struct walk *w, int link, const struct stat *st)
+{
+    char target[PATH_MAX];
+    if (!w->place.safe || !is_trusted(st->st_uid) || w->links++ >= LINKS_MAX)
+        return -ELOOP;
+    if (is_of_proc(link) && !w->rest[0])
+        return w->place.magic = true;
+    if (is_of_proc(link))
+        return enter_folder(w, openat(w->place.folder, w->place.name, O_PATH | O_DIRECTORY | O_CLOEXEC));
+    ssize_t n = readlinkat(link, "", target, sizeof(target));
+    size_t rest = strlen(w->rest);
+    if (n <= 0 || (size_t)n + rest >= sizeof(w->rest))
+        return n < 0 ? -errno : -ENAMETOOLONG;
+    memmove(w->rest + n, w->rest, rest + 1);
+    memcpy(w->rest, target, (size_t)n);
+    return target[0] == '/' ? enter_folder(w, open("/", O_PATH | O_DIRECTORY | O_CLOEXEC)) : 0;
+}
+
+/* Returns 1 at the end of the path. */
+static int take_step(struct walk *w, bool follow_last)
+{
+    struct stat folder, entry;
+    int err = take_name(w), result = 0;
+    bool last = !w->rest[0];
+    if (err < 0 || fstat(w->place.folder, &folder) < 0)
+        return err < 0 ? err : -errno;
+    int fd = openat(w->place.folder, w->place.name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 && errno == ENOENT && last) {
+        w->place.safe &= is_trusted(folder.st_uid);
+        return 1;
+    }
+    if (fd < 0 || fstat(fd, &entry) < 0)
+        result = -errno;
+    w->place.safe &= result == 0 && is_safe(&folder, &entry);
+    if (result == 0 && S_ISLNK(entry.st_mode) && (follow_last || !last))
+        result = follow_link(w, fd, &entry);
+    else if (result == 0 && last)
+        result = 1;
+    else if (result == 0)
+        return enter_folder(w, fd);
+    if (fd >= 0)
+        close(fd);
+    return result;
+}
+
+int mk__file_find(const char *path, bool follow_last, struct mk__file_place *ret)
+{
+    struct walk w = {.place = {.folder = -1, .safe = true}};
+    int result = begin_walk(&w, path);
+    while (result == 0)
+        result = take_step(&w, follow_last);
+    if (result < 0 && w.place.folder >= 0)
+        close(w.place.folder);
+    *ret = w.place;
+    return result < 0 ? result : 0;
+}
+
+/* The name is looked up after the file was opened: another name that is removed at the same time is still counted. */
+static int check_names(const struct mk__file_place *place, int fd)
+{
+    struct stat file, name;
+    if (place->safe)
+        return 0;
+    if (fstat(fd, &file) < 0 || fstatat(place->folder, place->name, &name, AT_SYMLINK_NOFOLLOW) < 0)
+        return -errno;
+    if (file.st_dev != name.st_dev || file.st_ino != name.st_ino)
+        return -EEXIST; /* replaced in the meantime */
+    return name.st_nlink > 1 ? -EMLINK : 0;
+}
+
+static int open_place(const struct mk__file_place *place, int flags, unsigned mode, bool *ret_made)
+{
+    int fd = openat(place->folder, place->name, (flags & ~O_CREAT) | O_CLOEXEC | (place->magic ? 0 : O_NOFOLLOW)), err;
+    if (fd < 0 && errno == ENOENT && flags & O_CREAT) {
+        fd = openat(place->folder, place->name, flags | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+        *ret_made = fd >= 0;
+    }
+    if (fd < 0)
+        return -errno;
+    if (place->magic || *ret_made || (err = check_names(place, fd)) == 0)
+        return fd;
+    close(fd);
+    return err;
+}
+
+int mk_file_open_output(const char *path, int flags, unsigned mode, bool *ret_made)
+{
+    struct mk__file_place place;
+    bool made = false;
+    int fd = -EEXIST;
+    for (int i = 0; i < TRIES_MAX && fd == -EEXIST; i++) {
+        fd = mk__file_find(path, !(flags & O_NOFOLLOW), &place);
+        if (fd < 0)
+            break;
+        fd = open_place(&place, flags, mode, &made);
+        close(place.folder);
+    }
+    if (ret_made)
+        *ret_made = made;
+    return fd;
+}
+
+int mk_file_check_output(const char *path)
+{
+    struct mk__file_place place;
+    struct stat st;
+    int err = mk__file_find(path, true, &place);
+    if (err < 0)
+        return err;
+    if (fstatat(place.folder, place.name, &st, place.magic ? 0 : AT_SYMLINK_NOFOLLOW) < 0)
+        err = errno == ENOENT && faccessat(place.folder, ".", W_OK | X_OK, 0) == 0 ? 0 : -errno;
+    else if (S_ISDIR(st.st_mode))
+        err = -EISDIR;
+    else if (faccessat(place.folder, place.name, W_OK, 0) < 0)
+        err = -errno;
+    else if (!place.safe && !place.magic && st.st_nlink > 1)
+        err = -EMLINK;
+    close(place.folder);
+    return err;
+}
+
+int mk__file_unlink(const char *path)
+{
+    struct mk__file_place place;
+    int err = mk__file_find(path, false, &place);
+    if (err < 0)
+        return err;
+    err = unlinkat(place.folder, place.name, 0) < 0 ? -errno : 0;
+    close(place.folder);
+    return err;
+}
+
+const char *mk_file_error(int err)
+{
+    switch (err) {
+    case -ELOOP:
+        return "there is a symbolic link that another user could have made; links and their folders must belong to "
+               "root or to the user of this process";
+    case -EMLINK:
+        return "the file has several names (hard links), and another user could have made this one";
+    default:
+        return strerror(-err);
+    }
 }

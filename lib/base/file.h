@@ -6,6 +6,9 @@
 #define MK_BASE_FILE_H
 
 #include <monkey/arena.h>
+#include <monkey/file.h>
+
+#include <limits.h>
 
 /*
  * The bytes of a regular file, in the arena, with a NUL behind them that does not count. 0, or -errno:
@@ -21,5 +24,19 @@ bool mk__file_is_glob(struct mk_str path);
  * 0, or -errno (-EACCES: a directory cannot be read).
  */
 int mk__file_glob(const char *pattern, struct mk_arena *arena, struct mk_str **ret_names, size_t *ret_n);
+
+/* Where a path leads (monkey/file.h): an entry of a folder, which may not exist yet. */
+struct mk__file_place {
+    int folder; /* O_PATH; to be closed by the caller */
+    bool safe;  /* no other user could have made the entry or changed the way to it */
+    bool magic; /* the entry is a link of procfs, to be opened without O_NOFOLLOW */
+    char name[NAME_MAX + 1];
+};
+
+/* Returns 0 or -errno: -ELOOP for a link that must not be followed. `follow_last`: also a link at the end. */
+int mk__file_find(const char *path, bool follow_last, struct mk__file_place *ret);
+
+/* Removes a name, without a link on the way that must not be followed. Returns 0 or -errno. */
+int mk__file_unlink(const char *path);
 
 #endif

@@ -5,6 +5,8 @@
  */
 #include "net/listen.h"
 
+#include "base/file.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/tcp.h>
@@ -38,8 +40,18 @@ static int bind_once(int fd, struct mk__addr *addr)
     int err = -errno;
     if (err != -EADDRINUSE || addr->sa.sa_family != AF_UNIX || !is_stale(addr))
         return err;
-    unlink(addr->un.sun_path);
+    mk__file_unlink(addr->un.sun_path);
     return bind(fd, &addr->sa, addr->len) < 0 ? -errno : 0;
+}
+
+/* bind(2) follows links on the way to the folder. */
+static int check_path(const struct mk__addr *addr)
+{
+    struct mk__file_place place;
+    int err = addr->sa.sa_family == AF_UNIX ? mk__file_find(addr->un.sun_path, false, &place) : -EAFNOSUPPORT;
+    if (err == 0)
+        close(place.folder);
+    return err == -ELOOP ? err : 0; /* bind(2) reports the others */
 }
 
 static int open_socket(struct mk__addr *addr, const struct mk__listen_options *options)
@@ -54,6 +66,8 @@ static int open_socket(struct mk__addr *addr, const struct mk__listen_options *o
     }
     if (err == 0 && addr->sa.sa_family == AF_INET6)
         err = set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, !addr->any);
+    if (err == 0)
+        err = check_path(addr);
     if (err == 0)
         err = bind_once(fd, addr);
     if (err < 0) {

@@ -7,6 +7,7 @@
 
 #include "server/server.h"
 
+#include "base/file.h"
 #include "server/plugin.h"
 
 #include <errno.h>
@@ -168,26 +169,18 @@ void mk__server_report_listener(struct mk_generation *g, unsigned nth, int err)
 {
     const struct mk__settings *settings = g->settings;
     mk__conf_error(g->conf, mk__conf_origin(g->set, settings, offsetof(struct mk__settings, listen), nth),
-                   "cannot listen on %.*s: %s%s", MK_STR_ARG(settings->listen.items[nth].text), strerror(-err),
+                   "cannot listen on %.*s: %s%s", MK_STR_ARG(settings->listen.items[nth].text), mk_file_error(err),
                    advise(settings, err));
 }
 
 /* Could a file at this place be written? It is not made for the question. */
 static int check_writable(struct mk_generation *g, struct mk_str path, size_t offset, const char *what)
 {
-    char folder[PATH_MAX];
-    if (!path.len)
-        return 0;
-    const char *slash = strrchr(path.p, '/');
-    snprintf(folder, sizeof(folder), "%.*s", slash ? (int)(slash - path.p) + 1 : 1, slash ? path.p : ".");
-    struct stat st;
-    if (stat(path.p, &st) == 0 && S_ISDIR(st.st_mode))
-        errno = EISDIR;
-    else if (access(path.p, W_OK) == 0 || (errno == ENOENT && access(folder, W_OK | X_OK) == 0))
-        return 0;
-    mk__conf_error(g->conf, mk__conf_origin(g->set, g->settings, offset, 0), "cannot write the %s %s: %s", what, path.p,
-                   strerror(errno));
-    return -EINVAL;
+    int err = path.len ? mk_file_check_output(path.p) : 0;
+    if (err < 0)
+        mk__conf_error(g->conf, mk__conf_origin(g->set, g->settings, offset, 0), "cannot write the %s %s: %s", what,
+                       path.p, mk_file_error(err));
+    return err < 0 ? -EINVAL : 0;
 }
 
 int mk__server_check_log(struct mk_generation *g)
@@ -221,7 +214,7 @@ int mk_server_check(struct mk_server *s)
         int fd = mk__listen_bind(&addr, &options);
         if (fd >= 0) {
             if (addr.sa.sa_family == AF_UNIX)
-                unlink(addr.un.sun_path);
+                mk__file_unlink(addr.un.sun_path);
             close(fd);
             continue;
         }

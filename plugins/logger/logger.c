@@ -3,6 +3,7 @@
  * logger: an access log and an error log for each host. This file has the directives and the hooks: which exchange is
  * told where. What a line says is format.c's business, how it gets there writer.c's.
  */
+#include <monkey/file.h>
 #include <monkey/plugin.h>
 
 #include "format.h"
@@ -185,7 +186,7 @@ static int open_log(struct mk_host *host, struct host_state *h, enum log log)
         return 0;
     int err = target_check(target);
     if (err < 0) {
-        mk_host_error(host, h->settings, offsets[log], 0, "cannot write %s: %s", target->path.p, strerror(-err));
+        mk_host_error(host, h->settings, offsets[log], 0, "cannot write %s: %s", target->path.p, mk_file_error(err));
         return -EINVAL;
     }
     struct table *t = mk_generation_state(mk_host_generation(host), &mk_plugin_logger);

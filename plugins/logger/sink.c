@@ -5,6 +5,7 @@
  */
 #include "sink.h"
 
+#include <monkey/file.h>
 #include <monkey/log.h>
 
 #include <errno.h>
@@ -87,7 +88,7 @@ static int fail(struct sink *s, int err, uint64_t now_ms)
 {
     if (err != s->err)
         mk_log_error("logger: cannot write %s: %s; lines wait as long as there is room for them", sink_name(s),
-                     strerror(-err));
+                     mk_file_error(err));
     s->err = err;
     s->retry_ms = now_ms + RETRY_MS;
     s->stuck = true;

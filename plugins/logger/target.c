@@ -4,13 +4,12 @@
  */
 #include "target.h"
 
+#include <monkey/file.h>
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdio.h>
-#include <sys/stat.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 static const struct {
     struct mk_str name;
@@ -56,30 +55,10 @@ int target_parse(const struct mk_conf_value *value, void *target, struct mk_aren
 
 int target_check(const struct target *t)
 {
-    char folder[PATH_MAX];
-    struct stat st;
-    if (t->kind != TARGET_FILE)
-        return 0;
-    if (stat(t->path.p, &st) == 0 && S_ISDIR(st.st_mode))
-        return -EISDIR;
-    if (access(t->path.p, W_OK) == 0)
-        return 0;
-    if (errno != ENOENT)
-        return -errno;
-    const char *slash = strrchr(t->path.p, '/');
-    snprintf(folder, sizeof(folder), "%.*s", slash ? (int)(slash - t->path.p) + 1 : 1, slash ? t->path.p : ".");
-    return access(folder, W_OK | X_OK) == 0 ? 0 : -errno;
+    return t->kind == TARGET_FILE ? mk_file_check_output(t->path.p) : 0;
 }
 
 int target_open_file(const char *path)
 {
-    enum { FLAGS = O_WRONLY | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY };
-    struct stat st;
-    int fd = open(path, FLAGS);
-    if (fd >= 0 || errno != ENOENT)
-        return fd < 0 ? -errno : fd;
-    fd = open(path, FLAGS | O_CREAT | O_EXCL, 0640);
-    if (fd < 0 && errno == EEXIST && lstat(path, &st) == 0 && S_ISLNK(st.st_mode) && st.st_uid == geteuid())
-        fd = open(path, FLAGS | O_CREAT, 0640);
-    return fd < 0 ? -errno : fd;
+    return mk_file_open_output(path, O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK | O_NOCTTY, 0640, NULL);
 }

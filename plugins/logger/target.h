@@ -21,8 +21,8 @@ int target_parse(const struct mk_conf_value *value, void *target, struct mk_aren
 int target_check(const struct target *target);
 
 /*
- * Opens a file for appending, 0640 at the most, without waiting for a reader of a FIFO. A link is followed to what is
- * there; through one that leads nowhere a file is made only when the link is our own. A descriptor or -errno.
+ * Opens a file for appending, 0640 at the most, without waiting for a reader of a FIFO. Links are followed as
+ * monkey/file.h says. Returns a descriptor or -errno.
  */
 int target_open_file(const char *path);
 

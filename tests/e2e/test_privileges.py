@@ -12,7 +12,7 @@ import pytest
 
 from harness.content import HELLO, populate
 from harness.protocol import Client
-from harness.server import Server, await_true, run, write_config
+from harness.server import Server, await_true, run, section, write_config
 
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="NOT TESTED: only root can become another user")
 USER = "www-data"
@@ -145,6 +145,120 @@ def test_a_log_that_somebody_planted(start, open_path):
     await_true(lambda: "serves" in precious.read_text(), 20, "the server")
     assert precious.stat().st_uid == 0
     server.stop()
+
+
+# ── files in folders of other users ──
+
+OTHER = 65534  # a user who wants root to write elsewhere
+
+
+@pytest.fixture
+def place(open_path):
+    """A folder of another user, one for everybody with the sticky bit, and a file and a folder of root."""
+    (open_path / "theirs").mkdir()
+    os.chown(open_path / "theirs", OTHER, OTHER)
+    (open_path / "everybody").mkdir()
+    (open_path / "everybody").chmod(0o1777)
+    (open_path / "mine").mkdir()
+    (open_path / "precious").write_text("")
+    return open_path
+
+
+def link_to(target):
+    return lambda path: (path.symlink_to(target(path)), os.chown(path, OTHER, OTHER, follow_symlinks=False))
+
+
+PLANTED = {  # the path that is configured below the place, what the other user puts there, and what it would reach
+    "a link to a file": ("theirs/x", "theirs/x", link_to(lambda path: path.parents[1] / "precious")),
+    "a link to nothing": ("theirs/x", "theirs/x", link_to(lambda path: path.parents[1] / "mine" / "new")),
+    "a link to a folder": ("theirs/dir/new", "theirs/dir", link_to(lambda path: path.parents[1] / "mine")),
+    "a link among all users' files": ("everybody/x", "everybody/x", link_to(lambda path: path.parents[1] / "precious")),
+    "another name": ("theirs/x", "theirs/x", lambda path: os.link(path.parents[1] / "precious", path)),
+    "another name among all users' files": (
+        "everybody/x", "everybody/x", lambda path: os.link(path.parents[1] / "precious", path)),
+}  # fmt: skip
+LOGGER = section("PLUGINS", {"Load": ["liana", "logger", "static"]})
+USERS = {  # what opens the file
+    "ErrorLog": lambda path: {"server": {"ErrorLog": path}},
+    "PidFile": lambda path: {"server": {"PidFile": path}},
+    "AccessLog": lambda path: {"logger": f"[LOGGER]\n    AccessLog {path}\n"},
+}
+
+
+def configure(place, key, path):
+    made = USERS[key](path)
+    root = populate(place / "root", {"hello.txt": HELLO})
+    conf = write_config(place / "conf", root, made.get("server"), files={"plugins.load": LOGGER})
+    with open(conf / "sites" / "default", "a") as file:
+        file.write(made.get("logger", ""))
+    return conf
+
+
+@root_only
+@pytest.mark.parametrize("key", USERS)
+@pytest.mark.parametrize("what", PLANTED)
+def test_a_file_that_another_user_planted(place, what, key):
+    """Neither the start nor the check of the configuration takes it, and the start writes nothing there."""
+    path, planted, plant = PLANTED[what]
+    plant(place / planted)
+    conf = configure(place, key, place / path)
+    for args in (("-t",), ()):
+        result = run("-c", conf, *args, timeout=10)
+        assert result.returncode in (1, 3) and str(place / path) in result.stderr
+        assert re.search("symbolic link that another user could have made|several names", result.stderr)
+    assert (place / "precious").read_text() == "" and not os.listdir(place / "mine")
+
+
+@root_only
+def test_a_socket_that_another_user_redirected(place):
+    link_to(lambda path: place / "mine")(place / "theirs" / "dir")
+    root = populate(place / "root", {"hello.txt": HELLO})
+    conf = write_config(place / "conf", root, {"Listen": f"unix:{place}/theirs/dir/socket"})
+    result = run("-c", conf, timeout=10)
+    assert result.returncode == 3 and "symbolic link that another user could have made" in result.stderr
+    assert not os.listdir(place / "mine")
+
+
+GOOD = ["theirs/new", "theirs/there", "everybody/new", "mine/link", "mine/dir/new", "mine/two"]
+
+
+@root_only
+@pytest.mark.parametrize("key", USERS)
+@pytest.mark.parametrize("path", GOOD)
+def test_a_file_that_may_be_written(place, key, path):
+    """A new file or one that is there, in any folder; links and other names of root in a folder of root."""
+    (place / "theirs" / "there").write_text("")
+    os.chown(place / "theirs" / "there", OTHER, OTHER)
+    (place / "mine" / "link").symlink_to(place / "precious")
+    (place / "mine" / "dir").symlink_to("../theirs")
+    os.link(place / "precious", place / "mine" / "two")
+    if key == "PidFile" and path == "mine/link":
+        pytest.skip("a pid file is never a link")
+    server = Server("-c", configure(place, key, place / path), wait=False)
+    try:
+        if key == "AccessLog":
+            server.wait_log("serves with")
+            server.await_listeners(1)
+            with Client(server.addresses[0]) as client:
+                client.ask("/hello.txt")
+        await_true(lambda: (place / path).exists() and (place / path).read_text(), 20, "the file")
+        server.stop()
+    finally:
+        server.kill()
+
+
+@root_only
+def test_a_link_of_the_user_itself(place):
+    """Whoever starts the server may link in a folder of his own."""
+    link_to(lambda path: path.with_name("file"))(place / "theirs" / "x")
+    conf = configure(place, "ErrorLog", place / "theirs" / "x")
+    server = Server("-c", conf, user=OTHER, wait=False)
+    try:
+        await_true(lambda: (place / "theirs" / "file").exists(), 20, "the log")
+        await_true(lambda: "serves" in (place / "theirs" / "file").read_text(), 20, "the start")
+        server.stop()
+    finally:
+        server.kill()
 
 
 @root_only

@@ -130,13 +130,96 @@ static void test_is_glob(void **state)
     assert_false(mk__file_is_glob(MK_STR_NONE));
 }
 
+struct output_case {
+    const char *path;
+    int result;
+    const char *file; /* what it opens */
+};
+
+static const struct output_case outputs[] = {
+    {"ten", 0, "ten"},           {"./dir/../ten", 0, "ten"}, {"to-dir/new", 0, "dir/new"},
+    {"to-nothing", 0, "later"},  {"link", 0, "ten"},         {"dir", -EISDIR, NULL},
+    {"to-dir", -EISDIR, NULL},   {"dir/", -EISDIR, NULL},    {"nothing/new", -ENOENT, NULL},
+    {"ten/new", -ENOTDIR, NULL}, {"loop", -ELOOP, NULL},     {"", -ENOENT, NULL},
+};
+
+/* Opens, and asks beforehand whether that will succeed; the answers agree. */
+static void test_output(void **state)
+{
+    struct stat a, b;
+    (void)state;
+    assert_int_equal(symlink("dir/", "to-dir") + symlink("later", "to-nothing") + symlink("loop", "loop"), 0);
+    for (size_t i = 0; i < COUNT(outputs); i++) {
+        assert_int_equal(mk_file_check_output(outputs[i].path), outputs[i].result);
+        int fd = mk_file_open_output(outputs[i].path, O_WRONLY | O_APPEND | O_CREAT, 0600, NULL);
+        assert_int_equal(fd < 0 ? fd : 0, outputs[i].result);
+        if (fd < 0)
+            continue;
+        assert_int_equal(fstat(fd, &a) + stat(outputs[i].file, &b), 0);
+        assert_true(a.st_ino == b.st_ino);
+        assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
+        close(fd);
+    }
+}
+
+static void test_output_of_long_paths(void **state)
+{
+    char path[PATH_MAX + 2];
+    (void)state;
+    memset(path, 'a', sizeof(path));
+    path[NAME_MAX + 1] = '\0';
+    assert_int_equal(mk_file_check_output(path), -ENAMETOOLONG);
+    path[NAME_MAX + 1] = 'a';
+    path[sizeof(path) - 1] = '\0';
+    assert_int_equal(mk_file_check_output(path), -ENAMETOOLONG);
+    for (size_t i = 0; i + 1 < sizeof(path) - 1; i += 2)
+        memcpy(path + i, "./", 2);
+    path[PATH_MAX - 1] = '\0';
+    assert_int_equal(mk_file_check_output(path), -EISDIR);
+}
+
+static void test_output_made(void **state)
+{
+    bool made = false;
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        int fd = mk_file_open_output("made", O_WRONLY | O_CREAT, 0640, &made);
+        assert_true(fd >= 0);
+        assert_int_equal(made, i == 0);
+        close(fd);
+    }
+    assert_int_equal(mk_file_open_output("link", O_WRONLY | O_NOFOLLOW, 0, NULL), -ELOOP);
+    assert_int_equal(mk_file_open_output("missing", O_WRONLY, 0, NULL), -ENOENT);
+    assert_int_equal(mk__file_unlink("made"), 0);
+    assert_int_equal(mk__file_unlink("made"), -ENOENT);
+}
+
+/* A standard stream, as through /dev/stderr: the kernel follows links of procfs. */
+static void test_output_of_proc(void **state)
+{
+    char path[64];
+    int pair[2];
+    (void)state;
+    assert_int_equal(pipe(pair), 0);
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", pair[1]);
+    assert_int_equal(symlink(path, "to-proc"), 0);
+    assert_int_equal(mk_file_check_output("to-proc"), 0);
+    int fd = mk_file_open_output("to-proc", O_WRONLY | O_APPEND | O_CREAT, 0600, NULL);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, "x", 1), 1);
+    assert_int_equal(read(pair[0], path, sizeof(path)), 1);
+    close(fd);
+    close(pair[0]);
+    close(pair[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_read),
-        cmocka_unit_test(test_allocations_fail),
-        cmocka_unit_test(test_glob),
-        cmocka_unit_test(test_is_glob),
+        cmocka_unit_test(test_read),        cmocka_unit_test(test_allocations_fail),
+        cmocka_unit_test(test_glob),        cmocka_unit_test(test_is_glob),
+        cmocka_unit_test(test_output),      cmocka_unit_test(test_output_of_long_paths),
+        cmocka_unit_test(test_output_made), cmocka_unit_test(test_output_of_proc),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
