@@ -151,29 +151,53 @@ static int wait_for_end(struct mk_server *server)
 }
 
 /* While the server drains. */
-static void *await_second_signal(void *ctx)
+struct stop {
+    struct mk_server *server;
+    bool upgraded; /* idle connections are kept at first */
+};
+
+static void *await_more_signals(void *ctx)
 {
+    const struct stop *stop = ctx;
+#ifndef MK_LEAN
+    if (stop->upgraded) {
+        wait_for_end(NULL);
+        pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+        mk_server_drain_now(stop->server);
+        pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
+    }
+#endif
     wait_for_end(NULL);
-    mk_server_stop_now(ctx);
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL); /* it holds a lock */
+    mk_server_stop_now(stop->server);
     return NULL;
+}
+
+static void log_stop(int number, bool upgraded)
+{
+    if (upgraded)
+        mk_log_info("stopping: another process serves; connections end with their next response");
+    else
+        mk_log_info("signal %d: stopping; another one stops at once", number);
 }
 
 void signals_serve(struct mk_server *server)
 {
-    pthread_t second;
+    pthread_t thread;
 #ifndef MK_LEAN
     look(server, &began);
 #endif
     int number = wait_for_end(server);
+    struct stop stop = {server, number == SIGUSR2};
 #ifndef MK_LEAN
-    if (number != SIGUSR2)
+    if (!stop.upgraded)
         parent_stopping();
 #endif
-    mk_log_info("signal %d: stopping; another one stops at once", number);
-    bool watched = pthread_create(&second, NULL, await_second_signal, server) == 0;
+    log_stop(number, stop.upgraded);
+    bool watched = pthread_create(&thread, NULL, await_more_signals, &stop) == 0;
     mk_server_stop(server);
     if (watched) {
-        pthread_cancel(second);
-        pthread_join(second, NULL);
+        pthread_cancel(thread);
+        pthread_join(thread, NULL);
     }
 }

@@ -94,8 +94,10 @@ MK_API void mk_server_process(const struct mk_server *server, struct mk_server_p
 
 /* Calls `fn` for each listening socket of a server that listens; `own` as for mk_server_inherit(). */
 MK_API void mk_server_each_socket(const struct mk_server *server, void (*fn)(int fd, bool own, void *ctx), void *ctx);
-/* Somebody else listens at the same sockets now: the next stop leaves them and their paths alone, and waits for no
- * StopDelay. */
+/*
+ * Another process accepts at the same sockets now: the next stop leaves them and their paths alone, and waits for no
+ * StopDelay. Idle connections stay, and end with their next response, after KeepAliveTimeout or after DrainTimeout.
+ */
 MK_API void mk_server_lend(struct mk_server *server);
 
 /* Opens the listeners and starts the workers. 0 or -errno; the log and the problems say why. */
@@ -115,6 +117,8 @@ MK_API void mk_server_reopen_logs(struct mk_server *server);
  * when all workers have ended.
  */
 MK_API void mk_server_stop(struct mk_server *server);
+/* During the stop after mk_server_lend(): closes idle connections now, as any other stop does. Any thread. */
+MK_API void mk_server_drain_now(struct mk_server *server);
 /* Ends the delay and the drain of a mk_server_stop() that is under way: all is cut. Any thread. */
 MK_API void mk_server_stop_now(struct mk_server *server);
 

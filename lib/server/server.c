@@ -406,17 +406,17 @@ void mk_server_stop(struct mk_server *s)
         mk_log_info("answering as before for another %u ms (StopDelay)", s->now->settings->stop_delay_ms);
     for (unsigned i = 0; i < s->n_workers; i++) {
 #ifndef MK_LEAN
-        s->workers[i]->hurried = s->lent;
+        s->workers[i]->leaves = s->lent;
 #endif
         mk__worker_drain(s->workers[i]);
     }
 #ifndef MK_LEAN
     if (s->fair.n_workers)
-        mk__fair_drain(&s->fair, s->now->settings->stop_delay_ms);
-    if (s->process) {
+        mk__fair_drain(&s->fair, s->lent ? 0 : s->now->settings->stop_delay_ms);
+    if (s->process && !s->lent)
         mk__process_hurry_workers(s->process);
+    if (s->process)
         mk__process_wait(s->process);
-    }
 #endif
     close_workers(s);
     mk__sockets_release(&s->sockets);
@@ -440,6 +440,20 @@ void mk_server_reopen_logs(struct mk_server *s)
     (void)s;
 #endif
 }
+
+#ifndef MK_LEAN
+void mk_server_drain_now(struct mk_server *s)
+{
+    pthread_mutex_lock(&s->lock);
+    bool drains = s->running && s->lent && !s->drained;
+    s->drained |= drains;
+    for (unsigned i = 0; drains && i < s->n_workers; i++)
+        mk__worker_hurry(s->workers[i]);
+    if (drains && s->process)
+        mk__process_hurry_workers(s->process);
+    pthread_mutex_unlock(&s->lock);
+}
+#endif
 
 void mk_server_stop_now(struct mk_server *s)
 {

@@ -22,6 +22,7 @@ struct mk_server {
     bool running;                 /* the workers exist */
     bool listening;               /* mk_server_listen() has opened the sockets for the start */
     bool lent;                    /* others serve beside us */
+    bool drained;                 /* and idle connections were closed all the same */
     struct mk__sockets sockets;
     struct mk__jobs jobs;
     struct mk__worker **workers;

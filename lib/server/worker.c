@@ -231,19 +231,11 @@ static void on_delay_timer(struct mk_timer *timer)
     drain(MK_OWNER(timer, struct mk__worker, delay_timer));
 }
 
-static bool is_hurried(const struct mk__worker *w)
-{
-#ifdef MK_LEAN
-    (void)w;
-    return false;
-#else
-    return w->hurried;
-#endif
-}
-
 #ifndef MK_LEAN
+/* Connections end with their next response or when they have been idle for long enough. */
 static void leave(struct mk__worker *w)
 {
+    close_acceptors(w, true);
     mk__conn_leave(&w->http);
     if (is_empty(w))
         mk__loop_stop(&w->loop);
@@ -266,7 +258,7 @@ static void on_drain(struct mk_message *message)
         return;
     }
 #endif
-    if (delay_ms && !is_hurried(w))
+    if (delay_ms)
         mk_timer_arm(&w->loop, &w->delay_timer, delay_ms);
     else
         drain(w);

@@ -51,7 +51,6 @@ struct mk__worker {
     struct mk_worker *older; /* those that something is still under way of */
     unsigned index;
     bool running; /* has, or had, a thread */
-    bool hurried; /* drains without StopDelay: somebody else answers already */
     pthread_t thread;
     int start_err;
     sem_t started; /* posted once by the thread */
@@ -74,7 +73,7 @@ struct mk__worker {
     struct mk_timer delay_timer; /* before the drain */
     struct mk_message drain_message, hurry_message, stop_message;
     _Atomic bool drain_sent, stop_sent;
-    bool leaves; /* with a reload; set before the drain is sent */
+    bool leaves; /* with a reload or an upgrade; set before the drain is sent */
     struct mk__tickets tickets;
     struct mk_message ended_message;      /* for whoever waits for the thread's end */
     void (*on_end)(struct mk__worker *w); /* called last in the thread; may be NULL */

@@ -12,7 +12,7 @@ import pytest
 
 from harness import build
 from harness.content import populate
-from harness.load import Load
+from harness.load import Load, Pausing
 from harness.protocol import Client
 from harness.server import Server, await_true, run, section, write_config
 
@@ -281,6 +281,33 @@ def test_upgrade(supervised):
             await_true(lambda: len(children(one.server.pid)) == 1, 30, "the end of the old one")
     assert not load.errors and not load.refused and not load.lost, load.errors
     await_true(lambda: len(one.server.open_files()) <= files, 5, "the supervisor's descriptors")
+
+
+def test_an_upgrade_keeps_idle_connections(supervised):
+    one = supervised({"KeepAliveTimeout": "30s"})
+    with Pausing(one.server.addresses[0], SMALL) as clients:
+        for n in range(3):
+            clients.await_answers(50)
+            one.server.send_signal(signal.SIGUSR2)
+            serving(one.server, n + 2)
+        clients.await_answers(50)
+        await_true(lambda: len(children(one.server.pid)) == 1, 30, "the end of the old ones")
+    assert not clients.errors, clients.errors
+
+
+def test_a_stop_while_an_old_server_still_has_clients(supervised):
+    """Its exchanges finish, too, and its idle connections are closed."""
+    one = supervised({"KeepAliveTimeout": "60s", "DrainTimeout": "30s"})
+    with one.server.connect() as idle, one.server.connect(rcvbuf=4096) as busy:
+        idle.ask("/small")
+        busy.send("GET /large HTTP/1.1\r\nHost: a\r\n\r\n")
+        head = busy.head()
+        one.server.send_signal(signal.SIGUSR2)
+        one.server.wait_log("connections end with their next response")
+        one.server.send_signal(signal.SIGTERM)
+        idle.assert_closed()
+        assert busy.exactly(head.length) == LARGE
+    assert one.server.wait() == 0
 
 
 def test_upgrade_that_fails(supervised):

@@ -11,7 +11,8 @@ import pytest
 
 from harness import build
 from harness.chain import LARGE, SMALL
-from harness.load import Load
+from harness.h2 import H2Client
+from harness.load import Load, Pausing
 from harness.protocol import Client
 from harness.server import await_true, is_alive, section, write_config
 
@@ -31,6 +32,71 @@ def test_five_upgrades_under_load(chain):
     assert not load.errors and not load.refused and not load.lost, load.errors
     one.await_old()
     one.ask()
+
+
+@pytest.mark.parametrize("scheduler", ["fair", "reuseport"])
+def test_connections_end_with_their_next_response(chain, scheduler):
+    """Clients that pause between requests get an answer to each, and `Connection: close` with the next one."""
+    one = chain({"KeepAliveTimeout": "30s", "Scheduler": scheduler})
+    with Pausing(one.server.addresses[0], SMALL) as clients:
+        for _ in range(3):
+            clients.await_answers(50)
+            one.upgrade()
+        clients.await_answers(50)
+        one.await_old()
+    assert not clients.errors, clients.errors
+
+
+def test_an_idle_connection_is_kept(chain):
+    """It gets its next answer from the process that it belongs to."""
+    one = chain({"KeepAliveTimeout": "60s"})
+    with Client(one.server.addresses[0]) as client:
+        assert client.ask("/small")["Connection"] != "close"
+        one.upgrade()
+        one.server.wait_log("connections end with their next response")
+        one.ask()
+        answer = client.ask("/small")
+        assert answer.body == SMALL and answer["Connection"] == "close"
+        client.assert_closed()
+    one.await_old()
+
+
+@pytest.mark.parametrize("setting", ["KeepAliveTimeout", "DrainTimeout"])
+def test_an_idle_connection_is_not_kept_for_ever(chain, setting):
+    one = chain({"KeepAliveTimeout": "60s", setting: "300ms"})
+    with Client(one.server.addresses[0]) as client:
+        client.ask("/small")
+        one.upgrade()
+        client.assert_closed()
+        one.await_old()
+
+
+def test_a_signal_closes_idle_connections(chain):
+    """The first lets exchanges finish, as a stop does, and the second one does not."""
+    one = chain({"KeepAliveTimeout": "60s"})
+    with Client(one.server.addresses[0]) as idle, Client(one.server.addresses[0], rcvbuf=4096) as busy:
+        idle.ask("/small")
+        busy.send("GET /large HTTP/1.1\r\nHost: a\r\n\r\n")
+        head = busy.head()
+        one.upgrade()
+        one.server.wait_log("connections end with their next response")
+        os.kill(one.pids[0], signal.SIGTERM)
+        idle.assert_closed()
+        assert busy.exactly(head.length) == LARGE
+    one.await_old()
+
+
+@pytest.mark.skipif(not build.speaks("h2"), reason="this build does not speak HTTP/2")
+def test_http_2_connections_are_told(chain):
+    """By GOAWAY; a request that the client has sent before it knew is answered."""
+    one = chain({"KeepAliveTimeout": "60s"}, modules=("protocols/http2.so",))
+    with H2Client(one.server.addresses[0]) as client:
+        assert client.ask("/small").body == SMALL
+        one.upgrade()
+        one.server.wait_log("connections end with their next response")
+        assert client.ask("/small").body == SMALL
+        assert client.await_goaway() == 0
+    one.await_old()
 
 
 def test_the_new_program_is_what_lies_there_now(chain):

@@ -5,6 +5,7 @@ import threading
 
 from .client import Client, ProtocolError
 from .messages import request
+from .server import await_true
 
 
 class Clients:
@@ -99,3 +100,28 @@ class Load(Clients):
         with self.connect(rcvbuf=8192) as client:
             client.send(request(self.large, "Connection: close"))
             self.seen(self.large, client.response())
+
+
+class Pausing(Clients):
+    """Clients with kept connections that wait a moment before each request. The end of a connection in place of an
+    answer is an error, unless an answer has announced it (Connection: close, GOAWAY)."""
+
+    def __init__(self, address, body, *, count=16, pause=0.01, connect=Client):
+        self.address, self.body, self.pause, self.connect = address, body, pause, connect
+        self.answers, self.lock = 0, threading.Lock()
+        super().__init__([self.keep] * count)
+
+    def keep(self):
+        with self.connect(self.address, timeout=30) as client:
+            while not self.ending.wait(self.pause):
+                answer = client.ask("/small")
+                assert answer.status == 200 and answer.body == self.body
+                with self.lock:
+                    self.answers += 1
+                if answer["Connection"] == "close":
+                    return
+
+    def await_answers(self, more):
+        """Waits until so many more answers have come than now."""
+        end = self.answers + more
+        await_true(lambda: self.answers >= end or self.errors, 30, f"{more} answers")
