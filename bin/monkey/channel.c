@@ -7,8 +7,11 @@
 #include <monkey/arena.h>
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -38,13 +41,27 @@ int channel_send(int fd, const struct channel_message *message)
     return n < 0 ? -errno : 0;
 }
 
+/* A lingering socket would hold up the process that closes it. */
+static void close_foreign(int fd)
+{
+    const struct linger none = {0};
+    setsockopt(fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
+    close(fd);
+}
+
 static void take_fds(struct channel_message *ret, struct msghdr *head)
 {
     for (struct cmsghdr *c = CMSG_FIRSTHDR(head); c; c = CMSG_NXTHDR(head, c)) {
         if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
             continue;
-        ret->n_fds = (unsigned)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
-        memcpy(ret->fds, CMSG_DATA(c), ret->n_fds * sizeof(int));
+        for (size_t at = CMSG_LEN(0); at + sizeof(int) <= c->cmsg_len; at += sizeof(int)) {
+            int fd;
+            memcpy(&fd, (char *)c + at, sizeof(fd));
+            if (ret->n_fds < CHANNEL_FDS_MAX)
+                ret->fds[ret->n_fds++] = fd;
+            else
+                close_foreign(fd);
+        }
     }
 }
 
@@ -60,20 +77,64 @@ int channel_receive(int fd, struct channel_message *ret)
     do
         n = recvmsg(fd, &head, MSG_CMSG_CLOEXEC);
     while (n < 0 && errno == EINTR);
-    if (n <= 0)
-        return n < 0 ? -errno : -EPIPE;
+    if (n < 0)
+        return -errno;
     ret->n_fds = 0;
-    ret->len = (size_t)n - 1;
+    ret->len = n ? (size_t)n - 1 : 0;
     ret->text[ret->len] = '\0';
     take_fds(ret, &head);
-    return 0;
+    if (n > 0 && !(head.msg_flags & (MSG_TRUNC | MSG_CTRUNC)))
+        return 0;
+    int err = n == 0 && !ret->n_fds ? -EPIPE : -EBADMSG;
+    channel_close_fds(ret);
+    return err;
 }
 
 void channel_close_fds(struct channel_message *message)
 {
     for (unsigned i = 0; i < message->n_fds; i++)
-        close(message->fds[i]);
+        close_foreign(message->fds[i]);
     message->n_fds = 0;
+}
+
+static int get_option(int fd, int name)
+{
+    int value = -1;
+    socklen_t len = sizeof(value);
+    return getsockopt(fd, SOL_SOCKET, name, &value, &len) < 0 ? -1 : value;
+}
+
+bool channel_is_listener(int fd)
+{
+    int domain = get_option(fd, SO_DOMAIN);
+    if (domain != AF_INET && domain != AF_INET6 && domain != AF_UNIX)
+        return false;
+    return get_option(fd, SO_TYPE) == SOCK_STREAM && get_option(fd, SO_ACCEPTCONN) == 1;
+}
+
+static bool is_same_file(const struct stat *a, int fd)
+{
+    struct stat b;
+    return fstat(fd, &b) == 0 && a->st_dev == b.st_dev && a->st_ino == b.st_ino;
+}
+
+/* Opened again, since the other process can make its own description block; it had the right to write already. */
+int channel_open_log(int fd)
+{
+    char path[32];
+    struct stat st;
+    int flags = fcntl(fd, F_GETFL);
+    if (flags < 0 || fstat(fd, &st) < 0)
+        return -errno;
+    if (flags & O_PATH || (flags & O_ACCMODE) == O_RDONLY)
+        return -EBADF;
+    if (is_same_file(&st, STDERR_FILENO))
+        return fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    if (!S_ISREG(st.st_mode) && !S_ISFIFO(st.st_mode) && !S_ISCHR(st.st_mode))
+        return -EINVAL;
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    int own = open(path, O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    return own < 0 ? -errno : own;
 }
 
 /* ── sockets ── */
@@ -116,12 +177,19 @@ int sockets_send(const struct sockets *list, int channel)
     return err;
 }
 
-void sockets_receive(struct sockets *list, struct channel_message *message)
+unsigned sockets_receive(struct sockets *list, struct channel_message *message, unsigned max)
 {
+    unsigned refused = 0;
     if (message->len && message->text[0])
         sockets_clear(list, true);
-    for (unsigned i = 0; i < message->n_fds; i++)
-        if (i + 1 >= message->len || sockets_add(list, message->fds[i], message->text[i + 1]) < 0)
-            close(message->fds[i]);
+    for (unsigned i = 0; i < message->n_fds; i++) {
+        int fd = message->fds[i];
+        bool good = i + 1 < message->len && list->n < max && channel_is_listener(fd);
+        if (good && sockets_add(list, fd, message->text[i + 1]) == 0)
+            continue;
+        close_foreign(fd);
+        refused++;
+    }
     message->n_fds = 0;
+    return refused;
 }

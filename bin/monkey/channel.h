@@ -40,9 +40,21 @@ struct channel_message {
 
 /* 0 or -errno. Descriptors stay the sender's. */
 int channel_send(int fd, const struct channel_message *message);
-/* 0; -EAGAIN, when there is none and the descriptor does not block; -EPIPE at the end; or another -errno. */
+/*
+ * 0; -EAGAIN, when there is none and the descriptor does not block; -EPIPE at the end; -EBADMSG for a message that does
+ * not fit or is empty, whose descriptors are closed; or another -errno. The other process may have more rights than it
+ * should use, or fewer: its descriptors can be anything.
+ */
 int channel_receive(int fd, struct channel_message *ret);
 void channel_close_fds(struct channel_message *message);
+
+/* Whether it is a listening stream socket of a family that servers use. */
+bool channel_is_listener(int fd);
+/*
+ * Opens the log of another process for this one, so that writing to it never waits. Returns a descriptor or -errno:
+ * -EBADF if it is not open for writing, -EINVAL if it is neither a file nor our stderr.
+ */
+int channel_open_log(int fd);
 
 /* Listening sockets, as one process holds them for another. */
 struct sockets {
@@ -59,7 +71,10 @@ int sockets_add(struct sockets *list, int fd, bool own);
 void sockets_clear(struct sockets *list, bool close_all);
 /* Sends them all, in as many messages as it takes. */
 int sockets_send(const struct sockets *list, int channel);
-/* Takes those of a message of that kind. */
-void sockets_receive(struct sockets *list, struct channel_message *message);
+/*
+ * Takes the listening sockets of a message of that kind, up to `max` in the list, and closes all other descriptors.
+ * Returns how many it has closed.
+ */
+unsigned sockets_receive(struct sockets *list, struct channel_message *message, unsigned max);
 
 #endif

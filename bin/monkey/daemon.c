@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -21,6 +22,15 @@ static int ready_fd = -1;
 static int pid_fd = -1; /* of the pid file, as long as it is ours */
 static bool taken;      /* from the process before, whom it still names */
 #endif
+
+void daemon_raise_descriptors(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur == limit.rlim_max)
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+}
 
 /* The parent: leaves with what the child says, or with 3 when it dies without a word. */
 static void wait_for_child(int fd)

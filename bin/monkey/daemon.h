@@ -7,6 +7,9 @@
 
 #include <stdbool.h>
 
+/* Raises the limit of descriptors to the most that this process may have. */
+void daemon_raise_descriptors(void);
+
 /*
  * Goes to the background, before any thread exists. The parent waits for daemon_ready() and then leaves with
  * the code given there. Returns in the child: 0 or -errno.

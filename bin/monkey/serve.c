@@ -17,7 +17,6 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 static int write_pid(const char *path)
@@ -99,16 +98,6 @@ static int start(struct mk_server *server, const struct mk_server_info *info, co
     return code;
 }
 
-/* As many descriptors as we are allowed: each connection takes one. */
-static void raise_descriptor_limit(void)
-{
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur == limit.rlim_max)
-        return;
-    limit.rlim_cur = limit.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 int serve(struct mk_server *server, const struct options *o)
 {
     char pid_file[PATH_MAX];
@@ -119,7 +108,7 @@ int serve(struct mk_server *server, const struct options *o)
         info.pid_file = pid_file;
     }
     signals_block();
-    raise_descriptor_limit();
+    daemon_raise_descriptors();
 #ifndef MK_LEAN
     if (privileges_freeze() < 0)
         return EXIT_RUN;

@@ -21,12 +21,14 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+enum { SOCKETS_MAX = 4096, RESERVED_FDS = 256, MESSAGES_AT_ONCE = 128 };
 enum { CHILDREN_MAX = 8, FIRST_DELAY_MS = 100, DELAY_MS_MAX = 10000, GOOD_LIFE_MS = 10000, START_MS_MAX = 60000 };
 
 enum state { FREE, STARTING, SERVING, LEAVING };
@@ -36,6 +38,7 @@ struct child {
     pid_t pid;
     int channel; /* -1: it has closed it */
     int64_t since_ms;
+    bool complained;        /* about what it sends */
     unsigned signals;       /* that came while it started: by number, a bit each */
     struct sockets sockets; /* what it has sent since it was last ready */
 };
@@ -117,11 +120,36 @@ static void answer_pid_file(struct child *c, const char *path)
     channel_send(c->channel, &answer);
 }
 
-static void take_log(struct channel_message *message)
+static void take_log(const struct child *c, const struct channel_message *message)
 {
-    if (message->n_fds == 1)
-        dup3(message->fds[0], all.log, O_CLOEXEC);
+    int fd = message->n_fds == 1 ? channel_open_log(message->fds[0]) : -EINVAL;
+    if (fd < 0) {
+        mk_log_warn("supervisor: cannot use the error log of process %d: %s", c->pid, strerror(-fd));
+        return;
+    }
+    dup3(fd, all.log, O_CLOEXEC);
+    close(fd);
     mk_log_to(all.log, MK_LOG_INFO);
+}
+
+/* Lists of sockets exist three times at most: the one in use, and those of a starting and of a reloading server. */
+static unsigned most_sockets(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur <= RESERVED_FDS)
+        return 0;
+    rlim_t most = (limit.rlim_cur - RESERVED_FDS) / 3;
+    return most < SOCKETS_MAX ? (unsigned)most : SOCKETS_MAX;
+}
+
+static void take_sockets(struct child *c, struct channel_message *message)
+{
+    unsigned most = most_sockets(), refused = sockets_receive(&c->sockets, message, most);
+    if (refused && !c->complained)
+        mk_log_error("supervisor: process %d sent descriptors that are no listening sockets, or more than %u; "
+                     "they are closed",
+                     c->pid, most);
+    c->complained |= refused > 0;
 }
 
 /* It may have read its files before somebody changed them. */
@@ -144,6 +172,7 @@ static void start_successor(void)
 static void send_away(struct child *c)
 {
     c->state = LEAVING;
+    sockets_clear(&c->sockets, true);
     mk_log_info("supervisor: process %d finishes what has begun", c->pid);
     kill(c->pid, SIGUSR2);
 }
@@ -153,9 +182,11 @@ static void be_ready(struct child *c)
     const unsigned upgrade = 1u << (SIGUSR2 - 1);
     struct child *before = c->state == STARTING ? find(SERVING) : NULL;
     bool next = c->signals & upgrade && !all.stopping; /* a matter of ours */
-    sockets_clear(&all.sockets, true);
-    all.sockets = c->sockets;
-    c->sockets = (struct sockets){0};
+    if (c->sockets.n) {                                /* or those of before are still the best that there are */
+        sockets_clear(&all.sockets, true);
+        all.sockets = c->sockets;
+        c->sockets = (struct sockets){0};
+    }
     if (c->state == STARTING) {
         mk_log_info("supervisor: process %d serves", c->pid);
         c->since_ms = now_ms();
@@ -179,9 +210,9 @@ static void listen_to(struct child *c, struct channel_message *message)
     if (message->kind == CHANNEL_PID_FILE)
         answer_pid_file(c, (const char *)message->text);
     else if (message->kind == CHANNEL_ERROR_LOG && counts)
-        take_log(message);
+        take_log(c, message);
     else if (message->kind == CHANNEL_SOCKETS && counts)
-        sockets_receive(&c->sockets, message);
+        take_sockets(c, message);
     else if (message->kind == CHANNEL_READY && counts)
         be_ready(c);
     else if (message->kind == CHANNEL_RELOADING && c->state == SERVING)
@@ -189,13 +220,18 @@ static void listen_to(struct child *c, struct channel_message *message)
     channel_close_fds(message);
 }
 
+/* Some messages at a time: a server that sends without an end must not keep us from signals and the other servers. */
 static void read_channel(struct child *c)
 {
     static struct channel_message message;
     int err = 0;
-    while (c->channel >= 0 && (err = channel_receive(c->channel, &message)) == 0)
-        listen_to(c, &message);
-    if (c->channel >= 0 && err != -EAGAIN) {
+    for (int i = 0; i < MESSAGES_AT_ONCE && err == 0; i++)
+        if (c->channel >= 0 && (err = channel_receive(c->channel, &message)) == 0)
+            listen_to(c, &message);
+    if (err == -EBADMSG)
+        mk_log_error("supervisor: process %d sent a message that cannot be read; it is not listened to any more",
+                     c->pid);
+    if (c->channel >= 0 && err != 0 && err != -EAGAIN) {
         close(c->channel);
         c->channel = -1;
     }
@@ -392,6 +428,7 @@ static int begin(const struct options *o)
     all.options = o;
     all.delay_ms = FIRST_DELAY_MS;
     int err = privileges_freeze();
+    daemon_raise_descriptors();
     inherit_each(keep_socket, &all.sockets);
     if (err == 0 && o->daemon)
         err = daemon_fork();

@@ -291,13 +291,19 @@ int mk_file_check_output(const char *path)
     return err;
 }
 
-int mk__file_unlink(const char *path)
+int mk__file_unlink_socket(const char *path)
 {
     struct mk__file_place place;
+    struct stat st;
     int err = mk__file_find(path, false, &place);
     if (err < 0)
         return err;
-    err = unlinkat(place.folder, place.name, 0) < 0 ? -errno : 0;
+    if (fstatat(place.folder, place.name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        err = -errno;
+    else if (!S_ISSOCK(st.st_mode))
+        err = -ENOTSOCK;
+    else
+        err = unlinkat(place.folder, place.name, 0) < 0 ? -errno : 0;
     close(place.folder);
     return err;
 }

@@ -36,7 +36,10 @@ struct mk__file_place {
 /* Returns 0 or -errno: -ELOOP for a link that must not be followed. `follow_last`: also a link at the end. */
 int mk__file_find(const char *path, bool follow_last, struct mk__file_place *ret);
 
-/* Removes a name, without a link on the way that must not be followed. Returns 0 or -errno. */
-int mk__file_unlink(const char *path);
+/*
+ * Removes a Unix socket, and nothing else, without a link on the way that must not be followed. Returns 0, -ENOTSOCK or
+ * another -errno.
+ */
+int mk__file_unlink_socket(const char *path);
 
 #endif

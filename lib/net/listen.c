@@ -40,7 +40,7 @@ static int bind_once(int fd, struct mk__addr *addr)
     int err = -errno;
     if (err != -EADDRINUSE || addr->sa.sa_family != AF_UNIX || !is_stale(addr))
         return err;
-    mk__file_unlink(addr->un.sun_path);
+    mk__file_unlink_socket(addr->un.sun_path);
     return bind(fd, &addr->sa, addr->len) < 0 ? -errno : 0;
 }
 

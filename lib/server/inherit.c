@@ -160,7 +160,7 @@ void mk__inherit_release(struct mk__sockets *s, bool used)
         if (used)
             mk_log_warn("no Listen names %s, which was handed over: it is closed", mk_buf_cstr(&text));
         if (used && one->own && one->addr.sa.sa_family == AF_UNIX)
-            mk__file_unlink(one->addr.un.sun_path);
+            mk__file_unlink_socket(one->addr.un.sun_path);
         close(one->fd);
         mk_list_del(&one->node);
         mk_account_free(NULL, one, sizeof(*one));

@@ -214,7 +214,7 @@ int mk_server_check(struct mk_server *s)
         int fd = mk__listen_bind(&addr, &options);
         if (fd >= 0) {
             if (addr.sa.sa_family == AF_UNIX)
-                mk__file_unlink(addr.un.sun_path);
+                mk__file_unlink_socket(addr.un.sun_path);
             close(fd);
             continue;
         }

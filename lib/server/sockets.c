@@ -85,7 +85,7 @@ static bool is_lent(const struct mk__listening *one)
 static void close_listening(struct mk__listening *one)
 {
     if (one->n && one->addr.sa.sa_family == AF_UNIX && !is_lent(one))
-        mk__file_unlink(one->addr.un.sun_path);
+        mk__file_unlink_socket(one->addr.un.sun_path);
     close_from(one, 0);
     mk_account_free(NULL, one->fds, 0);
     one->fds = NULL;

@@ -324,6 +324,107 @@ def test_upgrade_that_fails(supervised):
     one.ask()
 
 
+# A program that sends what no server sends, as one that was taken over might.
+IMPOSTOR = """#!/usr/bin/python3
+import array, os, pathlib, signal, socket
+
+channel = socket.socket(fileno=int(os.environ["MONKEY_SUPERVISOR"]))
+
+def send(data, *fds):
+    rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
+    channel.sendmsg([data], rights)
+
+read, write = os.pipe()
+server = socket.create_server(("127.0.0.1", 0))
+listener = server.fileno()
+ATTACK
+pathlib.Path("DONE").write_text("")
+signal.pause()
+"""
+ATTACKS = {
+    "other descriptors": (
+        "for i in range(100): send(b'L' + bytes([0] + [1] * 64), *[read, write] * 32)",
+        "sent descriptors that are no listening sockets, or more than",
+    ),
+    "too many listeners": (
+        "for i in range(100): send(b'L' + bytes([0] + [1] * 64), *[listener] * 64)",
+        "sent descriptors that are no listening sockets, or more than",
+    ),
+    "a message with too many": ("send(b'L' + bytes([1] + [1] * 250), *[read] * 250)", "a message that cannot be read"),
+    "descriptors without a message": ("send(b'', *[read] * 60)", "a message that cannot be read"),
+    "a message that is too long": ("send(b'P' + b'/' * 5000, read)", "a message that cannot be read"),
+    "descriptors that nobody wants": ("for i in range(100): send(b'x', *[read] * 64)", None),
+    "a log that cannot be written": ("send(b'E', read)", "cannot use the error log of process"),
+    "a log that is a socket": ("send(b'E', listener)", "cannot use the error log of process"),
+    "several logs": ("send(b'E', write, write)", "cannot use the error log of process"),
+}
+
+
+@pytest.fixture
+def impostor(supervised, tmp_path):
+    """Starts a supervisor and, as an upgrade, a program in place of its server that does this."""
+
+    def start(attack):
+        program = build.install(tmp_path)
+        one = supervised(program=program, nofile=3000)
+        one.files, one.program = len(one.server.open_files()), program
+        program.rename(program.with_name("real"))
+        done = tmp_path / "done"
+        program.write_text(IMPOSTOR.replace("ATTACK", attack).replace("DONE", str(done)))
+        program.chmod(0o755)
+        one.server.send_signal(signal.SIGUSR2)
+        one.server.wait_log("the new program starts")
+        one.done = done
+        return one
+
+    return start
+
+
+@pytest.mark.parametrize("what", ATTACKS)
+def test_a_server_that_sends_what_no_server_sends(impostor, what):
+    """The supervisor keeps nothing of it, goes on with the server that it has, and can be upgraded."""
+    attack, told = ATTACKS[what]
+    one = impostor(attack)
+    await_true(one.done.exists, 20, "the attack")
+    if told:
+        one.server.wait_log(told)
+    most = 1000 if what == "too many listeners" else 10
+    await_true(lambda: len(one.server.open_files()) <= one.files + most, 10, "the end of the other descriptors")
+    (other,) = set(children(one.server.pid)) - {serving(one.server)}
+    os.kill(other, signal.SIGKILL)
+    one.server.wait_log("was ended by signal 9 .* before it served")
+    await_true(lambda: len(one.server.open_files()) <= one.files, 10, "the end of its descriptors")
+    one.ask()
+    one.program.with_name("real").rename(one.program)
+    one.server.send_signal(signal.SIGUSR2)
+    serving(one.server, 2)
+    one.ask()
+
+
+def test_a_server_that_never_stops_sending(impostor):
+    """Signals are still heard."""
+    one = impostor("for i in range(3): os.fork()\nwhile True: send(b'x', *[read] * 64)")
+    await_true(lambda: len(children(one.server.pid)) == 2, 10, "the program")
+    one.server.send_signal(signal.SIGUSR2)
+    one.server.wait_log("cannot start the new program")
+    one.ask()
+    for child in children(one.server.pid):  # its own children end with its session
+        os.killpg(child, signal.SIGKILL) if child != serving(one.server) else None
+    one.server.stop()
+
+
+def test_a_server_that_closes_its_listeners(impostor):
+    """It is ready without any: those of before are kept for the next one."""
+    one = impostor("send(b'R')")
+    serving(one.server, 2)
+    await_true(one.done.exists, 20, "the attack")
+    one.program.unlink()
+    one.program.with_name("real").rename(one.program)
+    os.kill(serving(one.server, 2), signal.SIGKILL)
+    serving(one.server, 3)
+    one.ask()
+
+
 @pytest.mark.parametrize("second", [signal.SIGUSR2, signal.SIGHUP, signal.SIGTERM])
 def test_signals_in_a_row(supervised, second):
     """They meet servers that have not begun yet."""

@@ -5,7 +5,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 
 #include "base/file.h"
 
@@ -190,8 +192,18 @@ static void test_output_made(void **state)
     }
     assert_int_equal(mk_file_open_output("link", O_WRONLY | O_NOFOLLOW, 0, NULL), -ELOOP);
     assert_int_equal(mk_file_open_output("missing", O_WRONLY, 0, NULL), -ENOENT);
-    assert_int_equal(mk__file_unlink("made"), 0);
-    assert_int_equal(mk__file_unlink("made"), -ENOENT);
+}
+
+static void test_unlink_of_a_socket(void **state)
+{
+    struct sockaddr_un addr = {.sun_family = AF_UNIX, .sun_path = "socket"};
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    (void)state;
+    assert_int_equal(bind(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
+    assert_int_equal(mk__file_unlink_socket("socket"), 0);
+    assert_int_equal(mk__file_unlink_socket("socket"), -ENOENT);
+    assert_int_equal(mk__file_unlink_socket("ten"), -ENOTSOCK);
+    close(fd);
 }
 
 /* A standard stream, as through /dev/stderr: the kernel follows links of procfs. */
@@ -216,10 +228,11 @@ static void test_output_of_proc(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_read),        cmocka_unit_test(test_allocations_fail),
-        cmocka_unit_test(test_glob),        cmocka_unit_test(test_is_glob),
-        cmocka_unit_test(test_output),      cmocka_unit_test(test_output_of_long_paths),
-        cmocka_unit_test(test_output_made), cmocka_unit_test(test_output_of_proc),
+        cmocka_unit_test(test_read),           cmocka_unit_test(test_allocations_fail),
+        cmocka_unit_test(test_glob),           cmocka_unit_test(test_is_glob),
+        cmocka_unit_test(test_output),         cmocka_unit_test(test_output_of_long_paths),
+        cmocka_unit_test(test_output_made),    cmocka_unit_test(test_unlink_of_a_socket),
+        cmocka_unit_test(test_output_of_proc),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
