@@ -22,11 +22,20 @@ static const char *no_log; /* where the log goes that has no file: NULL for stde
 static bool made; /* by us */
 #endif
 
+static int get_stderr(void)
+{
+#ifdef MK_LEAN
+    return STDERR_FILENO;
+#else
+    return parent_stderr();
+#endif
+}
+
 static int open_log(const struct mk_server_info *info)
 {
     const char *path = info->error_log ? info->error_log : no_log;
     bool fresh = false;
-    int fd = path ? daemon_open_log(path, &fresh) : fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    int fd = path ? daemon_open_log(path, &fresh) : fcntl(get_stderr(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
     if (fd < 0)
         return path ? fd : -errno;
     if (log_fd < 0) {

@@ -23,6 +23,7 @@ enum { ANSWER_MS_MAX = 10000 };
 
 static int channel = -1;
 static bool supervised;
+static int later_stderr = -1; /* for the time when we serve */
 
 static int take_channel(const char *name)
 {
@@ -39,9 +40,34 @@ static int take_channel(const char *name)
     return (int)number;
 }
 
+static void take_stderr(void)
+{
+    uint64_t number;
+    const char *text = getenv(SPAWN_STDERR);
+    if (text && mk_str_u64(mk_str_c(text), INT_MAX, &number) && fcntl((int)number, F_SETFD, FD_CLOEXEC) == 0)
+        later_stderr = (int)number;
+    unsetenv(SPAWN_STDERR);
+}
+
+int parent_stderr(void)
+{
+    return later_stderr >= 0 ? later_stderr : STDERR_FILENO;
+}
+
+static void restore_stderr(void)
+{
+    if (later_stderr < 0)
+        return;
+    fflush(stderr);
+    dup2(later_stderr, STDERR_FILENO);
+    close(later_stderr);
+    later_stderr = -1;
+}
+
 void parent_init(void)
 {
     notify_init();
+    take_stderr();
     channel = take_channel(SPAWN_SUPERVISOR);
     supervised = channel >= 0;
     if (channel < 0)
@@ -144,6 +170,7 @@ void parent_ready(struct mk_server *server, unsigned workers)
     if (supervised && channel >= 0)
         send_sockets(server);
     daemon_confirm_pid();
+    restore_stderr();
     send_kind(CHANNEL_READY);
     if (supervised)
         return;

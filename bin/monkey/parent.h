@@ -22,6 +22,8 @@ void parent_follow(void);
 /* Makes `path` name us: by the parent, from it, or by ourselves. As daemon_write_pid(). */
 int parent_pid_file(const char *path);
 
+/* The stderr of a server that serves; while it starts, its own stderr may lead to the process that started it. */
+int parent_stderr(void);
 void parent_log(int fd);
 void parent_reloading(void);
 /* We serve, at these sockets; also after a reload, successful or not. */

@@ -103,7 +103,8 @@ struct plan {
     char **environment;
     int *fds, *copies; /* those that the server gets, and their numbers on the way */
     unsigned n;
-    char pid[32], count[32], role[64];
+    int output; /* its stderr, or -1 for ours */
+    char pid[32], count[32], role[64], error[64];
     struct mk_buf names;
 };
 
@@ -118,7 +119,7 @@ static int make_environment(struct plan *p, const struct sockets *sockets, const
     size_t n = 0;
     for (char **e = environ; *e; e++)
         n++;
-    p->environment = mk_account_alloc(NULL, (n + 6) * sizeof(char *));
+    p->environment = mk_account_alloc(NULL, (n + 7) * sizeof(char *));
     mk_buf_addf(&p->names, "LISTEN_FDNAMES=");
     for (unsigned i = 0; i < sockets->n; i++)
         mk_buf_addf(&p->names, "%s%s", i ? ":" : "", sockets->items[i].own ? SPAWN_OWN : "unknown");
@@ -135,15 +136,19 @@ static int make_environment(struct plan *p, const struct sockets *sockets, const
     p->environment[n++] = p->count;
     p->environment[n++] = (char *)(uintptr_t)mk_buf_cstr(&p->names);
     p->environment[n++] = p->role;
+    if (p->output >= 0) {
+        snprintf(p->error, sizeof(p->error), "%s=%u", SPAWN_STDERR, FIRST_FD + sockets->n + 1);
+        p->environment[n++] = p->error;
+    }
     if (strcmp(role, SPAWN_PREDECESSOR) == 0) /* a supervisor speaks for its servers */
         p->environment[n++] = notify_variable();
     p->environment[n] = NULL;
     return 0;
 }
 
-static int make_plan(struct plan *p, const struct sockets *sockets, const char *role, int channel)
+static int make_plan(struct plan *p, const struct sockets *sockets, const char *role, int channel, int output)
 {
-    *p = (struct plan){.n = sockets->n + 1};
+    *p = (struct plan){.n = sockets->n + 1 + (output >= 0), .output = output};
     mk_buf_init(&p->names, NAMES_BYTES_MAX);
     p->fds = mk_account_alloc(NULL, p->n * 2 * sizeof(int));
     if (!p->fds)
@@ -152,6 +157,8 @@ static int make_plan(struct plan *p, const struct sockets *sockets, const char *
     for (unsigned i = 0; i < sockets->n; i++)
         p->fds[i] = sockets->items[i].fd;
     p->fds[sockets->n] = channel;
+    if (output >= 0)
+        p->fds[sockets->n + 1] = STDERR_FILENO; /* for the time when it serves */
     make_arguments(p->argv, false);
     return make_environment(p, sockets, role);
 }
@@ -184,6 +191,8 @@ static void become_server(struct plan *p)
         p->copies[i] = fcntl(p->fds[i], F_DUPFD_CLOEXEC, FIRST_FD + (int)p->n);
         good &= p->copies[i] >= 0;
     }
+    if (good && p->output >= 0)
+        good = dup2(p->output, STDERR_FILENO) >= 0; /* before another descriptor takes its number */
     for (unsigned i = 0; good && i < p->n; i++)
         good = dup2(p->copies[i], FIRST_FD + (int)i) >= 0;
     print_pid(p->pid + sizeof("LISTEN_PID=") - 1);
@@ -196,26 +205,51 @@ static void become_server(struct plan *p)
     _exit(EXIT_RUN);
 }
 
-pid_t spawn_server(const struct sockets *sockets, const char *role, int *ret_channel)
+/* A pipe for the stderr of the new process, if it shall have one. */
+static int open_output(bool wanted, int *pipe_fds)
 {
-    int pair[2];
+    pipe_fds[0] = pipe_fds[1] = -1;
+    if (!wanted)
+        return 0;
+    if (pipe2(pipe_fds, O_CLOEXEC) < 0)
+        return -errno;
+    fcntl(pipe_fds[0], F_SETFL, O_NONBLOCK);
+    return 0;
+}
+
+static pid_t start(struct plan *p)
+{
+    pid_t pid = fork();
+    if (pid == 0)
+        become_server(p);
+    return pid < 0 ? -errno : pid;
+}
+
+pid_t spawn_server(const struct sockets *sockets, const char *role, int *ret_channel, int *ret_output)
+{
+    int pair[2], output[2];
     struct plan p;
     if (access(program, X_OK) < 0)
         return -errno;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         return -errno;
-    pid_t pid = make_plan(&p, sockets, role, pair[1]);
+    pid_t pid = open_output(ret_output != NULL, output);
     if (pid == 0) {
-        pid = fork();
+        pid = make_plan(&p, sockets, role, pair[1], output[1]);
         if (pid == 0)
-            become_server(&p);
-        if (pid < 0)
-            pid = -errno;
+            pid = start(&p);
+        free_plan(&p);
     }
-    free_plan(&p);
     close(pair[1]);
+    if (output[1] >= 0)
+        close(output[1]);
     *ret_channel = pair[0];
-    if (pid < 0)
-        close(pair[0]);
+    if (ret_output)
+        *ret_output = output[0];
+    if (pid >= 0)
+        return pid;
+    close(pair[0]);
+    if (output[0] >= 0)
+        close(output[0]);
     return pid;
 }

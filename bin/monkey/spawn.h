@@ -13,6 +13,8 @@
 /* The variables that hold the number of the channel: one if the other end stays, one if it leaves. */
 #define SPAWN_SUPERVISOR "MONKEY_SUPERVISOR"
 #define SPAWN_PREDECESSOR "MONKEY_PREDECESSOR"
+/* The number of the stderr for a server that serves, if it has another one while it starts. */
+#define SPAWN_STDERR "MONKEY_STDERR"
 
 /*
  * Remembers where the program and its configuration lie (`dir` may be NULL), as absolute paths: the working directory
@@ -22,8 +24,11 @@ void spawn_init(const struct options *o, const char *dir);
 /* Lets the options themselves name those paths. */
 void spawn_anchor(struct options *o);
 
-/* Starts a server; the process, or -errno. `role` is one of the variables above, `ret_channel` our end. */
-pid_t spawn_server(const struct sockets *sockets, const char *role, int *ret_channel);
+/*
+ * Starts a server; the process, or -errno. `role` is one of the variables above, `ret_channel` our end. `ret_output`:
+ * our end of a pipe (not blocking) that is its stderr until it serves; NULL, if it shall have our stderr.
+ */
+pid_t spawn_server(const struct sockets *sockets, const char *role, int *ret_channel, int *ret_output);
 
 /* Becomes the supervisor of this configuration; returns only -errno. */
 int spawn_supervisor(void);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The supervisor (supervisor.h). It reads no configuration and opens nothing: whatever it holds its servers have sent
- * it. It keeps the rights that it was started with, and so believes a server little: it takes listening sockets, a log
- * and, before a server has ever been ready, the place of the pid file.
+ * it. It keeps the rights that it was started with, and so trusts a server as little as possible: it takes listening
+ * sockets, a log that the server can write to and, before a server has ever been ready, the place of the pid file.
  *
  *     starting ─► serving ─► leaving ─► ended            (a signal, or a successor that serves)
  *         └──────────┴─ dies ─► another one starts after a while
@@ -11,7 +11,9 @@
 
 #include "channel.h"
 #include "daemon.h"
+#include "failures.h"
 #include "notify.h"
+#include "output.h"
 #include "parent.h"
 #include "privileges.h"
 #include "spawn.h"
@@ -28,7 +30,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { SOCKETS_MAX = 4096, RESERVED_FDS = 256, MESSAGES_AT_ONCE = 128 };
+enum { SOCKETS_MAX = 4096, RESERVED_FDS = 256, MESSAGES_AT_ONCE = 128, REFUSE_MS = 100 };
 enum { CHILDREN_MAX = 8, FIRST_DELAY_MS = 100, DELAY_MS_MAX = 10000, GOOD_LIFE_MS = 10000, START_MS_MAX = 60000 };
 
 enum state { FREE, STARTING, SERVING, LEAVING };
@@ -41,6 +43,7 @@ struct child {
     bool complained;        /* about what it sends */
     unsigned signals;       /* that came while it started: by number, a bit each */
     struct sockets sockets; /* what it has sent since it was last ready */
+    struct output output;   /* its stderr while it starts */
 };
 
 static struct supervisor {
@@ -88,8 +91,9 @@ static int start_child(void)
     all.restart_ms = 0;
     if (!c)
         return -EBUSY;
-    *c = (struct child){.since_ms = now_ms()};
-    c->pid = spawn_server(&all.sockets, SPAWN_SUPERVISOR, &c->channel);
+    *c = (struct child){.since_ms = now_ms(), .output.fd = -1};
+    c->pid =
+        spawn_server(&all.sockets, SPAWN_SUPERVISOR, &c->channel, output_is_needed(all.log) ? &c->output.fd : NULL);
     if (c->pid < 0)
         return c->pid;
     c->state = STARTING;
@@ -188,7 +192,11 @@ static void be_ready(struct child *c)
         c->sockets = (struct sockets){0};
     }
     if (c->state == STARTING) {
+        output_read(&c->output);
+        output_log(&c->output, MK_LOG_WARN, c->pid);
+        output_close(&c->output);
         mk_log_info("supervisor: process %d serves", c->pid);
+        failures_clear();
         c->since_ms = now_ms();
         c->signals &= ~upgrade;
         pass_on_late(c);
@@ -251,6 +259,7 @@ static void describe_end(int status, char *out, size_t size)
 static void replace(const struct child *c, int status, const char *what)
 {
     if (c->state == STARTING && find(SERVING)) {
+        output_log(&c->output, MK_LOG_ERROR, c->pid);
         mk_log_error("supervisor: process %d %s before it served; the one before goes on", c->pid, what);
         return;
     }
@@ -272,7 +281,10 @@ static void replace(const struct child *c, int status, const char *what)
     }
     if (c->state == SERVING && now_ms() - c->since_ms >= GOOD_LIFE_MS)
         all.delay_ms = FIRST_DELAY_MS;
-    mk_log_error("supervisor: process %d %s; another one starts in %d ms", c->pid, what, all.delay_ms);
+    if (c->state == STARTING)
+        failures_add(&c->output, c->pid, status, what, all.delay_ms);
+    else
+        mk_log_error("supervisor: process %d %s; another one starts in %d ms", c->pid, what, all.delay_ms);
     notify("STATUS=process %d %s", c->pid, what);
     start_later();
 }
@@ -281,6 +293,8 @@ static void bury(struct child *c, int status)
 {
     char what[80];
     read_channel(c); /* what it said last */
+    output_read(&c->output);
+    output_close(&c->output);
     describe_end(status, what, sizeof(what));
     struct child dead = *c;
     c->state = FREE;
@@ -327,9 +341,12 @@ static void stop_all(int number)
             kill(c->pid, number);
 }
 
+/* Without any server, a reload is the next start: perhaps somebody has mended the files. */
 static void pass_on(int number)
 {
     struct child *serving = find(SERVING), *starting = find(STARTING);
+    if (number == SIGHUP && all.restart_ms)
+        start_again();
     if (serving)
         kill(serving->pid, number);
     if (starting)
@@ -381,10 +398,17 @@ static int64_t soonest(int64_t a, int64_t b)
     return a && (!b || a < b) ? a : b;
 }
 
+static bool is_refusing(void)
+{
+    return failures_refuse() && all.restart_ms && !find(SERVING);
+}
+
 static void expire(void)
 {
     struct child *c = find(STARTING);
     int64_t now = now_ms();
+    if (is_refusing())
+        failures_close_waiting(&all.sockets);
     if (c && now >= c->since_ms + START_MS_MAX) {
         mk_log_error("supervisor: process %d does not serve after %d s", c->pid, START_MS_MAX / 1000);
         kill(c->pid, SIGKILL);
@@ -398,21 +422,29 @@ static int time_left(void)
 {
     const struct child *c = find(STARTING);
     int64_t end = soonest(all.restart_ms, c ? c->since_ms + START_MS_MAX : 0), now = now_ms();
+    if (is_refusing())
+        end = soonest(end, now + REFUSE_MS);
     return !end ? -1 : end > now ? (int)(end - now) : 0;
 }
 
+/* Both descriptors of each server, then the signals. */
 static void turn(int signals)
 {
-    struct pollfd fds[CHILDREN_MAX + 1] = {{.fd = signals, .events = POLLIN}};
-    for (int i = 0; i < CHILDREN_MAX; i++)
-        fds[i + 1] =
-            (struct pollfd){.fd = all.children[i].state == FREE ? -1 : all.children[i].channel, .events = POLLIN};
-    if (poll(fds, CHILDREN_MAX + 1, time_left()) < 0)
+    struct pollfd fds[2 * CHILDREN_MAX + 1] = {[2 * CHILDREN_MAX] = {.fd = signals, .events = POLLIN}};
+    for (int i = 0; i < CHILDREN_MAX; i++) {
+        const struct child *c = &all.children[i];
+        fds[2 * i] = (struct pollfd){.fd = c->state == FREE ? -1 : c->channel, .events = POLLIN};
+        fds[2 * i + 1] = (struct pollfd){.fd = c->state == FREE ? -1 : c->output.fd, .events = POLLIN};
+    }
+    if (poll(fds, 2 * CHILDREN_MAX + 1, time_left()) < 0)
         return;
-    for (int i = 0; i < CHILDREN_MAX; i++)
-        if (fds[i + 1].revents)
+    for (int i = 0; i < CHILDREN_MAX; i++) {
+        if (fds[2 * i].revents)
             read_channel(&all.children[i]);
-    if (fds[0].revents)
+        if (fds[2 * i + 1].revents)
+            output_read(&all.children[i].output);
+    }
+    if (fds[2 * CHILDREN_MAX].revents)
         read_signals(signals);
     expire();
 }

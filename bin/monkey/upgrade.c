@@ -7,7 +7,9 @@
 
 #include "channel.h"
 #include "daemon.h"
+#include "errorlog.h"
 #include "notify.h"
+#include "output.h"
 #include "parent.h"
 #include "spawn.h"
 
@@ -40,18 +42,32 @@ static void answer_pid_file(int channel, const char *path)
     channel_send(channel, &answer);
 }
 
+/* Waits for a message, and reads what the process writes in the meantime. 1, 0 at the end of the time, or -errno. */
+static int await_message(int channel, struct output *output, int64_t end)
+{
+    for (;;) {
+        struct pollfd fds[] = {{.fd = channel, .events = POLLIN}, {.fd = output->fd, .events = POLLIN}};
+        int64_t left = end - now_ms();
+        int n = left > 0 ? poll(fds, 2, (int)left) : 0;
+        if (n <= 0)
+            return n < 0 ? -errno : 0;
+        if (fds[1].revents)
+            output_read(output);
+        if (fds[0].revents)
+            return 1;
+    }
+}
+
 /* 0 as soon as it serves, or -errno. */
-static int follow(int channel)
+static int follow(int channel, struct output *output)
 {
     int64_t end = now_ms() + START_MS_MAX;
     for (;;) {
         struct channel_message message;
-        struct pollfd one = {.fd = channel, .events = POLLIN};
-        int64_t left = end - now_ms();
-        int n = left > 0 ? poll(&one, 1, (int)left) : 0;
+        int n = await_message(channel, output, end);
         if (n == 0)
             return -ETIMEDOUT;
-        int err = n < 0 ? -errno : channel_receive(channel, &message);
+        int err = n < 0 ? n : channel_receive(channel, &message);
         if (err == -EINTR)
             continue;
         if (err < 0)
@@ -70,12 +86,14 @@ static void add_socket(int fd, bool own, void *ctx)
 }
 
 /* It has not come so far, or not in time. */
-static void bury(pid_t pid, int err)
+static void bury(pid_t pid, int err, struct output *output)
 {
     int status = 0;
     kill(pid, SIGKILL);
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
+    output_read(output);
+    output_log(output, MK_LOG_ERROR, pid);
     if (err == -ETIMEDOUT)
         mk_log_error("upgrade: process %d did not serve within %d s; this one goes on", pid, START_MS_MAX / 1000);
     else if (WIFEXITED(status))
@@ -102,22 +120,26 @@ static void pass_on_late(pid_t pid)
 static bool start_next(struct mk_server *server)
 {
     struct sockets list = {0};
+    struct output output = {.fd = -1};
     int channel;
     handed = false;
     mk_server_each_socket(server, add_socket, &list);
-    pid_t pid = spawn_server(&list, SPAWN_PREDECESSOR, &channel);
+    pid_t pid = spawn_server(&list, SPAWN_PREDECESSOR, &channel, output_is_needed(errorlog_fd()) ? &output.fd : NULL);
     sockets_clear(&list, false);
     if (pid < 0) {
         mk_log_error("upgrade: cannot start the new program: %s; this one goes on", strerror(-pid));
         return false;
     }
     mk_log_info("upgrade: process %d starts", pid);
-    int err = follow(channel);
+    int err = follow(channel, &output);
     close(channel);
-    if (err < 0) {
-        bury(pid, err);
+    if (err < 0)
+        bury(pid, err, &output);
+    else
+        output_log(&output, MK_LOG_WARN, pid);
+    output_close(&output);
+    if (err < 0)
         return false;
-    }
     if (handed)
         daemon_leave_pid();
     notify("MAINPID=%d", pid);

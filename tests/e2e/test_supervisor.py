@@ -14,7 +14,7 @@ from harness import build
 from harness.content import populate
 from harness.load import Load, Pausing
 from harness.protocol import Client
-from harness.server import Server, await_true, run, section, write_config
+from harness.server import Server, await_true, free_port, is_alive, run, section, write_config
 
 pytestmark = pytest.mark.concurrent
 SLOW = build.MODULES / "slow.so"
@@ -322,6 +322,113 @@ def test_upgrade_that_fails(supervised):
     one.server.send_signal(signal.SIGUSR2)
     serving(one.server, 2)
     one.ask()
+
+
+# ── why a start failed ──
+
+
+class Logged:
+    """A server or supervisor in the background, whose stderr is /dev/null and whose log is a file."""
+
+    def __init__(self, folder, *args):
+        self.folder, self.log = folder, folder / "log"
+        self.program = build.install(folder)
+        self.root = populate(folder / "root", {"small": SMALL})
+        self.address = ("127.0.0.1", free_port())
+        self.listen = "{}:{}".format(*self.address)
+        self.write()
+        result = run("-c", folder / "conf", "-D", *args, program=self.program)
+        assert result.returncode == 0, result.stderr
+        self.pid = int((folder / "pid").read_text())
+
+    def write(self, **more):
+        settings = {"Listen": self.listen, "ErrorLog": self.log, "PidFile": self.folder / "pid", **more}
+        write_config(self.folder / "conf", self.root, settings)
+
+    def count(self, text):
+        return self.log.read_text().count(text)
+
+    def await_log(self, text, count=1):
+        await_true(lambda: self.count(text) >= count, 30, text)
+
+    def stop(self):
+        os.kill(self.pid, signal.SIGTERM)
+        await_true(lambda: not is_alive(self.pid), 20, "the end")
+
+
+@pytest.fixture
+def logged(tmp_path):
+    made = []
+
+    def start(*args):
+        made.append(Logged(tmp_path, *args))
+        return made[-1]
+
+    yield start
+    for one in made:
+        one.stop()
+
+
+UPGRADES = [(), ("--supervise",)]
+
+
+@pytest.mark.parametrize("args", UPGRADES)
+@pytest.mark.parametrize("key, value", [("Nonsens", 1), ("Listen", "192.0.2.1:80"), ("User", "nobody-of-this-name")])
+def test_the_log_says_why_an_upgrade_failed(logged, args, key, value):
+    one = logged(*args)
+    one.write(**{key: value})
+    os.kill(one.pid, signal.SIGUSR2)
+    one.await_log("before it served")
+    assert re.search(rf"error process \d+: .*monkey\.conf:\d+:\d+: error: .*({value}|{key})", one.log.read_text())
+    one.write()
+
+
+@pytest.mark.parametrize("args", UPGRADES)
+def test_the_log_says_why_a_program_does_not_run(logged, args):
+    """Whatever it is: the dynamic linker writes to stderr, too. What is very long is cut, and waits for nobody."""
+    one = logged(*args)
+    one.program.rename(one.program.with_name("real"))
+    one.program.write_text("#!/bin/sh\necho libmissing.so.1: cannot open >&2\nyes | head -c 200000 >&2\nexit 127\n")
+    one.program.chmod(0o755)
+    os.kill(one.pid, signal.SIGUSR2)
+    one.await_log("ended with exit code 127 before it served")
+    assert one.count("libmissing.so.1: cannot open") == 1 and one.log.stat().st_size < 200_000
+
+
+@pytest.mark.parametrize("args", UPGRADES)
+def test_a_server_that_serves_has_the_stderr_of_the_first(logged, args):
+    one = logged(*args)
+    first = children(one.pid)[0] if args else one.pid
+    os.kill(one.pid, signal.SIGUSR2)
+    one.await_log("serves with", 2)
+    await_true(lambda: not is_alive(first), 20, "the end of the first")
+    if not args:
+        one.pid = int((one.folder / "pid").read_text())
+    last = children(one.pid)[0] if args else one.pid
+    assert os.readlink(f"/proc/{last}/fd/2") == "/dev/null"
+
+
+def test_the_log_says_why_a_server_does_not_come_back(logged):
+    """Once for each reason, with the number of starts; a reload is the next start."""
+    one = logged("--supervise")
+    one.write(Nonsens=1)
+    os.kill(children(one.pid)[0], signal.SIGKILL)
+    one.await_log("(failed starts: 3, for the same reason)")
+    assert one.count("(failed starts: 1)") == 1
+    one.write(Nonsuch=1)
+    one.await_log("Nonsuch")
+    one.await_log("for the same reason", one.count("for the same reason") + 1)
+    one.await_log("connections are closed until a server serves")
+    for _ in range(3):  # they would wait for a server that does not come
+        with Client(one.address) as client:
+            client.assert_gone()
+    reasons = re.findall(r"error: .*(Nons\w+)", one.log.read_text())
+    assert reasons == ["Nonsens", "Nonsuch"]
+    one.write()
+    os.kill(one.pid, signal.SIGHUP)
+    one.await_log("serves with", 2)
+    with Client(one.address) as client:
+        assert client.ask("/small").body == SMALL
 
 
 # A program that sends what no server sends, as one that was taken over might.

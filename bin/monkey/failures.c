@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Starts that failed (failures.h).
+ */
+#include "failures.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { FAILURES_BEFORE_REFUSING = 3, CONNECTIONS_AT_ONCE = 256 };
+
+static unsigned failures;
+static struct output last;
+static int last_status;
+
+void failures_add(const struct output *output, pid_t pid, int status, const char *what, int delay_ms)
+{
+    bool same = failures > 0 && status == last_status && output_is_same(output, &last);
+    failures++;
+    last_status = status;
+    last = *output;
+    if (!same)
+        output_log(output, MK_LOG_ERROR, pid);
+    mk_log_error("supervisor: process %d %s; another one starts in %d ms (failed starts: %u%s)", pid, what, delay_ms,
+                 failures, same ? ", for the same reason" : "");
+    if (failures == FAILURES_BEFORE_REFUSING)
+        mk_log_error("supervisor: connections are closed until a server serves; SIGHUP starts one at once");
+}
+
+void failures_clear(void)
+{
+    failures = 0;
+}
+
+bool failures_refuse(void)
+{
+    return failures >= FAILURES_BEFORE_REFUSING;
+}
+
+/* A server that ran before may have changed how the socket behaves. */
+static void close_some(int listener)
+{
+    int flags = fcntl(listener, F_GETFL);
+    if (flags < 0 || (!(flags & O_NONBLOCK) && fcntl(listener, F_SETFL, flags | O_NONBLOCK) < 0))
+        return;
+    for (int i = 0; i < CONNECTIONS_AT_ONCE; i++) {
+        const struct linger none = {0};
+        int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (fd < 0 && errno != ECONNABORTED && errno != EINTR)
+            return;
+        if (fd < 0)
+            continue;
+        setsockopt(fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
+        close(fd);
+    }
+}
+
+void failures_close_waiting(const struct sockets *sockets)
+{
+    for (unsigned i = 0; i < sockets->n; i++)
+        close_some(sockets->items[i].fd);
+}

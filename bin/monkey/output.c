@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The stderr of a process that starts (output.h). A pipe that does not block at our end; what goes beyond the limit is
+ * read and forgotten, so that the process never waits for us.
+ */
+#include "output.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { READS_AT_ONCE = 16 };
+
+bool output_is_needed(int log_fd)
+{
+    struct stat log, err;
+    if (fstat(log_fd, &log) < 0 || fstat(STDERR_FILENO, &err) < 0)
+        return false;
+    return log.st_dev != err.st_dev || log.st_ino != err.st_ino;
+}
+
+void output_read(struct output *o)
+{
+    char rest[OUTPUT_BYTES_MAX];
+    for (int i = 0; i < READS_AT_ONCE && o->fd >= 0; i++) {
+        size_t room = sizeof(o->text) - o->len;
+        ssize_t n = read(o->fd, room ? o->text + o->len : rest, room ? room : sizeof(rest));
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && errno == EAGAIN)
+            return;
+        if (n <= 0)
+            output_close(o);
+        else if (room)
+            o->len += (size_t)n;
+    }
+}
+
+void output_log(const struct output *o, enum mk_log_level level, pid_t pid)
+{
+    for (size_t at = 0; at < o->len;) {
+        const char *end = memchr(o->text + at, '\n', o->len - at);
+        size_t len = end ? (size_t)(end - o->text) - at : o->len - at;
+        if (len)
+            mk_log(level, "process %d: %.*s", pid, (int)len, o->text + at);
+        at += len + 1;
+    }
+}
+
+bool output_is_same(const struct output *a, const struct output *b)
+{
+    return a->len == b->len && memcmp(a->text, b->text, a->len) == 0;
+}
+
+void output_close(struct output *o)
+{
+    if (o->fd >= 0)
+        close(o->fd);
+    o->fd = -1;
+}
