@@ -255,6 +255,7 @@ def test_an_upgrade_amid_everything(secure, ca):
         streams.exactly(20_000)
         one.upgrade()
         assert streams.await_goaway() == f.NO_ERROR
+        await_true(lambda: idle.ask("/small")["Connection"] == "close", 10, "the last answer")
         assert idle.sock.recv(10) == b"", "an end, with close_notify"
         for _ in range(8):
             with TlsClient(address, context) as client, H2Client(address, context=ca.context()) as other:
