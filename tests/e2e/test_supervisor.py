@@ -515,8 +515,9 @@ def test_a_server_that_sends_what_no_server_sends(impostor, what):
 
 def test_a_server_that_never_stops_sending(impostor):
     """Signals are still heard."""
-    one = impostor("for i in range(3): os.fork()\nwhile True: send(b'x', *[read] * 64)")
-    await_true(lambda: len(children(one.server.pid)) == 2, 10, "the program")
+    begin = "pathlib.Path('DONE').write_text('')\nfor i in range(3): os.fork()\n"
+    one = impostor(begin + "while True: send(b'x', *[read] * 64)")
+    await_true(one.done.exists, 20, "the program")
     one.server.send_signal(signal.SIGUSR2)
     one.server.wait_log("cannot start the new program")
     one.ask()
