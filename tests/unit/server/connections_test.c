@@ -61,6 +61,7 @@ static struct mk__settings settings;
 static struct mk_worker pin = {.thread = &worker, .generation = &generation};
 static struct mk__http http;
 static struct mk__listening listening;
+static struct mk__listener line = {.text = MK_STR("own"), .listening = &listening};
 static struct mk__peer peer;
 static uint64_t id;
 static const struct mk_io io = {.fd = -1, .listening = &listening};
@@ -70,7 +71,8 @@ static int prepare(void **state)
 {
     (void)state;
     generation = (struct mk_generation){.settings = &settings, .plugins = {&a, &b, &none, &c}, .n_plugins = 4};
-    settings = (struct mk__settings){0};
+    settings = (struct mk__settings){.listen = {&line, 1}};
+    line.way.proxy = false;
     worker.now = &pin;
     http.app_ctx = &worker;
     peer = (struct mk__peer){0};
@@ -148,7 +150,8 @@ static void test_listeners_for_proxies(void **state)
         generation.http.trust.networks = (struct mk_networks){&trusted, 1};
         struct mk_loop loop = {.now_ms = 1};
         http.loop = &loop;
-        listening.proxy = cases[i].proxy;
+        line.way.proxy = cases[i].proxy;
+        listening.proxy = !cases[i].proxy; /* of another generation */
         assert_int_equal(mk_address_parse(mk_str_c(cases[i].peer), &peer.address), 0);
         assert_int_equal(mk__connections_accepted(&conn, &worker), cases[i].result);
         assert_int_equal(peer.awaited, cases[i].proxy);

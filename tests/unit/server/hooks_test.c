@@ -199,13 +199,16 @@ static int tell(struct mk_request *req)
 static void test_where_it_came_by(void **state)
 {
     static const struct mk_plugin teller = {.name = "teller", .on_request = tell};
-    struct mk__listening listening[] = {{.text = MK_STR("127.0.0.1:80")}, {.text = MK_STR("unix:/run/x")}};
+    struct mk__listening listening[] = {{.text = MK_STR("80")}, {.text = MK_STR("unix:/run/x")}};
+    struct mk__listener own = {.text = MK_STR("*:80"), .listening = &listening[0]}; /* the same, written anew */
+    const struct mk__settings settings = {.listen = {&own, 1}};
     (void)state;
     open_hooks();
+    generation.settings = &settings;
     generation.plugins[0] = &teller;
     w.listening = &listening[0];
     mk_test_connect(&w, MK_STR(GET));
-    assert_string_equal(told, "127.0.0.1:80 0");
+    assert_string_equal(told, "*:80 0");
     w.listening = &listening[1];
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(GET));
     assert_string_equal(told, "unix:/run/x 0");
