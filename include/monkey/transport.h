@@ -67,8 +67,10 @@ struct mk_transport {
     int (*flush)(struct mk_io *io);
     /* Says that no more bytes will come; reading goes on. */
     int (*shutdown)(struct mk_io *io);
-    /* The same just before close(), where the end of the descriptor alone does not say that nothing is missing. May be
-     * NULL. */
+    /*
+     * Says that no more bytes will come by a message of its own, where the end of the descriptor alone does not say that
+     * nothing is missing. What the socket does not take is sent by flush(). May be called more than once. May be NULL.
+     */
     void (*goodbye)(struct mk_io *io);
     /* Closes the descriptor and frees the state. */
     void (*close)(struct mk_io *io);

@@ -27,8 +27,8 @@ static void print_value(const struct mk__conf_part *part, const struct mk_conf_k
 
     if (key->type == MK_CONF_CUSTOM)
         mk_buf_adds(value, record ? record->text : mk_str_c(key->fallback));
-    else if (record && key->type == MK_CONF_LIST && (key->flags & MK_CONF_REPEAT))
-        mk__value_quote(list->items[nth], value);
+    else if (record && key->type == MK_CONF_LIST && (key->flags & MK_CONF_REPEAT) && nth < list->n)
+        mk__value_quote(list->items[nth], value); /* there are fewer items than records where some are wrong */
     else
         mk__value_print(key, field, value);
 }

@@ -40,7 +40,7 @@ const struct mk__conn_wait mk__conn_waits[MK__CONN_STATES] = {
     [MK__CONN_DISK] = {"disk", 0, MK__WAIT_HANDLER, 503, ANY_WORK},
     [MK__CONN_SEND] = {"send", MK__CONN_WANT_WRITE, MK__WAIT_SEND, 0, ANY_WORK},
     [MK__CONN_TUNNEL] = {"tunnel", MK__CONN_WANT_READ | MK__CONN_WANT_WRITE, MK__WAIT_TUNNEL, 0,
-                         TO(TUNNEL) | TO(LINGER) | TO(CLOSED)},
+                         TO(TUNNEL) | TO(SEND) | TO(LINGER) | TO(CLOSED)},
 #ifndef MK_LEAN
     [MK__CONN_STREAMS] = {"streams", MK__CONN_WANT_READ | MK__CONN_WANT_WRITE, MK__WAITS, 0, ANY_WORK},
     [MK__CONN_BLOCKED] = {"blocked", MK__CONN_WANT_READ | MK__CONN_WANT_WRITE, MK__WAIT_SEND, 0, ANY_WORK | TO(FRESH)},
@@ -178,6 +178,24 @@ static void enter(struct mk__conn *c, enum mk__conn_state state)
 /* ── the end ── */
 
 /*
+ * Tells the other end that nothing is missing, where the transport has a message for it. False: the socket takes no
+ * more bytes for now, because the client has not read the last ones yet.
+ */
+static bool send_close_notify(struct mk__conn *c)
+{
+#ifndef MK_LEAN
+    const struct mk_transport *transport = c->stream.io.transport;
+    if (!transport->goodbye)
+        return true;
+    transport->goodbye(&c->stream.io);
+    return mk__stream_flush(&c->stream, &c->http->out, c->http->account, 0) != MK_AGAIN;
+#else
+    (void)c;
+    return true;
+#endif
+}
+
+/*
  * A close() throws away what the kernel has not sent yet as soon as a byte arrives that nobody reads: the client
  * would lose the end of its answer. Only where nothing can arrive, or nothing is on its way, we just close.
  */
@@ -185,14 +203,13 @@ enum mk__conn_state mk__conn_goodbye(struct mk__conn *c)
 {
     bool idle = (c->state == MK__CONN_IDLE || c->state == MK__CONN_FRESH) && c->requests == c->armed_requests;
     bool gone = c->stream.ended || (c->polite && !c->impolite);
-    if (gone || (idle && !c->impolite && mk__stream_unsent(&c->stream) == 0)) {
-#ifndef MK_LEAN
-        bool hears = !(c->stream.ended && idle);
-        if (hears && c->stream.io.transport->goodbye)
-            c->stream.io.transport->goodbye(&c->stream.io);
-#endif
-        return MK__CONN_CLOSED;
+    bool hears = !(c->stream.ended && idle);
+    if (hears && !send_close_notify(c)) {
+        c->closing = true;
+        return MK__CONN_SEND; /* and then here again */
     }
+    if (gone || (idle && !c->impolite && mk__stream_unsent(&c->stream) == 0))
+        return MK__CONN_CLOSED;
     c->stream.io.transport->shutdown(&c->stream.io);
     c->stream.readable = true;
     return MK__CONN_LINGER;

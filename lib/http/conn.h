@@ -89,7 +89,10 @@ bool mk__conn_may_switch(struct mk__conn *c);
 /* The client has begun with it: goes on with these bytes. The state to wait in. */
 enum mk__conn_state mk__conn_switch(struct mk__conn *c, struct mk_str in);
 #endif
-/* Ends our side; the state to wait in until the client has ended its own. */
+/*
+ * Ends our side; the state to wait in until the client has ended its own. SEND: the end cannot be sent yet, because the
+ * client takes no more bytes; to be called again then.
+ */
 enum mk__conn_state mk__conn_goodbye(struct mk__conn *c);
 /* Throws away what still comes, so that the client reads our last answer before it sees a reset. */
 enum mk__conn_state mk__conn_linger(struct mk__conn *c);

@@ -255,7 +255,7 @@ static enum mk__conn_state leave(struct mk__conn *c)
     enum mk__conn_state next = mk__conn_goodbye(c);
     if (next == MK__CONN_LINGER)
         mk__h2_close(c);
-    return next;
+    return next == MK__CONN_SEND ? MK__CONN_BLOCKED : next;
 }
 
 static enum mk__conn_state settle(struct mk__h2 *h2, int sent)

@@ -279,8 +279,10 @@ static int end_our_side(struct session *s)
     if (!s->ssl || s->broken || s->worker)
         return 0;
     socket_bio_claim(s);
-    SSL_shutdown(s->ssl);
-    ERR_clear_error();
+    if (!(SSL_get_shutdown(s->ssl) & SSL_SENT_SHUTDOWN)) { /* a second call would read */
+        SSL_shutdown(s->ssl);
+        ERR_clear_error();
+    }
     return socket_bio_push(s, 0);
 }
 

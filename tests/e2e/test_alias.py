@@ -124,7 +124,7 @@ def start(place, host_conf):
         ("/docs%2fa.txt", 404, None),
         ("/docs/%2e%2e/%2e%2e/outside/secret.txt", 404, None),
         ("/docs/%2e%2e%2foutside/secret.txt", 404, None),
-        ("/docs/..\\outside\\secret.txt", 404, None),
+        ("/docs/..\\outside\\secret.txt", 400, None),
         ("/docs/a.txt%00.html", 400, None),
         ("/docs//" + "x/" * 1500, 404, None),
         ("/docs/out/secret.txt", 404, None),

@@ -365,6 +365,7 @@ def test_a_planted_link_makes_no_file(site):
     site.server.wait_log("logger: cannot write .*access.log: there is a symbolic link")
     assert not (site.folder / "planted").exists()
     site.log.unlink()
+    site.server.send_signal(signal.SIGUSR1)
     assert len(site.lines(1)) == 1  # it was only late
     site.server.wait_log("access.log takes lines again")
 

@@ -818,6 +818,22 @@ def test_a_slow_reader_gets_every_byte(ca, world):
     world.settle()
 
 
+@pytest.mark.parametrize("version", [V12, V13])
+@pytest.mark.parametrize("fields", [(CLOSE,), ()])
+def test_a_slow_reader_hears_that_nothing_is_missing(serve, ca, pairs, tmp_path, version, fields):
+    """The socket is full when the response ends: close_notify waits for the client, and so does the close."""
+    text = host(populate(tmp_path / "r", {"large": BIG[:400_000]}), "localhost", pairs["localhost"].keys())
+    settings = {**TLS, "MaxKeepAliveRequest": 1, "LingerTimeout": "300ms"}
+    server = serve(settings, config={"sites/default": text})
+    context = ca.context(minimum_version=version, maximum_version=version)
+    with TlsClient(server.addresses[0], context, rcvbuf=4096) as slow:
+        slow.send(request("/large", *fields))
+        for _ in range(4):  # it reads with pauses, which are longer than LingerTimeout in all
+            slow.exactly(20_000)
+            time.sleep(0.2)
+        slow.rest()  # fails without close_notify
+
+
 @pytest.mark.concurrent
 def test_pipelining(connect):
     with connect() as client:

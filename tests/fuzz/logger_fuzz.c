@@ -11,7 +11,7 @@
 
 #include "http/client.h"
 #include "http/request.h"
-#include "server/sockets.h"
+#include "server/worker.h"
 
 enum { FIELDS = 32 };
 
@@ -125,8 +125,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct mk_str all = mk_str((const char *)data, size), form, text;
     const char *end = size ? memchr(all.p, '\n', size) : NULL;
     static const struct mk__carrier carrier = {.major = 1, .io = io_of, .peer = peer_of};
-    struct mk_request req = {
-        .carrier = &carrier, .status = 200, .path = MK_STR(""), .id = MK_STR("id"), .client_known = true};
+    static const struct mk__settings settings;
+    static struct mk_generation generation = {.settings = &settings};
+    static struct mk_worker worker = {.generation = &generation};
+    struct mk_request req = {.pin = &worker,
+                             .carrier = &carrier,
+                             .status = 200,
+                             .path = MK_STR(""),
+                             .id = MK_STR("id"),
+                             .client_known = true};
     struct mk__field fields[FIELDS];
     struct mk_arena arena;
     struct format f;

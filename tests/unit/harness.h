@@ -45,6 +45,7 @@ struct mk_test_client {
     bool corked;                   /* the last call promised more */
     int verdict;                   /* for a test whose transport has a handshake: of its next steps, */
     unsigned shakes;               /* and how many there were */
+    unsigned notified;             /* how often it was told the end by a message */
 };
 
 /* Over the queues of a client, which is the state; the start of a transport of a test's own. */

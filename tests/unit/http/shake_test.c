@@ -23,10 +23,17 @@ static int shake(struct mk_io *io)
     return c->verdict;
 }
 
-static void say_goodbye(struct mk_io *io)
+static void notify_close(struct mk_io *io)
 {
     struct mk_test_client *c = io->state;
-    c->shut = true;
+    c->notified++;
+}
+
+/* The message is held until there is room. */
+static int flush(struct mk_io *io)
+{
+    const struct mk_test_client *c = io->state;
+    return c->room ? 0 : -EAGAIN;
 }
 
 static int open_world(void **state)
@@ -35,7 +42,7 @@ static int open_world(void **state)
     assert_int_equal(mk_test_world_open(&w, NULL), 0);
     shaking = mk_test_memory;
     shaking.handshake = shake;
-    shaking.goodbye = say_goodbye;
+    shaking.goodbye = notify_close;
     w.transport = &shaking;
     verdict = -EAGAIN;
     w.settings.handshakes_max = 100;
@@ -307,7 +314,7 @@ static void test_a_drain_gives_a_moment_behind_it(void **state)
     }
     assert_string_equal(mk_test_state(silent), "fresh");
     mk_test_pass(&w, 1);
-    assert_true(silent->closed && silent->shut);
+    assert_true(silent->closed && silent->notified);
 }
 
 /* Neither empty lines nor a turn for nothing make it longer. */
@@ -338,7 +345,31 @@ static void test_an_idle_end_is_told(void **state)
         mk_test_settle(&w);
         mk_test_pass(&w, 5000);
         assert_true(c->closed);
-        assert_int_equal(c->shut, shakes);
+        assert_int_equal(c->notified, shakes);
+    }
+}
+
+/* The client asks for the end, and has not read all that leads up to it: its time for that is SendTimeout. */
+static void test_an_end_waits_for_room(void **state)
+{
+    static const char last[] = "GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
+    (void)state;
+    for (int takes = 0; takes < 2; takes++) {
+        verdict = 0;
+        shaking.flush = flush;
+        struct mk_test_client *c = arrive();
+        mk_test_send(c, mk_str(last, sizeof(last) - 1));
+        c->room = strlen("HTTP/1.1 200 OK\r\nServer: x\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n"
+                         "Content-Length: 5\r\nConnection: close\r\n\r\nhello");
+        mk_test_settle(&w);
+        assert_int_equal(c->room, 0);
+        assert_string_equal(mk_test_state(c), "send");
+        mk_test_pass(&w, 19999);
+        assert_false(c->closed);
+        if (takes)
+            mk_test_take(c, 1);
+        mk_test_pass(&w, takes ? 0 : 1);
+        assert_true(c->closed);
     }
 }
 
@@ -373,6 +404,7 @@ int main(void)
         TEST(test_a_drain_gives_a_moment_behind_it),
         TEST(test_the_moment_is_one),
         TEST(test_an_idle_end_is_told),
+        TEST(test_an_end_waits_for_room),
         TEST(test_a_client_that_leaves),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
