@@ -156,7 +156,7 @@ int mk__acceptor_open(struct mk__acceptor *a, struct mk_loop *loop, int fd, bool
 
 void mk__acceptor_retry(struct mk__acceptor *a)
 {
-    if (mk_list_empty(&a->retry.node))
+    if (!a->open || mk_list_empty(&a->retry.node))
         return;
     mk_timer_cancel(&a->retry);
     on_retry(&a->retry);

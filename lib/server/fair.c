@@ -141,7 +141,7 @@ static void on_ask(struct mk_message *message)
 {
     struct mk__worker *w = MK_OWNER(message, struct mk__worker, feed.ask);
     struct mk__fair *f = w->feed.owner;
-    unsigned closed = mk__conn_close_idle(&w->http, (ROOM_AT_ONCE + f->n_workers - 1) / f->n_workers);
+    unsigned closed = mk__conn_close_idle(&w->http, w->feed.share); /* f->workers may be others by now */
     if (mk__capacity_made_room(f->capacity, closed) > 0)
         mk_post(f->loop, &w->feed.freed);
     else
@@ -157,6 +157,7 @@ static bool make_room(struct mk__acceptor *a)
         if (mk__feed_load(feed) == 0 || atomic_exchange(&feed->asked, true))
             continue;
         feed->owner = f;
+        feed->share = (ROOM_AT_ONCE + f->n_workers - 1) / f->n_workers;
         feed->ask.fn = on_ask;
         feed->freed.fn = on_freed;
         mk_post(&f->workers[i]->loop, &feed->ask);

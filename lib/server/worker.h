@@ -30,6 +30,7 @@ struct mk__feed {
     _Atomic uint32_t given; /* connections; the process context's */
     _Atomic bool asked;     /* to make room, and has not answered yet; both write it */
     void *owner;            /* of the one who asked */
+    unsigned share;         /* so many connections it is asked to close */
     struct mk_message ask;
     char apart[64];
     _Atomic uint32_t gone;   /* connections that were closed, less those that the worker has accepted itself */

@@ -121,6 +121,16 @@ class Storm:
         assert REFUSED not in self.server.log, self.server.log
 
 
+    def finish(self):
+        """All that the last configuration does not hold is gone, and everything is as in the beginning."""
+        self.write("a", {"Workers": 2}, {}, OPTIONAL, "", True)
+        self.server.send_signal(signal.SIGHUP)
+        self.reloads += 1
+        self.server.wait_log(f"{DONE}|{REFUSED}", self.reloads)
+        assert REFUSED not in self.server.lines[-1], self.server.log
+        self.server.wait_log("the configuration before the last reload is not in use any more", 2)
+
+
 class StormLoad(Load):
     small, large = "/v", "/big"
 
@@ -218,12 +228,7 @@ def run_storm(storm, ca, reloads):
             assert not load.errors, load.errors
     assert not load.errors and not load.refused, load.errors
     assert load.versions == {"a", "b"}
-    # all that the last one does not hold is gone, and everything is as in the beginning
-    storm.write("a", {"Workers": 2}, {}, OPTIONAL, "", True)
-    storm.server.send_signal(signal.SIGHUP)
-    storm.reloads += 1
-    storm.server.wait_log(DONE, storm.reloads)
-    storm.server.wait_log("the configuration before the last reload is not in use any more", storm.reloads)
+    storm.finish()
     return load.answers
 
 
@@ -246,6 +251,49 @@ def storm(tmp_path, good):
 @pytest.mark.parametrize("seed, scheduler", [(1, "reuseport"), (2, "fair")])
 def test_a_storm_of_reloads(storm, ca, seed, scheduler):
     run_storm(storm(seed, scheduler), ca, 60)
+
+
+class FullLoad(StormLoad):
+    """More clients than may come: whoever finds no room, or has to give it, tries again."""
+
+    def kinds(self):
+        return [self.keep, self.renew, self.idle, self.keep_tls, self.streams, self.streams_tls] * 3
+
+    def forgives(self, error):
+        return isinstance(error, (ProtocolError, OSError, AssertionError))
+
+    def idle(self):
+        with self.connect() as one, self.connect() as another:
+            one.ask(self.small)
+            another.ask(self.small)
+            self.ending.wait(0.2)
+
+
+def run_full(storm, ca, reloads):
+    with FullLoad(storm, ca) as load:
+        for n in range(reloads):
+            storm.write(
+                "ab"[n % 2],
+                {
+                    "Workers": storm.random.randint(1, 4),
+                    "Scheduler": storm.random.choice(["reuseport", "fair", "fair"]),
+                    "MaxConnections": storm.random.choice([4, 8, 16]),
+                    "OverCapacity": storm.random.choice(["Resist", "Resist", "Drop", "TooBusy"]),
+                    **storm.choose({"MemoryLimit": [None, "1M", "4M"], "FDLimit": [None, 120, 300]}),
+                },
+                {}, OPTIONAL, storm.random.choice(WAYS), n % 3 == 0,
+            )  # fmt: skip
+            storm.server.send_signal(signal.SIGHUP)
+            storm.reloads += 1
+            storm.server.wait_log(f"{DONE}|{REFUSED}", storm.reloads)
+    assert not load.errors
+    storm.finish()
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_storm_of_reloads_of_a_full_server(storm, ca, seed):
+    """Room is made while workers, schedulers and listeners change."""
+    run_full(storm(seed, "fair"), ca, 60)
 
 
 @pytest.mark.slow
