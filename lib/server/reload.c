@@ -169,7 +169,7 @@ static void carry_out(struct change *c)
     s->workers = c->workers;
     s->n_workers = c->n;
     pthread_mutex_unlock(&s->lock);
-    mk__sockets_commit(&s->sockets);
+    mk__sockets_commit(&s->sockets, c->next->settings);
     place_workers(c);
     s->now = c->next;
     mk__generation_put(before);

@@ -389,7 +389,7 @@ int mk_server_start(struct mk_server *s)
         mk__sockets_cancel(&s->sockets);
         return err;
     }
-    mk__sockets_commit(&s->sockets);
+    mk__sockets_commit(&s->sockets, s->now->settings);
     set_running(s, true);
     if (s->now->settings->fast_open && !mk__listen_fast_open_works())
         mk_log_warn("FastOpen has no effect: net.ipv4.tcp_fastopen lacks the bit of value 2 "

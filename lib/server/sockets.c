@@ -143,8 +143,6 @@ static int open_sockets(const struct mk__sockets *s, struct mk__listening *one, 
     struct mk__listen_options options = mk__sockets_options(settings);
     unsigned n = one->shared ? 1 : workers;
     int err = 0;
-    for (unsigned i = 0; RELOADS && i < one->n; i++) /* what may have changed: the backlog and its kind */
-        mk__listen_start(one->fds[i], &one->addr, &options);
     if (one->n >= n)
         return 0;
     int *fds = mk_account_alloc(NULL, fds_bytes(n));
@@ -248,7 +246,15 @@ int mk__sockets_listen(struct mk__sockets *s, const struct mk__settings *setting
 }
 #endif
 
-void mk__sockets_commit(struct mk__sockets *s)
+/* What may have changed for sockets that listen already: the backlog and its kind. */
+static void renew_options(struct mk__listening *one, const struct mk__settings *settings)
+{
+    struct mk__listen_options options = mk__sockets_options(settings);
+    for (unsigned i = 0; RELOADS && i < one->n; i++)
+        mk__listen_start(one->fds[i], &one->addr, &options);
+}
+
+void mk__sockets_commit(struct mk__sockets *s, const struct mk__settings *settings)
 {
     struct mk_list *n, *save;
     MK_LIST_EACH(&s->open, n, save) {
@@ -261,8 +267,10 @@ void mk__sockets_commit(struct mk__sockets *s)
         one->line = NULL;
 #endif
         one->fresh = false;
-        if (one->kept)
+        if (one->kept) {
+            renew_options(one, settings);
             continue;
+        }
         mk_list_del(&one->node);
         mk_list_add(&s->gone, &one->node);
         close_listening(one);

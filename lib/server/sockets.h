@@ -62,7 +62,7 @@ int mk__sockets_prepare(struct mk__sockets *s, const struct mk__settings *settin
 int mk__sockets_listen(struct mk__sockets *s, const struct mk__settings *settings);
 #endif
 /* The settings are in use, and nobody watches any more what they do not want: that is closed. */
-void mk__sockets_commit(struct mk__sockets *s);
+void mk__sockets_commit(struct mk__sockets *s, const struct mk__settings *settings);
 /* The settings are not used: what was opened for them is closed. */
 void mk__sockets_cancel(struct mk__sockets *s);
 

@@ -53,7 +53,9 @@ static void call(_Atomic bool *what)
 void channel_send(struct channel *c, size_t bytes)
 {
     uint64_t used = queue_commit(&c->queue, bytes);
-    if (MK_UNLIKELY(used >= c->queue.first / 2) && !c->sink->stuck)
+    /* not later than a gate shuts; a reload may have made the whole queue smaller than its first ring */
+    size_t much = (c->queue.first < c->queue.max ? c->queue.first : c->queue.max) / 2;
+    if (MK_UNLIKELY(used >= much) && !c->sink->stuck)
         call(&writer.urgent);
     else if (!atomic_load(&writer.alarm))
         call(&writer.alarm);

@@ -100,6 +100,25 @@ static int read_ticket_keys(struct tls_generation *t, struct mk_host *host)
     return -EINVAL;
 }
 
+/* The first name of the host without a star; `.p` is NULL where there is none. */
+static struct mk_str plain_name(const struct mk_host *host)
+{
+    struct mk_str name;
+    for (unsigned n = 0; (name = mk_host_name(host, n)).p; n++)
+        if (!memchr(name.p, '*', name.len))
+            return name;
+    return MK_STR_NONE;
+}
+
+/* Where a redirect leads if the client asks for a foreign host: redirect_host(). */
+static void check_redirect(struct mk_host *host, const struct tls_host *conf)
+{
+    if (conf->redirect != TLS_REDIRECT_OFF && !plain_name(host).p)
+        mk_host_warn(host, conf, offsetof(struct tls_host, redirect), 0,
+                     "\"Redirect https\" needs a ServerName without a star: requests for any other host than the "
+                     "address of the connection or a name below a star are answered with 400");
+}
+
 static int start_host(struct mk_host *host, void **ret_state)
 {
     struct tls_generation *t = mk_generation_state(mk_host_generation(host), &mk_plugin_tls);
@@ -112,6 +131,7 @@ static int start_host(struct mk_host *host, void **ret_state)
     err = err == 0 ? keys : err;
     ERR_clear_error();
     if (err == 0) {
+        check_redirect(host, site->conf);
         *ret_state = site;
         return 0;
     }
@@ -234,13 +254,8 @@ static bool is_local_address(const struct mk_request *req, struct mk_str host)
 static struct mk_str redirect_host(const struct mk_request *req)
 {
     const struct mk_host *host = mk_request_vhost(req);
-    struct mk_str asked = mk_request_host(req), name;
-    if (mk_host_has_name(host, asked) || is_local_address(req, asked))
-        return asked;
-    for (unsigned n = 0; (name = mk_host_name(host, n)).p; n++)
-        if (!memchr(name.p, '*', name.len))
-            return name;
-    return MK_STR_NONE;
+    struct mk_str asked = mk_request_host(req);
+    return mk_host_has_name(host, asked) || is_local_address(req, asked) ? asked : plain_name(host);
 }
 
 /* The same place by https. */

@@ -889,6 +889,22 @@ def test_the_end_of_those_that_wait(site, end):
             assert f"/{answered + 1} ".encode() in b"".join(rows.result())
 
 
+def test_a_reload_that_makes_the_buffer_smaller(site):
+    """Its first piece of memory may be larger than the whole buffer now: the writer is woken all the same."""
+
+    def write(**rest):
+        site.write(Format=LONG, WhenFull="wait", flush="60s", **rest)
+        conf = site.folder / "conf" / "monkey.conf"
+        conf.write_text(conf.read_text().replace("[SERVER]\n", "[SERVER]\n    HandlerTimeout 3s\n"))
+
+    write()
+    site.start()
+    assert set(ask_all(site, range(10))) == {404}
+    write(buffer="32K")
+    site.reload()
+    assert set(ask_all(site, range(500))) == {404}
+
+
 def test_a_full_disk_and_requests_that_wait(site):
     """They are refused after HandlerTimeout, and the server can be stopped."""
     site.write(AccessLog="/dev/full", Format=LONG, buffer="32K", WhenFull="wait")

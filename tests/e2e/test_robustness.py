@@ -374,6 +374,10 @@ def test_send_buffers_are_limited(serve):
     server.send_signal(signal.SIGHUP)
     server.wait_log("the new configuration is in use")
     assert stall(server) < 200_000
+    write_config(server.conf, server.root, {**system, "ErrorLog": "/nowhere/error.log"})
+    server.send_signal(signal.SIGHUP)
+    server.wait_log("the new configuration cannot be used")
+    assert stall(server) < 200_000  # a refused configuration changes nothing
     write_config(server.conf, server.root, system)
     server.send_signal(signal.SIGHUP)
     server.wait_log("the new configuration is in use", 2)

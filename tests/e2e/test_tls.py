@@ -774,6 +774,16 @@ def test_redirects_name_no_foreign_host(serve, pairs, tmp_path, asked, named):
         assert client.ask("/hello.txt", host=asked)["Location"] == f"https://{named}/hello.txt"
 
 
+def test_redirects_of_a_host_without_a_name(serve, pairs, tmp_path):
+    root = populate(tmp_path / "r", FILES)
+    text = section("HOST", {"DocumentRoot": root}) + section("TLS", pairs["localhost"].keys(Redirect="https"))
+    server = serve({"Listen": ["127.0.0.1:0", "127.0.0.1:0 tls"]}, config={"sites/default": text}, listeners=2)
+    server.wait_log('"Redirect https" needs a ServerName')
+    with server.connect(0) as client:
+        assert client.ask("/hello.txt", host="127.0.0.1")["Location"] == "https://127.0.0.1/hello.txt"
+        assert client.ask("/hello.txt", host="evil.example").status == 400
+
+
 def test_redirects_name_the_port(serve, ca, pairs, tmp_path):
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))

@@ -65,7 +65,7 @@ static void test_port_0_leaves_what_is_named(void **state)
     assert_int_equal(nth(1)->n, 3);
     assert_int_equal(nth(1)->fds[0], first);
     assert_false(nth(1)->shared);
-    mk__sockets_commit(&server.sockets);
+    mk__sockets_commit(&server.sockets, &settings);
     assert_true(nth(0)->lent);
     assert_false(nth(1)->lent);
     mk__sockets_release(&server.sockets);
@@ -105,7 +105,7 @@ static void test_paths(void **state)
         if (kind == 0) {
             mk__sockets_cancel(&server.sockets);
         } else {
-            mk__sockets_commit(&server.sockets);
+            mk__sockets_commit(&server.sockets, &settings);
             if (kind == 2)
                 mk_server_lend(&server);
             mk__sockets_release(&server.sockets);
