@@ -202,6 +202,7 @@ static void become_server(struct plan *p)
     setpgid(0, 0); /* Ctrl-C is for whoever is above */
     if (good)
         execve(program, (char **)(uintptr_t)p->argv, p->environment);
+    dprintf(STDERR_FILENO, "cannot run %s: %s\n", program, strerror(errno)); /* the parent logs it */
     _exit(EXIT_RUN);
 }
 

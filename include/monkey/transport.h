@@ -68,8 +68,9 @@ struct mk_transport {
     /* Says that no more bytes will come; reading goes on. */
     int (*shutdown)(struct mk_io *io);
     /*
-     * Says that no more bytes will come by a message of its own, where the end of the descriptor alone does not say that
-     * nothing is missing. What the socket does not take is sent by flush(). May be called more than once. May be NULL.
+     * Says that no more bytes will come by a message of its own, where the end of the descriptor alone does not say
+     * that nothing is missing. What the socket does not take is sent by flush(). May be called more than once. May be
+     * NULL.
      */
     void (*goodbye)(struct mk_io *io);
     /* Closes the descriptor and frees the state. */

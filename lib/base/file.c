@@ -312,10 +312,10 @@ const char *mk_file_error(int err)
 {
     switch (err) {
     case -ELOOP:
-        return "there is a symbolic link that another user could have made; links and their folders must belong to "
-               "root or to the user of this process";
+        return "there is a symbolic link that another user could have made; links and their folders must be root's "
+               "or this user's";
     case -EMLINK:
-        return "the file has several names (hard links), and another user could have made this one";
+        return "it has several names (hard links), and another user could have made this one";
     default:
         return strerror(-err);
     }

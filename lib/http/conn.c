@@ -18,7 +18,6 @@
 #include <errno.h>
 
 enum { EDGES = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET };
-enum { LINGER_BYTES_MAX = 64 * 1024 * 1024, LINGER_BYTES_PER_TURN = 256 * 1024 };
 
 #define TO(state) (1u << (MK__CONN_##state))
 /* One turn may serve several requests, so that it can end at any of these. */
@@ -173,65 +172,6 @@ static void enter(struct mk__conn *c, enum mk__conn_state state)
         c->watched = false;
         enter(c, MK__CONN_CLOSED);
     }
-}
-
-/* ── the end ── */
-
-/*
- * Tells the other end that nothing is missing, where the transport has a message for it. False: the socket takes no
- * more bytes for now, because the client has not read the last ones yet.
- */
-static bool send_close_notify(struct mk__conn *c)
-{
-#ifndef MK_LEAN
-    const struct mk_transport *transport = c->stream.io.transport;
-    if (!transport->goodbye)
-        return true;
-    transport->goodbye(&c->stream.io);
-    return mk__stream_flush(&c->stream, &c->http->out, c->http->account, 0) != MK_AGAIN;
-#else
-    (void)c;
-    return true;
-#endif
-}
-
-/*
- * A close() throws away what the kernel has not sent yet as soon as a byte arrives that nobody reads: the client
- * would lose the end of its answer. Only where nothing can arrive, or nothing is on its way, we just close.
- */
-enum mk__conn_state mk__conn_goodbye(struct mk__conn *c)
-{
-    bool idle = (c->state == MK__CONN_IDLE || c->state == MK__CONN_FRESH) && c->requests == c->armed_requests;
-    bool gone = c->stream.ended || (c->polite && !c->impolite);
-    bool hears = !(c->stream.ended && idle);
-    if (hears && !send_close_notify(c)) {
-        c->closing = true;
-        return MK__CONN_SEND; /* and then here again */
-    }
-    if (gone || (idle && !c->impolite && mk__stream_unsent(&c->stream) == 0))
-        return MK__CONN_CLOSED;
-    c->stream.io.transport->shutdown(&c->stream.io);
-    c->stream.readable = true;
-    return MK__CONN_LINGER;
-}
-
-/* Throws away what still comes, so that the client reads our last answer before it sees a reset. */
-enum mk__conn_state mk__conn_linger(struct mk__conn *c)
-{
-    struct mk__scratch *scratch = &c->http->in;
-    for (size_t now = 0; c->stream.readable; now += scratch->size) {
-        if (now >= LINGER_BYTES_PER_TURN) {
-            mk_task_schedule(c->http->loop, &c->task);
-            break;
-        }
-        ssize_t n = mk__stream_read(&c->stream, scratch->data, scratch->size);
-        if (n == -EAGAIN)
-            break;
-        if (n <= 0)
-            return MK__CONN_CLOSED;
-        c->lingered += (uint32_t)n;
-    }
-    return c->lingered < LINGER_BYTES_MAX ? MK__CONN_LINGER : MK__CONN_CLOSED;
 }
 
 /* ── turns ── */

@@ -35,33 +35,30 @@ static struct mk__adoption *adoption_of(struct mk_message *message)
     return MK_OWNER(message, struct mk__adoption, message);
 }
 
-/* The next generation's plugins start with its MemoryLimit, where that is the larger one: this one may be reached. */
-static void raise_memory_limit(struct mk__adoption *a)
+/* What clients hold must not keep plugins from starting: MemoryLimit bounds connections, and may be reached. */
+static int start_plugins(struct mk__adoption *a)
 {
     struct mk_account *account = &a->worker->account;
-    size_t next = a->next->generation->settings->memory_bytes_max;
-    a->bytes_max_before = account->bytes_max;
-    if (next > account->bytes_max)
-        account->bytes_max = next;
+    size_t bytes_max = account->bytes_max;
+    account->bytes_max = 0;
+    int err = mk__pin_start(a->next);
+    account->bytes_max = bytes_max;
+    return err;
 }
 
 static void begin(struct mk_message *message)
 {
     struct mk__adoption *a = adoption_of(message);
-    if (a->next) {
-        raise_memory_limit(a);
-        a->err = mk__pin_start(a->next);
-    }
+    if (a->next)
+        a->err = start_plugins(a);
     sem_post(a->done);
 }
 
 static void abandon(struct mk_message *message)
 {
     struct mk__adoption *a = adoption_of(message);
-    if (a->next) {
+    if (a->next)
         mk__pin_free(a->next);
-        a->worker->account.bytes_max = a->bytes_max_before;
-    }
     a->next = NULL;
     sem_post(a->done);
 }

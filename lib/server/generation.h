@@ -67,6 +67,7 @@ struct mk_generation {
     uint32_t used, started; /* the plugins that were started for the process, and for this generation, a bit each */
     uint32_t failed;        /* those with errors in their sections or starts: they are not asked about the whole */
     unsigned n_plugins;
+    uint32_t guessed;   /* plugins that were loaded in place of a misspelt name, to check the rest with them */
     uint32_t flags;     /* of all plugins together */
     bool lacks_plugins; /* plugins.load names one that could not be loaded, which was reported */
     struct mk_host *hosts, *last_host, *default_host;

@@ -140,8 +140,11 @@ static void offer_plugin(const struct mk_plugin *plugin, void *ctx)
 static const char *nearest_plugin(struct mk_str name)
 {
     struct mk__near near = mk__near_to(name);
-    for (const char *const *known = mk__plugin_order; *known; known++)
+    for (const char *const *known = mk__plugin_order; *known; known++) {
+        if (mk_str_ieq(name, mk_str_c(*known)))
+            return NULL; /* it is spelt well, but its file is missing */
         mk__near_offer(&near, *known);
+    }
     if (!near.name && MK__MODULES)
         mk__plugin_each_module(offer_plugin, &near);
     return near.name;
@@ -194,6 +197,17 @@ static const struct mk_plugin *find_plugin(struct mk_generation *g, const struct
     return exists(path) ? open_module(g, path, origin) : NULL;
 }
 
+/* Was it loaded in place of a misspelt one? The next line that names it is the first. */
+static bool is_guessed(struct mk_generation *g, const char *name)
+{
+    for (unsigned i = 0; i < g->n_plugins; i++)
+        if (g->guessed >> i & 1 && strcmp(g->plugins[i]->name, name) == 0) {
+            g->guessed &= ~(1u << i);
+            return true;
+        }
+    return false;
+}
+
 static void load_plugin(struct mk_generation *g, const struct mk__source *source, struct mk_str name,
                         struct mk__conf_origin origin)
 {
@@ -207,9 +221,14 @@ static void load_plugin(struct mk_generation *g, const struct mk__source *source
     g->lacks_plugins |= !plugin;
     if (!plugin)
         return;
+    if (is_guessed(g, plugin->name)) { /* the word before it was another mistake */
+        close_module(g, g->n_plugins);
+        return;
+    }
+    g->guessed |= meant ? 1u << g->n_plugins : 0;
 #ifndef MK_LEAN
     /* What is wrong with a connection comes before what is answered to its requests. */
-    for (unsigned i = 0; plugin->transport && plugin->on_request && i < g->n_plugins; i++)
+    for (unsigned i = 0; !meant && plugin->transport && plugin->on_request && i < g->n_plugins; i++)
         if (g->plugins[i]->on_request)
             mk__conf_error(g->load_conf, origin, "the plugin \"%s\" must come before \"%s\"", plugin->name,
                            g->plugins[i]->name);

@@ -65,10 +65,9 @@ static const struct mk_transport *transport_of(const struct mk__worker *w, const
 #endif
 }
 
-/* A connection that cannot be served. */
-static void reject_fd(struct mk__worker *w, const struct mk__listening *listening, int fd)
+/* A connection that cannot be served: its listener is gone, and the transport too. */
+static void reject_fd(struct mk__worker *w, int fd)
 {
-    mk_log_info("closing a connection that came by Listen %.*s, which is gone", MK_STR_ARG(listening->text));
     close(fd);
     mk__worker_closed(w);
 }
@@ -81,7 +80,7 @@ static int serve(struct mk__worker *w, const struct mk__listening *listening, in
         w->http.h2->give_up(&w->http, IDLE_CLOSED_AT_ONCE);
 #endif
     if (!io.transport) {
-        reject_fd(w, listening, fd);
+        reject_fd(w, fd);
         return 0;
     }
     bool is_short = is_short_of_memory(w), resists = mk__capacity_resists(w->capacity);

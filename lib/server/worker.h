@@ -117,9 +117,8 @@ void mk__worker_closed(struct mk__worker *w);
 struct mk__adoption {
     struct mk_message message;
     struct mk__worker *worker;
-    struct mk_worker *next;  /* NULL once it is in use */
-    int err;                 /* of the first part: the plugins' worker_start */
-    size_t bytes_max_before; /* MemoryLimit, should the step be given up */
+    struct mk_worker *next; /* NULL once it is in use */
+    int err;                /* of the first part: the plugins' worker_start */
     struct mk__acceptors acceptors;
     struct mk__http_buffers buffers;
     bool fed;

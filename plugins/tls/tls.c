@@ -247,6 +247,17 @@ static bool is_local_address(const struct mk_request *req, struct mk_str host)
     return mk_address_equal(&named, &own);
 }
 
+/* A wildcard covers any label: of other bytes than these a client may make another host. */
+static bool is_host_name(struct mk_str s)
+{
+    for (size_t i = 0; i < s.len; i++) {
+        char c = mk_lower(s.p[i]);
+        if (!(c >= 'a' && c <= 'z') && !(c >= '0' && c <= '9') && c != '-' && c != '.' && c != '_')
+            return false;
+    }
+    return s.len;
+}
+
 /*
  * The host that a redirect names: as the client has it, if that is a name of the host or the address of the connection;
  * else the host's first name. Any other Host field may be forged, and a cache may keep the response for everybody.
@@ -255,7 +266,8 @@ static struct mk_str redirect_host(const struct mk_request *req)
 {
     const struct mk_host *host = mk_request_vhost(req);
     struct mk_str asked = mk_request_host(req);
-    return mk_host_has_name(host, asked) || is_local_address(req, asked) ? asked : plain_name(host);
+    bool is_own = (is_host_name(asked) && mk_host_has_name(host, asked)) || is_local_address(req, asked);
+    return is_own ? asked : plain_name(host);
 }
 
 /* The same place by https. */

@@ -6,6 +6,7 @@ import os
 import pathlib
 import pwd
 import re
+import shutil
 import tempfile
 
 import pytest
@@ -211,6 +212,24 @@ def test_did_you_mean(folder, case):
 def test_did_you_mean_a_plugin(folder, name, meant):
     result = check(folder(**{"plugins.load": f"[PLUGINS]\n    Load liana static\n    Load {name}\n"}))
     assert f'; did you mean "{meant}"?' in result.stderr, result.stderr
+
+
+def test_a_misspelt_plugin_before_its_right_name(folder):
+    """What is checked in its place is not loaded: the right name is neither the second, nor late."""
+    plugins = "[PLUGINS]\n    Load liana\n    Load loger\n    Load headrs\n    Load headers static\n    Load logger\n"
+    exactly(check(folder(**{"plugins.load": plugins})), ("plugins.load", 3), ("plugins.load", 4))
+
+
+def test_a_plugin_whose_file_is_missing(folder, tmp_path):
+    """Its own name is no suggestion."""
+    server = tmp_path / "bin" / "monkey"
+    server.parent.mkdir()
+    shutil.copy(build.binary(), server)
+    conf = folder(**{"plugins.load": "[PLUGINS]\n    Load liana\n    Load tls\n    Load static\n"})
+    result = run("-c", conf, "-t", program=server)
+    if result.returncode == 0:
+        pytest.skip("tls is installed where this copy looks for it")
+    assert 'there is no plugin "tls"' in result.stderr and "did you mean" not in result.stderr
 
 
 def test_did_you_mean_a_handler(folder, site_root):

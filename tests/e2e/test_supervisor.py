@@ -397,6 +397,17 @@ def test_the_log_says_why_a_program_does_not_run(logged, args):
 
 
 @pytest.mark.parametrize("args", UPGRADES)
+def test_the_log_says_why_a_program_cannot_be_executed(logged, args):
+    one = logged(*args)
+    one.program.rename(one.program.with_name("real"))
+    one.program.write_bytes(b"\0garbage")
+    one.program.chmod(0o755)
+    os.kill(one.pid, signal.SIGUSR2)
+    one.await_log("ended with exit code 3 before it served")
+    assert "cannot run " in one.log.read_text() and one.count(": Exec format error") == 1
+
+
+@pytest.mark.parametrize("args", UPGRADES)
 def test_a_server_that_serves_has_the_stderr_of_the_first(logged, args):
     one = logged(*args)
     first = children(one.pid)[0] if args else one.pid

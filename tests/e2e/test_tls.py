@@ -764,6 +764,9 @@ def test_redirect_to_https(world):
         ("192.0.2.1", "localhost"),
         ("x.wild.example", "x.wild.example"),
         ("wild.example", "localhost"),
+        ("evil.com%2f.wild.example", "localhost"),
+        ("evil.com'.wild.example", "localhost"),
+        ("*.wild.example", "localhost"),
     ],
 )
 def test_redirects_name_no_foreign_host(serve, pairs, tmp_path, asked, named):
