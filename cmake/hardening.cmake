@@ -50,12 +50,7 @@ if(NOT MK_SANITIZE)
     # in tests without optimisation valgrind finds what was never set
     mk_add_compile_flag(MK_HAS_AUTO_VAR_INIT -ftrivial-auto-var-init=zero ${optimised})
     mk_add_compile_flag(MK_HAS_STACK_CLASH -fstack-clash-protection)
-    # Small builds go without the marks of branch targets, which nothing checks as long as IBT is not claimed (below).
-    set(cf_protection -fcf-protection)
-    if(MK_LEAN)
-        set(cf_protection -fcf-protection=return)
-    endif()
-    mk_add_compile_flag(MK_HAS_CF_PROTECTION ${cf_protection})
+    mk_add_compile_flag(MK_HAS_CF_PROTECTION -fcf-protection)
     mk_add_compile_flag(MK_HAS_BRANCH_PROTECTION -mbranch-protection=standard)
     if(MK_HAS_CF_PROTECTION)
         # Debian's start-up files of C programs lack the mark, though nothing in them changes a return address.
