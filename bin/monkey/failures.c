@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -15,18 +16,31 @@ static unsigned failures;
 static struct output last;
 static int last_status;
 
+static void count_failure(void)
+{
+    failures++;
+    if (failures == FAILURES_BEFORE_REFUSING)
+        mk_log_error("supervisor: connections are closed until a server serves; SIGHUP starts one at once");
+}
+
+void failures_add_error(int err, int delay_ms)
+{
+    mk_log_error("supervisor: cannot start a server: %s; trying again in %d ms (failed starts: %u)", strerror(-err),
+                 delay_ms, failures + 1);
+    last_status = -1;
+    count_failure();
+}
+
 void failures_add(const struct output *output, pid_t pid, int status, const char *what, int delay_ms)
 {
     bool same = failures > 0 && status == last_status && output_is_same(output, &last);
-    failures++;
     last_status = status;
     last = *output;
     if (!same)
         output_log(output, MK_LOG_ERROR, pid);
     mk_log_error("supervisor: process %d %s; another one starts in %d ms (failed starts: %u%s)", pid, what, delay_ms,
-                 failures, same ? ", for the same reason" : "");
-    if (failures == FAILURES_BEFORE_REFUSING)
-        mk_log_error("supervisor: connections are closed until a server serves; SIGHUP starts one at once");
+                 failures + 1, same ? ", for the same reason" : "");
+    count_failure();
 }
 
 void failures_clear(void)

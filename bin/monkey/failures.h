@@ -11,6 +11,8 @@
 
 /* Logs one, with the reason unless it is that of the one before; the next start is in `delay_ms`. */
 void failures_add(const struct output *output, pid_t pid, int status, const char *what, int delay_ms);
+/* Logs one for which there was not even a process: `err` is the -errno. */
+void failures_add_error(int err, int delay_ms);
 /* A server serves. */
 void failures_clear(void);
 

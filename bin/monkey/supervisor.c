@@ -106,7 +106,7 @@ static void start_again(void)
     int err = start_child();
     if (err == 0)
         return;
-    mk_log_error("supervisor: cannot start a server: %s; trying again in %d ms", strerror(-err), all.delay_ms);
+    failures_add_error(err, all.delay_ms);
     start_later();
 }
 

@@ -447,6 +447,22 @@ def test_the_log_says_why_a_server_does_not_come_back(logged):
         assert client.ask("/small").body == SMALL
 
 
+def test_a_program_that_is_gone(logged):
+    """A start for which there is no process counts as failed, too."""
+    one = logged("--supervise")
+    one.program.rename(one.program.with_name("real"))
+    os.kill(children(one.pid)[0], signal.SIGKILL)
+    one.await_log("cannot start a server: No such file or directory; trying again in 800 ms (failed starts: 3)")
+    one.await_log("connections are closed until a server serves")
+    with Client(one.address) as client:
+        client.assert_gone()
+    one.program.with_name("real").rename(one.program)
+    os.kill(one.pid, signal.SIGHUP)
+    one.await_log("serves with", 2)
+    with Client(one.address) as client:
+        assert client.ask("/small").body == SMALL
+
+
 # A program that sends what no server sends, as one that was taken over might.
 IMPOSTOR = """#!/usr/bin/python3
 import array, errno, os, pathlib, signal, socket
