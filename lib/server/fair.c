@@ -262,7 +262,7 @@ static void open_fresh(struct mk_message *message)
 }
 
 /* In the process context's thread; returns when it is done. */
-static void call(struct mk__fair_step *step, mk_message_fn fn)
+static void run_in_process(struct mk__fair_step *step, mk_message_fn fn)
 {
     sem_init(&step->taken, 0, 0);
     step->message.fn = fn;
@@ -279,10 +279,10 @@ void mk__fair_take(struct mk__fair_step *step, struct mk_loop *loop)
         f->loop = loop;
         mk_timer_init(&f->delay_timer, on_delay_timer);
     }
-    call(step, take_step);
+    run_in_process(step, take_step);
 }
 
 void mk__fair_open_fresh(struct mk__fair_step *step)
 {
-    call(step, open_fresh);
+    run_in_process(step, open_fresh);
 }

@@ -10,8 +10,6 @@
 
 #include <monkey/tunnel.h>
 
-#include "../unit/accessors.h"
-#include "../unit/harness.h"
 #include "handlers.h"
 
 #include "base/arena.h"
@@ -176,12 +174,6 @@ static void play(struct mk_test_world *w, const uint8_t *script, const char *in,
         abort();
 }
 
-static void show_to_hook(struct mk_request *req, struct mk_test_world *world)
-{
-    (void)world;
-    call_accessors(req);
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static struct mk_test_world w;
@@ -190,7 +182,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (mk_test_world_open(&w, NULL) < 0)
         abort();
     w.handler = handle;
-    w.on_response = w.on_done = show_to_hook;
+    w.on_response = w.on_done = on_hook;
     if (mk_test_http_open(&w) < 0)
         abort();
     play(&w, data, (const char *)data + SCRIPT_BYTES, size - SCRIPT_BYTES);

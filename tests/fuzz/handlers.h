@@ -7,6 +7,9 @@
 
 #include <monkey/request.h>
 
+#include "../unit/accessors.h"
+#include "../unit/harness.h"
+
 static void on_piece(struct mk_request *req, struct mk_str piece, bool end, void *ctx)
 {
     (void)ctx;
@@ -49,6 +52,38 @@ static void stream(struct mk_request *req, unsigned pieces)
     }
     *left = pieces;
     mk_response_end(req);
+}
+
+/* Of `mk_test_world`: the hooks of responses and of ends. */
+static inline void on_hook(struct mk_request *req, struct mk_test_world *world)
+{
+    (void)world;
+    call_accessors(req);
+}
+
+/* One of six ways to answer, by a number. */
+static inline void answer(struct mk_request *req, unsigned way)
+{
+    switch (way % 6) {
+    case 0:
+        mk_request_read(req, on_piece, NULL);
+        break;
+    case 1:
+        mk_request_collect(req, 0, on_body, NULL);
+        break;
+    case 2:
+        stream(req, 3);
+        break;
+    case 3:
+        mk_response_header(req, MK_STR("X-Path"), mk_request_path(req));
+        mk_response_error(req, 404);
+        break;
+    case 4:
+        break; /* never: the limit answers */
+    default:
+        mk_response_borrow(req, MK_STR("hello"));
+        mk_response_end(req);
+    }
 }
 
 #endif

@@ -15,8 +15,6 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "../unit/accessors.h"
-#include "../unit/harness.h"
 #include "handlers.h"
 
 #define PREFACE "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
@@ -51,28 +49,7 @@ static void handle(struct mk_request *req, struct mk_test_world *world)
 {
     (void)world;
     call_accessors(req);
-    switch (run.plan++ % 6) {
-    case 0:
-        mk_request_read(req, on_piece, NULL);
-        break;
-    case 1:
-        mk_request_collect(req, 0, on_body, NULL);
-        break;
-    case 2:
-        stream(req, 3);
-        break;
-    case 3:
-        break; /* never: the limit answers */
-    default:
-        mk_response_borrow(req, MK_STR("hello"));
-        mk_response_end(req);
-    }
-}
-
-static void on_hook(struct mk_request *req, struct mk_test_world *world)
-{
-    (void)world;
-    call_accessors(req);
+    answer(req, run.plan++);
 }
 
 /* ── generations ── */

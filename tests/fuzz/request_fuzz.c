@@ -7,8 +7,6 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "../unit/accessors.h"
-#include "../unit/harness.h"
 #include "handlers.h"
 
 enum { SCRIPT_BYTES = 4 };
@@ -22,26 +20,7 @@ static void handle(struct mk_request *req, struct mk_test_world *world)
     (void)world;
     if (path.len == 0 || path.p[path.len] != '\0')
         abort();
-    switch ((plan++ ^ (uint8_t)path.len) % 6) {
-    case 0:
-        mk_request_read(req, on_piece, NULL);
-        break;
-    case 1:
-        mk_request_collect(req, 0, on_body, NULL);
-        break;
-    case 2:
-        stream(req, 3);
-        break;
-    case 3:
-        mk_response_header(req, MK_STR("X-Path"), path);
-        mk_response_error(req, 404);
-        break;
-    case 4:
-        break; /* never: the limit answers */
-    default:
-        mk_response_borrow(req, MK_STR("hello"));
-        mk_response_end(req);
-    }
+    answer(req, plan++ ^ (uint8_t)path.len);
 }
 
 static void play(struct mk_test_world *w, const uint8_t *script, const char *in, size_t len)
@@ -73,12 +52,6 @@ static void play(struct mk_test_world *w, const uint8_t *script, const char *in,
         abort();
 }
 
-static void show_to_hook(struct mk_request *req, struct mk_test_world *world)
-{
-    (void)world;
-    call_accessors(req);
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static struct mk_test_world w;
@@ -87,7 +60,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (mk_test_world_open(&w, NULL) < 0)
         abort();
     w.handler = handle;
-    w.on_response = w.on_done = show_to_hook;
+    w.on_response = w.on_done = on_hook;
     if (mk_test_http_open(&w) < 0)
         abort();
     plan = data[3];
