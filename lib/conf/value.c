@@ -404,7 +404,7 @@ void mk__value_print(const struct mk_conf_key *key, const void *field, struct mk
 
 void mk__value_quote(struct mk_str text, struct mk_buf *out)
 {
-    bool bare = text.len > 0;
+    bool bare = text.len > 0 && !strchr("{;", text.p[text.len - 1]); /* at the end of a line these are errors */
     for (size_t i = 0; i < text.len; i++)
         bare = bare && !strchr(" \t\"\\#$", text.p[i]);
     if (bare) {

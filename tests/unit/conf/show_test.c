@@ -98,6 +98,7 @@ static void test_round_trips(void **state)
     assert_round_trip(MK_CONF_SCOPE_HOST, MK_STR(""));
     assert_round_trip(MK_CONF_SCOPE_HOST, MK_STR("[HOST]\n DocumentRoot a b\n ServerName a \"b c\" #\n"
                                                  "[AUTH]\n Location /a\n[AUTH]\n Location /b\n Title \"\"\n"));
+    assert_round_trip(MK_CONF_SCOPE_SERVER, MK_STR("[SERVER]\n Title \"a {\"\n Deny \"{\" } \"a;\" \"b{\"\n"));
 }
 
 static void test_repeated_section(void **state)
