@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -42,29 +43,46 @@ static void answer_pid_file(int channel, const char *path)
     channel_send(channel, &answer);
 }
 
-/* Waits for a message, and reads what the process writes in the meantime. 1, 0 at the end of the time, or -errno. */
-static int await_message(int channel, struct output *output, int64_t end)
+/* Becomes readable when a signal is pending that stops the server. Nothing is read: the signal stays pending. */
+static int open_stop_signals(void)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+/*
+ * Waits for a message, and reads what the process writes in the meantime. Returns 1, 0 at the end of the time,
+ * -ECANCELED (a signal asks this server to stop) or another -errno.
+ */
+static int await_message(int channel, int stop_signals, struct output *output, int64_t end)
 {
     for (;;) {
-        struct pollfd fds[] = {{.fd = channel, .events = POLLIN}, {.fd = output->fd, .events = POLLIN}};
+        struct pollfd fds[] = {{.fd = channel, .events = POLLIN},
+                               {.fd = output->fd, .events = POLLIN},
+                               {.fd = stop_signals, .events = POLLIN}};
         int64_t left = end - now_ms();
-        int n = left > 0 ? poll(fds, 2, (int)left) : 0;
+        int n = left > 0 ? poll(fds, 3, (int)left) : 0;
         if (n <= 0)
             return n < 0 ? -errno : 0;
         if (fds[1].revents)
             output_read(output);
         if (fds[0].revents)
             return 1;
+        if (fds[2].revents)
+            return -ECANCELED;
     }
 }
 
 /* 0 as soon as it serves, or -errno. */
-static int follow(int channel, struct output *output)
+static int follow(int channel, int stop_signals, struct output *output)
 {
     int64_t end = now_ms() + START_MS_MAX;
     for (;;) {
         struct channel_message message;
-        int n = await_message(channel, output, end);
+        int n = await_message(channel, stop_signals, output, end);
         if (n == 0)
             return -ETIMEDOUT;
         int err = n < 0 ? n : channel_receive(channel, &message);
@@ -96,6 +114,8 @@ static void bury(pid_t pid, int err, struct output *output)
     output_log(output, MK_LOG_ERROR, pid);
     if (err == -ETIMEDOUT)
         mk_log_error("upgrade: process %d did not serve within %d s; this one goes on", pid, START_MS_MAX / 1000);
+    else if (err == -ECANCELED)
+        mk_log_error("upgrade: process %d was killed before it served: this server is told to stop", pid);
     else if (WIFEXITED(status))
         mk_log_error("upgrade: process %d ended with exit code %d before it served; this one goes on", pid,
                      WEXITSTATUS(status));
@@ -131,7 +151,10 @@ static bool start_next(struct mk_server *server)
         return false;
     }
     mk_log_info("upgrade: process %d starts", pid);
-    int err = follow(channel, &output);
+    int stop_signals = open_stop_signals();
+    int err = follow(channel, stop_signals, &output);
+    if (stop_signals >= 0)
+        close(stop_signals);
     close(channel);
     if (err < 0)
         bury(pid, err, &output);

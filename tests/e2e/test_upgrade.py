@@ -227,9 +227,24 @@ def test_a_stop_while_the_next_one_starts(chain):
     make_slow(one.folder)
     os.kill(one.pids[0], signal.SIGUSR2)
     one.server.wait_log("slow: a worker starts")
+    started = int(one.server.wait_log(r"upgrade: process (\d+) starts")[0][1])
     os.kill(one.pids[0], signal.SIGTERM)
-    one.pids.append(int(one.server.wait_log(r"upgrade: process (\d+) serves")[0][1]))
-    await_true(lambda: not is_alive(one.pids[1]), 10, "the end of the next one")
+    one.server.wait_log(f"upgrade: process {started} was killed before it served: this server is told to stop")
+    assert one.server.process.wait(10) == 0
+    assert not is_alive(started)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_stop_while_the_next_one_hangs(chain, number):
+    one = chain()
+    one.program.rename(one.program.with_name("old"))
+    one.program.write_text("#!/bin/sh\nexec sleep 100\n")
+    one.program.chmod(0o755)
+    one.server.send_signal(signal.SIGUSR2)
+    started = int(one.server.wait_log(r"upgrade: process (\d+) starts")[0][1])
+    one.server.send_signal(number)
+    assert one.server.process.wait(10) == 0
+    assert not is_alive(started)
 
 
 def test_what_has_begun_ends_in_the_old_one(chain):
