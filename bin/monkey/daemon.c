@@ -84,27 +84,11 @@ void daemon_ready(int code, bool background)
     ready_fd = -1;
 }
 
-/* Empty, or a number and nothing else: some other file is not ours to overwrite. */
-static bool is_pid_file(int fd)
-{
-    char text[32];
-    ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
-    if (n < 0)
-        return false;
-    text[n] = '\0';
-    text[strcspn(text, "\n")] = '\0';
-    return text[strspn(text, "0123456789")] == '\0';
-}
-
 int daemon_write_pid(const char *path)
 {
-    int fd = mk_file_open_output(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0644, NULL);
+    int fd = mk_file_open_pid(path, O_CREAT);
     if (fd < 0)
         return fd;
-    if (!is_pid_file(fd)) {
-        close(fd);
-        return -EEXIST;
-    }
     if (flock(fd, LOCK_EX | LOCK_NB) < 0 || ftruncate(fd, 0) < 0 || dprintf(fd, "%d\n", getpid()) < 0) {
         int err = -errno;
         close(fd);

@@ -28,8 +28,6 @@ static int write_pid(const char *path)
 #endif
     if (err == -EWOULDBLOCK)
         fprintf(stderr, "monkey: another server is running: it holds %s\n", path);
-    else if (err == -EEXIST)
-        fprintf(stderr, "monkey: %s holds something else than a process number; it stays as it is\n", path);
     else if (err < 0)
         fprintf(stderr, "monkey: cannot write %s: %s\n", path, mk_file_error(err));
     return err < 0 ? EXIT_RUN : EXIT_OK;

@@ -22,6 +22,12 @@
  */
 MK_API int mk_file_open_output(const char *path, int flags, unsigned mode, bool *ret_made);
 
+/*
+ * Opens a pid file for reading and writing; `flags`: O_CREAT or 0. The file must be empty or hold a number and nothing
+ * else, and must not be a link. Returns a descriptor (close-on-exec), -ENOTUNIQ (it is another kind of file) or -errno.
+ */
+MK_API int mk_file_open_pid(const char *path, int flags);
+
 /* Returns 0 if mk_file_open_output() could open or create the file now, or -errno. Creates nothing. */
 MK_API int mk_file_check_output(const char *path);
 

@@ -272,6 +272,27 @@ int mk_file_open_output(const char *path, int flags, unsigned mode, bool *ret_ma
     return fd;
 }
 
+/* Empty, or a number and nothing else: another file must not be overwritten. */
+static bool is_pid_file(int fd)
+{
+    char text[32];
+    ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
+    if (n < 0)
+        return false;
+    text[n] = '\0';
+    text[strcspn(text, "\n")] = '\0';
+    return text[strspn(text, "0123456789")] == '\0';
+}
+
+int mk_file_open_pid(const char *path, int flags)
+{
+    int fd = mk_file_open_output(path, flags | O_RDWR | O_NOFOLLOW | O_NONBLOCK, 0644, NULL);
+    if (fd < 0 || is_pid_file(fd))
+        return fd;
+    close(fd);
+    return -ENOTUNIQ;
+}
+
 int mk_file_check_output(const char *path)
 {
     struct mk__file_place place;
@@ -316,6 +337,8 @@ const char *mk_file_error(int err)
                "or this user's";
     case -EMLINK:
         return "it has several names (hard links), and another user could have made this one";
+    case -ENOTUNIQ:
+        return "it holds something else than a process number, and stays as it is";
     default:
         return strerror(-err);
     }

@@ -106,6 +106,11 @@ static bool includes_itself(const struct mk__conf_source *s, struct mk_str path)
     return false;
 }
 
+static const char *explain(int err)
+{
+    return err == -EINVAL ? "it is not a regular file" : strerror(-err);
+}
+
 static void include_file(struct reader *r, struct mk_str path, uint32_t col)
 {
     struct mk__conf *conf = r->conf;
@@ -126,7 +131,7 @@ static void include_file(struct reader *r, struct mk_str path, uint32_t col)
     s->depth = r->source->depth + 1;
     int err = read_source(conf, r->set, s);
     if (err < 0) {
-        mk__conf_error(conf, here(r, col), "cannot read \"%s\": %s", s->name, strerror(-err));
+        mk__conf_error(conf, here(r, col), "cannot read \"%s\": %s", s->name, explain(err));
         r->set->incomplete = true;
         conf->include_failed = true;
     }
@@ -233,7 +238,7 @@ int mk__conf_read(struct mk__conf *conf, struct mk__conf_set *set, const char *p
     set->source = s;
     int err = read_source(conf, set, s);
     if (err < 0) {
-        mk__conf_error(conf, (struct mk__conf_origin){s, 0, 0}, "cannot be read: %s", strerror(-err));
+        mk__conf_error(conf, (struct mk__conf_origin){s, 0, 0}, "cannot be read: %s", explain(err));
         set->incomplete = true;
     }
     return err < 0 ? err : result(conf, before);

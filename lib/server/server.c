@@ -183,6 +183,21 @@ static int check_writable(struct mk_generation *g, struct mk_str path, size_t of
     return err < 0 ? -EINVAL : 0;
 }
 
+static int check_pid_file(struct mk_generation *g)
+{
+    const struct mk__settings *settings = g->settings;
+    size_t offset = offsetof(struct mk__settings, pid_file);
+    if (check_writable(g, settings->pid_file, offset, "pid file") < 0)
+        return -EINVAL;
+    int fd = settings->pid_file.len ? mk_file_open_pid(settings->pid_file.p, 0) : -ENOENT;
+    if (fd >= 0)
+        close(fd);
+    else if (fd != -ENOENT)
+        mk__conf_error(g->conf, mk__conf_origin(g->set, settings, offset, 0), "cannot write the pid file %s: %s",
+                       settings->pid_file.p, mk_file_error(fd));
+    return fd < 0 && fd != -ENOENT ? -EINVAL : 0;
+}
+
 int mk__server_check_log(struct mk_generation *g)
 {
     return check_writable(g, g->settings->error_log, offsetof(struct mk__settings, error_log), "error log");
@@ -202,7 +217,7 @@ int mk_server_check(struct mk_server *s)
         return -EINVAL;
     struct mk__listen_options options = mk__sockets_options(settings);
     int result = mk__server_check_log(s->now);
-    if (check_writable(s->now, settings->pid_file, offsetof(struct mk__settings, pid_file), "pid file") < 0)
+    if (check_pid_file(s->now) < 0)
         result = -EINVAL;
 #ifndef MK_LEAN
     mk__server_check_descriptors(s);

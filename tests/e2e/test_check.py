@@ -102,6 +102,38 @@ def test_files_of_certificates(folder, site_root, tmp_path):
     assert "is open to others" in result.stderr
 
 
+PID_FILES = {
+    "text": lambda path: path.write_text("not a number\n"),
+    "fifo": os.mkfifo,
+    "link": lambda path: path.symlink_to("elsewhere"),
+    "folder": lambda path: path.mkdir(),
+}
+
+
+@pytest.mark.parametrize("kind", PID_FILES, ids=str)
+def test_pid_files_that_a_start_refuses(folder, tmp_path, kind):
+    PID_FILES[kind](tmp_path / "pid")
+    conf = folder(SERVER + f"    PidFile {tmp_path / 'pid'}\n")
+    exactly(check(conf), ("monkey.conf", 3))
+    result = run("-c", conf)
+    assert result.returncode == 3 and "cannot write" in result.stderr, result.stderr
+
+
+def test_a_pid_file_of_before(folder, tmp_path):
+    (tmp_path / "pid").write_text("123\n")
+    result = check(folder(SERVER + f"    PidFile {tmp_path / 'pid'}\n"))
+    assert result.returncode == 0, result.stderr
+    assert (tmp_path / "pid").read_text() == "123\n"
+
+
+def test_a_fifo_as_configuration(folder, tmp_path):
+    conf = folder(SERVER + "@INCLUDE extra\n")
+    os.mkfifo(conf / "extra")
+    result = check(conf)
+    exactly(result, ("monkey.conf", 3))
+    assert "extra\": it is not a regular file" in result.stderr
+
+
 # ── and nothing that only follows ──
 
 FOLLOWS = {

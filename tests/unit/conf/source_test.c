@@ -84,7 +84,7 @@ static const struct source_case cases[] = {
      -EINVAL,
      "",
      "a:1:10: error: cannot read \"d\": Is a directory\n@INCLUDE d\n         ^\n"
-     "a:2:10: error: cannot read \"fifo\": Invalid argument\n@INCLUDE fifo\n         ^\n"
+     "a:2:10: error: cannot read \"fifo\": it is not a regular file\n@INCLUDE fifo\n         ^\n"
      "a:3:10: error: @INCLUDE wants the name of a file\n@INCLUDE \"\"\n         ^\n"},
     {{"a", "@SET v=${NOWHERE_AT_ALL:-}${NOWHERE_AT_ALL}\n@SAT\n"},
      -EINVAL,
