@@ -160,6 +160,23 @@ static void expire(struct mk_request *req, const struct rule *r)
         report(expires);
 }
 
+/*
+ * Fields protect (Content-Security-Policy, say): where it cannot be told whether a rule matches, nothing but an error
+ * is sent, and no path makes a field disappear.
+ */
+static int refuse_costly_path(struct mk_request *req)
+{
+    const struct mk_host *host = mk_request_host_state(req, &mk_plugin_headers);
+    if (!host)
+        return MK_DECLINED;
+    for (const struct rule *r = mk_host_conf(host, sections); r; r = mk_host_conf_next(host, sections, r))
+        if (r->match.kind == MK_PATTERN_REGEX && mk_pattern_match(&r->match, mk_request_path(req)) < 0) {
+            mk_response_error(req, 500);
+            return 0;
+        }
+    return MK_DECLINED;
+}
+
 static void change_response(struct mk_request *req)
 {
     const struct mk_host *host = mk_request_host_state(req, &mk_plugin_headers);
@@ -168,7 +185,7 @@ static void change_response(struct mk_request *req)
         return;
     for (const struct rule *r = mk_host_conf(host, sections); r; r = mk_host_conf_next(host, sections, r)) {
         if ((failed && !r->on_errors) || mk_pattern_match(&r->match, mk_request_path(req)) <= 0)
-            continue; /* also where it cannot be told, which the log says */
+            continue; /* where it cannot be told, this is the 500 of refuse_costly_path() */
         apply(req, &r->remove);
         if (r->expires_ms)
             expire(req, r);
@@ -188,5 +205,6 @@ MK_PLUGIN(headers) = {
     .flags = MK_PLUGIN_CHECKS_ALL,
     .sections = sections,
     .host_start = start_host,
+    .on_request = refuse_costly_path,
     .on_response = change_response,
 };
