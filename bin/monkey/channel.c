@@ -134,6 +134,8 @@ int channel_open_log(int fd)
         return -EINVAL;
     snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
     int own = open(path, O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (own < 0 && errno == ENOENT && S_ISREG(st.st_mode)) /* /proc is not mounted; a regular file never blocks */
+        return fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
     return own < 0 ? -errno : own;
 }
 

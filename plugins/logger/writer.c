@@ -248,8 +248,11 @@ static void open_gates(struct sink *s)
 {
     struct mk_list *n, *save;
     pthread_mutex_lock(&sinks_lock);
-    MK_LIST_EACH(&s->channels, n, save)
-        gate_check(MK_OWNER(n, struct channel, node)->gate);
+    MK_LIST_EACH(&s->channels, n, save) {
+        struct channel *c = MK_OWNER(n, struct channel, node);
+        if (c->owner) /* else the loop that would take the message may be gone */
+            gate_check(c->gate);
+    }
     pthread_mutex_unlock(&sinks_lock);
 }
 
