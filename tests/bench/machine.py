@@ -11,7 +11,7 @@ import struct
 
 from peers import GENERATOR_CPU
 
-CONGESTION_CONTROL = "cubic"
+CONGESTION_CONTROLS = "cubic", "reno"  # the first that this machine permits
 SYSCTL = pathlib.Path("/proc/sys/net/ipv4/tcp_congestion_control")
 CLONE_NEWNET, MAP_POPULATE = 0x40000000, 0x8000
 SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 1
@@ -29,7 +29,12 @@ def pin_congestion_control():
             row = struct.pack("16sH14x", b"lo", 0)
             flags = struct.unpack("16sH14x", fcntl.ioctl(sock, SIOCGIFFLAGS, row))[1]
             fcntl.ioctl(sock, SIOCSIFFLAGS, struct.pack("16sH14x", b"lo", flags | IFF_UP))
-        SYSCTL.write_text(CONGESTION_CONTROL)
+        for name in CONGESTION_CONTROLS:
+            try:
+                SYSCTL.write_text(name)
+                break
+            except OSError as error:
+                print(f"congestion control {name}: {error.strerror}")
     print(f"congestion control: {SYSCTL.read_text().strip()}")
 
 
