@@ -19,13 +19,13 @@
 
 struct mk_transport;
 struct mk_worker;
-struct mk__listening;
+struct mk__listener;
 
 struct mk_io {
     const struct mk_transport *transport;
     void *state; /* the transport's own */
     int fd;
-    const struct mk__listening *listening; /* by which it came; the server's */
+    const struct mk__listener *listener; /* by which it came; the server's */
 };
 
 /* More follows at once: hold the last segment back. */

@@ -30,7 +30,7 @@ enum {
 struct mk_regex {
     pcre2_code *code;
     struct mk_str text, place;
-    _Atomic uint64_t complained_ms;
+    _Atomic uint64_t warned_ms;
 };
 
 /* ── the library ── */
@@ -205,7 +205,7 @@ static int count_step(pcre2_callout_block *step, void *ctx)
 
 static void complain(const struct mk_regex *regex, struct mk_str path, int result)
 {
-    _Atomic uint64_t *complained = &((struct mk_regex *)(uintptr_t)regex)->complained_ms;
+    _Atomic uint64_t *complained = &((struct mk_regex *)(uintptr_t)regex)->warned_ms;
     uint64_t before = *complained, now = before;
     if (mk__log_due(&now, mk__clock_system.now_ms(NULL)) && atomic_compare_exchange_strong(complained, &before, now))
         mk_log_warn(

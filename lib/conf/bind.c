@@ -9,42 +9,43 @@
 
 #include <errno.h>
 
-static void *field_of(const struct mk__conf_part *part, const struct mk_conf_key *key)
+static void *field_of(const struct mk__conf_values *values, const struct mk_conf_key *key)
 {
-    return (char *)part->data + key->offset;
+    return (char *)values->data + key->offset;
 }
 
-static bool add_record(struct mk__conf *conf, struct mk__conf_part *part, const struct mk_conf_key *key,
-                       struct mk__conf_origin origin, struct mk_str text, enum mk__record_state state)
+static bool add_setting(struct mk__conf *conf, struct mk__conf_values *values, const struct mk_conf_key *key,
+                        struct mk__conf_origin origin, struct mk_str text, enum mk__setting_state state)
 {
-    struct mk__conf_record *r = mk_arena_alloc(&conf->arena, sizeof(*r));
+    struct mk__conf_setting *r = mk_arena_alloc(&conf->arena, sizeof(*r));
     if (!r)
         return false;
-    *r = (struct mk__conf_record){.key = key, .origin = origin, .text = text, .state = (uint8_t)state};
-    *part->last = r;
-    part->last = &r->next;
+    *r = (struct mk__conf_setting){.key = key, .origin = origin, .text = text, .state = (uint8_t)state};
+    *values->last = r;
+    values->last = &r->next;
     return true;
 }
 
-static const struct mk__conf_record *last_record(const struct mk__conf_part *part, const struct mk_conf_key *key)
+static const struct mk__conf_setting *find_last_setting(const struct mk__conf_values *values,
+                                                        const struct mk_conf_key *key)
 {
-    const struct mk__conf_record *last = NULL;
-    for (const struct mk__conf_record *r = part->records; r; r = r->next)
-        if (r->key == key && r->state != MK__RECORD_GUESSED)
+    const struct mk__conf_setting *last = NULL;
+    for (const struct mk__conf_setting *r = values->settings; r; r = r->next)
+        if (r->key == key && r->state != MK__SETTING_GUESSED)
             last = r;
     return last;
 }
 
 /* As if the key had never been set. */
-static void clear_key(struct mk__conf_part *part, const struct mk_conf_key *key)
+static void clear_key(struct mk__conf_values *values, const struct mk_conf_key *key)
 {
-    memset(field_of(part, key), 0, key->size);
-    part->last = &part->records;
-    while (*part->last) {
-        if ((*part->last)->key == key)
-            *part->last = (*part->last)->next;
+    memset(field_of(values, key), 0, key->size);
+    values->last = &values->settings;
+    while (*values->last) {
+        if ((*values->last)->key == key)
+            *values->last = (*values->last)->next;
         else
-            part->last = &(*part->last)->next;
+            values->last = &(*values->last)->next;
     }
 }
 
@@ -64,8 +65,8 @@ static struct mk_str quote_words(struct mk__conf *conf)
     return copy;
 }
 
-static void add_records(struct mk__conf *conf, struct mk__conf_part *part, const struct mk_conf_key *key,
-                        struct mk__conf_origin origin)
+static void add_settings(struct mk__conf *conf, struct mk__conf_values *values, const struct mk_conf_key *key,
+                         struct mk__conf_origin origin)
 {
     const struct mk__words *w = &conf->words;
     uint32_t n = key->type == MK_CONF_LIST ? w->n : 1;
@@ -74,10 +75,10 @@ static void add_records(struct mk__conf *conf, struct mk__conf_part *part, const
 
     for (uint32_t i = 0; i < n && done; i++) {
         origin.col = w->col[i];
-        done = add_record(conf, part, key, origin, text, MK__RECORD_SET);
+        done = add_setting(conf, values, key, origin, text, MK__SETTING_SET);
     }
     if (!done)
-        mk__conf_starve(conf);
+        mk__conf_out_of_memory(conf);
 }
 
 /*
@@ -87,7 +88,7 @@ static void add_records(struct mk__conf *conf, struct mk__conf_part *part, const
 static uint32_t find_column(const struct mk__words *w, struct mk__conf_origin origin, size_t fault)
 {
 #ifndef MK_LEAN
-    struct mk_str line = mk__problem_line(origin);
+    struct mk_str line = mk__diagnostics_line(origin);
     const char *at = w->text.data + fault;
     uint32_t i = w->n - 1;
     if (!line.len) /* a default or an option, which may have no word */
@@ -115,7 +116,7 @@ static bool is_text(const struct mk_conf_key *key)
  * nginx ends lines with a semicolon. Here it belongs to the value, which only a text can mean; so a value without
  * quotes that ends in one is an error, or in a text a warning. Returns whether it is an error.
  */
-static bool refuse_semicolon(struct mk__conf *conf, const struct mk_conf_key *key, struct mk__conf_origin origin)
+static bool reject_semicolon(struct mk__conf *conf, const struct mk_conf_key *key, struct mk__conf_origin origin)
 {
     bool text = is_text(key);
     if (!MK__SCAN_HINTS || !conf->semicolon)
@@ -149,7 +150,7 @@ static int parse_words(struct mk__conf *conf, const struct mk_conf_key *key, voi
     }
     int r = mk__value_parse(key, &value, field, &conf->arena, &error);
     if (r == -ENOMEM)
-        return mk__conf_starve(conf);
+        return mk__conf_out_of_memory(conf);
     if (r < 0) {
         origin.col = r == -E2BIG ? w->col[1] : find_column(w, origin, fault);
         mk__conf_error(conf, origin, "%s\"%s\"%.*s%s", origin.source ? "" : "the default of ", key->name,
@@ -159,26 +160,26 @@ static int parse_words(struct mk__conf *conf, const struct mk_conf_key *key, voi
     return r;
 }
 
-void mk__bind_defaults(struct mk__conf *conf, struct mk__conf_part *part)
+void mk__bind_defaults(struct mk__conf *conf, struct mk__conf_values *values)
 {
     struct mk__conf_origin nowhere = {NULL, 0, 0};
     struct mk__expand_error error;
 
-    for (const struct mk_conf_key *key = part->decl->section->keys; key && key->name; key++) {
+    for (const struct mk_conf_key *key = values->registration->section->keys; key && key->name; key++) {
         if (!key->fallback)
             continue;
         if (mk__expand(NULL, mk_str_c(key->fallback), 0, &conf->words, &error))
-            parse_words(conf, key, field_of(part, key), nowhere);
+            parse_words(conf, key, field_of(values, key), nowhere);
         else
             mk__conf_error(conf, nowhere, "the default of \"%s\": %s", key->name, error.text);
     }
 }
 
 /* Where the value goes; NULL when that is an error or memory ran out. */
-static void *find_field(struct mk__conf *conf, struct mk__conf_part *part, const struct mk_conf_key *key,
+static void *find_field(struct mk__conf *conf, struct mk__conf_values *values, const struct mk_conf_key *key,
                         struct mk__conf_origin origin, bool *ret_wins)
 {
-    const struct mk__conf_record *old = last_record(part, key);
+    const struct mk__conf_setting *old = find_last_setting(values, key);
     unsigned level = old ? old->origin.source->level : 0;
     bool repeat = key->flags & MK_CONF_REPEAT;
 
@@ -190,84 +191,85 @@ static void *find_field(struct mk__conf *conf, struct mk__conf_part *part, const
         return NULL;
     }
     if (origin.source->level > level || !repeat)
-        clear_key(part, key);
-    return field_of(part, key);
+        clear_key(values, key);
+    return field_of(values, key);
 }
 
-static void add_failure(struct mk__conf *conf, struct mk__conf_part *part, const struct mk_conf_key *key,
-                        struct mk__conf_origin origin, enum mk__record_state state)
+static void add_failure(struct mk__conf *conf, struct mk__conf_values *values, const struct mk_conf_key *key,
+                        struct mk__conf_origin origin, enum mk__setting_state state)
 {
-    if (!add_record(conf, part, key, origin, MK_STR(""), state))
-        mk__conf_starve(conf);
+    if (!add_setting(conf, values, key, origin, MK_STR(""), state))
+        mk__conf_out_of_memory(conf);
 }
 
-static void bind_row(struct mk__conf *conf, struct mk__conf_part *part, const struct mk_conf_key *key,
-                     struct mk__conf_origin origin)
+static void bind_setting(struct mk__conf *conf, struct mk__conf_values *values, const struct mk_conf_key *key,
+                         struct mk__conf_origin origin)
 {
     bool wins;
     unsigned errors = conf->errors;
-    void *field = find_field(conf, part, key, origin, &wins);
+    void *field = find_field(conf, values, key, origin, &wins);
 
     if (!field && errors == conf->errors)
-        mk__conf_starve(conf);
+        mk__conf_out_of_memory(conf);
     if (!field)
         return;
-    int r = is_text(key) || !refuse_semicolon(conf, key, origin) ? parse_words(conf, key, field, origin) : -EINVAL;
+    int r = is_text(key) || !reject_semicolon(conf, key, origin) ? parse_words(conf, key, field, origin) : -EINVAL;
     if (r == 0 && is_text(key))
-        refuse_semicolon(conf, key, origin);
+        reject_semicolon(conf, key, origin);
     if (wins && r == 0)
-        add_records(conf, part, key, origin);
+        add_settings(conf, values, key, origin);
     else if (wins) /* the key is not missing, it is wrong */
-        add_failure(conf, part, key, origin, MK__RECORD_FAILED);
+        add_failure(conf, values, key, origin, MK__SETTING_FAILED);
 }
 
-static void bind_pair(struct mk__conf *conf, struct mk__conf_part *part, struct mk_str name,
+static void bind_pair(struct mk__conf *conf, struct mk__conf_values *values, struct mk_str name,
                       struct mk__conf_origin origin)
 {
-    struct mk_conf_pairs *pairs = part->data;
+    struct mk_conf_pairs *pairs = values->data;
     struct mk_str key = mk_arena_dup(&conf->arena, name);
     struct mk_str value = mk_arena_dup(&conf->arena, mk_buf_str(&conf->words.text));
     struct mk_conf_pair *items = mk_arena_grow(&conf->arena, pairs->items, pairs->n, sizeof(*items));
 
-    if (!key.p || !value.p || !items || !add_record(conf, part, NULL, origin, MK_STR_NONE, MK__RECORD_SET)) {
-        mk__conf_starve(conf);
+    if (!key.p || !value.p || !items || !add_setting(conf, values, NULL, origin, MK_STR_NONE, MK__SETTING_SET)) {
+        mk__conf_out_of_memory(conf);
         return;
     }
     pairs->items = items;
     items[pairs->n++] = (struct mk_conf_pair){key, value};
 }
 
-static struct mk__conf_part *find_part(const struct mk__conf_block *block, const struct mk__conf_decl *decl)
+static struct mk__conf_values *find_values(const struct mk__conf_section *sec,
+                                           const struct mk__conf_registration *registration)
 {
-    struct mk__conf_part *part = block->parts;
-    while (part->decl != decl)
-        part = part->next;
-    return part;
+    struct mk__conf_values *values = sec->values;
+    while (values->registration != registration)
+        values = values->next;
+    return values;
 }
 
-void mk__bind_failure(struct mk__conf *conf, const struct mk__conf_block *block, struct mk_str name,
-                      struct mk__conf_origin origin, enum mk__record_state state)
+void mk__bind_failure(struct mk__conf *conf, const struct mk__conf_section *sec, struct mk_str name,
+                      struct mk__conf_origin origin, enum mk__setting_state state)
 {
-    struct mk__conf_row row = mk__declare_row(block->family, name);
-    if (row.key && !row.decl->absent)
-        add_failure(conf, find_part(block, row.decl), row.key, origin, state);
+    struct mk__conf_key_ref ref = mk__schema_find_key(sec->section_set, name);
+    if (ref.key && !ref.registration->absent)
+        add_failure(conf, find_values(sec, ref.registration), ref.key, origin, state);
 }
 
-void mk__bind_key(struct mk__conf *conf, const struct mk__conf_block *block, struct mk_str name,
+void mk__bind_key(struct mk__conf *conf, const struct mk__conf_section *sec, struct mk_str name,
                   struct mk__conf_origin origin)
 {
-    bool pairs = block->family->flags & MK_CONF_PAIRS;
-    struct mk__conf_row row = mk__declare_row(block->family, name);
+    bool pairs = sec->section_set->flags & MK_CONF_PAIRS;
+    struct mk__conf_key_ref ref = mk__schema_find_key(sec->section_set, name);
 
-    if (!pairs && (!row.key || row.decl->absent)) {
-        const char *meant = mk__explain_key(conf, block->family, name, origin);
+    if (!pairs && (!ref.key || ref.registration->absent)) {
+        const char *meant = mk__unknown_key_report(conf, sec->section_set, name, origin);
         if (meant)
-            mk__bind_failure(conf, block, mk_str_c(meant), origin, MK__RECORD_GUESSED);
+            mk__bind_failure(conf, sec, mk_str_c(meant), origin, MK__SETTING_GUESSED);
     } else if (!conf->words.n) {
         mk__conf_error(conf, origin, "\"%.*s\" wants a value", MK_STR_ARG(name));
-        mk__bind_failure(conf, block, name, origin, MK__RECORD_FAILED);
+        mk__bind_failure(conf, sec, name, origin, MK__SETTING_FAILED);
     } else if (pairs)
-        bind_pair(conf, block->parts, name, origin);
+        bind_pair(conf, sec->values, name, origin);
     else
-        bind_row(conf, find_part(block, row.decl), row.key, origin);
+        bind_setting(conf, find_values(sec, ref.registration), ref.key, origin);
 }

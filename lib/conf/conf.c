@@ -18,7 +18,7 @@ struct mk__conf *mk__conf_new(void)
     memset(conf, 0, offsetof(struct mk__conf, words)); /* the words need no zeroes, and so no pages */
     mk_arena_init(&conf->arena, NULL, arena_bytes_max, NULL, 0);
     mk_arena_init(&conf->texts, NULL, arena_bytes_max, NULL, 0);
-    conf->last_problem = &conf->problems;
+    conf->last_diagnostic = &conf->diagnostics;
     return conf;
 }
 
@@ -31,7 +31,7 @@ void mk__conf_free(struct mk__conf *conf)
     mk_account_free(NULL, conf, sizeof(*conf));
 }
 
-void mk__conf_settle(struct mk__conf *conf)
+void mk__conf_free_texts(struct mk__conf *conf)
 {
     for (struct mk__conf_source *s = conf->sources; s; s = s->next)
         s->text = MK_STR_NONE;
@@ -39,8 +39,8 @@ void mk__conf_settle(struct mk__conf *conf)
     mk_arena_release(&conf->texts);
 }
 
-int mk__conf_starve(struct mk__conf *conf)
+int mk__conf_out_of_memory(struct mk__conf *conf)
 {
-    conf->starved = true;
+    conf->out_of_memory = true;
     return -ENOMEM;
 }

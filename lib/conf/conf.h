@@ -52,7 +52,7 @@ void mk__conf_on_unknown(struct mk__conf *conf, mk__conf_unknown_fn fn, void *ct
  * A plugin that was asked for could not be loaded, which was reported: names that are not known may be its own, and
  * are not reported.
  */
-void mk__conf_lack_plugins(struct mk__conf *conf);
+void mk__conf_set_plugins_missing(struct mk__conf *conf);
 
 /* One instance of each section of the scope that cannot repeat, filled with the defaults. NULL without memory. */
 struct mk__conf_set *mk__conf_set_new(struct mk__conf *conf, enum mk_conf_scope scope);
@@ -93,10 +93,10 @@ struct mk__conf_origin mk__conf_origin(const struct mk__conf_set *set, const voi
  * `set` may be NULL. Would an error about that field follow from one that was reported? True where its value was
  * reported as wrong, and where it is not set but its line may have been skipped because of an error.
  */
-bool mk__conf_follows(const struct mk__conf_set *set, const void *data, size_t offset, unsigned nth);
+bool mk__conf_is_consequence(const struct mk__conf_set *set, const void *data, size_t offset, unsigned nth);
 
 /* Is any value of a section wrong, or may lines of it have been skipped? */
-bool mk__conf_has_faults(const struct mk__conf_set *set, const struct mk_conf_section *section);
+bool mk__conf_has_errors(const struct mk__conf_set *set, const struct mk_conf_section *section);
 
 /* Appends "monkey.conf:3", "option --port" or "default". */
 void mk__conf_origin_print(struct mk__conf_origin origin, struct mk_buf *out);
@@ -113,29 +113,29 @@ unsigned mk__conf_errors(const struct mk__conf *conf);
 unsigned mk__conf_warnings(const struct mk__conf *conf);
 /* Instead of an error that follows from another one; and how many errors there were with those. */
 void mk__conf_suppress(struct mk__conf *conf);
-unsigned mk__conf_found(const struct mk__conf *conf);
+unsigned mk__conf_all_errors(const struct mk__conf *conf);
 
 /* Appends all problems, each with its line, a caret and the chain of includes. */
-void mk__conf_problems(const struct mk__conf *conf, struct mk_buf *out);
+void mk__conf_diagnostics(const struct mk__conf *conf, struct mk_buf *out);
 
-struct mk__conf_count {
+struct mk__conf_counts {
     unsigned errors, warnings;
 };
 
 /* As JSON, with errors called warnings. */
-struct mk__conf_form {
-    bool json, soft;
+struct mk__conf_list_format {
+    bool json, as_warnings;
 };
 
 /*
  * Appends the problems that `known` (which may be NULL) has not, and adds to `count`. In JSON a comma stands before
  * each but the first that `count` knows.
  */
-void mk__conf_list_problems(const struct mk__conf *conf, const struct mk__conf *known, struct mk__conf_form form,
-                            struct mk_buf *out, struct mk__conf_count *count);
+void mk__conf_list_diagnostics(const struct mk__conf *conf, const struct mk__conf *known,
+                               struct mk__conf_list_format form, struct mk_buf *out, struct mk__conf_counts *count);
 
 /* Gives back the texts of the files: later problems are printed without their line. */
-void mk__conf_settle(struct mk__conf *conf);
+void mk__conf_free_texts(struct mk__conf *conf);
 
 /* Appends the manual of all declared sections, as Markdown. */
 void mk__conf_reference(const struct mk__conf *conf, struct mk_buf *out);

@@ -19,35 +19,36 @@ static const struct mk_conf_key *find_key(const struct mk_conf_section *section,
     return NULL;
 }
 
-struct mk__conf_family *mk__declare_family(const struct mk__conf *conf, struct mk_str name, enum mk_conf_scope scope)
+struct mk__conf_section_set *mk__schema_find_section(const struct mk__conf *conf, struct mk_str name,
+                                                     enum mk_conf_scope scope)
 {
-    for (struct mk__conf_family *f = conf->families; f; f = f->next)
+    for (struct mk__conf_section_set *f = conf->section_sets; f; f = f->next)
         if (f->scope == scope && mk_str_ieq(f->name, name))
             return f;
     return NULL;
 }
 
-struct mk__conf_row mk__declare_row(const struct mk__conf_family *family, struct mk_str name)
+struct mk__conf_key_ref mk__schema_find_key(const struct mk__conf_section_set *section_set, struct mk_str name)
 {
-    struct mk__conf_row row = {NULL, NULL};
-    for (const struct mk__conf_decl *d = family->decls; d; d = d->next) {
+    struct mk__conf_key_ref ref = {NULL, NULL};
+    for (const struct mk__conf_registration *d = section_set->registrations; d; d = d->next) {
         const struct mk_conf_key *key = find_key(d->section, name);
-        if (key && (!row.key || row.decl->absent))
-            row = (struct mk__conf_row){d, key};
+        if (key && (!ref.key || ref.registration->absent))
+            ref = (struct mk__conf_key_ref){d, key};
     }
-    return row;
+    return ref;
 }
 
-bool mk__declare_is_absent(const struct mk__conf_family *family)
+bool mk__schema_is_absent(const struct mk__conf_section_set *section_set)
 {
-    for (const struct mk__conf_decl *d = family->decls; d; d = d->next)
+    for (const struct mk__conf_registration *d = section_set->registrations; d; d = d->next)
         if (!d->absent)
             return false;
     return true;
 }
 
 /* A row that its type cannot serve is a mistake of who wrote the table. */
-static bool is_sound(const struct mk_conf_section *section, const struct mk_conf_key *key)
+static bool is_valid_key(const struct mk_conf_section *section, const struct mk_conf_key *key)
 {
     bool many = key->type == MK_CONF_LIST || key->type == MK_CONF_CUSTOM;
     return key->type <= MK_CONF_CUSTOM && key->offset + key->size <= section->size &&
@@ -62,31 +63,31 @@ static int check_section(const struct mk_conf_section *section)
     if (!section->name || !*section->name || pairs == (section->keys != NULL))
         return -EINVAL;
     for (const struct mk_conf_key *key = section->keys; key && key->name; key++)
-        if (!is_sound(section, key))
+        if (!is_valid_key(section, key))
             return -EINVAL;
     return 0;
 }
 
 /* What is loaded may not clash; a plugin that is not loaded disturbs nobody. */
-static int check_clash(const struct mk__conf_family *family, const struct mk_conf_section *section)
+static int check_conflict(const struct mk__conf_section_set *section_set, const struct mk_conf_section *section)
 {
-    if (mk__declare_is_absent(family))
+    if (mk__schema_is_absent(section_set))
         return 0;
-    if ((family->flags ^ section->flags) & (MK_CONF_REPEAT | MK_CONF_PAIRS))
+    if ((section_set->flags ^ section->flags) & (MK_CONF_REPEAT | MK_CONF_PAIRS))
         return -EINVAL;
     if (section->flags & MK_CONF_PAIRS)
         return -EEXIST;
     for (const struct mk_conf_key *key = section->keys; key->name; key++) {
-        struct mk__conf_row row = mk__declare_row(family, mk_str_c(key->name));
-        if (row.key && !row.decl->absent)
+        struct mk__conf_key_ref ref = mk__schema_find_key(section_set, mk_str_c(key->name));
+        if (ref.key && !ref.registration->absent)
             return -EEXIST;
     }
     return 0;
 }
 
-static struct mk__conf_family *add_family(struct mk__conf *conf, const struct mk_conf_section *section)
+static struct mk__conf_section_set *add_section_set(struct mk__conf *conf, const struct mk_conf_section *section)
 {
-    struct mk__conf_family **last = &conf->families, *f = mk_arena_zalloc(&conf->arena, sizeof(*f));
+    struct mk__conf_section_set **last = &conf->section_sets, *f = mk_arena_zalloc(&conf->arena, sizeof(*f));
     if (!f)
         return NULL;
     while (*last)
@@ -96,33 +97,34 @@ static struct mk__conf_family *add_family(struct mk__conf *conf, const struct mk
     return *last = f;
 }
 
-static int declare(struct mk__conf *conf, const struct mk_conf_section *section, const char *owner, bool absent)
+static int register_section(struct mk__conf *conf, const struct mk_conf_section *section, const char *owner,
+                            bool absent)
 {
     int r = check_section(section);
     if (r < 0)
         return r;
-    struct mk__conf_family *f = mk__declare_family(conf, mk_str_c(section->name), section->scope);
-    if (f && !absent && (r = check_clash(f, section)) < 0)
+    struct mk__conf_section_set *f = mk__schema_find_section(conf, mk_str_c(section->name), section->scope);
+    if (f && !absent && (r = check_conflict(f, section)) < 0)
         return r;
-    struct mk__conf_decl *d = mk_arena_alloc(&conf->arena, sizeof(*d)); /* first: no family is without one */
-    if (!d || (!f && !(f = add_family(conf, section))))
-        return mk__conf_starve(conf);
-    struct mk__conf_decl **last = &f->decls;
+    struct mk__conf_registration *d = mk_arena_alloc(&conf->arena, sizeof(*d)); /* first: no family is without one */
+    if (!d || (!f && !(f = add_section_set(conf, section))))
+        return mk__conf_out_of_memory(conf);
+    struct mk__conf_registration **last = &f->registrations;
     while (*last)
         last = &(*last)->next;
     if (!absent)
         f->flags |= section->flags;
     *last = d;
-    *d = (struct mk__conf_decl){.section = section, .owner = owner, .absent = absent};
+    *d = (struct mk__conf_registration){.section = section, .owner = owner, .absent = absent};
     return 0;
 }
 
 int mk__conf_declare(struct mk__conf *conf, const struct mk_conf_section *section, const char *owner)
 {
-    return declare(conf, section, owner, false);
+    return register_section(conf, section, owner, false);
 }
 
 int mk__conf_declare_absent(struct mk__conf *conf, const struct mk_conf_section *section, const char *owner)
 {
-    return declare(conf, section, owner, true);
+    return register_section(conf, section, owner, true);
 }

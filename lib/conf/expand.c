@@ -19,7 +19,7 @@ struct expansion {
     struct mk__expand_error *error;
 };
 
-static bool MK_PRINTF_WHOLE(2, 3) fail(struct expansion *e, const char *format, ...)
+static bool MK_PRINTF_WHOLE(2, 3) set_error(struct expansion *e, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -64,7 +64,7 @@ static bool has_control(struct mk_str s)
 static bool add_variable(struct expansion *e, struct mk_str name, struct mk_str value)
 {
     if (has_control(value))
-        return fail(e, "the value of ${%.*s} has control bytes", MK_STR_ARG(name));
+        return set_error(e, "the value of ${%.*s} has control bytes", MK_STR_ARG(name));
     for (size_t i = 0; i < value.len; i++) {
         char c = value.p[i];
         if (!e->quoted && (c == ' ' || c == '\t')) {
@@ -84,7 +84,7 @@ static const struct mk__variable *find_variable(const struct mk__variable *v, st
     return v;
 }
 
-static struct mk_str look_up(const struct mk__variable *known, struct mk_str name)
+static struct mk_str get_variable(const struct mk__variable *known, struct mk_str name)
 {
     char cname[128];
 
@@ -102,16 +102,17 @@ static bool expand_variable(struct expansion *e, struct mk_str inside)
     const char *dash = memmem(inside.p, inside.len, ":-", 2);
     struct mk_str name = dash ? mk_str(inside.p, (size_t)(dash - inside.p)) : inside;
     const struct mk__variable *known = find_variable(e->variables, name);
-    struct mk_str value = look_up(known, name);
+    struct mk_str value = get_variable(known, name);
 
     if (known && known->failed)
-        return fail(e, "%s", "");
+        return set_error(e, "%s", "");
     e->error->unset = !dash && !value.p;
     if (dash && !value.len)
         value = mk_str(dash + 2, inside.len - name.len - 2);
     else if (!value.p)
-        return fail(e, "${%.*s} is neither set with @SET nor in the environment; ${%.*s:-x} would give it a default",
-                    name.len > 32 ? 32 : (int)name.len, name.p, name.len > 32 ? 32 : (int)name.len, name.p);
+        return set_error(e,
+                         "${%.*s} is neither set with @SET nor in the environment; ${%.*s:-x} would give it a default",
+                         name.len > 32 ? 32 : (int)name.len, name.p, name.len > 32 ? 32 : (int)name.len, name.p);
     return add_variable(e, name, value);
 }
 
@@ -139,7 +140,7 @@ static bool expand_word(struct expansion *e, const struct mk__scan_word *word, u
     return true;
 }
 
-static void reset(struct mk__words *words)
+static void reset_words(struct mk__words *words)
 {
     mk_buf_init_fixed(&words->text, words->storage, sizeof(words->storage));
     words->n = 0;
@@ -154,7 +155,7 @@ bool mk__expand(const struct mk__variable *variables, struct mk_str value, uint3
     const char *error;
 
     *ret_error = (struct mk__expand_error){.col = col};
-    reset(words);
+    reset_words(words);
     while (mk__scan_word(&rest, &word, &error) > 0) {
         const char *start = word.raw.p - word.quoted;
         if (!expand_word(&e, &word, col + (uint32_t)(start - value.p)))
@@ -162,15 +163,15 @@ bool mk__expand(const struct mk__variable *variables, struct mk_str value, uint3
     }
     e.col = col;
     if (words->text.err)
-        return fail(&e, "the value is longer than %d bytes once its variables are filled in", MK__WORDS_BYTES_MAX);
+        return set_error(&e, "the value is longer than %d bytes once its variables are filled in", MK__WORDS_BYTES_MAX);
     if (words->n > MK__WORDS_MAX)
-        return fail(&e, "the value has more than %d words", MK__WORDS_MAX);
+        return set_error(&e, "the value has more than %d words", MK__WORDS_MAX);
     return true;
 }
 
 bool mk__expand_literal(struct mk_str word, struct mk__words *words)
 {
-    reset(words);
+    reset_words(words);
     mk_buf_adds(&words->text, word);
     words->word[0] = mk_buf_str(&words->text);
     words->col[0] = 0;

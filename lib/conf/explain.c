@@ -6,26 +6,27 @@
 #include "conf/model.h"
 #include "conf/near.h"
 
-static const char *const places[] = {
+static const char *const file_names[] = {
     [MK_CONF_SCOPE_SERVER] = "monkey.conf",
     [MK_CONF_SCOPE_HOST] = "a file of sites/",
 };
 
-static const char *explain_near_section(struct mk__conf *conf, enum mk_conf_scope scope, struct mk_str name,
-                                        struct mk__conf_origin origin)
+static const char *report_unknown_section(struct mk__conf *conf, enum mk_conf_scope scope, struct mk_str name,
+                                          struct mk__conf_origin origin)
 {
-    struct mk__near near = mk__near_to(name);
+    struct mk__suggestion suggestion = mk__suggest_init(name);
 
-    for (const struct mk__conf_family *f = conf->families; f; f = f->next)
+    for (const struct mk__conf_section_set *f = conf->section_sets; f; f = f->next)
         if (f->scope == scope)
-            mk__near_offer(&near, f->decls->section->name);
-    if (!near.name && conf->lacks_plugins)
+            mk__suggest_add(&suggestion, f->registrations->section->name);
+    if (!suggestion.name && conf->plugins_missing)
         mk__conf_suppress(conf);
-    else if (near.name)
-        mk__conf_error(conf, origin, "unknown section [%.*s]" MK__NEAR_PHRASE "[%s]?", MK_STR_ARG(name), near.name);
+    else if (suggestion.name)
+        mk__conf_error(conf, origin, "unknown section [%.*s]" MK__SUGGEST_PHRASE "[%s]?", MK_STR_ARG(name),
+                       suggestion.name);
     else
         mk__conf_error(conf, origin, "unknown section [%.*s]", MK_STR_ARG(name));
-    return near.name;
+    return suggestion.name;
 }
 
 void mk__conf_on_unknown(struct mk__conf *conf, mk__conf_unknown_fn fn, void *ctx)
@@ -34,12 +35,12 @@ void mk__conf_on_unknown(struct mk__conf *conf, mk__conf_unknown_fn fn, void *ct
     conf->unknown_ctx = ctx;
 }
 
-void mk__conf_lack_plugins(struct mk__conf *conf)
+void mk__conf_set_plugins_missing(struct mk__conf *conf)
 {
-    conf->lacks_plugins = true;
+    conf->plugins_missing = true;
 }
 
-static void learn_more(struct mk__conf *conf)
+static void call_on_unknown(struct mk__conf *conf)
 {
     mk__conf_unknown_fn fn = conf->on_unknown;
     conf->on_unknown = NULL;
@@ -47,79 +48,79 @@ static void learn_more(struct mk__conf *conf)
         fn(conf, conf->unknown_ctx);
 }
 
-const char *mk__explain_section(struct mk__conf *conf, enum mk_conf_scope scope, struct mk_str name,
-                                struct mk__conf_origin origin)
+const char *mk__unknown_key_report_section(struct mk__conf *conf, enum mk_conf_scope scope, struct mk_str name,
+                                           struct mk__conf_origin origin)
 {
-    learn_more(conf);
-    const struct mk__conf_family *here = mk__declare_family(conf, name, scope);
-    const struct mk__conf_family *there = mk__declare_family(conf, name, !scope);
+    call_on_unknown(conf);
+    const struct mk__conf_section_set *here = mk__schema_find_section(conf, name, scope);
+    const struct mk__conf_section_set *there = mk__schema_find_section(conf, name, !scope);
 
-    if (here && conf->lacks_plugins)
+    if (here && conf->plugins_missing)
         mk__conf_suppress(conf);
     else if (here)
         mk__conf_error(conf, origin,
                        "[%.*s] belongs to the plugin \"%s\", which is not loaded: add \"Load %s\" to plugins.load",
-                       MK_STR_ARG(here->name), here->decls->owner, here->decls->owner);
+                       MK_STR_ARG(here->name), here->registrations->owner, here->registrations->owner);
     else if (there)
-        mk__conf_error(conf, origin, "[%.*s] belongs in %s, not here", MK_STR_ARG(there->name), places[!scope]);
+        mk__conf_error(conf, origin, "[%.*s] belongs in %s, not here", MK_STR_ARG(there->name), file_names[!scope]);
     else
-        return explain_near_section(conf, scope, name, origin);
+        return report_unknown_section(conf, scope, name, origin);
     return NULL;
 }
 
-static const struct mk__conf_family *find_owner(const struct mk__conf *conf, struct mk_str key)
+static const struct mk__conf_section_set *find_owner(const struct mk__conf *conf, struct mk_str key)
 {
-    for (const struct mk__conf_family *f = conf->families; f; f = f->next)
-        if (mk__declare_row(f, key).key)
+    for (const struct mk__conf_section_set *f = conf->section_sets; f; f = f->next)
+        if (mk__schema_find_key(f, key).key)
             return f;
     return NULL;
 }
 
-static const char *nearest_key(const struct mk__conf_family *family, struct mk_str name)
+static const char *suggest_key(const struct mk__conf_section_set *section_set, struct mk_str name)
 {
-    struct mk__near near = mk__near_to(name);
+    struct mk__suggestion suggestion = mk__suggest_init(name);
 
-    for (const struct mk__conf_decl *d = family->decls; d; d = d->next)
+    for (const struct mk__conf_registration *d = section_set->registrations; d; d = d->next)
         for (const struct mk_conf_key *key = d->section->keys; !d->absent && key && key->name; key++)
-            mk__near_offer(&near, key->name);
-    return near.name;
+            mk__suggest_add(&suggestion, key->name);
+    return suggestion.name;
 }
 
-static const char *known_elsewhere(const struct mk__conf_family *family, struct mk_str name)
+static const char *find_foreign(const struct mk__conf_section_set *section_set, struct mk_str name)
 {
-    for (const struct mk__conf_decl *d = family->decls; d; d = d->next)
+    for (const struct mk__conf_registration *d = section_set->registrations; d; d = d->next)
         for (const struct mk_conf_foreign *f = d->section->foreign; f && f->name; f++)
             if (mk_str_ieq(mk_str_c(f->name), name))
                 return f->instead;
     return NULL;
 }
 
-const char *mk__explain_key(struct mk__conf *conf, const struct mk__conf_family *family, struct mk_str name,
-                            struct mk__conf_origin origin)
+const char *mk__unknown_key_report(struct mk__conf *conf, const struct mk__conf_section_set *section_set,
+                                   struct mk_str name, struct mk__conf_origin origin)
 {
-    learn_more(conf);
-    struct mk__conf_row row = mk__declare_row(family, name);
-    const struct mk__conf_family *there = find_owner(conf, name);
-    const char *near = nearest_key(family, name);
-    const char *instead = known_elsewhere(family, name);
-    struct mk_str section = family->name;
+    call_on_unknown(conf);
+    struct mk__conf_key_ref ref = mk__schema_find_key(section_set, name);
+    const struct mk__conf_section_set *there = find_owner(conf, name);
+    const char *suggestion = suggest_key(section_set, name);
+    const char *instead = find_foreign(section_set, name);
+    struct mk_str section = section_set->name;
 
-    if (conf->lacks_plugins && (row.key || (!instead && !near && !there)))
+    if (conf->plugins_missing && (ref.key || (!instead && !suggestion && !there)))
         mk__conf_suppress(conf);
-    else if (row.key)
+    else if (ref.key)
         mk__conf_error(conf, origin,
                        "\"%s\" belongs to the plugin \"%s\", which is not loaded: add \"Load %s\" to plugins.load",
-                       row.key->name, row.decl->owner, row.decl->owner);
+                       ref.key->name, ref.registration->owner, ref.registration->owner);
     else if (instead)
         mk__conf_error(conf, origin, "\"%.*s\" is not a key of [%.*s] here; %s", MK_STR_ARG(name), MK_STR_ARG(section),
                        instead);
-    else if (near)
-        mk__conf_error(conf, origin, "unknown key \"%.*s\" in [%.*s]" MK__NEAR_PHRASE "\"%s\"?", MK_STR_ARG(name),
-                       MK_STR_ARG(section), near);
+    else if (suggestion)
+        mk__conf_error(conf, origin, "unknown key \"%.*s\" in [%.*s]" MK__SUGGEST_PHRASE "\"%s\"?", MK_STR_ARG(name),
+                       MK_STR_ARG(section), suggestion);
     else if (there)
         mk__conf_error(conf, origin, "unknown key \"%.*s\" in [%.*s]; it belongs in [%.*s], in %s", MK_STR_ARG(name),
-                       MK_STR_ARG(section), MK_STR_ARG(there->name), places[there->scope]);
+                       MK_STR_ARG(section), MK_STR_ARG(there->name), file_names[there->scope]);
     else
         mk__conf_error(conf, origin, "unknown key \"%.*s\" in [%.*s]", MK_STR_ARG(name), MK_STR_ARG(section));
-    return row.key || instead ? NULL : near;
+    return ref.key || instead ? NULL : suggestion;
 }

@@ -8,21 +8,21 @@
 #include <monkey/str.h>
 
 /* How each message with a suggestion ends: the phrase, the name in quotes or brackets, a question mark. */
-#define MK__NEAR_PHRASE "; did you mean "
+#define MK__SUGGEST_PHRASE "; did you mean "
 
-struct mk__near {
+struct mk__suggestion {
     struct mk_str word;
     const char *name; /* the best so far, NULL = none */
     unsigned distance;
 };
 
-static inline struct mk__near mk__near_to(struct mk_str word)
+static inline struct mk__suggestion mk__suggest_init(struct mk_str word)
 {
-    return (struct mk__near){.word = word};
+    return (struct mk__suggestion){.word = word};
 }
 
 /* "warning" for "warn", and the other way round. */
-static inline bool mk__near_begins(struct mk_str word, struct mk_str name)
+static inline bool mk__suggest_is_prefix(struct mk_str word, struct mk_str name)
 {
     size_t n = word.len < name.len ? word.len : name.len;
     return n >= 4 && mk_str_ieq(mk_str(word.p, n), mk_str(name.p, n));
@@ -32,12 +32,12 @@ static inline bool mk__near_begins(struct mk_str word, struct mk_str name)
  * A third of the letters may be wrong, in a short word one. Else one may be the beginning of the other. The first of
  * equals wins.
  */
-static inline void mk__near_offer(struct mk__near *n, const char *name)
+static inline void mk__suggest_add(struct mk__suggestion *n, const char *name)
 {
     unsigned distance = mk_str_distance(n->word, mk_str_c(name));
     size_t limit = n->word.len < 6 ? 1 : n->word.len / 3;
     if (distance > limit || distance >= n->word.len) {
-        if (!mk__near_begins(n->word, mk_str_c(name)))
+        if (!mk__suggest_is_prefix(n->word, mk_str_c(name)))
             return;
         distance = (unsigned)n->word.len + 1;
     }

@@ -14,13 +14,13 @@
 
 #include <stdio.h>
 
-enum { PROBLEMS_MAX = 100, TEXT_BYTES_MAX = 500, SHOWN_BYTES_MAX = 160 };
+enum { DIAGNOSTICS_MAX = 100, TEXT_BYTES_MAX = 500, LINE_BYTES_MAX = 160 };
 
 #ifndef MK_LEAN
 /* Each host may find the same wrong with the server. */
-static bool was_said(const struct mk__conf *conf, struct mk__conf_origin origin, const char *text)
+static bool is_duplicate(const struct mk__conf *conf, struct mk__conf_origin origin, const char *text)
 {
-    for (const struct mk__conf_problem *p = conf->problems; p; p = p->next)
+    for (const struct mk__conf_diagnostic *p = conf->diagnostics; p; p = p->next)
         if (memcmp(&p->origin, &origin, sizeof(origin)) == 0 && mk_str_eq(p->text, mk_str_c(text)))
             return true;
     return false;
@@ -35,23 +35,23 @@ void mk__conf_report(struct mk__conf *conf, bool warning, struct mk__conf_origin
     ++*(warning ? &conf->warnings : &conf->errors);
     vsnprintf(text, sizeof(text), format, args);
 #ifndef MK_LEAN
-    if (was_said(conf, origin, text))
+    if (is_duplicate(conf, origin, text))
         return;
 #endif
-    if (conf->kept >= PROBLEMS_MAX) {
+    if (conf->kept >= DIAGNOSTICS_MAX) {
         conf->dropped++;
         return;
     }
     conf->kept++;
-    struct mk__conf_problem *p = mk_arena_alloc(&conf->arena, sizeof(*p));
+    struct mk__conf_diagnostic *p = mk_arena_alloc(&conf->arena, sizeof(*p));
     struct mk_str copy = mk_arena_dup(&conf->arena, mk_str_c(text));
     if (!p || !copy.p) {
-        mk__conf_starve(conf);
+        mk__conf_out_of_memory(conf);
         return;
     }
-    *p = (struct mk__conf_problem){.origin = origin, .warning = warning, .text = copy};
-    *conf->last_problem = p;
-    conf->last_problem = &p->next;
+    *p = (struct mk__conf_diagnostic){.origin = origin, .warning = warning, .text = copy};
+    *conf->last_diagnostic = p;
+    conf->last_diagnostic = &p->next;
 }
 
 void mk__conf_error(struct mk__conf *conf, struct mk__conf_origin origin, const char *format, ...)
@@ -85,7 +85,7 @@ void mk__conf_suppress(struct mk__conf *conf)
     conf->suppressed++;
 }
 
-unsigned mk__conf_found(const struct mk__conf *conf)
+unsigned mk__conf_all_errors(const struct mk__conf *conf)
 {
     return conf->errors + conf->suppressed;
 }
@@ -130,26 +130,26 @@ static void print_caret(struct mk_str line, uint32_t col, struct mk_buf *out)
     mk_buf_adds(out, MK_STR("^\n"));
 }
 
-struct mk_str mk__problem_line(struct mk__conf_origin origin)
+struct mk_str mk__diagnostics_line(struct mk__conf_origin origin)
 {
     return origin.source && origin.line ? find_line(origin.source->text, origin.line) : MK_STR_NONE;
 }
 
 static void print_line(struct mk__conf_origin origin, struct mk_buf *out)
 {
-    struct mk_str line = mk__problem_line(origin);
+    struct mk_str line = mk__diagnostics_line(origin);
 
     if (!line.len)
         return;
-    if (line.len > SHOWN_BYTES_MAX)
-        line.len = SHOWN_BYTES_MAX;
+    if (line.len > LINE_BYTES_MAX)
+        line.len = LINE_BYTES_MAX;
     print_safe(line, out);
     mk_buf_addc(out, '\n');
     if (origin.col && origin.col <= line.len + 1)
         print_caret(line, origin.col, out);
 }
 
-void mk__problem_print(const struct mk__conf_problem *p, bool soft, struct mk_buf *out)
+void mk__diagnostics_print(const struct mk__conf_diagnostic *p, bool as_warnings, struct mk_buf *out)
 {
     if (p->origin.source) {
         mk__conf_origin_print(p->origin, out);
@@ -157,23 +157,23 @@ void mk__problem_print(const struct mk__conf_problem *p, bool soft, struct mk_bu
             mk_buf_addf(out, ":%u", p->origin.col);
         mk_buf_adds(out, MK_STR(": "));
     }
-    mk_buf_adds(out, p->warning || soft ? MK_STR("warning: ") : MK_STR("error: "));
+    mk_buf_adds(out, p->warning || as_warnings ? MK_STR("warning: ") : MK_STR("error: "));
     print_safe(p->text, out);
     mk_buf_addc(out, '\n');
     print_line(p->origin, out);
-    for (const struct mk__conf_source *s = p->origin.source; s && s->above; s = s->above) {
+    for (const struct mk__conf_source *s = p->origin.source; s && s->parent; s = s->parent) {
         mk_buf_adds(out, MK_STR("included from "));
-        mk__conf_origin_print((struct mk__conf_origin){s->above, s->above_line, 0}, out);
+        mk__conf_origin_print((struct mk__conf_origin){s->parent, s->parent_line, 0}, out);
         mk_buf_addc(out, '\n');
     }
 }
 
-void mk__conf_problems(const struct mk__conf *conf, struct mk_buf *out)
+void mk__conf_diagnostics(const struct mk__conf *conf, struct mk_buf *out)
 {
-    for (const struct mk__conf_problem *p = conf->problems; p; p = p->next)
-        mk__problem_print(p, false, out);
+    for (const struct mk__conf_diagnostic *p = conf->diagnostics; p; p = p->next)
+        mk__diagnostics_print(p, false, out);
     if (conf->dropped)
         mk_buf_addf(out, "... and %u more\n", conf->dropped);
-    if (conf->starved)
+    if (conf->out_of_memory)
         mk_buf_adds(out, MK_STR("error: out of memory while reading the configuration\n"));
 }

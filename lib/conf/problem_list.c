@@ -74,7 +74,7 @@ static void add_number(struct mk_buf *out, const char *name, uint32_t n)
 /* The name in quotes or brackets behind the last phrase that offers one. */
 static struct mk_str find_suggestion(struct mk_str text)
 {
-    struct mk_str phrase = MK_STR(MK__NEAR_PHRASE);
+    struct mk_str phrase = MK_STR(MK__SUGGEST_PHRASE);
     const char *at = NULL;
     for (size_t i = 0; i + phrase.len < text.len; i++)
         if (memcmp(text.p + i, phrase.p, phrase.len) == 0)
@@ -85,13 +85,13 @@ static struct mk_str find_suggestion(struct mk_str text)
 }
 
 /* An option of the command line is no file: its name stands before the message. */
-static void print_json(const struct mk__conf_problem *p, bool soft, struct mk_buf *out)
+static void print_json(const struct mk__conf_diagnostic *p, bool as_warnings, struct mk_buf *out)
 {
     const struct mk__conf_source *source = p->origin.source;
     struct mk_str suggestion = find_suggestion(p->text);
     bool option = source && source->level == MK__CONF_OPTION;
 
-    mk_buf_addf(out, "{\"severity\":\"%s\",", p->warning || soft ? "warning" : "error");
+    mk_buf_addf(out, "{\"severity\":\"%s\",", p->warning || as_warnings ? "warning" : "error");
     if (source && !option)
         add_string(out, "file", mk_str_c(source->name));
     else
@@ -112,33 +112,33 @@ static void print_json(const struct mk__conf_problem *p, bool soft, struct mk_bu
     mk_buf_addc(out, '}');
 }
 
-static bool is_same_place(struct mk__conf_origin a, struct mk__conf_origin b)
+static bool is_same_origin(struct mk__conf_origin a, struct mk__conf_origin b)
 {
     if (!a.source || !b.source)
         return a.source == b.source;
     return a.line == b.line && strcmp(a.source->name, b.source->name) == 0;
 }
 
-static bool is_known(const struct mk__conf *known, const struct mk__conf_problem *p)
+static bool is_known(const struct mk__conf *known, const struct mk__conf_diagnostic *p)
 {
-    for (const struct mk__conf_problem *k = known ? known->problems : NULL; k; k = k->next)
-        if (mk_str_eq(k->text, p->text) && is_same_place(k->origin, p->origin))
+    for (const struct mk__conf_diagnostic *k = known ? known->diagnostics : NULL; k; k = k->next)
+        if (mk_str_eq(k->text, p->text) && is_same_origin(k->origin, p->origin))
             return true;
     return false;
 }
 
-void mk__conf_list_problems(const struct mk__conf *conf, const struct mk__conf *known, struct mk__conf_form form,
-                            struct mk_buf *out, struct mk__conf_count *count)
+void mk__conf_list_diagnostics(const struct mk__conf *conf, const struct mk__conf *known,
+                               struct mk__conf_list_format form, struct mk_buf *out, struct mk__conf_counts *count)
 {
-    for (const struct mk__conf_problem *p = conf->problems; p; p = p->next) {
+    for (const struct mk__conf_diagnostic *p = conf->diagnostics; p; p = p->next) {
         if (is_known(known, p))
             continue;
         if (form.json && count->errors + count->warnings)
             mk_buf_adds(out, MK_STR(",\n"));
-        ++*(p->warning || form.soft ? &count->warnings : &count->errors);
-        (form.json ? print_json : mk__problem_print)(p, form.soft, out);
+        ++*(p->warning || form.as_warnings ? &count->warnings : &count->errors);
+        (form.json ? print_json : mk__diagnostics_print)(p, form.as_warnings, out);
     }
-    *(form.soft ? &count->warnings : &count->errors) += known ? 0 : conf->dropped;
+    *(form.as_warnings ? &count->warnings : &count->errors) += known ? 0 : conf->dropped;
     if (conf->dropped && !known && !form.json)
         mk_buf_addf(out, "... and %u more\n", conf->dropped);
 }

@@ -33,7 +33,7 @@ static const char opening[] = MK_CONF_DOC(
     "value "
     "of an earlier one, and an option of the command line replaces both.\n");
 
-static const char *const places[] = {
+static const char *const file_names[] = {
     [MK_CONF_SCOPE_SERVER] = "In `monkey.conf` or the file of a plugin",
     [MK_CONF_SCOPE_HOST] = "In a host's file, `sites/*`",
 };
@@ -57,15 +57,15 @@ static void describe_key(const struct mk_conf_key *key, const char *owner, struc
     mk_buf_addf(out, "*\n\n%s\n", key->doc ? key->doc : "");
 }
 
-static void describe_family(const struct mk__conf_family *f, struct mk_buf *out)
+static void describe_section(const struct mk__conf_section_set *f, struct mk_buf *out)
 {
-    mk_buf_addf(out, "\n## `[%.*s]`\n\n%s.%s%s\n", MK_STR_ARG(f->name), places[f->scope],
+    mk_buf_addf(out, "\n## `[%.*s]`\n\n%s.%s%s\n", MK_STR_ARG(f->name), file_names[f->scope],
                 f->flags & MK_CONF_REQUIRED ? " It must be there." : "",
                 f->flags & MK_CONF_REPEAT ? " It may appear several times." : "");
-    for (const struct mk__conf_decl *d = f->decls; d; d = d->next)
+    for (const struct mk__conf_registration *d = f->registrations; d; d = d->next)
         if (d->section->doc)
             mk_buf_addf(out, "\n%s\n", d->section->doc);
-    for (const struct mk__conf_decl *d = f->decls; d; d = d->next)
+    for (const struct mk__conf_registration *d = f->registrations; d; d = d->next)
         for (const struct mk_conf_key *key = d->section->keys; key && key->name; key++)
             describe_key(key, d->owner, out);
 }
@@ -74,7 +74,7 @@ void mk__conf_reference(const struct mk__conf *conf, struct mk_buf *out)
 {
     mk_buf_addf(out, "%s", opening);
     for (int scope = MK_CONF_SCOPE_SERVER; scope <= MK_CONF_SCOPE_HOST; scope++)
-        for (const struct mk__conf_family *f = conf->families; f; f = f->next)
+        for (const struct mk__conf_section_set *f = conf->section_sets; f; f = f->next)
             if (f->scope == scope)
-                describe_family(f, out);
+                describe_section(f, out);
 }

@@ -9,7 +9,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-static struct mk_str skip(struct mk_str s, size_t n)
+static struct mk_str skip_bytes(struct mk_str s, size_t n)
 {
     return mk_str(s.p + n, s.len - n);
 }
@@ -27,7 +27,7 @@ static size_t blank_len(struct mk_str s)
     return n;
 }
 
-static size_t dark_len(struct mk_str s)
+static size_t nonblank_len(struct mk_str s)
 {
     size_t n = 0;
     while (n < s.len && !is_blank(s.p[n]))
@@ -60,7 +60,7 @@ static size_t word_len(struct mk_str s, bool quoted, const char **ret_error)
 {
     size_t i = 0;
     while (i < s.len && (quoted ? s.p[i] != '"' : !is_blank(s.p[i]))) {
-        struct mk_str here = skip(s, i);
+        struct mk_str here = skip_bytes(s, i);
         if (mk__scan_is_escape(here, quoted)) {
             i += 2;
         } else if (is_variable(here)) {
@@ -84,7 +84,7 @@ static int take_quoted(struct mk_str *rest, size_t len, struct mk__scan_word *wo
         return -EINVAL;
     }
     word->raw = mk_str(rest->p + 1, len);
-    *rest = skip(*rest, len + 2);
+    *rest = skip_bytes(*rest, len + 2);
     if (rest->len && !is_blank(*rest->p)) {
         *ret_error = "a space must follow the closing quote";
         return -EINVAL;
@@ -95,23 +95,23 @@ static int take_quoted(struct mk_str *rest, size_t len, struct mk__scan_word *wo
 int mk__scan_word(struct mk_str *rest, struct mk__scan_word *word, const char **ret_error)
 {
     *ret_error = NULL;
-    *rest = skip(*rest, blank_len(*rest));
+    *rest = skip_bytes(*rest, blank_len(*rest));
     if (!rest->len || *rest->p == '#')
         return 0;
     word->quoted = *rest->p == '"';
-    size_t len = word_len(skip(*rest, word->quoted), word->quoted, ret_error);
+    size_t len = word_len(skip_bytes(*rest, word->quoted), word->quoted, ret_error);
     if (*ret_error) {
-        *rest = skip(*rest, len + word->quoted);
+        *rest = skip_bytes(*rest, len + word->quoted);
         return -EINVAL;
     }
     if (word->quoted)
         return take_quoted(rest, len, word, ret_error);
     word->raw = mk_str(rest->p, len);
-    *rest = skip(*rest, len);
+    *rest = skip_bytes(*rest, len);
     return 1;
 }
 
-static void MK_PRINTF_WHOLE(3, 4) fail(struct mk__scan_line *l, size_t at, const char *format, ...)
+static void MK_PRINTF_WHOLE(3, 4) set_error(struct mk__scan_line *l, size_t at, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -124,18 +124,18 @@ static void MK_PRINTF_WHOLE(3, 4) fail(struct mk__scan_line *l, size_t at, const
 /* Finds where the value ends that begins at `at` or behind blanks, and checks its quotes. */
 static void scan_value(struct mk__scan_line *l, struct mk_str text, size_t at)
 {
-    struct mk_str rest = skip(text, at);
+    struct mk_str rest = skip_bytes(text, at);
     struct mk__scan_word word;
     const char *error, *end = NULL;
     int r;
 
-    rest = skip(rest, blank_len(rest));
+    rest = skip_bytes(rest, blank_len(rest));
     l->value = mk_str(rest.p, 0);
     l->value_col = (uint32_t)(rest.p - text.p) + 1;
     while ((r = mk__scan_word(&rest, &word, &error)) > 0)
         end = rest.p;
     if (r < 0)
-        fail(l, (size_t)(rest.p - text.p), "%s", error);
+        set_error(l, (size_t)(rest.p - text.p), "%s", error);
     else if (end)
         l->value.len = (size_t)(end - l->value.p);
 }
@@ -146,37 +146,37 @@ static void scan_section(struct mk__scan_line *l, struct mk_str text, size_t ind
 
     l->section = true;
     if (indent) {
-        fail(l, indent, "a [SECTION] starts at column 1");
+        set_error(l, indent, "a [SECTION] starts at column 1");
         return;
     }
     if (!end) {
-        fail(l, text.len, "the section's name is never closed with ]");
+        set_error(l, text.len, "the section's name is never closed with ]");
         return;
     }
-    size_t close = (size_t)(end - text.p), after = close + 1 + blank_len(skip(text, close + 1));
+    size_t close = (size_t)(end - text.p), after = close + 1 + blank_len(skip_bytes(text, close + 1));
     l->kind = MK__SCAN_SECTION;
     l->col = 1;
     l->name = mk_str_trim(mk_str(text.p + 1, close - 1));
     if (!l->name.len)
-        fail(l, 1, "a section needs a name");
+        set_error(l, 1, "a section needs a name");
     else if (after < text.len && text.p[after] != '#')
-        fail(l, after, "nothing may follow the section's name on its line");
+        set_error(l, after, "nothing may follow the section's name on its line");
 }
 
 static void scan_set(struct mk__scan_line *l, struct mk_str text, size_t at)
 {
     const char *equals = memchr(text.p + at, '=', text.len - at);
-    size_t from = at + blank_len(skip(text, at));
+    size_t from = at + blank_len(skip_bytes(text, at));
 
     if (!equals) {
-        fail(l, from, "@SET wants name=value");
+        set_error(l, from, "@SET wants name=value");
         return;
     }
     l->name = mk_str_trim(mk_str(text.p + at, (size_t)(equals - text.p) - at));
     for (size_t i = 0; i <= l->name.len; i++) {
         char c = i < l->name.len ? l->name.p[i] : '_', low = mk_lower(c);
         if (!l->name.len || !((low >= 'a' && low <= 'z') || (c >= '0' && c <= '9') || c == '_')) {
-            fail(l, from + i, "the name of a variable consists of letters, digits and _");
+            set_error(l, from + i, "the name of a variable consists of letters, digits and _");
             return;
         }
     }
@@ -185,22 +185,22 @@ static void scan_set(struct mk__scan_line *l, struct mk_str text, size_t at)
 
 static void scan_directive(struct mk__scan_line *l, struct mk_str text, size_t indent)
 {
-    size_t len = dark_len(skip(text, indent));
+    size_t len = nonblank_len(skip_bytes(text, indent));
     struct mk_str name = mk_str(text.p + indent, len);
 
     l->col = (uint32_t)indent + 1;
     if (indent) {
-        fail(l, indent, "@INCLUDE and @SET start at column 1");
+        set_error(l, indent, "@INCLUDE and @SET start at column 1");
     } else if (mk_str_ieq(name, MK_STR("@INCLUDE"))) {
         l->kind = MK__SCAN_INCLUDE;
         scan_value(l, text, len);
         if (l->kind != MK__SCAN_ERROR && !l->value.len)
-            fail(l, 0, "@INCLUDE wants the name of a file");
+            set_error(l, 0, "@INCLUDE wants the name of a file");
     } else if (mk_str_ieq(name, MK_STR("@SET"))) {
         l->kind = MK__SCAN_SET;
         scan_set(l, text, len);
     } else {
-        fail(l, 0, "unknown directive; there are @INCLUDE and @SET");
+        set_error(l, 0, "unknown directive; there are @INCLUDE and @SET");
     }
 }
 
@@ -228,10 +228,10 @@ static bool check_indent(struct mk__scan *s, struct mk__scan_line *l, struct mk_
     describe_indent(mine, sizeof(mine), indent);
     describe_indent(first, sizeof(first), s->indent);
     if (s->indent.len)
-        fail(l, indent.len, "indented by %s, but the first key of this file (line %u) by %s", mine, s->indent_line,
-             first);
+        set_error(l, indent.len, "indented by %s, but the first key of this file (line %u) by %s", mine, s->indent_line,
+                  first);
     else
-        fail(l, 0, "a key is indented below its [SECTION]");
+        set_error(l, 0, "a key is indented below its [SECTION]");
     return false;
 }
 
@@ -239,7 +239,7 @@ static void scan_key(struct mk__scan *s, struct mk__scan_line *l, struct mk_str 
 {
     if (!check_indent(s, l, mk_str(text.p, indent)))
         return;
-    size_t len = dark_len(skip(text, indent));
+    size_t len = nonblank_len(skip_bytes(text, indent));
     l->kind = MK__SCAN_KEY;
     l->name = mk_str(text.p + indent, len);
     l->col = (uint32_t)indent + 1;
@@ -264,26 +264,26 @@ static bool scan_braces(struct mk__scan *s, struct mk__scan_line *l, struct mk_s
 {
     unsigned opened, closed;
 
-    count_braces(skip(text, indent), &opened, &closed);
+    count_braces(skip_bytes(text, indent), &opened, &closed);
     if (!opened && !closed)
         return s->braces > 0;
     s->braces += opened;
     s->braces -= closed && s->braces > 0;
     if (!s->had_braces)
-        fail(l, indent,
-             "there are no braces here: a section begins with a line [NAME], and its keys are indented below "
-             "it, without ; at the end");
+        set_error(l, indent,
+                  "there are no braces here: a section begins with a line [NAME], and its keys are indented below "
+                  "it, without ; at the end");
     s->had_braces = true;
     return true;
 }
 
-static struct mk_str take_line(struct mk__scan *s)
+static struct mk_str read_line(struct mk__scan *s)
 {
     const char *end = memchr(s->rest.p, '\n', s->rest.len);
     size_t len = end ? (size_t)(end - s->rest.p) : s->rest.len;
     struct mk_str text = mk_str(s->rest.p, len);
 
-    s->rest = skip(s->rest, len + (end != NULL));
+    s->rest = skip_bytes(s->rest, len + (end != NULL));
     s->line++;
     if (text.len && text.p[text.len - 1] == '\r')
         text.len--;
@@ -294,13 +294,13 @@ static struct mk_str take_line(struct mk__scan *s)
 static bool is_text(struct mk__scan_line *l, struct mk_str text)
 {
     if (text.len > MK__SCAN_LINE_MAX) {
-        fail(l, MK__SCAN_LINE_MAX, "the line is longer than %d bytes", MK__SCAN_LINE_MAX);
+        set_error(l, MK__SCAN_LINE_MAX, "the line is longer than %d bytes", MK__SCAN_LINE_MAX);
         return false;
     }
     for (size_t i = 0; i < text.len; i++) {
         unsigned char c = (unsigned char)text.p[i];
         if ((c < 0x20 && c != '\t') || c == 0x7f) {
-            fail(l, i, "control byte 0x%02x", c);
+            set_error(l, i, "control byte 0x%02x", c);
             return false;
         }
     }
@@ -309,13 +309,13 @@ static bool is_text(struct mk__scan_line *l, struct mk_str text)
 
 void mk__scan_init(struct mk__scan *s, struct mk_str text)
 {
-    *s = (struct mk__scan){.rest = mk_str_starts(text, MK_STR("\xef\xbb\xbf")) ? skip(text, 3) : text};
+    *s = (struct mk__scan){.rest = mk_str_starts(text, MK_STR("\xef\xbb\xbf")) ? skip_bytes(text, 3) : text};
 }
 
 void mk__scan_next(struct mk__scan *s, struct mk__scan_line *line)
 {
     while (s->rest.len) {
-        struct mk_str text = take_line(s);
+        struct mk_str text = read_line(s);
         size_t indent = blank_len(text);
 
         *line = (struct mk__scan_line){.kind = MK__SCAN_END};

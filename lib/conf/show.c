@@ -19,29 +19,29 @@ static void show_line(const char *name, struct mk_str value, struct mk__conf_ori
 }
 
 /* The value of one record of a key, NULL = the default. */
-static void print_value(const struct mk__conf_part *part, const struct mk_conf_key *key,
-                        const struct mk__conf_record *record, unsigned nth, struct mk_buf *value)
+static void print_value(const struct mk__conf_values *values, const struct mk_conf_key *key,
+                        const struct mk__conf_setting *setting, unsigned nth, struct mk_buf *value)
 {
-    const void *field = (const char *)part->data + key->offset;
+    const void *field = (const char *)values->data + key->offset;
     const struct mk_conf_list *list = field;
 
     if (key->type == MK_CONF_CUSTOM)
-        mk_buf_adds(value, record ? record->text : mk_str_c(key->fallback));
-    else if (record && key->type == MK_CONF_LIST && (key->flags & MK_CONF_REPEAT) && nth < list->n)
+        mk_buf_adds(value, setting ? setting->text : mk_str_c(key->fallback));
+    else if (setting && key->type == MK_CONF_LIST && (key->flags & MK_CONF_REPEAT) && nth < list->n)
         mk__value_quote(list->items[nth], value); /* there are fewer items than records where some are wrong */
     else
         mk__value_print(key, field, value);
 }
 
-static void show_value(const struct mk__conf_part *part, const struct mk_conf_key *key,
-                       const struct mk__conf_record *record, unsigned nth, struct mk_buf *out)
+static void show_value(const struct mk__conf_values *values, const struct mk_conf_key *key,
+                       const struct mk__conf_setting *setting, unsigned nth, struct mk_buf *out)
 {
     struct mk_buf value;
 
     mk_buf_init(&value, 1 << 20);
-    print_value(part, key, record, nth, &value);
+    print_value(values, key, setting, nth, &value);
     if (value.len)
-        show_line(key->name, mk_buf_str(&value), record ? record->origin : (struct mk__conf_origin){0}, out);
+        show_line(key->name, mk_buf_str(&value), setting ? setting->origin : (struct mk__conf_origin){0}, out);
     else
         mk_buf_addf(out, "    # %s is not set\n", key->name);
     if (value.err && !out->err)
@@ -49,23 +49,23 @@ static void show_value(const struct mk__conf_part *part, const struct mk_conf_ke
     mk_buf_release(&value);
 }
 
-static void show_key(const struct mk__conf_part *part, const struct mk_conf_key *key, struct mk_buf *out)
+static void show_key(const struct mk__conf_values *values, const struct mk_conf_key *key, struct mk_buf *out)
 {
     unsigned n = 0;
 
-    for (const struct mk__conf_record *r = part->records; r; r = r->next)
+    for (const struct mk__conf_setting *r = values->settings; r; r = r->next)
         if (r->key == key && (n == 0 || (key->flags & MK_CONF_REPEAT)))
-            show_value(part, key, r, n++, out);
+            show_value(values, key, r, n++, out);
     if (n == 0 && key->fallback)
-        show_value(part, key, NULL, 0, out);
+        show_value(values, key, NULL, 0, out);
     else if (n == 0)
         mk_buf_addf(out, "    # %s is not set\n", key->name);
 }
 
-static void show_pairs(const struct mk__conf_part *part, struct mk_buf *out)
+static void show_pairs(const struct mk__conf_values *values, struct mk_buf *out)
 {
-    const struct mk_conf_pairs *pairs = part->data;
-    const struct mk__conf_record *r = part->records;
+    const struct mk_conf_pairs *pairs = values->data;
+    const struct mk__conf_setting *r = values->settings;
 
     for (uint32_t i = 0; i < pairs->n; i++, r = r->next) {
         mk_buf_addf(out, "    %-22s ", pairs->items[i].key.p);
@@ -78,12 +78,12 @@ static void show_pairs(const struct mk__conf_part *part, struct mk_buf *out)
 
 void mk__conf_show(const struct mk__conf_set *set, struct mk_buf *out)
 {
-    for (const struct mk__conf_block *b = set->blocks; b; b = b->next) {
-        mk_buf_addf(out, "%s[%.*s]\n", b == set->blocks ? "" : "\n", MK_STR_ARG(b->family->name));
-        for (const struct mk__conf_part *p = b->parts; p; p = p->next) {
-            if (b->family->flags & MK_CONF_PAIRS)
+    for (const struct mk__conf_section *b = set->sections; b; b = b->next) {
+        mk_buf_addf(out, "%s[%.*s]\n", b == set->sections ? "" : "\n", MK_STR_ARG(b->section_set->name));
+        for (const struct mk__conf_values *p = b->values; p; p = p->next) {
+            if (b->section_set->flags & MK_CONF_PAIRS)
                 show_pairs(p, out);
-            for (const struct mk_conf_key *key = p->decl->section->keys; key && key->name; key++)
+            for (const struct mk_conf_key *key = p->registration->section->keys; key && key->name; key++)
                 show_key(p, key, out);
         }
     }

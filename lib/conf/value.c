@@ -13,27 +13,27 @@
 #include <stdio.h>
 #include <unistd.h>
 
-struct unit {
+struct value_unit {
     const char *suffix;
     uint64_t factor;
 };
 
-struct type {
+struct value_type {
     const char *noun;
     int (*parse)(const struct mk_conf_key *key, const struct mk_conf_value *v, void *field, struct mk_arena *a);
     void (*print)(const struct mk_conf_key *key, const void *field, struct mk_buf *out);
-    const struct unit *units; /* the largest first; after the smallest, other spellings */
-    const char *bare;         /* the unit of a bare number */
+    const struct value_unit *units; /* the largest first; after the smallest, other spellings */
+    const char *bare;               /* the unit of a bare number */
     int64_t min, max;
     bool words; /* takes more than one word */
 };
 
-static const struct unit sizes[] = {{"G", 1 << 30}, {"M", 1 << 20}, {"K", 1 << 10}, {"B", 1},
-                                    {"g", 1 << 30}, {"m", 1 << 20}, {"k", 1 << 10}, {NULL, 0}};
-static const struct unit durations[] = {{"d", 86400000}, {"h", 3600000}, {"m", 60000},
-                                        {"s", 1000},     {"ms", 1},      {NULL, 0}};
+static const struct value_unit sizes[] = {{"G", 1 << 30}, {"M", 1 << 20}, {"K", 1 << 10}, {"B", 1},
+                                          {"g", 1 << 30}, {"m", 1 << 20}, {"k", 1 << 10}, {NULL, 0}};
+static const struct value_unit durations[] = {{"d", 86400000}, {"h", 3600000}, {"m", 60000},
+                                              {"s", 1000},     {"ms", 1},      {NULL, 0}};
 
-static const struct type types[];
+static const struct value_type types[];
 
 static bool is_word(struct mk_str s, const char *word)
 {
@@ -78,7 +78,7 @@ static void print_enum(const struct mk_conf_key *key, const void *field, struct 
 
 static bool in_range(const struct mk_conf_key *key, int64_t n)
 {
-    const struct type *t = &types[key->type];
+    const struct value_type *t = &types[key->type];
     bool none = !key->min && !key->max;
     return n >= (none ? t->min : key->min) && n <= (key->max ? key->max : t->max);
 }
@@ -106,10 +106,10 @@ static void print_int(const struct mk_conf_key *key, const void *field, struct m
 
 static uint64_t find_factor(const struct mk_conf_key *key, struct mk_str suffix)
 {
-    const struct type *t = &types[key->type];
+    const struct value_type *t = &types[key->type];
     if (!suffix.len)
         suffix = mk_str_c(key->unit ? key->unit : t->bare);
-    for (const struct unit *u = t->units; u->suffix; u++)
+    for (const struct value_unit *u = t->units; u->suffix; u++)
         if (mk_str_eq(suffix, mk_str_c(u->suffix)))
             return u->factor;
     return 0;
@@ -127,7 +127,7 @@ static bool parse_units(const struct mk_conf_key *key, struct mk_str s, uint64_t
 
 static void print_units(const struct mk_conf_key *key, uint64_t value, struct mk_buf *out)
 {
-    const struct unit *u = types[key->type].units;
+    const struct value_unit *u = types[key->type].units;
     while (u->factor > 1 && value % u->factor)
         u++;
     bool bare = value == 0 || (*u->suffix == 'B' && find_factor(key, MK_STR_NONE) == 1);
@@ -266,7 +266,7 @@ static void print_list(const struct mk_conf_key *key, const void *field, struct 
 }
 
 /* clang-format off */
-static const struct type types[] = {
+static const struct value_type types[] = {
     [MK_CONF_BOOL] = {.noun = "On or Off", .parse = parse_bool, .print = print_bool},
     [MK_CONF_INT] = {.noun = "a number", .parse = parse_int, .print = print_int, .min = INT64_MIN, .max = INT64_MAX},
     [MK_CONF_SIZE] = {.noun = "a size", .parse = parse_size, .print = print_size, .max = INT64_MAX,
@@ -305,7 +305,7 @@ static void describe_range(const struct mk_conf_key *key, struct mk_buf *out)
 
 void mk__value_describe(const struct mk_conf_key *key, struct mk_buf *out)
 {
-    const struct type *t = &types[key->type];
+    const struct value_type *t = &types[key->type];
 
     if (key->type == MK_CONF_CUSTOM && key->unit) {
         mk_buf_addf(out, "%s", key->unit);
@@ -336,32 +336,32 @@ static const char *find_synonym(struct mk_str text, const char *name)
 }
 
 /* What somebody may have meant who wrote something else. */
-static const char *guess(const struct mk_conf_key *key, struct mk_str text)
+static const char *suggest_value(const struct mk_conf_key *key, struct mk_str text)
 {
     static const char *const on_off[] = {"On", "Off", NULL};
-    struct mk__near near = mk__near_to(text);
+    struct mk__suggestion suggestion = mk__suggest_init(text);
 
     if (key->type != MK_CONF_BOOL && key->type != MK_CONF_ENUM)
         return NULL;
     const char *const *names = key->type == MK_CONF_ENUM ? key->names : on_off;
     for (int i = 0; names[i]; i++)
-        mk__near_offer(&near, names[i]);
-    for (int i = 0; names[i] && !near.name; i++)
-        near.name = find_synonym(text, names[i]);
-    return near.name;
+        mk__suggest_add(&suggestion, names[i]);
+    for (int i = 0; names[i] && !suggestion.name; i++)
+        suggestion.name = find_synonym(text, names[i]);
+    return suggestion.name;
 }
 
-static void complain(const struct mk_conf_key *key, struct mk_str text, struct mk_buf *error)
+static void describe_bad_value(const struct mk_conf_key *key, struct mk_str text, struct mk_buf *error)
 {
-    const struct type *t = &types[key->type];
-    const char *meant = guess(key, text);
+    const struct value_type *t = &types[key->type];
+    const char *meant = suggest_value(key, text);
     int shown = text.len > 80 ? 80 : (int)text.len;
 
     mk_buf_addf(error, " wants ");
     mk__value_describe(key, error);
     mk_buf_addf(error, ", not \"%.*s\"", shown, text.p);
     if (meant)
-        mk_buf_addf(error, MK__NEAR_PHRASE "\"%s\"?", meant);
+        mk_buf_addf(error, MK__SUGGEST_PHRASE "\"%s\"?", meant);
     if (t->units)
         mk_buf_addf(error, t->units == sizes ? " (units: B, K, M, G)" : " (units: ms, s, m, h, d)");
 }
@@ -374,7 +374,7 @@ static int parse_custom(const struct mk_conf_key *key, const struct mk_conf_valu
     int r = key->parse(value, field, arena, error);
     if (r < 0 && error->len == before) { /* it said nothing */
         error->len = 0;
-        complain(key, value->text, error);
+        describe_bad_value(key, value->text, error);
     }
     return r < 0 ? r : 0;
 }
@@ -382,7 +382,7 @@ static int parse_custom(const struct mk_conf_key *key, const struct mk_conf_valu
 int mk__value_parse(const struct mk_conf_key *key, const struct mk_conf_value *value, void *field,
                     struct mk_arena *arena, struct mk_buf *error)
 {
-    const struct type *t = &types[key->type];
+    const struct value_type *t = &types[key->type];
 
     if (key->type == MK_CONF_CUSTOM)
         return parse_custom(key, value, field, arena, error);
@@ -392,7 +392,7 @@ int mk__value_parse(const struct mk_conf_key *key, const struct mk_conf_value *v
     }
     int r = t->parse(key, value, field, arena);
     if (r == -EINVAL)
-        complain(key, value->text, error);
+        describe_bad_value(key, value->text, error);
     return r;
 }
 

@@ -46,7 +46,7 @@ int mk__client_announce(struct mk__peer *peer, struct mk__http *http, struct mk_
 {
     struct mk__proxy_header header;
     int r = mk__proxy_header_read(*in, &header);
-    if (r < 0 && mk__log_due(&http->complained_ms, mk_loop_now_ms(http->loop)))
+    if (r < 0 && mk__log_due(&http->warned_ms, mk_loop_now_ms(http->loop)))
         mk_log_warn("closing a connection without a PROXY header");
     if (r != 0)
         return r;

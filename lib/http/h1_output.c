@@ -80,7 +80,7 @@ static void decide_closing(struct mk__conn *c, struct mk_request *req)
     if (!s->keep_alive || !req->head.keep_alive || req->close_wanted || c->http->draining || c->http->leaving ||
         c->stream.ended || (s->requests_max && c->requests >= s->requests_max))
         c->closing = true;
-    if (unread && (unwilling || (req->head.body == MK__BODY_LENGTH && req->body_left > req->limits->drain_bytes_max)))
+    if (unread && (unwilling || (req->head.body == MK__BODY_LENGTH && req->body_left > req->limits->discard_bytes_max)))
         c->closing = true;
     if (c->closing && unread)
         c->impolite = true;

@@ -267,7 +267,7 @@ static bool wants_body(const struct mk_request *req)
 /* Has more come, or been announced by a chunk, than this body may have? */
 static bool is_too_long(const struct mk_request *req)
 {
-    uint64_t limit = req->body_discard ? req->limits->drain_bytes_max : req->limits->body_bytes_max;
+    uint64_t limit = req->body_discard ? req->limits->discard_bytes_max : req->limits->body_bytes_max;
     uint64_t announced = req->head.body == MK__BODY_CHUNKED ? req->chunked.left : 0;
     return req->body_bytes > limit || announced > limit - req->body_bytes;
 }

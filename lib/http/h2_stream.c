@@ -173,7 +173,7 @@ void mk__h2_stream_complete(struct mk__h2_stream *s)
 static void drain(struct mk__h2_stream *s, size_t bytes)
 {
     s->drained += bytes;
-    if (s->drained > mk__h2_http(s->h2)->settings->limits.drain_bytes_max && !s->reset)
+    if (s->drained > mk__h2_http(s->h2)->settings->limits.discard_bytes_max && !s->reset)
         mk__h2_reset(s, false);
 }
 

@@ -34,7 +34,7 @@ struct mk__http_limits {
     uint32_t wait_ms[MK__WAITS];
     uint64_t body_bytes_max;    /* any body: 413 */
     uint64_t collect_bytes_max; /* a body collected in memory: 413 */
-    uint64_t drain_bytes_max;   /* read away after an answer that did not want the body */
+    uint64_t discard_bytes_max; /* read away after an answer that did not want the body */
     uint64_t body_rate_min;     /* bytes per second, after a grace of a few seconds; 0 = none */
 };
 
@@ -104,7 +104,7 @@ struct mk__http {
     uint32_t late; /* so many of these there are */
 #ifndef MK_LEAN
     uint32_t adoptions;            /* of settings, so far */
-    uint64_t complained_ms;        /* about those who connect where only proxies may, or who are none */
+    uint64_t warned_ms;            /* about those who connect where only proxies may, or who are none */
     const struct mk__h2_calls *h2; /* NULL: nobody has spoken it yet */
     void *h2_shared;               /* its own, of all connections */
     struct mk_list shaking;        /* connections amid their handshakes, the oldest first */

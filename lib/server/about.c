@@ -30,7 +30,7 @@ int mk_reference(struct mk_buf *out)
     struct mk_str text;
     char path[PATH_MAX];
     mk_arena_init(&arena, NULL, MANUAL_BYTES_MAX, NULL, 0);
-    snprintf(path, sizeof(path), "%s/reference.md", mk__plugin_folder());
+    snprintf(path, sizeof(path), "%s/reference.md", mk__module_dir());
     int err = mk__file_read(path, MANUAL_BYTES_MAX, &arena, &text);
     if (err == 0)
         mk_buf_adds(out, text);
@@ -60,7 +60,7 @@ static void print_plugin(const struct mk_plugin *plugin, void *ctx)
     mk_buf_addf(out, "    %-11s %s  %s\n", plugin->name, plugin->version, plugin->summary);
 #ifndef MK_LEAN
     mk_buf_addf(out, "    %-11s ", "");
-    mk__moments_print(plugin, out);
+    mk__hook_names_print(plugin, out);
     mk_buf_addc(out, '\n');
     if (plugin->about) {
         mk_buf_addf(out, "    %-11s ", "");
@@ -81,17 +81,17 @@ void mk_build_info(struct mk_buf *out)
     if (sizeof(MK__BUILD_SANITIZERS) > 1)
         mk_buf_addf(out, "sanitizers: %s\n", MK__BUILD_SANITIZERS);
 #ifndef MK_LEAN
-    mk__http2_find();
-    const char *library = mk__http2_library();
-    mk_buf_addf(out, "http/2: %s%s\n", library ? "nghttp2 " : "", library ? library : mk__http2_fault());
+    mk__h2_loader_find();
+    const char *library = mk__h2_loader_version();
+    mk_buf_addf(out, "http/2: %s%s\n", library ? "nghttp2 " : "", library ? library : mk__h2_loader_error());
 #endif
     mk_buf_addf(out, "plugins:\n");
     for (const struct mk_plugin *const *p = mk__builtin_plugins; *p; p++)
         print_plugin(*p, out);
     if (!MK__MODULES)
         return;
-    mk_buf_addf(out, "plugins in %s:\n", mk__plugin_folder());
-    mk__plugin_each_module(print_plugin, out);
+    mk_buf_addf(out, "plugins in %s:\n", mk__module_dir());
+    mk__module_each(print_plugin, out);
     mk_buf_addf(out, "their order without plugins.load:");
     for (const char *const *name = mk__plugin_order; *name; name++)
         mk_buf_addf(out, " %s", *name);

@@ -17,7 +17,7 @@ void mk__acceptors_free(struct mk__acceptors *list)
     *list = (struct mk__acceptors){0};
 }
 
-static int add(struct mk__acceptors *list, const struct mk__listening *listening, int fd)
+static int add_acceptor(struct mk__acceptors *list, const struct mk__listener *listener, int fd)
 {
     struct mk__acceptor **items = mk_account_alloc(NULL, (list->n + 1) * sizeof(struct mk__acceptor *));
     struct mk__acceptor *one = mk_account_alloc(NULL, sizeof(*one));
@@ -26,7 +26,7 @@ static int add(struct mk__acceptors *list, const struct mk__listening *listening
         mk_account_free(NULL, one, 0);
         return -ENOMEM;
     }
-    *one = (struct mk__acceptor){.event.fd = fd, .listening = listening};
+    *one = (struct mk__acceptor){.event.fd = fd, .listener = listener};
     if (list->n)
         memcpy(items, list->items, list->n * sizeof(*items));
     items[list->n++] = one;
@@ -35,17 +35,18 @@ static int add(struct mk__acceptors *list, const struct mk__listening *listening
     return 0;
 }
 
-int mk__acceptors_make(struct mk__acceptors *list, const struct mk__sockets *sockets, unsigned index, unsigned loops)
+int mk__acceptors_make(struct mk__acceptors *list, const struct mk__listeners *listeners, unsigned index,
+                       unsigned loops)
 {
     struct mk_list *n, *save;
     *list = (struct mk__acceptors){0};
-    MK_LIST_EACH(&sockets->open, n, save) {
-        const struct mk__listening *one = MK_OWNER(n, struct mk__listening, node);
+    MK_LIST_EACH(&listeners->open, n, save) {
+        const struct mk__listener *one = MK_OWNER(n, struct mk__listener, node);
         for (unsigned i = 0; one->kept; i++) {
-            int fd = mk__sockets_of_worker(one, index, loops, i);
+            int fd = mk__listeners_worker_fd(one, index, loops, i);
             if (fd < 0)
                 break;
-            if (add(list, one, fd) < 0) {
+            if (add_acceptor(list, one, fd) < 0) {
                 mk__acceptors_free(list);
                 return -ENOMEM;
             }
@@ -62,7 +63,7 @@ int mk__acceptors_open(struct mk__acceptors *list, mk__acceptors_open_fn open, v
         int err = a->open ? 0 : open(ctx, a);
         if (err == 0)
             continue;
-        mk_log_error("cannot accept at %.*s: %s", MK_STR_ARG(a->listening->text), strerror(-err));
+        mk_log_error("cannot accept at %.*s: %s", MK_STR_ARG(a->listener->text), strerror(-err));
         result = err;
     }
     return result;
@@ -76,19 +77,19 @@ void mk__acceptors_close(struct mk__acceptors *list)
 
 #ifndef MK_LEAN
 
-static int find(const struct mk__acceptors *list, const struct mk__acceptor *wanted)
+static int find_acceptor(const struct mk__acceptors *list, const struct mk__acceptor *wanted)
 {
     for (unsigned i = 0; i < list->n; i++)
-        if (list->items[i]->event.fd == wanted->event.fd && list->items[i]->listening == wanted->listening)
+        if (list->items[i]->event.fd == wanted->event.fd && list->items[i]->listener == wanted->listener)
             return (int)i;
     return -1;
 }
 
 /* Goes on with the acceptors that both lists have. */
-static void keep_old(struct mk__acceptors *old, struct mk__acceptors *next)
+static void keep_unchanged(struct mk__acceptors *old, struct mk__acceptors *next)
 {
     for (unsigned i = 0; i < next->n; i++) {
-        int k = find(old, next->items[i]);
+        int k = find_acceptor(old, next->items[i]);
         if (k < 0)
             continue;
         struct mk__acceptor *kept = old->items[k];
@@ -97,18 +98,19 @@ static void keep_old(struct mk__acceptors *old, struct mk__acceptors *next)
     }
 }
 
-void mk__acceptors_change(struct mk__acceptors *list, struct mk__acceptors *next, mk__acceptors_open_fn open, void *ctx)
+void mk__acceptors_replace(struct mk__acceptors *list, struct mk__acceptors *next, mk__acceptors_open_fn open,
+                           void *ctx)
 {
     struct mk__acceptors old = *list;
-    keep_old(&old, next);
+    keep_unchanged(&old, next);
     *list = *next;
     *next = old;
     mk__acceptors_open(list, open, ctx);
     for (unsigned i = 0; i < list->n; i++)
-        mk__acceptor_count_descriptors(list->items[i]);
+        mk__acceptor_update_fd_limit(list->items[i]);
     for (unsigned i = 0; i < old.n; i++)
-        if (old.items[i]->listening->kept)
-            mk__acceptor_leave(old.items[i]);
+        if (old.items[i]->listener->kept)
+            mk__acceptor_stop(old.items[i]);
         else
             mk__acceptor_close(old.items[i]);
 }

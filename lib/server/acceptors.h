@@ -15,7 +15,8 @@ struct mk__acceptors {
 };
 
 /* For what loop `index` of `loops` watches of the sockets that are kept; not open yet. 0 or -ENOMEM. */
-int mk__acceptors_make(struct mk__acceptors *list, const struct mk__sockets *sockets, unsigned index, unsigned loops);
+int mk__acceptors_make(struct mk__acceptors *list, const struct mk__listeners *listeners, unsigned index,
+                       unsigned loops);
 void mk__acceptors_free(struct mk__acceptors *list);
 
 /* Opens one of a list. In the loop's thread, or before it runs. 0 or -errno. */
@@ -28,7 +29,7 @@ void mk__acceptors_close(struct mk__acceptors *list);
  * Goes over to the list `next`, which gets those that are not needed any more: an address that nobody wants is
  * closed, a socket that another loop watches from now on is left to it.
  */
-void mk__acceptors_change(struct mk__acceptors *list, struct mk__acceptors *next, mk__acceptors_open_fn open,
-                          void *ctx);
+void mk__acceptors_replace(struct mk__acceptors *list, struct mk__acceptors *next, mk__acceptors_open_fn open,
+                           void *ctx);
 
 #endif

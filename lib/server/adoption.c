@@ -8,101 +8,101 @@
 
 #include <errno.h>
 
-int mk__adoption_prepare(struct mk__adoption *a, struct mk__worker *w, struct mk_generation *g, unsigned workers,
-                         bool fed, const struct mk__sockets *sockets)
+int mk__worker_reload_prepare(struct mk__worker_reload *a, struct mk__thread *t, struct mk_generation *g,
+                              unsigned workers, bool balanced, const struct mk__listeners *listeners)
 {
-    *a = (struct mk__adoption){.worker = w, .fed = fed};
-    if (!workers && !fed)
+    *a = (struct mk__worker_reload){.thread = t, .balanced = balanced};
+    if (!workers && !balanced)
         return 0;
-    a->next = mk__pin_new(w, g);
-    int err = a->next ? mk__http_prepare(&w->http, &g->http, &a->buffers) : -ENOMEM;
+    a->next = mk__worker_new(t, g);
+    int err = a->next ? mk__http_prepare(&t->http, &g->http, &a->buffers) : -ENOMEM;
     if (err == 0 && workers)
-        err = mk__acceptors_make(&a->acceptors, sockets, w->index, workers);
+        err = mk__acceptors_make(&a->acceptors, listeners, t->index, workers);
     return err;
 }
 
-void mk__adoption_free(struct mk__adoption *a)
+void mk__worker_reload_free(struct mk__worker_reload *a)
 {
     mk__acceptors_free(&a->acceptors);
     mk__http_buffers_free(&a->buffers);
     if (a->next)
-        mk__pin_free(a->next);
+        mk__worker_free(a->next);
     a->next = NULL;
 }
 
-static struct mk__adoption *adoption_of(struct mk_message *message)
+static struct mk__worker_reload *reload_of(struct mk_message *message)
 {
-    return MK_OWNER(message, struct mk__adoption, message);
+    return MK_OWNER(message, struct mk__worker_reload, message);
 }
 
 /* What clients hold must not keep plugins from starting: MemoryLimit bounds connections, and may be reached. */
-static int start_plugins(struct mk__adoption *a)
+static int start_plugins(struct mk__worker_reload *a)
 {
-    struct mk_account *account = &a->worker->account;
+    struct mk_account *account = &a->thread->account;
     size_t bytes_max = account->bytes_max;
     account->bytes_max = 0;
-    int err = mk__pin_start(a->next);
+    int err = mk__worker_start(a->next);
     account->bytes_max = bytes_max;
     return err;
 }
 
-static void begin(struct mk_message *message)
+static void on_begin(struct mk_message *message)
 {
-    struct mk__adoption *a = adoption_of(message);
+    struct mk__worker_reload *a = reload_of(message);
     if (a->next)
         a->err = start_plugins(a);
     sem_post(a->done);
 }
 
-static void abandon(struct mk_message *message)
+static void on_abort(struct mk_message *message)
 {
-    struct mk__adoption *a = adoption_of(message);
+    struct mk__worker_reload *a = reload_of(message);
     if (a->next)
-        mk__pin_free(a->next);
+        mk__worker_free(a->next);
     a->next = NULL;
     sem_post(a->done);
 }
 
-static void change_generation(struct mk__worker *w, struct mk__adoption *a)
+static void switch_generation(struct mk__thread *t, struct mk__worker_reload *a)
 {
-    struct mk_worker *before = w->now;
+    struct mk_worker *before = t->worker;
     const struct mk_generation *g = a->next->generation;
-    w->now = a->next;
+    t->worker = a->next;
     a->next = NULL;
-    w->account.bytes_max = g->settings->memory_bytes_max;
-    mk__http_adopt(&w->http, &g->http, &a->buffers);
-    mk__pin_retire(before);
+    t->account.bytes_max = g->settings->memory_bytes_max;
+    mk__http_adopt(&t->http, &g->http, &a->buffers);
+    mk__worker_retire(before);
 }
 
-static void complete(struct mk_message *message)
+static void on_commit(struct mk_message *message)
 {
-    struct mk__adoption *a = adoption_of(message);
+    struct mk__worker_reload *a = reload_of(message);
     /* those who wait at an address that is closed now still come under the old generation */
-    mk__acceptors_change(&a->worker->acceptors, &a->acceptors, mk__worker_accept, a->worker);
-    a->worker->feed.on = a->fed;
+    mk__acceptors_replace(&a->thread->acceptors, &a->acceptors, mk__thread_open_acceptor, a->thread);
+    a->thread->load.enabled = a->balanced;
     if (a->next)
-        change_generation(a->worker, a);
+        switch_generation(a->thread, a);
     sem_post(a->done);
 }
 
-static void send_part(struct mk__adoption *a, mk_message_fn part, sem_t *done)
+static void send_phase(struct mk__worker_reload *a, mk_message_fn fn, sem_t *done)
 {
     a->done = done;
-    a->message.fn = part;
-    mk_post(&a->worker->loop, &a->message);
+    a->message.fn = fn;
+    mk_post(&a->thread->loop, &a->message);
 }
 
-void mk__adoption_begin(struct mk__adoption *a, sem_t *done)
+void mk__worker_reload_begin(struct mk__worker_reload *a, sem_t *done)
 {
-    send_part(a, begin, done);
+    send_phase(a, on_begin, done);
 }
 
-void mk__adoption_abandon(struct mk__adoption *a, sem_t *done)
+void mk__worker_reload_abort(struct mk__worker_reload *a, sem_t *done)
 {
-    send_part(a, abandon, done);
+    send_phase(a, on_abort, done);
 }
 
-void mk__adoption_complete(struct mk__adoption *a, sem_t *done)
+void mk__worker_reload_commit(struct mk__worker_reload *a, sem_t *done)
 {
-    send_part(a, complete, done);
+    send_phase(a, on_commit, done);
 }

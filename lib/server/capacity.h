@@ -21,86 +21,86 @@
 #ifdef MK_LEAN
 
 /* Devices resist. */
-struct mk__capacity;
-static inline bool mk__capacity_is_full(const struct mk__capacity *c)
+struct mk__limits;
+static inline bool mk__limits_is_full(const struct mk__limits *c)
 {
     (void)c;
     return false;
 }
-static inline bool mk__capacity_enter(struct mk__capacity *c)
+static inline bool mk__limits_add_conn(struct mk__limits *c)
 {
     (void)c;
     return true;
 }
-static inline void mk__capacity_leave(struct mk__capacity *c)
+static inline void mk__limits_remove_conn(struct mk__limits *c)
 {
     (void)c;
 }
-static inline bool mk__capacity_resists(const struct mk__capacity *c)
+static inline bool mk__limits_evicts(const struct mk__limits *c)
 {
     (void)c;
     return true;
 }
-static inline void mk__capacity_refuse(struct mk__capacity *c, const struct mk__listening *listening, int fd)
+static inline void mk__limits_reject(struct mk__limits *c, const struct mk__listener *listener, int fd)
 {
     (void)c;
-    (void)listening;
+    (void)listener;
     (void)fd;
 }
-static inline unsigned mk__capacity_made_room(struct mk__capacity *c, unsigned closed)
+static inline unsigned mk__limits_count_evicted(struct mk__limits *c, unsigned closed)
 {
     (void)c;
     return closed;
 }
-static inline int mk__capacity_refuse_next(struct mk__capacity *c, const struct mk__listening *listening, int listener,
-                                           int err)
+static inline int mk__limits_reject_next(struct mk__limits *c, const struct mk__listener *listener, int listen_fd,
+                                         int err)
 {
     (void)c;
-    (void)listening;
     (void)listener;
+    (void)listen_fd;
     return err;
 }
 
 #else
 
-struct mk__capacity {
+struct mk__limits {
     _Atomic unsigned open; /* connections */
     _Atomic unsigned connections_max;
     _Atomic unsigned refused;
     _Atomic unsigned evicted; /* connections that were closed to make room */
-    _Atomic int plan;         /* enum mk__over_capacity */
-    _Atomic int spare;        /* a descriptor to give up when there is no other; 0: none */
-    _Atomic uint64_t complained_ms;
+    _Atomic int policy;       /* enum mk__over_capacity */
+    _Atomic int reserve_fd;   /* a descriptor to give up when there is no other; 0: none */
+    _Atomic uint64_t warned_ms;
 };
 
 /* What the settings say counts from now on. One thread at a time. */
-void mk__capacity_set(struct mk__capacity *c, const struct mk__settings *settings);
-void mk__capacity_release(struct mk__capacity *c);
+void mk__limits_set(struct mk__limits *c, const struct mk__settings *settings);
+void mk__limits_release(struct mk__limits *c);
 
 /* Are there as many connections as there may be? */
-bool mk__capacity_is_full(const struct mk__capacity *c);
+bool mk__limits_is_full(const struct mk__limits *c);
 /*
  * Counts one that was accepted; each that was counted must leave. False: there may not be one more. Whoever resists
  * looks first, and takes what it has accepted, even if another worker was quicker to take the last place.
  */
-bool mk__capacity_enter(struct mk__capacity *c);
-static inline void mk__capacity_leave(struct mk__capacity *c)
+bool mk__limits_add_conn(struct mk__limits *c);
+static inline void mk__limits_remove_conn(struct mk__limits *c)
 {
     atomic_fetch_sub_explicit(&c->open, 1, memory_order_relaxed);
 }
 
-static inline bool mk__capacity_resists(const struct mk__capacity *c)
+static inline bool mk__limits_evicts(const struct mk__limits *c)
 {
-    return atomic_load_explicit(&c->plan, memory_order_relaxed) == MK__RESIST;
+    return atomic_load_explicit(&c->policy, memory_order_relaxed) == MK__OVER_CAPACITY_RESIST;
 }
 
 /* Counts connections that were closed to make room, and logs it, not more than once in a while. Returns `closed`. */
-unsigned mk__capacity_made_room(struct mk__capacity *c, unsigned closed);
+unsigned mk__limits_count_evicted(struct mk__limits *c, unsigned closed);
 
 /* Ends a connection that was accepted, the way that the plan says; not counted. Takes the descriptor. */
-void mk__capacity_refuse(struct mk__capacity *c, const struct mk__listening *listening, int fd);
+void mk__limits_reject(struct mk__limits *c, const struct mk__listener *listener, int fd);
 /* The same for the next in a listener's queue when accept(2) found no descriptor. 0, or the errno that goes on. */
-int mk__capacity_refuse_next(struct mk__capacity *c, const struct mk__listening *listening, int listener, int err);
+int mk__limits_reject_next(struct mk__limits *c, const struct mk__listener *listener, int listen_fd, int err);
 
 #endif
 #endif

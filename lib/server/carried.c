@@ -11,20 +11,21 @@
 
 struct mk_host *mk_generation_host(const struct mk_generation *g, struct mk_str name)
 {
-    return mk__generation_host(g, name);
+    return mk__generation_find_host(g, name);
 }
 
 bool mk_generation_speaks(const struct mk_generation *g, struct mk_str protocol)
 {
     if (mk_str_eq(protocol, MK_STR("h2")))
-        return g->http.h2 && mk__http2_open();
+        return g->http.h2 && mk__h2_loader_open();
     return mk_str_eq(protocol, MK_STR("http/1.1"));
 }
 
-const struct mk__listener *mk__generation_listener(const struct mk_generation *g, const struct mk__listening *listening)
+const struct mk__listen_conf *mk__generation_listen_conf(const struct mk_generation *g,
+                                                         const struct mk__listener *listener)
 {
     for (uint32_t i = 0; i < g->settings->listen.n; i++)
-        if (g->settings->listen.items[i].listening == listening)
+        if (g->settings->listen.items[i].listener == listener)
             return &g->settings->listen.items[i];
     return NULL;
 }
@@ -37,32 +38,33 @@ static bool has_transport(const struct mk_generation *g, const struct mk_transpo
     return false;
 }
 
-int mk__generation_way(const struct mk_generation *g, const struct mk__listening *listening, struct mk__way *ret)
+int mk__generation_listen_mode(const struct mk_generation *g, const struct mk__listener *listener,
+                               struct mk__listen_mode *ret)
 {
-    const struct mk__listener *own = mk__generation_listener(g, listening);
-    *ret = own ? own->way : mk__sockets_way(listening);
+    const struct mk__listen_conf *own = mk__generation_listen_conf(g, listener);
+    *ret = own ? own->mode : mk__listeners_mode(listener);
     return own || (has_transport(g, ret->transport) && !ret->proxy) ? 0 : -ENOTCONN;
 }
 
-struct mk_str mk__generation_listener_text(const struct mk_generation *g, const struct mk__listening *listening)
+struct mk_str mk__generation_listener_text(const struct mk_generation *g, const struct mk__listener *listener)
 {
-    const struct mk__listener *own = mk__generation_listener(g, listening);
-    return own ? own->text : listening->text;
+    const struct mk__listen_conf *own = mk__generation_listen_conf(g, listener);
+    return own ? own->text : listener->text;
 }
 
 /* The first listener of that plugin; the number of listeners if there is none. */
 static uint32_t find_listener(const struct mk_generation *g, const struct mk_plugin *plugin)
 {
-    const struct mk__listeners *all = &g->settings->listen;
+    const struct mk__listen_confs *all = &g->settings->listen;
     uint32_t i = 0;
-    while (i < all->n && all->items[i].way.transport != plugin->transport)
+    while (i < all->n && all->items[i].mode.transport != plugin->transport)
         i++;
     return i;
 }
 
 int mk_generation_port(const struct mk_generation *g, const struct mk_plugin *plugin)
 {
-    const struct mk__listeners *all = &g->settings->listen;
+    const struct mk__listen_confs *all = &g->settings->listen;
     uint32_t i = find_listener(g, plugin);
     return i < all->n ? mk__addr_port(&all->items[i].addr) : -ENOENT;
 }

@@ -11,26 +11,26 @@
 
 #include <errno.h>
 
-void mk__connections_prepare(struct mk_generation *g)
+void mk__conn_hooks_prepare(struct mk_generation *g)
 {
     for (uint32_t i = 0; i < g->settings->listen.n; i++)
-        g->http.greets |= g->settings->listen.items[i].way.proxy;
+        g->http.greets |= g->settings->listen.items[i].mode.proxy;
     for (unsigned i = 0; i < g->n_plugins; i++) {
         g->http.greets |= g->plugins[i]->on_accept != NULL;
         g->http.parts |= g->plugins[i]->on_close != NULL;
     }
 }
 
-static void complain(const struct mk_connection *conn, const struct mk_address *peer)
+static void warn_untrusted(const struct mk_connection *conn, const struct mk_address *peer)
 {
     char text[64];
     struct mk_buf b;
-    if (!mk__log_due(&conn->http->complained_ms, mk_loop_now_ms(conn->http->loop)))
+    if (!mk__log_due(&conn->http->warned_ms, mk_loop_now_ms(conn->http->loop)))
         return;
     mk_buf_init_fixed(&b, text, sizeof(text));
     mk_address_print(peer, &b);
     mk_log_warn("closing a connection of %.*s at Listen %.*s proxy: not in TrustedProxies", MK_STR_ARG(mk_buf_str(&b)),
-                MK_STR_ARG(conn->io->listening->text));
+                MK_STR_ARG(conn->io->listener->text));
 }
 
 static bool is_trusted_proxy(struct mk_connection *conn, const struct mk_generation *g)
@@ -38,43 +38,43 @@ static bool is_trusted_proxy(struct mk_connection *conn, const struct mk_generat
     struct mk_address peer = mk_connection_peer(conn);
     if (mk_networks_contain(&g->http.trust.networks, &peer))
         return true;
-    complain(conn, &peer);
+    warn_untrusted(conn, &peer);
     return false;
 }
 
 /* The first `n` plugins hear of the end. */
-static void tell_end(struct mk_connection *conn, const struct mk_generation *g, unsigned n)
+static void run_close_hooks(struct mk_connection *conn, const struct mk_generation *g, unsigned n)
 {
     for (unsigned i = 0; i < n; i++)
         if (g->plugins[i]->on_close)
             g->plugins[i]->on_close(conn);
 }
 
-int mk__connections_accepted(struct mk_connection *conn, void *ctx)
+int mk__conn_hooks_on_accept(struct mk_connection *conn, void *ctx)
 {
-    const struct mk__worker *w = ctx;
-    const struct mk_generation *g = w->now->generation;
-    struct mk__way way;
-    conn->peer->awaited = mk__generation_way(g, conn->io->listening, &way) == 0 && way.proxy;
+    const struct mk__thread *t = ctx;
+    const struct mk_generation *g = t->worker->generation;
+    struct mk__listen_mode mode;
+    conn->peer->awaited = mk__generation_listen_mode(g, conn->io->listener, &mode) == 0 && mode.proxy;
     if (conn->peer->awaited && !is_trusted_proxy(conn, g))
         return -EACCES;
     for (unsigned i = 0; i < g->n_plugins; i++) {
         int r = g->plugins[i]->on_accept ? g->plugins[i]->on_accept(conn) : 0;
         if (r < 0) {
-            tell_end(conn, g, i);
+            run_close_hooks(conn, g, i);
             return r;
         }
     }
     return 0;
 }
 
-void mk__connections_parted(struct mk_connection *conn, void *ctx)
+void mk__conn_hooks_on_close(struct mk_connection *conn, void *ctx)
 {
-    const struct mk__worker *w = ctx;
-    tell_end(conn, w->now->generation, w->now->generation->n_plugins);
+    const struct mk__thread *t = ctx;
+    run_close_hooks(conn, t->worker->generation, t->worker->generation->n_plugins);
 }
 
-const struct mk__trust *mk__connections_trust(const struct mk_request *req)
+const struct mk__trust *mk__conn_hooks_trust(const struct mk_request *req)
 {
     const struct mk_worker *worker = req->pin;
     return &worker->generation->http.trust;
@@ -89,13 +89,13 @@ struct mk_address mk_connection_peer(struct mk_connection *conn)
 
 struct mk_worker *mk_connection_worker(const struct mk_connection *conn)
 {
-    const struct mk__worker *w = conn->http->app_ctx;
-    return w->now;
+    const struct mk__thread *t = conn->http->app_ctx;
+    return t->worker;
 }
 
 struct mk_str mk_connection_listener(const struct mk_connection *conn)
 {
-    return mk__generation_listener_text(mk_connection_worker(conn)->generation, conn->io->listening);
+    return mk__generation_listener_text(mk_connection_worker(conn)->generation, conn->io->listener);
 }
 
 uint64_t mk_connection_id(struct mk_connection *conn)

@@ -9,11 +9,11 @@
 #include "server/generation.h"
 
 /* Does the generation have to do with each connection that comes, or goes? */
-void mk__connections_prepare(struct mk_generation *g);
+void mk__conn_hooks_prepare(struct mk_generation *g);
 
 /* What HTTP calls (hooks.c); the context is the worker. */
-int mk__connections_accepted(struct mk_connection *conn, void *ctx);
-void mk__connections_parted(struct mk_connection *conn, void *ctx);
-const struct mk__trust *mk__connections_trust(const struct mk_request *req);
+int mk__conn_hooks_on_accept(struct mk_connection *conn, void *ctx);
+void mk__conn_hooks_on_close(struct mk_connection *conn, void *ctx);
+const struct mk__trust *mk__conn_hooks_trust(const struct mk_request *req);
 
 #endif

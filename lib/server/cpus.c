@@ -18,7 +18,7 @@ enum { PATH_BYTES = 1024 };
 #ifdef MK_LEAN
 
 /* Devices have no control groups worth counting. */
-static unsigned cgroup_limit(void)
+static unsigned read_cgroup_limit(void)
 {
     return 0;
 }
@@ -38,7 +38,7 @@ static bool read_text(const char *path, char *to, size_t size)
     return true;
 }
 
-unsigned mk__cpus_of_quota(const char *text)
+unsigned mk__cpus_from_quota(const char *text)
 {
     long quota = 0, period = 0;
     if (sscanf(text, "%ld %ld", &quota, &period) != 2 || quota <= 0 || period <= 0)
@@ -47,12 +47,12 @@ unsigned mk__cpus_of_quota(const char *text)
 }
 
 /* The limit in one cgroup directory: v2 has one file, v1 two. */
-static unsigned limit_in(const char *dir)
+static unsigned read_group_limit(const char *dir)
 {
     char path[PATH_BYTES + 32], text[64], period[32];
     snprintf(path, sizeof(path), "%s/cpu.max", dir);
     if (read_text(path, text, sizeof(text)))
-        return mk__cpus_of_quota(text);
+        return mk__cpus_from_quota(text);
     snprintf(path, sizeof(path), "%s/cpu.cfs_quota_us", dir);
     if (!read_text(path, text, 32))
         return 0;
@@ -61,17 +61,17 @@ static unsigned limit_in(const char *dir)
         return 0;
     text[strcspn(text, "\n")] = ' ';
     strncat(text, period, sizeof(text) - strlen(text) - 1);
-    return mk__cpus_of_quota(text);
+    return mk__cpus_from_quota(text);
 }
 
 /* The smallest limit from this group up to the root of the hierarchy. */
-static unsigned limit_from(const char *mount, char *group)
+static unsigned find_least_limit(const char *mount, char *group)
 {
     unsigned least = 0;
     char dir[PATH_BYTES];
     for (;;) {
         snprintf(dir, sizeof(dir), "%s%s", mount, group);
-        unsigned limit = limit_in(dir);
+        unsigned limit = read_group_limit(dir);
         if (limit && (!least || limit < least))
             least = limit;
         char *slash = strrchr(group, '/');
@@ -92,7 +92,7 @@ static bool has_cpu(const char *controllers)
 }
 
 /* Lines of /proc/self/cgroup: "0::/a/b" (v2) or "4:cpu,cpuacct:/a/b" (v1). */
-static unsigned cgroup_limit(void)
+static unsigned read_cgroup_limit(void)
 {
     char text[4096], *save = NULL;
     unsigned least = 0;
@@ -106,14 +106,14 @@ static unsigned cgroup_limit(void)
         const char *mount = controllers[1] == '\0' ? "/sys/fs/cgroup" : "/sys/fs/cgroup/cpu";
         if (controllers[1] != '\0' && !has_cpu(controllers + 1))
             continue;
-        unsigned limit = limit_from(mount, group);
+        unsigned limit = find_least_limit(mount, group);
         if (limit && (!least || limit < least))
             least = limit;
     }
     return least;
 }
 
-void mk__cpus_choose(cpu_set_t *set, unsigned n)
+void mk__cpus_pick(cpu_set_t *set, unsigned n)
 {
     int all = CPU_COUNT(set);
     for (int cpu = 0, left = all ? (int)(n % (unsigned)all) : 0; cpu < CPU_SETSIZE; cpu++) {
@@ -125,10 +125,10 @@ void mk__cpus_choose(cpu_set_t *set, unsigned n)
 
 #endif /* MK_LEAN */
 
-unsigned mk__cpus_usable(void)
+unsigned mk__cpus_count(void)
 {
     cpu_set_t set;
-    unsigned cpus = 1, limit = cgroup_limit();
+    unsigned cpus = 1, limit = read_cgroup_limit();
     if (sched_getaffinity(0, sizeof(set), &set) == 0)
         cpus = (unsigned)CPU_COUNT(&set);
     if (limit && limit < cpus)

@@ -13,41 +13,41 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-enum { EDGES = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, PLACES_MAX = 1 << 24, ROOM_AT_ONCE = 16 };
+enum { EDGES = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, SLOTS_MAX = 1 << 24, EVICT_BATCH = 16 };
 
 /* ── arrivals ── */
 
-static size_t places_bytes(uint32_t n)
+static size_t slots_bytes(uint32_t n)
 {
-    return n * sizeof(struct mk__arrival);
+    return n * sizeof(struct mk__handoff_slot);
 }
 
-int mk__arrivals_open(struct mk__arrivals *a)
+int mk__balance_open_slots(struct mk__handoff_slots *a)
 {
     struct rlimit limit;
-    if (a->places)
+    if (a->slots)
         return 0;
-    uint32_t n = PLACES_MAX;
+    uint32_t n = SLOTS_MAX;
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_max < n)
         n = (uint32_t)limit.rlim_max;
-    void *places =
-        mmap(NULL, places_bytes(n), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (places == MAP_FAILED)
+    void *slots =
+        mmap(NULL, slots_bytes(n), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (slots == MAP_FAILED)
         return -ENOMEM;
-    *a = (struct mk__arrivals){places, n};
+    *a = (struct mk__handoff_slots){slots, n};
     return 0;
 }
 
-void mk__arrivals_close(struct mk__arrivals *a)
+void mk__balance_close_slots(struct mk__handoff_slots *a)
 {
-    if (a->places)
-        munmap(a->places, places_bytes(a->n));
-    *a = (struct mk__arrivals){0};
+    if (a->slots)
+        munmap(a->slots, slots_bytes(a->n));
+    *a = (struct mk__handoff_slots){0};
 }
 
 /* ── one connection ── */
 
-unsigned mk__fair_pick(const uint32_t *loads, unsigned n, unsigned last)
+unsigned mk__balance_pick(const uint32_t *loads, unsigned n, unsigned last)
 {
     unsigned best = (last + 1) % n;
     for (unsigned i = 2; i <= n; i++) {
@@ -59,230 +59,232 @@ unsigned mk__fair_pick(const uint32_t *loads, unsigned n, unsigned last)
 }
 
 /* Workers without memory come last. Says whether there is another one. */
-static bool pick(struct mk__fair *f, struct mk__worker **ret_worker)
+static bool pick_worker(struct mk__balancer *b, struct mk__thread **ret_worker)
 {
-    MK_UNINITIALIZED uint32_t loads[MK__FAIR_WORKERS_MAX];
-    for (unsigned i = 0; i < f->n_workers; i++) {
-        const struct mk__feed *feed = &f->workers[i]->feed;
-        loads[i] = mk__feed_load(feed) | (feed->starved ? 1u << 31 : 0);
+    MK_UNINITIALIZED uint32_t loads[MK__BALANCE_WORKERS_MAX];
+    for (unsigned i = 0; i < b->n_workers; i++) {
+        const struct mk__worker_load *load = &b->workers[i]->load;
+        loads[i] = mk__thread_load(load) | (load->out_of_memory ? 1u << 31 : 0);
     }
-    f->last = mk__fair_pick(loads, f->n_workers, f->last);
-    *ret_worker = f->workers[f->last];
-    return !(loads[f->last] >> 31);
+    b->last = mk__balance_pick(loads, b->n_workers, b->last);
+    *ret_worker = b->workers[b->last];
+    return !(loads[b->last] >> 31);
 }
 
-static uint32_t next_sequence(struct mk__fair *f)
+static uint32_t next_sequence(struct mk__balancer *b)
 {
-    if (++f->sequence == 0)
-        f->sequence = 1;
-    return f->sequence;
+    if (++b->sequence == 0)
+        b->sequence = 1;
+    return b->sequence;
 }
 
-static int give(struct mk__fair *f, struct mk__worker *w, const struct mk__listening *listening, int fd)
+static int hand_to_worker(struct mk__balancer *b, struct mk__thread *t, const struct mk__listener *listener, int fd)
 {
-    uint32_t sequence = next_sequence(f);
-    if ((uint32_t)fd >= f->arrivals->n)
+    uint32_t sequence = next_sequence(b);
+    if ((uint32_t)fd >= b->handoff_slots->n)
         return -EMFILE;
-    struct mk__arrival *place = &f->arrivals->places[fd];
-    atomic_store_explicit(&place->listening, listening, memory_order_relaxed);
-    atomic_store_explicit(&place->sequence, sequence, memory_order_relaxed);
-    atomic_fetch_add_explicit(&w->feed.given, 1, memory_order_relaxed); /* it may be gone before we look again */
+    struct mk__handoff_slot *slot = &b->handoff_slots->slots[fd];
+    atomic_store_explicit(&slot->listener, listener, memory_order_relaxed);
+    atomic_store_explicit(&slot->sequence, sequence, memory_order_relaxed);
+    atomic_fetch_add_explicit(&t->load.assigned, 1, memory_order_relaxed); /* it may be gone before we look again */
     struct epoll_event wanted = {.events = EDGES, .data.u64 = mk__guest_tag(fd, sequence)};
-    if (epoll_ctl(w->loop.poll_fd, EPOLL_CTL_ADD, fd, &wanted) == 0)
+    if (epoll_ctl(t->loop.poll_fd, EPOLL_CTL_ADD, fd, &wanted) == 0)
         return 0;
     int err = -errno;
-    atomic_fetch_sub_explicit(&w->feed.given, 1, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&t->load.assigned, 1, memory_order_relaxed);
     return err;
 }
 
 /* No queue would take it: the system is short of memory, or of what a user may watch. */
-static int lose(struct mk__fair *f, const struct mk__listening *listening, int fd, int err)
+static int reject_unassigned(struct mk__balancer *b, const struct mk__listener *listener, int fd, int err)
 {
-    f->lost++;
-    if (mk__log_due(&f->complained_ms, mk_loop_now_ms(f->loop)))
-        mk_log_warn("cannot give a connection to a worker: %s; %u were closed so far", strerror(-err), f->lost);
-    mk__capacity_leave(f->capacity);
-    if (!mk__capacity_resists(f->capacity)) {
-        mk__capacity_refuse(f->capacity, listening, fd);
+    b->rejected++;
+    if (mk__log_due(&b->warned_ms, mk_loop_now_ms(b->loop)))
+        mk_log_warn("cannot give a connection to a worker: %s; %u were closed so far", strerror(-err), b->rejected);
+    mk__limits_remove_conn(b->limits);
+    if (!mk__limits_evicts(b->limits)) {
+        mk__limits_reject(b->limits, listener, fd);
         return 0;
     }
     close(fd);
     return -ENOMEM;
 }
 
-static int take_accepted(struct mk__acceptor *a, int fd)
+static int assign_accepted(struct mk__acceptor *a, int fd)
 {
-    struct mk__fair *f = a->ctx;
-    struct mk__worker *w;
-    bool is_fed = pick(f, &w);
-    int err = give(f, w, a->listening, fd);
+    struct mk__balancer *b = a->ctx;
+    struct mk__thread *t;
+    bool has_memory = pick_worker(b, &t);
+    int err = hand_to_worker(b, t, a->listener, fd);
     if (err < 0)
-        return lose(f, a->listening, fd, err);
-    if (is_fed)
+        return reject_unassigned(b, a->listener, fd, err);
+    if (has_memory)
         return 0;
-    for (unsigned i = 0; i < f->n_workers; i++)
-        f->workers[i]->feed.starved = false; /* they are asked again after a moment */
+    for (unsigned i = 0; i < b->n_workers; i++)
+        b->workers[i]->load.out_of_memory = false; /* they are asked again after a moment */
     return -ENOMEM;
 }
 
 /* ── room ── */
 
-static void on_freed(struct mk_message *message)
+static void on_evicted(struct mk_message *message)
 {
-    struct mk__worker *w = MK_OWNER(message, struct mk__worker, feed.freed);
-    struct mk__fair *f = w->feed.owner;
-    w->feed.asked = false;
-    for (unsigned i = 0; i < f->acceptors.n; i++)
-        mk__acceptor_retry(f->acceptors.items[i]);
+    struct mk__thread *t = MK_OWNER(message, struct mk__thread, load.evicted_message);
+    struct mk__balancer *b = t->load.owner;
+    t->load.evict_pending = false;
+    for (unsigned i = 0; i < b->acceptors.n; i++)
+        mk__acceptor_retry(b->acceptors.items[i]);
 }
 
 /* In the worker's thread. */
-static void on_ask(struct mk_message *message)
+static void on_evict_request(struct mk_message *message)
 {
-    struct mk__worker *w = MK_OWNER(message, struct mk__worker, feed.ask);
-    struct mk__fair *f = w->feed.owner;
-    unsigned closed = mk__conn_close_idle(&w->http, w->feed.share); /* f->workers may be others by now */
-    if (mk__capacity_made_room(f->capacity, closed) > 0)
-        mk_post(f->loop, &w->feed.freed);
+    struct mk__thread *t = MK_OWNER(message, struct mk__thread, load.evict_message);
+    struct mk__balancer *b = t->load.owner;
+    unsigned closed = mk__conn_close_idle(&t->http, t->load.evict_max); /* b->workers may be others by now */
+    if (mk__limits_count_evicted(b->limits, closed) > 0)
+        mk_post(b->loop, &t->load.evicted_message);
     else
-        w->feed.asked = false; /* it may have more to give next time */
+        t->load.evict_pending = false; /* it may have more to give next time */
 }
 
 /* The room is made later, if there is some to make: whoever made it calls back. */
-static bool make_room(struct mk__acceptor *a)
+static bool request_eviction(struct mk__acceptor *a)
 {
-    struct mk__fair *f = a->ctx;
-    for (unsigned i = 0; i < f->n_workers; i++) {
-        struct mk__feed *feed = &f->workers[i]->feed;
-        if (mk__feed_load(feed) == 0 || atomic_exchange(&feed->asked, true))
+    struct mk__balancer *b = a->ctx;
+    for (unsigned i = 0; i < b->n_workers; i++) {
+        struct mk__worker_load *load = &b->workers[i]->load;
+        if (mk__thread_load(load) == 0 || atomic_exchange(&load->evict_pending, true))
             continue;
-        feed->owner = f;
-        feed->share = (ROOM_AT_ONCE + f->n_workers - 1) / f->n_workers;
-        feed->ask.fn = on_ask;
-        feed->freed.fn = on_freed;
-        mk_post(&f->workers[i]->loop, &feed->ask);
+        load->owner = b;
+        load->evict_max = (EVICT_BATCH + b->n_workers - 1) / b->n_workers;
+        load->evict_message.fn = on_evict_request;
+        load->evicted_message.fn = on_evicted;
+        mk_post(&b->workers[i]->loop, &load->evict_message);
     }
     return false;
 }
 
-static const struct mk__acceptor_calls calls = {take_accepted, make_room};
+static const struct mk__acceptor_callbacks acceptor_callbacks = {assign_accepted, request_eviction};
 
 static int open_acceptor(void *ctx, struct mk__acceptor *a)
 {
-    struct mk__fair *f = ctx;
-    a->capacity = f->capacity;
-    return mk__acceptor_open(a, f->loop, a->event.fd, a->listening->shared, &calls, f);
+    struct mk__balancer *b = ctx;
+    a->limits = b->limits;
+    return mk__acceptor_open(a, b->loop, a->event.fd, a->listener->shared, &acceptor_callbacks, b);
 }
 
-/* The workers do not know a listener of the next settings before they have adopted these: mk__fair_open_fresh(). */
-static int open_known(void *ctx, struct mk__acceptor *a)
+/* The workers do not know a listener of the next settings before they have adopted these: mk__balance_open_pending().
+ */
+static int open_unless_pending(void *ctx, struct mk__acceptor *a)
 {
-    return a->listening->fresh ? 0 : open_acceptor(ctx, a);
+    return a->listener->pending ? 0 : open_acceptor(ctx, a);
 }
 
 /* ── the end ── */
 
-static void drain(struct mk__fair *f)
+static void end_handoff(struct mk__balancer *b)
 {
-    mk__acceptors_close(&f->acceptors);
-    for (unsigned i = 0; i < f->n_workers; i++)
-        mk_post(&f->workers[i]->loop, &f->workers[i]->feed.part);
+    mk__acceptors_close(&b->acceptors);
+    for (unsigned i = 0; i < b->n_workers; i++)
+        mk_post(&b->workers[i]->loop, &b->workers[i]->load.end_message);
 }
 
 static void on_delay_timer(struct mk_timer *timer)
 {
-    drain(MK_OWNER(timer, struct mk__fair, delay_timer));
+    end_handoff(MK_OWNER(timer, struct mk__balancer, delay_timer));
 }
 
 static void on_drain(struct mk_message *message)
 {
-    struct mk__fair *f = MK_OWNER(message, struct mk__fair, drain_message);
-    if (f->delay_ms)
-        mk_timer_arm(f->loop, &f->delay_timer, f->delay_ms);
+    struct mk__balancer *b = MK_OWNER(message, struct mk__balancer, drain_message);
+    if (b->delay_ms)
+        mk_timer_arm(b->loop, &b->delay_timer, b->delay_ms);
     else
-        drain(f);
+        end_handoff(b);
 }
 
-void mk__fair_drain(struct mk__fair *f, uint32_t delay_ms)
+void mk__balance_drain(struct mk__balancer *b, uint32_t delay_ms)
 {
-    f->delay_ms = delay_ms;
-    f->drain_message.fn = on_drain;
-    mk_post(f->loop, &f->drain_message);
+    b->delay_ms = delay_ms;
+    b->drain_message.fn = on_drain;
+    mk_post(b->loop, &b->drain_message);
 }
 
 /* ── steps ── */
 
-int mk__fair_prepare(struct mk__fair_step *step, struct mk__fair *f, const struct mk__sockets *sockets, unsigned n)
+int mk__balance_prepare(struct mk__balancer_update *update, struct mk__balancer *b,
+                        const struct mk__listeners *listeners, unsigned n)
 {
-    *step = (struct mk__fair_step){.fair = f, .n_workers = n};
+    *update = (struct mk__balancer_update){.balancer = b, .n_workers = n};
     if (!n)
         return 0;
-    step->workers = mk_account_alloc(NULL, n * sizeof(struct mk__worker *));
-    int err = step->workers ? mk__arrivals_open(f->arrivals) : -ENOMEM;
-    return err == 0 ? mk__acceptors_make(&step->acceptors, sockets, 0, 1) : err;
+    update->workers = mk_account_alloc(NULL, n * sizeof(struct mk__thread *));
+    int err = update->workers ? mk__balance_open_slots(b->handoff_slots) : -ENOMEM;
+    return err == 0 ? mk__acceptors_make(&update->acceptors, listeners, 0, 1) : err;
 }
 
-void mk__fair_free(struct mk__fair_step *step)
+void mk__balance_free_update(struct mk__balancer_update *update)
 {
-    mk__acceptors_free(&step->acceptors);
-    mk_account_free(NULL, step->workers, 0);
-    step->workers = NULL;
+    mk__acceptors_free(&update->acceptors);
+    mk_account_free(NULL, update->workers, 0);
+    update->workers = NULL;
 }
 
-static void swap_workers(struct mk__fair *f, struct mk__fair_step *step)
+static void swap_workers(struct mk__balancer *b, struct mk__balancer_update *update)
 {
-    struct mk__worker **workers = f->workers;
-    unsigned n = f->n_workers;
-    f->workers = step->workers;
-    f->n_workers = step->n_workers;
-    step->workers = workers;
-    step->n_workers = n;
+    struct mk__thread **workers = b->workers;
+    unsigned n = b->n_workers;
+    b->workers = update->workers;
+    b->n_workers = update->n_workers;
+    update->workers = workers;
+    update->n_workers = n;
 }
 
-static void take_step(struct mk_message *message)
+static void apply_update(struct mk_message *message)
 {
-    struct mk__fair_step *step = MK_OWNER(message, struct mk__fair_step, message);
-    struct mk__fair *f = step->fair;
-    bool goes_on = step->n_workers > 0;
-    if (goes_on)
-        swap_workers(f, step);
+    struct mk__balancer_update *update = MK_OWNER(message, struct mk__balancer_update, message);
+    struct mk__balancer *b = update->balancer;
+    bool has_workers = update->n_workers > 0;
+    if (has_workers)
+        swap_workers(b, update);
     /* what waits at an address that goes is still given to somebody */
-    mk__acceptors_change(&f->acceptors, &step->acceptors, open_known, f);
-    if (!goes_on)
-        swap_workers(f, step);
-    mk_timer_cancel(&f->delay_timer);
-    sem_post(&step->taken);
+    mk__acceptors_replace(&b->acceptors, &update->acceptors, open_unless_pending, b);
+    if (!has_workers)
+        swap_workers(b, update);
+    mk_timer_cancel(&b->delay_timer);
+    sem_post(&update->done);
 }
 
-static void open_fresh(struct mk_message *message)
+static void open_pending(struct mk_message *message)
 {
-    struct mk__fair_step *step = MK_OWNER(message, struct mk__fair_step, message);
-    mk__acceptors_open(&step->fair->acceptors, open_acceptor, step->fair);
-    sem_post(&step->taken);
+    struct mk__balancer_update *update = MK_OWNER(message, struct mk__balancer_update, message);
+    mk__acceptors_open(&update->balancer->acceptors, open_acceptor, update->balancer);
+    sem_post(&update->done);
 }
 
 /* In the process context's thread; returns when it is done. */
-static void run_in_process(struct mk__fair_step *step, mk_message_fn fn)
+static void run_in_main_thread(struct mk__balancer_update *update, mk_message_fn fn)
 {
-    sem_init(&step->taken, 0, 0);
-    step->message.fn = fn;
-    mk_post(step->fair->loop, &step->message);
-    while (sem_wait(&step->taken) < 0)
+    sem_init(&update->done, 0, 0);
+    update->message.fn = fn;
+    mk_post(update->balancer->loop, &update->message);
+    while (sem_wait(&update->done) < 0)
         ;
-    sem_destroy(&step->taken);
+    sem_destroy(&update->done);
 }
 
-void mk__fair_take(struct mk__fair_step *step, struct mk_loop *loop)
+void mk__balance_apply(struct mk__balancer_update *update, struct mk_loop *loop)
 {
-    struct mk__fair *f = step->fair;
-    if (!f->loop) {
-        f->loop = loop;
-        mk_timer_init(&f->delay_timer, on_delay_timer);
+    struct mk__balancer *b = update->balancer;
+    if (!b->loop) {
+        b->loop = loop;
+        mk_timer_init(&b->delay_timer, on_delay_timer);
     }
-    run_in_process(step, take_step);
+    run_in_main_thread(update, apply_update);
 }
 
-void mk__fair_open_fresh(struct mk__fair_step *step)
+void mk__balance_open_pending(struct mk__balancer_update *update)
 {
-    run_in_process(step, open_fresh);
+    run_in_main_thread(update, open_pending);
 }

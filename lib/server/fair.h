@@ -20,75 +20,77 @@
 
 /* ── arrivals ── */
 
-struct mk__arrival {
+struct mk__handoff_slot {
     _Atomic uint32_t sequence;
-    const struct mk__listening *_Atomic listening;
+    const struct mk__listener *_Atomic listener;
 };
 
 /* The clock of the process. The kernel gives memory to the pages that are used. */
-struct mk__arrivals {
-    struct mk__arrival *places;
+struct mk__handoff_slots {
+    struct mk__handoff_slot *slots;
     uint32_t n;
 };
 
 /* A place for each descriptor that the process may ever have. 0 or -ENOMEM; once is enough. */
-int mk__arrivals_open(struct mk__arrivals *a);
-void mk__arrivals_close(struct mk__arrivals *a);
+int mk__balance_open_slots(struct mk__handoff_slots *a);
+void mk__balance_close_slots(struct mk__handoff_slots *a);
 
 /* By which listener did this connection come? NULL: it is not the one that has the descriptor now. */
-static inline const struct mk__listening *mk__arrivals_find(const struct mk__arrivals *a, int fd, uint32_t sequence)
+static inline const struct mk__listener *mk__balance_find_listener(const struct mk__handoff_slots *a, int fd,
+                                                                   uint32_t sequence)
 {
-    const struct mk__arrival *one = &a->places[fd];
+    const struct mk__handoff_slot *one = &a->slots[fd];
     return atomic_load_explicit(&one->sequence, memory_order_relaxed) == sequence
-               ? atomic_load_explicit(&one->listening, memory_order_relaxed)
+               ? atomic_load_explicit(&one->listener, memory_order_relaxed)
                : NULL;
 }
 
 /* ── the scheduler ── */
 
 /* The least of `n` loads; among equals the first behind `last`, so that they take turns. */
-unsigned mk__fair_pick(const uint32_t *loads, unsigned n, unsigned last);
+unsigned mk__balance_pick(const uint32_t *loads, unsigned n, unsigned last);
 
-enum { MK__FAIR_WORKERS_MAX = 1024 };
+enum { MK__BALANCE_WORKERS_MAX = 1024 };
 
-struct mk__fair {
+struct mk__balancer {
     struct mk_loop *loop; /* of the process context; NULL until the first step */
-    struct mk__arrivals *arrivals;
-    struct mk__capacity *capacity;
+    struct mk__handoff_slots *handoff_slots;
+    struct mk__limits *limits;
     struct mk__acceptors acceptors;
-    struct mk__worker **workers; /* NULL: none is fed */
+    struct mk__thread **workers; /* NULL: none is fed */
     unsigned n_workers, last;
     uint32_t sequence;
-    unsigned lost; /* connections that no queue would take */
-    uint64_t complained_ms;
+    unsigned rejected; /* connections that no queue would take */
+    uint64_t warned_ms;
     uint32_t delay_ms;
     struct mk_timer delay_timer;
     struct mk_message drain_message;
 };
 
 /* What it goes on with: prepared by whoever starts or reloads, taken by the process context's thread. */
-struct mk__fair_step {
+struct mk__balancer_update {
     struct mk_message message;
-    struct mk__fair *fair;
+    struct mk__balancer *balancer;
     struct mk__acceptors acceptors;
-    struct mk__worker **workers;
+    struct mk__thread **workers;
     unsigned n_workers;
-    sem_t taken;
+    sem_t done;
 };
 
 /* For so many workers, whose pointers are filled in later; 0: it has nothing to do from now on. 0 or -ENOMEM. */
-int mk__fair_prepare(struct mk__fair_step *step, struct mk__fair *f, const struct mk__sockets *sockets, unsigned n);
+int mk__balance_prepare(struct mk__balancer_update *update, struct mk__balancer *b,
+                        const struct mk__listeners *listeners, unsigned n);
 /*
- * Takes the step; returns when it is taken. What is not needed any more is left for mk__fair_free(). Listeners that are
- * new wait for mk__fair_open_fresh(), to be called when all workers have adopted the settings.
+ * Takes the step; returns when it is taken. What is not needed any more is left for mk__balance_free_update().
+ * Listeners that are new wait for mk__balance_open_pending(), to be called when all workers have adopted the settings.
  */
-void mk__fair_take(struct mk__fair_step *step, struct mk_loop *loop);
-void mk__fair_open_fresh(struct mk__fair_step *step);
-void mk__fair_free(struct mk__fair_step *step);
+void mk__balance_apply(struct mk__balancer_update *update, struct mk_loop *loop);
+void mk__balance_open_pending(struct mk__balancer_update *update);
+void mk__balance_free_update(struct mk__balancer_update *update);
 
 /*
  * After the delay: no more connections; those that wait are given to the workers, which then drain. Returns at once.
  */
-void mk__fair_drain(struct mk__fair *f, uint32_t delay_ms);
+void mk__balance_drain(struct mk__balancer *b, uint32_t delay_ms);
 
 #endif

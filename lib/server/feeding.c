@@ -9,45 +9,45 @@
 #include <inttypes.h>
 #include <sys/resource.h>
 
-bool mk__server_is_fair(const struct mk_server *s)
+bool mk__server_has_balancer(const struct mk_server *s)
 {
-    return s->now->settings->scheduler == MK__FAIR;
+    return s->current->settings->scheduler == MK__SCHEDULER_FAIR;
 }
 
-int mk__server_start_feeding(struct mk_server *s)
+int mk__server_start_balancer(struct mk_server *s)
 {
-    struct mk__fair_step step;
-    int err = mk__fair_prepare(&step, &s->fair, &s->sockets, s->n_workers);
+    struct mk__balancer_update update;
+    int err = mk__balance_prepare(&update, &s->balancer, &s->listeners, s->n_workers);
     if (err == 0) {
-        memcpy(step.workers, s->workers, s->n_workers * sizeof(struct mk__worker *));
-        mk__fair_take(&step, &s->process->loop);
-        mk__fair_open_fresh(&step);
+        memcpy(update.workers, s->workers, s->n_workers * sizeof(struct mk__thread *));
+        mk__balance_apply(&update, &s->main_thread->loop);
+        mk__balance_open_pending(&update);
     }
-    mk__fair_free(&step);
+    mk__balance_free_update(&update);
     return err;
 }
 
 /* What was given to workers and they have not seen is found when they are closed. */
-void mk__server_end_feeding(struct mk_server *s)
+void mk__server_stop_balancer(struct mk_server *s)
 {
-    struct mk__fair_step step;
-    if (!s->fair.n_workers)
+    struct mk__balancer_update update;
+    if (!s->balancer.n_workers)
         return;
-    mk__fair_prepare(&step, &s->fair, &s->sockets, 0);
-    mk__fair_take(&step, &s->process->loop);
-    mk__fair_free(&step);
+    mk__balance_prepare(&update, &s->balancer, &s->listeners, 0);
+    mk__balance_apply(&update, &s->main_thread->loop);
+    mk__balance_free_update(&update);
 }
 
 void mk__server_limit_descriptors(struct mk_server *s, const struct mk__settings *settings)
 {
     struct rlimit limit;
     rlim_t wanted = (rlim_t)settings->descriptors_max;
-    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || (!wanted && !s->descriptors_before))
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || (!wanted && !s->fd_limit_before))
         return;
-    if (!s->descriptors_before)
-        s->descriptors_before = limit.rlim_cur;
+    if (!s->fd_limit_before)
+        s->fd_limit_before = limit.rlim_cur;
     if (!wanted)
-        wanted = (rlim_t)s->descriptors_before;
+        wanted = (rlim_t)s->fd_limit_before;
     limit.rlim_cur = wanted < limit.rlim_max ? wanted : limit.rlim_max;
     if (setrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < wanted)
         mk_log_warn("FDLimit %" PRIu64 " is more than the hard limit (ulimit -Hn), which is used instead: %" PRIu64,
@@ -57,11 +57,11 @@ void mk__server_limit_descriptors(struct mk_server *s, const struct mk__settings
 void mk__server_check_descriptors(struct mk_server *s)
 {
     struct rlimit limit;
-    const struct mk__settings *settings = s->now->settings;
+    const struct mk__settings *settings = s->current->settings;
     if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || (rlim_t)settings->descriptors_max <= limit.rlim_max)
         return;
-    mk__conf_warn(s->now->conf,
-                  mk__conf_origin(s->now->set, settings, offsetof(struct mk__settings, descriptors_max), 0),
+    mk__conf_warn(s->current->conf,
+                  mk__conf_origin(s->current->set, settings, offsetof(struct mk__settings, descriptors_max), 0),
                   "FDLimit is more than the hard limit (ulimit -Hn), which would be used instead: %" PRIu64,
                   (uint64_t)limit.rlim_max);
 }

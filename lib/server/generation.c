@@ -23,8 +23,8 @@ enum { GENERATION_BYTES_MAX = 64 * 1024 * 1024, PATH_BYTES = 4096 };
 
 /* ── the server's files ── */
 
-static void override_all(struct mk_generation *g, struct mk__conf_set *set, enum mk_conf_scope scope,
-                         const struct mk__source *source)
+static void apply_overrides(struct mk_generation *g, struct mk__conf_set *set, enum mk_conf_scope scope,
+                            const struct mk__generation_source *source)
 {
     for (unsigned i = 0; i < source->n_overrides; i++) {
         const struct mk__override *o = &source->overrides[i];
@@ -34,14 +34,14 @@ static void override_all(struct mk_generation *g, struct mk__conf_set *set, enum
     }
 }
 
-static bool exists(const char *path)
+static bool file_exists(const char *path)
 {
     return access(path, F_OK) == 0;
 }
 
-static void read_if_there(struct mk_generation *g, const char *path)
+static void read_if_exists(struct mk_generation *g, const char *path)
 {
-    if (exists(path))
+    if (file_exists(path))
         mk__conf_read(g->conf, g->set, path);
 }
 
@@ -51,11 +51,11 @@ static void read_server_files(struct mk_generation *g, const char *dir)
     snprintf(path, sizeof(path), "%s/monkey.conf", dir);
     mk__conf_read(g->conf, g->set, path);
     snprintf(path, sizeof(path), "%s/monkey.mime", dir);
-    read_if_there(g, path);
+    read_if_exists(g, path);
     for (unsigned i = 0; i < g->n_plugins; i++) {
         const char *name = g->plugins[i]->name;
         snprintf(path, sizeof(path), "%s/plugins/%s/%s.conf", dir, name, name);
-        read_if_there(g, path);
+        read_if_exists(g, path);
     }
 }
 
@@ -80,7 +80,8 @@ static const struct mk_transport *find_transport(const struct mk_generation *g, 
 }
 
 #ifdef MK_LEAN
-static void report_transport(struct mk_generation *g, struct mk_str name, size_t offset, uint32_t nth, const char *what)
+static void report_unknown_transport(struct mk_generation *g, struct mk_str name, size_t offset, uint32_t nth,
+                                     const char *what)
 {
     (void)what;
     mk__conf_error(g->conf, mk__conf_origin(g->set, g->settings, offset, nth),
@@ -90,40 +91,41 @@ static void report_transport(struct mk_generation *g, struct mk_str name, size_t
 static void offer_transport(const struct mk_plugin *plugin, void *ctx)
 {
     if (plugin->transport)
-        mk__near_offer(ctx, plugin->name);
+        mk__suggest_add(ctx, plugin->name);
 }
 
 /* The transport that was probably meant; modules that are not loaded count, too. */
-static const char *nearest_transport(const struct mk_generation *g, struct mk_str name)
+static const char *suggest_transport(const struct mk_generation *g, struct mk_str name)
 {
-    struct mk__near near = mk__near_to(name);
+    struct mk__suggestion suggestion = mk__suggest_init(name);
     if (mk_str_ieq(name, MK_STR("ssl")) || mk_str_ieq(name, MK_STR("https")))
         return "tls";
     for (unsigned i = 0; i < g->n_plugins; i++)
-        offer_transport(g->plugins[i], &near);
-    if (!near.name && MK__MODULES)
-        mk__plugin_each_module(offer_transport, &near);
-    return near.name;
+        offer_transport(g->plugins[i], &suggestion);
+    if (!suggestion.name && MK__MODULES)
+        mk__module_each(offer_transport, &suggestion);
+    return suggestion.name;
 }
 
 /* `what` else the word might have been; what the server would need to have it. */
-static void report_transport(struct mk_generation *g, struct mk_str name, size_t offset, uint32_t nth, const char *what)
+static void report_unknown_transport(struct mk_generation *g, struct mk_str name, size_t offset, uint32_t nth,
+                                     const char *what)
 {
     char text[512];
     struct mk_buf cure;
-    if (g->lacks_plugins || mk__conf_follows(g->set, g->settings, offset, nth)) {
+    if (g->plugins_missing || mk__conf_is_consequence(g->set, g->settings, offset, nth)) {
         mk__conf_suppress(g->conf);
         return;
     }
-    const char *meant = nearest_transport(g, name);
+    const char *meant = suggest_transport(g, name);
     mk_buf_init_fixed(&cure, text, sizeof(text));
     if (meant && !mk_str_ieq(name, mk_str_c(meant))) {
-        mk_buf_addf(&cure, MK__NEAR_PHRASE "\"%s\"?", meant);
+        mk_buf_addf(&cure, MK__SUGGEST_PHRASE "\"%s\"?", meant);
     } else {
         if (g->load_conf)
             mk_buf_addf(&cure, ": it takes \"Load %.*s\" in plugins.load", MK_STR_ARG(name));
-        if (MK__MODULES && !mk__plugin_find(name))
-            mk_buf_addf(&cure, "%s the file %s/%.*s.so", cure.len ? " and" : ": it takes", mk__plugin_folder(),
+        if (MK__MODULES && !mk__module_find_builtin(name))
+            mk_buf_addf(&cure, "%s the file %s/%.*s.so", cure.len ? " and" : ": it takes", mk__module_dir(),
                         MK_STR_ARG(name));
     }
     mk__conf_error(g->conf, mk__conf_origin(g->set, g->settings, offset, nth),
@@ -132,14 +134,14 @@ static void report_transport(struct mk_generation *g, struct mk_str name, size_t
 #endif
 
 #ifndef MK_LEAN
-static void find_ways(struct mk_generation *g)
+static void find_listen_modes(struct mk_generation *g)
 {
     for (uint32_t i = 0; i < g->settings->listen.n; i++) {
-        struct mk__listener *one = &g->settings->listen.items[i];
-        one->way.transport = one->transport.len ? find_transport(g, one->transport) : g->transport;
-        if (!one->way.transport && one->transport.len)
-            report_transport(g, one->transport, offsetof(struct mk__settings, listen), i,
-                             "there is no option but proxy, and ");
+        struct mk__listen_conf *one = &g->settings->listen.items[i];
+        one->mode.transport = one->transport.len ? find_transport(g, one->transport) : g->transport;
+        if (!one->mode.transport && one->transport.len)
+            report_unknown_transport(g, one->transport, offsetof(struct mk__settings, listen), i,
+                                     "there is no option but proxy, and ");
     }
 }
 #endif
@@ -149,16 +151,16 @@ static void find_transports(struct mk_generation *g)
     struct mk_str name = g->settings->transport;
     g->transport = find_transport(g, name);
     if (!g->transport)
-        report_transport(g, name, offsetof(struct mk__settings, transport), 0, "");
+        report_unknown_transport(g, name, offsetof(struct mk__settings, transport), 0, "");
 #ifndef MK_LEAN
-    find_ways(g);
+    find_listen_modes(g);
 #endif
 }
 
 /* Two listeners at one place: the second would fail at the start. */
-static void find_clashes(struct mk_generation *g)
+static void check_listen_conflicts(struct mk_generation *g)
 {
-    const struct mk__listeners *all = &g->settings->listen;
+    const struct mk__listen_confs *all = &g->settings->listen;
     for (uint32_t i = 0; i < all->n; i++)
         for (uint32_t k = 0; k < i; k++)
             if (mk__addr_clash(&all->items[i].addr, &all->items[k].addr))
@@ -167,14 +169,14 @@ static void find_clashes(struct mk_generation *g)
                                MK_STR_ARG(all->items[k].text));
 }
 
-static int read_server(struct mk_generation *g, const struct mk__source *source)
+static int read_server(struct mk_generation *g, const struct mk__generation_source *source)
 {
     g->set = mk__conf_set_new(g->conf, MK_CONF_SCOPE_SERVER);
     if (!g->set)
         return -ENOMEM;
     if (source->dir)
         read_server_files(g, source->dir);
-    override_all(g, g->set, MK_CONF_SCOPE_SERVER, source);
+    apply_overrides(g, g->set, MK_CONF_SCOPE_SERVER, source);
     int err = mk__conf_check(g->conf, g->set);
     g->settings = mk__conf_get(g->set, &mk__section_server);
     if (!g->settings || err == -ENOMEM)
@@ -183,14 +185,14 @@ static int read_server(struct mk_generation *g, const struct mk__source *source)
     for (unsigned i = 0; i < g->n_plugins; i++)
         g->http.times |= (g->plugins[i]->flags & MK_PLUGIN_TIMES) != 0;
 #ifndef MK_LEAN
-    mk__connections_prepare(g);
+    mk__conn_hooks_prepare(g);
     const struct mk__h2_settings *h2 = mk__conf_get(g->set, &mk__section_http2);
     g->http.h2 = h2 && h2->on ? h2 : NULL;
     if (g->http.h2)
-        mk__http2_check(g->conf);
+        mk__h2_loader_check(g->conf);
 #endif
     find_transports(g);
-    find_clashes(g);
+    check_listen_conflicts(g);
     return make_mime(g);
 }
 
@@ -211,20 +213,20 @@ static struct mk_host *add_host(struct mk_generation *g)
 }
 
 /* Is anything wrong in the sections of a plugin, or in the host's part of them? */
-static bool has_faults(const struct mk_host *host, const struct mk_plugin *plugin)
+static bool has_errors(const struct mk_host *host, const struct mk_plugin *plugin)
 {
     for (const struct mk_conf_section *s = plugin->sections; s && s->name; s++)
-        if (mk__conf_has_faults(s->scope == MK_CONF_SCOPE_HOST ? host->set : host->generation->set, s))
+        if (mk__conf_has_errors(s->scope == MK_CONF_SCOPE_HOST ? host->set : host->generation->set, s))
             return true;
     return false;
 }
 
 /* An error of one plugin does not keep the others from finding theirs. 0 or -ENOMEM. */
-static int start_plugin(struct mk_generation *g, struct mk_host *host, unsigned i)
+static int start_host_plugin(struct mk_generation *g, struct mk_host *host, unsigned i)
 {
     const struct mk_plugin *plugin = g->plugins[i];
-    unsigned before = mk__conf_found(g->conf);
-    bool faults = has_faults(host, plugin), ready = !MK__PLUGIN_STARTS || g->started & 1u << i;
+    unsigned before = mk__conf_all_errors(g->conf);
+    bool faults = has_errors(host, plugin), ready = !MK__PLUGIN_STARTS || g->started & 1u << i;
     if (!ready || (faults && !(plugin->flags & MK_PLUGIN_CHECKS_ALL))) {
         g->failed |= 1u << i;
         return 0;
@@ -234,15 +236,15 @@ static int start_plugin(struct mk_generation *g, struct mk_host *host, unsigned 
         host->started |= 1u << i;
     if (err < 0 || faults)
         g->failed |= 1u << i;
-    if (err < 0 && !faults && mk__conf_found(g->conf) == before) /* faults were reported, and may be the reason */
+    if (err < 0 && !faults && mk__conf_all_errors(g->conf) == before) /* faults were reported, and may be the reason */
         mk__conf_error(g->conf, (struct mk__conf_origin){0}, "the plugin \"%s\" cannot start: %s", plugin->name,
                        strerror(-err));
     return err == -ENOMEM ? err : 0;
 }
 
-static int finish_host(struct mk_generation *g, struct mk_host *host, const struct mk__source *source)
+static int finish_host(struct mk_generation *g, struct mk_host *host, const struct mk__generation_source *source)
 {
-    override_all(g, host->set, MK_CONF_SCOPE_HOST, source);
+    apply_overrides(g, host->set, MK_CONF_SCOPE_HOST, source);
     int err = mk__conf_check(g->conf, host->set);
     host->settings = mk__conf_get(host->set, &mk__section_host);
     if (err == -ENOMEM || !host->settings)
@@ -254,7 +256,7 @@ static int finish_host(struct mk_generation *g, struct mk_host *host, const stru
 #endif
     err = 0;
     for (unsigned i = 0; i < g->n_plugins && err == 0; i++)
-        err = start_plugin(g, host, i);
+        err = start_host_plugin(g, host, i);
     return err;
 }
 
@@ -264,16 +266,16 @@ static bool is_hidden(const char *path)
     return name[0] == '.' || name[strlen(name) - 1] == '~';
 }
 
-static int read_hosts(struct mk_generation *g, const struct mk__source *source)
+static int read_hosts(struct mk_generation *g, const struct mk__generation_source *source)
 {
     char pattern[PATH_BYTES], standard[PATH_BYTES];
     glob_t files;
     int err = 0;
     snprintf(pattern, sizeof(pattern), "%s/sites/*", source->dir);
     snprintf(standard, sizeof(standard), "%s/sites/default", source->dir);
-    if (!exists(source->dir))
+    if (!file_exists(source->dir))
         return 0; /* that monkey.conf cannot be read has been reported */
-    if (!exists(standard)) {
+    if (!file_exists(standard)) {
         mk__conf_error(g->conf, (struct mk__conf_origin){0},
                        "%s is missing: it answers for every name that no other host has", standard);
         return 0;
@@ -300,7 +302,7 @@ static int read_hosts(struct mk_generation *g, const struct mk__source *source)
     return err;
 }
 
-static int make_only_host(struct mk_generation *g, const struct mk__source *source)
+static int make_one_shot_host(struct mk_generation *g, const struct mk__generation_source *source)
 {
     struct mk_host *host = add_host(g);
     if (!host)
@@ -323,8 +325,8 @@ static struct mk__conf_origin origin_of_name(const struct mk_host *host, uint32_
     return mk__conf_origin(host->set, host->settings, offsetof(struct mk__host_settings, names), nth);
 }
 
-static void report_double(struct mk_generation *g, struct mk__conf_origin origin, struct mk_str name,
-                          const struct mk__vhost *first)
+static void report_duplicate_name(struct mk_generation *g, struct mk__conf_origin origin, struct mk_str name,
+                                  const struct mk__vhost *first)
 {
     char text[PATH_BYTES];
     struct mk_buf place;
@@ -342,16 +344,16 @@ static int add_name(struct mk_generation *g, struct mk_host *host, uint32_t nth)
     if (err == -EINVAL)
         mk__conf_error(g->conf, origin_of_name(host, nth), "ServerName \"%.*s\": %s", MK_STR_ARG(name), reason);
     if (err == -EEXIST)
-        report_double(g, origin_of_name(host, nth), name, first);
+        report_duplicate_name(g, origin_of_name(host, nth), name, first);
     return err == -ENOMEM ? err : 0;
 }
 
 #ifndef MK_LEAN
 /* A host without a name, beside the one that answers for all names that are nobody's. */
-static void report_nameless(struct mk_generation *g, const struct mk_host *host)
+static void warn_nameless(struct mk_generation *g, const struct mk_host *host)
 {
     struct mk__conf_origin origin = mk__conf_origin(host->set, host->settings, MK__CONF_SECTION, 0);
-    if (mk__conf_follows(host->set, host->settings, offsetof(struct mk__host_settings, names), 0))
+    if (mk__conf_is_consequence(host->set, host->settings, offsetof(struct mk__host_settings, names), 0))
         return;
     if (origin.source) /* else it is wrong altogether, which has been said */
         mk__conf_warn(g->conf, origin,
@@ -366,7 +368,7 @@ static int make_vhosts(struct mk_generation *g)
         n += count_names(host);
 #ifndef MK_LEAN
         if (host != g->default_host && !count_names(host))
-            report_nameless(g, host);
+            warn_nameless(g, host);
 #endif
     }
     int err = mk__vhost_init(&g->vhosts, &g->arena, n);
@@ -378,7 +380,7 @@ static int make_vhosts(struct mk_generation *g)
     return err == -ENOMEM ? err : 0;
 }
 
-struct mk_host *mk__generation_host(const struct mk_generation *g, struct mk_str name)
+struct mk_host *mk__generation_find_host(const struct mk_generation *g, struct mk_str name)
 {
     if (!g->hosts || !g->hosts->next)
         return g->default_host;
@@ -388,25 +390,25 @@ struct mk_host *mk__generation_host(const struct mk_generation *g, struct mk_str
 
 /* ── all of it ── */
 
-int mk__generation_load(struct mk_generation *g, const struct mk__source *source)
+int mk__generation_load(struct mk_generation *g, const struct mk__generation_source *source)
 {
-    *g = (struct mk_generation){.holders = 1};
+    *g = (struct mk_generation){.refs = 1};
     mk_arena_init(&g->arena, NULL, GENERATION_BYTES_MAX, NULL, 0);
     g->conf = mk__conf_new();
-    int err = g->conf ? mk__roster_read(g, source) : -ENOMEM;
+    int err = g->conf ? mk__plugins_read(g, source) : -ENOMEM;
     if (err == 0)
-        err = mk__roster_declare(g);
+        err = mk__plugins_declare(g);
     if (err == 0)
         err = read_server(g, source);
     if (err == 0)
-        err = mk__roster_start(g);
+        err = mk__plugins_start(g);
     if (err == 0)
-        err = source->root ? make_only_host(g, source) : read_hosts(g, source);
+        err = source->root ? make_one_shot_host(g, source) : read_hosts(g, source);
     if (err == 0)
         err = make_vhosts(g);
 #ifndef MK_LEAN
     if (err == 0)
-        err = mk__roster_check(g);
+        err = mk__plugins_check(g);
 #endif
     if (err < 0)
         return err;
@@ -421,7 +423,7 @@ void mk__generation_stop(struct mk_generation *g)
                 g->plugins[i]->host_stop(host, host->states[i]);
         host->started = 0;
     }
-    mk__roster_stop(g);
+    mk__plugins_stop(g);
     g->used = g->started = 0;
 }
 
@@ -433,31 +435,31 @@ void mk__generation_free(struct mk_generation *g)
     if (g->load_conf)
         mk__conf_free(g->load_conf);
     mk_arena_release(&g->arena);
-    mk__roster_close(g);
+    mk__plugins_close(g);
     *g = (struct mk_generation){0};
 }
 
 unsigned mk__generation_workers(const struct mk_generation *g)
 {
-    return g->settings->workers ? (unsigned)g->settings->workers : mk__cpus_usable();
+    return g->settings->workers ? (unsigned)g->settings->workers : mk__cpus_count();
 }
 
 struct mk_generation *mk__generation_get(struct mk_generation *g)
 {
-    atomic_fetch_add_explicit(&g->holders, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&g->refs, 1, memory_order_relaxed);
     return g;
 }
 
 void mk__generation_put(struct mk_generation *g)
 {
-    if (atomic_fetch_sub_explicit(&g->holders, 1, memory_order_acq_rel) == 1 && g->unheld)
-        g->unheld(g);
+    if (atomic_fetch_sub_explicit(&g->refs, 1, memory_order_acq_rel) == 1 && g->on_unused)
+        g->on_unused(g);
 }
 
-void mk__generation_problems(const struct mk_generation *g, struct mk_buf *out)
+void mk__generation_diagnostics(const struct mk_generation *g, struct mk_buf *out)
 {
     if (g->load_conf)
-        mk__conf_problems(g->load_conf, out);
+        mk__conf_diagnostics(g->load_conf, out);
     if (g->conf)
-        mk__conf_problems(g->conf, out);
+        mk__conf_diagnostics(g->conf, out);
 }

@@ -59,67 +59,67 @@ static int find_plugin(const struct mk_generation *g, struct mk_str name)
     return -ENOENT;
 }
 
-static const struct mk__handlers *lines_of(const struct mk_host *host)
+static const struct mk__handlers *get_rules(const struct mk_host *host)
 {
     return mk__conf_get(host->set, &mk__section_handlers);
 }
 
-static struct mk__conf_origin origin_of(const struct mk_host *host, uint32_t nth)
+static struct mk__conf_origin get_rule_origin(const struct mk_host *host, uint32_t nth)
 {
-    return mk__conf_origin(host->set, lines_of(host), offsetof(struct mk__handlers, items), nth);
+    return mk__conf_origin(host->set, get_rules(host), offsetof(struct mk__handlers, items), nth);
 }
 
-static void report(struct mk_generation *g, const struct mk_host *host, uint32_t nth, const char *what)
+static void report_rule(struct mk_generation *g, const struct mk_host *host, uint32_t nth, const char *what)
 {
-    mk__conf_error(g->conf, origin_of(host, nth), "the plugin \"%.*s\" %s",
-                   MK_STR_ARG(lines_of(host)->items[nth].plugin), what);
+    mk__conf_error(g->conf, get_rule_origin(host, nth), "the plugin \"%.*s\" %s",
+                   MK_STR_ARG(get_rules(host)->items[nth].plugin), what);
 }
 
 /* With the plugin that may have been meant: one that is loaded, else one that could be. */
 static void report_missing(struct mk_generation *g, const struct mk_host *host, uint32_t nth)
 {
-    struct mk_str name = lines_of(host)->items[nth].plugin;
-    struct mk__near near = mk__near_to(name);
+    struct mk_str name = get_rules(host)->items[nth].plugin;
+    struct mk__suggestion suggestion = mk__suggest_init(name);
     char what[128] = "is not loaded";
     for (unsigned i = 0; i < g->n_plugins; i++)
         if (g->plugins[i]->on_content)
-            mk__near_offer(&near, g->plugins[i]->name);
-    if (near.name)
-        snprintf(what, sizeof(what), "is not loaded" MK__NEAR_PHRASE "\"%s\"?", near.name);
-    if (!near.name && g->lacks_plugins)
+            mk__suggest_add(&suggestion, g->plugins[i]->name);
+    if (suggestion.name)
+        snprintf(what, sizeof(what), "is not loaded" MK__SUGGEST_PHRASE "\"%s\"?", suggestion.name);
+    if (!suggestion.name && g->plugins_missing)
         mk__conf_suppress(g->conf);
     else
-        report(g, host, nth, what);
+        report_rule(g, host, nth, what);
 }
 
 /* Lines that an earlier one leaves nothing. */
-static void find_covered(struct mk_generation *g, const struct mk_host *host, uint32_t nth)
+static void report_covered(struct mk_generation *g, const struct mk_host *host, uint32_t nth)
 {
-    const struct mk__handlers *lines = lines_of(host);
+    const struct mk__handlers *rules = get_rules(host);
     for (uint32_t i = 0; i < nth; i++) {
-        if (!mk_pattern_covers(&lines->items[i].match, &lines->items[nth].match))
+        if (!mk_pattern_covers(&rules->items[i].match, &rules->items[nth].match))
             continue;
-        mk__conf_error(g->conf, origin_of(host, nth),
+        mk__conf_error(g->conf, get_rule_origin(host, nth),
                        "this line can never match: the one for %.*s comes first and takes every such path",
-                       MK_STR_ARG(lines->items[i].match.text));
+                       MK_STR_ARG(rules->items[i].match.text));
         return;
     }
 }
 
 void mk__handlers_resolve(struct mk_generation *g, struct mk_host *host)
 {
-    const struct mk__handlers *lines = lines_of(host);
-    for (uint32_t i = 0; lines && i < lines->n; i++) {
-        find_covered(g, host, i);
-        int index = find_plugin(g, lines->items[i].plugin);
+    const struct mk__handlers *rules = get_rules(host);
+    for (uint32_t i = 0; rules && i < rules->n; i++) {
+        report_covered(g, host, i);
+        int index = find_plugin(g, rules->items[i].plugin);
         if (index < 0)
             report_missing(g, host, i);
         else if (!g->plugins[index]->on_content)
-            report(g, host, i, "has no content to answer with");
+            report_rule(g, host, i, "has no content to answer with");
         else
-            lines->items[i].index = (unsigned)index;
+            rules->items[i].index = (unsigned)index;
     }
-    host->handlers = lines && lines->n ? lines : NULL;
+    host->handlers = rules && rules->n ? rules : NULL;
 }
 
 int mk__handlers_find(const struct mk_host *host, struct mk_str path, const struct mk__handler **ret_handler)

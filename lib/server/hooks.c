@@ -28,7 +28,7 @@ static const struct mk_host *host_of(const struct mk_request *req)
 typedef int (*hook_fn)(struct mk_request *req);
 
 /* The n-th hook of a request: on_head of all plugins, on_request of all, on_content of all; NULL where one has none. */
-static hook_fn hook_at(const struct mk_generation *g, unsigned n)
+static hook_fn get_hook(const struct mk_generation *g, unsigned n)
 {
     unsigned all = g->n_plugins;
     return n < all       ? g->plugins[n]->on_head
@@ -37,7 +37,7 @@ static hook_fn hook_at(const struct mk_generation *g, unsigned n)
 }
 
 /* Nobody wanted it. */
-static void refuse(struct mk_request *req)
+static void respond_unhandled(struct mk_request *req)
 {
     if (req->head.asterisk) { /* OPTIONS *: the server as a whole is there */
         mk_response_status(req, 204);
@@ -65,13 +65,13 @@ static void choose_handler(struct mk_request *req, const struct mk_generation *g
 }
 
 /* An answer that somebody will have to end. */
-static bool has_begun(const struct mk_request *req)
+static bool has_response(const struct mk_request *req)
 {
     return !req->ended && (req->first || req->head_sent);
 }
 
 /* Of the plugin that has the request. */
-static void blame(const struct mk_request *req, const char *what)
+static void log_plugin_error(const struct mk_request *req, const char *what)
 {
     const struct mk_generation *g = generation_of(req);
     struct mk_str host = mk_request_host(req), path = mk_request_path(req);
@@ -80,42 +80,42 @@ static void blame(const struct mk_request *req, const char *what)
 }
 
 /* Asks one plugin after the other, from the cursor on, until one has taken the request. */
-static void ask(struct mk_request *req, const struct mk_generation *g)
+static void run_hooks(struct mk_request *req, const struct mk_generation *g)
 {
     for (; req->hook < req->hook_end; req->hook++) {
         if (req->hook == 2 * g->n_plugins)
             choose_handler(req, g);
         if (req->ended)
             return;
-        hook_fn hook = hook_at(g, req->hook);
+        hook_fn hook = get_hook(g, req->hook);
         int r = hook ? hook(req) : MK_DECLINED;
-        if (r == MK_DECLINED && has_begun(req))
+        if (r == MK_DECLINED && has_response(req))
             r = -EPROTO; /* an answer of two would be nobody's */
         if (r < 0) {
-            blame(req, strerror(-r));
+            log_plugin_error(req, strerror(-r));
             mk_response_error(req, 500);
         }
         if (r != MK_DECLINED || req->ended)
             return;
     }
-    refuse(req);
+    respond_unhandled(req);
 }
 
-static void on_opened(struct mk_request *req, void *ctx)
+static void on_init(struct mk_request *req, void *ctx)
 {
-    const struct mk__worker *w = ctx;
-    req->pin = w->now;
-    mk__pin_take(w->now);
+    const struct mk__thread *t = ctx;
+    req->pin = t->worker;
+    mk__worker_get(t->worker);
 }
 
-static void on_released(void *pin)
+static void on_free(void *worker)
 {
-    mk__pin_drop(pin);
+    mk__worker_put(worker);
 }
 
-static void on_arrived(struct mk_request *req, void *ctx)
+static void on_head(struct mk_request *req, void *ctx)
 {
-    const struct mk_host *host = mk__generation_host(generation_of(req), mk_request_host(req));
+    const struct mk_host *host = mk__generation_find_host(generation_of(req), mk_request_host(req));
     (void)ctx;
     req->app_data = host;
     req->limits = &host->limits;
@@ -125,7 +125,7 @@ static void on_request(struct mk_request *req, void *ctx)
 {
     (void)ctx;
     req->hook_end = generation_of(req)->n_plugins * 3;
-    ask(req, generation_of(req));
+    run_hooks(req, generation_of(req));
 }
 
 void mk_request_continue(struct mk_request *req)
@@ -133,7 +133,7 @@ void mk_request_continue(struct mk_request *req)
     if (req->ended)
         return;
     req->hook++;
-    ask(req, generation_of(req));
+    run_hooks(req, generation_of(req));
 }
 
 static void on_response(struct mk_request *req, void *ctx)
@@ -160,32 +160,32 @@ static struct mk_str find_mime(const struct mk_request *req, struct mk_str path,
     return mk__mime_of(&generation_of(req)->mime, path);
 }
 
-static void on_overdue(struct mk_request *req, void *ctx)
+static void on_handler_timeout(struct mk_request *req, void *ctx)
 {
     (void)ctx;
-    blame(req, "no answer within HandlerTimeout");
+    log_plugin_error(req, "no answer within HandlerTimeout");
 }
 
-static void on_closed(void *ctx)
+static void on_conn_freed(void *ctx)
 {
-    mk__worker_closed(ctx);
+    mk__thread_conn_freed(ctx);
 }
 
-const struct mk__http_app mk__hooks_app = {
-    .opened = on_opened,
-    .arrived = on_arrived,
+const struct mk__http_app mk__request_hooks_app = {
+    .opened = on_init,
+    .arrived = on_head,
     .request = on_request,
     .response = on_response,
     .done = on_done,
-    .released = on_released,
+    .released = on_free,
     .mime = find_mime,
-    .overdue = on_overdue,
-    .closed = on_closed,
+    .overdue = on_handler_timeout,
+    .closed = on_conn_freed,
 #ifndef MK_LEAN
-    .accepted = mk__connections_accepted,
-    .parted = mk__connections_parted,
-    .trust = mk__connections_trust,
-    .h2 = mk__http2_open,
+    .accepted = mk__conn_hooks_on_accept,
+    .parted = mk__conn_hooks_on_close,
+    .trust = mk__conn_hooks_trust,
+    .h2 = mk__h2_loader_open,
 #endif
 };
 
@@ -193,7 +193,7 @@ const struct mk__http_app mk__hooks_app = {
 
 void *mk_host_state(const struct mk_host *host, const struct mk_plugin *plugin)
 {
-    int i = mk__generation_find(host->generation, plugin);
+    int i = mk__generation_find_plugin(host->generation, plugin);
     return i < 0 ? NULL : host->states[i];
 }
 
@@ -226,7 +226,7 @@ uint64_t mk_request_bytes_sent(const struct mk_request *req)
 
 struct mk_str mk_request_listener(const struct mk_request *req)
 {
-    return mk__generation_listener_text(generation_of(req), req->carrier->io(req)->listening);
+    return mk__generation_listener_text(generation_of(req), req->carrier->io(req)->listener);
 }
 
 bool mk_request_draining(const struct mk_request *req)

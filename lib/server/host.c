@@ -9,7 +9,7 @@
 
 #include <errno.h>
 
-enum { PLACE_BYTES = 4096, RULES_BYTES_MAX = 64 * 1024 * 1024 };
+enum { ORIGIN_BYTES = 4096, RULES_BYTES_MAX = 64 * 1024 * 1024 };
 
 const void *mk_host_conf(const struct mk_host *host, const struct mk_conf_section *section)
 {
@@ -28,18 +28,18 @@ const void *mk_host_server_conf(const struct mk_host *host, const struct mk_conf
 
 bool mk_host_has_listener(const struct mk_host *host, struct mk_str text)
 {
-    return mk__settings_listener(host->generation->settings, text) != NULL;
+    return mk__settings_find_listener(host->generation->settings, text) != NULL;
 }
 
 void mk_host_keep_listener(struct mk_host *host, struct mk_str text)
 {
-    struct mk__listener *listener = mk__settings_listener(host->generation->settings, text);
-    if (listener)
-        listener->lasts = true;
+    struct mk__listen_conf *conf = mk__settings_find_listener(host->generation->settings, text);
+    if (conf)
+        conf->accept_in_drain = true;
 }
 
 /* Another transport need not be plain HTTP. */
-static bool is_plain(const struct mk_generation *g, const struct mk__listener *one)
+static bool is_plain_http(const struct mk_generation *g, const struct mk__listen_conf *one)
 {
     struct mk_str name = g->settings->transport;
 #ifndef MK_LEAN
@@ -53,15 +53,15 @@ static bool is_plain(const struct mk_generation *g, const struct mk__listener *o
 
 static bool has_port(const struct mk_generation *g, uint16_t port)
 {
-    const struct mk__listeners *all = &g->settings->listen;
+    const struct mk__listen_confs *all = &g->settings->listen;
     for (uint32_t i = 0; i < all->n; i++)
-        if (port && mk__addr_port(&all->items[i].addr) == port && is_plain(g, &all->items[i]))
+        if (port && mk__addr_port(&all->items[i].addr) == port && is_plain_http(g, &all->items[i]))
             return true;
     return false;
 }
 
 /* Names differ in their case, and by a last dot. */
-static bool is_name(struct mk_str a, struct mk_str b)
+static bool is_same_name(struct mk_str a, struct mk_str b)
 {
     a.len -= a.len && a.p[a.len - 1] == '.';
     b.len -= b.len && b.p[b.len - 1] == '.';
@@ -75,7 +75,7 @@ bool mk_host_is_at(const struct mk_host *host, struct mk_str authority)
     if (mk__uri_authority(authority, &at) < 0 || !has_port(g, at.has_port ? at.port : 80))
         return false;
     for (uint32_t i = 0; i < host->settings->names.n; i++)
-        if (is_name(host->settings->names.items[i], at.name))
+        if (is_same_name(host->settings->names.items[i], at.name))
             return true;
     return false;
 }
@@ -92,19 +92,20 @@ const void *mk_generation_conf(const struct mk_generation *g, const struct mk_co
 
 void *mk_generation_state(const struct mk_generation *g, const struct mk_plugin *plugin)
 {
-    int i = mk__generation_find(g, plugin);
+    int i = mk__generation_find_plugin(g, plugin);
     return i < 0 ? NULL : g->states[i];
 }
 
-static bool follows(const struct mk_host *host, const void *data, size_t offset, unsigned nth)
+static bool is_consequence(const struct mk_host *host, const void *data, size_t offset, unsigned nth)
 {
-    return mk__conf_follows(host->set, data, offset, nth) || mk__conf_follows(host->generation->set, data, offset, nth);
+    return mk__conf_is_consequence(host->set, data, offset, nth) ||
+           mk__conf_is_consequence(host->generation->set, data, offset, nth);
 }
 
 #ifndef MK_LEAN
 bool mk_host_is_wrong(const struct mk_host *host, const void *section_struct, size_t offset)
 {
-    return follows(host, section_struct, offset, 0);
+    return is_consequence(host, section_struct, offset, 0);
 }
 #endif
 
@@ -123,7 +124,7 @@ void mk_host_error(struct mk_host *host, const void *section_struct, size_t offs
 {
     va_list args;
     va_start(args, format);
-    if (follows(host, section_struct, offset, nth))
+    if (is_consequence(host, section_struct, offset, nth))
         mk__conf_suppress(host->generation->conf);
     else
         mk__conf_report(host->generation->conf, false, find_field(host, section_struct, offset, nth), format, args);
@@ -164,13 +165,13 @@ int mk_host_check_patterns(struct mk_host *host, const struct mk_conf_section *s
     int err = 0;
     mk_buf_init(&rules, RULES_BYTES_MAX);
     for (const void *r = mk_host_conf(host, section); r; r = mk_host_conf_next(host, section, r)) {
-        if (mk__conf_follows(host->set, r, pattern, 0))
+        if (mk__conf_is_consequence(host->set, r, pattern, 0))
             continue; /* it was reported as wrong */
         const void *before = find_cover((const void *)rules.data, rules.len / sizeof(r), r, pattern);
         mk_buf_add(&rules, &r, sizeof(r));
         if (!before)
             continue;
-        mk_buf_init(&place, PLACE_BYTES);
+        mk_buf_init(&place, ORIGIN_BYTES);
         mk__conf_origin_print(find_rule(host, before, pattern), &place);
         mk__conf_error(host->generation->conf, find_rule(host, r, pattern),
                        "this rule can never match: the one of %s comes first and takes every such path",

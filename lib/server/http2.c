@@ -54,30 +54,30 @@ const struct mk_conf_section mk__section_http2 = {
 static struct {
     pthread_once_t found, opened;
     char path[PATH_MAX];
-    const char *flaw; /* of the file, as it was found */
+    const char *file_error; /* of the file, as it was found */
     const struct mk__h2_module *module;
-    const char *fault;
+    const char *error;
     char text[PATH_MAX + 256];
-} http2 = {.found = PTHREAD_ONCE_INIT, .opened = PTHREAD_ONCE_INIT};
+} loader = {.found = PTHREAD_ONCE_INIT, .opened = PTHREAD_ONCE_INIT};
 
 /* NULL: dlopen() may have it, and says itself what is wrong. */
-static const char *look(void)
+static const char *check_file(void)
 {
-    int fd = open(http2.path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    int fd = open(loader.path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (fd < 0)
         return strerror(errno);
-    const char *flaw = mk__plugin_file_fault(fd);
+    const char *file_error = mk__module_check_file(fd);
     close(fd);
-    return flaw;
+    return file_error;
 }
 
-static void find(void)
+static void find_library(void)
 {
-    snprintf(http2.path, sizeof(http2.path), "%s/protocols/http2.so", mk__plugin_folder());
-    http2.flaw = look();
+    snprintf(loader.path, sizeof(loader.path), "%s/protocols/http2.so", mk__module_dir());
+    loader.file_error = check_file();
 }
 
-static bool fits(const struct mk__h2_module *m)
+static bool is_compatible(const struct mk__h2_module *m)
 {
     return strcmp(m->version, MK__VERSION) == 0 && m->core == sizeof(struct mk__h2_core) &&
            m->table == sizeof(struct mk__h2_calls) && m->conn == sizeof(struct mk__conn) &&
@@ -85,53 +85,54 @@ static bool fits(const struct mk__h2_module *m)
 }
 
 /* What dlopen() says begins with the path already. */
-static void open_object(void)
+static void open_library(void)
 {
-    const char *fault = look(); /* again: it may have been replaced since the start */
-    void *handle = fault ? NULL : dlopen(http2.path, RTLD_NOW | RTLD_LOCAL);
+    const char *error = check_file(); /* again: it may have been replaced since the start */
+    void *handle = error ? NULL : dlopen(loader.path, RTLD_NOW | RTLD_LOCAL);
     const struct mk__h2_module *module = handle ? dlsym(handle, MK__H2_MODULE) : NULL;
-    if (module && !fits(module))
-        fault = "it was built with another server";
-    http2.fault = http2.text;
-    if (fault)
-        snprintf(http2.text, sizeof(http2.text), "%s: %s", http2.path, fault);
+    if (module && !is_compatible(module))
+        error = "it was built with another server";
+    loader.error = loader.text;
+    if (error)
+        snprintf(loader.text, sizeof(loader.text), "%s: %s", loader.path, error);
     else if (!module)
-        snprintf(http2.text, sizeof(http2.text), "%s", dlerror());
+        snprintf(loader.text, sizeof(loader.text), "%s", dlerror());
     else
-        http2.fault = NULL;
-    if (http2.fault) {
-        if (!http2.flaw) /* which was told at the start */
-            mk_log_warn("HTTP/2 is not spoken: %s", http2.fault);
+        loader.error = NULL;
+    if (loader.error) {
+        if (!loader.file_error) /* which was told at the start */
+            mk_log_warn("HTTP/2 is not spoken: %s", loader.error);
         return;
     }
     module->bind(&mk__h2_core);
-    http2.module = module;
+    loader.module = module;
 }
 
-void mk__http2_find(void)
+void mk__h2_loader_find(void)
 {
-    pthread_once(&http2.found, find);
+    pthread_once(&loader.found, find_library);
 }
 
-void mk__http2_check(struct mk__conf *conf)
+void mk__h2_loader_check(struct mk__conf *conf)
 {
-    mk__http2_find();
-    if (http2.flaw)
-        mk__conf_warn(conf, (struct mk__conf_origin){0}, "HTTP/2 is not spoken: %s: %s", http2.path, http2.flaw);
+    mk__h2_loader_find();
+    if (loader.file_error)
+        mk__conf_warn(conf, (struct mk__conf_origin){0}, "HTTP/2 is not spoken: %s: %s", loader.path,
+                      loader.file_error);
 }
 
-const struct mk__h2_calls *mk__http2_open(void)
+const struct mk__h2_calls *mk__h2_loader_open(void)
 {
-    pthread_once(&http2.opened, open_object);
-    return http2.module ? http2.module->calls : NULL;
+    pthread_once(&loader.opened, open_library);
+    return loader.module ? loader.module->calls : NULL;
 }
 
-const char *mk__http2_fault(void)
+const char *mk__h2_loader_error(void)
 {
-    return http2.fault;
+    return loader.error;
 }
 
-const char *mk__http2_library(void)
+const char *mk__h2_loader_version(void)
 {
-    return mk__http2_open() ? http2.module->library() : NULL;
+    return mk__h2_loader_open() ? loader.module->library() : NULL;
 }

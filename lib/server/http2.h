@@ -11,14 +11,14 @@
 extern const struct mk_conf_section mk__section_http2;
 
 /* Looks where it must be, once. The process context, before the others are called. */
-void mk__http2_find(void);
+void mk__h2_loader_find(void);
 /* Finds it, and warns where nobody could open it, as far as a look at the file tells. The process context. */
-void mk__http2_check(struct mk__conf *conf);
+void mk__h2_loader_check(struct mk__conf *conf);
 /* Opens it, once. NULL: it cannot be had. Any thread. */
-const struct mk__h2_calls *mk__http2_open(void);
-/* Why it cannot be had, for people; NULL: it can. After mk__http2_open(). */
-const char *mk__http2_fault(void);
+const struct mk__h2_calls *mk__h2_loader_open(void);
+/* Why it cannot be had, for people; NULL: it can. After mk__h2_loader_open(). */
+const char *mk__h2_loader_error(void);
 /* The version of nghttp2, "1.52.0"; NULL: it cannot be had. */
-const char *mk__http2_library(void);
+const char *mk__h2_loader_version(void);
 
 #endif

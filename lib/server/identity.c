@@ -12,22 +12,21 @@
 
 #include "server/server.h"
 
-static int keep_name(const struct mk_conf_value *value, struct mk__identity *ret, struct mk_arena *arena,
+static int copy_name(const struct mk_conf_value *value, struct mk__user *ret, struct mk_arena *arena,
                      struct mk_buf *error)
 {
     if (value->n != 1) {
         mk_buf_addf(error, "one name");
         return -EINVAL;
     }
-    *ret = (struct mk__identity){.name = mk_arena_dup(arena, value->words[0])};
+    *ret = (struct mk__user){.name = mk_arena_dup(arena, value->words[0])};
     return ret->name.p ? 0 : -ENOMEM;
 }
 
-int mk__identity_parse_user(const struct mk_conf_value *value, void *field, struct mk_arena *arena,
-                            struct mk_buf *error)
+int mk__user_parse(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
 {
-    struct mk__identity *user = field;
-    int err = keep_name(value, user, arena, error);
+    struct mk__user *user = field;
+    int err = copy_name(value, user, arena, error);
     if (err < 0)
         return err;
     const struct passwd *found = getpwnam(user->name.p);
@@ -40,11 +39,10 @@ int mk__identity_parse_user(const struct mk_conf_value *value, void *field, stru
     return 0;
 }
 
-int mk__identity_parse_group(const struct mk_conf_value *value, void *field, struct mk_arena *arena,
-                             struct mk_buf *error)
+int mk__user_parse_group(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
 {
-    struct mk__identity *group = field;
-    int err = keep_name(value, group, arena, error);
+    struct mk__user *group = field;
+    int err = copy_name(value, group, arena, error);
     if (err < 0)
         return err;
     const struct group *found = getgrnam(group->name.p);
@@ -56,7 +54,7 @@ int mk__identity_parse_group(const struct mk_conf_value *value, void *field, str
     return 0;
 }
 
-void mk__identity_check(const struct mk_conf_check *check, const struct mk__settings *s)
+void mk__user_check(const struct mk_conf_check *check, const struct mk__settings *s)
 {
     if (s->group.name.p && !s->user.name.p)
         mk_conf_error(check, offsetof(struct mk__settings, group), "Group needs User beside it");
@@ -72,7 +70,7 @@ void mk__identity_check(const struct mk_conf_check *check, const struct mk__sett
 
 void mk_server_process(const struct mk_server *server, struct mk_server_process *ret)
 {
-    const struct mk__settings *s = server->now ? server->now->settings : NULL;
+    const struct mk__settings *s = server->current ? server->current->settings : NULL;
     *ret = (struct mk_server_process){0};
     if (!s)
         return;

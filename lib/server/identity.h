@@ -7,12 +7,10 @@
 
 #include "server/settings.h"
 
-int mk__identity_parse_user(const struct mk_conf_value *value, void *field, struct mk_arena *arena,
-                            struct mk_buf *error);
-int mk__identity_parse_group(const struct mk_conf_value *value, void *field, struct mk_arena *arena,
-                             struct mk_buf *error);
+int mk__user_parse(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error);
+int mk__user_parse_group(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error);
 
 /* Can this process be who it shall be? For the section's check. */
-void mk__identity_check(const struct mk_conf_check *check, const struct mk__settings *s);
+void mk__user_check(const struct mk_conf_check *check, const struct mk__settings *s);
 
 #endif

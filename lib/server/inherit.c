@@ -20,7 +20,7 @@ struct mk__inherited {
     struct mk__addr addr;
 };
 
-static int ask(int fd, int level, int name)
+static int get_socket_option(int fd, int level, int name)
 {
     int value = -1;
     socklen_t len = sizeof(value);
@@ -28,21 +28,21 @@ static int ask(int fd, int level, int name)
 }
 
 /* 0, or why it cannot be used. */
-static int look_at(int fd, struct mk__addr *ret_addr)
+static int check_socket(int fd, struct mk__addr *ret_addr)
 {
     *ret_addr = (struct mk__addr){.len = sizeof(ret_addr->un)};
-    int type = ask(fd, SOL_SOCKET, SO_TYPE);
+    int type = get_socket_option(fd, SOL_SOCKET, SO_TYPE);
     if (type < 0)
         return type;
     if (type != SOCK_STREAM)
         return -EPROTOTYPE;
-    if (ask(fd, SOL_SOCKET, SO_ACCEPTCONN) != 1)
+    if (get_socket_option(fd, SOL_SOCKET, SO_ACCEPTCONN) != 1)
         return -EINVAL;
     if (getsockname(fd, &ret_addr->sa, &ret_addr->len) < 0)
         return -errno;
     int family = ret_addr->sa.sa_family;
     if (family == AF_INET6 && IN6_IS_ADDR_UNSPECIFIED(&ret_addr->in6.sin6_addr))
-        ret_addr->any = ask(fd, IPPROTO_IPV6, IPV6_V6ONLY) == 0;
+        ret_addr->any = get_socket_option(fd, IPPROTO_IPV6, IPV6_V6ONLY) == 0;
     bool named = family != AF_UNIX || ret_addr->un.sun_path[0] == '/';
     return named && (family == AF_UNIX || family == AF_INET || family == AF_INET6) ? 0 : -EAFNOSUPPORT;
 }
@@ -50,7 +50,7 @@ static int look_at(int fd, struct mk__addr *ret_addr)
 int mk_server_inherit(struct mk_server *s, int fd, bool own)
 {
     struct mk__addr addr;
-    int err = look_at(fd, &addr);
+    int err = check_socket(fd, &addr);
     if (err < 0)
         return err;
     struct mk__inherited *one = mk_account_alloc(NULL, sizeof(*one));
@@ -59,7 +59,7 @@ int mk_server_inherit(struct mk_server *s, int fd, bool own)
     *one = (struct mk__inherited){.fd = fd, .own = own, .addr = addr};
     fcntl(fd, F_SETFD, FD_CLOEXEC);
     fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
-    mk_list_add(&s->sockets.inherited, &one->node);
+    mk_list_add(&s->listeners.inherited, &one->node);
     return 0;
 }
 
@@ -82,32 +82,31 @@ static bool is_same_host(const struct mk__addr *wanted, const struct mk__addr *b
     }
 }
 
-static bool is_named(const struct mk__addr *wanted, const struct mk__addr *bound)
+static bool is_same_addr(const struct mk__addr *wanted, const struct mk__addr *bound)
 {
     return is_same_host(wanted, bound) && mk__addr_port(wanted) == mk__addr_port(bound);
 }
 
 /* Some directive says just this, so that no port 0 may have it. */
-static bool is_spoken_for(const struct mk__settings *settings, const struct mk__addr *bound)
+static bool is_claimed(const struct mk__settings *settings, const struct mk__addr *bound)
 {
     for (unsigned i = 0; i < settings->listen.n; i++)
-        if (is_named(&settings->listen.items[i].addr, bound))
+        if (is_same_addr(&settings->listen.items[i].addr, bound))
             return true;
     return false;
 }
 
-static bool is_wanted(const struct mk__listening *one, const struct mk__settings *settings,
-                      const struct mk__addr *bound)
+static bool is_match(const struct mk__listener *one, const struct mk__settings *settings, const struct mk__addr *bound)
 {
     if (one->n) /* further sockets of the address that it has */
-        return is_named(&one->addr, bound);
-    if (is_named(&one->wanted, bound))
+        return is_same_addr(&one->addr, bound);
+    if (is_same_addr(&one->configured, bound))
         return true;
-    return bound->sa.sa_family != AF_UNIX && mk__addr_port(&one->wanted) == 0 && is_same_host(&one->wanted, bound) &&
-           !is_spoken_for(settings, bound);
+    return bound->sa.sa_family != AF_UNIX && mk__addr_port(&one->configured) == 0 &&
+           is_same_host(&one->configured, bound) && !is_claimed(settings, bound);
 }
 
-static int take(struct mk__listening *one, struct mk__inherited *found)
+static int add_inherited(struct mk__listener *one, struct mk__inherited *found)
 {
     int *fds = mk_account_alloc(NULL, (one->n + 1) * sizeof(int));
     if (!fds)
@@ -119,27 +118,27 @@ static int take(struct mk__listening *one, struct mk__inherited *found)
     one->fds = fds;
     if (one->n++ == 0)
         one->addr = found->addr;
-    one->lent = true; /* until these settings are in use */
-    one->borrowed |= !found->own;
+    one->handed_over = true; /* until these settings are in use */
+    one->external |= !found->own;
     one->shared |= !found->own;
     mk_list_del(&found->node);
     mk_account_free(NULL, found, sizeof(*found));
     return 0;
 }
 
-int mk__inherit_take(struct mk__sockets *s, struct mk__listening *one, const struct mk__settings *settings)
+int mk__inherited_take(struct mk__listeners *s, struct mk__listener *one, const struct mk__settings *settings)
 {
     struct mk_list *n, *save;
     int err = 0;
     MK_LIST_EACH(&s->inherited, n, save) {
         struct mk__inherited *found = MK_OWNER(n, struct mk__inherited, node);
-        if (err == 0 && is_wanted(one, settings, &found->addr))
-            err = take(one, found);
+        if (err == 0 && is_match(one, settings, &found->addr))
+            err = add_inherited(one, found);
     }
     return err;
 }
 
-bool mk__inherit_clashes(const struct mk__sockets *s, const struct mk__addr *addr)
+bool mk__inherited_conflicts(const struct mk__listeners *s, const struct mk__addr *addr)
 {
     struct mk_list *n, *save;
     MK_LIST_EACH(&s->inherited, n, save)
@@ -148,7 +147,7 @@ bool mk__inherit_clashes(const struct mk__sockets *s, const struct mk__addr *add
     return false;
 }
 
-void mk__inherit_release(struct mk__sockets *s, bool used)
+void mk__inherited_release(struct mk__listeners *s, bool used)
 {
     struct mk_list *n, *save;
     MK_LIST_EACH(&s->inherited, n, save) {
@@ -172,17 +171,17 @@ void mk__inherit_release(struct mk__sockets *s, bool used)
 void mk_server_each_socket(const struct mk_server *s, void (*fn)(int fd, bool own, void *ctx), void *ctx)
 {
     struct mk_list *n, *save;
-    MK_LIST_EACH(&s->sockets.open, n, save) {
-        const struct mk__listening *one = MK_OWNER(n, struct mk__listening, node);
+    MK_LIST_EACH(&s->listeners.open, n, save) {
+        const struct mk__listener *one = MK_OWNER(n, struct mk__listener, node);
         for (unsigned i = 0; i < one->n; i++)
-            fn(one->fds[i], !one->borrowed, ctx);
+            fn(one->fds[i], !one->external, ctx);
     }
 }
 
 void mk_server_lend(struct mk_server *s)
 {
     struct mk_list *n, *save;
-    s->lent = true;
-    MK_LIST_EACH(&s->sockets.open, n, save)
-        MK_OWNER(n, struct mk__listening, node)->lent = true;
+    s->handed_over = true;
+    MK_LIST_EACH(&s->listeners.open, n, save)
+        MK_OWNER(n, struct mk__listener, node)->handed_over = true;
 }

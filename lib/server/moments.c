@@ -7,7 +7,7 @@
 static const struct {
     const char *name;
     size_t offset;
-} moments[] = {
+} hook_fields[] = {
     {"transport", offsetof(struct mk_plugin, transport)},   {"on_accept", offsetof(struct mk_plugin, on_accept)},
     {"on_head", offsetof(struct mk_plugin, on_head)},       {"on_request", offsetof(struct mk_plugin, on_request)},
     {"on_content", offsetof(struct mk_plugin, on_content)}, {"on_response", offsetof(struct mk_plugin, on_response)},
@@ -15,19 +15,19 @@ static const struct {
     {"reopen", offsetof(struct mk_plugin, reopen)},
 };
 
-static bool has(const struct mk_plugin *plugin, size_t offset)
+static bool has_hook(const struct mk_plugin *plugin, size_t offset)
 {
     static const unsigned char nothing[sizeof(void *)];
     return memcmp((const char *)plugin + offset, nothing, sizeof(nothing)) != 0;
 }
 
-void mk__moments_print(const struct mk_plugin *plugin, struct mk_buf *out)
+void mk__hook_names_print(const struct mk_plugin *plugin, struct mk_buf *out)
 {
     const char *blank = "";
-    for (size_t i = 0; i < sizeof(moments) / sizeof(moments[0]); i++) {
-        if (!has(plugin, moments[i].offset))
+    for (size_t i = 0; i < sizeof(hook_fields) / sizeof(hook_fields[0]); i++) {
+        if (!has_hook(plugin, hook_fields[i].offset))
             continue;
-        mk_buf_addf(out, "%s%s", blank, moments[i].name);
+        mk_buf_addf(out, "%s%s", blank, hook_fields[i].name);
         blank = " ";
     }
 }

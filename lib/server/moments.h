@@ -8,6 +8,6 @@
 #include <monkey/plugin.h>
 
 /* Appends the moments at which a plugin has a say, in the order of their coming, with blanks between them. */
-void mk__moments_print(const struct mk_plugin *plugin, struct mk_buf *out);
+void mk__hook_names_print(const struct mk_plugin *plugin, struct mk_buf *out);
 
 #endif

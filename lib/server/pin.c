@@ -11,78 +11,79 @@
 
 #include <errno.h>
 
-static size_t pin_bytes(const struct mk_generation *g)
+static size_t worker_bytes(const struct mk_generation *g)
 {
     return sizeof(struct mk_worker) + g->n_plugins * sizeof(void *);
 }
 
-struct mk_worker *mk__pin_new(struct mk__worker *thread, struct mk_generation *g)
+struct mk_worker *mk__worker_new(struct mk__thread *thread, struct mk_generation *g)
 {
-    struct mk_worker *pin = mk_account_alloc(NULL, pin_bytes(g));
-    if (!pin)
+    struct mk_worker *worker = mk_account_alloc(NULL, worker_bytes(g));
+    if (!worker)
         return NULL;
-    memset(pin, 0, pin_bytes(g));
-    pin->thread = thread;
-    pin->generation = mk__generation_get(g);
-    return pin;
+    memset(worker, 0, worker_bytes(g));
+    worker->thread = thread;
+    worker->generation = mk__generation_get(g);
+    return worker;
 }
 
-int mk__pin_start(struct mk_worker *pin)
+int mk__worker_start(struct mk_worker *worker)
 {
-    for (; MK__PLUGIN_STARTS && pin->started < pin->generation->n_plugins; pin->started++) {
-        const struct mk_plugin *plugin = pin->generation->plugins[pin->started];
-        int err = plugin->worker_start ? plugin->worker_start(pin, &pin->states[pin->started]) : 0;
+    for (; MK__PLUGIN_STARTS && worker->started < worker->generation->n_plugins; worker->started++) {
+        const struct mk_plugin *plugin = worker->generation->plugins[worker->started];
+        int err = plugin->worker_start ? plugin->worker_start(worker, &worker->states[worker->started]) : 0;
         if (err < 0) {
-            mk_log_error("worker %u: the plugin %s cannot start: %s", pin->thread->index, plugin->name, strerror(-err));
+            mk_log_error("worker %u: the plugin %s cannot start: %s", worker->thread->index, plugin->name,
+                         strerror(-err));
             return err;
         }
     }
     return 0;
 }
 
-void mk__pin_free(struct mk_worker *pin)
+void mk__worker_free(struct mk_worker *worker)
 {
-    while (MK__PLUGIN_STARTS && pin->started--) {
-        const struct mk_plugin *plugin = pin->generation->plugins[pin->started];
+    while (MK__PLUGIN_STARTS && worker->started--) {
+        const struct mk_plugin *plugin = worker->generation->plugins[worker->started];
         if (plugin->worker_stop)
-            plugin->worker_stop(pin, pin->states[pin->started]);
+            plugin->worker_stop(worker, worker->states[worker->started]);
     }
-    size_t bytes = pin_bytes(pin->generation);
-    mk__generation_put(pin->generation);
-    mk_account_free(NULL, pin, bytes);
+    size_t bytes = worker_bytes(worker->generation);
+    mk__generation_put(worker->generation);
+    mk_account_free(NULL, worker, bytes);
 }
 
-void mk__pin_retire(struct mk_worker *pin)
+void mk__worker_retire(struct mk_worker *worker)
 {
-    if (!pin->count) {
-        mk__pin_free(pin);
+    if (!worker->refs) {
+        mk__worker_free(worker);
         return;
     }
-    pin->next = pin->thread->older;
-    pin->at = &pin->thread->older;
-    if (pin->next)
-        pin->next->at = &pin->next;
-    *pin->at = pin;
+    worker->next = worker->thread->retired;
+    worker->link = &worker->thread->retired;
+    if (worker->next)
+        worker->next->link = &worker->next;
+    *worker->link = worker;
 }
 
-static void leave(struct mk_worker *pin)
+static void unlink_worker(struct mk_worker *worker)
 {
-    *pin->at = pin->next;
-    if (pin->next)
-        pin->next->at = pin->at;
+    *worker->link = worker->next;
+    if (worker->next)
+        worker->next->link = worker->link;
 }
 
-void mk__pin_take(struct mk_worker *pin)
+void mk__worker_get(struct mk_worker *worker)
 {
-    pin->count++;
+    worker->refs++;
 }
 
-void mk__pin_drop(struct mk_worker *pin)
+void mk__worker_put(struct mk_worker *worker)
 {
-    if (--pin->count || !pin->at)
+    if (--worker->refs || !worker->link)
         return;
-    leave(pin);
-    mk__pin_free(pin);
+    unlink_worker(worker);
+    mk__worker_free(worker);
 }
 
 /* ── what plugins may ask ── */
@@ -109,17 +110,17 @@ struct mk_generation *mk_worker_generation(const struct mk_worker *worker)
 
 void *mk_worker_state(const struct mk_worker *worker, const struct mk_plugin *plugin)
 {
-    int i = mk__generation_find(worker->generation, plugin);
+    int i = mk__generation_find_plugin(worker->generation, plugin);
     return i < 0 ? NULL : worker->states[i];
 }
 
 struct mk_worker *mk_worker_get(struct mk_worker *worker)
 {
-    mk__pin_take(worker);
+    mk__worker_get(worker);
     return worker;
 }
 
 void mk_worker_put(struct mk_worker *worker)
 {
-    mk__pin_drop(worker);
+    mk__worker_put(worker);
 }

@@ -9,35 +9,35 @@
 
 #include "server/worker.h"
 
-struct mk__process {
+struct mk__main_thread {
     struct mk_loop loop;
     pthread_t thread;
     pthread_mutex_t lock; /* of the list below */
-    pthread_cond_t gone;
-    struct mk__worker *leaving; /* draining */
-    unsigned busy;              /* workers that are not cleared away yet */
+    pthread_cond_t all_freed;
+    struct mk__thread *retiring; /* draining */
+    unsigned n_retiring;         /* workers that are not cleared away yet */
     struct mk_message stop_message;
 };
 
 /* Makes one, unless `*p` is one already. 0 or -errno. */
-int mk__process_open(struct mk__process **p);
-void mk__process_free(struct mk__process *p);
+int mk__main_thread_open(struct mk__main_thread **p);
+void mk__main_thread_free(struct mk__main_thread *p);
 
 /* Frees the generation with its last exchange. */
-void mk__process_expect_generation(struct mk__process *p, struct mk_generation *g);
+void mk__main_thread_watch_generation(struct mk__main_thread *p, struct mk_generation *g);
 /* Frees the worker when its thread ends; before it takes its last step. */
-void mk__process_expect_worker(struct mk__process *p, struct mk__worker *w);
+void mk__main_thread_watch_worker(struct mk__main_thread *p, struct mk__thread *t);
 /* Sends such a worker away: it gets no more connections, and ends with its last one. */
-void mk__process_dismiss(struct mk__process *p, struct mk__worker *w);
+void mk__main_thread_retire_worker(struct mk__main_thread *p, struct mk__thread *t);
 
 /* Waits for the workers that were sent away (the jobs must still run). */
-void mk__process_wait(struct mk__process *p);
+void mk__main_thread_wait_workers(struct mk__main_thread *p);
 /* The whole server stops: those that leave drain as the others do. Once. */
-void mk__process_hurry_workers(struct mk__process *p);
+void mk__main_thread_drain_workers_now(struct mk__main_thread *p);
 /* Hastens the end of those workers. Any thread. */
-void mk__process_stop_workers(struct mk__process *p);
+void mk__main_thread_stop_workers(struct mk__main_thread *p);
 
 /* Waits for the worker's thread, and frees it. */
-void mk__process_free_worker(struct mk__worker *w);
+void mk__main_thread_free_worker(struct mk__thread *t);
 
 #endif

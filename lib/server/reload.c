@@ -13,212 +13,212 @@
 #include <errno.h>
 
 /* What is prepared, until it is used or given up. */
-struct change {
+struct reload {
     struct mk_server *server;
     struct mk_generation *next;
-    struct mk__worker **workers; /* those that stay, then new ones */
-    unsigned n, stay;
-    struct mk__adoption *adoptions; /* one for each worker that there is now */
-    unsigned n_adoptions;
-    struct mk__fair_step step;
-    unsigned loops; /* among which sockets are shared out: 0 when the process context accepts */
+    struct mk__thread **workers; /* those that stay, then new ones */
+    unsigned n, n_kept;
+    struct mk__worker_reload *worker_reloads; /* one for each worker that there is now */
+    unsigned n_worker_reloads;
+    struct mk__balancer_update balancer_update;
+    unsigned n_loops; /* among which sockets are shared out: 0 when the process context accepts */
 };
 
-static int prepare_workers(struct change *c)
+static int prepare_workers(struct reload *c)
 {
     struct mk_server *s = c->server;
-    c->workers = mk_account_alloc(NULL, c->n * sizeof(struct mk__worker *));
+    c->workers = mk_account_alloc(NULL, c->n * sizeof(struct mk__thread *));
     if (!c->workers)
         return -ENOMEM;
     unsigned wanted = c->n;
-    c->stay = s->n_workers < wanted ? s->n_workers : wanted;
-    memcpy(c->workers, s->workers, c->stay * sizeof(struct mk__worker *));
-    for (c->n = c->stay; c->n < wanted; c->n++) {
-        struct mk__worker *w = mk__server_open_worker(s, c->next, c->n, c->loops);
-        if (!w)
+    c->n_kept = s->n_workers < wanted ? s->n_workers : wanted;
+    memcpy(c->workers, s->workers, c->n_kept * sizeof(struct mk__thread *));
+    for (c->n = c->n_kept; c->n < wanted; c->n++) {
+        struct mk__thread *t = mk__server_open_worker(s, c->next, c->n, c->n_loops);
+        if (!t)
             return -ENOMEM;
-        c->workers[c->n] = w;
+        c->workers[c->n] = t;
     }
     return 0;
 }
 
-static int prepare_adoptions(struct change *c)
+static int prepare_worker_reloads(struct reload *c)
 {
     struct mk_server *s = c->server;
-    c->adoptions = mk_account_alloc(NULL, s->n_workers * sizeof(*c->adoptions));
-    if (!c->adoptions)
+    c->worker_reloads = mk_account_alloc(NULL, s->n_workers * sizeof(*c->worker_reloads));
+    if (!c->worker_reloads)
         return -ENOMEM;
-    for (; c->n_adoptions < s->n_workers; c->n_adoptions++) {
-        bool stays = c->n_adoptions < c->stay;
-        struct mk__adoption *a = &c->adoptions[c->n_adoptions];
-        int err = mk__adoption_prepare(a, s->workers[c->n_adoptions], c->next, stays ? c->loops : 0, stays && !c->loops,
-                                       &s->sockets);
+    for (; c->n_worker_reloads < s->n_workers; c->n_worker_reloads++) {
+        bool stays = c->n_worker_reloads < c->n_kept;
+        struct mk__worker_reload *a = &c->worker_reloads[c->n_worker_reloads];
+        int err = mk__worker_reload_prepare(a, s->workers[c->n_worker_reloads], c->next, stays ? c->n_loops : 0,
+                                            stays && !c->n_loops, &s->listeners);
         if (err < 0) {
-            mk__adoption_free(a);
+            mk__worker_reload_free(a);
             return err;
         }
     }
     return 0;
 }
 
-static int start_workers(struct change *c)
+static int start_workers(struct reload *c)
 {
     int err = 0;
-    for (unsigned i = c->stay; i < c->n && err == 0; i++)
-        err = mk__worker_start(c->workers[i]);
+    for (unsigned i = c->n_kept; i < c->n && err == 0; i++)
+        err = mk__thread_start(c->workers[i]);
     return err;
 }
 
-static void free_adoptions(struct change *c)
+static void free_worker_reloads(struct reload *c)
 {
-    for (unsigned i = 0; i < c->n_adoptions; i++)
-        mk__adoption_free(&c->adoptions[i]);
-    mk_account_free(NULL, c->adoptions, 0);
+    for (unsigned i = 0; i < c->n_worker_reloads; i++)
+        mk__worker_reload_free(&c->worker_reloads[i]);
+    mk_account_free(NULL, c->worker_reloads, 0);
 }
 
 /* Nothing of it has been seen by anybody: new sockets do not listen, new workers have not begun to look. */
-static void give_up(struct change *c)
+static void abort_reload(struct reload *c)
 {
-    for (unsigned i = c->stay; c->workers && i < c->n; i++) {
-        mk__worker_stop(c->workers[i]);
-        mk__process_free_worker(c->workers[i]);
+    for (unsigned i = c->n_kept; c->workers && i < c->n; i++) {
+        mk__thread_stop(c->workers[i]);
+        mk__main_thread_free_worker(c->workers[i]);
     }
     mk_account_free(NULL, c->workers, 0);
-    free_adoptions(c);
-    mk__fair_free(&c->step);
-    mk__sockets_cancel(&c->server->sockets);
+    free_worker_reloads(c);
+    mk__balance_free_update(&c->balancer_update);
+    mk__listeners_cancel(&c->server->listeners);
 }
 
-typedef void (*part_fn)(struct mk__adoption *a, sem_t *done);
+typedef void (*phase_fn)(struct mk__worker_reload *a, sem_t *done);
 
 /* Has all workers do one part of the step, and waits for them. */
-static void send_part(struct change *c, part_fn part)
+static void run_phase(struct reload *c, phase_fn phase)
 {
     sem_t done;
     sem_init(&done, 0, 0);
-    for (unsigned i = 0; i < c->n_adoptions; i++)
-        part(&c->adoptions[i], &done);
-    for (unsigned i = 0; i < c->n_adoptions; i++)
+    for (unsigned i = 0; i < c->n_worker_reloads; i++)
+        phase(&c->worker_reloads[i], &done);
+    for (unsigned i = 0; i < c->n_worker_reloads; i++)
         while (sem_wait(&done) < 0)
             ;
     sem_destroy(&done);
 }
 
 /* The plugins start in all workers, or in none. */
-static int begin_adoptions(struct change *c)
+static int begin_worker_reloads(struct reload *c)
 {
     int err = 0;
-    send_part(c, mk__adoption_begin);
-    for (unsigned i = 0; i < c->n_adoptions && err == 0; i++)
-        err = c->adoptions[i].err;
+    run_phase(c, mk__worker_reload_begin);
+    for (unsigned i = 0; i < c->n_worker_reloads && err == 0; i++)
+        err = c->worker_reloads[i].err;
     if (err == 0)
-        err = mk__sockets_listen(&c->server->sockets, c->next->settings);
+        err = mk__listeners_listen(&c->server->listeners, c->next->settings);
     if (err < 0)
-        send_part(c, mk__adoption_abandon);
+        run_phase(c, mk__worker_reload_abort);
     return err;
 }
 
-static bool is_fed(const struct change *c)
+static bool uses_balancer(const struct reload *c)
 {
-    return c->step.workers || c->server->fair.n_workers;
+    return c->balancer_update.workers || c->server->balancer.n_workers;
 }
 
 /* First, so that workers that leave get no connections any more. */
-static void take_step(struct change *c)
+static void update_balancer(struct reload *c)
 {
-    if (c->step.workers)
-        memcpy(c->step.workers, c->workers, c->n * sizeof(struct mk__worker *));
-    if (is_fed(c))
-        mk__fair_take(&c->step, &c->server->process->loop);
+    if (c->balancer_update.workers)
+        memcpy(c->balancer_update.workers, c->workers, c->n * sizeof(struct mk__thread *));
+    if (uses_balancer(c))
+        mk__balance_apply(&c->balancer_update, &c->server->main_thread->loop);
 }
 
 /* Last, so that no worker gets a connection by a listener that its generation does not have. */
-static void finish_step(struct change *c)
+static void finish_balancer(struct reload *c)
 {
-    if (is_fed(c))
-        mk__fair_open_fresh(&c->step);
-    mk__fair_free(&c->step);
+    if (uses_balancer(c))
+        mk__balance_open_pending(&c->balancer_update);
+    mk__balance_free_update(&c->balancer_update);
 }
 
-static void place_workers(const struct change *c)
+static void set_affinities(const struct reload *c)
 {
     for (unsigned i = 0; i < c->n; i++)
-        mk__worker_place(c->workers[i], c->next->settings->affinity);
+        mk__thread_set_affinity(c->workers[i], c->next->settings->affinity);
 }
 
 /* No way back from here. */
-static void carry_out(struct change *c)
+static void commit_reload(struct reload *c)
 {
     struct mk_server *s = c->server;
-    struct mk_generation *before = s->now;
-    mk__process_expect_generation(s->process, before);
-    for (unsigned i = c->stay; i < s->n_workers; i++)
-        mk__process_expect_worker(s->process, s->workers[i]);
+    struct mk_generation *before = s->current;
+    mk__main_thread_watch_generation(s->main_thread, before);
+    for (unsigned i = c->n_kept; i < s->n_workers; i++)
+        mk__main_thread_watch_worker(s->main_thread, s->workers[i]);
     mk__server_limit_descriptors(s, c->next->settings);
-    mk__capacity_set(&s->capacity, c->next->settings);
-    take_step(c);
-    for (unsigned i = c->stay; i < c->n; i++)
-        mk__worker_go(c->workers[i]);
-    send_part(c, mk__adoption_complete);
-    finish_step(c);
-    free_adoptions(c);
-    for (unsigned i = c->stay; i < s->n_workers; i++)
-        mk__process_dismiss(s->process, s->workers[i]);
+    mk__limits_set(&s->limits, c->next->settings);
+    update_balancer(c);
+    for (unsigned i = c->n_kept; i < c->n; i++)
+        mk__thread_start_serving(c->workers[i]);
+    run_phase(c, mk__worker_reload_commit);
+    finish_balancer(c);
+    free_worker_reloads(c);
+    for (unsigned i = c->n_kept; i < s->n_workers; i++)
+        mk__main_thread_retire_worker(s->main_thread, s->workers[i]);
     pthread_mutex_lock(&s->lock);
     mk_account_free(NULL, s->workers, 0);
     s->workers = c->workers;
     s->n_workers = c->n;
     pthread_mutex_unlock(&s->lock);
-    mk__sockets_commit(&s->sockets, c->next->settings);
-    place_workers(c);
-    s->now = c->next;
+    mk__listeners_commit(&s->listeners, c->next->settings);
+    set_affinities(c);
+    s->current = c->next;
     mk__generation_put(before);
 }
 
 /* Another one. That of now goes on in any case, even if it was renamed and cannot be made anew. */
-static int check_log(const struct change *c)
+static int check_log(const struct reload *c)
 {
     struct mk_str next = c->next->settings->error_log;
-    return mk_str_eq(next, c->server->now->settings->error_log) ? 0 : mk__server_check_log(c->next);
+    return mk_str_eq(next, c->server->current->settings->error_log) ? 0 : mk__server_check_log(c->next);
 }
 
-static int prepare(struct change *c)
+static int prepare_reload(struct reload *c)
 {
     struct mk_server *s = c->server;
     unsigned nth;
-    bool fair = c->next->settings->scheduler == MK__FAIR;
-    c->loops = fair ? 0 : c->n;
-    int err = mk__sockets_prepare(&s->sockets, c->next->settings, fair ? 1 : c->n, &nth);
+    bool fair = c->next->settings->scheduler == MK__SCHEDULER_FAIR;
+    c->n_loops = fair ? 0 : c->n;
+    int err = mk__listeners_prepare(&s->listeners, c->next->settings, fair ? 1 : c->n, &nth);
     if (err < 0 && err != -ENOMEM)
         mk__server_report_listener(c->next, nth, err);
     if (err == 0)
         err = check_log(c);
     if (err == 0)
-        err = mk__fair_prepare(&c->step, &s->fair, &s->sockets, fair ? c->n : 0);
+        err = mk__balance_prepare(&c->balancer_update, &s->balancer, &s->listeners, fair ? c->n : 0);
     if (err == 0)
         err = prepare_workers(c);
     if (err == 0)
-        err = prepare_adoptions(c);
+        err = prepare_worker_reloads(c);
     if (err == 0)
         err = start_workers(c);
-    return err == 0 ? begin_adoptions(c) : err;
+    return err == 0 ? begin_worker_reloads(c) : err;
 }
 
 int mk_server_reload(struct mk_server *s)
 {
-    struct change c = {.server = s};
+    struct reload c = {.server = s};
     if (!s->running)
         return -EINVAL;
-    mk__server_forget(&s->failed);
-    int err = mk__process_open(&s->process);
+    mk__server_free_generation(&s->failed);
+    int err = mk__main_thread_open(&s->main_thread);
     if (err < 0)
         return err;
     err = mk__server_load(s, &c.next);
     if (err == 0) {
         c.n = mk__generation_workers(c.next);
-        err = prepare(&c);
+        err = prepare_reload(&c);
         if (err < 0)
-            give_up(&c);
+            abort_reload(&c);
     }
     if (err < 0) {
         if (c.next)
@@ -226,8 +226,8 @@ int mk_server_reload(struct mk_server *s)
         s->failed = c.next;
         return err;
     }
-    mk__conf_settle(c.next->conf);
-    carry_out(&c);
-    mk__server_say_where(s);
+    mk__conf_free_texts(c.next->conf);
+    commit_reload(&c);
+    mk__server_log_listeners(s);
     return 0;
 }

@@ -60,7 +60,7 @@ int mk__generation_declare_all(struct mk__conf *conf)
     for (const struct mk_plugin *const *p = mk__builtin_plugins; *p && err == 0; p++)
         err = declare_plugin(conf, *p, true);
     if (err == 0 && MK__MODULES)
-        mk__plugin_each_module(declare_module, conf);
+        mk__module_each(declare_module, conf);
     return err;
 }
 
@@ -80,13 +80,13 @@ static void declare_absent(const struct mk_plugin *plugin, void *ctx)
 }
 
 /* Modules are opened for a question about their names, but not for nothing. */
-static void declare_the_rest(struct mk__conf *conf, void *ctx)
+static void declare_absent_modules(struct mk__conf *conf, void *ctx)
 {
     (void)conf;
-    mk__plugin_each_module(declare_absent, ctx);
+    mk__module_each(declare_absent, ctx);
 }
 
-int mk__roster_declare(struct mk_generation *g)
+int mk__plugins_declare(struct mk_generation *g)
 {
     int err = declare_core(g->conf);
     for (unsigned i = 0; i < g->n_plugins && err == 0; i++)
@@ -95,37 +95,37 @@ int mk__roster_declare(struct mk_generation *g)
         if (!is_loaded(g, (*p)->name))
             err = declare_plugin(g->conf, *p, false);
     if (MK__MODULES)
-        mk__conf_on_unknown(g->conf, declare_the_rest, g);
+        mk__conf_on_unknown(g->conf, declare_absent_modules, g);
     return err;
 }
 
 /* ── plugins.load ── */
 
-static bool exists(const char *path)
+static bool file_exists(const char *path)
 {
     return access(path, F_OK) == 0;
 }
 
 /* "name" is a file of the plugins' folder, "./name.so" one beside plugins.load. */
-static void find_file(const struct mk__source *source, struct mk_str name, char *ret_path, size_t size)
+static void get_module_path(const struct mk__generation_source *source, struct mk_str name, char *ret_path, size_t size)
 {
     if (name.p[0] == '/')
         snprintf(ret_path, size, "%.*s", MK_STR_ARG(name));
     else if (memchr(name.p, '/', name.len))
         snprintf(ret_path, size, "%s/%.*s", source->dir, MK_STR_ARG(name));
     else
-        snprintf(ret_path, size, "%s/%.*s.so", mk__plugin_folder(), MK_STR_ARG(name));
+        snprintf(ret_path, size, "%s/%.*s.so", mk__module_dir(), MK_STR_ARG(name));
 }
 
 static void close_module(struct mk_generation *g, unsigned n)
 {
     if (MK__MODULES && g->modules[n])
-        mk__plugin_close(g->modules[n]);
+        mk__module_close(g->modules[n]);
     g->modules[n] = NULL;
 }
 
 #ifdef MK_LEAN
-static const char *nearest_plugin(struct mk_str name)
+static const char *suggest_plugin(struct mk_str name)
 {
     (void)name;
     return NULL;
@@ -134,34 +134,34 @@ static const char *nearest_plugin(struct mk_str name)
 /* Of the plugins that were built together with this program, and those that were put beside them. */
 static void offer_plugin(const struct mk_plugin *plugin, void *ctx)
 {
-    mk__near_offer(ctx, plugin->name);
+    mk__suggest_add(ctx, plugin->name);
 }
 
-static const char *nearest_plugin(struct mk_str name)
+static const char *suggest_plugin(struct mk_str name)
 {
-    struct mk__near near = mk__near_to(name);
+    struct mk__suggestion suggestion = mk__suggest_init(name);
     for (const char *const *known = mk__plugin_order; *known; known++) {
         if (mk_str_ieq(name, mk_str_c(*known)))
             return NULL; /* it is spelt well, but its file is missing */
-        mk__near_offer(&near, *known);
+        mk__suggest_add(&suggestion, *known);
     }
-    if (!near.name && MK__MODULES)
-        mk__plugin_each_module(offer_plugin, &near);
-    return near.name;
+    if (!suggestion.name && MK__MODULES)
+        mk__module_each(offer_plugin, &suggestion);
+    return suggestion.name;
 }
 #endif
 
 /* Returns the name of the plugin that was probably meant, or NULL. */
-static const char *report_plugin(struct mk__conf *conf, struct mk__conf_origin origin, struct mk_str name,
-                                 const char *path)
+static const char *report_unknown_plugin(struct mk__conf *conf, struct mk__conf_origin origin, struct mk_str name,
+                                         const char *path)
 {
-    const char *meant = nearest_plugin(name);
+    const char *meant = suggest_plugin(name);
     char place[PATH_BYTES + 32] = " in this build";
     if (path)
         snprintf(place, sizeof(place), ", neither in this build nor as %s", path);
     if (meant)
-        mk__conf_error(conf, origin, "there is no plugin \"%.*s\"%s" MK__NEAR_PHRASE "\"%s\"?", MK_STR_ARG(name), place,
-                       meant);
+        mk__conf_error(conf, origin, "there is no plugin \"%.*s\"%s" MK__SUGGEST_PHRASE "\"%s\"?", MK_STR_ARG(name),
+                       place, meant);
     else
         mk__conf_error(conf, origin, "there is no plugin \"%.*s\"%s; `monkey -b` lists them", MK_STR_ARG(name), place);
     return meant;
@@ -173,28 +173,28 @@ static const struct mk_plugin *open_module(struct mk_generation *g, const char *
     struct mk_buf error;
     const struct mk_plugin *plugin = NULL;
     mk_buf_init_fixed(&error, reason, sizeof(reason));
-    if (mk__plugin_open(path, &g->modules[g->n_plugins], &plugin, &error) < 0)
+    if (mk__module_open(path, &g->modules[g->n_plugins], &plugin, &error) < 0)
         mk__conf_error(g->load_conf ? g->load_conf : g->conf, origin, "the plugin %s cannot be loaded: %s", path,
                        mk_buf_cstr(&error));
     return plugin;
 }
 
 /* In the build, else in a file; in place of an unknown one that which was probably meant, to check the rest with it. */
-static const struct mk_plugin *find_plugin(struct mk_generation *g, const struct mk__source *source, struct mk_str name,
-                                           struct mk__conf_origin origin)
+static const struct mk_plugin *find_plugin(struct mk_generation *g, const struct mk__generation_source *source,
+                                           struct mk_str name, struct mk__conf_origin origin)
 {
     char path[PATH_BYTES];
-    const struct mk_plugin *plugin = mk__plugin_find(name);
-    find_file(source, name, path, sizeof(path));
+    const struct mk_plugin *plugin = mk__module_find_builtin(name);
+    get_module_path(source, name, path, sizeof(path));
     if (plugin)
         return plugin;
-    if (MK__MODULES && (memchr(name.p, '/', name.len) || exists(path)))
+    if (MK__MODULES && (memchr(name.p, '/', name.len) || file_exists(path)))
         return open_module(g, path, origin);
-    const char *meant = report_plugin(g->load_conf, origin, name, MK__MODULES ? path : NULL);
-    if (!meant || (plugin = mk__plugin_find(mk_str_c(meant))))
+    const char *meant = report_unknown_plugin(g->load_conf, origin, name, MK__MODULES ? path : NULL);
+    if (!meant || (plugin = mk__module_find_builtin(mk_str_c(meant))))
         return plugin;
-    find_file(source, mk_str_c(meant), path, sizeof(path));
-    return exists(path) ? open_module(g, path, origin) : NULL;
+    get_module_path(source, mk_str_c(meant), path, sizeof(path));
+    return file_exists(path) ? open_module(g, path, origin) : NULL;
 }
 
 /* Was it loaded in place of a misspelt one? The next line that names it is the first. */
@@ -208,7 +208,7 @@ static bool is_guessed(struct mk_generation *g, const char *name)
     return false;
 }
 
-static void load_plugin(struct mk_generation *g, const struct mk__source *source, struct mk_str name,
+static void load_plugin(struct mk_generation *g, const struct mk__generation_source *source, struct mk_str name,
                         struct mk__conf_origin origin)
 {
     if (g->n_plugins == MK__PLUGINS_MAX) {
@@ -218,7 +218,7 @@ static void load_plugin(struct mk_generation *g, const struct mk__source *source
     unsigned before = mk__conf_errors(g->load_conf);
     const struct mk_plugin *plugin = find_plugin(g, source, name, origin);
     bool meant = mk__conf_errors(g->load_conf) > before;
-    g->lacks_plugins |= !plugin;
+    g->plugins_missing |= !plugin;
     if (!plugin)
         return;
     if (is_guessed(g, plugin->name)) { /* the word before it was another mistake */
@@ -242,20 +242,20 @@ static void load_plugin(struct mk_generation *g, const struct mk__source *source
     close_module(g, g->n_plugins);
 }
 
-static bool has_place(const char *name)
+static bool is_in_order(const char *name)
 {
-    for (const char *const *place = mk__plugin_order; *place; place++)
-        if (strcmp(*place, name) == 0)
+    for (const char *const *known = mk__plugin_order; *known; known++)
+        if (strcmp(*known, name) == 0)
             return true;
     return false;
 }
 
-static void load_module(struct mk_generation *g, const struct mk__source *source, const char *name)
+static void load_module(struct mk_generation *g, const struct mk__generation_source *source, const char *name)
 {
     struct mk_str word = mk_str_c(name);
     char path[PATH_BYTES];
-    find_file(source, word, path, sizeof(path));
-    if (!exists(path))
+    get_module_path(source, word, path, sizeof(path));
+    if (!file_exists(path))
         return; /* it was not installed: what it would bring is unknown, and told as such */
     const struct mk_plugin *plugin = open_module(g, path, (struct mk__conf_origin){0});
     if (plugin)
@@ -263,20 +263,20 @@ static void load_module(struct mk_generation *g, const struct mk__source *source
 }
 
 /* Without plugins.load: what is built in, and the modules that the configuration has a word for. */
-static int load_what_is_used(struct mk_generation *g, const struct mk__source *source)
+static int load_defaults(struct mk_generation *g, const struct mk__generation_source *source)
 {
     uint32_t wanted = 0;
-    int err = MK__MODULES && source->dir ? mk__wanted_modules(source->dir, mk__plugin_order, &wanted) : 0;
+    int err = MK__MODULES && source->dir ? mk__autoload_find_modules(source->dir, mk__plugin_order, &wanted) : 0;
 #ifndef MK_LEAN
     for (unsigned i = 0; i < source->n_overrides; i++)
         if (strcmp(source->overrides[i].key, "TransportLayer") == 0)
-            wanted |= mk__wanted_words(mk_str_c(source->overrides[i].value), mk__plugin_order);
+            wanted |= mk__autoload_match_words(mk_str_c(source->overrides[i].value), mk__plugin_order);
 #endif
     for (const struct mk_plugin *const *p = mk__builtin_plugins; *p; p++)
-        if (!has_place((*p)->name))
+        if (!is_in_order((*p)->name))
             g->plugins[g->n_plugins++] = *p;
     for (unsigned i = 0; mk__plugin_order[i]; i++) {
-        const struct mk_plugin *plugin = mk__plugin_find(mk_str_c(mk__plugin_order[i]));
+        const struct mk_plugin *plugin = mk__module_find_builtin(mk_str_c(mk__plugin_order[i]));
         if (plugin)
             g->plugins[g->n_plugins++] = plugin;
         else if (wanted & 1u << i)
@@ -286,12 +286,12 @@ static int load_what_is_used(struct mk_generation *g, const struct mk__source *s
 }
 
 /* The list comes first: it decides which sections the other files may have. */
-int mk__roster_read(struct mk_generation *g, const struct mk__source *source)
+int mk__plugins_read(struct mk_generation *g, const struct mk__generation_source *source)
 {
     char path[PATH_BYTES];
     snprintf(path, sizeof(path), "%s/plugins.load", source->dir ? source->dir : "");
-    if (!source->dir || !exists(path))
-        return load_what_is_used(g, source);
+    if (!source->dir || !file_exists(path))
+        return load_defaults(g, source);
     g->load_conf = mk__conf_new();
     if (!g->load_conf || mk__conf_declare(g->load_conf, &mk__section_plugins, NULL) < 0)
         return -ENOMEM;
@@ -299,19 +299,19 @@ int mk__roster_read(struct mk_generation *g, const struct mk__source *source)
     if (!set)
         return -ENOMEM;
     int err = mk__conf_read(g->load_conf, set, path);
-    g->lacks_plugins = mk__conf_errors(g->load_conf) > 0; /* those of lines that were reported as wrong */
+    g->plugins_missing = mk__conf_errors(g->load_conf) > 0; /* those of lines that were reported as wrong */
     const struct mk__plugin_list *list = mk__conf_get(set, &mk__section_plugins);
     for (uint32_t i = 0; list && i < list->load.n; i++)
         load_plugin(g, source, list->load.items[i],
                     mk__conf_origin(set, list, offsetof(struct mk__plugin_list, load), i));
-    if (g->lacks_plugins)
-        mk__conf_lack_plugins(g->conf);
+    if (g->plugins_missing)
+        mk__conf_set_plugins_missing(g->conf);
     return err == -ENOMEM ? err : 0;
 }
 
 /* ── the plugins' own part ── */
 
-int mk__generation_find(const struct mk_generation *g, const struct mk_plugin *plugin)
+int mk__generation_find_plugin(const struct mk_generation *g, const struct mk_plugin *plugin)
 {
     for (unsigned i = 0; i < g->n_plugins; i++)
         if (g->plugins[i] == plugin)
@@ -319,19 +319,19 @@ int mk__generation_find(const struct mk_generation *g, const struct mk_plugin *p
     return -1;
 }
 
-static void report_start(struct mk_generation *g, unsigned i, int err, unsigned before)
+static void report_start_error(struct mk_generation *g, unsigned i, int err, unsigned before)
 {
     g->failed |= 1u << i;
-    if (mk__conf_found(g->conf) == before) /* else the plugin has said what is wrong */
+    if (mk__conf_all_errors(g->conf) == before) /* else the plugin has said what is wrong */
         mk__conf_error(g->conf, (struct mk__conf_origin){0}, "the plugin \"%s\" cannot start: %s", g->plugins[i]->name,
                        strerror(-err));
 }
 
-static int start_one(struct mk_generation *g, unsigned i)
+static int start_plugin(struct mk_generation *g, unsigned i)
 {
     const struct mk_plugin *plugin = g->plugins[i];
-    unsigned before = mk__conf_found(g->conf);
-    int err = mk__plugin_use(plugin);
+    unsigned before = mk__conf_all_errors(g->conf);
+    int err = mk__module_use_plugin(plugin);
     if (err == 0) {
         g->used |= 1u << i;
         err = plugin->generation_start ? plugin->generation_start(g, &g->states[i]) : 0;
@@ -339,47 +339,47 @@ static int start_one(struct mk_generation *g, unsigned i)
     if (err == 0)
         g->started |= 1u << i;
     else
-        report_start(g, i, err, before);
+        report_start_error(g, i, err, before);
     return err == -ENOMEM ? err : 0;
 }
 
 /* Before the hosts. What is wrong has been said by the plugin, or is said here. */
-int mk__roster_start(struct mk_generation *g)
+int mk__plugins_start(struct mk_generation *g)
 {
     int err = 0;
     for (unsigned i = 0; MK__PLUGIN_STARTS && i < g->n_plugins && err == 0; i++)
-        err = start_one(g, i);
+        err = start_plugin(g, i);
     return err;
 }
 
 #ifndef MK_LEAN
-int mk__roster_check(struct mk_generation *g)
+int mk__plugins_check(struct mk_generation *g)
 {
     int err = 0;
     for (unsigned i = 0; i < g->n_plugins && err != -ENOMEM; i++) {
         const struct mk_plugin *plugin = g->plugins[i];
-        unsigned before = mk__conf_found(g->conf);
+        unsigned before = mk__conf_all_errors(g->conf);
         if (!plugin->generation_check || !(g->started & 1u << i) || g->failed & 1u << i)
             continue;
         err = plugin->generation_check(g, g->states[i]);
         if (err < 0)
-            report_start(g, i, err, before);
+            report_start_error(g, i, err, before);
     }
     return err == -ENOMEM ? err : 0;
 }
 #endif
 
-void mk__roster_stop(struct mk_generation *g)
+void mk__plugins_stop(struct mk_generation *g)
 {
     for (unsigned i = g->n_plugins; MK__PLUGIN_STARTS && i-- > 0;)
         if (g->started & 1u << i && g->plugins[i]->generation_stop)
             g->plugins[i]->generation_stop(g, g->states[i]);
     for (unsigned i = g->n_plugins; MK__PLUGIN_STARTS && i-- > 0;)
         if (g->used & 1u << i)
-            mk__plugin_unuse(g->plugins[i]);
+            mk__module_release_plugin(g->plugins[i]);
 }
 
-void mk__roster_close(struct mk_generation *g)
+void mk__plugins_close(struct mk_generation *g)
 {
     for (unsigned i = 0; i < g->n_plugins; i++)
         close_module(g, i);

@@ -25,10 +25,10 @@ struct mk_server *mk_server_new(void)
         return NULL;
     memset(s, 0, sizeof(*s));
     pthread_mutex_init(&s->lock, NULL);
-    mk__sockets_init(&s->sockets);
+    mk__listeners_init(&s->listeners);
 #ifndef MK_LEAN
-    s->fair.arrivals = &s->arrivals;
-    s->fair.capacity = &s->capacity;
+    s->balancer.handoff_slots = &s->handoff_slots;
+    s->balancer.limits = &s->limits;
 #endif
     return s;
 }
@@ -38,14 +38,14 @@ void mk_server_free(struct mk_server *s)
     if (!s)
         return;
 #ifndef MK_LEAN
-    if (s->process)
-        mk__process_free(s->process);
-    mk__capacity_release(&s->capacity);
-    mk__arrivals_close(&s->arrivals);
-    mk__sockets_cancel(&s->sockets);
+    if (s->main_thread)
+        mk__main_thread_free(s->main_thread);
+    mk__limits_release(&s->limits);
+    mk__balance_close_slots(&s->handoff_slots);
+    mk__listeners_cancel(&s->listeners);
 #endif
-    mk__server_forget(&s->failed);
-    mk__server_forget(&s->now);
+    mk__server_free_generation(&s->failed);
+    mk__server_free_generation(&s->current);
     pthread_mutex_destroy(&s->lock);
     mk_account_free(NULL, s, sizeof(*s));
 }
@@ -68,7 +68,7 @@ int mk_server_set(struct mk_server *s, const char *section, const char *key, con
     return 0;
 }
 
-void mk__server_forget(struct mk_generation **g)
+void mk__server_free_generation(struct mk_generation **g)
 {
     if (!*g)
         return;
@@ -85,41 +85,42 @@ int mk__server_load(struct mk_server *s, struct mk_generation **ret_g)
 
 int mk_server_load(struct mk_server *s)
 {
-    mk__server_forget(&s->now);
-    return mk__server_load(s, &s->now);
+    mk__server_free_generation(&s->current);
+    return mk__server_load(s, &s->current);
 }
 
 void mk_server_problems(const struct mk_server *s, struct mk_buf *out)
 {
     if (s->failed)
-        mk__generation_problems(s->failed, out);
-    else if (s->now)
-        mk__generation_problems(s->now, out);
+        mk__generation_diagnostics(s->failed, out);
+    else if (s->current)
+        mk__generation_diagnostics(s->current, out);
 }
 
 #ifndef MK_LEAN
 static const struct mk_generation *generation_of(const struct mk_server *s)
 {
-    return !s ? NULL : s->failed ? s->failed : s->now;
+    return !s ? NULL : s->failed ? s->failed : s->current;
 }
 
 struct mk_problem_counts mk_server_list_problems(const struct mk_server *s, const struct mk_server *known,
                                                  unsigned flags, struct mk_buf *out)
 {
     const struct mk_generation *g = generation_of(s), *k = generation_of(known);
-    struct mk__conf_form form = {.json = flags & MK_PROBLEMS_JSON, .soft = flags & MK_PROBLEMS_AS_WARNINGS};
-    struct mk__conf_count count = {0, 0};
+    struct mk__conf_list_format form = {.json = flags & MK_PROBLEMS_JSON,
+                                        .as_warnings = flags & MK_PROBLEMS_AS_WARNINGS};
+    struct mk__conf_counts count = {0, 0};
     if (g && g->load_conf)
-        mk__conf_list_problems(g->load_conf, k ? k->load_conf : NULL, form, out, &count);
+        mk__conf_list_diagnostics(g->load_conf, k ? k->load_conf : NULL, form, out, &count);
     if (g && g->conf)
-        mk__conf_list_problems(g->conf, k ? k->conf : NULL, form, out, &count);
+        mk__conf_list_diagnostics(g->conf, k ? k->conf : NULL, form, out, &count);
     return (struct mk_problem_counts){count.errors, count.warnings};
 }
 #endif
 
 void mk_server_info(const struct mk_server *s, struct mk_server_info *ret_info)
 {
-    const struct mk__settings *settings = s->now ? s->now->settings : NULL;
+    const struct mk__settings *settings = s->current ? s->current->settings : NULL;
     if (!settings) {
         *ret_info = (struct mk_server_info){.log_level = MK_LOG_INFO};
         return;
@@ -128,7 +129,7 @@ void mk_server_info(const struct mk_server *s, struct mk_server_info *ret_info)
         .error_log = settings->error_log.len ? settings->error_log.p : NULL,
         .log_level = (enum mk_log_level)settings->log_level,
         .pid_file = settings->pid_file.len ? settings->pid_file.p : NULL,
-        .workers = mk__generation_workers(s->now),
+        .workers = mk__generation_workers(s->current),
     };
 }
 
@@ -141,10 +142,10 @@ void mk_server_show(const struct mk_server *s, struct mk_buf *out)
 #else
 void mk_server_show(const struct mk_server *s, struct mk_buf *out)
 {
-    if (!s->now || !s->now->set)
+    if (!s->current || !s->current->set)
         return;
-    mk__conf_show(s->now->set, out);
-    for (const struct mk_host *host = s->now->hosts; host; host = host->next) {
+    mk__conf_show(s->current->set, out);
+    for (const struct mk_host *host = s->current->hosts; host; host = host->next) {
         mk_buf_addf(out, "\n");
         mk__conf_show(host->set, out);
     }
@@ -154,10 +155,10 @@ void mk_server_show(const struct mk_server *s, struct mk_buf *out)
 /* ── listeners ── */
 
 #ifdef MK_LEAN
-#define advise(settings, err) ""
+#define get_hint(settings, err) ""
 #else
 /* Behind the reason, what people wonder about most. */
-static const char *advise(const struct mk__settings *settings, int err)
+static const char *get_hint(const struct mk__settings *settings, int err)
 {
     if (err == -EACCES && settings->user.name.p && geteuid() != 0)
         return "; the rights of root were given up: a new start, or SIGUSR2 to the supervisor, opens it";
@@ -170,7 +171,7 @@ void mk__server_report_listener(struct mk_generation *g, unsigned nth, int err)
     const struct mk__settings *settings = g->settings;
     mk__conf_error(g->conf, mk__conf_origin(g->set, settings, offsetof(struct mk__settings, listen), nth),
                    "cannot listen on %.*s: %s%s", MK_STR_ARG(settings->listen.items[nth].text), mk_file_error(err),
-                   advise(settings, err));
+                   get_hint(settings, err));
 }
 
 /* Could a file at this place be written? It is not made for the question. */
@@ -212,12 +213,12 @@ static bool is_socket(const struct mk__addr *addr)
 
 int mk_server_check(struct mk_server *s)
 {
-    const struct mk__settings *settings = s->now ? s->now->settings : NULL;
+    const struct mk__settings *settings = s->current ? s->current->settings : NULL;
     if (!settings)
         return -EINVAL;
-    struct mk__listen_options options = mk__sockets_options(settings);
-    int result = mk__server_check_log(s->now);
-    if (check_pid_file(s->now) < 0)
+    struct mk__listen_options options = mk__listeners_options(settings);
+    int result = mk__server_check_log(s->current);
+    if (check_pid_file(s->current) < 0)
         result = -EINVAL;
 #ifndef MK_LEAN
     mk__server_check_descriptors(s);
@@ -233,22 +234,22 @@ int mk_server_check(struct mk_server *s)
             close(fd);
             continue;
         }
-        mk__server_report_listener(s->now, i, fd);
+        mk__server_report_listener(s->current, i, fd);
         result = -EINVAL;
     }
     return result;
 }
 
-void mk__server_say_where(struct mk_server *s)
+void mk__server_log_listeners(struct mk_server *s)
 {
     struct mk_list *n, *save;
-    MK_LIST_EACH(&s->sockets.open, n, save) {
-        struct mk__listening *one = MK_OWNER(n, struct mk__listening, node);
+    MK_LIST_EACH(&s->listeners.open, n, save) {
+        struct mk__listener *one = MK_OWNER(n, struct mk__listener, node);
         struct mk_buf text;
         char storage[160];
-        if (one->told)
+        if (one->logged)
             continue;
-        one->told = true;
+        one->logged = true;
         mk_buf_init_fixed(&text, storage, sizeof(storage));
         mk__addr_print(&one->addr, &text);
         mk_log_info("listening on %s", mk_buf_cstr(&text));
@@ -260,28 +261,28 @@ void mk__server_say_where(struct mk_server *s)
 static int open_listeners(struct mk_server *s, unsigned workers)
 {
     unsigned nth;
-    int err = mk__sockets_prepare(&s->sockets, s->now->settings, workers, &nth);
+    int err = mk__listeners_prepare(&s->listeners, s->current->settings, workers, &nth);
     if (err == 0)
         return 0;
-    mk__server_report_listener(s->now, nth, err);
-    mk__sockets_cancel(&s->sockets);
+    mk__server_report_listener(s->current, nth, err);
+    mk__listeners_cancel(&s->listeners);
     return err;
 }
 
-struct mk__worker *mk__server_open_worker(struct mk_server *s, struct mk_generation *g, unsigned index, unsigned loops)
+struct mk__thread *mk__server_open_worker(struct mk_server *s, struct mk_generation *g, unsigned index, unsigned loops)
 {
-    struct mk__worker *w = mk_account_alloc(NULL, sizeof(*w));
+    struct mk__thread *t = mk_account_alloc(NULL, sizeof(*t));
 #ifndef MK_LEAN
-    if (w) {
-        w->capacity = &s->capacity;
-        w->arrivals = &s->arrivals;
+    if (t) {
+        t->limits = &s->limits;
+        t->handoff_slots = &s->handoff_slots;
     }
 #endif
-    if (!w || mk__worker_open(w, g, index, loops, &s->jobs, &s->sockets) < 0) {
-        mk_account_free(NULL, w, sizeof(*w));
+    if (!t || mk__thread_open(t, g, index, loops, &s->thread_pool, &s->listeners) < 0) {
+        mk_account_free(NULL, t, sizeof(*t));
         return NULL;
     }
-    return w;
+    return t;
 }
 
 static void set_running(struct mk_server *s, bool running)
@@ -294,14 +295,14 @@ static void set_running(struct mk_server *s, bool running)
 static void close_workers(struct mk_server *s)
 {
     for (unsigned i = 0; i < s->n_workers; i++)
-        mk__worker_join(s->workers[i]);
+        mk__thread_join(s->workers[i]);
     set_running(s, false);
 #ifndef MK_LEAN
-    mk__server_end_feeding(s);
+    mk__server_stop_balancer(s);
 #endif
-    mk__jobs_close(&s->jobs); /* the loops still take what the last jobs have to say */
+    mk__jobs_close(&s->thread_pool); /* the loops still take what the last jobs have to say */
     for (unsigned i = 0; i < s->n_workers; i++) {
-        mk__worker_close(s->workers[i]);
+        mk__thread_close(s->workers[i]);
         mk_account_free(NULL, s->workers[i], sizeof(*s->workers[i]));
     }
     mk_account_free(NULL, s->workers, 0);
@@ -312,69 +313,69 @@ static void close_workers(struct mk_server *s)
 static void stop_workers(struct mk_server *s)
 {
     for (unsigned i = 0; i < s->n_workers; i++)
-        mk__worker_stop(s->workers[i]);
+        mk__thread_stop(s->workers[i]);
 }
 
 static int open_workers(struct mk_server *s, unsigned n)
 {
-    s->workers = mk_account_alloc(NULL, n * sizeof(struct mk__worker *));
+    s->workers = mk_account_alloc(NULL, n * sizeof(struct mk__thread *));
     if (!s->workers)
         return -ENOMEM;
     int err = 0;
     unsigned loops = n;
 #ifndef MK_LEAN
-    if (mk__server_is_fair(s)) {
+    if (mk__server_has_balancer(s)) {
         loops = 0;
-        err = mk__process_open(&s->process);
+        err = mk__main_thread_open(&s->main_thread);
     }
 #endif
     while (s->n_workers < n && err == 0) {
-        struct mk__worker *w = mk__server_open_worker(s, s->now, s->n_workers, loops);
-        if (!w)
+        struct mk__thread *t = mk__server_open_worker(s, s->current, s->n_workers, loops);
+        if (!t)
             return -ENOMEM;
-        s->workers[s->n_workers++] = w;
-        err = mk__worker_start(w);
+        s->workers[s->n_workers++] = t;
+        err = mk__thread_start(t);
 #ifndef MK_LEAN
         if (err == 0)
-            mk__worker_place(w, s->now->settings->affinity);
+            mk__thread_set_affinity(t, s->current->settings->affinity);
 #endif
     }
 #ifndef MK_LEAN
     if (err == 0)
-        err = mk__sockets_listen(&s->sockets, s->now->settings);
+        err = mk__listeners_listen(&s->listeners, s->current->settings);
     for (unsigned i = 0; i < n && err == 0; i++)
-        mk__worker_go(s->workers[i]);
-    if (err == 0 && mk__server_is_fair(s))
-        err = mk__server_start_feeding(s);
+        mk__thread_start_serving(s->workers[i]);
+    if (err == 0 && mk__server_has_balancer(s))
+        err = mk__server_start_balancer(s);
 #endif
     return err;
 }
 
 #ifdef MK_LEAN
-#define is_listening(s) false
-#define is_lent(s) false
+#define take_open_listeners(s) false
+#define is_handed_over(s) false
 #else
 /* Once: the next start opens them itself. */
-static bool is_listening(struct mk_server *s)
+static bool take_open_listeners(struct mk_server *s)
 {
-    bool listening = s->listening;
-    s->listening = false;
-    return listening;
+    bool was_open = s->listeners_open;
+    s->listeners_open = false;
+    return was_open;
 }
 
-static bool is_lent(const struct mk_server *s)
+static bool is_handed_over(const struct mk_server *s)
 {
-    return s->lent;
+    return s->handed_over;
 }
 
 int mk_server_listen(struct mk_server *s)
 {
     struct mk_server_info info;
-    if (!s->now || !s->now->settings)
+    if (!s->current || !s->current->settings)
         return -EINVAL;
     mk_server_info(s, &info);
-    int err = open_listeners(s, mk__server_is_fair(s) ? 1 : info.workers);
-    s->listening = err == 0;
+    int err = open_listeners(s, mk__server_has_balancer(s) ? 1 : info.workers);
+    s->listeners_open = err == 0;
     return err;
 }
 #endif
@@ -382,34 +383,34 @@ int mk_server_listen(struct mk_server *s)
 int mk_server_start(struct mk_server *s)
 {
     struct mk_server_info info;
-    if (!s->now || !s->now->settings)
+    if (!s->current || !s->current->settings)
         return -EINVAL;
     mk_server_info(s, &info);
 #ifdef MK_LEAN
     int err = open_listeners(s, info.workers);
 #else
-    mk__server_limit_descriptors(s, s->now->settings);
-    mk__capacity_set(&s->capacity, s->now->settings);
-    int err = is_listening(s) ? 0 : open_listeners(s, mk__server_is_fair(s) ? 1 : info.workers);
+    mk__server_limit_descriptors(s, s->current->settings);
+    mk__limits_set(&s->limits, s->current->settings);
+    int err = take_open_listeners(s) ? 0 : open_listeners(s, mk__server_has_balancer(s) ? 1 : info.workers);
 #endif
     if (err < 0)
         return err;
-    mk__conf_settle(s->now->conf);
-    mk__jobs_open(&s->jobs, (unsigned)s->now->settings->disk_threads);
+    mk__conf_free_texts(s->current->conf);
+    mk__jobs_open(&s->thread_pool, (unsigned)s->current->settings->disk_threads);
     err = open_workers(s, info.workers);
     if (err < 0) {
         mk_log_error("cannot start %u workers: %s", info.workers, strerror(-err));
         stop_workers(s);
         close_workers(s);
-        mk__sockets_cancel(&s->sockets);
+        mk__listeners_cancel(&s->listeners);
         return err;
     }
-    mk__sockets_commit(&s->sockets, s->now->settings);
+    mk__listeners_commit(&s->listeners, s->current->settings);
     set_running(s, true);
-    if (s->now->settings->fast_open && !mk__listen_fast_open_works())
+    if (s->current->settings->fast_open && !mk__listen_fast_open_works())
         mk_log_warn("FastOpen has no effect: net.ipv4.tcp_fastopen lacks the bit of value 2 "
                     "(sysctl -w net.ipv4.tcp_fastopen=3), or set FastOpen 0");
-    mk__server_say_where(s);
+    mk__server_log_listeners(s);
     return 0;
 }
 
@@ -417,24 +418,24 @@ void mk_server_stop(struct mk_server *s)
 {
     if (!s->running)
         return;
-    if (s->now->settings->stop_delay_ms && !is_lent(s))
-        mk_log_info("answering as before for another %u ms (StopDelay)", s->now->settings->stop_delay_ms);
+    if (s->current->settings->shutdown_delay_ms && !is_handed_over(s))
+        mk_log_info("answering as before for another %u ms (StopDelay)", s->current->settings->shutdown_delay_ms);
     for (unsigned i = 0; i < s->n_workers; i++) {
 #ifndef MK_LEAN
-        s->workers[i]->leaves = s->lent;
+        s->workers[i]->retiring = s->handed_over;
 #endif
-        mk__worker_drain(s->workers[i]);
+        mk__thread_drain(s->workers[i]);
     }
 #ifndef MK_LEAN
-    if (s->fair.n_workers)
-        mk__fair_drain(&s->fair, s->lent ? 0 : s->now->settings->stop_delay_ms);
-    if (s->process && !s->lent)
-        mk__process_hurry_workers(s->process);
-    if (s->process)
-        mk__process_wait(s->process);
+    if (s->balancer.n_workers)
+        mk__balance_drain(&s->balancer, s->handed_over ? 0 : s->current->settings->shutdown_delay_ms);
+    if (s->main_thread && !s->handed_over)
+        mk__main_thread_drain_workers_now(s->main_thread);
+    if (s->main_thread)
+        mk__main_thread_wait_workers(s->main_thread);
 #endif
     close_workers(s);
-    mk__sockets_release(&s->sockets);
+    mk__listeners_release(&s->listeners);
 }
 
 #ifdef MK_LEAN
@@ -448,9 +449,9 @@ int mk_server_reload(struct mk_server *s)
 void mk_server_reopen_logs(struct mk_server *s)
 {
 #ifndef MK_LEAN
-    for (unsigned i = 0; s->running && i < s->now->n_plugins; i++)
-        if (s->now->plugins[i]->reopen)
-            s->now->plugins[i]->reopen();
+    for (unsigned i = 0; s->running && i < s->current->n_plugins; i++)
+        if (s->current->plugins[i]->reopen)
+            s->current->plugins[i]->reopen();
 #else
     (void)s;
 #endif
@@ -460,12 +461,12 @@ void mk_server_reopen_logs(struct mk_server *s)
 void mk_server_drain_now(struct mk_server *s)
 {
     pthread_mutex_lock(&s->lock);
-    bool drains = s->running && s->lent && !s->drained;
+    bool drains = s->running && s->handed_over && !s->drained;
     s->drained |= drains;
     for (unsigned i = 0; drains && i < s->n_workers; i++)
-        mk__worker_hurry(s->workers[i]);
-    if (drains && s->process)
-        mk__process_hurry_workers(s->process);
+        mk__thread_drain_now(s->workers[i]);
+    if (drains && s->main_thread)
+        mk__main_thread_drain_workers_now(s->main_thread);
     pthread_mutex_unlock(&s->lock);
 }
 #endif
@@ -476,8 +477,8 @@ void mk_server_stop_now(struct mk_server *s)
     if (s->running)
         stop_workers(s);
 #ifndef MK_LEAN
-    if (s->running && s->process)
-        mk__process_stop_workers(s->process);
+    if (s->running && s->main_thread)
+        mk__main_thread_stop_workers(s->main_thread);
 #endif
     pthread_mutex_unlock(&s->lock);
 }

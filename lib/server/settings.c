@@ -14,27 +14,30 @@
 
 static const char *const log_levels[] = {"error", "warn", "info", "debug", NULL};
 #ifndef MK_LEAN
-static const char *const schedulers[] = {[MK__REUSEPORT] = "reuseport", [MK__FAIR] = "fair", NULL};
-static const char *const plans[] = {[MK__RESIST] = "Resist", [MK__DROP] = "Drop", [MK__TOO_BUSY] = "TooBusy", NULL};
+static const char *const schedulers[] = {[MK__SCHEDULER_REUSEPORT] = "reuseport", [MK__SCHEDULER_FAIR] = "fair", NULL};
+static const char *const over_capacity_names[] = {[MK__OVER_CAPACITY_RESIST] = "Resist",
+                                                  [MK__OVER_CAPACITY_DROP] = "Drop",
+                                                  [MK__OVER_CAPACITY_TOO_BUSY] = "TooBusy",
+                                                  NULL};
 #endif
 
 #ifndef MK_LEAN
-enum { FROM_X_FORWARDED_FOR, FROM_FORWARDED };
-static const char *const client_fields[] = {
-    [FROM_X_FORWARDED_FOR] = "X-Forwarded-For", [FROM_FORWARDED] = "Forwarded", NULL};
+enum { REAL_IP_X_FORWARDED_FOR, REAL_IP_FORWARDED };
+static const char *const real_ip_headers[] = {
+    [REAL_IP_X_FORWARDED_FOR] = "X-Forwarded-For", [REAL_IP_FORWARDED] = "Forwarded", NULL};
 
 /* What may stand behind the address of a listener. */
 static const struct {
     const char *name;
     size_t flag;
 } listener_options[] = {
-    {"proxy", offsetof(struct mk__listener, way.proxy)},
+    {"proxy", offsetof(struct mk__listen_conf, mode.proxy)},
 };
 
 enum { LISTENER_OPTIONS = sizeof(listener_options) / sizeof(*listener_options) };
 
 /* Any other word is the name of a plugin that carries connections, which is looked for once the plugins are known. */
-static int parse_option(struct mk_str word, struct mk__listener *one, struct mk_arena *arena, struct mk_buf *error)
+static int parse_option(struct mk_str word, struct mk__listen_conf *one, struct mk_arena *arena, struct mk_buf *error)
 {
     for (unsigned i = 0; i < LISTENER_OPTIONS; i++)
         if (mk_str_ieq(word, mk_str_c(listener_options[i].name))) {
@@ -50,7 +53,7 @@ static int parse_option(struct mk_str word, struct mk__listener *one, struct mk_
     return one->transport.p ? 0 : -ENOMEM;
 }
 
-static int parse_options(const struct mk_conf_value *value, struct mk__listener *one, struct mk_arena *arena,
+static int parse_options(const struct mk_conf_value *value, struct mk__listen_conf *one, struct mk_arena *arena,
                          struct mk_buf *error)
 {
     int err = 0;
@@ -74,8 +77,8 @@ enum { LISTENER_OPTIONS = 0 };
 
 static int parse_listen(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
 {
-    struct mk__listeners *all = field;
-    struct mk__listener one = {.text = mk_arena_dup(arena, value->words[0])};
+    struct mk__listen_confs *all = field;
+    struct mk__listen_conf one = {.text = mk_arena_dup(arena, value->words[0])};
     const char *reason = "one address a line";
     if (!one.text.p)
         return -ENOMEM;
@@ -88,11 +91,11 @@ static int parse_listen(const struct mk_conf_value *value, void *field, struct m
     if (err < 0)
         return err;
 #endif
-    struct mk__listener *items = mk_arena_grow(arena, all->items, all->n, sizeof(*items));
+    struct mk__listen_conf *items = mk_arena_grow(arena, all->items, all->n, sizeof(*items));
     if (!items)
         return -ENOMEM;
     items[all->n] = one;
-    *all = (struct mk__listeners){items, all->n + 1};
+    *all = (struct mk__listen_confs){items, all->n + 1};
     return 0;
 }
 
@@ -117,9 +120,9 @@ static const struct mk_conf_key server_keys[] = {
         "The proxies that are believed when they say for whom they ask: addresses, networks (`10.0.0.0/8`), or `unix` "
         "for Unix sockets.",
         .flags = MK_CONF_REPEAT),
-    KEY(ENUM, client_from, "ClientFrom", "X-Forwarded-For",
+    KEY(ENUM, real_ip_header, "ClientFrom", "X-Forwarded-For",
         "The field in which they say it; never one that they only pass on. `X-Forwarded-Proto` belongs to the first.",
-        .names = client_fields),
+        .names = real_ip_headers),
 #endif
     KEY(INT, workers, "Workers", "0", "Threads that serve connections. 0: as many as this process may use processors.",
         .min = 0, .max = 1024),
@@ -143,7 +146,7 @@ static const struct mk_conf_key server_keys[] = {
         "connections are closed to make room: idle ones, then one that lets many requests of HTTP/2 wait for its "
         "client, then those without a whole head so far. `Drop`: they are closed at once. `TooBusy`: they are "
         "answered with 503, then closed; at a listener with `tls` as with `Drop`.",
-        .names = plans),
+        .names = over_capacity_names),
 #endif
     KEY(DURATION, head_timeout_ms, "Timeout", "15",
         "How long a client may take to send the whole head of a request; answered with 408.", .min = 100,
@@ -178,10 +181,10 @@ static const struct mk_conf_key server_keys[] = {
         "How long a connection that a handler has taken over (WebSocket, CONNECT) may carry no byte either way.",
         .min = 100, .max = 604800000, .unit = "s"),
 #endif
-    KEY(DURATION, drain_timeout_ms, "DrainTimeout", "10",
+    KEY(DURATION, shutdown_timeout_ms, "DrainTimeout", "10",
         "How long requests in progress may take to finish when the server stops.", .min = 0, .max = 3600000,
         .unit = "s"),
-    KEY(DURATION, stop_delay_ms, "StopDelay", "0",
+    KEY(DURATION, shutdown_delay_ms, "StopDelay", "0",
         "How long a server that has been asked to stop goes on as before, while `[HEALTH]` says that it is not ready.",
         .min = 0, .max = 3600000, .unit = "s"),
     KEY(SIZE, line_bytes_max, "MaxRequestLine", "8K", "The longest request line; 414 beyond it.", .min = 64,
@@ -195,7 +198,7 @@ static const struct mk_conf_key server_keys[] = {
         "kilobytes.",
         .min = 0, .max = 1 << 30, .unit = "K"),
     KEY(SIZE, body_bytes_max, "MaxBodySize", "1G", "The largest body of any request; 413 beyond it.", .unit = "B"),
-    KEY(SIZE, drain_bytes_max, "MaxDrainSize", "64K",
+    KEY(SIZE, discard_bytes_max, "MaxDrainSize", "64K",
         "How much of a body that nobody wanted is read away to keep the connection; with more to come it is closed "
         "after the answer.",
         .unit = "B"),
@@ -239,9 +242,9 @@ static const struct mk_conf_key server_keys[] = {
     KEY(CUSTOM, user, "User", NULL,
         "Who the server becomes once listeners, log and pid file are open; it must be started as root for that, or as "
         "this user. What a reload reads or opens it reads as this user.",
-        .unit = "name", .parse = mk__identity_parse_user),
+        .unit = "name", .parse = mk__user_parse),
     KEY(CUSTOM, group, "Group", NULL, "The group of the process, instead of the user's own.", .unit = "name",
-        .parse = mk__identity_parse_group),
+        .parse = mk__user_parse_group),
     KEY(BOOL, supervisor, "Supervisor", "Off",
         "Whether a small process stays above the server: it holds the listeners, starts a server that crashed again, "
         "and brings a new program in (SIGUSR2). The same as the option `--supervise`."),
@@ -257,9 +260,9 @@ static void check_server(const struct mk_conf_check *check, void *section)
         mk_conf_error(check, offsetof(struct mk__settings, line_bytes_max),
                       "MaxRequestLine is larger than MaxHeadSize, which includes it");
 #ifndef MK_LEAN
-    mk__identity_check(check, s);
+    mk__user_check(check, s);
     for (uint32_t i = 0; i < s->listen.n && !s->trusted_proxies.items; i++) /* a wrong one has been told */
-        if (s->listen.items[i].way.proxy)
+        if (s->listen.items[i].mode.proxy)
             mk_conf_error(check, offsetof(struct mk__settings, listen),
                           "Listen %.*s proxy: TrustedProxies names nobody", MK_STR_ARG(s->listen.items[i].text));
 #endif
@@ -310,7 +313,7 @@ static const struct mk_conf_key host_keys[] = {
     LIMIT(DURATION, wait_ms[MK__WAIT_SEND], "SendTimeout", .min = 100, .max = 3600000, .unit = "s"),
     LIMIT(SIZE, collect_bytes_max, "MaxRequestSize", .min = 1, .max = 1 << 30, .unit = "K"),
     LIMIT(SIZE, body_bytes_max, "MaxBodySize", .min = 1, .unit = "B"),
-    LIMIT(SIZE, drain_bytes_max, "MaxDrainSize", .min = 1, .unit = "B"),
+    LIMIT(SIZE, discard_bytes_max, "MaxDrainSize", .min = 1, .unit = "B"),
 #endif
     {0},
 };
@@ -352,7 +355,7 @@ const struct mk_conf_section mk__section_plugins = {
         "plugins' folder whose name is that of a section or a key in `monkey.conf`, `sites/` or `plugins/`."),
 };
 
-struct mk__listener *mk__settings_listener(const struct mk__settings *s, struct mk_str text)
+struct mk__listen_conf *mk__settings_find_listener(const struct mk__settings *s, struct mk_str text)
 {
     for (uint32_t i = 0; i < s->listen.n; i++)
         if (mk_str_eq(s->listen.items[i].text, text))
@@ -361,7 +364,7 @@ struct mk__listener *mk__settings_listener(const struct mk__settings *s, struct 
 }
 
 #ifndef MK_LEAN
-static void add_limit(uint64_t *limit, uint64_t own)
+static void override_limit(uint64_t *limit, uint64_t own)
 {
     if (own)
         *limit = own;
@@ -372,10 +375,10 @@ void mk__settings_limits(const struct mk__host_settings *s, struct mk__http_limi
     for (int i = 0; i < MK__WAITS; i++)
         if (s->limits.wait_ms[i])
             limits->wait_ms[i] = s->limits.wait_ms[i];
-    add_limit(&limits->body_rate_min, s->limits.body_rate_min);
-    add_limit(&limits->body_bytes_max, s->limits.body_bytes_max);
-    add_limit(&limits->collect_bytes_max, s->limits.collect_bytes_max);
-    add_limit(&limits->drain_bytes_max, s->limits.drain_bytes_max);
+    override_limit(&limits->body_rate_min, s->limits.body_rate_min);
+    override_limit(&limits->body_bytes_max, s->limits.body_bytes_max);
+    override_limit(&limits->collect_bytes_max, s->limits.collect_bytes_max);
+    override_limit(&limits->discard_bytes_max, s->limits.discard_bytes_max);
 }
 #endif
 
@@ -402,13 +405,13 @@ void mk__settings_http(const struct mk__settings *s, struct mk__http_settings *r
                                [MK__WAIT_HANDSHAKE] = s->handshake_timeout_ms},
                    .body_bytes_max = s->body_bytes_max,
                    .collect_bytes_max = s->collect_bytes_max,
-                   .drain_bytes_max = s->drain_bytes_max,
+                   .discard_bytes_max = s->discard_bytes_max,
                    .body_rate_min = s->body_rate_min},
         .requests_max = (uint64_t)s->requests_max,
         .keep_alive = s->keep_alive,
 #ifndef MK_LEAN
         .handshakes_max = (uint32_t)s->handshakes_max,
-        .trust = {s->trusted_proxies, s->client_from == FROM_FORWARDED},
+        .trust = {s->trusted_proxies, s->real_ip_header == REAL_IP_FORWARDED},
 #endif
         .server_line = server_line(s),
     };

@@ -13,16 +13,16 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-void mk__sockets_init(struct mk__sockets *s)
+void mk__listeners_init(struct mk__listeners *s)
 {
     mk_list_init(&s->open);
-    mk_list_init(&s->gone);
+    mk_list_init(&s->closed);
 #ifndef MK_LEAN
     mk_list_init(&s->inherited);
 #endif
 }
 
-struct mk__listen_options mk__sockets_options(const struct mk__settings *settings)
+struct mk__listen_options mk__listeners_options(const struct mk__settings *settings)
 {
     return (struct mk__listen_options){
         .backlog = (int)settings->backlog,
@@ -36,22 +36,22 @@ struct mk__listen_options mk__sockets_options(const struct mk__settings *setting
 
 /* Small builds open their sockets once. */
 #ifdef MK_LEAN
-enum { RELOADS = false };
+enum { CAN_RELOAD = false };
 #else
-enum { RELOADS = true };
+enum { CAN_RELOAD = true };
 #endif
 
 /* ── one address ── */
 
-static struct mk__listening *new_listening(const struct mk__listener *directive)
+static struct mk__listener *new_listener(const struct mk__listen_conf *directive)
 {
-    struct mk__listening *one = mk_account_alloc(NULL, sizeof(*one) + directive->text.len + 1);
+    struct mk__listener *one = mk_account_alloc(NULL, sizeof(*one) + directive->text.len + 1);
     if (!one)
         return NULL;
-    *one = (struct mk__listening){.wanted = directive->addr,
-                                  .addr = directive->addr,
-                                  .shared = directive->addr.sa.sa_family == AF_UNIX,
-                                  .fresh = true};
+    *one = (struct mk__listener){.configured = directive->addr,
+                                 .addr = directive->addr,
+                                 .shared = directive->addr.sa.sa_family == AF_UNIX,
+                                 .pending = true};
     char *text = (char *)(one + 1);
     memcpy(text, directive->text.p, directive->text.len);
     text[directive->text.len] = '\0';
@@ -64,55 +64,55 @@ static size_t fds_bytes(unsigned n)
     return n * sizeof(int);
 }
 
-static void close_from(struct mk__listening *one, unsigned first)
+static void close_fds(struct mk__listener *one, unsigned first)
 {
     for (unsigned i = first; i < one->n; i++)
         close(one->fds[i]);
     one->n = first;
 }
 
-static bool is_lent(const struct mk__listening *one)
+static bool is_handed_over(const struct mk__listener *one)
 {
 #ifdef MK_LEAN
     (void)one;
     return false;
 #else
-    return one->lent;
+    return one->handed_over;
 #endif
 }
 
 /* The path of a Unix socket is ours to remove only if we have bound it. */
-static void close_listening(struct mk__listening *one)
+static void close_listener(struct mk__listener *one)
 {
-    if (one->n && one->addr.sa.sa_family == AF_UNIX && !is_lent(one))
+    if (one->n && one->addr.sa.sa_family == AF_UNIX && !is_handed_over(one))
         mk__file_unlink_socket(one->addr.un.sun_path);
-    close_from(one, 0);
+    close_fds(one, 0);
     mk_account_free(NULL, one->fds, 0);
     one->fds = NULL;
 }
 
-static void free_all(struct mk_list *list)
+static void free_listeners(struct mk_list *list)
 {
     while (!mk_list_empty(list)) {
-        struct mk__listening *one = MK_LIST_FIRST(list, struct mk__listening, node);
+        struct mk__listener *one = MK_LIST_FIRST(list, struct mk__listener, node);
         mk_list_del(&one->node);
         if (one->fds)
-            close_listening(one);
+            close_listener(one);
         mk_account_free(NULL, one, 0);
     }
 }
 
 /* One of ours that is about to go is in the way: `Listen 80` becomes `Listen 127.0.0.1:80`. */
-static bool is_clashing(const struct mk__sockets *s, const struct mk__listening *one)
+static bool has_conflict(const struct mk__listeners *s, const struct mk__listener *one)
 {
     struct mk_list *n, *save;
     MK_LIST_EACH(&s->open, n, save) {
-        const struct mk__listening *other = MK_OWNER(n, struct mk__listening, node);
+        const struct mk__listener *other = MK_OWNER(n, struct mk__listener, node);
         if (other != one && mk__addr_clash(&other->addr, &one->addr))
             return true;
     }
 #ifndef MK_LEAN
-    return mk__inherit_clashes(s, &one->addr);
+    return mk__inherited_conflicts(s, &one->addr);
 #else
     return false;
 #endif
@@ -122,13 +122,13 @@ static bool is_clashing(const struct mk__sockets *s, const struct mk__listening 
  * The first socket is bound alone: a second server would otherwise take half of our connections. One that joins others
  * gets its share of what comes as soon as it listens, and so does not before somebody is sure to look at it.
  */
-static int add_socket(const struct mk__sockets *s, struct mk__listening *one, struct mk__listen_options options)
+static int add_socket(const struct mk__listeners *s, struct mk__listener *one, struct mk__listen_options options)
 {
-    options.shared_port = one->n > 0 || (RELOADS && is_clashing(s, one));
+    options.shared_port = one->n > 0 || (CAN_RELOAD && has_conflict(s, one));
     int fd = mk__listen_bind(&one->addr, &options);
     if (fd < 0)
         return fd;
-    int err = RELOADS && options.shared_port ? 0 : mk__listen_start(fd, &one->addr, &options);
+    int err = CAN_RELOAD && options.shared_port ? 0 : mk__listen_start(fd, &one->addr, &options);
     if (err < 0) {
         close(fd);
         return err;
@@ -137,10 +137,10 @@ static int add_socket(const struct mk__sockets *s, struct mk__listening *one, st
     return 0;
 }
 
-static int open_sockets(const struct mk__sockets *s, struct mk__listening *one, const struct mk__settings *settings,
+static int open_sockets(const struct mk__listeners *s, struct mk__listener *one, const struct mk__settings *settings,
                         unsigned workers)
 {
-    struct mk__listen_options options = mk__sockets_options(settings);
+    struct mk__listen_options options = mk__listeners_options(settings);
     unsigned n = one->shared ? 1 : workers;
     int err = 0;
     if (one->n >= n)
@@ -164,61 +164,62 @@ static int open_sockets(const struct mk__sockets *s, struct mk__listening *one, 
 }
 
 #ifndef MK_LEAN
-static void set_way(struct mk__listening *one)
+static void set_mode(struct mk__listener *one)
 {
-    atomic_store_explicit(&one->transport, one->line->way.transport, memory_order_relaxed);
-    atomic_store_explicit(&one->proxy, one->line->way.proxy, memory_order_relaxed);
+    atomic_store_explicit(&one->transport, one->conf->mode.transport, memory_order_relaxed);
+    atomic_store_explicit(&one->proxy, one->conf->mode.proxy, memory_order_relaxed);
 }
 
-struct mk__way mk__sockets_way(const struct mk__listening *one)
+struct mk__listen_mode mk__listeners_mode(const struct mk__listener *one)
 {
-    return (struct mk__way){.transport = atomic_load_explicit(&one->transport, memory_order_relaxed),
-                            .proxy = atomic_load_explicit(&one->proxy, memory_order_relaxed)};
+    return (struct mk__listen_mode){.transport = atomic_load_explicit(&one->transport, memory_order_relaxed),
+                                    .proxy = atomic_load_explicit(&one->proxy, memory_order_relaxed)};
 }
 #endif
 
 /* ── all of them ── */
 
-static struct mk__listening *find(struct mk__sockets *s, const struct mk__listener *directive)
+static struct mk__listener *find_listener(struct mk__listeners *s, const struct mk__listen_conf *directive)
 {
     struct mk_list *n, *save;
     MK_LIST_EACH(&s->open, n, save) {
-        struct mk__listening *one = MK_OWNER(n, struct mk__listening, node);
-        if (!one->kept && mk__addr_same(&one->wanted, &directive->addr))
+        struct mk__listener *one = MK_OWNER(n, struct mk__listener, node);
+        if (!one->kept && mk__addr_same(&one->configured, &directive->addr))
             return one;
     }
     return NULL;
 }
 
-int mk__sockets_prepare(struct mk__sockets *s, const struct mk__settings *settings, unsigned workers, unsigned *ret_nth)
+int mk__listeners_prepare(struct mk__listeners *s, const struct mk__settings *settings, unsigned workers,
+                          unsigned *ret_nth)
 {
     struct mk_list *n, *save;
     int err = 0;
     MK_LIST_EACH(&s->open, n, save) {
-        struct mk__listening *one = MK_OWNER(n, struct mk__listening, node);
-        one->kept = one->fresh = false;
+        struct mk__listener *one = MK_OWNER(n, struct mk__listener, node);
+        one->kept = one->pending = false;
         one->n_before = one->n;
     }
     for (*ret_nth = 0; *ret_nth < settings->listen.n; ++*ret_nth) {
-        const struct mk__listener *directive = &settings->listen.items[*ret_nth];
-        struct mk__listening *one = RELOADS ? find(s, directive) : NULL;
+        const struct mk__listen_conf *directive = &settings->listen.items[*ret_nth];
+        struct mk__listener *one = CAN_RELOAD ? find_listener(s, directive) : NULL;
         if (!one) {
-            one = new_listening(directive);
+            one = new_listener(directive);
             if (!one)
                 return -ENOMEM;
             mk_list_add(&s->open, &one->node);
 #ifndef MK_LEAN
-            err = mk__inherit_take(s, one, settings);
+            err = mk__inherited_take(s, one, settings);
             if (err < 0)
                 return err;
 #endif
         }
         one->kept = true;
 #ifndef MK_LEAN
-        one->line = directive;
-        settings->listen.items[*ret_nth].listening = one;
-        if (one->fresh)
-            set_way(one);
+        one->conf = directive;
+        settings->listen.items[*ret_nth].listener = one;
+        if (one->pending)
+            set_mode(one);
 #endif
         err = open_sockets(s, one, settings, workers);
         if (err < 0)
@@ -228,13 +229,13 @@ int mk__sockets_prepare(struct mk__sockets *s, const struct mk__settings *settin
 }
 
 #ifndef MK_LEAN
-int mk__sockets_listen(struct mk__sockets *s, const struct mk__settings *settings)
+int mk__listeners_listen(struct mk__listeners *s, const struct mk__settings *settings)
 {
-    struct mk__listen_options options = mk__sockets_options(settings);
+    struct mk__listen_options options = mk__listeners_options(settings);
     struct mk_list *n, *save;
     int err = 0;
     MK_LIST_EACH(&s->open, n, save) {
-        struct mk__listening *one = MK_OWNER(n, struct mk__listening, node);
+        struct mk__listener *one = MK_OWNER(n, struct mk__listener, node);
         for (unsigned i = one->n_before; one->kept && i < one->n && err == 0; i++)
             err = mk__listen_start(one->fds[i], &one->addr, &options);
         if (err == 0)
@@ -247,65 +248,65 @@ int mk__sockets_listen(struct mk__sockets *s, const struct mk__settings *setting
 #endif
 
 /* What may have changed for sockets that listen already: the backlog and its kind. */
-static void renew_options(struct mk__listening *one, const struct mk__settings *settings)
+static void update_options(struct mk__listener *one, const struct mk__settings *settings)
 {
-    struct mk__listen_options options = mk__sockets_options(settings);
-    for (unsigned i = 0; RELOADS && i < one->n; i++)
+    struct mk__listen_options options = mk__listeners_options(settings);
+    for (unsigned i = 0; CAN_RELOAD && i < one->n; i++)
         mk__listen_start(one->fds[i], &one->addr, &options);
 }
 
-void mk__sockets_commit(struct mk__sockets *s, const struct mk__settings *settings)
+void mk__listeners_commit(struct mk__listeners *s, const struct mk__settings *settings)
 {
     struct mk_list *n, *save;
     MK_LIST_EACH(&s->open, n, save) {
-        struct mk__listening *one = MK_OWNER(n, struct mk__listening, node);
+        struct mk__listener *one = MK_OWNER(n, struct mk__listener, node);
 #ifndef MK_LEAN
-        if (one->fresh)
-            one->lent = one->borrowed;
+        if (one->pending)
+            one->handed_over = one->external;
         if (one->kept)
-            set_way(one);
-        one->line = NULL;
+            set_mode(one);
+        one->conf = NULL;
 #endif
-        one->fresh = false;
+        one->pending = false;
         if (one->kept) {
-            renew_options(one, settings);
+            update_options(one, settings);
             continue;
         }
         mk_list_del(&one->node);
-        mk_list_add(&s->gone, &one->node);
-        close_listening(one);
+        mk_list_add(&s->closed, &one->node);
+        close_listener(one);
     }
 #ifndef MK_LEAN
-    mk__inherit_release(s, true);
+    mk__inherited_release(s, true);
 #endif
 }
 
-void mk__sockets_cancel(struct mk__sockets *s)
+void mk__listeners_cancel(struct mk__listeners *s)
 {
     struct mk_list *n, *save;
     MK_LIST_EACH(&s->open, n, save) {
-        struct mk__listening *one = MK_OWNER(n, struct mk__listening, node);
-        if (!one->fresh) {
-            close_from(one, one->n_before);
+        struct mk__listener *one = MK_OWNER(n, struct mk__listener, node);
+        if (!one->pending) {
+            close_fds(one, one->n_before);
             continue;
         }
         mk_list_del(&one->node);
         if (one->fds)
-            close_listening(one);
+            close_listener(one);
         mk_account_free(NULL, one, 0);
     }
 #ifndef MK_LEAN
-    mk__inherit_release(s, false);
+    mk__inherited_release(s, false);
 #endif
 }
 
-void mk__sockets_release(struct mk__sockets *s)
+void mk__listeners_release(struct mk__listeners *s)
 {
-    free_all(&s->open);
-    free_all(&s->gone);
+    free_listeners(&s->open);
+    free_listeners(&s->closed);
 }
 
-int mk__sockets_of_worker(const struct mk__listening *one, unsigned index, unsigned workers, unsigned n)
+int mk__listeners_worker_fd(const struct mk__listener *one, unsigned index, unsigned workers, unsigned n)
 {
     unsigned i = one->shared ? n : index + n * workers;
     return i < one->n ? one->fds[i] : -1;

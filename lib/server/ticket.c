@@ -15,12 +15,12 @@ enum { WORKERS_MAX = 4096, SLOTS_FIRST = 64 };
 /* Of the process, since a ticket may be kept longer than anything else. */
 static struct {
     pthread_rwlock_t lock;
-    struct place {
-        struct mk__tickets *tickets; /* NULL: free */
-        struct mk_loop *loop;        /* NULL: it ends */
+    struct registry_entry {
+        struct mk__request_refs *refs; /* NULL: free */
+        struct mk_loop *loop;          /* NULL: it ends */
         uint64_t worker;
-    } places[WORKERS_MAX];
-} book = {.lock = PTHREAD_RWLOCK_INITIALIZER};
+    } entries[WORKERS_MAX];
+} registry = {.lock = PTHREAD_RWLOCK_INITIALIZER};
 
 static uint64_t next_number(void)
 {
@@ -30,56 +30,56 @@ static uint64_t next_number(void)
 
 /* ── the register ── */
 
-int mk__tickets_open(struct mk__tickets *t, struct mk_loop *loop, struct mk_account *account)
+int mk__request_ref_open(struct mk__request_refs *t, struct mk_loop *loop, struct mk_account *account)
 {
-    *t = (struct mk__tickets){.worker = next_number(), .account = account};
-    pthread_rwlock_wrlock(&book.lock);
-    while (t->place < WORKERS_MAX && book.places[t->place].tickets)
-        t->place++;
-    bool found = t->place < WORKERS_MAX;
+    *t = (struct mk__request_refs){.worker = next_number(), .account = account};
+    pthread_rwlock_wrlock(&registry.lock);
+    while (t->entry < WORKERS_MAX && registry.entries[t->entry].refs)
+        t->entry++;
+    bool found = t->entry < WORKERS_MAX;
     if (found)
-        book.places[t->place] = (struct place){t, loop, t->worker};
-    pthread_rwlock_unlock(&book.lock);
+        registry.entries[t->entry] = (struct registry_entry){t, loop, t->worker};
+    pthread_rwlock_unlock(&registry.lock);
     return found ? 0 : -ENOBUFS;
 }
 
-static void set_place(const struct mk__tickets *t, struct place place)
+static void set_entry(const struct mk__request_refs *t, struct registry_entry entry)
 {
-    pthread_rwlock_wrlock(&book.lock);
-    book.places[t->place] = place;
-    pthread_rwlock_unlock(&book.lock);
+    pthread_rwlock_wrlock(&registry.lock);
+    registry.entries[t->entry] = entry;
+    pthread_rwlock_unlock(&registry.lock);
 }
 
-void mk__tickets_close(struct mk__tickets *t)
+void mk__request_ref_close(struct mk__request_refs *t)
 {
-    set_place(t, (struct place){.tickets = t});
+    set_entry(t, (struct registry_entry){.refs = t});
 }
 
-void mk__tickets_release(struct mk__tickets *t)
+void mk__request_ref_release(struct mk__request_refs *t)
 {
-    set_place(t, (struct place){.tickets = NULL});
+    set_entry(t, (struct registry_entry){.refs = NULL});
     mk_account_free(t->account, t->slots, t->size * sizeof(*t->slots));
 }
 
 /* ── slots ── */
 
-struct claim {
-    struct mk__tickets *tickets;
+struct slot_owner {
+    struct mk__request_refs *refs;
     uint32_t slot;
 };
 
 static void free_slot(void *ctx)
 {
-    struct claim *claim = ctx;
-    claim->tickets->slots[claim->slot].req = NULL;
-    if (claim->slot < claim->tickets->free)
-        claim->tickets->free = claim->slot;
+    struct slot_owner *owner = ctx;
+    owner->refs->slots[owner->slot].req = NULL;
+    if (owner->slot < owner->refs->free)
+        owner->refs->free = owner->slot;
 }
 
-static int grow(struct mk__tickets *t)
+static int grow_slots(struct mk__request_refs *t)
 {
     uint32_t size = t->size ? t->size * 2 : SLOTS_FIRST;
-    struct mk__ticket_slot *slots = mk_account_alloc(t->account, size * sizeof(*slots));
+    struct mk__request_ref_slot *slots = mk_account_alloc(t->account, size * sizeof(*slots));
     if (!slots)
         return -ENOMEM;
     memset(slots, 0, size * sizeof(*slots));
@@ -92,45 +92,45 @@ static int grow(struct mk__tickets *t)
 }
 
 /* The lowest free slot, for this exchange. */
-static int claim_slot(struct mk__tickets *t, struct mk_request *req, uint32_t *ret_slot)
+static int claim_slot(struct mk__request_refs *t, struct mk_request *req, uint32_t *ret_slot)
 {
     while (t->free < t->size && t->slots[t->free].req)
         t->free++;
-    if (t->free == t->size && grow(t) < 0)
+    if (t->free == t->size && grow_slots(t) < 0)
         return -ENOMEM;
-    struct claim *claim = mk_arena_alloc(mk_request_arena(req), sizeof(*claim));
-    if (!claim)
+    struct slot_owner *owner = mk_arena_alloc(mk_request_arena(req), sizeof(*owner));
+    if (!owner)
         return -ENOMEM;
-    *claim = (struct claim){t, t->free};
-    if (mk_arena_defer(mk_request_arena(req), free_slot, claim) < 0)
+    *owner = (struct slot_owner){t, t->free};
+    if (mk_arena_defer(mk_request_arena(req), free_slot, owner) < 0)
         return -ENOMEM;
-    t->slots[t->free] = (struct mk__ticket_slot){req, next_number()};
+    t->slots[t->free] = (struct mk__request_ref_slot){req, next_number()};
     *ret_slot = t->free++;
     return 0;
 }
 
-int mk__tickets_give(struct mk__tickets *t, struct mk_request *req, struct mk_ticket *ret)
+int mk__request_ref_create(struct mk__request_refs *t, struct mk_request *req, struct mk_ticket *ret)
 {
     uint32_t slot;
     int err = claim_slot(t, req, &slot);
     if (err == 0)
-        *ret = (struct mk_ticket){t->place, slot, t->worker, t->slots[slot].exchange};
+        *ret = (struct mk_ticket){t->entry, slot, t->worker, t->slots[slot].exchange};
     return err;
 }
 
 int mk_request_ticket(struct mk_request *req, struct mk_ticket *ret)
 {
-    return mk__tickets_give(&mk_request_worker(req)->thread->tickets, req, ret);
+    return mk__request_ref_create(&mk_request_worker(req)->thread->request_refs, req, ret);
 }
 
 /* ── calls ── */
 
 /* In the worker's thread, or, of the last mail, in the one that closes it: its place is still taken then. */
-static void answer(struct mk_message *message)
+static void run_call(struct mk_message *message)
 {
     struct mk_call *call = MK_OWNER(message, struct mk_call, message);
-    const struct mk__tickets *t = book.places[call->ticket.place].tickets;
-    const struct mk__ticket_slot *slot = call->ticket.slot < t->size ? &t->slots[call->ticket.slot] : NULL;
+    const struct mk__request_refs *t = registry.entries[call->ticket.place].refs;
+    const struct mk__request_ref_slot *slot = call->ticket.slot < t->size ? &t->slots[call->ticket.slot] : NULL;
     call->fn(call, slot && slot->exchange == call->ticket.exchange ? slot->req : NULL);
 }
 
@@ -139,13 +139,13 @@ int mk_ticket_call(struct mk_call *call)
     int err = -ESRCH;
     if (call->ticket.place >= WORKERS_MAX)
         return err;
-    const struct place *place = &book.places[call->ticket.place];
-    call->message.fn = answer;
-    pthread_rwlock_rdlock(&book.lock);
-    if (place->loop && place->worker == call->ticket.worker) {
-        mk_post(place->loop, &call->message);
+    const struct registry_entry *entry = &registry.entries[call->ticket.place];
+    call->message.fn = run_call;
+    pthread_rwlock_rdlock(&registry.lock);
+    if (entry->loop && entry->worker == call->ticket.worker) {
+        mk_post(entry->loop, &call->message);
         err = 0;
     }
-    pthread_rwlock_unlock(&book.lock);
+    pthread_rwlock_unlock(&registry.lock);
     return err;
 }

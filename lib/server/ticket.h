@@ -8,27 +8,27 @@
 #include <monkey/ticket.h>
 
 /* A place that an exchange has while it has tickets. */
-struct mk__ticket_slot {
+struct mk__request_ref_slot {
     struct mk_request *req; /* NULL: free */
     uint64_t exchange;      /* the number of the one that has it, or had it last */
 };
 
-struct mk__tickets {
+struct mk__request_refs {
     uint64_t worker; /* its number */
-    uint32_t place;  /* in the register */
+    uint32_t entry;  /* in the register */
     uint32_t size;
     uint32_t free; /* all below are taken */
-    struct mk__ticket_slot *slots;
+    struct mk__request_ref_slot *slots;
     struct mk_account *account;
 };
 
 /* The worker can be found from now on. 0 or -ENOBUFS. */
-int mk__tickets_open(struct mk__tickets *t, struct mk_loop *loop, struct mk_account *account);
+int mk__request_ref_open(struct mk__request_refs *t, struct mk_loop *loop, struct mk_account *account);
 /* No call comes in after this; those that are on their way are in the loop's mail. */
-void mk__tickets_close(struct mk__tickets *t);
+void mk__request_ref_close(struct mk__request_refs *t);
 /* After the last mail has been read. */
-void mk__tickets_release(struct mk__tickets *t);
+void mk__request_ref_release(struct mk__request_refs *t);
 
-int mk__tickets_give(struct mk__tickets *t, struct mk_request *req, struct mk_ticket *ret);
+int mk__request_ref_create(struct mk__request_refs *t, struct mk_request *req, struct mk_ticket *ret);
 
 #endif

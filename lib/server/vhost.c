@@ -30,7 +30,7 @@ static size_t normalize_v6(struct mk_str s, char *out)
 }
 
 /* Into TEXT_BYTES: how names are compared. Its length, without a NUL; 0 when it is no name at all. */
-static size_t normalize(struct mk_str s, char *out)
+static size_t normalize_name(struct mk_str s, char *out)
 {
     if (s.len && s.p[0] == '[')
         return normalize_v6(s, out);
@@ -63,7 +63,7 @@ static const char *explain_byte(char c)
 }
 
 /* Of a normal form, its wildcard cut off: NULL, or what is wrong. */
-static const char *find_fault_in_labels(struct mk_str s)
+static const char *check_labels(struct mk_str s)
 {
     char before = '.';
     for (size_t i = 0; i < s.len; i++) {
@@ -75,7 +75,7 @@ static const char *find_fault_in_labels(struct mk_str s)
 }
 
 /* Of a name as it was configured, and its normal form. */
-static const char *find_fault(struct mk_str name, struct mk_str normal)
+static const char *check_name(struct mk_str name, struct mk_str normal)
 {
     bool address = name.len && name.p[0] == '[';
     size_t cut = mk_str_starts(normal, MK_STR("*.")) ? 2 : 0;
@@ -84,7 +84,7 @@ static const char *find_fault(struct mk_str name, struct mk_str normal)
     if (!normal.len)
         return name.len > MK__VHOST_NAME_MAX ? "names have at most 253 bytes"
                                              : "a name starts with a letter or a digit";
-    return address ? NULL : find_fault_in_labels(mk_str(normal.p + cut, normal.len - cut));
+    return address ? NULL : check_labels(mk_str(normal.p + cut, normal.len - cut));
 }
 
 /* ── hashing ── */
@@ -102,7 +102,7 @@ static uint64_t hash_byte(const struct mk__vhosts *t, uint64_t h, char c)
 }
 
 /* Names in a row have values in a row: stirred, so that they do not stand in one. */
-static uint32_t stir(const struct mk__vhosts *t, uint64_t h)
+static uint32_t mix(const struct mk__vhosts *t, uint64_t h)
 {
     h = (h ^ t->seed) * 0x9e3779b97f4a7c15;
     h = (h ^ h >> 32) * (t->seed | 1);
@@ -114,7 +114,7 @@ static uint32_t hash_name(const struct mk__vhosts *t, struct mk_str s)
     uint64_t h = 1;
     while (s.len)
         h = hash_byte(t, h, s.p[--s.len]);
-    return stir(t, h);
+    return mix(t, h);
 }
 
 /* ── the table ── */
@@ -157,9 +157,9 @@ int mk__vhost_add(struct mk__vhosts *t, struct mk_str name, struct mk_host *host
                   const struct mk__vhost **ret_first)
 {
     char text[TEXT_BYTES];
-    struct mk_str key = mk_str(text, normalize(name, text));
+    struct mk_str key = mk_str(text, normalize_name(name, text));
     bool wild = mk_str_starts(key, MK_STR("*."));
-    *ret_reason = find_fault(name, key);
+    *ret_reason = check_name(name, key);
     if (*ret_reason)
         return -EINVAL;
     key = mk_str(text + wild, key.len - wild);
@@ -180,7 +180,7 @@ int mk__vhost_add(struct mk__vhosts *t, struct mk_str name, struct mk_host *host
 struct mk_host *mk__vhost_find(const struct mk__vhosts *t, struct mk_str name)
 {
     char text[TEXT_BYTES];
-    size_t len = normalize(name, text);
+    size_t len = normalize_name(name, text);
     uint64_t h = 1;
     uint32_t dots = 0;
     struct mk_host *wild = NULL, *exact;
@@ -191,9 +191,9 @@ struct mk_host *mk__vhost_find(const struct mk__vhosts *t, struct mk_str name)
         h = hash_byte(t, h, text[i]);
         if (text[i] != '.' || ++dots > t->dots_max)
             continue;
-        struct mk_host *host = find_slot(t, stir(t, h), mk_str(text + i, len - i))->host;
+        struct mk_host *host = find_slot(t, mix(t, h), mk_str(text + i, len - i))->host;
         wild = host ? host : wild; /* each is longer than the one before */
     }
-    exact = find_slot(t, stir(t, h), mk_str(text, len))->host;
+    exact = find_slot(t, mix(t, h), mk_str(text, len))->host;
     return exact ? exact : wild;
 }

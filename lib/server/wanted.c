@@ -27,7 +27,7 @@ static struct mk_str take_word(struct mk_str *line)
     return word;
 }
 
-static uint32_t find(struct mk_str word, const char *const *names)
+static uint32_t match_module(struct mk_str word, const char *const *names)
 {
     for (unsigned i = 0; names[i]; i++)
         if (mk_str_ieq(word, mk_str_c(names[i])))
@@ -35,49 +35,49 @@ static uint32_t find(struct mk_str word, const char *const *names)
     return 0;
 }
 
-uint32_t mk__wanted_words(struct mk_str words, const char *const *names)
+uint32_t mk__autoload_match_words(struct mk_str words, const char *const *names)
 {
     uint32_t found = 0;
     for (struct mk_str word; (word = take_word(&words)).len && word.p[0] != '#';)
-        found |= find(word, names);
+        found |= match_module(word, names);
     return found;
 }
 
-static uint32_t look_at_line(struct mk_str line, const char *const *names)
+static uint32_t scan_line(struct mk_str line, const char *const *names)
 {
     struct mk_str word = take_word(&line);
-    uint32_t found = find(word, names);
+    uint32_t found = match_module(word, names);
     if (!mk_str_ieq(word, MK_STR("Listen")) && !mk_str_ieq(word, MK_STR("TransportLayer")))
         return found;
-    return found | mk__wanted_words(line, names);
+    return found | mk__autoload_match_words(line, names);
 }
 
-static uint32_t look_at_text(struct mk_str text, const char *const *names)
+static uint32_t scan_text(struct mk_str text, const char *const *names)
 {
     uint32_t found = 0;
     while (text.len) {
         const char *end = memchr(text.p, '\n', text.len);
         size_t n = end ? (size_t)(end - text.p) : text.len;
-        found |= look_at_line(mk_str(text.p, n), names);
+        found |= scan_line(mk_str(text.p, n), names);
         n += end != NULL;
         text = mk_str(text.p + n, text.len - n);
     }
     return found;
 }
 
-static int look_at_file(const char *path, const char *const *names, uint32_t *wanted)
+static int scan_file(const char *path, const char *const *names, uint32_t *wanted)
 {
     struct mk_arena arena;
     struct mk_str text;
     mk_arena_init(&arena, NULL, ARENA_BYTES_MAX, NULL, 0);
     int err = mk__file_read(path, TEXT_BYTES_MAX, &arena, &text);
     if (err == 0)
-        *wanted |= look_at_text(text, names);
+        *wanted |= scan_text(text, names);
     mk_arena_release(&arena);
     return err == -ENOMEM ? err : 0;
 }
 
-static int look_at_files(const char *pattern, const char *const *names, uint32_t *wanted)
+static int scan_files(const char *pattern, const char *const *names, uint32_t *wanted)
 {
     struct mk_arena arena;
     struct mk_str *files;
@@ -86,12 +86,12 @@ static int look_at_files(const char *pattern, const char *const *names, uint32_t
     int err = mk__file_glob(pattern, &arena, &files, &n);
     err = err == -ENOMEM ? err : 0;
     for (size_t i = 0; i < n && err == 0; i++)
-        err = look_at_file(files[i].p, names, wanted);
+        err = scan_file(files[i].p, names, wanted);
     mk_arena_release(&arena);
     return err;
 }
 
-int mk__wanted_modules(const char *dir, const char *const *names, uint32_t *ret_wanted)
+int mk__autoload_find_modules(const char *dir, const char *const *names, uint32_t *ret_wanted)
 {
     static const char *const places[] = {"monkey.conf", "sites/*", "plugins/*/*.conf"};
     int err = 0;
@@ -99,7 +99,7 @@ int mk__wanted_modules(const char *dir, const char *const *names, uint32_t *ret_
     for (unsigned i = 0; i < sizeof(places) / sizeof(places[0]) && err == 0; i++) {
         char pattern[PATH_BYTES];
         snprintf(pattern, sizeof(pattern), "%s/%s", dir, places[i]);
-        err = look_at_files(pattern, names, ret_wanted);
+        err = scan_files(pattern, names, ret_wanted);
     }
     return err;
 }

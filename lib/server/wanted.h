@@ -14,8 +14,8 @@
  * does not matter. `*ret_wanted` has a bit for each that was found; what cannot be read wants nothing, and is told by
  * who reads it next. 0 or -ENOMEM.
  */
-int mk__wanted_modules(const char *dir, const char *const *names, uint32_t *ret_wanted);
+int mk__autoload_find_modules(const char *dir, const char *const *names, uint32_t *ret_wanted);
 /* The same in a value of `Listen` or `TransportLayer` that came from elsewhere. */
-uint32_t mk__wanted_words(struct mk_str words, const char *const *names);
+uint32_t mk__autoload_match_words(struct mk_str words, const char *const *names);
 
 #endif

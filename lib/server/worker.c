@@ -21,146 +21,146 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-enum { STACK_BYTES = 256 * 1024, IDLE_CLOSED_AT_ONCE = 16, MEMORY_RESERVE = 8 };
+enum { STACK_BYTES = 256 * 1024, EVICT_BATCH = 16, MEMORY_RESERVE = 8 };
 
 /* ── connections ── */
 
-static bool is_empty(const struct mk__worker *w)
+static bool is_drained(const struct mk__thread *t)
 {
 #ifndef MK_LEAN
-    if (mk__feed_load(&w->feed) > w->http.late)
+    if (mk__thread_load(&t->load) > t->http.late)
         return false; /* others are on their way */
 #endif
-    return mk__conn_drained(&w->http);
+    return mk__conn_drained(&t->http);
 }
 
-void mk__worker_closed(struct mk__worker *w)
+void mk__thread_conn_freed(struct mk__thread *t)
 {
-    mk__capacity_leave(w->capacity);
+    mk__limits_remove_conn(t->limits);
 #ifndef MK_LEAN
-    atomic_fetch_add_explicit(&w->feed.gone, 1, memory_order_relaxed);
-    if (w->feed.starved)
-        w->feed.starved = false;
+    atomic_fetch_add_explicit(&t->load.closed, 1, memory_order_relaxed);
+    if (t->load.out_of_memory)
+        t->load.out_of_memory = false;
 #endif
-    if ((w->http.draining || w->http.leaving) && is_empty(w))
-        mk__loop_stop(&w->loop);
+    if ((t->http.draining || t->http.leaving) && is_drained(t))
+        mk__loop_stop(&t->loop);
 }
 
 /* The last part of its memory is for those who have a request. */
-static bool is_short_of_memory(const struct mk__worker *w)
+static bool is_short_of_memory(const struct mk__thread *t)
 {
-    return w->account.bytes > w->account.bytes_max - w->account.bytes_max / MEMORY_RESERVE;
+    return t->account.bytes > t->account.bytes_max - t->account.bytes_max / MEMORY_RESERVE;
 }
 
 /* By the generation that the worker has; NULL: that has no such transport any more. */
-static const struct mk_transport *transport_of(const struct mk__worker *w, const struct mk__listening *listening)
+static const struct mk_transport *transport_of(const struct mk__thread *t, const struct mk__listener *listener)
 {
-    const struct mk_generation *g = w->now->generation;
+    const struct mk_generation *g = t->worker->generation;
 #ifdef MK_LEAN
-    (void)listening;
+    (void)listener;
     return g->transport;
 #else
-    struct mk__way way;
-    return mk__generation_way(g, listening, &way) == 0 ? way.transport : NULL;
+    struct mk__listen_mode mode;
+    return mk__generation_listen_mode(g, listener, &mode) == 0 ? mode.transport : NULL;
 #endif
 }
 
 /* A connection that cannot be served: its listener is gone, and the transport too. */
-static void reject_fd(struct mk__worker *w, int fd)
+static void reject_fd(struct mk__thread *t, int fd)
 {
     close(fd);
-    mk__worker_closed(w);
+    mk__thread_conn_freed(t);
 }
 
-static int serve(struct mk__worker *w, const struct mk__listening *listening, int fd)
+static int serve_fd(struct mk__thread *t, const struct mk__listener *listener, int fd)
 {
-    struct mk_io io = {.transport = transport_of(w, listening), .listening = listening, .fd = fd};
+    struct mk_io io = {.transport = transport_of(t, listener), .listener = listener, .fd = fd};
 #ifndef MK_LEAN
-    if (w->http.h2)
-        w->http.h2->give_up(&w->http, IDLE_CLOSED_AT_ONCE);
+    if (t->http.h2)
+        t->http.h2->give_up(&t->http, EVICT_BATCH);
 #endif
     if (!io.transport) {
-        reject_fd(w, fd);
+        reject_fd(t, fd);
         return 0;
     }
-    bool is_short = is_short_of_memory(w), resists = mk__capacity_resists(w->capacity);
-    if (is_short && !resists) {
-        mk__capacity_refuse(w->capacity, listening, fd);
-        mk__worker_closed(w);
+    bool is_short = is_short_of_memory(t), evicts = mk__limits_evicts(t->limits);
+    if (is_short && !evicts) {
+        mk__limits_reject(t->limits, listener, fd);
+        mk__thread_conn_freed(t);
         return 0;
     }
     if (is_short)
-        mk__capacity_made_room(w->capacity, mk__conn_close_idle(&w->http, IDLE_CLOSED_AT_ONCE));
-    int err = mk__conn_open(&w->http, &io, w->now);
-    if (err == -ENOMEM && mk__log_due(&w->complained_ms, mk_loop_now_ms(&w->loop)))
-        mk_log_warn("worker %u: out of memory (MemoryLimit), connections are being closed", w->index);
-    return resists ? err : 0;
+        mk__limits_count_evicted(t->limits, mk__conn_close_idle(&t->http, EVICT_BATCH));
+    int err = mk__conn_open(&t->http, &io, t->worker);
+    if (err == -ENOMEM && mk__log_due(&t->warned_ms, mk_loop_now_ms(&t->loop)))
+        mk_log_warn("worker %u: out of memory (MemoryLimit), connections are being closed", t->index);
+    return evicts ? err : 0;
 }
 
-static int take_accepted(struct mk__acceptor *a, int fd)
+static int serve_accepted(struct mk__acceptor *a, int fd)
 {
-    struct mk__worker *w = a->ctx;
+    struct mk__thread *t = a->ctx;
 #ifndef MK_LEAN
-    atomic_fetch_sub_explicit(&w->feed.gone, 1, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&t->load.closed, 1, memory_order_relaxed);
 #endif
-    return serve(w, a->listening, fd);
+    return serve_fd(t, a->listener, fd);
 }
 
 /* Out of descriptors or memory: those of connections that nobody uses right now are the first to give. */
-static bool make_room(struct mk__acceptor *a)
+static bool evict_idle(struct mk__acceptor *a)
 {
-    struct mk__worker *w = a->ctx;
-    return mk__capacity_made_room(w->capacity, mk__conn_close_idle(&w->http, IDLE_CLOSED_AT_ONCE)) > 0;
+    struct mk__thread *t = a->ctx;
+    return mk__limits_count_evicted(t->limits, mk__conn_close_idle(&t->http, EVICT_BATCH)) > 0;
 }
 
-static const struct mk__acceptor_calls acceptor_calls = {take_accepted, make_room};
+static const struct mk__acceptor_callbacks acceptor_callbacks = {serve_accepted, evict_idle};
 
 #ifndef MK_LEAN
 /* A connection that the process context has put into our queue. */
-static void on_arrival(struct mk__guests *guests, int fd, uint32_t sequence, uint32_t events)
+static void on_handoff(struct mk__guests *handoff, int fd, uint32_t sequence, uint32_t events)
 {
-    struct mk__worker *w = MK_OWNER(guests, struct mk__worker, guests);
-    const struct mk__listening *listening = mk__arrivals_find(w->arrivals, fd, sequence);
-    if (!listening)
+    struct mk__thread *t = MK_OWNER(handoff, struct mk__thread, handoff);
+    const struct mk__listener *listener = mk__balance_find_listener(t->handoff_slots, fd, sequence);
+    if (!listener)
         return;
-    int err = w->ended ? -ESHUTDOWN : mk__guests_admit(guests, fd, sequence, events);
+    int err = t->closing ? -ESHUTDOWN : mk__guests_admit(handoff, fd, sequence, events);
     if (err == 0) {
-        err = serve(w, listening, fd);
-        guests->events = 0; /* perhaps it was closed before it was taken */
+        err = serve_fd(t, listener, fd);
+        handoff->events = 0; /* perhaps it was closed before it was taken */
     } else {
         close(fd);
-        mk__worker_closed(w);
+        mk__thread_conn_freed(t);
     }
     if (err == -ENOMEM)
-        w->feed.starved = true;
+        t->load.out_of_memory = true;
 }
 
-static void drain(struct mk__worker *w);
-static void leave(struct mk__worker *w);
+static void drain_thread(struct mk__thread *t);
+static void retire_thread(struct mk__thread *t);
 
-static void on_part(struct mk_message *message)
+static void on_balancer_end(struct mk_message *message)
 {
-    struct mk__worker *w = MK_OWNER(message, struct mk__worker, feed.part);
-    w->feed.on = false;
-    if (w->leaves)
-        leave(w);
+    struct mk__thread *t = MK_OWNER(message, struct mk__thread, load.end_message);
+    t->load.enabled = false;
+    if (t->retiring)
+        retire_thread(t);
     else
-        drain(w);
+        drain_thread(t);
 }
 
-static void open_feed(struct mk__worker *w, bool on)
+static void open_handoff(struct mk__thread *t, bool enabled)
 {
-    w->ended = false;
-    w->feed = (struct mk__feed){.on = on, .part.fn = on_part};
-    mk__guests_init(&w->guests, &w->account, on_arrival);
-    w->loop.guests = &w->guests;
+    t->closing = false;
+    t->load = (struct mk__worker_load){.enabled = enabled, .end_message.fn = on_balancer_end};
+    mk__guests_init(&t->handoff, &t->account, on_handoff);
+    t->loop.guests = &t->handoff;
 }
 
 /* What was given to it and it has not seen yet: each has one event. Nobody may give any more. */
-static void close_feed(struct mk__worker *w)
+static void close_handoff(struct mk__thread *t)
 {
-    w->ended = true;
-    while (mk__feed_load(&w->feed) && mk__loop_turn(&w->loop) == 0)
+    t->closing = true;
+    while (mk__thread_load(&t->load) && mk__loop_turn(&t->loop) == 0)
         ;
 }
 #endif
@@ -168,274 +168,274 @@ static void close_feed(struct mk__worker *w)
 /* ── the end ── */
 
 /* Is it one for those who want to know how the drain goes? A small build has none. */
-static bool lasts(const struct mk__worker *w, const struct mk__acceptor *a)
+static bool accepts_in_drain(const struct mk__thread *t, const struct mk__acceptor *a)
 {
 #ifndef MK_LEAN
-    const struct mk__listener *listener = mk__generation_listener(w->now->generation, a->listening);
-    return listener && listener->lasts;
+    const struct mk__listen_conf *conf = mk__generation_listen_conf(t->worker->generation, a->listener);
+    return conf && conf->accept_in_drain;
 #else
-    (void)w, (void)a;
+    (void)t, (void)a;
     return false;
 #endif
 }
 
-static void close_acceptors(struct mk__worker *w, bool all)
+static void close_acceptors(struct mk__thread *t, bool all)
 {
-    for (unsigned i = 0; i < w->acceptors.n; i++) {
-        struct mk__acceptor *a = w->acceptors.items[i];
-        if (!lasts(w, a))
+    for (unsigned i = 0; i < t->acceptors.n; i++) {
+        struct mk__acceptor *a = t->acceptors.items[i];
+        if (!accepts_in_drain(t, a))
             mk__acceptor_close(a);
         else if (!all)
-            w->http.lasting = true;
-        else if (a->listening->shared)
-            mk__acceptor_leave(a); /* another worker may still drain, and answer */
+            t->http.lasting = true;
+        else if (a->listener->shared)
+            mk__acceptor_stop(a); /* another worker may still drain, and answer */
         else
             mk__acceptor_close(a);
     }
 }
 
-static void stop(struct mk__worker *w)
+static void stop_thread(struct mk__thread *t)
 {
-    close_acceptors(w, true);
-    w->http.draining = true;
-    mk__conn_abort_all(&w->http);
-    mk__loop_stop(&w->loop);
+    close_acceptors(t, true);
+    t->http.draining = true;
+    mk__conn_abort_all(&t->http);
+    mk__loop_stop(&t->loop);
 }
 
 static void on_drain_timer(struct mk_timer *timer)
 {
-    struct mk__worker *w = MK_OWNER(timer, struct mk__worker, drain_timer);
+    struct mk__thread *t = MK_OWNER(timer, struct mk__thread, drain_timer);
 #ifndef MK_LEAN
-    if (w->http.leaving && !w->http.draining) {
-        drain(w);
+    if (t->http.leaving && !t->http.draining) {
+        drain_thread(t);
         return;
     }
 #endif
-    mk_log_info("worker %u: the drain time is over, cutting what is left", w->index);
-    stop(w);
+    mk_log_info("worker %u: the drain time is over, cutting what is left", t->index);
+    stop_thread(t);
 }
 
-static void drain(struct mk__worker *w)
+static void drain_thread(struct mk__thread *t)
 {
-    close_acceptors(w, false);
-    mk__conn_drain(&w->http);
-    if (is_empty(w))
-        mk__loop_stop(&w->loop);
+    close_acceptors(t, false);
+    mk__conn_drain(&t->http);
+    if (is_drained(t))
+        mk__loop_stop(&t->loop);
     else
-        mk_timer_arm(&w->loop, &w->drain_timer, w->now->generation->settings->drain_timeout_ms);
+        mk_timer_arm(&t->loop, &t->drain_timer, t->worker->generation->settings->shutdown_timeout_ms);
 }
 
 static void on_delay_timer(struct mk_timer *timer)
 {
-    drain(MK_OWNER(timer, struct mk__worker, delay_timer));
+    drain_thread(MK_OWNER(timer, struct mk__thread, delay_timer));
 }
 
 #ifndef MK_LEAN
 /* Connections end with their next response or when they have been idle for long enough. */
-static void leave(struct mk__worker *w)
+static void retire_thread(struct mk__thread *t)
 {
-    close_acceptors(w, true);
-    mk__conn_leave(&w->http);
-    if (is_empty(w))
-        mk__loop_stop(&w->loop);
+    close_acceptors(t, true);
+    mk__conn_leave(&t->http);
+    if (is_drained(t))
+        mk__loop_stop(&t->loop);
     else
-        mk_timer_arm(&w->loop, &w->drain_timer, w->now->generation->settings->drain_timeout_ms);
+        mk_timer_arm(&t->loop, &t->drain_timer, t->worker->generation->settings->shutdown_timeout_ms);
 }
 #endif
 
 /* StopDelay: who asks is told that we are going, and has time to look elsewhere. */
 static void on_drain(struct mk_message *message)
 {
-    struct mk__worker *w = MK_OWNER(message, struct mk__worker, drain_message);
-    uint32_t delay_ms = w->now->generation->settings->stop_delay_ms;
-    w->http.stopping = !w->leaves;
+    struct mk__thread *t = MK_OWNER(message, struct mk__thread, drain_message);
+    uint32_t delay_ms = t->worker->generation->settings->shutdown_delay_ms;
+    t->http.stopping = !t->retiring;
 #ifndef MK_LEAN
-    if (w->feed.on)
+    if (t->load.enabled)
         return; /* whoever feeds it waits for the delay, and then parts with it */
-    if (w->leaves) {
-        leave(w);
+    if (t->retiring) {
+        retire_thread(t);
         return;
     }
 #endif
     if (delay_ms)
-        mk_timer_arm(&w->loop, &w->delay_timer, delay_ms);
+        mk_timer_arm(&t->loop, &t->delay_timer, delay_ms);
     else
-        drain(w);
+        drain_thread(t);
 }
 
 #ifndef MK_LEAN
-static void on_hurry(struct mk_message *message)
+static void on_drain_now(struct mk_message *message)
 {
-    struct mk__worker *w = MK_OWNER(message, struct mk__worker, hurry_message);
-    if (!w->http.draining)
-        drain(w);
+    struct mk__thread *t = MK_OWNER(message, struct mk__thread, drain_now_message);
+    if (!t->http.draining)
+        drain_thread(t);
 }
 #endif
 
 static void on_stop(struct mk_message *message)
 {
-    stop(MK_OWNER(message, struct mk__worker, stop_message));
+    stop_thread(MK_OWNER(message, struct mk__thread, stop_message));
 }
 
-void mk__worker_drain(struct mk__worker *w)
+void mk__thread_drain(struct mk__thread *t)
 {
-    if (w->running && !atomic_exchange(&w->drain_sent, true))
-        mk_post(&w->loop, &w->drain_message);
+    if (t->running && !atomic_exchange(&t->drain_sent, true))
+        mk_post(&t->loop, &t->drain_message);
 }
 
 #ifndef MK_LEAN
-void mk__worker_hurry(struct mk__worker *w)
+void mk__thread_drain_now(struct mk__thread *t)
 {
-    mk_post(&w->loop, &w->hurry_message);
+    mk_post(&t->loop, &t->drain_now_message);
 }
 
-void mk__worker_leave(struct mk__worker *w)
+void mk__thread_retire(struct mk__thread *t)
 {
-    w->leaves = true;
-    mk__worker_drain(w);
+    t->retiring = true;
+    mk__thread_drain(t);
 }
 #endif
 
-void mk__worker_stop(struct mk__worker *w)
+void mk__thread_stop(struct mk__thread *t)
 {
-    if (w->running && !atomic_exchange(&w->stop_sent, true))
-        mk_post(&w->loop, &w->stop_message);
+    if (t->running && !atomic_exchange(&t->stop_sent, true))
+        mk_post(&t->loop, &t->stop_message);
 }
 
 /* ── opening and closing ── */
 
-int mk__worker_accept(void *worker, struct mk__acceptor *a)
+int mk__thread_open_acceptor(void *thread, struct mk__acceptor *a)
 {
-    struct mk__worker *w = worker;
-    a->capacity = w->capacity;
-    return mk__acceptor_open(a, &w->loop, a->event.fd, a->listening->shared, &acceptor_calls, w);
+    struct mk__thread *t = thread;
+    a->limits = t->limits;
+    return mk__acceptor_open(a, &t->loop, a->event.fd, a->listener->shared, &acceptor_callbacks, t);
 }
 
-static int open_acceptors(struct mk__worker *w, const struct mk__sockets *sockets, unsigned workers)
+static int open_acceptors(struct mk__thread *t, const struct mk__listeners *listeners, unsigned workers)
 {
-    int err = workers ? mk__acceptors_make(&w->acceptors, sockets, w->index, workers) : 0;
-    return err == 0 ? mk__acceptors_open(&w->acceptors, mk__worker_accept, w) : err;
+    int err = workers ? mk__acceptors_make(&t->acceptors, listeners, t->index, workers) : 0;
+    return err == 0 ? mk__acceptors_open(&t->acceptors, mk__thread_open_acceptor, t) : err;
 }
 
-static void init(struct mk__worker *w, unsigned index)
+static void init_thread(struct mk__thread *t, unsigned index)
 {
-    w->index = index;
-    w->running = false;
-    w->complained_ms = 0;
-    w->acceptors = (struct mk__acceptors){0};
-    w->older = NULL;
-    w->drain_sent = w->stop_sent = w->leaves = false;
-    w->on_end = NULL;
-    w->start_err = 0;
+    t->index = index;
+    t->running = false;
+    t->warned_ms = 0;
+    t->acceptors = (struct mk__acceptors){0};
+    t->retired = NULL;
+    t->drain_sent = t->stop_sent = t->retiring = false;
+    t->on_end = NULL;
+    t->start_err = 0;
     if (MK__PLUGIN_STARTS)
-        sem_init(&w->started, 0, 0);
+        sem_init(&t->started, 0, 0);
 #ifndef MK_LEAN
-    sem_init(&w->go, 0, 0);
+    sem_init(&t->may_serve, 0, 0);
 #endif
-    w->drain_message.fn = on_drain;
+    t->drain_message.fn = on_drain;
 #ifndef MK_LEAN
-    w->hurry_message.fn = on_hurry;
+    t->drain_now_message.fn = on_drain_now;
 #endif
-    w->stop_message.fn = on_stop;
-    mk_timer_init(&w->drain_timer, on_drain_timer);
-    mk_timer_init(&w->delay_timer, on_delay_timer);
+    t->stop_message.fn = on_stop;
+    mk_timer_init(&t->drain_timer, on_drain_timer);
+    mk_timer_init(&t->delay_timer, on_delay_timer);
 }
 
 /* Whatever is held of them: nothing is under way any more, and the plugins' worker_stop waits for who is not told. */
-static void let_go(struct mk__worker *w)
+static void free_contexts(struct mk__thread *t)
 {
-    while (w->older) {
-        struct mk_worker *older = w->older;
-        w->older = older->next;
-        mk__pin_free(older);
+    while (t->retired) {
+        struct mk_worker *older = t->retired;
+        t->retired = older->next;
+        mk__worker_free(older);
     }
-    mk__pin_free(w->now);
-    w->now = NULL;
+    mk__worker_free(t->worker);
+    t->worker = NULL;
 }
 
-int mk__worker_open(struct mk__worker *w, struct mk_generation *g, unsigned index, unsigned workers,
-                    struct mk__jobs *jobs, const struct mk__sockets *sockets)
+int mk__thread_open(struct mk__thread *t, struct mk_generation *g, unsigned index, unsigned workers,
+                    struct mk__jobs *jobs, const struct mk__listeners *listeners)
 {
-    init(w, index);
-    w->account = (struct mk_account){.bytes_max = g->settings->memory_bytes_max};
-    w->now = mk__pin_new(w, g);
-    int err = w->now ? mk__loop_open(&w->loop, &mk__poller_epoll, &mk__clock_system, jobs) : -ENOMEM;
+    init_thread(t, index);
+    t->account = (struct mk_account){.bytes_max = g->settings->memory_bytes_max};
+    t->worker = mk__worker_new(t, g);
+    int err = t->worker ? mk__loop_open(&t->loop, &mk__poller_epoll, &mk__clock_system, jobs) : -ENOMEM;
     if (err == 0) {
 #ifndef MK_LEAN
-        open_feed(w, workers == 0);
+        open_handoff(t, workers == 0);
 #endif
-        err = open_acceptors(w, sockets, workers);
+        err = open_acceptors(t, listeners, workers);
         if (err == 0)
-            err = mk__http_open(&w->http, &w->loop, &g->http, &mk__hooks_app, w, &w->account);
+            err = mk__http_open(&t->http, &t->loop, &g->http, &mk__request_hooks_app, t, &t->account);
         if (err == 0 && MK__PLUGIN_STARTS) {
-            err = mk__tickets_open(&w->tickets, &w->loop, &w->account);
+            err = mk__request_ref_open(&t->request_refs, &t->loop, &t->account);
             if (err < 0)
-                mk__http_close(&w->http);
+                mk__http_close(&t->http);
         }
         if (err < 0)
-            mk__loop_close(&w->loop);
+            mk__loop_close(&t->loop);
     }
     if (err < 0) {
-        mk__acceptors_free(&w->acceptors);
-        if (w->now)
-            let_go(w);
+        mk__acceptors_free(&t->acceptors);
+        if (t->worker)
+            free_contexts(t);
     }
     return err;
 }
 
-void mk__worker_close(struct mk__worker *w)
+void mk__thread_close(struct mk__thread *t)
 {
 #ifndef MK_LEAN
-    close_feed(w);
-    mk__names_close(&w->loop);
-    mk__guests_release(&w->guests);
+    close_handoff(t);
+    mk__names_close(&t->loop);
+    mk__guests_release(&t->handoff);
 #endif
     if (MK__PLUGIN_STARTS)
-        mk__tickets_close(&w->tickets);
-    mk__loop_close(&w->loop); /* the last messages may still ask for an end that has come already */
-    mk__http_close(&w->http);
-    mk__acceptors_free(&w->acceptors);
-    let_go(w);
+        mk__request_ref_close(&t->request_refs);
+    mk__loop_close(&t->loop); /* the last messages may still ask for an end that has come already */
+    mk__http_close(&t->http);
+    mk__acceptors_free(&t->acceptors);
+    free_contexts(t);
     if (MK__PLUGIN_STARTS)
-        mk__tickets_release(&w->tickets);
+        mk__request_ref_release(&t->request_refs);
     if (MK__PLUGIN_STARTS)
-        sem_destroy(&w->started);
+        sem_destroy(&t->started);
 #ifndef MK_LEAN
-    sem_destroy(&w->go);
+    sem_destroy(&t->may_serve);
 #endif
 }
 
 /* ── the thread ── */
 
-static void *run(void *ctx)
+static void *run_thread(void *ctx)
 {
-    struct mk__worker *w = ctx;
+    struct mk__thread *t = ctx;
     char name[16];
-    snprintf(name, sizeof(name), "monkey: w%u", w->index % 1000);
+    snprintf(name, sizeof(name), "monkey: w%u", t->index % 1000);
     prctl(PR_SET_NAME, name);
     int err = 0;
     if (MK__PLUGIN_STARTS) {
-        err = w->start_err = mk__pin_start(w->now);
-        sem_post(&w->started);
+        err = t->start_err = mk__worker_start(t->worker);
+        sem_post(&t->started);
     }
 #ifndef MK_LEAN
-    while (err == 0 && sem_wait(&w->go) < 0)
+    while (err == 0 && sem_wait(&t->may_serve) < 0)
         ;
 #endif
     if (err == 0)
-        err = mk__loop_run(&w->loop);
+        err = mk__loop_run(&t->loop);
     if (err < 0)
-        mk_log_error("worker %u: %s", w->index, strerror(-err));
+        mk_log_error("worker %u: %s", t->index, strerror(-err));
 #ifndef MK_LEAN
     else
-        stop(w); /* what lasted as long as the drain, and who came during it */
+        stop_thread(t); /* what lasted as long as the drain, and who came during it */
 #endif
-    if (w->on_end)
-        w->on_end(w);
+    if (t->on_end)
+        t->on_end(t);
     return NULL;
 }
 
-int mk__worker_start(struct mk__worker *w)
+int mk__thread_start(struct mk__thread *t)
 {
     pthread_attr_t attr;
     sigset_t all, before;
@@ -443,42 +443,42 @@ int mk__worker_start(struct mk__worker *w)
     pthread_attr_setstacksize(&attr, STACK_BYTES);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before); /* signals, SIGPIPE too, are not a worker's business */
-    w->running = true;
-    int err = pthread_create(&w->thread, &attr, run, w);
+    t->running = true;
+    int err = pthread_create(&t->thread, &attr, run_thread, t);
     if (err)
-        w->running = false;
+        t->running = false;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attr);
-    while (MK__PLUGIN_STARTS && err == 0 && sem_wait(&w->started) < 0)
+    while (MK__PLUGIN_STARTS && err == 0 && sem_wait(&t->started) < 0)
         ;
-    return err ? -err : w->start_err;
+    return err ? -err : t->start_err;
 }
 
 #ifndef MK_LEAN
-void mk__worker_go(struct mk__worker *w)
+void mk__thread_start_serving(struct mk__thread *t)
 {
-    sem_post(&w->go);
+    sem_post(&t->may_serve);
 }
 
-void mk__worker_place(struct mk__worker *w, bool bound)
+void mk__thread_set_affinity(struct mk__thread *t, bool bound)
 {
     cpu_set_t set;
     if (sched_getaffinity(0, sizeof(set), &set) < 0)
         return; /* more processors than fit: all of them, then */
     if (bound)
-        mk__cpus_choose(&set, w->index);
-    int err = pthread_setaffinity_np(w->thread, sizeof(set), &set);
+        mk__cpus_pick(&set, t->index);
+    int err = pthread_setaffinity_np(t->thread, sizeof(set), &set);
     if (err)
-        mk_log_warn("worker %u: cannot choose its processor: %s", w->index, strerror(err));
+        mk_log_warn("worker %u: cannot choose its processor: %s", t->index, strerror(err));
 }
 #endif
 
-void mk__worker_join(struct mk__worker *w)
+void mk__thread_join(struct mk__thread *t)
 {
-    if (!w->running)
+    if (!t->running)
         return;
 #ifndef MK_LEAN
-    mk__worker_go(w); /* perhaps it was stopped before */
+    mk__thread_start_serving(t); /* perhaps it was stopped before */
 #endif
-    pthread_join(w->thread, NULL);
+    pthread_join(t->thread, NULL);
 }

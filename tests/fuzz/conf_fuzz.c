@@ -28,7 +28,7 @@ static unsigned load(enum mk_conf_scope scope, struct mk_str text, struct mk_buf
     unsigned errors = mk__conf_errors(conf);
     check((r == 0) == (errors == 0));
     mk__conf_check(conf, set);
-    mk__conf_problems(conf, &problems);
+    mk__conf_diagnostics(conf, &problems);
     check(!problems.err && (problems.len > 0) == (mk__conf_errors(conf) + mk__conf_warnings(conf) > 0));
     mk__conf_show(set, shown);
     check(!shown->err);

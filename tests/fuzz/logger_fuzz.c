@@ -97,8 +97,8 @@ static struct mk_str said;
 static const struct mk_io *io_of(const struct mk_request *req)
 {
     static const struct mk_transport transport = {.name = "fuzz", .secured = secured};
-    static struct mk__listening listening = {.text = MK_STR("x")};
-    static const struct mk_io io = {.transport = &transport, .state = &said, .listening = &listening};
+    static struct mk__listener listening = {.text = MK_STR("x")};
+    static const struct mk_io io = {.transport = &transport, .state = &said, .listener = &listening};
     (void)req;
     return &io;
 }

@@ -108,7 +108,7 @@ static void set_limit(struct generation *g, unsigned i, uint8_t value)
         s->limits.collect_bytes_max = value;
         break;
     case 5:
-        s->limits.drain_bytes_max = value;
+        s->limits.discard_bytes_max = value;
         break;
     case 6:
         s->limits.body_rate_min = value;

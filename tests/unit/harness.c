@@ -334,7 +334,7 @@ static struct mk_test_client *add_client(struct mk_test_world *w, int *ret_fd)
 
 struct mk_test_client *mk_test_connect(struct mk_test_world *w, struct mk_str first)
 {
-    struct mk_io io = {.transport = w->transport ? w->transport : &mk_test_memory, .listening = w->listening};
+    struct mk_io io = {.transport = w->transport ? w->transport : &mk_test_memory, .listener = w->listener};
     struct mk_test_client *c = add_client(w, &io.fd);
     append(&c->to_server, first.p, first.len);
     io.state = c;
@@ -496,7 +496,7 @@ void mk_test_settings(struct mk__http_settings *s)
                                [MK__WAIT_HANDSHAKE] = 10000},
                    .body_bytes_max = 1 << 20,
                    .collect_bytes_max = 4096,
-                   .drain_bytes_max = 8192},
+                   .discard_bytes_max = 8192},
         .keep_alive = true,
         .h2 = &h2,
         .server_line = MK_STR("Server: x\r\n"),

@@ -59,11 +59,11 @@ struct mk_test_world {
     struct mk__clock clock;
     struct mk__poller poller;
     uint64_t now_ms, limit_ms;
-    bool still;                            /* nothing happened in the last wait, and no more time is granted */
-    bool refuses_events;                   /* mk_event_add() fails */
-    int open_error;                        /* of the next connection's transport */
-    const struct mk_transport *transport;  /* of the next connections; NULL: mk_test_memory */
-    const struct mk__listening *listening; /* of the next connection */
+    bool still;                           /* nothing happened in the last wait, and no more time is granted */
+    bool refuses_events;                  /* mk_event_add() fails */
+    int open_error;                       /* of the next connection's transport */
+    const struct mk_transport *transport; /* of the next connections; NULL: mk_test_memory */
+    const struct mk__listener *listener;  /* of the next connection */
     struct mk__jobs *jobs;
 
     /* HTTP, from mk_test_http_open() on */

@@ -86,7 +86,7 @@ static void test_who_wins(void **state)
         list_values(set, &out);
         assert_string_equal(mk_buf_cstr(&out), c->values);
         out.len = 0;
-        mk__conf_problems(conf, &out);
+        mk__conf_diagnostics(conf, &out);
         assert_string_equal(mk_buf_cstr(&out), c->problems);
         mk_buf_release(&out);
         mk__conf_free(conf);
@@ -124,7 +124,7 @@ static void test_wrong_default(void **state)
     assert_int_equal(mk__conf_declare(conf, &section, NULL), 0);
     assert_non_null(mk__conf_set_new(conf, MK_CONF_SCOPE_SERVER));
     mk_buf_init(&out, 4096);
-    mk__conf_problems(conf, &out);
+    mk__conf_diagnostics(conf, &out);
     assert_string_equal(mk_buf_cstr(&out),
                         "error: the default of \"Flag\" wants On or Off, not \"Maybe\"\n"
                         "error: the default of \"Text\": ${NOWHERE_AT_ALL} is neither set with @SET nor in the "

@@ -67,11 +67,11 @@ static void test_loaded_wins(void **state)
     assert_int_equal(mk__conf_declare_absent(conf, &late, "early"), 0);
     assert_int_equal(mk__conf_declare(conf, &late, "late"), 0);
     assert_int_equal(mk__conf_declare_absent(conf, &late, "last"), 0);
-    const struct mk__conf_family *f = mk__declare_family(conf, MK_STR("Server"), MK_CONF_SCOPE_SERVER);
-    assert_string_equal(mk__declare_row(f, MK_STR("fine")).decl->owner, "late");
-    assert_ptr_equal(mk__declare_row(f, MK_STR("fine")).key, &fine[0]);
-    assert_null(mk__declare_row(f, MK_STR("Fin")).key);
-    assert_null(mk__declare_family(conf, MK_STR("SERVER"), MK_CONF_SCOPE_HOST));
+    const struct mk__conf_section_set *f = mk__schema_find_section(conf, MK_STR("Server"), MK_CONF_SCOPE_SERVER);
+    assert_string_equal(mk__schema_find_key(f, MK_STR("fine")).registration->owner, "late");
+    assert_ptr_equal(mk__schema_find_key(f, MK_STR("fine")).key, &fine[0]);
+    assert_null(mk__schema_find_key(f, MK_STR("Fin")).key);
+    assert_null(mk__schema_find_section(conf, MK_STR("SERVER"), MK_CONF_SCOPE_HOST));
     mk__conf_free(conf);
 }
 
@@ -98,7 +98,7 @@ static void test_unknown_names_may_be_learnt(void **state)
     mk__conf_read_text(conf, set, "bad", MK_STR("[LATE]\n    Fine On\n[LATER]\n"));
     assert_int_equal(calls, 1);
     mk_buf_init_fixed(&out, text, sizeof(text));
-    mk__conf_problems(conf, &out);
+    mk__conf_diagnostics(conf, &out);
     assert_non_null(strstr(mk_buf_cstr(&out), "[LATE] belongs to the plugin \"late\", which is not loaded"));
     assert_non_null(strstr(mk_buf_cstr(&out), "unknown section [LATER]; did you mean [LATE]?"));
     mk__conf_free(conf);

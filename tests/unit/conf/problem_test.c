@@ -82,7 +82,7 @@ static void test_problems(void **state)
         else
             mk__conf_check(conf, set);
         mk_buf_init(&out, 1 << 16);
-        mk__conf_problems(conf, &out);
+        mk__conf_diagnostics(conf, &out);
         assert_string_equal(mk_buf_cstr(&out), cases[i].problems);
         assert_int_equal(r, *cases[i].problems ? -EINVAL : 0);
         mk_buf_release(&out);
@@ -100,11 +100,11 @@ static void test_settled(void **state)
     (void)state;
 
     assert_int_equal(mk__conf_read_text(conf, set, "t", MK_STR("[SERVER]\n  Title x\n")), 0);
-    mk__conf_settle(conf);
+    mk__conf_free_texts(conf);
     mk__conf_warn(conf, mk__conf_origin(set, server, offsetof(struct sample_server, title), 0), "too %s", "short");
     mk__conf_error(conf, mk__conf_origin(set, server, offsetof(struct sample_server, nice), 0), "not \x1b[1mnice");
     mk_buf_init(&out, 4096);
-    mk__conf_problems(conf, &out);
+    mk__conf_diagnostics(conf, &out);
     assert_string_equal(mk_buf_cstr(&out), "t:2:9: warning: too short\nerror: not ?[1mnice\n");
     assert_int_equal(mk__conf_errors(conf), 1);
     assert_int_equal(mk__conf_warnings(conf), 1);
@@ -127,7 +127,7 @@ static void test_only_a_hundred_are_kept(void **state)
         mk_buf_addf(&text, "  Xxxxxxxxxx%d 1\n", i);
     assert_int_equal(mk__conf_read_text(conf, set, "t", mk_buf_str(&text)), -EINVAL);
     assert_int_equal(mk__conf_errors(conf), 130);
-    mk__conf_problems(conf, &out);
+    mk__conf_diagnostics(conf, &out);
     for (size_t i = 0; i < out.len; i++)
         lines += out.data[i] == '\n';
     assert_int_equal(lines, 301);
@@ -150,7 +150,7 @@ static void test_long_line(void **state)
     snprintf(text, sizeof(text), "[SERVER]\n  Indexfile %0300d \"x\n", 0);
     assert_int_equal(mk__conf_read_text(conf, set, "t", mk_str_c(text)), -EINVAL);
     mk_buf_init(&out, 4096);
-    mk__conf_problems(conf, &out);
+    mk__conf_diagnostics(conf, &out);
     snprintf(want, sizeof(want), "t:2:314: error: this quote is never closed\n  Indexfile %0148d\n", 0);
     assert_string_equal(mk_buf_cstr(&out), want);
     mk_buf_release(&out);

@@ -123,7 +123,7 @@ static void run_case(const struct source_case *c)
     list_deny(set, &out);
     assert_string_equal(mk_buf_cstr(&out), c->deny);
     out.len = 0;
-    mk__conf_problems(conf, &out);
+    mk__conf_diagnostics(conf, &out);
     if (c->problems)
         assert_string_equal(mk_buf_cstr(&out), c->problems);
     else
@@ -158,7 +158,7 @@ static void test_unreadable(void **state)
     assert_int_equal(mk__conf_read(conf, set, "missing"), -ENOENT);
     assert_int_equal(mk__conf_read(conf, set, "d"), -EISDIR);
     mk_buf_init(&out, 4096);
-    mk__conf_problems(conf, &out);
+    mk__conf_diagnostics(conf, &out);
     assert_string_equal(mk_buf_cstr(&out), "big: error: cannot be read: File too large\n"
                                            "missing: error: cannot be read: No such file or directory\n"
                                            "d: error: cannot be read: Is a directory\n");
@@ -260,7 +260,7 @@ static int load_within(bool texts, char *storage, size_t size)
     r = sample_declare(conf);
     r = r < 0 ? r : load(conf, &out);
     out.len = 0;
-    mk__conf_problems(conf, &out);
+    mk__conf_diagnostics(conf, &out);
     assert_true(r == 0 || strstr(mk_buf_cstr(&out), "error: out of memory while reading the configuration\n"));
     mk_buf_release(&out);
     mk__conf_free(conf);

@@ -250,7 +250,7 @@ static void test_so_much_is_drained(void **state)
     struct mk_test_h2 t = h2_open(NULL);
     h2_post(&t, 1);
     h2_expect(&t, HELLO_OF(1));
-    h2_data(&t, 1, 0, mk_str(window, 8192)); /* drain_bytes_max */
+    h2_data(&t, 1, 0, mk_str(window, 8192)); /* discard_bytes_max */
     h2_expect(&t, "");
     h2_data(&t, 1, 0, mk_str(window, 1));
     h2_expect(&t, "1:RST(0)");

@@ -13,9 +13,9 @@ extern const struct mk_plugin mk_plugin_maintenance;
 
 static struct mk__jobs jobs;
 static struct mk_generation generation;
-static struct mk__capacity capacity;
-static struct mk__worker worker = {.capacity = &capacity};
-static struct mk_worker now;
+static struct mk__limits limits;
+static struct mk__thread thread = {.limits = &limits};
+static struct mk_worker worker;
 static const struct mk_plugin *loaded[MK__PLUGINS_MAX];
 static int n_taken;
 
@@ -32,21 +32,21 @@ static const struct mk_plugin taker = {.name = "taker", .on_content = take};
 static void open_all(void)
 {
     char dir[512];
-    struct mk__source source = {.dir = dir};
+    struct mk__generation_source source = {.dir = dir};
     snprintf(dir, sizeof(dir), "%s", mk_test_path("conf"));
     assert_int_equal(mk__generation_load(&generation, &source), 0);
     memcpy(loaded, generation.plugins, sizeof(loaded));
     for (unsigned i = 0; i < generation.n_plugins; i++)
         if (generation.plugins[i] != &mk_plugin_maintenance)
             generation.plugins[i] = &taker;
-    now = (struct mk_worker){.thread = &worker, .generation = &generation};
-    worker.now = &now;
+    worker = (struct mk_worker){.thread = &thread, .generation = &generation};
+    thread.worker = &worker;
     n_taken = 0;
     mk__jobs_open(&jobs, 1);
     assert_int_equal(mk_test_world_open(&w, &jobs), 0);
     assert_int_equal(mk_test_http_open(&w), 0);
-    w.http.app = &mk__hooks_app;
-    w.http.app_ctx = &worker;
+    w.http.app = &mk__request_hooks_app;
+    w.http.app_ctx = &thread;
 }
 
 static void close_all(void)

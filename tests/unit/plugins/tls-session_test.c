@@ -49,7 +49,7 @@ static int part(void **state)
     SSL_free(client);
     tls_transport.close(&io);
     close(fd);
-    assert_int_equal(tls_world.worker->count, 0);
+    assert_int_equal(tls_world.worker->refs, 0);
     return 0;
 }
 
@@ -78,10 +78,10 @@ static void test_the_handshake_holds_the_worker(void **state)
     int own;
     (void)state;
     struct mk_io waiting = tls_world_connect(&own);
-    assert_int_equal(tls_world.worker->count, 1);
+    assert_int_equal(tls_world.worker->refs, 1);
     assert_int_equal(tls_transport.handshake(&waiting), -EAGAIN);
     tls_transport.close(&waiting);
-    assert_int_equal(tls_world.worker->count, 0);
+    assert_int_equal(tls_world.worker->refs, 0);
     close(own);
 }
 
@@ -231,7 +231,7 @@ static void test_plain_http(void **state)
     struct mk_io plain = tls_world_connect(&own);
     assert_int_equal(write(own, request, 3), 3);
     assert_int_equal(tls_transport.handshake(&plain), 0);
-    assert_int_equal(tls_world.worker->count, 0);
+    assert_int_equal(tls_world.worker->refs, 0);
     assert_int_equal(tls_transport.secured(&plain, &known), -ENOENT);
     assert_int_equal(tls_transport.protocol(&plain).len, 0);
     assert_int_equal(write(own, request + 3, sizeof(request) - 4), (ssize_t)sizeof(request) - 4);

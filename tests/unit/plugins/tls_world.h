@@ -22,7 +22,7 @@
 extern const struct mk_plugin mk_plugin_tls;
 
 static struct {
-    struct mk__worker thread;
+    struct mk__thread thread;
     struct mk_generation g;
     struct mk_host host;
     struct mk__host_settings host_settings;
@@ -41,7 +41,7 @@ static inline void tls_world_open(void)
     tls_world.g.plugins[0] = &mk_plugin_tls;
     tls_world.g.n_plugins = 1;
     tls_world.g.states[0] = &tls_world.tls;
-    tls_world.g.holders = 1;
+    tls_world.g.refs = 1;
     tls_world.g.hosts = tls_world.g.default_host = &tls_world.host;
     tls_world.host.generation = &tls_world.g;
     tls_world.host.settings = &tls_world.host_settings;
@@ -53,7 +53,7 @@ static inline void tls_world_open(void)
     err = err < 0 ? err : hello_start();
     err = err < 0 ? err : selfsigned_get(&leaf, &key);
     err = err < 0 ? err : site_adopt(&tls_world.site, &tls_world.host, &tls_world.tls, leaf, key);
-    tls_world.worker = mk__pin_new(&tls_world.thread, &tls_world.g);
+    tls_world.worker = mk__worker_new(&tls_world.thread, &tls_world.g);
     tls_world.client = SSL_CTX_new(TLS_client_method());
     if (err < 0 || !tls_world.worker || !tls_world.client)
         abort();
@@ -63,7 +63,7 @@ static inline void tls_world_open(void)
 static inline void tls_world_close(void)
 {
     desk_put(tls_world.worker->states[0]);
-    mk__pin_free(tls_world.worker);
+    mk__worker_free(tls_world.worker);
     site_stop(&tls_world.site);
     SSL_CTX_free(tls_world.client);
     hello_stop();

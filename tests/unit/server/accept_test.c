@@ -17,7 +17,7 @@ enum { TAKEN_MAX = 256 };
 
 static struct mk_loop loop;
 static struct mk__acceptor acceptor;
-static struct mk__capacity capacity;
+static struct mk__limits limits;
 static int listener, taken[TAKEN_MAX], n_taken, room_to_make;
 static struct sockaddr_in addr;
 
@@ -43,7 +43,7 @@ static bool make_room(struct mk__acceptor *a)
     return true;
 }
 
-static const struct mk__acceptor_calls calls = {take, make_room};
+static const struct mk__acceptor_callbacks calls = {take, make_room};
 
 static void close_taken(void)
 {
@@ -55,11 +55,11 @@ static void set_up_acceptor(void)
 {
     socklen_t len = sizeof(addr);
     n_taken = room_to_make = 0;
-    capacity.open = 0;
+    limits.open = 0;
     static const struct mk_transport plain = {.name = "plain"};
-    static struct mk__listening listening = {.transport = &plain};
-    acceptor.capacity = &capacity;
-    acceptor.listening = &listening;
+    static struct mk__listener listening = {.transport = &plain};
+    acceptor.limits = &limits;
+    acceptor.listener = &listening;
     addr = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     assert_int_equal(bind(listener, (struct sockaddr *)&addr, sizeof(addr)), 0);
@@ -181,7 +181,7 @@ static void test_idle_ones_make_room(void **state)
 static void set_plan(int plan, int64_t max)
 {
     struct mk__settings settings = {.over_capacity = plan, .connections_max = max};
-    mk__capacity_set(&capacity, &settings);
+    mk__limits_set(&limits, &settings);
 }
 
 static void test_looks_away_when_there_are_enough(void **state)
@@ -189,7 +189,7 @@ static void test_looks_away_when_there_are_enough(void **state)
     int clients[20];
     (void)state;
     set_up_acceptor();
-    set_plan(MK__RESIST, 5);
+    set_plan(MK__OVER_CAPACITY_RESIST, 5);
     for (int i = 0; i < 20; i++)
         clients[i] = connect_one();
     mk_test_turn(&loop);
@@ -199,14 +199,14 @@ static void test_looks_away_when_there_are_enough(void **state)
         assert_int_equal(loop.batch_len, 0); /* the socket is readable, and nobody looks */
     }
     close_taken();
-    capacity.open = 0;
+    limits.open = 0;
     mk__acceptor_retry(&acceptor); /* nobody has to wait for the timer */
     mk_test_turn(&loop);
     assert_int_equal(n_taken, 5);
     mk__acceptor_retry(&acceptor);
     mk_test_turn(&loop);
     assert_int_equal(n_taken, 5);
-    set_plan(MK__RESIST, 0);
+    set_plan(MK__OVER_CAPACITY_RESIST, 0);
     mk__acceptor_retry(&acceptor);
     mk_test_turn(&loop);
     assert_int_equal(n_taken, 15);
@@ -222,27 +222,27 @@ static void test_refuses_the_rest(void **state)
     (void)state;
     for (int way = 0; way < 2; way++) {
         set_up_acceptor();
-        set_plan(MK__DROP, way == 0 ? 5 : 0);
+        set_plan(MK__OVER_CAPACITY_DROP, way == 0 ? 5 : 0);
         for (int i = 0; i < 40; i++)
             clients[i] = connect_one();
         if (way == 1) {
             limit_descriptors((rlim_t)clients[39] + 11);
-            mk__acceptor_count_descriptors(&acceptor);
+            mk__acceptor_update_fd_limit(&acceptor);
         }
-        unsigned refused = capacity.refused;
+        unsigned refused = limits.refused;
         mk_test_turn(&loop);
         assert_in_range(n_taken, 1, 10);
-        assert_int_equal(capacity.refused - refused, 40 - n_taken); /* each once: nobody waits, nobody is asked again */
+        assert_int_equal(limits.refused - refused, 40 - n_taken); /* each once: nobody waits, nobody is asked again */
         mk_test_turn(&loop);
         assert_int_equal(loop.batch_len, 0);
-        assert_int_equal(capacity.open, n_taken);
+        assert_int_equal(limits.open, n_taken);
         if (way == 1)
             assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
         int fd = connect_one();
         for (int i = 0, n = n_taken; i < n; i++)
             close(taken[--n_taken]);
-        capacity.open = 0;
-        mk__acceptor_count_descriptors(&acceptor);
+        limits.open = 0;
+        mk__acceptor_update_fd_limit(&acceptor);
         mk_test_turn(&loop);
         assert_int_equal(n_taken, 1); /* all is as before */
         close(fd);
@@ -250,7 +250,7 @@ static void test_refuses_the_rest(void **state)
             close(clients[i]);
         tear_down_acceptor();
     }
-    set_plan(MK__RESIST, 0);
+    set_plan(MK__OVER_CAPACITY_RESIST, 0);
 }
 
 int main(void)

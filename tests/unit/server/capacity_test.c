@@ -10,7 +10,7 @@
 #include "server/capacity.h"
 #include "server/sockets.h"
 
-static struct mk__capacity capacity;
+static struct mk__limits limits;
 static const struct mk_transport plain = {.name = "plain"};
 
 static int open_it(struct mk_io *io, struct mk_worker *worker)
@@ -24,33 +24,33 @@ static const struct mk_transport coded = {.name = "coded", .open = open_it};
 static void set_plan(int plan, int64_t max)
 {
     struct mk__settings settings = {.over_capacity = plan, .connections_max = max};
-    mk__capacity_set(&capacity, &settings);
+    mk__limits_set(&limits, &settings);
 }
 
 static void test_counts(void **state)
 {
     (void)state;
-    set_plan(MK__RESIST, 1);
-    assert_true(mk__capacity_resists(&capacity));
-    assert_false(mk__capacity_is_full(&capacity));
-    assert_true(mk__capacity_enter(&capacity));
-    assert_true(mk__capacity_is_full(&capacity));
-    set_plan(MK__TOO_BUSY, 2);
-    assert_false(mk__capacity_is_full(&capacity));
-    assert_true(mk__capacity_enter(&capacity));
-    assert_false(mk__capacity_enter(&capacity));
-    assert_false(mk__capacity_enter(&capacity)); /* whoever is refused does not count */
-    mk__capacity_leave(&capacity);
-    assert_true(mk__capacity_enter(&capacity));
-    set_plan(MK__DROP, 0); /* no limit; those that are there still count */
-    assert_false(mk__capacity_resists(&capacity));
-    assert_true(mk__capacity_enter(&capacity));
-    set_plan(MK__DROP, 3);
-    assert_false(mk__capacity_enter(&capacity));
+    set_plan(MK__OVER_CAPACITY_RESIST, 1);
+    assert_true(mk__limits_evicts(&limits));
+    assert_false(mk__limits_is_full(&limits));
+    assert_true(mk__limits_add_conn(&limits));
+    assert_true(mk__limits_is_full(&limits));
+    set_plan(MK__OVER_CAPACITY_TOO_BUSY, 2);
+    assert_false(mk__limits_is_full(&limits));
+    assert_true(mk__limits_add_conn(&limits));
+    assert_false(mk__limits_add_conn(&limits));
+    assert_false(mk__limits_add_conn(&limits)); /* whoever is refused does not count */
+    mk__limits_remove_conn(&limits);
+    assert_true(mk__limits_add_conn(&limits));
+    set_plan(MK__OVER_CAPACITY_DROP, 0); /* no limit; those that are there still count */
+    assert_false(mk__limits_evicts(&limits));
+    assert_true(mk__limits_add_conn(&limits));
+    set_plan(MK__OVER_CAPACITY_DROP, 3);
+    assert_false(mk__limits_add_conn(&limits));
     for (int i = 0; i < 3; i++)
-        mk__capacity_leave(&capacity);
-    assert_int_equal(capacity.open, 0);
-    mk__capacity_release(&capacity);
+        mk__limits_remove_conn(&limits);
+    assert_int_equal(limits.open, 0);
+    mk__limits_release(&limits);
 }
 
 /* A listener with one client that has sent its request already. */
@@ -91,9 +91,9 @@ static const struct {
     const struct mk_transport *transport;
     const char *answer;
 } refusals[] = {
-    {MK__DROP, &plain, ""},
-    {MK__TOO_BUSY, &plain, "HTTP/1.1 503 Service Unavailable\r\nDate: "},
-    {MK__TOO_BUSY, &coded, ""}, /* the client could not read it */
+    {MK__OVER_CAPACITY_DROP, &plain, ""},
+    {MK__OVER_CAPACITY_TOO_BUSY, &plain, "HTTP/1.1 503 Service Unavailable\r\nDate: "},
+    {MK__OVER_CAPACITY_TOO_BUSY, &coded, ""}, /* the client could not read it */
 };
 
 static void test_refusals(void **state)
@@ -102,39 +102,39 @@ static void test_refusals(void **state)
     unsigned before = mk_test_descriptors();
     for (size_t i = 0; i < COUNT(refusals); i++) {
         struct mk__settings settings = {.over_capacity = refusals[i].plan};
-        struct mk__listening one = {.transport = refusals[i].transport};
-        mk__capacity_set(&capacity, &settings);
+        struct mk__listener one = {.transport = refusals[i].transport};
+        mk__limits_set(&limits, &settings);
         connect_client();
-        unsigned refused = capacity.refused;
-        mk__capacity_refuse(&capacity, &one, accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
-        assert_int_equal(capacity.refused, refused + 1);
+        unsigned refused = limits.refused;
+        mk__limits_reject(&limits, &one, accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
+        assert_int_equal(limits.refused, refused + 1);
         expect_end(refusals[i].answer);
     }
-    mk__capacity_release(&capacity);
+    mk__limits_release(&limits);
     assert_int_equal(mk_test_descriptors(), before);
 }
 
 /* With no descriptor left at all, the spare one is given for each that is refused. */
 static void test_refuses_without_descriptors(void **state)
 {
-    struct mk__listening one = {.transport = &plain};
+    struct mk__listener one = {.transport = &plain};
     struct rlimit before, limit;
     (void)state;
     unsigned descriptors = mk_test_descriptors();
-    set_plan(MK__TOO_BUSY, 0);
+    set_plan(MK__OVER_CAPACITY_TOO_BUSY, 0);
     connect_client();
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
     limit = (struct rlimit){.rlim_cur = (rlim_t)client + 1, .rlim_max = before.rlim_max};
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
     int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
     assert_int_equal(fd, -1);
-    assert_int_equal(mk__capacity_refuse_next(&capacity, &one, listener, ENOMEM), ENOMEM); /* it would not help */
-    assert_int_equal(mk__capacity_refuse_next(&capacity, &one, listener, EMFILE), 0);
-    assert_true(capacity.spare > 0); /* and is there again */
+    assert_int_equal(mk__limits_reject_next(&limits, &one, listener, ENOMEM), ENOMEM); /* it would not help */
+    assert_int_equal(mk__limits_reject_next(&limits, &one, listener, EMFILE), 0);
+    assert_true(limits.reserve_fd > 0); /* and is there again */
     expect_end("HTTP/1.1 503 ");
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
-    set_plan(MK__RESIST, 0);
-    assert_int_equal(capacity.spare, 0);
+    set_plan(MK__OVER_CAPACITY_RESIST, 0);
+    assert_int_equal(limits.reserve_fd, 0);
     assert_int_equal(mk_test_descriptors(), descriptors);
 }
 

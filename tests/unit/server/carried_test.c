@@ -10,16 +10,16 @@
 static const struct mk_transport ours = {.name = "ours"}, others = {.name = "others"};
 static const struct mk_plugin plugin = {.name = "ours", .transport = &ours}, unused = {.name = "x", .transport = NULL};
 
-static struct mk__listener listener(const struct mk_transport *transport, uint16_t port)
+static struct mk__listen_conf listener(const struct mk_transport *transport, uint16_t port)
 {
-    struct mk__listener one = {.addr = {.len = sizeof(one.addr.in)}, .way = {.transport = transport}};
+    struct mk__listen_conf one = {.addr = {.len = sizeof(one.addr.in)}, .mode = {.transport = transport}};
     one.addr.in = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons(port)};
     return one;
 }
 
 static void test_the_port_of_the_first_listener(void **state)
 {
-    struct mk__listener items[3] = {listener(&others, 80), listener(&ours, 8443), listener(&ours, 443)};
+    struct mk__listen_conf items[3] = {listener(&others, 80), listener(&ours, 8443), listener(&ours, 443)};
     struct mk__settings settings = {.listen = {items, 3}};
     struct mk_generation g = {.settings = &settings};
     (void)state;
@@ -27,7 +27,7 @@ static void test_the_port_of_the_first_listener(void **state)
     assert_int_equal(mk_generation_port(&g, &unused), -ENOENT);
     settings.listen.n = 1;
     assert_int_equal(mk_generation_port(&g, &plugin), -ENOENT);
-    items[0] = (struct mk__listener){.way = {.transport = &ours}};
+    items[0] = (struct mk__listen_conf){.mode = {.transport = &ours}};
     items[0].addr.sa.sa_family = AF_UNIX;
     assert_int_equal(mk_generation_port(&g, &plugin), 0);
 }
@@ -57,7 +57,7 @@ static void test_protocols(void **state)
 
 static void test_a_sentence_about_a_listener(void **state)
 {
-    struct mk__listener items[1] = {listener(&ours, 443)};
+    struct mk__listen_conf items[1] = {listener(&ours, 443)};
     struct mk__settings settings = {.listen = {items, 1}};
     struct mk_generation g = {.settings = &settings, .conf = mk__conf_new()};
     struct mk_buf text;
@@ -68,7 +68,7 @@ static void test_a_sentence_about_a_listener(void **state)
     mk_generation_listen_error(&g, &plugin, "100% wrong");
     assert_int_equal(mk__conf_errors(g.conf), 1);
     mk_buf_init(&text, 4096);
-    mk__conf_problems(g.conf, &text);
+    mk__conf_diagnostics(g.conf, &text);
     assert_non_null(strstr(mk_buf_cstr(&text), "100% wrong"));
     mk_buf_release(&text);
     mk__conf_free(g.conf);

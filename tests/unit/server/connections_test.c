@@ -55,16 +55,16 @@ static const struct mk_plugin a = {.name = "a", .on_accept = accept_a, .on_close
                               b = {.name = "b", .on_close = close_b},
                               c = {.name = "c", .on_accept = accept_c, .on_close = close_c}, none = {.name = "none"};
 
-static struct mk__worker worker;
+static struct mk__thread thread;
 static struct mk_generation generation;
 static struct mk__settings settings;
-static struct mk_worker pin = {.thread = &worker, .generation = &generation};
+static struct mk_worker worker = {.thread = &thread, .generation = &generation};
 static struct mk__http http;
-static struct mk__listening listening;
-static struct mk__listener line = {.text = MK_STR("own"), .listening = &listening};
+static struct mk__listener listening;
+static struct mk__listen_conf line = {.text = MK_STR("own"), .listener = &listening};
 static struct mk__peer peer;
 static uint64_t id;
-static const struct mk_io io = {.fd = -1, .listening = &listening};
+static const struct mk_io io = {.fd = -1, .listener = &listening};
 static struct mk_connection conn = {&io, &peer, &http, &id};
 
 static int prepare(void **state)
@@ -72,9 +72,9 @@ static int prepare(void **state)
     (void)state;
     generation = (struct mk_generation){.settings = &settings, .plugins = {&a, &b, &none, &c}, .n_plugins = 4};
     settings = (struct mk__settings){.listen = {&line, 1}};
-    line.way.proxy = false;
-    worker.now = &pin;
-    http.app_ctx = &worker;
+    line.mode.proxy = false;
+    thread.worker = &worker;
+    http.app_ctx = &thread;
     peer = (struct mk__peer){0};
     id = 0;
     memset(told, 0, sizeof(told));
@@ -85,10 +85,10 @@ static int prepare(void **state)
 static void test_in_order_and_all(void **state)
 {
     (void)state;
-    assert_int_equal(mk__connections_accepted(&conn, &worker), 0);
-    mk__connections_parted(&conn, &worker);
+    assert_int_equal(mk__conn_hooks_on_accept(&conn, &thread), 0);
+    mk__conn_hooks_on_close(&conn, &thread);
     assert_string_equal(told, "ACabc");
-    assert_ptr_equal(mk_connection_worker(&conn), &pin);
+    assert_ptr_equal(mk_connection_worker(&conn), &worker);
 }
 
 /* Those that had accepted it hear of its end; the one that refused, and those behind it, do not. */
@@ -96,30 +96,30 @@ static void test_a_refusal(void **state)
 {
     (void)state;
     refuser = 'C';
-    assert_int_equal(mk__connections_accepted(&conn, &worker), -EACCES);
+    assert_int_equal(mk__conn_hooks_on_accept(&conn, &thread), -EACCES);
     assert_string_equal(told, "ACab");
     prepare(state);
     refuser = 'A';
-    assert_int_equal(mk__connections_accepted(&conn, &worker), -EACCES);
+    assert_int_equal(mk__conn_hooks_on_accept(&conn, &thread), -EACCES);
     assert_string_equal(told, "A");
 }
 
 static void test_what_is_asked_for_is_prepared(void **state)
 {
-    struct mk__listener listener = {.way.proxy = true};
+    struct mk__listen_conf listener = {.mode.proxy = true};
     (void)state;
-    mk__connections_prepare(&generation);
+    mk__conn_hooks_prepare(&generation);
     assert_true(generation.http.greets && generation.http.parts);
     prepare(state);
     generation.plugins[0] = &none, generation.plugins[3] = &none;
-    mk__connections_prepare(&generation);
+    mk__conn_hooks_prepare(&generation);
     assert_true(!generation.http.greets && generation.http.parts);
     prepare(state);
     generation.n_plugins = 0;
-    mk__connections_prepare(&generation);
+    mk__conn_hooks_prepare(&generation);
     assert_false(generation.http.greets || generation.http.parts);
-    settings.listen = (struct mk__listeners){&listener, 1};
-    mk__connections_prepare(&generation);
+    settings.listen = (struct mk__listen_confs){&listener, 1};
+    mk__conn_hooks_prepare(&generation);
     assert_true(generation.http.greets && !generation.http.parts);
 }
 
@@ -146,14 +146,14 @@ static void test_listeners_for_proxies(void **state)
     assert_int_equal(mk_network_parse(MK_STR("10.0.0.0/8"), &trusted, NULL), 0);
     for (size_t i = 0; i < COUNT(cases); i++) {
         prepare(state);
-        http.complained_ms = 1; /* it has just been said */
+        http.warned_ms = 1; /* it has just been said */
         generation.http.trust.networks = (struct mk_networks){&trusted, 1};
         struct mk_loop loop = {.now_ms = 1};
         http.loop = &loop;
-        line.way.proxy = cases[i].proxy;
+        line.mode.proxy = cases[i].proxy;
         listening.proxy = !cases[i].proxy; /* of another generation */
         assert_int_equal(mk_address_parse(mk_str_c(cases[i].peer), &peer.address), 0);
-        assert_int_equal(mk__connections_accepted(&conn, &worker), cases[i].result);
+        assert_int_equal(mk__conn_hooks_on_accept(&conn, &thread), cases[i].result);
         assert_int_equal(peer.awaited, cases[i].proxy);
         assert_string_equal(told, cases[i].result ? "" : "AC"); /* no plugin meets a stranger there */
     }

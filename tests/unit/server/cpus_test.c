@@ -29,7 +29,7 @@ static void test_quotas(void **state)
 {
     (void)state;
     for (size_t i = 0; i < COUNT(quotas); i++)
-        assert_int_equal(mk__cpus_of_quota(quotas[i].text), quotas[i].cpus);
+        assert_int_equal(mk__cpus_from_quota(quotas[i].text), quotas[i].cpus);
 }
 
 static void test_affinity(void **state)
@@ -37,16 +37,16 @@ static void test_affinity(void **state)
     cpu_set_t before, one;
     (void)state;
     assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
-    unsigned all = mk__cpus_usable();
+    unsigned all = mk__cpus_count();
     assert_in_range(all, 1, (unsigned)CPU_COUNT(&before));
     CPU_ZERO(&one);
     for (int i = 0; i < CPU_SETSIZE && !CPU_COUNT(&one); i++)
         if (CPU_ISSET(i, &before))
             CPU_SET(i, &one);
     assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
-    assert_int_equal(mk__cpus_usable(), 1);
+    assert_int_equal(mk__cpus_count(), 1);
     assert_int_equal(sched_setaffinity(0, sizeof(before), &before), 0);
-    assert_int_equal(mk__cpus_usable(), all);
+    assert_int_equal(mk__cpus_count(), all);
 }
 
 static void test_choosing_one(void **state)
@@ -58,7 +58,7 @@ static void test_choosing_one(void **state)
         CPU_ZERO(&set);
         for (int i = 0; i < 4; i++)
             CPU_SET(cpus[i], &set);
-        mk__cpus_choose(&set, n);
+        mk__cpus_pick(&set, n);
         assert_int_equal(CPU_COUNT(&set), 1);
         assert_true(CPU_ISSET(cpus[n % 4], &set));
     }

@@ -19,7 +19,7 @@ static void test_the_least_loaded(void **state)
     };
     (void)state;
     for (size_t i = 0; i < COUNT(rows); i++)
-        assert_int_equal(mk__fair_pick(rows[i].loads, rows[i].n, rows[i].last), rows[i].pick);
+        assert_int_equal(mk__balance_pick(rows[i].loads, rows[i].n, rows[i].last), rows[i].pick);
 }
 
 /* However unequal they are at first: those that come go to whoever has fewer. */
@@ -29,7 +29,7 @@ static void test_loads_level_out(void **state)
     unsigned last = 0;
     (void)state;
     for (int i = 0; i < 267; i++) {
-        last = mk__fair_pick(loads, 4, last);
+        last = mk__balance_pick(loads, 4, last);
         loads[last]++;
     }
     for (int i = 0; i < 4; i++)
@@ -38,23 +38,23 @@ static void test_loads_level_out(void **state)
 
 static void test_arrivals(void **state)
 {
-    struct mk__arrivals a = {0};
-    struct mk__listening listening;
+    struct mk__handoff_slots a = {0};
+    struct mk__listener listening;
     struct rlimit limit;
     (void)state;
-    assert_int_equal(mk__arrivals_open(&a), 0);
-    struct mk__arrival *places = a.places;
-    assert_int_equal(mk__arrivals_open(&a), 0); /* once is enough */
-    assert_ptr_equal(a.places, places);
+    assert_int_equal(mk__balance_open_slots(&a), 0);
+    struct mk__handoff_slot *slots = a.slots;
+    assert_int_equal(mk__balance_open_slots(&a), 0); /* once is enough */
+    assert_ptr_equal(a.slots, slots);
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
     assert_true(a.n == 1 << 24 || a.n == limit.rlim_max);
-    places[5].listening = &listening;
-    places[5].sequence = 9;
-    assert_ptr_equal(mk__arrivals_find(&a, 5, 9), &listening);
-    assert_null(mk__arrivals_find(&a, 5, 8));
-    assert_null(mk__arrivals_find(&a, (int)a.n - 1, 1));
-    mk__arrivals_close(&a);
-    assert_null(a.places);
+    slots[5].listener = &listening;
+    slots[5].sequence = 9;
+    assert_ptr_equal(mk__balance_find_listener(&a, 5, 9), &listening);
+    assert_null(mk__balance_find_listener(&a, 5, 8));
+    assert_null(mk__balance_find_listener(&a, (int)a.n - 1, 1));
+    mk__balance_close_slots(&a);
+    assert_null(a.slots);
 }
 
 int main(void)

@@ -37,11 +37,11 @@ static void clear(void)
         unlink(mk_test_path(names[i]));
 }
 
-static struct mk__source source_of_folder(void)
+static struct mk__generation_source source_of_folder(void)
 {
     static char dir[512];
     snprintf(dir, sizeof(dir), "%s", mk_test_path("conf"));
-    return (struct mk__source){.dir = dir};
+    return (struct mk__generation_source){.dir = dir};
 }
 
 static const char *problems(void)
@@ -49,13 +49,13 @@ static const char *problems(void)
     static char text[65536];
     struct mk_buf out;
     mk_buf_init_fixed(&out, text, sizeof(text) - 1);
-    mk__generation_problems(&g, &out);
+    mk__generation_diagnostics(&g, &out);
     return mk_buf_cstr(&out);
 }
 
 static void test_loads(void **state)
 {
-    struct mk__source source = source_of_folder();
+    struct mk__generation_source source = source_of_folder();
     (void)state;
     write_good();
     if (mk__generation_load(&g, &source) != 0)
@@ -65,7 +65,7 @@ static void test_loads(void **state)
     assert_non_null(g.transport);
     assert_string_equal(g.transport->name, "liana");
     assert_non_null(g.default_host);
-    assert_ptr_equal(mk__generation_host(&g, MK_STR("any")), g.default_host);
+    assert_ptr_equal(mk__generation_find_host(&g, MK_STR("any")), g.default_host);
     assert_str_equal(mk__mime_of(&g.mime, MK_STR("/a.css")), "text/css; charset=utf-8");
     assert_string_equal(problems(), "");
     mk__generation_free(&g);
@@ -74,7 +74,7 @@ static void test_loads(void **state)
 
 static void test_loads_everything(void **state)
 {
-    struct mk__source source = source_of_folder();
+    struct mk__generation_source source = source_of_folder();
     unsigned before = mk_test_descriptors();
     (void)state;
     write_more();
@@ -87,10 +87,10 @@ static void test_loads_everything(void **state)
     assert_int_equal(g.settings->workers, 7);
     assert_str_equal(mk__mime_of(&g.mime, MK_STR("/a.html")), "text/special");
     assert_str_equal(mk__mime_of(&g.mime, MK_STR("/a.x")), "application/x-x");
-    struct mk_host *two = mk__generation_host(&g, MK_STR("TWO.example"));
+    struct mk_host *two = mk__generation_find_host(&g, MK_STR("TWO.example"));
     assert_non_null(two);
     assert_ptr_not_equal(two, g.default_host);
-    assert_ptr_equal(mk__generation_host(&g, MK_STR("")), g.default_host);
+    assert_ptr_equal(mk__generation_find_host(&g, MK_STR("")), g.default_host);
     assert_int_equal(two->started, 3);
     mk__generation_free(&g);
     assert_int_equal(mk_test_descriptors(), before);
@@ -100,7 +100,7 @@ static void test_loads_everything(void **state)
 static void test_one_shot(void **state)
 {
     char root[512];
-    struct mk__source source = {.root = root};
+    struct mk__generation_source source = {.root = root};
     (void)state;
     snprintf(root, sizeof(root), "%s", mk_test_path("htdocs"));
     if (mk__generation_load(&g, &source) != 0)
@@ -143,7 +143,7 @@ static const struct {
 
 static void test_what_is_wrong_is_said(void **state)
 {
-    struct mk__source source = source_of_folder();
+    struct mk__generation_source source = source_of_folder();
     unsigned before = mk_test_descriptors();
     (void)state;
     for (size_t i = 0; i < COUNT(wrong); i++) {
@@ -164,7 +164,7 @@ static void test_what_is_wrong_is_said(void **state)
 /* Each host finds it. */
 static void test_what_is_wrong_with_the_server_is_said_once(void **state)
 {
-    struct mk__source source = source_of_folder();
+    struct mk__generation_source source = source_of_folder();
     (void)state;
     write_more();
     unlink(mk_test_path("conf/plugins.load"));
@@ -187,7 +187,7 @@ static int load(void *ctx)
     int err = mk__generation_load(&g, ctx);
     struct mk_buf out;
     mk_buf_init(&out, 65536);
-    mk__generation_problems(&g, &out); /* whatever there is can be told */
+    mk__generation_diagnostics(&g, &out); /* whatever there is can be told */
     mk_buf_release(&out);
     mk__generation_free(&g);
     return err;
@@ -195,7 +195,7 @@ static int load(void *ctx)
 
 static void test_every_allocation_may_fail(void **state)
 {
-    struct mk__source source = source_of_folder();
+    struct mk__generation_source source = source_of_folder();
     unsigned before = mk_test_descriptors();
     (void)state;
     write_more();

@@ -76,9 +76,9 @@ static const struct mk_plugin silent = {.name = "silent"};
 
 static struct mk_generation generation;
 static struct mk_host host;
-static struct mk__capacity capacity;
-static struct mk__worker worker = {.capacity = &capacity};
-static struct mk_worker now;
+static struct mk__limits limits;
+static struct mk__thread thread = {.limits = &limits};
+static struct mk_worker worker;
 
 static void open_hooks(void)
 {
@@ -87,12 +87,12 @@ static void open_hooks(void)
                                         .hosts = &host,
                                         .default_host = &host};
     host = (struct mk_host){.generation = &generation, .states = {&states[0], NULL, &states[1]}, .started = 7};
-    now = (struct mk_worker){.thread = &worker, .generation = &generation};
-    worker.now = &now;
+    worker = (struct mk_worker){.thread = &thread, .generation = &generation};
+    thread.worker = &worker;
     open_world(NULL);
     host.limits = w.settings.limits;
-    w.http.app = &mk__hooks_app;
-    w.http.app_ctx = &worker;
+    w.http.app = &mk__request_hooks_app;
+    w.http.app_ctx = &thread;
     trail[0] = '\0';
 }
 
@@ -199,17 +199,17 @@ static int tell(struct mk_request *req)
 static void test_where_it_came_by(void **state)
 {
     static const struct mk_plugin teller = {.name = "teller", .on_request = tell};
-    struct mk__listening listening[] = {{.text = MK_STR("80")}, {.text = MK_STR("unix:/run/x")}};
-    struct mk__listener own = {.text = MK_STR("*:80"), .listening = &listening[0]}; /* the same, written anew */
+    struct mk__listener listening[] = {{.text = MK_STR("80")}, {.text = MK_STR("unix:/run/x")}};
+    struct mk__listen_conf own = {.text = MK_STR("*:80"), .listener = &listening[0]}; /* the same, written anew */
     const struct mk__settings settings = {.listen = {&own, 1}};
     (void)state;
     open_hooks();
     generation.settings = &settings;
     generation.plugins[0] = &teller;
-    w.listening = &listening[0];
+    w.listener = &listening[0];
     mk_test_connect(&w, MK_STR(GET));
     assert_string_equal(told, "*:80 0");
-    w.listening = &listening[1];
+    w.listener = &listening[1];
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(GET));
     assert_string_equal(told, "unix:/run/x 0");
     w.http.stopping = true;

@@ -16,12 +16,12 @@ static char self[PATH_MAX];
 /* What the copies do. */
 static int tell(void)
 {
-    mk__http2_find();
-    const struct mk__h2_calls *calls = mk__http2_open();
+    mk__h2_loader_find();
+    const struct mk__h2_calls *calls = mk__h2_loader_open();
     bool whole = calls && calls->begin && calls->turn && calls->overdue && calls->close && calls->release;
-    if (calls != mk__http2_open() || !calls == !mk__http2_fault())
+    if (calls != mk__h2_loader_open() || !calls == !mk__h2_loader_error())
         return 1;
-    printf("%s\n", whole ? mk__http2_library() : mk__http2_fault());
+    printf("%s\n", whole ? mk__h2_loader_version() : mk__h2_loader_error());
     return 0;
 }
 

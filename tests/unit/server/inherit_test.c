@@ -8,7 +8,7 @@
 #include "server/server.h"
 
 static struct mk_server server; /* only its sockets are looked at */
-static struct mk__listener directives[4];
+static struct mk__listen_conf directives[4];
 static struct mk__settings settings;
 
 static void set_listen(unsigned n, const char *const *texts)
@@ -32,18 +32,18 @@ static int open_listener(const char *text, struct mk__addr *ret_addr)
     return fd;
 }
 
-static struct mk__listening *nth(unsigned n)
+static struct mk__listener *nth(unsigned n)
 {
-    struct mk_list *at = server.sockets.open.next;
+    struct mk_list *at = server.listeners.open.next;
     while (n--)
         at = at->next;
-    return MK_OWNER(at, struct mk__listening, node);
+    return MK_OWNER(at, struct mk__listener, node);
 }
 
 static void prepare(unsigned workers)
 {
     unsigned failed;
-    assert_int_equal(mk__sockets_prepare(&server.sockets, &settings, workers, &failed), 0);
+    assert_int_equal(mk__listeners_prepare(&server.listeners, &settings, workers, &failed), 0);
 }
 
 static void test_port_0_leaves_what_is_named(void **state)
@@ -51,7 +51,7 @@ static void test_port_0_leaves_what_is_named(void **state)
     struct mk__addr one, two;
     char text[32];
     (void)state;
-    mk__sockets_init(&server.sockets);
+    mk__listeners_init(&server.listeners);
     unsigned before = mk_test_descriptors();
     int first = open_listener("127.0.0.1:0", &one), second = open_listener("127.0.0.1:0", &two);
     snprintf(text, sizeof(text), "127.0.0.1:%u", mk__addr_port(&one));
@@ -65,10 +65,10 @@ static void test_port_0_leaves_what_is_named(void **state)
     assert_int_equal(nth(1)->n, 3);
     assert_int_equal(nth(1)->fds[0], first);
     assert_false(nth(1)->shared);
-    mk__sockets_commit(&server.sockets, &settings);
-    assert_true(nth(0)->lent);
-    assert_false(nth(1)->lent);
-    mk__sockets_release(&server.sockets);
+    mk__listeners_commit(&server.listeners, &settings);
+    assert_true(nth(0)->handed_over);
+    assert_false(nth(1)->handed_over);
+    mk__listeners_release(&server.listeners);
     assert_int_equal(mk_test_descriptors(), before);
 }
 
@@ -77,7 +77,7 @@ static void test_all_addresses(void **state)
     struct mk__addr one;
     char text[32];
     (void)state;
-    mk__sockets_init(&server.sockets);
+    mk__listeners_init(&server.listeners);
     int fd = open_listener("*:0", &one);
     snprintf(text, sizeof(text), "%u", mk__addr_port(&one));
     set_listen(1, (const char *[]){text});
@@ -85,7 +85,7 @@ static void test_all_addresses(void **state)
     prepare(1);
     assert_int_equal(nth(0)->fds[0], fd);
     assert_true(nth(0)->addr.any || nth(0)->addr.sa.sa_family == AF_INET);
-    mk__sockets_cancel(&server.sockets);
+    mk__listeners_cancel(&server.listeners);
     assert_true(fcntl(fd, F_GETFD) < 0);
 }
 
@@ -98,17 +98,17 @@ static void test_paths(void **state)
     snprintf(text, sizeof(text), "unix:%s", mk_test_path("s"));
     set_listen(1, (const char *[]){text});
     for (int kind = 0; kind < 4; kind++) {
-        mk__sockets_init(&server.sockets);
+        mk__listeners_init(&server.listeners);
         unlink(mk_test_path("s"));
         assert_int_equal(mk_server_inherit(&server, open_listener(text, &one), kind != 1), 0);
         prepare(2);
         if (kind == 0) {
-            mk__sockets_cancel(&server.sockets);
+            mk__listeners_cancel(&server.listeners);
         } else {
-            mk__sockets_commit(&server.sockets, &settings);
+            mk__listeners_commit(&server.listeners, &settings);
             if (kind == 2)
                 mk_server_lend(&server);
-            mk__sockets_release(&server.sockets);
+            mk__listeners_release(&server.listeners);
         }
         assert_int_equal(access(mk_test_path("s"), F_OK), kind == 3 ? -1 : 0);
     }
@@ -119,12 +119,12 @@ static void test_what_is_refused(void **state)
     int file = open("/dev/null", O_RDONLY | O_CLOEXEC), idle = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0),
         packets = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     (void)state;
-    mk__sockets_init(&server.sockets);
+    mk__listeners_init(&server.listeners);
     assert_int_equal(mk_server_inherit(&server, file, true), -ENOTSOCK);
     assert_int_equal(mk_server_inherit(&server, idle, true), -EINVAL);
     assert_int_equal(mk_server_inherit(&server, packets, true), -EPROTOTYPE);
     assert_int_equal(mk_server_inherit(&server, 999, true), -EBADF);
-    assert_true(mk_list_empty(&server.sockets.inherited));
+    assert_true(mk_list_empty(&server.listeners.inherited));
     close(file);
     close(idle);
     close(packets);

@@ -12,10 +12,10 @@ static struct mk_server *server;
 
 static uint16_t port_of(unsigned nth)
 {
-    struct mk_list *n = server->sockets.open.next;
+    struct mk_list *n = server->listeners.open.next;
     while (nth--)
         n = n->next;
-    return mk__addr_port(&MK_OWNER(n, struct mk__listening, node)->addr);
+    return mk__addr_port(&MK_OWNER(n, struct mk__listener, node)->addr);
 }
 
 /* Does the server answer with this text at its first address? */

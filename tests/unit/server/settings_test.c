@@ -46,7 +46,7 @@ static void test_defaults(void **state)
     assert_int_equal(http.head.fields_max, 100);
     assert_int_equal(http.limits.collect_bytes_max, 32768);
     assert_int_equal(http.limits.body_bytes_max, 1 << 30);
-    assert_int_equal(http.limits.drain_bytes_max, 65536);
+    assert_int_equal(http.limits.discard_bytes_max, 65536);
     assert_int_equal(http.limits.body_rate_min, 256);
     assert_int_equal(http.requests_max, 1000);
     assert_true(http.keep_alive);
@@ -80,7 +80,7 @@ static void test_every_row_arrives(void **state)
     assert_int_equal(http.head.fields_max, 8);
     assert_int_equal(http.limits.collect_bytes_max, 9 * 1024);
     assert_int_equal(http.limits.body_bytes_max, 10 << 20);
-    assert_int_equal(http.limits.drain_bytes_max, 0);
+    assert_int_equal(http.limits.discard_bytes_max, 0);
     assert_int_equal(http.limits.body_rate_min, 3);
     assert_int_equal(http.requests_max, 0);
     assert_false(http.keep_alive);
@@ -102,8 +102,8 @@ static void test_proxies(void **state)
                                "    TrustedProxies 192.0.2.1\n    ClientFrom forwarded\n"),
                      0);
     mk__settings_http(settings, &http);
-    assert_false(settings->listen.items[0].way.proxy);
-    assert_true(settings->listen.items[1].way.proxy);
+    assert_false(settings->listen.items[0].mode.proxy);
+    assert_true(settings->listen.items[1].mode.proxy);
     assert_str_equal(settings->listen.items[1].text, "unix:/x");
     assert_int_equal(http.trust.networks.n, 3);
     assert_true(http.trust.forwarded);
@@ -141,7 +141,7 @@ static void test_what_is_wrong_is_said(void **state)
         snprintf(text, sizeof(text), "[SERVER]\n    %s\n", wrong[i].line);
         assert_int_equal(read_conf(text), -1);
         mk_buf_init(&out, 65536);
-        mk__conf_problems(conf, &out);
+        mk__conf_diagnostics(conf, &out);
         if (!strstr(mk_buf_cstr(&out), wrong[i].problem))
             fail_msg("%s: %s", wrong[i].line, mk_buf_cstr(&out));
         assert_int_equal(mk__conf_errors(conf), 1);

@@ -6,7 +6,7 @@
 
 #include "server/ticket.h"
 
-static struct mk__tickets tickets;
+static struct mk__request_refs tickets;
 static struct mk_ticket ticket;
 static struct mk_request *found;
 static unsigned calls;
@@ -14,7 +14,7 @@ static unsigned calls;
 static void give(struct mk_request *req, struct mk_test_world *world)
 {
     remember(req, world);
-    assert_int_equal(mk__tickets_give(&tickets, req, &ticket), 0);
+    assert_int_equal(mk__request_ref_create(&tickets, req, &ticket), 0);
 }
 
 static void note(struct mk_call *call, struct mk_request *req)
@@ -27,7 +27,7 @@ static void note(struct mk_call *call, struct mk_request *req)
 static struct mk_test_client *open_tickets(void)
 {
     open_world(give);
-    assert_int_equal(mk__tickets_open(&tickets, &w.loop, &w.account), 0);
+    assert_int_equal(mk__request_ref_open(&tickets, &w.loop, &w.account), 0);
     found = NULL;
     calls = 0;
     return mk_test_connect(&w, MK_STR(GET));
@@ -37,8 +37,8 @@ static void close_tickets(void)
 {
     mk__conn_abort_all(&w.http);
     mk_test_settle(&w);
-    mk__tickets_close(&tickets);
-    mk__tickets_release(&tickets);
+    mk__request_ref_close(&tickets);
+    mk__request_ref_release(&tickets);
     close_world();
 }
 
@@ -114,20 +114,20 @@ static void test_a_worker_that_is_gone(void **state)
     open_tickets();
     mk_test_settle(&w);
     assert_int_equal(call(&late), 0); /* in the mail when the worker ends: nobody is there, but it is called */
-    mk__tickets_close(&tickets);
+    mk__request_ref_close(&tickets);
     assert_int_equal(call(&one), -ESRCH);
     mk__conn_abort_all(&w.http);
     assert_true(mk_test_wait_mail(&w));
     assert_int_equal(calls, 1);
     assert_null(found);
-    mk__tickets_release(&tickets);
+    mk__request_ref_release(&tickets);
     assert_int_equal(call(&one), -ESRCH);
-    struct mk__tickets next;
-    assert_int_equal(mk__tickets_open(&next, &w.loop, &w.account), 0);
-    assert_int_equal(next.place, tickets.place); /* the same place, another worker */
+    struct mk__request_refs next;
+    assert_int_equal(mk__request_ref_open(&next, &w.loop, &w.account), 0);
+    assert_int_equal(next.entry, tickets.entry); /* the same place, another worker */
     assert_int_equal(call(&one), -ESRCH);
-    mk__tickets_close(&next);
-    mk__tickets_release(&next);
+    mk__request_ref_close(&next);
+    mk__request_ref_release(&next);
     ticket.place = UINT32_MAX;
     assert_int_equal(call(&one), -ESRCH);
     mk_test_settle(&w);

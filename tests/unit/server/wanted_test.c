@@ -13,7 +13,7 @@ static uint32_t look(void)
     char dir[512];
     uint32_t wanted = 99;
     snprintf(dir, sizeof(dir), "%s", mk_test_folder);
-    assert_int_equal(mk__wanted_modules(dir, names, &wanted), 0);
+    assert_int_equal(mk__autoload_find_modules(dir, names, &wanted), 0);
     return wanted;
 }
 
@@ -49,10 +49,10 @@ static void test_words(void **state)
 static void test_a_value(void **state)
 {
     (void)state;
-    assert_int_equal(mk__wanted_words(MK_STR("beta"), names), 2);
-    assert_int_equal(mk__wanted_words(MK_STR("127.0.0.1:443 ALPHA proxy delta"), names), 9);
-    assert_int_equal(mk__wanted_words(MK_STR("443 # alpha"), names), 0);
-    assert_int_equal(mk__wanted_words(MK_STR(""), names), 0);
+    assert_int_equal(mk__autoload_match_words(MK_STR("beta"), names), 2);
+    assert_int_equal(mk__autoload_match_words(MK_STR("127.0.0.1:443 ALPHA proxy delta"), names), 9);
+    assert_int_equal(mk__autoload_match_words(MK_STR("443 # alpha"), names), 0);
+    assert_int_equal(mk__autoload_match_words(MK_STR(""), names), 0);
 }
 
 static void test_places(void **state)
@@ -69,7 +69,7 @@ static void test_places(void **state)
 static int look_again(void *ctx)
 {
     uint32_t wanted;
-    return mk__wanted_modules(ctx, names, &wanted);
+    return mk__autoload_find_modules(ctx, names, &wanted);
 }
 
 static void test_every_allocation_may_fail(void **state)

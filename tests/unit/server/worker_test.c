@@ -9,29 +9,29 @@
 
 static struct mk_generation generation;
 static struct mk__jobs jobs;
-static struct mk__capacity capacity;
-static struct mk__arrivals arrivals;
-static struct mk__worker worker = {.capacity = &capacity, .arrivals = &arrivals};
+static struct mk__limits limits;
+static struct mk__handoff_slots handoff_slots;
+static struct mk__thread thread = {.limits = &limits, .handoff_slots = &handoff_slots};
 extern const struct mk_plugin mk_plugin_liana;
-static struct mk__sockets sockets;
+static struct mk__listeners listeners;
 static struct mk__addr addr;
 
 static void open_listener(void)
 {
     struct mk__settings settings = {.backlog = 16};
-    struct mk__listener directive = {.text = MK_STR("127.0.0.1:0"), .way.transport = mk_plugin_liana.transport};
+    struct mk__listen_conf directive = {.text = MK_STR("127.0.0.1:0"), .mode.transport = mk_plugin_liana.transport};
     const char *error;
     unsigned nth;
     assert_int_equal(mk__addr_parse(directive.text, &directive.addr, &error), 0);
-    settings.listen = (struct mk__listeners){&directive, 1};
-    mk__sockets_init(&sockets);
-    assert_int_equal(mk__sockets_prepare(&sockets, &settings, 1, &nth), 0);
-    addr = MK_LIST_FIRST(&sockets.open, struct mk__listening, node)->addr;
+    settings.listen = (struct mk__listen_confs){&directive, 1};
+    mk__listeners_init(&listeners);
+    assert_int_equal(mk__listeners_prepare(&listeners, &settings, 1, &nth), 0);
+    addr = MK_LIST_FIRST(&listeners.open, struct mk__listener, node)->addr;
 }
 
 static int open_worker(void)
 {
-    return mk__worker_open(&worker, &generation, 0, 1, &jobs, &sockets);
+    return mk__thread_open(&thread, &generation, 0, 1, &jobs, &listeners);
 }
 
 static void start(void)
@@ -39,17 +39,17 @@ static void start(void)
     open_listener();
     mk__jobs_open(&jobs, 1);
     assert_int_equal(open_worker(), 0);
-    assert_int_equal(mk__worker_start(&worker), 0);
-    mk__worker_go(&worker);
+    assert_int_equal(mk__thread_start(&thread), 0);
+    mk__thread_start_serving(&thread);
 }
 
 static void finish(void)
 {
-    mk__worker_join(&worker);
+    mk__thread_join(&thread);
     mk__jobs_close(&jobs);
-    mk__worker_close(&worker);
-    assert_int_equal(worker.account.bytes, 0);
-    mk__sockets_release(&sockets);
+    mk__thread_close(&thread);
+    assert_int_equal(thread.account.bytes, 0);
+    mk__listeners_release(&listeners);
 }
 
 static int connect_one(void)
@@ -87,8 +87,8 @@ static void test_serves_and_drains(void **state)
     int idle = connect_one(), fresh = connect_one();
     ask(idle, GET, "HTTP/1.1 200 OK\r\n");
     ask(idle, GET, "HTTP/1.1 200 OK\r\n");
-    mk__worker_drain(&worker);
-    mk__worker_drain(&worker); /* twice is once */
+    mk__thread_drain(&thread);
+    mk__thread_drain(&thread); /* twice is once */
     finish();                  /* nobody is busy: at once */
     while (recv(idle, &byte, 1, 0) > 0)
         ;
@@ -102,7 +102,7 @@ static void test_serves_and_drains(void **state)
 /* The settings are the generation's, which nobody else looks at in these tests. */
 static void set_delay(uint32_t ms)
 {
-    ((struct mk__settings *)(uintptr_t)generation.settings)->stop_delay_ms = ms;
+    ((struct mk__settings *)(uintptr_t)generation.settings)->shutdown_delay_ms = ms;
 }
 
 static void test_a_drain_is_delayed(void **state)
@@ -112,7 +112,7 @@ static void test_a_drain_is_delayed(void **state)
     start();
     int idle = connect_one();
     ask(idle, GET, "HTTP/1.1 200 OK\r\n");
-    mk__worker_drain(&worker);
+    mk__thread_drain(&thread);
     finish(); /* by itself */
     close(idle);
     set_delay(0);
@@ -125,12 +125,12 @@ static void test_goes_on_during_a_delay(void **state)
     start();
     int idle = connect_one();
     ask(idle, GET, "HTTP/1.1 200 OK\r\n");
-    mk__worker_drain(&worker);
+    mk__thread_drain(&thread);
     ask(idle, GET, "HTTP/1.1 200 OK\r\n");
     int late = connect_one();
     ask(late, GET, "HTTP/1.1 200 OK\r\n");
     ask(idle, GET, "HTTP/1.1 200 OK\r\n");
-    mk__worker_stop(&worker);
+    mk__thread_stop(&thread);
     finish();
     close(idle);
     close(late);
@@ -144,9 +144,9 @@ static void test_a_stop_ends_a_drain(void **state)
     int busy = connect_one(), idle = connect_one();
     assert_int_equal(send(busy, "GET / HT", 8, MSG_NOSIGNAL), 8); /* it has all of DrainTimeout to go on */
     ask(idle, GET, "HTTP/1.1 200 OK\r\n");
-    mk__worker_drain(&worker);
-    mk__worker_stop(&worker);
-    mk__worker_stop(&worker);
+    mk__thread_drain(&thread);
+    mk__thread_stop(&thread);
+    mk__thread_stop(&thread);
     finish();
     close(busy);
     close(idle);
@@ -156,9 +156,9 @@ static void test_a_drain_after_the_end(void **state)
 {
     (void)state;
     start();
-    mk__worker_stop(&worker);
-    mk__worker_join(&worker);
-    mk__worker_drain(&worker); /* nobody reads it; closing must cope */
+    mk__thread_stop(&thread);
+    mk__thread_join(&thread);
+    mk__thread_drain(&thread); /* nobody reads it; closing must cope */
     finish();
 }
 
@@ -168,45 +168,45 @@ static void test_unstarted(void **state)
     open_listener();
     mk__jobs_open(&jobs, 1);
     assert_int_equal(open_worker(), 0);
-    mk__worker_drain(&worker);
-    mk__worker_stop(&worker);
+    mk__thread_drain(&thread);
+    mk__thread_stop(&thread);
     finish();
 }
 
 /* ── a worker that is fed ── */
 
 /* As the process context would: a connection of the listener goes into the worker's queue. */
-static void feed(const struct mk__listening *listening, int listener_fd, uint32_t sequence)
+static void feed(const struct mk__listener *listening, int listener_fd, uint32_t sequence)
 {
     int fd = accept4(listener_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     assert_true(fd >= 0);
     struct epoll_event wanted = {.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
                                  .data.u64 = mk__guest_tag(fd, sequence)};
-    arrivals.places[fd].listening = listening;
-    arrivals.places[fd].sequence = sequence;
-    worker.feed.given++;
-    capacity.open++;
-    assert_int_equal(epoll_ctl(worker.loop.poll_fd, EPOLL_CTL_ADD, fd, &wanted), 0);
+    handoff_slots.slots[fd].listener = listening;
+    handoff_slots.slots[fd].sequence = sequence;
+    thread.load.assigned++;
+    limits.open++;
+    assert_int_equal(epoll_ctl(thread.loop.poll_fd, EPOLL_CTL_ADD, fd, &wanted), 0);
 }
 
 static void open_fed(void)
 {
     open_listener();
     mk__jobs_open(&jobs, 1);
-    capacity.open = 0;
-    assert_int_equal(mk__arrivals_open(&arrivals), 0);
-    assert_int_equal(mk__worker_open(&worker, &generation, 0, 0, &jobs, &sockets), 0);
-    assert_int_equal(worker.acceptors.n, 0);
+    limits.open = 0;
+    assert_int_equal(mk__balance_open_slots(&handoff_slots), 0);
+    assert_int_equal(mk__thread_open(&thread, &generation, 0, 0, &jobs, &listeners), 0);
+    assert_int_equal(thread.acceptors.n, 0);
 }
 
 static void test_serves_what_it_is_given(void **state)
 {
     (void)state;
     open_fed();
-    const struct mk__listening *one = MK_LIST_FIRST(&sockets.open, struct mk__listening, node);
+    const struct mk__listener *one = MK_LIST_FIRST(&listeners.open, struct mk__listener, node);
     fcntl(one->fds[0], F_SETFL, 0); /* accept waits */
-    assert_int_equal(mk__worker_start(&worker), 0);
-    mk__worker_go(&worker);
+    assert_int_equal(mk__thread_start(&thread), 0);
+    mk__thread_start_serving(&thread);
     int idle = connect_one(), silent = connect_one();
     for (uint32_t i = 0; i < 10; i++) { /* the same number again and again */
         int fd = connect_one();
@@ -225,14 +225,14 @@ static void test_serves_what_it_is_given(void **state)
     }
     ask(idle, GET, "HTTP/1.1 200 OK\r\n");
     ask(idle, GET, "HTTP/1.1 200 OK\r\n");
-    while (mk__feed_load(&worker.feed) != 2)
+    while (mk__thread_load(&thread.load) != 2)
         ; /* the last one is being closed */
-    mk__worker_drain(&worker);
+    mk__thread_drain(&thread);
     ask(idle, GET, "HTTP/1.1 200 OK\r\n"); /* it goes on until it gets no more */
-    mk_post(&worker.loop, &worker.feed.part);
+    mk_post(&thread.loop, &thread.load.end_message);
     finish();
-    assert_int_equal(capacity.open, 0);
-    assert_int_equal(mk__feed_load(&worker.feed), 0);
+    assert_int_equal(limits.open, 0);
+    assert_int_equal(mk__thread_load(&thread.load), 0);
     close(idle);
     close(silent);
 }
@@ -244,7 +244,7 @@ static void test_an_end_before_the_first_look(void **state)
     (void)state;
     unsigned before = mk_test_descriptors();
     open_fed();
-    const struct mk__listening *one = MK_LIST_FIRST(&sockets.open, struct mk__listening, node);
+    const struct mk__listener *one = MK_LIST_FIRST(&listeners.open, struct mk__listener, node);
     fcntl(one->fds[0], F_SETFL, 0);
     int clients[3];
     for (uint32_t i = 0; i < 3; i++) {
@@ -252,7 +252,7 @@ static void test_an_end_before_the_first_look(void **state)
         feed(one, one->fds[0], i + 1);
     }
     finish();
-    assert_int_equal(capacity.open, 0);
+    assert_int_equal(limits.open, 0);
     for (int i = 0; i < 3; i++) {
         assert_true(recv(clients[i], &byte, 1, 0) <= 0);
         close(clients[i]);
@@ -265,8 +265,8 @@ static int open_and_close(void *ctx)
     (void)ctx;
     int err = open_worker();
     if (err == 0)
-        mk__worker_close(&worker);
-    assert_int_equal(worker.account.bytes, 0);
+        mk__thread_close(&thread);
+    assert_int_equal(thread.account.bytes, 0);
     return err;
 }
 
@@ -279,13 +279,13 @@ static void test_every_allocation_may_fail(void **state)
     assert_true(mk_test_failing_allocs(open_and_close, NULL) >= 4);
     assert_int_equal(mk_test_descriptors(), before);
     mk__jobs_close(&jobs);
-    mk__sockets_release(&sockets);
+    mk__listeners_release(&listeners);
 }
 
 static int set_up(void **state)
 {
     static char root[512];
-    struct mk__source source = {.root = root};
+    struct mk__generation_source source = {.root = root};
     if (mk_test_folder_make(state) < 0)
         return -1;
     mk_test_write("a.txt", MK_STR("hello"));
