@@ -7,7 +7,7 @@
 
 #include <monkey/request.h>
 
-enum { WEIGHT_MAX = 1000, WEIGHT_LEAST = 1, WEIGHT_UNSET = 0xffff, ANY = MK_CODING_COUNT, UNKNOWN };
+enum { WEIGHT_MAX = 1000, WEIGHT_MIN = 1, WEIGHT_UNSET = 0xffff, ANY = MK_CODING_COUNT, UNKNOWN };
 
 static const char names[][12] = {
     [MK_CODING_IDENTITY] = "identity",
@@ -50,7 +50,7 @@ static int parse_weight(struct mk_str s)
 }
 
 /* One element: coding [ OWS ";" OWS "q=" qvalue ]. False when it is garbled. */
-static bool read_element(struct mk_str element, uint16_t weights[])
+static bool read_coding(struct mk_str element, uint16_t weights[])
 {
     const char *semicolon = memchr(element.p, ';', element.len);
     struct mk_str name = mk_str_trim(mk_str(element.p, semicolon ? (size_t)(semicolon - element.p) : element.len));
@@ -77,12 +77,12 @@ void mk_accept_encoding(struct mk_str value, struct mk_accept *ret)
         return;
     memset(weights, 0xff, sizeof(weights));
     while (mk_str_next(&value, &element))
-        if (!read_element(element, weights))
+        if (!read_coding(element, weights))
             return;
     bool any = weights[ANY] != WEIGHT_UNSET;
     for (unsigned i = 0; i < MK_CODING_COUNT; i++) {
-        uint16_t unsaid = any ? weights[ANY] : i == MK_CODING_IDENTITY ? WEIGHT_LEAST : 0;
-        ret->weight[i] = weights[i] != WEIGHT_UNSET ? weights[i] : unsaid;
+        uint16_t default_weight = any ? weights[ANY] : i == MK_CODING_IDENTITY ? WEIGHT_MIN : 0;
+        ret->weight[i] = weights[i] != WEIGHT_UNSET ? weights[i] : default_weight;
     }
 }
 

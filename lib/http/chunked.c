@@ -32,7 +32,7 @@ enum class {
     CLASSES,
 };
 
-/* The groups matter: see count(). */
+/* The groups matter: see count_byte(). */
 enum state {
     BROKEN,
     SIZE_FIRST,
@@ -75,7 +75,7 @@ static const uint8_t classes[256] = {
 #define TOKENS(to) [HEX] = to, [TOKEN] = to
 #define VISIBLE(to) TOKENS(to), [SEMICOLON] = to, [EQUALS] = to, [COLON] = to, [TEXT] = to
 
-static const uint8_t arrows[STATES][CLASSES] = {
+static const uint8_t transitions[STATES][CLASSES] = {
     [SIZE_FIRST] = {[HEX] = SIZE},
     [SIZE] = {[HEX] = SIZE, [BLANK] = EXT_BLANK, [SEMICOLON] = EXT_NAME_BLANK, [CR] = SIZE_LF},
     [EXT_BLANK] = {[BLANK] = EXT_BLANK, [SEMICOLON] = EXT_NAME_BLANK},
@@ -104,14 +104,14 @@ void mk__chunked_init(struct mk__chunked *c, const struct mk__chunked_limits *li
     *c = (struct mk__chunked){.limits = *limits, .state = SIZE_FIRST};
 }
 
-static int fail(struct mk__chunked *c, int err)
+static int set_broken(struct mk__chunked *c, int err)
 {
     c->state = BROKEN;
     return err;
 }
 
 /* Counts the byte that led from one state to the next; false when that is too many. */
-static bool count(struct mk__chunked *c, enum state from, enum state to)
+static bool count_byte(struct mk__chunked *c, enum state from, enum state to)
 {
     if (from >= TRAILER) {
         c->trailer_count += from == TRAILER && to == TRAILER_NAME;
@@ -134,14 +134,14 @@ static bool add_digit(struct mk__chunked *c, enum state from, char digit)
 }
 
 /* Takes one byte of framing. */
-static int step(struct mk__chunked *c, char byte)
+static int decode_byte(struct mk__chunked *c, char byte)
 {
-    enum state from = c->state, to = arrows[from][classes[(unsigned char)byte]];
+    enum state from = c->state, to = transitions[from][classes[(unsigned char)byte]];
 
     if (to == BROKEN || (to == SIZE && !add_digit(c, from, byte)))
-        return fail(c, -EINVAL);
-    if (!count(c, from, to))
-        return fail(c, -EMSGSIZE);
+        return set_broken(c, -EINVAL);
+    if (!count_byte(c, from, to))
+        return set_broken(c, -EMSGSIZE);
     c->state = to == DATA && !c->left ? TRAILER : to;
     c->done = to == DONE;
     return 0;
@@ -159,7 +159,7 @@ ssize_t mk__chunked_decode(struct mk__chunked *c, const char *in, size_t len, st
                 c->state = DATA_CR;
             return (ssize_t)(i + n);
         }
-        int err = step(c, in[i]);
+        int err = decode_byte(c, in[i]);
         if (err)
             return err;
         if (c->done)

@@ -22,84 +22,85 @@ enum { EDGES = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET };
 #define TO(state) (1u << (MK__CONN_##state))
 /* One turn may serve several requests, so that it can end at any of these. */
 #define ANY_WORK \
-    (TO(STREAMS) | TO(BLOCKED) | TO(HEAD) | TO(BODY) | TO(HANDLER) | TO(DISK) | TO(SEND) | TO(IDLE) | TO(TUNNEL) | \
-     TO(LINGER) | TO(CLOSED))
+    (TO(STREAMS) | TO(H2_WRITE) | TO(READ_HEAD) | TO(READ_BODY) | TO(HANDLER) | TO(DISK) | TO(WRITE) | TO(IDLE) | \
+     TO(TUNNEL) | TO(LINGER) | TO(CLOSED))
 
-const struct mk__conn_wait mk__conn_waits[MK__CONN_STATES] = {
-    [MK__CONN_CLOSED] = {"closed", 0, MK__WAITS, 0, 0},
+const struct mk__conn_state_info mk__conn_states[MK__CONN_STATES] = {
+    [MK__CONN_CLOSED] = {"closed", 0, MK__TIMEOUTS, 0, 0},
 #ifndef MK_LEAN
-    [MK__CONN_SHAKE] = {"handshake", MK__CONN_WANT_READ | MK__CONN_WANT_WRITE, MK__WAIT_HANDSHAKE, 0,
-                        TO(SHAKE) | TO(FRESH) | TO(CLOSED)},
+    [MK__CONN_HANDSHAKE] = {"handshake", MK__CONN_WANT_READ | MK__CONN_WANT_WRITE, MK__TIMEOUT_HANDSHAKE, 0,
+                            TO(HANDSHAKE) | TO(NEW) | TO(CLOSED)},
 #endif
-    [MK__CONN_FRESH] = {"fresh", MK__CONN_WANT_READ, MK__WAIT_HEAD, 0, ANY_WORK | TO(FRESH)},
-    [MK__CONN_IDLE] = {"idle", MK__CONN_WANT_READ, MK__WAIT_IDLE, 0, ANY_WORK},
-    [MK__CONN_HEAD] = {"head", MK__CONN_WANT_READ, MK__WAIT_HEAD, 408, ANY_WORK | TO(FRESH)},
-    [MK__CONN_BODY] = {"body", MK__CONN_WANT_READ, MK__WAIT_BODY, 408, ANY_WORK},
-    [MK__CONN_HANDLER] = {"handler", 0, MK__WAIT_HANDLER, 503, ANY_WORK},
-    [MK__CONN_DISK] = {"disk", 0, MK__WAIT_HANDLER, 503, ANY_WORK},
-    [MK__CONN_SEND] = {"send", MK__CONN_WANT_WRITE, MK__WAIT_SEND, 0, ANY_WORK},
-    [MK__CONN_TUNNEL] = {"tunnel", MK__CONN_WANT_READ | MK__CONN_WANT_WRITE, MK__WAIT_TUNNEL, 0,
-                         TO(TUNNEL) | TO(SEND) | TO(LINGER) | TO(CLOSED)},
+    [MK__CONN_NEW] = {"fresh", MK__CONN_WANT_READ, MK__TIMEOUT_HEAD, 0, ANY_WORK | TO(NEW)},
+    [MK__CONN_IDLE] = {"idle", MK__CONN_WANT_READ, MK__TIMEOUT_IDLE, 0, ANY_WORK},
+    [MK__CONN_READ_HEAD] = {"head", MK__CONN_WANT_READ, MK__TIMEOUT_HEAD, 408, ANY_WORK | TO(NEW)},
+    [MK__CONN_READ_BODY] = {"body", MK__CONN_WANT_READ, MK__TIMEOUT_BODY, 408, ANY_WORK},
+    [MK__CONN_HANDLER] = {"handler", 0, MK__TIMEOUT_HANDLER, 503, ANY_WORK},
+    [MK__CONN_DISK] = {"disk", 0, MK__TIMEOUT_HANDLER, 503, ANY_WORK},
+    [MK__CONN_WRITE] = {"send", MK__CONN_WANT_WRITE, MK__TIMEOUT_SEND, 0, ANY_WORK},
+    [MK__CONN_TUNNEL] = {"tunnel", MK__CONN_WANT_READ | MK__CONN_WANT_WRITE, MK__TIMEOUT_TUNNEL, 0,
+                         TO(TUNNEL) | TO(WRITE) | TO(LINGER) | TO(CLOSED)},
 #ifndef MK_LEAN
-    [MK__CONN_STREAMS] = {"streams", MK__CONN_WANT_READ | MK__CONN_WANT_WRITE, MK__WAITS, 0, ANY_WORK},
-    [MK__CONN_BLOCKED] = {"blocked", MK__CONN_WANT_READ | MK__CONN_WANT_WRITE, MK__WAIT_SEND, 0, ANY_WORK | TO(FRESH)},
+    [MK__CONN_STREAMS] = {"streams", MK__CONN_WANT_READ | MK__CONN_WANT_WRITE, MK__TIMEOUTS, 0, ANY_WORK},
+    [MK__CONN_H2_WRITE] = {"blocked", MK__CONN_WANT_READ | MK__CONN_WANT_WRITE, MK__TIMEOUT_SEND, 0,
+                           ANY_WORK | TO(NEW)},
 #endif
-    [MK__CONN_LINGER] = {"linger", MK__CONN_WANT_READ, MK__WAIT_LINGER, 0, TO(LINGER) | TO(CLOSED)},
+    [MK__CONN_LINGER] = {"linger", MK__CONN_WANT_READ, MK__TIMEOUT_LINGER, 0, TO(LINGER) | TO(CLOSED)},
 };
 
 /* ── states and events ── */
 
-static void bury(struct mk_task *task)
+static void free_conn(struct mk_task *task)
 {
     struct mk__conn *c = MK_OWNER(task, struct mk__conn, task);
     mk__pool_put(&c->http->connections, c);
 }
 
 #ifndef MK_LEAN
-static struct mk_connection facade_of(struct mk__conn *c)
+static struct mk_connection public_view(struct mk__conn *c)
 {
-    return (struct mk_connection){.io = &c->stream.io, .peer = &c->peer, .http = c->http, .id = &c->id};
+    return (struct mk_connection){.io = &c->sock.io, .peer = &c->peer, .http = c->http, .id = &c->id};
 }
 
 /* A fresh connection is shown to the consumer, who may not want it; but who has gone is not served any more. */
-static bool is_welcome(struct mk__conn *c)
+static bool run_accept_hooks(struct mk__conn *c)
 {
-    struct mk_connection conn = facade_of(c);
-    c->peer.refused = !mk__client_meet(&c->peer, &c->stream.io) ||
-                      (c->http->settings->greets && c->http->app->accepted(&conn, c->http->app_ctx) < 0);
+    struct mk_connection conn = public_view(c);
+    c->peer.refused = !mk__client_addr_init(&c->peer, &c->sock.io) ||
+                      (c->http->settings->notify_accept && c->http->app->on_accept(&conn, c->http->app_ctx) < 0);
     return !c->peer.refused;
 }
 
-static void part(struct mk__conn *c)
+static void run_close_hooks(struct mk__conn *c)
 {
-    struct mk_connection conn = facade_of(c);
-    if (c->http->settings->parts && !c->peer.refused)
-        c->http->app->parted(&conn, c->http->app_ctx);
+    struct mk_connection conn = public_view(c);
+    if (c->http->settings->notify_close && !c->peer.refused)
+        c->http->app->on_close(&conn, c->http->app_ctx);
 }
 #endif
 
-static void close_connection(struct mk__conn *c)
+static void close_conn(struct mk__conn *c)
 {
-    struct mk__http *http = c->http;
+    struct mk__context *http = c->http;
     if (c->req)
         mk__h1_finish_exchange(c, true);
 #ifndef MK_LEAN
     if (c->h2)
         c->http->h2->close(c);
-    part(c);
+    run_close_hooks(c);
 #endif
-    mk__h1_drop_rest(c);
+    mk__h1_free_saved_input(c);
     mk_timer_cancel(&c->timer);
     mk_list_del(&c->link);
 #ifndef MK_LEAN
-    http->late -= c->late;
+    http->conns_in_drain -= c->accepted_in_drain;
 #endif
-    if (c->watched)
+    if (c->registered)
         mk_event_del(http->loop, &c->event);
-    mk__stream_close(&c->stream, http->account);
-    http->app->closed(http->app_ctx);
+    mk__stream_close(&c->sock, http->account);
+    http->app->on_conn_freed(http->app_ctx);
     mk_task_cancel(&c->task);
-    mk_task_init(&c->task, bury);
+    mk_task_init(&c->task, free_conn);
     mk__loop_bury(http->loop, &c->task);
 }
 
@@ -108,24 +109,24 @@ static uint64_t moved_bytes(const struct mk__conn *c)
 {
     uint64_t bytes = c->req ? c->req->sent_bytes + c->req->body_bytes : 0;
 #ifndef MK_LEAN
-    bytes += c->streamed;
+    bytes += c->stream_bytes;
 #endif
-    return bytes - (c->stream.held_len - c->stream.held_at);
+    return bytes - (c->sock.held_len - c->sock.held_at);
 }
 
 /*
  * The limit of a wait runs from its beginning, which a new request is as well. Sending and receiving a body
  * restart it as they go on, and so does a handler that sends its answer in pieces; a head never does.
  */
-static void arm(struct mk__conn *c, enum mk__conn_state before)
+static void arm_timer(struct mk__conn *c, enum mk__conn_state before)
 {
-    bool moves = c->state == MK__CONN_HANDLER || c->state == MK__CONN_SEND || c->state == MK__CONN_BODY ||
-                 c->state == MK__CONN_TUNNEL || c->state == MK__CONN_BLOCKED;
+    bool moves = c->state == MK__CONN_HANDLER || c->state == MK__CONN_WRITE || c->state == MK__CONN_READ_BODY ||
+                 c->state == MK__CONN_TUNNEL || c->state == MK__CONN_H2_WRITE;
     bool restarts = (moves && moved_bytes(c) != c->armed_bytes) || c->requests != c->armed_requests;
     c->armed_requests = c->requests;
     c->armed_bytes = moved_bytes(c);
-    if (c->state == MK__CONN_BODY &&
-        (before == MK__CONN_HANDLER || before == MK__CONN_SEND || before == MK__CONN_DISK)) {
+    if (c->state == MK__CONN_READ_BODY &&
+        (before == MK__CONN_HANDLER || before == MK__CONN_WRITE || before == MK__CONN_DISK)) {
         /* what we made the client wait does not count against it */
         c->req->rate_since_ms = mk_loop_now_ms(c->http->loop);
         c->req->rate_bytes = 0;
@@ -138,201 +139,201 @@ static void arm(struct mk__conn *c, enum mk__conn_state before)
 #endif
     if (before != c->state || restarts) {
         const struct mk__http_limits *limits = c->req ? c->req->limits : &c->http->settings->limits;
-        mk_timer_arm(c->http->loop, &c->timer, limits->wait_ms[mk__conn_waits[c->state].limit]);
+        mk_timer_arm(c->http->loop, &c->timer, limits->timeout_ms[mk__conn_states[c->state].timeout]);
     }
 }
 
 #ifndef MK_LEAN
-static void leave_handshake(struct mk__conn *c)
+static void end_handshake(struct mk__conn *c)
 {
-    mk_list_del(&c->shaking);
+    mk_list_del(&c->handshaking);
     c->http->handshakes--;
 }
 #endif
 
-static void enter(struct mk__conn *c, enum mk__conn_state state)
+static void enter_state(struct mk__conn *c, enum mk__conn_state state)
 {
     enum mk__conn_state before = c->state;
-    assert(mk__conn_waits[before].next & 1u << state);
-    mk_log_debug("connection %d: %s to %s", c->event.fd, mk__conn_waits[before].name, mk__conn_waits[state].name);
+    assert(mk__conn_states[before].next & 1u << state);
+    mk_log_debug("connection %d: %s to %s", c->event.fd, mk__conn_states[before].name, mk__conn_states[state].name);
     c->state = (uint8_t)state;
 #ifndef MK_LEAN
-    if (before == MK__CONN_SHAKE && state != MK__CONN_SHAKE)
-        leave_handshake(c);
+    if (before == MK__CONN_HANDSHAKE && state != MK__CONN_HANDSHAKE)
+        end_handshake(c);
 #endif
     if (state == MK__CONN_CLOSED) {
-        close_connection(c);
+        close_conn(c);
         return;
     }
-    arm(c, before);
-    if (c->watched)
+    arm_timer(c, before);
+    if (c->registered)
         return;
-    c->watched = true;
+    c->registered = true;
     if (mk_event_add(c->http->loop, &c->event, EDGES) < 0) {
-        c->watched = false;
-        enter(c, MK__CONN_CLOSED);
+        c->registered = false;
+        enter_state(c, MK__CONN_CLOSED);
     }
 }
 
 /* ── turns ── */
 
 #ifndef MK_LEAN
-enum mk__conn_state mk__conn_switch(struct mk__conn *c, struct mk_str in)
+enum mk__conn_state mk__conn_switch_to_h2(struct mk__conn *c, struct mk_str in)
 {
     return c->http->h2->begin(c, in);
 }
 
-bool mk__conn_may_switch(struct mk__conn *c)
+bool mk__conn_can_use_h2(struct mk__conn *c)
 {
-    struct mk__http *http = c->http;
+    struct mk__context *http = c->http;
     if (!http->h2 && http->settings->h2)
-        http->h2 = http->app->h2();
+        http->h2 = http->app->load_h2();
     return http->h2 && http->settings->h2;
 }
 
 /* The handshake may have settled on a protocol already. */
-static bool has_settled_on_h2(const struct mk__conn *c)
+static bool has_negotiated_h2(const struct mk__conn *c)
 {
-    const struct mk_transport *transport = c->stream.io.transport;
-    if (c->state != MK__CONN_FRESH || !transport->protocol)
+    const struct mk_transport *transport = c->sock.io.transport;
+    if (c->state != MK__CONN_NEW || !transport->protocol)
         return false;
-    return mk_str_eq(transport->protocol(&c->stream.io), MK_STR("h2"));
+    return mk_str_eq(transport->protocol(&c->sock.io), MK_STR("h2"));
 }
 #endif
 
-static enum mk__conn_state take_turn(struct mk__conn *c)
+static enum mk__conn_state dispatch_turn(struct mk__conn *c)
 {
     if (c->state == MK__CONN_LINGER)
         return MK__CONN_LINGER;
 #ifndef MK_LEAN
     if (c->h2)
         return c->http->h2->turn(c, MK_STR_NONE);
-    if (has_settled_on_h2(c)) /* if it was switched off since, the client comes again */
-        return mk__conn_may_switch(c) ? mk__conn_switch(c, MK_STR_NONE) : MK__CONN_CLOSED;
+    if (has_negotiated_h2(c)) /* if it was switched off since, the client comes again */
+        return mk__conn_can_use_h2(c) ? mk__conn_switch_to_h2(c, MK_STR_NONE) : MK__CONN_CLOSED;
 #endif
-    return MK__TUNNELS && c->state == MK__CONN_TUNNEL ? mk__h1_tunnel(c) : mk__h1_take_turn(c);
+    return MK__TUNNELS && c->state == MK__CONN_TUNNEL ? mk__h1_run_tunnel(c) : mk__h1_run_turn(c);
 }
 
 #ifndef MK_LEAN
 /* Goes on with the handshake; true once it is done. */
-static bool settle_handshake(struct mk__conn *c)
+static bool continue_handshake(struct mk__conn *c)
 {
-    if (!mk__shake_may(c))
+    if (!mk__handshake_can_step(c))
         return false;
-    int r = mk__shake_step(c);
+    int r = mk__handshake_run_step(c);
     bool waits = r == -EAGAIN || r == -EINPROGRESS;
-    c->stream.readable = !waits;
-    c->shakes_out = r == -EINPROGRESS;
-    if (waits && c->stream.hung_up)
+    c->sock.readable = !waits;
+    c->handshake_wants_write = r == -EINPROGRESS;
+    if (waits && c->sock.hung_up)
         mk_task_schedule(c->http->loop, &c->task); /* no edge will tell of the end, which has not been read yet */
-    enter(c, waits ? MK__CONN_SHAKE : r < 0 ? MK__CONN_CLOSED : MK__CONN_FRESH);
+    enter_state(c, waits ? MK__CONN_HANDSHAKE : r < 0 ? MK__CONN_CLOSED : MK__CONN_NEW);
     return r == 0;
 }
 
 static void begin_handshake(struct mk__conn *c)
 {
-    struct mk__http *http = c->http;
-    c->state = MK__CONN_SHAKE;
-    mk_list_add(&http->shaking, &c->shaking);
+    struct mk__context *http = c->http;
+    c->state = MK__CONN_HANDSHAKE;
+    mk_list_add(&http->handshaking, &c->handshaking);
     http->handshakes++;
     while (http->handshakes > http->settings->handshakes_max) /* more than one, when a reload has lowered it */
-        enter(MK_LIST_FIRST(&http->shaking, struct mk__conn, shaking), MK__CONN_CLOSED);
+        enter_state(MK_LIST_FIRST(&http->handshaking, struct mk__conn, handshaking), MK__CONN_CLOSED);
 }
 #endif
 
-static void run(struct mk__conn *c)
+static void run_turn(struct mk__conn *c)
 {
 #ifndef MK_LEAN
-    if (c->state == MK__CONN_SHAKE && !settle_handshake(c))
+    if (c->state == MK__CONN_HANDSHAKE && !continue_handshake(c))
         return;
 #endif
     mk_task_cancel(&c->task);
-    c->driving = true;
-    enum mk__conn_state next = take_turn(c);
+    c->running = true;
+    enum mk__conn_state next = dispatch_turn(c);
     if (next == MK__CONN_LINGER)
         next = mk__conn_linger(c);
-    c->driving = false;
-    enter(c, next);
+    c->running = false;
+    enter_state(c, next);
 }
 
 static void on_task(struct mk_task *task)
 {
-    run(MK_OWNER(task, struct mk__conn, task));
+    run_turn(MK_OWNER(task, struct mk__conn, task));
 }
 
 static void on_event(struct mk_event *event, uint32_t events)
 {
     struct mk__conn *c = MK_OWNER(event, struct mk__conn, event);
-    const struct mk__conn_wait *wait = &mk__conn_waits[c->state];
+    const struct mk__conn_state_info *wait = &mk__conn_states[c->state];
 
     if (events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR))
-        c->stream.readable = true;
+        c->sock.readable = true;
     if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR))
-        c->stream.hung_up = true;
+        c->sock.hung_up = true;
     if (events & EPOLLOUT)
-        c->stream.writable = true;
+        c->sock.writable = true;
 #ifndef MK_LEAN
-    if (c->state == MK__CONN_SHAKE && !c->stream.readable && !c->shakes_out)
+    if (c->state == MK__CONN_HANDSHAKE && !c->sock.readable && !c->handshake_wants_write)
         return; /* room is not what it waits for */
 #endif
     if (events & (EPOLLHUP | EPOLLERR) && !(wait->want & MK__CONN_WANT_READ))
-        enter(c, MK__CONN_CLOSED); /* both ways are gone: nobody is there to answer */
-    else if ((wait->want & MK__CONN_WANT_READ && c->stream.readable) ||
-             (wait->want & MK__CONN_WANT_WRITE && c->stream.writable))
-        run(c);
+        enter_state(c, MK__CONN_CLOSED); /* both ways are gone: nobody is there to answer */
+    else if ((wait->want & MK__CONN_WANT_READ && c->sock.readable) ||
+             (wait->want & MK__CONN_WANT_WRITE && c->sock.writable))
+        run_turn(c);
 }
 
 static void on_timer(struct mk_timer *timer)
 {
     struct mk__conn *c = MK_OWNER(timer, struct mk__conn, timer);
-    int status = mk__conn_waits[c->state].overdue;
+    int status = mk__conn_states[c->state].timeout_status;
 #ifndef MK_LEAN
     if (c->h2 && c->state != MK__CONN_LINGER) {
-        c->driving = true;
+        c->running = true;
         enum mk__conn_state next = c->http->h2->overdue(c);
-        c->driving = false;
-        enter(c, next);
+        c->running = false;
+        enter_state(c, next);
         return;
     }
 #endif
-    if (c->state == MK__CONN_HANDLER && c->http->app->overdue)
-        c->http->app->overdue(c->req, c->http->app_ctx);
-    if (c->state == MK__CONN_IDLE || c->state == MK__CONN_FRESH) {
-        enter(c, mk__conn_goodbye(c));
+    if (c->state == MK__CONN_HANDLER && c->http->app->on_handler_timeout)
+        c->http->app->on_handler_timeout(c->req, c->http->app_ctx);
+    if (c->state == MK__CONN_IDLE || c->state == MK__CONN_NEW) {
+        enter_state(c, mk__conn_begin_close(c));
         return;
     }
     if (!status || (c->req && c->req->head_sent)) {
-        enter(c, MK__CONN_CLOSED);
+        enter_state(c, MK__CONN_CLOSED);
         return;
     }
     if (!c->req) {
-        c->req = mk__request_new(c->http, &mk__h1_carrier, c);
+        c->req = mk__request_new(c->http, &mk__h1_protocol, c);
         if (!c->req) {
-            enter(c, MK__CONN_CLOSED);
+            enter_state(c, MK__CONN_CLOSED);
             return;
         }
         c->req->base = "";
-        mk__h1_drop_rest(c);
+        mk__h1_free_saved_input(c);
     }
-    c->closing = c->impolite = true;
+    c->closing = c->unread_input = true;
     c->req->body_done = c->req->body_failed = c->req->body_discard = true;
     mk_response_error(c->req, status);
-    run(c);
+    run_turn(c);
 }
 
 #ifndef MK_LEAN
 /* It has come as a guest, and all that will ever be said of its first state has been said. */
-static void welcome(struct mk__conn *c, uint32_t events)
+static void take_handoff(struct mk__conn *c, uint32_t events)
 {
     if (!events)
         return;
-    c->watched = true;
-    c->stream.hung_up = events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR);
-    c->stream.readable = c->stream.hung_up || events & EPOLLIN;
+    c->registered = true;
+    c->sock.hung_up = events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR);
+    c->sock.readable = c->sock.hung_up || events & EPOLLIN;
 }
 #endif
 
-int mk__conn_open(struct mk__http *http, const struct mk_io *io, struct mk_worker *worker)
+int mk__conn_open(struct mk__context *http, const struct mk_io *io, struct mk_worker *worker)
 {
     struct mk__conn *c = mk__pool_get(&http->connections);
     struct mk_io own = *io;
@@ -343,35 +344,35 @@ int mk__conn_open(struct mk__http *http, const struct mk_io *io, struct mk_worke
         own.transport->close(&own);
         if (c)
             mk__pool_put(&http->connections, c);
-        http->app->closed(http->app_ctx);
+        http->app->on_conn_freed(http->app_ctx);
         return err;
     }
-    *c = (struct mk__conn){.event = {on_event, own.fd}, .http = http, .state = MK__CONN_FRESH};
+    *c = (struct mk__conn){.event = {on_event, own.fd}, .http = http, .state = MK__CONN_NEW};
 #ifndef MK_LEAN
-    c->late = http->draining && http->lasting;
-    http->late += c->late;
+    c->accepted_in_drain = http->draining && http->accept_in_drain;
+    http->conns_in_drain += c->accepted_in_drain;
 #endif
-    c->stream = (struct mk__stream){.io = own, .readable = true, .writable = true};
+    c->sock = (struct mk__stream){.io = own, .readable = true, .writable = true};
 #ifndef MK_LEAN
     if (http->loop->guests)
-        welcome(c, mk__guests_take(http->loop->guests, &c->event));
+        take_handoff(c, mk__guests_take(http->loop->guests, &c->event));
 #endif
     mk_timer_init(&c->timer, on_timer);
     mk_task_init(&c->task, on_task);
-    mk_list_add(&http->live, &c->link);
+    mk_list_add(&http->conns, &c->link);
 #ifndef MK_LEAN
-    bool welcome = is_welcome(c);
-    if (welcome && own.transport->handshake)
+    bool accepted = run_accept_hooks(c);
+    if (accepted && own.transport->handshake)
         begin_handshake(c);
 #endif
-    mk_timer_arm(http->loop, &c->timer, http->settings->limits.wait_ms[mk__conn_waits[c->state].limit]);
+    mk_timer_arm(http->loop, &c->timer, http->settings->limits.timeout_ms[mk__conn_states[c->state].timeout]);
 #ifndef MK_LEAN
-    if (!welcome) {
-        enter(c, MK__CONN_CLOSED);
+    if (!accepted) {
+        enter_state(c, MK__CONN_CLOSED);
         return 0;
     }
 #endif
-    run(c);
+    run_turn(c);
     return 0;
 }
 
@@ -386,12 +387,12 @@ static bool is_h2(const struct mk__conn *c)
 }
 
 #ifndef MK_LEAN
-void mk__conn_renew(struct mk__http *http)
+void mk__conn_apply_settings(struct mk__context *http)
 {
     struct mk_list *n, *save;
     if (http->h2)
         http->h2->sum_up(http);
-    MK_LIST_EACH(&http->live, n, save) {
+    MK_LIST_EACH(&http->conns, n, save) {
         struct mk__conn *c = MK_OWNER(n, struct mk__conn, link);
         if (is_h2(c))
             mk_task_schedule(http->loop, &c->task);
@@ -399,74 +400,74 @@ void mk__conn_renew(struct mk__http *http)
 }
 #endif
 
-void mk__conn_leave(struct mk__http *http)
+void mk__conn_retire_all(struct mk__context *http)
 {
     struct mk_list *n, *save;
-    http->leaving = true;
-    MK_LIST_EACH(&http->live, n, save) {
+    http->retiring = true;
+    MK_LIST_EACH(&http->conns, n, save) {
         struct mk__conn *c = MK_OWNER(n, struct mk__conn, link);
         if (c->state == MK__CONN_TUNNEL || is_h2(c))
-            run(c);
+            run_turn(c);
     }
 }
 
-void mk__conn_drain(struct mk__http *http)
+void mk__conn_drain_all(struct mk__context *http)
 {
     struct mk_list *n, *save;
     http->draining = true;
-    MK_LIST_EACH(&http->live, n, save) {
+    MK_LIST_EACH(&http->conns, n, save) {
         struct mk__conn *c = MK_OWNER(n, struct mk__conn, link);
-        bool waits = c->state == MK__CONN_IDLE || c->state == MK__CONN_FRESH;
+        bool waits = c->state == MK__CONN_IDLE || c->state == MK__CONN_NEW;
         if (!waits && c->state != MK__CONN_TUNNEL && !is_h2(c))
             continue;
-        c->stream.readable |= waits; /* a request may be on its way into our hands */
-        run(c);
+        c->sock.readable |= waits; /* a request may be on its way into our hands */
+        run_turn(c);
     }
 }
 
-bool mk__conn_drained(const struct mk__http *http)
+bool mk__conn_all_drained(const struct mk__context *http)
 {
-    if (mk_list_empty(&http->live))
+    if (mk_list_empty(&http->conns))
         return true;
 #ifndef MK_LEAN
-    return MK_LIST_FIRST(&http->live, struct mk__conn, link)->late; /* the oldest is the first */
+    return MK_LIST_FIRST(&http->conns, struct mk__conn, link)->accepted_in_drain; /* the oldest is the first */
 #else
     return false;
 #endif
 }
 
 /* Ends up to `n` connections in one of these states, the oldest first. */
-static unsigned close_those_in(struct mk__http *http, uint32_t states, unsigned n)
+static unsigned close_in_states(struct mk__context *http, uint32_t states, unsigned n)
 {
     struct mk_list *node, *save;
     unsigned closed = 0;
-    MK_LIST_EACH(&http->live, node, save) {
+    MK_LIST_EACH(&http->conns, node, save) {
         struct mk__conn *c = MK_OWNER(node, struct mk__conn, link);
         if (closed == n)
             break;
-        if (!(states & 1u << c->state) || c->driving)
+        if (!(states & 1u << c->state) || c->running)
             continue;
-        enter(c, MK__CONN_CLOSED);
+        enter_state(c, MK__CONN_CLOSED);
         closed++;
     }
     return closed;
 }
 
-unsigned mk__conn_close_idle(struct mk__http *http, unsigned n)
+unsigned mk__conn_close_idle(struct mk__context *http, unsigned n)
 {
-    unsigned closed = close_those_in(http, TO(IDLE) | TO(LINGER), n);
+    unsigned closed = close_in_states(http, TO(IDLE) | TO(LINGER), n);
 #ifndef MK_LEAN
-    struct mk__conn *hoarder = closed || !http->h2 ? NULL : http->h2->hoarder(http);
-    if (hoarder) {
-        enter(hoarder, MK__CONN_CLOSED);
+    struct mk__conn *stalled = closed || !http->h2 ? NULL : http->h2->hoarder(http);
+    if (stalled) {
+        enter_state(stalled, MK__CONN_CLOSED);
         closed = 1;
     }
 #endif
-    return closed ? closed : close_those_in(http, TO(SHAKE) | TO(FRESH) | TO(HEAD), n);
+    return closed ? closed : close_in_states(http, TO(HANDSHAKE) | TO(NEW) | TO(READ_HEAD), n);
 }
 
-void mk__conn_abort_all(struct mk__http *http)
+void mk__conn_abort_all(struct mk__context *http)
 {
-    while (!mk_list_empty(&http->live))
-        enter(MK_LIST_FIRST(&http->live, struct mk__conn, link), MK__CONN_CLOSED);
+    while (!mk_list_empty(&http->conns))
+        enter_state(MK_LIST_FIRST(&http->conns, struct mk__conn, link), MK__CONN_CLOSED);
 }

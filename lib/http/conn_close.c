@@ -16,11 +16,11 @@ enum { LINGER_BYTES_MAX = 64 * 1024 * 1024, LINGER_BYTES_PER_TURN = 256 * 1024 }
 static bool send_close_notify(struct mk__conn *c)
 {
 #ifndef MK_LEAN
-    const struct mk_transport *transport = c->stream.io.transport;
+    const struct mk_transport *transport = c->sock.io.transport;
     if (!transport->goodbye)
         return true;
-    transport->goodbye(&c->stream.io);
-    return mk__stream_flush(&c->stream, &c->http->out, c->http->account, 0) != MK_AGAIN;
+    transport->goodbye(&c->sock.io);
+    return mk__stream_flush(&c->sock, &c->http->out, c->http->account, 0) != MK_AGAIN;
 #else
     (void)c;
     return true;
@@ -31,19 +31,19 @@ static bool send_close_notify(struct mk__conn *c)
  * A close() throws away what the kernel has not sent yet as soon as a byte arrives that nobody reads: the client
  * would lose the end of its answer. Only where nothing can arrive, or nothing is on its way, we just close.
  */
-enum mk__conn_state mk__conn_goodbye(struct mk__conn *c)
+enum mk__conn_state mk__conn_begin_close(struct mk__conn *c)
 {
-    bool idle = (c->state == MK__CONN_IDLE || c->state == MK__CONN_FRESH) && c->requests == c->armed_requests;
-    bool gone = c->stream.ended || (c->polite && !c->impolite);
-    bool hears = !(c->stream.ended && idle);
-    if (hears && !send_close_notify(c)) {
+    bool idle = (c->state == MK__CONN_IDLE || c->state == MK__CONN_NEW) && c->requests == c->armed_requests;
+    bool client_done = c->sock.ended || (c->client_will_close && !c->unread_input);
+    bool needs_notify = !(c->sock.ended && idle);
+    if (needs_notify && !send_close_notify(c)) {
         c->closing = true;
-        return MK__CONN_SEND; /* and then here again */
+        return MK__CONN_WRITE; /* and then here again */
     }
-    if (gone || (idle && !c->impolite && mk__stream_unsent(&c->stream) == 0))
+    if (client_done || (idle && !c->unread_input && mk__stream_unsent(&c->sock) == 0))
         return MK__CONN_CLOSED;
-    c->stream.io.transport->shutdown(&c->stream.io);
-    c->stream.readable = true;
+    c->sock.io.transport->shutdown(&c->sock.io);
+    c->sock.readable = true;
     return MK__CONN_LINGER;
 }
 
@@ -51,17 +51,17 @@ enum mk__conn_state mk__conn_goodbye(struct mk__conn *c)
 enum mk__conn_state mk__conn_linger(struct mk__conn *c)
 {
     struct mk__scratch *scratch = &c->http->in;
-    for (size_t now = 0; c->stream.readable; now += scratch->size) {
+    for (size_t now = 0; c->sock.readable; now += scratch->size) {
         if (now >= LINGER_BYTES_PER_TURN) {
             mk_task_schedule(c->http->loop, &c->task);
             break;
         }
-        ssize_t n = mk__stream_read(&c->stream, scratch->data, scratch->size);
+        ssize_t n = mk__stream_read(&c->sock, scratch->data, scratch->size);
         if (n == -EAGAIN)
             break;
         if (n <= 0)
             return MK__CONN_CLOSED;
-        c->lingered += (uint32_t)n;
+        c->discarded_bytes += (uint32_t)n;
     }
-    return c->lingered < LINGER_BYTES_MAX ? MK__CONN_LINGER : MK__CONN_CLOSED;
+    return c->discarded_bytes < LINGER_BYTES_MAX ? MK__CONN_LINGER : MK__CONN_CLOSED;
 }

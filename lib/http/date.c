@@ -65,7 +65,7 @@ static struct civil to_civil(int64_t seconds, int *ret_weekday)
     };
 }
 
-static char *put_pair(char *out, int value, char after)
+static char *put_two_digits(char *out, int value, char after)
 {
     out[0] = (char)('0' + value / 10);
     out[1] = (char)('0' + value % 10);
@@ -82,14 +82,14 @@ size_t mk__date_format(int64_t seconds, char out[MK__DATE_BYTES + 1])
     struct civil c = to_civil(seconds, &weekday);
     memcpy(p, weekdays[weekday], 3);
     memcpy(p + 3, ", ", 2);
-    p = put_pair(p + 5, c.day, ' ');
+    p = put_two_digits(p + 5, c.day, ' ');
     memcpy(p, months[c.month - 1], 3);
     p[3] = ' ';
-    p = put_pair(p + 4, c.year / 100, ' ') - 1;
-    p = put_pair(p, c.year % 100, ' ');
-    p = put_pair(p, c.hour, ':');
-    p = put_pair(p, c.minute, ':');
-    p = put_pair(p, c.second, ' ');
+    p = put_two_digits(p + 4, c.year / 100, ' ') - 1;
+    p = put_two_digits(p, c.year % 100, ' ');
+    p = put_two_digits(p, c.hour, ':');
+    p = put_two_digits(p, c.minute, ':');
+    p = put_two_digits(p, c.second, ' ');
     memcpy(p, "GMT", sizeof("GMT"));
     return MK__DATE_BYTES;
 }
@@ -151,7 +151,7 @@ static int cut_field(struct mk_str *s, char field, struct civil *c)
     }
 }
 
-static bool matches(struct mk_str s, const char *notation, struct civil *ret)
+static bool match_notation(struct mk_str s, const char *notation, struct civil *ret)
 {
     for (const char *f = notation; *f; f++) {
         if (*f == '%') {
@@ -171,7 +171,7 @@ static bool is_leap(int year)
     return year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
 }
 
-static bool is_valid(const struct civil *c)
+static bool is_valid_date(const struct civil *c)
 {
     static const int8_t lengths[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
     int days = lengths[c->month - 1] + (c->month == 2 && is_leap(c->year));
@@ -179,7 +179,7 @@ static bool is_valid(const struct civil *c)
 }
 
 /* The latest year with these two digits in which the date is not more than 50 years after `now`. */
-static void settle_century(struct civil *c, int64_t now)
+static void resolve_century(struct civil *c, int64_t now)
 {
     int weekday;
     struct civil limit = to_civil(now, &weekday);
@@ -199,11 +199,11 @@ int mk__date_parse(struct mk_str text, int64_t now, int64_t *ret_seconds)
     };
     for (size_t i = 0; i < sizeof(notations) / sizeof(notations[0]); i++) {
         struct civil c = {0};
-        if (!matches(text, notations[i], &c))
+        if (!match_notation(text, notations[i], &c))
             continue;
         if (i == RFC850)
-            settle_century(&c, now);
-        if (!is_valid(&c))
+            resolve_century(&c, now);
+        if (!is_valid_date(&c))
             return -EINVAL;
         *ret_seconds = to_seconds(&c);
         return 0;

@@ -22,13 +22,13 @@ enum { SEVERAL_RANGES = true };
 #endif
 
 /* The validators as the response carries them. */
-struct tags {
+struct file_validators {
     struct mk_str etag, modified;
     int64_t now, mtime;
 };
 
 /* Another coding means other bytes, and so another tag: "size-time" becomes "size-time-br". Its new length. */
-static size_t mark_etag(char *etag, size_t len, enum mk_coding coding)
+static size_t add_coding_to_etag(char *etag, size_t len, enum mk_coding coding)
 {
     struct mk_str name = mk_coding_name(coding);
     if (coding == MK_CODING_IDENTITY)
@@ -39,21 +39,21 @@ static size_t mark_etag(char *etag, size_t len, enum mk_coding coding)
     return len + name.len + 1;
 }
 
-static int add_validators(struct mk_request *req, const struct mk_file *file, struct tags *tags)
+static int add_validators(struct mk_request *req, const struct mk_file *file, struct file_validators *validators)
 {
     char *etag = mk_arena_alloc(&req->arena, MK__ETAG_BYTES + CODING_BYTES);
     char *date = mk_arena_alloc(&req->arena, MK__DATE_BYTES + 1);
     if (!etag || !date)
         return -1;
-    tags->now = mk_loop_wall_seconds(req->http->loop);
+    validators->now = mk_loop_wall_seconds(req->http->loop);
     /* a date in the future would be wrong for ever: RFC 9110 section 8.8.2.1 */
-    tags->mtime = file->mtime_seconds > tags->now ? tags->now : file->mtime_seconds;
-    bool weak = tags->now - file->mtime_seconds < MK__SETTLED_SECONDS;
-    size_t len = mk__etag_format(file->bytes, file->mtime_seconds, file->mtime_nanoseconds, weak, etag);
-    tags->etag = mk_str(etag, mark_etag(etag, len, file->coding));
-    tags->modified = mk_str(date, mk__date_format(tags->mtime, date));
-    return mk_response_header_borrow(req, MK_STR("Last-Modified"), tags->modified) |
-           mk_response_header_borrow(req, MK_STR("ETag"), tags->etag);
+    validators->mtime = file->mtime_seconds > validators->now ? validators->now : file->mtime_seconds;
+    bool weak = validators->now - file->mtime_seconds < MK__ETAG_STRONG_SECONDS;
+    size_t len = mk__validators_format_etag(file->bytes, file->mtime_seconds, file->mtime_nanoseconds, weak, etag);
+    validators->etag = mk_str(etag, add_coding_to_etag(etag, len, file->coding));
+    validators->modified = mk_str(date, mk__date_format(validators->mtime, date));
+    return mk_response_header_borrow(req, MK_STR("Last-Modified"), validators->modified) |
+           mk_response_header_borrow(req, MK_STR("ETag"), validators->etag);
 }
 
 enum {
@@ -61,7 +61,7 @@ enum {
                  1u << MK_FIELD_IF_UNMODIFIED_SINCE
 };
 
-static enum mk__condition check_conditions(struct mk_request *req, const struct tags *tags)
+static enum mk__condition check_conditions(struct mk_request *req, const struct file_validators *validators)
 {
     if (!(req->parse.seen & CONDITIONS))
         return MK__CONDITION_PASS;
@@ -71,19 +71,19 @@ static enum mk__condition check_conditions(struct mk_request *req, const struct 
         .if_none_match = mk_request_field(req, MK_FIELD_IF_NONE_MATCH),
         .if_modified_since = mk_request_field(req, MK_FIELD_IF_MODIFIED_SINCE),
         .if_unmodified_since = mk_request_field(req, MK_FIELD_IF_UNMODIFIED_SINCE),
-        .etag = tags->etag,
-        .mtime = tags->mtime,
-        .now = tags->now,
+        .etag = validators->etag,
+        .mtime = validators->mtime,
+        .now = validators->now,
     });
 }
 
 /* What is asked of a file: the whole of it (no ranges), one range, or several. */
-struct selection {
+struct range_set {
     unsigned n;
     struct mk__range ranges[MK__RANGES_MAX];
 };
 
-static uint64_t length_of(const struct mk__range *r)
+static uint64_t range_bytes(const struct mk__range *r)
 {
     return r->last - r->first + 1;
 }
@@ -93,8 +93,8 @@ static uint64_t length_of(const struct mk__range *r)
  * where that is cheaper; those that come to the whole file, or to more parts than any honest client wants, are
  * not worth their trouble.
  */
-static enum mk__range_result find_ranges(struct mk_request *req, const struct mk_file *file, const struct tags *tags,
-                                         struct selection *s)
+static enum mk__range_result find_ranges(struct mk_request *req, const struct mk_file *file,
+                                         const struct file_validators *validators, struct range_set *s)
 {
     /* a Content-Encoding beside multipart/byteranges would speak of the whole, not of the parts */
     bool is_coded = file->coding != MK_CODING_IDENTITY;
@@ -103,7 +103,7 @@ static enum mk__range_result find_ranges(struct mk_request *req, const struct mk
     if (!value.p || file->no_ranges || req->parse.method != MK_GET)
         return MK__RANGE_IGNORE;
     struct mk_str if_range = mk_request_field(req, MK_FIELD_IF_RANGE);
-    if (if_range.p && !mk__validators_if_range(if_range, tags->etag, tags->mtime, tags->now))
+    if (if_range.p && !mk__validators_check_if_range(if_range, validators->etag, validators->mtime, validators->now))
         return MK__RANGE_IGNORE;
     enum mk__range_result result = mk__range_parse(value, file->bytes, s->ranges, MK__RANGES_MAX, &s->n);
     if (s->n < 2)
@@ -113,7 +113,7 @@ static enum mk__range_result find_ranges(struct mk_request *req, const struct mk
         return MK__RANGE_IGNORE;
     }
     s->n = mk__range_merge(s->ranges, s->n, MK__MULTIPART_GAP_BYTES);
-    if (s->n > MK__MULTIPART_MAX || length_of(s->ranges) == file->bytes || (s->n > 1 && is_coded))
+    if (s->n > MK__MULTIPART_MAX || range_bytes(s->ranges) == file->bytes || (s->n > 1 && is_coded))
         s->n = 0;
     return s->n ? result : MK__RANGE_IGNORE;
 }
@@ -132,7 +132,7 @@ static int add_content_range(struct mk_request *req, const char *format, ...)
     return mk_response_header_borrow(req, MK_STR("Content-Range"), mk_buf_str(&b));
 }
 
-static int add_fields(struct mk_request *req, const struct mk_file *file, struct mk_str type, uint64_t bytes)
+static int add_content_headers(struct mk_request *req, const struct mk_file *file, struct mk_str type, uint64_t bytes)
 {
     int err = mk_response_header_borrow(req, MK_STR("Content-Type"), type);
     if (file->coding != MK_CODING_IDENTITY)
@@ -142,15 +142,15 @@ static int add_fields(struct mk_request *req, const struct mk_file *file, struct
     return err | mk_response_length(req, bytes);
 }
 
-static void let_go(const struct mk_file *file)
+static void close_file(const struct mk_file *file)
 {
     if (!file->content.p)
         close(file->fd);
 }
 
-static void give_up(struct mk_request *req, const struct mk_file *file)
+static void fail_with_503(struct mk_request *req, const struct mk_file *file)
 {
-    let_go(file);
+    close_file(file);
     mk_response_error(req, 503);
 }
 
@@ -160,80 +160,81 @@ static int queue_bytes(struct mk_request *req, const struct mk_file *file, struc
 {
     if (file->content.p)
         return mk_response_borrow(req, mk_str(file->content.p + at, bytes));
-    return before ? mk__response_write_more(req, before, at, bytes) : mk_response_write_file(req, file->fd, at, bytes);
+    return before ? mk__response_write_same_file(req, before, at, bytes)
+                  : mk_response_write_file(req, file->fd, at, bytes);
 }
 
 /* `queued` is what the last attempt to queue a part came to. */
-static void finish(struct mk_request *req, const struct mk_file *file, int queued)
+static void end_file_response(struct mk_request *req, const struct mk_file *file, int queued)
 {
     if (queued < 0) {
         mk_response_abort(req);
         return;
     }
     for (struct mk__part *part = req->first; file->in_memory && part; part = part->next)
-        part->warm_to = UINT64_MAX;
+        part->cached_until = UINT64_MAX;
     mk_response_end(req);
 }
 
-static void send_one(struct mk_request *req, const struct mk_file *file, const struct mk__range *range)
+static void send_single(struct mk_request *req, const struct mk_file *file, const struct mk__range *range)
 {
     uint64_t at = range ? range->first : 0;
-    uint64_t bytes = range ? length_of(range) : file->bytes;
-    int err = add_fields(req, file, file->type, bytes);
+    uint64_t bytes = range ? range_bytes(range) : file->bytes;
+    int err = add_content_headers(req, file, file->type, bytes);
     if (range) {
         err |= add_content_range(req, "bytes %llu-%llu/%llu", (unsigned long long)range->first,
                                  (unsigned long long)range->last, (unsigned long long)file->bytes);
         req->status = 206;
     }
     if (err)
-        give_up(req, file);
+        fail_with_503(req, file);
     else
-        finish(req, file, queue_bytes(req, file, NULL, at, bytes));
+        end_file_response(req, file, queue_bytes(req, file, NULL, at, bytes));
 }
 
 /* No Content-Range of its own: it stands in the parts (RFC 9110 section 15.3.7.2). */
-static void send_parts(struct mk_request *req, const struct mk_file *file, const struct selection *s,
-                       const struct mk__multipart *m)
+static void send_multipart(struct mk_request *req, const struct mk_file *file, const struct range_set *s,
+                           const struct mk__multipart *m)
 {
     const struct mk__range *r = s->ranges;
     req->status = 206;
-    if (add_fields(req, file, m->type, m->bytes) < 0 || mk_response_borrow(req, m->heads[0]) < 0) {
-        give_up(req, file);
+    if (add_content_headers(req, file, m->type, m->bytes) < 0 || mk_response_borrow(req, m->heads[0]) < 0) {
+        fail_with_503(req, file);
         return;
     }
-    int queued = queue_bytes(req, file, NULL, r[0].first, length_of(&r[0]));
+    int queued = queue_bytes(req, file, NULL, r[0].first, range_bytes(&r[0]));
     for (unsigned i = 1; i < s->n && queued >= 0; i++) {
         struct mk__part *before = req->last;
         queued = mk_response_borrow(req, m->heads[i]);
         if (queued >= 0)
-            queued = queue_bytes(req, file, before, r[i].first, length_of(&r[i]));
+            queued = queue_bytes(req, file, before, r[i].first, range_bytes(&r[i]));
     }
     if (queued >= 0)
         queued = mk_response_borrow(req, m->heads[s->n]);
-    finish(req, file, queued);
+    end_file_response(req, file, queued);
 }
 
 /* Parts whose frames make them as large as the file are no gain; and a Range may always be ignored. */
-static bool make_frame(struct mk_request *req, const struct mk_file *file, const struct selection *s,
-                       struct mk__multipart *ret_frame)
+static bool build_multipart(struct mk_request *req, const struct mk_file *file, const struct range_set *s,
+                            struct mk__multipart *ret_frame)
 {
     char boundary[MK__BOUNDARY_BYTES];
-    return mk__multipart_boundary(boundary) == 0 &&
-           mk__multipart_frame(ret_frame, &req->arena, mk_str(boundary, sizeof(boundary)), s->ranges, s->n, file->type,
+    return mk__multipart_make_boundary(boundary) == 0 &&
+           mk__multipart_build(ret_frame, &req->arena, mk_str(boundary, sizeof(boundary)), s->ranges, s->n, file->type,
                                file->bytes) == 0 &&
            ret_frame->bytes < file->bytes;
 }
 
-static void send_selection(struct mk_request *req, const struct mk_file *file, const struct selection *s)
+static void send_ranges(struct mk_request *req, const struct mk_file *file, const struct range_set *s)
 {
     struct mk__multipart frame;
-    if (SEVERAL_RANGES && s->n > 1 && make_frame(req, file, s, &frame))
-        send_parts(req, file, s, &frame);
+    if (SEVERAL_RANGES && s->n > 1 && build_multipart(req, file, s, &frame))
+        send_multipart(req, file, s, &frame);
     else
-        send_one(req, file, s->n == 1 ? s->ranges : NULL);
+        send_single(req, file, s->n == 1 ? s->ranges : NULL);
 }
 
-static void refuse_range(struct mk_request *req, const struct mk_file *file)
+static void reject_range(struct mk_request *req, const struct mk_file *file)
 {
     mk_response_error(req, 416);
     add_content_range(req, "bytes */%llu", (unsigned long long)file->bytes);
@@ -241,28 +242,28 @@ static void refuse_range(struct mk_request *req, const struct mk_file *file)
 
 void mk_response_file(struct mk_request *req, const struct mk_file *file)
 {
-    struct tags tags;
-    MK_UNINITIALIZED struct selection selection;
+    struct file_validators validators;
+    MK_UNINITIALIZED struct range_set set;
     enum mk__condition condition = MK__CONDITION_FAILED;
     enum mk__range_result found = MK__RANGE_IGNORE;
 
-    if (add_validators(req, file, &tags) != 0) {
-        give_up(req, file);
+    if (add_validators(req, file, &validators) != 0) {
+        fail_with_503(req, file);
         return;
     }
-    condition = check_conditions(req, &tags);
+    condition = check_conditions(req, &validators);
     if (condition == MK__CONDITION_PASS)
-        found = find_ranges(req, file, &tags, &selection);
+        found = find_ranges(req, file, &validators, &set);
     if (condition == MK__CONDITION_PASS && found != MK__RANGE_UNSATISFIABLE) {
-        send_selection(req, file, &selection);
+        send_ranges(req, file, &set);
         return;
     }
-    let_go(file);
+    close_file(file);
     if (found == MK__RANGE_UNSATISFIABLE) {
-        refuse_range(req, file);
+        reject_range(req, file);
     } else if (condition == MK__CONDITION_NOT_MODIFIED) {
         /* hooks see the fields of the 200, to change those that both have: RFC 9110 section 15.4.5 */
-        if (add_fields(req, file, file->type, file->bytes) != 0) {
+        if (add_content_headers(req, file, file->type, file->bytes) != 0) {
             mk_response_error(req, 503);
             return;
         }

@@ -11,11 +11,11 @@ enum { TURN_BYTES = 64 * 1024 };
 
 struct mk_filter {
     struct mk_request *req;
-    struct mk_filter *below; /* NULL: the queue */
+    struct mk_filter *source; /* NULL: the queue */
     mk_filter_fn fn;
     void *ctx;
-    struct mk__queue queue; /* for the first one */
-    size_t turn;            /* bytes of it in this turn */
+    struct mk__parts_reader parts; /* for the first one */
+    size_t turn_bytes;             /* bytes of it in this turn */
 };
 
 int mk_response_filter(struct mk_request *req, mk_filter_fn fn, void *ctx)
@@ -25,26 +25,26 @@ int mk_response_filter(struct mk_request *req, mk_filter_fn fn, void *ctx)
     struct mk_filter *f = mk_arena_alloc(&req->arena, sizeof(*f));
     if (!f)
         return -ENOMEM;
-    *f = (struct mk_filter){.req = req, .below = req->filter, .fn = fn, .ctx = ctx, .queue.req = req};
-    f->queue.length_known = mk_response_length_get(req, &f->queue.length);
+    *f = (struct mk_filter){.req = req, .source = req->filter, .fn = fn, .ctx = ctx, .parts.req = req};
+    f->parts.length_known = mk_response_length_get(req, &f->parts.length);
     req->length_known = false;
     req->filter = f;
     return 0;
 }
 
-static ssize_t read_queue(struct mk_filter *f, char *to, size_t size)
+static ssize_t read_parts(struct mk_filter *f, char *to, size_t size)
 {
-    if (f->turn >= TURN_BYTES)
+    if (f->turn_bytes >= TURN_BYTES)
         return -EBUSY;
-    ssize_t n = mk__queue_read(&f->queue, to, size);
+    ssize_t n = mk__parts_read(&f->parts, to, size);
     if (n > 0)
-        f->turn += (size_t)n;
+        f->turn_bytes += (size_t)n;
     return n;
 }
 
 ssize_t mk_filter_read(struct mk_filter *f, char *to, size_t size)
 {
-    return f->below ? f->below->fn(f->below, to, size, f->below->ctx) : read_queue(f, to, size);
+    return f->source ? f->source->fn(f->source, to, size, f->source->ctx) : read_parts(f, to, size);
 }
 
 struct mk_request *mk_filter_request(const struct mk_filter *f)
@@ -52,15 +52,15 @@ struct mk_request *mk_filter_request(const struct mk_filter *f)
     return f->req;
 }
 
-ssize_t mk__filter_run(struct mk_request *req, char *to, size_t size)
+ssize_t mk__filter_read_output(struct mk_request *req, char *to, size_t size)
 {
     return req->filter->fn(req->filter, to, size, req->filter->ctx);
 }
 
-void mk__filter_turn(struct mk_request *req)
+void mk__filter_begin_turn(struct mk_request *req)
 {
     struct mk_filter *f = req->filter;
-    while (f->below)
-        f = f->below;
-    f->turn = 0;
+    while (f->source)
+        f = f->source;
+    f->turn_bytes = 0;
 }

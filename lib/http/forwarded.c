@@ -30,7 +30,7 @@ static struct mk_str cut_last(struct mk_str *rest, char mark, bool with_quotes)
 }
 
 /* An obfuscated port ("192.0.2.1:_web", RFC 7239 section 6.3) is none that anybody could use. */
-static struct mk_str without_hidden_port(struct mk_str node)
+static struct mk_str strip_obfuscated_port(struct mk_str node)
 {
     const char *colon = node.len ? memrchr(node.p, ':', node.len) : NULL;
     if (colon && colon > node.p && colon + 1 < node.p + node.len && colon[1] == '_')
@@ -38,10 +38,10 @@ static struct mk_str without_hidden_port(struct mk_str node)
     return node;
 }
 
-static void step(struct mk__forwarded *f, struct mk_str node)
+static void add_hop(struct mk__forwarded *f, struct mk_str node)
 {
     struct mk_address address;
-    if (mk_address_parse(without_hidden_port(node), &address) < 0) {
+    if (mk_address_parse(strip_obfuscated_port(node), &address) < 0) {
         f->ended = true;
         return;
     }
@@ -49,19 +49,19 @@ static void step(struct mk__forwarded *f, struct mk_str node)
     f->ended = !mk_networks_contain(f->trusted, &address);
 }
 
-static bool may_step(struct mk__forwarded *f)
+static bool can_add_hop(struct mk__forwarded *f)
 {
-    f->ended |= f->steps == MK__FORWARDED_STEPS_MAX;
-    f->steps += !f->ended;
+    f->ended |= f->hops == MK__FORWARDED_HOPS_MAX;
+    f->hops += !f->ended;
     return !f->ended;
 }
 
-void mk__forwarded_for(struct mk__forwarded *f, struct mk_str line)
+void mk__forwarded_read_x_for(struct mk__forwarded *f, struct mk_str line)
 {
-    while (line.len && may_step(f)) {
+    while (line.len && can_add_hop(f)) {
         struct mk_str node = cut_last(&line, ',', false);
         if (node.len)
-            step(f, node);
+            add_hop(f, node);
     }
 }
 
@@ -73,9 +73,9 @@ static void set_scheme(struct mk__forwarded *f, struct mk_str scheme)
         f->is_https = false;
 }
 
-void mk__forwarded_proto(struct mk__forwarded *f, struct mk_str line)
+void mk__forwarded_read_x_proto(struct mk__forwarded *f, struct mk_str line)
 {
-    for (unsigned i = 0; line.len && (i < f->steps || i == 0); i++)
+    for (unsigned i = 0; line.len && (i < f->hops || i == 0); i++)
         set_scheme(f, cut_last(&line, ',', false));
 }
 
@@ -89,7 +89,7 @@ static struct mk_str unquote(struct mk_str value)
 }
 
 /* Where an element stands, its proxy is trusted: that is so for what it says of the scheme, too. */
-static void read_element(struct mk__forwarded *f, struct mk_str element)
+static void read_forwarded_element(struct mk__forwarded *f, struct mk_str element)
 {
     struct mk_str node = MK_STR("");
     while (element.len) {
@@ -104,14 +104,14 @@ static void read_element(struct mk__forwarded *f, struct mk_str element)
         else if (mk_str_ieq(name, MK_STR("proto")))
             set_scheme(f, value);
     }
-    step(f, node);
+    add_hop(f, node);
 }
 
 void mk__forwarded_read(struct mk__forwarded *f, struct mk_str line)
 {
-    while (line.len && may_step(f)) {
+    while (line.len && can_add_hop(f)) {
         struct mk_str element = cut_last(&line, ',', true);
         if (element.len)
-            read_element(f, element);
+            read_forwarded_element(f, element);
     }
 }

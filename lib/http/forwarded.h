@@ -14,26 +14,26 @@
 
 #include <monkey/address.h>
 
-enum { MK__FORWARDED_STEPS_MAX = 32 };
+enum { MK__FORWARDED_HOPS_MAX = 32 };
 
 struct mk__forwarded {
     const struct mk_networks *trusted;
     struct mk_address client; /* as far as the walk has come; begins as the peer, which is trusted */
     bool is_https;            /* the client's way to the first trusted proxy */
     bool ended;
-    uint8_t steps; /* elements that were looked at, at most MK__FORWARDED_STEPS_MAX */
+    uint8_t hops; /* elements that were looked at, at most MK__FORWARDED_HOPS_MAX */
 };
 
 /*
  * Each takes one line of its field, the last line of a message first. What is not an address (garbage, "unknown", a
  * hidden name) ends the walk at the last one that was.
  */
-void mk__forwarded_for(struct mk__forwarded *f, struct mk_str line);  /* X-Forwarded-For */
-void mk__forwarded_read(struct mk__forwarded *f, struct mk_str line); /* Forwarded */
+void mk__forwarded_read_x_for(struct mk__forwarded *f, struct mk_str line); /* X-Forwarded-For */
+void mk__forwarded_read(struct mk__forwarded *f, struct mk_str line);       /* Forwarded */
 /*
  * X-Forwarded-Proto, of which the last line counts, after X-Forwarded-For: the scheme that belongs to the client's
  * address, or the first one when there are fewer schemes than addresses.
  */
-void mk__forwarded_proto(struct mk__forwarded *f, struct mk_str line);
+void mk__forwarded_read_x_proto(struct mk__forwarded *f, struct mk_str line);
 
 #endif

@@ -19,12 +19,12 @@ enum progress {
     NEEDS_DISK,
     NEEDS_TURN,
     TAKEN_OVER,
-    SWITCHES,
+    SWITCH_TO_H2,
     FINISHED,
     BROKEN,
 };
 
-struct mk__h1_rest {
+struct mk__h1_saved_input {
     struct mk__parse parse; /* of the head that the bytes begin with, as far as it came */
     uint64_t since_us;
     uint32_t len, fields_bytes;
@@ -34,101 +34,101 @@ struct mk__h1_rest {
 
 /* ── unread input between two turns ── */
 
-static size_t rest_bytes(const struct mk__h1_rest *rest)
+static size_t saved_input_bytes(const struct mk__h1_saved_input *saved)
 {
-    return sizeof(*rest) + rest->fields_bytes + rest->len;
+    return sizeof(*saved) + saved->fields_bytes + saved->len;
 }
 
-void mk__h1_drop_rest(struct mk__conn *c)
+void mk__h1_free_saved_input(struct mk__conn *c)
 {
-    if (c->rest)
-        mk_account_free(c->http->account, c->rest, rest_bytes(c->rest));
-    c->rest = NULL;
+    if (c->saved_input)
+        mk_account_free(c->http->account, c->saved_input, saved_input_bytes(c->saved_input));
+    c->saved_input = NULL;
 }
 
-static int keep_rest(struct mk__conn *c, struct mk_str in)
+static int save_input(struct mk__conn *c, struct mk_str in)
 {
-    struct mk__http *http = c->http;
-    struct mk__h1_rest size = {
+    struct mk__context *http = c->http;
+    struct mk__h1_saved_input size = {
         .parse = http->parse,
         .since_us = http->head_since_us,
         .len = (uint32_t)in.len,
         .fields_bytes = (uint32_t)(http->parse.n_fields * sizeof(*http->fields)),
     };
-    c->rest = mk_account_alloc(http->account, rest_bytes(&size));
-    if (!c->rest)
+    c->saved_input = mk_account_alloc(http->account, saved_input_bytes(&size));
+    if (!c->saved_input)
         return -ENOMEM;
-    memcpy(c->rest, &size, sizeof(size));
-    memcpy(c->rest->bytes, http->fields, size.fields_bytes);
-    memcpy(c->rest->bytes + size.fields_bytes, in.p, in.len);
+    memcpy(c->saved_input, &size, sizeof(size));
+    memcpy(c->saved_input->bytes, http->fields, size.fields_bytes);
+    memcpy(c->saved_input->bytes + size.fields_bytes, in.p, in.len);
     return 0;
 }
 
-size_t mk__h1_take_rest_bytes(struct mk__conn *c, void *to, size_t size)
+size_t mk__h1_read_saved_input(struct mk__conn *c, void *to, size_t size)
 {
-    struct mk__h1_rest *rest = c->rest;
-    if (!rest)
+    struct mk__h1_saved_input *saved = c->saved_input;
+    if (!saved)
         return 0;
-    size_t n = rest->len - rest->at < size ? rest->len - rest->at : size;
-    memcpy(to, rest->bytes + rest->fields_bytes + rest->at, n);
-    rest->at += (uint32_t)n;
-    if (rest->at == rest->len)
-        mk__h1_drop_rest(c);
+    size_t n = saved->len - saved->at < size ? saved->len - saved->at : size;
+    memcpy(to, saved->bytes + saved->fields_bytes + saved->at, n);
+    saved->at += (uint32_t)n;
+    if (saved->at == saved->len)
+        mk__h1_free_saved_input(c);
     return n;
 }
 
 /* Puts what was kept back to where a turn works. */
-static struct mk_str take_rest(struct mk__conn *c)
+static struct mk_str restore_input(struct mk__conn *c)
 {
-    struct mk__http *http = c->http;
-    struct mk__h1_rest *rest = c->rest;
+    struct mk__context *http = c->http;
+    struct mk__h1_saved_input *saved = c->saved_input;
     struct mk_str in = mk_str(http->in.data, 0);
     http->parse = (struct mk__parse){0};
     http->head_since_us = 0;
-    if (!rest)
+    if (!saved)
         return in;
-    http->parse = rest->parse;
-    http->head_since_us = rest->since_us;
-    memcpy(http->fields, rest->bytes, rest->fields_bytes);
-    memcpy(http->in.data, rest->bytes + rest->fields_bytes, rest->len);
-    in.len = rest->len;
-    mk__h1_drop_rest(c);
+    http->parse = saved->parse;
+    http->head_since_us = saved->since_us;
+    memcpy(http->fields, saved->bytes, saved->fields_bytes);
+    memcpy(http->in.data, saved->bytes + saved->fields_bytes, saved->len);
+    in.len = saved->len;
+    mk__h1_free_saved_input(c);
     return in;
 }
 
 /* ── the exchange's way ── */
 
-static void wake(struct mk_request *req)
+static void wake_conn(struct mk_request *req)
 {
     struct mk__conn *c = req->connection;
-    if (!c->driving)
+    if (!c->running)
         mk_task_schedule(c->http->loop, &c->task);
 }
 
-static const struct mk_io *io_of(const struct mk_request *req)
+static const struct mk_io *get_io(const struct mk_request *req)
 {
     const struct mk__conn *c = req->connection;
-    return &c->stream.io;
+    return &c->sock.io;
 }
 
 #ifndef MK_LEAN
-static struct mk__peer *peer_of(const struct mk_request *req)
+static struct mk__peer *get_peer(const struct mk_request *req)
 {
     struct mk__conn *c = req->connection;
     return &c->peer;
 }
 #endif
 
-const struct mk__carrier mk__h1_carrier = {
+const struct mk__protocol mk__h1_protocol = {
     .major = 1,
-    .wake = wake,
-    .io = io_of,
+    .wake = wake_conn,
+    .io = get_io,
 #ifndef MK_LEAN
-    .read = mk__h1_read_bytes,
-    .write = mk__h1_write_bytes,
-    .shutdown = mk__h1_shutdown_bytes,
-    .again = mk__h1_again,
-    .peer = peer_of,
+    .read = mk__h1_tunnel_read,
+    .write = mk__h1_tunnel_write,
+    .shutdown = mk__h1_tunnel_shutdown,
+    .wake_tunnel = mk__h1_tunnel_wake,
+    .peer = get_peer,
 #endif
 };
 
@@ -136,12 +136,12 @@ void mk__h1_finish_exchange(struct mk__conn *c, bool aborted)
 {
     struct mk_request *req = c->req;
     req->aborted = aborted && !req->complete;
-    c->http->app->done(req, c->http->app_ctx);
+    c->http->app->on_done(req, c->http->app_ctx);
     c->req = NULL;
     mk__request_free(req);
 }
 
-static void start_body(struct mk_request *req)
+static void init_body(struct mk_request *req)
 {
     static const struct mk__chunked_limits limits = {.line_bytes_max = 512,
                                                      .ext_bytes_total_max = 16384,
@@ -160,20 +160,20 @@ static void start_body(struct mk_request *req)
 static void begin_exchange(struct mk__conn *c, struct mk_request *req, int status)
 {
     if (status == 0)
-        status = -mk__head_read(&req->parse, req->fields, req->base, &req->head);
+        status = -mk__request_head_read(&req->parse, req->fields, req->base, &req->head);
     if (status) {
         req->body_done = req->body_failed = true;
-        c->closing = c->impolite = true; /* where the message ends is not certain */
+        c->closing = c->unread_input = true; /* where the message ends is not certain */
         mk_response_error(req, status);
         return;
     }
     status = -mk__request_decode_path(req);
-    c->http->app->arrived(req, c->http->app_ctx);
-    start_body(req);
+    c->http->app->on_head(req, c->http->app_ctx);
+    init_body(req);
     if (status)
         mk_response_error(req, status);
     if (!req->ended)
-        c->http->app->request(req, c->http->app_ctx);
+        c->http->app->on_request(req, c->http->app_ctx);
 }
 
 static bool awaits_proxy_header(const struct mk__conn *c)
@@ -182,33 +182,33 @@ static bool awaits_proxy_header(const struct mk__conn *c)
     (void)c;
     return false;
 #else
-    return c->peer.awaited;
+    return c->peer.expects_proxy_header;
 #endif
 }
 
 /* The next request of the input, if its head is complete. */
 static enum progress read_head(struct mk__conn *c, struct mk_str *in)
 {
-    struct mk__http *http = c->http;
+    struct mk__context *http = c->http;
 #ifndef MK_LEAN
     if (awaits_proxy_header(c)) {
-        int err = mk__client_announce(&c->peer, http, in);
+        int err = mk__client_addr_read_proxy_header(&c->peer, http, in);
         return err == 0 ? FINISHED : err == MK_AGAIN ? NEEDS_INPUT : BROKEN;
     }
-    enum mk__preface preface = c->requests ? MK__PREFACE_NONE : mk__preface_look(*in);
-    if (preface != MK__PREFACE_NONE && mk__conn_may_switch(c))
-        return preface == MK__PREFACE_WHOLE ? SWITCHES : NEEDS_INPUT;
+    enum mk__preface preface = c->requests ? MK__PREFACE_NONE : mk__preface_check(*in);
+    if (preface != MK__PREFACE_NONE && mk__conn_can_use_h2(c))
+        return preface == MK__PREFACE_WHOLE ? SWITCH_TO_H2 : NEEDS_INPUT;
 #endif
-    if (mk__http_wants_times(http) && !http->head_since_us)
+    if (mk__context_wants_times(http) && !http->head_since_us)
         http->head_since_us = mk_loop_now_us(http->loop);
     int r = mk__parse_head(&http->parse, http->fields, &http->settings->head, *in);
     if (r == MK_AGAIN)
         return NEEDS_INPUT;
 #ifndef MK_LEAN
-    if (r == -400 && !c->requests && mk__preface_is_foreign(&http->parse, *in))
+    if (r == -400 && !c->requests && mk__preface_is_other_protocol(&http->parse, *in))
         return BROKEN;
 #endif
-    struct mk_request *req = mk__request_new(http, &mk__h1_carrier, c);
+    struct mk_request *req = mk__request_new(http, &mk__h1_protocol, c);
     if (!req)
         return BROKEN;
     req->base = in->p;
@@ -231,7 +231,7 @@ static enum progress read_head(struct mk__conn *c, struct mk_str *in)
 /* ── the body ── */
 
 /* Takes the next piece of the body from the input: its length on the wire, or -errno. */
-static ssize_t cut_piece(struct mk_request *req, struct mk_str in, struct mk_str *ret_piece, bool *ret_end)
+static ssize_t decode_body(struct mk_request *req, struct mk_str in, struct mk_str *ret_piece, bool *ret_end)
 {
     if (req->head.body == MK__BODY_CHUNKED) {
         ssize_t n = mk__chunked_decode(&req->chunked, in.p, in.len, ret_piece);
@@ -246,10 +246,10 @@ static ssize_t cut_piece(struct mk_request *req, struct mk_str in, struct mk_str
 }
 
 /* A body that cannot be understood, or is too long: the answer if there is none yet, and the end. */
-static void refuse_body(struct mk__conn *c, struct mk_request *req, int status)
+static void reject_body(struct mk__conn *c, struct mk_request *req, int status)
 {
     bool answered = req->body_discard;
-    c->closing = c->impolite = true;
+    c->closing = c->unread_input = true;
     req->body_discard = req->body_done = req->body_failed = true;
     if (answered)
         return;
@@ -277,24 +277,24 @@ static void read_body(struct mk__conn *c, struct mk_request *req, struct mk_str 
     while (in->len && wants_body(req)) {
         struct mk_str piece;
         bool end;
-        ssize_t n = cut_piece(req, *in, &piece, &end);
+        ssize_t n = decode_body(req, *in, &piece, &end);
         if (n < 0) {
-            refuse_body(c, req, n == -EMSGSIZE ? 413 : 400);
+            reject_body(c, req, n == -EMSGSIZE ? 413 : 400);
             return;
         }
         in->p += n;
         in->len -= (size_t)n;
         if (piece.len || end)
-            mk__request_body(req, piece, end);
+            mk__request_deliver_body(req, piece, end);
         if (!end && is_too_long(req))
-            refuse_body(c, req, 413);
+            reject_body(c, req, 413);
     }
-    if (c->state == MK__CONN_BODY && wants_body(req) && mk__request_is_slow(req))
-        refuse_body(c, req, 408);
+    if (c->state == MK__CONN_READ_BODY && wants_body(req) && mk__request_body_is_slow(req))
+        reject_body(c, req, 408);
 }
 
 /* The client waits for a word before it sends its body (RFC 9110 section 10.1.1). */
-static void invite_body(struct mk__conn *c, struct mk_request *req)
+static void send_100_continue(struct mk__conn *c, struct mk_request *req)
 {
     struct mk__scratch *out = &c->http->out;
     struct mk_str line = MK_STR("HTTP/1.1 100 Continue\r\n\r\n");
@@ -322,41 +322,41 @@ static bool end_exchange(struct mk__conn *c, struct mk_request *req)
 }
 
 /* More of the body is needed; a client that has ended its side will not send it. */
-static enum progress need_input(struct mk__conn *c)
+static enum progress wait_for_input(struct mk__conn *c)
 {
-    if (!c->stream.ended)
+    if (!c->sock.ended)
         return NEEDS_INPUT;
     c->closing = true;
     mk__h1_finish_exchange(c, true);
     return FINISHED;
 }
 
-static enum progress step_exchange(struct mk__conn *c, struct mk_str *in)
+static enum progress continue_exchange(struct mk__conn *c, struct mk_str *in)
 {
     struct mk_request *req = c->req;
     read_body(c, req, in);
-    enum mk__h1_output r = mk__h1_output(c);
+    enum mk__h1_send_result r = mk__h1_send(c);
     switch (r) {
-    case MK__OUTPUT_DONE:
+    case MK__H1_SEND_DONE:
         if (end_exchange(c, req) || in->len)
             return FINISHED;
-        return need_input(c);
-    case MK__OUTPUT_WAITING:
+        return wait_for_input(c);
+    case MK__H1_SEND_NEEDS_HANDLER:
         if (!wants_body(req))
             return NEEDS_HANDLER;
-        invite_body(c, req);
-        return in->len ? FINISHED : need_input(c);
-    case MK__OUTPUT_BLOCKED:
+        send_100_continue(c, req);
+        return in->len ? FINISHED : wait_for_input(c);
+    case MK__H1_SEND_BLOCKED:
         return NEEDS_OUTPUT;
-    case MK__OUTPUT_LATER:
+    case MK__H1_SEND_YIELD:
         return NEEDS_TURN;
-    case MK__OUTPUT_DISK:
+    case MK__H1_SEND_NEEDS_DISK:
         return NEEDS_DISK;
-    case MK__OUTPUT_TUNNEL:
+    case MK__H1_SEND_TUNNEL:
         return TAKEN_OVER;
-    case MK__OUTPUT_FAILED:
+    case MK__H1_SEND_FAILED:
         /* an early end tells the client that the answer is not complete */
-        c->closing = c->impolite = true;
+        c->closing = c->unread_input = true;
         mk__h1_finish_exchange(c, true);
         return FINISHED;
     default:
@@ -365,17 +365,17 @@ static enum progress step_exchange(struct mk__conn *c, struct mk_str *in)
 }
 
 /* Goes on until something is missing. */
-static enum progress step(struct mk__conn *c, struct mk_str *in)
+static enum progress process_input(struct mk__conn *c, struct mk_str *in)
 {
     for (;;) {
         enum progress r;
         if (c->req) {
-            r = step_exchange(c, in);
+            r = continue_exchange(c, in);
         } else {
             if (c->closing)
                 return FINISHED;
             r = in->len ? read_head(c, in) : NEEDS_INPUT;
-            if (r == NEEDS_INPUT && c->stream.ended)
+            if (r == NEEDS_INPUT && c->sock.ended)
                 return FINISHED;
         }
         if (r != FINISHED)
@@ -384,13 +384,13 @@ static enum progress step(struct mk__conn *c, struct mk_str *in)
 }
 
 /* One read behind what is there; false when nothing more can come in this turn. */
-static bool receive(struct mk__conn *c, struct mk_str *in, enum progress *r)
+static bool read_input(struct mk__conn *c, struct mk_str *in, enum progress *r)
 {
     struct mk__scratch *scratch = &c->http->in;
     size_t used = (size_t)(in->p - scratch->data) + in->len;
-    if (!c->stream.readable || c->stream.ended || used == scratch->size)
+    if (!c->sock.readable || c->sock.ended || used == scratch->size)
         return false;
-    ssize_t n = mk__stream_read(&c->stream, scratch->data + used, scratch->size - used);
+    ssize_t n = mk__stream_read(&c->sock, scratch->data + used, scratch->size - used);
     if (n == -EAGAIN)
         return false;
     if (n < 0)
@@ -401,7 +401,7 @@ static bool receive(struct mk__conn *c, struct mk_str *in, enum progress *r)
 }
 
 /* Cuts a connection whose exchange cannot be completed, or that nobody answers any more. */
-static enum mk__conn_state cut(struct mk__conn *c)
+static enum mk__conn_state drop_conn(struct mk__conn *c)
 {
     c->http->out.len = 0;
     return MK__CONN_CLOSED;
@@ -410,27 +410,27 @@ static enum mk__conn_state cut(struct mk__conn *c)
 static enum mk__conn_state state_for_input(const struct mk__conn *c, struct mk_str in)
 {
     if (c->req)
-        return MK__CONN_BODY;
+        return MK__CONN_READ_BODY;
     if (in.len && !awaits_proxy_header(c))
-        return MK__CONN_HEAD;
-    return c->requests ? MK__CONN_IDLE : MK__CONN_FRESH;
+        return MK__CONN_READ_HEAD;
+    return c->requests ? MK__CONN_IDLE : MK__CONN_NEW;
 }
 
 /* Empty lines are no beginning of a request (RFC 9112 section 2.2), and do not prolong any wait. */
-static bool only_empty_lines(const struct mk__http *http, struct mk_str in)
+static bool only_empty_lines(const struct mk__context *http, struct mk_str in)
 {
     return in.len && http->parse.phase == MK__PARSE_START && http->parse.line_at == in.len;
 }
 
 /* Who came during the drain has not asked anything yet; who has just shaken hands is about to, and has a moment. */
-static bool may_still_ask(struct mk__conn *c)
+static bool can_still_request(struct mk__conn *c)
 {
 #ifndef MK_LEAN
-    if (c->requests || c->late || !c->stream.io.transport->handshake)
-        return c->late && !c->requests;
+    if (c->requests || c->accepted_in_drain || !c->sock.io.transport->handshake)
+        return c->accepted_in_drain && !c->requests;
     /* one, however often it is asked for */
-    if (c->timer.deadline_ms > mk_loop_now_ms(c->http->loop) + MK__CONN_MOMENT_MS)
-        mk_timer_arm(c->http->loop, &c->timer, MK__CONN_MOMENT_MS);
+    if (c->timer.deadline_ms > mk_loop_now_ms(c->http->loop) + MK__CONN_DRAIN_GRACE_MS)
+        mk_timer_arm(c->http->loop, &c->timer, MK__CONN_DRAIN_GRACE_MS);
     return true;
 #else
     (void)c;
@@ -439,21 +439,21 @@ static bool may_still_ask(struct mk__conn *c)
 }
 
 /* Ends a turn: what must be kept is kept, and the next wait is named. */
-static enum mk__conn_state settle(struct mk__conn *c, enum progress r, struct mk_str in)
+static enum mk__conn_state end_turn(struct mk__conn *c, enum progress r, struct mk_str in)
 {
-    if (!c->req && c->state != MK__CONN_HEAD && only_empty_lines(c->http, in))
+    if (!c->req && c->state != MK__CONN_READ_HEAD && only_empty_lines(c->http, in))
         in.len = 0;
-    if (r == NEEDS_INPUT && !c->req && !in.len && c->http->draining && !may_still_ask(c))
+    if (r == NEEDS_INPUT && !c->req && !in.len && c->http->draining && !can_still_request(c))
         r = FINISHED;
     if (r == FINISHED && in.len)
-        c->impolite = true; /* requests that will not be answered */
+        c->unread_input = true; /* requests that will not be answered */
     if (r == FINISHED)
-        return mk__conn_goodbye(c);
-    if (in.len && keep_rest(c, in) < 0)
-        return cut(c);
-    if (c->req && mk__request_detach(c->req) < 0)
-        return cut(c);
-    if (r == NEEDS_TURN || r == TAKEN_OVER || (r == NEEDS_INPUT && c->stream.readable))
+        return mk__conn_begin_close(c);
+    if (in.len && save_input(c, in) < 0)
+        return drop_conn(c);
+    if (c->req && mk__request_copy_head(c->req) < 0)
+        return drop_conn(c);
+    if (r == NEEDS_TURN || r == TAKEN_OVER || (r == NEEDS_INPUT && c->sock.readable))
         mk_task_schedule(c->http->loop, &c->task);
     switch (r) {
     case NEEDS_INPUT:
@@ -465,27 +465,27 @@ static enum mk__conn_state settle(struct mk__conn *c, enum progress r, struct mk
     case TAKEN_OVER:
         return MK__CONN_TUNNEL;
     default:
-        return MK__CONN_SEND;
+        return MK__CONN_WRITE;
     }
 }
 
-enum mk__conn_state mk__h1_take_turn(struct mk__conn *c)
+enum mk__conn_state mk__h1_run_turn(struct mk__conn *c)
 {
-    struct mk__http *http = c->http;
-    int r = c->state == MK__CONN_SEND ? mk__stream_flush(&c->stream, &http->out, http->account, 0) : 0;
+    struct mk__context *http = c->http;
+    int r = c->state == MK__CONN_WRITE ? mk__stream_flush(&c->sock, &http->out, http->account, 0) : 0;
     if (r != 0)
-        return r == MK_AGAIN ? MK__CONN_SEND : cut(c);
-    struct mk_str in = take_rest(c);
-    enum progress p = step(c, &in);
-    if (p == NEEDS_INPUT && receive(c, &in, &p) && p != BROKEN)
-        p = step(c, &in);
+        return r == MK_AGAIN ? MK__CONN_WRITE : drop_conn(c);
+    struct mk_str in = restore_input(c);
+    enum progress p = process_input(c, &in);
+    if (p == NEEDS_INPUT && read_input(c, &in, &p) && p != BROKEN)
+        p = process_input(c, &in);
 #ifndef MK_LEAN
-    if (p == SWITCHES)
-        return mk__conn_switch(c, in);
+    if (p == SWITCH_TO_H2)
+        return mk__conn_switch_to_h2(c, in);
 #endif
     /* the last bytes leave together with our FIN */
-    r = mk__stream_flush(&c->stream, &http->out, http->account, p == FINISHED ? MK_IO_MORE : 0);
+    r = mk__stream_flush(&c->sock, &http->out, http->account, p == FINISHED ? MK_IO_MORE : 0);
     if (p == BROKEN || r < 0)
-        return cut(c);
-    return settle(c, r == MK_AGAIN ? NEEDS_OUTPUT : p, in);
+        return drop_conn(c);
+    return end_turn(c, r == MK_AGAIN ? NEEDS_OUTPUT : p, in);
 }

@@ -386,7 +386,7 @@ static nghttp2_option *make_options(void)
     return o;
 }
 
-static int open_shared(struct mk__http *http)
+static int open_shared(struct mk__context *http)
 {
     if (http->h2_shared)
         return 0;
@@ -401,7 +401,7 @@ static int open_shared(struct mk__http *http)
     return -ENOMEM;
 }
 
-void mk__h2_release(struct mk__http *http)
+void mk__h2_release(struct mk__context *http)
 {
     struct mk__h2_shared *shared = http->h2_shared;
     if (!shared)
@@ -414,7 +414,7 @@ void mk__h2_release(struct mk__http *http)
 
 int mk__h2_open(struct mk__conn *c)
 {
-    struct mk__http *http = c->http;
+    struct mk__context *http = c->http;
     struct mk__h2 *h2 = open_shared(http) == 0 ? mk_account_alloc(http->account, sizeof(*h2)) : NULL;
     if (!h2)
         return -ENOMEM;
@@ -423,7 +423,7 @@ int mk__h2_open(struct mk__conn *c)
                         mk__h2_memory_retake};
     nghttp2_session *session;
     *h2 = (struct mk__h2){.conn = c,
-                          .adoptions = http->adoptions,
+                          .adoptions = http->settings_version,
                           .guarded = *http->settings->h2,
                           .batch = MK__H2_FRAME_BYTES};
     mk_list_init(&h2->streams);

@@ -34,7 +34,7 @@ enum mk__h2_wait {
 
 struct mk__h2_wait_row {
     const char *name;
-    uint8_t limit;    /* enum mk__wait; MK__WAITS: none of its own */
+    uint8_t limit;    /* enum mk__timeout; MK__TIMEOUTS: none of its own */
     uint16_t overdue; /* the status for the client that it has passed; 0: the stream is reset */
     uint16_t next;    /* a bit for each wait that may follow */
 };
@@ -54,7 +54,7 @@ struct mk__h2_stream {
     struct mk__h2 *h2;
     struct mk_request *req; /* NULL: its exchange is over, or has not begun */
     struct mk_timer timer;
-    struct mk__queue queue;
+    struct mk__parts_reader queue;
     struct mk__h2_piece *first, *last; /* of the body, not taken by the handler yet */
     int32_t id;
     uint8_t wait;         /* enum mk__h2_wait */
@@ -134,7 +134,7 @@ struct mk__h2_shared {
     struct mk__h2_toll tolls[MK__H2_ENDS];
 };
 
-static inline struct mk__http *mk__h2_http(const struct mk__h2 *h2)
+static inline struct mk__context *mk__h2_http(const struct mk__h2 *h2)
 {
     return h2->conn->http;
 }
@@ -153,7 +153,7 @@ const char *mk__h2_library(void);
 /* Frees everything; exchanges that are not complete end as aborted. */
 void mk__h2_close(struct mk__conn *c);
 /* Frees what the worker's connections share. */
-void mk__h2_release(struct mk__http *http);
+void mk__h2_release(struct mk__context *http);
 
 /* ── h2.c: what goes over the wire ── */
 
@@ -200,7 +200,7 @@ void mk__h2_manners_tell(struct mk__h2 *h2, enum mk__h2_deed deed, uint64_t most
 /* Answers to PING and SETTINGS that may wait for the client: more than it may ask for within ten seconds. */
 uint64_t mk__h2_manners_answers_max(const struct mk__h2 *h2);
 /* How many connections and streams were ended, into the log; if there were any. */
-void mk__h2_manners_sum_up(const struct mk__http *http);
+void mk__h2_manners_sum_up(const struct mk__context *http);
 /* A frame of the client begins: is it of any use? */
 void mk__h2_manners_weigh(struct mk__h2 *h2, uint8_t type, size_t bytes, int32_t stream_id, bool end_stream);
 

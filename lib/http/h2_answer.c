@@ -17,7 +17,7 @@ static void decide_framing(struct mk__h2_stream *s)
     struct mk_request *req = s->req;
     /* whoever answers 200 to an extended CONNECT has a tunnel, or the client would take what follows for one */
     if (s->connects && !req->tunnel && req->status < 300)
-        mk__response_only(req, 501);
+        mk__response_reset_to_status(req, 501);
     if (req->tunnel) {
         req->status = 200; /* 101 is no status of HTTP/2: RFC 8441 section 4 */
         s->provided = true;
@@ -31,13 +31,13 @@ static void decide_framing(struct mk__h2_stream *s)
     req->bodyless = req->parse.method == MK_HEAD || req->status == 205 || !mk__status_has_body(req->status);
     bool empty = req->length_known && req->length == 0 && !mk__request_is_filtered(req) && !req->trailers;
     s->provided = !req->ended || !(req->bodyless || empty);
-    s->queue = (struct mk__queue){.req = req, .length_known = req->length_known, .length = req->length};
+    s->queue = (struct mk__parts_reader){.req = req, .length_known = req->length_known, .length = req->length};
 }
 
 void mk__h2_answer_begin(struct mk__h2_stream *s)
 {
     struct mk_request *req = s->req;
-    struct mk__http *http = mk__h2_http(s->h2);
+    struct mk__context *http = mk__h2_http(s->h2);
     mk__response_run_hooks(req);
     decide_framing(s);
     if (req->close_wanted) {
@@ -50,7 +50,7 @@ void mk__h2_answer_begin(struct mk__h2_stream *s)
         return;
     }
     req->head_sent = true;
-    if (mk__http_wants_times(http))
+    if (mk__context_wants_times(http))
         req->first_byte_us = mk_loop_now_us(http->loop);
 }
 
@@ -61,8 +61,8 @@ static ssize_t read_some(struct mk__h2_stream *s, char *to, size_t size)
 {
     struct mk_request *req = s->req;
     if (!mk__request_is_filtered(req))
-        return mk__queue_read(&s->queue, to, size);
-    ssize_t n = mk__filter_run(req, to, size);
+        return mk__parts_read(&s->queue, to, size);
+    ssize_t n = mk__filter_read_output(req, to, size);
     if (n == 0 && (req->first || !req->ended))
         return -EPIPE; /* the filters have ended before the parts did */
     return n;
@@ -84,7 +84,7 @@ static void begin_filters(struct mk__h2_stream *s)
 {
     uint64_t turn = s->req->http->loop->turns;
     if (mk__request_is_filtered(s->req) && s->turn != turn)
-        mk__filter_turn(s->req);
+        mk__filter_begin_turn(s->req);
     s->turn = turn;
 }
 
@@ -188,7 +188,7 @@ void mk__h2_answer_fields(const struct mk__h2_stream *s, bool interim, struct mk
     add(f, MK_STR(":status"), print_number(f->status, sizeof(f->status), interim ? 100 : req->status));
     if (interim)
         return;
-    add_lines(f, mk__http_date_lines(req->http));
+    add_lines(f, mk__context_date_lines(req->http));
     add_all(f, req->headers, req->headers_len);
     if (req->length_known && mk__status_has_body(req->status) && !req->tunnel)
         add(f, MK_STR("content-length"), print_number(f->length, sizeof(f->length), req->length));

@@ -3,7 +3,8 @@
  * HTTP/2 lies in an object of its own, because of the library that it brings: it is opened when the first client speaks
  * it. This is what it and the rest of lib/http call of each other. Tests link both together.
  *
- *     conn.c ─► mk__http.h2 ─► struct mk__h2_calls ─► h2.c, h2_turn.c ─► h2_module.c ─► struct mk__h2_core ─► request.c
+ *     conn.c ─► mk__context.h2 ─► struct mk__h2_calls ─► h2.c, h2_turn.c ─► h2_module.c ─► struct mk__h2_core ─►
+ * request.c
  * ...
  */
 #ifndef MK_HTTP_H2_CORE_H
@@ -21,34 +22,34 @@ struct mk__h2_calls {
     enum mk__conn_state (*overdue)(struct mk__conn *c);
     void (*close)(struct mk__conn *c);
     /* Who is to go when there is no room: mk__h2_hoard_find(). */
-    struct mk__conn *(*hoarder)(const struct mk__http *http);
+    struct mk__conn *(*hoarder)(const struct mk__context *http);
     /* mk__h2_hoard_give_up() */
-    void (*give_up)(struct mk__http *http, unsigned n);
+    void (*give_up)(struct mk__context *http, unsigned n);
     /* The settings are others now: tells how many connections and streams were ended so far. */
-    void (*sum_up)(const struct mk__http *http);
+    void (*sum_up)(const struct mk__context *http);
     /* Frees what the worker's connections have shared. */
-    void (*release)(struct mk__http *http);
+    void (*release)(struct mk__context *http);
 };
 
 extern const struct mk__h2_calls mk__h2_calls;
 
 /* Of the rest, for the object: X(type, name, parameters, arguments). */
 #define MK__H2_CORE(X) \
-    X(enum mk__conn_state, mk__conn_goodbye, (struct mk__conn * c), (c)) \
-    X(ssize_t, mk__filter_run, (struct mk_request * req, char *to, size_t size), (req, to, size)) \
-    X(void, mk__filter_turn, (struct mk_request * req), (req)) \
-    X(struct mk_str, mk__http_date_lines, (struct mk__http * http), (http)) \
-    X(ssize_t, mk__queue_read, (struct mk__queue * q, char *to, size_t size), (q, to, size)) \
-    X(void, mk__request_body, (struct mk_request * req, struct mk_str piece, bool end), (req, piece, end)) \
+    X(enum mk__conn_state, mk__conn_begin_close, (struct mk__conn * c), (c)) \
+    X(ssize_t, mk__filter_read_output, (struct mk_request * req, char *to, size_t size), (req, to, size)) \
+    X(void, mk__filter_begin_turn, (struct mk_request * req), (req)) \
+    X(struct mk_str, mk__context_date_lines, (struct mk__context * http), (http)) \
+    X(ssize_t, mk__parts_read, (struct mk__parts_reader * q, char *to, size_t size), (q, to, size)) \
+    X(void, mk__request_deliver_body, (struct mk_request * req, struct mk_str piece, bool end), (req, piece, end)) \
     X(int, mk__request_decode_path, (struct mk_request * req), (req)) \
-    X(int, mk__request_detach, (struct mk_request * req), (req)) \
+    X(int, mk__request_copy_head, (struct mk_request * req), (req)) \
     X(void, mk__request_free, (struct mk_request * req), (req)) \
-    X(bool, mk__request_is_slow, (const struct mk_request *req), (req)) \
-    X(struct mk_request *, mk__request_new, (struct mk__http * http, const struct mk__carrier *carrier, void *ctx), \
-      (http, carrier, ctx)) \
+    X(bool, mk__request_body_is_slow, (const struct mk_request *req), (req)) \
+    X(struct mk_request *, mk__request_new, \
+      (struct mk__context * http, const struct mk__protocol *protocol, void *ctx), (http, protocol, ctx)) \
     X(void, mk__response_run_hooks, (struct mk_request * req), (req)) \
     X(void, mk__response_drop_part, (struct mk_request * req), (req)) \
-    X(void, mk__response_only, (struct mk_request * req, int status), (req, status)) \
+    X(void, mk__response_reset_to_status, (struct mk_request * req, int status), (req, status)) \
     X(int, mk__stream_flush, \
       (struct mk__stream * s, struct mk__scratch * out, struct mk_account * account, unsigned flags), \
       (s, out, account, flags)) \

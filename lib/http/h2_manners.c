@@ -86,7 +86,7 @@ static void sum_up(const struct mk__h2_shared *shared, const char *what, unsigne
         mk_log_info("%s:%s", what, mk_buf_cstr(&b));
 }
 
-void mk__h2_manners_sum_up(const struct mk__http *http)
+void mk__h2_manners_sum_up(const struct mk__context *http)
 {
     const struct mk__h2_shared *shared = http->h2_shared;
     if (!shared)
@@ -99,7 +99,7 @@ void mk__h2_manners_sum_up(const struct mk__http *http)
 
 static const struct mk__h2_settings *settings_of(const struct mk__h2 *h2)
 {
-    const struct mk__http *http = mk__h2_http(h2);
+    const struct mk__context *http = mk__h2_http(h2);
     return http->settings->h2 ? http->settings->h2 : &h2->guarded;
 }
 
@@ -129,7 +129,7 @@ static bool is_useless(struct mk__h2 *h2, uint8_t type, int32_t stream_id)
 {
     const struct mk__conn *c = h2->conn;
     if (type == MK__H2_WINDOW_UPDATE)
-        return ++h2->updates > c->requests + c->streamed / (MK__H2_MORSEL / 2);
+        return ++h2->updates > c->requests + c->stream_bytes / (MK__H2_MORSEL / 2);
     if (type == MK__H2_RST_STREAM)
         return !mk__h2_find(h2, stream_id) && ++h2->strays > c->requests;
     return false;

@@ -48,7 +48,7 @@ void *mk__h2_memory_retake(void *p, size_t size, void *account)
 
 struct mk__h2_room *mk__h2_memory_borrow_room(struct mk__h2 *h2)
 {
-    struct mk__http *http = mk__h2_http(h2);
+    struct mk__context *http = mk__h2_http(h2);
     struct mk__h2_shared *shared = mk__h2_shared_of(h2);
     struct mk__h2_room *room = shared->room;
     uint32_t size = http->settings->head.head_bytes_max + MK__READ_BYTES;
@@ -80,7 +80,7 @@ void mk__h2_memory_return_room(struct mk__h2 *h2)
 
 /* ── what a worker's connections share ── */
 
-struct mk__h2_shared *mk__h2_memory_share(struct mk__http *http)
+struct mk__h2_shared *mk__h2_memory_share(struct mk__context *http)
 {
     struct mk__h2_shared *shared = mk_account_alloc(http->account, sizeof(*shared));
     if (!shared)
@@ -95,7 +95,7 @@ struct mk__h2_shared *mk__h2_memory_share(struct mk__http *http)
     return NULL;
 }
 
-void mk__h2_memory_unshare(struct mk__http *http)
+void mk__h2_memory_unshare(struct mk__context *http)
 {
     struct mk__h2_shared *shared = http->h2_shared;
     if (shared->out.data)

@@ -23,8 +23,8 @@ struct mk__h2_room {
 };
 
 /* What the worker's connections share, http->h2_shared, without what is nghttp2's; NULL: no memory. */
-struct mk__h2_shared *mk__h2_memory_share(struct mk__http *http);
-void mk__h2_memory_unshare(struct mk__http *http);
+struct mk__h2_shared *mk__h2_memory_share(struct mk__context *http);
+void mk__h2_memory_unshare(struct mk__context *http);
 
 /* An empty one; NULL: no memory. */
 struct mk__h2_room *mk__h2_memory_borrow_room(struct mk__h2 *h2);

@@ -74,14 +74,14 @@ static void wake(struct mk_request *req)
     struct mk__h2_stream *s = req->connection;
     if (mk_list_empty(&s->woken))
         mk_list_add(&s->h2->woken, &s->woken);
-    if (!s->h2->conn->driving)
+    if (!s->h2->conn->running)
         mk_task_schedule(req->http->loop, &s->h2->conn->task);
 }
 
 static const struct mk_io *io_of(const struct mk_request *req)
 {
     const struct mk__h2_stream *s = req->connection;
-    return &s->h2->conn->stream.io;
+    return &s->h2->conn->sock.io;
 }
 
 static struct mk__peer *peer_of(const struct mk_request *req)
@@ -90,7 +90,7 @@ static struct mk__peer *peer_of(const struct mk_request *req)
     return &s->h2->conn->peer;
 }
 
-static void again(struct mk_request *req)
+static void schedule_again(struct mk_request *req)
 {
     struct mk__h2_stream *s = req->connection;
     s->again = true;
@@ -98,14 +98,14 @@ static void again(struct mk_request *req)
     mk_task_schedule(req->http->loop, &s->h2->conn->task);
 }
 
-static const struct mk__carrier carrier = {
+static const struct mk__protocol protocol = {
     .major = 2,
     .wake = wake,
     .io = io_of,
     .read = mk__h2_tunnel_read,
     .write = mk__h2_tunnel_write,
     .shutdown = mk__h2_tunnel_shutdown,
-    .again = again,
+    .wake_tunnel = schedule_again,
     .peer = peer_of,
 };
 
@@ -125,13 +125,13 @@ struct mk__h2_stream *mk__h2_stream_new(struct mk__h2 *h2, int32_t id)
 static void finish_exchange(struct mk__h2_stream *s)
 {
     struct mk_request *req = s->req;
-    struct mk__http *http = mk__h2_http(s->h2);
+    struct mk__context *http = mk__h2_http(s->h2);
     mk__h2_order_remove(&s->place);
     mk_list_del(&s->woken);
     mk_timer_cancel(&s->timer);
     s->armed = false;
     req->aborted = !req->complete;
-    http->app->done(req, http->app_ctx);
+    http->app->on_done(req, http->app_ctx);
     s->req = NULL;
     mk__request_free(req);
     mk__h2_tunnel_drop(s);
@@ -191,22 +191,22 @@ static int forget_head(struct mk_request *req)
 /* Parses the head and copies it. What a refused one has in front of the fault stays readable, for hooks and logs. */
 static int read_head(struct mk_request *req, struct mk_str head)
 {
-    struct mk__http *http = req->http;
+    struct mk__context *http = req->http;
     int r = mk__parse_head(&req->parse, http->fields, &http->settings->head, head);
     req->base = head.p;
     req->fields = http->fields;
     if (r != 0)
         req->parse.head_len = (uint16_t)(head.len < UINT16_MAX ? head.len : UINT16_MAX);
-    if (mk__request_detach(req) < 0)
+    if (mk__request_copy_head(req) < 0)
         return forget_head(req);
     if (r != 0)
         return r == MK_AGAIN ? -400 : r;
-    return mk__head_read(&req->parse, req->fields, req->base, &req->head);
+    return mk__request_head_read(&req->parse, req->fields, req->base, &req->head);
 }
 
 static void open_request(struct mk__h2_stream *s, struct mk_request *req, struct mk_str head, int status)
 {
-    struct mk__http *http = req->http;
+    struct mk__context *http = req->http;
     req->base = "";
     if (head.len) {
         int err = -read_head(req, head);
@@ -218,7 +218,7 @@ static void open_request(struct mk__h2_stream *s, struct mk_request *req, struct
         return;
     }
     status = -mk__request_decode_path(req);
-    http->app->arrived(req, http->app_ctx);
+    http->app->on_head(req, http->app_ctx);
     req->body_done = s->ended_in || req->head.body == MK__BODY_NONE;
     req->rate_since_ms = mk_loop_now_ms(http->loop);
     struct mk_str priority = mk_request_header(req, MK_STR("priority"));
@@ -229,20 +229,20 @@ static void open_request(struct mk__h2_stream *s, struct mk_request *req, struct
     if (status)
         mk_response_error(req, status);
     if (!req->ended)
-        http->app->request(req, http->app_ctx);
+        http->app->on_request(req, http->app_ctx);
 }
 
 void mk__h2_stream_begin(struct mk__h2_stream *s, struct mk_str head, int status)
 {
-    struct mk__http *http = mk__h2_http(s->h2);
-    struct mk_request *req = mk__request_new(http, &carrier, s);
+    struct mk__context *http = mk__h2_http(s->h2);
+    struct mk_request *req = mk__request_new(http, &protocol, s);
     if (!req) {
         mk__h2_reset(s, true);
         return;
     }
     s->h2->conn->requests++;
     s->req = req;
-    req->began_us = mk__http_wants_times(http) ? mk_loop_now_us(http->loop) : 0;
+    req->began_us = mk__context_wants_times(http) ? mk_loop_now_us(http->loop) : 0;
     open_request(s, req, head, status);
     wake(req);
 }
@@ -270,7 +270,7 @@ static void refuse_body(struct mk_request *req, int status)
 static void hand_over(struct mk__h2_stream *s, struct mk_str piece)
 {
     struct mk_request *req = s->req;
-    mk__request_body(req, piece, s->ended_in && !s->first);
+    mk__request_deliver_body(req, piece, s->ended_in && !s->first);
     if (!req->body_done && req->body_bytes > req->limits->body_bytes_max)
         refuse_body(req, 413);
 }
@@ -296,7 +296,7 @@ static void deliver(struct mk__h2_stream *s)
         free_piece(s, p);
     }
     if (s->ended_in && !s->first && mk__h2_stream_wants_body(s->req))
-        mk__request_body(s->req, MK_STR(""), true);
+        mk__request_deliver_body(s->req, MK_STR(""), true);
     while (s->first && (s->req->body_done || s->req->body_failed) && !may_connect(s))
         drop_piece(s);
 }
@@ -365,7 +365,7 @@ void mk__h2_stream_step(struct mk__h2_stream *s)
         return;
     if (!s->req->tunnel)
         deliver(s);
-    if (s->wait == MK__H2_BODY && s->armed && mk__h2_stream_wants_body(s->req) && mk__request_is_slow(s->req))
+    if (s->wait == MK__H2_BODY && s->armed && mk__h2_stream_wants_body(s->req) && mk__request_body_is_slow(s->req))
         refuse_body(s->req, 408);
     invite_body(s);
     step_answer(s);

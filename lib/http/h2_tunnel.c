@@ -31,7 +31,7 @@ ssize_t mk__h2_tunnel_write(struct mk_request *req, const void *from, size_t siz
     size_t n = OUT_BYTES - s->tunnel_len < size ? OUT_BYTES - s->tunnel_len : size;
     memcpy(s->tunnel_out + s->tunnel_len, from, n);
     s->tunnel_len += (uint32_t)n;
-    req->carrier->wake(req);
+    req->protocol->wake(req);
     return (ssize_t)n;
 }
 
@@ -39,19 +39,19 @@ int mk__h2_tunnel_shutdown(struct mk_request *req)
 {
     struct mk__h2_stream *s = req->connection;
     s->fin = true;
-    req->carrier->wake(req);
+    req->protocol->wake(req);
     return 0;
 }
 
 static unsigned what_is_possible(struct mk__h2_stream *s)
 {
-    const struct mk__http *http = s->req->http;
+    const struct mk__context *http = s->req->http;
     unsigned events = 0;
     if (s->first || s->ended_in)
         events |= MK_TUNNEL_READ;
     if (s->tunnel_len < OUT_BYTES && !s->fin)
         events |= MK_TUNNEL_WRITE;
-    if ((http->draining || http->leaving) && !s->told_draining) {
+    if ((http->draining || http->retiring) && !s->told_draining) {
         events |= MK_TUNNEL_DRAINING;
         s->told_draining = true;
     }
@@ -78,7 +78,7 @@ ssize_t mk__h2_tunnel_send(struct mk__h2_stream *s, char *to, size_t size, bool 
         memcpy(to, s->tunnel_out, n);
         memmove(s->tunnel_out, s->tunnel_out + n, s->tunnel_len - n);
         s->tunnel_len -= (uint32_t)n;
-        s->req->carrier->wake(s->req); /* there is room again */
+        s->req->protocol->wake(s->req); /* there is room again */
     }
     if (!s->tunnel_len)
         mk__h2_tunnel_drop(s);

@@ -25,7 +25,7 @@ static int flush(struct mk__h2 *h2, unsigned flags)
     struct mk__conn *c = h2->conn;
     struct mk__scratch *out = &mk__h2_shared_of(h2)->out;
     bool full = out->len >= h2->batch;
-    int r = mk__stream_flush(&c->stream, out, c->http->account, flags);
+    int r = mk__stream_flush(&c->sock, out, c->http->account, flags);
     if (r == MK_AGAIN)
         h2->batch = BATCH_BYTES_MIN;
     else if (full && h2->batch < MK__H2_OUT_BYTES - MK__H2_FRAME_BYTES)
@@ -80,14 +80,14 @@ enum mk__h2_reading mk__h2_turn_read(struct mk__h2 *h2, struct mk__h2_stream *s,
     if (n <= 0 && !is_end) {
         mk__h2_order_remove(&s->place); /* until it is woken */
         if (n == -EBUSY)
-            s->req->carrier->wake(s->req);
+            s->req->protocol->wake(s->req);
         s->parked = true;
         h2->current = NULL;
         return MK__H2_LATER;
     }
     h2->frame_at = (uint32_t)out->len;
     h2->sent += (uint32_t)n;
-    h2->conn->streamed += (uint32_t)n;
+    h2->conn->stream_bytes += (uint32_t)n;
     *ret_bytes = (size_t)n;
     if (is_end)
         mk__h2_order_remove(&s->place);
@@ -183,12 +183,12 @@ static bool receive_all(struct mk__h2 *h2)
 {
     struct mk__conn *c = h2->conn;
     struct mk__scratch *in = &c->http->in;
-    for (size_t read = 0; c->stream.readable && !c->stream.ended && !h2->ended;) {
+    for (size_t read = 0; c->sock.readable && !c->sock.ended && !h2->ended;) {
         if (read >= TURN_READ_BYTES) {
             h2->later = true;
             break;
         }
-        ssize_t n = mk__stream_read(&c->stream, in->data, in->size);
+        ssize_t n = mk__stream_read(&c->sock, in->data, in->size);
         if (n == -EAGAIN || n == 0)
             break;
         if (n < 0)
@@ -234,28 +234,29 @@ static bool overstays(const struct mk__h2 *h2)
 {
     const struct mk__conn *c = h2->conn;
     bool urgent = h2->dismissed || mk__h2_http(h2)->draining;
-    return urgent && h2->going == MK__H2_WARNED && !has_work(h2) && !h2->head_of && (c->requests || !c->late);
+    return urgent && h2->going == MK__H2_WARNED && !has_work(h2) && !h2->head_of &&
+           (c->requests || !c->accepted_in_drain);
 }
 
 static enum mk__conn_state state_of(const struct mk__h2 *h2, int sent)
 {
     if (sent == MK_AGAIN)
-        return MK__CONN_BLOCKED;
+        return MK__CONN_H2_WRITE;
     if (h2->head_of)
-        return MK__CONN_HEAD;
+        return MK__CONN_READ_HEAD;
     if (has_work(h2))
         return MK__CONN_STREAMS;
-    return h2->conn->requests ? MK__CONN_IDLE : MK__CONN_FRESH;
+    return h2->conn->requests ? MK__CONN_IDLE : MK__CONN_NEW;
 }
 
 /* A client may take its time to leave, but nothing is heard any more, and its session holds a lot. */
 static enum mk__conn_state leave(struct mk__conn *c)
 {
-    c->closing = c->impolite = true;
-    enum mk__conn_state next = mk__conn_goodbye(c);
+    c->closing = c->unread_input = true;
+    enum mk__conn_state next = mk__conn_begin_close(c);
     if (next == MK__CONN_LINGER)
         mk__h2_close(c);
-    return next == MK__CONN_SEND ? MK__CONN_BLOCKED : next;
+    return next == MK__CONN_WRITE ? MK__CONN_H2_WRITE : next;
 }
 
 static enum mk__conn_state settle(struct mk__h2 *h2, int sent)
@@ -264,16 +265,16 @@ static enum mk__conn_state settle(struct mk__h2 *h2, int sent)
     bool wants = mk__h2_wants(h2);
     if (sent < 0)
         return MK__CONN_CLOSED;
-    bool gone = c->stream.ended && !h2->later; /* who sends no more takes what is there */
+    bool gone = c->sock.ended && !h2->later; /* who sends no more takes what is there */
     if (sent == 0 && (!wants || h2->ended || gone))
         return leave(c);
     if (sent != 0 && h2->ended && h2->overdue && !c->requests)
         return MK__CONN_CLOSED; /* it does not take a word of ours, nor has it asked for any */
     if (overstays(h2) && !h2->moment.deadline_ms)
-        mk_timer_arm(c->http->loop, &h2->moment, MK__CONN_MOMENT_MS);
+        mk_timer_arm(c->http->loop, &h2->moment, MK__CONN_DRAIN_GRACE_MS);
     h2->later |= h2->overdue && overstays(h2) && !h2->ended;
     settle_streams(h2);
-    if (h2->later || !mk_list_empty(&h2->woken) || (c->stream.readable && !c->stream.ended && sent == 0))
+    if (h2->later || !mk_list_empty(&h2->woken) || (c->sock.readable && !c->sock.ended && sent == 0))
         mk_task_schedule(c->http->loop, &c->task);
     return state_of(h2, sent);
 }
@@ -285,17 +286,17 @@ static void tell_tunnels(struct mk__h2 *h2)
     MK_LIST_EACH(&h2->streams, n, save) {
         struct mk__h2_stream *s = MK_OWNER(n, struct mk__h2_stream, link);
         if (s->req && s->req->tunnel && !s->told_draining)
-            s->req->carrier->wake(s->req);
+            s->req->protocol->wake(s->req);
     }
 }
 
 static void prepare_farewell(struct mk__h2 *h2)
 {
-    const struct mk__http *http = mk__h2_http(h2);
+    const struct mk__context *http = mk__h2_http(h2);
     bool stays = h2->going == MK__H2_STAYS;
-    if (http->draining || http->leaving)
+    if (http->draining || http->retiring)
         tell_tunnels(h2);
-    if (http->draining || http->leaving || !http->settings->keep_alive || http->adoptions != h2->adoptions)
+    if (http->draining || http->retiring || !http->settings->keep_alive || http->settings_version != h2->adoptions)
         mk__h2_warn(h2);
     if (is_idle(h2) && http->draining && stays)
         mk__h2_say_goodbye(h2);
@@ -321,7 +322,7 @@ static enum mk__conn_state take_turn(struct mk__conn *c, struct mk_str in)
     prepare_farewell(h2);
     step_streams(h2);
     int sent = send_all(h2);
-    if (sent == 0 && is_idle(h2) && mk__http_is_dear(c->http)) {
+    if (sent == 0 && is_idle(h2) && mk__context_is_low_on_memory(c->http)) {
         mk__h2_say_goodbye(h2);
         sent = send_all(h2);
     }
@@ -335,14 +336,14 @@ static void tell_unread(struct mk__h2 *h2)
     MK_LIST_EACH(&h2->streams, n, save) {
         const struct mk__h2_stream *s = MK_OWNER(n, struct mk__h2_stream, link);
         if (s->wait == MK__H2_SEND && s->req && !s->req->failed)
-            mk__h2_manners_tell(h2, MK__H2_UNREAD, s->req->limits->wait_ms[MK__WAIT_SEND]);
+            mk__h2_manners_tell(h2, MK__H2_UNREAD, s->req->limits->timeout_ms[MK__TIMEOUT_SEND]);
     }
 }
 
 static enum mk__conn_state overdue(struct mk__conn *c)
 {
     struct mk__h2 *h2 = c->h2;
-    if (c->state == MK__CONN_BLOCKED) {
+    if (c->state == MK__CONN_H2_WRITE) {
         tell_unread(h2);
         return MK__CONN_CLOSED;
     }

@@ -20,14 +20,14 @@ enum {
 };
 
 const struct mk__h2_wait_row mk__h2_waits[MK__H2_WAITS] = {
-    [MK__H2_HEAD] = {"head", MK__WAITS, 0, ANY_WORK | TO(TUNNEL)},
-    [MK__H2_BODY] = {"body", MK__WAIT_BODY, 408, ANY_WORK | TO(TUNNEL)},
-    [MK__H2_HANDLER] = {"handler", MK__WAIT_HANDLER, 503, ANY_WORK | TO(TUNNEL)},
-    [MK__H2_DISK] = {"disk", MK__WAIT_HANDLER, 503, ANY_WORK},
-    [MK__H2_SEND] = {"send", MK__WAIT_SEND, 0, ANY_WORK},
-    [MK__H2_TUNNEL] = {"tunnel", MK__WAIT_TUNNEL, 0, TO(TUNNEL) | ANY_END},
-    [MK__H2_LINGER] = {"linger", MK__WAIT_LINGER, 0, TO(CLOSED)},
-    [MK__H2_CLOSED] = {"closed", MK__WAITS, 0, 0},
+    [MK__H2_HEAD] = {"head", MK__TIMEOUTS, 0, ANY_WORK | TO(TUNNEL)},
+    [MK__H2_BODY] = {"body", MK__TIMEOUT_BODY, 408, ANY_WORK | TO(TUNNEL)},
+    [MK__H2_HANDLER] = {"handler", MK__TIMEOUT_HANDLER, 503, ANY_WORK | TO(TUNNEL)},
+    [MK__H2_DISK] = {"disk", MK__TIMEOUT_HANDLER, 503, ANY_WORK},
+    [MK__H2_SEND] = {"send", MK__TIMEOUT_SEND, 0, ANY_WORK},
+    [MK__H2_TUNNEL] = {"tunnel", MK__TIMEOUT_TUNNEL, 0, TO(TUNNEL) | ANY_END},
+    [MK__H2_LINGER] = {"linger", MK__TIMEOUT_LINGER, 0, TO(CLOSED)},
+    [MK__H2_CLOSED] = {"closed", MK__TIMEOUTS, 0, 0},
 };
 
 static enum mk__h2_wait wait_of(const struct mk__h2_stream *s)
@@ -35,7 +35,7 @@ static enum mk__h2_wait wait_of(const struct mk__h2_stream *s)
     const struct mk_request *req = s->req;
     if (req->tunnel)
         return MK__H2_TUNNEL;
-    if (req->loading)
+    if (req->file_read)
         return MK__H2_DISK;
     if (!mk_list_empty(&s->place.node) || (req->head_sent && !s->parked)) /* parked: there is nothing to send yet */
         return MK__H2_SEND;
@@ -45,24 +45,24 @@ static enum mk__h2_wait wait_of(const struct mk__h2_stream *s)
 static uint64_t taken_bytes(const struct mk__h2_stream *s)
 {
     const struct mk__conn *c = s->h2->conn;
-    return c->streamed - (c->stream.held_len - c->stream.held_at);
+    return c->stream_bytes - (c->sock.held_len - c->sock.held_at);
 }
 
 /* The client takes what others have for it, and would take this one's. */
 static bool others_have_their_turn(const struct mk__h2_stream *s)
 {
     return s->wait == MK__H2_SEND && taken_bytes(s) != s->armed_taken &&
-           (mk__h2_window(s->h2, s->id) > 0 || s->h2->conn->stream.held);
+           (mk__h2_window(s->h2, s->id) > 0 || s->h2->conn->sock.held);
 }
 
 static void arm(struct mk__h2_stream *s)
 {
-    const struct mk__http *http = mk__h2_http(s->h2);
+    const struct mk__context *http = mk__h2_http(s->h2);
     const struct mk__http_limits *limits = s->req ? s->req->limits : &http->settings->limits;
     s->armed = true;
     s->armed_bytes = s->req ? s->req->sent_bytes + s->req->body_bytes : 0;
     s->armed_taken = taken_bytes(s);
-    mk_timer_arm(http->loop, &s->timer, limits->wait_ms[mk__h2_waits[s->wait].limit]);
+    mk_timer_arm(http->loop, &s->timer, limits->timeout_ms[mk__h2_waits[s->wait].limit]);
 }
 
 void mk__h2_wait_enter(struct mk__h2_stream *s, enum mk__h2_wait wait)
@@ -107,11 +107,11 @@ static void on_timer(struct mk_timer *timer)
         arm(s);
         return;
     }
-    if (s->wait == MK__H2_HANDLER && req->http->app->overdue)
-        req->http->app->overdue(req, req->http->app_ctx);
+    if (s->wait == MK__H2_HANDLER && req->http->app->on_handler_timeout)
+        req->http->app->on_handler_timeout(req, req->http->app_ctx);
     if (s->wait == MK__H2_SEND)
-        mk__h2_manners_tell(s->h2, MK__H2_UNREAD, req->limits->wait_ms[MK__WAIT_SEND]);
-    req->carrier->wake(req);
+        mk__h2_manners_tell(s->h2, MK__H2_UNREAD, req->limits->timeout_ms[MK__TIMEOUT_SEND]);
+    req->protocol->wake(req);
     if (!status || req->head_sent) {
         req->failed = req->ended = true;
         return;

@@ -23,17 +23,17 @@ static unsigned count_field(const struct mk__parse *p, const struct mk__field *f
 
 /* RFC 9112 section 3.2: exactly one valid Host in HTTP/1.1; the target's own authority wins. */
 static int read_host(const struct mk__parse *p, const struct mk__field *fields, const char *base,
-                     struct mk_str authority, struct mk__head *head)
+                     struct mk_str authority, struct mk__request_head *head)
 {
     const struct mk__field *field = NULL;
-    struct mk__authority host = {0};
+    struct mk__uri_host_port host = {0};
     unsigned n = count_field(p, fields, MK_FIELD_HOST, &field);
 
     if (n > 1 || (n == 0 && p->minor > 0))
         return -400;
-    if (n && mk__uri_authority(mk__span_str(base, field->value), &host) < 0)
+    if (n && mk__uri_split_authority(mk__span_str(base, field->value), &host) < 0)
         return -400;
-    if (authority.len && mk__uri_authority(authority, &host) < 0)
+    if (authority.len && mk__uri_split_authority(authority, &host) < 0)
         return -400;
     if (host.name.len)
         head->host = (struct mk__span){(uint16_t)(host.name.p - base), (uint16_t)host.name.len};
@@ -41,12 +41,12 @@ static int read_host(const struct mk__parse *p, const struct mk__field *fields, 
 }
 
 static int read_target(const struct mk__parse *p, const struct mk__field *fields, const char *base,
-                       struct mk__head *head)
+                       struct mk__request_head *head)
 {
-    struct mk__target t;
-    if (mk__uri_target(mk__span_str(base, p->method_name), mk__span_str(base, p->target), &t) < 0)
+    struct mk__uri_parts t;
+    if (mk__uri_split_target(mk__span_str(base, p->method_name), mk__span_str(base, p->target), &t) < 0)
         return -400;
-    head->asterisk = t.form == MK__TARGET_ASTERISK;
+    head->asterisk = t.form == MK__URI_ASTERISK;
     /* an absolute form without a path has the constant "/", which lies elsewhere: len 0 says so */
     if (t.path.p >= base && t.path.p < base + p->head_len)
         head->path = (struct mk__span){(uint16_t)(t.path.p - base), (uint16_t)t.path.len};
@@ -91,7 +91,7 @@ static int read_codings(const struct mk__parse *p, const struct mk__field *field
 }
 
 static int read_framing(const struct mk__parse *p, const struct mk__field *fields, const char *base,
-                        struct mk__head *head)
+                        struct mk__request_head *head)
 {
     const struct mk__field *length = NULL;
     unsigned lengths = count_field(p, fields, MK_FIELD_CONTENT_LENGTH, &length);
@@ -112,7 +112,7 @@ static int read_framing(const struct mk__parse *p, const struct mk__field *field
 }
 
 static void read_connection(const struct mk__parse *p, const struct mk__field *fields, const char *base,
-                            struct mk__head *head)
+                            struct mk__request_head *head)
 {
     bool close = false, keep = false;
     if (p->seen & 1u << MK_FIELD_CONNECTION) {
@@ -131,7 +131,7 @@ static void read_connection(const struct mk__parse *p, const struct mk__field *f
 
 /* RFC 9110 section 10.1.1: the one expectation there is; HTTP/1.0 clients cannot mean it. */
 static int read_expectation(const struct mk__parse *p, const struct mk__field *fields, const char *base,
-                            struct mk__head *head)
+                            struct mk__request_head *head)
 {
     const struct mk__field *field = NULL;
     unsigned n = count_field(p, fields, MK_FIELD_EXPECT, &field);
@@ -143,10 +143,10 @@ static int read_expectation(const struct mk__parse *p, const struct mk__field *f
     return 0;
 }
 
-int mk__head_read(const struct mk__parse *p, const struct mk__field *fields, const char *base,
-                  struct mk__head *ret_head)
+int mk__request_head_read(const struct mk__parse *p, const struct mk__field *fields, const char *base,
+                          struct mk__request_head *ret_head)
 {
-    *ret_head = (struct mk__head){.body = MK__BODY_NONE};
+    *ret_head = (struct mk__request_head){.body = MK__BODY_NONE};
     int err = read_framing(p, fields, base, ret_head);
     if (err == 0)
         err = read_target(p, fields, base, ret_head);

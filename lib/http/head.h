@@ -9,10 +9,10 @@
 #include "http/parse.h"
 #include "http/uri.h"
 
-enum mk__body { MK__BODY_NONE, MK__BODY_LENGTH, MK__BODY_CHUNKED };
+enum mk__body_kind { MK__BODY_NONE, MK__BODY_LENGTH, MK__BODY_CHUNKED };
 
-struct mk__head {
-    uint8_t body;    /* enum mk__body */
+struct mk__request_head {
+    uint8_t body;    /* enum mk__body_kind */
     bool keep_alive; /* as the client wishes */
     bool expects_continue;
     struct mk__span path; /* undecoded; len 0 means "/" */
@@ -24,8 +24,8 @@ struct mk__head {
 };
 
 /* 0, or the negative status: -400, -417, -501. After -400 and -501 the connection cannot be used further. */
-int mk__head_read(const struct mk__parse *p, const struct mk__field *fields, const char *base,
-                  struct mk__head *ret_head);
+int mk__request_head_read(const struct mk__parse *p, const struct mk__field *fields, const char *base,
+                          struct mk__request_head *ret_head);
 
 static inline struct mk_str mk__span_str(const char *base, struct mk__span span)
 {

@@ -16,10 +16,10 @@
 
 enum { CONNECTIONS_PER_BLOCK = 32, REQUESTS_PER_BLOCK = 4 };
 
-int mk__http_open(struct mk__http *http, struct mk_loop *loop, const struct mk__http_settings *settings,
-                  const struct mk__http_app *app, void *app_ctx, struct mk_account *account)
+int mk__context_init(struct mk__context *http, struct mk_loop *loop, const struct mk__http_settings *settings,
+                     const struct mk__http_app *app, void *app_ctx, struct mk_account *account)
 {
-    *http = (struct mk__http){
+    *http = (struct mk__context){
         .loop = loop,
         .settings = settings,
         .app = app,
@@ -30,10 +30,10 @@ int mk__http_open(struct mk__http *http, struct mk_loop *loop, const struct mk__
         .out.size = MK__OUT_BYTES,
         .fields_max = settings->head.fields_max,
     };
-    mk_list_init(&http->live);
+    mk_list_init(&http->conns);
 #ifndef MK_LEAN
-    mk_list_init(&http->shaking);
-    mk__shake_init(http);
+    mk_list_init(&http->handshaking);
+    mk__handshake_init(http);
 #endif
     mk__pool_init(&http->connections, account, sizeof(struct mk__conn), CONNECTIONS_PER_BLOCK);
     mk__pool_init(&http->requests, account, MK__REQUEST_BYTES, REQUESTS_PER_BLOCK);
@@ -42,11 +42,11 @@ int mk__http_open(struct mk__http *http, struct mk_loop *loop, const struct mk__
     http->fields = mk_account_alloc(account, settings->head.fields_max * sizeof(*http->fields));
     if (http->in.data && http->out.data && http->fields)
         return 0;
-    mk__http_close(http);
+    mk__context_release(http);
     return -ENOMEM;
 }
 
-void mk__http_close(struct mk__http *http)
+void mk__context_release(struct mk__context *http)
 {
 #ifndef MK_LEAN
     if (http->h2)
@@ -62,20 +62,20 @@ void mk__http_close(struct mk__http *http)
 
 /* ── other settings ── */
 
-void mk__http_buffers_free(struct mk__http_buffers *b)
+void mk__context_free_buffers(struct mk__context_buffers *b)
 {
     mk_account_free(NULL, b->in, b->in_bytes);
     mk_account_free(NULL, b->fields, b->fields_max * sizeof(*b->fields));
-    *b = (struct mk__http_buffers){0};
+    *b = (struct mk__context_buffers){0};
 }
 
 /* Buffers never shrink: what connections keep between two turns must fit in again. */
-int mk__http_prepare(const struct mk__http *http, const struct mk__http_settings *settings,
-                     struct mk__http_buffers *ret)
+int mk__context_alloc_buffers(const struct mk__context *http, const struct mk__http_settings *settings,
+                              struct mk__context_buffers *ret)
 {
     size_t in_bytes = settings->head.head_bytes_max + MK__READ_BYTES;
     uint32_t fields_max = settings->head.fields_max;
-    *ret = (struct mk__http_buffers){0};
+    *ret = (struct mk__context_buffers){0};
     if (in_bytes > http->in.size) {
         ret->in = mk_account_alloc(NULL, in_bytes);
         ret->in_bytes = in_bytes;
@@ -85,19 +85,20 @@ int mk__http_prepare(const struct mk__http *http, const struct mk__http_settings
         ret->fields_max = fields_max;
     }
     if ((ret->in_bytes && !ret->in) || (ret->fields_max && !ret->fields)) {
-        mk__http_buffers_free(ret);
+        mk__context_free_buffers(ret);
         return -ENOMEM;
     }
     return 0;
 }
 
-void mk__http_adopt(struct mk__http *http, const struct mk__http_settings *settings, struct mk__http_buffers *b)
+void mk__context_apply_settings(struct mk__context *http, const struct mk__http_settings *settings,
+                                struct mk__context_buffers *b)
 {
     http->settings = settings;
     http->date_seconds = -1; /* the Server line may be another */
 #ifndef MK_LEAN
-    http->adoptions++;
-    mk__conn_renew(http);
+    http->settings_version++;
+    mk__conn_apply_settings(http);
 #endif
     if (b->in) {
         mk_account_free(http->account, http->in.data, http->in.size);
@@ -110,10 +111,10 @@ void mk__http_adopt(struct mk__http *http, const struct mk__http_settings *setti
         http->fields_max = b->fields_max;
         http->account->bytes += b->fields_max * sizeof(*b->fields);
     }
-    *b = (struct mk__http_buffers){0};
+    *b = (struct mk__context_buffers){0};
 }
 
-struct mk_str mk__http_date_lines(struct mk__http *http)
+struct mk_str mk__context_date_lines(struct mk__context *http)
 {
     int64_t now = mk_loop_wall_seconds(http->loop);
     if (http->date_seconds != now) {

@@ -10,7 +10,7 @@
 enum { ID_BYTES_MAX = 128, RANDOM_BYTES = 16 };
 
 /* Letters, digits, and what identifiers in use are made of: nothing that needs an escape anywhere. */
-static bool is_id(struct mk_str s)
+static bool is_valid_id(struct mk_str s)
 {
     for (size_t i = 0; i < s.len; i++) {
         char c = mk_lower(s.p[i]);
@@ -37,7 +37,7 @@ struct mk_str mk_request_id(struct mk_request *req)
 {
     if (req->id.p)
         return req->id;
-    struct mk_str came = req->base ? mk_request_header(req, MK_STR("X-Request-Id")) : MK_STR_NONE;
-    req->id = is_id(came) ? mk_arena_dup(&req->arena, came) : make_id(req);
+    struct mk_str sent_id = req->base ? mk_request_header(req, MK_STR("X-Request-Id")) : MK_STR_NONE;
+    req->id = is_valid_id(sent_id) ? mk_arena_dup(&req->arena, sent_id) : make_id(req);
     return req->id;
 }

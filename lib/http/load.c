@@ -11,7 +11,7 @@
 
 enum { STEP_BYTES = 64 * 1024 };
 
-struct mk__load {
+struct mk__file_read_job {
     struct mk_job job;
     struct mk_request *req; /* NULL: the exchange is gone */
     struct mk_account *account;
@@ -22,18 +22,18 @@ struct mk__load {
     char *data; /* `size` bytes */
 };
 
-ssize_t mk__load_cached(int fd, char *to, size_t size, uint64_t at, bool is_warm)
+ssize_t mk__file_read_cached(int fd, char *to, size_t size, uint64_t at, bool is_cached)
 {
     struct iovec vec = {.iov_base = to, .iov_len = size};
-    ssize_t n = is_warm ? -1 : preadv2(fd, &vec, 1, (off_t)at, RWF_NOWAIT);
-    if (is_warm || (n < 0 && errno == EOPNOTSUPP))
+    ssize_t n = is_cached ? -1 : preadv2(fd, &vec, 1, (off_t)at, RWF_NOWAIT);
+    if (is_cached || (n < 0 && errno == EOPNOTSUPP))
         n = pread(fd, to, size, (off_t)at); /* tmpfs and the like: it is memory anyway */
     return n < 0 ? -errno : n;
 }
 
-static void read_bytes(struct mk_job *job)
+static void read_in_thread(struct mk_job *job)
 {
-    struct mk__load *l = MK_OWNER(job, struct mk__load, job);
+    struct mk__file_read_job *l = MK_OWNER(job, struct mk__file_read_job, job);
     while (l->got < l->want) {
         size_t step = l->want - l->got < STEP_BYTES ? l->want - l->got : STEP_BYTES;
         ssize_t n = pread(l->fd, l->keep ? l->data + l->got : l->data, step, (off_t)(l->at + l->got));
@@ -43,7 +43,7 @@ static void read_bytes(struct mk_job *job)
     }
 }
 
-static void free_load(struct mk__load *l)
+static void free_file_read(struct mk__file_read_job *l)
 {
     if (l->fd >= 0)
         close(l->fd);
@@ -53,10 +53,10 @@ static void free_load(struct mk__load *l)
 }
 
 /* Gives the exchange its descriptor back, which later parts may need, and the bytes that it wanted. */
-static void hand_over(struct mk__load *l, struct mk_request *req)
+static void give_to_part(struct mk__file_read_job *l, struct mk_request *req)
 {
     struct mk__part *part = req->first;
-    part->warm_to = l->at + l->got;
+    part->cached_until = l->at + l->got;
     part->fd = l->fd;
     l->fd = -1;
     if (l->got < l->want)
@@ -69,42 +69,43 @@ static void hand_over(struct mk__load *l, struct mk_request *req)
     l->data = NULL;
 }
 
-static void finish_load(struct mk_job *job)
+static void finish_file_read(struct mk_job *job)
 {
-    struct mk__load *l = MK_OWNER(job, struct mk__load, job);
+    struct mk__file_read_job *l = MK_OWNER(job, struct mk__file_read_job, job);
     struct mk_request *req = l->req;
     if (req) {
-        req->loading = NULL;
-        hand_over(l, req);
-        req->carrier->wake(req);
+        req->file_read = NULL;
+        give_to_part(l, req);
+        req->protocol->wake(req);
     }
-    free_load(l);
+    free_file_read(l);
 }
 
-int mk__load_start(struct mk_request *req, size_t want, bool keep)
+int mk__file_read_start(struct mk_request *req, size_t want, bool keep)
 {
     struct mk_account *account = req->http->account;
     struct mk__part *part = req->first;
-    struct mk__load *l = mk_account_alloc(account, sizeof(*l));
+    struct mk__file_read_job *l = mk_account_alloc(account, sizeof(*l));
     if (!l)
         return -ENOMEM;
-    *l = (struct mk__load){.req = req, .account = account, .fd = part->fd, .keep = keep, .at = part->at, .want = want};
+    *l = (struct mk__file_read_job){
+        .req = req, .account = account, .fd = part->fd, .keep = keep, .at = part->at, .want = want};
     l->size = want < STEP_BYTES || keep ? want : STEP_BYTES;
     l->data = mk_account_alloc(account, l->size);
-    l->job.work = read_bytes;
-    l->job.done = finish_load;
+    l->job.work = read_in_thread;
+    l->job.done = finish_file_read;
     int err = l->data ? mk_job_submit(req->http->loop, &l->job) : -ENOMEM;
     if (err < 0) {
         l->fd = -1; /* still the part's */
-        free_load(l);
+        free_file_read(l);
         return err;
     }
     part->fd = -1;
-    req->loading = l;
+    req->file_read = l;
     return 0;
 }
 
-void mk__load_forget(struct mk__load *l)
+void mk__file_read_cancel(struct mk__file_read_job *l)
 {
     l->req = NULL;
 }

@@ -303,7 +303,7 @@ static const struct row {
 } rows[] = {EXTENSIONS(ROW)};
 
 /* The extension of a path's last segment, empty without one. */
-static struct mk_str extension_of(struct mk_str path)
+static struct mk_str get_extension(struct mk_str path)
 {
     for (size_t i = path.len; i && path.p[i - 1] != '/'; i--)
         if (path.p[i - 1] == '.')
@@ -312,7 +312,7 @@ static struct mk_str extension_of(struct mk_str path)
 }
 
 /* memcmp order without case; a prefix comes first. `b` is in lower case. */
-static int compare(struct mk_str a, struct mk_str b)
+static int compare_extension(struct mk_str a, struct mk_str b)
 {
     for (size_t i = 0; i < a.len && i < b.len; i++) {
         int order = (unsigned char)mk_lower(a.p[i]) - (unsigned char)b.p[i];
@@ -322,14 +322,15 @@ static int compare(struct mk_str a, struct mk_str b)
     return (a.len > b.len) - (a.len < b.len);
 }
 
-struct mk_str mk__mime_lookup(struct mk_str path)
+struct mk_str mk__mime_find_builtin(struct mk_str path)
 {
-    struct mk_str extension = extension_of(path);
+    struct mk_str extension = get_extension(path);
     size_t low = 0, high = extension.len ? sizeof(rows) / sizeof(rows[0]) : 0;
     while (low < high) {
         size_t middle = (low + high) / 2;
         const struct row *row = &rows[middle];
-        int order = compare(extension, mk_str((const char *)&extensions + row->extension_at, row->extension_len));
+        int order =
+            compare_extension(extension, mk_str((const char *)&extensions + row->extension_at, row->extension_len));
         if (order == 0)
             return mk_str((const char *)&types + row->at, row->len);
         if (order < 0)
@@ -346,7 +347,7 @@ static bool find_pair(const struct mk__mime_pair *pairs, unsigned n, struct mk_s
     unsigned low = 0, high = n;
     while (low < high) {
         unsigned middle = low + (high - low) / 2;
-        int order = compare(extension, pairs[middle].extension);
+        int order = compare_extension(extension, pairs[middle].extension);
         if (order == 0) {
             *ret_at = middle;
             return true;
@@ -396,11 +397,11 @@ int mk__mime_overlay_init(struct mk__mime *m, struct mk_arena *arena, const stru
     return 0;
 }
 
-struct mk_str mk__mime_of(const struct mk__mime *m, struct mk_str path)
+struct mk_str mk__mime_find(const struct mk__mime *m, struct mk_str path)
 {
     unsigned at;
-    if (m->n && find_pair(m->pairs, m->n, extension_of(path), &at))
+    if (m->n && find_pair(m->pairs, m->n, get_extension(path), &at))
         return m->pairs[at].type;
-    struct mk_str type = mk__mime_lookup(path);
+    struct mk_str type = mk__mime_find_builtin(path);
     return type.p ? type : m->fallback;
 }

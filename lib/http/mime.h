@@ -13,7 +13,7 @@
  * The built-in type of the extension behind the last dot of the path's last segment, whatever its case;
  * empty (`p` NULL) without one. A constant with a NUL behind it.
  */
-struct mk_str mk__mime_lookup(struct mk_str path);
+struct mk_str mk__mime_find_builtin(struct mk_str path);
 
 struct mk__mime_pair {
     struct mk_str extension, type; /* the extension without its dot */
@@ -34,6 +34,6 @@ int mk__mime_overlay_init(struct mk__mime *m, struct mk_arena *arena, const stru
                           struct mk_str fallback);
 
 /* The type for a path: of the overlay, else the built-in one, else the fallback. Any thread. */
-struct mk_str mk__mime_of(const struct mk__mime *m, struct mk_str path);
+struct mk_str mk__mime_find(const struct mk__mime *m, struct mk_str path);
 
 #endif

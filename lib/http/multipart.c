@@ -14,7 +14,7 @@
 /* Everything that stands around a part but its type and its boundary: fixed text and three numbers. */
 enum { HEAD_BYTES = 112 };
 
-int mk__multipart_boundary(char *ret_boundary)
+int mk__multipart_make_boundary(char *ret_boundary)
 {
     const char *digits = "abcdefghijklmnopqrstuvwxyz234567";
     if (getrandom(ret_boundary, MK__BOUNDARY_BYTES, GRND_NONBLOCK) != MK__BOUNDARY_BYTES)
@@ -35,14 +35,14 @@ static void add_head(struct mk_buf *b, struct mk_str boundary, bool is_first, st
 }
 
 /* What was appended last. The buffer is fixed: its bytes stay where they are. */
-static struct mk_str cut(const struct mk_buf *b, size_t *from)
+static struct mk_str take_appended(const struct mk_buf *b, size_t *from)
 {
     struct mk_str piece = mk_str(b->data + *from, b->len - *from);
     *from = b->len;
     return piece;
 }
 
-int mk__multipart_frame(struct mk__multipart *m, struct mk_arena *arena, struct mk_str boundary,
+int mk__multipart_build(struct mk__multipart *m, struct mk_arena *arena, struct mk_str boundary,
                         const struct mk__range *ranges, unsigned n, struct mk_str type, uint64_t size)
 {
     struct mk_buf b;
@@ -53,15 +53,15 @@ int mk__multipart_frame(struct mk__multipart *m, struct mk_arena *arena, struct 
         return -ENOMEM;
     mk_buf_init_fixed(&b, storage, max);
     mk_buf_addf(&b, "multipart/byteranges; boundary=%.*s", MK_STR_ARG(boundary));
-    m->type = cut(&b, &from);
+    m->type = take_appended(&b, &from);
     m->bytes = 0;
     for (unsigned i = 0; i < n; i++) {
         add_head(&b, boundary, i == 0, type, &ranges[i], size);
-        m->heads[i] = cut(&b, &from);
+        m->heads[i] = take_appended(&b, &from);
         m->bytes += m->heads[i].len + ranges[i].last - ranges[i].first + 1;
     }
     mk_buf_addf(&b, "\r\n--%.*s--\r\n", MK_STR_ARG(boundary));
-    m->heads[n] = cut(&b, &from);
+    m->heads[n] = take_appended(&b, &from);
     m->bytes += m->heads[n].len;
     return b.err;
 }

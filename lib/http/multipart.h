@@ -27,13 +27,13 @@ struct mk__multipart {
  * Fills in MK__BOUNDARY_BYTES random characters, 120 bits: nobody can put into a file what will delimit it.
  * 0 or -errno when the kernel has no randomness yet.
  */
-int mk__multipart_boundary(char *ret_boundary);
+int mk__multipart_make_boundary(char *ret_boundary);
 
 /*
  * The frame of `n` (1 to 16) ranges, merged, of a file with this type and size (at most INT64_MAX). Lives in `arena`.
  * 0 or -ENOMEM.
  */
-int mk__multipart_frame(struct mk__multipart *m, struct mk_arena *arena, struct mk_str boundary,
+int mk__multipart_build(struct mk__multipart *m, struct mk_arena *arena, struct mk_str boundary,
                         const struct mk__range *ranges, unsigned n, struct mk_str type, uint64_t size);
 
 #endif

@@ -41,7 +41,7 @@ static const uint8_t classes[256] = {
     [0x80 ... 0xff] = VALUE,
 };
 
-static size_t span_of(struct mk_str s, uint8_t class)
+static size_t span_class(struct mk_str s, uint8_t class)
 {
     size_t n = 0;
     while (n < s.len && (classes[(unsigned char)s.p[n]] & class))
@@ -51,7 +51,7 @@ static size_t span_of(struct mk_str s, uint8_t class)
 
 bool mk__parse_is_token(struct mk_str s)
 {
-    return s.len && span_of(s, TOKEN) == s.len;
+    return s.len && span_class(s, TOKEN) == s.len;
 }
 
 struct name {
@@ -92,7 +92,7 @@ static const uint8_t first_of_length[NAME_BYTES_MAX + 2] = {
     [12] = 13,     [13] = 14, [14] = 16, [15] = 17, [16] = 18, [17] = 18, [18] = 20, [19] = 20, [20] = NAMES,
 };
 
-static uint8_t field_of(struct mk_str name)
+static uint8_t find_field(struct mk_str name)
 {
     if (name.len > NAME_BYTES_MAX)
         return MK_FIELD_OTHER;
@@ -111,7 +111,7 @@ static const struct {
     {MK_STR("CONNECT"), MK_CONNECT}, {MK_STR("TRACE"), MK_TRACE},   {MK_STR("PATCH"), MK_PATCH},
 };
 
-static uint8_t method_of(struct mk_str name)
+static uint8_t find_method(struct mk_str name)
 {
     for (unsigned i = 0; i < sizeof(methods) / sizeof(methods[0]); i++)
         if (mk_str_eq(name, methods[i].name))
@@ -138,13 +138,13 @@ static int read_version(struct mk__parse *p, struct mk_str s)
 /* method SP request-target SP HTTP-version */
 static int read_request_line(struct mk__parse *p, struct mk_str line)
 {
-    size_t n = span_of(line, TOKEN);
+    size_t n = span_class(line, TOKEN);
     if (n == 0 || n == line.len || line.p[n] != ' ')
         return -400;
     p->method_name = (struct mk__span){p->line_at, (uint16_t)n};
-    p->method = method_of(mk_str(line.p, n));
+    p->method = find_method(mk_str(line.p, n));
     size_t at = n + 1;
-    n = span_of(mk_str(line.p + at, line.len - at), TARGET);
+    n = span_class(mk_str(line.p + at, line.len - at), TARGET);
     if (n == 0 || at + n == line.len || line.p[at + n] != ' ')
         return -400;
     p->target = (struct mk__span){(uint16_t)(p->line_at + at), (uint16_t)n};
@@ -155,14 +155,14 @@ static int read_request_line(struct mk__parse *p, struct mk_str line)
 /* field-name ":" OWS field-value OWS, without a space before the colon (RFC 9112 section 5.1) */
 static int read_field(struct mk__parse *p, struct mk__field *field, struct mk_str line)
 {
-    size_t name_len = span_of(line, TOKEN);
+    size_t name_len = span_class(line, TOKEN);
     if (name_len == 0 || name_len == line.len || line.p[name_len] != ':')
         return -400;
     struct mk_str raw = mk_str(line.p + name_len + 1, line.len - name_len - 1);
-    if (span_of(raw, VALUE) != raw.len)
+    if (span_class(raw, VALUE) != raw.len)
         return -400;
     struct mk_str value = mk_str_trim(raw);
-    uint8_t id = field_of(mk_str(line.p, name_len));
+    uint8_t id = find_field(mk_str(line.p, name_len));
     *field = (struct mk__field){
         .name = {p->line_at, (uint16_t)name_len},
         .value = {(uint16_t)(p->line_at + (value.p - line.p)), (uint16_t)value.len},
@@ -199,9 +199,9 @@ static int read_line(struct mk__parse *p, struct mk__field *fields, const struct
 }
 
 /* A request line that is too long: is it the method, which nobody has implemented then, or the target? */
-static int refuse_line(struct mk_str line)
+static int reject_line(struct mk_str line)
 {
-    size_t n = span_of(line, TOKEN);
+    size_t n = span_class(line, TOKEN);
     return n == line.len ? -501 : line.p[n] == ' ' ? -414 : -400;
 }
 
@@ -209,12 +209,12 @@ static int refuse_line(struct mk_str line)
 static int check_length(const struct mk__parse *p, const struct mk__parse_limits *limits, const char *head, size_t len)
 {
     if (p->phase == MK__PARSE_START && len - p->line_at > limits->line_bytes_max + 1)
-        return refuse_line(mk_str(head + p->line_at, limits->line_bytes_max));
+        return reject_line(mk_str(head + p->line_at, limits->line_bytes_max));
     return len >= limits->head_bytes_max || len >= HEAD_BYTES_LIMIT ? -431 : MK_AGAIN;
 }
 
 /* A method or an empty line. */
-static bool may_begin(char c)
+static bool can_begin(char c)
 {
     return (classes[(unsigned char)c] & TOKEN) || c == '\r' || c == '\n';
 }
@@ -225,7 +225,7 @@ int mk__parse_head(struct mk__parse *p, struct mk__field *fields, const struct m
     if (head.len > HEAD_BYTES_LIMIT)
         head.len = HEAD_BYTES_LIMIT;
     while (p->seen_len < head.len) {
-        if (p->phase == MK__PARSE_START && !may_begin(head.p[p->line_at]))
+        if (p->phase == MK__PARSE_START && !can_begin(head.p[p->line_at]))
             return -400; /* a TLS handshake, say: no line end will ever come */
         const char *lf = memchr(head.p + p->seen_len, '\n', head.len - p->seen_len);
         if (!lf) {

@@ -11,18 +11,18 @@
 
 #include <monkey/address.h>
 
-enum { MK__PROXY_HEADER_V1_MAX = 107, MK__PROXY_HEADER_MAX = 4096 };
+enum { MK__PROXY_PROTOCOL_V1_MAX = 107, MK__PROXY_PROTOCOL_MAX = 4096 };
 
-struct mk__proxy_header {
+struct mk__proxy_protocol {
     struct mk_address source; /* AF_UNSPEC: the proxy speaks for itself, or does not know */
     uint16_t bytes;           /* of the header; what follows is the client's */
 };
 
 /*
  * Reads from the first byte of a connection on; called again, with all that has come, when more has. 0; MK_AGAIN:
- * more bytes are needed, and they are fewer than MK__PROXY_HEADER_MAX in all; -EPROTO: that is no such header, said as
- * soon as it can be told.
+ * more bytes are needed, and they are fewer than MK__PROXY_PROTOCOL_MAX in all; -EPROTO: that is no such header, said
+ * as soon as it can be told.
  */
-int mk__proxy_header_read(struct mk_str in, struct mk__proxy_header *ret);
+int mk__proxy_protocol_read(struct mk_str in, struct mk__proxy_protocol *ret);
 
 #endif

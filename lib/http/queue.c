@@ -21,12 +21,12 @@ static ssize_t read_memory(struct mk__part *part, char *to, size_t size)
 static ssize_t read_file(struct mk_request *req, struct mk__part *part, char *to, size_t size)
 {
     size_t want = part->left < size ? part->left : size;
-    if (req->loading)
+    if (req->file_read)
         return -EAGAIN;
-    ssize_t n = mk__load_cached(part->fd, to, want, part->at, part->at + want <= part->warm_to);
+    ssize_t n = mk__file_read_cached(part->fd, to, want, part->at, part->at + want <= part->cached_until);
     if (n != -EAGAIN)
         return n == 0 ? -EIO /* the file has shrunk */ : n;
-    int err = mk__load_start(req, part->left < LOAD_BYTES ? part->left : LOAD_BYTES, false);
+    int err = mk__file_read_start(req, part->left < LOAD_BYTES ? part->left : LOAD_BYTES, false);
     return err < 0 ? err : -EAGAIN;
 }
 
@@ -46,20 +46,20 @@ static ssize_t read_part(struct mk_request *req, struct mk__part *part, char *to
 }
 
 /* The handler is told that there is room. False: it had nothing to say. */
-static bool drain(struct mk_request *req)
+static bool call_writable_fn(struct mk_request *req)
 {
-    if (!req->drain_wanted || !req->drain_fn)
+    if (!req->writable_wanted || !req->writable_fn)
         return false;
-    req->drain_wanted = false;
-    req->drain_fn(req, req->drain_ctx);
+    req->writable_wanted = false;
+    req->writable_fn(req, req->writable_ctx);
     return req->first || req->ended;
 }
 
-ssize_t mk__queue_read(struct mk__queue *q, char *to, size_t size)
+ssize_t mk__parts_read(struct mk__parts_reader *q, char *to, size_t size)
 {
     struct mk_request *req = q->req;
     for (;;) {
-        if (!req->first && !req->ended && !drain(req))
+        if (!req->first && !req->ended && !call_writable_fn(req))
             return -EAGAIN;
         if (req->failed)
             return -EPIPE;

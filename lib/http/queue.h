@@ -8,7 +8,7 @@
 
 #include "http/request.h"
 
-struct mk__queue {
+struct mk__parts_reader {
     struct mk_request *req;
     bool length_known;
     uint64_t length; /* announced */
@@ -17,9 +17,9 @@ struct mk__queue {
 
 /*
  * The next bytes of the queue, at most `size`, of one part: the count; 0 for the end of a response that has been ended;
- * -EAGAIN: there are none yet, the exchange is woken (a handler, a disk: req->loading); another -errno: the response
+ * -EAGAIN: there are none yet, the exchange is woken (a handler, a disk: req->file_read); another -errno: the response
  * cannot be completed.
  */
-ssize_t mk__queue_read(struct mk__queue *q, char *to, size_t size);
+ssize_t mk__parts_read(struct mk__parts_reader *q, char *to, size_t size);
 
 #endif

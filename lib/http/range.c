@@ -5,7 +5,7 @@
  */
 #include "http/range.h"
 
-enum spec { GARBLED, UNSATISFIABLE, WHOLE_OF_NOTHING, SATISFIABLE };
+enum range_spec { SPEC_INVALID, SPEC_UNSATISFIABLE, SPEC_SUFFIX_OF_EMPTY, SPEC_SATISFIABLE };
 
 /* Cuts the digits off `s`. A number beyond 64 bits is as good as the largest one. False without a digit. */
 static bool cut_number(struct mk_str *s, uint64_t *ret_value)
@@ -30,33 +30,33 @@ static bool cut_dash(struct mk_str *s)
     return true;
 }
 
-static enum spec read_suffix(struct mk_str s, uint64_t size, struct mk__range *r)
+static enum range_spec read_suffix(struct mk_str s, uint64_t size, struct mk__range *r)
 {
     uint64_t len;
     if (!cut_number(&s, &len) || s.len)
-        return GARBLED;
+        return SPEC_INVALID;
     if (!len)
-        return UNSATISFIABLE;
+        return SPEC_UNSATISFIABLE;
     if (!size)
-        return WHOLE_OF_NOTHING;
+        return SPEC_SUFFIX_OF_EMPTY;
     *r = (struct mk__range){.first = len < size ? size - len : 0, .last = size - 1};
-    return SATISFIABLE;
+    return SPEC_SATISFIABLE;
 }
 
-static enum spec read_spec(struct mk_str s, uint64_t size, struct mk__range *r)
+static enum range_spec read_spec(struct mk_str s, uint64_t size, struct mk__range *r)
 {
     if (cut_dash(&s))
         return read_suffix(s, size, r);
     r->last = UINT64_MAX;
     if (!cut_number(&s, &r->first) || !cut_dash(&s))
-        return GARBLED;
+        return SPEC_INVALID;
     if (s.len && (!cut_number(&s, &r->last) || s.len || r->last < r->first))
-        return GARBLED;
+        return SPEC_INVALID;
     if (r->first >= size)
-        return UNSATISFIABLE;
+        return SPEC_UNSATISFIABLE;
     if (r->last >= size)
         r->last = size - 1;
-    return SATISFIABLE;
+    return SPEC_SATISFIABLE;
 }
 
 enum mk__range_result mk__range_parse(struct mk_str value, uint64_t size, struct mk__range *ranges, unsigned max,
@@ -65,7 +65,7 @@ enum mk__range_result mk__range_parse(struct mk_str value, uint64_t size, struct
     const struct mk_str unit = MK_STR("bytes=");
     struct mk_str rest, item;
     unsigned n = 0, specs = 0;
-    bool whole = false;
+    bool is_empty = false;
 
     *ret_n = 0;
     if (value.len < unit.len || !mk_str_ieq(mk_str(value.p, unit.len), unit))
@@ -73,14 +73,14 @@ enum mk__range_result mk__range_parse(struct mk_str value, uint64_t size, struct
     rest = mk_str(value.p + unit.len, value.len - unit.len);
     while (mk_str_next(&rest, &item)) {
         struct mk__range r;
-        enum spec spec = read_spec(item, size, &r);
-        if (spec == GARBLED || ++specs > max)
+        enum range_spec range_spec = read_spec(item, size, &r);
+        if (range_spec == SPEC_INVALID || ++specs > max)
             return MK__RANGE_IGNORE;
-        if (spec == SATISFIABLE)
+        if (range_spec == SPEC_SATISFIABLE)
             ranges[n++] = r;
-        whole |= spec == WHOLE_OF_NOTHING;
+        is_empty |= range_spec == SPEC_SUFFIX_OF_EMPTY;
     }
-    if (whole || !specs)
+    if (is_empty || !specs)
         return MK__RANGE_IGNORE;
     *ret_n = n;
     return n ? MK__RANGE_OK : MK__RANGE_UNSATISFIABLE;
@@ -95,7 +95,7 @@ static bool are_near(const struct mk__range *a, const struct mk__range *b, uint6
     return b->first <= a->last || b->first - a->last - 1 < gap;
 }
 
-static struct mk__range unite(struct mk__range a, struct mk__range b)
+static struct mk__range join_ranges(struct mk__range a, struct mk__range b)
 {
     return (struct mk__range){
         .first = a.first < b.first ? a.first : b.first,
@@ -109,19 +109,19 @@ static struct mk__range unite(struct mk__range a, struct mk__range b)
  */
 static unsigned add_merged(struct mk__range *kept, unsigned n, struct mk__range r, uint64_t gap)
 {
-    unsigned place = n, left = 0;
+    unsigned at = n, left = 0;
     for (unsigned i = 0; i < n; i++) {
         if (!are_near(&kept[i], &r, gap)) {
             kept[left++] = kept[i];
             continue;
         }
-        r = unite(r, kept[i]);
-        if (place == n)
-            place = left++;
+        r = join_ranges(r, kept[i]);
+        if (at == n)
+            at = left++;
     }
-    if (place == n)
-        place = left++;
-    kept[place] = r;
+    if (at == n)
+        at = left++;
+    kept[at] = r;
     return left;
 }
 

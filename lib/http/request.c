@@ -13,12 +13,12 @@ static_assert(sizeof(struct mk_request) + 128 <= MK__REQUEST_BYTES, "an exchange
 
 /* ── life ── */
 
-struct mk_request *mk__request_new(struct mk__http *http, const struct mk__carrier *carrier, void *connection)
+struct mk_request *mk__request_new(struct mk__context *http, const struct mk__protocol *protocol, void *connection)
 {
     struct mk_request *req = mk__pool_get(&http->requests);
     if (!req)
         return NULL;
-    *req = (struct mk_request){.carrier = carrier,
+    *req = (struct mk_request){.protocol = protocol,
                                .connection = connection,
                                .http = http,
                                .limits = &http->settings->limits,
@@ -26,7 +26,7 @@ struct mk_request *mk__request_new(struct mk__http *http, const struct mk__carri
                                .status = 200};
     mk_arena_init(&req->arena, http->account, MK__REQUEST_ARENA_MAX, req->storage,
                   MK__REQUEST_BYTES - offsetof(struct mk_request, storage));
-    http->app->opened(req, http->app_ctx);
+    http->app->on_init(req, http->app_ctx);
     return req;
 }
 
@@ -35,14 +35,14 @@ void mk__request_free(struct mk_request *req)
     while (req->first)
         mk__response_drop_part(req);
     mk_arena_release(&req->arena);
-    req->http->app->released(req->pin);
+    req->http->app->on_free(req->worker);
     mk__pool_put(&req->http->requests, req);
 }
 
-int mk__request_detach(struct mk_request *req)
+int mk__request_copy_head(struct mk_request *req)
 {
     size_t fields_bytes = req->parse.n_fields * sizeof(*req->fields);
-    if (req->detached)
+    if (req->head_copied)
         return 0;
     char *copy = mk_arena_alloc(&req->arena, fields_bytes + req->parse.head_len + 1);
     if (!copy)
@@ -52,7 +52,7 @@ int mk__request_detach(struct mk_request *req)
     memcpy(copy + fields_bytes, req->base, req->parse.head_len);
     req->fields = (const struct mk__field *)(void *)copy;
     req->base = copy + fields_bytes;
-    req->detached = true;
+    req->head_copied = true;
     return 0;
 }
 
@@ -66,7 +66,7 @@ int mk__request_decode_path(struct mk_request *req)
     char *path = mk_arena_alloc(&req->arena, raw.len + 2);
     if (!path)
         return -503;
-    ssize_t n = mk__uri_path(raw, path, raw.len + 2);
+    ssize_t n = mk__uri_decode_path(raw, path, raw.len + 2);
     if (n < 0)
         return n == -ENOENT ? -404 : -400;
     req->path = mk_str(path, (size_t)n);
@@ -107,12 +107,12 @@ struct mk_str mk_request_host(const struct mk_request *req)
 
 unsigned mk_request_major(const struct mk_request *req)
 {
-    return req->carrier->major;
+    return req->protocol->major;
 }
 
 unsigned mk_request_minor(const struct mk_request *req)
 {
-    return req->carrier->major == 1 ? req->parse.minor : 0;
+    return req->protocol->major == 1 ? req->parse.minor : 0;
 }
 
 uint64_t mk_request_began_us(const struct mk_request *req)
@@ -174,7 +174,7 @@ struct mk_str mk_request_mime(const struct mk_request *req, struct mk_str path)
     return req->http->app->mime(req, path, req->http->app_ctx);
 }
 
-static bool is_named(const struct mk_request *req, const struct mk__field *field, enum mk_field id, struct mk_str name)
+static bool has_name(const struct mk_request *req, const struct mk__field *field, enum mk_field id, struct mk_str name)
 {
     if (id != MK_FIELD_OTHER)
         return field->id == id;
@@ -187,7 +187,7 @@ static struct mk_str join_values(struct mk_request *req, enum mk_field id, struc
     struct mk_str found = MK_STR_NONE;
     for (unsigned i = 0; i < req->parse.n_fields; i++) {
         const struct mk__field *field = &req->fields[i];
-        if (!is_named(req, field, id, name))
+        if (!has_name(req, field, id, name))
             continue;
         struct mk_str value = mk__span_str(req->base, field->value);
         if (!found.p) {
@@ -237,7 +237,7 @@ void mk_request_read(struct mk_request *req, mk_body_fn fn, void *ctx)
     if (req->body_done)
         fn(req, MK_STR(""), true, ctx);
     else
-        req->carrier->wake(req);
+        req->protocol->wake(req);
 }
 
 void mk_request_pause(struct mk_request *req)
@@ -248,17 +248,17 @@ void mk_request_pause(struct mk_request *req)
 void mk_request_resume(struct mk_request *req)
 {
     req->body_paused = false;
-    req->carrier->wake(req);
+    req->protocol->wake(req);
 }
 
-bool mk__request_is_slow(const struct mk_request *req)
+bool mk__request_body_is_slow(const struct mk_request *req)
 {
     uint64_t rate = req->limits->body_rate_min;
     uint64_t ms = mk_loop_now_ms(req->http->loop) - req->rate_since_ms;
     return rate && ms > RATE_GRACE_MS && req->rate_bytes < rate * ms / 1000;
 }
 
-void mk__request_body(struct mk_request *req, struct mk_str piece, bool end)
+void mk__request_deliver_body(struct mk_request *req, struct mk_str piece, bool end)
 {
     req->body_bytes += piece.len;
     req->rate_bytes += piece.len;
@@ -268,7 +268,7 @@ void mk__request_body(struct mk_request *req, struct mk_str piece, bool end)
 }
 
 /* A body on its way into memory. */
-struct collection {
+struct body_collector {
     struct mk_account *account;
     char *data;
     size_t len, size, bytes_max;
@@ -276,15 +276,15 @@ struct collection {
     void *ctx;
 };
 
-static void free_collection(void *ctx)
+static void free_collector(void *ctx)
 {
-    struct collection *c = ctx;
+    struct body_collector *c = ctx;
     if (c->data)
         mk_account_free(c->account, c->data, c->size);
 }
 
 /* Makes room for `need` bytes and a NUL. */
-static int grow_collection(struct collection *c, size_t need)
+static int grow_collector(struct body_collector *c, size_t need)
 {
     size_t size = c->size ? c->size : COLLECT_BYTES_FIRST;
     while (size < need + 1)
@@ -298,19 +298,19 @@ static int grow_collection(struct collection *c, size_t need)
         return -ENOMEM;
     if (c->len)
         memcpy(data, c->data, c->len);
-    free_collection(c);
+    free_collector(c);
     c->data = data;
     c->size = size;
     return 0;
 }
 
-static void collect_piece(struct mk_request *req, struct mk_str piece, bool end, void *ctx)
+static void collect_body(struct mk_request *req, struct mk_str piece, bool end, void *ctx)
 {
-    struct collection *c = ctx;
+    struct body_collector *c = ctx;
     int status = 0;
     if (piece.len > c->bytes_max - c->len)
         status = 413;
-    else if (c->len + piece.len + 1 > c->size && grow_collection(c, c->len + piece.len) < 0)
+    else if (c->len + piece.len + 1 > c->size && grow_collector(c, c->len + piece.len) < 0)
         status = 503;
     if (status) {
         req->body_fn = NULL;
@@ -336,11 +336,11 @@ void mk_request_collect(struct mk_request *req, size_t bytes_max, mk_body_fn fn,
         mk_response_error(req, 413);
         return;
     }
-    struct collection *c = mk_arena_alloc(&req->arena, sizeof(*c));
-    if (!c || mk_arena_defer(&req->arena, free_collection, c) < 0) {
+    struct body_collector *c = mk_arena_alloc(&req->arena, sizeof(*c));
+    if (!c || mk_arena_defer(&req->arena, free_collector, c) < 0) {
         mk_response_error(req, 503);
         return;
     }
-    *c = (struct collection){.account = req->http->account, .bytes_max = bytes_max, .fn = fn, .ctx = ctx};
-    mk_request_read(req, collect_piece, c);
+    *c = (struct body_collector){.account = req->http->account, .bytes_max = bytes_max, .fn = fn, .ctx = ctx};
+    mk_request_read(req, collect_body, c);
 }

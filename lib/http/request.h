@@ -28,9 +28,9 @@ enum {
 };
 
 /* Above this many queued bytes a handler is asked to wait. */
-enum { MK__QUEUE_BYTES_HIGH = 64 * 1024 };
+enum { MK__QUEUED_BYTES_HIGH = 64 * 1024 };
 
-struct mk__carrier {
+struct mk__protocol {
     uint8_t major; /* version of HTTP */
     /* Something changed: a part was queued, a body is wanted, the response ended. */
     void (*wake)(struct mk_request *req);
@@ -41,7 +41,7 @@ struct mk__carrier {
     ssize_t (*write)(struct mk_request *req, const void *from, size_t size);
     int (*shutdown)(struct mk_request *req);
     /* Its ready() is to be called once more, even if it is running right now. */
-    void (*again)(struct mk_request *req);
+    void (*wake_tunnel)(struct mk_request *req);
 #ifndef MK_LEAN
     struct mk__peer *(*peer)(const struct mk_request *req);
 #endif
@@ -51,23 +51,23 @@ enum mk__part_kind { MK__PART_MEMORY, MK__PART_FILE, MK__PART_GENERATOR };
 
 struct mk__part {
     struct mk__part *next;
-    uint8_t kind; /* enum mk__part_kind */
-    bool framed;  /* the chunk line of a file part has been written */
-    int fd;       /* file: ours */
-    size_t cost;  /* towards MK__QUEUE_BYTES_HIGH */
-    char *heap;   /* memory: ours to free (heap_bytes), or NULL */
+    uint8_t kind;       /* enum mk__part_kind */
+    bool chunk_started; /* the chunk line of a file part has been written */
+    int fd;             /* file: ours */
+    size_t cost;        /* towards MK__QUEUED_BYTES_HIGH */
+    char *heap;         /* memory: ours to free (heap_bytes), or NULL */
     size_t heap_bytes;
     union {
         const char *data;
         mk_generate_fn generate;
     };
     union {
-        void *ctx;             /* generator */
-        struct mk__part *heir; /* file: a later part that takes the descriptor over, or NULL */
+        void *ctx;                /* generator */
+        struct mk__part *fd_heir; /* file: a later part that takes the descriptor over, or NULL */
     };
     uint64_t at; /* file: offset of the next byte */
     uint64_t left;
-    uint64_t warm_to; /* file: known to be in the page cache up to here */
+    uint64_t cached_until; /* file: known to be in the page cache up to here */
 };
 
 struct mk__header {
@@ -80,14 +80,14 @@ struct mk__trailers {
     struct mk__header items[MK__TRAILERS_MAX];
 };
 
-struct mk__load;
+struct mk__file_read_job;
 
 struct mk_request {
-    const struct mk__carrier *carrier;
+    const struct mk__protocol *protocol;
     void *connection;
-    struct mk__http *http;
+    struct mk__context *http;
     const struct mk__http_limits *limits;
-    void *pin;               /* the consumer's: what it needs until its end */
+    void *worker;            /* the consumer's: what it needs until its end */
     const void *app_data;    /* the consumer's: whom it is for; NULL until that is known */
     unsigned hook, hook_end; /* the consumer's: how far the request has come, and how far it goes */
 
@@ -101,11 +101,11 @@ struct mk_request {
     const char *base;
     const struct mk__field *fields;
     struct mk__parse parse;
-    struct mk__head head;
+    struct mk__request_head head;
     struct mk_str path;
 
     /* its body */
-    bool body_done, body_failed, body_paused, body_discard, continue_sent, detached, aborted;
+    bool body_done, body_failed, body_paused, body_discard, continue_sent, head_copied, aborted;
     struct mk__chunked chunked;
     uint64_t body_left, body_bytes;
     uint64_t rate_bytes, rate_since_ms; /* how fast it comes, while somebody reads it */
@@ -114,7 +114,7 @@ struct mk_request {
 
     /* the response */
     uint16_t status;
-    bool ended, head_sent, is_chunked, bodyless, length_known, failed, response_told, close_wanted, is_page;
+    bool ended, head_sent, is_chunked, bodyless, length_known, failed, response_hooked, close_wanted, is_default_error;
     bool not_modified; /* it still has the fields of the 200, until its head leaves */
     bool complete;     /* all of it has been handed over; only the request's body may still be on its way */
     uint8_t headers_len, headers_max;
@@ -122,15 +122,15 @@ struct mk_request {
     uint64_t first_byte_us;
     uint64_t length;     /* announced */
     uint64_t sent_bytes; /* of the body, as far as handed to the stream */
-    size_t queued;
+    size_t queued_bytes;
     struct mk__header *headers;
-    struct mk__part *first, *last, *spare;
-    mk_drain_fn drain_fn;
-    void *drain_ctx;
-    bool drain_wanted;
-    struct mk__load *loading;  /* a disk thread reads for the first part */
-    struct mk_filter *filter;  /* the last one, or NULL */
-    struct mk__tunnel *tunnel; /* of the handler that has taken it over, or NULL */
+    struct mk__part *first, *last, *free_parts;
+    mk_drain_fn writable_fn;
+    void *writable_ctx;
+    bool writable_wanted;
+    struct mk__file_read_job *file_read; /* a disk thread reads for the first part */
+    struct mk_filter *filter;            /* the last one, or NULL */
+    struct mk__tunnel *tunnel;           /* of the handler that has taken it over, or NULL */
 #ifndef MK_LEAN
     struct mk__trailers *trailers; /* NULL: there are none */
 #endif
@@ -140,27 +140,27 @@ struct mk_request {
 };
 
 /* A request of `http` with an empty head, answering with 200 unless told otherwise. NULL: no memory. */
-struct mk_request *mk__request_new(struct mk__http *http, const struct mk__carrier *carrier, void *connection);
+struct mk_request *mk__request_new(struct mk__context *http, const struct mk__protocol *protocol, void *connection);
 /* Ends it: deferred clean-ups run, files are closed. */
 void mk__request_free(struct mk_request *req);
 
 /* Copies the head out of the scratch buffer; 0 or -ENOMEM. */
-int mk__request_detach(struct mk_request *req);
+int mk__request_copy_head(struct mk_request *req);
 
 /* Decodes the path. 0 or the negative status that it deserves. */
 int mk__request_decode_path(struct mk_request *req);
 
 /* One piece of the body has arrived; `end` with the last one. */
-void mk__request_body(struct mk_request *req, struct mk_str piece, bool end);
+void mk__request_deliver_body(struct mk_request *req, struct mk_str piece, bool end);
 
 /* Does its body come more slowly than BodyMinRate, after a grace of a few seconds? */
-bool mk__request_is_slow(const struct mk_request *req);
+bool mk__request_body_is_slow(const struct mk_request *req);
 
 /*
  * Queues more of the file that `before`, a file part in the queue, is the last one to read from: the descriptor
  * passes on to the new part, and is closed with the last one. Results as of mk_response_write_file().
  */
-int mk__response_write_more(struct mk_request *req, struct mk__part *before, uint64_t offset, uint64_t length);
+int mk__response_write_same_file(struct mk_request *req, struct mk__part *before, uint64_t offset, uint64_t length);
 
 /* Builds for small devices have no plugin that filters, or takes connections over. */
 #ifdef MK_LEAN
@@ -185,15 +185,15 @@ static inline bool mk__request_is_filtered(const struct mk_request *req)
 }
 
 /* Asks the last filter: as of mk_filter_fn. */
-ssize_t mk__filter_run(struct mk_request *req, char *to, size_t size);
+ssize_t mk__filter_read_output(struct mk_request *req, char *to, size_t size);
 /* The filters may read so much again before the next -EBUSY. */
-void mk__filter_turn(struct mk_request *req);
+void mk__filter_begin_turn(struct mk_request *req);
 
 /* Calls the response hooks, once: the head is about to leave. */
 void mk__response_run_hooks(struct mk_request *req);
 /* Removes the first part of the queue. */
 void mk__response_drop_part(struct mk_request *req);
 /* The response is this status and nothing else, whatever was prepared; before its head leaves. */
-void mk__response_only(struct mk_request *req, int status);
+void mk__response_reset_to_status(struct mk_request *req, int status);
 
 #endif

@@ -31,7 +31,7 @@ int mk_response_status_get(const struct mk_request *req)
 }
 
 /* No control byte but the tab may stand in a value: nothing can end its line (RFC 9110 section 5.5). */
-static bool is_value(struct mk_str value)
+static bool is_field_value(struct mk_str value)
 {
     for (size_t i = 0; i < value.len; i++) {
         unsigned char c = (unsigned char)value.p[i];
@@ -67,16 +67,16 @@ static int grow_headers(struct mk_request *req)
     return 0;
 }
 
-static bool is_field(struct mk_str name, struct mk_str value)
+static bool is_valid_field(struct mk_str name, struct mk_str value)
 {
-    return mk__parse_is_token(name) && is_value(value) && !mk_response_header_reserved(name);
+    return mk__parse_is_token(name) && is_field_value(value) && !mk_response_header_reserved(name);
 }
 
 int mk_response_header_borrow(struct mk_request *req, struct mk_str name, struct mk_str value)
 {
     if (req->head_sent)
         return -EALREADY;
-    if (!is_field(name, value))
+    if (!is_valid_field(name, value))
         return -EINVAL;
     if (req->headers_len == req->headers_max && grow_headers(req) < 0)
         return -ENOMEM;
@@ -109,7 +109,7 @@ int mk_response_trailer(struct mk_request *req, struct mk_str name, struct mk_st
 {
     if (req->complete)
         return -EALREADY;
-    if (!is_field(name, value))
+    if (!is_valid_field(name, value))
         return -EINVAL;
     if (!req->trailers)
         req->trailers = mk_arena_zalloc(&req->arena, sizeof(*req->trailers));
@@ -169,7 +169,7 @@ void mk_response_close(struct mk_request *req)
 }
 
 /* What a 304 does not repeat of the 200 that it stands for. */
-static void drop_representation(struct mk_request *req)
+static void remove_content_headers(struct mk_request *req)
 {
     req->length_known = false;
     mk_response_header_remove(req, MK_STR("Content-Type"));
@@ -179,18 +179,18 @@ static void drop_representation(struct mk_request *req)
 
 void mk__response_run_hooks(struct mk_request *req)
 {
-    if (req->response_told)
+    if (req->response_hooked)
         return;
-    req->response_told = true;
-    req->http->app->response(req, req->http->app_ctx);
+    req->response_hooked = true;
+    req->http->app->on_response(req, req->http->app_ctx);
     if (req->not_modified && req->status == 304)
-        drop_representation(req);
+        remove_content_headers(req);
 }
 
 /* ── the queue ── */
 
 /* Why no part was added. */
-static int refusal(const struct mk_request *req)
+static int part_error(const struct mk_request *req)
 {
     return req->ended || req->failed ? -EALREADY : -ENOMEM;
 }
@@ -199,9 +199,9 @@ static struct mk__part *add_part(struct mk_request *req, enum mk__part_kind kind
 {
     if (req->ended || req->failed)
         return NULL;
-    struct mk__part *part = req->spare;
+    struct mk__part *part = req->free_parts;
     if (part)
-        req->spare = part->next;
+        req->free_parts = part->next;
     else
         part = mk_arena_alloc(&req->arena, sizeof(*part));
     if (!part)
@@ -215,14 +215,14 @@ static struct mk__part *add_part(struct mk_request *req, enum mk__part_kind kind
     return part;
 }
 
-static int queue(struct mk_request *req, struct mk__part *part, size_t cost)
+static int queue_part(struct mk_request *req, struct mk__part *part, size_t cost)
 {
     part->cost = cost;
-    req->queued += cost;
-    req->carrier->wake(req);
-    if (req->queued <= MK__QUEUE_BYTES_HIGH)
+    req->queued_bytes += cost;
+    req->protocol->wake(req);
+    if (req->queued_bytes <= MK__QUEUED_BYTES_HIGH)
         return 0;
-    req->drain_wanted = true;
+    req->writable_wanted = true;
     return MK_AGAIN;
 }
 
@@ -232,10 +232,10 @@ int mk_response_borrow(struct mk_request *req, struct mk_str data)
         return 0;
     struct mk__part *part = add_part(req, MK__PART_MEMORY);
     if (!part)
-        return refusal(req);
+        return part_error(req);
     part->data = data.p;
     part->left = data.len;
-    return queue(req, part, data.len);
+    return queue_part(req, part, data.len);
 }
 
 int mk_response_write(struct mk_request *req, struct mk_str data)
@@ -246,12 +246,12 @@ int mk_response_write(struct mk_request *req, struct mk_str data)
     struct mk__part *part = heap ? add_part(req, MK__PART_MEMORY) : NULL;
     if (!part) {
         mk_account_free(req->http->account, heap, data.len);
-        return refusal(req);
+        return part_error(req);
     }
     memcpy(heap, data.p, data.len);
     part->data = part->heap = heap;
     part->left = part->heap_bytes = data.len;
-    return queue(req, part, data.len);
+    return queue_part(req, part, data.len);
 }
 
 static struct mk__part *add_file_part(struct mk_request *req, uint64_t offset, uint64_t length)
@@ -259,7 +259,7 @@ static struct mk__part *add_file_part(struct mk_request *req, uint64_t offset, u
     struct mk__part *part = length ? add_part(req, MK__PART_FILE) : NULL;
     if (!part)
         return NULL;
-    part->at = part->warm_to = offset;
+    part->at = part->cached_until = offset;
     part->left = length;
     return part;
 }
@@ -269,38 +269,38 @@ int mk_response_write_file(struct mk_request *req, int fd, uint64_t offset, uint
     struct mk__part *part = add_file_part(req, offset, length);
     if (!part) {
         close(fd);
-        return length ? refusal(req) : 0;
+        return length ? part_error(req) : 0;
     }
     part->fd = fd;
-    return queue(req, part, FILE_PART_COST);
+    return queue_part(req, part, FILE_PART_COST);
 }
 
-int mk__response_write_more(struct mk_request *req, struct mk__part *before, uint64_t offset, uint64_t length)
+int mk__response_write_same_file(struct mk_request *req, struct mk__part *before, uint64_t offset, uint64_t length)
 {
     struct mk__part *part = add_file_part(req, offset, length);
     if (!part)
-        return length ? refusal(req) : 0;
-    before->heir = part;
-    return queue(req, part, 0);
+        return length ? part_error(req) : 0;
+    before->fd_heir = part;
+    return queue_part(req, part, 0);
 }
 
 int mk_response_generate(struct mk_request *req, mk_generate_fn fn, void *ctx)
 {
     struct mk__part *part = add_part(req, MK__PART_GENERATOR);
     if (!part)
-        return refusal(req);
+        return part_error(req);
     part->generate = fn;
     part->ctx = ctx;
-    return queue(req, part, 0);
+    return queue_part(req, part, 0);
 }
 
 /* A part that a disk thread reads for has lent its descriptor away: nobody inherits it, the load closes it. */
-static void let_descriptor_go(struct mk__part *part)
+static void release_fd(struct mk__part *part)
 {
     if (part->fd < 0)
         return;
-    if (part->heir)
-        part->heir->fd = part->fd;
+    if (part->fd_heir)
+        part->fd_heir->fd = part->fd;
     else
         close(part->fd);
 }
@@ -308,66 +308,66 @@ static void let_descriptor_go(struct mk__part *part)
 void mk__response_drop_part(struct mk_request *req)
 {
     struct mk__part *part = req->first;
-    if (req->loading)
-        mk__load_forget(req->loading); /* it was for this part */
-    req->loading = NULL;
+    if (req->file_read)
+        mk__file_read_cancel(req->file_read); /* it was for this part */
+    req->file_read = NULL;
     req->first = part->next;
     if (!req->first)
         req->last = NULL;
-    req->queued -= part->cost;
-    let_descriptor_go(part);
+    req->queued_bytes -= part->cost;
+    release_fd(part);
     if (part->heap)
         mk_account_free(req->http->account, part->heap, part->heap_bytes);
-    part->next = req->spare;
-    req->spare = part;
+    part->next = req->free_parts;
+    req->free_parts = part;
 }
 
 void mk_response_wake(struct mk_request *req)
 {
-    req->carrier->wake(req);
+    req->protocol->wake(req);
 }
 
 void mk_response_on_drain(struct mk_request *req, mk_drain_fn fn, void *ctx)
 {
-    req->drain_fn = fn;
-    req->drain_ctx = ctx;
+    req->writable_fn = fn;
+    req->writable_ctx = ctx;
 }
 
 void mk_response_end(struct mk_request *req)
 {
     req->ended = true;
-    req->carrier->wake(req);
+    req->protocol->wake(req);
 }
 
 void mk_response_abort(struct mk_request *req)
 {
     req->failed = req->ended = true;
-    req->carrier->wake(req);
+    req->protocol->wake(req);
 }
 
 /* ── whole answers ── */
 
-static void forget_body(struct mk_request *req)
+static void reset_body(struct mk_request *req)
 {
     while (req->first)
         mk__response_drop_part(req);
-    req->length_known = req->is_page = false;
+    req->length_known = req->is_default_error = false;
     req->filter = NULL;
 #ifndef MK_LEAN
     req->trailers = NULL;
 #endif
 }
 
-static void forget_all(struct mk_request *req, int status)
+static void reset_response(struct mk_request *req, int status)
 {
-    forget_body(req);
+    reset_body(req);
     req->headers_len = 0;
     req->status = (uint16_t)status;
 }
 
-void mk__response_only(struct mk_request *req, int status)
+void mk__response_reset_to_status(struct mk_request *req, int status)
 {
-    forget_all(req, status);
+    reset_response(req, status);
     req->length = 0;
     req->length_known = req->ended = true;
 }
@@ -376,7 +376,7 @@ void mk__response_only(struct mk_request *req, int status)
  * Forgets what was prepared. False when an answer is complete already (it stays), or when the head has left,
  * which only an abort can answer.
  */
-static bool start_over(struct mk_request *req, int status)
+static bool restart_response(struct mk_request *req, int status)
 {
     if (req->ended)
         return false;
@@ -384,26 +384,26 @@ static bool start_over(struct mk_request *req, int status)
         mk_response_abort(req);
         return false;
     }
-    forget_all(req, status);
+    reset_response(req, status);
     return true;
 }
 
-static void add_page(struct mk_request *req)
+static void add_error_page(struct mk_request *req)
 {
     struct mk_buf page;
     char *storage = mk_arena_alloc(&req->arena, ERROR_PAGE_BYTES);
     if (!storage || !mk__status_has_body(req->status) || req->status == 205)
         return; /* the status line says it all */
     mk_buf_init_fixed(&page, storage, ERROR_PAGE_BYTES);
-    mk__status_page(&page, req->status, MK_STR_NONE);
+    mk__status_write_page(&page, req->status, MK_STR_NONE);
     if (page.err == 0 &&
         mk_response_header_borrow(req, MK_STR("Content-Type"), MK_STR("text/html; charset=utf-8")) == 0)
-        req->is_page = mk_response_borrow(req, mk_buf_str(&page)) >= 0;
+        req->is_default_error = mk_response_borrow(req, mk_buf_str(&page)) >= 0;
 }
 
 bool mk_response_is_page(const struct mk_request *req)
 {
-    return req->is_page;
+    return req->is_default_error;
 }
 
 int mk_response_replace(struct mk_request *req, struct mk_str type, struct mk_str body)
@@ -411,7 +411,7 @@ int mk_response_replace(struct mk_request *req, struct mk_str type, struct mk_st
     bool ended = req->ended;
     if (req->head_sent)
         return -EALREADY;
-    forget_body(req);
+    reset_body(req);
     mk_response_header_remove(req, MK_STR("Content-Type"));
     mk_response_header_remove(req, MK_STR("Content-Encoding"));
     req->ended = false;
@@ -424,29 +424,29 @@ int mk_response_replace(struct mk_request *req, struct mk_str type, struct mk_st
 
 void mk_response_error(struct mk_request *req, int status)
 {
-    if (!start_over(req, status))
+    if (!restart_response(req, status))
         return;
-    add_page(req);
+    add_error_page(req);
     mk_response_end(req);
 }
 
 void mk_response_redirect(struct mk_request *req, int status, struct mk_str location)
 {
-    if (!start_over(req, status))
+    if (!restart_response(req, status))
         return;
     if (mk_response_header(req, MK_STR("Location"), location) < 0)
         req->status = 500;
-    add_page(req);
+    add_error_page(req);
     mk_response_end(req);
 }
 
 void mk_response_allow(struct mk_request *req, struct mk_str methods)
 {
     int status = mk_request_method(req) == MK_OPTIONS ? 204 : 405;
-    if (!start_over(req, status))
+    if (!restart_response(req, status))
         return;
     if (mk_response_header(req, MK_STR("Allow"), methods) < 0)
         req->status = 500;
-    add_page(req);
+    add_error_page(req);
     mk_response_end(req);
 }

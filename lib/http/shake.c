@@ -10,53 +10,53 @@
 enum { STEPS_PER_TURN = 4 };
 
 /* Takes a step from the budget of this turn, if there is one left. */
-static bool spend_step(struct mk__http *http)
+static bool use_step(struct mk__context *http)
 {
-    if (http->steps_turn != http->loop->turns)
-        http->steps = 0;
-    http->steps_turn = http->loop->turns;
-    if (http->steps >= STEPS_PER_TURN)
+    if (http->handshake_turn != http->loop->turns)
+        http->handshake_steps = 0;
+    http->handshake_turn = http->loop->turns;
+    if (http->handshake_steps >= STEPS_PER_TURN)
         return false;
-    http->steps++;
+    http->handshake_steps++;
     return true;
 }
 
-static void run_step_queue(struct mk_task *task)
+static void run_handshake_queue(struct mk_task *task)
 {
-    struct mk__http *http = MK_OWNER(task, struct mk__http, step_task);
-    while (!mk_list_empty(&http->step_queue) && spend_step(http)) {
-        struct mk__conn *c = MK_LIST_FIRST(&http->step_queue, struct mk__conn, task.node);
-        http->step_of = c;
+    struct mk__context *http = MK_OWNER(task, struct mk__context, handshake_task);
+    while (!mk_list_empty(&http->handshake_queue) && use_step(http)) {
+        struct mk__conn *c = MK_LIST_FIRST(&http->handshake_queue, struct mk__conn, task.node);
+        http->handshaking_conn = c;
         mk_list_del(&c->task.node);
         c->task.fn(&c->task);
-        http->step_of = NULL;
+        http->handshaking_conn = NULL;
     }
-    if (!mk_list_empty(&http->step_queue))
+    if (!mk_list_empty(&http->handshake_queue))
         mk_task_schedule(http->loop, task);
 }
 
-void mk__shake_init(struct mk__http *http)
+void mk__handshake_init(struct mk__context *http)
 {
-    mk_list_init(&http->step_queue);
-    mk_task_init(&http->step_task, run_step_queue);
+    mk_list_init(&http->handshake_queue);
+    mk_task_init(&http->handshake_task, run_handshake_queue);
 }
 
-bool mk__shake_may(struct mk__conn *c)
+bool mk__handshake_can_step(struct mk__conn *c)
 {
-    struct mk__http *http = c->http;
-    if (http->step_of == c)
+    struct mk__context *http = c->http;
+    if (http->handshaking_conn == c)
         return true;
     if (!mk_list_empty(&c->task.node))
         return false; /* it is in the queue already, or its task is about to run */
-    if (mk_list_empty(&http->step_queue) && spend_step(http))
+    if (mk_list_empty(&http->handshake_queue) && use_step(http))
         return true;
-    mk_list_add(&http->step_queue, &c->task.node);
-    mk_task_schedule(http->loop, &http->step_task);
+    mk_list_add(&http->handshake_queue, &c->task.node);
+    mk_task_schedule(http->loop, &http->handshake_task);
     return false;
 }
 
-int mk__shake_step(struct mk__conn *c)
+int mk__handshake_run_step(struct mk__conn *c)
 {
-    int r = c->peer.awaited ? mk__client_announce_raw(&c->peer, c->http, c->stream.io.fd) : 0;
-    return r == 0 ? c->stream.io.transport->handshake(&c->stream.io) : r;
+    int r = c->peer.expects_proxy_header ? mk__client_addr_recv_proxy_header(&c->peer, c->http, c->sock.io.fd) : 0;
+    return r == 0 ? c->sock.io.transport->handshake(&c->sock.io) : r;
 }

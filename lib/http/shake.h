@@ -4,17 +4,17 @@
  * only a few of them are taken in a turn of the loop, and established connections have their turn between them.
  *
  *     bytes have come ─► nothing waits, and this turn has steps left ─► a step
- *                     └► step_queue, in the order of arrival ─► step_task, at the end of a turn ─► a step
+ *                     └► handshake_queue, in the order of arrival ─► handshake_task, at the end of a turn ─► a step
  */
 #ifndef MK_HTTP_SHAKE_H
 #define MK_HTTP_SHAKE_H
 
 #include "http/conn.h"
 
-void mk__shake_init(struct mk__http *http);
+void mk__handshake_init(struct mk__context *http);
 /* May it take a step now? If not, it waits in the queue, and its task runs when it is the first there. */
-bool mk__shake_may(struct mk__conn *c);
+bool mk__handshake_can_step(struct mk__conn *c);
 /* One step, behind the header of a proxy where one is awaited: as of transport->handshake. */
-int mk__shake_step(struct mk__conn *c);
+int mk__handshake_run_step(struct mk__conn *c);
 
 #endif

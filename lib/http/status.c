@@ -92,17 +92,17 @@ static const struct row {
     uint8_t len;
 } rows[] = {STATUSES(ROW)};
 
-static const uint8_t row_of[CODE_MAX - CODE_MIN + 1] = {STATUSES(INDEX)};
+static const uint8_t row_by_code[CODE_MAX - CODE_MIN + 1] = {STATUSES(INDEX)};
 
 struct mk_str mk__status_reason(int status)
 {
-    if (status < CODE_MIN || status > CODE_MAX || row_of[status - CODE_MIN] == ROW_NONE)
+    if (status < CODE_MIN || status > CODE_MAX || row_by_code[status - CODE_MIN] == ROW_NONE)
         return MK_STR_NONE;
-    const struct row *row = &rows[row_of[status - CODE_MIN]];
+    const struct row *row = &rows[row_by_code[status - CODE_MIN]];
     return mk_str((const char *)&reasons + row->at, row->len);
 }
 
-void mk__status_page(struct mk_buf *out, int status, struct mk_str detail)
+void mk__status_write_page(struct mk_buf *out, int status, struct mk_str detail)
 {
     static const char head[] =
         "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">"

@@ -21,6 +21,6 @@ static inline bool mk__status_has_body(int status)
  * Appends a small HTML page in UTF-8. `detail` is a sentence (escaped here) or empty. A failure is the
  * buffer's sticky error.
  */
-void mk__status_page(struct mk_buf *out, int status, struct mk_str detail);
+void mk__status_write_page(struct mk_buf *out, int status, struct mk_str detail);
 
 #endif

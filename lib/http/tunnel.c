@@ -13,7 +13,7 @@
 /* ── the handler's side ── */
 
 /* Upgrade is for HTTP/1.1 and named by Connection (RFC 9110 section 7.8); CONNECT asks for nothing else. */
-static bool may_take_over(struct mk_request *req)
+static bool can_take_over(struct mk_request *req)
 {
     struct mk_str rest = mk_request_header(req, MK_STR("Connection")), option;
     if (req->head_sent || req->ended || req->first || req->parse.minor == 0 || req->head.body != MK__BODY_NONE)
@@ -30,7 +30,7 @@ static bool may_take_over(struct mk_request *req)
 
 int mk_request_take_over(struct mk_request *req, mk_tunnel_fn ready, void *ctx)
 {
-    if (!may_take_over(req))
+    if (!can_take_over(req))
         return -EINVAL;
     struct mk__tunnel *tunnel = mk_arena_alloc(&req->arena, sizeof(*tunnel));
     if (!tunnel)
@@ -38,13 +38,13 @@ int mk_request_take_over(struct mk_request *req, mk_tunnel_fn ready, void *ctx)
     *tunnel = (struct mk__tunnel){ready, ctx};
     req->tunnel = tunnel;
     req->status = req->parse.method == MK_CONNECT ? 200 : 101;
-    req->carrier->wake(req);
+    req->protocol->wake(req);
     return 0;
 }
 
 ssize_t mk_tunnel_read(struct mk_request *req, void *to, size_t size)
 {
-    ssize_t n = req->carrier->read(req, to, size);
+    ssize_t n = req->protocol->read(req, to, size);
     if (n > 0)
         req->body_bytes += (size_t)n;
     return n;
@@ -52,7 +52,7 @@ ssize_t mk_tunnel_read(struct mk_request *req, void *to, size_t size)
 
 ssize_t mk_tunnel_write(struct mk_request *req, const void *from, size_t size)
 {
-    ssize_t n = req->carrier->write(req, from, size);
+    ssize_t n = req->protocol->write(req, from, size);
     if (n > 0)
         req->sent_bytes += (size_t)n;
     return n;
@@ -60,12 +60,12 @@ ssize_t mk_tunnel_write(struct mk_request *req, const void *from, size_t size)
 
 int mk_tunnel_shutdown(struct mk_request *req)
 {
-    return req->carrier->shutdown(req);
+    return req->protocol->shutdown(req);
 }
 
 void mk_tunnel_wake(struct mk_request *req)
 {
-    req->carrier->again(req);
+    req->protocol->wake_tunnel(req);
 }
 
 void mk_tunnel_end(struct mk_request *req)
@@ -76,54 +76,54 @@ void mk_tunnel_end(struct mk_request *req)
 
 /* ── HTTP/1 ── */
 
-ssize_t mk__h1_read_bytes(struct mk_request *req, void *to, size_t size)
+ssize_t mk__h1_tunnel_read(struct mk_request *req, void *to, size_t size)
 {
     struct mk__conn *c = req->connection;
-    size_t n = mk__h1_take_rest_bytes(c, to, size);
-    if (n || c->stream.ended)
+    size_t n = mk__h1_read_saved_input(c, to, size);
+    if (n || c->sock.ended)
         return (ssize_t)n;
-    return c->stream.readable ? mk__stream_read(&c->stream, to, size) : -EAGAIN;
+    return c->sock.readable ? mk__stream_read(&c->sock, to, size) : -EAGAIN;
 }
 
-ssize_t mk__h1_write_bytes(struct mk_request *req, const void *from, size_t size)
+ssize_t mk__h1_tunnel_write(struct mk_request *req, const void *from, size_t size)
 {
     struct mk__conn *c = req->connection;
-    return req->head_sent ? mk__stream_write(&c->stream, from, size) : -EAGAIN;
+    return req->head_sent ? mk__stream_write(&c->sock, from, size) : -EAGAIN;
 }
 
-int mk__h1_shutdown_bytes(struct mk_request *req)
+int mk__h1_tunnel_shutdown(struct mk_request *req)
 {
     struct mk__conn *c = req->connection;
-    return c->stream.io.transport->shutdown(&c->stream.io);
+    return c->sock.io.transport->shutdown(&c->sock.io);
 }
 
-void mk__h1_again(struct mk_request *req)
+void mk__h1_tunnel_wake(struct mk_request *req)
 {
     struct mk__conn *c = req->connection;
     mk_task_schedule(c->http->loop, &c->task);
 }
 
-static unsigned what_is_possible(struct mk__conn *c)
+static unsigned ready_events(struct mk__conn *c)
 {
     unsigned events = 0;
-    if (c->rest || c->stream.readable || c->stream.ended)
+    if (c->saved_input || c->sock.readable || c->sock.ended)
         events |= MK_TUNNEL_READ;
-    if (c->stream.writable && !c->stream.held)
+    if (c->sock.writable && !c->sock.held)
         events |= MK_TUNNEL_WRITE;
-    if ((c->http->draining || c->http->leaving) && !c->told) {
+    if ((c->http->draining || c->http->retiring) && !c->drain_notified) {
         events |= MK_TUNNEL_DRAINING;
-        c->told = true;
+        c->drain_notified = true;
     }
     return events;
 }
 
-enum mk__conn_state mk__h1_tunnel(struct mk__conn *c)
+enum mk__conn_state mk__h1_run_tunnel(struct mk__conn *c)
 {
     struct mk_request *req = c->req;
-    struct mk__http *http = c->http;
-    if (mk__stream_flush(&c->stream, &http->out, http->account, 0) < 0)
+    struct mk__context *http = c->http;
+    if (mk__stream_flush(&c->sock, &http->out, http->account, 0) < 0)
         return MK__CONN_CLOSED;
-    unsigned events = what_is_possible(c);
+    unsigned events = ready_events(c);
     if (events && !req->ended)
         req->tunnel->ready(req, events, req->tunnel->ctx);
     if (req->failed)
@@ -132,6 +132,6 @@ enum mk__conn_state mk__h1_tunnel(struct mk__conn *c)
         return MK__CONN_TUNNEL;
     req->complete = true;
     mk__h1_finish_exchange(c, false);
-    mk__h1_drop_rest(c);
-    return mk__conn_goodbye(c);
+    mk__h1_free_saved_input(c);
+    return mk__conn_begin_close(c);
 }

@@ -52,7 +52,7 @@ static bool is_kind(char c, uint8_t kind)
 }
 
 /* Cuts `s` at the first of two bytes; what follows it (or the end) goes to *ret_rest. */
-static struct mk_str cut(struct mk_str s, char a, char b, struct mk_str *ret_rest)
+static struct mk_str split_at(struct mk_str s, char a, char b, struct mk_str *ret_rest)
 {
     size_t i = 0;
     while (i < s.len && s.p[i] != a && s.p[i] != b)
@@ -61,10 +61,10 @@ static struct mk_str cut(struct mk_str s, char a, char b, struct mk_str *ret_res
     return mk_str(s.p, i);
 }
 
-static void split_query(struct mk_str s, struct mk__target *t)
+static void split_query(struct mk_str s, struct mk__uri_parts *t)
 {
     struct mk_str rest;
-    t->path = cut(s, '?', '?', &rest);
+    t->path = split_at(s, '?', '?', &rest);
     t->has_query = rest.len > 0;
     if (t->has_query)
         t->query = mk_str(rest.p + 1, rest.len - 1);
@@ -72,8 +72,8 @@ static void split_query(struct mk_str s, struct mk__target *t)
 
 static int check_authority(struct mk_str authority, bool port_wanted)
 {
-    struct mk__authority parts;
-    if (mk__uri_authority(authority, &parts) < 0 || parts.kind == MK__HOST_EMPTY)
+    struct mk__uri_host_port parts;
+    if (mk__uri_split_authority(authority, &parts) < 0 || parts.kind == MK__HOST_EMPTY)
         return -EINVAL;
     return port_wanted && !parts.has_port ? -EINVAL : 0;
 }
@@ -92,32 +92,32 @@ static bool cut_scheme(struct mk_str *s, struct mk_str *ret_scheme)
     return false;
 }
 
-static int split_absolute(bool options, struct mk_str s, struct mk__target *t)
+static int split_absolute(bool options, struct mk_str s, struct mk__uri_parts *t)
 {
     struct mk_str rest;
     if (!cut_scheme(&s, &t->scheme))
         return -EINVAL;
-    t->authority = cut(s, '/', '?', &rest);
+    t->authority = split_at(s, '/', '?', &rest);
     split_query(rest, t);
     if (!t->path.len) {
         if (options && !t->has_query)
-            t->form = MK__TARGET_ASTERISK;
+            t->form = MK__URI_ASTERISK;
         else
             t->path = MK_STR("/");
     }
     return check_authority(t->authority, false);
 }
 
-int mk__uri_target(struct mk_str method, struct mk_str target, struct mk__target *ret)
+int mk__uri_split_target(struct mk_str method, struct mk_str target, struct mk__uri_parts *ret)
 {
     bool options = mk_str_eq(method, MK_STR("OPTIONS"));
 
-    *ret = (struct mk__target){.form = MK__TARGET_ORIGIN};
+    *ret = (struct mk__uri_parts){.form = MK__URI_ORIGIN};
     for (size_t i = 0; i < target.len; i++)
         if (!is_kind(target.p[i], TARGET))
             return -EINVAL;
     if (mk_str_eq(method, MK_STR("CONNECT"))) {
-        ret->form = MK__TARGET_AUTHORITY;
+        ret->form = MK__URI_AUTHORITY;
         ret->authority = target;
         return check_authority(target, true);
     }
@@ -126,10 +126,10 @@ int mk__uri_target(struct mk_str method, struct mk_str target, struct mk__target
         return 0;
     }
     if (mk_str_eq(target, MK_STR("*"))) {
-        ret->form = MK__TARGET_ASTERISK;
+        ret->form = MK__URI_ASTERISK;
         return options ? 0 : -EINVAL;
     }
-    ret->form = MK__TARGET_ABSOLUTE;
+    ret->form = MK__URI_ABSOLUTE;
     return split_absolute(options, target, ret);
 }
 
@@ -145,7 +145,7 @@ static bool is_address(int family, struct mk_str s)
     return inet_pton(family, text, address) == 1;
 }
 
-static bool is_name(struct mk_str s)
+static bool is_reg_name(struct mk_str s)
 {
     for (size_t i = 0; i < s.len; i++) {
         if (is_kind(s.p[i], NAME))
@@ -157,30 +157,30 @@ static bool is_name(struct mk_str s)
     return s.len > 0;
 }
 
-static int split_name(struct mk_str host, struct mk__authority *a, struct mk_str *ret_rest)
+static int split_name(struct mk_str host, struct mk__uri_host_port *a, struct mk_str *ret_rest)
 {
     if (host.p[0] == '[') {
         a->kind = MK__HOST_V6;
-        a->name = cut(host, ']', ']', ret_rest);
+        a->name = split_at(host, ']', ']', ret_rest);
         if (!ret_rest->len || !is_address(AF_INET6, mk_str(host.p + 1, a->name.len - 1)))
             return -EINVAL;
         a->name.len++;
         *ret_rest = mk_str(ret_rest->p + 1, ret_rest->len - 1);
         return 0;
     }
-    a->name = cut(host, ':', ':', ret_rest);
-    if (!is_name(a->name))
+    a->name = split_at(host, ':', ':', ret_rest);
+    if (!is_reg_name(a->name))
         return -EINVAL;
     a->kind = is_address(AF_INET, a->name) ? MK__HOST_V4 : MK__HOST_NAME;
     return 0;
 }
 
-int mk__uri_authority(struct mk_str host, struct mk__authority *ret)
+int mk__uri_split_authority(struct mk_str host, struct mk__uri_host_port *ret)
 {
     struct mk_str rest;
     uint64_t port = 0;
 
-    *ret = (struct mk__authority){.kind = MK__HOST_EMPTY};
+    *ret = (struct mk__uri_host_port){.kind = MK__HOST_EMPTY};
     if (!host.len)
         return 0;
     if (split_name(host, ret, &rest) < 0)
@@ -213,7 +213,7 @@ static size_t end_segment(const char *out, size_t start, size_t end, bool *ret_n
     return start;
 }
 
-/* The byte behind the escape at `p` (of `len` bytes), or the error of mk__uri_path. */
+/* The byte behind the escape at `p` (of `len` bytes), or the error of mk__uri_decode_path. */
 static int decode_escape(const char *p, size_t len)
 {
     int high = len < 3 ? -1 : mk_hex_value(p[1]), low = len < 3 ? -1 : mk_hex_value(p[2]);
@@ -223,10 +223,10 @@ static int decode_escape(const char *p, size_t len)
     return c == '/' ? -ENOENT : c;
 }
 
-ssize_t mk__uri_path(struct mk_str raw, char *out, size_t size)
+ssize_t mk__uri_decode_path(struct mk_str raw, char *out, size_t size)
 {
     size_t at = 1, segment = 1;
-    bool named;
+    bool has_name;
 
     if (!raw.len || raw.p[0] != '/')
         return -EINVAL;
@@ -236,8 +236,8 @@ ssize_t mk__uri_path(struct mk_str raw, char *out, size_t size)
     for (size_t i = 1; i < raw.len; i++) {
         int c = (unsigned char)raw.p[i];
         if (c == '/') {
-            at = segment = end_segment(out, segment, at, &named);
-            if (!named)
+            at = segment = end_segment(out, segment, at, &has_name);
+            if (!has_name)
                 continue;
         } else if (!(byte_kinds[c] & SEGMENT)) {
             c = decode_escape(raw.p + i, c ? raw.len - i : 0);
@@ -251,7 +251,7 @@ ssize_t mk__uri_path(struct mk_str raw, char *out, size_t size)
         if (c == '/')
             segment = at;
     }
-    at = end_segment(out, segment, at, &named);
+    at = end_segment(out, segment, at, &has_name);
     out[at] = '\0';
     return (ssize_t)at;
 }

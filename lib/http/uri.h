@@ -11,10 +11,10 @@
 
 #include <monkey/str.h>
 
-enum mk__target_form { MK__TARGET_ORIGIN, MK__TARGET_ABSOLUTE, MK__TARGET_AUTHORITY, MK__TARGET_ASTERISK };
+enum mk__uri_form { MK__URI_ORIGIN, MK__URI_ABSOLUTE, MK__URI_AUTHORITY, MK__URI_ASTERISK };
 
-struct mk__target {
-    enum mk__target_form form;
+struct mk__uri_parts {
+    enum mk__uri_form form;
     bool has_query;          /* a '?' was there, the query may still be empty */
     struct mk_str scheme;    /* absolute form only, as it was written */
     struct mk_str authority; /* absolute and authority form; wins over Host */
@@ -29,11 +29,11 @@ struct mk__target {
  * -EINVAL: any other form, a byte that is not visible ASCII, a fragment, an authority that is not
  * valid, is empty or holds user information. Percent-escapes are not looked at.
  */
-int mk__uri_target(struct mk_str method, struct mk_str target, struct mk__target *ret);
+int mk__uri_split_target(struct mk_str method, struct mk_str target, struct mk__uri_parts *ret);
 
 enum mk__host_kind { MK__HOST_EMPTY, MK__HOST_NAME, MK__HOST_V4, MK__HOST_V6 };
 
-struct mk__authority {
+struct mk__uri_host_port {
     enum mk__host_kind kind;
     bool has_port;      /* a port with at least one digit */
     uint16_t port;      /* 0 without one */
@@ -46,7 +46,7 @@ struct mk__authority {
  * -EINVAL: user information, a malformed or future IP literal, a zone, a malformed escape, a port
  * above 65535, and any byte that a name cannot have.
  */
-int mk__uri_authority(struct mk_str host, struct mk__authority *ret);
+int mk__uri_split_authority(struct mk_str host, struct mk__uri_host_port *ret);
 
 /*
  * Decodes the percent-escapes of a raw path once, then normalizes: `//` becomes `/`, the segments "."
@@ -57,6 +57,6 @@ int mk__uri_authority(struct mk_str host, struct mk__authority *ret);
  *   -ENOENT        an encoded slash inside a segment: no file can have that name
  *   -ENAMETOOLONG  `size` bytes do not hold the result and its NUL (or a part that a ".." drops later)
  */
-ssize_t mk__uri_path(struct mk_str raw, char *out, size_t size);
+ssize_t mk__uri_decode_path(struct mk_str raw, char *out, size_t size);
 
 #endif

@@ -15,7 +15,8 @@ static char *put_hex(char *out, uint64_t value)
     return out + digits;
 }
 
-size_t mk__etag_format(uint64_t size, int64_t mtime_s, uint32_t mtime_ns, bool weak, char out[MK__ETAG_BYTES])
+size_t mk__validators_format_etag(uint64_t size, int64_t mtime_s, uint32_t mtime_ns, bool weak,
+                                  char out[MK__ETAG_BYTES])
 {
     char *p = out;
     if (weak) {
@@ -36,7 +37,7 @@ static bool is_etag_byte(unsigned char c)
     return c > ' ' && c != '"' && c != 0x7f;
 }
 
-static void skip(struct mk_str *s, size_t n)
+static void skip_bytes(struct mk_str *s, size_t n)
 {
     *s = mk_str(s->p + n, s->len - n);
 }
@@ -44,7 +45,7 @@ static void skip(struct mk_str *s, size_t n)
 static void skip_blanks(struct mk_str *s)
 {
     while (s->len && (*s->p == ' ' || *s->p == '\t'))
-        skip(s, 1);
+        skip_bytes(s, 1);
 }
 
 static bool is_weak(struct mk_str etag)
@@ -63,7 +64,7 @@ static bool cut_etag(struct mk_str *s, struct mk_str *ret)
     if (i == s->len || s->p[i] != '"')
         return false;
     *ret = mk_str(s->p, i + 1);
-    skip(s, i + 1);
+    skip_bytes(s, i + 1);
     return true;
 }
 
@@ -73,13 +74,13 @@ static bool same_etag(struct mk_str a, struct mk_str b, bool strong)
     if (strong)
         return a.len && !is_weak(a) && mk_str_eq(a, b);
     if (is_weak(a))
-        skip(&a, 2);
+        skip_bytes(&a, 2);
     if (is_weak(b))
-        skip(&b, 2);
+        skip_bytes(&b, 2);
     return a.len && mk_str_eq(a, b);
 }
 
-bool mk__etag_list_matches(struct mk_str list, struct mk_str etag, bool strong)
+bool mk__validators_match_etags(struct mk_str list, struct mk_str etag, bool strong)
 {
     struct mk_str one;
     bool found = false, after_comma = true;
@@ -88,7 +89,7 @@ bool mk__etag_list_matches(struct mk_str list, struct mk_str etag, bool strong)
         return true;
     for (skip_blanks(&list); list.len; skip_blanks(&list)) {
         if (list.p[0] == ',') {
-            skip(&list, 1);
+            skip_bytes(&list, 1);
             after_comma = true;
             continue;
         }
@@ -112,13 +113,13 @@ static bool is_newer(const struct mk__conditions *in, struct mk_str field, bool 
 enum mk__condition mk__validators_check(const struct mk__conditions *in)
 {
     if (in->if_match.p) {
-        if (!mk__etag_list_matches(in->if_match, in->etag, true))
+        if (!mk__validators_match_etags(in->if_match, in->etag, true))
             return MK__CONDITION_FAILED;
     } else if (is_newer(in, in->if_unmodified_since, false)) {
         return MK__CONDITION_FAILED;
     }
     if (in->if_none_match.p) {
-        if (!mk__etag_list_matches(in->if_none_match, in->etag, false))
+        if (!mk__validators_match_etags(in->if_none_match, in->etag, false))
             return MK__CONDITION_PASS;
         return in->get_or_head ? MK__CONDITION_NOT_MODIFIED : MK__CONDITION_FAILED;
     }
@@ -127,7 +128,7 @@ enum mk__condition mk__validators_check(const struct mk__conditions *in)
     return MK__CONDITION_PASS;
 }
 
-bool mk__validators_if_range(struct mk_str value, struct mk_str etag, int64_t mtime, int64_t now)
+bool mk__validators_check_if_range(struct mk_str value, struct mk_str etag, int64_t mtime, int64_t now)
 {
     struct mk_str one, rest = mk_str_trim(value);
     int64_t date;
@@ -136,5 +137,5 @@ bool mk__validators_if_range(struct mk_str value, struct mk_str etag, int64_t mt
         return rest.len == 0 && same_etag(one, etag, true);
     if (mtime == MK__MTIME_NONE || mk__date_parse(rest, now, &date) < 0)
         return false;
-    return date == mtime && mtime <= now - MK__SETTLED_SECONDS;
+    return date == mtime && mtime <= now - MK__ETAG_STRONG_SECONDS;
 }

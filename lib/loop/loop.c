@@ -210,7 +210,7 @@ void mk__loop_close(struct mk_loop *loop)
     loop->poller->close(loop);
 }
 
-static int wait_ms(const struct mk_loop *loop)
+static int timeout_ms(const struct mk_loop *loop)
 {
     if (!mk_list_empty(&loop->tasks))
         return 0;
@@ -239,7 +239,7 @@ int mk__loop_turn(struct mk_loop *loop)
 #ifndef MK_LEAN
     loop->turns++;
 #endif
-    int n = loop->poller->wait(loop, wait_ms(loop));
+    int n = loop->poller->wait(loop, timeout_ms(loop));
     if (n < 0 && n != -EINTR)
         return n;
     look_at_clock(loop);

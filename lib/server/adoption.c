@@ -15,7 +15,7 @@ int mk__worker_reload_prepare(struct mk__worker_reload *a, struct mk__thread *t,
     if (!workers && !balanced)
         return 0;
     a->next = mk__worker_new(t, g);
-    int err = a->next ? mk__http_prepare(&t->http, &g->http, &a->buffers) : -ENOMEM;
+    int err = a->next ? mk__context_alloc_buffers(&t->http, &g->http, &a->buffers) : -ENOMEM;
     if (err == 0 && workers)
         err = mk__acceptors_make(&a->acceptors, listeners, t->index, workers);
     return err;
@@ -24,7 +24,7 @@ int mk__worker_reload_prepare(struct mk__worker_reload *a, struct mk__thread *t,
 void mk__worker_reload_free(struct mk__worker_reload *a)
 {
     mk__acceptors_free(&a->acceptors);
-    mk__http_buffers_free(&a->buffers);
+    mk__context_free_buffers(&a->buffers);
     if (a->next)
         mk__worker_free(a->next);
     a->next = NULL;
@@ -70,7 +70,7 @@ static void switch_generation(struct mk__thread *t, struct mk__worker_reload *a)
     t->worker = a->next;
     a->next = NULL;
     t->account.bytes_max = g->settings->memory_bytes_max;
-    mk__http_adopt(&t->http, &g->http, &a->buffers);
+    mk__context_apply_settings(&t->http, &g->http, &a->buffers);
     mk__worker_retire(before);
 }
 

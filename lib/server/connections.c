@@ -14,10 +14,10 @@
 void mk__conn_hooks_prepare(struct mk_generation *g)
 {
     for (uint32_t i = 0; i < g->settings->listen.n; i++)
-        g->http.greets |= g->settings->listen.items[i].mode.proxy;
+        g->http.notify_accept |= g->settings->listen.items[i].mode.proxy;
     for (unsigned i = 0; i < g->n_plugins; i++) {
-        g->http.greets |= g->plugins[i]->on_accept != NULL;
-        g->http.parts |= g->plugins[i]->on_close != NULL;
+        g->http.notify_accept |= g->plugins[i]->on_accept != NULL;
+        g->http.notify_close |= g->plugins[i]->on_close != NULL;
     }
 }
 
@@ -36,7 +36,7 @@ static void warn_untrusted(const struct mk_connection *conn, const struct mk_add
 static bool is_trusted_proxy(struct mk_connection *conn, const struct mk_generation *g)
 {
     struct mk_address peer = mk_connection_peer(conn);
-    if (mk_networks_contain(&g->http.trust.networks, &peer))
+    if (mk_networks_contain(&g->http.trusted_proxies.networks, &peer))
         return true;
     warn_untrusted(conn, &peer);
     return false;
@@ -55,8 +55,8 @@ int mk__conn_hooks_on_accept(struct mk_connection *conn, void *ctx)
     const struct mk__thread *t = ctx;
     const struct mk_generation *g = t->worker->generation;
     struct mk__listen_mode mode;
-    conn->peer->awaited = mk__generation_listen_mode(g, conn->io->listener, &mode) == 0 && mode.proxy;
-    if (conn->peer->awaited && !is_trusted_proxy(conn, g))
+    conn->peer->expects_proxy_header = mk__generation_listen_mode(g, conn->io->listener, &mode) == 0 && mode.proxy;
+    if (conn->peer->expects_proxy_header && !is_trusted_proxy(conn, g))
         return -EACCES;
     for (unsigned i = 0; i < g->n_plugins; i++) {
         int r = g->plugins[i]->on_accept ? g->plugins[i]->on_accept(conn) : 0;
@@ -74,17 +74,17 @@ void mk__conn_hooks_on_close(struct mk_connection *conn, void *ctx)
     run_close_hooks(conn, t->worker->generation, t->worker->generation->n_plugins);
 }
 
-const struct mk__trust *mk__conn_hooks_trust(const struct mk_request *req)
+const struct mk__trusted_proxies *mk__conn_hooks_trust(const struct mk_request *req)
 {
-    const struct mk_worker *worker = req->pin;
-    return &worker->generation->http.trust;
+    const struct mk_worker *worker = req->worker;
+    return &worker->generation->http.trusted_proxies;
 }
 
 /* ── what plugins may ask ── */
 
 struct mk_address mk_connection_peer(struct mk_connection *conn)
 {
-    return mk__client_peer(conn->peer, conn->io);
+    return mk__client_addr_get_peer(conn->peer, conn->io);
 }
 
 struct mk_worker *mk_connection_worker(const struct mk_connection *conn)

@@ -14,6 +14,6 @@ void mk__conn_hooks_prepare(struct mk_generation *g);
 /* What HTTP calls (hooks.c); the context is the worker. */
 int mk__conn_hooks_on_accept(struct mk_connection *conn, void *ctx);
 void mk__conn_hooks_on_close(struct mk_connection *conn, void *ctx);
-const struct mk__trust *mk__conn_hooks_trust(const struct mk_request *req);
+const struct mk__trusted_proxies *mk__conn_hooks_trust(const struct mk_request *req);
 
 #endif

@@ -16,7 +16,7 @@
 /* An exchange ends under the generation that it began with. */
 static struct mk_generation *generation_of(const struct mk_request *req)
 {
-    const struct mk_worker *worker = req->pin;
+    const struct mk_worker *worker = req->worker;
     return worker->generation;
 }
 
@@ -104,7 +104,7 @@ static void run_hooks(struct mk_request *req, const struct mk_generation *g)
 static void on_init(struct mk_request *req, void *ctx)
 {
     const struct mk__thread *t = ctx;
-    req->pin = t->worker;
+    req->worker = t->worker;
     mk__worker_get(t->worker);
 }
 
@@ -157,7 +157,7 @@ static void on_done(struct mk_request *req, void *ctx)
 static struct mk_str find_mime(const struct mk_request *req, struct mk_str path, void *ctx)
 {
     (void)ctx;
-    return mk__mime_of(&generation_of(req)->mime, path);
+    return mk__mime_find(&generation_of(req)->mime, path);
 }
 
 static void on_handler_timeout(struct mk_request *req, void *ctx)
@@ -172,20 +172,20 @@ static void on_conn_freed(void *ctx)
 }
 
 const struct mk__http_app mk__request_hooks_app = {
-    .opened = on_init,
-    .arrived = on_head,
-    .request = on_request,
-    .response = on_response,
-    .done = on_done,
-    .released = on_free,
+    .on_init = on_init,
+    .on_head = on_head,
+    .on_request = on_request,
+    .on_response = on_response,
+    .on_done = on_done,
+    .on_free = on_free,
     .mime = find_mime,
-    .overdue = on_handler_timeout,
-    .closed = on_conn_freed,
+    .on_handler_timeout = on_handler_timeout,
+    .on_conn_freed = on_conn_freed,
 #ifndef MK_LEAN
-    .accepted = mk__conn_hooks_on_accept,
-    .parted = mk__conn_hooks_on_close,
-    .trust = mk__conn_hooks_trust,
-    .h2 = mk__h2_loader_open,
+    .on_accept = mk__conn_hooks_on_accept,
+    .on_close = mk__conn_hooks_on_close,
+    .trusted_proxies = mk__conn_hooks_trust,
+    .load_h2 = mk__h2_loader_open,
 #endif
 };
 
@@ -211,7 +211,7 @@ const struct mk_host *mk_request_vhost(const struct mk_request *req)
 
 struct mk_worker *mk_request_worker(const struct mk_request *req)
 {
-    return req->pin;
+    return req->worker;
 }
 
 bool mk_request_aborted(const struct mk_request *req)
@@ -226,7 +226,7 @@ uint64_t mk_request_bytes_sent(const struct mk_request *req)
 
 struct mk_str mk_request_listener(const struct mk_request *req)
 {
-    return mk__generation_listener_text(generation_of(req), req->carrier->io(req)->listener);
+    return mk__generation_listener_text(generation_of(req), req->protocol->io(req)->listener);
 }
 
 bool mk_request_draining(const struct mk_request *req)

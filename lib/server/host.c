@@ -71,8 +71,8 @@ static bool is_same_name(struct mk_str a, struct mk_str b)
 bool mk_host_is_at(const struct mk_host *host, struct mk_str authority)
 {
     const struct mk_generation *g = host->generation;
-    struct mk__authority at;
-    if (mk__uri_authority(authority, &at) < 0 || !has_port(g, at.has_port ? at.port : 80))
+    struct mk__uri_host_port at;
+    if (mk__uri_split_authority(authority, &at) < 0 || !has_port(g, at.has_port ? at.port : 80))
         return false;
     for (uint32_t i = 0; i < host->settings->names.n; i++)
         if (is_same_name(host->settings->names.items[i], at.name))

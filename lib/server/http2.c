@@ -81,7 +81,7 @@ static bool is_compatible(const struct mk__h2_module *m)
 {
     return strcmp(m->version, MK__VERSION) == 0 && m->core == sizeof(struct mk__h2_core) &&
            m->table == sizeof(struct mk__h2_calls) && m->conn == sizeof(struct mk__conn) &&
-           m->http == sizeof(struct mk__http) && m->request == sizeof(struct mk_request);
+           m->http == sizeof(struct mk__context) && m->request == sizeof(struct mk_request);
 }
 
 /* What dlopen() says begins with the path already. */

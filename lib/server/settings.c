@@ -307,10 +307,10 @@ static const struct mk_conf_key host_keys[] = {
         "names below it, or an address (`192.0.2.1`, `[2001:db8::1]`). A name wins over a wildcard, a long "
         "wildcard over a shorter one; no name may appear twice, in one host or in two."),
 #ifndef MK_LEAN
-    LIMIT(DURATION, wait_ms[MK__WAIT_BODY], "BodyTimeout", .min = 100, .max = 3600000, .unit = "s"),
+    LIMIT(DURATION, timeout_ms[MK__TIMEOUT_BODY], "BodyTimeout", .min = 100, .max = 3600000, .unit = "s"),
     LIMIT(SIZE, body_rate_min, "BodyMinRate", .min = 1, .unit = "B"),
-    LIMIT(DURATION, wait_ms[MK__WAIT_HANDLER], "HandlerTimeout", .min = 100, .max = 86400000, .unit = "s"),
-    LIMIT(DURATION, wait_ms[MK__WAIT_SEND], "SendTimeout", .min = 100, .max = 3600000, .unit = "s"),
+    LIMIT(DURATION, timeout_ms[MK__TIMEOUT_HANDLER], "HandlerTimeout", .min = 100, .max = 86400000, .unit = "s"),
+    LIMIT(DURATION, timeout_ms[MK__TIMEOUT_SEND], "SendTimeout", .min = 100, .max = 3600000, .unit = "s"),
     LIMIT(SIZE, collect_bytes_max, "MaxRequestSize", .min = 1, .max = 1 << 30, .unit = "K"),
     LIMIT(SIZE, body_bytes_max, "MaxBodySize", .min = 1, .unit = "B"),
     LIMIT(SIZE, discard_bytes_max, "MaxDrainSize", .min = 1, .unit = "B"),
@@ -372,9 +372,9 @@ static void override_limit(uint64_t *limit, uint64_t own)
 
 void mk__settings_limits(const struct mk__host_settings *s, struct mk__http_limits *limits)
 {
-    for (int i = 0; i < MK__WAITS; i++)
-        if (s->limits.wait_ms[i])
-            limits->wait_ms[i] = s->limits.wait_ms[i];
+    for (int i = 0; i < MK__TIMEOUTS; i++)
+        if (s->limits.timeout_ms[i])
+            limits->timeout_ms[i] = s->limits.timeout_ms[i];
     override_limit(&limits->body_rate_min, s->limits.body_rate_min);
     override_limit(&limits->body_bytes_max, s->limits.body_bytes_max);
     override_limit(&limits->collect_bytes_max, s->limits.collect_bytes_max);
@@ -395,14 +395,14 @@ void mk__settings_http(const struct mk__settings *s, struct mk__http_settings *r
         .head = {.line_bytes_max = (uint32_t)s->line_bytes_max,
                  .head_bytes_max = (uint32_t)s->head_bytes_max,
                  .fields_max = (uint32_t)s->headers_max},
-        .limits = {.wait_ms = {[MK__WAIT_HEAD] = s->head_timeout_ms,
-                               [MK__WAIT_BODY] = s->body_timeout_ms,
-                               [MK__WAIT_HANDLER] = s->handler_timeout_ms,
-                               [MK__WAIT_SEND] = s->send_timeout_ms,
-                               [MK__WAIT_IDLE] = s->idle_timeout_ms,
-                               [MK__WAIT_LINGER] = s->linger_timeout_ms,
-                               [MK__WAIT_TUNNEL] = s->tunnel_timeout_ms,
-                               [MK__WAIT_HANDSHAKE] = s->handshake_timeout_ms},
+        .limits = {.timeout_ms = {[MK__TIMEOUT_HEAD] = s->head_timeout_ms,
+                                  [MK__TIMEOUT_BODY] = s->body_timeout_ms,
+                                  [MK__TIMEOUT_HANDLER] = s->handler_timeout_ms,
+                                  [MK__TIMEOUT_SEND] = s->send_timeout_ms,
+                                  [MK__TIMEOUT_IDLE] = s->idle_timeout_ms,
+                                  [MK__TIMEOUT_LINGER] = s->linger_timeout_ms,
+                                  [MK__TIMEOUT_TUNNEL] = s->tunnel_timeout_ms,
+                                  [MK__TIMEOUT_HANDSHAKE] = s->handshake_timeout_ms},
                    .body_bytes_max = s->body_bytes_max,
                    .collect_bytes_max = s->collect_bytes_max,
                    .discard_bytes_max = s->discard_bytes_max,
@@ -411,7 +411,7 @@ void mk__settings_http(const struct mk__settings *s, struct mk__http_settings *r
         .keep_alive = s->keep_alive,
 #ifndef MK_LEAN
         .handshakes_max = (uint32_t)s->handshakes_max,
-        .trust = {s->trusted_proxies, s->real_ip_header == REAL_IP_FORWARDED},
+        .trusted_proxies = {s->trusted_proxies, s->real_ip_header == REAL_IP_FORWARDED},
 #endif
         .server_line = server_line(s),
     };

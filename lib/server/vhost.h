@@ -46,7 +46,7 @@ int mk__vhost_add(struct mk__vhosts *t, struct mk_str name, struct mk_host *host
                   const struct mk__vhost **ret_first);
 
 /*
- * The host of a name without its port, as mk__uri_authority() splits it: case and a trailing dot do not
+ * The host of a name without its port, as mk__uri_split_authority() splits it: case and a trailing dot do not
  * matter, nor how an IPv6 literal abbreviates. The exact name wins, then the longest wildcard. NULL: nobody's.
  */
 struct mk_host *mk__vhost_find(const struct mk__vhosts *t, struct mk_str name);

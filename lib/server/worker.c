@@ -28,10 +28,10 @@ enum { STACK_BYTES = 256 * 1024, EVICT_BATCH = 16, MEMORY_RESERVE = 8 };
 static bool is_drained(const struct mk__thread *t)
 {
 #ifndef MK_LEAN
-    if (mk__thread_load(&t->load) > t->http.late)
+    if (mk__thread_load(&t->load) > t->http.conns_in_drain)
         return false; /* others are on their way */
 #endif
-    return mk__conn_drained(&t->http);
+    return mk__conn_all_drained(&t->http);
 }
 
 void mk__thread_conn_freed(struct mk__thread *t)
@@ -42,7 +42,7 @@ void mk__thread_conn_freed(struct mk__thread *t)
     if (t->load.out_of_memory)
         t->load.out_of_memory = false;
 #endif
-    if ((t->http.draining || t->http.leaving) && is_drained(t))
+    if ((t->http.draining || t->http.retiring) && is_drained(t))
         mk__loop_stop(&t->loop);
 }
 
@@ -186,7 +186,7 @@ static void close_acceptors(struct mk__thread *t, bool all)
         if (!accepts_in_drain(t, a))
             mk__acceptor_close(a);
         else if (!all)
-            t->http.lasting = true;
+            t->http.accept_in_drain = true;
         else if (a->listener->shared)
             mk__acceptor_stop(a); /* another worker may still drain, and answer */
         else
@@ -206,7 +206,7 @@ static void on_drain_timer(struct mk_timer *timer)
 {
     struct mk__thread *t = MK_OWNER(timer, struct mk__thread, drain_timer);
 #ifndef MK_LEAN
-    if (t->http.leaving && !t->http.draining) {
+    if (t->http.retiring && !t->http.draining) {
         drain_thread(t);
         return;
     }
@@ -218,7 +218,7 @@ static void on_drain_timer(struct mk_timer *timer)
 static void drain_thread(struct mk__thread *t)
 {
     close_acceptors(t, false);
-    mk__conn_drain(&t->http);
+    mk__conn_drain_all(&t->http);
     if (is_drained(t))
         mk__loop_stop(&t->loop);
     else
@@ -235,7 +235,7 @@ static void on_delay_timer(struct mk_timer *timer)
 static void retire_thread(struct mk__thread *t)
 {
     close_acceptors(t, true);
-    mk__conn_leave(&t->http);
+    mk__conn_retire_all(&t->http);
     if (is_drained(t))
         mk__loop_stop(&t->loop);
     else
@@ -366,11 +366,11 @@ int mk__thread_open(struct mk__thread *t, struct mk_generation *g, unsigned inde
 #endif
         err = open_acceptors(t, listeners, workers);
         if (err == 0)
-            err = mk__http_open(&t->http, &t->loop, &g->http, &mk__request_hooks_app, t, &t->account);
+            err = mk__context_init(&t->http, &t->loop, &g->http, &mk__request_hooks_app, t, &t->account);
         if (err == 0 && MK__PLUGIN_STARTS) {
             err = mk__request_ref_open(&t->request_refs, &t->loop, &t->account);
             if (err < 0)
-                mk__http_close(&t->http);
+                mk__context_release(&t->http);
         }
         if (err < 0)
             mk__loop_close(&t->loop);
@@ -393,7 +393,7 @@ void mk__thread_close(struct mk__thread *t)
     if (MK__PLUGIN_STARTS)
         mk__request_ref_close(&t->request_refs);
     mk__loop_close(&t->loop); /* the last messages may still ask for an end that has come already */
-    mk__http_close(&t->http);
+    mk__context_release(&t->http);
     mk__acceptors_free(&t->acceptors);
     free_contexts(t);
     if (MK__PLUGIN_STARTS)

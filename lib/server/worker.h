@@ -68,7 +68,7 @@ struct mk__thread {
     bool closing;       /* whatever comes now is closed */
 #endif
     struct mk__limits *limits;
-    struct mk__http http;
+    struct mk__context http;
     struct mk__acceptors acceptors;
     uint64_t warned_ms; /* about memory */
     struct mk_timer drain_timer;
@@ -121,7 +121,7 @@ struct mk__worker_reload {
     struct mk_worker *next; /* NULL once it is in use */
     int err;                /* of the first part: the plugins' worker_start */
     struct mk__acceptors acceptors;
-    struct mk__http_buffers buffers;
+    struct mk__context_buffers buffers;
     bool balanced;
     sem_t *done;
 };

@@ -17,7 +17,7 @@ static struct mk__forwarded walk(void (*read)(struct mk__forwarded *f, struct mk
     struct mk__forwarded f = {.trusted = &trusted};
     mk_address_parse(MK_STR("10.0.0.1"), &f.client);
     read(&f, mk_str(line, len));
-    if (f.steps > MK__FORWARDED_STEPS_MAX || (f.client.family != AF_INET && f.client.family != AF_INET6))
+    if (f.hops > MK__FORWARDED_HOPS_MAX || (f.client.family != AF_INET && f.client.family != AF_INET6))
         abort();
     return f;
 }
@@ -36,16 +36,16 @@ static void check_appended(void (*read)(struct mk__forwarded *f, struct mk_str l
     mk_address_parse(MK_STR("192.0.2.1"), &right);
     if (!mk_address_equal(&f.client, &right))
         abort();
-    mk__forwarded_proto(&f, mk_str(line, size));
+    mk__forwarded_read_x_proto(&f, mk_str(line, size));
     free(line);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     mk_network_parse(MK_STR("10.0.0.0/8"), items, NULL);
-    walk(mk__forwarded_for, (const char *)data, size);
+    walk(mk__forwarded_read_x_for, (const char *)data, size);
     walk(mk__forwarded_read, (const char *)data, size);
-    check_appended(mk__forwarded_for, data, size, MK_STR(", 192.0.2.1, 10.0.0.2"));
+    check_appended(mk__forwarded_read_x_for, data, size, MK_STR(", 192.0.2.1, 10.0.0.2"));
     check_appended(mk__forwarded_read, data, size, MK_STR(",for=\"192.0.2.1\";host=\"a\\\",b\", for=10.0.0.2;by=x"));
     return 0;
 }

@@ -161,7 +161,7 @@ static void play(struct mk_test_world *w, const uint8_t *script, const char *in,
         mk_test_take(c, script[2] & 1 ? script[2] : 0);
     }
     if (script[3] & 2)
-        mk__conn_drain(&w->http);
+        mk__conn_drain_all(&w->http);
     if (script[2] & 2)
         mk_test_fin(c);
     if (script[2] & 4)

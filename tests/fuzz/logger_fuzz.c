@@ -116,7 +116,7 @@ static void read_head(struct mk_request *req, struct mk__field *fields, struct m
     req->base = text.p;
     req->fields = fields;
     if (mk__parse_head(&req->parse, fields, &limits, text) == 0 &&
-        mk__head_read(&req->parse, fields, text.p, &req->head) == 0)
+        mk__request_head_read(&req->parse, fields, text.p, &req->head) == 0)
         mk__request_decode_path(req);
 }
 
@@ -124,12 +124,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct mk_str all = mk_str((const char *)data, size), form, text;
     const char *end = size ? memchr(all.p, '\n', size) : NULL;
-    static const struct mk__carrier carrier = {.major = 1, .io = io_of, .peer = peer_of};
+    static const struct mk__protocol protocol = {.major = 1, .io = io_of, .peer = peer_of};
     static const struct mk__settings settings;
     static struct mk_generation generation = {.settings = &settings};
     static struct mk_worker worker = {.generation = &generation};
-    struct mk_request req = {.pin = &worker,
-                             .carrier = &carrier,
+    struct mk_request req = {.worker = &worker,
+                             .protocol = &protocol,
                              .status = 200,
                              .path = MK_STR(""),
                              .id = MK_STR("id"),

@@ -16,7 +16,7 @@ static const struct mk__parse_limits limits = {.line_bytes_max = 200, .head_byte
 struct outcome {
     struct mk__parse parse;
     struct mk__field fields[FIELDS_MAX];
-    struct mk__head head;
+    struct mk__request_head head;
     int result, meaning;
 };
 
@@ -35,7 +35,7 @@ static int read_from(struct outcome *o, const char *in, size_t len)
     memcpy(copy, in, len);
     o->result = mk__parse_head(&o->parse, o->fields, &limits, mk_str(copy, len));
     if (o->result == 0) {
-        o->meaning = mk__head_read(&o->parse, o->fields, copy, &o->head);
+        o->meaning = mk__request_head_read(&o->parse, o->fields, copy, &o->head);
         check_span(o->head.path, len);
         check_span(o->head.query, len);
         check_span(o->head.host, len);

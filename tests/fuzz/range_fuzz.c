@@ -105,7 +105,7 @@ static void check_frames(const struct mk__range *ranges, unsigned n, uint64_t si
     struct mk__multipart m;
     struct mk_arena arena;
     mk_arena_init(&arena, NULL, 1 << 20, NULL, 0);
-    insist(mk__multipart_frame(&m, &arena, MK_STR("edge"), ranges, n, MK_STR("text/x; y=z"), size) == 0);
+    insist(mk__multipart_build(&m, &arena, MK_STR("edge"), ranges, n, MK_STR("text/x; y=z"), size) == 0);
     insist(mk_str_eq(m.type, MK_STR("multipart/byteranges; boundary=edge")));
     struct mk_str body = mk_str(bytes, make_body(bytes, &m, ranges, n));
     if (body.len) {

@@ -139,23 +139,23 @@ static void set_limit(struct generation *g, unsigned i, uint8_t value)
         s->handshakes_max = small;
         break;
     default:
-        s->limits.wait_ms[value % MK__WAITS] = 1 + 16u * value;
+        s->limits.timeout_ms[value % MK__TIMEOUTS] = 1 + 16u * value;
     }
 }
 
 /* Sets the limits from `first` to `last`. */
 static void reload(unsigned first, unsigned last, uint8_t value)
 {
-    struct mk__http_buffers buffers;
+    struct mk__context_buffers buffers;
     struct generation *g = add_generation();
     if (!g)
         return;
     for (unsigned i = first; i <= last; i++)
         set_limit(g, i, value);
-    if (mk__http_prepare(&run.world.http, &g->settings, &buffers) < 0)
+    if (mk__context_alloc_buffers(&run.world.http, &g->settings, &buffers) < 0)
         abort();
-    mk__http_adopt(&run.world.http, &g->settings, &buffers);
-    mk__http_buffers_free(&buffers);
+    mk__context_apply_settings(&run.world.http, &g->settings, &buffers);
+    mk__context_free_buffers(&buffers);
     free_old_generations(1);
 }
 
@@ -203,12 +203,12 @@ static void reset_client(void)
 
 static void retire(void)
 {
-    mk__conn_leave(&run.world.http);
+    mk__conn_retire_all(&run.world.http);
 }
 
 static void drain(void)
 {
-    mk__conn_drain(&run.world.http);
+    mk__conn_drain_all(&run.world.http);
 }
 
 /* All limits of heads, bodies and connections at once. */

@@ -27,19 +27,20 @@ static void check_segments(const char *path, size_t len)
 static void check_path(struct mk_str raw)
 {
     char out[512], again[512];
-    ssize_t n = mk__uri_path(raw, out, sizeof(out));
+    ssize_t n = mk__uri_decode_path(raw, out, sizeof(out));
     CHECK(n != 0 && n < (ssize_t)sizeof(out) && n <= (ssize_t)raw.len);
     if (n < 0)
         return;
     check_segments(out, (size_t)n);
     if (!memchr(out, '%', (size_t)n))
-        CHECK(mk__uri_path(mk_str(out, (size_t)n), again, sizeof(again)) == n && memcmp(out, again, (size_t)n) == 0);
+        CHECK(mk__uri_decode_path(mk_str(out, (size_t)n), again, sizeof(again)) == n &&
+              memcmp(out, again, (size_t)n) == 0);
 }
 
 static void check_authority(struct mk_str host)
 {
-    struct mk__authority a;
-    if (mk__uri_authority(host, &a) < 0)
+    struct mk__uri_host_port a;
+    if (mk__uri_split_authority(host, &a) < 0)
         return;
     CHECK((a.kind == MK__HOST_EMPTY) == (host.len == 0));
     CHECK(a.name.len <= host.len && (a.has_port || a.port == 0));
@@ -47,12 +48,12 @@ static void check_authority(struct mk_str host)
 
 static void check_target(struct mk_str method, struct mk_str target)
 {
-    struct mk__target t;
-    if (mk__uri_target(method, target, &t) < 0)
+    struct mk__uri_parts t;
+    if (mk__uri_split_target(method, target, &t) < 0)
         return;
-    bool has_path = t.form == MK__TARGET_ORIGIN || t.form == MK__TARGET_ABSOLUTE;
+    bool has_path = t.form == MK__URI_ORIGIN || t.form == MK__URI_ABSOLUTE;
     CHECK(has_path ? t.path.len && t.path.p[0] == '/' : !t.path.len);
-    CHECK(t.form != MK__TARGET_ASTERISK || mk_str_eq(method, MK_STR("OPTIONS")));
+    CHECK(t.form != MK__URI_ASTERISK || mk_str_eq(method, MK_STR("OPTIONS")));
     CHECK(t.has_query || !t.query.len);
     if (has_path)
         check_path(t.path);

@@ -131,7 +131,7 @@ static void check_corks(const struct mk_test_world *w)
 {
     for (struct mk_test_client *c = w->clients; c; c = c->next) {
         const struct mk__conn *h1 = mk_test_connection(c);
-        EXPECT(!c->corked || !h1 || h1->state == MK__CONN_DISK || h1->state == MK__CONN_SEND);
+        EXPECT(!c->corked || !h1 || h1->state == MK__CONN_DISK || h1->state == MK__CONN_WRITE);
     }
 }
 
@@ -194,7 +194,7 @@ void mk_test_world_close(struct mk_test_world *w)
         mk__conn_abort_all(&w->http);
     mk__loop_close(&w->loop);
     if (w->http.loop)
-        mk__http_close(&w->http);
+        mk__context_release(&w->http);
     EXPECT(w->account.bytes == 0);
     for (struct mk_test_client *c = w->clients, *next; c; c = next) {
         next = c->next;
@@ -386,7 +386,7 @@ struct mk__conn *mk_test_connection(struct mk_test_client *c)
 const char *mk_test_state(struct mk_test_client *c)
 {
     const struct mk__conn *h1 = mk_test_connection(c);
-    return mk__conn_waits[h1 ? h1->state : MK__CONN_CLOSED].name;
+    return mk__conn_states[h1 ? h1->state : MK__CONN_CLOSED].name;
 }
 
 /* ── the application ── */
@@ -451,7 +451,7 @@ static void on_arrived(struct mk_request *req, void *ctx)
 static void on_opened(struct mk_request *req, void *ctx)
 {
     struct mk_test_world *w = ctx;
-    req->pin = w;
+    req->worker = w;
     w->pins++;
 }
 
@@ -467,15 +467,15 @@ static const struct mk__h2_calls *find_h2(void)
 }
 
 static const struct mk__http_app app = {
-    .h2 = find_h2,
-    .opened = on_opened,
-    .released = on_released,
-    .arrived = on_arrived,
-    .request = on_request,
-    .response = on_response,
-    .done = on_done,
+    .load_h2 = find_h2,
+    .on_init = on_opened,
+    .on_free = on_released,
+    .on_head = on_arrived,
+    .on_request = on_request,
+    .on_response = on_response,
+    .on_done = on_done,
     .mime = find_mime,
-    .closed = on_closed,
+    .on_conn_freed = on_closed,
 };
 
 void mk_test_settings(struct mk__http_settings *s)
@@ -486,14 +486,14 @@ void mk_test_settings(struct mk__http_settings *s)
                                               .deeds_max = {[0 ... MK__H2_DEEDS - 1] = 100}};
     *s = (struct mk__http_settings){
         .head = {.line_bytes_max = 1024, .head_bytes_max = 4096, .fields_max = 16},
-        .limits = {.wait_ms = {[MK__WAIT_HEAD] = 15000,
-                               [MK__WAIT_BODY] = 30000,
-                               [MK__WAIT_HANDLER] = 60000,
-                               [MK__WAIT_SEND] = 20000,
-                               [MK__WAIT_IDLE] = 5000,
-                               [MK__WAIT_LINGER] = 2000,
-                               [MK__WAIT_TUNNEL] = 3600000,
-                               [MK__WAIT_HANDSHAKE] = 10000},
+        .limits = {.timeout_ms = {[MK__TIMEOUT_HEAD] = 15000,
+                                  [MK__TIMEOUT_BODY] = 30000,
+                                  [MK__TIMEOUT_HANDLER] = 60000,
+                                  [MK__TIMEOUT_SEND] = 20000,
+                                  [MK__TIMEOUT_IDLE] = 5000,
+                                  [MK__TIMEOUT_LINGER] = 2000,
+                                  [MK__TIMEOUT_TUNNEL] = 3600000,
+                                  [MK__TIMEOUT_HANDSHAKE] = 10000},
                    .body_bytes_max = 1 << 20,
                    .collect_bytes_max = 4096,
                    .discard_bytes_max = 8192},
@@ -505,7 +505,7 @@ void mk_test_settings(struct mk__http_settings *s)
 
 int mk_test_http_open(struct mk_test_world *w)
 {
-    int err = mk__http_open(&w->http, &w->loop, &w->settings, &app, w, &w->account);
+    int err = mk__context_init(&w->http, &w->loop, &w->settings, &app, w, &w->account);
     if (err < 0)
         w->http.loop = NULL;
     return err;

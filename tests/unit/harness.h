@@ -70,7 +70,7 @@ struct mk_test_world {
     struct mk_account account;
     struct mk__http_settings settings;
     const struct mk__http_limits *limits; /* of the requests, if not those of the settings */
-    struct mk__http http;
+    struct mk__context http;
     void (*handler)(struct mk_request *req, struct mk_test_world *world);
     void (*on_response)(struct mk_request *req, struct mk_test_world *world);
     void (*on_done)(struct mk_request *req, struct mk_test_world *world);

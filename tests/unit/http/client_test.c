@@ -22,7 +22,7 @@ static int see_accepted(struct mk_connection *conn, void *ctx)
     (void)ctx;
     own.accepted++;
     assert_int_equal(mk_address_parse(mk_str_c(own.peer), &conn->peer->address), 0);
-    conn->peer->awaited = own.awaits;
+    conn->peer->expects_proxy_header = own.awaits;
     assert_int_equal(*conn->id, 0);
     return own.verdict;
 }
@@ -34,9 +34,9 @@ static void see_parted(struct mk_connection *conn, void *ctx)
     assert_true(conn->io->fd >= 0);
 }
 
-static const struct mk__trust *trust_all(const struct mk_request *req)
+static const struct mk__trusted_proxies *trust_all(const struct mk_request *req)
 {
-    return &req->http->settings->trust;
+    return &req->http->settings->trusted_proxies;
 }
 
 static void tell(struct mk_request *req, struct mk_test_world *world)
@@ -62,14 +62,14 @@ static void open_own_world(bool awaits)
     own.verdict = 0;
     own.accepted = own.parted = 0;
     own.app = *w.http.app;
-    own.app.accepted = see_accepted;
-    own.app.parted = see_parted;
-    own.app.trust = trust_all;
+    own.app.on_accept = see_accepted;
+    own.app.on_close = see_parted;
+    own.app.trusted_proxies = trust_all;
     w.http.app = &own.app;
-    w.settings.greets = w.settings.parts = true;
+    w.settings.notify_accept = w.settings.notify_close = true;
     assert_int_equal(mk_network_parse(MK_STR("10.0.0.0/8"), &own.items[0], NULL), 0);
     assert_int_equal(mk_network_parse(MK_STR("unix"), &own.items[1], NULL), 0);
-    w.settings.trust.networks = (struct mk_networks){own.items, 2};
+    w.settings.trusted_proxies.networks = (struct mk_networks){own.items, 2};
 }
 
 /* The body of the only answer that has come since the last time. */
@@ -114,7 +114,7 @@ static void test_nobody_is_asked_for_nothing(void **state)
 {
     (void)state;
     open_own_world(true);
-    w.settings.greets = w.settings.parts = false;
+    w.settings.notify_accept = w.settings.notify_close = false;
     mk_test_connect(&w, MK_STR(CLOSE));
     mk_test_settle(&w);
     assert_int_equal(own.accepted + own.parted, 0);
@@ -148,7 +148,7 @@ static void test_a_header_before_the_first_request(void **state)
             assert_string_equal(mk_test_state(c), cut <= len ? "fresh" : "head");
             mk_test_send(c, mk_str(all + cut, len + sizeof(GET) - 1 - cut));
             /* the peer is the system's to tell, which knows nothing of this connection */
-            bool proxied = mk_test_connection(c)->peer.proxied || i == 0;
+            bool proxied = mk_test_connection(c)->peer.from_proxy_header || i == 0;
             expect_told(c, proxied ? "192.0.2.7:4711 by unknown http" : headers[i].told);
             mk_test_send(c, MK_STR(GET GET));
             mk_test_settle(&w);
@@ -244,7 +244,7 @@ static void test_fields_of_those_who_are_trusted(void **state)
     for (size_t i = 0; i < COUNT(asked); i++) {
         open_own_world(false);
         own.peer = asked[i].peer;
-        w.settings.trust.forwarded = asked[i].forwarded;
+        w.settings.trusted_proxies.use_forwarded = asked[i].forwarded;
         expect_told(mk_test_connect(&w, mk_str_c(asked[i].request)), asked[i].told);
         close_world();
     }
@@ -272,7 +272,7 @@ static struct mk_address seen;
 
 static void ask_twice(struct mk_request *req, struct mk_test_world *world)
 {
-    struct mk__trust *trust = &world->settings.trust;
+    struct mk__trusted_proxies *trust = &world->settings.trusted_proxies;
     seen = mk_request_client(req);
     trust->networks.n = 0; /* as if by a reload */
     struct mk_address again = mk_request_client(req);
@@ -309,10 +309,10 @@ static void test_the_system_is_asked_once(void **state)
     assert_int_equal(getsockname(client, (struct sockaddr *)&theirs, &len), 0);
     struct mk_io io = {.fd = accept(listener, NULL, NULL)};
     struct mk__peer peer = {0};
-    assert_true(mk__client_meet(&peer, &io));
-    struct mk_address first = mk__client_peer(&peer, &io);
+    assert_true(mk__client_addr_init(&peer, &io));
+    struct mk_address first = mk__client_addr_get_peer(&peer, &io);
     close(io.fd);
-    struct mk_address second = mk__client_peer(&peer, &io);
+    struct mk_address second = mk__client_addr_get_peer(&peer, &io);
     assert_true(mk_address_equal(&first, &second));
     assert_int_equal(first.port, ntohs(theirs.sin_port));
     mk_buf_init_fixed(&b, text, sizeof(text));
@@ -329,12 +329,12 @@ static void test_unix_sockets(void **state)
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
     struct mk_io io = {.fd = pair[0]};
     struct mk__peer peer = {0};
-    assert_true(mk__client_meet(&peer, &io));
-    assert_int_equal(mk__client_peer(&peer, &io).family, AF_UNIX);
+    assert_true(mk__client_addr_init(&peer, &io));
+    assert_int_equal(mk__client_addr_get_peer(&peer, &io).family, AF_UNIX);
     close(pair[0]);
     close(pair[1]);
-    mk__client_meet(&peer, &io);
-    assert_int_equal(mk__client_peer(&peer, &io).family, AF_UNSPEC);
+    mk__client_addr_init(&peer, &io);
+    assert_int_equal(mk__client_addr_get_peer(&peer, &io).family, AF_UNSPEC);
 }
 
 int main(void)

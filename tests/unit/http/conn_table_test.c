@@ -11,7 +11,7 @@ static uint16_t reachable_from(enum mk__conn_state state)
         before = seen;
         for (unsigned s = 0; s < MK__CONN_STATES; s++)
             if (seen & 1u << s)
-                seen |= mk__conn_waits[s].next;
+                seen |= mk__conn_states[s].next;
     }
     return seen;
 }
@@ -19,9 +19,9 @@ static uint16_t reachable_from(enum mk__conn_state state)
 static void test_the_table_is_sound(void **state)
 {
     (void)state;
-    assert_int_equal(reachable_from(MK__CONN_SHAKE), (1u << MK__CONN_STATES) - 1);
+    assert_int_equal(reachable_from(MK__CONN_HANDSHAKE), (1u << MK__CONN_STATES) - 1);
     for (unsigned s = 0; s < MK__CONN_STATES; s++) {
-        const struct mk__conn_wait *wait = &mk__conn_waits[s];
+        const struct mk__conn_state_info *wait = &mk__conn_states[s];
         assert_true(wait->name && wait->name[0]);
         assert_int_equal(wait->next >> MK__CONN_STATES, 0);
         assert_true(reachable_from(s) & 1u << MK__CONN_CLOSED);
@@ -30,23 +30,23 @@ static void test_the_table_is_sound(void **state)
             assert_int_equal(wait->want, 0);
             continue;
         }
-        assert_true(wait->limit < MK__WAITS || s == MK__CONN_STREAMS); /* whose limits are those of each stream */
-        assert_true(wait->next & 1u << MK__CONN_CLOSED);               /* at once, if need be */
+        assert_true(wait->timeout < MK__TIMEOUTS || s == MK__CONN_STREAMS); /* whose limits are those of each stream */
+        assert_true(wait->next & 1u << MK__CONN_CLOSED);                    /* at once, if need be */
         for (unsigned other = 0; other < s; other++)
-            assert_string_not_equal(wait->name, mk__conn_waits[other].name);
+            assert_string_not_equal(wait->name, mk__conn_states[other].name);
     }
 }
 
-static const char *const limit_names[MK__WAITS + 1] = {
-    [MK__WAIT_HEAD] = "`Timeout`",
-    [MK__WAIT_BODY] = "`BodyTimeout`",
-    [MK__WAIT_HANDLER] = "`HandlerTimeout`",
-    [MK__WAIT_SEND] = "`SendTimeout`",
-    [MK__WAIT_IDLE] = "`KeepAliveTimeout`",
-    [MK__WAIT_LINGER] = "`LingerTimeout`",
-    [MK__WAIT_TUNNEL] = "`TunnelTimeout`",
-    [MK__WAIT_HANDSHAKE] = "`HandshakeTimeout`",
-    [MK__WAITS] = "the streams have limits of their own",
+static const char *const limit_names[MK__TIMEOUTS + 1] = {
+    [MK__TIMEOUT_HEAD] = "`Timeout`",
+    [MK__TIMEOUT_BODY] = "`BodyTimeout`",
+    [MK__TIMEOUT_HANDLER] = "`HandlerTimeout`",
+    [MK__TIMEOUT_SEND] = "`SendTimeout`",
+    [MK__TIMEOUT_IDLE] = "`KeepAliveTimeout`",
+    [MK__TIMEOUT_LINGER] = "`LingerTimeout`",
+    [MK__TIMEOUT_TUNNEL] = "`TunnelTimeout`",
+    [MK__TIMEOUT_HANDSHAKE] = "`HandshakeTimeout`",
+    [MK__TIMEOUTS] = "the streams have limits of their own",
 };
 
 static const char *const want_names[] = {[0] = "the server itself",
@@ -59,12 +59,12 @@ static void draw(char *to, size_t size)
 {
     int n = snprintf(to, size, "| state | waits for | at most | may be followed by |\n|---|---|---|---|\n");
     for (unsigned s = 1; s < MK__CONN_STATES; s++) {
-        const struct mk__conn_wait *wait = &mk__conn_waits[s];
+        const struct mk__conn_state_info *wait = &mk__conn_states[s];
         n += snprintf(to + n, size - (size_t)n, "| %s | %s | %s |", wait->name, want_names[wait->want],
-                      limit_names[wait->limit]);
+                      limit_names[wait->timeout]);
         for (unsigned next = 0; next < MK__CONN_STATES; next++)
             if (wait->next & 1u << next)
-                n += snprintf(to + n, size - (size_t)n, " %s", mk__conn_waits[next].name);
+                n += snprintf(to + n, size - (size_t)n, " %s", mk__conn_states[next].name);
         n += snprintf(to + n, size - (size_t)n, " |\n");
     }
 }

@@ -380,7 +380,7 @@ static void test_drains(void **state)
     mk_test_settle(&w);
     mk_test_received(late);
     mk_test_send(late, MK_STR(GET)); /* a request that is on its way */
-    mk__conn_drain(&w.http);
+    mk__conn_drain_all(&w.http);
     mk_test_settle(&w);
     assert_string_equal(mk_test_state(fresh), "closed");
     assert_string_equal(mk_test_state(idle), "closed");
@@ -409,9 +409,9 @@ static void test_latecomers(void **state)
     struct mk_test_client *busy = mk_test_connect(&w, MK_STR(GET));
     mk_test_settle(&w);
     w.handler = NULL;
-    assert_false(mk__conn_drained(&w.http));
-    w.http.lasting = true;
-    mk__conn_drain(&w.http);
+    assert_false(mk__conn_all_drained(&w.http));
+    w.http.accept_in_drain = true;
+    mk__conn_drain_all(&w.http);
     struct mk_test_client *silent = mk_test_connect(&w, MK_STR("")), *begun = mk_test_connect(&w, MK_STR("GET"));
     struct mk_test_client *asking = mk_test_connect(&w, MK_STR(GET));
     mk_test_settle(&w);
@@ -423,14 +423,14 @@ static void test_latecomers(void **state)
     mk_test_settle(&w);
     assert_non_null(strstr(mk_test_received(silent).p, "\r\nConnection: close\r\n"));
     assert_string_equal(mk_test_state(begun), "head");
-    assert_false(mk__conn_drained(&w.http));
+    assert_false(mk__conn_all_drained(&w.http));
     mk_test_reset(busy);
     mk_test_settle(&w);
-    assert_true(mk__conn_drained(&w.http));
+    assert_true(mk__conn_all_drained(&w.http));
     assert_string_equal(mk_test_state(begun), "head");
-    assert_true(w.http.late > 0);
+    assert_true(w.http.conns_in_drain > 0);
     mk__conn_abort_all(&w.http);
-    assert_int_equal(w.http.late, 0);
+    assert_int_equal(w.http.conns_in_drain, 0);
     close_world();
 }
 

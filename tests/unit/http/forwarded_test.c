@@ -114,7 +114,7 @@ static void test_x_forwarded_for(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT(plain); i++) {
         struct mk__forwarded f = begin();
-        read_line(&f, mk__forwarded_for, plain[i].line);
+        read_line(&f, mk__forwarded_read_x_for, plain[i].line);
         assert_client(&f, plain[i].client, plain[i].line);
     }
 }
@@ -135,13 +135,13 @@ static void test_lines_go_on_where_the_last_one_ended(void **state)
 {
     struct mk__forwarded f = begin();
     (void)state;
-    read_line(&f, mk__forwarded_for, "10.0.0.3, 10.0.0.2");
-    read_line(&f, mk__forwarded_for, "203.0.113.9, 192.0.2.1");
-    read_line(&f, mk__forwarded_for, "198.51.100.1");
+    read_line(&f, mk__forwarded_read_x_for, "10.0.0.3, 10.0.0.2");
+    read_line(&f, mk__forwarded_read_x_for, "203.0.113.9, 192.0.2.1");
+    read_line(&f, mk__forwarded_read_x_for, "198.51.100.1");
     assert_client(&f, "192.0.2.1", "three lines");
     f = begin();
-    read_line(&f, mk__forwarded_for, "unknown");
-    read_line(&f, mk__forwarded_for, "192.0.2.1");
+    read_line(&f, mk__forwarded_read_x_for, "unknown");
+    read_line(&f, mk__forwarded_read_x_for, "192.0.2.1");
     assert_client(&f, "10.0.0.1", "an end");
 }
 
@@ -160,19 +160,19 @@ static void test_the_walk_is_short(void **state)
     size_t len = 0;
     (void)state;
     len += (size_t)snprintf(line, sizeof(line), "192.0.2.1");
-    for (int i = 0; i < MK__FORWARDED_STEPS_MAX - 1; i++)
+    for (int i = 0; i < MK__FORWARDED_HOPS_MAX - 1; i++)
         len += (size_t)snprintf(line + len, sizeof(line) - len, ",10.0.1.%d", i);
     struct mk__forwarded f = begin();
-    read_line(&f, mk__forwarded_for, line);
+    read_line(&f, mk__forwarded_read_x_for, line);
     assert_client(&f, "192.0.2.1", "as many as are looked at");
     snprintf(line + len, sizeof(line) - len, ",10.0.2.1");
     f = begin();
-    read_line(&f, mk__forwarded_for, line);
+    read_line(&f, mk__forwarded_read_x_for, line);
     assert_client(&f, "10.0.1.0", "one more");
     memset(line, ',', 30000);
     f = begin();
-    read_line(&f, mk__forwarded_for, line);
-    assert_int_equal(f.steps, MK__FORWARDED_STEPS_MAX);
+    read_line(&f, mk__forwarded_read_x_for, line);
+    assert_int_equal(f.hops, MK__FORWARDED_HOPS_MAX);
     assert_client(&f, "10.0.0.1", "commas");
 }
 
@@ -197,8 +197,8 @@ static void test_x_forwarded_proto(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT(protos); i++) {
         struct mk__forwarded f = begin();
-        read_line(&f, mk__forwarded_for, protos[i].addresses);
-        read_line(&f, mk__forwarded_proto, protos[i].schemes);
+        read_line(&f, mk__forwarded_read_x_for, protos[i].addresses);
+        read_line(&f, mk__forwarded_read_x_proto, protos[i].schemes);
         if (f.is_https != protos[i].is_https)
             fail_msg("%s: %s", protos[i].addresses, protos[i].schemes);
     }

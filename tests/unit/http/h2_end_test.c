@@ -141,7 +141,7 @@ static void test_drain(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct mk_test_h2 t = bring_to(cases[i].what);
-        mk__conn_drain(&w.http);
+        mk__conn_drain_all(&w.http);
         h2_expect(&t, cases[i].heard);
         assert_string_equal(mk_test_state(t.end), cases[i].state);
         if (cases[i].what != IDLE) {
@@ -172,11 +172,11 @@ static void test_a_drain_waits_a_moment(void **state)
     for (int what = FRESH; what <= BUSY; what++) {
         struct mk_test_h2 t = bring_to(what);
         if (what == IDLE) { /* it has had the warning before */
-            mk__conn_leave(&w.http);
+            mk__conn_retire_all(&w.http);
             mk_test_pass(&w, 3000);
             assert_string_equal(mk_test_state(t.end), "idle");
         }
-        mk__conn_drain(&w.http);
+        mk__conn_drain_all(&w.http);
         h2_expect(&t, "GOAWAY(2147483647,0) PING");
         mk_test_pass(&w, what == BUSY ? 1500 : 999);
         h2_expect(&t, "");
@@ -201,7 +201,7 @@ static void test_a_moment_is_not_prolonged(void **state)
 {
     (void)state;
     struct mk_test_h2 t = bring_to(FRESH);
-    mk__conn_drain(&w.http);
+    mk__conn_drain_all(&w.http);
     for (int i = 0; i < 9; i++) {
         mk_test_pass(&w, 111);
         h2_ping(&t, false);
@@ -214,7 +214,7 @@ static void test_a_moment_is_not_prolonged(void **state)
     h2_close(&t);
 
     t = bring_to(FRESH); /* nor by requests, but these are answered */
-    mk__conn_drain(&w.http);
+    mk__conn_drain_all(&w.http);
     mk_test_pass(&w, 999);
     h2_get_path(&t, 1, "/wait");
     mk_test_pass(&w, 3000);
@@ -230,7 +230,7 @@ static void test_a_moment_for_the_deaf(void **state)
     (void)state;
     struct mk_test_h2 t = bring_to(FRESH);
     t.end->room = 0;
-    mk__conn_drain(&w.http);
+    mk__conn_drain_all(&w.http);
     mk_test_pass(&w, 999);
     assert_string_equal(mk_test_state(t.end), "blocked");
     mk_test_pass(&w, 1);
@@ -264,10 +264,10 @@ static void test_leave(void **state)
 {
     (void)state;
     struct mk_test_h2 t = bring_to(IDLE);
-    mk__conn_leave(&w.http);
+    mk__conn_retire_all(&w.http);
     h2_expect(&t, "GOAWAY(2147483647,0) PING");
     assert_string_equal(mk_test_state(t.end), "idle");
-    mk__conn_leave(&w.http); /* twice is once */
+    mk__conn_retire_all(&w.http); /* twice is once */
     h2_expect(&t, "");
     h2_get_path(&t, 3, "/");
     h2_expect(&t, HELLO_OF(3));
@@ -313,10 +313,10 @@ static void test_without_keep_alive(void **state)
 /* The next generation may lie where the last one did. */
 static void test_other_settings_at_the_same_place(void **state)
 {
-    struct mk__http_buffers none = {0};
+    struct mk__context_buffers none = {0};
     (void)state;
     struct mk_test_h2 t = bring_to(IDLE);
-    mk__http_adopt(&w.http, w.http.settings, &none);
+    mk__context_apply_settings(&w.http, w.http.settings, &none);
     h2_expect(&t, "GOAWAY(2147483647,0) PING");
     struct mk_test_h2 later = h2_connect();
     h2_get_path(&later, 1, "/");

@@ -91,9 +91,9 @@ static int parse(struct mk_str head)
 {
     struct mk__field fields[16];
     struct mk__parse p = {0};
-    struct mk__head facts;
+    struct mk__request_head facts;
     int r = mk__parse_head(&p, fields, &limits, head);
-    return r ? r : mk__head_read(&p, fields, head.p, &facts);
+    return r ? r : mk__request_head_read(&p, fields, head.p, &facts);
 }
 
 static void test_heads(void **state)

@@ -24,7 +24,7 @@ static struct mk_test_h2 begin(void)
     open_world(NULL);
     own = *w.settings.h2;
     w.settings.h2 = &own;
-    w.settings.limits.wait_ms[MK__WAIT_HEAD] = w.settings.limits.wait_ms[MK__WAIT_SEND] = 1000000;
+    w.settings.limits.timeout_ms[MK__TIMEOUT_HEAD] = w.settings.limits.timeout_ms[MK__TIMEOUT_SEND] = 1000000;
     return come();
 }
 
@@ -271,8 +271,8 @@ static void test_one_line_in_ten_seconds(void **state)
     ping_too_often();
     expect_told("*MaxPings*client); 0 more since the last such line, 6 in all of this worker\n");
     ping_too_often();
-    struct mk__http_buffers none = {0};
-    mk__http_adopt(&w.http, w.http.settings, &none); /* a reload */
+    struct mk__context_buffers none = {0};
+    mk__context_apply_settings(&w.http, w.http.settings, &none); /* a reload */
     expect_told("info  *: 7 for MaxPings\n");
     h2_close(&t);
     expect_told("info  *: 7 for MaxPings\n");
@@ -328,7 +328,7 @@ static void test_streams_that_nobody_reads(void **state)
     for (int deaf = 0; deaf < 2; deaf++) {
         struct mk_test_h2 t = begin();
         w.handler = h2_give;
-        w.settings.limits.wait_ms[MK__WAIT_SEND] = 5000;
+        w.settings.limits.timeout_ms[MK__TIMEOUT_SEND] = 5000;
         if (deaf)
             t.end->room = 0;
         ask_for(&t, 0, 90);

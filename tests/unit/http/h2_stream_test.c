@@ -120,7 +120,7 @@ static void test_limits_of_a_host(void **state)
     (void)state;
     struct mk_test_h2 t = h2_open(remember);
     own = w.settings.limits;
-    own.wait_ms[MK__WAIT_HANDLER] = 10;
+    own.timeout_ms[MK__TIMEOUT_HANDLER] = 10;
     w.limits = &own;
     h2_get_path(&t, 1, "/");
     mk_test_pass(&w, 10);
@@ -314,7 +314,7 @@ static void test_every_allocation_may_fail(void **state)
 {
     (void)state;
     for (size_t i = 0; i < COUNT(scenarios); i++) {
-        for (long n = 3;; n++) { /* the first three are mk__http_open's */
+        for (long n = 3;; n++) { /* the first three are mk__context_init's */
             mk__alloc_countdown = n;
             play(i);
             bool all_fine = mk__alloc_countdown >= 0;

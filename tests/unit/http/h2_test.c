@@ -274,7 +274,7 @@ static void test_floods(void **state)
             own.deeds_max[n] = n == cases[i].deed ? 20 : 1000;
         open_world(remember);
         w.settings.h2 = &own;
-        w.settings.limits.wait_ms[MK__WAIT_IDLE] = w.settings.limits.wait_ms[MK__WAIT_HEAD] = 1000000;
+        w.settings.limits.timeout_ms[MK__TIMEOUT_IDLE] = w.settings.limits.timeout_ms[MK__TIMEOUT_HEAD] = 1000000;
         struct mk_test_h2 t = h2_connect();
         mk_test_pass(&w, MK__H2_GUARD_MS); /* the greeting does not count */
         for (int32_t round = 0; round < 2; round++) {

@@ -176,10 +176,10 @@ static void test_it_hears_of_a_drain(void **state)
     struct mk_test_h2 t = start_echo();
     assert_false(echo.events & MK_TUNNEL_DRAINING);
     unsigned before = echo.calls;
-    mk__conn_drain(&w.http);
+    mk__conn_drain_all(&w.http);
     mk_test_settle(&w);
     assert_true(echo.events & MK_TUNNEL_DRAINING);
-    mk__conn_drain(&w.http);
+    mk__conn_drain_all(&w.http);
     mk_test_settle(&w);
     assert_int_equal(echo.calls, before + 1); /* once */
     mk_tunnel_end(current);

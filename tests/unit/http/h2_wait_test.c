@@ -30,9 +30,9 @@ static void test_the_table_is_sound(void **state)
             assert_int_equal(wait->next, 0);
             continue;
         }
-        assert_true(wait->limit < MK__WAITS || n == MK__H2_HEAD); /* whose limit is that of the connection */
-        assert_true(wait->next & 1u << MK__H2_CLOSED);            /* at once, if need be */
-        assert_int_equal(wait->next & 1u << MK__H2_HEAD, 0);      /* there is one */
+        assert_true(wait->limit < MK__TIMEOUTS || n == MK__H2_HEAD); /* whose limit is that of the connection */
+        assert_true(wait->next & 1u << MK__H2_CLOSED);               /* at once, if need be */
+        assert_int_equal(wait->next & 1u << MK__H2_HEAD, 0);         /* there is one */
     }
 }
 
@@ -47,10 +47,10 @@ static void test_there_is_no_way_back(void **state)
     assert_int_equal(mk__h2_waits[MK__H2_LINGER].next, 1u << MK__H2_CLOSED);
 }
 
-static const char *const limit_names[MK__WAITS + 1] = {
-    [MK__WAIT_BODY] = "`BodyTimeout`",     [MK__WAIT_HANDLER] = "`HandlerTimeout`",
-    [MK__WAIT_SEND] = "`SendTimeout`",     [MK__WAIT_LINGER] = "`LingerTimeout`",
-    [MK__WAIT_TUNNEL] = "`TunnelTimeout`", [MK__WAITS] = "`Timeout` of the connection, which is in `head`",
+static const char *const limit_names[MK__TIMEOUTS + 1] = {
+    [MK__TIMEOUT_BODY] = "`BodyTimeout`",     [MK__TIMEOUT_HANDLER] = "`HandlerTimeout`",
+    [MK__TIMEOUT_SEND] = "`SendTimeout`",     [MK__TIMEOUT_LINGER] = "`LingerTimeout`",
+    [MK__TIMEOUT_TUNNEL] = "`TunnelTimeout`", [MK__TIMEOUTS] = "`Timeout` of the connection, which is in `head`",
 };
 
 static const char *const want_names[MK__H2_CLOSED] = {

@@ -11,7 +11,7 @@ static const struct mk__parse_limits limits = {.line_bytes_max = 4096, .head_byt
 static const char *const bodies[] = {"none", "length", "chunked"};
 
 /* "body bytes path ?query @host keep continue *", as far as it is so; or the status. */
-static void tell(const struct mk__head *h, const char *base, char *to, size_t size)
+static void tell(const struct mk__request_head *h, const char *base, char *to, size_t size)
 {
     int n = snprintf(to, size, "%s", bodies[h->body]);
     if (h->body == MK__BODY_LENGTH)
@@ -36,13 +36,13 @@ static void check(const struct head_case *c)
 {
     struct mk__field fields[16];
     struct mk__parse parse = {0};
-    struct mk__head head;
+    struct mk__request_head head;
     char text[1024], told[512];
     int len = snprintf(text, sizeof(text), "%s\r\n%s\r\n", c->line, c->fields);
     char *base = mk_test_guarded(text, (size_t)len);
     if (mk__parse_head(&parse, fields, &limits, mk_str(base, (size_t)len)) != 0)
         fail_msg("%s is no head", text);
-    int r = mk__head_read(&parse, fields, base, &head);
+    int r = mk__request_head_read(&parse, fields, base, &head);
     if (r != -c->status)
         fail_msg("%s: %d, not %d", text, r, -c->status);
     if (r == 0) {

@@ -29,23 +29,23 @@ static void test_the_lines_of_the_second(void **state)
     (void)state;
     assert_int_equal(mk_test_world_open(&w, NULL), 0);
     assert_int_equal(mk_test_http_open(&w), 0);
-    assert_str_equal(mk__http_date_lines(&w.http), "Server: x\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n");
+    assert_str_equal(mk__context_date_lines(&w.http), "Server: x\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n");
     mk_test_pass(&w, 999);
-    assert_str_equal(mk__http_date_lines(&w.http), "Server: x\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n");
+    assert_str_equal(mk__context_date_lines(&w.http), "Server: x\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n");
     mk_test_pass(&w, 1);
     mk__loop_turn(&w.loop);
-    assert_str_equal(mk__http_date_lines(&w.http), "Server: x\r\nDate: Sun, 06 Nov 1994 08:49:38 GMT\r\n");
+    assert_str_equal(mk__context_date_lines(&w.http), "Server: x\r\nDate: Sun, 06 Nov 1994 08:49:38 GMT\r\n");
     w.settings.server_line = MK_STR("");
     mk_test_pass(&w, 1000);
     mk__loop_turn(&w.loop);
-    assert_str_equal(mk__http_date_lines(&w.http), "Date: Sun, 06 Nov 1994 08:49:39 GMT\r\n");
+    assert_str_equal(mk__context_date_lines(&w.http), "Date: Sun, 06 Nov 1994 08:49:39 GMT\r\n");
     mk_test_world_close(&w);
 }
 
 /* A reload while half of a head is here: what was read stays, what is above the new limits is refused. */
 static void test_limits_sink_amid_a_head(void **state)
 {
-    struct mk__http_buffers none = {0};
+    struct mk__context_buffers none = {0};
     struct mk__http_settings lower;
     (void)state;
     for (uint32_t fields_max = 1; fields_max <= 10; fields_max++) {
@@ -57,7 +57,7 @@ static void test_limits_sink_amid_a_head(void **state)
         mk_test_settle(&w);
         lower = w.settings;
         lower.head.fields_max = fields_max;
-        mk__http_adopt(&w.http, &lower, &none);
+        mk__context_apply_settings(&w.http, &lower, &none);
         for (int i = 0; i < 30; i++)
             mk_test_send(c, MK_STR("b: 1\r\n"));
         mk_test_settle(&w);

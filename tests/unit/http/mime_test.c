@@ -59,15 +59,15 @@ static void test_looks_up(void **state)
     for (size_t i = 0; i < COUNT(builtin); i++) {
         size_t len = strlen(builtin[i].path);
         char *bytes = mk_test_guarded(builtin[i].path, len);
-        struct mk_str type = mk__mime_lookup(mk_str(bytes, len));
+        struct mk_str type = mk__mime_find_builtin(mk_str(bytes, len));
         assert_str_equal(type, builtin[i].type);
         assert_int_equal(type.p != NULL, builtin[i].type != NULL);
         if (type.p)
             assert_int_equal(strlen(type.p), type.len);
         mk_test_unguard(bytes, len);
     }
-    assert_null(mk__mime_lookup(mk_str("a.js\0n", 6)).p);
-    assert_null(mk__mime_lookup(mk_str("a.js\0", 5)).p);
+    assert_null(mk__mime_find_builtin(mk_str("a.js\0n", 6)).p);
+    assert_null(mk__mime_find_builtin(mk_str("a.js\0", 5)).p);
 }
 
 static const char *const extensions =
@@ -88,7 +88,7 @@ static void test_every_row(void **state)
         char path[32] = "/a.";
         size_t len = strcspn(p, " ");
         memcpy(path + 3, p, len);
-        struct mk_str type = mk__mime_lookup(mk_str(path, len + 3));
+        struct mk_str type = mk__mime_find_builtin(mk_str(path, len + 3));
         if (!type.len)
             fail_msg("%s has no type", path);
         assert_non_null(memchr(type.p, '/', type.len));
@@ -130,7 +130,7 @@ static void test_overlays(void **state)
     assert_int_equal(mk__mime_overlay_init(&m, &arena, pairs, COUNT(pairs), MK_STR("application/x-default")), 0);
     assert_int_equal(m.n, COUNT(pairs) - 1);
     for (size_t i = 0; i < COUNT(overlaid); i++)
-        assert_str_equal(mk__mime_of(&m, mk_str_c(overlaid[i].path)), overlaid[i].type);
+        assert_str_equal(mk__mime_find(&m, mk_str_c(overlaid[i].path)), overlaid[i].type);
     mk_arena_release(&arena);
 }
 
@@ -141,8 +141,8 @@ static void test_an_empty_overlay(void **state)
     (void)state;
     mk_arena_init(&arena, NULL, 1 << 16, NULL, 0);
     assert_int_equal(mk__mime_overlay_init(&m, &arena, NULL, 0, MK_STR_NONE), 0);
-    assert_str_equal(mk__mime_of(&m, MK_STR("/a.css")), "text/css; charset=utf-8");
-    assert_str_equal(mk__mime_of(&m, MK_STR("/a")), "");
+    assert_str_equal(mk__mime_find(&m, MK_STR("/a.css")), "text/css; charset=utf-8");
+    assert_str_equal(mk__mime_find(&m, MK_STR("/a")), "");
     mk_arena_release(&arena);
 }
 
@@ -159,7 +159,7 @@ static void test_little_memory(void **state)
         err = mk__mime_overlay_init(&m, &arena, pairs, COUNT(pairs), MK_STR("x/y"));
         assert_true(err == 0 || err == -ENOMEM);
         assert_int_equal(m.n, err ? 0 : 5);
-        assert_str_equal(mk__mime_of(&m, MK_STR("/a.gem")), err ? (m.fallback.p ? "x/y" : "") : "x/gem");
+        assert_str_equal(mk__mime_find(&m, MK_STR("/a.gem")), err ? (m.fallback.p ? "x/y" : "") : "x/gem");
         mk_arena_release(&arena);
     }
     assert_in_range(bytes, 200, 1024);

@@ -27,7 +27,7 @@ static void test_frame(void **state)
 {
     struct mk__multipart m;
     (void)state;
-    assert_int_equal(mk__multipart_frame(&m, &arena, MK_STR("BO"), ranges, 3, MK_STR("text/x"), 5000000000), 0);
+    assert_int_equal(mk__multipart_build(&m, &arena, MK_STR("BO"), ranges, 3, MK_STR("text/x"), 5000000000), 0);
     assert_str_equal(m.type, "multipart/byteranges; boundary=BO");
     assert_str_equal(m.heads[0], "--BO\r\nContent-Type: text/x\r\nContent-Range: bytes 0-0/5000000000\r\n\r\n");
     assert_str_equal(m.heads[1], "\r\n--BO\r\nContent-Type: text/x\r\nContent-Range: bytes 100-299/5000000000\r\n\r\n");
@@ -51,7 +51,7 @@ static void test_largest_frame(void **state)
     memset(boundary, 'b', sizeof(boundary));
     for (size_t len = 0; len <= sizeof(type); len += sizeof(type) / 4) {
         struct mk__multipart m;
-        assert_int_equal(mk__multipart_frame(&m, &arena, mk_str(boundary, sizeof(boundary)), far, MK__MULTIPART_MAX,
+        assert_int_equal(mk__multipart_build(&m, &arena, mk_str(boundary, sizeof(boundary)), far, MK__MULTIPART_MAX,
                                              mk_str(type, len), UINT64_MAX),
                          0);
         assert_int_equal(m.heads[1].len, 133 + len);
@@ -65,7 +65,7 @@ static int make_frame(void *ctx)
     struct mk__multipart m;
     (void)ctx;
     mk_arena_init(&arena, NULL, 64 * 1024, NULL, 0);
-    int r = mk__multipart_frame(&m, &arena, MK_STR("BO"), ranges, 3, MK_STR("text/x"), 5000000000);
+    int r = mk__multipart_build(&m, &arena, MK_STR("BO"), ranges, 3, MK_STR("text/x"), 5000000000);
     mk_arena_release(&arena);
     return r;
 }
@@ -76,7 +76,7 @@ static void test_every_allocation_may_fail(void **state)
     (void)state;
     assert_int_equal(mk_test_failing_allocs(make_frame, NULL), 1);
     mk_arena_init(&arena, NULL, 256, NULL, 0); /* the limit of the exchange */
-    assert_int_equal(mk__multipart_frame(&m, &arena, MK_STR("BO"), ranges, 3, MK_STR("text/x"), 5000000000), -ENOMEM);
+    assert_int_equal(mk__multipart_build(&m, &arena, MK_STR("BO"), ranges, 3, MK_STR("text/x"), 5000000000), -ENOMEM);
 }
 
 static void test_boundaries(void **state)
@@ -85,7 +85,7 @@ static void test_boundaries(void **state)
     (void)state;
     for (unsigned i = 0; i < COUNT(boundaries); i++) {
         char *guarded = mk_test_guarded(boundaries[i], MK__BOUNDARY_BYTES);
-        assert_int_equal(mk__multipart_boundary(guarded), 0);
+        assert_int_equal(mk__multipart_make_boundary(guarded), 0);
         memcpy(boundaries[i], guarded, MK__BOUNDARY_BYTES);
         mk_test_unguard(guarded, MK__BOUNDARY_BYTES);
         for (unsigned n = 0; n < MK__BOUNDARY_BYTES; n++)

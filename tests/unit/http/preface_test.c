@@ -11,12 +11,12 @@ static void test_the_preface_of_http2(void **state)
     (void)state;
     size_t whole = sizeof(preface) - 1;
     for (size_t n = 1; n < whole; n++)
-        assert_int_equal(mk__preface_look(mk_str(preface, n)), MK__PREFACE_PART);
-    assert_int_equal(mk__preface_look(mk_str(preface, whole)), MK__PREFACE_WHOLE);
-    assert_int_equal(mk__preface_look(MK_STR("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\nmore")), MK__PREFACE_WHOLE);
+        assert_int_equal(mk__preface_check(mk_str(preface, n)), MK__PREFACE_PARTIAL);
+    assert_int_equal(mk__preface_check(mk_str(preface, whole)), MK__PREFACE_WHOLE);
+    assert_int_equal(mk__preface_check(MK_STR("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\nmore")), MK__PREFACE_WHOLE);
     static const char *const others[] = {"GET", "POST / HTTP/1.1\r\n", "PRI * HTTP/2.0\r\n\r\nXM", "pri *", "\x16\x03"};
     for (size_t i = 0; i < COUNT(others); i++)
-        assert_int_equal(mk__preface_look(mk_str_c(others[i])), MK__PREFACE_NONE);
+        assert_int_equal(mk__preface_check(mk_str_c(others[i])), MK__PREFACE_NONE);
 }
 
 static void test_other_protocols(void **state)
@@ -43,7 +43,7 @@ static void test_other_protocols(void **state)
         struct mk__parse p = {0};
         struct mk_str in = mk_str_c(cases[i].line);
         assert_int_equal(mk__parse_head(&p, fields, &limits, in), -400);
-        assert_int_equal(mk__preface_is_foreign(&p, in), cases[i].foreign);
+        assert_int_equal(mk__preface_is_other_protocol(&p, in), cases[i].foreign);
     }
 }
 

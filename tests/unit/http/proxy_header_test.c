@@ -6,15 +6,15 @@
 
 #include "http/proxy_header.h"
 
-static int feed(const char *bytes, size_t len, struct mk__proxy_header *ret)
+static int feed(const char *bytes, size_t len, struct mk__proxy_protocol *ret)
 {
     char *copy = mk_test_guarded(bytes, len);
-    int result = mk__proxy_header_read(mk_str(copy, len), ret);
+    int result = mk__proxy_protocol_read(mk_str(copy, len), ret);
     mk_test_unguard(copy, len);
     return result;
 }
 
-static void assert_source(const struct mk__proxy_header *header, const char *text)
+static void assert_source(const struct mk__proxy_protocol *header, const char *text)
 {
     char storage[64];
     struct mk_buf out;
@@ -104,7 +104,7 @@ static const struct {
     CASE("\r\n\r\n\0\r\nQUIT\r", NULL),
 };
 
-static void check(size_t i, int result, const struct mk__proxy_header *header, size_t len)
+static void check(size_t i, int result, const struct mk__proxy_protocol *header, size_t len)
 {
     if (result != (cases[i].source ? 0 : -EPROTO))
         fail_msg("case %zu: %d", i, result);
@@ -116,7 +116,7 @@ static void check(size_t i, int result, const struct mk__proxy_header *header, s
 
 static void test_every_case_every_way(void **state)
 {
-    struct mk__proxy_header header;
+    struct mk__proxy_protocol header;
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct mk_str bytes = cases[i].bytes;
@@ -136,7 +136,7 @@ static void test_a_mistake_is_seen_at_once(void **state)
 {
     static const struct mk_str wrong[] = {MK_STR("G"), MK_STR("PROXX"), MK_STR("\n"), MK_STR("\r\n\r\nQ"),
                                           MK_STR(SIGNATURE "\x31")};
-    struct mk__proxy_header header;
+    struct mk__proxy_protocol header;
     (void)state;
     for (size_t i = 0; i < COUNT(wrong); i++) {
         assert_int_equal(feed(wrong[i].p, wrong[i].len - 1, &header), MK_AGAIN);
@@ -147,20 +147,20 @@ static void test_a_mistake_is_seen_at_once(void **state)
 /* A line without an end is waited for no longer than it may be; a block with values is taken up to its limit. */
 static void test_limits(void **state)
 {
-    static char bytes[MK__PROXY_HEADER_MAX + 1];
-    struct mk__proxy_header header;
+    static char bytes[MK__PROXY_PROTOCOL_MAX + 1];
+    struct mk__proxy_protocol header;
     (void)state;
     memset(bytes, 'x', sizeof(bytes));
     memcpy(bytes, "PROXY UNKNOWN ", 14);
-    assert_int_equal(feed(bytes, MK__PROXY_HEADER_V1_MAX - 1, &header), MK_AGAIN);
-    assert_int_equal(feed(bytes, MK__PROXY_HEADER_V1_MAX, &header), -EPROTO);
-    memcpy(bytes + MK__PROXY_HEADER_V1_MAX - 2, "\r\n", 2);
+    assert_int_equal(feed(bytes, MK__PROXY_PROTOCOL_V1_MAX - 1, &header), MK_AGAIN);
+    assert_int_equal(feed(bytes, MK__PROXY_PROTOCOL_V1_MAX, &header), -EPROTO);
+    memcpy(bytes + MK__PROXY_PROTOCOL_V1_MAX - 2, "\r\n", 2);
     assert_int_equal(feed(bytes, sizeof(bytes), &header), 0);
-    assert_int_equal(header.bytes, MK__PROXY_HEADER_V1_MAX);
+    assert_int_equal(header.bytes, MK__PROXY_PROTOCOL_V1_MAX);
     memcpy(bytes, SIGNATURE "\x21\x11\x0f\xf0" V4, 28);
-    assert_int_equal(feed(bytes, MK__PROXY_HEADER_MAX - 1, &header), MK_AGAIN);
-    assert_int_equal(feed(bytes, MK__PROXY_HEADER_MAX, &header), 0);
-    assert_int_equal(header.bytes, MK__PROXY_HEADER_MAX);
+    assert_int_equal(feed(bytes, MK__PROXY_PROTOCOL_MAX - 1, &header), MK_AGAIN);
+    assert_int_equal(feed(bytes, MK__PROXY_PROTOCOL_MAX, &header), 0);
+    assert_int_equal(header.bytes, MK__PROXY_PROTOCOL_MAX);
     assert_source(&header, "192.168.0.1 56324");
 }
 

@@ -14,18 +14,18 @@ static void wake(struct mk_request *req)
     wakes++;
 }
 
-static const struct mk__carrier carrier = {.major = 2, .wake = wake};
+static const struct mk__protocol protocol = {.major = 2, .wake = wake};
 
 static struct mk_request *req;
-static struct mk__queue queue;
+static struct mk__parts_reader queue;
 
 static void start(void)
 {
     open_world(NULL);
     wakes = 0;
-    req = mk__request_new(&w.http, &carrier, NULL);
+    req = mk__request_new(&w.http, &protocol, NULL);
     assert_non_null(req);
-    queue = (struct mk__queue){.req = req};
+    queue = (struct mk__parts_reader){.req = req};
 }
 
 static void stop(void)
@@ -40,7 +40,7 @@ static const char *read_text(size_t size, ssize_t *ret_end)
     static char text[64];
     size_t len = 0;
     ssize_t n;
-    while ((n = mk__queue_read(&queue, text + len, size)) > 0) {
+    while ((n = mk__parts_read(&queue, text + len, size)) > 0) {
         assert_true((size_t)n <= size && len + (size_t)n < sizeof(text));
         len += (size_t)n;
     }
@@ -98,7 +98,7 @@ static void test_parts_in_their_order(void **state)
         assert_int_equal(end, 0);
         assert_null(req->first);
         assert_int_equal(queue.read, 14);
-        assert_int_equal(mk__queue_read(&queue, (char[1]){0}, 1), 0); /* and it stays at its end */
+        assert_int_equal(mk__parts_read(&queue, (char[1]){0}, 1), 0); /* and it stays at its end */
         stop();
     }
 }
@@ -225,14 +225,14 @@ static void test_the_handler_hears_of_room(void **state)
     refills = 2;
     mk_response_on_drain(req, refill, NULL);
     assert_int_equal(mk_response_borrow(req, mk_str(much, sizeof(much))), MK_AGAIN);
-    assert_int_equal(mk__queue_read(&queue, to, sizeof(to)), sizeof(much));
+    assert_int_equal(mk__parts_read(&queue, to, sizeof(to)), sizeof(much));
     assert_int_equal(refills, 2);
-    assert_int_equal(mk__queue_read(&queue, to, sizeof(to)), 4); /* asked, and it had some */
+    assert_int_equal(mk__parts_read(&queue, to, sizeof(to)), 4); /* asked, and it had some */
     assert_int_equal(refills, 1);
-    assert_int_equal(mk__queue_read(&queue, to, sizeof(to)), -EAGAIN); /* nobody has said that it wants more */
+    assert_int_equal(mk__parts_read(&queue, to, sizeof(to)), -EAGAIN); /* nobody has said that it wants more */
     assert_int_equal(mk_response_borrow(req, mk_str(much, sizeof(much))), MK_AGAIN);
-    assert_int_equal(mk__queue_read(&queue, to, sizeof(to)), sizeof(much));
-    assert_int_equal(mk__queue_read(&queue, to, sizeof(to)), 0);
+    assert_int_equal(mk__parts_read(&queue, to, sizeof(to)), sizeof(much));
+    assert_int_equal(mk__parts_read(&queue, to, sizeof(to)), 0);
     assert_int_equal(refills, 0);
     stop();
 }

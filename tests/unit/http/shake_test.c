@@ -250,14 +250,14 @@ static void test_the_oldest_gives_way(void **state)
 static void test_all_above_a_lowered_limit_give_way(void **state)
 {
     struct mk_test_client *clients[5];
-    struct mk__http_buffers none = {0};
+    struct mk__context_buffers none = {0};
     static struct mk__http_settings lower;
     (void)state;
     lower = w.settings;
     for (size_t i = 0; i < COUNT(clients); i++)
         clients[i] = arrive();
     lower.handshakes_max = 2;
-    mk__http_adopt(&w.http, &lower, &none);
+    mk__context_apply_settings(&w.http, &lower, &none);
     struct mk_test_client *last = arrive();
     assert_int_equal(w.http.handshakes, 2);
     assert_true(clients[3]->closed);
@@ -277,7 +277,7 @@ static void test_a_drain_lets_it_end(void **state)
 {
     (void)state;
     struct mk_test_client *c = arrive();
-    mk__conn_drain(&w.http);
+    mk__conn_drain_all(&w.http);
     mk_test_settle(&w);
     assert_string_equal(mk_test_state(c), "handshake");
     c->verdict = 0;
@@ -297,7 +297,7 @@ static void test_a_drain_gives_a_moment_behind_it(void **state)
     struct mk_test_client *early = arrive(), *silent = arrive(), *idle = arrive();
     mk_test_send(idle, REQUEST);
     mk_test_pass(&w, 3000);
-    mk__conn_drain(&w.http);
+    mk__conn_drain_all(&w.http);
     mk_test_settle(&w);
     assert_true(idle->closed);
     assert_string_equal(mk_test_state(late), "handshake");
@@ -323,7 +323,7 @@ static void test_the_moment_is_one(void **state)
     (void)state;
     verdict = 0;
     struct mk_test_client *c = arrive();
-    mk__conn_drain(&w.http);
+    mk__conn_drain_all(&w.http);
     for (int i = 0; i < 3; i++) {
         mk_test_pass(&w, 300);
         mk_test_send(c, MK_STR("\r\n"));

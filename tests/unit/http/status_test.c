@@ -59,7 +59,7 @@ static void test_pages(void **state)
     struct mk_buf b;
     (void)state;
     mk_buf_init(&b, 4096);
-    mk__status_page(&b, 404, MK_STR("No <b>\"/a\"</b> & so on."));
+    mk__status_write_page(&b, 404, MK_STR("No <b>\"/a\"</b> & so on."));
     assert_int_equal(b.err, 0);
     const char *page = mk_buf_cstr(&b);
     static const char *const parts[] = {
@@ -75,11 +75,11 @@ static void test_pages(void **state)
     assert_null(strstr(page, "http")); /* nothing from elsewhere */
     mk_buf_release(&b);
 
-    mk__status_page(&b, 431, MK_STR_NONE);
+    mk__status_write_page(&b, 431, MK_STR_NONE);
     assert_true(b.len < 500);
     assert_null(strstr(mk_buf_cstr(&b), "<p>"));
     mk_buf_release(&b);
-    mk__status_page(&b, 499, MK_STR_NONE);
+    mk__status_write_page(&b, 499, MK_STR_NONE);
     assert_non_null(strstr(mk_buf_cstr(&b), "<h1>499 Error</h1>"));
     mk_buf_release(&b);
 }
@@ -89,7 +89,7 @@ static int make_page(void *ctx)
     struct mk_buf b;
     (void)ctx;
     mk_buf_init(&b, 4096);
-    mk__status_page(&b, 500, MK_STR("detail"));
+    mk__status_write_page(&b, 500, MK_STR("detail"));
     int err = b.err;
     mk_buf_release(&b);
     return err;
@@ -102,7 +102,7 @@ static void test_failing_allocations(void **state)
     (void)state;
     assert_true(mk_test_failing_allocs(make_page, NULL) >= 1);
     mk_buf_init_fixed(&b, storage, sizeof(storage));
-    mk__status_page(&b, 500, MK_STR_NONE);
+    mk__status_write_page(&b, 500, MK_STR_NONE);
     assert_int_equal(b.err, -ENOBUFS);
 }
 

@@ -167,7 +167,7 @@ static void test_it_hears_of_a_drain(void **state)
     start(UPGRADE);
     mk_test_settle(&w);
     assert_false(echo.events & MK_TUNNEL_DRAINING);
-    mk__conn_drain(&w.http);
+    mk__conn_drain_all(&w.http);
     mk_test_settle(&w);
     assert_true(echo.events & MK_TUNNEL_DRAINING);
     assert_int_equal(w.closed, 0);

@@ -12,7 +12,7 @@ struct target_case {
     const char *scheme, *authority, *path, *query; /* query NULL: none */
 };
 
-enum { ORIGIN = MK__TARGET_ORIGIN, ABSOLUTE, AUTHORITY, ASTERISK };
+enum { ORIGIN = MK__URI_ORIGIN, ABSOLUTE, AUTHORITY, ASTERISK };
 
 static const struct target_case target_cases[] = {
     {"GET", "/", 0, ORIGIN, "", "", "/", NULL},
@@ -67,8 +67,8 @@ static void check_target(const struct target_case *c)
 {
     size_t len = strlen(c->target);
     char *bytes = mk_test_guarded(c->target, len);
-    struct mk__target t;
-    int result = mk__uri_target(mk_str_c(c->method), mk_str(bytes, len), &t);
+    struct mk__uri_parts t;
+    int result = mk__uri_split_target(mk_str_c(c->method), mk_str(bytes, len), &t);
     if (result != c->result)
         fail_msg("%s %s: %d", c->method, c->target, result);
     if (!result) {
@@ -94,9 +94,9 @@ static void test_every_byte_in_a_target(void **state)
     (void)state;
     for (int c = 0; c < 256; c++) {
         char target[3] = {'/', (char)c, 'x'};
-        struct mk__target t;
+        struct mk__uri_parts t;
         bool legal = c > ' ' && c < 0x7f && c != '#' && c != '\\';
-        assert_int_equal(mk__uri_target(MK_STR("GET"), mk_str(target, 3), &t), legal ? 0 : -EINVAL);
+        assert_int_equal(mk__uri_split_target(MK_STR("GET"), mk_str(target, 3), &t), legal ? 0 : -EINVAL);
     }
 }
 
@@ -165,9 +165,9 @@ static void test_splits_authorities(void **state)
     for (size_t i = 0; i < COUNT(authority_cases); i++) {
         size_t len = strlen(authority_cases[i].host);
         char *bytes = mk_test_guarded(authority_cases[i].host, len);
-        struct mk__authority a;
+        struct mk__uri_host_port a;
         int port = authority_cases[i].port, kind = authority_cases[i].kind;
-        int result = mk__uri_authority(mk_str(bytes, len), &a);
+        int result = mk__uri_split_authority(mk_str(bytes, len), &a);
         if (result != (kind < 0 ? kind : 0))
             fail_msg("%s: %d", authority_cases[i].host, result);
         if (!result) {
@@ -182,11 +182,11 @@ static void test_splits_authorities(void **state)
 
 static void test_nul_in_an_authority(void **state)
 {
-    struct mk__authority a;
+    struct mk__uri_host_port a;
     (void)state;
-    assert_int_equal(mk__uri_authority(mk_str("h\0", 2), &a), -EINVAL);
-    assert_int_equal(mk__uri_authority(mk_str("[::1\0]", 6), &a), -EINVAL);
-    assert_int_equal(mk__uri_authority(mk_str("127.0.0.1\0", 10), &a), -EINVAL);
+    assert_int_equal(mk__uri_split_authority(mk_str("h\0", 2), &a), -EINVAL);
+    assert_int_equal(mk__uri_split_authority(mk_str("[::1\0]", 6), &a), -EINVAL);
+    assert_int_equal(mk__uri_split_authority(mk_str("127.0.0.1\0", 10), &a), -EINVAL);
 }
 
 struct path_case {
@@ -250,7 +250,7 @@ static void check_path(const struct path_case *c)
 {
     size_t len = strlen(c->raw), want = c->path ? strlen(c->path) : 0;
     char *bytes = mk_test_guarded(c->raw, len), *out = mk_test_guarded(NULL, 0) - 64;
-    ssize_t result = mk__uri_path(mk_str(bytes, len), out, 64);
+    ssize_t result = mk__uri_decode_path(mk_str(bytes, len), out, 64);
     if (result != (c->path ? (ssize_t)want : c->result) || (c->path && strcmp(out, c->path) != 0))
         fail_msg("%s: %zd %s", c->raw, result, result < 0 ? "" : out);
     mk_test_unguard(out + 64, 0);
@@ -263,7 +263,7 @@ static void test_normalizes_paths(void **state)
     for (size_t i = 0; i < COUNT(path_cases); i++)
         check_path(&path_cases[i]);
     char out[8];
-    assert_int_equal(mk__uri_path(mk_str("/a\0b", 4), out, sizeof(out)), -EINVAL);
+    assert_int_equal(mk__uri_decode_path(mk_str("/a\0b", 4), out, sizeof(out)), -EINVAL);
 }
 
 /* A result of n bytes needs n + 1, neither less nor more. */
@@ -272,11 +272,11 @@ static void test_path_sizes(void **state)
     (void)state;
     for (size_t size = 0; size < 8; size++) {
         char *out = mk_test_guarded("xxxxxxxx", size);
-        assert_int_equal(mk__uri_path(MK_STR("/a%41//b/"), out, size), size < 7 ? -ENAMETOOLONG : 6);
+        assert_int_equal(mk__uri_decode_path(MK_STR("/a%41//b/"), out, size), size < 7 ? -ENAMETOOLONG : 6);
         if (size >= 7)
             assert_string_equal(out, "/aA/b/");
-        assert_int_equal(mk__uri_path(MK_STR("/.."), out, size), size < 4 ? -ENAMETOOLONG : 1);
-        assert_int_equal(mk__uri_path(MK_STR("/"), out, size), size < 2 ? -ENAMETOOLONG : 1);
+        assert_int_equal(mk__uri_decode_path(MK_STR("/.."), out, size), size < 4 ? -ENAMETOOLONG : 1);
+        assert_int_equal(mk__uri_decode_path(MK_STR("/"), out, size), size < 2 ? -ENAMETOOLONG : 1);
         mk_test_unguard(out, size);
     }
 }
@@ -289,7 +289,7 @@ static void test_paths_are_stable(void **state)
         const char *path = path_cases[i].path;
         char out[64];
         if (path && !strchr(path, '%')) {
-            assert_int_equal(mk__uri_path(mk_str_c(path), out, sizeof(out)), strlen(path));
+            assert_int_equal(mk__uri_decode_path(mk_str_c(path), out, sizeof(out)), strlen(path));
             assert_string_equal(out, path);
         }
     }

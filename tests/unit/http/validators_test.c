@@ -15,13 +15,13 @@ static void test_formats_tags(void **state)
 {
     char out[MK__ETAG_BYTES];
     (void)state;
-    assert_int_equal(mk__etag_format(13, 1, 5, false, out), strlen("\"d-3b9aca05\""));
+    assert_int_equal(mk__validators_format_etag(13, 1, 5, false, out), strlen("\"d-3b9aca05\""));
     assert_string_equal(out, "\"d-3b9aca05\"");
-    mk__etag_format(0, 0, 0, true, out);
+    mk__validators_format_etag(0, 0, 0, true, out);
     assert_string_equal(out, "W/\"0-0\"");
-    mk__etag_format(0x10, 0, 15, false, out);
+    mk__validators_format_etag(0x10, 0, 15, false, out);
     assert_string_equal(out, "\"10-f\"");
-    assert_int_equal(mk__etag_format(UINT64_MAX, -1, 999999999, true, out), 2 + 1 + 16 + 1 + 16 + 1);
+    assert_int_equal(mk__validators_format_etag(UINT64_MAX, -1, 999999999, true, out), 2 + 1 + 16 + 1 + 16 + 1);
     assert_string_equal(out, "W/\"ffffffffffffffff-ffffffffffffffff\"");
 }
 
@@ -74,8 +74,8 @@ static void test_matches_lists(void **state)
         size_t len = strlen(list_cases[i].list);
         char *bytes = mk_test_guarded(list_cases[i].list, len);
         struct mk_str list = mk_str(bytes, len), etag = mk_str_c(list_cases[i].etag);
-        if (mk__etag_list_matches(list, etag, true) != list_cases[i].strong ||
-            mk__etag_list_matches(list, etag, false) != list_cases[i].weak)
+        if (mk__validators_match_etags(list, etag, true) != list_cases[i].strong ||
+            mk__validators_match_etags(list, etag, false) != list_cases[i].weak)
             fail_msg("%s with %s", list_cases[i].list, list_cases[i].etag);
         mk_test_unguard(bytes, len);
     }
@@ -191,11 +191,11 @@ static void test_if_range(void **state)
     };
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++)
-        if (mk__validators_if_range(mk_str_c(cases[i].value), mk_str_c(cases[i].etag), mtime, cases[i].now) !=
+        if (mk__validators_check_if_range(mk_str_c(cases[i].value), mk_str_c(cases[i].etag), mtime, cases[i].now) !=
             cases[i].applies)
             fail_msg("If-Range: %s (case %zu)", cases[i].value, i);
-    assert_false(mk__validators_if_range(MK_STR(SAME), MK_STR_NONE, MK__MTIME_NONE, now));
-    assert_false(mk__validators_if_range(MK_STR_NONE, MK_STR_NONE, mtime, now));
+    assert_false(mk__validators_check_if_range(MK_STR(SAME), MK_STR_NONE, MK__MTIME_NONE, now));
+    assert_false(mk__validators_check_if_range(MK_STR_NONE, MK_STR_NONE, mtime, now));
 }
 
 int main(void)

@@ -59,7 +59,7 @@ static struct mk__thread thread;
 static struct mk_generation generation;
 static struct mk__settings settings;
 static struct mk_worker worker = {.thread = &thread, .generation = &generation};
-static struct mk__http http;
+static struct mk__context http;
 static struct mk__listener listening;
 static struct mk__listen_conf line = {.text = MK_STR("own"), .listener = &listening};
 static struct mk__peer peer;
@@ -109,18 +109,18 @@ static void test_what_is_asked_for_is_prepared(void **state)
     struct mk__listen_conf listener = {.mode.proxy = true};
     (void)state;
     mk__conn_hooks_prepare(&generation);
-    assert_true(generation.http.greets && generation.http.parts);
+    assert_true(generation.http.notify_accept && generation.http.notify_close);
     prepare(state);
     generation.plugins[0] = &none, generation.plugins[3] = &none;
     mk__conn_hooks_prepare(&generation);
-    assert_true(!generation.http.greets && generation.http.parts);
+    assert_true(!generation.http.notify_accept && generation.http.notify_close);
     prepare(state);
     generation.n_plugins = 0;
     mk__conn_hooks_prepare(&generation);
-    assert_false(generation.http.greets || generation.http.parts);
+    assert_false(generation.http.notify_accept || generation.http.notify_close);
     settings.listen = (struct mk__listen_confs){&listener, 1};
     mk__conn_hooks_prepare(&generation);
-    assert_true(generation.http.greets && !generation.http.parts);
+    assert_true(generation.http.notify_accept && !generation.http.notify_close);
 }
 
 static void test_numbers(void **state)
@@ -147,14 +147,14 @@ static void test_listeners_for_proxies(void **state)
     for (size_t i = 0; i < COUNT(cases); i++) {
         prepare(state);
         http.warned_ms = 1; /* it has just been said */
-        generation.http.trust.networks = (struct mk_networks){&trusted, 1};
+        generation.http.trusted_proxies.networks = (struct mk_networks){&trusted, 1};
         struct mk_loop loop = {.now_ms = 1};
         http.loop = &loop;
         line.mode.proxy = cases[i].proxy;
         listening.proxy = !cases[i].proxy; /* of another generation */
         assert_int_equal(mk_address_parse(mk_str_c(cases[i].peer), &peer.address), 0);
         assert_int_equal(mk__conn_hooks_on_accept(&conn, &thread), cases[i].result);
-        assert_int_equal(peer.awaited, cases[i].proxy);
+        assert_int_equal(peer.expects_proxy_header, cases[i].proxy);
         assert_string_equal(told, cases[i].result ? "" : "AC"); /* no plugin meets a stranger there */
     }
 }

@@ -66,7 +66,7 @@ static void test_loads(void **state)
     assert_string_equal(g.transport->name, "liana");
     assert_non_null(g.default_host);
     assert_ptr_equal(mk__generation_find_host(&g, MK_STR("any")), g.default_host);
-    assert_str_equal(mk__mime_of(&g.mime, MK_STR("/a.css")), "text/css; charset=utf-8");
+    assert_str_equal(mk__mime_find(&g.mime, MK_STR("/a.css")), "text/css; charset=utf-8");
     assert_string_equal(problems(), "");
     mk__generation_free(&g);
     clear();
@@ -85,8 +85,8 @@ static void test_loads_everything(void **state)
     assert_string_equal(g.plugins[0]->name, "liana");
     assert_string_equal(g.plugins[1]->name, "static");
     assert_int_equal(g.settings->workers, 7);
-    assert_str_equal(mk__mime_of(&g.mime, MK_STR("/a.html")), "text/special");
-    assert_str_equal(mk__mime_of(&g.mime, MK_STR("/a.x")), "application/x-x");
+    assert_str_equal(mk__mime_find(&g.mime, MK_STR("/a.html")), "text/special");
+    assert_str_equal(mk__mime_find(&g.mime, MK_STR("/a.x")), "application/x-x");
     struct mk_host *two = mk__generation_find_host(&g, MK_STR("TWO.example"));
     assert_non_null(two);
     assert_ptr_not_equal(two, g.default_host);

@@ -33,14 +33,14 @@ static void test_defaults(void **state)
     assert_int_equal(settings->listen.n, 1);
     assert_true(settings->listen.items[0].addr.any);
     assert_int_equal(mk__addr_port(&settings->listen.items[0].addr), 2001);
-    for (int i = 0; i < MK__WAITS; i++)
-        assert_true(http.limits.wait_ms[i] > 0); /* every wait has a limit */
-    assert_int_equal(http.limits.wait_ms[MK__WAIT_HEAD], 15000);
-    assert_int_equal(http.limits.wait_ms[MK__WAIT_BODY], 30000);
-    assert_int_equal(http.limits.wait_ms[MK__WAIT_HANDLER], 60000);
-    assert_int_equal(http.limits.wait_ms[MK__WAIT_SEND], 30000);
-    assert_int_equal(http.limits.wait_ms[MK__WAIT_IDLE], 5000);
-    assert_int_equal(http.limits.wait_ms[MK__WAIT_LINGER], 2000);
+    for (int i = 0; i < MK__TIMEOUTS; i++)
+        assert_true(http.limits.timeout_ms[i] > 0); /* every wait has a limit */
+    assert_int_equal(http.limits.timeout_ms[MK__TIMEOUT_HEAD], 15000);
+    assert_int_equal(http.limits.timeout_ms[MK__TIMEOUT_BODY], 30000);
+    assert_int_equal(http.limits.timeout_ms[MK__TIMEOUT_HANDLER], 60000);
+    assert_int_equal(http.limits.timeout_ms[MK__TIMEOUT_SEND], 30000);
+    assert_int_equal(http.limits.timeout_ms[MK__TIMEOUT_IDLE], 5000);
+    assert_int_equal(http.limits.timeout_ms[MK__TIMEOUT_LINGER], 2000);
     assert_int_equal(http.head.line_bytes_max, 8192);
     assert_int_equal(http.head.head_bytes_max, 16384);
     assert_int_equal(http.head.fields_max, 100);
@@ -50,7 +50,8 @@ static void test_defaults(void **state)
     assert_int_equal(http.limits.body_rate_min, 256);
     assert_int_equal(http.requests_max, 1000);
     assert_true(http.keep_alive);
-    assert_false(http.greets || http.parts || http.trust.forwarded || http.trust.networks.n);
+    assert_false(http.notify_accept || http.notify_close || http.trusted_proxies.use_forwarded ||
+                 http.trusted_proxies.networks.n);
     assert_true(mk_str_starts(http.server_line, MK_STR("Server: Monkey/")));
     mk__conf_free(conf);
 }
@@ -69,12 +70,12 @@ static void test_every_row_arrives(void **state)
     mk__settings_http(settings, &http);
     assert_int_equal(settings->listen.n, 2); /* instead of the default */
     assert_str_equal(settings->listen.items[1].text, "unix:/x");
-    assert_int_equal(http.limits.wait_ms[MK__WAIT_HEAD], 1000);
-    assert_int_equal(http.limits.wait_ms[MK__WAIT_BODY], 2000);
-    assert_int_equal(http.limits.wait_ms[MK__WAIT_HANDLER], 400);
-    assert_int_equal(http.limits.wait_ms[MK__WAIT_SEND], 5000);
-    assert_int_equal(http.limits.wait_ms[MK__WAIT_IDLE], 6000);
-    assert_int_equal(http.limits.wait_ms[MK__WAIT_LINGER], 7000);
+    assert_int_equal(http.limits.timeout_ms[MK__TIMEOUT_HEAD], 1000);
+    assert_int_equal(http.limits.timeout_ms[MK__TIMEOUT_BODY], 2000);
+    assert_int_equal(http.limits.timeout_ms[MK__TIMEOUT_HANDLER], 400);
+    assert_int_equal(http.limits.timeout_ms[MK__TIMEOUT_SEND], 5000);
+    assert_int_equal(http.limits.timeout_ms[MK__TIMEOUT_IDLE], 6000);
+    assert_int_equal(http.limits.timeout_ms[MK__TIMEOUT_LINGER], 7000);
     assert_int_equal(http.head.line_bytes_max, 100);
     assert_int_equal(http.head.head_bytes_max, 65535);
     assert_int_equal(http.head.fields_max, 8);
@@ -105,10 +106,10 @@ static void test_proxies(void **state)
     assert_false(settings->listen.items[0].mode.proxy);
     assert_true(settings->listen.items[1].mode.proxy);
     assert_str_equal(settings->listen.items[1].text, "unix:/x");
-    assert_int_equal(http.trust.networks.n, 3);
-    assert_true(http.trust.forwarded);
+    assert_int_equal(http.trusted_proxies.networks.n, 3);
+    assert_true(http.trusted_proxies.use_forwarded);
     assert_int_equal(mk_address_parse(MK_STR("192.0.2.1"), &address), 0);
-    assert_true(mk_networks_contain(&http.trust.networks, &address));
+    assert_true(mk_networks_contain(&http.trusted_proxies.networks, &address));
     mk__conf_free(conf);
 }
 
