@@ -21,7 +21,7 @@
 #include "str.h"
 
 struct mk__addr;
-struct mk__name;
+struct mk__resolver_entry;
 
 enum {
     MK_DIAL_TIMEOUT_MS = 10000, /* where none is given */
@@ -95,9 +95,9 @@ struct mk_dial {
     mk_dial_fn fn;
     struct mk_dial_options options;
     uint64_t deadline_ms;
-    struct mk_timer timer; /* the next step or the end */
-    struct mk_task task;   /* the begin; waits for the name's addresses, too */
-    struct mk__name *name; /* held */
+    struct mk_timer timer;           /* the next step or the end */
+    struct mk_task task;             /* the begin; waits for the name's addresses, too */
+    struct mk__resolver_entry *name; /* held */
     const struct mk__addr *addrs;
     uint8_t n, at; /* of the addresses; the next one */
     uint8_t older; /* of the attempts */

@@ -83,7 +83,7 @@ static char *put_v4(char *to, const uint8_t *bytes)
     return to;
 }
 
-static unsigned group_at(const uint8_t *bytes, unsigned i)
+static unsigned group_v6(const uint8_t *bytes, unsigned i)
 {
     return (unsigned)bytes[2 * i] << 8 | bytes[2 * i + 1];
 }
@@ -93,7 +93,7 @@ static char *put_v6(char *to, const uint8_t *bytes)
 {
     unsigned gap = 8, gap_len = 1;
     for (unsigned i = 0, n; i < 8; i += n + 1) {
-        for (n = 0; i + n < 8 && !group_at(bytes, i + n); n++)
+        for (n = 0; i + n < 8 && !group_v6(bytes, i + n); n++)
             ;
         if (n > gap_len) {
             gap = i;
@@ -109,7 +109,7 @@ static char *put_v6(char *to, const uint8_t *bytes)
         }
         if (i && i != gap + gap_len)
             *to++ = ':';
-        to = put_number(to, group_at(bytes, i), 16);
+        to = put_number(to, group_v6(bytes, i), 16);
     }
     return to;
 }
@@ -158,7 +158,7 @@ bool mk_networks_contain(const struct mk_networks *networks, const struct mk_add
 /* ── networks ── */
 
 /* Sets what lies behind the first `bits` to 0; was anything there? */
-static bool clear_behind(struct mk_address *address, unsigned bits)
+static bool clear_host_bits(struct mk_address *address, unsigned bits)
 {
     bool found = false;
     for (unsigned i = bits / 8; i < sizeof(address->bytes); i++) {
@@ -178,7 +178,7 @@ static int parse_bits(struct mk_str text, struct mk_str bits, bool was_v6, struc
         return -EINVAL;
     }
     ret->bits = (uint8_t)(n - hidden);
-    if (!clear_behind(&ret->address, ret->bits))
+    if (!clear_host_bits(&ret->address, ret->bits))
         return 0;
     mk_buf_addf(error, "\"%.*s\" names more than %u bits; did you mean \"", MK_STR_ARG(text), ret->bits);
     mk_address_print(&ret->address, error);

@@ -79,7 +79,7 @@ static struct mk_arena_chunk *get_chunk(struct mk_account *account, size_t size)
 
 static void put_chunk(struct mk_account *account, struct mk_arena_chunk *chunk)
 {
-    if (!MK__SEPARATE && account && chunk->size == CHUNK_BYTES_MIN && account->spares < SPARES_MAX) {
+    if (!MK__POOL_IS_MALLOC && account && chunk->size == CHUNK_BYTES_MIN && account->spares < SPARES_MAX) {
         chunk->next = account->spare;
         account->spare = chunk;
         account->spares++;

@@ -21,7 +21,7 @@ void mk_buf_release(struct mk_buf *b)
     b->err = 0;
 }
 
-static int grow(struct mk_buf *b, size_t need)
+static int grow_buf(struct mk_buf *b, size_t need)
 {
     size_t size = b->size ? b->size : FIRST_BYTES;
     while (size < need)
@@ -45,7 +45,7 @@ int mk_buf_reserve(struct mk_buf *b, size_t n)
         return b->err;
     if (n > b->max - b->len)
         return b->err = -ENOBUFS;
-    return grow(b, b->len + n);
+    return grow_buf(b, b->len + n);
 }
 
 void mk_buf_add(struct mk_buf *b, const void *data, size_t len)

@@ -83,7 +83,7 @@ static int copy_names(const glob_t *found, struct mk_arena *arena, struct mk_str
 }
 
 /* A directory that is not there matches nothing; one that cannot be read is an error. */
-static int refuse(const char *path, int err)
+static int on_glob_error(const char *path, int err)
 {
     (void)path;
     return err != ENOENT && err != ENOTDIR;
@@ -92,7 +92,7 @@ static int refuse(const char *path, int err)
 int mk__file_glob(const char *pattern, struct mk_arena *arena, struct mk_str **ret_names, size_t *ret_n)
 {
     glob_t found = {0};
-    int r = glob(pattern, GLOB_MARK, refuse, &found);
+    int r = glob(pattern, GLOB_MARK, on_glob_error, &found);
 
     if (r == 0 || r == GLOB_NOMATCH)
         r = copy_names(&found, arena, ret_names, ret_n);
@@ -107,8 +107,8 @@ int mk__file_glob(const char *pattern, struct mk_arena *arena, struct mk_str **r
 enum { LINKS_MAX = 40, TRIES_MAX = 8 };
 
 /* A path that is resolved entry by entry. */
-struct walk {
-    struct mk__file_place place; /* so far */
+struct path_walk {
+    struct mk__file_entry entry; /* so far */
     unsigned links;
     char rest[PATH_MAX];
 };
@@ -132,17 +132,17 @@ static bool is_safe(const struct stat *folder, const struct stat *entry)
     return !others || (is_trusted(entry->st_uid) && (S_ISDIR(entry->st_mode) || entry->st_nlink == 1));
 }
 
-static int enter_folder(struct walk *w, int fd)
+static int enter_folder(struct path_walk *w, int fd)
 {
     if (fd < 0)
         return -errno;
-    if (w->place.folder >= 0)
-        close(w->place.folder);
-    w->place.folder = fd;
+    if (w->entry.folder >= 0)
+        close(w->entry.folder);
+    w->entry.folder = fd;
     return 0;
 }
 
-static int begin_walk(struct walk *w, const char *path)
+static int begin_walk(struct path_walk *w, const char *path)
 {
     if (!path[0] || strlen(path) >= sizeof(w->rest))
         return path[0] ? -ENAMETOOLONG : -ENOENT;
@@ -150,35 +150,35 @@ static int begin_walk(struct walk *w, const char *path)
     return enter_folder(w, open(path[0] == '/' ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC));
 }
 
-static int take_name(struct walk *w)
+static int next_name(struct path_walk *w)
 {
     const char *name = w->rest + strspn(w->rest, "/");
     size_t len = strcspn(name, "/");
     if (len > NAME_MAX)
         return -ENAMETOOLONG;
-    memcpy(w->place.name, len ? name : ".", len ? len : 1);
-    w->place.name[len ? len : 1] = '\0';
+    memcpy(w->entry.name, len ? name : ".", len ? len : 1);
+    w->entry.name[len ? len : 1] = '\0';
     memmove(w->rest, name + len, strlen(name + len) + 1);
     return 0;
 }
 
 /* The links of procfs lead to open files, not to paths: the kernel has to follow them. */
-static bool is_of_proc(int fd)
+static bool is_procfs(int fd)
 {
     struct statfs fs;
     return fstatfs(fd, &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC;
 }
 
 /* Returns 1 for a link of procfs at the end of the path. */
-static int follow_link(struct walk *w, int link, const struct stat *st)
+static int follow_link(struct path_walk *w, int link, const struct stat *st)
 {
     char target[PATH_MAX];
-    if (!w->place.safe || !is_trusted(st->st_uid) || w->links++ >= LINKS_MAX)
+    if (!w->entry.safe || !is_trusted(st->st_uid) || w->links++ >= LINKS_MAX)
         return -ELOOP;
-    if (is_of_proc(link) && !w->rest[0])
-        return w->place.magic = true;
-    if (is_of_proc(link))
-        return enter_folder(w, openat(w->place.folder, w->place.name, O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (is_procfs(link) && !w->rest[0])
+        return w->entry.magic = true;
+    if (is_procfs(link))
+        return enter_folder(w, openat(w->entry.folder, w->entry.name, O_PATH | O_DIRECTORY | O_CLOEXEC));
     ssize_t n = readlinkat(link, "", target, sizeof(target));
     size_t rest = strlen(w->rest);
     if (n <= 0 || (size_t)n + rest >= sizeof(w->rest))
@@ -189,21 +189,21 @@ static int follow_link(struct walk *w, int link, const struct stat *st)
 }
 
 /* Returns 1 at the end of the path. */
-static int take_step(struct walk *w, bool follow_last)
+static int walk_step(struct path_walk *w, bool follow_last)
 {
     struct stat folder, entry;
-    int err = take_name(w), result = 0;
+    int err = next_name(w), result = 0;
     bool last = !w->rest[0];
-    if (err < 0 || fstat(w->place.folder, &folder) < 0)
+    if (err < 0 || fstat(w->entry.folder, &folder) < 0)
         return err < 0 ? err : -errno;
-    int fd = openat(w->place.folder, w->place.name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    int fd = openat(w->entry.folder, w->entry.name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0 && errno == ENOENT && last) {
-        w->place.safe &= is_trusted(folder.st_uid);
+        w->entry.safe &= is_trusted(folder.st_uid);
         return 1;
     }
     if (fd < 0 || fstat(fd, &entry) < 0)
         result = -errno;
-    w->place.safe &= result == 0 && is_safe(&folder, &entry);
+    w->entry.safe &= result == 0 && is_safe(&folder, &entry);
     if (result == 0 && S_ISLNK(entry.st_mode) && (follow_last || !last))
         result = follow_link(w, fd, &entry);
     else if (result == 0 && last)
@@ -215,41 +215,41 @@ static int take_step(struct walk *w, bool follow_last)
     return result;
 }
 
-int mk__file_find(const char *path, bool follow_last, struct mk__file_place *ret)
+int mk__file_find_entry(const char *path, bool follow_last, struct mk__file_entry *ret)
 {
-    struct walk w = {.place = {.folder = -1, .safe = true}};
+    struct path_walk w = {.entry = {.folder = -1, .safe = true}};
     int result = begin_walk(&w, path);
     while (result == 0)
-        result = take_step(&w, follow_last);
-    if (result < 0 && w.place.folder >= 0)
-        close(w.place.folder);
-    *ret = w.place;
+        result = walk_step(&w, follow_last);
+    if (result < 0 && w.entry.folder >= 0)
+        close(w.entry.folder);
+    *ret = w.entry;
     return result < 0 ? result : 0;
 }
 
 /* The name is looked up after the file was opened: another name that is removed at the same time is still counted. */
-static int check_names(const struct mk__file_place *place, int fd)
+static int check_links(const struct mk__file_entry *entry, int fd)
 {
     struct stat file, name;
-    if (place->safe)
+    if (entry->safe)
         return 0;
-    if (fstat(fd, &file) < 0 || fstatat(place->folder, place->name, &name, AT_SYMLINK_NOFOLLOW) < 0)
+    if (fstat(fd, &file) < 0 || fstatat(entry->folder, entry->name, &name, AT_SYMLINK_NOFOLLOW) < 0)
         return -errno;
     if (file.st_dev != name.st_dev || file.st_ino != name.st_ino)
         return -EEXIST; /* replaced in the meantime */
     return name.st_nlink > 1 ? -EMLINK : 0;
 }
 
-static int open_place(const struct mk__file_place *place, int flags, unsigned mode, bool *ret_made)
+static int open_entry(const struct mk__file_entry *entry, int flags, unsigned mode, bool *ret_made)
 {
-    int fd = openat(place->folder, place->name, (flags & ~O_CREAT) | O_CLOEXEC | (place->magic ? 0 : O_NOFOLLOW)), err;
+    int fd = openat(entry->folder, entry->name, (flags & ~O_CREAT) | O_CLOEXEC | (entry->magic ? 0 : O_NOFOLLOW)), err;
     if (fd < 0 && errno == ENOENT && flags & O_CREAT) {
-        fd = openat(place->folder, place->name, flags | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+        fd = openat(entry->folder, entry->name, flags | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
         *ret_made = fd >= 0;
     }
     if (fd < 0)
         return -errno;
-    if (place->magic || *ret_made || (err = check_names(place, fd)) == 0)
+    if (entry->magic || *ret_made || (err = check_links(entry, fd)) == 0)
         return fd;
     close(fd);
     return err;
@@ -257,15 +257,15 @@ static int open_place(const struct mk__file_place *place, int flags, unsigned mo
 
 int mk_file_open_output(const char *path, int flags, unsigned mode, bool *ret_made)
 {
-    struct mk__file_place place;
+    struct mk__file_entry entry;
     bool made = false;
     int fd = -EEXIST;
     for (int i = 0; i < TRIES_MAX && fd == -EEXIST; i++) {
-        fd = mk__file_find(path, !(flags & O_NOFOLLOW), &place);
+        fd = mk__file_find_entry(path, !(flags & O_NOFOLLOW), &entry);
         if (fd < 0)
             break;
-        fd = open_place(&place, flags, mode, &made);
-        close(place.folder);
+        fd = open_entry(&entry, flags, mode, &made);
+        close(entry.folder);
     }
     if (ret_made)
         *ret_made = made;
@@ -295,37 +295,37 @@ int mk_file_open_pid(const char *path, int flags)
 
 int mk_file_check_output(const char *path)
 {
-    struct mk__file_place place;
+    struct mk__file_entry entry;
     struct stat st;
-    int err = mk__file_find(path, true, &place);
+    int err = mk__file_find_entry(path, true, &entry);
     if (err < 0)
         return err;
-    if (fstatat(place.folder, place.name, &st, place.magic ? 0 : AT_SYMLINK_NOFOLLOW) < 0)
-        err = errno == ENOENT && faccessat(place.folder, ".", W_OK | X_OK, 0) == 0 ? 0 : -errno;
+    if (fstatat(entry.folder, entry.name, &st, entry.magic ? 0 : AT_SYMLINK_NOFOLLOW) < 0)
+        err = errno == ENOENT && faccessat(entry.folder, ".", W_OK | X_OK, 0) == 0 ? 0 : -errno;
     else if (S_ISDIR(st.st_mode))
         err = -EISDIR;
-    else if (faccessat(place.folder, place.name, W_OK, 0) < 0)
+    else if (faccessat(entry.folder, entry.name, W_OK, 0) < 0)
         err = -errno;
-    else if (!place.safe && !place.magic && st.st_nlink > 1)
+    else if (!entry.safe && !entry.magic && st.st_nlink > 1)
         err = -EMLINK;
-    close(place.folder);
+    close(entry.folder);
     return err;
 }
 
 int mk__file_unlink_socket(const char *path)
 {
-    struct mk__file_place place;
+    struct mk__file_entry entry;
     struct stat st;
-    int err = mk__file_find(path, false, &place);
+    int err = mk__file_find_entry(path, false, &entry);
     if (err < 0)
         return err;
-    if (fstatat(place.folder, place.name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+    if (fstatat(entry.folder, entry.name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         err = -errno;
     else if (!S_ISSOCK(st.st_mode))
         err = -ENOTSOCK;
     else
-        err = unlinkat(place.folder, place.name, 0) < 0 ? -errno : 0;
-    close(place.folder);
+        err = unlinkat(entry.folder, entry.name, 0) < 0 ? -errno : 0;
+    close(entry.folder);
     return err;
 }
 

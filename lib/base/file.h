@@ -26,7 +26,7 @@ bool mk__file_is_glob(struct mk_str path);
 int mk__file_glob(const char *pattern, struct mk_arena *arena, struct mk_str **ret_names, size_t *ret_n);
 
 /* Where a path leads (monkey/file.h): an entry of a folder, which may not exist yet. */
-struct mk__file_place {
+struct mk__file_entry {
     int folder; /* O_PATH; to be closed by the caller */
     bool safe;  /* no other user could have made the entry or changed the way to it */
     bool magic; /* the entry is a link of procfs, to be opened without O_NOFOLLOW */
@@ -34,7 +34,7 @@ struct mk__file_place {
 };
 
 /* Returns 0 or -errno: -ELOOP for a link that must not be followed. `follow_last`: also a link at the end. */
-int mk__file_find(const char *path, bool follow_last, struct mk__file_place *ret);
+int mk__file_find_entry(const char *path, bool follow_last, struct mk__file_entry *ret);
 
 /*
  * Removes a Unix socket, and nothing else, without a link on the way that must not be followed. Returns 0, -ENOTSOCK or

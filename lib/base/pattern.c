@@ -8,7 +8,7 @@
 
 #include <errno.h>
 
-static int fail(struct mk_buf *error, const char *reason)
+static int set_error(struct mk_buf *error, const char *reason)
 {
     mk_buf_addf(error, "%s", reason);
     return -EINVAL;
@@ -57,35 +57,35 @@ static int check_normal(struct mk_pattern *pattern, struct mk_buf *error)
         return 0;
     pattern->text.len -= (size_t)(fault - pattern->text.p);
     pattern->text.p = fault;
-    return fail(error, "no path has empty segments or dots for names when it is compared");
+    return set_error(error, "no path has empty segments or dots for names when it is compared");
 }
 
 int mk_pattern_parse(struct mk_pattern *pattern, struct mk_str text, struct mk_arena *arena, struct mk_buf *error)
 {
     *pattern = (struct mk_pattern){.kind = MK_PATTERN_EXACT, .text = text};
     if (text.len == 0)
-        return fail(error, "a pattern for paths is missing");
+        return set_error(error, "a pattern for paths is missing");
     if (text.p[0] == '~')
         return parse_regex(pattern, text, arena, error);
     if (text.p[0] == '=') {
         pattern->text = mk_str(text.p + 1, text.len - 1);
         if (text.len == 1 || text.p[1] != '/')
-            return fail(error, "a path behind = starts with a slash");
+            return set_error(error, "a path behind = starts with a slash");
         return check_normal(pattern, error);
     }
     bool slash = memchr(text.p, '/', text.len) != NULL;
     if (slash && text.p[0] != '/' && !mk_str_starts(text, MK_STR("**")))
-        return fail(error, "a pattern with slashes starts with one");
+        return set_error(error, "a pattern with slashes starts with one");
     if (!slash && !has_wildcard(text))
-        return fail(error, "a pattern is a path such as /downloads, or a glob such as *.css");
+        return set_error(error, "a pattern is a path such as /downloads, or a glob such as *.css");
     pattern->kind = has_wildcard(text) ? (slash ? MK_PATTERN_GLOB : MK_PATTERN_NAME) : MK_PATTERN_PREFIX;
     if (has_wildcard(text) && text.len > MK_PATTERN_GLOB_MAX)
-        return fail(error, "a glob has at most 255 bytes");
+        return set_error(error, "a glob has at most 255 bytes");
     return slash ? check_normal(pattern, error) : 0;
 }
 
 /* The places in a glob that the path may have come to; usually one or two. */
-struct places {
+struct glob_positions {
     uint16_t at[MK_PATTERN_GLOB_MAX + 1];
     unsigned n;
 };
@@ -98,7 +98,7 @@ static unsigned star_bytes(struct mk_str glob, size_t at)
 }
 
 /* Adds a place, and those behind its stars, which may stand for nothing. `turn` marks what is there already. */
-static void add_place(struct places *set, struct mk_str glob, size_t at, uint32_t *marks, uint32_t turn)
+static void add_position(struct glob_positions *set, struct mk_str glob, size_t at, uint32_t *marks, uint32_t turn)
 {
     for (;;) {
         if (marks[at] == turn)
@@ -113,7 +113,7 @@ static void add_place(struct places *set, struct mk_str glob, size_t at, uint32_
 }
 
 /* Where a place leads with one more byte of the path: to itself (a star), further on, or nowhere (SIZE_MAX). */
-static size_t take_byte(struct mk_str glob, size_t at, char byte)
+static size_t step_byte(struct mk_str glob, size_t at, char byte)
 {
     unsigned star = star_bytes(glob, at);
     if (star)
@@ -122,7 +122,7 @@ static size_t take_byte(struct mk_str glob, size_t at, char byte)
     return fits ? at + 1 : SIZE_MAX;
 }
 
-static size_t take_star(struct mk_str glob, size_t at, size_t star)
+static size_t step_star(struct mk_str glob, size_t at, size_t star)
 {
     return star_bytes(glob, at) >= star ? at : SIZE_MAX;
 }
@@ -134,18 +134,18 @@ static size_t take_star(struct mk_str glob, size_t at, size_t star)
 static bool walk_glob(struct mk_str glob, struct mk_str path, bool items)
 {
     uint32_t marks[MK_PATTERN_GLOB_MAX + 1] = {0};
-    MK_UNINITIALIZED struct places sets[2], *now = &sets[0], *next = &sets[1];
+    MK_UNINITIALIZED struct glob_positions sets[2], *now = &sets[0], *next = &sets[1];
     now->n = 0;
-    add_place(now, glob, 0, marks, 1);
+    add_position(now, glob, 0, marks, 1);
     for (size_t i = 0, star; i < path.len && now->n; i += star ? star : 1) {
         star = items ? star_bytes(path, i) : 0;
         next->n = 0;
         for (unsigned k = 0; k < now->n; k++) {
-            size_t at = star ? take_star(glob, now->at[k], star) : take_byte(glob, now->at[k], path.p[i]);
+            size_t at = star ? step_star(glob, now->at[k], star) : step_byte(glob, now->at[k], path.p[i]);
             if (at != SIZE_MAX)
-                add_place(next, glob, at, marks, (uint32_t)i + 2);
+                add_position(next, glob, at, marks, (uint32_t)i + 2);
         }
-        struct places *spare = now;
+        struct glob_positions *spare = now;
         now = next;
         next = spare;
     }

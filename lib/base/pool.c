@@ -10,12 +10,12 @@
 #include <assert.h>
 #include <errno.h>
 
-struct block {
-    struct block *next;
+struct pool_block {
+    struct pool_block *next;
     size_t bytes;
 };
 
-static_assert(sizeof(struct block) == 16, "objects stay aligned behind the block's head");
+static_assert(sizeof(struct pool_block) == 16, "objects stay aligned behind the pool_block's head");
 
 void mk__pool_init(struct mk__pool *p, struct mk_account *account, size_t object_bytes, unsigned block_objects)
 {
@@ -29,7 +29,7 @@ void mk__pool_init(struct mk__pool *p, struct mk_account *account, size_t object
 void mk__pool_release(struct mk__pool *p)
 {
     assert(p->used == 0);
-    for (struct block *b = p->blocks, *next; b; b = next) {
+    for (struct pool_block *b = p->blocks, *next; b; b = next) {
         next = b->next;
         mk_account_free(p->account, b, b->bytes);
     }
@@ -38,11 +38,11 @@ void mk__pool_release(struct mk__pool *p)
 
 static int add_block(struct mk__pool *p)
 {
-    size_t bytes = sizeof(struct block) + (size_t)p->object_bytes * p->block_objects;
-    struct block *b = mk_account_alloc(p->account, bytes);
+    size_t bytes = sizeof(struct pool_block) + (size_t)p->object_bytes * p->block_objects;
+    struct pool_block *b = mk_account_alloc(p->account, bytes);
     if (!b)
         return -ENOMEM;
-    *b = (struct block){.next = p->blocks, .bytes = bytes};
+    *b = (struct pool_block){.next = p->blocks, .bytes = bytes};
     p->blocks = b;
     char *object = (char *)(b + 1);
     for (unsigned i = 0; i < p->block_objects; i++, object += p->object_bytes) {
@@ -55,7 +55,7 @@ static int add_block(struct mk__pool *p)
 void *mk__pool_get(struct mk__pool *p)
 {
     void *object;
-    if (MK__SEPARATE) {
+    if (MK__POOL_IS_MALLOC) {
         object = mk_account_alloc(p->account, p->object_bytes);
     } else {
         if (!p->free_list && add_block(p) < 0)
@@ -71,7 +71,7 @@ void *mk__pool_get(struct mk__pool *p)
 void mk__pool_put(struct mk__pool *p, void *object)
 {
     p->used--;
-    if (MK__SEPARATE) {
+    if (MK__POOL_IS_MALLOC) {
         mk_account_free(p->account, object, p->object_bytes);
         return;
     }

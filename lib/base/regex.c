@@ -29,7 +29,7 @@ enum {
 
 struct mk_regex {
     pcre2_code *code;
-    struct mk_str text, place;
+    struct mk_str text, location;
     _Atomic uint64_t warned_ms;
 };
 
@@ -55,15 +55,15 @@ static_assert(sizeof(pcre2) == sizeof(symbols), "a pointer for each symbol");
 static pcre2_general_context *memory;
 static pcre2_compile_context *compiling;
 static pcre2_match_context *matching; /* set last: all is there */
-static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static void *take_memory(size_t size, void *ctx)
+static void *alloc_memory(size_t size, void *ctx)
 {
     (void)ctx;
     return mk_account_alloc(NULL, size);
 }
 
-static void give_memory(void *p, void *ctx)
+static void free_memory(void *p, void *ctx)
 {
     (void)ctx;
     mk_account_free(NULL, p, 0);
@@ -84,7 +84,7 @@ static int find_functions(void)
 static int make_contexts(void)
 {
     if (!memory)
-        memory = pcre2.general_context_create(take_memory, give_memory, NULL);
+        memory = pcre2.general_context_create(alloc_memory, free_memory, NULL);
     if (memory && !compiling)
         compiling = pcre2.compile_context_create(memory);
     pcre2_match_context *context = compiling ? pcre2.match_context_create(memory) : NULL;
@@ -99,17 +99,17 @@ static int make_contexts(void)
 
 static int open_library(void)
 {
-    pthread_mutex_lock(&opening);
+    pthread_mutex_lock(&open_lock);
     int err = matching ? 0 : find_functions();
     if (err == 0 && !matching)
         err = make_contexts();
-    pthread_mutex_unlock(&opening);
+    pthread_mutex_unlock(&open_lock);
     return err;
 }
 
 /* ── compiling ── */
 
-static int fail(struct mk_buf *error, const char *reason)
+static int set_error(struct mk_buf *error, const char *reason)
 {
     mk_buf_addf(error, "%s", reason);
     return -EINVAL;
@@ -122,7 +122,7 @@ static int fail(struct mk_buf *error, const char *reason)
 static const uint32_t options = PCRE2_DOTALL | PCRE2_DOLLAR_ENDONLY | PCRE2_AUTO_CALLOUT | PCRE2_NEVER_UTF |
                                 PCRE2_NEVER_UCP | PCRE2_NEVER_BACKSLASH_C;
 
-static int compile(struct mk_regex *regex, struct mk_buf *error, size_t *ret_fault)
+static int compile_regex(struct mk_regex *regex, struct mk_buf *error, size_t *ret_fault)
 {
     bool any_case = mk_str_starts(regex->text, MK_STR("~*"));
     struct mk_str body = mk_str(regex->text.p + 1 + any_case, regex->text.len - 1 - any_case);
@@ -143,7 +143,7 @@ static int compile(struct mk_regex *regex, struct mk_buf *error, size_t *ret_fau
     return -EINVAL;
 }
 
-static void release(void *ctx)
+static void free_code(void *ctx)
 {
     struct mk_regex *regex = ctx;
     if (regex->code)
@@ -155,25 +155,25 @@ int mk__regex_new(const struct mk_regex **ret_regex, struct mk_str text, struct 
 {
     *ret_fault = 0;
     if (text.len < 2 || mk_str_eq(text, MK_STR("~*")))
-        return fail(error, "behind ~ stands a regular expression, such as ~^/a/[0-9]+$");
+        return set_error(error, "behind ~ stands a regular expression, such as ~^/a/[0-9]+$");
     if (text.len > BYTES_MAX)
-        return fail(error, "a regular expression has at most 1,024 bytes");
+        return set_error(error, "a regular expression has at most 1,024 bytes");
     int err = open_library();
     if (err == -ENOENT)
-        return fail(error,
-                    "regular expressions need libpcre2-8.so.0: install it (Debian: libpcre2-8-0), or use a glob");
+        return set_error(error,
+                         "regular expressions need libpcre2-8.so.0: install it (Debian: libpcre2-8-0), or use a glob");
     struct mk_regex *regex = err == 0 ? mk_arena_zalloc(arena, sizeof(*regex)) : NULL;
-    if (!regex || mk_arena_defer(arena, release, regex) < 0)
+    if (!regex || mk_arena_defer(arena, free_code, regex) < 0)
         return -ENOMEM;
     regex->text = text;
-    err = compile(regex, error, ret_fault);
+    err = compile_regex(regex, error, ret_fault);
     *ret_regex = err == 0 ? regex : NULL;
     return err;
 }
 
-void mk__regex_set_place(const struct mk_regex *regex, struct mk_str place)
+void mk__regex_set_location(const struct mk_regex *regex, struct mk_str location)
 {
-    ((struct mk_regex *)(uintptr_t)regex)->place = place;
+    ((struct mk_regex *)(uintptr_t)regex)->location = location;
 }
 
 unsigned mk__regex_groups(const struct mk_regex *regex)
@@ -185,7 +185,7 @@ unsigned mk__regex_groups(const struct mk_regex *regex)
 
 /* ── matching ── */
 
-struct run {
+struct match_cost {
     unsigned steps;
     size_t at;
 };
@@ -196,21 +196,21 @@ struct run {
  */
 static int count_step(pcre2_callout_block *step, void *ctx)
 {
-    struct run *run = ctx;
+    struct match_cost *cost = ctx;
     size_t at = step->current_position;
-    run->steps += 1 + (at > run->at ? (unsigned)(at - run->at) / BYTES_A_STEP : 0);
-    run->at = at;
-    return run->steps > STEPS_MAX ? PCRE2_ERROR_MATCHLIMIT : 0;
+    cost->steps += 1 + (at > cost->at ? (unsigned)(at - cost->at) / BYTES_A_STEP : 0);
+    cost->at = at;
+    return cost->steps > STEPS_MAX ? PCRE2_ERROR_MATCHLIMIT : 0;
 }
 
-static void complain(const struct mk_regex *regex, struct mk_str path, int result)
+static void warn_limit(const struct mk_regex *regex, struct mk_str path, int result)
 {
-    _Atomic uint64_t *complained = &((struct mk_regex *)(uintptr_t)regex)->warned_ms;
-    uint64_t before = *complained, now = before;
-    if (mk__log_due(&now, mk__clock_system.now_ms(NULL)) && atomic_compare_exchange_strong(complained, &before, now))
+    _Atomic uint64_t *warned = &((struct mk_regex *)(uintptr_t)regex)->warned_ms;
+    uint64_t before = *warned, now = before;
+    if (mk__log_is_due(&now, mk__clock_system.now_ms(NULL)) && atomic_compare_exchange_strong(warned, &before, now))
         mk_log_warn(
             "%.*s%sthe pattern \"%.*s\" cost too much %s on a path of %zu bytes: whether it matches cannot be told",
-            MK_STR_ARG(regex->place), regex->place.len ? ": " : "", MK_STR_ARG(regex->text),
+            MK_STR_ARG(regex->location), regex->location.len ? ": " : "", MK_STR_ARG(regex->text),
             result == PCRE2_ERROR_MATCHLIMIT ? "time" : "memory", path.len);
 }
 
@@ -229,14 +229,14 @@ static void find_groups(pcre2_match_data *data, struct mk_str path, int found, s
  */
 int mk__regex_match(const struct mk_regex *regex, struct mk_str path, struct mk_str *groups, unsigned n)
 {
-    struct run run = {0};
+    struct match_cost cost = {0};
     if (!regex)
         return 0;
     pcre2_match_context *context = pcre2.match_context_copy(matching);
     pcre2_match_data *data = context ? pcre2.match_data_create(n, memory) : NULL;
     int found = PCRE2_ERROR_NOMEMORY;
     if (data) {
-        pcre2.set_callout(context, count_step, &run);
+        pcre2.set_callout(context, count_step, &cost);
         found = pcre2.match(regex->code, (PCRE2_SPTR)(path.p ? path.p : ""), path.len, 0, 0, data, context);
         if (found >= 0)
             find_groups(data, path, found, groups, n);
@@ -246,6 +246,6 @@ int mk__regex_match(const struct mk_regex *regex, struct mk_str path, struct mk_
         pcre2.match_context_free(context);
     if (found >= 0 || found == PCRE2_ERROR_NOMATCH)
         return found >= 0;
-    complain(regex, path, found);
+    warn_limit(regex, path, found);
     return found == PCRE2_ERROR_NOMEMORY ? -ENOMEM : -EOVERFLOW;
 }

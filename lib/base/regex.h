@@ -24,7 +24,7 @@ int mk__regex_new(const struct mk_regex **ret_regex, struct mk_str text, struct 
                   size_t *ret_fault);
 
 /* Where it stands, for the log ("sites/default:3"); lives as long as the expression. */
-void mk__regex_set_place(const struct mk_regex *regex, struct mk_str place);
+void mk__regex_set_location(const struct mk_regex *regex, struct mk_str location);
 
 /* How many of its parentheses capture. */
 unsigned mk__regex_groups(const struct mk_regex *regex);
@@ -52,9 +52,9 @@ static inline int mk__regex_new(const struct mk_regex **ret_regex, struct mk_str
     return -EINVAL;
 }
 
-static inline void mk__regex_set_place(const struct mk_regex *regex, struct mk_str place)
+static inline void mk__regex_set_location(const struct mk_regex *regex, struct mk_str location)
 {
-    (void)regex, (void)place;
+    (void)regex, (void)location;
 }
 
 static inline int mk__regex_match(const struct mk_regex *regex, struct mk_str path, struct mk_str *groups, unsigned n)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Whether this build has AddressSanitizer (MK__ASAN is 1) or MemorySanitizer (MK__MSAN is 1), else 0. With one of them
- * each object of a pool is an allocation of its own (MK__SEPARATE), so that each use after its end, or before its
+ * each object of a pool is an allocation of its own (MK__POOL_IS_MALLOC), so that each use after its end, or before its
  * initialization, is seen.
  */
 #ifndef MK_BASE_SANITIZE_H
@@ -22,6 +22,6 @@
 #ifndef MK__MSAN
 #define MK__MSAN 0
 #endif
-#define MK__SEPARATE (MK__ASAN || MK__MSAN)
+#define MK__POOL_IS_MALLOC (MK__ASAN || MK__MSAN)
 
 #endif

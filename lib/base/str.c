@@ -45,7 +45,7 @@ bool mk_str_u64(struct mk_str s, uint64_t max, uint64_t *ret_value)
 
 enum { NAME_MAX_BYTES = 64 };
 
-static unsigned least(unsigned a, unsigned b)
+static unsigned min_unsigned(unsigned a, unsigned b)
 {
     return a < b ? a : b;
 }
@@ -63,9 +63,9 @@ unsigned mk_str_distance(struct mk_str a, struct mk_str b)
         row[0] = (unsigned)i;
         for (size_t j = 1; j <= b.len; j++) {
             char x = mk_lower(a.p[i - 1]), y = mk_lower(b.p[j - 1]);
-            row[j] = least(least(last[j], row[j - 1]) + 1, last[j - 1] + (x != y));
+            row[j] = min_unsigned(min_unsigned(last[j], row[j - 1]) + 1, last[j - 1] + (x != y));
             if (i > 1 && j > 1 && x == mk_lower(b.p[j - 2]) && mk_lower(a.p[i - 2]) == y)
-                row[j] = least(row[j], before[j - 2] + 1);
+                row[j] = min_unsigned(row[j], before[j - 2] + 1);
         }
         unsigned *spare = before;
         before = last;

@@ -204,7 +204,7 @@ int mk_conf_pattern(const struct mk_conf_value *value, void *field, struct mk_ar
     if (r < 0 || pattern->kind != MK_PATTERN_REGEX)
         return r;
     struct mk_str place = mk_arena_dup(arena, value->place);
-    mk__regex_set_place(pattern->regex, place);
+    mk__regex_set_location(pattern->regex, place);
     return place.p || !value->place.len ? 0 : -ENOMEM;
 }
 

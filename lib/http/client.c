@@ -20,7 +20,7 @@ static int get_peer_address(int fd, struct mk_address *ret)
     addr.len = sizeof(addr.un);
     if (getpeername(fd, &addr.sa, &addr.len) < 0)
         return -errno;
-    mk__addr_plain(&addr, ret);
+    mk__addr_to_address(&addr, ret);
     return 0;
 }
 
@@ -46,7 +46,7 @@ int mk__client_addr_read_proxy_header(struct mk__peer *peer, struct mk__context 
 {
     struct mk__proxy_protocol header;
     int r = mk__proxy_protocol_read(*in, &header);
-    if (r < 0 && mk__log_due(&http->warned_ms, mk_loop_now_ms(http->loop)))
+    if (r < 0 && mk__log_is_due(&http->warned_ms, mk_loop_now_ms(http->loop)))
         mk_log_warn("closing a connection without a PROXY header");
     if (r != 0)
         return r;

@@ -97,11 +97,11 @@ static void close_conn(struct mk__conn *c)
 #endif
     if (c->registered)
         mk_event_del(http->loop, &c->event);
-    mk__stream_close(&c->sock, http->account);
+    mk__sock_close(&c->sock, http->account);
     http->app->on_conn_freed(http->app_ctx);
     mk_task_cancel(&c->task);
     mk_task_init(&c->task, free_conn);
-    mk__loop_bury(http->loop, &c->task);
+    mk__loop_defer_free(http->loop, &c->task);
 }
 
 /* What has gone either way in the current exchange, less what the client has not taken yet. */
@@ -290,7 +290,7 @@ static void on_timer(struct mk_timer *timer)
 #ifndef MK_LEAN
     if (c->h2 && c->state != MK__CONN_LINGER) {
         c->running = true;
-        enum mk__conn_state next = c->http->h2->overdue(c);
+        enum mk__conn_state next = c->http->h2->on_timeout(c);
         c->running = false;
         enter_state(c, next);
         return;
@@ -352,10 +352,10 @@ int mk__conn_open(struct mk__context *http, const struct mk_io *io, struct mk_wo
     c->accepted_in_drain = http->draining && http->accept_in_drain;
     http->conns_in_drain += c->accepted_in_drain;
 #endif
-    c->sock = (struct mk__stream){.io = own, .readable = true, .writable = true};
+    c->sock = (struct mk__sock){.io = own, .readable = true, .writable = true};
 #ifndef MK_LEAN
-    if (http->loop->guests)
-        take_handoff(c, mk__guests_take(http->loop->guests, &c->event));
+    if (http->loop->handoff)
+        take_handoff(c, mk__handoff_take(http->loop->handoff, &c->event));
 #endif
     mk_timer_init(&c->timer, on_timer);
     mk_task_init(&c->task, on_task);
@@ -391,7 +391,7 @@ void mk__conn_apply_settings(struct mk__context *http)
 {
     struct mk_list *n, *save;
     if (http->h2)
-        http->h2->sum_up(http);
+        http->h2->log_totals(http);
     MK_LIST_EACH(&http->conns, n, save) {
         struct mk__conn *c = MK_OWNER(n, struct mk__conn, link);
         if (is_h2(c))
@@ -457,7 +457,7 @@ unsigned mk__conn_close_idle(struct mk__context *http, unsigned n)
 {
     unsigned closed = close_in_states(http, TO(IDLE) | TO(LINGER), n);
 #ifndef MK_LEAN
-    struct mk__conn *stalled = closed || !http->h2 ? NULL : http->h2->hoarder(http);
+    struct mk__conn *stalled = closed || !http->h2 ? NULL : http->h2->find_stalled(http);
     if (stalled) {
         enter_state(stalled, MK__CONN_CLOSED);
         closed = 1;

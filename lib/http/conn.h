@@ -54,7 +54,7 @@ struct mk__h1_saved_input;
 
 struct mk__conn {
     struct mk_event event;
-    struct mk__stream sock;
+    struct mk__sock sock;
     struct mk_timer timer;
     struct mk_task task;
     struct mk_list link; /* in http->conns */

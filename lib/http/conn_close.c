@@ -20,7 +20,7 @@ static bool send_close_notify(struct mk__conn *c)
     if (!transport->goodbye)
         return true;
     transport->goodbye(&c->sock.io);
-    return mk__stream_flush(&c->sock, &c->http->out, c->http->account, 0) != MK_AGAIN;
+    return mk__sock_flush(&c->sock, &c->http->out, c->http->account, 0) != MK_AGAIN;
 #else
     (void)c;
     return true;
@@ -40,7 +40,7 @@ enum mk__conn_state mk__conn_begin_close(struct mk__conn *c)
         c->closing = true;
         return MK__CONN_WRITE; /* and then here again */
     }
-    if (client_done || (idle && !c->unread_input && mk__stream_unsent(&c->sock) == 0))
+    if (client_done || (idle && !c->unread_input && mk__sock_unsent(&c->sock) == 0))
         return MK__CONN_CLOSED;
     c->sock.io.transport->shutdown(&c->sock.io);
     c->sock.readable = true;
@@ -56,7 +56,7 @@ enum mk__conn_state mk__conn_linger(struct mk__conn *c)
             mk_task_schedule(c->http->loop, &c->task);
             break;
         }
-        ssize_t n = mk__stream_read(&c->sock, scratch->data, scratch->size);
+        ssize_t n = mk__sock_read(&c->sock, scratch->data, scratch->size);
         if (n == -EAGAIN)
             break;
         if (n <= 0)

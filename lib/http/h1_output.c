@@ -55,7 +55,7 @@ static void put_chunk_line(struct mk__scratch *out, uint64_t value)
 
 static enum mk__h1_send_result flush_output(struct mk__conn *c, unsigned flags)
 {
-    int r = mk__stream_flush(&c->sock, &c->http->out, c->http->account, flags);
+    int r = mk__sock_flush(&c->sock, &c->http->out, c->http->account, flags);
     return r == 0 ? MK__H1_SEND_DONE : r == MK_AGAIN ? MK__H1_SEND_BLOCKED : MK__H1_SEND_BROKEN;
 }
 
@@ -290,7 +290,7 @@ static enum mk__h1_send_result send_file(struct mk__conn *c, struct mk_request *
         r = cache_slice(req, part, slice);
         if (r != MK__H1_SEND_DONE)
             return r;
-        ssize_t n = mk__stream_sendfile(&c->sock, part->fd, part->at, slice);
+        ssize_t n = mk__sock_sendfile(&c->sock, part->fd, part->at, slice);
         if (n == 0)
             return MK__H1_SEND_FAILED;
         if (n < 0)

@@ -390,7 +390,7 @@ static bool read_input(struct mk__conn *c, struct mk_str *in, enum progress *r)
     size_t used = (size_t)(in->p - scratch->data) + in->len;
     if (!c->sock.readable || c->sock.ended || used == scratch->size)
         return false;
-    ssize_t n = mk__stream_read(&c->sock, scratch->data + used, scratch->size - used);
+    ssize_t n = mk__sock_read(&c->sock, scratch->data + used, scratch->size - used);
     if (n == -EAGAIN)
         return false;
     if (n < 0)
@@ -472,7 +472,7 @@ static enum mk__conn_state end_turn(struct mk__conn *c, enum progress r, struct 
 enum mk__conn_state mk__h1_run_turn(struct mk__conn *c)
 {
     struct mk__context *http = c->http;
-    int r = c->state == MK__CONN_WRITE ? mk__stream_flush(&c->sock, &http->out, http->account, 0) : 0;
+    int r = c->state == MK__CONN_WRITE ? mk__sock_flush(&c->sock, &http->out, http->account, 0) : 0;
     if (r != 0)
         return r == MK_AGAIN ? MK__CONN_WRITE : drop_conn(c);
     struct mk_str in = restore_input(c);
@@ -484,7 +484,7 @@ enum mk__conn_state mk__h1_run_turn(struct mk__conn *c)
         return mk__conn_switch_to_h2(c, in);
 #endif
     /* the last bytes leave together with our FIN */
-    r = mk__stream_flush(&c->sock, &http->out, http->account, p == FINISHED ? MK_IO_MORE : 0);
+    r = mk__sock_flush(&c->sock, &http->out, http->account, p == FINISHED ? MK_IO_MORE : 0);
     if (p == BROKEN || r < 0)
         return drop_conn(c);
     return end_turn(c, r == MK_AGAIN ? NEEDS_OUTPUT : p, in);

@@ -16,11 +16,11 @@ static void decide_framing(struct mk__h2_stream *s)
 {
     struct mk_request *req = s->req;
     /* whoever answers 200 to an extended CONNECT has a tunnel, or the client would take what follows for one */
-    if (s->connects && !req->tunnel && req->status < 300)
+    if (s->extended_connect && !req->tunnel && req->status < 300)
         mk__response_reset_to_status(req, 501);
     if (req->tunnel) {
         req->status = 200; /* 101 is no status of HTTP/2: RFC 8441 section 4 */
-        s->provided = true;
+        s->has_body = true;
         return;
     }
     req->length_known = mk_response_length_get(req, &req->length);
@@ -30,23 +30,23 @@ static void decide_framing(struct mk__h2_stream *s)
     }
     req->bodyless = req->parse.method == MK_HEAD || req->status == 205 || !mk__status_has_body(req->status);
     bool empty = req->length_known && req->length == 0 && !mk__request_is_filtered(req) && !req->trailers;
-    s->provided = !req->ended || !(req->bodyless || empty);
-    s->queue = (struct mk__parts_reader){.req = req, .length_known = req->length_known, .length = req->length};
+    s->has_body = !req->ended || !(req->bodyless || empty);
+    s->parts = (struct mk__parts_reader){.req = req, .length_known = req->length_known, .length = req->length};
 }
 
-void mk__h2_answer_begin(struct mk__h2_stream *s)
+void mk__h2_response_begin(struct mk__h2_stream *s)
 {
     struct mk_request *req = s->req;
     struct mk__context *http = mk__h2_http(s->h2);
     mk__response_run_hooks(req);
     decide_framing(s);
     if (req->close_wanted) {
-        s->h2->dismissed = true;
-        mk__h2_warn(s->h2);
+        s->h2->close_requested = true;
+        mk__h2_submit_shutdown_notice(s->h2);
     }
     int err = mk__h2_submit_head(s, false);
     if (err < 0) {
-        mk__h2_reset(s, true);
+        mk__h2_reset_stream(s, true);
         return;
     }
     req->head_sent = true;
@@ -57,11 +57,11 @@ void mk__h2_answer_begin(struct mk__h2_stream *s)
 /* ── the body ── */
 
 /* Fills `to` from whatever stands last: the filters or the queue. */
-static ssize_t read_some(struct mk__h2_stream *s, char *to, size_t size)
+static ssize_t read_body_bytes(struct mk__h2_stream *s, char *to, size_t size)
 {
     struct mk_request *req = s->req;
     if (!mk__request_is_filtered(req))
-        return mk__parts_read(&s->queue, to, size);
+        return mk__parts_read(&s->parts, to, size);
     ssize_t n = mk__filter_read_output(req, to, size);
     if (n == 0 && (req->first || !req->ended))
         return -EPIPE; /* the filters have ended before the parts did */
@@ -69,7 +69,7 @@ static ssize_t read_some(struct mk__h2_stream *s, char *to, size_t size)
 }
 
 /* Is all of the body here? Those who make it as they go, generators and filters, tell it by their next 0. */
-static bool is_all(const struct mk__h2_stream *s)
+static bool is_body_complete(const struct mk__h2_stream *s)
 {
     struct mk_request *req = s->req;
     if (!req->ended || mk__request_is_filtered(req))
@@ -80,12 +80,12 @@ static bool is_all(const struct mk__h2_stream *s)
 }
 
 /* They may read so much again. */
-static void begin_filters(struct mk__h2_stream *s)
+static void renew_filters(struct mk__h2_stream *s)
 {
     uint64_t turn = s->req->http->loop->turns;
-    if (mk__request_is_filtered(s->req) && s->turn != turn)
+    if (mk__request_is_filtered(s->req) && s->filter_turn != turn)
         mk__filter_begin_turn(s->req);
-    s->turn = turn;
+    s->filter_turn = turn;
 }
 
 static ssize_t read_bodyless(struct mk_request *req, bool *ret_end)
@@ -96,7 +96,7 @@ static ssize_t read_bodyless(struct mk_request *req, bool *ret_end)
     return 0;
 }
 
-ssize_t mk__h2_answer_read(struct mk__h2_stream *s, char *to, size_t size, bool *ret_end)
+ssize_t mk__h2_response_read(struct mk__h2_stream *s, char *to, size_t size, bool *ret_end)
 {
     struct mk_request *req = s->req;
     size_t len = 0;
@@ -108,10 +108,10 @@ ssize_t mk__h2_answer_read(struct mk__h2_stream *s, char *to, size_t size, bool 
         return mk__h2_tunnel_send(s, to, size, ret_end);
     if (req->bodyless)
         return read_bodyless(req, ret_end);
-    begin_filters(s);
-    while (len < size && (n = read_some(s, to + len, size - len)) > 0) {
+    renew_filters(s);
+    while (len < size && (n = read_body_bytes(s, to + len, size - len)) > 0) {
         len += (size_t)n;
-        if (is_all(s)) {
+        if (is_body_complete(s)) {
             n = 0;
             break;
         }
@@ -127,9 +127,9 @@ ssize_t mk__h2_answer_read(struct mk__h2_stream *s, char *to, size_t size, bool 
 
 /* ── the fields ── */
 
-static void add(struct mk__h2_fields *f, struct mk_str name, struct mk_str value)
+static void add_header(struct mk__h2_headers *f, struct mk_str name, struct mk_str value)
 {
-    if (f->n < MK__H2_FIELDS_MAX)
+    if (f->n < MK__H2_HEADERS_MAX)
         f->items[f->n++] = (struct mk__header){name, value};
 }
 
@@ -144,30 +144,30 @@ static bool is_hop_by_hop(struct mk_str name)
 }
 
 /* Those of HTTP/1 connections stay here. */
-static void add_all(struct mk__h2_fields *f, const struct mk__header *items, unsigned n)
+static void add_headers(struct mk__h2_headers *f, const struct mk__header *items, unsigned n)
 {
     for (unsigned i = 0; i < n; i++)
         if (!is_hop_by_hop(items[i].name))
-            add(f, items[i].name, items[i].value);
+            add_header(f, items[i].name, items[i].value);
 }
 
-bool mk__h2_answer_trailers(const struct mk__h2_stream *s, struct mk__h2_fields *f)
+bool mk__h2_response_trailers(const struct mk__h2_stream *s, struct mk__h2_headers *f)
 {
     const struct mk__trailers *t = mk__request_trailers(s->req);
     f->n = 0;
     if (t && !s->req->bodyless)
-        add_all(f, t->items, t->n);
+        add_headers(f, t->items, t->n);
     return f->n;
 }
 
 /* "Server: Monkey\r\nDate: ...\r\n" */
-static void add_lines(struct mk__h2_fields *f, struct mk_str lines)
+static void add_header_lines(struct mk__h2_headers *f, struct mk_str lines)
 {
     while (lines.len) {
         const char *colon = memchr(lines.p, ':', lines.len), *end = memchr(lines.p, '\r', lines.len);
         if (!colon || !end)
             return;
-        add(f, mk_str(lines.p, (size_t)(colon - lines.p)), mk_str(colon + 2, (size_t)(end - colon - 2)));
+        add_header(f, mk_str(lines.p, (size_t)(colon - lines.p)), mk_str(colon + 2, (size_t)(end - colon - 2)));
         size_t n = (size_t)(end + 2 - lines.p);
         lines = mk_str(lines.p + n, lines.len - n);
     }
@@ -181,15 +181,15 @@ static struct mk_str print_number(char *to, size_t size, uint64_t n)
     return mk_buf_str(&b);
 }
 
-void mk__h2_answer_fields(const struct mk__h2_stream *s, bool interim, struct mk__h2_fields *f)
+void mk__h2_response_headers(const struct mk__h2_stream *s, bool interim, struct mk__h2_headers *f)
 {
     struct mk_request *req = s->req;
     f->n = 0;
-    add(f, MK_STR(":status"), print_number(f->status, sizeof(f->status), interim ? 100 : req->status));
+    add_header(f, MK_STR(":status"), print_number(f->status, sizeof(f->status), interim ? 100 : req->status));
     if (interim)
         return;
-    add_lines(f, mk__context_date_lines(req->http));
-    add_all(f, req->headers, req->headers_len);
+    add_header_lines(f, mk__context_date_lines(req->http));
+    add_headers(f, req->headers, req->headers_len);
     if (req->length_known && mk__status_has_body(req->status) && !req->tunnel)
-        add(f, MK_STR("content-length"), print_number(f->length, sizeof(f->length), req->length));
+        add_header(f, MK_STR("content-length"), print_number(f->length, sizeof(f->length), req->length));
 }

@@ -7,24 +7,24 @@
 
 #include "http/h2.h"
 
-enum { MK__H2_FIELDS_MAX = MK__HEADERS_MAX + 8 };
+enum { MK__H2_HEADERS_MAX = MK__HEADERS_MAX + 8 };
 
-struct mk__h2_fields {
-    struct mk__header items[MK__H2_FIELDS_MAX];
+struct mk__h2_headers {
+    struct mk__header items[MK__H2_HEADERS_MAX];
     unsigned n;
     char status[8], length[24];
 };
 
 /* The response begins: its head leaves, its body will be asked for if it has one. */
-void mk__h2_answer_begin(struct mk__h2_stream *s);
+void mk__h2_response_begin(struct mk__h2_stream *s);
 /* What its head says; `interim`: 100, and nothing else. Lives as long as both. */
-void mk__h2_answer_fields(const struct mk__h2_stream *s, bool interim, struct mk__h2_fields *f);
+void mk__h2_response_headers(const struct mk__h2_stream *s, bool interim, struct mk__h2_headers *f);
 /* The fields behind its body; false: there are none. */
-bool mk__h2_answer_trailers(const struct mk__h2_stream *s, struct mk__h2_fields *f);
+bool mk__h2_response_trailers(const struct mk__h2_stream *s, struct mk__h2_headers *f);
 /*
  * The next bytes of the body: the count, and whether they are the last; 0 and not the end: there are none yet; -EBUSY:
  * others first; another -errno: it cannot be completed.
  */
-ssize_t mk__h2_answer_read(struct mk__h2_stream *s, char *to, size_t size, bool *ret_end);
+ssize_t mk__h2_response_read(struct mk__h2_stream *s, char *to, size_t size, bool *ret_end);
 
 #endif

@@ -3,7 +3,7 @@
  * HTTP/2 lies in an object of its own, because of the library that it brings: it is opened when the first client speaks
  * it. This is what it and the rest of lib/http call of each other. Tests link both together.
  *
- *     conn.c ─► mk__context.h2 ─► struct mk__h2_calls ─► h2.c, h2_turn.c ─► h2_module.c ─► struct mk__h2_core ─►
+ *     conn.c ─► mk__context.h2 ─► struct mk__h2_ops ─► h2.c, h2_turn.c ─► h2_module.c ─► struct mk__h2_core ─►
  * request.c
  * ...
  */
@@ -14,24 +14,24 @@
 #include "http/queue.h"
 
 /* Of the object, for the connection. */
-struct mk__h2_calls {
+struct mk__h2_ops {
     /* The client begins with it, with these bytes: the state to wait in. */
     enum mk__conn_state (*begin)(struct mk__conn *c, struct mk_str in);
     /* Of connections that have begun, c->h2: a turn; the limit of its wait has passed; its end. */
     enum mk__conn_state (*turn)(struct mk__conn *c, struct mk_str in);
-    enum mk__conn_state (*overdue)(struct mk__conn *c);
+    enum mk__conn_state (*on_timeout)(struct mk__conn *c);
     void (*close)(struct mk__conn *c);
-    /* Who is to go when there is no room: mk__h2_hoard_find(). */
-    struct mk__conn *(*hoarder)(const struct mk__context *http);
-    /* mk__h2_hoard_give_up() */
-    void (*give_up)(struct mk__context *http, unsigned n);
+    /* Who is to go when there is no room: mk__h2_evict_find(). */
+    struct mk__conn *(*find_stalled)(const struct mk__context *http);
+    /* mk__h2_evict_close_idle() */
+    void (*close_idle)(struct mk__context *http, unsigned n);
     /* The settings are others now: tells how many connections and streams were ended so far. */
-    void (*sum_up)(const struct mk__context *http);
+    void (*log_totals)(const struct mk__context *http);
     /* Frees what the worker's connections have shared. */
     void (*release)(struct mk__context *http);
 };
 
-extern const struct mk__h2_calls mk__h2_calls;
+extern const struct mk__h2_ops mk__h2_ops;
 
 /* Of the rest, for the object: X(type, name, parameters, arguments). */
 #define MK__H2_CORE(X) \
@@ -50,10 +50,10 @@ extern const struct mk__h2_calls mk__h2_calls;
     X(void, mk__response_run_hooks, (struct mk_request * req), (req)) \
     X(void, mk__response_drop_part, (struct mk_request * req), (req)) \
     X(void, mk__response_reset_to_status, (struct mk_request * req, int status), (req, status)) \
-    X(int, mk__stream_flush, \
-      (struct mk__stream * s, struct mk__scratch * out, struct mk_account * account, unsigned flags), \
+    X(int, mk__sock_flush, \
+      (struct mk__sock * s, struct mk__scratch * out, struct mk_account * account, unsigned flags), \
       (s, out, account, flags)) \
-    X(ssize_t, mk__stream_read, (struct mk__stream * s, void *to, size_t size), (s, to, size))
+    X(ssize_t, mk__sock_read, (struct mk__sock * s, void *to, size_t size), (s, to, size))
 
 struct mk__h2_core {
 #define MK__H2_MEMBER(type, name, parameters, arguments) type(*name) parameters;
@@ -65,11 +65,11 @@ extern const struct mk__h2_core mk__h2_core;
 
 /* What the object shows to whoever opens it. */
 struct mk__h2_module {
-    const char *version;                       /* of the server that it was built with: */
-    uint32_t core, table, conn, http, request; /* and the sizes of what they share */
-    const struct mk__h2_calls *calls;
+    const char *version;                                              /* of the server that it was built with: */
+    uint32_t core_size, ops_size, conn_size, http_size, request_size; /* and the sizes of what they share */
+    const struct mk__h2_ops *ops;
     void (*bind)(const struct mk__h2_core *core); /* before the first of them */
-    const char *(*library)(void);                 /* its version: "1.52.0" */
+    const char *(*library_version)(void);         /* its version: "1.52.0" */
 };
 
 #define MK__H2_MODULE "mk__h2_module" /* its symbol */

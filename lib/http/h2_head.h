@@ -16,11 +16,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct mk__h2_head {
+struct mk__h2_request_head {
     char *data;
     uint32_t size;
-    uint32_t len;     /* of the head */
-    uint32_t kept_at; /* pseudo fields are kept behind here, until the first other field or the end */
+    uint32_t len;       /* of the head */
+    uint32_t pseudo_at; /* pseudo fields are kept behind here, until the first other field or the end */
     uint32_t fields;
     uint64_t bytes_in;   /* of names and values, as they came */
     bool begun;          /* the request line is there */
@@ -31,13 +31,13 @@ struct mk__h2_head {
 };
 
 /* `data` stays the caller's. */
-void mk__h2_head_init(struct mk__h2_head *h, char *data, uint32_t size);
+void mk__h2_request_head_init(struct mk__h2_request_head *h, char *data, uint32_t size);
 /* A field, in the order in which they came; the names are known to be lower-case tokens. */
-void mk__h2_head_add(struct mk__h2_head *h, struct mk_str name, struct mk_str value);
+void mk__h2_request_head_add(struct mk__h2_request_head *h, struct mk_str name, struct mk_str value);
 /*
  * All fields are there: the whole head; `body` will follow. 0, or the status that it deserves: 400 for a target of
  * another scheme or form than RFC 9113 section 8.3.1 allows; 414 or 431 with an empty head for one that is too large.
  */
-int mk__h2_head_end(struct mk__h2_head *h, bool body, struct mk_str *ret_head);
+int mk__h2_request_head_end(struct mk__h2_request_head *h, bool body, struct mk_str *ret_head);
 
 #endif

@@ -7,44 +7,45 @@
 #include "http/h2.h"
 #include "loop/loop.h"
 
-enum { FEW = 8, PATIENCE_MS = 1000 };
+enum { STALLED_STREAMS_MAX = 8, STALLED_MS = 1000 };
 
-static bool waits_for_client(const struct mk__h2_stream *s, uint64_t now)
+static bool is_stalled(const struct mk__h2_stream *s, uint64_t now)
 {
-    if (!s->req || !s->armed || (s->wait != MK__H2_SEND && s->wait != MK__H2_BODY))
+    if (!s->req || !s->armed || (s->state != MK__H2_STREAM_WRITE && s->state != MK__H2_STREAM_READ_BODY))
         return false;
-    return now + s->req->limits->timeout_ms[mk__h2_waits[s->wait].limit] >= s->timer.deadline_ms + PATIENCE_MS;
+    return now + s->req->limits->timeout_ms[mk__h2_stream_states[s->state].timeout] >=
+           s->timer.deadline_ms + STALLED_MS;
 }
 
-static unsigned count_waiting(const struct mk__h2 *h2, uint64_t now)
+static unsigned count_stalled(const struct mk__h2 *h2, uint64_t now)
 {
     struct mk_list *n, *save;
     unsigned count = 0;
     MK_LIST_EACH(&h2->streams, n, save)
-        count += waits_for_client(MK_OWNER(n, struct mk__h2_stream, link), now);
+        count += is_stalled(MK_OWNER(n, struct mk__h2_stream, link), now);
     return count;
 }
 
-struct mk__conn *mk__h2_hoard_find(const struct mk__context *http)
+struct mk__conn *mk__h2_evict_find(const struct mk__context *http)
 {
     uint64_t now = mk_loop_now_ms(http->loop);
-    struct mk__conn *hoarder = NULL;
+    struct mk__conn *worst = NULL;
     struct mk_list *n, *save;
-    unsigned most = FEW;
+    unsigned most = STALLED_STREAMS_MAX;
     MK_LIST_EACH(&http->conns, n, save) {
         struct mk__conn *c = MK_OWNER(n, struct mk__conn, link);
-        unsigned waiting = c->h2 && !c->running ? count_waiting(c->h2, now) : 0;
+        unsigned waiting = c->h2 && !c->running ? count_stalled(c->h2, now) : 0;
         if (waiting > most) {
             most = waiting;
-            hoarder = c;
+            worst = c;
         }
     }
-    if (hoarder)
-        mk__h2_manners_tell(hoarder->h2, MK__H2_HOARDS, FEW);
-    return hoarder;
+    if (worst)
+        mk__h2_flood_log(worst->h2, MK__H2_FLOOD_STALLED_STREAMS, STALLED_STREAMS_MAX);
+    return worst;
 }
 
-void mk__h2_hoard_give_up(struct mk__context *http, unsigned n)
+void mk__h2_evict_close_idle(struct mk__context *http, unsigned n)
 {
     struct mk_list *node, *save;
     if (!mk__context_is_low_on_memory(http))

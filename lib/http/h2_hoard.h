@@ -12,12 +12,12 @@
  * The connection with most streams that have been waiting for its client for a while; NULL: none has more than a few of
  * them. It is to go now, which the log tells. Between two turns of connections.
  */
-struct mk__conn *mk__h2_hoard_find(const struct mk__context *http);
+struct mk__conn *mk__h2_evict_find(const struct mk__context *http);
 
 /*
  * While memory is dear, up to `n` idle sessions of HTTP/2 are given a turn, the oldest first: in it they say goodbye,
  * unless something has come. Between two turns of connections.
  */
-void mk__h2_hoard_give_up(struct mk__context *http, unsigned n);
+void mk__h2_evict_close_idle(struct mk__context *http, unsigned n);
 
 #endif

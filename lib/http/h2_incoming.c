@@ -7,111 +7,111 @@
 
 #include "http/h2_memory.h"
 
-enum { FLOOD_FACTOR = 4 /* so many heads too large, and it is an attack */ };
+enum { HPACK_BOMB_FACTOR = 4 /* so many heads too large, and it is an attack */ };
 
 /*
  * A number that the client has left out is that of a closed stream: RFC 9113 section 5.1.1. nghttp2 cannot tell it from
  * a stream that was there once, and lets it pass.
  */
-static void check_number(struct mk__h2 *h2, int32_t id)
+static void check_stream_id(struct mk__h2 *h2, int32_t id)
 {
     if (id > h2->last_id) {
         h2->skipped_from = h2->last_id + (h2->last_id ? 2 : 1);
         h2->last_id = id;
     } else if (id >= h2->skipped_from && id < h2->last_id) {
-        mk__h2_end(h2, MK__H2_PROTOCOL_ERROR);
+        mk__h2_terminate(h2, MK__H2_ERR_PROTOCOL);
     }
 }
 
-void mk__h2_incoming_frame(struct mk__h2 *h2, uint8_t type, size_t bytes, int32_t stream_id, bool end_stream)
+void mk__h2_recv_frame(struct mk__h2 *h2, uint8_t type, size_t bytes, int32_t stream_id, bool end_stream)
 {
-    mk__h2_manners_weigh(h2, type, bytes, stream_id, end_stream);
-    if (type == MK__H2_HEADERS && stream_id % 2 != 0)
-        check_number(h2, stream_id);
+    mk__h2_flood_check_frame(h2, type, bytes, stream_id, end_stream);
+    if (type == MK__H2_FRAME_HEADERS && stream_id % 2 != 0)
+        check_stream_id(h2, stream_id);
 }
 
 /* ── heads ── */
 
-struct mk__h2_stream *mk__h2_incoming_head(struct mk__h2 *h2, int32_t id)
+struct mk__h2_stream *mk__h2_recv_begin_head(struct mk__h2 *h2, int32_t id)
 {
     struct mk__h2_stream *s = mk__h2_stream_new(h2, id);
-    h2->room = s ? mk__h2_memory_borrow_room(h2) : NULL;
-    if (h2->room)
-        return h2->head_of = s;
+    h2->head_buf = s ? mk__h2_alloc_get_head_buf(h2) : NULL;
+    if (h2->head_buf)
+        return h2->head_stream = s;
     if (s)
         mk__h2_stream_free(s);
     return NULL;
 }
 
-void mk__h2_incoming_crowd(struct mk__h2 *h2, bool knows)
+void mk__h2_recv_excess_stream(struct mk__h2 *h2, bool knows_limit)
 {
     struct mk_list *n, *save;
-    int64_t most = h2->guarded.streams_max, count = 0; /* that of the beginning, which the client was told */
-    if (!knows) {
-        mk__h2_manners_tell(h2, MK__H2_REFUSALS, (uint64_t)most);
+    int64_t most = h2->initial_settings.streams_max, count = 0; /* that of the beginning, which the client was told */
+    if (!knows_limit) {
+        mk__h2_flood_log(h2, MK__H2_FLOOD_REFUSED, (uint64_t)most);
         return;
     }
     MK_LIST_EACH(&h2->streams, n, save)
         count++;
     if (count >= most)
-        mk__h2_manners_tell(h2, MK__H2_CROWDS, (uint64_t)most);
+        mk__h2_flood_log(h2, MK__H2_FLOOD_TOO_MANY_STREAMS, (uint64_t)most);
 }
 
-void mk__h2_incoming_field(struct mk__h2 *h2, int32_t stream_id, struct mk_str name, struct mk_str value)
+void mk__h2_recv_header(struct mk__h2 *h2, int32_t stream_id, struct mk_str name, struct mk_str value)
 {
-    if (!h2->head_of || h2->head_of->id != stream_id)
+    if (!h2->head_stream || h2->head_stream->id != stream_id)
         return; /* trailers: nobody reads them */
-    struct mk__h2_head *head = &h2->room->head;
-    mk__h2_head_add(head, name, value);
-    uint64_t most = FLOOD_FACTOR * (uint64_t)h2->room->size;
+    struct mk__h2_request_head *head = &h2->head_buf->head;
+    mk__h2_request_head_add(head, name, value);
+    uint64_t most = HPACK_BOMB_FACTOR * (uint64_t)h2->head_buf->size;
     if (head->bytes_in > most)
-        mk__h2_manners_end(h2, MK__H2_BOMBS, most);
+        mk__h2_flood_terminate(h2, MK__H2_FLOOD_HPACK_BOMB, most);
 }
 
-void mk__h2_incoming_head_end(struct mk__h2 *h2, bool end_stream)
+void mk__h2_recv_end_head(struct mk__h2 *h2, bool end_stream)
 {
-    struct mk__h2_stream *s = h2->head_of;
+    struct mk__h2_stream *s = h2->head_stream;
     struct mk_str head;
-    s->ended_in = end_stream;
-    int status = mk__h2_head_end(&h2->room->head, !end_stream, &head);
-    s->connects = h2->room->head.protocol.len;
-    mk__h2_order_recall(&h2->order, &s->place);
+    s->recv_ended = end_stream;
+    int status = mk__h2_request_head_end(&h2->head_buf->head, !end_stream, &head);
+    s->extended_connect = h2->head_buf->head.protocol.len;
+    mk__h2_scheduler_take_early(&h2->scheduler, &s->priority);
     mk__h2_stream_begin(s, head, status);
-    mk__h2_memory_return_room(h2);
+    mk__h2_alloc_put_head_buf(h2);
     const struct mk__http_settings *settings = mk__h2_http(h2)->settings;
     if (settings->requests_max && h2->conn->requests >= settings->requests_max)
-        mk__h2_warn(h2);
-    if (h2->going == MK__H2_WARNED && h2->warned++ > h2->guarded.streams_max)
-        mk__h2_say_goodbye(h2); /* more than can have been on their way */
+        mk__h2_submit_shutdown_notice(h2);
+    if (h2->shutdown == MK__H2_SHUTDOWN_NOTICE && h2->heads_since_notice++ > h2->initial_settings.streams_max)
+        mk__h2_submit_goaway(h2); /* more than can have been on their way */
 }
 
 /* ── PRIORITY_UPDATE: RFC 9218 section 7.1 ── */
 
-void mk__h2_incoming_update_piece(struct mk__h2 *h2, struct mk_str piece)
+void mk__h2_recv_priority_update(struct mk__h2 *h2, struct mk_str chunk)
 {
-    struct mk__h2_update *u = &h2->update;
-    size_t room = sizeof(u->bytes) - u->len, n = piece.len < room ? piece.len : room;
-    memcpy(u->bytes + u->len, piece.p, n);
+    struct mk__h2_priority_update *u = &h2->priority_update;
+    size_t room = sizeof(u->bytes) - u->len, n = chunk.len < room ? chunk.len : room;
+    memcpy(u->bytes + u->len, chunk.p, n);
     u->len += (uint8_t)n;
 }
 
-/* h2->update is whole; it came on this stream. */
-static void take_update(struct mk__h2 *h2, int32_t stream_id)
+/* h2->priority_update is whole; it came on this stream. */
+static void apply_priority_update(struct mk__h2 *h2, int32_t stream_id)
 {
-    struct mk__h2_update u = h2->update;
+    struct mk__h2_priority_update u = h2->priority_update;
     int32_t id = (u.bytes[0] & 0x7f) << 24 | u.bytes[1] << 16 | u.bytes[2] << 8 | u.bytes[3];
-    h2->update.len = 0;
-    mk__h2_manners_note(h2, MK__H2_PRIORITIES);
+    h2->priority_update.len = 0;
+    mk__h2_flood_count(h2, MK__H2_FLOOD_PRIORITY);
     if (stream_id != 0 || u.len < 4 || id == 0) {
-        mk__h2_end(h2, u.len < 4 ? MK__H2_FRAME_SIZE_ERROR : MK__H2_PROTOCOL_ERROR);
+        mk__h2_terminate(h2, u.len < 4 ? MK__H2_ERR_FRAME_SIZE : MK__H2_ERR_PROTOCOL);
         return;
     }
-    struct mk__h2_stream *s = mk__h2_find(h2, id);
+    struct mk__h2_stream *s = mk__h2_find_stream(h2, id);
     if (!s && id <= h2->last_id)
         return; /* it has been and gone */
-    struct mk__h2_place *place = s ? &s->place : mk__h2_order_remember(&h2->order, id);
-    mk__h2_order_read(&h2->order, place, mk_str((const char *)u.bytes + 4, u.len - 4u));
-    place->updated = true;
+    struct mk__h2_priority *priority = s ? &s->priority : mk__h2_scheduler_put_early(&h2->scheduler, id);
+    mk__h2_priority_parse(&h2->scheduler, priority, mk_str((const char *)u.bytes + 4, u.len - 4u));
+    priority->updated = true;
 }
 
 /* ── frames of a few bytes ── */
@@ -119,24 +119,24 @@ static void take_update(struct mk__h2 *h2, int32_t stream_id)
 static void on_ping(struct mk__h2 *h2, bool ack)
 {
     if (!ack)
-        mk__h2_manners_note(h2, MK__H2_PINGS);
-    else if (h2->going == MK__H2_WARNED)
-        mk__h2_say_goodbye(h2);
+        mk__h2_flood_count(h2, MK__H2_FLOOD_PING);
+    else if (h2->shutdown == MK__H2_SHUTDOWN_NOTICE)
+        mk__h2_submit_goaway(h2);
 }
 
-void mk__h2_incoming_control(struct mk__h2 *h2, uint8_t type, int32_t stream_id, bool ack, int32_t increment)
+void mk__h2_recv_control(struct mk__h2 *h2, uint8_t type, int32_t stream_id, bool ack, int32_t increment)
 {
-    const struct mk__h2_stream *s = mk__h2_find(h2, stream_id);
-    if (type == MK__H2_PING)
+    const struct mk__h2_stream *s = mk__h2_find_stream(h2, stream_id);
+    if (type == MK__H2_FRAME_PING)
         on_ping(h2, ack);
-    else if (type == MK__H2_SETTINGS_FRAME && !ack)
-        mk__h2_manners_note(h2, MK__H2_SETTINGS);
-    else if (type == MK__H2_RST_STREAM && s && s->req)
-        mk__h2_manners_note(h2, MK__H2_RESETS);
-    else if (type == MK__H2_PRIORITY)
-        mk__h2_manners_note(h2, MK__H2_PRIORITIES);
-    else if (type == MK__H2_PRIORITY_UPDATE)
-        take_update(h2, stream_id);
-    else if (type == MK__H2_WINDOW_UPDATE && increment < MK__H2_MORSEL && !h2->weighed)
-        mk__h2_manners_note(h2, MK__H2_MORSELS);
+    else if (type == MK__H2_FRAME_SETTINGS && !ack)
+        mk__h2_flood_count(h2, MK__H2_FLOOD_SETTINGS);
+    else if (type == MK__H2_FRAME_RST_STREAM && s && s->req)
+        mk__h2_flood_count(h2, MK__H2_FLOOD_RESET);
+    else if (type == MK__H2_FRAME_PRIORITY)
+        mk__h2_flood_count(h2, MK__H2_FLOOD_PRIORITY);
+    else if (type == MK__H2_FRAME_PRIORITY_UPDATE)
+        apply_priority_update(h2, stream_id);
+    else if (type == MK__H2_FRAME_WINDOW_UPDATE && increment < MK__H2_WINDOW_UPDATE_MIN && !h2->frame_counted)
+        mk__h2_flood_count(h2, MK__H2_FLOOD_WINDOW_UPDATE);
 }

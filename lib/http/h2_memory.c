@@ -6,81 +6,81 @@
 
 /* ── a heap ── */
 
-struct block {
+struct alloc_block {
     size_t bytes;
     _Alignas(16) char data[];
 };
 
-void *mk__h2_memory_take(size_t size, void *account)
+void *mk__h2_alloc(size_t size, void *account)
 {
-    struct block *b = size < PTRDIFF_MAX - sizeof(*b) ? mk_account_alloc(account, sizeof(*b) + size) : NULL;
+    struct alloc_block *b = size < PTRDIFF_MAX - sizeof(*b) ? mk_account_alloc(account, sizeof(*b) + size) : NULL;
     if (!b)
         return NULL;
     b->bytes = sizeof(*b) + size;
     return b->data;
 }
 
-void mk__h2_memory_give(void *p, void *account)
+void mk__h2_alloc_free(void *p, void *account)
 {
-    struct block *b = p ? MK_OWNER((char(*)[])p, struct block, data) : NULL;
+    struct alloc_block *b = p ? MK_OWNER((char(*)[])p, struct alloc_block, data) : NULL;
     if (b)
         mk_account_free(account, b, b->bytes);
 }
 
-void *mk__h2_memory_take_zeroed(size_t n, size_t size, void *account)
+void *mk__h2_alloc_zeroed(size_t n, size_t size, void *account)
 {
-    void *p = size && n > PTRDIFF_MAX / size ? NULL : mk__h2_memory_take(n * size, account);
+    void *p = size && n > PTRDIFF_MAX / size ? NULL : mk__h2_alloc(n * size, account);
     return p ? memset(p, 0, n * size) : NULL;
 }
 
-void *mk__h2_memory_retake(void *p, size_t size, void *account)
+void *mk__h2_alloc_resize(void *p, size_t size, void *account)
 {
-    void *to = mk__h2_memory_take(size, account);
+    void *to = mk__h2_alloc(size, account);
     if (to && p) {
-        size_t before = MK_OWNER((char(*)[])p, struct block, data)->bytes - sizeof(struct block);
+        size_t before = MK_OWNER((char(*)[])p, struct alloc_block, data)->bytes - sizeof(struct alloc_block);
         memcpy(to, p, before < size ? before : size);
-        mk__h2_memory_give(p, account);
+        mk__h2_alloc_free(p, account);
     }
     return to;
 }
 
 /* ── rooms for heads ── */
 
-struct mk__h2_room *mk__h2_memory_borrow_room(struct mk__h2 *h2)
+struct mk__h2_head_buf *mk__h2_alloc_get_head_buf(struct mk__h2 *h2)
 {
     struct mk__context *http = mk__h2_http(h2);
     struct mk__h2_shared *shared = mk__h2_shared_of(h2);
-    struct mk__h2_room *room = shared->room;
+    struct mk__h2_head_buf *head_buf = shared->head_buf;
     uint32_t size = http->settings->head.head_bytes_max + MK__READ_BYTES;
-    shared->room = NULL;
-    if (room && room->size != size) {
-        mk_account_free(http->account, room, sizeof(*room) + room->size);
-        room = NULL;
+    shared->head_buf = NULL;
+    if (head_buf && head_buf->size != size) {
+        mk_account_free(http->account, head_buf, sizeof(*head_buf) + head_buf->size);
+        head_buf = NULL;
     }
-    if (!room)
-        room = mk_account_alloc(http->account, sizeof(*room) + size);
-    if (!room)
+    if (!head_buf)
+        head_buf = mk_account_alloc(http->account, sizeof(*head_buf) + size);
+    if (!head_buf)
         return NULL;
-    room->size = size;
-    mk__h2_head_init(&room->head, room->data, size);
-    return room;
+    head_buf->size = size;
+    mk__h2_request_head_init(&head_buf->head, head_buf->data, size);
+    return head_buf;
 }
 
-void mk__h2_memory_return_room(struct mk__h2 *h2)
+void mk__h2_alloc_put_head_buf(struct mk__h2 *h2)
 {
     struct mk__h2_shared *shared = mk__h2_shared_of(h2);
-    struct mk__h2_room *room = h2->room;
-    h2->room = NULL;
-    h2->head_of = NULL;
-    if (room && shared->room)
-        mk_account_free(mk__h2_http(h2)->account, room, sizeof(*room) + room->size);
-    else if (room)
-        shared->room = room;
+    struct mk__h2_head_buf *head_buf = h2->head_buf;
+    h2->head_buf = NULL;
+    h2->head_stream = NULL;
+    if (head_buf && shared->head_buf)
+        mk_account_free(mk__h2_http(h2)->account, head_buf, sizeof(*head_buf) + head_buf->size);
+    else if (head_buf)
+        shared->head_buf = head_buf;
 }
 
 /* ── what a worker's connections share ── */
 
-struct mk__h2_shared *mk__h2_memory_share(struct mk__context *http)
+struct mk__h2_shared *mk__h2_alloc_shared(struct mk__context *http)
 {
     struct mk__h2_shared *shared = mk_account_alloc(http->account, sizeof(*shared));
     if (!shared)
@@ -91,17 +91,17 @@ struct mk__h2_shared *mk__h2_memory_share(struct mk__context *http)
     http->h2_shared = shared;
     if (shared->out.data)
         return shared;
-    mk__h2_memory_unshare(http);
+    mk__h2_alloc_free_shared(http);
     return NULL;
 }
 
-void mk__h2_memory_unshare(struct mk__context *http)
+void mk__h2_alloc_free_shared(struct mk__context *http)
 {
     struct mk__h2_shared *shared = http->h2_shared;
     if (shared->out.data)
         mk_account_free(http->account, shared->out.data, MK__H2_OUT_BYTES);
-    if (shared->room)
-        mk_account_free(http->account, shared->room, sizeof(*shared->room) + shared->room->size);
+    if (shared->head_buf)
+        mk_account_free(http->account, shared->head_buf, sizeof(*shared->head_buf) + shared->head_buf->size);
     mk_account_free(http->account, shared, sizeof(*shared));
     http->h2_shared = NULL;
 }

@@ -10,25 +10,25 @@
 #include "http/h2_head.h"
 
 /* As malloc(3) and so on; `account` is the worker's. */
-void *mk__h2_memory_take(size_t size, void *account);
-void *mk__h2_memory_take_zeroed(size_t n, size_t size, void *account);
-void *mk__h2_memory_retake(void *p, size_t size, void *account);
-void mk__h2_memory_give(void *p, void *account);
+void *mk__h2_alloc(size_t size, void *account);
+void *mk__h2_alloc_zeroed(size_t n, size_t size, void *account);
+void *mk__h2_alloc_resize(void *p, size_t size, void *account);
+void mk__h2_alloc_free(void *p, void *account);
 
 /* A head on its way; the worker has one for all connections, and lends it to the one whose head is not whole. */
-struct mk__h2_room {
-    struct mk__h2_head head;
+struct mk__h2_head_buf {
+    struct mk__h2_request_head head;
     uint32_t size;
     char data[];
 };
 
 /* What the worker's connections share, http->h2_shared, without what is nghttp2's; NULL: no memory. */
-struct mk__h2_shared *mk__h2_memory_share(struct mk__context *http);
-void mk__h2_memory_unshare(struct mk__context *http);
+struct mk__h2_shared *mk__h2_alloc_shared(struct mk__context *http);
+void mk__h2_alloc_free_shared(struct mk__context *http);
 
 /* An empty one; NULL: no memory. */
-struct mk__h2_room *mk__h2_memory_borrow_room(struct mk__h2 *h2);
+struct mk__h2_head_buf *mk__h2_alloc_get_head_buf(struct mk__h2 *h2);
 /* The connection's own, if it has one: the head is read, or will not be. */
-void mk__h2_memory_return_room(struct mk__h2 *h2);
+void mk__h2_alloc_put_head_buf(struct mk__h2 *h2);
 
 #endif

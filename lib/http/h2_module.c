@@ -8,30 +8,30 @@
 #include "http/h2_core.h"
 #include "version.h"
 
-static const struct mk__h2_core *bound;
+static const struct mk__h2_core *bound_core;
 
 #define CALL(type, name, parameters, arguments) \
     type name parameters \
     { \
-        return bound->name arguments; \
+        return bound_core->name arguments; \
     }
 
 MK__H2_CORE(CALL)
 
 static void bind_core(const struct mk__h2_core *core)
 {
-    bound = core;
+    bound_core = core;
 }
 
 extern const struct mk__h2_module mk__h2_module;
 MK_API const struct mk__h2_module mk__h2_module = {
     .version = MK__VERSION,
-    .core = sizeof(struct mk__h2_core),
-    .table = sizeof(struct mk__h2_calls),
-    .conn = sizeof(struct mk__conn),
-    .http = sizeof(struct mk__context),
-    .request = sizeof(struct mk_request),
-    .calls = &mk__h2_calls,
+    .core_size = sizeof(struct mk__h2_core),
+    .ops_size = sizeof(struct mk__h2_ops),
+    .conn_size = sizeof(struct mk__conn),
+    .http_size = sizeof(struct mk__context),
+    .request_size = sizeof(struct mk_request),
+    .ops = &mk__h2_ops,
     .bind = bind_core,
-    .library = mk__h2_library,
+    .library_version = mk__h2_library_version,
 };

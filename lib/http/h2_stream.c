@@ -13,49 +13,49 @@
 
 /* ── pieces of a body that nobody has taken yet; the windows limit how many there can be ── */
 
-enum { PIECE_BYTES_MIN = 512 }; /* so that small frames do not cost more than they bring */
+enum { CHUNK_BYTES_MIN = 512 }; /* so that small frames do not cost more than they bring */
 
-struct mk__h2_piece {
-    struct mk__h2_piece *next;
+struct mk__h2_body_chunk {
+    struct mk__h2_body_chunk *next;
     uint32_t size, len, at;
     char bytes[];
 };
 
-static void free_piece(struct mk__h2_stream *s, struct mk__h2_piece *p)
+static void free_chunk(struct mk__h2_stream *s, struct mk__h2_body_chunk *p)
 {
     mk_account_free(mk__h2_http(s->h2)->account, p, sizeof(*p) + p->size);
 }
 
-static void drop_piece(struct mk__h2_stream *s)
+static void drop_chunk(struct mk__h2_stream *s)
 {
-    struct mk__h2_piece *p = s->first;
-    s->first = p->next;
-    if (!s->first)
-        s->last = NULL;
+    struct mk__h2_body_chunk *p = s->body_first;
+    s->body_first = p->next;
+    if (!s->body_first)
+        s->body_last = NULL;
     mk__h2_consume(s, p->len - p->at);
-    free_piece(s, p);
+    free_chunk(s, p);
 }
 
-static int add_piece(struct mk__h2_stream *s, struct mk_str bytes)
+static int add_chunk(struct mk__h2_stream *s, struct mk_str bytes)
 {
-    struct mk__h2_piece *p = s->last;
+    struct mk__h2_body_chunk *p = s->body_last;
     if (!p || bytes.len > p->size - p->len) {
-        uint32_t size = bytes.len < PIECE_BYTES_MIN ? PIECE_BYTES_MIN : (uint32_t)bytes.len;
+        uint32_t size = bytes.len < CHUNK_BYTES_MIN ? CHUNK_BYTES_MIN : (uint32_t)bytes.len;
         p = mk_account_alloc(mk__h2_http(s->h2)->account, sizeof(*p) + size);
         if (!p)
             return -ENOMEM;
-        *p = (struct mk__h2_piece){.size = size};
-        *(s->last ? &s->last->next : &s->first) = p;
-        s->last = p;
+        *p = (struct mk__h2_body_chunk){.size = size};
+        *(s->body_last ? &s->body_last->next : &s->body_first) = p;
+        s->body_last = p;
     }
     memcpy(p->bytes + p->len, bytes.p, bytes.len);
     p->len += (uint32_t)bytes.len;
     return 0;
 }
 
-size_t mk__h2_stream_take(struct mk__h2_stream *s, void *to, size_t size)
+size_t mk__h2_stream_read(struct mk__h2_stream *s, void *to, size_t size)
 {
-    struct mk__h2_piece *p = s->first;
+    struct mk__h2_body_chunk *p = s->body_first;
     if (!p)
         return 0;
     size_t n = p->len - p->at < size ? p->len - p->at : size;
@@ -63,13 +63,13 @@ size_t mk__h2_stream_take(struct mk__h2_stream *s, void *to, size_t size)
     p->at += (uint32_t)n;
     mk__h2_consume(s, n);
     if (p->at == p->len)
-        drop_piece(s);
+        drop_chunk(s);
     return n;
 }
 
 /* ── the exchange's way ── */
 
-static void wake(struct mk_request *req)
+static void wake_stream(struct mk_request *req)
 {
     struct mk__h2_stream *s = req->connection;
     if (mk_list_empty(&s->woken))
@@ -93,14 +93,14 @@ static struct mk__peer *peer_of(const struct mk_request *req)
 static void schedule_again(struct mk_request *req)
 {
     struct mk__h2_stream *s = req->connection;
-    s->again = true;
-    wake(req);
+    s->ready_again = true;
+    wake_stream(req);
     mk_task_schedule(req->http->loop, &s->h2->conn->task);
 }
 
 static const struct mk__protocol protocol = {
     .major = 2,
-    .wake = wake,
+    .wake = wake_stream,
     .io = io_of,
     .read = mk__h2_tunnel_read,
     .write = mk__h2_tunnel_write,
@@ -117,8 +117,8 @@ struct mk__h2_stream *mk__h2_stream_new(struct mk__h2 *h2, int32_t id)
     *s = (struct mk__h2_stream){.h2 = h2, .id = id};
     mk_list_init(&s->woken);
     mk_list_add(&h2->streams, &s->link);
-    mk__h2_order_place(&s->place, id);
-    mk__h2_wait_init(s);
+    mk__h2_priority_init(&s->priority, id);
+    mk__h2_timeout_init(s);
     return s;
 }
 
@@ -126,7 +126,7 @@ static void finish_exchange(struct mk__h2_stream *s)
 {
     struct mk_request *req = s->req;
     struct mk__context *http = mk__h2_http(s->h2);
-    mk__h2_order_remove(&s->place);
+    mk__h2_scheduler_remove(&s->priority);
     mk_list_del(&s->woken);
     mk_timer_cancel(&s->timer);
     s->armed = false;
@@ -134,19 +134,19 @@ static void finish_exchange(struct mk__h2_stream *s)
     http->app->on_done(req, http->app_ctx);
     s->req = NULL;
     mk__request_free(req);
-    mk__h2_tunnel_drop(s);
+    mk__h2_tunnel_free(s);
 }
 
 void mk__h2_stream_free(struct mk__h2_stream *s)
 {
     if (s->req)
         finish_exchange(s);
-    mk__h2_order_remove(&s->place);
+    mk__h2_scheduler_remove(&s->priority);
     mk_list_del(&s->woken);
     mk_timer_cancel(&s->timer);
-    while (s->first)
-        drop_piece(s);
-    mk__h2_wait_enter(s, MK__H2_CLOSED);
+    while (s->body_first)
+        drop_chunk(s);
+    mk__h2_timeout_enter(s, MK__H2_STREAM_CLOSED);
     mk_list_del(&s->link);
     mk_account_free(mk__h2_http(s->h2)->account, s, sizeof(*s));
 }
@@ -156,31 +156,31 @@ void mk__h2_stream_complete(struct mk__h2_stream *s)
     struct mk_request *req = s->req;
     if (!req)
         return;
-    if (req->tunnel && !req->ended && !s->ended_in && !s->shut) {
-        s->shut = true;
-        s->provided = false;
+    if (req->tunnel && !req->ended && !s->recv_ended && !s->fin_sent) {
+        s->fin_sent = true;
+        s->has_body = false;
         return;
     }
     req->complete = true;
     finish_exchange(s);
-    while (s->first)
-        drop_piece(s);
-    if (!s->ended_in)
-        mk__h2_wait_enter(s, MK__H2_LINGER);
+    while (s->body_first)
+        drop_chunk(s);
+    if (!s->recv_ended)
+        mk__h2_timeout_enter(s, MK__H2_STREAM_LINGER);
 }
 
 /* The rest of a body is of no use: RFC 9113 section 8.1. */
-static void drain(struct mk__h2_stream *s, size_t bytes)
+static void discard_body(struct mk__h2_stream *s, size_t bytes)
 {
-    s->drained += bytes;
-    if (s->drained > mk__h2_http(s->h2)->settings->limits.discard_bytes_max && !s->reset)
-        mk__h2_reset(s, false);
+    s->discarded_bytes += bytes;
+    if (s->discarded_bytes > mk__h2_http(s->h2)->settings->limits.discard_bytes_max && !s->reset)
+        mk__h2_reset_stream(s, false);
 }
 
 /* ── the head ── */
 
 /* Without memory for a copy of the head nothing of it is left: no span may point to bytes that are gone. */
-static int forget_head(struct mk_request *req)
+static int clear_head(struct mk_request *req)
 {
     req->parse = (struct mk__parse){0};
     req->base = "";
@@ -198,7 +198,7 @@ static int read_head(struct mk_request *req, struct mk_str head)
     if (r != 0)
         req->parse.head_len = (uint16_t)(head.len < UINT16_MAX ? head.len : UINT16_MAX);
     if (mk__request_copy_head(req) < 0)
-        return forget_head(req);
+        return clear_head(req);
     if (r != 0)
         return r == MK_AGAIN ? -400 : r;
     return mk__request_head_read(&req->parse, req->fields, req->base, &req->head);
@@ -219,11 +219,11 @@ static void open_request(struct mk__h2_stream *s, struct mk_request *req, struct
     }
     status = -mk__request_decode_path(req);
     http->app->on_head(req, http->app_ctx);
-    req->body_done = s->ended_in || req->head.body == MK__BODY_NONE;
+    req->body_done = s->recv_ended || req->head.body == MK__BODY_NONE;
     req->rate_since_ms = mk_loop_now_ms(http->loop);
     struct mk_str priority = mk_request_header(req, MK_STR("priority"));
-    if (priority.p && !s->place.updated)
-        mk__h2_order_read(&s->h2->order, &s->place, priority);
+    if (priority.p && !s->priority.updated)
+        mk__h2_priority_parse(&s->h2->scheduler, &s->priority, priority);
     if (req->head.body_bytes > req->limits->body_bytes_max)
         mk_response_error(req, 413);
     if (status)
@@ -237,14 +237,14 @@ void mk__h2_stream_begin(struct mk__h2_stream *s, struct mk_str head, int status
     struct mk__context *http = mk__h2_http(s->h2);
     struct mk_request *req = mk__request_new(http, &protocol, s);
     if (!req) {
-        mk__h2_reset(s, true);
+        mk__h2_reset_stream(s, true);
         return;
     }
     s->h2->conn->requests++;
     s->req = req;
     req->began_us = mk__context_wants_times(http) ? mk_loop_now_us(http->loop) : 0;
     open_request(s, req, head, status);
-    wake(req);
+    wake_stream(req);
 }
 
 /* ── the body ── */
@@ -255,7 +255,7 @@ bool mk__h2_stream_wants_body(const struct mk_request *req)
 }
 
 /* A body that is too long, or too slow: the answer if there is none yet. */
-static void refuse_body(struct mk_request *req, int status)
+static void reject_body(struct mk_request *req, int status)
 {
     bool answered = req->body_discard;
     req->body_discard = req->body_done = req->body_failed = true;
@@ -267,65 +267,65 @@ static void refuse_body(struct mk_request *req, int status)
         mk_response_error(req, status);
 }
 
-static void hand_over(struct mk__h2_stream *s, struct mk_str piece)
+static void pass_body(struct mk__h2_stream *s, struct mk_str chunk)
 {
     struct mk_request *req = s->req;
-    mk__request_deliver_body(req, piece, s->ended_in && !s->first);
+    mk__request_deliver_body(req, chunk, s->recv_ended && !s->body_first);
     if (!req->body_done && req->body_bytes > req->limits->body_bytes_max)
-        refuse_body(req, 413);
+        reject_body(req, 413);
 }
 
 /* Who asks for a tunnel may be let in later. */
-static bool may_connect(const struct mk__h2_stream *s)
+static bool can_tunnel(const struct mk__h2_stream *s)
 {
     const struct mk_request *req = s->req;
-    return req->tunnel || (!req->head_sent && (s->connects || req->parse.method == MK_CONNECT));
+    return req->tunnel || (!req->head_sent && (s->extended_connect || req->parse.method == MK_CONNECT));
 }
 
 /* What has come and the handler is ready to take. */
-static void deliver(struct mk__h2_stream *s)
+static void deliver_body(struct mk__h2_stream *s)
 {
-    while (s->first && mk__h2_stream_wants_body(s->req)) {
-        struct mk__h2_piece *p = s->first;
-        struct mk_str piece = mk_str(p->bytes + p->at, p->len - p->at);
-        s->first = p->next;
-        if (!s->first)
-            s->last = NULL;
-        hand_over(s, piece);
-        mk__h2_consume(s, piece.len);
-        free_piece(s, p);
+    while (s->body_first && mk__h2_stream_wants_body(s->req)) {
+        struct mk__h2_body_chunk *p = s->body_first;
+        struct mk_str chunk = mk_str(p->bytes + p->at, p->len - p->at);
+        s->body_first = p->next;
+        if (!s->body_first)
+            s->body_last = NULL;
+        pass_body(s, chunk);
+        mk__h2_consume(s, chunk.len);
+        free_chunk(s, p);
     }
-    if (s->ended_in && !s->first && mk__h2_stream_wants_body(s->req))
+    if (s->recv_ended && !s->body_first && mk__h2_stream_wants_body(s->req))
         mk__request_deliver_body(s->req, MK_STR(""), true);
-    while (s->first && (s->req->body_done || s->req->body_failed) && !may_connect(s))
-        drop_piece(s);
+    while (s->body_first && (s->req->body_done || s->req->body_failed) && !can_tunnel(s))
+        drop_chunk(s);
 }
 
-void mk__h2_stream_data(struct mk__h2_stream *s, struct mk_str piece)
+void mk__h2_stream_data(struct mk__h2_stream *s, struct mk_str chunk)
 {
     struct mk_request *req = s->req;
-    bool direct = req && !s->first && mk__h2_stream_wants_body(req);
+    bool direct = req && !s->body_first && mk__h2_stream_wants_body(req);
     if (!req)
-        drain(s, piece.len);
-    if (!req || req->body_failed || (req->body_done && !may_connect(s))) {
-        mk__h2_consume(s, piece.len);
+        discard_body(s, chunk.len);
+    if (!req || req->body_failed || (req->body_done && !can_tunnel(s))) {
+        mk__h2_consume(s, chunk.len);
     } else if (direct) {
-        hand_over(s, piece);
-        mk__h2_consume(s, piece.len);
-    } else if (add_piece(s, piece) < 0) {
-        mk__h2_reset(s, true);
+        pass_body(s, chunk);
+        mk__h2_consume(s, chunk.len);
+    } else if (add_chunk(s, chunk) < 0) {
+        mk__h2_reset_stream(s, true);
         return;
     }
     if (req)
-        wake(req);
+        wake_stream(req);
 }
 
 void mk__h2_stream_data_end(struct mk__h2_stream *s)
 {
-    s->ended_in = true;
+    s->recv_ended = true;
     if (s->req)
-        wake(s->req);
-    if (s->req && s->shut) { /* nghttp2 forgets it now: what is there is read now */
+        wake_stream(s->req);
+    if (s->req && s->fin_sent) { /* nghttp2 forgets it now: what is there is read now */
         mk__h2_tunnel_step(s);
         if (s->req && !s->req->failed)
             mk__h2_stream_complete(s);
@@ -333,7 +333,7 @@ void mk__h2_stream_data_end(struct mk__h2_stream *s)
 }
 
 /* The client waits for a word before it sends its body (RFC 9110 section 10.1.1). */
-static void invite_body(struct mk__h2_stream *s)
+static void send_100_continue(struct mk__h2_stream *s)
 {
     struct mk_request *req = s->req;
     if (!req->head.expects_continue || req->continue_sent || req->head_sent || req->body_bytes ||
@@ -345,17 +345,17 @@ static void invite_body(struct mk__h2_stream *s)
 
 /* ── steps ── */
 
-static void step_answer(struct mk__h2_stream *s)
+static void step_response(struct mk__h2_stream *s)
 {
     struct mk_request *req = s->req;
     if (req->failed) {
-        mk__h2_reset(s, true);
+        mk__h2_reset_stream(s, true);
         return;
     }
     if (!req->head_sent && (req->ended || req->first || req->tunnel))
-        mk__h2_answer_begin(s);
-    if (req->head_sent && s->provided)
-        mk__h2_order_add(&s->h2->order, &s->place);
+        mk__h2_response_begin(s);
+    if (req->head_sent && s->has_body)
+        mk__h2_scheduler_add(&s->h2->scheduler, &s->priority);
 }
 
 void mk__h2_stream_step(struct mk__h2_stream *s)
@@ -364,11 +364,12 @@ void mk__h2_stream_step(struct mk__h2_stream *s)
     if (!s->req)
         return;
     if (!s->req->tunnel)
-        deliver(s);
-    if (s->wait == MK__H2_BODY && s->armed && mk__h2_stream_wants_body(s->req) && mk__request_body_is_slow(s->req))
-        refuse_body(s->req, 408);
-    invite_body(s);
-    step_answer(s);
+        deliver_body(s);
+    if (s->state == MK__H2_STREAM_READ_BODY && s->armed && mk__h2_stream_wants_body(s->req) &&
+        mk__request_body_is_slow(s->req))
+        reject_body(s->req, 408);
+    send_100_continue(s);
+    step_response(s);
     if (s->req && s->req->tunnel && s->req->head_sent)
         mk__h2_tunnel_step(s);
 }

@@ -13,8 +13,8 @@ enum { OUT_BYTES = 16 * 1024 };
 ssize_t mk__h2_tunnel_read(struct mk_request *req, void *to, size_t size)
 {
     struct mk__h2_stream *s = req->connection;
-    size_t n = mk__h2_stream_take(s, to, size);
-    return n || s->ended_in ? (ssize_t)n : -EAGAIN;
+    size_t n = mk__h2_stream_read(s, to, size);
+    return n || s->recv_ended ? (ssize_t)n : -EAGAIN;
 }
 
 ssize_t mk__h2_tunnel_write(struct mk_request *req, const void *from, size_t size)
@@ -22,7 +22,7 @@ ssize_t mk__h2_tunnel_write(struct mk_request *req, const void *from, size_t siz
     struct mk__h2_stream *s = req->connection;
     if (!req->head_sent || s->tunnel_len == OUT_BYTES)
         return -EAGAIN;
-    if (s->fin)
+    if (s->fin_queued)
         return -EPIPE;
     if (!s->tunnel_out)
         s->tunnel_out = mk_account_alloc(req->http->account, OUT_BYTES);
@@ -38,22 +38,22 @@ ssize_t mk__h2_tunnel_write(struct mk_request *req, const void *from, size_t siz
 int mk__h2_tunnel_shutdown(struct mk_request *req)
 {
     struct mk__h2_stream *s = req->connection;
-    s->fin = true;
+    s->fin_queued = true;
     req->protocol->wake(req);
     return 0;
 }
 
-static unsigned what_is_possible(struct mk__h2_stream *s)
+static unsigned ready_events(struct mk__h2_stream *s)
 {
     const struct mk__context *http = s->req->http;
     unsigned events = 0;
-    if (s->first || s->ended_in)
+    if (s->body_first || s->recv_ended)
         events |= MK_TUNNEL_READ;
-    if (s->tunnel_len < OUT_BYTES && !s->fin)
+    if (s->tunnel_len < OUT_BYTES && !s->fin_queued)
         events |= MK_TUNNEL_WRITE;
-    if ((http->draining || http->retiring) && !s->told_draining) {
+    if ((http->draining || http->retiring) && !s->drain_notified) {
         events |= MK_TUNNEL_DRAINING;
-        s->told_draining = true;
+        s->drain_notified = true;
     }
     return events;
 }
@@ -61,14 +61,14 @@ static unsigned what_is_possible(struct mk__h2_stream *s)
 void mk__h2_tunnel_step(struct mk__h2_stream *s)
 {
     struct mk_request *req = s->req;
-    unsigned events = what_is_possible(s);
-    s->again = false;
+    unsigned events = ready_events(s);
+    s->ready_again = false;
     if (events && !req->ended)
         req->tunnel->ready(req, events, req->tunnel->ctx);
-    if (s->shut && req->ended && !req->failed)
+    if (s->fin_sent && req->ended && !req->failed)
         mk__h2_stream_complete(s);
-    if (!s->shut && (s->tunnel_len || s->fin || req->ended))
-        mk__h2_order_add(&s->h2->order, &s->place);
+    if (!s->fin_sent && (s->tunnel_len || s->fin_queued || req->ended))
+        mk__h2_scheduler_add(&s->h2->scheduler, &s->priority);
 }
 
 ssize_t mk__h2_tunnel_send(struct mk__h2_stream *s, char *to, size_t size, bool *ret_end)
@@ -81,12 +81,12 @@ ssize_t mk__h2_tunnel_send(struct mk__h2_stream *s, char *to, size_t size, bool 
         s->req->protocol->wake(s->req); /* there is room again */
     }
     if (!s->tunnel_len)
-        mk__h2_tunnel_drop(s);
-    *ret_end = !s->tunnel_len && (s->fin || s->req->ended);
+        mk__h2_tunnel_free(s);
+    *ret_end = !s->tunnel_len && (s->fin_queued || s->req->ended);
     return (ssize_t)n;
 }
 
-void mk__h2_tunnel_drop(struct mk__h2_stream *s)
+void mk__h2_tunnel_free(struct mk__h2_stream *s)
 {
     if (s->tunnel_out)
         mk_account_free(s->h2->conn->http->account, s->tunnel_out, OUT_BYTES);

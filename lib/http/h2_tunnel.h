@@ -15,9 +15,9 @@ int mk__h2_tunnel_shutdown(struct mk_request *req);
 
 /* Tells the handler what is possible. */
 void mk__h2_tunnel_step(struct mk__h2_stream *s);
-/* As of mk__h2_stream_read(). */
+/* As of mk__h2_response_read(). */
 ssize_t mk__h2_tunnel_send(struct mk__h2_stream *s, char *to, size_t size, bool *ret_end);
 /* Frees what waits. */
-void mk__h2_tunnel_drop(struct mk__h2_stream *s);
+void mk__h2_tunnel_free(struct mk__h2_stream *s);
 
 #endif

@@ -20,12 +20,12 @@ enum {
 
 /* ── the output ── */
 
-static int flush(struct mk__h2 *h2, unsigned flags)
+static int flush_out(struct mk__h2 *h2, unsigned flags)
 {
     struct mk__conn *c = h2->conn;
     struct mk__scratch *out = &mk__h2_shared_of(h2)->out;
     bool full = out->len >= h2->batch;
-    int r = mk__stream_flush(&c->sock, out, c->http->account, flags);
+    int r = mk__sock_flush(&c->sock, out, c->http->account, flags);
     if (r == MK_AGAIN)
         h2->batch = BATCH_BYTES_MIN;
     else if (full && h2->batch < MK__H2_OUT_BYTES - MK__H2_FRAME_BYTES)
@@ -33,72 +33,73 @@ static int flush(struct mk__h2 *h2, unsigned flags)
     return r;
 }
 
-static bool may_send(struct mk__h2_place *place, void *ctx)
+static bool may_send(struct mk__h2_priority *priority, void *ctx)
 {
     (void)ctx;
-    struct mk__h2_stream *s = MK_OWNER(place, struct mk__h2_stream, place);
-    return mk__h2_window(s->h2, s->id) > 0 || s->req->bodyless;
+    struct mk__h2_stream *s = MK_OWNER(priority, struct mk__h2_stream, priority);
+    return mk__h2_remote_window(s->h2, s->id) > 0 || s->req->bodyless;
 }
 
 /* nghttp2 would send of this one: is it its turn? */
-static bool may_read(struct mk__h2 *h2, struct mk__h2_stream *s)
+static bool is_its_turn(struct mk__h2 *h2, struct mk__h2_stream *s)
 {
     if (!s->req)
         return false;
-    mk__h2_order_add(&h2->order, &s->place);
-    if (!h2->current && mk__h2_order_pick(&h2->order, may_send, NULL) == &s->place)
+    mk__h2_scheduler_add(&h2->scheduler, &s->priority);
+    if (!h2->current && mk__h2_scheduler_pick(&h2->scheduler, may_send, NULL) == &s->priority)
         h2->current = s;
     if (h2->current != s)
         return false;
     if (h2->sent < TURN_SENT_BYTES)
         return true;
-    h2->later = true;
+    h2->turn_again = true;
     h2->current = NULL;
     return false;
 }
 
-enum mk__h2_reading mk__h2_turn_read(struct mk__h2 *h2, struct mk__h2_stream *s, size_t size, size_t *ret_bytes)
+enum mk__h2_read_result mk__h2_send_read_body(struct mk__h2 *h2, struct mk__h2_stream *s, size_t size,
+                                              size_t *ret_bytes)
 {
     struct mk__scratch *out = &mk__h2_shared_of(h2)->out;
     bool is_end;
-    if (!may_read(h2, s)) {
-        s->parked = true;
-        return MK__H2_LATER;
+    if (!is_its_turn(h2, s)) {
+        s->deferred = true;
+        return MK__H2_READ_DEFERRED;
     }
-    h2->asked = true;
+    h2->data_requested = true;
     if (size > MK__H2_FRAME_BYTES)
         size = MK__H2_FRAME_BYTES;
     if (out->size - out->len < MK__H2_FRAME_HEAD_BYTES + size) {
-        h2->paused = true;
-        return MK__H2_FULL;
+        h2->out_full = true;
+        return MK__H2_READ_FULL;
     }
-    ssize_t n = mk__h2_answer_read(s, out->data + out->len + MK__H2_FRAME_HEAD_BYTES, size, &is_end);
+    ssize_t n = mk__h2_response_read(s, out->data + out->len + MK__H2_FRAME_HEAD_BYTES, size, &is_end);
     if (n < 0 && n != -EBUSY) {
         s->reset = true;
-        return MK__H2_FAILED;
+        return MK__H2_READ_FAILED;
     }
     if (n <= 0 && !is_end) {
-        mk__h2_order_remove(&s->place); /* until it is woken */
+        mk__h2_scheduler_remove(&s->priority); /* until it is woken */
         if (n == -EBUSY)
             s->req->protocol->wake(s->req);
-        s->parked = true;
+        s->deferred = true;
         h2->current = NULL;
-        return MK__H2_LATER;
+        return MK__H2_READ_DEFERRED;
     }
     h2->frame_at = (uint32_t)out->len;
     h2->sent += (uint32_t)n;
     h2->conn->stream_bytes += (uint32_t)n;
     *ret_bytes = (size_t)n;
     if (is_end)
-        mk__h2_order_remove(&s->place);
+        mk__h2_scheduler_remove(&s->priority);
     else
-        mk__h2_order_rotate(&h2->order, &s->place);
-    if (is_end || s->place.incremental)
+        mk__h2_scheduler_rotate(&h2->scheduler, &s->priority);
+    if (is_end || s->priority.incremental)
         h2->current = NULL;
-    return is_end ? MK__H2_LAST : MK__H2_MORE;
+    return is_end ? MK__H2_READ_LAST : MK__H2_READ_MORE;
 }
 
-void mk__h2_turn_frame(struct mk__h2 *h2, const void *head, size_t bytes)
+void mk__h2_send_put_frame_head(struct mk__h2 *h2, const void *head, size_t bytes)
 {
     struct mk__scratch *out = &mk__h2_shared_of(h2)->out;
     memcpy(out->data + h2->frame_at, head, MK__H2_FRAME_HEAD_BYTES);
@@ -106,22 +107,22 @@ void mk__h2_turn_frame(struct mk__h2 *h2, const void *head, size_t bytes)
 }
 
 /* Lets the next stream send; false: there is none that could. */
-static bool choose(struct mk__h2 *h2)
+static bool choose_stream(struct mk__h2 *h2)
 {
     if (h2->sent >= TURN_SENT_BYTES) {
-        h2->later |= mk__h2_order_pick(&h2->order, may_send, NULL) != NULL;
+        h2->turn_again |= mk__h2_scheduler_pick(&h2->scheduler, may_send, NULL) != NULL;
         return false;
     }
-    if (mk__h2_window(h2, 0) <= 0)
+    if (mk__h2_remote_window(h2, 0) <= 0)
         return false;
-    struct mk__h2_place *place = mk__h2_order_pick(&h2->order, may_send, NULL);
-    if (!place)
+    struct mk__h2_priority *priority = mk__h2_scheduler_pick(&h2->scheduler, may_send, NULL);
+    if (!priority)
         return false;
-    h2->current = MK_OWNER(place, struct mk__h2_stream, place);
-    h2->asked = false;
-    if (h2->current->parked)
-        mk__h2_resume(h2->current);
-    h2->current->parked = false;
+    h2->current = MK_OWNER(priority, struct mk__h2_stream, priority);
+    h2->data_requested = false;
+    if (h2->current->deferred)
+        mk__h2_resume_data(h2->current);
+    h2->current->deferred = false;
     return true;
 }
 
@@ -129,66 +130,66 @@ static bool choose(struct mk__h2 *h2)
 static int put_frame(struct mk__h2 *h2, struct mk_str frame)
 {
     struct mk__scratch *out = &mk__h2_shared_of(h2)->out;
-    int r = frame.len > out->size - out->len ? flush(h2, MK_IO_MORE) : 0;
+    int r = frame.len > out->size - out->len ? flush_out(h2, MK_IO_MORE) : 0;
     if (r < 0 || frame.len > out->size - out->len)
         return r < 0 ? r : -EMSGSIZE;
     memcpy(out->data + out->len, frame.p, frame.len);
     out->len += frame.len;
-    return r == MK_AGAIN ? flush(h2, 0) : 0;
+    return r == MK_AGAIN ? flush_out(h2, 0) : 0;
 }
 
 /* Frames into the output: 0, when there are no more; MK_AGAIN when the client takes none; -errno. */
-static int produce(struct mk__h2 *h2)
+static int produce_frames(struct mk__h2 *h2)
 {
     struct mk__scratch *out = &mk__h2_shared_of(h2)->out;
     for (;;) {
         struct mk_str frame;
         if (out->len >= h2->batch || out->size - out->len < MK__H2_FRAME_BYTES + MK__H2_FRAME_HEAD_BYTES) {
-            int r = flush(h2, 0); /* whether there is more shows only now */
+            int r = flush_out(h2, 0); /* whether there is more shows only now */
             if (r != 0)
                 return r;
         }
-        h2->paused = false;
-        int r = mk__h2_pull(h2, &frame);
+        h2->out_full = false;
+        int r = mk__h2_next_frame(h2, &frame);
         if (r == 0 && frame.len)
             r = put_frame(h2, frame);
         if (r != 0)
             return r;
         if (frame.len)
             continue;
-        if (h2->paused)
+        if (h2->out_full)
             continue;
-        if (h2->current && !h2->asked) /* nghttp2 knows better: its windows, or its state */
-            mk__h2_order_remove(&h2->current->place);
+        if (h2->current && !h2->data_requested) /* nghttp2 knows better: its windows, or its state */
+            mk__h2_scheduler_remove(&h2->current->priority);
         h2->current = NULL;
-        if (!choose(h2))
+        if (!choose_stream(h2))
             return 0;
     }
 }
 
-static int send_all(struct mk__h2 *h2)
+static int send_frames(struct mk__h2 *h2)
 {
     h2->sent = 0;
-    int r = flush(h2, 0);
+    int r = flush_out(h2, 0);
     if (r == 0)
-        r = produce(h2);
+        r = produce_frames(h2);
     h2->current = NULL;
-    return r == 0 ? flush(h2, 0) : r;
+    return r == 0 ? flush_out(h2, 0) : r;
 }
 
 /* ── turns ── */
 
 /* Reads what there is; false when the connection is of no use any more. */
-static bool receive_all(struct mk__h2 *h2)
+static bool receive_input(struct mk__h2 *h2)
 {
     struct mk__conn *c = h2->conn;
     struct mk__scratch *in = &c->http->in;
-    for (size_t read = 0; c->sock.readable && !c->sock.ended && !h2->ended;) {
+    for (size_t read = 0; c->sock.readable && !c->sock.ended && !h2->terminated;) {
         if (read >= TURN_READ_BYTES) {
-            h2->later = true;
+            h2->turn_again = true;
             break;
         }
-        ssize_t n = mk__stream_read(&c->sock, in->data, in->size);
+        ssize_t n = mk__sock_read(&c->sock, in->data, in->size);
         if (n == -EAGAIN || n == 0)
             break;
         if (n < 0)
@@ -208,14 +209,14 @@ static void step_streams(struct mk__h2 *h2)
         mk__h2_stream_step(MK_LIST_FIRST(&now, struct mk__h2_stream, woken));
 }
 
-static void settle_streams(struct mk__h2 *h2)
+static void update_stream_states(struct mk__h2 *h2)
 {
     struct mk_list *n, *save;
     MK_LIST_EACH(&h2->streams, n, save)
-        mk__h2_wait_settle(MK_OWNER(n, struct mk__h2_stream, link));
+        mk__h2_timeout_update(MK_OWNER(n, struct mk__h2_stream, link));
 }
 
-static bool has_work(const struct mk__h2 *h2)
+static bool has_streams(const struct mk__h2 *h2)
 {
     return !mk_list_empty(&h2->streams);
 }
@@ -223,34 +224,34 @@ static bool has_work(const struct mk__h2 *h2)
 /* It has had its answers, and nothing is on its way. */
 static bool is_idle(const struct mk__h2 *h2)
 {
-    return !has_work(h2) && !h2->head_of && h2->conn->requests;
+    return !has_streams(h2) && !h2->head_stream && h2->conn->requests;
 }
 
 /*
  * It has been warned, and nothing is on its way, as far as we can see: it has a moment to answer our PING, whatever
  * else it sends, where it is urgent. Who came during the drain, which does not wait for it, may still ask.
  */
-static bool overstays(const struct mk__h2 *h2)
+static bool can_close_idle(const struct mk__h2 *h2)
 {
     const struct mk__conn *c = h2->conn;
-    bool urgent = h2->dismissed || mk__h2_http(h2)->draining;
-    return urgent && h2->going == MK__H2_WARNED && !has_work(h2) && !h2->head_of &&
+    bool urgent = h2->close_requested || mk__h2_http(h2)->draining;
+    return urgent && h2->shutdown == MK__H2_SHUTDOWN_NOTICE && !has_streams(h2) && !h2->head_stream &&
            (c->requests || !c->accepted_in_drain);
 }
 
-static enum mk__conn_state state_of(const struct mk__h2 *h2, int sent)
+static enum mk__conn_state conn_state_of(const struct mk__h2 *h2, int sent)
 {
     if (sent == MK_AGAIN)
         return MK__CONN_H2_WRITE;
-    if (h2->head_of)
+    if (h2->head_stream)
         return MK__CONN_READ_HEAD;
-    if (has_work(h2))
+    if (has_streams(h2))
         return MK__CONN_STREAMS;
     return h2->conn->requests ? MK__CONN_IDLE : MK__CONN_NEW;
 }
 
 /* A client may take its time to leave, but nothing is heard any more, and its session holds a lot. */
-static enum mk__conn_state leave(struct mk__conn *c)
+static enum mk__conn_state close_session(struct mk__conn *c)
 {
     c->closing = c->unread_input = true;
     enum mk__conn_state next = mk__conn_begin_close(c);
@@ -259,110 +260,111 @@ static enum mk__conn_state leave(struct mk__conn *c)
     return next == MK__CONN_WRITE ? MK__CONN_H2_WRITE : next;
 }
 
-static enum mk__conn_state settle(struct mk__h2 *h2, int sent)
+static enum mk__conn_state end_turn(struct mk__h2 *h2, int sent)
 {
     struct mk__conn *c = h2->conn;
-    bool wants = mk__h2_wants(h2);
+    bool wants = mk__h2_wants_io(h2);
     if (sent < 0)
         return MK__CONN_CLOSED;
-    bool gone = c->sock.ended && !h2->later; /* who sends no more takes what is there */
-    if (sent == 0 && (!wants || h2->ended || gone))
-        return leave(c);
-    if (sent != 0 && h2->ended && h2->overdue && !c->requests)
+    bool gone = c->sock.ended && !h2->turn_again; /* who sends no more takes what is there */
+    if (sent == 0 && (!wants || h2->terminated || gone))
+        return close_session(c);
+    if (sent != 0 && h2->terminated && h2->grace_over && !c->requests)
         return MK__CONN_CLOSED; /* it does not take a word of ours, nor has it asked for any */
-    if (overstays(h2) && !h2->moment.deadline_ms)
-        mk_timer_arm(c->http->loop, &h2->moment, MK__CONN_DRAIN_GRACE_MS);
-    h2->later |= h2->overdue && overstays(h2) && !h2->ended;
-    settle_streams(h2);
-    if (h2->later || !mk_list_empty(&h2->woken) || (c->sock.readable && !c->sock.ended && sent == 0))
+    if (can_close_idle(h2) && !h2->grace_timer.deadline_ms)
+        mk_timer_arm(c->http->loop, &h2->grace_timer, MK__CONN_DRAIN_GRACE_MS);
+    h2->turn_again |= h2->grace_over && can_close_idle(h2) && !h2->terminated;
+    update_stream_states(h2);
+    if (h2->turn_again || !mk_list_empty(&h2->woken) || (c->sock.readable && !c->sock.ended && sent == 0))
         mk_task_schedule(c->http->loop, &c->task);
-    return state_of(h2, sent);
+    return conn_state_of(h2, sent);
 }
 
 /* Streams that were taken over have no end of their own. */
-static void tell_tunnels(struct mk__h2 *h2)
+static void notify_tunnels(struct mk__h2 *h2)
 {
     struct mk_list *n, *save;
     MK_LIST_EACH(&h2->streams, n, save) {
         struct mk__h2_stream *s = MK_OWNER(n, struct mk__h2_stream, link);
-        if (s->req && s->req->tunnel && !s->told_draining)
+        if (s->req && s->req->tunnel && !s->drain_notified)
             s->req->protocol->wake(s->req);
     }
 }
 
-static void prepare_farewell(struct mk__h2 *h2)
+static void begin_shutdown(struct mk__h2 *h2)
 {
     const struct mk__context *http = mk__h2_http(h2);
-    bool stays = h2->going == MK__H2_STAYS;
+    bool stays = h2->shutdown == MK__H2_SHUTDOWN_NONE;
     if (http->draining || http->retiring)
-        tell_tunnels(h2);
-    if (http->draining || http->retiring || !http->settings->keep_alive || http->settings_version != h2->adoptions)
-        mk__h2_warn(h2);
+        notify_tunnels(h2);
+    if (http->draining || http->retiring || !http->settings->keep_alive ||
+        http->settings_version != h2->settings_version)
+        mk__h2_submit_shutdown_notice(h2);
     if (is_idle(h2) && http->draining && stays)
-        mk__h2_say_goodbye(h2);
-    if (h2->overdue && overstays(h2))
-        mk__h2_end(h2, MK__H2_NO_ERROR);
+        mk__h2_submit_goaway(h2);
+    if (h2->grace_over && can_close_idle(h2))
+        mk__h2_terminate(h2, MK__H2_ERR_NO_ERROR);
 }
 
-void mk__h2_turn_moment(struct mk_timer *timer)
+void mk__h2_send_on_grace_timer(struct mk_timer *timer)
 {
-    struct mk__h2 *h2 = MK_OWNER(timer, struct mk__h2, moment);
-    h2->overdue = true;
+    struct mk__h2 *h2 = MK_OWNER(timer, struct mk__h2, grace_timer);
+    h2->grace_over = true;
     mk_task_schedule(mk__h2_http(h2)->loop, &h2->conn->task);
 }
 
-static enum mk__conn_state take_turn(struct mk__conn *c, struct mk_str in)
+static enum mk__conn_state run_turn(struct mk__conn *c, struct mk_str in)
 {
     struct mk__h2 *h2 = c->h2;
-    h2->later = false;
+    h2->turn_again = false;
     if (in.len)
         mk__h2_receive(h2, in);
-    if (!receive_all(h2))
+    if (!receive_input(h2))
         return MK__CONN_CLOSED;
-    prepare_farewell(h2);
+    begin_shutdown(h2);
     step_streams(h2);
-    int sent = send_all(h2);
+    int sent = send_frames(h2);
     if (sent == 0 && is_idle(h2) && mk__context_is_low_on_memory(c->http)) {
-        mk__h2_say_goodbye(h2);
-        sent = send_all(h2);
+        mk__h2_submit_goaway(h2);
+        sent = send_frames(h2);
     }
-    return settle(h2, sent);
+    return end_turn(h2, sent);
 }
 
 /* Nothing at all is taken: those that have not been told of, by their own timers, are ended with their connection. */
-static void tell_unread(struct mk__h2 *h2)
+static void log_send_timeouts(struct mk__h2 *h2)
 {
     struct mk_list *n, *save;
     MK_LIST_EACH(&h2->streams, n, save) {
         const struct mk__h2_stream *s = MK_OWNER(n, struct mk__h2_stream, link);
-        if (s->wait == MK__H2_SEND && s->req && !s->req->failed)
-            mk__h2_manners_tell(h2, MK__H2_UNREAD, s->req->limits->timeout_ms[MK__TIMEOUT_SEND]);
+        if (s->state == MK__H2_STREAM_WRITE && s->req && !s->req->failed)
+            mk__h2_flood_log(h2, MK__H2_FLOOD_SEND_TIMEOUT, s->req->limits->timeout_ms[MK__TIMEOUT_SEND]);
     }
 }
 
-static enum mk__conn_state overdue(struct mk__conn *c)
+static enum mk__conn_state on_timeout(struct mk__conn *c)
 {
     struct mk__h2 *h2 = c->h2;
     if (c->state == MK__CONN_H2_WRITE) {
-        tell_unread(h2);
+        log_send_timeouts(h2);
         return MK__CONN_CLOSED;
     }
-    mk__h2_end(h2, MK__H2_NO_ERROR);
-    return settle(h2, send_all(h2));
+    mk__h2_terminate(h2, MK__H2_ERR_NO_ERROR);
+    return end_turn(h2, send_frames(h2));
 }
 
-static enum mk__conn_state begin(struct mk__conn *c, struct mk_str in)
+static enum mk__conn_state begin_session(struct mk__conn *c, struct mk_str in)
 {
-    return mk__h2_open(c) < 0 ? MK__CONN_CLOSED : take_turn(c, in);
+    return mk__h2_open(c) < 0 ? MK__CONN_CLOSED : run_turn(c, in);
 }
 
-const struct mk__h2_calls mk__h2_calls = {
-    .begin = begin,
-    .turn = take_turn,
-    .overdue = overdue,
+const struct mk__h2_ops mk__h2_ops = {
+    .begin = begin_session,
+    .turn = run_turn,
+    .on_timeout = on_timeout,
     .close = mk__h2_close,
-    .hoarder = mk__h2_hoard_find,
-    .give_up = mk__h2_hoard_give_up,
-    .sum_up = mk__h2_manners_sum_up,
-    .release = mk__h2_release,
+    .find_stalled = mk__h2_evict_find,
+    .close_idle = mk__h2_evict_close_idle,
+    .log_totals = mk__h2_flood_log_totals,
+    .release = mk__h2_release_shared,
 };

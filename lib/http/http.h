@@ -51,7 +51,7 @@ struct mk__http_settings {
     struct mk_str server_line;        /* "Server: ...\r\n" or empty */
 };
 
-struct mk__h2_calls;
+struct mk__h2_ops;
 
 struct mk__http_app {
     /* An exchange begins, perhaps with a head that nobody can read. */
@@ -77,7 +77,7 @@ struct mk__http_app {
     /* settings->notify_close: it goes. Not called for those that were refused. */
     void (*on_close)(struct mk_connection *conn, void *ctx);
     /* HTTP/2; NULL: it is not there. */
-    const struct mk__h2_calls *(*load_h2)(void);
+    const struct mk__h2_ops *(*load_h2)(void);
     /* Whom to believe about the client of a request. */
     const struct mk__trusted_proxies *(*trusted_proxies)(const struct mk_request *req);
 #endif
@@ -103,13 +103,13 @@ struct mk__context {
     bool accept_in_drain;    /* connections may come during the drain, which does not wait for them */
     uint32_t conns_in_drain; /* so many of these there are */
 #ifndef MK_LEAN
-    uint32_t settings_version;     /* of settings, so far */
-    uint64_t warned_ms;            /* about those who connect where only proxies may, or who are none */
-    const struct mk__h2_calls *h2; /* NULL: nobody has spoken it yet */
-    void *h2_shared;               /* its own, of all connections */
-    struct mk_list handshaking;    /* connections amid their handshakes, the oldest first */
-    uint32_t handshakes;           /* so many */
-    uint32_t handshake_steps;      /* of handshakes, in this turn of the loop: */
+    uint32_t settings_version;   /* of settings, so far */
+    uint64_t warned_ms;          /* about those who connect where only proxies may, or who are none */
+    const struct mk__h2_ops *h2; /* NULL: nobody has spoken it yet */
+    void *h2_shared;             /* its own, of all connections */
+    struct mk_list handshaking;  /* connections amid their handshakes, the oldest first */
+    uint32_t handshakes;         /* so many */
+    uint32_t handshake_steps;    /* of handshakes, in this turn of the loop: */
     uint64_t handshake_turn;
     struct mk_list handshake_queue;    /* connections whose handshakes wait for a step, by task.node */
     struct mk_task handshake_task;     /* takes steps from the queue, at the end of a turn */

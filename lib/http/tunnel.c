@@ -82,13 +82,13 @@ ssize_t mk__h1_tunnel_read(struct mk_request *req, void *to, size_t size)
     size_t n = mk__h1_read_saved_input(c, to, size);
     if (n || c->sock.ended)
         return (ssize_t)n;
-    return c->sock.readable ? mk__stream_read(&c->sock, to, size) : -EAGAIN;
+    return c->sock.readable ? mk__sock_read(&c->sock, to, size) : -EAGAIN;
 }
 
 ssize_t mk__h1_tunnel_write(struct mk_request *req, const void *from, size_t size)
 {
     struct mk__conn *c = req->connection;
-    return req->head_sent ? mk__stream_write(&c->sock, from, size) : -EAGAIN;
+    return req->head_sent ? mk__sock_write(&c->sock, from, size) : -EAGAIN;
 }
 
 int mk__h1_tunnel_shutdown(struct mk_request *req)
@@ -121,7 +121,7 @@ enum mk__conn_state mk__h1_run_tunnel(struct mk__conn *c)
 {
     struct mk_request *req = c->req;
     struct mk__context *http = c->http;
-    if (mk__stream_flush(&c->sock, &http->out, http->account, 0) < 0)
+    if (mk__sock_flush(&c->sock, &http->out, http->account, 0) < 0)
         return MK__CONN_CLOSED;
     unsigned events = ready_events(c);
     if (events && !req->ended)

@@ -8,19 +8,19 @@
 #include <errno.h>
 #include <string.h>
 
-enum { FIRST_PLACES = 256 };
+enum { FIRST_ENTRIES = 256 };
 
-void mk__guests_init(struct mk__guests *g, struct mk_account *account, mk__guests_fn arrived)
+void mk__handoff_init(struct mk__handoff *g, struct mk_account *account, mk__handoff_fn on_new_fd)
 {
-    *g = (struct mk__guests){.account = account, .arrived = arrived};
+    *g = (struct mk__handoff){.account = account, .on_new_fd = on_new_fd};
 }
 
 static size_t table_bytes(uint32_t n)
 {
-    return n * sizeof(struct mk__guest);
+    return n * sizeof(struct mk__handoff_fd);
 }
 
-void mk__guests_release(struct mk__guests *g)
+void mk__handoff_release(struct mk__handoff *g)
 {
     if (g->n)
         mk_account_free(g->account, g->table, table_bytes(g->n));
@@ -28,34 +28,34 @@ void mk__guests_release(struct mk__guests *g)
     g->n = 0;
 }
 
-static int grow(struct mk__guests *g, uint32_t fd)
+static int grow_table(struct mk__handoff *g, uint32_t fd)
 {
-    uint32_t n = g->n ? g->n : FIRST_PLACES;
+    uint32_t n = g->n ? g->n : FIRST_ENTRIES;
     while (n <= fd)
         n *= 2;
-    struct mk__guest *table = mk_account_alloc(g->account, table_bytes(n));
+    struct mk__handoff_fd *table = mk_account_alloc(g->account, table_bytes(n));
     if (!table)
         return -ENOMEM;
     if (g->n)
         memcpy(table, g->table, table_bytes(g->n));
     memset(table + g->n, 0, table_bytes(n - g->n));
-    mk__guests_release(g);
+    mk__handoff_release(g);
     g->table = table;
     g->n = n;
     return 0;
 }
 
-int mk__guests_admit(struct mk__guests *g, int fd, uint32_t sequence, uint32_t events)
+int mk__handoff_admit(struct mk__handoff *g, int fd, uint32_t sequence, uint32_t events)
 {
-    if ((uint32_t)fd >= g->n && grow(g, (uint32_t)fd) < 0)
+    if ((uint32_t)fd >= g->n && grow_table(g, (uint32_t)fd) < 0)
         return -ENOMEM;
-    g->table[fd] = (struct mk__guest){.sequence = sequence};
+    g->table[fd] = (struct mk__handoff_fd){.sequence = sequence};
     g->fd = fd;
     g->events = events;
     return 0;
 }
 
-uint32_t mk__guests_take(struct mk__guests *g, struct mk_event *event)
+uint32_t mk__handoff_take(struct mk__handoff *g, struct mk_event *event)
 {
     uint32_t events = g->events;
     if (!events || event->fd != g->fd)
@@ -65,21 +65,21 @@ uint32_t mk__guests_take(struct mk__guests *g, struct mk_event *event)
     return events;
 }
 
-bool mk__guests_forget(struct mk__guests *g, const struct mk_event *event)
+bool mk__handoff_forget(struct mk__handoff *g, const struct mk_event *event)
 {
-    struct mk__guest *guest = (uint32_t)event->fd < g->n ? &g->table[event->fd] : NULL;
-    if (!guest || guest->event != event)
+    struct mk__handoff_fd *entry = (uint32_t)event->fd < g->n ? &g->table[event->fd] : NULL;
+    if (!entry || entry->event != event)
         return false;
-    guest->event = NULL;
+    entry->event = NULL;
     return true;
 }
 
-void mk__guests_ready(struct mk__guests *g, uint64_t tag, uint32_t events)
+void mk__handoff_dispatch(struct mk__handoff *g, uint64_t tag, uint32_t events)
 {
     uint32_t fd = (uint32_t)tag >> 1, sequence = (uint32_t)(tag >> 32);
-    struct mk__guest *guest = fd < g->n ? &g->table[fd] : NULL;
-    if (!guest || guest->sequence != sequence)
-        g->arrived(g, (int)fd, sequence, events);
-    else if (guest->event)
-        guest->event->ready(guest->event, events);
+    struct mk__handoff_fd *entry = fd < g->n ? &g->table[fd] : NULL;
+    if (!entry || entry->sequence != sequence)
+        g->on_new_fd(g, (int)fd, sequence, events);
+    else if (entry->event)
+        entry->event->ready(entry->event, events);
 }

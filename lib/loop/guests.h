@@ -8,7 +8,7 @@
  *
  * The registration is never touched: it came before the loop knew of the descriptor, and close(2) ends it. A number
  * may be closed and given out again while events of its last owner still lie in a batch: they carry an older sequence,
- * or meet a place that nobody takes any more, and are dropped. One thread, but for mk__guest_tag().
+ * or meet a place that nobody takes any more, and are dropped. One thread, but for mk__handoff_tag().
  */
 #ifndef MK_LOOP_GUESTS_H
 #define MK_LOOP_GUESTS_H
@@ -16,15 +16,15 @@
 #include <monkey/arena.h>
 #include <monkey/loop.h>
 
-struct mk__guests;
+struct mk__handoff;
 
 /* A first event: to be admitted, or to be dropped when the other thread knows nothing of it (any more). */
-typedef void (*mk__guests_fn)(struct mk__guests *g, int fd, uint32_t sequence, uint32_t events);
+typedef void (*mk__handoff_fn)(struct mk__handoff *g, int fd, uint32_t sequence, uint32_t events);
 
-struct mk__guests {
-    mk__guests_fn arrived;
+struct mk__handoff {
+    mk__handoff_fn on_new_fd;
     struct mk_account *account; /* the table is drawn on it */
-    struct mk__guest {
+    struct mk__handoff_fd {
         struct mk_event *event; /* NULL: gone */
         uint32_t sequence;
     } * table;
@@ -33,23 +33,23 @@ struct mk__guests {
     uint32_t events; /* ... and what is true of it, until it is taken */
 };
 
-void mk__guests_init(struct mk__guests *g, struct mk_account *account, mk__guests_fn arrived);
-void mk__guests_release(struct mk__guests *g);
+void mk__handoff_init(struct mk__handoff *g, struct mk_account *account, mk__handoff_fn on_new_fd);
+void mk__handoff_release(struct mk__handoff *g);
 
 /* Sequences begin at 1. */
-static inline uint64_t mk__guest_tag(int fd, uint32_t sequence)
+static inline uint64_t mk__handoff_tag(int fd, uint32_t sequence)
 {
     return (uint64_t)sequence << 32 | (uint32_t)fd << 1 | 1;
 }
 
-/* Makes a place for a new guest, whose event mk__guests_take() will name. 0 or -ENOMEM. */
-int mk__guests_admit(struct mk__guests *g, int fd, uint32_t sequence, uint32_t events);
-/* Is `event` that of the guest who was just admitted? Then it is called back from now on: the events of its arrival. */
-uint32_t mk__guests_take(struct mk__guests *g, struct mk_event *event);
-/* For mk_event_del(): is it a guest's? Then it is forgotten. */
-bool mk__guests_forget(struct mk__guests *g, const struct mk_event *event);
+/* Makes a place for a new entry, whose event mk__handoff_take() will name. 0 or -ENOMEM. */
+int mk__handoff_admit(struct mk__handoff *g, int fd, uint32_t sequence, uint32_t events);
+/* Is `event` that of the entry who was just admitted? Then it is called back from now on: the events of its arrival. */
+uint32_t mk__handoff_take(struct mk__handoff *g, struct mk_event *event);
+/* For mk_event_del(): is it a entry's? Then it is forgotten. */
+bool mk__handoff_forget(struct mk__handoff *g, const struct mk_event *event);
 
 /* An event of the loop's batch. */
-void mk__guests_ready(struct mk__guests *g, uint64_t tag, uint32_t events);
+void mk__handoff_dispatch(struct mk__handoff *g, uint64_t tag, uint32_t events);
 
 #endif

@@ -11,7 +11,7 @@
 #include <pthread.h>
 #include <sched.h>
 
-struct mk__jobs {
+struct mk__thread_pool {
     pthread_mutex_t lock;
     pthread_cond_t wake;
     struct mk_message *first, **last; /* the queue, linked through the jobs' messages */
@@ -19,13 +19,13 @@ struct mk__jobs {
     bool stopping;
     pthread_t ids[16];
 #ifndef MK_LEAN
-    cpu_set_t processors; /* those that its threads may use; none: unknown */
+    cpu_set_t cpus; /* those that its threads may use; none: unknown */
 #endif
 };
 
 /* At most `threads_max` (1 to 16) threads. */
-void mk__jobs_open(struct mk__jobs *jobs, unsigned threads_max);
+void mk__thread_pool_open(struct mk__thread_pool *pool, unsigned threads_max);
 /* Finishes what is queued, then joins the threads. The loops must still be able to take messages. */
-void mk__jobs_close(struct mk__jobs *jobs);
+void mk__thread_pool_close(struct mk__thread_pool *pool);
 
 #endif

@@ -42,7 +42,7 @@ static void ignore_event(struct mk_event *event, uint32_t events)
 }
 
 /* Stands in the batch for an event that was removed. */
-static struct mk_event nobody = {.ready = ignore_event, .fd = -1};
+static struct mk_event removed_event = {.ready = ignore_event, .fd = -1};
 
 int mk_event_add(struct mk_loop *loop, struct mk_event *event, uint32_t events)
 {
@@ -57,13 +57,13 @@ int mk_event_change(struct mk_loop *loop, struct mk_event *event, uint32_t event
 void mk_event_del(struct mk_loop *loop, struct mk_event *event)
 {
 #ifndef MK_LEAN
-    if (loop->guests && mk__guests_forget(loop->guests, event))
+    if (loop->handoff && mk__handoff_forget(loop->handoff, event))
         return;
 #endif
     loop->poller->control(loop, EPOLL_CTL_DEL, event, 0);
     for (int i = loop->batch_at; i < loop->batch_len; i++)
         if (loop->batch[i].data.ptr == event)
-            loop->batch[i].data.ptr = &nobody;
+            loop->batch[i].data.ptr = &removed_event;
 }
 
 /* ── timers and tasks ── */
@@ -101,10 +101,10 @@ void mk_task_cancel(struct mk_task *task)
     mk_list_del(&task->node);
 }
 
-void mk__loop_bury(struct mk_loop *loop, struct mk_task *task)
+void mk__loop_defer_free(struct mk_loop *loop, struct mk_task *task)
 {
     mk_list_del(&task->node);
-    mk_list_add(&loop->graves, &task->node);
+    mk_list_add(&loop->closing, &task->node);
 }
 
 static void run_tasks(struct mk_list *list)
@@ -123,21 +123,21 @@ static void run_tasks(struct mk_list *list)
 
 void mk_post(struct mk_loop *loop, struct mk_message *message)
 {
-    struct mk_message *newest = atomic_load_explicit(&loop->mail, memory_order_relaxed);
-    atomic_fetch_add_explicit(&loop->ringing, 1, memory_order_relaxed);
+    struct mk_message *newest = atomic_load_explicit(&loop->inbox, memory_order_relaxed);
+    atomic_fetch_add_explicit(&loop->wakeups_in_flight, 1, memory_order_relaxed);
     do
         message->next = newest;
-    while (!atomic_compare_exchange_weak_explicit(&loop->mail, &newest, message, memory_order_release,
+    while (!atomic_compare_exchange_weak_explicit(&loop->inbox, &newest, message, memory_order_release,
                                                   memory_order_relaxed));
     /* the message may be gone by now; the first letter in an empty box rings, a full counter rings already */
     if (!newest)
-        eventfd_write(loop->mail_event.fd, 1);
-    atomic_fetch_sub_explicit(&loop->ringing, 1, memory_order_release);
+        eventfd_write(loop->wakeup_event.fd, 1);
+    atomic_fetch_sub_explicit(&loop->wakeups_in_flight, 1, memory_order_release);
 }
 
-static void read_mail(struct mk_loop *loop)
+static void run_messages(struct mk_loop *loop)
 {
-    struct mk_message *newest = atomic_exchange_explicit(&loop->mail, NULL, memory_order_acquire), *oldest = NULL;
+    struct mk_message *newest = atomic_exchange_explicit(&loop->inbox, NULL, memory_order_acquire), *oldest = NULL;
     while (newest) {
         struct mk_message *next = newest->next;
         newest->next = oldest;
@@ -151,49 +151,49 @@ static void read_mail(struct mk_loop *loop)
     }
 }
 
-static void answer_ring(struct mk_event *event, uint32_t events)
+static void on_wakeup(struct mk_event *event, uint32_t events)
 {
     eventfd_t count;
     (void)events;
-    eventfd_read(event->fd, &count); /* the mail itself is read once a turn */
+    eventfd_read(event->fd, &count); /* the inbox itself is read once a turn */
 }
 
 /* ── the turn ── */
 
-static void look_at_clock(struct mk_loop *loop)
+static void update_time(struct mk_loop *loop)
 {
     loop->now_ms = loop->clock->now_ms(loop->clock->ctx);
     loop->wall_seconds = loop->clock->wall_seconds(loop->clock->ctx);
 }
 
 int mk__loop_open(struct mk_loop *loop, const struct mk__poller *poller, const struct mk__clock *clock,
-                  struct mk__jobs *jobs)
+                  struct mk__thread_pool *pool)
 {
     loop->poller = poller;
     loop->clock = clock;
-    loop->jobs = jobs;
+    loop->thread_pool = pool;
     loop->stopping = false;
-    loop->jobs_out = 0;
+    loop->jobs_pending = 0;
 #ifndef MK_LEAN
     loop->turns = 0;
-    loop->guests = NULL;
-    loop->names = NULL;
+    loop->handoff = NULL;
+    loop->resolver = NULL;
 #endif
     loop->batch_at = loop->batch_len = 0;
-    loop->mail = NULL;
-    loop->ringing = 0;
+    loop->inbox = NULL;
+    loop->wakeups_in_flight = 0;
     mk_list_init(&loop->tasks);
-    mk_list_init(&loop->graves);
-    look_at_clock(loop);
+    mk_list_init(&loop->closing);
+    update_time(loop);
     mk__wheel_init(&loop->wheel, loop->now_ms);
     int err = poller->open(loop);
     if (err < 0)
         return err;
-    loop->mail_event = (struct mk_event){.ready = answer_ring, .fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};
-    err = loop->mail_event.fd < 0 ? -errno : mk_event_add(loop, &loop->mail_event, EPOLLIN);
+    loop->wakeup_event = (struct mk_event){.ready = on_wakeup, .fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};
+    err = loop->wakeup_event.fd < 0 ? -errno : mk_event_add(loop, &loop->wakeup_event, EPOLLIN);
     if (err < 0) {
-        if (loop->mail_event.fd >= 0)
-            close(loop->mail_event.fd);
+        if (loop->wakeup_event.fd >= 0)
+            close(loop->wakeup_event.fd);
         poller->close(loop);
     }
     return err;
@@ -201,12 +201,12 @@ int mk__loop_open(struct mk_loop *loop, const struct mk__poller *poller, const s
 
 void mk__loop_close(struct mk_loop *loop)
 {
-    read_mail(loop); /* whoever waits for an answer gets it */
-    run_tasks(&loop->graves);
-    while (atomic_load_explicit(&loop->ringing, memory_order_acquire))
+    run_messages(loop); /* whoever waits for an answer gets it */
+    run_tasks(&loop->closing);
+    while (atomic_load_explicit(&loop->wakeups_in_flight, memory_order_acquire))
         sched_yield(); /* its number may be another file's soon */
-    mk_event_del(loop, &loop->mail_event);
-    close(loop->mail_event.fd);
+    mk_event_del(loop, &loop->wakeup_event);
+    close(loop->wakeup_event.fd);
     loop->poller->close(loop);
 }
 
@@ -221,11 +221,11 @@ static int timeout_ms(const struct mk_loop *loop)
     return delay > INT_MAX ? INT_MAX : (int)delay;
 }
 
-static void deliver(struct mk_loop *loop, const struct epoll_event *one)
+static void dispatch_event(struct mk_loop *loop, const struct epoll_event *one)
 {
 #ifndef MK_LEAN
     if (one->data.u64 & 1) {
-        mk__guests_ready(loop->guests, one->data.u64, one->events);
+        mk__handoff_dispatch(loop->handoff, one->data.u64, one->events);
         return;
     }
 #endif
@@ -242,15 +242,15 @@ int mk__loop_turn(struct mk_loop *loop)
     int n = loop->poller->wait(loop, timeout_ms(loop));
     if (n < 0 && n != -EINTR)
         return n;
-    look_at_clock(loop);
+    update_time(loop);
     loop->batch_len = n < 0 ? 0 : n;
     for (loop->batch_at = 0; loop->batch_at < loop->batch_len;)
-        deliver(loop, &loop->batch[loop->batch_at++]);
-    if (atomic_load_explicit(&loop->mail, memory_order_relaxed))
-        read_mail(loop);
+        dispatch_event(loop, &loop->batch[loop->batch_at++]);
+    if (atomic_load_explicit(&loop->inbox, memory_order_relaxed))
+        run_messages(loop);
     mk__wheel_advance(&loop->wheel, loop->now_ms);
     run_tasks(&loop->tasks);
-    run_tasks(&loop->graves);
+    run_tasks(&loop->closing);
     return 0;
 }
 

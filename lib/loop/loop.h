@@ -37,7 +37,7 @@ extern const struct mk__poller mk__poller_epoll;
 struct mk_loop {
     const struct mk__poller *poller;
     const struct mk__clock *clock;
-    struct mk__jobs *jobs; /* shared by all loops of the process */
+    struct mk__thread_pool *thread_pool; /* shared by all loops of the process */
     uint64_t now_ms;
     int64_t wall_seconds;
     int poll_fd;
@@ -46,25 +46,25 @@ struct mk_loop {
 #ifndef MK_LEAN
     uint64_t turns; /* so far */
 #endif
-    unsigned jobs_out; /* submitted, and not done yet */
+    unsigned jobs_pending; /* submitted, and not done yet */
 #ifndef MK_LEAN
-    struct mk__names *names; /* of net/names.h; NULL until one is looked up */
+    struct mk__resolver *resolver; /* of net/names.h; NULL until one is looked up */
 #endif
     struct mk_list tasks;
-    struct mk_list graves;
-    _Atomic(struct mk_message *) mail; /* the newest first */
-    _Atomic unsigned ringing;          /* senders whose letter may be read before they have rung */
-    struct mk_event mail_event;
+    struct mk_list closing;
+    _Atomic(struct mk_message *) inbox; /* the newest first */
+    _Atomic unsigned wakeups_in_flight; /* senders whose letter may be read before they have rung */
+    struct mk_event wakeup_event;
     struct mk__wheel wheel;
 #ifndef MK_LEAN
-    struct mk__guests *guests; /* NULL: none may come; to be set before the first of them */
+    struct mk__handoff *handoff; /* NULL: none may come; to be set before the first of them */
 #endif
     struct epoll_event batch[MK__LOOP_BATCH];
 };
 
-/* 0 or -errno; nothing is held then. `jobs` may be NULL: mk_job_submit() answers -EAGAIN then. */
+/* 0 or -errno; nothing is held then. `pool` may be NULL: mk_job_submit() answers -EAGAIN then. */
 int mk__loop_open(struct mk_loop *loop, const struct mk__poller *poller, const struct mk__clock *clock,
-                  struct mk__jobs *jobs);
+                  struct mk__thread_pool *pool);
 void mk__loop_close(struct mk_loop *loop);
 
 /* One turn, waiting at most until the next timer. 0 or -errno. */
@@ -75,6 +75,6 @@ int mk__loop_run(struct mk_loop *loop);
 void mk__loop_stop(struct mk_loop *loop);
 
 /* Runs `task` at the very end of this turn, when nothing on the stack can point to what it frees any more. */
-void mk__loop_bury(struct mk_loop *loop, struct mk_task *task);
+void mk__loop_defer_free(struct mk_loop *loop, struct mk_task *task);
 
 #endif

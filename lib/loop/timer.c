@@ -29,7 +29,7 @@ static int level_of(uint64_t delay_ms)
     return level;
 }
 
-static void hang(struct mk__wheel *wheel, struct mk_timer *timer)
+static void insert_timer(struct mk__wheel *wheel, struct mk_timer *timer)
 {
     uint64_t at = timer->deadline_ms;
     if (at <= wheel->now_ms)
@@ -51,7 +51,7 @@ void mk__wheel_arm(struct mk__wheel *wheel, struct mk_timer *timer, uint64_t dea
             return; /* looked at again when its slot is reached */
         mk_list_del(&timer->node);
     }
-    hang(wheel, timer);
+    insert_timer(wheel, timer);
 }
 
 uint64_t mk__wheel_next_ms(const struct mk__wheel *wheel)
@@ -72,7 +72,7 @@ uint64_t mk__wheel_next_ms(const struct mk__wheel *wheel)
 }
 
 /* Takes all timers of a slot out; each fires or is hung again. */
-static void empty_slot(struct mk__wheel *wheel, int level, unsigned slot)
+static void expire_slot(struct mk__wheel *wheel, int level, unsigned slot)
 {
     struct mk_list due;
     mk_list_init(&due);
@@ -84,7 +84,7 @@ static void empty_slot(struct mk__wheel *wheel, int level, unsigned slot)
         if (timer->deadline_ms <= wheel->now_ms)
             timer->fn(timer);
         else
-            hang(wheel, timer);
+            insert_timer(wheel, timer);
     }
 }
 
@@ -98,7 +98,7 @@ void mk__wheel_advance(struct mk__wheel *wheel, uint64_t now_ms)
         for (int level = MK__WHEEL_LEVELS - 1; level >= 0; level--) {
             int shift = SLOT_BITS * level;
             if ((next & ((1ULL << shift) - 1)) == 0)
-                empty_slot(wheel, level, (unsigned)(next >> shift) & SLOT_MASK);
+                expire_slot(wheel, level, (unsigned)(next >> shift) & SLOT_MASK);
         }
     }
     if (now_ms > wheel->now_ms)

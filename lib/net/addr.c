@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-static int fail(const char **ret_error, const char *reason)
+static int set_error(const char **ret_error, const char *reason)
 {
     *ret_error = reason;
     return -EINVAL;
@@ -18,16 +18,16 @@ static int fail(const char **ret_error, const char *reason)
 static int parse_unix(struct mk_str path, struct mk__addr *ret, const char **ret_error)
 {
     if (path.len == 0 || path.p[0] != '/')
-        return fail(ret_error, "a Unix socket needs an absolute path: unix:/run/monkey.sock");
+        return set_error(ret_error, "a Unix socket needs an absolute path: unix:/run/monkey.sock");
     if (path.len >= sizeof(ret->un.sun_path))
-        return fail(ret_error, "the path of a Unix socket has at most 107 bytes");
+        return set_error(ret_error, "the path of a Unix socket has at most 107 bytes");
     *ret = (struct mk__addr){.un.sun_family = AF_UNIX};
     memcpy(ret->un.sun_path, path.p, path.len);
     ret->len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + path.len + 1);
     return 0;
 }
 
-int mk__addr_host(struct mk_str host, struct mk__addr *ret)
+int mk__addr_parse_host(struct mk_str host, struct mk__addr *ret)
 {
     char text[INET6_ADDRSTRLEN + 1];
     bool bracketed = host.len >= 2 && host.p[0] == '[' && host.p[host.len - 1] == ']';
@@ -59,13 +59,13 @@ int mk__addr_parse(struct mk_str text, struct mk__addr *ret, const char **ret_er
     struct mk_str host = colon ? mk_str(text.p, (size_t)(colon - text.p)) : MK_STR("*");
     struct mk_str digits = colon ? mk_str(colon + 1, text.len - host.len - 1) : text;
     if (!mk_str_u64(digits, UINT16_MAX, &port))
-        return fail(ret_error, "the port must be a number from 0 to 65535");
+        return set_error(ret_error, "the port must be a number from 0 to 65535");
     *ret = (struct mk__addr){.any = mk_str_eq(host, MK_STR("*"))};
     if (ret->any) {
         ret->in6 = (struct sockaddr_in6){.sin6_family = AF_INET6, .sin6_addr = in6addr_any};
         ret->len = sizeof(ret->in6);
-    } else if (mk__addr_host(host, ret) < 0) {
-        return fail(ret_error, "the address must be numeric: 127.0.0.1:80, [::1]:80 or *:80");
+    } else if (mk__addr_parse_host(host, ret) < 0) {
+        return set_error(ret_error, "the address must be numeric: 127.0.0.1:80, [::1]:80 or *:80");
     }
     mk__addr_set_port(ret, (uint16_t)port);
     return 0;
@@ -91,13 +91,13 @@ void mk__addr_set_port(struct mk__addr *addr, uint16_t port)
         addr->in6.sin6_port = htons(port);
 }
 
-bool mk__addr_same(const struct mk__addr *a, const struct mk__addr *b)
+bool mk__addr_equal(const struct mk__addr *a, const struct mk__addr *b)
 {
     return a->any == b->any && a->len == b->len && memcmp(&a->sa, &b->sa, a->len) == 0;
 }
 
 #ifndef MK_LEAN
-void mk__addr_plain(const struct mk__addr *addr, struct mk_address *ret)
+void mk__addr_to_address(const struct mk__addr *addr, struct mk_address *ret)
 {
     bool v6 = addr->sa.sa_family == AF_INET6;
     const void *bytes = v6 ? (const void *)&addr->in6.sin6_addr : &addr->in.sin_addr;
@@ -105,7 +105,7 @@ void mk__addr_plain(const struct mk__addr *addr, struct mk_address *ret)
 }
 #endif
 
-bool mk__addr_clash(const struct mk__addr *a, const struct mk__addr *b)
+bool mk__addr_conflicts(const struct mk__addr *a, const struct mk__addr *b)
 {
     if (a->sa.sa_family == AF_UNIX || b->sa.sa_family == AF_UNIX)
         return a->sa.sa_family == b->sa.sa_family && strcmp(a->un.sun_path, b->un.sun_path) == 0;

@@ -31,19 +31,19 @@ struct mk__addr {
  */
 int mk__addr_parse(struct mk_str text, struct mk__addr *ret, const char **ret_error);
 /* The same of an address alone: `192.0.2.1` or `[::1]`, without changing a port that `ret` has. 0 or -EINVAL. */
-int mk__addr_host(struct mk_str host, struct mk__addr *ret);
+int mk__addr_parse_host(struct mk_str host, struct mk__addr *ret);
 
 /* The same form again: `127.0.0.1:80`, `[::1]:80`, `unix:/run/x`. */
 void mk__addr_print(const struct mk__addr *addr, struct mk_buf *out);
 
 /* Are they written alike? */
-bool mk__addr_same(const struct mk__addr *a, const struct mk__addr *b);
+bool mk__addr_equal(const struct mk__addr *a, const struct mk__addr *b);
 
 /* The address without what the system needs to know of it. */
-void mk__addr_plain(const struct mk__addr *addr, struct mk_address *ret);
+void mk__addr_to_address(const struct mk__addr *addr, struct mk_address *ret);
 
 /* Can only one of them be bound? Port 0 never clashes. */
-bool mk__addr_clash(const struct mk__addr *a, const struct mk__addr *b);
+bool mk__addr_conflicts(const struct mk__addr *a, const struct mk__addr *b);
 
 /* 0 for Unix sockets. */
 uint16_t mk__addr_port(const struct mk__addr *addr);

@@ -2,8 +2,8 @@
 /*
  * The way of an outgoing connection (monkey/dial.h). Each step is taken from the loop:
  *
- *     begin ─► (the name is known) ─► advance ◄─ an attempt failed, or the next one's time has come
- *                                        └─► connected, all failed, or the time is over ─► finish
+ *     begin ─► (the name is known) ─► try_next ◄─ an attempt failed, or the next one's time has come
+ *                                        └─► connected, all failed, or the time is over ─► finish_dial
  */
 #include <monkey/dial.h>
 
@@ -21,7 +21,7 @@ enum {
     N_ATTEMPTS = 2,
 };
 
-static void drop(struct mk_dial *d, struct mk_dial_attempt *a)
+static void close_attempt(struct mk_dial *d, struct mk_dial_attempt *a)
 {
     if (a->event.fd < 0)
         return;
@@ -37,15 +37,15 @@ void mk_dial_cancel(struct mk_dial *d)
     mk_timer_cancel(&d->timer);
     mk_task_cancel(&d->task);
     for (unsigned i = 0; i < N_ATTEMPTS; i++)
-        drop(d, &d->attempts[i]);
+        close_attempt(d, &d->attempts[i]);
     if (d->name)
-        mk__names_put(d->name);
+        mk__resolver_put(d->name);
     d->name = NULL;
     d->loop = NULL;
 }
 
 /* Nothing may be touched after this. */
-static void finish(struct mk_dial *d, int result)
+static void finish_dial(struct mk_dial *d, int result)
 {
     mk_dial_cancel(d);
     d->fn(d, result);
@@ -59,7 +59,7 @@ static int set_option(int fd, int level, int name)
     return setsockopt(fd, level, name, &on, sizeof(on)) < 0 ? -errno : 0;
 }
 
-static int prepare(const struct mk_dial *d, int fd, const struct mk__addr *addr)
+static int prepare_socket(const struct mk_dial *d, int fd, const struct mk__addr *addr)
 {
     const struct mk__addr *local = d->options.local ? d->options.local->addr : NULL;
     if (addr->sa.sa_family == AF_UNIX)
@@ -77,7 +77,7 @@ static int prepare(const struct mk_dial *d, int fd, const struct mk__addr *addr)
 
 static int connect_to(struct mk_dial *d, struct mk_dial_attempt *a, const struct mk__addr *addr)
 {
-    int err = prepare(d, a->event.fd, addr);
+    int err = prepare_socket(d, a->event.fd, addr);
     if (err == 0)
         err = connect(a->event.fd, &addr->sa, addr->len) < 0 ? -errno : 0;
     if (err != -EINPROGRESS)
@@ -87,7 +87,7 @@ static int connect_to(struct mk_dial *d, struct mk_dial_attempt *a, const struct
 }
 
 /* 0: connected. MK_AGAIN: under way. -errno. */
-static int begin(struct mk_dial *d, struct mk_dial_attempt *a)
+static int begin_attempt(struct mk_dial *d, struct mk_dial_attempt *a)
 {
     struct mk__addr addr = d->addrs[d->at];
     mk__addr_set_port(&addr, d->target->port);
@@ -115,16 +115,16 @@ static bool is_idle(const struct mk_dial *d)
 }
 
 /* Where the next attempt goes; the older of two makes room. */
-static struct mk_dial_attempt *find_place(struct mk_dial *d)
+static struct mk_dial_attempt *take_attempt(struct mk_dial *d)
 {
-    unsigned place = is_busy(d) ? d->older : d->attempts[0].event.fd >= 0;
-    d->older = !place;
-    drop(d, &d->attempts[place]);
-    return &d->attempts[place];
+    unsigned index = is_busy(d) ? d->older : d->attempts[0].event.fd >= 0;
+    d->older = !index;
+    close_attempt(d, &d->attempts[index]);
+    return &d->attempts[index];
 }
 
 /* Addresses that wait for their turn get equal parts of the time that is left. */
-static void arm(struct mk_dial *d)
+static void arm_timer(struct mk_dial *d)
 {
     uint64_t now = mk_loop_now_ms(d->loop), left = d->deadline_ms > now ? d->deadline_ms - now : 0;
     if (d->at < d->n) {
@@ -136,19 +136,19 @@ static void arm(struct mk_dial *d)
 }
 
 /* Begins with the next address; those that fail at once are passed by. */
-static void advance(struct mk_dial *d)
+static void try_next(struct mk_dial *d)
 {
     int err = MK_AGAIN;
     while (d->at < d->n && err != 0) {
-        struct mk_dial_attempt *a = find_place(d);
-        err = begin(d, a);
+        struct mk_dial_attempt *a = take_attempt(d);
+        err = begin_attempt(d, a);
         if (err == -EAGAIN && d->addrs[d->at].sa.sa_family == AF_UNIX)
             break;
         d->at++;
         if (err == 0) {
             int fd = a->event.fd;
             a->event.fd = -1;
-            finish(d, fd);
+            finish_dial(d, fd);
             return;
         }
         if (err == MK_AGAIN)
@@ -156,9 +156,9 @@ static void advance(struct mk_dial *d)
         d->err = err;
     }
     if (d->at == d->n && is_idle(d))
-        finish(d, d->err);
+        finish_dial(d, d->err);
     else
-        arm(d);
+        arm_timer(d);
 }
 
 static void on_ready(struct mk_event *event, uint32_t events)
@@ -172,25 +172,25 @@ static void on_ready(struct mk_event *event, uint32_t events)
     if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &len) < 0)
         err = errno;
     if (!err) {
-        finish(d, fd);
+        finish_dial(d, fd);
         return;
     }
     close(fd);
     d->err = -err;
-    advance(d);
+    try_next(d);
 }
 
 static void on_timer(struct mk_timer *timer)
 {
     struct mk_dial *d = MK_OWNER(timer, struct mk_dial, timer);
     if (mk_loop_now_ms(d->loop) >= d->deadline_ms)
-        finish(d, -ETIMEDOUT);
+        finish_dial(d, -ETIMEDOUT);
     else
-        advance(d);
+        try_next(d);
 }
 
 /* At the begin, and again when the name is known. */
-static void on_turn(struct mk_task *task)
+static void on_task(struct mk_task *task)
 {
     struct mk_dial *d = MK_OWNER(task, struct mk_dial, task);
     int err = 0;
@@ -198,19 +198,19 @@ static void on_turn(struct mk_task *task)
     d->addrs = d->target->addr;
     if (!d->addrs) {
         if (!d->name)
-            err = mk__names_get(d->loop, d->target->host, task, &d->name);
+            err = mk__resolver_get(d->loop, d->target->host, task, &d->name);
         if (err == MK_AGAIN)
             return;
         if (err == 0)
             err = d->name->err;
         if (err < 0) {
-            finish(d, err);
+            finish_dial(d, err);
             return;
         }
         d->n = (uint8_t)d->name->n;
         d->addrs = d->name->addrs;
     }
-    advance(d);
+    try_next(d);
 }
 
 void mk_dial_start(struct mk_dial *d, struct mk_loop *loop, const struct mk_dial_target *target,
@@ -226,7 +226,7 @@ void mk_dial_start(struct mk_dial *d, struct mk_loop *loop, const struct mk_dial
     d->deadline_ms = mk_loop_now_ms(loop) + d->options.timeout_ms;
     mk_timer_init(&d->timer, on_timer);
     mk_timer_arm(loop, &d->timer, d->options.timeout_ms);
-    mk_task_init(&d->task, on_turn);
+    mk_task_init(&d->task, on_task);
     mk_task_schedule(loop, &d->task);
 }
 

@@ -47,10 +47,10 @@ static int bind_once(int fd, struct mk__addr *addr)
 /* bind(2) follows links on the way to the folder. */
 static int check_path(const struct mk__addr *addr)
 {
-    struct mk__file_place place;
-    int err = addr->sa.sa_family == AF_UNIX ? mk__file_find(addr->un.sun_path, false, &place) : -EAFNOSUPPORT;
+    struct mk__file_entry entry;
+    int err = addr->sa.sa_family == AF_UNIX ? mk__file_find_entry(addr->un.sun_path, false, &entry) : -EAFNOSUPPORT;
     if (err == 0)
-        close(place.folder);
+        close(entry.folder);
     return err == -ELOOP ? err : 0; /* bind(2) reports the others */
 }
 
@@ -94,7 +94,7 @@ int mk__listen_bind(struct mk__addr *addr, const struct mk__listen_options *opti
 }
 
 /* What a slow reader may take of the system's memory; a reload may change it for the connections to come. */
-static void limit_sending(int fd, const struct mk__listen_options *options)
+static void set_send_limits(int fd, const struct mk__listen_options *options)
 {
     if (options->send_buffer)
         set_option(fd, SOL_SOCKET, SO_SNDBUF, options->send_buffer / 2); /* the kernel doubles it, for its overhead */
@@ -108,7 +108,7 @@ int mk__listen_start(int fd, const struct mk__addr *addr, const struct mk__liste
     if (addr->sa.sa_family != AF_UNIX) {
         set_option(fd, SOL_SOCKET, SO_REUSEPORT, 1); /* from now on others may join, if they ask to */
         set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
-        limit_sending(fd, options);
+        set_send_limits(fd, options);
         if (options->defer_seconds)
             set_option(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, options->defer_seconds);
         if (options->fast_open_queue)
@@ -117,7 +117,7 @@ int mk__listen_start(int fd, const struct mk__addr *addr, const struct mk__liste
     return listen(fd, options->backlog) < 0 ? -errno : 0;
 }
 
-bool mk__listen_fast_open_works(void)
+bool mk__listen_has_fast_open(void)
 {
     char text[16] = "";
     int fd = open("/proc/sys/net/ipv4/tcp_fastopen", O_RDONLY | O_CLOEXEC), value = 0;

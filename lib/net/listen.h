@@ -26,6 +26,6 @@ int mk__listen_bind(struct mk__addr *addr, const struct mk__listen_options *opti
 int mk__listen_start(int fd, const struct mk__addr *addr, const struct mk__listen_options *options);
 
 /* Is the server's side of TCP Fast Open enabled in this network namespace? */
-bool mk__listen_fast_open_works(void);
+bool mk__listen_has_fast_open(void);
 
 #endif

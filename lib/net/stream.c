@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 
-ssize_t mk__stream_read(struct mk__stream *s, void *to, size_t size)
+ssize_t mk__sock_read(struct mk__sock *s, void *to, size_t size)
 {
     ssize_t n = s->io.transport->read(&s->io, to, size);
     if (n == -EAGAIN)
@@ -22,7 +22,7 @@ ssize_t mk__stream_read(struct mk__stream *s, void *to, size_t size)
 }
 
 /* Writes until all is gone. The count of bytes written before EAGAIN, or -errno. */
-static ssize_t write_all(struct mk__stream *s, char *data, size_t len, unsigned flags)
+static ssize_t write_all(struct mk__sock *s, char *data, size_t len, unsigned flags)
 {
     size_t done = 0;
     while (done < len) {
@@ -39,7 +39,7 @@ static ssize_t write_all(struct mk__stream *s, char *data, size_t len, unsigned 
     return (ssize_t)done;
 }
 
-static void drop_held(struct mk__stream *s, struct mk_account *account)
+static void drop_held(struct mk__sock *s, struct mk_account *account)
 {
     if (s->held)
         mk_account_free(account, s->held, s->held_len);
@@ -47,7 +47,7 @@ static void drop_held(struct mk__stream *s, struct mk_account *account)
     s->held_len = s->held_at = 0;
 }
 
-static int write_held(struct mk__stream *s, struct mk_account *account)
+static int write_held(struct mk__sock *s, struct mk_account *account)
 {
     ssize_t n = write_all(s, s->held + s->held_at, s->held_len - s->held_at, 0);
     if (n < 0)
@@ -60,7 +60,7 @@ static int write_held(struct mk__stream *s, struct mk_account *account)
 }
 
 /* Keeps the unsent end of the scratch buffer, behind what is held already. */
-static int hold(struct mk__stream *s, struct mk_account *account, const char *data, size_t len)
+static int hold_unsent(struct mk__sock *s, struct mk_account *account, const char *data, size_t len)
 {
     size_t before = s->held_len - s->held_at;
     char *held = mk_account_alloc(account, before + len);
@@ -75,7 +75,7 @@ static int hold(struct mk__stream *s, struct mk_account *account, const char *da
     return MK_AGAIN;
 }
 
-static int write_out(struct mk__stream *s, struct mk__scratch *out, struct mk_account *account, unsigned flags)
+static int write_out(struct mk__sock *s, struct mk__scratch *out, struct mk_account *account, unsigned flags)
 {
     size_t len = out->len;
     out->len = 0;
@@ -85,14 +85,14 @@ static int write_out(struct mk__stream *s, struct mk__scratch *out, struct mk_ac
     ssize_t n = r == 0 && s->writable ? write_all(s, out->data, len, flags) : 0;
     if (n < 0)
         return (int)n;
-    return (size_t)n == len ? 0 : hold(s, account, out->data + n, len - (size_t)n);
+    return (size_t)n == len ? 0 : hold_unsent(s, account, out->data + n, len - (size_t)n);
 }
 
 /* What the transport itself still holds. */
-static int push(struct mk__stream *s)
+static int flush_transport(struct mk__sock *s)
 {
     const struct mk_transport *transport = s->io.transport;
-    if (!MK__STREAM_CODED || !transport->flush)
+    if (!MK__SOCK_HAS_FLUSH || !transport->flush)
         return 0;
     int r = s->writable ? transport->flush(&s->io) : -EAGAIN;
     if (r == -EAGAIN)
@@ -100,13 +100,13 @@ static int push(struct mk__stream *s)
     return r == -EAGAIN ? MK_AGAIN : r;
 }
 
-int mk__stream_flush(struct mk__stream *s, struct mk__scratch *out, struct mk_account *account, unsigned flags)
+int mk__sock_flush(struct mk__sock *s, struct mk__scratch *out, struct mk_account *account, unsigned flags)
 {
     int r = write_out(s, out, account, flags);
-    return r == 0 && !(flags & MK_IO_MORE) ? push(s) : r;
+    return r == 0 && !(flags & MK_IO_MORE) ? flush_transport(s) : r;
 }
 
-ssize_t mk__stream_write(struct mk__stream *s, const void *from, size_t size)
+ssize_t mk__sock_write(struct mk__sock *s, const void *from, size_t size)
 {
     struct iovec vec = {.iov_base = (void *)(uintptr_t)from, .iov_len = size};
     if (s->held || !s->writable)
@@ -114,11 +114,11 @@ ssize_t mk__stream_write(struct mk__stream *s, const void *from, size_t size)
     ssize_t n = s->io.transport->write(&s->io, &vec, 1, 0);
     if (n == -EAGAIN)
         s->writable = false;
-    int r = n > 0 ? push(s) : 0;
+    int r = n > 0 ? flush_transport(s) : 0;
     return r < 0 ? r : n;
 }
 
-ssize_t mk__stream_sendfile(struct mk__stream *s, int file_fd, uint64_t offset, size_t size)
+ssize_t mk__sock_sendfile(struct mk__sock *s, int file_fd, uint64_t offset, size_t size)
 {
     ssize_t n = s->io.transport->sendfile(&s->io, file_fd, offset, size);
     if (n == -EAGAIN)
@@ -126,13 +126,13 @@ ssize_t mk__stream_sendfile(struct mk__stream *s, int file_fd, uint64_t offset, 
     return n;
 }
 
-unsigned mk__stream_unsent(const struct mk__stream *s)
+unsigned mk__sock_unsent(const struct mk__sock *s)
 {
     int unsent = 0;
     return ioctl(s->io.fd, SIOCOUTQ, &unsent) < 0 ? 0 : (unsigned)unsent;
 }
 
-void mk__stream_close(struct mk__stream *s, struct mk_account *account)
+void mk__sock_close(struct mk__sock *s, struct mk_account *account)
 {
     drop_held(s, account);
     s->io.transport->close(&s->io);

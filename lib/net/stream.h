@@ -25,12 +25,12 @@ struct mk__scratch {
 
 /* Builds for small devices have plain sockets only. */
 #ifdef MK_LEAN
-enum { MK__STREAM_CODED = false };
+enum { MK__SOCK_HAS_FLUSH = false };
 #else
-enum { MK__STREAM_CODED = true };
+enum { MK__SOCK_HAS_FLUSH = true };
 #endif
 
-struct mk__stream {
+struct mk__sock {
     struct mk_io io;
     char *held;
     uint32_t held_len, held_at;
@@ -40,24 +40,24 @@ struct mk__stream {
 };
 
 /* As transport->read; keeps the flags. */
-ssize_t mk__stream_read(struct mk__stream *s, void *to, size_t size);
+ssize_t mk__sock_read(struct mk__sock *s, void *to, size_t size);
 
 /*
  * Writes what is held, then `out`. 0: all of it is gone and `out` is empty. MK_AGAIN: the rest is held
  * (drawn on `account`, or by the transport) and `out` is empty. -errno: the connection is of no use any more.
  */
-int mk__stream_flush(struct mk__stream *s, struct mk__scratch *out, struct mk_account *account, unsigned flags);
+int mk__sock_flush(struct mk__sock *s, struct mk__scratch *out, struct mk_account *account, unsigned flags);
 
 /* Writes bytes that are nobody's to hold: the count, -EAGAIN (also while something is held), -errno. */
-ssize_t mk__stream_write(struct mk__stream *s, const void *from, size_t size);
+ssize_t mk__sock_write(struct mk__sock *s, const void *from, size_t size);
 
 /* Sends up to `size` bytes of a file, nothing being held: the count, 0 = the file ended, -EAGAIN, -errno. */
-ssize_t mk__stream_sendfile(struct mk__stream *s, int file_fd, uint64_t offset, size_t size);
+ssize_t mk__sock_sendfile(struct mk__sock *s, int file_fd, uint64_t offset, size_t size);
 
 /* Bytes that the kernel has taken but the peer has not acknowledged. */
-unsigned mk__stream_unsent(const struct mk__stream *s);
+unsigned mk__sock_unsent(const struct mk__sock *s);
 
 /* Closes the transport and frees what is held. */
-void mk__stream_close(struct mk__stream *s, struct mk_account *account);
+void mk__sock_close(struct mk__sock *s, struct mk_account *account);
 
 #endif

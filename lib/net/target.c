@@ -11,7 +11,7 @@
 
 enum { NAME_BYTES_MAX = 253, LABEL_BYTES_MAX = 63 }; /* RFC 1035 section 2.3.4, as text */
 
-struct target {
+struct dial_target {
     struct mk_dial_target public;
     struct mk__addr addr;
 };
@@ -47,7 +47,7 @@ static bool is_name(struct mk_str s)
 /* NULL, or what is wrong. */
 static const char *read_host(struct mk_dial_target *t, struct mk__addr *addr)
 {
-    if (mk__addr_host(t->host, addr) == 0) {
+    if (mk__addr_parse_host(t->host, addr) == 0) {
         mk__addr_set_port(addr, t->port);
         t->addr = addr;
     } else if (t->host.len && t->host.p[0] == '[') {
@@ -93,7 +93,7 @@ static const char *read_target(struct mk_dial_target *t, struct mk__addr *addr, 
 int mk_dial_target_parse(struct mk_arena *arena, struct mk_str text, int default_port,
                          const struct mk_dial_target **ret_target, const char **ret_error)
 {
-    struct target *target = mk_arena_zalloc(arena, sizeof(*target));
+    struct dial_target *target = mk_arena_zalloc(arena, sizeof(*target));
     struct mk_str copy = mk_arena_dup(arena, text);
     if (!target || !copy.p) {
         *ret_error = "there is no memory left for it";

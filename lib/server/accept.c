@@ -39,7 +39,7 @@ static const char *describe_error(int err)
 
 static void pause_accepting(struct mk__acceptor *a, int err)
 {
-    if (mk__log_due(&a->warned_ms, mk_loop_now_ms(a->loop)))
+    if (mk__log_is_due(&a->warned_ms, mk_loop_now_ms(a->loop)))
         mk_log_warn("accept: %s; trying again every %d ms", describe_error(err), RETRY_MS);
     mk_event_del(a->loop, &a->event);
     mk_timer_arm(a->loop, &a->retry, RETRY_MS);

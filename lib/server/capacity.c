@@ -86,7 +86,7 @@ static uint64_t now_ms(void)
 static bool is_log_due(struct mk__limits *c)
 {
     uint64_t last = c->warned_ms, before = last;
-    return mk__log_due(&last, now_ms()) && atomic_compare_exchange_strong(&c->warned_ms, &before, last);
+    return mk__log_is_due(&last, now_ms()) && atomic_compare_exchange_strong(&c->warned_ms, &before, last);
 }
 
 unsigned mk__limits_count_evicted(struct mk__limits *c, unsigned closed)

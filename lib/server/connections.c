@@ -25,7 +25,7 @@ static void warn_untrusted(const struct mk_connection *conn, const struct mk_add
 {
     char text[64];
     struct mk_buf b;
-    if (!mk__log_due(&conn->http->warned_ms, mk_loop_now_ms(conn->http->loop)))
+    if (!mk__log_is_due(&conn->http->warned_ms, mk_loop_now_ms(conn->http->loop)))
         return;
     mk_buf_init_fixed(&b, text, sizeof(text));
     mk_address_print(peer, &b);

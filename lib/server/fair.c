@@ -87,7 +87,7 @@ static int hand_to_worker(struct mk__balancer *b, struct mk__thread *t, const st
     atomic_store_explicit(&slot->listener, listener, memory_order_relaxed);
     atomic_store_explicit(&slot->sequence, sequence, memory_order_relaxed);
     atomic_fetch_add_explicit(&t->load.assigned, 1, memory_order_relaxed); /* it may be gone before we look again */
-    struct epoll_event wanted = {.events = EDGES, .data.u64 = mk__guest_tag(fd, sequence)};
+    struct epoll_event wanted = {.events = EDGES, .data.u64 = mk__handoff_tag(fd, sequence)};
     if (epoll_ctl(t->loop.poll_fd, EPOLL_CTL_ADD, fd, &wanted) == 0)
         return 0;
     int err = -errno;
@@ -99,7 +99,7 @@ static int hand_to_worker(struct mk__balancer *b, struct mk__thread *t, const st
 static int reject_unassigned(struct mk__balancer *b, const struct mk__listener *listener, int fd, int err)
 {
     b->rejected++;
-    if (mk__log_due(&b->warned_ms, mk_loop_now_ms(b->loop)))
+    if (mk__log_is_due(&b->warned_ms, mk_loop_now_ms(b->loop)))
         mk_log_warn("cannot give a connection to a worker: %s; %u were closed so far", strerror(-err), b->rejected);
     mk__limits_remove_conn(b->limits);
     if (!mk__limits_evicts(b->limits)) {

@@ -163,7 +163,7 @@ static void check_listen_conflicts(struct mk_generation *g)
     const struct mk__listen_confs *all = &g->settings->listen;
     for (uint32_t i = 0; i < all->n; i++)
         for (uint32_t k = 0; k < i; k++)
-            if (mk__addr_clash(&all->items[i].addr, &all->items[k].addr))
+            if (mk__addr_conflicts(&all->items[i].addr, &all->items[k].addr))
                 mk__conf_error(g->conf, mk__conf_origin(g->set, g->settings, offsetof(struct mk__settings, listen), i),
                                "Listen %.*s is covered by Listen %.*s already", MK_STR_ARG(all->items[i].text),
                                MK_STR_ARG(all->items[k].text));

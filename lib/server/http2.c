@@ -18,8 +18,8 @@
 #include <unistd.h>
 
 #define KEY(kind, ...) MK_CONF_KEY_##kind(struct mk__h2_settings, __VA_ARGS__)
-#define DEED(deed, name, often, manual) \
-    KEY(INT, deeds_max[MK__H2_##deed], name, often, manual, .min = 1, .max = 1 << 30)
+#define DEED(flood, name, max_default, manual) \
+    KEY(INT, rates_max[MK__H2_FLOOD_##flood], name, max_default, manual, .min = 1, .max = 1 << 30)
 
 static const struct mk_conf_key keys[] = {
     KEY(BOOL, on, "Enabled", "On",
@@ -27,13 +27,13 @@ static const struct mk_conf_key keys[] = {
     KEY(INT, streams_max, "MaxStreams", "100", "Requests that one connection may have under way at once.", .min = 1,
         .max = 10000),
     KEY(INT, continuations_max, "MaxContinuations", "8", "CONTINUATION frames of one head.", .min = 0, .max = 1 << 30),
-    DEED(RESETS, "MaxResets", "200", "Requests that the client takes back before their answer is complete."),
-    DEED(FAULTS, "MaxFaults", "100", "Requests that had to be broken off for what the client did."),
+    DEED(RESET, "MaxResets", "200", "Requests that the client takes back before their answer is complete."),
+    DEED(STREAM_ERROR, "MaxFaults", "100", "Requests that had to be broken off for what the client did."),
     DEED(SETTINGS, "MaxSettings", "100", "SETTINGS frames."),
-    DEED(PINGS, "MaxPings", "500", "PING frames."),
-    DEED(EMPTIES, "MaxEmptyFrames", "500", "DATA, HEADERS and CONTINUATION frames without content."),
-    DEED(PRIORITIES, "MaxPriorities", "1000", "PRIORITY and PRIORITY_UPDATE frames."),
-    DEED(MORSELS, "MaxSmallUpdates", "1000",
+    DEED(PING, "MaxPings", "500", "PING frames."),
+    DEED(EMPTY, "MaxEmptyFrames", "500", "DATA, HEADERS and CONTINUATION frames without content."),
+    DEED(PRIORITY, "MaxPriorities", "1000", "PRIORITY and PRIORITY_UPDATE frames."),
+    DEED(WINDOW_UPDATE, "MaxSmallUpdates", "1000",
          "WINDOW_UPDATE frames that open a window by less than 256 bytes, or further than answers have used it; and "
          "resets of streams that are over."),
     {0},
@@ -79,9 +79,9 @@ static void find_library(void)
 
 static bool is_compatible(const struct mk__h2_module *m)
 {
-    return strcmp(m->version, MK__VERSION) == 0 && m->core == sizeof(struct mk__h2_core) &&
-           m->table == sizeof(struct mk__h2_calls) && m->conn == sizeof(struct mk__conn) &&
-           m->http == sizeof(struct mk__context) && m->request == sizeof(struct mk_request);
+    return strcmp(m->version, MK__VERSION) == 0 && m->core_size == sizeof(struct mk__h2_core) &&
+           m->ops_size == sizeof(struct mk__h2_ops) && m->conn_size == sizeof(struct mk__conn) &&
+           m->http_size == sizeof(struct mk__context) && m->request_size == sizeof(struct mk_request);
 }
 
 /* What dlopen() says begins with the path already. */
@@ -121,10 +121,10 @@ void mk__h2_loader_check(struct mk__conf *conf)
                       loader.file_error);
 }
 
-const struct mk__h2_calls *mk__h2_loader_open(void)
+const struct mk__h2_ops *mk__h2_loader_open(void)
 {
     pthread_once(&loader.opened, open_library);
-    return loader.module ? loader.module->calls : NULL;
+    return loader.module ? loader.module->ops : NULL;
 }
 
 const char *mk__h2_loader_error(void)
@@ -134,5 +134,5 @@ const char *mk__h2_loader_error(void)
 
 const char *mk__h2_loader_version(void)
 {
-    return mk__h2_loader_open() ? loader.module->library() : NULL;
+    return mk__h2_loader_open() ? loader.module->library_version() : NULL;
 }

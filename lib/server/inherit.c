@@ -142,7 +142,7 @@ bool mk__inherited_conflicts(const struct mk__listeners *s, const struct mk__add
 {
     struct mk_list *n, *save;
     MK_LIST_EACH(&s->inherited, n, save)
-        if (mk__addr_clash(&MK_OWNER(n, struct mk__inherited, node)->addr, addr))
+        if (mk__addr_conflicts(&MK_OWNER(n, struct mk__inherited, node)->addr, addr))
             return true;
     return false;
 }

@@ -102,7 +102,7 @@ void mk__main_thread_watch_generation(struct mk__main_thread *p, struct mk_gener
 void mk__main_thread_free_worker(struct mk__thread *t)
 {
     mk__thread_join(t);
-    while (t->loop.jobs_out && mk__loop_turn(&t->loop) == 0)
+    while (t->loop.jobs_pending && mk__loop_turn(&t->loop) == 0)
         ; /* disk threads still work for it */
     mk__thread_close(t);
     mk_account_free(NULL, t, sizeof(*t));

@@ -300,7 +300,7 @@ static void close_workers(struct mk_server *s)
 #ifndef MK_LEAN
     mk__server_stop_balancer(s);
 #endif
-    mk__jobs_close(&s->thread_pool); /* the loops still take what the last jobs have to say */
+    mk__thread_pool_close(&s->thread_pool); /* the loops still take what the last jobs have to say */
     for (unsigned i = 0; i < s->n_workers; i++) {
         mk__thread_close(s->workers[i]);
         mk_account_free(NULL, s->workers[i], sizeof(*s->workers[i]));
@@ -396,7 +396,7 @@ int mk_server_start(struct mk_server *s)
     if (err < 0)
         return err;
     mk__conf_free_texts(s->current->conf);
-    mk__jobs_open(&s->thread_pool, (unsigned)s->current->settings->disk_threads);
+    mk__thread_pool_open(&s->thread_pool, (unsigned)s->current->settings->disk_threads);
     err = open_workers(s, info.workers);
     if (err < 0) {
         mk_log_error("cannot start %u workers: %s", info.workers, strerror(-err));
@@ -407,7 +407,7 @@ int mk_server_start(struct mk_server *s)
     }
     mk__listeners_commit(&s->listeners, s->current->settings);
     set_running(s, true);
-    if (s->current->settings->fast_open && !mk__listen_fast_open_works())
+    if (s->current->settings->fast_open && !mk__listen_has_fast_open())
         mk_log_warn("FastOpen has no effect: net.ipv4.tcp_fastopen lacks the bit of value 2 "
                     "(sysctl -w net.ipv4.tcp_fastopen=3), or set FastOpen 0");
     mk__server_log_listeners(s);

@@ -24,7 +24,7 @@ struct mk_server {
     bool handed_over;              /* others serve beside us */
     bool drained;                  /* and idle connections were closed all the same */
     struct mk__listeners listeners;
-    struct mk__jobs thread_pool;
+    struct mk__thread_pool thread_pool;
     struct mk__thread **workers;
     unsigned n_workers;
 #ifndef MK_LEAN

@@ -108,7 +108,7 @@ static bool has_conflict(const struct mk__listeners *s, const struct mk__listene
     struct mk_list *n, *save;
     MK_LIST_EACH(&s->open, n, save) {
         const struct mk__listener *other = MK_OWNER(n, struct mk__listener, node);
-        if (other != one && mk__addr_clash(&other->addr, &one->addr))
+        if (other != one && mk__addr_conflicts(&other->addr, &one->addr))
             return true;
     }
 #ifndef MK_LEAN
@@ -184,7 +184,7 @@ static struct mk__listener *find_listener(struct mk__listeners *s, const struct 
     struct mk_list *n, *save;
     MK_LIST_EACH(&s->open, n, save) {
         struct mk__listener *one = MK_OWNER(n, struct mk__listener, node);
-        if (!one->kept && mk__addr_same(&one->configured, &directive->addr))
+        if (!one->kept && mk__addr_equal(&one->configured, &directive->addr))
             return one;
     }
     return NULL;

@@ -77,7 +77,7 @@ static int serve_fd(struct mk__thread *t, const struct mk__listener *listener, i
     struct mk_io io = {.transport = transport_of(t, listener), .listener = listener, .fd = fd};
 #ifndef MK_LEAN
     if (t->http.h2)
-        t->http.h2->give_up(&t->http, EVICT_BATCH);
+        t->http.h2->close_idle(&t->http, EVICT_BATCH);
 #endif
     if (!io.transport) {
         reject_fd(t, fd);
@@ -92,7 +92,7 @@ static int serve_fd(struct mk__thread *t, const struct mk__listener *listener, i
     if (is_short)
         mk__limits_count_evicted(t->limits, mk__conn_close_idle(&t->http, EVICT_BATCH));
     int err = mk__conn_open(&t->http, &io, t->worker);
-    if (err == -ENOMEM && mk__log_due(&t->warned_ms, mk_loop_now_ms(&t->loop)))
+    if (err == -ENOMEM && mk__log_is_due(&t->warned_ms, mk_loop_now_ms(&t->loop)))
         mk_log_warn("worker %u: out of memory (MemoryLimit), connections are being closed", t->index);
     return evicts ? err : 0;
 }
@@ -117,13 +117,13 @@ static const struct mk__acceptor_callbacks acceptor_callbacks = {serve_accepted,
 
 #ifndef MK_LEAN
 /* A connection that the process context has put into our queue. */
-static void on_handoff(struct mk__guests *handoff, int fd, uint32_t sequence, uint32_t events)
+static void on_handoff(struct mk__handoff *handoff, int fd, uint32_t sequence, uint32_t events)
 {
     struct mk__thread *t = MK_OWNER(handoff, struct mk__thread, handoff);
     const struct mk__listener *listener = mk__balance_find_listener(t->handoff_slots, fd, sequence);
     if (!listener)
         return;
-    int err = t->closing ? -ESHUTDOWN : mk__guests_admit(handoff, fd, sequence, events);
+    int err = t->closing ? -ESHUTDOWN : mk__handoff_admit(handoff, fd, sequence, events);
     if (err == 0) {
         err = serve_fd(t, listener, fd);
         handoff->events = 0; /* perhaps it was closed before it was taken */
@@ -152,8 +152,8 @@ static void open_handoff(struct mk__thread *t, bool enabled)
 {
     t->closing = false;
     t->load = (struct mk__worker_load){.enabled = enabled, .end_message.fn = on_balancer_end};
-    mk__guests_init(&t->handoff, &t->account, on_handoff);
-    t->loop.guests = &t->handoff;
+    mk__handoff_init(&t->handoff, &t->account, on_handoff);
+    t->loop.handoff = &t->handoff;
 }
 
 /* What was given to it and it has not seen yet: each has one event. Nobody may give any more. */
@@ -354,7 +354,7 @@ static void free_contexts(struct mk__thread *t)
 }
 
 int mk__thread_open(struct mk__thread *t, struct mk_generation *g, unsigned index, unsigned workers,
-                    struct mk__jobs *jobs, const struct mk__listeners *listeners)
+                    struct mk__thread_pool *jobs, const struct mk__listeners *listeners)
 {
     init_thread(t, index);
     t->account = (struct mk_account){.bytes_max = g->settings->memory_bytes_max};
@@ -387,8 +387,8 @@ void mk__thread_close(struct mk__thread *t)
 {
 #ifndef MK_LEAN
     close_handoff(t);
-    mk__names_close(&t->loop);
-    mk__guests_release(&t->handoff);
+    mk__resolver_close(&t->loop);
+    mk__handoff_release(&t->handoff);
 #endif
     if (MK__PLUGIN_STARTS)
         mk__request_ref_close(&t->request_refs);

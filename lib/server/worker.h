@@ -62,7 +62,7 @@ struct mk__thread {
     struct mk_account account;
 #ifndef MK_LEAN
     struct mk__worker_load load;
-    struct mk__guests handoff;
+    struct mk__handoff handoff;
     const struct mk__handoff_slots
         *handoff_slots; /* this and the next one are set before it is opened; the clock of the process */
     bool closing;       /* whatever comes now is closed */
@@ -89,7 +89,7 @@ struct mk__thread {
  * and that worker `index` of `workers` watches; `workers` of 0: at none, the process context feeds it.
  */
 int mk__thread_open(struct mk__thread *t, struct mk_generation *g, unsigned index, unsigned workers,
-                    struct mk__jobs *jobs, const struct mk__listeners *listeners);
+                    struct mk__thread_pool *jobs, const struct mk__listeners *listeners);
 void mk__thread_close(struct mk__thread *t);
 
 /* Returns when the plugins have been started in the new thread, or with their -errno; it has ended then. */

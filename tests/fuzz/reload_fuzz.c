@@ -133,7 +133,7 @@ static void set_limit(struct generation *g, unsigned i, uint8_t value)
         g->h2.continuations_max = value;
         break;
     case 13:
-        g->h2.deeds_max[value % MK__H2_DEEDS] = small;
+        g->h2.rates_max[value % MK__H2_FLOOD_RATES] = small;
         break;
     case 14:
         s->handshakes_max = small;

@@ -116,7 +116,7 @@ static int control(struct mk_loop *loop, int op, struct mk_event *event, uint32_
 
 static bool has_mail(struct mk_loop *loop, int timeout_ms)
 {
-    struct pollfd bell = {.fd = loop->mail_event.fd, .events = POLLIN};
+    struct pollfd bell = {.fd = loop->wakeup_event.fd, .events = POLLIN};
     return poll(&bell, 1, timeout_ms) > 0;
 }
 
@@ -145,7 +145,7 @@ static int wait_in_memory(struct mk_loop *loop, int timeout_ms)
         c->pending = 0;
     }
     if (n < MK__LOOP_BATCH && has_mail(loop, 0))
-        n = add_event(loop, n, &loop->mail_event, EPOLLIN);
+        n = add_event(loop, n, &loop->wakeup_event, EPOLLIN);
     if (n || timeout_ms == 0)
         return n;
     check_corks(w);
@@ -176,7 +176,7 @@ bool mk_test_wait_mail(struct mk_test_world *w)
     return rang;
 }
 
-int mk_test_world_open(struct mk_test_world *w, struct mk__jobs *jobs)
+int mk_test_world_open(struct mk_test_world *w, struct mk__thread_pool *jobs)
 {
     *w = (struct mk_test_world){
         .clock = {.now_ms = now_ms, .now_us = now_us, .wall_seconds = wall_seconds, .ctx = w},
@@ -461,9 +461,9 @@ static void on_released(void *pin)
     w->pins--;
 }
 
-static const struct mk__h2_calls *find_h2(void)
+static const struct mk__h2_ops *find_h2(void)
 {
-    return MK__MSAN ? NULL : &mk__h2_calls; /* libnghttp2 is not built with MemorySanitizer */
+    return MK__MSAN ? NULL : &mk__h2_ops; /* libnghttp2 is not built with MemorySanitizer */
 }
 
 static const struct mk__http_app app = {
@@ -483,7 +483,7 @@ void mk_test_settings(struct mk__http_settings *s)
     static const struct mk__h2_settings h2 = {.on = true,
                                               .streams_max = 100,
                                               .continuations_max = 8,
-                                              .deeds_max = {[0 ... MK__H2_DEEDS - 1] = 100}};
+                                              .rates_max = {[0 ... MK__H2_FLOOD_RATES - 1] = 100}};
     *s = (struct mk__http_settings){
         .head = {.line_bytes_max = 1024, .head_bytes_max = 4096, .fields_max = 16},
         .limits = {.timeout_ms = {[MK__TIMEOUT_HEAD] = 15000,

@@ -64,7 +64,7 @@ struct mk_test_world {
     int open_error;                       /* of the next connection's transport */
     const struct mk_transport *transport; /* of the next connections; NULL: mk_test_memory */
     const struct mk__listener *listener;  /* of the next connection */
-    struct mk__jobs *jobs;
+    struct mk__thread_pool *jobs;
 
     /* HTTP, from mk_test_http_open() on */
     struct mk_account account;
@@ -80,7 +80,7 @@ struct mk_test_world {
 };
 
 /* A loop at time 1000, seconds 784111777 ("Sun, 06 Nov 1994 08:49:37 GMT"). 0 or -errno. */
-int mk_test_world_open(struct mk_test_world *w, struct mk__jobs *jobs);
+int mk_test_world_open(struct mk_test_world *w, struct mk__thread_pool *jobs);
 /* Ends HTTP too if it was opened, and frees the clients. Aborts when memory is still in use. */
 void mk_test_world_close(struct mk_test_world *w);
 

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 static struct mk_test_world w;
-static struct mk__jobs jobs;
+static struct mk__thread_pool jobs;
 
 enum { LARGE_BYTES = 1 << 20 };
 
@@ -30,7 +30,7 @@ static void send_large(struct mk_request *req, struct mk_test_world *world)
 
 static void open_large(void)
 {
-    mk__jobs_open(&jobs, 1);
+    mk__thread_pool_open(&jobs, 1);
     assert_int_equal(mk_test_world_open(&w, &jobs), 0);
     w.handler = send_large;
     assert_int_equal(mk_test_http_open(&w), 0);
@@ -39,7 +39,7 @@ static void open_large(void)
 static void close_large(void)
 {
     mk__conn_abort_all(&w.http);
-    mk__jobs_close(&jobs);
+    mk__thread_pool_close(&jobs);
     mk_test_world_close(&w);
 }
 

@@ -12,7 +12,7 @@
 
 #define REQUEST(method, minor) method " / HTTP/1." minor "\r\nHost: h\r\nConnection: keep-alive\r\n\r\n"
 
-static struct mk__jobs jobs;
+static struct mk__thread_pool jobs;
 
 /* What the filters of a test do. */
 static struct {
@@ -65,7 +65,7 @@ static void open_filtered(handler_fn *handler)
     memset(&plan, 0, sizeof(plan));
     plan.bytes_max = SIZE_MAX;
     plan.n = 1;
-    mk__jobs_open(&jobs, 1);
+    mk__thread_pool_open(&jobs, 1);
     assert_int_equal(mk_test_world_open(&w, &jobs), 0);
     w.handler = handler;
     w.on_response = filter;
@@ -76,7 +76,7 @@ static void close_filtered(void)
 {
     if (w.http.loop)
         mk__conn_abort_all(&w.http);
-    mk__jobs_close(&jobs);
+    mk__thread_pool_close(&jobs);
     close_world();
 }
 

@@ -388,7 +388,7 @@ static void test_a_small_request_allocates_nothing(void **state)
 {
     enum { MANY = 1 << 20 };
     (void)state;
-    if (MK__SEPARATE)
+    if (MK__POOL_IS_MALLOC)
         skip();
     open_world(NULL);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(GET));

@@ -351,7 +351,7 @@ static void test_limits_when_it_is_switched_off(void **state)
 {
     (void)state;
     struct mk_test_h2 t = bring_to(IDLE);
-    int64_t most = w.settings.h2->deeds_max[MK__H2_PINGS];
+    int64_t most = w.settings.h2->rates_max[MK__H2_FLOOD_PING];
     w.settings.h2 = NULL;
     for (int64_t i = 0; i <= most; i++)
         h2_ping(&t, false);
@@ -389,16 +389,16 @@ static void test_silent_ones_go_when_memory_is_short(void **state)
         h2_expect(&t[i], i == 1 ? "" : HELLO_OF(1));
     }
     w.account.bytes_max = w.account.bytes * 2;
-    mk__h2_hoard_give_up(&w.http, 16);
+    mk__h2_evict_close_idle(&w.http, 16);
     h2_expect(&t[0], "");
     w.account.bytes_max = w.account.bytes + w.account.bytes / 4;
     size_t before = w.account.bytes;
-    mk__h2_hoard_give_up(&w.http, 1);
+    mk__h2_evict_close_idle(&w.http, 1);
     assert_true(w.account.bytes + 10 * 1024 < before); /* at once: others wait for the room */
     h2_expect(&t[0], "GOAWAY(1,0)");
     h2_expect(&t[2], "");
     w.account.bytes_max = w.account.bytes + w.account.bytes / 4;
-    mk__h2_hoard_give_up(&w.http, 16);
+    mk__h2_evict_close_idle(&w.http, 16);
     h2_expect(&t[2], "GOAWAY(1,0)");
     assert_string_equal(mk_test_state(t[0].end), "linger");
     assert_string_equal(mk_test_state(t[1].end), "streams");

@@ -3,7 +3,7 @@
 #include "folder.h"
 #include "http/h2_world.h"
 
-static struct mk__jobs jobs;
+static struct mk__thread_pool jobs;
 
 /* Bytes of the file, as its handler believes. */
 static size_t announced;
@@ -20,7 +20,7 @@ static void send_file(struct mk_request *req, struct mk_test_world *world)
 
 static struct mk_test_h2 open_with_disk(handler_fn *handler)
 {
-    mk__jobs_open(&jobs, 1);
+    mk__thread_pool_open(&jobs, 1);
     assert_int_equal(mk_test_world_open(&w, &jobs), 0);
     w.handler = handler;
     assert_int_equal(mk_test_http_open(&w), 0);
@@ -32,7 +32,7 @@ static struct mk_test_h2 open_with_disk(handler_fn *handler)
 static void close_with_disk(struct mk_test_h2 *t)
 {
     mk__conn_abort_all(&w.http);
-    mk__jobs_close(&jobs);
+    mk__thread_pool_close(&jobs);
     h2_close(t);
 }
 

@@ -5,27 +5,32 @@
 #include "http/h2_guard.h"
 
 static const struct mk__h2_settings settings = {
-    .deeds_max = {[MK__H2_RESETS] = 3, [MK__H2_FAULTS] = 2, [MK__H2_PINGS] = 1, [MK__H2_MORSELS] = 1 << 30},
+    .rates_max = {[MK__H2_FLOOD_RESET] = 3,
+                  [MK__H2_FLOOD_STREAM_ERROR] = 2,
+                  [MK__H2_FLOOD_PING] = 1,
+                  [MK__H2_FLOOD_WINDOW_UPDATE] = 1 << 30},
 };
 
-static unsigned admitted(struct mk__h2_guard *g, enum mk__h2_deed deed, unsigned times, uint64_t now_ms)
+static unsigned admitted(struct mk__h2_flood_counters *g, enum mk__h2_flood flood, unsigned times, uint64_t now_ms)
 {
     unsigned n = 0;
     for (unsigned i = 0; i < times; i++)
-        n += mk__h2_guard_admits(g, &settings, deed, now_ms);
+        n += mk__h2_flood_admits(g, &settings, flood, now_ms);
     return n;
 }
 
 static void test_each_has_its_limit(void **state)
 {
-    static const unsigned expected[MK__H2_DEEDS] = {
-        [MK__H2_RESETS] = 3, [MK__H2_FAULTS] = 2, [MK__H2_PINGS] = 1, [MK__H2_MORSELS] = 10};
-    struct mk__h2_guard g = {0};
+    static const unsigned expected[MK__H2_FLOOD_RATES] = {[MK__H2_FLOOD_RESET] = 3,
+                                                          [MK__H2_FLOOD_STREAM_ERROR] = 2,
+                                                          [MK__H2_FLOOD_PING] = 1,
+                                                          [MK__H2_FLOOD_WINDOW_UPDATE] = 10};
+    struct mk__h2_flood_counters g = {0};
     (void)state;
-    for (unsigned deed = 0; deed < MK__H2_DEEDS; deed++)
-        assert_int_equal(admitted(&g, deed, 10, 5000), expected[deed]);
-    for (unsigned deed = 0; deed < MK__H2_DEEDS; deed++)
-        assert_int_equal(admitted(&g, deed, 1, 5000), deed == MK__H2_MORSELS);
+    for (unsigned flood = 0; flood < MK__H2_FLOOD_RATES; flood++)
+        assert_int_equal(admitted(&g, flood, 10, 5000), expected[flood]);
+    for (unsigned flood = 0; flood < MK__H2_FLOOD_RATES; flood++)
+        assert_int_equal(admitted(&g, flood, 1, 5000), flood == MK__H2_FLOOD_WINDOW_UPDATE);
 }
 
 static void test_ten_seconds(void **state)
@@ -38,19 +43,19 @@ static void test_ten_seconds(void **state)
     };
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
-        struct mk__h2_guard g = {0};
-        assert_int_equal(admitted(&g, MK__H2_RESETS, 4, cases[i].first_ms), 3);
-        assert_int_equal(admitted(&g, MK__H2_RESETS, 4, cases[i].second_ms), cases[i].admitted);
+        struct mk__h2_flood_counters g = {0};
+        assert_int_equal(admitted(&g, MK__H2_FLOOD_RESET, 4, cases[i].first_ms), 3);
+        assert_int_equal(admitted(&g, MK__H2_FLOOD_RESET, 4, cases[i].second_ms), cases[i].admitted);
     }
 }
 
-/* They run from the first deed, not from each. */
+/* They run from the first flood, not from each. */
 static void test_a_steady_trickle_is_welcome(void **state)
 {
-    struct mk__h2_guard g = {0};
+    struct mk__h2_flood_counters g = {0};
     (void)state;
     for (uint64_t now = 0; now < 1000000; now += 3400)
-        assert_int_equal(admitted(&g, MK__H2_RESETS, 1, now), 1);
+        assert_int_equal(admitted(&g, MK__H2_FLOOD_RESET, 1, now), 1);
 }
 
 int main(void)

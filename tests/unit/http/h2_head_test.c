@@ -74,13 +74,13 @@ static const struct head_case cases[] = {
     {{{":path", "/"}, {":authority", "h"}}, false, " / HTTP/1.1\r\nhost: h\r\n", -400},
 };
 
-static struct mk_str build(struct mk__h2_head *h, const struct head_case *c, char *to, size_t size)
+static struct mk_str build(struct mk__h2_request_head *h, const struct head_case *c, char *to, size_t size)
 {
-    mk__h2_head_init(h, to, (uint32_t)size);
+    mk__h2_request_head_init(h, to, (uint32_t)size);
     for (size_t i = 0; i < COUNT(c->fields) && c->fields[i].name; i++)
-        mk__h2_head_add(h, mk_str_c(c->fields[i].name), mk_str_c(c->fields[i].value));
+        mk__h2_request_head_add(h, mk_str_c(c->fields[i].name), mk_str_c(c->fields[i].value));
     struct mk_str head;
-    int status = mk__h2_head_end(h, c->body, &head);
+    int status = mk__h2_request_head_end(h, c->body, &head);
     assert_int_equal(status != 0, h->too_large);
     assert_true(status == 0 || status == 431 || status == 414);
     assert_true(head.len <= size);
@@ -99,7 +99,7 @@ static int parse(struct mk_str head)
 static void test_heads(void **state)
 {
     char room[1024];
-    struct mk__h2_head h;
+    struct mk__h2_request_head h;
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct mk_str head = build(&h, &cases[i], room, sizeof(room));
@@ -114,7 +114,7 @@ static void test_heads(void **state)
 static void test_too_large(void **state)
 {
     char room[1024];
-    struct mk__h2_head h;
+    struct mk__h2_request_head h;
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct mk_str whole = build(&h, &cases[i], room, sizeof(room));
@@ -137,16 +137,16 @@ static void test_too_large(void **state)
 static void test_counts(void **state)
 {
     char room[64];
-    struct mk__h2_head h;
+    struct mk__h2_request_head h;
     (void)state;
-    mk__h2_head_init(&h, room, sizeof(room));
-    mk__h2_head_add(&h, MK_STR(":method"), MK_STR("GET"));
+    mk__h2_request_head_init(&h, room, sizeof(room));
+    mk__h2_request_head_add(&h, MK_STR(":method"), MK_STR("GET"));
     for (int i = 0; i < 100; i++)
-        mk__h2_head_add(&h, MK_STR("name"), MK_STR("value"));
+        mk__h2_request_head_add(&h, MK_STR("name"), MK_STR("value"));
     assert_true(h.too_large);
     assert_int_equal(h.bytes_in, 10 + 100 * 9);
     struct mk_str head;
-    assert_int_equal(mk__h2_head_end(&h, false, &head), 431);
+    assert_int_equal(mk__h2_request_head_end(&h, false, &head), 431);
 }
 
 static void test_what_is_too_large(void **state)
@@ -156,16 +156,16 @@ static void test_what_is_too_large(void **state)
         int status;
     } sizes[] = {{30, 10, 0}, {30, 100, 431}, {70, 10, 414}, {200, 10, 414}, {70, 100, 414}};
     char room[100], much[200];
-    struct mk__h2_head h;
+    struct mk__h2_request_head h;
     struct mk_str head;
     (void)state;
     memset(much, '/', sizeof(much));
     for (size_t i = 0; i < COUNT(sizes); i++) {
-        mk__h2_head_init(&h, room, sizeof(room));
-        mk__h2_head_add(&h, MK_STR(":method"), MK_STR("GET"));
-        mk__h2_head_add(&h, MK_STR(":path"), mk_str(much, sizes[i].path));
-        mk__h2_head_add(&h, MK_STR("x"), mk_str(much, sizes[i].value));
-        assert_int_equal(mk__h2_head_end(&h, false, &head), sizes[i].status);
+        mk__h2_request_head_init(&h, room, sizeof(room));
+        mk__h2_request_head_add(&h, MK_STR(":method"), MK_STR("GET"));
+        mk__h2_request_head_add(&h, MK_STR(":path"), mk_str(much, sizes[i].path));
+        mk__h2_request_head_add(&h, MK_STR("x"), mk_str(much, sizes[i].value));
+        assert_int_equal(mk__h2_request_head_end(&h, false, &head), sizes[i].status);
     }
 }
 

@@ -83,12 +83,12 @@ static void test_continuations_after_a_reload(void **state)
 
 static void test_rows_of_settings(void **state)
 {
-    static char rows[6 * (MK__H2_ROWS_MAX + 1)];
+    static char rows[6 * (MK__H2_SETTINGS_ENTRIES_MAX + 1)];
     (void)state;
-    for (size_t n = MK__H2_ROWS_MAX; n <= MK__H2_ROWS_MAX + 1; n++) {
+    for (size_t n = MK__H2_SETTINGS_ENTRIES_MAX; n <= MK__H2_SETTINGS_ENTRIES_MAX + 1; n++) {
         struct mk_test_h2 t = begin();
         h2_frame(&t, NGHTTP2_SETTINGS, 0, 0, mk_str(rows, 6 * n));
-        h2_expect(&t, n == MK__H2_ROWS_MAX ? "ACK" : "*GOAWAY(*,11)");
+        h2_expect(&t, n == MK__H2_SETTINGS_ENTRIES_MAX ? "ACK" : "*GOAWAY(*,11)");
         h2_close(&t);
     }
 }
@@ -135,7 +135,8 @@ static void test_limits_may_be_high(void **state)
     (void)state;
     struct mk_test_h2 t = begin();
     h2_free(&t);
-    own.deeds_max[MK__H2_PINGS] = own.deeds_max[MK__H2_RESETS] = own.deeds_max[MK__H2_MORSELS] = 5000;
+    own.rates_max[MK__H2_FLOOD_PING] = own.rates_max[MK__H2_FLOOD_RESET] = own.rates_max[MK__H2_FLOOD_WINDOW_UPDATE] =
+        5000;
     t = come();
     for (int32_t i = 0; i < 3000; i++)
         h2_ping(&t, false);
@@ -171,7 +172,7 @@ static void test_our_own_failures(void **state)
     (void)state;
     for (long n = 0; fails; n++) {
         struct mk_test_h2 t = begin();
-        own.deeds_max[MK__H2_FAULTS] = 0;
+        own.rates_max[MK__H2_FLOOD_STREAM_ERROR] = 0;
         w.handler = end_with_trailers;
         mk__alloc_countdown = n;
         h2_get_path(&t, 1, "/");
@@ -225,7 +226,7 @@ static int close_log(void **state)
 static void ping_too_often(void)
 {
     struct mk_test_h2 t = come();
-    for (int64_t i = 0; i <= own.deeds_max[MK__H2_PINGS]; i++)
+    for (int64_t i = 0; i <= own.rates_max[MK__H2_FLOOD_PING]; i++)
         h2_ping(&t, false);
     h2_expect(&t, "*GOAWAY(*,11)");
     h2_free(&t);
@@ -235,7 +236,7 @@ static void test_the_first_is_told(void **state)
 {
     (void)state;
     struct mk_test_h2 t = begin();
-    own.deeds_max[MK__H2_PINGS] = 5;
+    own.rates_max[MK__H2_FLOOD_PING] = 5;
     ping_too_often();
     expect_told(
         "warn  192.0.2.7: its connection of HTTP/2 is ended for more than 5 PING frames within 10 s (MaxPings of "
@@ -281,7 +282,7 @@ static void test_one_line_in_ten_seconds(void **state)
 /* For these there is nothing to raise. */
 static void test_what_nobody_needs(void **state)
 {
-    static char rows[6 * (MK__H2_ROWS_MAX + 1)];
+    static char rows[6 * (MK__H2_SETTINGS_ENTRIES_MAX + 1)];
     (void)state;
     struct mk_test_h2 t = begin();
     h2_frame(&t, NGHTTP2_SETTINGS, 0, 0, mk_str(rows, sizeof(rows)));
@@ -296,15 +297,15 @@ static void test_answers_that_nobody_takes(void **state)
 {
     (void)state;
     struct mk_test_h2 t = begin();
-    own.deeds_max[MK__H2_PINGS] = 50;
-    own.deeds_max[MK__H2_SETTINGS] = 10;
+    own.rates_max[MK__H2_FLOOD_PING] = 50;
+    own.rates_max[MK__H2_FLOOD_SETTINGS] = 10;
     struct mk_test_h2 deaf = come();
     deaf.end->room = 0;
-    for (unsigned round = 0; !mk_test_connection(deaf.end)->h2->ended; round++) {
+    for (unsigned round = 0; !mk_test_connection(deaf.end)->h2->terminated; round++) {
         assert_true(round < 10);
         for (unsigned i = 0; i < 50; i++)
             h2_ping(&deaf, false);
-        mk_test_pass(&w, MK__H2_GUARD_MS);
+        mk_test_pass(&w, MK__H2_FLOOD_INTERVAL_MS);
     }
     expect_told("*more than 61 answers to PING and SETTINGS that it does not take\n");
     h2_free(&deaf);

@@ -12,15 +12,15 @@ static void test_takes_and_gives(void **state)
     void *p[COUNT(sizes)];
     (void)state;
     for (size_t i = 0; i < COUNT(sizes); i++) {
-        p[i] = mk__h2_memory_take(sizes[i], &account);
+        p[i] = mk__h2_alloc(sizes[i], &account);
         assert_non_null(p[i]);
         assert_int_equal((uintptr_t)p[i] % 16, 0);
         memset(p[i], 0xff, sizes[i]);
     }
     assert_true(account.bytes >= 101049);
-    mk__h2_memory_give(NULL, &account);
+    mk__h2_alloc_free(NULL, &account);
     for (size_t i = 0; i < COUNT(sizes); i++)
-        mk__h2_memory_give(p[i], &account);
+        mk__h2_alloc_free(p[i], &account);
     assert_int_equal(account.bytes, 0);
 }
 
@@ -28,14 +28,14 @@ static void test_zeroed(void **state)
 {
     static const char zeros[1000];
     (void)state;
-    void *dirty = mk__h2_memory_take(1000, &account);
+    void *dirty = mk__h2_alloc(1000, &account);
     memset(dirty, 0xff, 1000);
-    mk__h2_memory_give(dirty, &account);
-    char *p = mk__h2_memory_take_zeroed(10, 100, &account);
+    mk__h2_alloc_free(dirty, &account);
+    char *p = mk__h2_alloc_zeroed(10, 100, &account);
     assert_memory_equal(p, zeros, 1000);
-    mk__h2_memory_give(p, &account);
-    mk__h2_memory_give(mk__h2_memory_take_zeroed(0, 8, &account), &account);
-    mk__h2_memory_give(mk__h2_memory_take_zeroed(8, 0, &account), &account);
+    mk__h2_alloc_free(p, &account);
+    mk__h2_alloc_free(mk__h2_alloc_zeroed(0, 8, &account), &account);
+    mk__h2_alloc_free(mk__h2_alloc_zeroed(8, 0, &account), &account);
     assert_int_equal(account.bytes, 0);
 }
 
@@ -49,14 +49,14 @@ static void test_sizes_that_nobody_has(void **state)
     };
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
-        assert_null(mk__h2_memory_take_zeroed(cases[i].n, cases[i].size, &account));
+        assert_null(mk__h2_alloc_zeroed(cases[i].n, cases[i].size, &account));
         if (cases[i].n == 1)
-            assert_null(mk__h2_memory_take(cases[i].size, &account));
+            assert_null(mk__h2_alloc(cases[i].size, &account));
     }
-    char *p = mk__h2_memory_take(8, &account);
-    assert_null(mk__h2_memory_retake(p, SIZE_MAX - 8, &account)); /* it stays what it was */
+    char *p = mk__h2_alloc(8, &account);
+    assert_null(mk__h2_alloc_resize(p, SIZE_MAX - 8, &account)); /* it stays what it was */
     memset(p, 1, 8);
-    mk__h2_memory_give(p, &account);
+    mk__h2_alloc_free(p, &account);
     assert_int_equal(account.bytes, 0);
 }
 
@@ -67,7 +67,7 @@ static void test_grows_and_shrinks(void **state)
     char *p = NULL; /* as with malloc() */
     (void)state;
     for (size_t i = 0; i < COUNT(sizes); i++) {
-        p = mk__h2_memory_retake(p, sizes[i], &account);
+        p = mk__h2_alloc_resize(p, sizes[i], &account);
         assert_non_null(p);
         for (size_t n = 0; n < (kept < sizes[i] ? kept : sizes[i]); n++)
             assert_int_equal(p[n], (char)n);
@@ -76,24 +76,24 @@ static void test_grows_and_shrinks(void **state)
         kept = sizes[i];
         assert_true(account.bytes >= kept && account.bytes <= kept + 32);
     }
-    mk__h2_memory_give(p, &account);
+    mk__h2_alloc_free(p, &account);
     assert_int_equal(account.bytes, 0);
 }
 
 static void test_no_memory(void **state)
 {
     (void)state;
-    char *p = mk__h2_memory_take(8, &account);
+    char *p = mk__h2_alloc(8, &account);
     memset(p, 7, 8);
     size_t before = account.bytes;
     account.bytes_max = before + 100;
-    assert_null(mk__h2_memory_take(1000, &account));
-    assert_null(mk__h2_memory_take_zeroed(10, 100, &account));
-    assert_null(mk__h2_memory_retake(p, 1000, &account));
+    assert_null(mk__h2_alloc(1000, &account));
+    assert_null(mk__h2_alloc_zeroed(10, 100, &account));
+    assert_null(mk__h2_alloc_resize(p, 1000, &account));
     assert_int_equal(account.bytes, before);
     assert_int_equal(p[7], 7);
     account.bytes_max = 0;
-    mk__h2_memory_give(p, &account);
+    mk__h2_alloc_free(p, &account);
     assert_int_equal(account.bytes, 0);
 }
 
@@ -106,18 +106,18 @@ static struct mk__conn conn = {.http = &http};
 
 static void borrow(struct mk__h2 *h2)
 {
-    h2->room = mk__h2_memory_borrow_room(h2);
-    assert_non_null(h2->room);
-    assert_int_equal(h2->room->size, settings.head.head_bytes_max + MK__READ_BYTES);
-    assert_int_equal(h2->room->head.len, 0);
-    memset(h2->room->data, 'x', h2->room->size);
-    h2->room->head.len = 5;
+    h2->head_buf = mk__h2_alloc_get_head_buf(h2);
+    assert_non_null(h2->head_buf);
+    assert_int_equal(h2->head_buf->size, settings.head.head_bytes_max + MK__READ_BYTES);
+    assert_int_equal(h2->head_buf->head.len, 0);
+    memset(h2->head_buf->data, 'x', h2->head_buf->size);
+    h2->head_buf->head.len = 5;
 }
 
 static void drop_shared(void)
 {
-    mk_account_free(&account, shared.room, sizeof(*shared.room) + shared.room->size);
-    shared.room = NULL;
+    mk_account_free(&account, shared.head_buf, sizeof(*shared.head_buf) + shared.head_buf->size);
+    shared.head_buf = NULL;
     assert_int_equal(account.bytes, 0);
 }
 
@@ -125,21 +125,21 @@ static void test_one_room_is_lent(void **state)
 {
     struct mk__h2 first = {.conn = &conn}, second = {.conn = &conn};
     (void)state;
-    mk__h2_memory_return_room(&first); /* has none */
-    assert_null(shared.room);
+    mk__h2_alloc_put_head_buf(&first); /* has none */
+    assert_null(shared.head_buf);
     borrow(&first);
-    struct mk__h2_room *room = first.room;
+    struct mk__h2_head_buf *head_buf = first.head_buf;
     size_t one = account.bytes;
-    mk__h2_memory_return_room(&first);
-    assert_null(first.room);
-    assert_ptr_equal(shared.room, room);
+    mk__h2_alloc_put_head_buf(&first);
+    assert_null(first.head_buf);
+    assert_ptr_equal(shared.head_buf, head_buf);
     borrow(&second);
-    assert_ptr_equal(second.room, room);
-    assert_null(shared.room);
+    assert_ptr_equal(second.head_buf, head_buf);
+    assert_null(shared.head_buf);
     borrow(&first); /* while the other one reads a head as well */
     assert_int_equal(account.bytes, 2 * one);
-    mk__h2_memory_return_room(&second);
-    mk__h2_memory_return_room(&first); /* one is enough */
+    mk__h2_alloc_put_head_buf(&second);
+    mk__h2_alloc_put_head_buf(&first); /* one is enough */
     assert_int_equal(account.bytes, one);
     drop_shared();
 }
@@ -150,11 +150,11 @@ static void test_rooms_grow_and_shrink(void **state)
     struct mk__h2 h2 = {.conn = &conn};
     (void)state;
     borrow(&h2);
-    mk__h2_memory_return_room(&h2);
+    mk__h2_alloc_put_head_buf(&h2);
     for (uint32_t bytes = 2000; bytes; bytes -= 500) {
         settings.head.head_bytes_max = bytes;
         borrow(&h2);
-        mk__h2_memory_return_room(&h2);
+        mk__h2_alloc_put_head_buf(&h2);
     }
     drop_shared();
     settings.head.head_bytes_max = 1000;
@@ -165,16 +165,16 @@ static void test_no_room(void **state)
     struct mk__h2 h2 = {.conn = &conn};
     (void)state;
     mk__alloc_countdown = 0;
-    assert_null(mk__h2_memory_borrow_room(&h2));
+    assert_null(mk__h2_alloc_get_head_buf(&h2));
     mk__alloc_countdown = -1;
     borrow(&h2);
-    mk__h2_memory_return_room(&h2);
+    mk__h2_alloc_put_head_buf(&h2);
     settings.head.head_bytes_max = 2000;
     mk__alloc_countdown = 0;
-    assert_null(mk__h2_memory_borrow_room(&h2));
+    assert_null(mk__h2_alloc_get_head_buf(&h2));
     mk__alloc_countdown = -1;
     settings.head.head_bytes_max = 1000;
-    assert_null(shared.room);
+    assert_null(shared.head_buf);
     assert_int_equal(account.bytes, 0);
 }
 

@@ -13,7 +13,7 @@ static void test_greetings(void **state)
     (void)state;
     struct mk_test_h2 t = h2_open(NULL);
     assert_string_equal(mk_test_state(t.end), "fresh");
-    assert_true(mk_str_starts(mk_str_c(mk__h2_library()), MK_STR("1.")));
+    assert_true(mk_str_starts(mk_str_c(mk__h2_library_version()), MK_STR("1.")));
     h2_get_path(&t, 1, "/");
     h2_expect(&t, HELLO_OF(1));
     assert_string_equal(mk_test_state(t.end), "idle");
@@ -254,35 +254,36 @@ static void update_again(struct mk_test_h2 *t, int32_t id)
 static void open_a_bit(struct mk_test_h2 *t, int32_t id)
 {
     (void)id;
-    h2_window(t, 0, MK__H2_MORSEL - 1);
+    h2_window(t, 0, MK__H2_WINDOW_UPDATE_MIN - 1);
 }
 
 static void test_floods(void **state)
 {
     static const struct {
         void (*once)(struct mk_test_h2 *t, int32_t id);
-        enum mk__h2_deed deed;
+        enum mk__h2_flood flood;
     } cases[] = {
-        {reset_again, MK__H2_RESETS},      {provoke_again, MK__H2_FAULTS}, {settle_again, MK__H2_SETTINGS},
-        {ping_again, MK__H2_PINGS},        {send_nothing, MK__H2_EMPTIES}, {prioritise_again, MK__H2_PRIORITIES},
-        {update_again, MK__H2_PRIORITIES}, {open_a_bit, MK__H2_MORSELS},
+        {reset_again, MK__H2_FLOOD_RESET},     {provoke_again, MK__H2_FLOOD_STREAM_ERROR},
+        {settle_again, MK__H2_FLOOD_SETTINGS}, {ping_again, MK__H2_FLOOD_PING},
+        {send_nothing, MK__H2_FLOOD_EMPTY},    {prioritise_again, MK__H2_FLOOD_PRIORITY},
+        {update_again, MK__H2_FLOOD_PRIORITY}, {open_a_bit, MK__H2_FLOOD_WINDOW_UPDATE},
     };
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct mk__h2_settings own = {.on = true, .streams_max = 100, .continuations_max = 8};
-        for (unsigned n = 0; n < MK__H2_DEEDS; n++)
-            own.deeds_max[n] = n == cases[i].deed ? 20 : 1000;
+        for (unsigned n = 0; n < MK__H2_FLOOD_RATES; n++)
+            own.rates_max[n] = n == cases[i].flood ? 20 : 1000;
         open_world(remember);
         w.settings.h2 = &own;
         w.settings.limits.timeout_ms[MK__TIMEOUT_IDLE] = w.settings.limits.timeout_ms[MK__TIMEOUT_HEAD] = 1000000;
         struct mk_test_h2 t = h2_connect();
-        mk_test_pass(&w, MK__H2_GUARD_MS); /* the greeting does not count */
+        mk_test_pass(&w, MK__H2_FLOOD_INTERVAL_MS); /* the greeting does not count */
         for (int32_t round = 0; round < 2; round++) {
             for (int32_t n = 0; n < 20; n++) {
                 cases[i].once(&t, 40 * round + 2 * n + 1);
                 mk_test_settle(&w);
             }
-            mk_test_pass(&w, round ? 0 : MK__H2_GUARD_MS);
+            mk_test_pass(&w, round ? 0 : MK__H2_FLOOD_INTERVAL_MS);
         }
         h2_listen(&t);
         if (strstr(t.log.p, "GOAWAY"))

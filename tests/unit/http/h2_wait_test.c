@@ -4,14 +4,14 @@
 
 #include "http/h2.h"
 
-static uint16_t reachable_from(enum mk__h2_wait wait)
+static uint16_t reachable_from(enum mk__h2_stream_state wait)
 {
     uint16_t seen = (uint16_t)(1u << wait), before = 0;
     while (seen != before) {
         before = seen;
-        for (unsigned n = 0; n < MK__H2_WAITS; n++)
+        for (unsigned n = 0; n < MK__H2_STREAM_STATES; n++)
             if (seen & 1u << n)
-                seen |= mk__h2_waits[n].next;
+                seen |= mk__h2_stream_states[n].next;
     }
     return seen;
 }
@@ -19,32 +19,34 @@ static uint16_t reachable_from(enum mk__h2_wait wait)
 static void test_the_table_is_sound(void **state)
 {
     (void)state;
-    assert_int_equal(reachable_from(MK__H2_HEAD), (1u << MK__H2_WAITS) - 1);
-    for (unsigned n = 0; n < MK__H2_WAITS; n++) {
-        const struct mk__h2_wait_row *wait = &mk__h2_waits[n];
+    assert_int_equal(reachable_from(MK__H2_STREAM_READ_HEAD), (1u << MK__H2_STREAM_STATES) - 1);
+    for (unsigned n = 0; n < MK__H2_STREAM_STATES; n++) {
+        const struct mk__h2_stream_state_info *wait = &mk__h2_stream_states[n];
         assert_true(wait->name && wait->name[0]);
-        assert_int_equal(wait->next >> MK__H2_WAITS, 0);
+        assert_int_equal(wait->next >> MK__H2_STREAM_STATES, 0);
         for (unsigned other = 0; other < n; other++)
-            assert_string_not_equal(wait->name, mk__h2_waits[other].name);
-        if (n == MK__H2_CLOSED) {
+            assert_string_not_equal(wait->name, mk__h2_stream_states[other].name);
+        if (n == MK__H2_STREAM_CLOSED) {
             assert_int_equal(wait->next, 0);
             continue;
         }
-        assert_true(wait->limit < MK__TIMEOUTS || n == MK__H2_HEAD); /* whose limit is that of the connection */
-        assert_true(wait->next & 1u << MK__H2_CLOSED);               /* at once, if need be */
-        assert_int_equal(wait->next & 1u << MK__H2_HEAD, 0);         /* there is one */
+        assert_true(wait->timeout < MK__TIMEOUTS ||
+                    n == MK__H2_STREAM_READ_HEAD);                       /* whose limit is that of the connection */
+        assert_true(wait->next & 1u << MK__H2_STREAM_CLOSED);            /* at once, if need be */
+        assert_int_equal(wait->next & 1u << MK__H2_STREAM_READ_HEAD, 0); /* there is one */
     }
 }
 
 /* Nobody goes back to where an answer can be chosen, once it has been. */
 static void test_there_is_no_way_back(void **state)
 {
-    static const enum mk__h2_wait answered[] = {MK__H2_DISK, MK__H2_SEND, MK__H2_LINGER};
+    static const enum mk__h2_stream_state answered[] = {MK__H2_STREAM_DISK, MK__H2_STREAM_WRITE, MK__H2_STREAM_LINGER};
     (void)state;
     for (size_t i = 0; i < COUNT(answered); i++)
-        assert_int_equal(mk__h2_waits[answered[i]].next & 1u << MK__H2_TUNNEL, 0);
-    assert_int_equal(reachable_from(MK__H2_TUNNEL), 1u << MK__H2_TUNNEL | 1u << MK__H2_LINGER | 1u << MK__H2_CLOSED);
-    assert_int_equal(mk__h2_waits[MK__H2_LINGER].next, 1u << MK__H2_CLOSED);
+        assert_int_equal(mk__h2_stream_states[answered[i]].next & 1u << MK__H2_STREAM_TUNNEL, 0);
+    assert_int_equal(reachable_from(MK__H2_STREAM_TUNNEL),
+                     1u << MK__H2_STREAM_TUNNEL | 1u << MK__H2_STREAM_LINGER | 1u << MK__H2_STREAM_CLOSED);
+    assert_int_equal(mk__h2_stream_states[MK__H2_STREAM_LINGER].next, 1u << MK__H2_STREAM_CLOSED);
 }
 
 static const char *const limit_names[MK__TIMEOUTS + 1] = {
@@ -53,14 +55,14 @@ static const char *const limit_names[MK__TIMEOUTS + 1] = {
     [MK__TIMEOUT_TUNNEL] = "`TunnelTimeout`", [MK__TIMEOUTS] = "`Timeout` of the connection, which is in `head`",
 };
 
-static const char *const want_names[MK__H2_CLOSED] = {
-    [MK__H2_HEAD] = "the rest of its head",
-    [MK__H2_BODY] = "bytes of its body",
-    [MK__H2_HANDLER] = "the server itself",
-    [MK__H2_DISK] = "the server itself",
-    [MK__H2_SEND] = "the client's windows, or its turn",
-    [MK__H2_TUNNEL] = "bytes of the client, or its windows",
-    [MK__H2_LINGER] = "the end of its body, which nobody reads",
+static const char *const want_names[MK__H2_STREAM_CLOSED] = {
+    [MK__H2_STREAM_READ_HEAD] = "the rest of its head",
+    [MK__H2_STREAM_READ_BODY] = "bytes of its body",
+    [MK__H2_STREAM_HANDLER] = "the server itself",
+    [MK__H2_STREAM_DISK] = "the server itself",
+    [MK__H2_STREAM_WRITE] = "the client's windows, or its turn",
+    [MK__H2_STREAM_TUNNEL] = "bytes of the client, or its windows",
+    [MK__H2_STREAM_LINGER] = "the end of its body, which nobody reads",
 };
 
 static void test_the_page_shows_the_table(void **state)
@@ -69,18 +71,18 @@ static void test_the_page_shows_the_table(void **state)
     (void)state;
     int n =
         snprintf(to, sizeof(to), "| wait | waits for | at most | then | may be followed by |\n|---|---|---|---|---|\n");
-    for (unsigned at = 0; at < MK__H2_CLOSED; at++) {
-        const struct mk__h2_wait_row *wait = &mk__h2_waits[at];
+    for (unsigned at = 0; at < MK__H2_STREAM_CLOSED; at++) {
+        const struct mk__h2_stream_state_info *wait = &mk__h2_stream_states[at];
         n += snprintf(to + n, sizeof(to) - (size_t)n, "| %s | %s | %s | ", wait->name, want_names[at],
-                      limit_names[wait->limit]);
+                      limit_names[wait->timeout]);
         n += snprintf(to + n, sizeof(to) - (size_t)n,
-                      wait->overdue       ? "%d |"
-                      : at == MK__H2_HEAD ? "goodbye |"
-                                          : "reset |",
-                      wait->overdue);
-        for (unsigned next = 0; next < MK__H2_WAITS; next++)
+                      wait->timeout_status            ? "%d |"
+                      : at == MK__H2_STREAM_READ_HEAD ? "goodbye |"
+                                                      : "reset |",
+                      wait->timeout_status);
+        for (unsigned next = 0; next < MK__H2_STREAM_STATES; next++)
             if (wait->next & 1u << next)
-                n += snprintf(to + n, sizeof(to) - (size_t)n, " %s", mk__h2_waits[next].name);
+                n += snprintf(to + n, sizeof(to) - (size_t)n, " %s", mk__h2_stream_states[next].name);
         n += snprintf(to + n, sizeof(to) - (size_t)n, " |\n");
     }
     mk_test_draw("<!-- begin: generated by the unit test http-h2_wait -->\n", to);

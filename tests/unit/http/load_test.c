@@ -9,7 +9,7 @@
 #include <errno.h>
 
 static struct mk_test_world w;
-static struct mk__jobs jobs;
+static struct mk__thread_pool jobs;
 static const char *file_name;
 static uint64_t file_at, file_length;
 static bool chunked;
@@ -46,7 +46,7 @@ static void open_world(const char *name, uint64_t at, uint64_t length)
     file_at = at;
     file_length = length;
     chunked = false;
-    mk__jobs_open(&jobs, 1);
+    mk__thread_pool_open(&jobs, 1);
     assert_int_equal(mk_test_world_open(&w, &jobs), 0);
     w.handler = send_the_file;
     assert_int_equal(mk_test_http_open(&w), 0);
@@ -56,7 +56,7 @@ static void close_world(void)
 {
     if (w.http.loop)
         mk__conn_abort_all(&w.http);
-    mk__jobs_close(&jobs);
+    mk__thread_pool_close(&jobs);
     mk_test_world_close(&w);
     assert_int_equal(w.requests <= w.done, true);
 }
@@ -243,7 +243,7 @@ static void test_no_thread_for_a_cold_file(void **state)
     if (!make_cold("large"))
         skip();
     open_world("large", 0, 1000);
-    w.loop.jobs = NULL;
+    w.loop.thread_pool = NULL;
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(GET));
     mk_test_settle(&w);
     assert_string_not_equal(mk_test_state(c), "idle");

@@ -9,7 +9,7 @@
 #include "loop/loop.h"
 
 static struct mk_loop loop;
-static struct mk__guests guests;
+static struct mk__handoff guests;
 static struct mk_account account;
 static int arrivals, calls, last_fd;
 static uint32_t last_sequence, last_events;
@@ -23,7 +23,7 @@ static void on_ready(struct mk_event *e, uint32_t events)
     last_events = events;
 }
 
-static void on_arrival(struct mk__guests *g, int fd, uint32_t sequence, uint32_t events)
+static void on_arrival(struct mk__handoff *g, int fd, uint32_t sequence, uint32_t events)
 {
     assert_ptr_equal(g, &guests);
     arrivals++;
@@ -32,10 +32,10 @@ static void on_arrival(struct mk__guests *g, int fd, uint32_t sequence, uint32_t
     last_events = events;
     if (!welcome)
         return;
-    assert_int_equal(mk__guests_admit(g, fd, sequence, events), 0);
+    assert_int_equal(mk__handoff_admit(g, fd, sequence, events), 0);
     event = (struct mk_event){on_ready, fd};
-    assert_int_equal(mk__guests_take(g, &event), events);
-    assert_int_equal(mk__guests_take(g, &event), 0); /* once */
+    assert_int_equal(mk__handoff_take(g, &event), events);
+    assert_int_equal(mk__handoff_take(g, &event), 0); /* once */
 }
 
 static void open_guests(void)
@@ -44,13 +44,13 @@ static void open_guests(void)
     welcome = true;
     account = (struct mk_account){0};
     assert_int_equal(mk__loop_open(&loop, &mk__poller_epoll, &mk__clock_system, NULL), 0);
-    mk__guests_init(&guests, &account, on_arrival);
-    loop.guests = &guests;
+    mk__handoff_init(&guests, &account, on_arrival);
+    loop.handoff = &guests;
 }
 
 static void close_guests(void)
 {
-    mk__guests_release(&guests);
+    mk__handoff_release(&guests);
     assert_int_equal(account.bytes, 0);
     mk__loop_close(&loop);
 }
@@ -58,7 +58,7 @@ static void close_guests(void)
 static void add_guest(int fd, uint32_t sequence)
 {
     struct epoll_event wanted = {.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
-                                 .data.u64 = mk__guest_tag(fd, sequence)};
+                                 .data.u64 = mk__handoff_tag(fd, sequence)};
     assert_int_equal(epoll_ctl(loop.poll_fd, EPOLL_CTL_ADD, fd, &wanted), 0);
 }
 
@@ -99,8 +99,8 @@ static void test_other_events_are_not_guests(void **state)
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair), 0);
     event = (struct mk_event){on_ready, pair[0]};
     assert_false((uintptr_t)&event & 1);
-    assert_int_equal(mk__guests_admit(&guests, pair[1], 1, EPOLLIN), 0);
-    assert_int_equal(mk__guests_take(&guests, &event), 0); /* another descriptor was admitted */
+    assert_int_equal(mk__handoff_admit(&guests, pair[1], 1, EPOLLIN), 0);
+    assert_int_equal(mk__handoff_take(&guests, &event), 0); /* another descriptor was admitted */
     assert_int_equal(mk_event_add(&loop, &event, EPOLLOUT), 0);
     mk_test_turn(&loop);
     assert_int_equal(calls, 1);
@@ -117,23 +117,23 @@ static void test_stale_sequences(void **state)
 {
     (void)state;
     open_guests();
-    mk__guests_ready(&guests, mk__guest_tag(300, 1), EPOLLIN);
+    mk__handoff_dispatch(&guests, mk__handoff_tag(300, 1), EPOLLIN);
     assert_int_equal(arrivals, 1);
-    mk__guests_ready(&guests, mk__guest_tag(300, 1), EPOLLIN);
+    mk__handoff_dispatch(&guests, mk__handoff_tag(300, 1), EPOLLIN);
     assert_int_equal(calls, 1);
-    assert_true(mk__guests_forget(&guests, &event));
-    assert_false(mk__guests_forget(&guests, &event));
-    mk__guests_ready(&guests, mk__guest_tag(300, 1), EPOLLIN); /* of the one that is gone */
+    assert_true(mk__handoff_forget(&guests, &event));
+    assert_false(mk__handoff_forget(&guests, &event));
+    mk__handoff_dispatch(&guests, mk__handoff_tag(300, 1), EPOLLIN); /* of the one that is gone */
     assert_int_equal(calls, 1);
     assert_int_equal(arrivals, 1);
-    mk__guests_ready(&guests, mk__guest_tag(300, 2), EPOLLIN); /* the next one */
+    mk__handoff_dispatch(&guests, mk__handoff_tag(300, 2), EPOLLIN); /* the next one */
     assert_int_equal(arrivals, 2);
-    mk__guests_ready(&guests, mk__guest_tag(300, 2), EPOLLIN);
+    mk__handoff_dispatch(&guests, mk__handoff_tag(300, 2), EPOLLIN);
     assert_int_equal(calls, 2);
     welcome = false; /* whoever is asked says that this one is long gone */
-    mk__guests_ready(&guests, mk__guest_tag(300, 1), EPOLLIN);
+    mk__handoff_dispatch(&guests, mk__handoff_tag(300, 1), EPOLLIN);
     assert_int_equal(arrivals, 3);
-    mk__guests_ready(&guests, mk__guest_tag(300, 2), EPOLLIN); /* and the place stays the other's */
+    mk__handoff_dispatch(&guests, mk__handoff_tag(300, 2), EPOLLIN); /* and the place stays the other's */
     assert_int_equal(calls, 3);
     close_guests();
 }
@@ -147,9 +147,9 @@ static void test_tags(void **state)
     welcome = false;
     for (size_t i = 0; i < COUNT(fds); i++)
         for (size_t k = 0; k < COUNT(sequences); k++) {
-            uint64_t tag = mk__guest_tag(fds[i], sequences[k]);
+            uint64_t tag = mk__handoff_tag(fds[i], sequences[k]);
             assert_true(tag & 1);
-            mk__guests_ready(&guests, tag, EPOLLOUT);
+            mk__handoff_dispatch(&guests, tag, EPOLLOUT);
             assert_int_equal(last_fd, fds[i]);
             assert_int_equal(last_sequence, sequences[k]);
         }
@@ -163,16 +163,16 @@ static void test_the_table_grows(void **state)
     (void)state;
     open_guests();
     for (int i = 0; i < 3; i++) {
-        assert_int_equal(mk__guests_admit(&guests, events[i].fd, 1, EPOLLIN), 0);
-        assert_int_equal(mk__guests_take(&guests, &events[i]), EPOLLIN);
+        assert_int_equal(mk__handoff_admit(&guests, events[i].fd, 1, EPOLLIN), 0);
+        assert_int_equal(mk__handoff_take(&guests, &events[i]), EPOLLIN);
         assert_in_range(guests.n, events[i].fd + 1, events[i].fd < 256 ? 256 : 2 * events[i].fd);
-        assert_int_equal(account.bytes, guests.n * sizeof(struct mk__guest));
+        assert_int_equal(account.bytes, guests.n * sizeof(struct mk__handoff_fd));
     }
     for (int i = 0; i < 3; i++)
-        assert_true(mk__guests_forget(&guests, &events[i])); /* all have kept their places */
+        assert_true(mk__handoff_forget(&guests, &events[i])); /* all have kept their places */
     account.bytes_max = account.bytes + 100;
-    assert_int_equal(mk__guests_admit(&guests, (int)guests.n, 1, EPOLLIN), -ENOMEM);
-    assert_int_equal(mk__guests_admit(&guests, 4000, 1, EPOLLIN), 0); /* the others are as before */
+    assert_int_equal(mk__handoff_admit(&guests, (int)guests.n, 1, EPOLLIN), -ENOMEM);
+    assert_int_equal(mk__handoff_admit(&guests, 4000, 1, EPOLLIN), 0); /* the others are as before */
     guests.events = 0;
     close_guests();
 }

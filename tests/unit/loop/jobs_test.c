@@ -51,11 +51,11 @@ static void start(struct work *w)
 
 static void test_jobs_come_back(void **state)
 {
-    struct mk__jobs jobs;
+    struct mk__thread_pool jobs;
     (void)state;
     loop_thread = pthread_self();
     done_total = 0;
-    mk__jobs_open(&jobs, 3);
+    mk__thread_pool_open(&jobs, 3);
     assert_int_equal(mk_test_world_open(&world, &jobs), 0);
     for (int i = 0; i < JOBS; i++)
         start(&works[i]);
@@ -69,21 +69,21 @@ static void test_jobs_come_back(void **state)
         assert_true(mk_test_wait_mail(&world));
     assert_int_equal(works[0].done, 1);
     assert_in_range(jobs.threads, 1, 3);
-    mk__jobs_close(&jobs);
+    mk__thread_pool_close(&jobs);
     mk_test_world_close(&world);
 }
 
 static void test_closing_finishes_the_queue(void **state)
 {
-    struct mk__jobs jobs;
+    struct mk__thread_pool jobs;
     (void)state;
     loop_thread = pthread_self();
     done_total = 0;
-    mk__jobs_open(&jobs, 1);
+    mk__thread_pool_open(&jobs, 1);
     assert_int_equal(mk_test_world_open(&world, &jobs), 0);
     for (int i = 0; i < JOBS; i++)
         start(&works[i]);
-    mk__jobs_close(&jobs);
+    mk__thread_pool_close(&jobs);
     mk_test_world_close(&world); /* the loop's last letters */
     assert_int_equal(done_total, JOBS);
 }
@@ -91,15 +91,15 @@ static void test_closing_finishes_the_queue(void **state)
 static void test_without_threads(void **state)
 {
     struct work w = {.job = {.work = work, .done = finish}};
-    struct mk__jobs jobs;
+    struct mk__thread_pool jobs;
     (void)state;
     assert_int_equal(mk_test_world_open(&world, NULL), 0);
     assert_int_equal(mk_job_submit(&world.loop, &w.job), -EAGAIN);
     mk_test_world_close(&world);
     assert_int_equal(w.worked, 0);
-    mk__jobs_open(&jobs, 16); /* no thread until there is work */
+    mk__thread_pool_open(&jobs, 16); /* no thread until there is work */
     assert_int_equal(jobs.threads, 0);
-    mk__jobs_close(&jobs);
+    mk__thread_pool_close(&jobs);
 }
 
 int main(void)

@@ -127,7 +127,7 @@ static void test_order_of_a_turn(void **state)
     struct mk_task task, grave;
     (void)state;
     mk_task_init(&grave, on_grave);
-    mk__loop_bury(loop, &grave);
+    mk__loop_defer_free(loop, &grave);
     mk_task_init(&task, on_task);
     mk_task_schedule(loop, &task);
     mk_task_schedule(loop, &task); /* twice is once */
@@ -223,7 +223,7 @@ static void on_grave_digger(struct mk_event *event, uint32_t events)
     on_event(event, events);
     mk_task_init(&burial, on_grave);
     mk_task_schedule(&f.world.loop, &burial);
-    mk__loop_bury(&f.world.loop, &burial); /* from the tasks to the graves */
+    mk__loop_defer_free(&f.world.loop, &burial); /* from the tasks to the graves */
 }
 
 static void test_burials_come_last(void **state)
@@ -279,7 +279,7 @@ static void test_closing_delivers_what_is_left(void **state)
     (void)state;
     mk_post(loop, &message);
     mk_task_init(&grave, on_grave);
-    mk__loop_bury(loop, &grave);
+    mk__loop_defer_free(loop, &grave);
     close_loop();
     expect_trail("mg-");
 }
@@ -398,7 +398,7 @@ static void test_closing_waits_for_the_bell(void **state)
         assert_int_equal(pthread_create(&sender, NULL, post_one, &last), 0);
         assert_int_equal(mk__loop_run(&real), 0);
         mk_task_cancel(&task);
-        int bell = real.mail_event.fd;
+        int bell = real.wakeup_event.fd;
         mk__loop_close(&real);
         int reused = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); /* of the same number */
         assert_int_equal(reused, bell < real.poll_fd ? bell : real.poll_fd);

@@ -140,13 +140,13 @@ static void test_plain_addresses(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         assert_int_equal(mk__addr_parse(mk_str_c(cases[i].text), &addr, &error), 0);
-        mk__addr_plain(&addr, &plain);
+        mk__addr_to_address(&addr, &plain);
         assert_int_equal(plain.family, cases[i].family);
         assert_int_equal(plain.port, 80);
         assert_int_equal(plain.bytes[0], cases[i].first);
     }
     assert_int_equal(mk__addr_parse(MK_STR("unix:/x"), &addr, &error), 0);
-    mk__addr_plain(&addr, &plain);
+    mk__addr_to_address(&addr, &plain);
     assert_int_equal(plain.family, AF_UNIX);
     assert_int_equal(plain.bytes[0] | plain.port, 0);
 }

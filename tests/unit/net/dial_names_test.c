@@ -124,8 +124,8 @@ static void test_the_older_one_makes_room(void **state)
 static int dial_once(void *ctx)
 {
     const struct place *p = ctx;
-    mk__names_close(&loop);
-    int err = mk__names_open(&loop, look_up);
+    mk__resolver_close(&loop);
+    int err = mk__resolver_open(&loop, look_up);
     if (err < 0)
         return err;
     calls = 0;

@@ -147,7 +147,7 @@ static void test_fast_open(void **state)
         assert_int_equal(write(fd, "x", 1), 1);
         int peer = accept(p->fd, NULL, NULL);
         assert_int_equal(read(peer, &byte, 1), 1);
-        if (mk__listen_fast_open_works() && i == 1)
+        if (mk__listen_has_fast_open() && i == 1)
             assert_true(had_early_data(fd));
         else if (i == 0)
             assert_false(had_early_data(fd));
@@ -189,7 +189,7 @@ static void test_cancel_in_each_state(void **state)
     settle();
     cancel();
     unlink(mk_test_path("c"));
-    pass(MK__NAMES_GOOD_MS);
+    pass(MK__RESOLVER_TTL_MS);
     start(at("two", p->port), 1000); /* its answer is in the mail */
     mk__loop_turn(&loop);
     await_mail();

@@ -77,7 +77,7 @@ static inline void settle(void)
 /* Waits, in real time, until a thread has something to say; it is not read yet. */
 static inline void await_mail(void)
 {
-    struct pollfd bell = {.fd = loop.mail_event.fd, .events = POLLIN};
+    struct pollfd bell = {.fd = loop.wakeup_event.fd, .events = POLLIN};
     assert_int_equal(poll(&bell, 1, 5000), 1);
 }
 
@@ -105,7 +105,7 @@ static int find_host(const char *name, struct mk__addr *ret, unsigned max)
         return h->name ? h->err : -ENXIO;
     for (; n < max && h->addrs[n]; n++) {
         ret[n] = (struct mk__addr){0};
-        mk__addr_host(mk_str_c(h->addrs[n]), &ret[n]);
+        mk__addr_parse_host(mk_str_c(h->addrs[n]), &ret[n]);
     }
     return (int)n;
 }
@@ -158,12 +158,12 @@ static inline void open_world(const struct test_host *known)
     gated = refuses_events = false;
     sem_init(&gate, 0, 0);
     assert_int_equal(mk__loop_open(&loop, &test_poller, &test_clock, NULL), 0);
-    assert_int_equal(mk__names_open(&loop, look_up), 0);
+    assert_int_equal(mk__resolver_open(&loop, look_up), 0);
 }
 
 static inline void close_world(void)
 {
-    mk__names_close(&loop);
+    mk__resolver_close(&loop);
     mk__loop_close(&loop);
     await_threads();
     sem_destroy(&gate);

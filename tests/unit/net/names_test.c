@@ -16,14 +16,14 @@ static const struct test_host known[] = {
 
 struct asking {
     struct mk_task task;
-    struct mk__name *name;
+    struct mk__resolver_entry *name;
     unsigned calls;
 };
 
 static void on_known(struct mk_task *task)
 {
     struct asking *a = MK_OWNER(task, struct asking, task);
-    assert_int_equal(a->name->state, MK__NAME_KNOWN);
+    assert_int_equal(a->name->state, MK__RESOLVER_RESOLVED);
     a->calls++;
 }
 
@@ -32,7 +32,7 @@ static int ask(struct asking *a, const char *host)
     a->name = NULL;
     a->calls = 0;
     mk_task_init(&a->task, on_known);
-    return mk__names_get(&loop, mk_str_c(host), &a->task, &a->name);
+    return mk__resolver_get(&loop, mk_str_c(host), &a->task, &a->name);
 }
 
 static void await(struct asking *a)
@@ -55,7 +55,7 @@ static void expect(const char *host, unsigned n, int err)
         assert_int_equal(got, 0);
     assert_int_equal(a.name->n, n);
     assert_int_equal(a.name->err, err);
-    mk__names_put(a.name);
+    mk__resolver_put(a.name);
 }
 
 static void test_what_is_known_and_for_how_long(void **state)
@@ -64,7 +64,7 @@ static void test_what_is_known_and_for_how_long(void **state)
     open_world(known);
     expect("one", 1, 0);
     assert_int_equal(asked, 1);
-    pass(MK__NAMES_GOOD_MS - 1);
+    pass(MK__RESOLVER_TTL_MS - 1);
     expect("ONE", 1, 0); /* names have no case */
     assert_int_equal(asked, 1);
     pass(1);
@@ -74,7 +74,7 @@ static void test_what_is_known_and_for_how_long(void **state)
     expect("none", 0, -ENXIO);
     expect("unknown", 0, -ENXIO);
     assert_int_equal(asked, 5);
-    pass(MK__NAMES_BAD_MS - 1);
+    pass(MK__RESOLVER_NEGATIVE_TTL_MS - 1);
     expect("away", 0, -EAGAIN);
     assert_int_equal(asked, 5);
     pass(1);
@@ -99,7 +99,7 @@ static void test_families_take_turns(void **state)
         mk__addr_print(&a.name->addrs[i], &text);
         assert_string_equal(mk_buf_cstr(&text), order[i]);
     }
-    mk__names_put(a.name);
+    mk__resolver_put(a.name);
     expect("many", MK_DIAL_ADDRESSES_MAX, 0);
     close_world();
 }
@@ -115,63 +115,64 @@ static void test_one_lookup_for_all(void **state)
     assert_int_equal(ask(&c, "one"), MK_AGAIN);
     assert_ptr_equal(a.name, b.name);
     mk_task_cancel(&b.task);
-    mk__names_put(b.name);
+    mk__resolver_put(b.name);
     sem_post(&gate);
     await(&a);
     assert_int_equal(b.calls, 0);
     assert_int_equal(c.calls, 1);
     assert_int_equal(asked, 1);
-    pass(MK__NAMES_GOOD_MS);
+    pass(MK__RESOLVER_TTL_MS);
     assert_int_equal(ask(&b, "one"), MK_AGAIN); /* a new one, beside what others still use */
     assert_ptr_not_equal(a.name, b.name);
     sem_post(&gate);
     await(&b);
     assert_int_equal(a.name->n, 1);
-    mk__names_put(a.name);
-    mk__names_put(b.name);
-    mk__names_put(c.name);
+    mk__resolver_put(a.name);
+    mk__resolver_put(b.name);
+    mk__resolver_put(c.name);
     close_world();
 }
 
 static void test_two_at_a_time_and_a_full_table(void **state)
 {
-    static struct asking all[MK__NAMES_MAX + 1];
+    static struct asking all[MK__RESOLVER_ENTRIES_MAX + 1];
     char host[16];
     (void)state;
     open_world(known);
     gated = true;
-    for (unsigned i = 0; i < MK__NAMES_MAX; i++) {
+    for (unsigned i = 0; i < MK__RESOLVER_ENTRIES_MAX; i++) {
         snprintf(host, sizeof(host), "n%u", i);
         assert_int_equal(ask(&all[i], host), MK_AGAIN);
     }
-    assert_int_equal(ask(&all[MK__NAMES_MAX], "more"), -EBUSY);
-    while (asked < MK__NAMES_RUNNING_MAX)
+    assert_int_equal(ask(&all[MK__RESOLVER_ENTRIES_MAX], "more"), -EBUSY);
+    while (asked < MK__RESOLVER_RUNNING_MAX)
         sched_yield();
     mk_task_cancel(&all[9].task); /* it is in the queue: nobody wants to know it any more */
-    mk__names_put(all[9].name);
+    mk__resolver_put(all[9].name);
     assert_int_equal(ask(&all[9], "more"), MK_AGAIN);
     sem_post(&gate);
     await_mail();
     settle();
-    while (asked < MK__NAMES_RUNNING_MAX + 1)
+    while (asked < MK__RESOLVER_RUNNING_MAX + 1)
         sched_yield();
     gated = false;
-    for (unsigned i = 0; i < MK__NAMES_RUNNING_MAX; i++)
+    for (unsigned i = 0; i < MK__RESOLVER_RUNNING_MAX; i++)
         sem_post(&gate);
-    for (unsigned i = 0; i < MK__NAMES_MAX; i++) {
+    for (unsigned i = 0; i < MK__RESOLVER_ENTRIES_MAX; i++) {
         if (!all[i].calls)
             await(&all[i]);
         assert_int_equal(all[i].name->err, -ENXIO);
     }
-    assert_int_equal(asked, MK__NAMES_MAX);
-    assert_int_equal(ask(&all[MK__NAMES_MAX], "one"), MK_AGAIN); /* the oldest is forgotten, although it is in use */
-    await(&all[MK__NAMES_MAX]);
-    for (unsigned i = 0; i <= MK__NAMES_MAX; i++)
-        mk__names_put(all[i].name);
+    assert_int_equal(asked, MK__RESOLVER_ENTRIES_MAX);
+    assert_int_equal(ask(&all[MK__RESOLVER_ENTRIES_MAX], "one"),
+                     MK_AGAIN); /* the oldest is forgotten, although it is in use */
+    await(&all[MK__RESOLVER_ENTRIES_MAX]);
+    for (unsigned i = 0; i <= MK__RESOLVER_ENTRIES_MAX; i++)
+        mk__resolver_put(all[i].name);
     expect("n1", 0, -ENXIO);
-    assert_int_equal(asked, MK__NAMES_MAX + 1);
+    assert_int_equal(asked, MK__RESOLVER_ENTRIES_MAX + 1);
     expect("n0", 0, -ENXIO);
-    assert_int_equal(asked, MK__NAMES_MAX + 2);
+    assert_int_equal(asked, MK__RESOLVER_ENTRIES_MAX + 2);
     close_world();
 }
 
@@ -185,15 +186,15 @@ static void test_closing_waits_for_nobody(void **state)
     assert_int_equal(ask(&b, "away"), MK_AGAIN);
     assert_int_equal(ask(&c, "both"), MK_AGAIN);
     mk_task_cancel(&a.task);
-    mk__names_put(a.name);
+    mk__resolver_put(a.name);
     mk_task_cancel(&b.task);
-    mk__names_put(b.name);
+    mk__resolver_put(b.name);
     mk_task_cancel(&c.task);
-    mk__names_put(c.name);
+    mk__resolver_put(c.name);
     while (asked < 2)
         sched_yield();
-    mk__names_close(&loop);
-    mk__names_close(&loop);
+    mk__resolver_close(&loop);
+    mk__resolver_close(&loop);
     mk__loop_close(&loop);
     gated = false;
     sem_post(&gate);
@@ -210,7 +211,7 @@ static void test_closing_with_an_answer_in_the_mail(void **state)
     open_world(known);
     assert_int_equal(ask(&a, "one"), MK_AGAIN);
     mk_task_cancel(&a.task);
-    mk__names_put(a.name);
+    mk__resolver_put(a.name);
     await_mail();
     close_world();
     assert_int_equal(a.calls, 0);
@@ -221,19 +222,19 @@ static void test_the_system(void **state)
     struct mk__addr addrs[MK_DIAL_ADDRESSES_MAX];
     struct asking a;
     (void)state;
-    assert_int_equal(mk__names_system("127.0.0.5", addrs, COUNT(addrs)), 1);
+    assert_int_equal(mk__resolver_getaddrinfo("127.0.0.5", addrs, COUNT(addrs)), 1);
     assert_int_equal(addrs[0].in.sin_addr.s_addr, htonl(0x7f000005));
     assert_int_equal(addrs[0].len, sizeof(addrs[0].in));
-    assert_int_equal(mk__names_system("::1", addrs, COUNT(addrs)), 1);
+    assert_int_equal(mk__resolver_getaddrinfo("::1", addrs, COUNT(addrs)), 1);
     assert_int_equal(addrs[0].len, sizeof(addrs[0].in6));
-    assert_int_equal(mk__names_system("", addrs, COUNT(addrs)), -ENXIO);
+    assert_int_equal(mk__resolver_getaddrinfo("", addrs, COUNT(addrs)), -ENXIO);
     open_world(known);
-    mk__names_close(&loop);
+    mk__resolver_close(&loop);
     assert_int_equal(ask(&a, "127.0.0.5"), MK_AGAIN);
     await(&a);
     assert_int_equal(a.name->n, 1);
     assert_int_equal(asked, 0);
-    mk__names_put(a.name);
+    mk__resolver_put(a.name);
     close_world();
 }
 
@@ -242,15 +243,15 @@ static int fail_once(void *ctx)
     struct asking a;
     (void)ctx;
     assert_int_equal(mk__loop_open(&loop, &test_poller, &test_clock, NULL), 0);
-    int err = mk__names_open(&loop, look_up);
+    int err = mk__resolver_open(&loop, look_up);
     if (err == 0)
         err = ask(&a, "one");
     if (err == MK_AGAIN) {
         await(&a);
         err = a.name->err;
-        mk__names_put(a.name);
+        mk__resolver_put(a.name);
     }
-    mk__names_close(&loop);
+    mk__resolver_close(&loop);
     mk__loop_close(&loop);
     return err;
 }

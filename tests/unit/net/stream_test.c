@@ -70,10 +70,10 @@ static const struct mk_transport scripted = {
     .close = close_scripted,
 };
 
-static struct mk__stream open_stream(void)
+static struct mk__sock open_stream(void)
 {
     memset(&script, 0, sizeof(script));
-    return (struct mk__stream){.io = {.transport = &scripted, .fd = 9}, .readable = true, .writable = true};
+    return (struct mk__sock){.io = {.transport = &scripted, .fd = 9}, .readable = true, .writable = true};
 }
 
 static void answer(ssize_t n)
@@ -86,37 +86,37 @@ static void answer(ssize_t n)
 
 static void test_reads(void **state)
 {
-    struct mk__stream s = open_stream();
+    struct mk__sock s = open_stream();
     char to[16];
     (void)state;
     answer(16);
-    assert_int_equal(mk__stream_read(&s, to, 16), 16);
+    assert_int_equal(mk__sock_read(&s, to, 16), 16);
     assert_true(s.readable); /* there may be more */
     answer(5);
-    assert_int_equal(mk__stream_read(&s, to, 16), 5);
+    assert_int_equal(mk__sock_read(&s, to, 16), 5);
     assert_false(s.readable); /* a short count: drained */
     s.readable = s.hung_up = true;
     answer(5);
-    assert_int_equal(mk__stream_read(&s, to, 16), 5);
+    assert_int_equal(mk__sock_read(&s, to, 16), 5);
     assert_true(s.readable); /* the end was announced, and will cause no edge any more */
     assert_false(s.ended);
     answer(0);
-    assert_int_equal(mk__stream_read(&s, to, 16), 0);
+    assert_int_equal(mk__sock_read(&s, to, 16), 0);
     assert_true(s.ended);
     answer(-EAGAIN);
-    assert_int_equal(mk__stream_read(&s, to, 16), -EAGAIN);
+    assert_int_equal(mk__sock_read(&s, to, 16), -EAGAIN);
     assert_false(s.readable);
     answer(-ECONNRESET);
-    assert_int_equal(mk__stream_read(&s, to, 16), -ECONNRESET);
+    assert_int_equal(mk__sock_read(&s, to, 16), -ECONNRESET);
 }
 
 /* A flush of `bytes`. */
-static int flush(struct mk__stream *s, struct mk_account *account, const char *bytes, unsigned flags)
+static int flush(struct mk__sock *s, struct mk_account *account, const char *bytes, unsigned flags)
 {
     char data[64];
     struct mk__scratch out = {.data = data, .len = strlen(bytes), .size = sizeof(data)};
     memcpy(data, bytes, out.len);
-    int r = mk__stream_flush(s, &out, account, flags);
+    int r = mk__sock_flush(s, &out, account, flags);
     assert_int_equal(out.len, 0);
     memset(data, '!', sizeof(data)); /* the scratch belongs to the next connection now */
     return r;
@@ -125,7 +125,7 @@ static int flush(struct mk__stream *s, struct mk_account *account, const char *b
 static void test_flushes(void **state)
 {
     struct mk_account account = {0};
-    struct mk__stream s = open_stream();
+    struct mk__sock s = open_stream();
     (void)state;
     assert_int_equal(flush(&s, &account, "", 0), 0); /* no call at all */
     answer(ALL);
@@ -137,7 +137,7 @@ static void test_flushes(void **state)
     assert_int_equal(script.flags, 0);
     assert_str_equal(mk_str(script.sent, script.sent_len), "onetwo");
     assert_int_equal(account.bytes, 0);
-    mk__stream_close(&s, &account);
+    mk__sock_close(&s, &account);
     assert_int_equal(script.closed, 1);
     assert_int_equal(s.io.fd, -1);
 }
@@ -145,7 +145,7 @@ static void test_flushes(void **state)
 static void test_holds_what_is_not_taken(void **state)
 {
     struct mk_account account = {0};
-    struct mk__stream s = open_stream();
+    struct mk__sock s = open_stream();
     (void)state;
     answer(2);
     answer(-EAGAIN);
@@ -167,13 +167,13 @@ static void test_holds_what_is_not_taken(void **state)
     assert_str_equal(mk_str(script.sent, script.sent_len), "abcdefghijk");
     assert_int_equal(account.bytes, 0);
     assert_int_equal(script.at, script.n);
-    mk__stream_close(&s, &account);
+    mk__sock_close(&s, &account);
 }
 
 static void test_errors_of_writing(void **state)
 {
     struct mk_account account = {0};
-    struct mk__stream s = open_stream();
+    struct mk__sock s = open_stream();
     (void)state;
     answer(-EPIPE);
     assert_int_equal(flush(&s, &account, "abc", 0), -EPIPE);
@@ -182,38 +182,38 @@ static void test_errors_of_writing(void **state)
     s.writable = true;
     answer(-ECONNRESET);
     assert_int_equal(flush(&s, &account, "d", 0), -ECONNRESET);
-    mk__stream_close(&s, &account);
+    mk__sock_close(&s, &account);
     assert_int_equal(account.bytes, 0);
 }
 
 static void test_no_memory_to_hold(void **state)
 {
     struct mk_account account = {.bytes_max = 4};
-    struct mk__stream s = open_stream();
+    struct mk__sock s = open_stream();
     (void)state;
     answer(-EAGAIN);
     assert_int_equal(flush(&s, &account, "12345", 0), -ENOMEM);
     assert_int_equal(flush(&s, &account, "1234", 0), MK_AGAIN);
     assert_int_equal(flush(&s, &account, "5", 0), -ENOMEM); /* what was held stays held */
     assert_int_equal(account.bytes, 4);
-    mk__stream_close(&s, &account);
+    mk__sock_close(&s, &account);
     assert_int_equal(account.bytes, 0);
 }
 
 static void test_sendfile(void **state)
 {
-    struct mk__stream s = open_stream();
+    struct mk__sock s = open_stream();
     (void)state;
     answer(60);
-    assert_int_equal(mk__stream_sendfile(&s, 7, 1ull << 33, 100), 60);
+    assert_int_equal(mk__sock_sendfile(&s, 7, 1ull << 33, 100), 60);
     assert_true(s.writable);
     answer(-EAGAIN);
-    assert_int_equal(mk__stream_sendfile(&s, 7, 1ull << 33, 100), -EAGAIN);
+    assert_int_equal(mk__sock_sendfile(&s, 7, 1ull << 33, 100), -EAGAIN);
     assert_false(s.writable);
     answer(0);
-    assert_int_equal(mk__stream_sendfile(&s, 7, 1ull << 33, 100), 0);
+    assert_int_equal(mk__sock_sendfile(&s, 7, 1ull << 33, 100), 0);
     answer(-EIO);
-    assert_int_equal(mk__stream_sendfile(&s, 7, 1ull << 33, 100), -EIO);
+    assert_int_equal(mk__sock_sendfile(&s, 7, 1ull << 33, 100), -EIO);
 }
 
 int main(void)

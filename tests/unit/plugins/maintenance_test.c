@@ -11,7 +11,7 @@
 
 extern const struct mk_plugin mk_plugin_maintenance;
 
-static struct mk__jobs jobs;
+static struct mk__thread_pool jobs;
 static struct mk_generation generation;
 static struct mk__limits limits;
 static struct mk__thread thread = {.limits = &limits};
@@ -42,7 +42,7 @@ static void open_all(void)
     worker = (struct mk_worker){.thread = &thread, .generation = &generation};
     thread.worker = &worker;
     n_taken = 0;
-    mk__jobs_open(&jobs, 1);
+    mk__thread_pool_open(&jobs, 1);
     assert_int_equal(mk_test_world_open(&w, &jobs), 0);
     assert_int_equal(mk_test_http_open(&w), 0);
     w.http.app = &mk__request_hooks_app;
@@ -52,7 +52,7 @@ static void open_all(void)
 static void close_all(void)
 {
     mk__conn_abort_all(&w.http);
-    mk__jobs_close(&jobs);
+    mk__thread_pool_close(&jobs);
     mk_test_world_close(&w);
     memcpy(generation.plugins, loaded, sizeof(loaded));
     mk__generation_free(&generation);
@@ -130,11 +130,11 @@ static void test_without_a_disk_thread(void **state)
 {
     (void)state;
     open_all();
-    w.loop.jobs = NULL;
+    w.loop.thread_pool = NULL;
     mk_test_write("flag", MK_STR(""));
     mk_test_connect(&w, MK_STR(GET));
     assert_int_equal(n_taken, 1);
-    w.loop.jobs = &jobs;
+    w.loop.thread_pool = &jobs;
     mk_test_pass(&w, 1000);
     assert_non_null(strstr(await_answer(mk_test_connect(&w, MK_STR(GET))), "HTTP/1.1 503 "));
     close_all();

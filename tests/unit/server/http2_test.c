@@ -17,9 +17,9 @@ static char self[PATH_MAX];
 static int tell(void)
 {
     mk__h2_loader_find();
-    const struct mk__h2_calls *calls = mk__h2_loader_open();
-    bool whole = calls && calls->begin && calls->turn && calls->overdue && calls->close && calls->release;
-    if (calls != mk__h2_loader_open() || !calls == !mk__h2_loader_error())
+    const struct mk__h2_ops *ops = mk__h2_loader_open();
+    bool whole = ops && ops->begin && ops->turn && ops->on_timeout && ops->close && ops->release;
+    if (ops != mk__h2_loader_open() || !ops == !mk__h2_loader_error())
         return 1;
     printf("%s\n", whole ? mk__h2_loader_version() : mk__h2_loader_error());
     return 0;

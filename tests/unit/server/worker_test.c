@@ -8,7 +8,7 @@
 #include "server/fair.h"
 
 static struct mk_generation generation;
-static struct mk__jobs jobs;
+static struct mk__thread_pool jobs;
 static struct mk__limits limits;
 static struct mk__handoff_slots handoff_slots;
 static struct mk__thread thread = {.limits = &limits, .handoff_slots = &handoff_slots};
@@ -37,7 +37,7 @@ static int open_worker(void)
 static void start(void)
 {
     open_listener();
-    mk__jobs_open(&jobs, 1);
+    mk__thread_pool_open(&jobs, 1);
     assert_int_equal(open_worker(), 0);
     assert_int_equal(mk__thread_start(&thread), 0);
     mk__thread_start_serving(&thread);
@@ -46,7 +46,7 @@ static void start(void)
 static void finish(void)
 {
     mk__thread_join(&thread);
-    mk__jobs_close(&jobs);
+    mk__thread_pool_close(&jobs);
     mk__thread_close(&thread);
     assert_int_equal(thread.account.bytes, 0);
     mk__listeners_release(&listeners);
@@ -166,7 +166,7 @@ static void test_unstarted(void **state)
 {
     (void)state;
     open_listener();
-    mk__jobs_open(&jobs, 1);
+    mk__thread_pool_open(&jobs, 1);
     assert_int_equal(open_worker(), 0);
     mk__thread_drain(&thread);
     mk__thread_stop(&thread);
@@ -181,7 +181,7 @@ static void feed(const struct mk__listener *listening, int listener_fd, uint32_t
     int fd = accept4(listener_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     assert_true(fd >= 0);
     struct epoll_event wanted = {.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
-                                 .data.u64 = mk__guest_tag(fd, sequence)};
+                                 .data.u64 = mk__handoff_tag(fd, sequence)};
     handoff_slots.slots[fd].listener = listening;
     handoff_slots.slots[fd].sequence = sequence;
     thread.load.assigned++;
@@ -192,7 +192,7 @@ static void feed(const struct mk__listener *listening, int listener_fd, uint32_t
 static void open_fed(void)
 {
     open_listener();
-    mk__jobs_open(&jobs, 1);
+    mk__thread_pool_open(&jobs, 1);
     limits.open = 0;
     assert_int_equal(mk__balance_open_slots(&handoff_slots), 0);
     assert_int_equal(mk__thread_open(&thread, &generation, 0, 0, &jobs, &listeners), 0);
@@ -274,11 +274,11 @@ static void test_every_allocation_may_fail(void **state)
 {
     (void)state;
     open_listener();
-    mk__jobs_open(&jobs, 1);
+    mk__thread_pool_open(&jobs, 1);
     unsigned before = mk_test_descriptors();
     assert_true(mk_test_failing_allocs(open_and_close, NULL) >= 4);
     assert_int_equal(mk_test_descriptors(), before);
-    mk__jobs_close(&jobs);
+    mk__thread_pool_close(&jobs);
     mk__listeners_release(&listeners);
 }
 
