@@ -17,10 +17,10 @@
 
 union control {
     struct cmsghdr head;
-    char space[CMSG_SPACE(sizeof(int) * CHANNEL_FDS_MAX)];
+    char space[CMSG_SPACE(sizeof(int) * IPC_FDS_MAX)];
 };
 
-int channel_send(int fd, const struct channel_message *message)
+int ipc_send(int fd, const struct ipc_message *message)
 {
     union control control;
     struct iovec parts[] = {{(void *)(size_t)&message->kind, 1}, {(void *)(size_t)message->text, message->len}};
@@ -42,14 +42,14 @@ int channel_send(int fd, const struct channel_message *message)
 }
 
 /* A lingering socket would hold up the process that closes it. */
-static void close_foreign(int fd)
+static void close_unwanted(int fd)
 {
     const struct linger none = {0};
     setsockopt(fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
     close(fd);
 }
 
-static void take_fds(struct channel_message *ret, struct msghdr *head)
+static void take_fds(struct ipc_message *ret, struct msghdr *head)
 {
     for (struct cmsghdr *c = CMSG_FIRSTHDR(head); c; c = CMSG_NXTHDR(head, c)) {
         if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
@@ -57,15 +57,15 @@ static void take_fds(struct channel_message *ret, struct msghdr *head)
         for (size_t at = CMSG_LEN(0); at + sizeof(int) <= c->cmsg_len; at += sizeof(int)) {
             int fd;
             memcpy(&fd, (char *)c + at, sizeof(fd));
-            if (ret->n_fds < CHANNEL_FDS_MAX)
+            if (ret->n_fds < IPC_FDS_MAX)
                 ret->fds[ret->n_fds++] = fd;
             else
-                close_foreign(fd);
+                close_unwanted(fd);
         }
     }
 }
 
-int channel_receive(int fd, struct channel_message *ret)
+int ipc_receive(int fd, struct ipc_message *ret)
 {
     union control control;
     struct iovec parts[] = {{&ret->kind, 1}, {ret->text, sizeof(ret->text) - 1}};
@@ -86,30 +86,30 @@ int channel_receive(int fd, struct channel_message *ret)
     if (n > 0 && !(head.msg_flags & (MSG_TRUNC | MSG_CTRUNC)))
         return 0;
     int err = n == 0 && !ret->n_fds ? -EPIPE : -EBADMSG;
-    channel_close_fds(ret);
+    ipc_close_fds(ret);
     return err;
 }
 
-void channel_close_fds(struct channel_message *message)
+void ipc_close_fds(struct ipc_message *message)
 {
     for (unsigned i = 0; i < message->n_fds; i++)
-        close_foreign(message->fds[i]);
+        close_unwanted(message->fds[i]);
     message->n_fds = 0;
 }
 
-static int get_option(int fd, int name)
+static int get_socket_option(int fd, int name)
 {
     int value = -1;
     socklen_t len = sizeof(value);
     return getsockopt(fd, SOL_SOCKET, name, &value, &len) < 0 ? -1 : value;
 }
 
-bool channel_is_listener(int fd)
+bool ipc_is_listener(int fd)
 {
-    int domain = get_option(fd, SO_DOMAIN);
+    int domain = get_socket_option(fd, SO_DOMAIN);
     if (domain != AF_INET && domain != AF_INET6 && domain != AF_UNIX)
         return false;
-    return get_option(fd, SO_TYPE) == SOCK_STREAM && get_option(fd, SO_ACCEPTCONN) == 1;
+    return get_socket_option(fd, SO_TYPE) == SOCK_STREAM && get_socket_option(fd, SO_ACCEPTCONN) == 1;
 }
 
 static bool is_same_file(const struct stat *a, int fd)
@@ -119,7 +119,7 @@ static bool is_same_file(const struct stat *a, int fd)
 }
 
 /* Opened again, since the other process can make its own description block; it had the right to write already. */
-int channel_open_log(int fd)
+int ipc_open_log(int fd)
 {
     char path[32];
     struct stat st;
@@ -141,7 +141,7 @@ int channel_open_log(int fd)
 
 /* ── sockets ── */
 
-int sockets_add(struct sockets *list, int fd, bool own)
+int ipc_add_socket(struct ipc_sockets *list, int fd, bool own)
 {
     void *items = mk_account_alloc(NULL, (list->n + 1) * sizeof(*list->items));
     if (!items)
@@ -155,41 +155,41 @@ int sockets_add(struct sockets *list, int fd, bool own)
     return 0;
 }
 
-void sockets_clear(struct sockets *list, bool close_all)
+void ipc_clear_sockets(struct ipc_sockets *list, bool close_all)
 {
     for (unsigned i = 0; close_all && i < list->n; i++)
         close(list->items[i].fd);
     mk_account_free(NULL, list->items, 0);
-    *list = (struct sockets){0};
+    *list = (struct ipc_sockets){0};
 }
 
-int sockets_send(const struct sockets *list, int channel)
+int ipc_send_sockets(const struct ipc_sockets *list, int ipc_fd)
 {
-    struct channel_message message = {.kind = CHANNEL_SOCKETS};
+    struct ipc_message message = {.kind = IPC_SOCKETS};
     int err = 0;
     for (unsigned i = 0; i < list->n && err == 0; i += message.n_fds) {
         message.len = 1;
         message.text[0] = i == 0;
-        for (message.n_fds = 0; message.n_fds < CHANNEL_FDS_MAX && i + message.n_fds < list->n; message.n_fds++) {
+        for (message.n_fds = 0; message.n_fds < IPC_FDS_MAX && i + message.n_fds < list->n; message.n_fds++) {
             message.fds[message.n_fds] = list->items[i + message.n_fds].fd;
             message.text[message.len++] = list->items[i + message.n_fds].own;
         }
-        err = channel_send(channel, &message);
+        err = ipc_send(ipc_fd, &message);
     }
     return err;
 }
 
-unsigned sockets_receive(struct sockets *list, struct channel_message *message, unsigned max)
+unsigned ipc_receive_sockets(struct ipc_sockets *list, struct ipc_message *message, unsigned max)
 {
     unsigned refused = 0;
     if (message->len && message->text[0])
-        sockets_clear(list, true);
+        ipc_clear_sockets(list, true);
     for (unsigned i = 0; i < message->n_fds; i++) {
         int fd = message->fds[i];
-        bool good = i + 1 < message->len && list->n < max && channel_is_listener(fd);
-        if (good && sockets_add(list, fd, message->text[i + 1]) == 0)
+        bool good = i + 1 < message->len && list->n < max && ipc_is_listener(fd);
+        if (good && ipc_add_socket(list, fd, message->text[i + 1]) == 0)
             continue;
-        close_foreign(fd);
+        close_unwanted(fd);
         refused++;
     }
     message->n_fds = 0;

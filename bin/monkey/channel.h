@@ -19,45 +19,45 @@
 #include <sys/types.h>
 
 enum {
-    CHANNEL_PID_FILE = 'P', /* may we be the owner of this file? Answered with an errno: 0 and no file means that the
+    IPC_PID_FILE = 'P', /* may we be the owner of this file? Answered with an errno: 0 and no file means that the
                                other one is, EAGAIN that it is for us to open */
-    CHANNEL_ERROR_LOG = 'E',
-    CHANNEL_SOCKETS = 'L',
-    CHANNEL_READY = 'R',
-    CHANNEL_RELOADING = 'r',
-    CHANNEL_STOPPING = 'S',
+    IPC_ERROR_LOG = 'E',
+    IPC_SOCKETS = 'L',
+    IPC_READY = 'R',
+    IPC_RELOADING = 'r',
+    IPC_STOPPING = 'S',
 };
 
-enum { CHANNEL_FDS_MAX = 64, CHANNEL_TEXT_MAX = PATH_MAX };
+enum { IPC_FDS_MAX = 64, IPC_TEXT_MAX = PATH_MAX };
 
-struct channel_message {
+struct ipc_message {
     unsigned char kind;
-    unsigned char text[CHANNEL_TEXT_MAX]; /* ends with a zero that is not counted */
+    unsigned char text[IPC_TEXT_MAX]; /* ends with a zero that is not counted */
     size_t len;
-    int fds[CHANNEL_FDS_MAX]; /* close-on-exec */
+    int fds[IPC_FDS_MAX]; /* close-on-exec */
     unsigned n_fds;
 };
 
 /* 0 or -errno. Descriptors stay the sender's. */
-int channel_send(int fd, const struct channel_message *message);
+int ipc_send(int fd, const struct ipc_message *message);
 /*
  * 0; -EAGAIN, when there is none and the descriptor does not block; -EPIPE at the end; -EBADMSG for a message that does
  * not fit or is empty, whose descriptors are closed; or another -errno. The other process may have more rights than it
  * should use, or fewer: its descriptors can be anything.
  */
-int channel_receive(int fd, struct channel_message *ret);
-void channel_close_fds(struct channel_message *message);
+int ipc_receive(int fd, struct ipc_message *ret);
+void ipc_close_fds(struct ipc_message *message);
 
 /* Whether it is a listening stream socket of a family that servers use. */
-bool channel_is_listener(int fd);
+bool ipc_is_listener(int fd);
 /*
  * Opens the log of another process for this one, so that writing to it never waits. Returns a descriptor or -errno:
  * -EBADF if it is not open for writing, -EINVAL if it is neither a file nor our stderr.
  */
-int channel_open_log(int fd);
+int ipc_open_log(int fd);
 
 /* Listening sockets, as one process holds them for another. */
-struct sockets {
+struct ipc_sockets {
     struct {
         int fd;
         bool own; /* the server made it */
@@ -66,15 +66,15 @@ struct sockets {
 };
 
 /* 0 or -ENOMEM. Does not take the descriptor in that case. */
-int sockets_add(struct sockets *list, int fd, bool own);
+int ipc_add_socket(struct ipc_sockets *list, int fd, bool own);
 /* Forgets all; `close_all`: they are ours to close. */
-void sockets_clear(struct sockets *list, bool close_all);
+void ipc_clear_sockets(struct ipc_sockets *list, bool close_all);
 /* Sends them all, in as many messages as it takes. */
-int sockets_send(const struct sockets *list, int channel);
+int ipc_send_sockets(const struct ipc_sockets *list, int ipc_fd);
 /*
  * Takes the listening sockets of a message of that kind, up to `max` in the list, and closes all other descriptors.
  * Returns how many it has closed.
  */
-unsigned sockets_receive(struct sockets *list, struct channel_message *message, unsigned max);
+unsigned ipc_receive_sockets(struct ipc_sockets *list, struct ipc_message *message, unsigned max);
 
 #endif

@@ -20,7 +20,7 @@
 static int ready_fd = -1;
 #ifndef MK_LEAN
 static int pid_fd = -1; /* of the pid file, as long as it is ours */
-static bool taken;      /* from the process before, whom it still names */
+static bool pid_taken;  /* from the process before, whom it still names */
 #endif
 
 void daemon_raise_descriptors(void)
@@ -58,7 +58,7 @@ int daemon_fork(void)
     return setsid() < 0 ? -errno : 0;
 }
 
-static void let_go(void)
+static void detach_terminal(void)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (null >= 0) {
@@ -75,7 +75,7 @@ void daemon_ready(int code, bool background)
 {
     unsigned char byte = (unsigned char)code;
     if (background && code == 0)
-        let_go();
+        detach_terminal();
     if (ready_fd < 0)
         return;
     if (write(ready_fd, &byte, 1) != 1)
@@ -115,7 +115,7 @@ static bool is_same_file(int fd, const char *path)
 
 void daemon_remove_pid(const char *path)
 {
-    if (taken || pid_fd < 0 || !path) /* it may name the process before, which goes on */
+    if (pid_taken || pid_fd < 0 || !path) /* it may name the process before, which goes on */
         return;
     if (is_same_file(pid_fd, path) && unlink(path) < 0 && ftruncate(pid_fd, 0) < 0)
         return; /* a number that nobody has locked names nobody */
@@ -129,17 +129,18 @@ int daemon_pid_fd(const char *path)
 void daemon_take_pid(int fd)
 {
     pid_fd = fd;
-    taken = true;
+    pid_taken = true;
 }
 
 void daemon_confirm_pid(void)
 {
-    if (taken && (ftruncate(pid_fd, 0) < 0 || lseek(pid_fd, 0, SEEK_SET) < 0 || dprintf(pid_fd, "%d\n", getpid()) < 0))
+    if (pid_taken &&
+        (ftruncate(pid_fd, 0) < 0 || lseek(pid_fd, 0, SEEK_SET) < 0 || dprintf(pid_fd, "%d\n", getpid()) < 0))
         return; /* the disk is full: the file is empty, and locked all the same */
-    taken = false;
+    pid_taken = false;
 }
 
-void daemon_leave_pid(void)
+void daemon_release_pid(void)
 {
     if (pid_fd >= 0)
         close(pid_fd);

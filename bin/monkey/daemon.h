@@ -25,7 +25,7 @@ void daemon_remove_pid(const char *path);
 /* The locked file, for the process that takes our place; -1 if ours lies elsewhere than `path`. */
 int daemon_pid_fd(const char *path);
 /* That process has it now. */
-void daemon_leave_pid(void);
+void daemon_release_pid(void);
 /* The other side: the file is ours, and names us from daemon_confirm_pid() on. */
 void daemon_take_pid(int fd);
 void daemon_confirm_pid(void);

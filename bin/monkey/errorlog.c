@@ -17,9 +17,9 @@
 enum { TEXT_BYTES_MAX = 1024 * 1024 };
 
 static int log_fd = -1;
-static const char *no_log; /* where the log goes that has no file: NULL for stderr */
+static const char *default_path; /* where the log goes that has no file: NULL for stderr */
 #ifndef MK_LEAN
-static bool made; /* by us */
+static bool created_by_us; /* by us */
 #endif
 
 static int get_stderr(void)
@@ -27,13 +27,13 @@ static int get_stderr(void)
 #ifdef MK_LEAN
     return STDERR_FILENO;
 #else
-    return parent_stderr();
+    return launcher_get_stderr();
 #endif
 }
 
 static int open_log(const struct mk_server_info *info)
 {
-    const char *path = info->error_log ? info->error_log : no_log;
+    const char *path = info->error_log ? info->error_log : default_path;
     bool fresh = false;
     int fd = path ? daemon_open_log(path, &fresh) : fcntl(get_stderr(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
     if (fd < 0)
@@ -46,15 +46,15 @@ static int open_log(const struct mk_server_info *info)
     }
     mk_log_to(log_fd, info->log_level);
 #ifndef MK_LEAN
-    made = fresh;
-    parent_log(log_fd);
+    created_by_us = fresh;
+    launcher_send_log(log_fd);
 #endif
     return 0;
 }
 
 int errorlog_open(const struct mk_server_info *info, bool background)
 {
-    no_log = background ? "/dev/null" : NULL;
+    default_path = background ? "/dev/null" : NULL;
     return open_log(info);
 }
 
@@ -67,7 +67,7 @@ void errorlog_reopen(struct mk_server *server)
         mk_log_error("cannot open the error log %s: %s; the old one goes on", info.error_log, mk_file_error(err));
 }
 
-void errorlog_problems(const struct mk_server *server, enum mk_log_level level)
+void errorlog_write_problems(const struct mk_server *server, enum mk_log_level level)
 {
     struct mk_buf text;
     mk_buf_init(&text, TEXT_BYTES_MAX);
@@ -85,9 +85,9 @@ int errorlog_fd(void)
     return log_fd;
 }
 
-void errorlog_give(uint32_t uid, uint32_t gid)
+void errorlog_chown(uint32_t uid, uint32_t gid)
 {
-    if (made && fchown(log_fd, uid, gid) < 0)
+    if (created_by_us && fchown(log_fd, uid, gid) < 0)
         mk_log_warn("the error log stays root's (%s): it cannot be opened again later", strerror(errno));
 }
 #endif

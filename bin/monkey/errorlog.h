@@ -14,9 +14,9 @@ void errorlog_reopen(struct mk_server *server);
 /* Its descriptor, which never changes. */
 int errorlog_fd(void);
 /* A file that we have made is given to the user that we are going to be. */
-void errorlog_give(uint32_t uid, uint32_t gid);
+void errorlog_chown(uint32_t uid, uint32_t gid);
 
 /* Writes what was wrong with a configuration, or odd, into it. */
-void errorlog_problems(const struct mk_server *server, enum mk_log_level level);
+void errorlog_write_problems(const struct mk_server *server, enum mk_log_level level);
 
 #endif

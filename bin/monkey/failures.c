@@ -13,7 +13,7 @@
 enum { FAILURES_BEFORE_REFUSING = 3, CONNECTIONS_AT_ONCE = 256 };
 
 static unsigned failures;
-static struct output last;
+static struct output last_output;
 static int last_status;
 
 static void count_failure(void)
@@ -33,9 +33,9 @@ void failures_add_error(int err, int delay_ms)
 
 void failures_add(const struct output *output, pid_t pid, int status, const char *what, int delay_ms)
 {
-    bool same = failures > 0 && status == last_status && output_is_same(output, &last);
+    bool same = failures > 0 && status == last_status && output_is_same(output, &last_output);
     last_status = status;
-    last = *output;
+    last_output = *output;
     if (!same)
         output_log(output, MK_LOG_ERROR, pid);
     mk_log_error("supervisor: process %d %s; another one starts in %d ms (failed starts: %u%s)", pid, what, delay_ms,
@@ -48,13 +48,13 @@ void failures_clear(void)
     failures = 0;
 }
 
-bool failures_refuse(void)
+bool failures_must_refuse(void)
 {
     return failures >= FAILURES_BEFORE_REFUSING;
 }
 
 /* A server that ran before may have changed how the socket behaves. */
-static void close_some(int listener)
+static void close_pending(int listener)
 {
     int flags = fcntl(listener, F_GETFL);
     if (flags < 0 || (!(flags & O_NONBLOCK) && fcntl(listener, F_SETFL, flags | O_NONBLOCK) < 0))
@@ -71,8 +71,8 @@ static void close_some(int listener)
     }
 }
 
-void failures_close_waiting(const struct sockets *sockets)
+void failures_close_pending(const struct ipc_sockets *sockets)
 {
     for (unsigned i = 0; i < sockets->n; i++)
-        close_some(sockets->items[i].fd);
+        close_pending(sockets->items[i].fd);
 }

@@ -20,8 +20,8 @@ void failures_clear(void);
  * Whether connections are closed while no server runs. At first they wait for the next start, which comes soon; after
  * several that failed, clients learn more from the end of their connections than from none.
  */
-bool failures_refuse(void);
+bool failures_must_refuse(void);
 /* Closes the connections that wait. */
-void failures_close_waiting(const struct sockets *sockets);
+void failures_close_pending(const struct ipc_sockets *sockets);
 
 #endif

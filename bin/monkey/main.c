@@ -23,7 +23,7 @@ enum { TEXT_BYTES_MAX = 1024 * 1024 };
 
 /* ── printing ── */
 
-static int print(FILE *to, struct mk_buf *text)
+static int print_buffer(FILE *to, struct mk_buf *text)
 {
     bool good = text->err == 0;
     if (good && text->len)
@@ -37,11 +37,11 @@ int print_problems(const struct mk_server *server, int code)
     struct mk_buf text;
     mk_buf_init(&text, TEXT_BYTES_MAX);
     mk_server_problems(server, &text);
-    print(stderr, &text);
+    print_buffer(stderr, &text);
     return code;
 }
 
-static int print_about(enum action action)
+static int print_info(enum action action)
 {
     struct mk_buf text;
     mk_buf_init(&text, TEXT_BYTES_MAX);
@@ -51,7 +51,7 @@ static int print_about(enum action action)
         mk_build_info(&text);
     else
         mk_buf_addf(&text, "monkey %s\n", mk_version());
-    return print(stdout, &text);
+    return print_buffer(stdout, &text);
 }
 
 static int print_config(const struct mk_server *server)
@@ -59,7 +59,7 @@ static int print_config(const struct mk_server *server)
     struct mk_buf text;
     mk_buf_init(&text, TEXT_BYTES_MAX);
     mk_server_show(server, &text);
-    return print(stdout, &text);
+    return print_buffer(stdout, &text);
 }
 
 /* ── the configuration ── */
@@ -72,7 +72,7 @@ static const char *find_config(const struct options *o)
     return access("conf/monkey.conf", R_OK) == 0 ? "conf" : MONKEY_CONF_DIR;
 }
 
-int load(struct mk_server *server, const struct options *o, char *listen_text, unsigned size)
+int load_config(struct mk_server *server, const struct options *o, char *listen_text, unsigned size)
 {
     const char *listen = options_listen(o, listen_text, size);
     if (o->root)
@@ -96,7 +96,7 @@ int load(struct mk_server *server, const struct options *o, char *listen_text, u
 }
 
 #ifdef MK_LEAN
-static int test(struct mk_server *server, const struct options *o, int loaded)
+static int test_config(struct mk_server *server, const struct options *o, int loaded)
 {
     (void)o;
     int err = loaded == -ENOMEM ? loaded : mk_server_check(server);
@@ -107,7 +107,7 @@ static int test(struct mk_server *server, const struct options *o, int loaded)
     return EXIT_OK;
 }
 #else
-static int test(struct mk_server *server, const struct options *o, int loaded)
+static int test_config(struct mk_server *server, const struct options *o, int loaded)
 {
     return report_test(server, o, loaded);
 }
@@ -118,19 +118,19 @@ static bool wants_supervisor(const struct mk_server *server)
 {
     struct mk_server_process process;
     mk_server_process(server, &process);
-    return process.supervisor && !parent_exists();
+    return process.supervisor && !launcher_exists();
 }
 
 /* Nothing of what was loaded stays in it. */
 static int become_supervisor(void)
 {
-    int err = spawn_supervisor();
+    int err = exec_supervisor();
     fprintf(stderr, "monkey: cannot start the supervisor: %s\n", strerror(-err));
     return EXIT_RUN;
 }
 #endif
 
-static int run(const struct options *o)
+static int run_action(const struct options *o)
 {
     char listen_text[256];
     struct mk_server *server = mk_server_new();
@@ -138,9 +138,9 @@ static int run(const struct options *o)
         fprintf(stderr, "monkey: out of memory\n");
         return EXIT_RUN;
     }
-    int err = load(server, o, listen_text, sizeof(listen_text)), code = EXIT_OK;
+    int err = load_config(server, o, listen_text, sizeof(listen_text)), code = EXIT_OK;
     if (o->action == ACTION_TEST)
-        code = test(server, o, err);
+        code = test_config(server, o, err);
     else if (err < 0)
         code = print_problems(server, err == -EINVAL ? EXIT_CONFIG : EXIT_RUN);
     else if (code == EXIT_OK && o->action == ACTION_SHOW)
@@ -183,16 +183,16 @@ int main(int argc, char **argv)
     case ACTION_VERSION:
     case ACTION_BUILD:
     case ACTION_REFERENCE:
-        return print_about(o.action);
+        return print_info(o.action);
     default:
 #ifndef MK_LEAN
-        parent_init();
-        spawn_init(&o, find_config(&o));
+        launcher_init();
+        exec_init(&o, find_config(&o));
         if (o.daemon)
-            spawn_anchor(&o);
-        if (o.action == ACTION_SERVE && o.supervise && !parent_supervises())
+            exec_use_absolute_paths(&o);
+        if (o.action == ACTION_SERVE && o.supervise && !launcher_is_supervisor())
             return supervisor_run(&o);
 #endif
-        return run(&o);
+        return run_action(&o);
     }
 }

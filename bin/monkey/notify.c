@@ -14,29 +14,29 @@
 #include <time.h>
 #include <unistd.h>
 
-static char variable[sizeof("NOTIFY_SOCKET=") + sizeof(((struct sockaddr_un *)0)->sun_path)];
+static char socket_variable[sizeof("NOTIFY_SOCKET=") + sizeof(((struct sockaddr_un *)0)->sun_path)];
 enum { NAME_BYTES = sizeof("NOTIFY_SOCKET=") - 1 };
 
-void notify_init(void)
+void sd_notify_init(void)
 {
     const char *path = getenv("NOTIFY_SOCKET");
     if (path && (path[0] == '/' || path[0] == '@') && path[1] &&
         strlen(path) < sizeof(((struct sockaddr_un *)0)->sun_path))
-        snprintf(variable, sizeof(variable), "NOTIFY_SOCKET=%s", path);
+        snprintf(socket_variable, sizeof(socket_variable), "NOTIFY_SOCKET=%s", path);
     unsetenv("NOTIFY_SOCKET");
 }
 
-char *notify_variable(void)
+char *sd_notify_variable(void)
 {
-    return variable[0] ? variable : NULL;
+    return socket_variable[0] ? socket_variable : NULL;
 }
 
-void notify(const char *format, ...)
+void sd_notify_send(const char *format, ...)
 {
     char text[256];
     struct sockaddr_un addr = {.sun_family = AF_UNIX};
     va_list args;
-    if (!variable[0])
+    if (!socket_variable[0])
         return;
     va_start(args, format);
     int n = vsnprintf(text, sizeof(text), format, args);
@@ -44,7 +44,7 @@ void notify(const char *format, ...)
     int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (fd < 0 || n < 0)
         return;
-    const char *path = variable + NAME_BYTES;
+    const char *path = socket_variable + NAME_BYTES;
     size_t len = strlen(path);
     memcpy(addr.sun_path, path, len);
     if (path[0] == '@')
@@ -56,10 +56,10 @@ void notify(const char *format, ...)
     close(fd);
 }
 
-void notify_reloading(void)
+void sd_notify_reloading(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    notify("RELOADING=1\nMONOTONIC_USEC=%llu",
-           (unsigned long long)now.tv_sec * 1000000 + (unsigned long long)now.tv_nsec / 1000);
+    sd_notify_send("RELOADING=1\nMONOTONIC_USEC=%llu",
+                   (unsigned long long)now.tv_sec * 1000000 + (unsigned long long)now.tv_nsec / 1000);
 }

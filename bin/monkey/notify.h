@@ -9,12 +9,12 @@
 #include "options.h"
 
 /* Takes the variable out of the environment. */
-void notify_init(void);
+void sd_notify_init(void);
 /* Sends lines such as "READY=1\nSTATUS=...". */
-void notify(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void sd_notify_send(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* With the time that belongs to it. */
-void notify_reloading(void);
+void sd_notify_reloading(void);
 /* "NOTIFY_SOCKET=...", or NULL. */
-char *notify_variable(void);
+char *sd_notify_variable(void);
 
 #endif

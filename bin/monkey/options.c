@@ -13,9 +13,9 @@
 #include <string.h>
 
 /* Options without a letter have a number that is none. */
-enum { ONLY_SHOW = 1, ONLY_REFERENCE, ONLY_SUPERVISE, ONLY_HTTPS, ONLY_JSON };
+enum { LONGOPT_SHOW = 1, LONGOPT_REFERENCE, LONGOPT_SUPERVISE, LONGOPT_HTTPS, LONGOPT_JSON };
 
-static const struct row {
+static const struct option_row {
     char letter;
     const char *name, *argument, *help;
     int action;    /* enum action, or -1 */
@@ -28,20 +28,21 @@ static const struct row {
      offsetof(struct options, listen)},
     {'w', "workers", "N", "start N workers; 0 is one for each processor", -1, offsetof(struct options, workers)},
 #ifndef MK_LEAN
-    {ONLY_HTTPS, "https", NULL, "with -o: HTTPS, with a certificate made for it", -1, offsetof(struct options, https)},
+    {LONGOPT_HTTPS, "https", NULL, "with -o: HTTPS, with a certificate made for it", -1,
+     offsetof(struct options, https)},
 #endif
     {'D', "daemon", NULL, "go to the background once it serves", -1, offsetof(struct options, daemon)},
 #ifndef MK_LEAN
-    {ONLY_SUPERVISE, "supervise", NULL, "stay above the server, and start it again if it crashes", -1,
+    {LONGOPT_SUPERVISE, "supervise", NULL, "stay above the server, and start it again if it crashes", -1,
      offsetof(struct options, supervise)},
 #endif
     {'t', "test", NULL, "check the configuration, listeners included, and stop", ACTION_TEST, 0},
 #ifndef MK_LEAN
-    {ONLY_JSON, "json", NULL, "with -t: tell what is wrong as JSON, on standard output", -1,
+    {LONGOPT_JSON, "json", NULL, "with -t: tell what is wrong as JSON, on standard output", -1,
      offsetof(struct options, json)},
 #endif
-    {ONLY_SHOW, "show-config", NULL, "print the values in use, and where each comes from", ACTION_SHOW, 0},
-    {ONLY_REFERENCE, "reference", NULL, "print the manual of all directives", ACTION_REFERENCE, 0},
+    {LONGOPT_SHOW, "show-config", NULL, "print the values in use, and where each comes from", ACTION_SHOW, 0},
+    {LONGOPT_REFERENCE, "reference", NULL, "print the manual of all directives", ACTION_REFERENCE, 0},
     {'v', "version", NULL, "print the version", ACTION_VERSION, 0},
     {'b', "build", NULL, "print how this program was built", ACTION_BUILD, 0},
     {'h', "help", NULL, "print this", ACTION_HELP, 0},
@@ -80,7 +81,7 @@ static const char *nearest_name(const char *word)
     return best;
 }
 
-static int complain_unknown(const char *argument)
+static int report_unknown_option(const char *argument)
 {
     const char *near = argument[1] == '-' ? nearest_name(argument + 2) : NULL;
     fprintf(stderr, "monkey: there is no option %s", argument);
@@ -91,7 +92,7 @@ static int complain_unknown(const char *argument)
     return EXIT_OPTIONS;
 }
 
-static int complain(int c, char **argv)
+static int report_bad_option(int c, char **argv)
 {
     const char *argument = argv[optind - 1];
     char letter[3] = {'-', (char)optopt, '\0'};
@@ -104,10 +105,10 @@ static int complain(int c, char **argv)
             fprintf(stderr, "monkey: --%s takes no value\n", rows[i].name);
         return EXIT_OPTIONS;
     }
-    return complain_unknown(optopt ? letter : argument);
+    return report_unknown_option(optopt ? letter : argument);
 }
 
-static void apply(struct options *o, const struct row *row)
+static void apply_option(struct options *o, const struct option_row *row)
 {
     if (row->argument)
         *(const char **)(void *)((char *)o + row->offset) = optarg;
@@ -160,7 +161,7 @@ static bool is_address(const char *text)
            ((bracketed || !port) && inet_pton(AF_INET6, host, &addr) == 1);
 }
 
-static int check(const struct options *o, int argc, char **argv)
+static int check_options(const struct options *o, int argc, char **argv)
 {
     int code = check_number("port", o->port, UINT16_MAX);
     if (code == 0)
@@ -218,14 +219,14 @@ int options_read(struct options *o, int argc, char **argv)
     }
     opterr = 0;
     for (int c; (c = getopt_long(argc, argv, shorts, longs, NULL)) != -1;) {
-        const struct row *row = rows;
+        const struct option_row *row = rows;
         while (row < rows + ROWS && row->letter != c)
             row++;
         if (row == rows + ROWS)
-            return complain(c, argv);
-        apply(o, row);
+            return report_bad_option(c, argv);
+        apply_option(o, row);
     }
-    return check(o, argc, argv);
+    return check_options(o, argc, argv);
 }
 
 const char *options_listen(const struct options *o, char *text, unsigned size)

@@ -21,11 +21,11 @@
 
 enum { ANSWER_MS_MAX = 10000 };
 
-static int channel = -1;
+static int ipc_fd = -1;
 static bool supervised;
-static int later_stderr = -1; /* for the time when we serve */
+static int final_stderr = -1; /* for the time when we serve */
 
-static int take_channel(const char *name)
+static int take_ipc_fd(const char *name)
 {
     uint64_t number;
     int type = 0;
@@ -43,51 +43,51 @@ static int take_channel(const char *name)
 static void take_stderr(void)
 {
     uint64_t number;
-    const char *text = getenv(SPAWN_STDERR);
+    const char *text = getenv(EXEC_ENV_STDERR);
     if (text && mk_str_u64(mk_str_c(text), INT_MAX, &number) && fcntl((int)number, F_SETFD, FD_CLOEXEC) == 0)
-        later_stderr = (int)number;
-    unsetenv(SPAWN_STDERR);
+        final_stderr = (int)number;
+    unsetenv(EXEC_ENV_STDERR);
 }
 
-int parent_stderr(void)
+int launcher_get_stderr(void)
 {
-    return later_stderr >= 0 ? later_stderr : STDERR_FILENO;
+    return final_stderr >= 0 ? final_stderr : STDERR_FILENO;
 }
 
 static void restore_stderr(void)
 {
-    if (later_stderr < 0)
+    if (final_stderr < 0)
         return;
     fflush(stderr);
-    dup2(later_stderr, STDERR_FILENO);
-    close(later_stderr);
-    later_stderr = -1;
+    dup2(final_stderr, STDERR_FILENO);
+    close(final_stderr);
+    final_stderr = -1;
 }
 
-void parent_init(void)
+void launcher_init(void)
 {
-    notify_init();
+    sd_notify_init();
     take_stderr();
-    channel = take_channel(SPAWN_SUPERVISOR);
-    supervised = channel >= 0;
-    if (channel < 0)
-        channel = take_channel(SPAWN_PREDECESSOR);
-    parent_follow();
+    ipc_fd = take_ipc_fd(EXEC_ENV_SUPERVISOR);
+    supervised = ipc_fd >= 0;
+    if (ipc_fd < 0)
+        ipc_fd = take_ipc_fd(EXEC_ENV_PREDECESSOR);
+    launcher_set_pdeathsig();
 }
 
-bool parent_supervises(void)
+bool launcher_is_supervisor(void)
 {
     return supervised;
 }
 
-bool parent_exists(void)
+bool launcher_exists(void)
 {
-    return channel >= 0;
+    return ipc_fd >= 0;
 }
 
-void parent_follow(void)
+void launcher_set_pdeathsig(void)
 {
-    struct pollfd one = {.fd = channel};
+    struct pollfd one = {.fd = ipc_fd};
     if (!supervised)
         return;
     prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -95,40 +95,40 @@ void parent_follow(void)
         raise(SIGTERM);
 }
 
-static void send_message(const struct channel_message *message)
+static void send_message(const struct ipc_message *message)
 {
-    if (channel >= 0 && channel_send(channel, message) == -EPIPE) {
-        close(channel);
-        channel = -1;
+    if (ipc_fd >= 0 && ipc_send(ipc_fd, message) == -EPIPE) {
+        close(ipc_fd);
+        ipc_fd = -1;
     }
 }
 
 static void send_kind(unsigned char kind)
 {
-    send_message(&(struct channel_message){.kind = kind});
+    send_message(&(struct ipc_message){.kind = kind});
 }
 
-static int ask_for_pid_file(const char *path, struct channel_message *answer)
+static int ask_for_pid_file(const char *path, struct ipc_message *answer)
 {
-    struct channel_message question = {.kind = CHANNEL_PID_FILE, .len = strlen(path)};
-    struct pollfd one = {.fd = channel, .events = POLLIN};
+    struct ipc_message question = {.kind = IPC_PID_FILE, .len = strlen(path)};
+    struct pollfd one = {.fd = ipc_fd, .events = POLLIN};
     if (question.len >= sizeof(question.text))
         return -ENAMETOOLONG;
     memcpy(question.text, path, question.len);
-    int err = channel_send(channel, &question);
+    int err = ipc_send(ipc_fd, &question);
     if (err == 0 && poll(&one, 1, ANSWER_MS_MAX) != 1)
         err = -ETIMEDOUT;
     if (err == 0)
-        err = channel_receive(channel, answer);
+        err = ipc_receive(ipc_fd, answer);
     return err < 0 ? err : -answer->text[0];
 }
 
-int parent_pid_file(const char *path)
+int launcher_claim_pid_file(const char *path)
 {
-    struct channel_message answer = {0};
+    struct ipc_message answer = {0};
     if (!path)
         return 0;
-    if (channel < 0)
+    if (ipc_fd < 0)
         return daemon_write_pid(path);
     int err = ask_for_pid_file(path, &answer);
     if (err == 0 && answer.n_fds)
@@ -136,55 +136,55 @@ int parent_pid_file(const char *path)
     return err == -EAGAIN ? daemon_write_pid(path) : err;
 }
 
-void parent_log(int fd)
+void launcher_send_log(int fd)
 {
     if (supervised)
-        send_message(&(struct channel_message){.kind = CHANNEL_ERROR_LOG, .fds = {fd}, .n_fds = 1});
+        send_message(&(struct ipc_message){.kind = IPC_ERROR_LOG, .fds = {fd}, .n_fds = 1});
 }
 
 static void add_socket(int fd, bool own, void *ctx)
 {
-    sockets_add(ctx, fd, own);
+    ipc_add_socket(ctx, fd, own);
 }
 
 static void send_sockets(const struct mk_server *server)
 {
-    struct sockets list = {0};
+    struct ipc_sockets list = {0};
     mk_server_each_socket(server, add_socket, &list);
-    int err = sockets_send(&list, channel);
+    int err = ipc_send_sockets(&list, ipc_fd);
     if (err < 0)
         mk_log_warn("the supervisor does not get the listeners: %s", strerror(-err));
-    sockets_clear(&list, false);
+    ipc_clear_sockets(&list, false);
 }
 
-void parent_reloading(void)
+void launcher_notify_reloading(void)
 {
     if (supervised)
-        send_kind(CHANNEL_RELOADING);
+        send_kind(IPC_RELOADING);
     else
-        notify_reloading();
+        sd_notify_reloading();
 }
 
-void parent_ready(struct mk_server *server, unsigned workers)
+void launcher_notify_ready(struct mk_server *server, unsigned workers)
 {
-    if (supervised && channel >= 0)
+    if (supervised && ipc_fd >= 0)
         send_sockets(server);
     daemon_confirm_pid();
     restore_stderr();
-    send_kind(CHANNEL_READY);
+    send_kind(IPC_READY);
     if (supervised)
         return;
-    if (channel >= 0) {
-        close(channel);
-        channel = -1;
+    if (ipc_fd >= 0) {
+        close(ipc_fd);
+        ipc_fd = -1;
     }
-    notify("READY=1\nMAINPID=%d\nSTATUS=serving with %u workers", getpid(), workers);
+    sd_notify_send("READY=1\nMAINPID=%d\nSTATUS=serving with %u workers", getpid(), workers);
 }
 
-void parent_stopping(void)
+void launcher_notify_stopping(void)
 {
     if (supervised)
-        send_kind(CHANNEL_STOPPING);
+        send_kind(IPC_STOPPING);
     else
-        notify("STOPPING=1\nSTATUS=finishing what has begun");
+        sd_notify_send("STOPPING=1\nSTATUS=finishing what has begun");
 }

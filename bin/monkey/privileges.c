@@ -18,7 +18,7 @@
 
 enum { GROUPS_MAX = 4096 };
 
-int privileges_freeze(void)
+int privileges_set_no_new_privs(void)
 {
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1)
         return 0;
@@ -26,12 +26,12 @@ int privileges_freeze(void)
     return -EPERM;
 }
 
-bool privileges_are_too_many(const struct mk_server_process *p)
+bool privileges_must_drop(const struct mk_server_process *p)
 {
     return p->user && p->uid != 0 && geteuid() == 0;
 }
 
-static int fail(const struct mk_server_process *p, const char *step, int err)
+static int report_failure(const struct mk_server_process *p, const char *step, int err)
 {
     fprintf(stderr, "monkey: cannot become the user %s: %s: %s\n", p->user, step, strerror(err));
     return -err;
@@ -46,7 +46,7 @@ static bool has_capabilities(void)
     return memcmp(now, none, sizeof(none)) != 0;
 }
 
-static bool contains(const gid_t *groups, int n, gid_t group)
+static bool has_group(const gid_t *groups, int n, gid_t group)
 {
     for (int i = 0; i < n; i++)
         if (groups[i] == group)
@@ -62,48 +62,48 @@ static bool has_foreign_groups(const struct mk_server_process *p)
     if (n_now < 0 || getgrouplist(p->user, p->gid, own, &n_own) < 0)
         return true;
     for (int i = 0; i < n_now; i++)
-        if (!contains(own, n_own, now[i]))
+        if (!has_group(own, n_own, now[i]))
             return true;
     return false;
 }
 
-static int verify(const struct mk_server_process *p)
+static int verify_identity(const struct mk_server_process *p)
 {
     uid_t uid[3];
     gid_t gid[3];
     if (getresuid(&uid[0], &uid[1], &uid[2]) < 0 || getresgid(&gid[0], &gid[1], &gid[2]) < 0)
-        return fail(p, "who are we?", errno);
+        return report_failure(p, "who are we?", errno);
     for (int i = 0; i < 3; i++)
         if (uid[i] != p->uid || gid[i] != p->gid)
-            return fail(p, "somebody else is left", EPERM);
+            return report_failure(p, "somebody else is left", EPERM);
     if (has_foreign_groups(p))
-        return fail(p, "groups are left", EPERM);
+        return report_failure(p, "groups are left", EPERM);
     if (has_capabilities())
-        return fail(p, "capabilities are left", EPERM);
+        return report_failure(p, "capabilities are left", EPERM);
     if (setuid(0) == 0 || seteuid(0) == 0)
-        return fail(p, "there is a way back", EPERM);
+        return report_failure(p, "there is a way back", EPERM);
     return 0;
 }
 
 int privileges_drop(const struct mk_server_process *p)
 {
     if (initgroups(p->user, p->gid) < 0)
-        return fail(p, "supplementary groups", errno);
+        return report_failure(p, "supplementary groups", errno);
     if (setresgid(p->gid, p->gid, p->gid) < 0)
-        return fail(p, "group", errno);
+        return report_failure(p, "group", errno);
     if (setresuid(p->uid, p->uid, p->uid) < 0)
-        return fail(p, "user", errno);
-    parent_follow(); /* the kernel has forgotten it with the change */
-    return verify(p);
+        return report_failure(p, "user", errno);
+    launcher_set_pdeathsig(); /* the kernel has forgotten it with the change */
+    return verify_identity(p);
 }
 
-int privileges_try(const struct mk_server_process *p, int (*look)(void *ctx), void *ctx)
+int privileges_run_as_user(const struct mk_server_process *p, int (*check)(void *ctx), void *ctx)
 {
     int status = 0;
     fflush(NULL);
     pid_t pid = fork();
     if (pid == 0)
-        _exit(privileges_drop(p) == 0 ? look(ctx) : 0);
+        _exit(privileges_drop(p) == 0 ? check(ctx) : 0);
     while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
     return WIFEXITED(status) ? WEXITSTATUS(status) : 0;

@@ -11,10 +11,10 @@
  * No program that we may run has more rights than we have. Before there are threads: it is theirs from then on. 0, or
  * -errno after a sentence on stderr.
  */
-int privileges_freeze(void);
+int privileges_set_no_new_privs(void);
 
 /* Does the configuration want another user than root, who we are? */
-bool privileges_are_too_many(const struct mk_server_process *p);
+bool privileges_must_drop(const struct mk_server_process *p);
 
 /*
  * Becomes that user, in every respect that the kernel knows, and looks whether it is true. 0, or -errno after a
@@ -22,7 +22,7 @@ bool privileges_are_too_many(const struct mk_server_process *p);
  */
 int privileges_drop(const struct mk_server_process *p);
 
-/* In a process of its own, as that user: `look` returns how many things are wrong. */
-int privileges_try(const struct mk_server_process *p, int (*look)(void *ctx), void *ctx);
+/* In a process of its own, as that user: `check` returns how many things are wrong. */
+int privileges_run_as_user(const struct mk_server_process *p, int (*check)(void *ctx), void *ctx);
 
 #endif

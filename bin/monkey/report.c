@@ -27,29 +27,30 @@ struct user_report {
     char text[TEXT_BYTES_MAX];
 };
 
-struct look {
+struct user_check {
     const struct mk_server *server; /* as it is for root */
     const struct options *o;
     struct user_report *found;
 };
 
-static unsigned form_of(const struct options *o)
+static unsigned get_format_flags(const struct options *o)
 {
     return o->json ? MK_PROBLEMS_JSON : 0;
 }
 
 /* In the process of the user. Problems that root has, too, are not told again. */
-static int look_as_user(void *ctx)
+static int check_as_user(void *ctx)
 {
-    const struct look *look = ctx;
-    struct user_report *found = look->found;
+    const struct user_check *check = ctx;
+    struct user_report *found = check->found;
     struct mk_server *server = mk_server_new();
     struct mk_buf text;
     char listen_text[256];
-    if (!server || load(server, look->o, listen_text, sizeof(listen_text)) == -ENOMEM)
+    if (!server || load_config(server, check->o, listen_text, sizeof(listen_text)) == -ENOMEM)
         return 0;
     mk_buf_init_fixed(&text, found->text, sizeof(found->text));
-    found->counts = mk_server_list_problems(server, look->server, form_of(look->o) | MK_PROBLEMS_AS_WARNINGS, &text);
+    found->counts =
+        mk_server_list_problems(server, check->server, get_format_flags(check->o) | MK_PROBLEMS_AS_WARNINGS, &text);
     found->len = text.err ? 0 : text.len;
     return 0;
 }
@@ -71,24 +72,24 @@ static void add_user_report(struct report *r, const struct user_report *found, c
     r->counts.warnings += found->counts.warnings;
 }
 
-static void add_as_user(struct report *r, const struct mk_server *server, const struct options *o)
+static void add_user_problems(struct report *r, const struct mk_server *server, const struct options *o)
 {
     struct mk_server_process process;
     mk_server_process(server, &process);
-    if (!privileges_are_too_many(&process))
+    if (!privileges_must_drop(&process))
         return;
-    struct look look = {server, o, NULL};
-    look.found = mmap(NULL, sizeof(*look.found), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (look.found == MAP_FAILED)
+    struct user_check check = {server, o, NULL};
+    check.found = mmap(NULL, sizeof(*check.found), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (check.found == MAP_FAILED)
         return;
-    privileges_try(&process, look_as_user, &look);
-    add_user_report(r, look.found, o, process.user);
-    munmap(look.found, sizeof(*look.found));
+    privileges_run_as_user(&process, check_as_user, &check);
+    add_user_report(r, check.found, o, process.user);
+    munmap(check.found, sizeof(*check.found));
 }
 
 /* ── printing ── */
 
-static int print(FILE *to, struct mk_buf *text)
+static int print_buffer(FILE *to, struct mk_buf *text)
 {
     bool good = text->err == 0 && (!text->len || fwrite(text->data, 1, text->len, to) == text->len);
     return good && fflush(to) == 0 ? EXIT_OK : EXIT_RUN;
@@ -102,7 +103,7 @@ static int print_json(struct report *r)
     mk_buf_adds(&all, mk_buf_str(&r->text));
     mk_buf_addf(&all, "],\n\"summary\":{\"valid\":%s,\"errors\":%u,\"warnings\":%u}}\n",
                 r->counts.errors ? "false" : "true", r->counts.errors, r->counts.warnings);
-    int code = r->text.err ? EXIT_RUN : print(stdout, &all);
+    int code = r->text.err ? EXIT_RUN : print_buffer(stdout, &all);
     mk_buf_release(&all);
     return code;
 }
@@ -114,7 +115,7 @@ static int print_text(struct report *r)
                     r->counts.warnings == 1 ? "" : "s");
     else if (!r->counts.errors)
         mk_buf_addf(&r->text, "monkey: the configuration is fine\n");
-    return print(stderr, &r->text);
+    return print_buffer(stderr, &r->text);
 }
 
 int report_test(struct mk_server *server, const struct options *o, int loaded)
@@ -124,10 +125,10 @@ int report_test(struct mk_server *server, const struct options *o, int loaded)
     if (loaded == -ENOMEM || checked == -ENOMEM)
         return EXIT_RUN;
     mk_buf_init(&r.text, TEXT_BYTES_MAX);
-    r.counts = mk_server_list_problems(server, NULL, form_of(o), &r.text);
+    r.counts = mk_server_list_problems(server, NULL, get_format_flags(o), &r.text);
     if ((loaded < 0 || checked < 0) && !r.counts.errors)
         r.counts.errors = 1; /* which had no place in the list */
-    add_as_user(&r, server, o);
+    add_user_problems(&r, server, o);
     int code = o->json ? print_json(&r) : print_text(&r);
     mk_buf_release(&r.text);
     return r.counts.errors ? EXIT_CONFIG : code;
@@ -135,11 +136,11 @@ int report_test(struct mk_server *server, const struct options *o, int loaded)
 
 void report_as_user(const struct mk_server *server, const struct options *o)
 {
-    struct options people = *o;
+    struct options text_options = *o;
     struct report r = {.counts = {0, 0}};
-    people.json = false;
+    text_options.json = false;
     mk_buf_init(&r.text, TEXT_BYTES_MAX);
-    add_as_user(&r, server, &people);
-    print(stderr, &r.text);
+    add_user_problems(&r, server, &text_options);
+    print_buffer(stderr, &r.text);
     mk_buf_release(&r.text);
 }

@@ -24,7 +24,7 @@ static int write_pid(const char *path)
 #ifdef MK_LEAN
     int err = path ? daemon_write_pid(path) : 0;
 #else
-    int err = parent_pid_file(path);
+    int err = launcher_claim_pid_file(path);
 #endif
     if (err == -EWOULDBLOCK)
         fprintf(stderr, "monkey: another server is running: it holds %s\n", path);
@@ -41,7 +41,7 @@ static int open_listeners(struct mk_server *server, const struct options *o)
     return EXIT_OK;
 }
 
-static bool forks(const struct options *o)
+static bool must_fork(const struct options *o)
 {
     return o->daemon;
 }
@@ -51,30 +51,30 @@ static int open_listeners(struct mk_server *server, const struct options *o)
 {
     struct mk_server_process process;
     mk_server_process(server, &process);
-    inherit_listeners(server);
-    if (!privileges_are_too_many(&process))
+    listen_fds_inherit(server);
+    if (!privileges_must_drop(&process))
         return EXIT_OK;
     if (mk_server_listen(server) < 0)
         return print_problems(server, EXIT_RUN);
     report_as_user(server, o);
-    errorlog_give(process.uid, process.gid);
+    errorlog_chown(process.uid, process.gid);
     if (privileges_drop(&process) < 0)
         return EXIT_RUN;
     mk_log_info("running as user %s (%u:%u)", process.user, process.uid, process.gid);
     return EXIT_OK;
 }
 
-static bool forks(const struct options *o)
+static bool must_fork(const struct options *o)
 {
-    return o->daemon && !parent_exists();
+    return o->daemon && !launcher_exists();
 }
 #endif
 
-static int start(struct mk_server *server, const struct mk_server_info *info, const struct options *o)
+static int start_server(struct mk_server *server, const struct mk_server_info *info, const struct options *o)
 {
-    if (forks(o) && !info->error_log)
+    if (must_fork(o) && !info->error_log)
         fprintf(stderr, "monkey: in the background nobody sees stderr; set ErrorLog to a file to keep the log\n");
-    int err = forks(o) ? daemon_fork() : 0;
+    int err = must_fork(o) ? daemon_fork() : 0;
     if (err < 0) {
         fprintf(stderr, "monkey: cannot go to the background: %s\n", strerror(-err));
         return EXIT_RUN;
@@ -108,16 +108,16 @@ int serve(struct mk_server *server, const struct options *o)
     signals_block();
     daemon_raise_descriptors();
 #ifndef MK_LEAN
-    if (privileges_freeze() < 0)
+    if (privileges_set_no_new_privs() < 0)
         return EXIT_RUN;
 #endif
-    int code = start(server, &info, o);
+    int code = start_server(server, &info, o);
     if (code == EXIT_OK)
         mk_log_info("monkey %s serves with %u workers", mk_version(), info.workers);
 #ifndef MK_LEAN
     if (code == EXIT_OK) {
-        errorlog_problems(server, MK_LOG_WARN);
-        parent_ready(server, info.workers);
+        errorlog_write_problems(server, MK_LOG_WARN);
+        launcher_notify_ready(server, info.workers);
     }
 #endif
     daemon_ready(code, o->daemon);

@@ -15,6 +15,6 @@ int serve(struct mk_server *server, const struct options *o);
 int print_problems(const struct mk_server *server, int code);
 
 /* Loads what the options name: the result of mk_server_load(). `listen_text` must stay with the server. */
-int load(struct mk_server *server, const struct options *o, char *listen_text, unsigned size);
+int load_config(struct mk_server *server, const struct options *o, char *listen_text, unsigned size);
 
 #endif

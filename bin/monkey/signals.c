@@ -16,7 +16,7 @@
 #include <string.h>
 
 /* The signals that a server waits for. */
-static void block(sigset_t *ret_set)
+static void block_signals(sigset_t *ret_set)
 {
     static const int ours[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2};
     sigemptyset(ret_set);
@@ -39,60 +39,60 @@ void signals_reset(void)
 void signals_block(void)
 {
     sigset_t set;
-    block(&set);
+    block_signals(&set);
 }
 
 /* ── those that do not mean the end: true if it is the end all the same ── */
 
 #ifndef MK_LEAN
 /* What the process became at its start, and no reload changes. */
-struct standing {
+struct start_identity {
     uint32_t uid, gid;
     bool supervisor;
     char pid_file[PATH_MAX];
 };
-static struct standing began;
+static struct start_identity at_start;
 
-static void look(const struct mk_server *server, struct standing *ret)
+static void get_identity(const struct mk_server *server, struct start_identity *ret)
 {
     struct mk_server_process process;
     struct mk_server_info info;
     mk_server_process(server, &process);
     mk_server_info(server, &info);
-    *ret = (struct standing){process.uid, process.gid, process.supervisor, ""};
+    *ret = (struct start_identity){process.uid, process.gid, process.supervisor, ""};
     snprintf(ret->pid_file, sizeof(ret->pid_file), "%s", info.pid_file ? info.pid_file : "");
 }
 
-static void tell_what_stays(const struct mk_server *server)
+static void warn_restart_needed(const struct mk_server *server)
 {
-    struct standing now;
-    look(server, &now);
+    struct start_identity now;
+    get_identity(server, &now);
     const struct {
         const char *key;
         bool changed;
-    } rows[] = {{"User", now.uid != began.uid},
-                {"Group", now.uid == began.uid && now.gid != began.gid},
-                {"Supervisor", now.supervisor != began.supervisor},
-                {"PidFile", strcmp(now.pid_file, began.pid_file) != 0}};
+    } rows[] = {{"User", now.uid != at_start.uid},
+                {"Group", now.uid == at_start.uid && now.gid != at_start.gid},
+                {"Supervisor", now.supervisor != at_start.supervisor},
+                {"PidFile", strcmp(now.pid_file, at_start.pid_file) != 0}};
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         if (rows[i].changed)
             mk_log_warn("%s is another one now: that has to wait for the next start", rows[i].key);
 }
 #endif
 
-static bool reload(struct mk_server *server)
+static bool reload_config(struct mk_server *server)
 {
 #ifndef MK_LEAN
     struct mk_server_info info;
-    parent_reloading();
+    launcher_notify_reloading();
 #endif
     int err = mk_server_reload(server);
     if (err == 0)
         errorlog_reopen(server);
-    errorlog_problems(server, err == 0 ? MK_LOG_WARN : MK_LOG_ERROR);
+    errorlog_write_problems(server, err == 0 ? MK_LOG_WARN : MK_LOG_ERROR);
 #ifndef MK_LEAN
     if (err == 0)
-        tell_what_stays(server);
+        warn_restart_needed(server);
 #endif
     if (err == 0)
         mk_log_info("the new configuration is in use");
@@ -100,19 +100,19 @@ static bool reload(struct mk_server *server)
         mk_log_error("the new configuration cannot be used (%s), the old one stays", strerror(-err));
 #ifndef MK_LEAN
     mk_server_info(server, &info);
-    parent_ready(server, info.workers);
+    launcher_notify_ready(server, info.workers);
 #endif
     return false;
 }
 
-static bool reopen(struct mk_server *server)
+static bool reopen_logs(struct mk_server *server)
 {
     errorlog_reopen(server);
     mk_server_reopen_logs(server);
     return false;
 }
 
-static bool upgrade(struct mk_server *server)
+static bool upgrade_program(struct mk_server *server)
 {
 #ifdef MK_LEAN
     (void)server;
@@ -126,14 +126,14 @@ static bool upgrade(struct mk_server *server)
 static const struct {
     int number;
     bool (*act)(struct mk_server *server);
-} calls[] = {{SIGHUP, reload}, {SIGUSR1, reopen}, {SIGUSR2, upgrade}};
+} actions[] = {{SIGHUP, reload_config}, {SIGUSR1, reopen_logs}, {SIGUSR2, upgrade_program}};
 
 /* Does it mean the end? */
-static bool act_on(int number, struct mk_server *server)
+static bool handle_signal(int number, struct mk_server *server)
 {
-    for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
-        if (calls[i].number == number)
-            return server && calls[i].act(server);
+    for (size_t i = 0; i < sizeof(actions) / sizeof(actions[0]); i++)
+        if (actions[i].number == number)
+            return server && actions[i].act(server);
     return true;
 }
 
@@ -142,23 +142,23 @@ static int wait_for_end(struct mk_server *server)
 {
     sigset_t set;
     int number;
-    block(&set);
+    block_signals(&set);
     do
         while (sigwait(&set, &number) != 0)
             ;
-    while (!act_on(number, server));
+    while (!handle_signal(number, server));
     return number;
 }
 
 /* While the server drains. */
-struct stop {
+struct stop_context {
     struct mk_server *server;
     bool upgraded; /* idle connections are kept at first */
 };
 
-static void *await_more_signals(void *ctx)
+static void *watch_signals(void *ctx)
 {
-    const struct stop *stop = ctx;
+    const struct stop_context *stop = ctx;
 #ifndef MK_LEAN
     if (stop->upgraded) {
         wait_for_end(NULL);
@@ -185,16 +185,16 @@ void signals_serve(struct mk_server *server)
 {
     pthread_t thread;
 #ifndef MK_LEAN
-    look(server, &began);
+    get_identity(server, &at_start);
 #endif
     int number = wait_for_end(server);
-    struct stop stop = {server, number == SIGUSR2};
+    struct stop_context stop = {server, number == SIGUSR2};
 #ifndef MK_LEAN
     if (!stop.upgraded)
-        parent_stopping();
+        launcher_notify_stopping();
 #endif
     log_stop(number, stop.upgraded);
-    bool watched = pthread_create(&thread, NULL, await_more_signals, &stop) == 0;
+    bool watched = pthread_create(&thread, NULL, watch_signals, &stop) == 0;
     mk_server_stop(server);
     if (watched) {
         pthread_cancel(thread);

@@ -41,7 +41,7 @@ static void make_absolute(char *out, const char *path)
     memcpy(out + n, path, len + 1);
 }
 
-void spawn_init(const struct options *o, const char *dir)
+void exec_init(const struct options *o, const char *dir)
 {
     const char *path = (const char *)getauxval(AT_EXECFN);
     options = o;
@@ -55,7 +55,7 @@ void spawn_init(const struct options *o, const char *dir)
         make_absolute(root, o->root);
 }
 
-void spawn_anchor(struct options *o)
+void exec_use_absolute_paths(struct options *o)
 {
     if (config[0])
         o->dir = config;
@@ -86,19 +86,19 @@ static void make_arguments(const char **argv, bool supervise)
     *argv = NULL;
 }
 
-int spawn_supervisor(void)
+int exec_supervisor(void)
 {
     const char *argv[ARGUMENTS_MAX];
     make_arguments(argv, true);
-    if (notify_variable())
-        putenv(notify_variable());
+    if (sd_notify_variable())
+        putenv(sd_notify_variable());
     execv(program, (char **)(uintptr_t)argv);
     return -errno;
 }
 
 /* ── the environment ── */
 
-struct plan {
+struct exec_plan {
     const char *argv[ARGUMENTS_MAX];
     char **environment;
     int *fds, *copies; /* those that the server gets, and their numbers on the way */
@@ -108,13 +108,13 @@ struct plan {
     struct mk_buf names;
 };
 
-static bool is_ours(const char *variable)
+static bool is_listen_variable(const char *variable)
 {
     return strncmp(variable, "LISTEN_PID=", 11) == 0 || strncmp(variable, "LISTEN_FDS=", 11) == 0 ||
            strncmp(variable, "LISTEN_FDNAMES=", 15) == 0;
 }
 
-static int make_environment(struct plan *p, const struct sockets *sockets, const char *role)
+static int make_environment(struct exec_plan *p, const struct ipc_sockets *sockets, const char *role)
 {
     size_t n = 0;
     for (char **e = environ; *e; e++)
@@ -122,7 +122,7 @@ static int make_environment(struct plan *p, const struct sockets *sockets, const
     p->environment = mk_account_alloc(NULL, (n + 7) * sizeof(char *));
     mk_buf_addf(&p->names, "LISTEN_FDNAMES=");
     for (unsigned i = 0; i < sockets->n; i++)
-        mk_buf_addf(&p->names, "%s%s", i ? ":" : "", sockets->items[i].own ? SPAWN_OWN : "unknown");
+        mk_buf_addf(&p->names, "%s%s", i ? ":" : "", sockets->items[i].own ? EXEC_FD_NAME : "unknown");
     if (!p->environment || p->names.err)
         return -ENOMEM;
     snprintf(p->count, sizeof(p->count), "LISTEN_FDS=%u", sockets->n);
@@ -130,25 +130,25 @@ static int make_environment(struct plan *p, const struct sockets *sockets, const
     memcpy(p->pid, "LISTEN_PID=", 12);
     n = 0;
     for (char **e = environ; *e; e++)
-        if (!is_ours(*e))
+        if (!is_listen_variable(*e))
             p->environment[n++] = *e;
     p->environment[n++] = p->pid;
     p->environment[n++] = p->count;
     p->environment[n++] = (char *)(uintptr_t)mk_buf_cstr(&p->names);
     p->environment[n++] = p->role;
     if (p->output >= 0) {
-        snprintf(p->error, sizeof(p->error), "%s=%u", SPAWN_STDERR, FIRST_FD + sockets->n + 1);
+        snprintf(p->error, sizeof(p->error), "%s=%u", EXEC_ENV_STDERR, FIRST_FD + sockets->n + 1);
         p->environment[n++] = p->error;
     }
-    if (strcmp(role, SPAWN_PREDECESSOR) == 0) /* a supervisor speaks for its servers */
-        p->environment[n++] = notify_variable();
+    if (strcmp(role, EXEC_ENV_PREDECESSOR) == 0) /* a supervisor speaks for its servers */
+        p->environment[n++] = sd_notify_variable();
     p->environment[n] = NULL;
     return 0;
 }
 
-static int make_plan(struct plan *p, const struct sockets *sockets, const char *role, int channel, int output)
+static int make_plan(struct exec_plan *p, const struct ipc_sockets *sockets, const char *role, int ipc_fd, int output)
 {
-    *p = (struct plan){.n = sockets->n + 1 + (output >= 0), .output = output};
+    *p = (struct exec_plan){.n = sockets->n + 1 + (output >= 0), .output = output};
     mk_buf_init(&p->names, NAMES_BYTES_MAX);
     p->fds = mk_account_alloc(NULL, p->n * 2 * sizeof(int));
     if (!p->fds)
@@ -156,14 +156,14 @@ static int make_plan(struct plan *p, const struct sockets *sockets, const char *
     p->copies = p->fds + p->n;
     for (unsigned i = 0; i < sockets->n; i++)
         p->fds[i] = sockets->items[i].fd;
-    p->fds[sockets->n] = channel;
+    p->fds[sockets->n] = ipc_fd;
     if (output >= 0)
         p->fds[sockets->n + 1] = STDERR_FILENO; /* for the time when it serves */
     make_arguments(p->argv, false);
     return make_environment(p, sockets, role);
 }
 
-static void free_plan(struct plan *p)
+static void free_plan(struct exec_plan *p)
 {
     mk_account_free(NULL, p->fds, 0);
     mk_account_free(NULL, p->environment, 0);
@@ -183,7 +183,7 @@ static void print_pid(char *out)
     *out = '\0';
 }
 
-static void become_server(struct plan *p)
+static void become_server(struct exec_plan *p)
 {
     sigset_t none;
     bool good = true;
@@ -218,7 +218,7 @@ static int open_output(bool wanted, int *pipe_fds)
     return 0;
 }
 
-static pid_t start(struct plan *p)
+static pid_t fork_server(struct exec_plan *p)
 {
     pid_t pid = fork();
     if (pid == 0)
@@ -226,10 +226,10 @@ static pid_t start(struct plan *p)
     return pid < 0 ? -errno : pid;
 }
 
-pid_t spawn_server(const struct sockets *sockets, const char *role, int *ret_channel, int *ret_output)
+pid_t exec_start_server(const struct ipc_sockets *sockets, const char *role, int *ret_ipc_fd, int *ret_output)
 {
     int pair[2], output[2];
-    struct plan p;
+    struct exec_plan p;
     if (access(program, X_OK) < 0)
         return -errno;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
@@ -238,13 +238,13 @@ pid_t spawn_server(const struct sockets *sockets, const char *role, int *ret_cha
     if (pid == 0) {
         pid = make_plan(&p, sockets, role, pair[1], output[1]);
         if (pid == 0)
-            pid = start(&p);
+            pid = fork_server(&p);
         free_plan(&p);
     }
     close(pair[1]);
     if (output[1] >= 0)
         close(output[1]);
-    *ret_channel = pair[0];
+    *ret_ipc_fd = pair[0];
     if (ret_output)
         *ret_output = output[0];
     if (pid >= 0)

@@ -30,17 +30,17 @@ static int64_t now_ms(void)
     return now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-static bool handed; /* the pid file */
+static bool pid_handed_over; /* the pid file */
 
-static void answer_pid_file(int channel, const char *path)
+static void answer_pid_file(int ipc_fd, const char *path)
 {
-    struct channel_message answer = {.kind = CHANNEL_PID_FILE, .len = 1};
+    struct ipc_message answer = {.kind = IPC_PID_FILE, .len = 1};
     answer.fds[0] = daemon_pid_fd(path);
     if (answer.fds[0] >= 0)
-        answer.n_fds = handed = true;
+        answer.n_fds = pid_handed_over = true;
     else
         answer.text[0] = EAGAIN; /* another one than ours */
-    channel_send(channel, &answer);
+    ipc_send(ipc_fd, &answer);
 }
 
 /* Becomes readable when a signal is pending that stops the server. Nothing is read: the signal stays pending. */
@@ -57,10 +57,10 @@ static int open_stop_signals(void)
  * Waits for a message, and reads what the process writes in the meantime. Returns 1, 0 at the end of the time,
  * -ECANCELED (a signal asks this server to stop) or another -errno.
  */
-static int await_message(int channel, int stop_signals, struct output *output, int64_t end)
+static int await_message(int ipc_fd, int stop_signals, struct output *output, int64_t end)
 {
     for (;;) {
-        struct pollfd fds[] = {{.fd = channel, .events = POLLIN},
+        struct pollfd fds[] = {{.fd = ipc_fd, .events = POLLIN},
                                {.fd = output->fd, .events = POLLIN},
                                {.fd = stop_signals, .events = POLLIN}};
         int64_t left = end - now_ms();
@@ -77,34 +77,34 @@ static int await_message(int channel, int stop_signals, struct output *output, i
 }
 
 /* 0 as soon as it serves, or -errno. */
-static int follow(int channel, int stop_signals, struct output *output)
+static int wait_until_ready(int ipc_fd, int stop_signals, struct output *output)
 {
     int64_t end = now_ms() + START_MS_MAX;
     for (;;) {
-        struct channel_message message;
-        int n = await_message(channel, stop_signals, output, end);
+        struct ipc_message message;
+        int n = await_message(ipc_fd, stop_signals, output, end);
         if (n == 0)
             return -ETIMEDOUT;
-        int err = n < 0 ? n : channel_receive(channel, &message);
+        int err = n < 0 ? n : ipc_receive(ipc_fd, &message);
         if (err == -EINTR)
             continue;
         if (err < 0)
             return err;
-        if (message.kind == CHANNEL_PID_FILE)
-            answer_pid_file(channel, (const char *)message.text);
-        channel_close_fds(&message);
-        if (message.kind == CHANNEL_READY)
+        if (message.kind == IPC_PID_FILE)
+            answer_pid_file(ipc_fd, (const char *)message.text);
+        ipc_close_fds(&message);
+        if (message.kind == IPC_READY)
             return 0;
     }
 }
 
 static void add_socket(int fd, bool own, void *ctx)
 {
-    sockets_add(ctx, fd, own);
+    ipc_add_socket(ctx, fd, own);
 }
 
 /* It has not come so far, or not in time. */
-static void bury(pid_t pid, int err, struct output *output)
+static void kill_and_log(pid_t pid, int err, struct output *output)
 {
     int status = 0;
     kill(pid, SIGKILL);
@@ -124,7 +124,7 @@ static void bury(pid_t pid, int err, struct output *output)
 }
 
 /* What came while it started was for whoever serves: it may have read its files before somebody changed them. */
-static void pass_on_late(pid_t pid)
+static void forward_deferred_signals(pid_t pid)
 {
     const struct timespec now = {0};
     sigset_t set;
@@ -137,43 +137,44 @@ static void pass_on_late(pid_t pid)
         kill(pid, number);
 }
 
-static bool start_next(struct mk_server *server)
+static bool start_new_program(struct mk_server *server)
 {
-    struct sockets list = {0};
+    struct ipc_sockets list = {0};
     struct output output = {.fd = -1};
-    int channel;
-    handed = false;
+    int ipc_fd;
+    pid_handed_over = false;
     mk_server_each_socket(server, add_socket, &list);
-    pid_t pid = spawn_server(&list, SPAWN_PREDECESSOR, &channel, output_is_needed(errorlog_fd()) ? &output.fd : NULL);
-    sockets_clear(&list, false);
+    pid_t pid =
+        exec_start_server(&list, EXEC_ENV_PREDECESSOR, &ipc_fd, output_is_needed(errorlog_fd()) ? &output.fd : NULL);
+    ipc_clear_sockets(&list, false);
     if (pid < 0) {
         mk_log_error("upgrade: cannot start the new program: %s; this one goes on", strerror(-pid));
         return false;
     }
     mk_log_info("upgrade: process %d starts", pid);
     int stop_signals = open_stop_signals();
-    int err = follow(channel, stop_signals, &output);
+    int err = wait_until_ready(ipc_fd, stop_signals, &output);
     if (stop_signals >= 0)
         close(stop_signals);
-    close(channel);
+    close(ipc_fd);
     if (err < 0)
-        bury(pid, err, &output);
+        kill_and_log(pid, err, &output);
     else
         output_log(&output, MK_LOG_WARN, pid);
     output_close(&output);
     if (err < 0)
         return false;
-    if (handed)
-        daemon_leave_pid();
-    notify("MAINPID=%d", pid);
+    if (pid_handed_over)
+        daemon_release_pid();
+    sd_notify_send("MAINPID=%d", pid);
     mk_log_info("upgrade: process %d serves", pid);
-    pass_on_late(pid);
+    forward_deferred_signals(pid);
     return true;
 }
 
 bool upgrade_run(struct mk_server *server)
 {
-    if (!parent_supervises() && !start_next(server))
+    if (!launcher_is_supervisor() && !start_new_program(server))
         return false;
     mk_server_lend(server);
     return true;

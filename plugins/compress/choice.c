@@ -15,7 +15,7 @@ static bool is_token(struct mk_str s)
     return s.len > 0;
 }
 
-bool choice_is_type_pattern(struct mk_str s)
+bool match_is_type_pattern(struct mk_str s)
 {
     const char *slash = memchr(s.p, '/', s.len);
     if (!slash)
@@ -29,7 +29,7 @@ static bool ends_with(struct mk_str s, struct mk_str end)
     return s.len > end.len && mk_str_ieq(mk_str(s.p + s.len - end.len, end.len), end);
 }
 
-bool choice_type_matches(struct mk_str pattern, struct mk_str type)
+bool match_type(struct mk_str pattern, struct mk_str type)
 {
     const char *semicolon = type.len ? memchr(type.p, ';', type.len) : NULL;
     if (semicolon)
@@ -45,7 +45,7 @@ bool choice_type_matches(struct mk_str pattern, struct mk_str type)
     return pattern.p[n] == '*' && type.len > n && mk_str_ieq(mk_str(pattern.p, n), mk_str(type.p, n));
 }
 
-bool choice_list_has(struct mk_str list, struct mk_str word)
+bool match_list_has(struct mk_str list, struct mk_str word)
 {
     struct mk_str element;
     while (mk_str_next(&list, &element))

@@ -15,7 +15,7 @@ extern const struct mk_plugin mk_plugin_compress;
 
 /* ── directives ── */
 
-struct rule {
+struct compress_rule {
     struct mk_pattern match;
     struct mk_conf_list coding_names, types;
     int64_t zstd_level, br_level, gzip_level;
@@ -26,11 +26,11 @@ struct rule {
 };
 
 static const struct mk_conf_key server_keys[] = {
-    MK_CONF_KEY_INT(struct share_limits, cpu_percent, "CpuLimit", "0",
+    MK_CONF_KEY_INT(struct budget_limits, cpu_percent, "CpuLimit", "0",
                     "How much of a worker's time compressing may take, in percent. When it is used up, new responses "
                     "leave as they are, and those in progress wait for the next tenth of a second. 0: no limit.",
                     .min = 0, .max = 100),
-    MK_CONF_KEY_INT(struct share_limits, streams, "Streams", "64",
+    MK_CONF_KEY_INT(struct budget_limits, streams, "Streams", "64",
                     "How many responses each worker compresses at the same time; more leave as they are. In all they "
                     "take half of `MemoryLimit` at most.",
                     .min = 0, .max = 100000),
@@ -38,19 +38,22 @@ static const struct mk_conf_key server_keys[] = {
 };
 
 static const struct mk_conf_key host_keys[] = {
-    MK_CONF_KEY_PATTERN(struct rule, match, "Match", "/",
+    MK_CONF_KEY_PATTERN(struct compress_rule, match, "Match", "/",
                         "Which paths: `=/exact`, `/prefix` with everything below it, a glob such as `*.json`, or a "
                         "regular expression such as `~^/v[0-9]+/` (`~*` ignores the case)."),
-    MK_CONF_KEY_LIST(struct rule, coding_names, "Codings", "zstd br gzip",
+    MK_CONF_KEY_LIST(struct compress_rule, coding_names, "Codings", "zstd br gzip",
                      "The codings to use among `zstd`, `br` and `gzip`; the first of those that a client likes best. "
                      "`none`: responses for these paths leave as they are."),
-    MK_CONF_KEY_INT(struct rule, zstd_level, "ZstdLevel", "3", "How hard zstd tries.", .min = 1, .max = CODER_ZSTD_MAX),
-    MK_CONF_KEY_INT(struct rule, br_level, "BrotliLevel", "4", "How hard brotli tries.", .min = 0, .max = CODER_BR_MAX),
-    MK_CONF_KEY_INT(struct rule, gzip_level, "GzipLevel", "4", "How hard gzip tries.", .min = 1, .max = CODER_GZIP_MAX),
-    MK_CONF_KEY_SIZE(struct rule, size_min, "MinSize", "1K",
+    MK_CONF_KEY_INT(struct compress_rule, zstd_level, "ZstdLevel", "3", "How hard zstd tries.", .min = 1,
+                    .max = ENCODER_ZSTD_MAX),
+    MK_CONF_KEY_INT(struct compress_rule, br_level, "BrotliLevel", "4", "How hard brotli tries.", .min = 0,
+                    .max = ENCODER_BR_MAX),
+    MK_CONF_KEY_INT(struct compress_rule, gzip_level, "GzipLevel", "4", "How hard gzip tries.", .min = 1,
+                    .max = ENCODER_GZIP_MAX),
+    MK_CONF_KEY_SIZE(struct compress_rule, size_min, "MinSize", "1K",
                      "A body that is known to be smaller is left alone. One of unknown length is compressed.",
                      .unit = "B"),
-    MK_CONF_KEY_LIST(struct rule, types, "Types",
+    MK_CONF_KEY_LIST(struct compress_rule, types, "Types",
                      "text/* *+json *+xml *+text application/json application/javascript application/x-javascript "
                      "application/xml application/x-ndjson application/yaml application/toml application/rtf "
                      "application/sql application/graphql application/wasm application/vnd.ms-fontobject "
@@ -71,7 +74,7 @@ static bool find_coding(struct mk_str name, uint8_t *ret)
     return false;
 }
 
-static void check_codings(const struct mk_conf_check *check, struct rule *r)
+static void check_codings(const struct mk_conf_check *check, struct compress_rule *r)
 {
     const struct mk_conf_list *names = &r->coding_names;
     if (names->n == 1 && mk_str_eq(names->items[0], MK_STR("none")))
@@ -79,7 +82,7 @@ static void check_codings(const struct mk_conf_check *check, struct rule *r)
     for (uint32_t i = 0; i < names->n; i++) {
         uint8_t coding;
         if (!find_coding(names->items[i], &coding) || memchr(r->codings, coding, r->n_codings))
-            mk_conf_error_nth(check, offsetof(struct rule, coding_names), i,
+            mk_conf_error_nth(check, offsetof(struct compress_rule, coding_names), i,
                               "\"Codings\" wants zstd, br and gzip, each once at most, or none alone, not \"%.*s\"",
                               MK_STR_ARG(names->items[i]));
         else
@@ -89,12 +92,12 @@ static void check_codings(const struct mk_conf_check *check, struct rule *r)
 
 static void check_rule(const struct mk_conf_check *check, void *section)
 {
-    struct rule *r = section;
+    struct compress_rule *r = section;
     check_codings(check, r);
     for (uint32_t i = 0; i < r->types.n; i++)
-        if (!choice_is_type_pattern(r->types.items[i]))
+        if (!match_is_type_pattern(r->types.items[i]))
             mk_conf_error_nth(
-                check, offsetof(struct rule, types), i,
+                check, offsetof(struct compress_rule, types), i,
                 "\"%.*s\" is no media type: write text/html, text/* for all texts, or *+json for all that "
                 "end so",
                 MK_STR_ARG(r->types.items[i]));
@@ -105,24 +108,24 @@ enum { SERVER, HOST };
 static const struct mk_conf_section sections[] = {
     {.name = "COMPRESS",
      .scope = MK_CONF_SCOPE_SERVER,
-     .size = sizeof(struct share_limits),
+     .size = sizeof(struct budget_limits),
      .keys = server_keys,
      .doc = MK_CONF_DOC("What compressing may take of each worker. Which responses are compressed is said by the "
                         "hosts.")},
     {.name = "COMPRESS",
      .scope = MK_CONF_SCOPE_HOST,
      .flags = MK_CONF_REPEAT,
-     .size = sizeof(struct rule),
+     .size = sizeof(struct compress_rule),
      .keys = host_keys,
      .check = check_rule,
      .doc = MK_CONF_DOC("Compresses responses of this host. The first section that matches a path counts.")},
     {0},
 };
 
-static const struct rule *rule_of(const struct mk_request *req)
+static const struct compress_rule *find_rule(const struct mk_request *req)
 {
     const struct mk_host *host = mk_request_host_state(req, &mk_plugin_compress);
-    const struct rule *r = host ? mk_host_conf(host, &sections[HOST]) : NULL;
+    const struct compress_rule *r = host ? mk_host_conf(host, &sections[HOST]) : NULL;
     int match = 0;
     while (r && (match = mk_pattern_match(&r->match, mk_request_path(req))) == 0)
         r = mk_host_conf_next(host, &sections[HOST], r);
@@ -132,22 +135,22 @@ static const struct rule *rule_of(const struct mk_request *req)
 /* ── is it one to compress? ── */
 
 /* Does any field line of this name have `word` in its list? */
-static bool field_has(const struct mk_request *req, struct mk_str field, struct mk_str word)
+static bool header_list_has(const struct mk_request *req, struct mk_str field, struct mk_str word)
 {
     struct mk_str name, value;
     for (unsigned n = 0; mk_response_header_at(req, n, &name, &value); n++)
-        if (mk_str_ieq(name, field) && choice_list_has(value, word))
+        if (mk_str_ieq(name, field) && match_list_has(value, word))
             return true;
     return false;
 }
 
-static bool has_field(const struct mk_request *req, struct mk_str name)
+static bool has_header(const struct mk_request *req, struct mk_str name)
 {
     return mk_response_header_get(req, name).p;
 }
 
 /* Of the response; a 304 of another handler than that of files may say no type: that of the path, then. */
-static struct mk_str type_of(const struct mk_request *req)
+static struct mk_str get_media_type(const struct mk_request *req)
 {
     struct mk_str type = mk_response_header_get(req, MK_STR("Content-Type"));
     if (!type.p && mk_response_status_get(req) == 304)
@@ -155,10 +158,10 @@ static struct mk_str type_of(const struct mk_request *req)
     return type;
 }
 
-static bool type_is_wanted(const struct rule *r, struct mk_str type)
+static bool is_type_compressible(const struct compress_rule *r, struct mk_str type)
 {
     for (uint32_t i = 0; type.p && i < r->types.n; i++)
-        if (choice_type_matches(r->types.items[i], type))
+        if (match_type(r->types.items[i], type))
             return true;
     return false;
 }
@@ -167,20 +170,21 @@ static bool type_is_wanted(const struct rule *r, struct mk_str type)
  * Successes and errors with content, and 304, which stands for a 200; parts of something (206, 226) are not ours to
  * change, redirects too small.
  */
-static bool status_is_wanted(int status)
+static bool is_status_compressible(int status)
 {
     return status == 304 || status == 200 || status == 201 || status == 202 || status == 203 || status == 207 ||
            status >= 400;
 }
 
 /* Would it be compressed for a client that likes all codings? */
-static bool is_wanted(const struct mk_request *req, const struct rule *r, uint64_t *ret_size)
+static bool is_compressible(const struct mk_request *req, const struct compress_rule *r, uint64_t *ret_size)
 {
     uint64_t size;
-    *ret_size = mk_response_length_get(req, &size) ? size : CODER_SIZE_UNKNOWN;
-    return status_is_wanted(mk_response_status_get(req)) && mk_request_method(req) != MK_CONNECT && *ret_size > 0 &&
-           *ret_size >= r->size_min && type_is_wanted(r, type_of(req)) && !has_field(req, MK_STR("Content-Encoding")) &&
-           !has_field(req, MK_STR("Content-Range")) && !field_has(req, MK_STR("Cache-Control"), MK_STR("no-transform"));
+    *ret_size = mk_response_length_get(req, &size) ? size : ENCODER_SIZE_UNKNOWN;
+    return is_status_compressible(mk_response_status_get(req)) && mk_request_method(req) != MK_CONNECT &&
+           *ret_size > 0 && *ret_size >= r->size_min && is_type_compressible(r, get_media_type(req)) &&
+           !has_header(req, MK_STR("Content-Encoding")) && !has_header(req, MK_STR("Content-Range")) &&
+           !header_list_has(req, MK_STR("Cache-Control"), MK_STR("no-transform"));
 }
 
 /* ── fields ── */
@@ -188,7 +192,8 @@ static bool is_wanted(const struct mk_request *req, const struct rule *r, uint64
 /* Caches must know that others get other bytes. */
 static int add_vary(struct mk_request *req)
 {
-    if (field_has(req, MK_STR("Vary"), MK_STR("Accept-Encoding")) || field_has(req, MK_STR("Vary"), MK_STR("*")))
+    if (header_list_has(req, MK_STR("Vary"), MK_STR("Accept-Encoding")) ||
+        header_list_has(req, MK_STR("Vary"), MK_STR("*")))
         return 0;
     return mk_response_header_borrow(req, MK_STR("Vary"), MK_STR("Accept-Encoding"));
 }
@@ -209,7 +214,7 @@ static void weaken_etag(struct mk_request *req)
 }
 
 /* What speaks of the bytes as they were: ranges of them, and digests (RFC 9530: of the content in its coding). */
-static void drop_fields(struct mk_request *req)
+static void remove_stale_headers(struct mk_request *req)
 {
     static const struct mk_str names[] = {MK_STR("Accept-Ranges"), MK_STR("Content-MD5"), MK_STR("Content-Digest"),
                                           MK_STR("Repr-Digest"), MK_STR("Digest")};
@@ -220,13 +225,13 @@ static void drop_fields(struct mk_request *req)
 /* ── responses ── */
 
 /* There is no body to compress, but it would be one. */
-static ssize_t have_none(struct mk_filter *filter, char *to, size_t size, void *ctx)
+static ssize_t read_unchanged(struct mk_filter *filter, char *to, size_t size, void *ctx)
 {
     (void)ctx;
     return mk_filter_read(filter, to, size);
 }
 
-static int start(struct mk_request *req, const struct rule *r, enum mk_coding coding, uint64_t size)
+static int start_encoding(struct mk_request *req, const struct compress_rule *r, enum mk_coding coding, uint64_t size)
 {
     const struct mk_host *host = mk_request_host_state(req, &mk_plugin_compress);
     const int64_t levels[MK_CODING_COUNT] = {
@@ -234,77 +239,77 @@ static int start(struct mk_request *req, const struct rule *r, enum mk_coding co
     if (mk_response_header_borrow(req, MK_STR("Content-Encoding"), mk_coding_name(coding)) < 0)
         return -ENOMEM;
     int err = mk_request_method(req) == MK_HEAD
-                  ? mk_response_filter(req, have_none, NULL)
-                  : stream_start(req, coding, (int)levels[coding], size, mk_host_server_conf(host, &sections[SERVER]));
+                  ? mk_response_filter(req, read_unchanged, NULL)
+                  : filter_start(req, coding, (int)levels[coding], size, mk_host_server_conf(host, &sections[SERVER]));
     if (err < 0)
         mk_response_header_remove(req, MK_STR("Content-Encoding"));
     return err;
 }
 
 /* What the client and its proxies accept; false: the body as it is. */
-static bool read_accept(struct mk_request *req, struct mk_accept *ret)
+static bool parse_accept(struct mk_request *req, struct mk_accept *ret)
 {
-    if (choice_list_has(mk_request_header(req, MK_STR("Cache-Control")), MK_STR("no-transform")))
+    if (match_list_has(mk_request_header(req, MK_STR("Cache-Control")), MK_STR("no-transform")))
         return false;
     mk_accept_encoding(mk_request_field(req, MK_FIELD_ACCEPT_ENCODING), ret);
     return true;
 }
 
 /* In the coding that the client likes best; one for which there is no room gives way to the next. */
-static void compress(struct mk_request *req, const struct rule *r, uint64_t size)
+static void compress_response(struct mk_request *req, const struct compress_rule *r, uint64_t size)
 {
     struct mk_accept accept;
     enum mk_coding coding;
-    if (!read_accept(req, &accept))
+    if (!parse_accept(req, &accept))
         return;
     while (mk_accept_next(&accept, r->codings, r->n_codings, &coding))
-        if (start(req, r, coding, size) == 0) {
+        if (start_encoding(req, r, coding, size) == 0) {
             weaken_etag(req);
-            drop_fields(req);
+            remove_stale_headers(req);
             return;
         }
 }
 
 /* 304 has the ETag and the Vary of the 200 that the same request would get: RFC 9110 section 15.4.5. */
-static void confirm(struct mk_request *req, const struct rule *r)
+static void weaken_etag_of_304(struct mk_request *req, const struct compress_rule *r)
 {
     struct mk_accept accept;
     enum mk_coding coding;
-    if (read_accept(req, &accept) && mk_accept_next(&accept, r->codings, r->n_codings, &coding))
+    if (parse_accept(req, &accept) && mk_accept_next(&accept, r->codings, r->n_codings, &coding))
         weaken_etag(req);
 }
 
 /* 206 leaves as it is, but with the Vary of 200 (RFC 9110 section 15.3.7). One of several parts hides its type. */
-static void vary_part(struct mk_request *req, const struct rule *r)
+static void add_vary_to_206(struct mk_request *req, const struct compress_rule *r)
 {
     struct mk_str type = mk_response_header_get(req, MK_STR("Content-Type"));
-    if (type.p && !has_field(req, MK_STR("Content-Range")))
+    if (type.p && !has_header(req, MK_STR("Content-Range")))
         type = mk_request_mime(req, mk_request_path(req));
-    if (type_is_wanted(r, type) && !has_field(req, MK_STR("Content-Encoding")) &&
-        !field_has(req, MK_STR("Cache-Control"), MK_STR("no-transform")))
+    if (is_type_compressible(r, type) && !has_header(req, MK_STR("Content-Encoding")) &&
+        !header_list_has(req, MK_STR("Cache-Control"), MK_STR("no-transform")))
         add_vary(req);
 }
 
 static void change_response(struct mk_request *req)
 {
-    const struct rule *r = rule_of(req);
+    const struct compress_rule *r = find_rule(req);
     uint64_t size;
     if (!r)
         return;
     if (mk_response_status_get(req) == 206)
-        vary_part(req, r);
-    else if (!is_wanted(req, r, &size) || add_vary(req) < 0)
+        add_vary_to_206(req, r);
+    else if (!is_compressible(req, r, &size) || add_vary(req) < 0)
         return;
     else if (mk_response_status_get(req) == 304)
-        confirm(req, r);
+        weaken_etag_of_304(req, r);
     else
-        compress(req, r, size);
+        compress_response(req, r, size);
 }
 
 static int start_host(struct mk_host *host, void **ret_state)
 {
     *ret_state = mk_host_conf(host, &sections[HOST]) ? host : NULL; /* a host without a section costs nothing */
-    return mk_host_check_patterns(host, &sections[HOST], offsetof(struct rule, match));
+    return mk_host_check_patterns(host, &sections[HOST], offsetof(struct compress_rule, match));
 }
 
 MK_PLUGIN(compress) = {

@@ -6,51 +6,51 @@
 
 #include <stdint.h>
 
-struct heap_block {
+struct fixed_heap_block {
     size_t size; /* without this header */
     bool used;
     _Alignas(16) char bytes[];
 };
 
-void heap_init(struct heap *heap, void *memory, size_t size)
+void fixed_heap_init(struct fixed_heap *heap, void *memory, size_t size)
 {
-    *heap = (struct heap){.first = memory, .size = size};
-    *heap->first = (struct heap_block){.size = size - sizeof(struct heap_block)};
+    *heap = (struct fixed_heap){.first = memory, .size = size};
+    *heap->first = (struct fixed_heap_block){.size = size - sizeof(struct fixed_heap_block)};
 }
 
 /* NULL behind the last one. */
-static struct heap_block *next_of(const struct heap *heap, struct heap_block *b)
+static struct fixed_heap_block *next_block(const struct fixed_heap *heap, struct fixed_heap_block *b)
 {
     char *next = b->bytes + b->size;
-    return next < (char *)heap->first + heap->size ? (struct heap_block *)next : NULL;
+    return next < (char *)heap->first + heap->size ? (struct fixed_heap_block *)next : NULL;
 }
 
-static void join(const struct heap *heap, struct heap_block *b)
+static void merge_free_blocks(const struct fixed_heap *heap, struct fixed_heap_block *b)
 {
-    struct heap_block *next;
-    while (!b->used && (next = next_of(heap, b)) && !next->used)
+    struct fixed_heap_block *next;
+    while (!b->used && (next = next_block(heap, b)) && !next->used)
         b->size += sizeof(*next) + next->size;
 }
 
-static void split(struct heap_block *b, size_t size)
+static void split_block(struct fixed_heap_block *b, size_t size)
 {
     if (b->size - size < sizeof(*b) * 2)
         return;
-    struct heap_block *rest = (struct heap_block *)(b->bytes + size);
-    *rest = (struct heap_block){.size = b->size - size - sizeof(*rest)};
+    struct fixed_heap_block *rest = (struct fixed_heap_block *)(b->bytes + size);
+    *rest = (struct fixed_heap_block){.size = b->size - size - sizeof(*rest)};
     b->size = size;
 }
 
-void *heap_take(struct heap *heap, size_t size)
+void *fixed_heap_alloc(struct fixed_heap *heap, size_t size)
 {
     if (size > heap->size)
         return NULL;
     size = (size + 15) & ~(size_t)15;
-    for (struct heap_block *b = heap->first; b; b = next_of(heap, b)) {
-        join(heap, b);
+    for (struct fixed_heap_block *b = heap->first; b; b = next_block(heap, b)) {
+        merge_free_blocks(heap, b);
         if (b->used || b->size < size)
             continue;
-        split(b, size);
+        split_block(b, size);
         b->used = true;
         size_t end = (size_t)(b->bytes + b->size - (char *)heap->first);
         heap->used_max = end > heap->used_max ? end : heap->used_max;
@@ -59,12 +59,12 @@ void *heap_take(struct heap *heap, size_t size)
     return NULL;
 }
 
-bool heap_give_back(struct heap *heap, void *taken)
+bool fixed_heap_free(struct fixed_heap *heap, void *ptr)
 {
-    uintptr_t at = (uintptr_t)taken, first = (uintptr_t)heap->first;
+    uintptr_t at = (uintptr_t)ptr, first = (uintptr_t)heap->first;
     if (at < first || at >= first + heap->size)
         return false;
-    struct heap_block *b = (struct heap_block *)((char *)taken - offsetof(struct heap_block, bytes));
+    struct fixed_heap_block *b = (struct fixed_heap_block *)((char *)ptr - offsetof(struct fixed_heap_block, bytes));
     b->used = false;
     return true;
 }

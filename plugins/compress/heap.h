@@ -9,20 +9,20 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct heap_block;
+struct fixed_heap_block;
 
-struct heap {
-    struct heap_block *first;
+struct fixed_heap {
+    struct fixed_heap_block *first;
     size_t size;
     size_t used_max; /* the end of the farthest block that there ever was */
 };
 
 /* `memory`: aligned to 16, and stays the caller's; `size` a multiple of 16. */
-void heap_init(struct heap *heap, void *memory, size_t size);
+void fixed_heap_init(struct fixed_heap *heap, void *memory, size_t size);
 
 /* Aligned to 16; NULL when there is no room in one place. */
-void *heap_take(struct heap *heap, size_t size);
+void *fixed_heap_alloc(struct fixed_heap *heap, size_t size);
 /* False when it does not come from this heap. */
-bool heap_give_back(struct heap *heap, void *taken);
+bool fixed_heap_free(struct fixed_heap *heap, void *ptr);
 
 #endif

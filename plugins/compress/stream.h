@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A response's body on its way through a coder: the filter, piece by piece.
+ * A response's body on its way through a encoder: the filter, piece by piece.
  */
 #ifndef COMPRESS_STREAM_H
 #define COMPRESS_STREAM_H
@@ -10,9 +10,9 @@
 
 /*
  * From now on `req` sends its body in this coding; only before its head leaves. `size` is that of the body, or
- * CODER_SIZE_UNKNOWN; `limits` must live as long as `req`. 0, or -errno: the body leaves as it is.
+ * ENCODER_SIZE_UNKNOWN; `limits` must live as long as `req`. 0, or -errno: the body leaves as it is.
  */
-int stream_start(struct mk_request *req, enum mk_coding coding, int level, uint64_t size,
-                 const struct share_limits *limits);
+int filter_start(struct mk_request *req, enum mk_coding coding, int level, uint64_t size,
+                 const struct budget_limits *limits);
 
 #endif

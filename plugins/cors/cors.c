@@ -13,7 +13,7 @@ extern const struct mk_plugin mk_plugin_cors;
 
 /* ── directives ── */
 
-struct rule {
+struct cors_rule {
     struct mk_pattern match;
     struct mk_conf_list origins, methods, headers, expose;
     uint32_t max_age_ms;
@@ -25,24 +25,24 @@ struct rule {
 };
 
 static const struct mk_conf_key keys[] = {
-    MK_CONF_KEY_PATTERN(struct rule, match, "Match", "/",
+    MK_CONF_KEY_PATTERN(struct cors_rule, match, "Match", "/",
                         "Which paths: `=/exact`, `/prefix` with everything below it, a glob such as `*.json`, or a "
                         "regular expression such as `~^/v[0-9]+/` (`~*` ignores the case)."),
-    MK_CONF_KEY_LIST(struct rule, origins, "Origins", NULL,
+    MK_CONF_KEY_LIST(struct cors_rule, origins, "Origins", NULL,
                      "The origins that are let in, as browsers write them (`https://app.example.org`), or `*`.",
                      .flags = MK_CONF_REQUIRED | MK_CONF_REPEAT),
-    MK_CONF_KEY_LIST(struct rule, methods, "Methods", "GET HEAD POST", "The methods that they may use."),
-    MK_CONF_KEY_LIST(struct rule, headers, "Headers", NULL, "The request fields that they may send."),
-    MK_CONF_KEY_LIST(struct rule, expose, "Expose", NULL, "The response fields that their scripts may read."),
-    MK_CONF_KEY_DURATION(struct rule, max_age_ms, "MaxAge", "10m", "How long a browser may remember the permission.",
-                         .min = 0, .max = 86400000, .unit = "s"),
-    MK_CONF_KEY_BOOL(struct rule, credentials, "Credentials", "Off",
+    MK_CONF_KEY_LIST(struct cors_rule, methods, "Methods", "GET HEAD POST", "The methods that they may use."),
+    MK_CONF_KEY_LIST(struct cors_rule, headers, "Headers", NULL, "The request fields that they may send."),
+    MK_CONF_KEY_LIST(struct cors_rule, expose, "Expose", NULL, "The response fields that their scripts may read."),
+    MK_CONF_KEY_DURATION(struct cors_rule, max_age_ms, "MaxAge", "10m",
+                         "How long a browser may remember the permission.", .min = 0, .max = 86400000, .unit = "s"),
+    MK_CONF_KEY_BOOL(struct cors_rule, credentials, "Credentials", "Off",
                      "Whether cookies and authentication come along; not with `Origins *`."),
     {0},
 };
 
 /* Joins a list for a field: "GET, HEAD". The storage is the rule's. */
-static struct mk_str join(struct mk_buf *texts, const struct mk_conf_list *list)
+static struct mk_str join_list(struct mk_buf *texts, const struct mk_conf_list *list)
 {
     size_t at = texts->len;
     for (uint32_t i = 0; i < list->n; i++) {
@@ -55,7 +55,7 @@ static struct mk_str join(struct mk_buf *texts, const struct mk_conf_list *list)
 
 static void check_rule(const struct mk_conf_check *check, void *section)
 {
-    struct rule *r = section;
+    struct cors_rule *r = section;
     struct mk_buf texts;
     mk_buf_init_fixed(&texts, r->texts, sizeof(r->texts));
     for (uint32_t i = 0; i < r->origins.n; i++) {
@@ -64,29 +64,29 @@ static void check_rule(const struct mk_conf_check *check, void *section)
         r->any_origin |= any;
         if (!any && (!memmem(origin.p, origin.len, "://", 3) || origin.p[origin.len - 1] == '/'))
             mk_conf_error_nth(
-                check, offsetof(struct rule, origins), i,
+                check, offsetof(struct cors_rule, origins), i,
                 "an origin is a scheme and a host without a slash behind it, such as https://example.org, "
                 "not \"%.*s\"",
                 MK_STR_ARG(origin));
     }
     if (r->any_origin && r->credentials)
-        mk_conf_error(check, offsetof(struct rule, credentials),
+        mk_conf_error(check, offsetof(struct cors_rule, credentials),
                       "browsers refuse credentials for every origin: name the origins");
-    r->methods_text = join(&texts, &r->methods);
-    r->headers_text = join(&texts, &r->headers);
-    r->expose_text = join(&texts, &r->expose);
+    r->methods_text = join_list(&texts, &r->methods);
+    r->headers_text = join_list(&texts, &r->headers);
+    r->expose_text = join_list(&texts, &r->expose);
     size_t at = texts.len;
     mk_buf_addf(&texts, "%u", r->max_age_ms / 1000);
     r->age_text = mk_str(texts.data + at, texts.len - at);
     if (texts.err)
-        mk_conf_error(check, offsetof(struct rule, headers), "the lists of this rule have more than 1,000 bytes");
+        mk_conf_error(check, offsetof(struct cors_rule, headers), "the lists of this rule have more than 1,000 bytes");
 }
 
 static const struct mk_conf_section sections[] = {
     {.name = "CORS",
      .scope = MK_CONF_SCOPE_HOST,
      .flags = MK_CONF_REPEAT,
-     .size = sizeof(struct rule),
+     .size = sizeof(struct cors_rule),
      .keys = keys,
      .check = check_rule,
      .doc = MK_CONF_DOC("Lets pages of other origins use this host. The first section that matches a path counts.")},
@@ -96,10 +96,10 @@ static const struct mk_conf_section sections[] = {
 /* ── rules ── */
 
 /* NULL as well where it cannot be told whether a rule matches: nothing is allowed then, not by a later rule either. */
-static const struct rule *rule_of(const struct mk_request *req)
+static const struct cors_rule *find_rule(const struct mk_request *req)
 {
     const struct mk_host *host = mk_request_host_state(req, &mk_plugin_cors);
-    const struct rule *r = host ? mk_host_conf(host, sections) : NULL;
+    const struct cors_rule *r = host ? mk_host_conf(host, sections) : NULL;
     int match = 0;
     while (r && (match = mk_pattern_match(&r->match, mk_request_path(req))) == 0)
         r = mk_host_conf_next(host, sections, r);
@@ -107,7 +107,7 @@ static const struct rule *rule_of(const struct mk_request *req)
 }
 
 /* Compared byte by byte, as browsers serialise origins. */
-static bool is_welcome(const struct rule *r, struct mk_str origin)
+static bool is_allowed_origin(const struct cors_rule *r, struct mk_str origin)
 {
     for (uint32_t i = 0; i < r->origins.n; i++)
         if (mk_str_eq(r->origins.items[i], origin))
@@ -115,7 +115,7 @@ static bool is_welcome(const struct rule *r, struct mk_str origin)
     return r->any_origin;
 }
 
-static void add(struct mk_request *req, struct mk_str name, struct mk_str value)
+static void add_header(struct mk_request *req, struct mk_str name, struct mk_str value)
 {
     if (value.len && mk_response_header(req, name, value) < 0)
         mk_log_warn("plugin cors: no room for the field %.*s", MK_STR_ARG(name));
@@ -129,45 +129,45 @@ static int answer_preflight(struct mk_request *req)
     if (mk_request_method(req) != MK_OPTIONS || !origin.p ||
         !mk_request_header(req, MK_STR("Access-Control-Request-Method")).p)
         return MK_DECLINED;
-    const struct rule *r = rule_of(req);
+    const struct cors_rule *r = find_rule(req);
     if (!r)
         return MK_DECLINED;
-    if (!is_welcome(r, origin)) {
+    if (!is_allowed_origin(r, origin)) {
         mk_response_error(req, 403);
         return 0;
     }
     mk_response_status(req, 204);
-    add(req, MK_STR("Access-Control-Allow-Methods"), r->methods_text);
-    add(req, MK_STR("Access-Control-Allow-Headers"), r->headers_text);
-    add(req, MK_STR("Access-Control-Max-Age"), r->age_text);
-    add(req, MK_STR("Vary"), MK_STR("Access-Control-Request-Method, Access-Control-Request-Headers"));
+    add_header(req, MK_STR("Access-Control-Allow-Methods"), r->methods_text);
+    add_header(req, MK_STR("Access-Control-Allow-Headers"), r->headers_text);
+    add_header(req, MK_STR("Access-Control-Max-Age"), r->age_text);
+    add_header(req, MK_STR("Vary"), MK_STR("Access-Control-Request-Method, Access-Control-Request-Headers"));
     mk_response_end(req);
     return 0;
 }
 
 /* ── all responses ── */
 
-static void add_fields(struct mk_request *req)
+static void add_cors_headers(struct mk_request *req)
 {
-    const struct rule *r = rule_of(req);
+    const struct cors_rule *r = find_rule(req);
     if (!r)
         return;
     struct mk_str origin = mk_request_field(req, MK_FIELD_ORIGIN);
     if (!r->any_origin)
-        add(req, MK_STR("Vary"), MK_STR("Origin")); /* caches must not hand one origin's answer to another */
-    if (!origin.p || !is_welcome(r, origin))
+        add_header(req, MK_STR("Vary"), MK_STR("Origin")); /* caches must not hand one origin's answer to another */
+    if (!origin.p || !is_allowed_origin(r, origin))
         return;
-    add(req, MK_STR("Access-Control-Allow-Origin"), r->any_origin ? MK_STR("*") : origin);
+    add_header(req, MK_STR("Access-Control-Allow-Origin"), r->any_origin ? MK_STR("*") : origin);
     if (r->credentials)
-        add(req, MK_STR("Access-Control-Allow-Credentials"), MK_STR("true"));
+        add_header(req, MK_STR("Access-Control-Allow-Credentials"), MK_STR("true"));
     if (mk_request_method(req) != MK_OPTIONS)
-        add(req, MK_STR("Access-Control-Expose-Headers"), r->expose_text);
+        add_header(req, MK_STR("Access-Control-Expose-Headers"), r->expose_text);
 }
 
 static int start_host(struct mk_host *host, void **ret_state)
 {
     *ret_state = mk_host_conf(host, sections) ? host : NULL; /* a host without rules costs nothing */
-    return mk_host_check_patterns(host, sections, offsetof(struct rule, match));
+    return mk_host_check_patterns(host, sections, offsetof(struct cors_rule, match));
 }
 
 MK_PLUGIN(cors) = {
@@ -176,5 +176,5 @@ MK_PLUGIN(cors) = {
     .sections = sections,
     .host_start = start_host,
     .on_request = answer_preflight,
-    .on_response = add_fields,
+    .on_response = add_cors_headers,
 };

@@ -15,27 +15,27 @@ extern const struct mk_plugin mk_plugin_headers;
 
 enum change_kind { CHANGE_ADD, CHANGE_SET, CHANGE_REMOVE };
 
-struct change {
-    struct change *next;
+struct header_change {
+    struct header_change *next;
     uint8_t kind; /* enum change_kind */
     struct mk_str name, value;
 };
 
 /* In the order of the lines. */
-struct changes {
-    struct change *first, **last;
+struct header_changes {
+    struct header_change *first, **last;
 };
 
-struct rule {
+struct headers_rule {
     struct mk_pattern match;
-    struct changes add, set, remove;
+    struct header_changes add, set, remove;
     uint64_t expires_ms;   /* 0: nothing is said about it */
     struct mk_str max_age; /* the same for Cache-Control; by check_rule() into `text` */
     char text[32];
     bool on_errors;
 };
 
-static int fail(struct mk_buf *error, const char *reason)
+static int set_error(struct mk_buf *error, const char *reason)
 {
     mk_buf_addf(error, "%s", reason);
     return -EINVAL;
@@ -55,15 +55,15 @@ static bool is_name(struct mk_str s)
 static int parse_change(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error,
                         enum change_kind kind)
 {
-    struct changes *all = field;
+    struct header_changes *all = field;
     struct mk_str text = value->text, name = value->n ? value->words[0] : MK_STR("");
     if (!is_name(name))
-        return fail(error, "the name of a field consists of letters, digits and dashes");
+        return set_error(error, "the name of a field consists of letters, digits and dashes");
     if (mk_response_header_reserved(name))
-        return fail(error, "this field is the server's own business");
+        return set_error(error, "this field is the server's own business");
     if (kind == CHANGE_REMOVE ? value->n != 1 : value->n < 2)
-        return fail(error, kind == CHANGE_REMOVE ? "only a name is removed" : "a field needs a name and a value");
-    struct change *change = mk_arena_zalloc(arena, sizeof(*change));
+        return set_error(error, kind == CHANGE_REMOVE ? "only a name is removed" : "a field needs a name and a value");
+    struct header_change *change = mk_arena_zalloc(arena, sizeof(*change));
     if (!change)
         return -ENOMEM;
     change->kind = (uint8_t)kind;
@@ -94,26 +94,29 @@ static int parse_remove(const struct mk_conf_value *value, void *field, struct m
 }
 
 static const struct mk_conf_key keys[] = {
-    MK_CONF_KEY_PATTERN(struct rule, match, "Match", "/",
+    MK_CONF_KEY_PATTERN(struct headers_rule, match, "Match", "/",
                         "Which paths: `=/exact`, `/prefix` with everything below it, a glob such as `*.css`, or a "
                         "regular expression such as `~^/v[0-9]+/` (`~*` ignores the case)."),
-    MK_CONF_KEY_CUSTOM(struct rule, remove, "Remove", NULL, "Removes all fields of this name. Comes before `Set`.",
-                       .flags = MK_CONF_REPEAT, .unit = "name", .parse = parse_remove),
-    MK_CONF_KEY_LONG_DURATION(struct rule, expires_ms, "Expires", NULL,
+    MK_CONF_KEY_CUSTOM(struct headers_rule, remove, "Remove", NULL,
+                       "Removes all fields of this name. Comes before `Set`.", .flags = MK_CONF_REPEAT, .unit = "name",
+                       .parse = parse_remove),
+    MK_CONF_KEY_LONG_DURATION(struct headers_rule, expires_ms, "Expires", NULL,
                               "How long caches may use a response: sets `Expires` to that time from now, and "
                               "`Cache-Control` to `max-age=` and the seconds, whatever they were. Comes before `Set`.",
                               .min = 1000, .max = 315360000000, .unit = "s"),
-    MK_CONF_KEY_CUSTOM(struct rule, set, "Set", NULL, "Replaces the field, or adds it: `Set Cache-Control no-cache`.",
-                       .flags = MK_CONF_REPEAT, .unit = "name value", .parse = parse_set),
-    MK_CONF_KEY_CUSTOM(struct rule, add, "Add", NULL, "Adds one more field, whatever is there.",
+    MK_CONF_KEY_CUSTOM(struct headers_rule, set, "Set", NULL,
+                       "Replaces the field, or adds it: `Set Cache-Control no-cache`.", .flags = MK_CONF_REPEAT,
+                       .unit = "name value", .parse = parse_set),
+    MK_CONF_KEY_CUSTOM(struct headers_rule, add, "Add", NULL, "Adds one more field, whatever is there.",
                        .flags = MK_CONF_REPEAT, .unit = "name value", .parse = parse_add),
-    MK_CONF_KEY_BOOL(struct rule, on_errors, "OnErrors", "Off", "Whether statuses from 400 on are changed, too."),
+    MK_CONF_KEY_BOOL(struct headers_rule, on_errors, "OnErrors", "Off",
+                     "Whether statuses from 400 on are changed, too."),
     {0},
 };
 
 static void check_rule(const struct mk_conf_check *check, void *section)
 {
-    struct rule *r = section;
+    struct headers_rule *r = section;
     (void)check;
     int n = snprintf(r->text, sizeof(r->text), "max-age=%llu", (unsigned long long)(r->expires_ms / 1000));
     r->max_age = mk_str(r->text, (size_t)n);
@@ -123,7 +126,7 @@ static const struct mk_conf_section sections[] = {
     {.name = "HEADERS",
      .scope = MK_CONF_SCOPE_HOST,
      .flags = MK_CONF_REPEAT,
-     .size = sizeof(struct rule),
+     .size = sizeof(struct headers_rule),
      .keys = keys,
      .check = check_rule,
      .doc = MK_CONF_DOC("Fields of responses. All sections that match a path apply, in the order of the file.")},
@@ -132,44 +135,44 @@ static const struct mk_conf_section sections[] = {
 
 /* ── responses ── */
 
-static void report(struct mk_str name)
+static void log_no_room(struct mk_str name)
 {
     mk_log_warn("plugin headers: no room for the field %.*s", MK_STR_ARG(name));
 }
 
-static void apply(struct mk_request *req, const struct changes *changes)
+static void apply_changes(struct mk_request *req, const struct header_changes *changes)
 {
-    for (const struct change *c = changes->first; c; c = c->next) {
+    for (const struct header_change *c = changes->first; c; c = c->next) {
         if (c->kind != CHANGE_ADD)
             mk_response_header_remove(req, c->name);
         if (c->kind != CHANGE_REMOVE && mk_response_header_borrow(req, c->name, c->value) < 0)
-            report(c->name);
+            log_no_room(c->name);
     }
 }
 
 /* For caches of HTTP/1.1 and for those before them (RFC 9111 sections 5.2.2.1 and 5.3), which had better agree. */
-static void expire(struct mk_request *req, const struct rule *r)
+static void set_expiry(struct mk_request *req, const struct headers_rule *r)
 {
     struct mk_str control = MK_STR("Cache-Control"), expires = MK_STR("Expires");
     int64_t now = mk_loop_wall_seconds(mk_request_loop(req));
     mk_response_header_remove(req, control);
     mk_response_header_remove(req, expires);
     if (mk_response_header_borrow(req, control, r->max_age) < 0)
-        report(control);
+        log_no_room(control);
     if (mk_response_header_date(req, expires, now + (int64_t)(r->expires_ms / 1000)) < 0)
-        report(expires);
+        log_no_room(expires);
 }
 
 /*
  * Fields protect (Content-Security-Policy, say): where it cannot be told whether a rule matches, nothing but an error
  * is sent, and no path makes a field disappear.
  */
-static int refuse_costly_path(struct mk_request *req)
+static int reject_failed_match(struct mk_request *req)
 {
     const struct mk_host *host = mk_request_host_state(req, &mk_plugin_headers);
     if (!host)
         return MK_DECLINED;
-    for (const struct rule *r = mk_host_conf(host, sections); r; r = mk_host_conf_next(host, sections, r))
+    for (const struct headers_rule *r = mk_host_conf(host, sections); r; r = mk_host_conf_next(host, sections, r))
         if (r->match.kind == MK_PATTERN_REGEX && mk_pattern_match(&r->match, mk_request_path(req)) < 0) {
             mk_response_error(req, 500);
             return 0;
@@ -183,14 +186,14 @@ static void change_response(struct mk_request *req)
     bool failed = mk_response_status_get(req) >= 400;
     if (!host)
         return;
-    for (const struct rule *r = mk_host_conf(host, sections); r; r = mk_host_conf_next(host, sections, r)) {
+    for (const struct headers_rule *r = mk_host_conf(host, sections); r; r = mk_host_conf_next(host, sections, r)) {
         if ((failed && !r->on_errors) || mk_pattern_match(&r->match, mk_request_path(req)) <= 0)
-            continue; /* where it cannot be told, this is the 500 of refuse_costly_path() */
-        apply(req, &r->remove);
+            continue; /* where it cannot be told, this is the 500 of reject_failed_match() */
+        apply_changes(req, &r->remove);
         if (r->expires_ms)
-            expire(req, r);
-        apply(req, &r->set);
-        apply(req, &r->add);
+            set_expiry(req, r);
+        apply_changes(req, &r->set);
+        apply_changes(req, &r->add);
     }
 }
 
@@ -205,6 +208,6 @@ MK_PLUGIN(headers) = {
     .flags = MK_PLUGIN_CHECKS_ALL,
     .sections = sections,
     .host_start = start_host,
-    .on_request = refuse_costly_path,
+    .on_request = reject_failed_match,
     .on_response = change_response,
 };

@@ -11,7 +11,7 @@ extern const struct mk_plugin mk_plugin_health;
 
 /* ── directives ── */
 
-struct health {
+struct health_conf {
     struct mk_str live, ready;
     struct mk_conf_list listeners;
 };
@@ -39,13 +39,13 @@ static int parse_path(const struct mk_conf_value *value, void *field, struct mk_
 }
 
 static const struct mk_conf_key keys[] = {
-    MK_CONF_KEY_CUSTOM(struct health, live, "Live", NULL, "A path (`/healthz`): 200 as long as the server answers.",
-                       .unit = "path", .parse = parse_path),
-    MK_CONF_KEY_CUSTOM(struct health, ready, "Ready", NULL,
+    MK_CONF_KEY_CUSTOM(struct health_conf, live, "Live", NULL,
+                       "A path (`/healthz`): 200 as long as the server answers.", .unit = "path", .parse = parse_path),
+    MK_CONF_KEY_CUSTOM(struct health_conf, ready, "Ready", NULL,
                        "A path (`/readyz`): 200, but 503 once the server has been asked to stop.", .unit = "path",
                        .parse = parse_path),
     MK_CONF_KEY_LIST(
-        struct health, listeners, "Listener", NULL,
+        struct health_conf, listeners, "Listener", NULL,
         "Answer only on these of the `Listen` lines, which answer nothing else then, and stay open until the "
         "last request has ended when the server stops.",
         .flags = MK_CONF_REPEAT),
@@ -54,16 +54,16 @@ static const struct mk_conf_key keys[] = {
 
 static void check_paths(const struct mk_conf_check *check, void *section)
 {
-    const struct health *h = section;
+    const struct health_conf *h = section;
     if (h->listeners.n && !h->live.p && !h->ready.p)
-        mk_conf_error(check, offsetof(struct health, listeners),
+        mk_conf_error(check, offsetof(struct health_conf, listeners),
                       "\"Live\" or \"Ready\" is missing: a listener would have nothing to answer");
 }
 
 static const struct mk_conf_section sections[] = {
     {.name = "HEALTH",
      .scope = MK_CONF_SCOPE_SERVER,
-     .size = sizeof(struct health),
+     .size = sizeof(struct health_conf),
      .keys = keys,
      .check = check_paths,
      .doc = MK_CONF_DOC("Whether the server lives and wants requests, on every host.")},
@@ -74,12 +74,12 @@ static const struct mk_conf_section sections[] = {
 
 static int start_host(struct mk_host *host, void **ret_state)
 {
-    const struct health *h = mk_host_server_conf(host, sections);
+    const struct health_conf *h = mk_host_server_conf(host, sections);
     int err = 0;
     for (uint32_t i = 0; i < h->listeners.n; i++) {
         struct mk_str text = h->listeners.items[i];
         if (!mk_host_has_listener(host, text)) {
-            mk_host_error(host, h, offsetof(struct health, listeners), i, "there is no line \"Listen %.*s\"",
+            mk_host_error(host, h, offsetof(struct health_conf, listeners), i, "there is no line \"Listen %.*s\"",
                           MK_STR_ARG(text));
             err = -EINVAL;
             continue;
@@ -93,7 +93,7 @@ static int start_host(struct mk_host *host, void **ret_state)
 
 /* ── requests ── */
 
-static bool is_listener(const struct health *h, struct mk_str text)
+static bool is_health_listener(const struct health_conf *h, struct mk_str text)
 {
     for (uint32_t i = 0; i < h->listeners.n; i++)
         if (mk_str_eq(h->listeners.items[i], text))
@@ -101,7 +101,7 @@ static bool is_listener(const struct health *h, struct mk_str text)
     return false;
 }
 
-static void tell(struct mk_request *req, bool ready)
+static void send_health(struct mk_request *req, bool ready)
 {
     struct mk_str text = ready ? MK_STR("ready\n") : MK_STR("ok\n");
     if (ready && mk_request_draining(req)) {
@@ -116,15 +116,15 @@ static void tell(struct mk_request *req, bool ready)
     mk_response_end(req);
 }
 
-static int answer(struct mk_request *req)
+static int answer_probe(struct mk_request *req)
 {
-    const struct health *h = mk_request_host_state(req, &mk_plugin_health);
+    const struct health_conf *h = mk_request_host_state(req, &mk_plugin_health);
     if (!h)
         return MK_DECLINED;
     struct mk_str path = mk_request_path(req);
     enum mk_method method = mk_request_method(req);
     bool ready = path.len && mk_str_eq(path, h->ready), live = path.len && mk_str_eq(path, h->live);
-    if (h->listeners.n && !is_listener(h, mk_request_listener(req)))
+    if (h->listeners.n && !is_health_listener(h, mk_request_listener(req)))
         return MK_DECLINED;
     if (!ready && !live) {
         if (!h->listeners.n)
@@ -133,7 +133,7 @@ static int answer(struct mk_request *req)
     } else if (method != MK_GET && method != MK_HEAD)
         mk_response_allow(req, MK_STR("GET, HEAD, OPTIONS"));
     else
-        tell(req, ready);
+        send_health(req, ready);
     return 0;
 }
 
@@ -142,5 +142,5 @@ MK_PLUGIN(health) = {
     .flags = MK_PLUGIN_CHECKS_ALL,
     .sections = sections,
     .host_start = start_host,
-    .on_request = answer,
+    .on_request = answer_probe,
 };

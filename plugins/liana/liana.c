@@ -41,7 +41,7 @@ static void close_socket(struct mk_io *io)
     close(io->fd);
 }
 
-static const struct mk_transport sockets = {
+static const struct mk_transport plain_transport = {
     .name = "liana",
     .read = read_socket,
     .write = write_socket,
@@ -52,5 +52,5 @@ static const struct mk_transport sockets = {
 
 MK_PLUGIN(liana) = {
     MK_PLUGIN_HEAD("liana", "2.0.0", "plain sockets, the transport of every connection without TLS"),
-    .transport = &sockets,
+    .transport = &plain_transport,
 };

@@ -11,7 +11,7 @@ enum { ADDRESS_BYTES = 48 /* of IPv6, 45 at most */ };
 /* ── who ── */
 
 /* An address in the request's memory, as the function of a field has to hand one over; NONE where it is not known. */
-static struct mk_str address_text(const struct entry *e, struct mk_address address)
+static struct mk_str get_address_text(const struct log_entry *e, struct mk_address address)
 {
     struct mk_buf text;
     if (address.family == AF_UNSPEC)
@@ -24,19 +24,19 @@ static struct mk_str address_text(const struct entry *e, struct mk_address addre
     return mk_buf_str(&text);
 }
 
-static struct mk_str peer(const struct entry *e, const struct step *s)
+static struct mk_str get_peer(const struct log_entry *e, const struct format_op *s)
 {
     (void)s;
-    return address_text(e, mk_request_peer(e->req));
+    return get_address_text(e, mk_request_peer(e->req));
 }
 
-static struct mk_str client(const struct entry *e, const struct step *s)
+static struct mk_str get_client(const struct log_entry *e, const struct format_op *s)
 {
     (void)s;
-    return address_text(e, mk_request_client(e->req));
+    return get_address_text(e, mk_request_client(e->req));
 }
 
-static struct mk_str user(const struct entry *e, const struct step *s)
+static struct mk_str get_user(const struct log_entry *e, const struct format_op *s)
 {
     (void)s;
     return mk_request_user(e->req);
@@ -44,13 +44,13 @@ static struct mk_str user(const struct entry *e, const struct step *s)
 
 /* ── when ── */
 
-static void put_quote(struct line *l, const struct step *s)
+static void put_quote(struct line *l, const struct format_op *s)
 {
     if (s->form == LINE_JSON)
         line_put_char(l, '"');
 }
 
-static void put_clf(struct line *l, const struct entry *e, const struct step *s)
+static void put_clf(struct line *l, const struct log_entry *e, const struct format_op *s)
 {
     (void)e;
     put_quote(l, s);
@@ -58,7 +58,7 @@ static void put_clf(struct line *l, const struct entry *e, const struct step *s)
     put_quote(l, s);
 }
 
-static void put_iso(struct line *l, const struct entry *e, const struct step *s)
+static void put_iso(struct line *l, const struct log_entry *e, const struct format_op *s)
 {
     (void)e;
     put_quote(l, s);
@@ -66,21 +66,21 @@ static void put_iso(struct line *l, const struct entry *e, const struct step *s)
     put_quote(l, s);
 }
 
-static void put_unix(struct line *l, const struct entry *e, const struct step *s)
+static void put_unix(struct line *l, const struct log_entry *e, const struct format_op *s)
 {
     (void)e;
     (void)s;
     line_put_number(l, (uint64_t)l->second);
 }
 
-static void put_unix_ms(struct line *l, const struct entry *e, const struct step *s)
+static void put_unix_ms(struct line *l, const struct log_entry *e, const struct format_op *s)
 {
     (void)e;
     (void)s;
     line_put_number(l, (uint64_t)l->second * 1000 + l->ms);
 }
 
-static bool request_time(const struct entry *e, uint64_t *ret)
+static bool get_request_time(const struct log_entry *e, uint64_t *ret)
 {
     uint64_t began = mk_request_began_us(e->req);
     if (began)
@@ -88,7 +88,7 @@ static bool request_time(const struct entry *e, uint64_t *ret)
     return began;
 }
 
-static bool first_byte(const struct entry *e, uint64_t *ret)
+static bool get_first_byte(const struct log_entry *e, uint64_t *ret)
 {
     uint64_t began = mk_request_began_us(e->req), answered = mk_response_began_us(e->req);
     if (began && answered)
@@ -103,38 +103,38 @@ static struct mk_str absent_if_empty(struct mk_str s)
     return s.len ? s : MK_STR_NONE;
 }
 
-static struct mk_str method(const struct entry *e, const struct step *s)
+static struct mk_str get_method(const struct log_entry *e, const struct format_op *s)
 {
     (void)s;
     return absent_if_empty(mk_request_method_name(e->req));
 }
 
-static struct mk_str target(const struct entry *e, const struct step *s)
+static struct mk_str get_target(const struct log_entry *e, const struct format_op *s)
 {
     (void)s;
     return absent_if_empty(mk_request_target(e->req));
 }
 
-static struct mk_str path(const struct entry *e, const struct step *s)
+static struct mk_str get_path(const struct log_entry *e, const struct format_op *s)
 {
     (void)s;
     return absent_if_empty(mk_request_path(e->req));
 }
 
-static struct mk_str query(const struct entry *e, const struct step *s)
+static struct mk_str get_query(const struct log_entry *e, const struct format_op *s)
 {
     (void)s;
     return mk_request_query(e->req);
 }
 
-static struct mk_str host(const struct entry *e, const struct step *s)
+static struct mk_str get_host(const struct log_entry *e, const struct format_op *s)
 {
     (void)s;
     return absent_if_empty(mk_request_host(e->req));
 }
 
 /* Of a head that could not be read as far as its target nobody knows the version. */
-static struct mk_str protocol(const struct entry *e, const struct step *s)
+static struct mk_str get_protocol(const struct log_entry *e, const struct format_op *s)
 {
     (void)s;
     if (!mk_request_target(e->req).len)
@@ -144,9 +144,9 @@ static struct mk_str protocol(const struct entry *e, const struct step *s)
     return mk_request_minor(e->req) ? MK_STR("HTTP/1.1") : MK_STR("HTTP/1.0");
 }
 
-static void put_request(struct line *l, const struct entry *e, const struct step *s)
+static void put_request(struct line *l, const struct log_entry *e, const struct format_op *s)
 {
-    struct mk_str parts[] = {method(e, s), target(e, s), protocol(e, s)};
+    struct mk_str parts[] = {get_method(e, s), get_target(e, s), get_protocol(e, s)};
     put_quote(l, s);
     if (!parts[0].p)
         line_put_char(l, '-');
@@ -158,42 +158,42 @@ static void put_request(struct line *l, const struct entry *e, const struct step
     put_quote(l, s);
 }
 
-static struct mk_str referer(const struct entry *e, const struct step *s)
+static struct mk_str get_referer(const struct log_entry *e, const struct format_op *s)
 {
     (void)s;
     return mk_request_field(e->req, MK_FIELD_REFERER);
 }
 
-static struct mk_str agent(const struct entry *e, const struct step *s)
+static struct mk_str get_agent(const struct log_entry *e, const struct format_op *s)
 {
     (void)s;
     return mk_request_field(e->req, MK_FIELD_USER_AGENT);
 }
 
-static struct mk_str traceparent(const struct entry *e, const struct step *s)
+static struct mk_str get_traceparent(const struct log_entry *e, const struct format_op *s)
 {
     (void)s;
     return mk_request_header(e->req, MK_STR("traceparent"));
 }
 
-static struct mk_str request_header(const struct entry *e, const struct step *s)
+static struct mk_str get_request_header(const struct log_entry *e, const struct format_op *s)
 {
     return mk_request_header(e->req, s->arg);
 }
 
-static struct mk_str request_id(const struct entry *e, const struct step *s)
+static struct mk_str get_request_id(const struct log_entry *e, const struct format_op *s)
 {
     (void)s;
     return mk_request_id(e->req);
 }
 
-static bool bytes_in(const struct entry *e, uint64_t *ret)
+static bool get_bytes_in(const struct log_entry *e, uint64_t *ret)
 {
     *ret = mk_request_bytes_received(e->req);
     return true;
 }
 
-static bool body_bytes_in(const struct entry *e, uint64_t *ret)
+static bool get_body_bytes_in(const struct log_entry *e, uint64_t *ret)
 {
     *ret = mk_request_bytes_received(e->req) - mk_request_head_bytes(e->req);
     return true;
@@ -201,30 +201,30 @@ static bool body_bytes_in(const struct entry *e, uint64_t *ret)
 
 /* ── what was answered ── */
 
-static bool status(const struct entry *e, uint64_t *ret)
+static bool get_status(const struct log_entry *e, uint64_t *ret)
 {
     *ret = (uint64_t)mk_response_status_get(e->req);
     return true;
 }
 
-static bool bytes_out(const struct entry *e, uint64_t *ret)
+static bool get_bytes_out(const struct log_entry *e, uint64_t *ret)
 {
     *ret = mk_response_head_bytes(e->req) + mk_request_bytes_sent(e->req);
     return true;
 }
 
-static bool body_bytes_out(const struct entry *e, uint64_t *ret)
+static bool get_body_bytes_out(const struct log_entry *e, uint64_t *ret)
 {
     *ret = mk_request_bytes_sent(e->req);
     return true;
 }
 
-static struct mk_str response_header(const struct entry *e, const struct step *s)
+static struct mk_str get_response_header(const struct log_entry *e, const struct format_op *s)
 {
     return mk_response_header_get(e->req, s->arg);
 }
 
-static void put_aborted(struct line *l, const struct entry *e, const struct step *s)
+static void put_aborted(struct line *l, const struct log_entry *e, const struct format_op *s)
 {
     bool is = mk_request_aborted(e->req);
     if (s->form == LINE_JSON)
@@ -235,85 +235,87 @@ static void put_aborted(struct line *l, const struct entry *e, const struct step
 
 /* ── which way ── */
 
-static struct mk_str listener(const struct entry *e, const struct step *s)
+static struct mk_str get_listener(const struct log_entry *e, const struct format_op *s)
 {
     (void)s;
     return mk_request_listener(e->req);
 }
 
 /* Absent where others could read along. */
-static struct mk_secured secured(const struct entry *e)
+static struct mk_secured get_tls_info(const struct log_entry *e)
 {
     struct mk_secured found;
     mk_request_secured(e->req, &found);
     return found;
 }
 
-static struct mk_str tls_version(const struct entry *e, const struct step *s)
+static struct mk_str get_tls_version(const struct log_entry *e, const struct format_op *s)
 {
     (void)s;
-    return secured(e).version;
+    return get_tls_info(e).version;
 }
 
-static struct mk_str tls_cipher(const struct entry *e, const struct step *s)
+static struct mk_str get_tls_cipher(const struct log_entry *e, const struct format_op *s)
 {
     (void)s;
-    return secured(e).cipher;
+    return get_tls_info(e).cipher;
 }
 
-static struct mk_str tls_server_name(const struct entry *e, const struct step *s)
+static struct mk_str get_tls_server_name(const struct log_entry *e, const struct format_op *s)
 {
     (void)s;
-    return absent_if_empty(secured(e).server_name);
+    return absent_if_empty(get_tls_info(e).server_name);
 }
 
-static struct mk_str tls_client(const struct entry *e, const struct step *s)
+static struct mk_str get_tls_client(const struct log_entry *e, const struct format_op *s)
 {
     (void)s;
-    return absent_if_empty(secured(e).client);
+    return absent_if_empty(get_tls_info(e).client);
 }
 
-static bool worker(const struct entry *e, uint64_t *ret)
+static bool get_worker(const struct log_entry *e, uint64_t *ret)
 {
     *ret = e->worker;
     return true;
 }
 
-const struct field fields[] = {
-    {.name = "peer", .text = peer, .doc = "the address at the other end of the connection"},
-    {.name = "client", .text = client, .doc = "the address of the client"},
-    {.name = "user", .text = user, .doc = "whom an access check has recognised"},
+const struct log_variable log_variables[] = {
+    {.name = "peer", .text = get_peer, .doc = "the address at the other end of the connection"},
+    {.name = "client", .text = get_client, .doc = "the address of the client"},
+    {.name = "user", .text = get_user, .doc = "whom an access check has recognised"},
     {.name = "time_clf", .put = put_clf, .doc = "when the exchange ended, as 20/Nov/2026:03:36:14 +0000"},
     {.name = "time_iso8601", .put = put_iso, .doc = "as 2026-11-20T03:36:14.123Z"},
     {.name = "time_unix", .put = put_unix, .doc = "in seconds since 1970"},
     {.name = "time_unix_ms", .put = put_unix_ms, .doc = "in milliseconds since 1970"},
     {.name = "request", .put = put_request, .doc = "method, target and protocol"},
-    {.name = "method", .text = method, .doc = "the method"},
-    {.name = "target", .text = target, .doc = "the target as it came"},
-    {.name = "path", .text = path, .doc = "the decoded path"},
-    {.name = "query", .text = query, .doc = "what follows the question mark"},
-    {.name = "host", .text = host, .doc = "the host that was asked for, without a port"},
-    {.name = "protocol", .text = protocol, .doc = "HTTP/1.0, HTTP/1.1 or HTTP/2.0"},
-    {.name = "status", .number = status, .doc = "the status of the response"},
-    {.name = "bytes_in", .number = bytes_in, .doc = "bytes of the request"},
-    {.name = "body_bytes_in", .number = body_bytes_in, .doc = "of its body alone"},
-    {.name = "bytes_out", .number = bytes_out, .doc = "bytes of the response"},
-    {.name = "body_bytes_out", .number = body_bytes_out, .doc = "of its body alone"},
-    {.name = "referer", .text = referer, .doc = "the Referer field"},
-    {.name = "agent", .text = agent, .doc = "the User-Agent field"},
-    {.name = "request_time_us", .number = request_time, .doc = "from the first byte of the request to the end, in µs"},
-    {.name = "first_byte_us", .number = first_byte, .doc = "until the response's first byte was ready, in µs"},
-    {.name = "listener", .text = listener, .doc = "the Listen line that it came by"},
-    {.name = "tls_version", .text = tls_version, .doc = "the version of TLS"},
-    {.name = "tls_cipher", .text = tls_cipher, .doc = "the cipher suite of TLS"},
-    {.name = "tls_server_name", .text = tls_server_name, .doc = "the host that the client named to TLS"},
-    {.name = "tls_client", .text = tls_client, .doc = "the subject of a client certificate that was verified"},
-    {.name = "request_id", .text = request_id, .doc = "the number of the request, as in X-Request-Id"},
-    {.name = "traceparent", .text = traceparent, .doc = "the field of W3C Trace Context"},
+    {.name = "method", .text = get_method, .doc = "the method"},
+    {.name = "target", .text = get_target, .doc = "the target as it came"},
+    {.name = "path", .text = get_path, .doc = "the decoded path"},
+    {.name = "query", .text = get_query, .doc = "what follows the question mark"},
+    {.name = "host", .text = get_host, .doc = "the host that was asked for, without a port"},
+    {.name = "protocol", .text = get_protocol, .doc = "HTTP/1.0, HTTP/1.1 or HTTP/2.0"},
+    {.name = "status", .number = get_status, .doc = "the status of the response"},
+    {.name = "bytes_in", .number = get_bytes_in, .doc = "bytes of the request"},
+    {.name = "body_bytes_in", .number = get_body_bytes_in, .doc = "of its body alone"},
+    {.name = "bytes_out", .number = get_bytes_out, .doc = "bytes of the response"},
+    {.name = "body_bytes_out", .number = get_body_bytes_out, .doc = "of its body alone"},
+    {.name = "referer", .text = get_referer, .doc = "the Referer field"},
+    {.name = "agent", .text = get_agent, .doc = "the User-Agent field"},
+    {.name = "request_time_us",
+     .number = get_request_time,
+     .doc = "from the first byte of the request to the end, in µs"},
+    {.name = "first_byte_us", .number = get_first_byte, .doc = "until the response's first byte was ready, in µs"},
+    {.name = "listener", .text = get_listener, .doc = "the Listen line that it came by"},
+    {.name = "tls_version", .text = get_tls_version, .doc = "the version of TLS"},
+    {.name = "tls_cipher", .text = get_tls_cipher, .doc = "the cipher suite of TLS"},
+    {.name = "tls_server_name", .text = get_tls_server_name, .doc = "the host that the client named to TLS"},
+    {.name = "tls_client", .text = get_tls_client, .doc = "the subject of a client certificate that was verified"},
+    {.name = "request_id", .text = get_request_id, .doc = "the number of the request, as in X-Request-Id"},
+    {.name = "traceparent", .text = get_traceparent, .doc = "the field of W3C Trace Context"},
     {.name = "aborted", .put = put_aborted, .doc = "whether the exchange ended before the response was complete"},
-    {.name = "worker", .number = worker, .doc = "the number of the worker, from 0"},
-    {.name = "header_", .text = request_header, .has_arg = true, .doc = "any field of the request: $header_accept"},
-    {.name = "response_", .text = response_header, .has_arg = true, .doc = "any field of the response"},
+    {.name = "worker", .number = get_worker, .doc = "the number of the worker, from 0"},
+    {.name = "header_", .text = get_request_header, .has_arg = true, .doc = "any field of the request: $header_accept"},
+    {.name = "response_", .text = get_response_header, .has_arg = true, .doc = "any field of the response"},
     {0},
 };
 
@@ -335,9 +337,9 @@ static void put_text(struct line *l, struct mk_str text, enum line_form form)
     line_put_char(l, '"');
 }
 
-void field_put(struct line *l, const struct entry *e, const struct step *s)
+void variables_put(struct line *l, const struct log_entry *e, const struct format_op *s)
 {
-    const struct field *f = s->field;
+    const struct log_variable *f = s->variable;
     uint64_t value;
     if (f->put)
         f->put(l, e, s);

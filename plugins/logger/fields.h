@@ -8,28 +8,28 @@
 #include "format.h"
 
 /* A field in a format, or (`field` NULL) a literal. */
-struct step {
-    const struct field *field;
+struct format_op {
+    const struct log_variable *variable;
     struct mk_str arg; /* the literal; the name of a header */
     enum line_form form;
 };
 
 /* One of `text`, `number` and `put`. */
-struct field {
+struct log_variable {
     const char *name;
     /* A value that a client may have chosen; `.p` NULL: there is none. */
-    struct mk_str (*text)(const struct entry *e, const struct step *s);
+    struct mk_str (*text)(const struct log_entry *e, const struct format_op *s);
     /* False: there is none. */
-    bool (*number)(const struct entry *e, uint64_t *ret);
-    /* Writes for itself, LINE_FIELD_FIXED bytes of what is fixed at the most. */
-    void (*put)(struct line *l, const struct entry *e, const struct step *s);
+    bool (*number)(const struct log_entry *e, uint64_t *ret);
+    /* Writes for itself, LINE_VARIABLE_FIXED bytes of what is fixed at the most. */
+    void (*put)(struct line *l, const struct log_entry *e, const struct format_op *s);
     const char *doc;
     bool has_arg; /* the name is a prefix: $header_NAME */
 };
 
 /* Ends with a row without a name. */
-extern const struct field fields[];
+extern const struct log_variable log_variables[];
 
-void field_put(struct line *l, const struct entry *e, const struct step *s);
+void variables_put(struct line *l, const struct log_entry *e, const struct format_op *s);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * From the text of a format to its steps, and along them (format.h).
+ * From the text of a format to its ops, and along them (format.h).
  */
 #include "format.h"
 #include "fields.h"
@@ -12,7 +12,7 @@ enum { NAME_BYTES_MAX = 80 };
 static const struct {
     const char *name;
     struct mk_str text;
-} known[] = {
+} named_formats[] = {
     {"common", MK_STR("$client - $user [$time_clf] \"$request\" $status $body_bytes_out")},
     {"combined", MK_STR("$client - $user [$time_clf] \"$request\" $status $body_bytes_out \"$referer\" \"$agent\"")},
     {"error", MK_STR("$time_iso8601 $status \"$request\" host=$host client=$client user=$user referer=\"$referer\" "
@@ -23,35 +23,35 @@ static const struct {
             "$tls_version $tls_cipher $request_id $traceparent $aborted $worker")},
 };
 
-static struct mk_str resolve(struct mk_str text)
+static struct mk_str resolve_name(struct mk_str text)
 {
-    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-        if (mk_str_ieq(text, mk_str_c(known[i].name)))
-            return known[i].text;
+    for (size_t i = 0; i < sizeof(named_formats) / sizeof(named_formats[0]); i++)
+        if (mk_str_ieq(text, mk_str_c(named_formats[i].name)))
+            return named_formats[i].text;
     return text;
 }
 
 /* ── reading ── */
 
-struct reader {
+struct format_parser {
     struct format *format;
-    struct step *steps;
+    struct format_op *ops;
     struct mk_arena *arena;
     struct mk_buf *error;
     bool quoted; /* within quotes of the text */
 };
 
-static bool is_name(char c)
+static bool is_name_char(char c)
 {
     return (mk_lower(c) >= 'a' && mk_lower(c) <= 'z') || (c >= '0' && c <= '9') || c == '_';
 }
 
 /* The name behind a dollar, alone or in brackets: how long all of it is, the dollar included; 0: there is none. */
-static size_t cut_name(struct mk_str s, struct mk_str *ret_name)
+static size_t parse_name(struct mk_str s, struct mk_str *ret_name)
 {
     const char *close = s.len > 1 && s.p[1] == '{' ? "}" : s.len > 1 && s.p[1] == '(' ? ")" : NULL;
     size_t from = close ? 2 : 1, end = from;
-    while (end < s.len && (close ? s.p[end] != *close : is_name(s.p[end])))
+    while (end < s.len && (close ? s.p[end] != *close : is_name_char(s.p[end])))
         end++;
     *ret_name = mk_str(s.p + from, end - from);
     if (end == from || (close && end == s.len))
@@ -59,17 +59,17 @@ static size_t cut_name(struct mk_str s, struct mk_str *ret_name)
     return end + (close ? 1 : 0);
 }
 
-static bool fits(const struct field *f, struct mk_str name)
+static bool is_named(const struct log_variable *f, struct mk_str name)
 {
     struct mk_str own = mk_str_c(f->name);
     return f->has_arg ? name.len > own.len && mk_str_starts(name, own) : mk_str_eq(name, own);
 }
 
-static const char *nearest(struct mk_str name)
+static const char *find_nearest(struct mk_str name)
 {
     const char *best = NULL;
     unsigned least = name.len < 6 ? 2 : (unsigned)name.len / 3 + 1;
-    for (const struct field *f = fields; f->name; f++) {
+    for (const struct log_variable *f = log_variables; f->name; f++) {
         unsigned distance = mk_str_distance(name, mk_str_c(f->name));
         if (distance < least && !f->has_arg) {
             best = f->name;
@@ -79,12 +79,12 @@ static const char *nearest(struct mk_str name)
     return best;
 }
 
-static const struct field *find_field(struct reader *r, struct mk_str name)
+static const struct log_variable *find_variable(struct format_parser *r, struct mk_str name)
 {
-    for (const struct field *f = fields; f->name; f++)
-        if (fits(f, name))
+    for (const struct log_variable *f = log_variables; f->name; f++)
+        if (is_named(f, name))
             return f;
-    const char *near = nearest(name);
+    const char *near = find_nearest(name);
     mk_buf_addf(r->error, "there is no field \"%.*s\"", MK_STR_ARG(name));
     if (near)
         mk_buf_addf(r->error, "; did you mean \"%s\"?", near);
@@ -94,14 +94,14 @@ static const struct field *find_field(struct reader *r, struct mk_str name)
 }
 
 /* "header_user_agent" asks for User-Agent. */
-static int set_header(struct reader *r, struct step *s, struct mk_str name)
+static int set_header_arg(struct format_parser *r, struct format_op *s, struct mk_str name)
 {
-    size_t prefix = strlen(s->field->name);
+    size_t prefix = strlen(s->variable->name);
     char *copy = mk_arena_alloc(r->arena, name.len);
     if (!copy)
         return -ENOMEM;
     for (size_t i = prefix; i < name.len; i++) {
-        if (!is_name(name.p[i]) && name.p[i] != '-') {
+        if (!is_name_char(name.p[i]) && name.p[i] != '-') {
             mk_buf_addf(r->error, "\"%.*s\" is no name of a header", MK_STR_ARG(name));
             return -EINVAL;
         }
@@ -111,42 +111,42 @@ static int set_header(struct reader *r, struct step *s, struct mk_str name)
     return 0;
 }
 
-static struct step *add_step(struct reader *r, size_t fixed)
+static struct format_op *add_op(struct format_parser *r, size_t fixed)
 {
     r->format->fixed += (uint32_t)fixed;
-    return &r->steps[r->format->n++];
+    return &r->ops[r->format->n++];
 }
 
-static int add_field(struct reader *r, struct mk_str name)
+static int add_variable(struct format_parser *r, struct mk_str name)
 {
     if (name.len > NAME_BYTES_MAX) {
         mk_buf_addf(r->error, "the name of a field has more than %d characters", NAME_BYTES_MAX);
         return -EINVAL;
     }
-    const struct field *f = find_field(r, name);
+    const struct log_variable *f = find_variable(r, name);
     if (!f)
         return -EINVAL;
-    struct step *s = add_step(r, LINE_FIELD_FIXED);
-    *s = (struct step){.field = f, .form = r->format->json ? LINE_JSON : r->quoted ? LINE_QUOTED : LINE_WORD};
-    return f->has_arg ? set_header(r, s, name) : 0;
+    struct format_op *s = add_op(r, LINE_VARIABLE_FIXED);
+    *s = (struct format_op){.variable = f, .form = r->format->json ? LINE_JSON : r->quoted ? LINE_QUOTED : LINE_WORD};
+    return f->has_arg ? set_header_arg(r, s, name) : 0;
 }
 
-static int add_literal(struct reader *r, struct mk_str text)
+static int add_literal(struct format_parser *r, struct mk_str text)
 {
     if (!text.len)
         return 0;
-    struct step *s = add_step(r, text.len);
-    *s = (struct step){.arg = mk_arena_dup(r->arena, text)};
+    struct format_op *s = add_op(r, text.len);
+    *s = (struct format_op){.arg = mk_arena_dup(r->arena, text)};
     return s->arg.p ? 0 : -ENOMEM;
 }
 
-static int bad_dollar(struct reader *r)
+static int report_bad_dollar(struct format_parser *r)
 {
     mk_buf_addf(r->error, "behind a dollar stands the name of a field, $status or \\${status}; $$ is a dollar");
     return -EINVAL;
 }
 
-static int read_text(struct reader *r, struct mk_str text, size_t *ret_at)
+static int parse_text(struct format_parser *r, struct mk_str text, size_t *ret_at)
 {
     size_t from = 0, at = 0;
     int err = 0;
@@ -158,10 +158,10 @@ static int read_text(struct reader *r, struct mk_str text, size_t *ret_at)
             continue;
         }
         bool dollar = rest.len > 1 && rest.p[1] == '$';
-        size_t n = dollar ? 2 : cut_name(rest, &name);
-        err = n ? add_literal(r, mk_str(text.p + from, at - from + dollar)) : bad_dollar(r);
+        size_t n = dollar ? 2 : parse_name(rest, &name);
+        err = n ? add_literal(r, mk_str(text.p + from, at - from + dollar)) : report_bad_dollar(r);
         if (err == 0 && !dollar)
-            err = add_field(r, name);
+            err = add_variable(r, name);
         if (err < 0)
             return err;
         at += n;
@@ -171,7 +171,7 @@ static int read_text(struct reader *r, struct mk_str text, size_t *ret_at)
 }
 
 /* Only fields and blanks: what stands between them in the object is ours. */
-static int read_json(struct reader *r, struct mk_str text, size_t *ret_at)
+static int parse_json(struct format_parser *r, struct mk_str text, size_t *ret_at)
 {
     char before[NAME_BYTES_MAX + 8];
     size_t start = *ret_at;
@@ -182,15 +182,15 @@ static int read_json(struct reader *r, struct mk_str text, size_t *ret_at)
             at++;
             continue;
         }
-        size_t n = rest.p[0] == '$' ? cut_name(rest, &name) : 0;
+        size_t n = rest.p[0] == '$' ? parse_name(rest, &name) : 0;
         if (!n || name.len > NAME_BYTES_MAX)
-            return bad_dollar(r);
+            return report_bad_dollar(r);
         struct mk_buf literal;
         mk_buf_init_fixed(&literal, before, sizeof(before));
         mk_buf_addf(&literal, "%s\"%.*s\":", r->format->n ? "," : "{", MK_STR_ARG(name));
         int err = add_literal(r, mk_buf_str(&literal));
         if (err == 0)
-            err = add_field(r, name);
+            err = add_variable(r, name);
         if (err < 0)
             return err;
         at += n;
@@ -208,18 +208,18 @@ static size_t count_dollars(struct mk_str text)
 
 int format_parse(const struct mk_conf_value *value, void *format, struct mk_arena *arena, struct mk_buf *error)
 {
-    struct mk_str text = resolve(value->text);
+    struct mk_str text = resolve_name(value->text);
     struct format *f = format;
-    struct reader r = {.format = f, .arena = arena, .error = error};
+    struct format_parser r = {.format = f, .arena = arena, .error = error};
     size_t at = 0;
     *f = (struct format){.json = mk_str_starts(text, MK_STR("json ")), .fixed = 1};
-    r.steps = mk_arena_alloc(arena, (2 * count_dollars(text) + 1) * sizeof(struct step));
-    if (!r.steps)
+    r.ops = mk_arena_alloc(arena, (2 * count_dollars(text) + 1) * sizeof(struct format_op));
+    if (!r.ops)
         return -ENOMEM;
-    f->steps = r.steps;
+    f->ops = r.ops;
     if (f->json)
         at = 5;
-    int err = text.len ? f->json ? read_json(&r, text, &at) : read_text(&r, text, &at) : -EINVAL;
+    int err = text.len ? f->json ? parse_json(&r, text, &at) : parse_text(&r, text, &at) : -EINVAL;
     if (!text.len)
         mk_buf_addf(error, "a format wants common, combined, json or a text with fields such as $status");
     if (err == -EINVAL && value->fault && text.p == value->text.p)
@@ -233,11 +233,11 @@ int format_parse(const struct mk_conf_value *value, void *format, struct mk_aren
 
 /* ── lines ── */
 
-void format_put(const struct format *f, struct line *l, const struct entry *e)
+void format_put(const struct format *f, struct line *l, const struct log_entry *e)
 {
-    for (const struct step *s = f->steps, *end = s + f->n; s < end; s++)
-        if (s->field)
-            field_put(l, e, s);
+    for (const struct format_op *s = f->ops, *end = s + f->n; s < end; s++)
+        if (s->variable)
+            variables_put(l, e, s);
         else
             line_put(l, s->arg);
 }

@@ -15,16 +15,16 @@
 #include "line.h"
 
 /* One exchange that is over, as the fields see it. */
-struct entry {
+struct log_entry {
     struct mk_request *req;
     unsigned worker;
 };
 
-struct step;
-struct field;
+struct format_op;
+struct log_variable;
 
 struct format {
-    const struct step *steps;
+    const struct format_op *ops;
     uint32_t n, fixed; /* `fixed`: as of line_begin() */
     bool json;
 };
@@ -33,7 +33,7 @@ struct format {
 int format_parse(const struct mk_conf_value *value, void *format, struct mk_arena *arena, struct mk_buf *error);
 
 /* One line without its end; its time is set. */
-void format_put(const struct format *f, struct line *l, const struct entry *e);
+void format_put(const struct format *f, struct line *l, const struct log_entry *e);
 
 /* In the place of lines that did not come through. */
 void format_put_lost(const struct format *f, struct line *l, uint64_t lost);

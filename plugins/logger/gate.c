@@ -11,16 +11,16 @@
 #include <errno.h>
 
 /*
- * `shut` is set before the queue is looked at again, and the writer looks at the queue after it has taken lines: one of
- * both sees what the other did. Who takes `shut` back opens the gate: the writer by a message, the worker itself.
+ * `closed` is set before the queue is looked at again, and the writer looks at the queue after it has taken lines: one
+ * of both sees what the other did. Who takes `closed` back opens the gate: the writer by a message, the worker itself.
  */
 struct gate {
     struct mk_message message; /* the writer's, to the loop */
     struct mk_loop *loop;
     const struct queue *queue;
     struct mk_list waiting;   /* of waiters, the oldest first; the worker's */
-    struct mk_worker *worker; /* held from `shut` until the gate is open again: all of this stays so long */
-    _Atomic bool shut;
+    struct mk_worker *worker; /* held from `closed` until the gate is open again: all of this stays so long */
+    _Atomic bool closed;
 };
 
 /* In the memory of its request. */
@@ -61,7 +61,7 @@ static bool has_room(const struct gate *g)
 }
 
 /* Nothing of the gate may be used afterwards. */
-static void let_worker_go(struct gate *g)
+static void release_worker(struct gate *g)
 {
     struct mk_worker *worker = g->worker;
     g->worker = NULL;
@@ -85,23 +85,23 @@ static void on_message(struct mk_message *message)
     do {
         release_waiters(g);
         if (mk_list_empty(&g->waiting)) {
-            let_worker_go(g);
+            release_worker(g);
             return;
         }
-        atomic_store(&g->shut, true);
-    } while (has_room(g) && atomic_exchange(&g->shut, false));
+        atomic_store(&g->closed, true);
+    } while (has_room(g) && atomic_exchange(&g->closed, false));
 }
 
 /* The request is over: its client has left, or its time was over. */
-static void forget_waiter(void *ctx)
+static void remove_waiter(void *ctx)
 {
     struct waiter *w = ctx;
     struct gate *g = w->gate;
     if (!g)
         return;
     mk_list_del(&w->node);
-    if (mk_list_empty(&g->waiting) && atomic_exchange(&g->shut, false))
-        let_worker_go(g);
+    if (mk_list_empty(&g->waiting) && atomic_exchange(&g->closed, false))
+        release_worker(g);
 }
 
 static struct waiter *add_waiter(struct gate *g, struct mk_request *req)
@@ -110,7 +110,7 @@ static struct waiter *add_waiter(struct gate *g, struct mk_request *req)
     if (!w)
         return NULL;
     *w = (struct waiter){.req = req};
-    if (mk_arena_defer(mk_request_arena(req), forget_waiter, w) < 0)
+    if (mk_arena_defer(mk_request_arena(req), remove_waiter, w) < 0)
         return NULL;
     w->gate = g;
     mk_list_add(&g->waiting, &w->node);
@@ -126,13 +126,13 @@ int gate_pass(struct gate *g, struct mk_request *req)
     if (g->worker)
         return 0; /* the gate is shut, or the message to open it is on its way */
     g->worker = mk_worker_get(mk_request_worker(req));
-    atomic_store(&g->shut, true);
+    atomic_store(&g->closed, true);
     gate_check(g);
     return 0;
 }
 
 void gate_check(struct gate *g)
 {
-    if (g && has_room(g) && atomic_exchange(&g->shut, false))
+    if (g && has_room(g) && atomic_exchange(&g->closed, false))
         mk_post(g->loop, &g->message);
 }

@@ -14,7 +14,7 @@
 
 struct gate;
 
-/* Both live as long as the channel. NULL without memory. */
+/* Both live as long as the producer. NULL without memory. */
 struct gate *gate_new(struct mk_loop *loop, const struct queue *q);
 void gate_free(struct gate *g);
 

@@ -9,7 +9,7 @@
 #include <time.h>
 
 /* 0: stays as it is; 1: a blank; 2: always escaped. */
-static uint8_t class_of(unsigned char c)
+static uint8_t get_char_class(unsigned char c)
 {
     if (c == ' ')
         return 1;
@@ -28,11 +28,11 @@ void line_put_value(struct line *l, struct mk_str s, enum line_form form)
 {
     const char *prefix = form == LINE_JSON ? "\\u00" : "\\x";
     size_t prefix_len = form == LINE_JSON ? 4 : 2;
-    uint8_t harmless = form == LINE_WORD ? 0 : 1;
+    uint8_t class_max = form == LINE_WORD ? 0 : 1;
     char *at = l->at, *stop = at + l->left;
     for (size_t i = 0; i < s.len; i++) {
         unsigned char c = (unsigned char)s.p[i];
-        if (MK_LIKELY(class_of(c) <= harmless)) {
+        if (MK_LIKELY(get_char_class(c) <= class_max)) {
             if (at == stop)
                 break;
             *at++ = (char)c;
@@ -56,7 +56,7 @@ void line_put_number(struct line *l, uint64_t value)
     line_put(l, mk_str(digits + n, sizeof(digits) - n));
 }
 
-static_assert(sizeof(((struct line *)0)->clf) <= LINE_FIELD_FIXED, "a time is a field of fixed size");
+static_assert(sizeof(((struct line *)0)->clf) <= LINE_VARIABLE_FIXED, "a time is a field of fixed size");
 
 void line_set_time(struct line *l, int64_t second, uint32_t ms)
 {

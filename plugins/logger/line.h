@@ -10,7 +10,7 @@
 
 #include <monkey/str.h>
 
-enum { LINE_BYTES_MAX = 8192, LINE_FIXED_MAX = 4096, LINE_FIELD_FIXED = 48 };
+enum { LINE_BYTES_MAX = 8192, LINE_FIXED_MAX = 4096, LINE_VARIABLE_FIXED = 48 };
 
 /*
  * How bytes leave that cannot stay as they are: all but printable ASCII, quotes and backslashes.

@@ -19,15 +19,15 @@ extern const struct mk_plugin mk_plugin_logger;
 
 /* ── directives ── */
 
-struct server_settings {
+struct logger_server_conf {
     uint64_t buffer_bytes;
     uint32_t flush_ms;
 };
 
-enum log { ACCESS, ERRORS, LOGS };
+enum log_kind { ACCESS, ERRORS, LOGS };
 
-struct host_settings {
-    struct target targets[LOGS];
+struct logger_host_conf {
+    struct log_dest dests[LOGS];
     struct format formats[LOGS];
     bool request_id;
     int facility, when_full;
@@ -43,44 +43,44 @@ static const char *const facilities[] = {"kern",   "user",   "mail",   "daemon",
                                          "local5", "local6", "local7", NULL};
 
 static const struct mk_conf_key server_keys[] = {
-    MK_CONF_KEY_SIZE(struct server_settings, buffer_bytes, "Buffer", "8M",
+    MK_CONF_KEY_SIZE(struct logger_server_conf, buffer_bytes, "Buffer", "8M",
                      "How much of each log may wait in each worker until it is written. Memory is taken as it is "
                      "needed, from 256 KB on, and given back. `WhenFull` says what happens when that is full.",
                      .min = 32 * 1024, .max = 1024 * 1024 * 1024, .unit = "B"),
-    MK_CONF_KEY_DURATION(struct server_settings, flush_ms, "Flush", "1s",
+    MK_CONF_KEY_DURATION(struct logger_server_conf, flush_ms, "Flush", "1s",
                          "How long a line waits for others, to be written together with them.", .min = 1,
                          .max = 60 * 1000, .unit = "s"),
     {0},
 };
 
-#define TARGET_UNIT "path, stdout, stderr, syslog or Off"
+#define DEST_UNIT "path, stdout, stderr, syslog or Off"
 
 static const struct mk_conf_key host_keys[] = {
-    MK_CONF_KEY_CUSTOM(struct host_settings, targets[ACCESS], "AccessLog", "Off",
+    MK_CONF_KEY_CUSTOM(struct logger_host_conf, dests[ACCESS], "AccessLog", "Off",
                        "Where each exchange is told: a file, `stdout`, `stderr`, `syslog` (RFC 5424, to /dev/log; "
                        "`syslog:/path` is another socket), or `Off`. Several hosts may name the same.",
-                       .unit = TARGET_UNIT, .parse = target_parse),
-    MK_CONF_KEY_CUSTOM(struct host_settings, targets[ERRORS], "ErrorLog", "Off",
+                       .unit = DEST_UNIT, .parse = dest_parse),
+    MK_CONF_KEY_CUSTOM(struct logger_host_conf, dests[ERRORS], "ErrorLog", "Off",
                        "Where exchanges are told that went wrong: those with a status of 400 and above, and those that "
                        "ended before the response was complete. As `AccessLog`.",
-                       .unit = TARGET_UNIT, .parse = target_parse),
-    MK_CONF_KEY_CUSTOM(struct host_settings, formats[ACCESS], "Format", "common",
+                       .unit = DEST_UNIT, .parse = dest_parse),
+    MK_CONF_KEY_CUSTOM(struct logger_host_conf, formats[ACCESS], "Format", "common",
                        "What a line of the access log says: `common`, `combined`, `json`, or a text with named fields, "
                        "`\"$client $status $(request_time_us)us\"`; `json $time_iso8601 $status` is an object of the "
                        "fields that are named. The page of the plugin lists them.",
                        .unit = "format", .parse = format_parse),
-    MK_CONF_KEY_CUSTOM(struct host_settings, formats[ERRORS], "ErrorFormat", "error",
+    MK_CONF_KEY_CUSTOM(struct logger_host_conf, formats[ERRORS], "ErrorFormat", "error",
                        "What a line of the error log says: as `Format`, or `error`.", .unit = "format",
                        .parse = format_parse),
-    MK_CONF_KEY_ENUM(struct host_settings, when_full, "WhenFull", "drop",
+    MK_CONF_KEY_ENUM(struct logger_host_conf, when_full, "WhenFull", "drop",
                      "What happens when a log does not take its lines in time, and `Buffer` is full. `drop`: lines are "
                      "lost, and counted. `wait`: new requests of this host wait until half of it was written, so that "
                      "no line is lost; one that waits longer than `HandlerTimeout` gets 503.",
                      .names = when_full_names),
-    MK_CONF_KEY_BOOL(struct host_settings, request_id, "RequestId", "Off",
+    MK_CONF_KEY_BOOL(struct logger_host_conf, request_id, "RequestId", "Off",
                      "Whether responses have the number of their request in X-Request-Id: the one that came in the "
                      "field of that name, else a new one."),
-    MK_CONF_KEY_ENUM(struct host_settings, facility, "SyslogFacility", "daemon",
+    MK_CONF_KEY_ENUM(struct logger_host_conf, facility, "SyslogFacility", "daemon",
                      "Under which facility syslog gets the lines.", .names = facilities),
     {0},
 };
@@ -90,12 +90,12 @@ enum { SERVER, HOST };
 static const struct mk_conf_section sections[] = {
     {.name = "LOGGER",
      .scope = MK_CONF_SCOPE_SERVER,
-     .size = sizeof(struct server_settings),
+     .size = sizeof(struct logger_server_conf),
      .keys = server_keys,
      .doc = MK_CONF_DOC("How lines get from the workers to the logs. Which logs there are is said by the hosts.")},
     {.name = "LOGGER",
      .scope = MK_CONF_SCOPE_HOST,
-     .size = sizeof(struct host_settings),
+     .size = sizeof(struct logger_host_conf),
      .keys = host_keys,
      .doc = MK_CONF_DOC("The logs of this host. `sites/default` gets the requests that could not be read.")},
     {0},
@@ -103,53 +103,53 @@ static const struct mk_conf_section sections[] = {
 
 /* ── states ── */
 
-/* The logs of a generation, each once: workers have a channel for each, hosts know them by their number. */
-struct table {
-    struct log_row {
-        struct sink *sink;
+/* The logs of a generation, each once: workers have a producer for each, hosts know them by their number. */
+struct log_table {
+    struct log_table_row {
+        struct log_target *target;
         bool wait; /* requests of some host wait for it */
     } * rows;
     unsigned n, max;
 };
 
-struct host_state {
-    const struct host_settings *settings;
-    int numbers[LOGS]; /* -1: off */
+struct logger_host {
+    const struct logger_host_conf *settings;
+    int indexes[LOGS]; /* -1: off */
 };
 
-struct worker_state {
+struct logger_worker {
     struct line line; /* with the time as text */
     struct mk_str sender;
     char sender_text[96]; /* for syslog: " host monkey 123 " */
     unsigned n;
-    struct channel *channels[];
+    struct log_producer *producers[];
 };
 
 static int start_generation(struct mk_generation *g, void **ret_state)
 {
-    struct table *t = mk_account_alloc(NULL, sizeof(*t));
+    struct log_table *t = mk_account_alloc(NULL, sizeof(*t));
     (void)g;
     if (!t)
         return -ENOMEM;
-    *t = (struct table){0};
+    *t = (struct log_table){0};
     *ret_state = t;
     return 0;
 }
 
 static void stop_generation(struct mk_generation *g, void *state)
 {
-    struct table *t = state;
+    struct log_table *t = state;
     (void)g;
     for (unsigned i = 0; i < t->n; i++)
-        sink_put(t->rows[i].sink);
+        writer_put_target(t->rows[i].target);
     mk_account_free(NULL, t->rows, t->max * sizeof(*t->rows));
     mk_account_free(NULL, t, sizeof(*t));
 }
 
-static int grow(struct table *t)
+static int grow_table(struct log_table *t)
 {
     unsigned max = t->max ? 2 * t->max : 8;
-    struct log_row *rows = mk_account_alloc(NULL, max * sizeof(*rows));
+    struct log_table_row *rows = mk_account_alloc(NULL, max * sizeof(*rows));
     if (!rows)
         return -ENOMEM;
     if (t->n)
@@ -161,52 +161,52 @@ static int grow(struct table *t)
 }
 
 /* The number of a log, or -ENOMEM. */
-static int add_sink(struct table *t, const struct target *target, bool wait)
+static int add_target(struct log_table *t, const struct log_dest *dest, bool wait)
 {
-    struct sink *s = t->n < t->max || grow(t) == 0 ? sink_get(target) : NULL;
+    struct log_target *s = t->n < t->max || grow_table(t) == 0 ? writer_get_target(dest) : NULL;
     if (!s)
         return -ENOMEM;
     for (unsigned i = 0; i < t->n; i++)
-        if (t->rows[i].sink == s) {
-            sink_put(s);
+        if (t->rows[i].target == s) {
+            writer_put_target(s);
             t->rows[i].wait |= wait;
             return (int)i;
         }
-    t->rows[t->n] = (struct log_row){s, wait};
+    t->rows[t->n] = (struct log_table_row){s, wait};
     return (int)t->n++;
 }
 
-static int open_log(struct mk_host *host, struct host_state *h, enum log log)
+static int open_log(struct mk_host *host, struct logger_host *h, enum log_kind log)
 {
-    static const size_t offsets[LOGS] = {offsetof(struct host_settings, targets[ACCESS]),
-                                         offsetof(struct host_settings, targets[ERRORS])};
-    const struct target *target = &h->settings->targets[log];
-    h->numbers[log] = -1;
-    if (target->kind == TARGET_OFF)
+    static const size_t offsets[LOGS] = {offsetof(struct logger_host_conf, dests[ACCESS]),
+                                         offsetof(struct logger_host_conf, dests[ERRORS])};
+    const struct log_dest *dest = &h->settings->dests[log];
+    h->indexes[log] = -1;
+    if (dest->kind == DEST_OFF)
         return 0;
-    int err = target_check(target);
+    int err = dest_check(dest);
     if (err < 0) {
-        mk_host_error(host, h->settings, offsets[log], 0, "cannot write %s: %s", target->path.p, mk_file_error(err));
+        mk_host_error(host, h->settings, offsets[log], 0, "cannot write %s: %s", dest->path.p, mk_file_error(err));
         return -EINVAL;
     }
-    struct table *t = mk_generation_state(mk_host_generation(host), &mk_plugin_logger);
-    int number = add_sink(t, target, h->settings->when_full == WHEN_FULL_WAIT);
-    h->numbers[log] = number;
+    struct log_table *t = mk_generation_state(mk_host_generation(host), &mk_plugin_logger);
+    int number = add_target(t, dest, h->settings->when_full == WHEN_FULL_WAIT);
+    h->indexes[log] = number;
     return number < 0 ? number : 0;
 }
 
 static int start_host(struct mk_host *host, void **ret_state)
 {
-    const struct host_settings *settings = mk_host_conf(host, &sections[HOST]);
+    const struct logger_host_conf *settings = mk_host_conf(host, &sections[HOST]);
     if (!settings)
         return 0;
-    struct host_state *h = mk_account_alloc(NULL, sizeof(*h));
+    struct logger_host *h = mk_account_alloc(NULL, sizeof(*h));
     if (!h)
         return -ENOMEM;
     h->settings = settings;
     int err = 0;
     for (int log = 0; log < LOGS && err != -ENOMEM; log++) {
-        int r = open_log(host, h, (enum log)log);
+        int r = open_log(host, h, (enum log_kind)log);
         err = r < 0 ? r : err;
     }
     if (err < 0) {
@@ -220,20 +220,20 @@ static int start_host(struct mk_host *host, void **ret_state)
 static void stop_host(struct mk_host *host, void *state)
 {
     (void)host;
-    mk_account_free(NULL, state, sizeof(struct host_state));
+    mk_account_free(NULL, state, sizeof(struct logger_host));
 }
 
 /* ── workers ── */
 
-static void close_channels(struct worker_state *w)
+static void close_producers(struct logger_worker *w)
 {
-    size_t bytes = sizeof(*w) + w->n * sizeof(struct channel *);
-    for (unsigned i = 0; i < w->n && w->channels[i]; i++)
-        channel_put(w->channels[i]);
+    size_t bytes = sizeof(*w) + w->n * sizeof(struct log_producer *);
+    for (unsigned i = 0; i < w->n && w->producers[i]; i++)
+        writer_put_producer(w->producers[i]);
     mk_account_free(NULL, w, bytes);
 }
 
-static void name_sender(struct worker_state *w)
+static void set_syslog_sender(struct logger_worker *w)
 {
     char host[64];
     if (gethostname(host, sizeof(host)) < 0)
@@ -246,27 +246,28 @@ static void name_sender(struct worker_state *w)
 static int start_worker(struct mk_worker *worker, void **ret_state)
 {
     const struct mk_generation *g = mk_worker_generation(worker);
-    const struct table *t = mk_generation_state(g, &mk_plugin_logger);
-    const struct server_settings *settings = mk_generation_conf(g, &sections[SERVER]);
-    struct server_settings usual = {8 * 1024 * 1024, 1000};
+    const struct log_table *t = mk_generation_state(g, &mk_plugin_logger);
+    const struct logger_server_conf *settings = mk_generation_conf(g, &sections[SERVER]);
+    struct logger_server_conf defaults = {8 * 1024 * 1024, 1000};
     if (!settings)
-        settings = &usual;
+        settings = &defaults;
     int err = t->n ? writer_start(settings->flush_ms) : 0;
     if (err < 0)
         return err;
-    size_t bytes = sizeof(struct worker_state) + t->n * sizeof(struct channel *);
-    struct worker_state *w = mk_account_alloc(NULL, bytes);
+    size_t bytes = sizeof(struct logger_worker) + t->n * sizeof(struct log_producer *);
+    struct logger_worker *w = mk_account_alloc(NULL, bytes);
     if (!w)
         return -ENOMEM;
     memset(w, 0, bytes);
     w->n = t->n;
-    name_sender(w);
+    set_syslog_sender(w);
     for (unsigned i = 0; i < t->n && err == 0; i++) {
-        w->channels[i] = channel_get(t->rows[i].sink, mk_worker_loop(worker), settings->buffer_bytes, t->rows[i].wait);
-        err = w->channels[i] ? 0 : -ENOMEM;
+        w->producers[i] =
+            writer_get_producer(t->rows[i].target, mk_worker_loop(worker), settings->buffer_bytes, t->rows[i].wait);
+        err = w->producers[i] ? 0 : -ENOMEM;
     }
     if (err < 0)
-        close_channels(w);
+        close_producers(w);
     else
         *ret_state = w;
     return err;
@@ -275,13 +276,13 @@ static int start_worker(struct mk_worker *worker, void **ret_state)
 static void stop_worker(struct mk_worker *worker, void *state)
 {
     (void)worker;
-    close_channels(state);
+    close_producers(state);
 }
 
 /* ── lines ── */
 
 /* Requests that could not be read have no host: they are the default one's. */
-static const struct host_state *host_of(const struct mk_request *req)
+static const struct logger_host *get_host_state(const struct mk_request *req)
 {
     return mk_host_state(mk_request_vhost(req), &mk_plugin_logger);
 }
@@ -296,7 +297,8 @@ static void set_time(struct line *l)
 /* What stands before a line for syslog (RFC 5424 section 6), and is none of its own business. */
 enum { SYSLOG_FIXED = 160 };
 
-static void put_syslog_head(struct worker_state *w, const struct host_settings *settings, enum log log, int status)
+static void put_syslog_head(struct logger_worker *w, const struct logger_host_conf *settings, enum log_kind log,
+                            int status)
 {
     unsigned severity = status >= 500 ? 3 : status >= 400 ? 4 : 6;
     line_put_char(&w->line, '<');
@@ -307,27 +309,28 @@ static void put_syslog_head(struct worker_state *w, const struct host_settings *
     line_put(&w->line, log == ACCESS ? MK_STR("access - ") : MK_STR("error - "));
 }
 
-static bool begin_line(struct worker_state *w, const struct host_settings *settings, enum log log, struct channel *c,
-                       int status)
+static bool begin_line(struct logger_worker *w, const struct logger_host_conf *settings, enum log_kind log,
+                       struct log_producer *c, int status)
 {
-    char *room = channel_reserve(c);
+    char *room = writer_reserve(c);
     if (!room)
         return false;
     line_begin(&w->line, room, settings->formats[log].fixed + SYSLOG_FIXED + FORMAT_LOST_FIXED);
-    if (settings->targets[log].kind == TARGET_SYSLOG)
+    if (settings->dests[log].kind == DEST_SYSLOG)
         put_syslog_head(w, settings, log, status);
     return true;
 }
 
-static void end_line(struct worker_state *w, struct channel *c)
+static void end_line(struct logger_worker *w, struct log_producer *c)
 {
     line_put_char(&w->line, '\n');
-    channel_send(c, line_length(&w->line));
+    writer_send(c, line_length(&w->line));
 }
 
-static void write_line(struct worker_state *w, const struct host_state *h, enum log log, const struct entry *e)
+static void write_line(struct logger_worker *w, const struct logger_host *h, enum log_kind log,
+                       const struct log_entry *e)
 {
-    struct channel *c = w->channels[h->numbers[log]];
+    struct log_producer *c = w->producers[h->indexes[log]];
     const struct format *f = &h->settings->formats[log];
     int status = mk_response_status_get(e->req);
     if (!begin_line(w, h->settings, log, c, status))
@@ -343,37 +346,37 @@ static void write_line(struct worker_state *w, const struct host_state *h, enum 
     end_line(w, c);
 }
 
-static void tell(struct mk_request *req)
+static void log_request(struct mk_request *req)
 {
-    const struct host_state *h = host_of(req);
+    const struct logger_host *h = get_host_state(req);
     if (!h)
         return;
-    struct worker_state *w = mk_worker_state(mk_request_worker(req), &mk_plugin_logger);
-    struct entry e = {req, mk_worker_index(mk_request_worker(req))};
+    struct logger_worker *w = mk_worker_state(mk_request_worker(req), &mk_plugin_logger);
+    struct log_entry e = {req, mk_worker_index(mk_request_worker(req))};
     set_time(&w->line);
-    if (h->numbers[ACCESS] >= 0)
+    if (h->indexes[ACCESS] >= 0)
         write_line(w, h, ACCESS, &e);
-    if (h->numbers[ERRORS] >= 0 && (mk_response_status_get(req) >= 400 || mk_request_aborted(req)))
+    if (h->indexes[ERRORS] >= 0 && (mk_response_status_get(req) >= 400 || mk_request_aborted(req)))
         write_line(w, h, ERRORS, &e);
 }
 
 /* Before any other plugin: a request that waits has done nothing yet. It waits for one of the logs, the first. */
 static int wait_for_room(struct mk_request *req)
 {
-    const struct host_state *h = host_of(req);
+    const struct logger_host *h = get_host_state(req);
     if (!h || h->settings->when_full != WHEN_FULL_WAIT)
         return MK_DECLINED;
-    const struct worker_state *w = mk_worker_state(mk_request_worker(req), &mk_plugin_logger);
+    const struct logger_worker *w = mk_worker_state(mk_request_worker(req), &mk_plugin_logger);
     int r = MK_DECLINED;
     for (int log = 0; log < LOGS && r == MK_DECLINED; log++)
-        if (h->numbers[log] >= 0)
-            r = gate_pass(w->channels[h->numbers[log]]->gate, req);
+        if (h->indexes[log] >= 0)
+            r = gate_pass(w->producers[h->indexes[log]]->gate, req);
     return r;
 }
 
 static void add_request_id(struct mk_request *req)
 {
-    const struct host_state *h = host_of(req);
+    const struct logger_host *h = get_host_state(req);
     struct mk_str name = MK_STR("X-Request-Id");
     if (!h)
         return;
@@ -399,5 +402,5 @@ MK_PLUGIN(logger) = {
     .worker_stop = stop_worker,
     .on_head = wait_for_room,
     .on_response = add_request_id,
-    .on_done = tell,
+    .on_done = log_request,
 };

@@ -9,7 +9,7 @@
 
 #include <errno.h>
 
-enum { RING_BYTES_MIN = 16 * 1024, QUIET_TIMES = 64 };
+enum { RING_BYTES_MIN = 16 * 1024, IDLE_COUNT_MAX = 64 };
 
 static struct queue_ring *new_ring(struct queue *q, size_t size)
 {
@@ -56,13 +56,13 @@ static bool append_ring(struct queue *q, size_t size)
         return false;
     struct queue_ring *before = q->in;
     q->in = r;
-    q->quiet = 0;
+    q->idle_count = 0;
     atomic_store_explicit(&before->next, r, memory_order_release); /* nothing is put into it any more */
     return true;
 }
 
 /* Twice as large as the last one, as far as there is room. */
-static bool grow(struct queue *q, size_t max)
+static bool grow_queue(struct queue *q, size_t max)
 {
     size_t used = atomic_load_explicit(&q->bytes, memory_order_relaxed), size = 2 * q->in->ring.size;
     if (used + RING_BYTES_MIN > max)
@@ -71,19 +71,19 @@ static bool grow(struct queue *q, size_t max)
 }
 
 /* A queue that was found empty often enough after a burst goes back to its first size. */
-static void shrink(struct queue *q)
+static void shrink_queue(struct queue *q)
 {
     const struct ring *r = &q->in->ring;
-    if (r->size <= q->first || atomic_load(&r->tail) != r->head || ++q->quiet < QUIET_TIMES)
+    if (r->size <= q->first || atomic_load(&r->tail) != r->head || ++q->idle_count < IDLE_COUNT_MAX)
         return;
     append_ring(q, q->first);
 }
 
-char *queue_reserve(struct queue *q, size_t bytes, bool beyond)
+char *queue_reserve(struct queue *q, size_t bytes, bool may_exceed)
 {
-    shrink(q);
+    shrink_queue(q);
     char *room = ring_reserve(&q->in->ring, bytes);
-    if (room || !grow(q, beyond ? 2 * q->max : q->max))
+    if (room || !grow_queue(q, may_exceed ? 2 * q->max : q->max))
         return room;
     return ring_reserve(&q->in->ring, bytes);
 }

@@ -25,7 +25,7 @@ struct queue {
     size_t first;           /* bytes of the first ring */
     _Atomic size_t max;     /* of all rings together; the worker's */
     _Atomic uint64_t put;   /* bytes in all; the worker's */
-    unsigned quiet;         /* so often the large ring was found empty; the worker's */
+    unsigned idle_count;    /* so often the large ring was found empty; the worker's */
     _Atomic uint64_t taken; /* bytes in all; the writer's */
     _Atomic size_t bytes;   /* of all rings */
 };
@@ -36,9 +36,9 @@ void queue_release(struct queue *q);
 
 /*
  * The worker: room for a line of `bytes` at the most, to be followed by queue_commit(). NULL: the queue is full, or
- * there is no memory. With `beyond` it may become twice as large.
+ * there is no memory. With `may_exceed` it may become twice as large.
  */
-char *queue_reserve(struct queue *q, size_t bytes, bool beyond);
+char *queue_reserve(struct queue *q, size_t bytes, bool may_exceed);
 
 /* How many bytes wait to be written. */
 static inline uint64_t queue_waiting(const struct queue *q)

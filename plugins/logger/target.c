@@ -13,39 +13,39 @@
 
 static const struct {
     struct mk_str name;
-    enum target_kind kind;
+    enum log_dest_kind kind;
 } words[] = {
-    {MK_STR("Off"), TARGET_OFF},
-    {MK_STR("stdout"), TARGET_STDOUT},
-    {MK_STR("stderr"), TARGET_STDERR},
-    {MK_STR("syslog"), TARGET_SYSLOG},
+    {MK_STR("Off"), DEST_OFF},
+    {MK_STR("stdout"), DEST_STDOUT},
+    {MK_STR("stderr"), DEST_STDERR},
+    {MK_STR("syslog"), DEST_SYSLOG},
 };
 
 static const struct mk_str syslog_prefix = MK_STR("syslog:");
 static const struct mk_str syslog_path = MK_STR("/dev/log");
 
-int target_parse(const struct mk_conf_value *value, void *target, struct mk_arena *arena, struct mk_buf *error)
+int dest_parse(const struct mk_conf_value *value, void *dest, struct mk_arena *arena, struct mk_buf *error)
 {
-    struct target *t = target;
+    struct log_dest *t = dest;
     struct mk_str text = value->text;
     if (value->n != 1 || !text.len) {
         mk_buf_addf(error, "one path is wanted (in quotes if there are blanks in it), stdout, stderr, syslog or Off");
         return -EINVAL;
     }
-    *t = (struct target){.kind = TARGET_FILE, .path = MK_STR("")};
+    *t = (struct log_dest){.kind = DEST_FILE, .path = MK_STR("")};
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
         if (mk_str_ieq(text, words[i].name)) {
-            *t = (struct target){words[i].kind, words[i].kind == TARGET_SYSLOG ? syslog_path : MK_STR("")};
+            *t = (struct log_dest){words[i].kind, words[i].kind == DEST_SYSLOG ? syslog_path : MK_STR("")};
             return 0;
         }
     if (mk_str_starts(text, syslog_prefix)) {
-        t->kind = TARGET_SYSLOG;
+        t->kind = DEST_SYSLOG;
         text = mk_str(text.p + syslog_prefix.len, text.len - syslog_prefix.len);
     }
     t->path = mk_conf_path(value, text, arena);
     if (!t->path.p)
         return -ENOMEM;
-    size_t most = t->kind == TARGET_SYSLOG ? sizeof(((struct sockaddr_un *)0)->sun_path) : PATH_MAX;
+    size_t most = t->kind == DEST_SYSLOG ? sizeof(((struct sockaddr_un *)0)->sun_path) : PATH_MAX;
     if (!text.len || t->path.len >= most) {
         mk_buf_addf(error, "a path of 1 to %zu bytes is wanted", most - 1);
         return -EINVAL;
@@ -53,12 +53,12 @@ int target_parse(const struct mk_conf_value *value, void *target, struct mk_aren
     return 0;
 }
 
-int target_check(const struct target *t)
+int dest_check(const struct log_dest *t)
 {
-    return t->kind == TARGET_FILE ? mk_file_check_output(t->path.p) : 0;
+    return t->kind == DEST_FILE ? mk_file_check_output(t->path.p) : 0;
 }
 
-int target_open_file(const char *path)
+int dest_open_file(const char *path)
 {
     return mk_file_open_output(path, O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK | O_NOCTTY, 0640, NULL);
 }

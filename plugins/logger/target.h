@@ -7,23 +7,23 @@
 
 #include <monkey/conf.h>
 
-enum target_kind { TARGET_OFF, TARGET_FILE, TARGET_STDOUT, TARGET_STDERR, TARGET_SYSLOG };
+enum log_dest_kind { DEST_OFF, DEST_FILE, DEST_STDOUT, DEST_STDERR, DEST_SYSLOG };
 
-struct target {
-    enum target_kind kind;
+struct log_dest {
+    enum log_dest_kind kind;
     struct mk_str path; /* of a file or a socket, absolute; NUL-terminated; else empty */
 };
 
-/* For MK_CONF_KEY_CUSTOM: reads a struct target. */
-int target_parse(const struct mk_conf_value *value, void *target, struct mk_arena *arena, struct mk_buf *error);
+/* For MK_CONF_KEY_CUSTOM: reads a struct log_dest. */
+int dest_parse(const struct mk_conf_value *value, void *dest, struct mk_arena *arena, struct mk_buf *error);
 
 /* Could it be written? Nothing is made for the question. 0 or -errno. */
-int target_check(const struct target *target);
+int dest_check(const struct log_dest *dest);
 
 /*
  * Opens a file for appending, 0640 at the most, without waiting for a reader of a FIFO. Links are followed as
  * monkey/file.h says. Returns a descriptor or -errno.
  */
-int target_open_file(const char *path);
+int dest_open_file(const char *path);
 
 #endif

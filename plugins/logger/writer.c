@@ -3,8 +3,8 @@
  * The writer's thread and the registry (writer.h). That both are the process's, and not a generation's, is the point:
  * lines of several generations go to one descriptor, in order.
  *
- *     asleep ─── the first line (alarm) ──► waiting ─── Flush is over, or a ring is half full (urgent) ──► a round
- *        ▲                                                                                                  │
+ *     asleep ─── the first line (notified) ──► waiting ─── Flush is over, or a ring is half full (flush_now) ──► a
+ * round ▲                                                                                                  │
  *        └────────────────────────────── everything is written ◄─────────────────────────────────────────────┘
  */
 #include "writer.h"
@@ -22,160 +22,160 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { STACK_BYTES = 64 * 1024, BLOCKED_MAX = 64, LAST_WORDS_MS = 1000 };
+enum { STACK_BYTES = 64 * 1024, BLOCKED_MAX = 64, FINAL_WRITE_MS = 1000 };
 
 static struct {
-    struct mk_list sinks; /* sinks_lock */
+    struct mk_list targets; /* log_targets_lock */
     pthread_t thread;
-    bool running; /* sinks_lock */
+    bool running; /* log_targets_lock */
     int wake_fd;
     _Atomic uint32_t flush_ms;
-    _Atomic bool alarm;  /* it knows that there is something, or was told */
-    _Atomic bool urgent; /* and that it should not wait for more */
+    _Atomic bool notified;  /* it knows that there is something, or was told */
+    _Atomic bool flush_now; /* and that it should not wait for more */
     _Atomic bool reopen, stop;
-} writer = {.sinks = {&writer.sinks, &writer.sinks}};
+} writer = {.targets = {&writer.targets, &writer.targets}};
 
 /* ── what others tell it ── */
 
-static void wake(void)
+static void wake_writer(void)
 {
     uint64_t one = 1;
     while (write(writer.wake_fd, &one, sizeof(one)) < 0 && errno == EINTR)
         ;
 }
 
-static void call(_Atomic bool *what)
+static void signal_writer(_Atomic bool *what)
 {
     if (!atomic_exchange(what, true))
-        wake();
+        wake_writer();
 }
 
-void channel_send(struct channel *c, size_t bytes)
+void writer_send(struct log_producer *c, size_t bytes)
 {
     uint64_t used = queue_commit(&c->queue, bytes);
     /* not later than a gate shuts; a reload may have made the whole queue smaller than its first ring */
     size_t much = (c->queue.first < c->queue.max ? c->queue.first : c->queue.max) / 2;
-    if (MK_UNLIKELY(used >= much) && !c->sink->stuck)
-        call(&writer.urgent);
-    else if (!atomic_load(&writer.alarm))
-        call(&writer.alarm);
+    if (MK_UNLIKELY(used >= much) && !c->target->stalled)
+        signal_writer(&writer.flush_now);
+    else if (!atomic_load(&writer.notified))
+        signal_writer(&writer.notified);
 }
 
 void writer_reopen(void)
 {
-    pthread_mutex_lock(&sinks_lock);
+    pthread_mutex_lock(&log_targets_lock);
     if (writer.running)
-        call(&writer.reopen);
-    pthread_mutex_unlock(&sinks_lock);
+        signal_writer(&writer.reopen);
+    pthread_mutex_unlock(&log_targets_lock);
 }
 
 /* ── the registry ── */
 
-static struct sink *find(const struct target *t)
+static struct log_target *find_target(const struct log_dest *t)
 {
     struct mk_list *n, *save;
-    MK_LIST_EACH(&writer.sinks, n, save) {
-        struct sink *s = MK_OWNER(n, struct sink, node);
-        if (s->target.kind == t->kind && mk_str_eq(s->target.path, t->path))
+    MK_LIST_EACH(&writer.targets, n, save) {
+        struct log_target *s = MK_OWNER(n, struct log_target, node);
+        if (s->dest.kind == t->kind && mk_str_eq(s->dest.path, t->path))
             return s;
     }
     return NULL;
 }
 
-static struct sink *add(const struct target *t)
+static struct log_target *add_target(const struct log_dest *t)
 {
-    size_t bytes = sizeof(struct sink) + t->path.len + 1;
-    struct sink *s = mk_account_alloc(NULL, bytes);
+    size_t bytes = sizeof(struct log_target) + t->path.len + 1;
+    struct log_target *s = mk_account_alloc(NULL, bytes);
     if (!s)
         return NULL;
     memset(s, 0, bytes);
     memcpy(s + 1, t->path.p, t->path.len);
-    s->target = (struct target){t->kind, mk_str((const char *)(s + 1), t->path.len)};
+    s->dest = (struct log_dest){t->kind, mk_str((const char *)(s + 1), t->path.len)};
     s->bytes = bytes;
     s->fd = -1;
-    mk_list_init(&s->channels);
-    mk_list_add(&writer.sinks, &s->node);
+    mk_list_init(&s->producers);
+    mk_list_add(&writer.targets, &s->node);
     return s;
 }
 
 /* Under the lock. */
-static void forget_sink(struct sink *s)
+static void remove_target(struct log_target *s)
 {
     mk_list_del(&s->node);
-    sink_close(s);
+    log_target_close(s);
     mk_account_free(NULL, s, s->bytes);
 }
 
-static void free_channel(struct channel *c)
+static void free_producer(struct log_producer *c)
 {
     queue_release(&c->queue);
     gate_free(c->gate);
     mk_account_free(NULL, c, sizeof(*c));
 }
 
-static void forget_channel(struct channel *c)
+static void remove_producer(struct log_producer *c)
 {
     mk_list_del(&c->node);
-    c->sink->lost_gone += c->lost_total;
-    if (c->sink->torn == c)
-        c->sink->torn = NULL;
-    free_channel(c);
+    c->target->lost_closed += c->lost_total;
+    if (c->target->partial == c)
+        c->target->partial = NULL;
+    free_producer(c);
 }
 
-struct sink *sink_get(const struct target *target)
+struct log_target *writer_get_target(const struct log_dest *dest)
 {
-    pthread_mutex_lock(&sinks_lock);
-    struct sink *s = find(target);
+    pthread_mutex_lock(&log_targets_lock);
+    struct log_target *s = find_target(dest);
     if (!s)
-        s = add(target);
+        s = add_target(dest);
     if (s)
         s->users++;
-    pthread_mutex_unlock(&sinks_lock);
+    pthread_mutex_unlock(&log_targets_lock);
     return s;
 }
 
-void sink_put(struct sink *s)
+void writer_put_target(struct log_target *s)
 {
-    pthread_mutex_lock(&sinks_lock);
+    pthread_mutex_lock(&log_targets_lock);
     if (--s->users == 0 && writer.running)
-        call(&writer.urgent);
+        signal_writer(&writer.flush_now);
     else if (s->users == 0)
-        forget_sink(s);
-    pthread_mutex_unlock(&sinks_lock);
+        remove_target(s);
+    pthread_mutex_unlock(&log_targets_lock);
 }
 
-static struct channel *find_channel(struct sink *s, const void *owner)
+static struct log_producer *find_producer(struct log_target *s, const void *owner)
 {
     struct mk_list *n, *save;
-    MK_LIST_EACH(&s->channels, n, save)
-        if (MK_OWNER(n, struct channel, node)->owner == owner)
-            return MK_OWNER(n, struct channel, node);
+    MK_LIST_EACH(&s->producers, n, save)
+        if (MK_OWNER(n, struct log_producer, node)->owner == owner)
+            return MK_OWNER(n, struct log_producer, node);
     return NULL;
 }
 
-static struct channel *add_channel(struct sink *s, struct mk_loop *owner, size_t bytes, bool wait)
+static struct log_producer *add_producer(struct log_target *s, struct mk_loop *owner, size_t bytes, bool wait)
 {
-    struct channel *c = mk_account_alloc(NULL, sizeof(*c));
+    struct log_producer *c = mk_account_alloc(NULL, sizeof(*c));
     if (!c)
         return NULL;
     memset(c, 0, sizeof(*c));
-    c->sink = s;
+    c->target = s;
     c->owner = owner;
     if (queue_init(&c->queue, bytes) < 0 || (wait && !(c->gate = gate_new(owner, &c->queue)))) {
-        free_channel(c);
+        free_producer(c);
         return NULL;
     }
-    mk_list_add(&s->channels, &c->node);
+    mk_list_add(&s->producers, &c->node);
     return c;
 }
 
 /* One that exists may be another generation's: its rings stay, what is new counts from now on. */
-struct channel *channel_get(struct sink *s, struct mk_loop *owner, size_t bytes, bool wait)
+struct log_producer *writer_get_producer(struct log_target *s, struct mk_loop *owner, size_t bytes, bool wait)
 {
-    pthread_mutex_lock(&sinks_lock);
-    struct channel *c = find_channel(s, owner);
+    pthread_mutex_lock(&log_targets_lock);
+    struct log_producer *c = find_producer(s, owner);
     if (!c)
-        c = add_channel(s, owner, bytes, wait);
+        c = add_producer(s, owner, bytes, wait);
     else if (wait && !c->gate)
         c->gate = gate_new(owner, &c->queue);
     if (c && wait && !c->gate)
@@ -183,19 +183,19 @@ struct channel *channel_get(struct sink *s, struct mk_loop *owner, size_t bytes,
     if (c)
         c->queue.max = bytes;
     if (c && c->users++ == 0)
-        call(&writer.urgent); /* the log is opened now */
-    pthread_mutex_unlock(&sinks_lock);
+        signal_writer(&writer.flush_now); /* the log is opened now */
+    pthread_mutex_unlock(&log_targets_lock);
     return c;
 }
 
-void channel_put(struct channel *c)
+void writer_put_producer(struct log_producer *c)
 {
-    pthread_mutex_lock(&sinks_lock);
+    pthread_mutex_lock(&log_targets_lock);
     if (--c->users == 0) {
         c->owner = NULL;
-        call(&writer.urgent);
+        signal_writer(&writer.flush_now);
     }
-    pthread_mutex_unlock(&sinks_lock);
+    pthread_mutex_unlock(&log_targets_lock);
 }
 
 /* ── rounds ── */
@@ -207,137 +207,137 @@ static uint64_t now_ms(void)
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-static struct sink *next_sink(struct sink *s)
+static struct log_target *next_target(struct log_target *s)
 {
-    pthread_mutex_lock(&sinks_lock);
-    struct mk_list *n = s ? s->node.next : writer.sinks.next;
-    pthread_mutex_unlock(&sinks_lock);
-    return n == &writer.sinks ? NULL : MK_OWNER(n, struct sink, node);
+    pthread_mutex_lock(&log_targets_lock);
+    struct mk_list *n = s ? s->node.next : writer.targets.next;
+    pthread_mutex_unlock(&log_targets_lock);
+    return n == &writer.targets ? NULL : MK_OWNER(n, struct log_target, node);
 }
 
 /* Whose owners have gone, and whose lines are all written. */
-static void sweep(struct sink *s)
+static void remove_unused(struct log_target *s)
 {
     struct mk_list *n, *save;
-    pthread_mutex_lock(&sinks_lock);
-    MK_LIST_EACH(&s->channels, n, save) {
-        struct channel *c = MK_OWNER(n, struct channel, node);
+    pthread_mutex_lock(&log_targets_lock);
+    MK_LIST_EACH(&s->producers, n, save) {
+        struct log_producer *c = MK_OWNER(n, struct log_producer, node);
         if (!c->users && !queue_peek(&c->queue).len)
-            forget_channel(c);
+            remove_producer(c);
     }
-    bool gone = !s->users && mk_list_empty(&s->channels);
+    bool gone = !s->users && mk_list_empty(&s->producers);
     if (gone)
         mk_list_del(&s->node);
-    pthread_mutex_unlock(&sinks_lock);
+    pthread_mutex_unlock(&log_targets_lock);
     if (!gone)
         return;
-    sink_tell_lost(s, 0, true);
-    forget_sink(s);
+    log_target_report_lost(s, 0, true);
+    remove_target(s);
 }
 
-static bool has_channels(struct sink *s)
+static bool has_producers(struct log_target *s)
 {
-    pthread_mutex_lock(&sinks_lock);
-    bool has = !mk_list_empty(&s->channels);
-    pthread_mutex_unlock(&sinks_lock);
+    pthread_mutex_lock(&log_targets_lock);
+    bool has = !mk_list_empty(&s->producers);
+    pthread_mutex_unlock(&log_targets_lock);
     return has;
 }
 
 /* Requests that wait go on where enough was written. */
-static void open_gates(struct sink *s)
+static void open_gates(struct log_target *s)
 {
     struct mk_list *n, *save;
-    pthread_mutex_lock(&sinks_lock);
-    MK_LIST_EACH(&s->channels, n, save) {
-        struct channel *c = MK_OWNER(n, struct channel, node);
+    pthread_mutex_lock(&log_targets_lock);
+    MK_LIST_EACH(&s->producers, n, save) {
+        struct log_producer *c = MK_OWNER(n, struct log_producer, node);
         if (c->owner) /* else the loop that would take the message may be gone */
             gate_check(c->gate);
     }
-    pthread_mutex_unlock(&sinks_lock);
+    pthread_mutex_unlock(&log_targets_lock);
 }
 
 /* All logs once. What none of them has left: 0; MK_AGAIN, more at once; MK_DECLINED, later. */
-static int serve_all(void)
+static int write_all_targets(void)
 {
     bool reopen = atomic_exchange(&writer.reopen, false);
     uint64_t now = now_ms();
     int result = 0;
-    for (struct sink *s = next_sink(NULL), *next; s; s = next) {
-        int r = has_channels(s) ? sink_serve(s, now, reopen) : 0;
+    for (struct log_target *s = next_target(NULL), *next; s; s = next) {
+        int r = has_producers(s) ? log_target_write(s, now, reopen) : 0;
         if (r == MK_AGAIN || (r == MK_DECLINED && result == 0))
             result = r;
         open_gates(s);
-        sink_tell_lost(s, now, false);
-        next = next_sink(s);
-        sweep(s);
+        log_target_report_lost(s, now, false);
+        next = next_target(s);
+        remove_unused(s);
     }
     return result;
 }
 
 /* The logs that will say when they take lines again. */
-static nfds_t watch(struct pollfd *list)
+static nfds_t fill_pollfds(struct pollfd *list)
 {
     nfds_t n = 0;
     list[n++] = (struct pollfd){.fd = writer.wake_fd, .events = POLLIN};
-    for (struct sink *s = next_sink(NULL); s && n < BLOCKED_MAX; s = next_sink(s))
+    for (struct log_target *s = next_target(NULL); s && n < BLOCKED_MAX; s = next_target(s))
         if (s->blocked && s->fd >= 0)
             list[n++] = (struct pollfd){.fd = s->fd, .events = POLLOUT};
     return n;
 }
 
 /* False when the time is over. */
-static bool wait(int timeout_ms)
+static bool wait_for_event(int timeout_ms)
 {
     struct pollfd list[BLOCKED_MAX];
     uint64_t count;
-    nfds_t n = watch(list);
+    nfds_t n = fill_pollfds(list);
     int ready = poll(list, n, timeout_ms);
     if (ready > 0 && list[0].revents && read(writer.wake_fd, &count, sizeof(count)) < 0)
         return true;
     for (nfds_t i = 1; ready > 0 && i < n; i++)
         if (list[i].revents)
-            writer.urgent = true;
+            writer.flush_now = true;
     return ready != 0;
 }
 
-static bool is_called(void)
+static bool is_signalled(void)
 {
-    return writer.urgent || writer.reopen || writer.stop;
+    return writer.flush_now || writer.reopen || writer.stop;
 }
 
 /* Sleeps while there is nothing to do, then for as long as lines may wait for company. */
 static void sleep_until_due(bool something_left)
 {
     if (something_left)
-        writer.alarm = true;
-    while (!writer.alarm && !is_called())
-        wait(-1);
+        writer.notified = true;
+    while (!writer.notified && !is_signalled())
+        wait_for_event(-1);
     uint64_t until = now_ms() + writer.flush_ms;
-    for (uint64_t now; !is_called() && (now = now_ms()) < until;)
-        wait((int)(until - now));
+    for (uint64_t now; !is_signalled() && (now = now_ms()) < until;)
+        wait_for_event((int)(until - now));
 }
 
 /* Whoever does not take lines now has a little time. */
-static void write_last(void)
+static void write_remaining(void)
 {
-    uint64_t until = now_ms() + LAST_WORDS_MS, now;
+    uint64_t until = now_ms() + FINAL_WRITE_MS, now;
     int r;
-    while ((r = serve_all()) != 0 && (now = now_ms()) < until) {
+    while ((r = write_all_targets()) != 0 && (now = now_ms()) < until) {
         bool may_pass = r == MK_AGAIN;
-        for (struct sink *s = next_sink(NULL); s; s = next_sink(s))
+        for (struct log_target *s = next_target(NULL); s; s = next_target(s))
             may_pass |= s->blocked;
         if (!may_pass)
             break;
         if (r == MK_DECLINED)
-            wait((int)(until - now));
+            wait_for_event((int)(until - now));
     }
-    for (struct sink *s = next_sink(NULL); s; s = next_sink(s)) {
-        sink_give_up(s);
-        sink_tell_lost(s, 0, true);
+    for (struct log_target *s = next_target(NULL); s; s = next_target(s)) {
+        log_target_discard(s);
+        log_target_report_lost(s, 0, true);
     }
 }
 
-static void *run(void *ctx)
+static void *run_writer(void *ctx)
 {
     int r = 0;
     prctl(PR_SET_NAME, "monkey: logger");
@@ -345,17 +345,17 @@ static void *run(void *ctx)
         if (r != MK_AGAIN)
             sleep_until_due(r != 0);
         /* before the rings are looked at: whoever puts a line in later calls again */
-        atomic_exchange(&writer.alarm, false);
-        atomic_exchange(&writer.urgent, false);
-        r = serve_all();
+        atomic_exchange(&writer.notified, false);
+        atomic_exchange(&writer.flush_now, false);
+        r = write_all_targets();
     }
-    write_last();
+    write_remaining();
     return ctx;
 }
 
 /* ── start and stop ── */
 
-static int start_thread(void)
+static int start_writer_thread(void)
 {
     pthread_attr_t attr;
     sigset_t all, before;
@@ -363,14 +363,14 @@ static int start_thread(void)
     if (writer.wake_fd < 0)
         return -errno;
     writer.stop = false;
-    writer.urgent = false;
-    writer.alarm = false;
+    writer.flush_now = false;
+    writer.notified = false;
     writer.reopen = false;
     pthread_attr_init(&attr);
     pthread_attr_setstacksize(&attr, STACK_BYTES);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int err = pthread_create(&writer.thread, &attr, run, NULL);
+    int err = pthread_create(&writer.thread, &attr, run_writer, NULL);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attr);
     if (err)
@@ -380,11 +380,11 @@ static int start_thread(void)
 
 int writer_start(uint32_t flush_ms)
 {
-    pthread_mutex_lock(&sinks_lock);
+    pthread_mutex_lock(&log_targets_lock);
     writer.flush_ms = flush_ms;
-    int err = writer.running ? 0 : start_thread();
+    int err = writer.running ? 0 : start_writer_thread();
     writer.running = err == 0;
-    pthread_mutex_unlock(&sinks_lock);
+    pthread_mutex_unlock(&log_targets_lock);
     return err;
 }
 
@@ -392,12 +392,12 @@ void writer_stop(void)
 {
     if (!writer.running)
         return;
-    call(&writer.stop);
+    signal_writer(&writer.stop);
     pthread_join(writer.thread, NULL);
     close(writer.wake_fd);
     writer.running = false;
-    for (struct sink *s = next_sink(NULL), *next; s; s = next) {
-        next = next_sink(s);
-        sweep(s);
+    for (struct log_target *s = next_target(NULL), *next; s; s = next) {
+        next = next_target(s);
+        remove_unused(s);
     }
 }

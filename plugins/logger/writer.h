@@ -14,19 +14,19 @@
 #include "sink.h"
 
 /* The log at that place, made if there is none yet; NULL without memory. Any thread. */
-struct sink *sink_get(const struct target *target);
+struct log_target *writer_get_target(const struct log_dest *dest);
 /* Nobody of that configuration wants it any more. It is closed after its last line. */
-void sink_put(struct sink *s);
+void writer_put_target(struct log_target *s);
 
 /*
  * The way of a worker's loop to a log, of `bytes` at the most; several gets share it. `wait`: it has a gate. NULL
  * without memory. The loop's thread.
  */
-struct channel *channel_get(struct sink *s, struct mk_loop *owner, size_t bytes, bool wait);
-void channel_put(struct channel *c);
+struct log_producer *writer_get_producer(struct log_target *s, struct mk_loop *owner, size_t bytes, bool wait);
+void writer_put_producer(struct log_producer *c);
 
 /* The owner: room for a line of LINE_BYTES_MAX, to be sent; NULL: it is full, and the line is counted as lost. */
-static inline char *channel_reserve(struct channel *c)
+static inline char *writer_reserve(struct log_producer *c)
 {
     char *room = queue_reserve(&c->queue, LINE_BYTES_MAX, c->gate);
     if (MK_UNLIKELY(!room)) {
@@ -36,7 +36,7 @@ static inline char *channel_reserve(struct channel *c)
     return room;
 }
 /* A whole line, with its end. */
-void channel_send(struct channel *c, size_t bytes);
+void writer_send(struct log_producer *c, size_t bytes);
 
 /* Starts the thread if it does not run. 0 or -errno. Any thread. */
 int writer_start(uint32_t flush_ms);

@@ -13,14 +13,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static int look_waiting(const char *path)
+static int check_blocking(const char *path)
 {
     int err = access(path, F_OK) < 0 ? errno : 0;
     return err == ENOTDIR ? ENOENT : err;
 }
 
 /* False when it cannot be told without waiting, or not in this way at all. */
-static bool look_cached(const char *path, int *ret_err)
+static bool check_cached(const char *path, int *ret_err)
 {
     struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_CACHED};
     int fd = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
@@ -35,36 +35,36 @@ static bool look_cached(const char *path, int *ret_err)
  * `err`: 0 or ENOENT, else why that cannot be told. Then nothing changes: a passing failure neither ends a
  * maintenance, nor does it begin one.
  */
-static void note(struct flag *flag, int err)
+static void update_flag(struct flag_file *flag, int err)
 {
     bool gone = err == ENOENT;
     if (!err || gone)
-        flag->there = !gone;
+        flag->exists = !gone;
     err = gone ? 0 : err ? err : -1;
-    if (err != flag->told)
+    if (err != flag->logged_err)
         mk_log_warn("maintenance: %s: %s", flag->path, !err ? "it is gone" : err < 0 ? "it is there" : strerror(err));
-    flag->told = err;
+    flag->logged_err = err;
 }
 
-bool flag_take(struct flag *flag, uint64_t now)
+bool flag_begin_check(struct flag_file *flag, uint64_t now)
 {
-    uint64_t due = flag->due_ms;
+    uint64_t due = flag->next_check_ms;
     int err;
-    if (now < due || !atomic_compare_exchange_strong(&flag->due_ms, &due, FLAG_TAKEN))
+    if (now < due || !atomic_compare_exchange_strong(&flag->next_check_ms, &due, FLAG_CHECKING))
         return false;
-    if (!look_cached(flag->path, &err))
+    if (!check_cached(flag->path, &err))
         return true;
-    note(flag, err);
-    flag_release(flag, now);
+    update_flag(flag, err);
+    flag_end_check(flag, now);
     return false;
 }
 
-void flag_refresh(struct flag *flag)
+void flag_check(struct flag_file *flag)
 {
-    note(flag, look_waiting(flag->path));
+    update_flag(flag, check_blocking(flag->path));
 }
 
-void flag_release(struct flag *flag, uint64_t now)
+void flag_end_check(struct flag_file *flag, uint64_t now)
 {
-    flag->due_ms = now + FLAG_CHECK_MS;
+    flag->next_check_ms = now + FLAG_CHECK_MS;
 }

@@ -11,22 +11,22 @@
 #include <stdint.h>
 
 enum { FLAG_CHECK_MS = 1000 };
-#define FLAG_TAKEN UINT64_MAX
+#define FLAG_CHECKING UINT64_MAX
 
 /* All zero but for its path: nobody has looked yet. */
-struct flag {
+struct flag_file {
     const char *path;
-    _Atomic uint64_t due_ms; /* FLAG_TAKEN: somebody is looking */
-    _Atomic bool there;      /* as of the last look that could tell */
-    int told;                /* the looker's: what the log knows */
+    _Atomic uint64_t next_check_ms; /* FLAG_CHECKING: somebody is looking */
+    _Atomic bool exists;            /* as of the last look that could tell */
+    int logged_err;                 /* the looker's: what the log knows */
 };
 
 /*
  * Looks if it is time to, and if that needs no disk. True when it does: then the caller has taken the matter, looks
- * with flag_refresh() on a thread that may wait, and gives the matter back with flag_release().
+ * with flag_check() on a thread that may wait, and gives the matter back with flag_end_check().
  */
-bool flag_take(struct flag *flag, uint64_t now_ms);
-void flag_refresh(struct flag *flag);
-void flag_release(struct flag *flag, uint64_t now_ms);
+bool flag_begin_check(struct flag_file *flag, uint64_t now_ms);
+void flag_check(struct flag_file *flag);
+void flag_end_check(struct flag_file *flag, uint64_t now_ms);
 
 #endif

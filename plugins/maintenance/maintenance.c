@@ -19,24 +19,24 @@ enum { PAGE_BYTES_MAX = 64 * 1024 };
 
 /* ── directives ── */
 
-struct exception {
-    struct exception *next;
+struct maintenance_exception {
+    struct maintenance_exception *next;
     struct mk_pattern match;
 };
 
-struct page {
+struct maintenance_page {
     struct mk_str path, body;
 };
 
-struct maintenance {
+struct maintenance_conf {
     struct mk_str file, text;
-    struct page page;
+    struct maintenance_page page;
     uint32_t retry_after_ms;
-    struct exception *exceptions;
+    struct maintenance_exception *exceptions;
 };
 
 /* 0 or -errno. */
-static int read_page(struct page *page, int fd, struct mk_arena *arena)
+static int read_page(struct maintenance_page *page, int fd, struct mk_arena *arena)
 {
     struct stat st;
     if (fd < 0 || fstat(fd, &st) < 0)
@@ -55,7 +55,7 @@ static int read_page(struct page *page, int fd, struct mk_arena *arena)
 
 static int parse_page(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
 {
-    struct page *page = field;
+    struct maintenance_page *page = field;
     page->path = mk_conf_path(value, value->text, arena);
     if (!page->path.p)
         return -ENOMEM;
@@ -70,7 +70,7 @@ static int parse_page(const struct mk_conf_value *value, void *field, struct mk_
 
 static int parse_exception(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
 {
-    struct exception **first = field, *e = mk_arena_alloc(arena, sizeof(*e));
+    struct maintenance_exception **first = field, *e = mk_arena_alloc(arena, sizeof(*e));
     if (!e)
         return -ENOMEM;
     e->next = *first;
@@ -79,16 +79,16 @@ static int parse_exception(const struct mk_conf_value *value, void *field, struc
 }
 
 static const struct mk_conf_key keys[] = {
-    MK_CONF_KEY_PATH(struct maintenance, file, "File", NULL, "While it exists all requests are answered with 503.",
+    MK_CONF_KEY_PATH(struct maintenance_conf, file, "File", NULL, "While it exists all requests are answered with 503.",
                      .flags = MK_CONF_REQUIRED),
-    MK_CONF_KEY_CUSTOM(struct maintenance, page, "Page", NULL,
+    MK_CONF_KEY_CUSTOM(struct maintenance_conf, page, "Page", NULL,
                        "The answer: a file of at most 64 KB, read at the start; its name tells its type.",
                        .unit = "path", .parse = parse_page),
-    MK_CONF_KEY_STRING(struct maintenance, text, "Text", "Back soon.",
+    MK_CONF_KEY_STRING(struct maintenance_conf, text, "Text", "Back soon.",
                        "The answer where there is no `Page`; HTML if it begins with `<`."),
-    MK_CONF_KEY_DURATION(struct maintenance, retry_after_ms, "RetryAfter", "5m", "When clients shall ask again.",
+    MK_CONF_KEY_DURATION(struct maintenance_conf, retry_after_ms, "RetryAfter", "5m", "When clients shall ask again.",
                          .min = 1000, .max = 604800000, .unit = "s"),
-    MK_CONF_KEY_CUSTOM(struct maintenance, exceptions, "Except", NULL,
+    MK_CONF_KEY_CUSTOM(struct maintenance_conf, exceptions, "Except", NULL,
                        "Paths that go on, such as those of the page's images: as in `Match`, one a line.",
                        .flags = MK_CONF_REPEAT, .unit = "pattern", .parse = parse_exception),
     {0},
@@ -97,7 +97,7 @@ static const struct mk_conf_key keys[] = {
 static const struct mk_conf_section sections[] = {
     {.name = "MAINTENANCE",
      .scope = MK_CONF_SCOPE_HOST,
-     .size = sizeof(struct maintenance),
+     .size = sizeof(struct maintenance_conf),
      .keys = keys,
      .doc = MK_CONF_DOC("Takes the host out of service, and back, without a restart.")},
     {0},
@@ -105,37 +105,37 @@ static const struct mk_conf_section sections[] = {
 
 /* ── hosts ── */
 
-struct site {
-    const struct maintenance *conf;
-    struct flag flag;
+struct maintenance_host {
+    const struct maintenance_conf *conf;
+    struct flag_file flag;
     /* of the worker that has taken the flag: */
     struct mk_worker *worker; /* of the request that the job was sent for, held */
     struct mk_job job;
-    uint64_t looked_ms;
+    uint64_t checked_ms;
     _Atomic(struct mk_request *) waiting; /* NULL: its client has left */
 };
 
 static int start_host(struct mk_host *host, void **ret_state)
 {
-    const struct maintenance *conf = mk_host_conf(host, sections);
+    const struct maintenance_conf *conf = mk_host_conf(host, sections);
     if (!conf->file.len)
         return 0;
-    struct site *site = *ret_state = mk_account_alloc(NULL, sizeof(*site));
-    if (!site)
+    struct maintenance_host *state = *ret_state = mk_account_alloc(NULL, sizeof(*state));
+    if (!state)
         return -ENOMEM;
-    *site = (struct site){.conf = conf, .flag.path = conf->file.p};
+    *state = (struct maintenance_host){.conf = conf, .flag.path = conf->file.p};
     return 0;
 }
 
 static void stop_host(struct mk_host *host, void *state)
 {
     (void)host;
-    mk_account_free(NULL, state, sizeof(struct site));
+    mk_account_free(NULL, state, sizeof(struct maintenance_host));
 }
 
 /* ── requests ── */
 
-static void refuse(struct mk_request *req, const struct maintenance *conf)
+static void send_unavailable(struct mk_request *req, const struct maintenance_conf *conf)
 {
     struct mk_str type = MK_STR("text/plain; charset=utf-8"), body = conf->text;
     if (mk_str_starts(body, MK_STR("<")))
@@ -154,83 +154,83 @@ static void refuse(struct mk_request *req, const struct maintenance *conf)
     mk_response_end(req);
 }
 
-static void look(struct mk_job *job)
+static void check_flag(struct mk_job *job)
 {
-    flag_refresh(&MK_OWNER(job, struct site, job)->flag);
+    flag_check(&MK_OWNER(job, struct maintenance_host, job)->flag);
 }
 
-static void go_on(struct mk_job *job)
+static void finish_check(struct mk_job *job)
 {
-    struct site *site = MK_OWNER(job, struct site, job);
-    struct mk_request *req = atomic_exchange(&site->waiting, NULL);
-    struct mk_worker *worker = site->worker;
-    flag_release(&site->flag, site->looked_ms); /* the job is the next one's from here on */
-    if (req && site->flag.there)
-        refuse(req, site->conf);
+    struct maintenance_host *state = MK_OWNER(job, struct maintenance_host, job);
+    struct mk_request *req = atomic_exchange(&state->waiting, NULL);
+    struct mk_worker *worker = state->worker;
+    flag_end_check(&state->flag, state->checked_ms); /* the job is the next one's from here on */
+    if (req && state->flag.exists)
+        send_unavailable(req, state->conf);
     else if (req)
         mk_request_continue(req);
     mk_worker_put(worker);
 }
 
-struct wait {
-    struct site *site;
+struct maintenance_wait {
+    struct maintenance_host *state;
     struct mk_request *req;
 };
 
 /* The request has ended, perhaps long after its turn, when another one waits. */
-static void forget(void *ctx)
+static void cancel_wait(void *ctx)
 {
-    struct wait *wait = ctx;
+    struct maintenance_wait *wait = ctx;
     struct mk_request *req = wait->req;
-    atomic_compare_exchange_strong(&wait->site->waiting, &req, NULL);
+    atomic_compare_exchange_strong(&wait->state->waiting, &req, NULL);
 }
 
 /* Lets a request wait for a disk thread's look. -errno: it goes by what is known. */
-static int await(struct mk_request *req, struct site *site)
+static int wait_for_check(struct mk_request *req, struct maintenance_host *state)
 {
-    struct wait *wait = mk_arena_alloc(mk_request_arena(req), sizeof(*wait));
+    struct maintenance_wait *wait = mk_arena_alloc(mk_request_arena(req), sizeof(*wait));
     if (!wait)
         return -ENOMEM;
-    *wait = (struct wait){site, req};
-    int err = mk_arena_defer(mk_request_arena(req), forget, wait);
+    *wait = (struct maintenance_wait){state, req};
+    int err = mk_arena_defer(mk_request_arena(req), cancel_wait, wait);
     if (err < 0)
         return err;
-    site->waiting = req;
-    site->job.work = look;
-    site->job.done = go_on;
-    site->worker = mk_worker_get(mk_request_worker(req));
-    err = mk_job_submit(mk_request_loop(req), &site->job);
+    state->waiting = req;
+    state->job.work = check_flag;
+    state->job.done = finish_check;
+    state->worker = mk_worker_get(mk_request_worker(req));
+    err = mk_job_submit(mk_request_loop(req), &state->job);
     if (err < 0) {
-        site->waiting = NULL;
-        mk_worker_put(site->worker);
+        state->waiting = NULL;
+        mk_worker_put(state->worker);
     }
     return err;
 }
 
 /* Where it cannot be told, it is not: an exception lets through. */
-static bool is_excepted(const struct site *site, struct mk_str path)
+static bool is_exempt(const struct maintenance_host *state, struct mk_str path)
 {
-    const struct exception *e = site->conf->exceptions;
+    const struct maintenance_exception *e = state->conf->exceptions;
     while (e && mk_pattern_match(&e->match, path) <= 0)
         e = e->next;
     return e != NULL;
 }
 
-static int answer(struct mk_request *req)
+static int answer_maintenance(struct mk_request *req)
 {
-    struct site *site = mk_request_host_state(req, &mk_plugin_maintenance);
-    if (!site || is_excepted(site, mk_request_path(req)))
+    struct maintenance_host *state = mk_request_host_state(req, &mk_plugin_maintenance);
+    if (!state || is_exempt(state, mk_request_path(req)))
         return MK_DECLINED;
     uint64_t now = mk_loop_now_ms(mk_request_loop(req));
-    if (flag_take(&site->flag, now)) {
-        site->looked_ms = now;
-        if (await(req, site) == 0)
+    if (flag_begin_check(&state->flag, now)) {
+        state->checked_ms = now;
+        if (wait_for_check(req, state) == 0)
             return 0;
-        flag_release(&site->flag, now);
+        flag_end_check(&state->flag, now);
     }
-    if (!site->flag.there)
+    if (!state->flag.exists)
         return MK_DECLINED;
-    refuse(req, site->conf);
+    send_unavailable(req, state->conf);
     return 0;
 }
 
@@ -240,5 +240,5 @@ MK_PLUGIN(maintenance) = {
     .sections = sections,
     .host_start = start_host,
     .host_stop = stop_host,
-    .on_request = answer,
+    .on_request = answer_maintenance,
 };

@@ -16,27 +16,27 @@ enum { CAPTURED_BYTES_MAX = 8192 }; /* what one target may take over from a path
 /* ── directives ── */
 
 /* Where to: printable ASCII, either a path or a whole URI. `$1` and its like stand for what an expression captured. */
-struct target {
+struct redirect_target {
     struct mk_str text;
 };
 
-struct rule {
+struct redirect_rule {
     struct mk_pattern match;
-    struct target to;
+    struct redirect_target to;
     int status;
     bool keep_path;
 };
 
-struct host_rule {
-    struct target to;
+struct redirect_host {
+    struct redirect_target to;
 };
 
-static const char *const statuses[] = {"301", "302", "303", "307", "308", NULL};
-static const int status_numbers[] = {301, 302, 303, 307, 308};
+static const char *const status_names[] = {"301", "302", "303", "307", "308", NULL};
+static const int status_codes[] = {301, 302, 303, 307, 308};
 
 static int parse_target(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
 {
-    struct target *to = field;
+    struct redirect_target *to = field;
     for (size_t i = 0; i < value->text.len; i++) {
         unsigned char c = (unsigned char)value->text.p[i];
         if (c > 0x20 && c < 0x7f && c != '\\') /* which browsers take for a slash */
@@ -68,13 +68,14 @@ static bool has_captures(struct mk_str to)
 }
 
 /* The whole host has no expression that could capture. */
-static int parse_whole(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
+static int parse_host_target(const struct mk_conf_value *value, void *field, struct mk_arena *arena,
+                             struct mk_buf *error)
 {
-    struct target *to = field;
+    struct redirect_target *to = field;
     int err = parse_target(value, field, arena, error);
     if (err < 0 || !has_captures(to->text))
         return err;
-    *to = (struct target){{0}};
+    *to = (struct redirect_target){{0}};
     mk_buf_addf(error, "only [REDIRECT] has captures; a dollar before a digit is written %%24");
     return -EINVAL;
 }
@@ -86,7 +87,7 @@ static bool is_path(struct mk_str to)
 }
 
 /* Where the scheme and the host of a target end; browsers look for the host behind any number of slashes. */
-static size_t host_end(struct mk_str to)
+static size_t find_host_end(struct mk_str to)
 {
     if (is_path(to))
         return 0;
@@ -101,11 +102,11 @@ static size_t host_end(struct mk_str to)
 
 static void check_rule(const struct mk_conf_check *check, void *section)
 {
-    const struct rule *r = section;
+    const struct redirect_rule *r = section;
     struct mk_str to = r->to.text;
-    size_t field = offsetof(struct rule, to), free = to.len ? host_end(to) : 0;
+    size_t field = offsetof(struct redirect_rule, to), free = to.len ? find_host_end(to) : 0;
     bool compiled = r->match.kind != MK_PATTERN_REGEX || r->match.regex;
-    if (!compiled || !r->match.text.p || mk_conf_is_wrong(check, offsetof(struct rule, match)))
+    if (!compiled || !r->match.text.p || mk_conf_is_wrong(check, offsetof(struct redirect_rule, match)))
         return; /* the pattern is missing or wrong, which was reported */
     for (size_t i = 0; i < to.len; i++) {
         if (!is_capture(to, i))
@@ -152,7 +153,7 @@ static void add_target(struct mk_buf *location, struct mk_str to, const struct m
         mk_buf_drop(location, 1); /* captures have made two slashes, which a host would follow */
 }
 
-static size_t captured_bytes(struct mk_str to, const struct mk_str *groups)
+static size_t count_captured_bytes(struct mk_str to, const struct mk_str *groups)
 {
     size_t n = 0;
     for (size_t i = 0; i < to.len; i++)
@@ -164,28 +165,28 @@ static size_t captured_bytes(struct mk_str to, const struct mk_str *groups)
 /* ── tables ── */
 
 static const struct mk_conf_key rule_keys[] = {
-    MK_CONF_KEY_PATTERN(struct rule, match, "Match", NULL,
+    MK_CONF_KEY_PATTERN(struct redirect_rule, match, "Match", NULL,
                         "Which paths: `=/exact`, `/prefix` with everything below it, a glob such as `*.php`, or a "
                         "regular expression such as `~^/item/([0-9]+)$` (`~*` ignores the case).",
                         .flags = MK_CONF_REQUIRED),
-    MK_CONF_KEY_CUSTOM(struct rule, to, "To", NULL,
+    MK_CONF_KEY_CUSTOM(struct redirect_rule, to, "To", NULL,
                        "Where the client is sent: a path of this host, or a whole URI. `$1` to `$9` are what the "
                        "parentheses of an expression in `Match` captured, `$0` all that it found; a dollar before a "
                        "digit is written `%24`.",
                        .flags = MK_CONF_REQUIRED, .unit = "path or URI", .parse = parse_target),
-    MK_CONF_KEY_ENUM(struct rule, status, "Status", "301",
+    MK_CONF_KEY_ENUM(struct redirect_rule, status, "Status", "301",
                      "301 and 308 are for good, 302 and 307 for now; 307 and 308 keep the method, 303 makes it GET.",
-                     .names = statuses),
-    MK_CONF_KEY_BOOL(struct rule, keep_path, "KeepPath", "On",
+                     .names = status_names),
+    MK_CONF_KEY_BOOL(struct redirect_rule, keep_path, "KeepPath", "On",
                      "Whether what follows the prefix of `Match`, and the query, are appended to the target."),
     {0},
 };
 
 static const struct mk_conf_key host_keys[] = {
-    MK_CONF_KEY_CUSTOM(struct host_rule, to, "Redirect", NULL,
+    MK_CONF_KEY_CUSTOM(struct redirect_host, to, "Redirect", NULL,
                        "Sends every request of this host elsewhere (301), path and query kept. A dollar before a "
                        "digit is written `%24`.",
-                       .unit = "URI", .parse = parse_whole),
+                       .unit = "URI", .parse = parse_host_target),
     {0},
 };
 
@@ -193,14 +194,14 @@ static const struct mk_conf_section sections[] = {
     {.name = "REDIRECT",
      .scope = MK_CONF_SCOPE_HOST,
      .flags = MK_CONF_REPEAT,
-     .size = sizeof(struct rule),
+     .size = sizeof(struct redirect_rule),
      .keys = rule_keys,
      .check = check_rule,
      .doc = MK_CONF_DOC("A rule that sends clients elsewhere. The first rule of the file that matches counts; "
                         "rules come before all content.")},
     {.name = "HOST",
      .scope = MK_CONF_SCOPE_HOST,
-     .size = sizeof(struct host_rule),
+     .size = sizeof(struct redirect_host),
      .keys = host_keys,
      .doc = MK_CONF_DOC("The host as a whole.")},
     {0},
@@ -210,10 +211,10 @@ static const struct mk_conf_section sections[] = {
 
 /* 0, or -errno: it cannot be told whether a rule matches that comes before any that does. NULL: none does. */
 static int find_match(const struct mk_host *host, struct mk_str path, struct mk_str *groups,
-                      const struct rule **ret_rule)
+                      const struct redirect_rule **ret_rule)
 {
     int match = 0;
-    const struct rule *r = mk_host_conf(host, &sections[0]);
+    const struct redirect_rule *r = mk_host_conf(host, &sections[0]);
     while (r && (match = mk_pattern_capture(&r->match, path, groups)) == 0)
         r = mk_host_conf_next(host, &sections[0], r);
     *ret_rule = match > 0 ? r : NULL;
@@ -221,9 +222,10 @@ static int find_match(const struct mk_host *host, struct mk_str path, struct mk_
 }
 
 /* While the configuration is checked. */
-static const struct rule *first_match(const struct mk_host *host, struct mk_str path, struct mk_str *groups)
+static const struct redirect_rule *find_first_match(const struct mk_host *host, struct mk_str path,
+                                                    struct mk_str *groups)
 {
-    const struct rule *r;
+    const struct redirect_rule *r;
     find_match(host, path, groups, &r);
     return r;
 }
@@ -231,12 +233,12 @@ static const struct rule *first_match(const struct mk_host *host, struct mk_str 
 enum { LOOP_STEPS_MAX = 16, LOOP_PATH_BYTES = 4096 };
 
 /* A target on this host as the path that it is, also where it is named by a whole URI. `.p` NULL: it is elsewhere. */
-static struct mk_str local_part(const struct mk_host *host, struct mk_str to)
+static struct mk_str find_local_path(const struct mk_host *host, struct mk_str to)
 {
     struct mk_str scheme = MK_STR("http://");
     if (to.len && is_path(to))
         return to;
-    size_t end = to.len ? host_end(to) : 0;
+    size_t end = to.len ? find_host_end(to) : 0;
     if (end <= scheme.len || !mk_str_ieq(mk_str(to.p, scheme.len), scheme) ||
         !mk_host_is_at(host, mk_str(to.p + scheme.len, end - scheme.len)))
         return MK_STR_NONE;
@@ -263,12 +265,12 @@ static void add_target_path(struct mk_buf *path, struct mk_str to, struct mk_str
 }
 
 /* Where on this host who asks for `path` is sent. False: elsewhere, or nowhere; of captures nothing is known. */
-static bool leads_on(const struct mk_host *host, struct mk_str path, struct mk_buf *next)
+static bool follow_redirect(const struct mk_host *host, struct mk_str path, struct mk_buf *next)
 {
     struct mk_str groups[MK_PATTERN_GROUPS];
-    const struct rule *r = first_match(host, path, groups);
-    const struct host_rule *whole = mk_host_conf(host, &sections[1]);
-    struct mk_str to = local_part(host, r ? r->to.text : whole->to.text), rest = mk_str(path.p + 1, path.len - 1);
+    const struct redirect_rule *r = find_first_match(host, path, groups);
+    const struct redirect_host *whole = mk_host_conf(host, &sections[1]);
+    struct mk_str to = find_local_path(host, r ? r->to.text : whole->to.text), rest = mk_str(path.p + 1, path.len - 1);
     if (!to.p || (r && has_captures(to)))
         return false;
     if (r)
@@ -278,13 +280,13 @@ static bool leads_on(const struct mk_host *host, struct mk_str path, struct mk_b
 }
 
 /* Does a client that asks for this path follow for ever? */
-static bool loops(const struct mk_host *host, struct mk_str path)
+static bool is_redirect_loop(const struct mk_host *host, struct mk_str path)
 {
     char storage[2][LOOP_PATH_BYTES];
     struct mk_buf next;
     for (int i = 0; i < LOOP_STEPS_MAX; i++) {
         mk_buf_init_fixed(&next, storage[i % 2], sizeof(storage[0]));
-        if (!leads_on(host, path, &next))
+        if (!follow_redirect(host, path, &next))
             return false;
         path = mk_buf_str(&next);
     }
@@ -292,39 +294,40 @@ static bool loops(const struct mk_host *host, struct mk_str path)
 }
 
 /* From its target, or from something below its prefix. */
-static bool rule_loops(const struct mk_host *host, const struct rule *r)
+static bool is_rule_loop(const struct mk_host *host, const struct redirect_rule *r)
 {
     char storage[LOOP_PATH_BYTES];
     struct mk_str groups[MK_PATTERN_GROUPS];
-    struct mk_str to = local_part(host, r->to.text);
+    struct mk_str to = find_local_path(host, r->to.text);
     struct mk_buf path;
     mk_buf_init_fixed(&path, storage, sizeof(storage));
     if (!to.p || has_captures(to))
         return false;
     add_target_path(&path, to, MK_STR(""));
-    if (!path.err && loops(host, mk_buf_str(&path)))
+    if (!path.err && is_redirect_loop(host, mk_buf_str(&path)))
         return true;
     if (r->match.kind != MK_PATTERN_PREFIX)
         return false;
     mk_buf_init_fixed(&path, storage, sizeof(storage));
     add_target_path(&path, r->match.text, MK_STR("x"));
-    return !path.err && first_match(host, mk_buf_str(&path), groups) == r && loops(host, mk_buf_str(&path));
+    return !path.err && find_first_match(host, mk_buf_str(&path), groups) == r &&
+           is_redirect_loop(host, mk_buf_str(&path));
 }
 
 static int start_host(struct mk_host *host, void **ret_state)
 {
-    const struct rule *first = mk_host_conf(host, &sections[0]);
-    const struct host_rule *whole = mk_host_conf(host, &sections[1]);
-    int err = mk_host_check_patterns(host, &sections[0], offsetof(struct rule, match));
-    for (const struct rule *r = first; r; r = mk_host_conf_next(host, &sections[0], r)) {
-        if (!rule_loops(host, r))
+    const struct redirect_rule *first = mk_host_conf(host, &sections[0]);
+    const struct redirect_host *whole = mk_host_conf(host, &sections[1]);
+    int err = mk_host_check_patterns(host, &sections[0], offsetof(struct redirect_rule, match));
+    for (const struct redirect_rule *r = first; r; r = mk_host_conf_next(host, &sections[0], r)) {
+        if (!is_rule_loop(host, r))
             continue;
-        mk_host_error(host, r, offsetof(struct rule, to), 0,
+        mk_host_error(host, r, offsetof(struct redirect_rule, to), 0,
                       "this redirect never ends: its target is redirected again");
         err = -EINVAL;
     }
-    if (whole->to.text.len && loops(host, MK_STR("/"))) {
-        mk_host_error(host, whole, offsetof(struct host_rule, to), 0,
+    if (whole->to.text.len && is_redirect_loop(host, MK_STR("/"))) {
+        mk_host_error(host, whole, offsetof(struct redirect_host, to), 0,
                       "this redirect never ends: its target is redirected again");
         err = -EINVAL;
     }
@@ -343,7 +346,7 @@ static void add_query(struct mk_buf *location, struct mk_str query)
 }
 
 /* The fragment of a target is its end, whatever is appended. */
-static struct mk_str cut_fragment(struct mk_str *to)
+static struct mk_str split_fragment(struct mk_str *to)
 {
     const char *hash = memchr(to->p, '#', to->len);
     size_t n = hash ? (size_t)(hash - to->p) : to->len;
@@ -353,12 +356,12 @@ static struct mk_str cut_fragment(struct mk_str *to)
 }
 
 /* `groups` is NULL where a dollar is just a dollar. */
-static void send_elsewhere(struct mk_request *req, struct mk_str to, struct mk_str rest, const struct mk_str *groups,
-                           int status, bool keep)
+static void send_redirect(struct mk_request *req, struct mk_str to, struct mk_str rest, const struct mk_str *groups,
+                          int status, bool keep)
 {
     struct mk_buf location;
-    struct mk_str query = mk_request_query(req), fragment = cut_fragment(&to);
-    size_t captured = groups ? captured_bytes(to, groups) + captured_bytes(fragment, groups) : 0;
+    struct mk_str query = mk_request_query(req), fragment = split_fragment(&to);
+    size_t captured = groups ? count_captured_bytes(to, groups) + count_captured_bytes(fragment, groups) : 0;
     size_t size = to.len + fragment.len + (rest.len + captured) * 3 + query.len + 2; /* each byte may become three */
     char *storage = captured <= CAPTURED_BYTES_MAX ? mk_arena_alloc(mk_request_arena(req), size) : NULL;
     if (!storage) {
@@ -378,23 +381,22 @@ static void send_elsewhere(struct mk_request *req, struct mk_str to, struct mk_s
     mk_response_redirect(req, status, mk_buf_str(&location));
 }
 
-static int redirect(struct mk_request *req)
+static int redirect_request(struct mk_request *req)
 {
     const struct mk_host *host = mk_request_host_state(req, &mk_plugin_redirect);
     struct mk_str path = mk_request_path(req), groups[MK_PATTERN_GROUPS];
     if (!host || path.len == 0 || path.p[0] != '/')
         return MK_DECLINED;
-    const struct rule *r;
-    const struct host_rule *whole = mk_host_conf(host, &sections[1]);
+    const struct redirect_rule *r;
+    const struct redirect_host *whole = mk_host_conf(host, &sections[1]);
     if (find_match(host, path, groups, &r) < 0) {
         mk_response_error(req, 500); /* a rule may keep clients from what lies there */
         return 0;
     }
     if (r)
-        send_elsewhere(req, r->to.text, mk_pattern_rest(&r->match, path), groups, status_numbers[r->status],
-                       r->keep_path);
+        send_redirect(req, r->to.text, mk_pattern_rest(&r->match, path), groups, status_codes[r->status], r->keep_path);
     else if (whole->to.text.len)
-        send_elsewhere(req, whole->to.text, mk_str(path.p + 1, path.len - 1), NULL, 301, true);
+        send_redirect(req, whole->to.text, mk_str(path.p + 1, path.len - 1), NULL, 301, true);
     return r || whole->to.text.len ? 0 : MK_DECLINED;
 }
 
@@ -403,5 +405,5 @@ MK_PLUGIN(redirect) = {
     .flags = MK_PLUGIN_CHECKS_ALL,
     .sections = sections,
     .host_start = start_host,
-    .on_request = redirect,
+    .on_request = redirect_request,
 };

@@ -17,7 +17,7 @@ struct alias {
     const struct alias_rule *rule;
     struct mk_str name;      /* of an exact alias: the file below the folder, with a slash before it */
     struct static_host host; /* as the host's, without what is the document root's */
-    struct site site;
+    struct static_site site;
     size_t bytes; /* of this struct with its folder */
     char folder[];
 };
@@ -48,7 +48,7 @@ const struct mk_conf_key alias_keys[] = {
 
 /* ── opening ── */
 
-static struct mk_str without_slashes(struct mk_str path)
+static struct mk_str strip_slashes(struct mk_str path)
 {
     while (path.len && path.p[path.len - 1] == '/')
         path.len--;
@@ -60,7 +60,7 @@ static bool is_exact(const struct alias *a)
     return a->rule->match.kind == MK_PATTERN_EXACT;
 }
 
-static bool is_meant(const struct patterns *patterns, struct mk_str path)
+static bool matches_patterns(const struct static_patterns *patterns, struct mk_str path)
 {
     for (uint32_t i = 0; i < patterns->n; i++)
         if (mk_pattern_match(&patterns->items[i], path) > 0)
@@ -68,11 +68,11 @@ static bool is_meant(const struct patterns *patterns, struct mk_str path)
     return patterns->n == 0;
 }
 
-static struct alias *make_alias(const struct site *of, const struct alias_rule *rule)
+static struct alias *make_alias(const struct static_site *of, const struct alias_rule *rule)
 {
     const char *slash = memrchr(rule->to.p, '/', rule->to.len);
     bool exact = rule->match.kind == MK_PATTERN_EXACT;
-    struct mk_str folder = without_slashes(exact ? mk_str(rule->to.p, (size_t)(slash - rule->to.p)) : rule->to);
+    struct mk_str folder = strip_slashes(exact ? mk_str(rule->to.p, (size_t)(slash - rule->to.p)) : rule->to);
     struct alias *a = mk_account_alloc(NULL, sizeof(*a) + folder.len + 2);
     if (!a)
         return NULL;
@@ -84,25 +84,25 @@ static struct alias *make_alias(const struct site *of, const struct alias_rule *
     a->folder[folder.len] = '\0';
     a->site.settings = of->settings;
     a->site.host = &a->host;
-    a->site.prefix = without_slashes(rule->match.text);
+    a->site.prefix = strip_slashes(rule->match.text);
     a->host.n_tries = 0;
     if (!exact)
         return a;
     a->name = mk_str_c(slash);
-    if (!is_meant(&a->host.precompressed_match, rule->match.text))
+    if (!matches_patterns(&a->host.precompressed_match, rule->match.text))
         a->host.n_codings = 0;
     a->host.precompressed_match.n = 0; /* the path decides, not the name of the file */
     return a;
 }
 
 /* A folder must be one that this process may search, a file one that it may read. */
-static int try_to_read(struct alias *a)
+static int check_readable(struct alias *a)
 {
     struct stat st;
     if (!is_exact(a))
         return fstatat(a->site.root_fd, ".", &st, 0) < 0 ? -errno : 0;
-    struct found f =
-        a->name.len > 1 ? site_find(&a->site, a->name, NULL, false) : (struct found){.kind = FOUND_DIRECTORY};
+    struct find_result f =
+        a->name.len > 1 ? find_path(&a->site, a->name, NULL, false) : (struct find_result){.kind = FOUND_DIRECTORY};
     if (f.kind == FOUND_FILE)
         close(f.fd);
     return f.kind == FOUND_DIRECTORY ? -EISDIR : f.kind == FOUND_NOTHING ? -f.err : 0;
@@ -113,23 +113,23 @@ static int open_alias(struct alias *a)
     int err = root_open(&a->site, mk_str_c(a->folder));
     if (err < 0)
         return err;
-    err = try_to_read(a);
+    err = check_readable(a);
     if (err < 0)
         root_close(&a->site);
     return err;
 }
 
-static const char *explain(int err)
+static const char *describe_error(int err)
 {
     return err == ELOOP || err == EXDEV ? "SymLink does not follow this link" : strerror(err);
 }
 
-static int check_rule(struct mk_host *host, const struct site *site, const struct alias_rule *rule)
+static int check_rule(struct mk_host *host, const struct static_site *site, const struct alias_rule *rule)
 {
     struct mk_str text = rule->match.text;
     if (mk_host_is_wrong(host, rule, offsetof(struct alias_rule, match)) || !text.p || !rule->to.len)
         return -EINVAL; /* which was reported */
-    bool hidden = site_is_hidden(site, text);
+    bool hidden = open_is_hidden(site, text);
     if (hidden)
         mk_host_error(host, rule, offsetof(struct alias_rule, match), 0,
                       "names that begin with a dot are hidden, and so is this alias; DotFiles On shows them");
@@ -137,7 +137,7 @@ static int check_rule(struct mk_host *host, const struct site *site, const struc
 }
 
 /* The list has those too that cannot be opened (root_fd < 0). */
-static int add_alias(struct mk_host *host, struct site *site, const struct alias_rule *rule, struct alias **last)
+static int add_alias(struct mk_host *host, struct static_site *site, const struct alias_rule *rule, struct alias **last)
 {
     struct alias *a = make_alias(site, rule);
     if (!a)
@@ -148,11 +148,11 @@ static int add_alias(struct mk_host *host, struct site *site, const struct alias
         return 0;
     a->site.root_fd = -1;
     mk_host_error(host, rule, offsetof(struct alias_rule, to), 0, "cannot open the %s %s: %s",
-                  is_exact(a) ? "file" : "folder", rule->to.p, explain(-err));
+                  is_exact(a) ? "file" : "folder", rule->to.p, describe_error(-err));
     return err == -ENOMEM ? err : -EINVAL;
 }
 
-int alias_load(struct mk_host *host, struct site *site, const struct mk_conf_section *section)
+int alias_load(struct mk_host *host, struct static_site *site, const struct mk_conf_section *section)
 {
     int result = 0;
     struct alias **last = &site->aliases;
@@ -169,7 +169,7 @@ int alias_load(struct mk_host *host, struct site *site, const struct mk_conf_sec
     return err < 0 ? err : result;
 }
 
-void alias_free(struct site *site)
+void alias_free(struct static_site *site)
 {
     for (struct alias *a = site->aliases, *next; a; a = next) {
         next = a->next;
@@ -182,7 +182,7 @@ void alias_free(struct site *site)
 
 /* ── requests ── */
 
-bool alias_find(struct place *at)
+bool alias_find(struct static_location *at)
 {
     struct alias *a = at->site->aliases;
     while (a && mk_pattern_match(&a->rule->match, at->path) <= 0) /* no expression: it can always be told */

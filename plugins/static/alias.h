@@ -17,7 +17,7 @@ struct alias_rule {
 };
 
 #ifdef MK_LEAN
-static inline int alias_load(struct mk_host *host, struct site *site, const struct mk_conf_section *section)
+static inline int alias_load(struct mk_host *host, struct static_site *site, const struct mk_conf_section *section)
 {
     (void)host;
     (void)site;
@@ -25,18 +25,18 @@ static inline int alias_load(struct mk_host *host, struct site *site, const stru
     return 0;
 }
 
-static inline void alias_free(struct site *site)
+static inline void alias_free(struct static_site *site)
 {
     (void)site;
 }
 
-static inline bool alias_find(struct place *at)
+static inline bool alias_find(struct static_location *at)
 {
     (void)at;
     return false;
 }
 
-static inline bool alias_is_bare(const struct place *at)
+static inline bool alias_needs_slash(const struct static_location *at)
 {
     (void)at;
     return false;
@@ -46,14 +46,14 @@ static inline bool alias_is_bare(const struct place *at)
 extern const struct mk_conf_key alias_keys[]; /* of struct alias_rule */
 
 /* Opens what the sections of the host name, in their order. 0 or -errno, the operator told; alias_free either way. */
-int alias_load(struct mk_host *host, struct site *site, const struct mk_conf_section *section);
-void alias_free(struct site *site);
+int alias_load(struct mk_host *host, struct static_site *site, const struct mk_conf_section *section);
+void alias_free(struct static_site *site);
 
 /* The first alias of `at->site` that matches `at->path`: `at` is what lies below it then. */
-bool alias_find(struct place *at);
+bool alias_find(struct static_location *at);
 
 /* Is it the root of a place, asked for without its slash? */
-static inline bool alias_is_bare(const struct place *at)
+static inline bool alias_needs_slash(const struct static_location *at)
 {
     return at->path.len == 0;
 }

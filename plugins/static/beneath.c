@@ -12,21 +12,21 @@
 #include <unistd.h>
 
 /* A FIFO or a device must not keep us waiting, and no terminal may become ours. */
-enum { OPEN_FLAGS = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, ENTER_FLAGS = O_PATH | O_DIRECTORY | O_CLOEXEC };
+enum { FILE_FLAGS = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, DIR_FLAGS = O_PATH | O_DIRECTORY | O_CLOEXEC };
 
-static int open_beneath(int root_fd, const char *path, uint64_t flags, uint64_t resolve)
+static int call_openat2(int root_fd, const char *path, uint64_t flags, uint64_t resolve)
 {
     struct open_how how = {.flags = flags, .resolve = resolve};
     long fd = syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
     return fd < 0 ? -errno : (int)fd;
 }
 
-int site_open_beneath(int root_fd, const char *path, uint64_t resolve)
+int openat2_open_file(int root_fd, const char *path, uint64_t resolve)
 {
-    return open_beneath(root_fd, path, OPEN_FLAGS, resolve);
+    return call_openat2(root_fd, path, FILE_FLAGS, resolve);
 }
 
-int site_enter_beneath(int root_fd, const char *path, uint64_t resolve)
+int openat2_open_dir(int root_fd, const char *path, uint64_t resolve)
 {
-    return open_beneath(root_fd, path, ENTER_FLAGS, resolve);
+    return call_openat2(root_fd, path, DIR_FLAGS, resolve);
 }

@@ -8,8 +8,8 @@
 #include <stdint.h>
 
 /* openat2(2) with our flags. A descriptor or -errno. */
-int site_open_beneath(int root_fd, const char *path, uint64_t resolve);
+int openat2_open_file(int root_fd, const char *path, uint64_t resolve);
 /* The same for a directory that need not be readable, only passed (O_PATH). */
-int site_enter_beneath(int root_fd, const char *path, uint64_t resolve);
+int openat2_open_dir(int root_fd, const char *path, uint64_t resolve);
 
 #endif

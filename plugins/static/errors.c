@@ -12,7 +12,7 @@
 
 enum { STATUS_MIN = 400, STATUS_MAX = 599 };
 
-static struct error_page *make_page(struct site *site, int status, size_t file_bytes)
+static struct error_page *add_page(struct static_site *site, int status, size_t file_bytes)
 {
     struct error_page *page = mk_account_alloc(NULL, sizeof(*page) + file_bytes);
     if (!page)
@@ -23,10 +23,10 @@ static struct error_page *make_page(struct site *site, int status, size_t file_b
 }
 
 /* The whole file, which must not be larger than an error deserves. */
-static int read_file(struct site *site, int status, struct mk_str name)
+static int read_page_file(struct static_site *site, int status, struct mk_str name)
 {
     struct stat st;
-    int fd = site_open_beneath(site->root_fd, name.p + 1, RESOLVE_BENEATH), err = 0;
+    int fd = openat2_open_file(site->root_fd, name.p + 1, RESOLVE_BENEATH), err = 0;
     if (fd < 0)
         return fd;
     if (fstat(fd, &st) < 0)
@@ -35,7 +35,7 @@ static int read_file(struct site *site, int status, struct mk_str name)
         err = -EINVAL;
     else if (st.st_size > ERROR_PAGE_BYTES_MAX)
         err = -EFBIG;
-    struct error_page *page = err ? NULL : make_page(site, status, (size_t)st.st_size);
+    struct error_page *page = err ? NULL : add_page(site, status, (size_t)st.st_size);
     ssize_t n = page ? pread(fd, page->file, (size_t)st.st_size, 0) : 0;
     close(fd);
     if (!page)
@@ -45,7 +45,7 @@ static int read_file(struct site *site, int status, struct mk_str name)
     return n < 0 ? -EIO : 0;
 }
 
-static int load_page(struct site *site, const struct mk_conf_pair *pair, uint64_t *ret_status)
+static int load_page(struct static_site *site, const struct mk_conf_pair *pair, uint64_t *ret_status)
 {
     if (!mk_str_u64(pair->key, STATUS_MAX, ret_status) || *ret_status < STATUS_MIN)
         return -ERANGE;
@@ -55,15 +55,15 @@ static int load_page(struct site *site, const struct mk_conf_pair *pair, uint64_
     if (mk_str_starts(pair->value, MK_STR("/")) && site->root_fd < 0)
         return -ESTALE;
     if (mk_str_starts(pair->value, MK_STR("/")))
-        return read_file(site, (int)*ret_status, pair->value);
-    struct error_page *page = make_page(site, (int)*ret_status, 0);
+        return read_page_file(site, (int)*ret_status, pair->value);
+    struct error_page *page = add_page(site, (int)*ret_status, 0);
     if (!page)
         return -ENOMEM;
     page->body = pair->value;
     return 0;
 }
 
-int errors_load(struct mk_host *host, struct site *site, const struct mk_conf_pairs *pairs)
+int errors_load(struct mk_host *host, struct static_site *site, const struct mk_conf_pairs *pairs)
 {
     int result = 0;
     for (uint32_t i = 0; pairs && i < pairs->n; i++) {
@@ -91,7 +91,7 @@ int errors_load(struct mk_host *host, struct site *site, const struct mk_conf_pa
     return result;
 }
 
-void errors_free(struct site *site)
+void errors_free(struct static_site *site)
 {
     for (struct error_page *page = site->errors, *next; page; page = next) {
         next = page->next;
@@ -100,7 +100,7 @@ void errors_free(struct site *site)
     site->errors = NULL;
 }
 
-void errors_apply(struct mk_request *req, const struct site *site)
+void errors_apply(struct mk_request *req, const struct static_site *site)
 {
     const struct error_page *page = site->errors;
     int status = mk_response_status_get(req);

@@ -13,16 +13,16 @@
 #include <unistd.h>
 
 /* A path that is being resolved: what is done holds no links any more. */
-struct walk {
-    struct site *site;
+struct symlink_walk {
+    struct static_site *site;
     struct mk_str root; /* a copy: the site's may be swapped meanwhile */
     unsigned links;
-    char done[SITE_NAME_BYTES], rest[SITE_NAME_BYTES], storage[SITE_NAME_BYTES];
+    char resolved[STATIC_NAME_BYTES], remaining[STATIC_NAME_BYTES], storage[STATIC_NAME_BYTES];
 };
 
 enum { LINKS_MAX = 40 };
 
-static void copy_root(struct walk *w)
+static void copy_root(struct symlink_walk *w)
 {
     pthread_mutex_lock(&w->site->lock);
     size_t n = w->site->path.len < sizeof(w->storage) ? w->site->path.len : 0;
@@ -32,20 +32,20 @@ static void copy_root(struct walk *w)
     pthread_mutex_unlock(&w->site->lock);
 }
 
-static int put_before_rest(struct walk *w, const char *target)
+static int prepend_remaining(struct symlink_walk *w, const char *target)
 {
-    MK_UNINITIALIZED char joined[SITE_NAME_BYTES];
-    int n = snprintf(joined, sizeof(joined), "%s/%s", target, w->rest);
+    MK_UNINITIALIZED char joined[STATIC_NAME_BYTES];
+    int n = snprintf(joined, sizeof(joined), "%s/%s", target, w->remaining);
     if (n >= (int)sizeof(joined))
         return -ENAMETOOLONG;
-    memcpy(w->rest, joined, (size_t)n + 1);
+    memcpy(w->remaining, joined, (size_t)n + 1);
     return 0;
 }
 
 /* What an absolute link means below the root; NULL when it leads out. */
-static const char *strip_root(const struct walk *w, const char *target)
+static const char *strip_root(const struct symlink_walk *w, const char *target)
 {
-    const struct mk_str roots[] = {w->root, w->site->written};
+    const struct mk_str roots[] = {w->root, w->site->configured_path};
     for (size_t i = 0; i < 2; i++) {
         size_t n = roots[i].len;
         if (roots[i].p && strncmp(target, roots[i].p, n) == 0 && (target[n] == '/' || target[n] == '\0'))
@@ -54,71 +54,72 @@ static const char *strip_root(const struct walk *w, const char *target)
     return NULL;
 }
 
-static int follow(struct walk *w, char *target)
+static int follow_link(struct symlink_walk *w, char *target)
 {
     if (++w->links > LINKS_MAX)
         return -ELOOP;
     const char *inside = target;
     if (target[0] == '/') {
         inside = strip_root(w, target);
-        w->done[0] = '\0';
+        w->resolved[0] = '\0';
     }
-    return inside ? put_before_rest(w, inside) : -ENOENT;
+    return inside ? prepend_remaining(w, inside) : -ENOENT;
 }
 
-static int go_up(struct walk *w)
+static int pop_component(struct symlink_walk *w)
 {
-    if (w->done[0] == '\0')
+    if (w->resolved[0] == '\0')
         return -ENOENT; /* above the root */
-    char *slash = strrchr(w->done, '/');
-    *(slash ? slash : w->done) = '\0';
+    char *slash = strrchr(w->resolved, '/');
+    *(slash ? slash : w->resolved) = '\0';
     return 0;
 }
 
 /* Takes one component further: follows it if it is a link, appends it otherwise. */
-static int go_down(struct walk *w, const char *component)
+static int push_component(struct symlink_walk *w, const char *component)
 {
-    MK_UNINITIALIZED char next[SITE_NAME_BYTES], target[SITE_NAME_BYTES];
-    int n = snprintf(next, sizeof(next), "%s%s%s", w->done, w->done[0] ? "/" : "", component);
+    MK_UNINITIALIZED char next[STATIC_NAME_BYTES], target[STATIC_NAME_BYTES];
+    int n = snprintf(next, sizeof(next), "%s%s%s", w->resolved, w->resolved[0] ? "/" : "", component);
     if (n >= (int)sizeof(next))
         return -ENAMETOOLONG;
     ssize_t len = readlinkat(w->site->root_fd, next, target, sizeof(target) - 1);
     if (len >= 0) {
         target[len] = '\0';
-        return follow(w, target);
+        return follow_link(w, target);
     }
     if (errno != EINVAL)
         return -errno;
-    memcpy(w->done, next, (size_t)n + 1);
+    memcpy(w->resolved, next, (size_t)n + 1);
     return 0;
 }
 
-static int next_component(struct walk *w, char *component)
+static int next_component(struct symlink_walk *w, char *component)
 {
-    size_t skip = strspn(w->rest, "/"), n = strcspn(w->rest + skip, "/");
-    if (n >= SITE_NAME_BYTES)
+    size_t skip = strspn(w->remaining, "/"), n = strcspn(w->remaining + skip, "/");
+    if (n >= STATIC_NAME_BYTES)
         return -ENAMETOOLONG;
-    memcpy(component, w->rest + skip, n);
+    memcpy(component, w->remaining + skip, n);
     component[n] = '\0';
-    memmove(w->rest, w->rest + skip + n, strlen(w->rest + skip + n) + 1);
+    memmove(w->remaining, w->remaining + skip + n, strlen(w->remaining + skip + n) + 1);
     return n > 0;
 }
 
-int site_open_inside(struct site *site, const char *path)
+int symlinks_open_file(struct static_site *site, const char *path)
 {
-    MK_UNINITIALIZED struct walk w;
+    MK_UNINITIALIZED struct symlink_walk w;
     w.site = site;
     w.links = 0;
-    w.done[0] = '\0';
+    w.resolved[0] = '\0';
     copy_root(&w);
-    MK_UNINITIALIZED char component[SITE_NAME_BYTES];
-    int r = snprintf(w.rest, sizeof(w.rest), "%s", path) >= (int)sizeof(w.rest) ? -ENAMETOOLONG : 1;
+    MK_UNINITIALIZED char component[STATIC_NAME_BYTES];
+    int r = snprintf(w.remaining, sizeof(w.remaining), "%s", path) >= (int)sizeof(w.remaining) ? -ENAMETOOLONG : 1;
     while (r >= 0 && (r = next_component(&w, component)) > 0) {
         if (strcmp(component, ".") == 0)
             continue;
-        r = strcmp(component, "..") == 0 ? go_up(&w) : go_down(&w, component);
+        r = strcmp(component, "..") == 0 ? pop_component(&w) : push_component(&w, component);
     }
     /* should somebody have put a link there meanwhile, the kernel refuses */
     return r < 0 ? r
-                 : site_open_beneath(site->root_fd, w.done[0] ? w.done : ".", RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
+                 : openat2_open_file(site->root_fd, w.resolved[0] ? w.resolved : ".",
+                                     RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
 }

@@ -11,6 +11,6 @@
  * The same as opening `path` below the root, for SymLink Inside: links are followed by hand where the kernel
  * refuses them, since an absolute link may well lead to a place inside. Waits for the disk. -errno.
  */
-int site_open_inside(struct site *site, const char *path);
+int symlinks_open_file(struct static_site *site, const char *path);
 
 #endif

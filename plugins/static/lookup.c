@@ -10,28 +10,29 @@
 #include <errno.h>
 #include <stdio.h>
 
-static struct found find_index(struct site *site, struct mk_str path, const struct mk_accept *accept, bool cached)
+static struct find_result find_index(struct static_site *site, struct mk_str path, const struct mk_accept *accept,
+                                     bool cached)
 {
-    struct found f = {.kind = FOUND_NOTHING, .fd = -1, .err = ENOENT};
-    MK_UNINITIALIZED char name[SITE_NAME_BYTES];
+    struct find_result f = {.kind = FOUND_NOTHING, .fd = -1, .err = ENOENT};
+    MK_UNINITIALIZED char name[STATIC_NAME_BYTES];
     const struct mk_conf_list *index = &site->settings->index;
     for (uint32_t i = 0; i < index->n; i++) {
         int n = snprintf(name, sizeof(name), "%s%.*s", path.p + 1, MK_STR_ARG(index->items[i]));
         if (n >= (int)sizeof(name))
             return f;
-        f = site_look_at(site_open(site, name, cached), index->items[i]);
-        variants_choose(site, name, accept, cached, &f);
+        f = open_stat(open_name(site, name, cached), index->items[i]);
+        precompressed_select(site, name, accept, cached, &f);
         if (f.kind == FOUND_FILE || (f.kind == FOUND_NOTHING && f.err != ENOENT))
             return f;
     }
-    return (struct found){.kind = FOUND_NOTHING, .fd = -1, .err = ENOENT};
+    return (struct find_result){.kind = FOUND_NOTHING, .fd = -1, .err = ENOENT};
 }
 
-struct found site_find_name(struct site *site, struct mk_str path, const struct mk_accept *accept, bool cached)
+struct find_result index_find(struct static_site *site, struct mk_str path, const struct mk_accept *accept, bool cached)
 {
     if (path.p[path.len - 1] == '/')
         return find_index(site, path, accept, cached);
-    struct found f = site_look_at(site_open(site, path.p + 1, cached), path);
-    variants_choose(site, path.p + 1, accept, cached, &f);
+    struct find_result f = open_stat(open_name(site, path.p + 1, cached), path);
+    precompressed_select(site, path.p + 1, accept, cached, &f);
     return f;
 }

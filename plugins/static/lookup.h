@@ -8,6 +8,7 @@
 #include "model.h"
 
 /* One name, NUL-terminated: a file, the index of a directory, or a directory without its slash. */
-struct found site_find_name(struct site *site, struct mk_str path, const struct mk_accept *accept, bool cached);
+struct find_result index_find(struct static_site *site, struct mk_str path, const struct mk_accept *accept,
+                              bool cached);
 
 #endif

@@ -21,17 +21,17 @@
 #include <sys/stat.h>
 #include <time.h>
 
-enum symlinks { SYMLINKS_OFF, SYMLINKS_INSIDE, SYMLINKS_ON };
+enum symlink_mode { SYMLINKS_OFF, SYMLINKS_INSIDE, SYMLINKS_ON };
 
-enum { SITE_NAME_BYTES = 4096 };
+enum { STATIC_NAME_BYTES = 4096 };
 
 struct static_settings {
     struct mk_conf_list index;
-    int symlinks; /* enum symlinks */
+    int symlinks; /* enum symlink_mode */
     bool ranges, dotfiles;
 };
 
-struct patterns {
+struct static_patterns {
     struct mk_pattern *items;
     uint32_t n;
 };
@@ -39,7 +39,7 @@ struct patterns {
 struct static_host {
     struct mk_str root, user_dir;
     struct mk_conf_list precompressed, try_files;
-    struct patterns precompressed_match;
+    struct static_patterns precompressed_match;
     struct mk_conf_list index;        /* this and the next three as in static_settings, */
     int symlinks, ranges, dotfiles;   /* but 0: as the server, otherwise the value plus one */
     uint8_t codings[MK_CODING_COUNT]; /* what `precompressed` names */
@@ -51,37 +51,37 @@ struct static_host {
 struct error_page;
 struct alias;
 
-struct site {
+struct static_site {
     struct error_page *errors;
     struct alias *aliases;
-    struct mk_str prefix;       /* of the paths that lead here, without a last slash; empty for a document root */
-    struct static_settings own; /* where the host does not do as the server says */
+    struct mk_str prefix; /* of the paths that lead here, without a last slash; empty for a document root */
+    struct static_settings own_settings; /* where the host does not do as the server says */
     const struct static_settings *settings;
     const struct static_host *host;
-    _Atomic bool in_memory; /* no disk behind the root's file system */
-    int root_fd;            /* O_PATH; the number stays, what it means may be swapped */
-    _Atomic unsigned swaps; /* odd while the root is being swapped */
+    _Atomic bool in_memory;    /* no disk behind the root's file system */
+    int root_fd;               /* O_PATH; the number stays, what it means may be swapped */
+    _Atomic unsigned swap_seq; /* odd while the root is being swapped */
 
-    _Atomic uint64_t due_ms; /* when the root is looked at again; ROOT_TAKEN while somebody does */
-    dev_t device;            /* of the root, for who has taken it */
+    _Atomic uint64_t next_check_ms; /* when the root is looked at again; ROOT_CHECKING while somebody does */
+    dev_t device;                   /* of the root, for who has taken it */
     ino_t inode;
 
-    pthread_mutex_t lock;  /* of the path, and of a swap */
-    struct mk_str path;    /* of the root, without links and without a last slash; ends with a NUL */
-    struct mk_str written; /* the same as the configuration names it */
+    pthread_mutex_t lock;          /* of the path, and of a swap */
+    struct mk_str path;            /* of the root, without links and without a last slash; ends with a NUL */
+    struct mk_str configured_path; /* the same as the configuration names it */
 };
 
 /* Where a request leads. */
-struct place {
-    struct site *site;
-    struct mk_str path; /* below its root, as site_find wants it; empty: the root without its slash */
+struct static_location {
+    struct static_site *site;
+    struct mk_str path; /* below its root, as find_path wants it; empty: the root without its slash */
     struct mk_str user; /* `.p` NULL unless it is a user's directory: `site` is the host's then */
 };
 
-enum found_kind { FOUND_FILE, FOUND_DIRECTORY, FOUND_NOTHING };
+enum find_kind { FOUND_FILE, FOUND_DIRECTORY, FOUND_NOTHING };
 
-struct found {
-    enum found_kind kind;
+struct find_result {
+    enum find_kind kind;
     int err;               /* of FOUND_NOTHING: the errno */
     int status;            /* of FOUND_NOTHING: what TryFiles wants to be answered, or 0 */
     int fd;                /* of FOUND_FILE: a regular file */

@@ -20,36 +20,36 @@ static const uint64_t resolve_modes[] = {
     [SYMLINKS_ON] = RESOLVE_NO_MAGICLINKS,
 };
 
-int site_open(struct site *site, const char *name, bool cached)
+int open_name(struct static_site *site, const char *name, bool cached)
 {
     uint64_t resolve = resolve_modes[site->settings->symlinks];
     if (cached) {
         /* a file system in memory has no names on a disk, and does not remember those that it lacks */
         bool in_memory = site->in_memory;
-        int fd = site_open_beneath(site->root_fd, name, resolve | (in_memory ? RESOLVE_NO_XDEV : RESOLVE_CACHED));
+        int fd = openat2_open_file(site->root_fd, name, resolve | (in_memory ? RESOLVE_NO_XDEV : RESOLVE_CACHED));
         bool perhaps = in_memory || site->settings->symlinks == SYMLINKS_INSIDE;
         return fd == -EXDEV && perhaps ? -EAGAIN : fd;
     }
     int fd = -EAGAIN;
     for (int i = 0; i < TRIES_MAX && fd == -EAGAIN; i++) /* a rename meanwhile: openat2(2) */
-        fd = site_open_beneath(site->root_fd, name, resolve);
-    return fd == -EXDEV && site->settings->symlinks == SYMLINKS_INSIDE ? site_open_inside(site, name) : fd;
+        fd = openat2_open_file(site->root_fd, name, resolve);
+    return fd == -EXDEV && site->settings->symlinks == SYMLINKS_INSIDE ? symlinks_open_file(site, name) : fd;
 }
 
-int site_enter(const struct site *site, int fd, const char *name)
+int open_dir(const struct static_site *site, int fd, const char *name)
 {
-    MK_UNINITIALIZED char path[SITE_NAME_BYTES];
-    int n = snprintf(path, sizeof(path), "%s/.", name), entered = -EAGAIN; /* whoever may not search it fails here */
+    MK_UNINITIALIZED char path[STATIC_NAME_BYTES];
+    int n = snprintf(path, sizeof(path), "%s/.", name), dir_fd = -EAGAIN; /* whoever may not search it fails here */
     if (n >= (int)sizeof(path))
         return -ENAMETOOLONG;
-    for (int i = 0; i < TRIES_MAX && entered == -EAGAIN; i++)
-        entered = site_enter_beneath(fd, path, resolve_modes[site->settings->symlinks]);
-    return entered;
+    for (int i = 0; i < TRIES_MAX && dir_fd == -EAGAIN; i++)
+        dir_fd = openat2_open_dir(fd, path, resolve_modes[site->settings->symlinks]);
+    return dir_fd;
 }
 
-struct found site_look_at(int fd, struct mk_str name)
+struct find_result open_stat(int fd, struct mk_str name)
 {
-    struct found f = {.kind = FOUND_NOTHING, .fd = fd, .name = name};
+    struct find_result f = {.kind = FOUND_NOTHING, .fd = fd, .name = name};
     struct stat st;
     if (fd < 0) {
         f.err = -fd;
@@ -73,7 +73,7 @@ struct found site_look_at(int fd, struct mk_str name)
     return f;
 }
 
-bool site_is_missing(int err)
+bool open_is_missing(int err)
 {
     static const int missing[] = {ENOENT, ENOTDIR, ELOOP, EXDEV, ENAMETOOLONG, ENXIO};
     for (size_t i = 0; i < sizeof(missing) / sizeof(missing[0]); i++)
@@ -82,7 +82,7 @@ bool site_is_missing(int err)
     return false;
 }
 
-bool site_is_hidden(const struct site *site, struct mk_str path)
+bool open_is_hidden(const struct static_site *site, struct mk_str path)
 {
     struct mk_str known = MK_STR("/.well-known");
     if (mk_str_starts(path, known) && (path.len == known.len || path.p[known.len] == '/'))

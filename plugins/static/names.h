@@ -8,14 +8,14 @@
 #include "model.h"
 
 /* A descriptor of what is called `name` (below the root, without a slash before it), or -errno. */
-int site_open(struct site *site, const char *name, bool cached);
+int open_name(struct static_site *site, const char *name, bool cached);
 /* A descriptor (O_PATH) of a directory below `fd` that may be searched, links as `site` wants it. Waits. -errno. */
-int site_enter(const struct site *site, int fd, const char *name);
+int open_dir(const struct static_site *site, int fd, const char *name);
 /* What `fd` (or -errno) is; it is taken. */
-struct found site_look_at(int fd, struct mk_str name);
+struct find_result open_stat(int fd, struct mk_str name);
 /* Is this errno one of those that say that there is nothing for us? */
-bool site_is_missing(int err);
+bool open_is_missing(int err);
 /* Does a segment begin with a dot? What lies below /.well-known does not count (RFC 8615). */
-bool site_is_hidden(const struct site *site, struct mk_str path);
+bool open_is_hidden(const struct static_site *site, struct mk_str path);
 
 #endif

@@ -9,19 +9,19 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-static bool is_again(const struct recent *r, uint64_t turn, const struct place *at)
+static bool is_same_path(const struct small_file_cache *r, uint64_t turn, const struct static_location *at)
 {
     return r->turn == turn && r->site == at->site && mk_str_eq(mk_str(r->path, r->path_len), at->path);
 }
 
-void recent_forget(struct recent *r)
+void small_file_cache_clear(struct small_file_cache *r)
 {
     r->turn = 0;
 }
 
-static void note(struct recent *r, uint64_t turn, const struct place *at)
+static void start_entry(struct small_file_cache *r, uint64_t turn, const struct static_location *at)
 {
-    recent_forget(r);
+    small_file_cache_clear(r);
     if (at->path.len > sizeof(r->path))
         return;
     r->turn = turn;
@@ -32,7 +32,7 @@ static void note(struct recent *r, uint64_t turn, const struct place *at)
 }
 
 /* What has another size now, or waits for a disk, is left to its own request. */
-static void keep(struct recent *r, const struct place *at, struct found *f)
+static void store_file(struct small_file_cache *r, const struct static_location *at, struct find_result *f)
 {
     struct iovec to = {.iov_base = r->bytes, .iov_len = sizeof(r->bytes)};
     if (f->kind != FOUND_FILE || f->varies || f->bytes > sizeof(r->bytes) ||
@@ -46,19 +46,20 @@ static void keep(struct recent *r, const struct place *at, struct found *f)
         r->found.name = MK_STR_NONE;
 }
 
-struct found recent_find(struct recent *r, uint64_t turn, const struct place *at, const struct mk_accept *accept)
+struct find_result small_file_cache_find(struct small_file_cache *r, uint64_t turn, const struct static_location *at,
+                                         const struct mk_accept *accept)
 {
-    bool again = is_again(r, turn, at);
+    bool again = is_same_path(r, turn, at);
     if (again && r->found.kind == FOUND_FILE) {
-        struct found f = r->found;
+        struct find_result f = r->found;
         if (!f.name.p)
             f.name = at->path;
         return f;
     }
-    struct found f = site_find(at->site, at->path, accept, true);
+    struct find_result f = find_path(at->site, at->path, accept, true);
     if (again)
-        keep(r, at, &f);
+        store_file(r, at, &f);
     else
-        note(r, turn, at);
+        start_entry(r, turn, at);
     return f;
 }

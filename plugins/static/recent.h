@@ -9,20 +9,21 @@
 
 #include "model.h"
 
-enum { RECENT_BYTES_MAX = 4096, RECENT_PATH_BYTES_MAX = 256 };
+enum { SMALL_FILE_BYTES_MAX = 4096, SMALL_FILE_PATH_BYTES_MAX = 256 };
 
 /* What a worker was asked for last, under one generation. */
-struct recent {
+struct small_file_cache {
     uint64_t turn; /* of the loop; 0: none */
-    const struct site *site;
+    const struct static_site *site;
     size_t path_len;
-    struct found found; /* a file: it has been read; its name is NULL when that is the path's */
-    char path[RECENT_PATH_BYTES_MAX], bytes[RECENT_BYTES_MAX];
+    struct find_result found; /* a file: it has been read; its name is NULL when that is the path's */
+    char path[SMALL_FILE_PATH_BYTES_MAX], bytes[SMALL_FILE_BYTES_MAX];
 };
 
-void recent_forget(struct recent *r);
+void small_file_cache_clear(struct small_file_cache *r);
 
-/* As site_find() with `cached`; a file with content has no descriptor, and its content lasts until the next call. */
-struct found recent_find(struct recent *r, uint64_t turn, const struct place *at, const struct mk_accept *accept);
+/* As find_path() with `cached`; a file with content has no descriptor, and its content lasts until the next call. */
+struct find_result small_file_cache_find(struct small_file_cache *r, uint64_t turn, const struct static_location *at,
+                                         const struct mk_accept *accept);
 
 #endif

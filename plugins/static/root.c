@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Opening the document root, noticing that its path names another directory now, and swapping the two (root.h).
- * Everybody goes on with the same descriptor number: dup3(2) exchanges what it means in one step, and `swaps`
+ * Everybody goes on with the same descriptor number: dup3(2) exchanges what it means in one step, and `swap_seq`
  * tells who made several calls meanwhile that they saw both.
  */
 #include "root.h"
@@ -23,60 +23,60 @@
 enum { ROOT_FLAGS = O_PATH | O_DIRECTORY | O_CLOEXEC, TRIES_MAX = 8 };
 
 /* What the root's path names at one moment. */
-struct view {
+struct root_snapshot {
     int fd;
     struct stat st;
     char *path; /* without links */
     bool in_memory;
 };
 
-static bool is_same(const struct stat *a, dev_t device, ino_t inode)
+static bool is_same_inode(const struct stat *a, dev_t device, ino_t inode)
 {
     return a->st_dev == device && a->st_ino == inode;
 }
 
-static void drop_path(const char *path)
+static void free_path(const char *path)
 {
     if (path)
         mk_account_free(NULL, (void *)(uintptr_t)path, strlen(path) + 1);
 }
 
-static void drop_view(struct view *v)
+static void free_snapshot(struct root_snapshot *v)
 {
     if (v->fd >= 0)
         close(v->fd);
-    drop_path(v->path);
+    free_path(v->path);
 }
 
-static int view_once(const char *written, struct view *v)
+static int take_snapshot_once(const char *configured_path, struct root_snapshot *v)
 {
     struct stat named;
     struct statfs fs;
-    *v = (struct view){.fd = open(written, ROOT_FLAGS)};
+    *v = (struct root_snapshot){.fd = open(configured_path, ROOT_FLAGS)};
     if (v->fd < 0 || fstat(v->fd, &v->st) < 0 || fstatfs(v->fd, &fs) < 0)
         return -errno;
     v->in_memory = fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC;
-    v->path = realpath(written, NULL);
+    v->path = realpath(configured_path, NULL);
     if (!v->path || stat(v->path, &named) < 0)
         return -errno;
-    return is_same(&named, v->st.st_dev, v->st.st_ino) ? 0 : -EAGAIN; /* swapped between the calls */
+    return is_same_inode(&named, v->st.st_dev, v->st.st_ino) ? 0 : -EAGAIN; /* swapped between the calls */
 }
 
-static int view_root(const char *written, struct view *v)
+static int take_snapshot(const char *configured_path, struct root_snapshot *v)
 {
     int err = -EAGAIN;
     for (int i = 0; i < TRIES_MAX && err == -EAGAIN; i++) {
-        err = view_once(written, v);
+        err = take_snapshot_once(configured_path, v);
         if (err < 0)
-            drop_view(v);
+            free_snapshot(v);
     }
     return err;
 }
 
 /* The site takes the path of the view. */
-static void adopt(struct site *site, const struct view *v)
+static void adopt_snapshot(struct static_site *site, const struct root_snapshot *v)
 {
-    drop_path(site->path.p);
+    free_path(site->path.p);
     site->path = mk_str_c(v->path);
     if (site->path.len == 1)
         site->path.len = 0; /* the root of everything: each absolute link is inside */
@@ -86,9 +86,9 @@ static void adopt(struct site *site, const struct view *v)
 }
 
 /* Does the kernel (or what confines this process) know openat2(2)? A root that may be passed but not listed is fine. */
-static int probe(int root_fd)
+static int probe_openat2(int root_fd)
 {
-    int fd = site_open_beneath(root_fd, ".", RESOLVE_BENEATH);
+    int fd = openat2_open_file(root_fd, ".", RESOLVE_BENEATH);
     if (fd >= 0)
         close(fd);
     return fd == -ENOSYS || fd == -EPERM ? fd : 0;
@@ -101,83 +101,83 @@ static uint64_t now_ms(void)
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-int root_open(struct site *site, struct mk_str written)
+int root_open(struct static_site *site, struct mk_str configured_path)
 {
-    struct view v;
-    int err = view_root(written.p, &v);
+    struct root_snapshot v;
+    int err = take_snapshot(configured_path.p, &v);
     if (err < 0)
         return err;
-    err = probe(v.fd);
+    err = probe_openat2(v.fd);
     if (err < 0) {
-        drop_view(&v);
+        free_snapshot(&v);
         return err;
     }
     pthread_mutex_init(&site->lock, NULL);
     site->root_fd = v.fd;
-    site->written = written;
-    site->due_ms = now_ms() + ROOT_CHECK_MS;
-    adopt(site, &v);
+    site->configured_path = configured_path;
+    site->next_check_ms = now_ms() + ROOT_CHECK_MS;
+    adopt_snapshot(site, &v);
     return 0;
 }
 
-void root_close(struct site *site)
+void root_close(struct static_site *site)
 {
     close(site->root_fd);
-    drop_path(site->path.p);
+    free_path(site->path.p);
     pthread_mutex_destroy(&site->lock);
 }
 
 /* As far as the kernel can tell without waiting. A path that names nothing just now keeps the root that there is. */
-static bool has_changed(const struct site *site)
+static bool has_root_changed(const struct static_site *site)
 {
     struct open_how how = {.flags = ROOT_FLAGS, .resolve = RESOLVE_CACHED};
     struct stat st;
-    int fd = (int)syscall(SYS_openat2, AT_FDCWD, site->written.p, &how, sizeof(how));
+    int fd = (int)syscall(SYS_openat2, AT_FDCWD, site->configured_path.p, &how, sizeof(how));
     if (fd < 0)
         return errno == EAGAIN;
-    bool changed = fstat(fd, &st) == 0 && !is_same(&st, site->device, site->inode);
+    bool changed = fstat(fd, &st) == 0 && !is_same_inode(&st, site->device, site->inode);
     close(fd);
     return changed;
 }
 
-bool root_take(struct site *site, uint64_t now)
+bool root_begin_check(struct static_site *site, uint64_t now)
 {
-    uint64_t due = site->due_ms;
-    if (now < due || !atomic_compare_exchange_strong(&site->due_ms, &due, ROOT_TAKEN))
+    uint64_t due = site->next_check_ms;
+    if (now < due || !atomic_compare_exchange_strong(&site->next_check_ms, &due, ROOT_CHECKING))
         return false;
-    if (has_changed(site))
+    if (has_root_changed(site))
         return true;
-    root_release(site, now);
+    root_end_check(site, now);
     return false;
 }
 
-void root_release(struct site *site, uint64_t now)
+void root_end_check(struct static_site *site, uint64_t now)
 {
-    site->due_ms = now + ROOT_CHECK_MS;
+    site->next_check_ms = now + ROOT_CHECK_MS;
 }
 
-static void swap(struct site *site, struct view *v)
+static void swap_root(struct static_site *site, struct root_snapshot *v)
 {
     pthread_mutex_lock(&site->lock);
-    site->swaps++;
+    site->swap_seq++;
     bool swapped = dup3(v->fd, site->root_fd, O_CLOEXEC) >= 0;
     if (swapped)
-        adopt(site, v);
-    site->swaps++;
+        adopt_snapshot(site, v);
+    site->swap_seq++;
     pthread_mutex_unlock(&site->lock);
     if (!swapped)
         return;
-    mk_log_info("static: the folder %s is %s now", site->written.p, v->path);
+    mk_log_info("static: the folder %s is %s now", site->configured_path.p, v->path);
     v->path = NULL; /* the site's */
 }
 
-void root_refresh(struct site *site, uint64_t now)
+void root_check(struct static_site *site, uint64_t now)
 {
-    struct view v;
-    if (view_root(site->written.p, &v) == 0) {
-        if (!is_same(&v.st, site->device, site->inode))
-            swap(site, &v);
-        drop_view(&v);
+    struct root_snapshot v;
+    if (take_snapshot(site->configured_path.p, &v) == 0) {
+        if (!is_same_inode(&v.st, site->device, site->inode))
+            swap_root(site, &v);
+        free_snapshot(&v);
     }
-    root_release(site, now);
+    root_end_check(site, now);
 }

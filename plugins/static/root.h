@@ -9,20 +9,21 @@
 #include "model.h"
 
 enum { ROOT_CHECK_MS = 1000 };
-#define ROOT_TAKEN UINT64_MAX
+#define ROOT_CHECKING UINT64_MAX
 
-/* Opens `written`; whether the kernel (or what confines this process) knows openat2(2) is found out too. 0 or -errno.
+/* Opens `configured_path`; whether the kernel (or what confines this process) knows openat2(2) is found out too. 0 or
+ * -errno.
  */
-int root_open(struct site *site, struct mk_str written);
-void root_close(struct site *site);
+int root_open(struct static_site *site, struct mk_str configured_path);
+void root_close(struct static_site *site);
 
 /*
  * Is it time to look, and is the root no longer what its path names, or can that not be told without waiting?
- * Then the caller has taken the matter, and gives it back with root_refresh() on a thread that may wait, or with
- * root_release(). Costs nothing while it is not time, and three calls then.
+ * Then the caller has taken the matter, and gives it back with root_check() on a thread that may wait, or with
+ * root_end_check(). Costs nothing while it is not time, and three calls then.
  */
-bool root_take(struct site *site, uint64_t now_ms);
-void root_refresh(struct site *site, uint64_t now_ms);
-void root_release(struct site *site, uint64_t now_ms);
+bool root_begin_check(struct static_site *site, uint64_t now_ms);
+void root_check(struct static_site *site, uint64_t now_ms);
+void root_end_check(struct static_site *site, uint64_t now_ms);
 
 #endif

@@ -4,19 +4,19 @@
  */
 #include "settings.h"
 
-static int choose(int own, int servers)
+static int choose_value(int own, int servers)
 {
     return own ? own - 1 : servers;
 }
 
-const struct static_settings *settings_merge(struct site *site, const struct static_settings *server)
+const struct static_settings *settings_merge(struct static_site *site, const struct static_settings *server)
 {
     const struct static_host *host = site->host;
-    site->own = (struct static_settings){
+    site->own_settings = (struct static_settings){
         .index = host->index.n ? host->index : server->index,
-        .symlinks = choose(host->symlinks, server->symlinks),
-        .ranges = choose(host->ranges, server->ranges),
-        .dotfiles = choose(host->dotfiles, server->dotfiles),
+        .symlinks = choose_value(host->symlinks, server->symlinks),
+        .ranges = choose_value(host->ranges, server->ranges),
+        .dotfiles = choose_value(host->dotfiles, server->dotfiles),
     };
-    return &site->own;
+    return &site->own_settings;
 }

@@ -7,7 +7,8 @@
 #include "model.h"
 
 #ifdef MK_LEAN
-static inline const struct static_settings *settings_merge(struct site *site, const struct static_settings *server)
+static inline const struct static_settings *settings_merge(struct static_site *site,
+                                                           const struct static_settings *server)
 {
     (void)site;
     return server;
@@ -15,7 +16,7 @@ static inline const struct static_settings *settings_merge(struct site *site, co
 #else
 
 /* Lives as long as the site, whose `host` is set. */
-const struct static_settings *settings_merge(struct site *site, const struct static_settings *server);
+const struct static_settings *settings_merge(struct static_site *site, const struct static_settings *server);
 
 #endif /* MK_LEAN */
 #endif

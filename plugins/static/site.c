@@ -12,32 +12,33 @@
 
 enum { TRIES_MAX = 64 };
 
-static struct found find_once(struct site *site, struct mk_str path, const struct mk_accept *accept, bool cached)
+static struct find_result find_once(struct static_site *site, struct mk_str path, const struct mk_accept *accept,
+                                    bool cached)
 {
-    return site->host->n_tries ? tryfiles_find(site, path, accept, cached) : site_find_name(site, path, accept, cached);
+    return site->host->n_tries ? tryfiles_find(site, path, accept, cached) : index_find(site, path, accept, cached);
 }
 
 /* While a swap is under way its thread has the lock. */
-static void await_swap(struct site *site)
+static void wait_for_swap(struct static_site *site)
 {
     pthread_mutex_lock(&site->lock);
     pthread_mutex_unlock(&site->lock);
 }
 
 /* Names that were looked up one after the other are those of one root; who saw two begins again. */
-struct found site_find(struct site *site, struct mk_str path, const struct mk_accept *accept, bool cached)
+struct find_result find_path(struct static_site *site, struct mk_str path, const struct mk_accept *accept, bool cached)
 {
     for (int i = 0;; i++) {
-        unsigned swaps = site->swaps;
+        unsigned swap_seq = site->swap_seq;
         bool in_memory = site->in_memory && cached; /* no other file system can be entered on the way then */
-        struct found f = find_once(site, path, accept, cached);
+        struct find_result f = find_once(site, path, accept, cached);
         f.in_memory = in_memory;
-        if ((swaps == site->swaps && swaps % 2 == 0) || i == TRIES_MAX)
+        if ((swap_seq == site->swap_seq && swap_seq % 2 == 0) || i == TRIES_MAX)
             return f;
         if (f.fd >= 0)
             close(f.fd);
         if (cached)
-            return (struct found){.kind = FOUND_NOTHING, .fd = -1, .err = EAGAIN};
-        await_swap(site);
+            return (struct find_result){.kind = FOUND_NOTHING, .fd = -1, .err = EAGAIN};
+        wait_for_swap(site);
     }
 }

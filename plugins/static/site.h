@@ -13,6 +13,6 @@
  * preferred. With `cached` only what the kernel can say without waiting for a disk; then the errno may be
  * EAGAIN: call again without it, on a thread that may wait. `path` must not change while it is used.
  */
-struct found site_find(struct site *site, struct mk_str path, const struct mk_accept *accept, bool cached);
+struct find_result find_path(struct static_site *site, struct mk_str path, const struct mk_accept *accept, bool cached);
 
 #endif

@@ -44,8 +44,8 @@ static const struct mk_conf_key server_keys[] = {
 
 #ifndef MK_LEAN
 /* The values of a host, which may leave them to the server. */
-static const char *const own_switch[] = {"Server", "Off", "On", NULL};
-static const char *const own_symlinks[] = {"Server", "Off", "Inside", "On", NULL};
+static const char *const host_switch_names[] = {"Server", "Off", "On", NULL};
+static const char *const host_symlink_names[] = {"Server", "Off", "Inside", "On", NULL};
 #endif
 
 static const struct mk_conf_key host_keys[] = {
@@ -60,7 +60,7 @@ static const struct mk_conf_key host_keys[] = {
     MK_CONF_KEY_CUSTOM(struct static_host, precompressed_match, "PrecompressedMatch", NULL,
                        "For which files `Precompressed` is: their paths, as patterns (`/assets`, `*.css`); an index "
                        "has the path of its own name. Without this key, for all.",
-                       .flags = MK_CONF_REPEAT, .unit = "patterns", .parse = variants_parse_match),
+                       .flags = MK_CONF_REPEAT, .unit = "patterns", .parse = precompressed_parse_match),
     MK_CONF_KEY_LIST(
         struct static_host, try_files, "TryFiles", NULL,
         "Names that stand for a path, in the order in which they are tried; `$path` is the path. `$path/` is "
@@ -72,18 +72,18 @@ static const struct mk_conf_key host_keys[] = {
                        .unit = "folder", .parse = userdir_parse),
     MK_CONF_KEY_LIST(struct static_host, index, "Indexfile", NULL, "As `Indexfile` of the server, for this host."),
     MK_CONF_KEY_ENUM(struct static_host, symlinks, "SymLink", "Server",
-                     "As `SymLink` of the server, for this host. `Server`: as there.", .names = own_symlinks),
+                     "As `SymLink` of the server, for this host. `Server`: as there.", .names = host_symlink_names),
     MK_CONF_KEY_ENUM(struct static_host, ranges, "Resume", "Server",
-                     "As `Resume` of the server, for this host. `Server`: as there.", .names = own_switch),
+                     "As `Resume` of the server, for this host. `Server`: as there.", .names = host_switch_names),
     MK_CONF_KEY_ENUM(struct static_host, dotfiles, "DotFiles", "Server",
-                     "As `DotFiles` of the server, for this host. `Server`: as there.", .names = own_switch),
+                     "As `DotFiles` of the server, for this host. `Server`: as there.", .names = host_switch_names),
 #endif
     {0},
 };
 
 static void check_host(const struct mk_conf_check *check, void *section)
 {
-    variants_check(check, section);
+    precompressed_check(check, section);
     tryfiles_check(check, section);
 }
 
@@ -125,7 +125,7 @@ static const struct mk_conf_section sections[] = {
 
 static void stop_host(struct mk_host *host, void *state)
 {
-    struct site *site = state;
+    struct static_site *site = state;
     (void)host;
     errors_free(site);
     alias_free(site);
@@ -135,7 +135,7 @@ static void stop_host(struct mk_host *host, void *state)
 }
 
 /* Leaves root_fd at -1 when it fails: what needs no root is checked all the same. */
-static int open_root(struct mk_host *host, struct site *site, const struct static_host *conf)
+static int open_root(struct mk_host *host, struct static_site *site, const struct static_host *conf)
 {
     int err = conf->root.len ? root_open(site, conf->root) : -EINVAL;
 #ifndef MK_LEAN
@@ -157,10 +157,10 @@ static int open_root(struct mk_host *host, struct site *site, const struct stati
 static int start_host(struct mk_host *host, void **ret_state)
 {
     const struct static_host *conf = mk_host_conf(host, &sections[HOST]);
-    struct site *site = mk_account_alloc(NULL, sizeof(*site));
+    struct static_site *site = mk_account_alloc(NULL, sizeof(*site));
     if (!site)
         return -ENOMEM;
-    *site = (struct site){.host = conf};
+    *site = (struct static_site){.host = conf};
     site->settings = settings_merge(site, mk_host_server_conf(host, &sections[SERVER]));
     int err = open_root(host, site, conf);
     if (err != -ENOMEM) {
@@ -208,11 +208,11 @@ static const struct {
     {EACCES, 403}, {EPERM, 403}, {EMFILE, 503}, {ENFILE, 503}, {ENOMEM, 503}, {EAGAIN, 503},
 };
 
-static int status_of(const struct found *found)
+static int get_status(const struct find_result *found)
 {
     if (found->status)
         return found->status;
-    if (site_is_missing(found->err))
+    if (open_is_missing(found->err))
         return 404;
     for (size_t i = 0; i < sizeof(error_statuses) / sizeof(error_statuses[0]); i++)
         if (error_statuses[i].err == found->err)
@@ -225,7 +225,7 @@ static bool ends_with(struct mk_str s, struct mk_str end)
     return s.len >= end.len && mk_str_ieq(mk_str(s.p + s.len - end.len, end.len), end);
 }
 
-static void send_file(struct mk_request *req, const struct site *site, const struct found *found)
+static void send_file(struct mk_request *req, const struct static_site *site, const struct find_result *found)
 {
     struct mk_str content = found->content.p ? mk_arena_dup(mk_request_arena(req), found->content) : MK_STR_NONE;
     if (found->content.p && !content.p) {
@@ -247,7 +247,7 @@ static void send_file(struct mk_request *req, const struct site *site, const str
                           });
 }
 
-static void answer(struct mk_request *req, const struct site *site, const struct found *found)
+static void send_result(struct mk_request *req, const struct static_site *site, const struct find_result *found)
 {
     switch (found->kind) {
     case FOUND_FILE:
@@ -257,55 +257,55 @@ static void answer(struct mk_request *req, const struct site *site, const struct
         redirect_to_directory(req);
         return;
     default:
-        mk_response_error(req, status_of(found));
+        mk_response_error(req, get_status(found));
     }
 }
 
 /* Perhaps another plugin has something at this place. */
-static bool is_nothing(const struct found *found)
+static bool is_not_found(const struct find_result *found)
 {
-    return found->kind == FOUND_NOTHING && !found->status && site_is_missing(found->err);
+    return found->kind == FOUND_NOTHING && !found->status && open_is_missing(found->err);
 }
 
 /* ── what is not in memory is looked up by a disk thread ── */
 
-struct lookup {
+struct static_lookup {
     struct mk_job job;
-    struct lookup **owner; /* in the request's arena; the request is gone when it is NULL */
+    struct static_lookup **owner; /* in the request's arena; the request is gone when it is NULL */
     struct mk_request *req;
     struct mk_account *account;
-    struct mk_worker *worker; /* held: the site is its generation's */
-    struct place at;          /* its strings are in `storage` */
-    struct mk_str asked;      /* the path of it that stays as long as the request */
-    uint64_t root_ms;         /* when the matter of the root was taken; 0 when it was not */
+    struct mk_worker *worker;  /* held: the site is its generation's */
+    struct static_location at; /* its strings are in `storage` */
+    struct mk_str req_path;    /* the path of it that stays as long as the request */
+    uint64_t root_check_ms;    /* when the matter of the root was taken; 0 when it was not */
     struct mk_accept accept;
-    struct found found;
+    struct find_result found;
     size_t bytes;
     char storage[];
 };
 
-static void find_waiting(struct mk_job *job)
+static void run_lookup(struct mk_job *job)
 {
-    struct lookup *l = MK_OWNER(job, struct lookup, job);
-    if (l->root_ms)
-        root_refresh(l->at.site, l->root_ms);
-    if (userdir_is(&l->at))
+    struct static_lookup *l = MK_OWNER(job, struct static_lookup, job);
+    if (l->root_check_ms)
+        root_check(l->at.site, l->root_check_ms);
+    if (userdir_is_matched(&l->at))
         l->found = userdir_find(&l->at, &l->accept);
     else
-        l->found = site_find(l->at.site, l->at.path, &l->accept, false);
+        l->found = find_path(l->at.site, l->at.path, &l->accept, false);
 }
 
 static void finish_lookup(struct mk_job *job)
 {
-    struct lookup *l = MK_OWNER(job, struct lookup, job);
+    struct static_lookup *l = MK_OWNER(job, struct static_lookup, job);
     if (l->req) {
         *l->owner = NULL;
         if (l->found.name.p == l->at.path.p)
-            l->found.name = l->asked;
-        if (is_nothing(&l->found))
+            l->found.name = l->req_path;
+        if (is_not_found(&l->found))
             mk_request_continue(l->req);
         else
-            answer(l->req, l->at.site, &l->found);
+            send_result(l->req, l->at.site, &l->found);
     } else if (l->found.fd >= 0) {
         close(l->found.fd);
     }
@@ -313,44 +313,44 @@ static void finish_lookup(struct mk_job *job)
     mk_account_free(l->account, l, l->bytes);
 }
 
-static void forget_lookup(void *ctx)
+static void cancel_lookup(void *ctx)
 {
-    struct lookup **owner = ctx;
+    struct static_lookup **owner = ctx;
     if (*owner)
         (*owner)->req = NULL;
 }
 
-static struct mk_str copy(char *to, struct mk_str s)
+static struct mk_str copy_str(char *to, struct mk_str s)
 {
     memcpy(to, s.p, s.len);
     to[s.len] = '\0';
     return mk_str(to, s.len);
 }
 
-static int look_up_waiting(struct mk_request *req, const struct place *at, const struct mk_accept *accept,
-                           uint64_t root_ms)
+static int start_lookup(struct mk_request *req, const struct static_location *at, const struct mk_accept *accept,
+                        uint64_t root_check_ms)
 {
-    size_t bytes = sizeof(struct lookup) + at->path.len + 1 + (userdir_is(at) ? at->user.len + 1 : 0);
-    struct lookup **owner = mk_arena_alloc(mk_request_arena(req), sizeof(struct lookup *));
-    struct lookup *l = owner ? mk_account_alloc(mk_request_account(req), bytes) : NULL;
+    size_t bytes = sizeof(struct static_lookup) + at->path.len + 1 + (userdir_is_matched(at) ? at->user.len + 1 : 0);
+    struct static_lookup **owner = mk_arena_alloc(mk_request_arena(req), sizeof(struct static_lookup *));
+    struct static_lookup *l = owner ? mk_account_alloc(mk_request_account(req), bytes) : NULL;
     if (!l)
         return -ENOMEM;
-    *l = (struct lookup){.owner = owner,
-                         .req = req,
-                         .account = mk_request_account(req),
-                         .at = {.site = at->site},
-                         .asked = at->path,
-                         .root_ms = root_ms,
-                         .bytes = bytes};
+    *l = (struct static_lookup){.owner = owner,
+                                .req = req,
+                                .account = mk_request_account(req),
+                                .at = {.site = at->site},
+                                .req_path = at->path,
+                                .root_check_ms = root_check_ms,
+                                .bytes = bytes};
     l->accept = *accept;
-    l->at.path = copy(l->storage, at->path);
-    if (userdir_is(at))
-        l->at.user = copy(l->storage + at->path.len + 1, at->user);
-    l->job.work = find_waiting;
+    l->at.path = copy_str(l->storage, at->path);
+    if (userdir_is_matched(at))
+        l->at.user = copy_str(l->storage + at->path.len + 1, at->user);
+    l->job.work = run_lookup;
     l->job.done = finish_lookup;
     *owner = l;
     l->worker = mk_worker_get(mk_request_worker(req));
-    int err = mk_arena_defer(mk_request_arena(req), forget_lookup, owner);
+    int err = mk_arena_defer(mk_request_arena(req), cancel_lookup, owner);
     if (err == 0)
         err = mk_job_submit(mk_request_loop(req), &l->job);
     if (err < 0) {
@@ -363,44 +363,45 @@ static int look_up_waiting(struct mk_request *req, const struct place *at, const
 
 /* ── requests ── */
 
-static struct found find_cached(struct mk_request *req, const struct place *at, const struct mk_accept *accept)
+static struct find_result find_cached(struct mk_request *req, const struct static_location *at,
+                                      const struct mk_accept *accept)
 {
 #ifndef MK_LEAN
-    struct recent *recent = mk_worker_state(mk_request_worker(req), &mk_plugin_static);
-    return recent_find(recent, mk_loop_turns(mk_request_loop(req)), at, accept);
+    struct small_file_cache *cache = mk_worker_state(mk_request_worker(req), &mk_plugin_static);
+    return small_file_cache_find(cache, mk_loop_turns(mk_request_loop(req)), at, accept);
 #else
     (void)req;
-    return site_find(at->site, at->path, accept, true);
+    return find_path(at->site, at->path, accept, true);
 #endif
 }
 
 /* From memory if that is possible, and on a disk thread otherwise. */
-static int find(struct mk_request *req, const struct place *at)
+static int serve_location(struct mk_request *req, const struct static_location *at)
 {
-    struct site *site = at->site;
+    struct static_site *site = at->site;
     struct mk_accept accept = {{0}};
     uint64_t now = mk_loop_now_ms(mk_request_loop(req));
-    bool swapped = !userdir_is(at) && root_take(site, now);
+    bool swapped = !userdir_is_matched(at) && root_begin_check(site, now);
     if (site->host->n_codings)
         mk_accept_encoding(mk_request_field(req, MK_FIELD_ACCEPT_ENCODING), &accept);
-    struct found found = {.kind = FOUND_NOTHING, .err = EAGAIN};
-    if (!swapped && !userdir_is(at))
+    struct find_result found = {.kind = FOUND_NOTHING, .err = EAGAIN};
+    if (!swapped && !userdir_is_matched(at))
         found = find_cached(req, at, &accept);
-    if (is_nothing(&found))
+    if (is_not_found(&found))
         return MK_DECLINED;
     if (found.kind != FOUND_NOTHING || found.err != EAGAIN) {
-        answer(req, site, &found);
-    } else if (look_up_waiting(req, at, &accept, swapped ? now : 0) < 0) {
+        send_result(req, site, &found);
+    } else if (start_lookup(req, at, &accept, swapped ? now : 0) < 0) {
         if (swapped)
-            root_release(site, now);
+            root_end_check(site, now);
         mk_response_error(req, 503);
     }
     return 0;
 }
 
-static int serve(struct mk_request *req)
+static int serve_request(struct mk_request *req)
 {
-    struct site *site = mk_request_host_state(req, &mk_plugin_static);
+    struct static_site *site = mk_request_host_state(req, &mk_plugin_static);
     enum mk_method method = mk_request_method(req);
 
     if (!site || method == MK_METHOD_OTHER)
@@ -409,48 +410,48 @@ static int serve(struct mk_request *req)
         mk_response_allow(req, MK_STR("GET, HEAD, OPTIONS"));
         return 0;
     }
-    struct place at = {site, mk_request_path(req), MK_STR_NONE};
-    if (site_is_hidden(site, at.path)) {
+    struct static_location at = {site, mk_request_path(req), MK_STR_NONE};
+    if (open_is_hidden(site, at.path)) {
         mk_response_error(req, 404);
         return 0;
     }
     if (!alias_find(&at))
-        userdir_take(&at);
-    if (alias_is_bare(&at)) {
+        userdir_match(&at);
+    if (alias_needs_slash(&at)) {
         redirect_to_directory(req);
         return 0;
     }
-    return find(req, &at);
+    return serve_location(req, &at);
 }
 
-static void change_error(struct mk_request *req)
+static void replace_error_page(struct mk_request *req)
 {
-    const struct site *site = mk_request_host_state(req, &mk_plugin_static);
+    const struct static_site *site = mk_request_host_state(req, &mk_plugin_static);
     if (site && site->errors)
         errors_apply(req, site);
 }
 
 #ifndef MK_LEAN
 /* What else a request has done, its handler knows: those behind it are not to see how it was before. */
-static void forget_reading(struct mk_request *req)
+static void clear_cache(struct mk_request *req)
 {
     enum mk_method method = mk_request_method(req);
     if (method != MK_GET && method != MK_HEAD)
-        recent_forget(mk_worker_state(mk_request_worker(req), &mk_plugin_static));
+        small_file_cache_clear(mk_worker_state(mk_request_worker(req), &mk_plugin_static));
 }
 
 static int start_worker(struct mk_worker *worker, void **ret_state)
 {
-    *ret_state = mk_account_alloc(mk_worker_account(worker), sizeof(struct recent));
+    *ret_state = mk_account_alloc(mk_worker_account(worker), sizeof(struct small_file_cache));
     if (!*ret_state)
         return -ENOMEM;
-    recent_forget(*ret_state);
+    small_file_cache_clear(*ret_state);
     return 0;
 }
 
 static void stop_worker(struct mk_worker *worker, void *state)
 {
-    mk_account_free(mk_worker_account(worker), state, sizeof(struct recent));
+    mk_account_free(mk_worker_account(worker), state, sizeof(struct small_file_cache));
 }
 #endif
 
@@ -464,9 +465,9 @@ MK_PLUGIN(static) = {
     .worker_start = start_worker,
     .worker_stop = stop_worker,
 #endif
-    .on_content = serve,
-    .on_response = change_error,
+    .on_content = serve_request,
+    .on_response = replace_error_page,
 #ifndef MK_LEAN
-    .on_done = forget_reading,
+    .on_done = clear_cache,
 #endif
 };

@@ -14,18 +14,19 @@ static inline void tryfiles_check(const struct mk_conf_check *check, struct stat
     (void)host;
 }
 
-static inline struct found tryfiles_find(struct site *site, struct mk_str path, const struct mk_accept *accept,
-                                         bool cached)
+static inline struct find_result tryfiles_find(struct static_site *site, struct mk_str path,
+                                               const struct mk_accept *accept, bool cached)
 {
-    return site_find_name(site, path, accept, cached);
+    return index_find(site, path, accept, cached);
 }
 #else
 
 /* Checks the words of the directive and reads a last "=CODE" off them; complains about the line. */
 void tryfiles_check(const struct mk_conf_check *check, struct static_host *host);
 
-/* The first name that exists. As site_find. */
-struct found tryfiles_find(struct site *site, struct mk_str path, const struct mk_accept *accept, bool cached);
+/* The first name that exists. As find_path. */
+struct find_result tryfiles_find(struct static_site *site, struct mk_str path, const struct mk_accept *accept,
+                                 bool cached);
 
 #endif /* MK_LEAN */
 #endif

@@ -15,9 +15,9 @@
 #include <unistd.h>
 
 enum {
-    UID_PEOPLE = 1000,   /* below are root and the daemons (UID_MIN of login.defs) */
-    UID_NOBODY = 65534,  /* files of nobody in particular */
-    ENTRY_BYTES = 16384, /* of the password database: far more than any has */
+    UID_USERS_MIN = 1000, /* below are root and the daemons (UID_MIN of login.defs) */
+    UID_NOBODY = 65534,   /* files of nobody in particular */
+    ENTRY_BYTES = 16384,  /* of the password database: far more than any has */
 };
 
 /* ── directive ── */
@@ -27,7 +27,7 @@ static bool is_segment(struct mk_str s)
     return s.len && !mk_str_eq(s, MK_STR(".")) && !mk_str_eq(s, MK_STR(".."));
 }
 
-static bool is_below(struct mk_str path)
+static bool is_relative_path(struct mk_str path)
 {
     for (size_t start = 0, end; start <= path.len; start = end + 1) {
         const char *slash = memchr(path.p + start, '/', path.len - start);
@@ -41,7 +41,7 @@ static bool is_below(struct mk_str path)
 int userdir_parse(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
 {
     struct mk_str *name = field;
-    if (value->n != 1 || !is_below(value->text)) {
+    if (value->n != 1 || !is_relative_path(value->text)) {
         mk_buf_addf(error, "a folder in the homes of users is named without a slash at either end and without dots for "
                            "names, such as public_html");
         return -EINVAL;
@@ -67,7 +67,7 @@ static bool is_name(struct mk_str name)
     return name.len > 0 && name.len <= USERDIR_NAME_BYTES;
 }
 
-bool userdir_take(struct place *at)
+bool userdir_match(struct static_location *at)
 {
     struct mk_str path = at->path;
     if (!at->site->host->user_dir.len || !mk_str_starts(path, MK_STR("/~")))
@@ -86,7 +86,7 @@ bool userdir_take(struct place *at)
 /* ── what is there ── */
 
 /* Nothing of the user, and so no reason to keep quiet about it. */
-static int hide_reason(int err)
+static int mask_errno(int err)
 {
     static const int ours[] = {EMFILE, ENFILE, ENOMEM, EAGAIN};
     for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
@@ -97,44 +97,45 @@ static int hide_reason(int err)
 
 static bool may_have_folder(const struct passwd *user)
 {
-    return user->pw_uid >= UID_PEOPLE && user->pw_uid != UID_NOBODY && user->pw_dir && user->pw_dir[0] == '/';
+    return user->pw_uid >= UID_USERS_MIN && user->pw_uid != UID_NOBODY && user->pw_dir && user->pw_dir[0] == '/';
 }
 
 /* A descriptor of the user's folder, and its path in `ret_path`; -errno. */
-static int open_folder(const struct place *at, char ret_path[SITE_NAME_BYTES])
+static int open_user_dir(const struct static_location *at, char ret_path[STATIC_NAME_BYTES])
 {
     MK_UNINITIALIZED char entry[ENTRY_BYTES];
     struct passwd storage, *user = NULL;
     const char *name = at->site->host->user_dir.p;
     int err = at->user.len ? getpwnam_r(at->user.p, &storage, entry, sizeof(entry), &user) : ENOENT;
     if (!user)
-        return hide_reason(err);
-    if (!may_have_folder(user) || snprintf(ret_path, SITE_NAME_BYTES, "%s/%s", user->pw_dir, name) >= SITE_NAME_BYTES)
+        return mask_errno(err);
+    if (!may_have_folder(user) ||
+        snprintf(ret_path, STATIC_NAME_BYTES, "%s/%s", user->pw_dir, name) >= STATIC_NAME_BYTES)
         return -ENOENT;
     int home = open(user->pw_dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (home < 0)
-        return hide_reason(errno);
-    int fd = site_enter(at->site, home, name);
+        return mask_errno(errno);
+    int fd = open_dir(at->site, home, name);
     close(home);
-    return fd < 0 ? hide_reason(-fd) : fd;
+    return fd < 0 ? mask_errno(-fd) : fd;
 }
 
-struct found userdir_find(const struct place *at, const struct mk_accept *accept)
+struct find_result userdir_find(const struct static_location *at, const struct mk_accept *accept)
 {
-    MK_UNINITIALIZED char path[SITE_NAME_BYTES], prefix[USERDIR_NAME_BYTES + 3];
-    int fd = open_folder(at, path);
+    MK_UNINITIALIZED char path[STATIC_NAME_BYTES], prefix[USERDIR_NAME_BYTES + 3];
+    int fd = open_user_dir(at, path);
     if (fd < 0)
-        return (struct found){.kind = FOUND_NOTHING, .fd = -1, .err = -fd};
+        return (struct find_result){.kind = FOUND_NOTHING, .fd = -1, .err = -fd};
     struct static_host host = *at->site->host;
     host.n_tries = 0; /* TryFiles is the document root's */
     snprintf(prefix, sizeof(prefix), "/~%s", at->user.p);
-    struct site folder = {.settings = at->site->settings,
-                          .host = &host,
-                          .root_fd = fd,
-                          .lock = PTHREAD_MUTEX_INITIALIZER,
-                          .prefix = mk_str_c(prefix),
-                          .written = mk_str_c(path)};
-    struct found found = site_find(&folder, at->path, accept, false);
+    struct static_site folder = {.settings = at->site->settings,
+                                 .host = &host,
+                                 .root_fd = fd,
+                                 .lock = PTHREAD_MUTEX_INITIALIZER,
+                                 .prefix = mk_str_c(prefix),
+                                 .configured_path = mk_str_c(path)};
+    struct find_result found = find_path(&folder, at->path, accept, false);
     close(fd);
     return found;
 }

@@ -9,23 +9,23 @@
 #include "model.h"
 
 #ifdef MK_LEAN
-static inline bool userdir_take(struct place *at)
+static inline bool userdir_match(struct static_location *at)
 {
     (void)at;
     return false;
 }
 
-static inline bool userdir_is(const struct place *at)
+static inline bool userdir_is_matched(const struct static_location *at)
 {
     (void)at;
     return false;
 }
 
-static inline struct found userdir_find(const struct place *at, const struct mk_accept *accept)
+static inline struct find_result userdir_find(const struct static_location *at, const struct mk_accept *accept)
 {
     (void)at;
     (void)accept;
-    return (struct found){.kind = FOUND_NOTHING};
+    return (struct find_result){.kind = FOUND_NOTHING};
 }
 #else
 
@@ -35,18 +35,18 @@ enum { USERDIR_NAME_BYTES = 32 }; /* as useradd(8) */
 int userdir_parse(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error);
 
 /* Is `at->path` one of a user, and has the host UserDir? `at` is what lies below then; the name may be empty. */
-bool userdir_take(struct place *at);
+bool userdir_match(struct static_location *at);
 
-static inline bool userdir_is(const struct place *at)
+static inline bool userdir_is_matched(const struct static_location *at)
 {
     return at->user.p != NULL;
 }
 
 /*
- * As site_find, for a thread that may wait; the name of the user ends with a NUL. Who does not exist, is none of
+ * As find_path, for a thread that may wait; the name of the user ends with a NUL. Who does not exist, is none of
  * those who may have a folder here, or has none that can be read is not told from each other: all are ENOENT.
  */
-struct found userdir_find(const struct place *at, const struct mk_accept *accept);
+struct find_result userdir_find(const struct static_location *at, const struct mk_accept *accept);
 
 #endif /* MK_LEAN */
 #endif

@@ -25,7 +25,7 @@ static unsigned find_coding(struct mk_str name)
     return i;
 }
 
-void variants_check(const struct mk_conf_check *check, struct static_host *host)
+void precompressed_check(const struct mk_conf_check *check, struct static_host *host)
 {
     size_t offset = offsetof(struct static_host, precompressed);
     for (uint32_t i = 0; i < host->precompressed.n; i++) {
@@ -43,9 +43,10 @@ void variants_check(const struct mk_conf_check *check, struct static_host *host)
                      "\"PrecompressedMatch\" does nothing without \"Precompressed\"");
 }
 
-int variants_parse_match(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
+int precompressed_parse_match(const struct mk_conf_value *value, void *field, struct mk_arena *arena,
+                              struct mk_buf *error)
 {
-    struct patterns *all = field;
+    struct static_patterns *all = field;
     for (uint32_t i = 0; i < value->n; i++) {
         struct mk_conf_value word = {.text = value->words[i],
                                      .dir = value->dir,
@@ -66,10 +67,10 @@ int variants_parse_match(const struct mk_conf_value *value, void *field, struct 
 }
 
 /* By the path of the file, as a client would ask for it. */
-static bool is_meant(const struct site *site, const char *name)
+static bool matches_patterns(const struct static_site *site, const char *name)
 {
-    const struct patterns *patterns = &site->host->precompressed_match;
-    MK_UNINITIALIZED char path[SITE_NAME_BYTES];
+    const struct static_patterns *patterns = &site->host->precompressed_match;
+    MK_UNINITIALIZED char path[STATIC_NAME_BYTES];
     if (!patterns->n)
         return true;
     int n = snprintf(path, sizeof(path), "%.*s/%s", MK_STR_ARG(site->prefix), name);
@@ -95,28 +96,29 @@ static bool is_older(const struct timespec *a, const struct timespec *b)
     return a->tv_sec != b->tv_sec ? a->tv_sec < b->tv_sec : a->tv_nsec < b->tv_nsec;
 }
 
-static struct found find_variant(struct site *site, const char *name, enum mk_coding coding, bool cached,
-                                 const struct found *f)
+static struct find_result find_variant(struct static_site *site, const char *name, enum mk_coding coding, bool cached,
+                                       const struct find_result *f)
 {
-    MK_UNINITIALIZED char path[SITE_NAME_BYTES];
+    MK_UNINITIALIZED char path[STATIC_NAME_BYTES];
     int n = snprintf(path, sizeof(path), "%s%s", name, suffixes[coding]);
-    struct found v = site_look_at(n < (int)sizeof(path) ? site_open(site, path, cached) : -ENAMETOOLONG, f->name);
+    struct find_result v = open_stat(n < (int)sizeof(path) ? open_name(site, path, cached) : -ENAMETOOLONG, f->name);
     if (v.kind != FOUND_FILE || !is_older(&v.mtime, &f->mtime))
         return v;
     close(v.fd); /* of an earlier version of the file */
-    return (struct found){.kind = FOUND_NOTHING, .fd = -1, .err = ENOENT};
+    return (struct find_result){.kind = FOUND_NOTHING, .fd = -1, .err = ENOENT};
 }
 
-void variants_choose(struct site *site, const char *name, const struct mk_accept *accept, bool cached, struct found *f)
+void precompressed_select(struct static_site *site, const char *name, const struct mk_accept *accept, bool cached,
+                          struct find_result *f)
 {
     const struct static_host *host = site->host;
     enum mk_coding coding;
-    if (f->kind != FOUND_FILE || !host->n_codings || is_compressed(mk_str_c(name)) || !is_meant(site, name))
+    if (f->kind != FOUND_FILE || !host->n_codings || is_compressed(mk_str_c(name)) || !matches_patterns(site, name))
         return;
     f->varies = true;
     struct mk_accept left = accept ? *accept : (struct mk_accept){{0}};
     while (mk_accept_next(&left, host->codings, host->n_codings, &coding)) {
-        struct found v = find_variant(site, name, coding, cached, f);
+        struct find_result v = find_variant(site, name, coding, cached, f);
         bool must_wait = v.kind == FOUND_NOTHING && v.err == EAGAIN;
         if (v.kind != FOUND_FILE && !must_wait)
             continue;

@@ -6,14 +6,14 @@
 #include "model.h"
 
 #ifdef MK_LEAN
-static inline void variants_check(const struct mk_conf_check *check, struct static_host *host)
+static inline void precompressed_check(const struct mk_conf_check *check, struct static_host *host)
 {
     (void)check;
     (void)host;
 }
 
-static inline void variants_choose(struct site *site, const char *name, const struct mk_accept *accept, bool cached,
-                                   struct found *f)
+static inline void precompressed_select(struct static_site *site, const char *name, const struct mk_accept *accept,
+                                        bool cached, struct find_result *f)
 {
     (void)site;
     (void)name;
@@ -24,16 +24,18 @@ static inline void variants_choose(struct site *site, const char *name, const st
 #else
 
 /* Reads the patterns of a line of PrecompressedMatch. As mk_conf_parse_fn. */
-int variants_parse_match(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error);
+int precompressed_parse_match(const struct mk_conf_value *value, void *field, struct mk_arena *arena,
+                              struct mk_buf *error);
 
 /* Reads the words of Precompressed; complains about the line. */
-void variants_check(const struct mk_conf_check *check, struct static_host *host);
+void precompressed_check(const struct mk_conf_check *check, struct static_host *host);
 
 /*
  * Puts a variant of the file `name`, which is `f`, in its place: the most welcome one that exists and is not
  * older. With `cached` the result may be EAGAIN. What PrecompressedMatch does not name has none.
  */
-void variants_choose(struct site *site, const char *name, const struct mk_accept *accept, bool cached, struct found *f);
+void precompressed_select(struct static_site *site, const char *name, const struct mk_accept *accept, bool cached,
+                          struct find_result *f);
 
 #endif /* MK_LEAN */
 #endif

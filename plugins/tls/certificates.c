@@ -18,13 +18,13 @@
 enum { FAULT_BYTES = 400, DATE_BYTES = 32, CURVE_BYTES = 32, NAME_BYTES = 256 };
 
 /* Where we are: a host, and one of its certificates. */
-struct place {
-    struct site *site;
+struct cert_ref {
+    struct tls_host *tls_host;
     struct mk_host *host;
     unsigned nth;
 };
 
-static const char *host_name(const struct mk_host *host, char *to, size_t size)
+static const char *format_host_name(const struct mk_host *host, char *to, size_t size)
 {
     struct mk_str name = mk_host_name(host, 0);
     if (name.len)
@@ -34,18 +34,18 @@ static const char *host_name(const struct mk_host *host, char *to, size_t size)
     return to;
 }
 
-static int complain(const struct place *at, size_t offset, const char *what, const struct mk_str *path,
-                    struct mk_buf *fault)
+static int report_error(const struct cert_ref *at, size_t offset, const char *what, const struct mk_str *path,
+                        struct mk_buf *fault)
 {
     char name[NAME_BYTES];
-    mk_host_error(at->host, at->site->conf, offset, at->nth, "%s: %s %.*s %s", host_name(at->host, name, sizeof(name)),
-                  what, MK_STR_ARG(*path), mk_buf_cstr(fault));
+    mk_host_error(at->host, at->tls_host->conf, offset, at->nth, "%s: %s %.*s %s",
+                  format_host_name(at->host, name, sizeof(name)), what, MK_STR_ARG(*path), mk_buf_cstr(fault));
     return -EINVAL;
 }
 
 /* A warning, of "WHAT FILE" and the rest. */
-static void MK_PRINTF(5, 6)
-    doubt(const struct place *at, size_t offset, const char *what, const struct mk_str *path, const char *format, ...)
+static void MK_PRINTF(5, 6) report_warning(const struct cert_ref *at, size_t offset, const char *what,
+                                           const struct mk_str *path, const char *format, ...)
 {
     char name[NAME_BYTES], text[FAULT_BYTES];
     struct mk_buf rest;
@@ -54,11 +54,12 @@ static void MK_PRINTF(5, 6)
     va_start(args, format);
     mk_buf_vaddf(&rest, format, args);
     va_end(args);
-    mk_host_warn(at->host, at->site->conf, offset, at->nth, "%s: %s %.*s%s", host_name(at->host, name, sizeof(name)),
-                 what, MK_STR_ARG(*path), mk_buf_cstr(&rest));
+    mk_host_warn(at->host, at->tls_host->conf, offset, at->nth, "%s: %s %.*s%s",
+                 format_host_name(at->host, name, sizeof(name)), what, MK_STR_ARG(*path), mk_buf_cstr(&rest));
 }
 
-#define DOUBT(at, path, ...) doubt(at, offsetof(struct tls_host, certificates), "the certificate", path, __VA_ARGS__)
+#define WARN_CERT(at, path, ...) \
+    report_warning(at, offsetof(struct tls_host_conf, certificates), "the certificate", path, __VA_ARGS__)
 
 /* ── doubts ── */
 
@@ -69,42 +70,42 @@ static void print_date(const ASN1_TIME *time, char *to, size_t size)
         snprintf(to, size, "an unknown time");
 }
 
-static void doubt_dates(const struct place *at, const struct mk_str *path, const X509 *leaf)
+static void check_dates(const struct cert_ref *at, const struct mk_str *path, const X509 *leaf)
 {
     char date[DATE_BYTES];
     if (X509_cmp_current_time(X509_get0_notAfter(leaf)) < 0) {
         print_date(X509_get0_notAfter(leaf), date, sizeof(date));
-        DOUBT(at, path, " has expired: it was good until %s", date);
+        WARN_CERT(at, path, " has expired: it was good until %s", date);
     } else if (X509_cmp_current_time(X509_get0_notBefore(leaf)) > 0) {
         print_date(X509_get0_notBefore(leaf), date, sizeof(date));
-        DOUBT(at, path, " is not valid yet: it will be from %s", date);
+        WARN_CERT(at, path, " is not valid yet: it will be from %s", date);
     }
 }
 
-static void doubt_names(const struct place *at, const struct mk_str *path, X509 *leaf)
+static void check_names(const struct cert_ref *at, const struct mk_str *path, X509 *leaf)
 {
     for (unsigned i = 0; mk_host_name(at->host, i).p; i++) {
         struct mk_str name = mk_host_name(at->host, i);
-        if (!site_covers(leaf, name))
-            DOUBT(at, path, " does not cover the ServerName %.*s", MK_STR_ARG(name));
+        if (!tls_host_covers(leaf, name))
+            WARN_CERT(at, path, " does not cover the ServerName %.*s", MK_STR_ARG(name));
     }
 }
 
 /* Some clients put them in order themselves; others do not, and see a stranger. */
-static void doubt_order(const struct place *at, const struct mk_str *path, X509 *leaf, const STACK_OF(X509) * chain)
+static void check_order(const struct cert_ref *at, const struct mk_str *path, X509 *leaf, const STACK_OF(X509) * chain)
 {
     for (int i = 0; i < sk_X509_num(chain); i++) {
         X509 *one = i ? sk_X509_value(chain, i - 1) : leaf;
         if (X509_check_issued(sk_X509_value(chain, i), one) == X509_V_OK)
             continue;
-        doubt(at, offsetof(struct tls_host, certificates), "of the certificates that begin with", path,
-              ", number %d was not signed by number %d: each must be signed by the next", i + 1, i + 2);
+        report_warning(at, offsetof(struct tls_host_conf, certificates), "of the certificates that begin with", path,
+                       ", number %d was not signed by number %d: each must be signed by the next", i + 1, i + 2);
         return;
     }
 }
 
 /* Clients that do not know the curve are refused one by one, with no word of why. */
-static bool is_common(const EVP_PKEY *key)
+static bool is_common_key(const EVP_PKEY *key)
 {
     static const char *const curves[] = {"prime256v1", "secp384r1", "secp521r1"};
     char curve[CURVE_BYTES] = "";
@@ -118,35 +119,36 @@ static bool is_common(const EVP_PKEY *key)
     return false;
 }
 
-static void doubt_key(const struct place *at, const struct mk_str *path, X509 *leaf)
+static void check_key_type(const struct cert_ref *at, const struct mk_str *path, X509 *leaf)
 {
-    if (!is_common(X509_get0_pubkey(leaf)))
-        DOUBT(
+    if (!is_common_key(X509_get0_pubkey(leaf)))
+        WARN_CERT(
             at, path,
             " has a key of a kind that most clients do not know, and none with TLS 1.3: P-256, P-384 or RSA suit all");
 }
 
 /* Firefox refuses it, for one. */
-static void doubt_use(const struct place *at, const struct mk_str *path, X509 *leaf)
+static void check_usage(const struct cert_ref *at, const struct mk_str *path, X509 *leaf)
 {
     if (X509_check_ca(leaf) == 1)
-        DOUBT(at, path,
-              " is one of an authority (CA:TRUE), which some clients refuse: the host shows one that an authority has "
-              "signed");
+        WARN_CERT(
+            at, path,
+            " is one of an authority (CA:TRUE), which some clients refuse: the host shows one that an authority has "
+            "signed");
 }
 
 /* One that has signed itself may stand for itself. */
-static void doubt_authority(const struct place *at, const struct mk_str *path, X509 *one, int nth)
+static void check_authority(const struct cert_ref *at, const struct mk_str *path, X509 *one, int nth)
 {
     if (!X509_check_ca(one) && X509_self_signed(one, 0) != 1)
-        doubt(at, offsetof(struct tls_host, client_ca), "of the certificates in", path,
-              ", number %d is none of an authority (CA:TRUE): no client is accepted because of it", nth);
+        report_warning(at, offsetof(struct tls_host_conf, client_ca), "of the certificates in", path,
+                       ", number %d is none of an authority (CA:TRUE): no client is accepted because of it", nth);
 }
 
 /* ── one certificate ── */
 
 /* Where in a file is the certificate of this key? 0: nowhere. */
-static int find_owner(const STACK_OF(X509) * chain, EVP_PKEY *key)
+static int find_key_owner(const STACK_OF(X509) * chain, EVP_PKEY *key)
 {
     for (int i = 0; i < sk_X509_num(chain); i++)
         if (X509_check_private_key(sk_X509_value(chain, i), key) == 1)
@@ -154,14 +156,14 @@ static int find_owner(const STACK_OF(X509) * chain, EVP_PKEY *key)
     return 0;
 }
 
-static int check_pair(const struct place *at, STACK_OF(X509) * chain, EVP_PKEY *pkey)
+static int check_key_match(const struct cert_ref *at, STACK_OF(X509) * chain, EVP_PKEY *pkey)
 {
-    const struct tls_host *conf = at->site->conf;
+    const struct tls_host_conf *conf = at->tls_host->conf;
     struct mk_str *path = &conf->certificates.items[at->nth], *key = &conf->keys.items[at->nth];
     char text[FAULT_BYTES];
     struct mk_buf fault;
     mk_buf_init_fixed(&fault, text, sizeof(text));
-    int owner = find_owner(chain, pkey);
+    int owner = find_key_owner(chain, pkey);
     if (owner == 1)
         return 0;
     ERR_clear_error();
@@ -171,44 +173,44 @@ static int check_pair(const struct place *at, STACK_OF(X509) * chain, EVP_PKEY *
     } else {
         mk_buf_addf(&fault, "does not belong to the certificate %.*s", MK_STR_ARG(*path));
         X509_check_private_key(sk_X509_value(chain, 0), pkey); /* says why */
-        files_reason(&fault);
+        pem_add_reason(&fault);
     }
-    return complain(at, offsetof(struct tls_host, keys), "the private key", key, &fault);
+    return report_error(at, offsetof(struct tls_host_conf, keys), "the private key", key, &fault);
 }
 
 /* Each file is looked at, whatever is wrong with the other. */
-static int read_pair(const struct place *at, STACK_OF(X509) * *ret_chain, EVP_PKEY **ret_key)
+static int read_cert_and_key(const struct cert_ref *at, STACK_OF(X509) * *ret_chain, EVP_PKEY **ret_key)
 {
-    const struct tls_host *conf = at->site->conf;
+    const struct tls_host_conf *conf = at->tls_host->conf;
     struct mk_str *path = &conf->certificates.items[at->nth];
     struct mk_str *key = at->nth < conf->keys.n ? &conf->keys.items[at->nth] : NULL;
     char text[FAULT_BYTES];
     struct mk_buf fault;
     int err = key ? 0 : -EINVAL; /* it is missing, which was reported */
     mk_buf_init_fixed(&fault, text, sizeof(text));
-    *ret_chain = files_certificates(path->p, &fault);
+    *ret_chain = pem_read_certificates(path->p, &fault);
     if (!*ret_chain)
-        err = complain(at, offsetof(struct tls_host, certificates), "the certificate", path, &fault);
+        err = report_error(at, offsetof(struct tls_host_conf, certificates), "the certificate", path, &fault);
     mk_buf_init_fixed(&fault, text, sizeof(text));
-    *ret_key = key ? files_key(key->p, &fault) : NULL;
+    *ret_key = key ? pem_read_key(key->p, &fault) : NULL;
     if (key && !*ret_key)
-        err = complain(at, offsetof(struct tls_host, keys), "the private key", key, &fault);
-    return err == 0 ? check_pair(at, *ret_chain, *ret_key) : err;
+        err = report_error(at, offsetof(struct tls_host_conf, keys), "the private key", key, &fault);
+    return err == 0 ? check_key_match(at, *ret_chain, *ret_key) : err;
 }
 
 /* What stands in a file of its own goes behind what stands in the certificate's. */
-static int add_chain(const struct place *at, STACK_OF(X509) * chain)
+static int add_chain(const struct cert_ref *at, STACK_OF(X509) * chain)
 {
-    const struct tls_host *conf = at->site->conf;
+    const struct tls_host_conf *conf = at->tls_host->conf;
     char text[FAULT_BYTES];
     struct mk_buf fault;
     if (at->nth >= conf->chains.n)
         return 0;
     mk_buf_init_fixed(&fault, text, sizeof(text));
     struct mk_str *path = &conf->chains.items[at->nth];
-    STACK_OF(X509) *more = files_certificates(path->p, &fault);
+    STACK_OF(X509) *more = pem_read_certificates(path->p, &fault);
     if (!more)
-        return complain(at, offsetof(struct tls_host, chains), "the chain", path, &fault);
+        return report_error(at, offsetof(struct tls_host_conf, chains), "the chain", path, &fault);
     int err = 0;
     for (X509 *one; err == 0 && (one = sk_X509_shift(more));)
         if (!sk_X509_push(chain, one)) {
@@ -219,138 +221,139 @@ static int add_chain(const struct place *at, STACK_OF(X509) * chain)
     return err;
 }
 
-static int use(const struct place *at, STACK_OF(X509) * chain, EVP_PKEY *key)
+static int use_certificate(const struct cert_ref *at, STACK_OF(X509) * chain, EVP_PKEY *key)
 {
     char text[FAULT_BYTES];
     struct mk_buf fault;
-    struct mk_str *path = &at->site->conf->certificates.items[at->nth];
+    struct mk_str *path = &at->tls_host->conf->certificates.items[at->nth];
     X509 *leaf = sk_X509_shift(chain);
-    struct site_pair *pair = &at->site->pairs[at->site->n_pairs++];
-    *pair = (struct site_pair){.leaf = leaf};
-    for (unsigned i = 0; i + 1 < at->site->n_pairs; i++)
-        if (EVP_PKEY_get_base_id(X509_get0_pubkey(at->site->pairs[i].leaf)) == EVP_PKEY_get_base_id(key)) {
+    struct tls_cert *cert = &at->tls_host->certs[at->tls_host->n_certs++];
+    *cert = (struct tls_cert){.leaf = leaf};
+    for (unsigned i = 0; i + 1 < at->tls_host->n_certs; i++)
+        if (EVP_PKEY_get_base_id(X509_get0_pubkey(at->tls_host->certs[i].leaf)) == EVP_PKEY_get_base_id(key)) {
             mk_buf_init_fixed(&fault, text, sizeof(text));
             mk_buf_addf(&fault, "is the second with a key of this kind (%s): a host has one of each",
                         OBJ_nid2sn(EVP_PKEY_get_base_id(key)));
-            return complain(at, offsetof(struct tls_host, certificates), "the certificate", path, &fault);
+            return report_error(at, offsetof(struct tls_host_conf, certificates), "the certificate", path, &fault);
         }
-    if (SSL_CTX_use_cert_and_key(at->site->ctx, leaf, key, chain, 1) == 1)
+    if (SSL_CTX_use_cert_and_key(at->tls_host->ctx, leaf, key, chain, 1) == 1)
         return 0;
     mk_buf_init_fixed(&fault, text, sizeof(text));
     mk_buf_addf(&fault, "cannot be used");
-    files_reason(&fault);
-    return complain(at, offsetof(struct tls_host, certificates), "the certificate", path, &fault);
+    pem_add_reason(&fault);
+    return report_error(at, offsetof(struct tls_host_conf, certificates), "the certificate", path, &fault);
 }
 
 /* ── what the issuer says ── */
 
-static void doubt_staple(const struct place *at, const struct mk_str *path, const struct staple *staple)
+static void check_ocsp_response(const struct cert_ref *at, const struct mk_str *path, const struct ocsp_response *ocsp)
 {
-    for (unsigned i = 0; i < STAPLE_DOUBTS; i++)
-        if (staple->doubts & 1u << i)
-            doubt(at, offsetof(struct tls_host, staples), "the OCSP response", path, " %s", staple_doubts[i]);
+    for (unsigned i = 0; i < OCSP_WARNINGS; i++)
+        if (ocsp->warnings & 1u << i)
+            report_warning(at, offsetof(struct tls_host_conf, ocsp_files), "the OCSP response", path, " %s",
+                           ocsp_warnings[i]);
 }
 
-static int read_staple(const struct place *at, STACK_OF(X509) * chain)
+static int read_ocsp_response(const struct cert_ref *at, STACK_OF(X509) * chain)
 {
-    const struct tls_host *conf = at->site->conf;
-    struct site_pair *pair = &at->site->pairs[at->site->n_pairs - 1];
+    const struct tls_host_conf *conf = at->tls_host->conf;
+    struct tls_cert *cert = &at->tls_host->certs[at->tls_host->n_certs - 1];
     char text[FAULT_BYTES];
     struct mk_buf fault;
-    struct staple staple;
-    struct file file;
-    if (at->nth >= conf->staples.n)
+    struct ocsp_response ocsp;
+    struct pem_file file;
+    if (at->nth >= conf->ocsp_files.n)
         return 0;
     mk_buf_init_fixed(&fault, text, sizeof(text));
-    struct mk_str *path = &conf->staples.items[at->nth];
-    if (!files_read(&file, path->p, false, &fault))
-        return complain(at, offsetof(struct tls_host, staples), "the OCSP response", path, &fault);
-    const char *wrong = staple_read(&staple, mk_str(file.data, file.len), pair->leaf, chain);
+    struct mk_str *path = &conf->ocsp_files.items[at->nth];
+    if (!pem_read_file(&file, path->p, false, &fault))
+        return report_error(at, offsetof(struct tls_host_conf, ocsp_files), "the OCSP response", path, &fault);
+    const char *wrong = ocsp_parse(&ocsp, mk_str(file.data, file.len), cert->leaf, chain);
     if (wrong) {
         mk_buf_addf(&fault, "%s", wrong);
-        files_reason(&fault);
-        files_forget(&file);
-        return complain(at, offsetof(struct tls_host, staples), "the file", path, &fault);
+        pem_add_reason(&fault);
+        pem_free_file(&file);
+        return report_error(at, offsetof(struct tls_host_conf, ocsp_files), "the file", path, &fault);
     }
-    doubt_staple(at, path, &staple);
-    bool helps = staple_helps(&staple);
-    pair->staple = helps ? OPENSSL_memdup(file.data, file.len) : NULL;
-    pair->staple_len = file.len;
-    pair->staple_begins = staple.begins;
-    pair->staple_ends = staple.ends;
-    files_forget(&file);
-    return pair->staple || !helps ? 0 : -ENOMEM;
+    check_ocsp_response(at, path, &ocsp);
+    bool helps = ocsp_is_usable(&ocsp);
+    cert->ocsp = helps ? OPENSSL_memdup(file.data, file.len) : NULL;
+    cert->ocsp_len = file.len;
+    cert->ocsp_this_update = ocsp.this_update;
+    cert->ocsp_next_update = ocsp.next_update;
+    pem_free_file(&file);
+    return cert->ocsp || !helps ? 0 : -ENOMEM;
 }
 
 /* ── all of a host ── */
 
-static int read_one(const struct place *at)
+static int read_certificate(const struct cert_ref *at)
 {
     STACK_OF(X509) *chain = NULL, *rest = NULL;
     EVP_PKEY *key = NULL;
-    const struct mk_str *path = &at->site->conf->certificates.items[at->nth];
-    int err = read_pair(at, &chain, &key);
+    const struct mk_str *path = &at->tls_host->conf->certificates.items[at->nth];
+    int err = read_cert_and_key(at, &chain, &key);
     if (err != -ENOMEM) {
         STACK_OF(X509) *to = chain ? chain : (rest = sk_X509_new_null());
         int more = to ? add_chain(at, to) : -ENOMEM;
         err = err < 0 && more != -ENOMEM ? err : more;
     }
     if (err == 0)
-        err = use(at, chain, key);
+        err = use_certificate(at, chain, key);
     if (err == 0)
-        err = read_staple(at, chain);
-    X509 *leaf = err == 0 ? at->site->pairs[at->site->n_pairs - 1].leaf : NULL;
+        err = read_ocsp_response(at, chain);
+    X509 *leaf = err == 0 ? at->tls_host->certs[at->tls_host->n_certs - 1].leaf : NULL;
     if (leaf)
-        doubt_order(at, path, leaf, chain);
+        check_order(at, path, leaf, chain);
     sk_X509_pop_free(chain, X509_free);
     sk_X509_pop_free(rest, X509_free);
     EVP_PKEY_free(key);
     if (err < 0)
         return err;
-    doubt_key(at, path, leaf);
-    doubt_use(at, path, leaf);
-    doubt_dates(at, path, leaf);
-    doubt_names(at, path, leaf);
+    check_key_type(at, path, leaf);
+    check_usage(at, path, leaf);
+    check_dates(at, path, leaf);
+    check_names(at, path, leaf);
     return 0;
 }
 
-int certificates_read(struct site *site, struct mk_host *host)
+int certificates_read(struct tls_host *tls_host, struct mk_host *host)
 {
     int err = 0;
-    struct place at = {.site = site, .host = host};
-    if (site->conf->certificates.n > SITE_PAIRS_MAX) {
-        mk_host_error(host, site->conf, offsetof(struct tls_host, certificates), SITE_PAIRS_MAX,
-                      "a host has %d certificates at most", SITE_PAIRS_MAX);
+    struct cert_ref at = {.tls_host = tls_host, .host = host};
+    if (tls_host->conf->certificates.n > TLS_HOST_CERTS_MAX) {
+        mk_host_error(host, tls_host->conf, offsetof(struct tls_host_conf, certificates), TLS_HOST_CERTS_MAX,
+                      "a host has %d certificates at most", TLS_HOST_CERTS_MAX);
         return -EINVAL;
     }
-    for (; at.nth < site->conf->certificates.n && err != -ENOMEM; at.nth++) {
-        int r = read_one(&at);
+    for (; at.nth < tls_host->conf->certificates.n && err != -ENOMEM; at.nth++) {
+        int r = read_certificate(&at);
         err = r < 0 ? r : err;
     }
     return err;
 }
 
-int certificates_read_authorities(struct site *site, struct mk_host *host, struct mk_buf *ret_bytes)
+int certificates_read_authorities(struct tls_host *tls_host, struct mk_host *host, struct mk_buf *ret_bytes)
 {
-    struct place at = {.site = site, .host = host};
-    struct mk_str path = site->conf->client_ca;
+    struct cert_ref at = {.tls_host = tls_host, .host = host};
+    struct mk_str path = tls_host->conf->client_ca;
     char text[FAULT_BYTES];
     struct mk_buf fault;
     int err = 0;
     mk_buf_init_fixed(&fault, text, sizeof(text));
-    STACK_OF(X509) *all = files_certificates(path.p, &fault);
+    STACK_OF(X509) *all = pem_read_certificates(path.p, &fault);
     if (!all)
-        return complain(&at, offsetof(struct tls_host, client_ca), "the file", &path, &fault);
-    X509_STORE *store = SSL_CTX_get_cert_store(site->ctx);
+        return report_error(&at, offsetof(struct tls_host_conf, client_ca), "the file", &path, &fault);
+    X509_STORE *store = SSL_CTX_get_cert_store(tls_host->ctx);
     for (int i = 0; i < sk_X509_num(all) && err == 0; i++) {
         X509 *one = sk_X509_value(all, i);
         unsigned char digest[EVP_MAX_MD_SIZE];
         unsigned n = 0;
-        if (X509_STORE_add_cert(store, one) != 1 || SSL_CTX_add_client_CA(site->ctx, one) != 1 ||
+        if (X509_STORE_add_cert(store, one) != 1 || SSL_CTX_add_client_CA(tls_host->ctx, one) != 1 ||
             X509_digest(one, EVP_sha256(), digest, &n) != 1)
             err = -ENOMEM;
         mk_buf_add(ret_bytes, digest, n);
-        doubt_authority(&at, &path, one, i + 1);
+        check_authority(&at, &path, one, i + 1);
     }
     sk_X509_pop_free(all, X509_free);
     return err < 0 ? err : ret_bytes->err;

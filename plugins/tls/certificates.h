@@ -7,9 +7,9 @@
 
 #include "site.h"
 
-/* All pairs that the configuration names. 0, -EINVAL after a sentence, -ENOMEM. */
-int certificates_read(struct site *site, struct mk_host *host);
+/* All certs that the configuration names. 0, -EINVAL after a sentence, -ENOMEM. */
+int certificates_read(struct tls_host *tls_host, struct mk_host *host);
 /* ClientCA; `ret_bytes` gets what tells these authorities from others. As above. */
-int certificates_read_authorities(struct site *site, struct mk_host *host, struct mk_buf *ret_bytes);
+int certificates_read_authorities(struct tls_host *tls_host, struct mk_host *host, struct mk_buf *ret_bytes);
 
 #endif

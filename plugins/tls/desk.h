@@ -13,27 +13,28 @@
 #include <sys/types.h>
 
 enum {
-    DESK_FILE_BYTES = 64 * 1024,
-    DESK_RECORD_BYTES = 16384 + 256,               /* one with everything around it */
-    DESK_BATCH_BYTES = DESK_FILE_BYTES + 4 * 1024, /* what becomes of a file's bytes, whatever the records' size */
+    WRITE_BUFFER_FILE_BYTES = 64 * 1024,
+    WRITE_BUFFER_RECORD_BYTES = 16384 + 256, /* one with everything around it */
+    WRITE_BUFFER_BATCH_BYTES =
+        WRITE_BUFFER_FILE_BYTES + 4 * 1024, /* what becomes of a file's bytes, whatever the records' size */
 };
 
-struct session;
+struct tls_conn;
 
-struct desk {
+struct write_buffer {
     struct mk_account *account;
-    unsigned holders;
-    size_t len;            /* of the batch */
-    struct session *owner; /* of what is in it */
-    char *file;            /* NULL until the first file */
-    char batch[DESK_BATCH_BYTES];
+    unsigned refs;
+    size_t len;             /* of the batch */
+    struct tls_conn *owner; /* of what is in it */
+    char *file;             /* NULL until the first file */
+    char batch[WRITE_BUFFER_BATCH_BYTES];
 };
 
 /* One holder. NULL without memory. */
-struct desk *desk_new(struct mk_account *account);
-struct desk *desk_get(struct desk *d);
-void desk_put(struct desk *d);
-/* Bytes of a file, DESK_FILE_BYTES at most, to d->file: the count, 0 at its end, -errno. */
-ssize_t desk_read(struct desk *d, int file_fd, uint64_t offset, size_t size);
+struct write_buffer *write_buffer_new(struct mk_account *account);
+struct write_buffer *write_buffer_get(struct write_buffer *d);
+void write_buffer_put(struct write_buffer *d);
+/* Bytes of a file, WRITE_BUFFER_FILE_BYTES at most, to d->file: the count, 0 at its end, -errno. */
+ssize_t write_buffer_read_file(struct write_buffer *d, int file_fd, uint64_t offset, size_t size);
 
 #endif

@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-void files_reason(struct mk_buf *fault)
+void pem_add_reason(struct mk_buf *fault)
 {
     unsigned long code = ERR_peek_last_error();
     const char *text = code ? ERR_reason_error_string(code) : NULL;
@@ -24,14 +24,14 @@ void files_reason(struct mk_buf *fault)
     ERR_clear_error();
 }
 
-void files_forget(struct file *file)
+void pem_free_file(struct pem_file *file)
 {
     if (file->data)
         OPENSSL_clear_free(file->data, file->len + 1);
-    *file = (struct file){0};
+    *file = (struct pem_file){0};
 }
 
-static bool is_safe(const struct stat *st, struct mk_buf *fault)
+static bool is_private_mode(const struct stat *st, struct mk_buf *fault)
 {
     if (!(st->st_mode & (S_IWGRP | S_IXGRP | S_IRWXO)))
         return true;
@@ -42,7 +42,7 @@ static bool is_safe(const struct stat *st, struct mk_buf *fault)
     return false;
 }
 
-static bool read_all(struct file *file, int fd, size_t size, struct mk_buf *fault)
+static bool read_bytes(struct pem_file *file, int fd, size_t size, struct mk_buf *fault)
 {
     file->data = OPENSSL_malloc(size + 1);
     if (!file->data) {
@@ -63,7 +63,7 @@ static bool read_all(struct file *file, int fd, size_t size, struct mk_buf *faul
     return true;
 }
 
-static bool look(int fd, struct stat *st, bool secret, struct mk_buf *fault)
+static bool check_file(int fd, struct stat *st, bool secret, struct mk_buf *fault)
 {
     if (fstat(fd, st) < 0)
         mk_buf_addf(fault, "cannot be read: %s", strerror(errno));
@@ -71,26 +71,26 @@ static bool look(int fd, struct stat *st, bool secret, struct mk_buf *fault)
         mk_buf_addf(fault, "is no file");
     else if (st->st_size == 0)
         mk_buf_addf(fault, "is empty");
-    else if (st->st_size > FILES_BYTES_MAX)
-        mk_buf_addf(fault, "has more than %d bytes", FILES_BYTES_MAX);
+    else if (st->st_size > PEM_BYTES_MAX)
+        mk_buf_addf(fault, "has more than %d bytes", PEM_BYTES_MAX);
     else
-        return !secret || is_safe(st, fault);
+        return !secret || is_private_mode(st, fault);
     return false;
 }
 
-bool files_read(struct file *file, const char *path, bool secret, struct mk_buf *fault)
+bool pem_read_file(struct pem_file *file, const char *path, bool secret, struct mk_buf *fault)
 {
     struct stat st;
-    *file = (struct file){0};
+    *file = (struct pem_file){0};
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC); /* a FIFO does not keep us waiting */
     if (fd < 0) {
         mk_buf_addf(fault, "cannot be read: %s", strerror(errno));
         return false;
     }
-    bool good = look(fd, &st, secret, fault) && read_all(file, fd, (size_t)st.st_size, fault);
+    bool good = check_file(fd, &st, secret, fault) && read_bytes(file, fd, (size_t)st.st_size, fault);
     close(fd);
     if (!good)
-        files_forget(file);
+        pem_free_file(file);
     return good;
 }
 
@@ -133,7 +133,7 @@ static const struct {
 };
 
 /* Is it of such a kind? Then there is a phrase. What libcrypto has said before is left as it is. */
-static bool recognize(const struct file *file, struct mk_buf *fault)
+static bool explain_format(const struct pem_file *file, struct mk_buf *fault)
 {
     const unsigned char *bytes = (const unsigned char *)file->data;
     const char *phrase = NULL;
@@ -151,12 +151,12 @@ static bool recognize(const struct file *file, struct mk_buf *fault)
 
 /* ── certificates and keys ── */
 
-STACK_OF(X509) * files_certificates(const char *path, struct mk_buf *fault)
+STACK_OF(X509) * pem_read_certificates(const char *path, struct mk_buf *fault)
 {
-    struct file file;
+    struct pem_file file;
     bool asked = false;
     X509 *one;
-    if (!files_read(&file, path, false, fault))
+    if (!pem_read_file(&file, path, false, fault))
         return NULL;
     STACK_OF(X509) *all = sk_X509_new_null();
     BIO *bio = BIO_new_mem_buf(file.data, (int)file.len);
@@ -169,29 +169,29 @@ STACK_OF(X509) * files_certificates(const char *path, struct mk_buf *fault)
     if (ended)
         ERR_clear_error();
     bool good = all && ended && sk_X509_num(all);
-    if (!good && !recognize(&file, fault)) {
+    if (!good && !explain_format(&file, fault)) {
         mk_buf_addf(fault, ended ? "holds no certificate in PEM" : "holds a certificate that cannot be read");
-        files_reason(fault);
+        pem_add_reason(fault);
     }
-    files_forget(&file);
+    pem_free_file(&file);
     if (good)
         return all;
     sk_X509_pop_free(all, X509_free);
     return NULL;
 }
 
-EVP_PKEY *files_key(const char *path, struct mk_buf *fault)
+EVP_PKEY *pem_read_key(const char *path, struct mk_buf *fault)
 {
-    struct file file;
+    struct pem_file file;
     bool asked = false;
-    if (!files_read(&file, path, true, fault))
+    if (!pem_read_file(&file, path, true, fault))
         return NULL;
     BIO *bio = BIO_new_mem_buf(file.data, (int)file.len);
     ERR_clear_error();
     EVP_PKEY *key = bio ? PEM_read_bio_PrivateKey(bio, NULL, refuse_passphrase, &asked) : NULL;
-    bool is_pem = memmem(file.data, file.len, "-----BEGIN ", 11), known = !key && recognize(&file, fault);
+    bool is_pem = memmem(file.data, file.len, "-----BEGIN ", 11), known = !key && explain_format(&file, fault);
     BIO_free(bio);
-    files_forget(&file);
+    pem_free_file(&file);
     if (key || known)
         return key;
     if (asked || !is_pem)
@@ -199,6 +199,6 @@ EVP_PKEY *files_key(const char *path, struct mk_buf *fault)
     mk_buf_addf(fault, asked ? "has a passphrase, which nobody could type at a start; openssl pkey -in FILE writes it "
                                "without"
                              : "holds no private key in PEM");
-    files_reason(fault);
+    pem_add_reason(fault);
     return NULL;
 }

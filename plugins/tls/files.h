@@ -12,25 +12,25 @@
 
 #include <stdbool.h>
 
-enum { FILES_BYTES_MAX = 4 * 1024 * 1024 };
+enum { PEM_BYTES_MAX = 4 * 1024 * 1024 };
 
-/* The bytes of a file, on the heap, for files_forget(). */
-struct file {
+/* The bytes of a file, on the heap, for pem_free_file(). */
+struct pem_file {
     char *data;
     size_t len;
 };
 
 /* `secret`: nobody but owner and group may read it. False with a phrase. */
-bool files_read(struct file *file, const char *path, bool secret, struct mk_buf *fault);
+bool pem_read_file(struct pem_file *file, const char *path, bool secret, struct mk_buf *fault);
 /* Wipes and frees it. */
-void files_forget(struct file *file);
+void pem_free_file(struct pem_file *file);
 
 /* What libcrypto says about its last failure, in its own words, behind a colon; empties its queue. */
-void files_reason(struct mk_buf *fault);
+void pem_add_reason(struct mk_buf *fault);
 
 /* All certificates of a file; NULL with a phrase. */
-STACK_OF(X509) * files_certificates(const char *path, struct mk_buf *fault);
+STACK_OF(X509) * pem_read_certificates(const char *path, struct mk_buf *fault);
 /* A private key without a passphrase; NULL with a phrase. */
-EVP_PKEY *files_key(const char *path, struct mk_buf *fault);
+EVP_PKEY *pem_read_key(const char *path, struct mk_buf *fault);
 
 #endif

@@ -25,23 +25,23 @@ static struct {
     EVP_CIPHER *cipher; /* looked up once, not in each handshake */
 } process = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-int hello_start(void)
+int handshake_init(void)
 {
     process.cipher = EVP_CIPHER_fetch(NULL, "AES-256-CBC", NULL);
     return process.cipher ? 0 : -ENOMEM;
 }
 
-void hello_stop(void)
+void handshake_cleanup(void)
 {
     EVP_CIPHER_free(process.cipher);
     process.cipher = NULL;
-    tickets_forget(&process.keys);
+    ticket_keys_wipe(&process.keys);
 }
 
 /* ── which host ── */
 
 /* The one host_name of RFC 6066 section 3. 0, or the alert that it deserves (RFC 8446 section 6.2). */
-static int read_name(const unsigned char *data, size_t len, struct mk_str *ret_name)
+static int parse_server_name(const unsigned char *data, size_t len, struct mk_str *ret_name)
 {
     if (len <= 5 || (size_t)(data[0] << 8 | data[1]) != len - 2 || data[2] != TLSEXT_NAMETYPE_host_name ||
         (size_t)(data[3] << 8 | data[4]) != len - 5)
@@ -52,7 +52,7 @@ static int read_name(const unsigned char *data, size_t len, struct mk_str *ret_n
 }
 
 /* All that SSL_set_SSL_CTX() leaves as it was. */
-static bool change_context(SSL *ssl, SSL_CTX *to)
+static bool switch_context(SSL *ssl, SSL_CTX *to)
 {
     if (SSL_get_SSL_CTX(ssl) == to)
         return true;
@@ -63,29 +63,29 @@ static bool change_context(SSL *ssl, SSL_CTX *to)
     return SSL_set_min_proto_version(ssl, (int)SSL_CTX_get_min_proto_version(to)) == 1;
 }
 
-static int choose_host(SSL *ssl, int *alert, void *ctx)
+static int select_host(SSL *ssl, int *alert, void *ctx)
 {
     const struct tls_generation *t = ctx;
-    struct session *session = SSL_get_app_data(ssl);
+    struct tls_conn *conn = SSL_get_app_data(ssl);
     const unsigned char *data;
     size_t len;
     struct mk_str name = MK_STR("");
     if (SSL_client_hello_get0_ext(ssl, TLSEXT_TYPE_server_name, &data, &len) == 1) {
-        *alert = read_name(data, len, &name);
+        *alert = parse_server_name(data, len, &name);
         if (*alert)
             return SSL_CLIENT_HELLO_ERROR;
     }
-    struct site *site = site_of_name(t, name);
+    struct tls_host *tls_host = tls_host_by_name(t, name);
     *alert = SSL_AD_UNRECOGNIZED_NAME;
-    if (!site)
+    if (!tls_host)
         return SSL_CLIENT_HELLO_ERROR;
     *alert = SSL_AD_INTERNAL_ERROR;
-    session_set_host(session, site, name);
-    return change_context(ssl, site->ctx) ? SSL_CLIENT_HELLO_SUCCESS : SSL_CLIENT_HELLO_ERROR;
+    tls_conn_set_host(conn, tls_host, name);
+    return switch_context(ssl, tls_host->ctx) ? SSL_CLIENT_HELLO_SUCCESS : SSL_CLIENT_HELLO_ERROR;
 }
 
 /* The choice is made; the client hears that its name counted. */
-static int confirm_name(SSL *ssl, int *alert, void *ctx)
+static int confirm_server_name(SSL *ssl, int *alert, void *ctx)
 {
     (void)ssl, (void)alert, (void)ctx;
     return SSL_TLSEXT_ERR_OK;
@@ -93,8 +93,8 @@ static int confirm_name(SSL *ssl, int *alert, void *ctx)
 
 /* ── which protocol (RFC 7301): ours in our order; who wants another one talks to the wrong server ── */
 
-static int choose_protocol(SSL *ssl, const unsigned char **out, unsigned char *out_len, const unsigned char *in,
-                           unsigned in_len, void *ctx)
+static int select_alpn(SSL *ssl, const unsigned char **out, unsigned char *out_len, const unsigned char *in,
+                       unsigned in_len, void *ctx)
 {
     static const struct mk_str ours[] = {MK_STR("h2"), MK_STR("http/1.1")};
     const struct tls_generation *t = ctx;
@@ -119,15 +119,15 @@ static uint64_t now_ms(void)
 }
 
 /* The key to make a ticket with, or to open the one of `name`; -ENOENT: nobody's. `*ret_first`: it makes new ones. */
-static int take_key(const struct tls_generation *t, const unsigned char *name, bool makes, struct ticket_key *ret,
-                    bool *ret_first)
+static int get_ticket_key(const struct tls_generation *t, const unsigned char *name, bool makes, struct ticket_key *ret,
+                          bool *ret_first)
 {
     struct ticket_keys *keys = t->keys ? t->keys : &process.keys;
     int err = 0;
     pthread_mutex_lock(&process.lock);
     if (!t->keys)
-        err = tickets_turn(keys, now_ms(), t->conf->ticket_lifetime_ms);
-    const struct ticket_key *key = err < 0 ? NULL : makes ? &keys->items[0] : tickets_find(keys, name);
+        err = ticket_keys_rotate(keys, now_ms(), t->conf->ticket_lifetime_ms);
+    const struct ticket_key *key = err < 0 ? NULL : makes ? &keys->items[0] : ticket_keys_find(keys, name);
     if (key) {
         *ret = *key;
         *ret_first = key == &keys->items[0];
@@ -146,13 +146,13 @@ static bool set_mac(EVP_MAC_CTX *mac, struct ticket_key *key)
 }
 
 /* As SSL_CTX_set_tlsext_ticket_key_evp_cb() wants it: -1 failed, 0 no such key, 1 fine, 2 fine but make a new one. */
-static int give_key(SSL *ssl, unsigned char *name, unsigned char *iv, EVP_CIPHER_CTX *cipher, EVP_MAC_CTX *mac,
-                    int makes)
+static int provide_ticket_key(SSL *ssl, unsigned char *name, unsigned char *iv, EVP_CIPHER_CTX *cipher,
+                              EVP_MAC_CTX *mac, int makes)
 {
-    const struct session *session = SSL_get_app_data(ssl);
+    const struct tls_conn *conn = SSL_get_app_data(ssl);
     struct ticket_key key;
     bool first = false;
-    if (take_key(session_generation(session), name, makes, &key, &first) < 0)
+    if (get_ticket_key(tls_conn_generation(conn), name, makes, &key, &first) < 0)
         return makes ? -1 : 0;
     int result = first ? 1 : 2;
     if (makes) {
@@ -170,7 +170,7 @@ static int give_key(SSL *ssl, unsigned char *name, unsigned char *iv, EVP_CIPHER
  * A resumed session verifies nothing anew: whose certificate has ended since, or is not valid yet by a clock that was
  * set, shakes hands in full, and hears why not. Tickets that are renewed would keep it in for ever.
  */
-static SSL_TICKET_RETURN judge_ticket(SSL *ssl, SSL_SESSION *known, const unsigned char *name, size_t name_len,
+static SSL_TICKET_RETURN check_ticket(SSL *ssl, SSL_SESSION *known, const unsigned char *name, size_t name_len,
                                       SSL_TICKET_STATUS status, void *ctx)
 {
     const X509 *client = known ? SSL_SESSION_get0_peer(known) : NULL;
@@ -183,32 +183,32 @@ static SSL_TICKET_RETURN judge_ticket(SSL *ssl, SSL_SESSION *known, const unsign
 
 /* ── what the issuer says of the certificate that was chosen ── */
 
-static int give_staple(SSL *ssl, void *ctx)
+static int provide_ocsp_response(SSL *ssl, void *ctx)
 {
-    const struct site *site = session_site(SSL_get_app_data(ssl));
+    const struct tls_host *tls_host = tls_conn_host(SSL_get_app_data(ssl));
     const X509 *leaf = SSL_get_certificate(ssl);
     int64_t now = (int64_t)time(NULL);
     (void)ctx;
-    for (unsigned i = 0; site && i < site->n_pairs; i++) {
-        const struct site_pair *pair = &site->pairs[i];
-        if (pair->leaf != leaf || !pair->staple || now < pair->staple_begins || now > pair->staple_ends)
+    for (unsigned i = 0; tls_host && i < tls_host->n_certs; i++) {
+        const struct tls_cert *cert = &tls_host->certs[i];
+        if (cert->leaf != leaf || !cert->ocsp || now < cert->ocsp_this_update || now > cert->ocsp_next_update)
             continue;
-        unsigned char *copy = OPENSSL_memdup(pair->staple, pair->staple_len);
+        unsigned char *copy = OPENSSL_memdup(cert->ocsp, cert->ocsp_len);
         if (!copy)
             return SSL_TLSEXT_ERR_NOACK;
-        SSL_set_tlsext_status_ocsp_resp(ssl, copy, (long)pair->staple_len);
+        SSL_set_tlsext_status_ocsp_resp(ssl, copy, (long)cert->ocsp_len);
         return SSL_TLSEXT_ERR_OK;
     }
     return SSL_TLSEXT_ERR_NOACK;
 }
 
-int hello_install(SSL_CTX *ctx, struct tls_generation *t)
+int handshake_set_callbacks(SSL_CTX *ctx, struct tls_generation *t)
 {
-    SSL_CTX_set_client_hello_cb(ctx, choose_host, t);
-    SSL_CTX_set_tlsext_servername_callback(ctx, confirm_name);
-    SSL_CTX_set_alpn_select_cb(ctx, choose_protocol, t);
-    SSL_CTX_set_tlsext_status_cb(ctx, give_staple);
-    if (SSL_CTX_set_session_ticket_cb(ctx, NULL, judge_ticket, NULL) != 1)
+    SSL_CTX_set_client_hello_cb(ctx, select_host, t);
+    SSL_CTX_set_tlsext_servername_callback(ctx, confirm_server_name);
+    SSL_CTX_set_alpn_select_cb(ctx, select_alpn, t);
+    SSL_CTX_set_tlsext_status_cb(ctx, provide_ocsp_response);
+    if (SSL_CTX_set_session_ticket_cb(ctx, NULL, check_ticket, NULL) != 1)
         return -ENOMEM;
-    return SSL_CTX_set_tlsext_ticket_key_evp_cb(ctx, give_key) == 1 ? 0 : -ENOMEM;
+    return SSL_CTX_set_tlsext_ticket_key_evp_cb(ctx, provide_ticket_key) == 1 ? 0 : -ENOMEM;
 }

@@ -9,10 +9,10 @@
 #include "site.h"
 
 /* 0 or -ENOMEM. */
-int hello_install(SSL_CTX *ctx, struct tls_generation *t);
+int handshake_set_callbacks(SSL_CTX *ctx, struct tls_generation *t);
 
 /* Once for the process, before any context, and after all of them. 0 or -errno. */
-int hello_start(void);
-void hello_stop(void);
+int handshake_init(void);
+void handshake_cleanup(void);
 
 #endif

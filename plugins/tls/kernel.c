@@ -18,7 +18,7 @@
 #endif
 
 /* A socket without a connection: a kernel that knows the protocol asks for one, others have never heard of it. */
-int kernel_probe(void)
+int ktls_probe(void)
 {
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), answer = fd < 0 ? errno : 0;
     if (fd >= 0 && setsockopt(fd, IPPROTO_TCP, TCP_ULP, "tls", sizeof("tls")) < 0)
@@ -28,18 +28,18 @@ int kernel_probe(void)
     return answer;
 }
 
-bool kernel_can(int answer)
+bool ktls_is_supported(int answer)
 {
     return answer == 0 || answer == ENOTCONN;
 }
 
-uint64_t kernel_option(bool wanted)
+uint64_t ktls_option(bool wanted)
 {
 #ifdef SSL_OP_ENABLE_KTLS
     static _Atomic int known; /* 0: not asked yet, else 1 + whether it can */
     int answer = atomic_load_explicit(&known, memory_order_relaxed);
     if (!answer) {
-        answer = 1 + kernel_can(kernel_probe());
+        answer = 1 + ktls_is_supported(ktls_probe());
         atomic_store_explicit(&known, answer, memory_order_relaxed);
     }
     return wanted && answer == 2 ? SSL_OP_ENABLE_KTLS : 0;
@@ -49,16 +49,16 @@ uint64_t kernel_option(bool wanted)
 #endif
 }
 
-ssize_t kernel_write(struct session *s, const struct iovec *vec, int n)
+ssize_t ktls_write(struct tls_conn *s, const struct iovec *vec, int n)
 {
     size_t done = 0;
     for (int i = 0; i < n; i++)
         for (size_t at = 0; at < vec[i].iov_len;) {
             size_t left = vec[i].iov_len - at;
             int k = SSL_write(s->ssl, (const char *)vec[i].iov_base + at,
-                              (int)(left < PACE_LARGE_BYTES ? left : PACE_LARGE_BYTES));
+                              (int)(left < RECORD_LARGE_BYTES ? left : RECORD_LARGE_BYTES));
             if (k <= 0)
-                return done ? (ssize_t)done : session_error(s);
+                return done ? (ssize_t)done : tls_conn_error(s);
             at += (size_t)k;
             done += (size_t)k;
         }
@@ -66,21 +66,22 @@ ssize_t kernel_write(struct session *s, const struct iovec *vec, int n)
 }
 
 /* A cipher that the kernel does not know: the bytes pass us. Asked again, it writes the same bytes again. */
-static ssize_t copy_file(struct session *s, int file_fd, uint64_t offset, size_t size)
+static ssize_t copy_file(struct tls_conn *s, int file_fd, uint64_t offset, size_t size)
 {
-    ssize_t n = desk_read(s->desk, file_fd, offset, size < PACE_LARGE_BYTES ? size : PACE_LARGE_BYTES);
+    ssize_t n =
+        write_buffer_read_file(s->write_buffer, file_fd, offset, size < RECORD_LARGE_BYTES ? size : RECORD_LARGE_BYTES);
     if (n <= 0)
         return n;
-    struct iovec vec = {.iov_base = s->desk->file, .iov_len = (size_t)n};
-    return kernel_write(s, &vec, 1);
+    struct iovec vec = {.iov_base = s->write_buffer->file, .iov_len = (size_t)n};
+    return ktls_write(s, &vec, 1);
 }
 
-ssize_t kernel_sendfile(struct session *s, int file_fd, uint64_t offset, size_t size)
+ssize_t ktls_sendfile(struct tls_conn *s, int file_fd, uint64_t offset, size_t size)
 {
 #ifdef SSL_OP_ENABLE_KTLS
     if (BIO_get_ktls_send(SSL_get_wbio(s->ssl))) {
         ossl_ssize_t n = SSL_sendfile(s->ssl, file_fd, (off_t)offset, size, 0);
-        return n >= 0 ? n : session_error(s);
+        return n >= 0 ? n : tls_conn_error(s);
     }
 #endif
     return copy_file(s, file_fd, offset, size);

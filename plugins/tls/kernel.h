@@ -9,13 +9,13 @@
 #include "session.h"
 
 /* What asking for it said: 0 or an errno. */
-int kernel_probe(void);
+int ktls_probe(void);
 /* Is that the answer of a kernel that can? */
-bool kernel_can(int answer);
+bool ktls_is_supported(int answer);
 /* For SSL_CTX_set_options(): 0 where it is not wanted, or cannot. */
-uint64_t kernel_option(bool wanted);
+uint64_t ktls_option(bool wanted);
 
-ssize_t kernel_write(struct session *s, const struct iovec *vec, int n);
-ssize_t kernel_sendfile(struct session *s, int file_fd, uint64_t offset, size_t size);
+ssize_t ktls_write(struct tls_conn *s, const struct iovec *vec, int n);
+ssize_t ktls_sendfile(struct tls_conn *s, int file_fd, uint64_t offset, size_t size);
 
 #endif

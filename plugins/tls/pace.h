@@ -11,27 +11,27 @@
 #include <stdint.h>
 
 enum {
-    PACE_SMALL_BYTES = 1300,     /* fits a segment of 1,400 bytes with everything around it */
-    PACE_LARGE_BYTES = 16384,    /* the most that TLS allows */
-    PACE_WARM_BYTES = 16 * 1024, /* after so many the window is open */
-    PACE_IDLE_MS = 1000,         /* and after such a pause it may be closed again */
+    RECORD_SMALL_BYTES = 1300,       /* fits a segment of 1,400 bytes with everything around it */
+    RECORD_LARGE_BYTES = 16384,      /* the most that TLS allows */
+    RECORD_WARMUP_BYTES = 16 * 1024, /* after so many the window is open */
+    RECORD_IDLE_MS = 1000,           /* and after such a pause it may be closed again */
 };
 
 /* Begins zeroed. */
-struct pace {
+struct record_size {
     uint64_t last_ms;
-    uint32_t sent; /* since the beginning or the last pause, no more than PACE_WARM_BYTES */
+    uint32_t sent; /* since the beginning or the last pause, no more than RECORD_WARMUP_BYTES */
 };
 
 /* Bytes of the next record, for `want` that are there. */
-static inline size_t pace_next(struct pace *p, uint64_t now_ms, size_t want)
+static inline size_t record_size_next(struct record_size *p, uint64_t now_ms, size_t want)
 {
-    if (now_ms - p->last_ms >= PACE_IDLE_MS)
+    if (now_ms - p->last_ms >= RECORD_IDLE_MS)
         p->sent = 0;
-    size_t max = p->sent < PACE_WARM_BYTES ? PACE_SMALL_BYTES : PACE_LARGE_BYTES;
+    size_t max = p->sent < RECORD_WARMUP_BYTES ? RECORD_SMALL_BYTES : RECORD_LARGE_BYTES;
     size_t n = want < max ? want : max;
     p->last_ms = now_ms;
-    p->sent += p->sent < PACE_WARM_BYTES ? (uint32_t)n : 0;
+    p->sent += p->sent < RECORD_WARMUP_BYTES ? (uint32_t)n : 0;
     return n;
 }
 

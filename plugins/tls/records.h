@@ -10,9 +10,9 @@
 
 #include <sys/uio.h>
 
-ssize_t records_read(struct mk_io *io, void *to, size_t size);
+ssize_t io_read(struct mk_io *io, void *to, size_t size);
 /* What is counted as written may be held by us; flush() sends it. */
-ssize_t records_write(struct mk_io *io, const struct iovec *vec, int n, unsigned flags);
-ssize_t records_send_file(struct mk_io *io, int file_fd, uint64_t offset, size_t size);
+ssize_t io_write(struct mk_io *io, const struct iovec *vec, int n, unsigned flags);
+ssize_t io_send_file(struct mk_io *io, int file_fd, uint64_t offset, size_t size);
 
 #endif

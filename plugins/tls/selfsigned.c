@@ -22,18 +22,18 @@ enum { DAYS = 90, HOUR = 3600, HOST_BYTES = 65, NAMES_BYTES = 160 };
 static struct {
     X509 *leaf;
     EVP_PKEY *key;
-    bool told;
+    bool announced;
     char names[NAMES_BYTES]; /* as X509V3_EXT_conf_nid() reads them */
-} own;
+} self_cert;
 
 /* The machine's name, if it is one that a certificate can have. */
-static void find_names(void)
+static void set_host_names(void)
 {
     char host[HOST_BYTES] = "";
     static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-.";
     bool usable = gethostname(host, sizeof(host) - 1) == 0 && host[0] && strspn(host, allowed) == strlen(host) &&
                   strcmp(host, "localhost") != 0;
-    snprintf(own.names, sizeof(own.names), "DNS:localhost,%s%s%sIP:127.0.0.1,IP:::1", usable ? "DNS:" : "",
+    snprintf(self_cert.names, sizeof(self_cert.names), "DNS:localhost,%s%s%sIP:127.0.0.1,IP:::1", usable ? "DNS:" : "",
              usable ? host : "", usable ? "," : "");
 }
 
@@ -59,7 +59,7 @@ static bool set_serial(X509 *leaf)
            ASN1_INTEGER_set_uint64(X509_get_serialNumber(leaf), number >> 1 | 1) == 1;
 }
 
-static bool fill(X509 *leaf, EVP_PKEY *key)
+static bool fill_certificate(X509 *leaf, EVP_PKEY *key)
 {
     return X509_set_version(leaf, X509_VERSION_3) == 1 && set_serial(leaf) && set_name(leaf) &&
            X509_gmtime_adj(X509_getm_notBefore(leaf), -HOUR) &&
@@ -67,35 +67,35 @@ static bool fill(X509 *leaf, EVP_PKEY *key)
            add_extension(leaf, NID_basic_constraints, "critical,CA:FALSE") &&
            add_extension(leaf, NID_key_usage, "critical,digitalSignature") &&
            add_extension(leaf, NID_ext_key_usage, "serverAuth") &&
-           add_extension(leaf, NID_subject_alt_name, own.names) && X509_sign(leaf, key, EVP_sha256()) > 0;
+           add_extension(leaf, NID_subject_alt_name, self_cert.names) && X509_sign(leaf, key, EVP_sha256()) > 0;
 }
 
 int selfsigned_get(X509 **ret_leaf, EVP_PKEY **ret_key)
 {
-    if (!own.leaf) {
-        find_names();
+    if (!self_cert.leaf) {
+        set_host_names();
         EVP_PKEY *key = EVP_EC_gen("P-256");
         X509 *leaf = X509_new();
-        if (!key || !leaf || !fill(leaf, key)) {
+        if (!key || !leaf || !fill_certificate(leaf, key)) {
             X509_free(leaf);
             EVP_PKEY_free(key);
             ERR_clear_error();
             return -EIO;
         }
-        own.leaf = leaf;
-        own.key = key;
+        self_cert.leaf = leaf;
+        self_cert.key = key;
     }
-    *ret_leaf = own.leaf;
-    *ret_key = own.key;
+    *ret_leaf = self_cert.leaf;
+    *ret_key = self_cert.key;
     return 0;
 }
 
 void selfsigned_stop(void)
 {
-    X509_free(own.leaf);
-    EVP_PKEY_free(own.key);
-    own.leaf = NULL;
-    own.key = NULL;
+    X509_free(self_cert.leaf);
+    EVP_PKEY_free(self_cert.key);
+    self_cert.leaf = NULL;
+    self_cert.key = NULL;
 }
 
 void selfsigned_announce(void)
@@ -104,12 +104,12 @@ void selfsigned_announce(void)
     char text[EVP_MAX_MD_SIZE * 3];
     unsigned n = 0;
     struct mk_buf hex;
-    if (!own.leaf || own.told || X509_digest(own.leaf, EVP_sha256(), digest, &n) != 1)
+    if (!self_cert.leaf || self_cert.announced || X509_digest(self_cert.leaf, EVP_sha256(), digest, &n) != 1)
         return;
-    own.told = true;
+    self_cert.announced = true;
     mk_buf_init_fixed(&hex, text, sizeof(text));
     for (unsigned i = 0; i < n; i++)
         mk_buf_addf(&hex, "%s%02X", i ? ":" : "", digest[i]);
     mk_log_info("made a certificate that signs itself, which no client trusts, for %s, SHA-256 fingerprint %s",
-                own.names, mk_buf_cstr(&hex));
+                self_cert.names, mk_buf_cstr(&hex));
 }

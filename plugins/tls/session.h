@@ -7,7 +7,7 @@
  *     socket ──► records ──► read
  *
  * Until its handshake is done it holds the worker under the generation that it began with; afterwards it holds
- * nothing but the desk it works at.
+ * nothing but the write_buffer it works at.
  */
 #ifndef TLS_SESSION_H
 #define TLS_SESSION_H
@@ -18,50 +18,50 @@
 
 #include <monkey/transport.h>
 
-struct session {
+struct tls_conn {
     SSL *ssl;                 /* NULL: it is in the clear */
     struct mk_worker *worker; /* NULL: the handshake is done */
     struct tls_generation *generation;
-    struct site *site; /* whose certificate is shown; both as long as the handshake */
+    struct tls_host *tls_host; /* whose certificate is shown; both as long as the handshake */
     struct mk_account *account;
     struct mk_loop *loop;
-    struct desk *desk;
-    char *held; /* records on their way */
-    uint32_t held_len, held_at;
-    char *early; /* what came in the clear before anybody knew */
-    uint32_t early_len, early_at;
-    uint32_t barren;  /* bytes since the last that were of any use to the application */
-    uint32_t updates; /* of the client's keys */
-    struct pace pace;
+    struct write_buffer *write_buffer;
+    char *unsent; /* records on their way */
+    uint32_t unsent_len, unsent_pos;
+    char *plaintext; /* what came in the clear before anybody knew */
+    uint32_t plaintext_len, plaintext_pos;
+    uint32_t no_data_bytes; /* bytes since the last that were of any use to the application */
+    uint32_t key_updates;   /* of the client's keys */
+    struct record_size record_size;
     char *client; /* the subject of a certificate that was verified */
     int fd;
     uint16_t client_len;
     uint8_t name_len;
-    bool begun;   /* its first byte was seen */
-    bool primed;  /* the handshake has read what there was, and perhaps more than was its own */
-    bool drained; /* a short read has said that the socket is empty */
-    bool ended;   /* the client has ended its side */
-    bool broken;  /* libssl must not be asked any more */
-    bool direct;  /* libssl reads and writes the socket itself, so that the kernel may encrypt */
-    bool ending;  /* our side ends once nothing is held */
-    unsigned char policy[SITE_POLICY_BYTES];
+    bool saw_first_byte;   /* its first byte was seen */
+    bool may_have_pending; /* the handshake has read what there was, and perhaps more than was its own */
+    bool socket_empty;     /* a short read has said that the socket is empty */
+    bool peer_closed;      /* the client has ended its side */
+    bool broken;           /* libssl must not be asked any more */
+    bool ktls;             /* libssl reads and writes the socket itself, so that the kernel may encrypt */
+    bool shutdown_pending; /* our side ends once nothing is held */
+    unsigned char policy[TLS_HOST_POLICY_BYTES];
     char name[256]; /* that the client asked for */
 };
 
 extern const struct mk_transport tls_transport;
 
 /* The host was chosen; `name` has 255 bytes at most. */
-void session_set_host(struct session *s, struct site *site, struct mk_str name);
-struct tls_generation *session_generation(const struct session *s);
-struct site *session_site(const struct session *s);
+void tls_conn_set_host(struct tls_conn *s, struct tls_host *tls_host, struct mk_str name);
+struct tls_generation *tls_conn_generation(const struct tls_conn *s);
+struct tls_host *tls_conn_host(const struct tls_conn *s);
 
 /*
  * Does the certificate that was shown cover this name? Of several that the host has, libssl does not always tell which
  * one it was, and a resumed session has shown none: all of them must.
  */
-bool session_covers(const struct session *s, struct mk_str name);
+bool tls_conn_covers(const struct tls_conn *s, struct mk_str name);
 
 /* Of a request's connection; NULL: it is none of ours. */
-const struct session *session_of(const struct mk_io *io);
+const struct tls_conn *tls_conn_of(const struct mk_io *io);
 
 #endif

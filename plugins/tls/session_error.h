@@ -12,6 +12,6 @@
  * Whatever is in libssl's queue of errors, which all connections of the thread share, does not count; a connection that
  * breaks leaves it empty.
  */
-int session_error(struct session *s);
+int tls_conn_error(struct tls_conn *s);
 
 #endif

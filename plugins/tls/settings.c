@@ -45,10 +45,10 @@ static bool parse_age(struct mk_str word, uint64_t *ret_seconds)
     return false;
 }
 
-int tls_parse_strict(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
+int settings_parse_hsts(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
 {
     static const char *const options[] = {"includeSubDomains", "preload"};
-    struct mk_str *strict = field;
+    struct mk_str *hsts = field;
     uint64_t seconds;
     char text[80];
     bool wanted[2] = {false, false};
@@ -70,23 +70,23 @@ int tls_parse_strict(const struct mk_conf_value *value, void *field, struct mk_a
     }
     snprintf(text, sizeof(text), "max-age=%" PRIu64 "%s%s", seconds, wanted[0] ? "; includeSubDomains" : "",
              wanted[1] ? "; preload" : "");
-    *strict = mk_arena_dup(arena, mk_str_c(text));
-    return strict->p ? 0 : -ENOMEM;
+    *hsts = mk_arena_dup(arena, mk_str_c(text));
+    return hsts->p ? 0 : -ENOMEM;
 }
 
 /* ── rows ── */
 
 static const struct mk_conf_key server_keys[] = {
-    MK_CONF_KEY_PATH(struct tls_server, ticket_keys, "TicketKeys", NULL,
+    MK_CONF_KEY_PATH(struct tls_server_conf, ticket_keys, "TicketKeys", NULL,
                      "A file of keys for session tickets, which several machines share: 80 random bytes for each "
                      "(`openssl rand 80`), one behind the other. The first makes tickets, all of them open tickets. "
                      "Without it the process has random keys, which rotate."),
-    MK_CONF_KEY_DURATION(struct tls_server, ticket_lifetime_ms, "TicketLifetime", "12h",
+    MK_CONF_KEY_DURATION(struct tls_server_conf, ticket_lifetime_ms, "TicketLifetime", "12h",
                          "How long a client may resume its session by a ticket. Random keys rotate as often.",
                          .min = 60000, .max = 604800000, .unit = "s"),
-    MK_CONF_KEY_BOOL(struct tls_server, kernel, "KernelTLS", "On",
+    MK_CONF_KEY_BOOL(struct tls_server_conf, ktls, "KernelTLS", "On",
                      "Let the kernel encrypt what is sent, where it can (kTLS); `monkey -b` tells."),
-    MK_CONF_KEY_BOOL(struct tls_server, self_signed, "SelfSigned", "Off",
+    MK_CONF_KEY_BOOL(struct tls_server_conf, self_signed, "SelfSigned", "Off",
                      "For trials: the default host, if it has no certificate, has one that the server has made and "
                      "signed itself, and that no client trusts. The option `--https` sets it."),
     {0},
@@ -98,7 +98,7 @@ static const char *const modes[] = {
 static const char *const redirects[] = {[TLS_REDIRECT_OFF] = "Off", [TLS_REDIRECT_HTTPS] = "https", NULL};
 
 #define KEY_PATHS(field, key, manual) \
-    MK_CONF_KEY_CUSTOM(struct tls_host, field, key, NULL, manual, .flags = MK_CONF_REPEAT, .unit = "path", \
+    MK_CONF_KEY_CUSTOM(struct tls_host_conf, field, key, NULL, manual, .flags = MK_CONF_REPEAT, .unit = "path", \
                        .parse = parse_path)
 
 static const struct mk_conf_key host_keys[] = {
@@ -110,27 +110,27 @@ static const struct mk_conf_key host_keys[] = {
     KEY_PATHS(chains, "CertificateChain",
               "The certificates that lead to the root, where they are not in the file of the `Certificate`; for each, "
               "in the same order."),
-    KEY_PATHS(staples, "OCSPFile",
+    KEY_PATHS(ocsp_files, "OCSPFile",
               "A response of the issuer about the certificate (OCSP, DER), handed to clients that ask for it; for each "
               "`Certificate`, in the same order."),
-    MK_CONF_KEY_ENUM(struct tls_host, profile, "Profile", "intermediate",
+    MK_CONF_KEY_ENUM(struct tls_host_conf, profile, "Profile", "intermediate",
                      "Mozilla's profiles: `intermediate` is TLS 1.2 and 1.3 with ciphers that keep past sessions "
                      "secret, `modern` is TLS 1.3 alone.",
                      .names = profiles),
-    MK_CONF_KEY_ENUM(struct tls_host, client, "ClientCertificate", "Off",
+    MK_CONF_KEY_ENUM(struct tls_host_conf, client, "ClientCertificate", "Off",
                      "Whether clients are asked for a certificate: `Optional` ones may be missing, but not be wrong; "
                      "without a `Required` one there is no connection.",
                      .names = modes),
-    MK_CONF_KEY_PATH(struct tls_host, client_ca, "ClientCA", NULL,
+    MK_CONF_KEY_PATH(struct tls_host_conf, client_ca, "ClientCA", NULL,
                      "A PEM file of the authorities whose certificates of clients are accepted."),
-    MK_CONF_KEY_INT(struct tls_host, depth, "ClientDepth", "3",
+    MK_CONF_KEY_INT(struct tls_host_conf, depth, "ClientDepth", "3",
                     "How many authorities may stand between the client's certificate and a root.", .min = 0, .max = 20),
-    MK_CONF_KEY_CUSTOM(struct tls_host, strict, "StrictTransportSecurity", NULL,
+    MK_CONF_KEY_CUSTOM(struct tls_host_conf, hsts, "StrictTransportSecurity", NULL,
                        "Browsers use nothing but https for this host from now on, for that time (RFC 6797): `365d`, "
                        "perhaps with `includeSubDomains` and `preload` behind it.",
-                       .unit = "time [includeSubDomains] [preload]", .parse = tls_parse_strict),
+                       .unit = "time [includeSubDomains] [preload]", .parse = settings_parse_hsts),
     MK_CONF_KEY_ENUM(
-        struct tls_host, redirect, "Redirect", "Off",
+        struct tls_host_conf, redirect, "Redirect", "Off",
         "`https`: requests that come in the clear are sent to the same place by https, at the port of the "
         "first listener with `tls`: 301, or 308 where the method is neither GET nor HEAD. A `Host` that is "
         "neither a name of this host nor the address of the connection is replaced by the first name.",
@@ -139,9 +139,9 @@ static const struct mk_conf_key host_keys[] = {
 };
 
 enum {
-    CERTIFICATES = offsetof(struct tls_host, certificates),
-    CLIENT = offsetof(struct tls_host, client),
-    CLIENT_CA = offsetof(struct tls_host, client_ca),
+    CERTIFICATES = offsetof(struct tls_host_conf, certificates),
+    CLIENT = offsetof(struct tls_host_conf, client),
+    CLIENT_CA = offsetof(struct tls_host_conf, client_ca),
 };
 
 /* Per certificate: one line each, or none at all. */
@@ -153,27 +153,27 @@ static void check_count(const struct mk_conf_check *check, const struct tls_path
     if (others->n > certificates->n)
         mk_conf_error_nth(check, offset, certificates->n, "there is no \"Certificate\" for this \"%s\"", name);
     else if (others->n && others->n < certificates->n)
-        mk_conf_error_nth(check, offsetof(struct tls_host, certificates), others->n,
+        mk_conf_error_nth(check, offsetof(struct tls_host_conf, certificates), others->n,
                           "there is no \"%s\" for this \"Certificate\", but one for another", name);
 }
 
 static void check_host(const struct mk_conf_check *check, void *section)
 {
-    const struct tls_host *h = section;
-    if (h->certificates.n && !h->keys.n && !mk_conf_is_wrong(check, offsetof(struct tls_host, keys)))
-        mk_conf_error(check, offsetof(struct tls_host, certificates),
+    const struct tls_host_conf *h = section;
+    if (h->certificates.n && !h->keys.n && !mk_conf_is_wrong(check, offsetof(struct tls_host_conf, keys)))
+        mk_conf_error(check, offsetof(struct tls_host_conf, certificates),
                       "there is no \"CertificateKey\" for this \"Certificate\"");
-    check_count(check, &h->certificates, &h->keys, offsetof(struct tls_host, keys), "CertificateKey");
-    check_count(check, &h->certificates, &h->chains, offsetof(struct tls_host, chains), "CertificateChain");
-    check_count(check, &h->certificates, &h->staples, offsetof(struct tls_host, staples), "OCSPFile");
+    check_count(check, &h->certificates, &h->keys, offsetof(struct tls_host_conf, keys), "CertificateKey");
+    check_count(check, &h->certificates, &h->chains, offsetof(struct tls_host_conf, chains), "CertificateChain");
+    check_count(check, &h->certificates, &h->ocsp_files, offsetof(struct tls_host_conf, ocsp_files), "OCSPFile");
     if (h->client != TLS_CLIENT_OFF && !h->client_ca.len && !mk_conf_is_wrong(check, CLIENT_CA))
-        mk_conf_error(check, offsetof(struct tls_host, client),
+        mk_conf_error(check, offsetof(struct tls_host_conf, client),
                       "\"ClientCA\" is missing: whose certificates of clients are accepted?");
     if (h->client == TLS_CLIENT_OFF && h->client_ca.len && !mk_conf_is_wrong(check, CLIENT))
-        mk_conf_warn(check, offsetof(struct tls_host, client_ca),
+        mk_conf_warn(check, offsetof(struct tls_host_conf, client_ca),
                      "clients are not asked for certificates, and anyone is served: \"ClientCertificate\" is Off");
     if (h->client != TLS_CLIENT_OFF && !h->certificates.n && !mk_conf_is_wrong(check, CERTIFICATES))
-        mk_conf_error(check, offsetof(struct tls_host, client),
+        mk_conf_error(check, offsetof(struct tls_host_conf, client),
                       "a host that asks clients for certificates needs a \"Certificate\" of its own");
 }
 
@@ -182,13 +182,13 @@ enum { SERVER, HOST };
 const struct mk_conf_section tls_sections[] = {
     [SERVER] = {.name = "TLS",
                 .scope = MK_CONF_SCOPE_SERVER,
-                .size = sizeof(struct tls_server),
+                .size = sizeof(struct tls_server_conf),
                 .keys = server_keys,
                 .doc = MK_CONF_DOC("Encrypted connections (`Listen 443 tls`), for the server as a whole. Certificates "
                                    "belong to the hosts.")},
     [HOST] = {.name = "TLS",
               .scope = MK_CONF_SCOPE_HOST,
-              .size = sizeof(struct tls_host),
+              .size = sizeof(struct tls_host_conf),
               .keys = host_keys,
               .check = check_host,
               .doc = MK_CONF_DOC("What clients of this host meet at listeners with `tls`. A host without a certificate "
@@ -196,12 +196,12 @@ const struct mk_conf_section tls_sections[] = {
     {0},
 };
 
-const struct tls_server *tls_server_conf(const struct mk_generation *g)
+const struct tls_server_conf *settings_get_server(const struct mk_generation *g)
 {
     return mk_generation_conf(g, &tls_sections[SERVER]);
 }
 
-const struct tls_host *tls_host_conf(const struct mk_host *host)
+const struct tls_host_conf *settings_get_host(const struct mk_host *host)
 {
     return mk_host_conf(host, &tls_sections[HOST]);
 }

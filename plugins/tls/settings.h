@@ -14,10 +14,10 @@ struct tls_paths {
     uint32_t n;
 };
 
-struct tls_server {
+struct tls_server_conf {
     struct mk_str ticket_keys;   /* a file; empty: random keys of the process */
     uint32_t ticket_lifetime_ms; /* how long a session may be resumed, and how long a random key makes tickets */
-    bool kernel;                 /* let it encrypt where it can */
+    bool ktls;                   /* let it encrypt where it can */
     bool self_signed;            /* the default host has a certificate of its own making */
 };
 
@@ -25,23 +25,23 @@ enum tls_profile { TLS_INTERMEDIATE, TLS_MODERN };
 enum tls_client { TLS_CLIENT_OFF, TLS_CLIENT_OPTIONAL, TLS_CLIENT_REQUIRED };
 enum tls_redirect { TLS_REDIRECT_OFF, TLS_REDIRECT_HTTPS };
 
-struct tls_host {
-    struct tls_paths certificates, keys, chains, staples;
+struct tls_host_conf {
+    struct tls_paths certificates, keys, chains, ocsp_files;
     int profile;   /* enum tls_profile */
     int client;    /* enum tls_client */
     int redirect;  /* enum tls_redirect */
     int64_t depth; /* of the chain of a client's certificate */
     struct mk_str client_ca;
-    struct mk_str strict; /* the value of Strict-Transport-Security; empty: none */
+    struct mk_str hsts; /* the value of Strict-Transport-Security; empty: none */
 };
 
 /* The rows, for the plugin: the server's section, the host's, and an end. */
 extern const struct mk_conf_section tls_sections[];
 
-const struct tls_server *tls_server_conf(const struct mk_generation *g);
-const struct tls_host *tls_host_conf(const struct mk_host *host);
+const struct tls_server_conf *settings_get_server(const struct mk_generation *g);
+const struct tls_host_conf *settings_get_host(const struct mk_host *host);
 
 /* The value of Strict-Transport-Security, for `365d includeSubDomains preload`. 0, -ENOMEM, -EINVAL with a sentence. */
-int tls_parse_strict(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error);
+int settings_parse_hsts(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error);
 
 #endif

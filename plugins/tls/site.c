@@ -43,7 +43,7 @@ static bool set_list(SSL_CTX *ctx, int command, const char *list)
  * The system's openssl.cnf (`system_default`) has had its say in SSL_CTX_new(), about all but certificates. What
  * clients may expect of a profile is ours to promise.
  */
-static void forget_system(SSL_CTX *ctx)
+static void reset_system_defaults(SSL_CTX *ctx)
 {
     SSL_CTX_clear_options(ctx, SSL_CTX_get_options(ctx));
     SSL_CTX_set_verify(ctx, SSL_VERIFY_NONE, NULL);
@@ -60,20 +60,20 @@ static bool set_profile(SSL_CTX *ctx)
            set_list(ctx, SSL_CTRL_SET_CLIENT_SIGALGS_LIST, signatures);
 }
 
-SSL_CTX *site_context(struct tls_generation *t)
+SSL_CTX *tls_host_new_context(struct tls_generation *t)
 {
     SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
     if (!ctx)
         return NULL;
-    forget_system(ctx);
+    reset_system_defaults(ctx);
     SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_IGNORE_UNEXPECTED_EOF |
-                                 SSL_OP_ENABLE_MIDDLEBOX_COMPAT | kernel_option(t->conf->kernel));
+                                 SSL_OP_ENABLE_MIDDLEBOX_COMPAT | ktls_option(t->conf->ktls));
     SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE |
                               SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_NO_AUTO_CHAIN);
     SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
     SSL_CTX_set_timeout(ctx, (long)(t->conf->ticket_lifetime_ms / 1000));
     SSL_CTX_set_read_ahead(ctx, 1);
-    if (!set_profile(ctx) || SSL_CTX_set_num_tickets(ctx, 1) != 1 || hello_install(ctx, t) < 0) {
+    if (!set_profile(ctx) || SSL_CTX_set_num_tickets(ctx, 1) != 1 || handshake_set_callbacks(ctx, t) < 0) {
         SSL_CTX_free(ctx);
         ERR_clear_error();
         return NULL;
@@ -83,111 +83,112 @@ SSL_CTX *site_context(struct tls_generation *t)
 
 /* ── what is asked of clients ── */
 
-static int digest(const struct mk_buf *bytes, unsigned char *to)
+static int hash_buffer(const struct mk_buf *bytes, unsigned char *to)
 {
     unsigned n;
     return EVP_Digest(bytes->data, bytes->len, to, &n, EVP_sha256(), NULL) == 1 ? 0 : -ENOMEM;
 }
 
-static int set_policy(struct site *site, struct mk_host *host)
+static int set_policy(struct tls_host *tls_host, struct mk_host *host)
 {
-    const struct tls_host *conf = site->conf;
+    const struct tls_host_conf *conf = tls_host->conf;
     struct mk_buf bytes;
     int err = 0;
     mk_buf_init(&bytes, AUTHORITIES_BYTES_MAX);
     mk_buf_addf(&bytes, "%d %d ", conf->client, conf->client == TLS_CLIENT_OFF ? 0 : (int)conf->depth);
     if (conf->client != TLS_CLIENT_OFF && conf->client_ca.len) {
         int mode = SSL_VERIFY_PEER | (conf->client == TLS_CLIENT_REQUIRED ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0);
-        SSL_CTX_set_verify(site->ctx, mode, NULL);
-        SSL_CTX_set_verify_depth(site->ctx, (int)conf->depth);
-        err = certificates_read_authorities(site, host, &bytes);
+        SSL_CTX_set_verify(tls_host->ctx, mode, NULL);
+        SSL_CTX_set_verify_depth(tls_host->ctx, (int)conf->depth);
+        err = certificates_read_authorities(tls_host, host, &bytes);
     }
     err = err == 0 ? bytes.err : err;
     if (err == 0)
-        err = digest(&bytes, site->policy);
+        err = hash_buffer(&bytes, tls_host->policy);
     mk_buf_release(&bytes);
     return err;
 }
 
 /* A session is resumed only where the same names and the same policy are. */
-static int set_session_context(struct site *site, const struct mk_host *host)
+static int set_session_context(struct tls_host *tls_host, const struct mk_host *host)
 {
     unsigned char id[EVP_MAX_MD_SIZE];
     struct mk_buf bytes;
     mk_buf_init(&bytes, AUTHORITIES_BYTES_MAX);
-    mk_buf_add(&bytes, site->policy, sizeof(site->policy));
+    mk_buf_add(&bytes, tls_host->policy, sizeof(tls_host->policy));
     for (unsigned i = 0; mk_host_name(host, i).p; i++) {
         mk_buf_adds(&bytes, mk_host_name(host, i));
         mk_buf_addc(&bytes, ' ');
     }
-    int err = bytes.err ? bytes.err : digest(&bytes, id);
+    int err = bytes.err ? bytes.err : hash_buffer(&bytes, id);
     mk_buf_release(&bytes);
-    if (err == 0 && SSL_CTX_set_session_id_context(site->ctx, id, SSL_MAX_SID_CTX_LENGTH) != 1)
+    if (err == 0 && SSL_CTX_set_session_id_context(tls_host->ctx, id, SSL_MAX_SID_CTX_LENGTH) != 1)
         err = -ENOMEM;
     return err;
 }
 
-/* ── the life of a site ── */
+/* ── the life of a tls_host ── */
 
-static int make_context(struct site *site, struct mk_host *host, struct tls_generation *t)
+static int make_context(struct tls_host *tls_host, struct mk_host *host, struct tls_generation *t)
 {
-    site->ctx = site_context(t);
-    if (!site->ctx)
+    tls_host->ctx = tls_host_new_context(t);
+    if (!tls_host->ctx)
         return -ENOMEM;
-    if (site->conf->profile == TLS_MODERN && SSL_CTX_set_min_proto_version(site->ctx, TLS1_3_VERSION) != 1)
+    if (tls_host->conf->profile == TLS_MODERN && SSL_CTX_set_min_proto_version(tls_host->ctx, TLS1_3_VERSION) != 1)
         return -ENOMEM;
-    int err = set_policy(site, host);
-    return err == 0 ? set_session_context(site, host) : err;
+    int err = set_policy(tls_host, host);
+    return err == 0 ? set_session_context(tls_host, host) : err;
 }
 
-int site_start(struct site *site, struct mk_host *host, struct tls_generation *t)
+int tls_host_start(struct tls_host *tls_host, struct mk_host *host, struct tls_generation *t)
 {
-    if (!site->conf->certificates.n)
+    if (!tls_host->conf->certificates.n)
         return 0;
-    int err = make_context(site, host, t);
-    t->sites++;
-    if (!site->ctx || err == -ENOMEM)
+    int err = make_context(tls_host, host, t);
+    t->n_hosts++;
+    if (!tls_host->ctx || err == -ENOMEM)
         return err;
-    int read = certificates_read(site, host); /* whatever is wrong with what is asked of clients */
+    int read = certificates_read(tls_host, host); /* whatever is wrong with what is asked of clients */
     return err < 0 && read != -ENOMEM ? err : read;
 }
 
-int site_adopt(struct site *site, struct mk_host *host, struct tls_generation *t, X509 *leaf, EVP_PKEY *key)
+int tls_host_set_certificate(struct tls_host *tls_host, struct mk_host *host, struct tls_generation *t, X509 *leaf,
+                             EVP_PKEY *key)
 {
-    int err = make_context(site, host, t);
-    if (err == 0 && SSL_CTX_use_cert_and_key(site->ctx, leaf, key, NULL, 1) != 1)
+    int err = make_context(tls_host, host, t);
+    if (err == 0 && SSL_CTX_use_cert_and_key(tls_host->ctx, leaf, key, NULL, 1) != 1)
         err = -ENOMEM;
     return err;
 }
 
-void site_stop(struct site *site)
+void tls_host_stop(struct tls_host *tls_host)
 {
-    for (unsigned i = 0; i < site->n_pairs; i++) {
-        X509_free(site->pairs[i].leaf);
-        OPENSSL_free(site->pairs[i].staple);
+    for (unsigned i = 0; i < tls_host->n_certs; i++) {
+        X509_free(tls_host->certs[i].leaf);
+        OPENSSL_free(tls_host->certs[i].ocsp);
     }
-    SSL_CTX_free(site->ctx);
+    SSL_CTX_free(tls_host->ctx);
 }
 
-struct site *site_of_host(const struct mk_host *host)
+struct tls_host *tls_host_of(const struct mk_host *host)
 {
-    struct site *site = mk_host_state(host, &mk_plugin_tls);
-    if (site && site->ctx)
-        return site;
+    struct tls_host *tls_host = mk_host_state(host, &mk_plugin_tls);
+    if (tls_host && tls_host->ctx)
+        return tls_host;
     struct mk_host *standard = mk_generation_host(mk_host_generation(host), MK_STR(""));
-    site = standard ? mk_host_state(standard, &mk_plugin_tls) : NULL;
-    return site && site->ctx ? site : NULL;
+    tls_host = standard ? mk_host_state(standard, &mk_plugin_tls) : NULL;
+    return tls_host && tls_host->ctx ? tls_host : NULL;
 }
 
-struct site *site_of_name(const struct tls_generation *t, struct mk_str name)
+struct tls_host *tls_host_by_name(const struct tls_generation *t, struct mk_str name)
 {
     const struct mk_host *host = mk_generation_host(t->g, name);
-    return host ? site_of_host(host) : NULL;
+    return host ? tls_host_of(host) : NULL;
 }
 
 /* ── names ── */
 
-bool site_is_address(struct mk_str name)
+bool tls_host_is_address(struct mk_str name)
 {
     static const char signs[] = "0123456789.";
     bool is = name.len;
@@ -199,7 +200,7 @@ bool site_is_address(struct mk_str name)
     return is;
 }
 
-bool site_covers(X509 *leaf, struct mk_str name)
+bool tls_host_covers(X509 *leaf, struct mk_str name)
 {
     char text[NAME_BYTES];
     bool bracketed = name.len > 2 && name.p[0] == '[' && name.p[name.len - 1] == ']';
@@ -213,7 +214,7 @@ bool site_covers(X509 *leaf, struct mk_str name)
     int n = snprintf(text, sizeof(text), "%s%.*s", wild ? "any" : "", (int)name.len - wild, name.p + wild);
     if (n <= 0 || n >= (int)sizeof(text))
         return false;
-    if (site_is_address(mk_str(text, (size_t)n)))
+    if (tls_host_is_address(mk_str(text, (size_t)n)))
         return X509_check_ip_asc(leaf, text, 0) == 1;
     return X509_check_host(leaf, text, (size_t)n, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS, NULL) == 1;
 }

@@ -10,13 +10,13 @@
 
 #include <time.h>
 
-const char *const staple_doubts[] = {
-    [STAPLE_REVOKED] =
+const char *const ocsp_warnings[] = {
+    [OCSP_WARN_REVOKED] =
         "says that the certificate is revoked: whoever gets it refuses the host, which needs another one",
-    [STAPLE_UNKNOWN] = "says that the issuer does not know the certificate: no client gets it",
-    [STAPLE_UNSIGNED] = "has no valid signature of the certificate's issuer: no client gets it",
-    [STAPLE_NEW] = "is not valid yet by the clock of this machine: no client gets it until then",
-    [STAPLE_OLD] = "is out of date: no client gets it",
+    [OCSP_WARN_UNKNOWN] = "says that the issuer does not know the certificate: no client gets it",
+    [OCSP_WARN_UNSIGNED] = "has no valid signature of the certificate's issuer: no client gets it",
+    [OCSP_WARN_NOT_YET_VALID] = "is not valid yet by the clock of this machine: no client gets it until then",
+    [OCSP_WARN_EXPIRED] = "is out of date: no client gets it",
 };
 
 static bool has_signed(X509 *one, X509 *leaf)
@@ -33,7 +33,7 @@ static X509 *find_issuer(const STACK_OF(X509) * certificates, X509 *leaf)
 }
 
 /* A response names the issuer by digests, whose kind it has chosen. Without the issuer's key, its name is compared. */
-static bool is_about(OCSP_CERTID *id, X509 *leaf, X509 *issuer)
+static bool is_for_certificate(OCSP_CERTID *id, X509 *leaf, X509 *issuer)
 {
     unsigned char name[EVP_MAX_MD_SIZE];
     unsigned len;
@@ -53,11 +53,11 @@ static bool is_about(OCSP_CERTID *id, X509 *leaf, X509 *issuer)
     return same;
 }
 
-static OCSP_SINGLERESP *find_single(OCSP_BASICRESP *basic, X509 *leaf, X509 *issuer)
+static OCSP_SINGLERESP *find_single_response(OCSP_BASICRESP *basic, X509 *leaf, X509 *issuer)
 {
     for (int i = 0; i < OCSP_resp_count(basic); i++) {
         OCSP_SINGLERESP *single = OCSP_resp_get0(basic, i);
-        if (is_about((OCSP_CERTID *)(uintptr_t)OCSP_SINGLERESP_get0_id(single), leaf, issuer))
+        if (is_for_certificate((OCSP_CERTID *)(uintptr_t)OCSP_SINGLERESP_get0_id(single), leaf, issuer))
             return single;
     }
     return NULL;
@@ -76,43 +76,44 @@ static bool is_signed(OCSP_BASICRESP *basic, X509 *issuer)
     return good;
 }
 
-static int64_t seconds_of(const ASN1_TIME *time)
+static int64_t to_unix_time(const ASN1_TIME *time)
 {
     struct tm tm;
     return ASN1_TIME_to_tm(time, &tm) == 1 ? (int64_t)timegm(&tm) : 0;
 }
 
-static const char *judge(struct staple *ret, OCSP_BASICRESP *basic, X509 *leaf, STACK_OF(X509) * chain)
+static const char *verify_response(struct ocsp_response *ret, OCSP_BASICRESP *basic, X509 *leaf, STACK_OF(X509) * chain)
 {
     ASN1_GENERALIZEDTIME *this = NULL, *next = NULL;
     int64_t now = (int64_t)time(NULL);
     X509 *issuer = find_issuer(chain, leaf);
     if (!issuer)
         issuer = find_issuer(OCSP_resp_get0_certs(basic), leaf);
-    OCSP_SINGLERESP *single = find_single(basic, leaf, issuer);
+    OCSP_SINGLERESP *single = find_single_response(basic, leaf, issuer);
     if (!single)
         return "is a response of OCSP about another certificate";
     int status = OCSP_single_get0_status(single, NULL, NULL, &this, &next);
-    ret->begins = this ? seconds_of(this) : 0;
-    ret->ends = next ? seconds_of(next) : INT64_MAX;
-    ret->doubts = (unsigned)(status == V_OCSP_CERTSTATUS_REVOKED) << STAPLE_REVOKED |
-                  (unsigned)(status == V_OCSP_CERTSTATUS_UNKNOWN) << STAPLE_UNKNOWN |
-                  (unsigned)(issuer && !is_signed(basic, issuer)) << STAPLE_UNSIGNED |
-                  (unsigned)(ret->begins > now) << STAPLE_NEW | (unsigned)(ret->ends < now) << STAPLE_OLD;
+    ret->this_update = this ? to_unix_time(this) : 0;
+    ret->next_update = next ? to_unix_time(next) : INT64_MAX;
+    ret->warnings = (unsigned)(status == V_OCSP_CERTSTATUS_REVOKED) << OCSP_WARN_REVOKED |
+                    (unsigned)(status == V_OCSP_CERTSTATUS_UNKNOWN) << OCSP_WARN_UNKNOWN |
+                    (unsigned)(issuer && !is_signed(basic, issuer)) << OCSP_WARN_UNSIGNED |
+                    (unsigned)(ret->this_update > now) << OCSP_WARN_NOT_YET_VALID |
+                    (unsigned)(ret->next_update < now) << OCSP_WARN_EXPIRED;
     return NULL;
 }
 
-const char *staple_read(struct staple *ret, struct mk_str der, X509 *leaf, STACK_OF(X509) * chain)
+const char *ocsp_parse(struct ocsp_response *ret, struct mk_str der, X509 *leaf, STACK_OF(X509) * chain)
 {
     const unsigned char *at = (const unsigned char *)der.p;
     OCSP_RESPONSE *response = d2i_OCSP_RESPONSE(NULL, &at, (long)der.len);
     OCSP_BASICRESP *basic = NULL;
     const char *fault = "is no response of OCSP in DER";
-    *ret = (struct staple){.ends = INT64_MAX};
+    *ret = (struct ocsp_response){.next_update = INT64_MAX};
     if (response && OCSP_response_status(response) != OCSP_RESPONSE_STATUS_SUCCESSFUL)
         fault = "is a response of OCSP that says nothing but that something failed";
     else if (response && (basic = OCSP_response_get1_basic(response)))
-        fault = judge(ret, basic, leaf, chain);
+        fault = verify_response(ret, basic, leaf, chain);
     if (basic)
         ERR_clear_error(); /* of issuers and signatures that are none */
     OCSP_BASICRESP_free(basic);
@@ -121,7 +122,7 @@ const char *staple_read(struct staple *ret, struct mk_str der, X509 *leaf, STACK
 }
 
 /* Clients should know of a certificate that is revoked: its key may be in somebody else's hands. */
-bool staple_helps(const struct staple *staple)
+bool ocsp_is_usable(const struct ocsp_response *ocsp)
 {
-    return !(staple->doubts & (1u << STAPLE_UNKNOWN | 1u << STAPLE_UNSIGNED));
+    return !(ocsp->warnings & (1u << OCSP_WARN_UNKNOWN | 1u << OCSP_WARN_UNSIGNED));
 }

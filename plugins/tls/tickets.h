@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { TICKET_NAME_BYTES = 16, TICKET_SECRET_BYTES = 32, TICKETS_MAX = 8 };
+enum { TICKET_NAME_BYTES = 16, TICKET_SECRET_BYTES = 32, TICKET_KEYS_MAX = 8 };
 
 /* As it lies in a file: 80 bytes. */
 struct ticket_key {
@@ -22,23 +22,23 @@ struct ticket_key {
 
 /* The first makes tickets, all of them open them. */
 struct ticket_keys {
-    struct ticket_key items[TICKETS_MAX];
+    struct ticket_key items[TICKET_KEYS_MAX];
     unsigned n;
-    uint64_t made_ms; /* the first of random ones */
+    uint64_t created_ms; /* the first of random ones */
 };
 
 /*
  * Random keys at this moment: one for the present and one for the past `lifetime_ms`; older ones are forgotten. 0, or
  * -EIO when there is no randomness (the keys stay as they were).
  */
-int tickets_turn(struct ticket_keys *keys, uint64_t now_ms, uint64_t lifetime_ms);
+int ticket_keys_rotate(struct ticket_keys *keys, uint64_t now_ms, uint64_t lifetime_ms);
 
 /* The bytes of a file. False with a sentence when they are no keys. */
-bool tickets_read(struct ticket_keys *keys, struct mk_str bytes, struct mk_buf *fault);
+bool ticket_keys_parse(struct ticket_keys *keys, struct mk_str bytes, struct mk_buf *fault);
 
 /* The key of that name; NULL: nobody's. */
-const struct ticket_key *tickets_find(const struct ticket_keys *keys, const unsigned char *name);
+const struct ticket_key *ticket_keys_find(const struct ticket_keys *keys, const unsigned char *name);
 
-void tickets_forget(struct ticket_keys *keys);
+void ticket_keys_wipe(struct ticket_keys *keys);
 
 #endif

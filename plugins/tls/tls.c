@@ -26,22 +26,22 @@ enum { TEXT_BYTES = 512 };
 
 /* ── the process ── */
 
-static int start(void)
+static int start_tls(void)
 {
     int err = socket_bio_start();
-    return err == 0 ? hello_start() : err;
+    return err == 0 ? handshake_init() : err;
 }
 
-static void stop(void)
+static void stop_tls(void)
 {
-    hello_stop();
+    handshake_cleanup();
     selfsigned_stop();
 }
 
-static void about(struct mk_buf *out)
+static void describe_tls(struct mk_buf *out)
 {
     mk_buf_addf(out, "%s; the kernel %s (kTLS)", OpenSSL_version(OPENSSL_VERSION),
-                kernel_option(true) ? "encrypts what is sent" : "cannot encrypt");
+                ktls_option(true) ? "encrypts what is sent" : "cannot encrypt");
 }
 
 /* ── generations ── */
@@ -51,11 +51,11 @@ static int start_generation(struct mk_generation *g, void **ret_state)
     struct tls_generation *t = mk_account_alloc(NULL, sizeof(*t));
     if (!t)
         return -ENOMEM;
-    *t = (struct tls_generation){.g = g, .conf = tls_server_conf(g), .port = mk_generation_port(g, &mk_plugin_tls)};
-    t->keys_wanted = t->conf->ticket_keys.len;
+    *t = (struct tls_generation){.g = g, .conf = settings_get_server(g), .port = mk_generation_port(g, &mk_plugin_tls)};
+    t->keys_pending = t->conf->ticket_keys.len;
     t->h2 = mk_generation_speaks(g, MK_STR("h2"));
-    t->bare = site_context(t);
-    if (t->bare) {
+    t->default_ctx = tls_host_new_context(t);
+    if (t->default_ctx) {
         *ret_state = t;
         return 0;
     }
@@ -68,10 +68,10 @@ static void stop_generation(struct mk_generation *g, void *state)
     struct tls_generation *t = state;
     (void)g;
     if (t->keys) {
-        tickets_forget(t->keys);
+        ticket_keys_wipe(t->keys);
         mk_account_free(NULL, t->keys, sizeof(*t->keys));
     }
-    SSL_CTX_free(t->bare);
+    SSL_CTX_free(t->default_ctx);
     mk_account_free(NULL, t, sizeof(*t));
 }
 
@@ -80,28 +80,28 @@ static int read_ticket_keys(struct tls_generation *t, struct mk_host *host)
 {
     char text[TEXT_BYTES];
     struct mk_buf fault;
-    struct file file;
+    struct pem_file file;
     struct mk_str path = t->conf->ticket_keys;
-    if (!t->keys_wanted)
+    if (!t->keys_pending)
         return 0;
     mk_buf_init_fixed(&fault, text, sizeof(text));
     t->keys = t->keys ? t->keys : mk_account_alloc(NULL, sizeof(*t->keys));
     if (!t->keys)
         return -ENOMEM;
     *t->keys = (struct ticket_keys){0};
-    if (files_read(&file, path.p, true, &fault)) {
-        t->keys_wanted = !tickets_read(t->keys, mk_str(file.data, file.len), &fault);
-        files_forget(&file);
+    if (pem_read_file(&file, path.p, true, &fault)) {
+        t->keys_pending = !ticket_keys_parse(t->keys, mk_str(file.data, file.len), &fault);
+        pem_free_file(&file);
     }
-    if (!t->keys_wanted)
+    if (!t->keys_pending)
         return 0;
-    mk_host_error(host, t->conf, offsetof(struct tls_server, ticket_keys), 0, "the file of ticket keys %.*s %s",
+    mk_host_error(host, t->conf, offsetof(struct tls_server_conf, ticket_keys), 0, "the file of ticket keys %.*s %s",
                   MK_STR_ARG(path), mk_buf_cstr(&fault));
     return -EINVAL;
 }
 
 /* The first name of the host without a star; `.p` is NULL where there is none. */
-static struct mk_str plain_name(const struct mk_host *host)
+static struct mk_str find_plain_name(const struct mk_host *host)
 {
     struct mk_str name;
     for (unsigned n = 0; (name = mk_host_name(host, n)).p; n++)
@@ -111,10 +111,10 @@ static struct mk_str plain_name(const struct mk_host *host)
 }
 
 /* Where a redirect leads if the client asks for a foreign host: redirect_host(). */
-static void check_redirect(struct mk_host *host, const struct tls_host *conf)
+static void check_redirect(struct mk_host *host, const struct tls_host_conf *conf)
 {
-    if (conf->redirect != TLS_REDIRECT_OFF && !plain_name(host).p)
-        mk_host_warn(host, conf, offsetof(struct tls_host, redirect), 0,
+    if (conf->redirect != TLS_REDIRECT_OFF && !find_plain_name(host).p)
+        mk_host_warn(host, conf, offsetof(struct tls_host_conf, redirect), 0,
                      "\"Redirect https\" needs a ServerName without a star: requests for any other host than the "
                      "address of the connection or a name below a star are answered with 400");
 }
@@ -123,50 +123,50 @@ static int start_host(struct mk_host *host, void **ret_state)
 {
     struct tls_generation *t = mk_generation_state(mk_host_generation(host), &mk_plugin_tls);
     int keys = read_ticket_keys(t, host);
-    struct site *site = keys != -ENOMEM ? mk_account_alloc(NULL, sizeof(*site)) : NULL;
-    if (!site)
+    struct tls_host *tls_host = keys != -ENOMEM ? mk_account_alloc(NULL, sizeof(*tls_host)) : NULL;
+    if (!tls_host)
         return -ENOMEM;
-    *site = (struct site){.conf = tls_host_conf(host)};
-    int err = site_start(site, host, t);
+    *tls_host = (struct tls_host){.conf = settings_get_host(host)};
+    int err = tls_host_start(tls_host, host, t);
     err = err == 0 ? keys : err;
     ERR_clear_error();
     if (err == 0) {
-        check_redirect(host, site->conf);
-        *ret_state = site;
+        check_redirect(host, tls_host->conf);
+        *ret_state = tls_host;
         return 0;
     }
-    site_stop(site);
-    mk_account_free(NULL, site, sizeof(*site));
+    tls_host_stop(tls_host);
+    mk_account_free(NULL, tls_host, sizeof(*tls_host));
     return err;
 }
 
 static void stop_host(struct mk_host *host, void *state)
 {
-    struct site *site = state;
+    struct tls_host *tls_host = state;
     (void)host;
-    site_stop(site);
-    mk_account_free(NULL, site, sizeof(*site));
+    tls_host_stop(tls_host);
+    mk_account_free(NULL, tls_host, sizeof(*tls_host));
 }
 
 /* The default host's own making, where it has no other. */
-static int make_certificate(struct tls_generation *t)
+static int make_self_signed(struct tls_generation *t)
 {
     struct mk_host *host = mk_generation_host(t->g, MK_STR(""));
-    struct site *site = host ? mk_host_state(host, &mk_plugin_tls) : NULL;
+    struct tls_host *tls_host = host ? mk_host_state(host, &mk_plugin_tls) : NULL;
     X509 *leaf;
     EVP_PKEY *key;
-    if (!t->conf->self_signed || !site || site->ctx)
+    if (!t->conf->self_signed || !tls_host || tls_host->ctx)
         return 0;
     int err = selfsigned_get(&leaf, &key);
-    t->made = err == 0;
-    return err == 0 ? site_adopt(site, host, t, leaf, key) : err;
+    t->self_signed = err == 0;
+    return err == 0 ? tls_host_set_certificate(tls_host, host, t, leaf, key) : err;
 }
 
 static int check_generation(struct mk_generation *g, void *state)
 {
     struct tls_generation *t = state;
-    int err = make_certificate(t);
-    if (err < 0 || t->port < 0 || t->sites || t->made)
+    int err = make_self_signed(t);
+    if (err < 0 || t->port < 0 || t->n_hosts || t->self_signed)
         return err;
     mk_generation_listen_error(g, &mk_plugin_tls,
                                "no host has a certificate for this listener: one in sites/ needs a section [TLS] with "
@@ -179,27 +179,27 @@ static int check_generation(struct mk_generation *g, void *state)
 static int start_worker(struct mk_worker *worker, void **ret_state)
 {
     const struct tls_generation *t = mk_generation_state(mk_worker_generation(worker), &mk_plugin_tls);
-    *ret_state = desk_new(mk_worker_account(worker));
+    *ret_state = write_buffer_new(mk_worker_account(worker));
     if (!*ret_state)
         return -ENOMEM;
     if (mk_worker_index(worker) != 0)
         return 0;
-    if (t->made)
+    if (t->self_signed)
         selfsigned_announce();
-    mk_log_debug("tls: the kernel %s", kernel_option(true) ? "encrypts what is sent" : "cannot encrypt");
+    mk_log_debug("tls: the kernel %s", ktls_option(true) ? "encrypts what is sent" : "cannot encrypt");
     return 0;
 }
 
 static void stop_worker(struct mk_worker *worker, void *state)
 {
     (void)worker;
-    desk_put(state);
+    write_buffer_put(state);
 }
 
 /* ── requests ── */
 
 /* HTTP at a port for TLS. */
-static int refuse_clear(struct mk_request *req)
+static int reject_plaintext(struct mk_request *req)
 {
     static const struct mk_str page = MK_STR(
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>400 Bad Request</title></head>\n"
@@ -217,16 +217,16 @@ static int refuse_clear(struct mk_request *req)
  * Another connection would have shown another certificate, or have been asked for another one, or have been refused
  * for its version: RFC 9110 section 15.5.20. A client that named no host, and asks for an address, could not do better.
  */
-static bool is_misdirected(const struct mk_request *req, const struct session *s)
+static bool is_misdirected(const struct mk_request *req, const struct tls_conn *s)
 {
     struct mk_str name = mk_request_host(req);
-    const struct site *site = site_of_host(mk_request_vhost(req));
-    if (site && (memcmp(site->policy, s->policy, sizeof(s->policy)) != 0 ||
-                 SSL_version(s->ssl) < SSL_CTX_get_min_proto_version(site->ctx)))
+    const struct tls_host *tls_host = tls_host_of(mk_request_vhost(req));
+    if (tls_host && (memcmp(tls_host->policy, s->policy, sizeof(s->policy)) != 0 ||
+                     SSL_version(s->ssl) < SSL_CTX_get_min_proto_version(tls_host->ctx)))
         return true;
-    if (!name.len || mk_str_ieq(name, mk_str(s->name, s->name_len)) || (!s->name_len && site_is_address(name)))
+    if (!name.len || mk_str_ieq(name, mk_str(s->name, s->name_len)) || (!s->name_len && tls_host_is_address(name)))
         return false;
-    return !session_covers(s, name);
+    return !tls_conn_covers(s, name);
 }
 
 /* Is that the address of this machine that the client has connected to? Devices are often called by it. */
@@ -267,11 +267,11 @@ static struct mk_str redirect_host(const struct mk_request *req)
     const struct mk_host *host = mk_request_vhost(req);
     struct mk_str asked = mk_request_host(req);
     bool is_own = (is_host_name(asked) && mk_host_has_name(host, asked)) || is_local_address(req, asked);
-    return is_own ? asked : plain_name(host);
+    return is_own ? asked : find_plain_name(host);
 }
 
 /* The same place by https. */
-static int redirect(struct mk_request *req, const struct tls_generation *t)
+static int redirect_to_https(struct mk_request *req, const struct tls_generation *t)
 {
     struct mk_str host = redirect_host(req), query = mk_request_query(req), path = mk_request_path(req);
     enum mk_method method = mk_request_method(req);
@@ -295,37 +295,38 @@ static int redirect(struct mk_request *req, const struct tls_generation *t)
 
 static int check_request(struct mk_request *req)
 {
-    const struct session *s = session_of(mk_request_io(req));
-    const struct site *site = mk_request_host_state(req, &mk_plugin_tls);
+    const struct tls_conn *s = tls_conn_of(mk_request_io(req));
+    const struct tls_host *tls_host = mk_request_host_state(req, &mk_plugin_tls);
     if (s && !s->ssl)
-        return refuse_clear(req);
+        return reject_plaintext(req);
     if (s && is_misdirected(req, s)) {
         mk_response_error(req, 421);
         return 0;
     }
-    if (s || !site || site->conf->redirect == TLS_REDIRECT_OFF || mk_str_eq(mk_request_scheme(req), MK_STR("https")))
+    if (s || !tls_host || tls_host->conf->redirect == TLS_REDIRECT_OFF ||
+        mk_str_eq(mk_request_scheme(req), MK_STR("https")))
         return MK_DECLINED;
-    return redirect(req, mk_generation_state(mk_worker_generation(mk_request_worker(req)), &mk_plugin_tls));
+    return redirect_to_https(req, mk_generation_state(mk_worker_generation(mk_request_worker(req)), &mk_plugin_tls));
 }
 
-static void add_strict(struct mk_request *req)
+static void add_hsts_header(struct mk_request *req)
 {
-    const struct site *site = mk_request_host_state(req, &mk_plugin_tls);
+    const struct tls_host *tls_host = mk_request_host_state(req, &mk_plugin_tls);
     struct mk_secured known;
-    if (!site || !site->conf->strict.len)
+    if (!tls_host || !tls_host->conf->hsts.len)
         return;
     if (mk_request_secured(req, &known) == 0 || mk_str_eq(mk_request_scheme(req), MK_STR("https")))
-        mk_response_header_borrow(req, MK_STR("Strict-Transport-Security"), site->conf->strict);
+        mk_response_header_borrow(req, MK_STR("Strict-Transport-Security"), tls_host->conf->hsts);
 }
 
 MK_PLUGIN(tls) = {
     MK_PLUGIN_HEAD("tls", "2.0.0", "encrypted connections: TLS 1.2 and 1.3"),
     .flags = MK_PLUGIN_CHECKS_ALL,
-    .about = about,
+    .about = describe_tls,
     .sections = tls_sections,
     .transport = &tls_transport,
-    .start = start,
-    .stop = stop,
+    .start = start_tls,
+    .stop = stop_tls,
     .generation_start = start_generation,
     .generation_stop = stop_generation,
     .host_start = start_host,
@@ -334,5 +335,5 @@ MK_PLUGIN(tls) = {
     .worker_start = start_worker,
     .worker_stop = stop_worker,
     .on_request = check_request,
-    .on_response = add_strict,
+    .on_response = add_hsts_header,
 };

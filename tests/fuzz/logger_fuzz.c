@@ -70,7 +70,7 @@ static bool is_plain(struct mk_str s)
 static void check_line(const struct format *f, struct mk_request *req)
 {
     struct line l = {0};
-    struct entry e = {req, 0};
+    struct log_entry e = {req, 0};
     char *room = malloc(LINE_BYTES_MAX); /* of exactly this size, for the sanitizer */
     if (!room)
         return;

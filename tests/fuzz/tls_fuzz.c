@@ -57,7 +57,7 @@ static void feed(struct mk_io *io, int fd, const uint8_t *data, size_t size, boo
     }
 }
 
-/* The greeting of a real client, with the input's pairs of place and byte laid over it. */
+/* The greeting of a real client, with the input's certs of place and byte laid over it. */
 static void greet(struct mk_io *io, int fd, const uint8_t *data, size_t size, bool *shaken)
 {
     uint8_t hello[HELLO_BYTES];
@@ -105,7 +105,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < 1 || size > 100000)
         return 0;
     enum kind kind = data[0] % KINDS;
-    if (!allocated) { /* the buffers of the desk come with the first connection */
+    if (!allocated) { /* the buffers of the write_buffer come with the first connection */
         allocated = tls_world.thread.account.bytes;
         EXPECT(allocated);
     }

@@ -26,29 +26,29 @@ static int close_pair(void **state)
 
 static void test_text(void **state)
 {
-    static struct channel_message sent = {.kind = CHANNEL_PID_FILE, .text = "/run/x", .len = 6}, got;
+    static struct ipc_message sent = {.kind = IPC_PID_FILE, .text = "/run/x", .len = 6}, got;
     (void)state;
-    assert_int_equal(channel_receive(pair[1], &got), -EAGAIN);
-    assert_int_equal(channel_send(pair[0], &sent), 0);
-    sent.kind = CHANNEL_READY;
+    assert_int_equal(ipc_receive(pair[1], &got), -EAGAIN);
+    assert_int_equal(ipc_send(pair[0], &sent), 0);
+    sent.kind = IPC_READY;
     sent.len = 0;
-    assert_int_equal(channel_send(pair[0], &sent), 0);
-    assert_int_equal(channel_receive(pair[1], &got), 0);
-    assert_int_equal(got.kind, CHANNEL_PID_FILE);
+    assert_int_equal(ipc_send(pair[0], &sent), 0);
+    assert_int_equal(ipc_receive(pair[1], &got), 0);
+    assert_int_equal(got.kind, IPC_PID_FILE);
     assert_int_equal(got.len, 6);
     assert_string_equal((char *)got.text, "/run/x");
-    assert_int_equal(channel_receive(pair[1], &got), 0);
-    assert_int_equal(got.kind, CHANNEL_READY);
+    assert_int_equal(ipc_receive(pair[1], &got), 0);
+    assert_int_equal(got.kind, IPC_READY);
     assert_int_equal(got.len, 0);
 }
 
 static void test_the_end(void **state)
 {
-    static struct channel_message message = {.kind = CHANNEL_READY};
+    static struct ipc_message message = {.kind = IPC_READY};
     (void)state;
     close(pair[0]);
-    assert_int_equal(channel_receive(pair[1], &message), -EPIPE);
-    assert_int_equal(channel_send(pair[1], &message), -EPIPE);
+    assert_int_equal(ipc_receive(pair[1], &message), -EPIPE);
+    assert_int_equal(ipc_send(pair[1], &message), -EPIPE);
     assert_int_equal(open_pair(NULL), 0);
 }
 
@@ -65,18 +65,18 @@ enum { MOST = 1000 };
 /* More than one message takes; the second list replaces the first. */
 static void test_sockets(void **state)
 {
-    static struct channel_message message;
-    struct sockets list = {0}, other = {0};
+    static struct ipc_message message;
+    struct ipc_sockets list = {0}, other = {0};
     (void)state;
     unsigned before = mk_test_descriptors();
     int listener = open_listener();
-    for (int i = 0; i < CHANNEL_FDS_MAX * 2 + 5; i++)
-        assert_int_equal(sockets_add(&list, listener, i % 2), 0);
+    for (int i = 0; i < IPC_FDS_MAX * 2 + 5; i++)
+        assert_int_equal(ipc_add_socket(&list, listener, i % 2), 0);
     for (int round = 0; round < 2; round++) {
-        assert_int_equal(sockets_send(&list, pair[0]), 0);
-        while (channel_receive(pair[1], &message) == 0) {
-            assert_int_equal(message.kind, CHANNEL_SOCKETS);
-            assert_int_equal(sockets_receive(&other, &message, MOST), 0);
+        assert_int_equal(ipc_send_sockets(&list, pair[0]), 0);
+        while (ipc_receive(pair[1], &message) == 0) {
+            assert_int_equal(message.kind, IPC_SOCKETS);
+            assert_int_equal(ipc_receive_sockets(&other, &message, MOST), 0);
         }
         assert_int_equal(other.n, list.n);
         assert_int_equal(mk_test_descriptors(), before + 1 + list.n);
@@ -85,8 +85,8 @@ static void test_sockets(void **state)
         assert_int_equal(other.items[i].own, i % 2);
         assert_int_equal(fcntl(other.items[i].fd, F_GETFD), FD_CLOEXEC);
     }
-    sockets_clear(&other, true);
-    sockets_clear(&list, false);
+    ipc_clear_sockets(&other, true);
+    ipc_clear_sockets(&list, false);
     close(listener);
     assert_int_equal(mk_test_descriptors(), before);
 }
@@ -94,26 +94,26 @@ static void test_sockets(void **state)
 /* Descriptors beyond what the text tells of, and beyond the most that are wanted, are closed. */
 static void test_sockets_that_are_too_many(void **state)
 {
-    static struct channel_message sent = {.kind = CHANNEL_SOCKETS, .text = {1, 1, 1}, .len = 3, .n_fds = 4}, got;
-    struct sockets list = {0};
+    static struct ipc_message sent = {.kind = IPC_SOCKETS, .text = {1, 1, 1}, .len = 3, .n_fds = 4}, got;
+    struct ipc_sockets list = {0};
     (void)state;
     unsigned before = mk_test_descriptors();
     int listener = open_listener();
     for (unsigned i = 0; i < sent.n_fds; i++)
         sent.fds[i] = listener;
     for (unsigned most = 1; most <= 3; most++) {
-        assert_int_equal(channel_send(pair[0], &sent), 0);
-        assert_int_equal(channel_receive(pair[1], &got), 0);
+        assert_int_equal(ipc_send(pair[0], &sent), 0);
+        assert_int_equal(ipc_receive(pair[1], &got), 0);
         unsigned kept = most < 2 ? most : 2;
-        assert_int_equal(sockets_receive(&list, &got, most), 4 - kept);
+        assert_int_equal(ipc_receive_sockets(&list, &got, most), 4 - kept);
         assert_int_equal(list.n, kept);
     }
     sent.text[0] = 0; /* the list goes on */
-    assert_int_equal(channel_send(pair[0], &sent), 0);
-    assert_int_equal(channel_receive(pair[1], &got), 0);
-    assert_int_equal(sockets_receive(&list, &got, 3), 3);
+    assert_int_equal(ipc_send(pair[0], &sent), 0);
+    assert_int_equal(ipc_receive(pair[1], &got), 0);
+    assert_int_equal(ipc_receive_sockets(&list, &got, 3), 3);
     assert_int_equal(list.n, 3);
-    sockets_clear(&list, true);
+    ipc_clear_sockets(&list, true);
     close(listener);
     assert_int_equal(mk_test_descriptors(), before);
 }
@@ -129,8 +129,8 @@ static int open_pipe(void)
 /* Descriptors of other kinds are closed. */
 static void test_sockets_that_are_none(void **state)
 {
-    static struct channel_message sent = {.kind = CHANNEL_SOCKETS, .text = {1}, .len = 1}, got;
-    struct sockets list = {0};
+    static struct ipc_message sent = {.kind = IPC_SOCKETS, .text = {1}, .len = 1}, got;
+    struct ipc_sockets list = {0};
     (void)state;
     unsigned before = mk_test_descriptors();
     const int kinds[] = {
@@ -149,9 +149,9 @@ static void test_sockets_that_are_none(void **state)
         sent.text[sent.len++] = 1;
         sent.fds[sent.n_fds++] = kinds[i];
     }
-    assert_int_equal(channel_send(pair[0], &sent), 0);
-    assert_int_equal(channel_receive(pair[1], &got), 0);
-    assert_int_equal(sockets_receive(&list, &got, MOST), COUNT(kinds));
+    assert_int_equal(ipc_send(pair[0], &sent), 0);
+    assert_int_equal(ipc_receive(pair[1], &got), 0);
+    assert_int_equal(ipc_receive_sockets(&list, &got, MOST), COUNT(kinds));
     assert_int_equal(list.n, 0);
     for (size_t i = 0; i < COUNT(kinds); i++)
         close(kinds[i]);
@@ -177,29 +177,25 @@ static void send_raw(const void *bytes, size_t len, unsigned n_fds)
 /* Nothing of it stays open. */
 static void test_messages_that_do_not_fit(void **state)
 {
-    static char long_text[CHANNEL_TEXT_MAX + 10];
-    static struct channel_message got;
+    static char long_text[IPC_TEXT_MAX + 10];
+    static struct ipc_message got;
     const struct {
         const char *bytes;
         size_t len;
         unsigned n_fds;
         int result;
     } rows[] = {
-        {"L", 1, CHANNEL_FDS_MAX, 0},
-        {"L", 1, CHANNEL_FDS_MAX + 1, -EBADMSG},
-        {"L", 1, 250, -EBADMSG},
-        {"", 0, 1, -EBADMSG},
-        {long_text, CHANNEL_TEXT_MAX, 2, 0},
-        {long_text, CHANNEL_TEXT_MAX + 1, 2, -EBADMSG},
+        {"L", 1, IPC_FDS_MAX, 0}, {"L", 1, IPC_FDS_MAX + 1, -EBADMSG}, {"L", 1, 250, -EBADMSG},
+        {"", 0, 1, -EBADMSG},     {long_text, IPC_TEXT_MAX, 2, 0},     {long_text, IPC_TEXT_MAX + 1, 2, -EBADMSG},
         {"", 0, 0, -EPIPE},
     };
     (void)state;
     unsigned before = mk_test_descriptors();
     for (size_t i = 0; i < COUNT(rows); i++) {
         send_raw(rows[i].bytes, rows[i].len, rows[i].n_fds);
-        assert_int_equal(channel_receive(pair[1], &got), rows[i].result);
+        assert_int_equal(ipc_receive(pair[1], &got), rows[i].result);
         assert_int_equal(got.n_fds, rows[i].result == 0 ? rows[i].n_fds : 0);
-        channel_close_fds(&got);
+        ipc_close_fds(&got);
         assert_int_equal(mk_test_descriptors(), before);
     }
 }
@@ -223,7 +219,7 @@ static void test_logs(void **state)
         {socket(AF_INET, SOCK_DGRAM, 0), -EINVAL},
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
-        int fd = channel_open_log(rows[i].fd);
+        int fd = ipc_open_log(rows[i].fd);
         assert_int_equal(fd < 0 ? fd : 0, rows[i].result);
         if (fd >= 0) {
             assert_true(fcntl(fd, F_GETFL) & O_NONBLOCK);

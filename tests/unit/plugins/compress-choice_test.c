@@ -18,7 +18,7 @@ static void test_type_patterns(void **state)
     };
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++)
-        if (choice_is_type_pattern(mk_str_c(cases[i].text)) != cases[i].valid)
+        if (match_is_type_pattern(mk_str_c(cases[i].text)) != cases[i].valid)
             fail_msg("%s", cases[i].text);
 }
 
@@ -48,19 +48,19 @@ static void test_types(void **state)
     };
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++)
-        if (choice_type_matches(mk_str_c(cases[i].pattern), mk_str_c(cases[i].type)) != cases[i].matches)
+        if (match_type(mk_str_c(cases[i].pattern), mk_str_c(cases[i].type)) != cases[i].matches)
             fail_msg("%s for %s", cases[i].pattern, cases[i].type);
 }
 
 static void test_lists(void **state)
 {
     (void)state;
-    assert_true(choice_list_has(MK_STR("Origin, accept-encoding"), MK_STR("Accept-Encoding")));
-    assert_true(choice_list_has(MK_STR("max-age=5 ,, No-Transform"), MK_STR("no-transform")));
-    assert_false(choice_list_has(MK_STR("x-no-transform, no-transform=1"), MK_STR("no-transform")));
-    assert_false(choice_list_has(MK_STR("a=\"b, no-transform\""), MK_STR("no-transform")));
-    assert_false(choice_list_has(MK_STR(""), MK_STR("*")));
-    assert_false(choice_list_has(MK_STR_NONE, MK_STR("*")));
+    assert_true(match_list_has(MK_STR("Origin, accept-encoding"), MK_STR("Accept-Encoding")));
+    assert_true(match_list_has(MK_STR("max-age=5 ,, No-Transform"), MK_STR("no-transform")));
+    assert_false(match_list_has(MK_STR("x-no-transform, no-transform=1"), MK_STR("no-transform")));
+    assert_false(match_list_has(MK_STR("a=\"b, no-transform\""), MK_STR("no-transform")));
+    assert_false(match_list_has(MK_STR(""), MK_STR("*")));
+    assert_false(match_list_has(MK_STR_NONE, MK_STR("*")));
 }
 
 int main(void)

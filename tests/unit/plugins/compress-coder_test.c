@@ -64,23 +64,23 @@ static const struct {
     int min, max, usual;
     size_t (*decode)(size_t n);
 } codings[] = {
-    {MK_CODING_GZIP, 1, CODER_GZIP_MAX, 4, decode_gzip},
-    {MK_CODING_BR, 0, CODER_BR_MAX, 4, decode_brotli},
-    {MK_CODING_ZSTD, 1, CODER_ZSTD_MAX, 3, decode_zstd},
+    {MK_CODING_GZIP, 1, ENCODER_GZIP_MAX, 4, decode_gzip},
+    {MK_CODING_BR, 0, ENCODER_BR_MAX, 4, decode_brotli},
+    {MK_CODING_ZSTD, 1, ENCODER_ZSTD_MAX, 3, decode_zstd},
 };
 
 /* Runs until `op` is done, with room for `room` bytes a call; what came out goes to `coded`. */
-static void run(struct coder *c, enum coder_op op, const char *in, size_t n, size_t room, size_t *at)
+static void run(struct encoder *c, enum encoder_op op, const char *in, size_t n, size_t room, size_t *at)
 {
-    struct coder_data data = {.in = in, .in_len = n};
+    struct encoder_data data = {.in = in, .in_len = n};
     int r = MK_AGAIN;
     while (r == MK_AGAIN) {
         data.out = coded + *at;
         data.out_len = room < CODED_BYTES - *at ? room : CODED_BYTES - *at;
-        r = coder_run(c, op, &data);
+        r = encoder_run(c, op, &data);
         assert_true(r >= 0);
         *at = (size_t)(data.out - coded);
-        if (op == CODER_GO_ON && data.in_len == 0)
+        if (op == ENCODER_PROCESS && data.in_len == 0)
             break;
     }
 }
@@ -94,15 +94,15 @@ static void assert_same(size_t i, size_t coded_len, size_t n)
 static void check_body(size_t i, int level, uint64_t size, size_t n, size_t room)
 {
     struct mk_account account = {0};
-    struct coder *c = coder_open(&account, codings[i].coding, level, size);
+    struct encoder *c = encoder_open(&account, codings[i].coding, level, size);
     size_t at = 0;
     assert_non_null(c);
     for (size_t k = 0; k < n; k += PIECE_BYTES)
-        run(c, CODER_GO_ON, plain + k, n - k < PIECE_BYTES ? n - k : PIECE_BYTES, room, &at);
-    run(c, CODER_END, NULL, 0, room, &at);
+        run(c, ENCODER_PROCESS, plain + k, n - k < PIECE_BYTES ? n - k : PIECE_BYTES, room, &at);
+    run(c, ENCODER_FINISH, NULL, 0, room, &at);
     assert_same(i, at, n);
     assert_true(account.bytes > 0);
-    coder_close(c);
+    encoder_close(c);
     assert_int_equal(account.bytes, 0);
 }
 
@@ -113,8 +113,8 @@ static void test_bodies(void **state)
     for (size_t i = 0; i < COUNT(codings); i++)
         for (size_t k = 0; k < COUNT(sizes); k++) {
             check_body(i, codings[i].usual, sizes[k], sizes[k], 1024);
-            check_body(i, codings[i].usual, CODER_SIZE_UNKNOWN, sizes[k], 1024);
-            check_body(i, codings[i].usual, CODER_SIZE_UNKNOWN, sizes[k], 60000);
+            check_body(i, codings[i].usual, ENCODER_SIZE_UNKNOWN, sizes[k], 1024);
+            check_body(i, codings[i].usual, ENCODER_SIZE_UNKNOWN, sizes[k], 60000);
         }
 }
 
@@ -124,17 +124,17 @@ static void test_flushes(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT(codings); i++) {
         struct mk_account account = {0};
-        struct coder *c = coder_open(&account, codings[i].coding, codings[i].usual, CODER_SIZE_UNKNOWN);
+        struct encoder *c = encoder_open(&account, codings[i].coding, codings[i].usual, ENCODER_SIZE_UNKNOWN);
         size_t at = 0, n = 0;
         for (size_t piece = 1; n + piece < 400000; piece = piece * 3 + 1) {
-            run(c, CODER_GO_ON, plain + n, piece, 1024, &at);
+            run(c, ENCODER_PROCESS, plain + n, piece, 1024, &at);
             n += piece;
-            run(c, CODER_FLUSH, NULL, 0, 1024, &at);
+            run(c, ENCODER_FLUSH, NULL, 0, 1024, &at);
             assert_same(i, at, n);
         }
-        run(c, CODER_END, NULL, 0, 1024, &at);
+        run(c, ENCODER_FINISH, NULL, 0, 1024, &at);
         assert_same(i, at, n);
-        coder_close(c);
+        encoder_close(c);
         assert_int_equal(account.bytes, 0);
     }
 }
@@ -143,19 +143,19 @@ static size_t peak_of(size_t i, int level, uint64_t size, size_t n)
 {
     struct mk_account account = {0};
     size_t peak = 0, at = 0;
-    struct coder *c = coder_open(&account, codings[i].coding, level, size);
+    struct encoder *c = encoder_open(&account, codings[i].coding, level, size);
     mk__alloc_countdown = LONG_MAX;
     for (size_t k = 0; k < n; k += PIECE_BYTES) {
         at = 0;
-        run(c, CODER_GO_ON, plain + k, n - k < PIECE_BYTES ? n - k : PIECE_BYTES, CODED_BYTES, &at);
+        run(c, ENCODER_PROCESS, plain + k, n - k < PIECE_BYTES ? n - k : PIECE_BYTES, CODED_BYTES, &at);
         peak = account.bytes > peak ? account.bytes : peak;
     }
     at = 0;
-    run(c, CODER_END, NULL, 0, CODED_BYTES, &at);
+    run(c, ENCODER_FINISH, NULL, 0, CODED_BYTES, &at);
     peak = account.bytes > peak ? account.bytes : peak;
     assert_int_equal(mk__alloc_countdown, LONG_MAX); /* nothing that might be refused in the middle */
     mk__alloc_countdown = -1;
-    coder_close(c);
+    encoder_close(c);
     return peak;
 }
 
@@ -164,13 +164,14 @@ static void test_memory_is_bounded(void **state)
     static const struct {
         uint64_t size;
         size_t n;
-    } bodies[] = {{1500, 1500}, {65536, 65536}, {65537, 65537}, {1000000, 1000000}, {CODER_SIZE_UNKNOWN, PLAIN_BYTES}};
+    } bodies[] = {
+        {1500, 1500}, {65536, 65536}, {65537, 65537}, {1000000, 1000000}, {ENCODER_SIZE_UNKNOWN, PLAIN_BYTES}};
     (void)state;
     for (size_t i = 0; i < COUNT(codings); i++)
         for (int level = codings[i].min; level <= codings[i].max; level++)
             for (size_t k = 0; k < COUNT(bodies); k++) {
                 size_t peak = peak_of(i, level, bodies[k].size, bodies[k].n);
-                size_t max = coder_bytes_max(codings[i].coding, level, bodies[k].size);
+                size_t max = encoder_bytes_max(codings[i].coding, level, bodies[k].size);
                 if (peak > max)
                     fail_msg("coding %zu, level %d, %zu bytes: %zu, more than %zu", i, level, bodies[k].n, peak, max);
             }
@@ -181,7 +182,7 @@ static void test_no_memory(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT(codings); i++) {
         struct mk_account account = {.bytes_max = 16 * 1024};
-        assert_null(coder_open(&account, codings[i].coding, codings[i].usual, CODER_SIZE_UNKNOWN));
+        assert_null(encoder_open(&account, codings[i].coding, codings[i].usual, ENCODER_SIZE_UNKNOWN));
         assert_int_equal(account.bytes, 0);
     }
 }
@@ -190,14 +191,14 @@ static void test_every_allocation_may_fail(void **state)
 {
     (void)state;
     for (size_t i = 0; i < COUNT(codings); i++) {
-        struct coder *c = NULL;
+        struct encoder *c = NULL;
         for (long n = 0; !c; n++) {
             struct mk_account account = {0};
             mk__alloc_countdown = n;
-            c = coder_open(&account, codings[i].coding, codings[i].usual, CODER_SIZE_UNKNOWN);
+            c = encoder_open(&account, codings[i].coding, codings[i].usual, ENCODER_SIZE_UNKNOWN);
             mk__alloc_countdown = -1;
             if (c) {
-                coder_close(c);
+                encoder_close(c);
                 assert_true(n > 0);
             }
             assert_int_equal(account.bytes, 0);

@@ -10,11 +10,11 @@ static _Alignas(16) char memory[HEAP_BYTES];
 
 static void test_all_comes_back(void **state)
 {
-    struct heap heap;
+    struct fixed_heap heap;
     void *pieces[PIECES] = {NULL};
     uint32_t seed = 1;
     (void)state;
-    heap_init(&heap, memory, sizeof(memory));
+    fixed_heap_init(&heap, memory, sizeof(memory));
     for (unsigned round = 0; round < 20000; round++) {
         seed = seed * 1664525 + 1013904223;
         unsigned i = (seed >> 8) % PIECES;
@@ -23,9 +23,9 @@ static void test_all_comes_back(void **state)
             size_t n = *(unsigned short *)pieces[i];
             for (size_t k = 2; k < n; k++)
                 assert_int_equal(((char *)pieces[i])[k], (char)i);
-            assert_true(heap_give_back(&heap, pieces[i]));
+            assert_true(fixed_heap_free(&heap, pieces[i]));
             pieces[i] = NULL;
-        } else if (size >= 2 && (pieces[i] = heap_take(&heap, size))) {
+        } else if (size >= 2 && (pieces[i] = fixed_heap_alloc(&heap, size))) {
             assert_int_equal((uintptr_t)pieces[i] % 16, 0);
             memset(pieces[i], (int)i, size);
             *(unsigned short *)pieces[i] = (unsigned short)size;
@@ -33,24 +33,24 @@ static void test_all_comes_back(void **state)
     }
     for (unsigned i = 0; i < PIECES; i++)
         if (pieces[i])
-            heap_give_back(&heap, pieces[i]);
-    assert_non_null(heap_take(&heap, HEAP_BYTES - 64));
+            fixed_heap_free(&heap, pieces[i]);
+    assert_non_null(fixed_heap_alloc(&heap, HEAP_BYTES - 64));
     assert_true(heap.used_max <= HEAP_BYTES);
 }
 
 static void test_limits(void **state)
 {
-    struct heap heap;
+    struct fixed_heap heap;
     char other[16];
     (void)state;
-    heap_init(&heap, memory, sizeof(memory));
-    assert_null(heap_take(&heap, SIZE_MAX));
-    assert_null(heap_take(&heap, HEAP_BYTES));
-    assert_non_null(heap_take(&heap, 0));
-    assert_false(heap_give_back(&heap, other));
-    assert_false(heap_give_back(&heap, memory + HEAP_BYTES));
+    fixed_heap_init(&heap, memory, sizeof(memory));
+    assert_null(fixed_heap_alloc(&heap, SIZE_MAX));
+    assert_null(fixed_heap_alloc(&heap, HEAP_BYTES));
+    assert_non_null(fixed_heap_alloc(&heap, 0));
+    assert_false(fixed_heap_free(&heap, other));
+    assert_false(fixed_heap_free(&heap, memory + HEAP_BYTES));
     size_t n = 0;
-    while (heap_take(&heap, 16))
+    while (fixed_heap_alloc(&heap, 16))
         n++;
     assert_true(n > HEAP_BYTES / 80);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A body on its way through a coder, in a world without time: whatever memory fails, the answer is whole, in the coding
- * or without it, or cut; and the worker's books are even at the end.
+ * A body on its way through a encoder, in a world without time: whatever memory fails, the answer is whole, in the
+ * coding or without it, or cut; and the worker's books are even at the end.
  */
 #include "../../../plugins/compress/stream.h"
 
@@ -13,15 +13,15 @@
 
 enum { BODY_BYTES = 30000 };
 
-static struct share_limits limits;
+static struct budget_limits limits;
 static enum mk_coding coding;
-static int started; /* what stream_start() said */
+static int started; /* what filter_start() said */
 static char plain[BODY_BYTES];
 
 static void start(struct mk_request *req, struct mk_test_world *world)
 {
     (void)world;
-    started = stream_start(req, coding, 4, CODER_SIZE_UNKNOWN, &limits);
+    started = filter_start(req, coding, 4, ENCODER_SIZE_UNKNOWN, &limits);
 }
 
 static void answer_body(struct mk_request *req, struct mk_test_world *world)
@@ -49,8 +49,8 @@ static struct mk_str ask(long countdown)
 static void assert_books_are_even(void)
 {
     struct mk_account account = {.bytes_max = 2000};
-    assert_true(share_take(&limits, &account, 1000)); /* one stream, all that there is */
-    share_give_back(1000);
+    assert_true(budget_reserve(&limits, &account, 1000)); /* one stream, all that there is */
+    budget_release(1000);
 }
 
 static void assert_gzip_of_body(struct mk_str got)
@@ -96,12 +96,12 @@ static void test_no_room(void **state)
     (void)state;
     coding = MK_CODING_GZIP;
     limits.streams = 1;
-    assert_true(share_take(&limits, &(struct mk_account){0}, 1));
+    assert_true(budget_reserve(&limits, &(struct mk_account){0}, 1));
     struct mk_str got = ask(-1);
     assert_int_equal(started, -EBUSY);
     assert_int_equal(got.len, BODY_BYTES);
     close_world();
-    share_give_back(1);
+    budget_release(1);
 }
 
 int main(void)

@@ -70,7 +70,7 @@ static struct mk_request make_request(const char *text)
 static struct mk_str format(const char *text, struct mk_request *req)
 {
     struct format f;
-    struct entry e = {req, 3};
+    struct log_entry e = {req, 3};
     size_t fault;
     assert_int_equal(parse(text, &f, &fault), 0);
     line_set_time(&l, 784111777, 123);
@@ -181,7 +181,7 @@ static void test_every_field_at_once(void **state)
     memset(text + n, '\xff', 6000);
     memcpy(text + n + 6000, "\r\n\r\n", 5);
     struct mk_request req = make_request(text);
-    struct entry e = {&req, 0};
+    struct log_entry e = {&req, 0};
     req.id = MK_STR("id");
     char *room = mk_test_guarded(storage, LINE_BYTES_MAX);
     assert_int_equal(parse("json $agent $agent $time_clf $status $user $method $aborted $worker", &f, &fault), 0);

@@ -8,9 +8,9 @@
 
 enum { LINE = 1000, MAX = 8 * 1024 * 1024, LINES = 200000 };
 
-static bool put(struct queue *q, uint32_t n, bool beyond)
+static bool put(struct queue *q, uint32_t n, bool may_exceed)
 {
-    char *room = queue_reserve(q, LINE, beyond);
+    char *room = queue_reserve(q, LINE, may_exceed);
     if (!room)
         return false;
     memset(room, (int)(n & 0xff), LINE);

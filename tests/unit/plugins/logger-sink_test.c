@@ -10,31 +10,31 @@
 
 enum { RING_BYTES = 4096, LATER_MS = 100000 };
 
-static struct sink s;
-static struct channel a, b;
+static struct log_target s;
+static struct log_producer a, b;
 static char rings[2][RING_BYTES];
 
 static struct queue_ring queue_rings[2];
 
-static void open_channel(struct channel *c, unsigned n)
+static void open_channel(struct log_producer *c, unsigned n)
 {
     queue_rings[n] = (struct queue_ring){.ring = {.data = rings[n], .size = RING_BYTES}};
-    *c = (struct channel){.sink = &s, .users = 1};
+    *c = (struct log_producer){.target = &s, .users = 1};
     c->queue = (struct queue){.in = &queue_rings[n], .out = &queue_rings[n], .first = RING_BYTES};
-    mk_list_add(&s.channels, &c->node);
+    mk_list_add(&s.producers, &c->node);
 }
 
-static void open_sink(void)
+static void open_log_target(void)
 {
     static char path[512]; /* mk_test_path() has one of its own for all */
     snprintf(path, sizeof(path), "%s", mk_test_path("log"));
-    s = (struct sink){.target = {TARGET_FILE, mk_str_c(path)}, .fd = -1};
-    mk_list_init(&s.channels);
+    s = (struct log_target){.dest = {DEST_FILE, mk_str_c(path)}, .fd = -1};
+    mk_list_init(&s.producers);
     open_channel(&a, 0);
     open_channel(&b, 1);
 }
 
-static void put(struct channel *c, const char *line)
+static void put(struct log_producer *c, const char *line)
 {
     char *room = queue_reserve(&c->queue, 512, false);
     assert_non_null(room);
@@ -63,18 +63,18 @@ static void expect_file(const char *name, const char *text)
 static void test_the_rest_comes_first(void **state)
 {
     (void)state;
-    open_sink();
+    open_log_target();
     put(&a, "a1\n");
     put(&b, "b1 long\n");
     limit_file(6);
-    assert_int_equal(sink_serve(&s, LATER_MS, false), MK_DECLINED);
+    assert_int_equal(log_target_write(&s, LATER_MS, false), MK_DECLINED);
     expect_file("log", "a1\nb1 ");
     put(&a, "a2\n");
     limit_file(0);
-    assert_int_equal(sink_serve(&s, LATER_MS + 1, false), MK_DECLINED); /* not so soon */
-    assert_int_equal(sink_serve(&s, 2 * LATER_MS, false), 0);
+    assert_int_equal(log_target_write(&s, LATER_MS + 1, false), MK_DECLINED); /* not so soon */
+    assert_int_equal(log_target_write(&s, 2 * LATER_MS, false), 0);
     expect_file("log", "a1\nb1 long\na2\n");
-    sink_close(&s);
+    log_target_close(&s);
 }
 
 /* The rest of a line goes to the file that has its beginning; if it does not take it, it is lost as a whole. */
@@ -82,23 +82,23 @@ static void test_not_in_another_file(void **state)
 {
     (void)state;
     for (int full = 0; full < 2; full++) {
-        open_sink();
+        open_log_target();
         unlink(mk_test_path("log"));
         put(&a, "a1 long\n");
         limit_file(3);
-        assert_int_equal(sink_serve(&s, LATER_MS, false), MK_DECLINED);
+        assert_int_equal(log_target_write(&s, LATER_MS, false), MK_DECLINED);
         put(&a, "a2\n");
         char old[512];
-        snprintf(old, sizeof(old), "%s.old", s.target.path.p);
-        assert_int_equal(rename(s.target.path.p, old), 0);
+        snprintf(old, sizeof(old), "%s.old", s.dest.path.p);
+        assert_int_equal(rename(s.dest.path.p, old), 0);
         limit_file(full ? 3 : 0);
-        sink_serve(&s, 2 * LATER_MS, true);
+        log_target_write(&s, 2 * LATER_MS, true);
         limit_file(0);
-        assert_int_equal(sink_serve(&s, 3 * LATER_MS, false), 0);
+        assert_int_equal(log_target_write(&s, 3 * LATER_MS, false), 0);
         expect_file("log.old", full ? "a1 " : "a1 long\na2\n");
         expect_file("log", full ? "a2\n" : "");
         assert_int_equal(a.lost_total, full);
-        sink_close(&s);
+        log_target_close(&s);
     }
 }
 
@@ -107,44 +107,44 @@ static void test_meanwhile_the_old_file(void **state)
 {
     (void)state;
     char old[512];
-    open_sink();
+    open_log_target();
     unlink(mk_test_path("log"));
-    assert_int_equal(sink_serve(&s, LATER_MS, false), 0);
-    snprintf(old, sizeof(old), "%s.moved", s.target.path.p);
-    assert_int_equal(rename(s.target.path.p, old), 0);
-    assert_int_equal(mkdir(s.target.path.p, 0700), 0);
+    assert_int_equal(log_target_write(&s, LATER_MS, false), 0);
+    snprintf(old, sizeof(old), "%s.moved", s.dest.path.p);
+    assert_int_equal(rename(s.dest.path.p, old), 0);
+    assert_int_equal(mkdir(s.dest.path.p, 0700), 0);
     put(&a, "a1\n");
-    assert_int_equal(sink_serve(&s, 2 * LATER_MS, false), 0);
+    assert_int_equal(log_target_write(&s, 2 * LATER_MS, false), 0);
     put(&a, "a2\n");
-    assert_int_equal(sink_serve(&s, 2 * LATER_MS + 1, false), 0);
+    assert_int_equal(log_target_write(&s, 2 * LATER_MS + 1, false), 0);
     expect_file("log.moved", "a1\na2\n");
     limit_file(3);
     put(&a, "a3\n");
-    assert_int_equal(sink_serve(&s, 2 * LATER_MS + 2, false), MK_DECLINED);
+    assert_int_equal(log_target_write(&s, 2 * LATER_MS + 2, false), MK_DECLINED);
     limit_file(0);
-    assert_int_equal(sink_serve(&s, 2 * LATER_MS + 3, false), MK_DECLINED); /* it did not take them either */
-    assert_int_equal(sink_serve(&s, 3 * LATER_MS, false), 0);
+    assert_int_equal(log_target_write(&s, 2 * LATER_MS + 3, false), MK_DECLINED); /* it did not take them either */
+    assert_int_equal(log_target_write(&s, 3 * LATER_MS, false), 0);
     unlink(old);
     put(&a, "a4\n");
-    assert_int_equal(sink_serve(&s, 3 * LATER_MS + 1, false), MK_DECLINED); /* nowhere */
-    assert_int_equal(rmdir(s.target.path.p), 0);
-    assert_int_equal(sink_serve(&s, 4 * LATER_MS, false), 0);
+    assert_int_equal(log_target_write(&s, 3 * LATER_MS + 1, false), MK_DECLINED); /* nowhere */
+    assert_int_equal(rmdir(s.dest.path.p), 0);
+    assert_int_equal(log_target_write(&s, 4 * LATER_MS, false), 0);
     expect_file("log", "a4\n");
-    sink_close(&s);
+    log_target_close(&s);
 }
 
 /* Who gives up counts what is left. */
 static void test_giving_up(void **state)
 {
     (void)state;
-    open_sink();
+    open_log_target();
     put(&a, "a1\n");
     put(&a, "a2\n");
     put(&b, "b1\n");
-    sink_give_up(&s);
+    log_target_discard(&s);
     assert_int_equal(a.lost_total + b.lost_total, 3);
-    assert_int_equal(sink_serve(&s, LATER_MS, false), 0);
-    sink_close(&s);
+    assert_int_equal(log_target_write(&s, LATER_MS, false), 0);
+    log_target_close(&s);
 }
 
 int main(void)

@@ -7,25 +7,25 @@
 
 #include "../../../plugins/maintenance/flag.h"
 
-static struct flag flag;
+static struct flag_file flag;
 static char path[600];
 
 static void start(const char *name)
 {
     snprintf(path, sizeof(path), "%s", mk_test_path(name));
-    flag = (struct flag){.path = path};
+    flag = (struct flag_file){.path = path};
 }
 
 /* As a request does. The kernel may say at any time that it would have to wait: then a disk thread looks. */
 static void look(uint64_t now)
 {
-    if (flag_take(&flag, now)) {
-        assert_true(flag.due_ms == FLAG_TAKEN);
-        assert_false(flag_take(&flag, now + 60000)); /* one looker is enough */
-        flag_refresh(&flag);
-        flag_release(&flag, now);
+    if (flag_begin_check(&flag, now)) {
+        assert_true(flag.next_check_ms == FLAG_CHECKING);
+        assert_false(flag_begin_check(&flag, now + 60000)); /* one looker is enough */
+        flag_check(&flag);
+        flag_end_check(&flag, now);
     }
-    assert_int_equal(flag.due_ms, now + FLAG_CHECK_MS);
+    assert_int_equal(flag.next_check_ms, now + FLAG_CHECK_MS);
 }
 
 static void test_comes_and_goes(void **state)
@@ -34,17 +34,17 @@ static void test_comes_and_goes(void **state)
     (void)state;
     start("flag");
     look(5000); /* the first request looks at once */
-    assert_false(flag.there);
+    assert_false(flag.exists);
     mk_test_write("flag", MK_STR(""));
-    assert_false(flag_take(&flag, 5999));
-    assert_false(flag.there);
+    assert_false(flag_begin_check(&flag, 5999));
+    assert_false(flag.exists);
     look(6000);
-    assert_true(flag.there);
+    assert_true(flag.exists);
     unlink(path);
-    assert_false(flag_take(&flag, 6999));
-    assert_true(flag.there);
+    assert_false(flag_begin_check(&flag, 6999));
+    assert_true(flag.exists);
     look(7000);
-    assert_false(flag.there);
+    assert_false(flag.exists);
     assert_int_equal(mk_test_descriptors(), before);
 }
 
@@ -54,21 +54,21 @@ static void test_any_kind_of_file(void **state)
     start("folder");
     mk_test_mkdir("folder");
     look(1);
-    assert_true(flag.there);
+    assert_true(flag.exists);
     start("pipe");
     assert_int_equal(mkfifo(path, 0), 0);
     look(1);
-    assert_true(flag.there);
+    assert_true(flag.exists);
     start("dangling");
     mk_test_link("nowhere", "dangling");
     look(1);
-    assert_false(flag.there);
+    assert_false(flag.exists);
     start("pipe/below"); /* no directory: nothing is there */
     look(1);
-    assert_false(flag.there);
+    assert_false(flag.exists);
     start("nowhere/below");
     look(1);
-    assert_false(flag.there);
+    assert_false(flag.exists);
 }
 
 /* Its path leads in a circle: whatever was known stays. */
@@ -79,21 +79,21 @@ static void test_what_cannot_be_told_changes_nothing(void **state)
     mk_test_mkdir("way");
     mk_test_write("way/flag", MK_STR(""));
     look(1000);
-    assert_true(flag.there);
+    assert_true(flag.exists);
     unlink(path);
     assert_int_equal(rmdir(mk_test_path("way")), 0);
     mk_test_link("way", "way");
     look(2000);
-    assert_true(flag.there);
-    assert_int_equal(flag.told, ELOOP);
+    assert_true(flag.exists);
+    assert_int_equal(flag.logged_err, ELOOP);
     look(3000);
-    assert_true(flag.there);
+    assert_true(flag.exists);
     unlink(mk_test_path("way"));
     look(4000);
-    assert_false(flag.there);
+    assert_false(flag.exists);
     mk_test_link("way", "way");
     look(5000);
-    assert_false(flag.there);
+    assert_false(flag.exists);
 }
 
 /* Without descriptors the cached look cannot be made; the other one can. */
@@ -106,12 +106,12 @@ static void test_without_descriptors(void **state)
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
     none = (struct rlimit){0, limit.rlim_max};
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
-    bool taken = flag_take(&flag, 1);
-    flag_refresh(&flag);
+    bool taken = flag_begin_check(&flag, 1);
+    flag_check(&flag);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
     assert_true(taken);
-    assert_true(flag.there);
-    flag_release(&flag, 1);
+    assert_true(flag.exists);
+    flag_end_check(&flag, 1);
     unlink(path);
 }
 

@@ -48,7 +48,7 @@ static struct static_settings settings;
 static struct static_host host = {.n_tries = 3, .codings = {MK_CODING_GZIP}, .n_codings = 1};
 static struct mk_generation generation;
 static struct mk_host owner = {.generation = &generation};
-static struct site site = {.settings = &settings, .host = &host};
+static struct static_site site = {.settings = &settings, .host = &host};
 
 static int load(const char *format)
 {
@@ -84,21 +84,21 @@ static void test_places(void **state)
                           "[ALIAS]\n Match =/one\n To %s/dir/file\n"),
                      0);
     for (size_t i = 0; i < COUNT(cases); i++) {
-        struct place at = {&site, mk_str_c(cases[i].path), MK_STR_NONE};
+        struct static_location at = {&site, mk_str_c(cases[i].path), MK_STR_NONE};
         assert_int_equal(alias_find(&at), cases[i].rest != NULL);
         assert_str_equal(at.path, cases[i].rest ? cases[i].rest : cases[i].path);
         assert_int_equal(at.site != &site, cases[i].rest != NULL);
-        assert_int_equal(alias_is_bare(&at), strcmp(cases[i].path, "/a") == 0);
+        assert_int_equal(alias_needs_slash(&at), strcmp(cases[i].path, "/a") == 0);
         if (!cases[i].rest)
             continue;
         assert_str_equal(at.site->prefix, cases[i].prefix);
         assert_int_equal(at.site->host->n_tries, 0);
         assert_int_equal(at.site->host->n_codings, 1);
-        assert_true(mk_str_eq(at.site->written, mk_str_c(mk_test_path("dir"))));
+        assert_true(mk_str_eq(at.site->configured_path, mk_str_c(mk_test_path("dir"))));
     }
-    struct place at = {&site, MK_STR("/one"), MK_STR_NONE};
+    struct static_location at = {&site, MK_STR("/one"), MK_STR_NONE};
     alias_find(&at);
-    struct found f = site_find(at.site, at.path, NULL, false);
+    struct find_result f = find_path(at.site, at.path, NULL, false);
     assert_int_equal(f.kind, FOUND_FILE);
     close(f.fd);
     unload();

@@ -7,18 +7,19 @@
 static struct mk_str index_names[] = {MK_STR("index.html")};
 static struct static_settings settings = {.index = {index_names, 1}};
 static struct static_host plain_host;
-static struct site one, other;
-static struct recent recent;
+static struct static_site one, other;
+static struct small_file_cache recent;
 
 /* "read TEXT" from a descriptor, "shared TEXT" when there was none, "nothing" or "directory". */
-static const char *ask_at(struct site *site, uint64_t turn, const char *path)
+static const char *ask_at(struct static_site *site, uint64_t turn, const char *path)
 {
-    static char text[RECENT_BYTES_MAX + 32], asked[5000];
+    static char text[SMALL_FILE_BYTES_MAX + 32], asked[5000];
     struct mk_accept accept = {{0}};
     struct mk_str name = mk_str(asked, strlen(path)); /* each request has a path of its own */
     memset(asked, 'x', sizeof(asked));
     memcpy(asked, path, name.len + 1);
-    struct found f = recent_find(&recent, turn, &(struct place){.site = site, .path = name}, &accept);
+    struct find_result f =
+        small_file_cache_find(&recent, turn, &(struct static_location){.site = site, .path = name}, &accept);
     if (f.kind != FOUND_FILE)
         return f.kind == FOUND_DIRECTORY ? "directory" : "nothing";
     struct mk_str expected = asked[name.len - 1] == '/' ? MK_STR("index.html") : name;
@@ -30,7 +31,7 @@ static const char *ask_at(struct site *site, uint64_t turn, const char *path)
         return text;
     }
     int len = snprintf(text, sizeof(text), "read ");
-    ssize_t n = read(f.fd, text + len, RECENT_BYTES_MAX);
+    ssize_t n = read(f.fd, text + len, SMALL_FILE_BYTES_MAX);
     assert_true(n >= 0);
     text[len + n] = '\0';
     close(f.fd);
@@ -108,21 +109,21 @@ static void test_what_is_no_file(void **state)
 
 static void test_sizes(void **state)
 {
-    static char text[RECENT_BYTES_MAX + 1];
+    static char text[SMALL_FILE_BYTES_MAX + 1];
     (void)state;
     memset(text, 'x', sizeof(text));
-    for (size_t bytes = 0; bytes <= sizeof(text); bytes += bytes ? 1 : RECENT_BYTES_MAX - 1) {
+    for (size_t bytes = 0; bytes <= sizeof(text); bytes += bytes ? 1 : SMALL_FILE_BYTES_MAX - 1) {
         mk_test_write("root/sized", mk_str(text, bytes));
         ask(60 + bytes, "/sized");
         const char *answer = ask(60 + bytes, "/sized");
-        assert_true(mk_str_starts(mk_str_c(answer), mk_str_c(bytes > RECENT_BYTES_MAX ? "read " : "shared ")));
+        assert_true(mk_str_starts(mk_str_c(answer), mk_str_c(bytes > SMALL_FILE_BYTES_MAX ? "read " : "shared ")));
     }
 }
 
 /* Files of the kernel have more to say than their size tells. */
 static void test_a_size_that_is_wrong(void **state)
 {
-    struct site kernel = one;
+    struct static_site kernel = one;
     (void)state;
     kernel.in_memory = true;
     kernel.root_fd = open("/proc/sys/kernel", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -133,14 +134,14 @@ static void test_a_size_that_is_wrong(void **state)
 
 static void test_paths_that_are_long(void **state)
 {
-    char path[RECENT_PATH_BYTES_MAX + 2];
+    char path[SMALL_FILE_PATH_BYTES_MAX + 2];
     (void)state;
-    for (size_t len = RECENT_PATH_BYTES_MAX; len <= RECENT_PATH_BYTES_MAX + 1; len++) {
+    for (size_t len = SMALL_FILE_PATH_BYTES_MAX; len <= SMALL_FILE_PATH_BYTES_MAX + 1; len++) {
         for (size_t i = 0; i < len; i++)
             path[i] = i % 2 ? '.' : '/';
         memcpy(path + len - 6, "/a.txt", 7);
         ask(80 + len, path);
-        assert_string_equal(ask(80 + len, path), len > RECENT_PATH_BYTES_MAX ? "read first" : "shared first");
+        assert_string_equal(ask(80 + len, path), len > SMALL_FILE_PATH_BYTES_MAX ? "read first" : "shared first");
     }
 }
 
@@ -148,7 +149,7 @@ static void test_paths_that_are_long(void **state)
 static void test_variants(void **state)
 {
     struct static_host compressed = {.codings = {MK_CODING_GZIP}, .n_codings = 1};
-    struct site varied = one;
+    struct static_site varied = one;
     (void)state;
     varied.host = &compressed;
     for (int i = 0; i < 3; i++)
@@ -165,9 +166,9 @@ static void test_nothing_stays_open(void **state)
     assert_int_equal(mk_test_descriptors(), before);
 }
 
-static void open_site(struct site *site, const char *root)
+static void open_site(struct static_site *site, const char *root)
 {
-    *site = (struct site){.settings = &settings, .host = &plain_host, .lock = PTHREAD_MUTEX_INITIALIZER};
+    *site = (struct static_site){.settings = &settings, .host = &plain_host, .lock = PTHREAD_MUTEX_INITIALIZER};
     site->root_fd = open(mk_test_path(root), O_PATH | O_DIRECTORY | O_CLOEXEC);
     assert_true(site->root_fd >= 0);
 }

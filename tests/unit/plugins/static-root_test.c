@@ -11,13 +11,13 @@
 
 static struct static_settings settings = {.symlinks = SYMLINKS_INSIDE};
 static struct static_host host;
-static struct site site;
+static struct static_site site;
 static char written[600];
 
 static char read_letter(const char *path)
 {
     char letter = '-';
-    struct found f = site_find(&site, mk_str_c(path), NULL, false);
+    struct find_result f = find_path(&site, mk_str_c(path), NULL, false);
     if (f.kind == FOUND_FILE) {
         assert_int_equal(read(f.fd, &letter, 1), 1);
         close(f.fd);
@@ -37,41 +37,41 @@ static void publish(const char *target)
 static void start(void)
 {
     publish("releases/a");
-    site = (struct site){.settings = &settings, .host = &host};
+    site = (struct static_site){.settings = &settings, .host = &host};
     assert_int_equal(root_open(&site, mk_str_c(written)), 0);
-    assert_true(site.due_ms > ROOT_CHECK_MS);
-    site.due_ms = 5000;
+    assert_true(site.next_check_ms > ROOT_CHECK_MS);
+    site.next_check_ms = 5000;
 }
 
 /* As a request does. The kernel may say at any time that it would have to wait: then a disk thread looks. */
 static void look(uint64_t now)
 {
-    if (root_take(&site, now))
-        root_refresh(&site, now);
-    assert_int_equal(site.due_ms, now + ROOT_CHECK_MS);
+    if (root_begin_check(&site, now))
+        root_check(&site, now);
+    assert_int_equal(site.next_check_ms, now + ROOT_CHECK_MS);
 }
 
 static void test_looks_once_a_second(void **state)
 {
     (void)state;
     start();
-    assert_false(root_take(&site, 4999));
-    assert_int_equal(site.due_ms, 5000);
+    assert_false(root_begin_check(&site, 4999));
+    assert_int_equal(site.next_check_ms, 5000);
     look(5000);
-    assert_int_equal(site.swaps, 0);
+    assert_int_equal(site.swap_seq, 0);
     publish("releases/b");
-    assert_false(root_take(&site, 5999));
-    assert_true(root_take(&site, 6000));
-    assert_false(root_take(&site, 9000)); /* somebody has taken it */
-    root_release(&site, 9000);
-    assert_int_equal(site.due_ms, 10000);
+    assert_false(root_begin_check(&site, 5999));
+    assert_true(root_begin_check(&site, 6000));
+    assert_false(root_begin_check(&site, 9000)); /* somebody has taken it */
+    root_end_check(&site, 9000);
+    assert_int_equal(site.next_check_ms, 10000);
     assert_int_equal(read_letter("/file"), 'a');
-    assert_true(root_take(&site, 10000));
-    root_refresh(&site, 10000);
-    assert_int_equal(site.due_ms, 11000);
+    assert_true(root_begin_check(&site, 10000));
+    root_check(&site, 10000);
+    assert_int_equal(site.next_check_ms, 11000);
     assert_int_equal(read_letter("/file"), 'b');
     look(11000);
-    assert_int_equal(site.swaps, 2);
+    assert_int_equal(site.swap_seq, 2);
     root_close(&site);
 }
 
@@ -83,15 +83,15 @@ static void test_the_directory_itself(void **state)
     snprintf(moved, sizeof(moved), "%s", mk_test_path("releases/moved"));
     start();
     publish("releases/b");
-    root_refresh(&site, 0);
+    root_check(&site, 0);
     assert_int_equal(rename(b, moved), 0);
     look(5000);
-    root_refresh(&site, 0);
+    root_check(&site, 0);
     assert_int_equal(read_letter("/file"), 'b'); /* better than nothing */
     mk_test_mkdir("releases/b");
     mk_test_write("releases/b/file", MK_STR("c"));
-    assert_true(root_take(&site, 9000));
-    root_refresh(&site, 9000);
+    assert_true(root_begin_check(&site, 9000));
+    root_check(&site, 9000);
     assert_int_equal(read_letter("/file"), 'c');
     root_close(&site);
     assert_int_equal(mk_test_remove(b), 0);
@@ -105,7 +105,7 @@ static void test_links_inside(void **state)
     start();
     assert_int_equal(read_letter("/absolute"), 'a');
     publish("releases/b");
-    root_refresh(&site, 0);
+    root_check(&site, 0);
     assert_int_equal(read_letter("/absolute"), 'b');
     assert_int_equal(read_letter("/other"), '-'); /* leads into releases/a */
     root_close(&site);
@@ -116,7 +116,7 @@ static void test_what_cannot_be_opened(void **state)
     unsigned before = mk_test_descriptors();
     char path[600];
     (void)state;
-    site = (struct site){.settings = &settings, .host = &host};
+    site = (struct static_site){.settings = &settings, .host = &host};
     snprintf(path, sizeof(path), "%s", mk_test_path("nowhere"));
     assert_int_equal(root_open(&site, mk_str_c(path)), -ENOENT);
     snprintf(path, sizeof(path), "%s", mk_test_path("releases/a/file"));
@@ -133,7 +133,7 @@ static void *swap_for_ever(void *ctx)
     (void)ctx;
     for (int i = 0; !stopping; i++) {
         publish(i % 2 ? "releases/a" : "releases/b");
-        root_refresh(&site, 0);
+        root_check(&site, 0);
     }
     return NULL;
 }

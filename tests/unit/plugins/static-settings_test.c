@@ -13,7 +13,7 @@ static const struct static_settings server = {.index = {servers_index, 1},
 static void test_as_the_server(void **state)
 {
     static const struct static_host host;
-    struct site site = {.host = &host};
+    struct static_site site = {.host = &host};
     const struct static_settings *s = settings_merge(&site, &server);
     (void)state;
     assert_ptr_equal(s->index.items, servers_index);
@@ -27,19 +27,19 @@ static void test_one_by_one(void **state)
     (void)state;
     for (int own = 1; own <= 3; own++) {
         struct static_host host = {.symlinks = own};
-        struct site site = {.host = &host};
+        struct static_site site = {.host = &host};
         assert_int_equal(settings_merge(&site, &server)->symlinks, own - 1);
     }
     for (int own = 1; own <= 2; own++) {
         struct static_host host = {.ranges = own, .dotfiles = own};
-        struct site site = {.host = &host};
+        struct static_site site = {.host = &host};
         const struct static_settings *s = settings_merge(&site, &server);
         assert_int_equal(s->ranges, own - 1);
         assert_int_equal(s->dotfiles, own - 1);
         assert_int_equal(s->symlinks, SYMLINKS_INSIDE);
     }
     struct static_host host = {.index = {own_index, 2}};
-    struct site site = {.host = &host};
+    struct static_site site = {.host = &host};
     const struct static_settings *s = settings_merge(&site, &server);
     assert_int_equal(s->index.n, 2);
     assert_ptr_equal(s->index.items, own_index);

@@ -13,11 +13,11 @@
 
 static struct static_settings settings;
 static struct static_host host;
-static struct site site;
+static struct static_site site;
 static char root[512];
 
 /* What `path` is: "file:CONTENT name", "directory" or the name of an error. */
-static const char *tell(struct found *f)
+static const char *tell(struct find_result *f)
 {
     static char text[256];
     char content[32] = "";
@@ -32,14 +32,14 @@ static const char *tell(struct found *f)
     return text;
 }
 
-static void check(enum symlinks mode, const char *path, const char *expected)
+static void check(enum symlink_mode mode, const char *path, const char *expected)
 {
     settings.symlinks = mode;
-    struct found waiting = site_find(&site, mk_str_c(path), NULL, false);
+    struct find_result waiting = find_path(&site, mk_str_c(path), NULL, false);
     const char *told = tell(&waiting);
     if (strcmp(told, expected) != 0)
         fail_msg("mode %d, %s: %s, not %s", mode, path, told, expected);
-    struct found cached = site_find(&site, mk_str_c(path), NULL, true);
+    struct find_result cached = find_path(&site, mk_str_c(path), NULL, true);
     if (cached.kind == FOUND_NOTHING && cached.err == EAGAIN)
         return; /* it would have to wait: allowed at any time */
     told = tell(&cached);
@@ -107,7 +107,7 @@ static void test_without_links(void **state)
 {
     (void)state;
     for (size_t i = 0; i < COUNT(plain); i++)
-        for (enum symlinks mode = SYMLINKS_OFF; mode <= SYMLINKS_ON; mode++)
+        for (enum symlink_mode mode = SYMLINKS_OFF; mode <= SYMLINKS_ON; mode++)
             check(mode, plain[i].path, plain[i].expected);
 }
 
@@ -115,7 +115,7 @@ static void test_links(void **state)
 {
     (void)state;
     for (size_t i = 0; i < COUNT(links); i++)
-        for (enum symlinks mode = SYMLINKS_OFF; mode <= SYMLINKS_ON; mode++)
+        for (enum symlink_mode mode = SYMLINKS_OFF; mode <= SYMLINKS_ON; mode++)
             check(mode, links[i].path, links[i].expected[mode]);
 }
 
@@ -139,12 +139,12 @@ static void test_long_names(void **state)
         path[i] = i % 2 ? 'x' : '/';
     path[sizeof(path) - 1] = '\0';
     settings.symlinks = SYMLINKS_INSIDE;
-    struct found f = site_find(&site, mk_str_c(path), NULL, false);
+    struct find_result f = find_path(&site, mk_str_c(path), NULL, false);
     assert_int_equal(f.kind, FOUND_NOTHING);
     path[sizeof(path) - 2] = '/';
-    f = site_find(&site, mk_str_c(path), NULL, false);
+    f = find_path(&site, mk_str_c(path), NULL, false);
     assert_int_equal(f.kind, FOUND_NOTHING);
-    assert_true(site_open_inside(&site, path) < 0);
+    assert_true(symlinks_open_file(&site, path) < 0);
 }
 
 /* Forty links are followed, as the kernel does; no more. */
@@ -164,13 +164,16 @@ static void test_chains_of_links(void **state)
 
 static void test_whole_roots(void **state)
 {
-    struct site whole = {.settings = &settings, .host = &host, .path = MK_STR(""), .lock = PTHREAD_MUTEX_INITIALIZER};
+    struct static_site whole = {.settings = &settings,
+                                .host = &host,
+                                .path = MK_STR(""),
+                                .lock = PTHREAD_MUTEX_INITIALIZER};
     char path[600];
     (void)state;
     settings.symlinks = SYMLINKS_INSIDE;
     whole.root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
     snprintf(path, sizeof(path), "%s/outside-absolute", root);
-    struct found f = site_find(&whole, mk_str_c(path), NULL, false); /* everything is inside of "/" */
+    struct find_result f = find_path(&whole, mk_str_c(path), NULL, false); /* everything is inside of "/" */
     assert_int_equal(f.kind, FOUND_FILE);
     close(f.fd);
     close(whole.root_fd);
@@ -197,9 +200,9 @@ static void test_hidden_names(void **state)
 {
     (void)state;
     for (size_t i = 0; i < COUNT(dots); i++) {
-        assert_int_equal(site_is_hidden(&site, mk_str_c(dots[i].path)), dots[i].hidden);
+        assert_int_equal(open_is_hidden(&site, mk_str_c(dots[i].path)), dots[i].hidden);
         settings.dotfiles = true;
-        assert_false(site_is_hidden(&site, mk_str_c(dots[i].path)));
+        assert_false(open_is_hidden(&site, mk_str_c(dots[i].path)));
         settings.dotfiles = false;
     }
 }
@@ -273,8 +276,10 @@ static int set_up(void **state)
     fill_folder();
     snprintf(root, sizeof(root), "%s", mk_test_path("root"));
     settings.index = (struct mk_conf_list){index, 2};
-    site =
-        (struct site){.settings = &settings, .host = &host, .path = mk_str_c(root), .lock = PTHREAD_MUTEX_INITIALIZER};
+    site = (struct static_site){.settings = &settings,
+                                .host = &host,
+                                .path = mk_str_c(root),
+                                .lock = PTHREAD_MUTEX_INITIALIZER};
     site.root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
     return site.root_fd < 0 ? -1 : 0;
 }

@@ -10,10 +10,10 @@
 
 static struct static_settings settings;
 static struct static_host host;
-static struct site site;
+static struct static_site site;
 
 /* What is found: "content name", "directory", the name of an error, or =CODE. */
-static const char *tell(struct found *f)
+static const char *tell(struct find_result *f)
 {
     static char text[256];
     char content[32] = "";
@@ -78,7 +78,7 @@ static void test_names(void **state)
     (void)state;
     for (size_t i = 0; i < 2 * COUNT(cases); i++) {
         use(i / 2, items);
-        struct found f = site_find(&site, mk_str_c(cases[i / 2].path), NULL, i % 2);
+        struct find_result f = find_path(&site, mk_str_c(cases[i / 2].path), NULL, i % 2);
         const char *told = tell(&f);
         bool must_wait = i % 2 && strcmp(told, "EAGAIN") == 0;
         if (strcmp(told, cases[i / 2].expected) != 0 && !must_wait)
@@ -90,12 +90,12 @@ static void test_names(void **state)
 static void test_long_names(void **state)
 {
     struct mk_str items[] = {MK_STR("/other$path.html"), MK_STR("/index.html")};
-    static char path[SITE_NAME_BYTES];
+    static char path[STATIC_NAME_BYTES];
     (void)state;
     host = (struct static_host){.try_files = {items, 2}, .n_tries = 2};
     for (size_t i = 0; i < sizeof(path) - 1; i++)
         path[i] = i % 2 ? 'x' : '/';
-    struct found f = site_find(&site, mk_str_c(path), NULL, false);
+    struct find_result f = find_path(&site, mk_str_c(path), NULL, false);
     assert_string_equal(tell(&f), "top /index.html");
 }
 
@@ -106,7 +106,7 @@ static void test_variants_of_what_was_tried(void **state)
     (void)state;
     host = (struct static_host){.try_files = {items, 2}, .n_tries = 2, .codings = {MK_CODING_GZIP}, .n_codings = 1};
     mk_accept_encoding(MK_STR("gzip"), &accept);
-    struct found f = site_find(&site, MK_STR("/users/42"), &accept, false);
+    struct find_result f = find_path(&site, MK_STR("/users/42"), &accept, false);
     assert_int_equal(f.coding, MK_CODING_GZIP);
     assert_string_equal(tell(&f), "top-gz /index.html");
 }
@@ -133,7 +133,7 @@ static int set_up(void **state)
     mk_test_link("a.txt", "root/link");
     assert_int_equal(mkfifo(mk_test_path("root/fifo"), 0644), 0);
     settings.index = (struct mk_conf_list){index, 1};
-    site = (struct site){.settings = &settings, .host = &host, .lock = PTHREAD_MUTEX_INITIALIZER};
+    site = (struct static_site){.settings = &settings, .host = &host, .lock = PTHREAD_MUTEX_INITIALIZER};
     site.root_fd = open(mk_test_path("root"), O_PATH | O_DIRECTORY | O_CLOEXEC);
     return site.root_fd < 0 ? -1 : 0;
 }

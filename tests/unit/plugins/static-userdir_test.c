@@ -9,7 +9,7 @@
 
 static struct static_settings settings;
 static struct static_host host;
-static struct site site = {.settings = &settings, .host = &host};
+static struct static_site site = {.settings = &settings, .host = &host};
 
 /* ── the database ── */
 
@@ -78,9 +78,9 @@ static void test_paths(void **state)
 {
     (void)state;
     for (size_t i = 0; i < COUNT(paths); i++) {
-        struct place at = {&site, mk_str_c(paths[i].path), MK_STR_NONE};
-        assert_int_equal(userdir_take(&at), paths[i].user != NULL);
-        assert_int_equal(userdir_is(&at), paths[i].user != NULL);
+        struct static_location at = {&site, mk_str_c(paths[i].path), MK_STR_NONE};
+        assert_int_equal(userdir_match(&at), paths[i].user != NULL);
+        assert_int_equal(userdir_is_matched(&at), paths[i].user != NULL);
         if (!paths[i].user)
             continue;
         assert_str_equal(at.user, paths[i].user);
@@ -91,10 +91,10 @@ static void test_paths(void **state)
 static void test_without_the_key(void **state)
 {
     struct mk_str before = host.user_dir;
-    struct place at = {&site, MK_STR("/~bob/"), MK_STR_NONE};
+    struct static_location at = {&site, MK_STR("/~bob/"), MK_STR_NONE};
     (void)state;
     host.user_dir = MK_STR_NONE;
-    assert_false(userdir_take(&at));
+    assert_false(userdir_match(&at));
     assert_str_equal(at.path, "/~bob/");
     host.user_dir = before;
 }
@@ -104,8 +104,8 @@ static void test_without_the_key(void **state)
 static const char *tell(const char *user, const char *path)
 {
     static char content[32];
-    struct place at = {&site, mk_str_c(path), mk_str_c(user)};
-    struct found f = userdir_find(&at, NULL);
+    struct static_location at = {&site, mk_str_c(path), mk_str_c(user)};
+    struct find_result f = userdir_find(&at, NULL);
     if (f.kind == FOUND_DIRECTORY)
         return "directory";
     if (f.kind == FOUND_NOTHING)
@@ -183,11 +183,11 @@ static void test_without_tryfiles(void **state)
 
 static void test_long_homes(void **state)
 {
-    static char name[SITE_NAME_BYTES + 1];
+    static char name[STATIC_NAME_BYTES + 1];
     struct mk_str before = host.user_dir;
     (void)state;
     memset(name, 'x', sizeof(name) - 1);
-    for (size_t len = SITE_NAME_BYTES - 600; len <= SITE_NAME_BYTES; len += 50) {
+    for (size_t len = STATIC_NAME_BYTES - 600; len <= STATIC_NAME_BYTES; len += 50) {
         host.user_dir = mk_str(name + sizeof(name) - 1 - len, len);
         assert_string_equal(tell("bob", "/a"), "ENOENT");
     }

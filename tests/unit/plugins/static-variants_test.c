@@ -11,7 +11,7 @@
 
 static struct static_settings settings;
 static struct static_host host = {.codings = {MK_CODING_BR, MK_CODING_ZSTD, MK_CODING_GZIP}, .n_codings = 3};
-static struct site site;
+static struct static_site site;
 
 static const struct {
     const char *path, *accept, *content;
@@ -43,7 +43,7 @@ static void check(size_t i, bool cached)
     struct mk_accept accept;
     char content[32] = "";
     mk_accept_encoding(mk_str_c(cases[i].accept), &accept);
-    struct found f = site_find(&site, mk_str_c(cases[i].path), cases[i].accept ? &accept : NULL, cached);
+    struct find_result f = find_path(&site, mk_str_c(cases[i].path), cases[i].accept ? &accept : NULL, cached);
     if (cached && f.kind == FOUND_NOTHING && f.err == EAGAIN)
         return;
     assert_int_equal(f.kind, cases[i].content ? FOUND_FILE : FOUND_NOTHING);
@@ -76,7 +76,7 @@ static void test_not_wanted(void **state)
     (void)state;
     host.n_codings = 0;
     mk_accept_encoding(MK_STR("br"), &accept);
-    struct found f = site_find(&site, MK_STR("/all.js"), &accept, false);
+    struct find_result f = find_path(&site, MK_STR("/all.js"), &accept, false);
     assert_int_equal(f.kind, FOUND_FILE);
     assert_int_equal(f.coding, MK_CODING_IDENTITY);
     assert_false(f.varies);
@@ -94,7 +94,7 @@ static void test_long_names(void **state)
     path[sizeof(path) - 1] = '\0'; /* 255 bytes, as long as a name can be: there is no place for a suffix */
     mk_test_write(path, MK_STR("long"));
     mk_accept_encoding(MK_STR("br"), &accept);
-    struct found f = site_find(&site, mk_str_c(path + 4), &accept, false);
+    struct find_result f = find_path(&site, mk_str_c(path + 4), &accept, false);
     assert_int_equal(f.kind, FOUND_FILE);
     assert_int_equal(f.coding, MK_CODING_IDENTITY);
     close(f.fd);
@@ -125,9 +125,9 @@ static void test_patterns(void **state)
         struct mk_pattern patterns[2];
         assert_int_equal(mk_pattern_parse(&patterns[0], MK_STR("=/nothing"), NULL, NULL), 0);
         assert_int_equal(mk_pattern_parse(&patterns[1], mk_str_c(meant[i].pattern), NULL, NULL), 0);
-        host.precompressed_match = (struct patterns){patterns, 2};
+        host.precompressed_match = (struct static_patterns){patterns, 2};
         site.prefix = mk_str_c(meant[i].prefix);
-        struct found f = site_find(&site, mk_str_c(meant[i].path), &accept, false);
+        struct find_result f = find_path(&site, mk_str_c(meant[i].path), &accept, false);
         assert_int_equal(f.kind, FOUND_FILE);
         close(f.fd);
         if (f.varies != meant[i].varies || (f.coding == MK_CODING_BR) != meant[i].varies)
@@ -141,23 +141,23 @@ static int read_patterns(void *ctx)
 {
     struct mk_str words[] = {MK_STR("*.css"), MK_STR("/a"), MK_STR("=/b")};
     struct mk_conf_value first = {.words = words, .n = 2}, second = {.words = words + 2, .n = 1};
-    struct patterns all = {NULL, 0};
+    struct static_patterns all = {NULL, 0};
     struct mk_arena arena;
     char text[200];
     struct mk_buf error;
     (void)ctx;
     mk_buf_init_fixed(&error, text, sizeof(text));
     mk_arena_init(&arena, NULL, 4096, NULL, 0);
-    int err = variants_parse_match(&first, &all, &arena, &error);
+    int err = precompressed_parse_match(&first, &all, &arena, &error);
     if (err == 0)
-        err = variants_parse_match(&second, &all, &arena, &error);
+        err = precompressed_parse_match(&second, &all, &arena, &error);
     if (err == 0) {
         assert_int_equal(all.n, 3);
         assert_int_equal(all.items[0].kind, MK_PATTERN_NAME);
         assert_str_equal(all.items[1].text, "/a");
         assert_str_equal(all.items[2].text, "/b");
         words[0] = MK_STR("nonsense");
-        assert_int_equal(variants_parse_match(&first, &all, &arena, &error), -EINVAL);
+        assert_int_equal(precompressed_parse_match(&first, &all, &arena, &error), -EINVAL);
         assert_int_equal(all.n, 3);
         assert_true(error.len > 0);
     }
@@ -199,7 +199,7 @@ static int set_up(void **state)
     set_age("root/old.js.br", 1000, 499);
     set_age("root/old.js.gz", 1001, 0);
     settings.index = (struct mk_conf_list){index, 1};
-    site = (struct site){.settings = &settings, .host = &host, .lock = PTHREAD_MUTEX_INITIALIZER};
+    site = (struct static_site){.settings = &settings, .host = &host, .lock = PTHREAD_MUTEX_INITIALIZER};
     site.root_fd = open(mk_test_path("root"), O_PATH | O_DIRECTORY | O_CLOEXEC);
     return site.root_fd < 0 ? -1 : 0;
 }

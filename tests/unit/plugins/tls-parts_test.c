@@ -15,26 +15,26 @@
 
 static void test_records_grow(void **state)
 {
-    struct pace p = {0};
+    struct record_size p = {0};
     size_t sent = 0, n = 0;
     (void)state;
-    while ((n = pace_next(&p, 5000, 1000000)) == PACE_SMALL_BYTES)
+    while ((n = record_size_next(&p, 5000, 1000000)) == RECORD_SMALL_BYTES)
         sent += n;
-    assert_int_equal(n, PACE_LARGE_BYTES);
-    assert_true(sent >= PACE_WARM_BYTES && sent < PACE_WARM_BYTES + PACE_SMALL_BYTES);
-    assert_int_equal(pace_next(&p, 5000, 7), 7);
-    assert_int_equal(pace_next(&p, 5999, 1000000), PACE_LARGE_BYTES); /* not idle */
-    assert_int_equal(pace_next(&p, 6999, 1000000), PACE_SMALL_BYTES); /* idle for a second */
-    assert_int_equal(pace_next(&p, 6999, 1000000), PACE_SMALL_BYTES);
+    assert_int_equal(n, RECORD_LARGE_BYTES);
+    assert_true(sent >= RECORD_WARMUP_BYTES && sent < RECORD_WARMUP_BYTES + RECORD_SMALL_BYTES);
+    assert_int_equal(record_size_next(&p, 5000, 7), 7);
+    assert_int_equal(record_size_next(&p, 5999, 1000000), RECORD_LARGE_BYTES); /* not idle */
+    assert_int_equal(record_size_next(&p, 6999, 1000000), RECORD_SMALL_BYTES); /* idle for a second */
+    assert_int_equal(record_size_next(&p, 6999, 1000000), RECORD_SMALL_BYTES);
 }
 
 static void test_small_answers_warm_up_too(void **state)
 {
-    struct pace p = {0};
+    struct record_size p = {0};
     (void)state;
     for (int i = 0; i < 164; i++)
-        assert_int_equal(pace_next(&p, 100, 100), 100);
-    assert_int_equal(pace_next(&p, 100, 20000), PACE_LARGE_BYTES);
+        assert_int_equal(record_size_next(&p, 100, 100), 100);
+    assert_int_equal(record_size_next(&p, 100, 20000), RECORD_LARGE_BYTES);
 }
 
 /* ── tickets ── */
@@ -43,24 +43,24 @@ static void test_keys_rotate(void **state)
 {
     struct ticket_keys keys = ZERO_KEYS;
     (void)state;
-    assert_int_equal(tickets_turn(&keys, 1000, 100), 0);
+    assert_int_equal(ticket_keys_rotate(&keys, 1000, 100), 0);
     assert_int_equal(keys.n, 1);
     struct ticket_key first = keys.items[0];
-    assert_int_equal(tickets_turn(&keys, 1099, 100), 0);
+    assert_int_equal(ticket_keys_rotate(&keys, 1099, 100), 0);
     assert_memory_equal(&keys.items[0], &first, sizeof(first));
-    assert_int_equal(tickets_turn(&keys, 1100, 100), 0);
+    assert_int_equal(ticket_keys_rotate(&keys, 1100, 100), 0);
     assert_int_equal(keys.n, 2);
     assert_memory_not_equal(&keys.items[0], &first, sizeof(first));
-    assert_ptr_equal(tickets_find(&keys, first.name), &keys.items[1]);
+    assert_ptr_equal(ticket_keys_find(&keys, first.name), &keys.items[1]);
     struct ticket_key second = keys.items[0];
-    assert_int_equal(tickets_turn(&keys, 1200, 100), 0);
+    assert_int_equal(ticket_keys_rotate(&keys, 1200, 100), 0);
     assert_int_equal(keys.n, 2);
-    assert_null(tickets_find(&keys, first.name)); /* its last ticket has expired */
-    assert_non_null(tickets_find(&keys, second.name));
-    assert_int_equal(tickets_turn(&keys, 1400, 100), 0); /* nobody has come for so long that all are old */
+    assert_null(ticket_keys_find(&keys, first.name)); /* its last ticket has expired */
+    assert_non_null(ticket_keys_find(&keys, second.name));
+    assert_int_equal(ticket_keys_rotate(&keys, 1400, 100), 0); /* nobody has come for so long that all are old */
     assert_int_equal(keys.n, 1);
-    assert_null(tickets_find(&keys, second.name));
-    tickets_forget(&keys);
+    assert_null(ticket_keys_find(&keys, second.name));
+    ticket_keys_wipe(&keys);
     assert_int_equal(keys.n, 0);
 }
 
@@ -78,12 +78,12 @@ static void test_keys_of_a_file(void **state)
         struct ticket_keys keys = ZERO_KEYS;
         struct mk_buf fault;
         mk_buf_init_fixed(&fault, text, sizeof(text));
-        assert_int_equal(tickets_read(&keys, mk_str(content, rows[i].bytes), &fault), !rows[i].sentence);
+        assert_int_equal(ticket_keys_parse(&keys, mk_str(content, rows[i].bytes), &fault), !rows[i].sentence);
         if (rows[i].sentence)
             assert_non_null(strstr(mk_buf_cstr(&fault), rows[i].sentence));
         else
             for (unsigned k = 0; k < rows[i].bytes / 80; k++)
-                assert_ptr_equal(tickets_find(&keys, (unsigned char *)content + k * 80), &keys.items[k]);
+                assert_ptr_equal(ticket_keys_find(&keys, (unsigned char *)content + k * 80), &keys.items[k]);
     }
 }
 
@@ -129,12 +129,12 @@ static void test_names_that_a_certificate_covers(void **state)
     (void)state;
     X509 *leaf = certificate("DNS:a.example,DNS:*.wild.example,IP:192.0.2.1,IP:2001:db8::1");
     for (size_t i = 0; i < COUNT(rows); i++)
-        if (site_covers(leaf, mk_str_c(rows[i].name)) != rows[i].covered)
+        if (tls_host_covers(leaf, mk_str_c(rows[i].name)) != rows[i].covered)
             fail_msg("%s", rows[i].name);
-    assert_false(site_covers(leaf, mk_str("a.example\0.evil", 15)));
+    assert_false(tls_host_covers(leaf, mk_str("a.example\0.evil", 15)));
     char longest[300];
     memset(longest, 'a', sizeof(longest));
-    assert_false(site_covers(leaf, mk_str(longest, sizeof(longest))));
+    assert_false(tls_host_covers(leaf, mk_str(longest, sizeof(longest))));
     X509_free(leaf);
 }
 
@@ -144,11 +144,11 @@ static void test_addresses_and_names(void **state)
     static const char *const names[] = {"", "a.example", "1.example", "192.0.2.a", "cafe", "[]"};
     (void)state;
     for (size_t i = 0; i < COUNT(addresses); i++)
-        assert_true(site_is_address(mk_str_c(addresses[i])));
+        assert_true(tls_host_is_address(mk_str_c(addresses[i])));
     for (size_t i = 0; i < COUNT(names); i++)
-        assert_false(site_is_address(mk_str_c(names[i])));
-    assert_true(site_is_address(mk_str("1234", 2))); /* it ends where it ends */
-    assert_false(site_is_address(mk_str("a1", 1)));
+        assert_false(tls_host_is_address(mk_str_c(names[i])));
+    assert_true(tls_host_is_address(mk_str("1234", 2))); /* it ends where it ends */
+    assert_false(tls_host_is_address(mk_str("a1", 1)));
 }
 
 static void test_the_certificate_of_its_own_making(void **state)
@@ -162,8 +162,8 @@ static void test_the_certificate_of_its_own_making(void **state)
     assert_string_equal(group, "prime256v1"); /* which is P-256 */
     assert_int_equal(selfsigned_get(&again, &key), 0);
     assert_ptr_equal(leaf, again);
-    assert_true(site_covers(leaf, MK_STR("localhost")) && site_covers(leaf, MK_STR("127.0.0.1")) &&
-                site_covers(leaf, MK_STR("[::1]")));
+    assert_true(tls_host_covers(leaf, MK_STR("localhost")) && tls_host_covers(leaf, MK_STR("127.0.0.1")) &&
+                tls_host_covers(leaf, MK_STR("[::1]")));
     assert_int_equal(X509_check_private_key(leaf, key), 1);
     assert_int_equal(X509_verify(leaf, key), 1);
     assert_true(X509_cmp_current_time(X509_get0_notBefore(leaf)) < 0);
@@ -194,7 +194,7 @@ static void test_strict_transport_security(void **state)
     };
     (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
-        struct mk_str words[4], strict = MK_STR_NONE;
+        struct mk_str words[4], hsts = MK_STR_NONE;
         struct mk_arena arena;
         struct mk_buf error;
         char text[200];
@@ -204,10 +204,10 @@ static void test_strict_transport_security(void **state)
         struct mk_conf_value value = {.text = MK_STR(""), .words = words, .n = n};
         mk_arena_init(&arena, NULL, 1024, NULL, 0);
         mk_buf_init_fixed(&error, text, sizeof(text));
-        int err = tls_parse_strict(&value, &strict, &arena, &error);
+        int err = settings_parse_hsts(&value, &hsts, &arena, &error);
         assert_int_equal(err, rows[i].value ? 0 : -EINVAL);
         if (rows[i].value)
-            assert_str_equal(strict, rows[i].value);
+            assert_str_equal(hsts, rows[i].value);
         mk_arena_release(&arena);
     }
 }
@@ -217,13 +217,13 @@ static void test_strict_transport_security(void **state)
 static void test_what_the_kernel_says(void **state)
 {
     (void)state;
-    assert_true(kernel_can(0));
-    assert_true(kernel_can(ENOTCONN)); /* it knows the protocol, and asks for a connection */
-    assert_false(kernel_can(ENOENT));
-    assert_false(kernel_can(ENOPROTOOPT));
-    assert_false(kernel_can(EPERM));
-    assert_int_equal(kernel_option(false), 0);
-    assert_int_equal(kernel_option(true) != 0, kernel_can(kernel_probe()));
+    assert_true(ktls_is_supported(0));
+    assert_true(ktls_is_supported(ENOTCONN)); /* it knows the protocol, and asks for a connection */
+    assert_false(ktls_is_supported(ENOENT));
+    assert_false(ktls_is_supported(ENOPROTOOPT));
+    assert_false(ktls_is_supported(EPERM));
+    assert_int_equal(ktls_option(false), 0);
+    assert_int_equal(ktls_option(true) != 0, ktls_is_supported(ktls_probe()));
 }
 
 int main(void)

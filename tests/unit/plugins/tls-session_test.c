@@ -68,9 +68,9 @@ static size_t take(size_t at)
     return at;
 }
 
-static const struct session *session(void)
+static const struct tls_conn *session(void)
 {
-    return session_of(&io);
+    return tls_conn_of(&io);
 }
 
 static void test_the_handshake_holds_the_worker(void **state)
@@ -147,15 +147,15 @@ static void test_what_the_socket_does_not_take_is_held(void **state)
         sent += (size_t)n;
     assert_int_equal(n, -EAGAIN);
     assert_true(sent < sizeof(bytes));
-    assert_true(session()->held_len > 0 && session()->held_len <= DESK_BATCH_BYTES);
-    assert_int_equal(session()->desk->len, 0);
+    assert_true(session()->unsent_len > 0 && session()->unsent_len <= WRITE_BUFFER_BATCH_BYTES);
+    assert_int_equal(session()->write_buffer->len, 0);
     assert_int_equal(tls_transport.flush(&io), -EAGAIN);
     while (tls_transport.flush(&io) == -EAGAIN)
         got = take(got);
     got = take(got);
     assert_int_equal(got, sent);
     assert_memory_equal(back, bytes, sent);
-    assert_null(session()->held);
+    assert_null(session()->unsent);
     assert_int_equal(tls_transport.flush(&io), 0);
     assert_int_equal(write_bytes("more", 4, 0), 4);
 }
@@ -296,7 +296,7 @@ static void test_a_batch_is_one_message(void **state)
     assert_true(n > 60000);
     for (ssize_t at = 0, i = 0; at < n; i++) {
         size_t size = (size_t)(unsigned char)raw[at + 3] << 8 | (unsigned char)raw[at + 4];
-        assert_true(i == 3 || size == PACE_LARGE_BYTES + 17);
+        assert_true(i == 3 || size == RECORD_LARGE_BYTES + 17);
         at += (ssize_t)size + 5;
     }
     close(file);
@@ -309,10 +309,10 @@ static void test_what_another_one_could_not_send_is_not_forgotten(void **state)
     (void)state;
     struct mk_io other = tls_world_connect(&own);
     assert_int_equal(write_bytes("lost", 4, MK_IO_MORE), 4);
-    assert_true(socket_bio_waits(session()));
+    assert_true(socket_bio_is_pending(session()));
     shutdown(fd, SHUT_RDWR);
     assert_int_equal(tls_transport.handshake(&other), -EAGAIN);
-    assert_int_equal(session()->desk->len, 0);
+    assert_int_equal(session()->write_buffer->len, 0);
     assert_int_equal(tls_transport.flush(&io), -EPROTO);
     assert_int_equal(write_bytes("more", 4, 0), -EPROTO);
     assert_int_equal(tls_transport.flush(&other), 0);
@@ -328,9 +328,9 @@ static void test_without_a_batch(void **state)
     int own, file = memfd_create("file", MFD_CLOEXEC);
     (void)state;
     struct mk_io direct = tls_world_connect(&own);
-    struct session *s = direct.state;
+    struct tls_conn *s = direct.state;
     assert_int_equal(SSL_set_fd(s->ssl, direct.fd), 1);
-    s->direct = true;
+    s->ktls = true;
     assert_int_equal(tls_transport.handshake(&direct), -EAGAIN);
     SSL *peer = tls_world_client(own);
     assert_int_equal(tls_world_shake(&direct, peer), 0);
@@ -365,7 +365,7 @@ static void test_plain_http_without_a_batch(void **state)
     int own;
     (void)state;
     struct mk_io plain = tls_world_connect(&own);
-    ((struct session *)plain.state)->direct = true;
+    ((struct tls_conn *)plain.state)->ktls = true;
     assert_int_equal(tls_transport.handshake(&plain), -EAGAIN);
     assert_int_equal(write(own, "GET", 3), 3);
     assert_int_equal(tls_transport.handshake(&plain), 0);

@@ -26,9 +26,9 @@ static struct {
     struct mk_generation g;
     struct mk_host host;
     struct mk__host_settings host_settings;
-    struct tls_server server_conf;
-    struct tls_host host_conf;
-    struct site site;
+    struct tls_server_conf server_conf;
+    struct tls_host_conf host_conf;
+    struct tls_host tls_host;
     struct tls_generation tls;
     struct mk_worker *worker;
     SSL_CTX *client;
@@ -45,28 +45,28 @@ static inline void tls_world_open(void)
     tls_world.g.hosts = tls_world.g.default_host = &tls_world.host;
     tls_world.host.generation = &tls_world.g;
     tls_world.host.settings = &tls_world.host_settings;
-    tls_world.host.states[0] = &tls_world.site;
+    tls_world.host.states[0] = &tls_world.tls_host;
     tls_world.server_conf.ticket_lifetime_ms = 3600000;
-    tls_world.site.conf = &tls_world.host_conf;
+    tls_world.tls_host.conf = &tls_world.host_conf;
     tls_world.tls = (struct tls_generation){.g = &tls_world.g, .conf = &tls_world.server_conf};
     int err = socket_bio_start();
-    err = err < 0 ? err : hello_start();
+    err = err < 0 ? err : handshake_init();
     err = err < 0 ? err : selfsigned_get(&leaf, &key);
-    err = err < 0 ? err : site_adopt(&tls_world.site, &tls_world.host, &tls_world.tls, leaf, key);
+    err = err < 0 ? err : tls_host_set_certificate(&tls_world.tls_host, &tls_world.host, &tls_world.tls, leaf, key);
     tls_world.worker = mk__worker_new(&tls_world.thread, &tls_world.g);
     tls_world.client = SSL_CTX_new(TLS_client_method());
     if (err < 0 || !tls_world.worker || !tls_world.client)
         abort();
-    tls_world.worker->states[0] = desk_new(&tls_world.thread.account);
+    tls_world.worker->states[0] = write_buffer_new(&tls_world.thread.account);
 }
 
 static inline void tls_world_close(void)
 {
-    desk_put(tls_world.worker->states[0]);
+    write_buffer_put(tls_world.worker->states[0]);
     mk__worker_free(tls_world.worker);
-    site_stop(&tls_world.site);
+    tls_host_stop(&tls_world.tls_host);
     SSL_CTX_free(tls_world.client);
-    hello_stop();
+    handshake_cleanup();
     selfsigned_stop();
     if (tls_world.thread.account.bytes)
         abort();
