@@ -176,6 +176,6 @@ bool upgrade_run(struct mk_server *server)
 {
     if (!launcher_is_supervisor() && !start_new_program(server))
         return false;
-    mk_server_lend(server);
+    mk_server_hand_over(server);
     return true;
 }

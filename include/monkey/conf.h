@@ -115,6 +115,11 @@ struct mk_conf_check;
 struct mk_conf_foreign {
     const char *name, *instead;
 };
+/* A row for a key that had another name in an earlier version. */
+#define MK_CONF_RENAMED(old, new) \
+    { \
+        old, "it is called " new \
+    }
 
 struct mk_conf_section {
     const char *name;

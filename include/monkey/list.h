@@ -53,7 +53,7 @@ static inline void mk_list_join(struct mk_list *to, struct mk_list *from)
     mk_list_init(from);
 }
 
-#define MK_LIST_FIRST(l, type, member) MK_OWNER((l)->next, type, member)
+#define MK_LIST_FIRST(l, type, member) MK_CONTAINER_OF((l)->next, type, member)
 
 /* Walks `l`; the current node may be deleted. `n` and `save` are `struct mk_list *`. */
 #define MK_LIST_EACH(l, n, save) for ((n) = (l)->next, (save) = (n)->next; (n) != (l); (n) = (save), (save) = (n)->next)

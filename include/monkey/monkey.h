@@ -96,9 +96,10 @@ MK_API void mk_server_process(const struct mk_server *server, struct mk_server_p
 MK_API void mk_server_each_socket(const struct mk_server *server, void (*fn)(int fd, bool own, void *ctx), void *ctx);
 /*
  * Another process accepts at the same sockets now: the next stop leaves them and their paths alone, and waits for no
- * StopDelay. Idle connections stay, and end with their next response, after KeepAliveTimeout or after DrainTimeout.
+ * ShutdownDelay. Idle connections stay, and end with their next response, after KeepAliveTimeout or after
+ * ShutdownTimeout.
  */
-MK_API void mk_server_lend(struct mk_server *server);
+MK_API void mk_server_hand_over(struct mk_server *server);
 
 /* Opens the listeners and starts the workers. 0 or -errno; the log and the problems say why. */
 MK_API int mk_server_start(struct mk_server *server);
@@ -112,12 +113,12 @@ MK_API int mk_server_reload(struct mk_server *server);
  */
 MK_API void mk_server_reopen_logs(struct mk_server *server);
 /*
- * Stops: no new connections, idle ones are closed, exchanges have until DrainTimeout. Before that the server goes
- * on as before for StopDelay (0 unless set), while plugins may tell that it is going (mk_request_draining). Returns
+ * Stops: no new connections, idle ones are closed, exchanges have until ShutdownTimeout. Before that the server goes
+ * on as before for ShutdownDelay (0 unless set), while plugins may tell that it is going (mk_request_draining). Returns
  * when all workers have ended.
  */
 MK_API void mk_server_stop(struct mk_server *server);
-/* During the stop after mk_server_lend(): closes idle connections now, as any other stop does. Any thread. */
+/* During the stop after mk_server_hand_over(): closes idle connections now, as any other stop does. Any thread. */
 MK_API void mk_server_drain_now(struct mk_server *server);
 /* Ends the delay and the drain of a mk_server_stop() that is under way: all is cut. Any thread. */
 MK_API void mk_server_stop_now(struct mk_server *server);

@@ -34,7 +34,7 @@
 #include "transport.h"
 
 /* Changes with every change of this header, or of one that it brings, that a compiled plugin would not survive. */
-enum { MK_PLUGIN_ABI = 7 };
+enum { MK_PLUGIN_ABI = 8 };
 
 struct mk_connection; /* lives as long as the call that it is given to */
 struct mk_generation;
@@ -112,7 +112,7 @@ struct mk_plugin {
 
     /*
      * The head of a request is complete; may it go on? MK_DECLINED: no objection. 0: I have answered, or
-     * will, or will call mk_request_continue() when I know. -errno: 500, as when an answer has been begun that is
+     * will, or will call mk_request_decline() when I know. -errno: 500, as when an answer has been begun that is
      * declined.
      */
     int (*on_request)(struct mk_request *req);
@@ -162,13 +162,13 @@ MK_API bool mk_host_has_listener(const struct mk_host *host, struct mk_str text)
  * Connections are accepted at the listener of this text until a drain ends, not only until it begins. They do not
  * prolong it, and carry one request each. Only during host_start.
  */
-MK_API void mk_host_keep_listener(struct mk_host *host, struct mk_str text);
+MK_API void mk_host_accept_in_drain(struct mk_host *host, struct mk_str text);
 
 /*
  * Would a request for http://`authority`/ come back to this host? True only when it is certain: one of its names, but
  * no wildcard, and the port of a TCP listener that speaks plain HTTP.
  */
-MK_API bool mk_host_is_at(const struct mk_host *host, struct mk_str authority);
+MK_API bool mk_host_serves(const struct mk_host *host, struct mk_str authority);
 
 /*
  * Tells the operator what is wrong with the field at `offset` of a section's struct, with its line: its `nth`
@@ -204,7 +204,7 @@ MK_API struct mk_generation *mk_host_generation(const struct mk_host *host);
 /* The host that answers for a name without a port: its own, or the default one. Once all hosts have been prepared. */
 MK_API struct mk_host *mk_generation_host(const struct mk_generation *g, struct mk_str name);
 /* Can requests come by the protocol of this ALPN name ("http/1.1")? */
-MK_API bool mk_generation_speaks(const struct mk_generation *g, struct mk_str protocol);
+MK_API bool mk_generation_supports_alpn(const struct mk_generation *g, struct mk_str protocol);
 /* The port of the first listener that `plugin` carries; 0: it has none, or the system chooses it. -ENOENT: no listener.
  */
 MK_API int mk_generation_port(const struct mk_generation *g, const struct mk_plugin *plugin);
@@ -251,16 +251,16 @@ MK_API struct mk_worker *mk_request_worker(const struct mk_request *req);
  * A hook that returned 0 to think about it declines after all: the next plugin is asked. Does nothing
  * when the request has been answered.
  */
-MK_API void mk_request_continue(struct mk_request *req);
+MK_API void mk_request_decline(struct mk_request *req);
 
 /* What `plugin` prepared for the request's host; NULL also when the head could not be read and no host was chosen. */
 MK_API void *mk_request_host_state(const struct mk_request *req, const struct mk_plugin *plugin);
 /* The request's host; the default one when none was chosen. */
-MK_API const struct mk_host *mk_request_vhost(const struct mk_request *req);
+MK_API const struct mk_host *mk_request_host_conf(const struct mk_request *req);
 
 /* The address of the Listen line that the request's connection came by ("127.0.0.1:9000"); lives as long as `req`. */
 MK_API struct mk_str mk_request_listener(const struct mk_request *req);
-/* Has the server been asked to stop? It may answer for a while yet (StopDelay, DrainTimeout). */
+/* Has the server been asked to stop? It may answer for a while yet (ShutdownDelay, ShutdownTimeout). */
 MK_API bool mk_request_draining(const struct mk_request *req);
 /* In on_done: did the client leave, or the response fail, before all of it was handed over? */
 MK_API bool mk_request_aborted(const struct mk_request *req);

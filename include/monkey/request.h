@@ -29,7 +29,7 @@
 
 struct mk_request;
 struct mk_io;
-struct mk_secured;
+struct mk_tls_info;
 
 enum mk_method {
     MK_METHOD_OTHER,
@@ -65,8 +65,8 @@ MK_API unsigned mk_request_minor(const struct mk_request *req);
  * The value of a field, `.p` NULL when it did not come. When it came several times the values are joined by
  * ", " (RFC 9110 section 5.3), those of Cookie by "; " (RFC 9113 section 8.2.3).
  */
-MK_API struct mk_str mk_request_field(struct mk_request *req, enum mk_field field);
-MK_API struct mk_str mk_request_header(struct mk_request *req, struct mk_str name);
+MK_API struct mk_str mk_request_header(struct mk_request *req, enum mk_header_id field);
+MK_API struct mk_str mk_request_header_by_name(struct mk_request *req, struct mk_str name);
 /* The n-th field line; false past the last one. */
 MK_API bool mk_request_header_at(const struct mk_request *req, unsigned n, struct mk_str *ret_name,
                                  struct mk_str *ret_value);
@@ -81,7 +81,7 @@ MK_API bool mk_request_header_at(const struct mk_request *req, unsigned n, struc
 MK_API struct mk_address mk_request_peer(struct mk_request *req);
 /*
  * The client: the peer, unless it is one of the TrustedProxies and says for whom it asks (a PROXY header, then the
- * field that ClientFrom names). The same for all who ask about a request.
+ * field that RealIPHeader names). The same for all who ask about a request.
  */
 MK_API struct mk_address mk_request_client(struct mk_request *req);
 /* "http", or "https" where the client speaks that, with us or with a proxy that is trusted; a literal. */
@@ -93,7 +93,7 @@ MK_API const struct mk_io *mk_request_io(const struct mk_request *req);
  * What is known of a connection that others cannot read, for as long as the callback; -ENOENT: this one is not. Builds
  * for small devices leave it out.
  */
-MK_API int mk_request_secured(const struct mk_request *req, struct mk_secured *ret);
+MK_API int mk_request_tls_info(const struct mk_request *req, struct mk_tls_info *ret);
 
 /* The name of whom an access hook has recognised; `.p` is NULL if nobody has. Copied. 0 or -ENOMEM. */
 MK_API int mk_request_set_user(struct mk_request *req, struct mk_str name);
@@ -169,24 +169,24 @@ MK_API void mk_request_collect(struct mk_request *req, size_t bytes_max, mk_body
 /* ── the response ── */
 
 /* Sets the status, 200 to 599; 200 unless set. Only before the head is on its way. */
-MK_API int mk_response_status(struct mk_request *req, int status);
-MK_API int mk_response_status_get(const struct mk_request *req);
+MK_API int mk_response_set_status(struct mk_request *req, int status);
+MK_API int mk_response_get_status(const struct mk_request *req);
 
 /*
  * Adds a field. The value is copied; the name must be a literal or live as long as `req`. -EINVAL for a name
  * that is no token, a value with control bytes in it (so that nobody can inject a line), and the fields that
- * are the server's own business: Date, Server, Connection, Keep-Alive, Content-Length (mk_response_length),
+ * are the server's own business: Date, Server, Connection, Keep-Alive, Content-Length (mk_response_set_length),
  * Transfer-Encoding. -EALREADY when the head is on its way, -ENOMEM.
  */
 MK_API int mk_response_header(struct mk_request *req, struct mk_str name, struct mk_str value);
 /* The same without a copy: the value must live as long as `req`. */
-MK_API int mk_response_header_borrow(struct mk_request *req, struct mk_str name, struct mk_str value);
+MK_API int mk_response_header_ref(struct mk_request *req, struct mk_str name, struct mk_str value);
 /* The same with a date, in seconds since 1970 (mk_loop_wall_seconds), as its value (RFC 9110 section 5.6.7). */
 MK_API int mk_response_header_date(struct mk_request *req, struct mk_str name, int64_t seconds);
 /* Is it a field of the server's own business? */
 MK_API bool mk_response_header_reserved(struct mk_str name);
 /* `.p` NULL when there is none. */
-MK_API struct mk_str mk_response_header_get(const struct mk_request *req, struct mk_str name);
+MK_API struct mk_str mk_response_get_header(const struct mk_request *req, struct mk_str name);
 /* The n-th field; false past the last one. */
 MK_API bool mk_response_header_at(const struct mk_request *req, unsigned n, struct mk_str *ret_name,
                                   struct mk_str *ret_value);
@@ -208,7 +208,7 @@ MK_API int mk_response_trailer(struct mk_request *req, struct mk_str name, struc
  * part was taken, more should wait for the drain callback.
  */
 MK_API int mk_response_write(struct mk_request *req, struct mk_str copied);
-MK_API int mk_response_borrow(struct mk_request *req, struct mk_str lives_as_long_as_req);
+MK_API int mk_response_write_ref(struct mk_request *req, struct mk_str lives_as_long_as_req);
 /* `fd` is taken: it is closed after the part was sent, or at once on failure. */
 MK_API int mk_response_write_file(struct mk_request *req, int fd, uint64_t offset, uint64_t length);
 
@@ -221,16 +221,16 @@ MK_API int mk_response_generate(struct mk_request *req, mk_generate_fn fn, void 
 MK_API void mk_response_wake(struct mk_request *req);
 
 /* Called when the queue has room again after MK_AGAIN. */
-typedef void (*mk_drain_fn)(struct mk_request *req, void *ctx);
-MK_API void mk_response_on_drain(struct mk_request *req, mk_drain_fn fn, void *ctx);
+typedef void (*mk_writable_fn)(struct mk_request *req, void *ctx);
+MK_API void mk_response_on_writable(struct mk_request *req, mk_writable_fn fn, void *ctx);
 
 /* Announces the length of a body whose parts are not all queued when the head leaves. */
-MK_API int mk_response_length(struct mk_request *req, uint64_t bytes);
+MK_API int mk_response_set_length(struct mk_request *req, uint64_t bytes);
 /* Is the length of the body certain, announced or because all of it is queued? */
-MK_API bool mk_response_length_get(const struct mk_request *req, uint64_t *ret_bytes);
+MK_API bool mk_response_get_length(const struct mk_request *req, uint64_t *ret_bytes);
 
 /* The connection ends after this response. Before the head is on its way. */
-MK_API void mk_response_close(struct mk_request *req);
+MK_API void mk_response_close_connection(struct mk_request *req);
 
 /* The response is complete. Nothing may be added; `req` may be gone when the calling callback returns. */
 MK_API void mk_response_end(struct mk_request *req);
@@ -242,10 +242,10 @@ MK_API void mk_response_error(struct mk_request *req, int status);
 /* `location` is a URI reference, percent-encoded already. */
 MK_API void mk_response_redirect(struct mk_request *req, int status, struct mk_str location);
 /* 405, or 204 for OPTIONS: with this Allow field. */
-MK_API void mk_response_allow(struct mk_request *req, struct mk_str methods);
+MK_API void mk_response_method_not_allowed(struct mk_request *req, struct mk_str methods);
 
 /* Is the response the server's own page for its status, which a host may replace? */
-MK_API bool mk_response_is_page(const struct mk_request *req);
+MK_API bool mk_response_is_default_error(const struct mk_request *req);
 /*
  * Puts another body in the place of what is queued, without the filters and the Content-Encoding of the old one;
  * only before the head leaves, as in on_response. Both must live as long as `req`. 0, -EALREADY, -ENOMEM.

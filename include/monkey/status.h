@@ -30,7 +30,7 @@
 #define MK_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
 /* The struct that holds `member` at address `ptr`. */
-#define MK_OWNER(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
+#define MK_CONTAINER_OF(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 
 enum mk_status {
     MK_OK = 0,

@@ -32,7 +32,7 @@ struct mk_io {
 enum { MK_IO_MORE = 1 };
 
 /* What is known of a connection that others cannot read. Empty where it does not apply; lives as long as the call. */
-struct mk_secured {
+struct mk_tls_info {
     struct mk_str version, cipher; /* "TLSv1.3", "TLS_AES_128_GCM_SHA256" */
     struct mk_str server_name;     /* that the client asked for (SNI) */
     struct mk_str client;          /* the subject of a client certificate that was verified, by RFC 4514 */
@@ -53,7 +53,7 @@ struct mk_transport {
     /* The protocol that the handshake has settled on, by its ALPN name ("h2"); else empty. May be NULL. */
     struct mk_str (*protocol)(const struct mk_io *io);
     /* Of a connection that others cannot read; -ENOENT: this one is not. NULL: none is. */
-    int (*secured)(const struct mk_io *io, struct mk_secured *ret);
+    int (*tls_info)(const struct mk_io *io, struct mk_tls_info *ret);
     /* Bytes read; 0 at the end of the client's bytes; -errno. */
     ssize_t (*read)(struct mk_io *io, void *to, size_t size);
     /* Bytes written (perhaps fewer than given); -errno. */
@@ -72,7 +72,7 @@ struct mk_transport {
      * that nothing is missing. What the socket does not take is sent by flush(). May be called more than once. May be
      * NULL.
      */
-    void (*goodbye)(struct mk_io *io);
+    void (*close_notify)(struct mk_io *io);
     /* Closes the descriptor and frees the state. */
     void (*close)(struct mk_io *io);
 };

@@ -119,8 +119,8 @@ static void find_client(struct mk_request *req)
     const struct mk__trusted_proxies *trust = req->http->app->trusted_proxies(req);
     const struct mk__peer *peer = req->protocol->peer(req);
     struct mk__forwarded f = {.trusted = &trust->networks};
-    struct mk_secured secured;
-    f.is_https = mk_request_secured(req, &secured) == 0;
+    struct mk_tls_info secured;
+    f.is_https = mk_request_tls_info(req, &secured) == 0;
     f.client = peer->address;
     if (is_trusted_proxy(trust, peer, &f.client))
         read_forwarded_fields(req, trust, &f);
@@ -140,11 +140,11 @@ const struct mk_io *mk_request_io(const struct mk_request *req)
     return req->protocol->io(req);
 }
 
-int mk_request_secured(const struct mk_request *req, struct mk_secured *ret)
+int mk_request_tls_info(const struct mk_request *req, struct mk_tls_info *ret)
 {
     const struct mk_io *io = req->protocol->io(req);
-    *ret = (struct mk_secured){0};
-    return io->transport->secured ? io->transport->secured(io, ret) : -ENOENT;
+    *ret = (struct mk_tls_info){0};
+    return io->transport->tls_info ? io->transport->tls_info(io, ret) : -ENOENT;
 }
 
 struct mk_str mk_request_scheme(struct mk_request *req)

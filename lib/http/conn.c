@@ -52,7 +52,7 @@ const struct mk__conn_state_info mk__conn_states[MK__CONN_STATES] = {
 
 static void free_conn(struct mk_task *task)
 {
-    struct mk__conn *c = MK_OWNER(task, struct mk__conn, task);
+    struct mk__conn *c = MK_CONTAINER_OF(task, struct mk__conn, task);
     mk__pool_put(&c->http->connections, c);
 }
 
@@ -258,12 +258,12 @@ static void run_turn(struct mk__conn *c)
 
 static void on_task(struct mk_task *task)
 {
-    run_turn(MK_OWNER(task, struct mk__conn, task));
+    run_turn(MK_CONTAINER_OF(task, struct mk__conn, task));
 }
 
 static void on_event(struct mk_event *event, uint32_t events)
 {
-    struct mk__conn *c = MK_OWNER(event, struct mk__conn, event);
+    struct mk__conn *c = MK_CONTAINER_OF(event, struct mk__conn, event);
     const struct mk__conn_state_info *wait = &mk__conn_states[c->state];
 
     if (events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR))
@@ -285,7 +285,7 @@ static void on_event(struct mk_event *event, uint32_t events)
 
 static void on_timer(struct mk_timer *timer)
 {
-    struct mk__conn *c = MK_OWNER(timer, struct mk__conn, timer);
+    struct mk__conn *c = MK_CONTAINER_OF(timer, struct mk__conn, timer);
     int status = mk__conn_states[c->state].timeout_status;
 #ifndef MK_LEAN
     if (c->h2 && c->state != MK__CONN_LINGER) {
@@ -393,7 +393,7 @@ void mk__conn_apply_settings(struct mk__context *http)
     if (http->h2)
         http->h2->log_totals(http);
     MK_LIST_EACH(&http->conns, n, save) {
-        struct mk__conn *c = MK_OWNER(n, struct mk__conn, link);
+        struct mk__conn *c = MK_CONTAINER_OF(n, struct mk__conn, link);
         if (is_h2(c))
             mk_task_schedule(http->loop, &c->task);
     }
@@ -405,7 +405,7 @@ void mk__conn_retire_all(struct mk__context *http)
     struct mk_list *n, *save;
     http->retiring = true;
     MK_LIST_EACH(&http->conns, n, save) {
-        struct mk__conn *c = MK_OWNER(n, struct mk__conn, link);
+        struct mk__conn *c = MK_CONTAINER_OF(n, struct mk__conn, link);
         if (c->state == MK__CONN_TUNNEL || is_h2(c))
             run_turn(c);
     }
@@ -416,7 +416,7 @@ void mk__conn_drain_all(struct mk__context *http)
     struct mk_list *n, *save;
     http->draining = true;
     MK_LIST_EACH(&http->conns, n, save) {
-        struct mk__conn *c = MK_OWNER(n, struct mk__conn, link);
+        struct mk__conn *c = MK_CONTAINER_OF(n, struct mk__conn, link);
         bool waits = c->state == MK__CONN_IDLE || c->state == MK__CONN_NEW;
         if (!waits && c->state != MK__CONN_TUNNEL && !is_h2(c))
             continue;
@@ -442,7 +442,7 @@ static unsigned close_in_states(struct mk__context *http, uint32_t states, unsig
     struct mk_list *node, *save;
     unsigned closed = 0;
     MK_LIST_EACH(&http->conns, node, save) {
-        struct mk__conn *c = MK_OWNER(node, struct mk__conn, link);
+        struct mk__conn *c = MK_CONTAINER_OF(node, struct mk__conn, link);
         if (closed == n)
             break;
         if (!(states & 1u << c->state) || c->running)

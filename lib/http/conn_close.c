@@ -17,9 +17,9 @@ static bool send_close_notify(struct mk__conn *c)
 {
 #ifndef MK_LEAN
     const struct mk_transport *transport = c->sock.io.transport;
-    if (!transport->goodbye)
+    if (!transport->close_notify)
         return true;
-    transport->goodbye(&c->sock.io);
+    transport->close_notify(&c->sock.io);
     return mk__sock_flush(&c->sock, &c->http->out, c->http->account, 0) != MK_AGAIN;
 #else
     (void)c;

@@ -52,13 +52,13 @@ static int add_validators(struct mk_request *req, const struct mk_file *file, st
     size_t len = mk__validators_format_etag(file->bytes, file->mtime_seconds, file->mtime_nanoseconds, weak, etag);
     validators->etag = mk_str(etag, add_coding_to_etag(etag, len, file->coding));
     validators->modified = mk_str(date, mk__date_format(validators->mtime, date));
-    return mk_response_header_borrow(req, MK_STR("Last-Modified"), validators->modified) |
-           mk_response_header_borrow(req, MK_STR("ETag"), validators->etag);
+    return mk_response_header_ref(req, MK_STR("Last-Modified"), validators->modified) |
+           mk_response_header_ref(req, MK_STR("ETag"), validators->etag);
 }
 
 enum {
-    CONDITIONS = 1u << MK_FIELD_IF_MATCH | 1u << MK_FIELD_IF_NONE_MATCH | 1u << MK_FIELD_IF_MODIFIED_SINCE |
-                 1u << MK_FIELD_IF_UNMODIFIED_SINCE
+    CONDITIONS = 1u << MK_HEADER_IF_MATCH | 1u << MK_HEADER_IF_NONE_MATCH | 1u << MK_HEADER_IF_MODIFIED_SINCE |
+                 1u << MK_HEADER_IF_UNMODIFIED_SINCE
 };
 
 static enum mk__condition check_conditions(struct mk_request *req, const struct file_validators *validators)
@@ -67,10 +67,10 @@ static enum mk__condition check_conditions(struct mk_request *req, const struct 
         return MK__CONDITION_PASS;
     return mk__validators_check(&(struct mk__conditions){
         .get_or_head = req->parse.method == MK_GET || req->parse.method == MK_HEAD,
-        .if_match = mk_request_field(req, MK_FIELD_IF_MATCH),
-        .if_none_match = mk_request_field(req, MK_FIELD_IF_NONE_MATCH),
-        .if_modified_since = mk_request_field(req, MK_FIELD_IF_MODIFIED_SINCE),
-        .if_unmodified_since = mk_request_field(req, MK_FIELD_IF_UNMODIFIED_SINCE),
+        .if_match = mk_request_header(req, MK_HEADER_IF_MATCH),
+        .if_none_match = mk_request_header(req, MK_HEADER_IF_NONE_MATCH),
+        .if_modified_since = mk_request_header(req, MK_HEADER_IF_MODIFIED_SINCE),
+        .if_unmodified_since = mk_request_header(req, MK_HEADER_IF_UNMODIFIED_SINCE),
         .etag = validators->etag,
         .mtime = validators->mtime,
         .now = validators->now,
@@ -98,11 +98,11 @@ static enum mk__range_result find_ranges(struct mk_request *req, const struct mk
 {
     /* a Content-Encoding beside multipart/byteranges would speak of the whole, not of the parts */
     bool is_coded = file->coding != MK_CODING_IDENTITY;
-    struct mk_str value = mk_request_field(req, MK_FIELD_RANGE);
+    struct mk_str value = mk_request_header(req, MK_HEADER_RANGE);
     s->n = 0;
     if (!value.p || file->no_ranges || req->parse.method != MK_GET)
         return MK__RANGE_IGNORE;
-    struct mk_str if_range = mk_request_field(req, MK_FIELD_IF_RANGE);
+    struct mk_str if_range = mk_request_header(req, MK_HEADER_IF_RANGE);
     if (if_range.p && !mk__validators_check_if_range(if_range, validators->etag, validators->mtime, validators->now))
         return MK__RANGE_IGNORE;
     enum mk__range_result result = mk__range_parse(value, file->bytes, s->ranges, MK__RANGES_MAX, &s->n);
@@ -129,17 +129,17 @@ static int add_content_range(struct mk_request *req, const char *format, ...)
     va_start(args, format);
     mk_buf_vaddf(&b, format, args);
     va_end(args);
-    return mk_response_header_borrow(req, MK_STR("Content-Range"), mk_buf_str(&b));
+    return mk_response_header_ref(req, MK_STR("Content-Range"), mk_buf_str(&b));
 }
 
 static int add_content_headers(struct mk_request *req, const struct mk_file *file, struct mk_str type, uint64_t bytes)
 {
-    int err = mk_response_header_borrow(req, MK_STR("Content-Type"), type);
+    int err = mk_response_header_ref(req, MK_STR("Content-Type"), type);
     if (file->coding != MK_CODING_IDENTITY)
-        err |= mk_response_header_borrow(req, MK_STR("Content-Encoding"), mk_coding_name(file->coding));
+        err |= mk_response_header_ref(req, MK_STR("Content-Encoding"), mk_coding_name(file->coding));
     if (!file->no_ranges)
-        err |= mk_response_header_borrow(req, MK_STR("Accept-Ranges"), MK_STR("bytes"));
-    return err | mk_response_length(req, bytes);
+        err |= mk_response_header_ref(req, MK_STR("Accept-Ranges"), MK_STR("bytes"));
+    return err | mk_response_set_length(req, bytes);
 }
 
 static void close_file(const struct mk_file *file)
@@ -159,7 +159,7 @@ static int queue_bytes(struct mk_request *req, const struct mk_file *file, struc
                        uint64_t bytes)
 {
     if (file->content.p)
-        return mk_response_borrow(req, mk_str(file->content.p + at, bytes));
+        return mk_response_write_ref(req, mk_str(file->content.p + at, bytes));
     return before ? mk__response_write_same_file(req, before, at, bytes)
                   : mk_response_write_file(req, file->fd, at, bytes);
 }
@@ -198,19 +198,19 @@ static void send_multipart(struct mk_request *req, const struct mk_file *file, c
 {
     const struct mk__range *r = s->ranges;
     req->status = 206;
-    if (add_content_headers(req, file, m->type, m->bytes) < 0 || mk_response_borrow(req, m->heads[0]) < 0) {
+    if (add_content_headers(req, file, m->type, m->bytes) < 0 || mk_response_write_ref(req, m->heads[0]) < 0) {
         fail_with_503(req, file);
         return;
     }
     int queued = queue_bytes(req, file, NULL, r[0].first, range_bytes(&r[0]));
     for (unsigned i = 1; i < s->n && queued >= 0; i++) {
         struct mk__part *before = req->last;
-        queued = mk_response_borrow(req, m->heads[i]);
+        queued = mk_response_write_ref(req, m->heads[i]);
         if (queued >= 0)
             queued = queue_bytes(req, file, before, r[i].first, range_bytes(&r[i]));
     }
     if (queued >= 0)
-        queued = mk_response_borrow(req, m->heads[s->n]);
+        queued = mk_response_write_ref(req, m->heads[s->n]);
     end_file_response(req, file, queued);
 }
 

@@ -26,7 +26,7 @@ int mk_response_filter(struct mk_request *req, mk_filter_fn fn, void *ctx)
     if (!f)
         return -ENOMEM;
     *f = (struct mk_filter){.req = req, .source = req->filter, .fn = fn, .ctx = ctx, .parts.req = req};
-    f->parts.length_known = mk_response_length_get(req, &f->parts.length);
+    f->parts.length_known = mk_response_get_length(req, &f->parts.length);
     req->length_known = false;
     req->filter = f;
     return 0;

@@ -95,7 +95,7 @@ static void decide_framing(struct mk__conn *c, struct mk_request *req)
         req->bodyless = true;
         return;
     }
-    req->length_known = mk_response_length_get(req, &req->length);
+    req->length_known = mk_response_get_length(req, &req->length);
     if (req->status == 205) { /* content is forbidden, a length is not: RFC 9110 section 15.3.6 */
         req->length = 0;
         req->length_known = true;

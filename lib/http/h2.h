@@ -109,7 +109,7 @@ struct mk__h2 {
     bool data_requested;           /* nghttp2 has asked for the current stream's bytes */
     bool turn_again;               /* others first */
     bool grace_over;               /* the moment is over */
-    bool close_requested;          /* by a handler: mk_response_close() */
+    bool close_requested;          /* by a handler: mk_response_close_connection() */
     bool receiving;                /* nghttp2 is reading */
     bool terminated;               /* nothing more is read of it */
 };

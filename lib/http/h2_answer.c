@@ -23,7 +23,7 @@ static void decide_framing(struct mk__h2_stream *s)
         s->has_body = true;
         return;
     }
-    req->length_known = mk_response_length_get(req, &req->length);
+    req->length_known = mk_response_get_length(req, &req->length);
     if (req->status == 205) {
         req->length = 0;
         req->length_known = true;

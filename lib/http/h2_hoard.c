@@ -22,7 +22,7 @@ static unsigned count_stalled(const struct mk__h2 *h2, uint64_t now)
     struct mk_list *n, *save;
     unsigned count = 0;
     MK_LIST_EACH(&h2->streams, n, save)
-        count += is_stalled(MK_OWNER(n, struct mk__h2_stream, link), now);
+        count += is_stalled(MK_CONTAINER_OF(n, struct mk__h2_stream, link), now);
     return count;
 }
 
@@ -33,7 +33,7 @@ struct mk__conn *mk__h2_evict_find(const struct mk__context *http)
     struct mk_list *n, *save;
     unsigned most = STALLED_STREAMS_MAX;
     MK_LIST_EACH(&http->conns, n, save) {
-        struct mk__conn *c = MK_OWNER(n, struct mk__conn, link);
+        struct mk__conn *c = MK_CONTAINER_OF(n, struct mk__conn, link);
         unsigned waiting = c->h2 && !c->running ? count_stalled(c->h2, now) : 0;
         if (waiting > most) {
             most = waiting;
@@ -51,7 +51,7 @@ void mk__h2_evict_close_idle(struct mk__context *http, unsigned n)
     if (!mk__context_is_low_on_memory(http))
         return;
     MK_LIST_EACH(&http->conns, node, save) {
-        struct mk__conn *c = MK_OWNER(node, struct mk__conn, link);
+        struct mk__conn *c = MK_CONTAINER_OF(node, struct mk__conn, link);
         if (!c->h2 || c->state != MK__CONN_IDLE)
             continue;
         c->sock.readable = true; /* a request may be on its way into our hands */

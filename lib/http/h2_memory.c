@@ -22,7 +22,7 @@ void *mk__h2_alloc(size_t size, void *account)
 
 void mk__h2_alloc_free(void *p, void *account)
 {
-    struct alloc_block *b = p ? MK_OWNER((char(*)[])p, struct alloc_block, data) : NULL;
+    struct alloc_block *b = p ? MK_CONTAINER_OF((char(*)[])p, struct alloc_block, data) : NULL;
     if (b)
         mk_account_free(account, b, b->bytes);
 }
@@ -37,7 +37,7 @@ void *mk__h2_alloc_resize(void *p, size_t size, void *account)
 {
     void *to = mk__h2_alloc(size, account);
     if (to && p) {
-        size_t before = MK_OWNER((char(*)[])p, struct alloc_block, data)->bytes - sizeof(struct alloc_block);
+        size_t before = MK_CONTAINER_OF((char(*)[])p, struct alloc_block, data)->bytes - sizeof(struct alloc_block);
         memcpy(to, p, before < size ? before : size);
         mk__h2_alloc_free(p, account);
     }

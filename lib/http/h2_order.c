@@ -43,7 +43,7 @@ static struct mk_list *find_position(struct mk_list *list, const struct mk__h2_p
 {
     struct mk_list *n, *save;
     MK_LIST_EACH(list, n, save) {
-        const struct mk__h2_priority *other = MK_OWNER(n, struct mk__h2_priority, node);
+        const struct mk__h2_priority *other = MK_CONTAINER_OF(n, struct mk__h2_priority, node);
         if (!p->incremental && (other->incremental || other->id > p->id))
             return n;
     }
@@ -75,7 +75,7 @@ struct mk__h2_priority *mk__h2_scheduler_pick(const struct mk__h2_scheduler *o,
     for (unsigned i = 0; i < MK__H2_URGENCIES; i++) {
         struct mk_list *n, *save;
         MK_LIST_EACH(&o->ready[i], n, save) {
-            struct mk__h2_priority *p = MK_OWNER(n, struct mk__h2_priority, node);
+            struct mk__h2_priority *p = MK_CONTAINER_OF(n, struct mk__h2_priority, node);
             if (may(p, ctx))
                 return p;
         }

@@ -221,7 +221,7 @@ static void open_request(struct mk__h2_stream *s, struct mk_request *req, struct
     http->app->on_head(req, http->app_ctx);
     req->body_done = s->recv_ended || req->head.body == MK__BODY_NONE;
     req->rate_since_ms = mk_loop_now_ms(http->loop);
-    struct mk_str priority = mk_request_header(req, MK_STR("priority"));
+    struct mk_str priority = mk_request_header_by_name(req, MK_STR("priority"));
     if (priority.p && !s->priority.updated)
         mk__h2_priority_parse(&s->h2->scheduler, &s->priority, priority);
     if (req->head.body_bytes > req->limits->body_bytes_max)

@@ -36,7 +36,7 @@ static int flush_out(struct mk__h2 *h2, unsigned flags)
 static bool may_send(struct mk__h2_priority *priority, void *ctx)
 {
     (void)ctx;
-    struct mk__h2_stream *s = MK_OWNER(priority, struct mk__h2_stream, priority);
+    struct mk__h2_stream *s = MK_CONTAINER_OF(priority, struct mk__h2_stream, priority);
     return mk__h2_remote_window(s->h2, s->id) > 0 || s->req->bodyless;
 }
 
@@ -118,7 +118,7 @@ static bool choose_stream(struct mk__h2 *h2)
     struct mk__h2_priority *priority = mk__h2_scheduler_pick(&h2->scheduler, may_send, NULL);
     if (!priority)
         return false;
-    h2->current = MK_OWNER(priority, struct mk__h2_stream, priority);
+    h2->current = MK_CONTAINER_OF(priority, struct mk__h2_stream, priority);
     h2->data_requested = false;
     if (h2->current->deferred)
         mk__h2_resume_data(h2->current);
@@ -213,7 +213,7 @@ static void update_stream_states(struct mk__h2 *h2)
 {
     struct mk_list *n, *save;
     MK_LIST_EACH(&h2->streams, n, save)
-        mk__h2_timeout_update(MK_OWNER(n, struct mk__h2_stream, link));
+        mk__h2_timeout_update(MK_CONTAINER_OF(n, struct mk__h2_stream, link));
 }
 
 static bool has_streams(const struct mk__h2 *h2)
@@ -285,7 +285,7 @@ static void notify_tunnels(struct mk__h2 *h2)
 {
     struct mk_list *n, *save;
     MK_LIST_EACH(&h2->streams, n, save) {
-        struct mk__h2_stream *s = MK_OWNER(n, struct mk__h2_stream, link);
+        struct mk__h2_stream *s = MK_CONTAINER_OF(n, struct mk__h2_stream, link);
         if (s->req && s->req->tunnel && !s->drain_notified)
             s->req->protocol->wake(s->req);
     }
@@ -308,7 +308,7 @@ static void begin_shutdown(struct mk__h2 *h2)
 
 void mk__h2_send_on_grace_timer(struct mk_timer *timer)
 {
-    struct mk__h2 *h2 = MK_OWNER(timer, struct mk__h2, grace_timer);
+    struct mk__h2 *h2 = MK_CONTAINER_OF(timer, struct mk__h2, grace_timer);
     h2->grace_over = true;
     mk_task_schedule(mk__h2_http(h2)->loop, &h2->conn->task);
 }
@@ -336,7 +336,7 @@ static void log_send_timeouts(struct mk__h2 *h2)
 {
     struct mk_list *n, *save;
     MK_LIST_EACH(&h2->streams, n, save) {
-        const struct mk__h2_stream *s = MK_OWNER(n, struct mk__h2_stream, link);
+        const struct mk__h2_stream *s = MK_CONTAINER_OF(n, struct mk__h2_stream, link);
         if (s->state == MK__H2_STREAM_WRITE && s->req && !s->req->failed)
             mk__h2_flood_log(h2, MK__H2_FLOOD_SEND_TIMEOUT, s->req->limits->timeout_ms[MK__TIMEOUT_SEND]);
     }

@@ -95,7 +95,7 @@ void mk__h2_timeout_update(struct mk__h2_stream *s)
 
 static void on_stream_timer(struct mk_timer *timer)
 {
-    struct mk__h2_stream *s = MK_OWNER(timer, struct mk__h2_stream, timer);
+    struct mk__h2_stream *s = MK_CONTAINER_OF(timer, struct mk__h2_stream, timer);
     struct mk_request *req = s->req;
     int status = mk__h2_stream_states[s->state].timeout_status;
     s->armed = false;

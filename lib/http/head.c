@@ -6,7 +6,7 @@
 #include "http/head.h"
 
 /* How often a field came; `ret_last` is its last line. */
-static unsigned count_field(const struct mk__parse *p, const struct mk__field *fields, enum mk_field id,
+static unsigned count_field(const struct mk__parse *p, const struct mk__field *fields, enum mk_header_id id,
                             const struct mk__field **ret_last)
 {
     unsigned n = 0;
@@ -27,7 +27,7 @@ static int read_host(const struct mk__parse *p, const struct mk__field *fields, 
 {
     const struct mk__field *field = NULL;
     struct mk__uri_host_port host = {0};
-    unsigned n = count_field(p, fields, MK_FIELD_HOST, &field);
+    unsigned n = count_field(p, fields, MK_HEADER_HOST, &field);
 
     if (n > 1 || (n == 0 && p->minor > 0))
         return -400;
@@ -74,7 +74,7 @@ static int read_codings(const struct mk__parse *p, const struct mk__field *field
     unsigned chunked = 0, others = 0;
     bool last = false;
     for (unsigned i = 0; i < p->n_fields; i++) {
-        if (fields[i].id != MK_FIELD_TRANSFER_ENCODING)
+        if (fields[i].id != MK_HEADER_TRANSFER_ENCODING)
             continue;
         struct mk_str rest = mk__span_str(base, fields[i].value), coding;
         if (has_empty_element(rest))
@@ -94,9 +94,9 @@ static int read_framing(const struct mk__parse *p, const struct mk__field *field
                         struct mk__request_head *head)
 {
     const struct mk__field *length = NULL;
-    unsigned lengths = count_field(p, fields, MK_FIELD_CONTENT_LENGTH, &length);
+    unsigned lengths = count_field(p, fields, MK_HEADER_CONTENT_LENGTH, &length);
 
-    if (p->seen & 1u << MK_FIELD_TRANSFER_ENCODING) {
+    if (p->seen & 1u << MK_HEADER_TRANSFER_ENCODING) {
         if (lengths || p->minor == 0)
             return -400;
         head->body = MK__BODY_CHUNKED;
@@ -115,9 +115,9 @@ static void read_connection(const struct mk__parse *p, const struct mk__field *f
                             struct mk__request_head *head)
 {
     bool close = false, keep = false;
-    if (p->seen & 1u << MK_FIELD_CONNECTION) {
+    if (p->seen & 1u << MK_HEADER_CONNECTION) {
         for (unsigned i = 0; i < p->n_fields; i++) {
-            if (fields[i].id != MK_FIELD_CONNECTION)
+            if (fields[i].id != MK_HEADER_CONNECTION)
                 continue;
             struct mk_str rest = mk__span_str(base, fields[i].value), option;
             while (mk_str_next(&rest, &option)) {
@@ -134,7 +134,7 @@ static int read_expectation(const struct mk__parse *p, const struct mk__field *f
                             struct mk__request_head *head)
 {
     const struct mk__field *field = NULL;
-    unsigned n = count_field(p, fields, MK_FIELD_EXPECT, &field);
+    unsigned n = count_field(p, fields, MK_HEADER_EXPECT, &field);
     if (n == 0)
         return 0;
     if (n > 1 || !mk_str_ieq(mk__span_str(base, field->value), MK_STR("100-continue")))

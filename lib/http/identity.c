@@ -37,7 +37,7 @@ struct mk_str mk_request_id(struct mk_request *req)
 {
     if (req->id.p)
         return req->id;
-    struct mk_str sent_id = req->base ? mk_request_header(req, MK_STR("X-Request-Id")) : MK_STR_NONE;
+    struct mk_str sent_id = req->base ? mk_request_header_by_name(req, MK_STR("X-Request-Id")) : MK_STR_NONE;
     req->id = is_valid_id(sent_id) ? mk_arena_dup(&req->arena, sent_id) : make_id(req);
     return req->id;
 }

@@ -33,7 +33,7 @@ ssize_t mk__file_read_cached(int fd, char *to, size_t size, uint64_t at, bool is
 
 static void read_in_thread(struct mk_job *job)
 {
-    struct mk__file_read_job *l = MK_OWNER(job, struct mk__file_read_job, job);
+    struct mk__file_read_job *l = MK_CONTAINER_OF(job, struct mk__file_read_job, job);
     while (l->got < l->want) {
         size_t step = l->want - l->got < STEP_BYTES ? l->want - l->got : STEP_BYTES;
         ssize_t n = pread(l->fd, l->keep ? l->data + l->got : l->data, step, (off_t)(l->at + l->got));
@@ -71,7 +71,7 @@ static void give_to_part(struct mk__file_read_job *l, struct mk_request *req)
 
 static void finish_file_read(struct mk_job *job)
 {
-    struct mk__file_read_job *l = MK_OWNER(job, struct mk__file_read_job, job);
+    struct mk__file_read_job *l = MK_CONTAINER_OF(job, struct mk__file_read_job, job);
     struct mk_request *req = l->req;
     if (req) {
         req->file_read = NULL;

@@ -61,27 +61,27 @@ struct name {
 
 /* Field names by length, so that a lookup compares with two or three at most. */
 static const struct name names[] = {
-    {MK_STR("te"), MK_FIELD_TE},
-    {MK_STR("host"), MK_FIELD_HOST},
-    {MK_STR("range"), MK_FIELD_RANGE},
-    {MK_STR("accept"), MK_FIELD_ACCEPT},
-    {MK_STR("cookie"), MK_FIELD_COOKIE},
-    {MK_STR("expect"), MK_FIELD_EXPECT},
-    {MK_STR("origin"), MK_FIELD_ORIGIN},
-    {MK_STR("referer"), MK_FIELD_REFERER},
-    {MK_STR("upgrade"), MK_FIELD_UPGRADE},
-    {MK_STR("if-match"), MK_FIELD_IF_MATCH},
-    {MK_STR("if-range"), MK_FIELD_IF_RANGE},
-    {MK_STR("connection"), MK_FIELD_CONNECTION},
-    {MK_STR("user-agent"), MK_FIELD_USER_AGENT},
-    {MK_STR("content-type"), MK_FIELD_CONTENT_TYPE},
-    {MK_STR("authorization"), MK_FIELD_AUTHORIZATION},
-    {MK_STR("if-none-match"), MK_FIELD_IF_NONE_MATCH},
-    {MK_STR("content-length"), MK_FIELD_CONTENT_LENGTH},
-    {MK_STR("accept-encoding"), MK_FIELD_ACCEPT_ENCODING},
-    {MK_STR("if-modified-since"), MK_FIELD_IF_MODIFIED_SINCE},
-    {MK_STR("transfer-encoding"), MK_FIELD_TRANSFER_ENCODING},
-    {MK_STR("if-unmodified-since"), MK_FIELD_IF_UNMODIFIED_SINCE},
+    {MK_STR("te"), MK_HEADER_TE},
+    {MK_STR("host"), MK_HEADER_HOST},
+    {MK_STR("range"), MK_HEADER_RANGE},
+    {MK_STR("accept"), MK_HEADER_ACCEPT},
+    {MK_STR("cookie"), MK_HEADER_COOKIE},
+    {MK_STR("expect"), MK_HEADER_EXPECT},
+    {MK_STR("origin"), MK_HEADER_ORIGIN},
+    {MK_STR("referer"), MK_HEADER_REFERER},
+    {MK_STR("upgrade"), MK_HEADER_UPGRADE},
+    {MK_STR("if-match"), MK_HEADER_IF_MATCH},
+    {MK_STR("if-range"), MK_HEADER_IF_RANGE},
+    {MK_STR("connection"), MK_HEADER_CONNECTION},
+    {MK_STR("user-agent"), MK_HEADER_USER_AGENT},
+    {MK_STR("content-type"), MK_HEADER_CONTENT_TYPE},
+    {MK_STR("authorization"), MK_HEADER_AUTHORIZATION},
+    {MK_STR("if-none-match"), MK_HEADER_IF_NONE_MATCH},
+    {MK_STR("content-length"), MK_HEADER_CONTENT_LENGTH},
+    {MK_STR("accept-encoding"), MK_HEADER_ACCEPT_ENCODING},
+    {MK_STR("if-modified-since"), MK_HEADER_IF_MODIFIED_SINCE},
+    {MK_STR("transfer-encoding"), MK_HEADER_TRANSFER_ENCODING},
+    {MK_STR("if-unmodified-since"), MK_HEADER_IF_UNMODIFIED_SINCE},
 };
 
 enum { NAMES = sizeof(names) / sizeof(names[0]), NAME_BYTES_MAX = 19 };
@@ -95,11 +95,11 @@ static const uint8_t first_of_length[NAME_BYTES_MAX + 2] = {
 static uint8_t find_field(struct mk_str name)
 {
     if (name.len > NAME_BYTES_MAX)
-        return MK_FIELD_OTHER;
+        return MK_HEADER_OTHER;
     for (unsigned i = first_of_length[name.len]; i < first_of_length[name.len + 1]; i++)
         if (mk_str_ieq(name, names[i].text))
             return names[i].id;
-    return MK_FIELD_OTHER;
+    return MK_HEADER_OTHER;
 }
 
 static const struct {
@@ -172,7 +172,7 @@ static int read_field(struct mk__parse *p, struct mk__field *field, struct mk_st
     return 0;
 }
 
-static_assert(MK_FIELD_COUNT <= sizeof(((struct mk__parse *)0)->seen) * CHAR_BIT, "a bit for each field");
+static_assert(MK_HEADER_COUNT <= sizeof(((struct mk__parse *)0)->seen) * CHAR_BIT, "a bit for each field");
 
 /* One line without its CRLF. 0 when it ended the head, MK_AGAIN to go on, a negative status. */
 static int read_line(struct mk__parse *p, struct mk__field *fields, const struct mk__parse_limits *limits,

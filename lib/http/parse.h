@@ -20,7 +20,7 @@ struct mk__span {
 
 struct mk__field {
     struct mk__span name, value;
-    uint16_t id; /* enum mk_field */
+    uint16_t id; /* enum mk_header_id */
 };
 
 struct mk__parse_limits {
@@ -41,7 +41,7 @@ struct mk__parse {
     uint8_t method; /* enum mk_method */
     uint8_t minor;  /* of HTTP/1.x */
     uint8_t empty_lines;
-    uint32_t seen; /* a bit for each enum mk_field that came */
+    uint32_t seen; /* a bit for each enum mk_header_id that came */
 };
 
 /*

@@ -174,15 +174,16 @@ struct mk_str mk_request_mime(const struct mk_request *req, struct mk_str path)
     return req->http->app->mime(req, path, req->http->app_ctx);
 }
 
-static bool has_name(const struct mk_request *req, const struct mk__field *field, enum mk_field id, struct mk_str name)
+static bool has_name(const struct mk_request *req, const struct mk__field *field, enum mk_header_id id,
+                     struct mk_str name)
 {
-    if (id != MK_FIELD_OTHER)
+    if (id != MK_HEADER_OTHER)
         return field->id == id;
     return mk_str_ieq(mk__span_str(req->base, field->name), name);
 }
 
 /* The value of all lines of one name; joined only if there are several. */
-static struct mk_str join_values(struct mk_request *req, enum mk_field id, struct mk_str name)
+static struct mk_str join_values(struct mk_request *req, enum mk_header_id id, struct mk_str name)
 {
     struct mk_str found = MK_STR_NONE;
     for (unsigned i = 0; i < req->parse.n_fields; i++) {
@@ -198,23 +199,23 @@ static struct mk_str join_values(struct mk_request *req, enum mk_field id, struc
         if (!joined)
             return found;
         memcpy(joined, found.p, found.len);
-        memcpy(joined + found.len, field->id == MK_FIELD_COOKIE ? "; " : ", ", 2);
+        memcpy(joined + found.len, field->id == MK_HEADER_COOKIE ? "; " : ", ", 2);
         memcpy(joined + found.len + 2, value.p, value.len);
         found = mk_str(joined, found.len + 2 + value.len);
     }
     return found;
 }
 
-struct mk_str mk_request_field(struct mk_request *req, enum mk_field field)
+struct mk_str mk_request_header(struct mk_request *req, enum mk_header_id field)
 {
-    if (field == MK_FIELD_OTHER || !(req->parse.seen & 1u << field))
+    if (field == MK_HEADER_OTHER || !(req->parse.seen & 1u << field))
         return MK_STR_NONE;
     return join_values(req, field, MK_STR_NONE);
 }
 
-struct mk_str mk_request_header(struct mk_request *req, struct mk_str name)
+struct mk_str mk_request_header_by_name(struct mk_request *req, struct mk_str name)
 {
-    return join_values(req, MK_FIELD_OTHER, name);
+    return join_values(req, MK_HEADER_OTHER, name);
 }
 
 bool mk_request_header_at(const struct mk_request *req, unsigned n, struct mk_str *ret_name, struct mk_str *ret_value)

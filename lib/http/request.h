@@ -125,7 +125,7 @@ struct mk_request {
     size_t queued_bytes;
     struct mk__header *headers;
     struct mk__part *first, *last, *free_parts;
-    mk_drain_fn writable_fn;
+    mk_writable_fn writable_fn;
     void *writable_ctx;
     bool writable_wanted;
     struct mk__file_read_job *file_read; /* a disk thread reads for the first part */
@@ -153,7 +153,7 @@ int mk__request_decode_path(struct mk_request *req);
 /* One piece of the body has arrived; `end` with the last one. */
 void mk__request_deliver_body(struct mk_request *req, struct mk_str piece, bool end);
 
-/* Does its body come more slowly than BodyMinRate, after a grace of a few seconds? */
+/* Does its body come more slowly than MinBodyRate, after a grace of a few seconds? */
 bool mk__request_body_is_slow(const struct mk_request *req);
 
 /*

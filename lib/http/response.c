@@ -15,7 +15,7 @@ enum { ERROR_PAGE_BYTES = 768, FILE_PART_COST = 4096 /* it holds a descriptor */
 
 /* ── status and fields ── */
 
-int mk_response_status(struct mk_request *req, int status)
+int mk_response_set_status(struct mk_request *req, int status)
 {
     if (status < 200 || status > 599)
         return -EINVAL;
@@ -25,7 +25,7 @@ int mk_response_status(struct mk_request *req, int status)
     return 0;
 }
 
-int mk_response_status_get(const struct mk_request *req)
+int mk_response_get_status(const struct mk_request *req)
 {
     return req->status;
 }
@@ -72,7 +72,7 @@ static bool is_valid_field(struct mk_str name, struct mk_str value)
     return mk__parse_is_token(name) && is_field_value(value) && !mk_response_header_reserved(name);
 }
 
-int mk_response_header_borrow(struct mk_request *req, struct mk_str name, struct mk_str value)
+int mk_response_header_ref(struct mk_request *req, struct mk_str name, struct mk_str value)
 {
     if (req->head_sent)
         return -EALREADY;
@@ -87,7 +87,7 @@ int mk_response_header_borrow(struct mk_request *req, struct mk_str name, struct
 int mk_response_header(struct mk_request *req, struct mk_str name, struct mk_str value)
 {
     struct mk_str copy = mk_arena_dup(&req->arena, value);
-    return copy.p ? mk_response_header_borrow(req, name, copy) : -ENOMEM;
+    return copy.p ? mk_response_header_ref(req, name, copy) : -ENOMEM;
 }
 
 int mk_response_header_date(struct mk_request *req, struct mk_str name, int64_t seconds)
@@ -96,7 +96,7 @@ int mk_response_header_date(struct mk_request *req, struct mk_str name, int64_t 
     return mk_response_header(req, name, mk_str(date, mk__date_format(seconds, date)));
 }
 
-struct mk_str mk_response_header_get(const struct mk_request *req, struct mk_str name)
+struct mk_str mk_response_get_header(const struct mk_request *req, struct mk_str name)
 {
     for (unsigned i = 0; i < req->headers_len; i++)
         if (mk_str_ieq(req->headers[i].name, name))
@@ -139,7 +139,7 @@ void mk_response_header_remove(struct mk_request *req, struct mk_str name)
     req->headers_len = (uint8_t)kept;
 }
 
-int mk_response_length(struct mk_request *req, uint64_t bytes)
+int mk_response_set_length(struct mk_request *req, uint64_t bytes)
 {
     if (req->head_sent)
         return -EALREADY;
@@ -148,7 +148,7 @@ int mk_response_length(struct mk_request *req, uint64_t bytes)
     return 0;
 }
 
-bool mk_response_length_get(const struct mk_request *req, uint64_t *ret_bytes)
+bool mk_response_get_length(const struct mk_request *req, uint64_t *ret_bytes)
 {
     uint64_t sum = 0;
     *ret_bytes = req->length;
@@ -163,7 +163,7 @@ bool mk_response_length_get(const struct mk_request *req, uint64_t *ret_bytes)
     return true;
 }
 
-void mk_response_close(struct mk_request *req)
+void mk_response_close_connection(struct mk_request *req)
 {
     req->close_wanted = true;
 }
@@ -226,7 +226,7 @@ static int queue_part(struct mk_request *req, struct mk__part *part, size_t cost
     return MK_AGAIN;
 }
 
-int mk_response_borrow(struct mk_request *req, struct mk_str data)
+int mk_response_write_ref(struct mk_request *req, struct mk_str data)
 {
     if (data.len == 0)
         return 0;
@@ -327,7 +327,7 @@ void mk_response_wake(struct mk_request *req)
     req->protocol->wake(req);
 }
 
-void mk_response_on_drain(struct mk_request *req, mk_drain_fn fn, void *ctx)
+void mk_response_on_writable(struct mk_request *req, mk_writable_fn fn, void *ctx)
 {
     req->writable_fn = fn;
     req->writable_ctx = ctx;
@@ -396,12 +396,11 @@ static void add_error_page(struct mk_request *req)
         return; /* the status line says it all */
     mk_buf_init_fixed(&page, storage, ERROR_PAGE_BYTES);
     mk__status_write_page(&page, req->status, MK_STR_NONE);
-    if (page.err == 0 &&
-        mk_response_header_borrow(req, MK_STR("Content-Type"), MK_STR("text/html; charset=utf-8")) == 0)
-        req->is_default_error = mk_response_borrow(req, mk_buf_str(&page)) >= 0;
+    if (page.err == 0 && mk_response_header_ref(req, MK_STR("Content-Type"), MK_STR("text/html; charset=utf-8")) == 0)
+        req->is_default_error = mk_response_write_ref(req, mk_buf_str(&page)) >= 0;
 }
 
-bool mk_response_is_page(const struct mk_request *req)
+bool mk_response_is_default_error(const struct mk_request *req)
 {
     return req->is_default_error;
 }
@@ -415,9 +414,9 @@ int mk_response_replace(struct mk_request *req, struct mk_str type, struct mk_st
     mk_response_header_remove(req, MK_STR("Content-Type"));
     mk_response_header_remove(req, MK_STR("Content-Encoding"));
     req->ended = false;
-    int err = mk_response_header_borrow(req, MK_STR("Content-Type"), type);
+    int err = mk_response_header_ref(req, MK_STR("Content-Type"), type);
     if (err == 0)
-        err = mk_response_borrow(req, body);
+        err = mk_response_write_ref(req, body);
     req->ended = ended;
     return err < 0 ? err : 0;
 }
@@ -440,7 +439,7 @@ void mk_response_redirect(struct mk_request *req, int status, struct mk_str loca
     mk_response_end(req);
 }
 
-void mk_response_allow(struct mk_request *req, struct mk_str methods)
+void mk_response_method_not_allowed(struct mk_request *req, struct mk_str methods)
 {
     int status = mk_request_method(req) == MK_OPTIONS ? 204 : 405;
     if (!restart_response(req, status))

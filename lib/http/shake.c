@@ -23,7 +23,7 @@ static bool use_step(struct mk__context *http)
 
 static void run_handshake_queue(struct mk_task *task)
 {
-    struct mk__context *http = MK_OWNER(task, struct mk__context, handshake_task);
+    struct mk__context *http = MK_CONTAINER_OF(task, struct mk__context, handshake_task);
     while (!mk_list_empty(&http->handshake_queue) && use_step(http)) {
         struct mk__conn *c = MK_LIST_FIRST(&http->handshake_queue, struct mk__conn, task.node);
         http->handshaking_conn = c;

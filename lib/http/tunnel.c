@@ -15,12 +15,12 @@
 /* Upgrade is for HTTP/1.1 and named by Connection (RFC 9110 section 7.8); CONNECT asks for nothing else. */
 static bool can_take_over(struct mk_request *req)
 {
-    struct mk_str rest = mk_request_header(req, MK_STR("Connection")), option;
+    struct mk_str rest = mk_request_header_by_name(req, MK_STR("Connection")), option;
     if (req->head_sent || req->ended || req->first || req->parse.minor == 0 || req->head.body != MK__BODY_NONE)
         return false;
     if (req->parse.method == MK_CONNECT)
         return true;
-    if (!mk_request_header(req, MK_STR("Upgrade")).p)
+    if (!mk_request_header_by_name(req, MK_STR("Upgrade")).p)
         return false;
     while (mk_str_next(&rest, &option))
         if (mk_str_ieq(option, MK_STR("upgrade")))

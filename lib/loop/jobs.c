@@ -26,7 +26,7 @@ void mk__thread_pool_open(struct mk__thread_pool *pool, unsigned threads_max)
 
 static void finish_job(struct mk_message *message)
 {
-    struct mk_job *job = MK_OWNER(message, struct mk_job, message);
+    struct mk_job *job = MK_CONTAINER_OF(message, struct mk_job, message);
     job->loop->jobs_pending--;
     job->done(job);
 }
@@ -45,7 +45,7 @@ static struct mk_job *take_job(struct mk__thread_pool *pool)
     pool->first = message->next;
     if (!pool->first)
         pool->last = &pool->first;
-    return MK_OWNER(message, struct mk_job, message);
+    return MK_CONTAINER_OF(message, struct mk_job, message);
 }
 
 static void *run_thread(void *ctx)

@@ -163,7 +163,7 @@ static void try_next(struct mk_dial *d)
 
 static void on_ready(struct mk_event *event, uint32_t events)
 {
-    struct mk_dial *d = MK_OWNER(event, struct mk_dial_attempt, event)->dial;
+    struct mk_dial *d = MK_CONTAINER_OF(event, struct mk_dial_attempt, event)->dial;
     int fd = event->fd, err = 0;
     socklen_t len = sizeof(err);
     (void)events;
@@ -182,7 +182,7 @@ static void on_ready(struct mk_event *event, uint32_t events)
 
 static void on_timer(struct mk_timer *timer)
 {
-    struct mk_dial *d = MK_OWNER(timer, struct mk_dial, timer);
+    struct mk_dial *d = MK_CONTAINER_OF(timer, struct mk_dial, timer);
     if (mk_loop_now_ms(d->loop) >= d->deadline_ms)
         finish_dial(d, -ETIMEDOUT);
     else
@@ -192,7 +192,7 @@ static void on_timer(struct mk_timer *timer)
 /* At the begin, and again when the name is known. */
 static void on_task(struct mk_task *task)
 {
-    struct mk_dial *d = MK_OWNER(task, struct mk_dial, task);
+    struct mk_dial *d = MK_CONTAINER_OF(task, struct mk_dial, task);
     int err = 0;
     d->n = 1;
     d->addrs = d->target->addr;

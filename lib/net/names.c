@@ -165,7 +165,7 @@ static void start_lookups(struct mk__resolver *resolver)
 {
     struct mk_list *n, *save;
     MK_LIST_EACH(&resolver->table, n, save) {
-        struct mk__resolver_entry *name = MK_OWNER(n, struct mk__resolver_entry, node);
+        struct mk__resolver_entry *name = MK_CONTAINER_OF(n, struct mk__resolver_entry, node);
         if (resolver->running == MK__RESOLVER_RUNNING_MAX)
             return;
         if (name->state == MK__RESOLVER_QUEUED)
@@ -175,7 +175,7 @@ static void start_lookups(struct mk__resolver *resolver)
 
 static void on_result(struct mk_message *message)
 {
-    struct mk__resolver_entry *name = MK_OWNER(message, struct mk__resolver_entry, message);
+    struct mk__resolver_entry *name = MK_CONTAINER_OF(message, struct mk__resolver_entry, message);
     struct mk__resolver *resolver = name->resolver;
     if (resolver->loop) {
         resolver->running--;
@@ -191,8 +191,8 @@ static struct mk__resolver_entry *find_entry(struct mk__resolver *resolver, stru
 {
     struct mk_list *n, *save;
     MK_LIST_EACH(&resolver->table, n, save)
-        if (mk_str_ieq(MK_OWNER(n, struct mk__resolver_entry, node)->host, host))
-            return MK_OWNER(n, struct mk__resolver_entry, node);
+        if (mk_str_ieq(MK_CONTAINER_OF(n, struct mk__resolver_entry, node)->host, host))
+            return MK_CONTAINER_OF(n, struct mk__resolver_entry, node);
     return NULL;
 }
 
@@ -203,7 +203,7 @@ static int evict_entry(struct mk__resolver *resolver)
     if (resolver->n < MK__RESOLVER_ENTRIES_MAX)
         return 0;
     MK_LIST_EACH(&resolver->table, n, save) {
-        struct mk__resolver_entry *name = MK_OWNER(n, struct mk__resolver_entry, node);
+        struct mk__resolver_entry *name = MK_CONTAINER_OF(n, struct mk__resolver_entry, node);
         if (name->state == MK__RESOLVER_RESOLVED) {
             drop_entry(name);
             return 0;
@@ -291,7 +291,7 @@ void mk__resolver_close(struct mk_loop *loop)
         return;
     loop->resolver = NULL;
     MK_LIST_EACH(&resolver->table, n, save) {
-        struct mk__resolver_entry *name = MK_OWNER(n, struct mk__resolver_entry, node);
+        struct mk__resolver_entry *name = MK_CONTAINER_OF(n, struct mk__resolver_entry, node);
         if (name->state != MK__RESOLVER_RUNNING)
             drop_entry(name);
     }

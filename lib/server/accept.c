@@ -105,7 +105,7 @@ static int accept_batch(struct mk__acceptor *a)
 
 static void on_ready(struct mk_event *event, uint32_t events)
 {
-    struct mk__acceptor *a = MK_OWNER(event, struct mk__acceptor, event);
+    struct mk__acceptor *a = MK_CONTAINER_OF(event, struct mk__acceptor, event);
     (void)events;
     int err = accept_batch(a);
     if (err == EINVAL)
@@ -125,7 +125,7 @@ static bool is_short_of_fds(const struct mk__acceptor *a)
 
 static void on_retry(struct mk_timer *timer)
 {
-    struct mk__acceptor *a = MK_OWNER(timer, struct mk__acceptor, retry);
+    struct mk__acceptor *a = MK_CONTAINER_OF(timer, struct mk__acceptor, retry);
     bool waits = mk__limits_evicts(a->limits) && is_short_of_fds(a) && !a->callbacks->evict(a);
     if (waits || start_watching(a) < 0)
         mk_timer_arm(a->loop, &a->retry, RETRY_MS);

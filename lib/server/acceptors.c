@@ -41,7 +41,7 @@ int mk__acceptors_make(struct mk__acceptors *list, const struct mk__listeners *l
     struct mk_list *n, *save;
     *list = (struct mk__acceptors){0};
     MK_LIST_EACH(&listeners->open, n, save) {
-        const struct mk__listener *one = MK_OWNER(n, struct mk__listener, node);
+        const struct mk__listener *one = MK_CONTAINER_OF(n, struct mk__listener, node);
         for (unsigned i = 0; one->kept; i++) {
             int fd = mk__listeners_worker_fd(one, index, loops, i);
             if (fd < 0)

@@ -32,7 +32,7 @@ void mk__worker_reload_free(struct mk__worker_reload *a)
 
 static struct mk__worker_reload *reload_of(struct mk_message *message)
 {
-    return MK_OWNER(message, struct mk__worker_reload, message);
+    return MK_CONTAINER_OF(message, struct mk__worker_reload, message);
 }
 
 /* What clients hold must not keep plugins from starting: MemoryLimit bounds connections, and may be reached. */

@@ -14,7 +14,7 @@ struct mk_host *mk_generation_host(const struct mk_generation *g, struct mk_str 
     return mk__generation_find_host(g, name);
 }
 
-bool mk_generation_speaks(const struct mk_generation *g, struct mk_str protocol)
+bool mk_generation_supports_alpn(const struct mk_generation *g, struct mk_str protocol)
 {
     if (mk_str_eq(protocol, MK_STR("h2")))
         return g->http.h2 && mk__h2_loader_open();

@@ -129,7 +129,7 @@ static int assign_accepted(struct mk__acceptor *a, int fd)
 
 static void on_evicted(struct mk_message *message)
 {
-    struct mk__thread *t = MK_OWNER(message, struct mk__thread, load.evicted_message);
+    struct mk__thread *t = MK_CONTAINER_OF(message, struct mk__thread, load.evicted_message);
     struct mk__balancer *b = t->load.owner;
     t->load.evict_pending = false;
     for (unsigned i = 0; i < b->acceptors.n; i++)
@@ -139,7 +139,7 @@ static void on_evicted(struct mk_message *message)
 /* In the worker's thread. */
 static void on_evict_request(struct mk_message *message)
 {
-    struct mk__thread *t = MK_OWNER(message, struct mk__thread, load.evict_message);
+    struct mk__thread *t = MK_CONTAINER_OF(message, struct mk__thread, load.evict_message);
     struct mk__balancer *b = t->load.owner;
     unsigned closed = mk__conn_close_idle(&t->http, t->load.evict_max); /* b->workers may be others by now */
     if (mk__limits_count_evicted(b->limits, closed) > 0)
@@ -192,12 +192,12 @@ static void end_handoff(struct mk__balancer *b)
 
 static void on_delay_timer(struct mk_timer *timer)
 {
-    end_handoff(MK_OWNER(timer, struct mk__balancer, delay_timer));
+    end_handoff(MK_CONTAINER_OF(timer, struct mk__balancer, delay_timer));
 }
 
 static void on_drain(struct mk_message *message)
 {
-    struct mk__balancer *b = MK_OWNER(message, struct mk__balancer, drain_message);
+    struct mk__balancer *b = MK_CONTAINER_OF(message, struct mk__balancer, drain_message);
     if (b->delay_ms)
         mk_timer_arm(b->loop, &b->delay_timer, b->delay_ms);
     else
@@ -243,7 +243,7 @@ static void swap_workers(struct mk__balancer *b, struct mk__balancer_update *upd
 
 static void apply_update(struct mk_message *message)
 {
-    struct mk__balancer_update *update = MK_OWNER(message, struct mk__balancer_update, message);
+    struct mk__balancer_update *update = MK_CONTAINER_OF(message, struct mk__balancer_update, message);
     struct mk__balancer *b = update->balancer;
     bool has_workers = update->n_workers > 0;
     if (has_workers)
@@ -258,7 +258,7 @@ static void apply_update(struct mk_message *message)
 
 static void open_pending(struct mk_message *message)
 {
-    struct mk__balancer_update *update = MK_OWNER(message, struct mk__balancer_update, message);
+    struct mk__balancer_update *update = MK_CONTAINER_OF(message, struct mk__balancer_update, message);
     mk__acceptors_open(&update->balancer->acceptors, open_acceptor, update->balancer);
     sem_post(&update->done);
 }

@@ -40,7 +40,7 @@ static hook_fn get_hook(const struct mk_generation *g, unsigned n)
 static void respond_unhandled(struct mk_request *req)
 {
     if (req->head.asterisk) { /* OPTIONS *: the server as a whole is there */
-        mk_response_status(req, 204);
+        mk_response_set_status(req, 204);
         mk_response_end(req);
         return;
     }
@@ -128,7 +128,7 @@ static void on_request(struct mk_request *req, void *ctx)
     run_hooks(req, generation_of(req));
 }
 
-void mk_request_continue(struct mk_request *req)
+void mk_request_decline(struct mk_request *req)
 {
     if (req->ended)
         return;
@@ -203,7 +203,7 @@ void *mk_request_host_state(const struct mk_request *req, const struct mk_plugin
     return host ? mk_host_state(host, plugin) : NULL; /* the head was not readable: no host was chosen */
 }
 
-const struct mk_host *mk_request_vhost(const struct mk_request *req)
+const struct mk_host *mk_request_host_conf(const struct mk_request *req)
 {
     const struct mk_host *host = host_of(req);
     return host ? host : generation_of(req)->default_host;

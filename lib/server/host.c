@@ -31,7 +31,7 @@ bool mk_host_has_listener(const struct mk_host *host, struct mk_str text)
     return mk__settings_find_listener(host->generation->settings, text) != NULL;
 }
 
-void mk_host_keep_listener(struct mk_host *host, struct mk_str text)
+void mk_host_accept_in_drain(struct mk_host *host, struct mk_str text)
 {
     struct mk__listen_conf *conf = mk__settings_find_listener(host->generation->settings, text);
     if (conf)
@@ -68,7 +68,7 @@ static bool is_same_name(struct mk_str a, struct mk_str b)
     return mk_str_ieq(a, b);
 }
 
-bool mk_host_is_at(const struct mk_host *host, struct mk_str authority)
+bool mk_host_serves(const struct mk_host *host, struct mk_str authority)
 {
     const struct mk_generation *g = host->generation;
     struct mk__uri_host_port at;

@@ -24,18 +24,25 @@
 static const struct mk_conf_key keys[] = {
     KEY(BOOL, on, "Enabled", "On",
         "Speak HTTP/2 with clients that begin with it: by ALPN where the transport has that, else by prior knowledge."),
-    KEY(INT, streams_max, "MaxStreams", "100", "Requests that one connection may have under way at once.", .min = 1,
-        .max = 10000),
+    KEY(INT, streams_max, "MaxConcurrentStreams", "100", "Requests that one connection may have under way at once.",
+        .min = 1, .max = 10000),
     KEY(INT, continuations_max, "MaxContinuations", "8", "CONTINUATION frames of one head.", .min = 0, .max = 1 << 30),
     DEED(RESET, "MaxResets", "200", "Requests that the client takes back before their answer is complete."),
-    DEED(STREAM_ERROR, "MaxFaults", "100", "Requests that had to be broken off for what the client did."),
+    DEED(STREAM_ERROR, "MaxStreamErrors", "100", "Requests that had to be broken off for what the client did."),
     DEED(SETTINGS, "MaxSettings", "100", "SETTINGS frames."),
     DEED(PING, "MaxPings", "500", "PING frames."),
     DEED(EMPTY, "MaxEmptyFrames", "500", "DATA, HEADERS and CONTINUATION frames without content."),
     DEED(PRIORITY, "MaxPriorities", "1000", "PRIORITY and PRIORITY_UPDATE frames."),
-    DEED(WINDOW_UPDATE, "MaxSmallUpdates", "1000",
+    DEED(WINDOW_UPDATE, "MaxWindowUpdates", "1000",
          "WINDOW_UPDATE frames that open a window by less than 256 bytes, or further than answers have used it; and "
          "resets of streams that are over."),
+    {0},
+};
+
+static const struct mk_conf_foreign renamed[] = {
+    MK_CONF_RENAMED("MaxStreams", "MaxConcurrentStreams"),
+    MK_CONF_RENAMED("MaxFaults", "MaxStreamErrors"),
+    MK_CONF_RENAMED("MaxSmallUpdates", "MaxWindowUpdates"),
     {0},
 };
 
@@ -44,9 +51,11 @@ const struct mk_conf_section mk__section_http2 = {
     .scope = MK_CONF_SCOPE_SERVER,
     .size = sizeof(struct mk__h2_settings),
     .keys = keys,
+    .foreign = renamed,
     .doc = MK_CONF_DOC(
         "HTTP/2, on all listeners. All limits but the first two are for ten seconds of one connection. Beyond them it "
-        "is closed with ENHANCE_YOUR_CALM (`MaxStreams`: REFUSED_STREAM, or PROTOCOL_ERROR for who knows it), as it is "
+        "is closed with ENHANCE_YOUR_CALM (`MaxConcurrentStreams`: REFUSED_STREAM, or PROTOCOL_ERROR for who knows "
+        "it), as it is "
         "for a head that unpacks to more than four times `MaxHeadSize`, and 64K. What HTTP/1 is held to (`[SERVER]`) "
         "holds here too, each wait for one request."),
 };

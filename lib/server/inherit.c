@@ -131,7 +131,7 @@ int mk__inherited_take(struct mk__listeners *s, struct mk__listener *one, const 
     struct mk_list *n, *save;
     int err = 0;
     MK_LIST_EACH(&s->inherited, n, save) {
-        struct mk__inherited *found = MK_OWNER(n, struct mk__inherited, node);
+        struct mk__inherited *found = MK_CONTAINER_OF(n, struct mk__inherited, node);
         if (err == 0 && is_match(one, settings, &found->addr))
             err = add_inherited(one, found);
     }
@@ -142,7 +142,7 @@ bool mk__inherited_conflicts(const struct mk__listeners *s, const struct mk__add
 {
     struct mk_list *n, *save;
     MK_LIST_EACH(&s->inherited, n, save)
-        if (mk__addr_conflicts(&MK_OWNER(n, struct mk__inherited, node)->addr, addr))
+        if (mk__addr_conflicts(&MK_CONTAINER_OF(n, struct mk__inherited, node)->addr, addr))
             return true;
     return false;
 }
@@ -151,7 +151,7 @@ void mk__inherited_release(struct mk__listeners *s, bool used)
 {
     struct mk_list *n, *save;
     MK_LIST_EACH(&s->inherited, n, save) {
-        struct mk__inherited *one = MK_OWNER(n, struct mk__inherited, node);
+        struct mk__inherited *one = MK_CONTAINER_OF(n, struct mk__inherited, node);
         struct mk_buf text;
         char storage[160];
         mk_buf_init_fixed(&text, storage, sizeof(storage));
@@ -172,16 +172,16 @@ void mk_server_each_socket(const struct mk_server *s, void (*fn)(int fd, bool ow
 {
     struct mk_list *n, *save;
     MK_LIST_EACH(&s->listeners.open, n, save) {
-        const struct mk__listener *one = MK_OWNER(n, struct mk__listener, node);
+        const struct mk__listener *one = MK_CONTAINER_OF(n, struct mk__listener, node);
         for (unsigned i = 0; i < one->n; i++)
             fn(one->fds[i], !one->external, ctx);
     }
 }
 
-void mk_server_lend(struct mk_server *s)
+void mk_server_hand_over(struct mk_server *s)
 {
     struct mk_list *n, *save;
     s->handed_over = true;
     MK_LIST_EACH(&s->listeners.open, n, save)
-        MK_OWNER(n, struct mk__listener, node)->handed_over = true;
+        MK_CONTAINER_OF(n, struct mk__listener, node)->handed_over = true;
 }

@@ -24,7 +24,7 @@ static void *run_main_thread(void *ctx)
 
 static void on_stop(struct mk_message *message)
 {
-    struct mk__main_thread *p = MK_OWNER(message, struct mk__main_thread, stop_message);
+    struct mk__main_thread *p = MK_CONTAINER_OF(message, struct mk__main_thread, stop_message);
     mk__loop_stop(&p->loop);
 }
 
@@ -81,7 +81,7 @@ void mk__main_thread_free(struct mk__main_thread *p)
 
 static void free_generation(struct mk_message *message)
 {
-    struct mk_generation *g = MK_OWNER(message, struct mk_generation, message);
+    struct mk_generation *g = MK_CONTAINER_OF(message, struct mk_generation, message);
     mk_log_info("the configuration before the last reload is not in use any more");
     mk__server_free_generation(&g);
 }
@@ -110,7 +110,7 @@ void mk__main_thread_free_worker(struct mk__thread *t)
 
 static void reap_worker(struct mk_message *message)
 {
-    struct mk__thread *t = MK_OWNER(message, struct mk__thread, ended_message), **at;
+    struct mk__thread *t = MK_CONTAINER_OF(message, struct mk__thread, ended_message), **at;
     struct mk__main_thread *p = t->owner;
     pthread_mutex_lock(&p->lock);
     for (at = &p->retiring; *at != t; at = &(*at)->next)

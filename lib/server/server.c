@@ -244,7 +244,7 @@ void mk__server_log_listeners(struct mk_server *s)
 {
     struct mk_list *n, *save;
     MK_LIST_EACH(&s->listeners.open, n, save) {
-        struct mk__listener *one = MK_OWNER(n, struct mk__listener, node);
+        struct mk__listener *one = MK_CONTAINER_OF(n, struct mk__listener, node);
         struct mk_buf text;
         char storage[160];
         if (one->logged)
@@ -419,7 +419,7 @@ void mk_server_stop(struct mk_server *s)
     if (!s->running)
         return;
     if (s->current->settings->shutdown_delay_ms && !is_handed_over(s))
-        mk_log_info("answering as before for another %u ms (StopDelay)", s->current->settings->shutdown_delay_ms);
+        mk_log_info("answering as before for another %u ms (ShutdownDelay)", s->current->settings->shutdown_delay_ms);
     for (unsigned i = 0; i < s->n_workers; i++) {
 #ifndef MK_LEAN
         s->workers[i]->retiring = s->handed_over;

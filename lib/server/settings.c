@@ -120,7 +120,7 @@ static const struct mk_conf_key server_keys[] = {
         "The proxies that are believed when they say for whom they ask: addresses, networks (`10.0.0.0/8`), or `unix` "
         "for Unix sockets.",
         .flags = MK_CONF_REPEAT),
-    KEY(ENUM, real_ip_header, "ClientFrom", "X-Forwarded-For",
+    KEY(ENUM, real_ip_header, "RealIPHeader", "X-Forwarded-For",
         "The field in which they say it; never one that they only pass on. `X-Forwarded-Proto` belongs to the first.",
         .names = real_ip_headers),
 #endif
@@ -153,7 +153,7 @@ static const struct mk_conf_key server_keys[] = {
         .max = 3600000, .unit = "s"),
     KEY(DURATION, body_timeout_ms, "BodyTimeout", "30", "How long a client may pause while it sends a body; 408.",
         .min = 100, .max = 3600000, .unit = "s"),
-    KEY(SIZE, body_rate_min, "BodyMinRate", "256",
+    KEY(SIZE, body_rate_min, "MinBodyRate", "256",
         "Bytes per second that a body must bring on average once it is five seconds old; 408. 0: no minimum.",
         .unit = "B"),
     KEY(DURATION, handler_timeout_ms, "HandlerTimeout", "60", "How long a handler may take for its answer; 503.",
@@ -181,10 +181,10 @@ static const struct mk_conf_key server_keys[] = {
         "How long a connection that a handler has taken over (WebSocket, CONNECT) may carry no byte either way.",
         .min = 100, .max = 604800000, .unit = "s"),
 #endif
-    KEY(DURATION, shutdown_timeout_ms, "DrainTimeout", "10",
+    KEY(DURATION, shutdown_timeout_ms, "ShutdownTimeout", "10",
         "How long requests in progress may take to finish when the server stops.", .min = 0, .max = 3600000,
         .unit = "s"),
-    KEY(DURATION, shutdown_delay_ms, "StopDelay", "0",
+    KEY(DURATION, shutdown_delay_ms, "ShutdownDelay", "0",
         "How long a server that has been asked to stop goes on as before, while `[HEALTH]` says that it is not ready.",
         .min = 0, .max = 3600000, .unit = "s"),
     KEY(SIZE, line_bytes_max, "MaxRequestLine", "8K", "The longest request line; 414 beyond it.", .min = 64,
@@ -198,7 +198,7 @@ static const struct mk_conf_key server_keys[] = {
         "kilobytes.",
         .min = 0, .max = 1 << 30, .unit = "K"),
     KEY(SIZE, body_bytes_max, "MaxBodySize", "1G", "The largest body of any request; 413 beyond it.", .unit = "B"),
-    KEY(SIZE, discard_bytes_max, "MaxDrainSize", "64K",
+    KEY(SIZE, discard_bytes_max, "MaxDiscardSize", "64K",
         "How much of a body that nobody wanted is read away to keep the connection; with more to come it is closed "
         "after the answer.",
         .unit = "B"),
@@ -268,8 +268,13 @@ static void check_server(const struct mk_conf_check *check, void *section)
 #endif
 }
 
-/* What the original server had in [SERVER]. */
+/* What the original server had in [SERVER], and names of earlier versions. */
 static const struct mk_conf_foreign server_foreign[] = {
+    MK_CONF_RENAMED("ClientFrom", "RealIPHeader"),
+    MK_CONF_RENAMED("StopDelay", "ShutdownDelay"),
+    MK_CONF_RENAMED("DrainTimeout", "ShutdownTimeout"),
+    MK_CONF_RENAMED("MaxDrainSize", "MaxDiscardSize"),
+    MK_CONF_RENAMED("BodyMinRate", "MinBodyRate"),
 #ifdef MK_LEAN
     {"User", "start the server as the user that it shall run as"},
 #endif
@@ -308,13 +313,19 @@ static const struct mk_conf_key host_keys[] = {
         "wildcard over a shorter one; no name may appear twice, in one host or in two."),
 #ifndef MK_LEAN
     LIMIT(DURATION, timeout_ms[MK__TIMEOUT_BODY], "BodyTimeout", .min = 100, .max = 3600000, .unit = "s"),
-    LIMIT(SIZE, body_rate_min, "BodyMinRate", .min = 1, .unit = "B"),
+    LIMIT(SIZE, body_rate_min, "MinBodyRate", .min = 1, .unit = "B"),
     LIMIT(DURATION, timeout_ms[MK__TIMEOUT_HANDLER], "HandlerTimeout", .min = 100, .max = 86400000, .unit = "s"),
     LIMIT(DURATION, timeout_ms[MK__TIMEOUT_SEND], "SendTimeout", .min = 100, .max = 3600000, .unit = "s"),
     LIMIT(SIZE, collect_bytes_max, "MaxRequestSize", .min = 1, .max = 1 << 30, .unit = "K"),
     LIMIT(SIZE, body_bytes_max, "MaxBodySize", .min = 1, .unit = "B"),
-    LIMIT(SIZE, discard_bytes_max, "MaxDrainSize", .min = 1, .unit = "B"),
+    LIMIT(SIZE, discard_bytes_max, "MaxDiscardSize", .min = 1, .unit = "B"),
 #endif
+    {0},
+};
+
+static const struct mk_conf_foreign host_foreign[] = {
+    MK_CONF_RENAMED("MaxDrainSize", "MaxDiscardSize"),
+    MK_CONF_RENAMED("BodyMinRate", "MinBodyRate"),
     {0},
 };
 
@@ -324,6 +335,7 @@ const struct mk_conf_section mk__section_host = {
     .flags = MK_CONF_REQUIRED,
     .size = sizeof(struct mk__host_settings),
     .keys = host_keys,
+    .foreign = host_foreign,
     .doc = MK_CONF_DOC(
         "One host; each file in `sites/` holds one. `sites/default` answers for every name that no other host has."),
 };

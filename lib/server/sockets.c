@@ -107,7 +107,7 @@ static bool has_conflict(const struct mk__listeners *s, const struct mk__listene
 {
     struct mk_list *n, *save;
     MK_LIST_EACH(&s->open, n, save) {
-        const struct mk__listener *other = MK_OWNER(n, struct mk__listener, node);
+        const struct mk__listener *other = MK_CONTAINER_OF(n, struct mk__listener, node);
         if (other != one && mk__addr_conflicts(&other->addr, &one->addr))
             return true;
     }
@@ -183,7 +183,7 @@ static struct mk__listener *find_listener(struct mk__listeners *s, const struct 
 {
     struct mk_list *n, *save;
     MK_LIST_EACH(&s->open, n, save) {
-        struct mk__listener *one = MK_OWNER(n, struct mk__listener, node);
+        struct mk__listener *one = MK_CONTAINER_OF(n, struct mk__listener, node);
         if (!one->kept && mk__addr_equal(&one->configured, &directive->addr))
             return one;
     }
@@ -196,7 +196,7 @@ int mk__listeners_prepare(struct mk__listeners *s, const struct mk__settings *se
     struct mk_list *n, *save;
     int err = 0;
     MK_LIST_EACH(&s->open, n, save) {
-        struct mk__listener *one = MK_OWNER(n, struct mk__listener, node);
+        struct mk__listener *one = MK_CONTAINER_OF(n, struct mk__listener, node);
         one->kept = one->pending = false;
         one->n_before = one->n;
     }
@@ -235,7 +235,7 @@ int mk__listeners_listen(struct mk__listeners *s, const struct mk__settings *set
     struct mk_list *n, *save;
     int err = 0;
     MK_LIST_EACH(&s->open, n, save) {
-        struct mk__listener *one = MK_OWNER(n, struct mk__listener, node);
+        struct mk__listener *one = MK_CONTAINER_OF(n, struct mk__listener, node);
         for (unsigned i = one->n_before; one->kept && i < one->n && err == 0; i++)
             err = mk__listen_start(one->fds[i], &one->addr, &options);
         if (err == 0)
@@ -259,7 +259,7 @@ void mk__listeners_commit(struct mk__listeners *s, const struct mk__settings *se
 {
     struct mk_list *n, *save;
     MK_LIST_EACH(&s->open, n, save) {
-        struct mk__listener *one = MK_OWNER(n, struct mk__listener, node);
+        struct mk__listener *one = MK_CONTAINER_OF(n, struct mk__listener, node);
 #ifndef MK_LEAN
         if (one->pending)
             one->handed_over = one->external;
@@ -285,7 +285,7 @@ void mk__listeners_cancel(struct mk__listeners *s)
 {
     struct mk_list *n, *save;
     MK_LIST_EACH(&s->open, n, save) {
-        struct mk__listener *one = MK_OWNER(n, struct mk__listener, node);
+        struct mk__listener *one = MK_CONTAINER_OF(n, struct mk__listener, node);
         if (!one->pending) {
             close_fds(one, one->n_before);
             continue;

@@ -109,16 +109,16 @@ static int claim_slot(struct mk__request_refs *t, struct mk_request *req, uint32
     return 0;
 }
 
-int mk__request_ref_create(struct mk__request_refs *t, struct mk_request *req, struct mk_ticket *ret)
+int mk__request_ref_create(struct mk__request_refs *t, struct mk_request *req, struct mk_request_ref *ret)
 {
     uint32_t slot;
     int err = claim_slot(t, req, &slot);
     if (err == 0)
-        *ret = (struct mk_ticket){t->entry, slot, t->worker, t->slots[slot].exchange};
+        *ret = (struct mk_request_ref){t->entry, slot, t->worker, t->slots[slot].exchange};
     return err;
 }
 
-int mk_request_ticket(struct mk_request *req, struct mk_ticket *ret)
+int mk_request_ref(struct mk_request *req, struct mk_request_ref *ret)
 {
     return mk__request_ref_create(&mk_request_worker(req)->thread->request_refs, req, ret);
 }
@@ -128,13 +128,13 @@ int mk_request_ticket(struct mk_request *req, struct mk_ticket *ret)
 /* In the worker's thread, or, of the last mail, in the one that closes it: its place is still taken then. */
 static void run_call(struct mk_message *message)
 {
-    struct mk_call *call = MK_OWNER(message, struct mk_call, message);
+    struct mk_request_call *call = MK_CONTAINER_OF(message, struct mk_request_call, message);
     const struct mk__request_refs *t = registry.entries[call->ticket.place].refs;
     const struct mk__request_ref_slot *slot = call->ticket.slot < t->size ? &t->slots[call->ticket.slot] : NULL;
     call->fn(call, slot && slot->exchange == call->ticket.exchange ? slot->req : NULL);
 }
 
-int mk_ticket_call(struct mk_call *call)
+int mk_request_ref_call(struct mk_request_call *call)
 {
     int err = -ESRCH;
     if (call->ticket.place >= WORKERS_MAX)

@@ -29,6 +29,6 @@ void mk__request_ref_close(struct mk__request_refs *t);
 /* After the last mail has been read. */
 void mk__request_ref_release(struct mk__request_refs *t);
 
-int mk__request_ref_create(struct mk__request_refs *t, struct mk_request *req, struct mk_ticket *ret);
+int mk__request_ref_create(struct mk__request_refs *t, struct mk_request *req, struct mk_request_ref *ret);
 
 #endif

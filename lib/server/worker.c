@@ -119,7 +119,7 @@ static const struct mk__acceptor_callbacks acceptor_callbacks = {serve_accepted,
 /* A connection that the process context has put into our queue. */
 static void on_handoff(struct mk__handoff *handoff, int fd, uint32_t sequence, uint32_t events)
 {
-    struct mk__thread *t = MK_OWNER(handoff, struct mk__thread, handoff);
+    struct mk__thread *t = MK_CONTAINER_OF(handoff, struct mk__thread, handoff);
     const struct mk__listener *listener = mk__balance_find_listener(t->handoff_slots, fd, sequence);
     if (!listener)
         return;
@@ -140,7 +140,7 @@ static void retire_thread(struct mk__thread *t);
 
 static void on_balancer_end(struct mk_message *message)
 {
-    struct mk__thread *t = MK_OWNER(message, struct mk__thread, load.end_message);
+    struct mk__thread *t = MK_CONTAINER_OF(message, struct mk__thread, load.end_message);
     t->load.enabled = false;
     if (t->retiring)
         retire_thread(t);
@@ -204,7 +204,7 @@ static void stop_thread(struct mk__thread *t)
 
 static void on_drain_timer(struct mk_timer *timer)
 {
-    struct mk__thread *t = MK_OWNER(timer, struct mk__thread, drain_timer);
+    struct mk__thread *t = MK_CONTAINER_OF(timer, struct mk__thread, drain_timer);
 #ifndef MK_LEAN
     if (t->http.retiring && !t->http.draining) {
         drain_thread(t);
@@ -227,7 +227,7 @@ static void drain_thread(struct mk__thread *t)
 
 static void on_delay_timer(struct mk_timer *timer)
 {
-    drain_thread(MK_OWNER(timer, struct mk__thread, delay_timer));
+    drain_thread(MK_CONTAINER_OF(timer, struct mk__thread, delay_timer));
 }
 
 #ifndef MK_LEAN
@@ -243,10 +243,10 @@ static void retire_thread(struct mk__thread *t)
 }
 #endif
 
-/* StopDelay: who asks is told that we are going, and has time to look elsewhere. */
+/* ShutdownDelay: who asks is told that we are going, and has time to look elsewhere. */
 static void on_drain(struct mk_message *message)
 {
-    struct mk__thread *t = MK_OWNER(message, struct mk__thread, drain_message);
+    struct mk__thread *t = MK_CONTAINER_OF(message, struct mk__thread, drain_message);
     uint32_t delay_ms = t->worker->generation->settings->shutdown_delay_ms;
     t->http.stopping = !t->retiring;
 #ifndef MK_LEAN
@@ -266,7 +266,7 @@ static void on_drain(struct mk_message *message)
 #ifndef MK_LEAN
 static void on_drain_now(struct mk_message *message)
 {
-    struct mk__thread *t = MK_OWNER(message, struct mk__thread, drain_now_message);
+    struct mk__thread *t = MK_CONTAINER_OF(message, struct mk__thread, drain_now_message);
     if (!t->http.draining)
         drain_thread(t);
 }
@@ -274,7 +274,7 @@ static void on_drain_now(struct mk_message *message)
 
 static void on_stop(struct mk_message *message)
 {
-    stop_thread(MK_OWNER(message, struct mk__thread, stop_message));
+    stop_thread(MK_CONTAINER_OF(message, struct mk__thread, stop_message));
 }
 
 void mk__thread_drain(struct mk__thread *t)

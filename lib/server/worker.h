@@ -100,9 +100,9 @@ void mk__thread_start_serving(struct mk__thread *t);
 /* Binds its thread to one of the processors that the calling thread may use, in turn, or lets it use all of them. */
 void mk__thread_set_affinity(struct mk__thread *t, bool bound);
 #endif
-/* Asks for a graceful end (after StopDelay), or for an immediate one. Any thread, while the worker is open. */
+/* Asks for a graceful end (after ShutdownDelay), or for an immediate one. Any thread, while the worker is open. */
 void mk__thread_drain(struct mk__thread *t);
-/* Sends it away while others serve on: nobody is cut off between two requests, but for DrainTimeout. */
+/* Sends it away while others serve on: nobody is cut off between two requests, but for ShutdownTimeout. */
 void mk__thread_retire(struct mk__thread *t);
 /* The others stop too: it drains from now on. Once. */
 void mk__thread_drain_now(struct mk__thread *t);

@@ -146,14 +146,14 @@ static bool header_list_has(const struct mk_request *req, struct mk_str field, s
 
 static bool has_header(const struct mk_request *req, struct mk_str name)
 {
-    return mk_response_header_get(req, name).p;
+    return mk_response_get_header(req, name).p;
 }
 
 /* Of the response; a 304 of another handler than that of files may say no type: that of the path, then. */
 static struct mk_str get_media_type(const struct mk_request *req)
 {
-    struct mk_str type = mk_response_header_get(req, MK_STR("Content-Type"));
-    if (!type.p && mk_response_status_get(req) == 304)
+    struct mk_str type = mk_response_get_header(req, MK_STR("Content-Type"));
+    if (!type.p && mk_response_get_status(req) == 304)
         type = mk_request_mime(req, mk_request_path(req));
     return type;
 }
@@ -180,8 +180,8 @@ static bool is_status_compressible(int status)
 static bool is_compressible(const struct mk_request *req, const struct compress_rule *r, uint64_t *ret_size)
 {
     uint64_t size;
-    *ret_size = mk_response_length_get(req, &size) ? size : ENCODER_SIZE_UNKNOWN;
-    return is_status_compressible(mk_response_status_get(req)) && mk_request_method(req) != MK_CONNECT &&
+    *ret_size = mk_response_get_length(req, &size) ? size : ENCODER_SIZE_UNKNOWN;
+    return is_status_compressible(mk_response_get_status(req)) && mk_request_method(req) != MK_CONNECT &&
            *ret_size > 0 && *ret_size >= r->size_min && is_type_compressible(r, get_media_type(req)) &&
            !has_header(req, MK_STR("Content-Encoding")) && !has_header(req, MK_STR("Content-Range")) &&
            !header_list_has(req, MK_STR("Cache-Control"), MK_STR("no-transform"));
@@ -195,13 +195,13 @@ static int add_vary(struct mk_request *req)
     if (header_list_has(req, MK_STR("Vary"), MK_STR("Accept-Encoding")) ||
         header_list_has(req, MK_STR("Vary"), MK_STR("*")))
         return 0;
-    return mk_response_header_borrow(req, MK_STR("Vary"), MK_STR("Accept-Encoding"));
+    return mk_response_header_ref(req, MK_STR("Vary"), MK_STR("Accept-Encoding"));
 }
 
 /* The bytes are not the same as those of the strong tag (RFC 9110 section 8.8.1). Without memory it has none. */
 static void weaken_etag(struct mk_request *req)
 {
-    struct mk_str etag = mk_response_header_get(req, MK_STR("ETag"));
+    struct mk_str etag = mk_response_get_header(req, MK_STR("ETag"));
     if (!etag.p || mk_str_starts(etag, MK_STR("W/")))
         return;
     char *weak = mk_arena_alloc(mk_request_arena(req), etag.len + 2);
@@ -210,7 +210,7 @@ static void weaken_etag(struct mk_request *req)
         return;
     memcpy(weak, "W/", 2);
     memcpy(weak + 2, etag.p, etag.len);
-    mk_response_header_borrow(req, MK_STR("ETag"), mk_str(weak, etag.len + 2));
+    mk_response_header_ref(req, MK_STR("ETag"), mk_str(weak, etag.len + 2));
 }
 
 /* What speaks of the bytes as they were: ranges of them, and digests (RFC 9530: of the content in its coding). */
@@ -236,7 +236,7 @@ static int start_encoding(struct mk_request *req, const struct compress_rule *r,
     const struct mk_host *host = mk_request_host_state(req, &mk_plugin_compress);
     const int64_t levels[MK_CODING_COUNT] = {
         [MK_CODING_GZIP] = r->gzip_level, [MK_CODING_BR] = r->br_level, [MK_CODING_ZSTD] = r->zstd_level};
-    if (mk_response_header_borrow(req, MK_STR("Content-Encoding"), mk_coding_name(coding)) < 0)
+    if (mk_response_header_ref(req, MK_STR("Content-Encoding"), mk_coding_name(coding)) < 0)
         return -ENOMEM;
     int err = mk_request_method(req) == MK_HEAD
                   ? mk_response_filter(req, read_unchanged, NULL)
@@ -249,9 +249,9 @@ static int start_encoding(struct mk_request *req, const struct compress_rule *r,
 /* What the client and its proxies accept; false: the body as it is. */
 static bool parse_accept(struct mk_request *req, struct mk_accept *ret)
 {
-    if (match_list_has(mk_request_header(req, MK_STR("Cache-Control")), MK_STR("no-transform")))
+    if (match_list_has(mk_request_header_by_name(req, MK_STR("Cache-Control")), MK_STR("no-transform")))
         return false;
-    mk_accept_encoding(mk_request_field(req, MK_FIELD_ACCEPT_ENCODING), ret);
+    mk_accept_encoding(mk_request_header(req, MK_HEADER_ACCEPT_ENCODING), ret);
     return true;
 }
 
@@ -282,7 +282,7 @@ static void weaken_etag_of_304(struct mk_request *req, const struct compress_rul
 /* 206 leaves as it is, but with the Vary of 200 (RFC 9110 section 15.3.7). One of several parts hides its type. */
 static void add_vary_to_206(struct mk_request *req, const struct compress_rule *r)
 {
-    struct mk_str type = mk_response_header_get(req, MK_STR("Content-Type"));
+    struct mk_str type = mk_response_get_header(req, MK_STR("Content-Type"));
     if (type.p && !has_header(req, MK_STR("Content-Range")))
         type = mk_request_mime(req, mk_request_path(req));
     if (is_type_compressible(r, type) && !has_header(req, MK_STR("Content-Encoding")) &&
@@ -296,11 +296,11 @@ static void change_response(struct mk_request *req)
     uint64_t size;
     if (!r)
         return;
-    if (mk_response_status_get(req) == 206)
+    if (mk_response_get_status(req) == 206)
         add_vary_to_206(req, r);
     else if (!is_compressible(req, r, &size) || add_vary(req) < 0)
         return;
-    else if (mk_response_status_get(req) == 304)
+    else if (mk_response_get_status(req) == 304)
         weaken_etag_of_304(req, r);
     else
         compress_response(req, r, size);

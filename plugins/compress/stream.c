@@ -42,7 +42,7 @@ static void free_filter(void *ctx)
 
 static void resume_response(struct mk_timer *timer)
 {
-    mk_response_wake(MK_OWNER(timer, struct compress_filter, timer)->req);
+    mk_response_wake(MK_CONTAINER_OF(timer, struct compress_filter, timer)->req);
 }
 
 /* ── pieces ── */

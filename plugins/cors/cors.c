@@ -125,9 +125,9 @@ static void add_header(struct mk_request *req, struct mk_str name, struct mk_str
 
 static int answer_preflight(struct mk_request *req)
 {
-    struct mk_str origin = mk_request_field(req, MK_FIELD_ORIGIN);
+    struct mk_str origin = mk_request_header(req, MK_HEADER_ORIGIN);
     if (mk_request_method(req) != MK_OPTIONS || !origin.p ||
-        !mk_request_header(req, MK_STR("Access-Control-Request-Method")).p)
+        !mk_request_header_by_name(req, MK_STR("Access-Control-Request-Method")).p)
         return MK_DECLINED;
     const struct cors_rule *r = find_rule(req);
     if (!r)
@@ -136,7 +136,7 @@ static int answer_preflight(struct mk_request *req)
         mk_response_error(req, 403);
         return 0;
     }
-    mk_response_status(req, 204);
+    mk_response_set_status(req, 204);
     add_header(req, MK_STR("Access-Control-Allow-Methods"), r->methods_text);
     add_header(req, MK_STR("Access-Control-Allow-Headers"), r->headers_text);
     add_header(req, MK_STR("Access-Control-Max-Age"), r->age_text);
@@ -152,7 +152,7 @@ static void add_cors_headers(struct mk_request *req)
     const struct cors_rule *r = find_rule(req);
     if (!r)
         return;
-    struct mk_str origin = mk_request_field(req, MK_FIELD_ORIGIN);
+    struct mk_str origin = mk_request_header(req, MK_HEADER_ORIGIN);
     if (!r->any_origin)
         add_header(req, MK_STR("Vary"), MK_STR("Origin")); /* caches must not hand one origin's answer to another */
     if (!origin.p || !is_allowed_origin(r, origin))

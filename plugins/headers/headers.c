@@ -145,7 +145,7 @@ static void apply_changes(struct mk_request *req, const struct header_changes *c
     for (const struct header_change *c = changes->first; c; c = c->next) {
         if (c->kind != CHANGE_ADD)
             mk_response_header_remove(req, c->name);
-        if (c->kind != CHANGE_REMOVE && mk_response_header_borrow(req, c->name, c->value) < 0)
+        if (c->kind != CHANGE_REMOVE && mk_response_header_ref(req, c->name, c->value) < 0)
             log_no_room(c->name);
     }
 }
@@ -157,7 +157,7 @@ static void set_expiry(struct mk_request *req, const struct headers_rule *r)
     int64_t now = mk_loop_wall_seconds(mk_request_loop(req));
     mk_response_header_remove(req, control);
     mk_response_header_remove(req, expires);
-    if (mk_response_header_borrow(req, control, r->max_age) < 0)
+    if (mk_response_header_ref(req, control, r->max_age) < 0)
         log_no_room(control);
     if (mk_response_header_date(req, expires, now + (int64_t)(r->expires_ms / 1000)) < 0)
         log_no_room(expires);
@@ -183,7 +183,7 @@ static int reject_failed_match(struct mk_request *req)
 static void change_response(struct mk_request *req)
 {
     const struct mk_host *host = mk_request_host_state(req, &mk_plugin_headers);
-    bool failed = mk_response_status_get(req) >= 400;
+    bool failed = mk_response_get_status(req) >= 400;
     if (!host)
         return;
     for (const struct headers_rule *r = mk_host_conf(host, sections); r; r = mk_host_conf_next(host, sections, r)) {

@@ -39,9 +39,9 @@ static int parse_path(const struct mk_conf_value *value, void *field, struct mk_
 }
 
 static const struct mk_conf_key keys[] = {
-    MK_CONF_KEY_CUSTOM(struct health_conf, live, "Live", NULL,
+    MK_CONF_KEY_CUSTOM(struct health_conf, live, "LivenessPath", NULL,
                        "A path (`/healthz`): 200 as long as the server answers.", .unit = "path", .parse = parse_path),
-    MK_CONF_KEY_CUSTOM(struct health_conf, ready, "Ready", NULL,
+    MK_CONF_KEY_CUSTOM(struct health_conf, ready, "ReadinessPath", NULL,
                        "A path (`/readyz`): 200, but 503 once the server has been asked to stop.", .unit = "path",
                        .parse = parse_path),
     MK_CONF_KEY_LIST(
@@ -57,14 +57,21 @@ static void check_paths(const struct mk_conf_check *check, void *section)
     const struct health_conf *h = section;
     if (h->listeners.n && !h->live.p && !h->ready.p)
         mk_conf_error(check, offsetof(struct health_conf, listeners),
-                      "\"Live\" or \"Ready\" is missing: a listener would have nothing to answer");
+                      "\"LivenessPath\" or \"ReadinessPath\" is missing: a listener would have nothing to answer");
 }
+
+static const struct mk_conf_foreign renamed[] = {
+    MK_CONF_RENAMED("Live", "LivenessPath"),
+    MK_CONF_RENAMED("Ready", "ReadinessPath"),
+    {0},
+};
 
 static const struct mk_conf_section sections[] = {
     {.name = "HEALTH",
      .scope = MK_CONF_SCOPE_SERVER,
      .size = sizeof(struct health_conf),
      .keys = keys,
+     .foreign = renamed,
      .check = check_paths,
      .doc = MK_CONF_DOC("Whether the server lives and wants requests, on every host.")},
     {0},
@@ -84,7 +91,7 @@ static int start_host(struct mk_host *host, void **ret_state)
             err = -EINVAL;
             continue;
         }
-        mk_host_keep_listener(host, text);
+        mk_host_accept_in_drain(host, text);
     }
     if (h->live.len || h->ready.len || h->listeners.n)
         *ret_state = (void *)(uintptr_t)h;
@@ -106,13 +113,13 @@ static void send_health(struct mk_request *req, bool ready)
     struct mk_str text = ready ? MK_STR("ready\n") : MK_STR("ok\n");
     if (ready && mk_request_draining(req)) {
         text = MK_STR("draining\n");
-        mk_response_status(req, 503);
-        mk_response_header_borrow(req, MK_STR("Retry-After"), MK_STR("1"));
-        mk_response_close(req); /* who asks again shall meet whoever is there then */
+        mk_response_set_status(req, 503);
+        mk_response_header_ref(req, MK_STR("Retry-After"), MK_STR("1"));
+        mk_response_close_connection(req); /* who asks again shall meet whoever is there then */
     }
-    mk_response_header_borrow(req, MK_STR("Content-Type"), MK_STR("text/plain"));
-    mk_response_header_borrow(req, MK_STR("Cache-Control"), MK_STR("no-store"));
-    mk_response_borrow(req, text);
+    mk_response_header_ref(req, MK_STR("Content-Type"), MK_STR("text/plain"));
+    mk_response_header_ref(req, MK_STR("Cache-Control"), MK_STR("no-store"));
+    mk_response_write_ref(req, text);
     mk_response_end(req);
 }
 
@@ -131,7 +138,7 @@ static int answer_probe(struct mk_request *req)
             return MK_DECLINED;
         mk_response_error(req, 404);
     } else if (method != MK_GET && method != MK_HEAD)
-        mk_response_allow(req, MK_STR("GET, HEAD, OPTIONS"));
+        mk_response_method_not_allowed(req, MK_STR("GET, HEAD, OPTIONS"));
     else
         send_health(req, ready);
     return 0;

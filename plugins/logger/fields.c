@@ -161,24 +161,24 @@ static void put_request(struct line *l, const struct log_entry *e, const struct 
 static struct mk_str get_referer(const struct log_entry *e, const struct format_op *s)
 {
     (void)s;
-    return mk_request_field(e->req, MK_FIELD_REFERER);
+    return mk_request_header(e->req, MK_HEADER_REFERER);
 }
 
 static struct mk_str get_agent(const struct log_entry *e, const struct format_op *s)
 {
     (void)s;
-    return mk_request_field(e->req, MK_FIELD_USER_AGENT);
+    return mk_request_header(e->req, MK_HEADER_USER_AGENT);
 }
 
 static struct mk_str get_traceparent(const struct log_entry *e, const struct format_op *s)
 {
     (void)s;
-    return mk_request_header(e->req, MK_STR("traceparent"));
+    return mk_request_header_by_name(e->req, MK_STR("traceparent"));
 }
 
 static struct mk_str get_request_header(const struct log_entry *e, const struct format_op *s)
 {
-    return mk_request_header(e->req, s->arg);
+    return mk_request_header_by_name(e->req, s->arg);
 }
 
 static struct mk_str get_request_id(const struct log_entry *e, const struct format_op *s)
@@ -203,7 +203,7 @@ static bool get_body_bytes_in(const struct log_entry *e, uint64_t *ret)
 
 static bool get_status(const struct log_entry *e, uint64_t *ret)
 {
-    *ret = (uint64_t)mk_response_status_get(e->req);
+    *ret = (uint64_t)mk_response_get_status(e->req);
     return true;
 }
 
@@ -221,7 +221,7 @@ static bool get_body_bytes_out(const struct log_entry *e, uint64_t *ret)
 
 static struct mk_str get_response_header(const struct log_entry *e, const struct format_op *s)
 {
-    return mk_response_header_get(e->req, s->arg);
+    return mk_response_get_header(e->req, s->arg);
 }
 
 static void put_aborted(struct line *l, const struct log_entry *e, const struct format_op *s)
@@ -242,10 +242,10 @@ static struct mk_str get_listener(const struct log_entry *e, const struct format
 }
 
 /* Absent where others could read along. */
-static struct mk_secured get_tls_info(const struct log_entry *e)
+static struct mk_tls_info get_tls_info(const struct log_entry *e)
 {
-    struct mk_secured found;
-    mk_request_secured(e->req, &found);
+    struct mk_tls_info found;
+    mk_request_tls_info(e->req, &found);
     return found;
 }
 

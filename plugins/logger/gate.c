@@ -72,16 +72,16 @@ static void release_worker(struct gate *g)
 static void release_waiters(struct gate *g)
 {
     while (!mk_list_empty(&g->waiting) && !is_full(g)) {
-        struct waiter *w = MK_OWNER(g->waiting.next, struct waiter, node);
+        struct waiter *w = MK_CONTAINER_OF(g->waiting.next, struct waiter, node);
         mk_list_del(&w->node);
         w->gate = NULL;
-        mk_request_continue(w->req);
+        mk_request_decline(w->req);
     }
 }
 
 static void on_message(struct mk_message *message)
 {
-    struct gate *g = MK_OWNER(message, struct gate, message);
+    struct gate *g = MK_CONTAINER_OF(message, struct gate, message);
     do {
         release_waiters(g);
         if (mk_list_empty(&g->waiting)) {

@@ -19,7 +19,7 @@ struct gate *gate_new(struct mk_loop *loop, const struct queue *q);
 void gate_free(struct gate *g);
 
 /*
- * The worker: MK_DECLINED when the request may go on. 0: it waits, and mk_request_continue() is called later, unless it
+ * The worker: MK_DECLINED when the request may go on. 0: it waits, and mk_request_decline() is called later, unless it
  * ends before. -ENOMEM.
  */
 int gate_pass(struct gate *g, struct mk_request *req);

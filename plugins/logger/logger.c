@@ -284,7 +284,7 @@ static void stop_worker(struct mk_worker *worker, void *state)
 /* Requests that could not be read have no host: they are the default one's. */
 static const struct logger_host *get_host_state(const struct mk_request *req)
 {
-    return mk_host_state(mk_request_vhost(req), &mk_plugin_logger);
+    return mk_host_state(mk_request_host_conf(req), &mk_plugin_logger);
 }
 
 static void set_time(struct line *l)
@@ -332,7 +332,7 @@ static void write_line(struct logger_worker *w, const struct logger_host *h, enu
 {
     struct log_producer *c = w->producers[h->indexes[log]];
     const struct format *f = &h->settings->formats[log];
-    int status = mk_response_status_get(e->req);
+    int status = mk_response_get_status(e->req);
     if (!begin_line(w, h->settings, log, c, status))
         return;
     if (MK_UNLIKELY(c->lost)) {
@@ -356,7 +356,7 @@ static void log_request(struct mk_request *req)
     set_time(&w->line);
     if (h->indexes[ACCESS] >= 0)
         write_line(w, h, ACCESS, &e);
-    if (h->indexes[ERRORS] >= 0 && (mk_response_status_get(req) >= 400 || mk_request_aborted(req)))
+    if (h->indexes[ERRORS] >= 0 && (mk_response_get_status(req) >= 400 || mk_request_aborted(req)))
         write_line(w, h, ERRORS, &e);
 }
 
@@ -381,11 +381,11 @@ static void add_request_id(struct mk_request *req)
     if (!h)
         return;
     mk_request_peer(req); /* as long as the system knows it: not any more after a reset */
-    if (!h->settings->request_id || mk_response_header_get(req, name).p)
+    if (!h->settings->request_id || mk_response_get_header(req, name).p)
         return;
     struct mk_str id = mk_request_id(req);
     if (id.p)
-        mk_response_header_borrow(req, name, id);
+        mk_response_header_ref(req, name, id);
 }
 
 MK_PLUGIN(logger) = {

@@ -108,7 +108,7 @@ static uint64_t count_lost(struct log_target *s)
     pthread_mutex_lock(&log_targets_lock);
     uint64_t n = s->lost_closed;
     MK_LIST_EACH(&s->producers, node, save)
-        n += MK_OWNER(node, struct log_producer, node)->lost_total;
+        n += MK_CONTAINER_OF(node, struct log_producer, node)->lost_total;
     pthread_mutex_unlock(&log_targets_lock);
     return n;
 }
@@ -157,8 +157,8 @@ static void gather_batch(struct log_target *s, struct log_batch *b)
         add_producer(b, s->partial, s);
     pthread_mutex_lock(&log_targets_lock);
     MK_LIST_EACH(&s->producers, n, save)
-        if (MK_OWNER(n, struct log_producer, node) != s->partial)
-            add_producer(b, MK_OWNER(n, struct log_producer, node), s);
+        if (MK_CONTAINER_OF(n, struct log_producer, node) != s->partial)
+            add_producer(b, MK_CONTAINER_OF(n, struct log_producer, node), s);
     pthread_mutex_unlock(&log_targets_lock);
 }
 
@@ -340,6 +340,6 @@ void log_target_discard(struct log_target *s)
     struct mk_list *n, *save;
     pthread_mutex_lock(&log_targets_lock);
     MK_LIST_EACH(&s->producers, n, save)
-        discard_lines(MK_OWNER(n, struct log_producer, node));
+        discard_lines(MK_CONTAINER_OF(n, struct log_producer, node));
     pthread_mutex_unlock(&log_targets_lock);
 }

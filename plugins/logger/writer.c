@@ -75,7 +75,7 @@ static struct log_target *find_target(const struct log_dest *t)
 {
     struct mk_list *n, *save;
     MK_LIST_EACH(&writer.targets, n, save) {
-        struct log_target *s = MK_OWNER(n, struct log_target, node);
+        struct log_target *s = MK_CONTAINER_OF(n, struct log_target, node);
         if (s->dest.kind == t->kind && mk_str_eq(s->dest.path, t->path))
             return s;
     }
@@ -148,8 +148,8 @@ static struct log_producer *find_producer(struct log_target *s, const void *owne
 {
     struct mk_list *n, *save;
     MK_LIST_EACH(&s->producers, n, save)
-        if (MK_OWNER(n, struct log_producer, node)->owner == owner)
-            return MK_OWNER(n, struct log_producer, node);
+        if (MK_CONTAINER_OF(n, struct log_producer, node)->owner == owner)
+            return MK_CONTAINER_OF(n, struct log_producer, node);
     return NULL;
 }
 
@@ -212,7 +212,7 @@ static struct log_target *next_target(struct log_target *s)
     pthread_mutex_lock(&log_targets_lock);
     struct mk_list *n = s ? s->node.next : writer.targets.next;
     pthread_mutex_unlock(&log_targets_lock);
-    return n == &writer.targets ? NULL : MK_OWNER(n, struct log_target, node);
+    return n == &writer.targets ? NULL : MK_CONTAINER_OF(n, struct log_target, node);
 }
 
 /* Whose owners have gone, and whose lines are all written. */
@@ -221,7 +221,7 @@ static void remove_unused(struct log_target *s)
     struct mk_list *n, *save;
     pthread_mutex_lock(&log_targets_lock);
     MK_LIST_EACH(&s->producers, n, save) {
-        struct log_producer *c = MK_OWNER(n, struct log_producer, node);
+        struct log_producer *c = MK_CONTAINER_OF(n, struct log_producer, node);
         if (!c->users && !queue_peek(&c->queue).len)
             remove_producer(c);
     }
@@ -249,7 +249,7 @@ static void open_gates(struct log_target *s)
     struct mk_list *n, *save;
     pthread_mutex_lock(&log_targets_lock);
     MK_LIST_EACH(&s->producers, n, save) {
-        struct log_producer *c = MK_OWNER(n, struct log_producer, node);
+        struct log_producer *c = MK_CONTAINER_OF(n, struct log_producer, node);
         if (c->owner) /* else the loop that would take the message may be gone */
             gate_check(c->gate);
     }

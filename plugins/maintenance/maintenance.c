@@ -79,8 +79,8 @@ static int parse_exception(const struct mk_conf_value *value, void *field, struc
 }
 
 static const struct mk_conf_key keys[] = {
-    MK_CONF_KEY_PATH(struct maintenance_conf, file, "File", NULL, "While it exists all requests are answered with 503.",
-                     .flags = MK_CONF_REQUIRED),
+    MK_CONF_KEY_PATH(struct maintenance_conf, file, "FlagFile", NULL,
+                     "While it exists all requests are answered with 503.", .flags = MK_CONF_REQUIRED),
     MK_CONF_KEY_CUSTOM(struct maintenance_conf, page, "Page", NULL,
                        "The answer: a file of at most 64 KB, read at the start; its name tells its type.",
                        .unit = "path", .parse = parse_page),
@@ -94,11 +94,17 @@ static const struct mk_conf_key keys[] = {
     {0},
 };
 
+static const struct mk_conf_foreign renamed[] = {
+    MK_CONF_RENAMED("File", "FlagFile"),
+    {0},
+};
+
 static const struct mk_conf_section sections[] = {
     {.name = "MAINTENANCE",
      .scope = MK_CONF_SCOPE_HOST,
      .size = sizeof(struct maintenance_conf),
      .keys = keys,
+     .foreign = renamed,
      .doc = MK_CONF_DOC("Takes the host out of service, and back, without a restart.")},
     {0},
 };
@@ -146,29 +152,29 @@ static void send_unavailable(struct mk_request *req, const struct maintenance_co
         body = conf->page.body;
     }
     snprintf(seconds, sizeof(seconds), "%u", conf->retry_after_ms / 1000);
-    mk_response_status(req, 503);
-    mk_response_header_borrow(req, MK_STR("Content-Type"), type);
-    mk_response_header_borrow(req, MK_STR("Cache-Control"), MK_STR("no-store"));
+    mk_response_set_status(req, 503);
+    mk_response_header_ref(req, MK_STR("Content-Type"), type);
+    mk_response_header_ref(req, MK_STR("Cache-Control"), MK_STR("no-store"));
     mk_response_header(req, MK_STR("Retry-After"), mk_str_c(seconds));
-    mk_response_borrow(req, body);
+    mk_response_write_ref(req, body);
     mk_response_end(req);
 }
 
 static void check_flag(struct mk_job *job)
 {
-    flag_check(&MK_OWNER(job, struct maintenance_host, job)->flag);
+    flag_check(&MK_CONTAINER_OF(job, struct maintenance_host, job)->flag);
 }
 
 static void finish_check(struct mk_job *job)
 {
-    struct maintenance_host *state = MK_OWNER(job, struct maintenance_host, job);
+    struct maintenance_host *state = MK_CONTAINER_OF(job, struct maintenance_host, job);
     struct mk_request *req = atomic_exchange(&state->waiting, NULL);
     struct mk_worker *worker = state->worker;
     flag_end_check(&state->flag, state->checked_ms); /* the job is the next one's from here on */
     if (req && state->flag.exists)
         send_unavailable(req, state->conf);
     else if (req)
-        mk_request_continue(req);
+        mk_request_decline(req);
     mk_worker_put(worker);
 }
 

@@ -240,7 +240,7 @@ static struct mk_str find_local_path(const struct mk_host *host, struct mk_str t
         return to;
     size_t end = to.len ? find_host_end(to) : 0;
     if (end <= scheme.len || !mk_str_ieq(mk_str(to.p, scheme.len), scheme) ||
-        !mk_host_is_at(host, mk_str(to.p + scheme.len, end - scheme.len)))
+        !mk_host_serves(host, mk_str(to.p + scheme.len, end - scheme.len)))
         return MK_STR_NONE;
     if (end == to.len)
         return MK_STR("/");

@@ -103,8 +103,8 @@ void errors_free(struct static_site *site)
 void errors_apply(struct mk_request *req, const struct static_site *site)
 {
     const struct error_page *page = site->errors;
-    int status = mk_response_status_get(req);
-    if (status < STATUS_MIN || !mk_response_is_page(req))
+    int status = mk_response_get_status(req);
+    if (status < STATUS_MIN || !mk_response_is_default_error(req))
         return;
     while (page && page->status != status)
         page = page->next;

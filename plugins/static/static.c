@@ -233,7 +233,7 @@ static void send_file(struct mk_request *req, const struct static_site *site, co
         return;
     }
     if (found->varies)
-        mk_response_header_borrow(req, MK_STR("Vary"), MK_STR("Accept-Encoding"));
+        mk_response_header_ref(req, MK_STR("Vary"), MK_STR("Accept-Encoding"));
     mk_response_file(req, &(struct mk_file){
                               .fd = found->fd,
                               .bytes = found->bytes,
@@ -286,7 +286,7 @@ struct static_lookup {
 
 static void run_lookup(struct mk_job *job)
 {
-    struct static_lookup *l = MK_OWNER(job, struct static_lookup, job);
+    struct static_lookup *l = MK_CONTAINER_OF(job, struct static_lookup, job);
     if (l->root_check_ms)
         root_check(l->at.site, l->root_check_ms);
     if (userdir_is_matched(&l->at))
@@ -297,13 +297,13 @@ static void run_lookup(struct mk_job *job)
 
 static void finish_lookup(struct mk_job *job)
 {
-    struct static_lookup *l = MK_OWNER(job, struct static_lookup, job);
+    struct static_lookup *l = MK_CONTAINER_OF(job, struct static_lookup, job);
     if (l->req) {
         *l->owner = NULL;
         if (l->found.name.p == l->at.path.p)
             l->found.name = l->req_path;
         if (is_not_found(&l->found))
-            mk_request_continue(l->req);
+            mk_request_decline(l->req);
         else
             send_result(l->req, l->at.site, &l->found);
     } else if (l->found.fd >= 0) {
@@ -383,7 +383,7 @@ static int serve_location(struct mk_request *req, const struct static_location *
     uint64_t now = mk_loop_now_ms(mk_request_loop(req));
     bool swapped = !userdir_is_matched(at) && root_begin_check(site, now);
     if (site->host->n_codings)
-        mk_accept_encoding(mk_request_field(req, MK_FIELD_ACCEPT_ENCODING), &accept);
+        mk_accept_encoding(mk_request_header(req, MK_HEADER_ACCEPT_ENCODING), &accept);
     struct find_result found = {.kind = FOUND_NOTHING, .err = EAGAIN};
     if (!swapped && !userdir_is_matched(at))
         found = find_cached(req, at, &accept);
@@ -407,7 +407,7 @@ static int serve_request(struct mk_request *req)
     if (!site || method == MK_METHOD_OTHER)
         return MK_DECLINED;
     if (method != MK_GET && method != MK_HEAD) {
-        mk_response_allow(req, MK_STR("GET, HEAD, OPTIONS"));
+        mk_response_method_not_allowed(req, MK_STR("GET, HEAD, OPTIONS"));
         return 0;
     }
     struct static_location at = {site, mk_request_path(req), MK_STR_NONE};

@@ -248,7 +248,7 @@ static struct mk_str get_protocol(const struct mk_io *io)
     return mk_str((const char *)name, len);
 }
 
-static int get_tls_info(const struct mk_io *io, struct mk_secured *ret)
+static int get_tls_info(const struct mk_io *io, struct mk_tls_info *ret)
 {
     const struct tls_conn *s = get_conn(io);
     if (!s->ssl)
@@ -328,12 +328,12 @@ const struct mk_transport tls_transport = {
     .open = open_conn,
     .handshake = do_handshake,
     .protocol = get_protocol,
-    .secured = get_tls_info,
+    .tls_info = get_tls_info,
     .read = io_read,
     .write = io_write,
     .sendfile = io_send_file,
     .flush = flush_conn,
     .shutdown = shutdown_conn,
-    .goodbye = close_notify_conn,
+    .close_notify = close_notify_conn,
     .close = close_conn,
 };

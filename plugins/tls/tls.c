@@ -53,7 +53,7 @@ static int start_generation(struct mk_generation *g, void **ret_state)
         return -ENOMEM;
     *t = (struct tls_generation){.g = g, .conf = settings_get_server(g), .port = mk_generation_port(g, &mk_plugin_tls)};
     t->keys_pending = t->conf->ticket_keys.len;
-    t->h2 = mk_generation_speaks(g, MK_STR("h2"));
+    t->h2 = mk_generation_supports_alpn(g, MK_STR("h2"));
     t->default_ctx = tls_host_new_context(t);
     if (t->default_ctx) {
         *ret_state = t;
@@ -205,10 +205,10 @@ static int reject_plaintext(struct mk_request *req)
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>400 Bad Request</title></head>\n"
         "<body><h1>400 Bad Request</h1>\n<p>This port speaks HTTPS, but a plain HTTP request came. Use the same "
         "address with https:// in front.</p></body></html>\n");
-    mk_response_status(req, 400);
-    mk_response_header_borrow(req, MK_STR("Content-Type"), MK_STR("text/html; charset=utf-8"));
-    mk_response_close(req);
-    mk_response_borrow(req, page);
+    mk_response_set_status(req, 400);
+    mk_response_header_ref(req, MK_STR("Content-Type"), MK_STR("text/html; charset=utf-8"));
+    mk_response_close_connection(req);
+    mk_response_write_ref(req, page);
     mk_response_end(req);
     return 0;
 }
@@ -220,7 +220,7 @@ static int reject_plaintext(struct mk_request *req)
 static bool is_misdirected(const struct mk_request *req, const struct tls_conn *s)
 {
     struct mk_str name = mk_request_host(req);
-    const struct tls_host *tls_host = tls_host_of(mk_request_vhost(req));
+    const struct tls_host *tls_host = tls_host_of(mk_request_host_conf(req));
     if (tls_host && (memcmp(tls_host->policy, s->policy, sizeof(s->policy)) != 0 ||
                      SSL_version(s->ssl) < SSL_CTX_get_min_proto_version(tls_host->ctx)))
         return true;
@@ -264,7 +264,7 @@ static bool is_host_name(struct mk_str s)
  */
 static struct mk_str redirect_host(const struct mk_request *req)
 {
-    const struct mk_host *host = mk_request_vhost(req);
+    const struct mk_host *host = mk_request_host_conf(req);
     struct mk_str asked = mk_request_host(req);
     bool is_own = (is_host_name(asked) && mk_host_has_name(host, asked)) || is_local_address(req, asked);
     return is_own ? asked : find_plain_name(host);
@@ -312,11 +312,11 @@ static int check_request(struct mk_request *req)
 static void add_hsts_header(struct mk_request *req)
 {
     const struct tls_host *tls_host = mk_request_host_state(req, &mk_plugin_tls);
-    struct mk_secured known;
+    struct mk_tls_info known;
     if (!tls_host || !tls_host->conf->hsts.len)
         return;
-    if (mk_request_secured(req, &known) == 0 || mk_str_eq(mk_request_scheme(req), MK_STR("https")))
-        mk_response_header_borrow(req, MK_STR("Strict-Transport-Security"), tls_host->conf->hsts);
+    if (mk_request_tls_info(req, &known) == 0 || mk_str_eq(mk_request_scheme(req), MK_STR("https")))
+        mk_response_header_ref(req, MK_STR("Strict-Transport-Security"), tls_host->conf->hsts);
 }
 
 MK_PLUGIN(tls) = {

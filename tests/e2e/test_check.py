@@ -68,7 +68,8 @@ def test_stages(folder, site_root, tmp_path):
     (tmp_path / "a-file").write_text("")
     text = (
         "[SERVER]\n    Listen 127.0.0.1:0\n    Workerz 1\n    ErrorLog /nonexistent/error.log\n"
-        "    PidFile /nonexistent/pid\n    Listen unix:/nonexistent/socket\n[HEALTH]\n    Live /up\n    Listener 1:2\n"
+        "    PidFile /nonexistent/pid\n    Listen unix:/nonexistent/socket\n"
+        "[HEALTH]\n    LivenessPath /up\n    Listener 1:2\n"
     )
     default = (
         "[HOST]\n    ServerNam a\n    DocumentRoot /nonexistent/root\n    TryFiles index.html\n"
@@ -194,7 +195,7 @@ def test_one_mistake_is_one_error(folder, site_root, case):
 def test_nothing_follows_from_a_line_of_plugins_load(folder, line):
     """What the line would have loaded is not known: its sections and keys are not reported as well."""
     load = f"[PLUGINS]\n    Load liana\n    {line}\n    Load static\n"
-    exactly(check(folder(SERVER + "[HEALTH]\n    Live /live\n", **{"plugins.load": load})), ("plugins.load", 3))
+    exactly(check(folder(SERVER + "[HEALTH]\n    LivenessPath /live\n", **{"plugins.load": load})), ("plugins.load", 3))
 
 
 @pytest.mark.parametrize("line", ["", "    CertificateKey\n", "    CertificateKeyx {key}\n"])

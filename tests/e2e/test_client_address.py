@@ -30,7 +30,7 @@ def version2(family, addresses, *values, command=0x21):
 @pytest.fixture
 def probe(serve):
     def start(trusted=None, *, client_from=None, **settings):
-        keys = {"TrustedProxies": trusted, "ClientFrom": client_from, **settings}
+        keys = {"TrustedProxies": trusted, "RealIPHeader": client_from, **settings}
         return serve({k: v for k, v in keys.items() if v}, program=build.probe())
 
     return start
@@ -279,7 +279,7 @@ def test_a_header_and_then_fields(probe):
         ({"Listen": "127.0.0.1:0 proxy"}, r"TrustedProxies names nobody"),
         ({"TrustedProxies": "10.0.0.0/8 10.0.0.1/8"}, r'names more than 8 bits; did you mean "10\.0\.0\.0/8"'),
         ({"TrustedProxies": "localhost"}, r'"localhost" is no network'),
-        ({"ClientFrom": "Forwarded-For"}, r"X-Forwarded-For"),
+        ({"RealIPHeader": "Forwarded-For"}, r"X-Forwarded-For"),
     ],
 )
 def test_mistakes(tmp_path, site_root, keys, sentence):

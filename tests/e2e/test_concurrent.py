@@ -124,7 +124,7 @@ def test_names_of_all_workers(crowd):
 @pytest.mark.parametrize("workers", [1, 4])
 def test_stop_during_load(serve, workers):
     """A stop cuts nobody in the middle of an answer: each connection ends between two."""
-    server = serve({"Workers": workers, "DrainTimeout": "20s"})
+    server = serve({"Workers": workers, "ShutdownTimeout": "20s"})
     answered, ready = [0] * 8, threading.Barrier(9)
 
     def work(i):
@@ -168,7 +168,7 @@ def wait_until(condition):
 def test_stop_at_any_moment(serve):
     """From the first connection on: start, a few clients, stop. Races of the end show here."""
     for round_ in range(8):
-        server = serve({"Workers": 3, "DrainTimeout": "5s"})
+        server = serve({"Workers": 3, "ShutdownTimeout": "5s"})
         clients = [server.connect() for _ in range(12)]
         for client in clients[: round_ * 2]:
             client.send(request("/large.bin") if round_ % 2 else request())

@@ -475,6 +475,45 @@ def test_keys_of_the_original_server(folder, key):
     assert f'3:5: error: "{key.split()[0]}" is not a key of [SERVER] here; ' in result.stderr
 
 
+RENAMED = {
+    ("SERVER", "ClientFrom"): "RealIPHeader",
+    ("SERVER", "StopDelay"): "ShutdownDelay",
+    ("SERVER", "DrainTimeout"): "ShutdownTimeout",
+    ("SERVER", "MaxDrainSize"): "MaxDiscardSize",
+    ("SERVER", "BodyMinRate"): "MinBodyRate",
+    ("HTTP2", "MaxStreams"): "MaxConcurrentStreams",
+    ("HTTP2", "MaxFaults"): "MaxStreamErrors",
+    ("HTTP2", "MaxSmallUpdates"): "MaxWindowUpdates",
+    ("HEALTH", "Live"): "LivenessPath",
+    ("HEALTH", "Ready"): "ReadinessPath",
+}
+RENAMED_IN_HOSTS = {
+    ("HOST", "MaxDrainSize"): "MaxDiscardSize",
+    ("HOST", "BodyMinRate"): "MinBodyRate",
+    ("MAINTENANCE", "File"): "FlagFile",
+}
+
+
+@pytest.mark.parametrize("section_key", RENAMED, ids=" ".join)
+def test_renamed_keys(folder, section_key):
+    name, key = section_key
+    head = "[SERVER]\n    Listen 127.0.0.1:0\n" + ("" if name == "SERVER" else f"[{name}]\n")
+    conf = folder(head + f"    {key} 1\n")
+    result = run("-c", conf, "-t")
+    assert result.returncode == 1
+    assert f'"{key}" is not a key of [{name}] here; it is called {RENAMED[section_key]}' in result.stderr
+
+
+@pytest.mark.parametrize("section_key", RENAMED_IN_HOSTS, ids=" ".join)
+def test_renamed_keys_of_hosts(tmp_path, site_root, section_key):
+    name, key = section_key
+    head = f"[HOST]\n    DocumentRoot {site_root}\n" + ("" if name == "HOST" else f"[{name}]\n")
+    conf = write_config(tmp_path / "conf", site_root, files={"sites/default": head + f"    {key} 1\n"})
+    result = run("-c", conf, "-t")
+    assert result.returncode == 1
+    assert f'"{key}" is not a key of [{name}] here; it is called {RENAMED_IN_HOSTS[section_key]}' in result.stderr
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
 def test_sites_that_cannot_be_listed():
     """The default host can be read, but who knows which others there are?"""

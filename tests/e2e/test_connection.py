@@ -217,7 +217,7 @@ def test_half_closed_within_a_body(connect):
 
 def test_early_error_is_not_lost_to_a_reset(serve):
     """The client is still sending when the server has answered and wants to close: the answer arrives whole."""
-    server = serve({"MaxDrainSize": "16K", "LingerTimeout": "5s"})
+    server = serve({"MaxDiscardSize": "16K", "LingerTimeout": "5s"})
     for _ in range(10):
         with server.connect() as client:
             client.send(lines("POST /hello.txt HTTP/1.1", HOST, "Content-Length: 4000000"))
@@ -249,7 +249,7 @@ def test_linger_is_bounded(serve):
 
 def test_lingering_is_no_free_upload(serve):
     """Sending on and on behind an error ends too."""
-    server = serve({"LingerTimeout": "300ms", "MaxDrainSize": "16K"})
+    server = serve({"LingerTimeout": "300ms", "MaxDiscardSize": "16K"})
     client = server.connect()
     client.send(lines("GET / HTTP/1.1"))
     ended = threading.Event()

@@ -18,7 +18,7 @@ CASES = {
     "a later redirect": (
         f"[REDIRECT]\n    Match {COSTLY}\n    To /elsewhere\n[REDIRECT]\n    Match /\n    To //x/\n", 500, 301, 301,
     ),
-    "exception": (f"[MAINTENANCE]\n    File {{folder}}/flag\n    Except {COSTLY}\n", 503, 404, 503),
+    "exception": (f"[MAINTENANCE]\n    FlagFile {{folder}}/flag\n    Except {COSTLY}\n", 503, 404, 503),
     "headers": (f"[HEADERS]\n    Match {COSTLY}\n    Set X-Seen yes\n    OnErrors On\n", 500, 404, 200),
     "cors": (f"[CORS]\n    Match {COSTLY}\n    Origins *\n[CORS]\n    Match /\n    Origins *\n", 404, 404, 200),
     "compress": (f"[COMPRESS]\n    Match {COSTLY}\n", 404, 404, 200),

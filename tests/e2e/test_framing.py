@@ -210,8 +210,8 @@ def test_0_cl_early_answer_then_body(connect):
 
 
 def test_body_too_large_to_skip(serve):
-    """More than MaxDrainSize is not read away: the answer says close."""
-    server = serve({"MaxDrainSize": "64K"})
+    """More than MaxDiscardSize is not read away: the answer says close."""
+    server = serve({"MaxDiscardSize": "64K"})
     with server.connect() as client:
         client.send(post("Content-Length: 65000", body=b"x" * 65_000))
         answer = client.response()
@@ -224,7 +224,7 @@ def test_body_too_large_to_skip(serve):
 
 def test_chunked_body_too_large_to_skip(serve):
     """A chunked body shows its size only on the way; the connection then just ends."""
-    server = serve({"MaxDrainSize": "64K"})
+    server = serve({"MaxDiscardSize": "64K"})
     with server.connect() as client:
         client.send(post(TE))
         assert client.response().status == 405

@@ -38,7 +38,7 @@ def test_keep_alive_off(serve):
 @pytest.mark.parametrize("times", range(5))
 def test_stop_while_an_answer_is_on_its_way(serve, times):
     """The answer promised to keep the connection; the stop came behind it."""
-    server = serve({"DrainTimeout": "10s"}, files=BIG)
+    server = serve({"ShutdownTimeout": "10s"}, files=BIG)
     client = server.connect(rcvbuf=4096)
     client.send(request("/big.bin"))
     client.sock.recv(1, 2)  # MSG_PEEK: it has begun

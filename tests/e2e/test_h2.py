@@ -28,7 +28,7 @@ PATIENT = {
     "BodyTimeout": NEVER,
     "SendTimeout": NEVER,
     "HandlerTimeout": NEVER,
-    "BodyMinRate": 0,
+    "MinBodyRate": 0,
 }
 PROBE = {"MaxBodySize": "100M"}  # of all servers with the plugin
 

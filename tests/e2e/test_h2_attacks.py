@@ -23,7 +23,7 @@ PATIENT = {
     "BodyTimeout": "60s",
     "SendTimeout": "60s",
     "HandlerTimeout": "60s",
-    "BodyMinRate": 0,
+    "MinBodyRate": 0,
     "MaxKeepAliveRequest": 0,
 }
 SHORT = {**PATIENT, "MemoryLimit": "1M", "DeferAccept": 0}
@@ -137,7 +137,7 @@ POST = f.get("/hello.txt", method="POST")
 UPLOAD = f.headers(101, POST, end=False)
 DEEDS = {  # what comes before, and the deed
     "MaxResets": (b"", lambda i: f.headers(number(i), f.get("/large.bin")) + f.rst_stream(number(i))),
-    "MaxFaults": (b"", lambda i: f.headers(number(i), MALFORMED_HEAD)),
+    "MaxStreamErrors": (b"", lambda i: f.headers(number(i), MALFORMED_HEAD)),
     "MaxSettings": (b"", lambda i: f.settings()),
     "MaxPings": (b"", lambda i: f.ping()),
     "MaxEmptyFrames": (UPLOAD, lambda i: f.data(101)),
@@ -150,7 +150,7 @@ DEEDS = {  # what comes before, and the deed
         lambda i: f.headers(number(i), f.get(), whole=False) + f.continuation(number(i), whole=True),
     ),
     "MaxPriorities": (b"", lambda i: f.priority(number(i), 0)),
-    "MaxSmallUpdates": (b"", lambda i: f.window_update(0, 255)),
+    "MaxWindowUpdates": (b"", lambda i: f.window_update(0, 255)),
 }
 
 
@@ -171,7 +171,7 @@ def test_each_limit_is_the_one_that_is_configured(victim, key):
 @build.needs_probe
 def test_so_many_streams_at_once(probe):
     """Those above the limit are refused as long as the client may not know it; each of them is a fault."""
-    server, head = probe(**limits({"MaxStreams": 3, "MaxFaults": 4})), f.get("/probe/never")
+    server, head = probe(**limits({"MaxConcurrentStreams": 3, "MaxStreamErrors": 4})), f.get("/probe/never")
     with f.Wire(server.addresses[0]) as wire:
         greeting = wire.until(f.SETTINGS)
         assert greeting.payload[:6] == bytes([0, f.MAX_CONCURRENT_STREAMS, 0, 0, 0, 3])
@@ -222,7 +222,7 @@ def test_bombs_are_measured_by_the_largest_head(victim, head_bytes, code):
 
 def test_limits_of_the_library_are_not_in_the_way(victim):
     """More resets, and more PING frames at once, than nghttp2 would bear of its own accord."""
-    server = victim(**limits({"MaxResets": 5000, "MaxPings": 5000, "MaxSmallUpdates": 5000}))
+    server = victim(**limits({"MaxResets": 5000, "MaxPings": 5000, "MaxWindowUpdates": 5000}))
     with f.Wire(server.addresses[0], values={f.INITIAL_WINDOW_SIZE: 0}) as wire:
         wire.send(f.settings(ack=True), f.ping() * 3000)
         for i in range(2000):
@@ -304,7 +304,7 @@ def test_made_you_reset(probe, case):
     server, head, (code, provoke) = probe(), f.get("/probe/never"), PROVOCATIONS[case]
     siege = Siege(server)
     assert siege.lay_one_by_one(lambda i: f.headers(number(i), head) + provoke(number(i))) == code
-    assert siege.sent <= 101, "MaxFaults, and the last one"
+    assert siege.sent <= 101, "MaxStreamErrors, and the last one"
     server.wait_log("probe: done /probe/never")
     assert all("aborted" in line for line in server.lines if "probe: done /probe/never" in line)
 
@@ -326,7 +326,7 @@ def test_malformed_requests_count(victim, case):
 @build.needs_probe
 def test_refused_streams_count(probe):
     """More and more streams, none of which ends, of a client that knows the limit: the first above it is the end."""
-    server, head = probe(**limits({"MaxStreams": 30})), f.get("/probe/never")
+    server, head = probe(**limits({"MaxConcurrentStreams": 30})), f.get("/probe/never")
     siege = Siege(server)
     assert siege.lay(lambda i: f.headers(number(i), head)) == f.PROTOCOL_ERROR
     server.wait_log("probe: done /probe/never")
@@ -450,7 +450,7 @@ def test_unknown_frames(victim):
 @pytest.mark.parametrize("piece", [f.rst_stream(1), f.window_update(1, 1000)], ids=["RST_STREAM", "WINDOW_UPDATE"])
 def test_frames_for_closed_streams(victim, piece):
     """One or two may have been on their way when the stream ended."""
-    server = victim(**limits({"MaxSmallUpdates": 5}))
+    server = victim(**limits({"MaxWindowUpdates": 5}))
     with f.Wire(server.addresses[0]) as wire:
         for i in range(100):
             wire.send(f.headers(number(i), f.get()))
@@ -579,22 +579,22 @@ def test_streams_of_clients_that_take_nothing(victim):
 
 @pytest.mark.parametrize("told", [False, True], ids=["may not know", "knows"])
 def test_more_streams_than_there_may_be(victim, told):
-    """MaxStreams: those above it are refused; who has confirmed the limit breaks it knowingly."""
-    server = victim(**limits({"MaxStreams": 20}))
+    """MaxConcurrentStreams: those above it are refused; who has confirmed the limit breaks it knowingly."""
+    server = victim(**limits({"MaxConcurrentStreams": 20}))
     with f.Wire(server.addresses[0], values={f.INITIAL_WINDOW_SIZE: 0}) as wire:
         wire.send(f.settings(ack=True) if told else b"")
         wire.send(*[f.headers(number(i), f.get("/large.bin")) for i in range(25)])
         if told:
             assert wire.verdict() == f.PROTOCOL_ERROR
             server.wait_log(
-                r": its connection of HTTP/2 is ended for more than 20 requests at once \(MaxStreams of \["
+                r": its connection of HTTP/2 is ended for more than 20 requests at once \(MaxConcurrentStreams of \["
             )
         else:
             refused = [wire.until(f.RST_STREAM) for _ in range(5)]
             assert {(frame.stream, frame.number) for frame in refused} == {
                 (number(i), f.REFUSED_STREAM) for i in range(20, 25)
             }
-            server.wait_log(r": a request over HTTP/2 is refused for more than 20 at once \(MaxStreams of \[HTTP2\]")
+            server.wait_log(r": a request over HTTP/2 is refused for more than 20 at once \(MaxConcurrentStreams of \[")
             wire.sync()
 
 

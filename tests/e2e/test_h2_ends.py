@@ -26,7 +26,7 @@ PATIENT = {
     "BodyTimeout": NEVER,
     "SendTimeout": NEVER,
     "HandlerTimeout": NEVER,
-    "BodyMinRate": 0,
+    "MinBodyRate": 0,
 }
 needs_tls = pytest.mark.skipif(not build.speaks("tls"), reason="this build has no TLS")
 PROBE = {"MaxBodySize": "100M"}  # of all servers with the plugin
@@ -106,7 +106,7 @@ def test_tunnel_is_cancelled(probe):
 @build.needs_probe
 @pytest.mark.concurrent
 def test_stop_lets_streams_finish(probe):
-    server = probe({"DrainTimeout": "20s"})
+    server = probe({"ShutdownTimeout": "20s"})
     client = server.connect_h2()
     streams = [client.begin("/probe/late?300"), client.begin("/probe/ticks?4"), client.begin("/large.bin")]
     client.ping()
@@ -137,7 +137,7 @@ def last_of_goaways(frames):
 @pytest.mark.parametrize("over", ["clear", pytest.param("tls", marks=needs_tls)])
 def test_stop_does_not_wait_for_the_silent(serve, site_root, tmp_path, over):
     """They have asked for nothing and do not answer our PING: they have a moment, not the rest of their time."""
-    settings = {**PATIENT, "DrainTimeout": "60s", "DeferAccept": 0}
+    settings = {**PATIENT, "ShutdownTimeout": "60s", "DeferAccept": 0}
     server = serve(settings) if over == "clear" else serve_secure(serve, tmp_path, site_root, settings)
     context = None if over == "clear" else server.ca.context()
     with f.Wire(server.addresses[0], context=context) as wire:
@@ -151,7 +151,7 @@ def test_stop_does_not_wait_for_the_silent(serve, site_root, tmp_path, over):
 
 @build.needs_probe
 def test_stop_does_not_wait_for_those_who_have_their_answers(probe):
-    server = probe({**PATIENT, "DrainTimeout": "60s"})
+    server = probe({**PATIENT, "ShutdownTimeout": "60s"})
     with f.Wire(server.addresses[0]) as wire:
         wire.send(f.headers(1, f.get("/probe/late?300")))
         wire.sync()
@@ -190,8 +190,8 @@ def test_reload_lets_streams_finish(probe):
 
 
 def test_drain_without_an_end(serve):
-    """DrainTimeout is for those who do not read."""
-    server = serve({**PATIENT, "DrainTimeout": "500ms"})
+    """ShutdownTimeout is for those who do not read."""
+    server = serve({**PATIENT, "ShutdownTimeout": "500ms"})
     client = server.connect_h2(window=1, credit=False)
     number = client.begin("/large.bin")
     client.head(number)

@@ -84,7 +84,7 @@ def test_pipelined_bodies(probe):
 
 def test_handler_holds_the_client_back(probe):
     """A paused body does not pile up in the server: the client's own TCP stops it, and all of it arrives."""
-    server = probe({"MaxBodySize": "100M", "BodyMinRate": 0})
+    server = probe({"MaxBodySize": "100M", "MinBodyRate": 0})
     client = server.connect()
     size = 1_000_000
     client.send_in_background(post("/probe/slow", body=b"s" * size))
@@ -188,7 +188,7 @@ def test_half_closed_client_gets_its_answer(probe):
 
 
 def test_late_answer_is_awaited_by_a_stop(probe):
-    server = probe({"DrainTimeout": "10s"})
+    server = probe({"ShutdownTimeout": "10s"})
     client = server.connect()
     client.send(request("/probe/late?300"))
     server.connect().assert_open()

@@ -9,7 +9,7 @@ import pytest
 from harness.messages import request
 from harness.server import await_true, is_refused, run, section
 
-BOTH = {"Live": "/healthz", "Ready": "/readyz"}
+BOTH = {"LivenessPath": "/healthz", "ReadinessPath": "/readyz"}
 FILES = {"index.html": b"site\n", "healthz": b"a file\n"}
 TERM = signal.SIGTERM
 
@@ -32,7 +32,7 @@ def test_nothing_without_a_section(serve):
 
 
 def test_nothing_where_nothing_is_named(healthy):
-    with healthy({"Ready": "/up"}).connect() as client:
+    with healthy({"ReadinessPath": "/up"}).connect() as client:
         assert client.ask("/healthz").body == b"a file\n"
         assert client.ask("/up").body == b"ready\n"
 
@@ -97,7 +97,7 @@ def test_listener(apart):
         assert client.ask("/readyz").body == b"ready\n"
 
 
-@pytest.mark.parametrize("health", [BOTH, {"Ready": "/up"}])
+@pytest.mark.parametrize("health", [BOTH, {"ReadinessPath": "/up"}])
 def test_listener_answers_nothing_else(apart, health):
     server = apart(health)
     for data in (request("/"), request("/", method="POST"), request("*", method="OPTIONS"), request("/healthz/x")):
@@ -113,12 +113,12 @@ def test_listener_answers_nothing_else(apart, health):
 
 def test_stop_delay(healthy):
     """Everything goes on, but readiness says no; a second signal is the end."""
-    server = healthy(settings={"StopDelay": "1h", "Workers": 2})
+    server = healthy(settings={"ShutdownDelay": "1h", "Workers": 2})
     kept = server.connect()
     assert kept.ask("/").body == b"site\n"
     assert kept.ask("/readyz").body == b"ready\n"
     server.send_signal(TERM)
-    server.wait_log(r"another 3600000 ms \(StopDelay\)")
+    server.wait_log(r"another 3600000 ms \(ShutdownDelay\)")
 
     def readiness():
         with server.connect() as client:
@@ -140,7 +140,7 @@ def test_stop_delay(healthy):
 
 def test_stop_delay_ends(healthy):
     """Without a second signal: the listeners close, and requests in progress come to their end."""
-    server = healthy(settings={"StopDelay": "300ms", "DrainTimeout": "30s"})
+    server = healthy(settings={"ShutdownDelay": "300ms", "ShutdownTimeout": "30s"})
     idle, busy = server.connect(), server.connect()
     assert idle.ask("/").status == 200
     busy.send("GET / HTTP/1.1\r\nHost: localhost\r\n")
@@ -155,8 +155,8 @@ def test_stop_delay_ends(healthy):
 
 
 def test_readiness_while_draining(healthy):
-    """StopDelay 0: only those who are connected can still ask."""
-    server = healthy(settings={"DrainTimeout": "30s"})
+    """ShutdownDelay 0: only those who are connected can still ask."""
+    server = healthy(settings={"ShutdownTimeout": "30s"})
     client, other = server.connect(), server.connect()
     client.send("GET /readyz HTTP/1.1\r\nHost: localhost\r\n")
     assert other.ask("/readyz").body == b"ready\n"
@@ -173,7 +173,7 @@ def test_readiness_while_draining(healthy):
 def test_listener_lasts_as_long_as_the_drain(healthy, tmp_path, kind, workers):
     """All others are closed; probes get an answer each, and do not prolong the drain."""
     listener = "127.0.0.2:0" if kind == "tcp" else f"unix:{tmp_path}/health"
-    settings = {"Listen": ["127.0.0.1:0", listener], "Workers": workers, "DrainTimeout": "1h", "Timeout": "1h"}
+    settings = {"Listen": ["127.0.0.1:0", listener], "Workers": workers, "ShutdownTimeout": "1h", "Timeout": "1h"}
     server = healthy({**BOTH, "Listener": listener}, settings, listeners=2)
     busy, kept = server.connect(0), server.connect(1)
     assert kept.ask("/readyz").body == b"ready\n"
@@ -205,7 +205,7 @@ def test_listener_lasts_as_long_as_the_drain(healthy, tmp_path, kind, workers):
 def test_listener_with_the_fair_scheduler(healthy, workers):
     """It answers health and nothing else; when the drain begins all listeners close, and who is connected may ask."""
     addresses = ["127.0.0.1:0", "127.0.0.2:0"]
-    settings = {"Listen": addresses, "Scheduler": "fair", "Workers": workers, "DrainTimeout": "1h", "Timeout": "1h"}
+    settings = {"Listen": addresses, "Scheduler": "fair", "Workers": workers, "ShutdownTimeout": "1h", "Timeout": "1h"}
     server = healthy({**BOTH, "Listener": addresses[1]}, settings, listeners=2)
     with server.connect(0) as client:
         assert client.ask("/healthz").body == b"a file\n"
@@ -229,7 +229,7 @@ def test_listener_with_the_fair_scheduler(healthy, workers):
 
 def test_every_listener_ends_with_the_drain_time(healthy, tmp_path):
     path = f"unix:{tmp_path}/health"
-    settings = {"Listen": ["127.0.0.1:0", path], "DrainTimeout": "300ms"}
+    settings = {"Listen": ["127.0.0.1:0", path], "ShutdownTimeout": "300ms"}
     server = healthy({**BOTH, "Listener": path}, settings, listeners=2)
     busy = server.connect(0)
     busy.send("GET / HTTP/1.1\r\nHost: localhost\r\n")
@@ -245,15 +245,15 @@ def test_every_listener_ends_with_the_drain_time(healthy, tmp_path):
 @pytest.mark.parametrize(
     "rows, message",
     [
-        ("    Live healthz\n", "health.conf:2:10: error: .*one path, which starts with a slash"),
-        ('    Ready ""\n', "health.conf:2:12: error: .*one path, which starts with a slash"),
-        ("    Live /a\n    Listener 127.0.0.1:9\n", 'health.conf:3:14: error: .*no line "Listen 127.0.0.1:9"'),
-        ("    Live /a\n    Listener 127.0.0.1:0 [::1]:9\n", r'health.conf:3:26: error: .*no line "Listen \[::1\]:9"'),
-        ("    Live /l?x\n", "health.conf:2:10: error: .*has no query"),
-        ("    Ready //r\n", "health.conf:2:11: error: .*empty segments"),
-        ("    Ready /a/./r\n", "health.conf:2:13: error: .*dots for names"),
-        ("    Live /a /b\n", "health.conf:2:10: error: .*one path"),
-        ("    Listener 127.0.0.1:0\n", 'health.conf:2:14: error: "Live" or "Ready" is missing'),
+        ("    LivenessPath healthz\n", "health.conf:2:18: error: .*one path, which starts with a slash"),
+        ('    ReadinessPath ""\n', "health.conf:2:20: error: .*one path, which starts with a slash"),
+        ("    LivenessPath /a\n    Listener 127.0.0.1:9\n", 'health.conf:3:14: error: .*no line "Listen 127.0.0.1:9"'),
+        ("    LivenessPath /\n    Listener 127.0.0.1:0 [::1]:9\n", r'health.conf:3:26: .*no line "Listen \[::1\]:9"'),
+        ("    LivenessPath /l?x\n", "health.conf:2:18: error: .*has no query"),
+        ("    ReadinessPath //r\n", "health.conf:2:19: error: .*empty segments"),
+        ("    ReadinessPath /a/./r\n", "health.conf:2:21: error: .*dots for names"),
+        ("    LivenessPath /a /b\n", "health.conf:2:18: error: .*one path"),
+        ("    Listener 127.0.0.1:0\n", 'health.conf:2:14: error: "LivenessPath" or "ReadinessPath" is missing'),
     ],
 )
 def test_mistakes(host_conf, rows, message):
@@ -268,5 +268,6 @@ def test_mistakes(host_conf, rows, message):
 def test_one_mistake_is_told_once(host_conf):
     folder = host_conf("", FILES)
     (folder / "plugins" / "health").mkdir(parents=True)
-    (folder / "plugins" / "health" / "health.conf").write_text("[HEALTH]\n    Live a\n    Listener 127.0.0.1:0\n")
+    path = folder / "plugins" / "health" / "health.conf"
+    path.write_text("[HEALTH]\n    LivenessPath a\n    Listener 127.0.0.1:0\n")
     assert run("-c", folder, "-t").stderr.count("error:") == 1

@@ -90,7 +90,7 @@ def test_after_a_reload(probe):
 
 def test_after_the_stop(probe):
     """The worker is gone when the thread comes back: it hears so."""
-    server = probe({"DrainTimeout": "0"})
+    server = probe({"ShutdownTimeout": "0"})
     client = server.connect()
     client.send(request("/probe/thread?200"))
     client.send(request("/probe/thread?200"))

@@ -136,7 +136,7 @@ def test_stop(serve, number):
 
 
 def test_stop_closes_idle_connections(serve):
-    server = serve({"Workers": 2, "DrainTimeout": "30s"})
+    server = serve({"Workers": 2, "ShutdownTimeout": "30s"})
     clients = [server.connect() for _ in range(20)]
     for client in clients:
         client.assert_open()
@@ -149,7 +149,7 @@ def test_stop_closes_idle_connections(serve):
 
 
 def test_stop_with_untouched_connections(serve):
-    server = serve({"DrainTimeout": "30s", "DeferAccept": 0})
+    server = serve({"ShutdownTimeout": "30s", "DeferAccept": 0})
     client = server.connect()
     with server.connect() as other:
         other.assert_open()
@@ -162,7 +162,7 @@ def test_stop_with_untouched_connections(serve):
 
 def test_stop_finishes_what_has_begun(serve):
     """A download in progress comes to its end; nobody new is let in."""
-    server = serve({"DrainTimeout": "30s"})
+    server = serve({"ShutdownTimeout": "30s"})
     client = server.connect(rcvbuf=16_384)
     client.send(request("/large.bin"))
     head = client.head()
@@ -175,7 +175,7 @@ def test_stop_finishes_what_has_begun(serve):
 
 
 def test_stop_answers_a_pipeline_before_it_ends(serve):
-    server = serve({"DrainTimeout": "30s"})
+    server = serve({"ShutdownTimeout": "30s"})
     client = server.connect(rcvbuf=16_384)
     client.send(request("/large.bin") + request("/hello.txt"))
     head = client.head()
@@ -186,8 +186,8 @@ def test_stop_answers_a_pipeline_before_it_ends(serve):
 
 
 def test_stop_does_not_wait_for_ever(serve):
-    """DrainTimeout: a reader that has stopped is left behind."""
-    server = serve({"DrainTimeout": "400ms", "SendTimeout": "60s"})
+    """ShutdownTimeout: a reader that has stopped is left behind."""
+    server = serve({"ShutdownTimeout": "400ms", "SendTimeout": "60s"})
     client = server.connect(rcvbuf=4096)
     client.send(request("/large.bin") * 10)
     client.head()
@@ -199,7 +199,7 @@ def test_stop_does_not_wait_for_ever(serve):
 
 
 def test_stop_with_an_incomplete_head(serve):
-    server = serve({"DrainTimeout": "400ms", "Timeout": "60s"})
+    server = serve({"ShutdownTimeout": "400ms", "Timeout": "60s"})
     client = server.connect()
     client.send("GET / HTTP/1.1\r\nHo")
     with server.connect() as other:
@@ -210,7 +210,7 @@ def test_stop_with_an_incomplete_head(serve):
 
 
 def test_second_signal_stops_at_once(serve):
-    server = serve({"DrainTimeout": "60s", "SendTimeout": "60s"})
+    server = serve({"ShutdownTimeout": "60s", "SendTimeout": "60s"})
     client = server.connect(rcvbuf=4096)
     client.send(request("/large.bin") * 10)
     client.head()
@@ -227,7 +227,7 @@ def test_second_signal_stops_at_once(serve):
 def test_second_signal_at_any_moment(serve, pause):
     """It may meet a server whose workers have just ended."""
     for _ in range(10):
-        server = serve({"DrainTimeout": "10s"})
+        server = serve({"ShutdownTimeout": "10s"})
         with server.connect(rcvbuf=4096) as client:
             client.send(request("/large.bin") * 3)
             client.head()

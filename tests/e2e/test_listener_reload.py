@@ -178,7 +178,7 @@ def test_the_name_of_a_listener_is_that_of_its_generation(listener):
     listener.address = f"{listener.port}"
     listener.start("old", plugins=("liana", "health", "static"))
     listener.address = f"*:{listener.port}"
-    health = section("HEALTH", {"Listener": listener.address, "Ready": "/v"})
+    health = section("HEALTH", {"Listener": listener.address, "ReadinessPath": "/v"})
     listener.write("new", plugins=("liana", "health", "static"), files={"plugins/health/health.conf": health})
     listener.reload()
     listener.finish_reload()

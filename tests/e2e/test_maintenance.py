@@ -26,7 +26,7 @@ def host(request, serve, tmp_path, flag):
     def start(keys=None, settings=None, **rest):
         path = flag if request.param == "cached" else "/proc/self/cwd/flag"
         text = section("HOST", {"DocumentRoot": tmp_path / "server0" / "root"})
-        text += section("MAINTENANCE", {"File": path, **(keys or {})})
+        text += section("MAINTENANCE", {"FlagFile": path, **(keys or {})})
         config = {"sites/default": text, **rest.pop("config", {})}
         return serve(settings, files=FILES, config=config, cwd=tmp_path, **rest)
 
@@ -130,7 +130,7 @@ def test_nobody_else_is_asked(host, flag):
 
 def test_health_goes_on(host, flag):
     flag.touch()
-    health = section("HEALTH", {"Live": "/healthz", "Ready": "/readyz"})
+    health = section("HEALTH", {"LivenessPath": "/healthz", "ReadinessPath": "/readyz"})
     with host(config={"plugins/health/health.conf": health}).connect() as client:
         assert client.ask("/").status == 503
         assert client.ask("/healthz").status == client.ask("/readyz").status == 200
@@ -169,14 +169,14 @@ def test_many_ask_at_once(host, flag):
 @pytest.mark.parametrize(
     "rows, message",
     [
-        ("    Text closed\n", '"File", which must be set'),
-        ('    File ""\n', 'default:5:11: error: "File" wants a path, not ""'),
-        ("    File flag\n    Page nowhere.html\n", "default:6:10: error: .*cannot be read: No such file"),
-        ("    File flag\n    Page .\n", "default:6:10: error: .*cannot be read: Is a directory"),
-        ("    File flag\n    Page /dev/zero\n", "default:6:10: error: .*cannot be read: it is no file"),
-        ("    File flag\n    Page ../large.html\n", "default:6:10: error: .*cannot be read: File too large"),
-        ("    File flag\n    Except a/b\n", "default:6:12: error: .*starts with one"),
-        ("    File flag\n    RetryAfter 10ms\n", "default:6:16: error: "),
+        ("    Text closed\n", '"FlagFile", which must be set'),
+        ('    FlagFile ""\n', 'default:5:15: error: "FlagFile" wants a path, not ""'),
+        ("    FlagFile flag\n    Page nowhere.html\n", "default:6:10: error: .*cannot be read: No such file"),
+        ("    FlagFile flag\n    Page .\n", "default:6:10: error: .*cannot be read: Is a directory"),
+        ("    FlagFile flag\n    Page /dev/zero\n", "default:6:10: error: .*cannot be read: it is no file"),
+        ("    FlagFile flag\n    Page ../large.html\n", "default:6:10: error: .*cannot be read: File too large"),
+        ("    FlagFile flag\n    Except a/b\n", "default:6:12: error: .*starts with one"),
+        ("    FlagFile flag\n    RetryAfter 10ms\n", "default:6:16: error: "),
     ],
 )
 def test_mistakes(host_conf, rows, message):

@@ -300,12 +300,12 @@ def test_a_worker_that_leaves_cuts_nobody_off(site):
 
 def test_a_stop_does_not_wait_for_workers_that_leave(site):
     one = site()
-    one.write("a", workers=4, server={"KeepAliveTimeout": "60", "DrainTimeout": "60"})
+    one.write("a", workers=4, server={"KeepAliveTimeout": "60", "ShutdownTimeout": "60"})
     one.reload()
     clients = [one.connect() for _ in range(24)]
     for client in clients:
         check(client.ask("/v"), "a")
-    one.write("b", workers=1, server={"KeepAliveTimeout": "60", "DrainTimeout": "60"})
+    one.write("b", workers=1, server={"KeepAliveTimeout": "60", "ShutdownTimeout": "60"})
     one.reload()
     one.server.send_signal(signal.SIGTERM)
     assert one.server.wait(10) == 0
@@ -314,14 +314,14 @@ def test_a_stop_does_not_wait_for_workers_that_leave(site):
 @pytest.mark.wire
 def test_a_worker_that_leaves_finishes_its_requests(site):
     one = site()
-    one.write("a", workers=4, server={"DrainTimeout": "60"})
+    one.write("a", workers=4, server={"ShutdownTimeout": "60"})
     one.reload()
     clients = []
     for _ in range(16):
         clients.append(one.connect(rcvbuf=4096))
         clients[-1].send(request("/big"))
         clients[-1].until(b"\r\n\r\n", 4096)
-    one.write("b", workers=1, server={"DrainTimeout": "60"})
+    one.write("b", workers=1, server={"ShutdownTimeout": "60"})
     one.reload()
     for client in clients:
         assert client.exactly(5_000_000) == b"a" * 5_000_000
@@ -361,8 +361,8 @@ static int say(struct mk_request *req)
 {
     if (!mk_str_eq(mk_request_path(req), MK_STR("/saying")))
         return MK_DECLINED;
-    mk_response_header_borrow(req, MK_STR("Content-Type"), MK_STR("text/plain"));
-    mk_response_borrow(req, MK_STR("%s"));
+    mk_response_header_ref(req, MK_STR("Content-Type"), MK_STR("text/plain"));
+    mk_response_write_ref(req, MK_STR("%s"));
     mk_response_end(req);
     return 0;
 }

@@ -238,7 +238,7 @@ def test_memory_does_not_grow_with_connections(serve):
 
 def test_upload_is_not_buffered(serve):
     """An unwanted body of 40 MB passes through without being kept."""
-    server = serve({"MaxDrainSize": "100M", "MaxBodySize": "100M"})
+    server = serve({"MaxDiscardSize": "100M", "MaxBodySize": "100M"})
     with server.connect() as client:
         client.assert_open()
         before = server.memory_kb()

@@ -131,9 +131,9 @@ def test_waits_of_a_host(limited):
 
 
 def test_bodies_that_are_read_away_by_a_host(limited):
-    """More than MaxDrainSize is not: the answer says close."""
+    """More than MaxDiscardSize is not: the answer says close."""
     for server, own, closing in (("64K", "1000B", (False, True)), ("1000B", "64K", (True, False))):
-        server = limited({"MaxDrainSize": server}, MaxDrainSize=own)
+        server = limited({"MaxDiscardSize": server}, MaxDiscardSize=own)
         for host, closes in zip(HOSTS, closing):
             with server.connect() as client:
                 client.send(request("/a.txt", "Content-Length: 2000", method="POST", host=host) + b"x" * 2000)
@@ -158,8 +158,8 @@ def test_readers_of_a_host(limited):
 
 @build.needs_probe
 def test_slow_bodies_of_a_host(limited):
-    """BodyMinRate counts after the first five seconds."""
-    server = limited({"BodyMinRate": "0"}, BodyMinRate="1000B")
+    """MinBodyRate counts after the first five seconds."""
+    server = limited({"MinBodyRate": "0"}, MinBodyRate="1000B")
     patient, strict = server.connect(), server.connect()
     sent = 0
     for client, host in zip((patient, strict), HOSTS):

@@ -197,7 +197,7 @@ def full(serve, request):
     scheduler, way = request.param
 
     def start(plan):
-        settings = {"Timeout": "60s", "BodyTimeout": "60s", "KeepAliveTimeout": "60s", "BodyMinRate": 0}
+        settings = {"Timeout": "60s", "BodyTimeout": "60s", "KeepAliveTimeout": "60s", "MinBodyRate": 0}
         server = serve({"Scheduler": scheduler, "OverCapacity": plan, "Workers": 1, **settings, **WAYS[way]})
         return server, way
 
@@ -278,7 +278,7 @@ def test_as_many_as_allowed(serve, scheduler):
 @pytest.mark.parametrize("limit", [{"MaxConnections": 20}, {"FDLimit": 80}])
 def test_resists_by_letting_them_wait(serve, scheduler, limit):
     """All are busy: whoever comes waits in the kernel's queue, and is served when somebody has left."""
-    server = serve({"Scheduler": scheduler, "Workers": 1, "BodyTimeout": "60s", "BodyMinRate": 0, **limit})
+    server = serve({"Scheduler": scheduler, "Workers": 1, "BodyTimeout": "60s", "MinBodyRate": 0, **limit})
     busy = []
     while "trying again every 100 ms" not in server.log:
         assert len(busy) < 100, f"there was room for all of them: {server.log}"

@@ -38,7 +38,7 @@ LIMITS = {
     "MaxRequestLine": [None, 200, "4K"],
     "MaxRequestSize": [None, "30K", "10M"],
     "MaxBodySize": [None, "40K", "1G"],
-    "MaxDrainSize": [None, "30K", "1M"],
+    "MaxDiscardSize": [None, "30K", "1M"],
     "MaxKeepAliveRequest": [None, 2, 7],
     "MaxHandshakes": [None, 8, 512],
     "KeepAlive": [None, "Off", "On"],
@@ -52,12 +52,12 @@ LIMITS = {
     "Backlog": [None, 64, 4096],
 }
 H2_LIMITS = {
-    "MaxStreams": [None, 8, 250],
+    "MaxConcurrentStreams": [None, 8, 250],
     "MaxContinuations": [None, 1, 30],
     "MaxSettings": [None, 20],
     "MaxPings": [None, 20],
     "MaxEmptyFrames": [None, 20],
-    "MaxSmallUpdates": [None, 500],
+    "MaxWindowUpdates": [None, 500],
 }
 OPTIONAL = ["health", "maintenance", "redirect", "cors", "compress", "logger"]
 WAYS = ["", "tls", "proxy", None]  # of the listener that changes; None: it is away

@@ -36,7 +36,7 @@ class Supervised:
     def __init__(self, folder, settings=None, *, host=None, args=("--supervise",), **rest):
         self.folder = folder
         self.root = populate(folder / "root", {"small": SMALL, "large": LARGE})
-        self.settings = {"Workers": 2, "DrainTimeout": "30s", **(settings or {})}
+        self.settings = {"Workers": 2, "ShutdownTimeout": "30s", **(settings or {})}
         self.write()
         self.server = Server("-c", folder / "conf", *args, **rest)
         serving(self.server)
@@ -298,7 +298,7 @@ def test_an_upgrade_keeps_idle_connections(supervised):
 
 def test_a_stop_while_an_old_server_still_has_clients(supervised):
     """Its exchanges finish, too, and its idle connections are closed."""
-    one = supervised({"KeepAliveTimeout": "60s", "DrainTimeout": "30s"})
+    one = supervised({"KeepAliveTimeout": "60s", "ShutdownTimeout": "30s"})
     with one.server.connect() as idle, one.server.connect(rcvbuf=4096) as busy:
         idle.ask("/small")
         busy.send("GET /large HTTP/1.1\r\nHost: a\r\n\r\n")

@@ -146,8 +146,8 @@ def test_slow_chunked_body(serve):
 
 
 def test_dripping_body(serve):
-    """R-U-Dead-Yet: a byte now and then is below BodyMinRate, which counts after the first five seconds."""
-    server = serve({**PATIENT, "BodyTimeout": "400ms", "BodyMinRate": 1000})
+    """R-U-Dead-Yet: a byte now and then is below MinBodyRate, which counts after the first five seconds."""
+    server = serve({**PATIENT, "BodyTimeout": "400ms", "MinBodyRate": 1000})
     client = server.connect()
     client.send(lines("POST /hello.txt HTTP/1.1", HOST, "Content-Length: 10000"))
     assert client.response().status == 405
@@ -165,7 +165,7 @@ def test_dripping_body(serve):
 
 def test_body_in_time(serve):
     """A body that keeps the rate is read to its end, though it takes longer than BodyTimeout."""
-    server = serve({**PATIENT, "BodyTimeout": "400ms", "BodyMinRate": 100})
+    server = serve({**PATIENT, "BodyTimeout": "400ms", "MinBodyRate": 100})
     client = server.connect()
     client.send(lines("POST /hello.txt HTTP/1.1", HOST, "Content-Length: 12000"))
     assert client.response().status == 405

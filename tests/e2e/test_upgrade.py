@@ -65,7 +65,7 @@ def test_an_idle_connection_is_kept(chain):
     one.await_old()
 
 
-@pytest.mark.parametrize("setting", ["KeepAliveTimeout", "DrainTimeout"])
+@pytest.mark.parametrize("setting", ["KeepAliveTimeout", "ShutdownTimeout"])
 def test_an_idle_connection_is_not_kept_for_ever(chain, setting):
     one = chain({"KeepAliveTimeout": "60s", setting: "300ms"})
     with Client(one.server.addresses[0]) as client:
@@ -188,11 +188,11 @@ def test_workers_and_listeners_may_change(chain, tmp_path):
 
 
 def test_no_delay(chain):
-    """StopDelay is for those who find nobody afterwards."""
-    one = chain({"StopDelay": "60s"})
+    """ShutdownDelay is for those who find nobody afterwards."""
+    one = chain({"ShutdownDelay": "60s"})
     one.upgrade()
     one.await_old()
-    write_config(one.folder / "conf", one.root, one.settings | {"StopDelay": "0"})
+    write_config(one.folder / "conf", one.root, one.settings | {"ShutdownDelay": "0"})
     os.kill(one.pids[-1], signal.SIGHUP)
     one.server.wait_log("the new configuration is in use")
 

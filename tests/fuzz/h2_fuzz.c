@@ -35,9 +35,9 @@ struct late {
 
 static void on_timer(struct mk_timer *timer)
 {
-    struct late *late = MK_OWNER(timer, struct late, timer);
+    struct late *late = MK_CONTAINER_OF(timer, struct late, timer);
     mk_request_resume(late->req);
-    mk_response_borrow(late->req, MK_STR("late"));
+    mk_response_write_ref(late->req, MK_STR("late"));
     mk_response_end(late->req);
 }
 
@@ -112,14 +112,14 @@ static void never(struct mk_request *req)
 
 static void give_up(struct mk_request *req)
 {
-    mk_response_borrow(req, MK_STR("hel"));
-    mk_response_length(req, 5);
+    mk_response_write_ref(req, MK_STR("hel"));
+    mk_response_set_length(req, 5);
     mk_response_end(req);
 }
 
 static void hello(struct mk_request *req)
 {
-    mk_response_borrow(req, MK_STR("hello"));
+    mk_response_write_ref(req, MK_STR("hello"));
     mk_response_end(req);
 }
 

@@ -81,7 +81,7 @@ static inline void answer(struct mk_request *req, unsigned way)
     case 4:
         break; /* never: the limit answers */
     default:
-        mk_response_borrow(req, MK_STR("hello"));
+        mk_response_write_ref(req, MK_STR("hello"));
         mk_response_end(req);
     }
 }

@@ -84,7 +84,7 @@ static void check_line(const struct format *f, struct mk_request *req)
 }
 
 /* What a client says of itself in a certificate and in its handshake is the text of the case. */
-static int secured(const struct mk_io *io, struct mk_secured *ret)
+static int secured(const struct mk_io *io, struct mk_tls_info *ret)
 {
     const struct mk_str *text = io->state;
     ret->version = ret->cipher = MK_STR("x");
@@ -96,7 +96,7 @@ static struct mk_str said;
 
 static const struct mk_io *io_of(const struct mk_request *req)
 {
-    static const struct mk_transport transport = {.name = "fuzz", .secured = secured};
+    static const struct mk_transport transport = {.name = "fuzz", .tls_info = secured};
     static struct mk__listener listening = {.text = MK_STR("x")};
     static const struct mk_io io = {.transport = &transport, .state = &said, .listener = &listening};
     (void)req;

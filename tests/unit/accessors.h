@@ -21,10 +21,10 @@ static inline void read_request_headers(struct mk_request *req)
     for (unsigned i = 0; mk_request_header_at(req, i, &name, &value); i++) {
         read_bytes(name);
         read_bytes(value);
-        read_bytes(mk_request_header(req, name));
+        read_bytes(mk_request_header_by_name(req, name));
     }
-    for (unsigned id = 0; id < MK_FIELD_COUNT; id++)
-        read_bytes(mk_request_field(req, (enum mk_field)id));
+    for (unsigned id = 0; id < MK_HEADER_COUNT; id++)
+        read_bytes(mk_request_header(req, (enum mk_header_id)id));
 }
 
 static inline void read_response_headers(struct mk_request *req)
@@ -33,7 +33,7 @@ static inline void read_response_headers(struct mk_request *req)
     for (unsigned i = 0; mk_response_header_at(req, i, &name, &value); i++) {
         read_bytes(name);
         read_bytes(value);
-        read_bytes(mk_response_header_get(req, name));
+        read_bytes(mk_response_get_header(req, name));
     }
 }
 
@@ -57,9 +57,9 @@ static inline void call_accessors(struct mk_request *req)
     (void)mk_request_bytes_received(req);
     (void)mk_request_head_bytes(req);
     (void)mk_response_head_bytes(req);
-    (void)mk_response_status_get(req);
-    (void)mk_response_length_get(req, &length);
-    (void)mk_response_is_page(req);
+    (void)mk_response_get_status(req);
+    (void)mk_response_get_length(req, &length);
+    (void)mk_response_is_default_error(req);
 }
 
 #endif

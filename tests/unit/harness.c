@@ -44,7 +44,7 @@ static void append(struct mk_test_bytes *b, const void *data, size_t len)
 
 static struct mk_test_world *world_of(struct mk_loop *loop)
 {
-    return MK_OWNER(loop, struct mk_test_world, loop);
+    return MK_CONTAINER_OF(loop, struct mk_test_world, loop);
 }
 
 static uint64_t now_ms(void *ctx)
@@ -380,7 +380,7 @@ struct mk_str mk_test_received(struct mk_test_client *c)
 
 struct mk__conn *mk_test_connection(struct mk_test_client *c)
 {
-    return c->event ? MK_OWNER(c->event, struct mk__conn, event) : NULL;
+    return c->event ? MK_CONTAINER_OF(c->event, struct mk__conn, event) : NULL;
 }
 
 const char *mk_test_state(struct mk_test_client *c)
@@ -405,7 +405,7 @@ static void on_request(struct mk_request *req, void *ctx)
         w->handler(req, w);
         return;
     }
-    if (mk_response_borrow(req, MK_STR("hello")) < 0)
+    if (mk_response_write_ref(req, MK_STR("hello")) < 0)
         mk_response_error(req, 503);
     else
         mk_response_end(req);

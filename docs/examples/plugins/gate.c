@@ -71,7 +71,7 @@ static int check(struct mk_request *req)
     for (const struct gate *g = mk_host_conf(host, sections); g; g = mk_host_conf_next(host, sections, g)) {
         if (mk_pattern_match(&g->match, mk_request_path(req)) == 0)
             continue; /* below 0 it cannot be told: a rule that protects counts as a match then */
-        if (opens(g, mk_request_header(req, MK_STR("X-Key"))))
+        if (opens(g, mk_request_header_by_name(req, MK_STR("X-Key"))))
             continue;
         mk_response_error(req, 403);
         return 0; /* answered */

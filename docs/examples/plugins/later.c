@@ -20,9 +20,9 @@ struct answer {
 
 static void speak(struct mk_timer *timer)
 {
-    struct answer *a = MK_OWNER(timer, struct answer, timer);
-    mk_response_header_borrow(a->req, MK_STR("Content-Type"), MK_STR("text/plain"));
-    if (mk_response_borrow(a->req, MK_STR("Now.\n")) < 0)
+    struct answer *a = MK_CONTAINER_OF(timer, struct answer, timer);
+    mk_response_header_ref(a->req, MK_STR("Content-Type"), MK_STR("text/plain"));
+    if (mk_response_write_ref(a->req, MK_STR("Now.\n")) < 0)
         mk_response_abort(a->req); /* half an answer must not look like a whole one */
     else
         mk_response_end(a->req);

@@ -18,15 +18,15 @@ static ssize_t raise(struct mk_filter *filter, char *to, size_t size, void *ctx)
 
 static void change(struct mk_request *req)
 {
-    struct mk_str type = mk_response_header_get(req, MK_STR("Content-Type"));
+    struct mk_str type = mk_response_get_header(req, MK_STR("Content-Type"));
     uint64_t bytes;
-    bool known = mk_response_length_get(req, &bytes);
-    if (!mk_str_starts(type, MK_STR("text/plain")) || mk_response_status_get(req) == 206)
+    bool known = mk_response_get_length(req, &bytes);
+    if (!mk_str_starts(type, MK_STR("text/plain")) || mk_response_get_status(req) == 206)
         return; /* a part of a text is left alone: its bytes are counted already */
     if (mk_response_filter(req, raise, NULL) < 0)
         return;
     if (known)
-        mk_response_length(req, bytes);             /* capitals are as long as small letters */
+        mk_response_set_length(req, bytes);         /* capitals are as long as small letters */
     mk_response_header_remove(req, MK_STR("ETag")); /* these are other bytes than the tag was made for */
     mk_response_header_remove(req, MK_STR("Accept-Ranges"));
 }

@@ -18,7 +18,7 @@ class Chain:
 
     def __init__(self, folder, settings=None, modules=(), files=None, **rest):
         self.folder, self.root = folder, populate(folder / "root", {"small": SMALL, "large": LARGE})
-        self.settings = {"Workers": 2, "DrainTimeout": "30s", **(settings or {})}
+        self.settings = {"Workers": 2, "ShutdownTimeout": "30s", **(settings or {})}
         write_config(folder / "conf", self.root, self.settings, files=files)
         self.program = build.install(folder, *modules)
         self.server = Server("-c", folder / "conf", program=self.program, **rest)

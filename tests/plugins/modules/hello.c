@@ -37,8 +37,8 @@ static int greet(struct mk_request *req)
     const struct settings *s = mk_request_host_state(req, &mk_plugin_hello);
     if (!mk_str_eq(mk_request_path(req), MK_STR("/hello")))
         return MK_DECLINED;
-    if (mk_response_header_borrow(req, MK_STR("Content-Type"), MK_STR("text/plain")) < 0 ||
-        mk_response_borrow(req, s->greeting) < 0)
+    if (mk_response_header_ref(req, MK_STR("Content-Type"), MK_STR("text/plain")) < 0 ||
+        mk_response_write_ref(req, s->greeting) < 0)
         return -ENOMEM;
     mk_response_end(req);
     return 0;

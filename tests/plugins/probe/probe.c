@@ -53,7 +53,7 @@ static void echo_drained(struct mk_request *req, void *ctx)
 
 static void echo(struct mk_request *req)
 {
-    mk_response_on_drain(req, echo_drained, NULL);
+    mk_response_on_writable(req, echo_drained, NULL);
     mk_request_read(req, echo_piece, NULL);
 }
 
@@ -95,7 +95,7 @@ static struct late *make_late(struct mk_request *req, mk_timer_fn fn)
 
 static void answer_late(struct mk_timer *timer)
 {
-    answer(MK_OWNER(timer, struct late, timer)->req, MK_STR("late\n"));
+    answer(MK_CONTAINER_OF(timer, struct late, timer)->req, MK_STR("late\n"));
 }
 
 static void be_late(struct mk_request *req)
@@ -106,7 +106,7 @@ static void be_late(struct mk_request *req)
 
 static void tick(struct mk_timer *timer)
 {
-    struct late *late = MK_OWNER(timer, struct late, timer);
+    struct late *late = MK_CONTAINER_OF(timer, struct late, timer);
     mk_response_write(late->req, MK_STR("tick\n"));
     if (--late->count == 0)
         mk_response_end(late->req);
@@ -125,14 +125,14 @@ static void send_ticks(struct mk_request *req)
 /* ── answers from other threads ── */
 
 struct errand {
-    struct mk_call call;
+    struct mk_request_call call;
     struct mk_worker *worker; /* held until the call */
     uint64_t delay_ms;
 };
 
-static void bring(struct mk_call *call, struct mk_request *req)
+static void bring(struct mk_request_call *call, struct mk_request *req)
 {
-    struct errand *errand = MK_OWNER(call, struct errand, call);
+    struct errand *errand = MK_CONTAINER_OF(call, struct errand, call);
     if (req)
         answer(req, MK_STR("from afar\n"));
     else
@@ -147,7 +147,7 @@ static void *run_errand(void *ctx)
     struct timespec delay = {.tv_sec = (time_t)(errand->delay_ms / 1000),
                              .tv_nsec = (long)(errand->delay_ms % 1000) * 1000000};
     nanosleep(&delay, NULL);
-    if (mk_ticket_call(&errand->call) < 0) {
+    if (mk_request_ref_call(&errand->call) < 0) {
         mk_log_info("probe: the worker has gone"); /* with all that it held */
         free(errand);
     }
@@ -158,7 +158,7 @@ static void send_errand(struct mk_request *req)
 {
     struct errand *errand = calloc(1, sizeof(*errand));
     pthread_t thread;
-    if (!errand || mk_request_ticket(req, &errand->call.ticket) < 0) {
+    if (!errand || mk_request_ref(req, &errand->call.ticket) < 0) {
         free(errand);
         mk_response_error(req, 503);
         return;
@@ -220,12 +220,12 @@ static void upgrade(struct mk_request *req)
     struct echo *e = mk_arena_zalloc(mk_request_arena(req), sizeof(*e));
     if (!e || mk_request_take_over(req, echo_bytes, e) < 0)
         mk_response_error(req, 426);
-    mk_response_header_borrow(req, MK_STR("Upgrade"), MK_STR("echo"));
+    mk_response_header_ref(req, MK_STR("Upgrade"), MK_STR("echo"));
 }
 
 static void slow_resume(struct mk_timer *timer)
 {
-    mk_request_resume(MK_OWNER(timer, struct late, timer)->req);
+    mk_request_resume(MK_CONTAINER_OF(timer, struct late, timer)->req);
 }
 
 static void slow_piece(struct mk_request *req, struct mk_str piece, bool end, void *ctx)
@@ -297,7 +297,7 @@ static void send_trailer_of_a_whole(struct mk_request *req)
 {
     struct mk_str body = MK_STR("whole\n");
     if (mk_str_eq(mk_request_query(req), MK_STR("length")))
-        mk_response_length(req, body.len);
+        mk_response_set_length(req, body.len);
     if (mk_str_eq(mk_request_query(req), MK_STR("empty")))
         body = MK_STR("");
     mk_response_trailer(req, MK_STR("X-Only"), MK_STR("1"));
@@ -335,7 +335,7 @@ static void fail_halfway(struct mk_request *req)
 
 static void promise_too_much(struct mk_request *req)
 {
-    mk_response_length(req, 1000);
+    mk_response_set_length(req, 1000);
     answer(req, MK_STR("short\n"));
 }
 
@@ -359,14 +359,14 @@ static void collect_without_end(struct mk_request *req)
 
 static void end_connection(struct mk_request *req)
 {
-    mk_response_close(req);
+    mk_response_close_connection(req);
     answer(req, MK_STR("bye\n"));
 }
 
 /* Declines, but later. */
 static void decline_late(struct mk_timer *timer)
 {
-    mk_request_continue(MK_OWNER(timer, struct late, timer)->req);
+    mk_request_decline(MK_CONTAINER_OF(timer, struct late, timer)->req);
 }
 
 static void think(struct mk_request *req)
@@ -381,7 +381,7 @@ static void answer_at_once(struct mk_request *req)
 
 static void no_content(struct mk_request *req)
 {
-    mk_response_status(req, 204);
+    mk_response_set_status(req, 204);
     answer(req, MK_STR("nobody may see this\n"));
 }
 
@@ -406,8 +406,8 @@ static void tell_secured(struct mk_request *req)
 {
     char text[512];
     struct mk_buf b;
-    struct mk_secured known;
-    int err = mk_request_secured(req, &known);
+    struct mk_tls_info known;
+    int err = mk_request_tls_info(req, &known);
     mk_buf_init_fixed(&b, text, sizeof(text));
     if (err < 0)
         mk_buf_addf(&b, "%s", strerrorname_np(-err));
@@ -469,7 +469,7 @@ static int act(struct mk_request *req)
         if (!mk_str_eq(mk_request_path(req), acts[i].path))
             continue;
         if (acts[i].act != think)
-            mk_response_header_borrow(req, MK_STR("Content-Type"), MK_STR("text/plain"));
+            mk_response_header_ref(req, MK_STR("Content-Type"), MK_STR("text/plain"));
         acts[i].act(req);
         return 0;
     }
@@ -486,13 +486,13 @@ static void mark(struct mk_request *req)
             bytes += (unsigned char)value.p[k];
     if (bytes == 1)
         mk_log_debug("probe: nothing but a control byte");
-    mk_response_header_borrow(req, MK_STR("X-Probe-Saw"), MK_STR("response"));
+    mk_response_header_ref(req, MK_STR("X-Probe-Saw"), MK_STR("response"));
 }
 
 static void tell(struct mk_request *req)
 {
     struct mk_str path = mk_request_path(req);
-    mk_log_info("probe: done %.*s status %d bytes %llu%s", MK_STR_ARG(path), mk_response_status_get(req),
+    mk_log_info("probe: done %.*s status %d bytes %llu%s", MK_STR_ARG(path), mk_response_get_status(req),
                 (unsigned long long)mk_request_bytes_sent(req), mk_request_aborted(req) ? " aborted" : "");
 }
 

@@ -15,7 +15,7 @@ static void assert_numbers(struct mk_list *l, const char *digits)
     size_t i = 0;
     MK_LIST_EACH(l, n, save) {
         assert_true(digits[i] != '\0');
-        assert_int_equal(MK_OWNER(n, struct item, link)->number, digits[i++] - '0');
+        assert_int_equal(MK_CONTAINER_OF(n, struct item, link)->number, digits[i++] - '0');
         assert_ptr_equal(n->next->prev, n);
     }
     assert_int_equal(digits[i], '\0');

@@ -27,8 +27,8 @@ static void read_body(struct mk_request *req, struct mk_test_world *world)
 static void answer_half(struct mk_request *req, struct mk_test_world *world)
 {
     (void)world;
-    mk_response_length(req, 10);
-    assert_int_equal(mk_response_borrow(req, MK_STR("half")), 0);
+    mk_response_set_length(req, 10);
+    assert_int_equal(mk_response_write_ref(req, MK_STR("half")), 0);
 }
 
 static void answer_half_and_read(struct mk_request *req, struct mk_test_world *world)

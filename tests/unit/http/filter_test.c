@@ -85,7 +85,7 @@ static void close_filtered(void)
 static void two_parts(struct mk_request *req, struct mk_test_world *world)
 {
     (void)world;
-    assert_int_equal(mk_response_borrow(req, MK_STR("abc")), 0);
+    assert_int_equal(mk_response_write_ref(req, MK_STR("abc")), 0);
     assert_int_equal(mk_response_write(req, MK_STR("def")), 0);
     mk_response_end(req);
 }
@@ -98,7 +98,7 @@ static void nothing(struct mk_request *req, struct mk_test_world *world)
 
 static void not_modified(struct mk_request *req, struct mk_test_world *world)
 {
-    mk_response_status(req, 304);
+    mk_response_set_status(req, 304);
     two_parts(req, world);
 }
 
@@ -132,12 +132,12 @@ static void test_framing(void **state)
 static void ask_length(struct mk_request *req, struct mk_test_world *world)
 {
     uint64_t bytes = 0;
-    assert_true(mk_response_length_get(req, &bytes));
+    assert_true(mk_response_get_length(req, &bytes));
     assert_int_equal(bytes, 6);
     filter(req, world);
-    assert_false(mk_response_length_get(req, &bytes));
-    assert_int_equal(mk_response_length(req, 6), 0);
-    assert_true(mk_response_length_get(req, &bytes));
+    assert_false(mk_response_get_length(req, &bytes));
+    assert_int_equal(mk_response_set_length(req, 6), 0);
+    assert_true(mk_response_get_length(req, &bytes));
 }
 
 static void test_the_length_is_known_before_and_not_after(void **state)
@@ -193,7 +193,7 @@ static void much(struct mk_request *req, struct mk_test_world *world)
 {
     (void)world;
     refills = 20;
-    mk_response_on_drain(req, refill, NULL);
+    mk_response_on_writable(req, refill, NULL);
     refill(req, NULL);
 }
 
@@ -234,13 +234,13 @@ static void test_a_slow_client(void **state)
 
 static void shorter_than_announced(struct mk_request *req, struct mk_test_world *world)
 {
-    mk_response_length(req, 10);
+    mk_response_set_length(req, 10);
     two_parts(req, world);
 }
 
 static void longer_than_announced(struct mk_request *req, struct mk_test_world *world)
 {
-    mk_response_length(req, 2);
+    mk_response_set_length(req, 2);
     two_parts(req, world);
 }
 
@@ -322,9 +322,9 @@ static void send_file(struct mk_request *req, struct mk_test_world *world)
 {
     (void)world;
     int fd = open(mk_test_path("file"), O_RDONLY | O_CLOEXEC);
-    assert_int_equal(mk_response_borrow(req, MK_STR("<")), 0);
+    assert_int_equal(mk_response_write_ref(req, MK_STR("<")), 0);
     assert_true(mk_response_write_file(req, fd, 1, FILE_BYTES - 1) >= 0);
-    assert_true(mk_response_borrow(req, MK_STR(">")) >= 0);
+    assert_true(mk_response_write_ref(req, MK_STR(">")) >= 0);
     mk_response_end(req);
 }
 

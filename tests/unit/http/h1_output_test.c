@@ -15,7 +15,7 @@
 static void two_parts(struct mk_request *req, struct mk_test_world *world)
 {
     (void)world;
-    assert_int_equal(mk_response_borrow(req, MK_STR("hello ")), 0);
+    assert_int_equal(mk_response_write_ref(req, MK_STR("hello ")), 0);
     assert_int_equal(mk_response_write(req, MK_STR("world")), 0);
     assert_int_equal(mk_response_write(req, MK_STR("")), 0); /* no part, and above all no last chunk */
     mk_response_end(req);
@@ -49,28 +49,28 @@ static void generated(struct mk_request *req, struct mk_test_world *world)
 
 static void generated_of_known_length(struct mk_request *req, struct mk_test_world *world)
 {
-    assert_int_equal(mk_response_length(req, 3), 0);
+    assert_int_equal(mk_response_set_length(req, 3), 0);
     generated(req, world);
 }
 
 static void no_content(struct mk_request *req, struct mk_test_world *world)
 {
-    assert_int_equal(mk_response_status(req, 204), 0);
+    assert_int_equal(mk_response_set_status(req, 204), 0);
     two_parts(req, world);
 }
 
 static void not_modified(struct mk_request *req, struct mk_test_world *world)
 {
-    assert_int_equal(mk_response_status(req, 304), 0);
+    assert_int_equal(mk_response_set_status(req, 304), 0);
     generated(req, world);
 }
 
 static void with_fields(struct mk_request *req, struct mk_test_world *world)
 {
     (void)world;
-    assert_int_equal(mk_response_status(req, 599), 0); /* not registered */
+    assert_int_equal(mk_response_set_status(req, 599), 0); /* not registered */
     assert_int_equal(mk_response_header(req, MK_STR("X-A"), MK_STR("1")), 0);
-    assert_int_equal(mk_response_header_borrow(req, MK_STR("X-B"), MK_STR("")), 0);
+    assert_int_equal(mk_response_header_ref(req, MK_STR("X-B"), MK_STR("")), 0);
     mk_response_end(req);
 }
 
@@ -130,8 +130,8 @@ static void add_field(struct mk_request *req, struct mk_test_world *world)
 {
     (void)world;
     told++;
-    assert_int_equal(mk_response_header_borrow(req, MK_STR("X-Hook"), MK_STR("was here")), 0);
-    assert_int_equal(mk_response_status(req, 201), 0);
+    assert_int_equal(mk_response_header_ref(req, MK_STR("X-Hook"), MK_STR("was here")), 0);
+    assert_int_equal(mk_response_set_status(req, 201), 0);
 }
 
 static void test_the_hook_changes_the_head(void **state)
@@ -154,7 +154,7 @@ static void many_fields(struct mk_request *req, struct mk_test_world *world)
     (void)world;
     memset(value, 'v', sizeof(value));
     for (int i = 0; i < 40; i++)
-        assert_int_equal(mk_response_header_borrow(req, MK_STR("X"), mk_str(value, sizeof(value))), 0);
+        assert_int_equal(mk_response_header_ref(req, MK_STR("X"), mk_str(value, sizeof(value))), 0);
     mk_response_end(req);
 }
 
@@ -182,9 +182,9 @@ static struct {
 static void announce(struct mk_request *req, struct mk_test_world *world)
 {
     (void)world;
-    assert_int_equal(mk_response_length(req, lengths.announced), 0);
+    assert_int_equal(mk_response_set_length(req, lengths.announced), 0);
     for (unsigned i = 0; i < lengths.pieces; i++)
-        mk_response_borrow(req, MK_STR("12345"));
+        mk_response_write_ref(req, MK_STR("12345"));
     mk_response_end(req);
     current = req;
 }
@@ -232,7 +232,7 @@ static ssize_t say_too_much(struct mk_request *req, char *to, size_t size, void 
 static void generate_too_much(struct mk_request *req, struct mk_test_world *world)
 {
     (void)world;
-    assert_int_equal(mk_response_length(req, 10), 0);
+    assert_int_equal(mk_response_set_length(req, 10), 0);
     assert_int_equal(mk_response_generate(req, say_too_much, NULL), 0);
     mk_response_end(req);
 }
@@ -256,7 +256,7 @@ static void test_a_generator_is_kept_to_the_length(void **state)
 static void give_up(struct mk_request *req, struct mk_test_world *world)
 {
     (void)world;
-    mk_response_borrow(req, MK_STR("half an ans"));
+    mk_response_write_ref(req, MK_STR("half an ans"));
     mk_response_abort(req);
 }
 
@@ -432,7 +432,7 @@ static void stream_blocks(struct mk_request *req, struct mk_test_world *world)
 {
     (void)world;
     drained = 0;
-    mk_response_on_drain(req, on_drain, &blocks_left);
+    mk_response_on_writable(req, on_drain, &blocks_left);
     on_drain(req, &blocks_left);
 }
 
@@ -479,10 +479,10 @@ static void end_with_much(struct mk_request *req, struct mk_test_world *world)
     (void)world;
     drained = 0;
     blocks_left = 0;
-    mk_response_on_drain(req, on_drain, &blocks_left);
-    assert_int_equal(mk_response_borrow(req, mk_str(block, sizeof(block))), MK_AGAIN);
+    mk_response_on_writable(req, on_drain, &blocks_left);
+    assert_int_equal(mk_response_write_ref(req, mk_str(block, sizeof(block))), MK_AGAIN);
     mk_response_end(req);
-    assert_int_equal(mk_response_borrow(req, MK_STR("too late")), -EALREADY);
+    assert_int_equal(mk_response_write_ref(req, MK_STR("too late")), -EALREADY);
 }
 
 static void test_no_drain_after_the_end(void **state)

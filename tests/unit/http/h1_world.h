@@ -94,7 +94,7 @@ static inline void gather(struct mk_request *req, struct mk_str piece, bool end,
     body.len += piece.len;
     body.ends += end;
     if (end) {
-        mk_response_borrow(req, MK_STR("hello"));
+        mk_response_write_ref(req, MK_STR("hello"));
         mk_response_end(req);
     }
 }

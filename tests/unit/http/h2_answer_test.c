@@ -45,9 +45,9 @@ static void give(struct mk_request *req, struct mk_test_world *world)
 {
     remember(req, world);
     if (plan.status)
-        mk_response_status(req, plan.status);
+        mk_response_set_status(req, plan.status);
     if (plan.length != SIZE_MAX)
-        mk_response_length(req, plan.length);
+        mk_response_set_length(req, plan.length);
     mk_response_generate(req, generate, NULL);
     mk_response_end(req);
 }
@@ -56,7 +56,7 @@ static void nothing(struct mk_request *req, struct mk_test_world *world)
 {
     remember(req, world);
     if (plan.status)
-        mk_response_status(req, plan.status);
+        mk_response_set_status(req, plan.status);
     mk_response_end(req);
 }
 
@@ -64,8 +64,8 @@ static void hello(struct mk_request *req, struct mk_test_world *world)
 {
     remember(req, world);
     if (plan.status)
-        mk_response_status(req, plan.status);
-    mk_response_borrow(req, MK_STR("hello"));
+        mk_response_set_status(req, plan.status);
+    mk_response_write_ref(req, MK_STR("hello"));
     mk_response_end(req);
 }
 
@@ -73,8 +73,8 @@ static void later(struct mk_request *req, struct mk_test_world *world)
 {
     remember(req, world);
     if (plan.status)
-        mk_response_status(req, plan.status);
-    mk_response_borrow(req, MK_STR("hello"));
+        mk_response_set_status(req, plan.status);
+    mk_response_write_ref(req, MK_STR("hello"));
 }
 
 static void error_404(struct mk_request *req, struct mk_test_world *world)
@@ -233,7 +233,7 @@ static void test_more_than_there_may_be(void **state)
 
 static void say_close(struct mk_request *req, struct mk_test_world *world)
 {
-    mk_response_close(req);
+    mk_response_close_connection(req);
     hello(req, world);
 }
 
@@ -310,7 +310,7 @@ static void much(struct mk_request *req, struct mk_test_world *world)
 {
     (void)world;
     refills = 20;
-    mk_response_on_drain(req, refill, NULL);
+    mk_response_on_writable(req, refill, NULL);
     refill(req, NULL);
 }
 
@@ -390,7 +390,7 @@ static void test_a_filtered_piece_comes_when_it_is_written(void **state)
     w.on_response = filter;
     h2_get_path(&t, 1, "/");
     h2_expect(&t, "1:200 1:\"hello\"");
-    assert_int_equal(mk_response_borrow(current, MK_STR("more")), 0);
+    assert_int_equal(mk_response_write_ref(current, MK_STR("more")), 0);
     h2_expect(&t, "1:\"more\"");
     mk_response_end(current);
     h2_expect(&t, "1:!");
@@ -407,13 +407,13 @@ static void fail_at_once(struct mk_request *req, struct mk_test_world *world)
 
 static void too_short(struct mk_request *req, struct mk_test_world *world)
 {
-    mk_response_length(req, 6);
+    mk_response_set_length(req, 6);
     hello(req, world);
 }
 
 static void too_long(struct mk_request *req, struct mk_test_world *world)
 {
-    mk_response_length(req, 4);
+    mk_response_set_length(req, 4);
     hello(req, world);
 }
 

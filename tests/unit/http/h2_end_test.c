@@ -110,7 +110,7 @@ static void wait_or_hello(struct mk_request *req, struct mk_test_world *world)
     remember(req, world);
     if (mk_request_path(req).len > 1)
         return;
-    mk_response_borrow(req, MK_STR("hello"));
+    mk_response_write_ref(req, MK_STR("hello"));
     mk_response_end(req);
 }
 
@@ -241,7 +241,7 @@ static void test_a_moment_for_the_deaf(void **state)
 static void answer_and_close(struct mk_request *req, struct mk_test_world *world)
 {
     (void)world;
-    mk_response_close(req);
+    mk_response_close_connection(req);
     mk_response_end(req);
 }
 

@@ -359,16 +359,18 @@ static void test_more_streams_than_there_may_be(void **state)
     for (int32_t id = 11; id < 17; id += 2)
         h2_get_path(&hasty, id, "/1000000");
     h2_expect(&hasty, "11:RST(7) 13:RST(7) 15:RST(7)");
-    expect_told("*: a request over HTTP/2 is refused for more than 5 at once (MaxStreams of \\[HTTP2\\]: *)\n");
+    expect_told(
+        "*: a request over HTTP/2 is refused for more than 5 at once (MaxConcurrentStreams of \\[HTTP2\\]: *)\n");
     h2_frame(&hasty, NGHTTP2_SETTINGS, NGHTTP2_FLAG_ACK, 0, MK_STR(""));
     h2_get_path(&hasty, 17, "/1000000");
     h2_expect(&hasty, "GOAWAY(*,1)");
-    expect_told("*: its connection of HTTP/2 is ended for more than 5 requests at once (MaxStreams of *)\n");
+    expect_told("*: its connection of HTTP/2 is ended for more than 5 requests at once (MaxConcurrentStreams of *)\n");
     h2_free(&hasty);
     h2_head(&t, 1, END_STREAM | END_HEADERS, ":method GET"); /* is not for their number */
     h2_expect(&t, "1:RST(1)");
     h2_close(&t);
-    expect_told("info  connections of HTTP/2 that this worker has ended: 1 for MaxStreams\n*: 3 for MaxStreams\n");
+    expect_told("info  connections of HTTP/2 that this worker has ended: 1 for MaxConcurrentStreams\n*: 3 for "
+                "MaxConcurrentStreams\n");
 }
 
 static void test_hoarders(void **state)

@@ -357,7 +357,7 @@ static inline void h2_close(struct mk_test_h2 *t)
 static inline void give_a_part(struct mk_request *req, struct mk_test_world *world)
 {
     remember(req, world);
-    mk_response_borrow(req, MK_STR("part"));
+    mk_response_write_ref(req, MK_STR("part"));
 }
 
 static inline void pause_body(struct mk_request *req, struct mk_test_world *world)
@@ -413,7 +413,7 @@ static inline void h2_give(struct mk_request *req, struct mk_test_world *world)
     struct h2_rest *rest = mk_arena_zalloc(mk_request_arena(req), sizeof(*rest));
     assert_non_null(rest);
     rest->left = strtoul(path.p + 1, NULL, 10);
-    mk_response_length(req, rest->left);
+    mk_response_set_length(req, rest->left);
     mk_response_generate(req, h2_generate, rest);
     mk_response_end(req);
 }

@@ -29,7 +29,7 @@ static void send_the_file(struct mk_request *req, struct mk_test_world *world)
     (void)world;
     assert_true(fd >= 0);
     if (!chunked)
-        assert_int_equal(mk_response_length(req, file_length), 0);
+        assert_int_equal(mk_response_set_length(req, file_length), 0);
     else
         assert_int_equal(mk_response_generate(req, say_nothing, NULL), 0); /* of unknown length */
     if (mk_response_write_file(req, fd, file_at, file_length) < 0)

@@ -284,29 +284,29 @@ static void test_every_byte(void **state)
 
 static const struct {
     const char *name;
-    enum mk_field id;
+    enum mk_header_id id;
 } known[] = {
-    {"Accept", MK_FIELD_ACCEPT},
-    {"Accept-Encoding", MK_FIELD_ACCEPT_ENCODING},
-    {"Authorization", MK_FIELD_AUTHORIZATION},
-    {"Connection", MK_FIELD_CONNECTION},
-    {"Content-Length", MK_FIELD_CONTENT_LENGTH},
-    {"Content-Type", MK_FIELD_CONTENT_TYPE},
-    {"Cookie", MK_FIELD_COOKIE},
-    {"Expect", MK_FIELD_EXPECT},
-    {"Host", MK_FIELD_HOST},
-    {"If-Match", MK_FIELD_IF_MATCH},
-    {"If-Modified-Since", MK_FIELD_IF_MODIFIED_SINCE},
-    {"If-None-Match", MK_FIELD_IF_NONE_MATCH},
-    {"If-Range", MK_FIELD_IF_RANGE},
-    {"If-Unmodified-Since", MK_FIELD_IF_UNMODIFIED_SINCE},
-    {"Origin", MK_FIELD_ORIGIN},
-    {"Range", MK_FIELD_RANGE},
-    {"Referer", MK_FIELD_REFERER},
-    {"TE", MK_FIELD_TE},
-    {"Transfer-Encoding", MK_FIELD_TRANSFER_ENCODING},
-    {"Upgrade", MK_FIELD_UPGRADE},
-    {"User-Agent", MK_FIELD_USER_AGENT},
+    {"Accept", MK_HEADER_ACCEPT},
+    {"Accept-Encoding", MK_HEADER_ACCEPT_ENCODING},
+    {"Authorization", MK_HEADER_AUTHORIZATION},
+    {"Connection", MK_HEADER_CONNECTION},
+    {"Content-Length", MK_HEADER_CONTENT_LENGTH},
+    {"Content-Type", MK_HEADER_CONTENT_TYPE},
+    {"Cookie", MK_HEADER_COOKIE},
+    {"Expect", MK_HEADER_EXPECT},
+    {"Host", MK_HEADER_HOST},
+    {"If-Match", MK_HEADER_IF_MATCH},
+    {"If-Modified-Since", MK_HEADER_IF_MODIFIED_SINCE},
+    {"If-None-Match", MK_HEADER_IF_NONE_MATCH},
+    {"If-Range", MK_HEADER_IF_RANGE},
+    {"If-Unmodified-Since", MK_HEADER_IF_UNMODIFIED_SINCE},
+    {"Origin", MK_HEADER_ORIGIN},
+    {"Range", MK_HEADER_RANGE},
+    {"Referer", MK_HEADER_REFERER},
+    {"TE", MK_HEADER_TE},
+    {"Transfer-Encoding", MK_HEADER_TRANSFER_ENCODING},
+    {"Upgrade", MK_HEADER_UPGRADE},
+    {"User-Agent", MK_HEADER_USER_AGENT},
 };
 
 static uint16_t id_of(const char *name, uint32_t *ret_seen)
@@ -326,7 +326,7 @@ static void test_known_fields(void **state)
         "Connectio", "Transfer_Encoding",     "Tee",           "Accept-Range"};
     uint32_t seen;
     (void)state;
-    assert_int_equal(COUNT(known), MK_FIELD_COUNT - 1); /* all of them */
+    assert_int_equal(COUNT(known), MK_HEADER_COUNT - 1); /* all of them */
     for (size_t i = 0; i < COUNT(known); i++) {
         char name[32];
         assert_int_equal(id_of(known[i].name, &seen), known[i].id);
@@ -336,7 +336,7 @@ static void test_known_fields(void **state)
         assert_int_equal(id_of(name, &seen), known[i].id);
     }
     for (size_t i = 0; i < COUNT(others); i++)
-        assert_int_equal(id_of(others[i], &seen), MK_FIELD_OTHER);
+        assert_int_equal(id_of(others[i], &seen), MK_HEADER_OTHER);
 }
 
 static const struct {

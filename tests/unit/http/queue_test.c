@@ -88,7 +88,7 @@ static void test_parts_in_their_order(void **state)
         ssize_t end;
         unsigned left = 3;
         start();
-        assert_int_equal(mk_response_borrow(req, MK_STR("abc")), 0);
+        assert_int_equal(mk_response_write_ref(req, MK_STR("abc")), 0);
         assert_int_equal(mk_response_generate(req, once, &left), 0);
         assert_int_equal(mk_response_write(req, MK_STR("def")), 0);
         assert_int_equal(mk_response_write_file(req, open_file(), 2, 5), 0);
@@ -110,7 +110,7 @@ static void test_not_ended_yet(void **state)
     start();
     assert_string_equal(read_text(8, &end), "");
     assert_int_equal(end, -EAGAIN);
-    mk_response_borrow(req, MK_STR("abc"));
+    mk_response_write_ref(req, MK_STR("abc"));
     assert_string_equal(read_text(8, &end), "abc");
     assert_int_equal(end, -EAGAIN);
     mk_response_end(req);
@@ -132,7 +132,7 @@ static void test_lengths_are_kept(void **state)
         start();
         queue.length_known = true;
         queue.length = cases[i].length;
-        mk_response_borrow(req, MK_STR("abc"));
+        mk_response_write_ref(req, MK_STR("abc"));
         mk_response_end(req);
         assert_string_equal(read_text(8, &end), cases[i].text);
         assert_int_equal(end, cases[i].end);
@@ -147,7 +147,7 @@ static void test_generators(void **state)
     for (size_t i = 0; i < COUNT(results); i++) {
         ssize_t end;
         start();
-        mk_response_borrow(req, MK_STR("abc"));
+        mk_response_write_ref(req, MK_STR("abc"));
         mk_response_generate(req, wait_or_fail, &results[i]);
         mk_response_end(req);
         assert_string_equal(read_text(8, &end), "abc");
@@ -169,7 +169,7 @@ static void test_given_up(void **state)
     ssize_t end;
     (void)state;
     start();
-    mk_response_borrow(req, MK_STR("abc"));
+    mk_response_write_ref(req, MK_STR("abc"));
     mk_response_abort(req);
     assert_string_equal(read_text(8, &end), "");
     assert_int_equal(end, -EPIPE);
@@ -211,7 +211,7 @@ static void refill(struct mk_request *r, void *ctx)
 {
     assert_null(ctx);
     if (refills-- > 1)
-        mk_response_borrow(r, MK_STR("more"));
+        mk_response_write_ref(r, MK_STR("more"));
     else
         mk_response_end(r);
 }
@@ -223,14 +223,14 @@ static void test_the_handler_hears_of_room(void **state)
     (void)state;
     start();
     refills = 2;
-    mk_response_on_drain(req, refill, NULL);
-    assert_int_equal(mk_response_borrow(req, mk_str(much, sizeof(much))), MK_AGAIN);
+    mk_response_on_writable(req, refill, NULL);
+    assert_int_equal(mk_response_write_ref(req, mk_str(much, sizeof(much))), MK_AGAIN);
     assert_int_equal(mk__parts_read(&queue, to, sizeof(to)), sizeof(much));
     assert_int_equal(refills, 2);
     assert_int_equal(mk__parts_read(&queue, to, sizeof(to)), 4); /* asked, and it had some */
     assert_int_equal(refills, 1);
     assert_int_equal(mk__parts_read(&queue, to, sizeof(to)), -EAGAIN); /* nobody has said that it wants more */
-    assert_int_equal(mk_response_borrow(req, mk_str(much, sizeof(much))), MK_AGAIN);
+    assert_int_equal(mk_response_write_ref(req, mk_str(much, sizeof(much))), MK_AGAIN);
     assert_int_equal(mk__parts_read(&queue, to, sizeof(to)), sizeof(much));
     assert_int_equal(mk__parts_read(&queue, to, sizeof(to)), 0);
     assert_int_equal(refills, 0);

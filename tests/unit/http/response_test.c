@@ -26,12 +26,12 @@ static struct mk_str ask(const char *method)
 static void use_statuses(struct mk_request *req, struct mk_test_world *world)
 {
     (void)world;
-    assert_int_equal(mk_response_status_get(req), 200);
-    assert_int_equal(mk_response_status(req, 199), -EINVAL);
-    assert_int_equal(mk_response_status(req, 600), -EINVAL);
-    assert_int_equal(mk_response_status(req, -200), -EINVAL);
-    assert_int_equal(mk_response_status(req, 202), 0);
-    assert_int_equal(mk_response_status_get(req), 202);
+    assert_int_equal(mk_response_get_status(req), 200);
+    assert_int_equal(mk_response_set_status(req, 199), -EINVAL);
+    assert_int_equal(mk_response_set_status(req, 600), -EINVAL);
+    assert_int_equal(mk_response_set_status(req, -200), -EINVAL);
+    assert_int_equal(mk_response_set_status(req, 202), 0);
+    assert_int_equal(mk_response_get_status(req), 202);
     mk_response_end(req);
 }
 
@@ -52,15 +52,15 @@ static void use_fields(struct mk_request *req, struct mk_test_world *world)
         assert_int_equal(mk_response_header(req, mk_str_c(bad_names[i]), MK_STR("v")), -EINVAL);
     for (size_t i = 0; i < COUNT(bad_values); i++)
         assert_int_equal(mk_response_header(req, MK_STR("X"), mk_str_c(bad_values[i])), -EINVAL);
-    assert_int_equal(mk_response_header_borrow(req, MK_STR("X"), MK_STR("nul\0")), -EINVAL);
+    assert_int_equal(mk_response_header_ref(req, MK_STR("X"), MK_STR("nul\0")), -EINVAL);
     char value[] = "copied";
     assert_int_equal(mk_response_header(req, MK_STR("X-A"), mk_str_c(value)), 0);
     memset(value, '!', 6);
-    assert_int_equal(mk_response_header_borrow(req, MK_STR("X-B"), MK_STR("\ttab \xc3\xbc")), 0);
+    assert_int_equal(mk_response_header_ref(req, MK_STR("X-B"), MK_STR("\ttab \xc3\xbc")), 0);
     assert_int_equal(mk_response_header(req, MK_STR("x-a"), MK_STR("again")), 0);
     assert_int_equal(mk_response_header(req, MK_STR("X-C"), MK_STR("c")), 0);
-    assert_str_equal(mk_response_header_get(req, MK_STR("X-a")), "copied");
-    assert_null(mk_response_header_get(req, MK_STR("X-D")).p);
+    assert_str_equal(mk_response_get_header(req, MK_STR("X-a")), "copied");
+    assert_null(mk_response_get_header(req, MK_STR("X-D")).p);
     struct mk_str name, found;
     unsigned n = 0;
     while (mk_response_header_at(req, n, &name, &found))
@@ -69,8 +69,8 @@ static void use_fields(struct mk_request *req, struct mk_test_world *world)
     assert_str_equal(name, "X-C");
     assert_str_equal(found, "c");
     mk_response_header_remove(req, MK_STR("X-A"));
-    assert_null(mk_response_header_get(req, MK_STR("X-A")).p);
-    assert_str_equal(mk_response_header_get(req, MK_STR("X-C")), "c");
+    assert_null(mk_response_get_header(req, MK_STR("X-A")).p);
+    assert_str_equal(mk_response_get_header(req, MK_STR("X-C")), "c");
     mk_response_end(req);
 }
 
@@ -119,10 +119,10 @@ static void test_too_late(void **state)
     struct mk_test_client *c = mk_test_connect(&w, MK_STR("GET / HTTP/1.1\r\nHost: h\r\n\r\n"));
     assert_int_equal(mk_response_write(w.ctx, MK_STR("x")), 0);
     mk_test_settle(&w);
-    assert_int_equal(mk_response_status(w.ctx, 404), -EALREADY);
+    assert_int_equal(mk_response_set_status(w.ctx, 404), -EALREADY);
     assert_int_equal(mk_response_header(w.ctx, MK_STR("X"), MK_STR("y")), -EALREADY);
-    assert_int_equal(mk_response_length(w.ctx, 5), -EALREADY);
-    assert_int_equal(mk_response_status_get(w.ctx), 200);
+    assert_int_equal(mk_response_set_length(w.ctx, 5), -EALREADY);
+    assert_int_equal(mk_response_get_status(w.ctx), 200);
     mk_response_end(w.ctx);
     unsigned before = mk_test_descriptors();
     int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -143,7 +143,7 @@ static void use_trailers(struct mk_request *req, struct mk_test_world *world)
     assert_int_equal(mk_response_trailer(req, MK_STR("X"), MK_STR("a\r\nb")), -EINVAL);
     assert_int_equal(mk_response_trailer(req, MK_STR("Content-Length"), MK_STR("1")), -EINVAL);
     assert_int_equal(mk_response_trailer(req, MK_STR("Transfer-Encoding"), MK_STR("chunked")), -EINVAL);
-    assert_int_equal(mk_response_borrow(req, MK_STR("body")), 0);
+    assert_int_equal(mk_response_write_ref(req, MK_STR("body")), 0);
     assert_int_equal(mk_response_trailer(req, MK_STR("X-A"), mk_str_c(value)), 0);
     memset(value, '!', 6);
     mk_response_end(req);
@@ -168,7 +168,7 @@ static void use_many_trailers(struct mk_request *req, struct mk_test_world *worl
     for (unsigned i = 0; i < MK__TRAILERS_MAX; i++)
         assert_int_equal(mk_response_trailer(req, MK_STR("X"), MK_STR("y")), 0);
     assert_int_equal(mk_response_trailer(req, MK_STR("X"), MK_STR("y")), -ENOMEM);
-    mk_response_borrow(req, MK_STR("body"));
+    mk_response_write_ref(req, MK_STR("body"));
     if (world->ctx)
         assert_int_equal(mk_response_replace(req, MK_STR("text/x"), MK_STR("another")), 0);
     mk_response_end(req);
@@ -198,9 +198,9 @@ static void prepare_much(struct mk_request *req)
     int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
     mk_response_header(req, MK_STR("X-Old"), MK_STR("old"));
     mk_response_trailer(req, MK_STR("X-Trailer"), MK_STR("old"));
-    mk_response_length(req, 77);
+    mk_response_set_length(req, 77);
     mk_response_write(req, MK_STR("prepared"));
-    mk_response_borrow(req, MK_STR("prepared"));
+    mk_response_write_ref(req, MK_STR("prepared"));
     mk_response_write_file(req, fd, 0, 10);
 }
 
@@ -262,7 +262,7 @@ static void answer_allow(struct mk_request *req, struct mk_test_world *world)
 {
     (void)world;
     prepare_much(req);
-    mk_response_allow(req, MK_STR("GET, HEAD"));
+    mk_response_method_not_allowed(req, MK_STR("GET, HEAD"));
 }
 
 static void test_allow(void **state)

@@ -42,7 +42,7 @@ static int open_world(void **state)
     assert_int_equal(mk_test_world_open(&w, NULL), 0);
     shaking = mk_test_memory;
     shaking.handshake = shake;
-    shaking.goodbye = notify_close;
+    shaking.close_notify = notify_close;
     w.transport = &shaking;
     verdict = -EAGAIN;
     w.settings.handshakes_max = 100;

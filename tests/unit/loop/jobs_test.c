@@ -24,7 +24,7 @@ static struct mk_test_world world;
 
 static void work(struct mk_job *job)
 {
-    struct work *w = MK_OWNER(job, struct work, job);
+    struct work *w = MK_CONTAINER_OF(job, struct work, job);
     sigset_t set;
     pthread_sigmask(SIG_BLOCK, NULL, &set);
     w->signals_blocked = sigismember(&set, SIGTERM) && sigismember(&set, SIGPIPE);
@@ -34,7 +34,7 @@ static void work(struct mk_job *job)
 
 static void finish(struct mk_job *job)
 {
-    struct work *w = MK_OWNER(job, struct work, job);
+    struct work *w = MK_CONTAINER_OF(job, struct work, job);
     assert_true(pthread_equal(pthread_self(), loop_thread));
     assert_int_equal(w->worked, 1);
     assert_false(pthread_equal(w->worker, loop_thread));

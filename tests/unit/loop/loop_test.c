@@ -335,7 +335,7 @@ static unsigned next_number[SENDERS], received;
 
 static void on_letter(struct mk_message *message)
 {
-    const struct letter *l = MK_OWNER(message, struct letter, message);
+    const struct letter *l = MK_CONTAINER_OF(message, struct letter, message);
     assert_int_equal(l->number, next_number[l->sender]); /* those of one sender in their order */
     next_number[l->sender]++;
     if (++received == SENDERS * LETTERS)

@@ -17,7 +17,7 @@ struct probe {
 
 static void on_fire(struct mk_timer *timer)
 {
-    struct probe *p = MK_OWNER(timer, struct probe, timer);
+    struct probe *p = MK_CONTAINER_OF(timer, struct probe, timer);
     p->fired++;
     p->fired_ms = wheel.now_ms;
 }
@@ -186,7 +186,7 @@ struct meddler {
 
 static void on_meddle(struct mk_timer *timer)
 {
-    struct meddler *m = MK_OWNER(timer, struct meddler, own.timer);
+    struct meddler *m = MK_CONTAINER_OF(timer, struct meddler, own.timer);
     on_fire(timer);
     if (m->cancels)
         mk_list_del(&m->cancels->timer.node);

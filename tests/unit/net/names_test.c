@@ -22,7 +22,7 @@ struct asking {
 
 static void on_known(struct mk_task *task)
 {
-    struct asking *a = MK_OWNER(task, struct asking, task);
+    struct asking *a = MK_CONTAINER_OF(task, struct asking, task);
     assert_int_equal(a->name->state, MK__RESOLVER_RESOLVED);
     a->calls++;
 }

@@ -27,7 +27,7 @@ static void start(struct mk_request *req, struct mk_test_world *world)
 static void answer_body(struct mk_request *req, struct mk_test_world *world)
 {
     (void)world;
-    if (mk_response_borrow(req, mk_str(plain, sizeof(plain))) < 0)
+    if (mk_response_write_ref(req, mk_str(plain, sizeof(plain))) < 0)
         mk_response_abort(req);
     else
         mk_response_end(req);

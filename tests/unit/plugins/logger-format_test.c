@@ -34,14 +34,14 @@ static struct mk__peer *peer_of(const struct mk_request *req)
     return &peer;
 }
 
-static int secured(const struct mk_io *io, struct mk_secured *ret)
+static int secured(const struct mk_io *io, struct mk_tls_info *ret)
 {
     (void)io;
-    *ret = (struct mk_secured){.version = MK_STR("TLSv1.3"), .cipher = MK_STR("AES"), .client = MK_STR("CN=a b")};
+    *ret = (struct mk_tls_info){.version = MK_STR("TLSv1.3"), .cipher = MK_STR("AES"), .client = MK_STR("CN=a b")};
     return 0;
 }
 
-static const struct mk_transport plain = {.name = "plain"}, encrypted = {.name = "encrypted", .secured = secured};
+static const struct mk_transport plain = {.name = "plain"}, encrypted = {.name = "encrypted", .tls_info = secured};
 static struct mk_io io = {.transport = &plain};
 
 static const struct mk_io *io_of(const struct mk_request *req)

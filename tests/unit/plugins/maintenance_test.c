@@ -149,7 +149,7 @@ static int set_up(void **state)
     mk_test_mkdir("conf/sites");
     mk_test_write("conf/monkey.conf", MK_STR("[SERVER]\n    Listen 127.0.0.1:0\n"));
     mk_test_write("conf/sites/default",
-                  MK_STR("[HOST]\n    DocumentRoot .\n[MAINTENANCE]\n    File /proc/self/cwd/flag\n"));
+                  MK_STR("[HOST]\n    DocumentRoot .\n[MAINTENANCE]\n    FlagFile /proc/self/cwd/flag\n"));
     return chdir(mk_test_folder);
 }
 

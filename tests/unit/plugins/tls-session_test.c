@@ -87,9 +87,9 @@ static void test_the_handshake_holds_the_worker(void **state)
 
 static void test_what_is_known(void **state)
 {
-    struct mk_secured known = {0};
+    struct mk_tls_info known = {0};
     (void)state;
-    assert_int_equal(tls_transport.secured(&io, &known), 0);
+    assert_int_equal(tls_transport.tls_info(&io, &known), 0);
     assert_str_equal(known.version, "TLSv1.3");
     assert_str_equal(known.cipher, "TLS_AES_256_GCM_SHA384");
     assert_int_equal(known.server_name.len, 0);
@@ -224,7 +224,7 @@ static void test_a_client_that_only_keeps_it_busy(void **state)
 static void test_plain_http(void **state)
 {
     static const char request[] = "GET / HTTP/1.1\r\n\r\n";
-    struct mk_secured known;
+    struct mk_tls_info known;
     char to[100];
     int own;
     (void)state;
@@ -232,7 +232,7 @@ static void test_plain_http(void **state)
     assert_int_equal(write(own, request, 3), 3);
     assert_int_equal(tls_transport.handshake(&plain), 0);
     assert_int_equal(tls_world.worker->refs, 0);
-    assert_int_equal(tls_transport.secured(&plain, &known), -ENOENT);
+    assert_int_equal(tls_transport.tls_info(&plain, &known), -ENOENT);
     assert_int_equal(tls_transport.protocol(&plain).len, 0);
     assert_int_equal(write(own, request + 3, sizeof(request) - 4), (ssize_t)sizeof(request) - 4);
     assert_int_equal(tls_transport.read(&plain, to, 2), 2);

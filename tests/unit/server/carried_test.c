@@ -49,10 +49,10 @@ static void test_protocols(void **state)
 {
     struct mk_generation g = {0};
     (void)state;
-    assert_true(mk_generation_speaks(&g, MK_STR("http/1.1")));
-    assert_false(mk_generation_speaks(&g, MK_STR("h2")));
-    assert_false(mk_generation_speaks(&g, MK_STR("HTTP/1.1")));
-    assert_false(mk_generation_speaks(&g, MK_STR("")));
+    assert_true(mk_generation_supports_alpn(&g, MK_STR("http/1.1")));
+    assert_false(mk_generation_supports_alpn(&g, MK_STR("h2")));
+    assert_false(mk_generation_supports_alpn(&g, MK_STR("HTTP/1.1")));
+    assert_false(mk_generation_supports_alpn(&g, MK_STR("")));
 }
 
 static void test_a_sentence_about_a_listener(void **state)

@@ -25,7 +25,7 @@ static int ask(struct mk_request *req, int hook, int plugin)
     note("ra"[hook], (char)('0' + plugin));
     assert_ptr_equal(mk_request_host_state(req, &plugins[plugin]), &states[plugin]);
     if (words[hook][plugin] == 0) {
-        mk_response_borrow(req, MK_STR("mine"));
+        mk_response_write_ref(req, MK_STR("mine"));
         mk_response_end(req);
     }
     return words[hook][plugin];
@@ -54,13 +54,13 @@ static int content_1(struct mk_request *req)
 static void response_0(struct mk_request *req)
 {
     note('h', '0');
-    assert_int_equal(mk_response_header_borrow(req, MK_STR("X-Seen"), MK_STR("yes")), 0);
+    assert_int_equal(mk_response_header_ref(req, MK_STR("X-Seen"), MK_STR("yes")), 0);
 }
 
 static void done_0(struct mk_request *req)
 {
     note(mk_request_aborted(req) ? 'x' : 'd', '0');
-    assert_true(mk_request_bytes_sent(req) == 4 || mk_response_status_get(req) != 200 || mk_request_aborted(req));
+    assert_true(mk_request_bytes_sent(req) == 4 || mk_response_get_status(req) != 200 || mk_request_aborted(req));
 }
 
 static void done_1(struct mk_request *req)

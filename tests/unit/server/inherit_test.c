@@ -37,7 +37,7 @@ static struct mk__listener *nth(unsigned n)
     struct mk_list *at = server.listeners.open.next;
     while (n--)
         at = at->next;
-    return MK_OWNER(at, struct mk__listener, node);
+    return MK_CONTAINER_OF(at, struct mk__listener, node);
 }
 
 static void prepare(unsigned workers)
@@ -107,7 +107,7 @@ static void test_paths(void **state)
         } else {
             mk__listeners_commit(&server.listeners, &settings);
             if (kind == 2)
-                mk_server_lend(&server);
+                mk_server_hand_over(&server);
             mk__listeners_release(&server.listeners);
         }
         assert_int_equal(access(mk_test_path("s"), F_OK), kind == 3 ? -1 : 0);

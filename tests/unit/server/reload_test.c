@@ -15,7 +15,7 @@ static uint16_t port_of(unsigned nth)
     struct mk_list *n = server->listeners.open.next;
     while (nth--)
         n = n->next;
-    return mk__addr_port(&MK_OWNER(n, struct mk__listener, node)->addr);
+    return mk__addr_port(&MK_CONTAINER_OF(n, struct mk__listener, node)->addr);
 }
 
 /* Does the server answer with this text at its first address? */

@@ -171,7 +171,7 @@ static void test_a_drain_has_its_time(void **state)
     unsigned port = free_port();
     (void)state;
     struct mk_server *server = make_server(port, &t);
-    mk_server_set(server, "SERVER", "DrainTimeout", "50ms", "option");
+    mk_server_set(server, "SERVER", "ShutdownTimeout", "50ms", "option");
     assert_int_equal(mk_server_load(server), 0);
     assert_int_equal(mk_server_start(server), 0);
     int busy = connect_to(port);

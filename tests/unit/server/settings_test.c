@@ -62,10 +62,10 @@ static void test_every_row_arrives(void **state)
     (void)state;
     assert_int_equal(read_conf("[SERVER]\n"
                                "    Listen 127.0.0.1:1\n    Listen unix:/x\n    Timeout 1\n    BodyTimeout 2s\n"
-                               "    BodyMinRate 3\n    HandlerTimeout 400ms\n    SendTimeout 5\n    KeepAlive Off\n"
+                               "    MinBodyRate 3\n    HandlerTimeout 400ms\n    SendTimeout 5\n    KeepAlive Off\n"
                                "    KeepAliveTimeout 6\n    MaxKeepAliveRequest 0\n    LingerTimeout 7\n"
                                "    MaxRequestLine 100\n    MaxHeadSize 65535B\n    MaxHeaders 8\n"
-                               "    MaxRequestSize 9\n    MaxBodySize 10M\n    MaxDrainSize 0\n    HideVersion On\n"),
+                               "    MaxRequestSize 9\n    MaxBodySize 10M\n    MaxDiscardSize 0\n    HideVersion On\n"),
                      0);
     mk__settings_http(settings, &http);
     assert_int_equal(settings->listen.n, 2); /* instead of the default */
@@ -100,7 +100,7 @@ static void test_proxies(void **state)
     struct mk_address address;
     (void)state;
     assert_int_equal(read_conf("[SERVER]\n    Listen 80\n    Listen unix:/x PROXY\n    TrustedProxies 10.0.0.0/8 unix\n"
-                               "    TrustedProxies 192.0.2.1\n    ClientFrom forwarded\n"),
+                               "    TrustedProxies 192.0.2.1\n    RealIPHeader forwarded\n"),
                      0);
     mk__settings_http(settings, &http);
     assert_false(settings->listen.items[0].mode.proxy);
@@ -122,7 +122,7 @@ static const struct {
     {"Listen proxy", "the port must be a number"},
     {"Listen 80 proxy", "Listen 80 proxy: TrustedProxies names nobody"},
     {"TrustedProxies 10.0.0.0/8 localhost", "\"localhost\" is no network"},
-    {"ClientFrom X-Real-IP", "\"ClientFrom\" wants one of X-Forwarded-For, Forwarded"},
+    {"RealIPHeader X-Real-IP", "\"RealIPHeader\" wants one of X-Forwarded-For, Forwarded"},
     {"Timeout 0", "Timeout"},
     {"Timeout 2h", "Timeout"},
     {"Workers 1025", "Workers"},

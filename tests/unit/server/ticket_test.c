@@ -7,7 +7,7 @@
 #include "server/ticket.h"
 
 static struct mk__request_refs tickets;
-static struct mk_ticket ticket;
+static struct mk_request_ref ticket;
 static struct mk_request *found;
 static unsigned calls;
 
@@ -17,7 +17,7 @@ static void give(struct mk_request *req, struct mk_test_world *world)
     assert_int_equal(mk__request_ref_create(&tickets, req, &ticket), 0);
 }
 
-static void note(struct mk_call *call, struct mk_request *req)
+static void note(struct mk_request_call *call, struct mk_request *req)
 {
     (void)call;
     found = req;
@@ -42,15 +42,15 @@ static void close_tickets(void)
     close_world();
 }
 
-static int call(struct mk_call *one)
+static int call(struct mk_request_call *one)
 {
-    *one = (struct mk_call){.ticket = ticket, .fn = note};
-    return mk_ticket_call(one);
+    *one = (struct mk_request_call){.ticket = ticket, .fn = note};
+    return mk_request_ref_call(one);
 }
 
 static void test_finds_its_exchange(void **state)
 {
-    struct mk_call one, two;
+    struct mk_request_call one, two;
     (void)state;
     open_tickets();
     mk_test_settle(&w);
@@ -66,11 +66,11 @@ static void test_finds_its_exchange(void **state)
 /* The slot is taken again by the next exchange, which has nothing to do with the old ticket. */
 static void test_an_exchange_that_is_over(void **state)
 {
-    struct mk_call one;
+    struct mk_request_call one;
     (void)state;
     struct mk_test_client *c = open_tickets();
     mk_test_settle(&w);
-    struct mk_ticket old = ticket;
+    struct mk_request_ref old = ticket;
     mk_response_end(current);
     mk_test_send(c, MK_STR(GET));
     mk_test_settle(&w);
@@ -88,8 +88,8 @@ static void test_an_exchange_that_is_over(void **state)
 static void test_many(void **state)
 {
     enum { MANY = 200 };
-    struct mk_call one;
-    static struct mk_ticket all[MANY];
+    struct mk_request_call one;
+    static struct mk_request_ref all[MANY];
     static struct mk_request *reqs[MANY];
     (void)state;
     open_tickets();
@@ -109,7 +109,7 @@ static void test_many(void **state)
 
 static void test_a_worker_that_is_gone(void **state)
 {
-    struct mk_call one, late;
+    struct mk_request_call one, late;
     (void)state;
     open_tickets();
     mk_test_settle(&w);

@@ -142,7 +142,7 @@ static void test_a_stop_ends_a_drain(void **state)
     (void)state;
     start();
     int busy = connect_one(), idle = connect_one();
-    assert_int_equal(send(busy, "GET / HT", 8, MSG_NOSIGNAL), 8); /* it has all of DrainTimeout to go on */
+    assert_int_equal(send(busy, "GET / HT", 8, MSG_NOSIGNAL), 8); /* it has all of ShutdownTimeout to go on */
     ask(idle, GET, "HTTP/1.1 200 OK\r\n");
     mk__thread_drain(&thread);
     mk__thread_stop(&thread);
