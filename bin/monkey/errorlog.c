@@ -6,7 +6,7 @@
 #include "errorlog.h"
 
 #include "daemon.h"
-#include "parent.h"
+#include "launcher.h"
 
 #include <monkey/file.h>
 

@@ -6,7 +6,7 @@
 #ifndef MONKEY_FAILURES_H
 #define MONKEY_FAILURES_H
 
-#include "channel.h"
+#include "ipc.h"
 #include "output.h"
 
 /* Logs one, with the reason unless it is that of the one before; the next start is in `delay_ms`. */

@@ -5,11 +5,11 @@
 #include <monkey/monkey.h>
 
 #include "options.h"
-#include "parent.h"
+#include "launcher.h"
 #include "report.h"
 #include "serve.h"
 #include "signals.h"
-#include "spawn.h"
+#include "exec.h"
 #include "supervisor.h"
 
 #include <errno.h>

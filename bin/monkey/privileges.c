@@ -5,7 +5,7 @@
  */
 #include "privileges.h"
 
-#include "parent.h"
+#include "launcher.h"
 
 #include <errno.h>
 #include <grp.h>

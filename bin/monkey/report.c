@@ -5,7 +5,7 @@
  */
 #include "report.h"
 
-#include "parent.h"
+#include "launcher.h"
 #include "privileges.h"
 #include "serve.h"
 

@@ -7,7 +7,7 @@
 
 #include "daemon.h"
 #include "errorlog.h"
-#include "parent.h"
+#include "launcher.h"
 #include "privileges.h"
 #include "report.h"
 #include "signals.h"

@@ -5,7 +5,7 @@
 #include "signals.h"
 
 #include "errorlog.h"
-#include "parent.h"
+#include "launcher.h"
 #include "upgrade.h"
 
 #include <errno.h>

@@ -9,14 +9,14 @@
  */
 #include "supervisor.h"
 
-#include "channel.h"
+#include "ipc.h"
 #include "daemon.h"
 #include "failures.h"
-#include "notify.h"
+#include "sd_notify.h"
 #include "output.h"
-#include "parent.h"
+#include "launcher.h"
 #include "privileges.h"
-#include "spawn.h"
+#include "exec.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -5,13 +5,13 @@
  */
 #include "upgrade.h"
 
-#include "channel.h"
+#include "ipc.h"
 #include "daemon.h"
 #include "errorlog.h"
-#include "notify.h"
+#include "sd_notify.h"
 #include "output.h"
-#include "parent.h"
-#include "spawn.h"
+#include "launcher.h"
+#include "exec.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -22,7 +22,7 @@
 
 #include "address.h"
 #include "arena.h"
-#include "field.h"
+#include "header_id.h"
 #include "loop.h"
 #include "status.h"
 #include "str.h"

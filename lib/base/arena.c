@@ -5,7 +5,7 @@
 #include <monkey/arena.h>
 
 #include "base/arena.h"
-#include "base/sanitize.h"
+#include "base/asan.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
  */
 #include "base/pool.h"
 
-#include "base/sanitize.h"
+#include "base/asan.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -3,7 +3,7 @@
  * From the words of a line to a field of a struct, with a record of where it came from. Decides which of
  * several settings wins: an option over a file over the default, and among equals the later.
  */
-#include "conf/model.h"
+#include "conf/internal.h"
 #include "conf/scan.h"
 #include "conf/value.h"
 

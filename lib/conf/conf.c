@@ -3,7 +3,7 @@
  * The life of a configuration: two arenas, one for what the generation keeps and one for the texts of the
  * files while it is being loaded.
  */
-#include "conf/model.h"
+#include "conf/internal.h"
 
 #include <errno.h>
 

@@ -3,7 +3,7 @@
  * The manual of all directives, from their tables: first how a file is written, then section after
  * section in the order of their declaration.
  */
-#include "conf/model.h"
+#include "conf/internal.h"
 #include "conf/value.h"
 
 static const char opening[] = MK_CONF_DOC(

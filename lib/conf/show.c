@@ -6,7 +6,7 @@
  *         Workers                4  # option --workers
  *         Timeout                15s  # conf/monkey.conf:12
  */
-#include "conf/model.h"
+#include "conf/internal.h"
 #include "conf/value.h"
 
 static void show_line(const char *name, struct mk_str value, struct mk__conf_origin origin, struct mk_buf *out)

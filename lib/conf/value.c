@@ -5,7 +5,7 @@
  */
 #include "conf/value.h"
 #include "base/regex.h"
-#include "conf/near.h"
+#include "conf/suggest.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -4,10 +4,10 @@
  */
 #include "http/conn.h"
 
-#include "http/h1.h"
+#include "http/h1/h1.h"
 #ifndef MK_LEAN
-#include "http/h2_core.h"
-#include "http/shake.h"
+#include "http/h2/core.h"
+#include "http/handshake.h"
 #endif
 
 #include "loop/loop.h"

@@ -7,12 +7,12 @@
  *                └────────┴───────┴────────┴─────────┴───────┴──────► LINGER ─► CLOSED
  *
  * Once it speaks HTTP/2 it is in IDLE, READ_HEAD, STREAMS (as long as there are any) or H2_WRITE. What a turn does is
- * the protocol's business (h1_turn.c, h2.c).
+ * the protocol's business (h1/h1.c, h2/session.c).
  */
 #ifndef MK_HTTP_CONN_H
 #define MK_HTTP_CONN_H
 
-#include "http/http.h"
+#include "http/context.h"
 #include "http/request.h"
 
 #include <netinet/in.h>

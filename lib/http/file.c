@@ -3,10 +3,10 @@
  * A file as an answer: validators, preconditions, ranges. Finding and opening it is a handler's job, moving
  * its bytes the carrier's.
  */
-#include "http/date.h"
-#include "http/multipart.h"
+#include "http/message/date.h"
+#include "http/message/multipart.h"
 #include "http/request.h"
-#include "http/validators.h"
+#include "http/message/validators.h"
 
 #include <monkey/buf.h>
 

@@ -3,7 +3,7 @@
  * Filters of a response's body. The first one reads the handler's queue of parts, whatever they are; how much of
  * it in one turn is limited here, so that no filter needs to think of the worker's other connections.
  */
-#include "http/queue.h"
+#include "http/parts.h"
 
 #include <errno.h>
 

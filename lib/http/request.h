@@ -15,9 +15,9 @@
 
 #include <monkey/request.h>
 
-#include "http/chunked.h"
-#include "http/head.h"
-#include "http/http.h"
+#include "http/message/chunked.h"
+#include "http/message/request_head.h"
+#include "http/context.h"
 
 enum {
     MK__REQUEST_BYTES = 1024,

@@ -3,10 +3,10 @@
  * The response's side of an exchange: status, fields, the queue of parts, and the answers that everybody
  * needs (errors, redirects, Allow). How it reaches the wire is the carrier's business.
  */
-#include "http/date.h"
-#include "http/load.h"
+#include "http/message/date.h"
+#include "http/file_read.h"
 #include "http/request.h"
-#include "http/status.h"
+#include "http/message/status.h"
 
 #include <errno.h>
 #include <unistd.h>

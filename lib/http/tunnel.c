@@ -4,7 +4,7 @@
  */
 #include "http/tunnel.h"
 
-#include "http/h1.h"
+#include "http/h1/h1.h"
 
 #include "loop/loop.h"
 

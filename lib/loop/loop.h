@@ -14,8 +14,8 @@
 #include <stdatomic.h>
 
 #include "base/clock.h"
-#include "loop/guests.h"
-#include "loop/jobs.h"
+#include "loop/handoff.h"
+#include "loop/thread_pool.h"
 #include "loop/timer.h"
 
 #include <sys/epoll.h>
@@ -48,7 +48,7 @@ struct mk_loop {
 #endif
     unsigned jobs_pending; /* submitted, and not done yet */
 #ifndef MK_LEAN
-    struct mk__resolver *resolver; /* of net/names.h; NULL until one is looked up */
+    struct mk__resolver *resolver; /* of net/resolver.h; NULL until one is looked up */
 #endif
     struct mk_list tasks;
     struct mk_list closing;

@@ -8,7 +8,7 @@
 #include <monkey/dial.h>
 
 #include "loop/loop.h"
-#include "net/names.h"
+#include "net/resolver.h"
 
 #include <errno.h>
 #include <netinet/tcp.h>

@@ -6,13 +6,13 @@
  */
 #include "server/generation.h"
 
-#include "conf/near.h"
-#include "server/connections.h"
+#include "conf/suggest.h"
+#include "server/conn_hooks.h"
 #include "server/cpus.h"
 #include "server/handlers.h"
-#include "server/http2.h"
-#include "server/plugin.h"
-#include "server/roster.h"
+#include "server/h2_loader.h"
+#include "server/module.h"
+#include "server/plugins.h"
 
 #include <errno.h>
 #include <glob.h>

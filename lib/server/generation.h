@@ -17,9 +17,9 @@
 #include <stdatomic.h>
 
 #include "conf/conf.h"
-#include "http/mime.h"
+#include "http/message/mime.h"
 #include "server/settings.h"
-#include "server/sockets.h"
+#include "server/listen/listeners.h"
 #include "server/vhost.h"
 
 enum { MK__PLUGINS_MAX = 32, MK__OVERRIDES_MAX = 16 };

@@ -4,7 +4,7 @@
  */
 #include "server/handlers.h"
 
-#include "conf/near.h"
+#include "conf/suggest.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
  */
 #include "server/generation.h"
 
-#include "http/uri.h"
+#include "http/message/uri.h"
 
 #include <errno.h>
 

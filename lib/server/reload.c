@@ -6,7 +6,7 @@
  *     load ─► sockets ─► new workers ─► each worker adopts ─► what nobody wants is closed
  *       └────────┴────────────┴─ fails: all stays as it is
  *
- * What ends later is left to the process context (server/process.h).
+ * What ends later is left to the process context (server/main_thread.h).
  */
 #include "server/server.h"
 

@@ -8,7 +8,7 @@
 #include "server/server.h"
 
 #include "base/file.h"
-#include "server/plugin.h"
+#include "server/module.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -8,10 +8,10 @@
 
 #include <monkey/monkey.h>
 
-#include "server/worker.h"
+#include "server/thread.h"
 #ifndef MK_LEAN
-#include "server/fair.h"
-#include "server/process.h"
+#include "server/listen/balance.h"
+#include "server/main_thread.h"
 #endif
 
 struct mk_server {

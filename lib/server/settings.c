@@ -5,7 +5,7 @@
  */
 #include "server/settings.h"
 
-#include "server/identity.h"
+#include "server/user.h"
 #include "version.h"
 
 #include <errno.h>

@@ -8,7 +8,7 @@
 
 #include <monkey/conf.h>
 
-#include "http/http.h"
+#include "http/context.h"
 #include "net/addr.h"
 
 struct mk__listener;

@@ -1,484 +1,126 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The life of a worker (server/worker.h): opened and closed by the process context, run by its own thread.
+ * The life of a worker under a generation (server/worker.h), and what plugins may ask it.
  */
 #include "server/worker.h"
 
-#include "server/roster.h"
+#include "server/plugins.h"
+#include "server/thread.h"
 
-#include "base/log.h"
-#include "http/conn.h"
-#ifndef MK_LEAN
-#include "http/h2_core.h"
-#include "net/names.h"
-#include "server/cpus.h"
-#include "server/fair.h"
-#endif
+#include <monkey/log.h>
 
 #include <errno.h>
-#include <signal.h>
-#include <stdio.h>
-#include <sys/prctl.h>
-#include <unistd.h>
 
-enum { STACK_BYTES = 256 * 1024, EVICT_BATCH = 16, MEMORY_RESERVE = 8 };
-
-/* ── connections ── */
-
-static bool is_drained(const struct mk__thread *t)
+static size_t worker_bytes(const struct mk_generation *g)
 {
-#ifndef MK_LEAN
-    if (mk__thread_load(&t->load) > t->http.conns_in_drain)
-        return false; /* others are on their way */
-#endif
-    return mk__conn_all_drained(&t->http);
+    return sizeof(struct mk_worker) + g->n_plugins * sizeof(void *);
 }
 
-void mk__thread_conn_freed(struct mk__thread *t)
+struct mk_worker *mk__worker_new(struct mk__thread *thread, struct mk_generation *g)
 {
-    mk__limits_remove_conn(t->limits);
-#ifndef MK_LEAN
-    atomic_fetch_add_explicit(&t->load.closed, 1, memory_order_relaxed);
-    if (t->load.out_of_memory)
-        t->load.out_of_memory = false;
-#endif
-    if ((t->http.draining || t->http.retiring) && is_drained(t))
-        mk__loop_stop(&t->loop);
+    struct mk_worker *worker = mk_account_alloc(NULL, worker_bytes(g));
+    if (!worker)
+        return NULL;
+    memset(worker, 0, worker_bytes(g));
+    worker->thread = thread;
+    worker->generation = mk__generation_get(g);
+    return worker;
 }
 
-/* The last part of its memory is for those who have a request. */
-static bool is_short_of_memory(const struct mk__thread *t)
+int mk__worker_start(struct mk_worker *worker)
 {
-    return t->account.bytes > t->account.bytes_max - t->account.bytes_max / MEMORY_RESERVE;
-}
-
-/* By the generation that the worker has; NULL: that has no such transport any more. */
-static const struct mk_transport *transport_of(const struct mk__thread *t, const struct mk__listener *listener)
-{
-    const struct mk_generation *g = t->worker->generation;
-#ifdef MK_LEAN
-    (void)listener;
-    return g->transport;
-#else
-    struct mk__listen_mode mode;
-    return mk__generation_listen_mode(g, listener, &mode) == 0 ? mode.transport : NULL;
-#endif
-}
-
-/* A connection that cannot be served: its listener is gone, and the transport too. */
-static void reject_fd(struct mk__thread *t, int fd)
-{
-    close(fd);
-    mk__thread_conn_freed(t);
-}
-
-static int serve_fd(struct mk__thread *t, const struct mk__listener *listener, int fd)
-{
-    struct mk_io io = {.transport = transport_of(t, listener), .listener = listener, .fd = fd};
-#ifndef MK_LEAN
-    if (t->http.h2)
-        t->http.h2->close_idle(&t->http, EVICT_BATCH);
-#endif
-    if (!io.transport) {
-        reject_fd(t, fd);
-        return 0;
-    }
-    bool is_short = is_short_of_memory(t), evicts = mk__limits_evicts(t->limits);
-    if (is_short && !evicts) {
-        mk__limits_reject(t->limits, listener, fd);
-        mk__thread_conn_freed(t);
-        return 0;
-    }
-    if (is_short)
-        mk__limits_count_evicted(t->limits, mk__conn_close_idle(&t->http, EVICT_BATCH));
-    int err = mk__conn_open(&t->http, &io, t->worker);
-    if (err == -ENOMEM && mk__log_is_due(&t->warned_ms, mk_loop_now_ms(&t->loop)))
-        mk_log_warn("worker %u: out of memory (MemoryLimit), connections are being closed", t->index);
-    return evicts ? err : 0;
-}
-
-static int serve_accepted(struct mk__acceptor *a, int fd)
-{
-    struct mk__thread *t = a->ctx;
-#ifndef MK_LEAN
-    atomic_fetch_sub_explicit(&t->load.closed, 1, memory_order_relaxed);
-#endif
-    return serve_fd(t, a->listener, fd);
-}
-
-/* Out of descriptors or memory: those of connections that nobody uses right now are the first to give. */
-static bool evict_idle(struct mk__acceptor *a)
-{
-    struct mk__thread *t = a->ctx;
-    return mk__limits_count_evicted(t->limits, mk__conn_close_idle(&t->http, EVICT_BATCH)) > 0;
-}
-
-static const struct mk__acceptor_callbacks acceptor_callbacks = {serve_accepted, evict_idle};
-
-#ifndef MK_LEAN
-/* A connection that the process context has put into our queue. */
-static void on_handoff(struct mk__handoff *handoff, int fd, uint32_t sequence, uint32_t events)
-{
-    struct mk__thread *t = MK_CONTAINER_OF(handoff, struct mk__thread, handoff);
-    const struct mk__listener *listener = mk__balance_find_listener(t->handoff_slots, fd, sequence);
-    if (!listener)
-        return;
-    int err = t->closing ? -ESHUTDOWN : mk__handoff_admit(handoff, fd, sequence, events);
-    if (err == 0) {
-        err = serve_fd(t, listener, fd);
-        handoff->events = 0; /* perhaps it was closed before it was taken */
-    } else {
-        close(fd);
-        mk__thread_conn_freed(t);
-    }
-    if (err == -ENOMEM)
-        t->load.out_of_memory = true;
-}
-
-static void drain_thread(struct mk__thread *t);
-static void retire_thread(struct mk__thread *t);
-
-static void on_balancer_end(struct mk_message *message)
-{
-    struct mk__thread *t = MK_CONTAINER_OF(message, struct mk__thread, load.end_message);
-    t->load.enabled = false;
-    if (t->retiring)
-        retire_thread(t);
-    else
-        drain_thread(t);
-}
-
-static void open_handoff(struct mk__thread *t, bool enabled)
-{
-    t->closing = false;
-    t->load = (struct mk__worker_load){.enabled = enabled, .end_message.fn = on_balancer_end};
-    mk__handoff_init(&t->handoff, &t->account, on_handoff);
-    t->loop.handoff = &t->handoff;
-}
-
-/* What was given to it and it has not seen yet: each has one event. Nobody may give any more. */
-static void close_handoff(struct mk__thread *t)
-{
-    t->closing = true;
-    while (mk__thread_load(&t->load) && mk__loop_turn(&t->loop) == 0)
-        ;
-}
-#endif
-
-/* ── the end ── */
-
-/* Is it one for those who want to know how the drain goes? A small build has none. */
-static bool accepts_in_drain(const struct mk__thread *t, const struct mk__acceptor *a)
-{
-#ifndef MK_LEAN
-    const struct mk__listen_conf *conf = mk__generation_listen_conf(t->worker->generation, a->listener);
-    return conf && conf->accept_in_drain;
-#else
-    (void)t, (void)a;
-    return false;
-#endif
-}
-
-static void close_acceptors(struct mk__thread *t, bool all)
-{
-    for (unsigned i = 0; i < t->acceptors.n; i++) {
-        struct mk__acceptor *a = t->acceptors.items[i];
-        if (!accepts_in_drain(t, a))
-            mk__acceptor_close(a);
-        else if (!all)
-            t->http.accept_in_drain = true;
-        else if (a->listener->shared)
-            mk__acceptor_stop(a); /* another worker may still drain, and answer */
-        else
-            mk__acceptor_close(a);
-    }
-}
-
-static void stop_thread(struct mk__thread *t)
-{
-    close_acceptors(t, true);
-    t->http.draining = true;
-    mk__conn_abort_all(&t->http);
-    mk__loop_stop(&t->loop);
-}
-
-static void on_drain_timer(struct mk_timer *timer)
-{
-    struct mk__thread *t = MK_CONTAINER_OF(timer, struct mk__thread, drain_timer);
-#ifndef MK_LEAN
-    if (t->http.retiring && !t->http.draining) {
-        drain_thread(t);
-        return;
-    }
-#endif
-    mk_log_info("worker %u: the drain time is over, cutting what is left", t->index);
-    stop_thread(t);
-}
-
-static void drain_thread(struct mk__thread *t)
-{
-    close_acceptors(t, false);
-    mk__conn_drain_all(&t->http);
-    if (is_drained(t))
-        mk__loop_stop(&t->loop);
-    else
-        mk_timer_arm(&t->loop, &t->drain_timer, t->worker->generation->settings->shutdown_timeout_ms);
-}
-
-static void on_delay_timer(struct mk_timer *timer)
-{
-    drain_thread(MK_CONTAINER_OF(timer, struct mk__thread, delay_timer));
-}
-
-#ifndef MK_LEAN
-/* Connections end with their next response or when they have been idle for long enough. */
-static void retire_thread(struct mk__thread *t)
-{
-    close_acceptors(t, true);
-    mk__conn_retire_all(&t->http);
-    if (is_drained(t))
-        mk__loop_stop(&t->loop);
-    else
-        mk_timer_arm(&t->loop, &t->drain_timer, t->worker->generation->settings->shutdown_timeout_ms);
-}
-#endif
-
-/* ShutdownDelay: who asks is told that we are going, and has time to look elsewhere. */
-static void on_drain(struct mk_message *message)
-{
-    struct mk__thread *t = MK_CONTAINER_OF(message, struct mk__thread, drain_message);
-    uint32_t delay_ms = t->worker->generation->settings->shutdown_delay_ms;
-    t->http.stopping = !t->retiring;
-#ifndef MK_LEAN
-    if (t->load.enabled)
-        return; /* whoever feeds it waits for the delay, and then parts with it */
-    if (t->retiring) {
-        retire_thread(t);
-        return;
-    }
-#endif
-    if (delay_ms)
-        mk_timer_arm(&t->loop, &t->delay_timer, delay_ms);
-    else
-        drain_thread(t);
-}
-
-#ifndef MK_LEAN
-static void on_drain_now(struct mk_message *message)
-{
-    struct mk__thread *t = MK_CONTAINER_OF(message, struct mk__thread, drain_now_message);
-    if (!t->http.draining)
-        drain_thread(t);
-}
-#endif
-
-static void on_stop(struct mk_message *message)
-{
-    stop_thread(MK_CONTAINER_OF(message, struct mk__thread, stop_message));
-}
-
-void mk__thread_drain(struct mk__thread *t)
-{
-    if (t->running && !atomic_exchange(&t->drain_sent, true))
-        mk_post(&t->loop, &t->drain_message);
-}
-
-#ifndef MK_LEAN
-void mk__thread_drain_now(struct mk__thread *t)
-{
-    mk_post(&t->loop, &t->drain_now_message);
-}
-
-void mk__thread_retire(struct mk__thread *t)
-{
-    t->retiring = true;
-    mk__thread_drain(t);
-}
-#endif
-
-void mk__thread_stop(struct mk__thread *t)
-{
-    if (t->running && !atomic_exchange(&t->stop_sent, true))
-        mk_post(&t->loop, &t->stop_message);
-}
-
-/* ── opening and closing ── */
-
-int mk__thread_open_acceptor(void *thread, struct mk__acceptor *a)
-{
-    struct mk__thread *t = thread;
-    a->limits = t->limits;
-    return mk__acceptor_open(a, &t->loop, a->event.fd, a->listener->shared, &acceptor_callbacks, t);
-}
-
-static int open_acceptors(struct mk__thread *t, const struct mk__listeners *listeners, unsigned workers)
-{
-    int err = workers ? mk__acceptors_make(&t->acceptors, listeners, t->index, workers) : 0;
-    return err == 0 ? mk__acceptors_open(&t->acceptors, mk__thread_open_acceptor, t) : err;
-}
-
-static void init_thread(struct mk__thread *t, unsigned index)
-{
-    t->index = index;
-    t->running = false;
-    t->warned_ms = 0;
-    t->acceptors = (struct mk__acceptors){0};
-    t->retired = NULL;
-    t->drain_sent = t->stop_sent = t->retiring = false;
-    t->on_end = NULL;
-    t->start_err = 0;
-    if (MK__PLUGIN_STARTS)
-        sem_init(&t->started, 0, 0);
-#ifndef MK_LEAN
-    sem_init(&t->may_serve, 0, 0);
-#endif
-    t->drain_message.fn = on_drain;
-#ifndef MK_LEAN
-    t->drain_now_message.fn = on_drain_now;
-#endif
-    t->stop_message.fn = on_stop;
-    mk_timer_init(&t->drain_timer, on_drain_timer);
-    mk_timer_init(&t->delay_timer, on_delay_timer);
-}
-
-/* Whatever is held of them: nothing is under way any more, and the plugins' worker_stop waits for who is not told. */
-static void free_contexts(struct mk__thread *t)
-{
-    while (t->retired) {
-        struct mk_worker *older = t->retired;
-        t->retired = older->next;
-        mk__worker_free(older);
-    }
-    mk__worker_free(t->worker);
-    t->worker = NULL;
-}
-
-int mk__thread_open(struct mk__thread *t, struct mk_generation *g, unsigned index, unsigned workers,
-                    struct mk__thread_pool *jobs, const struct mk__listeners *listeners)
-{
-    init_thread(t, index);
-    t->account = (struct mk_account){.bytes_max = g->settings->memory_bytes_max};
-    t->worker = mk__worker_new(t, g);
-    int err = t->worker ? mk__loop_open(&t->loop, &mk__poller_epoll, &mk__clock_system, jobs) : -ENOMEM;
-    if (err == 0) {
-#ifndef MK_LEAN
-        open_handoff(t, workers == 0);
-#endif
-        err = open_acceptors(t, listeners, workers);
-        if (err == 0)
-            err = mk__context_init(&t->http, &t->loop, &g->http, &mk__request_hooks_app, t, &t->account);
-        if (err == 0 && MK__PLUGIN_STARTS) {
-            err = mk__request_ref_open(&t->request_refs, &t->loop, &t->account);
-            if (err < 0)
-                mk__context_release(&t->http);
+    for (; MK__PLUGIN_STARTS && worker->started < worker->generation->n_plugins; worker->started++) {
+        const struct mk_plugin *plugin = worker->generation->plugins[worker->started];
+        int err = plugin->worker_start ? plugin->worker_start(worker, &worker->states[worker->started]) : 0;
+        if (err < 0) {
+            mk_log_error("worker %u: the plugin %s cannot start: %s", worker->thread->index, plugin->name,
+                         strerror(-err));
+            return err;
         }
-        if (err < 0)
-            mk__loop_close(&t->loop);
     }
-    if (err < 0) {
-        mk__acceptors_free(&t->acceptors);
-        if (t->worker)
-            free_contexts(t);
+    return 0;
+}
+
+void mk__worker_free(struct mk_worker *worker)
+{
+    while (MK__PLUGIN_STARTS && worker->started--) {
+        const struct mk_plugin *plugin = worker->generation->plugins[worker->started];
+        if (plugin->worker_stop)
+            plugin->worker_stop(worker, worker->states[worker->started]);
     }
-    return err;
+    size_t bytes = worker_bytes(worker->generation);
+    mk__generation_put(worker->generation);
+    mk_account_free(NULL, worker, bytes);
 }
 
-void mk__thread_close(struct mk__thread *t)
+void mk__worker_retire(struct mk_worker *worker)
 {
-#ifndef MK_LEAN
-    close_handoff(t);
-    mk__resolver_close(&t->loop);
-    mk__handoff_release(&t->handoff);
-#endif
-    if (MK__PLUGIN_STARTS)
-        mk__request_ref_close(&t->request_refs);
-    mk__loop_close(&t->loop); /* the last messages may still ask for an end that has come already */
-    mk__context_release(&t->http);
-    mk__acceptors_free(&t->acceptors);
-    free_contexts(t);
-    if (MK__PLUGIN_STARTS)
-        mk__request_ref_release(&t->request_refs);
-    if (MK__PLUGIN_STARTS)
-        sem_destroy(&t->started);
-#ifndef MK_LEAN
-    sem_destroy(&t->may_serve);
-#endif
-}
-
-/* ── the thread ── */
-
-static void *run_thread(void *ctx)
-{
-    struct mk__thread *t = ctx;
-    char name[16];
-    snprintf(name, sizeof(name), "monkey: w%u", t->index % 1000);
-    prctl(PR_SET_NAME, name);
-    int err = 0;
-    if (MK__PLUGIN_STARTS) {
-        err = t->start_err = mk__worker_start(t->worker);
-        sem_post(&t->started);
-    }
-#ifndef MK_LEAN
-    while (err == 0 && sem_wait(&t->may_serve) < 0)
-        ;
-#endif
-    if (err == 0)
-        err = mk__loop_run(&t->loop);
-    if (err < 0)
-        mk_log_error("worker %u: %s", t->index, strerror(-err));
-#ifndef MK_LEAN
-    else
-        stop_thread(t); /* what lasted as long as the drain, and who came during it */
-#endif
-    if (t->on_end)
-        t->on_end(t);
-    return NULL;
-}
-
-int mk__thread_start(struct mk__thread *t)
-{
-    pthread_attr_t attr;
-    sigset_t all, before;
-    pthread_attr_init(&attr);
-    pthread_attr_setstacksize(&attr, STACK_BYTES);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals, SIGPIPE too, are not a worker's business */
-    t->running = true;
-    int err = pthread_create(&t->thread, &attr, run_thread, t);
-    if (err)
-        t->running = false;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attr);
-    while (MK__PLUGIN_STARTS && err == 0 && sem_wait(&t->started) < 0)
-        ;
-    return err ? -err : t->start_err;
-}
-
-#ifndef MK_LEAN
-void mk__thread_start_serving(struct mk__thread *t)
-{
-    sem_post(&t->may_serve);
-}
-
-void mk__thread_set_affinity(struct mk__thread *t, bool bound)
-{
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof(set), &set) < 0)
-        return; /* more processors than fit: all of them, then */
-    if (bound)
-        mk__cpus_pick(&set, t->index);
-    int err = pthread_setaffinity_np(t->thread, sizeof(set), &set);
-    if (err)
-        mk_log_warn("worker %u: cannot choose its processor: %s", t->index, strerror(err));
-}
-#endif
-
-void mk__thread_join(struct mk__thread *t)
-{
-    if (!t->running)
+    if (!worker->refs) {
+        mk__worker_free(worker);
         return;
-#ifndef MK_LEAN
-    mk__thread_start_serving(t); /* perhaps it was stopped before */
-#endif
-    pthread_join(t->thread, NULL);
+    }
+    worker->next = worker->thread->retired;
+    worker->link = &worker->thread->retired;
+    if (worker->next)
+        worker->next->link = &worker->next;
+    *worker->link = worker;
+}
+
+static void unlink_worker(struct mk_worker *worker)
+{
+    *worker->link = worker->next;
+    if (worker->next)
+        worker->next->link = worker->link;
+}
+
+void mk__worker_get(struct mk_worker *worker)
+{
+    worker->refs++;
+}
+
+void mk__worker_put(struct mk_worker *worker)
+{
+    if (--worker->refs || !worker->link)
+        return;
+    unlink_worker(worker);
+    mk__worker_free(worker);
+}
+
+/* ── what plugins may ask ── */
+
+unsigned mk_worker_index(const struct mk_worker *worker)
+{
+    return worker->thread->index;
+}
+
+struct mk_loop *mk_worker_loop(const struct mk_worker *worker)
+{
+    return &worker->thread->loop;
+}
+
+struct mk_account *mk_worker_account(const struct mk_worker *worker)
+{
+    return &worker->thread->account;
+}
+
+struct mk_generation *mk_worker_generation(const struct mk_worker *worker)
+{
+    return worker->generation;
+}
+
+void *mk_worker_state(const struct mk_worker *worker, const struct mk_plugin *plugin)
+{
+    int i = mk__generation_find_plugin(worker->generation, plugin);
+    return i < 0 ? NULL : worker->states[i];
+}
+
+struct mk_worker *mk_worker_get(struct mk_worker *worker)
+{
+    mk__worker_get(worker);
+    return worker;
+}
+
+void mk_worker_put(struct mk_worker *worker)
+{
+    mk__worker_put(worker);
 }

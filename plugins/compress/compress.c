@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * compress: compresses responses on their way out, whoever made them, for clients that accept a coding (RFC 9110
- * section 8.4). This file decides which ones, and what changes in their fields; the bytes are stream.c's business.
+ * section 8.4). This file decides which ones, and what changes in their fields; the bytes are filter.c's business.
  */
 #include <monkey/pattern.h>
 #include <monkey/plugin.h>
 
-#include "choice.h"
-#include "stream.h"
+#include "match.h"
+#include "filter.h"
 
 #include <errno.h>
 

@@ -3,7 +3,7 @@
  * From the text of a format to its ops, and along them (format.h).
  */
 #include "format.h"
-#include "fields.h"
+#include "variables.h"
 
 #include <errno.h>
 

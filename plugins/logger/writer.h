@@ -11,7 +11,7 @@
 #include <monkey/loop.h>
 
 #include "line.h"
-#include "sink.h"
+#include "log_target.h"
 
 /* The log at that place, made if there is none yet; NULL without memory. Any thread. */
 struct log_target *writer_get_target(const struct log_dest *dest);

@@ -3,7 +3,7 @@
  * redirect: sends clients elsewhere, by rules of a host. It answers before anybody looks for content; the
  * first rule that matches counts.
  */
-#include <monkey/codec.h>
+#include <monkey/escape.h>
 #include <monkey/pattern.h>
 #include <monkey/plugin.h>
 

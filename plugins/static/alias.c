@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The aliases of a host (alias.h): opened when the host starts, and found by the beginning of a path. Which file it is
- * is told by site.c, as below a document root.
+ * is told by find.c, as below a document root.
  */
 #include "alias.h"
 
-#include "names.h"
+#include "open.h"
 #include "root.h"
-#include "site.h"
+#include "find.h"
 
 #include <errno.h>
 #include <unistd.h>

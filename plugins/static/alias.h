@@ -8,7 +8,7 @@
 
 #include <monkey/plugin.h>
 
-#include "model.h"
+#include "static.h"
 
 /* What a section says. */
 struct alias_rule {

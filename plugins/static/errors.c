@@ -4,7 +4,7 @@
  */
 #include "errors.h"
 
-#include "beneath.h"
+#include "openat2.h"
 
 #include <errno.h>
 #include <linux/openat2.h>

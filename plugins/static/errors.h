@@ -8,7 +8,7 @@
 
 #include <monkey/plugin.h>
 
-#include "model.h"
+#include "static.h"
 
 enum { ERROR_PAGE_BYTES_MAX = 64 * 1024 };
 

@@ -6,7 +6,7 @@
  */
 #include "root.h"
 
-#include "beneath.h"
+#include "openat2.h"
 
 #include <monkey/log.h>
 

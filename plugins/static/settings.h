@@ -4,7 +4,7 @@
 #ifndef STATIC_SETTINGS_H
 #define STATIC_SETTINGS_H
 
-#include "model.h"
+#include "static.h"
 
 #ifdef MK_LEAN
 static inline const struct static_settings *settings_merge(struct static_site *site,

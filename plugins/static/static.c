@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * static: answers GET and HEAD with the files below a host's document root, an alias or the folder of a user. Which
- * file that is, is told by site.c, and which directory the root is by root.c; validators, ranges and the bytes
+ * file that is, is told by find.c, and which directory the root is by root.c; validators, ranges and the bytes
  * themselves are the server's (mk_response_file).
  */
 #include <monkey/arena.h>
-#include <monkey/codec.h>
+#include <monkey/escape.h>
 #include <monkey/plugin.h>
 
 #include "alias.h"
 #include "errors.h"
-#include "names.h"
-#include "recent.h"
+#include "open.h"
+#include "small_file_cache.h"
 #include "root.h"
 #include "settings.h"
-#include "site.h"
+#include "find.h"
 #include "tryfiles.h"
 #include "userdir.h"
-#include "variants.h"
+#include "precompressed.h"
 
 #include <errno.h>
 #include <unistd.h>

@@ -5,8 +5,8 @@
  */
 #include "tryfiles.h"
 
-#include "lookup.h"
-#include "names.h"
+#include "index.h"
+#include "open.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -3,10 +3,10 @@
 #ifndef STATIC_TRYFILES_H
 #define STATIC_TRYFILES_H
 
-#include "model.h"
+#include "static.h"
 
 #ifdef MK_LEAN
-#include "lookup.h"
+#include "index.h"
 
 static inline void tryfiles_check(const struct mk_conf_check *check, struct static_host *host)
 {

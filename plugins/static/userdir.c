@@ -5,8 +5,8 @@
  */
 #include "userdir.h"
 
-#include "names.h"
-#include "site.h"
+#include "open.h"
+#include "find.h"
 
 #include <errno.h>
 #include <fcntl.h>

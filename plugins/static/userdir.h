@@ -6,7 +6,7 @@
 #ifndef STATIC_USERDIR_H
 #define STATIC_USERDIR_H
 
-#include "model.h"
+#include "static.h"
 
 #ifdef MK_LEAN
 static inline bool userdir_match(struct static_location *at)

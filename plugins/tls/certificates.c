@@ -2,11 +2,11 @@
 /*
  * The certificates of a host on their way from their files into a context, and what is to be said of them.
  */
-#include "site.h"
+#include "tls_host.h"
 
 #include "certificates.h"
-#include "files.h"
-#include "staple.h"
+#include "pem.h"
+#include "ocsp.h"
 
 #include <openssl/err.h>
 #include <openssl/x509v3.h>

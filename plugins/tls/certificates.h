@@ -5,7 +5,7 @@
 #ifndef TLS_CERTIFICATES_H
 #define TLS_CERTIFICATES_H
 
-#include "site.h"
+#include "tls_host.h"
 
 /* All certs that the configuration names. 0, -EINVAL after a sentence, -ENOMEM. */
 int certificates_read(struct tls_host *tls_host, struct mk_host *host);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The rows of [TLS] (settings.h). What the files hold that they name is looked at by certificates.c and tickets.c.
+ * The rows of [TLS] (settings.h). What the files hold that they name is looked at by certificates.c and ticket_keys.c.
  */
 #include "settings.h"
 

@@ -6,7 +6,7 @@
 #ifndef TLS_SOCKET_BIO_H
 #define TLS_SOCKET_BIO_H
 
-#include "session.h"
+#include "tls_conn.h"
 
 /* Once for the process. 0 or -ENOMEM. */
 int socket_bio_start(void);

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * tls: encrypted connections, by OpenSSL. This file is what the server calls: the starts and stops, and what is
- * answered to requests because of the connection that they came by. Connections are session.c's and records.c's
+ * answered to requests because of the connection that they came by. Connections are tls_conn.c's and io.c's
  * business.
  */
-#include <monkey/codec.h>
+#include <monkey/escape.h>
 #include <monkey/plugin.h>
 
-#include "files.h"
-#include "hello.h"
-#include "kernel.h"
+#include "pem.h"
+#include "handshake.h"
+#include "ktls.h"
 #include "selfsigned.h"
-#include "session.h"
+#include "tls_conn.h"
 #include "socket_bio.h"
 
 #include <openssl/crypto.h>

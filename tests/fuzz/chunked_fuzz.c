@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "http/chunked.h"
+#include "http/message/chunked.h"
 
 struct outcome {
     uint64_t hash;

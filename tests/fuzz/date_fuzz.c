@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "http/date.h"
+#include "http/message/date.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "http/forwarded.h"
+#include "http/message/forwarded.h"
 
 static struct mk_network items[1];
 static const struct mk_networks trusted = {items, 1};

@@ -5,13 +5,13 @@
  */
 #include "../../plugins/logger/format.h"
 
-#include <monkey/codec.h>
+#include <monkey/escape.h>
 
 #include <stdlib.h>
 
-#include "http/client.h"
+#include "http/client_addr.h"
 #include "http/request.h"
-#include "server/worker.h"
+#include "server/thread.h"
 
 enum { FIELDS = 32 };
 

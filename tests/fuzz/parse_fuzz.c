@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "http/head.h"
+#include "http/message/request_head.h"
 
 enum { FIELDS_MAX = 8 };
 

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "http/multipart.h"
+#include "http/message/multipart.h"
 
 enum { GAP = MK__MULTIPART_GAP_BYTES, BODY_BYTES = 1 << 16, PERIOD = 251 };
 

@@ -120,6 +120,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         tls_transport.shutdown(&io);
     tls_transport.close(&io);
     close(fd);
-    EXPECT(tls_world.thread.account.bytes == allocated && tls_world.worker->count == 0);
+    EXPECT(tls_world.thread.account.bytes == allocated && tls_world.worker->refs == 0);
     return 0;
 }

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "http/uri.h"
+#include "http/message/uri.h"
 
 #define CHECK(fact) \
     do { \

@@ -3,7 +3,7 @@
 # unit tests and fuzz targets, as patterns of their file names, call such a library:
 set(MK_MSAN_WITHOUT
     "^base/regex_"                    # libpcre2
-    "^http/h2_" "^server/http2_" "^h2_" # libnghttp2
+    "^http/h2/" "^server/h2_loader" "^h2_" # libnghttp2
     "^plugins/tls-" "^tls_"           # libssl
     "^plugins/compress-")             # zlib, libbrotli, libzstd
 list(JOIN MK_MSAN_WITHOUT "|" MK_MSAN_WITHOUT)

@@ -6,8 +6,8 @@
  */
 #include "harness.h"
 
-#include "base/sanitize.h"
-#include "http/h2_core.h"
+#include "base/asan.h"
+#include "http/h2/core.h"
 
 #include <errno.h>
 #include <poll.h>

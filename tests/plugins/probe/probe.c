@@ -6,7 +6,7 @@
  */
 #include <monkey/buf.h>
 #include <monkey/plugin.h>
-#include <monkey/ticket.h>
+#include <monkey/request_ref.h>
 #include <monkey/tunnel.h>
 
 #include <errno.h>

@@ -2,7 +2,7 @@
 /* The table of a connection's states: walked, and drawn for docs/internals. */
 #include "http/drawing.h"
 
-#include "http/h1.h"
+#include "http/h1/h1.h"
 
 static uint16_t reachable_from(enum mk__conn_state state)
 {

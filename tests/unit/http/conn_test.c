@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The states of a connection: every limit to the millisecond on a clock of our own, and the ends that it can meet.
- * Their table is walked in h1_table_test.c; what happens within a turn is tested in h1_turn_test.c and h1_body_test.c.
+ * Their table is walked in h1_table_test.c; what happens within a turn is tested in h1_turn_test.c and body_test.c.
  */
 #include "http/h1_world.h"
 

@@ -3,7 +3,7 @@
 #include "folder.h"
 #include "harness.h"
 
-#include "http/multipart.h"
+#include "http/message/multipart.h"
 
 #include <monkey/buf.h>
 

@@ -15,7 +15,7 @@
 #include <semaphore.h>
 #include <stdatomic.h>
 
-#include "net/names.h"
+#include "net/resolver.h"
 
 static struct mk_loop loop;
 static uint64_t now_ms, limit_ms;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Formats: how they are read, what is wrong with those that cannot be, and what each field says of a request. */
-#include "../../../plugins/logger/fields.h"
+#include "../../../plugins/logger/variables.h"
 
 #include "testing.h"
 
-#include "http/client.h"
+#include "http/client_addr.h"
 #include "http/request.h"
 
 #include <errno.h>

@@ -6,8 +6,8 @@
 #include "folder.h"
 #include "http/h1_world.h"
 
-#include "loop/jobs.h"
-#include "server/worker.h"
+#include "loop/thread_pool.h"
+#include "server/thread.h"
 
 extern const struct mk_plugin mk_plugin_maintenance;
 

@@ -8,7 +8,7 @@
 #include <errno.h>
 
 #include "../../../plugins/static/alias.h"
-#include "../../../plugins/static/site.h"
+#include "../../../plugins/static/find.h"
 
 static void test_matches(void **state)
 {

@@ -6,8 +6,8 @@
 #include <stdio.h>
 
 #include "../../../plugins/static/root.h"
-#include "../../../plugins/static/names.h"
-#include "../../../plugins/static/site.h"
+#include "../../../plugins/static/open.h"
+#include "../../../plugins/static/find.h"
 
 static struct static_settings settings = {.symlinks = SYMLINKS_INSIDE};
 static struct static_host host;

@@ -4,9 +4,9 @@
 
 #include <errno.h>
 
-#include "../../../plugins/static/links.h"
-#include "../../../plugins/static/names.h"
-#include "../../../plugins/static/site.h"
+#include "../../../plugins/static/symlinks.h"
+#include "../../../plugins/static/open.h"
+#include "../../../plugins/static/find.h"
 
 static struct static_settings settings;
 static struct static_host host;

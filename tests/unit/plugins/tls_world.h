@@ -6,12 +6,12 @@
 #ifndef MK_UNIT_TLS_WORLD_H
 #define MK_UNIT_TLS_WORLD_H
 
-#include "../../../plugins/tls/hello.h"
+#include "../../../plugins/tls/handshake.h"
 #include "../../../plugins/tls/selfsigned.h"
-#include "../../../plugins/tls/session.h"
+#include "../../../plugins/tls/tls_conn.h"
 #include "../../../plugins/tls/socket_bio.h"
 
-#include "server/worker.h"
+#include "server/thread.h"
 
 #include <errno.h>
 #include <fcntl.h>

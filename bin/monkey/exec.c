@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The program again (exec.h). All is prepared before the fork: between it and the exec only calls that are safe in a
+ * process of several threads.
+ */
+#include "exec.h"
+
+#include "sd_notify.h"
+
+#include <monkey/arena.h>
+#include <monkey/buf.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { FIRST_FD = 3, ARGUMENTS_MAX = 16, NAMES_BYTES_MAX = 1 << 20 };
+
+static char program[PATH_MAX], config[PATH_MAX], root[PATH_MAX];
+static const struct options *options;
+
+static void make_absolute(char *out, const char *path)
+{
+    char here[PATH_MAX] = "";
+    if (path[0] != '/' && !getcwd(here, sizeof(here)))
+        here[0] = '\0';
+    size_t n = strlen(here), len = strlen(path);
+    if (n + 1 + len >= PATH_MAX) {
+        out[0] = '\0';
+        return;
+    }
+    memcpy(out, here, n);
+    if (n)
+        out[n++] = '/';
+    memcpy(out + n, path, len + 1);
+}
+
+void exec_init(const struct options *o, const char *dir)
+{
+    const char *path = (const char *)getauxval(AT_EXECFN);
+    options = o;
+    if (path && strncmp(path, "/dev/fd/", 8) != 0 && path[0])
+        make_absolute(program, path);
+    else if (readlink("/proc/self/exe", program, sizeof(program) - 1) < 0)
+        program[0] = '\0';
+    if (dir)
+        make_absolute(config, dir);
+    if (o->root)
+        make_absolute(root, o->root);
+}
+
+void exec_use_absolute_paths(struct options *o)
+{
+    if (config[0])
+        o->dir = config;
+    if (root[0])
+        o->root = root;
+}
+
+static void make_arguments(const char **argv, bool supervise)
+{
+    const struct {
+        const char *option, *value;
+    } rows[] = {{"-c", config[0] ? config : NULL},
+                {"-o", root[0] ? root : NULL},
+                {"-p", options->port},
+                {"-l", options->listen},
+                {"-w", options->workers}};
+    *argv++ = "monkey";
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        if (!rows[i].value)
+            continue;
+        *argv++ = rows[i].option;
+        *argv++ = rows[i].value;
+    }
+    if (options->daemon)
+        *argv++ = "-D";
+    if (supervise)
+        *argv++ = "--supervise";
+    *argv = NULL;
+}
+
+int exec_supervisor(void)
+{
+    const char *argv[ARGUMENTS_MAX];
+    make_arguments(argv, true);
+    if (sd_notify_variable())
+        putenv(sd_notify_variable());
+    execv(program, (char **)(uintptr_t)argv);
+    return -errno;
+}
+
+/* ── the environment ── */
+
+struct exec_plan {
+    const char *argv[ARGUMENTS_MAX];
+    char **environment;
+    int *fds, *copies; /* those that the server gets, and their numbers on the way */
+    unsigned n;
+    int output; /* its stderr, or -1 for ours */
+    char pid[32], count[32], role[64], error[64];
+    struct mk_buf names;
+};
+
+static bool is_listen_variable(const char *variable)
+{
+    return strncmp(variable, "LISTEN_PID=", 11) == 0 || strncmp(variable, "LISTEN_FDS=", 11) == 0 ||
+           strncmp(variable, "LISTEN_FDNAMES=", 15) == 0;
+}
+
+static int make_environment(struct exec_plan *p, const struct ipc_sockets *sockets, const char *role)
+{
+    size_t n = 0;
+    for (char **e = environ; *e; e++)
+        n++;
+    p->environment = mk_account_alloc(NULL, (n + 7) * sizeof(char *));
+    mk_buf_addf(&p->names, "LISTEN_FDNAMES=");
+    for (unsigned i = 0; i < sockets->n; i++)
+        mk_buf_addf(&p->names, "%s%s", i ? ":" : "", sockets->items[i].own ? EXEC_FD_NAME : "unknown");
+    if (!p->environment || p->names.err)
+        return -ENOMEM;
+    snprintf(p->count, sizeof(p->count), "LISTEN_FDS=%u", sockets->n);
+    snprintf(p->role, sizeof(p->role), "%s=%u", role, FIRST_FD + sockets->n);
+    memcpy(p->pid, "LISTEN_PID=", 12);
+    n = 0;
+    for (char **e = environ; *e; e++)
+        if (!is_listen_variable(*e))
+            p->environment[n++] = *e;
+    p->environment[n++] = p->pid;
+    p->environment[n++] = p->count;
+    p->environment[n++] = (char *)(uintptr_t)mk_buf_cstr(&p->names);
+    p->environment[n++] = p->role;
+    if (p->output >= 0) {
+        snprintf(p->error, sizeof(p->error), "%s=%u", EXEC_ENV_STDERR, FIRST_FD + sockets->n + 1);
+        p->environment[n++] = p->error;
+    }
+    if (strcmp(role, EXEC_ENV_PREDECESSOR) == 0) /* a supervisor speaks for its servers */
+        p->environment[n++] = sd_notify_variable();
+    p->environment[n] = NULL;
+    return 0;
+}
+
+static int make_plan(struct exec_plan *p, const struct ipc_sockets *sockets, const char *role, int ipc_fd, int output)
+{
+    *p = (struct exec_plan){.n = sockets->n + 1 + (output >= 0), .output = output};
+    mk_buf_init(&p->names, NAMES_BYTES_MAX);
+    p->fds = mk_account_alloc(NULL, p->n * 2 * sizeof(int));
+    if (!p->fds)
+        return -ENOMEM;
+    p->copies = p->fds + p->n;
+    for (unsigned i = 0; i < sockets->n; i++)
+        p->fds[i] = sockets->items[i].fd;
+    p->fds[sockets->n] = ipc_fd;
+    if (output >= 0)
+        p->fds[sockets->n + 1] = STDERR_FILENO; /* for the time when it serves */
+    make_arguments(p->argv, false);
+    return make_environment(p, sockets, role);
+}
+
+static void free_plan(struct exec_plan *p)
+{
+    mk_account_free(NULL, p->fds, 0);
+    mk_account_free(NULL, p->environment, 0);
+    mk_buf_release(&p->names);
+}
+
+/* ── the child ── */
+
+static void print_pid(char *out)
+{
+    char digits[16];
+    int n = 0;
+    for (unsigned pid = (unsigned)getpid(); pid; pid /= 10)
+        digits[n++] = (char)('0' + pid % 10);
+    while (n)
+        *out++ = digits[--n];
+    *out = '\0';
+}
+
+static void become_server(struct exec_plan *p)
+{
+    sigset_t none;
+    bool good = true;
+    for (unsigned i = 0; i < p->n; i++) {
+        p->copies[i] = fcntl(p->fds[i], F_DUPFD_CLOEXEC, FIRST_FD + (int)p->n);
+        good &= p->copies[i] >= 0;
+    }
+    if (good && p->output >= 0)
+        good = dup2(p->output, STDERR_FILENO) >= 0; /* before another descriptor takes its number */
+    for (unsigned i = 0; good && i < p->n; i++)
+        good = dup2(p->copies[i], FIRST_FD + (int)i) >= 0;
+    print_pid(p->pid + sizeof("LISTEN_PID=") - 1);
+    signal(SIGPIPE, SIG_DFL); /* the only one that this program ignores */
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    setpgid(0, 0); /* Ctrl-C is for whoever is above */
+    if (good)
+        execve(program, (char **)(uintptr_t)p->argv, p->environment);
+    dprintf(STDERR_FILENO, "cannot run %s: %s\n", program, strerror(errno)); /* the parent logs it */
+    _exit(EXIT_RUN);
+}
+
+/* A pipe for the stderr of the new process, if it shall have one. */
+static int open_output(bool wanted, int *pipe_fds)
+{
+    pipe_fds[0] = pipe_fds[1] = -1;
+    if (!wanted)
+        return 0;
+    if (pipe2(pipe_fds, O_CLOEXEC) < 0)
+        return -errno;
+    fcntl(pipe_fds[0], F_SETFL, O_NONBLOCK);
+    return 0;
+}
+
+static pid_t fork_server(struct exec_plan *p)
+{
+    pid_t pid = fork();
+    if (pid == 0)
+        become_server(p);
+    return pid < 0 ? -errno : pid;
+}
+
+pid_t exec_start_server(const struct ipc_sockets *sockets, const char *role, int *ret_ipc_fd, int *ret_output)
+{
+    int pair[2], output[2];
+    struct exec_plan p;
+    if (access(program, X_OK) < 0)
+        return -errno;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return -errno;
+    pid_t pid = open_output(ret_output != NULL, output);
+    if (pid == 0) {
+        pid = make_plan(&p, sockets, role, pair[1], output[1]);
+        if (pid == 0)
+            pid = fork_server(&p);
+        free_plan(&p);
+    }
+    close(pair[1]);
+    if (output[1] >= 0)
+        close(output[1]);
+    *ret_ipc_fd = pair[0];
+    if (ret_output)
+        *ret_output = output[0];
+    if (pid >= 0)
+        return pid;
+    close(pair[0]);
+    if (output[0] >= 0)
+        close(output[0]);
+    return pid;
+}

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The server's side of the channel (ipc.h), and what a service manager hears when there is none (launcher.h).
+ */
+#include "launcher.h"
+
+#include "ipc.h"
+#include "daemon.h"
+#include "sd_notify.h"
+#include "exec.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { ANSWER_MS_MAX = 10000 };
+
+static int ipc_fd = -1;
+static bool supervised;
+static int final_stderr = -1; /* for the time when we serve */
+
+static int take_ipc_fd(const char *name)
+{
+    uint64_t number;
+    int type = 0;
+    socklen_t len = sizeof(type);
+    const char *text = getenv(name);
+    if (!text || !mk_str_u64(mk_str_c(text), INT_MAX, &number))
+        return -1;
+    unsetenv(name);
+    if (getsockopt((int)number, SOL_SOCKET, SO_TYPE, &type, &len) < 0 || type != SOCK_SEQPACKET)
+        return -1;
+    fcntl((int)number, F_SETFD, FD_CLOEXEC);
+    return (int)number;
+}
+
+static void take_stderr(void)
+{
+    uint64_t number;
+    const char *text = getenv(EXEC_ENV_STDERR);
+    if (text && mk_str_u64(mk_str_c(text), INT_MAX, &number) && fcntl((int)number, F_SETFD, FD_CLOEXEC) == 0)
+        final_stderr = (int)number;
+    unsetenv(EXEC_ENV_STDERR);
+}
+
+int launcher_get_stderr(void)
+{
+    return final_stderr >= 0 ? final_stderr : STDERR_FILENO;
+}
+
+static void restore_stderr(void)
+{
+    if (final_stderr < 0)
+        return;
+    fflush(stderr);
+    dup2(final_stderr, STDERR_FILENO);
+    close(final_stderr);
+    final_stderr = -1;
+}
+
+void launcher_init(void)
+{
+    sd_notify_init();
+    take_stderr();
+    ipc_fd = take_ipc_fd(EXEC_ENV_SUPERVISOR);
+    supervised = ipc_fd >= 0;
+    if (ipc_fd < 0)
+        ipc_fd = take_ipc_fd(EXEC_ENV_PREDECESSOR);
+    launcher_set_pdeathsig();
+}
+
+bool launcher_is_supervisor(void)
+{
+    return supervised;
+}
+
+bool launcher_exists(void)
+{
+    return ipc_fd >= 0;
+}
+
+void launcher_set_pdeathsig(void)
+{
+    struct pollfd one = {.fd = ipc_fd};
+    if (!supervised)
+        return;
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (poll(&one, 1, 0) == 1 && (one.revents & POLLHUP)) /* it ended before that */
+        raise(SIGTERM);
+}
+
+static void send_message(const struct ipc_message *message)
+{
+    if (ipc_fd >= 0 && ipc_send(ipc_fd, message) == -EPIPE) {
+        close(ipc_fd);
+        ipc_fd = -1;
+    }
+}
+
+static void send_kind(unsigned char kind)
+{
+    send_message(&(struct ipc_message){.kind = kind});
+}
+
+static int ask_for_pid_file(const char *path, struct ipc_message *answer)
+{
+    struct ipc_message question = {.kind = IPC_PID_FILE, .len = strlen(path)};
+    struct pollfd one = {.fd = ipc_fd, .events = POLLIN};
+    if (question.len >= sizeof(question.text))
+        return -ENAMETOOLONG;
+    memcpy(question.text, path, question.len);
+    int err = ipc_send(ipc_fd, &question);
+    if (err == 0 && poll(&one, 1, ANSWER_MS_MAX) != 1)
+        err = -ETIMEDOUT;
+    if (err == 0)
+        err = ipc_receive(ipc_fd, answer);
+    return err < 0 ? err : -answer->text[0];
+}
+
+int launcher_claim_pid_file(const char *path)
+{
+    struct ipc_message answer = {0};
+    if (!path)
+        return 0;
+    if (ipc_fd < 0)
+        return daemon_write_pid(path);
+    int err = ask_for_pid_file(path, &answer);
+    if (err == 0 && answer.n_fds)
+        daemon_take_pid(answer.fds[0]);
+    return err == -EAGAIN ? daemon_write_pid(path) : err;
+}
+
+void launcher_send_log(int fd)
+{
+    if (supervised)
+        send_message(&(struct ipc_message){.kind = IPC_ERROR_LOG, .fds = {fd}, .n_fds = 1});
+}
+
+static void add_socket(int fd, bool own, void *ctx)
+{
+    ipc_add_socket(ctx, fd, own);
+}
+
+static void send_sockets(const struct mk_server *server)
+{
+    struct ipc_sockets list = {0};
+    mk_server_each_socket(server, add_socket, &list);
+    int err = ipc_send_sockets(&list, ipc_fd);
+    if (err < 0)
+        mk_log_warn("the supervisor does not get the listeners: %s", strerror(-err));
+    ipc_clear_sockets(&list, false);
+}
+
+void launcher_notify_reloading(void)
+{
+    if (supervised)
+        send_kind(IPC_RELOADING);
+    else
+        sd_notify_reloading();
+}
+
+void launcher_notify_ready(struct mk_server *server, unsigned workers)
+{
+    if (supervised && ipc_fd >= 0)
+        send_sockets(server);
+    daemon_confirm_pid();
+    restore_stderr();
+    send_kind(IPC_READY);
+    if (supervised)
+        return;
+    if (ipc_fd >= 0) {
+        close(ipc_fd);
+        ipc_fd = -1;
+    }
+    sd_notify_send("READY=1\nMAINPID=%d\nSTATUS=serving with %u workers", getpid(), workers);
+}
+
+void launcher_notify_stopping(void)
+{
+    if (supervised)
+        send_kind(IPC_STOPPING);
+    else
+        sd_notify_send("STOPPING=1\nSTATUS=finishing what has begun");
+}

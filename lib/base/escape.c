@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The codecs of <monkey/escape.h>.
+ */
+#include <monkey/escape.h>
+
+static struct mk_str html_reference(unsigned char c)
+{
+    switch (c) {
+    case '&':
+        return MK_STR("&amp;");
+    case '<':
+        return MK_STR("&lt;");
+    case '>':
+        return MK_STR("&gt;");
+    case '"':
+        return MK_STR("&quot;");
+    case '\'':
+        return MK_STR("&#39;");
+    default:
+        return c < 0x20 || c == 0x7f ? MK_STR("&#xfffd;") : MK_STR_NONE;
+    }
+}
+
+void mk_html_escape(struct mk_buf *out, struct mk_str text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        struct mk_str reference = html_reference((unsigned char)text.p[i]);
+        if (reference.len)
+            mk_buf_adds(out, reference);
+        else
+            mk_buf_addc(out, text.p[i]);
+    }
+}
+
+static bool is_path_char(char c)
+{
+    return (mk_lower(c) >= 'a' && mk_lower(c) <= 'z') || (c >= '0' && c <= '9') ||
+           (c && strchr("-._~!$&'()*+,;=:@/", c));
+}
+
+void mk_path_encode(struct mk_buf *out, struct mk_str path)
+{
+    static const char hex[] = "0123456789ABCDEF";
+    for (size_t i = 0; i < path.len; i++) {
+        unsigned char c = (unsigned char)path.p[i];
+        if (is_path_char((char)c)) {
+            mk_buf_addc(out, (char)c);
+        } else {
+            char escape[3] = {'%', hex[c >> 4], hex[c & 15]};
+            mk_buf_add(out, escape, sizeof(escape));
+        }
+    }
+}

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Problems as people read them:
+ *
+ *     monkey.conf:3:5: error: unknown key "Workerss" in [SERVER]; did you mean "Workers"?
+ *         Workerss 2
+ *         ^
+ *     included from main.conf:7
+ *
+ * Nothing that a file or a name contains reaches the terminal as a control byte.
+ */
+#include "conf/internal.h"
+#include "conf/scan.h"
+
+#include <stdio.h>
+
+enum { DIAGNOSTICS_MAX = 100, TEXT_BYTES_MAX = 500, LINE_BYTES_MAX = 160 };
+
+#ifndef MK_LEAN
+/* Each host may find the same wrong with the server. */
+static bool is_duplicate(const struct mk__conf *conf, struct mk__conf_origin origin, const char *text)
+{
+    for (const struct mk__conf_diagnostic *p = conf->diagnostics; p; p = p->next)
+        if (memcmp(&p->origin, &origin, sizeof(origin)) == 0 && mk_str_eq(p->text, mk_str_c(text)))
+            return true;
+    return false;
+}
+#endif
+
+void mk__conf_report(struct mk__conf *conf, bool warning, struct mk__conf_origin origin, const char *format,
+                     va_list args)
+{
+    char text[TEXT_BYTES_MAX];
+
+    ++*(warning ? &conf->warnings : &conf->errors);
+    vsnprintf(text, sizeof(text), format, args);
+#ifndef MK_LEAN
+    if (is_duplicate(conf, origin, text))
+        return;
+#endif
+    if (conf->kept >= DIAGNOSTICS_MAX) {
+        conf->dropped++;
+        return;
+    }
+    conf->kept++;
+    struct mk__conf_diagnostic *p = mk_arena_alloc(&conf->arena, sizeof(*p));
+    struct mk_str copy = mk_arena_dup(&conf->arena, mk_str_c(text));
+    if (!p || !copy.p) {
+        mk__conf_out_of_memory(conf);
+        return;
+    }
+    *p = (struct mk__conf_diagnostic){.origin = origin, .warning = warning, .text = copy};
+    *conf->last_diagnostic = p;
+    conf->last_diagnostic = &p->next;
+}
+
+void mk__conf_error(struct mk__conf *conf, struct mk__conf_origin origin, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    mk__conf_report(conf, false, origin, format, args);
+    va_end(args);
+}
+
+void mk__conf_warn(struct mk__conf *conf, struct mk__conf_origin origin, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    mk__conf_report(conf, true, origin, format, args);
+    va_end(args);
+}
+
+unsigned mk__conf_errors(const struct mk__conf *conf)
+{
+    return conf->errors;
+}
+
+unsigned mk__conf_warnings(const struct mk__conf *conf)
+{
+    return conf->warnings;
+}
+
+void mk__conf_suppress(struct mk__conf *conf)
+{
+    conf->suppressed++;
+}
+
+unsigned mk__conf_all_errors(const struct mk__conf *conf)
+{
+    return conf->errors + conf->suppressed;
+}
+
+static void print_safe(struct mk_str s, struct mk_buf *out)
+{
+    for (size_t i = 0; i < s.len; i++) {
+        unsigned char c = (unsigned char)s.p[i];
+        mk_buf_addc(out, (c < 0x20 && c != '\t') || c == 0x7f ? '?' : s.p[i]);
+    }
+}
+
+void mk__conf_origin_print(struct mk__conf_origin origin, struct mk_buf *out)
+{
+    print_safe(origin.source ? mk_str_c(origin.source->name) : MK_STR("default"), out);
+    if (origin.line)
+        mk_buf_addf(out, ":%u", origin.line);
+}
+
+static struct mk_str find_line(struct mk_str text, uint32_t line)
+{
+    for (;;) {
+        const char *end = text.len ? memchr(text.p, '\n', text.len) : NULL;
+        size_t len = end ? (size_t)(end - text.p) : text.len;
+        if (--line == 0)
+            return mk_str(text.p, len && text.p[len - 1] == '\r' ? len - 1 : len);
+        if (!end)
+            return MK_STR_NONE;
+        text = mk_str(end + 1, text.len - len - 1);
+    }
+}
+
+/* The caret stands below the byte whatever a tab is worth; the later bytes of a UTF-8 character have no width. */
+static void print_caret(struct mk_str line, uint32_t col, struct mk_buf *out)
+{
+    for (size_t i = 0; i + 1 < col && i < line.len; i++) {
+        if (line.p[i] == '\t')
+            mk_buf_addc(out, '\t');
+        else if (((unsigned char)line.p[i] & 0xc0) != 0x80)
+            mk_buf_addc(out, ' ');
+    }
+    mk_buf_adds(out, MK_STR("^\n"));
+}
+
+struct mk_str mk__diagnostics_line(struct mk__conf_origin origin)
+{
+    return origin.source && origin.line ? find_line(origin.source->text, origin.line) : MK_STR_NONE;
+}
+
+static void print_line(struct mk__conf_origin origin, struct mk_buf *out)
+{
+    struct mk_str line = mk__diagnostics_line(origin);
+
+    if (!line.len)
+        return;
+    if (line.len > LINE_BYTES_MAX)
+        line.len = LINE_BYTES_MAX;
+    print_safe(line, out);
+    mk_buf_addc(out, '\n');
+    if (origin.col && origin.col <= line.len + 1)
+        print_caret(line, origin.col, out);
+}
+
+void mk__diagnostics_print(const struct mk__conf_diagnostic *p, bool as_warnings, struct mk_buf *out)
+{
+    if (p->origin.source) {
+        mk__conf_origin_print(p->origin, out);
+        if (p->origin.col)
+            mk_buf_addf(out, ":%u", p->origin.col);
+        mk_buf_adds(out, MK_STR(": "));
+    }
+    mk_buf_adds(out, p->warning || as_warnings ? MK_STR("warning: ") : MK_STR("error: "));
+    print_safe(p->text, out);
+    mk_buf_addc(out, '\n');
+    print_line(p->origin, out);
+    for (const struct mk__conf_source *s = p->origin.source; s && s->parent; s = s->parent) {
+        mk_buf_adds(out, MK_STR("included from "));
+        mk__conf_origin_print((struct mk__conf_origin){s->parent, s->parent_line, 0}, out);
+        mk_buf_addc(out, '\n');
+    }
+}
+
+void mk__conf_diagnostics(const struct mk__conf *conf, struct mk_buf *out)
+{
+    for (const struct mk__conf_diagnostic *p = conf->diagnostics; p; p = p->next)
+        mk__diagnostics_print(p, false, out);
+    if (conf->dropped)
+        mk_buf_addf(out, "... and %u more\n", conf->dropped);
+    if (conf->out_of_memory)
+        mk_buf_adds(out, MK_STR("error: out of memory while reading the configuration\n"));
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Lists of problems for programs, and parts of the list. One problem in JSON:
+ *
+ *     {"severity":"error","file":"conf/monkey.conf","line":3,"column":5,
+ *      "message":"unknown key \"Workerss\" in [SERVER]; did you mean \"Workers\"?","suggestion":"Workers"}
+ *
+ * What is not known is null; `suggestion` is left out where there is none. The text is UTF-8, whatever the files are.
+ */
+#include "conf/internal.h"
+#include "conf/suggest.h"
+
+/* ── texts ── */
+
+/* The length of the UTF-8 character that `s` begins with (RFC 3629); 0: it is none. */
+static size_t utf8_len(struct mk_str s)
+{
+    static const struct {
+        uint8_t first, last, low, high; /* of the first byte, and of the second */
+        uint8_t len;
+    } forms[] = {
+        {0x00, 0x7f, 0, 0, 1},       {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3},
+        {0xe1, 0xec, 0x80, 0xbf, 3}, {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3},
+        {0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4},
+    };
+    const uint8_t *p = (const uint8_t *)s.p;
+    size_t i = 0;
+    while (i < sizeof(forms) / sizeof(forms[0]) && (p[0] < forms[i].first || p[0] > forms[i].last))
+        i++;
+    if (i == sizeof(forms) / sizeof(forms[0]) || s.len < forms[i].len)
+        return 0;
+    if (forms[i].len > 1 && (p[1] < forms[i].low || p[1] > forms[i].high))
+        return 0;
+    for (size_t k = 2; k < forms[i].len; k++)
+        if ((p[k] & 0xc0) != 0x80)
+            return 0;
+    return forms[i].len;
+}
+
+static void add_text(struct mk_buf *out, struct mk_str s)
+{
+    while (s.len) {
+        size_t n = utf8_len(s);
+        unsigned char c = (unsigned char)s.p[0];
+        if (n == 1 && (c == '"' || c == '\\'))
+            mk_buf_addf(out, "\\%c", c);
+        else if (n == 1 && (c < 0x20 || c == 0x7f))
+            mk_buf_addf(out, "\\u%04x", c);
+        else if (n)
+            mk_buf_add(out, s.p, n);
+        else
+            mk_buf_adds(out, MK_STR("\\ufffd"));
+        s = mk_str(s.p + (n ? n : 1), s.len - (n ? n : 1));
+    }
+}
+
+static void add_string(struct mk_buf *out, const char *name, struct mk_str s)
+{
+    mk_buf_addf(out, "\"%s\":\"", name);
+    add_text(out, s);
+    mk_buf_addc(out, '"');
+}
+
+static void add_number(struct mk_buf *out, const char *name, uint32_t n)
+{
+    if (n)
+        mk_buf_addf(out, ",\"%s\":%u", name, n);
+    else
+        mk_buf_addf(out, ",\"%s\":null", name);
+}
+
+/* ── problems ── */
+
+/* The name in quotes or brackets behind the last phrase that offers one. */
+static struct mk_str find_suggestion(struct mk_str text)
+{
+    struct mk_str phrase = MK_STR(MK__SUGGEST_PHRASE);
+    const char *at = NULL;
+    for (size_t i = 0; i + phrase.len < text.len; i++)
+        if (memcmp(text.p + i, phrase.p, phrase.len) == 0)
+            at = text.p + i + phrase.len + 1;
+    size_t len = at ? text.len - (size_t)(at - text.p) : 0;
+    const char *end = at ? memchr(at, at[-1] == '[' ? ']' : '"', len) : NULL;
+    return end ? mk_str(at, (size_t)(end - at)) : MK_STR_NONE;
+}
+
+/* An option of the command line is no file: its name stands before the message. */
+static void print_json(const struct mk__conf_diagnostic *p, bool as_warnings, struct mk_buf *out)
+{
+    const struct mk__conf_source *source = p->origin.source;
+    struct mk_str suggestion = find_suggestion(p->text);
+    bool option = source && source->level == MK__CONF_OPTION;
+
+    mk_buf_addf(out, "{\"severity\":\"%s\",", p->warning || as_warnings ? "warning" : "error");
+    if (source && !option)
+        add_string(out, "file", mk_str_c(source->name));
+    else
+        mk_buf_addf(out, "\"file\":null");
+    add_number(out, "line", p->origin.line);
+    add_number(out, "column", p->origin.line ? p->origin.col : 0);
+    mk_buf_addf(out, ",\"message\":\"");
+    if (option) {
+        add_text(out, mk_str_c(source->name));
+        mk_buf_addf(out, ": ");
+    }
+    add_text(out, p->text);
+    mk_buf_addc(out, '"');
+    if (suggestion.p) {
+        mk_buf_addc(out, ',');
+        add_string(out, "suggestion", suggestion);
+    }
+    mk_buf_addc(out, '}');
+}
+
+static bool is_same_origin(struct mk__conf_origin a, struct mk__conf_origin b)
+{
+    if (!a.source || !b.source)
+        return a.source == b.source;
+    return a.line == b.line && strcmp(a.source->name, b.source->name) == 0;
+}
+
+static bool is_known(const struct mk__conf *known, const struct mk__conf_diagnostic *p)
+{
+    for (const struct mk__conf_diagnostic *k = known ? known->diagnostics : NULL; k; k = k->next)
+        if (mk_str_eq(k->text, p->text) && is_same_origin(k->origin, p->origin))
+            return true;
+    return false;
+}
+
+void mk__conf_list_diagnostics(const struct mk__conf *conf, const struct mk__conf *known,
+                               struct mk__conf_list_format form, struct mk_buf *out, struct mk__conf_counts *count)
+{
+    for (const struct mk__conf_diagnostic *p = conf->diagnostics; p; p = p->next) {
+        if (is_known(known, p))
+            continue;
+        if (form.json && count->errors + count->warnings)
+            mk_buf_adds(out, MK_STR(",\n"));
+        ++*(p->warning || form.as_warnings ? &count->warnings : &count->errors);
+        (form.json ? print_json : mk__diagnostics_print)(p, form.as_warnings, out);
+    }
+    *(form.as_warnings ? &count->warnings : &count->errors) += known ? 0 : conf->dropped;
+    if (conf->dropped && !known && !form.json)
+        mk_buf_addf(out, "... and %u more\n", conf->dropped);
+}

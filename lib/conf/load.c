@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Where values come from: files, what they include, texts in memory, options. Walks the lines and hands
+ * each to whom it concerns.
+ */
+#include "conf/internal.h"
+#include "base/file.h"
+#include "conf/scan.h"
+
+#include <errno.h>
+
+enum { FILE_BYTES_MAX = 1 << 20, DEPTH_MAX = 10 };
+
+struct reader {
+    struct mk__conf *conf;
+    struct mk__conf_set *set;
+    struct mk__conf_source *source;
+    struct mk__scan scan;
+    struct mk__conf_section *sec; /* of the section at hand */
+    bool skip_keys;               /* keys are skipped, since their section was complained about */
+};
+
+static int read_source(struct mk__conf *conf, struct mk__conf_set *set, struct mk__conf_source *source);
+
+static struct mk_str dir_of(struct mk_str path)
+{
+    const char *slash = path.len ? memrchr(path.p, '/', path.len) : NULL;
+    return mk_str(path.p, slash ? (size_t)(slash - path.p) + 1 : 0);
+}
+
+static struct mk__conf_source *add_source(struct mk__conf *conf, struct mk_str name, enum mk__conf_level level)
+{
+    struct mk__conf_source *s = mk_arena_zalloc(&conf->arena, sizeof(*s));
+    struct mk_str copy = mk_arena_dup(&conf->arena, name);
+
+    if (!s || !copy.p) {
+        mk__conf_out_of_memory(conf);
+        return NULL;
+    }
+    s->name = copy.p;
+    s->level = (uint8_t)level;
+    s->next = conf->sources;
+    return conf->sources = s;
+}
+
+static struct mk__conf_origin origin_at(const struct reader *r, uint32_t col)
+{
+    return (struct mk__conf_origin){r->source, r->scan.line, col};
+}
+
+static bool expand_value(struct reader *r, const struct mk__scan_line *line)
+{
+    struct mk__expand_error error;
+
+    if (mk__expand(r->conf->variables, line->value, line->value_col, &r->conf->words, &error))
+        return true;
+    if (error.text[0] && !(error.unset && r->conf->include_failed))
+        mk__conf_error(r->conf, origin_at(r, error.col), "%s", error.text);
+    else
+        mk__conf_suppress(r->conf);
+    return false;
+}
+
+static void read_section(struct reader *r, const struct mk__scan_line *line)
+{
+    r->sec = mk__values_enter_section(r->conf, r->set, line->name, origin_at(r, line->col));
+    r->skip_keys = !r->sec;
+}
+
+static void read_key(struct reader *r, const struct mk__scan_line *line)
+{
+    if (!r->sec && !r->skip_keys) {
+        mk__conf_error(r->conf, origin_at(r, line->col), "a key needs a [SECTION] above it");
+        r->skip_keys = true;
+    }
+    if (r->skip_keys)
+        return;
+    r->conf->semicolon = line->value.len && line->value.p[line->value.len - 1] == ';';
+    if (expand_value(r, line))
+        mk__bind_key(r->conf, r->sec, line->name, origin_at(r, line->col));
+    else
+        mk__bind_failure(r->conf, r->sec, line->name, origin_at(r, line->col), MK__SETTING_FAILED);
+    r->conf->semicolon = false;
+}
+
+static void read_set(struct reader *r, const struct mk__scan_line *line)
+{
+    struct mk_arena *arena = &r->conf->texts;
+
+    bool failed = !expand_value(r, line);
+    struct mk__variable *v = mk_arena_alloc(arena, sizeof(*v));
+    struct mk_str value = mk_arena_dup(arena, mk_buf_str(&r->conf->words.text));
+    if (!v || !value.p) {
+        mk__conf_out_of_memory(r->conf);
+        return;
+    }
+    *v = (struct mk__variable){.next = r->conf->variables, .failed = failed, .name = line->name, .value = value};
+    r->conf->variables = v;
+}
+
+static bool includes_itself(const struct mk__conf_source *s, struct mk_str path)
+{
+    for (; s; s = s->parent)
+        if (mk_str_eq(mk_str_c(s->name), path))
+            return true;
+    return false;
+}
+
+static const char *describe_error(int err)
+{
+    return err == -EINVAL ? "it is not a regular file" : strerror(-err);
+}
+
+static void include_file(struct reader *r, struct mk_str path, uint32_t col)
+{
+    struct mk__conf *conf = r->conf;
+
+    if (includes_itself(r->source, path)) {
+        mk__conf_error(conf, origin_at(r, col), "\"%.*s\" includes itself", MK_STR_ARG(path));
+        return;
+    }
+    if (r->source->depth + 1 >= DEPTH_MAX) {
+        mk__conf_error(conf, origin_at(r, col), "files are included more than %d deep", DEPTH_MAX);
+        return;
+    }
+    struct mk__conf_source *s = add_source(conf, path, MK__CONF_FILE);
+    if (!s)
+        return;
+    s->parent = r->source;
+    s->parent_line = r->scan.line;
+    s->depth = r->source->depth + 1;
+    int err = read_source(conf, r->set, s);
+    if (err < 0) {
+        mk__conf_error(conf, origin_at(r, col), "cannot read \"%s\": %s", s->name, describe_error(err));
+        r->set->incomplete = true;
+        conf->include_failed = true;
+    }
+}
+
+static void include_all(struct reader *r, struct mk_str pattern, uint32_t col)
+{
+    struct mk_str *names;
+    size_t n;
+    int err = mk__file_glob(pattern.p, &r->conf->texts, &names, &n);
+
+    if (err == -ENOMEM)
+        mk__conf_out_of_memory(r->conf);
+    else if (err < 0)
+        mk__conf_error(r->conf, origin_at(r, col), "cannot read the directory of \"%s\": %s", pattern.p,
+                       strerror(-err));
+    for (size_t i = 0; err == 0 && i < n; i++)
+        include_file(r, names[i], col);
+}
+
+static void read_include(struct reader *r, const struct mk__scan_line *line)
+{
+    struct mk_str dir = r->source->dir, name;
+    char *path;
+
+    if (r->source->no_include) {
+        mk__conf_error(r->conf, origin_at(r, line->col), "@INCLUDE works in files only");
+        return;
+    }
+    if (!expand_value(r, line))
+        return;
+    name = mk_buf_str(&r->conf->words.text);
+    if (!name.len) {
+        mk__conf_error(r->conf, origin_at(r, line->value_col), "@INCLUDE wants the name of a file");
+        return;
+    }
+    if (name.p[0] == '/')
+        dir.len = 0;
+    if (!(path = mk_arena_alloc(&r->conf->texts, dir.len + name.len + 1))) {
+        mk__conf_out_of_memory(r->conf);
+        return;
+    }
+    char *end = mempcpy(mempcpy(path, dir.p ? dir.p : "", dir.len), name.p, name.len);
+    *end = '\0';
+    if (mk__file_is_glob(name))
+        include_all(r, mk_str(path, dir.len + name.len), line->value_col);
+    else
+        include_file(r, mk_str(path, dir.len + name.len), line->value_col);
+}
+
+static void read_error(struct reader *r, const struct mk__scan_line *line)
+{
+    mk__conf_error(r->conf, origin_at(r, line->col), "%s", line->error);
+    if (line->section) { /* whose keys follow is not known */
+        r->sec = NULL;
+        r->skip_keys = true;
+    }
+    if (r->sec)
+        r->sec->incomplete = true;
+    else
+        r->set->incomplete = true;
+}
+
+static void (*const readers[])(struct reader *r, const struct mk__scan_line *line) = {
+    [MK__SCAN_ERROR] = read_error,     [MK__SCAN_SECTION] = read_section, [MK__SCAN_KEY] = read_key,
+    [MK__SCAN_INCLUDE] = read_include, [MK__SCAN_SET] = read_set,
+};
+
+static void read_lines(struct mk__conf *conf, struct mk__conf_set *set, struct mk__conf_source *source)
+{
+    struct reader r = {.conf = conf, .set = set, .source = source};
+    struct mk__scan_line line;
+
+    mk__scan_init(&r.scan, source->text);
+    for (mk__scan_next(&r.scan, &line); line.kind != MK__SCAN_END; mk__scan_next(&r.scan, &line))
+        readers[line.kind](&r, &line);
+}
+
+/* 0, or -errno when the file cannot be read. An included file opens no section for the one above it. */
+static int read_source(struct mk__conf *conf, struct mk__conf_set *set, struct mk__conf_source *source)
+{
+    int err = mk__file_read(source->name, FILE_BYTES_MAX, &conf->texts, &source->text);
+    if (err == -ENOMEM)
+        mk__conf_out_of_memory(conf);
+    if (err < 0)
+        return err;
+    source->dir = dir_of(mk_str_c(source->name));
+    read_lines(conf, set, source);
+    return 0;
+}
+
+static int get_result(const struct mk__conf *conf, unsigned errors_before)
+{
+    if (conf->out_of_memory)
+        return -ENOMEM;
+    return conf->errors > errors_before ? -EINVAL : 0;
+}
+
+int mk__conf_read(struct mk__conf *conf, struct mk__conf_set *set, const char *path)
+{
+    unsigned before = conf->errors;
+    struct mk__conf_source *s = add_source(conf, mk_str_c(path), MK__CONF_FILE);
+    if (!s)
+        return -ENOMEM;
+    set->source = s;
+    int err = read_source(conf, set, s);
+    if (err < 0) {
+        mk__conf_error(conf, (struct mk__conf_origin){s, 0, 0}, "cannot be read: %s", describe_error(err));
+        set->incomplete = true;
+    }
+    return err < 0 ? err : get_result(conf, before);
+}
+
+int mk__conf_read_text(struct mk__conf *conf, struct mk__conf_set *set, const char *name, struct mk_str text)
+{
+    unsigned before = conf->errors;
+    struct mk__conf_source *s = add_source(conf, mk_str_c(name), MK__CONF_FILE);
+    if (!s || !(s->text = mk_arena_dup(&conf->texts, text)).p)
+        return mk__conf_out_of_memory(conf);
+    s->no_include = true;
+    set->source = s;
+    read_lines(conf, set, s);
+    return get_result(conf, before);
+}
+
+int mk__conf_override(struct mk__conf *conf, struct mk__conf_set *set, const char *section, const char *key,
+                      struct mk_str value, const char *origin)
+{
+    unsigned before = conf->errors;
+    struct mk__conf_origin where = {add_source(conf, mk_str_c(origin), MK__CONF_OPTION), 0, 0};
+    if (!where.source)
+        return -ENOMEM;
+    struct mk__conf_section *sec = mk__values_enter_section(conf, set, mk_str_c(section), where);
+    if (sec && mk__expand_literal(value, &conf->words))
+        mk__bind_key(conf, sec, mk_str_c(key), where);
+    else if (sec)
+        mk__conf_error(conf, where, "the value is too long, or has control bytes in it");
+    return get_result(conf, before);
+}

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A set: the instances of the sections of one scope. Makes them, finds them, and checks them as a whole.
+ */
+#include "conf/internal.h"
+
+#include <errno.h>
+
+struct mk_conf_check {
+    struct mk__conf *conf;
+    const struct mk__conf_set *set;
+    struct mk__conf_values *values;
+};
+
+static struct mk__conf_values *add_values(struct mk__conf *conf, const struct mk__conf_registration *registration)
+{
+    const struct mk_conf_section *section = registration->section;
+    size_t size = section->flags & MK_CONF_PAIRS ? sizeof(struct mk_conf_pairs) : section->size;
+    struct mk__conf_values *values = mk_arena_zalloc(&conf->arena, sizeof(*values) + (size ? size : 1));
+
+    if (!values)
+        return NULL;
+    values->data = values->bytes;
+    values->registration = registration;
+    values->last = &values->settings;
+    mk__bind_defaults(conf, values);
+    return values;
+}
+
+static void link_values(struct mk__conf_values *before, struct mk__conf_values *values)
+{
+    for (; before; before = before->next)
+        for (struct mk__conf_values *p = values; p; p = p->next)
+            if (p->registration == before->registration)
+                before->next_instance = p;
+}
+
+static struct mk__conf_section *add_section(struct mk__conf *conf, struct mk__conf_set *set,
+                                            const struct mk__conf_section_set *section_set)
+{
+    struct mk__conf_section *sec = mk_arena_zalloc(&conf->arena, sizeof(*sec));
+    if (!sec)
+        goto out_of_memory;
+    sec->section_set = section_set;
+    struct mk__conf_values **last = &sec->values;
+    for (const struct mk__conf_registration *d = section_set->registrations; d; d = d->next) {
+        if (d->absent)
+            continue;
+        if (!(*last = add_values(conf, d)))
+            goto out_of_memory;
+        last = &(*last)->next;
+    }
+    struct mk__conf_section *before = NULL;
+    for (struct mk__conf_section *b = set->sections; b; b = b->next)
+        before = b->section_set == section_set ? b : before;
+    if (before)
+        link_values(before->values, sec->values);
+    *set->last = sec;
+    set->last = &sec->next;
+    return sec;
+out_of_memory:
+    mk__conf_out_of_memory(conf);
+    return NULL;
+}
+
+struct mk__conf_set *mk__conf_set_new(struct mk__conf *conf, enum mk_conf_scope scope)
+{
+    struct mk__conf_set *set = mk_arena_zalloc(&conf->arena, sizeof(*set));
+    if (!set) {
+        mk__conf_out_of_memory(conf);
+        return NULL;
+    }
+    set->scope = scope;
+    set->last = &set->sections;
+    for (const struct mk__conf_section_set *f = conf->section_sets; f; f = f->next) {
+        bool single = !(f->flags & MK_CONF_REPEAT) && !mk__schema_is_absent(f);
+        if (f->scope == scope && single && !add_section(conf, set, f))
+            return NULL;
+    }
+    return set;
+}
+
+static struct mk__conf_section *find_section(const struct mk__conf_set *set,
+                                             const struct mk__conf_section_set *section_set)
+{
+    for (struct mk__conf_section *b = set->sections; b; b = b->next)
+        if (b->section_set == section_set)
+            return b;
+    return NULL;
+}
+
+struct mk__conf_section *mk__values_enter_section(struct mk__conf *conf, struct mk__conf_set *set, struct mk_str name,
+                                                  struct mk__conf_origin origin)
+{
+    const struct mk__conf_section_set *f = mk__schema_find_section(conf, name, set->scope);
+    if (!f || mk__schema_is_absent(f)) {
+        const char *meant = mk__unknown_key_report_section(conf, set->scope, name, origin);
+        f = meant ? mk__schema_find_section(conf, mk_str_c(meant), set->scope) : NULL;
+        struct mk__conf_section *other = f ? find_section(set, f) : NULL;
+        if (other)
+            other->incomplete = true;
+        return NULL;
+    }
+    struct mk__conf_section *sec = f->flags & MK_CONF_REPEAT ? add_section(conf, set, f) : find_section(set, f);
+    if (sec && !sec->origin.source)
+        sec->origin = origin;
+    return sec;
+}
+
+/* The part of `data` (NULL: the first) among those of a section (NULL: of any). */
+static const struct mk__conf_values *find_values(const struct mk__conf_set *set, const struct mk_conf_section *section,
+                                                 const void *data, const struct mk__conf_section **ret_section)
+{
+    for (const struct mk__conf_section *b = set->sections; b; b = b->next)
+        for (const struct mk__conf_values *p = b->values; p; p = p->next)
+            if ((!section || p->registration->section == section) && (!data || p->data == data)) {
+                *ret_section = b;
+                return p;
+            }
+    return NULL;
+}
+
+const void *mk__conf_get(const struct mk__conf_set *set, const struct mk_conf_section *section)
+{
+    const struct mk__conf_section *sec;
+    const struct mk__conf_values *values = find_values(set, section, NULL, &sec);
+    return values ? values->data : NULL;
+}
+
+/* Requests walk through rules with this: it must not look for `data` from the beginning. */
+const void *mk__conf_next(const struct mk__conf_set *set, const struct mk_conf_section *section, const void *data)
+{
+    if (!data)
+        return mk__conf_get(set, section);
+    const struct mk__conf_values *values = (const void *)((const char *)data - offsetof(struct mk__conf_values, bytes));
+    return values->next_instance ? values->next_instance->data : NULL;
+}
+
+struct mk__conf_origin mk__conf_origin(const struct mk__conf_set *set, const void *data, size_t offset, unsigned nth)
+{
+    const struct mk__conf_section *sec;
+    const struct mk__conf_values *values = data ? find_values(set, NULL, data, &sec) : NULL;
+
+    if (!values)
+        return (struct mk__conf_origin){NULL, 0, 0};
+    if (offset == MK__CONF_SECTION)
+        return sec->origin;
+    for (const struct mk__conf_setting *r = values->settings; r; r = r->next)
+        if (r->state == MK__SETTING_SET && (!r->key || r->key->offset == offset) && nth-- == 0)
+            return r->origin;
+    return (struct mk__conf_origin){NULL, 0, 0};
+}
+
+bool mk__conf_is_consequence(const struct mk__conf_set *set, const void *data, size_t offset, unsigned nth)
+{
+    const struct mk__conf_section *sec = NULL;
+    const struct mk__conf_values *values = set && data ? find_values(set, NULL, data, &sec) : NULL;
+
+    if (!values || offset == MK__CONF_SECTION || mk__conf_origin(set, data, offset, nth).source)
+        return false;
+    for (const struct mk__conf_setting *r = values->settings; r; r = r->next)
+        if (r->state != MK__SETTING_SET && r->key->offset == offset)
+            return true;
+    return sec->incomplete || set->incomplete;
+}
+
+static bool has_errors(const struct mk__conf_values *values)
+{
+    for (const struct mk__conf_setting *r = values->settings; r; r = r->next)
+        if (r->state != MK__SETTING_SET)
+            return true;
+    return values->failed;
+}
+
+bool mk__conf_has_errors(const struct mk__conf_set *set, const struct mk_conf_section *section)
+{
+    for (const struct mk__conf_section *b = set->sections; b; b = b->next)
+        for (const struct mk__conf_values *p = b->values; p; p = p->next)
+            if (p->registration->section == section && (b->incomplete || has_errors(p)))
+                return true;
+    return set->incomplete;
+}
+
+/* The best place for a complaint: the item or line of the key, else the section, else the file. */
+static struct mk__conf_origin find_origin(const struct mk_conf_check *c, size_t offset, unsigned nth)
+{
+    struct mk__conf_origin origin = mk__conf_origin(c->set, c->values->data, offset, nth);
+    if (!origin.source)
+        origin = mk__conf_origin(c->set, c->values->data, MK__CONF_SECTION, 0);
+    if (!origin.source)
+        origin.source = c->set->source;
+    return origin;
+}
+
+static void report_problem(const struct mk_conf_check *c, bool warning, size_t offset, unsigned nth, const char *format,
+                           va_list args)
+{
+    c->values->failed |= !warning;
+    if (mk__conf_is_consequence(c->set, c->values->data, offset, nth))
+        mk__conf_suppress(c->conf);
+    else
+        mk__conf_report(c->conf, warning, find_origin(c, offset, nth), format, args);
+}
+
+bool mk_conf_is_wrong(const struct mk_conf_check *check, size_t offset)
+{
+    return mk__conf_is_consequence(check->set, check->values->data, offset, 0);
+}
+
+void mk_conf_error(const struct mk_conf_check *check, size_t offset, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    report_problem(check, false, offset, 0, format, args);
+    va_end(args);
+}
+
+void mk_conf_error_nth(const struct mk_conf_check *check, size_t offset, unsigned nth, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    report_problem(check, false, offset, nth, format, args);
+    va_end(args);
+}
+
+void mk_conf_warn(const struct mk_conf_check *check, size_t offset, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    report_problem(check, true, offset, 0, format, args);
+    va_end(args);
+}
+
+static bool is_set(const struct mk__conf_values *values, const struct mk_conf_key *key)
+{
+    for (const struct mk__conf_setting *r = values->settings; r; r = r->next)
+        if (r->key == key)
+            return true;
+    return false;
+}
+
+static void check_values(const struct mk_conf_check *check, bool complete)
+{
+    struct mk__conf_values *values = check->values;
+    const struct mk_conf_section *section = values->registration->section;
+
+    for (const struct mk_conf_key *key = section->keys; complete && key && key->name; key++)
+        if ((key->flags & MK_CONF_REQUIRED) && !is_set(values, key))
+            mk_conf_error(check, MK__CONF_SECTION, "[%s] lacks \"%s\", which must be set", section->name, key->name);
+    if (section->check)
+        section->check(check, values->data);
+}
+
+/* Returns whether a section is missing, which was reported. */
+static bool check_required(struct mk__conf *conf, const struct mk__conf_set *set)
+{
+    bool missing = false;
+    for (const struct mk__conf_section_set *f = conf->section_sets; f; f = f->next) {
+        if (f->scope != set->scope || !(f->flags & MK_CONF_REQUIRED) || set->incomplete)
+            continue;
+        const struct mk__conf_section *sec = find_section(set, f);
+        if (sec && (sec->origin.source || sec->incomplete))
+            continue;
+        mk__conf_error(conf, (struct mk__conf_origin){set->source, 0, 0}, "the section [%.*s] is missing",
+                       MK_STR_ARG(f->name));
+        missing = true;
+    }
+    return missing;
+}
+
+int mk__conf_check(struct mk__conf *conf, struct mk__conf_set *set)
+{
+    unsigned before = conf->errors;
+
+    bool missing = check_required(conf, set);
+    for (const struct mk__conf_section *b = set->sections; b; b = b->next)
+        for (struct mk__conf_values *p = b->values; p; p = p->next)
+            check_values(&(struct mk_conf_check){conf, set, p}, b->origin.source && !b->incomplete && !set->incomplete);
+    set->incomplete |= missing;
+    if (conf->out_of_memory)
+        return -ENOMEM;
+    return conf->errors > before ? -EINVAL : 0;
+}

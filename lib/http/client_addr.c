@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The one answer to "who is the client" that all plugins get (http/client_addr.h).
+ */
+#include "http/client_addr.h"
+
+#include "base/log.h"
+#include "http/message/forwarded.h"
+#include "http/message/proxy_protocol.h"
+#include "http/request.h"
+#include "net/addr.h"
+
+#include <errno.h>
+
+/* 0 or -errno. */
+static int get_peer_address(int fd, struct mk_address *ret)
+{
+    struct mk__addr addr;
+    *ret = (struct mk_address){0};
+    addr.len = sizeof(addr.un);
+    if (getpeername(fd, &addr.sa, &addr.len) < 0)
+        return -errno;
+    mk__addr_to_address(&addr, ret);
+    return 0;
+}
+
+bool mk__client_addr_init(struct mk__peer *peer, const struct mk_io *io)
+{
+    return get_peer_address(io->fd, &peer->address) != -ENOTCONN;
+}
+
+struct mk_address mk__client_addr_get_peer(const struct mk__peer *peer, const struct mk_io *io)
+{
+    struct mk_address found = peer->address;
+    if (peer->from_proxy_header)
+        get_peer_address(io->fd, &found);
+    return found;
+}
+
+struct mk_address mk_request_peer(struct mk_request *req)
+{
+    return mk__client_addr_get_peer(req->protocol->peer(req), req->protocol->io(req));
+}
+
+int mk__client_addr_read_proxy_header(struct mk__peer *peer, struct mk__context *http, struct mk_str *in)
+{
+    struct mk__proxy_protocol header;
+    int r = mk__proxy_protocol_read(*in, &header);
+    if (r < 0 && mk__log_is_due(&http->warned_ms, mk_loop_now_ms(http->loop)))
+        mk_log_warn("closing a connection without a PROXY header");
+    if (r != 0)
+        return r;
+    if (header.source.family) {
+        peer->address = header.source;
+        peer->from_proxy_header = true;
+    }
+    peer->expects_proxy_header = false;
+    *in = mk_str(in->p + header.bytes, in->len - header.bytes);
+    return 0;
+}
+
+int mk__client_addr_recv_proxy_header(struct mk__peer *peer, struct mk__context *http, int fd)
+{
+    struct mk__scratch *in = &http->in;
+    ssize_t n = recv(fd, in->data, in->size < MK__PROXY_PROTOCOL_MAX ? in->size : MK__PROXY_PROTOCOL_MAX, MSG_PEEK);
+    if (n <= 0)
+        return n < 0 ? -errno : -EPIPE;
+    struct mk_str left = mk_str(in->data, (size_t)n);
+    int r = mk__client_addr_read_proxy_header(peer, http, &left);
+    if (r != 0)
+        return r == MK_AGAIN ? -EAGAIN : r;
+    size_t header = (size_t)n - left.len;
+    n = recv(fd, in->data, header, 0);
+    return n == (ssize_t)header ? 0 : -EIO;
+}
+
+/* ── the client of a request ── */
+
+typedef void (*read_line_fn)(struct mk__forwarded *f, struct mk_str line);
+
+/* Hands over the lines of a field, the last one first; with `once` that one only. */
+static void read_field_lines(const struct mk_request *req, struct mk_str name, struct mk__forwarded *f,
+                             read_line_fn read, bool once)
+{
+    for (unsigned i = req->parse.n_fields; i-- > 0;) {
+        if (!mk_str_ieq(mk__span_str(req->base, req->fields[i].name), name))
+            continue;
+        read(f, mk__span_str(req->base, req->fields[i].value));
+        if (once)
+            return;
+    }
+}
+
+static void read_forwarded_fields(const struct mk_request *req, const struct mk__trusted_proxies *trust,
+                                  struct mk__forwarded *f)
+{
+    if (trust->use_forwarded) {
+        read_field_lines(req, MK_STR("Forwarded"), f, mk__forwarded_read, false);
+        return;
+    }
+    read_field_lines(req, MK_STR("X-Forwarded-For"), f, mk__forwarded_read_x_for, false);
+    read_field_lines(req, MK_STR("X-Forwarded-Proto"), f, mk__forwarded_read_x_proto, true);
+}
+
+/* A Unix socket in a PROXY header is one of the proxy's machine: that our own ones are trusted says nothing of it. */
+static bool is_trusted_proxy(const struct mk__trusted_proxies *trust, const struct mk__peer *peer,
+                             const struct mk_address *address)
+{
+    if (peer->from_proxy_header && address->family == AF_UNIX)
+        return false;
+    return mk_networks_contain(&trust->networks, address);
+}
+
+/* Asked once for each request, whose head stays as it is. */
+static void find_client(struct mk_request *req)
+{
+    if (req->client_known)
+        return;
+    const struct mk__trusted_proxies *trust = req->http->app->trusted_proxies(req);
+    const struct mk__peer *peer = req->protocol->peer(req);
+    struct mk__forwarded f = {.trusted = &trust->networks};
+    struct mk_tls_info secured;
+    f.is_https = mk_request_tls_info(req, &secured) == 0;
+    f.client = peer->address;
+    if (is_trusted_proxy(trust, peer, &f.client))
+        read_forwarded_fields(req, trust, &f);
+    req->client = f.client;
+    req->is_https = f.is_https;
+    req->client_known = true;
+}
+
+struct mk_address mk_request_client(struct mk_request *req)
+{
+    find_client(req);
+    return req->client;
+}
+
+const struct mk_io *mk_request_io(const struct mk_request *req)
+{
+    return req->protocol->io(req);
+}
+
+int mk_request_tls_info(const struct mk_request *req, struct mk_tls_info *ret)
+{
+    const struct mk_io *io = req->protocol->io(req);
+    *ret = (struct mk_tls_info){0};
+    return io->transport->tls_info ? io->transport->tls_info(io, ret) : -ENOENT;
+}
+
+struct mk_str mk_request_scheme(struct mk_request *req)
+{
+    find_client(req);
+    return req->is_https ? MK_STR("https") : MK_STR("http");
+}

@@ -1,0 +1,491 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A turn of an HTTP/1 connection: input goes through the parser to an exchange, output comes back through
+ * send.c. This file decides the order, and at which wait the turn ends. It knows nothing about hosts,
+ * files or plugins.
+ */
+#include "http/h1/h1.h"
+
+#include "http/message/preface.h"
+#include "loop/loop.h"
+
+#include <errno.h>
+
+/* How far a turn came. */
+enum progress {
+    NEEDS_INPUT,
+    NEEDS_OUTPUT,
+    NEEDS_HANDLER,
+    NEEDS_DISK,
+    NEEDS_TURN,
+    TAKEN_OVER,
+    SWITCH_TO_H2,
+    FINISHED,
+    BROKEN,
+};
+
+struct mk__h1_saved_input {
+    struct mk__parse parse; /* of the head that the bytes begin with, as far as it came */
+    uint64_t since_us;
+    uint32_t len, fields_bytes;
+    uint32_t at;  /* how much of it a tunnel has read */
+    char bytes[]; /* the fields, then the input */
+};
+
+/* ── unread input between two turns ── */
+
+static size_t saved_input_bytes(const struct mk__h1_saved_input *saved)
+{
+    return sizeof(*saved) + saved->fields_bytes + saved->len;
+}
+
+void mk__h1_free_saved_input(struct mk__conn *c)
+{
+    if (c->saved_input)
+        mk_account_free(c->http->account, c->saved_input, saved_input_bytes(c->saved_input));
+    c->saved_input = NULL;
+}
+
+static int save_input(struct mk__conn *c, struct mk_str in)
+{
+    struct mk__context *http = c->http;
+    struct mk__h1_saved_input size = {
+        .parse = http->parse,
+        .since_us = http->head_since_us,
+        .len = (uint32_t)in.len,
+        .fields_bytes = (uint32_t)(http->parse.n_fields * sizeof(*http->fields)),
+    };
+    c->saved_input = mk_account_alloc(http->account, saved_input_bytes(&size));
+    if (!c->saved_input)
+        return -ENOMEM;
+    memcpy(c->saved_input, &size, sizeof(size));
+    memcpy(c->saved_input->bytes, http->fields, size.fields_bytes);
+    memcpy(c->saved_input->bytes + size.fields_bytes, in.p, in.len);
+    return 0;
+}
+
+size_t mk__h1_read_saved_input(struct mk__conn *c, void *to, size_t size)
+{
+    struct mk__h1_saved_input *saved = c->saved_input;
+    if (!saved)
+        return 0;
+    size_t n = saved->len - saved->at < size ? saved->len - saved->at : size;
+    memcpy(to, saved->bytes + saved->fields_bytes + saved->at, n);
+    saved->at += (uint32_t)n;
+    if (saved->at == saved->len)
+        mk__h1_free_saved_input(c);
+    return n;
+}
+
+/* Puts what was kept back to where a turn works. */
+static struct mk_str restore_input(struct mk__conn *c)
+{
+    struct mk__context *http = c->http;
+    struct mk__h1_saved_input *saved = c->saved_input;
+    struct mk_str in = mk_str(http->in.data, 0);
+    http->parse = (struct mk__parse){0};
+    http->head_since_us = 0;
+    if (!saved)
+        return in;
+    http->parse = saved->parse;
+    http->head_since_us = saved->since_us;
+    memcpy(http->fields, saved->bytes, saved->fields_bytes);
+    memcpy(http->in.data, saved->bytes + saved->fields_bytes, saved->len);
+    in.len = saved->len;
+    mk__h1_free_saved_input(c);
+    return in;
+}
+
+/* ── the exchange's way ── */
+
+static void wake_conn(struct mk_request *req)
+{
+    struct mk__conn *c = req->connection;
+    if (!c->running)
+        mk_task_schedule(c->http->loop, &c->task);
+}
+
+static const struct mk_io *get_io(const struct mk_request *req)
+{
+    const struct mk__conn *c = req->connection;
+    return &c->sock.io;
+}
+
+#ifndef MK_LEAN
+static struct mk__peer *get_peer(const struct mk_request *req)
+{
+    struct mk__conn *c = req->connection;
+    return &c->peer;
+}
+#endif
+
+const struct mk__protocol mk__h1_protocol = {
+    .major = 1,
+    .wake = wake_conn,
+    .io = get_io,
+#ifndef MK_LEAN
+    .read = mk__h1_tunnel_read,
+    .write = mk__h1_tunnel_write,
+    .shutdown = mk__h1_tunnel_shutdown,
+    .wake_tunnel = mk__h1_tunnel_wake,
+    .peer = get_peer,
+#endif
+};
+
+void mk__h1_finish_exchange(struct mk__conn *c, bool aborted)
+{
+    struct mk_request *req = c->req;
+    req->aborted = aborted && !req->complete;
+    c->http->app->on_done(req, c->http->app_ctx);
+    c->req = NULL;
+    mk__request_free(req);
+}
+
+static void init_body(struct mk_request *req)
+{
+    static const struct mk__chunked_limits limits = {.line_bytes_max = 512,
+                                                     .ext_bytes_total_max = 16384,
+                                                     .trailer_bytes_max = 8192,
+                                                     .trailer_count_max = 64};
+    req->body_done = req->head.body == MK__BODY_NONE;
+    req->body_left = req->head.body_bytes;
+    req->rate_since_ms = mk_loop_now_ms(req->http->loop);
+    if (req->head.body == MK__BODY_CHUNKED)
+        mk__chunked_init(&req->chunked, &limits);
+    if (req->head.body_bytes > req->limits->body_bytes_max)
+        mk_response_error(req, 413);
+}
+
+/* A head is complete, or cannot be read any further: `status` is 0 or what the client deserves. */
+static void begin_exchange(struct mk__conn *c, struct mk_request *req, int status)
+{
+    if (status == 0)
+        status = -mk__request_head_read(&req->parse, req->fields, req->base, &req->head);
+    if (status) {
+        req->body_done = req->body_failed = true;
+        c->closing = c->unread_input = true; /* where the message ends is not certain */
+        mk_response_error(req, status);
+        return;
+    }
+    status = -mk__request_decode_path(req);
+    c->http->app->on_head(req, c->http->app_ctx);
+    init_body(req);
+    if (status)
+        mk_response_error(req, status);
+    if (!req->ended)
+        c->http->app->on_request(req, c->http->app_ctx);
+}
+
+static bool awaits_proxy_header(const struct mk__conn *c)
+{
+#ifdef MK_LEAN
+    (void)c;
+    return false;
+#else
+    return c->peer.expects_proxy_header;
+#endif
+}
+
+/* The next request of the input, if its head is complete. */
+static enum progress read_head(struct mk__conn *c, struct mk_str *in)
+{
+    struct mk__context *http = c->http;
+#ifndef MK_LEAN
+    if (awaits_proxy_header(c)) {
+        int err = mk__client_addr_read_proxy_header(&c->peer, http, in);
+        return err == 0 ? FINISHED : err == MK_AGAIN ? NEEDS_INPUT : BROKEN;
+    }
+    enum mk__preface preface = c->requests ? MK__PREFACE_NONE : mk__preface_check(*in);
+    if (preface != MK__PREFACE_NONE && mk__conn_can_use_h2(c))
+        return preface == MK__PREFACE_WHOLE ? SWITCH_TO_H2 : NEEDS_INPUT;
+#endif
+    if (mk__context_wants_times(http) && !http->head_since_us)
+        http->head_since_us = mk_loop_now_us(http->loop);
+    int r = mk__parse_head(&http->parse, http->fields, &http->settings->head, *in);
+    if (r == MK_AGAIN)
+        return NEEDS_INPUT;
+#ifndef MK_LEAN
+    if (r == -400 && !c->requests && mk__preface_is_other_protocol(&http->parse, *in))
+        return BROKEN;
+#endif
+    struct mk_request *req = mk__request_new(http, &mk__h1_protocol, c);
+    if (!req)
+        return BROKEN;
+    req->base = in->p;
+    req->fields = http->fields;
+    req->parse = http->parse;
+    req->began_us = http->head_since_us;
+    http->head_since_us = 0;
+    c->req = req;
+    c->requests++;
+    size_t used = r == 0 ? http->parse.head_len : in->len;
+    if (r < 0)
+        req->parse.head_len = (uint16_t)(in->len < UINT16_MAX ? in->len : UINT16_MAX);
+    in->p += used;
+    in->len -= used;
+    http->parse = (struct mk__parse){0};
+    begin_exchange(c, req, -r);
+    return FINISHED;
+}
+
+/* ── the body ── */
+
+/* Takes the next piece of the body from the input: its length on the wire, or -errno. */
+static ssize_t decode_body(struct mk_request *req, struct mk_str in, struct mk_str *ret_piece, bool *ret_end)
+{
+    if (req->head.body == MK__BODY_CHUNKED) {
+        ssize_t n = mk__chunked_decode(&req->chunked, in.p, in.len, ret_piece);
+        *ret_end = req->chunked.done;
+        return n;
+    }
+    size_t n = in.len < req->body_left ? in.len : req->body_left;
+    req->body_left -= n;
+    *ret_piece = mk_str(in.p, n);
+    *ret_end = req->body_left == 0;
+    return (ssize_t)n;
+}
+
+/* A body that cannot be understood, or is too long: the answer if there is none yet, and the end. */
+static void reject_body(struct mk__conn *c, struct mk_request *req, int status)
+{
+    bool answered = req->body_discard;
+    c->closing = c->unread_input = true;
+    req->body_discard = req->body_done = req->body_failed = true;
+    if (answered)
+        return;
+    if (req->head_sent)
+        mk_response_abort(req);
+    else
+        mk_response_error(req, status);
+}
+
+static bool wants_body(const struct mk_request *req)
+{
+    return !req->body_done && !req->body_paused && (req->body_fn || req->body_discard);
+}
+
+/* Has more come, or been announced by a chunk, than this body may have? */
+static bool is_too_long(const struct mk_request *req)
+{
+    uint64_t limit = req->body_discard ? req->limits->discard_bytes_max : req->limits->body_bytes_max;
+    uint64_t announced = req->head.body == MK__BODY_CHUNKED ? req->chunked.left : 0;
+    return req->body_bytes > limit || announced > limit - req->body_bytes;
+}
+
+static void read_body(struct mk__conn *c, struct mk_request *req, struct mk_str *in)
+{
+    while (in->len && wants_body(req)) {
+        struct mk_str piece;
+        bool end;
+        ssize_t n = decode_body(req, *in, &piece, &end);
+        if (n < 0) {
+            reject_body(c, req, n == -EMSGSIZE ? 413 : 400);
+            return;
+        }
+        in->p += n;
+        in->len -= (size_t)n;
+        if (piece.len || end)
+            mk__request_deliver_body(req, piece, end);
+        if (!end && is_too_long(req))
+            reject_body(c, req, 413);
+    }
+    if (c->state == MK__CONN_READ_BODY && wants_body(req) && mk__request_body_is_slow(req))
+        reject_body(c, req, 408);
+}
+
+/* The client waits for a word before it sends its body (RFC 9110 section 10.1.1). */
+static void send_100_continue(struct mk__conn *c, struct mk_request *req)
+{
+    struct mk__scratch *out = &c->http->out;
+    struct mk_str line = MK_STR("HTTP/1.1 100 Continue\r\n\r\n");
+    if (!req->head.expects_continue || req->continue_sent || req->head_sent || req->body_bytes)
+        return;
+    req->continue_sent = true;
+    if (line.len > out->size - out->len)
+        return; /* the client stops waiting by itself: section 10.1.1 again */
+    memcpy(out->data + out->len, line.p, line.len);
+    out->len += line.len;
+}
+
+/* ── a turn ── */
+
+/* The response has been handed over. What is left of the request's body? */
+static bool end_exchange(struct mk__conn *c, struct mk_request *req)
+{
+    if (!req->body_done && !c->closing) {
+        req->body_discard = true;
+        req->body_paused = false;
+        return false;
+    }
+    mk__h1_finish_exchange(c, false);
+    return true;
+}
+
+/* More of the body is needed; a client that has ended its side will not send it. */
+static enum progress wait_for_input(struct mk__conn *c)
+{
+    if (!c->sock.ended)
+        return NEEDS_INPUT;
+    c->closing = true;
+    mk__h1_finish_exchange(c, true);
+    return FINISHED;
+}
+
+static enum progress continue_exchange(struct mk__conn *c, struct mk_str *in)
+{
+    struct mk_request *req = c->req;
+    read_body(c, req, in);
+    enum mk__h1_send_result r = mk__h1_send(c);
+    switch (r) {
+    case MK__H1_SEND_DONE:
+        if (end_exchange(c, req) || in->len)
+            return FINISHED;
+        return wait_for_input(c);
+    case MK__H1_SEND_NEEDS_HANDLER:
+        if (!wants_body(req))
+            return NEEDS_HANDLER;
+        send_100_continue(c, req);
+        return in->len ? FINISHED : wait_for_input(c);
+    case MK__H1_SEND_BLOCKED:
+        return NEEDS_OUTPUT;
+    case MK__H1_SEND_YIELD:
+        return NEEDS_TURN;
+    case MK__H1_SEND_NEEDS_DISK:
+        return NEEDS_DISK;
+    case MK__H1_SEND_TUNNEL:
+        return TAKEN_OVER;
+    case MK__H1_SEND_FAILED:
+        /* an early end tells the client that the answer is not complete */
+        c->closing = c->unread_input = true;
+        mk__h1_finish_exchange(c, true);
+        return FINISHED;
+    default:
+        return BROKEN;
+    }
+}
+
+/* Goes on until something is missing. */
+static enum progress process_input(struct mk__conn *c, struct mk_str *in)
+{
+    for (;;) {
+        enum progress r;
+        if (c->req) {
+            r = continue_exchange(c, in);
+        } else {
+            if (c->closing)
+                return FINISHED;
+            r = in->len ? read_head(c, in) : NEEDS_INPUT;
+            if (r == NEEDS_INPUT && c->sock.ended)
+                return FINISHED;
+        }
+        if (r != FINISHED)
+            return r;
+    }
+}
+
+/* One read behind what is there; false when nothing more can come in this turn. */
+static bool read_input(struct mk__conn *c, struct mk_str *in, enum progress *r)
+{
+    struct mk__scratch *scratch = &c->http->in;
+    size_t used = (size_t)(in->p - scratch->data) + in->len;
+    if (!c->sock.readable || c->sock.ended || used == scratch->size)
+        return false;
+    ssize_t n = mk__sock_read(&c->sock, scratch->data + used, scratch->size - used);
+    if (n == -EAGAIN)
+        return false;
+    if (n < 0)
+        *r = BROKEN;
+    else
+        in->len += (size_t)n;
+    return n >= 0;
+}
+
+/* Cuts a connection whose exchange cannot be completed, or that nobody answers any more. */
+static enum mk__conn_state drop_conn(struct mk__conn *c)
+{
+    c->http->out.len = 0;
+    return MK__CONN_CLOSED;
+}
+
+static enum mk__conn_state state_for_input(const struct mk__conn *c, struct mk_str in)
+{
+    if (c->req)
+        return MK__CONN_READ_BODY;
+    if (in.len && !awaits_proxy_header(c))
+        return MK__CONN_READ_HEAD;
+    return c->requests ? MK__CONN_IDLE : MK__CONN_NEW;
+}
+
+/* Empty lines are no beginning of a request (RFC 9112 section 2.2), and do not prolong any wait. */
+static bool only_empty_lines(const struct mk__context *http, struct mk_str in)
+{
+    return in.len && http->parse.phase == MK__PARSE_START && http->parse.line_at == in.len;
+}
+
+/* Who came during the drain has not asked anything yet; who has just shaken hands is about to, and has a moment. */
+static bool can_still_request(struct mk__conn *c)
+{
+#ifndef MK_LEAN
+    if (c->requests || c->accepted_in_drain || !c->sock.io.transport->handshake)
+        return c->accepted_in_drain && !c->requests;
+    /* one, however often it is asked for */
+    if (c->timer.deadline_ms > mk_loop_now_ms(c->http->loop) + MK__CONN_DRAIN_GRACE_MS)
+        mk_timer_arm(c->http->loop, &c->timer, MK__CONN_DRAIN_GRACE_MS);
+    return true;
+#else
+    (void)c;
+    return false;
+#endif
+}
+
+/* Ends a turn: what must be kept is kept, and the next wait is named. */
+static enum mk__conn_state end_turn(struct mk__conn *c, enum progress r, struct mk_str in)
+{
+    if (!c->req && c->state != MK__CONN_READ_HEAD && only_empty_lines(c->http, in))
+        in.len = 0;
+    if (r == NEEDS_INPUT && !c->req && !in.len && c->http->draining && !can_still_request(c))
+        r = FINISHED;
+    if (r == FINISHED && in.len)
+        c->unread_input = true; /* requests that will not be answered */
+    if (r == FINISHED)
+        return mk__conn_begin_close(c);
+    if (in.len && save_input(c, in) < 0)
+        return drop_conn(c);
+    if (c->req && mk__request_copy_head(c->req) < 0)
+        return drop_conn(c);
+    if (r == NEEDS_TURN || r == TAKEN_OVER || (r == NEEDS_INPUT && c->sock.readable))
+        mk_task_schedule(c->http->loop, &c->task);
+    switch (r) {
+    case NEEDS_INPUT:
+        return state_for_input(c, in);
+    case NEEDS_HANDLER:
+        return MK__CONN_HANDLER;
+    case NEEDS_DISK:
+        return MK__CONN_DISK;
+    case TAKEN_OVER:
+        return MK__CONN_TUNNEL;
+    default:
+        return MK__CONN_WRITE;
+    }
+}
+
+enum mk__conn_state mk__h1_run_turn(struct mk__conn *c)
+{
+    struct mk__context *http = c->http;
+    int r = c->state == MK__CONN_WRITE ? mk__sock_flush(&c->sock, &http->out, http->account, 0) : 0;
+    if (r != 0)
+        return r == MK_AGAIN ? MK__CONN_WRITE : drop_conn(c);
+    struct mk_str in = restore_input(c);
+    enum progress p = process_input(c, &in);
+    if (p == NEEDS_INPUT && read_input(c, &in, &p) && p != BROKEN)
+        p = process_input(c, &in);
+#ifndef MK_LEAN
+    if (p == SWITCH_TO_H2)
+        return mk__conn_switch_to_h2(c, in);
+#endif
+    /* the last bytes leave together with our FIN */
+    r = mk__sock_flush(&c->sock, &http->out, http->account, p == FINISHED ? MK_IO_MORE : 0);
+    if (p == BROKEN || r < 0)
+        return drop_conn(c);
+    return end_turn(c, r == MK_AGAIN ? NEEDS_OUTPUT : p, in);
+}

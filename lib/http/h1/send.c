@@ -1,0 +1,460 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A response on its way to HTTP/1 bytes (RFC 9112 section 6): head, framing, parts. Small things are
+ * gathered in the worker's scratch buffer, so that the answers of a whole pipeline leave in one write;
+ * files from 16 KB on go by sendfile in slices. A file that is not in the page cache is read by a disk
+ * thread first: the loop never waits for a disk.
+ */
+#include "http/h1/h1.h"
+#include "http/file_read.h"
+#include "http/message/status.h"
+
+#include <monkey/log.h>
+
+#include <assert.h>
+#include <errno.h>
+#include <unistd.h>
+
+enum {
+    COPY_BYTES_MAX = 16 * 1024, /* up to here reading and one write beat sendfile */
+    SLICE_BYTES = 256 * 1024,   /* of a large file per turn, so that others get theirs */
+    READ_AHEAD_BYTES = 128 * 1024,
+    CHUNK_BYTES = 20,           /* 16 digits, CRLF, and the CRLF behind the data */
+    SHORT_CHUNK_LINE_BYTES = 6, /* 4 digits and CRLF: enough for what the scratch buffer holds */
+    GENERATE_BYTES_MIN = 1024,
+};
+
+/* ── bytes into the scratch buffer ── */
+
+static void put_str(struct mk__scratch *out, struct mk_str s)
+{
+    assert(s.len <= out->size - out->len);
+    memcpy(out->data + out->len, s.p, s.len);
+    out->len += s.len;
+}
+
+static void put_number(struct mk__scratch *out, uint64_t value)
+{
+    char digits[20];
+    unsigned n = sizeof(digits);
+    do
+        digits[--n] = (char)('0' + value % 10);
+    while (value /= 10);
+    put_str(out, mk_str(digits + n, sizeof(digits) - n));
+}
+
+static void put_chunk_line(struct mk__scratch *out, uint64_t value)
+{
+    char digits[18] = {[16] = '\r', [17] = '\n'};
+    unsigned n = 16;
+    do
+        digits[--n] = "0123456789abcdef"[value & 15];
+    while (value >>= 4);
+    put_str(out, mk_str(digits + n, sizeof(digits) - n));
+}
+
+static enum mk__h1_send_result flush_output(struct mk__conn *c, unsigned flags)
+{
+    int r = mk__sock_flush(&c->sock, &c->http->out, c->http->account, flags);
+    return r == 0 ? MK__H1_SEND_DONE : r == MK_AGAIN ? MK__H1_SEND_BLOCKED : MK__H1_SEND_BROKEN;
+}
+
+/* Room for `n` bytes, flushing if need be. */
+static enum mk__h1_send_result make_room(struct mk__conn *c, size_t n)
+{
+    struct mk__scratch *out = &c->http->out;
+    if (n <= out->size - out->len)
+        return MK__H1_SEND_DONE;
+    enum mk__h1_send_result r = flush_output(c, MK_IO_MORE);
+    return r == MK__H1_SEND_DONE && n > out->size ? MK__H1_SEND_FAILED : r;
+}
+
+/* ── the head ── */
+
+/* May the connection go on after this response? What is unread of the request decides too. */
+static void decide_keep_alive(struct mk__conn *c, struct mk_request *req)
+{
+    const struct mk__http_settings *s = c->http->settings;
+    bool unread = !req->body_done && (req->ended || !req->body_fn);     /* and nobody reads on */
+    bool uninvited = req->head.expects_continue && !req->continue_sent; /* it may never send its body */
+    if (!s->keep_alive || !req->head.keep_alive || req->close_wanted || c->http->draining || c->http->retiring ||
+        c->sock.ended || (s->requests_max && c->requests >= s->requests_max))
+        c->closing = true;
+    if (unread && (uninvited || (req->head.body == MK__BODY_LENGTH && req->body_left > req->limits->discard_bytes_max)))
+        c->closing = true;
+    if (c->closing && unread)
+        c->unread_input = true;
+    if (!req->head.keep_alive)
+        c->client_will_close = true;
+}
+
+static void decide_framing(struct mk__conn *c, struct mk_request *req)
+{
+    if (MK__TUNNELS && req->tunnel) { /* no body, and no end: RFC 9110 section 9.3.6 */
+        req->length_known = req->is_chunked = c->closing = false;
+        req->bodyless = true;
+        return;
+    }
+    req->length_known = mk_response_get_length(req, &req->length);
+    if (req->status == 205) { /* content is forbidden, a length is not: RFC 9110 section 15.3.6 */
+        req->length = 0;
+        req->length_known = true;
+    }
+    req->bodyless = req->parse.method == MK_HEAD || req->status == 205 || !mk__status_has_body(req->status);
+    if (!req->length_known && mk__status_has_body(req->status)) {
+        if (req->parse.minor > 0)
+            req->is_chunked = true;
+        else
+            c->closing = true; /* the end of the connection ends the body */
+    }
+}
+
+static size_t fields_bytes(const struct mk__header *fields, unsigned n)
+{
+    size_t bytes = 0;
+    for (unsigned i = 0; i < n; i++)
+        bytes += fields[i].name.len + fields[i].value.len + 4;
+    return bytes;
+}
+
+static void put_fields(struct mk__scratch *out, const struct mk__header *fields, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        put_str(out, fields[i].name);
+        put_str(out, MK_STR(": "));
+        put_str(out, fields[i].value);
+        put_str(out, MK_STR("\r\n"));
+    }
+}
+
+/* With status line, framing and Connection. */
+static size_t head_bytes(const struct mk_request *req)
+{
+    return 256 + MK__DATE_LINES_BYTES + fields_bytes(req->headers, req->headers_len);
+}
+
+/* More fields than any client would take: the least that can be said. */
+static void replace_head_with_500(struct mk_request *req)
+{
+    mk_log_error("a response has more than %d bytes of fields", MK__OUT_BYTES);
+    mk__response_reset_to_status(req, 500);
+}
+
+static void put_status_line(struct mk__scratch *out, int status)
+{
+    struct mk_str reason = mk__status_reason(status);
+    put_str(out, MK_STR("HTTP/1.1 "));
+    put_number(out, (uint64_t)status);
+    put_str(out, MK_STR(" "));
+    if (reason.len)
+        put_str(out, reason);
+    put_str(out, MK_STR("\r\n"));
+}
+
+static void put_framing(struct mk__conn *c, struct mk_request *req, struct mk__scratch *out)
+{
+    if (req->is_chunked) {
+        put_str(out, MK_STR("Transfer-Encoding: chunked\r\n"));
+    } else if (req->length_known && mk__status_has_body(req->status)) {
+        put_str(out, MK_STR("Content-Length: "));
+        put_number(out, req->length);
+        put_str(out, MK_STR("\r\n"));
+    }
+    if (req->status == 101)
+        put_str(out, MK_STR("Connection: Upgrade\r\n"));
+    else if (c->closing)
+        put_str(out, MK_STR("Connection: close\r\n"));
+    else if (req->parse.minor == 0)
+        put_str(out, MK_STR("Connection: keep-alive\r\n"));
+    put_str(out, MK_STR("\r\n"));
+}
+
+static enum mk__h1_send_result put_head(struct mk__conn *c, struct mk_request *req)
+{
+    struct mk__context *http = c->http;
+    struct mk__scratch *out = &http->out;
+
+    mk__response_run_hooks(req);
+    if (head_bytes(req) > out->size)
+        replace_head_with_500(req);
+    enum mk__h1_send_result r = make_room(c, head_bytes(req));
+    if (r != MK__H1_SEND_DONE)
+        return r;
+    size_t before = out->len;
+    decide_keep_alive(c, req);
+    decide_framing(c, req);
+    put_status_line(out, req->status);
+    put_str(out, mk__context_date_lines(http));
+    put_fields(out, req->headers, req->headers_len);
+    put_framing(c, req, out);
+    req->head_sent = true;
+    req->head_bytes = (uint32_t)(out->len - before);
+    if (mk__context_wants_times(http))
+        req->first_byte_us = mk_loop_now_us(http->loop);
+    return MK__H1_SEND_DONE;
+}
+
+/* ── the parts ── */
+
+static void advance_part(struct mk_request *req, struct mk__part *part, size_t n)
+{
+    part->left -= n;
+    part->at += n;
+    req->sent_bytes += n;
+}
+
+static enum mk__h1_send_result put_memory(struct mk__conn *c, struct mk_request *req, struct mk__part *part)
+{
+    struct mk__scratch *out = &c->http->out;
+    while (part->left) {
+        size_t want = part->left < GENERATE_BYTES_MIN ? part->left : GENERATE_BYTES_MIN;
+        enum mk__h1_send_result r = make_room(c, want + CHUNK_BYTES);
+        if (r != MK__H1_SEND_DONE)
+            return r;
+        size_t n = out->size - out->len - CHUNK_BYTES;
+        if (n > part->left)
+            n = part->left;
+        if (req->is_chunked)
+            put_chunk_line(out, n);
+        put_str(out, mk_str(part->data, n));
+        if (req->is_chunked)
+            put_str(out, MK_STR("\r\n"));
+        part->data += n;
+        advance_part(req, part, n);
+    }
+    return MK__H1_SEND_DONE;
+}
+
+static enum mk__h1_send_result start_file_read(struct mk_request *req, size_t want, bool keep)
+{
+    return mk__file_read_start(req, want, keep) == 0 ? MK__H1_SEND_NEEDS_DISK : MK__H1_SEND_FAILED;
+}
+
+static enum mk__h1_send_result copy_file(struct mk__conn *c, struct mk_request *req, struct mk__part *part)
+{
+    struct mk__scratch *out = &c->http->out;
+    size_t want = part->left;
+    enum mk__h1_send_result r = make_room(c, want + CHUNK_BYTES);
+    if (r != MK__H1_SEND_DONE)
+        return r;
+    size_t before = out->len;
+    if (req->is_chunked)
+        put_chunk_line(out, want);
+    bool is_cached = part->at + want <= part->cached_until;
+    ssize_t n = mk__file_read_cached(part->fd, out->data + out->len, want, part->at, is_cached);
+    if (n == (ssize_t)want) {
+        out->len += want;
+        if (req->is_chunked)
+            put_str(out, MK_STR("\r\n"));
+        advance_part(req, part, want);
+        return MK__H1_SEND_DONE;
+    }
+    out->len = before;
+    return n == -EAGAIN || n > 0 ? start_file_read(req, want, true) : MK__H1_SEND_FAILED;
+}
+
+/*
+ * Makes sure that sendfile finds the next slice in the page cache: its last byte, and one in each window that
+ * the kernel reads ahead at a time. DONE, DISK or FAILED.
+ */
+static enum mk__h1_send_result cache_slice(struct mk_request *req, struct mk__part *part, size_t slice)
+{
+    uint64_t last = part->at + slice - 1, from = part->at > part->cached_until ? part->at : part->cached_until;
+    while (from <= last) {
+        char byte;
+        ssize_t n = mk__file_read_cached(part->fd, &byte, 1, from, false);
+        if (n == -EAGAIN)
+            return start_file_read(req, slice, false);
+        if (n <= 0)
+            return MK__H1_SEND_FAILED; /* the file has shrunk */
+        from = from < last && last - from > READ_AHEAD_BYTES ? from + READ_AHEAD_BYTES : from < last ? last : last + 1;
+    }
+    if (part->cached_until <= last)
+        part->cached_until = last + 1;
+    return MK__H1_SEND_DONE;
+}
+
+static enum mk__h1_send_result send_file(struct mk__conn *c, struct mk_request *req, struct mk__part *part)
+{
+    enum mk__h1_send_result r = make_room(c, CHUNK_BYTES);
+    if (r == MK__H1_SEND_DONE && req->is_chunked && !part->chunk_started) {
+        put_chunk_line(&c->http->out, part->left);
+        part->chunk_started = true;
+    }
+    if (r == MK__H1_SEND_DONE)
+        r = flush_output(c, MK_IO_MORE);
+    for (size_t sent = 0; r == MK__H1_SEND_DONE && part->left;) {
+        if (sent >= SLICE_BYTES)
+            return MK__H1_SEND_YIELD;
+        size_t slice = part->left < SLICE_BYTES - sent ? part->left : SLICE_BYTES - sent;
+        r = cache_slice(req, part, slice);
+        if (r != MK__H1_SEND_DONE)
+            return r;
+        ssize_t n = mk__sock_sendfile(&c->sock, part->fd, part->at, slice);
+        if (n == 0)
+            return MK__H1_SEND_FAILED;
+        if (n < 0)
+            return n == -EAGAIN ? MK__H1_SEND_BLOCKED : MK__H1_SEND_BROKEN;
+        advance_part(req, part, (size_t)n);
+        sent += (size_t)n;
+    }
+    if (r == MK__H1_SEND_DONE && req->is_chunked)
+        put_str(&c->http->out, MK_STR("\r\n"));
+    return r;
+}
+
+static enum mk__h1_send_result put_file(struct mk__conn *c, struct mk_request *req, struct mk__part *part)
+{
+    if (req->file_read)
+        return MK__H1_SEND_NEEDS_DISK;
+    return part->left <= COPY_BYTES_MAX && !part->chunk_started ? copy_file(c, req, part) : send_file(c, req, part);
+}
+
+/* What goes beyond the announced length would be read as the next response. */
+static bool is_over_length(const struct mk_request *req, uint64_t bytes)
+{
+    return req->length_known && bytes > req->length - req->sent_bytes;
+}
+
+/* One piece of a generator or, without a part, of the filters; a chunk of its own if the length is unknown. */
+static ssize_t generate_once(struct mk_request *req, struct mk__part *part, struct mk__scratch *out)
+{
+    size_t prefix = req->is_chunked ? SHORT_CHUNK_LINE_BYTES : 0, room = out->size - out->len - CHUNK_BYTES;
+    char *to = out->data + out->len + prefix;
+    ssize_t n = part ? part->generate(req, to, room, part->ctx) : mk__filter_read_output(req, to, room);
+    if (n > 0 && is_over_length(req, (uint64_t)n))
+        return -EMSGSIZE;
+    if (n <= 0)
+        return n;
+    if (req->is_chunked) {
+        const char *hex = "0123456789abcdef";
+        char line[SHORT_CHUNK_LINE_BYTES] = {
+            hex[n >> 12 & 15], hex[n >> 8 & 15], hex[n >> 4 & 15], hex[n & 15], '\r', '\n'};
+        memcpy(to - prefix, line, sizeof(line));
+        memcpy(to + n, "\r\n", 2);
+        out->len += prefix + 2;
+    }
+    out->len += (size_t)n;
+    req->sent_bytes += (size_t)n;
+    return n;
+}
+
+static_assert(MK__OUT_BYTES <= 0xffff, "four digits tell every chunk that the scratch buffer holds");
+
+static enum mk__h1_send_result put_generated(struct mk__conn *c, struct mk_request *req, struct mk__part *part)
+{
+    for (size_t made = 0; made < SLICE_BYTES;) {
+        struct mk__scratch *out = &c->http->out;
+        /* whether more follows is not known before the generator is asked */
+        if (GENERATE_BYTES_MIN + CHUNK_BYTES > out->size - out->len) {
+            enum mk__h1_send_result r = flush_output(c, 0);
+            if (r != MK__H1_SEND_DONE)
+                return r;
+        }
+        ssize_t n = generate_once(req, part, out);
+        if (req->failed)
+            return MK__H1_SEND_FAILED;
+        if (n == 0)
+            return MK__H1_SEND_DONE;
+        if (n == -EBUSY && !part)
+            return MK__H1_SEND_YIELD;
+        if (n < 0)
+            return n != -EAGAIN     ? MK__H1_SEND_FAILED
+                   : req->file_read ? MK__H1_SEND_NEEDS_DISK
+                                    : MK__H1_SEND_NEEDS_HANDLER;
+        made += (size_t)n;
+    }
+    return MK__H1_SEND_YIELD;
+}
+
+/* The filters read the parts; one that ends before them has failed. */
+static enum mk__h1_send_result put_filtered(struct mk__conn *c, struct mk_request *req)
+{
+    mk__filter_begin_turn(req);
+    enum mk__h1_send_result r = put_generated(c, req, NULL);
+    if (r != MK__H1_SEND_DONE)
+        return r;
+    req->filter = NULL;
+    return req->first || !req->ended ? MK__H1_SEND_FAILED : MK__H1_SEND_DONE;
+}
+
+static enum mk__h1_send_result put_part(struct mk__conn *c, struct mk_request *req, struct mk__part *part)
+{
+    if (req->bodyless)
+        return MK__H1_SEND_DONE;
+    if (part->kind != MK__PART_GENERATOR && is_over_length(req, part->left))
+        return MK__H1_SEND_FAILED;
+    switch (part->kind) {
+    case MK__PART_MEMORY:
+        return put_memory(c, req, part);
+    case MK__PART_FILE:
+        return put_file(c, req, part);
+    default:
+        return put_generated(c, req, part);
+    }
+}
+
+/* What is queued, and what the drain callback adds to it; a client that takes everything yields as well. */
+static enum mk__h1_send_result put_parts(struct mk__conn *c, struct mk_request *req)
+{
+    for (uint64_t before = req->sent_bytes;;) {
+        for (; req->first && !req->failed; mk__response_drop_part(req)) {
+            enum mk__h1_send_result r = put_part(c, req, req->first);
+            if (r != MK__H1_SEND_DONE)
+                return r;
+        }
+        if (req->failed || req->ended || !req->writable_wanted || !req->writable_fn)
+            return MK__H1_SEND_DONE;
+        if (req->sent_bytes - before >= SLICE_BYTES)
+            return MK__H1_SEND_YIELD;
+        req->writable_wanted = false;
+        req->writable_fn(req, req->writable_ctx);
+    }
+}
+
+static enum mk__h1_send_result put_end(struct mk__conn *c, struct mk_request *req)
+{
+    if (req->bodyless)
+        return MK__H1_SEND_DONE;
+    if (req->length_known && !req->is_chunked && req->sent_bytes != req->length)
+        return MK__H1_SEND_FAILED; /* what was announced did not come */
+    if (!req->is_chunked)
+        return MK__H1_SEND_DONE;
+    const struct mk__trailers *t = mk__request_trailers(req);
+    enum mk__h1_send_result r = make_room(c, CHUNK_BYTES + (t ? fields_bytes(t->items, t->n) : 0));
+    if (r != MK__H1_SEND_DONE)
+        return r;
+    put_str(&c->http->out, MK_STR("0\r\n"));
+    if (t)
+        put_fields(&c->http->out, t->items, t->n);
+    put_str(&c->http->out, MK_STR("\r\n"));
+    return r;
+}
+
+enum mk__h1_send_result mk__h1_send(struct mk__conn *c)
+{
+    struct mk_request *req = c->req;
+    enum mk__h1_send_result r;
+    if (req->complete)
+        return MK__H1_SEND_DONE;
+    bool tunnel = MK__TUNNELS && req->tunnel;
+    if (!req->head_sent && !req->failed) {
+        if (!req->ended && !req->first && !tunnel)
+            return MK__H1_SEND_NEEDS_HANDLER;
+        r = put_head(c, req);
+        if (r != MK__H1_SEND_DONE)
+            return r;
+    }
+    if (tunnel && !req->failed)
+        return MK__H1_SEND_TUNNEL;
+    r = mk__request_is_filtered(req) && !req->bodyless ? put_filtered(c, req) : put_parts(c, req);
+    if (r != MK__H1_SEND_DONE)
+        return r;
+    if (req->failed)
+        return MK__H1_SEND_FAILED;
+    if (!req->ended)
+        return MK__H1_SEND_NEEDS_HANDLER;
+    r = put_end(c, req);
+    req->complete = r == MK__H1_SEND_DONE;
+    return r;
+}

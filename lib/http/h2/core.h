@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * HTTP/2 lies in an object of its own, because of the library that it brings: it is opened when the first client speaks
+ * it. This is what it and the rest of lib/http call of each other. Tests link both together.
+ *
+ *     conn.c ─► mk__context.h2 ─► struct mk__h2_ops ─► session.c, send.c ─► module.c ─► struct mk__h2_core ─►
+ * request.c
+ * ...
+ */
+#ifndef MK_HTTP_H2_CORE_H
+#define MK_HTTP_H2_CORE_H
+
+#include "http/conn.h"
+#include "http/parts.h"
+
+/* Of the object, for the connection. */
+struct mk__h2_ops {
+    /* The client begins with it, with these bytes: the state to wait in. */
+    enum mk__conn_state (*begin)(struct mk__conn *c, struct mk_str in);
+    /* Of connections that have begun, c->h2: a turn; the limit of its wait has passed; its end. */
+    enum mk__conn_state (*turn)(struct mk__conn *c, struct mk_str in);
+    enum mk__conn_state (*on_timeout)(struct mk__conn *c);
+    void (*close)(struct mk__conn *c);
+    /* Who is to go when there is no room: mk__h2_evict_find(). */
+    struct mk__conn *(*find_stalled)(const struct mk__context *http);
+    /* mk__h2_evict_close_idle() */
+    void (*close_idle)(struct mk__context *http, unsigned n);
+    /* The settings are others now: tells how many connections and streams were ended so far. */
+    void (*log_totals)(const struct mk__context *http);
+    /* Frees what the worker's connections have shared. */
+    void (*release)(struct mk__context *http);
+};
+
+extern const struct mk__h2_ops mk__h2_ops;
+
+/* Of the rest, for the object: X(type, name, parameters, arguments). */
+#define MK__H2_CORE(X) \
+    X(enum mk__conn_state, mk__conn_begin_close, (struct mk__conn * c), (c)) \
+    X(ssize_t, mk__filter_read_output, (struct mk_request * req, char *to, size_t size), (req, to, size)) \
+    X(void, mk__filter_begin_turn, (struct mk_request * req), (req)) \
+    X(struct mk_str, mk__context_date_lines, (struct mk__context * http), (http)) \
+    X(ssize_t, mk__parts_read, (struct mk__parts_reader * q, char *to, size_t size), (q, to, size)) \
+    X(void, mk__request_deliver_body, (struct mk_request * req, struct mk_str piece, bool end), (req, piece, end)) \
+    X(int, mk__request_decode_path, (struct mk_request * req), (req)) \
+    X(int, mk__request_copy_head, (struct mk_request * req), (req)) \
+    X(void, mk__request_free, (struct mk_request * req), (req)) \
+    X(bool, mk__request_body_is_slow, (const struct mk_request *req), (req)) \
+    X(struct mk_request *, mk__request_new, \
+      (struct mk__context * http, const struct mk__protocol *protocol, void *ctx), (http, protocol, ctx)) \
+    X(void, mk__response_run_hooks, (struct mk_request * req), (req)) \
+    X(void, mk__response_drop_part, (struct mk_request * req), (req)) \
+    X(void, mk__response_reset_to_status, (struct mk_request * req, int status), (req, status)) \
+    X(int, mk__sock_flush, \
+      (struct mk__sock * s, struct mk__scratch * out, struct mk_account * account, unsigned flags), \
+      (s, out, account, flags)) \
+    X(ssize_t, mk__sock_read, (struct mk__sock * s, void *to, size_t size), (s, to, size))
+
+struct mk__h2_core {
+#define MK__H2_MEMBER(type, name, parameters, arguments) type(*name) parameters;
+    MK__H2_CORE(MK__H2_MEMBER)
+#undef MK__H2_MEMBER
+};
+
+extern const struct mk__h2_core mk__h2_core;
+
+/* What the object shows to whoever opens it. */
+struct mk__h2_module {
+    const char *version;                                              /* of the server that it was built with: */
+    uint32_t core_size, ops_size, conn_size, http_size, request_size; /* and the sizes of what they share */
+    const struct mk__h2_ops *ops;
+    void (*bind)(const struct mk__h2_core *core); /* before the first of them */
+    const char *(*library_version)(void);         /* its version: "1.52.0" */
+};
+
+#define MK__H2_MODULE "mk__h2_module" /* its symbol */
+
+#endif

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The object that HTTP/2 lies in (http/h2/core.h): what it calls of the server leads through the table that it is
+ * given.
+ */
+#include "http/h2/h2.h"
+
+#include "http/h2/core.h"
+#include "version.h"
+
+static const struct mk__h2_core *bound_core;
+
+#define CALL(type, name, parameters, arguments) \
+    type name parameters \
+    { \
+        return bound_core->name arguments; \
+    }
+
+MK__H2_CORE(CALL)
+
+static void bind_core(const struct mk__h2_core *core)
+{
+    bound_core = core;
+}
+
+extern const struct mk__h2_module mk__h2_module;
+MK_API const struct mk__h2_module mk__h2_module = {
+    .version = MK__VERSION,
+    .core_size = sizeof(struct mk__h2_core),
+    .ops_size = sizeof(struct mk__h2_ops),
+    .conn_size = sizeof(struct mk__conn),
+    .http_size = sizeof(struct mk__context),
+    .request_size = sizeof(struct mk_request),
+    .ops = &mk__h2_ops,
+    .bind = bind_core,
+    .library_version = mk__h2_library_version,
+};

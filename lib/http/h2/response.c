@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The answer of http/h2/response.h: framing is decided as in h1/send.c, but what ends a body is its last frame.
+ */
+#include "http/h2/response.h"
+
+#include "http/h2/tunnel.h"
+#include "http/message/status.h"
+#include "loop/loop.h"
+
+#include <errno.h>
+
+/* ── the head ── */
+
+static void decide_framing(struct mk__h2_stream *s)
+{
+    struct mk_request *req = s->req;
+    /* whoever answers 200 to an extended CONNECT has a tunnel, or the client would take what follows for one */
+    if (s->extended_connect && !req->tunnel && req->status < 300)
+        mk__response_reset_to_status(req, 501);
+    if (req->tunnel) {
+        req->status = 200; /* 101 is no status of HTTP/2: RFC 8441 section 4 */
+        s->has_body = true;
+        return;
+    }
+    req->length_known = mk_response_get_length(req, &req->length);
+    if (req->status == 205) {
+        req->length = 0;
+        req->length_known = true;
+    }
+    req->bodyless = req->parse.method == MK_HEAD || req->status == 205 || !mk__status_has_body(req->status);
+    bool empty = req->length_known && req->length == 0 && !mk__request_is_filtered(req) && !req->trailers;
+    s->has_body = !req->ended || !(req->bodyless || empty);
+    s->parts = (struct mk__parts_reader){.req = req, .length_known = req->length_known, .length = req->length};
+}
+
+void mk__h2_response_begin(struct mk__h2_stream *s)
+{
+    struct mk_request *req = s->req;
+    struct mk__context *http = mk__h2_http(s->h2);
+    mk__response_run_hooks(req);
+    decide_framing(s);
+    if (req->close_wanted) {
+        s->h2->close_requested = true;
+        mk__h2_submit_shutdown_notice(s->h2);
+    }
+    int err = mk__h2_submit_head(s, false);
+    if (err < 0) {
+        mk__h2_reset_stream(s, true);
+        return;
+    }
+    req->head_sent = true;
+    if (mk__context_wants_times(http))
+        req->first_byte_us = mk_loop_now_us(http->loop);
+}
+
+/* ── the body ── */
+
+/* Fills `to` from whatever stands last: the filters or the queue. */
+static ssize_t read_body_bytes(struct mk__h2_stream *s, char *to, size_t size)
+{
+    struct mk_request *req = s->req;
+    if (!mk__request_is_filtered(req))
+        return mk__parts_read(&s->parts, to, size);
+    ssize_t n = mk__filter_read_output(req, to, size);
+    if (n == 0 && (req->first || !req->ended))
+        return -EPIPE; /* the filters have ended before the parts did */
+    return n;
+}
+
+/* Is all of the body here? Those who make it as they go, generators and filters, tell it by their next 0. */
+static bool is_body_complete(const struct mk__h2_stream *s)
+{
+    struct mk_request *req = s->req;
+    if (!req->ended || mk__request_is_filtered(req))
+        return false;
+    while (req->first && req->first->kind != MK__PART_GENERATOR && req->first->left == 0)
+        mk__response_drop_part(req);
+    return !req->first;
+}
+
+/* They may read so much again. */
+static void renew_filters(struct mk__h2_stream *s)
+{
+    uint64_t turn = s->req->http->loop->turns;
+    if (mk__request_is_filtered(s->req) && s->filter_turn != turn)
+        mk__filter_begin_turn(s->req);
+    s->filter_turn = turn;
+}
+
+static ssize_t read_bodyless(struct mk_request *req, bool *ret_end)
+{
+    while (req->first)
+        mk__response_drop_part(req);
+    *ret_end = req->ended;
+    return 0;
+}
+
+ssize_t mk__h2_response_read(struct mk__h2_stream *s, char *to, size_t size, bool *ret_end)
+{
+    struct mk_request *req = s->req;
+    size_t len = 0;
+    ssize_t n = 1;
+    *ret_end = false;
+    if (req->failed)
+        return -EPIPE;
+    if (req->tunnel)
+        return mk__h2_tunnel_send(s, to, size, ret_end);
+    if (req->bodyless)
+        return read_bodyless(req, ret_end);
+    renew_filters(s);
+    while (len < size && (n = read_body_bytes(s, to + len, size - len)) > 0) {
+        len += (size_t)n;
+        if (is_body_complete(s)) {
+            n = 0;
+            break;
+        }
+    }
+    if (n < 0 && n != -EAGAIN && n != -EBUSY)
+        return n;
+    *ret_end = n == 0;
+    req->sent_bytes += len;
+    if (req->length_known && (req->sent_bytes > req->length || (*ret_end && req->sent_bytes < req->length)))
+        return -EMSGSIZE;
+    return len || n != -EBUSY ? (ssize_t)len : n;
+}
+
+/* ── the fields ── */
+
+static void add_header(struct mk__h2_headers *f, struct mk_str name, struct mk_str value)
+{
+    if (f->n < MK__H2_HEADERS_MAX)
+        f->items[f->n++] = (struct mk__header){name, value};
+}
+
+/* What belongs to a connection of HTTP/1: RFC 9113 section 8.2.2. */
+static bool is_hop_by_hop(struct mk_str name)
+{
+    static const struct mk_str own[] = {MK_STR("upgrade"), MK_STR("proxy-connection"), MK_STR("keep-alive")};
+    for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+        if (mk_str_ieq(name, own[i]))
+            return true;
+    return false;
+}
+
+/* Those of HTTP/1 connections stay here. */
+static void add_headers(struct mk__h2_headers *f, const struct mk__header *items, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++)
+        if (!is_hop_by_hop(items[i].name))
+            add_header(f, items[i].name, items[i].value);
+}
+
+bool mk__h2_response_trailers(const struct mk__h2_stream *s, struct mk__h2_headers *f)
+{
+    const struct mk__trailers *t = mk__request_trailers(s->req);
+    f->n = 0;
+    if (t && !s->req->bodyless)
+        add_headers(f, t->items, t->n);
+    return f->n;
+}
+
+/* "Server: Monkey\r\nDate: ...\r\n" */
+static void add_header_lines(struct mk__h2_headers *f, struct mk_str lines)
+{
+    while (lines.len) {
+        const char *colon = memchr(lines.p, ':', lines.len), *end = memchr(lines.p, '\r', lines.len);
+        if (!colon || !end)
+            return;
+        add_header(f, mk_str(lines.p, (size_t)(colon - lines.p)), mk_str(colon + 2, (size_t)(end - colon - 2)));
+        size_t n = (size_t)(end + 2 - lines.p);
+        lines = mk_str(lines.p + n, lines.len - n);
+    }
+}
+
+static struct mk_str print_number(char *to, size_t size, uint64_t n)
+{
+    struct mk_buf b;
+    mk_buf_init_fixed(&b, to, size);
+    mk_buf_addf(&b, "%llu", (unsigned long long)n);
+    return mk_buf_str(&b);
+}
+
+void mk__h2_response_headers(const struct mk__h2_stream *s, bool interim, struct mk__h2_headers *f)
+{
+    struct mk_request *req = s->req;
+    f->n = 0;
+    add_header(f, MK_STR(":status"), print_number(f->status, sizeof(f->status), interim ? 100 : req->status));
+    if (interim)
+        return;
+    add_header_lines(f, mk__context_date_lines(req->http));
+    add_headers(f, req->headers, req->headers_len);
+    if (req->length_known && mk__status_has_body(req->status) && !req->tunnel)
+        add_header(f, MK_STR("content-length"), print_number(f->length, sizeof(f->length), req->length));
+}

@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The turns of a connection that speaks HTTP/2 (http/h2/h2.h): what is read, which stream's DATA leaves next, and at
+ * which wait a turn ends. Only the stream whose turn it is may be read, so that nghttp2 has nothing to choose from.
+ */
+#include "http/h2/h2.h"
+
+#include "http/h2/response.h"
+#include "http/h2/core.h"
+#include "http/h2/evict.h"
+#include "loop/loop.h"
+
+#include <errno.h>
+
+enum {
+    BATCH_BYTES_MIN = MK__H2_FRAME_BYTES,
+    TURN_READ_BYTES = 64 * 1024, /* of one connection, then others have their turn */
+    TURN_SENT_BYTES = 256 * 1024,
+};
+
+/* ── the output ── */
+
+static int flush_out(struct mk__h2 *h2, unsigned flags)
+{
+    struct mk__conn *c = h2->conn;
+    struct mk__scratch *out = &mk__h2_shared_of(h2)->out;
+    bool full = out->len >= h2->batch;
+    int r = mk__sock_flush(&c->sock, out, c->http->account, flags);
+    if (r == MK_AGAIN)
+        h2->batch = BATCH_BYTES_MIN;
+    else if (full && h2->batch < MK__H2_OUT_BYTES - MK__H2_FRAME_BYTES)
+        h2->batch *= 2;
+    return r;
+}
+
+static bool may_send(struct mk__h2_priority *priority, void *ctx)
+{
+    (void)ctx;
+    struct mk__h2_stream *s = MK_CONTAINER_OF(priority, struct mk__h2_stream, priority);
+    return mk__h2_remote_window(s->h2, s->id) > 0 || s->req->bodyless;
+}
+
+/* nghttp2 would send of this one: is it its turn? */
+static bool is_its_turn(struct mk__h2 *h2, struct mk__h2_stream *s)
+{
+    if (!s->req)
+        return false;
+    mk__h2_scheduler_add(&h2->scheduler, &s->priority);
+    if (!h2->current && mk__h2_scheduler_pick(&h2->scheduler, may_send, NULL) == &s->priority)
+        h2->current = s;
+    if (h2->current != s)
+        return false;
+    if (h2->sent < TURN_SENT_BYTES)
+        return true;
+    h2->turn_again = true;
+    h2->current = NULL;
+    return false;
+}
+
+enum mk__h2_read_result mk__h2_send_read_body(struct mk__h2 *h2, struct mk__h2_stream *s, size_t size,
+                                              size_t *ret_bytes)
+{
+    struct mk__scratch *out = &mk__h2_shared_of(h2)->out;
+    bool is_end;
+    if (!is_its_turn(h2, s)) {
+        s->deferred = true;
+        return MK__H2_READ_DEFERRED;
+    }
+    h2->data_requested = true;
+    if (size > MK__H2_FRAME_BYTES)
+        size = MK__H2_FRAME_BYTES;
+    if (out->size - out->len < MK__H2_FRAME_HEAD_BYTES + size) {
+        h2->out_full = true;
+        return MK__H2_READ_FULL;
+    }
+    ssize_t n = mk__h2_response_read(s, out->data + out->len + MK__H2_FRAME_HEAD_BYTES, size, &is_end);
+    if (n < 0 && n != -EBUSY) {
+        s->reset = true;
+        return MK__H2_READ_FAILED;
+    }
+    if (n <= 0 && !is_end) {
+        mk__h2_scheduler_remove(&s->priority); /* until it is woken */
+        if (n == -EBUSY)
+            s->req->protocol->wake(s->req);
+        s->deferred = true;
+        h2->current = NULL;
+        return MK__H2_READ_DEFERRED;
+    }
+    h2->frame_at = (uint32_t)out->len;
+    h2->sent += (uint32_t)n;
+    h2->conn->stream_bytes += (uint32_t)n;
+    *ret_bytes = (size_t)n;
+    if (is_end)
+        mk__h2_scheduler_remove(&s->priority);
+    else
+        mk__h2_scheduler_rotate(&h2->scheduler, &s->priority);
+    if (is_end || s->priority.incremental)
+        h2->current = NULL;
+    return is_end ? MK__H2_READ_LAST : MK__H2_READ_MORE;
+}
+
+void mk__h2_send_put_frame_head(struct mk__h2 *h2, const void *head, size_t bytes)
+{
+    struct mk__scratch *out = &mk__h2_shared_of(h2)->out;
+    memcpy(out->data + h2->frame_at, head, MK__H2_FRAME_HEAD_BYTES);
+    out->len = h2->frame_at + MK__H2_FRAME_HEAD_BYTES + bytes;
+}
+
+/* Lets the next stream send; false: there is none that could. */
+static bool choose_stream(struct mk__h2 *h2)
+{
+    if (h2->sent >= TURN_SENT_BYTES) {
+        h2->turn_again |= mk__h2_scheduler_pick(&h2->scheduler, may_send, NULL) != NULL;
+        return false;
+    }
+    if (mk__h2_remote_window(h2, 0) <= 0)
+        return false;
+    struct mk__h2_priority *priority = mk__h2_scheduler_pick(&h2->scheduler, may_send, NULL);
+    if (!priority)
+        return false;
+    h2->current = MK_CONTAINER_OF(priority, struct mk__h2_stream, priority);
+    h2->data_requested = false;
+    if (h2->current->deferred)
+        mk__h2_resume_data(h2->current);
+    h2->current->deferred = false;
+    return true;
+}
+
+/* Bodies may have filled the output in the meantime. */
+static int put_frame(struct mk__h2 *h2, struct mk_str frame)
+{
+    struct mk__scratch *out = &mk__h2_shared_of(h2)->out;
+    int r = frame.len > out->size - out->len ? flush_out(h2, MK_IO_MORE) : 0;
+    if (r < 0 || frame.len > out->size - out->len)
+        return r < 0 ? r : -EMSGSIZE;
+    memcpy(out->data + out->len, frame.p, frame.len);
+    out->len += frame.len;
+    return r == MK_AGAIN ? flush_out(h2, 0) : 0;
+}
+
+/* Frames into the output: 0, when there are no more; MK_AGAIN when the client takes none; -errno. */
+static int produce_frames(struct mk__h2 *h2)
+{
+    struct mk__scratch *out = &mk__h2_shared_of(h2)->out;
+    for (;;) {
+        struct mk_str frame;
+        if (out->len >= h2->batch || out->size - out->len < MK__H2_FRAME_BYTES + MK__H2_FRAME_HEAD_BYTES) {
+            int r = flush_out(h2, 0); /* whether there is more shows only now */
+            if (r != 0)
+                return r;
+        }
+        h2->out_full = false;
+        int r = mk__h2_next_frame(h2, &frame);
+        if (r == 0 && frame.len)
+            r = put_frame(h2, frame);
+        if (r != 0)
+            return r;
+        if (frame.len)
+            continue;
+        if (h2->out_full)
+            continue;
+        if (h2->current && !h2->data_requested) /* nghttp2 knows better: its windows, or its state */
+            mk__h2_scheduler_remove(&h2->current->priority);
+        h2->current = NULL;
+        if (!choose_stream(h2))
+            return 0;
+    }
+}
+
+static int send_frames(struct mk__h2 *h2)
+{
+    h2->sent = 0;
+    int r = flush_out(h2, 0);
+    if (r == 0)
+        r = produce_frames(h2);
+    h2->current = NULL;
+    return r == 0 ? flush_out(h2, 0) : r;
+}
+
+/* ── turns ── */
+
+/* Reads what there is; false when the connection is of no use any more. */
+static bool receive_input(struct mk__h2 *h2)
+{
+    struct mk__conn *c = h2->conn;
+    struct mk__scratch *in = &c->http->in;
+    for (size_t read = 0; c->sock.readable && !c->sock.ended && !h2->terminated;) {
+        if (read >= TURN_READ_BYTES) {
+            h2->turn_again = true;
+            break;
+        }
+        ssize_t n = mk__sock_read(&c->sock, in->data, in->size);
+        if (n == -EAGAIN || n == 0)
+            break;
+        if (n < 0)
+            return false;
+        mk__h2_receive(h2, mk_str(in->data, (size_t)n));
+        read += (size_t)n;
+    }
+    return true;
+}
+
+static void step_streams(struct mk__h2 *h2)
+{
+    struct mk_list now;
+    mk_list_init(&now);
+    mk_list_join(&now, &h2->woken);
+    while (!mk_list_empty(&now))
+        mk__h2_stream_step(MK_LIST_FIRST(&now, struct mk__h2_stream, woken));
+}
+
+static void update_stream_states(struct mk__h2 *h2)
+{
+    struct mk_list *n, *save;
+    MK_LIST_EACH(&h2->streams, n, save)
+        mk__h2_timeout_update(MK_CONTAINER_OF(n, struct mk__h2_stream, link));
+}
+
+static bool has_streams(const struct mk__h2 *h2)
+{
+    return !mk_list_empty(&h2->streams);
+}
+
+/* It has had its answers, and nothing is on its way. */
+static bool is_idle(const struct mk__h2 *h2)
+{
+    return !has_streams(h2) && !h2->head_stream && h2->conn->requests;
+}
+
+/*
+ * It has been warned, and nothing is on its way, as far as we can see: it has a moment to answer our PING, whatever
+ * else it sends, where it is urgent. Who came during the drain, which does not wait for it, may still ask.
+ */
+static bool can_close_idle(const struct mk__h2 *h2)
+{
+    const struct mk__conn *c = h2->conn;
+    bool urgent = h2->close_requested || mk__h2_http(h2)->draining;
+    return urgent && h2->shutdown == MK__H2_SHUTDOWN_NOTICE && !has_streams(h2) && !h2->head_stream &&
+           (c->requests || !c->accepted_in_drain);
+}
+
+static enum mk__conn_state conn_state_of(const struct mk__h2 *h2, int sent)
+{
+    if (sent == MK_AGAIN)
+        return MK__CONN_H2_WRITE;
+    if (h2->head_stream)
+        return MK__CONN_READ_HEAD;
+    if (has_streams(h2))
+        return MK__CONN_STREAMS;
+    return h2->conn->requests ? MK__CONN_IDLE : MK__CONN_NEW;
+}
+
+/* A client may take its time to leave, but nothing is heard any more, and its session holds a lot. */
+static enum mk__conn_state close_session(struct mk__conn *c)
+{
+    c->closing = c->unread_input = true;
+    enum mk__conn_state next = mk__conn_begin_close(c);
+    if (next == MK__CONN_LINGER)
+        mk__h2_close(c);
+    return next == MK__CONN_WRITE ? MK__CONN_H2_WRITE : next;
+}
+
+static enum mk__conn_state end_turn(struct mk__h2 *h2, int sent)
+{
+    struct mk__conn *c = h2->conn;
+    bool wants = mk__h2_wants_io(h2);
+    if (sent < 0)
+        return MK__CONN_CLOSED;
+    bool gone = c->sock.ended && !h2->turn_again; /* who sends no more takes what is there */
+    if (sent == 0 && (!wants || h2->terminated || gone))
+        return close_session(c);
+    if (sent != 0 && h2->terminated && h2->grace_over && !c->requests)
+        return MK__CONN_CLOSED; /* it does not take a word of ours, nor has it asked for any */
+    if (can_close_idle(h2) && !h2->grace_timer.deadline_ms)
+        mk_timer_arm(c->http->loop, &h2->grace_timer, MK__CONN_DRAIN_GRACE_MS);
+    h2->turn_again |= h2->grace_over && can_close_idle(h2) && !h2->terminated;
+    update_stream_states(h2);
+    if (h2->turn_again || !mk_list_empty(&h2->woken) || (c->sock.readable && !c->sock.ended && sent == 0))
+        mk_task_schedule(c->http->loop, &c->task);
+    return conn_state_of(h2, sent);
+}
+
+/* Streams that were taken over have no end of their own. */
+static void notify_tunnels(struct mk__h2 *h2)
+{
+    struct mk_list *n, *save;
+    MK_LIST_EACH(&h2->streams, n, save) {
+        struct mk__h2_stream *s = MK_CONTAINER_OF(n, struct mk__h2_stream, link);
+        if (s->req && s->req->tunnel && !s->drain_notified)
+            s->req->protocol->wake(s->req);
+    }
+}
+
+static void begin_shutdown(struct mk__h2 *h2)
+{
+    const struct mk__context *http = mk__h2_http(h2);
+    bool stays = h2->shutdown == MK__H2_SHUTDOWN_NONE;
+    if (http->draining || http->retiring)
+        notify_tunnels(h2);
+    if (http->draining || http->retiring || !http->settings->keep_alive ||
+        http->settings_version != h2->settings_version)
+        mk__h2_submit_shutdown_notice(h2);
+    if (is_idle(h2) && http->draining && stays)
+        mk__h2_submit_goaway(h2);
+    if (h2->grace_over && can_close_idle(h2))
+        mk__h2_terminate(h2, MK__H2_ERR_NO_ERROR);
+}
+
+void mk__h2_send_on_grace_timer(struct mk_timer *timer)
+{
+    struct mk__h2 *h2 = MK_CONTAINER_OF(timer, struct mk__h2, grace_timer);
+    h2->grace_over = true;
+    mk_task_schedule(mk__h2_http(h2)->loop, &h2->conn->task);
+}
+
+static enum mk__conn_state run_turn(struct mk__conn *c, struct mk_str in)
+{
+    struct mk__h2 *h2 = c->h2;
+    h2->turn_again = false;
+    if (in.len)
+        mk__h2_receive(h2, in);
+    if (!receive_input(h2))
+        return MK__CONN_CLOSED;
+    begin_shutdown(h2);
+    step_streams(h2);
+    int sent = send_frames(h2);
+    if (sent == 0 && is_idle(h2) && mk__context_is_low_on_memory(c->http)) {
+        mk__h2_submit_goaway(h2);
+        sent = send_frames(h2);
+    }
+    return end_turn(h2, sent);
+}
+
+/* Nothing at all is taken: those that have not been told of, by their own timers, are ended with their connection. */
+static void log_send_timeouts(struct mk__h2 *h2)
+{
+    struct mk_list *n, *save;
+    MK_LIST_EACH(&h2->streams, n, save) {
+        const struct mk__h2_stream *s = MK_CONTAINER_OF(n, struct mk__h2_stream, link);
+        if (s->state == MK__H2_STREAM_WRITE && s->req && !s->req->failed)
+            mk__h2_flood_log(h2, MK__H2_FLOOD_SEND_TIMEOUT, s->req->limits->timeout_ms[MK__TIMEOUT_SEND]);
+    }
+}
+
+static enum mk__conn_state on_timeout(struct mk__conn *c)
+{
+    struct mk__h2 *h2 = c->h2;
+    if (c->state == MK__CONN_H2_WRITE) {
+        log_send_timeouts(h2);
+        return MK__CONN_CLOSED;
+    }
+    mk__h2_terminate(h2, MK__H2_ERR_NO_ERROR);
+    return end_turn(h2, send_frames(h2));
+}
+
+static enum mk__conn_state begin_session(struct mk__conn *c, struct mk_str in)
+{
+    return mk__h2_open(c) < 0 ? MK__CONN_CLOSED : run_turn(c, in);
+}
+
+const struct mk__h2_ops mk__h2_ops = {
+    .begin = begin_session,
+    .turn = run_turn,
+    .on_timeout = on_timeout,
+    .close = mk__h2_close,
+    .find_stalled = mk__h2_evict_find,
+    .close_idle = mk__h2_evict_close_idle,
+    .log_totals = mk__h2_flood_log_totals,
+    .release = mk__h2_release_shared,
+};

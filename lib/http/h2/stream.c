@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * An exchange on a stream of HTTP/2 (http/h2/h2.h): its head, its body on the way in, its answer on the way out. It
+ * knows nothing of frames; what it waits for is the matter of timeout.c.
+ */
+#include "http/h2/h2.h"
+
+#include "http/h2/response.h"
+#include "http/h2/tunnel.h"
+#include "loop/loop.h"
+
+#include <errno.h>
+
+/* ── pieces of a body that nobody has taken yet; the windows limit how many there can be ── */
+
+enum { CHUNK_BYTES_MIN = 512 }; /* so that small frames do not cost more than they bring */
+
+struct mk__h2_body_chunk {
+    struct mk__h2_body_chunk *next;
+    uint32_t size, len, at;
+    char bytes[];
+};
+
+static void free_chunk(struct mk__h2_stream *s, struct mk__h2_body_chunk *p)
+{
+    mk_account_free(mk__h2_http(s->h2)->account, p, sizeof(*p) + p->size);
+}
+
+static void drop_chunk(struct mk__h2_stream *s)
+{
+    struct mk__h2_body_chunk *p = s->body_first;
+    s->body_first = p->next;
+    if (!s->body_first)
+        s->body_last = NULL;
+    mk__h2_consume(s, p->len - p->at);
+    free_chunk(s, p);
+}
+
+static int add_chunk(struct mk__h2_stream *s, struct mk_str bytes)
+{
+    struct mk__h2_body_chunk *p = s->body_last;
+    if (!p || bytes.len > p->size - p->len) {
+        uint32_t size = bytes.len < CHUNK_BYTES_MIN ? CHUNK_BYTES_MIN : (uint32_t)bytes.len;
+        p = mk_account_alloc(mk__h2_http(s->h2)->account, sizeof(*p) + size);
+        if (!p)
+            return -ENOMEM;
+        *p = (struct mk__h2_body_chunk){.size = size};
+        *(s->body_last ? &s->body_last->next : &s->body_first) = p;
+        s->body_last = p;
+    }
+    memcpy(p->bytes + p->len, bytes.p, bytes.len);
+    p->len += (uint32_t)bytes.len;
+    return 0;
+}
+
+size_t mk__h2_stream_read(struct mk__h2_stream *s, void *to, size_t size)
+{
+    struct mk__h2_body_chunk *p = s->body_first;
+    if (!p)
+        return 0;
+    size_t n = p->len - p->at < size ? p->len - p->at : size;
+    memcpy(to, p->bytes + p->at, n);
+    p->at += (uint32_t)n;
+    mk__h2_consume(s, n);
+    if (p->at == p->len)
+        drop_chunk(s);
+    return n;
+}
+
+/* ── the exchange's way ── */
+
+static void wake_stream(struct mk_request *req)
+{
+    struct mk__h2_stream *s = req->connection;
+    if (mk_list_empty(&s->woken))
+        mk_list_add(&s->h2->woken, &s->woken);
+    if (!s->h2->conn->running)
+        mk_task_schedule(req->http->loop, &s->h2->conn->task);
+}
+
+static const struct mk_io *io_of(const struct mk_request *req)
+{
+    const struct mk__h2_stream *s = req->connection;
+    return &s->h2->conn->sock.io;
+}
+
+static struct mk__peer *peer_of(const struct mk_request *req)
+{
+    const struct mk__h2_stream *s = req->connection;
+    return &s->h2->conn->peer;
+}
+
+static void schedule_again(struct mk_request *req)
+{
+    struct mk__h2_stream *s = req->connection;
+    s->ready_again = true;
+    wake_stream(req);
+    mk_task_schedule(req->http->loop, &s->h2->conn->task);
+}
+
+static const struct mk__protocol protocol = {
+    .major = 2,
+    .wake = wake_stream,
+    .io = io_of,
+    .read = mk__h2_tunnel_read,
+    .write = mk__h2_tunnel_write,
+    .shutdown = mk__h2_tunnel_shutdown,
+    .wake_tunnel = schedule_again,
+    .peer = peer_of,
+};
+
+struct mk__h2_stream *mk__h2_stream_new(struct mk__h2 *h2, int32_t id)
+{
+    struct mk__h2_stream *s = mk_account_alloc(h2->conn->http->account, sizeof(*s));
+    if (!s)
+        return NULL;
+    *s = (struct mk__h2_stream){.h2 = h2, .id = id};
+    mk_list_init(&s->woken);
+    mk_list_add(&h2->streams, &s->link);
+    mk__h2_priority_init(&s->priority, id);
+    mk__h2_timeout_init(s);
+    return s;
+}
+
+static void finish_exchange(struct mk__h2_stream *s)
+{
+    struct mk_request *req = s->req;
+    struct mk__context *http = mk__h2_http(s->h2);
+    mk__h2_scheduler_remove(&s->priority);
+    mk_list_del(&s->woken);
+    mk_timer_cancel(&s->timer);
+    s->armed = false;
+    req->aborted = !req->complete;
+    http->app->on_done(req, http->app_ctx);
+    s->req = NULL;
+    mk__request_free(req);
+    mk__h2_tunnel_free(s);
+}
+
+void mk__h2_stream_free(struct mk__h2_stream *s)
+{
+    if (s->req)
+        finish_exchange(s);
+    mk__h2_scheduler_remove(&s->priority);
+    mk_list_del(&s->woken);
+    mk_timer_cancel(&s->timer);
+    while (s->body_first)
+        drop_chunk(s);
+    mk__h2_timeout_enter(s, MK__H2_STREAM_CLOSED);
+    mk_list_del(&s->link);
+    mk_account_free(mk__h2_http(s->h2)->account, s, sizeof(*s));
+}
+
+void mk__h2_stream_complete(struct mk__h2_stream *s)
+{
+    struct mk_request *req = s->req;
+    if (!req)
+        return;
+    if (req->tunnel && !req->ended && !s->recv_ended && !s->fin_sent) {
+        s->fin_sent = true;
+        s->has_body = false;
+        return;
+    }
+    req->complete = true;
+    finish_exchange(s);
+    while (s->body_first)
+        drop_chunk(s);
+    if (!s->recv_ended)
+        mk__h2_timeout_enter(s, MK__H2_STREAM_LINGER);
+}
+
+/* The rest of a body is of no use: RFC 9113 section 8.1. */
+static void discard_body(struct mk__h2_stream *s, size_t bytes)
+{
+    s->discarded_bytes += bytes;
+    if (s->discarded_bytes > mk__h2_http(s->h2)->settings->limits.discard_bytes_max && !s->reset)
+        mk__h2_reset_stream(s, false);
+}
+
+/* ── the head ── */
+
+/* Without memory for a copy of the head nothing of it is left: no span may point to bytes that are gone. */
+static int clear_head(struct mk_request *req)
+{
+    req->parse = (struct mk__parse){0};
+    req->base = "";
+    req->fields = NULL;
+    return -503;
+}
+
+/* Parses the head and copies it. What a refused one has in front of the fault stays readable, for hooks and logs. */
+static int read_head(struct mk_request *req, struct mk_str head)
+{
+    struct mk__context *http = req->http;
+    int r = mk__parse_head(&req->parse, http->fields, &http->settings->head, head);
+    req->base = head.p;
+    req->fields = http->fields;
+    if (r != 0)
+        req->parse.head_len = (uint16_t)(head.len < UINT16_MAX ? head.len : UINT16_MAX);
+    if (mk__request_copy_head(req) < 0)
+        return clear_head(req);
+    if (r != 0)
+        return r == MK_AGAIN ? -400 : r;
+    return mk__request_head_read(&req->parse, req->fields, req->base, &req->head);
+}
+
+static void open_request(struct mk__h2_stream *s, struct mk_request *req, struct mk_str head, int status)
+{
+    struct mk__context *http = req->http;
+    req->base = "";
+    if (head.len) {
+        int err = -read_head(req, head);
+        status = status ? status : err;
+    }
+    if (status) {
+        req->body_done = req->body_failed = true;
+        mk_response_error(req, status);
+        return;
+    }
+    status = -mk__request_decode_path(req);
+    http->app->on_head(req, http->app_ctx);
+    req->body_done = s->recv_ended || req->head.body == MK__BODY_NONE;
+    req->rate_since_ms = mk_loop_now_ms(http->loop);
+    struct mk_str priority = mk_request_header_by_name(req, MK_STR("priority"));
+    if (priority.p && !s->priority.updated)
+        mk__h2_priority_parse(&s->h2->scheduler, &s->priority, priority);
+    if (req->head.body_bytes > req->limits->body_bytes_max)
+        mk_response_error(req, 413);
+    if (status)
+        mk_response_error(req, status);
+    if (!req->ended)
+        http->app->on_request(req, http->app_ctx);
+}
+
+void mk__h2_stream_begin(struct mk__h2_stream *s, struct mk_str head, int status)
+{
+    struct mk__context *http = mk__h2_http(s->h2);
+    struct mk_request *req = mk__request_new(http, &protocol, s);
+    if (!req) {
+        mk__h2_reset_stream(s, true);
+        return;
+    }
+    s->h2->conn->requests++;
+    s->req = req;
+    req->began_us = mk__context_wants_times(http) ? mk_loop_now_us(http->loop) : 0;
+    open_request(s, req, head, status);
+    wake_stream(req);
+}
+
+/* ── the body ── */
+
+bool mk__h2_stream_wants_body(const struct mk_request *req)
+{
+    return !req->body_done && !req->body_paused && (req->body_fn || req->body_discard);
+}
+
+/* A body that is too long, or too slow: the answer if there is none yet. */
+static void reject_body(struct mk_request *req, int status)
+{
+    bool answered = req->body_discard;
+    req->body_discard = req->body_done = req->body_failed = true;
+    if (answered)
+        return;
+    if (req->head_sent)
+        mk_response_abort(req);
+    else
+        mk_response_error(req, status);
+}
+
+static void pass_body(struct mk__h2_stream *s, struct mk_str chunk)
+{
+    struct mk_request *req = s->req;
+    mk__request_deliver_body(req, chunk, s->recv_ended && !s->body_first);
+    if (!req->body_done && req->body_bytes > req->limits->body_bytes_max)
+        reject_body(req, 413);
+}
+
+/* Who asks for a tunnel may be let in later. */
+static bool can_tunnel(const struct mk__h2_stream *s)
+{
+    const struct mk_request *req = s->req;
+    return req->tunnel || (!req->head_sent && (s->extended_connect || req->parse.method == MK_CONNECT));
+}
+
+/* What has come and the handler is ready to take. */
+static void deliver_body(struct mk__h2_stream *s)
+{
+    while (s->body_first && mk__h2_stream_wants_body(s->req)) {
+        struct mk__h2_body_chunk *p = s->body_first;
+        struct mk_str chunk = mk_str(p->bytes + p->at, p->len - p->at);
+        s->body_first = p->next;
+        if (!s->body_first)
+            s->body_last = NULL;
+        pass_body(s, chunk);
+        mk__h2_consume(s, chunk.len);
+        free_chunk(s, p);
+    }
+    if (s->recv_ended && !s->body_first && mk__h2_stream_wants_body(s->req))
+        mk__request_deliver_body(s->req, MK_STR(""), true);
+    while (s->body_first && (s->req->body_done || s->req->body_failed) && !can_tunnel(s))
+        drop_chunk(s);
+}
+
+void mk__h2_stream_data(struct mk__h2_stream *s, struct mk_str chunk)
+{
+    struct mk_request *req = s->req;
+    bool direct = req && !s->body_first && mk__h2_stream_wants_body(req);
+    if (!req)
+        discard_body(s, chunk.len);
+    if (!req || req->body_failed || (req->body_done && !can_tunnel(s))) {
+        mk__h2_consume(s, chunk.len);
+    } else if (direct) {
+        pass_body(s, chunk);
+        mk__h2_consume(s, chunk.len);
+    } else if (add_chunk(s, chunk) < 0) {
+        mk__h2_reset_stream(s, true);
+        return;
+    }
+    if (req)
+        wake_stream(req);
+}
+
+void mk__h2_stream_data_end(struct mk__h2_stream *s)
+{
+    s->recv_ended = true;
+    if (s->req)
+        wake_stream(s->req);
+    if (s->req && s->fin_sent) { /* nghttp2 forgets it now: what is there is read now */
+        mk__h2_tunnel_step(s);
+        if (s->req && !s->req->failed)
+            mk__h2_stream_complete(s);
+    }
+}
+
+/* The client waits for a word before it sends its body (RFC 9110 section 10.1.1). */
+static void send_100_continue(struct mk__h2_stream *s)
+{
+    struct mk_request *req = s->req;
+    if (!req->head.expects_continue || req->continue_sent || req->head_sent || req->body_bytes ||
+        !mk__h2_stream_wants_body(req))
+        return;
+    req->continue_sent = true;
+    mk__h2_submit_head(s, true);
+}
+
+/* ── steps ── */
+
+static void step_response(struct mk__h2_stream *s)
+{
+    struct mk_request *req = s->req;
+    if (req->failed) {
+        mk__h2_reset_stream(s, true);
+        return;
+    }
+    if (!req->head_sent && (req->ended || req->first || req->tunnel))
+        mk__h2_response_begin(s);
+    if (req->head_sent && s->has_body)
+        mk__h2_scheduler_add(&s->h2->scheduler, &s->priority);
+}
+
+void mk__h2_stream_step(struct mk__h2_stream *s)
+{
+    mk_list_del(&s->woken);
+    if (!s->req)
+        return;
+    if (!s->req->tunnel)
+        deliver_body(s);
+    if (s->state == MK__H2_STREAM_READ_BODY && s->armed && mk__h2_stream_wants_body(s->req) &&
+        mk__request_body_is_slow(s->req))
+        reject_body(s->req, 408);
+    send_100_continue(s);
+    step_response(s);
+    if (s->req && s->req->tunnel && s->req->head_sent)
+        mk__h2_tunnel_step(s);
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What a stream of HTTP/2 waits for (http/h2/h2.h): the table of its waits, where each may lead, and what happens when
+ * one has lasted too long.
+ */
+#include "http/h2/h2.h"
+
+#include "loop/loop.h"
+
+#include <monkey/log.h>
+
+#include <assert.h>
+
+#define TO(state) (1u << MK__H2_STREAM_##state)
+
+/* What has sent its head can neither be taken over any more, nor go back. */
+enum {
+    ANY_END = TO(LINGER) | TO(CLOSED),
+    ANY_WORK = TO(READ_BODY) | TO(HANDLER) | TO(DISK) | TO(WRITE) | ANY_END,
+};
+
+const struct mk__h2_stream_state_info mk__h2_stream_states[MK__H2_STREAM_STATES] = {
+    [MK__H2_STREAM_READ_HEAD] = {"head", MK__TIMEOUTS, 0, ANY_WORK | TO(TUNNEL)},
+    [MK__H2_STREAM_READ_BODY] = {"body", MK__TIMEOUT_BODY, 408, ANY_WORK | TO(TUNNEL)},
+    [MK__H2_STREAM_HANDLER] = {"handler", MK__TIMEOUT_HANDLER, 503, ANY_WORK | TO(TUNNEL)},
+    [MK__H2_STREAM_DISK] = {"disk", MK__TIMEOUT_HANDLER, 503, ANY_WORK},
+    [MK__H2_STREAM_WRITE] = {"send", MK__TIMEOUT_SEND, 0, ANY_WORK},
+    [MK__H2_STREAM_TUNNEL] = {"tunnel", MK__TIMEOUT_TUNNEL, 0, TO(TUNNEL) | ANY_END},
+    [MK__H2_STREAM_LINGER] = {"linger", MK__TIMEOUT_LINGER, 0, TO(CLOSED)},
+    [MK__H2_STREAM_CLOSED] = {"closed", MK__TIMEOUTS, 0, 0},
+};
+
+static enum mk__h2_stream_state find_state(const struct mk__h2_stream *s)
+{
+    const struct mk_request *req = s->req;
+    if (req->tunnel)
+        return MK__H2_STREAM_TUNNEL;
+    if (req->file_read)
+        return MK__H2_STREAM_DISK;
+    if (!mk_list_empty(&s->priority.node) ||
+        (req->head_sent && !s->deferred)) /* deferred: there is nothing to send yet */
+        return MK__H2_STREAM_WRITE;
+    return mk__h2_stream_wants_body(req) ? MK__H2_STREAM_READ_BODY : MK__H2_STREAM_HANDLER;
+}
+
+static uint64_t conn_sent_bytes(const struct mk__h2_stream *s)
+{
+    const struct mk__conn *c = s->h2->conn;
+    return c->stream_bytes - (c->sock.held_len - c->sock.held_at);
+}
+
+/* The client takes what others have for it, and would take this one's. */
+static bool is_conn_progressing(const struct mk__h2_stream *s)
+{
+    return s->state == MK__H2_STREAM_WRITE && conn_sent_bytes(s) != s->armed_sent &&
+           (mk__h2_remote_window(s->h2, s->id) > 0 || s->h2->conn->sock.held);
+}
+
+static void arm_timer(struct mk__h2_stream *s)
+{
+    const struct mk__context *http = mk__h2_http(s->h2);
+    const struct mk__http_limits *limits = s->req ? s->req->limits : &http->settings->limits;
+    s->armed = true;
+    s->armed_bytes = s->req ? s->req->sent_bytes + s->req->body_bytes : 0;
+    s->armed_sent = conn_sent_bytes(s);
+    mk_timer_arm(http->loop, &s->timer, limits->timeout_ms[mk__h2_stream_states[s->state].timeout]);
+}
+
+void mk__h2_timeout_enter(struct mk__h2_stream *s, enum mk__h2_stream_state state)
+{
+    assert(mk__h2_stream_states[s->state].next & 1u << state);
+    if (s->state != state)
+        mk_log_debug("connection %d, stream %d: %s to %s", s->h2->conn->event.fd, s->id,
+                     mk__h2_stream_states[s->state].name, mk__h2_stream_states[state].name);
+    s->state = (uint8_t)state;
+    if (state != MK__H2_STREAM_CLOSED)
+        arm_timer(s);
+}
+
+void mk__h2_timeout_update(struct mk__h2_stream *s)
+{
+    struct mk_request *req = s->req;
+    if (!req)
+        return;
+    enum mk__h2_stream_state before = s->state, state = find_state(s);
+    uint64_t moved = req->sent_bytes + req->body_bytes;
+    if (s->armed && state == before && (moved == s->armed_bytes || state == MK__H2_STREAM_DISK))
+        return;
+    if (state == MK__H2_STREAM_READ_BODY && (!s->armed || before != state)) {
+        req->rate_since_ms = mk_loop_now_ms(req->http->loop);
+        req->rate_bytes = 0;
+    }
+    mk__h2_timeout_enter(s, state);
+}
+
+static void on_stream_timer(struct mk_timer *timer)
+{
+    struct mk__h2_stream *s = MK_CONTAINER_OF(timer, struct mk__h2_stream, timer);
+    struct mk_request *req = s->req;
+    int status = mk__h2_stream_states[s->state].timeout_status;
+    s->armed = false;
+    if (!req) {
+        mk__h2_reset_stream(s, false);
+        mk_task_schedule(mk__h2_http(s->h2)->loop, &s->h2->conn->task);
+        return;
+    }
+    if (is_conn_progressing(s)) {
+        arm_timer(s);
+        return;
+    }
+    if (s->state == MK__H2_STREAM_HANDLER && req->http->app->on_handler_timeout)
+        req->http->app->on_handler_timeout(req, req->http->app_ctx);
+    if (s->state == MK__H2_STREAM_WRITE)
+        mk__h2_flood_log(s->h2, MK__H2_FLOOD_SEND_TIMEOUT, req->limits->timeout_ms[MK__TIMEOUT_SEND]);
+    req->protocol->wake(req);
+    if (!status || req->head_sent) {
+        req->failed = req->ended = true;
+        return;
+    }
+    req->body_done = req->body_failed = req->body_discard = true;
+    mk_response_error(req, status);
+}
+
+void mk__h2_timeout_init(struct mk__h2_stream *s)
+{
+    mk_timer_init(&s->timer, on_stream_timer);
+}

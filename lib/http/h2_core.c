@@ -1,9 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-/*
- * What HTTP/2 may call (http/h2_core.h).
- */
-#include "http/h2_core.h"
-
-#define MEMBER(type, name, parameters, arguments) .name = name,
-
-const struct mk__h2_core mk__h2_core = {MK__H2_CORE(MEMBER)};

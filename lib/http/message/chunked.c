@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The decoder of the chunked transfer coding. Responsible for strict framing and its limits; adding up the
+ * size of a body, and what is done with it, is the caller's business.
+ *
+ *     ┌► SIZE ─► extensions ─► SIZE_LF ─► DATA ─► DATA_CR ─► DATA_LF ─┐
+ *     └──────────────────────────┼────────────────────────────────────┘
+ *                             size 0 ─► TRAILER ⇄ name: value CRLF ─► END_LF ─► done
+ *
+ * The machine is a table of states and classes of bytes. What it does not name is malformed: a bare CR or
+ * LF, a control byte, a blank where the grammar has none.
+ */
+#include "http/message/chunked.h"
+
+#include <errno.h>
+
+#include <monkey/escape.h>
+
+enum class {
+    BAD,
+    BLANK, /* SP HTAB */
+    CR,
+    LF,
+    HEX,   /* a digit of a size, also part of a token */
+    TOKEN, /* the other bytes of a token */
+    SEMICOLON,
+    EQUALS,
+    COLON,
+    QUOTE,
+    BACKSLASH,
+    TEXT, /* the other visible bytes and obs-text */
+    CLASSES,
+};
+
+/* The groups matter: see count_byte(). */
+enum state {
+    BROKEN,
+    SIZE_FIRST,
+    SIZE,
+    /* extensions */
+    EXT_BLANK, /* before a ";" */
+    EXT_NAME_BLANK,
+    EXT_NAME,
+    EXT_NAME_END,
+    EXT_VALUE_BLANK,
+    EXT_VALUE,
+    EXT_QUOTED,
+    EXT_ESCAPED,
+    EXT_QUOTED_END,
+    /* the end of a chunk line, and data */
+    SIZE_LF,
+    DATA,
+    DATA_CR,
+    DATA_LF,
+    /* the trailer section */
+    TRAILER,
+    TRAILER_NAME,
+    TRAILER_VALUE,
+    TRAILER_LF,
+    END_LF,
+    DONE,
+    STATES,
+};
+
+static const uint8_t classes[256] = {
+    ['\t'] = BLANK,         [' '] = BLANK,         ['\r'] = CR,           ['\n'] = LF,           ['0' ... '9'] = HEX,
+    ['A' ... 'F'] = HEX,    ['a' ... 'f'] = HEX,   ['G' ... 'Z'] = TOKEN, ['g' ... 'z'] = TOKEN, ['!'] = TOKEN,
+    ['#' ... '\''] = TOKEN, ['*' ... '+'] = TOKEN, ['-' ... '.'] = TOKEN, ['^' ... '`'] = TOKEN, ['|'] = TOKEN,
+    ['~'] = TOKEN,          [';'] = SEMICOLON,     ['='] = EQUALS,        [':'] = COLON,         ['"'] = QUOTE,
+    ['\\'] = BACKSLASH,     ['(' ... ')'] = TEXT,  [','] = TEXT,          ['/'] = TEXT,          ['<'] = TEXT,
+    ['>' ... '@'] = TEXT,   ['['] = TEXT,          [']'] = TEXT,          ['{'] = TEXT,          ['}'] = TEXT,
+    [0x80 ... 0xff] = TEXT,
+};
+
+#define TOKENS(to) [HEX] = to, [TOKEN] = to
+#define VISIBLE(to) TOKENS(to), [SEMICOLON] = to, [EQUALS] = to, [COLON] = to, [TEXT] = to
+
+static const uint8_t transitions[STATES][CLASSES] = {
+    [SIZE_FIRST] = {[HEX] = SIZE},
+    [SIZE] = {[HEX] = SIZE, [BLANK] = EXT_BLANK, [SEMICOLON] = EXT_NAME_BLANK, [CR] = SIZE_LF},
+    [EXT_BLANK] = {[BLANK] = EXT_BLANK, [SEMICOLON] = EXT_NAME_BLANK},
+    [EXT_NAME_BLANK] = {[BLANK] = EXT_NAME_BLANK, TOKENS(EXT_NAME)},
+    [EXT_NAME] = {TOKENS(EXT_NAME), [BLANK] = EXT_NAME_END, [EQUALS] = EXT_VALUE_BLANK, [SEMICOLON] = EXT_NAME_BLANK,
+                  [CR] = SIZE_LF},
+    [EXT_NAME_END] = {[BLANK] = EXT_NAME_END, [EQUALS] = EXT_VALUE_BLANK, [SEMICOLON] = EXT_NAME_BLANK},
+    [EXT_VALUE_BLANK] = {[BLANK] = EXT_VALUE_BLANK, TOKENS(EXT_VALUE), [QUOTE] = EXT_QUOTED},
+    [EXT_VALUE] = {TOKENS(EXT_VALUE), [BLANK] = EXT_BLANK, [SEMICOLON] = EXT_NAME_BLANK, [CR] = SIZE_LF},
+    [EXT_QUOTED] = {VISIBLE(EXT_QUOTED), [BLANK] = EXT_QUOTED, [BACKSLASH] = EXT_ESCAPED, [QUOTE] = EXT_QUOTED_END},
+    [EXT_ESCAPED] = {VISIBLE(EXT_QUOTED), [BLANK] = EXT_QUOTED, [BACKSLASH] = EXT_QUOTED, [QUOTE] = EXT_QUOTED},
+    [EXT_QUOTED_END] = {[BLANK] = EXT_BLANK, [SEMICOLON] = EXT_NAME_BLANK, [CR] = SIZE_LF},
+    [SIZE_LF] = {[LF] = DATA},
+    [DATA_CR] = {[CR] = DATA_LF},
+    [DATA_LF] = {[LF] = SIZE_FIRST},
+    [TRAILER] = {TOKENS(TRAILER_NAME), [CR] = END_LF},
+    [TRAILER_NAME] = {TOKENS(TRAILER_NAME), [COLON] = TRAILER_VALUE},
+    [TRAILER_VALUE] = {VISIBLE(TRAILER_VALUE), [BLANK] = TRAILER_VALUE, [QUOTE] = TRAILER_VALUE,
+                       [BACKSLASH] = TRAILER_VALUE, [CR] = TRAILER_LF},
+    [TRAILER_LF] = {[LF] = TRAILER},
+    [END_LF] = {[LF] = DONE},
+};
+
+void mk__chunked_init(struct mk__chunked *c, const struct mk__chunked_limits *limits)
+{
+    *c = (struct mk__chunked){.limits = *limits, .state = SIZE_FIRST};
+}
+
+static int set_broken(struct mk__chunked *c, int err)
+{
+    c->state = BROKEN;
+    return err;
+}
+
+/* Counts the byte that led from one state to the next; false when that is too many. */
+static bool count_byte(struct mk__chunked *c, enum state from, enum state to)
+{
+    if (from >= TRAILER) {
+        c->trailer_count += from == TRAILER && to == TRAILER_NAME;
+        return ++c->trailer_bytes <= c->limits.trailer_bytes_max && c->trailer_count <= c->limits.trailer_count_max;
+    }
+    if (from > SIZE_LF)
+        return true;
+    c->line_bytes = from == SIZE_FIRST ? 1 : c->line_bytes + 1;
+    c->ext_bytes += to >= EXT_BLANK && to <= EXT_QUOTED_END;
+    return c->line_bytes <= c->limits.line_bytes_max && c->ext_bytes <= c->limits.ext_bytes_total_max;
+}
+
+/* 16 digits at most, so that the size cannot overflow. */
+static bool add_digit(struct mk__chunked *c, enum state from, char digit)
+{
+    if (from == SIZE_FIRST)
+        c->left = c->digits = 0;
+    c->left = c->left << 4 | (uint64_t)mk_hex_value(digit);
+    return ++c->digits <= 16;
+}
+
+/* Takes one byte of framing. */
+static int decode_byte(struct mk__chunked *c, char byte)
+{
+    enum state from = c->state, to = transitions[from][classes[(unsigned char)byte]];
+
+    if (to == BROKEN || (to == SIZE && !add_digit(c, from, byte)))
+        return set_broken(c, -EINVAL);
+    if (!count_byte(c, from, to))
+        return set_broken(c, -EMSGSIZE);
+    c->state = to == DATA && !c->left ? TRAILER : to;
+    c->done = to == DONE;
+    return 0;
+}
+
+ssize_t mk__chunked_decode(struct mk__chunked *c, const char *in, size_t len, struct mk_str *ret_data)
+{
+    *ret_data = MK_STR_NONE;
+    for (size_t i = 0; i < len && !c->done; i++) {
+        if (c->state == DATA) {
+            size_t n = len - i < c->left ? len - i : (size_t)c->left;
+            *ret_data = mk_str(in + i, n);
+            c->left -= n;
+            if (!c->left)
+                c->state = DATA_CR;
+            return (ssize_t)(i + n);
+        }
+        int err = decode_byte(c, in[i]);
+        if (err)
+            return err;
+        if (c->done)
+            return (ssize_t)(i + 1);
+    }
+    return c->done ? 0 : (ssize_t)len;
+}

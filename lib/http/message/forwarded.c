@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The walk of http/message/forwarded.h. Lists are cut from their right end, where the proxies that we trust have
+ * written: what a client puts to the left of that, an opening quote for example, cannot change how they are understood.
+ */
+#include "http/message/forwarded.h"
+
+/* An odd number of backslashes stands before the byte at `i`. */
+static bool is_escaped(struct mk_str s, size_t i)
+{
+    size_t n = 0;
+    while (n < i && s.p[i - n - 1] == '\\')
+        n++;
+    return n % 2;
+}
+
+/* Cuts off what stands behind the last `mark`, trimmed; all of it when there is none. */
+static struct mk_str cut_last(struct mk_str *rest, char mark, bool with_quotes)
+{
+    size_t i = rest->len;
+    bool quoted = false;
+    while (i && (quoted || rest->p[i - 1] != mark)) {
+        i--;
+        if (with_quotes && rest->p[i] == '"' && !(quoted && is_escaped(*rest, i)))
+            quoted = !quoted;
+    }
+    struct mk_str last = mk_str_trim(mk_str(rest->p + i, rest->len - i));
+    rest->len = i ? i - 1 : 0;
+    return last;
+}
+
+/* An obfuscated port ("192.0.2.1:_web", RFC 7239 section 6.3) is none that anybody could use. */
+static struct mk_str strip_obfuscated_port(struct mk_str node)
+{
+    const char *colon = node.len ? memrchr(node.p, ':', node.len) : NULL;
+    if (colon && colon > node.p && colon + 1 < node.p + node.len && colon[1] == '_')
+        node.len = (size_t)(colon - node.p);
+    return node;
+}
+
+static void add_hop(struct mk__forwarded *f, struct mk_str node)
+{
+    struct mk_address address;
+    if (mk_address_parse(strip_obfuscated_port(node), &address) < 0) {
+        f->ended = true;
+        return;
+    }
+    f->client = address;
+    f->ended = !mk_networks_contain(f->trusted, &address);
+}
+
+static bool can_add_hop(struct mk__forwarded *f)
+{
+    f->ended |= f->hops == MK__FORWARDED_HOPS_MAX;
+    f->hops += !f->ended;
+    return !f->ended;
+}
+
+void mk__forwarded_read_x_for(struct mk__forwarded *f, struct mk_str line)
+{
+    while (line.len && can_add_hop(f)) {
+        struct mk_str node = cut_last(&line, ',', false);
+        if (node.len)
+            add_hop(f, node);
+    }
+}
+
+static void set_scheme(struct mk__forwarded *f, struct mk_str scheme)
+{
+    if (mk_str_ieq(scheme, MK_STR("https")))
+        f->is_https = true;
+    else if (mk_str_ieq(scheme, MK_STR("http")))
+        f->is_https = false;
+}
+
+void mk__forwarded_read_x_proto(struct mk__forwarded *f, struct mk_str line)
+{
+    for (unsigned i = 0; line.len && (i < f->hops || i == 0); i++)
+        set_scheme(f, cut_last(&line, ',', false));
+}
+
+/* ── Forwarded: name=value pairs (RFC 7239 section 4) ── */
+
+/* Nothing that we look for holds a quote or a backslash: one with them is garbage. */
+static struct mk_str unquote(struct mk_str value)
+{
+    bool quoted = value.len >= 2 && value.p[0] == '"' && value.p[value.len - 1] == '"';
+    return quoted ? mk_str(value.p + 1, value.len - 2) : value;
+}
+
+/* Where an element stands, its proxy is trusted: that is so for what it says of the scheme, too. */
+static void read_forwarded_element(struct mk__forwarded *f, struct mk_str element)
+{
+    struct mk_str node = MK_STR("");
+    while (element.len) {
+        struct mk_str pair = cut_last(&element, ';', true);
+        const char *equals = pair.len ? memchr(pair.p, '=', pair.len) : NULL;
+        if (!equals)
+            continue;
+        struct mk_str name = mk_str(pair.p, (size_t)(equals - pair.p));
+        struct mk_str value = unquote(mk_str(equals + 1, pair.len - name.len - 1));
+        if (mk_str_ieq(name, MK_STR("for")))
+            node = value;
+        else if (mk_str_ieq(name, MK_STR("proto")))
+            set_scheme(f, value);
+    }
+    add_hop(f, node);
+}
+
+void mk__forwarded_read(struct mk__forwarded *f, struct mk_str line)
+{
+    while (line.len && can_add_hop(f)) {
+        struct mk_str element = cut_last(&line, ',', true);
+        if (element.len)
+            read_forwarded_element(f, element);
+    }
+}

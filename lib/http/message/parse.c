@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The parser of http/message/parse.h. Strict on purpose: whatever two implementations could read in two ways (bare
+ * CR or LF, folded lines, space before a colon, control bytes) is refused, since a disagreement between a
+ * proxy and a server about where a message ends is how requests are smuggled. What the fields mean is not
+ * decided here (request_head.c).
+ */
+#include "http/message/parse.h"
+
+#include <assert.h>
+#include <limits.h>
+
+enum { EMPTY_LINES_MAX = 8, HEAD_BYTES_LIMIT = UINT16_MAX };
+
+enum { TOKEN = 1, TARGET = 2, VALUE = 4 };
+
+/* What a byte may be part of: a token, a request target, a field value (RFC 9110 section 5.5). */
+static const uint8_t classes[256] = {
+    ['\t'] = VALUE,
+    [' '] = VALUE,
+    ['"'] = TARGET | VALUE,
+    ['('] = TARGET | VALUE,
+    [')'] = TARGET | VALUE,
+    [','] = TARGET | VALUE,
+    ['/'] = TARGET | VALUE,
+    [':' ... '@'] = TARGET | VALUE,
+    ['['] = TARGET | VALUE,
+    ['\\'] = VALUE,
+    [']'] = TARGET | VALUE,
+    ['{'] = TARGET | VALUE,
+    ['}'] = TARGET | VALUE,
+    ['!'] = TOKEN | TARGET | VALUE,
+    ['#' ... '\''] = TOKEN | TARGET | VALUE,
+    ['*' ... '+'] = TOKEN | TARGET | VALUE,
+    ['-' ... '.'] = TOKEN | TARGET | VALUE,
+    ['0' ... '9'] = TOKEN | TARGET | VALUE,
+    ['A' ... 'Z'] = TOKEN | TARGET | VALUE,
+    ['^' ... 'z'] = TOKEN | TARGET | VALUE,
+    ['|'] = TOKEN | TARGET | VALUE,
+    ['~'] = TOKEN | TARGET | VALUE,
+    [0x80 ... 0xff] = VALUE,
+};
+
+static size_t span_class(struct mk_str s, uint8_t class)
+{
+    size_t n = 0;
+    while (n < s.len && (classes[(unsigned char)s.p[n]] & class))
+        n++;
+    return n;
+}
+
+bool mk__parse_is_token(struct mk_str s)
+{
+    return s.len && span_class(s, TOKEN) == s.len;
+}
+
+struct name {
+    struct mk_str text;
+    uint8_t id;
+};
+
+/* Field names by length, so that a lookup compares with two or three at most. */
+static const struct name names[] = {
+    {MK_STR("te"), MK_HEADER_TE},
+    {MK_STR("host"), MK_HEADER_HOST},
+    {MK_STR("range"), MK_HEADER_RANGE},
+    {MK_STR("accept"), MK_HEADER_ACCEPT},
+    {MK_STR("cookie"), MK_HEADER_COOKIE},
+    {MK_STR("expect"), MK_HEADER_EXPECT},
+    {MK_STR("origin"), MK_HEADER_ORIGIN},
+    {MK_STR("referer"), MK_HEADER_REFERER},
+    {MK_STR("upgrade"), MK_HEADER_UPGRADE},
+    {MK_STR("if-match"), MK_HEADER_IF_MATCH},
+    {MK_STR("if-range"), MK_HEADER_IF_RANGE},
+    {MK_STR("connection"), MK_HEADER_CONNECTION},
+    {MK_STR("user-agent"), MK_HEADER_USER_AGENT},
+    {MK_STR("content-type"), MK_HEADER_CONTENT_TYPE},
+    {MK_STR("authorization"), MK_HEADER_AUTHORIZATION},
+    {MK_STR("if-none-match"), MK_HEADER_IF_NONE_MATCH},
+    {MK_STR("content-length"), MK_HEADER_CONTENT_LENGTH},
+    {MK_STR("accept-encoding"), MK_HEADER_ACCEPT_ENCODING},
+    {MK_STR("if-modified-since"), MK_HEADER_IF_MODIFIED_SINCE},
+    {MK_STR("transfer-encoding"), MK_HEADER_TRANSFER_ENCODING},
+    {MK_STR("if-unmodified-since"), MK_HEADER_IF_UNMODIFIED_SINCE},
+};
+
+enum { NAMES = sizeof(names) / sizeof(names[0]), NAME_BYTES_MAX = 19 };
+
+/* The first row of `names` whose text has this length (the rows are sorted by it). */
+static const uint8_t first_of_length[NAME_BYTES_MAX + 2] = {
+    [0 ... 2] = 0, [3] = 1,   [4] = 1,   [5] = 2,   [6] = 3,   [7] = 7,   [8] = 9,   [9] = 11,  [10] = 11,    [11] = 13,
+    [12] = 13,     [13] = 14, [14] = 16, [15] = 17, [16] = 18, [17] = 18, [18] = 20, [19] = 20, [20] = NAMES,
+};
+
+static uint8_t find_field(struct mk_str name)
+{
+    if (name.len > NAME_BYTES_MAX)
+        return MK_HEADER_OTHER;
+    for (unsigned i = first_of_length[name.len]; i < first_of_length[name.len + 1]; i++)
+        if (mk_str_ieq(name, names[i].text))
+            return names[i].id;
+    return MK_HEADER_OTHER;
+}
+
+static const struct {
+    struct mk_str name;
+    uint8_t method;
+} methods[] = {
+    {MK_STR("GET"), MK_GET},         {MK_STR("HEAD"), MK_HEAD},     {MK_STR("POST"), MK_POST},
+    {MK_STR("PUT"), MK_PUT},         {MK_STR("DELETE"), MK_DELETE}, {MK_STR("OPTIONS"), MK_OPTIONS},
+    {MK_STR("CONNECT"), MK_CONNECT}, {MK_STR("TRACE"), MK_TRACE},   {MK_STR("PATCH"), MK_PATCH},
+};
+
+static uint8_t find_method(struct mk_str name)
+{
+    for (unsigned i = 0; i < sizeof(methods) / sizeof(methods[0]); i++)
+        if (mk_str_eq(name, methods[i].name))
+            return methods[i].method;
+    return MK_METHOD_OTHER;
+}
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+/* "HTTP/1.x": RFC 9112 section 2.3. Another major version is 505, anything else 400. */
+static int read_version(struct mk__parse *p, struct mk_str s)
+{
+    if (s.len != 8 || memcmp(s.p, "HTTP/", 5) != 0 || !is_digit(s.p[5]) || s.p[6] != '.' || !is_digit(s.p[7]))
+        return -400;
+    if (s.p[5] != '1')
+        return -505;
+    p->minor = (uint8_t)(s.p[7] - '0');
+    return 0;
+}
+
+/* method SP request-target SP HTTP-version */
+static int read_request_line(struct mk__parse *p, struct mk_str line)
+{
+    size_t n = span_class(line, TOKEN);
+    if (n == 0 || n == line.len || line.p[n] != ' ')
+        return -400;
+    p->method_name = (struct mk__span){p->line_at, (uint16_t)n};
+    p->method = find_method(mk_str(line.p, n));
+    size_t at = n + 1;
+    n = span_class(mk_str(line.p + at, line.len - at), TARGET);
+    if (n == 0 || at + n == line.len || line.p[at + n] != ' ')
+        return -400;
+    p->target = (struct mk__span){(uint16_t)(p->line_at + at), (uint16_t)n};
+    at += n + 1;
+    return read_version(p, mk_str(line.p + at, line.len - at));
+}
+
+/* field-name ":" OWS field-value OWS, without a space before the colon (RFC 9112 section 5.1) */
+static int read_field(struct mk__parse *p, struct mk__field *field, struct mk_str line)
+{
+    size_t name_len = span_class(line, TOKEN);
+    if (name_len == 0 || name_len == line.len || line.p[name_len] != ':')
+        return -400;
+    struct mk_str raw = mk_str(line.p + name_len + 1, line.len - name_len - 1);
+    if (span_class(raw, VALUE) != raw.len)
+        return -400;
+    struct mk_str value = mk_str_trim(raw);
+    uint8_t id = find_field(mk_str(line.p, name_len));
+    *field = (struct mk__field){
+        .name = {p->line_at, (uint16_t)name_len},
+        .value = {(uint16_t)(p->line_at + (value.p - line.p)), (uint16_t)value.len},
+        .id = id,
+    };
+    p->seen |= 1u << id;
+    return 0;
+}
+
+static_assert(MK_HEADER_COUNT <= sizeof(((struct mk__parse *)0)->seen) * CHAR_BIT, "a bit for each field");
+
+/* One line without its CRLF. 0 when it ended the head, MK_AGAIN to go on, a negative status. */
+static int read_line(struct mk__parse *p, struct mk__field *fields, const struct mk__parse_limits *limits,
+                     struct mk_str line)
+{
+    int err;
+    if (p->phase == MK__PARSE_START) {
+        /* a robust server skips empty lines before the request line: RFC 9112 section 2.2 */
+        if (line.len == 0)
+            return ++p->empty_lines > EMPTY_LINES_MAX ? -400 : MK_AGAIN;
+        err = read_request_line(p, line);
+        p->phase = MK__PARSE_FIELDS;
+    } else {
+        if (line.len == 0) {
+            p->phase = MK__PARSE_DONE;
+            return 0;
+        }
+        if (p->n_fields >= limits->fields_max) /* above it, when a reload has lowered it since */
+            return -431;
+        err = read_field(p, &fields[p->n_fields], line);
+        p->n_fields += err == 0;
+    }
+    return err ? err : MK_AGAIN;
+}
+
+/* A request line that is too long: is it the method, which nobody has implemented then, or the target? */
+static int reject_line(struct mk_str line)
+{
+    size_t n = span_class(line, TOKEN);
+    return n == line.len ? -501 : line.p[n] == ' ' ? -414 : -400;
+}
+
+/* Is a line of which `len - p->line_at` bytes are here (no LF among them), or its head, too long already? */
+static int check_length(const struct mk__parse *p, const struct mk__parse_limits *limits, const char *head, size_t len)
+{
+    if (p->phase == MK__PARSE_START && len - p->line_at > limits->line_bytes_max + 1)
+        return reject_line(mk_str(head + p->line_at, limits->line_bytes_max));
+    return len >= limits->head_bytes_max || len >= HEAD_BYTES_LIMIT ? -431 : MK_AGAIN;
+}
+
+/* A method or an empty line. */
+static bool can_begin(char c)
+{
+    return (classes[(unsigned char)c] & TOKEN) || c == '\r' || c == '\n';
+}
+
+int mk__parse_head(struct mk__parse *p, struct mk__field *fields, const struct mk__parse_limits *limits,
+                   struct mk_str head)
+{
+    if (head.len > HEAD_BYTES_LIMIT)
+        head.len = HEAD_BYTES_LIMIT;
+    while (p->seen_len < head.len) {
+        if (p->phase == MK__PARSE_START && !can_begin(head.p[p->line_at]))
+            return -400; /* a TLS handshake, say: no line end will ever come */
+        const char *lf = memchr(head.p + p->seen_len, '\n', head.len - p->seen_len);
+        if (!lf) {
+            p->seen_len = (uint16_t)head.len;
+            break;
+        }
+        size_t end = (size_t)(lf - head.p);
+        int r = check_length(p, limits, head.p, end); /* the verdict must not depend on how the bytes were cut */
+        if (r != MK_AGAIN)
+            return r;
+        if (end == p->line_at || lf[-1] != '\r')
+            return -400; /* a bare LF */
+        r = read_line(p, fields, limits, mk_str(head.p + p->line_at, end - 1 - p->line_at));
+        p->seen_len = p->line_at = (uint16_t)(end + 1);
+        if (r == 0)
+            p->head_len = (uint16_t)(end + 1);
+        if (r != MK_AGAIN)
+            return r;
+    }
+    return check_length(p, limits, head.p, head.len);
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The parser of message heads (RFC 9112 sections 2 to 5): bytes in, spans out. It keeps no pointer to the
+ * bytes, so they may move between two calls, and it never looks at a byte twice to find a line's end.
+ *
+ *     GET /index.html HTTP/1.1 CRLF Host: example.org CRLF CRLF body...
+ *     └method┘ └─target─┘  minor     └name┘ └──value──┘         ▲ head_len
+ */
+#ifndef MK_HTTP_MESSAGE_PARSE_H
+#define MK_HTTP_MESSAGE_PARSE_H
+
+#include <monkey/header_id.h>
+#include <monkey/request.h>
+#include <monkey/str.h>
+
+/* Offsets into the head, which is at most 64 KB - 1 long. */
+struct mk__span {
+    uint16_t at, len;
+};
+
+struct mk__field {
+    struct mk__span name, value;
+    uint16_t id; /* enum mk_header_id */
+};
+
+struct mk__parse_limits {
+    uint32_t line_bytes_max; /* request line: 414 beyond it */
+    uint32_t head_bytes_max; /* all of the head: 431 */
+    uint32_t fields_max;     /* 431 */
+};
+
+enum mk__parse_phase { MK__PARSE_START, MK__PARSE_FIELDS, MK__PARSE_DONE };
+
+struct mk__parse {
+    uint16_t phase;
+    uint16_t seen_len; /* bytes searched for a line's end */
+    uint16_t line_at;  /* where the current line begins */
+    uint16_t head_len; /* when done */
+    struct mk__span method_name, target;
+    uint16_t n_fields;
+    uint8_t method; /* enum mk_method */
+    uint8_t minor;  /* of HTTP/1.x */
+    uint8_t empty_lines;
+    uint32_t seen; /* a bit for each enum mk_header_id that came */
+};
+
+/*
+ * Reads on, in `head`, which starts with the first byte of the message and has grown since the last call.
+ * `p` starts out zeroed. `fields` has room for limits->fields_max and must hold what earlier calls put there. Limits
+ * may change between two calls.
+ *
+ * 0: the head is complete (p->head_len). MK_AGAIN: more bytes are needed. Otherwise the negative status that
+ * the client deserves: -400, -414, -431, -501, -505; the connection cannot be used any further.
+ */
+int mk__parse_head(struct mk__parse *p, struct mk__field *fields, const struct mk__parse_limits *limits,
+                   struct mk_str head);
+
+/* Is every byte of `s` allowed in a token (RFC 9110 section 5.6.2), and is there one? */
+bool mk__parse_is_token(struct mk_str s);
+
+#endif

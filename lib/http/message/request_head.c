@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The meaning of a head (http/message/request_head.h). Everything that two servers could understand differently ends
+ * the connection here: two lengths, a length beside a transfer coding, a coding that is not chunked.
+ */
+#include "http/message/request_head.h"
+
+/* How often a field came; `ret_last` is its last line. */
+static unsigned count_field(const struct mk__parse *p, const struct mk__field *fields, enum mk_header_id id,
+                            const struct mk__field **ret_last)
+{
+    unsigned n = 0;
+    if (!(p->seen & 1u << id))
+        return 0;
+    for (unsigned i = 0; i < p->n_fields; i++) {
+        if (fields[i].id != id)
+            continue;
+        *ret_last = &fields[i];
+        n++;
+    }
+    return n;
+}
+
+/* RFC 9112 section 3.2: exactly one valid Host in HTTP/1.1; the target's own authority wins. */
+static int read_host(const struct mk__parse *p, const struct mk__field *fields, const char *base,
+                     struct mk_str authority, struct mk__request_head *head)
+{
+    const struct mk__field *field = NULL;
+    struct mk__uri_host_port host = {0};
+    unsigned n = count_field(p, fields, MK_HEADER_HOST, &field);
+
+    if (n > 1 || (n == 0 && p->minor > 0))
+        return -400;
+    if (n && mk__uri_split_authority(mk__span_str(base, field->value), &host) < 0)
+        return -400;
+    if (authority.len && mk__uri_split_authority(authority, &host) < 0)
+        return -400;
+    if (host.name.len)
+        head->host = (struct mk__span){(uint16_t)(host.name.p - base), (uint16_t)host.name.len};
+    return 0;
+}
+
+static int read_target(const struct mk__parse *p, const struct mk__field *fields, const char *base,
+                       struct mk__request_head *head)
+{
+    struct mk__uri_parts t;
+    if (mk__uri_split_target(mk__span_str(base, p->method_name), mk__span_str(base, p->target), &t) < 0)
+        return -400;
+    head->asterisk = t.form == MK__URI_ASTERISK;
+    /* an absolute form without a path has the constant "/", which lies elsewhere: len 0 says so */
+    if (t.path.p >= base && t.path.p < base + p->head_len)
+        head->path = (struct mk__span){(uint16_t)(t.path.p - base), (uint16_t)t.path.len};
+    head->has_query = t.has_query;
+    if (t.has_query)
+        head->query = (struct mk__span){(uint16_t)(t.query.p - base), (uint16_t)t.query.len};
+    return read_host(p, fields, base, t.authority, head);
+}
+
+/* An element of a list that is not there. Recipients may skip it, but some read the whole list as another coding. */
+static bool has_empty_element(struct mk_str list)
+{
+    bool is_empty = true;
+    for (size_t i = 0; i < list.len; i++) {
+        if (list.p[i] == ',' && is_empty)
+            return true;
+        is_empty = list.p[i] == ',' || (is_empty && (list.p[i] == ' ' || list.p[i] == '\t'));
+    }
+    return is_empty;
+}
+
+/* RFC 9112 section 6.1: chunked must be there once and last; nothing else is implemented. */
+static int read_codings(const struct mk__parse *p, const struct mk__field *fields, const char *base)
+{
+    unsigned chunked = 0, others = 0;
+    bool last = false;
+    for (unsigned i = 0; i < p->n_fields; i++) {
+        if (fields[i].id != MK_HEADER_TRANSFER_ENCODING)
+            continue;
+        struct mk_str rest = mk__span_str(base, fields[i].value), coding;
+        if (has_empty_element(rest))
+            return -400;
+        while (mk_str_next(&rest, &coding)) {
+            last = mk_str_ieq(coding, MK_STR("chunked"));
+            chunked += last;
+            others += !last;
+        }
+    }
+    if (chunked > 1 || (chunked && !last) || chunked + others == 0)
+        return -400;
+    return others ? -501 : 0;
+}
+
+static int read_framing(const struct mk__parse *p, const struct mk__field *fields, const char *base,
+                        struct mk__request_head *head)
+{
+    const struct mk__field *length = NULL;
+    unsigned lengths = count_field(p, fields, MK_HEADER_CONTENT_LENGTH, &length);
+
+    if (p->seen & 1u << MK_HEADER_TRANSFER_ENCODING) {
+        if (lengths || p->minor == 0)
+            return -400;
+        head->body = MK__BODY_CHUNKED;
+        return read_codings(p, fields, base);
+    }
+    if (lengths == 0)
+        return 0;
+    if (lengths > 1 || !mk_str_u64(mk__span_str(base, length->value), INT64_MAX, &head->body_bytes))
+        return -400;
+    if (head->body_bytes)
+        head->body = MK__BODY_LENGTH;
+    return 0;
+}
+
+static void read_connection(const struct mk__parse *p, const struct mk__field *fields, const char *base,
+                            struct mk__request_head *head)
+{
+    bool close = false, keep = false;
+    if (p->seen & 1u << MK_HEADER_CONNECTION) {
+        for (unsigned i = 0; i < p->n_fields; i++) {
+            if (fields[i].id != MK_HEADER_CONNECTION)
+                continue;
+            struct mk_str rest = mk__span_str(base, fields[i].value), option;
+            while (mk_str_next(&rest, &option)) {
+                close |= mk_str_ieq(option, MK_STR("close"));
+                keep |= mk_str_ieq(option, MK_STR("keep-alive"));
+            }
+        }
+    }
+    head->keep_alive = !close && (keep || p->minor > 0);
+}
+
+/* RFC 9110 section 10.1.1: the one expectation there is; HTTP/1.0 clients cannot mean it. */
+static int read_expectation(const struct mk__parse *p, const struct mk__field *fields, const char *base,
+                            struct mk__request_head *head)
+{
+    const struct mk__field *field = NULL;
+    unsigned n = count_field(p, fields, MK_HEADER_EXPECT, &field);
+    if (n == 0)
+        return 0;
+    if (n > 1 || !mk_str_ieq(mk__span_str(base, field->value), MK_STR("100-continue")))
+        return -417;
+    head->expects_continue = p->minor > 0 && head->body != MK__BODY_NONE;
+    return 0;
+}
+
+int mk__request_head_read(const struct mk__parse *p, const struct mk__field *fields, const char *base,
+                          struct mk__request_head *ret_head)
+{
+    *ret_head = (struct mk__request_head){.body = MK__BODY_NONE};
+    int err = read_framing(p, fields, base, ret_head);
+    if (err == 0)
+        err = read_target(p, fields, base, ret_head);
+    if (err == 0)
+        err = read_expectation(p, fields, base, ret_head);
+    if (err == 0)
+        read_connection(p, fields, base, ret_head);
+    return err;
+}

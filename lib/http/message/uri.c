@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Request targets, authorities and paths. Responsible for syntax and for the normal form of a path; what
+ * a host or a path stands for is decided elsewhere, and nothing here touches a file.
+ */
+#include "http/message/uri.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+
+#include <monkey/escape.h>
+
+/* What a byte may be. */
+enum {
+    TARGET = 1,  /* part of a request target */
+    SEGMENT = 2, /* copied as it is into a path segment: neither '/' nor '%' nor NUL */
+    NAME = 4,    /* part of a registered name without an escape: unreserved or sub-delim (RFC 3986 section 3.2.2) */
+    PATH = TARGET | SEGMENT,
+    ALL = TARGET | SEGMENT | NAME,
+};
+
+static const uint8_t byte_kinds[256] = {
+    [0x01 ... ' '] = SEGMENT,
+    ['!'] = ALL,
+    ['"'] = PATH,
+    ['#'] = SEGMENT,
+    ['$'] = ALL,
+    ['%'] = TARGET,
+    ['&' ... '.'] = ALL,
+    ['/'] = TARGET,
+    ['0' ... '9'] = ALL,
+    [':'] = PATH,
+    [';'] = ALL,
+    ['<'] = PATH,
+    ['='] = ALL,
+    ['>' ... '@'] = PATH,
+    ['A' ... 'Z'] = ALL,
+    ['['] = PATH,
+    ['\\'] = SEGMENT,
+    [']' ... '^'] = PATH,
+    ['_'] = ALL,
+    ['`'] = PATH,
+    ['a' ... 'z'] = ALL,
+    ['{' ... '}'] = PATH,
+    ['~'] = ALL,
+    [0x7f ... 0xff] = SEGMENT,
+};
+
+static bool is_kind(char c, uint8_t kind)
+{
+    return byte_kinds[(unsigned char)c] & kind;
+}
+
+/* Cuts `s` at the first of two bytes; what follows it (or the end) goes to *ret_rest. */
+static struct mk_str split_at(struct mk_str s, char a, char b, struct mk_str *ret_rest)
+{
+    size_t i = 0;
+    while (i < s.len && s.p[i] != a && s.p[i] != b)
+        i++;
+    *ret_rest = mk_str(s.p + i, s.len - i);
+    return mk_str(s.p, i);
+}
+
+static void split_query(struct mk_str s, struct mk__uri_parts *t)
+{
+    struct mk_str rest;
+    t->path = split_at(s, '?', '?', &rest);
+    t->has_query = rest.len > 0;
+    if (t->has_query)
+        t->query = mk_str(rest.p + 1, rest.len - 1);
+}
+
+static int check_authority(struct mk_str authority, bool port_wanted)
+{
+    struct mk__uri_host_port parts;
+    if (mk__uri_split_authority(authority, &parts) < 0 || parts.kind == MK__HOST_EMPTY)
+        return -EINVAL;
+    return port_wanted && !parts.has_port ? -EINVAL : 0;
+}
+
+static bool cut_scheme(struct mk_str *s, struct mk_str *ret_scheme)
+{
+    static const char schemes[][9] = {"http://", "https://"};
+    for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++) {
+        struct mk_str prefix = mk_str_c(schemes[i]);
+        if (s->len < prefix.len || !mk_str_ieq(mk_str(s->p, prefix.len), prefix))
+            continue;
+        *ret_scheme = mk_str(s->p, prefix.len - 3);
+        *s = mk_str(s->p + prefix.len, s->len - prefix.len);
+        return true;
+    }
+    return false;
+}
+
+static int split_absolute(bool options, struct mk_str s, struct mk__uri_parts *t)
+{
+    struct mk_str rest;
+    if (!cut_scheme(&s, &t->scheme))
+        return -EINVAL;
+    t->authority = split_at(s, '/', '?', &rest);
+    split_query(rest, t);
+    if (!t->path.len) {
+        if (options && !t->has_query)
+            t->form = MK__URI_ASTERISK;
+        else
+            t->path = MK_STR("/");
+    }
+    return check_authority(t->authority, false);
+}
+
+int mk__uri_split_target(struct mk_str method, struct mk_str target, struct mk__uri_parts *ret)
+{
+    bool options = mk_str_eq(method, MK_STR("OPTIONS"));
+
+    *ret = (struct mk__uri_parts){.form = MK__URI_ORIGIN};
+    for (size_t i = 0; i < target.len; i++)
+        if (!is_kind(target.p[i], TARGET))
+            return -EINVAL;
+    if (mk_str_eq(method, MK_STR("CONNECT"))) {
+        ret->form = MK__URI_AUTHORITY;
+        ret->authority = target;
+        return check_authority(target, true);
+    }
+    if (target.len && target.p[0] == '/') {
+        split_query(target, ret);
+        return 0;
+    }
+    if (mk_str_eq(target, MK_STR("*"))) {
+        ret->form = MK__URI_ASTERISK;
+        return options ? 0 : -EINVAL;
+    }
+    ret->form = MK__URI_ABSOLUTE;
+    return split_absolute(options, target, ret);
+}
+
+/* inet_pton wants a C string: a bounded copy, which must not hide a NUL. */
+static bool is_address(int family, struct mk_str s)
+{
+    char text[INET6_ADDRSTRLEN];
+    unsigned char address[sizeof(struct in6_addr)];
+    if (s.len >= sizeof(text) || memchr(s.p, '\0', s.len))
+        return false;
+    memcpy(text, s.p, s.len);
+    text[s.len] = '\0';
+    return inet_pton(family, text, address) == 1;
+}
+
+static bool is_reg_name(struct mk_str s)
+{
+    for (size_t i = 0; i < s.len; i++) {
+        if (is_kind(s.p[i], NAME))
+            continue;
+        if (s.p[i] != '%' || s.len - i < 3 || mk_hex_value(s.p[i + 1]) < 0 || mk_hex_value(s.p[i + 2]) < 0)
+            return false;
+        i += 2;
+    }
+    return s.len > 0;
+}
+
+static int split_name(struct mk_str host, struct mk__uri_host_port *a, struct mk_str *ret_rest)
+{
+    if (host.p[0] == '[') {
+        a->kind = MK__HOST_V6;
+        a->name = split_at(host, ']', ']', ret_rest);
+        if (!ret_rest->len || !is_address(AF_INET6, mk_str(host.p + 1, a->name.len - 1)))
+            return -EINVAL;
+        a->name.len++;
+        *ret_rest = mk_str(ret_rest->p + 1, ret_rest->len - 1);
+        return 0;
+    }
+    a->name = split_at(host, ':', ':', ret_rest);
+    if (!is_reg_name(a->name))
+        return -EINVAL;
+    a->kind = is_address(AF_INET, a->name) ? MK__HOST_V4 : MK__HOST_NAME;
+    return 0;
+}
+
+int mk__uri_split_authority(struct mk_str host, struct mk__uri_host_port *ret)
+{
+    struct mk_str rest;
+    uint64_t port = 0;
+
+    *ret = (struct mk__uri_host_port){.kind = MK__HOST_EMPTY};
+    if (!host.len)
+        return 0;
+    if (split_name(host, ret, &rest) < 0)
+        return -EINVAL;
+    if (!rest.len)
+        return 0;
+    if (rest.p[0] != ':')
+        return -EINVAL;
+    ret->has_port = rest.len > 1;
+    if (ret->has_port && !mk_str_u64(mk_str(rest.p + 1, rest.len - 1), UINT16_MAX, &port))
+        return -EINVAL;
+    ret->port = (uint16_t)port;
+    return 0;
+}
+
+/*
+ * Ends the segment out[start..end): where the next byte goes. "." and ".." vanish, the latter together
+ * with the segment before it. `*ret_named` tells that a name stayed there.
+ */
+static size_t end_segment(const char *out, size_t start, size_t end, bool *ret_named)
+{
+    size_t len = end - start;
+    bool dots = (len == 1 || len == 2) && out[start] == '.' && out[end - 1] == '.';
+    *ret_named = len && !dots;
+    if (!dots)
+        return end;
+    if (len == 2 && start > 1)
+        while (out[--start - 1] != '/')
+            ;
+    return start;
+}
+
+/* The byte behind the escape at `p` (of `len` bytes), or the error of mk__uri_decode_path. */
+static int decode_escape(const char *p, size_t len)
+{
+    int high = len < 3 ? -1 : mk_hex_value(p[1]), low = len < 3 ? -1 : mk_hex_value(p[2]);
+    if (high < 0 || low < 0 || (high | low) == 0)
+        return -EINVAL;
+    int c = high << 4 | low;
+    return c == '/' ? -ENOENT : c;
+}
+
+ssize_t mk__uri_decode_path(struct mk_str raw, char *out, size_t size)
+{
+    size_t at = 1, segment = 1;
+    bool has_name;
+
+    if (!raw.len || raw.p[0] != '/')
+        return -EINVAL;
+    if (size < 2)
+        return -ENAMETOOLONG;
+    out[0] = '/';
+    for (size_t i = 1; i < raw.len; i++) {
+        int c = (unsigned char)raw.p[i];
+        if (c == '/') {
+            at = segment = end_segment(out, segment, at, &has_name);
+            if (!has_name)
+                continue;
+        } else if (!(byte_kinds[c] & SEGMENT)) {
+            c = decode_escape(raw.p + i, c ? raw.len - i : 0);
+            if (c < 0)
+                return c;
+            i += 2;
+        }
+        if (at == size - 1)
+            return -ENAMETOOLONG;
+        out[at++] = (char)c;
+        if (c == '/')
+            segment = at;
+    }
+    at = end_segment(out, segment, at, &has_name);
+    out[at] = '\0';
+    return (ssize_t)at;
+}

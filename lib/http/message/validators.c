@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Entity tags and the evaluation of preconditions. Responsible for the comparisons and their order; which
+ * file is meant and what is answered is decided by the caller.
+ */
+#include "http/message/validators.h"
+
+#include "http/message/date.h"
+
+static char *put_hex(char *out, uint64_t value)
+{
+    int digits = value ? (67 - __builtin_clzll(value)) / 4 : 1;
+    for (int i = digits; i--; value >>= 4)
+        out[i] = "0123456789abcdef"[value & 15];
+    return out + digits;
+}
+
+size_t mk__validators_format_etag(uint64_t size, int64_t mtime_s, uint32_t mtime_ns, bool weak,
+                                  char out[MK__ETAG_BYTES])
+{
+    char *p = out;
+    if (weak) {
+        *p++ = 'W';
+        *p++ = '/';
+    }
+    *p++ = '"';
+    p = put_hex(p, size);
+    *p++ = '-';
+    p = put_hex(p, (uint64_t)mtime_s * 1000000000 + mtime_ns);
+    *p++ = '"';
+    *p = '\0';
+    return (size_t)(p - out);
+}
+
+static bool is_etag_byte(unsigned char c)
+{
+    return c > ' ' && c != '"' && c != 0x7f;
+}
+
+static void skip_bytes(struct mk_str *s, size_t n)
+{
+    *s = mk_str(s->p + n, s->len - n);
+}
+
+static void skip_blanks(struct mk_str *s)
+{
+    while (s->len && (*s->p == ' ' || *s->p == '\t'))
+        skip_bytes(s, 1);
+}
+
+static bool is_weak(struct mk_str etag)
+{
+    return mk_str_starts(etag, MK_STR("W/"));
+}
+
+/* Cuts one entity-tag off `s`. A backslash inside it is a byte like any other. */
+static bool cut_etag(struct mk_str *s, struct mk_str *ret)
+{
+    size_t i = is_weak(*s) ? 2 : 0;
+    if (i >= s->len || s->p[i] != '"')
+        return false;
+    for (i++; i < s->len && is_etag_byte((unsigned char)s->p[i]); i++)
+        ;
+    if (i == s->len || s->p[i] != '"')
+        return false;
+    *ret = mk_str(s->p, i + 1);
+    skip_bytes(s, i + 1);
+    return true;
+}
+
+/* RFC 9110 section 8.8.3.2. */
+static bool same_etag(struct mk_str a, struct mk_str b, bool strong)
+{
+    if (strong)
+        return a.len && !is_weak(a) && mk_str_eq(a, b);
+    if (is_weak(a))
+        skip_bytes(&a, 2);
+    if (is_weak(b))
+        skip_bytes(&b, 2);
+    return a.len && mk_str_eq(a, b);
+}
+
+bool mk__validators_match_etags(struct mk_str list, struct mk_str etag, bool strong)
+{
+    struct mk_str one;
+    bool found = false, after_comma = true;
+
+    if (mk_str_eq(mk_str_trim(list), MK_STR("*")))
+        return true;
+    for (skip_blanks(&list); list.len; skip_blanks(&list)) {
+        if (list.p[0] == ',') {
+            skip_bytes(&list, 1);
+            after_comma = true;
+            continue;
+        }
+        if (!after_comma || !cut_etag(&list, &one))
+            return false;
+        after_comma = false;
+        found |= same_etag(one, etag, strong);
+    }
+    return found;
+}
+
+/* Whether the resource is newer than the date of a field; `otherwise` when there is nothing to compare. */
+static bool is_newer(const struct mk__conditions *in, struct mk_str field, bool otherwise)
+{
+    int64_t date;
+    if (!field.p || in->mtime == MK__MTIME_NONE || mk__date_parse(field, in->now, &date) < 0)
+        return otherwise;
+    return in->mtime > date;
+}
+
+enum mk__condition mk__validators_check(const struct mk__conditions *in)
+{
+    if (in->if_match.p) {
+        if (!mk__validators_match_etags(in->if_match, in->etag, true))
+            return MK__CONDITION_FAILED;
+    } else if (is_newer(in, in->if_unmodified_since, false)) {
+        return MK__CONDITION_FAILED;
+    }
+    if (in->if_none_match.p) {
+        if (!mk__validators_match_etags(in->if_none_match, in->etag, false))
+            return MK__CONDITION_PASS;
+        return in->get_or_head ? MK__CONDITION_NOT_MODIFIED : MK__CONDITION_FAILED;
+    }
+    if (in->get_or_head && !is_newer(in, in->if_modified_since, true))
+        return MK__CONDITION_NOT_MODIFIED;
+    return MK__CONDITION_PASS;
+}
+
+bool mk__validators_check_if_range(struct mk_str value, struct mk_str etag, int64_t mtime, int64_t now)
+{
+    struct mk_str one, rest = mk_str_trim(value);
+    int64_t date;
+
+    if (cut_etag(&rest, &one))
+        return rest.len == 0 && same_etag(one, etag, true);
+    if (mtime == MK__MTIME_NONE || mk__date_parse(rest, now, &date) < 0)
+        return false;
+    return date == mtime && mtime <= now - MK__ETAG_STRONG_SECONDS;
+}

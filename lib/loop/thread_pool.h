@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The disk threads: a small pool, shared by all loops of a server, for calls that may wait. Threads start
+ * when there is work for them, and stay.
+ */
+#ifndef MK_LOOP_THREAD_POOL_H
+#define MK_LOOP_THREAD_POOL_H
+
+#include <monkey/loop.h>
+
+#include <pthread.h>
+#include <sched.h>
+
+struct mk__thread_pool {
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    struct mk_message *first, **last; /* the queue, linked through the jobs' messages */
+    unsigned threads, threads_max, idle, queued;
+    bool stopping;
+    pthread_t ids[16];
+#ifndef MK_LEAN
+    cpu_set_t cpus; /* those that its threads may use; none: unknown */
+#endif
+};
+
+/* At most `threads_max` (1 to 16) threads. */
+void mk__thread_pool_open(struct mk__thread_pool *pool, unsigned threads_max);
+/* Finishes what is queued, then joins the threads. The loops must still be able to take messages. */
+void mk__thread_pool_close(struct mk__thread_pool *pool);
+
+#endif

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The table of names and the threads that fill it (net/resolver.h). Everything belongs to the loop's thread, but for a
+ * running name's result, which is the lookup's until its message arrives, and for what the lock guards.
+ */
+#include "net/resolver.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/prctl.h>
+
+enum { STACK_BYTES = 256 * 1024 };
+
+struct mk__resolver {
+    mk__resolver_fn look_up;
+    unsigned n, running;
+    struct mk_list table;
+    pthread_mutex_t lock; /* of the two below */
+    struct mk_loop *loop; /* NULL: closed */
+    unsigned refs;        /* the loop's, and one for each lookup whose answer has not come */
+};
+
+/* ── the system's resolver ── */
+
+static int gai_errno(int code)
+{
+    switch (code) {
+    case EAI_NONAME:
+    case EAI_NODATA:
+    case EAI_ADDRFAMILY:
+        return -ENXIO;
+    case EAI_AGAIN:
+        return -EAGAIN;
+    case EAI_MEMORY:
+        return -ENOMEM;
+    case EAI_SYSTEM:
+        return errno ? -errno : -EIO;
+    default:
+        return -EIO;
+    }
+}
+
+int mk__resolver_getaddrinfo(const char *host, struct mk__addr *ret, unsigned max)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *list;
+    unsigned n = 0;
+    int code = getaddrinfo(host, NULL, &hints, &list);
+    if (code)
+        return gai_errno(code);
+    for (const struct addrinfo *one = list; one && n < max; one = one->ai_next) {
+        if (one->ai_family != AF_INET && one->ai_family != AF_INET6)
+            continue;
+        ret[n] = (struct mk__addr){.len = one->ai_addrlen};
+        memcpy(&ret[n++].in6, one->ai_addr, one->ai_addrlen);
+    }
+    freeaddrinfo(list);
+    return n ? (int)n : -ENXIO;
+}
+
+/* ── the thread of a lookup ── */
+
+/* Families take turns, each in the resolver's order (RFC 8305 section 4). */
+static void interleave_families(struct mk__addr *a, unsigned n)
+{
+    for (unsigned i = 1; i < n; i++) {
+        unsigned from = i;
+        while (from < n && a[from].sa.sa_family == a[i - 1].sa.sa_family)
+            from++;
+        if (from == n)
+            return;
+        struct mk__addr moved = a[from];
+        memmove(&a[i + 1], &a[i], (from - i) * sizeof(*a));
+        a[i] = moved;
+    }
+}
+
+static void put_resolver(struct mk__resolver *resolver)
+{
+    pthread_mutex_lock(&resolver->lock);
+    bool last = --resolver->refs == 0;
+    pthread_mutex_unlock(&resolver->lock);
+    if (!last)
+        return;
+    pthread_mutex_destroy(&resolver->lock);
+    mk_account_free(NULL, resolver, 0);
+}
+
+static void *run_lookup(void *ctx)
+{
+    struct mk__resolver_entry *name = ctx;
+    struct mk__resolver *resolver = name->resolver;
+    prctl(PR_SET_NAME, "monkey: names");
+    int n = resolver->look_up(name->text, name->addrs, MK_DIAL_ADDRESSES_MAX);
+    name->err = n > 0 ? 0 : n ? n : -ENXIO;
+    name->n = n > 0 ? (unsigned)n : 0;
+    interleave_families(name->addrs, name->n);
+    pthread_mutex_lock(&resolver->lock);
+    bool open = resolver->loop;
+    if (open)
+        mk_post(resolver->loop, &name->message); /* under the lock: the loop cannot end meanwhile */
+    pthread_mutex_unlock(&resolver->lock);
+    if (open)
+        return NULL;
+    mk_account_free(NULL, name, 0);
+    put_resolver(resolver);
+    return NULL;
+}
+
+static int start_thread(struct mk__resolver_entry *name)
+{
+    pthread_t id;
+    pthread_attr_t attr;
+    sigset_t all, before;
+    pthread_attr_init(&attr);
+    pthread_attr_setstacksize(&attr, STACK_BYTES);
+    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are the program's business */
+    int err = pthread_create(&id, &attr, run_lookup, name);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attr);
+    return -err;
+}
+
+/* ── the table ── */
+
+static void drop_entry(struct mk__resolver_entry *name)
+{
+    mk_list_del(&name->node);
+    name->resolver->n--;
+    if (!name->users)
+        mk_account_free(NULL, name, 0);
+}
+
+static void finish_lookup(struct mk_loop *loop, struct mk__resolver_entry *name, uint32_t ttl_ms)
+{
+    name->state = MK__RESOLVER_RESOLVED;
+    name->expires_ms = mk_loop_now_ms(loop) + ttl_ms;
+    while (!mk_list_empty(&name->waiting)) {
+        struct mk_task *task = MK_LIST_FIRST(&name->waiting, struct mk_task, node);
+        mk_list_del(&task->node);
+        mk_task_schedule(loop, task);
+    }
+}
+
+static void start_lookup(struct mk__resolver *resolver, struct mk__resolver_entry *name)
+{
+    pthread_mutex_lock(&resolver->lock);
+    resolver->refs++;
+    pthread_mutex_unlock(&resolver->lock);
+    resolver->running++;
+    name->state = MK__RESOLVER_RUNNING;
+    int err = start_thread(name);
+    if (err == 0)
+        return; /* from here on the result is the thread's */
+    name->err = err;
+    resolver->running--;
+    put_resolver(resolver);
+    finish_lookup(resolver->loop, name, 0);
+}
+
+static void start_lookups(struct mk__resolver *resolver)
+{
+    struct mk_list *n, *save;
+    MK_LIST_EACH(&resolver->table, n, save) {
+        struct mk__resolver_entry *name = MK_CONTAINER_OF(n, struct mk__resolver_entry, node);
+        if (resolver->running == MK__RESOLVER_RUNNING_MAX)
+            return;
+        if (name->state == MK__RESOLVER_QUEUED)
+            start_lookup(resolver, name);
+    }
+}
+
+static void on_result(struct mk_message *message)
+{
+    struct mk__resolver_entry *name = MK_CONTAINER_OF(message, struct mk__resolver_entry, message);
+    struct mk__resolver *resolver = name->resolver;
+    if (resolver->loop) {
+        resolver->running--;
+        finish_lookup(resolver->loop, name, name->err ? MK__RESOLVER_NEGATIVE_TTL_MS : MK__RESOLVER_TTL_MS);
+        start_lookups(resolver);
+    } else { /* it was on its way when the table was closed */
+        mk_account_free(NULL, name, 0);
+    }
+    put_resolver(resolver);
+}
+
+static struct mk__resolver_entry *find_entry(struct mk__resolver *resolver, struct mk_str host)
+{
+    struct mk_list *n, *save;
+    MK_LIST_EACH(&resolver->table, n, save)
+        if (mk_str_ieq(MK_CONTAINER_OF(n, struct mk__resolver_entry, node)->host, host))
+            return MK_CONTAINER_OF(n, struct mk__resolver_entry, node);
+    return NULL;
+}
+
+/* The one that was not asked for the longest time goes, unless it is about to be known. */
+static int evict_entry(struct mk__resolver *resolver)
+{
+    struct mk_list *n, *save;
+    if (resolver->n < MK__RESOLVER_ENTRIES_MAX)
+        return 0;
+    MK_LIST_EACH(&resolver->table, n, save) {
+        struct mk__resolver_entry *name = MK_CONTAINER_OF(n, struct mk__resolver_entry, node);
+        if (name->state == MK__RESOLVER_RESOLVED) {
+            drop_entry(name);
+            return 0;
+        }
+    }
+    return -EBUSY;
+}
+
+static int add_entry(struct mk__resolver *resolver, struct mk_str host, struct mk__resolver_entry **ret_name)
+{
+    int err = evict_entry(resolver);
+    if (err < 0)
+        return err;
+    struct mk__resolver_entry *name = mk_account_alloc(NULL, sizeof(*name) + host.len + 1);
+    if (!name)
+        return -ENOMEM;
+    *name = (struct mk__resolver_entry){.message.fn = on_result, .resolver = resolver, .host = {name->text, host.len}};
+    memcpy(name->text, host.p, host.len);
+    name->text[host.len] = '\0';
+    mk_list_init(&name->waiting);
+    mk_list_add(&resolver->table, &name->node);
+    resolver->n++;
+    *ret_name = name;
+    return 0;
+}
+
+int mk__resolver_get(struct mk_loop *loop, struct mk_str host, struct mk_task *task,
+                     struct mk__resolver_entry **ret_name)
+{
+    int err = loop->resolver ? 0 : mk__resolver_open(loop, mk__resolver_getaddrinfo);
+    if (err < 0)
+        return err;
+    struct mk__resolver *resolver = loop->resolver;
+    struct mk__resolver_entry *name = find_entry(resolver, host);
+    if (name && name->state == MK__RESOLVER_RESOLVED && name->expires_ms <= mk_loop_now_ms(loop)) {
+        drop_entry(name);
+        name = NULL;
+    }
+    if (!name) {
+        err = add_entry(resolver, host, &name);
+        if (err < 0)
+            return err;
+        start_lookups(resolver);
+    } else if (name->state == MK__RESOLVER_RESOLVED) {
+        mk_list_del(&name->node); /* the queue of those that are not known keeps its order */
+        mk_list_add(&resolver->table, &name->node);
+    }
+    name->users++;
+    *ret_name = name;
+    if (name->state == MK__RESOLVER_RESOLVED)
+        return 0;
+    mk_list_add(&name->waiting, &task->node);
+    return MK_AGAIN;
+}
+
+void mk__resolver_put(struct mk__resolver_entry *name)
+{
+    if (--name->users)
+        return;
+    if (name->state == MK__RESOLVER_QUEUED)
+        drop_entry(name); /* nobody wants to know any more */
+    else if (mk_list_empty(&name->node))
+        mk_account_free(NULL, name, 0); /* the table has let it go before */
+}
+
+/* ── opening and closing ── */
+
+int mk__resolver_open(struct mk_loop *loop, mk__resolver_fn look_up)
+{
+    struct mk__resolver *resolver = mk_account_alloc(NULL, sizeof(*resolver));
+    if (!resolver)
+        return -ENOMEM;
+    *resolver = (struct mk__resolver){.look_up = look_up, .loop = loop, .refs = 1};
+    mk_list_init(&resolver->table);
+    pthread_mutex_init(&resolver->lock, NULL);
+    loop->resolver = resolver;
+    return 0;
+}
+
+void mk__resolver_close(struct mk_loop *loop)
+{
+    struct mk__resolver *resolver = loop->resolver;
+    struct mk_list *n, *save;
+    if (!resolver)
+        return;
+    loop->resolver = NULL;
+    MK_LIST_EACH(&resolver->table, n, save) {
+        struct mk__resolver_entry *name = MK_CONTAINER_OF(n, struct mk__resolver_entry, node);
+        if (name->state != MK__RESOLVER_RUNNING)
+            drop_entry(name);
+    }
+    pthread_mutex_lock(&resolver->lock);
+    resolver->loop = NULL;
+    pthread_mutex_unlock(&resolver->lock);
+    put_resolver(resolver);
+}

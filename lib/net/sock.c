@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The byte stream of net/sock.h. It decides nothing about protocols or timeouts.
+ */
+#include "net/sock.h"
+
+#include <errno.h>
+#include <linux/sockios.h>
+#include <string.h>
+#include <sys/ioctl.h>
+
+ssize_t mk__sock_read(struct mk__sock *s, void *to, size_t size)
+{
+    ssize_t n = s->io.transport->read(&s->io, to, size);
+    if (n == -EAGAIN)
+        s->readable = false;
+    else if (n == 0)
+        s->ended = true;
+    else if (n > 0 && (size_t)n < size && !s->hung_up)
+        s->readable = false; /* drained: the next byte, or the FIN, is an edge of its own */
+    return n;
+}
+
+/* Writes until all is gone. The count of bytes written before EAGAIN, or -errno. */
+static ssize_t write_all(struct mk__sock *s, char *data, size_t len, unsigned flags)
+{
+    size_t done = 0;
+    while (done < len) {
+        struct iovec vec = {.iov_base = data + done, .iov_len = len - done};
+        ssize_t n = s->io.transport->write(&s->io, &vec, 1, flags);
+        if (n == -EAGAIN) {
+            s->writable = false;
+            break;
+        }
+        if (n <= 0)
+            return n < 0 ? n : -EIO; /* nothing, and no reason: it would never end */
+        done += (size_t)n;
+    }
+    return (ssize_t)done;
+}
+
+static void drop_held(struct mk__sock *s, struct mk_account *account)
+{
+    if (s->held)
+        mk_account_free(account, s->held, s->held_len);
+    s->held = NULL;
+    s->held_len = s->held_at = 0;
+}
+
+static int write_held(struct mk__sock *s, struct mk_account *account)
+{
+    ssize_t n = write_all(s, s->held + s->held_at, s->held_len - s->held_at, 0);
+    if (n < 0)
+        return (int)n;
+    s->held_at += (uint32_t)n;
+    if (s->held_at < s->held_len)
+        return MK_AGAIN;
+    drop_held(s, account);
+    return 0;
+}
+
+/* Keeps the unsent end of the scratch buffer, behind what is held already. */
+static int hold_unsent(struct mk__sock *s, struct mk_account *account, const char *data, size_t len)
+{
+    size_t before = s->held_len - s->held_at;
+    char *held = mk_account_alloc(account, before + len);
+    if (!held)
+        return -ENOMEM;
+    if (before)
+        memcpy(held, s->held + s->held_at, before);
+    memcpy(held + before, data, len);
+    drop_held(s, account);
+    s->held = held;
+    s->held_len = (uint32_t)(before + len);
+    return MK_AGAIN;
+}
+
+static int write_out(struct mk__sock *s, struct mk__scratch *out, struct mk_account *account, unsigned flags)
+{
+    size_t len = out->len;
+    out->len = 0;
+    int r = s->held ? (s->writable ? write_held(s, account) : MK_AGAIN) : 0;
+    if (r < 0 || len == 0)
+        return r;
+    ssize_t n = r == 0 && s->writable ? write_all(s, out->data, len, flags) : 0;
+    if (n < 0)
+        return (int)n;
+    return (size_t)n == len ? 0 : hold_unsent(s, account, out->data + n, len - (size_t)n);
+}
+
+/* What the transport itself still holds. */
+static int flush_transport(struct mk__sock *s)
+{
+    const struct mk_transport *transport = s->io.transport;
+    if (!MK__SOCK_HAS_FLUSH || !transport->flush)
+        return 0;
+    int r = s->writable ? transport->flush(&s->io) : -EAGAIN;
+    if (r == -EAGAIN)
+        s->writable = false;
+    return r == -EAGAIN ? MK_AGAIN : r;
+}
+
+int mk__sock_flush(struct mk__sock *s, struct mk__scratch *out, struct mk_account *account, unsigned flags)
+{
+    int r = write_out(s, out, account, flags);
+    return r == 0 && !(flags & MK_IO_MORE) ? flush_transport(s) : r;
+}
+
+ssize_t mk__sock_write(struct mk__sock *s, const void *from, size_t size)
+{
+    struct iovec vec = {.iov_base = (void *)(uintptr_t)from, .iov_len = size};
+    if (s->held || !s->writable)
+        return -EAGAIN;
+    ssize_t n = s->io.transport->write(&s->io, &vec, 1, 0);
+    if (n == -EAGAIN)
+        s->writable = false;
+    int r = n > 0 ? flush_transport(s) : 0;
+    return r < 0 ? r : n;
+}
+
+ssize_t mk__sock_sendfile(struct mk__sock *s, int file_fd, uint64_t offset, size_t size)
+{
+    ssize_t n = s->io.transport->sendfile(&s->io, file_fd, offset, size);
+    if (n == -EAGAIN)
+        s->writable = false;
+    return n;
+}
+
+unsigned mk__sock_unsent(const struct mk__sock *s)
+{
+    int unsent = 0;
+    return ioctl(s->io.fd, SIOCOUTQ, &unsent) < 0 ? 0 : (unsigned)unsent;
+}
+
+void mk__sock_close(struct mk__sock *s, struct mk_account *account)
+{
+    drop_held(s, account);
+    s->io.transport->close(&s->io);
+    s->io.fd = -1;
+}

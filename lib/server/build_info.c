@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What a build tells about itself: its manual, its version, its plugins.
+ */
+#include "server/server.h"
+
+#include "base/file.h"
+#include "server/h2_loader.h"
+#include "server/hook_names.h"
+#include "server/module.h"
+#include "version.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+
+enum { MANUAL_BYTES_MAX = 1024 * 1024 /* of a file */ };
+
+#if defined MK_LEAN
+int mk_reference(struct mk_buf *out)
+{
+    mk_buf_addf(out, "The manual is docs/reference/configuration.md.\n");
+    return out->err;
+}
+#elif defined MK_NO_MANUAL
+/* The texts lie in a file then: the tests hold it to what the tables say. */
+int mk_reference(struct mk_buf *out)
+{
+    struct mk_arena arena;
+    struct mk_str text;
+    char path[PATH_MAX];
+    mk_arena_init(&arena, NULL, MANUAL_BYTES_MAX, NULL, 0);
+    snprintf(path, sizeof(path), "%s/reference.md", mk__module_dir());
+    int err = mk__file_read(path, MANUAL_BYTES_MAX, &arena, &text);
+    if (err == 0)
+        mk_buf_adds(out, text);
+    else
+        mk_buf_addf(out, "The manual should be %s: %s\n", path, strerror(-err));
+    mk_arena_release(&arena);
+    return out->err;
+}
+#else
+int mk_reference(struct mk_buf *out)
+{
+    struct mk__conf *conf = mk__conf_new();
+    int err = conf ? mk__generation_declare_all(conf) : -ENOMEM;
+    if (err == 0) {
+        mk__conf_reference(conf, out);
+        err = out->err;
+    }
+    if (conf)
+        mk__conf_free(conf);
+    return err;
+}
+#endif
+
+static void print_plugin(const struct mk_plugin *plugin, void *ctx)
+{
+    struct mk_buf *out = ctx;
+    mk_buf_addf(out, "    %-11s %s  %s\n", plugin->name, plugin->version, plugin->summary);
+#ifndef MK_LEAN
+    mk_buf_addf(out, "    %-11s ", "");
+    mk__hook_names_print(plugin, out);
+    mk_buf_addc(out, '\n');
+    if (plugin->about) {
+        mk_buf_addf(out, "    %-11s ", "");
+        plugin->about(out);
+        mk_buf_addc(out, '\n');
+    }
+#endif
+}
+
+const char *mk_version(void)
+{
+    return MK__VERSION;
+}
+
+void mk_build_info(struct mk_buf *out)
+{
+    mk_buf_addf(out, "monkey %s\nbuild: %s, %s\n", MK__VERSION, MK__BUILD_TYPE, MK__BUILD_COMPILER);
+    if (sizeof(MK__BUILD_SANITIZERS) > 1)
+        mk_buf_addf(out, "sanitizers: %s\n", MK__BUILD_SANITIZERS);
+#ifndef MK_LEAN
+    mk__h2_loader_find();
+    const char *library = mk__h2_loader_version();
+    mk_buf_addf(out, "http/2: %s%s\n", library ? "nghttp2 " : "", library ? library : mk__h2_loader_error());
+#endif
+    mk_buf_addf(out, "plugins:\n");
+    for (const struct mk_plugin *const *p = mk__builtin_plugins; *p; p++)
+        print_plugin(*p, out);
+    if (!MK__MODULES)
+        return;
+    mk_buf_addf(out, "plugins in %s:\n", mk__module_dir());
+    mk__module_each(print_plugin, out);
+    mk_buf_addf(out, "their order without plugins.load:");
+    for (const char *const *name = mk__plugin_order; *name; name++)
+        mk_buf_addf(out, " %s", *name);
+    mk_buf_addc(out, '\n');
+}

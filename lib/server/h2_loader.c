@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Opening HTTP/2 (server/h2_loader.h). It stays open as long as the process lives.
+ */
+#include "server/h2_loader.h"
+
+#include "base/log.h"
+#include "server/module.h"
+#include "server/settings.h"
+#include "version.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#define KEY(kind, ...) MK_CONF_KEY_##kind(struct mk__h2_settings, __VA_ARGS__)
+#define DEED(flood, name, max_default, manual) \
+    KEY(INT, rates_max[MK__H2_FLOOD_##flood], name, max_default, manual, .min = 1, .max = 1 << 30)
+
+static const struct mk_conf_key keys[] = {
+    KEY(BOOL, on, "Enabled", "On",
+        "Speak HTTP/2 with clients that begin with it: by ALPN where the transport has that, else by prior knowledge."),
+    KEY(INT, streams_max, "MaxConcurrentStreams", "100", "Requests that one connection may have under way at once.",
+        .min = 1, .max = 10000),
+    KEY(INT, continuations_max, "MaxContinuations", "8", "CONTINUATION frames of one head.", .min = 0, .max = 1 << 30),
+    DEED(RESET, "MaxResets", "200", "Requests that the client takes back before their answer is complete."),
+    DEED(STREAM_ERROR, "MaxStreamErrors", "100", "Requests that had to be broken off for what the client did."),
+    DEED(SETTINGS, "MaxSettings", "100", "SETTINGS frames."),
+    DEED(PING, "MaxPings", "500", "PING frames."),
+    DEED(EMPTY, "MaxEmptyFrames", "500", "DATA, HEADERS and CONTINUATION frames without content."),
+    DEED(PRIORITY, "MaxPriorities", "1000", "PRIORITY and PRIORITY_UPDATE frames."),
+    DEED(WINDOW_UPDATE, "MaxWindowUpdates", "1000",
+         "WINDOW_UPDATE frames that open a window by less than 256 bytes, or further than answers have used it; and "
+         "resets of streams that are over."),
+    {0},
+};
+
+static const struct mk_conf_foreign renamed[] = {
+    MK_CONF_RENAMED("MaxStreams", "MaxConcurrentStreams"),
+    MK_CONF_RENAMED("MaxFaults", "MaxStreamErrors"),
+    MK_CONF_RENAMED("MaxSmallUpdates", "MaxWindowUpdates"),
+    {0},
+};
+
+const struct mk_conf_section mk__section_http2 = {
+    .name = "HTTP2",
+    .scope = MK_CONF_SCOPE_SERVER,
+    .size = sizeof(struct mk__h2_settings),
+    .keys = keys,
+    .foreign = renamed,
+    .doc = MK_CONF_DOC(
+        "HTTP/2, on all listeners. All limits but the first two are for ten seconds of one connection. Beyond them it "
+        "is closed with ENHANCE_YOUR_CALM (`MaxConcurrentStreams`: REFUSED_STREAM, or PROTOCOL_ERROR for who knows "
+        "it), as it is "
+        "for a head that unpacks to more than four times `MaxHeadSize`, and 64K. What HTTP/1 is held to (`[SERVER]`) "
+        "holds here too, each wait for one request."),
+};
+
+static struct {
+    pthread_once_t found, opened;
+    char path[PATH_MAX];
+    const char *file_error; /* of the file, as it was found */
+    const struct mk__h2_module *module;
+    const char *error;
+    char text[PATH_MAX + 256];
+} loader = {.found = PTHREAD_ONCE_INIT, .opened = PTHREAD_ONCE_INIT};
+
+/* NULL: dlopen() may have it, and says itself what is wrong. */
+static const char *check_file(void)
+{
+    int fd = open(loader.path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (fd < 0)
+        return strerror(errno);
+    const char *file_error = mk__module_check_file(fd);
+    close(fd);
+    return file_error;
+}
+
+static void find_library(void)
+{
+    snprintf(loader.path, sizeof(loader.path), "%s/protocols/http2.so", mk__module_dir());
+    loader.file_error = check_file();
+}
+
+static bool is_compatible(const struct mk__h2_module *m)
+{
+    return strcmp(m->version, MK__VERSION) == 0 && m->core_size == sizeof(struct mk__h2_core) &&
+           m->ops_size == sizeof(struct mk__h2_ops) && m->conn_size == sizeof(struct mk__conn) &&
+           m->http_size == sizeof(struct mk__context) && m->request_size == sizeof(struct mk_request);
+}
+
+/* What dlopen() says begins with the path already. */
+static void open_library(void)
+{
+    const char *error = check_file(); /* again: it may have been replaced since the start */
+    void *handle = error ? NULL : dlopen(loader.path, RTLD_NOW | RTLD_LOCAL);
+    const struct mk__h2_module *module = handle ? dlsym(handle, MK__H2_MODULE) : NULL;
+    if (module && !is_compatible(module))
+        error = "it was built with another server";
+    loader.error = loader.text;
+    if (error)
+        snprintf(loader.text, sizeof(loader.text), "%s: %s", loader.path, error);
+    else if (!module)
+        snprintf(loader.text, sizeof(loader.text), "%s", dlerror());
+    else
+        loader.error = NULL;
+    if (loader.error) {
+        if (!loader.file_error) /* which was told at the start */
+            mk_log_warn("HTTP/2 is not spoken: %s", loader.error);
+        return;
+    }
+    module->bind(&mk__h2_core);
+    loader.module = module;
+}
+
+void mk__h2_loader_find(void)
+{
+    pthread_once(&loader.found, find_library);
+}
+
+void mk__h2_loader_check(struct mk__conf *conf)
+{
+    mk__h2_loader_find();
+    if (loader.file_error)
+        mk__conf_warn(conf, (struct mk__conf_origin){0}, "HTTP/2 is not spoken: %s: %s", loader.path,
+                      loader.file_error);
+}
+
+const struct mk__h2_ops *mk__h2_loader_open(void)
+{
+    pthread_once(&loader.opened, open_library);
+    return loader.module ? loader.module->ops : NULL;
+}
+
+const char *mk__h2_loader_error(void)
+{
+    return loader.error;
+}
+
+const char *mk__h2_loader_version(void)
+{
+    return mk__h2_loader_open() ? loader.module->library_version() : NULL;
+}

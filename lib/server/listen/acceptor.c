@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The acceptor of server/listen/acceptor.h. When descriptors or memory run out it looks away for a moment, instead
+ * of spinning on a socket that stays readable.
+ */
+#include "server/listen/acceptor.h"
+
+#include "base/log.h"
+#include "server/listen/limits.h"
+#include "server/listen/listeners.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { ACCEPT_BATCH = 64, RETRY_MS = 100, FD_RESERVE_MAX = 64 };
+
+static int start_watching(struct mk__acceptor *a);
+
+static bool is_resource_error(int err)
+{
+    return err == EMFILE || err == ENFILE || err == ENOBUFS || err == ENOMEM;
+}
+
+static const char *describe_error(int err)
+{
+#ifndef MK_LEAN
+    if (err == EUSERS)
+        return "there are MaxConnections connections";
+#endif
+    return strerror(err);
+}
+
+static void pause_accepting(struct mk__acceptor *a, int err)
+{
+    if (mk__log_is_due(&a->warned_ms, mk_loop_now_ms(a->loop)))
+        mk_log_warn("accept: %s; trying again every %d ms", describe_error(err), RETRY_MS);
+    mk_event_del(a->loop, &a->event);
+    mk_timer_arm(a->loop, &a->retry, RETRY_MS);
+}
+
+/* The end of a connection that nobody has seen, rather than of the listener: accept(2). */
+static bool is_transient_error(int err)
+{
+    return err == ECONNABORTED || err == EINTR || err == EPROTO || err == EPERM || err == ENETDOWN ||
+           err == ENOPROTOOPT || err == EHOSTDOWN || err == ENONET || err == EHOSTUNREACH || err == ENETUNREACH;
+}
+
+/* Numbers from here on are for files: a connection that could not be answered with one is of little use. */
+static int get_fd_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur > INT_MAX)
+        return INT_MAX;
+    int all = (int)limit.rlim_cur;
+    return all - (all / 8 < FD_RESERVE_MAX ? all / 8 : FD_RESERVE_MAX);
+}
+
+/* What is full is no reason to close anybody as long as nobody else comes. */
+static bool has_pending(const struct mk__acceptor *a)
+{
+    struct pollfd one = {.fd = a->event.fd, .events = POLLIN};
+    return poll(&one, 1, 0) != 0;
+}
+
+/* Accepts one connection. 0: the next may come; or the errno that says why it does not. */
+static int accept_one(struct mk__acceptor *a)
+{
+    bool evicts = mk__limits_evicts(a->limits);
+    if (evicts && mk__limits_is_full(a->limits))
+        return !has_pending(a) ? EAGAIN : a->callbacks->evict(a) ? 0 : EUSERS;
+    int fd = accept4(a->event.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC), err = errno;
+    if (fd >= 0 && (evicts || fd < a->fd_limit) && mk__limits_add_conn(a->limits)) {
+        if (a->callbacks->on_accept(a, fd) == -ENOMEM && !a->callbacks->evict(a))
+            return ENOMEM;
+        return fd >= a->fd_limit && !a->callbacks->evict(a) ? EMFILE : 0;
+    }
+    if (fd >= 0) {
+        mk__limits_reject(a->limits, a->listener, fd);
+        return 0;
+    }
+    if (is_transient_error(err))
+        return 0;
+    if (is_resource_error(err))
+        return !evicts                  ? mk__limits_reject_next(a->limits, a->listener, a->event.fd, err)
+               : a->callbacks->evict(a) ? 0
+                                        : err;
+    return err;
+}
+
+/* Accepts what waits, at most a batch. 0, or the errno that ended it. */
+static int accept_batch(struct mk__acceptor *a)
+{
+    int err = 0;
+    for (int i = 0; i < ACCEPT_BATCH && err == 0; i++)
+        err = accept_one(a);
+    return err;
+}
+
+static void on_ready(struct mk_event *event, uint32_t events)
+{
+    struct mk__acceptor *a = MK_CONTAINER_OF(event, struct mk__acceptor, event);
+    (void)events;
+    int err = accept_batch(a);
+    if (err == EINVAL)
+        mk_event_del(a->loop, &a->event); /* another worker has shut the shared socket down */
+    else if (err != 0 && err != EAGAIN)
+        pause_accepting(a, err);
+}
+
+/* The lowest free descriptor tells how many are in use. */
+static bool is_short_of_fds(const struct mk__acceptor *a)
+{
+    int fd = fcntl(a->event.fd, F_DUPFD_CLOEXEC, 0);
+    if (fd >= 0)
+        close(fd);
+    return fd < 0 || fd >= a->fd_limit;
+}
+
+static void on_retry(struct mk_timer *timer)
+{
+    struct mk__acceptor *a = MK_CONTAINER_OF(timer, struct mk__acceptor, retry);
+    bool waits = mk__limits_evicts(a->limits) && is_short_of_fds(a) && !a->callbacks->evict(a);
+    if (waits || start_watching(a) < 0)
+        mk_timer_arm(a->loop, &a->retry, RETRY_MS);
+}
+
+static int start_watching(struct mk__acceptor *a)
+{
+    a->event.ready = on_ready;
+    return mk_event_add(a->loop, &a->event, EPOLLIN | (a->exclusive ? EPOLLEXCLUSIVE : 0));
+}
+
+int mk__acceptor_open(struct mk__acceptor *a, struct mk_loop *loop, int fd, bool exclusive,
+                      const struct mk__acceptor_callbacks *callbacks, void *ctx)
+{
+    *a = (struct mk__acceptor){.loop = loop,
+                               .callbacks = callbacks,
+                               .ctx = ctx,
+                               .limits = a->limits,
+                               .listener = a->listener,
+                               .exclusive = exclusive,
+                               .fd_limit = get_fd_limit(),
+                               .event.fd = fd};
+    mk_timer_init(&a->retry, on_retry);
+    int err = start_watching(a);
+    a->open = err == 0;
+    return err;
+}
+
+void mk__acceptor_retry(struct mk__acceptor *a)
+{
+    if (!a->open || mk_list_empty(&a->retry.node))
+        return;
+    mk_timer_cancel(&a->retry);
+    on_retry(&a->retry);
+}
+
+void mk__acceptor_update_fd_limit(struct mk__acceptor *a)
+{
+    a->fd_limit = get_fd_limit();
+}
+
+void mk__acceptor_stop(struct mk__acceptor *a)
+{
+    if (!a->open)
+        return;
+    a->open = false;
+    mk_event_del(a->loop, &a->event);
+    mk_timer_cancel(&a->retry);
+}
+
+void mk__acceptor_close(struct mk__acceptor *a)
+{
+    if (!a->open)
+        return;
+#ifndef MK_LEAN
+    if (a->listener && a->listener->handed_over) { /* what waits is for those who go on with it */
+        mk__acceptor_stop(a);
+        return;
+    }
+#endif
+    while (accept_batch(a) == 0)
+        ;
+    mk__acceptor_stop(a);
+    shutdown(a->event.fd, SHUT_RD); /* whoever comes now is refused at once */
+}

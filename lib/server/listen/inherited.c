@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Listening sockets that somebody else has opened (server/listen/listeners.h): a service manager, a supervisor, or the
+ * process before this one. Each belongs to the directive that names its address.
+ */
+#include "server/server.h"
+
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <unistd.h>
+
+/* A socket that no directive has taken yet. */
+struct mk__inherited {
+    struct mk_list node;
+    int fd;
+    bool own;
+    struct mk__addr addr;
+};
+
+static int get_socket_option(int fd, int level, int name)
+{
+    int value = -1;
+    socklen_t len = sizeof(value);
+    return getsockopt(fd, level, name, &value, &len) < 0 ? -errno : value;
+}
+
+/* 0, or why it cannot be used. */
+static int check_socket(int fd, struct mk__addr *ret_addr)
+{
+    *ret_addr = (struct mk__addr){.len = sizeof(ret_addr->un)};
+    int type = get_socket_option(fd, SOL_SOCKET, SO_TYPE);
+    if (type < 0)
+        return type;
+    if (type != SOCK_STREAM)
+        return -EPROTOTYPE;
+    if (get_socket_option(fd, SOL_SOCKET, SO_ACCEPTCONN) != 1)
+        return -EINVAL;
+    if (getsockname(fd, &ret_addr->sa, &ret_addr->len) < 0)
+        return -errno;
+    int family = ret_addr->sa.sa_family;
+    if (family == AF_INET6 && IN6_IS_ADDR_UNSPECIFIED(&ret_addr->in6.sin6_addr))
+        ret_addr->any = get_socket_option(fd, IPPROTO_IPV6, IPV6_V6ONLY) == 0;
+    bool named = family != AF_UNIX || ret_addr->un.sun_path[0] == '/';
+    return named && (family == AF_UNIX || family == AF_INET || family == AF_INET6) ? 0 : -EAFNOSUPPORT;
+}
+
+int mk_server_inherit(struct mk_server *s, int fd, bool own)
+{
+    struct mk__addr addr;
+    int err = check_socket(fd, &addr);
+    if (err < 0)
+        return err;
+    struct mk__inherited *one = mk_account_alloc(NULL, sizeof(*one));
+    if (!one)
+        return -ENOMEM;
+    *one = (struct mk__inherited){.fd = fd, .own = own, .addr = addr};
+    fcntl(fd, F_SETFD, FD_CLOEXEC);
+    fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+    mk_list_add(&s->listeners.inherited, &one->node);
+    return 0;
+}
+
+/* ── whose is it? ── */
+
+/* The same place, but for the port. */
+static bool is_same_host(const struct mk__addr *wanted, const struct mk__addr *bound)
+{
+    if (wanted->any && bound->sa.sa_family == AF_INET)
+        return bound->in.sin_addr.s_addr == htonl(INADDR_ANY); /* a system without IPv6 */
+    if (wanted->sa.sa_family != bound->sa.sa_family)
+        return false;
+    switch (wanted->sa.sa_family) {
+    case AF_INET:
+        return wanted->in.sin_addr.s_addr == bound->in.sin_addr.s_addr;
+    case AF_INET6:
+        return memcmp(&wanted->in6.sin6_addr, &bound->in6.sin6_addr, sizeof(struct in6_addr)) == 0;
+    default:
+        return strcmp(wanted->un.sun_path, bound->un.sun_path) == 0;
+    }
+}
+
+static bool is_same_addr(const struct mk__addr *wanted, const struct mk__addr *bound)
+{
+    return is_same_host(wanted, bound) && mk__addr_port(wanted) == mk__addr_port(bound);
+}
+
+/* Some directive says just this, so that no port 0 may have it. */
+static bool is_claimed(const struct mk__settings *settings, const struct mk__addr *bound)
+{
+    for (unsigned i = 0; i < settings->listen.n; i++)
+        if (is_same_addr(&settings->listen.items[i].addr, bound))
+            return true;
+    return false;
+}
+
+static bool is_match(const struct mk__listener *one, const struct mk__settings *settings, const struct mk__addr *bound)
+{
+    if (one->n) /* further sockets of the address that it has */
+        return is_same_addr(&one->addr, bound);
+    if (is_same_addr(&one->configured, bound))
+        return true;
+    return bound->sa.sa_family != AF_UNIX && mk__addr_port(&one->configured) == 0 &&
+           is_same_host(&one->configured, bound) && !is_claimed(settings, bound);
+}
+
+static int add_inherited(struct mk__listener *one, struct mk__inherited *found)
+{
+    int *fds = mk_account_alloc(NULL, (one->n + 1) * sizeof(int));
+    if (!fds)
+        return -ENOMEM;
+    if (one->n)
+        memcpy(fds, one->fds, one->n * sizeof(int));
+    mk_account_free(NULL, one->fds, 0);
+    fds[one->n] = found->fd;
+    one->fds = fds;
+    if (one->n++ == 0)
+        one->addr = found->addr;
+    one->handed_over = true; /* until these settings are in use */
+    one->external |= !found->own;
+    one->shared |= !found->own;
+    mk_list_del(&found->node);
+    mk_account_free(NULL, found, sizeof(*found));
+    return 0;
+}
+
+int mk__inherited_take(struct mk__listeners *s, struct mk__listener *one, const struct mk__settings *settings)
+{
+    struct mk_list *n, *save;
+    int err = 0;
+    MK_LIST_EACH(&s->inherited, n, save) {
+        struct mk__inherited *found = MK_CONTAINER_OF(n, struct mk__inherited, node);
+        if (err == 0 && is_match(one, settings, &found->addr))
+            err = add_inherited(one, found);
+    }
+    return err;
+}
+
+bool mk__inherited_conflicts(const struct mk__listeners *s, const struct mk__addr *addr)
+{
+    struct mk_list *n, *save;
+    MK_LIST_EACH(&s->inherited, n, save)
+        if (mk__addr_conflicts(&MK_CONTAINER_OF(n, struct mk__inherited, node)->addr, addr))
+            return true;
+    return false;
+}
+
+void mk__inherited_release(struct mk__listeners *s, bool used)
+{
+    struct mk_list *n, *save;
+    MK_LIST_EACH(&s->inherited, n, save) {
+        struct mk__inherited *one = MK_CONTAINER_OF(n, struct mk__inherited, node);
+        struct mk_buf text;
+        char storage[160];
+        mk_buf_init_fixed(&text, storage, sizeof(storage));
+        mk__addr_print(&one->addr, &text);
+        if (used)
+            mk_log_warn("no Listen names %s, which was handed over: it is closed", mk_buf_cstr(&text));
+        if (used && one->own && one->addr.sa.sa_family == AF_UNIX)
+            mk__file_unlink_socket(one->addr.un.sun_path);
+        close(one->fd);
+        mk_list_del(&one->node);
+        mk_account_free(NULL, one, sizeof(*one));
+    }
+}
+
+/* ── handing over ── */
+
+void mk_server_each_socket(const struct mk_server *s, void (*fn)(int fd, bool own, void *ctx), void *ctx)
+{
+    struct mk_list *n, *save;
+    MK_LIST_EACH(&s->listeners.open, n, save) {
+        const struct mk__listener *one = MK_CONTAINER_OF(n, struct mk__listener, node);
+        for (unsigned i = 0; i < one->n; i++)
+            fn(one->fds[i], !one->external, ctx);
+    }
+}
+
+void mk_server_hand_over(struct mk_server *s)
+{
+    struct mk_list *n, *save;
+    s->handed_over = true;
+    MK_LIST_EACH(&s->listeners.open, n, save)
+        MK_CONTAINER_OF(n, struct mk__listener, node)->handed_over = true;
+}

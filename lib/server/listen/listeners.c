@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Opening, keeping and closing the sockets of server/listen/listeners.h. Who watches them is decided by the workers.
+ */
+#include "server/listen/listeners.h"
+
+#include "base/file.h"
+
+#include <monkey/arena.h>
+#include <monkey/log.h>
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+void mk__listeners_init(struct mk__listeners *s)
+{
+    mk_list_init(&s->open);
+    mk_list_init(&s->closed);
+#ifndef MK_LEAN
+    mk_list_init(&s->inherited);
+#endif
+}
+
+struct mk__listen_options mk__listeners_options(const struct mk__settings *settings)
+{
+    return (struct mk__listen_options){
+        .backlog = (int)settings->backlog,
+        .defer_seconds = (int)((settings->defer_accept_ms + 999) / 1000),
+        .fast_open_queue = (int)settings->fast_open,
+        .send_buffer = (int)settings->send_buffer_bytes,
+        .not_sent_lowat = (int)settings->not_sent_bytes,
+        .shared_port = true,
+    };
+}
+
+/* Small builds open their sockets once. */
+#ifdef MK_LEAN
+enum { CAN_RELOAD = false };
+#else
+enum { CAN_RELOAD = true };
+#endif
+
+/* ── one address ── */
+
+static struct mk__listener *new_listener(const struct mk__listen_conf *directive)
+{
+    struct mk__listener *one = mk_account_alloc(NULL, sizeof(*one) + directive->text.len + 1);
+    if (!one)
+        return NULL;
+    *one = (struct mk__listener){.configured = directive->addr,
+                                 .addr = directive->addr,
+                                 .shared = directive->addr.sa.sa_family == AF_UNIX,
+                                 .pending = true};
+    char *text = (char *)(one + 1);
+    memcpy(text, directive->text.p, directive->text.len);
+    text[directive->text.len] = '\0';
+    one->text = mk_str(text, directive->text.len);
+    return one;
+}
+
+static size_t fds_bytes(unsigned n)
+{
+    return n * sizeof(int);
+}
+
+static void close_fds(struct mk__listener *one, unsigned first)
+{
+    for (unsigned i = first; i < one->n; i++)
+        close(one->fds[i]);
+    one->n = first;
+}
+
+static bool is_handed_over(const struct mk__listener *one)
+{
+#ifdef MK_LEAN
+    (void)one;
+    return false;
+#else
+    return one->handed_over;
+#endif
+}
+
+/* The path of a Unix socket is ours to remove only if we have bound it. */
+static void close_listener(struct mk__listener *one)
+{
+    if (one->n && one->addr.sa.sa_family == AF_UNIX && !is_handed_over(one))
+        mk__file_unlink_socket(one->addr.un.sun_path);
+    close_fds(one, 0);
+    mk_account_free(NULL, one->fds, 0);
+    one->fds = NULL;
+}
+
+static void free_listeners(struct mk_list *list)
+{
+    while (!mk_list_empty(list)) {
+        struct mk__listener *one = MK_LIST_FIRST(list, struct mk__listener, node);
+        mk_list_del(&one->node);
+        if (one->fds)
+            close_listener(one);
+        mk_account_free(NULL, one, 0);
+    }
+}
+
+/* One of ours that is about to go is in the way: `Listen 80` becomes `Listen 127.0.0.1:80`. */
+static bool has_conflict(const struct mk__listeners *s, const struct mk__listener *one)
+{
+    struct mk_list *n, *save;
+    MK_LIST_EACH(&s->open, n, save) {
+        const struct mk__listener *other = MK_CONTAINER_OF(n, struct mk__listener, node);
+        if (other != one && mk__addr_conflicts(&other->addr, &one->addr))
+            return true;
+    }
+#ifndef MK_LEAN
+    return mk__inherited_conflicts(s, &one->addr);
+#else
+    return false;
+#endif
+}
+
+/*
+ * The first socket is bound alone: a second server would otherwise take half of our connections. One that joins others
+ * gets its share of what comes as soon as it listens, and so does not before somebody is sure to look at it.
+ */
+static int add_socket(const struct mk__listeners *s, struct mk__listener *one, struct mk__listen_options options)
+{
+    options.shared_port = one->n > 0 || (CAN_RELOAD && has_conflict(s, one));
+    int fd = mk__listen_bind(&one->addr, &options);
+    if (fd < 0)
+        return fd;
+    int err = CAN_RELOAD && options.shared_port ? 0 : mk__listen_start(fd, &one->addr, &options);
+    if (err < 0) {
+        close(fd);
+        return err;
+    }
+    one->fds[one->n++] = fd;
+    return 0;
+}
+
+static int open_sockets(const struct mk__listeners *s, struct mk__listener *one, const struct mk__settings *settings,
+                        unsigned workers)
+{
+    struct mk__listen_options options = mk__listeners_options(settings);
+    unsigned n = one->shared ? 1 : workers;
+    int err = 0;
+    if (one->n >= n)
+        return 0;
+    int *fds = mk_account_alloc(NULL, fds_bytes(n));
+    if (!fds)
+        return -ENOMEM;
+    if (one->n)
+        memcpy(fds, one->fds, fds_bytes(one->n));
+    mk_account_free(NULL, one->fds, 0);
+    one->fds = fds;
+    while (one->n < n && err == 0)
+        err = add_socket(s, one, options);
+#ifndef MK_LEAN
+    if (one->n && (err == -EACCES || err == -EPERM || err == -EADDRINUSE)) {
+        one->shared = true; /* others opened what we have, or we did as root: the workers share that */
+        return 0;
+    }
+#endif
+    return err;
+}
+
+#ifndef MK_LEAN
+static void set_mode(struct mk__listener *one)
+{
+    atomic_store_explicit(&one->transport, one->conf->mode.transport, memory_order_relaxed);
+    atomic_store_explicit(&one->proxy, one->conf->mode.proxy, memory_order_relaxed);
+}
+
+struct mk__listen_mode mk__listeners_mode(const struct mk__listener *one)
+{
+    return (struct mk__listen_mode){.transport = atomic_load_explicit(&one->transport, memory_order_relaxed),
+                                    .proxy = atomic_load_explicit(&one->proxy, memory_order_relaxed)};
+}
+#endif
+
+/* ── all of them ── */
+
+static struct mk__listener *find_listener(struct mk__listeners *s, const struct mk__listen_conf *directive)
+{
+    struct mk_list *n, *save;
+    MK_LIST_EACH(&s->open, n, save) {
+        struct mk__listener *one = MK_CONTAINER_OF(n, struct mk__listener, node);
+        if (!one->kept && mk__addr_equal(&one->configured, &directive->addr))
+            return one;
+    }
+    return NULL;
+}
+
+int mk__listeners_prepare(struct mk__listeners *s, const struct mk__settings *settings, unsigned workers,
+                          unsigned *ret_nth)
+{
+    struct mk_list *n, *save;
+    int err = 0;
+    MK_LIST_EACH(&s->open, n, save) {
+        struct mk__listener *one = MK_CONTAINER_OF(n, struct mk__listener, node);
+        one->kept = one->pending = false;
+        one->n_before = one->n;
+    }
+    for (*ret_nth = 0; *ret_nth < settings->listen.n; ++*ret_nth) {
+        const struct mk__listen_conf *directive = &settings->listen.items[*ret_nth];
+        struct mk__listener *one = CAN_RELOAD ? find_listener(s, directive) : NULL;
+        if (!one) {
+            one = new_listener(directive);
+            if (!one)
+                return -ENOMEM;
+            mk_list_add(&s->open, &one->node);
+#ifndef MK_LEAN
+            err = mk__inherited_take(s, one, settings);
+            if (err < 0)
+                return err;
+#endif
+        }
+        one->kept = true;
+#ifndef MK_LEAN
+        one->conf = directive;
+        settings->listen.items[*ret_nth].listener = one;
+        if (one->pending)
+            set_mode(one);
+#endif
+        err = open_sockets(s, one, settings, workers);
+        if (err < 0)
+            return err;
+    }
+    return 0;
+}
+
+#ifndef MK_LEAN
+int mk__listeners_listen(struct mk__listeners *s, const struct mk__settings *settings)
+{
+    struct mk__listen_options options = mk__listeners_options(settings);
+    struct mk_list *n, *save;
+    int err = 0;
+    MK_LIST_EACH(&s->open, n, save) {
+        struct mk__listener *one = MK_CONTAINER_OF(n, struct mk__listener, node);
+        for (unsigned i = one->n_before; one->kept && i < one->n && err == 0; i++)
+            err = mk__listen_start(one->fds[i], &one->addr, &options);
+        if (err == 0)
+            continue;
+        mk_log_error("cannot listen on %.*s: %s", MK_STR_ARG(one->text), strerror(-err));
+        break;
+    }
+    return err;
+}
+#endif
+
+/* What may have changed for sockets that listen already: the backlog and its kind. */
+static void update_options(struct mk__listener *one, const struct mk__settings *settings)
+{
+    struct mk__listen_options options = mk__listeners_options(settings);
+    for (unsigned i = 0; CAN_RELOAD && i < one->n; i++)
+        mk__listen_start(one->fds[i], &one->addr, &options);
+}
+
+void mk__listeners_commit(struct mk__listeners *s, const struct mk__settings *settings)
+{
+    struct mk_list *n, *save;
+    MK_LIST_EACH(&s->open, n, save) {
+        struct mk__listener *one = MK_CONTAINER_OF(n, struct mk__listener, node);
+#ifndef MK_LEAN
+        if (one->pending)
+            one->handed_over = one->external;
+        if (one->kept)
+            set_mode(one);
+        one->conf = NULL;
+#endif
+        one->pending = false;
+        if (one->kept) {
+            update_options(one, settings);
+            continue;
+        }
+        mk_list_del(&one->node);
+        mk_list_add(&s->closed, &one->node);
+        close_listener(one);
+    }
+#ifndef MK_LEAN
+    mk__inherited_release(s, true);
+#endif
+}
+
+void mk__listeners_cancel(struct mk__listeners *s)
+{
+    struct mk_list *n, *save;
+    MK_LIST_EACH(&s->open, n, save) {
+        struct mk__listener *one = MK_CONTAINER_OF(n, struct mk__listener, node);
+        if (!one->pending) {
+            close_fds(one, one->n_before);
+            continue;
+        }
+        mk_list_del(&one->node);
+        if (one->fds)
+            close_listener(one);
+        mk_account_free(NULL, one, 0);
+    }
+#ifndef MK_LEAN
+    mk__inherited_release(s, false);
+#endif
+}
+
+void mk__listeners_release(struct mk__listeners *s)
+{
+    free_listeners(&s->open);
+    free_listeners(&s->closed);
+}
+
+int mk__listeners_worker_fd(const struct mk__listener *one, unsigned index, unsigned workers, unsigned n)
+{
+    unsigned i = one->shared ? n : index + n * workers;
+    return i < one->n ? one->fds[i] : -1;
+}

@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Which plugins a generation has (server/plugins.h): from plugins.load, from the build, from files; whose directives
+ * the configuration may hold; and their starts and stops around the generation.
+ */
+#include "server/plugins.h"
+#ifndef MK_LEAN
+#include "server/h2_loader.h"
+#endif
+
+#include "conf/suggest.h"
+#include "server/handlers.h"
+#include "server/module.h"
+#include "server/autoload.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+enum { PATH_BYTES = 4096 };
+
+static const struct mk_conf_section *const core_sections[] = {
+    &mk__section_server,   &mk__section_host, &mk__section_mimetypes,
+#ifndef MK_LEAN
+    &mk__section_http2,
+#endif
+#ifndef MK_LEAN
+    &mk__section_handlers,
+#endif
+};
+
+/* ── declaring ── */
+
+static int declare_plugin(struct mk__conf *conf, const struct mk_plugin *plugin, bool loaded)
+{
+    int err = 0;
+    for (const struct mk_conf_section *s = plugin->sections; s && s->name && err == 0; s++)
+        err = loaded ? mk__conf_declare(conf, s, plugin->name) : mk__conf_declare_absent(conf, s, plugin->name);
+    return err;
+}
+
+static int declare_core(struct mk__conf *conf)
+{
+    int err = 0;
+    for (unsigned i = 0; i < sizeof(core_sections) / sizeof(core_sections[0]) && err == 0; i++)
+        err = mk__conf_declare(conf, core_sections[i], NULL);
+    return err;
+}
+
+static void declare_module(const struct mk_plugin *plugin, void *ctx)
+{
+    declare_plugin(ctx, plugin, true); /* one that says what another says already is left out */
+}
+
+int mk__generation_declare_all(struct mk__conf *conf)
+{
+    int err = declare_core(conf);
+    if (err == 0)
+        err = mk__conf_declare(conf, &mk__section_plugins, NULL);
+    for (const struct mk_plugin *const *p = mk__builtin_plugins; *p && err == 0; p++)
+        err = declare_plugin(conf, *p, true);
+    if (err == 0 && MK__MODULES)
+        mk__module_each(declare_module, conf);
+    return err;
+}
+
+static bool is_loaded(const struct mk_generation *g, const char *name)
+{
+    for (unsigned i = 0; i < g->n_plugins; i++)
+        if (mk_str_ieq(mk_str_c(g->plugins[i]->name), mk_str_c(name)))
+            return true;
+    return false;
+}
+
+static void declare_absent(const struct mk_plugin *plugin, void *ctx)
+{
+    const struct mk_generation *g = ctx;
+    if (!is_loaded(g, plugin->name))
+        declare_plugin(g->conf, plugin, false);
+}
+
+/* Modules are opened for a question about their names, but not for nothing. */
+static void declare_absent_modules(struct mk__conf *conf, void *ctx)
+{
+    (void)conf;
+    mk__module_each(declare_absent, ctx);
+}
+
+int mk__plugins_declare(struct mk_generation *g)
+{
+    int err = declare_core(g->conf);
+    for (unsigned i = 0; i < g->n_plugins && err == 0; i++)
+        err = declare_plugin(g->conf, g->plugins[i], true);
+    for (const struct mk_plugin *const *p = mk__builtin_plugins; *p && err == 0; p++)
+        if (!is_loaded(g, (*p)->name))
+            err = declare_plugin(g->conf, *p, false);
+    if (MK__MODULES)
+        mk__conf_on_unknown(g->conf, declare_absent_modules, g);
+    return err;
+}
+
+/* ── plugins.load ── */
+
+static bool file_exists(const char *path)
+{
+    return access(path, F_OK) == 0;
+}
+
+/* "name" is a file of the plugins' folder, "./name.so" one beside plugins.load. */
+static void get_module_path(const struct mk__generation_source *source, struct mk_str name, char *ret_path, size_t size)
+{
+    if (name.p[0] == '/')
+        snprintf(ret_path, size, "%.*s", MK_STR_ARG(name));
+    else if (memchr(name.p, '/', name.len))
+        snprintf(ret_path, size, "%s/%.*s", source->dir, MK_STR_ARG(name));
+    else
+        snprintf(ret_path, size, "%s/%.*s.so", mk__module_dir(), MK_STR_ARG(name));
+}
+
+static void close_module(struct mk_generation *g, unsigned n)
+{
+    if (MK__MODULES && g->modules[n])
+        mk__module_close(g->modules[n]);
+    g->modules[n] = NULL;
+}
+
+#ifdef MK_LEAN
+static const char *suggest_plugin(struct mk_str name)
+{
+    (void)name;
+    return NULL;
+}
+#else
+/* Of the plugins that were built together with this program, and those that were put beside them. */
+static void offer_plugin(const struct mk_plugin *plugin, void *ctx)
+{
+    mk__suggest_add(ctx, plugin->name);
+}
+
+static const char *suggest_plugin(struct mk_str name)
+{
+    struct mk__suggestion suggestion = mk__suggest_init(name);
+    for (const char *const *known = mk__plugin_order; *known; known++) {
+        if (mk_str_ieq(name, mk_str_c(*known)))
+            return NULL; /* it is spelt well, but its file is missing */
+        mk__suggest_add(&suggestion, *known);
+    }
+    if (!suggestion.name && MK__MODULES)
+        mk__module_each(offer_plugin, &suggestion);
+    return suggestion.name;
+}
+#endif
+
+/* Returns the name of the plugin that was probably meant, or NULL. */
+static const char *report_unknown_plugin(struct mk__conf *conf, struct mk__conf_origin origin, struct mk_str name,
+                                         const char *path)
+{
+    const char *meant = suggest_plugin(name);
+    char place[PATH_BYTES + 32] = " in this build";
+    if (path)
+        snprintf(place, sizeof(place), ", neither in this build nor as %s", path);
+    if (meant)
+        mk__conf_error(conf, origin, "there is no plugin \"%.*s\"%s" MK__SUGGEST_PHRASE "\"%s\"?", MK_STR_ARG(name),
+                       place, meant);
+    else
+        mk__conf_error(conf, origin, "there is no plugin \"%.*s\"%s; `monkey -b` lists them", MK_STR_ARG(name), place);
+    return meant;
+}
+
+static const struct mk_plugin *open_module(struct mk_generation *g, const char *path, struct mk__conf_origin origin)
+{
+    char reason[512];
+    struct mk_buf error;
+    const struct mk_plugin *plugin = NULL;
+    mk_buf_init_fixed(&error, reason, sizeof(reason));
+    if (mk__module_open(path, &g->modules[g->n_plugins], &plugin, &error) < 0)
+        mk__conf_error(g->load_conf ? g->load_conf : g->conf, origin, "the plugin %s cannot be loaded: %s", path,
+                       mk_buf_cstr(&error));
+    return plugin;
+}
+
+/* In the build, else in a file; in place of an unknown one that which was probably meant, to check the rest with it. */
+static const struct mk_plugin *find_plugin(struct mk_generation *g, const struct mk__generation_source *source,
+                                           struct mk_str name, struct mk__conf_origin origin)
+{
+    char path[PATH_BYTES];
+    const struct mk_plugin *plugin = mk__module_find_builtin(name);
+    get_module_path(source, name, path, sizeof(path));
+    if (plugin)
+        return plugin;
+    if (MK__MODULES && (memchr(name.p, '/', name.len) || file_exists(path)))
+        return open_module(g, path, origin);
+    const char *meant = report_unknown_plugin(g->load_conf, origin, name, MK__MODULES ? path : NULL);
+    if (!meant || (plugin = mk__module_find_builtin(mk_str_c(meant))))
+        return plugin;
+    get_module_path(source, mk_str_c(meant), path, sizeof(path));
+    return file_exists(path) ? open_module(g, path, origin) : NULL;
+}
+
+/* Was it loaded in place of a misspelt one? The next line that names it is the first. */
+static bool is_guessed(struct mk_generation *g, const char *name)
+{
+    for (unsigned i = 0; i < g->n_plugins; i++)
+        if (g->guessed >> i & 1 && strcmp(g->plugins[i]->name, name) == 0) {
+            g->guessed &= ~(1u << i);
+            return true;
+        }
+    return false;
+}
+
+static void load_plugin(struct mk_generation *g, const struct mk__generation_source *source, struct mk_str name,
+                        struct mk__conf_origin origin)
+{
+    if (g->n_plugins == MK__PLUGINS_MAX) {
+        mk__conf_error(g->load_conf, origin, "more than %d plugins", MK__PLUGINS_MAX);
+        return;
+    }
+    unsigned before = mk__conf_errors(g->load_conf);
+    const struct mk_plugin *plugin = find_plugin(g, source, name, origin);
+    bool meant = mk__conf_errors(g->load_conf) > before;
+    g->plugins_missing |= !plugin;
+    if (!plugin)
+        return;
+    if (is_guessed(g, plugin->name)) { /* the word before it was another mistake */
+        close_module(g, g->n_plugins);
+        return;
+    }
+    g->guessed |= meant ? 1u << g->n_plugins : 0;
+#ifndef MK_LEAN
+    /* What is wrong with a connection comes before what is answered to its requests. */
+    for (unsigned i = 0; !meant && plugin->transport && plugin->on_request && i < g->n_plugins; i++)
+        if (g->plugins[i]->on_request)
+            mk__conf_error(g->load_conf, origin, "the plugin \"%s\" must come before \"%s\"", plugin->name,
+                           g->plugins[i]->name);
+#endif
+    if (!is_loaded(g, plugin->name)) {
+        g->plugins[g->n_plugins++] = plugin;
+        return;
+    }
+    if (!meant)
+        mk__conf_error(g->load_conf, origin, "the plugin \"%s\" is loaded already", plugin->name);
+    close_module(g, g->n_plugins);
+}
+
+static bool is_in_order(const char *name)
+{
+    for (const char *const *known = mk__plugin_order; *known; known++)
+        if (strcmp(*known, name) == 0)
+            return true;
+    return false;
+}
+
+static void load_module(struct mk_generation *g, const struct mk__generation_source *source, const char *name)
+{
+    struct mk_str word = mk_str_c(name);
+    char path[PATH_BYTES];
+    get_module_path(source, word, path, sizeof(path));
+    if (!file_exists(path))
+        return; /* it was not installed: what it would bring is unknown, and told as such */
+    const struct mk_plugin *plugin = open_module(g, path, (struct mk__conf_origin){0});
+    if (plugin)
+        g->plugins[g->n_plugins++] = plugin;
+}
+
+/* Without plugins.load: what is built in, and the modules that the configuration has a word for. */
+static int load_defaults(struct mk_generation *g, const struct mk__generation_source *source)
+{
+    uint32_t wanted = 0;
+    int err = MK__MODULES && source->dir ? mk__autoload_find_modules(source->dir, mk__plugin_order, &wanted) : 0;
+#ifndef MK_LEAN
+    for (unsigned i = 0; i < source->n_overrides; i++)
+        if (strcmp(source->overrides[i].key, "TransportLayer") == 0)
+            wanted |= mk__autoload_match_words(mk_str_c(source->overrides[i].value), mk__plugin_order);
+#endif
+    for (const struct mk_plugin *const *p = mk__builtin_plugins; *p; p++)
+        if (!is_in_order((*p)->name))
+            g->plugins[g->n_plugins++] = *p;
+    for (unsigned i = 0; mk__plugin_order[i]; i++) {
+        const struct mk_plugin *plugin = mk__module_find_builtin(mk_str_c(mk__plugin_order[i]));
+        if (plugin)
+            g->plugins[g->n_plugins++] = plugin;
+        else if (wanted & 1u << i)
+            load_module(g, source, mk__plugin_order[i]);
+    }
+    return err;
+}
+
+/* The list comes first: it decides which sections the other files may have. */
+int mk__plugins_read(struct mk_generation *g, const struct mk__generation_source *source)
+{
+    char path[PATH_BYTES];
+    snprintf(path, sizeof(path), "%s/plugins.load", source->dir ? source->dir : "");
+    if (!source->dir || !file_exists(path))
+        return load_defaults(g, source);
+    g->load_conf = mk__conf_new();
+    if (!g->load_conf || mk__conf_declare(g->load_conf, &mk__section_plugins, NULL) < 0)
+        return -ENOMEM;
+    struct mk__conf_set *set = mk__conf_set_new(g->load_conf, MK_CONF_SCOPE_SERVER);
+    if (!set)
+        return -ENOMEM;
+    int err = mk__conf_read(g->load_conf, set, path);
+    g->plugins_missing = mk__conf_errors(g->load_conf) > 0; /* those of lines that were reported as wrong */
+    const struct mk__plugin_list *list = mk__conf_get(set, &mk__section_plugins);
+    for (uint32_t i = 0; list && i < list->load.n; i++)
+        load_plugin(g, source, list->load.items[i],
+                    mk__conf_origin(set, list, offsetof(struct mk__plugin_list, load), i));
+    if (g->plugins_missing)
+        mk__conf_set_plugins_missing(g->conf);
+    return err == -ENOMEM ? err : 0;
+}
+
+/* ── the plugins' own part ── */
+
+int mk__generation_find_plugin(const struct mk_generation *g, const struct mk_plugin *plugin)
+{
+    for (unsigned i = 0; i < g->n_plugins; i++)
+        if (g->plugins[i] == plugin)
+            return (int)i;
+    return -1;
+}
+
+static void report_start_error(struct mk_generation *g, unsigned i, int err, unsigned before)
+{
+    g->failed |= 1u << i;
+    if (mk__conf_all_errors(g->conf) == before) /* else the plugin has said what is wrong */
+        mk__conf_error(g->conf, (struct mk__conf_origin){0}, "the plugin \"%s\" cannot start: %s", g->plugins[i]->name,
+                       strerror(-err));
+}
+
+static int start_plugin(struct mk_generation *g, unsigned i)
+{
+    const struct mk_plugin *plugin = g->plugins[i];
+    unsigned before = mk__conf_all_errors(g->conf);
+    int err = mk__module_use_plugin(plugin);
+    if (err == 0) {
+        g->used |= 1u << i;
+        err = plugin->generation_start ? plugin->generation_start(g, &g->states[i]) : 0;
+    }
+    if (err == 0)
+        g->started |= 1u << i;
+    else
+        report_start_error(g, i, err, before);
+    return err == -ENOMEM ? err : 0;
+}
+
+/* Before the hosts. What is wrong has been said by the plugin, or is said here. */
+int mk__plugins_start(struct mk_generation *g)
+{
+    int err = 0;
+    for (unsigned i = 0; MK__PLUGIN_STARTS && i < g->n_plugins && err == 0; i++)
+        err = start_plugin(g, i);
+    return err;
+}
+
+#ifndef MK_LEAN
+int mk__plugins_check(struct mk_generation *g)
+{
+    int err = 0;
+    for (unsigned i = 0; i < g->n_plugins && err != -ENOMEM; i++) {
+        const struct mk_plugin *plugin = g->plugins[i];
+        unsigned before = mk__conf_all_errors(g->conf);
+        if (!plugin->generation_check || !(g->started & 1u << i) || g->failed & 1u << i)
+            continue;
+        err = plugin->generation_check(g, g->states[i]);
+        if (err < 0)
+            report_start_error(g, i, err, before);
+    }
+    return err == -ENOMEM ? err : 0;
+}
+#endif
+
+void mk__plugins_stop(struct mk_generation *g)
+{
+    for (unsigned i = g->n_plugins; MK__PLUGIN_STARTS && i-- > 0;)
+        if (g->started & 1u << i && g->plugins[i]->generation_stop)
+            g->plugins[i]->generation_stop(g, g->states[i]);
+    for (unsigned i = g->n_plugins; MK__PLUGIN_STARTS && i-- > 0;)
+        if (g->used & 1u << i)
+            mk__module_release_plugin(g->plugins[i]);
+}
+
+void mk__plugins_close(struct mk_generation *g)
+{
+    for (unsigned i = 0; i < g->n_plugins; i++)
+        close_module(g, i);
+}

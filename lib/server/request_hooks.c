@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The way of a request past the plugins: host, access, content, response, done. HTTP calls in here; nobody
+ * here knows which protocol carried the request.
+ */
+#include "server/thread.h"
+
+#include "http/request.h"
+#include "server/conn_hooks.h"
+#include "server/handlers.h"
+#include "server/h2_loader.h"
+#include "server/module.h"
+
+#include <errno.h>
+
+/* An exchange ends under the generation that it began with. */
+static struct mk_generation *generation_of(const struct mk_request *req)
+{
+    const struct mk_worker *worker = req->worker;
+    return worker->generation;
+}
+
+static const struct mk_host *host_of(const struct mk_request *req)
+{
+    return req->app_data;
+}
+
+typedef int (*hook_fn)(struct mk_request *req);
+
+/* The n-th hook of a request: on_head of all plugins, on_request of all, on_content of all; NULL where one has none. */
+static hook_fn get_hook(const struct mk_generation *g, unsigned n)
+{
+    unsigned all = g->n_plugins;
+    return n < all       ? g->plugins[n]->on_head
+           : n < 2 * all ? g->plugins[n - all]->on_request
+                         : g->plugins[n - 2 * all]->on_content;
+}
+
+/* Nobody wanted it. */
+static void respond_unhandled(struct mk_request *req)
+{
+    if (req->head.asterisk) { /* OPTIONS *: the server as a whole is there */
+        mk_response_set_status(req, 204);
+        mk_response_end(req);
+        return;
+    }
+    mk_response_error(req, mk_request_method(req) == MK_METHOD_OTHER ? 501 : 404);
+}
+
+/* Content is about to be asked for: of one plugin, if the host says so. */
+static void choose_handler(struct mk_request *req, const struct mk_generation *g)
+{
+#ifndef MK_LEAN
+    const struct mk__handler *handler;
+    if (mk__handlers_find(host_of(req), mk_request_path(req), &handler) < 0)
+        mk_response_error(req, 500); /* another handler might show what this one would not */
+    if (!handler)
+        return;
+    req->hook = 2 * g->n_plugins + handler->index;
+    req->hook_end = req->hook + 1;
+#else
+    (void)req;
+    (void)g;
+#endif
+}
+
+/* An answer that somebody will have to end. */
+static bool has_response(const struct mk_request *req)
+{
+    return !req->ended && (req->first || req->head_sent);
+}
+
+/* Of the plugin that has the request. */
+static void log_plugin_error(const struct mk_request *req, const char *what)
+{
+    const struct mk_generation *g = generation_of(req);
+    struct mk_str host = mk_request_host(req), path = mk_request_path(req);
+    mk_log_error("plugin %s: %s (%.*s%.*s)", g->plugins[req->hook % g->n_plugins]->name, what, MK_STR_ARG(host),
+                 MK_STR_ARG(path));
+}
+
+/* Asks one plugin after the other, from the cursor on, until one has taken the request. */
+static void run_hooks(struct mk_request *req, const struct mk_generation *g)
+{
+    for (; req->hook < req->hook_end; req->hook++) {
+        if (req->hook == 2 * g->n_plugins)
+            choose_handler(req, g);
+        if (req->ended)
+            return;
+        hook_fn hook = get_hook(g, req->hook);
+        int r = hook ? hook(req) : MK_DECLINED;
+        if (r == MK_DECLINED && has_response(req))
+            r = -EPROTO; /* an answer of two would be nobody's */
+        if (r < 0) {
+            log_plugin_error(req, strerror(-r));
+            mk_response_error(req, 500);
+        }
+        if (r != MK_DECLINED || req->ended)
+            return;
+    }
+    respond_unhandled(req);
+}
+
+static void on_init(struct mk_request *req, void *ctx)
+{
+    const struct mk__thread *t = ctx;
+    req->worker = t->worker;
+    mk__worker_get(t->worker);
+}
+
+static void on_free(void *worker)
+{
+    mk__worker_put(worker);
+}
+
+static void on_head(struct mk_request *req, void *ctx)
+{
+    const struct mk_host *host = mk__generation_find_host(generation_of(req), mk_request_host(req));
+    (void)ctx;
+    req->app_data = host;
+    req->limits = &host->limits;
+}
+
+static void on_request(struct mk_request *req, void *ctx)
+{
+    (void)ctx;
+    req->hook_end = generation_of(req)->n_plugins * 3;
+    run_hooks(req, generation_of(req));
+}
+
+void mk_request_decline(struct mk_request *req)
+{
+    if (req->ended)
+        return;
+    req->hook++;
+    run_hooks(req, generation_of(req));
+}
+
+static void on_response(struct mk_request *req, void *ctx)
+{
+    const struct mk_generation *g = generation_of(req);
+    (void)ctx;
+    for (unsigned i = 0; i < g->n_plugins; i++)
+        if (g->plugins[i]->on_response)
+            g->plugins[i]->on_response(req);
+}
+
+static void on_done(struct mk_request *req, void *ctx)
+{
+    const struct mk_generation *g = generation_of(req);
+    (void)ctx;
+    for (unsigned i = 0; i < g->n_plugins; i++)
+        if (g->plugins[i]->on_done)
+            g->plugins[i]->on_done(req);
+}
+
+static struct mk_str find_mime(const struct mk_request *req, struct mk_str path, void *ctx)
+{
+    (void)ctx;
+    return mk__mime_find(&generation_of(req)->mime, path);
+}
+
+static void on_handler_timeout(struct mk_request *req, void *ctx)
+{
+    (void)ctx;
+    log_plugin_error(req, "no answer within HandlerTimeout");
+}
+
+static void on_conn_freed(void *ctx)
+{
+    mk__thread_conn_freed(ctx);
+}
+
+const struct mk__http_app mk__request_hooks_app = {
+    .on_init = on_init,
+    .on_head = on_head,
+    .on_request = on_request,
+    .on_response = on_response,
+    .on_done = on_done,
+    .on_free = on_free,
+    .mime = find_mime,
+    .on_handler_timeout = on_handler_timeout,
+    .on_conn_freed = on_conn_freed,
+#ifndef MK_LEAN
+    .on_accept = mk__conn_hooks_on_accept,
+    .on_close = mk__conn_hooks_on_close,
+    .trusted_proxies = mk__conn_hooks_trust,
+    .load_h2 = mk__h2_loader_open,
+#endif
+};
+
+/* ── what plugins may ask ── */
+
+void *mk_host_state(const struct mk_host *host, const struct mk_plugin *plugin)
+{
+    int i = mk__generation_find_plugin(host->generation, plugin);
+    return i < 0 ? NULL : host->states[i];
+}
+
+void *mk_request_host_state(const struct mk_request *req, const struct mk_plugin *plugin)
+{
+    const struct mk_host *host = host_of(req);
+    return host ? mk_host_state(host, plugin) : NULL; /* the head was not readable: no host was chosen */
+}
+
+const struct mk_host *mk_request_host_conf(const struct mk_request *req)
+{
+    const struct mk_host *host = host_of(req);
+    return host ? host : generation_of(req)->default_host;
+}
+
+struct mk_worker *mk_request_worker(const struct mk_request *req)
+{
+    return req->worker;
+}
+
+bool mk_request_aborted(const struct mk_request *req)
+{
+    return req->aborted;
+}
+
+uint64_t mk_request_bytes_sent(const struct mk_request *req)
+{
+    return req->sent_bytes;
+}
+
+struct mk_str mk_request_listener(const struct mk_request *req)
+{
+    return mk__generation_listener_text(generation_of(req), req->protocol->io(req)->listener);
+}
+
+bool mk_request_draining(const struct mk_request *req)
+{
+    return req->http->stopping || req->http->draining;
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A worker's step to another generation (server/thread.h), in two parts: first the plugins start in the worker's
+ * thread, which may fail; when that has gone well in all workers, each swaps pointers, between two turns of its
+ * connections. The process context has allocated whatever is needed.
+ */
+#include "server/thread.h"
+
+#include <errno.h>
+
+int mk__worker_reload_prepare(struct mk__worker_reload *a, struct mk__thread *t, struct mk_generation *g,
+                              unsigned workers, bool balanced, const struct mk__listeners *listeners)
+{
+    *a = (struct mk__worker_reload){.thread = t, .balanced = balanced};
+    if (!workers && !balanced)
+        return 0;
+    a->next = mk__worker_new(t, g);
+    int err = a->next ? mk__context_alloc_buffers(&t->http, &g->http, &a->buffers) : -ENOMEM;
+    if (err == 0 && workers)
+        err = mk__acceptors_make(&a->acceptors, listeners, t->index, workers);
+    return err;
+}
+
+void mk__worker_reload_free(struct mk__worker_reload *a)
+{
+    mk__acceptors_free(&a->acceptors);
+    mk__context_free_buffers(&a->buffers);
+    if (a->next)
+        mk__worker_free(a->next);
+    a->next = NULL;
+}
+
+static struct mk__worker_reload *reload_of(struct mk_message *message)
+{
+    return MK_CONTAINER_OF(message, struct mk__worker_reload, message);
+}
+
+/* What clients hold must not keep plugins from starting: MemoryLimit bounds connections, and may be reached. */
+static int start_plugins(struct mk__worker_reload *a)
+{
+    struct mk_account *account = &a->thread->account;
+    size_t bytes_max = account->bytes_max;
+    account->bytes_max = 0;
+    int err = mk__worker_start(a->next);
+    account->bytes_max = bytes_max;
+    return err;
+}
+
+static void on_begin(struct mk_message *message)
+{
+    struct mk__worker_reload *a = reload_of(message);
+    if (a->next)
+        a->err = start_plugins(a);
+    sem_post(a->done);
+}
+
+static void on_abort(struct mk_message *message)
+{
+    struct mk__worker_reload *a = reload_of(message);
+    if (a->next)
+        mk__worker_free(a->next);
+    a->next = NULL;
+    sem_post(a->done);
+}
+
+static void switch_generation(struct mk__thread *t, struct mk__worker_reload *a)
+{
+    struct mk_worker *before = t->worker;
+    const struct mk_generation *g = a->next->generation;
+    t->worker = a->next;
+    a->next = NULL;
+    t->account.bytes_max = g->settings->memory_bytes_max;
+    mk__context_apply_settings(&t->http, &g->http, &a->buffers);
+    mk__worker_retire(before);
+}
+
+static void on_commit(struct mk_message *message)
+{
+    struct mk__worker_reload *a = reload_of(message);
+    /* those who wait at an address that is closed now still come under the old generation */
+    mk__acceptors_replace(&a->thread->acceptors, &a->acceptors, mk__thread_open_acceptor, a->thread);
+    a->thread->load.enabled = a->balanced;
+    if (a->next)
+        switch_generation(a->thread, a);
+    sem_post(a->done);
+}
+
+static void send_phase(struct mk__worker_reload *a, mk_message_fn fn, sem_t *done)
+{
+    a->done = done;
+    a->message.fn = fn;
+    mk_post(&a->thread->loop, &a->message);
+}
+
+void mk__worker_reload_begin(struct mk__worker_reload *a, sem_t *done)
+{
+    send_phase(a, on_begin, done);
+}
+
+void mk__worker_reload_abort(struct mk__worker_reload *a, sem_t *done)
+{
+    send_phase(a, on_abort, done);
+}
+
+void mk__worker_reload_commit(struct mk__worker_reload *a, sem_t *done)
+{
+    send_phase(a, on_commit, done);
+}

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * zlib, libbrotlienc and libzstd (encoder.h). Windows are small (zlib 32 KB, brotli 64 KB, zstd 128 KB): a server has
+ * many of them at once, and what larger ones would find is little.
+ */
+#include "encoder.h"
+
+#include "fixed_heap.h"
+
+#include <brotli/encode.h>
+#include <errno.h>
+#include <zlib.h>
+#include <zstd.h>
+
+enum { BROTLI_WINDOW_BITS = 16, ZSTD_WINDOW_BITS = 17, HINT_BYTES_MAX = 1 << 19 };
+
+struct encoder_backend {
+    int (*open)(struct encoder *c, int level, uint64_t size);
+    int (*run)(struct encoder *c, enum encoder_op op, struct encoder_data *data);
+    void (*close)(struct encoder *c);
+};
+
+struct encoder {
+    const struct encoder_backend *backend;
+    struct mk_account *account;
+    union {
+        z_stream z;
+        struct {
+            BrotliEncoderState *brotli;
+            struct fixed_heap heap;
+            void *memory;
+            size_t memory_bytes;
+        };
+        struct {
+            ZSTD_CCtx *zstd;
+            size_t zstd_bytes;
+        };
+    };
+};
+
+/* ── how much it will be ── */
+
+/* Of a small body neither the window nor the tables of gzip need to be large. */
+static int gzip_window_bits(uint64_t size)
+{
+    int bits = 10;
+    while (bits < MAX_WBITS && ((uint64_t)1 << bits) < size)
+        bits++;
+    return bits;
+}
+
+static int gzip_memory_level(int window_bits)
+{
+    return window_bits - 7; /* 8 for 15, as is the library's custom */
+}
+
+/*
+ * Kilobytes by level, measured, and more than that (libbrotlienc 1.0.9, libzstd 1.5.4): of bodies of up to 16 KB,
+ * up to 64 KB, and others. A unit test measures them again.
+ */
+static const uint16_t brotli_kilobytes[ENCODER_BR_MAX + 1][3] = {
+    {180, 180, 180},    {200, 200, 200},    {620, 1150, 1600},  {620, 1150, 1600},
+    {1000, 2200, 2400}, {1000, 2200, 2500}, {1000, 2200, 2500},
+};
+static const uint16_t zstd_kilobytes[ENCODER_ZSTD_MAX + 1][3] = {
+    {0, 0, 0},         {280, 540, 1050},  {400, 650, 1250},  {400, 900, 1800},  {400, 1350, 2650},
+    {400, 1350, 2650}, {400, 1350, 2650}, {400, 1350, 2650}, {400, 1350, 2650}, {400, 1350, 2650},
+    {400, 1350, 2650}, {600, 1650, 3200}, {600, 1650, 3200},
+};
+
+static size_t library_bytes_max(enum mk_coding coding, int level, uint64_t size)
+{
+    unsigned class = size <= 16 * 1024 ? 0 : size <= 64 * 1024 ? 1 : 2;
+    int bits = gzip_window_bits(size);
+    if (coding == MK_CODING_BR)
+        return (size_t)brotli_kilobytes[level][class] * 1024;
+    if (coding == MK_CODING_ZSTD)
+        return (size_t)zstd_kilobytes[level][class] * 1024;
+    /* zconf.h, and 16 KB for the rest of the state */
+    return ((size_t)1 << (bits + 2)) + ((size_t)1 << (gzip_memory_level(bits) + 9)) + 16 * 1024;
+}
+
+size_t encoder_bytes_max(enum mk_coding coding, int level, uint64_t size)
+{
+    return sizeof(struct encoder) + library_bytes_max(coding, level, size);
+}
+
+/* ── memory of the account; what is given back comes without its size, which stands before it ── */
+
+union alloc_header {
+    size_t size;
+    max_align_t align;
+};
+
+static void *alloc_counted(void *account, size_t size)
+{
+    union alloc_header *p = size < SIZE_MAX - sizeof(*p) ? mk_account_alloc(account, size + sizeof(*p)) : NULL;
+    if (!p)
+        return NULL;
+    p->size = size + sizeof(*p);
+    return p + 1;
+}
+
+static void free_counted(void *account, void *ptr)
+{
+    union alloc_header *p = ptr;
+    if (p)
+        mk_account_free(account, p - 1, p[-1].size);
+}
+
+/* ── gzip ── */
+
+static void *alloc_for_zlib(void *account, unsigned items, unsigned size)
+{
+    return alloc_counted(account, (size_t)items * size);
+}
+
+static int open_gzip(struct encoder *c, int level, uint64_t size)
+{
+    int bits = gzip_window_bits(size);
+    c->z = (z_stream){.zalloc = alloc_for_zlib, .zfree = free_counted, .opaque = c->account};
+    int r = deflateInit2(&c->z, level, Z_DEFLATED, bits + 16 /* gzip */, gzip_memory_level(bits), Z_DEFAULT_STRATEGY);
+    return r == Z_OK ? 0 : -ENOMEM;
+}
+
+static int run_gzip(struct encoder *c, enum encoder_op op, struct encoder_data *data)
+{
+    static const int flushes[] = {
+        [ENCODER_PROCESS] = Z_NO_FLUSH, [ENCODER_FLUSH] = Z_SYNC_FLUSH, [ENCODER_FINISH] = Z_FINISH};
+    z_stream *z = &c->z;
+    z->next_in = (Bytef *)(uintptr_t)data->in;
+    z->avail_in = (unsigned)data->in_len;
+    z->next_out = (Bytef *)data->out;
+    z->avail_out = (unsigned)data->out_len;
+    int r = deflate(z, flushes[op]);
+    data->in = (const char *)z->next_in;
+    data->in_len = z->avail_in;
+    data->out = (char *)z->next_out;
+    data->out_len = z->avail_out;
+    if (r != Z_OK && r != Z_STREAM_END && r != Z_BUF_ERROR /* there was nothing left to do */)
+        return -EIO;
+    return (op == ENCODER_FINISH ? r == Z_STREAM_END : z->avail_out > 0) ? 0 : MK_AGAIN;
+}
+
+static void close_gzip(struct encoder *c)
+{
+    deflateEnd(&c->z);
+}
+
+/* ── br ── */
+
+/*
+ * libbrotlienc, as Debian builds it, ends the process when it is refused memory. So it gets all that it may need at
+ * the beginning. What goes beyond, which no test has seen, comes from the heap, whatever the account says.
+ */
+static void *alloc_for_brotli(void *heap, size_t size)
+{
+    void *ptr = fixed_heap_alloc(heap, size);
+    return ptr ? ptr : alloc_counted(NULL, size);
+}
+
+static void free_for_brotli(void *heap, void *ptr)
+{
+    if (ptr && !fixed_heap_free(heap, ptr))
+        free_counted(NULL, ptr);
+}
+
+static int open_brotli(struct encoder *c, int level, uint64_t size)
+{
+    /* a larger hint would choose tables of megabytes */
+    uint32_t hint = size < HINT_BYTES_MAX ? (uint32_t)size : size == ENCODER_SIZE_UNKNOWN ? 0 : HINT_BYTES_MAX;
+    c->memory_bytes = library_bytes_max(MK_CODING_BR, level, size);
+    c->memory = mk_account_alloc(c->account, c->memory_bytes);
+    if (!c->memory)
+        return -ENOMEM;
+    fixed_heap_init(&c->heap, c->memory, c->memory_bytes);
+    c->brotli = BrotliEncoderCreateInstance(alloc_for_brotli, free_for_brotli, &c->heap);
+    BrotliEncoderSetParameter(c->brotli, BROTLI_PARAM_QUALITY, (uint32_t)level);
+    BrotliEncoderSetParameter(c->brotli, BROTLI_PARAM_LGWIN, BROTLI_WINDOW_BITS);
+    BrotliEncoderSetParameter(c->brotli, BROTLI_PARAM_SIZE_HINT, hint);
+    return 0;
+}
+
+static int run_brotli(struct encoder *c, enum encoder_op op, struct encoder_data *data)
+{
+    static const BrotliEncoderOperation operations[] = {[ENCODER_PROCESS] = BROTLI_OPERATION_PROCESS,
+                                                        [ENCODER_FLUSH] = BROTLI_OPERATION_FLUSH,
+                                                        [ENCODER_FINISH] = BROTLI_OPERATION_FINISH};
+    const uint8_t *in = (const uint8_t *)data->in;
+    uint8_t *out = (uint8_t *)data->out;
+    if (!BrotliEncoderCompressStream(c->brotli, operations[op], &data->in_len, &in, &data->out_len, &out, NULL))
+        return -EIO;
+    data->in = (const char *)in;
+    data->out = (char *)out;
+    return data->in_len || BrotliEncoderHasMoreOutput(c->brotli) ? MK_AGAIN : 0;
+}
+
+static void close_brotli(struct encoder *c)
+{
+    BrotliEncoderDestroyInstance(c->brotli);
+    mk_account_free(c->account, c->memory, c->memory_bytes);
+}
+
+/* ── zstd ── */
+
+/* The library takes its memory from the heap by itself; the account is told all the same. */
+static void account_zstd(struct encoder *c, size_t bytes)
+{
+    c->account->bytes += bytes - c->zstd_bytes;
+    c->zstd_bytes = bytes;
+}
+
+static bool has_account_room(const struct mk_account *a, size_t bytes)
+{
+    return !a->bytes_max || (bytes <= a->bytes_max && a->bytes <= a->bytes_max - bytes);
+}
+
+static void close_zstd(struct encoder *c)
+{
+    account_zstd(c, 0);
+    ZSTD_freeCCtx(c->zstd);
+}
+
+static bool set_zstd_param(ZSTD_CCtx *zstd, ZSTD_cParameter parameter, int value)
+{
+    return !ZSTD_isError(ZSTD_CCtx_setParameter(zstd, parameter, value));
+}
+
+static bool configure_zstd(ZSTD_CCtx *zstd, int level, uint64_t size)
+{
+    if (!zstd || !set_zstd_param(zstd, ZSTD_c_compressionLevel, level) ||
+        !set_zstd_param(zstd, ZSTD_c_windowLog, ZSTD_WINDOW_BITS))
+        return false;
+    if (size != ENCODER_SIZE_UNKNOWN)
+        return !ZSTD_isError(ZSTD_CCtx_setPledgedSrcSize(zstd, size));
+    /* from level 4 on the tables for a body of unknown length would not be those for this window, but larger */
+    return level < 4 || (set_zstd_param(zstd, ZSTD_c_hashLog, ZSTD_WINDOW_BITS) &&
+                         set_zstd_param(zstd, ZSTD_c_chainLog, ZSTD_WINDOW_BITS - 1));
+}
+
+static int open_zstd(struct encoder *c, int level, uint64_t size)
+{
+    size_t bytes = library_bytes_max(MK_CODING_ZSTD, level, size);
+    if (!has_account_room(c->account, bytes))
+        return -ENOMEM;
+    account_zstd(c, bytes);
+    c->zstd = ZSTD_createCCtx();
+    if (configure_zstd(c->zstd, level, size))
+        return 0;
+    close_zstd(c);
+    return -ENOMEM;
+}
+
+static int run_zstd(struct encoder *c, enum encoder_op op, struct encoder_data *data)
+{
+    static const ZSTD_EndDirective directives[] = {
+        [ENCODER_PROCESS] = ZSTD_e_continue, [ENCODER_FLUSH] = ZSTD_e_flush, [ENCODER_FINISH] = ZSTD_e_end};
+    ZSTD_inBuffer in = {data->in, data->in_len, 0};
+    ZSTD_outBuffer out = {data->out, data->out_len, 0};
+    size_t left = ZSTD_compressStream2(c->zstd, &out, &in, directives[op]);
+    data->in += in.pos;
+    data->in_len -= in.pos;
+    data->out += out.pos;
+    data->out_len -= out.pos;
+    account_zstd(c, ZSTD_sizeof_CCtx(c->zstd));
+    if (ZSTD_isError(left))
+        return -EIO;
+    return data->in_len || (op != ENCODER_PROCESS && left) ? MK_AGAIN : 0;
+}
+
+/* ── all of them ── */
+
+static const struct encoder_backend backends[MK_CODING_COUNT] = {
+    [MK_CODING_GZIP] = {open_gzip, run_gzip, close_gzip},
+    [MK_CODING_BR] = {open_brotli, run_brotli, close_brotli},
+    [MK_CODING_ZSTD] = {open_zstd, run_zstd, close_zstd},
+};
+
+struct encoder *encoder_open(struct mk_account *account, enum mk_coding coding, int level, uint64_t size)
+{
+    struct encoder *c = mk_account_alloc(account, sizeof(*c));
+    if (!c)
+        return NULL;
+    *c = (struct encoder){.backend = &backends[coding], .account = account};
+    if (c->backend->open(c, level, size) == 0)
+        return c;
+    mk_account_free(account, c, sizeof(*c));
+    return NULL;
+}
+
+void encoder_close(struct encoder *c)
+{
+    c->backend->close(c);
+    mk_account_free(c->account, c, sizeof(*c));
+}
+
+int encoder_run(struct encoder *c, enum encoder_op op, struct encoder_data *data)
+{
+    return c->backend->run(c, op, data);
+}

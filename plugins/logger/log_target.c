@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Opening, following and writing logs (log_target.h). Whatever happens here, only the writer's thread waits for it, and
+ * what does not go through stays in the rings until it does.
+ */
+#include "log_target.h"
+
+#include <monkey/file.h>
+#include <monkey/log.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+pthread_mutex_t log_targets_lock = PTHREAD_MUTEX_INITIALIZER;
+
+enum { IOVECS_MAX = 32, RETRY_MS = 500, CHECK_MS = 1000, LOST_LOG_MS = 10000, ROUNDS_MAX = 64 };
+
+const char *log_target_name(const struct log_target *s)
+{
+    return s->dest.kind == DEST_STDOUT ? "stdout" : s->dest.kind == DEST_STDERR ? "stderr" : s->dest.path.p;
+}
+
+/* ── opening ── */
+
+/*
+ * A description of our own does not block, whoever shares the standard streams with us. Where it cannot be had (a
+ * socket, no /proc) the one that is there must do.
+ */
+static int open_std_stream(struct log_target *s, int number)
+{
+    char path[32];
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", number);
+    int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd >= 0)
+        return fd;
+    s->is_own = false;
+    fd = fcntl(number, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    return fd < 0 ? -errno : fd;
+}
+
+static int connect_syslog(const struct log_target *s)
+{
+    struct sockaddr_un addr = {.sun_family = AF_UNIX};
+    memcpy(addr.sun_path, s->dest.path.p, s->dest.path.len); /* shorter: dest_parse() */
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return -errno;
+    if (connect(fd, (struct sockaddr *)&addr, sizeof(addr)) == 0)
+        return fd;
+    int err = -errno;
+    close(fd);
+    return err;
+}
+
+static int open_dest(struct log_target *s)
+{
+    s->is_own = true;
+    switch (s->dest.kind) {
+    case DEST_STDOUT:
+        return open_std_stream(s, STDOUT_FILENO);
+    case DEST_STDERR:
+        return open_std_stream(s, STDERR_FILENO);
+    case DEST_SYSLOG:
+        return connect_syslog(s);
+    default:
+        return dest_open_file(s->dest.path.p);
+    }
+}
+
+void log_target_close(struct log_target *s)
+{
+    if (s->fd >= 0)
+        close(s->fd);
+    s->fd = -1;
+}
+
+/* ── what is told in the error log: each trouble once, and its end ── */
+
+static int report_failure(struct log_target *s, int err, uint64_t now_ms)
+{
+    if (err != s->err)
+        mk_log_error("logger: cannot write %s: %s; lines wait as long as there is room for them", log_target_name(s),
+                     mk_file_error(err));
+    s->err = err;
+    s->retry_ms = now_ms + RETRY_MS;
+    s->stalled = true;
+    return MK_DECLINED;
+}
+
+static void report_recovery(struct log_target *s)
+{
+    if (s->err)
+        mk_log_info("logger: %s takes lines again", log_target_name(s));
+    s->err = 0;
+}
+
+static uint64_t count_lost(struct log_target *s)
+{
+    struct mk_list *node, *save;
+    pthread_mutex_lock(&log_targets_lock);
+    uint64_t n = s->lost_closed;
+    MK_LIST_EACH(&s->producers, node, save)
+        n += MK_CONTAINER_OF(node, struct log_producer, node)->lost_total;
+    pthread_mutex_unlock(&log_targets_lock);
+    return n;
+}
+
+void log_target_report_lost(struct log_target *s, uint64_t now_ms, bool at_once)
+{
+    uint64_t lost = count_lost(s);
+    if (lost == s->lost_logged || (!at_once && s->lost_logged_ms && now_ms - s->lost_logged_ms < LOST_LOG_MS))
+        return;
+    mk_log_warn("logger: %llu lines for %s were lost: it did not take them in time",
+                (unsigned long long)(lost - s->lost_logged), log_target_name(s));
+    s->lost_logged = lost;
+    s->lost_logged_ms = now_ms;
+}
+
+/* ── writing ── */
+
+struct log_batch {
+    struct iovec vec[IOVECS_MAX];
+    struct log_producer *from[IOVECS_MAX];
+    int n;
+};
+
+/* What may go to others' pipes at once goes in whole lines, so that no one else's stand within ours. */
+static size_t find_line_end(struct mk_str s)
+{
+    const char *end = s.len > PIPE_BUF ? memrchr(s.p, '\n', PIPE_BUF) : NULL;
+    return s.len <= PIPE_BUF ? s.len : end ? (size_t)(end - s.p) + 1 : PIPE_BUF;
+}
+
+static void add_producer(struct log_batch *b, struct log_producer *c, const struct log_target *s)
+{
+    struct mk_str data = queue_peek(&c->queue);
+    if (!data.len || b->n == (s->is_regular ? IOVECS_MAX : 1))
+        return;
+    b->from[b->n] = c;
+    b->vec[b->n++] = (struct iovec){(char *)(uintptr_t)data.p, s->is_regular ? data.len : find_line_end(data)};
+}
+
+/* A line that has begun comes first. */
+static void gather_batch(struct log_target *s, struct log_batch *b)
+{
+    struct mk_list *n, *save;
+    b->n = 0;
+    if (s->partial)
+        add_producer(b, s->partial, s);
+    pthread_mutex_lock(&log_targets_lock);
+    MK_LIST_EACH(&s->producers, n, save)
+        if (MK_CONTAINER_OF(n, struct log_producer, node) != s->partial)
+            add_producer(b, MK_CONTAINER_OF(n, struct log_producer, node), s);
+    pthread_mutex_unlock(&log_targets_lock);
+}
+
+static void consume_batch(struct log_target *s, const struct log_batch *b, size_t bytes)
+{
+    for (int i = 0; i < b->n && bytes; i++) {
+        const char *data = b->vec[i].iov_base;
+        size_t n = bytes < b->vec[i].iov_len ? bytes : b->vec[i].iov_len;
+        s->partial = data[n - 1] == '\n' ? NULL : b->from[i];
+        queue_drop(&b->from[i]->queue, n);
+        bytes -= n;
+    }
+}
+
+/* The rest of a line that began in a file that is left. */
+static void finish_partial_line(struct log_target *s)
+{
+    struct log_producer *c = s->partial;
+    if (!c)
+        return;
+    struct mk_str data = queue_peek(&c->queue);
+    const char *end = memchr(data.p, '\n', data.len);
+    size_t len = end ? (size_t)(end - data.p) + 1 : data.len;
+    if (s->fd < 0 || write(s->fd, data.p, len) != (ssize_t)len)
+        c->lost_total++;
+    queue_drop(&c->queue, len);
+    s->partial = NULL;
+}
+
+/* One datagram for each line, as many as go. */
+static ssize_t send_lines(const struct log_target *s, const struct log_batch *b)
+{
+    const char *data = b->vec->iov_base, *at = data, *end = data + b->vec->iov_len;
+    while (at < end) {
+        const char *stop = memchr(at, '\n', (size_t)(end - at));
+        size_t len = stop ? (size_t)(stop - at) : (size_t)(end - at);
+        bool gone = send(s->fd, at, len, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
+        if (!gone && errno != EMSGSIZE)
+            return at > data ? at - data : -errno;
+        if (!gone)
+            b->from[0]->lost_total++; /* too long for whoever takes them */
+        at += len + (stop != NULL);
+    }
+    return at - data;
+}
+
+static bool would_block(int fd)
+{
+    struct pollfd one = {.fd = fd, .events = POLLOUT};
+    return poll(&one, 1, 0) != 1 || !(one.revents & POLLOUT);
+}
+
+static ssize_t write_batch(const struct log_target *s, const struct log_batch *b)
+{
+    ssize_t n;
+    if (s->dest.kind == DEST_SYSLOG)
+        return send_lines(s, b);
+    if (s->is_socket)
+        n = send(s->fd, b->vec[0].iov_base, b->vec[0].iov_len, MSG_DONTWAIT | MSG_NOSIGNAL);
+    else if (!s->is_own && would_block(s->fd))
+        return -EAGAIN;
+    else
+        n = writev(s->fd, b->vec, b->n);
+    return n < 0 ? -errno : n;
+}
+
+/* ENOTCONN and the like: whoever took the datagrams has gone, and perhaps comes back. */
+static int handle_write_error(struct log_target *s, int err, uint64_t now_ms)
+{
+    if (err == -EINTR)
+        return MK_AGAIN;
+    if (err == -EAGAIN) {
+        s->blocked = true;
+        s->stalled = true;
+        return MK_DECLINED;
+    }
+    if (s->dest.kind == DEST_SYSLOG || err == -EPIPE) {
+        log_target_close(s);
+        finish_partial_line(s);
+    }
+    s->is_stale = false; /* it takes no lines either */
+    return report_failure(s, err, now_ms);
+}
+
+static int write_lines(struct log_target *s, uint64_t now_ms)
+{
+    struct log_batch b;
+    for (int i = 0; i < ROUNDS_MAX; i++) {
+        gather_batch(s, &b);
+        if (!b.n) {
+            s->stalled = false;
+            return 0;
+        }
+        ssize_t n = write_batch(s, &b);
+        int r = n < 0 ? handle_write_error(s, (int)n, now_ms) : 0;
+        if (r == MK_DECLINED)
+            return r;
+        if (n <= 0)
+            continue;
+        consume_batch(s, &b, (size_t)n);
+        if (!s->is_stale)
+            report_recovery(s);
+    }
+    return MK_AGAIN;
+}
+
+/* ── following the file ── */
+
+static bool is_still_linked(const struct log_target *s)
+{
+    struct stat st;
+    return s->fd >= 0 && fstat(s->fd, &st) == 0 && st.st_nlink > 0;
+}
+
+/* Renamed or removed? The first is asked now and then only. */
+static bool has_moved(struct log_target *s, uint64_t now_ms, bool at_once)
+{
+    struct stat ours, there;
+    if (s->dest.kind != DEST_FILE || fstat(s->fd, &ours) < 0)
+        return false;
+    if (ours.st_nlink == 0)
+        return true;
+    if (!at_once && now_ms - s->checked_ms < CHECK_MS)
+        return false;
+    s->checked_ms = now_ms;
+    return stat(s->dest.path.p, &there) < 0 || there.st_dev != ours.st_dev || there.st_ino != ours.st_ino;
+}
+
+/* A new descriptor; without one a file that was renamed still takes lines, one that was removed does not. */
+static int open_log_target(struct log_target *s, uint64_t now_ms)
+{
+    struct stat st;
+    int fd = open_dest(s);
+    if (fd < 0) {
+        int r = report_failure(s, fd, now_ms);
+        s->is_stale = is_still_linked(s);
+        if (s->is_stale)
+            return 0;
+        finish_partial_line(s); /* its beginning is gone, too */
+        log_target_close(s);
+        return r;
+    }
+    finish_partial_line(s);
+    log_target_close(s);
+    s->fd = fd;
+    s->is_stale = false;
+    bool known = fstat(fd, &st) == 0;
+    s->is_regular = known && S_ISREG(st.st_mode);
+    s->is_socket = known && S_ISSOCK(st.st_mode);
+    s->checked_ms = now_ms;
+    return 0;
+}
+
+int log_target_write(struct log_target *s, uint64_t now_ms, bool reopen)
+{
+    bool waits = now_ms < s->retry_ms && !reopen;
+    int r = 0;
+    s->blocked = false;
+    if (waits && !(s->is_stale && is_still_linked(s)))
+        return MK_DECLINED;
+    if (s->fd >= 0 && reopen)
+        r = write_lines(s, now_ms); /* what came before belongs to the old one */
+    if (!waits && (s->fd < 0 || has_moved(s, now_ms, reopen)))
+        r = open_log_target(s, now_ms);
+    if (s->fd >= 0)
+        r = write_lines(s, now_ms);
+    return r;
+}
+
+static void discard_lines(struct log_producer *c)
+{
+    for (struct mk_str data; (data = queue_peek(&c->queue)).len; queue_drop(&c->queue, data.len))
+        for (size_t i = 0; i < data.len; i++)
+            c->lost_total += data.p[i] == '\n';
+}
+
+void log_target_discard(struct log_target *s)
+{
+    struct mk_list *n, *save;
+    pthread_mutex_lock(&log_targets_lock);
+    MK_LIST_EACH(&s->producers, n, save)
+        discard_lines(MK_CONTAINER_OF(n, struct log_producer, node));
+    pthread_mutex_unlock(&log_targets_lock);
+}

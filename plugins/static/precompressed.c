@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Precompressed variants (precompressed.h): which codings a host has files for, and which of them a request gets.
+ */
+#include "precompressed.h"
+
+#include "open.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+static const char suffixes[MK_CODING_COUNT][8] = {
+    [MK_CODING_IDENTITY] = ".svgz", /* compressed by nature */
+    [MK_CODING_GZIP] = ".gz",
+    [MK_CODING_BR] = ".br",
+    [MK_CODING_ZSTD] = ".zst",
+};
+
+static unsigned find_coding(struct mk_str name)
+{
+    unsigned i = MK_CODING_IDENTITY + 1;
+    while (i < MK_CODING_COUNT && !mk_str_eq(mk_coding_name(i), name))
+        i++;
+    return i;
+}
+
+void precompressed_check(const struct mk_conf_check *check, struct static_host *host)
+{
+    size_t offset = offsetof(struct static_host, precompressed);
+    for (uint32_t i = 0; i < host->precompressed.n; i++) {
+        struct mk_str word = host->precompressed.items[i];
+        unsigned coding = find_coding(word);
+        if (coding == MK_CODING_COUNT || memchr(host->codings, (int)coding, host->n_codings))
+            mk_conf_error_nth(check, offset, i,
+                              "\"Precompressed\" wants br, zstd and gzip, each once at most, not \"%.*s\"",
+                              MK_STR_ARG(word));
+        else
+            host->codings[host->n_codings++] = (uint8_t)coding;
+    }
+    if (host->precompressed_match.n && !host->precompressed.n)
+        mk_conf_warn(check, offsetof(struct static_host, precompressed_match),
+                     "\"PrecompressedMatch\" does nothing without \"Precompressed\"");
+}
+
+int precompressed_parse_match(const struct mk_conf_value *value, void *field, struct mk_arena *arena,
+                              struct mk_buf *error)
+{
+    struct static_patterns *all = field;
+    for (uint32_t i = 0; i < value->n; i++) {
+        struct mk_conf_value word = {.text = value->words[i],
+                                     .dir = value->dir,
+                                     .place = value->place,
+                                     .fault = value->fault};
+        struct mk_pattern *items = mk_arena_grow(arena, all->items, all->n, sizeof(*items));
+        if (!items)
+            return -ENOMEM;
+        all->items = items;
+        int err = mk_conf_pattern(&word, &items[all->n], arena, error);
+        if (err == -EINVAL && value->fault)
+            *value->fault += (size_t)(word.text.p - value->text.p);
+        if (err < 0)
+            return err;
+        all->n++;
+    }
+    return 0;
+}
+
+/* By the path of the file, as a client would ask for it. */
+static bool matches_patterns(const struct static_site *site, const char *name)
+{
+    const struct static_patterns *patterns = &site->host->precompressed_match;
+    MK_UNINITIALIZED char path[STATIC_NAME_BYTES];
+    if (!patterns->n)
+        return true;
+    int n = snprintf(path, sizeof(path), "%.*s/%s", MK_STR_ARG(site->prefix), name);
+    for (uint32_t i = 0; i < patterns->n && n < (int)sizeof(path); i++)
+        if (mk_pattern_match(&patterns->items[i], mk_str(path, (size_t)n)) > 0) /* else the file itself is sent */
+            return true;
+    return false;
+}
+
+/* What is compressed already has no variants. */
+static bool is_compressed(struct mk_str name)
+{
+    for (unsigned i = 0; i < MK_CODING_COUNT; i++) {
+        size_t n = strlen(suffixes[i]);
+        if (name.len >= n && memcmp(name.p + name.len - n, suffixes[i], n) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool is_older(const struct timespec *a, const struct timespec *b)
+{
+    return a->tv_sec != b->tv_sec ? a->tv_sec < b->tv_sec : a->tv_nsec < b->tv_nsec;
+}
+
+static struct find_result find_variant(struct static_site *site, const char *name, enum mk_coding coding, bool cached,
+                                       const struct find_result *f)
+{
+    MK_UNINITIALIZED char path[STATIC_NAME_BYTES];
+    int n = snprintf(path, sizeof(path), "%s%s", name, suffixes[coding]);
+    struct find_result v = open_stat(n < (int)sizeof(path) ? open_name(site, path, cached) : -ENAMETOOLONG, f->name);
+    if (v.kind != FOUND_FILE || !is_older(&v.mtime, &f->mtime))
+        return v;
+    close(v.fd); /* of an earlier version of the file */
+    return (struct find_result){.kind = FOUND_NOTHING, .fd = -1, .err = ENOENT};
+}
+
+void precompressed_select(struct static_site *site, const char *name, const struct mk_accept *accept, bool cached,
+                          struct find_result *f)
+{
+    const struct static_host *host = site->host;
+    enum mk_coding coding;
+    if (f->kind != FOUND_FILE || !host->n_codings || is_compressed(mk_str_c(name)) || !matches_patterns(site, name))
+        return;
+    f->varies = true;
+    struct mk_accept left = accept ? *accept : (struct mk_accept){{0}};
+    while (mk_accept_next(&left, host->codings, host->n_codings, &coding)) {
+        struct find_result v = find_variant(site, name, coding, cached, f);
+        bool must_wait = v.kind == FOUND_NOTHING && v.err == EAGAIN;
+        if (v.kind != FOUND_FILE && !must_wait)
+            continue;
+        close(f->fd);
+        *f = v;
+        f->coding = coding;
+        f->varies = true;
+        return;
+    }
+}

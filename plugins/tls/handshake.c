@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The answers to libssl's questions (handshake.h). The host is chosen before anything else of the client's greeting is
+ * looked at, so that a session is only ever resumed with the policy of the host that it is for (CVE-2025-23419).
+ */
+#include "handshake.h"
+
+#include "tls_conn.h"
+
+#include <openssl/core_names.h>
+#include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/rand.h>
+
+#include <errno.h>
+#include <pthread.h>
+#include <time.h>
+
+enum { NAME_BYTES_MAX = 255 };
+
+/* The process's: tickets are good in every worker, and after a reload. */
+static struct {
+    pthread_mutex_t lock;
+    struct ticket_keys keys;
+    EVP_CIPHER *cipher; /* looked up once, not in each handshake */
+} process = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+int handshake_init(void)
+{
+    process.cipher = EVP_CIPHER_fetch(NULL, "AES-256-CBC", NULL);
+    return process.cipher ? 0 : -ENOMEM;
+}
+
+void handshake_cleanup(void)
+{
+    EVP_CIPHER_free(process.cipher);
+    process.cipher = NULL;
+    ticket_keys_wipe(&process.keys);
+}
+
+/* ── which host ── */
+
+/* The one host_name of RFC 6066 section 3. 0, or the alert that it deserves (RFC 8446 section 6.2). */
+static int parse_server_name(const unsigned char *data, size_t len, struct mk_str *ret_name)
+{
+    if (len <= 5 || (size_t)(data[0] << 8 | data[1]) != len - 2 || data[2] != TLSEXT_NAMETYPE_host_name ||
+        (size_t)(data[3] << 8 | data[4]) != len - 5)
+        return SSL_AD_DECODE_ERROR;
+    *ret_name = mk_str((const char *)data + 5, len - 5);
+    bool is_name = ret_name->len <= NAME_BYTES_MAX && !memchr(ret_name->p, '\0', ret_name->len);
+    return is_name ? 0 : SSL_AD_UNRECOGNIZED_NAME;
+}
+
+/* All that SSL_set_SSL_CTX() leaves as it was. */
+static bool switch_context(SSL *ssl, SSL_CTX *to)
+{
+    if (SSL_get_SSL_CTX(ssl) == to)
+        return true;
+    if (!SSL_set_SSL_CTX(ssl, to))
+        return false;
+    SSL_set_verify(ssl, SSL_CTX_get_verify_mode(to), NULL);
+    SSL_set_verify_depth(ssl, SSL_CTX_get_verify_depth(to));
+    return SSL_set_min_proto_version(ssl, (int)SSL_CTX_get_min_proto_version(to)) == 1;
+}
+
+static int select_host(SSL *ssl, int *alert, void *ctx)
+{
+    const struct tls_generation *t = ctx;
+    struct tls_conn *conn = SSL_get_app_data(ssl);
+    const unsigned char *data;
+    size_t len;
+    struct mk_str name = MK_STR("");
+    if (SSL_client_hello_get0_ext(ssl, TLSEXT_TYPE_server_name, &data, &len) == 1) {
+        *alert = parse_server_name(data, len, &name);
+        if (*alert)
+            return SSL_CLIENT_HELLO_ERROR;
+    }
+    struct tls_host *tls_host = tls_host_by_name(t, name);
+    *alert = SSL_AD_UNRECOGNIZED_NAME;
+    if (!tls_host)
+        return SSL_CLIENT_HELLO_ERROR;
+    *alert = SSL_AD_INTERNAL_ERROR;
+    tls_conn_set_host(conn, tls_host, name);
+    return switch_context(ssl, tls_host->ctx) ? SSL_CLIENT_HELLO_SUCCESS : SSL_CLIENT_HELLO_ERROR;
+}
+
+/* The choice is made; the client hears that its name counted. */
+static int confirm_server_name(SSL *ssl, int *alert, void *ctx)
+{
+    (void)ssl, (void)alert, (void)ctx;
+    return SSL_TLSEXT_ERR_OK;
+}
+
+/* ── which protocol (RFC 7301): ours in our order; who wants another one talks to the wrong server ── */
+
+static int select_alpn(SSL *ssl, const unsigned char **out, unsigned char *out_len, const unsigned char *in,
+                       unsigned in_len, void *ctx)
+{
+    static const struct mk_str ours[] = {MK_STR("h2"), MK_STR("http/1.1")};
+    const struct tls_generation *t = ctx;
+    (void)ssl;
+    for (unsigned i = t->h2 ? 0 : 1; i < 2; i++)
+        for (unsigned at = 0; at < in_len && in[at] < in_len - at; at += in[at] + 1u)
+            if (mk_str_eq(mk_str((const char *)in + at + 1, in[at]), ours[i])) {
+                *out = in + at + 1;
+                *out_len = in[at];
+                return SSL_TLSEXT_ERR_OK;
+            }
+    return SSL_TLSEXT_ERR_ALERT_FATAL;
+}
+
+/* ── which ticket key ── */
+
+static uint64_t now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* The key to make a ticket with, or to open the one of `name`; -ENOENT: nobody's. `*ret_first`: it makes new ones. */
+static int get_ticket_key(const struct tls_generation *t, const unsigned char *name, bool makes, struct ticket_key *ret,
+                          bool *ret_first)
+{
+    struct ticket_keys *keys = t->keys ? t->keys : &process.keys;
+    int err = 0;
+    pthread_mutex_lock(&process.lock);
+    if (!t->keys)
+        err = ticket_keys_rotate(keys, now_ms(), t->conf->ticket_lifetime_ms);
+    const struct ticket_key *key = err < 0 ? NULL : makes ? &keys->items[0] : ticket_keys_find(keys, name);
+    if (key) {
+        *ret = *key;
+        *ret_first = key == &keys->items[0];
+    }
+    pthread_mutex_unlock(&process.lock);
+    return key ? 0 : -ENOENT;
+}
+
+static bool set_mac(EVP_MAC_CTX *mac, struct ticket_key *key)
+{
+    char sha256[] = "SHA256";
+    OSSL_PARAM params[] = {OSSL_PARAM_construct_octet_string(OSSL_MAC_PARAM_KEY, key->mac, sizeof(key->mac)),
+                           OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, sha256, 0),
+                           OSSL_PARAM_construct_end()};
+    return EVP_MAC_CTX_set_params(mac, params) == 1;
+}
+
+/* As SSL_CTX_set_tlsext_ticket_key_evp_cb() wants it: -1 failed, 0 no such key, 1 fine, 2 fine but make a new one. */
+static int provide_ticket_key(SSL *ssl, unsigned char *name, unsigned char *iv, EVP_CIPHER_CTX *cipher,
+                              EVP_MAC_CTX *mac, int makes)
+{
+    const struct tls_conn *conn = SSL_get_app_data(ssl);
+    struct ticket_key key;
+    bool first = false;
+    if (get_ticket_key(tls_conn_generation(conn), name, makes, &key, &first) < 0)
+        return makes ? -1 : 0;
+    int result = first ? 1 : 2;
+    if (makes) {
+        memcpy(name, key.name, sizeof(key.name));
+        if (RAND_bytes(iv, EVP_CIPHER_get_iv_length(process.cipher)) != 1)
+            result = -1;
+    }
+    if (EVP_CipherInit_ex(cipher, process.cipher, NULL, key.cipher, iv, makes) != 1 || !set_mac(mac, &key))
+        result = -1;
+    OPENSSL_cleanse(&key, sizeof(key));
+    return result;
+}
+
+/*
+ * A resumed session verifies nothing anew: whose certificate has ended since, or is not valid yet by a clock that was
+ * set, shakes hands in full, and hears why not. Tickets that are renewed would keep it in for ever.
+ */
+static SSL_TICKET_RETURN check_ticket(SSL *ssl, SSL_SESSION *known, const unsigned char *name, size_t name_len,
+                                      SSL_TICKET_STATUS status, void *ctx)
+{
+    const X509 *client = known ? SSL_SESSION_get0_peer(known) : NULL;
+    (void)name, (void)name_len, (void)ctx;
+    if (!known || (client && X509_cmp_timeframe(NULL, X509_get0_notBefore(client), X509_get0_notAfter(client)) != 0))
+        return SSL_TICKET_RETURN_IGNORE_RENEW;
+    bool once = SSL_version(ssl) >= TLS1_3_VERSION; /* clients should not use a ticket twice: RFC 8446 appendix C.4 */
+    return once || status == SSL_TICKET_SUCCESS_RENEW ? SSL_TICKET_RETURN_USE_RENEW : SSL_TICKET_RETURN_USE;
+}
+
+/* ── what the issuer says of the certificate that was chosen ── */
+
+static int provide_ocsp_response(SSL *ssl, void *ctx)
+{
+    const struct tls_host *tls_host = tls_conn_host(SSL_get_app_data(ssl));
+    const X509 *leaf = SSL_get_certificate(ssl);
+    int64_t now = (int64_t)time(NULL);
+    (void)ctx;
+    for (unsigned i = 0; tls_host && i < tls_host->n_certs; i++) {
+        const struct tls_cert *cert = &tls_host->certs[i];
+        if (cert->leaf != leaf || !cert->ocsp || now < cert->ocsp_this_update || now > cert->ocsp_next_update)
+            continue;
+        unsigned char *copy = OPENSSL_memdup(cert->ocsp, cert->ocsp_len);
+        if (!copy)
+            return SSL_TLSEXT_ERR_NOACK;
+        SSL_set_tlsext_status_ocsp_resp(ssl, copy, (long)cert->ocsp_len);
+        return SSL_TLSEXT_ERR_OK;
+    }
+    return SSL_TLSEXT_ERR_NOACK;
+}
+
+int handshake_set_callbacks(SSL_CTX *ctx, struct tls_generation *t)
+{
+    SSL_CTX_set_client_hello_cb(ctx, select_host, t);
+    SSL_CTX_set_tlsext_servername_callback(ctx, confirm_server_name);
+    SSL_CTX_set_alpn_select_cb(ctx, select_alpn, t);
+    SSL_CTX_set_tlsext_status_cb(ctx, provide_ocsp_response);
+    if (SSL_CTX_set_session_ticket_cb(ctx, NULL, check_ticket, NULL) != 1)
+        return -ENOMEM;
+    return SSL_CTX_set_tlsext_ticket_key_evp_cb(ctx, provide_ticket_key) == 1 ? 0 : -ENOMEM;
+}

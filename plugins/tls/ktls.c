@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Asking the kernel, and the calls of ktls.h: records are sent one by one, or by the kernel from the file itself.
+ */
+#include "ktls.h"
+
+#include "tls_error.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdatomic.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#ifndef TCP_ULP
+#define TCP_ULP 31
+#endif
+
+/* A socket without a connection: a kernel that knows the protocol asks for one, others have never heard of it. */
+int ktls_probe(void)
+{
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), answer = fd < 0 ? errno : 0;
+    if (fd >= 0 && setsockopt(fd, IPPROTO_TCP, TCP_ULP, "tls", sizeof("tls")) < 0)
+        answer = errno;
+    if (fd >= 0)
+        close(fd);
+    return answer;
+}
+
+bool ktls_is_supported(int answer)
+{
+    return answer == 0 || answer == ENOTCONN;
+}
+
+uint64_t ktls_option(bool wanted)
+{
+#ifdef SSL_OP_ENABLE_KTLS
+    static _Atomic int known; /* 0: not asked yet, else 1 + whether it can */
+    int answer = atomic_load_explicit(&known, memory_order_relaxed);
+    if (!answer) {
+        answer = 1 + ktls_is_supported(ktls_probe());
+        atomic_store_explicit(&known, answer, memory_order_relaxed);
+    }
+    return wanted && answer == 2 ? SSL_OP_ENABLE_KTLS : 0;
+#else
+    (void)wanted;
+    return 0;
+#endif
+}
+
+ssize_t ktls_write(struct tls_conn *s, const struct iovec *vec, int n)
+{
+    size_t done = 0;
+    for (int i = 0; i < n; i++)
+        for (size_t at = 0; at < vec[i].iov_len;) {
+            size_t left = vec[i].iov_len - at;
+            int k = SSL_write(s->ssl, (const char *)vec[i].iov_base + at,
+                              (int)(left < RECORD_LARGE_BYTES ? left : RECORD_LARGE_BYTES));
+            if (k <= 0)
+                return done ? (ssize_t)done : tls_conn_error(s);
+            at += (size_t)k;
+            done += (size_t)k;
+        }
+    return (ssize_t)done;
+}
+
+/* A cipher that the kernel does not know: the bytes pass us. Asked again, it writes the same bytes again. */
+static ssize_t copy_file(struct tls_conn *s, int file_fd, uint64_t offset, size_t size)
+{
+    ssize_t n =
+        write_buffer_read_file(s->write_buffer, file_fd, offset, size < RECORD_LARGE_BYTES ? size : RECORD_LARGE_BYTES);
+    if (n <= 0)
+        return n;
+    struct iovec vec = {.iov_base = s->write_buffer->file, .iov_len = (size_t)n};
+    return ktls_write(s, &vec, 1);
+}
+
+ssize_t ktls_sendfile(struct tls_conn *s, int file_fd, uint64_t offset, size_t size)
+{
+#ifdef SSL_OP_ENABLE_KTLS
+    if (BIO_get_ktls_send(SSL_get_wbio(s->ssl))) {
+        ossl_ssize_t n = SSL_sendfile(s->ssl, file_fd, (off_t)offset, size, 0);
+        return n >= 0 ? n : tls_conn_error(s);
+    }
+#endif
+    return copy_file(s, file_fd, offset, size);
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * How large the next record may be. A client can use nothing of a record before its last byte is there: a connection
+ * that has just begun, or was idle, whose window is small, gets records of one segment; a busy one the largest, which
+ * cost the least.
+ */
+#ifndef TLS_RECORD_SIZE_H
+#define TLS_RECORD_SIZE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    RECORD_SMALL_BYTES = 1300,       /* fits a segment of 1,400 bytes with everything around it */
+    RECORD_LARGE_BYTES = 16384,      /* the most that TLS allows */
+    RECORD_WARMUP_BYTES = 16 * 1024, /* after so many the window is open */
+    RECORD_IDLE_MS = 1000,           /* and after such a pause it may be closed again */
+};
+
+/* Begins zeroed. */
+struct record_size {
+    uint64_t last_ms;
+    uint32_t sent; /* since the beginning or the last pause, no more than RECORD_WARMUP_BYTES */
+};
+
+/* Bytes of the next record, for `want` that are there. */
+static inline size_t record_size_next(struct record_size *p, uint64_t now_ms, size_t want)
+{
+    if (now_ms - p->last_ms >= RECORD_IDLE_MS)
+        p->sent = 0;
+    size_t max = p->sent < RECORD_WARMUP_BYTES ? RECORD_SMALL_BYTES : RECORD_LARGE_BYTES;
+    size_t n = want < max ? want : max;
+    p->last_ms = now_ms;
+    p->sent += p->sent < RECORD_WARMUP_BYTES ? (uint32_t)n : 0;
+    return n;
+}
+
+#endif

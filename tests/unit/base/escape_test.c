@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Codecs: HTML references, path escapes, hexadecimal digits. */
+#include "testing.h"
+
+#include <errno.h>
+
+#include <monkey/escape.h>
+
+struct row {
+    struct mk_str in;
+    const char *out;
+};
+
+static void check(void (*codec)(struct mk_buf *, struct mk_str), const struct row *rows, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        char *bytes = mk_test_guarded(rows[i].in.p, rows[i].in.len);
+        struct mk_buf b;
+        mk_buf_init(&b, 4096);
+        codec(&b, mk_str(bytes, rows[i].in.len));
+        assert_int_equal(b.err, 0);
+        assert_str_equal(mk_buf_str(&b), rows[i].out);
+        mk_buf_release(&b);
+        mk_test_unguard(bytes, rows[i].in.len);
+    }
+}
+
+static void test_escapes_html(void **state)
+{
+    const struct row rows[] = {
+        {MK_STR(""), ""},
+        {MK_STR("a b.txt"), "a b.txt"},
+        {MK_STR("<a href=\"x\">'&'</a>"), "&lt;a href=&quot;x&quot;&gt;&#39;&amp;&#39;&lt;/a&gt;"},
+        {MK_STR("\x1b[0m\n\0\x7f"), "&#xfffd;[0m&#xfffd;&#xfffd;&#xfffd;"},
+        {MK_STR("gr\xc3\xbc\xc3\x9f"), "gr\xc3\xbc\xc3\x9f"},
+    };
+    (void)state;
+    check(mk_html_escape, rows, COUNT(rows));
+}
+
+static void test_encodes_paths(void **state)
+{
+    const struct row rows[] = {
+        {MK_STR("/a-b._~!$&'()*+,;=:@/Z9"), "/a-b._~!$&'()*+,;=:@/Z9"},
+        {MK_STR("/a b%20?#"), "/a%20b%2520%3F%23"},
+        {MK_STR("/\xc3\xbc\xff"), "/%C3%BC%FF"},
+        {MK_STR("/\r\n\0\"<>\\^`{|}[]\x7f"), "/%0D%0A%00%22%3C%3E%5C%5E%60%7B%7C%7D%5B%5D%7F"},
+    };
+    (void)state;
+    check(mk_path_encode, rows, COUNT(rows));
+}
+
+static void test_full_buffer_tells(void **state)
+{
+    char storage[8];
+    struct mk_buf b;
+    (void)state;
+    mk_buf_init_fixed(&b, storage, sizeof(storage));
+    mk_html_escape(&b, MK_STR("<<<"));
+    assert_int_equal(b.err, -ENOBUFS);
+    mk_buf_release(&b);
+    mk_path_encode(&b, MK_STR("      "));
+    assert_int_equal(b.err, -ENOBUFS);
+}
+
+static void test_hex_values(void **state)
+{
+    (void)state;
+    for (int c = -128; c < 256; c++) {
+        const char *digits = "0123456789abcdef", *upper = "0123456789ABCDEF";
+        const char *at = c > 0 ? strchr(digits, c) : NULL;
+        if (!at && c > 0 && (at = strchr(upper, c)))
+            at = digits + (at - upper);
+        assert_int_equal(mk_hex_value((char)c), at ? at - digits : -1);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_escapes_html),
+        cmocka_unit_test(test_encodes_paths),
+        cmocka_unit_test(test_full_buffer_tells),
+        cmocka_unit_test(test_hex_values),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,446 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What happens within a turn: pipelines, requests that cannot be read, handlers that take their time, clients
+ * that leave, and memory that runs out at every place. Bodies have body_test.c.
+ */
+#include "base/asan.h"
+#include "http/h1_world.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+static unsigned count(const char *text, const char *what)
+{
+    unsigned n = 0;
+    for (const char *at = text; (at = strstr(at, what)); at += strlen(what))
+        n++;
+    return n;
+}
+
+/* ── pipelines ── */
+
+static void test_sixteen_requests_cost_one_read_and_one_write(void **state)
+{
+    char all[16 * sizeof(GET)] = "";
+    (void)state;
+    open_world(NULL);
+    for (size_t i = 0; i < 16; i++)
+        memcpy(all + i * (sizeof(GET) - 1), GET, sizeof(GET));
+    struct mk_test_client *c = mk_test_connect(&w, MK_STR(""));
+    mk_test_settle(&w);
+    mk_test_send(c, mk_str_c(all));
+    mk_test_settle(&w);
+    assert_int_equal(c->reads, 1);
+    assert_int_equal(c->writes, 1);
+    assert_int_equal(w.requests, 16);
+    assert_int_equal(w.done, 16);
+    assert_int_equal(count(mk_test_received(c).p, HELLO), 16);
+    assert_string_equal(mk_test_state(c), "idle");
+    close_world();
+}
+
+static void test_a_pipeline_in_pieces(void **state)
+{
+    const char *both = GET CLOSE;
+    (void)state;
+    for (size_t piece = 1; piece <= strlen(both); piece++) {
+        open_world(NULL);
+        struct mk_test_client *c = mk_test_connect(&w, MK_STR(""));
+        for (size_t at = 0; at < strlen(both); at += piece) {
+            size_t left = strlen(both) - at;
+            mk_test_send(c, mk_str(both + at, left < piece ? left : piece));
+            mk_test_settle(&w);
+        }
+        expect_received(c, HELLO HELLO_CLOSE);
+        assert_string_equal(mk_test_state(c), "closed");
+        close_world();
+    }
+}
+
+static void test_pipelines_of_any_depth(void **state)
+{
+    enum { DEPTH = 5000 };
+    static char all[DEPTH * sizeof(GET)];
+    (void)state;
+    open_world(NULL);
+    for (size_t i = 0; i < DEPTH; i++)
+        memcpy(all + i * (sizeof(GET) - 1), GET, sizeof(GET));
+    struct mk_test_client *c = mk_test_connect(&w, mk_str_c(all));
+    c->room = 1000; /* it does not read until it has written everything */
+    mk_test_settle(&w);
+    assert_string_equal(mk_test_state(c), "send");
+    assert_true(w.account.bytes < 256 * 1024);
+    mk_test_take(c, SIZE_MAX);
+    mk_test_settle(&w);
+    assert_int_equal(count(mk_test_received(c).p, HELLO), DEPTH);
+    assert_string_equal(mk_test_state(c), "idle");
+    close_world();
+}
+
+static void test_nothing_is_answered_after_close(void **state)
+{
+    (void)state;
+    open_world(NULL);
+    struct mk_test_client *c = mk_test_connect(&w, MK_STR(CLOSE GET));
+    expect_received(c, HELLO_CLOSE);
+    assert_int_equal(w.requests, 1);
+    assert_string_equal(mk_test_state(c), "linger"); /* it has sent more than it was read */
+    c = mk_test_connect(&w, MK_STR(CLOSE));
+    expect_received(c, HELLO_CLOSE);
+    assert_string_equal(mk_test_state(c), "closed");
+    close_world();
+}
+
+static void test_so_many_requests_per_connection(void **state)
+{
+    (void)state;
+    open_world(NULL);
+    w.settings.requests_max = 3;
+    struct mk_test_client *c = mk_test_connect(&w, MK_STR(GET GET));
+    mk_test_settle(&w);
+    mk_test_send(c, MK_STR(GET));
+    expect_received(c, HELLO HELLO HELLO_CLOSE);
+    assert_string_equal(mk_test_state(c), "linger"); /* the end was our idea: a fourth may be on its way */
+    mk_test_send(c, MK_STR(GET));
+    mk_test_fin(c);
+    mk_test_settle(&w);
+    assert_string_equal(mk_test_state(c), "closed");
+    w.settings.keep_alive = false;
+    c = mk_test_connect(&w, MK_STR(GET));
+    expect_received(c, HELLO_CLOSE);
+    close_world();
+}
+
+static void test_http_1_0(void **state)
+{
+    (void)state;
+    open_world(NULL);
+    struct mk_test_client *c = mk_test_connect(&w, MK_STR("GET / HTTP/1.0\r\n\r\n"));
+    expect_received(c, HELLO_CLOSE);
+    assert_string_equal(mk_test_state(c), "closed");
+    c = mk_test_connect(&w, MK_STR("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n"));
+    expect_received(c, "HTTP/1.1 200 OK\r\n" STAMP "Content-Length: 5\r\nConnection: keep-alive\r\n\r\nhello");
+    assert_string_equal(mk_test_state(c), "idle");
+    close_world();
+}
+
+/* ── what cannot be read ── */
+
+static const struct {
+    const char *bytes;
+    const char *line;
+} refused[] = {
+    {"x\r\n", "HTTP/1.1 400 Bad Request\r\n"},
+    {"GET /\r\n\r\n", "HTTP/1.1 400 Bad Request\r\n"},
+    {"GET / HTTP/1.1\r\n\r\n", "HTTP/1.1 400 Bad Request\r\n"},
+    {"GET /%00 HTTP/1.1\r\nHost: h\r\n\r\n", "HTTP/1.1 400 Bad Request\r\n"},
+    {"GET /a%2Fb HTTP/1.1\r\nHost: h\r\n\r\n", "HTTP/1.1 404 Not Found\r\n"},
+    {"GET / HTTP/2.0\r\n\r\n", "HTTP/1.1 505 HTTP Version Not Supported\r\n"},
+    {"PRI * HTTP/2.0\r\n\r\nXM\r\n\r\n", "HTTP/1.1 505 HTTP Version Not Supported\r\n"},
+    {"SAY something\r\n\r\n", "HTTP/1.1 400 Bad Request\r\n"},
+    {"SAY something very nice\r\n\r\n", "HTTP/1.1 400 Bad Request\r\n"},
+    {"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: gzip\r\n\r\n", "HTTP/1.1 501 Not Implemented\r\n"},
+    {"GET / HTTP/1.1\r\nHost: h\r\nExpect: x\r\n\r\n", "HTTP/1.1 417 Expectation Failed\r\n"},
+    {POST(1048577), "HTTP/1.1 413 Content Too Large\r\n"},
+};
+
+static void test_refuses(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(refused); i++) {
+        open_world(NULL);
+        struct mk_test_client *c = mk_test_connect(&w, mk_str_c(refused[i].bytes));
+        mk_test_settle(&w);
+        struct mk_str answer = mk_test_received(c);
+        assert_true(mk_str_starts(answer, mk_str_c(refused[i].line)));
+        assert_int_equal(count(answer.p, "HTTP/1.1 "), 1);
+        assert_int_equal(w.requests, 0); /* the handler has not seen it */
+        assert_int_equal(w.done, 1);
+        close_world();
+    }
+}
+
+static void test_other_protocols_get_no_answer(void **state)
+{
+    (void)state;
+    open_world(NULL);
+    struct mk_test_client *c = mk_test_connect(&w, MK_STR("SAY something nice\r\n\r\n"));
+    mk_test_settle(&w);
+    assert_str_equal(mk_test_received(c), "");
+    assert_string_equal(mk_test_state(c), "closed");
+    assert_int_equal(w.done, 0);
+    close_world();
+}
+
+static void test_a_wrong_path_is_no_reason_to_leave(void **state)
+{
+    (void)state;
+    open_world(NULL);
+    struct mk_test_client *c = mk_test_connect(&w, MK_STR("GET /%zz HTTP/1.1\r\nHost: h\r\n\r\n" GET));
+    mk_test_settle(&w);
+    struct mk_str answer = mk_test_received(c);
+    assert_true(mk_str_starts(answer, MK_STR("HTTP/1.1 400 ")));
+    assert_non_null(strstr(answer.p, HELLO));
+    assert_string_equal(mk_test_state(c), "idle");
+    close_world();
+}
+
+/* ── later ── */
+
+static struct mk_timer timer;
+
+static void on_timer(struct mk_timer *t)
+{
+    (void)t;
+    mk_response_write_ref(current, MK_STR("hello"));
+    mk_response_end(current);
+}
+
+static void answer_later(struct mk_request *req, struct mk_test_world *world)
+{
+    current = req;
+    mk_timer_init(&timer, on_timer);
+    mk_timer_arm(&world->loop, &timer, 300);
+}
+
+static void test_an_answer_from_a_timer(void **state)
+{
+    (void)state;
+    open_world(answer_later);
+    struct mk_test_client *c = mk_test_connect(&w, MK_STR(GET GET));
+    mk_test_pass(&w, 299);
+    assert_string_equal(mk_test_state(c), "handler");
+    assert_int_equal(w.requests, 1); /* one after the other */
+    mk_test_pass(&w, 1);
+    expect_received(c, HELLO);
+    assert_int_equal(w.requests, 2);
+    mk_test_pass(&w, 300);
+    expect_received(c, HELLO);
+    assert_string_equal(mk_test_state(c), "idle");
+    close_world();
+}
+
+static unsigned cleaned;
+
+static void clean(void *ctx)
+{
+    (void)ctx;
+    cleaned++;
+    mk_timer_cancel(&timer);
+}
+
+static void answer_later_with_care(struct mk_request *req, struct mk_test_world *world)
+{
+    answer_later(req, world);
+    cleaned = 0;
+    assert_int_equal(mk_arena_defer(mk_request_arena(req), clean, NULL), 0);
+}
+
+static void test_a_client_leaves_while_a_handler_works(void **state)
+{
+    (void)state;
+    open_world(answer_later_with_care);
+    struct mk_test_client *c = mk_test_connect(&w, MK_STR(GET));
+    mk_test_pass(&w, 100);
+    mk_test_reset(c);
+    mk_test_settle(&w);
+    assert_string_equal(mk_test_state(c), "closed");
+    assert_int_equal(w.done, 1);
+    assert_int_equal(w.aborted, 1);
+    assert_int_equal(cleaned, 1);
+    mk_test_pass(&w, 1000);
+    c = mk_test_connect(&w, MK_STR(GET)); /* and one that stays */
+    mk_test_pass(&w, 300);
+    assert_true(mk_str_starts(mk_test_received(c), MK_STR("HTTP/1.1 200 ")));
+    assert_int_equal(cleaned, 1);
+    assert_int_equal(w.aborted, 1);
+    close_world();
+}
+
+/* The spans of a request stay readable while it waits, although the scratch buffer is used by others. */
+static void test_a_waiting_request_keeps_its_head(void **state)
+{
+    (void)state;
+    open_world(remember);
+    struct mk_test_client *c = mk_test_connect(&w, MK_STR("PUT /p%20q?r HTTP/1.1\r\nHost: h\r\nX-Own: mine\r\n\r\n"));
+    struct mk_request *first = current;
+    for (int i = 0; i < 10; i++)
+        mk_test_connect(&w, MK_STR("GET /another/one/which/is/longer HTTP/1.1\r\nHost: other\r\n\r\n"));
+    mk_test_settle(&w);
+    assert_str_equal(mk_request_method_name(first), "PUT");
+    assert_str_equal(mk_request_target(first), "/p%20q?r");
+    assert_str_equal(mk_request_path(first), "/p q");
+    assert_str_equal(mk_request_query(first), "r");
+    assert_str_equal(mk_request_host(first), "h");
+    assert_str_equal(mk_request_header_by_name(first, MK_STR("x-own")), "mine");
+    assert_string_equal(mk_test_state(c), "handler");
+    close_world();
+}
+
+/* ── memory ── */
+
+static void collected(struct mk_request *req, struct mk_str data, bool end, void *ctx)
+{
+    (void)end;
+    (void)ctx;
+    if (mk_response_header(req, MK_STR("X-Long"), MK_STR("a value that is copied")) < 0 ||
+        mk_response_write(req, data) < 0)
+        mk_response_error(req, 503);
+    else
+        mk_response_end(req);
+}
+
+static void collect(struct mk_request *req, struct mk_test_world *world)
+{
+    (void)world;
+    mk_test_fill_arena(req);
+    mk_request_collect(req, 0, collected, NULL);
+}
+
+#define HUNDRED "/0123456789/0123456789/0123456789/0123456789/0123456789/0123456789/0123456789/0123456789/0123456789"
+#define LONG_GET "GET " HUNDRED HUNDRED HUNDRED HUNDRED HUNDRED HUNDRED HUNDRED HUNDRED " HTTP/1.1\r\nHost: h\r\n\r\n"
+
+static const struct {
+    const char *first, *second;
+    handler_fn *handler;
+    size_t room;
+} scenarios[] = {
+    {GET GET, GET, NULL, SIZE_MAX},
+    {GET "GET / HT", "TP/1.1\r\nHost: h\r\n\r\n", NULL, SIZE_MAX},
+    {GET GET, GET, NULL, 100},
+    {POST(10) "01234", "56789" GET, read_all, SIZE_MAX},
+    {POST(3000) "01234", GET, collect, SIZE_MAX},
+    {POST(10) "01234", "56789" GET, collect, 30},
+    {CHUNKED "5\r\n01234", "\r\n5\r\n56789\r\n0\r\n\r\n" GET, collect, SIZE_MAX},
+    {POST(10), "0123456789", NULL, SIZE_MAX},
+    {"x\r\n", "y", NULL, SIZE_MAX},
+    {"GET /%zz HTTP/1.1\r\nHost: h\r\n\r\n", GET, NULL, SIZE_MAX},
+    {GET, GET, generate_x, SIZE_MAX},
+    {GET, "", remember, SIZE_MAX}, /* answered by the limit */
+    {"GET", "", NULL, 10},
+    {LONG_GET, LONG_GET, remember, SIZE_MAX},
+    {LONG_GET, POST(10) "0", NULL, 10},
+};
+
+/* Whatever is missing: the connection ends or goes on serving, and nothing is lost. */
+static void play(size_t i)
+{
+    open_world(scenarios[i].handler);
+    long countdown = mk__alloc_countdown;
+    struct mk_test_client *c = mk_test_connect(&w, MK_STR(""));
+    if (c) {
+        c->room = scenarios[i].room;
+        mk_test_send(c, mk_str_c(scenarios[i].first));
+        mk_test_settle(&w);
+        mk_test_send(c, mk_str_c(scenarios[i].second));
+        mk_test_settle(&w);
+        mk_test_take(c, SIZE_MAX);
+        mk_test_settle(&w);
+        mk_test_pass(&w, 200000); /* no limit is longer */
+        assert_string_equal(mk_test_state(c), "closed");
+    }
+    assert_int_equal(w.closed, 1);
+    assert_true(countdown < 0 || c || mk__alloc_countdown < 0);
+    close_world();
+}
+
+static void test_every_allocation_may_fail(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(scenarios); i++) {
+        for (long n = 3;; n++) { /* the first three are mk__context_init's */
+            mk__alloc_countdown = n;
+            play(i);
+            bool all_fine = mk__alloc_countdown >= 0;
+            mk__alloc_countdown = -1;
+            if (all_fine)
+                break;
+            assert_true(n < 100);
+        }
+    }
+}
+
+static void test_a_budget_is_kept(void **state)
+{
+    (void)state;
+    open_world(remember);
+    w.account.bytes_max = w.account.bytes + 64 * 1024;
+    unsigned served = 0, refused_count = 0;
+    for (int i = 0; i < 200; i++) {
+        struct mk_test_client *c = mk_test_connect(&w, MK_STR(GET));
+        bool open = c && mk_test_connection(c);
+        served += open;
+        refused_count += !open;
+        assert_true(w.account.bytes <= w.account.bytes_max);
+        mk_test_settle(&w);
+    }
+    assert_true(served > 10 && refused_count > 10);
+    mk__conn_abort_all(&w.http);
+    mk_test_settle(&w);
+    w.handler = NULL;
+    expect_received(mk_test_connect(&w, MK_STR(GET)), HELLO); /* it recovers */
+    close_world();
+}
+
+/* Under AddressSanitizer and MemorySanitizer each object of a pool is an allocation of its own. */
+
+static void test_a_small_request_allocates_nothing(void **state)
+{
+    enum { MANY = 1 << 20 };
+    (void)state;
+    if (MK__POOL_IS_MALLOC)
+        skip();
+    open_world(NULL);
+    struct mk_test_client *c = mk_test_connect(&w, MK_STR(GET));
+    expect_received(c, HELLO);
+    size_t bytes = w.account.bytes;
+    mk__alloc_countdown = MANY;
+    for (int i = 0; i < 100; i++) {
+        mk_test_send(c, MK_STR("GET /some/file.html?with=query HTTP/1.1\r\nHost: example.org\r\n"
+                               "User-Agent: x\r\nAccept: */*\r\n\r\n"));
+        expect_received(c, HELLO);
+    }
+    long left = mk__alloc_countdown;
+    mk__alloc_countdown = -1;
+    assert_int_equal(left, MANY);
+    assert_int_equal(w.account.bytes, bytes);
+    close_world();
+}
+
+static void test_an_idle_connection_is_small(void **state)
+{
+    (void)state;
+    open_world(NULL);
+    mk_test_connect(&w, MK_STR(GET));
+    mk_test_settle(&w);
+    size_t before = w.account.bytes;
+    for (int i = 0; i < 320; i++)
+        mk_test_connect(&w, MK_STR(GET));
+    mk_test_settle(&w);
+    assert_true((w.account.bytes - before) / 320 <= 400);
+    assert_true(sizeof(struct mk__conn) <= 400);
+    close_world();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sixteen_requests_cost_one_read_and_one_write),
+        cmocka_unit_test(test_a_pipeline_in_pieces),
+        cmocka_unit_test(test_pipelines_of_any_depth),
+        cmocka_unit_test(test_nothing_is_answered_after_close),
+        cmocka_unit_test(test_so_many_requests_per_connection),
+        cmocka_unit_test(test_http_1_0),
+        cmocka_unit_test(test_refuses),
+        cmocka_unit_test(test_other_protocols_get_no_answer),
+        cmocka_unit_test(test_a_wrong_path_is_no_reason_to_leave),
+        cmocka_unit_test(test_an_answer_from_a_timer),
+        cmocka_unit_test(test_a_client_leaves_while_a_handler_works),
+        cmocka_unit_test(test_a_waiting_request_keeps_its_head),
+        cmocka_unit_test(test_every_allocation_may_fail),
+        cmocka_unit_test(test_a_budget_is_kept),
+        cmocka_unit_test(test_a_small_request_allocates_nothing),
+        cmocka_unit_test(test_an_idle_connection_is_small),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

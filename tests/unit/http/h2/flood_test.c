@@ -1,0 +1,424 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Connections that end for what their clients do: what a frame or a head may have, and what the operator is told. */
+#include "http/h2_world.h"
+
+#include "base/log.h"
+#include "http/h2/h2.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+static struct mk__h2_settings own;
+
+/* A client from 192.0.2.7. */
+static struct mk_test_h2 come(void)
+{
+    struct mk_test_h2 t = h2_connect();
+    struct mk__peer *peer = &mk_test_connection(t.end)->peer;
+    assert_int_equal(mk_address_parse(MK_STR("192.0.2.7"), &peer->address), 0);
+    return t;
+}
+
+static struct mk_test_h2 begin(void)
+{
+    open_world(NULL);
+    own = *w.settings.h2;
+    w.settings.h2 = &own;
+    w.settings.limits.timeout_ms[MK__TIMEOUT_HEAD] = w.settings.limits.timeout_ms[MK__TIMEOUT_SEND] = 1000000;
+    return come();
+}
+
+/* ── what one head or frame may have ── */
+
+/* A head in so many frames. */
+static void send_head(struct mk_test_h2 *t, int32_t id, unsigned frames)
+{
+    struct mk_test_bytes block = h2_encode(HEAD("GET", "/"));
+    for (unsigned i = 0; i < frames; i++) {
+        bool last = i + 1 == frames;
+        h2_frame(t, i ? NGHTTP2_CONTINUATION : NGHTTP2_HEADERS,
+                 (uint8_t)((i ? 0 : END_STREAM) | (last ? END_HEADERS : 0)), id,
+                 mk_str(block.p + i, last ? block.len - i : 1));
+    }
+    free(block.p);
+}
+
+static void test_continuations(void **state)
+{
+    static const int64_t limits[] = {0, 1, 8, 20};
+    (void)state;
+    for (size_t i = 0; i < COUNT(limits); i++) {
+        struct mk_test_h2 t = begin();
+        own.continuations_max = limits[i];
+        for (int32_t id = 1; id < 7; id += 2) { /* they are counted for each head */
+            send_head(&t, id, 1 + (unsigned)limits[i]);
+            h2_expect(&t, "?:200,content-length=5 ?:\"hello\"!");
+        }
+        send_head(&t, 7, 2 + (unsigned)limits[i]);
+        h2_expect(&t, "*GOAWAY(*,11)");
+        h2_close(&t);
+    }
+}
+
+/* Also for those who were there before. */
+static void test_continuations_after_a_reload(void **state)
+{
+    static struct mk__h2_settings other;
+    (void)state;
+    for (int64_t before = 2; before <= 200; before += 198) {
+        struct mk_test_h2 t = begin();
+        own.continuations_max = before;
+        send_head(&t, 1, 3);
+        h2_expect(&t, HELLO_OF(1));
+        other = own;
+        other.continuations_max = 10;
+        w.settings.h2 = &other;
+        send_head(&t, 3, 11);
+        h2_expect(&t, HELLO_OF(3));
+        send_head(&t, 5, 12);
+        h2_expect(&t, "*GOAWAY(*,11)");
+        h2_close(&t);
+    }
+}
+
+static void test_rows_of_settings(void **state)
+{
+    static char rows[6 * (MK__H2_SETTINGS_ENTRIES_MAX + 1)];
+    (void)state;
+    for (size_t n = MK__H2_SETTINGS_ENTRIES_MAX; n <= MK__H2_SETTINGS_ENTRIES_MAX + 1; n++) {
+        struct mk_test_h2 t = begin();
+        h2_frame(&t, NGHTTP2_SETTINGS, 0, 0, mk_str(rows, 6 * n));
+        h2_expect(&t, n == MK__H2_SETTINGS_ENTRIES_MAX ? "ACK" : "*GOAWAY(*,11)");
+        h2_close(&t);
+    }
+}
+
+/* Fields of so many bytes in all, as RFC 7541 does not count them: without their 32. */
+static void send_fields(struct mk_test_h2 *t, size_t bytes)
+{
+    static char fields[300000];
+    size_t n = (size_t)snprintf(fields, sizeof(fields), "%s", HEAD("GET", "/"));
+    size_t spent = strlen(":methodGET:schemehttp:path/:authorityh");
+    while (spent < bytes) {
+        size_t len = bytes - spent < 8000 ? bytes - spent : 8000;
+        n += (size_t)snprintf(fields + n, sizeof(fields) - n, "|x %0*u", (int)len - 1, 0);
+        spent += len;
+    }
+    struct mk_test_bytes block = h2_encode(fields);
+    for (size_t at = 0; at < block.len; at += 16384) {
+        size_t left = block.len - at, len = left < 16384 ? left : 16384;
+        h2_frame(t, at ? NGHTTP2_CONTINUATION : NGHTTP2_HEADERS,
+                 (uint8_t)((at ? 0 : END_STREAM) | (left == len ? END_HEADERS : 0)), 1, mk_str(block.p + at, len));
+    }
+    free(block.p);
+}
+
+/* Four times MaxHeadSize, and 64K. */
+static void test_bombs(void **state)
+{
+    static const uint32_t sizes[] = {1000, 4096, 30000};
+    (void)state;
+    for (size_t i = 0; i < 2 * COUNT(sizes); i++) {
+        struct mk_test_h2 t = begin();
+        own.continuations_max = 100;
+        w.settings.head.head_bytes_max = sizes[i / 2];
+        send_fields(&t, 4 * sizes[i / 2] + 65536 + i % 2);
+        h2_expect(&t, i % 2 ? "*GOAWAY(*,11)" : "1:431*!");
+        h2_close(&t);
+    }
+}
+
+/* ── what is not counted by nghttp2 ── */
+
+static void test_limits_may_be_high(void **state)
+{
+    (void)state;
+    struct mk_test_h2 t = begin();
+    h2_free(&t);
+    own.rates_max[MK__H2_FLOOD_PING] = own.rates_max[MK__H2_FLOOD_RESET] = own.rates_max[MK__H2_FLOOD_WINDOW_UPDATE] =
+        5000;
+    t = come();
+    for (int32_t i = 0; i < 3000; i++)
+        h2_ping(&t, false);
+    mk_test_settle(&w);
+    w.handler = remember;
+    for (int32_t i = 0; i < 3000; i++) {
+        h2_get_path(&t, 2 * i + 1, "/");
+        h2_rst(&t, 2 * i + 1);
+    }
+    mk_test_settle(&w);
+    assert_string_equal(mk_test_state(t.end), "idle");
+    w.handler = NULL;
+    h2_get_path(&t, 9999, "/");
+    h2_expect(&t, "*" HELLO_OF(9999));
+    h2_close(&t);
+}
+
+/* ── whose fault it is ── */
+
+static void end_with_trailers(struct mk_request *req, struct mk_test_world *world)
+{
+    (void)world;
+    mk_response_trailer(req, MK_STR("x-a"), MK_STR("b"));
+    mk_response_write(req, MK_STR("hello"));
+    mk_response_end(req);
+}
+
+/* Memory that fails at any place of an exchange: a stream may end for that, but the client has done nothing wrong. */
+static void test_our_own_failures(void **state)
+{
+    unsigned refused = 0, broken = 0;
+    bool fails = true;
+    (void)state;
+    for (long n = 0; fails; n++) {
+        struct mk_test_h2 t = begin();
+        own.rates_max[MK__H2_FLOOD_STREAM_ERROR] = 0;
+        w.handler = end_with_trailers;
+        mk__alloc_countdown = n;
+        h2_get_path(&t, 1, "/");
+        mk_test_settle(&w);
+        fails = mk__alloc_countdown < 0;
+        mk__alloc_countdown = -1;
+        h2_listen(&t);
+        h2_log_run(&t, false);
+        assert_null(strstr(t.log.p, "GOAWAY(1,11)"));
+        refused += strcmp(t.log.p, " 1:RST(2)") == 0;
+        broken += strncmp(t.log.p, " 1:200", 6) == 0 && strstr(t.log.p, " 1:RST(2)");
+        h2_close(&t);
+    }
+    assert_true(refused > 0);
+    assert_true(broken > 0);
+}
+
+/* ── what the operator is told ── */
+
+static int ends[2];
+
+static int open_log(void **state)
+{
+    (void)state;
+    assert_int_equal(pipe2(ends, O_NONBLOCK | O_CLOEXEC), 0);
+    mk_log_to(ends[1], MK_LOG_INFO);
+    return 0;
+}
+
+static int close_log(void **state)
+{
+    (void)state;
+    mk_log_to(-1, MK_LOG_INFO);
+    close(ends[0]);
+    close(ends[1]);
+    return 0;
+}
+
+/* All that the log has since the last time, without the time. */
+#define expect_told(pattern) \
+    do { \
+        char told_[4096]; \
+        ssize_t n_ = read(ends[0], told_, sizeof(told_) - 1); \
+        told_[n_ > 0 ? n_ : 0] = '\0'; \
+        const char *line_ = n_ > 25 ? told_ + 25 : told_; \
+        if (fnmatch(pattern, line_, 0) != 0) \
+            fail_msg("told \"%s\", not \"%s\"", line_, pattern); \
+    } while (0)
+
+/* Somebody comes, pings once too often, and is sent away. */
+static void ping_too_often(void)
+{
+    struct mk_test_h2 t = come();
+    for (int64_t i = 0; i <= own.rates_max[MK__H2_FLOOD_PING]; i++)
+        h2_ping(&t, false);
+    h2_expect(&t, "*GOAWAY(*,11)");
+    h2_free(&t);
+}
+
+static void test_the_first_is_told(void **state)
+{
+    (void)state;
+    struct mk_test_h2 t = begin();
+    own.rates_max[MK__H2_FLOOD_PING] = 5;
+    ping_too_often();
+    expect_told(
+        "warn  192.0.2.7: its connection of HTTP/2 is ended for more than 5 PING frames within 10 s (MaxPings of "
+        "\\[HTTP2\\]: raise it if this is an honest client)\n");
+    send_head(&t, 1, 10); /* other deeds do not wait for it */
+    mk_test_settle(&w);
+    expect_told(
+        "warn  192.0.2.7: * more than 8 CONTINUATION frames of one head (MaxContinuations of \\[HTTP2\\]: *)\n");
+    own.continuations_max = 100;
+    struct mk_test_h2 other = come();
+    send_fields(&other, 200000);
+    mk_test_settle(&w);
+    expect_told("* more than 81920 bytes of fields in one head, unpacked (MaxHeadSize of \\[SERVER\\]: *)\n");
+    h2_free(&other);
+    h2_close(&t);
+    expect_told("info  connections of HTTP/2 that this worker has ended: 1 for MaxPings, 1 for MaxContinuations, "
+                "1 for MaxHeadSize\n");
+}
+
+static void test_one_line_in_ten_seconds(void **state)
+{
+    (void)state;
+    struct mk_test_h2 t = begin();
+    ping_too_often();
+    expect_told("*MaxPings*client)\n");
+    for (unsigned i = 0; i < 3; i++)
+        ping_too_often();
+    expect_told("");
+    mk_test_pass(&w, MK__LOG_REPEAT_MS);
+    ping_too_often();
+    expect_told("*MaxPings*client); 3 more since the last such line, 5 in all of this worker\n");
+    mk_test_pass(&w, MK__LOG_REPEAT_MS);
+    ping_too_often();
+    expect_told("*MaxPings*client); 0 more since the last such line, 6 in all of this worker\n");
+    ping_too_often();
+    struct mk__context_buffers none = {0};
+    mk__context_apply_settings(&w.http, w.http.settings, &none); /* a reload */
+    expect_told("info  *: 7 for MaxPings\n");
+    h2_close(&t);
+    expect_told("info  *: 7 for MaxPings\n");
+}
+
+/* For these there is nothing to raise. */
+static void test_what_nobody_needs(void **state)
+{
+    static char rows[6 * (MK__H2_SETTINGS_ENTRIES_MAX + 1)];
+    (void)state;
+    struct mk_test_h2 t = begin();
+    h2_frame(&t, NGHTTP2_SETTINGS, 0, 0, mk_str(rows, sizeof(rows)));
+    mk_test_settle(&w);
+    expect_told("*more than 32 rows of one SETTINGS frame\n");
+    h2_close(&t);
+    expect_told("*1 for rows of one SETTINGS frame\n");
+}
+
+/* Never too many within ten seconds, but no answer is ever taken. */
+static void test_answers_that_nobody_takes(void **state)
+{
+    (void)state;
+    struct mk_test_h2 t = begin();
+    own.rates_max[MK__H2_FLOOD_PING] = 50;
+    own.rates_max[MK__H2_FLOOD_SETTINGS] = 10;
+    struct mk_test_h2 deaf = come();
+    deaf.end->room = 0;
+    for (unsigned round = 0; !mk_test_connection(deaf.end)->h2->terminated; round++) {
+        assert_true(round < 10);
+        for (unsigned i = 0; i < 50; i++)
+            h2_ping(&deaf, false);
+        mk_test_pass(&w, MK__H2_FLOOD_INTERVAL_MS);
+    }
+    expect_told("*more than 61 answers to PING and SETTINGS that it does not take\n");
+    h2_free(&deaf);
+    h2_close(&t);
+    expect_told("*");
+}
+
+/* ── streams ── */
+
+/* Asks for so much more than its windows allow. */
+static void ask_for(struct mk_test_h2 *t, unsigned first, unsigned n)
+{
+    for (unsigned i = first; i < first + n; i++)
+        h2_get_path(t, (int32_t)(2 * i + 1), "/1000000");
+    h2_expect(t, "*");
+}
+
+static void test_streams_that_nobody_reads(void **state)
+{
+    (void)state;
+    for (int deaf = 0; deaf < 2; deaf++) {
+        struct mk_test_h2 t = begin();
+        w.handler = h2_give;
+        w.settings.limits.timeout_ms[MK__TIMEOUT_SEND] = 5000;
+        if (deaf)
+            t.end->room = 0;
+        ask_for(&t, 0, 90);
+        mk_test_pass(&w, 4999);
+        expect_told("");
+        mk_test_pass(&w, 1);
+        expect_told("warn  192.0.2.7: an answer over HTTP/2 is broken off for more than 5000 ms without a byte taken "
+                    "(SendTimeout "
+                    "of \\[SERVER\\]: raise it if this is an honest client)\n");
+        assert_int_equal(w.aborted, 90);
+        assert_string_equal(mk_test_state(t.end), deaf ? "closed" : "idle");
+        h2_close(&t);
+        expect_told("info  requests over HTTP/2 that it has not answered, or not to the end: 90 for SendTimeout\n");
+    }
+}
+
+/* A client that may not know how many it may have, and one that does. */
+static void test_more_streams_than_there_may_be(void **state)
+{
+    (void)state;
+    struct mk_test_h2 t = begin();
+    own.streams_max = 5;
+    w.handler = h2_give;
+    struct mk_test_h2 hasty = h2_begin(mk_test_connect(&w, MK_STR("")));
+    ask_for(&hasty, 0, 5);
+    expect_told("");
+    for (int32_t id = 11; id < 17; id += 2)
+        h2_get_path(&hasty, id, "/1000000");
+    h2_expect(&hasty, "11:RST(7) 13:RST(7) 15:RST(7)");
+    expect_told(
+        "*: a request over HTTP/2 is refused for more than 5 at once (MaxConcurrentStreams of \\[HTTP2\\]: *)\n");
+    h2_frame(&hasty, NGHTTP2_SETTINGS, NGHTTP2_FLAG_ACK, 0, MK_STR(""));
+    h2_get_path(&hasty, 17, "/1000000");
+    h2_expect(&hasty, "GOAWAY(*,1)");
+    expect_told("*: its connection of HTTP/2 is ended for more than 5 requests at once (MaxConcurrentStreams of *)\n");
+    h2_free(&hasty);
+    h2_head(&t, 1, END_STREAM | END_HEADERS, ":method GET"); /* is not for their number */
+    h2_expect(&t, "1:RST(1)");
+    h2_close(&t);
+    expect_told("info  connections of HTTP/2 that this worker has ended: 1 for MaxConcurrentStreams\n*: 3 for "
+                "MaxConcurrentStreams\n");
+}
+
+static void test_hoarders(void **state)
+{
+    (void)state;
+    struct mk_test_h2 t = begin();
+    w.handler = h2_give;
+    ask_for(&t, 0, 10);
+    mk_test_pass(&w, 1000);
+    assert_int_equal(mk__conn_close_idle(&w.http, 5), 1);
+    expect_told("*: its connection of HTTP/2 is ended for more than 8 requests that wait for it while others find no "
+                "room\n");
+    assert_string_equal(mk_test_state(t.end), "closed");
+    h2_close(&t);
+    expect_told("*1 for requests that wait for it while others find no room\n");
+}
+
+/* Nobody was ended: there is nothing to say. */
+static void test_no_totals(void **state)
+{
+    (void)state;
+    struct mk_test_h2 t = begin();
+    h2_get_path(&t, 1, "/");
+    h2_expect(&t, HELLO_OF(1));
+    h2_close(&t);
+    expect_told("");
+}
+
+#define told(test) cmocka_unit_test_setup_teardown(test, open_log, close_log)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_continuations),
+        cmocka_unit_test(test_continuations_after_a_reload),
+        cmocka_unit_test(test_rows_of_settings),
+        cmocka_unit_test(test_bombs),
+        cmocka_unit_test(test_limits_may_be_high),
+        cmocka_unit_test(test_our_own_failures),
+
+        told(test_the_first_is_told),
+        told(test_one_line_in_ten_seconds),
+        told(test_what_nobody_needs),
+        told(test_answers_that_nobody_takes),
+        told(test_streams_that_nobody_reads),
+        told(test_more_streams_than_there_may_be),
+        told(test_hoarders),
+        told(test_no_totals),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What goes over the wire of HTTP/2: greetings, heads in pieces, what clients must not do, and what too often. */
+#include "http/h2/h2.h"
+#include "http/h2/core.h"
+#include "http/h2_world.h"
+
+#include <errno.h>
+
+/* ── beginnings ── */
+
+static void test_greetings(void **state)
+{
+    (void)state;
+    struct mk_test_h2 t = h2_open(NULL);
+    assert_string_equal(mk_test_state(t.end), "fresh");
+    assert_true(mk_str_starts(mk_str_c(mk__h2_library_version()), MK_STR("1.")));
+    h2_get_path(&t, 1, "/");
+    h2_expect(&t, HELLO_OF(1));
+    assert_string_equal(mk_test_state(t.end), "idle");
+    assert_int_equal(w.requests, 1);
+    h2_close(&t);
+}
+
+/* In pieces of any size. */
+static void test_byte_by_byte(void **state)
+{
+    (void)state;
+    for (size_t piece = 1; piece < 100; piece = piece * 3 / 2 + 1) {
+        open_world(read_all);
+        struct mk_test_client *end = mk_test_connect(&w, MK_STR(""));
+        end->read_max = piece;
+        struct mk_test_h2 t = h2_begin(end);
+        h2_post(&t, 1);
+        h2_data(&t, 1, 0, MK_STR("abc"));
+        h2_data(&t, 1, END_STREAM, MK_STR("def"));
+        h2_get_path(&t, 3, "/");
+        h2_expect(&t, "SETTINGS*1:\"hello\"!*3:\"hello\"!");
+        h2_close(&t);
+    }
+}
+
+static void test_what_does_not_begin_so(void **state)
+{
+    (void)state;
+    open_world(NULL);
+    struct mk_test_client *end = mk_test_connect(&w, MK_STR(PREFACE "GET / HTTP/1.1\r\n\r\n"));
+    mk_test_settle(&w);
+    assert_string_equal(mk_test_state(end), "linger");
+    w.settings.h2 = NULL;
+    end = mk_test_connect(&w, MK_STR(PREFACE));
+    mk_test_settle(&w);
+    assert_true(mk_str_starts(mk_test_received(end), MK_STR("HTTP/1.1 505 ")));
+    close_world();
+}
+
+/* ── heads ── */
+
+static void test_heads_in_pieces(void **state)
+{
+    struct mk_test_bytes block = h2_encode(HEAD("GET", "/"));
+    (void)state;
+    for (size_t pieces = 1; pieces <= 9; pieces++) {
+        struct mk_test_h2 t = h2_open(NULL);
+        size_t n = block.len / pieces, at = 0;
+        for (size_t i = 0; i < pieces; i++, at += n) {
+            bool last = i + 1 == pieces;
+            h2_frame(&t, i ? NGHTTP2_CONTINUATION : NGHTTP2_HEADERS,
+                     (uint8_t)((i ? 0 : END_STREAM) | (last ? END_HEADERS : 0)), 1,
+                     mk_str(block.p + at, last ? block.len - at : n));
+            mk_test_settle(&w);
+        }
+        h2_expect(&t, HELLO_OF(1));
+        h2_close(&t);
+    }
+    free(block.p);
+}
+
+/* Two connections amid their heads do not share a room. */
+static void test_two_heads_at_once(void **state)
+{
+    struct mk_test_bytes block = h2_encode(HEAD("GET", "/"));
+    (void)state;
+    struct mk_test_h2 t = h2_open(NULL), other = h2_connect();
+    h2_frame(&t, NGHTTP2_HEADERS, END_STREAM, 1, mk_str(block.p, 20));
+    mk_test_settle(&w);
+    h2_frame(&other, NGHTTP2_HEADERS, END_STREAM, 1, mk_str(block.p, 30));
+    mk_test_settle(&w);
+    assert_string_equal(mk_test_state(t.end), "head");
+    assert_string_equal(mk_test_state(other.end), "head");
+    h2_frame(&t, NGHTTP2_CONTINUATION, END_HEADERS, 1, mk_str(block.p + 20, block.len - 20));
+    h2_frame(&other, NGHTTP2_CONTINUATION, END_HEADERS, 1, mk_str(block.p + 30, block.len - 30));
+    h2_expect(&t, HELLO_OF(1));
+    h2_expect(&other, HELLO_OF(1));
+    free(block.p);
+    h2_free(&other);
+    h2_close(&t);
+}
+
+/* So many fields of 100 bytes, after which the connection goes on, or not. */
+static void test_large_heads(void **state)
+{
+    static const struct {
+        unsigned fields, bytes;
+        const char *path, *heard;
+        bool goes_on;
+    } cases[] = {
+        {15, 100, "/", HELLO_OF(1), true},
+        {16, 10, "/", "1:431*!", true},           /* fields_max, with Host */
+        {10, 800, "/", "1:431*!", true},          /* head_bytes_max */
+        {100, 1000, "/", "*GOAWAY(*,11)", false}, /* far too large: what is that? */
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        static char fields[200000];
+        struct mk_test_h2 t = h2_open(NULL);
+        int n = snprintf(fields, sizeof(fields), ":method GET|:scheme http|:path %s|:authority h", cases[i].path);
+        for (unsigned f = 0; f < cases[i].fields; f++)
+            n += snprintf(fields + n, sizeof(fields) - (size_t)n, "|x%u %0*u", f, (int)cases[i].bytes, f);
+        struct mk_test_bytes block = h2_encode(fields);
+        for (size_t at = 0; at < block.len; at += 16384) {
+            size_t left = block.len - at, len = left < 16384 ? left : 16384;
+            h2_frame(&t, at ? NGHTTP2_CONTINUATION : NGHTTP2_HEADERS,
+                     (uint8_t)((at ? 0 : END_STREAM) | (left == len ? END_HEADERS : 0)), 1, mk_str(block.p + at, len));
+        }
+        h2_expect(&t, cases[i].heard);
+        if (cases[i].goes_on) {
+            h2_get_path(&t, 3, "/");
+            h2_expect(&t, HELLO_OF(3));
+        }
+        free(block.p);
+        h2_close(&t);
+    }
+}
+
+static void test_long_paths(void **state)
+{
+    static char path[5000];
+    (void)state;
+    for (size_t bytes = 900; bytes <= 4900; bytes += 500) {
+        char fields[6000];
+        struct mk_test_h2 t = h2_open(NULL);
+        memset(path, 'x', sizeof(path));
+        path[0] = '/';
+        snprintf(fields, sizeof(fields), ":method GET|:scheme http|:path %.*s|:authority h", (int)bytes, path);
+        h2_head(&t, 1, END_HEADERS | END_STREAM, fields);
+        h2_expect(&t, bytes < 1000 ? HELLO_OF(1) : "1:414*!");
+        h2_close(&t);
+    }
+}
+
+/* ── what clients must not do: RFC 9113 sections 5 and 6 ── */
+
+enum { HEADERS_OF_A_GET = 255 }; /* instead of a type */
+
+static void test_faults(void **state)
+{
+    static const struct {
+        uint8_t type, flags;
+        int32_t id;
+        const char *payload;
+        size_t len;
+        const char *heard;
+    } cases[] = {
+        {HEADERS_OF_A_GET, 0, 2, "", 0, "GOAWAY(*,1)"},               /* our numbers */
+        {HEADERS_OF_A_GET, 0, 3, "", 0, "GOAWAY(*,1)"},               /* left out before */
+        {HEADERS_OF_A_GET, 0, 5, "", 0, "GOAWAY(*,5)"},               /* closed */
+        {NGHTTP2_DATA, 0, 0, "x", 1, "GOAWAY(*,1)"},                  /* no stream */
+        {NGHTTP2_DATA, 0, 7, "x", 1, "GOAWAY(*,1)"},                  /* idle */
+        {NGHTTP2_DATA, 8, 5, "\5x", 2, "GOAWAY(*,[15])"},             /* more padding than there is */
+        {NGHTTP2_SETTINGS, 0, 0, "x", 1, "GOAWAY(*,6)"},              /* not by six */
+        {NGHTTP2_SETTINGS, 0, 1, "", 0, "GOAWAY(*,1)"},               /* of a stream */
+        {NGHTTP2_SETTINGS, 0, 0, "\0\2\0\0\0\2", 6, "GOAWAY(*,1)"},   /* ENABLE_PUSH 2 */
+        {NGHTTP2_SETTINGS, 0, 0, "\0\4\x80\0\0\0", 6, "GOAWAY(*,3)"}, /* a window beyond 2^31 - 1 */
+        {NGHTTP2_SETTINGS, 0, 0, "\0\5\0\0\0\1", 6, "GOAWAY(*,1)"},   /* frames of one byte */
+        {NGHTTP2_PING, 0, 0, "x", 1, "GOAWAY(*,6)"},
+        {NGHTTP2_PING, 0, 1, "12345678", 8, "GOAWAY(*,1)"},
+        {NGHTTP2_WINDOW_UPDATE, 0, 0, "\0\0\0\0", 4, "GOAWAY(*,1)"}, /* by nothing */
+        {NGHTTP2_WINDOW_UPDATE, 0, 0, "\x7f\xff\xff\xff", 4, "GOAWAY(*,3)"},
+        {NGHTTP2_RST_STREAM, 0, 0, "\0\0\0\0", 4, "GOAWAY(*,1)"},
+        {NGHTTP2_RST_STREAM, 0, 7, "\0\0\0\0", 4, "GOAWAY(*,1)"}, /* idle */
+        {NGHTTP2_PUSH_PROMISE, 4, 1, "\0\0\0\2", 4, "GOAWAY(*,1)"},
+        {NGHTTP2_CONTINUATION, 4, 1, "", 0, "GOAWAY(*,1)"},                    /* of nothing */
+        {NGHTTP2_HEADERS, 5, 7, "\xff\xff\xff\xff\xff\xff", 6, "GOAWAY(*,9)"}, /* garbled */
+        {0x10, 0, 0, "\0\0\0", 3, "GOAWAY(*,6)"},                              /* PRIORITY_UPDATE */
+        {0x10, 0, 1, "\0\0\0\1u=1", 7, "GOAWAY(*,1)"},
+        {0x10, 0, 0, "\0\0\0\0u=1", 7, "GOAWAY(*,1)"},
+        {0x10, 0, 0, "\0\0\0\1u=1", 7, ""}, /* and what is none */
+        {0xfa, 0xff, 77, "whatever", 8, ""},
+        {NGHTTP2_PRIORITY, 0, 5, "\0\0\0\1\20", 5, ""},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct mk_test_h2 t = h2_open(NULL);
+        h2_get_path(&t, 5, "/");
+        h2_expect(&t, HELLO_OF(5));
+        if (cases[i].type == HEADERS_OF_A_GET)
+            h2_get_path(&t, cases[i].id, "/");
+        else
+            h2_frame(&t, cases[i].type, cases[i].flags, cases[i].id, mk_str(cases[i].payload, cases[i].len));
+        mk_test_settle(&w);
+        h2_listen(&t);
+        if (fnmatch(cases[i].heard, t.log.len ? t.log.p + 1 : "", 0) != 0)
+            fail_msg("case %zu: heard \"%s\"", i, t.log.p);
+        assert_string_equal(mk_test_state(t.end), cases[i].heard[0] ? "linger" : "idle");
+        h2_close(&t);
+    }
+}
+
+/* ── what they must not do too often ── */
+
+static void reset_again(struct mk_test_h2 *t, int32_t id)
+{
+    h2_get_path(t, id, "/");
+    h2_rst(t, id);
+}
+
+static void provoke_again(struct mk_test_h2 *t, int32_t id) /* CVE-2025-8671 */
+{
+    h2_get_path(t, id, "/");
+    h2_window(t, id, INT32_MAX);
+}
+
+static void settle_again(struct mk_test_h2 *t, int32_t id)
+{
+    (void)id;
+    h2_frame(t, NGHTTP2_SETTINGS, 0, 0, MK_STR(""));
+}
+
+static void ping_again(struct mk_test_h2 *t, int32_t id)
+{
+    (void)id;
+    h2_ping(t, false);
+}
+
+static void send_nothing(struct mk_test_h2 *t, int32_t id)
+{
+    if (id == 1)
+        h2_post(t, 1);
+    h2_data(t, 1, 0, MK_STR(""));
+}
+
+static void prioritise_again(struct mk_test_h2 *t, int32_t id)
+{
+    (void)id;
+    h2_frame(t, NGHTTP2_PRIORITY, 0, 1, MK_STR("\0\0\0\3\20"));
+}
+
+static void update_again(struct mk_test_h2 *t, int32_t id)
+{
+    (void)id;
+    h2_frame(t, 0x10, 0, 0, MK_STR("\0\0\0\1u=1"));
+}
+
+static void open_a_bit(struct mk_test_h2 *t, int32_t id)
+{
+    (void)id;
+    h2_window(t, 0, MK__H2_WINDOW_UPDATE_MIN - 1);
+}
+
+static void test_floods(void **state)
+{
+    static const struct {
+        void (*once)(struct mk_test_h2 *t, int32_t id);
+        enum mk__h2_flood flood;
+    } cases[] = {
+        {reset_again, MK__H2_FLOOD_RESET},     {provoke_again, MK__H2_FLOOD_STREAM_ERROR},
+        {settle_again, MK__H2_FLOOD_SETTINGS}, {ping_again, MK__H2_FLOOD_PING},
+        {send_nothing, MK__H2_FLOOD_EMPTY},    {prioritise_again, MK__H2_FLOOD_PRIORITY},
+        {update_again, MK__H2_FLOOD_PRIORITY}, {open_a_bit, MK__H2_FLOOD_WINDOW_UPDATE},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct mk__h2_settings own = {.on = true, .streams_max = 100, .continuations_max = 8};
+        for (unsigned n = 0; n < MK__H2_FLOOD_RATES; n++)
+            own.rates_max[n] = n == cases[i].flood ? 20 : 1000;
+        open_world(remember);
+        w.settings.h2 = &own;
+        w.settings.limits.timeout_ms[MK__TIMEOUT_IDLE] = w.settings.limits.timeout_ms[MK__TIMEOUT_HEAD] = 1000000;
+        struct mk_test_h2 t = h2_connect();
+        mk_test_pass(&w, MK__H2_FLOOD_INTERVAL_MS); /* the greeting does not count */
+        for (int32_t round = 0; round < 2; round++) {
+            for (int32_t n = 0; n < 20; n++) {
+                cases[i].once(&t, 40 * round + 2 * n + 1);
+                mk_test_settle(&w);
+            }
+            mk_test_pass(&w, round ? 0 : MK__H2_FLOOD_INTERVAL_MS);
+        }
+        h2_listen(&t);
+        if (strstr(t.log.p, "GOAWAY"))
+            fail_msg("case %zu: heard \"%s\"", i, t.log.p);
+        cases[i].once(&t, 81);
+        h2_expect(&t, "*GOAWAY(*,11)");
+        assert_string_equal(mk_test_state(t.end), "linger");
+        h2_close(&t);
+    }
+}
+
+/* ── memory ── */
+
+/* What an idle connection keeps, after one request. */
+static void test_an_idle_connection_is_small(void **state)
+{
+    enum { MANY = 20 };
+    struct mk_test_h2 t[MANY];
+    (void)state;
+    struct mk_test_h2 first = h2_open(NULL);
+    h2_get_path(&first, 1, "/");
+    h2_expect(&first, HELLO_OF(1));
+    size_t before = w.account.bytes;
+    for (int i = 0; i < MANY; i++) {
+        t[i] = h2_connect();
+        h2_get_path(&t[i], 1, "/");
+        h2_expect(&t[i], HELLO_OF(1));
+    }
+    assert_true((w.account.bytes - before) / MANY <= 30 * 1024);
+    for (int i = 0; i < MANY; i++)
+        h2_free(&t[i]);
+    mk__conn_abort_all(&w.http);
+    h2_close(&first);
+}
+
+/* HPACK's table does not grow with the client's wishes. */
+static void test_the_table_is_limited(void **state)
+{
+    (void)state;
+    struct mk_test_h2 t = h2_open(NULL);
+    h2_settings(&t, NGHTTP2_SETTINGS_HEADER_TABLE_SIZE, 1 << 30);
+    h2_expect(&t, "ACK");
+    size_t before = w.account.bytes;
+    for (int32_t id = 1; id < 400; id += 2) {
+        char fields[128];
+        snprintf(fields, sizeof(fields), HEAD("GET", "/") "|x-%d 1", id);
+        struct mk_test_bytes block = h2_encode(fields);
+        for (size_t at = 0; at < block.len;
+             at += 3u + (size_t)block.p[at + 1] + (size_t)block.p[at + 2 + block.p[at + 1]])
+            block.p[at] = 0x40; /* to be remembered */
+        h2_frame(&t, NGHTTP2_HEADERS, END_HEADERS | END_STREAM, id, mk_str(block.p, block.len));
+        free(block.p);
+        mk_test_settle(&w);
+    }
+    assert_int_equal(w.done, 200);
+    assert_true(w.account.bytes < before + 96 * 1024); /* closed streams are remembered as well */
+    h2_listen(&t);
+    h2_close(&t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_greetings),
+        cmocka_unit_test(test_byte_by_byte),
+        cmocka_unit_test(test_what_does_not_begin_so),
+        cmocka_unit_test(test_heads_in_pieces),
+        cmocka_unit_test(test_two_heads_at_once),
+        cmocka_unit_test(test_large_heads),
+        cmocka_unit_test(test_long_paths),
+        cmocka_unit_test(test_faults),
+        cmocka_unit_test(test_floods),
+        cmocka_unit_test(test_an_idle_connection_is_small),
+        cmocka_unit_test(test_the_table_is_limited),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Statuses: reasons, bodies, pages. */
+#include "testing.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "http/message/status.h"
+
+static void test_reasons(void **state)
+{
+    static const struct {
+        int status;
+        const char *reason;
+    } cases[] = {
+        {100, "Continue"},
+        {103, "Early Hints"},
+        {200, "OK"},
+        {206, "Partial Content"},
+        {304, "Not Modified"},
+        {404, "Not Found"},
+        {413, "Content Too Large"},
+        {431, "Request Header Fields Too Large"},
+        {511, "Network Authentication Required"},
+    };
+    unsigned known = 0;
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++)
+        assert_str_equal(mk__status_reason(cases[i].status), cases[i].reason);
+    for (int status = -1; status < 1000; status++) {
+        struct mk_str reason = mk__status_reason(status);
+        assert_int_equal(reason.p == NULL, reason.len == 0);
+        known += reason.p != NULL;
+    }
+    assert_int_equal(known, 61);
+}
+
+static void test_unregistered(void **state)
+{
+    static const int codes[] = {-1, 0, 99, 104, 199, 209, 299, 306, 399, 418, 420, 499, 509, 512, 599, 1 << 30};
+    (void)state;
+    for (size_t i = 0; i < COUNT(codes); i++) {
+        assert_null(mk__status_reason(codes[i]).p);
+    }
+}
+
+static void test_bodies(void **state)
+{
+    static const int without[] = {100, 101, 103, 199, 204, 304}, with[] = {200, 206, 301, 400, 404, 416, 500, 599};
+    (void)state;
+    for (size_t i = 0; i < COUNT(without); i++)
+        assert_false(mk__status_has_body(without[i]));
+    for (size_t i = 0; i < COUNT(with); i++)
+        assert_true(mk__status_has_body(with[i]));
+}
+
+static void test_pages(void **state)
+{
+    struct mk_buf b;
+    (void)state;
+    mk_buf_init(&b, 4096);
+    mk__status_write_page(&b, 404, MK_STR("No <b>\"/a\"</b> & so on."));
+    assert_int_equal(b.err, 0);
+    const char *page = mk_buf_cstr(&b);
+    static const char *const parts[] = {
+        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">",
+        "name=\"viewport\"",
+        "light dark",
+        "<title>404 Not Found</title>",
+        "<h1>404 Not Found</h1>",
+        "<p>No &lt;b&gt;&quot;/a&quot;&lt;/b&gt; &amp; so on.</p>\n",
+    };
+    for (size_t i = 0; i < COUNT(parts); i++)
+        assert_non_null(strstr(page, parts[i]));
+    assert_null(strstr(page, "http")); /* nothing from elsewhere */
+    mk_buf_release(&b);
+
+    mk__status_write_page(&b, 431, MK_STR_NONE);
+    assert_true(b.len < 500);
+    assert_null(strstr(mk_buf_cstr(&b), "<p>"));
+    mk_buf_release(&b);
+    mk__status_write_page(&b, 499, MK_STR_NONE);
+    assert_non_null(strstr(mk_buf_cstr(&b), "<h1>499 Error</h1>"));
+    mk_buf_release(&b);
+}
+
+static int make_page(void *ctx)
+{
+    struct mk_buf b;
+    (void)ctx;
+    mk_buf_init(&b, 4096);
+    mk__status_write_page(&b, 500, MK_STR("detail"));
+    int err = b.err;
+    mk_buf_release(&b);
+    return err;
+}
+
+static void test_failing_allocations(void **state)
+{
+    struct mk_buf b;
+    char storage[100];
+    (void)state;
+    assert_true(mk_test_failing_allocs(make_page, NULL) >= 1);
+    mk_buf_init_fixed(&b, storage, sizeof(storage));
+    mk__status_write_page(&b, 500, MK_STR_NONE);
+    assert_int_equal(b.err, -ENOBUFS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_reasons), cmocka_unit_test(test_unregistered),        cmocka_unit_test(test_bodies),
+        cmocka_unit_test(test_pages),   cmocka_unit_test(test_failing_allocations),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Whom the fair scheduler picks, and what a worker learns about a connection that it was given. */
+#include "testing.h"
+
+#include <sys/resource.h>
+
+#include "server/listen/balance.h"
+
+static void test_the_least_loaded(void **state)
+{
+    static const struct {
+        uint32_t loads[4];
+        unsigned n, last, pick;
+    } rows[] = {
+        {{5}, 1, 0, 0},           {{3, 2, 1, 4}, 4, 0, 2}, {{3, 2, 1, 4}, 4, 2, 2},
+        {{0, 2, 1, 4}, 4, 0, 0},  {{1, 1, 1, 1}, 4, 0, 1}, {{1, 1, 1, 1}, 4, 3, 0},
+        {{1, 0, 1, 0}, 4, 1, 3},  {{1, 0, 1, 0}, 4, 3, 1}, {{UINT32_MAX, 0}, 2, 1, 1},
+        {{7, 1u << 31}, 2, 0, 0},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++)
+        assert_int_equal(mk__balance_pick(rows[i].loads, rows[i].n, rows[i].last), rows[i].pick);
+}
+
+/* However unequal they are at first: those that come go to whoever has fewer. */
+static void test_loads_level_out(void **state)
+{
+    uint32_t loads[4] = {90, 3, 40, 0};
+    unsigned last = 0;
+    (void)state;
+    for (int i = 0; i < 267; i++) {
+        last = mk__balance_pick(loads, 4, last);
+        loads[last]++;
+    }
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(loads[i], 100);
+}
+
+static void test_arrivals(void **state)
+{
+    struct mk__handoff_slots a = {0};
+    struct mk__listener listening;
+    struct rlimit limit;
+    (void)state;
+    assert_int_equal(mk__balance_open_slots(&a), 0);
+    struct mk__handoff_slot *slots = a.slots;
+    assert_int_equal(mk__balance_open_slots(&a), 0); /* once is enough */
+    assert_ptr_equal(a.slots, slots);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    assert_true(a.n == 1 << 24 || a.n == limit.rlim_max);
+    slots[5].listener = &listening;
+    slots[5].sequence = 9;
+    assert_ptr_equal(mk__balance_find_listener(&a, 5, 9), &listening);
+    assert_null(mk__balance_find_listener(&a, 5, 8));
+    assert_null(mk__balance_find_listener(&a, (int)a.n - 1, 1));
+    mk__balance_close_slots(&a);
+    assert_null(a.slots);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_least_loaded),
+        cmocka_unit_test(test_loads_level_out),
+        cmocka_unit_test(test_arrivals),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

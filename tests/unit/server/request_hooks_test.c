@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The way of a request past the plugins: in which order they are asked, and what their words mean. */
+#include "http/h1_world.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "server/thread.h"
+
+/* What was called: a letter for the hook, a digit for the plugin. */
+static char trail[128];
+static int words[2][2]; /* of on_request and on_content, by plugin */
+static const struct mk_plugin plugins[2];
+static int states[2];
+
+static void note(char hook, char plugin)
+{
+    size_t n = strlen(trail);
+    assert_true(n + 2 < sizeof(trail));
+    memcpy(trail + n, (char[]){hook, plugin, '\0'}, 3);
+}
+
+static int ask(struct mk_request *req, int hook, int plugin)
+{
+    note("ra"[hook], (char)('0' + plugin));
+    assert_ptr_equal(mk_request_host_state(req, &plugins[plugin]), &states[plugin]);
+    if (words[hook][plugin] == 0) {
+        mk_response_write_ref(req, MK_STR("mine"));
+        mk_response_end(req);
+    }
+    return words[hook][plugin];
+}
+
+static int request_0(struct mk_request *req)
+{
+    return ask(req, 0, 0);
+}
+
+static int request_1(struct mk_request *req)
+{
+    return ask(req, 0, 1);
+}
+
+static int content_0(struct mk_request *req)
+{
+    return ask(req, 1, 0);
+}
+
+static int content_1(struct mk_request *req)
+{
+    return ask(req, 1, 1);
+}
+
+static void response_0(struct mk_request *req)
+{
+    note('h', '0');
+    assert_int_equal(mk_response_header_ref(req, MK_STR("X-Seen"), MK_STR("yes")), 0);
+}
+
+static void done_0(struct mk_request *req)
+{
+    note(mk_request_aborted(req) ? 'x' : 'd', '0');
+    assert_true(mk_request_bytes_sent(req) == 4 || mk_response_get_status(req) != 200 || mk_request_aborted(req));
+}
+
+static void done_1(struct mk_request *req)
+{
+    note(mk_request_aborted(req) ? 'x' : 'd', '1');
+}
+
+static const struct mk_plugin plugins[2] = {
+    {.name = "zero", .on_request = request_0, .on_content = content_0, .on_response = response_0, .on_done = done_0},
+    {.name = "one", .on_request = request_1, .on_content = content_1, .on_done = done_1},
+};
+static const struct mk_plugin silent = {.name = "silent"};
+
+static struct mk_generation generation;
+static struct mk_host host;
+static struct mk__limits limits;
+static struct mk__thread thread = {.limits = &limits};
+static struct mk_worker worker;
+
+static void open_hooks(void)
+{
+    generation = (struct mk_generation){.plugins = {&plugins[0], &silent, &plugins[1]},
+                                        .n_plugins = 3,
+                                        .hosts = &host,
+                                        .default_host = &host};
+    host = (struct mk_host){.generation = &generation, .states = {&states[0], NULL, &states[1]}, .started = 7};
+    worker = (struct mk_worker){.thread = &thread, .generation = &generation};
+    thread.worker = &worker;
+    open_world(NULL);
+    host.limits = w.settings.limits;
+    w.http.app = &mk__request_hooks_app;
+    w.http.app_ctx = &thread;
+    trail[0] = '\0';
+}
+
+#define BREW "BREW / HTTP/1.1\r\nHost: h\r\n\r\n"
+#define ALL "OPTIONS * HTTP/1.1\r\nHost: h\r\n\r\n"
+
+static const struct {
+    const char *request;
+    int words[2][2];
+    const char *line, *trail;
+} ways[] = {
+    {GET, {{MK_DECLINED, MK_DECLINED}, {MK_DECLINED, MK_DECLINED}}, "HTTP/1.1 404 ", "r0r1a0a1h0d0d1"},
+    {GET, {{MK_DECLINED, MK_DECLINED}, {0, 0}}, "HTTP/1.1 200 ", "r0r1a0h0d0d1"},
+    {GET, {{MK_DECLINED, MK_DECLINED}, {MK_DECLINED, 0}}, "HTTP/1.1 200 ", "r0r1a0a1h0d0d1"},
+    {GET, {{0, 0}, {0, 0}}, "HTTP/1.1 200 ", "r0h0d0d1"},
+    {GET, {{MK_DECLINED, 0}, {0, 0}}, "HTTP/1.1 200 ", "r0r1h0d0d1"},
+    {GET, {{-EIO, 0}, {0, 0}}, "HTTP/1.1 500 ", "r0h0d0d1"},
+    {GET, {{MK_DECLINED, MK_DECLINED}, {-EIO, 0}}, "HTTP/1.1 500 ", "r0r1a0h0d0d1"},
+    {BREW, {{MK_DECLINED, MK_DECLINED}, {MK_DECLINED, MK_DECLINED}}, "HTTP/1.1 501 ", "r0r1a0a1h0d0d1"},
+    {BREW, {{MK_DECLINED, MK_DECLINED}, {MK_DECLINED, 0}}, "HTTP/1.1 200 ", "r0r1a0a1h0d0d1"},
+    {ALL, {{MK_DECLINED, MK_DECLINED}, {MK_DECLINED, MK_DECLINED}}, "HTTP/1.1 204 ", "r0r1a0a1h0d0d1"},
+    {ALL, {{0, 0}, {0, 0}}, "HTTP/1.1 200 ", "r0h0d0d1"},
+    {"nonsense\r\n", {{0, 0}, {0, 0}}, "HTTP/1.1 400 ", "h0d0d1"},
+};
+
+static void test_ways(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(ways); i++) {
+        open_hooks();
+        memcpy(words, ways[i].words, sizeof(words));
+        struct mk_test_client *c = mk_test_connect(&w, mk_str_c(ways[i].request));
+        mk_test_settle(&w);
+        struct mk_str answer = mk_test_received(c);
+        assert_true(mk_str_starts(answer, mk_str_c(ways[i].line)));
+        assert_non_null(strstr(answer.p, "\r\nX-Seen: yes\r\n"));
+        assert_string_equal(trail, ways[i].trail);
+        mk_test_world_close(&w);
+    }
+}
+
+/* Of the content hooks, one alone is asked; access is everybody's business. */
+static void test_a_handler_of_a_path(void **state)
+{
+    static const struct {
+        const char *text;
+        unsigned index;
+        int words[2];
+        const char *trail;
+    } cases[] = {
+        {"/", 2, {0, 0}, "r0r1a1h0d0d1"},           {"/", 2, {0, MK_DECLINED}, "r0r1a1h0d0d1"},
+        {"/", 0, {MK_DECLINED, 0}, "r0r1a0h0d0d1"}, {"/", 1, {0, 0}, "r0r1h0d0d1"},
+        {"/elsewhere", 2, {0, 0}, "r0r1a0h0d0d1"},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        open_hooks();
+        struct mk__handler line = {{.kind = MK_PATTERN_PREFIX, .text = mk_str_c(cases[i].text)},
+                                   MK_STR("x"),
+                                   cases[i].index};
+        struct mk__handlers lines = {&line, 1};
+        host.handlers = &lines;
+        words[0][0] = words[0][1] = MK_DECLINED;
+        memcpy(words[1], cases[i].words, sizeof(words[1]));
+        mk_test_connect(&w, MK_STR(GET));
+        mk_test_settle(&w);
+        assert_string_equal(trail, cases[i].trail);
+        mk_test_world_close(&w);
+    }
+}
+
+static int take_and_wait(struct mk_request *req)
+{
+    (void)req;
+    return 0;
+}
+
+static void test_a_client_that_leaves(void **state)
+{
+    static const struct mk_plugin waiting = {.name = "waiting", .on_content = take_and_wait};
+    (void)state;
+    open_hooks();
+    generation.plugins[1] = &waiting;
+    words[0][0] = words[0][1] = words[1][0] = MK_DECLINED;
+    struct mk_test_client *c = mk_test_connect(&w, MK_STR(GET));
+    mk_test_settle(&w);
+    assert_string_equal(mk_test_state(c), "handler");
+    mk_test_reset(c);
+    mk_test_settle(&w);
+    assert_string_equal(trail, "r0r1a0x0x1"); /* no head has left, but all hear of the end */
+    mk_test_world_close(&w);
+}
+
+static char told[64];
+
+static int tell(struct mk_request *req)
+{
+    struct mk_str text = mk_request_listener(req);
+    snprintf(told, sizeof(told), "%.*s %d", MK_STR_ARG(text), mk_request_draining(req));
+    mk_response_error(req, 404);
+    return 0;
+}
+
+static void test_where_it_came_by(void **state)
+{
+    static const struct mk_plugin teller = {.name = "teller", .on_request = tell};
+    struct mk__listener listening[] = {{.text = MK_STR("80")}, {.text = MK_STR("unix:/run/x")}};
+    struct mk__listen_conf own = {.text = MK_STR("*:80"), .listener = &listening[0]}; /* the same, written anew */
+    const struct mk__settings settings = {.listen = {&own, 1}};
+    (void)state;
+    open_hooks();
+    generation.settings = &settings;
+    generation.plugins[0] = &teller;
+    w.listener = &listening[0];
+    mk_test_connect(&w, MK_STR(GET));
+    assert_string_equal(told, "*:80 0");
+    w.listener = &listening[1];
+    struct mk_test_client *c = mk_test_connect(&w, MK_STR(GET));
+    assert_string_equal(told, "unix:/run/x 0");
+    w.http.stopping = true;
+    mk_test_send(c, MK_STR(GET));
+    mk_test_settle(&w);
+    assert_string_equal(told, "unix:/run/x 1");
+    w.http.stopping = false;
+    w.http.draining = true;
+    mk_test_connect(&w, MK_STR(GET));
+    assert_string_equal(told, "unix:/run/x 1");
+    w.http.draining = false;
+    mk_test_world_close(&w);
+}
+
+static void test_no_host_no_state(void **state)
+{
+    (void)state;
+    open_hooks();
+    struct mk_request *req = mk__request_new(&w.http, NULL, NULL);
+    assert_null(mk_request_host_state(req, &plugins[0])); /* its head was not readable */
+    req->app_data = &host;
+    assert_ptr_equal(mk_request_host_state(req, &plugins[1]), &states[1]);
+    static const struct mk_plugin stranger = {.name = "stranger"};
+    assert_null(mk_request_host_state(req, &stranger));
+    mk__request_free(req);
+    mk_test_world_close(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_ways),
+        cmocka_unit_test(test_a_handler_of_a_path),
+        cmocka_unit_test(test_a_client_that_leaves),
+        cmocka_unit_test(test_where_it_came_by),
+        cmocka_unit_test(test_no_host_no_state),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Tickets: whom they find, whom they do not find any more, and that nobody else gets their calls. */
+#include "http/h1_world.h"
+
+#include <errno.h>
+
+#include "server/request_ref.h"
+
+static struct mk__request_refs tickets;
+static struct mk_request_ref ticket;
+static struct mk_request *found;
+static unsigned calls;
+
+static void give(struct mk_request *req, struct mk_test_world *world)
+{
+    remember(req, world);
+    assert_int_equal(mk__request_ref_create(&tickets, req, &ticket), 0);
+}
+
+static void note(struct mk_request_call *call, struct mk_request *req)
+{
+    (void)call;
+    found = req;
+    calls++;
+}
+
+static struct mk_test_client *open_tickets(void)
+{
+    open_world(give);
+    assert_int_equal(mk__request_ref_open(&tickets, &w.loop, &w.account), 0);
+    found = NULL;
+    calls = 0;
+    return mk_test_connect(&w, MK_STR(GET));
+}
+
+static void close_tickets(void)
+{
+    mk__conn_abort_all(&w.http);
+    mk_test_settle(&w);
+    mk__request_ref_close(&tickets);
+    mk__request_ref_release(&tickets);
+    close_world();
+}
+
+static int call(struct mk_request_call *one)
+{
+    *one = (struct mk_request_call){.ticket = ticket, .fn = note};
+    return mk_request_ref_call(one);
+}
+
+static void test_finds_its_exchange(void **state)
+{
+    struct mk_request_call one, two;
+    (void)state;
+    open_tickets();
+    mk_test_settle(&w);
+    assert_int_equal(call(&one), 0);
+    assert_int_equal(call(&two), 0);
+    assert_int_equal(calls, 0); /* never from within the call */
+    assert_true(mk_test_wait_mail(&w));
+    assert_int_equal(calls, 2);
+    assert_ptr_equal(found, current);
+    close_tickets();
+}
+
+/* The slot is taken again by the next exchange, which has nothing to do with the old ticket. */
+static void test_an_exchange_that_is_over(void **state)
+{
+    struct mk_request_call one;
+    (void)state;
+    struct mk_test_client *c = open_tickets();
+    mk_test_settle(&w);
+    struct mk_request_ref old = ticket;
+    mk_response_end(current);
+    mk_test_send(c, MK_STR(GET));
+    mk_test_settle(&w);
+    assert_int_equal(ticket.slot, old.slot);
+    assert_true(ticket.exchange != old.exchange);
+    ticket = old;
+    found = current;
+    assert_int_equal(call(&one), 0);
+    assert_true(mk_test_wait_mail(&w));
+    assert_null(found);
+    close_tickets();
+}
+
+/* More exchanges at once than there is room for at first. */
+static void test_many(void **state)
+{
+    enum { MANY = 200 };
+    struct mk_request_call one;
+    static struct mk_request_ref all[MANY];
+    static struct mk_request *reqs[MANY];
+    (void)state;
+    open_tickets();
+    for (int i = 0; i < MANY; i++) {
+        mk_test_connect(&w, MK_STR(GET));
+        all[i] = ticket;
+        reqs[i] = current;
+    }
+    for (int i = 0; i < MANY; i += 7) {
+        ticket = all[i];
+        assert_int_equal(call(&one), 0);
+        assert_true(mk_test_wait_mail(&w));
+        assert_ptr_equal(found, reqs[i]);
+    }
+    close_tickets();
+}
+
+static void test_a_worker_that_is_gone(void **state)
+{
+    struct mk_request_call one, late;
+    (void)state;
+    open_tickets();
+    mk_test_settle(&w);
+    assert_int_equal(call(&late), 0); /* in the mail when the worker ends: nobody is there, but it is called */
+    mk__request_ref_close(&tickets);
+    assert_int_equal(call(&one), -ESRCH);
+    mk__conn_abort_all(&w.http);
+    assert_true(mk_test_wait_mail(&w));
+    assert_int_equal(calls, 1);
+    assert_null(found);
+    mk__request_ref_release(&tickets);
+    assert_int_equal(call(&one), -ESRCH);
+    struct mk__request_refs next;
+    assert_int_equal(mk__request_ref_open(&next, &w.loop, &w.account), 0);
+    assert_int_equal(next.entry, tickets.entry); /* the same place, another worker */
+    assert_int_equal(call(&one), -ESRCH);
+    mk__request_ref_close(&next);
+    mk__request_ref_release(&next);
+    ticket.place = UINT32_MAX;
+    assert_int_equal(call(&one), -ESRCH);
+    mk_test_settle(&w);
+    close_world();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_finds_its_exchange),
+        cmocka_unit_test(test_an_exchange_that_is_over),
+        cmocka_unit_test(test_many),
+        cmocka_unit_test(test_a_worker_that_is_gone),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

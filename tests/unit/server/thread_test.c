@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The life of a worker: opened with any amount of memory, started, drained, stopped, in any order. */
+#include "folder.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+
+#include "server/listen/balance.h"
+
+static struct mk_generation generation;
+static struct mk__thread_pool jobs;
+static struct mk__limits limits;
+static struct mk__handoff_slots handoff_slots;
+static struct mk__thread thread = {.limits = &limits, .handoff_slots = &handoff_slots};
+extern const struct mk_plugin mk_plugin_liana;
+static struct mk__listeners listeners;
+static struct mk__addr addr;
+
+static void open_listener(void)
+{
+    struct mk__settings settings = {.backlog = 16};
+    struct mk__listen_conf directive = {.text = MK_STR("127.0.0.1:0"), .mode.transport = mk_plugin_liana.transport};
+    const char *error;
+    unsigned nth;
+    assert_int_equal(mk__addr_parse(directive.text, &directive.addr, &error), 0);
+    settings.listen = (struct mk__listen_confs){&directive, 1};
+    mk__listeners_init(&listeners);
+    assert_int_equal(mk__listeners_prepare(&listeners, &settings, 1, &nth), 0);
+    addr = MK_LIST_FIRST(&listeners.open, struct mk__listener, node)->addr;
+}
+
+static int open_worker(void)
+{
+    return mk__thread_open(&thread, &generation, 0, 1, &jobs, &listeners);
+}
+
+static void start(void)
+{
+    open_listener();
+    mk__thread_pool_open(&jobs, 1);
+    assert_int_equal(open_worker(), 0);
+    assert_int_equal(mk__thread_start(&thread), 0);
+    mk__thread_start_serving(&thread);
+}
+
+static void finish(void)
+{
+    mk__thread_join(&thread);
+    mk__thread_pool_close(&jobs);
+    mk__thread_close(&thread);
+    assert_int_equal(thread.account.bytes, 0);
+    mk__listeners_release(&listeners);
+}
+
+static int connect_one(void)
+{
+    struct timeval patience = {.tv_sec = 5};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+    assert_int_equal(connect(fd, &addr.sa, addr.len), 0);
+    return fd;
+}
+
+/* Sends a request and reads until the answer is there. */
+static void ask(int fd, const char *request, const char *line)
+{
+    char answer[4096] = "";
+    size_t len = 0;
+    assert_int_equal(send(fd, request, strlen(request), MSG_NOSIGNAL), strlen(request));
+    while (!strstr(answer, "\r\n\r\n")) {
+        ssize_t n = recv(fd, answer + len, sizeof(answer) - len - 1, 0);
+        assert_true(n > 0);
+        len += (size_t)n;
+        answer[len] = '\0';
+    }
+    assert_memory_equal(answer, line, strlen(line));
+}
+
+#define GET "GET /a.txt HTTP/1.1\r\nHost: h\r\n\r\n"
+
+static void test_serves_and_drains(void **state)
+{
+    char byte;
+    (void)state;
+    unsigned before = mk_test_descriptors();
+    start();
+    int idle = connect_one(), fresh = connect_one();
+    ask(idle, GET, "HTTP/1.1 200 OK\r\n");
+    ask(idle, GET, "HTTP/1.1 200 OK\r\n");
+    mk__thread_drain(&thread);
+    mk__thread_drain(&thread); /* twice is once */
+    finish();                  /* nobody is busy: at once */
+    while (recv(idle, &byte, 1, 0) > 0)
+        ;
+    assert_int_equal(recv(idle, &byte, 1, 0), 0);
+    assert_true(recv(fresh, &byte, 1, 0) <= 0);
+    close(idle);
+    close(fresh);
+    assert_int_equal(mk_test_descriptors(), before);
+}
+
+/* The settings are the generation's, which nobody else looks at in these tests. */
+static void set_delay(uint32_t ms)
+{
+    ((struct mk__settings *)(uintptr_t)generation.settings)->shutdown_delay_ms = ms;
+}
+
+static void test_a_drain_is_delayed(void **state)
+{
+    (void)state;
+    set_delay(20);
+    start();
+    int idle = connect_one();
+    ask(idle, GET, "HTTP/1.1 200 OK\r\n");
+    mk__thread_drain(&thread);
+    finish(); /* by itself */
+    close(idle);
+    set_delay(0);
+}
+
+static void test_goes_on_during_a_delay(void **state)
+{
+    (void)state;
+    set_delay(3600000);
+    start();
+    int idle = connect_one();
+    ask(idle, GET, "HTTP/1.1 200 OK\r\n");
+    mk__thread_drain(&thread);
+    ask(idle, GET, "HTTP/1.1 200 OK\r\n");
+    int late = connect_one();
+    ask(late, GET, "HTTP/1.1 200 OK\r\n");
+    ask(idle, GET, "HTTP/1.1 200 OK\r\n");
+    mk__thread_stop(&thread);
+    finish();
+    close(idle);
+    close(late);
+    set_delay(0);
+}
+
+static void test_a_stop_ends_a_drain(void **state)
+{
+    (void)state;
+    start();
+    int busy = connect_one(), idle = connect_one();
+    assert_int_equal(send(busy, "GET / HT", 8, MSG_NOSIGNAL), 8); /* it has all of ShutdownTimeout to go on */
+    ask(idle, GET, "HTTP/1.1 200 OK\r\n");
+    mk__thread_drain(&thread);
+    mk__thread_stop(&thread);
+    mk__thread_stop(&thread);
+    finish();
+    close(busy);
+    close(idle);
+}
+
+static void test_a_drain_after_the_end(void **state)
+{
+    (void)state;
+    start();
+    mk__thread_stop(&thread);
+    mk__thread_join(&thread);
+    mk__thread_drain(&thread); /* nobody reads it; closing must cope */
+    finish();
+}
+
+static void test_unstarted(void **state)
+{
+    (void)state;
+    open_listener();
+    mk__thread_pool_open(&jobs, 1);
+    assert_int_equal(open_worker(), 0);
+    mk__thread_drain(&thread);
+    mk__thread_stop(&thread);
+    finish();
+}
+
+/* ── a worker that is fed ── */
+
+/* As the process context would: a connection of the listener goes into the worker's queue. */
+static void feed(const struct mk__listener *listening, int listener_fd, uint32_t sequence)
+{
+    int fd = accept4(listener_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    assert_true(fd >= 0);
+    struct epoll_event wanted = {.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
+                                 .data.u64 = mk__handoff_tag(fd, sequence)};
+    handoff_slots.slots[fd].listener = listening;
+    handoff_slots.slots[fd].sequence = sequence;
+    thread.load.assigned++;
+    limits.open++;
+    assert_int_equal(epoll_ctl(thread.loop.poll_fd, EPOLL_CTL_ADD, fd, &wanted), 0);
+}
+
+static void open_fed(void)
+{
+    open_listener();
+    mk__thread_pool_open(&jobs, 1);
+    limits.open = 0;
+    assert_int_equal(mk__balance_open_slots(&handoff_slots), 0);
+    assert_int_equal(mk__thread_open(&thread, &generation, 0, 0, &jobs, &listeners), 0);
+    assert_int_equal(thread.acceptors.n, 0);
+}
+
+static void test_serves_what_it_is_given(void **state)
+{
+    (void)state;
+    open_fed();
+    const struct mk__listener *one = MK_LIST_FIRST(&listeners.open, struct mk__listener, node);
+    fcntl(one->fds[0], F_SETFL, 0); /* accept waits */
+    assert_int_equal(mk__thread_start(&thread), 0);
+    mk__thread_start_serving(&thread);
+    int idle = connect_one(), silent = connect_one();
+    for (uint32_t i = 0; i < 10; i++) { /* the same number again and again */
+        int fd = connect_one();
+        if (i == 0)
+            feed(one, one->fds[0], 1), feed(one, one->fds[0], 2);
+        assert_int_equal(send(fd, GET, strlen(GET), MSG_NOSIGNAL), strlen(GET));
+        shutdown(fd, SHUT_WR);
+        feed(one, one->fds[0], 3 + i);
+        char answer[1024];
+        size_t len = 0;
+        for (ssize_t n; (n = recv(fd, answer + len, sizeof(answer) - len, 0)) > 0;)
+            len += (size_t)n;
+        assert_memory_equal(answer, "HTTP/1.1 200 OK\r\n", 17);
+        assert_memory_equal(answer + len - 5, "hello", 5); /* its FIN was seen, too: the end came at once */
+        close(fd);
+    }
+    ask(idle, GET, "HTTP/1.1 200 OK\r\n");
+    ask(idle, GET, "HTTP/1.1 200 OK\r\n");
+    while (mk__thread_load(&thread.load) != 2)
+        ; /* the last one is being closed */
+    mk__thread_drain(&thread);
+    ask(idle, GET, "HTTP/1.1 200 OK\r\n"); /* it goes on until it gets no more */
+    mk_post(&thread.loop, &thread.load.end_message);
+    finish();
+    assert_int_equal(limits.open, 0);
+    assert_int_equal(mk__thread_load(&thread.load), 0);
+    close(idle);
+    close(silent);
+}
+
+/* Whoever was given to a worker that ended before it looked is closed, not forgotten. */
+static void test_an_end_before_the_first_look(void **state)
+{
+    char byte;
+    (void)state;
+    unsigned before = mk_test_descriptors();
+    open_fed();
+    const struct mk__listener *one = MK_LIST_FIRST(&listeners.open, struct mk__listener, node);
+    fcntl(one->fds[0], F_SETFL, 0);
+    int clients[3];
+    for (uint32_t i = 0; i < 3; i++) {
+        clients[i] = connect_one();
+        feed(one, one->fds[0], i + 1);
+    }
+    finish();
+    assert_int_equal(limits.open, 0);
+    for (int i = 0; i < 3; i++) {
+        assert_true(recv(clients[i], &byte, 1, 0) <= 0);
+        close(clients[i]);
+    }
+    assert_int_equal(mk_test_descriptors(), before);
+}
+
+static int open_and_close(void *ctx)
+{
+    (void)ctx;
+    int err = open_worker();
+    if (err == 0)
+        mk__thread_close(&thread);
+    assert_int_equal(thread.account.bytes, 0);
+    return err;
+}
+
+static void test_every_allocation_may_fail(void **state)
+{
+    (void)state;
+    open_listener();
+    mk__thread_pool_open(&jobs, 1);
+    unsigned before = mk_test_descriptors();
+    assert_true(mk_test_failing_allocs(open_and_close, NULL) >= 4);
+    assert_int_equal(mk_test_descriptors(), before);
+    mk__thread_pool_close(&jobs);
+    mk__listeners_release(&listeners);
+}
+
+static int set_up(void **state)
+{
+    static char root[512];
+    struct mk__generation_source source = {.root = root};
+    if (mk_test_folder_make(state) < 0)
+        return -1;
+    mk_test_write("a.txt", MK_STR("hello"));
+    snprintf(root, sizeof(root), "%s", mk_test_folder);
+    return mk__generation_load(&generation, &source);
+}
+
+static int tear_down(void **state)
+{
+    mk__generation_free(&generation);
+    return mk_test_folder_remove(state);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_drain_is_delayed),
+        cmocka_unit_test(test_goes_on_during_a_delay),
+        cmocka_unit_test(test_serves_and_drains),
+        cmocka_unit_test(test_a_stop_ends_a_drain),
+        cmocka_unit_test(test_a_drain_after_the_end),
+        cmocka_unit_test(test_unstarted),
+        cmocka_unit_test(test_every_allocation_may_fail),
+        cmocka_unit_test(test_serves_what_it_is_given),
+        cmocka_unit_test(test_an_end_before_the_first_look),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
