@@ -41,7 +41,11 @@ function(mk_add_fortify configurations)
 endfunction()
 
 check_pie_supported(LANGUAGES C)
-mk_add_link_flag(MK_HAS_SEPARATE_CODE -Wl,-z,separate-code)
+if(NOT MK_LEAN) # it pads segments to whole pages
+    mk_add_link_flag(MK_HAS_SEPARATE_CODE -Wl,-z,separate-code)
+else()
+    mk_add_link_flag(MK_HAS_NO_SEPARATE_CODE -Wl,-z,noseparate-code)
+endif()
 mk_add_link_flag(MK_HAS_NOEXECSTACK -Wl,-z,noexecstack)
 mk_add_compile_flag(MK_HAS_STACK_PROTECTOR -fstack-protector-strong)
 if(NOT MK_SANITIZE)
@@ -50,7 +54,11 @@ if(NOT MK_SANITIZE)
     # in tests without optimisation valgrind finds what was never set
     mk_add_compile_flag(MK_HAS_AUTO_VAR_INIT -ftrivial-auto-var-init=zero ${optimised})
     mk_add_compile_flag(MK_HAS_STACK_CLASH -fstack-clash-protection)
-    mk_add_compile_flag(MK_HAS_CF_PROTECTION -fcf-protection)
+    if(MK_LEAN) # no landing pads: 4 KB, which nothing checks as long as IBT is not claimed
+        mk_add_compile_flag(MK_HAS_CF_PROTECTION -fcf-protection=return)
+    else()
+        mk_add_compile_flag(MK_HAS_CF_PROTECTION -fcf-protection)
+    endif()
     mk_add_compile_flag(MK_HAS_BRANCH_PROTECTION -mbranch-protection=standard)
     if(MK_HAS_CF_PROTECTION)
         # Debian's start-up files of C programs lack the mark, though nothing in them changes a return address.

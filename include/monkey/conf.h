@@ -156,10 +156,8 @@ struct mk_conf_section {
 #define MK_CONF_KEY_CUSTOM(owner, field, ...) MK_CONF_KEY(MK_CONF_CUSTOM, void, owner, field, __VA_ARGS__)
 
 /* Reports at the line that set the field at `offset`, else at the section. For a section's check. */
-MK_API void mk_conf_error(const struct mk_conf_check *check, size_t offset, const char *format, ...)
-    MK_PRINTF_WHOLE(3, 4);
-MK_API void mk_conf_warn(const struct mk_conf_check *check, size_t offset, const char *format, ...)
-    MK_PRINTF_WHOLE(3, 4);
+MK_API void mk_conf_error(const struct mk_conf_check *check, size_t offset, const char *format, ...) MK_PRINTF(3, 4);
+MK_API void mk_conf_warn(const struct mk_conf_check *check, size_t offset, const char *format, ...) MK_PRINTF(3, 4);
 /*
  * Was the key at `offset` given, but reported as wrong? Then a check must not conclude from its value, which is as if
  * not set. Errors at that key itself are left out anyway.
@@ -167,7 +165,7 @@ MK_API void mk_conf_warn(const struct mk_conf_check *check, size_t offset, const
 MK_API bool mk_conf_is_wrong(const struct mk_conf_check *check, size_t offset);
 /* At the `nth` item of a list, or line of a key that repeats, from 0. */
 MK_API void mk_conf_error_nth(const struct mk_conf_check *check, size_t offset, unsigned nth, const char *format, ...)
-    MK_PRINTF_WHOLE(4, 5);
+    MK_PRINTF(4, 5);
 
 /* The parser of a struct mk_pattern (<monkey/pattern.h>), and a row that uses it. */
 MK_API int mk_conf_pattern(const struct mk_conf_value *value, void *field, struct mk_arena *arena,

@@ -176,10 +176,10 @@ MK_API bool mk_host_serves(const struct mk_host *host, struct mk_str authority);
  * returns -EINVAL. What several hosts say of a section of the server is told once.
  */
 MK_API void mk_host_error(struct mk_host *host, const void *section_struct, size_t offset, unsigned nth,
-                          const char *format, ...) MK_PRINTF_WHOLE(5, 6);
+                          const char *format, ...) MK_PRINTF(5, 6);
 /* The same for what is strange, but no mistake; host_start goes on. */
 MK_API void mk_host_warn(struct mk_host *host, const void *section_struct, size_t offset, unsigned nth,
-                         const char *format, ...) MK_PRINTF_WHOLE(5, 6);
+                         const char *format, ...) MK_PRINTF(5, 6);
 
 /* As mk_conf_is_wrong(): was that field given, but reported as wrong? For plugins with MK_PLUGIN_CHECKS_ALL. */
 MK_API bool mk_host_is_wrong(const struct mk_host *host, const void *section_struct, size_t offset);

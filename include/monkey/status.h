@@ -11,13 +11,6 @@
 
 #define MK_API __attribute__((visibility("default")))
 #define MK_PRINTF(nth, first) __attribute__((format(printf, nth, first)))
-/* For messages that hold no floating-point numbers: saving their registers costs each such function more than it does.
- * The inline vsnprintf() of _FORTIFY_SOURCE cannot be inlined into them then. */
-#if defined __x86_64__ && !defined __clang__ && !defined _FORTIFY_SOURCE
-#define MK_PRINTF_WHOLE(nth, first) __attribute__((format(printf, nth, first), target("general-regs-only")))
-#else
-#define MK_PRINTF_WHOLE(nth, first) MK_PRINTF(nth, first)
-#endif
 
 /* A buffer or struct of about a KB and more on the stack of a request's path, which is written before it is read:
  * -ftrivial-auto-var-init=zero, which hardened builds have, does not clear it for each call. */

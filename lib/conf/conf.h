@@ -102,12 +102,11 @@ bool mk__conf_has_errors(const struct mk__conf_set *set, const struct mk_conf_se
 void mk__conf_origin_print(struct mk__conf_origin origin, struct mk_buf *out);
 
 /* Records a problem, one sentence without a full stop. The first 100 are kept, all are counted. */
-void mk__conf_error(struct mk__conf *conf, struct mk__conf_origin origin, const char *format, ...)
-    MK_PRINTF_WHOLE(3, 4);
-void mk__conf_warn(struct mk__conf *conf, struct mk__conf_origin origin, const char *format, ...) MK_PRINTF_WHOLE(3, 4);
+void mk__conf_error(struct mk__conf *conf, struct mk__conf_origin origin, const char *format, ...) MK_PRINTF(3, 4);
+void mk__conf_warn(struct mk__conf *conf, struct mk__conf_origin origin, const char *format, ...) MK_PRINTF(3, 4);
 /* The same for those who take such arguments themselves. */
 void mk__conf_report(struct mk__conf *conf, bool warning, struct mk__conf_origin origin, const char *format,
-                     va_list args) MK_PRINTF_WHOLE(4, 0);
+                     va_list args) MK_PRINTF(4, 0);
 
 unsigned mk__conf_errors(const struct mk__conf *conf);
 unsigned mk__conf_warnings(const struct mk__conf *conf);

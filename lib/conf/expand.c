@@ -19,7 +19,7 @@ struct expansion {
     struct mk__expand_error *error;
 };
 
-static bool MK_PRINTF_WHOLE(2, 3) set_error(struct expansion *e, const char *format, ...)
+static bool MK_PRINTF(2, 3) set_error(struct expansion *e, const char *format, ...)
 {
     va_list args;
     va_start(args, format);

@@ -111,7 +111,7 @@ int mk__scan_word(struct mk_str *rest, struct mk__scan_word *word, const char **
     return 1;
 }
 
-static void MK_PRINTF_WHOLE(3, 4) set_error(struct mk__scan_line *l, size_t at, const char *format, ...)
+static void MK_PRINTF(3, 4) set_error(struct mk__scan_line *l, size_t at, const char *format, ...)
 {
     va_list args;
     va_start(args, format);

@@ -364,7 +364,7 @@ def test_no_allocation_per_request(serve, tmp_path):
 # ── sizes ──
 
 
-@pytest.mark.parametrize("preset, limit_kb", [("small", 128), ("release", 320)])
+@pytest.mark.parametrize("preset, limit_kb", [("small", 120), ("release", 320)])
 def test_size_of_the_binary(tmp_path, preset, limit_kb):
     binary = build.binary(preset)
     assert binary.exists(), f"./dev build {preset}"
