@@ -5,10 +5,8 @@
 #include "http/conn.h"
 
 #include "http/h1/h1.h"
-#ifndef MK_LEAN
 #include "http/h2/core.h"
 #include "http/handshake.h"
-#endif
 
 #include "loop/loop.h"
 
@@ -27,10 +25,8 @@ enum { EDGES = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET };
 
 const struct mk__conn_state_info mk__conn_states[MK__CONN_STATES] = {
     [MK__CONN_CLOSED] = {"closed", 0, MK__TIMEOUTS, 0, 0},
-#ifndef MK_LEAN
     [MK__CONN_HANDSHAKE] = {"handshake", MK__CONN_WANT_READ | MK__CONN_WANT_WRITE, MK__TIMEOUT_HANDSHAKE, 0,
                             TO(HANDSHAKE) | TO(NEW) | TO(CLOSED)},
-#endif
     [MK__CONN_NEW] = {"fresh", MK__CONN_WANT_READ, MK__TIMEOUT_HEAD, 0, ANY_WORK | TO(NEW)},
     [MK__CONN_IDLE] = {"idle", MK__CONN_WANT_READ, MK__TIMEOUT_IDLE, 0, ANY_WORK},
     [MK__CONN_READ_HEAD] = {"head", MK__CONN_WANT_READ, MK__TIMEOUT_HEAD, 408, ANY_WORK | TO(NEW)},
@@ -40,11 +36,9 @@ const struct mk__conn_state_info mk__conn_states[MK__CONN_STATES] = {
     [MK__CONN_WRITE] = {"send", MK__CONN_WANT_WRITE, MK__TIMEOUT_SEND, 0, ANY_WORK},
     [MK__CONN_TUNNEL] = {"tunnel", MK__CONN_WANT_READ | MK__CONN_WANT_WRITE, MK__TIMEOUT_TUNNEL, 0,
                          TO(TUNNEL) | TO(WRITE) | TO(LINGER) | TO(CLOSED)},
-#ifndef MK_LEAN
     [MK__CONN_STREAMS] = {"streams", MK__CONN_WANT_READ | MK__CONN_WANT_WRITE, MK__TIMEOUTS, 0, ANY_WORK},
     [MK__CONN_H2_WRITE] = {"blocked", MK__CONN_WANT_READ | MK__CONN_WANT_WRITE, MK__TIMEOUT_SEND, 0,
                            ANY_WORK | TO(NEW)},
-#endif
     [MK__CONN_LINGER] = {"linger", MK__CONN_WANT_READ, MK__TIMEOUT_LINGER, 0, TO(LINGER) | TO(CLOSED)},
 };
 
@@ -56,7 +50,6 @@ static void free_conn(struct mk_task *task)
     mk__pool_put(&c->http->connections, c);
 }
 
-#ifndef MK_LEAN
 static struct mk_connection public_view(struct mk__conn *c)
 {
     return (struct mk_connection){.io = &c->sock.io, .peer = &c->peer, .http = c->http, .id = &c->id};
@@ -77,24 +70,20 @@ static void run_close_hooks(struct mk__conn *c)
     if (c->http->settings->notify_close && !c->peer.refused)
         c->http->app->on_close(&conn, c->http->app_ctx);
 }
-#endif
 
 static void close_conn(struct mk__conn *c)
 {
     struct mk__context *http = c->http;
     if (c->req)
         mk__h1_finish_exchange(c, true);
-#ifndef MK_LEAN
-    if (c->h2)
+    if (MK_HAS_HTTP2 && c->h2)
         c->http->h2->close(c);
-    run_close_hooks(c);
-#endif
+    if (MK_HAS_CONN_HOOKS)
+        run_close_hooks(c);
     mk__h1_free_saved_input(c);
     mk_timer_cancel(&c->timer);
     mk_list_del(&c->link);
-#ifndef MK_LEAN
     http->conns_in_drain -= c->accepted_in_drain;
-#endif
     if (c->registered)
         mk_event_del(http->loop, &c->event);
     mk__sock_close(&c->sock, http->account);
@@ -108,10 +97,7 @@ static void close_conn(struct mk__conn *c)
 static uint64_t moved_bytes(const struct mk__conn *c)
 {
     uint64_t bytes = c->req ? c->req->sent_bytes + c->req->body_bytes : 0;
-#ifndef MK_LEAN
-    bytes += c->stream_bytes;
-#endif
-    return bytes - (c->sock.held_len - c->sock.held_at);
+    return bytes + c->stream_bytes - (c->sock.held_len - c->sock.held_at);
 }
 
 /*
@@ -131,25 +117,21 @@ static void arm_timer(struct mk__conn *c, enum mk__conn_state before)
         c->req->rate_since_ms = mk_loop_now_ms(c->http->loop);
         c->req->rate_bytes = 0;
     }
-#ifndef MK_LEAN
-    if (c->state == MK__CONN_STREAMS) {
+    if (MK_HAS_HTTP2 && c->state == MK__CONN_STREAMS) {
         mk_timer_cancel(&c->timer);
         return;
     }
-#endif
     if (before != c->state || restarts) {
         const struct mk__http_limits *limits = c->req ? c->req->limits : &c->http->settings->limits;
         mk_timer_arm(c->http->loop, &c->timer, limits->timeout_ms[mk__conn_states[c->state].timeout]);
     }
 }
 
-#ifndef MK_LEAN
 static void end_handshake(struct mk__conn *c)
 {
     mk_list_del(&c->handshaking);
     c->http->handshakes--;
 }
-#endif
 
 static void enter_state(struct mk__conn *c, enum mk__conn_state state)
 {
@@ -157,10 +139,8 @@ static void enter_state(struct mk__conn *c, enum mk__conn_state state)
     assert(mk__conn_states[before].next & 1u << state);
     mk_log_debug("connection %d: %s to %s", c->event.fd, mk__conn_states[before].name, mk__conn_states[state].name);
     c->state = (uint8_t)state;
-#ifndef MK_LEAN
-    if (before == MK__CONN_HANDSHAKE && state != MK__CONN_HANDSHAKE)
+    if (MK_HAS_TLS && before == MK__CONN_HANDSHAKE && state != MK__CONN_HANDSHAKE)
         end_handshake(c);
-#endif
     if (state == MK__CONN_CLOSED) {
         close_conn(c);
         return;
@@ -177,7 +157,6 @@ static void enter_state(struct mk__conn *c, enum mk__conn_state state)
 
 /* ── turns ── */
 
-#ifndef MK_LEAN
 enum mk__conn_state mk__conn_switch_to_h2(struct mk__conn *c, struct mk_str in)
 {
     return c->http->h2->begin(c, in);
@@ -199,22 +178,18 @@ static bool has_negotiated_h2(const struct mk__conn *c)
         return false;
     return mk_str_eq(transport->protocol(&c->sock.io), MK_STR("h2"));
 }
-#endif
 
 static enum mk__conn_state dispatch_turn(struct mk__conn *c)
 {
     if (c->state == MK__CONN_LINGER)
         return MK__CONN_LINGER;
-#ifndef MK_LEAN
-    if (c->h2)
+    if (MK_HAS_HTTP2 && c->h2)
         return c->http->h2->turn(c, MK_STR_NONE);
-    if (has_negotiated_h2(c)) /* if it was switched off since, the client comes again */
+    if (MK_HAS_HTTP2 && has_negotiated_h2(c)) /* if it was switched off since, the client comes again */
         return mk__conn_can_use_h2(c) ? mk__conn_switch_to_h2(c, MK_STR_NONE) : MK__CONN_CLOSED;
-#endif
     return MK__TUNNELS && c->state == MK__CONN_TUNNEL ? mk__h1_run_tunnel(c) : mk__h1_run_turn(c);
 }
 
-#ifndef MK_LEAN
 /* Goes on with the handshake; true once it is done. */
 static bool continue_handshake(struct mk__conn *c)
 {
@@ -239,14 +214,11 @@ static void begin_handshake(struct mk__conn *c)
     while (http->handshakes > http->settings->handshakes_max) /* more than one, when a reload has lowered it */
         enter_state(MK_LIST_FIRST(&http->handshaking, struct mk__conn, handshaking), MK__CONN_CLOSED);
 }
-#endif
 
 static void run_turn(struct mk__conn *c)
 {
-#ifndef MK_LEAN
-    if (c->state == MK__CONN_HANDSHAKE && !continue_handshake(c))
+    if (MK_HAS_TLS && c->state == MK__CONN_HANDSHAKE && !continue_handshake(c))
         return;
-#endif
     mk_task_cancel(&c->task);
     c->running = true;
     enum mk__conn_state next = dispatch_turn(c);
@@ -272,10 +244,8 @@ static void on_event(struct mk_event *event, uint32_t events)
         c->sock.hung_up = true;
     if (events & EPOLLOUT)
         c->sock.writable = true;
-#ifndef MK_LEAN
-    if (c->state == MK__CONN_HANDSHAKE && !c->sock.readable && !c->handshake_wants_write)
+    if (MK_HAS_TLS && c->state == MK__CONN_HANDSHAKE && !c->sock.readable && !c->handshake_wants_write)
         return; /* room is not what it waits for */
-#endif
     if (events & (EPOLLHUP | EPOLLERR) && !(wait->want & MK__CONN_WANT_READ))
         enter_state(c, MK__CONN_CLOSED); /* both ways are gone: nobody is there to answer */
     else if ((wait->want & MK__CONN_WANT_READ && c->sock.readable) ||
@@ -283,19 +253,22 @@ static void on_event(struct mk_event *event, uint32_t events)
         run_turn(c);
 }
 
+static bool is_h2(const struct mk__conn *c)
+{
+    return MK_HAS_HTTP2 && c->h2 && c->state != MK__CONN_LINGER;
+}
+
 static void on_timer(struct mk_timer *timer)
 {
     struct mk__conn *c = MK_CONTAINER_OF(timer, struct mk__conn, timer);
     int status = mk__conn_states[c->state].timeout_status;
-#ifndef MK_LEAN
-    if (c->h2 && c->state != MK__CONN_LINGER) {
+    if (is_h2(c)) {
         c->running = true;
         enum mk__conn_state next = c->http->h2->on_timeout(c);
         c->running = false;
         enter_state(c, next);
         return;
     }
-#endif
     if (c->state == MK__CONN_HANDLER && c->http->app->on_handler_timeout)
         c->http->app->on_handler_timeout(c->req, c->http->app_ctx);
     if (c->state == MK__CONN_IDLE || c->state == MK__CONN_NEW) {
@@ -321,7 +294,6 @@ static void on_timer(struct mk_timer *timer)
     run_turn(c);
 }
 
-#ifndef MK_LEAN
 /* It has come as a guest, and all that will ever be said of its first state has been said. */
 static void take_handoff(struct mk__conn *c, uint32_t events)
 {
@@ -331,7 +303,6 @@ static void take_handoff(struct mk__conn *c, uint32_t events)
     c->sock.hung_up = events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR);
     c->sock.readable = c->sock.hung_up || events & EPOLLIN;
 }
-#endif
 
 int mk__conn_open(struct mk__context *http, const struct mk_io *io, struct mk_worker *worker)
 {
@@ -348,45 +319,26 @@ int mk__conn_open(struct mk__context *http, const struct mk_io *io, struct mk_wo
         return err;
     }
     *c = (struct mk__conn){.event = {on_event, own.fd}, .http = http, .state = MK__CONN_NEW};
-#ifndef MK_LEAN
     c->accepted_in_drain = http->draining && http->accept_in_drain;
     http->conns_in_drain += c->accepted_in_drain;
-#endif
     c->sock = (struct mk__sock){.io = own, .readable = true, .writable = true};
-#ifndef MK_LEAN
-    if (http->loop->handoff)
+    if (MK_HAS_BALANCE && http->loop->handoff)
         take_handoff(c, mk__handoff_take(http->loop->handoff, &c->event));
-#endif
     mk_timer_init(&c->timer, on_timer);
     mk_task_init(&c->task, on_task);
     mk_list_add(&http->conns, &c->link);
-#ifndef MK_LEAN
-    bool accepted = run_accept_hooks(c);
-    if (accepted && own.transport->handshake)
+    bool accepted = !MK_HAS_CONN_HOOKS || run_accept_hooks(c);
+    if (MK_HAS_TLS && accepted && own.transport->handshake)
         begin_handshake(c);
-#endif
     mk_timer_arm(http->loop, &c->timer, http->settings->limits.timeout_ms[mk__conn_states[c->state].timeout]);
-#ifndef MK_LEAN
     if (!accepted) {
         enter_state(c, MK__CONN_CLOSED);
         return 0;
     }
-#endif
     run_turn(c);
     return 0;
 }
 
-static bool is_h2(const struct mk__conn *c)
-{
-#ifdef MK_LEAN
-    (void)c;
-    return false;
-#else
-    return c->h2 && c->state != MK__CONN_LINGER;
-#endif
-}
-
-#ifndef MK_LEAN
 void mk__conn_apply_settings(struct mk__context *http)
 {
     struct mk_list *n, *save;
@@ -398,7 +350,6 @@ void mk__conn_apply_settings(struct mk__context *http)
             mk_task_schedule(http->loop, &c->task);
     }
 }
-#endif
 
 void mk__conn_retire_all(struct mk__context *http)
 {
@@ -429,11 +380,7 @@ bool mk__conn_all_drained(const struct mk__context *http)
 {
     if (mk_list_empty(&http->conns))
         return true;
-#ifndef MK_LEAN
     return MK_LIST_FIRST(&http->conns, struct mk__conn, link)->accepted_in_drain; /* the oldest is the first */
-#else
-    return false;
-#endif
 }
 
 /* Ends up to `n` connections in one of these states, the oldest first. */
@@ -456,13 +403,11 @@ static unsigned close_in_states(struct mk__context *http, uint32_t states, unsig
 unsigned mk__conn_close_idle(struct mk__context *http, unsigned n)
 {
     unsigned closed = close_in_states(http, TO(IDLE) | TO(LINGER), n);
-#ifndef MK_LEAN
-    struct mk__conn *stalled = closed || !http->h2 ? NULL : http->h2->find_stalled(http);
+    struct mk__conn *stalled = MK_HAS_HTTP2 && !closed && http->h2 ? http->h2->find_stalled(http) : NULL;
     if (stalled) {
         enter_state(stalled, MK__CONN_CLOSED);
         closed = 1;
     }
-#endif
     return closed ? closed : close_in_states(http, TO(HANDSHAKE) | TO(NEW) | TO(READ_HEAD), n);
 }
 

@@ -65,14 +65,12 @@ struct mk__conn {
     uint32_t requests;
     uint64_t armed_bytes;    /* as of the last arming of the timer */
     uint32_t armed_requests; /* likewise */
-#ifndef MK_LEAN
     struct mk__peer peer;
     struct mk_list handshaking; /* in http->handshaking */
     struct mk__h2 *h2;          /* NULL: it speaks HTTP/1 */
     bool handshake_wants_write; /* its handshake waits for room */
     uint64_t stream_bytes;      /* bytes of the bodies of its streams that have left, or are held */
     uint64_t id;                /* 0: nobody has asked for it yet */
-#endif
     uint8_t state;
     bool registered;        /* by the loop */
     bool running;           /* its turn is on: wake() needs to do nothing */
@@ -83,12 +81,10 @@ struct mk__conn {
     bool accepted_in_drain; /* came during a drain, which does not wait for it */
 };
 
-#ifndef MK_LEAN
 /* Is HTTP/2 spoken here? */
 bool mk__conn_can_use_h2(struct mk__conn *c);
 /* The client has begun with it: goes on with these bytes. The state to wait in. */
 enum mk__conn_state mk__conn_switch_to_h2(struct mk__conn *c, struct mk_str in);
-#endif
 /*
  * Ends our side; the state to wait in until the client has ended its own. WRITE: the end cannot be sent yet, because
  * the client takes no more bytes; to be called again then.

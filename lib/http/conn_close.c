@@ -15,16 +15,11 @@ enum { LINGER_BYTES_MAX = 64 * 1024 * 1024, LINGER_BYTES_PER_TURN = 256 * 1024 }
  */
 static bool send_close_notify(struct mk__conn *c)
 {
-#ifndef MK_LEAN
     const struct mk_transport *transport = c->sock.io.transport;
-    if (!transport->close_notify)
+    if (!MK_HAS_TLS || !transport->close_notify)
         return true;
     transport->close_notify(&c->sock.io);
     return mk__sock_flush(&c->sock, &c->http->out, c->http->account, 0) != MK_AGAIN;
-#else
-    (void)c;
-    return true;
-#endif
 }
 
 /*

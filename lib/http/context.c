@@ -6,10 +6,8 @@
 
 #include "http/message/date.h"
 #include "http/conn.h"
-#ifndef MK_LEAN
 #include "http/h2/core.h"
 #include "http/handshake.h"
-#endif
 #include "http/request.h"
 
 #include <errno.h>
@@ -31,10 +29,9 @@ int mk__context_init(struct mk__context *http, struct mk_loop *loop, const struc
         .fields_max = settings->head.fields_max,
     };
     mk_list_init(&http->conns);
-#ifndef MK_LEAN
     mk_list_init(&http->handshaking);
-    mk__handshake_init(http);
-#endif
+    if (MK_HAS_TLS)
+        mk__handshake_init(http);
     mk__pool_init(&http->connections, account, sizeof(struct mk__conn), CONNECTIONS_PER_BLOCK);
     mk__pool_init(&http->requests, account, MK__REQUEST_BYTES, REQUESTS_PER_BLOCK);
     http->in.data = mk_account_alloc(account, http->in.size);
@@ -48,10 +45,8 @@ int mk__context_init(struct mk__context *http, struct mk_loop *loop, const struc
 
 void mk__context_release(struct mk__context *http)
 {
-#ifndef MK_LEAN
-    if (http->h2)
+    if (MK_HAS_HTTP2 && http->h2)
         http->h2->release(http);
-#endif
     mk_account_free(http->account, http->in.data, http->in.size);
     mk_account_free(http->account, http->out.data, http->out.size);
     mk_account_free(http->account, http->fields, http->fields_max * sizeof(*http->fields));
@@ -96,10 +91,8 @@ void mk__context_apply_settings(struct mk__context *http, const struct mk__http_
 {
     http->settings = settings;
     http->date_seconds = -1; /* the Server line may be another */
-#ifndef MK_LEAN
     http->settings_version++;
     mk__conn_apply_settings(http);
-#endif
     if (b->in) {
         mk_account_free(http->account, http->in.data, http->in.size);
         http->in = (struct mk__scratch){.data = b->in, .size = b->in_bytes};

@@ -71,7 +71,6 @@ struct mk__http_app {
     struct mk_str (*mime)(const struct mk_request *req, struct mk_str path, void *ctx);
     /* A connection is gone, its descriptor free. */
     void (*on_conn_freed)(void *ctx);
-#ifndef MK_LEAN
     /* settings->notify_accept: a connection has come. 0, or -errno: it is closed at once. */
     int (*on_accept)(struct mk_connection *conn, void *ctx);
     /* settings->notify_close: it goes. Not called for those that were refused. */
@@ -80,7 +79,6 @@ struct mk__http_app {
     const struct mk__h2_ops *(*load_h2)(void);
     /* Whom to believe about the client of a request. */
     const struct mk__trusted_proxies *(*trusted_proxies)(const struct mk_request *req);
-#endif
 };
 
 enum {
@@ -98,11 +96,10 @@ struct mk__context {
     struct mk__pool connections, requests;
     struct mk_list conns; /* connections */
     bool draining;
-    bool retiring;           /* connections end with their next answer, or by themselves */
-    bool stopping;           /* it will drain soon, and says so to those who ask */
-    bool accept_in_drain;    /* connections may come during the drain, which does not wait for them */
-    uint32_t conns_in_drain; /* so many of these there are */
-#ifndef MK_LEAN
+    bool retiring;               /* connections end with their next answer, or by themselves */
+    bool stopping;               /* it will drain soon, and says so to those who ask */
+    bool accept_in_drain;        /* connections may come during the drain, which does not wait for them */
+    uint32_t conns_in_drain;     /* so many of these there are */
     uint32_t settings_version;   /* of settings, so far */
     uint64_t warned_ms;          /* about those who connect where only proxies may, or who are none */
     const struct mk__h2_ops *h2; /* NULL: nobody has spoken it yet */
@@ -114,7 +111,6 @@ struct mk__context {
     struct mk_list handshake_queue;    /* connections whose handshakes wait for a step, by task.node */
     struct mk_task handshake_task;     /* takes steps from the queue, at the end of a turn */
     struct mk__conn *handshaking_conn; /* whose turn it is; NULL: none */
-#endif
     struct mk__scratch in, out;
     struct mk__parse parse; /* of the head that is being read in this turn */
     uint64_t head_since_us; /* when its first byte was seen; 0: not yet */
@@ -149,12 +145,7 @@ void mk__context_release(struct mk__context *http);
 
 static inline bool mk__context_wants_times(const struct mk__context *http)
 {
-#ifdef MK_LEAN
-    (void)http;
-    return false;
-#else
-    return http->settings->times;
-#endif
+    return !MK_SMALL && http->settings->times;
 }
 
 /* Is memory too dear for idle sessions of HTTP/2? They hold a lot for what they do. */

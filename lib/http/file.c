@@ -15,11 +15,7 @@
 enum { CONTENT_RANGE_BYTES = 80, CODING_BYTES = 8 /* of an entity tag, the hyphen included */ };
 
 /* Builds for small devices ignore a Range of several parts, as RFC 9110 section 14.2 lets them. */
-#ifdef MK_LEAN
-enum { SEVERAL_RANGES = false };
-#else
-enum { SEVERAL_RANGES = true };
-#endif
+enum { SEVERAL_RANGES = !MK_SMALL };
 
 /* The validators as the response carries them. */
 struct file_validators {

@@ -42,9 +42,7 @@ struct mk__protocol {
     int (*shutdown)(struct mk_request *req);
     /* Its ready() is to be called once more, even if it is running right now. */
     void (*wake_tunnel)(struct mk_request *req);
-#ifndef MK_LEAN
     struct mk__peer *(*peer)(const struct mk_request *req);
-#endif
 };
 
 enum mk__part_kind { MK__PART_MEMORY, MK__PART_FILE, MK__PART_GENERATOR };
@@ -94,10 +92,8 @@ struct mk_request {
     /* the request */
     uint64_t began_us;
     struct mk_str user, id; /* NULL until set, or asked for */
-#ifndef MK_LEAN
     struct mk_address client;
     bool client_known, is_https; /* once somebody has asked */
-#endif
     const char *base;
     const struct mk__field *fields;
     struct mk__parse parse;
@@ -131,9 +127,7 @@ struct mk_request {
     struct mk__file_read_job *file_read; /* a disk thread reads for the first part */
     struct mk_filter *filter;            /* the last one, or NULL */
     struct mk__tunnel *tunnel;           /* of the handler that has taken it over, or NULL */
-#ifndef MK_LEAN
-    struct mk__trailers *trailers; /* NULL: there are none */
-#endif
+    struct mk__trailers *trailers;       /* NULL: there are none */
 
     struct mk_arena arena;
     _Alignas(16) char storage[];
@@ -162,26 +156,17 @@ bool mk__request_body_is_slow(const struct mk_request *req);
  */
 int mk__response_write_same_file(struct mk_request *req, struct mk__part *before, uint64_t offset, uint64_t length);
 
-/* Builds for small devices have no plugin that filters, or takes connections over. */
-#ifdef MK_LEAN
-enum { MK__FILTERS = false, MK__TUNNELS = false };
-#else
-enum { MK__FILTERS = true, MK__TUNNELS = true };
-#endif
+/* Builds for small devices have no plugin that takes connections over or sends trailers. */
+enum { MK__TUNNELS = !MK_SMALL, MK__TRAILERS = !MK_SMALL };
 
 static inline const struct mk__trailers *mk__request_trailers(const struct mk_request *req)
 {
-#ifdef MK_LEAN
-    (void)req;
-    return NULL;
-#else
-    return req->trailers;
-#endif
+    return MK__TRAILERS ? req->trailers : NULL;
 }
 
 static inline bool mk__request_is_filtered(const struct mk_request *req)
 {
-    return MK__FILTERS && req->filter;
+    return MK_HAS_FILTERS && req->filter;
 }
 
 /* Asks the last filter: as of mk_filter_fn. */

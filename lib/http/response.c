@@ -104,7 +104,6 @@ struct mk_str mk_response_get_header(const struct mk_request *req, struct mk_str
     return MK_STR_NONE;
 }
 
-#ifndef MK_LEAN
 int mk_response_trailer(struct mk_request *req, struct mk_str name, struct mk_str value)
 {
     if (req->complete)
@@ -128,7 +127,6 @@ bool mk_response_header_at(const struct mk_request *req, unsigned n, struct mk_s
     *ret_value = req->headers[n].value;
     return true;
 }
-#endif
 
 void mk_response_header_remove(struct mk_request *req, struct mk_str name)
 {
@@ -353,9 +351,7 @@ static void reset_body(struct mk_request *req)
         mk__response_drop_part(req);
     req->length_known = req->is_default_error = false;
     req->filter = NULL;
-#ifndef MK_LEAN
     req->trailers = NULL;
-#endif
 }
 
 static void reset_response(struct mk_request *req, int status)

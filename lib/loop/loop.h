@@ -56,9 +56,7 @@ struct mk_loop {
     _Atomic unsigned wakeups_in_flight; /* senders whose letter may be read before they have rung */
     struct mk_event wakeup_event;
     struct mk__wheel wheel;
-#ifndef MK_LEAN
     struct mk__handoff *handoff; /* NULL: none may come; to be set before the first of them */
-#endif
     struct epoll_event batch[MK__LOOP_BATCH];
 };
 

@@ -111,25 +111,21 @@ static const struct mk_io *get_io(const struct mk_request *req)
     return &c->sock.io;
 }
 
-#ifndef MK_LEAN
 static struct mk__peer *get_peer(const struct mk_request *req)
 {
     struct mk__conn *c = req->connection;
     return &c->peer;
 }
-#endif
 
 const struct mk__protocol mk__h1_protocol = {
     .major = 1,
     .wake = wake_conn,
     .io = get_io,
-#ifndef MK_LEAN
-    .read = mk__h1_tunnel_read,
-    .write = mk__h1_tunnel_write,
-    .shutdown = mk__h1_tunnel_shutdown,
-    .wake_tunnel = mk__h1_tunnel_wake,
     .peer = get_peer,
-#endif
+    .read = MK__TUNNELS ? mk__h1_tunnel_read : NULL,
+    .write = MK__TUNNELS ? mk__h1_tunnel_write : NULL,
+    .shutdown = MK__TUNNELS ? mk__h1_tunnel_shutdown : NULL,
+    .wake_tunnel = MK__TUNNELS ? mk__h1_tunnel_wake : NULL,
 };
 
 void mk__h1_finish_exchange(struct mk__conn *c, bool aborted)
@@ -178,36 +174,27 @@ static void begin_exchange(struct mk__conn *c, struct mk_request *req, int statu
 
 static bool awaits_proxy_header(const struct mk__conn *c)
 {
-#ifdef MK_LEAN
-    (void)c;
-    return false;
-#else
-    return c->peer.expects_proxy_header;
-#endif
+    return MK_HAS_CLIENT_ADDR && c->peer.expects_proxy_header;
 }
 
 /* The next request of the input, if its head is complete. */
 static enum progress read_head(struct mk__conn *c, struct mk_str *in)
 {
     struct mk__context *http = c->http;
-#ifndef MK_LEAN
     if (awaits_proxy_header(c)) {
         int err = mk__client_addr_read_proxy_header(&c->peer, http, in);
         return err == 0 ? FINISHED : err == MK_AGAIN ? NEEDS_INPUT : BROKEN;
     }
-    enum mk__preface preface = c->requests ? MK__PREFACE_NONE : mk__preface_check(*in);
+    enum mk__preface preface = !MK_HAS_HTTP2 || c->requests ? MK__PREFACE_NONE : mk__preface_check(*in);
     if (preface != MK__PREFACE_NONE && mk__conn_can_use_h2(c))
         return preface == MK__PREFACE_WHOLE ? SWITCH_TO_H2 : NEEDS_INPUT;
-#endif
     if (mk__context_wants_times(http) && !http->head_since_us)
         http->head_since_us = mk_loop_now_us(http->loop);
     int r = mk__parse_head(&http->parse, http->fields, &http->settings->head, *in);
     if (r == MK_AGAIN)
         return NEEDS_INPUT;
-#ifndef MK_LEAN
-    if (r == -400 && !c->requests && mk__preface_is_other_protocol(&http->parse, *in))
+    if (MK_HAS_HTTP2 && r == -400 && !c->requests && mk__preface_is_other_protocol(&http->parse, *in))
         return BROKEN;
-#endif
     struct mk_request *req = mk__request_new(http, &mk__h1_protocol, c);
     if (!req)
         return BROKEN;
@@ -425,17 +412,12 @@ static bool only_empty_lines(const struct mk__context *http, struct mk_str in)
 /* Who came during the drain has not asked anything yet; who has just shaken hands is about to, and has a moment. */
 static bool can_still_request(struct mk__conn *c)
 {
-#ifndef MK_LEAN
     if (c->requests || c->accepted_in_drain || !c->sock.io.transport->handshake)
         return c->accepted_in_drain && !c->requests;
     /* one, however often it is asked for */
     if (c->timer.deadline_ms > mk_loop_now_ms(c->http->loop) + MK__CONN_DRAIN_GRACE_MS)
         mk_timer_arm(c->http->loop, &c->timer, MK__CONN_DRAIN_GRACE_MS);
     return true;
-#else
-    (void)c;
-    return false;
-#endif
 }
 
 /* Ends a turn: what must be kept is kept, and the next wait is named. */
@@ -479,10 +461,8 @@ enum mk__conn_state mk__h1_run_turn(struct mk__conn *c)
     enum progress p = process_input(c, &in);
     if (p == NEEDS_INPUT && read_input(c, &in, &p) && p != BROKEN)
         p = process_input(c, &in);
-#ifndef MK_LEAN
-    if (p == SWITCH_TO_H2)
+    if (MK_HAS_HTTP2 && p == SWITCH_TO_H2)
         return mk__conn_switch_to_h2(c, in);
-#endif
     /* the last bytes leave together with our FIN */
     r = mk__sock_flush(&c->sock, &http->out, http->account, p == FINISHED ? MK_IO_MORE : 0);
     if (p == BROKEN || r < 0)
