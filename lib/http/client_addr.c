@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The one answer to "who is the client" that all plugins get (http/client_addr.h).
+ * Finds the address of the client (http/client_addr.h), once for all plugins.
  */
 #include "http/client_addr.h"
 
@@ -12,7 +12,7 @@
 
 #include <errno.h>
 
-/* 0 or -errno. */
+/* Returns 0 or -errno. */
 static int get_peer_address(int fd, struct mk_address *ret)
 {
     struct mk__addr addr;
@@ -78,7 +78,7 @@ int mk__client_addr_recv_proxy_header(struct mk__peer *peer, struct mk__context 
 
 typedef void (*read_line_fn)(struct mk__forwarded *f, struct mk_str line);
 
-/* Hands over the lines of a field, the last one first; with `once` that one only. */
+/* Calls `read` for each line of a field, from the last to the first; with `once` for the last one only. */
 static void read_field_lines(const struct mk_request *req, struct mk_str name, struct mk__forwarded *f,
                              read_line_fn read, bool once)
 {
@@ -102,7 +102,7 @@ static void read_forwarded_fields(const struct mk_request *req, const struct mk_
     read_field_lines(req, MK_STR("X-Forwarded-Proto"), f, mk__forwarded_read_x_proto, true);
 }
 
-/* A Unix socket in a PROXY header is one of the proxy's machine: that our own ones are trusted says nothing of it. */
+/* A Unix socket in a PROXY header is on the machine of the proxy: trust in local Unix sockets does not apply to it. */
 static bool is_trusted_proxy(const struct mk__trusted_proxies *trust, const struct mk__peer *peer,
                              const struct mk_address *address)
 {
@@ -111,7 +111,7 @@ static bool is_trusted_proxy(const struct mk__trusted_proxies *trust, const stru
     return mk_networks_contain(&trust->networks, address);
 }
 
-/* Asked once for each request, whose head stays as it is. */
+/* Finds the client and its scheme on the first call; the head does not change after that. */
 static void find_client(struct mk_request *req)
 {
     if (req->client_known)
@@ -119,8 +119,8 @@ static void find_client(struct mk_request *req)
     const struct mk__trusted_proxies *trust = req->http->app->trusted_proxies(req);
     const struct mk__peer *peer = req->protocol->peer(req);
     struct mk__forwarded f = {.trusted = &trust->networks};
-    struct mk_tls_info secured;
-    f.is_https = mk_request_tls_info(req, &secured) == 0;
+    struct mk_tls_info tls_info;
+    f.is_https = mk_request_tls_info(req, &tls_info) == 0;
     f.client = peer->address;
     if (is_trusted_proxy(trust, peer, &f.client))
         read_forwarded_fields(req, trust, &f);

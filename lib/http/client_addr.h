@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Who is at the other end of a connection, and whom a request comes from. Small builds do not tell.
+ * The address of the peer of a connection, and of the client of a request. Small builds do not have it.
  *
  *     client ─► (proxies) ─► peer ═══ the connection ═══► us
  *                 └ X-Forwarded-For, Forwarded    └ PROXY header, before the first request
@@ -13,12 +13,12 @@
 
 struct mk__context;
 
-/* What a connection knows of its other end, from mk__client_addr_init() on. */
+/* The peer of a connection, from mk__client_addr_init() on. */
 struct mk__peer {
     struct mk_address address;
-    bool from_proxy_header : 1;    /* `address` is of a PROXY header: it is whom the peer speaks for */
+    bool from_proxy_header : 1;    /* `address` comes from a PROXY header, not from the socket */
     bool expects_proxy_header : 1; /* a PROXY header must come before the first request */
-    bool refused : 1;              /* nobody is told that it ends */
+    bool refused : 1;              /* by an accept hook, or disconnected before: on_close() is not called */
 };
 
 /* A connection as plugins see it, during one call. */
@@ -26,28 +26,28 @@ struct mk_connection {
     const struct mk_io *io;
     struct mk__peer *peer;
     struct mk__context *http;
-    uint64_t *id; /* 0: nobody has asked for it yet */
+    uint64_t *id; /* 0: not assigned yet */
 };
 
-/* Whom to believe. */
+/* The proxies whose information about clients is used. */
 struct mk__trusted_proxies {
     struct mk_networks networks;
     bool use_forwarded; /* Forwarded rather than X-Forwarded-For */
 };
 
 /*
- * Takes a PROXY header, the first thing that an awaited proxy sends, off the input. 0; MK_AGAIN: more of it is needed;
- * -EPROTO: there is none.
+ * Reads a PROXY header at the beginning of `in` and removes it from there. Returns 0, MK_AGAIN (more input is needed)
+ * or -EPROTO (there is none; it is logged).
  */
 int mk__client_addr_read_proxy_header(struct mk__peer *peer, struct mk__context *http, struct mk_str *in);
 
-/* The same, of a connection whose transport has read nothing yet. 0, -EAGAIN, another -errno. */
+/* Likewise from a socket, before the transport reads from it. Returns 0, -EAGAIN or another -errno. */
 int mk__client_addr_recv_proxy_header(struct mk__peer *peer, struct mk__context *http, int fd);
 
-/* Asks the system who it is, while the client is there. False: it has gone, and nobody would ever know. */
+/* Asks the kernel for the address of the peer. Returns false if the client has already disconnected. */
 bool mk__client_addr_init(struct mk__peer *peer, const struct mk_io *io);
 
-/* The address that the connection really comes from. */
+/* Returns the address of the socket, whatever a PROXY header said. */
 struct mk_address mk__client_addr_get_peer(const struct mk__peer *peer, const struct mk_io *io);
 
 #endif

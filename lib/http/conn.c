@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A connection between two turns (http/conn.h): its states, the limits of its waits, its beginning and its end.
+ * The state machine of a connection (http/conn.h): the table of states, their timeouts, and how connections are opened
+ * and closed.
  */
 #include "http/conn.h"
 
@@ -18,7 +19,7 @@
 enum { EDGES = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET };
 
 #define TO(state) (1u << (MK__CONN_##state))
-/* One turn may serve several requests, so that it can end at any of these. */
+/* The states in which a turn that serves requests may end; one turn can serve several requests. */
 #define ANY_WORK \
     (TO(STREAMS) | TO(H2_WRITE) | TO(READ_HEAD) | TO(READ_BODY) | TO(HANDLER) | TO(DISK) | TO(WRITE) | TO(IDLE) | \
      TO(TUNNEL) | TO(LINGER) | TO(CLOSED))
@@ -27,17 +28,17 @@ const struct mk__conn_state_info mk__conn_states[MK__CONN_STATES] = {
     [MK__CONN_CLOSED] = {"closed", 0, MK__TIMEOUTS, 0, 0},
     [MK__CONN_HANDSHAKE] = {"handshake", MK__CONN_WANT_READ | MK__CONN_WANT_WRITE, MK__TIMEOUT_HANDSHAKE, 0,
                             TO(HANDSHAKE) | TO(NEW) | TO(CLOSED)},
-    [MK__CONN_NEW] = {"fresh", MK__CONN_WANT_READ, MK__TIMEOUT_HEAD, 0, ANY_WORK | TO(NEW)},
+    [MK__CONN_NEW] = {"new", MK__CONN_WANT_READ, MK__TIMEOUT_HEAD, 0, ANY_WORK | TO(NEW)},
     [MK__CONN_IDLE] = {"idle", MK__CONN_WANT_READ, MK__TIMEOUT_IDLE, 0, ANY_WORK},
-    [MK__CONN_READ_HEAD] = {"head", MK__CONN_WANT_READ, MK__TIMEOUT_HEAD, 408, ANY_WORK | TO(NEW)},
-    [MK__CONN_READ_BODY] = {"body", MK__CONN_WANT_READ, MK__TIMEOUT_BODY, 408, ANY_WORK},
+    [MK__CONN_READ_HEAD] = {"read_head", MK__CONN_WANT_READ, MK__TIMEOUT_HEAD, 408, ANY_WORK | TO(NEW)},
+    [MK__CONN_READ_BODY] = {"read_body", MK__CONN_WANT_READ, MK__TIMEOUT_BODY, 408, ANY_WORK},
     [MK__CONN_HANDLER] = {"handler", 0, MK__TIMEOUT_HANDLER, 503, ANY_WORK},
     [MK__CONN_DISK] = {"disk", 0, MK__TIMEOUT_HANDLER, 503, ANY_WORK},
-    [MK__CONN_WRITE] = {"send", MK__CONN_WANT_WRITE, MK__TIMEOUT_SEND, 0, ANY_WORK},
+    [MK__CONN_WRITE] = {"write", MK__CONN_WANT_WRITE, MK__TIMEOUT_SEND, 0, ANY_WORK},
     [MK__CONN_TUNNEL] = {"tunnel", MK__CONN_WANT_READ | MK__CONN_WANT_WRITE, MK__TIMEOUT_TUNNEL, 0,
                          TO(TUNNEL) | TO(WRITE) | TO(LINGER) | TO(CLOSED)},
     [MK__CONN_STREAMS] = {"streams", MK__CONN_WANT_READ | MK__CONN_WANT_WRITE, MK__TIMEOUTS, 0, ANY_WORK},
-    [MK__CONN_H2_WRITE] = {"blocked", MK__CONN_WANT_READ | MK__CONN_WANT_WRITE, MK__TIMEOUT_SEND, 0,
+    [MK__CONN_H2_WRITE] = {"h2_write", MK__CONN_WANT_READ | MK__CONN_WANT_WRITE, MK__TIMEOUT_SEND, 0,
                            ANY_WORK | TO(NEW)},
     [MK__CONN_LINGER] = {"linger", MK__CONN_WANT_READ, MK__TIMEOUT_LINGER, 0, TO(LINGER) | TO(CLOSED)},
 };
@@ -55,7 +56,10 @@ static struct mk_connection public_view(struct mk__conn *c)
     return (struct mk_connection){.io = &c->sock.io, .peer = &c->peer, .http = c->http, .id = &c->id};
 }
 
-/* A fresh connection is shown to the consumer, who may not want it; but who has gone is not served any more. */
+/*
+ * Shows a new connection to the accept hooks. Returns false if one of them refused it, or if the client has already
+ * disconnected.
+ */
 static bool run_accept_hooks(struct mk__conn *c)
 {
     struct mk_connection conn = public_view(c);
@@ -93,7 +97,7 @@ static void close_conn(struct mk__conn *c)
     mk__loop_defer_free(http->loop, &c->task);
 }
 
-/* What has gone either way in the current exchange, less what the client has not taken yet. */
+/* Returns the body bytes received and sent in the current exchange, minus the output that the socket has not taken. */
 static uint64_t moved_bytes(const struct mk__conn *c)
 {
     uint64_t bytes = c->req ? c->req->sent_bytes + c->req->body_bytes : 0;
@@ -101,8 +105,8 @@ static uint64_t moved_bytes(const struct mk__conn *c)
 }
 
 /*
- * The limit of a wait runs from its beginning, which a new request is as well. Sending and receiving a body
- * restart it as they go on, and so does a handler that sends its answer in pieces; a head never does.
+ * Arms the timer of the current state. It runs from when the state was entered, and restarts with each request. Body
+ * bytes in either direction restart it too; bytes of a head do not.
  */
 static void arm_timer(struct mk__conn *c, enum mk__conn_state before)
 {
@@ -113,7 +117,7 @@ static void arm_timer(struct mk__conn *c, enum mk__conn_state before)
     c->armed_bytes = moved_bytes(c);
     if (c->state == MK__CONN_READ_BODY &&
         (before == MK__CONN_HANDLER || before == MK__CONN_WRITE || before == MK__CONN_DISK)) {
-        /* what we made the client wait does not count against it */
+        /* the time that the client waited for us does not count for MinBodyRate */
         c->req->rate_since_ms = mk_loop_now_ms(c->http->loop);
         c->req->rate_bytes = 0;
     }
@@ -170,7 +174,7 @@ bool mk__conn_can_use_h2(struct mk__conn *c)
     return http->h2 && http->settings->h2;
 }
 
-/* The handshake may have settled on a protocol already. */
+/* Tells whether the handshake has selected HTTP/2 (ALPN). */
 static bool has_negotiated_h2(const struct mk__conn *c)
 {
     const struct mk_transport *transport = c->sock.io.transport;
@@ -185,12 +189,13 @@ static enum mk__conn_state dispatch_turn(struct mk__conn *c)
         return MK__CONN_LINGER;
     if (MK_HAS_HTTP2 && c->h2)
         return c->http->h2->turn(c, MK_STR_NONE);
-    if (MK_HAS_HTTP2 && has_negotiated_h2(c)) /* if it was switched off since, the client comes again */
+    if (MK_HAS_HTTP2 &&
+        has_negotiated_h2(c)) /* a reload may have disabled it since: close, so that the client reconnects */
         return mk__conn_can_use_h2(c) ? mk__conn_switch_to_h2(c, MK_STR_NONE) : MK__CONN_CLOSED;
     return MK__TUNNELS && c->state == MK__CONN_TUNNEL ? mk__h1_run_tunnel(c) : mk__h1_run_turn(c);
 }
 
-/* Goes on with the handshake; true once it is done. */
+/* Takes a step of the handshake, if this turn has one left. Returns true when the handshake is complete. */
 static bool continue_handshake(struct mk__conn *c)
 {
     if (!mk__handshake_can_step(c))
@@ -200,7 +205,8 @@ static bool continue_handshake(struct mk__conn *c)
     c->sock.readable = !waits;
     c->handshake_wants_write = r == -EINPROGRESS;
     if (waits && c->sock.hung_up)
-        mk_task_schedule(c->http->loop, &c->task); /* no edge will tell of the end, which has not been read yet */
+        mk_task_schedule(c->http->loop,
+                         &c->task); /* no further edge will come, but the end of the input has not been read */
     enter_state(c, waits ? MK__CONN_HANDSHAKE : r < 0 ? MK__CONN_CLOSED : MK__CONN_NEW);
     return r == 0;
 }
@@ -211,7 +217,7 @@ static void begin_handshake(struct mk__conn *c)
     c->state = MK__CONN_HANDSHAKE;
     mk_list_add(&http->handshaking, &c->handshaking);
     http->handshakes++;
-    while (http->handshakes > http->settings->handshakes_max) /* more than one, when a reload has lowered it */
+    while (http->handshakes > http->settings->handshakes_max) /* several, if a reload has lowered the limit */
         enter_state(MK_LIST_FIRST(&http->handshaking, struct mk__conn, handshaking), MK__CONN_CLOSED);
 }
 
@@ -245,9 +251,9 @@ static void on_event(struct mk_event *event, uint32_t events)
     if (events & EPOLLOUT)
         c->sock.writable = true;
     if (MK_HAS_TLS && c->state == MK__CONN_HANDSHAKE && !c->sock.readable && !c->handshake_wants_write)
-        return; /* room is not what it waits for */
+        return; /* only writable, and the handshake waits for input */
     if (events & (EPOLLHUP | EPOLLERR) && !(wait->want & MK__CONN_WANT_READ))
-        enter_state(c, MK__CONN_CLOSED); /* both ways are gone: nobody is there to answer */
+        enter_state(c, MK__CONN_CLOSED); /* both directions are closed: no response can be sent */
     else if ((wait->want & MK__CONN_WANT_READ && c->sock.readable) ||
              (wait->want & MK__CONN_WANT_WRITE && c->sock.writable))
         run_turn(c);
@@ -294,7 +300,7 @@ static void on_timer(struct mk_timer *timer)
     run_turn(c);
 }
 
-/* It has come as a guest, and all that will ever be said of its first state has been said. */
+/* Handed over by the accept thread. The first edge is consumed, so copy the readiness from `events`. */
 static void take_handoff(struct mk__conn *c, uint32_t events)
 {
     if (!events)
@@ -371,7 +377,7 @@ void mk__conn_drain_all(struct mk__context *http)
         bool waits = c->state == MK__CONN_IDLE || c->state == MK__CONN_NEW;
         if (!waits && c->state != MK__CONN_TUNNEL && !is_h2(c))
             continue;
-        c->sock.readable |= waits; /* a request may be on its way into our hands */
+        c->sock.readable |= waits; /* a request may have arrived already: try to read it */
         run_turn(c);
     }
 }
@@ -380,10 +386,10 @@ bool mk__conn_all_drained(const struct mk__context *http)
 {
     if (mk_list_empty(&http->conns))
         return true;
-    return MK_LIST_FIRST(&http->conns, struct mk__conn, link)->accepted_in_drain; /* the oldest is the first */
+    return MK_LIST_FIRST(&http->conns, struct mk__conn, link)->accepted_in_drain; /* the first is the oldest */
 }
 
-/* Ends up to `n` connections in one of these states, the oldest first. */
+/* Closes up to `n` connections in one of these states, the oldest first. Returns how many. */
 static unsigned close_in_states(struct mk__context *http, uint32_t states, unsigned n)
 {
     struct mk_list *node, *save;

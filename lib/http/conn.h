@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A client's connection, whatever protocol it speaks. Its states are the waits between two turns; each names what
- * it waits for, the limit of that wait, and where it may go (the table in conn.c, walked by a unit test):
+ * A client's connection, with any protocol. A state says what the connection waits for between two turns: the events
+ * that start a turn, the timeout, and the states that may follow (the table in conn.c, checked by a unit test).
  *
  *     HANDSHAKE ─► NEW ─► READ_HEAD ─► READ_BODY ─► HANDLER ─► DISK ─► WRITE ─► IDLE ─► READ_HEAD ...
  *                └────────┴───────┴────────┴─────────┴───────┴──────► LINGER ─► CLOSED
  *
- * Once it speaks HTTP/2 it is in IDLE, READ_HEAD, STREAMS (as long as there are any) or H2_WRITE. What a turn does is
- * the protocol's business (h1/h1.c, h2/session.c).
+ * An HTTP/2 connection is in IDLE, READ_HEAD, STREAMS (while it has streams) or H2_WRITE. The protocols decide what
+ * happens in a turn (h1/h1.c, h2/session.c). A connection belongs to one thread.
  */
 #ifndef MK_HTTP_CONN_H
 #define MK_HTTP_CONN_H
@@ -19,18 +19,18 @@
 
 enum mk__conn_state {
     MK__CONN_CLOSED,
-    MK__CONN_HANDSHAKE, /* its transport has something to settle first */
-    MK__CONN_NEW,       /* accepted, nothing of a request read yet */
+    MK__CONN_HANDSHAKE, /* the transport's handshake is not complete */
+    MK__CONN_NEW,       /* accepted; nothing of a request has been read */
     MK__CONN_IDLE,      /* between two requests */
-    MK__CONN_READ_HEAD, /* a part of a head is here */
-    MK__CONN_READ_BODY, /* the rest of a body is awaited */
-    MK__CONN_HANDLER,   /* a handler works on the answer, or has paused the body */
-    MK__CONN_DISK,      /* a file's bytes are being read */
-    MK__CONN_WRITE,     /* the client does not take its bytes fast enough, or others have their turn */
+    MK__CONN_READ_HEAD, /* a part of a request head has been read */
+    MK__CONN_READ_BODY, /* waits for more of a request body */
+    MK__CONN_HANDLER,   /* waits for a handler: for its response, or because it has paused the body */
+    MK__CONN_DISK,      /* a thread of the pool reads a file for the response */
+    MK__CONN_WRITE,     /* the socket is full, or the turn has yielded to other connections */
     MK__CONN_TUNNEL,    /* a handler has taken the connection over */
-    MK__CONN_STREAMS,   /* streams are under way, each with a wait of its own */
-    MK__CONN_H2_WRITE,  /* the client does not take what its streams have for it */
-    MK__CONN_LINGER,    /* our FIN is out; read on so that no reset eats the answer */
+    MK__CONN_STREAMS,   /* HTTP/2: streams are open, each with its own timeout */
+    MK__CONN_H2_WRITE,  /* HTTP/2: the socket is full */
+    MK__CONN_LINGER,    /* our FIN is sent; input is discarded, so that no reset destroys the response */
     MK__CONN_STATES,
 };
 
@@ -38,18 +38,18 @@ enum { MK__CONN_WANT_READ = 1, MK__CONN_WANT_WRITE = 2 };
 
 struct mk__conn_state_info {
     const char *name;
-    uint8_t want;            /* which edge goes on */
-    uint8_t timeout;         /* enum mk__timeout */
-    uint16_t timeout_status; /* the status for the client that it has passed; 0: the connection just ends */
-    uint16_t next;           /* a bit for each state that may follow */
+    uint8_t want;            /* the edges that start a turn: MK__CONN_WANT_... */
+    uint8_t timeout;         /* enum mk__timeout; MK__TIMEOUTS: none */
+    uint16_t timeout_status; /* the status of the response to a timeout; 0: the connection is closed without one */
+    uint16_t next;           /* the states that may follow, one bit each */
 };
 
 extern const struct mk__conn_state_info mk__conn_states[MK__CONN_STATES];
 
-/* What a drain leaves to who has nothing under way, but may have something on the way. */
+/* Grace period after a drain begins for connections without a request: one may be in flight. */
 enum { MK__CONN_DRAIN_GRACE_MS = 1000 };
 
-/* Unread input of a connection between two turns, right-sized. */
+/* The unread input of a connection between two turns, in an allocation of exactly its size. */
 struct mk__h1_saved_input;
 
 struct mk__conn {
@@ -61,58 +61,61 @@ struct mk__conn {
     struct mk__context *http;
     struct mk_request *req;
     struct mk__h1_saved_input *saved_input;
-    uint32_t discarded_bytes; /* bytes thrown away */
+    uint32_t discarded_bytes; /* input read in LINGER */
     uint32_t requests;
-    uint64_t armed_bytes;    /* as of the last arming of the timer */
-    uint32_t armed_requests; /* likewise */
+    uint64_t armed_bytes;    /* moved_bytes() when the timer was armed */
+    uint32_t armed_requests; /* `requests` when the timer was armed */
     struct mk__peer peer;
-    struct mk_list handshaking; /* in http->handshaking */
-    struct mk__h2 *h2;          /* NULL: it speaks HTTP/1 */
-    bool handshake_wants_write; /* its handshake waits for room */
-    uint64_t stream_bytes;      /* bytes of the bodies of its streams that have left, or are held */
-    uint64_t id;                /* 0: nobody has asked for it yet */
+    struct mk_list handshaking; /* in http->handshaking, in the state HANDSHAKE */
+    struct mk__h2 *h2;          /* NULL: HTTP/1 */
+    bool handshake_wants_write; /* the handshake waits until the socket is writable */
+    uint64_t stream_bytes;      /* body bytes of HTTP/2 streams, passed to `sock` */
+    uint64_t id;                /* of mk_connection_id(); 0: not assigned yet */
     uint8_t state;
-    bool registered;        /* by the loop */
-    bool running;           /* its turn is on: wake() needs to do nothing */
-    bool closing;           /* after the current response */
-    bool client_will_close; /* the client itself asked for that, and so sends nothing more */
-    bool unread_input;      /* it is still sending what nobody will read */
-    bool drain_notified;    /* the tunnel knows that we are draining */
-    bool accepted_in_drain; /* came during a drain, which does not wait for it */
+    bool registered;        /* with the loop */
+    bool running;           /* a turn is in progress: wake() need not schedule one */
+    bool closing;           /* close after the current response */
+    bool client_will_close; /* the client asked for that, so it will not send another request */
+    bool unread_input;      /* the client may still be sending input that will not be read */
+    bool drain_notified;    /* the tunnel has been told about the drain */
+    bool accepted_in_drain; /* accepted during a drain, which does not wait for it */
 };
 
-/* Is HTTP/2 spoken here? */
+/* Tells whether HTTP/2 is enabled. Loads its module on first use; false if that fails. */
 bool mk__conn_can_use_h2(struct mk__conn *c);
-/* The client has begun with it: goes on with these bytes. The state to wait in. */
+/* Continues the connection with HTTP/2; `in` is input that was read already. Returns the state to wait in. */
 enum mk__conn_state mk__conn_switch_to_h2(struct mk__conn *c, struct mk_str in);
 /*
- * Ends our side; the state to wait in until the client has ended its own. WRITE: the end cannot be sent yet, because
- * the client takes no more bytes; to be called again then.
+ * Closes our side of the connection. Returns the state to wait in: CLOSED; LINGER, until the client has closed its
+ * side; or WRITE, if the socket has no room for the end message of the transport: call again when it is writable.
  */
 enum mk__conn_state mk__conn_begin_close(struct mk__conn *c);
-/* Throws away what still comes, so that the client reads our last answer before it sees a reset. */
+/*
+ * Discards input, so that the client can read the last response before it sees a reset. Returns LINGER, or CLOSED when
+ * the client has closed its side, on an error, and after 64 MB.
+ */
 enum mk__conn_state mk__conn_linger(struct mk__conn *c);
 /*
- * Serves a fresh connection from now on; its first turn comes at once. Takes `io` (its descriptor is closed
- * in any case); `worker` is for its transport. 0 or -ENOMEM ...
+ * Serves an accepted connection; its first turn runs at once, so that it may be closed on return. Takes `io`: its
+ * descriptor is closed in any case. `worker` is passed to the transport. Returns 0, -ENOMEM or the error of the
+ * transport.
  */
 int mk__conn_open(struct mk__context *http, const struct mk_io *io, struct mk_worker *worker);
 
-/* The settings are others: connections that hold on to those of their beginning are told, totals logged. */
+/* After http->settings has changed: schedules a turn for each HTTP/2 connection, and logs the HTTP/2 totals. */
 void mk__conn_apply_settings(struct mk__context *http);
-/* Stops keeping connections, but ends none: idle ones have until their time is over. */
+/* Ends connections after their next response. Idle ones stay open until their timeout. */
 void mk__conn_retire_all(struct mk__context *http);
-/* Stops keeping connections: idle ones end now, the others after their current exchange. */
+/* Begins the drain: idle connections end now, the others after their current exchange. */
 void mk__conn_drain_all(struct mk__context *http);
-/* Have all connections ended that were there when the drain began? Later ones have one request each meanwhile. */
+/* Tells whether all connections from before the drain are closed. Those accepted later serve one request each. */
 bool mk__conn_all_drained(const struct mk__context *http);
 /*
- * Ends up to `n` connections that can be missed, the oldest first, and says how many: those that are idle
- * or linger; or else one whose client lets many streams wait for it, the one with most of them; or else those that
- * have not brought a whole head yet.
+ * Makes room by closing up to `n` connections, the oldest first: those that are idle or linger; if there are none, the
+ * HTTP/2 connection with the most stalled streams; else those that have not sent a complete head. Returns how many.
  */
 unsigned mk__conn_close_idle(struct mk__context *http, unsigned n);
-/* Ends all connections at once. */
+/* Closes all connections at once. */
 void mk__conn_abort_all(struct mk__context *http);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * How a connection ends in good order (http/conn.h): its transport tells the end, our side is shut down, and what still
- * comes is thrown away until the client has read our last bytes.
+ * The orderly close of a connection (http/conn.h): send the transport's end message, shut our side down, and discard
+ * input until the client has closed its side.
  */
 #include "http/conn.h"
 
@@ -10,8 +10,8 @@
 enum { LINGER_BYTES_MAX = 64 * 1024 * 1024, LINGER_BYTES_PER_TURN = 256 * 1024 };
 
 /*
- * Tells the other end that nothing is missing, where the transport has a message for it. False: the socket takes no
- * more bytes for now, because the client has not read the last ones yet.
+ * Sends the end message of the transport (TLS: close_notify), if it has one. Returns false if the socket is full; the
+ * rest of the message is held back then.
  */
 static bool send_close_notify(struct mk__conn *c)
 {
@@ -23,8 +23,8 @@ static bool send_close_notify(struct mk__conn *c)
 }
 
 /*
- * A close() throws away what the kernel has not sent yet as soon as a byte arrives that nobody reads: the client
- * would lose the end of its answer. Only where nothing can arrive, or nothing is on its way, we just close.
+ * After a close(), input that arrives makes the kernel send a reset and drop unsent output: the client would lose the
+ * end of its response. So close at once only if no input can arrive or all output has been sent.
  */
 enum mk__conn_state mk__conn_begin_close(struct mk__conn *c)
 {
@@ -33,7 +33,7 @@ enum mk__conn_state mk__conn_begin_close(struct mk__conn *c)
     bool needs_notify = !(c->sock.ended && idle);
     if (needs_notify && !send_close_notify(c)) {
         c->closing = true;
-        return MK__CONN_WRITE; /* and then here again */
+        return MK__CONN_WRITE; /* called again when the socket is writable */
     }
     if (client_done || (idle && !c->unread_input && mk__sock_unsent(&c->sock) == 0))
         return MK__CONN_CLOSED;
@@ -42,7 +42,6 @@ enum mk__conn_state mk__conn_begin_close(struct mk__conn *c)
     return MK__CONN_LINGER;
 }
 
-/* Throws away what still comes, so that the client reads our last answer before it sees a reset. */
 enum mk__conn_state mk__conn_linger(struct mk__conn *c)
 {
     struct mk__scratch *scratch = &c->http->in;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A worker's HTTP context: its pools and scratch buffers, and the lines that change once a second.
+ * The HTTP context of a thread: pools, scratch buffers, and the Server and Date lines, formatted once a second.
  */
 #include "http/context.h"
 
@@ -64,7 +64,7 @@ void mk__context_free_buffers(struct mk__context_buffers *b)
     *b = (struct mk__context_buffers){0};
 }
 
-/* Buffers never shrink: what connections keep between two turns must fit in again. */
+/* Buffers never shrink: input that connections have saved must still fit. */
 int mk__context_alloc_buffers(const struct mk__context *http, const struct mk__http_settings *settings,
                               struct mk__context_buffers *ret)
 {
@@ -90,7 +90,7 @@ void mk__context_apply_settings(struct mk__context *http, const struct mk__http_
                                 struct mk__context_buffers *b)
 {
     http->settings = settings;
-    http->date_seconds = -1; /* the Server line may be another */
+    http->date_seconds = -1; /* the Server line may have changed */
     http->settings_version++;
     mk__conn_apply_settings(http);
     if (b->in) {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What HTTP needs to know of one worker: its settings (a struct, not a configuration), its consumer
- * (callbacks, not a server), its memory and its scratch buffers. Protocols (h1) and the exchange (request,
- * response) share it.
+ * The HTTP context of one thread: settings (a struct, not a configuration), callbacks (not a server), pools and scratch
+ * buffers. All connections and exchanges of the thread share it. Lives as long as the thread.
  */
 #ifndef MK_HTTP_CONTEXT_H
 #define MK_HTTP_CONTEXT_H
@@ -16,7 +15,7 @@
 #include "http/message/parse.h"
 #include "net/sock.h"
 
-/* Every wait of a connection has a limit of its own. */
+/* The timeouts of the states of a connection (http/conn.h). */
 enum mk__timeout {
     MK__TIMEOUT_HEAD,
     MK__TIMEOUT_BODY,
@@ -29,12 +28,12 @@ enum mk__timeout {
     MK__TIMEOUTS,
 };
 
-/* What an exchange is held to; whom it is for may have limits of its own. */
+/* The limits of an exchange; on_head() may set those of its host. */
 struct mk__http_limits {
     uint32_t timeout_ms[MK__TIMEOUTS];
-    uint64_t body_bytes_max;    /* any body: 413 */
-    uint64_t collect_bytes_max; /* a body collected in memory: 413 */
-    uint64_t discard_bytes_max; /* read away after an answer that did not want the body */
+    uint64_t body_bytes_max;    /* of any body; above: 413 */
+    uint64_t collect_bytes_max; /* of a body collected in memory; above: 413 */
+    uint64_t discard_bytes_max; /* of a body that is discarded after the response; above: the connection is closed */
     uint64_t body_rate_min;     /* bytes per second, after a grace of a few seconds; 0 = none */
 };
 
@@ -42,48 +41,48 @@ struct mk__http_settings {
     struct mk__parse_limits head;
     struct mk__http_limits limits;
     uint64_t requests_max;   /* per connection; 0 = no limit */
-    uint32_t handshakes_max; /* connections that may be amid theirs: the oldest gives way */
+    uint32_t handshakes_max; /* simultaneous; above: the connection with the oldest one is closed */
     bool keep_alive;
-    bool times;                       /* somebody wants to know how long requests take */
-    bool notify_accept, notify_close; /* somebody wants to see each connection when it comes; when it goes */
+    bool times;                       /* take the times of requests, for logs */
+    bool notify_accept, notify_close; /* call on_accept; on_close */
     struct mk__trusted_proxies trusted_proxies;
-    const struct mk__h2_settings *h2; /* NULL: only HTTP/1 is spoken */
+    const struct mk__h2_settings *h2; /* NULL: HTTP/2 is disabled */
     struct mk_str server_line;        /* "Server: ...\r\n" or empty */
 };
 
 struct mk__h2_ops;
 
 struct mk__http_app {
-    /* An exchange begins, perhaps with a head that nobody can read. */
+    /* An exchange begins. Its head may turn out to be malformed. */
     void (*on_init)(struct mk_request *req, void *ctx);
-    /* The head can be read: whom is it for? May set `app_data` and `limits`. */
+    /* The head is well-formed. Finds the host; may set `app_data` and `limits`. */
     void (*on_head)(struct mk_request *req, void *ctx);
-    /* The head is good: answer, or arrange for an answer. */
+    /* The request is to be answered, now or later. */
     void (*on_request)(struct mk_request *req, void *ctx);
-    /* The response's head is about to leave. */
+    /* The head of the response is about to be sent; may change it. */
     void (*on_response)(struct mk_request *req, void *ctx);
     /* The exchange is over; its memory is released afterwards. */
     void (*on_done)(struct mk_request *req, void *ctx);
-    /* And nothing of it is left but `worker`. */
+    /* The exchange has been freed; `worker` is its member of that name. */
     void (*on_free)(void *worker);
-    /* A handler has said nothing for longer than it may: it is answered for, or cut off. May be NULL. */
+    /* HandlerTimeout has passed; a 503 follows, or the connection is closed. May be NULL. */
     void (*on_handler_timeout)(struct mk_request *req, void *ctx);
     struct mk_str (*mime)(const struct mk_request *req, struct mk_str path, void *ctx);
-    /* A connection is gone, its descriptor free. */
+    /* A connection has been closed, and with it its descriptor. */
     void (*on_conn_freed)(void *ctx);
-    /* settings->notify_accept: a connection has come. 0, or -errno: it is closed at once. */
+    /* With settings->notify_accept: a connection was accepted. Returns 0, or -errno to close it at once. */
     int (*on_accept)(struct mk_connection *conn, void *ctx);
-    /* settings->notify_close: it goes. Not called for those that were refused. */
+    /* With settings->notify_close: a connection is being closed. Not called for those that were refused. */
     void (*on_close)(struct mk_connection *conn, void *ctx);
-    /* HTTP/2; NULL: it is not there. */
+    /* Loads the HTTP/2 module. Returns NULL if that fails. */
     const struct mk__h2_ops *(*load_h2)(void);
-    /* Whom to believe about the client of a request. */
+    /* Returns the proxies that are trusted to name the client of a request. */
     const struct mk__trusted_proxies *(*trusted_proxies)(const struct mk_request *req);
 };
 
 enum {
-    MK__OUT_BYTES = 32 * 1024,  /* what one write gathers */
-    MK__READ_BYTES = 16 * 1024, /* what one read takes at least */
+    MK__OUT_BYTES = 32 * 1024,  /* the size of the output buffer */
+    MK__READ_BYTES = 16 * 1024, /* the least room for a read behind a full head */
     MK__DATE_LINES_BYTES = 128,
 };
 
@@ -94,26 +93,26 @@ struct mk__context {
     void *app_ctx;
     struct mk_account *account;
     struct mk__pool connections, requests;
-    struct mk_list conns; /* connections */
+    struct mk_list conns; /* the oldest first */
     bool draining;
-    bool retiring;               /* connections end with their next answer, or by themselves */
-    bool stopping;               /* it will drain soon, and says so to those who ask */
-    bool accept_in_drain;        /* connections may come during the drain, which does not wait for them */
-    uint32_t conns_in_drain;     /* so many of these there are */
-    uint32_t settings_version;   /* of settings, so far */
-    uint64_t warned_ms;          /* about those who connect where only proxies may, or who are none */
-    const struct mk__h2_ops *h2; /* NULL: nobody has spoken it yet */
-    void *h2_shared;             /* its own, of all connections */
-    struct mk_list handshaking;  /* connections amid their handshakes, the oldest first */
-    uint32_t handshakes;         /* so many */
-    uint32_t handshake_steps;    /* of handshakes, in this turn of the loop: */
+    bool retiring;               /* connections end after their next response, or by their timeouts */
+    bool stopping;               /* a drain will begin soon (ShutdownDelay) */
+    bool accept_in_drain;        /* connections are accepted during the drain, which does not wait for them */
+    uint32_t conns_in_drain;     /* the number of these connections */
+    uint32_t settings_version;   /* counts the changes of `settings` */
+    uint64_t warned_ms;          /* when a refused peer or a missing PROXY header was last logged */
+    const struct mk__h2_ops *h2; /* NULL until a connection uses HTTP/2 */
+    void *h2_shared;             /* data of the HTTP/2 module for all connections */
+    struct mk_list handshaking;  /* connections in the state HANDSHAKE, the oldest first */
+    uint32_t handshakes;         /* the length of this list */
+    uint32_t handshake_steps;    /* taken in turn `handshake_turn` of the loop */
     uint64_t handshake_turn;
-    struct mk_list handshake_queue;    /* connections whose handshakes wait for a step, by task.node */
-    struct mk_task handshake_task;     /* takes steps from the queue, at the end of a turn */
-    struct mk__conn *handshaking_conn; /* whose turn it is; NULL: none */
+    struct mk_list handshake_queue;    /* connections that wait for a handshake step, by task.node */
+    struct mk_task handshake_task;     /* takes the steps of the queue, at the end of a turn */
+    struct mk__conn *handshaking_conn; /* the connection whose step the task takes, or NULL */
     struct mk__scratch in, out;
-    struct mk__parse parse; /* of the head that is being read in this turn */
-    uint64_t head_since_us; /* when its first byte was seen; 0: not yet */
+    struct mk__parse parse; /* of the head that is read in this turn */
+    uint64_t head_since_us; /* when its first byte was read; 0: not yet */
     struct mk__field *fields;
     uint32_t fields_max;
     int64_t date_seconds; /* of date_lines */
@@ -121,10 +120,10 @@ struct mk__context {
     char date_lines[MK__DATE_LINES_BYTES]; /* "Server: ...\r\nDate: ...\r\n" */
 };
 
-/* 0 or -ENOMEM. What the pointers point to must outlive `http`. */
+/* Returns 0 or -ENOMEM. What the pointers point to must outlive `http`. */
 int mk__context_init(struct mk__context *http, struct mk_loop *loop, const struct mk__http_settings *settings,
                      const struct mk__http_app *app, void *app_ctx, struct mk_account *account);
-/* Larger buffers, where other settings need them; NULL and 0 where they do not. */
+/* Larger buffers for new settings; NULL and 0 where the present ones are large enough. */
 struct mk__context_buffers {
     char *in;
     size_t in_bytes;
@@ -132,15 +131,15 @@ struct mk__context_buffers {
     uint32_t fields_max;
 };
 
-/* In any thread, while nobody else adopts settings. 0 or -ENOMEM. */
+/* Any thread, as long as the settings of `http` do not change meanwhile. Returns 0 or -ENOMEM. */
 int mk__context_alloc_buffers(const struct mk__context *http, const struct mk__http_settings *settings,
                               struct mk__context_buffers *ret);
 void mk__context_free_buffers(struct mk__context_buffers *b);
-/* Between two turns of connections: the settings are in use from now on, the buffers are taken. */
+/* Changes the settings and takes the buffers of `b`. In the thread of `http`, outside of turns of its connections. */
 void mk__context_apply_settings(struct mk__context *http, const struct mk__http_settings *settings,
                                 struct mk__context_buffers *b);
 
-/* No connection may live any more. */
+/* Frees the memory of `http`, which must not have connections any more. */
 void mk__context_release(struct mk__context *http);
 
 static inline bool mk__context_wants_times(const struct mk__context *http)
@@ -148,13 +147,13 @@ static inline bool mk__context_wants_times(const struct mk__context *http)
     return !MK_SMALL && http->settings->times;
 }
 
-/* Is memory too dear for idle sessions of HTTP/2? They hold a lot for what they do. */
+/* Tells whether three quarters of the budget are used; idle HTTP/2 connections are closed then. */
 static inline bool mk__context_is_low_on_memory(const struct mk__context *http)
 {
     return http->account->bytes_max && http->account->bytes > http->account->bytes_max / 4 * 3;
 }
 
-/* The lines that every response carries, formatted once a second. */
+/* Returns the Server and Date lines of a response. Valid until the next call. */
 struct mk_str mk__context_date_lines(struct mk__context *http);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A file as an answer: validators, preconditions, ranges. Finding and opening it is a handler's job, moving
- * its bytes the carrier's.
+ * A file as the response: validators, preconditions, ranges. The handler finds and opens the file, the protocol sends
+ * its bytes.
  */
 #include "http/message/date.h"
 #include "http/message/multipart.h"
@@ -14,16 +14,18 @@
 
 enum { CONTENT_RANGE_BYTES = 80, CODING_BYTES = 8 /* of an entity tag, the hyphen included */ };
 
-/* Builds for small devices ignore a Range of several parts, as RFC 9110 section 14.2 lets them. */
+/* Small builds ignore a Range of several parts, as RFC 9110 section 14.2 allows. */
 enum { SEVERAL_RANGES = !MK_SMALL };
 
-/* The validators as the response carries them. */
+/* The validators that are sent with the response. */
 struct file_validators {
     struct mk_str etag, modified;
     int64_t now, mtime;
 };
 
-/* Another coding means other bytes, and so another tag: "size-time" becomes "size-time-br". Its new length. */
+/*
+ * Adds the coding to the tag, since its bytes are others: "size-time" becomes "size-time-br". Returns the new length.
+ */
 static size_t add_coding_to_etag(char *etag, size_t len, enum mk_coding coding)
 {
     struct mk_str name = mk_coding_name(coding);
@@ -42,7 +44,7 @@ static int add_validators(struct mk_request *req, const struct mk_file *file, st
     if (!etag || !date)
         return -1;
     validators->now = mk_loop_wall_seconds(req->http->loop);
-    /* a date in the future would be wrong for ever: RFC 9110 section 8.8.2.1 */
+    /* not in the future: RFC 9110 section 8.8.2.1 */
     validators->mtime = file->mtime_seconds > validators->now ? validators->now : file->mtime_seconds;
     bool weak = validators->now - file->mtime_seconds < MK__ETAG_STRONG_SECONDS;
     size_t len = mk__validators_format_etag(file->bytes, file->mtime_seconds, file->mtime_nanoseconds, weak, etag);
@@ -73,7 +75,7 @@ static enum mk__condition check_conditions(struct mk_request *req, const struct 
     });
 }
 
-/* What is asked of a file: the whole of it (no ranges), one range, or several. */
+/* The requested ranges; none: the whole file. */
 struct range_set {
     unsigned n;
     struct mk__range ranges[MK__RANGES_MAX];
@@ -85,14 +87,14 @@ static uint64_t range_bytes(const struct mk__range *r)
 }
 
 /*
- * Range is defined for GET alone (RFC 9110 section 14.2); If-Range may take it back. Several ranges are merged
- * where that is cheaper; those that come to the whole file, or to more parts than any honest client wants, are
- * not worth their trouble.
+ * Finds the ranges to send. Range is defined for GET only (RFC 9110 section 14.2), and If-Range may cancel it. Several
+ * ranges are merged where one part is cheaper than two. If they amount to the whole file, or are still more than
+ * MK__MULTIPART_MAX, the whole file is sent.
  */
 static enum mk__range_result find_ranges(struct mk_request *req, const struct mk_file *file,
                                          const struct file_validators *validators, struct range_set *s)
 {
-    /* a Content-Encoding beside multipart/byteranges would speak of the whole, not of the parts */
+    /* with multipart/byteranges Content-Encoding would describe the whole body, not the parts */
     bool is_coded = file->coding != MK_CODING_IDENTITY;
     struct mk_str value = mk_request_header(req, MK_HEADER_RANGE);
     s->n = 0;
@@ -150,7 +152,7 @@ static void fail_with_503(struct mk_request *req, const struct mk_file *file)
     mk_response_error(req, 503);
 }
 
-/* The first bytes of it that are queued bring the descriptor along, which then passes on from `before`. */
+/* Queues a range of the file. The first one passes its descriptor; later ones take it over from the part `before`. */
 static int queue_bytes(struct mk_request *req, const struct mk_file *file, struct mk__part *before, uint64_t at,
                        uint64_t bytes)
 {
@@ -160,7 +162,7 @@ static int queue_bytes(struct mk_request *req, const struct mk_file *file, struc
                   : mk_response_write_file(req, file->fd, at, bytes);
 }
 
-/* `queued` is what the last attempt to queue a part came to. */
+/* `queued` is the result of queueing the last part. */
 static void end_file_response(struct mk_request *req, const struct mk_file *file, int queued)
 {
     if (queued < 0) {
@@ -188,7 +190,7 @@ static void send_single(struct mk_request *req, const struct mk_file *file, cons
         end_file_response(req, file, queue_bytes(req, file, NULL, at, bytes));
 }
 
-/* No Content-Range of its own: it stands in the parts (RFC 9110 section 15.3.7.2). */
+/* Content-Range is in the parts, not in the head (RFC 9110 section 15.3.7.2). */
 static void send_multipart(struct mk_request *req, const struct mk_file *file, const struct range_set *s,
                            const struct mk__multipart *m)
 {
@@ -210,7 +212,10 @@ static void send_multipart(struct mk_request *req, const struct mk_file *file, c
     end_file_response(req, file, queued);
 }
 
-/* Parts whose frames make them as large as the file are no gain; and a Range may always be ignored. */
+/*
+ * Builds the texts around the parts. Returns false if that fails, or if the body would be as large as the file: the
+ * Range is ignored then, which is always allowed.
+ */
 static bool build_multipart(struct mk_request *req, const struct mk_file *file, const struct range_set *s,
                             struct mk__multipart *ret_frame)
 {
@@ -258,7 +263,7 @@ void mk_response_file(struct mk_request *req, const struct mk_file *file)
     if (found == MK__RANGE_UNSATISFIABLE) {
         reject_range(req, file);
     } else if (condition == MK__CONDITION_NOT_MODIFIED) {
-        /* hooks see the fields of the 200, to change those that both have: RFC 9110 section 15.4.5 */
+        /* response hooks see and may change the headers of the 200: RFC 9110 section 15.4.5 */
         if (add_content_headers(req, file, file->type, file->bytes) != 0) {
             mk_response_error(req, 503);
             return;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Filters of a response's body. The first one reads the handler's queue of parts, whatever they are; how much of
- * it in one turn is limited here, so that no filter needs to think of the worker's other connections.
+ * Filters of the response body. The first filter reads the queue of parts. Its input in one turn is limited here, so
+ * that the other connections of the thread get their turns.
  */
 #include "http/parts.h"
 
@@ -11,11 +11,11 @@ enum { TURN_BYTES = 64 * 1024 };
 
 struct mk_filter {
     struct mk_request *req;
-    struct mk_filter *source; /* NULL: the queue */
+    struct mk_filter *source; /* NULL: the queue of parts */
     mk_filter_fn fn;
     void *ctx;
-    struct mk__parts_reader parts; /* for the first one */
-    size_t turn_bytes;             /* bytes of it in this turn */
+    struct mk__parts_reader parts; /* of the first filter */
+    size_t turn_bytes;             /* read from `parts` in this turn */
 };
 
 int mk_response_filter(struct mk_request *req, mk_filter_fn fn, void *ctx)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The steps of http/handshake.h. A connection that waits for its step lies in the queue by the node of its task, so
- * that cancelling the task takes it out.
+ * The handshake queue of http/handshake.h. A waiting connection is linked by the node of its task, so that cancelling
+ * the task removes it from the queue.
  */
 #include "http/handshake.h"
 
@@ -9,7 +9,7 @@
 
 enum { STEPS_PER_TURN = 4 };
 
-/* Takes a step from the budget of this turn, if there is one left. */
+/* Takes a step from the budget of this turn. Returns false if none is left. */
 static bool use_step(struct mk__context *http)
 {
     if (http->handshake_turn != http->loop->turns)
@@ -47,7 +47,7 @@ bool mk__handshake_can_step(struct mk__conn *c)
     if (http->handshaking_conn == c)
         return true;
     if (!mk_list_empty(&c->task.node))
-        return false; /* it is in the queue already, or its task is about to run */
+        return false; /* it waits in the queue already, or its task will run in this turn */
     if (mk_list_empty(&http->handshake_queue) && use_step(http))
         return true;
     mk_list_add(&http->handshake_queue, &c->task.node);

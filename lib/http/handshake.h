@@ -1,20 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The steps of a connection's handshake. They are the most expensive work that a client without a request can cause, so
- * only a few of them are taken in a turn of the loop, and established connections have their turn between them.
+ * The steps of handshakes. They are the most expensive work that a client can cause before its first request, so a turn
+ * of the loop takes only a few of them, and established connections run in between.
  *
- *     bytes have come ─► nothing waits, and this turn has steps left ─► a step
- *                     └► handshake_queue, in the order of arrival ─► handshake_task, at the end of a turn ─► a step
+ *     input ─► the queue is empty, and this turn has steps left ─► a step
+ *           └► else handshake_queue, in the order of arrival ─► handshake_task, at the end of a turn ─► a step
  */
 #ifndef MK_HTTP_HANDSHAKE_H
 #define MK_HTTP_HANDSHAKE_H
 
 #include "http/conn.h"
 
+/* Initializes the queue. */
 void mk__handshake_init(struct mk__context *http);
-/* May it take a step now? If not, it waits in the queue, and its task runs when it is the first there. */
+/* Tells whether `c` may take a step now. If not, `c` is put into the queue; its task runs when its step has come. */
 bool mk__handshake_can_step(struct mk__conn *c);
-/* One step, behind the header of a proxy where one is awaited: as of transport->handshake. */
+/*
+ * Takes a step: reads the PROXY header, if one is expected, then calls transport->handshake(). Returns the result of
+ * that: 0, -EAGAIN (waits for input), -EINPROGRESS (waits until writable) or another -errno.
+ */
 int mk__handshake_run_step(struct mk__conn *c);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The bytes of http/parts.h. How many of them in one turn is for the reader to say.
+ * Reads the queue of parts (http/parts.h). The caller limits how much it reads in one turn.
  */
 #include "http/parts.h"
 
@@ -8,7 +8,7 @@
 
 #include <errno.h>
 
-enum { LOAD_BYTES = 256 * 1024 };
+enum { DISK_READ_BYTES = 256 * 1024 };
 
 static ssize_t read_memory(struct mk__part *part, char *to, size_t size)
 {
@@ -26,11 +26,11 @@ static ssize_t read_file(struct mk_request *req, struct mk__part *part, char *to
     ssize_t n = mk__file_read_cached(part->fd, to, want, part->at, part->at + want <= part->cached_until);
     if (n != -EAGAIN)
         return n == 0 ? -EIO /* the file has shrunk */ : n;
-    int err = mk__file_read_start(req, part->left < LOAD_BYTES ? part->left : LOAD_BYTES, false);
+    int err = mk__file_read_start(req, part->left < DISK_READ_BYTES ? part->left : DISK_READ_BYTES, false);
     return err < 0 ? err : -EAGAIN;
 }
 
-/* The next bytes of the first part; 0 when it has none left. */
+/* Reads from a part. Returns the number of bytes, 0 at its end, -EAGAIN or another -errno. */
 static ssize_t read_part(struct mk_request *req, struct mk__part *part, char *to, size_t size)
 {
     if (part->kind == MK__PART_GENERATOR)
@@ -45,7 +45,7 @@ static ssize_t read_part(struct mk_request *req, struct mk__part *part, char *to
     return n;
 }
 
-/* The handler is told that there is room. False: it had nothing to say. */
+/* Calls the on_writable function of the handler, if it waits. Returns false if that has queued nothing. */
 static bool call_writable_fn(struct mk_request *req)
 {
     if (!req->writable_wanted || !req->writable_fn)

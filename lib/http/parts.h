@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The queue of a response's parts, read as bytes: by the first filter, and by protocols that frame each piece.
- * Builds for small devices have neither.
+ * Reads the queue of parts of a response as bytes. Used by the first filter, and by HTTP/2 for its DATA frames. Small
+ * builds have neither.
  */
 #ifndef MK_HTTP_PARTS_H
 #define MK_HTTP_PARTS_H
@@ -11,14 +11,14 @@
 struct mk__parts_reader {
     struct mk_request *req;
     bool length_known;
-    uint64_t length; /* announced */
-    uint64_t read;
+    uint64_t length; /* of the body, if length_known */
+    uint64_t read;   /* so far */
 };
 
 /*
- * The next bytes of the queue, at most `size`, of one part: the count; 0 for the end of a response that has been ended;
- * -EAGAIN: there are none yet, the exchange is woken (a handler, a disk: req->file_read); another -errno: the response
- * cannot be completed.
+ * Reads up to `size` bytes from the first part of the queue. Returns the number of bytes; 0 at the end of the response;
+ * -EAGAIN if it has to wait for the handler or, with req->file_read, for the disk: the exchange is woken then; another
+ * -errno if the response cannot be completed: -EPIPE, -EIO (the file has shrunk), -EMSGSIZE (more than its length).
  */
 ssize_t mk__parts_read(struct mk__parts_reader *q, char *to, size_t size);
 

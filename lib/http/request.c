@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The request's side of an exchange: its life, its accessors, its body on the way to the handler.
+ * The request of an exchange: its lifetime, its accessors, and its body on the way to the handler.
  */
 #include "http/request.h"
 
@@ -9,9 +9,9 @@
 
 enum { COLLECT_BYTES_FIRST = 1024, RATE_GRACE_MS = 5000 };
 
-static_assert(sizeof(struct mk_request) + 128 <= MK__REQUEST_BYTES, "an exchange begins with some arena of its own");
+static_assert(sizeof(struct mk_request) + 128 <= MK__REQUEST_BYTES, "the block of an exchange has room for an arena");
 
-/* ── life ── */
+/* ── lifetime ── */
 
 struct mk_request *mk__request_new(struct mk__context *http, const struct mk__protocol *protocol, void *connection)
 {
@@ -182,7 +182,7 @@ static bool has_name(const struct mk_request *req, const struct mk__field *field
     return mk_str_ieq(mk__span_str(req->base, field->name), name);
 }
 
-/* The value of all lines of one name; joined only if there are several. */
+/* Returns the value of the field lines with one name; several are joined in the arena. */
 static struct mk_str join_values(struct mk_request *req, enum mk_header_id id, struct mk_str name)
 {
     struct mk_str found = MK_STR_NONE;
@@ -268,7 +268,7 @@ void mk__request_deliver_body(struct mk_request *req, struct mk_str piece, bool 
         req->body_fn(req, piece, end, req->body_ctx);
 }
 
-/* A body on its way into memory. */
+/* Collects a body in memory. */
 struct body_collector {
     struct mk_account *account;
     char *data;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The number of a request, by which people find it again in the logs of several machines.
+ * The ID of a request, which connects the log lines of several machines: taken from X-Request-Id, or random.
  */
 #include "http/request.h"
 
@@ -9,7 +9,7 @@
 
 enum { ID_BYTES_MAX = 128, RANDOM_BYTES = 16 };
 
-/* Letters, digits, and what identifiers in use are made of: nothing that needs an escape anywhere. */
+/* Allows letters, digits and a few marks of common ID formats: no byte that needs an escape in a log. */
 static bool is_valid_id(struct mk_str s)
 {
     for (size_t i = 0; i < s.len; i++) {

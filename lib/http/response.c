@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The response's side of an exchange: status, fields, the queue of parts, and the answers that everybody
- * needs (errors, redirects, Allow). How it reaches the wire is the carrier's business.
+ * The response of an exchange: status, headers, the queue of parts, and complete responses that many handlers need
+ * (errors, redirects, Allow). The protocol sends it.
  */
 #include "http/message/date.h"
 #include "http/file_read.h"
@@ -13,7 +13,7 @@
 
 enum { ERROR_PAGE_BYTES = 768, FILE_PART_COST = 4096 /* it holds a descriptor */ };
 
-/* ── status and fields ── */
+/* ── status and headers ── */
 
 int mk_response_set_status(struct mk_request *req, int status)
 {
@@ -30,7 +30,7 @@ int mk_response_get_status(const struct mk_request *req)
     return req->status;
 }
 
-/* No control byte but the tab may stand in a value: nothing can end its line (RFC 9110 section 5.5). */
+/* A value has no control byte but the tab, so that it cannot end its line (RFC 9110 section 5.5). */
 static bool is_field_value(struct mk_str value)
 {
     for (size_t i = 0; i < value.len; i++) {
@@ -41,7 +41,7 @@ static bool is_field_value(struct mk_str value)
     return true;
 }
 
-/* What the framing and the connection depend on is not for handlers to say. */
+/* The server itself sends the fields that control framing and connection. */
 bool mk_response_header_reserved(struct mk_str name)
 {
     static const struct mk_str own[] = {MK_STR("connection"), MK_STR("content-length"), MK_STR("date"),
@@ -151,7 +151,7 @@ bool mk_response_get_length(const struct mk_request *req, uint64_t *ret_bytes)
     uint64_t sum = 0;
     *ret_bytes = req->length;
     if (req->length_known || !req->ended || mk__request_is_filtered(req) || mk__request_trailers(req))
-        return req->length_known; /* trailers want a body in chunks */
+        return req->length_known; /* trailers need the chunked coding */
     for (const struct mk__part *part = req->first; part; part = part->next) {
         if (part->kind == MK__PART_GENERATOR)
             return false;
@@ -166,7 +166,7 @@ void mk_response_close_connection(struct mk_request *req)
     req->close_wanted = true;
 }
 
-/* What a 304 does not repeat of the 200 that it stands for. */
+/* Removes the headers of the 200 that a 304 does not repeat. */
 static void remove_content_headers(struct mk_request *req)
 {
     req->length_known = false;
@@ -187,7 +187,7 @@ void mk__response_run_hooks(struct mk_request *req)
 
 /* ── the queue ── */
 
-/* Why no part was added. */
+/* Returns why add_part() failed. */
 static int part_error(const struct mk_request *req)
 {
     return req->ended || req->failed ? -EALREADY : -ENOMEM;
@@ -292,7 +292,7 @@ int mk_response_generate(struct mk_request *req, mk_generate_fn fn, void *ctx)
     return queue_part(req, part, 0);
 }
 
-/* A part that a disk thread reads for has lent its descriptor away: nobody inherits it, the load closes it. */
+/* While a disk thread reads for the part, the read job owns the descriptor (fd is -1) and closes it. */
 static void release_fd(struct mk__part *part)
 {
     if (part->fd < 0)
@@ -307,7 +307,7 @@ void mk__response_drop_part(struct mk_request *req)
 {
     struct mk__part *part = req->first;
     if (req->file_read)
-        mk__file_read_cancel(req->file_read); /* it was for this part */
+        mk__file_read_cancel(req->file_read); /* it reads for this part */
     req->file_read = NULL;
     req->first = part->next;
     if (!req->first)
@@ -343,7 +343,7 @@ void mk_response_abort(struct mk_request *req)
     req->protocol->wake(req);
 }
 
-/* ── whole answers ── */
+/* ── complete responses ── */
 
 static void reset_body(struct mk_request *req)
 {
@@ -369,8 +369,8 @@ void mk__response_reset_to_status(struct mk_request *req, int status)
 }
 
 /*
- * Forgets what was prepared. False when an answer is complete already (it stays), or when the head has left,
- * which only an abort can answer.
+ * Discards what was prepared of the response. Returns false if the response has ended already, which stays as it is, or
+ * if its head was sent: it is aborted then.
  */
 static bool restart_response(struct mk_request *req, int status)
 {
@@ -389,7 +389,7 @@ static void add_error_page(struct mk_request *req)
     struct mk_buf page;
     char *storage = mk_arena_alloc(&req->arena, ERROR_PAGE_BYTES);
     if (!storage || !mk__status_has_body(req->status) || req->status == 205)
-        return; /* the status line says it all */
+        return; /* no page */
     mk_buf_init_fixed(&page, storage, ERROR_PAGE_BYTES);
     mk__status_write_page(&page, req->status, MK_STR_NONE);
     if (page.err == 0 && mk_response_header_ref(req, MK_STR("Content-Type"), MK_STR("text/html; charset=utf-8")) == 0)

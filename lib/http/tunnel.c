@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Exchanges that were taken over (<monkey/tunnel.h>): who may, and the turns of such a connection on HTTP/1.
+ * Takes exchanges over (<monkey/tunnel.h>), and runs the turns of such a connection over HTTP/1.
  */
 #include "http/tunnel.h"
 
@@ -10,9 +10,9 @@
 
 #include <errno.h>
 
-/* ── the handler's side ── */
+/* ── for handlers ── */
 
-/* Upgrade is for HTTP/1.1 and named by Connection (RFC 9110 section 7.8); CONNECT asks for nothing else. */
+/* An upgrade needs HTTP/1.1, Upgrade and "Connection: upgrade" (RFC 9110 section 7.8); CONNECT needs no header. */
 static bool can_take_over(struct mk_request *req)
 {
     struct mk_str rest = mk_request_header_by_name(req, MK_STR("Connection")), option;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The handler that has taken an exchange over (<monkey/tunnel.h>); in the arena of the exchange.
+ * The tunnel of an exchange that a handler has taken over (<monkey/tunnel.h>). Lives in the arena of the exchange.
  */
 #ifndef MK_HTTP_TUNNEL_H
 #define MK_HTTP_TUNNEL_H

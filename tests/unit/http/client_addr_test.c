@@ -145,7 +145,7 @@ static void test_a_header_before_the_first_request(void **state)
             open_own_world(true);
             struct mk_test_client *c = mk_test_connect(&w, mk_str(all, cut));
             mk_test_settle(&w);
-            assert_string_equal(mk_test_state(c), cut <= len ? "fresh" : "head");
+            assert_string_equal(mk_test_state(c), cut <= len ? "new" : "read_head");
             mk_test_send(c, mk_str(all + cut, len + sizeof(GET) - 1 - cut));
             /* the peer is the system's to tell, which knows nothing of this connection */
             bool proxied = mk_test_connection(c)->peer.from_proxy_header || i == 0;
@@ -193,7 +193,7 @@ static void test_the_header_has_a_time_limit(void **state)
     mk_test_pass(&w, 10000);
     mk_test_send(c, MK_STR("TCP4 "));
     mk_test_pass(&w, 4999);
-    assert_string_equal(mk_test_state(c), "fresh");
+    assert_string_equal(mk_test_state(c), "new");
     mk_test_pass(&w, 1);
     assert_true(c->closed);
     assert_int_equal(mk_test_received(c).len, 0);

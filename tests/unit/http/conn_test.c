@@ -44,19 +44,19 @@ static const struct {
     uint32_t limit_ms;
     const char *answer; /* how the answer begins, "" for none; the state behind it lingers if there is one */
 } waits[] = {
-    {"", "fresh", NULL, SIZE_MAX, 15000, ""},
-    {"G", "head", NULL, SIZE_MAX, 15000, "HTTP/1.1 408 "},
-    {"GET / HTTP/1.1\r\nHost: h\r\n", "head", NULL, SIZE_MAX, 15000, "HTTP/1.1 408 "},
+    {"", "new", NULL, SIZE_MAX, 15000, ""},
+    {"G", "read_head", NULL, SIZE_MAX, 15000, "HTTP/1.1 408 "},
+    {"GET / HTTP/1.1\r\nHost: h\r\n", "read_head", NULL, SIZE_MAX, 15000, "HTTP/1.1 408 "},
     {GET, "idle", NULL, SIZE_MAX, 5000, ""},
     {GET "\r\n", "idle", NULL, SIZE_MAX, 5000, ""},
-    {GET "G", "head", NULL, SIZE_MAX, 15000, "HTTP/1.1 408 "},
-    {POST(10) "123", "body", read_body, SIZE_MAX, 30000, "HTTP/1.1 408 "},
-    {POST(10), "body", read_body, SIZE_MAX, 30000, "HTTP/1.1 408 "},
-    {POST(10) "123", "body", answer_half_and_read, SIZE_MAX, 30000, ""},
+    {GET "G", "read_head", NULL, SIZE_MAX, 15000, "HTTP/1.1 408 "},
+    {POST(10) "123", "read_body", read_body, SIZE_MAX, 30000, "HTTP/1.1 408 "},
+    {POST(10), "read_body", read_body, SIZE_MAX, 30000, "HTTP/1.1 408 "},
+    {POST(10) "123", "read_body", answer_half_and_read, SIZE_MAX, 30000, ""},
     {GET, "handler", remember, SIZE_MAX, 60000, "HTTP/1.1 503 "},
     {POST(10) "123", "handler", remember, SIZE_MAX, 60000, "HTTP/1.1 503 "},
     {GET, "handler", answer_half, SIZE_MAX, 60000, ""},
-    {GET, "send", NULL, 3, 20000, ""},
+    {GET, "write", NULL, 3, 20000, ""},
     {"x\r\n", "linger", NULL, SIZE_MAX, 2000, ""},
 };
 
@@ -116,7 +116,7 @@ static void test_a_head_has_one_limit(void **state)
     struct mk_test_client *c = mk_test_connect(&w, MK_STR("G"));
     drip(c, "ET / HTTP/1.1\r\n", 14);
     mk_test_pass(&w, 999);
-    assert_string_equal(mk_test_state(c), "head");
+    assert_string_equal(mk_test_state(c), "read_head");
     mk_test_pass(&w, 1);
     assert_true(mk_str_starts(mk_test_received(c), MK_STR("HTTP/1.1 408 ")));
     close_world();
@@ -131,7 +131,7 @@ static void test_each_head_has_its_own(void **state)
     mk_test_send(c, mk_str_c(&(GET "G")[1])); /* the rest, and the start of the next one */
     mk_test_pass(&w, 14999);
     assert_true(mk_str_starts(mk_test_received(c), MK_STR("HTTP/1.1 200 ")));
-    assert_string_equal(mk_test_state(c), "head");
+    assert_string_equal(mk_test_state(c), "read_head");
     mk_test_pass(&w, 1);
     assert_true(mk_str_starts(mk_test_received(c), MK_STR("HTTP/1.1 408 ")));
     close_world();
@@ -144,7 +144,7 @@ static void test_a_body_may_be_slow_but_not_stand(void **state)
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(POST(4)));
     for (int i = 0; i < 4; i++) {
         mk_test_pass(&w, 29999);
-        assert_string_equal(mk_test_state(c), "body");
+        assert_string_equal(mk_test_state(c), "read_body");
         mk_test_send(c, MK_STR("x"));
     }
     mk_test_settle(&w);
@@ -161,7 +161,7 @@ static void test_a_body_must_bring_its_rate(void **state)
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(POST(1000)));
     drip(c, "x", 5);     /* the last one after 4 s */
     mk_test_pass(&w, 1); /* 5.001 s: the grace is over */
-    assert_string_equal(mk_test_state(c), "body");
+    assert_string_equal(mk_test_state(c), "read_body");
     mk_test_send(c, MK_STR("x")); /* 6 bytes, 10 are due */
     mk_test_settle(&w);
     assert_true(mk_str_starts(mk_test_received(c), MK_STR("HTTP/1.1 408 ")));
@@ -169,7 +169,7 @@ static void test_a_body_must_bring_its_rate(void **state)
 
     c = mk_test_connect(&w, MK_STR(POST(30) "1234567890"));
     drip(c, "xx", 9); /* 19 bytes in 9 seconds, 18 are due */
-    assert_string_equal(mk_test_state(c), "body");
+    assert_string_equal(mk_test_state(c), "read_body");
     mk_test_send(c, MK_STR("12345678901"));
     mk_test_settle(&w);
     assert_true(mk_str_starts(mk_test_received(c), MK_STR("HTTP/1.1 200 ")));
@@ -203,7 +203,7 @@ static void test_a_pause_is_not_the_clients(void **state)
     mk_test_pass(&w, 20000);
     mk_request_resume(current);
     mk_test_settle(&w);
-    assert_string_equal(mk_test_state(c), "body");
+    assert_string_equal(mk_test_state(c), "read_body");
     mk_test_send(c, MK_STR("4567890"));
     mk_test_settle(&w);
     assert_true(mk_str_starts(mk_test_received(c), MK_STR("HTTP/1.1 200 ")));
@@ -219,7 +219,7 @@ static void test_a_late_reader_is_not_the_clients(void **state)
     mk_test_pass(&w, 20000);
     mk_request_read(current, take_piece, NULL);
     mk_test_settle(&w);
-    assert_string_equal(mk_test_state(c), "body");
+    assert_string_equal(mk_test_state(c), "read_body");
     mk_test_send(c, MK_STR("1234567890"));
     mk_test_settle(&w);
     assert_true(mk_str_starts(mk_test_received(c), MK_STR("HTTP/1.1 200 ")));
@@ -235,7 +235,7 @@ static void test_sending_goes_on_while_the_client_takes(void **state)
     mk_test_send(c, MK_STR(GET));
     for (int i = 0; i < 20; i++) {
         mk_test_pass(&w, 19999);
-        assert_string_equal(mk_test_state(c), "send");
+        assert_string_equal(mk_test_state(c), "write");
         mk_test_take(c, 1);
     }
     mk_test_pass(&w, 20000);
@@ -256,7 +256,7 @@ static void test_more_output_is_no_progress(void **state)
     for (int i = 0; i < 4; i++) {
         assert_int_equal(mk_response_write(current, MK_STR("tick")), 0);
         mk_test_pass(&w, i == 3 ? 4999 : 5000);
-        assert_string_equal(mk_test_state(c), "send");
+        assert_string_equal(mk_test_state(c), "write");
     }
     mk_test_pass(&w, 1);
     assert_string_equal(mk_test_state(c), "closed");
@@ -273,7 +273,7 @@ static void test_a_408_waits_for_room_too(void **state)
     mk_test_send(c, MK_STR("GET"));
     mk_test_settle(&w);
     mk_test_pass(&w, 15000);
-    assert_string_equal(mk_test_state(c), "send");
+    assert_string_equal(mk_test_state(c), "write");
     mk_test_take(c, SIZE_MAX);
     mk_test_settle(&w);
     assert_true(mk_str_starts(mk_test_received(c), MK_STR("HTTP/1.1 408 ")));
@@ -388,7 +388,7 @@ static void test_drains(void **state)
     struct mk_str answer = mk_test_received(late);
     assert_true(mk_str_starts(answer, MK_STR("HTTP/1.1 200 ")));
     assert_non_null(strstr(answer.p, "\r\nConnection: close\r\n"));
-    assert_string_equal(mk_test_state(head), "head");
+    assert_string_equal(mk_test_state(head), "read_head");
     assert_string_equal(mk_test_state(busy), "handler");
     mk_response_end(current);
     mk_test_settle(&w);
@@ -418,16 +418,16 @@ static void test_latecomers(void **state)
     struct mk_str answer = mk_test_received(asking);
     assert_true(mk_str_starts(answer, MK_STR("HTTP/1.1 200 ")));
     assert_non_null(strstr(answer.p, "\r\nConnection: close\r\n"));
-    assert_string_equal(mk_test_state(silent), "fresh");
+    assert_string_equal(mk_test_state(silent), "new");
     mk_test_send(silent, MK_STR(GET));
     mk_test_settle(&w);
     assert_non_null(strstr(mk_test_received(silent).p, "\r\nConnection: close\r\n"));
-    assert_string_equal(mk_test_state(begun), "head");
+    assert_string_equal(mk_test_state(begun), "read_head");
     assert_false(mk__conn_all_drained(&w.http));
     mk_test_reset(busy);
     mk_test_settle(&w);
     assert_true(mk__conn_all_drained(&w.http));
-    assert_string_equal(mk_test_state(begun), "head");
+    assert_string_equal(mk_test_state(begun), "read_head");
     assert_true(w.http.conns_in_drain > 0);
     mk__conn_abort_all(&w.http);
     assert_int_equal(w.http.conns_in_drain, 0);
@@ -444,11 +444,11 @@ static void test_closes_idle_ones(void **state)
     mk_test_settle(&w);
     assert_int_equal(mk__conn_close_idle(&w.http, 2), 2);
     assert_string_equal(mk_test_state(c[0]), "closed");
-    assert_string_equal(mk_test_state(c[1]), "head");
+    assert_string_equal(mk_test_state(c[1]), "read_head");
     assert_string_equal(mk_test_state(c[2]), "closed");
     assert_string_equal(mk_test_state(c[3]), "idle");
     assert_int_equal(mk__conn_close_idle(&w.http, 2), 1);
-    assert_string_equal(mk_test_state(c[1]), "head");
+    assert_string_equal(mk_test_state(c[1]), "read_head");
     assert_int_equal(mk__conn_close_idle(&w.http, 2), 1); /* nobody is idle any more: half a head goes next */
     assert_string_equal(mk_test_state(c[1]), "closed");
     assert_int_equal(mk__conn_close_idle(&w.http, 2), 0);

@@ -140,7 +140,7 @@ static void test_large_files_are_sent(void **state)
     (void)state;
     open_world("large", 0, 1 << 20);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(GET));
-    assert_string_equal(mk_test_state(c), "send"); /* others have their turn after a slice */
+    assert_string_equal(mk_test_state(c), "write"); /* others have their turn after a slice */
     assert_in_range(c->from_server.len, 256 * 1024, 257 * 1024);
     mk_test_settle(&w);
     assert_int_equal(c->writes, 1);
@@ -164,7 +164,7 @@ static void test_files_through_a_slow_client(void **state)
     mk_test_send(c, MK_STR(GET));
     mk_test_settle(&w);
     for (int i = 0; i < 1000 && strcmp(mk_test_state(c), "idle") != 0; i++) {
-        assert_string_equal(mk_test_state(c), "send");
+        assert_string_equal(mk_test_state(c), "write");
         mk_test_take(c, 777);
         mk_test_settle(&w);
     }
@@ -292,7 +292,7 @@ static void test_a_file_shrinks_while_it_is_sent(void **state)
     c->room = 300000;
     mk_test_send(c, MK_STR(GET));
     mk_test_settle(&w);
-    assert_string_equal(mk_test_state(c), "send");
+    assert_string_equal(mk_test_state(c), "write");
     assert_int_equal(truncate(mk_test_path("shrinking"), 10), 0);
     mk_test_take(c, SIZE_MAX);
     mk_test_settle(&w);

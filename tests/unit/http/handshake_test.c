@@ -116,7 +116,7 @@ static void test_one_that_is_done_with_nothing_behind_it(void **state)
     verdict = 0;
     struct mk_test_client *c = arrive();
     mk_test_settle(&w);
-    assert_string_equal(mk_test_state(c), "fresh");
+    assert_string_equal(mk_test_state(c), "new");
 }
 
 static void test_one_that_fails(void **state)
@@ -155,7 +155,7 @@ static void test_the_head_has_its_own_time(void **state)
     c->verdict = 0;
     mk_test_send(c, MK_STR("G"));
     mk_test_pass(&w, 14999);
-    assert_string_equal(mk_test_state(c), "head");
+    assert_string_equal(mk_test_state(c), "read_head");
     mk_test_pass(&w, 1);
     assert_true(mk_str_starts(mk_test_received(c), MK_STR("HTTP/1.1 408 ")));
 }
@@ -192,7 +192,7 @@ static void test_a_turn_has_four_steps(void **state)
     }
     mk_test_settle(&w);
     for (size_t i = 0; i < COUNT(clients); i++)
-        assert_string_equal(mk_test_state(clients[i]), "head");
+        assert_string_equal(mk_test_state(clients[i]), "read_head");
 }
 
 /* Whoever was put off is not overtaken by connections whose bytes come later. */
@@ -306,13 +306,13 @@ static void test_a_drain_gives_a_moment_behind_it(void **state)
     mk_test_pass(&w, 999);
     struct mk_test_client *asks[] = {early, late};
     for (size_t i = 0; i < COUNT(asks); i++) {
-        assert_string_equal(mk_test_state(asks[i]), "fresh");
+        assert_string_equal(mk_test_state(asks[i]), "new");
         mk_test_send(asks[i], REQUEST);
         mk_test_settle(&w);
         struct mk_str answer = mk_test_received(asks[i]);
         assert_non_null(memmem(answer.p, answer.len, "Connection: close", 17));
     }
-    assert_string_equal(mk_test_state(silent), "fresh");
+    assert_string_equal(mk_test_state(silent), "new");
     mk_test_pass(&w, 1);
     assert_true(silent->closed && silent->notified);
 }
@@ -328,7 +328,7 @@ static void test_the_moment_is_one(void **state)
         mk_test_pass(&w, 300);
         mk_test_send(c, MK_STR("\r\n"));
         mk_test_settle(&w);
-        assert_string_equal(mk_test_state(c), "fresh");
+        assert_string_equal(mk_test_state(c), "new");
     }
     mk_test_pass(&w, 100);
     assert_true(c->closed);
@@ -363,7 +363,7 @@ static void test_an_end_waits_for_room(void **state)
                          "Content-Length: 5\r\nConnection: close\r\n\r\nhello");
         mk_test_settle(&w);
         assert_int_equal(c->room, 0);
-        assert_string_equal(mk_test_state(c), "send");
+        assert_string_equal(mk_test_state(c), "write");
         mk_test_pass(&w, 19999);
         assert_false(c->closed);
         if (takes)

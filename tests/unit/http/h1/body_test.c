@@ -116,10 +116,10 @@ static void test_a_malformed_body_cuts_the_answer(void **state)
     open_world(answer_and_read);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(CHUNKED "1\r\nx\r\n"));
     expect_received(c, OK "Transfer-Encoding: chunked\r\n\r\n7\r\nalready\r\n");
-    assert_string_equal(mk_test_state(c), "body");
+    assert_string_equal(mk_test_state(c), "read_body");
     mk_test_send(c, MK_STR("x\r\n"));
     expect_received(c, ""); /* neither a last chunk nor another head */
-    assert_string_not_equal(mk_test_state(c), "body");
+    assert_string_not_equal(mk_test_state(c), "read_body");
     assert_string_not_equal(mk_test_state(c), "idle");
     assert_int_equal(w.aborted, 1);
     assert_int_equal(body.ends, 0);
@@ -136,7 +136,7 @@ static void test_a_small_unread_body_is_read_away(void **state)
     expect_received(c, HELLO HELLO);
     mk_test_send(c, MK_STR(POST(10) "012"));
     expect_received(c, HELLO);
-    assert_string_equal(mk_test_state(c), "body");
+    assert_string_equal(mk_test_state(c), "read_body");
     mk_test_send(c, MK_STR("3456789" GET));
     expect_received(c, HELLO);
     assert_string_equal(mk_test_state(c), "idle");
@@ -191,7 +191,7 @@ static void test_an_endless_unread_body_ends_the_connection(void **state)
     open_world(NULL);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(CHUNKED));
     expect_received(c, HELLO);
-    for (int i = 0; i < 2000 && strcmp(mk_test_state(c), "body") == 0; i++) {
+    for (int i = 0; i < 2000 && strcmp(mk_test_state(c), "read_body") == 0; i++) {
         mk_test_send(c, MK_STR("8\r\n01234567\r\n"));
         mk_test_settle(&w);
     }
@@ -265,7 +265,7 @@ static void test_a_late_invitation(void **state)
     assert_string_equal(mk_test_state(c), "handler");
     read_all(current, &w);
     expect_received(c, CONTINUE);
-    assert_string_equal(mk_test_state(c), "body");
+    assert_string_equal(mk_test_state(c), "read_body");
     close_world();
 }
 

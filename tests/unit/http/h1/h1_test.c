@@ -68,7 +68,7 @@ static void test_pipelines_of_any_depth(void **state)
     struct mk_test_client *c = mk_test_connect(&w, mk_str_c(all));
     c->room = 1000; /* it does not read until it has written everything */
     mk_test_settle(&w);
-    assert_string_equal(mk_test_state(c), "send");
+    assert_string_equal(mk_test_state(c), "write");
     assert_true(w.account.bytes < 256 * 1024);
     mk_test_take(c, SIZE_MAX);
     mk_test_settle(&w);

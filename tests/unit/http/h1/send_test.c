@@ -400,7 +400,7 @@ static void test_a_generator_lets_others_have_their_turn(void **state)
     fill_left = 10 << 20;
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(REQUEST("GET", "1")));
     assert_in_range(c->from_server.len, 256 * 1024, 320 * 1024); /* one slice in the first turn */
-    assert_string_equal(mk_test_state(c), "send");
+    assert_string_equal(mk_test_state(c), "write");
     mk_test_settle(&w);
     assert_int_equal(fill_left, 0);
     assert_string_equal(mk_test_state(c), "handler");

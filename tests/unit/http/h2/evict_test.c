@@ -75,7 +75,7 @@ static void test_idle_ones_first(void **state)
     assert_string_equal(mk_test_state(idle.end), "closed");
     assert_int_equal(mk__conn_close_idle(&w.http, 1), 1);
     assert_string_equal(mk_test_state(t.end), "closed");
-    assert_string_equal(mk_test_state(fresh), "head");
+    assert_string_equal(mk_test_state(fresh), "read_head");
     h2_free(&idle);
     h2_close(&t);
 }

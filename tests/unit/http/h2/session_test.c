@@ -12,7 +12,7 @@ static void test_greetings(void **state)
 {
     (void)state;
     struct mk_test_h2 t = h2_open(NULL);
-    assert_string_equal(mk_test_state(t.end), "fresh");
+    assert_string_equal(mk_test_state(t.end), "new");
     assert_true(mk_str_starts(mk_str_c(mk__h2_library_version()), MK_STR("1.")));
     h2_get_path(&t, 1, "/");
     h2_expect(&t, HELLO_OF(1));
@@ -85,8 +85,8 @@ static void test_two_heads_at_once(void **state)
     mk_test_settle(&w);
     h2_frame(&other, NGHTTP2_HEADERS, END_STREAM, 1, mk_str(block.p, 30));
     mk_test_settle(&w);
-    assert_string_equal(mk_test_state(t.end), "head");
-    assert_string_equal(mk_test_state(other.end), "head");
+    assert_string_equal(mk_test_state(t.end), "read_head");
+    assert_string_equal(mk_test_state(other.end), "read_head");
     h2_frame(&t, NGHTTP2_CONTINUATION, END_HEADERS, 1, mk_str(block.p + 20, block.len - 20));
     h2_frame(&other, NGHTTP2_CONTINUATION, END_HEADERS, 1, mk_str(block.p + 30, block.len - 30));
     h2_expect(&t, HELLO_OF(1));

@@ -71,7 +71,7 @@ static void test_nothing_is_asked(void **state)
 {
     (void)state;
     struct mk_test_h2 t = h2_open(NULL);
-    assert_string_equal(mk_test_state(t.end), "fresh");
+    assert_string_equal(mk_test_state(t.end), "new");
     for (int i = 0; i < 14; i++) {
         mk_test_pass(&w, 1000);
         h2_ping(&t, false);
@@ -91,7 +91,7 @@ static void test_a_head_without_an_end(void **state)
     struct mk_test_h2 t = h2_open(NULL);
     h2_head(&t, 1, 0, HEAD("GET", "/"));
     mk_test_settle(&w);
-    assert_string_equal(mk_test_state(t.end), "head");
+    assert_string_equal(mk_test_state(t.end), "read_head");
     mk_test_pass(&w, 10000);
     h2_frame(&t, NGHTTP2_CONTINUATION, 0, 1, MK_STR("")); /* that is no progress */
     mk_test_pass(&w, 4999);
@@ -136,7 +136,7 @@ static void test_drain(void **state)
     } cases[] = {
         {IDLE, "GOAWAY(2147483647,0) GOAWAY(1,0)", "linger"},
         {BUSY, "GOAWAY(2147483647,0) PING", "streams"},
-        {FRESH, "GOAWAY(2147483647,0) PING", "fresh"},
+        {FRESH, "GOAWAY(2147483647,0) PING", "new"},
     };
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
@@ -232,7 +232,7 @@ static void test_a_moment_for_the_deaf(void **state)
     t.end->room = 0;
     mk__conn_drain_all(&w.http);
     mk_test_pass(&w, 999);
-    assert_string_equal(mk_test_state(t.end), "blocked");
+    assert_string_equal(mk_test_state(t.end), "h2_write");
     mk_test_pass(&w, 1);
     assert_string_equal(mk_test_state(t.end), "closed");
     h2_close(&t);
