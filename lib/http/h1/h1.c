@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A turn of an HTTP/1 connection: input goes through the parser to an exchange, output comes back through
- * send.c. This file decides the order, and at which wait the turn ends. It knows nothing about hosts,
- * files or plugins.
+ * A turn of an HTTP/1 connection: input passes through the parser to an exchange, output comes back through send.c.
+ * This file decides the order, and in which state the turn ends. It knows nothing about hosts, files or plugins.
  */
 #include "http/h1/h1.h"
 
@@ -11,7 +10,7 @@
 
 #include <errno.h>
 
-/* How far a turn came. */
+/* What a turn needs in order to continue. */
 enum progress {
     NEEDS_INPUT,
     NEEDS_OUTPUT,
@@ -25,10 +24,10 @@ enum progress {
 };
 
 struct mk__h1_saved_input {
-    struct mk__parse parse; /* of the head that the bytes begin with, as far as it came */
+    struct mk__parse parse; /* of the head at the beginning of the input, as far as it was read */
     uint64_t since_us;
     uint32_t len, fields_bytes;
-    uint32_t at;  /* how much of it a tunnel has read */
+    uint32_t at;  /* bytes that a tunnel has read */
     char bytes[]; /* the fields, then the input */
 };
 
@@ -77,7 +76,7 @@ size_t mk__h1_read_saved_input(struct mk__conn *c, void *to, size_t size)
     return n;
 }
 
-/* Puts what was kept back to where a turn works. */
+/* Copies the saved input back into the scratch buffer, with the state of its parser. */
 static struct mk_str restore_input(struct mk__conn *c)
 {
     struct mk__context *http = c->http;
@@ -96,7 +95,7 @@ static struct mk_str restore_input(struct mk__conn *c)
     return in;
 }
 
-/* ── the exchange's way ── */
+/* ── the exchange ── */
 
 static void wake_conn(struct mk_request *req)
 {
@@ -152,14 +151,14 @@ static void init_body(struct mk_request *req)
         mk_response_error(req, 413);
 }
 
-/* A head is complete, or cannot be read any further: `status` is 0 or what the client deserves. */
+/* Begins an exchange after its head. `status` is 0, or the status of a head that could not be parsed. */
 static void begin_exchange(struct mk__conn *c, struct mk_request *req, int status)
 {
     if (status == 0)
         status = -mk__request_head_read(&req->parse, req->fields, req->base, &req->head);
     if (status) {
         req->body_done = req->body_failed = true;
-        c->closing = c->unread_input = true; /* where the message ends is not certain */
+        c->closing = c->unread_input = true; /* the end of the message is not known */
         mk_response_error(req, status);
         return;
     }
@@ -177,7 +176,7 @@ static bool awaits_proxy_header(const struct mk__conn *c)
     return MK_HAS_CLIENT_ADDR && c->peer.expects_proxy_header;
 }
 
-/* The next request of the input, if its head is complete. */
+/* Reads the head of the next request and begins the exchange, if the head is complete. */
 static enum progress read_head(struct mk__conn *c, struct mk_str *in)
 {
     struct mk__context *http = c->http;
@@ -217,7 +216,7 @@ static enum progress read_head(struct mk__conn *c, struct mk_str *in)
 
 /* ── the body ── */
 
-/* Takes the next piece of the body from the input: its length on the wire, or -errno. */
+/* Decodes the next piece of the body. Returns the number of input bytes used, -EINVAL or -EMSGSIZE. */
 static ssize_t decode_body(struct mk_request *req, struct mk_str in, struct mk_str *ret_piece, bool *ret_end)
 {
     if (req->head.body == MK__BODY_CHUNKED) {
@@ -232,7 +231,7 @@ static ssize_t decode_body(struct mk_request *req, struct mk_str in, struct mk_s
     return (ssize_t)n;
 }
 
-/* A body that cannot be understood, or is too long: the answer if there is none yet, and the end. */
+/* Ends the exchange because of its body: with `status`, if the head of a response was not sent, else with an abort. */
 static void reject_body(struct mk__conn *c, struct mk_request *req, int status)
 {
     bool answered = req->body_discard;
@@ -251,7 +250,7 @@ static bool wants_body(const struct mk_request *req)
     return !req->body_done && !req->body_paused && (req->body_fn || req->body_discard);
 }
 
-/* Has more come, or been announced by a chunk, than this body may have? */
+/* Tells whether the body is longer than its limit, counting the whole of the current chunk. */
 static bool is_too_long(const struct mk_request *req)
 {
     uint64_t limit = req->body_discard ? req->limits->discard_bytes_max : req->limits->body_bytes_max;
@@ -280,7 +279,7 @@ static void read_body(struct mk__conn *c, struct mk_request *req, struct mk_str 
         reject_body(c, req, 408);
 }
 
-/* The client waits for a word before it sends its body (RFC 9110 section 10.1.1). */
+/* Sends 100 (Continue), if the client waits for it before it sends its body (RFC 9110 section 10.1.1). */
 static void send_100_continue(struct mk__conn *c, struct mk_request *req)
 {
     struct mk__scratch *out = &c->http->out;
@@ -289,14 +288,16 @@ static void send_100_continue(struct mk__conn *c, struct mk_request *req)
         return;
     req->continue_sent = true;
     if (line.len > out->size - out->len)
-        return; /* the client stops waiting by itself: section 10.1.1 again */
+        return; /* no harm: clients do not wait forever (section 10.1.1) */
     memcpy(out->data + out->len, line.p, line.len);
     out->len += line.len;
 }
 
 /* ── a turn ── */
 
-/* The response has been handed over. What is left of the request's body? */
+/*
+ * Ends an exchange whose response is complete. Returns false if the rest of the request body must be discarded first.
+ */
 static bool end_exchange(struct mk__conn *c, struct mk_request *req)
 {
     if (!req->body_done && !c->closing) {
@@ -308,7 +309,7 @@ static bool end_exchange(struct mk__conn *c, struct mk_request *req)
     return true;
 }
 
-/* More of the body is needed; a client that has ended its side will not send it. */
+/* More of the body is needed. If the client has closed its side, the exchange ends. */
 static enum progress wait_for_input(struct mk__conn *c)
 {
     if (!c->sock.ended)
@@ -342,7 +343,7 @@ static enum progress continue_exchange(struct mk__conn *c, struct mk_str *in)
     case MK__H1_SEND_TUNNEL:
         return TAKEN_OVER;
     case MK__H1_SEND_FAILED:
-        /* an early end tells the client that the answer is not complete */
+        /* closing early shows the client that the response is incomplete */
         c->closing = c->unread_input = true;
         mk__h1_finish_exchange(c, true);
         return FINISHED;
@@ -351,7 +352,7 @@ static enum progress continue_exchange(struct mk__conn *c, struct mk_str *in)
     }
 }
 
-/* Goes on until something is missing. */
+/* Processes exchanges until one has to wait for something. */
 static enum progress process_input(struct mk__conn *c, struct mk_str *in)
 {
     for (;;) {
@@ -370,7 +371,7 @@ static enum progress process_input(struct mk__conn *c, struct mk_str *in)
     }
 }
 
-/* One read behind what is there; false when nothing more can come in this turn. */
+/* Reads once and appends to `in`. Returns false if no more input can come in this turn; on an error `*r` is BROKEN. */
 static bool read_input(struct mk__conn *c, struct mk_str *in, enum progress *r)
 {
     struct mk__scratch *scratch = &c->http->in;
@@ -387,7 +388,7 @@ static bool read_input(struct mk__conn *c, struct mk_str *in, enum progress *r)
     return n >= 0;
 }
 
-/* Cuts a connection whose exchange cannot be completed, or that nobody answers any more. */
+/* Closes the connection without sending what is in the output buffer. */
 static enum mk__conn_state drop_conn(struct mk__conn *c)
 {
     c->http->out.len = 0;
@@ -403,24 +404,27 @@ static enum mk__conn_state state_for_input(const struct mk__conn *c, struct mk_s
     return c->requests ? MK__CONN_IDLE : MK__CONN_NEW;
 }
 
-/* Empty lines are no beginning of a request (RFC 9112 section 2.2), and do not prolong any wait. */
+/* Empty lines are not the beginning of a request (RFC 9112 section 2.2), and do not restart a timeout. */
 static bool only_empty_lines(const struct mk__context *http, struct mk_str in)
 {
     return in.len && http->parse.phase == MK__PARSE_START && http->parse.line_at == in.len;
 }
 
-/* Who came during the drain has not asked anything yet; who has just shaken hands is about to, and has a moment. */
+/*
+ * Tells whether a connection without input may stay open during a drain. One that was accepted during the drain may
+ * send its first request. One that has just completed its handshake gets MK__CONN_DRAIN_GRACE_MS for it.
+ */
 static bool can_still_request(struct mk__conn *c)
 {
     if (c->requests || c->accepted_in_drain || !c->sock.io.transport->handshake)
         return c->accepted_in_drain && !c->requests;
-    /* one, however often it is asked for */
+    /* not extended by further turns */
     if (c->timer.deadline_ms > mk_loop_now_ms(c->http->loop) + MK__CONN_DRAIN_GRACE_MS)
         mk_timer_arm(c->http->loop, &c->timer, MK__CONN_DRAIN_GRACE_MS);
     return true;
 }
 
-/* Ends a turn: what must be kept is kept, and the next wait is named. */
+/* Ends a turn: saves what must be kept, and returns the state to wait in. */
 static enum mk__conn_state end_turn(struct mk__conn *c, enum progress r, struct mk_str in)
 {
     if (!c->req && c->state != MK__CONN_READ_HEAD && only_empty_lines(c->http, in))
@@ -428,7 +432,7 @@ static enum mk__conn_state end_turn(struct mk__conn *c, enum progress r, struct 
     if (r == NEEDS_INPUT && !c->req && !in.len && c->http->draining && !can_still_request(c))
         r = FINISHED;
     if (r == FINISHED && in.len)
-        c->unread_input = true; /* requests that will not be answered */
+        c->unread_input = true; /* pipelined requests that will not be answered */
     if (r == FINISHED)
         return mk__conn_begin_close(c);
     if (in.len && save_input(c, in) < 0)
@@ -463,7 +467,7 @@ enum mk__conn_state mk__h1_run_turn(struct mk__conn *c)
         p = process_input(c, &in);
     if (MK_HAS_HTTP2 && p == SWITCH_TO_H2)
         return mk__conn_switch_to_h2(c, in);
-    /* the last bytes leave together with our FIN */
+    /* so that the last bytes leave together with our FIN */
     r = mk__sock_flush(&c->sock, &http->out, http->account, p == FINISHED ? MK_IO_MORE : 0);
     if (p == BROKEN || r < 0)
         return drop_conn(c);

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A response on its way to HTTP/1 bytes (RFC 9112 section 6): head, framing, parts. Small things are
- * gathered in the worker's scratch buffer, so that the answers of a whole pipeline leave in one write;
- * files from 16 KB on go by sendfile in slices. A file that is not in the page cache is read by a disk
- * thread first: the loop never waits for a disk.
+ * Writes responses as HTTP/1 (RFC 9112 section 6): head, framing, parts. Small parts are gathered in the output buffer
+ * of the thread, so that the responses of a pipeline leave in one write; files above 16 KB are sent in slices by
+ * sendfile. A file that is not in the page cache is read by a disk thread first: the loop never waits for a disk.
  */
 #include "http/h1/h1.h"
 #include "http/file_read.h"
@@ -16,15 +15,15 @@
 #include <unistd.h>
 
 enum {
-    COPY_BYTES_MAX = 16 * 1024, /* up to here reading and one write beat sendfile */
-    SLICE_BYTES = 256 * 1024,   /* of a large file per turn, so that others get theirs */
-    READ_AHEAD_BYTES = 128 * 1024,
-    CHUNK_BYTES = 20,           /* 16 digits, CRLF, and the CRLF behind the data */
-    SHORT_CHUNK_LINE_BYTES = 6, /* 4 digits and CRLF: enough for what the scratch buffer holds */
-    GENERATE_BYTES_MIN = 1024,
+    COPY_BYTES_MAX = 16 * 1024,    /* up to here read and write are faster than sendfile */
+    SLICE_BYTES = 256 * 1024,      /* of a large body per turn, so that other connections get theirs */
+    READ_AHEAD_BYTES = 128 * 1024, /* of the kernel, by default */
+    CHUNK_BYTES = 20,              /* 16 digits, CRLF, and the CRLF behind the data */
+    SHORT_CHUNK_LINE_BYTES = 6,    /* 4 digits and CRLF: enough for the size of the output buffer */
+    GENERATE_BYTES_MIN = 1024,     /* the least room that a generator is given */
 };
 
-/* ── bytes into the scratch buffer ── */
+/* ── writing to the output buffer ── */
 
 static void put_str(struct mk__scratch *out, struct mk_str s)
 {
@@ -59,7 +58,7 @@ static enum mk__h1_send_result flush_output(struct mk__conn *c, unsigned flags)
     return r == 0 ? MK__H1_SEND_DONE : r == MK_AGAIN ? MK__H1_SEND_BLOCKED : MK__H1_SEND_BROKEN;
 }
 
-/* Room for `n` bytes, flushing if need be. */
+/* Makes room for `n` bytes in the output buffer, flushing it if necessary. */
 static enum mk__h1_send_result make_room(struct mk__conn *c, size_t n)
 {
     struct mk__scratch *out = &c->http->out;
@@ -71,12 +70,12 @@ static enum mk__h1_send_result make_room(struct mk__conn *c, size_t n)
 
 /* ── the head ── */
 
-/* May the connection go on after this response? What is unread of the request decides too. */
+/* Decides whether the connection stays open after this response; what is unread of the request body counts too. */
 static void decide_keep_alive(struct mk__conn *c, struct mk_request *req)
 {
     const struct mk__http_settings *s = c->http->settings;
-    bool unread = !req->body_done && (req->ended || !req->body_fn);     /* and nobody reads on */
-    bool uninvited = req->head.expects_continue && !req->continue_sent; /* it may never send its body */
+    bool unread = !req->body_done && (req->ended || !req->body_fn);     /* and will not be read */
+    bool uninvited = req->head.expects_continue && !req->continue_sent; /* the client may never send the body */
     if (!s->keep_alive || !req->head.keep_alive || req->close_wanted || c->http->draining || c->http->retiring ||
         c->sock.ended || (s->requests_max && c->requests >= s->requests_max))
         c->closing = true;
@@ -90,13 +89,13 @@ static void decide_keep_alive(struct mk__conn *c, struct mk_request *req)
 
 static void decide_framing(struct mk__conn *c, struct mk_request *req)
 {
-    if (MK__TUNNELS && req->tunnel) { /* no body, and no end: RFC 9110 section 9.3.6 */
+    if (MK__TUNNELS && req->tunnel) { /* neither body nor framing: RFC 9110 section 9.3.6 */
         req->length_known = req->is_chunked = c->closing = false;
         req->bodyless = true;
         return;
     }
     req->length_known = mk_response_get_length(req, &req->length);
-    if (req->status == 205) { /* content is forbidden, a length is not: RFC 9110 section 15.3.6 */
+    if (req->status == 205) { /* has no content, but may have a length: RFC 9110 section 15.3.6 */
         req->length = 0;
         req->length_known = true;
     }
@@ -127,16 +126,16 @@ static void put_fields(struct mk__scratch *out, const struct mk__header *fields,
     }
 }
 
-/* With status line, framing and Connection. */
+/* Returns an upper bound for the head with status line, framing and Connection. */
 static size_t head_bytes(const struct mk_request *req)
 {
     return 256 + MK__DATE_LINES_BYTES + fields_bytes(req->headers, req->headers_len);
 }
 
-/* More fields than any client would take: the least that can be said. */
+/* The headers do not fit into the output buffer: sends a 500 without them. */
 static void replace_head_with_500(struct mk_request *req)
 {
-    mk_log_error("a response has more than %d bytes of fields", MK__OUT_BYTES);
+    mk_log_error("the headers of a response are longer than %d bytes: sending 500 instead", MK__OUT_BYTES);
     mk__response_reset_to_status(req, 500);
 }
 
@@ -254,8 +253,8 @@ static enum mk__h1_send_result copy_file(struct mk__conn *c, struct mk_request *
 }
 
 /*
- * Makes sure that sendfile finds the next slice in the page cache: its last byte, and one in each window that
- * the kernel reads ahead at a time. DONE, DISK or FAILED.
+ * Checks that the next slice is in the page cache, so that sendfile does not wait: its last byte, and one byte of each
+ * window that the kernel reads ahead. Returns DONE, NEEDS_DISK (a read job was started) or FAILED.
  */
 static enum mk__h1_send_result cache_slice(struct mk_request *req, struct mk__part *part, size_t slice)
 {
@@ -310,13 +309,13 @@ static enum mk__h1_send_result put_file(struct mk__conn *c, struct mk_request *r
     return part->left <= COPY_BYTES_MAX && !part->chunk_started ? copy_file(c, req, part) : send_file(c, req, part);
 }
 
-/* What goes beyond the announced length would be read as the next response. */
+/* Bytes beyond the announced length would be parsed as the next response. */
 static bool is_over_length(const struct mk_request *req, uint64_t bytes)
 {
     return req->length_known && bytes > req->length - req->sent_bytes;
 }
 
-/* One piece of a generator or, without a part, of the filters; a chunk of its own if the length is unknown. */
+/* Writes one piece of a generator or, without a part, of the filters; as a chunk, if the length is unknown. */
 static ssize_t generate_once(struct mk_request *req, struct mk__part *part, struct mk__scratch *out)
 {
     size_t prefix = req->is_chunked ? SHORT_CHUNK_LINE_BYTES : 0, room = out->size - out->len - CHUNK_BYTES;
@@ -339,13 +338,13 @@ static ssize_t generate_once(struct mk_request *req, struct mk__part *part, stru
     return n;
 }
 
-static_assert(MK__OUT_BYTES <= 0xffff, "four digits tell every chunk that the scratch buffer holds");
+static_assert(MK__OUT_BYTES <= 0xffff, "four digits are enough for a chunk in the output buffer");
 
 static enum mk__h1_send_result put_generated(struct mk__conn *c, struct mk_request *req, struct mk__part *part)
 {
     for (size_t made = 0; made < SLICE_BYTES;) {
         struct mk__scratch *out = &c->http->out;
-        /* whether more follows is not known before the generator is asked */
+        /* flushes without MK_IO_MORE: whether more follows is not known before the generator is called */
         if (GENERATE_BYTES_MIN + CHUNK_BYTES > out->size - out->len) {
             enum mk__h1_send_result r = flush_output(c, 0);
             if (r != MK__H1_SEND_DONE)
@@ -367,7 +366,7 @@ static enum mk__h1_send_result put_generated(struct mk__conn *c, struct mk_reque
     return MK__H1_SEND_YIELD;
 }
 
-/* The filters read the parts; one that ends before them has failed. */
+/* Writes the output of the filters, which read the parts. A filter that ends before the parts has failed. */
 static enum mk__h1_send_result put_filtered(struct mk__conn *c, struct mk_request *req)
 {
     mk__filter_begin_turn(req);
@@ -394,7 +393,7 @@ static enum mk__h1_send_result put_part(struct mk__conn *c, struct mk_request *r
     }
 }
 
-/* What is queued, and what the drain callback adds to it; a client that takes everything yields as well. */
+/* Writes the queue of parts, and what the on_writable function adds to it. Yields even if the socket never fills up. */
 static enum mk__h1_send_result put_parts(struct mk__conn *c, struct mk_request *req)
 {
     for (uint64_t before = req->sent_bytes;;) {
@@ -417,7 +416,7 @@ static enum mk__h1_send_result put_end(struct mk__conn *c, struct mk_request *re
     if (req->bodyless)
         return MK__H1_SEND_DONE;
     if (req->length_known && !req->is_chunked && req->sent_bytes != req->length)
-        return MK__H1_SEND_FAILED; /* what was announced did not come */
+        return MK__H1_SEND_FAILED; /* the body is shorter than announced */
     if (!req->is_chunked)
         return MK__H1_SEND_DONE;
     const struct mk__trailers *t = mk__request_trailers(req);
