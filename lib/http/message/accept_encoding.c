@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Accept-Encoding (RFC 9110 section 12.5.3): from the field to a weight for each coding that we know, and the
- * order in which a server may try them. Pure.
+ * Accept-Encoding (RFC 9110 section 12.5.3): parses the field into a weight for each known coding, and selects codings
+ * in the order of their weights. Pure.
  */
 #include "http/message/parse.h"
 
@@ -23,7 +23,7 @@ struct mk_str mk_coding_name(enum mk_coding coding)
     return mk_str_c(names[coding]);
 }
 
-/* RFC 9110 section 8.4.1.3 wants the old name of gzip to be understood. */
+/* Returns the row of a coding. x-gzip is equivalent to gzip (RFC 9110 section 8.4.1.3). */
 static unsigned find_coding(struct mk_str name)
 {
     unsigned i = 0;
@@ -32,7 +32,7 @@ static unsigned find_coding(struct mk_str name)
     return i == UNKNOWN ? MK_CODING_GZIP : i < UNKNOWN ? i : UNKNOWN;
 }
 
-/* qvalue: 0 to 1 with up to three digits, in thousandths; -1 when it is none. */
+/* Parses a qvalue: 0 to 1 with up to three digits. Returns it in thousandths, or -1 if it is malformed. */
 static int parse_weight(struct mk_str s)
 {
     int value = 0;
@@ -49,7 +49,7 @@ static int parse_weight(struct mk_str s)
     return value <= WEIGHT_MAX ? value : -1;
 }
 
-/* One element: coding [ OWS ";" OWS "q=" qvalue ]. False when it is garbled. */
+/* Reads one element: coding [ OWS ";" OWS "q=" qvalue ]. Returns false if it is malformed. */
 static bool read_coding(struct mk_str element, uint16_t weights[])
 {
     const char *semicolon = memchr(element.p, ';', element.len);
@@ -89,7 +89,7 @@ void mk_accept_encoding(struct mk_str value, struct mk_accept *ret)
 bool mk_accept_next(struct mk_accept *accept, const uint8_t *offered, unsigned n, enum mk_coding *ret)
 {
     unsigned best = accept->weight[MK_CODING_IDENTITY], found = MK_CODING_IDENTITY;
-    best -= best > 0; /* as good as identity is good enough */
+    best -= best > 0; /* an equal weight is enough */
     for (unsigned i = 0; i < n; i++) {
         if (accept->weight[offered[i]] <= best)
             continue;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The decoder of the chunked transfer coding. Responsible for strict framing and its limits; adding up the
- * size of a body, and what is done with it, is the caller's business.
+ * The decoder of the chunked transfer coding. Responsible for strict framing and its limits; the caller counts and uses
+ * the bytes of the body.
  *
  *     ┌► SIZE ─► extensions ─► SIZE_LF ─► DATA ─► DATA_CR ─► DATA_LF ─┐
  *     └──────────────────────────┼────────────────────────────────────┘
  *                             size 0 ─► TRAILER ⇄ name: value CRLF ─► END_LF ─► done
  *
- * The machine is a table of states and classes of bytes. What it does not name is malformed: a bare CR or
- * LF, a control byte, a blank where the grammar has none.
+ * A table of states and byte classes. A transition that is not in the table is malformed: a bare CR or LF, a control
+ * byte, a blank where the grammar has none.
  */
 #include "http/message/chunked.h"
 
@@ -21,7 +21,7 @@ enum class {
     BLANK, /* SP HTAB */
     CR,
     LF,
-    HEX,   /* a digit of a size, also part of a token */
+    HEX,   /* a digit of a size; also allowed in tokens */
     TOKEN, /* the other bytes of a token */
     SEMICOLON,
     EQUALS,
@@ -32,7 +32,7 @@ enum class {
     CLASSES,
 };
 
-/* The groups matter: see count_byte(). */
+/* count_byte() depends on the order of the groups. */
 enum state {
     BROKEN,
     SIZE_FIRST,
@@ -110,7 +110,7 @@ static int set_broken(struct mk__chunked *c, int err)
     return err;
 }
 
-/* Counts the byte that led from one state to the next; false when that is too many. */
+/* Counts a byte of framing for the limits. Returns false above one of them. */
 static bool count_byte(struct mk__chunked *c, enum state from, enum state to)
 {
     if (from >= TRAILER) {
@@ -124,7 +124,7 @@ static bool count_byte(struct mk__chunked *c, enum state from, enum state to)
     return c->line_bytes <= c->limits.line_bytes_max && c->ext_bytes <= c->limits.ext_bytes_total_max;
 }
 
-/* 16 digits at most, so that the size cannot overflow. */
+/* Adds a digit to the size of a chunk. Returns false after 16 digits, so that the size cannot overflow. */
 static bool add_digit(struct mk__chunked *c, enum state from, char digit)
 {
     if (from == SIZE_FIRST)
@@ -133,7 +133,7 @@ static bool add_digit(struct mk__chunked *c, enum state from, char digit)
     return ++c->digits <= 16;
 }
 
-/* Takes one byte of framing. */
+/* Decodes one byte of framing. Returns 0, -EINVAL or -EMSGSIZE. */
 static int decode_byte(struct mk__chunked *c, char byte)
 {
     enum state from = c->state, to = transitions[from][classes[(unsigned char)byte]];

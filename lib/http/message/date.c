@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * HTTP dates by arithmetic. Responsible for the calendar and the three notations; comparing dates is the
- * business of the validators.
+ * HTTP dates by arithmetic. Responsible for the calendar and the three formats; validators.c compares dates.
  *
- * The arithmetic counts years from March, so that the leap day is a year's last one.
+ * Years are counted from March, so that the leap day is the last day of a year.
  */
 #include "http/message/date.h"
 
@@ -11,7 +10,7 @@
 
 enum { DAY_SECONDS = 86400, DAYS_400_YEARS = 146097 };
 
-/* 1970-01-01, counted in days from 1 March of the year -400 (so that nothing below is ever negative). */
+/* 1970-01-01, counted in days from 1 March of the year -400 (so that no number below is negative). */
 static const int64_t epoch_days = 719468 + DAYS_400_YEARS;
 static const int64_t seconds_min = -62167219200; /* 0000-01-01T00:00:00Z */
 static const int64_t seconds_max = 253402300799; /* 9999-12-31T23:59:59Z */
@@ -29,7 +28,7 @@ static int64_t days_to_march(int64_t year)
     return year * 365 + year / 4 - year / 100 + year / 400;
 }
 
-/* Days from 1 March to the first day of the month that is `n` months later: 31 30 31 30 31, twice and a half. */
+/* Days from 1 March to the first day of the month `n` months later: 31 30 31 30 31, two and a half times. */
 static int days_to_month(int n)
 {
     return (153 * n + 2) / 5;
@@ -42,7 +41,7 @@ static int64_t to_seconds(const struct civil *c)
     return days * DAY_SECONDS + c->hour * 3600 + c->minute * 60 + c->second;
 }
 
-/* `*ret_weekday` counts from Sunday. */
+/* Converts seconds since 1970 to a date. `*ret_weekday` counts from Sunday. */
 static struct civil to_civil(int64_t seconds, int *ret_weekday)
 {
     int64_t shifted = seconds + epoch_days * DAY_SECONDS;
@@ -54,7 +53,7 @@ static struct civil to_civil(int64_t seconds, int *ret_weekday)
     else if (days_to_march(year + 1) <= days)
         year++;
     int day = (int)(days - days_to_march(year)), n = (day * 5 + 2) / 153;
-    *ret_weekday = (int)((days + 3) % 7); /* the day 0 was a Wednesday */
+    *ret_weekday = (int)((days + 3) % 7); /* day 0 was a Wednesday */
     return (struct civil){
         .year = (int)year - 400 + (n >= 10),
         .month = n < 10 ? n + 3 : n - 9,
@@ -94,7 +93,10 @@ size_t mk__date_format(int64_t seconds, char out[MK__DATE_BYTES + 1])
     return MK__DATE_BYTES;
 }
 
-/* Cuts the row that `s` starts with off it: its number, or -1. `len` 0 compares the rows' whole text. */
+/*
+ * Removes the row that `s` starts with. Compares the first `len` bytes of each row, or with 0 all of it. Returns the
+ * index of the row, or -1.
+ */
 static int cut_name(struct mk_str *s, const char *rows, size_t n, size_t row_bytes, size_t len)
 {
     for (size_t i = 0; i < n; i++) {
@@ -108,7 +110,7 @@ static int cut_name(struct mk_str *s, const char *rows, size_t n, size_t row_byt
     return -1;
 }
 
-/* Cuts `n` digits off; `padded`: the first may be a space. The number, or -1. */
+/* Removes `n` digits from `s`; with `padded` the first may be a space. Returns the number, or -1. */
 static int cut_number(struct mk_str *s, unsigned n, bool padded)
 {
     int value = 0;
@@ -124,7 +126,7 @@ static int cut_number(struct mk_str *s, unsigned n, bool padded)
     return value;
 }
 
-/* One field of a notation; the letters are those of strftime. Its value, or -1. */
+/* Reads one field of a format; the letters are those of strftime. Returns its value, or -1. */
 static int cut_field(struct mk_str *s, char field, struct civil *c)
 {
     switch (field) {
@@ -151,9 +153,9 @@ static int cut_field(struct mk_str *s, char field, struct civil *c)
     }
 }
 
-static bool match_notation(struct mk_str s, const char *notation, struct civil *ret)
+static bool match_format(struct mk_str s, const char *format, struct civil *ret)
 {
-    for (const char *f = notation; *f; f++) {
+    for (const char *f = format; *f; f++) {
         if (*f == '%') {
             if (cut_field(&s, *++f, ret) < 0)
                 return false;
@@ -178,7 +180,7 @@ static bool is_valid_date(const struct civil *c)
     return c->day >= 1 && c->day <= days && c->hour < 24 && c->minute < 60 && c->second <= 60;
 }
 
-/* The latest year with these two digits in which the date is not more than 50 years after `now`. */
+/* Sets the latest year with these two digits in which the date is at most 50 years after `now`. */
 static void resolve_century(struct civil *c, int64_t now)
 {
     int weekday;
@@ -192,14 +194,14 @@ static void resolve_century(struct civil *c, int64_t now)
 int mk__date_parse(struct mk_str text, int64_t now, int64_t *ret_seconds)
 {
     enum { RFC850 = 1 };
-    static const char notations[][28] = {
+    static const char formats[][28] = {
         "%a, %d %b %Y %H:%M:%S GMT",
         [RFC850] = "%A, %d-%b-%y %H:%M:%S GMT",
         "%a %b %e %H:%M:%S %Y",
     };
-    for (size_t i = 0; i < sizeof(notations) / sizeof(notations[0]); i++) {
+    for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
         struct civil c = {0};
-        if (!match_notation(text, notations[i], &c))
+        if (!match_format(text, formats[i], &c))
             continue;
         if (i == RFC850)
             resolve_century(&c, now);

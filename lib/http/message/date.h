@@ -13,15 +13,14 @@
 enum { MK__DATE_BYTES = 29 };
 
 /*
- * Writes `Sun, 06 Nov 1994 08:49:37 GMT` and a NUL: 29. Seconds outside the years 0000 to 9999 are
- * moved to the nearest end of them.
+ * Writes `Sun, 06 Nov 1994 08:49:37 GMT` and a NUL. Seconds outside the years 0000 to 9999 are moved to the nearest end
+ * of them. Returns MK__DATE_BYTES.
  */
 size_t mk__date_format(int64_t seconds, char out[MK__DATE_BYTES + 1]);
 
 /*
- * Reads the three formats, strictly and with the case as specified: -EINVAL for anything else. `now`
- * settles the century of the one with a two-digit year: never more than 50 years ahead. The name of the
- * weekday must be one, but need not fit the date. Second 60 is the first of the next minute.
+ * Parses the three formats strictly and case-sensitively. A two-digit year is at most 50 years after `now`. The weekday
+ * need not fit the date. Second 60 is the first second of the next minute. Returns 0 or -EINVAL.
  */
 int mk__date_parse(struct mk_str text, int64_t now, int64_t *ret_seconds);
 

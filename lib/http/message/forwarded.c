@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The walk of http/message/forwarded.h. Lists are cut from their right end, where the proxies that we trust have
- * written: what a client puts to the left of that, an opening quote for example, cannot change how they are understood.
+ * Parses the fields of http/message/forwarded.h. Lists are read from their right end, where trusted proxies have
+ * written: what a client has written to the left of that, an opening quote for example, cannot change how they are
+ * parsed.
  */
 #include "http/message/forwarded.h"
 
-/* An odd number of backslashes stands before the byte at `i`. */
+/* Tells whether an odd number of backslashes precedes the byte at `i`. */
 static bool is_escaped(struct mk_str s, size_t i)
 {
     size_t n = 0;
@@ -14,7 +15,7 @@ static bool is_escaped(struct mk_str s, size_t i)
     return n % 2;
 }
 
-/* Cuts off what stands behind the last `mark`, trimmed; all of it when there is none. */
+/* Removes and returns what follows the last `mark`, trimmed; without a mark all of `rest`. */
 static struct mk_str cut_last(struct mk_str *rest, char mark, bool with_quotes)
 {
     size_t i = rest->len;
@@ -29,7 +30,7 @@ static struct mk_str cut_last(struct mk_str *rest, char mark, bool with_quotes)
     return last;
 }
 
-/* An obfuscated port ("192.0.2.1:_web", RFC 7239 section 6.3) is none that anybody could use. */
+/* Removes an obfuscated port, which is of no use: "192.0.2.1:_web" (RFC 7239 section 6.3). */
 static struct mk_str strip_obfuscated_port(struct mk_str node)
 {
     const char *colon = node.len ? memrchr(node.p, ':', node.len) : NULL;
@@ -81,14 +82,14 @@ void mk__forwarded_read_x_proto(struct mk__forwarded *f, struct mk_str line)
 
 /* ── Forwarded: name=value pairs (RFC 7239 section 4) ── */
 
-/* Nothing that we look for holds a quote or a backslash: one with them is garbage. */
+/* No valid value contains a quote or a backslash, so escapes need not be decoded. */
 static struct mk_str unquote(struct mk_str value)
 {
     bool quoted = value.len >= 2 && value.p[0] == '"' && value.p[value.len - 1] == '"';
     return quoted ? mk_str(value.p + 1, value.len - 2) : value;
 }
 
-/* Where an element stands, its proxy is trusted: that is so for what it says of the scheme, too. */
+/* Reads an element that a trusted proxy has written; its scheme is trusted too. */
 static void read_forwarded_element(struct mk__forwarded *f, struct mk_str element)
 {
     struct mk_str node = MK_STR("");

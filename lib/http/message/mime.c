@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Media types. Responsible for the table (names as registered with IANA where there is one; text in UTF-8,
- * as nearly all text is today) and for looking an extension up; it never looks into a file.
+ * Media types by extension: the table and its lookup; files are not read. The names are those registered with IANA, if
+ * there are any; text is UTF-8.
  *
- * The table holds no pointers, so that it needs no relocation and stays in shared, read-only pages: a row
- * says where its type lies in one struct of strings.
+ * The table contains no pointers, so that it needs no relocations and stays in shared, read-only pages: a row has
+ * offsets into structs of strings.
  */
 #include "http/message/mime.h"
 
@@ -302,7 +302,7 @@ static const struct row {
     uint8_t extension_len, len;
 } rows[] = {EXTENSIONS(ROW)};
 
-/* The extension of a path's last segment, empty without one. */
+/* Returns the extension of the last segment of a path, or an empty string. */
 static struct mk_str get_extension(struct mk_str path)
 {
     for (size_t i = path.len; i && path.p[i - 1] != '/'; i--)
@@ -311,7 +311,7 @@ static struct mk_str get_extension(struct mk_str path)
     return MK_STR_NONE;
 }
 
-/* memcmp order without case; a prefix comes first. `b` is in lower case. */
+/* Compares like memcmp, ignoring case; a prefix comes first. `b` must be lower case. */
 static int compare_extension(struct mk_str a, struct mk_str b)
 {
     for (size_t i = 0; i < a.len && i < b.len; i++) {
@@ -341,7 +341,7 @@ struct mk_str mk__mime_find_builtin(struct mk_str path)
     return MK_STR_NONE;
 }
 
-/* The place of an extension among the sorted pairs; whether it is there. */
+/* Finds an extension in the sorted pairs. Returns false if it is missing; `*ret_at` is where it belongs then. */
 static bool find_pair(const struct mk__mime_pair *pairs, unsigned n, struct mk_str extension, unsigned *ret_at)
 {
     unsigned low = 0, high = n;

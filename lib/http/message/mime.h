@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Media types by file name extension: a built-in table, and what a configuration lays over it. The types
- * are complete values of Content-Type.
+ * Media types by file name extension: a built-in table, and an overlay from the configuration. The types are complete
+ * values of Content-Type.
  */
 #ifndef MK_HTTP_MESSAGE_MIME_H
 #define MK_HTTP_MESSAGE_MIME_H
@@ -10,8 +10,8 @@
 #include <monkey/str.h>
 
 /*
- * The built-in type of the extension behind the last dot of the path's last segment, whatever its case;
- * empty (`p` NULL) without one. A constant with a NUL behind it.
+ * Returns the built-in type of the extension after the last dot of the last segment of the path, in any case; empty
+ * (`p` NULL) if there is none. A constant, followed by a NUL.
  */
 struct mk_str mk__mime_find_builtin(struct mk_str path);
 
@@ -19,7 +19,7 @@ struct mk__mime_pair {
     struct mk_str extension, type; /* the extension without its dot */
 };
 
-/* Lives as long as the arena that it was made in. */
+/* Lives as long as its arena. */
 struct mk__mime {
     const struct mk__mime_pair *pairs; /* sorted, in lower case */
     unsigned n;
@@ -27,13 +27,13 @@ struct mk__mime {
 };
 
 /*
- * Makes an overlay from `n` pairs (copied; of two with the same extension the later one counts) and the
- * type of everything unknown (copied; may be empty). -ENOMEM leaves an overlay without pairs.
+ * Initializes an overlay with copies of `n` pairs and of the type of unknown extensions, which may be empty. Of two
+ * pairs with the same extension the later one counts. Returns 0 or -ENOMEM; the overlay has no pairs then.
  */
 int mk__mime_overlay_init(struct mk__mime *m, struct mk_arena *arena, const struct mk__mime_pair *pairs, unsigned n,
                           struct mk_str fallback);
 
-/* The type for a path: of the overlay, else the built-in one, else the fallback. Any thread. */
+/* Returns the type for a path: from the overlay, else the built-in one, else the fallback. Any thread. */
 struct mk_str mk__mime_find(const struct mk__mime *m, struct mk_str path);
 
 #endif

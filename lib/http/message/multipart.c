@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The texts between several ranges, all made before the first byte leaves, so that the length of the whole
- * is known. Moving the ranges themselves is not its business.
+ * Builds the texts around several ranges before the first byte is sent, so that the length of the body is known. The
+ * caller sends the ranges themselves.
  */
 #include "http/message/multipart.h"
 
@@ -11,7 +11,7 @@
 #include <errno.h>
 #include <sys/random.h>
 
-/* Everything that stands around a part but its type and its boundary: fixed text and three numbers. */
+/* The most that precedes a part, without type and boundary: fixed text and three numbers. */
 enum { HEAD_BYTES = 112 };
 
 int mk__multipart_make_boundary(char *ret_boundary)
@@ -24,7 +24,7 @@ int mk__multipart_make_boundary(char *ret_boundary)
     return 0;
 }
 
-/* A line end belongs to the delimiter behind it (RFC 2046 section 5.1.1); in front of the first there is none. */
+/* A line end belongs to the delimiter that follows it (RFC 2046 section 5.1.1); the first delimiter has none. */
 static void add_head(struct mk_buf *b, struct mk_str boundary, bool is_first, struct mk_str type,
                      const struct mk__range *r, uint64_t size)
 {
@@ -34,7 +34,7 @@ static void add_head(struct mk_buf *b, struct mk_str boundary, bool is_first, st
                 (unsigned long long)r->last, (unsigned long long)size);
 }
 
-/* What was appended last. The buffer is fixed: its bytes stay where they are. */
+/* Returns what was appended after `*from`. The buffer is fixed, so that its bytes do not move. */
 static struct mk_str take_appended(const struct mk_buf *b, size_t *from)
 {
     struct mk_str piece = mk_str(b->data + *from, b->len - *from);

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The parser of http/message/parse.h. Strict on purpose: whatever two implementations could read in two ways (bare
- * CR or LF, folded lines, space before a colon, control bytes) is refused, since a disagreement between a
- * proxy and a server about where a message ends is how requests are smuggled. What the fields mean is not
- * decided here (request_head.c).
+ * The parser of http/message/parse.h. Strict on purpose: what two implementations could parse differently (bare CR or
+ * LF, folded lines, space before a colon, control bytes) is rejected, because request smuggling needs a proxy and a
+ * server that disagree about the end of a message. The meaning of the fields is found in request_head.c.
  */
 #include "http/message/parse.h"
 
@@ -14,7 +13,7 @@ enum { EMPTY_LINES_MAX = 8, HEAD_BYTES_LIMIT = UINT16_MAX };
 
 enum { TOKEN = 1, TARGET = 2, VALUE = 4 };
 
-/* What a byte may be part of: a token, a request target, a field value (RFC 9110 section 5.5). */
+/* Where a byte is allowed: in a token, in a request target, in a field value (RFC 9110 section 5.5). */
 static const uint8_t classes[256] = {
     ['\t'] = VALUE,
     [' '] = VALUE,
@@ -59,7 +58,7 @@ struct name {
     uint8_t id;
 };
 
-/* Field names by length, so that a lookup compares with two or three at most. */
+/* Field names, sorted by length, so that a lookup compares with three at most. */
 static const struct name names[] = {
     {MK_STR("te"), MK_HEADER_TE},
     {MK_STR("host"), MK_HEADER_HOST},
@@ -124,7 +123,7 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* "HTTP/1.x": RFC 9112 section 2.3. Another major version is 505, anything else 400. */
+/* Reads "HTTP/1.x" (RFC 9112 section 2.3). Returns 0, -505 (another major version) or -400. */
 static int read_version(struct mk__parse *p, struct mk_str s)
 {
     if (s.len != 8 || memcmp(s.p, "HTTP/", 5) != 0 || !is_digit(s.p[5]) || s.p[6] != '.' || !is_digit(s.p[7]))
@@ -135,7 +134,7 @@ static int read_version(struct mk__parse *p, struct mk_str s)
     return 0;
 }
 
-/* method SP request-target SP HTTP-version */
+/* Reads method SP request-target SP HTTP-version. Returns 0, -400 or -505. */
 static int read_request_line(struct mk__parse *p, struct mk_str line)
 {
     size_t n = span_class(line, TOKEN);
@@ -152,7 +151,10 @@ static int read_request_line(struct mk__parse *p, struct mk_str line)
     return read_version(p, mk_str(line.p + at, line.len - at));
 }
 
-/* field-name ":" OWS field-value OWS, without a space before the colon (RFC 9112 section 5.1) */
+/*
+ * Reads field-name ":" OWS field-value OWS, without a space before the colon (RFC 9112 section 5.1). Returns 0 or
+ * -400.
+ */
 static int read_field(struct mk__parse *p, struct mk__field *field, struct mk_str line)
 {
     size_t name_len = span_class(line, TOKEN);
@@ -174,13 +176,13 @@ static int read_field(struct mk__parse *p, struct mk__field *field, struct mk_st
 
 static_assert(MK_HEADER_COUNT <= sizeof(((struct mk__parse *)0)->seen) * CHAR_BIT, "a bit for each field");
 
-/* One line without its CRLF. 0 when it ended the head, MK_AGAIN to go on, a negative status. */
+/* Reads a line without its CRLF. Returns 0 (it ended the head), MK_AGAIN or a negative status. */
 static int read_line(struct mk__parse *p, struct mk__field *fields, const struct mk__parse_limits *limits,
                      struct mk_str line)
 {
     int err;
     if (p->phase == MK__PARSE_START) {
-        /* a robust server skips empty lines before the request line: RFC 9112 section 2.2 */
+        /* empty lines before the request line are skipped: RFC 9112 section 2.2 */
         if (line.len == 0)
             return ++p->empty_lines > EMPTY_LINES_MAX ? -400 : MK_AGAIN;
         err = read_request_line(p, line);
@@ -190,7 +192,7 @@ static int read_line(struct mk__parse *p, struct mk__field *fields, const struct
             p->phase = MK__PARSE_DONE;
             return 0;
         }
-        if (p->n_fields >= limits->fields_max) /* above it, when a reload has lowered it since */
+        if (p->n_fields >= limits->fields_max) /* may be above the limit, if a reload has lowered it */
             return -431;
         err = read_field(p, &fields[p->n_fields], line);
         p->n_fields += err == 0;
@@ -198,14 +200,17 @@ static int read_line(struct mk__parse *p, struct mk__field *fields, const struct
     return err ? err : MK_AGAIN;
 }
 
-/* A request line that is too long: is it the method, which nobody has implemented then, or the target? */
+/* Returns the status for a request line that is too long: because of its method (-501) or its target (-414). */
 static int reject_line(struct mk_str line)
 {
     size_t n = span_class(line, TOKEN);
     return n == line.len ? -501 : line.p[n] == ' ' ? -414 : -400;
 }
 
-/* Is a line of which `len - p->line_at` bytes are here (no LF among them), or its head, too long already? */
+/*
+ * Checks the lengths of the current line, of which `len - p->line_at` bytes are there without an LF, and of the head.
+ * Returns MK_AGAIN or a negative status.
+ */
 static int check_length(const struct mk__parse *p, const struct mk__parse_limits *limits, const char *head, size_t len)
 {
     if (p->phase == MK__PARSE_START && len - p->line_at > limits->line_bytes_max + 1)
@@ -213,7 +218,7 @@ static int check_length(const struct mk__parse *p, const struct mk__parse_limits
     return len >= limits->head_bytes_max || len >= HEAD_BYTES_LIMIT ? -431 : MK_AGAIN;
 }
 
-/* A method or an empty line. */
+/* Tells whether a method or an empty line can begin with `c`. */
 static bool can_begin(char c)
 {
     return (classes[(unsigned char)c] & TOKEN) || c == '\r' || c == '\n';
@@ -226,14 +231,14 @@ int mk__parse_head(struct mk__parse *p, struct mk__field *fields, const struct m
         head.len = HEAD_BYTES_LIMIT;
     while (p->seen_len < head.len) {
         if (p->phase == MK__PARSE_START && !can_begin(head.p[p->line_at]))
-            return -400; /* a TLS handshake, say: no line end will ever come */
+            return -400; /* a TLS handshake, for example, which may have no line end */
         const char *lf = memchr(head.p + p->seen_len, '\n', head.len - p->seen_len);
         if (!lf) {
             p->seen_len = (uint16_t)head.len;
             break;
         }
         size_t end = (size_t)(lf - head.p);
-        int r = check_length(p, limits, head.p, end); /* the verdict must not depend on how the bytes were cut */
+        int r = check_length(p, limits, head.p, end); /* the result must not depend on how the input was split */
         if (r != MK_AGAIN)
             return r;
         if (end == p->line_at || lf[-1] != '\r')

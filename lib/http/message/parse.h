@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The parser of message heads (RFC 9112 sections 2 to 5): bytes in, spans out. It keeps no pointer to the
- * bytes, so they may move between two calls, and it never looks at a byte twice to find a line's end.
+ * Parses message heads (RFC 9112 sections 2 to 5): bytes in, spans out. Keeps no pointer to the bytes, so that they may
+ * move between two calls, and searches each byte for the end of a line only once.
  *
  *     GET /index.html HTTP/1.1 CRLF Host: example.org CRLF CRLF body...
  *     └method┘ └─target─┘  minor     └name┘ └──value──┘         ▲ head_len
@@ -24,9 +24,9 @@ struct mk__field {
 };
 
 struct mk__parse_limits {
-    uint32_t line_bytes_max; /* request line: 414 beyond it */
-    uint32_t head_bytes_max; /* all of the head: 431 */
-    uint32_t fields_max;     /* 431 */
+    uint32_t line_bytes_max; /* of the request line; above: 414 or 501 */
+    uint32_t head_bytes_max; /* of the whole head; above: 431 */
+    uint32_t fields_max;     /* above: 431 */
 };
 
 enum mk__parse_phase { MK__PARSE_START, MK__PARSE_FIELDS, MK__PARSE_DONE };
@@ -41,21 +41,21 @@ struct mk__parse {
     uint8_t method; /* enum mk_method */
     uint8_t minor;  /* of HTTP/1.x */
     uint8_t empty_lines;
-    uint32_t seen; /* a bit for each enum mk_header_id that came */
+    uint32_t seen; /* the fields of the head, a bit for each enum mk_header_id */
 };
 
 /*
- * Reads on, in `head`, which starts with the first byte of the message and has grown since the last call.
- * `p` starts out zeroed. `fields` has room for limits->fields_max and must hold what earlier calls put there. Limits
- * may change between two calls.
+ * Continues parsing `head`, which starts with the first byte of the message and may have grown since the last call. `p`
+ * must be zeroed before the first call. `fields` has room for limits->fields_max and must keep its content between
+ * calls. The limits may change between two calls.
  *
- * 0: the head is complete (p->head_len). MK_AGAIN: more bytes are needed. Otherwise the negative status that
- * the client deserves: -400, -414, -431, -501, -505; the connection cannot be used any further.
+ * Returns 0 (the head is complete: p->head_len), MK_AGAIN (more bytes are needed) or the negative status to answer
+ * with: -400, -414, -431, -501, -505. After an error the connection cannot be used any further.
  */
 int mk__parse_head(struct mk__parse *p, struct mk__field *fields, const struct mk__parse_limits *limits,
                    struct mk_str head);
 
-/* Is every byte of `s` allowed in a token (RFC 9110 section 5.6.2), and is there one? */
+/* Tells whether `s` is a token (RFC 9110 section 5.6.2). */
 bool mk__parse_is_token(struct mk_str s);
 
 #endif

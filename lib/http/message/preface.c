@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Telling protocols by their first bytes (http/message/preface.h).
+ * Recognizes protocols by their first bytes (http/message/preface.h).
  */
 #include "http/message/preface.h"
 

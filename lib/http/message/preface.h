@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What a connection begins with, where HTTP/1 and HTTP/2 share a port. Pure. Builds for small devices know one only.
+ * Recognizes the protocol of a connection by its first bytes, where HTTP/1 and HTTP/2 share a port. Pure. Not in small
+ * builds, which have HTTP/1 only.
  */
 #ifndef MK_HTTP_MESSAGE_PREFACE_H
 #define MK_HTTP_MESSAGE_PREFACE_H
@@ -9,12 +10,12 @@
 
 enum mk__preface { MK__PREFACE_NONE, MK__PREFACE_PARTIAL, MK__PREFACE_WHOLE };
 
-/* Is it the preface of HTTP/2 (RFC 9113 section 3.4), or may it become that? `in` is not empty. */
+/* Tells whether `in`, which must not be empty, is the HTTP/2 preface (RFC 9113 section 3.4) or the beginning of it. */
 enum mk__preface mk__preface_check(struct mk_str in);
 
 /*
- * A first line that could not be read, of three words of which none is HTTP's: whoever speaks another protocol gets no
- * answer, which something could be made of.
+ * Tells whether a first line that could not be parsed belongs to another protocol: three words without "/", ":" and
+ * "*", and an unknown method. Such a client gets no response, which its protocol might interpret in some way.
  */
 bool mk__preface_is_other_protocol(const struct mk__parse *p, struct mk_str in);
 

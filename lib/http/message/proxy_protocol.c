@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Reading of the PROXY protocol's header (http/message/proxy_protocol.h), as sections 2.1 and 2.2 of its specification
- * say
- * ("The PROXY protocol, Versions 1 & 2"). The values behind the addresses of version 2 are passed over.
+ * Parses the PROXY protocol header (http/message/proxy_protocol.h): sections 2.1 and 2.2 of "The PROXY protocol,
+ * Versions 1 & 2". The TLVs after the addresses of version 2 are skipped.
  */
 #include "http/message/proxy_protocol.h"
 
@@ -10,14 +9,14 @@
 
 enum { SIGNATURE_BYTES = 12, FIXED_BYTES = 16, UNIX_PATH_BYTES = 108 };
 
-/* Do both begin with the same bytes, as far as there are any? */
+/* Tells whether `in` is a prefix of `mark`, or begins with it. */
 static bool matches_prefix(struct mk_str in, struct mk_str mark)
 {
     size_t n = in.len < mark.len ? in.len : mark.len;
     return memcmp(in.p, mark.p, n) == 0;
 }
 
-/* ── version 1: words with one space between them ── */
+/* ── version 1: words, separated by one space ── */
 
 static struct mk_str cut_word(struct mk_str *rest)
 {
@@ -54,7 +53,7 @@ static int read_v1_line(struct mk_str line, struct mk_address *ret)
     struct mk_str protocol = cut_word(&line);
     int family = mk_str_eq(protocol, MK_STR("TCP6")) ? AF_INET6 : AF_INET;
     if (mk_str_eq(protocol, MK_STR("UNKNOWN")))
-        return 0; /* whatever follows is to be ignored */
+        return 0; /* the rest of the line must be ignored */
     if (family == AF_INET && !mk_str_eq(protocol, MK_STR("TCP4")))
         return -EPROTO;
     if (!read_v1_address(&line, family, ret) || !read_v1_address(&line, family, &destination) ||
@@ -83,7 +82,7 @@ static uint16_t read_u16(const char *p)
     return (uint16_t)((unsigned char)p[0] << 8 | (unsigned char)p[1]);
 }
 
-/* The high half of the byte is the family, the low one how it is carried: 1 stream, 2 datagrams. */
+/* The high half of `kind` is the address family, the low half the transport: 1 stream, 2 datagram. */
 static int read_v2_addresses(uint8_t kind, struct mk_str block, struct mk_address *ret)
 {
     static const struct {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The header of the PROXY protocol, versions 1 and 2, with which a proxy tells at the beginning of a connection whom
- * it speaks for. Pure: bytes in, facts out.
+ * The PROXY protocol header, versions 1 and 2, in which a proxy sends the address of its client at the beginning of a
+ * connection. Pure: bytes in, addresses out.
  *
  *     PROXY TCP4 192.0.2.1 198.51.100.1 56324 443 CRLF
  *     └ signature (12) │ version, command │ family │ length (2) ┘ addresses, further values (length bytes)
@@ -14,14 +14,14 @@
 enum { MK__PROXY_PROTOCOL_V1_MAX = 107, MK__PROXY_PROTOCOL_MAX = 4096 };
 
 struct mk__proxy_protocol {
-    struct mk_address source; /* AF_UNSPEC: the proxy speaks for itself, or does not know */
-    uint16_t bytes;           /* of the header; what follows is the client's */
+    struct mk_address source; /* AF_UNSPEC: a connection of the proxy itself, or unknown */
+    uint16_t bytes;           /* of the header; the rest is from the client */
 };
 
 /*
- * Reads from the first byte of a connection on; called again, with all that has come, when more has. 0; MK_AGAIN:
- * more bytes are needed, and they are fewer than MK__PROXY_PROTOCOL_MAX in all; -EPROTO: that is no such header, said
- * as soon as it can be told.
+ * Parses a header at the beginning of `in`, the first bytes of a connection. Returns 0, MK_AGAIN (call again with more
+ * bytes; never asked for more than MK__PROXY_PROTOCOL_MAX in all) or -EPROTO (no header; reported as early as
+ * possible).
  */
 int mk__proxy_protocol_read(struct mk_str in, struct mk__proxy_protocol *ret);
 

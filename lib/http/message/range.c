@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The Range field. Responsible for its syntax, for clamping to a size, and for merging; whether a range may
- * be served at all (method, If-Range, validators) is the caller's decision.
+ * The Range field: its syntax, clamping to a size, and merging. The caller decides whether ranges may be served at all
+ * (method, If-Range, validators).
  */
 #include "http/message/range.h"
 
 enum range_spec { SPEC_INVALID, SPEC_UNSATISFIABLE, SPEC_SUFFIX_OF_EMPTY, SPEC_SATISFIABLE };
 
-/* Cuts the digits off `s`. A number beyond 64 bits is as good as the largest one. False without a digit. */
+/* Removes the digits from `s`. Numbers above 64 bits become UINT64_MAX. Returns false if there is no digit. */
 static bool cut_number(struct mk_str *s, uint64_t *ret_value)
 {
     uint64_t value = 0;
@@ -104,8 +104,8 @@ static struct mk__range join_ranges(struct mk__range a, struct mk__range b)
 }
 
 /*
- * Adds `r` to `n` ranges that are far from each other. Whoever is near to the union is near to `r` itself,
- * since nobody was near to the others: one pass is enough.
+ * Adds `r` to `n` ranges, of which no two are near each other. A range that is near the union is near `r` itself,
+ * because it was not near the others: one pass is enough. Returns the new number.
  */
 static unsigned add_merged(struct mk__range *kept, unsigned n, struct mk__range r, uint64_t gap)
 {

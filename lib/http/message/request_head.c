@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The meaning of a head (http/message/request_head.h). Everything that two servers could understand differently ends
- * the connection here: two lengths, a length beside a transfer coding, a coding that is not chunked.
+ * Interprets request heads (http/message/request_head.h). Rejects what two servers could interpret differently: two
+ * lengths, a length together with a transfer coding, a coding that is not chunked.
  */
 #include "http/message/request_head.h"
 
-/* How often a field came; `ret_last` is its last line. */
+/* Returns the number of lines of a field; `*ret_last` is the last one. */
 static unsigned count_field(const struct mk__parse *p, const struct mk__field *fields, enum mk_header_id id,
                             const struct mk__field **ret_last)
 {
@@ -21,7 +21,7 @@ static unsigned count_field(const struct mk__parse *p, const struct mk__field *f
     return n;
 }
 
-/* RFC 9112 section 3.2: exactly one valid Host in HTTP/1.1; the target's own authority wins. */
+/* HTTP/1.1 needs exactly one valid Host; the authority of the target takes precedence (RFC 9112 section 3.2). */
 static int read_host(const struct mk__parse *p, const struct mk__field *fields, const char *base,
                      struct mk_str authority, struct mk__request_head *head)
 {
@@ -47,7 +47,7 @@ static int read_target(const struct mk__parse *p, const struct mk__field *fields
     if (mk__uri_split_target(mk__span_str(base, p->method_name), mk__span_str(base, p->target), &t) < 0)
         return -400;
     head->asterisk = t.form == MK__URI_ASTERISK;
-    /* an absolute form without a path has the constant "/", which lies elsewhere: len 0 says so */
+    /* not the constant "/" of an absolute form without a path, for which len stays 0 */
     if (t.path.p >= base && t.path.p < base + p->head_len)
         head->path = (struct mk__span){(uint16_t)(t.path.p - base), (uint16_t)t.path.len};
     head->has_query = t.has_query;
@@ -56,7 +56,7 @@ static int read_target(const struct mk__parse *p, const struct mk__field *fields
     return read_host(p, fields, base, t.authority, head);
 }
 
-/* An element of a list that is not there. Recipients may skip it, but some read the whole list as another coding. */
+/* Empty elements are rejected: recipients may skip them, but some take the whole list for another coding. */
 static bool has_empty_element(struct mk_str list)
 {
     bool is_empty = true;
@@ -68,7 +68,10 @@ static bool has_empty_element(struct mk_str list)
     return is_empty;
 }
 
-/* RFC 9112 section 6.1: chunked must be there once and last; nothing else is implemented. */
+/*
+ * chunked must occur once, as the last coding (RFC 9112 section 6.1); others are not implemented. Returns 0, -400,
+ * -501.
+ */
 static int read_codings(const struct mk__parse *p, const struct mk__field *fields, const char *base)
 {
     unsigned chunked = 0, others = 0;
@@ -129,7 +132,7 @@ static void read_connection(const struct mk__parse *p, const struct mk__field *f
     head->keep_alive = !close && (keep || p->minor > 0);
 }
 
-/* RFC 9110 section 10.1.1: the one expectation there is; HTTP/1.0 clients cannot mean it. */
+/* 100-continue is the only expectation; it is ignored in HTTP/1.0 (RFC 9110 section 10.1.1). Returns 0 or -417. */
 static int read_expectation(const struct mk__parse *p, const struct mk__field *fields, const char *base,
                             struct mk__request_head *head)
 {

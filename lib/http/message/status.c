@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Statuses: their reasons, and the page that explains one. Responsible for the words; which status a request
- * gets is decided elsewhere.
+ * Status codes: their reason phrases, and a page that shows one.
  *
- * As in the table of media types no row is a pointer: a byte per code leads to a row, a row to its place in
- * one struct of strings.
+ * As in the table of media types there are no pointers: a byte for each code is the index of a row, and a row has the
+ * offset of its phrase in a struct of strings.
  */
 #include "http/message/status.h"
 
 #include <monkey/escape.h>
 
-/* As registered with IANA; the codes marked unused there are left out. */
+/* As registered with IANA, without the codes that are marked unused. */
 #define STATUSES(X) \
     X(100, "Continue") \
     X(101, "Switching Protocols") \

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The registered statuses: their reasons, and a page for people.
+ * The registered status codes: their reason phrases, and an HTML page.
  */
 #ifndef MK_HTTP_MESSAGE_STATUS_H
 #define MK_HTTP_MESSAGE_STATUS_H
@@ -8,18 +8,20 @@
 #include <monkey/buf.h>
 #include <monkey/str.h>
 
-/* `Not Found`, a constant. Empty (`p` NULL) for a status that is not registered. */
+/*
+ * Returns the reason phrase, for example `Not Found`. A constant; empty (`p` NULL) for a code that is not registered.
+ */
 struct mk_str mk__status_reason(int status);
 
-/* Whether a response with this status may carry content, apart from HEAD (RFC 9110 section 6.4.1). */
+/* Tells whether a response with this status may have content, apart from HEAD (RFC 9110 section 6.4.1). */
 static inline bool mk__status_has_body(int status)
 {
     return status >= 200 && status != 204 && status != 304;
 }
 
 /*
- * Appends a small HTML page in UTF-8. `detail` is a sentence (escaped here) or empty. A failure is the
- * buffer's sticky error.
+ * Appends a small HTML page in UTF-8. `detail` is a sentence or empty; it is escaped here. Errors are in the sticky
+ * error of the buffer.
  */
 void mk__status_write_page(struct mk_buf *out, int status, struct mk_str detail);
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Request targets, authorities and paths. Responsible for syntax and for the normal form of a path; what
- * a host or a path stands for is decided elsewhere, and nothing here touches a file.
+ * Request targets, authorities and paths: their syntax, and the normal form of a path. Does not look up hosts or files.
  */
 #include "http/message/uri.h"
 
@@ -10,7 +9,7 @@
 
 #include <monkey/escape.h>
 
-/* What a byte may be. */
+/* Where a byte is allowed. */
 enum {
     TARGET = 1,  /* part of a request target */
     SEGMENT = 2, /* copied as it is into a path segment: neither '/' nor '%' nor NUL */
@@ -51,7 +50,7 @@ static bool is_kind(char c, uint8_t kind)
     return byte_kinds[(unsigned char)c] & kind;
 }
 
-/* Cuts `s` at the first of two bytes; what follows it (or the end) goes to *ret_rest. */
+/* Splits `s` before the first `a` or `b`. Returns the first part; `*ret_rest` is the rest, which may be empty. */
 static struct mk_str split_at(struct mk_str s, char a, char b, struct mk_str *ret_rest)
 {
     size_t i = 0;
@@ -133,7 +132,7 @@ int mk__uri_split_target(struct mk_str method, struct mk_str target, struct mk__
     return split_absolute(options, target, ret);
 }
 
-/* inet_pton wants a C string: a bounded copy, which must not hide a NUL. */
+/* inet_pton() needs a C string, so `s` is copied; a NUL in `s` must not shorten the copy. */
 static bool is_address(int family, struct mk_str s)
 {
     char text[INET6_ADDRSTRLEN];
@@ -197,8 +196,8 @@ int mk__uri_split_authority(struct mk_str host, struct mk__uri_host_port *ret)
 }
 
 /*
- * Ends the segment out[start..end): where the next byte goes. "." and ".." vanish, the latter together
- * with the segment before it. `*ret_named` tells that a name stayed there.
+ * Ends the segment out[start..end). Removes "." and "..", the latter with the segment before it. Returns where the next
+ * byte goes; `*ret_named` tells whether a name was kept.
  */
 static size_t end_segment(const char *out, size_t start, size_t end, bool *ret_named)
 {
@@ -213,7 +212,7 @@ static size_t end_segment(const char *out, size_t start, size_t end, bool *ret_n
     return start;
 }
 
-/* The byte behind the escape at `p` (of `len` bytes), or the error of mk__uri_decode_path. */
+/* Decodes the escape at `p` (of `len` bytes). Returns the byte, -EINVAL (malformed, or NUL) or -ENOENT (a slash). */
 static int decode_escape(const char *p, size_t len)
 {
     int high = len < 3 ? -1 : mk_hex_value(p[1]), low = len < 3 ? -1 : mk_hex_value(p[2]);

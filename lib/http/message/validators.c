@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Entity tags and the evaluation of preconditions. Responsible for the comparisons and their order; which
- * file is meant and what is answered is decided by the caller.
+ * Entity tags and the evaluation of preconditions: the comparisons and their order. The caller selects the file and
+ * sends the response.
  */
 #include "http/message/validators.h"
 
@@ -53,7 +53,7 @@ static bool is_weak(struct mk_str etag)
     return mk_str_starts(etag, MK_STR("W/"));
 }
 
-/* Cuts one entity-tag off `s`. A backslash inside it is a byte like any other. */
+/* Removes an entity tag from `s`. A backslash in it has no special meaning. Returns false if there is none. */
 static bool cut_etag(struct mk_str *s, struct mk_str *ret)
 {
     size_t i = is_weak(*s) ? 2 : 0;
@@ -68,7 +68,7 @@ static bool cut_etag(struct mk_str *s, struct mk_str *ret)
     return true;
 }
 
-/* RFC 9110 section 8.8.3.2. */
+/* Compares by the strong or the weak comparison (RFC 9110 section 8.8.3.2). */
 static bool same_etag(struct mk_str a, struct mk_str b, bool strong)
 {
     if (strong)
@@ -101,7 +101,9 @@ bool mk__validators_match_etags(struct mk_str list, struct mk_str etag, bool str
     return found;
 }
 
-/* Whether the resource is newer than the date of a field; `otherwise` when there is nothing to compare. */
+/*
+ * Tells whether the resource is newer than the date of a field. Returns `otherwise` if one of them has no valid date.
+ */
 static bool is_newer(const struct mk__conditions *in, struct mk_str field, bool otherwise)
 {
     int64_t date;
