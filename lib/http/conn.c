@@ -98,7 +98,7 @@ static void close_conn(struct mk__conn *c)
 }
 
 /* Returns the body bytes received and sent in the current exchange, minus the output that the socket has not taken. */
-static uint64_t moved_bytes(const struct mk__conn *c)
+static uint64_t count_moved_bytes(const struct mk__conn *c)
 {
     uint64_t bytes = c->req ? c->req->sent_bytes + c->req->body_bytes : 0;
     return bytes + c->stream_bytes - (c->sock.held_len - c->sock.held_at);
@@ -112,9 +112,9 @@ static void arm_timer(struct mk__conn *c, enum mk__conn_state before)
 {
     bool moves = c->state == MK__CONN_HANDLER || c->state == MK__CONN_WRITE || c->state == MK__CONN_READ_BODY ||
                  c->state == MK__CONN_TUNNEL || c->state == MK__CONN_H2_WRITE;
-    bool restarts = (moves && moved_bytes(c) != c->armed_bytes) || c->requests != c->armed_requests;
+    bool restarts = (moves && count_moved_bytes(c) != c->armed_bytes) || c->requests != c->armed_requests;
     c->armed_requests = c->requests;
-    c->armed_bytes = moved_bytes(c);
+    c->armed_bytes = count_moved_bytes(c);
     if (c->state == MK__CONN_READ_BODY &&
         (before == MK__CONN_HANDLER || before == MK__CONN_WRITE || before == MK__CONN_DISK)) {
         /* the time that the client waited for us does not count for MinBodyRate */

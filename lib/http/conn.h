@@ -63,7 +63,7 @@ struct mk__conn {
     struct mk__h1_saved_input *saved_input;
     uint32_t discarded_bytes; /* input read in LINGER */
     uint32_t requests;
-    uint64_t armed_bytes;    /* moved_bytes() when the timer was armed */
+    uint64_t armed_bytes;    /* count_moved_bytes() when the timer was armed */
     uint32_t armed_requests; /* `requests` when the timer was armed */
     struct mk__peer peer;
     struct mk_list handshaking; /* in http->handshaking, in the state HANDSHAKE */

@@ -81,7 +81,7 @@ struct range_set {
     struct mk__range ranges[MK__RANGES_MAX];
 };
 
-static uint64_t range_bytes(const struct mk__range *r)
+static uint64_t count_range_bytes(const struct mk__range *r)
 {
     return r->last - r->first + 1;
 }
@@ -111,7 +111,7 @@ static enum mk__range_result find_ranges(struct mk_request *req, const struct mk
         return MK__RANGE_IGNORE;
     }
     s->n = mk__range_merge(s->ranges, s->n, MK__MULTIPART_GAP_BYTES);
-    if (s->n > MK__MULTIPART_MAX || range_bytes(s->ranges) == file->bytes || (s->n > 1 && is_coded))
+    if (s->n > MK__MULTIPART_MAX || count_range_bytes(s->ranges) == file->bytes || (s->n > 1 && is_coded))
         s->n = 0;
     return s->n ? result : MK__RANGE_IGNORE;
 }
@@ -177,7 +177,7 @@ static void end_file_response(struct mk_request *req, const struct mk_file *file
 static void send_single(struct mk_request *req, const struct mk_file *file, const struct mk__range *range)
 {
     uint64_t at = range ? range->first : 0;
-    uint64_t bytes = range ? range_bytes(range) : file->bytes;
+    uint64_t bytes = range ? count_range_bytes(range) : file->bytes;
     int err = add_content_headers(req, file, file->type, bytes);
     if (range) {
         err |= add_content_range(req, "bytes %llu-%llu/%llu", (unsigned long long)range->first,
@@ -200,12 +200,12 @@ static void send_multipart(struct mk_request *req, const struct mk_file *file, c
         fail_with_503(req, file);
         return;
     }
-    int queued = queue_bytes(req, file, NULL, r[0].first, range_bytes(&r[0]));
+    int queued = queue_bytes(req, file, NULL, r[0].first, count_range_bytes(&r[0]));
     for (unsigned i = 1; i < s->n && queued >= 0; i++) {
         struct mk__part *before = req->last;
         queued = mk_response_write_ref(req, m->heads[i]);
         if (queued >= 0)
-            queued = queue_bytes(req, file, before, r[i].first, range_bytes(&r[i]));
+            queued = queue_bytes(req, file, before, r[i].first, count_range_bytes(&r[i]));
     }
     if (queued >= 0)
         queued = mk_response_write_ref(req, m->heads[s->n]);

@@ -188,7 +188,7 @@ void mk__response_run_hooks(struct mk_request *req)
 /* ── the queue ── */
 
 /* Returns why add_part() failed. */
-static int part_error(const struct mk_request *req)
+static int get_part_error(const struct mk_request *req)
 {
     return req->ended || req->failed ? -EALREADY : -ENOMEM;
 }
@@ -230,7 +230,7 @@ int mk_response_write_ref(struct mk_request *req, struct mk_str data)
         return 0;
     struct mk__part *part = add_part(req, MK__PART_MEMORY);
     if (!part)
-        return part_error(req);
+        return get_part_error(req);
     part->data = data.p;
     part->left = data.len;
     return queue_part(req, part, data.len);
@@ -244,7 +244,7 @@ int mk_response_write(struct mk_request *req, struct mk_str data)
     struct mk__part *part = heap ? add_part(req, MK__PART_MEMORY) : NULL;
     if (!part) {
         mk_account_free(req->http->account, heap, data.len);
-        return part_error(req);
+        return get_part_error(req);
     }
     memcpy(heap, data.p, data.len);
     part->data = part->heap = heap;
@@ -267,7 +267,7 @@ int mk_response_write_file(struct mk_request *req, int fd, uint64_t offset, uint
     struct mk__part *part = add_file_part(req, offset, length);
     if (!part) {
         close(fd);
-        return length ? part_error(req) : 0;
+        return length ? get_part_error(req) : 0;
     }
     part->fd = fd;
     return queue_part(req, part, FILE_PART_COST);
@@ -277,7 +277,7 @@ int mk__response_write_same_file(struct mk_request *req, struct mk__part *before
 {
     struct mk__part *part = add_file_part(req, offset, length);
     if (!part)
-        return length ? part_error(req) : 0;
+        return length ? get_part_error(req) : 0;
     before->fd_heir = part;
     return queue_part(req, part, 0);
 }
@@ -286,7 +286,7 @@ int mk_response_generate(struct mk_request *req, mk_generate_fn fn, void *ctx)
 {
     struct mk__part *part = add_part(req, MK__PART_GENERATOR);
     if (!part)
-        return part_error(req);
+        return get_part_error(req);
     part->generate = fn;
     part->ctx = ctx;
     return queue_part(req, part, 0);

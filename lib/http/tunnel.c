@@ -103,7 +103,7 @@ void mk__h1_tunnel_wake(struct mk_request *req)
     mk_task_schedule(c->http->loop, &c->task);
 }
 
-static unsigned ready_events(struct mk__conn *c)
+static unsigned get_ready_events(struct mk__conn *c)
 {
     unsigned events = 0;
     if (c->saved_input || c->sock.readable || c->sock.ended)
@@ -123,7 +123,7 @@ enum mk__conn_state mk__h1_run_tunnel(struct mk__conn *c)
     struct mk__context *http = c->http;
     if (mk__sock_flush(&c->sock, &http->out, http->account, 0) < 0)
         return MK__CONN_CLOSED;
-    unsigned events = ready_events(c);
+    unsigned events = get_ready_events(c);
     if (events && !req->ended)
         req->tunnel->ready(req, events, req->tunnel->ctx);
     if (req->failed)

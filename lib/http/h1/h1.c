@@ -33,7 +33,7 @@ struct mk__h1_saved_input {
 
 /* ── unread input between two turns ── */
 
-static size_t saved_input_bytes(const struct mk__h1_saved_input *saved)
+static size_t get_saved_input_bytes(const struct mk__h1_saved_input *saved)
 {
     return sizeof(*saved) + saved->fields_bytes + saved->len;
 }
@@ -41,7 +41,7 @@ static size_t saved_input_bytes(const struct mk__h1_saved_input *saved)
 void mk__h1_free_saved_input(struct mk__conn *c)
 {
     if (c->saved_input)
-        mk_account_free(c->http->account, c->saved_input, saved_input_bytes(c->saved_input));
+        mk_account_free(c->http->account, c->saved_input, get_saved_input_bytes(c->saved_input));
     c->saved_input = NULL;
 }
 
@@ -54,7 +54,7 @@ static int save_input(struct mk__conn *c, struct mk_str in)
         .len = (uint32_t)in.len,
         .fields_bytes = (uint32_t)(http->parse.n_fields * sizeof(*http->fields)),
     };
-    c->saved_input = mk_account_alloc(http->account, saved_input_bytes(&size));
+    c->saved_input = mk_account_alloc(http->account, get_saved_input_bytes(&size));
     if (!c->saved_input)
         return -ENOMEM;
     memcpy(c->saved_input, &size, sizeof(size));
@@ -395,7 +395,7 @@ static enum mk__conn_state drop_conn(struct mk__conn *c)
     return MK__CONN_CLOSED;
 }
 
-static enum mk__conn_state state_for_input(const struct mk__conn *c, struct mk_str in)
+static enum mk__conn_state choose_input_state(const struct mk__conn *c, struct mk_str in)
 {
     if (c->req)
         return MK__CONN_READ_BODY;
@@ -405,7 +405,7 @@ static enum mk__conn_state state_for_input(const struct mk__conn *c, struct mk_s
 }
 
 /* Empty lines are not the beginning of a request (RFC 9112 section 2.2), and do not restart a timeout. */
-static bool only_empty_lines(const struct mk__context *http, struct mk_str in)
+static bool has_only_empty_lines(const struct mk__context *http, struct mk_str in)
 {
     return in.len && http->parse.phase == MK__PARSE_START && http->parse.line_at == in.len;
 }
@@ -427,7 +427,7 @@ static bool can_still_request(struct mk__conn *c)
 /* Ends a turn: saves what must be kept, and returns the state to wait in. */
 static enum mk__conn_state end_turn(struct mk__conn *c, enum progress r, struct mk_str in)
 {
-    if (!c->req && c->state != MK__CONN_READ_HEAD && only_empty_lines(c->http, in))
+    if (!c->req && c->state != MK__CONN_READ_HEAD && has_only_empty_lines(c->http, in))
         in.len = 0;
     if (r == NEEDS_INPUT && !c->req && !in.len && c->http->draining && !can_still_request(c))
         r = FINISHED;
@@ -443,7 +443,7 @@ static enum mk__conn_state end_turn(struct mk__conn *c, enum progress r, struct 
         mk_task_schedule(c->http->loop, &c->task);
     switch (r) {
     case NEEDS_INPUT:
-        return state_for_input(c, in);
+        return choose_input_state(c, in);
     case NEEDS_HANDLER:
         return MK__CONN_HANDLER;
     case NEEDS_DISK:

@@ -108,7 +108,7 @@ static void decide_framing(struct mk__conn *c, struct mk_request *req)
     }
 }
 
-static size_t fields_bytes(const struct mk__header *fields, unsigned n)
+static size_t count_fields_bytes(const struct mk__header *fields, unsigned n)
 {
     size_t bytes = 0;
     for (unsigned i = 0; i < n; i++)
@@ -127,9 +127,9 @@ static void put_fields(struct mk__scratch *out, const struct mk__header *fields,
 }
 
 /* Returns an upper bound for the head with status line, framing and Connection. */
-static size_t head_bytes(const struct mk_request *req)
+static size_t get_head_bytes_max(const struct mk_request *req)
 {
-    return 256 + MK__DATE_LINES_BYTES + fields_bytes(req->headers, req->headers_len);
+    return 256 + MK__DATE_LINES_BYTES + count_fields_bytes(req->headers, req->headers_len);
 }
 
 /* The headers do not fit into the output buffer: sends a 500 without them. */
@@ -174,9 +174,9 @@ static enum mk__h1_send_result put_head(struct mk__conn *c, struct mk_request *r
     struct mk__scratch *out = &http->out;
 
     mk__response_run_hooks(req);
-    if (head_bytes(req) > out->size)
+    if (get_head_bytes_max(req) > out->size)
         replace_head_with_500(req);
-    enum mk__h1_send_result r = make_room(c, head_bytes(req));
+    enum mk__h1_send_result r = make_room(c, get_head_bytes_max(req));
     if (r != MK__H1_SEND_DONE)
         return r;
     size_t before = out->len;
@@ -420,7 +420,7 @@ static enum mk__h1_send_result put_end(struct mk__conn *c, struct mk_request *re
     if (!req->is_chunked)
         return MK__H1_SEND_DONE;
     const struct mk__trailers *t = mk__request_trailers(req);
-    enum mk__h1_send_result r = make_room(c, CHUNK_BYTES + (t ? fields_bytes(t->items, t->n) : 0));
+    enum mk__h1_send_result r = make_room(c, CHUNK_BYTES + (t ? count_fields_bytes(t->items, t->n) : 0));
     if (r != MK__H1_SEND_DONE)
         return r;
     put_str(&c->http->out, MK_STR("0\r\n"));

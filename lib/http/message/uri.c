@@ -91,7 +91,7 @@ static bool cut_scheme(struct mk_str *s, struct mk_str *ret_scheme)
     return false;
 }
 
-static int split_absolute(bool options, struct mk_str s, struct mk__uri_parts *t)
+static int split_absolute_form(bool options, struct mk_str s, struct mk__uri_parts *t)
 {
     struct mk_str rest;
     if (!cut_scheme(&s, &t->scheme))
@@ -129,7 +129,7 @@ int mk__uri_split_target(struct mk_str method, struct mk_str target, struct mk__
         return options ? 0 : -EINVAL;
     }
     ret->form = MK__URI_ABSOLUTE;
-    return split_absolute(options, target, ret);
+    return split_absolute_form(options, target, ret);
 }
 
 /* inet_pton() needs a C string, so `s` is copied; a NUL in `s` must not shorten the copy. */

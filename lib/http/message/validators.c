@@ -69,7 +69,7 @@ static bool cut_etag(struct mk_str *s, struct mk_str *ret)
 }
 
 /* Compares by the strong or the weak comparison (RFC 9110 section 8.8.3.2). */
-static bool same_etag(struct mk_str a, struct mk_str b, bool strong)
+static bool is_same_etag(struct mk_str a, struct mk_str b, bool strong)
 {
     if (strong)
         return a.len && !is_weak(a) && mk_str_eq(a, b);
@@ -96,7 +96,7 @@ bool mk__validators_match_etags(struct mk_str list, struct mk_str etag, bool str
         if (!after_comma || !cut_etag(&list, &one))
             return false;
         after_comma = false;
-        found |= same_etag(one, etag, strong);
+        found |= is_same_etag(one, etag, strong);
     }
     return found;
 }
@@ -136,7 +136,7 @@ bool mk__validators_check_if_range(struct mk_str value, struct mk_str etag, int6
     int64_t date;
 
     if (cut_etag(&rest, &one))
-        return rest.len == 0 && same_etag(one, etag, true);
+        return rest.len == 0 && is_same_etag(one, etag, true);
     if (mtime == MK__MTIME_NONE || mk__date_parse(rest, now, &date) < 0)
         return false;
     return date == mtime && mtime <= now - MK__ETAG_STRONG_SECONDS;
