@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Who is at the other end: connections shown and refused, PROXY headers on their way in, and the client of requests. */
+/* Peers and clients: connections accepted and refused by hooks, PROXY headers, and the client of a request. */
 #include "http/h1_world.h"
 
 #include <errno.h>
@@ -72,7 +72,7 @@ static void open_own_world(bool awaits)
     w.settings.trusted_proxies.networks = (struct mk_networks){own.items, 2};
 }
 
-/* The body of the only answer that has come since the last time. */
+/* Returns the body of the only response since the last call. */
 static void expect_told(struct mk_test_client *c, const char *text)
 {
     mk_test_settle(&w);
@@ -147,7 +147,7 @@ static void test_a_header_before_the_first_request(void **state)
             mk_test_settle(&w);
             assert_string_equal(mk_test_state(c), cut <= len ? "new" : "read_head");
             mk_test_send(c, mk_str(all + cut, len + sizeof(GET) - 1 - cut));
-            /* the peer is the system's to tell, which knows nothing of this connection */
+            /* the kernel does not know the peer of this connection, which has no socket */
             bool proxied = mk_test_connection(c)->peer.from_proxy_header || i == 0;
             expect_told(c, proxied ? "192.0.2.7:4711 by unknown http" : headers[i].told);
             mk_test_send(c, MK_STR(GET GET));
@@ -252,7 +252,7 @@ static void test_fields_of_those_who_are_trusted(void **state)
 
 #define FROM(line) line ASK("X-Forwarded-For: 203.0.113.5\r\n")
 
-/* A proxy that speaks for a proxy; and one that speaks for a Unix socket, which is none of ours. */
+/* A PROXY header that names another proxy; and one that names a Unix socket, which is on another machine. */
 static void test_a_header_and_then_fields(void **state)
 {
     static const char unix_path[216], head[] = "\r\n\r\n\0\r\nQUIT\n\x21\x31\x00\xd8";
@@ -293,7 +293,7 @@ static void test_one_answer(void **state)
     close_world();
 }
 
-/* ── the system ── */
+/* ── sockets ── */
 
 static void test_the_system_is_asked_once(void **state)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The table of a connection's states: walked, and drawn for docs/internals. */
+/* Checks the table of connection states, and generates the table in docs/internals. */
 #include "http/drawing.h"
 
 #include "http/h1/h1.h"
@@ -30,8 +30,8 @@ static void test_the_table_is_sound(void **state)
             assert_int_equal(wait->want, 0);
             continue;
         }
-        assert_true(wait->timeout < MK__TIMEOUTS || s == MK__CONN_STREAMS); /* whose limits are those of each stream */
-        assert_true(wait->next & 1u << MK__CONN_CLOSED);                    /* at once, if need be */
+        assert_true(wait->timeout < MK__TIMEOUTS || s == MK__CONN_STREAMS); /* there each stream has a timeout */
+        assert_true(wait->next & 1u << MK__CONN_CLOSED);                    /* from every state */
         for (unsigned other = 0; other < s; other++)
             assert_string_not_equal(wait->name, mk__conn_states[other].name);
     }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The states of a connection: every limit to the millisecond on a clock of our own, and the ends that it can meet.
- * Their table is walked in h1_table_test.c; what happens within a turn is tested in h1_turn_test.c and body_test.c.
+ * The states of a connection: every timeout to the millisecond, on a fake clock, and all ways to close a connection.
+ * The table is checked in conn_table_test.c; turns are tested in h1/h1_test.c and h1/body_test.c.
  */
 #include "http/h1_world.h"
 
 #include <errno.h>
 #include <stdio.h>
 
-/* ── limits ── */
+/* ── timeouts ── */
 
 static void take_piece(struct mk_request *req, struct mk_str piece, bool end, void *ctx)
 {
@@ -42,7 +42,7 @@ static const struct {
     void (*handler)(struct mk_request *req, struct mk_test_world *world);
     size_t room;
     uint32_t limit_ms;
-    const char *answer; /* how the answer begins, "" for none; the state behind it lingers if there is one */
+    const char *answer; /* how the response begins, "" for none; after one the state is linger */
 } waits[] = {
     {"", "new", NULL, SIZE_MAX, 15000, ""},
     {"G", "read_head", NULL, SIZE_MAX, 15000, "HTTP/1.1 408 "},
@@ -191,7 +191,7 @@ static void read_and_pause(struct mk_request *req, struct mk_test_world *world)
     mk_request_read(req, pause_at_once, NULL);
 }
 
-/* The client is not to blame for the time that a handler takes. */
+/* The time that a handler takes does not count for MinBodyRate. */
 static void test_a_pause_is_not_the_clients(void **state)
 {
     (void)state;
@@ -240,11 +240,11 @@ static void test_sending_goes_on_while_the_client_takes(void **state)
     }
     mk_test_pass(&w, 20000);
     assert_string_equal(mk_test_state(c), "closed");
-    assert_int_equal(w.aborted, 0); /* all of it had been handed over to the connection */
+    assert_int_equal(w.aborted, 0); /* all of it had been passed to the connection */
     close_world();
 }
 
-/* A handler that has more to say does not make a client that takes nothing look alive. */
+/* Output that a handler adds does not restart the timeout of a client that reads nothing. */
 static void test_more_output_is_no_progress(void **state)
 {
     (void)state;
@@ -281,7 +281,7 @@ static void test_a_408_waits_for_room_too(void **state)
     close_world();
 }
 
-/* ── ends ── */
+/* ── closing ── */
 
 static void test_a_reset_ends_every_state(void **state)
 {
@@ -310,10 +310,10 @@ static void test_ends_of_the_clients_bytes(void **state)
     } ends[] = {
         {"", "closed", "", NULL, false},
         {"GE", "closed", "", NULL, false},
-        {GET, "closed", "HTTP/1.1 200 ", NULL, true}, /* the half that we need is still open */
+        {GET, "closed", "HTTP/1.1 200 ", NULL, true}, /* our direction is still open */
         {GET GET, "closed", "HTTP/1.1 200 ", NULL, true},
         {POST(10) "123", "closed", "", read_body, false}, /* it will never be complete */
-        {GET, "handler", "", remember, true},             /* perhaps it listens still */
+        {GET, "handler", "", remember, true},             /* the client may still read */
     };
     (void)state;
     for (size_t i = 0; i < COUNT(ends); i++) {
@@ -363,7 +363,7 @@ static void test_lingers_for_so_many_bytes(void **state)
     close_world();
 }
 
-/* ── draining, and having too many ── */
+/* ── drains, and too many connections ── */
 
 static void test_drains(void **state)
 {
@@ -379,7 +379,7 @@ static void test_drains(void **state)
     struct mk_test_client *head = mk_test_connect(&w, MK_STR("GET"));
     mk_test_settle(&w);
     mk_test_received(late);
-    mk_test_send(late, MK_STR(GET)); /* a request that is on its way */
+    mk_test_send(late, MK_STR(GET)); /* a request in flight */
     mk__conn_drain_all(&w.http);
     mk_test_settle(&w);
     assert_string_equal(mk_test_state(fresh), "closed");
@@ -401,7 +401,7 @@ static void test_drains(void **state)
     close_world();
 }
 
-/* Who connects during a drain has one request, and is not waited for. */
+/* A connection accepted during a drain may send one request, and the drain does not wait for it. */
 static void test_latecomers(void **state)
 {
     (void)state;
@@ -449,7 +449,7 @@ static void test_closes_idle_ones(void **state)
     assert_string_equal(mk_test_state(c[3]), "idle");
     assert_int_equal(mk__conn_close_idle(&w.http, 2), 1);
     assert_string_equal(mk_test_state(c[1]), "read_head");
-    assert_int_equal(mk__conn_close_idle(&w.http, 2), 1); /* nobody is idle any more: half a head goes next */
+    assert_int_equal(mk__conn_close_idle(&w.http, 2), 1); /* none is idle any more: an incomplete head is next */
     assert_string_equal(mk_test_state(c[1]), "closed");
     assert_int_equal(mk__conn_close_idle(&w.http, 2), 0);
     mk_test_settle(&w);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A worker's HTTP context: opened with whatever memory there is, and its lines of the second. */
+/* The HTTP context of a thread: initialized when each allocation fails, and the Server and Date lines. */
 #include "testing.h"
 
 #include "harness.h"
@@ -14,7 +14,7 @@ static int open_and_close(void *ctx)
     assert_int_equal(mk_test_world_open(&w, NULL), 0);
     mk__alloc_countdown = left;
     int err = mk_test_http_open(&w);
-    mk_test_world_close(&w); /* looks at the account */
+    mk_test_world_close(&w); /* checks the account */
     return err;
 }
 
@@ -42,7 +42,7 @@ static void test_the_lines_of_the_second(void **state)
     mk_test_world_close(&w);
 }
 
-/* A reload while half of a head is here: what was read stays, what is above the new limits is refused. */
+/* A reload amid a head: what was read is kept, the rest is rejected if it is above the new limits. */
 static void test_limits_sink_amid_a_head(void **state)
 {
     struct mk__context_buffers none = {0};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Tables of docs/internals/connection-states.md that unit tests draw from the source: a test fails when its part of the
- * page is not current, and writes it when MK_UPDATE_DOCS is set.
+ * Tables of docs/internals/connection-states.md that unit tests generate from the source: a test fails if its part of
+ * the page is out of date, and updates it if MK_UPDATE_DOCS is set.
  */
 #ifndef MK_UNIT_HTTP_DRAWING_H
 #define MK_UNIT_HTTP_DRAWING_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A handler that takes exchanges over and sends back what it reads, for tests of any carrier. Comes behind the world of
- * that one, and ECHO_BYTES, what it can keep.
+ * A handler that takes exchanges over and sends back what it reads, for tests of any protocol. Include it after the
+ * world of the protocol and a definition of ECHO_BYTES, the size of its buffer.
  */
 #ifndef MK_UNIT_HTTP_ECHO_H
 #define MK_UNIT_HTTP_ECHO_H
@@ -14,7 +14,7 @@ static struct {
     unsigned calls, events; /* of ready(), all together */
     size_t most;            /* that one read asks for */
     bool deaf, shuts, late; /* it reads nothing; answers the end with its own; takes over later */
-    char kept[ECHO_BYTES];  /* what could not be written */
+    char kept[ECHO_BYTES];  /* what could not be written yet */
     size_t kept_len;
     unsigned ended; /* the client's end was seen */
     size_t read;    /* bytes in all */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Many ranges of a large file in one answer: through a disk thread, slow clients, and clients that leave. */
+/* Many ranges of a large file in one response: with a disk thread, slow clients, and clients that disconnect. */
 #include "folder.h"
 #include "harness.h"
 
@@ -14,7 +14,7 @@ static struct mk__thread_pool jobs;
 
 enum { LARGE_BYTES = 1 << 20 };
 
-/* A byte that tells its place; never part of a boundary. */
+/* Returns the byte at an offset; it is never part of a boundary. */
 static char byte_at(uint64_t n)
 {
     return (char)('A' + n / 7 % 26);
@@ -51,7 +51,7 @@ static void make_cold(void)
     close(fd);
 }
 
-/* Sixteen ranges: small ones that are copied, large ones that are sent, from behind to the front. */
+/* Sixteen ranges, the last of the file first: small ones are copied, large ones go by sendfile. */
 static uint64_t first_of(unsigned i)
 {
     return (uint64_t)(15 - i) * 65000;
@@ -147,7 +147,7 @@ static void test_many_ranges_through_a_slow_client(void **state)
     assert_int_equal(mk_test_descriptors(), before);
 }
 
-/* Wherever it leaves, in memory, in a file or behind the disk, nothing stays open. */
+/* No descriptor stays open, whether it disconnects in a memory part, in a file part or while the disk reads. */
 static void test_a_client_leaves_in_the_middle(void **state)
 {
     unsigned before = mk_test_descriptors();

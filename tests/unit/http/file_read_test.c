@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Files on their way out: copied when they are small, sent in slices when they are large, read by a disk
- * thread when they are cold, and cut when they shrink.
+ * Sending files: small ones are copied, large ones go in slices by sendfile, a disk thread reads those that are not in
+ * the page cache, and the connection is closed if a file shrinks.
  */
 #include "folder.h"
 #include "harness.h"
@@ -61,7 +61,7 @@ static void close_world(void)
     assert_int_equal(w.requests <= w.done, true);
 }
 
-/* A file whose n-th byte can be told. */
+/* A file with a known byte at each offset. */
 static char byte_at(uint64_t n)
 {
     return (char)('a' + n / 7 % 26);
@@ -77,7 +77,7 @@ static void make_file(const char *name, size_t bytes)
     free(text);
 }
 
-/* Drops a file from the page cache; false where that is not possible. */
+/* Drops a file from the page cache. Returns false if that is not possible. */
 static bool make_cold(const char *name)
 {
     unsigned char resident = 1;
@@ -107,7 +107,7 @@ static void check_body(struct mk_test_client *c)
             fail_msg("byte %llu is wrong", (unsigned long long)i);
 }
 
-/* Turns until the connection has an answer to wait behind, with the disk's help. */
+/* Runs turns until the connection has a response to send; the disk thread may have to read first. */
 static void settle_with_disk(struct mk_test_client *c)
 {
     mk_test_settle(&w);
@@ -140,7 +140,7 @@ static void test_large_files_are_sent(void **state)
     (void)state;
     open_world("large", 0, 1 << 20);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(GET));
-    assert_string_equal(mk_test_state(c), "write"); /* others have their turn after a slice */
+    assert_string_equal(mk_test_state(c), "write"); /* yields after a slice */
     assert_in_range(c->from_server.len, 256 * 1024, 257 * 1024);
     mk_test_settle(&w);
     assert_int_equal(c->writes, 1);
@@ -233,7 +233,7 @@ static void test_a_client_leaves_while_the_disk_works(void **state)
     mk_test_settle(&w);
     assert_string_equal(mk_test_state(c), "closed");
     assert_int_equal(w.aborted, 1);
-    close_world(); /* the job comes back to nobody */
+    close_world(); /* the job ends without an exchange */
     assert_int_equal(mk_test_descriptors(), before);
 }
 
@@ -272,11 +272,11 @@ static void test_files_that_are_shorter_than_announced(void **state)
         mk_test_settle(&w);
         struct mk_str answer = mk_test_received(c);
         const char *body = strstr(answer.p, "\r\n\r\n");
-        assert_non_null(body); /* the head had been promised */
+        assert_non_null(body); /* the head was sent before */
         size_t len = answer.len - (size_t)(body + 4 - answer.p);
         assert_true(len <= cases[i].body_max && len < cases[i].length);
         assert_string_not_equal(mk_test_state(c), "idle");
-        assert_int_equal(w.requests, 1); /* no second answer where the first one's bytes are missing */
+        assert_int_equal(w.requests, 1); /* no second response in place of the missing bytes */
         assert_int_equal(w.aborted, 1);
         close_world();
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A file as an answer: validators, preconditions and ranges, as they come out on the wire. */
+/* A file as the response: validators, preconditions and ranges, on the wire. */
 #include "folder.h"
 #include "harness.h"
 
@@ -41,7 +41,7 @@ static void open_world(void)
     assert_int_equal(mk_test_http_open(&w), 0);
 }
 
-/* A boundary as a test can foretell it. */
+/* A fixed boundary. */
 #define BOUNDARY "........................"
 
 static void hide_boundary(char *text)
@@ -56,7 +56,7 @@ static void hide_boundary(char *text)
         memcpy(at, BOUNDARY, sizeof(BOUNDARY) - 1);
 }
 
-/* The answer, its Server and Date lines left out. */
+/* Returns the response without its Server and Date lines. */
 static const char *ask(const char *method, const char *fields)
 {
     static char text[4096];
@@ -192,7 +192,7 @@ static void test_several_ranges(void **state)
     assert_int_equal(mk_test_descriptors(), before);
 }
 
-/* Content-Encoding would speak of the whole answer, not of its parts. */
+/* Content-Encoding would describe the whole body, not its parts. */
 static void test_several_ranges_of_a_coded_file(void **state)
 {
     (void)state;
@@ -236,7 +236,7 @@ static void test_a_young_file_is_weak(void **state)
         file.mtime_seconds = NOW - age;
         const char *answer = ask("GET", "");
         assert_int_equal(strstr(answer, "\r\nETag: W/\"a-") != NULL, age < 2);
-        if (age < 0) /* a date in the future would be wrong for ever */
+        if (age < 0) /* not in the future */
             assert_non_null(strstr(answer, "\r\nLast-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\n"));
         mk_test_world_close(&w);
     }

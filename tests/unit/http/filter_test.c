@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Filters of bodies: whatever a handler queues comes out changed, in the right order, complete or not at all, in turns
- * that leave time for others.
+ * Filters of response bodies: all that a handler queues is filtered in the right order, a response that cannot be
+ * completed is cut, and a filter does not hold up other connections.
  */
 #include "folder.h"
 #include "http/h1_world.h"
@@ -16,10 +16,10 @@ static struct mk__thread_pool jobs;
 
 /* What the filters of a test do. */
 static struct {
-    unsigned again, busy; /* how often they were told so */
+    unsigned again, busy; /* how often they got -EAGAIN, -EBUSY */
     size_t bytes_max;     /* of one read */
-    int error;            /* what the filter says instead */
-    bool early;           /* it ends before what is below */
+    int error;            /* what the filter returns instead */
+    bool early;           /* it ends before its source */
     unsigned n;           /* filters on one response */
     size_t held;          /* the most memory that the exchange had */
 } plan;
@@ -80,7 +80,7 @@ static void close_filtered(void)
     close_world();
 }
 
-/* ── what comes out ── */
+/* ── output ── */
 
 static void two_parts(struct mk_request *req, struct mk_test_world *world)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What the tests of HTTP/1 connections share: one world, requests and the answers to them as text.
+ * For tests of HTTP/1 connections: one world, and requests and responses as text.
  */
 #ifndef MK_UNIT_HTTP_H1_WORLD_H
 #define MK_UNIT_HTTP_H1_WORLD_H
@@ -20,14 +20,14 @@ static inline void open_world(handler_fn *handler)
     assert_int_equal(mk_test_http_open(&w), 0);
 }
 
-/* Every request has come to an end, once. */
+/* Checks that every request has ended once. */
 static inline void close_world(void)
 {
     mk_test_world_close(&w);
     assert_true(w.requests <= w.done);
 }
 
-/* What the handler below was asked for last. */
+/* The last request of the handler below. */
 static struct mk_request *current;
 
 /* A handler that does not answer yet. */
@@ -49,14 +49,14 @@ static inline void remember(struct mk_request *req, struct mk_test_world *world)
 #define HELLO_CLOSE OK "Content-Length: 5\r\nConnection: close\r\n\r\nhello"
 #define CONTINUE "HTTP/1.1 100 Continue\r\n\r\n"
 
-/* Settles, and compares all that came since the last time. */
+/* Runs turns until nothing is left to do, and compares the output since the last call. */
 static inline void expect_received(struct mk_test_client *c, const char *text)
 {
     mk_test_settle(&w);
     assert_string_equal(mk_test_received(c).p, text);
 }
 
-/* A generator of one byte: an answer of unknown length. */
+/* A generator of one byte: a response of unknown length. */
 static inline ssize_t one_x(struct mk_request *req, char *to, size_t size, void *ctx)
 {
     bool *said = ctx;
@@ -79,7 +79,7 @@ static inline void generate_x(struct mk_request *req, struct mk_test_world *worl
         mk_response_end(req);
 }
 
-/* A handler that gathers its body in pieces and then says hello. */
+/* A handler that collects the body in pieces and then sends hello. */
 static struct {
     char bytes[8192];
     size_t len;

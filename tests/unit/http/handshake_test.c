@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The handshake of a connection's transport: what it waits for, how long, how often, and who gives way. */
+/*
+ * The handshake of the transport: what it waits for, its timeout, its steps, and which connection is closed for
+ * another.
+ */
 #include "testing.h"
 
 #include "harness.h"
@@ -12,7 +15,7 @@ static struct mk_test_world w;
 static struct mk_transport shaking;
 static int verdict; /* of the first step of each connection, and of those behind it until a test says otherwise */
 
-/* Takes what has come, as a handshake does, unless it is the last of it. */
+/* Reads the input, as a handshake does, unless it is its last step. */
 static int shake(struct mk_io *io)
 {
     struct mk_test_client *c = io->state;
@@ -73,7 +76,7 @@ static void test_it_waits_for_bytes_and_for_room(void **state)
     mk_test_send(c, MK_STR("hello"));
     mk_test_settle(&w);
     assert_int_equal(c->shakes, before + 1);
-    mk_test_take(c, 1); /* which it does not wait for */
+    mk_test_take(c, 1); /* it does not wait for that */
     mk_test_settle(&w);
     assert_int_equal(c->shakes, before + 1);
     c->verdict = -EINPROGRESS;
@@ -144,7 +147,7 @@ static void test_its_time_is_limited(void **state)
     assert_string_equal(mk_test_state(c), "handshake");
     mk_test_pass(&w, 1);
     assert_true(c->closed);
-    assert_int_equal(mk_test_received(c).len, 0); /* there is no way to say anything */
+    assert_int_equal(mk_test_received(c).len, 0); /* no response is possible */
 }
 
 static void test_the_head_has_its_own_time(void **state)
@@ -195,7 +198,7 @@ static void test_a_turn_has_four_steps(void **state)
         assert_string_equal(mk_test_state(clients[i]), "read_head");
 }
 
-/* Whoever was put off is not overtaken by connections whose bytes come later. */
+/* Connections in the queue are not overtaken by those whose input arrives later. */
 static void test_steps_are_taken_in_order(void **state)
 {
     struct mk_test_client *clients[24];
@@ -287,7 +290,7 @@ static void test_a_drain_lets_it_end(void **state)
     assert_non_null(memmem(answer.p, answer.len, "Connection: close", 17));
 }
 
-/* The request that it was made for is on its way, but does not come for ever. */
+/* After the handshake the drain waits for a request in flight, but not forever. */
 static void test_a_drain_gives_a_moment_behind_it(void **state)
 {
     (void)state;
@@ -317,7 +320,7 @@ static void test_a_drain_gives_a_moment_behind_it(void **state)
     assert_true(silent->closed && silent->notified);
 }
 
-/* Neither empty lines nor a turn for nothing make it longer. */
+/* Neither empty lines nor a turn without input extend the grace period. */
 static void test_the_moment_is_one(void **state)
 {
     (void)state;
@@ -334,7 +337,7 @@ static void test_the_moment_is_one(void **state)
     assert_true(c->closed);
 }
 
-/* Its goodbye is a message of its own; a plain socket's is its close. */
+/* A transport with an end message sends it; a plain socket is just closed. */
 static void test_an_idle_end_is_told(void **state)
 {
     (void)state;
@@ -349,7 +352,7 @@ static void test_an_idle_end_is_told(void **state)
     }
 }
 
-/* The client asks for the end, and has not read all that leads up to it: its time for that is SendTimeout. */
+/* The end message does not fit into the socket until the client reads: SendTimeout limits that. */
 static void test_an_end_waits_for_room(void **state)
 {
     static const char last[] = "GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The queue of a response's parts as bytes, without a connection: in pieces of any size, complete or not. */
+/* Reads the queue of parts without a connection, in pieces of any size; the response is complete or fails. */
 #include "folder.h"
 #include "http/parts.h"
 #include "http/h1_world.h"
@@ -34,7 +34,7 @@ static void stop(void)
     mk_test_world_close(&w);
 }
 
-/* All that there is, in reads of `size`: the text; what ended it. */
+/* Reads all that there is, `size` bytes at a time. Returns the text; `*ret_end` is the last result. */
 static const char *read_text(size_t size, ssize_t *ret_end)
 {
     static char text[64];
@@ -229,7 +229,8 @@ static void test_the_handler_hears_of_room(void **state)
     assert_int_equal(refills, 2);
     assert_int_equal(mk__parts_read(&queue, to, sizeof(to)), 4); /* asked, and it had some */
     assert_int_equal(refills, 1);
-    assert_int_equal(mk__parts_read(&queue, to, sizeof(to)), -EAGAIN); /* nobody has said that it wants more */
+    assert_int_equal(mk__parts_read(&queue, to, sizeof(to)),
+                     -EAGAIN); /* no MK_AGAIN was returned, so it is not called */
     assert_int_equal(mk_response_write_ref(req, mk_str(much, sizeof(much))), MK_AGAIN);
     assert_int_equal(mk__parts_read(&queue, to, sizeof(to)), sizeof(much));
     assert_int_equal(mk__parts_read(&queue, to, sizeof(to)), 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The number of a request, its user, and when it began. */
+/* The ID of a request, its user, and its start time. */
 #include "http/h1_world.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Status, fields and the answers that everybody needs; how they reach the wire is h1_output_test.c's matter. */
+/* Status, headers and complete responses; how they are sent is tested in h1/send_test.c. */
 #include "folder.h"
 #include "harness.h"
 
@@ -187,7 +187,7 @@ static void test_many_trailers(void **state)
     mk_test_world_close(&w);
 }
 
-/* ── whole answers ── */
+/* ── complete responses ── */
 
 static bool is_tight;
 

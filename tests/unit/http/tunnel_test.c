@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Exchanges that a handler takes over: who may, how bytes go both ways, and how it ends. */
+/* Exchanges that a handler takes over: the conditions, bytes in both directions, and the end. */
 #include "http/h1_world.h"
 
 enum { ECHO_BYTES = 64 };
@@ -64,12 +64,12 @@ static void test_connect(void **state)
 {
     (void)state;
     struct mk_test_client *c = start(CONNECT "x");
-    expect_received(c, OK "Upgrade: echo\r\n\r\nx"); /* the field is the handler's doing */
+    expect_received(c, OK "Upgrade: echo\r\n\r\nx"); /* the handler has added the field */
     mk__conn_abort_all(&w.http);
     close_world();
 }
 
-/* One byte at a time either way, and more than fits into anything. */
+/* One byte at a time in either direction, and more than fits into any buffer. */
 static void test_back_pressure(void **state)
 {
     (void)state;
@@ -94,7 +94,7 @@ static void test_back_pressure(void **state)
     close_world();
 }
 
-/* The head does not leave at once: the tunnel begins when it has. */
+/* The head cannot be sent at once: the tunnel begins afterwards. */
 static void test_the_head_waits(void **state)
 {
     (void)state;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Bodies of requests on their way through a connection: in pieces, held back, refused, invited, and those that
- * nobody wants.
+ * Request bodies: in pieces, paused, rejected, after 100 (Continue), and discarded.
  */
 #include "http/h1_world.h"
 
@@ -86,7 +85,7 @@ static void test_a_paused_client_is_not_read(void **state)
     size_t read_before = c->read_bytes;
     mk_test_send(c, mk_str(megabyte, sizeof(megabyte) - 1));
     mk_test_pass(&w, 1000);
-    assert_int_equal(c->read_bytes, read_before); /* its TCP has to wait */
+    assert_int_equal(c->read_bytes, read_before); /* TCP holds the client back */
     assert_int_equal(body.len, 1);
     body.len = 0;
     mk_request_resume(current);
@@ -126,7 +125,7 @@ static void test_a_malformed_body_cuts_the_answer(void **state)
     close_world();
 }
 
-/* ── nobody wants the body ── */
+/* ── bodies without a reader ── */
 
 static void test_a_small_unread_body_is_read_away(void **state)
 {
@@ -147,7 +146,7 @@ static void test_a_small_unread_body_is_read_away(void **state)
 
 #define CHUNKED_X "HTTP/1.1 200 OK\r\n" STAMP "Transfer-Encoding: chunked\r\n\r\n0001\r\nx\r\n0\r\n\r\n"
 
-/* The answer is complete once, however many turns the rest of the request takes. */
+/* The response is completed once, even if the rest of the request takes many turns. */
 static void test_the_last_chunk_comes_once(void **state)
 {
     (void)state;
@@ -176,7 +175,7 @@ static void test_a_large_unread_body_ends_the_connection(void **state)
     assert_true(c->shut);
     mk_test_send(c, mk_str(rest, sizeof(rest)));
     mk_test_settle(&w);
-    assert_int_equal(c->read_at, c->to_server.len); /* or the answer would be lost to a reset */
+    assert_int_equal(c->read_at, c->to_server.len); /* else a reset would destroy the response */
     assert_string_equal(mk_test_state(c), "linger");
     mk_test_fin(c);
     mk_test_settle(&w);
@@ -195,7 +194,7 @@ static void test_an_endless_unread_body_ends_the_connection(void **state)
         mk_test_send(c, MK_STR("8\r\n01234567\r\n"));
         mk_test_settle(&w);
     }
-    assert_string_equal(mk_test_state(c), "linger"); /* the answer is out: it is not lost */
+    assert_string_equal(mk_test_state(c), "linger"); /* so that the response is not lost */
     assert_in_range(c->read_bytes, 8192, 16384);
     assert_int_equal(w.aborted, 0);
     expect_received(c, "");

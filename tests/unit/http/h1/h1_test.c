@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What happens within a turn: pipelines, requests that cannot be read, handlers that take their time, clients
- * that leave, and memory that runs out at every place. Bodies have body_test.c.
+ * Turns of an HTTP/1 connection: pipelines, malformed requests, slow handlers, clients that disconnect, and each
+ * allocation failing. Bodies are tested in body_test.c.
  */
 #include "base/asan.h"
 #include "http/h1_world.h"
@@ -84,7 +84,7 @@ static void test_nothing_is_answered_after_close(void **state)
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(CLOSE GET));
     expect_received(c, HELLO_CLOSE);
     assert_int_equal(w.requests, 1);
-    assert_string_equal(mk_test_state(c), "linger"); /* it has sent more than it was read */
+    assert_string_equal(mk_test_state(c), "linger"); /* it has sent more than was read */
     c = mk_test_connect(&w, MK_STR(CLOSE));
     expect_received(c, HELLO_CLOSE);
     assert_string_equal(mk_test_state(c), "closed");
@@ -100,7 +100,7 @@ static void test_so_many_requests_per_connection(void **state)
     mk_test_settle(&w);
     mk_test_send(c, MK_STR(GET));
     expect_received(c, HELLO HELLO HELLO_CLOSE);
-    assert_string_equal(mk_test_state(c), "linger"); /* the end was our idea: a fourth may be on its way */
+    assert_string_equal(mk_test_state(c), "linger"); /* we close: a fourth request may be in flight */
     mk_test_send(c, MK_STR(GET));
     mk_test_fin(c);
     mk_test_settle(&w);
@@ -124,7 +124,7 @@ static void test_http_1_0(void **state)
     close_world();
 }
 
-/* ── what cannot be read ── */
+/* ── malformed requests ── */
 
 static const struct {
     const char *bytes;
@@ -185,7 +185,7 @@ static void test_a_wrong_path_is_no_reason_to_leave(void **state)
     close_world();
 }
 
-/* ── later ── */
+/* ── handlers that answer later ── */
 
 static struct mk_timer timer;
 
@@ -257,7 +257,7 @@ static void test_a_client_leaves_while_a_handler_works(void **state)
     close_world();
 }
 
-/* The spans of a request stay readable while it waits, although the scratch buffer is used by others. */
+/* The spans of a request that waits stay valid, while other connections use the scratch buffer. */
 static void test_a_waiting_request_keeps_its_head(void **state)
 {
     (void)state;
@@ -322,7 +322,7 @@ static const struct {
     {LONG_GET, POST(10) "0", NULL, 10},
 };
 
-/* Whatever is missing: the connection ends or goes on serving, and nothing is lost. */
+/* Whichever allocation fails: the connection is closed or continues, and nothing leaks. */
 static void play(size_t i)
 {
     open_world(scenarios[i].handler);

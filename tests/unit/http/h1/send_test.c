@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Responses on the wire: head and framing, memory and generators (files: load_test.c), back-pressure, and answers that
- * cannot be completed. Each is sent whole, and through a client that takes a few bytes at a time.
+ * Responses on the wire: head and framing, memory and generators (files: file_read_test.c), back-pressure, and
+ * responses that cannot be completed. Each is sent at once, and to a client that reads a few bytes at a time.
  */
 #include "http/h1_world.h"
 
@@ -158,7 +158,7 @@ static void many_fields(struct mk_request *req, struct mk_test_world *world)
     mk_response_end(req);
 }
 
-/* A head that no buffer holds cannot be sent: the least that can be said. */
+/* A head that is longer than the output buffer is replaced by a 500. */
 static void test_a_head_may_be_too_large(void **state)
 {
     (void)state;
@@ -214,7 +214,7 @@ static void test_an_announced_length_is_kept(void **state)
         } else {
             assert_true(strlen(end + 4) <= cases[i].body_max);
             assert_string_not_equal(mk_test_state(c), "idle");
-            assert_int_equal(w.requests, 1); /* the next request must not be answered into this gap */
+            assert_int_equal(w.requests, 1); /* the response to the next request must not fill this gap */
             assert_int_equal(w.aborted, 1);
         }
         close_world();
@@ -266,7 +266,7 @@ static void test_giving_up(void **state)
     open_world(give_up);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(REQUEST("GET", "1")));
     mk_test_settle(&w);
-    assert_string_equal(mk_test_received(c).p, ""); /* nothing had left */
+    assert_string_equal(mk_test_received(c).p, ""); /* nothing was sent */
     assert_string_not_equal(mk_test_state(c), "idle");
     assert_int_equal(w.aborted, 1);
     w.handler = remember;
@@ -277,7 +277,7 @@ static void test_giving_up(void **state)
     mk_test_settle(&w);
     struct mk_str answer = mk_test_received(c);
     assert_non_null(strstr(answer.p, "b\r\nhalf an ans\r\n"));
-    assert_null(strstr(answer.p, "0\r\n\r\n")); /* so the client sees that it is not whole */
+    assert_null(strstr(answer.p, "0\r\n\r\n")); /* so that the client sees that it is incomplete */
     assert_string_not_equal(mk_test_state(c), "idle");
     assert_int_equal(w.aborted, 2);
     close_world();
@@ -340,7 +340,7 @@ static void test_a_generator_waits_to_be_woken(void **state)
     close_world();
 }
 
-/* A stream of pieces keeps its connection as long as they come within the handler's limit. */
+/* A response in pieces may take any time, if each piece comes within HandlerTimeout. */
 static void test_a_stream_of_pieces_goes_on(void **state)
 {
     (void)state;
@@ -378,7 +378,7 @@ static void generate_much(struct mk_request *req, struct mk_test_world *world)
     mk_response_end(req);
 }
 
-/* The harness sees to it that the last bytes are never held back while everybody waits. */
+/* The harness checks that no bytes are held back while all sides wait. */
 static void test_a_generator_that_pauses_at_any_length(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Accept-Encoding: weights, exclusions, what is garbled; each case flush against a guard page. */
+/* Accept-Encoding: weights, exclusions, malformed values; each case flush against a guard page. */
 #include "testing.h"
 
 #include <monkey/request.h>
@@ -39,14 +39,14 @@ static const struct {
     {"gzip;q=0, *;q=0.5", {500, 0, 500, 500}},
     {"*;q=0, identity;q=0.2, br", {200, 0, 1000, 0}},
     {"gzip, gzip;q=0.3", {1, 300, 0, 0}},
-    /* garbled: as if it were absent */
+    /* malformed: as if it were absent */
     {"gzip;q=2", {1000, 0, 0, 0}},
     {"gzip;q=1.001", {1000, 0, 0, 0}},
     {"gzip;q=0.1234", {1000, 0, 0, 0}},
     {"gzip;q=", {1000, 0, 0, 0}},
     {"gzip;q=.5", {1000, 0, 0, 0}},
     {"gzip;q=-1", {1000, 0, 0, 0}},
-    {"gzip;q=0,5", {1, 0, 0, 0}}, /* a coding "5" that nobody knows */
+    {"gzip;q=0,5", {1, 0, 0, 0}}, /* an unknown coding "5" */
     {"gzip;q=0x1", {1000, 0, 0, 0}},
     {"gzip;q= 1", {1000, 0, 0, 0}},
     {"gzip;q =1", {1000, 0, 0, 0}},
@@ -85,7 +85,7 @@ static void test_absent(void **state)
     assert_int_equal(accept.weight[GZIP] + accept.weight[BR] + accept.weight[ZSTD], 0);
 }
 
-/* What is taken, one after the other, of br, zstd, gzip in this order. */
+/* The codings selected one after the other from br, zstd, gzip in this order. */
 static const struct {
     const char *value, *taken;
 } orders[] = {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* HTTP dates: three notations, the calendar, the century; each case flush against a guard page. */
+/* HTTP dates: three formats, the calendar, the century; each case flush against a guard page. */
 #include "testing.h"
 
 #include <errno.h>
@@ -35,7 +35,7 @@ static void test_formats(void **state)
     }
 }
 
-/* Each day of 10,000 years: the C library's calendar is the witness, and reading is the inverse of writing. */
+/* Each day of 10,000 years: formats like the C library, and parses what it formats. */
 static void test_agrees_with_the_calendar(void **state)
 {
     (void)state;
@@ -124,7 +124,7 @@ static void test_parses(void **state)
     }
 }
 
-/* Every prefix of a date is none, and reads nothing behind itself. */
+/* No prefix of a date is a date, and nothing after it is read. */
 static void test_prefixes(void **state)
 {
     static const char *const texts[] = {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The walk through X-Forwarded-For and Forwarded, and what clients write there to mislead it. */
+/* X-Forwarded-For and Forwarded, and what clients forge in them. */
 #include "testing.h"
 
 #include <stdio.h>
@@ -57,7 +57,8 @@ static const struct {
     {"192.0.2.1,,10.0.0.2 , 2001:db8::5", "192.0.2.1"},
     {"10.0.0.9, 10.0.0.2", "10.0.0.9"}, /* a client within: all are trusted */
     {"203.0.113.9, 192.0.2.1", "192.0.2.1"},
-    {"10.0.0.9, 192.0.2.1, 10.0.0.3", "192.0.2.1"}, /* a trusted name to the left of a stranger proves nothing */
+    {"10.0.0.9, 192.0.2.1, 10.0.0.3",
+     "192.0.2.1"}, /* a trusted address to the left of an untrusted one counts for nothing */
     {"192.0.2.1:8080", "192.0.2.1"},
     {"[2001:db9::1]:8080, [2001:db8::1]", "2001:db9::1"},
     {"2001:db9::1", "2001:db9::1"},
@@ -153,7 +154,7 @@ static void test_the_port_is_kept(void **state)
     assert_int_equal(f.client.port, 4711);
 }
 
-/* A long list is not looked at beyond the limit. */
+/* A long list is not read beyond the limit. */
 static void test_the_walk_is_short(void **state)
 {
     static char line[40000];
@@ -189,7 +190,7 @@ static const struct {
     {"192.0.2.1, 10.0.0.2", "https", true},       /* of the first proxy alone */
     {"192.0.2.1, 10.0.0.2", "https, http", true}, /* one for each */
     {"192.0.2.1, 10.0.0.2", "http, https", false},
-    {"203.0.113.9, 192.0.2.1", "https, http", false}, /* what the client says of itself does not count */
+    {"203.0.113.9, 192.0.2.1", "https, http", false}, /* what the client says about itself does not count */
 };
 
 static void test_x_forwarded_proto(void **state)

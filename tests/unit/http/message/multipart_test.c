@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The frame of several ranges: its texts, its length to the byte, its boundary. */
+/* The texts around several ranges, their exact length, and the boundary. */
 #include "testing.h"
 
 #include "http/message/multipart.h"
@@ -38,7 +38,7 @@ static void test_frame(void **state)
     assert_int_equal(m.bytes, m.heads[0].len + 1 + m.heads[1].len + 200 + m.heads[2].len + 4 + m.heads[3].len);
 }
 
-/* The largest of everything fits, whatever the type. */
+/* The largest numbers fit, with any type. */
 static void test_largest_frame(void **state)
 {
     static char type[2048];

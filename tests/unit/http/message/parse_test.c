@@ -84,7 +84,7 @@ static const struct head_case good[] = {
     CASE("GET / HTTP/1.9\r\n\r\n", 0, "GET|/|9", 0),
     CASE("get / HTTP/1.1\r\n\r\n", 0, "get|/|1", 0),
     CASE("M!#$%&'*+-.^_`|~9 / HTTP/1.1\r\n\r\n", 0, "M!#$%&'*+-.^_`|~9|/|1", 0),
-    CASE("GET /a?b=c&d#e HTTP/1.1\r\n\r\n", 0, "GET|/a?b=c&d#e|1", 0), /* message/request_head.c refuses the fragment */
+    CASE("GET /a?b=c&d#e HTTP/1.1\r\n\r\n", 0, "GET|/a?b=c&d#e|1", 0), /* message/request_head.c rejects the fragment */
     CASE("GET http://h/p HTTP/1.1\r\n\r\n", 0, "GET|http://h/p|1", 0),
     CASE("CONNECT h:443 HTTP/1.1\r\n\r\n", 0, "CONNECT|h:443|1", 0),
     CASE("OPTIONS * HTTP/1.1\r\n\r\n", 0, "OPTIONS|*|1", 0),
@@ -109,7 +109,7 @@ static const struct head_case unfinished[] = {
     MORE(LINE),
     MORE(LINE "A: b\r\n"),
     MORE(LINE "A: b\r\n\r"),
-    MORE("GET /" TEN TEN TEN "12345\r"), /* a line at its limit, as long as nobody knows better */
+    MORE("GET /" TEN TEN TEN "12345\r"), /* a line at its limit, which may still end in time */
 };
 
 static const struct head_case bad[] = {
@@ -250,7 +250,7 @@ static void test_limits(void **state)
     check_all(fits, COUNT(fits));
 }
 
-/* Every byte, at the places where it may or may not stand. */
+/* Every byte, at places where it is allowed or not. */
 static int parse_with(const char *format, int byte)
 {
     char text[64];
@@ -370,7 +370,7 @@ static void test_methods(void **state)
     }
 }
 
-/* A head of as many bytes as the spans can tell, and one byte more. */
+/* A head of the longest length that spans can describe, and one byte more. */
 static void test_the_largest_head(void **state)
 {
     static char text[70000];

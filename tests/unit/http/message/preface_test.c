@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What a connection begins with. */
+/* The first bytes of connections. */
 #include "testing.h"
 
 #include "http/message/preface.h"

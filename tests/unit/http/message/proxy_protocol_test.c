@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Headers of the PROXY protocol: each whole, byte by byte, with a request behind it, and against a guard page. */
+/* PROXY protocol headers: each whole, byte by byte, followed by a request, and against a guard page. */
 #include "testing.h"
 
 #include <errno.h>
@@ -144,7 +144,7 @@ static void test_a_mistake_is_seen_at_once(void **state)
     }
 }
 
-/* A line without an end is waited for no longer than it may be; a block with values is taken up to its limit. */
+/* A line without an end is rejected at its maximal length; a block with TLVs is accepted up to its limit. */
 static void test_limits(void **state)
 {
     static char bytes[MK__PROXY_PROTOCOL_MAX + 1];

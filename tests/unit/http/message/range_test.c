@@ -158,7 +158,7 @@ static void test_merges(void **state)
     assert_int_equal(mk__range_merge(NULL, 0, 10), 0);
 }
 
-/* Whatever is asked for is kept, and what is left lies apart. */
+/* Merging keeps every requested byte, and the remaining ranges are apart. */
 static void test_merges_lose_nothing(void **state)
 {
     unsigned seed = 7;

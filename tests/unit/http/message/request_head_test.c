@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What heads mean: framing, host, expectation, persistence. A case is a head; its facts come back as text. */
+/* Interprets heads: framing, host, expectation, persistence. A case is a head, and the expected result as text. */
 #include "testing.h"
 
 #include <stdio.h>
@@ -10,7 +10,7 @@ static const struct mk__parse_limits limits = {.line_bytes_max = 4096, .head_byt
 
 static const char *const bodies[] = {"none", "length", "chunked"};
 
-/* "body bytes path ?query @host keep continue *", as far as it is so; or the status. */
+/* "body bytes path ?query @host keep continue *", as far as they apply; or the status. */
 static void tell(const struct mk__request_head *h, const char *base, char *to, size_t size)
 {
     int n = snprintf(to, size, "%s", bodies[h->body]);
@@ -91,7 +91,7 @@ static const struct head_case framing[] = {
     {POST, H TE "chunked\r\n", "chunked / @h keep", 0},
     {POST, H TE "Chunked\r\n", "chunked / @h keep", 0},
     {POST, H TE "\tchunked \r\n", "chunked / @h keep", 0},
-    {POST, H TE ", chunked ,\r\n", NULL, 400}, /* who reads such a list in another way sees no body */
+    {POST, H TE ", chunked ,\r\n", NULL, 400}, /* some servers see no body there */
     {POST, H TE ",chunked\r\n", NULL, 400},
     {POST, H TE "chunked,\r\n", NULL, 400},
     {POST, H TE "chunked, \t,\r\n", NULL, 400},

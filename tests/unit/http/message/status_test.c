@@ -72,7 +72,7 @@ static void test_pages(void **state)
     };
     for (size_t i = 0; i < COUNT(parts); i++)
         assert_non_null(strstr(page, parts[i]));
-    assert_null(strstr(page, "http")); /* nothing from elsewhere */
+    assert_null(strstr(page, "http")); /* no external resources */
     mk_buf_release(&b);
 
     mk__status_write_page(&b, 431, MK_STR_NONE);

@@ -281,7 +281,7 @@ static void test_path_sizes(void **state)
     }
 }
 
-/* What remains after one pass is a fixed point of a second one. */
+/* A normalized path does not change when it is normalized again. */
 static void test_paths_are_stable(void **state)
 {
     (void)state;

@@ -27,7 +27,7 @@ static void test_formats_tags(void **state)
 
 static const struct {
     const char *list, *etag;
-    bool strong, weak; /* what the two comparisons say */
+    bool strong, weak; /* the results of the two comparisons */
 } list_cases[] = {
     {"*", "\"a\"", true, true},
     {" * ", "W/\"a\"", true, true},
