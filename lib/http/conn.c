@@ -5,8 +5,6 @@
  */
 #include "http/conn.h"
 
-#include "http/h1/h1.h"
-#include "http/h2/core.h"
 #include "http/handshake.h"
 
 #include "loop/loop.h"
@@ -19,29 +17,36 @@
 enum { EDGES = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET };
 
 #define TO(state) (1u << (MK__CONN_##state))
-/* The states in which a turn that serves requests may end; one turn can serve several requests. */
-#define ANY_WORK \
-    (TO(STREAMS) | TO(H2_WRITE) | TO(READ_HEAD) | TO(READ_BODY) | TO(HANDLER) | TO(DISK) | TO(WRITE) | TO(IDLE) | \
-     TO(TUNNEL) | TO(LINGER) | TO(CLOSED))
+/* One turn may serve several requests, so that it can end at any state of its protocol. */
+#define HTTP1 \
+    (TO(READ_HEAD) | TO(READ_BODY) | TO(HANDLER) | TO(DISK) | TO(WRITE) | TO(IDLE) | TO(TUNNEL) | TO(LINGER) | \
+     TO(CLOSED))
+#define HTTP2 (TO(READ_HEAD) | TO(STREAMS) | TO(H2_WRITE) | TO(IDLE) | TO(LINGER) | TO(CLOSED))
 
+enum { READ = MK__CONN_WANT_READ, WRITE = MK__CONN_WANT_WRITE };
+
+/* clang-format off */
 const struct mk__conn_state_info mk__conn_states[MK__CONN_STATES] = {
-    [MK__CONN_CLOSED] = {"closed", 0, MK__TIMEOUTS, 0, 0},
-    [MK__CONN_HANDSHAKE] = {"handshake", MK__CONN_WANT_READ | MK__CONN_WANT_WRITE, MK__TIMEOUT_HANDSHAKE, 0,
-                            TO(HANDSHAKE) | TO(NEW) | TO(CLOSED)},
-    [MK__CONN_NEW] = {"new", MK__CONN_WANT_READ, MK__TIMEOUT_HEAD, 0, ANY_WORK | TO(NEW)},
-    [MK__CONN_IDLE] = {"idle", MK__CONN_WANT_READ, MK__TIMEOUT_IDLE, 0, ANY_WORK},
-    [MK__CONN_READ_HEAD] = {"read_head", MK__CONN_WANT_READ, MK__TIMEOUT_HEAD, 408, ANY_WORK | TO(NEW)},
-    [MK__CONN_READ_BODY] = {"read_body", MK__CONN_WANT_READ, MK__TIMEOUT_BODY, 408, ANY_WORK},
-    [MK__CONN_HANDLER] = {"handler", 0, MK__TIMEOUT_HANDLER, 503, ANY_WORK},
-    [MK__CONN_DISK] = {"disk", 0, MK__TIMEOUT_HANDLER, 503, ANY_WORK},
-    [MK__CONN_WRITE] = {"write", MK__CONN_WANT_WRITE, MK__TIMEOUT_SEND, 0, ANY_WORK},
-    [MK__CONN_TUNNEL] = {"tunnel", MK__CONN_WANT_READ | MK__CONN_WANT_WRITE, MK__TIMEOUT_TUNNEL, 0,
-                         TO(TUNNEL) | TO(WRITE) | TO(LINGER) | TO(CLOSED)},
-    [MK__CONN_STREAMS] = {"streams", MK__CONN_WANT_READ | MK__CONN_WANT_WRITE, MK__TIMEOUTS, 0, ANY_WORK},
-    [MK__CONN_H2_WRITE] = {"h2_write", MK__CONN_WANT_READ | MK__CONN_WANT_WRITE, MK__TIMEOUT_SEND, 0,
-                           ANY_WORK | TO(NEW)},
-    [MK__CONN_LINGER] = {"linger", MK__CONN_WANT_READ, MK__TIMEOUT_LINGER, 0, TO(LINGER) | TO(CLOSED)},
+    [MK__CONN_CLOSED] = {"closed", 0, MK__TIMEOUTS, .next = 0},
+    [MK__CONN_HANDSHAKE] = {"handshake", READ | WRITE, MK__TIMEOUT_HANDSHAKE, .evict = MK__CONN_EVICT_LAST,
+                            .next = TO(HANDSHAKE) | TO(NEW) | TO(CLOSED)},
+    [MK__CONN_NEW] = {"new", READ, MK__TIMEOUT_HEAD, .evict = MK__CONN_EVICT_LAST,
+                      .next = HTTP1 | HTTP2 | TO(NEW)},
+    [MK__CONN_IDLE] = {"idle", READ, MK__TIMEOUT_IDLE, .evict = MK__CONN_EVICT_FIRST, .next = HTTP1 | HTTP2},
+    [MK__CONN_READ_HEAD] = {"read_head", READ, MK__TIMEOUT_HEAD, .evict = MK__CONN_EVICT_LAST, .timeout_status = 408,
+                            .next = HTTP1 | HTTP2 | TO(NEW)},
+    [MK__CONN_READ_BODY] = {"read_body", READ, MK__TIMEOUT_BODY, .restarts = true, .timeout_status = 408, .next = HTTP1},
+    [MK__CONN_HANDLER] = {"handler", 0, MK__TIMEOUT_HANDLER, .restarts = true, .timeout_status = 503, .next = HTTP1},
+    [MK__CONN_DISK] = {"disk", 0, MK__TIMEOUT_HANDLER, .timeout_status = 503, .next = HTTP1},
+    [MK__CONN_WRITE] = {"write", WRITE, MK__TIMEOUT_SEND, .restarts = true, .next = HTTP1},
+    [MK__CONN_TUNNEL] = {"tunnel", READ | WRITE, MK__TIMEOUT_TUNNEL, .restarts = true,
+                         .next = TO(TUNNEL) | TO(WRITE) | TO(LINGER) | TO(CLOSED)},
+    [MK__CONN_STREAMS] = {"streams", READ | WRITE, MK__TIMEOUTS, .next = HTTP2},
+    [MK__CONN_H2_WRITE] = {"h2_write", READ | WRITE, MK__TIMEOUT_SEND, .restarts = true, .next = HTTP2 | TO(NEW)},
+    [MK__CONN_LINGER] = {"linger", READ, MK__TIMEOUT_LINGER, .evict = MK__CONN_EVICT_FIRST,
+                         .next = TO(LINGER) | TO(CLOSED)},
 };
+/* clang-format on */
 
 /* ── states and events ── */
 
@@ -78,13 +83,9 @@ static void run_close_hooks(struct mk__conn *c)
 static void close_conn(struct mk__conn *c)
 {
     struct mk__context *http = c->http;
-    if (c->req)
-        mk__h1_finish_exchange(c, true);
-    if (MK_HAS_HTTP2 && c->h2)
-        c->http->h2->close(c);
+    c->proto->close(c);
     if (MK_HAS_CONN_HOOKS)
         run_close_hooks(c);
-    mk__h1_free_saved_input(c);
     mk_timer_cancel(&c->timer);
     mk_list_del(&c->link);
     http->conns_in_drain -= c->accepted_in_drain;
@@ -110,9 +111,8 @@ static uint64_t count_moved_bytes(const struct mk__conn *c)
  */
 static void arm_timer(struct mk__conn *c, enum mk__conn_state before)
 {
-    bool moves = c->state == MK__CONN_HANDLER || c->state == MK__CONN_WRITE || c->state == MK__CONN_READ_BODY ||
-                 c->state == MK__CONN_TUNNEL || c->state == MK__CONN_H2_WRITE;
-    bool restarts = (moves && count_moved_bytes(c) != c->armed_bytes) || c->requests != c->armed_requests;
+    const struct mk__conn_state_info *info = &mk__conn_states[c->state];
+    bool restarts = (info->restarts && count_moved_bytes(c) != c->armed_bytes) || c->requests != c->armed_requests;
     c->armed_requests = c->requests;
     c->armed_bytes = count_moved_bytes(c);
     if (c->state == MK__CONN_READ_BODY &&
@@ -121,13 +121,13 @@ static void arm_timer(struct mk__conn *c, enum mk__conn_state before)
         c->req->rate_since_ms = mk_loop_now_ms(c->http->loop);
         c->req->rate_bytes = 0;
     }
-    if (MK_HAS_HTTP2 && c->state == MK__CONN_STREAMS) {
+    if (info->timeout == MK__TIMEOUTS) {
         mk_timer_cancel(&c->timer);
         return;
     }
     if (before != c->state || restarts) {
         const struct mk__http_limits *limits = c->req ? c->req->limits : &c->http->settings->limits;
-        mk_timer_arm(c->http->loop, &c->timer, limits->timeout_ms[mk__conn_states[c->state].timeout]);
+        mk_timer_arm(c->http->loop, &c->timer, limits->timeout_ms[info->timeout]);
     }
 }
 
@@ -161,38 +161,36 @@ static void enter_state(struct mk__conn *c, enum mk__conn_state state)
 
 /* ── turns ── */
 
-enum mk__conn_state mk__conn_switch_to_h2(struct mk__conn *c, struct mk_str in)
-{
-    return c->http->h2->begin(c, in);
-}
-
-bool mk__conn_can_use_h2(struct mk__conn *c)
+bool mk__conn_can_switch(struct mk__conn *c)
 {
     struct mk__context *http = c->http;
-    if (!http->h2 && http->settings->h2)
-        http->h2 = http->app->load_h2();
-    return http->h2 && http->settings->h2;
+    if (!http->second_proto && http->settings->h2)
+        http->second_proto = http->app->load_second_proto();
+    return http->second_proto && http->settings->h2;
 }
 
-/* Tells whether the handshake has selected HTTP/2 (ALPN). */
-static bool has_negotiated_h2(const struct mk__conn *c)
+enum mk__conn_state mk__conn_switch_proto(struct mk__conn *c, struct mk_str in)
+{
+    c->proto = c->http->second_proto;
+    return c->proto->begin(c, in);
+}
+
+/* Tells whether the handshake has selected the second protocol (ALPN). */
+static bool has_negotiated_second(const struct mk__conn *c)
 {
     const struct mk_transport *transport = c->sock.io.transport;
-    if (c->state != MK__CONN_NEW || !transport->protocol)
+    if (c->state != MK__CONN_NEW || c->proto != c->http->app->first_proto || !transport->protocol)
         return false;
-    return mk_str_eq(transport->protocol(&c->sock.io), MK_STR("h2"));
+    return mk_str_eq(transport->protocol(&c->sock.io), c->http->app->second_alpn);
 }
 
 static enum mk__conn_state dispatch_turn(struct mk__conn *c)
 {
     if (c->state == MK__CONN_LINGER)
         return MK__CONN_LINGER;
-    if (MK_HAS_HTTP2 && c->h2)
-        return c->http->h2->turn(c, MK_STR_NONE);
-    if (MK_HAS_HTTP2 &&
-        has_negotiated_h2(c)) /* a reload may have disabled it since: close, so that the client reconnects */
-        return mk__conn_can_use_h2(c) ? mk__conn_switch_to_h2(c, MK_STR_NONE) : MK__CONN_CLOSED;
-    return MK__TUNNELS && c->state == MK__CONN_TUNNEL ? mk__h1_run_tunnel(c) : mk__h1_run_turn(c);
+    if (MK_HAS_HTTP2 && has_negotiated_second(c)) /* a reload may have disabled it since: the client reconnects */
+        return mk__conn_can_switch(c) ? mk__conn_switch_proto(c, MK_STR_NONE) : MK__CONN_CLOSED;
+    return c->proto->on_ready(c);
 }
 
 /* Takes a step of the handshake, if this turn has one left. Returns true when the handshake is complete. */
@@ -221,17 +219,21 @@ static void begin_handshake(struct mk__conn *c)
         enter_state(MK_LIST_FIRST(&http->handshaking, struct mk__conn, handshaking), MK__CONN_CLOSED);
 }
 
+static void end_turn(struct mk__conn *c, enum mk__conn_state next)
+{
+    if (next == MK__CONN_LINGER)
+        next = mk__conn_linger(c);
+    c->running = false;
+    enter_state(c, next);
+}
+
 static void run_turn(struct mk__conn *c)
 {
     if (MK_HAS_TLS && c->state == MK__CONN_HANDSHAKE && !continue_handshake(c))
         return;
     mk_task_cancel(&c->task);
     c->running = true;
-    enum mk__conn_state next = dispatch_turn(c);
-    if (next == MK__CONN_LINGER)
-        next = mk__conn_linger(c);
-    c->running = false;
-    enter_state(c, next);
+    end_turn(c, dispatch_turn(c));
 }
 
 static void on_task(struct mk_task *task)
@@ -259,45 +261,15 @@ static void on_event(struct mk_event *event, uint32_t events)
         run_turn(c);
 }
 
-static bool is_h2(const struct mk__conn *c)
-{
-    return MK_HAS_HTTP2 && c->h2 && c->state != MK__CONN_LINGER;
-}
-
 static void on_timer(struct mk_timer *timer)
 {
     struct mk__conn *c = MK_CONTAINER_OF(timer, struct mk__conn, timer);
-    int status = mk__conn_states[c->state].timeout_status;
-    if (is_h2(c)) {
-        c->running = true;
-        enum mk__conn_state next = c->http->h2->on_timeout(c);
-        c->running = false;
-        enter_state(c, next);
-        return;
-    }
-    if (c->state == MK__CONN_HANDLER && c->http->app->on_handler_timeout)
-        c->http->app->on_handler_timeout(c->req, c->http->app_ctx);
-    if (c->state == MK__CONN_IDLE || c->state == MK__CONN_NEW) {
-        enter_state(c, mk__conn_begin_close(c));
-        return;
-    }
-    if (!status || (c->req && c->req->head_sent)) {
+    if (c->state == MK__CONN_HANDSHAKE || c->state == MK__CONN_LINGER) {
         enter_state(c, MK__CONN_CLOSED);
         return;
     }
-    if (!c->req) {
-        c->req = mk__request_new(c->http, &mk__h1_protocol, c);
-        if (!c->req) {
-            enter_state(c, MK__CONN_CLOSED);
-            return;
-        }
-        c->req->base = "";
-        mk__h1_free_saved_input(c);
-    }
-    c->closing = c->unread_input = true;
-    c->req->body_done = c->req->body_failed = c->req->body_discard = true;
-    mk_response_error(c->req, status);
-    run_turn(c);
+    c->running = true;
+    end_turn(c, c->proto->on_timeout(c));
 }
 
 /* Handed over by the accept thread. The first edge is consumed, so copy the readiness from `events`. */
@@ -324,7 +296,10 @@ int mk__conn_open(struct mk__context *http, const struct mk_io *io, struct mk_wo
         http->app->on_conn_freed(http->app_ctx);
         return err;
     }
-    *c = (struct mk__conn){.event = {on_event, own.fd}, .http = http, .state = MK__CONN_NEW};
+    *c = (struct mk__conn){.event = {on_event, own.fd},
+                           .http = http,
+                           .proto = http->app->first_proto,
+                           .state = MK__CONN_NEW};
     c->accepted_in_drain = http->draining && http->accept_in_drain;
     http->conns_in_drain += c->accepted_in_drain;
     c->sock = (struct mk__sock){.io = own, .readable = true, .writable = true};
@@ -345,14 +320,20 @@ int mk__conn_open(struct mk__context *http, const struct mk_io *io, struct mk_wo
     return 0;
 }
 
+/* Whether a change of the settings, or a shutdown, is announced by a turn of its own. */
+static bool announces_changes(const struct mk__conn *c)
+{
+    return c->state == MK__CONN_TUNNEL || (c->proto->announces_changes && c->state != MK__CONN_LINGER);
+}
+
 void mk__conn_apply_settings(struct mk__context *http)
 {
     struct mk_list *n, *save;
-    if (http->h2)
-        http->h2->log_totals(http);
+    if (http->second_proto)
+        http->second_proto->log_totals(http);
     MK_LIST_EACH(&http->conns, n, save) {
         struct mk__conn *c = MK_CONTAINER_OF(n, struct mk__conn, link);
-        if (is_h2(c))
+        if (announces_changes(c) && c->state != MK__CONN_TUNNEL)
             mk_task_schedule(http->loop, &c->task);
     }
 }
@@ -363,7 +344,7 @@ void mk__conn_retire_all(struct mk__context *http)
     http->retiring = true;
     MK_LIST_EACH(&http->conns, n, save) {
         struct mk__conn *c = MK_CONTAINER_OF(n, struct mk__conn, link);
-        if (c->state == MK__CONN_TUNNEL || is_h2(c))
+        if (announces_changes(c))
             run_turn(c);
     }
 }
@@ -375,7 +356,7 @@ void mk__conn_drain_all(struct mk__context *http)
     MK_LIST_EACH(&http->conns, n, save) {
         struct mk__conn *c = MK_CONTAINER_OF(n, struct mk__conn, link);
         bool waits = c->state == MK__CONN_IDLE || c->state == MK__CONN_NEW;
-        if (!waits && c->state != MK__CONN_TUNNEL && !is_h2(c))
+        if (!waits && !announces_changes(c))
             continue;
         c->sock.readable |= waits; /* a request may have arrived already: try to read it */
         run_turn(c);
@@ -389,8 +370,8 @@ bool mk__conn_all_drained(const struct mk__context *http)
     return MK_LIST_FIRST(&http->conns, struct mk__conn, link)->accepted_in_drain; /* the first is the oldest */
 }
 
-/* Closes up to `n` connections in one of these states, the oldest first. Returns how many. */
-static unsigned close_in_states(struct mk__context *http, uint32_t states, unsigned n)
+/* Closes up to `n` connections, the oldest first, whose states have this rank; returns how many. */
+static unsigned evict(struct mk__context *http, enum mk__conn_evict rank, unsigned n)
 {
     struct mk_list *node, *save;
     unsigned closed = 0;
@@ -398,7 +379,7 @@ static unsigned close_in_states(struct mk__context *http, uint32_t states, unsig
         struct mk__conn *c = MK_CONTAINER_OF(node, struct mk__conn, link);
         if (closed == n)
             break;
-        if (!(states & 1u << c->state) || c->running)
+        if (mk__conn_states[c->state].evict != rank || c->running)
             continue;
         enter_state(c, MK__CONN_CLOSED);
         closed++;
@@ -408,13 +389,14 @@ static unsigned close_in_states(struct mk__context *http, uint32_t states, unsig
 
 unsigned mk__conn_close_idle(struct mk__context *http, unsigned n)
 {
-    unsigned closed = close_in_states(http, TO(IDLE) | TO(LINGER), n);
-    struct mk__conn *stalled = MK_HAS_HTTP2 && !closed && http->h2 ? http->h2->find_stalled(http) : NULL;
-    if (stalled) {
-        enter_state(stalled, MK__CONN_CLOSED);
-        closed = 1;
-    }
-    return closed ? closed : close_in_states(http, TO(HANDSHAKE) | TO(NEW) | TO(READ_HEAD), n);
+    unsigned closed = evict(http, MK__CONN_EVICT_FIRST, n);
+    if (closed)
+        return closed;
+    struct mk__conn *c = MK_HAS_HTTP2 && http->second_proto ? http->second_proto->evict(http) : NULL;
+    if (!c)
+        return evict(http, MK__CONN_EVICT_LAST, n);
+    enter_state(c, MK__CONN_CLOSED);
+    return 1;
 }
 
 void mk__conn_abort_all(struct mk__context *http)

@@ -6,8 +6,8 @@
  *     HANDSHAKE ─► NEW ─► READ_HEAD ─► READ_BODY ─► HANDLER ─► DISK ─► WRITE ─► IDLE ─► READ_HEAD ...
  *                └────────┴───────┴────────┴─────────┴───────┴──────► LINGER ─► CLOSED
  *
- * An HTTP/2 connection is in IDLE, READ_HEAD, STREAMS (while it has streams) or H2_WRITE. The protocols decide what
- * happens in a turn (h1/h1.c, h2/session.c). A connection belongs to one thread.
+ * Once it speaks HTTP/2 it is in IDLE, READ_HEAD, STREAMS (as long as there are any) or H2_WRITE. What a turn does is
+ * up to the protocol (struct mk__proto); h1/ and h2/ implement one each, and conn.c names neither.
  */
 #ifndef MK_HTTP_CONN_H
 #define MK_HTTP_CONN_H
@@ -36,12 +36,17 @@ enum mk__conn_state {
 
 enum { MK__CONN_WANT_READ = 1, MK__CONN_WANT_WRITE = 2 };
 
+/* When room is needed, connections of the lowest number are closed first. */
+enum mk__conn_evict { MK__CONN_EVICT_NEVER, MK__CONN_EVICT_FIRST, MK__CONN_EVICT_LAST };
+
 struct mk__conn_state_info {
     const char *name;
-    uint8_t want;            /* the edges that start a turn: MK__CONN_WANT_... */
-    uint8_t timeout;         /* enum mk__timeout; MK__TIMEOUTS: none */
-    uint16_t timeout_status; /* the status of the response to a timeout; 0: the connection is closed without one */
-    uint16_t next;           /* the states that may follow, one bit each */
+    uint8_t want;            /* which edge goes on */
+    uint8_t timeout;         /* enum mk__timeout */
+    bool restarts;           /* the timeout starts again whenever bytes have moved */
+    uint8_t evict;           /* enum mk__conn_evict */
+    uint16_t timeout_status; /* the status for the client that it has passed; 0: the connection just ends */
+    uint16_t next;           /* a bit for each state that may follow */
 };
 
 extern const struct mk__conn_state_info mk__conn_states[MK__CONN_STATES];
@@ -49,8 +54,32 @@ extern const struct mk__conn_state_info mk__conn_states[MK__CONN_STATES];
 /* Grace period after a drain begins for connections without a request: one may be in flight. */
 enum { MK__CONN_DRAIN_GRACE_MS = 1000 };
 
-/* The unread input of a connection between two turns, in an allocation of exactly its size. */
-struct mk__h1_saved_input;
+struct mk__conn;
+
+/* A protocol, as a connection sees it. */
+struct mk__proto {
+    /*
+     * Whether it tells clients of new settings and of a shutdown (GOAWAY): each connection gets a turn then. Other
+     * protocols tell with the next response.
+     */
+    bool announces_changes;
+    /* The first turn of a connection that switches to this protocol; `in` was read already. Returns the next state. */
+    enum mk__conn_state (*begin)(struct mk__conn *c, struct mk_str in);
+    /* A turn: does all that can be done without waiting. Returns the next state. */
+    enum mk__conn_state (*on_ready)(struct mk__conn *c);
+    /* The timeout of the state has passed. Returns the next state. */
+    enum mk__conn_state (*on_timeout)(struct mk__conn *c);
+    /* The connection closes: ends its exchanges and frees c->proto_data. May be called after it has done so. */
+    void (*close)(struct mk__conn *c);
+    /* Returns the connection that should go first when room is needed, or NULL. The function may be NULL. */
+    struct mk__conn *(*evict)(const struct mk__context *http);
+    /* While memory is low: gives up to `n` idle connections a turn, in which they end. May be NULL. */
+    void (*close_idle)(struct mk__context *http, unsigned n);
+    /* The settings have changed: logs how many connections and streams were ended so far. May be NULL. */
+    void (*log_totals)(const struct mk__context *http);
+    /* Frees what all connections of the thread have shared. May be NULL. */
+    void (*release)(struct mk__context *http);
+};
 
 struct mk__conn {
     struct mk_event event;
@@ -59,15 +88,15 @@ struct mk__conn {
     struct mk_task task;
     struct mk_list link; /* in http->conns */
     struct mk__context *http;
-    struct mk_request *req;
-    struct mk__h1_saved_input *saved_input;
+    const struct mk__proto *proto;
+    void *proto_data;         /* of the protocol; NULL: none */
+    struct mk_request *req;   /* the current exchange of HTTP/1; NULL: none */
     uint32_t discarded_bytes; /* input read in LINGER */
     uint32_t requests;
     uint64_t armed_bytes;    /* count_moved_bytes() when the timer was armed */
     uint32_t armed_requests; /* `requests` when the timer was armed */
     struct mk__peer peer;
     struct mk_list handshaking; /* in http->handshaking, in the state HANDSHAKE */
-    struct mk__h2 *h2;          /* NULL: HTTP/1 */
     bool handshake_wants_write; /* the handshake waits until the socket is writable */
     uint64_t stream_bytes;      /* body bytes of HTTP/2 streams, passed to `sock` */
     uint64_t id;                /* of mk_connection_id(); 0: not assigned yet */
@@ -81,10 +110,10 @@ struct mk__conn {
     bool accepted_in_drain; /* accepted during a drain, which does not wait for it */
 };
 
-/* Tells whether HTTP/2 is enabled. Loads its module on first use; false if that fails. */
-bool mk__conn_can_use_h2(struct mk__conn *c);
-/* Continues the connection with HTTP/2; `in` is input that was read already. Returns the state to wait in. */
-enum mk__conn_state mk__conn_switch_to_h2(struct mk__conn *c, struct mk_str in);
+/* Tells whether the connection may switch to the second protocol. Loads it on first use; false if that fails. */
+bool mk__conn_can_switch(struct mk__conn *c);
+/* Continues with the second protocol; `in` is input that was read already. Returns the state to wait in. */
+enum mk__conn_state mk__conn_switch_proto(struct mk__conn *c, struct mk_str in);
 /*
  * Closes our side of the connection. Returns the state to wait in: CLOSED; LINGER, until the client has closed its
  * side; or WRITE, if the socket has no room for the end message of the transport: call again when it is writable.

@@ -6,7 +6,7 @@
 
 #include "http/message/date.h"
 #include "http/conn.h"
-#include "http/h2/core.h"
+#include "http/conn.h"
 #include "http/handshake.h"
 #include "http/request.h"
 
@@ -45,8 +45,8 @@ int mk__context_init(struct mk__context *http, struct mk_loop *loop, const struc
 
 void mk__context_release(struct mk__context *http)
 {
-    if (MK_HAS_HTTP2 && http->h2)
-        http->h2->release(http);
+    if (MK_HAS_HTTP2 && http->second_proto)
+        http->second_proto->release(http);
     mk_account_free(http->account, http->in.data, http->in.size);
     mk_account_free(http->account, http->out.data, http->out.size);
     mk_account_free(http->account, http->fields, http->fields_max * sizeof(*http->fields));

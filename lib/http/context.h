@@ -11,7 +11,6 @@
 
 #include "base/pool.h"
 #include "http/client_addr.h"
-#include "http/h2/flood.h"
 #include "http/message/parse.h"
 #include "net/sock.h"
 
@@ -50,7 +49,9 @@ struct mk__http_settings {
     struct mk_str server_line;        /* "Server: ...\r\n" or empty */
 };
 
-struct mk__h2_ops;
+struct mk__conn;
+struct mk__h2_settings;
+struct mk__proto;
 
 struct mk__http_app {
     /* An exchange begins. Its head may turn out to be malformed. */
@@ -74,8 +75,11 @@ struct mk__http_app {
     int (*on_accept)(struct mk_connection *conn, void *ctx);
     /* With settings->notify_close: a connection is being closed. Not called for those that were refused. */
     void (*on_close)(struct mk_connection *conn, void *ctx);
-    /* Loads the HTTP/2 module. Returns NULL if that fails. */
-    const struct mk__h2_ops *(*load_h2)(void);
+    /* The protocol that connections begin with. */
+    const struct mk__proto *first_proto;
+    /* The protocol that they may switch to (settings->h2) and its ALPN name. Returns NULL if it cannot be loaded. */
+    struct mk_str second_alpn;
+    const struct mk__proto *(*load_second_proto)(void);
     /* Returns the proxies that are trusted to name the client of a request. */
     const struct mk__trusted_proxies *(*trusted_proxies)(const struct mk_request *req);
 };
@@ -95,17 +99,17 @@ struct mk__context {
     struct mk__pool connections, requests;
     struct mk_list conns; /* the oldest first */
     bool draining;
-    bool retiring;               /* connections end after their next response, or by their timeouts */
-    bool stopping;               /* a drain will begin soon (ShutdownDelay) */
-    bool accept_in_drain;        /* connections are accepted during the drain, which does not wait for them */
-    uint32_t conns_in_drain;     /* the number of these connections */
-    uint32_t settings_version;   /* counts the changes of `settings` */
-    uint64_t warned_ms;          /* when a refused peer or a missing PROXY header was last logged */
-    const struct mk__h2_ops *h2; /* NULL until a connection uses HTTP/2 */
-    void *h2_shared;             /* data of the HTTP/2 module for all connections */
-    struct mk_list handshaking;  /* connections in the state HANDSHAKE, the oldest first */
-    uint32_t handshakes;         /* the length of this list */
-    uint32_t handshake_steps;    /* taken in turn `handshake_turn` of the loop */
+    bool retiring;                        /* connections end after their next response, or by their timeouts */
+    bool stopping;                        /* a drain will begin soon (ShutdownDelay) */
+    bool accept_in_drain;                 /* connections are accepted during the drain, which does not wait for them */
+    uint32_t conns_in_drain;              /* the number of these connections */
+    uint32_t settings_version;            /* counts the changes of `settings` */
+    uint64_t warned_ms;                   /* when a refused peer or a missing PROXY header was last logged */
+    const struct mk__proto *second_proto; /* NULL until a connection uses it */
+    void *second_shared;                  /* its data for all connections */
+    struct mk_list handshaking;           /* connections in the state HANDSHAKE, the oldest first */
+    uint32_t handshakes;                  /* the length of this list */
+    uint32_t handshake_steps;             /* taken in turn `handshake_turn` of the loop */
     uint64_t handshake_turn;
     struct mk_list handshake_queue;    /* connections that wait for a handshake step, by task.node */
     struct mk_task handshake_task;     /* takes the steps of the queue, at the end of a turn */

@@ -4,6 +4,7 @@
  * them. What the files may say is settled by the rows (settings.c and the plugins); how they are read, by
  * conf/.
  */
+#include "http/h2/flood.h"
 #include "server/generation.h"
 
 #include "conf/suggest.h"

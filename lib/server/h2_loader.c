@@ -2,6 +2,7 @@
 /*
  * Opening HTTP/2 (server/h2_loader.h). It stays open as long as the process lives.
  */
+#include "http/h2/flood.h"
 #include "server/h2_loader.h"
 
 #include "base/log.h"
@@ -89,7 +90,7 @@ static void find_library(void)
 static bool is_compatible(const struct mk__h2_module *m)
 {
     return strcmp(m->version, MK__VERSION) == 0 && m->core_size == sizeof(struct mk__h2_core) &&
-           m->ops_size == sizeof(struct mk__h2_ops) && m->conn_size == sizeof(struct mk__conn) &&
+           m->proto_size == sizeof(struct mk__proto) && m->conn_size == sizeof(struct mk__conn) &&
            m->http_size == sizeof(struct mk__context) && m->request_size == sizeof(struct mk_request);
 }
 
@@ -130,10 +131,10 @@ void mk__h2_loader_check(struct mk__conf *conf)
                       loader.file_error);
 }
 
-const struct mk__h2_ops *mk__h2_loader_open(void)
+const struct mk__proto *mk__h2_loader_open(void)
 {
     pthread_once(&loader.opened, open_library);
-    return loader.module ? loader.module->ops : NULL;
+    return loader.module ? loader.module->proto : NULL;
 }
 
 const char *mk__h2_loader_error(void)

@@ -15,7 +15,7 @@ void mk__h2_loader_find(void);
 /* Finds it, and warns where nobody could open it, as far as a look at the file tells. The process context. */
 void mk__h2_loader_check(struct mk__conf *conf);
 /* Opens it, once. NULL: it cannot be had. Any thread. */
-const struct mk__h2_ops *mk__h2_loader_open(void);
+const struct mk__proto *mk__h2_loader_open(void);
 /* Why it cannot be had, for people; NULL: it can. After mk__h2_loader_open(). */
 const char *mk__h2_loader_error(void);
 /* The version of nghttp2, "1.52.0"; NULL: it cannot be had. */

@@ -5,7 +5,7 @@
  */
 #include "server/thread.h"
 
-#include "http/request.h"
+#include "http/h1/h1.h"
 #include "server/conn_hooks.h"
 #include "server/handlers.h"
 #include "server/h2_loader.h"
@@ -172,6 +172,8 @@ static void on_conn_freed(void *ctx)
 }
 
 const struct mk__http_app mk__request_hooks_app = {
+    .first_proto = &mk__h1_proto,
+    .second_alpn = {"h2", 2},
     .on_init = on_init,
     .on_head = on_head,
     .on_request = on_request,
@@ -185,7 +187,7 @@ const struct mk__http_app mk__request_hooks_app = {
     .on_accept = mk__conn_hooks_on_accept,
     .on_close = mk__conn_hooks_on_close,
     .trusted_proxies = mk__conn_hooks_trust,
-    .load_h2 = mk__h2_loader_open,
+    .load_second_proto = mk__h2_loader_open,
 #endif
 };
 

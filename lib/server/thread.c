@@ -9,7 +9,6 @@
 #include "base/log.h"
 #include "http/conn.h"
 #ifndef MK_LEAN
-#include "http/h2/core.h"
 #include "net/resolver.h"
 #include "server/cpus.h"
 #include "server/listen/balance.h"
@@ -76,8 +75,8 @@ static int serve_fd(struct mk__thread *t, const struct mk__listener *listener, i
 {
     struct mk_io io = {.transport = transport_of(t, listener), .listener = listener, .fd = fd};
 #ifndef MK_LEAN
-    if (t->http.h2)
-        t->http.h2->close_idle(&t->http, EVICT_BATCH);
+    if (t->http.second_proto)
+        t->http.second_proto->close_idle(&t->http, EVICT_BATCH);
 #endif
     if (!io.transport) {
         reject_fd(t, fd);

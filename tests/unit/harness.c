@@ -7,7 +7,9 @@
 #include "harness.h"
 
 #include "base/asan.h"
+#include "http/h1/h1.h"
 #include "http/h2/core.h"
+#include "http/h2/flood.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -461,13 +463,15 @@ static void on_released(void *pin)
     w->pins--;
 }
 
-static const struct mk__h2_ops *find_h2(void)
+static const struct mk__proto *find_h2(void)
 {
-    return MK__MSAN ? NULL : &mk__h2_ops; /* libnghttp2 is not built with MemorySanitizer */
+    return MK__MSAN ? NULL : &mk__h2_proto; /* libnghttp2 is not built with MemorySanitizer */
 }
 
 static const struct mk__http_app app = {
-    .load_h2 = find_h2,
+    .first_proto = &mk__h1_proto,
+    .second_alpn = {"h2", 2},
+    .load_second_proto = find_h2,
     .on_init = on_opened,
     .on_free = on_released,
     .on_head = on_arrived,

@@ -18,7 +18,7 @@ enum progress {
     NEEDS_DISK,
     NEEDS_TURN,
     TAKEN_OVER,
-    SWITCH_TO_H2,
+    SWITCH_PROTO,
     FINISHED,
     BROKEN,
 };
@@ -40,9 +40,9 @@ static size_t get_saved_input_bytes(const struct mk__h1_saved_input *saved)
 
 void mk__h1_free_saved_input(struct mk__conn *c)
 {
-    if (c->saved_input)
-        mk_account_free(c->http->account, c->saved_input, get_saved_input_bytes(c->saved_input));
-    c->saved_input = NULL;
+    if (c->proto_data)
+        mk_account_free(c->http->account, c->proto_data, get_saved_input_bytes(c->proto_data));
+    c->proto_data = NULL;
 }
 
 static int save_input(struct mk__conn *c, struct mk_str in)
@@ -54,18 +54,19 @@ static int save_input(struct mk__conn *c, struct mk_str in)
         .len = (uint32_t)in.len,
         .fields_bytes = (uint32_t)(http->parse.n_fields * sizeof(*http->fields)),
     };
-    c->saved_input = mk_account_alloc(http->account, get_saved_input_bytes(&size));
-    if (!c->saved_input)
+    struct mk__h1_saved_input *saved = mk_account_alloc(http->account, get_saved_input_bytes(&size));
+    if (!saved)
         return -ENOMEM;
-    memcpy(c->saved_input, &size, sizeof(size));
-    memcpy(c->saved_input->bytes, http->fields, size.fields_bytes);
-    memcpy(c->saved_input->bytes + size.fields_bytes, in.p, in.len);
+    memcpy(saved, &size, sizeof(size));
+    memcpy(saved->bytes, http->fields, size.fields_bytes);
+    memcpy(saved->bytes + size.fields_bytes, in.p, in.len);
+    c->proto_data = saved;
     return 0;
 }
 
 size_t mk__h1_read_saved_input(struct mk__conn *c, void *to, size_t size)
 {
-    struct mk__h1_saved_input *saved = c->saved_input;
+    struct mk__h1_saved_input *saved = c->proto_data;
     if (!saved)
         return 0;
     size_t n = saved->len - saved->at < size ? saved->len - saved->at : size;
@@ -80,7 +81,7 @@ size_t mk__h1_read_saved_input(struct mk__conn *c, void *to, size_t size)
 static struct mk_str restore_input(struct mk__conn *c)
 {
     struct mk__context *http = c->http;
-    struct mk__h1_saved_input *saved = c->saved_input;
+    struct mk__h1_saved_input *saved = c->proto_data;
     struct mk_str in = mk_str(http->in.data, 0);
     http->parse = (struct mk__parse){0};
     http->head_since_us = 0;
@@ -185,8 +186,8 @@ static enum progress read_head(struct mk__conn *c, struct mk_str *in)
         return err == 0 ? FINISHED : err == MK_AGAIN ? NEEDS_INPUT : BROKEN;
     }
     enum mk__preface preface = !MK_HAS_HTTP2 || c->requests ? MK__PREFACE_NONE : mk__preface_check(*in);
-    if (preface != MK__PREFACE_NONE && mk__conn_can_use_h2(c))
-        return preface == MK__PREFACE_WHOLE ? SWITCH_TO_H2 : NEEDS_INPUT;
+    if (preface != MK__PREFACE_NONE && mk__conn_can_switch(c))
+        return preface == MK__PREFACE_WHOLE ? SWITCH_PROTO : NEEDS_INPUT;
     if (mk__context_wants_times(http) && !http->head_since_us)
         http->head_since_us = mk_loop_now_us(http->loop);
     int r = mk__parse_head(&http->parse, http->fields, &http->settings->head, *in);
@@ -455,7 +456,7 @@ static enum mk__conn_state end_turn(struct mk__conn *c, enum progress r, struct 
     }
 }
 
-enum mk__conn_state mk__h1_run_turn(struct mk__conn *c)
+static enum mk__conn_state run_turn(struct mk__conn *c)
 {
     struct mk__context *http = c->http;
     int r = c->state == MK__CONN_WRITE ? mk__sock_flush(&c->sock, &http->out, http->account, 0) : 0;
@@ -465,11 +466,58 @@ enum mk__conn_state mk__h1_run_turn(struct mk__conn *c)
     enum progress p = process_input(c, &in);
     if (p == NEEDS_INPUT && read_input(c, &in, &p) && p != BROKEN)
         p = process_input(c, &in);
-    if (MK_HAS_HTTP2 && p == SWITCH_TO_H2)
-        return mk__conn_switch_to_h2(c, in);
+    if (MK_HAS_HTTP2 && p == SWITCH_PROTO)
+        return mk__conn_switch_proto(c, in);
     /* so that the last bytes leave together with our FIN */
     r = mk__sock_flush(&c->sock, &http->out, http->account, p == FINISHED ? MK_IO_MORE : 0);
     if (p == BROKEN || r < 0)
         return drop_conn(c);
     return end_turn(c, r == MK_AGAIN ? NEEDS_OUTPUT : p, in);
 }
+
+static enum mk__conn_state on_ready(struct mk__conn *c)
+{
+    return MK__TUNNELS && c->state == MK__CONN_TUNNEL ? mk__h1_run_tunnel(c) : run_turn(c);
+}
+
+/* A head that did not come in time is answered as well, by an exchange without a request. */
+static bool begin_failed_exchange(struct mk__conn *c)
+{
+    c->req = mk__request_new(c->http, &mk__h1_protocol, c);
+    if (!c->req)
+        return false;
+    c->req->base = "";
+    mk__h1_free_saved_input(c);
+    return true;
+}
+
+static enum mk__conn_state on_timeout(struct mk__conn *c)
+{
+    int status = mk__conn_states[c->state].timeout_status;
+    if (c->state == MK__CONN_HANDLER && c->http->app->on_handler_timeout)
+        c->http->app->on_handler_timeout(c->req, c->http->app_ctx);
+    if (c->state == MK__CONN_IDLE || c->state == MK__CONN_NEW)
+        return mk__conn_begin_close(c);
+    if (!status || (c->req && c->req->head_sent))
+        return MK__CONN_CLOSED;
+    if (!c->req && !begin_failed_exchange(c))
+        return MK__CONN_CLOSED;
+    c->closing = c->unread_input = true;
+    c->req->body_done = c->req->body_failed = c->req->body_discard = true;
+    mk_response_error(c->req, status);
+    mk_task_cancel(&c->task);
+    return run_turn(c);
+}
+
+static void close_exchange(struct mk__conn *c)
+{
+    if (c->req)
+        mk__h1_finish_exchange(c, true);
+    mk__h1_free_saved_input(c);
+}
+
+const struct mk__proto mk__h1_proto = {
+    .on_ready = on_ready,
+    .on_timeout = on_timeout,
+    .close = close_exchange,
+};

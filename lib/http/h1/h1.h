@@ -8,6 +8,9 @@
 
 #include "http/conn.h"
 
+/* The unread input of a connection between two turns, in an allocation of exactly its size: c->proto_data. */
+struct mk__h1_saved_input;
+
 /* Why mk__h1_send() has stopped. */
 enum mk__h1_send_result {
     MK__H1_SEND_DONE,          /* the response is complete, and in the output buffer or sent */
@@ -23,8 +26,6 @@ enum mk__h1_send_result {
 /* Writes what is ready of the current response into http->out, and flushes that when it is full. */
 enum mk__h1_send_result mk__h1_send(struct mk__conn *c);
 
-/* Runs a turn. Returns the state to wait in. */
-enum mk__conn_state mk__h1_run_turn(struct mk__conn *c);
 /* The tunnel functions of struct mk__protocol. */
 ssize_t mk__h1_tunnel_read(struct mk_request *req, void *to, size_t size);
 ssize_t mk__h1_tunnel_write(struct mk_request *req, const void *from, size_t size);
@@ -39,6 +40,7 @@ void mk__h1_finish_exchange(struct mk__conn *c, bool aborted);
 /* Frees the saved input, if there is any. */
 void mk__h1_free_saved_input(struct mk__conn *c);
 
+extern const struct mk__proto mk__h1_proto;
 extern const struct mk__protocol mk__h1_protocol;
 
 #endif

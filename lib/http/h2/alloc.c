@@ -88,7 +88,7 @@ struct mk__h2_shared *mk__h2_alloc_shared(struct mk__context *http)
     *shared = (struct mk__h2_shared){
         .out = {.data = mk_account_alloc(http->account, MK__H2_OUT_BYTES), .size = MK__H2_OUT_BYTES},
     };
-    http->h2_shared = shared;
+    http->second_shared = shared;
     if (shared->out.data)
         return shared;
     mk__h2_alloc_free_shared(http);
@@ -97,11 +97,11 @@ struct mk__h2_shared *mk__h2_alloc_shared(struct mk__context *http)
 
 void mk__h2_alloc_free_shared(struct mk__context *http)
 {
-    struct mk__h2_shared *shared = http->h2_shared;
+    struct mk__h2_shared *shared = http->second_shared;
     if (shared->out.data)
         mk_account_free(http->account, shared->out.data, MK__H2_OUT_BYTES);
     if (shared->head_buf)
         mk_account_free(http->account, shared->head_buf, sizeof(*shared->head_buf) + shared->head_buf->size);
     mk_account_free(http->account, shared, sizeof(*shared));
-    http->h2_shared = NULL;
+    http->second_shared = NULL;
 }

@@ -22,7 +22,7 @@ struct mk__h2_head_buf {
     char data[];
 };
 
-/* What the worker's connections share, http->h2_shared, without what is nghttp2's; NULL: no memory. */
+/* What the worker's connections share, http->second_shared, without what is nghttp2's; NULL: no memory. */
 struct mk__h2_shared *mk__h2_alloc_shared(struct mk__context *http);
 void mk__h2_alloc_free_shared(struct mk__context *http);
 

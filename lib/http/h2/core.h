@@ -3,35 +3,13 @@
  * HTTP/2 lies in an object of its own, because of the library that it brings: it is opened when the first client speaks
  * it. This is what it and the rest of lib/http call of each other. Tests link both together.
  *
- *     conn.c ─► mk__context.h2 ─► struct mk__h2_ops ─► session.c, send.c ─► module.c ─► struct mk__h2_core ─►
- * request.c
- * ...
+ *     conn.c ─► c->proto (struct mk__proto) ─► send.c, session.c ─► module.c ─► struct mk__h2_core ─► request.c ...
  */
 #ifndef MK_HTTP_H2_CORE_H
 #define MK_HTTP_H2_CORE_H
 
 #include "http/conn.h"
 #include "http/parts.h"
-
-/* Of the object, for the connection. */
-struct mk__h2_ops {
-    /* The client begins with it, with these bytes: the state to wait in. */
-    enum mk__conn_state (*begin)(struct mk__conn *c, struct mk_str in);
-    /* Of connections that have begun, c->h2: a turn; the limit of its wait has passed; its end. */
-    enum mk__conn_state (*turn)(struct mk__conn *c, struct mk_str in);
-    enum mk__conn_state (*on_timeout)(struct mk__conn *c);
-    void (*close)(struct mk__conn *c);
-    /* Who is to go when there is no room: mk__h2_evict_find(). */
-    struct mk__conn *(*find_stalled)(const struct mk__context *http);
-    /* mk__h2_evict_close_idle() */
-    void (*close_idle)(struct mk__context *http, unsigned n);
-    /* The settings are others now: tells how many connections and streams were ended so far. */
-    void (*log_totals)(const struct mk__context *http);
-    /* Frees what the worker's connections have shared. */
-    void (*release)(struct mk__context *http);
-};
-
-extern const struct mk__h2_ops mk__h2_ops;
 
 /* Of the rest, for the object: X(type, name, parameters, arguments). */
 #define MK__H2_CORE(X) \
@@ -63,11 +41,13 @@ struct mk__h2_core {
 
 extern const struct mk__h2_core mk__h2_core;
 
+extern const struct mk__proto mk__h2_proto;
+
 /* What the object shows to whoever opens it. */
 struct mk__h2_module {
-    const char *version;                                              /* of the server that it was built with: */
-    uint32_t core_size, ops_size, conn_size, http_size, request_size; /* and the sizes of what they share */
-    const struct mk__h2_ops *ops;
+    const char *version;                                                /* of the server that it was built with: */
+    uint32_t core_size, proto_size, conn_size, http_size, request_size; /* and the sizes of what they share */
+    const struct mk__proto *proto;
     void (*bind)(const struct mk__h2_core *core); /* before the first of them */
     const char *(*library_version)(void);         /* its version: "1.52.0" */
 };

@@ -34,14 +34,14 @@ struct mk__conn *mk__h2_evict_find(const struct mk__context *http)
     unsigned most = STALLED_STREAMS_MAX;
     MK_LIST_EACH(&http->conns, n, save) {
         struct mk__conn *c = MK_CONTAINER_OF(n, struct mk__conn, link);
-        unsigned waiting = c->h2 && !c->running ? count_stalled(c->h2, now) : 0;
+        unsigned waiting = mk__h2_of(c) && !c->running ? count_stalled(mk__h2_of(c), now) : 0;
         if (waiting > most) {
             most = waiting;
             worst = c;
         }
     }
     if (worst)
-        mk__h2_flood_log(worst->h2, MK__H2_FLOOD_STALLED_STREAMS, STALLED_STREAMS_MAX);
+        mk__h2_flood_log(mk__h2_of(worst), MK__H2_FLOOD_STALLED_STREAMS, STALLED_STREAMS_MAX);
     return worst;
 }
 
@@ -52,7 +52,7 @@ void mk__h2_evict_close_idle(struct mk__context *http, unsigned n)
         return;
     MK_LIST_EACH(&http->conns, node, save) {
         struct mk__conn *c = MK_CONTAINER_OF(node, struct mk__conn, link);
-        if (!c->h2 || c->state != MK__CONN_IDLE)
+        if (!mk__h2_of(c) || c->state != MK__CONN_IDLE)
             continue;
         c->sock.readable = true; /* a request may be on its way into our hands */
         c->task.fn(&c->task);    /* at once: whoever has come needs the room now */

@@ -91,7 +91,7 @@ static void log_totals(const struct mk__h2_shared *shared, const char *what, uns
 
 void mk__h2_flood_log_totals(const struct mk__context *http)
 {
-    const struct mk__h2_shared *shared = http->h2_shared;
+    const struct mk__h2_shared *shared = http->second_shared;
     if (!shared)
         return;
     log_totals(shared, "connections of HTTP/2 that this worker has ended", 0, MK__H2_FLOOD_STREAM_ONLY);

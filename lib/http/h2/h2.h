@@ -79,6 +79,8 @@ struct mk__h2_stream {
 /* How far the farewell has come. */
 enum mk__h2_shutdown { MK__H2_SHUTDOWN_NONE, MK__H2_SHUTDOWN_NOTICE, MK__H2_SHUTDOWN_GOAWAY };
 
+extern const struct mk__proto mk__h2_proto;
+
 struct mk__h2 {
     struct mk__conn *conn;
     void *session; /* nghttp2's */
@@ -140,9 +142,15 @@ static inline struct mk__context *mk__h2_http(const struct mk__h2 *h2)
     return h2->conn->http;
 }
 
+/* The session of a connection; NULL: it speaks another protocol, or its session has ended. */
+static inline struct mk__h2 *mk__h2_of(const struct mk__conn *c)
+{
+    return c->proto == &mk__h2_proto ? c->proto_data : NULL;
+}
+
 static inline struct mk__h2_shared *mk__h2_shared_of(const struct mk__h2 *h2)
 {
-    return h2->conn->http->h2_shared;
+    return h2->conn->http->second_shared;
 }
 
 /* ── session.c: the life of a connection ── */

@@ -27,11 +27,11 @@ extern const struct mk__h2_module mk__h2_module;
 MK_API const struct mk__h2_module mk__h2_module = {
     .version = MK__VERSION,
     .core_size = sizeof(struct mk__h2_core),
-    .ops_size = sizeof(struct mk__h2_ops),
+    .proto_size = sizeof(struct mk__proto),
     .conn_size = sizeof(struct mk__conn),
     .http_size = sizeof(struct mk__context),
     .request_size = sizeof(struct mk_request),
-    .ops = &mk__h2_ops,
+    .proto = &mk__h2_proto,
     .bind = bind_core,
     .library_version = mk__h2_library_version,
 };

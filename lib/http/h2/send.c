@@ -315,7 +315,7 @@ void mk__h2_send_on_grace_timer(struct mk_timer *timer)
 
 static enum mk__conn_state run_turn(struct mk__conn *c, struct mk_str in)
 {
-    struct mk__h2 *h2 = c->h2;
+    struct mk__h2 *h2 = c->proto_data;
     h2->turn_again = false;
     if (in.len)
         mk__h2_receive(h2, in);
@@ -331,6 +331,11 @@ static enum mk__conn_state run_turn(struct mk__conn *c, struct mk_str in)
     return end_turn(h2, sent);
 }
 
+static enum mk__conn_state on_ready(struct mk__conn *c)
+{
+    return run_turn(c, MK_STR_NONE);
+}
+
 /* Nothing at all is taken: those that have not been told of, by their own timers, are ended with their connection. */
 static void log_send_timeouts(struct mk__h2 *h2)
 {
@@ -344,7 +349,7 @@ static void log_send_timeouts(struct mk__h2 *h2)
 
 static enum mk__conn_state on_timeout(struct mk__conn *c)
 {
-    struct mk__h2 *h2 = c->h2;
+    struct mk__h2 *h2 = c->proto_data;
     if (c->state == MK__CONN_H2_WRITE) {
         log_send_timeouts(h2);
         return MK__CONN_CLOSED;
@@ -358,12 +363,13 @@ static enum mk__conn_state begin_session(struct mk__conn *c, struct mk_str in)
     return mk__h2_open(c) < 0 ? MK__CONN_CLOSED : run_turn(c, in);
 }
 
-const struct mk__h2_ops mk__h2_ops = {
+const struct mk__proto mk__h2_proto = {
+    .announces_changes = true,
     .begin = begin_session,
-    .turn = run_turn,
+    .on_ready = on_ready,
     .on_timeout = on_timeout,
     .close = mk__h2_close,
-    .find_stalled = mk__h2_evict_find,
+    .evict = mk__h2_evict_find,
     .close_idle = mk__h2_evict_close_idle,
     .log_totals = mk__h2_flood_log_totals,
     .release = mk__h2_release_shared,

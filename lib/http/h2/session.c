@@ -388,7 +388,7 @@ static nghttp2_option *make_options(void)
 
 static int open_shared(struct mk__context *http)
 {
-    if (http->h2_shared)
+    if (http->second_shared)
         return 0;
     struct mk__h2_shared *shared = mk__h2_alloc_shared(http);
     if (!shared)
@@ -403,7 +403,7 @@ static int open_shared(struct mk__context *http)
 
 void mk__h2_release_shared(struct mk__context *http)
 {
-    struct mk__h2_shared *shared = http->h2_shared;
+    struct mk__h2_shared *shared = http->second_shared;
     if (!shared)
         return;
     mk__h2_flood_log_totals(http);
@@ -418,7 +418,7 @@ int mk__h2_open(struct mk__conn *c)
     struct mk__h2 *h2 = open_shared(http) == 0 ? mk_account_alloc(http->account, sizeof(*h2)) : NULL;
     if (!h2)
         return -ENOMEM;
-    struct mk__h2_shared *shared = http->h2_shared;
+    struct mk__h2_shared *shared = http->second_shared;
     nghttp2_mem heap = {http->account, mk__h2_alloc, mk__h2_alloc_free, mk__h2_alloc_zeroed, mk__h2_alloc_resize};
     nghttp2_session *session;
     *h2 = (struct mk__h2){.conn = c,
@@ -436,13 +436,15 @@ int mk__h2_open(struct mk__conn *c)
         return -ENOMEM;
     }
     h2->session = session;
-    c->h2 = h2;
+    c->proto_data = h2;
     return submit_settings(h2);
 }
 
 void mk__h2_close(struct mk__conn *c)
 {
-    struct mk__h2 *h2 = c->h2;
+    struct mk__h2 *h2 = c->proto_data;
+    if (!h2) /* it has ended before its connection */
+        return;
     mk__h2_alloc_put_head_buf(h2);
     mk_timer_cancel(&h2->grace_timer);
     while (!mk_list_empty(&h2->streams)) {
@@ -452,7 +454,7 @@ void mk__h2_close(struct mk__conn *c)
     }
     nghttp2_session_del(session_of(h2));
     mk_account_free(c->http->account, h2, sizeof(*h2));
-    c->h2 = NULL;
+    c->proto_data = NULL;
 }
 
 const char *mk__h2_library_version(void)

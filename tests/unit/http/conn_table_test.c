@@ -37,6 +37,37 @@ static void test_the_table_is_sound(void **state)
     }
 }
 
+enum {
+    HTTP1_ONLY = 1u << MK__CONN_READ_BODY | 1u << MK__CONN_HANDLER | 1u << MK__CONN_DISK | 1u << MK__CONN_WRITE |
+                 1u << MK__CONN_TUNNEL,
+    HTTP2_ONLY = 1u << MK__CONN_STREAMS | 1u << MK__CONN_H2_WRITE
+};
+
+/* A connection switches to HTTP/2 before its first request or not at all: no state of one leads to one of the other. */
+static void test_protocols_do_not_mix(void **state)
+{
+    (void)state;
+    for (unsigned s = 0; s < MK__CONN_STATES; s++) {
+        if (1u << s & HTTP1_ONLY)
+            assert_int_equal(mk__conn_states[s].next & HTTP2_ONLY, 0);
+        if (1u << s & HTTP2_ONLY)
+            assert_int_equal(mk__conn_states[s].next & HTTP1_ONLY, 0);
+    }
+}
+
+/* A timeout that is answered is one of a request that has begun; only connections without a response are evicted. */
+static void test_timeouts_and_eviction(void **state)
+{
+    (void)state;
+    for (unsigned s = 0; s < MK__CONN_STATES; s++) {
+        const struct mk__conn_state_info *wait = &mk__conn_states[s];
+        if (wait->timeout_status)
+            assert_int_equal(wait->evict == MK__CONN_EVICT_FIRST, false);
+        if (wait->evict != MK__CONN_EVICT_NEVER)
+            assert_false(wait->restarts);
+    }
+}
+
 static const char *const limit_names[MK__TIMEOUTS + 1] = {
     [MK__TIMEOUT_HEAD] = "`Timeout`",
     [MK__TIMEOUT_BODY] = "`BodyTimeout`",
@@ -55,13 +86,27 @@ static const char *const want_names[] = {[0] = "the server itself",
                                          [MK__CONN_WANT_READ | MK__CONN_WANT_WRITE] =
                                              "bytes of the client, or room for them"};
 
+static const char *const evict_names[] = {
+    [MK__CONN_EVICT_NEVER] = "", [MK__CONN_EVICT_FIRST] = "first", [MK__CONN_EVICT_LAST] = "last"};
+
+static const char *timeout_name(const struct mk__conn_state_info *wait)
+{
+    return wait->timeout == MK__TIMEOUTS ? ""
+           : wait->timeout_status == 408 ? "408"
+           : wait->timeout_status        ? "503"
+                                         : "close";
+}
+
 static void draw(char *to, size_t size)
 {
-    int n = snprintf(to, size, "| state | waits for | at most | may be followed by |\n|---|---|---|---|\n");
+    int n = snprintf(to, size,
+                     "| state | waits for | at most | then | evicted | may be followed by |\n"
+                     "|---|---|---|---|---|---|\n");
     for (unsigned s = 1; s < MK__CONN_STATES; s++) {
         const struct mk__conn_state_info *wait = &mk__conn_states[s];
-        n += snprintf(to + n, size - (size_t)n, "| %s | %s | %s |", wait->name, want_names[wait->want],
-                      limit_names[wait->timeout]);
+        n += snprintf(to + n, size - (size_t)n, "| %s | %s | %s%s | %s | %s |", wait->name, want_names[wait->want],
+                      limit_names[wait->timeout], wait->restarts ? " without progress" : "", timeout_name(wait),
+                      evict_names[wait->evict]);
         for (unsigned next = 0; next < MK__CONN_STATES; next++)
             if (wait->next & 1u << next)
                 n += snprintf(to + n, size - (size_t)n, " %s", mk__conn_states[next].name);
@@ -81,6 +126,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_table_is_sound),
+        cmocka_unit_test(test_protocols_do_not_mix),
+        cmocka_unit_test(test_timeouts_and_eviction),
         cmocka_unit_test(test_the_page_shows_the_table),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,9 +17,9 @@ static char self[PATH_MAX];
 static int tell(void)
 {
     mk__h2_loader_find();
-    const struct mk__h2_ops *ops = mk__h2_loader_open();
-    bool whole = ops && ops->begin && ops->turn && ops->on_timeout && ops->close && ops->release;
-    if (ops != mk__h2_loader_open() || !ops == !mk__h2_loader_error())
+    const struct mk__proto *proto = mk__h2_loader_open();
+    bool whole = proto && proto->begin && proto->on_ready && proto->on_timeout && proto->close && proto->release;
+    if (proto != mk__h2_loader_open() || !proto == !mk__h2_loader_error())
         return 1;
     printf("%s\n", whole ? mk__h2_loader_version() : mk__h2_loader_error());
     return 0;

@@ -101,7 +101,7 @@ static void test_no_memory(void **state)
 
 static struct mk__http_settings settings = {.head.head_bytes_max = 1000};
 static struct mk__h2_shared shared;
-static struct mk__context http = {.settings = &settings, .account = &account, .h2_shared = &shared};
+static struct mk__context http = {.settings = &settings, .account = &account, .second_shared = &shared};
 static struct mk__conn conn = {.http = &http};
 
 static void borrow(struct mk__h2 *h2)

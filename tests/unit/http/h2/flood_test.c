@@ -301,7 +301,7 @@ static void test_answers_that_nobody_takes(void **state)
     own.rates_max[MK__H2_FLOOD_SETTINGS] = 10;
     struct mk_test_h2 deaf = come();
     deaf.end->room = 0;
-    for (unsigned round = 0; !mk_test_connection(deaf.end)->h2->terminated; round++) {
+    for (unsigned round = 0; !mk__h2_of(mk_test_connection(deaf.end))->terminated; round++) {
         assert_true(round < 10);
         for (unsigned i = 0; i < 50; i++)
             h2_ping(&deaf, false);

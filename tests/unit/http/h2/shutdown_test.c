@@ -154,7 +154,7 @@ static void test_drain(void **state)
         }
         if (cases[i].what == BUSY) {
             struct mk__conn *conn = mk_test_connection(t.end);
-            struct mk__h2_stream *s = MK_LIST_FIRST(&conn->h2->streams, struct mk__h2_stream, link);
+            struct mk__h2_stream *s = MK_LIST_FIRST(&mk__h2_of(conn)->streams, struct mk__h2_stream, link);
             mk_response_end(s->req);
             h2_expect(&t, "1:200,content-length=0!");
         }
