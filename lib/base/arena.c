@@ -10,18 +10,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#if MK__ASAN
-#include <sanitizer/asan_interface.h>
-#else
-#define ASAN_POISON_MEMORY_REGION(p, n) ((void)(p), (void)(n))
-#define ASAN_UNPOISON_MEMORY_REGION(p, n) ((void)(p), (void)(n))
-#endif
-#if MK__MSAN
-#include <sanitizer/msan_interface.h>
-#else
-#define __msan_allocated_memory(p, n) ((void)(p), (void)(n))
-#endif
-
 enum { ALIGN = 16, CHUNK_BYTES_MIN = 1024, CHUNK_BYTES_MAX = 16384 };
 
 struct mk_arena_chunk {
@@ -115,7 +103,7 @@ void mk_arena_release(struct mk_arena *a)
     }
     for (struct mk_arena_chunk *c = a->chunks, *next; c; c = next) {
         next = c->next;
-        ASAN_UNPOISON_MEMORY_REGION(c, c->size);
+        mk__asan_unpoison(c, c->size);
         put_chunk(a->account, c);
     }
     *a = (struct mk_arena){.account = a->account, .bytes_max = a->bytes_max};
@@ -140,7 +128,7 @@ static int add_chunk(struct mk_arena *a, size_t need)
     a->bytes += size;
     a->at = (char *)(chunk + 1);
     a->end = (char *)chunk + size;
-    ASAN_POISON_MEMORY_REGION(a->at, (size_t)(a->end - a->at));
+    mk__asan_poison(a->at, (size_t)(a->end - a->at));
     return 0;
 }
 
@@ -153,8 +141,8 @@ void *mk_arena_alloc(struct mk_arena *a, size_t size)
         return NULL;
     void *p = a->at;
     a->at += need;
-    ASAN_UNPOISON_MEMORY_REGION(p, size);
-    __msan_allocated_memory(p, size);
+    mk__asan_unpoison(p, size);
+    mk__msan_set_undefined(p, size);
     return p;
 }
 

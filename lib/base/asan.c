@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Defaults of the sanitizers, for builds that have them; nothing in all others. What the environment says
- * wins.
+ * Default options of AddressSanitizer; only builds with it compile this file. ASAN_OPTIONS in the environment overrides
+ * them.
  */
-#include "base/asan.h"
-
 #include <monkey/status.h>
 
-#if MK__ASAN
 MK_API const char *__asan_default_options(void);
 
-/* With a signal stack of its own the runtime sees an overflow, now and then, where a thread just ends. */
+/* On an alternate signal stack the runtime sometimes reports a stack overflow when a thread merely ends. */
 const char *__asan_default_options(void)
 {
     return "use_sigaltstack=0";
 }
-#endif

@@ -1,27 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Whether this build has AddressSanitizer (MK__ASAN is 1) or MemorySanitizer (MK__MSAN is 1), else 0. With one of them
- * each object of a pool is an allocation of its own (MK__POOL_IS_MALLOC), so that each use after its end, or before its
- * initialization, is seen.
+ * The interface to AddressSanitizer and MemorySanitizer. CMakeLists.txt defines MK_HAS_ASAN and MK_HAS_MSAN as 0 or 1,
+ * according to MK_SANITIZE. With one of them each pool object is an allocation of its own (MK__POOL_IS_MALLOC), so that
+ * a use after free, or before initialization, is found.
  */
 #ifndef MK_BASE_ASAN_H
 #define MK_BASE_ASAN_H
 
-#if defined(__SANITIZE_ADDRESS__)
-#define MK__ASAN 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define MK__ASAN 1
-#elif __has_feature(memory_sanitizer)
-#define MK__MSAN 1
-#endif
-#endif
-#ifndef MK__ASAN
-#define MK__ASAN 0
-#endif
-#ifndef MK__MSAN
-#define MK__MSAN 0
-#endif
-#define MK__POOL_IS_MALLOC (MK__ASAN || MK__MSAN)
+#include <stddef.h>
+
+enum { MK__POOL_IS_MALLOC = MK_HAS_ASAN || MK_HAS_MSAN };
+
+/* As <sanitizer/asan_interface.h> and <sanitizer/msan_interface.h> declare them; not every compiler has the headers. */
+void __asan_poison_memory_region(const volatile void *p, size_t size);
+void __asan_unpoison_memory_region(const volatile void *p, size_t size);
+void __msan_allocated_memory(const volatile void *p, size_t size);
+
+/* Makes each access to the bytes an error, until they are unpoisoned. */
+static inline void mk__asan_poison(const void *p, size_t size)
+{
+    if (MK_HAS_ASAN)
+        __asan_poison_memory_region(p, size);
+}
+
+/* Allows access to the bytes again. */
+static inline void mk__asan_unpoison(const void *p, size_t size)
+{
+    if (MK_HAS_ASAN)
+        __asan_unpoison_memory_region(p, size);
+}
+
+/* Marks the bytes as not initialized. */
+static inline void mk__msan_set_undefined(const void *p, size_t size)
+{
+    if (MK_HAS_MSAN)
+        __msan_allocated_memory(p, size);
+}
 
 #endif

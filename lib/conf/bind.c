@@ -87,7 +87,8 @@ static void add_settings(struct mk__conf *conf, struct mk__conf_values *values, 
  */
 static uint32_t find_column(const struct mk__words *w, struct mk__conf_origin origin, size_t fault)
 {
-#ifndef MK_LEAN
+    if (MK_SMALL)
+        return w->col[0];
     struct mk_str line = mk__diagnostics_line(origin);
     const char *at = w->text.data + fault;
     uint32_t i = w->n - 1;
@@ -100,10 +101,6 @@ static uint32_t find_column(const struct mk__words *w, struct mk__conf_origin or
     if (len < line.len && start < line.len - len && memcmp(line.p + start, w->word[i].p, len) == 0)
         return (uint32_t)(start + len) + 1;
     return w->col[i];
-#else
-    (void)origin, (void)fault;
-    return w->col[0];
-#endif
 }
 
 /* A value that may be any text; `key` NULL: one of a section of free keys. */
@@ -133,14 +130,14 @@ static bool reject_semicolon(struct mk__conf *conf, const struct mk_conf_key *ke
 static int parse_words(struct mk__conf *conf, const struct mk_conf_key *key, void *field, struct mk__conf_origin origin)
 {
     const struct mk__words *w = &conf->words;
-    struct mk_conf_value value = {.text = mk_buf_str(&w->text), .words = w->word, .n = w->n};
     size_t fault = 0;
+    struct mk_conf_value value = {.text = mk_buf_str(&w->text),
+                                  .words = w->word,
+                                  .n = w->n,
+                                  .fault = MK_SMALL ? NULL : &fault};
     char sentence[400], where[400];
     struct mk_buf error, place;
 
-#ifndef MK_LEAN
-    value.fault = &fault;
-#endif
     mk_buf_init_fixed(&error, sentence, sizeof(sentence));
     mk_buf_init_fixed(&place, where, sizeof(where));
     if (origin.source) {

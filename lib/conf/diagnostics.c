@@ -16,7 +16,6 @@
 
 enum { DIAGNOSTICS_MAX = 100, TEXT_BYTES_MAX = 500, LINE_BYTES_MAX = 160 };
 
-#ifndef MK_LEAN
 /* Each host may find the same wrong with the server. */
 static bool is_duplicate(const struct mk__conf *conf, struct mk__conf_origin origin, const char *text)
 {
@@ -25,7 +24,6 @@ static bool is_duplicate(const struct mk__conf *conf, struct mk__conf_origin ori
             return true;
     return false;
 }
-#endif
 
 void mk__conf_report(struct mk__conf *conf, bool warning, struct mk__conf_origin origin, const char *format,
                      va_list args)
@@ -34,10 +32,8 @@ void mk__conf_report(struct mk__conf *conf, bool warning, struct mk__conf_origin
 
     ++*(warning ? &conf->warnings : &conf->errors);
     vsnprintf(text, sizeof(text), format, args);
-#ifndef MK_LEAN
-    if (is_duplicate(conf, origin, text))
+    if (!MK_SMALL && is_duplicate(conf, origin, text))
         return;
-#endif
     if (conf->kept >= DIAGNOSTICS_MAX) {
         conf->dropped++;
         return;

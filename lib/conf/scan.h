@@ -19,12 +19,8 @@ enum mk__scan_kind { MK__SCAN_END, MK__SCAN_ERROR, MK__SCAN_SECTION, MK__SCAN_KE
 
 enum { MK__SCAN_LINE_MAX = 4096 };
 
-/* Explanations for those who write what nginx reads: builds for small devices leave them out. */
-#ifdef MK_LEAN
-enum { MK__SCAN_HINTS = false };
-#else
-enum { MK__SCAN_HINTS = true };
-#endif
+/* Whether messages explain nginx syntax, such as braces and semicolons. Builds for small devices do not. */
+enum { MK__SCAN_HINTS = !MK_SMALL };
 
 struct mk__scan {
     struct mk_str rest;   /* the lines to come */

@@ -155,25 +155,17 @@ static int parse_duration(const struct mk_conf_key *key, const struct mk_conf_va
     (void)a;
     if (!parse_units(key, v->text, &value))
         return -EINVAL;
-#ifndef MK_LEAN
-    if (key->size == sizeof(value)) {
+    if (!MK_SMALL && key->size == sizeof(value))
         *(uint64_t *)field = value;
-        return 0;
-    }
-#endif
-    *(uint32_t *)field = (uint32_t)value;
+    else
+        *(uint32_t *)field = (uint32_t)value;
     return 0;
 }
 
 static void print_duration(const struct mk_conf_key *key, const void *field, struct mk_buf *out)
 {
-#ifndef MK_LEAN
-    if (key->size == sizeof(uint64_t)) {
-        print_units(key, *(const uint64_t *)field, out);
-        return;
-    }
-#endif
-    print_units(key, *(const uint32_t *)field, out);
+    bool is_long = !MK_SMALL && key->size == sizeof(uint64_t);
+    print_units(key, is_long ? *(const uint64_t *)field : *(const uint32_t *)field, out);
 }
 
 /* ── texts ── */

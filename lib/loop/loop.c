@@ -26,12 +26,10 @@ int64_t mk_loop_wall_seconds(const struct mk_loop *loop)
     return loop->wall_seconds;
 }
 
-#ifndef MK_LEAN
 uint64_t mk_loop_turns(const struct mk_loop *loop)
 {
     return loop->turns;
 }
-#endif
 
 /* ── descriptors ── */
 
@@ -56,10 +54,8 @@ int mk_event_change(struct mk_loop *loop, struct mk_event *event, uint32_t event
 
 void mk_event_del(struct mk_loop *loop, struct mk_event *event)
 {
-#ifndef MK_LEAN
-    if (loop->handoff && mk__handoff_forget(loop->handoff, event))
+    if (MK_HAS_BALANCE && loop->handoff && mk__handoff_forget(loop->handoff, event))
         return;
-#endif
     loop->poller->control(loop, EPOLL_CTL_DEL, event, 0);
     for (int i = loop->batch_at; i < loop->batch_len; i++)
         if (loop->batch[i].data.ptr == event)
@@ -174,11 +170,9 @@ int mk__loop_open(struct mk_loop *loop, const struct mk__poller *poller, const s
     loop->thread_pool = pool;
     loop->stopping = false;
     loop->jobs_pending = 0;
-#ifndef MK_LEAN
     loop->turns = 0;
     loop->handoff = NULL;
     loop->resolver = NULL;
-#endif
     loop->batch_at = loop->batch_len = 0;
     loop->inbox = NULL;
     loop->wakeups_in_flight = 0;
@@ -223,22 +217,17 @@ static int timeout_ms(const struct mk_loop *loop)
 
 static void dispatch_event(struct mk_loop *loop, const struct epoll_event *one)
 {
-#ifndef MK_LEAN
-    if (one->data.u64 & 1) {
+    if (MK_HAS_BALANCE && one->data.u64 & 1) {
         mk__handoff_dispatch(loop->handoff, one->data.u64, one->events);
         return;
     }
-#endif
     struct mk_event *event = one->data.ptr;
-    (void)loop;
     event->ready(event, one->events);
 }
 
 int mk__loop_turn(struct mk_loop *loop)
 {
-#ifndef MK_LEAN
     loop->turns++;
-#endif
     int n = loop->poller->wait(loop, timeout_ms(loop));
     if (n < 0 && n != -EINTR)
         return n;

@@ -43,13 +43,9 @@ struct mk_loop {
     int poll_fd;
     int batch_at, batch_len;
     bool stopping;
-#ifndef MK_LEAN
-    uint64_t turns; /* so far */
-#endif
-    unsigned jobs_pending; /* submitted, and not done yet */
-#ifndef MK_LEAN
+    uint64_t turns;                /* so far */
+    unsigned jobs_pending;         /* submitted, and not done yet */
     struct mk__resolver *resolver; /* of net/resolver.h; NULL until one is looked up */
-#endif
     struct mk_list tasks;
     struct mk_list closing;
     _Atomic(struct mk_message *) inbox; /* the newest first */

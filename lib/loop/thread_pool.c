@@ -18,10 +18,8 @@ void mk__thread_pool_open(struct mk__thread_pool *pool, unsigned threads_max)
     *pool = (struct mk__thread_pool){.threads_max = threads_max, .last = &pool->first};
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->wake, NULL);
-#ifndef MK_LEAN
-    if (sched_getaffinity(0, sizeof(pool->cpus), &pool->cpus) < 0)
+    if (!MK_SMALL && sched_getaffinity(0, sizeof(pool->cpus), &pool->cpus) < 0)
         CPU_ZERO(&pool->cpus);
-#endif
 }
 
 static void finish_job(struct mk_message *message)
@@ -69,10 +67,8 @@ static int start_thread(struct mk__thread_pool *pool)
     sigset_t all, before;
     pthread_attr_init(&attr);
     pthread_attr_setstacksize(&attr, STACK_BYTES);
-#ifndef MK_LEAN
-    if (CPU_COUNT(&pool->cpus)) /* not those of the one that the worker may be bound to */
+    if (!MK_SMALL && CPU_COUNT(&pool->cpus)) /* not those of the one that the worker may be bound to */
         pthread_attr_setaffinity_np(&attr, sizeof(pool->cpus), &pool->cpus);
-#endif
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are the program's business */
     int err = pthread_create(&pool->ids[pool->threads], &attr, run_thread, pool);

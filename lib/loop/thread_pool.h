@@ -18,9 +18,7 @@ struct mk__thread_pool {
     unsigned threads, threads_max, idle, queued;
     bool stopping;
     pthread_t ids[16];
-#ifndef MK_LEAN
     cpu_set_t cpus; /* those that its threads may use; none: unknown */
-#endif
 };
 
 /* At most `threads_max` (1 to 16) threads. */

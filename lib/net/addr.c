@@ -96,15 +96,6 @@ bool mk__addr_equal(const struct mk__addr *a, const struct mk__addr *b)
     return a->any == b->any && a->len == b->len && memcmp(&a->sa, &b->sa, a->len) == 0;
 }
 
-#ifndef MK_LEAN
-void mk__addr_to_address(const struct mk__addr *addr, struct mk_address *ret)
-{
-    bool v6 = addr->sa.sa_family == AF_INET6;
-    const void *bytes = v6 ? (const void *)&addr->in6.sin6_addr : &addr->in.sin_addr;
-    mk_address_set(ret, addr->sa.sa_family, bytes, mk__addr_port(addr));
-}
-#endif
-
 bool mk__addr_conflicts(const struct mk__addr *a, const struct mk__addr *b)
 {
     if (a->sa.sa_family == AF_UNIX || b->sa.sa_family == AF_UNIX)

@@ -39,14 +39,19 @@ void mk__addr_print(const struct mk__addr *addr, struct mk_buf *out);
 /* Are they written alike? */
 bool mk__addr_equal(const struct mk__addr *a, const struct mk__addr *b);
 
-/* The address without what the system needs to know of it. */
-void mk__addr_to_address(const struct mk__addr *addr, struct mk_address *ret);
-
 /* Can only one of them be bound? Port 0 never clashes. */
 bool mk__addr_conflicts(const struct mk__addr *a, const struct mk__addr *b);
 
 /* 0 for Unix sockets. */
 uint16_t mk__addr_port(const struct mk__addr *addr);
 void mk__addr_set_port(struct mk__addr *addr, uint16_t port);
+
+/* Converts `addr` to the public form. Inline, because builds for small devices have no mk_address_set(). */
+static inline void mk__addr_to_address(const struct mk__addr *addr, struct mk_address *ret)
+{
+    bool v6 = addr->sa.sa_family == AF_INET6;
+    const void *bytes = v6 ? (const void *)&addr->in6.sin6_addr : &addr->in.sin_addr;
+    mk_address_set(ret, addr->sa.sa_family, bytes, mk__addr_port(addr));
+}
 
 #endif

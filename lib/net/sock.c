@@ -92,7 +92,7 @@ static int write_out(struct mk__sock *s, struct mk__scratch *out, struct mk_acco
 static int flush_transport(struct mk__sock *s)
 {
     const struct mk_transport *transport = s->io.transport;
-    if (!MK__SOCK_HAS_FLUSH || !transport->flush)
+    if (!MK_HAS_TLS || !transport->flush)
         return 0;
     int r = s->writable ? transport->flush(&s->io) : -EAGAIN;
     if (r == -EAGAIN)

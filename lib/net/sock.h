@@ -23,13 +23,6 @@ struct mk__scratch {
     size_t len, size;
 };
 
-/* Builds for small devices have plain sockets only. */
-#ifdef MK_LEAN
-enum { MK__SOCK_HAS_FLUSH = false };
-#else
-enum { MK__SOCK_HAS_FLUSH = true };
-#endif
-
 struct mk__sock {
     struct mk_io io;
     char *held;

@@ -465,7 +465,7 @@ static void on_released(void *pin)
 
 static const struct mk__proto *find_h2(void)
 {
-    return MK__MSAN ? NULL : &mk__h2_proto; /* libnghttp2 is not built with MemorySanitizer */
+    return MK_HAS_MSAN ? NULL : &mk__h2_proto; /* libnghttp2 is not built with MemorySanitizer */
 }
 
 static const struct mk__http_app app = {
