@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The poller that servers run on: one epoll descriptor per loop.
+ * The poller of real servers: one epoll descriptor per loop.
  */
 #include "loop/loop.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The table of loop/handoff.h. It grows by doubling: descriptors are the lowest numbers that are free, so it is never
- * much longer than the process has descriptors.
+ * The table of loop/handoff.h. It grows by doubling: new descriptors get the lowest free number, so the table is never
+ * much longer than the number of descriptors that the process has open.
  */
 #include "loop/handoff.h"
 

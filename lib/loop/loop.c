@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The turn of the loop: in which order descriptors, messages, timers and tasks get their say. What waits
- * is the poller's business (epoll.c), what time it is the clock's.
+ * Runs the turns of a loop: calls back descriptors, messages, timers and tasks, in this order. epoll.c waits for the
+ * descriptors; the clock tells the time.
  */
 #include "loop/loop.h"
 
@@ -39,7 +39,7 @@ static void ignore_event(struct mk_event *event, uint32_t events)
     (void)events;
 }
 
-/* Stands in the batch for an event that was removed. */
+/* Replaces an event in the batch that was removed during this turn. */
 static struct mk_event removed_event = {.ready = ignore_event, .fd = -1};
 
 int mk_event_add(struct mk_loop *loop, struct mk_event *event, uint32_t events)
@@ -125,7 +125,7 @@ void mk_post(struct mk_loop *loop, struct mk_message *message)
         message->next = newest;
     while (!atomic_compare_exchange_weak_explicit(&loop->inbox, &newest, message, memory_order_release,
                                                   memory_order_relaxed));
-    /* the message may be gone by now; the first letter in an empty box rings, a full counter rings already */
+    /* From here on the message may be freed. Only the sender that found the inbox empty writes the eventfd. */
     if (!newest)
         eventfd_write(loop->wakeup_event.fd, 1);
     atomic_fetch_sub_explicit(&loop->wakeups_in_flight, 1, memory_order_release);
@@ -151,7 +151,7 @@ static void on_wakeup(struct mk_event *event, uint32_t events)
 {
     eventfd_t count;
     (void)events;
-    eventfd_read(event->fd, &count); /* the inbox itself is read once a turn */
+    eventfd_read(event->fd, &count); /* mk__loop_turn() reads the inbox */
 }
 
 /* ── the turn ── */
@@ -195,16 +195,16 @@ int mk__loop_open(struct mk_loop *loop, const struct mk__poller *poller, const s
 
 void mk__loop_close(struct mk_loop *loop)
 {
-    run_messages(loop); /* whoever waits for an answer gets it */
+    run_messages(loop); /* finished jobs and other messages that wait get their callback */
     run_tasks(&loop->closing);
     while (atomic_load_explicit(&loop->wakeups_in_flight, memory_order_acquire))
-        sched_yield(); /* its number may be another file's soon */
+        sched_yield(); /* a sender may be about to write the eventfd, whose number is reused after close() */
     mk_event_del(loop, &loop->wakeup_event);
     close(loop->wakeup_event.fd);
     loop->poller->close(loop);
 }
 
-static int timeout_ms(const struct mk_loop *loop)
+static int poll_timeout_ms(const struct mk_loop *loop)
 {
     if (!mk_list_empty(&loop->tasks))
         return 0;
@@ -228,7 +228,7 @@ static void dispatch_event(struct mk_loop *loop, const struct epoll_event *one)
 int mk__loop_turn(struct mk_loop *loop)
 {
     loop->turns++;
-    int n = loop->poller->wait(loop, timeout_ms(loop));
+    int n = loop->poller->wait(loop, poll_timeout_ms(loop));
     if (n < 0 && n != -EINTR)
         return n;
     update_time(loop);

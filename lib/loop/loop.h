@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What <monkey/loop.h> hides. A turn of the loop:
+ * The internals of <monkey/loop.h>. A turn of the loop:
  *
- *     wait ─► descriptors ─► messages ─► timers ─► tasks scheduled before this point ─► burials
+ *     wait ─► descriptors ─► messages ─► timers ─► tasks scheduled before this point ─► deferred frees
  *
- * Clock and poller are arguments: the unit tests drive whole connections on a clock of their own.
+ * Clock and poller are arguments: the unit tests run whole connections on a clock of their own.
  */
 #ifndef MK_LOOP_LOOP_H
 #define MK_LOOP_LOOP_H
@@ -22,13 +22,13 @@
 
 enum { MK__LOOP_BATCH = 256 };
 
-/* How a loop learns which descriptors are ready. */
+/* How a loop finds out which descriptors are ready. All calls are made by the loop's thread. */
 struct mk__poller {
     int (*open)(struct mk_loop *loop);
     void (*close)(struct mk_loop *loop);
-    /* op: EPOLL_CTL_ADD, _MOD, _DEL. 0 or -errno. */
+    /* `op`: EPOLL_CTL_ADD, _MOD or _DEL. Returns 0 or -errno. */
     int (*control)(struct mk_loop *loop, int op, struct mk_event *event, uint32_t events);
-    /* Fills loop->batch; the number of events or -errno. timeout_ms < 0: for ever. */
+    /* Fills loop->batch; timeout_ms < 0: waits without limit. Returns the number of events or -errno. */
     int (*wait)(struct mk_loop *loop, int timeout_ms);
 };
 
@@ -43,32 +43,36 @@ struct mk_loop {
     int poll_fd;
     int batch_at, batch_len;
     bool stopping;
-    uint64_t turns;                /* so far */
-    unsigned jobs_pending;         /* submitted, and not done yet */
-    struct mk__resolver *resolver; /* of net/resolver.h; NULL until one is looked up */
+    uint64_t turns;                /* turns begun so far */
+    unsigned jobs_pending;         /* jobs submitted whose `done` has not been called yet */
+    struct mk__resolver *resolver; /* see net/resolver.h; NULL until the first name is looked up */
     struct mk_list tasks;
     struct mk_list closing;
-    _Atomic(struct mk_message *) inbox; /* the newest first */
-    _Atomic unsigned wakeups_in_flight; /* senders whose letter may be read before they have rung */
+    _Atomic(struct mk_message *) inbox; /* newest message first */
+    _Atomic unsigned wakeups_in_flight; /* calls of mk_post() that may still write the eventfd */
     struct mk_event wakeup_event;
     struct mk__wheel wheel;
-    struct mk__handoff *handoff; /* NULL: none may come; to be set before the first of them */
+    struct mk__handoff *handoff; /* NULL: this loop takes no handoffs; set it before the first one arrives */
     struct epoll_event batch[MK__LOOP_BATCH];
 };
 
-/* 0 or -errno; nothing is held then. `pool` may be NULL: mk_job_submit() answers -EAGAIN then. */
+/*
+ * Opens a loop. `pool` may be NULL; mk_job_submit() then returns -EAGAIN. Returns 0, or -errno, after which nothing is
+ * open.
+ */
 int mk__loop_open(struct mk_loop *loop, const struct mk__poller *poller, const struct mk__clock *clock,
                   struct mk__thread_pool *pool);
+/* Runs the waiting messages and deferred frees, then closes the descriptors. No other thread may post any more. */
 void mk__loop_close(struct mk_loop *loop);
 
-/* One turn, waiting at most until the next timer. 0 or -errno. */
+/* Runs one turn, which waits until the next timer at most. Returns 0 or -errno. */
 int mk__loop_turn(struct mk_loop *loop);
-/* Turns until mk__loop_stop(). */
+/* Runs turns until mk__loop_stop(). Returns 0 or -errno. */
 int mk__loop_run(struct mk_loop *loop);
-/* From the loop's own thread. */
+/* Ends mk__loop_run() after this turn. Call it from the loop's thread. */
 void mk__loop_stop(struct mk_loop *loop);
 
-/* Runs `task` at the very end of this turn, when nothing on the stack can point to what it frees any more. */
+/* Runs `task` at the very end of this turn, when nothing on the stack points to the memory that it frees. */
 void mk__loop_defer_free(struct mk_loop *loop, struct mk_task *task);
 
 #endif

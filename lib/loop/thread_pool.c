@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The pool of disk threads of loop/thread_pool.h: one queue, one lock, off the path of every request whose files
- * are in the page cache.
+ * The disk threads of loop/thread_pool.h: one queue and one lock. Requests whose files are in the page cache use
+ * neither.
  */
 #include "loop/thread_pool.h"
 
@@ -67,10 +67,10 @@ static int start_thread(struct mk__thread_pool *pool)
     sigset_t all, before;
     pthread_attr_init(&attr);
     pthread_attr_setstacksize(&attr, STACK_BYTES);
-    if (!MK_SMALL && CPU_COUNT(&pool->cpus)) /* not those of the one that the worker may be bound to */
+    if (!MK_SMALL && CPU_COUNT(&pool->cpus)) /* not only the CPU that the calling worker is bound to */
         pthread_attr_setaffinity_np(&attr, sizeof(pool->cpus), &pool->cpus);
     sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are the program's business */
+    pthread_sigmask(SIG_SETMASK, &all, &before); /* the program handles all signals in its own threads */
     int err = pthread_create(&pool->ids[pool->threads], &attr, run_thread, pool);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attr);
@@ -92,7 +92,7 @@ int mk_job_submit(struct mk_loop *loop, struct mk_job *job)
     if (pool->queued >= pool->idle && pool->threads < pool->threads_max)
         err = start_thread(pool);
     if (pool->threads) {
-        err = 0; /* whoever is there will come to it */
+        err = 0; /* the threads that exist will run it */
         loop->jobs_pending++;
         pool->queued++;
         *pool->last = &job->message;

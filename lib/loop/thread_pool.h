@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The disk threads: a small pool, shared by all loops of a server, for calls that may wait. Threads start
- * when there is work for them, and stay.
+ * Disk threads: a small pool, shared by all loops of a server, for system calls that may block. A thread is started
+ * when a job finds none idle, and stays until the pool is closed.
  */
 #ifndef MK_LOOP_THREAD_POOL_H
 #define MK_LOOP_THREAD_POOL_H
@@ -18,12 +18,12 @@ struct mk__thread_pool {
     unsigned threads, threads_max, idle, queued;
     bool stopping;
     pthread_t ids[16];
-    cpu_set_t cpus; /* those that its threads may use; none: unknown */
+    cpu_set_t cpus; /* CPUs that the threads may run on; empty: unknown */
 };
 
-/* At most `threads_max` (1 to 16) threads. */
+/* Initializes the pool, which starts at most `threads_max` (1 to 16) threads. */
 void mk__thread_pool_open(struct mk__thread_pool *pool, unsigned threads_max);
-/* Finishes what is queued, then joins the threads. The loops must still be able to take messages. */
+/* Finishes the queued jobs, then joins the threads. The loops must still accept messages. */
 void mk__thread_pool_close(struct mk__thread_pool *pool);
 
 #endif

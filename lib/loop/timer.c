@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The timing wheel of loop/timer.h. It knows no clock: whoever owns it says what time it is.
+ * The timing wheel of loop/timer.h. It has no clock: its owner passes the time.
  */
 #include "loop/timer.h"
 
 enum { SLOT_BITS = 6, SLOT_MASK = MK__WHEEL_SLOTS - 1 };
 
-/* The farthest that a timer can hang; one with a later deadline is hung again from there. */
+/* The longest delay that a slot can hold; a later deadline is inserted again when that slot is reached. */
 static const uint64_t REACH_MS = (1ULL << (SLOT_BITS * MK__WHEEL_LEVELS)) - 1;
 
 void mk__wheel_init(struct mk__wheel *wheel, uint64_t now_ms)
@@ -19,7 +19,7 @@ void mk__wheel_init(struct mk__wheel *wheel, uint64_t now_ms)
     }
 }
 
-static int level_of(uint64_t delay_ms)
+static int find_level(uint64_t delay_ms)
 {
     int level = 0;
     while (delay_ms >= MK__WHEEL_SLOTS) {
@@ -36,7 +36,7 @@ static void insert_timer(struct mk__wheel *wheel, struct mk_timer *timer)
         at = wheel->now_ms + 1;
     if (at - wheel->now_ms > REACH_MS)
         at = wheel->now_ms + REACH_MS;
-    int level = level_of(at - wheel->now_ms);
+    int level = find_level(at - wheel->now_ms);
     unsigned slot = (at >> (SLOT_BITS * level)) & SLOT_MASK;
     timer->slot_ms = at;
     mk_list_add(&wheel->slots[level][slot], &timer->node);
@@ -48,7 +48,7 @@ void mk__wheel_arm(struct mk__wheel *wheel, struct mk_timer *timer, uint64_t dea
     timer->deadline_ms = deadline_ms;
     if (!mk_list_empty(&timer->node)) {
         if (timer->slot_ms <= deadline_ms)
-            return; /* looked at again when its slot is reached */
+            return; /* inserted again when its slot is reached */
         mk_list_del(&timer->node);
     }
     insert_timer(wheel, timer);
@@ -71,7 +71,7 @@ uint64_t mk__wheel_next_ms(const struct mk__wheel *wheel)
     return next;
 }
 
-/* Takes all timers of a slot out; each fires or is hung again. */
+/* Empties a slot: each timer fires if it is due, or is inserted again. */
 static void expire_slot(struct mk__wheel *wheel, int level, unsigned slot)
 {
     struct mk_list due;
