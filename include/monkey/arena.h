@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Memory that dies together: bump allocation from chunks, one release for all, deferred clean-ups run in
- * reverse order. An arena belongs to one thread at a time.
+ * Arenas: bump allocation from chunks, which are released all at once. Deferred clean-ups then run in reverse order. An
+ * arena belongs to one thread at a time.
  *
- *     first (caller's storage, may be empty) ─► chunk ─► chunk (each at least as large as asked)
+ *     first (caller's storage, may be empty) ─► chunk ─► chunk (each at least as large as the allocation)
  *
- * An arena has a limit, and draws on an account (NULL = none). Under AddressSanitizer what is not handed
- * out of a chunk is poisoned.
+ * An arena has a limit, and takes its chunks from an account (NULL: none). With AddressSanitizer, bytes of a chunk that
+ * are not allocated are poisoned.
  */
 #ifndef MONKEY_ARENA_H
 #define MONKEY_ARENA_H
@@ -19,11 +19,11 @@
 
 struct mk_arena_chunk;
 
-/* What one worker (or one process) has taken from the heap, and how much it may take. */
+/* What one worker (or one process) has allocated from the heap, and its budget. For one thread. */
 struct mk_account {
-    size_t bytes;                 /* in use */
-    size_t bytes_max;             /* the budget, 0 = none */
-    struct mk_arena_chunk *spare; /* a few chunks for the next arenas */
+    size_t bytes;                 /* bytes allocated now */
+    size_t bytes_max;             /* the budget; 0: no limit */
+    struct mk_arena_chunk *spare; /* a few free chunks for the next arenas */
     unsigned spares;
 };
 
@@ -34,38 +34,47 @@ struct mk_arena {
     struct mk_arena_chunk *chunks;
     struct mk_arena_clean *cleans;
     struct mk_account *account;
-    size_t bytes, bytes_max; /* of the chunks */
+    size_t bytes, bytes_max; /* of all chunks */
 };
 
-/* `storage` (aligned to 16, may be NULL with size 0) is used first and stays the caller's. */
+/*
+ * Initializes an empty arena of at most `bytes_max` bytes in chunks. `storage` (aligned to 16 bytes; may be NULL with
+ * `size` 0) is used first and stays the caller's.
+ */
 MK_API void mk_arena_init(struct mk_arena *a, struct mk_account *account, size_t bytes_max, void *storage, size_t size);
 
-/* Runs the clean-ups, frees the chunks. The arena must be initialised again before its next use. */
+/* Runs the clean-ups and frees the chunks. Initialize the arena again before its next use. */
 MK_API void mk_arena_release(struct mk_arena *a);
 
-/* `size` bytes aligned to 16, not zeroed; NULL when the limit, the account or the heap is exhausted. */
+/* Returns `size` bytes aligned to 16 bytes, not zeroed; NULL when the limit, the account or the heap is exhausted. */
 MK_API void *mk_arena_alloc(struct mk_arena *a, size_t size);
+/* Like mk_arena_alloc(), but zeroed. */
 MK_API void *mk_arena_zalloc(struct mk_arena *a, size_t size);
 
-/* A copy of `s` with a NUL behind it that does not count; `.p` is NULL on failure. */
+/* Returns a copy of `s`, followed by a NUL that does not count; `.p` is NULL on failure. */
 MK_API struct mk_str mk_arena_dup(struct mk_arena *a, struct mk_str s);
 
 /*
- * Room for one more item in an array of `n`, which began empty and grew only so: in place, or twice as large elsewhere
- * in the arena. NULL on failure; the items stay where they were.
+ * Makes room for one more item in an array of `n` items, which began empty and was grown only by this function: in
+ * place, or in a copy twice as large.
+ * Returns the array, or NULL on failure; the items then stay where they are.
  */
 MK_API void *mk_arena_grow(struct mk_arena *a, void *items, uint32_t n, size_t item_bytes);
 
-/* Calls `fn(ctx)` when the arena is released; -ENOMEM when that cannot be promised (fn was not called). */
+/*
+ * Calls `fn(ctx)` when the arena is released.
+ * Returns 0, or -ENOMEM, after which `fn` is not called.
+ */
 MK_API int mk_arena_defer(struct mk_arena *a, void (*fn)(void *ctx), void *ctx);
 
 /*
- * The heap, seen through an account: NULL over the budget. What was taken with an account and a size
- * must be given back with the same ones. Unit tests make the n-th of these calls fail.
+ * Allocates from the heap, within the budget of an account (NULL: no budget). Free the memory with the same account and
+ * size. Unit tests make the n-th of these calls fail.
+ * Returns NULL when the budget or the heap is exhausted.
  */
 MK_API void *mk_account_alloc(struct mk_account *account, size_t size);
 MK_API void mk_account_free(struct mk_account *account, void *p, size_t size);
-/* Gives back what the account keeps for arenas to come. */
+/* Frees the chunks that the account keeps for the next arenas. */
 MK_API void mk_account_trim(struct mk_account *account);
 
 #endif

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A buffer that grows up to a maximum it is born with.
+ * A buffer that grows up to a maximum, which is set when it is initialized.
  *
  *     data ──►│ bytes in use │ room │
  *             0             len    size ≤ max
  *
- * The first error (-ENOMEM, or -ENOBUFS past the maximum) sticks: later appends do nothing, so that many
- * appends need one look at `err`. A buffer belongs to one thread at a time.
+ * The first error is sticky: -ENOMEM, -ENOBUFS (beyond the maximum) or -EINVAL (a bad format). Later appends do
+ * nothing, so that many appends need one check of `err`. A buffer belongs to one thread at a time.
  */
 #ifndef MONKEY_BUF_H
 #define MONKEY_BUF_H
@@ -25,29 +25,34 @@ struct mk_buf {
     bool fixed; /* the storage is the caller's and never grows */
 };
 
-/* An empty buffer on the heap that may grow to `bytes_max`. Allocates nothing yet. */
+/* Initializes an empty buffer on the heap that may grow to `bytes_max` bytes. Allocates nothing yet. */
 static inline void mk_buf_init(struct mk_buf *b, size_t bytes_max)
 {
     *b = (struct mk_buf){.max = bytes_max};
 }
 
-/* A buffer in the caller's storage; it never allocates. */
+/*
+ * Initializes an empty buffer in the caller's storage; it never allocates. mk_buf_addf() needs one byte more than the
+ * text, for a NUL.
+ */
 static inline void mk_buf_init_fixed(struct mk_buf *b, char *storage, size_t size)
 {
     *b = (struct mk_buf){.data = storage, .size = size, .max = size, .fixed = true};
 }
 
+/* Returns the bytes in use; valid until the next append. */
 static inline struct mk_str mk_buf_str(const struct mk_buf *b)
 {
     return (struct mk_str){b->data, b->len};
 }
 
-/* Frees the bytes of a heap buffer and forgets an error; the buffer can be used again. */
+/* Frees the bytes of a heap buffer and clears the error; the buffer can be used again. */
 MK_API void mk_buf_release(struct mk_buf *b);
 
-/* Makes room for `n` more bytes. 0, or the sticky error. */
+/* Makes room for `n` more bytes. Returns 0 or the sticky error. */
 MK_API int mk_buf_reserve(struct mk_buf *b, size_t n);
 
+/* Append bytes, or formatted text as printf() does. Errors are sticky. */
 MK_API void mk_buf_add(struct mk_buf *b, const void *data, size_t len);
 MK_API void mk_buf_addf(struct mk_buf *b, const char *format, ...) MK_PRINTF(2, 3);
 MK_API void mk_buf_vaddf(struct mk_buf *b, const char *format, va_list args) MK_PRINTF(2, 0);
@@ -65,7 +70,7 @@ static inline void mk_buf_addc(struct mk_buf *b, char c)
 /* Drops the first `n` bytes (n <= len). */
 MK_API void mk_buf_drop(struct mk_buf *b, size_t n);
 
-/* Ends the bytes with a NUL that does not count, and returns them; "" after an error. */
+/* Puts a NUL, which does not count, behind the bytes. Returns the bytes, or "" after an error. */
 MK_API const char *mk_buf_cstr(struct mk_buf *b);
 
 #endif

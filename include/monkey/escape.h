@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Small codecs that more than one folder needs. Each appends to a buffer, whose sticky error tells of a
- * failure.
+ * Escaping for HTML and URIs. Each function appends to a buffer, whose sticky error reports a failure.
  */
 #ifndef MONKEY_ESCAPE_H
 #define MONKEY_ESCAPE_H
@@ -9,16 +8,16 @@
 #include "buf.h"
 #include "str.h"
 
-/* Text inside HTML: & < > " ' become references; control bytes become U+FFFD. */
+/* Appends text for HTML: & < > " ' become character references, control bytes become U+FFFD. */
 MK_API void mk_html_escape(struct mk_buf *out, struct mk_str text);
 
 /*
- * A decoded path as it may stand in a URI: everything but unreserved characters, sub-delims, ":", "@"
- * and "/" is percent-encoded (RFC 3986 section 3.3).
+ * Appends a decoded path for a URI: percent-encodes all bytes but unreserved characters, sub-delims, ":", "@" and "/"
+ * (RFC 3986 section 3.3).
  */
 MK_API void mk_path_encode(struct mk_buf *out, struct mk_str path);
 
-/* The value of a hexadecimal digit, -1 for any other byte. */
+/* Returns the value of a hexadecimal digit, or -1 for any other byte. */
 static inline int mk_hex_value(char c)
 {
     if (c >= '0' && c <= '9')

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A doubly linked ring that lives inside the structs that it links. An empty list, and a node that is in
- * no list, point to themselves; `mk_list_del` on such a node does nothing.
+ * A doubly linked ring of nodes embedded in structs. An empty list, and a node that is in no list, point to themselves;
+ * mk_list_del() does nothing for such a node.
  */
 #ifndef MONKEY_LIST_H
 #define MONKEY_LIST_H
@@ -15,6 +15,7 @@ struct mk_list {
     struct mk_list *next, *prev;
 };
 
+/* Initializes a list, or a node that is in no list. */
 static inline void mk_list_init(struct mk_list *l)
 {
     l->next = l->prev = l;
@@ -25,7 +26,7 @@ static inline bool mk_list_empty(const struct mk_list *l)
     return l->next == l;
 }
 
-/* Appends `n`, which must be in no list, at the end of `l`. */
+/* Appends `n`, which must be in no list, to `l`. */
 static inline void mk_list_add(struct mk_list *l, struct mk_list *n)
 {
     n->prev = l->prev;
@@ -34,6 +35,7 @@ static inline void mk_list_add(struct mk_list *l, struct mk_list *n)
     l->prev = n;
 }
 
+/* Removes `n` from its list. */
 static inline void mk_list_del(struct mk_list *n)
 {
     n->prev->next = n->next;
@@ -41,7 +43,7 @@ static inline void mk_list_del(struct mk_list *n)
     mk_list_init(n);
 }
 
-/* Moves all of `from` to the end of `to`. */
+/* Moves all nodes of `from` to the end of `to`. */
 static inline void mk_list_join(struct mk_list *to, struct mk_list *from)
 {
     if (mk_list_empty(from))
@@ -53,9 +55,10 @@ static inline void mk_list_join(struct mk_list *to, struct mk_list *from)
     mk_list_init(from);
 }
 
+/* The struct that holds the first node of `l`, which must not be empty. */
 #define MK_LIST_FIRST(l, type, member) MK_CONTAINER_OF((l)->next, type, member)
 
-/* Walks `l`; the current node may be deleted. `n` and `save` are `struct mk_list *`. */
+/* Visits the nodes of `l`; the current node may be deleted. `n` and `save` are `struct mk_list *`. */
 #define MK_LIST_EACH(l, n, save) for ((n) = (l)->next, (save) = (n)->next; (n) != (l); (n) = (save), (save) = (n)->next)
 
 #endif

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The error log: one line an event, to one descriptor of the process. Access logs are a plugin's matter.
+ * The error log: one line per event, to one descriptor of the process. A plugin writes the access logs.
  *
  *     2026-11-20T05:04:03.123Z warn  accept: out of file descriptors, pausing for 100 ms
  *
- * Each line leaves in one write(2), so that lines of several threads never mix. Every byte of a message
- * that is not printable ASCII, and each backslash, leaves as \xNN: nothing that a client sends can break a line or
- * reach a terminal as an escape. Until a log is opened nothing is written.
+ * Each line is written by one write(2), so that lines of several threads do not mix. Bytes that are not printable
+ * ASCII, and backslashes, are written as \xNN: nothing that a client sends can break a line or reach a terminal as an
+ * escape sequence. Until a log is opened nothing is written.
  */
 #ifndef MONKEY_LOG_H
 #define MONKEY_LOG_H
@@ -17,17 +17,20 @@
 
 enum mk_log_level { MK_LOG_ERROR, MK_LOG_WARN, MK_LOG_INFO, MK_LOG_DEBUG };
 
-/* Lines at `level` and more urgent ones go to `fd` from now on (-1: nowhere). Any thread. */
+/* Writes lines at `level` and more urgent ones to `fd` from now on; -1: to nowhere. Any thread. */
 MK_API void mk_log_to(int fd, enum mk_log_level level);
 
+/* Returns whether lines at `level` are written. */
 MK_API bool mk_log_wants(enum mk_log_level level);
 
 /*
- * Writes one line (cut at 1,000 bytes). Any thread; keeps errno. It never waits: when a pipe or a terminal does
- * not take the line it is lost, and the next one that gets through says how many were.
+ * Writes one line, whose message is cut at 1,000 bytes. Any thread; keeps errno. It never waits for a pipe or a
+ * terminal: a line that cannot be written at once is lost, and the next one that can is preceded by the number of lost
+ * lines.
  */
 MK_API void mk_log(enum mk_log_level level, const char *format, ...) MK_PRINTF(2, 3);
 
+/* Write a line at the level in their name. The arguments of mk_log_debug() are evaluated only if it is written. */
 #define mk_log_error(...) mk_log(MK_LOG_ERROR, __VA_ARGS__)
 #define mk_log_warn(...) mk_log(MK_LOG_WARN, __VA_ARGS__)
 #define mk_log_info(...) mk_log(MK_LOG_INFO, __VA_ARGS__)

@@ -2,8 +2,8 @@
 /*
  * A string is a pointer and a length; it owns nothing and needs no terminating NUL.
  *
- * Every function here is pure. Comparisons with an `i` ignore the case of ASCII letters only, whatever
- * the locale, as RFC 9110 wants it for field names.
+ * All functions are pure. Comparisons with an `i` ignore the case of ASCII letters only, in every locale, as RFC 9110
+ * demands for field names.
  */
 #ifndef MONKEY_STR_H
 #define MONKEY_STR_H
@@ -20,7 +20,7 @@ struct mk_str {
     size_t len;
 };
 
-/* A string from a literal (its size is known to the compiler) and from a C string. */
+/* A string from a literal; its length is a constant. */
 #define MK_STR(literal) ((struct mk_str){"" literal, sizeof(literal) - 1})
 #define MK_STR_NONE ((struct mk_str){NULL, 0})
 /* For "%.*s". */
@@ -31,6 +31,7 @@ static inline struct mk_str mk_str(const char *p, size_t len)
     return (struct mk_str){p, len};
 }
 
+/* Returns the string of a C string; NULL becomes MK_STR_NONE. */
 static inline struct mk_str mk_str_c(const char *cstr)
 {
     return (struct mk_str){cstr, cstr ? strlen(cstr) : 0};
@@ -61,7 +62,7 @@ static inline bool mk_str_ieq(struct mk_str a, struct mk_str b)
     return true;
 }
 
-/* Without the spaces and tabs at both ends (OWS of RFC 9110 section 5.6.3). */
+/* Returns `s` without the spaces and tabs at both ends (OWS of RFC 9110 section 5.6.3). */
 static inline struct mk_str mk_str_trim(struct mk_str s)
 {
     while (s.len && (*s.p == ' ' || *s.p == '\t')) {
@@ -74,18 +75,22 @@ static inline struct mk_str mk_str_trim(struct mk_str s)
 }
 
 /*
- * Cuts the next element of a comma-separated list (RFC 9110 section 5.6.1) off `rest`: trimmed, quoted
- * strings kept whole, empty elements skipped. False when nothing is left.
+ * Cuts the next element of a comma-separated list (RFC 9110 section 5.6.1) off `rest`: trimmed, with commas in quoted
+ * strings kept. Skips empty elements.
+ * Returns false when no element is left.
  */
 MK_API bool mk_str_next(struct mk_str *rest, struct mk_str *ret_element);
 
 /*
- * A decimal number of digits only, at most `max`. False on an empty string, a sign, any other byte,
- * or an overflow; `*ret_value` is then left alone.
+ * Reads a decimal number of digits only, at most `max`.
+ * Returns false for an empty string, a sign, any other byte or an overflow; `*ret_value` is then unchanged.
  */
 MK_API bool mk_str_u64(struct mk_str s, uint64_t max, uint64_t *ret_value);
 
-/* How many single edits (insert, delete, replace, swap of neighbours) lie between two names, ignoring case. */
+/*
+ * Returns the number of single edits (insert, delete, replace, swap of neighbours) between two names, ignoring case; 64
+ * if one is longer than 64 bytes.
+ */
 MK_API unsigned mk_str_distance(struct mk_str a, struct mk_str b);
 
 #endif

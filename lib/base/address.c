@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Addresses and networks (<monkey/address.h>): read, written, compared. Where they come from is not known here.
+ * Reads, writes and compares the addresses and networks of <monkey/address.h>.
  */
 #include <monkey/address.h>
 
@@ -59,7 +59,7 @@ int mk_address_parse(struct mk_str text, struct mk_address *ret)
     return parse_host(host, bracketed ? AF_INET6 : AF_INET, (uint16_t)port, ret);
 }
 
-/* ── writing: every request may ask for it, so nothing here goes through printf ── */
+/* ── writing: without printf, because every request may need it ── */
 
 static char *put_number(char *to, unsigned n, unsigned base)
 {
@@ -83,17 +83,20 @@ static char *put_v4(char *to, const uint8_t *bytes)
     return to;
 }
 
-static unsigned group_v6(const uint8_t *bytes, unsigned i)
+static unsigned get_v6_group(const uint8_t *bytes, unsigned i)
 {
     return (unsigned)bytes[2 * i] << 8 | bytes[2 * i + 1];
 }
 
-/* RFC 5952 section 4: the longest run of zeros, the first of equals, is left out; a single one is not. */
+/*
+ * Writes as RFC 5952 section 4 wants it: `::` replaces the longest run of zero groups, the first one of equal length,
+ * and never a single group.
+ */
 static char *put_v6(char *to, const uint8_t *bytes)
 {
     unsigned gap = 8, gap_len = 1;
     for (unsigned i = 0, n; i < 8; i += n + 1) {
-        for (n = 0; i + n < 8 && !group_v6(bytes, i + n); n++)
+        for (n = 0; i + n < 8 && !get_v6_group(bytes, i + n); n++)
             ;
         if (n > gap_len) {
             gap = i;
@@ -109,7 +112,7 @@ static char *put_v6(char *to, const uint8_t *bytes)
         }
         if (i && i != gap + gap_len)
             *to++ = ':';
-        to = put_number(to, group_v6(bytes, i), 16);
+        to = put_number(to, get_v6_group(bytes, i), 16);
     }
     return to;
 }
@@ -157,7 +160,7 @@ bool mk_networks_contain(const struct mk_networks *networks, const struct mk_add
 
 /* ── networks ── */
 
-/* Sets what lies behind the first `bits` to 0; was anything there? */
+/* Clears all but the first `bits`. Returns whether any of them was set. */
 static bool clear_host_bits(struct mk_address *address, unsigned bits)
 {
     bool found = false;
@@ -195,7 +198,7 @@ int mk_network_parse(struct mk_str text, struct mk_network *ret, struct mk_buf *
     if (mk_str_ieq(text, MK_STR("unix")))
         return 0;
     if (parse_bare(host, &ret->address) < 0) {
-        mk_buf_addf(error, "\"%.*s\" is no network, such as 192.0.2.1, 10.0.0.0/8, 2001:db8::/32 or unix",
+        mk_buf_addf(error, "\"%.*s\" is not a network, such as 192.0.2.1, 10.0.0.0/8, 2001:db8::/32 or unix",
                     MK_STR_ARG(shown));
         return -EINVAL;
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Arenas and accounts: the only file of the library that calls malloc and free.
+ * Arenas and accounts. No other file of the library calls malloc() and free().
  */
 #include <monkey/arena.h>
 
@@ -23,7 +23,7 @@ struct mk_arena_clean {
     void *ctx;
 };
 
-static_assert(sizeof(struct mk_arena_chunk) % ALIGN == 0, "a chunk's bytes start aligned");
+static_assert(sizeof(struct mk_arena_chunk) % ALIGN == 0, "the bytes of a chunk start aligned");
 
 _Atomic long mk__alloc_countdown = -1;
 
@@ -50,7 +50,7 @@ void mk_account_free(struct mk_account *account, void *p, size_t size)
     free(p);
 }
 
-/* ── chunks: the smallest ones are kept for the next arena, so that a busy worker allocates nothing ── */
+/* ── chunks: the smallest ones are kept for the next arena, so that a busy worker does not call malloc ── */
 
 enum { SPARES_MAX = 8 };
 
@@ -98,7 +98,7 @@ void mk_arena_init(struct mk_arena *a, struct mk_account *account, size_t bytes_
 void mk_arena_release(struct mk_arena *a)
 {
     for (struct mk_arena_clean *c; (c = a->cleans);) {
-        a->cleans = c->next; /* a clean-up may defer another one */
+        a->cleans = c->next; /* a clean-up may defer another clean-up */
         c->fn(c->ctx);
     }
     for (struct mk_arena_chunk *c = a->chunks, *next; c; c = next) {
@@ -166,7 +166,7 @@ struct mk_str mk_arena_dup(struct mk_arena *a, struct mk_str s)
 void *mk_arena_grow(struct mk_arena *a, void *items, uint32_t n, size_t item_bytes)
 {
     if (n && (n & (n - 1)))
-        return items; /* an array of n has room up to the next power of two */
+        return items; /* an array of n items has room up to the next power of two */
     void *more = mk_arena_alloc(a, (n ? 2 * (size_t)n : 1) * item_bytes);
     return more && n ? memcpy(more, items, n * item_bytes) : more;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A seam in the allocation, through which unit tests let the n-th one fail.
+ * Lets unit tests make the n-th allocation fail.
  */
 #ifndef MK_BASE_ARENA_H
 #define MK_BASE_ARENA_H
@@ -9,8 +9,8 @@
 #include <monkey/arena.h>
 
 /*
- * For unit tests: after this many more allocations one fails (-1: none). Each unit that allocates is run
- * with 0, 1, 2 ... until a run needs fewer allocations than that.
+ * The number of allocations that succeed before one fails; -1: none fails. Each unit that allocates is tested with 0,
+ * 1, 2 ... until it needs no more allocations than that.
  */
 extern _Atomic long mk__alloc_countdown;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The growing buffer of <monkey/buf.h>. It doubles, within its maximum; it never shrinks.
+ * The buffer of <monkey/buf.h>. Its size doubles up to its maximum, and never shrinks.
  */
 #include <monkey/arena.h>
 #include <monkey/buf.h>
@@ -62,7 +62,7 @@ void mk_buf_vaddf(struct mk_buf *b, const char *format, va_list args)
     va_copy(again, args);
     size_t room = b->size - b->len;
     int n = vsnprintf(room ? b->data + b->len : NULL, room, format, args);
-    /* vsnprintf wants one byte more for its NUL */
+    /* vsnprintf() needs one more byte, for its NUL */
     if (n > 0 && (size_t)n >= room && mk_buf_reserve(b, (size_t)n + 1) == 0)
         vsnprintf(b->data + b->len, (size_t)n + 1, format, again);
     va_end(again);

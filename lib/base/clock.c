@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The system's clocks behind base/clock.h. The coarse clocks are read without a system call.
+ * The system's clocks (base/clock.h). Reading them takes no system call: the kernel maps them into the process.
  */
 #include "base/clock.h"
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The codecs of <monkey/escape.h>.
+ * Escapes text for HTML and paths for URIs (<monkey/escape.h>).
  */
 #include <monkey/escape.h>
 
-static struct mk_str html_reference(unsigned char c)
+static struct mk_str find_reference(unsigned char c)
 {
     switch (c) {
     case '&':
@@ -25,7 +25,7 @@ static struct mk_str html_reference(unsigned char c)
 void mk_html_escape(struct mk_buf *out, struct mk_str text)
 {
     for (size_t i = 0; i < text.len; i++) {
-        struct mk_str reference = html_reference((unsigned char)text.p[i]);
+        struct mk_str reference = find_reference((unsigned char)text.p[i]);
         if (reference.len)
             mk_buf_adds(out, reference);
         else

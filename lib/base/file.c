@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Reads small files in one piece, expands patterns of names and opens files for writing. Not for what a client asks
- * for: that goes through directory descriptors and never waits.
+ * Reads small files at once, expands file name patterns, and opens files for writing. Files that clients request are
+ * opened elsewhere (plugins/static), without waiting for a disk.
  */
 #include "base/file.h"
 
@@ -14,7 +14,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-/* A file that shrinks meanwhile is shorter, one that grows is cut at the size that it had. */
+/* A file that shrinks meanwhile gives fewer bytes; one that grows is cut at its former size. */
 static int read_all(int fd, size_t size, struct mk_arena *arena, struct mk_str *ret_bytes)
 {
     char *p = mk_arena_alloc(arena, size + 1);
@@ -82,7 +82,7 @@ static int copy_names(const glob_t *found, struct mk_arena *arena, struct mk_str
     return 0;
 }
 
-/* A directory that is not there matches nothing; one that cannot be read is an error. */
+/* A missing directory matches nothing; one that cannot be read is an error. */
 static int on_glob_error(const char *path, int err)
 {
     (void)path;
@@ -106,14 +106,14 @@ int mk__file_glob(const char *pattern, struct mk_arena *arena, struct mk_str **r
 
 enum { LINKS_MAX = 40, TRIES_MAX = 8 };
 
-/* A path that is resolved entry by entry. */
+/* Resolves a path entry by entry. */
 struct path_walk {
-    struct mk__file_entry entry; /* so far */
+    struct mk__file_entry entry; /* the entry reached so far */
     unsigned links;
     char rest[PATH_MAX];
 };
 
-/* In a user namespace the owner of "/" stands for root, which may have no number there. */
+/* In a user namespace, the user who owns "/" stands for root, which may have no number there. */
 static bool is_trusted(uid_t uid)
 {
     struct stat top;
@@ -121,8 +121,8 @@ static bool is_trusted(uid_t uid)
 }
 
 /*
- * Whether no other user can have put the entry into the folder. Where others may make entries, but not remove those of
- * root, an entry is safe by its owner, unless it is a second name for a file.
+ * Returns whether no other user can have put the entry into the folder. If other users may create entries there, but
+ * not remove those of root, the owner of the entry decides, unless the file has more names.
  */
 static bool is_safe(const struct stat *folder, const struct stat *entry)
 {
@@ -150,7 +150,7 @@ static int begin_walk(struct path_walk *w, const char *path)
     return enter_folder(w, open(path[0] == '/' ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC));
 }
 
-static int next_name(struct path_walk *w)
+static int take_name(struct path_walk *w)
 {
     const char *name = w->rest + strspn(w->rest, "/");
     size_t len = strcspn(name, "/");
@@ -162,14 +162,14 @@ static int next_name(struct path_walk *w)
     return 0;
 }
 
-/* The links of procfs lead to open files, not to paths: the kernel has to follow them. */
+/* Links of procfs lead to open files, not to paths; only the kernel can follow them. */
 static bool is_procfs(int fd)
 {
     struct statfs fs;
     return fstatfs(fd, &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC;
 }
 
-/* Returns 1 for a link of procfs at the end of the path. */
+/* Returns 0, 1 for a procfs link at the end of the path, or -errno. */
 static int follow_link(struct path_walk *w, int link, const struct stat *st)
 {
     char target[PATH_MAX];
@@ -188,11 +188,11 @@ static int follow_link(struct path_walk *w, int link, const struct stat *st)
     return target[0] == '/' ? enter_folder(w, open("/", O_PATH | O_DIRECTORY | O_CLOEXEC)) : 0;
 }
 
-/* Returns 1 at the end of the path. */
-static int walk_step(struct path_walk *w, bool follow_last)
+/* Returns 0, 1 at the end of the path, or -errno. */
+static int step_walk(struct path_walk *w, bool follow_last)
 {
     struct stat folder, entry;
-    int err = next_name(w), result = 0;
+    int err = take_name(w), result = 0;
     bool last = !w->rest[0];
     if (err < 0 || fstat(w->entry.folder, &folder) < 0)
         return err < 0 ? err : -errno;
@@ -220,14 +220,18 @@ int mk__file_find_entry(const char *path, bool follow_last, struct mk__file_entr
     struct path_walk w = {.entry = {.folder = -1, .safe = true}};
     int result = begin_walk(&w, path);
     while (result == 0)
-        result = walk_step(&w, follow_last);
+        result = step_walk(&w, follow_last);
     if (result < 0 && w.entry.folder >= 0)
         close(w.entry.folder);
     *ret = w.entry;
     return result < 0 ? result : 0;
 }
 
-/* The name is looked up after the file was opened: another name that is removed at the same time is still counted. */
+/*
+ * Checks that the file has no further name that another user can have made. The name is looked up after the file was
+ * opened, so that another name that is being removed still counts.
+ * Returns 0, -EEXIST (the entry was replaced in the meantime), -EMLINK or -errno.
+ */
 static int check_links(const struct mk__file_entry *entry, int fd)
 {
     struct stat file, name;
@@ -272,7 +276,7 @@ int mk_file_open_output(const char *path, int flags, unsigned mode, bool *ret_ma
     return fd;
 }
 
-/* Empty, or a number and nothing else: another file must not be overwritten. */
+/* Returns whether the file is empty or holds just a number: any other file must not be overwritten. */
 static bool is_pid_file(int fd)
 {
     char text[32];
@@ -338,7 +342,7 @@ const char *mk_file_error(int err)
     case -EMLINK:
         return "it has several names (hard links), and another user could have made this one";
     case -ENOTUNIQ:
-        return "it holds something else than a process number, and stays as it is";
+        return "it holds something other than a process number, and is left as it is";
     default:
         return strerror(-err);
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Whole files and file names for the time before the loop runs: these calls may wait for a disk.
+ * Reads whole files and expands file name patterns. These calls may wait for a disk: not for a running loop.
  */
 #ifndef MK_BASE_FILE_H
 #define MK_BASE_FILE_H
@@ -11,34 +11,38 @@
 #include <limits.h>
 
 /*
- * The bytes of a regular file, in the arena, with a NUL behind them that does not count. 0, or -errno:
- * -EFBIG over `bytes_max`, -EISDIR, -EINVAL for anything else that is not a regular file (never waits for a FIFO).
+ * Reads a regular file into the arena; a NUL that does not count follows the bytes.
+ * Returns 0, or -errno: -EFBIG over `bytes_max`, -EISDIR, -EINVAL for other files that are not regular. It never waits
+ * for a FIFO.
  */
 int mk__file_read(const char *path, size_t bytes_max, struct mk_arena *arena, struct mk_str *ret_bytes);
 
-/* True when `path` is a pattern for mk__file_glob. */
+/* Returns whether `path` is a pattern for mk__file_glob(). */
 bool mk__file_is_glob(struct mk_str path);
 
 /*
- * The names that match, sorted by their bytes, without directories and dotfiles; none is no error.
- * 0, or -errno (-EACCES: a directory cannot be read).
+ * Finds the files that match a pattern, sorted by their bytes, without directories and dotfiles. No match is no error.
+ * Returns 0, or -errno (-EACCES: a directory cannot be read).
  */
 int mk__file_glob(const char *pattern, struct mk_arena *arena, struct mk_str **ret_names, size_t *ret_n);
 
-/* Where a path leads (monkey/file.h): an entry of a folder, which may not exist yet. */
+/* What a path leads to (monkey/file.h): an entry of a folder, which need not exist yet. */
 struct mk__file_entry {
-    int folder; /* O_PATH; to be closed by the caller */
+    int folder; /* O_PATH descriptor; the caller closes it */
     bool safe;  /* no other user could have made the entry or changed the way to it */
-    bool magic; /* the entry is a link of procfs, to be opened without O_NOFOLLOW */
+    bool magic; /* the entry is a procfs link, to be opened without O_NOFOLLOW */
     char name[NAME_MAX + 1];
 };
 
-/* Returns 0 or -errno: -ELOOP for a link that must not be followed. `follow_last`: also a link at the end. */
+/*
+ * Resolves `path` up to its last entry; with `follow_last` a link there is followed as well.
+ * Returns 0 or -errno: -ELOOP for a link that must not be followed.
+ */
 int mk__file_find_entry(const char *path, bool follow_last, struct mk__file_entry *ret);
 
 /*
- * Removes a Unix socket, and nothing else, without a link on the way that must not be followed. Returns 0, -ENOTSOCK or
- * another -errno.
+ * Removes a Unix socket and no other file; links on the path are followed as <monkey/file.h> says.
+ * Returns 0, -ENOTSOCK or another -errno.
  */
 int mk__file_unlink_socket(const char *path);
 

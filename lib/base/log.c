@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The error log of <monkey/log.h>: formats a line on the stack and hands it to the kernel in one call.
+ * The error log of <monkey/log.h>: formats a line on the stack and writes it with one system call.
  */
 #include <monkey/log.h>
 
@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A line fits PIPE_BUF, so that a pipe that polls as writable takes it whole. */
+/* A line fits into PIPE_BUF, so that a pipe that polls as writable takes all of it. */
 enum { MESSAGE_BYTES = 1000, LINE_BYTES = 4096 };
 static_assert(MESSAGE_BYTES * 4 + 64 <= LINE_BYTES && LINE_BYTES <= PIPE_BUF, "each byte may become four");
 
@@ -30,7 +30,7 @@ static const char level_names[][8] = {"error", "warn ", "info ", "debug"};
 void mk_log_to(int fd, enum mk_log_level level)
 {
     struct stat st;
-    lost_lines = 0; /* of another log */
+    lost_lines = 0; /* they belong to the former log */
     log_may_block = fd >= 0 && fstat(fd, &st) == 0 && !S_ISREG(st.st_mode);
     log_level = level;
     log_fd = fd;
@@ -68,7 +68,7 @@ static size_t put_escaped(char *out, const char *message)
     return n;
 }
 
-static bool would_block(int fd)
+static bool log_would_block(int fd)
 {
     struct pollfd one = {.fd = fd, .events = POLLOUT};
     return log_may_block && (poll(&one, 1, 0) != 1 || !(one.revents & POLLOUT));
@@ -83,12 +83,12 @@ static size_t put_line(char *line, enum mk_log_level level, const char *message)
     return n;
 }
 
-/* A log that cannot be written must not stop the server: the line is lost, and counted. */
+/* Writes a line. A log that blocks must not stop the server. Returns false if the line is lost. */
 static bool write_line(enum mk_log_level level, const char *message)
 {
     MK_UNINITIALIZED char line[LINE_BYTES];
     size_t n = put_line(line, level, message);
-    return !would_block(log_fd) && write(log_fd, line, n) == (ssize_t)n;
+    return !log_would_block(log_fd) && write(log_fd, line, n) == (ssize_t)n;
 }
 
 void mk_log(enum mk_log_level level, const char *format, ...)
@@ -100,7 +100,7 @@ void mk_log(enum mk_log_level level, const char *format, ...)
         return;
     unsigned lost = atomic_exchange(&lost_lines, 0);
     if (lost) {
-        snprintf(message, sizeof(message), "%u lines were lost: the log did not take them", lost);
+        snprintf(message, sizeof(message), "%u lines were lost: the error log was full or could not be written", lost);
         if (!write_line(MK_LOG_WARN, message))
             atomic_fetch_add(&lost_lines, lost);
     }

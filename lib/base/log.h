@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * How often the log may repeat itself: a condition that goes on is told again after a while, not each time.
+ * How often the log reports a condition that persists: once in a while instead of each time.
  */
 #ifndef MK_BASE_LOG_H
 #define MK_BASE_LOG_H
@@ -11,7 +11,10 @@
 
 enum { MK__LOG_REPEAT_MS = 10000 };
 
-/* May a condition that goes on be told (again)? `*last_ms` starts as 0 and is the caller's memory of it. */
+/*
+ * Returns whether a condition that persists is to be logged (again). `*last_ms` starts as 0 and holds the time of the
+ * last line.
+ */
 static inline bool mk__log_is_due(uint64_t *last_ms, uint64_t now_ms)
 {
     if (*last_ms && now_ms - *last_ms < MK__LOG_REPEAT_MS)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The patterns of <monkey/pattern.h>. Pure, but for regular expressions, which base/regex.h knows.
+ * The patterns of <monkey/pattern.h>. All functions are pure, except those of regular expressions (base/regex.h).
  */
 #include <monkey/pattern.h>
 
@@ -31,13 +31,13 @@ static int parse_regex(struct mk_pattern *pattern, struct mk_str text, struct mk
     return r;
 }
 
-static struct mk_str last_segment(struct mk_str path)
+static struct mk_str find_last_segment(struct mk_str path)
 {
     const char *slash = path.len ? memrchr(path.p, '/', path.len) : NULL;
     return slash ? mk_str(slash + 1, path.len - (size_t)(slash + 1 - path.p)) : path;
 }
 
-/* Where a path or a glob has segments that no path has once it is normalized: NULL nowhere. */
+/* Returns where a path or a glob has a segment that no normalized path has, or NULL. */
 static const char *find_abnormal(struct mk_str path)
 {
     static const char *const never[] = {"//", "/./", "/../"};
@@ -46,7 +46,7 @@ static const char *find_abnormal(struct mk_str path)
         if (at)
             return at;
     }
-    struct mk_str last = last_segment(path);
+    struct mk_str last = find_last_segment(path);
     return mk_str_eq(last, MK_STR(".")) || mk_str_eq(last, MK_STR("..")) ? last.p : NULL;
 }
 
@@ -84,20 +84,20 @@ int mk_pattern_parse(struct mk_pattern *pattern, struct mk_str text, struct mk_a
     return slash ? check_normal(pattern, error) : 0;
 }
 
-/* The places in a glob that the path may have come to; usually one or two. */
+/* The positions in a glob that the bytes of the path so far lead to; usually one or two. */
 struct glob_positions {
     uint16_t at[MK_PATTERN_GLOB_MAX + 1];
     unsigned n;
 };
 
-static unsigned star_bytes(struct mk_str glob, size_t at)
+static unsigned count_star_bytes(struct mk_str glob, size_t at)
 {
     if (at >= glob.len || glob.p[at] != '*')
         return 0;
     return at + 1 < glob.len && glob.p[at + 1] == '*' ? 2 : 1;
 }
 
-/* Adds a place, and those behind its stars, which may stand for nothing. `turn` marks what is there already. */
+/* Adds a position and those behind its stars, which may match nothing. `marks[at] == turn`: is in the set already. */
 static void add_position(struct glob_positions *set, struct mk_str glob, size_t at, uint32_t *marks, uint32_t turn)
 {
     for (;;) {
@@ -105,17 +105,20 @@ static void add_position(struct glob_positions *set, struct mk_str glob, size_t 
             return;
         marks[at] = turn;
         set->at[set->n++] = (uint16_t)at;
-        unsigned star = star_bytes(glob, at);
+        unsigned star = count_star_bytes(glob, at);
         if (!star)
             return;
         at += star;
     }
 }
 
-/* Where a place leads with one more byte of the path: to itself (a star), further on, or nowhere (SIZE_MAX). */
+/*
+ * Returns the position that one more byte of the path leads to: the same one (a star), the next one, or SIZE_MAX if the
+ * byte does not match.
+ */
 static size_t step_byte(struct mk_str glob, size_t at, char byte)
 {
-    unsigned star = star_bytes(glob, at);
+    unsigned star = count_star_bytes(glob, at);
     if (star)
         return star == 2 || byte != '/' ? at : SIZE_MAX;
     bool fits = at < glob.len && (glob.p[at] == byte || (glob.p[at] == '?' && byte != '/'));
@@ -124,12 +127,13 @@ static size_t step_byte(struct mk_str glob, size_t at, char byte)
 
 static size_t step_star(struct mk_str glob, size_t at, size_t star)
 {
-    return star_bytes(glob, at) >= star ? at : SIZE_MAX;
+    return count_star_bytes(glob, at) >= star ? at : SIZE_MAX;
 }
 
 /*
- * All ways at once, byte by byte: no pattern makes it go back. With `items` the path is a glob as well: true only when
- * everything that its items stand for matches. A star among them is taken by one that stands for as much.
+ * Follows all positions at once, byte by byte, and never goes back, whatever the pattern is. With `items` the path is a
+ * glob as well: returns true only if `glob` matches everything that this glob matches. A star in the path is matched by
+ * a star of the pattern that matches at least as much.
  */
 static bool walk_glob(struct mk_str glob, struct mk_str path, bool items)
 {
@@ -138,7 +142,7 @@ static bool walk_glob(struct mk_str glob, struct mk_str path, bool items)
     now->n = 0;
     add_position(now, glob, 0, marks, 1);
     for (size_t i = 0, star; i < path.len && now->n; i += star ? star : 1) {
-        star = items ? star_bytes(path, i) : 0;
+        star = items ? count_star_bytes(path, i) : 0;
         next->n = 0;
         for (unsigned k = 0; k < now->n; k++) {
             size_t at = star ? step_star(glob, now->at[k], star) : step_byte(glob, now->at[k], path.p[i]);
@@ -186,7 +190,7 @@ int mk_pattern_match(const struct mk_pattern *pattern, struct mk_str path)
     case MK_PATTERN_PREFIX:
         return match_prefix(pattern->text, path);
     case MK_PATTERN_NAME:
-        return match_glob(pattern->text, last_segment(path));
+        return match_glob(pattern->text, find_last_segment(path));
     case MK_PATTERN_REGEX:
         return mk__regex_match(pattern->regex, path, NULL, 0);
     default:
@@ -204,9 +208,9 @@ struct mk_str mk_pattern_rest(const struct mk_pattern *pattern, struct mk_str pa
     return mk_str(path.p + n, path.len - n);
 }
 
-/* ── does one leave anything to another? ── */
+/* ── whether a pattern matches all that another one matches ── */
 
-/* Everything that begins as the glob does is below the prefix. */
+/* Returns whether everything that the glob matches is below the prefix. */
 static bool prefix_covers(struct mk_str prefix, struct mk_str glob)
 {
     struct mk_str start = mk_str(glob.p, 0);
@@ -216,14 +220,16 @@ static bool prefix_covers(struct mk_str prefix, struct mk_str glob)
     return mk_str_starts(start, prefix) && (!open || (start.len > prefix.len && start.p[prefix.len] == '/'));
 }
 
-/* What the last segments of the paths look like that a glob with slashes matches: behind a `**` anything but a slash.
+/*
+ * Returns a glob for the last segment of all paths that a glob with slashes matches: behind `**` it is anything but a
+ * slash.
  */
-static struct mk_str last_items(struct mk_str glob)
+static struct mk_str find_last_items(struct mk_str glob)
 {
-    struct mk_str last = last_segment(glob);
+    struct mk_str last = find_last_segment(glob);
     for (size_t i = 0; i + 1 < last.len; i++)
         if (last.p[i] == '*' && last.p[i + 1] == '*')
-            return last_items(mk_str(last.p + i + 1, last.len - i - 1));
+            return find_last_items(mk_str(last.p + i + 1, last.len - i - 1));
     return last;
 }
 
@@ -235,13 +241,13 @@ static bool covers_glob(const struct mk_pattern *first, struct mk_str glob)
     case MK_PATTERN_GLOB:
         return walk_glob(first->text, glob, true);
     case MK_PATTERN_NAME:
-        return walk_glob(first->text, last_items(glob), true);
+        return walk_glob(first->text, find_last_items(glob), true);
     default:
         return false;
     }
 }
 
-/* The same with a glob of three parts; of one that is too long nothing is certain. */
+/* Like covers_glob() for a glob in three parts; false if it is too long. */
 static bool covers_joined(const struct mk_pattern *first, const char *start, struct mk_str text, const char *end)
 {
     char storage[2 * MK_PATTERN_GLOB_MAX];
@@ -253,7 +259,7 @@ static bool covers_joined(const struct mk_pattern *first, const char *start, str
     return !glob.err && covers_glob(first, mk_buf_str(&glob));
 }
 
-/* Every path there is; of thousands of rules hardly any looks as if it could. */
+/* Returns whether `first` matches every path. The text is checked first, because few of thousands of rules can. */
 static bool covers_all(const struct mk_pattern *first)
 {
     struct mk_str text = first->text;

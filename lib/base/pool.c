@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The pool of base/pool.h: blocks in a chain, free objects in another. Under AddressSanitizer each
- * object is an allocation of its own, so that a use after free is seen.
+ * The pool of base/pool.h: a list of blocks, and a list of free objects in them. With AddressSanitizer or
+ * MemorySanitizer each object is an allocation of its own, so that a use after free is found.
  */
 #include "base/pool.h"
 
@@ -15,7 +15,7 @@ struct pool_block {
     size_t bytes;
 };
 
-static_assert(sizeof(struct pool_block) == 16, "objects stay aligned behind the pool_block's head");
+static_assert(sizeof(struct pool_block) == 16, "objects stay aligned behind the head of a block");
 
 void mk__pool_init(struct mk__pool *p, struct mk_account *account, size_t object_bytes, unsigned block_objects)
 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Regular expressions behind base/regex.h: the only file that knows PCRE2. What a client sends decides how long a
- * match takes, so that each has a number of steps, and memory, that it cannot exceed.
+ * Regular expressions (base/regex.h). No other file uses PCRE2. Clients choose the paths, and so the cost of a match:
+ * each match has a limit of steps and of memory.
  *
- * JIT is not used: it wants memory that is writable and executable, which hardened systems forbid (systemd's
+ * JIT is not used: it needs memory that is writable and executable, which hardened systems forbid (systemd's
  * MemoryDenyWriteExecute), and it cannot count steps.
  */
 #include "base/regex.h"
@@ -19,12 +19,12 @@
 #include <pcre2.h>
 
 enum {
-    BYTES_MAX = 1024,      /* of an expression */
-    STEPS_MAX = 50000,     /* of a match: some 10 to 40 ns each */
-    BYTES_A_STEP = 16,     /* what a repeated item skips in the time of a step */
-    DEPTH_MAX = 20000,     /* of nested choices */
+    BYTES_MAX = 1024,      /* length of an expression */
+    STEPS_MAX = 50000,     /* of a match; a step takes some 10 to 40 ns */
+    BYTES_A_STEP = 16,     /* bytes that a repeated item skips in the time of a step */
+    DEPTH_MAX = 20000,     /* of nested alternatives */
     MEMORY_KIB_MAX = 1024, /* of a match: enough for some 4,000 bytes of (a|b)* */
-    REASON_BYTES = 128,    /* the library's sentences are shorter */
+    REASON_BYTES = 128,    /* longer than the library's messages */
 };
 
 struct mk_regex {
@@ -44,17 +44,17 @@ struct mk_regex {
 #define POINTER(name) typeof(&pcre2_##name##_8) name;
 #define SYMBOL(name) "pcre2_" #name "_8",
 
-/* It stays open for the life of the process: whoever has an expression may use it without asking. */
+/* Open until the process ends, so that expressions can be used without a check. */
 static struct {
     FUNCTIONS(POINTER)
 } pcre2;
 static const char *const symbols[] = {FUNCTIONS(SYMBOL)};
 static_assert(sizeof(pcre2) == sizeof(symbols), "a pointer for each symbol");
 
-/* What calls begin with: the memory that they take, and what a match may cost. Made once, then only read. */
+/* Contexts for all calls: the allocator and the limits of a match. Created once, then only read. */
 static pcre2_general_context *memory;
 static pcre2_compile_context *compiling;
-static pcre2_match_context *matching; /* set last: all is there */
+static pcre2_match_context *matching; /* set last: once it is set, the others are */
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void *alloc_memory(size_t size, void *ctx)
@@ -116,8 +116,8 @@ static int set_error(struct mk_buf *error, const char *reason)
 }
 
 /*
- * Bytes, whatever they are: no path is invalid. A dot is any byte and a dollar the very end, so that an encoded line
- * break gets nobody around a rule. Each item calls out, which is how steps are counted.
+ * Expressions match bytes, so every path is valid. A dot matches any byte and `$` only the end, so that an encoded line
+ * break does not evade a rule. Each item calls count_step().
  */
 static const uint32_t options = PCRE2_DOTALL | PCRE2_DOLLAR_ENDONLY | PCRE2_AUTO_CALLOUT | PCRE2_NEVER_UTF |
                                 PCRE2_NEVER_UCP | PCRE2_NEVER_BACKSLASH_C;
@@ -135,7 +135,7 @@ static int compile_regex(struct mk_regex *regex, struct mk_buf *error, size_t *r
         return 0;
     if (code == PCRE2_ERROR_HEAP_FAILED)
         return -ENOMEM;
-    *ret_fault = 1 + any_case + (at < body.len ? at : body.len - 1); /* the library may have come to the end */
+    *ret_fault = 1 + any_case + (at < body.len ? at : body.len - 1); /* the library may report the end of the text */
     pcre2.get_error_message(code, reason, sizeof(reason));
     int shown = regex->text.len > 80 ? 80 : (int)regex->text.len;
     mk_buf_addf(error, "the regular expression \"%.*s\" does not compile: %s, at byte %zu", shown, regex->text.p,
@@ -191,8 +191,8 @@ struct match_cost {
 };
 
 /*
- * The library counts anew at each place where a match may begin, and counts no bytes that a repeated item skips: both
- * grow with the path. So this counts as well.
+ * Counts the steps of a whole match. The library's own limit starts again at each place where a match may begin, and
+ * does not count the bytes that a repeated item skips; both grow with the path.
  */
 static int count_step(pcre2_callout_block *step, void *ctx)
 {
@@ -209,7 +209,7 @@ static void warn_limit(const struct mk_regex *regex, struct mk_str path, int res
     uint64_t before = *warned, now = before;
     if (mk__log_is_due(&now, mk__clock_system.now_ms(NULL)) && atomic_compare_exchange_strong(warned, &before, now))
         mk_log_warn(
-            "%.*s%sthe pattern \"%.*s\" cost too much %s on a path of %zu bytes: whether it matches cannot be told",
+            "%.*s%sthe pattern \"%.*s\" took too much %s on a path of %zu bytes: it is not known whether it matches",
             MK_STR_ARG(regex->location), regex->location.len ? ": " : "", MK_STR_ARG(regex->text),
             result == PCRE2_ERROR_MATCHLIMIT ? "time" : "memory", path.len);
 }
@@ -224,8 +224,8 @@ static void find_groups(pcre2_match_data *data, struct mk_str path, int found, s
 }
 
 /*
- * Each match takes its memory (20 KiB, seldom more) and gives it back: nothing is shared among workers, and nothing
- * stays with those that once had a bad path. A simple match costs some 150 ns with that, of a release build.
+ * Each match allocates its memory (20 KiB, rarely more) and frees it: workers share nothing, and a costly path leaves
+ * nothing behind. In a release build this makes a simple match take some 150 ns.
  */
 int mk__regex_match(const struct mk_regex *regex, struct mk_str path, struct mk_str *groups, unsigned n)
 {

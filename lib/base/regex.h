@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Regular expressions for patterns (<monkey/pattern.h>), by PCRE2, over bytes. The program is not linked against the
- * library: it is opened when the first expression is compiled, so that nobody else pays for it.
+ * Regular expressions for patterns (<monkey/pattern.h>), by PCRE2, over bytes. The program is not linked against
+ * libpcre2-8, but opens it when the first expression is compiled: configurations without expressions do not need it.
  */
 #ifndef MK_BASE_REGEX_H
 #define MK_BASE_REGEX_H
@@ -11,28 +11,30 @@
 
 #include <errno.h>
 
-/* One compiled expression. Lives as long as the arena that it was compiled for; any thread may match it. */
+/* A compiled expression. It lives as long as the arena that it was compiled for; any thread may match it. */
 struct mk_regex;
 
 #ifdef MK_REGEX
 
 /*
- * Compiles `text`, `~expression` or `~*expression` (any case), which must stay. 0, -ENOMEM, or -EINVAL with a
- * sentence in `error`; `*ret_fault` then counts the bytes of `text` before the one where the mistake is.
+ * Compiles `text`, which is `~expression` or `~*expression` (ignores case) and must live as long as the result. Returns
+ * 0, -ENOMEM, or -EINVAL with a sentence in `error` and the offset of the mistake in `text` in `*ret_fault`.
  */
 int mk__regex_new(const struct mk_regex **ret_regex, struct mk_str text, struct mk_arena *arena, struct mk_buf *error,
                   size_t *ret_fault);
 
-/* Where it stands, for the log ("sites/default:3"); lives as long as the expression. */
+/* Sets where the expression stands, for the log ("sites/default:3"). `location` must live as long as the expression. */
 void mk__regex_set_location(const struct mk_regex *regex, struct mk_str location);
 
-/* How many of its parentheses capture. */
+/* Returns the number of capturing parentheses. */
 unsigned mk__regex_groups(const struct mk_regex *regex);
 
 /*
- * Whether the expression matches somewhere in `path`; where it does, `groups` gets the whole match and then what was
- * captured (empty when the group took no part), `n` in all. 1, 0, or what mk_pattern_match() says of those that cannot
- * be told; the log tells. NULL matches nothing.
+ * Matches the expression anywhere in `path`. On a match `groups` (`n` items) gets the whole match, then the captured
+ * texts, which are empty for groups that took no part. NULL matches nothing.
+ *
+ * Returns 1, 0, or -EOVERFLOW (it takes too many steps or too much memory) or -ENOMEM if the result is not known; these
+ * two are logged.
  */
 int mk__regex_match(const struct mk_regex *regex, struct mk_str path, struct mk_str *groups, unsigned n);
 

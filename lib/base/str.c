@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Strings by pointer and length: the parts that are too long to be inline. Knows nothing of HTTP beyond
- * the syntax of its lists.
+ * The functions of <monkey/str.h> that are too long to be inline.
  */
 #include <monkey/str.h>
 
@@ -50,7 +49,7 @@ static unsigned min_unsigned(unsigned a, unsigned b)
     return a < b ? a : b;
 }
 
-/* The optimal string alignment distance, three rows of the table at a time. */
+/* Computes the optimal string alignment distance; keeps three rows of the table at a time. */
 unsigned mk_str_distance(struct mk_str a, struct mk_str b)
 {
     unsigned rows[3][NAME_MAX_BYTES + 1], *before = rows[0], *last = rows[1], *row = rows[2];

@@ -40,5 +40,5 @@ def test_costly(tmp_path, case):
     assert [answer.status for answer in answers] == [costly, matching, other]
     assert answers[0]["X-Seen"] is None and answers[0]["Access-Control-Allow-Origin"] is None
     line = 1 + host[: host.index(COSTLY)].count("\n")
-    server.wait_log(rf"sites/default:{line}: the pattern .* cost too much time on a path of 3002 bytes")
+    server.wait_log(rf"sites/default:{line}: the pattern .* took too much time on a path of 3002 bytes")
     server.stop()

@@ -201,7 +201,7 @@ static void test_networks(void **state)
     assert_false(mk_networks_contain(&(struct mk_networks){0}, &local));
 }
 
-#define NONE "is no network, such as 192.0.2.1, 10.0.0.0/8"
+#define NONE "is not a network, such as 192.0.2.1, 10.0.0.0/8"
 #define BITS "the number of bits is from "
 
 static const struct {

@@ -121,7 +121,7 @@ static const struct {
     {"Listen 80 tls proxy liana", "one plugin carries connections, not tls and liana"},
     {"Listen proxy", "the port must be a number"},
     {"Listen 80 proxy", "Listen 80 proxy: TrustedProxies names nobody"},
-    {"TrustedProxies 10.0.0.0/8 localhost", "\"localhost\" is no network"},
+    {"TrustedProxies 10.0.0.0/8 localhost", "\"localhost\" is not a network"},
     {"RealIPHeader X-Real-IP", "\"RealIPHeader\" wants one of X-Forwarded-For, Forwarded"},
     {"Timeout 0", "Timeout"},
     {"Timeout 2h", "Timeout"},
