@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Reading and writing of socket addresses (net/addr.h).
+ * Reads and writes socket addresses (net/addr.h).
  */
 #include "net/addr.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Socket addresses as people write them. Names are never resolved here.
+ * Socket addresses, and the form in which configurations write them. Names are not resolved here.
  */
 #ifndef MK_NET_ADDR_H
 #define MK_NET_ADDR_H
@@ -22,27 +22,27 @@ struct mk__addr {
         struct sockaddr_un un;
     };
     socklen_t len;
-    bool any; /* all addresses of this machine, IPv4 and IPv6 */
+    bool any; /* all addresses of this machine, IPv4 and IPv6 (`*`) */
 };
 
 /*
- * Reads `port`, `address:port`, `[v6]:port`, `*:port` or `unix:/path`. 0, or -EINVAL with a reason in
- * `error` (a phrase for people).
+ * Reads `port`, `address:port`, `[v6]:port`, `*:port` or `unix:/path`.
+ * Returns 0, or -EINVAL with a phrase for people in `*ret_error`.
  */
 int mk__addr_parse(struct mk_str text, struct mk__addr *ret, const char **ret_error);
-/* The same of an address alone: `192.0.2.1` or `[::1]`, without changing a port that `ret` has. 0 or -EINVAL. */
+/* Reads an address without a port: `192.0.2.1` or `[::1]`. Keeps the port in `ret`. Returns 0 or -EINVAL. */
 int mk__addr_parse_host(struct mk_str host, struct mk__addr *ret);
 
-/* The same form again: `127.0.0.1:80`, `[::1]:80`, `unix:/run/x`. */
+/* Appends the address in the form that mk__addr_parse() reads: `127.0.0.1:80`, `[::1]:80`, `unix:/run/x`. */
 void mk__addr_print(const struct mk__addr *addr, struct mk_buf *out);
 
-/* Are they written alike? */
+/* Returns whether both are the same address and port. */
 bool mk__addr_equal(const struct mk__addr *a, const struct mk__addr *b);
 
-/* Can only one of them be bound? Port 0 never clashes. */
+/* Returns whether only one of them can be bound. Port 0 does not conflict. */
 bool mk__addr_conflicts(const struct mk__addr *a, const struct mk__addr *b);
 
-/* 0 for Unix sockets. */
+/* Returns or sets the port; a Unix socket has port 0 and cannot be given another one. */
 uint16_t mk__addr_port(const struct mk__addr *addr);
 void mk__addr_set_port(struct mk__addr *addr, uint16_t port);
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The way of an outgoing connection (monkey/dial.h). Each step is taken from the loop:
+ * Outgoing connections (monkey/dial.h). Each step runs as a callback of the loop:
  *
- *     begin ─► (the name is known) ─► try_next ◄─ an attempt failed, or the next one's time has come
- *                                        └─► connected, all failed, or the time is over ─► finish_dial
+ *     on_task ─► (the name is resolved) ─► try_next ◄─ an attempt has failed, or it is time for the next one
+ *                                             └─► connected, all have failed, or timeout ─► finish_dial
  */
 #include <monkey/dial.h>
 
@@ -17,7 +17,7 @@
 
 enum {
     STAGGER_MS = 250, /* RFC 8305 section 5: "Connection Attempt Delay" */
-    RETRY_MS = 20,    /* a Unix socket's queue was full: the kernel does not wait there without blocking */
+    RETRY_MS = 20,    /* a Unix socket's queue is full: the kernel does not wait in a non-blocking connect(2) */
     N_ATTEMPTS = 2,
 };
 
@@ -44,7 +44,7 @@ void mk_dial_cancel(struct mk_dial *d)
     d->loop = NULL;
 }
 
-/* Nothing may be touched after this. */
+/* Ends the dial. The callback may free `d`: do not access it after this call. */
 static void finish_dial(struct mk_dial *d, int result)
 {
     mk_dial_cancel(d);
@@ -66,12 +66,12 @@ static int prepare_socket(const struct mk_dial *d, int fd, const struct mk__addr
         return 0;
     set_option(fd, IPPROTO_TCP, TCP_NODELAY);
     if (d->options.fast_open)
-        set_option(fd, IPPROTO_TCP, TCP_FASTOPEN_CONNECT); /* where it cannot be had, this is a usual one */
+        set_option(fd, IPPROTO_TCP, TCP_FASTOPEN_CONNECT); /* without support for it this is a usual connection */
     if (!d->options.local)
         return 0;
     if (!local || local->sa.sa_family != addr->sa.sa_family)
         return -EAFNOSUPPORT;
-    set_option(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT); /* one port serves many destinations */
+    set_option(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT); /* one local port can then serve many destinations */
     return bind(fd, &local->sa, local->len) < 0 ? -errno : 0;
 }
 
@@ -86,7 +86,7 @@ static int connect_to(struct mk_dial *d, struct mk_dial_attempt *a, const struct
     return err < 0 ? err : MK_AGAIN;
 }
 
-/* 0: connected. MK_AGAIN: under way. -errno. */
+/* Starts connecting to the next address. Returns 0 (connected), MK_AGAIN (in progress) or -errno. */
 static int begin_attempt(struct mk_dial *d, struct mk_dial_attempt *a)
 {
     struct mk__addr addr = d->addrs[d->at];
@@ -102,7 +102,7 @@ static int begin_attempt(struct mk_dial *d, struct mk_dial_attempt *a)
     return err;
 }
 
-/* ── all of them ── */
+/* ── all attempts ── */
 
 static bool is_busy(const struct mk_dial *d)
 {
@@ -114,7 +114,7 @@ static bool is_idle(const struct mk_dial *d)
     return d->attempts[0].event.fd < 0 && d->attempts[1].event.fd < 0;
 }
 
-/* Where the next attempt goes; the older of two makes room. */
+/* Returns a free attempt; if both are in use, gives up the older one. */
 static struct mk_dial_attempt *take_attempt(struct mk_dial *d)
 {
     unsigned index = is_busy(d) ? d->older : d->attempts[0].event.fd >= 0;
@@ -123,7 +123,9 @@ static struct mk_dial_attempt *take_attempt(struct mk_dial *d)
     return &d->attempts[index];
 }
 
-/* Addresses that wait for their turn get equal parts of the time that is left. */
+/*
+ * Arms the timer for the next attempt, or for the timeout. The remaining time is divided among the remaining addresses.
+ */
 static void arm_timer(struct mk_dial *d)
 {
     uint64_t now = mk_loop_now_ms(d->loop), left = d->deadline_ms > now ? d->deadline_ms - now : 0;
@@ -135,7 +137,7 @@ static void arm_timer(struct mk_dial *d)
     mk_timer_arm(d->loop, &d->timer, (uint32_t)left);
 }
 
-/* Begins with the next address; those that fail at once are passed by. */
+/* Connects to the next address; skips those that fail at once. */
 static void try_next(struct mk_dial *d)
 {
     int err = MK_AGAIN;
@@ -189,7 +191,7 @@ static void on_timer(struct mk_timer *timer)
         try_next(d);
 }
 
-/* At the begin, and again when the name is known. */
+/* Runs when the dial starts, and again when the name is resolved. */
 static void on_task(struct mk_task *task)
 {
     struct mk_dial *d = MK_CONTAINER_OF(task, struct mk_dial, task);

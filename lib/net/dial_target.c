@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Where to dial, as people write it (monkey/dial.h). Only the form is looked at: what a name means is found out when
- * it is dialled.
+ * Parses the targets of dials (monkey/dial.h). Only the syntax is checked: names are looked up when they are dialled.
  */
 #include <monkey/dial.h>
 
@@ -9,7 +8,7 @@
 
 #include <errno.h>
 
-enum { NAME_BYTES_MAX = 253, LABEL_BYTES_MAX = 63 }; /* RFC 1035 section 2.3.4, as text */
+enum { NAME_BYTES_MAX = 253, LABEL_BYTES_MAX = 63 }; /* RFC 1035 section 2.3.4, without the length bytes */
 
 struct dial_target {
     struct mk_dial_target public;
@@ -26,7 +25,10 @@ static bool is_name_byte(char c)
     return is_digit(c) || (mk_lower(c) >= 'a' && mk_lower(c) <= 'z') || c == '-' || c == '_';
 }
 
-/* The resolver would take "127.1" for an address: a last label of digits only is somebody's mistake. */
+/*
+ * Returns whether `s` is a name. A last label of digits only is an error: the resolver would take "127.1" for an
+ * address.
+ */
 static bool is_name(struct mk_str s)
 {
     size_t label = 0, digits = 0;
@@ -44,7 +46,7 @@ static bool is_name(struct mk_str s)
     return s.len <= NAME_BYTES_MAX && label > digits;
 }
 
-/* NULL, or what is wrong. */
+/* Returns NULL or a phrase that says what is wrong. */
 static const char *read_host(struct mk_dial_target *t, struct mk__addr *addr)
 {
     if (mk__addr_parse_host(t->host, addr) == 0) {
@@ -96,7 +98,7 @@ int mk_dial_target_parse(struct mk_arena *arena, struct mk_str text, int default
     struct dial_target *target = mk_arena_zalloc(arena, sizeof(*target));
     struct mk_str copy = mk_arena_dup(arena, text);
     if (!target || !copy.p) {
-        *ret_error = "there is no memory left for it";
+        *ret_error = "out of memory";
         return -ENOMEM;
     }
     target->public.text = copy;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Listening sockets (net/listen.h). Options that connections inherit are set here once, so that none of
- * them costs a call later.
+ * Listening sockets (net/listen.h). Options that connections inherit are set here, which saves a system call per
+ * connection.
  */
 #include "net/listen.h"
 
@@ -19,12 +19,12 @@ static int set_option(int fd, int level, int name, int value)
     return setsockopt(fd, level, name, &value, sizeof(value)) < 0 ? -errno : 0;
 }
 
-/* Does somebody answer at this path? A socket file without an owner is left over from a crash. */
-static bool is_stale(const struct mk__addr *addr)
+/* Returns whether a path is a socket that no process listens to, which a crash has left behind. */
+static bool is_stale_socket(const struct mk__addr *addr)
 {
     struct stat st;
     if (lstat(addr->un.sun_path, &st) < 0 || !S_ISSOCK(st.st_mode))
-        return false; /* connect(2) refuses files as well */
+        return false; /* because connect(2) returns ECONNREFUSED for other files, too */
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return false;
@@ -38,13 +38,13 @@ static int bind_once(int fd, struct mk__addr *addr)
     if (bind(fd, &addr->sa, addr->len) == 0)
         return 0;
     int err = -errno;
-    if (err != -EADDRINUSE || addr->sa.sa_family != AF_UNIX || !is_stale(addr))
+    if (err != -EADDRINUSE || addr->sa.sa_family != AF_UNIX || !is_stale_socket(addr))
         return err;
     mk__file_unlink_socket(addr->un.sun_path);
     return bind(fd, &addr->sa, addr->len) < 0 ? -errno : 0;
 }
 
-/* bind(2) follows links on the way to the folder. */
+/* Checks the folders of a Unix socket's path, in which bind(2) follows all links. Returns 0 or -ELOOP. */
 static int check_path(const struct mk__addr *addr)
 {
     struct mk__file_entry entry;
@@ -93,20 +93,21 @@ int mk__listen_bind(struct mk__addr *addr, const struct mk__listen_options *opti
     return fd;
 }
 
-/* What a slow reader may take of the system's memory; a reload may change it for the connections to come. */
+/* Limits the system memory that a slow client can use. A reload may change the limits for new connections. */
 static void set_send_limits(int fd, const struct mk__listen_options *options)
 {
     if (options->send_buffer)
-        set_option(fd, SOL_SOCKET, SO_SNDBUF, options->send_buffer / 2); /* the kernel doubles it, for its overhead */
+        set_option(fd, SOL_SOCKET, SO_SNDBUF,
+                   options->send_buffer / 2); /* the kernel doubles the value, for its own overhead */
     else
-        set_option(fd, SOL_SOCKET, SO_BUF_LOCK, 0); /* since Linux 5.14; one that was never set grows anyway */
+        set_option(fd, SOL_SOCKET, SO_BUF_LOCK, 0); /* since Linux 5.14; lets the size grow again after it was set */
     set_option(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, options->not_sent_lowat);
 }
 
 int mk__listen_start(int fd, const struct mk__addr *addr, const struct mk__listen_options *options)
 {
     if (addr->sa.sa_family != AF_UNIX) {
-        set_option(fd, SOL_SOCKET, SO_REUSEPORT, 1); /* from now on others may join, if they ask to */
+        set_option(fd, SOL_SOCKET, SO_REUSEPORT, 1); /* lets other sockets with this option join from now on */
         set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
         set_send_limits(fd, options);
         if (options->defer_seconds)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The table of names and the threads that fill it (net/resolver.h). Everything belongs to the loop's thread, but for a
- * running name's result, which is the lookup's until its message arrives, and for what the lock guards.
+ * The table of names and the threads that look them up (net/resolver.h). All data belongs to the loop's thread, with
+ * two exceptions: the result of a running lookup belongs to its thread until its message arrives, and some fields are
+ * guarded by the lock.
  */
 #include "net/resolver.h"
 
@@ -17,14 +18,14 @@ struct mk__resolver {
     mk__resolver_fn look_up;
     unsigned n, running;
     struct mk_list table;
-    pthread_mutex_t lock; /* of the two below */
+    pthread_mutex_t lock; /* guards the two fields below */
     struct mk_loop *loop; /* NULL: closed */
-    unsigned refs;        /* the loop's, and one for each lookup whose answer has not come */
+    unsigned refs;        /* one of the loop, and one of each lookup whose result has not arrived */
 };
 
 /* ── the system's resolver ── */
 
-static int gai_errno(int code)
+static int map_gai_error(int code)
 {
     switch (code) {
     case EAI_NONAME:
@@ -48,7 +49,7 @@ int mk__resolver_getaddrinfo(const char *host, struct mk__addr *ret, unsigned ma
     unsigned n = 0;
     int code = getaddrinfo(host, NULL, &hints, &list);
     if (code)
-        return gai_errno(code);
+        return map_gai_error(code);
     for (const struct addrinfo *one = list; one && n < max; one = one->ai_next) {
         if (one->ai_family != AF_INET && one->ai_family != AF_INET6)
             continue;
@@ -61,7 +62,7 @@ int mk__resolver_getaddrinfo(const char *host, struct mk__addr *ret, unsigned ma
 
 /* ── the thread of a lookup ── */
 
-/* Families take turns, each in the resolver's order (RFC 8305 section 4). */
+/* Makes IPv6 and IPv4 alternate; each family keeps the resolver's order (RFC 8305 section 4). */
 static void interleave_families(struct mk__addr *a, unsigned n)
 {
     for (unsigned i = 1; i < n; i++) {
@@ -99,7 +100,7 @@ static void *run_lookup(void *ctx)
     pthread_mutex_lock(&resolver->lock);
     bool open = resolver->loop;
     if (open)
-        mk_post(resolver->loop, &name->message); /* under the lock: the loop cannot end meanwhile */
+        mk_post(resolver->loop, &name->message); /* under the lock, so that the loop cannot end meanwhile */
     pthread_mutex_unlock(&resolver->lock);
     if (open)
         return NULL;
@@ -117,7 +118,7 @@ static int start_thread(struct mk__resolver_entry *name)
     pthread_attr_setstacksize(&attr, STACK_BYTES);
     pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
     sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are the program's business */
+    pthread_sigmask(SIG_SETMASK, &all, &before); /* the program handles all signals in its own threads */
     int err = pthread_create(&id, &attr, run_lookup, name);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attr);
@@ -154,7 +155,7 @@ static void start_lookup(struct mk__resolver *resolver, struct mk__resolver_entr
     name->state = MK__RESOLVER_RUNNING;
     int err = start_thread(name);
     if (err == 0)
-        return; /* from here on the result is the thread's */
+        return; /* from here on the result belongs to the thread */
     name->err = err;
     resolver->running--;
     put_resolver(resolver);
@@ -181,7 +182,7 @@ static void on_result(struct mk_message *message)
         resolver->running--;
         finish_lookup(resolver->loop, name, name->err ? MK__RESOLVER_NEGATIVE_TTL_MS : MK__RESOLVER_TTL_MS);
         start_lookups(resolver);
-    } else { /* it was on its way when the table was closed */
+    } else { /* the table was closed while the message was in flight */
         mk_account_free(NULL, name, 0);
     }
     put_resolver(resolver);
@@ -196,7 +197,7 @@ static struct mk__resolver_entry *find_entry(struct mk__resolver *resolver, stru
     return NULL;
 }
 
-/* The one that was not asked for the longest time goes, unless it is about to be known. */
+/* Makes room for a name: removes the least recently used one that is resolved. Returns 0 or -EBUSY. */
 static int evict_entry(struct mk__resolver *resolver)
 {
     struct mk_list *n, *save;
@@ -248,7 +249,7 @@ int mk__resolver_get(struct mk_loop *loop, struct mk_str host, struct mk_task *t
             return err;
         start_lookups(resolver);
     } else if (name->state == MK__RESOLVER_RESOLVED) {
-        mk_list_del(&name->node); /* the queue of those that are not known keeps its order */
+        mk_list_del(&name->node); /* names that are not resolved keep their order: the table is their queue */
         mk_list_add(&resolver->table, &name->node);
     }
     name->users++;
@@ -264,9 +265,9 @@ void mk__resolver_put(struct mk__resolver_entry *name)
     if (--name->users)
         return;
     if (name->state == MK__RESOLVER_QUEUED)
-        drop_entry(name); /* nobody wants to know any more */
+        drop_entry(name); /* no dial needs it any more */
     else if (mk_list_empty(&name->node))
-        mk_account_free(NULL, name, 0); /* the table has let it go before */
+        mk_account_free(NULL, name, 0); /* it is no longer in the table */
 }
 
 /* ── opening and closing ── */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The byte stream of net/sock.h. It decides nothing about protocols or timeouts.
+ * Buffered output and readiness of a connection (net/sock.h). Knows no protocols and no timeouts.
  */
 #include "net/sock.h"
 
@@ -17,11 +17,11 @@ ssize_t mk__sock_read(struct mk__sock *s, void *to, size_t size)
     else if (n == 0)
         s->ended = true;
     else if (n > 0 && (size_t)n < size && !s->hung_up)
-        s->readable = false; /* drained: the next byte, or the FIN, is an edge of its own */
+        s->readable = false; /* all bytes were read: the next byte, or the FIN, is an edge of its own */
     return n;
 }
 
-/* Writes until all is gone. The count of bytes written before EAGAIN, or -errno. */
+/* Writes until everything is written or the socket is full. Returns the number of bytes written or -errno. */
 static ssize_t write_all(struct mk__sock *s, char *data, size_t len, unsigned flags)
 {
     size_t done = 0;
@@ -33,7 +33,7 @@ static ssize_t write_all(struct mk__sock *s, char *data, size_t len, unsigned fl
             break;
         }
         if (n <= 0)
-            return n < 0 ? n : -EIO; /* nothing, and no reason: it would never end */
+            return n < 0 ? n : -EIO; /* no bytes and no error: this would loop for ever */
         done += (size_t)n;
     }
     return (ssize_t)done;
@@ -59,7 +59,7 @@ static int write_held(struct mk__sock *s, struct mk_account *account)
     return 0;
 }
 
-/* Keeps the unsent end of the scratch buffer, behind what is held already. */
+/* Copies the unsent end of the scratch buffer behind the bytes that are held already. Returns MK_AGAIN or -ENOMEM. */
 static int hold_unsent(struct mk__sock *s, struct mk_account *account, const char *data, size_t len)
 {
     size_t before = s->held_len - s->held_at;
@@ -75,7 +75,7 @@ static int hold_unsent(struct mk__sock *s, struct mk_account *account, const cha
     return MK_AGAIN;
 }
 
-static int write_out(struct mk__sock *s, struct mk__scratch *out, struct mk_account *account, unsigned flags)
+static int write_output(struct mk__sock *s, struct mk__scratch *out, struct mk_account *account, unsigned flags)
 {
     size_t len = out->len;
     out->len = 0;
@@ -88,7 +88,7 @@ static int write_out(struct mk__sock *s, struct mk__scratch *out, struct mk_acco
     return (size_t)n == len ? 0 : hold_unsent(s, account, out->data + n, len - (size_t)n);
 }
 
-/* What the transport itself still holds. */
+/* Writes what the transport itself holds. Returns 0, MK_AGAIN or -errno. */
 static int flush_transport(struct mk__sock *s)
 {
     const struct mk_transport *transport = s->io.transport;
@@ -102,7 +102,7 @@ static int flush_transport(struct mk__sock *s)
 
 int mk__sock_flush(struct mk__sock *s, struct mk__scratch *out, struct mk_account *account, unsigned flags)
 {
-    int r = write_out(s, out, account, flags);
+    int r = write_output(s, out, account, flags);
     return r == 0 && !(flags & MK_IO_MORE) ? flush_transport(s) : r;
 }
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The two ways of a connection's bytes, on top of its transport. Outgoing bytes are gathered in a scratch
- * buffer that the worker's connections share; what the kernel does not take is held on the heap until the
- * descriptor is writable again.
+ * The input and output of a connection, on top of its transport. Output is gathered in a scratch buffer that all
+ * connections of a worker share; bytes that the kernel does not accept are held on the heap until the descriptor is
+ * writable again.
  *
- *     scratch ──write──► kernel            (the whole batch of a turn in one call)
+ *     scratch ──write──► kernel            (all output of a turn in one call)
  *        └─ EAGAIN ─► held ──write──► kernel
  *
- * Registered edge-triggered, once: `readable` and `writable` remember what the edges said.
+ * The descriptor is registered once, edge-triggered: `readable` and `writable` keep the state that the edges reported.
  */
 #ifndef MK_NET_SOCK_H
 #define MK_NET_SOCK_H
@@ -17,7 +17,7 @@
 
 #include <stdbool.h>
 
-/* Between two connections' turns it is empty. */
+/* The shared output buffer of a worker; empty between the turns of two connections. */
 struct mk__scratch {
     char *data;
     size_t len, size;
@@ -28,29 +28,39 @@ struct mk__sock {
     char *held;
     uint32_t held_len, held_at;
     bool readable, writable;
-    bool hung_up; /* the peer sent its FIN: read on until the 0 is seen */
-    bool ended;   /* the 0 was seen */
+    bool hung_up; /* the peer has sent its FIN: read until 0 is returned */
+    bool ended;   /* 0 was returned */
 };
 
-/* As transport->read; keeps the flags. */
+/*
+ * Reads as transport->read() does, and updates `readable` and `ended`.
+ * Returns the number of bytes, 0 (the peer has ended its side), -EAGAIN or another -errno.
+ */
 ssize_t mk__sock_read(struct mk__sock *s, void *to, size_t size);
 
 /*
- * Writes what is held, then `out`. 0: all of it is gone and `out` is empty. MK_AGAIN: the rest is held
- * (drawn on `account`, or by the transport) and `out` is empty. -errno: the connection is of no use any more.
+ * Writes the held bytes, then `out`, which is empty afterwards. `flags`: MK_IO_MORE or 0.
+ * Returns 0 (everything was written), MK_AGAIN (the rest is held, in memory of `account` or by the transport), or
+ * -errno (the connection is unusable).
  */
 int mk__sock_flush(struct mk__sock *s, struct mk__scratch *out, struct mk_account *account, unsigned flags);
 
-/* Writes bytes that are nobody's to hold: the count, -EAGAIN (also while something is held), -errno. */
+/*
+ * Writes bytes without holding any.
+ * Returns the number of bytes, -EAGAIN (also while bytes are held) or another -errno.
+ */
 ssize_t mk__sock_write(struct mk__sock *s, const void *from, size_t size);
 
-/* Sends up to `size` bytes of a file, nothing being held: the count, 0 = the file ended, -EAGAIN, -errno. */
+/*
+ * Sends up to `size` bytes of a file; no bytes may be held.
+ * Returns the number of bytes, 0 (the file has ended), -EAGAIN or another -errno.
+ */
 ssize_t mk__sock_sendfile(struct mk__sock *s, int file_fd, uint64_t offset, size_t size);
 
-/* Bytes that the kernel has taken but the peer has not acknowledged. */
+/* Returns the number of bytes that the kernel has accepted and the peer has not acknowledged. */
 unsigned mk__sock_unsent(const struct mk__sock *s);
 
-/* Closes the transport and frees what is held. */
+/* Closes the transport and frees the held bytes. */
 void mk__sock_close(struct mk__sock *s, struct mk_account *account);
 
 #endif
