@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // clang-format off
 /*
- * Directives as tables: a plugin (or the core) declares its sections and keys as const rows, and finds
- * the values, checked, in a struct of its own.
+ * Directives as tables: a plugin (or the core) declares its sections and keys as const rows, and gets the checked
+ * values in a struct of its own.
  *
  *     [CACHE]                struct cache_conf { uint64_t bytes; uint32_t age_ms; };
  *         Bytes  64M   ──►   static const struct mk_conf_key keys[] = {
@@ -14,9 +14,9 @@
  *                                .name = "CACHE", .keys = keys, .size = sizeof(struct cache_conf),
  *                                .doc = MK_CONF_DOC("What this is about.")};
  *
- * Several owners may declare a section of the same name and scope: each finds its own keys in its own
- * struct. Loading, checking, the manual and the listing of the effective values all come from the rows.
- * Every struct and every string in it lives by the clock of the generation.
+ * Several owners may declare a section of the same name and scope: each gets its own keys in its own struct. Loading,
+ * checks, the manual and the listing of the effective values are all derived from the rows. The structs and their
+ * strings live as long as the generation.
  */
 // clang-format on
 #ifndef MONKEY_CONF_H
@@ -32,7 +32,7 @@
 #include "pattern.h"
 #include "str.h"
 
-/* Texts of the manual, which builds for small devices leave out. */
+/* A text of the manual; builds for small devices leave it out. */
 #ifdef MK_NO_MANUAL
 #define MK_CONF_DOC(text) ""
 #else
@@ -43,22 +43,22 @@ enum mk_conf_type {
     MK_CONF_BOOL,     /* bool: On or Off */
     MK_CONF_INT,      /* int64_t */
     MK_CONF_SIZE,     /* uint64_t bytes: 100B 64K 10M 1G */
-    MK_CONF_DURATION, /* uint32_t milliseconds: 500ms 10s 5m 2h 1d; uint64_t for more than 49 days */
+    MK_CONF_DURATION, /* uint32_t milliseconds: 500ms 10s 5m 2h 1d; uint64_t if it may exceed 49 days */
     MK_CONF_STRING,   /* struct mk_str: the words, with one space between them */
-    MK_CONF_PATH,     /* struct mk_str: absolute, seen from the directory of the file that holds the line; empty only
-                       * where it need not be set */
+    MK_CONF_PATH,     /* struct mk_str: made absolute, relative to the directory of the file; empty only if it is not
+                         MK_CONF_REQUIRED */
     MK_CONF_LIST,     /* struct mk_conf_list: the words; with MK_CONF_REPEAT further lines append */
     MK_CONF_ENUM,     /* int: an index into `names` */
-    MK_CONF_CUSTOM,   /* whatever `parse` makes of it; with MK_CONF_REPEAT it is called once a line */
+    MK_CONF_CUSTOM,   /* read by `parse`, which with MK_CONF_REPEAT is called once per line */
 };
 
-/* Where a section may stand: in monkey.conf and the files of the plugins, or in the file of a host. */
+/* Where a section may appear: in monkey.conf and the files of plugins, or in the file of a host. */
 enum mk_conf_scope { MK_CONF_SCOPE_SERVER, MK_CONF_SCOPE_HOST };
 
 enum mk_conf_flags {
     MK_CONF_REPEAT = 1,   /* a key (LIST, CUSTOM) or a section that may appear several times in a file */
-    MK_CONF_REQUIRED = 2, /* a section that must appear; a key that must, where its section does */
-    MK_CONF_PAIRS = 4,    /* a section of free keys and values; its struct is struct mk_conf_pairs */
+    MK_CONF_REQUIRED = 2, /* a section that must appear; a key that must be set in its section */
+    MK_CONF_PAIRS = 4,    /* a section with arbitrary keys; its struct is struct mk_conf_pairs */
 };
 
 struct mk_conf_list {
@@ -71,23 +71,24 @@ struct mk_conf_pair {
 };
 
 struct mk_conf_pairs {
-    struct mk_conf_pair *items; /* in the order of the lines, repeats included */
+    struct mk_conf_pair *items; /* in the order of the lines, including repeated keys */
     uint32_t n;
 };
 
-/* What stands behind a key: quotes, escapes and variables resolved. Ends with the call that it is given to. */
+/* The value of a key, with quotes, escapes and variables resolved. Valid during the call that it is passed to. */
 struct mk_conf_value {
     struct mk_str text; /* the words, with one space between them */
     const struct mk_str *words;
     uint32_t n;
-    struct mk_str dir;   /* of the file, with its slash; empty = the working directory */
-    struct mk_str place; /* file and line, for messages of later ("sites/default:3"); empty = unknown */
-    size_t *fault;       /* a parser that fails may set which byte of `text` is wrong, from 0; NULL: nobody asks */
+    struct mk_str dir;   /* directory of the file, with a slash at its end; empty: the working directory */
+    struct mk_str place; /* file and line, for later messages ("sites/default:3"); empty: unknown */
+    size_t *fault;       /* a parser that fails may store the offset of the mistake in `text`; may be NULL */
 };
 
 /*
- * Reads a value into its zeroed field (with REPEAT: into what the line before left). What it keeps it
- * copies into `arena`. 0, -ENOMEM, or another -errno with a sentence in `error`, without a full stop.
+ * Reads a value into its field, which is zeroed before the first call (with REPEAT it keeps the result of the former
+ * lines). Data that is kept must be copied into `arena`.
+ * Returns 0, -ENOMEM, or another -errno with a sentence in `error`, without a full stop.
  */
 typedef int (*mk_conf_parse_fn)(const struct mk_conf_value *value, void *field, struct mk_arena *arena,
                                 struct mk_buf *error);
@@ -97,21 +98,21 @@ struct mk_conf_key {
     uint8_t type, flags;
     uint16_t size;        /* of the field */
     uint32_t offset;      /* of the field in its struct */
-    const char *fallback; /* the default, written as in a file; NULL: the field stays zero */
-    const char *doc;      /* Markdown, whole sentences */
-    const char *unit;     /* SIZE, DURATION: of a bare number ("B", "s"); CUSTOM: the form of the value, for people */
+    const char *fallback; /* the default, written as in a file; NULL: the field stays zeroed */
+    const char *doc;      /* manual text: Markdown, whole sentences */
+    const char *unit; /* SIZE, DURATION: unit of a bare number ("B", "s"); CUSTOM: what the manual calls the value */
     union {
         struct {
-            int64_t min, max; /* INT, SIZE in bytes, DURATION in ms; a max of 0 is no limit, both 0 no range */
+            int64_t min, max; /* INT, SIZE in bytes, DURATION in ms; max 0: no upper limit; both 0: no range */
         };
-        const char *const *names; /* ENUM: ends with NULL */
+        const char *const *names; /* ENUM: the last one is NULL */
         mk_conf_parse_fn parse;   /* CUSTOM */
     };
 };
 
 struct mk_conf_check;
 
-/* A key that people know from elsewhere, and what there is instead: a phrase behind a semicolon. */
+/* A key of other servers or former versions, and what to use instead: a phrase that follows a semicolon. */
 struct mk_conf_foreign {
     const char *name, *instead;
 };
@@ -124,17 +125,17 @@ struct mk_conf_foreign {
 struct mk_conf_section {
     const char *name;
     uint8_t scope, flags;
-    uint32_t size;                  /* of the struct that the keys fill; not used with PAIRS */
+    uint32_t size;                  /* size of the struct that the keys fill; unused with PAIRS */
     const struct mk_conf_key *keys; /* ends with a row without a name; NULL with PAIRS */
     const char *doc;
     const struct mk_conf_foreign *foreign; /* ends with a row without a name; may be NULL */
-    /* Looks at the struct once everything is read, even when only defaults are in it; mk_conf_error reports. */
+    /* Checks the struct once everything is read, even if it holds only defaults; reports with mk_conf_error(). */
     void (*check)(const struct mk_conf_check *check, void *section);
 };
 
 /*
- * One row. The size of an unevaluated comparison makes the compiler complain about a field of another
- * type. Further members may follow: `.min = 1, .flags = MK_CONF_REQUIRED`.
+ * One row. The unevaluated comparison makes the compiler reject a field of another type. Further members may follow:
+ * `.min = 1, .flags = MK_CONF_REQUIRED`.
  */
 #define MK_CONF_KEY(kind, ctype, owner, field, key, text, manual, ...) \
     { \
@@ -151,37 +152,46 @@ struct mk_conf_section {
 #define MK_CONF_KEY_STRING(owner, field, ...) MK_CONF_KEY(MK_CONF_STRING, struct mk_str, owner, field, __VA_ARGS__)
 #define MK_CONF_KEY_PATH(owner, field, ...) MK_CONF_KEY(MK_CONF_PATH, struct mk_str, owner, field, __VA_ARGS__)
 #define MK_CONF_KEY_LIST(owner, field, ...) MK_CONF_KEY(MK_CONF_LIST, struct mk_conf_list, owner, field, __VA_ARGS__)
-/* These two take the names and the parser as members: `.names = ...`, `.parse = ...`. */
+/* These two need a further member: `.names = ...` or `.parse = ...`. */
 #define MK_CONF_KEY_ENUM(owner, field, ...) MK_CONF_KEY(MK_CONF_ENUM, int, owner, field, __VA_ARGS__)
 #define MK_CONF_KEY_CUSTOM(owner, field, ...) MK_CONF_KEY(MK_CONF_CUSTOM, void, owner, field, __VA_ARGS__)
 
-/* Reports at the line that set the field at `offset`, else at the section. For a section's check. */
+/*
+ * For a section's check: report an error or a warning, at the line that set the field at `offset`, or else at the
+ * section. An error at a key whose value was already reported as wrong is left out.
+ */
 MK_API void mk_conf_error(const struct mk_conf_check *check, size_t offset, const char *format, ...) MK_PRINTF(3, 4);
 MK_API void mk_conf_warn(const struct mk_conf_check *check, size_t offset, const char *format, ...) MK_PRINTF(3, 4);
 /*
- * Was the key at `offset` given, but reported as wrong? Then a check must not conclude from its value, which is as if
- * not set. Errors at that key itself are left out anyway.
+ * Returns whether the key at `offset` was given, but its value was reported as wrong. The field is then as if the key
+ * were not set, so a check must not draw conclusions from it. Errors at the key itself are left out anyway.
  */
 MK_API bool mk_conf_is_wrong(const struct mk_conf_check *check, size_t offset);
-/* At the `nth` item of a list, or line of a key that repeats, from 0. */
+/* Like mk_conf_error(), at the `nth` item of a list, or line of a repeated key, from 0. */
 MK_API void mk_conf_error_nth(const struct mk_conf_check *check, size_t offset, unsigned nth, const char *format, ...)
     MK_PRINTF(4, 5);
 
-/* The parser of a struct mk_pattern (<monkey/pattern.h>), and a row that uses it. */
+/* Parses a struct mk_pattern (<monkey/pattern.h>); and a row that uses it. Returns as mk_conf_parse_fn. */
 MK_API int mk_conf_pattern(const struct mk_conf_value *value, void *field, struct mk_arena *arena,
                            struct mk_buf *error);
 #define MK_CONF_KEY_PATTERN(owner, field, ...) \
     MK_CONF_KEY(MK_CONF_CUSTOM, struct mk_pattern, owner, field, __VA_ARGS__, .unit = "pattern", \
                 .parse = mk_conf_pattern)
 
-/* The parser of a struct mk_networks (<monkey/address.h>): one or more a line; a row with MK_CONF_REPEAT appends. */
+/*
+ * Parses a struct mk_networks (<monkey/address.h>): one or more per line; with MK_CONF_REPEAT further lines append.
+ * Returns as mk_conf_parse_fn.
+ */
 MK_API int mk_conf_networks(const struct mk_conf_value *value, void *field, struct mk_arena *arena,
                             struct mk_buf *error);
 #define MK_CONF_KEY_NETWORKS(owner, field, ...) \
     MK_CONF_KEY(MK_CONF_CUSTOM, struct mk_networks, owner, field, __VA_ARGS__, .unit = "network ...", \
                 .parse = mk_conf_networks)
 
-/* `path` as a PATH key would read it, for a custom parser; `.p` is NULL when there is no memory or no directory. */
+/*
+ * Returns `path` as a PATH key would read it, for a custom parser; `.p` is NULL if memory or the working directory is
+ * missing.
+ */
 MK_API struct mk_str mk_conf_path(const struct mk_conf_value *value, struct mk_str path, struct mk_arena *arena);
 
 #endif

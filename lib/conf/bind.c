@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * From the words of a line to a field of a struct, with a record of where it came from. Decides which of
- * several settings wins: an option over a file over the default, and among equals the later.
+ * Stores the words of a line in a field of a struct, and records where the value was set. Decides which of several
+ * settings wins: an option over a file over the default, and otherwise the later one.
  */
 #include "conf/internal.h"
 #include "conf/scan.h"
@@ -36,7 +36,7 @@ static const struct mk__conf_setting *find_last_setting(const struct mk__conf_va
     return last;
 }
 
-/* As if the key had never been set. */
+/* Resets a key to the state before it was set. */
 static void clear_key(struct mk__conf_values *values, const struct mk_conf_key *key)
 {
     memset(field_of(values, key), 0, key->size);
@@ -49,7 +49,7 @@ static void clear_key(struct mk__conf_values *values, const struct mk_conf_key *
     }
 }
 
-/* The words of a line as they can be read again. */
+/* Returns the words of a line in a form that can be read again. */
 static struct mk_str quote_words(struct mk__conf *conf)
 {
     struct mk_buf text;
@@ -82,8 +82,8 @@ static void add_settings(struct mk__conf *conf, struct mk__conf_values *values, 
 }
 
 /*
- * The column of a byte of the value, if the line holds the same bytes up to there: not behind an escape or a
- * variable, where it is that of the word.
+ * Returns the column of a byte of the value. Behind an escape or a variable, where the line and the value differ, it is
+ * the column of the word. Builds for small devices report that of the first word.
  */
 static uint32_t find_column(const struct mk__words *w, struct mk__conf_origin origin, size_t fault)
 {
@@ -92,7 +92,7 @@ static uint32_t find_column(const struct mk__words *w, struct mk__conf_origin or
     struct mk_str line = mk__diagnostics_line(origin);
     const char *at = w->text.data + fault;
     uint32_t i = w->n - 1;
-    if (!line.len) /* a default or an option, which may have no word */
+    if (!line.len) /* a default or an option, which may have no words */
         return w->col[0];
     while (i > 0 && w->word[i].p > at)
         i--;
@@ -103,15 +103,16 @@ static uint32_t find_column(const struct mk__words *w, struct mk__conf_origin or
     return w->col[i];
 }
 
-/* A value that may be any text; `key` NULL: one of a section of free keys. */
+/* Returns whether the value may be any text. `key` is NULL in a section with arbitrary keys. */
 static bool is_text(const struct mk_conf_key *key)
 {
     return !key || key->type == MK_CONF_STRING || key->type == MK_CONF_CUSTOM;
 }
 
 /*
- * nginx ends lines with a semicolon. Here it belongs to the value, which only a text can mean; so a value without
- * quotes that ends in one is an error, or in a text a warning. Returns whether it is an error.
+ * nginx ends lines with a semicolon; here it would be part of the value, and only a text can contain it. So an unquoted
+ * value that ends in one is an error, or for a text a warning.
+ * Returns whether it is an error.
  */
 static bool reject_semicolon(struct mk__conf *conf, const struct mk_conf_key *key, struct mk__conf_origin origin)
 {
@@ -120,10 +121,11 @@ static bool reject_semicolon(struct mk__conf *conf, const struct mk_conf_key *ke
         return false;
     if (text)
         mk__conf_warn(conf, origin,
-                      "a line has no ; at its end: here it belongs to the value; quotes around a value "
-                      "that shall end in ; say so");
+                      "lines do not end with a semicolon: it becomes part of the value; put the value in quotes if "
+                      "it is meant to end with one");
     else
-        mk__conf_error(conf, origin, "a line has no ; at its end: without it \"%s\" is right", key->name);
+        mk__conf_error(conf, origin, "lines do not end with a semicolon: remove it from the value of \"%s\"",
+                       key->name);
     return !text;
 }
 
@@ -152,7 +154,7 @@ static int parse_words(struct mk__conf *conf, const struct mk_conf_key *key, voi
         origin.col = r == -E2BIG ? w->col[1] : find_column(w, origin, fault);
         mk__conf_error(conf, origin, "%s\"%s\"%.*s%s", origin.source ? "" : "the default of ", key->name,
                        MK_STR_ARG(mk_buf_str(&error)),
-                       MK__SCAN_HINTS && conf->semicolon ? "; a line has no ; at its end" : "");
+                       MK__SCAN_HINTS && conf->semicolon ? "; lines do not end with a semicolon" : "");
     }
     return r;
 }
@@ -172,7 +174,7 @@ void mk__bind_defaults(struct mk__conf *conf, struct mk__conf_values *values)
     }
 }
 
-/* Where the value goes; NULL when that is an error or memory ran out. */
+/* Returns the field for the value, or NULL after an error or without memory. */
 static void *find_field(struct mk__conf *conf, struct mk__conf_values *values, const struct mk_conf_key *key,
                         struct mk__conf_origin origin, bool *ret_wins)
 {
@@ -181,7 +183,7 @@ static void *find_field(struct mk__conf *conf, struct mk__conf_values *values, c
     bool repeat = key->flags & MK_CONF_REPEAT;
 
     *ret_wins = origin.source->level >= level;
-    if (!*ret_wins) /* checked all the same */
+    if (!*ret_wins) /* the value is checked all the same */
         return mk_arena_zalloc(&conf->arena, key->size);
     if (old && old->origin.source == origin.source && !repeat) {
         mk__conf_error(conf, origin, "\"%s\" is set twice; the first time in line %u", key->name, old->origin.line);
@@ -215,7 +217,7 @@ static void bind_setting(struct mk__conf *conf, struct mk__conf_values *values, 
         reject_semicolon(conf, key, origin);
     if (wins && r == 0)
         add_settings(conf, values, key, origin);
-    else if (wins) /* the key is not missing, it is wrong */
+    else if (wins) /* remembers that the key is not missing, but wrong */
         add_failure(conf, values, key, origin, MK__SETTING_FAILED);
 }
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The life of a configuration: two arenas, one for what the generation keeps and one for the texts of the
- * files while it is being loaded.
+ * Creates and frees a configuration. It has two arenas: one for all that the generation keeps, one for the texts of the
+ * files, which are freed after loading.
  */
 #include "conf/internal.h"
 
 #include <errno.h>
 
-/* Far more than any configuration needs, far less than a machine has: what stops includes that multiply. */
+/* Far more than any configuration needs, and far less than a machine has: stops includes that multiply. */
 static const size_t arena_bytes_max = 64 << 20;
 
 struct mk__conf *mk__conf_new(void)
@@ -15,7 +15,7 @@ struct mk__conf *mk__conf_new(void)
     struct mk__conf *conf = mk_account_alloc(NULL, sizeof(*conf));
     if (!conf)
         return NULL;
-    memset(conf, 0, offsetof(struct mk__conf, words)); /* the words need no zeroes, and so no pages */
+    memset(conf, 0, offsetof(struct mk__conf, words)); /* `words` needs no zeroing, and so touches no pages */
     mk_arena_init(&conf->arena, NULL, arena_bytes_max, NULL, 0);
     mk_arena_init(&conf->texts, NULL, arena_bytes_max, NULL, 0);
     conf->last_diagnostic = &conf->diagnostics;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Problems as people read them:
+ * Records and prints diagnostics:
  *
  *     monkey.conf:3:5: error: unknown key "Workerss" in [SERVER]; did you mean "Workers"?
  *         Workerss 2
  *         ^
  *     included from main.conf:7
  *
- * Nothing that a file or a name contains reaches the terminal as a control byte.
+ * Control bytes of files and names are replaced, so that they do not reach the terminal.
  */
 #include "conf/internal.h"
 #include "conf/scan.h"
@@ -16,7 +16,7 @@
 
 enum { DIAGNOSTICS_MAX = 100, TEXT_BYTES_MAX = 500, LINE_BYTES_MAX = 160 };
 
-/* Each host may find the same wrong with the server. */
+/* Returns whether the diagnostic is recorded already: several hosts may report the same mistake in a server section. */
 static bool is_duplicate(const struct mk__conf *conf, struct mk__conf_origin origin, const char *text)
 {
     for (const struct mk__conf_diagnostic *p = conf->diagnostics; p; p = p->next)
@@ -114,7 +114,10 @@ static struct mk_str find_line(struct mk_str text, uint32_t line)
     }
 }
 
-/* The caret stands below the byte whatever a tab is worth; the later bytes of a UTF-8 character have no width. */
+/*
+ * Prints a caret below the byte. Tabs are copied, so that their width does not matter; later bytes of a UTF-8 character
+ * have no width.
+ */
 static void print_caret(struct mk_str line, uint32_t col, struct mk_buf *out)
 {
     for (size_t i = 0; i + 1 < col && i < line.len; i++) {

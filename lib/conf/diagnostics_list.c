@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Lists of problems for programs, and parts of the list. One problem in JSON:
+ * Lists diagnostics, all or those that another configuration does not have, as text or as JSON:
  *
  *     {"severity":"error","file":"conf/monkey.conf","line":3,"column":5,
  *      "message":"unknown key \"Workerss\" in [SERVER]; did you mean \"Workers\"?","suggestion":"Workers"}
  *
- * What is not known is null; `suggestion` is left out where there is none. The text is UTF-8, whatever the files are.
+ * Unknown values are null; `suggestion` is left out if there is none. The output is valid UTF-8, even if a file is not.
  */
 #include "conf/internal.h"
 #include "conf/suggest.h"
 
 /* ── texts ── */
 
-/* The length of the UTF-8 character that `s` begins with (RFC 3629); 0: it is none. */
-static size_t utf8_len(struct mk_str s)
+/* Returns the length of the UTF-8 character that `s` begins with (RFC 3629), or 0 if it is none. */
+static size_t count_utf8_bytes(struct mk_str s)
 {
     static const struct {
-        uint8_t first, last, low, high; /* of the first byte, and of the second */
+        uint8_t first, last, low, high; /* range of the first byte, and of the second */
         uint8_t len;
     } forms[] = {
         {0x00, 0x7f, 0, 0, 1},       {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3},
@@ -40,7 +40,7 @@ static size_t utf8_len(struct mk_str s)
 static void add_text(struct mk_buf *out, struct mk_str s)
 {
     while (s.len) {
-        size_t n = utf8_len(s);
+        size_t n = count_utf8_bytes(s);
         unsigned char c = (unsigned char)s.p[0];
         if (n == 1 && (c == '"' || c == '\\'))
             mk_buf_addf(out, "\\%c", c);
@@ -69,9 +69,9 @@ static void add_number(struct mk_buf *out, const char *name, uint32_t n)
         mk_buf_addf(out, ",\"%s\":null", name);
 }
 
-/* ── problems ── */
+/* ── diagnostics ── */
 
-/* The name in quotes or brackets behind the last phrase that offers one. */
+/* Returns the name in quotes or brackets that follows the last MK__SUGGEST_PHRASE. */
 static struct mk_str find_suggestion(struct mk_str text)
 {
     struct mk_str phrase = MK_STR(MK__SUGGEST_PHRASE);
@@ -84,7 +84,7 @@ static struct mk_str find_suggestion(struct mk_str text)
     return end ? mk_str(at, (size_t)(end - at)) : MK_STR_NONE;
 }
 
-/* An option of the command line is no file: its name stands before the message. */
+/* Prints one diagnostic. An option of the command line is not a file: its name precedes the message. */
 static void print_json(const struct mk__conf_diagnostic *p, bool as_warnings, struct mk_buf *out)
 {
     const struct mk__conf_source *source = p->origin.source;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Resolves quotes, escapes and variables of one value into words, in storage that is given. Reads the
- * environment, changes nothing but the words.
+ * Resolves quotes, escapes and variables of a value, and splits it into words in the caller's storage.
  */
 #include "conf/expand.h"
 #include "conf/scan.h"
@@ -13,8 +12,8 @@
 struct expansion {
     const struct mk__variable *variables;
     struct mk__words *words;
-    uint32_t col; /* of what is looked at */
-    size_t start; /* of the open word in the text */
+    uint32_t col; /* column of the current byte */
+    size_t start; /* start of the current word in the text */
     bool open, quoted;
     struct mk__expand_error *error;
 };
@@ -96,7 +95,7 @@ static struct mk_str get_variable(const struct mk__variable *known, struct mk_st
     return mk_str_c(getenv(cname));
 }
 
-/* The inside of `${...}`. */
+/* Appends the value of a variable; `inside` is the text between the braces. */
 static bool expand_variable(struct expansion *e, struct mk_str inside)
 {
     const char *dash = memmem(inside.p, inside.len, ":-", 2);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Where values come from: files, what they include, texts in memory, options. Walks the lines and hands
- * each to whom it concerns.
+ * Reads configurations: files, their includes, texts in memory, and options. Scans the lines and passes each to the
+ * function for its kind.
  */
 #include "conf/internal.h"
 #include "base/file.h"
@@ -16,13 +16,13 @@ struct reader {
     struct mk__conf_set *set;
     struct mk__conf_source *source;
     struct mk__scan scan;
-    struct mk__conf_section *sec; /* of the section at hand */
-    bool skip_keys;               /* keys are skipped, since their section was complained about */
+    struct mk__conf_section *sec; /* the current section */
+    bool skip_keys;               /* an error was reported for the section: its keys are skipped */
 };
 
 static int read_source(struct mk__conf *conf, struct mk__conf_set *set, struct mk__conf_source *source);
 
-static struct mk_str dir_of(struct mk_str path)
+static struct mk_str get_dir(struct mk_str path)
 {
     const char *slash = path.len ? memrchr(path.p, '/', path.len) : NULL;
     return mk_str(path.p, slash ? (size_t)(slash - path.p) + 1 : 0);
@@ -43,7 +43,7 @@ static struct mk__conf_source *add_source(struct mk__conf *conf, struct mk_str n
     return conf->sources = s;
 }
 
-static struct mk__conf_origin origin_at(const struct reader *r, uint32_t col)
+static struct mk__conf_origin make_origin(const struct reader *r, uint32_t col)
 {
     return (struct mk__conf_origin){r->source, r->scan.line, col};
 }
@@ -55,7 +55,7 @@ static bool expand_value(struct reader *r, const struct mk__scan_line *line)
     if (mk__expand(r->conf->variables, line->value, line->value_col, &r->conf->words, &error))
         return true;
     if (error.text[0] && !(error.unset && r->conf->include_failed))
-        mk__conf_error(r->conf, origin_at(r, error.col), "%s", error.text);
+        mk__conf_error(r->conf, make_origin(r, error.col), "%s", error.text);
     else
         mk__conf_suppress(r->conf);
     return false;
@@ -63,23 +63,23 @@ static bool expand_value(struct reader *r, const struct mk__scan_line *line)
 
 static void read_section(struct reader *r, const struct mk__scan_line *line)
 {
-    r->sec = mk__values_enter_section(r->conf, r->set, line->name, origin_at(r, line->col));
+    r->sec = mk__values_enter_section(r->conf, r->set, line->name, make_origin(r, line->col));
     r->skip_keys = !r->sec;
 }
 
 static void read_key(struct reader *r, const struct mk__scan_line *line)
 {
     if (!r->sec && !r->skip_keys) {
-        mk__conf_error(r->conf, origin_at(r, line->col), "a key needs a [SECTION] above it");
+        mk__conf_error(r->conf, make_origin(r, line->col), "a key needs a [SECTION] above it");
         r->skip_keys = true;
     }
     if (r->skip_keys)
         return;
     r->conf->semicolon = line->value.len && line->value.p[line->value.len - 1] == ';';
     if (expand_value(r, line))
-        mk__bind_key(r->conf, r->sec, line->name, origin_at(r, line->col));
+        mk__bind_key(r->conf, r->sec, line->name, make_origin(r, line->col));
     else
-        mk__bind_failure(r->conf, r->sec, line->name, origin_at(r, line->col), MK__SETTING_FAILED);
+        mk__bind_failure(r->conf, r->sec, line->name, make_origin(r, line->col), MK__SETTING_FAILED);
     r->conf->semicolon = false;
 }
 
@@ -116,11 +116,11 @@ static void include_file(struct reader *r, struct mk_str path, uint32_t col)
     struct mk__conf *conf = r->conf;
 
     if (includes_itself(r->source, path)) {
-        mk__conf_error(conf, origin_at(r, col), "\"%.*s\" includes itself", MK_STR_ARG(path));
+        mk__conf_error(conf, make_origin(r, col), "\"%.*s\" includes itself", MK_STR_ARG(path));
         return;
     }
     if (r->source->depth + 1 >= DEPTH_MAX) {
-        mk__conf_error(conf, origin_at(r, col), "files are included more than %d deep", DEPTH_MAX);
+        mk__conf_error(conf, make_origin(r, col), "files are included more than %d deep", DEPTH_MAX);
         return;
     }
     struct mk__conf_source *s = add_source(conf, path, MK__CONF_FILE);
@@ -131,7 +131,7 @@ static void include_file(struct reader *r, struct mk_str path, uint32_t col)
     s->depth = r->source->depth + 1;
     int err = read_source(conf, r->set, s);
     if (err < 0) {
-        mk__conf_error(conf, origin_at(r, col), "cannot read \"%s\": %s", s->name, describe_error(err));
+        mk__conf_error(conf, make_origin(r, col), "cannot read \"%s\": %s", s->name, describe_error(err));
         r->set->incomplete = true;
         conf->include_failed = true;
     }
@@ -146,7 +146,7 @@ static void include_all(struct reader *r, struct mk_str pattern, uint32_t col)
     if (err == -ENOMEM)
         mk__conf_out_of_memory(r->conf);
     else if (err < 0)
-        mk__conf_error(r->conf, origin_at(r, col), "cannot read the directory of \"%s\": %s", pattern.p,
+        mk__conf_error(r->conf, make_origin(r, col), "cannot read the directory of \"%s\": %s", pattern.p,
                        strerror(-err));
     for (size_t i = 0; err == 0 && i < n; i++)
         include_file(r, names[i], col);
@@ -158,14 +158,14 @@ static void read_include(struct reader *r, const struct mk__scan_line *line)
     char *path;
 
     if (r->source->no_include) {
-        mk__conf_error(r->conf, origin_at(r, line->col), "@INCLUDE works in files only");
+        mk__conf_error(r->conf, make_origin(r, line->col), "@INCLUDE works in files only");
         return;
     }
     if (!expand_value(r, line))
         return;
     name = mk_buf_str(&r->conf->words.text);
     if (!name.len) {
-        mk__conf_error(r->conf, origin_at(r, line->value_col), "@INCLUDE wants the name of a file");
+        mk__conf_error(r->conf, make_origin(r, line->value_col), "@INCLUDE wants the name of a file");
         return;
     }
     if (name.p[0] == '/')
@@ -184,8 +184,8 @@ static void read_include(struct reader *r, const struct mk__scan_line *line)
 
 static void read_error(struct reader *r, const struct mk__scan_line *line)
 {
-    mk__conf_error(r->conf, origin_at(r, line->col), "%s", line->error);
-    if (line->section) { /* whose keys follow is not known */
+    mk__conf_error(r->conf, make_origin(r, line->col), "%s", line->error);
+    if (line->section) { /* it is not known which section the next keys belong to */
         r->sec = NULL;
         r->skip_keys = true;
     }
@@ -210,7 +210,10 @@ static void read_lines(struct mk__conf *conf, struct mk__conf_set *set, struct m
         readers[line.kind](&r, &line);
 }
 
-/* 0, or -errno when the file cannot be read. An included file opens no section for the one above it. */
+/*
+ * Reads a file. An included file does not change the current section of the one that includes it.
+ * Returns 0, or -errno if it cannot be read.
+ */
 static int read_source(struct mk__conf *conf, struct mk__conf_set *set, struct mk__conf_source *source)
 {
     int err = mk__file_read(source->name, FILE_BYTES_MAX, &conf->texts, &source->text);
@@ -218,7 +221,7 @@ static int read_source(struct mk__conf *conf, struct mk__conf_set *set, struct m
         mk__conf_out_of_memory(conf);
     if (err < 0)
         return err;
-    source->dir = dir_of(mk_str_c(source->name));
+    source->dir = get_dir(mk_str_c(source->name));
     read_lines(conf, set, source);
     return 0;
 }
@@ -268,6 +271,6 @@ int mk__conf_override(struct mk__conf *conf, struct mk__conf_set *set, const cha
     if (sec && mk__expand_literal(value, &conf->words))
         mk__bind_key(conf, sec, mk_str_c(key), where);
     else if (sec)
-        mk__conf_error(conf, where, "the value is too long, or has control bytes in it");
+        mk__conf_error(conf, where, "the value is too long or contains control bytes");
     return get_result(conf, before);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The parser of lists of networks, which several directives share.
+ * Parses lists of networks, for several directives.
  */
 #include <monkey/conf.h>
 

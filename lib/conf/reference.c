@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The manual of all directives, from their tables: first how a file is written, then section after
- * section in the order of their declaration.
+ * Prints the manual of all directives from their tables: first the syntax of files, then the sections in the order of
+ * their declaration.
  */
 #include "conf/internal.h"
 #include "conf/value.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Splits a configuration text into sections, keys and directives, and a value into its words. It knows
- * no section and no key, resolves nothing and opens nothing.
+ * Splits a configuration text into sections, keys and directives, and a value into words. It knows no names of sections
+ * or keys, resolves nothing and opens no files.
  */
 #include "conf/scan.h"
 
@@ -19,7 +19,7 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t';
 }
 
-static size_t blank_len(struct mk_str s)
+static size_t count_blanks(struct mk_str s)
 {
     size_t n = 0;
     while (n < s.len && is_blank(s.p[n]))
@@ -27,7 +27,7 @@ static size_t blank_len(struct mk_str s)
     return n;
 }
 
-static size_t nonblank_len(struct mk_str s)
+static size_t count_nonblanks(struct mk_str s)
 {
     size_t n = 0;
     while (n < s.len && !is_blank(s.p[n]))
@@ -55,8 +55,8 @@ size_t mk__scan_variable(struct mk_str s)
     return end ? (size_t)(end - s.p) + 1 : 0;
 }
 
-/* How far the word reaches that `s` begins with (behind its opening quote); on an error, where that is. */
-static size_t word_len(struct mk_str s, bool quoted, const char **ret_error)
+/* Returns the length of the word that `s` begins with (after an opening quote), or the offset of an error. */
+static size_t find_word_end(struct mk_str s, bool quoted, const char **ret_error)
 {
     size_t i = 0;
     while (i < s.len && (quoted ? s.p[i] != '"' : !is_blank(s.p[i]))) {
@@ -95,11 +95,11 @@ static int take_quoted(struct mk_str *rest, size_t len, struct mk__scan_word *wo
 int mk__scan_word(struct mk_str *rest, struct mk__scan_word *word, const char **ret_error)
 {
     *ret_error = NULL;
-    *rest = skip_bytes(*rest, blank_len(*rest));
+    *rest = skip_bytes(*rest, count_blanks(*rest));
     if (!rest->len || *rest->p == '#')
         return 0;
     word->quoted = *rest->p == '"';
-    size_t len = word_len(skip_bytes(*rest, word->quoted), word->quoted, ret_error);
+    size_t len = find_word_end(skip_bytes(*rest, word->quoted), word->quoted, ret_error);
     if (*ret_error) {
         *rest = skip_bytes(*rest, len + word->quoted);
         return -EINVAL;
@@ -121,7 +121,7 @@ static void MK_PRINTF(3, 4) set_error(struct mk__scan_line *l, size_t at, const 
     va_end(args);
 }
 
-/* Finds where the value ends that begins at `at` or behind blanks, and checks its quotes. */
+/* Finds the end of the value that begins at `at` or after blanks there, and checks its quotes. */
 static void scan_value(struct mk__scan_line *l, struct mk_str text, size_t at)
 {
     struct mk_str rest = skip_bytes(text, at);
@@ -129,7 +129,7 @@ static void scan_value(struct mk__scan_line *l, struct mk_str text, size_t at)
     const char *error, *end = NULL;
     int r;
 
-    rest = skip_bytes(rest, blank_len(rest));
+    rest = skip_bytes(rest, count_blanks(rest));
     l->value = mk_str(rest.p, 0);
     l->value_col = (uint32_t)(rest.p - text.p) + 1;
     while ((r = mk__scan_word(&rest, &word, &error)) > 0)
@@ -153,7 +153,7 @@ static void scan_section(struct mk__scan_line *l, struct mk_str text, size_t ind
         set_error(l, text.len, "the section's name is never closed with ]");
         return;
     }
-    size_t close = (size_t)(end - text.p), after = close + 1 + blank_len(skip_bytes(text, close + 1));
+    size_t close = (size_t)(end - text.p), after = close + 1 + count_blanks(skip_bytes(text, close + 1));
     l->kind = MK__SCAN_SECTION;
     l->col = 1;
     l->name = mk_str_trim(mk_str(text.p + 1, close - 1));
@@ -166,7 +166,7 @@ static void scan_section(struct mk__scan_line *l, struct mk_str text, size_t ind
 static void scan_set(struct mk__scan_line *l, struct mk_str text, size_t at)
 {
     const char *equals = memchr(text.p + at, '=', text.len - at);
-    size_t from = at + blank_len(skip_bytes(text, at));
+    size_t from = at + count_blanks(skip_bytes(text, at));
 
     if (!equals) {
         set_error(l, from, "@SET wants name=value");
@@ -185,7 +185,7 @@ static void scan_set(struct mk__scan_line *l, struct mk_str text, size_t at)
 
 static void scan_directive(struct mk__scan_line *l, struct mk_str text, size_t indent)
 {
-    size_t len = nonblank_len(skip_bytes(text, indent));
+    size_t len = count_nonblanks(skip_bytes(text, indent));
     struct mk_str name = mk_str(text.p + indent, len);
 
     l->col = (uint32_t)indent + 1;
@@ -239,14 +239,14 @@ static void scan_key(struct mk__scan *s, struct mk__scan_line *l, struct mk_str 
 {
     if (!check_indent(s, l, mk_str(text.p, indent)))
         return;
-    size_t len = nonblank_len(skip_bytes(text, indent));
+    size_t len = count_nonblanks(skip_bytes(text, indent));
     l->kind = MK__SCAN_KEY;
     l->name = mk_str(text.p + indent, len);
     l->col = (uint32_t)indent + 1;
     scan_value(l, text, indent + len);
 }
 
-/* Does a line open a block in braces, or close one? nginx has such blocks in place of sections. */
+/* Sets whether a line opens or closes a block in braces, which nginx uses in place of sections. */
 static void count_braces(struct mk_str text, unsigned *ret_opened, unsigned *ret_closed)
 {
     struct mk__scan_word word, last = {MK_STR_NONE, false};
@@ -259,7 +259,7 @@ static void count_braces(struct mk_str text, unsigned *ret_opened, unsigned *ret
     *ret_opened = !error && !last.quoted && n && last.raw.p[n - 1] == '{' && (n == 1 || last.raw.p[n - 2] != '$');
 }
 
-/* Skips lines with braces, and those within. True when the line is to be skipped, or reported. */
+/* Skips blocks in braces; reports the first one. Returns whether this line was skipped or reported. */
 static bool scan_braces(struct mk__scan *s, struct mk__scan_line *l, struct mk_str text, size_t indent)
 {
     unsigned opened, closed;
@@ -271,8 +271,8 @@ static bool scan_braces(struct mk__scan *s, struct mk__scan_line *l, struct mk_s
     s->braces -= closed && s->braces > 0;
     if (!s->had_braces)
         set_error(l, indent,
-                  "there are no braces here: a section begins with a line [NAME], and its keys are indented below "
-                  "it, without ; at the end");
+                  "braces are not used: a section begins with a line [NAME], and its keys are indented below it, "
+                  "without a semicolon at their end");
     s->had_braces = true;
     return true;
 }
@@ -290,7 +290,7 @@ static struct mk_str read_line(struct mk__scan *s)
     return text;
 }
 
-/* Too long a line, and bytes that no text file has, end the look at a line. */
+/* Returns whether the line is short enough and has no control bytes, else reports an error. */
 static bool is_text(struct mk__scan_line *l, struct mk_str text)
 {
     if (text.len > MK__SCAN_LINE_MAX) {
@@ -316,7 +316,7 @@ void mk__scan_next(struct mk__scan *s, struct mk__scan_line *line)
 {
     while (s->rest.len) {
         struct mk_str text = read_line(s);
-        size_t indent = blank_len(text);
+        size_t indent = count_blanks(text);
 
         *line = (struct mk__scan_line){.kind = MK__SCAN_END};
         if (!is_text(line, text))

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The syntax of the indented mode, and nothing of its meaning: bytes in, spans out, pure.
+ * Scans the indented syntax of configuration files: bytes in, spans out. All functions are pure.
  *
  *     # a comment                    [SECTION] and @directives start at column 1
  *     @SET root=/srv/www             a key is indented as deep as the first key of its file
  *     [HOST]
  *         DocumentRoot "${root}/a b" # a comment begins at the start of a word
  *
- * A word is bare, or stands in double quotes as a whole. `\"`, `\#` and `\${` mean the character itself,
- * in quotes `\\` too; any other backslash stays. `${...}` belongs to its word, whatever is in it.
+ * A word is bare or as a whole in double quotes. `\"`, `\#` and `\${` stand for the character itself, in quotes also
+ * `\\`; any other backslash stays. `${...}` is part of its word, whatever it contains.
  */
 #ifndef MK_CONF_SCAN_H
 #define MK_CONF_SCAN_H
@@ -24,19 +24,19 @@ enum { MK__SCAN_HINTS = !MK_SMALL };
 
 struct mk__scan {
     struct mk_str rest;   /* the lines to come */
-    uint32_t line;        /* the number of the line that was read last */
-    struct mk_str indent; /* of the first key, empty before it */
-    uint32_t indent_line; /* where that key stands */
-    uint32_t braces;      /* so many are open: the lines in them are skipped */
-    bool had_braces;      /* that was reported */
+    uint32_t line;        /* number of the line read last */
+    struct mk_str indent; /* of the first key; empty before it */
+    uint32_t indent_line; /* line of that key */
+    uint32_t braces;      /* number of open blocks, whose lines are skipped */
+    bool had_braces;      /* a brace was reported */
 };
 
 struct mk__scan_line {
     enum mk__scan_kind kind;
-    struct mk_str name;      /* of the section, the key or the variable */
-    struct mk_str value;     /* from the first word to the last, still quoted; empty = none */
-    uint32_t col, value_col; /* from 1, in bytes; of an error: where it is */
-    bool section;            /* of an error: the line would begin a section */
+    struct mk_str name;      /* name of the section, key or variable */
+    struct mk_str value;     /* from the first word to the last, with quotes; empty: none */
+    uint32_t col, value_col; /* from 1, in bytes; column of an error */
+    bool section;            /* with an error: the line is that of a section */
     char error[160];
 };
 
@@ -45,22 +45,24 @@ struct mk__scan_word {
     bool quoted;
 };
 
-/* The text must stay while the spans are used. A byte order mark is skipped. */
+/* Starts a scan; skips a byte order mark. The spans point into `text`. */
 void mk__scan_init(struct mk__scan *s, struct mk_str text);
 
-/* The next line that is not blank; MK__SCAN_END for ever after the last. After an error the scan goes on. */
+/*
+ * Reads the next line that is not blank. After the last one, `kind` is MK__SCAN_END. After an error the scan can go on.
+ */
 void mk__scan_next(struct mk__scan *s, struct mk__scan_line *line);
 
 /*
- * Cuts the next word off `rest`: 1, or 0 at the end or before a comment. -EINVAL with a sentence, and
- * `rest` then starts at the offending byte.
+ * Cuts the next word off `rest`.
+ * Returns 1, 0 (the end or a comment) or -EINVAL with a phrase in `*ret_error`; `rest` then begins at the mistake.
  */
 int mk__scan_word(struct mk_str *rest, struct mk__scan_word *word, const char **ret_error);
 
-/* True when `s` begins with a backslash that takes its meaning from the next character. */
+/* Returns whether `s` begins with a backslash that escapes the next character. */
 bool mk__scan_is_escape(struct mk_str s, bool quoted);
 
-/* The length of the `${...}` that `s` begins with; 0 when it does not, or when the brace is never closed. */
+/* Returns the length of the `${...}` that `s` begins with; 0 if there is none, or its brace is not closed. */
 size_t mk__scan_variable(struct mk_str s);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The register of declared sections: who owns which key of which section. Finds; binds nothing.
+ * Registers the declared sections, and finds sections and keys in them.
  */
 #include "conf/internal.h"
 
@@ -47,7 +47,7 @@ bool mk__schema_is_absent(const struct mk__conf_section_set *section_set)
     return true;
 }
 
-/* A row that its type cannot serve is a mistake of who wrote the table. */
+/* Returns whether a row is consistent with its type; if not, the table is wrong. */
 static bool is_valid_key(const struct mk_conf_section *section, const struct mk_conf_key *key)
 {
     bool many = key->type == MK_CONF_LIST || key->type == MK_CONF_CUSTOM;
@@ -68,7 +68,10 @@ static int check_section(const struct mk_conf_section *section)
     return 0;
 }
 
-/* What is loaded may not clash; a plugin that is not loaded disturbs nobody. */
+/*
+ * Checks that a section does not conflict with those of loaded plugins; absent ones do not count.
+ * Returns 0, -EINVAL or -EEXIST.
+ */
 static int check_conflict(const struct mk__conf_section_set *section_set, const struct mk_conf_section *section)
 {
     if (mk__schema_is_absent(section_set))
@@ -106,7 +109,8 @@ static int register_section(struct mk__conf *conf, const struct mk_conf_section 
     struct mk__conf_section_set *f = mk__schema_find_section(conf, mk_str_c(section->name), section->scope);
     if (f && !absent && (r = check_conflict(f, section)) < 0)
         return r;
-    struct mk__conf_registration *d = mk_arena_alloc(&conf->arena, sizeof(*d)); /* first: no family is without one */
+    /* allocated before the section set, which must not be without a registration */
+    struct mk__conf_registration *d = mk_arena_alloc(&conf->arena, sizeof(*d));
     if (!d || (!f && !(f = add_section_set(conf, section))))
         return mk__conf_out_of_memory(conf);
     struct mk__conf_registration **last = &f->registrations;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The effective values of a set, each with where it comes from, in the syntax that the scanner reads:
+ * Prints the effective values of a set, each with its origin, in the syntax that the scanner reads:
  *
  *     [SERVER]
  *         Workers                4  # option --workers
@@ -18,7 +18,7 @@ static void show_line(const char *name, struct mk_str value, struct mk__conf_ori
     mk_buf_addc(out, '\n');
 }
 
-/* The value of one record of a key, NULL = the default. */
+/* Prints the value of one setting of a key; NULL: the default. */
 static void print_value(const struct mk__conf_values *values, const struct mk_conf_key *key,
                         const struct mk__conf_setting *setting, unsigned nth, struct mk_buf *value)
 {
@@ -28,7 +28,7 @@ static void print_value(const struct mk__conf_values *values, const struct mk_co
     if (key->type == MK_CONF_CUSTOM)
         mk_buf_adds(value, setting ? setting->text : mk_str_c(key->fallback));
     else if (setting && key->type == MK_CONF_LIST && (key->flags & MK_CONF_REPEAT) && nth < list->n)
-        mk__value_quote(list->items[nth], value); /* there are fewer items than records where some are wrong */
+        mk__value_quote(list->items[nth], value); /* the list has fewer items than settings if some values are wrong */
     else
         mk__value_print(key, field, value);
 }

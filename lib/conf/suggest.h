@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * "Did you mean": the nearest of the names that are offered, if any is near enough to be a slip.
+ * Finds suggestions for "did you mean": the most similar of the given names, if it is similar enough.
  */
 #ifndef MK_CONF_SUGGEST_H
 #define MK_CONF_SUGGEST_H
 
 #include <monkey/str.h>
 
-/* How each message with a suggestion ends: the phrase, the name in quotes or brackets, a question mark. */
+/* Introduces the suggestion at the end of a message; the name, in quotes or brackets, and a question mark follow. */
 #define MK__SUGGEST_PHRASE "; did you mean "
 
 struct mk__suggestion {
     struct mk_str word;
-    const char *name; /* the best so far, NULL = none */
+    const char *name; /* the best one so far; NULL: none */
     unsigned distance;
 };
 
@@ -21,7 +21,7 @@ static inline struct mk__suggestion mk__suggest_init(struct mk_str word)
     return (struct mk__suggestion){.word = word};
 }
 
-/* "warning" for "warn", and the other way round. */
+/* Returns whether one is the beginning of the other, as with "warning" and "warn". */
 static inline bool mk__suggest_is_prefix(struct mk_str word, struct mk_str name)
 {
     size_t n = word.len < name.len ? word.len : name.len;
@@ -29,8 +29,8 @@ static inline bool mk__suggest_is_prefix(struct mk_str word, struct mk_str name)
 }
 
 /*
- * A third of the letters may be wrong, in a short word one. Else one may be the beginning of the other. The first of
- * equals wins.
+ * Considers a name: a third of the letters may differ, one in a short word, or one name may begin with the other. The
+ * first of equal candidates wins.
  */
 static inline void mk__suggest_add(struct mk__suggestion *n, const char *name)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What to say about a name that cannot be used where it stands: it belongs elsewhere, to a plugin that is
- * not loaded, or is a slip of the keyboard.
+ * Reports names that are not valid where they stand: they belong elsewhere, or to a plugin that is not loaded, or are
+ * misspelt.
  */
 #include "conf/internal.h"
 #include "conf/suggest.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * One row per type of value: noun, units, parser, printer. Ranges and error sentences follow from the
- * rows, so that the manual, the messages and the checks cannot disagree.
+ * One row per type of value: noun, units, parser and printer. Ranges, messages and the manual are derived from the
+ * rows, so that they cannot contradict each other.
  */
 #include "conf/value.h"
 #include "base/regex.h"
@@ -22,10 +22,10 @@ struct value_type {
     const char *noun;
     int (*parse)(const struct mk_conf_key *key, const struct mk_conf_value *v, void *field, struct mk_arena *a);
     void (*print)(const struct mk_conf_key *key, const void *field, struct mk_buf *out);
-    const struct value_unit *units; /* the largest first; after the smallest, other spellings */
-    const char *bare;               /* the unit of a bare number */
+    const struct value_unit *units; /* largest first; other spellings after the smallest */
+    const char *bare;               /* unit of a bare number */
     int64_t min, max;
-    bool words; /* takes more than one word */
+    bool words; /* may have more than one word */
 };
 
 static const struct value_unit sizes[] = {{"G", 1 << 30}, {"M", 1 << 20}, {"K", 1 << 10}, {"B", 1},
@@ -273,7 +273,7 @@ static const struct value_type types[] = {
 };
 /* clang-format on */
 
-/* ── sentences ── */
+/* ── messages ── */
 
 static void print_limit(const struct mk_conf_key *key, int64_t limit, struct mk_buf *out)
 {
@@ -309,7 +309,7 @@ void mk__value_describe(const struct mk_conf_key *key, struct mk_buf *out)
     describe_range(key, out);
 }
 
-/* Words that have a name elsewhere, and what they are here, where that is among the names. */
+/* Words that other programs use, and the name to suggest for them if the key has it. */
 static const struct {
     const char *word, *meant;
 } synonyms[] = {
@@ -327,7 +327,7 @@ static const char *find_synonym(struct mk_str text, const char *name)
     return NULL;
 }
 
-/* What somebody may have meant who wrote something else. */
+/* Returns the value that was probably meant, or NULL. */
 static const char *suggest_value(const struct mk_conf_key *key, struct mk_str text)
 {
     static const char *const on_off[] = {"On", "Off", NULL};
@@ -364,7 +364,7 @@ static int parse_custom(const struct mk_conf_key *key, const struct mk_conf_valu
     mk_buf_addf(error, ": ");
     size_t before = error->len;
     int r = key->parse(value, field, arena, error);
-    if (r < 0 && error->len == before) { /* it said nothing */
+    if (r < 0 && error->len == before) { /* the parser gave no reason */
         error->len = 0;
         describe_bad_value(key, value->text, error);
     }
@@ -396,7 +396,8 @@ void mk__value_print(const struct mk_conf_key *key, const void *field, struct mk
 
 void mk__value_quote(struct mk_str text, struct mk_buf *out)
 {
-    bool bare = text.len > 0 && !strchr("{;", text.p[text.len - 1]); /* at the end of a line these are errors */
+    /* a bare word that ends with { or ; may be an error */
+    bool bare = text.len > 0 && !strchr("{;", text.p[text.len - 1]);
     for (size_t i = 0; i < text.len; i++)
         bare = bare && !strchr(" \t\"\\#$", text.p[i]);
     if (bare) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The types of values: how each is read, printed and described. A value parser exists once, here.
+ * The types of values: how each is read, printed and described.
  */
 #ifndef MK_CONF_VALUE_H
 #define MK_CONF_VALUE_H
@@ -8,20 +8,20 @@
 #include <monkey/conf.h>
 
 /*
- * Reads a value into its field; a LIST appends. Strings are copied into the arena. 0; -ENOMEM; -E2BIG for
- * a second word where one is wanted; -EINVAL or a custom parser's -errno; `error` then holds what
- * follows the key's name in a sentence.
+ * Reads a value into its field; a LIST appends. Strings are copied into the arena.
+ * Returns 0, -ENOMEM, -E2BIG (there is more than one word), -EINVAL, or the -errno of a custom parser; on an error
+ * `error` gets the rest of a sentence that begins with the key's name.
  */
 int mk__value_parse(const struct mk_conf_key *key, const struct mk_conf_value *value, void *field,
                     struct mk_arena *arena, struct mk_buf *error);
 
-/* A field's value as it can be read again (not CUSTOM, of which only its parser knows what it means). */
+/* Appends the value of a field in a form that can be read again. Not for CUSTOM, which only its parser can read. */
 void mk__value_print(const struct mk_conf_key *key, const void *field, struct mk_buf *out);
 
-/* "a number from 1 to 65535", "On or Off". */
+/* Appends a description of valid values: "a number from 1 to 65535", "On or Off". */
 void mk__value_describe(const struct mk_conf_key *key, struct mk_buf *out);
 
-/* A text as one word that can be read again: bare, or quoted where it must be. */
+/* Appends a text as one word that can be read again: bare, or in quotes if necessary. */
 void mk__value_quote(struct mk_str text, struct mk_buf *out);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A set: the instances of the sections of one scope. Makes them, finds them, and checks them as a whole.
+ * A set holds the instances of the sections of one scope. Creates, finds and checks them.
  */
 #include "conf/internal.h"
 
@@ -107,7 +107,7 @@ struct mk__conf_section *mk__values_enter_section(struct mk__conf *conf, struct 
     return sec;
 }
 
-/* The part of `data` (NULL: the first) among those of a section (NULL: of any). */
+/* Returns the values with `data` (NULL: the first) of a section (NULL: any). */
 static const struct mk__conf_values *find_values(const struct mk__conf_set *set, const struct mk_conf_section *section,
                                                  const void *data, const struct mk__conf_section **ret_section)
 {
@@ -127,7 +127,7 @@ const void *mk__conf_get(const struct mk__conf_set *set, const struct mk_conf_se
     return values ? values->data : NULL;
 }
 
-/* Requests walk through rules with this: it must not look for `data` from the beginning. */
+/* Requests iterate over rules with this function: it must not search for `data` from the start. */
 const void *mk__conf_next(const struct mk__conf_set *set, const struct mk_conf_section *section, const void *data)
 {
     if (!data)
@@ -181,7 +181,7 @@ bool mk__conf_has_errors(const struct mk__conf_set *set, const struct mk_conf_se
     return set->incomplete;
 }
 
-/* The best place for a complaint: the item or line of the key, else the section, else the file. */
+/* Returns the best place for a message: the item or line of the key, else the section, else the file. */
 static struct mk__conf_origin find_origin(const struct mk_conf_check *c, size_t offset, unsigned nth)
 {
     struct mk__conf_origin origin = mk__conf_origin(c->set, c->values->data, offset, nth);
@@ -251,7 +251,7 @@ static void check_values(const struct mk_conf_check *check, bool complete)
         section->check(check, values->data);
 }
 
-/* Returns whether a section is missing, which was reported. */
+/* Reports required sections that are missing. Returns whether there are any. */
 static bool check_required(struct mk__conf *conf, const struct mk__conf_set *set)
 {
     bool missing = false;

@@ -279,7 +279,7 @@ def test_semicolons(folder, site_root):
     host = f"[HOST]\n    DocumentRoot {site_root};\n"
     result = check(folder("[SERVER]\n    Listen 127.0.0.1:0;\n    Workers 1;\n", sites__default=host))
     exactly(result, ("monkey.conf", 2), ("monkey.conf", 3), ("default", 2))
-    assert result.stderr.count("a line has no ; at its end") == 3
+    assert result.stderr.count("lines do not end with a semicolon") == 3
 
 
 def test_a_semicolon_in_a_text(folder):
@@ -296,7 +296,7 @@ def test_braces(folder, site_root):
     )
     result = check(conf)
     exactly(result, ("monkey.conf", 1), ("monkey.conf", 9), ("default", 3), ("default", 6))
-    assert result.stderr.count("there are no braces here: a section begins with a line [NAME]") == 2
+    assert result.stderr.count("braces are not used: a section begins with a line [NAME]") == 2
 
 
 def test_braces_within_words(folder, site_root):

@@ -37,7 +37,7 @@ static const struct bind_case cases[] = {
      "option: error: unknown key \"Workrs\" in [SERVER]; did you mean \"Workers\"?\n"
      "option: error: \"Shell\" belongs to the plugin \"cheetah\", which is not loaded: add \"Load cheetah\" to "
      "plugins.load\n"
-     "option: error: the value is too long, or has control bytes in it\n"},
+     "option: error: the value is too long or contains control bytes\n"},
 };
 
 static void run_step(struct mk__conf *conf, struct mk__conf_set *set, const char *step)
