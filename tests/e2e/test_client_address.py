@@ -278,7 +278,7 @@ def test_a_header_and_then_fields(probe):
         ),
         ({"Listen": "127.0.0.1:0 proxy"}, r"TrustedProxies names nobody"),
         ({"TrustedProxies": "10.0.0.0/8 10.0.0.1/8"}, r'names more than 8 bits; did you mean "10\.0\.0\.0/8"'),
-        ({"TrustedProxies": "localhost"}, r'"localhost" is no network'),
+        ({"TrustedProxies": "localhost"}, r'"localhost" is not a network'),
         ({"RealIPHeader": "Forwarded-For"}, r"X-Forwarded-For"),
     ],
 )
@@ -398,4 +398,4 @@ def test_whose_connection_ends(serve):
     server = serve(settings, config={"plugins/static/static.conf": section("HTTP2", {"MaxPings": 1})})
     with socket.create_connection(server.addresses[0]) as sock:
         sock.sendall(V1 + frames.PREFACE + frames.settings() + frames.ping() * 2)
-        server.wait_log(r"warn +192\.168\.0\.1: its connection of HTTP/2 is ended for more than 1 PING")
+        server.wait_log(r"warn +192\.168\.0\.1: HTTP/2 connection closed: more than 1 PING")

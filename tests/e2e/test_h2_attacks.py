@@ -240,7 +240,7 @@ def test_the_operator_is_told(victim):
         assert Siege(server).lay(lambda i: f.ping()) == CALM
     assert Siege(server, f.headers(1, f.get(), whole=False)).lay(lambda i: f.continuation(1)) == CALM
     server.wait_log(
-        r"warn +127\.0\.0\.1: its connection of HTTP/2 is ended for more than 10 PING frames within 10 s "
+        r"warn +127\.0\.0\.1: HTTP/2 connection closed: more than 10 PING frames within 10 s "
         r"\(MaxPings of \[HTTP2\]: raise it if this is an honest client\)"
     )
     server.wait_log(r"more than 1 CONTINUATION frames of one head \(MaxContinuations of ")
@@ -253,7 +253,7 @@ def test_totals_are_told_in_the_end(serve):
     for _ in range(2):
         assert Siege(server).lay(lambda i: f.settings()) == CALM
     server.stop()
-    server.wait_log("connections of HTTP/2 that this worker has ended: 2 for MaxSettings, 5 for MaxPings")
+    server.wait_log("HTTP/2 connections closed by this worker: 2 for MaxSettings, 5 for MaxPings")
     assert sum("(MaxPings of" in line for line in server.lines) == 1, "one in ten seconds"
 
 
@@ -548,7 +548,7 @@ def test_slow_reading_on_many_streams(victim):
         wire.reset()
 
 
-UNREAD = r"127\.0\.0\.1: an answer over HTTP/2 is broken off for more than 400 ms .*\(SendTimeout of \[SERVER\]"
+UNREAD = r"127\.0\.0\.1: HTTP/2 response aborted: more than 400 ms .*\(SendTimeout of \[SERVER\]"
 
 
 def test_closed_windows_on_many_streams(victim):
@@ -564,7 +564,7 @@ def test_closed_windows_on_many_streams(victim):
         assert wire.until(f.HEADERS).stream == number(count), "the connection lives"
     server.connect_h2().assert_open()
     server.send_signal(signal.SIGHUP)
-    server.wait_log(rf"requests over HTTP/2 that it has not answered, or not to the end: {count} for SendTimeout$")
+    server.wait_log(rf"HTTP/2 requests refused or aborted by this worker: {count} for SendTimeout$")
     assert len(server.wait_log(UNREAD)) == 1
 
 
@@ -587,14 +587,14 @@ def test_more_streams_than_there_may_be(victim, told):
         if told:
             assert wire.verdict() == f.PROTOCOL_ERROR
             server.wait_log(
-                r": its connection of HTTP/2 is ended for more than 20 requests at once \(MaxConcurrentStreams of \["
+                r": HTTP/2 connection closed: more than 20 concurrent requests \(MaxConcurrentStreams of \["
             )
         else:
             refused = [wire.until(f.RST_STREAM) for _ in range(5)]
             assert {(frame.stream, frame.number) for frame in refused} == {
                 (number(i), f.REFUSED_STREAM) for i in range(20, 25)
             }
-            server.wait_log(r": a request over HTTP/2 is refused for more than 20 at once \(MaxConcurrentStreams of \[")
+            server.wait_log(r": HTTP/2 request refused: more than 20 concurrent requests \(MaxConcurrentStreams of \[")
             wire.sync()
 
 
@@ -683,7 +683,7 @@ def test_files_that_nobody_takes(serve):
     with server.connect() as client:
         assert client.ask("/large.bin").status == 200
     server.wait_log(
-        "its connection of HTTP/2 is ended for more than 8 requests that wait for it while others find no"
+        "HTTP/2 connection closed: more than 8 stalled requests while there is no room for new connections"
     )
     for hoarder in hoarders:
         hoarder.close()

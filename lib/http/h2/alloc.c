@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The heap and the rooms of http/h2/alloc.h.
+ * The allocator, head buffers and shared data of http/h2/alloc.h.
  */
 #include "http/h2/alloc.h"
 
-/* ── a heap ── */
+/* ── the allocator ── */
 
 struct alloc_block {
     size_t bytes;
@@ -44,7 +44,7 @@ void *mk__h2_alloc_resize(void *p, size_t size, void *account)
     return to;
 }
 
-/* ── rooms for heads ── */
+/* ── head buffers ── */
 
 struct mk__h2_head_buf *mk__h2_alloc_get_head_buf(struct mk__h2 *h2)
 {
@@ -78,7 +78,7 @@ void mk__h2_alloc_put_head_buf(struct mk__h2 *h2)
         shared->head_buf = head_buf;
 }
 
-/* ── what a worker's connections share ── */
+/* ── data that the connections of a worker share ── */
 
 struct mk__h2_shared *mk__h2_alloc_shared(struct mk__context *http)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What HTTP/2 may call (http/h2/core.h).
+ * The table of functions that HTTP/2 may call (http/h2/core.h).
  */
 #include "http/h2/core.h"
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * HTTP/2 lies in an object of its own, because of the library that it brings: it is opened when the first client speaks
- * it. This is what it and the rest of lib/http call of each other. Tests link both together.
+ * HTTP/2 is in a shared object of its own, because it needs libnghttp2: the object is opened when the first client uses
+ * HTTP/2. These tables hold the functions that it and the rest of lib/http call of each other. Tests link both
+ * together.
  *
  *     conn.c ─► c->proto (struct mk__proto) ─► send.c, session.c ─► module.c ─► struct mk__h2_core ─► request.c ...
  */
@@ -11,7 +12,7 @@
 #include "http/conn.h"
 #include "http/parts.h"
 
-/* Of the rest, for the object: X(type, name, parameters, arguments). */
+/* Functions of the rest of lib/http, for the object: X(type, name, parameters, arguments). */
 #define MK__H2_CORE(X) \
     X(enum mk__conn_state, mk__conn_begin_close, (struct mk__conn * c), (c)) \
     X(ssize_t, mk__filter_read_output, (struct mk_request * req, char *to, size_t size), (req, to, size)) \
@@ -43,15 +44,16 @@ extern const struct mk__h2_core mk__h2_core;
 
 extern const struct mk__proto mk__h2_proto;
 
-/* What the object shows to whoever opens it. */
+/* The symbol that the object exports. */
 struct mk__h2_module {
-    const char *version;                                                /* of the server that it was built with: */
-    uint32_t core_size, proto_size, conn_size, http_size, request_size; /* and the sizes of what they share */
+    /* The version of the server that it was built for, and the sizes of shared structs: all must match. */
+    const char *version;
+    uint32_t core_size, proto_size, conn_size, http_size, request_size;
     const struct mk__proto *proto;
-    void (*bind)(const struct mk__h2_core *core); /* before the first of them */
-    const char *(*library_version)(void);         /* its version: "1.52.0" */
+    void (*bind)(const struct mk__h2_core *core); /* sets the table, before the first call of `proto` */
+    const char *(*library_version)(void);         /* version of libnghttp2: "1.52.0" */
 };
 
-#define MK__H2_MODULE "mk__h2_module" /* its symbol */
+#define MK__H2_MODULE "mk__h2_module" /* name of the symbol */
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The search of http/h2/evict.h.
+ * Finds the connections that http/h2/evict.h describes.
  */
 #include "http/h2/evict.h"
 
@@ -54,8 +54,8 @@ void mk__h2_evict_close_idle(struct mk__context *http, unsigned n)
         struct mk__conn *c = MK_CONTAINER_OF(node, struct mk__conn, link);
         if (!mk__h2_of(c) || c->state != MK__CONN_IDLE)
             continue;
-        c->sock.readable = true; /* a request may be on its way into our hands */
-        c->task.fn(&c->task);    /* at once: whoever has come needs the room now */
+        c->sock.readable = true; /* a request may have arrived: read before closing */
+        c->task.fn(&c->task);    /* runs now, because a new connection needs the memory */
         if (--n == 0)
             return;
     }

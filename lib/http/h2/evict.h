@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Who takes more room than others when there is none left. A connection of HTTP/2 may have a hundred answers under way,
- * and a file open for each; a dozen of them, whose clients open no window, would keep everybody else out.
+ * Chooses the connections to close when there is no room for new ones. An HTTP/2 connection may have a hundred
+ * responses in progress, with a file open for each; a dozen of them, whose clients open no window, would lock out all
+ * others.
  */
 #ifndef MK_HTTP_H2_EVICT_H
 #define MK_HTTP_H2_EVICT_H
@@ -9,14 +10,15 @@
 #include "http/conn.h"
 
 /*
- * The connection with most streams that have been waiting for its client for a while; NULL: none has more than a few of
- * them. It is to go now, which the log tells. Between two turns of connections.
+ * Finds the connection with the most streams that have been waiting for their client for a second. The caller closes
+ * it; this function logs it. Call it between the turns of connections.
+ * Returns NULL if no connection has more than eight of them.
  */
 struct mk__conn *mk__h2_evict_find(const struct mk__context *http);
 
 /*
- * While memory is dear, up to `n` idle sessions of HTTP/2 are given a turn, the oldest first: in it they say goodbye,
- * unless something has come. Between two turns of connections.
+ * If memory is low, runs a turn of up to `n` idle HTTP/2 connections, oldest first, which closes them unless a request
+ * has arrived. Call it between the turns of connections.
  */
 void mk__h2_evict_close_idle(struct mk__context *http, unsigned n);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * How a client of HTTP/2 behaves (http/h2/h2.h): what it must not do too often is noted, one too many is the end, and
- * the operator is told whose it was, and what would have let it live.
+ * Counts what a client must not do too often (http/h2/flood.h). Above a limit the connection is closed; the log names
+ * the client and the key to raise.
  */
 #include "http/h2/h2.h"
 
@@ -10,32 +10,35 @@
 
 #include <inttypes.h>
 
-#define ENDED "its connection of HTTP/2 is ended"
+#define CLOSED "HTTP/2 connection closed"
 
-/* What each flood ends, what is more than its limit, and whose that is; without a key nobody honest needs more. */
+/*
+ * For each flood: what ends, what exceeded the limit, and the key and section of the limit. Limits without a key are
+ * far above what a well-behaved client needs.
+ */
 static const struct {
     const char *end, *what, *key, *section;
 } floods[MK__H2_FLOODS] = {
-    [MK__H2_FLOOD_RESET] = {ENDED, "requests taken back", "MaxResets", "HTTP2"},
-    [MK__H2_FLOOD_STREAM_ERROR] = {ENDED, "requests broken off for its faults", "MaxStreamErrors", "HTTP2"},
-    [MK__H2_FLOOD_SETTINGS] = {ENDED, "SETTINGS frames", "MaxSettings", "HTTP2"},
-    [MK__H2_FLOOD_PING] = {ENDED, "PING frames", "MaxPings", "HTTP2"},
-    [MK__H2_FLOOD_EMPTY] = {ENDED, "empty frames", "MaxEmptyFrames", "HTTP2"},
-    [MK__H2_FLOOD_PRIORITY] = {ENDED, "PRIORITY and PRIORITY_UPDATE frames", "MaxPriorities", "HTTP2"},
-    [MK__H2_FLOOD_WINDOW_UPDATE] = {ENDED, "small or needless WINDOW_UPDATE and RST_STREAM frames", "MaxWindowUpdates",
+    [MK__H2_FLOOD_RESET] = {CLOSED, "requests cancelled by the client", "MaxResets", "HTTP2"},
+    [MK__H2_FLOOD_STREAM_ERROR] = {CLOSED, "streams reset because of client errors", "MaxStreamErrors", "HTTP2"},
+    [MK__H2_FLOOD_SETTINGS] = {CLOSED, "SETTINGS frames", "MaxSettings", "HTTP2"},
+    [MK__H2_FLOOD_PING] = {CLOSED, "PING frames", "MaxPings", "HTTP2"},
+    [MK__H2_FLOOD_EMPTY] = {CLOSED, "empty frames", "MaxEmptyFrames", "HTTP2"},
+    [MK__H2_FLOOD_PRIORITY] = {CLOSED, "PRIORITY and PRIORITY_UPDATE frames", "MaxPriorities", "HTTP2"},
+    [MK__H2_FLOOD_WINDOW_UPDATE] = {CLOSED, "small or needless WINDOW_UPDATE and RST_STREAM frames", "MaxWindowUpdates",
                                     "HTTP2"},
-    [MK__H2_FLOOD_CONTINUATION] = {ENDED, "CONTINUATION frames of one head", "MaxContinuations", "HTTP2"},
-    [MK__H2_FLOOD_HPACK_BOMB] = {ENDED, "bytes of fields in one head, unpacked", "MaxHeadSize", "SERVER"},
-    [MK__H2_FLOOD_SETTINGS_ENTRIES] = {ENDED, "rows of one SETTINGS frame", NULL, NULL},
-    [MK__H2_FLOOD_QUEUED_ACKS] = {ENDED, "answers to PING and SETTINGS that it does not take", NULL, NULL},
-    [MK__H2_FLOOD_TOO_MANY_STREAMS] = {ENDED, "requests at once", "MaxConcurrentStreams", "HTTP2"},
-    [MK__H2_FLOOD_STALLED_STREAMS] = {ENDED, "requests that wait for it while others find no room", NULL, NULL},
-    [MK__H2_FLOOD_REFUSED] = {"a request over HTTP/2 is refused", "at once", "MaxConcurrentStreams", "HTTP2"},
-    [MK__H2_FLOOD_SEND_TIMEOUT] = {"an answer over HTTP/2 is broken off", "ms without a byte taken", "SendTimeout",
-                                   "SERVER"},
+    [MK__H2_FLOOD_CONTINUATION] = {CLOSED, "CONTINUATION frames of one head", "MaxContinuations", "HTTP2"},
+    [MK__H2_FLOOD_HPACK_BOMB] = {CLOSED, "bytes of decompressed header fields in one head", "MaxHeadSize", "SERVER"},
+    [MK__H2_FLOOD_SETTINGS_ENTRIES] = {CLOSED, "entries in one SETTINGS frame", NULL, NULL},
+    [MK__H2_FLOOD_QUEUED_ACKS] = {CLOSED, "unread acknowledgements of PING and SETTINGS frames", NULL, NULL},
+    [MK__H2_FLOOD_TOO_MANY_STREAMS] = {CLOSED, "concurrent requests", "MaxConcurrentStreams", "HTTP2"},
+    [MK__H2_FLOOD_STALLED_STREAMS] = {CLOSED, "stalled requests while there is no room for new connections", NULL,
+                                      NULL},
+    [MK__H2_FLOOD_REFUSED] = {"HTTP/2 request refused", "concurrent requests", "MaxConcurrentStreams", "HTTP2"},
+    [MK__H2_FLOOD_SEND_TIMEOUT] = {"HTTP/2 response aborted", "ms without progress", "SendTimeout", "SERVER"},
 };
 
-/* ── the operator ── */
+/* ── the log ── */
 
 static void log_flood(struct mk__h2 *h2, enum mk__h2_flood flood, uint64_t most, const struct mk__h2_flood_stats *stats)
 {
@@ -43,14 +46,14 @@ static void log_flood(struct mk__h2 *h2, enum mk__h2_flood flood, uint64_t most,
     struct mk_buf b;
     mk_buf_init_fixed(&b, text, sizeof(text));
     mk_address_print(&h2->conn->peer.address, &b);
-    mk_buf_addf(&b, ": %s for more than %" PRIu64 " %s", floods[flood].end, most, floods[flood].what);
+    mk_buf_addf(&b, ": %s: more than %" PRIu64 " %s", floods[flood].end, most, floods[flood].what);
     if (flood < MK__H2_FLOOD_RATES)
         mk_buf_addf(&b, " within %d s", MK__H2_FLOOD_INTERVAL_MS / 1000);
     if (floods[flood].key)
         mk_buf_addf(&b, " (%s of [%s]: raise it if this is an honest client)", floods[flood].key,
                     floods[flood].section);
     if (stats->ended > 1)
-        mk_buf_addf(&b, "; %" PRIu64 " more since the last such line, %" PRIu64 " in all of this worker",
+        mk_buf_addf(&b, "; %" PRIu64 " more since the last such line, %" PRIu64 " in total in this worker",
                     stats->unlogged, stats->ended);
     mk_log_warn("%s", mk_buf_cstr(&b));
 }
@@ -75,7 +78,7 @@ void mk__h2_flood_terminate(struct mk__h2 *h2, enum mk__h2_flood flood, uint64_t
     mk__h2_terminate(h2, MK__H2_ERR_ENHANCE_YOUR_CALM);
 }
 
-/* What was ended for the deeds from `first` to before `last`. */
+/* Logs how many connections or streams were ended for the floods from `first` to before `last`. */
 static void log_totals(const struct mk__h2_shared *shared, const char *what, unsigned first, unsigned last)
 {
     char text[768];
@@ -94,14 +97,13 @@ void mk__h2_flood_log_totals(const struct mk__context *http)
     const struct mk__h2_shared *shared = http->second_shared;
     if (!shared)
         return;
-    log_totals(shared, "connections of HTTP/2 that this worker has ended", 0, MK__H2_FLOOD_STREAM_ONLY);
-    log_totals(shared, "requests over HTTP/2 that it has not answered, or not to the end", MK__H2_FLOOD_STREAM_ONLY,
-               MK__H2_FLOODS);
+    log_totals(shared, "HTTP/2 connections closed by this worker", 0, MK__H2_FLOOD_STREAM_ONLY);
+    log_totals(shared, "HTTP/2 requests refused or aborted by this worker", MK__H2_FLOOD_STREAM_ONLY, MK__H2_FLOODS);
 }
 
-/* ── deeds ── */
+/* ── counting ── */
 
-static const struct mk__h2_settings *settings_of(const struct mk__h2 *h2)
+static const struct mk__h2_settings *get_settings(const struct mk__h2 *h2)
 {
     const struct mk__context *http = mk__h2_http(h2);
     return http->settings->h2 ? http->settings->h2 : &h2->initial_settings;
@@ -109,13 +111,13 @@ static const struct mk__h2_settings *settings_of(const struct mk__h2 *h2)
 
 uint64_t mk__h2_flood_acks_max(const struct mk__h2 *h2)
 {
-    const int64_t *most = settings_of(h2)->rates_max;
+    const int64_t *most = get_settings(h2)->rates_max;
     return (uint64_t)(most[MK__H2_FLOOD_PING] + most[MK__H2_FLOOD_SETTINGS]) + 1;
 }
 
 void mk__h2_flood_count(struct mk__h2 *h2, enum mk__h2_flood flood)
 {
-    const struct mk__h2_settings *settings = settings_of(h2);
+    const struct mk__h2_settings *settings = get_settings(h2);
     if (!h2->terminated &&
         !mk__h2_flood_admits(&h2->flood_counters, settings, flood, mk_loop_now_ms(mk__h2_http(h2)->loop)))
         mk__h2_flood_terminate(h2, flood, (uint64_t)settings->rates_max[flood]);
@@ -127,11 +129,11 @@ static bool is_empty_head(uint8_t type, size_t bytes, bool end_stream)
 }
 
 /*
- * Who gives back what it has had, MK__H2_WINDOW_UPDATE_MIN bytes or more at a time, to the stream and to the
- * connection, and opens each window once besides, sends no more updates than that; each stream can be reset once when
- * it is closed already.
+ * Returns whether a WINDOW_UPDATE or RST_STREAM frame exceeds what a client needs. A client that acknowledges data in
+ * steps of MK__H2_WINDOW_UPDATE_MIN bytes or more, for stream and connection, and also opens each window once, stays
+ * below the limit. Each stream can be reset once after it was closed.
  */
-static bool is_needless(struct mk__h2 *h2, uint8_t type, int32_t stream_id)
+static bool is_needless_frame(struct mk__h2 *h2, uint8_t type, int32_t stream_id)
 {
     const struct mk__conn *c = h2->conn;
     if (type == MK__H2_FRAME_WINDOW_UPDATE)
@@ -141,10 +143,10 @@ static bool is_needless(struct mk__h2 *h2, uint8_t type, int32_t stream_id)
     return false;
 }
 
-/* What a single frame or head has too much of. */
+/* Checks limits of a single frame or head. */
 static void check_frame_size(struct mk__h2 *h2, uint8_t type, size_t bytes)
 {
-    uint64_t most = (uint64_t)settings_of(h2)->continuations_max;
+    uint64_t most = (uint64_t)get_settings(h2)->continuations_max;
     h2->continuations = type == MK__H2_FRAME_CONTINUATION ? h2->continuations + 1 : 0;
     if (h2->continuations > most)
         mk__h2_flood_terminate(h2, MK__H2_FLOOD_CONTINUATION, most);
@@ -155,7 +157,7 @@ static void check_frame_size(struct mk__h2 *h2, uint8_t type, size_t bytes)
 void mk__h2_flood_check_frame(struct mk__h2 *h2, uint8_t type, size_t bytes, int32_t stream_id, bool end_stream)
 {
     check_frame_size(h2, type, bytes);
-    h2->frame_counted = is_needless(h2, type, stream_id);
+    h2->frame_counted = is_needless_frame(h2, type, stream_id);
     if (is_empty_head(type, bytes, end_stream))
         mk__h2_flood_count(h2, MK__H2_FLOOD_EMPTY);
     else if (h2->frame_counted)

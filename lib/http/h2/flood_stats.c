@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The counters of http/h2/flood.h.
+ * Counts events in intervals of ten seconds (http/h2/flood.h).
  */
 #include "http/h2/flood.h"
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A connection that speaks HTTP/2 (RFC 9113): many exchanges at once, each on a stream of its own.
+ * An HTTP/2 connection (RFC 9113): many concurrent exchanges, each on a stream of its own.
  *
- *     bytes ─► nghttp2 (session.c) ─► head (recv.c), pieces of a body ─► stream (stream.c) ─► request ─► hooks ...
- *     bytes ◄─ nghttp2 (session.c) ◄─ one DATA frame of the stream whose turn it is (send.c) ◄─ answer (response.c)
+ *     bytes ─► nghttp2 (session.c) ─► head (recv.c), chunks of a body ─► stream (stream.c) ─► request ─► hooks ...
+ *     bytes ◄─ nghttp2 (session.c) ◄─ a DATA frame of the chosen stream (send.c) ◄─ response (response.c)
  *
- * session.c knows nghttp2 and decides nothing; the others decide, and know no frames. Everything lives by the clock of
- * the connection, a stream until both sides have ended it.
+ * session.c uses nghttp2 and makes no decisions; the other files make them, and do not use frames. Everything lives as
+ * long as the connection; a stream, until both sides have ended it.
  */
 #ifndef MK_HTTP_H2_H2_H
 #define MK_HTTP_H2_H2_H
@@ -19,24 +19,24 @@
 struct mk__h2;
 struct mk__h2_body_chunk;
 
-/* What stands in the way of a stream's end; its limit is that of the wait. */
+/* What a stream waits for; each state has a timeout. */
 enum mk__h2_stream_state {
-    MK__H2_STREAM_READ_HEAD, /* it has begun, but its head is not whole: the connection waits for that */
-    MK__H2_STREAM_READ_BODY, /* the rest of the request's body is awaited */
-    MK__H2_STREAM_HANDLER,   /* a handler works on the answer, or has paused the body */
-    MK__H2_STREAM_DISK,      /* a file's bytes are being read */
-    MK__H2_STREAM_WRITE,     /* the client's windows are closed, or others have their turn */
-    MK__H2_STREAM_TUNNEL,    /* a handler has taken the stream over */
-    MK__H2_STREAM_LINGER,    /* it has been answered; the rest of its body is on its way, and of no use */
+    MK__H2_STREAM_READ_HEAD, /* its head is incomplete; the connection's state has the timeout */
+    MK__H2_STREAM_READ_BODY, /* waits for the rest of the request's body */
+    MK__H2_STREAM_HANDLER,   /* waits for the handler's response, or the handler has paused the body */
+    MK__H2_STREAM_DISK,      /* a disk thread reads a file */
+    MK__H2_STREAM_WRITE,     /* waits for the client's windows, or for its turn to send */
+    MK__H2_STREAM_TUNNEL,    /* a handler uses the stream as a tunnel */
+    MK__H2_STREAM_LINGER,    /* the response is complete; discards the rest of the request's body */
     MK__H2_STREAM_CLOSED,
     MK__H2_STREAM_STATES,
 };
 
 struct mk__h2_stream_state_info {
     const char *name;
-    uint8_t timeout;         /* enum mk__timeout; MK__TIMEOUTS: none of its own */
-    uint16_t timeout_status; /* the status for the client that it has passed; 0: the stream is reset */
-    uint16_t next;           /* a bit for each wait that may follow */
+    uint8_t timeout;         /* enum mk__timeout; MK__TIMEOUTS: no timeout */
+    uint16_t timeout_status; /* status for the client on timeout; 0: the stream is reset */
+    uint16_t next;           /* a bit for each state that may follow */
 };
 
 extern const struct mk__h2_stream_state_info mk__h2_stream_states[MK__H2_STREAM_STATES];
@@ -48,35 +48,35 @@ struct mk__h2_priority_update {
 };
 
 struct mk__h2_stream {
-    struct mk_list link;             /* in h2->streams, by arrival */
-    struct mk_list woken;            /* in h2->woken: something has changed */
-    struct mk__h2_priority priority; /* among those that have something to send */
+    struct mk_list link;             /* in h2->streams, in the order of arrival */
+    struct mk_list woken;            /* in h2->woken, while it has to be stepped */
+    struct mk__h2_priority priority; /* its entry in the scheduler */
     struct mk__h2 *h2;
-    struct mk_request *req; /* NULL: its exchange is over, or has not begun */
+    struct mk_request *req; /* NULL: the exchange is over, or has not started */
     struct mk_timer timer;
     struct mk__parts_reader parts;
-    struct mk__h2_body_chunk *body_first, *body_last; /* of the body, not taken by the handler yet */
+    struct mk__h2_body_chunk *body_first, *body_last; /* body chunks that the handler has not taken yet */
     int32_t id;
     uint8_t state;         /* enum mk__h2_stream_state */
-    bool armed;            /* the timer runs for it */
-    bool recv_ended;       /* the client has sent its last byte */
-    bool has_body;         /* the answer's body is read through the queue */
-    bool deferred;         /* its body waits for our word to nghttp2 */
-    bool reset;            /* by us, for reasons of our own */
-    bool drain_notified;   /* the tunnel knows */
-    bool ready_again;      /* its ready() wants one more call */
-    bool fin_queued;       /* the tunnel has ended its side, */
-    bool fin_sent;         /* and nothing but that has left: it reads on */
-    bool extended_connect; /* an extended CONNECT: to be taken over, or refused */
-    uint64_t armed_bytes;  /* as of the last arming, */
-    uint64_t armed_sent;   /* and what the client had taken of all streams */
-    uint64_t filter_turn;  /* of the loop, in which the filters were last told of one */
-    char *tunnel_out;      /* bytes of a tunnel that wait for the windows */
+    bool armed;            /* the timer runs for this state */
+    bool recv_ended;       /* the client has sent END_STREAM */
+    bool has_body;         /* the response has a body */
+    bool deferred;         /* nghttp2 waits for mk__h2_resume_data() */
+    bool reset;            /* reset by the server */
+    bool drain_notified;   /* the tunnel was told of the drain */
+    bool ready_again;      /* the tunnel's ready() is to be called again */
+    bool fin_queued;       /* the tunnel's handler has ended its side, */
+    bool fin_sent;         /* END_STREAM was sent for it; the tunnel can still read */
+    bool extended_connect; /* an extended CONNECT: becomes a tunnel or is refused */
+    uint64_t armed_bytes;  /* bytes of this exchange when the timer was armed, */
+    uint64_t armed_sent;   /* and bytes that the client had received on all streams */
+    uint64_t filter_turn;  /* turn of the loop in which the filters were last reset */
+    char *tunnel_out;      /* tunnel output that waits for the windows */
     uint32_t tunnel_len;
-    uint64_t discarded_bytes; /* bytes of a body that came when the answer was complete */
+    uint64_t discarded_bytes; /* body bytes received after the response was complete */
 };
 
-/* How far the farewell has come. */
+/* How far the connection's shutdown has come: nothing was sent, the shutdown notice, the final GOAWAY. */
 enum mk__h2_shutdown { MK__H2_SHUTDOWN_NONE, MK__H2_SHUTDOWN_NOTICE, MK__H2_SHUTDOWN_GOAWAY };
 
 extern const struct mk__proto mk__h2_proto;
@@ -87,52 +87,51 @@ struct mk__h2 {
     struct mk_list streams, woken;
     struct mk__h2_scheduler scheduler;
     struct mk__h2_flood_counters flood_counters;
-    struct mk__h2_settings
-        initial_settings;              /* by these, where the settings of now have none: HTTP/2 was switched off */
-    struct mk__h2_stream *head_stream; /* whose head is coming */
-    struct mk__h2_stream *current;     /* whose DATA may leave now */
-    struct mk__h2_head_buf *head_buf;  /* of that head */
-    struct mk__h2_priority_update priority_update; /* a frame of RFC 9218 on its way */
-    int32_t last_id, skipped_from; /* of the client's streams; and the first number of those left out before it */
-    uint32_t batch;                /* bytes that one write may gather: fewer while the client is slow */
-    uint32_t sent;                 /* bytes of bodies in this turn */
-    uint32_t frame_at;             /* where in the output the frame begins that is being written */
-    uint32_t settings_version;     /* as it began; other settings end it, in time */
-    uint32_t error_code;           /* of RFC 9113 section 7, once it has ended */
+    struct mk__h2_settings initial_settings;       /* settings at its start; used after HTTP/2 was switched off */
+    struct mk__h2_stream *head_stream;             /* the stream whose head is being received */
+    struct mk__h2_stream *current;                 /* the stream that may send DATA now */
+    struct mk__h2_head_buf *head_buf;              /* buffer of that head */
+    struct mk__h2_priority_update priority_update; /* the PRIORITY_UPDATE frame that is being received */
+    int32_t last_id, skipped_from; /* highest stream number of the client; first number of those that it skipped last */
+    uint32_t batch;                /* bytes to collect for one write; fewer while the client is slow */
+    uint32_t sent;                 /* body bytes sent in this turn */
+    uint32_t frame_at;             /* offset in the output of the frame that is being written */
+    uint32_t settings_version;     /* version of the settings at its start; newer settings shut it down */
+    uint32_t error_code;           /* RFC 9113 section 7; valid once `terminated` is set */
     uint8_t shutdown;              /* enum mk__h2_shutdown */
-    uint32_t heads_since_notice;   /* heads that came since the warning */
-    struct mk_timer grace_timer;   /* after the warning, for who has nothing under way; armed once */
-    uint64_t acks_max;             /* to PING and SETTINGS that may wait */
-    uint32_t continuations;        /* of the head that comes */
-    bool frame_counted;            /* the frame that comes has been noted already */
-    uint64_t window_updates;       /* of windows, so far */
-    uint64_t stray_resets;         /* resets of streams that are closed already */
-    bool out_full;                 /* the output is full */
-    bool data_requested;           /* nghttp2 has asked for the current stream's bytes */
-    bool turn_again;               /* others first */
-    bool grace_over;               /* the moment is over */
-    bool close_requested;          /* by a handler: mk_response_close_connection() */
-    bool receiving;                /* nghttp2 is reading */
-    bool terminated;               /* nothing more is read of it */
+    uint32_t heads_since_notice;   /* heads received since the shutdown notice */
+    struct mk_timer grace_timer;   /* grace period of an idle connection after the shutdown notice; armed once */
+    uint64_t acks_max;             /* limit of queued acknowledgements */
+    uint32_t continuations;        /* CONTINUATION frames of the current head */
+    bool frame_counted;            /* the current frame was counted as a flood already */
+    uint64_t window_updates;       /* WINDOW_UPDATE frames received */
+    uint64_t stray_resets;         /* resets received for closed streams */
+    bool out_full;                 /* the output has no room for the next frame */
+    bool data_requested;           /* nghttp2 has asked for DATA of the current stream */
+    bool turn_again;               /* another turn is needed; other connections run first */
+    bool grace_over;               /* the grace period has expired */
+    bool close_requested;          /* a handler called mk_response_close_connection() */
+    bool receiving;                /* nghttp2 is processing input */
+    bool terminated;               /* the session was terminated; no more input is read */
 };
 
 enum {
-    MK__H2_FRAME_BYTES = 16 * 1024, /* of a DATA frame's payload, at most */
+    MK__H2_FRAME_BYTES = 16 * 1024, /* largest payload of a DATA frame */
     MK__H2_FRAME_HEAD_BYTES = 9,
-    MK__H2_SETTINGS_ENTRY_BYTES = 6, /* of a SETTINGS frame */
+    MK__H2_SETTINGS_ENTRY_BYTES = 6, /* size of an entry of a SETTINGS frame */
     MK__H2_OUT_BYTES = 4 * (MK__H2_FRAME_BYTES + MK__H2_FRAME_HEAD_BYTES),
 };
 
-/* Connections of a worker, or streams, that were ended for one deed. */
+/* How many connections or streams of a worker were ended for one kind of flood. */
 struct mk__h2_flood_stats {
-    uint64_t ended, unlogged; /* in all; since the last line */
+    uint64_t ended, unlogged; /* in total; since the last log line */
     uint64_t logged_ms;
 };
 
-/* What a worker's connections share. */
+/* Data that the HTTP/2 connections of a worker share. */
 struct mk__h2_shared {
     struct mk__scratch out;
-    struct mk__h2_head_buf *head_buf; /* NULL: lent */
+    struct mk__h2_head_buf *head_buf; /* NULL: a connection uses it */
     void *callbacks, *options;        /* nghttp2's */
     struct mk__h2_flood_stats flood_stats[MK__H2_FLOODS];
 };
@@ -153,18 +152,18 @@ static inline struct mk__h2_shared *mk__h2_shared_of(const struct mk__h2 *h2)
     return h2->conn->http->second_shared;
 }
 
-/* ── session.c: the life of a connection ── */
+/* ── session.c: opening and closing ── */
 
-/* Begins to speak it. 0 or -ENOMEM. */
+/* Starts the HTTP/2 session of a connection. Returns 0 or -ENOMEM. */
 int mk__h2_open(struct mk__conn *c);
-/* The version of nghttp2: "1.52.0" */
+/* Returns the version of libnghttp2: "1.52.0". */
 const char *mk__h2_library_version(void);
-/* Frees everything; exchanges that are not complete end as aborted. */
+/* Frees the session; incomplete exchanges end as aborted. */
 void mk__h2_close(struct mk__conn *c);
-/* Frees what the worker's connections share. */
+/* Frees the data that the connections of a worker share. */
 void mk__h2_release_shared(struct mk__context *http);
 
-/* ── session.c: what goes over the wire ── */
+/* ── session.c: frames ── */
 
 /* RFC 9113 section 7 */
 enum mk__h2_error {
@@ -174,48 +173,55 @@ enum mk__h2_error {
     MK__H2_ERR_ENHANCE_YOUR_CALM = 11,
 };
 
+/* Passes received bytes to nghttp2. */
 void mk__h2_receive(struct mk__h2 *h2, struct mk_str in);
-/* The next frame, until the next call; empty: there is none, or mk__h2_send_read_body() has stopped it. 0 or -EIO. */
+/*
+ * Gets the next frame to send, valid until the next call. It is empty if there is none, or if mk__h2_send_read_body()
+ * has stopped it. Returns 0 or -EIO.
+ */
 int mk__h2_next_frame(struct mk__h2 *h2, struct mk_str *ret_frame);
-/* A stream of the client that is there; NULL: none. */
+/* Returns an open stream of the client, or NULL. */
 struct mk__h2_stream *mk__h2_find_stream(const struct mk__h2 *h2, int32_t id);
-/* Is there anything to read or write yet? */
+/* Returns whether the session has anything left to read or write. */
 bool mk__h2_wants_io(const struct mk__h2 *h2);
-/* What the client takes of a stream; of all together: 0. */
+/* Returns the client's window for a stream, or for the connection (`id` 0). */
 int32_t mk__h2_remote_window(const struct mk__h2 *h2, int32_t id);
-/* The stream's body may be asked for again. */
+/* Lets nghttp2 ask for the stream's body again. */
 void mk__h2_resume_data(struct mk__h2_stream *s);
-/* The connection ends, whatever is under way. */
+/* Terminates the connection with GOAWAY; its streams are not completed. */
 void mk__h2_terminate(struct mk__h2 *h2, enum mk__h2_error error);
-/* No more requests but those that are on their way to us; then not even those. RFC 9113 section 6.8. */
+/*
+ * Send the shutdown notice, after which requests in flight are still accepted, and then the final GOAWAY. RFC 9113
+ * section 6.8.
+ */
 void mk__h2_submit_shutdown_notice(struct mk__h2 *h2);
 void mk__h2_submit_goaway(struct mk__h2 *h2);
 
-/* Sends the response's head; `interim`: 100, and nothing else. 0 or -ENOMEM. */
+/* Sends the response's head, or with `interim` just a 100. Returns 0 or -ENOMEM. */
 int mk__h2_submit_head(struct mk__h2_stream *s, bool interim);
-/* Gives bytes of the client's body free, so that it may send as many again. */
+/* Opens the window for the client by the number of bytes that were consumed. */
 void mk__h2_consume(struct mk__h2_stream *s, size_t bytes);
-/* Ends the stream before its time; without an error once the answer has left. */
+/* Resets the stream: with INTERNAL_ERROR if it has failed, or with NO_ERROR after the response. */
 void mk__h2_reset_stream(struct mk__h2_stream *s, bool failed);
 
 /* ── flood.c ── */
 
-/* The client has done something that it must not do too often. */
+/* Counts an event, and terminates the connection if it exceeds the limit. */
 void mk__h2_flood_count(struct mk__h2 *h2, enum mk__h2_flood flood);
-/* That is the end: it has done so more than `most` times. The log tells it, but not each time. */
+/* Logs the flood, which has exceeded the limit `most`, and terminates the connection. */
 void mk__h2_flood_terminate(struct mk__h2 *h2, enum mk__h2_flood flood, uint64_t most);
-/* Its connection, or one of its streams, ends for that in another way: the log tells it, but not each time. */
+/* Logs a flood that ends the connection or a stream in another way. Each kind is logged at most once in ten seconds. */
 void mk__h2_flood_log(struct mk__h2 *h2, enum mk__h2_flood flood, uint64_t most);
-/* Answers to PING and SETTINGS that may wait for the client: more than it may ask for within ten seconds. */
+/* Returns how many acknowledgements of PING and SETTINGS may be queued: more than the rates allow in ten seconds. */
 uint64_t mk__h2_flood_acks_max(const struct mk__h2 *h2);
-/* How many connections and streams were ended, into the log; if there were any. */
+/* Logs how many connections and streams were ended for each kind of flood, if there were any. */
 void mk__h2_flood_log_totals(const struct mk__context *http);
-/* A frame of the client begins: is it of any use? */
+/* Checks the header of a frame from the client for floods. */
 void mk__h2_flood_check_frame(struct mk__h2 *h2, uint8_t type, size_t bytes, int32_t stream_id, bool end_stream);
 
 /* ── recv.c ── */
 
-/* Types of frames: RFC 9113 section 6, RFC 9218 section 7.1. */
+/* Frame types: RFC 9113 section 6, RFC 9218 section 7.1. */
 enum {
     MK__H2_FRAME_HEADERS = 1,
     MK__H2_FRAME_PRIORITY = 2,
@@ -227,27 +233,33 @@ enum {
     MK__H2_FRAME_PRIORITY_UPDATE = 16,
 };
 
-/* A frame of the client begins. */
+/* Checks a frame from the client; called with its header, before its payload. */
 void mk__h2_recv_frame(struct mk__h2 *h2, uint8_t type, size_t bytes, int32_t stream_id, bool end_stream);
-/* A head begins, h2->head_stream: its stream; NULL: no memory. */
+/* Starts to receive a head (h2->head_stream). Returns its stream; NULL without memory. */
 struct mk__h2_stream *mk__h2_recv_begin_head(struct mk__h2 *h2, int32_t id);
 /*
- * It begins another stream than the ones it may have: that one is refused; or it `knows_limit` the limit, and it is the
- * end. `knows_limit` is certain only where as many streams are there.
+ * Logs a stream that exceeds the limit of concurrent streams: it is refused, or if the client `knows_limit` the
+ * connection is closed. `knows_limit` is certain only if as many streams are open.
  */
 void mk__h2_recv_excess_stream(struct mk__h2 *h2, bool knows_limit);
-/* A field, of that head or of trailers. */
+/* Adds a field to the current head. Fields of trailers are ignored. */
 void mk__h2_recv_header(struct mk__h2 *h2, int32_t stream_id, struct mk_str name, struct mk_str value);
-/* All fields of that head are there. */
+/* Ends the current head and starts the request. */
 void mk__h2_recv_end_head(struct mk__h2 *h2, bool end_stream);
-/* A whole frame that is neither HEADERS nor DATA; `increment` is that of a WINDOW_UPDATE. */
+/* Handles a complete frame other than HEADERS and DATA; `increment`: of a WINDOW_UPDATE. */
 void mk__h2_recv_control(struct mk__h2 *h2, uint8_t type, int32_t stream_id, bool ack, int32_t increment);
-/* Of the payload of a PRIORITY_UPDATE; what is longer than h2->priority_update says nothing that we know. */
+/*
+ * Adds a chunk of the payload of a PRIORITY_UPDATE. Bytes beyond h2->priority_update, which hold nothing that this
+ * server knows, are ignored.
+ */
 void mk__h2_recv_priority_update(struct mk__h2 *h2, struct mk_str chunk);
 
 /* ── send.c ── */
 
-/* The next bytes of a body go right behind the place of their frame's head. */
+/*
+ * Reads the next body bytes of a stream into the output, leaving room for the frame header before them. DEFERRED: not
+ * now; FULL: the output must be flushed first.
+ */
 enum mk__h2_read_result {
     MK__H2_READ_MORE,
     MK__H2_READ_LAST,
@@ -257,36 +269,42 @@ enum mk__h2_read_result {
 };
 enum mk__h2_read_result mk__h2_send_read_body(struct mk__h2 *h2, struct mk__h2_stream *s, size_t size,
                                               size_t *ret_bytes);
-/* And this is the head. */
+/* Writes the frame header into that room. */
 void mk__h2_send_put_frame_head(struct mk__h2 *h2, const void *head, size_t bytes);
-/* Of h2->grace_timer: it is over. */
+/* Callback of h2->grace_timer. */
 void mk__h2_send_on_grace_timer(struct mk_timer *timer);
 
 /* ── stream.c ── */
 
+/* Creates a stream without a request. Returns NULL without memory. */
 struct mk__h2_stream *mk__h2_stream_new(struct mk__h2 *h2, int32_t id);
-/* nghttp2 has forgotten it. */
+/* Frees a stream that nghttp2 has closed. */
 void mk__h2_stream_free(struct mk__h2_stream *s);
-/* The head is there, or `status` refuses it, then perhaps without a head; more follows unless `recv_ended`. */
+/*
+ * Starts the exchange with its complete head. A `status` other than 0 rejects the request; `head` may then be empty.
+ * More follows unless `recv_ended`.
+ */
 void mk__h2_stream_begin(struct mk__h2_stream *s, struct mk_str head, int status);
+/* Receives body bytes: passes them to the handler, keeps or discards them. */
 void mk__h2_stream_data(struct mk__h2_stream *s, struct mk_str chunk);
+/* Receives the end of the body. */
 void mk__h2_stream_data_end(struct mk__h2_stream *s);
-/* Something has changed: goes on as far as that leads. */
+/* Continues the exchange after a change, as far as possible. */
 void mk__h2_stream_step(struct mk__h2_stream *s);
-/* Takes bytes that have come and nobody has taken: the count. */
+/* Takes received body bytes. Returns their number. */
 size_t mk__h2_stream_read(struct mk__h2_stream *s, void *to, size_t size);
-/* Our last byte has left. */
+/* Ends the exchange: the last byte of the response was sent. */
 void mk__h2_stream_complete(struct mk__h2_stream *s);
-/* Would its handler take more of the body? */
+/* Returns whether the handler takes body bytes now, or they are discarded. */
 bool mk__h2_stream_wants_body(const struct mk_request *req);
 
 /* ── timeout.c ── */
 
-/* Of a new stream. */
+/* Initializes the timer of a new stream. */
 void mk__h2_timeout_init(struct mk__h2_stream *s);
-/* It waits for that from now on; the timer is armed. */
+/* Changes the state and arms the timer. */
 void mk__h2_timeout_enter(struct mk__h2_stream *s, enum mk__h2_stream_state state);
-/* Finds out what it waits for, at the end of a turn. */
+/* Finds the state of a stream at the end of a turn. */
 void mk__h2_timeout_update(struct mk__h2_stream *s);
 
 #endif

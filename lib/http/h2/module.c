@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The object that HTTP/2 lies in (http/h2/core.h): what it calls of the server leads through the table that it is
- * given.
+ * The shared object of HTTP/2 (http/h2/core.h): its calls of server functions go through the table that it is given.
  */
 #include "http/h2/h2.h"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The lists of http/h2/priority.h. Those that are not incremental stand before those that are, by their numbers.
+ * The lists of http/h2/priority.h. In a list, streams that are not incremental precede those that are, in the order of
+ * their numbers.
  */
 #include "http/h2/priority.h"
 
@@ -38,7 +39,7 @@ void mk__h2_scheduler_take_early(const struct mk__h2_scheduler *o, struct mk__h2
         }
 }
 
-/* The first that comes after it, or the end of the list. */
+/* Returns the first stream that follows `p`, or the end of the list. */
 static struct mk_list *find_position(struct mk_list *list, const struct mk__h2_priority *p)
 {
     struct mk_list *n, *save;
@@ -83,7 +84,7 @@ struct mk__h2_priority *mk__h2_scheduler_pick(const struct mk__h2_scheduler *o,
     return NULL;
 }
 
-/* One member of the dictionary (RFC 8941 section 3.2), without its parameters. */
+/* Reads a member of the dictionary (RFC 8941 section 3.2), without its parameters. */
 static void read_member(struct mk_str member, uint8_t *urgency, bool *incremental)
 {
     const char *end = memchr(member.p, ';', member.len);

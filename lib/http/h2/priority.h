@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Whose bytes leave first (RFC 9218): the most urgent streams; among those of one urgency each that is not incremental
- * whole, in the order of the requests, and the incremental ones in turn.
+ * Chooses the stream that sends next (RFC 9218): the most urgent one. Among streams of the same urgency, those that are
+ * not incremental are sent completely, in the order of the requests; then the incremental ones in turn.
  */
 #ifndef MK_HTTP_H2_PRIORITY_H
 #define MK_HTTP_H2_PRIORITY_H
@@ -11,44 +11,44 @@
 
 #include <stdint.h>
 
-enum { MK__H2_URGENCIES = 8, MK__H2_URGENCY_DEFAULT = 3 /* of those who do not say */ };
+enum { MK__H2_URGENCIES = 8, MK__H2_URGENCY_DEFAULT = 3 /* if the client sets none */ };
 
-/* A stream's place. */
+/* A stream in the scheduler. */
 struct mk__h2_priority {
-    struct mk_list node; /* in order->ready[urgency], while it has something to send */
+    struct mk_list node; /* in scheduler->ready[urgency], while it has something to send */
     int32_t id;
     uint8_t urgency;
     bool incremental;
-    bool updated; /* by a frame, which counts more than the field */
+    bool updated; /* set by a PRIORITY_UPDATE frame, which overrides the header */
 };
 
 enum { MK__H2_EARLY_MAX = 8 };
 
 struct mk__h2_scheduler {
     struct mk_list ready[MK__H2_URGENCIES];
-    struct mk__h2_priority early[MK__H2_EARLY_MAX]; /* of streams that are still to come */
-    unsigned n_early;                               /* so far */
+    struct mk__h2_priority early[MK__H2_EARLY_MAX]; /* of streams that have not started */
+    unsigned n_early;                               /* how many there were so far */
 };
 
 void mk__h2_scheduler_init(struct mk__h2_scheduler *o);
-/* The place of stream `id`, which is not in the order yet. */
+/* Initializes the entry of stream `id`, which has nothing to send yet. */
 void mk__h2_priority_init(struct mk__h2_priority *p, int32_t id);
-/* The place of a stream that is still to come, for as long as no more than a few are remembered after it. */
+/* Returns an entry for a stream that has not started. Only the last MK__H2_EARLY_MAX of them are kept. */
 struct mk__h2_priority *mk__h2_scheduler_put_early(struct mk__h2_scheduler *o, int32_t id);
-/* It has come: takes what was remembered. */
+/* Applies the priority that was kept for a stream when it starts. */
 void mk__h2_scheduler_take_early(const struct mk__h2_scheduler *o, struct mk__h2_priority *p);
-/* Has something to send from now on; or no more. Either may be said twice. */
+/* Add or remove a stream: it has something to send, or not. Either may be called twice. */
 void mk__h2_scheduler_add(struct mk__h2_scheduler *o, struct mk__h2_priority *p);
 void mk__h2_scheduler_remove(struct mk__h2_priority *p);
-/* Sent a frame: the others of its kind are next. */
+/* After a frame of an incremental stream: the other incremental ones of its urgency are next. */
 void mk__h2_scheduler_rotate(struct mk__h2_scheduler *o, struct mk__h2_priority *p);
-/* The first of whom `may(p, ctx)` is true; NULL: none. */
+/* Returns the first stream for which `may(p, ctx)` is true, or NULL. */
 struct mk__h2_priority *mk__h2_scheduler_pick(const struct mk__h2_scheduler *o,
                                               bool (*may)(struct mk__h2_priority *p, void *ctx), void *ctx);
 
 /*
- * What a Priority field or frame says ("u=5, i"); what it does not say, or says in a way that cannot be read, stays the
- * default (section 4). Moves a place that is in the order.
+ * Sets the priority from a Priority header or frame ("u=5, i"). Missing or invalid parameters get their defaults
+ * (section 4). Moves a stream that has something to send.
  */
 void mk__h2_priority_parse(struct mk__h2_scheduler *o, struct mk__h2_priority *p, struct mk_str field);
 

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What arrives on a connection of HTTP/2 (http/h2/h2.h) and is no stream's yet: the numbers of streams, heads, and the
+ * Input of an HTTP/2 connection that does not belong to an open stream (http/h2/h2.h): stream numbers, heads, and
  * frames that carry neither head nor body.
  */
 #include "http/h2/h2.h"
 
 #include "http/h2/alloc.h"
 
-enum { HPACK_BOMB_FACTOR = 4 /* so many heads too large, and it is an attack */ };
+enum { HPACK_BOMB_FACTOR = 4 /* a head of this many times the limit is an attack */ };
 
 /*
- * A number that the client has left out is that of a closed stream: RFC 9113 section 5.1.1. nghttp2 cannot tell it from
- * a stream that was there once, and lets it pass.
+ * Terminates the connection if the stream number is one that the client has skipped: RFC 9113 section 5.1.1 makes these
+ * closed streams. nghttp2 cannot distinguish them from streams that were used, and accepts the frame.
  */
 static void check_stream_id(struct mk__h2 *h2, int32_t id)
 {
@@ -46,7 +46,7 @@ struct mk__h2_stream *mk__h2_recv_begin_head(struct mk__h2 *h2, int32_t id)
 void mk__h2_recv_excess_stream(struct mk__h2 *h2, bool knows_limit)
 {
     struct mk_list *n, *save;
-    int64_t most = h2->initial_settings.streams_max, count = 0; /* that of the beginning, which the client was told */
+    int64_t most = h2->initial_settings.streams_max, count = 0; /* the limit that was announced to the client */
     if (!knows_limit) {
         mk__h2_flood_log(h2, MK__H2_FLOOD_REFUSED, (uint64_t)most);
         return;
@@ -60,7 +60,7 @@ void mk__h2_recv_excess_stream(struct mk__h2 *h2, bool knows_limit)
 void mk__h2_recv_header(struct mk__h2 *h2, int32_t stream_id, struct mk_str name, struct mk_str value)
 {
     if (!h2->head_stream || h2->head_stream->id != stream_id)
-        return; /* trailers: nobody reads them */
+        return; /* trailers are ignored */
     struct mk__h2_request_head *head = &h2->head_buf->head;
     mk__h2_request_head_add(head, name, value);
     uint64_t most = HPACK_BOMB_FACTOR * (uint64_t)h2->head_buf->size;
@@ -82,7 +82,7 @@ void mk__h2_recv_end_head(struct mk__h2 *h2, bool end_stream)
     if (settings->requests_max && h2->conn->requests >= settings->requests_max)
         mk__h2_submit_shutdown_notice(h2);
     if (h2->shutdown == MK__H2_SHUTDOWN_NOTICE && h2->heads_since_notice++ > h2->initial_settings.streams_max)
-        mk__h2_submit_goaway(h2); /* more than can have been on their way */
+        mk__h2_submit_goaway(h2); /* more requests than can have been in flight */
 }
 
 /* ── PRIORITY_UPDATE: RFC 9218 section 7.1 ── */
@@ -95,7 +95,7 @@ void mk__h2_recv_priority_update(struct mk__h2 *h2, struct mk_str chunk)
     u->len += (uint8_t)n;
 }
 
-/* h2->priority_update is whole; it came on this stream. */
+/* Applies the complete h2->priority_update, received on `stream_id`. */
 static void apply_priority_update(struct mk__h2 *h2, int32_t stream_id)
 {
     struct mk__h2_priority_update u = h2->priority_update;
@@ -108,13 +108,13 @@ static void apply_priority_update(struct mk__h2 *h2, int32_t stream_id)
     }
     struct mk__h2_stream *s = mk__h2_find_stream(h2, id);
     if (!s && id <= h2->last_id)
-        return; /* it has been and gone */
+        return; /* the stream is closed */
     struct mk__h2_priority *priority = s ? &s->priority : mk__h2_scheduler_put_early(&h2->scheduler, id);
     mk__h2_priority_parse(&h2->scheduler, priority, mk_str((const char *)u.bytes + 4, u.len - 4u));
     priority->updated = true;
 }
 
-/* ── frames of a few bytes ── */
+/* ── control frames ── */
 
 static void on_ping(struct mk__h2 *h2, bool ack)
 {

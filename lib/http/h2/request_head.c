@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Writing the head of http/h2/request_head.h. Which fields may come at all, and that none holds the end of a line, has
- * been checked before (nghttp2) and is checked once more by the parser.
+ * Writes the head of http/h2/request_head.h. nghttp2 has checked before which fields are allowed and that none contains
+ * a line break; the parser checks it again.
  */
 #include "http/h2/request_head.h"
 
@@ -16,7 +16,7 @@ static void put_str(struct mk__h2_request_head *h, struct mk_str s)
     h->len += (uint32_t)s.len;
 }
 
-/* Moves a value behind everything else, where it stays until the head is read. */
+/* Copies a value to the end of the buffer, where it stays until the head is read. */
 static struct mk_str keep_value(struct mk__h2_request_head *h, struct mk_str s)
 {
     if (s.len > h->pseudo_at - h->len) {
@@ -83,28 +83,28 @@ void mk__h2_request_head_add(struct mk__h2_request_head *h, struct mk_str name, 
         return;
     if (!h->begun)
         begin_head(h);
-    /* the authority says it already: RFC 9113 section 8.3.1; two that differ are two hosts, which the parser refuses */
+    /* Host repeats the authority (RFC 9113 section 8.3.1); if it differs, the parser refuses the two hosts. */
     if (h->authority.len && mk_str_eq(name, MK_STR("host")) && mk_str_ieq(value, h->authority))
         return;
     h->has_length |= mk_str_eq(name, MK_STR("content-length"));
     put_field(h, name, value);
 }
 
-/* A path in origin form, or the asterisk of OPTIONS; of a scheme that we serve. CONNECT alone has neither. */
+/* Returns whether the target is a path or `*` (OPTIONS), with a scheme that is served. CONNECT has neither. */
 static bool is_valid_target(const struct mk__h2_request_head *h)
 {
-    bool is_ours = !h->scheme.len || mk_str_ieq(h->scheme, MK_STR("http")) || mk_str_ieq(h->scheme, MK_STR("https"));
+    bool is_served = !h->scheme.len || mk_str_ieq(h->scheme, MK_STR("http")) || mk_str_ieq(h->scheme, MK_STR("https"));
     bool is_asterisk = mk_str_eq(h->method, MK_STR("OPTIONS")) && mk_str_eq(h->path, MK_STR("*"));
     if (mk_str_eq(h->method, MK_STR("CONNECT")) && !h->protocol.len)
         return true;
-    return is_ours && (is_asterisk || mk_str_starts(h->path, MK_STR("/")));
+    return is_served && (is_asterisk || mk_str_starts(h->path, MK_STR("/")));
 }
 
 int mk__h2_request_head_end(struct mk__h2_request_head *h, bool body, struct mk_str *ret_head)
 {
     if (!h->begun)
         begin_head(h);
-    bool is_tunnel = mk_str_eq(h->method, MK_STR("CONNECT")); /* what follows is no body */
+    bool is_tunnel = mk_str_eq(h->method, MK_STR("CONNECT")); /* a tunnel has no body */
     if (body && !h->has_length && !is_tunnel)
         put_field(h, MK_STR("transfer-encoding"), MK_STR("chunked"));
     put_str(h, MK_STR("\r\n"));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The answer of http/h2/response.h: framing is decided as in h1/send.c, but what ends a body is its last frame.
+ * Sends responses (http/h2/response.h). Framing is decided as in h1/send.c, but the last frame ends a body.
  */
 #include "http/h2/response.h"
 
@@ -15,11 +15,11 @@
 static void decide_framing(struct mk__h2_stream *s)
 {
     struct mk_request *req = s->req;
-    /* whoever answers 200 to an extended CONNECT has a tunnel, or the client would take what follows for one */
+    /* a 2xx to an extended CONNECT without a tunnel is an error: the client would take what follows for tunnel data */
     if (s->extended_connect && !req->tunnel && req->status < 300)
         mk__response_reset_to_status(req, 501);
     if (req->tunnel) {
-        req->status = 200; /* 101 is no status of HTTP/2: RFC 8441 section 4 */
+        req->status = 200; /* HTTP/2 has no status 101: RFC 8441 section 4 */
         s->has_body = true;
         return;
     }
@@ -56,7 +56,7 @@ void mk__h2_response_begin(struct mk__h2_stream *s)
 
 /* ── the body ── */
 
-/* Fills `to` from whatever stands last: the filters or the queue. */
+/* Fills `to` from the last filter, or without filters from the queue of parts. Results as mk__parts_read(). */
 static ssize_t read_body_bytes(struct mk__h2_stream *s, char *to, size_t size)
 {
     struct mk_request *req = s->req;
@@ -64,11 +64,11 @@ static ssize_t read_body_bytes(struct mk__h2_stream *s, char *to, size_t size)
         return mk__parts_read(&s->parts, to, size);
     ssize_t n = mk__filter_read_output(req, to, size);
     if (n == 0 && (req->first || !req->ended))
-        return -EPIPE; /* the filters have ended before the parts did */
+        return -EPIPE; /* the filters ended before the parts did */
     return n;
 }
 
-/* Is all of the body here? Those who make it as they go, generators and filters, tell it by their next 0. */
+/* Returns whether the whole body was read. Generators and filters report their end only by returning 0. */
 static bool is_body_complete(const struct mk__h2_stream *s)
 {
     struct mk_request *req = s->req;
@@ -79,7 +79,7 @@ static bool is_body_complete(const struct mk__h2_stream *s)
     return !req->first;
 }
 
-/* They may read so much again. */
+/* Renews the filters' limit of bytes per turn. */
 static void renew_filters(struct mk__h2_stream *s)
 {
     uint64_t turn = s->req->http->loop->turns;
@@ -133,7 +133,7 @@ static void add_header(struct mk__h2_headers *f, struct mk_str name, struct mk_s
         f->items[f->n++] = (struct mk__header){name, value};
 }
 
-/* What belongs to a connection of HTTP/1: RFC 9113 section 8.2.2. */
+/* Returns whether a field belongs to an HTTP/1 connection: RFC 9113 section 8.2.2. */
 static bool is_hop_by_hop(struct mk_str name)
 {
     static const struct mk_str own[] = {MK_STR("upgrade"), MK_STR("proxy-connection"), MK_STR("keep-alive")};
@@ -143,7 +143,7 @@ static bool is_hop_by_hop(struct mk_str name)
     return false;
 }
 
-/* Those of HTTP/1 connections stay here. */
+/* Adds headers, except those of HTTP/1 connections. */
 static void add_headers(struct mk__h2_headers *f, const struct mk__header *items, unsigned n)
 {
     for (unsigned i = 0; i < n; i++)
@@ -160,7 +160,7 @@ bool mk__h2_response_trailers(const struct mk__h2_stream *s, struct mk__h2_heade
     return f->n;
 }
 
-/* "Server: Monkey\r\nDate: ...\r\n" */
+/* Adds the headers of lines such as "Server: Monkey\r\nDate: ...\r\n". */
 static void add_header_lines(struct mk__h2_headers *f, struct mk_str lines)
 {
     while (lines.len) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A response on its way to a stream of HTTP/2 (RFC 9113 section 8.1): its fields, and the bytes of its body.
+ * The response on an HTTP/2 stream (RFC 9113 section 8.1): its header fields and the bytes of its body.
  */
 #ifndef MK_HTTP_H2_RESPONSE_H
 #define MK_HTTP_H2_RESPONSE_H
@@ -15,15 +15,16 @@ struct mk__h2_headers {
     char status[8], length[24];
 };
 
-/* The response begins: its head leaves, its body will be asked for if it has one. */
+/* Starts the response: runs the hooks and sends the head. nghttp2 asks for the body later. */
 void mk__h2_response_begin(struct mk__h2_stream *s);
-/* What its head says; `interim`: 100, and nothing else. Lives as long as both. */
+/* Fills `f` with the fields of the head, or with `interim` of a 100. They are valid as long as `f` and the stream. */
 void mk__h2_response_headers(const struct mk__h2_stream *s, bool interim, struct mk__h2_headers *f);
-/* The fields behind its body; false: there are none. */
+/* Fills `f` with the trailers. Returns false if there are none. */
 bool mk__h2_response_trailers(const struct mk__h2_stream *s, struct mk__h2_headers *f);
 /*
- * The next bytes of the body: the count, and whether they are the last; 0 and not the end: there are none yet; -EBUSY:
- * others first; another -errno: it cannot be completed.
+ * Reads the next bytes of the body; `*ret_end`: they are the last ones.
+ * Returns their number, which may be 0 if none are ready, -EBUSY (other connections run first) or another -errno (the
+ * body cannot be completed).
  */
 ssize_t mk__h2_response_read(struct mk__h2_stream *s, char *to, size_t size, bool *ret_end);
 

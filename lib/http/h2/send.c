@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The turns of a connection that speaks HTTP/2 (http/h2/h2.h): what is read, which stream's DATA leaves next, and at
- * which wait a turn ends. Only the stream whose turn it is may be read, so that nghttp2 has nothing to choose from.
+ * The turns of an HTTP/2 connection (http/h2/h2.h): reads input, chooses the stream whose DATA is sent next, and finds
+ * the connection's state at the end of a turn. nghttp2 may read only the chosen stream, so that it makes no choice
+ * itself.
  */
 #include "http/h2/h2.h"
 
@@ -14,7 +15,7 @@
 
 enum {
     BATCH_BYTES_MIN = MK__H2_FRAME_BYTES,
-    TURN_READ_BYTES = 64 * 1024, /* of one connection, then others have their turn */
+    TURN_READ_BYTES = 64 * 1024, /* read from one connection per turn */
     TURN_SENT_BYTES = 256 * 1024,
 };
 
@@ -40,8 +41,8 @@ static bool may_send(struct mk__h2_priority *priority, void *ctx)
     return mk__h2_remote_window(s->h2, s->id) > 0 || s->req->bodyless;
 }
 
-/* nghttp2 would send of this one: is it its turn? */
-static bool is_its_turn(struct mk__h2 *h2, struct mk__h2_stream *s)
+/* Returns whether a stream that nghttp2 would send may send now. */
+static bool may_send_now(struct mk__h2 *h2, struct mk__h2_stream *s)
 {
     if (!s->req)
         return false;
@@ -62,7 +63,7 @@ enum mk__h2_read_result mk__h2_send_read_body(struct mk__h2 *h2, struct mk__h2_s
 {
     struct mk__scratch *out = &mk__h2_shared_of(h2)->out;
     bool is_end;
-    if (!is_its_turn(h2, s)) {
+    if (!may_send_now(h2, s)) {
         s->deferred = true;
         return MK__H2_READ_DEFERRED;
     }
@@ -79,7 +80,7 @@ enum mk__h2_read_result mk__h2_send_read_body(struct mk__h2 *h2, struct mk__h2_s
         return MK__H2_READ_FAILED;
     }
     if (n <= 0 && !is_end) {
-        mk__h2_scheduler_remove(&s->priority); /* until it is woken */
+        mk__h2_scheduler_remove(&s->priority); /* until it is woken again */
         if (n == -EBUSY)
             s->req->protocol->wake(s->req);
         s->deferred = true;
@@ -106,7 +107,7 @@ void mk__h2_send_put_frame_head(struct mk__h2 *h2, const void *head, size_t byte
     out->len = h2->frame_at + MK__H2_FRAME_HEAD_BYTES + bytes;
 }
 
-/* Lets the next stream send; false: there is none that could. */
+/* Chooses the next stream to send. Returns false if there is none. */
 static bool choose_stream(struct mk__h2 *h2)
 {
     if (h2->sent >= TURN_SENT_BYTES) {
@@ -126,7 +127,7 @@ static bool choose_stream(struct mk__h2 *h2)
     return true;
 }
 
-/* Bodies may have filled the output in the meantime. */
+/* Appends a frame; flushes the output first if bodies have filled it. Returns 0, MK_AGAIN or -errno. */
 static int put_frame(struct mk__h2 *h2, struct mk_str frame)
 {
     struct mk__scratch *out = &mk__h2_shared_of(h2)->out;
@@ -138,14 +139,14 @@ static int put_frame(struct mk__h2 *h2, struct mk_str frame)
     return r == MK_AGAIN ? flush_out(h2, 0) : 0;
 }
 
-/* Frames into the output: 0, when there are no more; MK_AGAIN when the client takes none; -errno. */
+/* Writes frames to the output until there are no more. Returns 0, MK_AGAIN (the socket is full) or -errno. */
 static int produce_frames(struct mk__h2 *h2)
 {
     struct mk__scratch *out = &mk__h2_shared_of(h2)->out;
     for (;;) {
         struct mk_str frame;
         if (out->len >= h2->batch || out->size - out->len < MK__H2_FRAME_BYTES + MK__H2_FRAME_HEAD_BYTES) {
-            int r = flush_out(h2, 0); /* whether there is more shows only now */
+            int r = flush_out(h2, 0); /* only nghttp2 knows whether there are more frames */
             if (r != 0)
                 return r;
         }
@@ -159,7 +160,7 @@ static int produce_frames(struct mk__h2 *h2)
             continue;
         if (h2->out_full)
             continue;
-        if (h2->current && !h2->data_requested) /* nghttp2 knows better: its windows, or its state */
+        if (h2->current && !h2->data_requested) /* nghttp2 cannot send it, because of a window or its state */
             mk__h2_scheduler_remove(&h2->current->priority);
         h2->current = NULL;
         if (!choose_stream(h2))
@@ -179,7 +180,7 @@ static int send_frames(struct mk__h2 *h2)
 
 /* ── turns ── */
 
-/* Reads what there is; false when the connection is of no use any more. */
+/* Reads the input. Returns false if the connection is unusable. */
 static bool receive_input(struct mk__h2 *h2)
 {
     struct mk__conn *c = h2->conn;
@@ -221,15 +222,16 @@ static bool has_streams(const struct mk__h2 *h2)
     return !mk_list_empty(&h2->streams);
 }
 
-/* It has had its answers, and nothing is on its way. */
+/* Returns whether all requests were answered and none is being received. */
 static bool is_idle(const struct mk__h2 *h2)
 {
     return !has_streams(h2) && !h2->head_stream && h2->conn->requests;
 }
 
 /*
- * It has been warned, and nothing is on its way, as far as we can see: it has a moment to answer our PING, whatever
- * else it sends, where it is urgent. Who came during the drain, which does not wait for it, may still ask.
+ * Returns whether an idle connection gets the grace period after the shutdown notice: it must answer the PING in it,
+ * whatever else it sends. Only in a drain or when a handler wants to close. A connection that was accepted during a
+ * drain may still send a request.
  */
 static bool can_close_idle(const struct mk__h2 *h2)
 {
@@ -239,7 +241,7 @@ static bool can_close_idle(const struct mk__h2 *h2)
            (c->requests || !c->accepted_in_drain);
 }
 
-static enum mk__conn_state conn_state_of(const struct mk__h2 *h2, int sent)
+static enum mk__conn_state find_conn_state(const struct mk__h2 *h2, int sent)
 {
     if (sent == MK_AGAIN)
         return MK__CONN_H2_WRITE;
@@ -250,7 +252,7 @@ static enum mk__conn_state conn_state_of(const struct mk__h2 *h2, int sent)
     return h2->conn->requests ? MK__CONN_IDLE : MK__CONN_NEW;
 }
 
-/* A client may take its time to leave, but nothing is heard any more, and its session holds a lot. */
+/* Closes the connection. While it lingers nothing is read, so the session, which uses much memory, is freed now. */
 static enum mk__conn_state close_session(struct mk__conn *c)
 {
     c->closing = c->unread_input = true;
@@ -266,21 +268,21 @@ static enum mk__conn_state end_turn(struct mk__h2 *h2, int sent)
     bool wants = mk__h2_wants_io(h2);
     if (sent < 0)
         return MK__CONN_CLOSED;
-    bool gone = c->sock.ended && !h2->turn_again; /* who sends no more takes what is there */
+    bool gone = c->sock.ended && !h2->turn_again; /* a client that has closed its side still gets the output */
     if (sent == 0 && (!wants || h2->terminated || gone))
         return close_session(c);
     if (sent != 0 && h2->terminated && h2->grace_over && !c->requests)
-        return MK__CONN_CLOSED; /* it does not take a word of ours, nor has it asked for any */
+        return MK__CONN_CLOSED; /* it reads nothing and has sent no request */
     if (can_close_idle(h2) && !h2->grace_timer.deadline_ms)
         mk_timer_arm(c->http->loop, &h2->grace_timer, MK__CONN_DRAIN_GRACE_MS);
     h2->turn_again |= h2->grace_over && can_close_idle(h2) && !h2->terminated;
     update_stream_states(h2);
     if (h2->turn_again || !mk_list_empty(&h2->woken) || (c->sock.readable && !c->sock.ended && sent == 0))
         mk_task_schedule(c->http->loop, &c->task);
-    return conn_state_of(h2, sent);
+    return find_conn_state(h2, sent);
 }
 
-/* Streams that were taken over have no end of their own. */
+/* Tells the handlers of tunnels, which may never end, of the drain. */
 static void notify_tunnels(struct mk__h2 *h2)
 {
     struct mk_list *n, *save;
@@ -336,7 +338,7 @@ static enum mk__conn_state on_ready(struct mk__conn *c)
     return run_turn(c, MK_STR_NONE);
 }
 
-/* Nothing at all is taken: those that have not been told of, by their own timers, are ended with their connection. */
+/* The client reads nothing: logs the streams that are aborted with the connection before their own timeouts. */
 static void log_send_timeouts(struct mk__h2 *h2)
 {
     struct mk_list *n, *save;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * nghttp2's side of HTTP/2 (http/h2/h2.h): its frames become calls of recv.c and stream.c, and what those and
- * send.c say becomes frames. Nothing is decided here.
+ * The interface to nghttp2 (http/h2/h2.h): turns its frames into calls of recv.c and stream.c, and their calls into
+ * frames. Makes no decisions.
  */
 #include "http/h2/h2.h"
 
@@ -18,7 +18,7 @@ enum {
     CONNECTION_WINDOW_BYTES = 256 * 1024,
 };
 
-static nghttp2_session *session_of(const struct mk__h2 *h2)
+static nghttp2_session *get_session(const struct mk__h2 *h2)
 {
     return h2->session;
 }
@@ -40,7 +40,7 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
     mk__h2_alloc_put_head_buf(h2);
     if (h2->terminated)
         return 0;
-    if (h2->shutdown == MK__H2_SHUTDOWN_GOAWAY) { /* it may be asked again elsewhere: RFC 9113 section 8.7 */
+    if (h2->shutdown == MK__H2_SHUTDOWN_GOAWAY) { /* the client may repeat it elsewhere: RFC 9113 section 8.7 */
         nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id, NGHTTP2_REFUSED_STREAM);
         return 0;
     }
@@ -60,11 +60,11 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
     return 0;
 }
 
-/* ── frames of the client ── */
+/* ── frames from the client ── */
 
 struct mk__h2_stream *mk__h2_find_stream(const struct mk__h2 *h2, int32_t id)
 {
-    return id ? nghttp2_session_get_stream_user_data(session_of(h2), id) : NULL;
+    return id ? nghttp2_session_get_stream_user_data(get_session(h2), id) : NULL;
 }
 
 static void on_headers(struct mk__h2 *h2, const nghttp2_frame *frame, struct mk__h2_stream *s)
@@ -85,7 +85,7 @@ static void on_data(struct mk__h2 *h2, const nghttp2_frame *frame, struct mk__h2
         mk__h2_stream_data_end(s);
 }
 
-/* nghttp2 reads PRIORITY_UPDATE (RFC 9218 section 7.1) itself only where NO_RFC7540_PRIORITIES is announced. */
+/* nghttp2 parses PRIORITY_UPDATE (RFC 9218 section 7.1) only if NO_RFC7540_PRIORITIES was announced. */
 static int on_priority_update_chunk(nghttp2_session *session, const nghttp2_frame_hd *hd, const uint8_t *data,
                                     size_t len, void *ctx)
 {
@@ -157,7 +157,7 @@ static int on_stream_close(nghttp2_session *session, int32_t id, uint32_t code, 
     return 0;
 }
 
-/* ── frames of ours ── */
+/* ── frames to the client ── */
 
 static int on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, void *ctx)
 {
@@ -168,16 +168,16 @@ static int on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, v
     if (frame->hd.type == NGHTTP2_HEADERS && s && s->req && !s->req->head_bytes)
         s->req->head_bytes = (uint32_t)frame->hd.length + MK__H2_FRAME_HEAD_BYTES;
     if (frame->hd.type == NGHTTP2_GOAWAY && h2->shutdown == MK__H2_SHUTDOWN_NOTICE && !h2->terminated)
-        nghttp2_submit_ping(session, NGHTTP2_FLAG_NONE, NULL); /* once it is back, they have all come */
+        nghttp2_submit_ping(session, NGHTTP2_FLAG_NONE, NULL); /* its ACK arrives after all requests in flight */
     if (s && carries && frame->hd.flags & NGHTTP2_FLAG_END_STREAM)
         mk__h2_stream_complete(s);
     if (frame->hd.type == NGHTTP2_RST_STREAM && frame->rst_stream.error_code != NGHTTP2_NO_ERROR &&
-        frame->rst_stream.error_code != NGHTTP2_INTERNAL_ERROR) /* which is none of the client's */
+        frame->rst_stream.error_code != NGHTTP2_INTERNAL_ERROR) /* which the client has not caused */
         mk__h2_flood_count(h2, MK__H2_FLOOD_STREAM_ERROR);
     return 0;
 }
 
-/* A head, or trailers, of more than nghttp2 sends: 64 KB. Nothing would ever follow. */
+/* Resets a stream whose head or trailers exceed what nghttp2 can send (64 KB); nothing could follow. */
 static int on_frame_not_sent(nghttp2_session *session, const nghttp2_frame *frame, int error, void *ctx)
 {
     struct mk__h2_stream *s = mk__h2_find_stream(ctx, frame->hd.stream_id);
@@ -197,7 +197,7 @@ static unsigned fill_nv(const struct mk__h2_headers *fields, nghttp2_nv nv[MK__H
     return fields->n;
 }
 
-/* The body ends; its trailers end the stream, if there are any. */
+/* Ends the body; the trailers, if any, end the stream. Returns an error of nghttp2 or 0. */
 static int end_body(nghttp2_session *session, const struct mk__h2_stream *s, uint32_t *flags)
 {
     MK_UNINITIALIZED struct mk__h2_headers fields;
@@ -240,15 +240,15 @@ static int send_data(nghttp2_session *session, nghttp2_frame *frame, const uint8
     return 0;
 }
 
-/* ── for the turns ── */
+/* ── calls of send.c and flood.c ── */
 
 void mk__h2_receive(struct mk__h2 *h2, struct mk_str in)
 {
     h2->receiving = true;
-    ssize_t n = nghttp2_session_mem_recv(session_of(h2), (const uint8_t *)in.p, in.len);
+    ssize_t n = nghttp2_session_mem_recv(get_session(h2), (const uint8_t *)in.p, in.len);
     h2->receiving = false;
     if (h2->terminated)
-        nghttp2_session_terminate_session(session_of(h2), h2->error_code);
+        nghttp2_session_terminate_session(get_session(h2), h2->error_code);
     if (n >= 0 || h2->terminated)
         return;
     mk_log_debug("connection %d: %s", h2->conn->event.fd, nghttp2_strerror((int)n));
@@ -260,25 +260,25 @@ void mk__h2_receive(struct mk__h2 *h2, struct mk_str in)
 int mk__h2_next_frame(struct mk__h2 *h2, struct mk_str *ret_frame)
 {
     const uint8_t *frame;
-    ssize_t n = nghttp2_session_mem_send(session_of(h2), &frame);
+    ssize_t n = nghttp2_session_mem_send(get_session(h2), &frame);
     *ret_frame = mk_str((const char *)frame, n > 0 ? (size_t)n : 0);
     return n < 0 ? -EIO : 0;
 }
 
 bool mk__h2_wants_io(const struct mk__h2 *h2)
 {
-    return nghttp2_session_want_read(session_of(h2)) || nghttp2_session_want_write(session_of(h2));
+    return nghttp2_session_want_read(get_session(h2)) || nghttp2_session_want_write(get_session(h2));
 }
 
 int32_t mk__h2_remote_window(const struct mk__h2 *h2, int32_t id)
 {
-    return id ? nghttp2_session_get_stream_remote_window_size(session_of(h2), id)
-              : nghttp2_session_get_remote_window_size(session_of(h2));
+    return id ? nghttp2_session_get_stream_remote_window_size(get_session(h2), id)
+              : nghttp2_session_get_remote_window_size(get_session(h2));
 }
 
 void mk__h2_resume_data(struct mk__h2_stream *s)
 {
-    nghttp2_session_resume_data(session_of(s->h2), s->id);
+    nghttp2_session_resume_data(get_session(s->h2), s->id);
 }
 
 void mk__h2_terminate(struct mk__h2 *h2, enum mk__h2_error error)
@@ -287,8 +287,8 @@ void mk__h2_terminate(struct mk__h2 *h2, enum mk__h2_error error)
         return;
     h2->terminated = true;
     h2->error_code = error;
-    if (!h2->receiving) /* amid its reading nghttp2 1.52 does not expect that: an assertion of it fails */
-        nghttp2_session_terminate_session(session_of(h2), h2->error_code);
+    if (!h2->receiving) /* nghttp2 1.52 fails an assertion if this is called while it processes input */
+        nghttp2_session_terminate_session(get_session(h2), h2->error_code);
 }
 
 void mk__h2_submit_shutdown_notice(struct mk__h2 *h2)
@@ -296,7 +296,7 @@ void mk__h2_submit_shutdown_notice(struct mk__h2 *h2)
     if (h2->shutdown != MK__H2_SHUTDOWN_NONE || h2->terminated)
         return;
     h2->shutdown = MK__H2_SHUTDOWN_NOTICE;
-    nghttp2_submit_shutdown_notice(session_of(h2));
+    nghttp2_submit_shutdown_notice(get_session(h2));
 }
 
 void mk__h2_submit_goaway(struct mk__h2 *h2)
@@ -304,22 +304,22 @@ void mk__h2_submit_goaway(struct mk__h2 *h2)
     if (h2->shutdown == MK__H2_SHUTDOWN_GOAWAY || h2->terminated)
         return;
     h2->shutdown = MK__H2_SHUTDOWN_GOAWAY;
-    nghttp2_submit_goaway(session_of(h2), NGHTTP2_FLAG_NONE, nghttp2_session_get_last_proc_stream_id(session_of(h2)),
+    nghttp2_submit_goaway(get_session(h2), NGHTTP2_FLAG_NONE, nghttp2_session_get_last_proc_stream_id(get_session(h2)),
                           NGHTTP2_NO_ERROR, NULL, 0);
 }
 
-/* ── for the streams ── */
+/* ── calls of stream.c and response.c ── */
 
 void mk__h2_consume(struct mk__h2_stream *s, size_t bytes)
 {
     if (bytes)
-        nghttp2_session_consume(session_of(s->h2), s->id, bytes);
+        nghttp2_session_consume(get_session(s->h2), s->id, bytes);
 }
 
 void mk__h2_reset_stream(struct mk__h2_stream *s, bool failed)
 {
     s->reset = true;
-    nghttp2_submit_rst_stream(session_of(s->h2), NGHTTP2_FLAG_NONE, s->id,
+    nghttp2_submit_rst_stream(get_session(s->h2), NGHTTP2_FLAG_NONE, s->id,
                               failed ? NGHTTP2_INTERNAL_ERROR : NGHTTP2_NO_ERROR);
 }
 
@@ -330,12 +330,12 @@ int mk__h2_submit_head(struct mk__h2_stream *s, bool interim)
     mk__h2_response_headers(s, interim, &fields);
     unsigned n = fill_nv(&fields, nv);
     if (interim)
-        return nghttp2_submit_headers(session_of(s->h2), NGHTTP2_FLAG_NONE, s->id, NULL, nv, n, NULL) ? -ENOMEM : 0;
+        return nghttp2_submit_headers(get_session(s->h2), NGHTTP2_FLAG_NONE, s->id, NULL, nv, n, NULL) ? -ENOMEM : 0;
     nghttp2_data_provider body = {.source.ptr = s, .read_callback = read_body};
-    return nghttp2_submit_response(session_of(s->h2), s->id, nv, n, s->has_body ? &body : NULL) ? -ENOMEM : 0;
+    return nghttp2_submit_response(get_session(s->h2), s->id, nv, n, s->has_body ? &body : NULL) ? -ENOMEM : 0;
 }
 
-/* ── life ── */
+/* ── opening and closing ── */
 
 static int submit_settings(struct mk__h2 *h2)
 {
@@ -346,9 +346,9 @@ static int submit_settings(struct mk__h2 *h2)
         {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, settings->head.head_bytes_max},
         {NGHTTP2_SETTINGS_ENABLE_CONNECT_PROTOCOL, 1},
     };
-    int err = nghttp2_submit_settings(session_of(h2), NGHTTP2_FLAG_NONE, entries, sizeof(entries) / sizeof(*entries));
+    int err = nghttp2_submit_settings(get_session(h2), NGHTTP2_FLAG_NONE, entries, sizeof(entries) / sizeof(*entries));
     if (err == 0)
-        err = nghttp2_session_set_local_window_size(session_of(h2), NGHTTP2_FLAG_NONE, 0, CONNECTION_WINDOW_BYTES);
+        err = nghttp2_session_set_local_window_size(get_session(h2), NGHTTP2_FLAG_NONE, 0, CONNECTION_WINDOW_BYTES);
     return err ? -ENOMEM : 0;
 }
 
@@ -378,7 +378,7 @@ static nghttp2_option *make_options(void)
     if (nghttp2_option_new(&o) != 0)
         return NULL;
     nghttp2_option_set_no_auto_window_update(o, 1);
-    /* These are counted by flood.c, which knows the settings of now, and tells the operator. */
+    /* flood.c counts these, with the current settings and a log line. */
     nghttp2_option_set_max_settings(o, SIZE_MAX);
     nghttp2_option_set_max_continuations(o, SIZE_MAX);
     nghttp2_option_set_stream_reset_rate_limit(o, UINT64_MAX, UINT64_MAX);
@@ -449,10 +449,10 @@ void mk__h2_close(struct mk__conn *c)
     mk_timer_cancel(&h2->grace_timer);
     while (!mk_list_empty(&h2->streams)) {
         struct mk__h2_stream *s = MK_LIST_FIRST(&h2->streams, struct mk__h2_stream, link);
-        nghttp2_session_set_stream_user_data(session_of(h2), s->id, NULL);
+        nghttp2_session_set_stream_user_data(get_session(h2), s->id, NULL);
         mk__h2_stream_free(s);
     }
-    nghttp2_session_del(session_of(h2));
+    nghttp2_session_del(get_session(h2));
     mk_account_free(c->http->account, h2, sizeof(*h2));
     c->proto_data = NULL;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * An exchange on a stream of HTTP/2 (http/h2/h2.h): its head, its body on the way in, its answer on the way out. It
- * knows nothing of frames; what it waits for is the matter of timeout.c.
+ * An exchange on an HTTP/2 stream (http/h2/h2.h): its head, its request body, its response. It does not use frames;
+ * timeout.c finds its state.
  */
 #include "http/h2/h2.h"
 
@@ -11,9 +11,9 @@
 
 #include <errno.h>
 
-/* ── pieces of a body that nobody has taken yet; the windows limit how many there can be ── */
+/* ── body chunks that the handler has not taken; the windows limit their number ── */
 
-enum { CHUNK_BYTES_MIN = 512 }; /* so that small frames do not cost more than they bring */
+enum { CHUNK_BYTES_MIN = 512 }; /* so that small frames share a chunk */
 
 struct mk__h2_body_chunk {
     struct mk__h2_body_chunk *next;
@@ -67,7 +67,7 @@ size_t mk__h2_stream_read(struct mk__h2_stream *s, void *to, size_t size)
     return n;
 }
 
-/* ── the exchange's way ── */
+/* ── the exchange ── */
 
 static void wake_stream(struct mk_request *req)
 {
@@ -78,13 +78,13 @@ static void wake_stream(struct mk_request *req)
         mk_task_schedule(req->http->loop, &s->h2->conn->task);
 }
 
-static const struct mk_io *io_of(const struct mk_request *req)
+static const struct mk_io *get_io(const struct mk_request *req)
 {
     const struct mk__h2_stream *s = req->connection;
     return &s->h2->conn->sock.io;
 }
 
-static struct mk__peer *peer_of(const struct mk_request *req)
+static struct mk__peer *get_peer(const struct mk_request *req)
 {
     const struct mk__h2_stream *s = req->connection;
     return &s->h2->conn->peer;
@@ -101,12 +101,12 @@ static void schedule_again(struct mk_request *req)
 static const struct mk__protocol protocol = {
     .major = 2,
     .wake = wake_stream,
-    .io = io_of,
+    .io = get_io,
     .read = mk__h2_tunnel_read,
     .write = mk__h2_tunnel_write,
     .shutdown = mk__h2_tunnel_shutdown,
     .wake_tunnel = schedule_again,
-    .peer = peer_of,
+    .peer = get_peer,
 };
 
 struct mk__h2_stream *mk__h2_stream_new(struct mk__h2 *h2, int32_t id)
@@ -169,7 +169,7 @@ void mk__h2_stream_complete(struct mk__h2_stream *s)
         mk__h2_timeout_enter(s, MK__H2_STREAM_LINGER);
 }
 
-/* The rest of a body is of no use: RFC 9113 section 8.1. */
+/* Discards body bytes after the response; resets the stream after too many. RFC 9113 section 8.1. */
 static void discard_body(struct mk__h2_stream *s, size_t bytes)
 {
     s->discarded_bytes += bytes;
@@ -179,7 +179,7 @@ static void discard_body(struct mk__h2_stream *s, size_t bytes)
 
 /* ── the head ── */
 
-/* Without memory for a copy of the head nothing of it is left: no span may point to bytes that are gone. */
+/* Clears the head when there is no memory for a copy: no span may point to freed bytes. */
 static int clear_head(struct mk_request *req)
 {
     req->parse = (struct mk__parse){0};
@@ -188,7 +188,10 @@ static int clear_head(struct mk_request *req)
     return -503;
 }
 
-/* Parses the head and copies it. What a refused one has in front of the fault stays readable, for hooks and logs. */
+/*
+ * Parses the head and copies it. The valid part of an invalid head stays readable, for hooks and logs. Returns 0 or a
+ * negative status.
+ */
 static int read_head(struct mk_request *req, struct mk_str head)
 {
     struct mk__context *http = req->http;
@@ -254,7 +257,7 @@ bool mk__h2_stream_wants_body(const struct mk_request *req)
     return !req->body_done && !req->body_paused && (req->body_fn || req->body_discard);
 }
 
-/* A body that is too long, or too slow: the answer if there is none yet. */
+/* Rejects a body that is too long or too slow: sends `status`, or aborts a response that has started. */
 static void reject_body(struct mk_request *req, int status)
 {
     bool answered = req->body_discard;
@@ -275,14 +278,14 @@ static void pass_body(struct mk__h2_stream *s, struct mk_str chunk)
         reject_body(req, 413);
 }
 
-/* Who asks for a tunnel may be let in later. */
+/* Returns whether the stream is a tunnel or may become one. */
 static bool can_tunnel(const struct mk__h2_stream *s)
 {
     const struct mk_request *req = s->req;
     return req->tunnel || (!req->head_sent && (s->extended_connect || req->parse.method == MK_CONNECT));
 }
 
-/* What has come and the handler is ready to take. */
+/* Passes received chunks to the handler, as long as it takes them. */
 static void deliver_body(struct mk__h2_stream *s)
 {
     while (s->body_first && mk__h2_stream_wants_body(s->req)) {
@@ -325,14 +328,14 @@ void mk__h2_stream_data_end(struct mk__h2_stream *s)
     s->recv_ended = true;
     if (s->req)
         wake_stream(s->req);
-    if (s->req && s->fin_sent) { /* nghttp2 forgets it now: what is there is read now */
+    if (s->req && s->fin_sent) { /* nghttp2 closes the stream now: the tunnel reads what has arrived */
         mk__h2_tunnel_step(s);
         if (s->req && !s->req->failed)
             mk__h2_stream_complete(s);
     }
 }
 
-/* The client waits for a word before it sends its body (RFC 9110 section 10.1.1). */
+/* Sends the 100 that a client waits for before it sends its body (RFC 9110 section 10.1.1). */
 static void send_100_continue(struct mk__h2_stream *s)
 {
     struct mk_request *req = s->req;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What a stream of HTTP/2 waits for (http/h2/h2.h): the table of its waits, where each may lead, and what happens when
- * one has lasted too long.
+ * The states of an HTTP/2 stream (http/h2/h2.h): their table, their order and their timeouts.
  */
 #include "http/h2/h2.h"
 
@@ -13,7 +12,7 @@
 
 #define TO(state) (1u << MK__H2_STREAM_##state)
 
-/* What has sent its head can neither be taken over any more, nor go back. */
+/* A stream that has sent its head can neither become a tunnel nor return to READ_HEAD. */
 enum {
     ANY_END = TO(LINGER) | TO(CLOSED),
     ANY_WORK = TO(READ_BODY) | TO(HANDLER) | TO(DISK) | TO(WRITE) | ANY_END,
@@ -49,7 +48,7 @@ static uint64_t conn_sent_bytes(const struct mk__h2_stream *s)
     return c->stream_bytes - (c->sock.held_len - c->sock.held_at);
 }
 
-/* The client takes what others have for it, and would take this one's. */
+/* Returns whether the client reads other streams and would read this one, too. */
 static bool is_conn_progressing(const struct mk__h2_stream *s)
 {
     return s->state == MK__H2_STREAM_WRITE && conn_sent_bytes(s) != s->armed_sent &&

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The bytes of http/h2/tunnel.h.
+ * Input and output of tunnels (http/h2/tunnel.h).
  */
 #include "http/h2/tunnel.h"
 
@@ -43,7 +43,7 @@ int mk__h2_tunnel_shutdown(struct mk_request *req)
     return 0;
 }
 
-static unsigned ready_events(struct mk__h2_stream *s)
+static unsigned find_ready_events(struct mk__h2_stream *s)
 {
     const struct mk__context *http = s->req->http;
     unsigned events = 0;
@@ -61,7 +61,7 @@ static unsigned ready_events(struct mk__h2_stream *s)
 void mk__h2_tunnel_step(struct mk__h2_stream *s)
 {
     struct mk_request *req = s->req;
-    unsigned events = ready_events(s);
+    unsigned events = find_ready_events(s);
     s->ready_again = false;
     if (events && !req->ended)
         req->tunnel->ready(req, events, req->tunnel->ctx);
@@ -78,7 +78,7 @@ ssize_t mk__h2_tunnel_send(struct mk__h2_stream *s, char *to, size_t size, bool 
         memcpy(to, s->tunnel_out, n);
         memmove(s->tunnel_out, s->tunnel_out + n, s->tunnel_len - n);
         s->tunnel_len -= (uint32_t)n;
-        s->req->protocol->wake(s->req); /* there is room again */
+        s->req->protocol->wake(s->req); /* there is room for output again */
     }
     if (!s->tunnel_len)
         mk__h2_tunnel_free(s);

@@ -238,9 +238,8 @@ static void test_the_first_is_told(void **state)
     struct mk_test_h2 t = begin();
     own.rates_max[MK__H2_FLOOD_PING] = 5;
     ping_too_often();
-    expect_told(
-        "warn  192.0.2.7: its connection of HTTP/2 is ended for more than 5 PING frames within 10 s (MaxPings of "
-        "\\[HTTP2\\]: raise it if this is an honest client)\n");
+    expect_told("warn  192.0.2.7: HTTP/2 connection closed: more than 5 PING frames within 10 s (MaxPings of "
+                "\\[HTTP2\\]: raise it if this is an honest client)\n");
     send_head(&t, 1, 10); /* other deeds do not wait for it */
     mk_test_settle(&w);
     expect_told(
@@ -249,10 +248,10 @@ static void test_the_first_is_told(void **state)
     struct mk_test_h2 other = come();
     send_fields(&other, 200000);
     mk_test_settle(&w);
-    expect_told("* more than 81920 bytes of fields in one head, unpacked (MaxHeadSize of \\[SERVER\\]: *)\n");
+    expect_told("* more than 81920 bytes of decompressed header fields in one head (MaxHeadSize of \\[SERVER\\]: *)\n");
     h2_free(&other);
     h2_close(&t);
-    expect_told("info  connections of HTTP/2 that this worker has ended: 1 for MaxPings, 1 for MaxContinuations, "
+    expect_told("info  HTTP/2 connections closed by this worker: 1 for MaxPings, 1 for MaxContinuations, "
                 "1 for MaxHeadSize\n");
 }
 
@@ -267,10 +266,10 @@ static void test_one_line_in_ten_seconds(void **state)
     expect_told("");
     mk_test_pass(&w, MK__LOG_REPEAT_MS);
     ping_too_often();
-    expect_told("*MaxPings*client); 3 more since the last such line, 5 in all of this worker\n");
+    expect_told("*MaxPings*client); 3 more since the last such line, 5 in total in this worker\n");
     mk_test_pass(&w, MK__LOG_REPEAT_MS);
     ping_too_often();
-    expect_told("*MaxPings*client); 0 more since the last such line, 6 in all of this worker\n");
+    expect_told("*MaxPings*client); 0 more since the last such line, 6 in total in this worker\n");
     ping_too_often();
     struct mk__context_buffers none = {0};
     mk__context_apply_settings(&w.http, w.http.settings, &none); /* a reload */
@@ -287,9 +286,9 @@ static void test_what_nobody_needs(void **state)
     struct mk_test_h2 t = begin();
     h2_frame(&t, NGHTTP2_SETTINGS, 0, 0, mk_str(rows, sizeof(rows)));
     mk_test_settle(&w);
-    expect_told("*more than 32 rows of one SETTINGS frame\n");
+    expect_told("*more than 32 entries in one SETTINGS frame\n");
     h2_close(&t);
-    expect_told("*1 for rows of one SETTINGS frame\n");
+    expect_told("*1 for entries in one SETTINGS frame\n");
 }
 
 /* Never too many within ten seconds, but no answer is ever taken. */
@@ -307,7 +306,7 @@ static void test_answers_that_nobody_takes(void **state)
             h2_ping(&deaf, false);
         mk_test_pass(&w, MK__H2_FLOOD_INTERVAL_MS);
     }
-    expect_told("*more than 61 answers to PING and SETTINGS that it does not take\n");
+    expect_told("*more than 61 unread acknowledgements of PING and SETTINGS frames\n");
     h2_free(&deaf);
     h2_close(&t);
     expect_told("*");
@@ -336,13 +335,12 @@ static void test_streams_that_nobody_reads(void **state)
         mk_test_pass(&w, 4999);
         expect_told("");
         mk_test_pass(&w, 1);
-        expect_told("warn  192.0.2.7: an answer over HTTP/2 is broken off for more than 5000 ms without a byte taken "
-                    "(SendTimeout "
+        expect_told("warn  192.0.2.7: HTTP/2 response aborted: more than 5000 ms without progress (SendTimeout "
                     "of \\[SERVER\\]: raise it if this is an honest client)\n");
         assert_int_equal(w.aborted, 90);
         assert_string_equal(mk_test_state(t.end), deaf ? "closed" : "idle");
         h2_close(&t);
-        expect_told("info  requests over HTTP/2 that it has not answered, or not to the end: 90 for SendTimeout\n");
+        expect_told("info  HTTP/2 requests refused or aborted by this worker: 90 for SendTimeout\n");
     }
 }
 
@@ -360,16 +358,16 @@ static void test_more_streams_than_there_may_be(void **state)
         h2_get_path(&hasty, id, "/1000000");
     h2_expect(&hasty, "11:RST(7) 13:RST(7) 15:RST(7)");
     expect_told(
-        "*: a request over HTTP/2 is refused for more than 5 at once (MaxConcurrentStreams of \\[HTTP2\\]: *)\n");
+        "*: HTTP/2 request refused: more than 5 concurrent requests (MaxConcurrentStreams of \\[HTTP2\\]: *)\n");
     h2_frame(&hasty, NGHTTP2_SETTINGS, NGHTTP2_FLAG_ACK, 0, MK_STR(""));
     h2_get_path(&hasty, 17, "/1000000");
     h2_expect(&hasty, "GOAWAY(*,1)");
-    expect_told("*: its connection of HTTP/2 is ended for more than 5 requests at once (MaxConcurrentStreams of *)\n");
+    expect_told("*: HTTP/2 connection closed: more than 5 concurrent requests (MaxConcurrentStreams of *)\n");
     h2_free(&hasty);
     h2_head(&t, 1, END_STREAM | END_HEADERS, ":method GET"); /* is not for their number */
     h2_expect(&t, "1:RST(1)");
     h2_close(&t);
-    expect_told("info  connections of HTTP/2 that this worker has ended: 1 for MaxConcurrentStreams\n*: 3 for "
+    expect_told("info  HTTP/2 connections closed by this worker: 1 for MaxConcurrentStreams\n*: 3 for "
                 "MaxConcurrentStreams\n");
 }
 
@@ -381,11 +379,11 @@ static void test_hoarders(void **state)
     ask_for(&t, 0, 10);
     mk_test_pass(&w, 1000);
     assert_int_equal(mk__conn_close_idle(&w.http, 5), 1);
-    expect_told("*: its connection of HTTP/2 is ended for more than 8 requests that wait for it while others find no "
-                "room\n");
+    expect_told("*: HTTP/2 connection closed: more than 8 stalled requests while there is no room for new "
+                "connections\n");
     assert_string_equal(mk_test_state(t.end), "closed");
     h2_close(&t);
-    expect_told("*1 for requests that wait for it while others find no room\n");
+    expect_told("*1 for stalled requests while there is no room for new connections\n");
 }
 
 /* Nobody was ended: there is nothing to say. */
