@@ -16,15 +16,8 @@
 
 enum { MANUAL_BYTES_MAX = 1024 * 1024 /* of a file */ };
 
-#if defined MK_LEAN
-int mk_reference(struct mk_buf *out)
-{
-    mk_buf_addf(out, "The manual is docs/reference/configuration.md.\n");
-    return out->err;
-}
-#elif defined MK_NO_MANUAL
-/* The texts lie in a file then: the tests hold it to what the tables say. */
-int mk_reference(struct mk_buf *out)
+/* The file has the texts of the tables: the tests compare them. */
+static int print_manual_file(struct mk_buf *out)
 {
     struct mk_arena arena;
     struct mk_str text;
@@ -39,8 +32,7 @@ int mk_reference(struct mk_buf *out)
     mk_arena_release(&arena);
     return out->err;
 }
-#else
-int mk_reference(struct mk_buf *out)
+static int print_manual_tables(struct mk_buf *out)
 {
     struct mk__conf *conf = mk__conf_new();
     int err = conf ? mk__generation_declare_all(conf) : -ENOMEM;
@@ -52,13 +44,21 @@ int mk_reference(struct mk_buf *out)
         mk__conf_free(conf);
     return err;
 }
-#endif
+
+int mk_reference(struct mk_buf *out)
+{
+    if (!MK_SMALL)
+        return MK_HAS_MANUAL ? print_manual_tables(out) : print_manual_file(out);
+    mk_buf_addf(out, "The manual is docs/reference/configuration.md.\n");
+    return out->err;
+}
 
 static void print_plugin(const struct mk_plugin *plugin, void *ctx)
 {
     struct mk_buf *out = ctx;
     mk_buf_addf(out, "    %-11s %s  %s\n", plugin->name, plugin->version, plugin->summary);
-#ifndef MK_LEAN
+    if (MK_SMALL)
+        return;
     mk_buf_addf(out, "    %-11s ", "");
     mk__hook_names_print(plugin, out);
     mk_buf_addc(out, '\n');
@@ -67,7 +67,13 @@ static void print_plugin(const struct mk_plugin *plugin, void *ctx)
         plugin->about(out);
         mk_buf_addc(out, '\n');
     }
-#endif
+}
+
+static void print_h2(struct mk_buf *out)
+{
+    mk__h2_loader_find();
+    const char *library = mk__h2_loader_version();
+    mk_buf_addf(out, "http/2: %s%s\n", library ? "nghttp2 " : "", library ? library : mk__h2_loader_error());
 }
 
 const char *mk_version(void)
@@ -80,15 +86,12 @@ void mk_build_info(struct mk_buf *out)
     mk_buf_addf(out, "monkey %s\nbuild: %s, %s\n", MK__VERSION, MK__BUILD_TYPE, MK__BUILD_COMPILER);
     if (sizeof(MK__BUILD_SANITIZERS) > 1)
         mk_buf_addf(out, "sanitizers: %s\n", MK__BUILD_SANITIZERS);
-#ifndef MK_LEAN
-    mk__h2_loader_find();
-    const char *library = mk__h2_loader_version();
-    mk_buf_addf(out, "http/2: %s%s\n", library ? "nghttp2 " : "", library ? library : mk__h2_loader_error());
-#endif
+    if (MK_HAS_HTTP2)
+        print_h2(out);
     mk_buf_addf(out, "plugins:\n");
     for (const struct mk_plugin *const *p = mk__builtin_plugins; *p; p++)
         print_plugin(*p, out);
-    if (!MK__MODULES)
+    if (!MK_HAS_MODULES)
         return;
     mk_buf_addf(out, "plugins in %s:\n", mk__module_dir());
     mk__module_each(print_plugin, out);

@@ -13,7 +13,4 @@ unsigned mk__cpus_count(void);
 /* Leaves one of the set: the n-th, counted from 0 and round again. */
 void mk__cpus_pick(cpu_set_t *set, unsigned n);
 
-/* Reads "max 100000" or "250000 100000" (cpu.max): the processors that it amounts to, rounded up; 0 = no limit. */
-unsigned mk__cpus_from_quota(const char *text);
-
 #endif

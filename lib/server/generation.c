@@ -80,15 +80,6 @@ static const struct mk_transport *find_transport(const struct mk_generation *g, 
     return NULL;
 }
 
-#ifdef MK_LEAN
-static void report_unknown_transport(struct mk_generation *g, struct mk_str name, size_t offset, uint32_t nth,
-                                     const char *what)
-{
-    (void)what;
-    mk__conf_error(g->conf, mk__conf_origin(g->set, g->settings, offset, nth),
-                   "no loaded plugin \"%.*s\" can carry connections", MK_STR_ARG(name));
-}
-#else
 static void offer_transport(const struct mk_plugin *plugin, void *ctx)
 {
     if (plugin->transport)
@@ -103,38 +94,43 @@ static const char *suggest_transport(const struct mk_generation *g, struct mk_st
         return "tls";
     for (unsigned i = 0; i < g->n_plugins; i++)
         offer_transport(g->plugins[i], &suggestion);
-    if (!suggestion.name && MK__MODULES)
+    if (!suggestion.name && MK_HAS_MODULES)
         mk__module_each(offer_transport, &suggestion);
     return suggestion.name;
 }
 
-/* `what` else the word might have been; what the server would need to have it. */
+/* What the server would need to have a transport of this name, or the name that was probably meant. */
+static const char *describe_cure(const struct mk_generation *g, struct mk_str name, char *text, size_t size)
+{
+    struct mk_buf cure;
+    const char *meant = suggest_transport(g, name);
+    mk_buf_init_fixed(&cure, text, size);
+    if (meant && !mk_str_ieq(name, mk_str_c(meant))) {
+        mk_buf_addf(&cure, MK__SUGGEST_PHRASE "\"%s\"?", meant);
+        return mk_buf_cstr(&cure);
+    }
+    if (g->load_conf)
+        mk_buf_addf(&cure, ": it takes \"Load %.*s\" in plugins.load", MK_STR_ARG(name));
+    if (MK_HAS_MODULES && !mk__module_find_builtin(name))
+        mk_buf_addf(&cure, "%s the file %s/%.*s.so", cure.len ? " and" : ": it takes", mk__module_dir(),
+                    MK_STR_ARG(name));
+    return mk_buf_cstr(&cure);
+}
+
+/* `what`: what else the word might have been. */
 static void report_unknown_transport(struct mk_generation *g, struct mk_str name, size_t offset, uint32_t nth,
                                      const char *what)
 {
     char text[512];
-    struct mk_buf cure;
-    if (g->plugins_missing || mk__conf_is_consequence(g->set, g->settings, offset, nth)) {
+    if (!MK_SMALL && (g->plugins_missing || mk__conf_is_consequence(g->set, g->settings, offset, nth))) {
         mk__conf_suppress(g->conf);
         return;
     }
-    const char *meant = suggest_transport(g, name);
-    mk_buf_init_fixed(&cure, text, sizeof(text));
-    if (meant && !mk_str_ieq(name, mk_str_c(meant))) {
-        mk_buf_addf(&cure, MK__SUGGEST_PHRASE "\"%s\"?", meant);
-    } else {
-        if (g->load_conf)
-            mk_buf_addf(&cure, ": it takes \"Load %.*s\" in plugins.load", MK_STR_ARG(name));
-        if (MK__MODULES && !mk__module_find_builtin(name))
-            mk_buf_addf(&cure, "%s the file %s/%.*s.so", cure.len ? " and" : ": it takes", mk__module_dir(),
-                        MK_STR_ARG(name));
-    }
     mk__conf_error(g->conf, mk__conf_origin(g->set, g->settings, offset, nth),
-                   "%sno loaded plugin \"%.*s\" can carry connections%s", what, MK_STR_ARG(name), mk_buf_cstr(&cure));
+                   "%sno loaded plugin \"%.*s\" can carry connections%s", what, MK_STR_ARG(name),
+                   MK_SMALL ? "" : describe_cure(g, name, text, sizeof(text)));
 }
-#endif
 
-#ifndef MK_LEAN
 static void find_listen_modes(struct mk_generation *g)
 {
     for (uint32_t i = 0; i < g->settings->listen.n; i++) {
@@ -145,7 +141,6 @@ static void find_listen_modes(struct mk_generation *g)
                                      "there is no option but proxy, and ");
     }
 }
-#endif
 
 static void find_transports(struct mk_generation *g)
 {
@@ -153,9 +148,8 @@ static void find_transports(struct mk_generation *g)
     g->transport = find_transport(g, name);
     if (!g->transport)
         report_unknown_transport(g, name, offsetof(struct mk__settings, transport), 0, "");
-#ifndef MK_LEAN
-    find_listen_modes(g);
-#endif
+    if (MK_HAS_TLS)
+        find_listen_modes(g);
 }
 
 /* Two listeners at one place: the second would fail at the start. */
@@ -168,6 +162,14 @@ static void check_listen_conflicts(struct mk_generation *g)
                 mk__conf_error(g->conf, mk__conf_origin(g->set, g->settings, offsetof(struct mk__settings, listen), i),
                                "Listen %.*s is covered by Listen %.*s already", MK_STR_ARG(all->items[i].text),
                                MK_STR_ARG(all->items[k].text));
+}
+
+static void read_h2_settings(struct mk_generation *g)
+{
+    const struct mk__h2_settings *h2 = mk__conf_get(g->set, &mk__section_http2);
+    g->http.h2 = h2 && h2->on ? h2 : NULL;
+    if (g->http.h2)
+        mk__h2_loader_check(g->conf);
 }
 
 static int read_server(struct mk_generation *g, const struct mk__generation_source *source)
@@ -185,13 +187,10 @@ static int read_server(struct mk_generation *g, const struct mk__generation_sour
     mk__settings_http(g->settings, &g->http);
     for (unsigned i = 0; i < g->n_plugins; i++)
         g->http.times |= (g->plugins[i]->flags & MK_PLUGIN_TIMES) != 0;
-#ifndef MK_LEAN
-    mk__conn_hooks_prepare(g);
-    const struct mk__h2_settings *h2 = mk__conf_get(g->set, &mk__section_http2);
-    g->http.h2 = h2 && h2->on ? h2 : NULL;
-    if (g->http.h2)
-        mk__h2_loader_check(g->conf);
-#endif
+    if (MK_HAS_CONN_HOOKS)
+        mk__conn_hooks_prepare(g);
+    if (MK_HAS_HTTP2)
+        read_h2_settings(g);
     find_transports(g);
     check_listen_conflicts(g);
     return make_mime(g);
@@ -251,10 +250,10 @@ static int finish_host(struct mk_generation *g, struct mk_host *host, const stru
     if (err == -ENOMEM || !host->settings)
         return -ENOMEM;
     host->limits = g->http.limits;
-#ifndef MK_LEAN
-    mk__settings_limits(host->settings, &host->limits);
-    mk__handlers_resolve(g, host);
-#endif
+    if (!MK_SMALL) {
+        mk__settings_limits(host->settings, &host->limits);
+        mk__handlers_resolve(g, host);
+    }
     err = 0;
     for (unsigned i = 0; i < g->n_plugins && err == 0; i++)
         err = start_host_plugin(g, host, i);
@@ -349,7 +348,6 @@ static int add_name(struct mk_generation *g, struct mk_host *host, uint32_t nth)
     return err == -ENOMEM ? err : 0;
 }
 
-#ifndef MK_LEAN
 /* A host without a name, beside the one that answers for all names that are nobody's. */
 static void warn_nameless(struct mk_generation *g, const struct mk_host *host)
 {
@@ -360,17 +358,14 @@ static void warn_nameless(struct mk_generation *g, const struct mk_host *host)
         mk__conf_warn(g->conf, origin,
                       "nobody can reach this host: it has no \"ServerName\", and is not sites/default");
 }
-#endif
 
 static int make_vhosts(struct mk_generation *g)
 {
     size_t n = 0;
     for (const struct mk_host *host = g->hosts; host; host = host->next) {
         n += count_names(host);
-#ifndef MK_LEAN
-        if (host != g->default_host && !count_names(host))
+        if (!MK_SMALL && host != g->default_host && !count_names(host))
             warn_nameless(g, host);
-#endif
     }
     int err = mk__vhost_init(&g->vhosts, &g->arena, n);
     if (err < 0 && err != -ENOMEM)
@@ -407,10 +402,8 @@ int mk__generation_load(struct mk_generation *g, const struct mk__generation_sou
         err = source->root ? make_one_shot_host(g, source) : read_hosts(g, source);
     if (err == 0)
         err = make_vhosts(g);
-#ifndef MK_LEAN
     if (err == 0)
         err = mk__plugins_check(g);
-#endif
     if (err < 0)
         return err;
     return mk__conf_errors(g->conf) || (g->load_conf && mk__conf_errors(g->load_conf)) ? -EINVAL : 0;

@@ -89,7 +89,6 @@ void mk__generation_diagnostics(const struct mk_generation *g, struct mk_buf *ou
 /* The number of a plugin in it, or -1. */
 int mk__generation_find_plugin(const struct mk_generation *g, const struct mk_plugin *plugin);
 
-#ifndef MK_LEAN
 /* Its listener with these sockets; NULL: it has none. */
 const struct mk__listen_conf *mk__generation_listen_conf(const struct mk_generation *g,
                                                          const struct mk__listener *listener);
@@ -102,14 +101,6 @@ int mk__generation_listen_mode(const struct mk_generation *g, const struct mk__l
                                struct mk__listen_mode *ret);
 /* The listener as its file writes it. */
 struct mk_str mk__generation_listener_text(const struct mk_generation *g, const struct mk__listener *listener);
-#else
-static inline struct mk_str mk__generation_listener_text(const struct mk_generation *g,
-                                                         const struct mk__listener *listener)
-{
-    (void)g;
-    return listener->text;
-}
-#endif
 
 /* How many workers it wants. */
 unsigned mk__generation_workers(const struct mk_generation *g);

@@ -17,7 +17,7 @@ struct mk_host *mk_generation_host(const struct mk_generation *g, struct mk_str 
 bool mk_generation_supports_alpn(const struct mk_generation *g, struct mk_str protocol)
 {
     if (mk_str_eq(protocol, MK_STR("h2")))
-        return g->http.h2 && mk__h2_loader_open();
+        return MK_HAS_HTTP2 && g->http.h2 && mk__h2_loader_open();
     return mk_str_eq(protocol, MK_STR("http/1.1"));
 }
 

@@ -41,13 +41,7 @@ void mk_host_accept_in_drain(struct mk_host *host, struct mk_str text)
 /* Another transport need not be plain HTTP. */
 static bool is_plain_http(const struct mk_generation *g, const struct mk__listen_conf *one)
 {
-    struct mk_str name = g->settings->transport;
-#ifndef MK_LEAN
-    if (one->transport.len)
-        name = one->transport;
-#else
-    (void)one;
-#endif
+    struct mk_str name = one->transport.len ? one->transport : g->settings->transport;
     return mk_str_ieq(name, MK_STR("liana"));
 }
 
@@ -102,21 +96,15 @@ static bool is_consequence(const struct mk_host *host, const void *data, size_t 
            mk__conf_is_consequence(host->generation->set, data, offset, nth);
 }
 
-#ifndef MK_LEAN
 bool mk_host_is_wrong(const struct mk_host *host, const void *section_struct, size_t offset)
 {
     return is_consequence(host, section_struct, offset, 0);
 }
-#endif
 
 static struct mk__conf_origin find_field(const struct mk_host *host, const void *data, size_t offset, unsigned nth)
 {
     struct mk__conf_origin origin = mk__conf_origin(host->set, data, offset, nth);
-#ifndef MK_LEAN
-    if (!origin.source)
-        origin = mk__conf_origin(host->generation->set, data, offset, nth);
-#endif
-    return origin;
+    return origin.source ? origin : mk__conf_origin(host->generation->set, data, offset, nth);
 }
 
 void mk_host_error(struct mk_host *host, const void *section_struct, size_t offset, unsigned nth, const char *format,
@@ -131,7 +119,6 @@ void mk_host_error(struct mk_host *host, const void *section_struct, size_t offs
     va_end(args);
 }
 
-#ifndef MK_LEAN
 void mk_host_warn(struct mk_host *host, const void *section_struct, size_t offset, unsigned nth, const char *format,
                   ...)
 {
@@ -140,7 +127,6 @@ void mk_host_warn(struct mk_host *host, const void *section_struct, size_t offse
     mk__conf_report(host->generation->conf, true, find_field(host, section_struct, offset, nth), format, args);
     va_end(args);
 }
-#endif
 
 /* Where a pattern stands, else its section. */
 static struct mk__conf_origin find_rule(const struct mk_host *host, const void *rule, size_t pattern)

@@ -17,13 +17,6 @@ extern const char *const mk__plugin_order[];
 /* A built-in one; NULL when there is none of that name. */
 const struct mk_plugin *mk__module_find_builtin(struct mk_str name);
 
-/* Programs that export nothing can open none. */
-#ifdef MK_NO_MODULES
-enum { MK__MODULES = false };
-#else
-enum { MK__MODULES = true };
-#endif
-
 struct mk__module;
 
 /* Where modules lie that are called by their name alone: beside the program, else where they were installed. */

@@ -4,11 +4,9 @@
  * the configuration may hold; and their starts and stops around the generation.
  */
 #include "server/plugins.h"
-#ifndef MK_LEAN
-#include "server/h2_loader.h"
-#endif
 
 #include "conf/suggest.h"
+#include "server/h2_loader.h"
 #include "server/handlers.h"
 #include "server/module.h"
 #include "server/autoload.h"
@@ -20,13 +18,9 @@
 enum { PATH_BYTES = 4096 };
 
 static const struct mk_conf_section *const core_sections[] = {
-    &mk__section_server,   &mk__section_host, &mk__section_mimetypes,
-#ifndef MK_LEAN
-    &mk__section_http2,
-#endif
-#ifndef MK_LEAN
-    &mk__section_handlers,
-#endif
+    &mk__section_server,
+    &mk__section_host,
+    &mk__section_mimetypes,
 };
 
 /* ── declaring ── */
@@ -44,6 +38,10 @@ static int declare_core(struct mk__conf *conf)
     int err = 0;
     for (unsigned i = 0; i < sizeof(core_sections) / sizeof(core_sections[0]) && err == 0; i++)
         err = mk__conf_declare(conf, core_sections[i], NULL);
+    if (MK_HAS_HTTP2 && err == 0)
+        err = mk__conf_declare(conf, &mk__section_http2, NULL);
+    if (!MK_SMALL && err == 0)
+        err = mk__conf_declare(conf, &mk__section_handlers, NULL);
     return err;
 }
 
@@ -59,7 +57,7 @@ int mk__generation_declare_all(struct mk__conf *conf)
         err = mk__conf_declare(conf, &mk__section_plugins, NULL);
     for (const struct mk_plugin *const *p = mk__builtin_plugins; *p && err == 0; p++)
         err = declare_plugin(conf, *p, true);
-    if (err == 0 && MK__MODULES)
+    if (err == 0 && MK_HAS_MODULES)
         mk__module_each(declare_module, conf);
     return err;
 }
@@ -94,7 +92,7 @@ int mk__plugins_declare(struct mk_generation *g)
     for (const struct mk_plugin *const *p = mk__builtin_plugins; *p && err == 0; p++)
         if (!is_loaded(g, (*p)->name))
             err = declare_plugin(g->conf, *p, false);
-    if (MK__MODULES)
+    if (MK_HAS_MODULES)
         mk__conf_on_unknown(g->conf, declare_absent_modules, g);
     return err;
 }
@@ -119,18 +117,11 @@ static void get_module_path(const struct mk__generation_source *source, struct m
 
 static void close_module(struct mk_generation *g, unsigned n)
 {
-    if (MK__MODULES && g->modules[n])
+    if (MK_HAS_MODULES && g->modules[n])
         mk__module_close(g->modules[n]);
     g->modules[n] = NULL;
 }
 
-#ifdef MK_LEAN
-static const char *suggest_plugin(struct mk_str name)
-{
-    (void)name;
-    return NULL;
-}
-#else
 /* Of the plugins that were built together with this program, and those that were put beside them. */
 static void offer_plugin(const struct mk_plugin *plugin, void *ctx)
 {
@@ -145,17 +136,16 @@ static const char *suggest_plugin(struct mk_str name)
             return NULL; /* it is spelt well, but its file is missing */
         mk__suggest_add(&suggestion, *known);
     }
-    if (!suggestion.name && MK__MODULES)
+    if (!suggestion.name && MK_HAS_MODULES)
         mk__module_each(offer_plugin, &suggestion);
     return suggestion.name;
 }
-#endif
 
 /* Returns the name of the plugin that was probably meant, or NULL. */
 static const char *report_unknown_plugin(struct mk__conf *conf, struct mk__conf_origin origin, struct mk_str name,
                                          const char *path)
 {
-    const char *meant = suggest_plugin(name);
+    const char *meant = MK_SMALL ? NULL : suggest_plugin(name);
     char place[PATH_BYTES + 32] = " in this build";
     if (path)
         snprintf(place, sizeof(place), ", neither in this build nor as %s", path);
@@ -188,9 +178,9 @@ static const struct mk_plugin *find_plugin(struct mk_generation *g, const struct
     get_module_path(source, name, path, sizeof(path));
     if (plugin)
         return plugin;
-    if (MK__MODULES && (memchr(name.p, '/', name.len) || file_exists(path)))
+    if (MK_HAS_MODULES && (memchr(name.p, '/', name.len) || file_exists(path)))
         return open_module(g, path, origin);
-    const char *meant = report_unknown_plugin(g->load_conf, origin, name, MK__MODULES ? path : NULL);
+    const char *meant = report_unknown_plugin(g->load_conf, origin, name, MK_HAS_MODULES ? path : NULL);
     if (!meant || (plugin = mk__module_find_builtin(mk_str_c(meant))))
         return plugin;
     get_module_path(source, mk_str_c(meant), path, sizeof(path));
@@ -206,6 +196,15 @@ static bool is_guessed(struct mk_generation *g, const char *name)
             return true;
         }
     return false;
+}
+
+/* What is wrong with a connection comes before what is answered to its requests. */
+static void check_order(struct mk_generation *g, const struct mk_plugin *plugin, struct mk__conf_origin origin)
+{
+    for (unsigned i = 0; i < g->n_plugins; i++)
+        if (g->plugins[i]->on_request)
+            mk__conf_error(g->load_conf, origin, "the plugin \"%s\" must come before \"%s\"", plugin->name,
+                           g->plugins[i]->name);
 }
 
 static void load_plugin(struct mk_generation *g, const struct mk__generation_source *source, struct mk_str name,
@@ -226,13 +225,8 @@ static void load_plugin(struct mk_generation *g, const struct mk__generation_sou
         return;
     }
     g->guessed |= meant ? 1u << g->n_plugins : 0;
-#ifndef MK_LEAN
-    /* What is wrong with a connection comes before what is answered to its requests. */
-    for (unsigned i = 0; !meant && plugin->transport && plugin->on_request && i < g->n_plugins; i++)
-        if (g->plugins[i]->on_request)
-            mk__conf_error(g->load_conf, origin, "the plugin \"%s\" must come before \"%s\"", plugin->name,
-                           g->plugins[i]->name);
-#endif
+    if (MK_HAS_TLS && !meant && plugin->transport && plugin->on_request)
+        check_order(g, plugin, origin);
     if (!is_loaded(g, plugin->name)) {
         g->plugins[g->n_plugins++] = plugin;
         return;
@@ -266,12 +260,10 @@ static void load_module(struct mk_generation *g, const struct mk__generation_sou
 static int load_defaults(struct mk_generation *g, const struct mk__generation_source *source)
 {
     uint32_t wanted = 0;
-    int err = MK__MODULES && source->dir ? mk__autoload_find_modules(source->dir, mk__plugin_order, &wanted) : 0;
-#ifndef MK_LEAN
-    for (unsigned i = 0; i < source->n_overrides; i++)
+    int err = MK_HAS_MODULES && source->dir ? mk__autoload_find_modules(source->dir, mk__plugin_order, &wanted) : 0;
+    for (unsigned i = 0; MK_HAS_MODULES && i < source->n_overrides; i++)
         if (strcmp(source->overrides[i].key, "TransportLayer") == 0)
             wanted |= mk__autoload_match_words(mk_str_c(source->overrides[i].value), mk__plugin_order);
-#endif
     for (const struct mk_plugin *const *p = mk__builtin_plugins; *p; p++)
         if (!is_in_order((*p)->name))
             g->plugins[g->n_plugins++] = *p;
@@ -352,11 +344,10 @@ int mk__plugins_start(struct mk_generation *g)
     return err;
 }
 
-#ifndef MK_LEAN
 int mk__plugins_check(struct mk_generation *g)
 {
     int err = 0;
-    for (unsigned i = 0; i < g->n_plugins && err != -ENOMEM; i++) {
+    for (unsigned i = 0; MK__PLUGIN_STARTS && i < g->n_plugins && err != -ENOMEM; i++) {
         const struct mk_plugin *plugin = g->plugins[i];
         unsigned before = mk__conf_all_errors(g->conf);
         if (!plugin->generation_check || !(g->started & 1u << i) || g->failed & 1u << i)
@@ -367,7 +358,6 @@ int mk__plugins_check(struct mk_generation *g)
     }
     return err == -ENOMEM ? err : 0;
 }
-#endif
 
 void mk__plugins_stop(struct mk_generation *g)
 {

@@ -8,11 +8,7 @@
 #include "server/generation.h"
 
 /* Small builds have only plugins that need neither start nor stop but for hosts. */
-#ifdef MK_LEAN
-enum { MK__PLUGIN_STARTS = false };
-#else
-enum { MK__PLUGIN_STARTS = true };
-#endif
+enum { MK__PLUGIN_STARTS = !MK_SMALL };
 
 /* Reads plugins.load and opens what it names; its problems are in g->load_conf. 0 or -ENOMEM. */
 int mk__plugins_read(struct mk_generation *g, const struct mk__generation_source *source);

@@ -207,6 +207,8 @@ static int prepare_reload(struct reload *c)
 int mk_server_reload(struct mk_server *s)
 {
     struct reload c = {.server = s};
+    if (!MK_HAS_RELOAD)
+        return -ENOTSUP;
     if (!s->running)
         return -EINVAL;
     mk__server_free_generation(&s->failed);

@@ -50,7 +50,6 @@ static void respond_unhandled(struct mk_request *req)
 /* Content is about to be asked for: of one plugin, if the host says so. */
 static void choose_handler(struct mk_request *req, const struct mk_generation *g)
 {
-#ifndef MK_LEAN
     const struct mk__handler *handler;
     if (mk__handlers_find(host_of(req), mk_request_path(req), &handler) < 0)
         mk_response_error(req, 500); /* another handler might show what this one would not */
@@ -58,10 +57,6 @@ static void choose_handler(struct mk_request *req, const struct mk_generation *g
         return;
     req->hook = 2 * g->n_plugins + handler->index;
     req->hook_end = req->hook + 1;
-#else
-    (void)req;
-    (void)g;
-#endif
 }
 
 /* An answer that somebody will have to end. */
@@ -83,7 +78,7 @@ static void log_plugin_error(const struct mk_request *req, const char *what)
 static void run_hooks(struct mk_request *req, const struct mk_generation *g)
 {
     for (; req->hook < req->hook_end; req->hook++) {
-        if (req->hook == 2 * g->n_plugins)
+        if (!MK_SMALL && req->hook == 2 * g->n_plugins)
             choose_handler(req, g);
         if (req->ended)
             return;
@@ -183,12 +178,10 @@ const struct mk__http_app mk__request_hooks_app = {
     .mime = find_mime,
     .on_handler_timeout = on_handler_timeout,
     .on_conn_freed = on_conn_freed,
-#ifndef MK_LEAN
-    .on_accept = mk__conn_hooks_on_accept,
-    .on_close = mk__conn_hooks_on_close,
-    .trusted_proxies = mk__conn_hooks_trust,
-    .load_second_proto = mk__h2_loader_open,
-#endif
+    .on_accept = MK_HAS_CONN_HOOKS ? mk__conn_hooks_on_accept : NULL,
+    .on_close = MK_HAS_CONN_HOOKS ? mk__conn_hooks_on_close : NULL,
+    .trusted_proxies = MK_HAS_CLIENT_ADDR ? mk__conn_hooks_trust : NULL,
+    .load_second_proto = MK_HAS_HTTP2 ? mk__h2_loader_open : NULL,
 };
 
 /* ── what plugins may ask ── */

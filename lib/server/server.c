@@ -26,10 +26,8 @@ struct mk_server *mk_server_new(void)
     memset(s, 0, sizeof(*s));
     pthread_mutex_init(&s->lock, NULL);
     mk__listeners_init(&s->listeners);
-#ifndef MK_LEAN
     s->balancer.handoff_slots = &s->handoff_slots;
     s->balancer.limits = &s->limits;
-#endif
     return s;
 }
 
@@ -37,13 +35,13 @@ void mk_server_free(struct mk_server *s)
 {
     if (!s)
         return;
-#ifndef MK_LEAN
-    if (s->main_thread)
+    if (MK_HAS_MAIN_THREAD && s->main_thread)
         mk__main_thread_free(s->main_thread);
-    mk__limits_release(&s->limits);
-    mk__balance_close_slots(&s->handoff_slots);
+    if (!MK_SMALL)
+        mk__limits_release(&s->limits);
+    if (MK_HAS_BALANCE)
+        mk__balance_close_slots(&s->handoff_slots);
     mk__listeners_cancel(&s->listeners);
-#endif
     mk__server_free_generation(&s->failed);
     mk__server_free_generation(&s->current);
     pthread_mutex_destroy(&s->lock);
@@ -97,27 +95,6 @@ void mk_server_problems(const struct mk_server *s, struct mk_buf *out)
         mk__generation_diagnostics(s->current, out);
 }
 
-#ifndef MK_LEAN
-static const struct mk_generation *generation_of(const struct mk_server *s)
-{
-    return !s ? NULL : s->failed ? s->failed : s->current;
-}
-
-struct mk_problem_counts mk_server_list_problems(const struct mk_server *s, const struct mk_server *known,
-                                                 unsigned flags, struct mk_buf *out)
-{
-    const struct mk_generation *g = generation_of(s), *k = generation_of(known);
-    struct mk__conf_list_format form = {.json = flags & MK_PROBLEMS_JSON,
-                                        .as_warnings = flags & MK_PROBLEMS_AS_WARNINGS};
-    struct mk__conf_counts count = {0, 0};
-    if (g && g->load_conf)
-        mk__conf_list_diagnostics(g->load_conf, k ? k->load_conf : NULL, form, out, &count);
-    if (g && g->conf)
-        mk__conf_list_diagnostics(g->conf, k ? k->conf : NULL, form, out, &count);
-    return (struct mk_problem_counts){count.errors, count.warnings};
-}
-#endif
-
 void mk_server_info(const struct mk_server *s, struct mk_server_info *ret_info)
 {
     const struct mk__settings *settings = s->current ? s->current->settings : NULL;
@@ -133,15 +110,12 @@ void mk_server_info(const struct mk_server *s, struct mk_server_info *ret_info)
     };
 }
 
-#ifdef MK_LEAN
 void mk_server_show(const struct mk_server *s, struct mk_buf *out)
 {
-    (void)s;
-    mk_buf_addf(out, "# not in builds for small devices\n");
-}
-#else
-void mk_server_show(const struct mk_server *s, struct mk_buf *out)
-{
+    if (MK_SMALL) {
+        mk_buf_addf(out, "# not in builds for small devices\n");
+        return;
+    }
     if (!s->current || !s->current->set)
         return;
     mk__conf_show(s->current->set, out);
@@ -150,21 +124,16 @@ void mk_server_show(const struct mk_server *s, struct mk_buf *out)
         mk__conf_show(host->set, out);
     }
 }
-#endif
 
 /* ── listeners ── */
 
-#ifdef MK_LEAN
-#define get_hint(settings, err) ""
-#else
 /* Behind the reason, what people wonder about most. */
 static const char *get_hint(const struct mk__settings *settings, int err)
 {
-    if (err == -EACCES && settings->user.name.p && geteuid() != 0)
+    if (!MK_SMALL && err == -EACCES && settings->user.name.p && geteuid() != 0)
         return "; the rights of root were given up: a new start, or SIGUSR2 to the supervisor, opens it";
     return "";
 }
-#endif
 
 void mk__server_report_listener(struct mk_generation *g, unsigned nth, int err)
 {
@@ -220,9 +189,8 @@ int mk_server_check(struct mk_server *s)
     int result = mk__server_check_log(s->current);
     if (check_pid_file(s->current) < 0)
         result = -EINVAL;
-#ifndef MK_LEAN
-    mk__server_check_descriptors(s);
-#endif
+    if (!MK_SMALL)
+        mk__server_check_descriptors(s);
     for (unsigned i = 0; i < settings->listen.n; i++) {
         struct mk__addr addr = settings->listen.items[i].addr;
         if (is_socket(&addr))
@@ -258,10 +226,15 @@ void mk__server_log_listeners(struct mk_server *s)
 
 /* ── running ── */
 
+static bool uses_balancer(const struct mk_server *s)
+{
+    return MK_HAS_BALANCE && mk__server_has_balancer(s);
+}
+
 static int open_listeners(struct mk_server *s, unsigned workers)
 {
     unsigned nth;
-    int err = mk__listeners_prepare(&s->listeners, s->current->settings, workers, &nth);
+    int err = mk__listeners_prepare(&s->listeners, s->current->settings, uses_balancer(s) ? 1 : workers, &nth);
     if (err == 0)
         return 0;
     mk__server_report_listener(s->current, nth, err);
@@ -272,12 +245,10 @@ static int open_listeners(struct mk_server *s, unsigned workers)
 struct mk__thread *mk__server_open_worker(struct mk_server *s, struct mk_generation *g, unsigned index, unsigned loops)
 {
     struct mk__thread *t = mk_account_alloc(NULL, sizeof(*t));
-#ifndef MK_LEAN
     if (t) {
         t->limits = &s->limits;
         t->handoff_slots = &s->handoff_slots;
     }
-#endif
     if (!t || mk__thread_open(t, g, index, loops, &s->thread_pool, &s->listeners) < 0) {
         mk_account_free(NULL, t, sizeof(*t));
         return NULL;
@@ -297,9 +268,8 @@ static void close_workers(struct mk_server *s)
     for (unsigned i = 0; i < s->n_workers; i++)
         mk__thread_join(s->workers[i]);
     set_running(s, false);
-#ifndef MK_LEAN
-    mk__server_stop_balancer(s);
-#endif
+    if (MK_HAS_BALANCE)
+        mk__server_stop_balancer(s);
     mk__thread_pool_close(&s->thread_pool); /* the loops still take what the last jobs have to say */
     for (unsigned i = 0; i < s->n_workers; i++) {
         mk__thread_close(s->workers[i]);
@@ -316,45 +286,34 @@ static void stop_workers(struct mk_server *s)
         mk__thread_stop(s->workers[i]);
 }
 
+/* Only when all of them have been started: what one accepted would be lost if the others could not start. */
+static int start_serving(struct mk_server *s)
+{
+    int err = MK_HAS_RELOAD ? mk__listeners_listen(&s->listeners, s->current->settings) : 0;
+    for (unsigned i = 0; i < s->n_workers && err == 0; i++)
+        mk__thread_start_serving(s->workers[i]);
+    return err == 0 && uses_balancer(s) ? mk__server_start_balancer(s) : err;
+}
+
 static int open_workers(struct mk_server *s, unsigned n)
 {
     s->workers = mk_account_alloc(NULL, n * sizeof(struct mk__thread *));
     if (!s->workers)
         return -ENOMEM;
-    int err = 0;
-    unsigned loops = n;
-#ifndef MK_LEAN
-    if (mk__server_has_balancer(s)) {
-        loops = 0;
-        err = mk__main_thread_open(&s->main_thread);
-    }
-#endif
+    int err = uses_balancer(s) ? mk__main_thread_open(&s->main_thread) : 0;
+    unsigned loops = uses_balancer(s) ? 0 : n;
     while (s->n_workers < n && err == 0) {
         struct mk__thread *t = mk__server_open_worker(s, s->current, s->n_workers, loops);
         if (!t)
             return -ENOMEM;
         s->workers[s->n_workers++] = t;
         err = mk__thread_start(t);
-#ifndef MK_LEAN
-        if (err == 0)
+        if (!MK_SMALL && err == 0)
             mk__thread_set_affinity(t, s->current->settings->affinity);
-#endif
     }
-#ifndef MK_LEAN
-    if (err == 0)
-        err = mk__listeners_listen(&s->listeners, s->current->settings);
-    for (unsigned i = 0; i < n && err == 0; i++)
-        mk__thread_start_serving(s->workers[i]);
-    if (err == 0 && mk__server_has_balancer(s))
-        err = mk__server_start_balancer(s);
-#endif
-    return err;
+    return err == 0 ? start_serving(s) : err;
 }
 
-#ifdef MK_LEAN
-#define take_open_listeners(s) false
-#define is_handed_over(s) false
-#else
 /* Once: the next start opens them itself. */
 static bool take_open_listeners(struct mk_server *s)
 {
@@ -363,43 +322,32 @@ static bool take_open_listeners(struct mk_server *s)
     return was_open;
 }
 
-static bool is_handed_over(const struct mk_server *s)
-{
-    return s->handed_over;
-}
-
 int mk_server_listen(struct mk_server *s)
 {
-    struct mk_server_info info;
     if (!s->current || !s->current->settings)
         return -EINVAL;
-    mk_server_info(s, &info);
-    int err = open_listeners(s, mk__server_has_balancer(s) ? 1 : info.workers);
+    int err = open_listeners(s, mk__generation_workers(s->current));
     s->listeners_open = err == 0;
     return err;
 }
-#endif
 
 int mk_server_start(struct mk_server *s)
 {
-    struct mk_server_info info;
     if (!s->current || !s->current->settings)
         return -EINVAL;
-    mk_server_info(s, &info);
-#ifdef MK_LEAN
-    int err = open_listeners(s, info.workers);
-#else
-    mk__server_limit_descriptors(s, s->current->settings);
-    mk__limits_set(&s->limits, s->current->settings);
-    int err = take_open_listeners(s) ? 0 : open_listeners(s, mk__server_has_balancer(s) ? 1 : info.workers);
-#endif
+    if (!MK_SMALL) {
+        mk__server_limit_descriptors(s, s->current->settings);
+        mk__limits_set(&s->limits, s->current->settings);
+    }
+    unsigned n_workers = mk__generation_workers(s->current);
+    int err = take_open_listeners(s) ? 0 : open_listeners(s, n_workers);
     if (err < 0)
         return err;
     mk__conf_free_texts(s->current->conf);
     mk__thread_pool_open(&s->thread_pool, (unsigned)s->current->settings->disk_threads);
-    err = open_workers(s, info.workers);
+    err = open_workers(s, n_workers);
     if (err < 0) {
-        mk_log_error("cannot start %u workers: %s", info.workers, strerror(-err));
+        mk_log_error("cannot start %u workers: %s", n_workers, strerror(-err));
         stop_workers(s);
         close_workers(s);
         mk__listeners_cancel(&s->listeners);
@@ -418,46 +366,29 @@ void mk_server_stop(struct mk_server *s)
 {
     if (!s->running)
         return;
-    if (s->current->settings->shutdown_delay_ms && !is_handed_over(s))
+    if (s->current->settings->shutdown_delay_ms && !s->handed_over)
         mk_log_info("answering as before for another %u ms (ShutdownDelay)", s->current->settings->shutdown_delay_ms);
     for (unsigned i = 0; i < s->n_workers; i++) {
-#ifndef MK_LEAN
         s->workers[i]->retiring = s->handed_over;
-#endif
         mk__thread_drain(s->workers[i]);
     }
-#ifndef MK_LEAN
-    if (s->balancer.n_workers)
+    if (MK_HAS_BALANCE && s->balancer.n_workers)
         mk__balance_drain(&s->balancer, s->handed_over ? 0 : s->current->settings->shutdown_delay_ms);
-    if (s->main_thread && !s->handed_over)
+    if (MK_HAS_MAIN_THREAD && s->main_thread && !s->handed_over)
         mk__main_thread_drain_workers_now(s->main_thread);
-    if (s->main_thread)
+    if (MK_HAS_MAIN_THREAD && s->main_thread)
         mk__main_thread_wait_workers(s->main_thread);
-#endif
     close_workers(s);
     mk__listeners_release(&s->listeners);
 }
 
-#ifdef MK_LEAN
-int mk_server_reload(struct mk_server *s)
-{
-    (void)s;
-    return -ENOTSUP;
-}
-#endif
-
 void mk_server_reopen_logs(struct mk_server *s)
 {
-#ifndef MK_LEAN
     for (unsigned i = 0; s->running && i < s->current->n_plugins; i++)
         if (s->current->plugins[i]->reopen)
             s->current->plugins[i]->reopen();
-#else
-    (void)s;
-#endif
 }
 
-#ifndef MK_LEAN
 void mk_server_drain_now(struct mk_server *s)
 {
     pthread_mutex_lock(&s->lock);
@@ -465,20 +396,17 @@ void mk_server_drain_now(struct mk_server *s)
     s->drained |= drains;
     for (unsigned i = 0; drains && i < s->n_workers; i++)
         mk__thread_drain_now(s->workers[i]);
-    if (drains && s->main_thread)
+    if (MK_HAS_MAIN_THREAD && drains && s->main_thread)
         mk__main_thread_drain_workers_now(s->main_thread);
     pthread_mutex_unlock(&s->lock);
 }
-#endif
 
 void mk_server_stop_now(struct mk_server *s)
 {
     pthread_mutex_lock(&s->lock);
     if (s->running)
         stop_workers(s);
-#ifndef MK_LEAN
-    if (s->running && s->main_thread)
+    if (MK_HAS_MAIN_THREAD && s->running && s->main_thread)
         mk__main_thread_stop_workers(s->main_thread);
-#endif
     pthread_mutex_unlock(&s->lock);
 }

@@ -9,10 +9,8 @@
 #include <monkey/monkey.h>
 
 #include "server/thread.h"
-#ifndef MK_LEAN
 #include "server/listen/balance.h"
 #include "server/main_thread.h"
-#endif
 
 struct mk_server {
     struct mk__generation_source source;
@@ -27,13 +25,11 @@ struct mk_server {
     struct mk__thread_pool thread_pool;
     struct mk__thread **workers;
     unsigned n_workers;
-#ifndef MK_LEAN
     struct mk__main_thread *main_thread; /* with the fair scheduler, or from the first reload on */
     struct mk__limits limits;
     struct mk__handoff_slots handoff_slots;
     struct mk__balancer balancer;
     uint64_t fd_limit_before; /* the limit, before any settings changed it */
-#endif
 };
 
 /* A new generation from the source; 0 or -errno, and perhaps a generation that holds the problems. */
@@ -49,7 +45,6 @@ void mk__server_report_listener(struct mk_generation *g, unsigned nth, int err);
 int mk__server_check_log(struct mk_generation *g);
 /* Tells the log about the listeners that it does not know yet. */
 void mk__server_log_listeners(struct mk_server *s);
-#ifndef MK_LEAN
 /* Does the process context accept, under the settings in use? */
 bool mk__server_has_balancer(const struct mk_server *s);
 /* Begins and ends to feed the workers; both ends find the process context open. The first: 0 or -ENOMEM. */
@@ -60,6 +55,5 @@ void mk__server_stop_balancer(struct mk_server *s);
 void mk__server_limit_descriptors(struct mk_server *s, const struct mk__settings *settings);
 /* A problem, if it would not. */
 void mk__server_check_descriptors(struct mk_server *s);
-#endif
 
 #endif

@@ -11,20 +11,19 @@
 #include <errno.h>
 
 #define KEY(kind, ...) MK_CONF_KEY_##kind(struct mk__settings, __VA_ARGS__)
+/* The names of an enumeration's values, by their numbers; the last one has the highest. */
+#define NAMES(...) ((const char *const[]){__VA_ARGS__, NULL})
 
-static const char *const log_levels[] = {"error", "warn", "info", "debug", NULL};
-#ifndef MK_LEAN
-static const char *const schedulers[] = {[MK__SCHEDULER_REUSEPORT] = "reuseport", [MK__SCHEDULER_FAIR] = "fair", NULL};
-static const char *const over_capacity_names[] = {[MK__OVER_CAPACITY_RESIST] = "Resist",
-                                                  [MK__OVER_CAPACITY_DROP] = "Drop",
-                                                  [MK__OVER_CAPACITY_TOO_BUSY] = "TooBusy",
-                                                  NULL};
+/* Rows of tables that small builds leave out, and rows that only they have. */
+#if MK_SMALL
+#define LARGE(...)
+#define SMALL(...) __VA_ARGS__
+#else
+#define LARGE(...) __VA_ARGS__
+#define SMALL(...)
 #endif
 
-#ifndef MK_LEAN
 enum { REAL_IP_X_FORWARDED_FOR, REAL_IP_FORWARDED };
-static const char *const real_ip_headers[] = {
-    [REAL_IP_X_FORWARDED_FOR] = "X-Forwarded-For", [REAL_IP_FORWARDED] = "Forwarded", NULL};
 
 /* What may stand behind the address of a listener. */
 static const struct {
@@ -65,16 +64,6 @@ static int parse_options(const struct mk_conf_value *value, struct mk__listen_co
     return err;
 }
 
-#define LISTENER_UNIT " [tls] [proxy]"
-#define LISTENER_MANUAL \
-    " The name of a plugin behind it, such as `tls`, says what carries its connections, instead of `TransportLayer`. " \
-    "With `proxy`, each connection must come from one of the `TrustedProxies`, and begin with a PROXY header."
-#else
-enum { LISTENER_OPTIONS = 0 };
-#define LISTENER_UNIT ""
-#define LISTENER_MANUAL ""
-#endif
-
 static int parse_listen(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
 {
     struct mk__listen_confs *all = field;
@@ -82,15 +71,13 @@ static int parse_listen(const struct mk_conf_value *value, void *field, struct m
     const char *reason = "one address a line";
     if (!one.text.p)
         return -ENOMEM;
-    if ((!LISTENER_OPTIONS && value->n > 1) || mk__addr_parse(one.text, &one.addr, &reason) < 0) {
+    if ((!MK_HAS_TLS && value->n > 1) || mk__addr_parse(one.text, &one.addr, &reason) < 0) {
         mk_buf_addf(error, "%s", reason);
         return -EINVAL;
     }
-#ifndef MK_LEAN
-    int err = parse_options(value, &one, arena, error);
+    int err = MK_HAS_TLS ? parse_options(value, &one, arena, error) : 0;
     if (err < 0)
         return err;
-#endif
     struct mk__listen_conf *items = mk_arena_grow(arena, all->items, all->n, sizeof(*items));
     if (!items)
         return -ENOMEM;
@@ -110,28 +97,33 @@ static int parse_log(const struct mk_conf_value *value, void *field, struct mk_a
     return path->p ? 0 : -ENOMEM;
 }
 
+/* The groups of LARGE() are not calls. */
+// clang-format off
 static const struct mk_conf_key server_keys[] = {
     KEY(CUSTOM, listen, "Listen", "2001",
         "Where connections are accepted: a port (all addresses, IPv4 and IPv6), `address:port`, `[v6]:port`, or "
-        "`unix:/path`. May be given several times. Port 0 lets the system choose." LISTENER_MANUAL,
-        .flags = MK_CONF_REPEAT, .unit = "[address:]port" LISTENER_UNIT, .parse = parse_listen),
-#ifndef MK_LEAN
+        "`unix:/path`. May be given several times. Port 0 lets the system choose."
+        LARGE(" The name of a plugin behind it, such as `tls`, says what carries its connections, instead of "
+              "`TransportLayer`. With `proxy`, each connection must come from one of the `TrustedProxies`, and begin "
+              "with a PROXY header."),
+        .flags = MK_CONF_REPEAT, .unit = "[address:]port" LARGE(" [tls] [proxy]"), .parse = parse_listen),
+    LARGE(
     KEY(NETWORKS, trusted_proxies, "TrustedProxies", NULL,
         "The proxies that are believed when they say for whom they ask: addresses, networks (`10.0.0.0/8`), or `unix` "
         "for Unix sockets.",
         .flags = MK_CONF_REPEAT),
     KEY(ENUM, real_ip_header, "RealIPHeader", "X-Forwarded-For",
         "The field in which they say it; never one that they only pass on. `X-Forwarded-Proto` belongs to the first.",
-        .names = real_ip_headers),
-#endif
+        .names = NAMES([REAL_IP_X_FORWARDED_FOR] = "X-Forwarded-For", [REAL_IP_FORWARDED] = "Forwarded")),
+    )
     KEY(INT, workers, "Workers", "0", "Threads that serve connections. 0: as many as this process may use processors.",
         .min = 0, .max = 1024),
-#ifndef MK_LEAN
+    LARGE(
     KEY(ENUM, scheduler, "Scheduler", "reuseport",
         "Who accepts connections. `reuseport`: each worker, at sockets of its own (`SO_REUSEPORT`), among which the "
         "kernel spreads them by chance. `fair`: one thread for all of them, which gives each to the worker that has "
         "the fewest.",
-        .names = schedulers),
+        .names = NAMES([MK__SCHEDULER_REUSEPORT] = "reuseport", [MK__SCHEDULER_FAIR] = "fair")),
     KEY(BOOL, affinity, "Affinity", "Off",
         "Bind each worker to one of the processors that the process may use, in turn."),
     KEY(INT, descriptors_max, "FDLimit", "0",
@@ -146,8 +138,9 @@ static const struct mk_conf_key server_keys[] = {
         "connections are closed to make room: idle ones, then one that lets many requests of HTTP/2 wait for its "
         "client, then those without a whole head so far. `Drop`: they are closed at once. `TooBusy`: they are "
         "answered with 503, then closed; at a listener with `tls` as with `Drop`.",
-        .names = over_capacity_names),
-#endif
+        .names = NAMES([MK__OVER_CAPACITY_RESIST] = "Resist", [MK__OVER_CAPACITY_DROP] = "Drop",
+                       [MK__OVER_CAPACITY_TOO_BUSY] = "TooBusy")),
+    )
     KEY(DURATION, head_timeout_ms, "Timeout", "15",
         "How long a client may take to send the whole head of a request; answered with 408.", .min = 100,
         .max = 3600000, .unit = "s"),
@@ -170,7 +163,7 @@ static const struct mk_conf_key server_keys[] = {
         "How long the server reads on after it has closed its side, so that a client which is still sending gets "
         "to see the answer.",
         .min = 100, .max = 60000, .unit = "s"),
-#ifndef MK_LEAN
+    LARGE(
     KEY(DURATION, handshake_timeout_ms, "HandshakeTimeout", "10",
         "How long the handshake of an encrypted connection may take; it is closed.", .min = 100, .max = 3600000,
         .unit = "s"),
@@ -180,7 +173,7 @@ static const struct mk_conf_key server_keys[] = {
     KEY(DURATION, tunnel_timeout_ms, "TunnelTimeout", "1h",
         "How long a connection that a handler has taken over (WebSocket, CONNECT) may carry no byte either way.",
         .min = 100, .max = 604800000, .unit = "s"),
-#endif
+    )
     KEY(DURATION, shutdown_timeout_ms, "ShutdownTimeout", "10",
         "How long requests in progress may take to finish when the server stops.", .min = 0, .max = 3600000,
         .unit = "s"),
@@ -236,9 +229,10 @@ static const struct mk_conf_key server_keys[] = {
         "Threads, started when they are needed, that read files which are not in the page cache.", .min = 1, .max = 16),
     KEY(CUSTOM, error_log, "ErrorLog", "stderr", "Where the error log goes: `stderr`, or a file, which is appended to.",
         .unit = "stderr or path", .parse = parse_log),
-    KEY(ENUM, log_level, "LogLevel", "info", "How urgent an event must be to be logged.", .names = log_levels),
+    KEY(ENUM, log_level, "LogLevel", "info", "How urgent an event must be to be logged.",
+        .names = NAMES("error", "warn", "info", "debug")),
     KEY(PATH, pid_file, "PidFile", NULL, "Where the process writes its number; removed when it stops."),
-#ifndef MK_LEAN
+    LARGE(
     KEY(CUSTOM, user, "User", NULL,
         "Who the server becomes once listeners, log and pid file are open; it must be started as root for that, or as "
         "this user. What a reload reads or opens it reads as this user.",
@@ -248,9 +242,18 @@ static const struct mk_conf_key server_keys[] = {
     KEY(BOOL, supervisor, "Supervisor", "Off",
         "Whether a small process stays above the server: it holds the listeners, starts a server that crashed again, "
         "and brings a new program in (SIGUSR2). The same as the option `--supervise`."),
-#endif
+    )
     {0},
 };
+// clang-format on
+
+static void check_proxies(const struct mk_conf_check *check, const struct mk__settings *s)
+{
+    for (uint32_t i = 0; i < s->listen.n && !s->trusted_proxies.items; i++) /* a wrong one has been told */
+        if (s->listen.items[i].mode.proxy)
+            mk_conf_error(check, offsetof(struct mk__settings, listen),
+                          "Listen %.*s proxy: TrustedProxies names nobody", MK_STR_ARG(s->listen.items[i].text));
+}
 
 /* Heads are kept in one piece with their request line. */
 static void check_server(const struct mk_conf_check *check, void *section)
@@ -259,36 +262,30 @@ static void check_server(const struct mk_conf_check *check, void *section)
     if (s->head_bytes_max && s->line_bytes_max > s->head_bytes_max) /* 0: what stands there has been refused */
         mk_conf_error(check, offsetof(struct mk__settings, line_bytes_max),
                       "MaxRequestLine is larger than MaxHeadSize, which includes it");
-#ifndef MK_LEAN
+    if (MK_SMALL)
+        return;
     mk__user_check(check, s);
-    for (uint32_t i = 0; i < s->listen.n && !s->trusted_proxies.items; i++) /* a wrong one has been told */
-        if (s->listen.items[i].mode.proxy)
-            mk_conf_error(check, offsetof(struct mk__settings, listen),
-                          "Listen %.*s proxy: TrustedProxies names nobody", MK_STR_ARG(s->listen.items[i].text));
-#endif
+    check_proxies(check, s);
 }
 
 /* What the original server had in [SERVER], and names of earlier versions. */
+// clang-format off
 static const struct mk_conf_foreign server_foreign[] = {
     MK_CONF_RENAMED("ClientFrom", "RealIPHeader"),
     MK_CONF_RENAMED("StopDelay", "ShutdownDelay"),
     MK_CONF_RENAMED("DrainTimeout", "ShutdownTimeout"),
     MK_CONF_RENAMED("MaxDrainSize", "MaxDiscardSize"),
     MK_CONF_RENAMED("BodyMinRate", "MinBodyRate"),
-#ifdef MK_LEAN
-    {"User", "start the server as the user that it shall run as"},
-#endif
+    SMALL({"User", "start the server as the user that it shall run as"},)
     {"FDT", "each request opens its file anew, and the table of shared descriptors is not needed"},
-#ifdef MK_LEAN
-    {"FDLimit", "the limit of the process is used up to its hard end (ulimit -n)"},
-    {"OverCapacity", "idle connections are closed first when descriptors or memory run out"},
-    {"UserDir", "a host of its own serves a directory of a user"},
-#else
-    {"UserDir", "it belongs in [HOST], in a file of sites/"},
-#endif
+    SMALL({"FDLimit", "the limit of the process is used up to its hard end (ulimit -n)"},
+          {"OverCapacity", "idle connections are closed first when descriptors or memory run out"},
+          {"UserDir", "a host of its own serves a directory of a user"},)
+    LARGE({"UserDir", "it belongs in [HOST], in a file of sites/"},)
     {"Port", "Listen takes the port: Listen 2001"},
     {0},
 };
+// clang-format on
 
 const struct mk_conf_section mk__section_server = {
     .name = "SERVER",
@@ -305,13 +302,14 @@ const struct mk_conf_section mk__section_server = {
     MK_CONF_KEY_##kind(struct mk__host_settings, limits.field, name, NULL, \
                        "For this host, instead of the server's `" name "`.", __VA_ARGS__)
 
+// clang-format off
 static const struct mk_conf_key host_keys[] = {
     MK_CONF_KEY_LIST(
         struct mk__host_settings, names, "ServerName", NULL,
         "The names of this host, as clients ask for them, without a port: a name, `*.example.org` for all "
         "names below it, or an address (`192.0.2.1`, `[2001:db8::1]`). A name wins over a wildcard, a long "
         "wildcard over a shorter one; no name may appear twice, in one host or in two."),
-#ifndef MK_LEAN
+    LARGE(
     LIMIT(DURATION, timeout_ms[MK__TIMEOUT_BODY], "BodyTimeout", .min = 100, .max = 3600000, .unit = "s"),
     LIMIT(SIZE, body_rate_min, "MinBodyRate", .min = 1, .unit = "B"),
     LIMIT(DURATION, timeout_ms[MK__TIMEOUT_HANDLER], "HandlerTimeout", .min = 100, .max = 86400000, .unit = "s"),
@@ -319,9 +317,10 @@ static const struct mk_conf_key host_keys[] = {
     LIMIT(SIZE, collect_bytes_max, "MaxRequestSize", .min = 1, .max = 1 << 30, .unit = "K"),
     LIMIT(SIZE, body_bytes_max, "MaxBodySize", .min = 1, .unit = "B"),
     LIMIT(SIZE, discard_bytes_max, "MaxDiscardSize", .min = 1, .unit = "B"),
-#endif
+    )
     {0},
 };
+// clang-format on
 
 static const struct mk_conf_foreign host_foreign[] = {
     MK_CONF_RENAMED("MaxDrainSize", "MaxDiscardSize"),
@@ -375,7 +374,6 @@ struct mk__listen_conf *mk__settings_find_listener(const struct mk__settings *s,
     return NULL;
 }
 
-#ifndef MK_LEAN
 static void override_limit(uint64_t *limit, uint64_t own)
 {
     if (own)
@@ -392,7 +390,6 @@ void mk__settings_limits(const struct mk__host_settings *s, struct mk__http_limi
     override_limit(&limits->collect_bytes_max, s->limits.collect_bytes_max);
     override_limit(&limits->discard_bytes_max, s->limits.discard_bytes_max);
 }
-#endif
 
 static struct mk_str server_line(const struct mk__settings *s)
 {
@@ -421,10 +418,8 @@ void mk__settings_http(const struct mk__settings *s, struct mk__http_settings *r
                    .body_rate_min = s->body_rate_min},
         .requests_max = (uint64_t)s->requests_max,
         .keep_alive = s->keep_alive,
-#ifndef MK_LEAN
         .handshakes_max = (uint32_t)s->handshakes_max,
         .trusted_proxies = {s->trusted_proxies, s->real_ip_header == REAL_IP_FORWARDED},
-#endif
         .server_line = server_line(s),
     };
 }

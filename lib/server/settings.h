@@ -21,13 +21,11 @@ struct mk__listen_mode {
 
 struct mk__listen_conf {
     struct mk__addr addr;
-    struct mk_str text;   /* the address as it was written */
-    bool accept_in_drain; /* until a drain ends; set while the hosts are prepared */
-#ifndef MK_LEAN
+    struct mk_str text;      /* the address as it was written */
+    bool accept_in_drain;    /* until a drain ends; set while the hosts are prepared */
     struct mk_str transport; /* the name of what carries its connections; empty: what TransportLayer says */
     struct mk__listen_mode mode;
     const struct mk__listener *listener; /* its sockets; known once they are prepared */
-#endif
 };
 
 struct mk__listen_confs {
@@ -61,7 +59,6 @@ struct mk__settings {
     uint32_t defer_accept_ms;
     struct mk_str error_log, pid_file, transport, default_type;
     int log_level;
-#ifndef MK_LEAN
     int scheduler, over_capacity;
     bool affinity;
     int64_t connections_max, descriptors_max, handshakes_max;
@@ -69,7 +66,6 @@ struct mk__settings {
     bool supervisor;
     struct mk_networks trusted_proxies;
     int real_ip_header; /* an index of the fields' names */
-#endif
 };
 
 struct mk__host_settings {

@@ -8,11 +8,9 @@
 
 #include "base/log.h"
 #include "http/conn.h"
-#ifndef MK_LEAN
 #include "net/resolver.h"
 #include "server/cpus.h"
-#include "server/listen/balance.h"
-#endif
+#include "server/listen/receiver.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -21,26 +19,23 @@
 #include <unistd.h>
 
 enum { STACK_BYTES = 256 * 1024, EVICT_BATCH = 16, MEMORY_RESERVE = 8 };
+/* The thread's start may fail, and it serves only when all have started. In small builds no plugin has a start. */
+enum { WAITS_FOR_OTHERS = MK__PLUGIN_STARTS };
 
 /* ── connections ── */
 
 static bool is_drained(const struct mk__thread *t)
 {
-#ifndef MK_LEAN
-    if (mk__thread_load(&t->load) > t->http.conns_in_drain)
+    if (MK_HAS_BALANCE && mk__thread_load(&t->load) > t->http.conns_in_drain)
         return false; /* others are on their way */
-#endif
     return mk__conn_all_drained(&t->http);
 }
 
 void mk__thread_conn_freed(struct mk__thread *t)
 {
     mk__limits_remove_conn(t->limits);
-#ifndef MK_LEAN
-    atomic_fetch_add_explicit(&t->load.closed, 1, memory_order_relaxed);
-    if (t->load.out_of_memory)
-        t->load.out_of_memory = false;
-#endif
+    if (MK_HAS_BALANCE)
+        mk__receiver_count_closed(t);
     if ((t->http.draining || t->http.retiring) && is_drained(t))
         mk__loop_stop(&t->loop);
 }
@@ -55,13 +50,10 @@ static bool is_short_of_memory(const struct mk__thread *t)
 static const struct mk_transport *transport_of(const struct mk__thread *t, const struct mk__listener *listener)
 {
     const struct mk_generation *g = t->worker->generation;
-#ifdef MK_LEAN
-    (void)listener;
-    return g->transport;
-#else
     struct mk__listen_mode mode;
+    if (!MK_HAS_TLS)
+        return g->transport;
     return mk__generation_listen_mode(g, listener, &mode) == 0 ? mode.transport : NULL;
-#endif
 }
 
 /* A connection that cannot be served: its listener is gone, and the transport too. */
@@ -71,13 +63,11 @@ static void reject_fd(struct mk__thread *t, int fd)
     mk__thread_conn_freed(t);
 }
 
-static int serve_fd(struct mk__thread *t, const struct mk__listener *listener, int fd)
+int mk__thread_serve_fd(struct mk__thread *t, const struct mk__listener *listener, int fd)
 {
     struct mk_io io = {.transport = transport_of(t, listener), .listener = listener, .fd = fd};
-#ifndef MK_LEAN
-    if (t->http.second_proto)
+    if (MK_HAS_HTTP2 && t->http.second_proto)
         t->http.second_proto->close_idle(&t->http, EVICT_BATCH);
-#endif
     if (!io.transport) {
         reject_fd(t, fd);
         return 0;
@@ -99,10 +89,9 @@ static int serve_fd(struct mk__thread *t, const struct mk__listener *listener, i
 static int serve_accepted(struct mk__acceptor *a, int fd)
 {
     struct mk__thread *t = a->ctx;
-#ifndef MK_LEAN
-    atomic_fetch_sub_explicit(&t->load.closed, 1, memory_order_relaxed);
-#endif
-    return serve_fd(t, a->listener, fd);
+    if (MK_HAS_BALANCE)
+        mk__receiver_count_accepted(t);
+    return mk__thread_serve_fd(t, a->listener, fd);
 }
 
 /* Out of descriptors or memory: those of connections that nobody uses right now are the first to give. */
@@ -114,68 +103,14 @@ static bool evict_idle(struct mk__acceptor *a)
 
 static const struct mk__acceptor_callbacks acceptor_callbacks = {serve_accepted, evict_idle};
 
-#ifndef MK_LEAN
-/* A connection that the process context has put into our queue. */
-static void on_handoff(struct mk__handoff *handoff, int fd, uint32_t sequence, uint32_t events)
-{
-    struct mk__thread *t = MK_CONTAINER_OF(handoff, struct mk__thread, handoff);
-    const struct mk__listener *listener = mk__balance_find_listener(t->handoff_slots, fd, sequence);
-    if (!listener)
-        return;
-    int err = t->closing ? -ESHUTDOWN : mk__handoff_admit(handoff, fd, sequence, events);
-    if (err == 0) {
-        err = serve_fd(t, listener, fd);
-        handoff->events = 0; /* perhaps it was closed before it was taken */
-    } else {
-        close(fd);
-        mk__thread_conn_freed(t);
-    }
-    if (err == -ENOMEM)
-        t->load.out_of_memory = true;
-}
-
-static void drain_thread(struct mk__thread *t);
-static void retire_thread(struct mk__thread *t);
-
-static void on_balancer_end(struct mk_message *message)
-{
-    struct mk__thread *t = MK_CONTAINER_OF(message, struct mk__thread, load.end_message);
-    t->load.enabled = false;
-    if (t->retiring)
-        retire_thread(t);
-    else
-        drain_thread(t);
-}
-
-static void open_handoff(struct mk__thread *t, bool enabled)
-{
-    t->closing = false;
-    t->load = (struct mk__worker_load){.enabled = enabled, .end_message.fn = on_balancer_end};
-    mk__handoff_init(&t->handoff, &t->account, on_handoff);
-    t->loop.handoff = &t->handoff;
-}
-
-/* What was given to it and it has not seen yet: each has one event. Nobody may give any more. */
-static void close_handoff(struct mk__thread *t)
-{
-    t->closing = true;
-    while (mk__thread_load(&t->load) && mk__loop_turn(&t->loop) == 0)
-        ;
-}
-#endif
-
 /* ── the end ── */
 
-/* Is it one for those who want to know how the drain goes? A small build has none. */
+/* Is it one for those who want to know how the drain goes? */
 static bool accepts_in_drain(const struct mk__thread *t, const struct mk__acceptor *a)
 {
-#ifndef MK_LEAN
-    const struct mk__listen_conf *conf = mk__generation_listen_conf(t->worker->generation, a->listener);
+    const struct mk__listen_conf *conf =
+        MK_SMALL ? NULL : mk__generation_listen_conf(t->worker->generation, a->listener);
     return conf && conf->accept_in_drain;
-#else
-    (void)t, (void)a;
-    return false;
-#endif
 }
 
 static void close_acceptors(struct mk__thread *t, bool all)
@@ -201,19 +136,6 @@ static void stop_thread(struct mk__thread *t)
     mk__loop_stop(&t->loop);
 }
 
-static void on_drain_timer(struct mk_timer *timer)
-{
-    struct mk__thread *t = MK_CONTAINER_OF(timer, struct mk__thread, drain_timer);
-#ifndef MK_LEAN
-    if (t->http.retiring && !t->http.draining) {
-        drain_thread(t);
-        return;
-    }
-#endif
-    mk_log_info("worker %u: the drain time is over, cutting what is left", t->index);
-    stop_thread(t);
-}
-
 static void drain_thread(struct mk__thread *t)
 {
     close_acceptors(t, false);
@@ -224,12 +146,22 @@ static void drain_thread(struct mk__thread *t)
         mk_timer_arm(&t->loop, &t->drain_timer, t->worker->generation->settings->shutdown_timeout_ms);
 }
 
+static void on_drain_timer(struct mk_timer *timer)
+{
+    struct mk__thread *t = MK_CONTAINER_OF(timer, struct mk__thread, drain_timer);
+    if (MK_HAS_RELOAD && t->http.retiring && !t->http.draining) {
+        drain_thread(t);
+        return;
+    }
+    mk_log_info("worker %u: the drain time is over, cutting what is left", t->index);
+    stop_thread(t);
+}
+
 static void on_delay_timer(struct mk_timer *timer)
 {
     drain_thread(MK_CONTAINER_OF(timer, struct mk__thread, delay_timer));
 }
 
-#ifndef MK_LEAN
 /* Connections end with their next response or when they have been idle for long enough. */
 static void retire_thread(struct mk__thread *t)
 {
@@ -240,7 +172,14 @@ static void retire_thread(struct mk__thread *t)
     else
         mk_timer_arm(&t->loop, &t->drain_timer, t->worker->generation->settings->shutdown_timeout_ms);
 }
-#endif
+
+void mk__thread_begin_drain(struct mk__thread *t)
+{
+    if (MK_HAS_RELOAD && t->retiring)
+        retire_thread(t);
+    else
+        drain_thread(t);
+}
 
 /* ShutdownDelay: who asks is told that we are going, and has time to look elsewhere. */
 static void on_drain(struct mk_message *message)
@@ -248,28 +187,20 @@ static void on_drain(struct mk_message *message)
     struct mk__thread *t = MK_CONTAINER_OF(message, struct mk__thread, drain_message);
     uint32_t delay_ms = t->worker->generation->settings->shutdown_delay_ms;
     t->http.stopping = !t->retiring;
-#ifndef MK_LEAN
-    if (t->load.enabled)
+    if (MK_HAS_BALANCE && t->load.enabled)
         return; /* whoever feeds it waits for the delay, and then parts with it */
-    if (t->retiring) {
-        retire_thread(t);
-        return;
-    }
-#endif
-    if (delay_ms)
+    if (delay_ms && !(MK_HAS_RELOAD && t->retiring))
         mk_timer_arm(&t->loop, &t->delay_timer, delay_ms);
     else
-        drain_thread(t);
+        mk__thread_begin_drain(t);
 }
 
-#ifndef MK_LEAN
 static void on_drain_now(struct mk_message *message)
 {
     struct mk__thread *t = MK_CONTAINER_OF(message, struct mk__thread, drain_now_message);
     if (!t->http.draining)
         drain_thread(t);
 }
-#endif
 
 static void on_stop(struct mk_message *message)
 {
@@ -282,7 +213,6 @@ void mk__thread_drain(struct mk__thread *t)
         mk_post(&t->loop, &t->drain_message);
 }
 
-#ifndef MK_LEAN
 void mk__thread_drain_now(struct mk__thread *t)
 {
     mk_post(&t->loop, &t->drain_now_message);
@@ -293,7 +223,6 @@ void mk__thread_retire(struct mk__thread *t)
     t->retiring = true;
     mk__thread_drain(t);
 }
-#endif
 
 void mk__thread_stop(struct mk__thread *t)
 {
@@ -326,15 +255,13 @@ static void init_thread(struct mk__thread *t, unsigned index)
     t->drain_sent = t->stop_sent = t->retiring = false;
     t->on_end = NULL;
     t->start_err = 0;
-    if (MK__PLUGIN_STARTS)
+    if (WAITS_FOR_OTHERS) {
         sem_init(&t->started, 0, 0);
-#ifndef MK_LEAN
-    sem_init(&t->may_serve, 0, 0);
-#endif
+        sem_init(&t->may_serve, 0, 0);
+    }
     t->drain_message.fn = on_drain;
-#ifndef MK_LEAN
-    t->drain_now_message.fn = on_drain_now;
-#endif
+    if (MK_HAS_RELOAD)
+        t->drain_now_message.fn = on_drain_now;
     t->stop_message.fn = on_stop;
     mk_timer_init(&t->drain_timer, on_drain_timer);
     mk_timer_init(&t->delay_timer, on_delay_timer);
@@ -360,9 +287,8 @@ int mk__thread_open(struct mk__thread *t, struct mk_generation *g, unsigned inde
     t->worker = mk__worker_new(t, g);
     int err = t->worker ? mk__loop_open(&t->loop, &mk__poller_epoll, &mk__clock_system, jobs) : -ENOMEM;
     if (err == 0) {
-#ifndef MK_LEAN
-        open_handoff(t, workers == 0);
-#endif
+        if (MK_HAS_BALANCE)
+            mk__receiver_open(t, workers == 0);
         err = open_acceptors(t, listeners, workers);
         if (err == 0)
             err = mk__context_init(&t->http, &t->loop, &g->http, &mk__request_hooks_app, t, &t->account);
@@ -384,11 +310,10 @@ int mk__thread_open(struct mk__thread *t, struct mk_generation *g, unsigned inde
 
 void mk__thread_close(struct mk__thread *t)
 {
-#ifndef MK_LEAN
-    close_handoff(t);
-    mk__resolver_close(&t->loop);
-    mk__handoff_release(&t->handoff);
-#endif
+    if (MK_HAS_BALANCE)
+        mk__receiver_close(t);
+    if (!MK_SMALL)
+        mk__resolver_close(&t->loop);
     if (MK__PLUGIN_STARTS)
         mk__request_ref_close(&t->request_refs);
     mk__loop_close(&t->loop); /* the last messages may still ask for an end that has come already */
@@ -397,11 +322,10 @@ void mk__thread_close(struct mk__thread *t)
     free_contexts(t);
     if (MK__PLUGIN_STARTS)
         mk__request_ref_release(&t->request_refs);
-    if (MK__PLUGIN_STARTS)
+    if (WAITS_FOR_OTHERS) {
         sem_destroy(&t->started);
-#ifndef MK_LEAN
-    sem_destroy(&t->may_serve);
-#endif
+        sem_destroy(&t->may_serve);
+    }
 }
 
 /* ── the thread ── */
@@ -413,22 +337,18 @@ static void *run_thread(void *ctx)
     snprintf(name, sizeof(name), "monkey: w%u", t->index % 1000);
     prctl(PR_SET_NAME, name);
     int err = 0;
-    if (MK__PLUGIN_STARTS) {
+    if (WAITS_FOR_OTHERS) {
         err = t->start_err = mk__worker_start(t->worker);
         sem_post(&t->started);
     }
-#ifndef MK_LEAN
-    while (err == 0 && sem_wait(&t->may_serve) < 0)
+    while (WAITS_FOR_OTHERS && err == 0 && sem_wait(&t->may_serve) < 0)
         ;
-#endif
     if (err == 0)
         err = mk__loop_run(&t->loop);
     if (err < 0)
         mk_log_error("worker %u: %s", t->index, strerror(-err));
-#ifndef MK_LEAN
-    else
+    else if (!MK_SMALL)
         stop_thread(t); /* what lasted as long as the drain, and who came during it */
-#endif
     if (t->on_end)
         t->on_end(t);
     return NULL;
@@ -448,15 +368,15 @@ int mk__thread_start(struct mk__thread *t)
         t->running = false;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attr);
-    while (MK__PLUGIN_STARTS && err == 0 && sem_wait(&t->started) < 0)
+    while (WAITS_FOR_OTHERS && err == 0 && sem_wait(&t->started) < 0)
         ;
     return err ? -err : t->start_err;
 }
 
-#ifndef MK_LEAN
 void mk__thread_start_serving(struct mk__thread *t)
 {
-    sem_post(&t->may_serve);
+    if (WAITS_FOR_OTHERS)
+        sem_post(&t->may_serve);
 }
 
 void mk__thread_set_affinity(struct mk__thread *t, bool bound)
@@ -470,14 +390,11 @@ void mk__thread_set_affinity(struct mk__thread *t, bool bound)
     if (err)
         mk_log_warn("worker %u: cannot choose its processor: %s", t->index, strerror(err));
 }
-#endif
 
 void mk__thread_join(struct mk__thread *t)
 {
     if (!t->running)
         return;
-#ifndef MK_LEAN
     mk__thread_start_serving(t); /* perhaps it was stopped before */
-#endif
     pthread_join(t->thread, NULL);
 }

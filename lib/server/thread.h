@@ -21,7 +21,6 @@
 
 struct mk__handoff_slots;
 
-#ifndef MK_LEAN
 /*
  * What the process context and a worker tell each other when connections come from there (server/listen/balance.h).
  * Each word has one writer, and those of the two are apart, so that they do not share a cache line.
@@ -46,7 +45,6 @@ static inline uint32_t mk__thread_load(const struct mk__worker_load *l)
     return atomic_load_explicit(&l->assigned, memory_order_relaxed) -
            atomic_load_explicit(&l->closed, memory_order_relaxed);
 }
-#endif
 
 struct mk__thread {
     struct mk_worker *worker;  /* under the generation that is in use */
@@ -55,18 +53,14 @@ struct mk__thread {
     bool running; /* has, or had, a thread */
     pthread_t thread;
     int start_err;
-    sem_t started; /* posted once by the thread */
-#ifndef MK_LEAN
+    sem_t started;   /* posted once by the thread */
     sem_t may_serve; /* waited for by the thread, once it has started */
-#endif
     struct mk_account account;
-#ifndef MK_LEAN
     struct mk__worker_load load;
     struct mk__handoff handoff;
     const struct mk__handoff_slots
         *handoff_slots; /* this and the next one are set before it is opened; the clock of the process */
     bool closing;       /* whatever comes now is closed */
-#endif
     struct mk__limits *limits;
     struct mk__context http;
     struct mk__acceptors acceptors;
@@ -94,12 +88,10 @@ void mk__thread_close(struct mk__thread *t);
 
 /* Returns when the plugins have been started in the new thread, or with their -errno; it has ended then. */
 int mk__thread_start(struct mk__thread *t);
-#ifndef MK_LEAN
 /* Until then it looks at nothing: what it accepted would be lost if the others could not start. */
 void mk__thread_start_serving(struct mk__thread *t);
 /* Binds its thread to one of the processors that the calling thread may use, in turn, or lets it use all of them. */
 void mk__thread_set_affinity(struct mk__thread *t, bool bound);
-#endif
 /* Asks for a graceful end (after ShutdownDelay), or for an immediate one. Any thread, while the worker is open. */
 void mk__thread_drain(struct mk__thread *t);
 /* Sends it away while others serve on: nobody is cut off between two requests, but for ShutdownTimeout. */
@@ -108,6 +100,11 @@ void mk__thread_retire(struct mk__thread *t);
 void mk__thread_drain_now(struct mk__thread *t);
 void mk__thread_stop(struct mk__thread *t);
 void mk__thread_join(struct mk__thread *t);
+
+/* Serves a connection that was accepted. 0 or -ENOMEM; the descriptor is taken in any case. In the worker's thread. */
+int mk__thread_serve_fd(struct mk__thread *t, const struct mk__listener *listener, int fd);
+/* Stops accepting and ends connections as they become idle: those of a worker that retires, or of the whole server. */
+void mk__thread_begin_drain(struct mk__thread *t);
 
 /* Begins to accept. In the worker's thread, or before it runs. 0 or -errno. */
 int mk__thread_open_acceptor(void *thread, struct mk__acceptor *a);

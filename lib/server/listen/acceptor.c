@@ -30,11 +30,7 @@ static bool is_resource_error(int err)
 
 static const char *describe_error(int err)
 {
-#ifndef MK_LEAN
-    if (err == EUSERS)
-        return "there are MaxConnections connections";
-#endif
-    return strerror(err);
+    return err == EUSERS ? "there are MaxConnections connections" : strerror(err);
 }
 
 static void pause_accepting(struct mk__acceptor *a, int err)
@@ -180,12 +176,10 @@ void mk__acceptor_close(struct mk__acceptor *a)
 {
     if (!a->open)
         return;
-#ifndef MK_LEAN
     if (a->listener && a->listener->handed_over) { /* what waits is for those who go on with it */
         mk__acceptor_stop(a);
         return;
     }
-#endif
     while (accept_batch(a) == 0)
         ;
     mk__acceptor_stop(a);

@@ -75,8 +75,6 @@ void mk__acceptors_close(struct mk__acceptors *list)
         mk__acceptor_close(list->items[i]);
 }
 
-#ifndef MK_LEAN
-
 static int find_acceptor(const struct mk__acceptors *list, const struct mk__acceptor *wanted)
 {
     for (unsigned i = 0; i < list->n; i++)
@@ -114,5 +112,3 @@ void mk__acceptors_replace(struct mk__acceptors *list, struct mk__acceptors *nex
         else
             mk__acceptor_close(old.items[i]);
 }
-
-#endif

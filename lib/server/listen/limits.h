@@ -18,10 +18,23 @@
 
 #include "server/settings.h"
 
-#ifdef MK_LEAN
+struct mk__limits {
+    _Atomic unsigned open; /* connections */
+    _Atomic unsigned connections_max;
+    _Atomic unsigned refused;
+    _Atomic unsigned evicted; /* connections that were closed to make room */
+    _Atomic int policy;       /* enum mk__over_capacity */
+    _Atomic int reserve_fd;   /* a descriptor to give up when there is no other; 0: none */
+    _Atomic uint64_t warned_ms;
+};
 
-/* Devices resist. */
-struct mk__limits;
+/* What the settings say counts from now on. One thread at a time. */
+void mk__limits_set(struct mk__limits *c, const struct mk__settings *settings);
+void mk__limits_release(struct mk__limits *c);
+
+#if MK_SMALL
+
+/* Small builds have no limit of connections, and resist. */
 static inline bool mk__limits_is_full(const struct mk__limits *c)
 {
     (void)c;
@@ -62,20 +75,6 @@ static inline int mk__limits_reject_next(struct mk__limits *c, const struct mk__
 }
 
 #else
-
-struct mk__limits {
-    _Atomic unsigned open; /* connections */
-    _Atomic unsigned connections_max;
-    _Atomic unsigned refused;
-    _Atomic unsigned evicted; /* connections that were closed to make room */
-    _Atomic int policy;       /* enum mk__over_capacity */
-    _Atomic int reserve_fd;   /* a descriptor to give up when there is no other; 0: none */
-    _Atomic uint64_t warned_ms;
-};
-
-/* What the settings say counts from now on. One thread at a time. */
-void mk__limits_set(struct mk__limits *c, const struct mk__settings *settings);
-void mk__limits_release(struct mk__limits *c);
 
 /* Are there as many connections as there may be? */
 bool mk__limits_is_full(const struct mk__limits *c);

@@ -17,9 +17,7 @@ void mk__listeners_init(struct mk__listeners *s)
 {
     mk_list_init(&s->open);
     mk_list_init(&s->closed);
-#ifndef MK_LEAN
     mk_list_init(&s->inherited);
-#endif
 }
 
 struct mk__listen_options mk__listeners_options(const struct mk__settings *settings)
@@ -33,13 +31,6 @@ struct mk__listen_options mk__listeners_options(const struct mk__settings *setti
         .shared_port = true,
     };
 }
-
-/* Small builds open their sockets once. */
-#ifdef MK_LEAN
-enum { CAN_RELOAD = false };
-#else
-enum { CAN_RELOAD = true };
-#endif
 
 /* ── one address ── */
 
@@ -71,20 +62,10 @@ static void close_fds(struct mk__listener *one, unsigned first)
     one->n = first;
 }
 
-static bool is_handed_over(const struct mk__listener *one)
-{
-#ifdef MK_LEAN
-    (void)one;
-    return false;
-#else
-    return one->handed_over;
-#endif
-}
-
 /* The path of a Unix socket is ours to remove only if we have bound it. */
 static void close_listener(struct mk__listener *one)
 {
-    if (one->n && one->addr.sa.sa_family == AF_UNIX && !is_handed_over(one))
+    if (one->n && one->addr.sa.sa_family == AF_UNIX && !one->handed_over)
         mk__file_unlink_socket(one->addr.un.sun_path);
     close_fds(one, 0);
     mk_account_free(NULL, one->fds, 0);
@@ -111,11 +92,7 @@ static bool has_conflict(const struct mk__listeners *s, const struct mk__listene
         if (other != one && mk__addr_conflicts(&other->addr, &one->addr))
             return true;
     }
-#ifndef MK_LEAN
-    return mk__inherited_conflicts(s, &one->addr);
-#else
-    return false;
-#endif
+    return MK_HAS_SUPERVISOR && mk__inherited_conflicts(s, &one->addr);
 }
 
 /*
@@ -124,11 +101,11 @@ static bool has_conflict(const struct mk__listeners *s, const struct mk__listene
  */
 static int add_socket(const struct mk__listeners *s, struct mk__listener *one, struct mk__listen_options options)
 {
-    options.shared_port = one->n > 0 || (CAN_RELOAD && has_conflict(s, one));
+    options.shared_port = one->n > 0 || (MK_HAS_RELOAD && has_conflict(s, one));
     int fd = mk__listen_bind(&one->addr, &options);
     if (fd < 0)
         return fd;
-    int err = CAN_RELOAD && options.shared_port ? 0 : mk__listen_start(fd, &one->addr, &options);
+    int err = MK_HAS_RELOAD && options.shared_port ? 0 : mk__listen_start(fd, &one->addr, &options);
     if (err < 0) {
         close(fd);
         return err;
@@ -154,16 +131,13 @@ static int open_sockets(const struct mk__listeners *s, struct mk__listener *one,
     one->fds = fds;
     while (one->n < n && err == 0)
         err = add_socket(s, one, options);
-#ifndef MK_LEAN
-    if (one->n && (err == -EACCES || err == -EPERM || err == -EADDRINUSE)) {
+    if (!MK_SMALL && one->n && (err == -EACCES || err == -EPERM || err == -EADDRINUSE)) {
         one->shared = true; /* others opened what we have, or we did as root: the workers share that */
         return 0;
     }
-#endif
     return err;
 }
 
-#ifndef MK_LEAN
 static void set_mode(struct mk__listener *one)
 {
     atomic_store_explicit(&one->transport, one->conf->mode.transport, memory_order_relaxed);
@@ -175,7 +149,6 @@ struct mk__listen_mode mk__listeners_mode(const struct mk__listener *one)
     return (struct mk__listen_mode){.transport = atomic_load_explicit(&one->transport, memory_order_relaxed),
                                     .proxy = atomic_load_explicit(&one->proxy, memory_order_relaxed)};
 }
-#endif
 
 /* ── all of them ── */
 
@@ -202,25 +175,21 @@ int mk__listeners_prepare(struct mk__listeners *s, const struct mk__settings *se
     }
     for (*ret_nth = 0; *ret_nth < settings->listen.n; ++*ret_nth) {
         const struct mk__listen_conf *directive = &settings->listen.items[*ret_nth];
-        struct mk__listener *one = CAN_RELOAD ? find_listener(s, directive) : NULL;
+        struct mk__listener *one = MK_HAS_RELOAD ? find_listener(s, directive) : NULL;
         if (!one) {
             one = new_listener(directive);
             if (!one)
                 return -ENOMEM;
             mk_list_add(&s->open, &one->node);
-#ifndef MK_LEAN
-            err = mk__inherited_take(s, one, settings);
+            err = MK_HAS_SUPERVISOR ? mk__inherited_take(s, one, settings) : 0;
             if (err < 0)
                 return err;
-#endif
         }
         one->kept = true;
-#ifndef MK_LEAN
         one->conf = directive;
         settings->listen.items[*ret_nth].listener = one;
         if (one->pending)
             set_mode(one);
-#endif
         err = open_sockets(s, one, settings, workers);
         if (err < 0)
             return err;
@@ -228,7 +197,6 @@ int mk__listeners_prepare(struct mk__listeners *s, const struct mk__settings *se
     return 0;
 }
 
-#ifndef MK_LEAN
 int mk__listeners_listen(struct mk__listeners *s, const struct mk__settings *settings)
 {
     struct mk__listen_options options = mk__listeners_options(settings);
@@ -245,13 +213,12 @@ int mk__listeners_listen(struct mk__listeners *s, const struct mk__settings *set
     }
     return err;
 }
-#endif
 
 /* What may have changed for sockets that listen already: the backlog and its kind. */
 static void update_options(struct mk__listener *one, const struct mk__settings *settings)
 {
     struct mk__listen_options options = mk__listeners_options(settings);
-    for (unsigned i = 0; CAN_RELOAD && i < one->n; i++)
+    for (unsigned i = 0; MK_HAS_RELOAD && i < one->n; i++)
         mk__listen_start(one->fds[i], &one->addr, &options);
 }
 
@@ -260,13 +227,11 @@ void mk__listeners_commit(struct mk__listeners *s, const struct mk__settings *se
     struct mk_list *n, *save;
     MK_LIST_EACH(&s->open, n, save) {
         struct mk__listener *one = MK_CONTAINER_OF(n, struct mk__listener, node);
-#ifndef MK_LEAN
         if (one->pending)
             one->handed_over = one->external;
         if (one->kept)
             set_mode(one);
         one->conf = NULL;
-#endif
         one->pending = false;
         if (one->kept) {
             update_options(one, settings);
@@ -276,9 +241,8 @@ void mk__listeners_commit(struct mk__listeners *s, const struct mk__settings *se
         mk_list_add(&s->closed, &one->node);
         close_listener(one);
     }
-#ifndef MK_LEAN
-    mk__inherited_release(s, true);
-#endif
+    if (MK_HAS_SUPERVISOR)
+        mk__inherited_release(s, true);
 }
 
 void mk__listeners_cancel(struct mk__listeners *s)
@@ -295,9 +259,8 @@ void mk__listeners_cancel(struct mk__listeners *s)
             close_listener(one);
         mk_account_free(NULL, one, 0);
     }
-#ifndef MK_LEAN
-    mk__inherited_release(s, false);
-#endif
+    if (MK_HAS_SUPERVISOR)
+        mk__inherited_release(s, false);
 }
 
 void mk__listeners_release(struct mk__listeners *s)

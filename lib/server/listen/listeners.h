@@ -19,16 +19,14 @@
 
 struct mk__listener {
     struct mk_list node;
-    struct mk__addr configured, addr; /* as configured, and as bound */
-    bool shared;                      /* all workers watch all of its sockets */
-    bool pending;                     /* opened for settings that are not in use yet */
-    bool kept;                        /* those settings want it */
-    bool logged;                      /* the log has named it */
-#ifndef MK_LEAN
+    struct mk__addr configured, addr;               /* as configured, and as bound */
+    bool shared;                                    /* all workers watch all of its sockets */
+    bool pending;                                   /* opened for settings that are not in use yet */
+    bool kept;                                      /* those settings want it */
+    bool logged;                                    /* the log has named it */
     const struct mk__listen_conf *conf;             /* of those settings */
     _Atomic(const struct mk_transport *) transport; /* these two may change while connections come */
     _Atomic bool proxy;
-#endif
     bool handed_over;     /* others go on with it: it is neither shut down nor removed */
     bool external;        /* others opened it, and hold it beyond our end */
     unsigned n, n_before; /* sockets, now and when the settings were looked at */
@@ -37,11 +35,9 @@ struct mk__listener {
 };
 
 struct mk__listeners {
-    struct mk_list open;   /* in the order of the directives */
-    struct mk_list closed; /* closed; a connection may still ask by which it came */
-#ifndef MK_LEAN
+    struct mk_list open;      /* in the order of the directives */
+    struct mk_list closed;    /* closed; a connection may still ask by which it came */
     struct mk_list inherited; /* opened by others, and not taken yet */
-#endif
 };
 
 void mk__listeners_init(struct mk__listeners *s);
@@ -54,22 +50,18 @@ void mk__listeners_release(struct mk__listeners *s);
  */
 int mk__listeners_prepare(struct mk__listeners *s, const struct mk__settings *settings, unsigned workers,
                           unsigned *ret_nth);
-#ifndef MK_LEAN
 /*
  * All that could fail has gone well: those that share an address with others begin to get connections, too, which only
  * their watchers can take from them. 0 or -errno, which the log tells.
  */
 int mk__listeners_listen(struct mk__listeners *s, const struct mk__settings *settings);
-#endif
 /* The settings are in use, and nobody watches any more what they do not want: that is closed. */
 void mk__listeners_commit(struct mk__listeners *s, const struct mk__settings *settings);
 /* The settings are not used: what was opened for them is closed. */
 void mk__listeners_cancel(struct mk__listeners *s);
 
-#ifndef MK_LEAN
 /* How its connections are treated, by the settings that are in use. Any thread. */
 struct mk__listen_mode mk__listeners_mode(const struct mk__listener *one);
-#endif
 
 /* The n-th socket that worker `index` of `workers` watches at this address; -1 after the last. */
 int mk__listeners_worker_fd(const struct mk__listener *one, unsigned index, unsigned workers, unsigned n);
