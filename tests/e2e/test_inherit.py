@@ -109,7 +109,7 @@ def test_what_nobody_wants_is_closed(inherit, tmp_path):
     with listen() as one, socket.socket() as idle, socket.socket(type=socket.SOCK_DGRAM) as udp:
         udp.bind(("127.0.0.1", 0))
         server = inherit([one, idle, udp], {"Listen": f"unix:{tmp_path}/socket"})
-        server.wait_log(f"no Listen names 127.0.0.1:{one.getsockname()[1]}, which was handed over")
+        server.wait_log(f"closing the inherited socket 127.0.0.1:{one.getsockname()[1]}: no Listen names it")
         server.wait_log(r"no listening stream socket \(.*\): it is closed", 2)
         one.close()
         assert ask(server.addresses[0]) == 200

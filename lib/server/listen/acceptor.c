@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The acceptor of server/listen/acceptor.h. When descriptors or memory run out it looks away for a moment, instead
- * of spinning on a socket that stays readable.
+ * Accepts connections (server/listen/acceptor.h). When descriptors or memory run out, the acceptor pauses instead of
+ * spinning on a socket that stays readable.
  */
 #include "server/listen/acceptor.h"
 
@@ -41,14 +41,14 @@ static void pause_accepting(struct mk__acceptor *a, int err)
     mk_timer_arm(a->loop, &a->retry, RETRY_MS);
 }
 
-/* The end of a connection that nobody has seen, rather than of the listener: accept(2). */
+/* Errors of the connection that was to be accepted, not of the listening socket: accept(2). */
 static bool is_transient_error(int err)
 {
     return err == ECONNABORTED || err == EINTR || err == EPROTO || err == EPERM || err == ENETDOWN ||
            err == ENOPROTOOPT || err == EHOSTDOWN || err == ENONET || err == EHOSTUNREACH || err == ENETUNREACH;
 }
 
-/* Numbers from here on are for files: a connection that could not be answered with one is of little use. */
+/* Returns the first descriptor number that is kept for files: a connection without one can hardly be answered. */
 static int get_fd_limit(void)
 {
     struct rlimit limit;
@@ -58,14 +58,14 @@ static int get_fd_limit(void)
     return all - (all / 8 < FD_RESERVE_MAX ? all / 8 : FD_RESERVE_MAX);
 }
 
-/* What is full is no reason to close anybody as long as nobody else comes. */
+/* At MaxConnections idle connections are closed only when another connection waits. */
 static bool has_pending(const struct mk__acceptor *a)
 {
     struct pollfd one = {.fd = a->event.fd, .events = POLLIN};
     return poll(&one, 1, 0) != 0;
 }
 
-/* Accepts one connection. 0: the next may come; or the errno that says why it does not. */
+/* Accepts one connection. Returns 0, or the positive errno for which the batch ends. */
 static int accept_one(struct mk__acceptor *a)
 {
     bool evicts = mk__limits_evicts(a->limits);
@@ -90,7 +90,7 @@ static int accept_one(struct mk__acceptor *a)
     return err;
 }
 
-/* Accepts what waits, at most a batch. 0, or the errno that ended it. */
+/* Accepts up to ACCEPT_BATCH connections. Returns 0, or the positive errno that ended the batch. */
 static int accept_batch(struct mk__acceptor *a)
 {
     int err = 0;
@@ -110,7 +110,7 @@ static void on_ready(struct mk_event *event, uint32_t events)
         pause_accepting(a, err);
 }
 
-/* The lowest free descriptor tells how many are in use. */
+/* The lowest free number tells whether the descriptors below the limit are all in use. */
 static bool is_short_of_fds(const struct mk__acceptor *a)
 {
     int fd = fcntl(a->event.fd, F_DUPFD_CLOEXEC, 0);
@@ -176,12 +176,12 @@ void mk__acceptor_close(struct mk__acceptor *a)
 {
     if (!a->open)
         return;
-    if (a->listener && a->listener->handed_over) { /* what waits is for those who go on with it */
+    if (a->listener && a->listener->handed_over) { /* the process that took the socket over accepts what waits */
         mk__acceptor_stop(a);
         return;
     }
     while (accept_batch(a) == 0)
         ;
     mk__acceptor_stop(a);
-    shutdown(a->event.fd, SHUT_RD); /* whoever comes now is refused at once */
+    shutdown(a->event.fd, SHUT_RD); /* new connections are refused at once */
 }

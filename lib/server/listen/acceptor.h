@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Accepting, apart from serving: an acceptor watches a listening socket in some loop (a worker's own, or that of the
- * process context) and hands each new connection on.
+ * An acceptor watches one listening socket in a loop (a worker's, or the main thread's with the fair scheduler) and
+ * passes each accepted connection to its callbacks. All functions run in the loop's thread, or before the loop runs.
  */
 #ifndef MK_SERVER_LISTEN_ACCEPTOR_H
 #define MK_SERVER_LISTEN_ACCEPTOR_H
@@ -11,11 +11,13 @@
 struct mk__acceptor;
 struct mk__limits;
 
-/* What an acceptor tells whom it works for. */
 struct mk__acceptor_callbacks {
-    /* The descriptor is the receiver's, who counts it out when it is gone; -ENOMEM: no more for now. */
+    /*
+     * Takes over the descriptor, and calls mk__limits_remove_conn() when it is closed. Returns 0 or -ENOMEM: accept no
+     * more for now.
+     */
     int (*on_accept)(struct mk__acceptor *a, int fd);
-    bool (*evict)(struct mk__acceptor *a); /* descriptors ran out: could some be freed? */
+    bool (*evict)(struct mk__acceptor *a); /* descriptors or memory ran out: closes idle connections; false: none */
 };
 
 struct mk__acceptor {
@@ -24,24 +26,24 @@ struct mk__acceptor {
     struct mk_loop *loop;
     const struct mk__acceptor_callbacks *callbacks;
     void *ctx;
-    struct mk__limits *limits; /* set by the caller, as `listening` is */
+    struct mk__limits *limits; /* this and `listener` are set by the caller before the acceptor is opened */
     const struct mk__listener *listener;
     uint64_t warned_ms;
-    int fd_limit;   /* connections get descriptors below this one */
-    bool exclusive; /* the socket is watched by other loops too */
+    int fd_limit;   /* connections get descriptors below this number; the others are for files */
+    bool exclusive; /* other loops watch the socket too: EPOLLEXCLUSIVE */
     bool open;
 };
 
-/* Accepts at `fd`, which stays the caller's. 0 or -errno. */
+/* Starts accepting at `fd`, which the caller keeps open and closes later. Returns 0 or -errno. */
 int mk__acceptor_open(struct mk__acceptor *a, struct mk_loop *loop, int fd, bool exclusive,
                       const struct mk__acceptor_callbacks *callbacks, void *ctx);
-/* Takes what waits already, then stops listening; the descriptor is still the caller's to close. */
+/* Accepts the connections that wait in the queue, then shuts the socket down. The caller closes the descriptor. */
 void mk__acceptor_close(struct mk__acceptor *a);
-/* Looks away from now on: others accept at this socket. */
+/* Stops watching the socket, which stays open: other loops or processes accept there. */
 void mk__acceptor_stop(struct mk__acceptor *a);
-/* There is room again: it need not look away any longer. */
+/* Ends a pause early: descriptors or memory have been freed. */
 void mk__acceptor_retry(struct mk__acceptor *a);
-/* The limit of descriptors may have changed. */
+/* Reads RLIMIT_NOFILE again: it may have changed with a reload. */
 void mk__acceptor_update_fd_limit(struct mk__acceptor *a);
 
 #endif

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The lists of server/listen/acceptors.h: made in the process context, opened, changed and closed where they accept.
+ * Lists of acceptors (server/listen/acceptors.h): made by the thread that starts or reloads, opened, replaced and
+ * closed in the thread of their loop.
  */
 #include "server/listen/acceptors.h"
 
@@ -83,7 +84,7 @@ static int find_acceptor(const struct mk__acceptors *list, const struct mk__acce
     return -1;
 }
 
-/* Goes on with the acceptors that both lists have. */
+/* Moves the acceptors that both lists have from `old` to `next`: they stay open. */
 static void keep_unchanged(struct mk__acceptors *old, struct mk__acceptors *next)
 {
     for (unsigned i = 0; i < next->n; i++) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Giving connections to workers (server/listen/balance.h). All of it runs in the process context's thread, but for what
- * prepares a step.
+ * Hands connections to workers (server/listen/balance.h). All of it runs in the main thread, except what prepares an
+ * update.
  */
 #include "server/listen/balance.h"
 
@@ -15,7 +15,7 @@
 
 enum { EDGES = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, SLOTS_MAX = 1 << 24, EVICT_BATCH = 16 };
 
-/* ── arrivals ── */
+/* ── handoff slots ── */
 
 static size_t slots_bytes(uint32_t n)
 {
@@ -58,7 +58,7 @@ unsigned mk__balance_pick(const uint32_t *loads, unsigned n, unsigned last)
     return best;
 }
 
-/* Workers without memory come last. Says whether there is another one. */
+/* Workers without memory come last. Returns false if all are out of memory. */
 static bool pick_worker(struct mk__balancer *b, struct mk__thread **ret_worker)
 {
     MK_UNINITIALIZED uint32_t loads[MK__BALANCE_WORKERS_MAX];
@@ -86,7 +86,8 @@ static int hand_to_worker(struct mk__balancer *b, struct mk__thread *t, const st
     struct mk__handoff_slot *slot = &b->handoff_slots->slots[fd];
     atomic_store_explicit(&slot->listener, listener, memory_order_relaxed);
     atomic_store_explicit(&slot->sequence, sequence, memory_order_relaxed);
-    atomic_fetch_add_explicit(&t->load.assigned, 1, memory_order_relaxed); /* it may be gone before we look again */
+    /* counted before it is added: the worker may close it at once */
+    atomic_fetch_add_explicit(&t->load.assigned, 1, memory_order_relaxed);
     struct epoll_event wanted = {.events = EDGES, .data.u64 = mk__handoff_tag(fd, sequence)};
     if (epoll_ctl(t->loop.poll_fd, EPOLL_CTL_ADD, fd, &wanted) == 0)
         return 0;
@@ -95,7 +96,7 @@ static int hand_to_worker(struct mk__balancer *b, struct mk__thread *t, const st
     return err;
 }
 
-/* No queue would take it: the system is short of memory, or of what a user may watch. */
+/* epoll_ctl() failed: the system is short of memory, or fs.epoll.max_user_watches is reached. */
 static int reject_unassigned(struct mk__balancer *b, const struct mk__listener *listener, int fd, int err)
 {
     b->rejected++;
@@ -121,11 +122,11 @@ static int assign_accepted(struct mk__acceptor *a, int fd)
     if (has_memory)
         return 0;
     for (unsigned i = 0; i < b->n_workers; i++)
-        b->workers[i]->load.out_of_memory = false; /* they are asked again after a moment */
+        b->workers[i]->load.out_of_memory = false; /* they are tried again when the acceptor's pause ends */
     return -ENOMEM;
 }
 
-/* ── room ── */
+/* ── eviction ── */
 
 static void on_evicted(struct mk_message *message)
 {
@@ -141,14 +142,14 @@ static void on_evict_request(struct mk_message *message)
 {
     struct mk__thread *t = MK_CONTAINER_OF(message, struct mk__thread, load.evict_message);
     struct mk__balancer *b = t->load.owner;
-    unsigned closed = mk__conn_close_idle(&t->http, t->load.evict_max); /* b->workers may be others by now */
+    unsigned closed = mk__conn_close_idle(&t->http, t->load.evict_max); /* b->workers may have been replaced */
     if (mk__limits_count_evicted(b->limits, closed) > 0)
         mk_post(b->loop, &t->load.evicted_message);
     else
-        t->load.evict_pending = false; /* it may have more to give next time */
+        t->load.evict_pending = false; /* nothing was idle: it is asked again next time */
 }
 
-/* The room is made later, if there is some to make: whoever made it calls back. */
+/* Asks the workers to close idle connections; on_evicted() resumes accepting. Returns false: none is closed yet. */
 static bool request_eviction(struct mk__acceptor *a)
 {
     struct mk__balancer *b = a->ctx;
@@ -174,8 +175,7 @@ static int open_acceptor(void *ctx, struct mk__acceptor *a)
     return mk__acceptor_open(a, b->loop, a->event.fd, a->listener->shared, &acceptor_callbacks, b);
 }
 
-/* The workers do not know a listener of the next settings before they have adopted these: mk__balance_open_pending().
- */
+/* Workers know a new listener only once they have its generation: see mk__balance_open_pending(). */
 static int open_unless_pending(void *ctx, struct mk__acceptor *a)
 {
     return a->listener->pending ? 0 : open_acceptor(ctx, a);
@@ -211,7 +211,7 @@ void mk__balance_drain(struct mk__balancer *b, uint32_t delay_ms)
     mk_post(b->loop, &b->drain_message);
 }
 
-/* ── steps ── */
+/* ── updates ── */
 
 int mk__balance_prepare(struct mk__balancer_update *update, struct mk__balancer *b,
                         const struct mk__listeners *listeners, unsigned n)
@@ -248,7 +248,7 @@ static void apply_update(struct mk_message *message)
     bool has_workers = update->n_workers > 0;
     if (has_workers)
         swap_workers(b, update);
-    /* what waits at an address that goes is still given to somebody */
+    /* connections that wait at a removed address still go to a worker */
     mk__acceptors_replace(&b->acceptors, &update->acceptors, open_unless_pending, b);
     if (!has_workers)
         swap_workers(b, update);
@@ -263,7 +263,7 @@ static void open_pending(struct mk_message *message)
     sem_post(&update->done);
 }
 
-/* In the process context's thread; returns when it is done. */
+/* Runs `fn` in the main thread, and waits for its end. */
 static void run_in_main_thread(struct mk__balancer_update *update, mk_message_fn fn)
 {
     sem_init(&update->done, 0, 0);

@@ -1,41 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The fair scheduler: the process context accepts, and gives each connection to the worker that has the fewest, by
- * putting its descriptor into that worker's epoll queue. No locks; the kernel is the queue.
+ * The fair scheduler (`Scheduler fair`): the main thread accepts, and hands each connection to the worker that has the
+ * fewest, by adding its descriptor to that worker's epoll queue. There are no locks; the kernel is the queue.
  *
- *     process:  accept4 ─► pick ─► arrivals[fd] = {sequence, listening} ─► EPOLL_CTL_ADD (IN|OUT|RDHUP|ET) ─┐
- *     worker:   guests[fd] ◄─ mk__conn_open ◄─ arrivals[fd] ◄──────────────── epoll_wait: one event at once ◄──┘
+ *     main:    accept4 ─► pick ─► slots[fd] = {sequence, listener} ─► EPOLL_CTL_ADD (IN|OUT|RDHUP|ET) ─┐
+ *     worker:  handoff table[fd] ◄─ mk__conn_open ◄─ slots[fd] ◄──────── epoll_wait: one event at once ◄──┘
  *
- * By which listener a connection came is told by a table of the process, indexed by descriptor: its place is written
- * before EPOLL_CTL_ADD, which orders it before the worker's epoll_wait, and is not written again before the descriptor
- * was closed by the worker, given out again and accepted. A queue beside the kernel's would need a size and a plan for
- * when it is full; the table needs neither.
+ * The handoff slots, one table of the process indexed by descriptor, tell by which listener a connection came. A slot
+ * is written before EPOLL_CTL_ADD, which orders it before the worker's epoll_wait. It is not written again before the
+ * worker has closed the descriptor and another accept returned it. A queue of our own would need a size and a plan for
+ * overflow; the table needs neither.
  *
- * load = given (written by the process context) - gone (written by the worker).
+ * load = assigned (written by the main thread) - closed (written by the worker).
  */
 #ifndef MK_SERVER_LISTEN_BALANCE_H
 #define MK_SERVER_LISTEN_BALANCE_H
 
 #include "server/thread.h"
 
-/* ── arrivals ── */
+/* ── handoff slots ── */
 
 struct mk__handoff_slot {
     _Atomic uint32_t sequence;
     const struct mk__listener *_Atomic listener;
 };
 
-/* The clock of the process. The kernel gives memory to the pages that are used. */
+/* Lives as long as the process. The table is reserved address space: only pages that are used take memory. */
 struct mk__handoff_slots {
     struct mk__handoff_slot *slots;
     uint32_t n;
 };
 
-/* A place for each descriptor that the process may ever have. 0 or -ENOMEM; once is enough. */
+/* Reserves a slot for each descriptor that the process may ever have, unless that is done. Returns 0 or -ENOMEM. */
 int mk__balance_open_slots(struct mk__handoff_slots *a);
 void mk__balance_close_slots(struct mk__handoff_slots *a);
 
-/* By which listener did this connection come? NULL: it is not the one that has the descriptor now. */
+/* Returns the connection's listener. NULL: the descriptor belongs to a later connection now. */
 static inline const struct mk__listener *mk__balance_find_listener(const struct mk__handoff_slots *a, int fd,
                                                                    uint32_t sequence)
 {
@@ -47,27 +47,27 @@ static inline const struct mk__listener *mk__balance_find_listener(const struct 
 
 /* ── the scheduler ── */
 
-/* The least of `n` loads; among equals the first behind `last`, so that they take turns. */
+/* Returns the index of the least of `n` loads; among equals the first behind `last`, so that workers take turns. */
 unsigned mk__balance_pick(const uint32_t *loads, unsigned n, unsigned last);
 
 enum { MK__BALANCE_WORKERS_MAX = 1024 };
 
 struct mk__balancer {
-    struct mk_loop *loop; /* of the process context; NULL until the first step */
+    struct mk_loop *loop; /* of the main thread; NULL until the first update */
     struct mk__handoff_slots *handoff_slots;
     struct mk__limits *limits;
     struct mk__acceptors acceptors;
-    struct mk__thread **workers; /* NULL: none is fed */
+    struct mk__thread **workers; /* NULL: the balancer is off */
     unsigned n_workers, last;
     uint32_t sequence;
-    unsigned rejected; /* connections that no queue would take */
+    unsigned rejected; /* connections that could not be added to a worker's epoll queue */
     uint64_t warned_ms;
     uint32_t delay_ms;
     struct mk_timer delay_timer;
     struct mk_message drain_message;
 };
 
-/* What it goes on with: prepared by whoever starts or reloads, taken by the process context's thread. */
+/* The next workers and acceptors: prepared by the thread that starts or reloads, taken by the main thread. */
 struct mk__balancer_update {
     struct mk_message message;
     struct mk__balancer *balancer;
@@ -77,19 +77,24 @@ struct mk__balancer_update {
     sem_t done;
 };
 
-/* For so many workers, whose pointers are filled in later; 0: it has nothing to do from now on. 0 or -ENOMEM. */
+/*
+ * Prepares an update to `n` workers, whose pointers the caller fills in before mk__balance_apply(); 0 turns the
+ * balancer off. Returns 0 or -ENOMEM.
+ */
 int mk__balance_prepare(struct mk__balancer_update *update, struct mk__balancer *b,
                         const struct mk__listeners *listeners, unsigned n);
 /*
- * Takes the step; returns when it is taken. What is not needed any more is left for mk__balance_free_update().
- * Listeners that are new wait for mk__balance_open_pending(), to be called when all workers have adopted the settings.
+ * Has the main thread take the update, and waits for that. `update` receives what is not needed any more, for
+ * mk__balance_free_update(). New listeners wait for mk__balance_open_pending(), which is to be called when all workers
+ * have the new generation.
  */
 void mk__balance_apply(struct mk__balancer_update *update, struct mk_loop *loop);
 void mk__balance_open_pending(struct mk__balancer_update *update);
 void mk__balance_free_update(struct mk__balancer_update *update);
 
 /*
- * After the delay: no more connections; those that wait are given to the workers, which then drain. Returns at once.
+ * After the delay: hands the connections that wait in the listeners' queues to the workers, stops accepting, and has
+ * the workers drain. Returns at once.
  */
 void mk__balance_drain(struct mk__balancer *b, uint32_t delay_ms);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Listening sockets that somebody else has opened (server/listen/listeners.h): a service manager, a supervisor, or the
- * process before this one. Each belongs to the directive that names its address.
+ * Listening sockets from another process (server/listen/listeners.h): a service manager, the supervisor, or the server
+ * before an upgrade. Each goes to the Listen directive that names its address.
  */
 #include "server/server.h"
 
@@ -12,11 +12,11 @@
 #include <stddef.h>
 #include <unistd.h>
 
-/* A socket that no directive has taken yet. */
+/* A socket that no Listen has claimed yet. */
 struct mk__inherited {
     struct mk_list node;
     int fd;
-    bool own;
+    bool own; /* a Unix socket's path is unlinked at the end, as for sockets that this process has made */
     struct mk__addr addr;
 };
 
@@ -27,7 +27,7 @@ static int get_socket_option(int fd, int level, int name)
     return getsockopt(fd, level, name, &value, &len) < 0 ? -errno : value;
 }
 
-/* 0, or why it cannot be used. */
+/* Returns 0, -EPROTOTYPE (no stream), -EINVAL (does not listen), -EAFNOSUPPORT or another -errno. */
 static int check_socket(int fd, struct mk__addr *ret_addr)
 {
     *ret_addr = (struct mk__addr){.len = sizeof(ret_addr->un)};
@@ -63,9 +63,9 @@ int mk_server_inherit(struct mk_server *s, int fd, bool own)
     return 0;
 }
 
-/* ── whose is it? ── */
+/* ── matching sockets and directives ── */
 
-/* The same place, but for the port. */
+/* Compares addresses without their ports. */
 static bool is_same_host(const struct mk__addr *wanted, const struct mk__addr *bound)
 {
     if (wanted->any && bound->sa.sa_family == AF_INET)
@@ -87,7 +87,7 @@ static bool is_same_addr(const struct mk__addr *wanted, const struct mk__addr *b
     return is_same_host(wanted, bound) && mk__addr_port(wanted) == mk__addr_port(bound);
 }
 
-/* Some directive says just this, so that no port 0 may have it. */
+/* A directive that names just this address has precedence over one with port 0. */
 static bool is_claimed(const struct mk__settings *settings, const struct mk__addr *bound)
 {
     for (unsigned i = 0; i < settings->listen.n; i++)
@@ -98,7 +98,7 @@ static bool is_claimed(const struct mk__settings *settings, const struct mk__add
 
 static bool is_match(const struct mk__listener *one, const struct mk__settings *settings, const struct mk__addr *bound)
 {
-    if (one->n) /* further sockets of the address that it has */
+    if (one->n) /* further sockets of the same address */
         return is_same_addr(&one->addr, bound);
     if (is_same_addr(&one->configured, bound))
         return true;
@@ -157,7 +157,7 @@ void mk__inherited_release(struct mk__listeners *s, bool used)
         mk_buf_init_fixed(&text, storage, sizeof(storage));
         mk__addr_print(&one->addr, &text);
         if (used)
-            mk_log_warn("no Listen names %s, which was handed over: it is closed", mk_buf_cstr(&text));
+            mk_log_warn("closing the inherited socket %s: no Listen names it", mk_buf_cstr(&text));
         if (used && one->own && one->addr.sa.sa_family == AF_UNIX)
             mk__file_unlink_socket(one->addr.un.sun_path);
         close(one->fd);

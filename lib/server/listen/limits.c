@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Counting and refusing (server/listen/limits.h). A refusal costs as little as it can: nothing is parsed, nothing is
- * waited for.
+ * Counts and refuses connections (server/listen/limits.h). A refusal costs as little as possible: the request is not
+ * parsed, and no event is waited for.
  */
 #include "server/listen/limits.h"
 
@@ -18,7 +18,7 @@
 
 enum { DISCARD_BYTES_MAX = 256 * 1024 };
 
-/* An answer to any request, HEAD too. */
+/* A response to any request, HEAD included. */
 #define BEFORE_DATE "HTTP/1.1 503 Service Unavailable\r\nDate: "
 #define AFTER_DATE "\r\nRetry-After: 5\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 
@@ -106,7 +106,7 @@ static void warn_refused(struct mk__limits *c)
                     c->policy == MK__OVER_CAPACITY_DROP ? "Drop" : "TooBusy");
 }
 
-/* Can clients read what is written without their transport's help? */
+/* Returns whether clients can read a response that bypasses the transport. */
 static bool is_plaintext(const struct mk__listener *listener)
 {
     const struct mk_transport *transport = mk__listeners_mode(listener).transport;
@@ -114,8 +114,8 @@ static bool is_plaintext(const struct mk__listener *listener)
 }
 
 /*
- * Unread bytes would turn the close into a reset, which can overtake the answer. By syscall(2): ThreadSanitizer
- * believes that recv() writes to the buffer, which MSG_TRUNC does without.
+ * Unread bytes would turn close(2) into a reset, which can overtake the response. Uses syscall(2), because
+ * ThreadSanitizer assumes that recv() writes to the buffer; with MSG_TRUNC it does not.
  */
 static void discard_input(int fd)
 {

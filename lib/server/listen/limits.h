@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * How many connections the process has, how many it may have, and what becomes of those that come when there is no
- * room: connections (MaxConnections), descriptors (FDLimit) or memory (MemoryLimit). The clock of the process; any
- * thread may ask.
+ * Counts the connections of the process, and decides what happens to new ones (OverCapacity) when a limit is reached:
+ * connections (MaxConnections), descriptors (FDLimit) or memory (MemoryLimit). Lives as long as the process; any
+ * thread.
  *
- *     Resist     they wait in the kernel's queue, while idle ones are closed to make room
- *     Drop       they are closed at once; who is there stays
- *     TooBusy    they are told so (503), then closed; who is there stays
+ *     Resist     new connections wait in the kernel's queue, while idle ones are closed to make room
+ *     Drop       new connections are closed at once
+ *     TooBusy    new connections are answered with 503, then closed
  */
 #ifndef MK_SERVER_LISTEN_LIMITS_H
 #define MK_SERVER_LISTEN_LIMITS_H
@@ -21,20 +21,20 @@
 struct mk__limits {
     _Atomic unsigned open; /* connections */
     _Atomic unsigned connections_max;
-    _Atomic unsigned refused;
+    _Atomic unsigned refused; /* connections: Drop and TooBusy */
     _Atomic unsigned evicted; /* connections that were closed to make room */
     _Atomic int policy;       /* enum mk__over_capacity */
     _Atomic int reserve_fd;   /* a descriptor to give up when there is no other; 0: none */
     _Atomic uint64_t warned_ms;
 };
 
-/* What the settings say counts from now on. One thread at a time. */
+/* Takes the limits of these settings. One thread at a time. */
 void mk__limits_set(struct mk__limits *c, const struct mk__settings *settings);
 void mk__limits_release(struct mk__limits *c);
 
 #if MK_SMALL
 
-/* Small builds have no limit of connections, and resist. */
+/* Small builds have no MaxConnections, and evict idle connections as with Resist. */
 static inline bool mk__limits_is_full(const struct mk__limits *c)
 {
     (void)c;
@@ -76,11 +76,12 @@ static inline int mk__limits_reject_next(struct mk__limits *c, const struct mk__
 
 #else
 
-/* Are there as many connections as there may be? */
+/* Returns whether MaxConnections is reached. */
 bool mk__limits_is_full(const struct mk__limits *c);
 /*
- * Counts one that was accepted; each that was counted must leave. False: there may not be one more. Whoever resists
- * looks first, and takes what it has accepted, even if another worker was quicker to take the last place.
+ * Counts an accepted connection; mk__limits_remove_conn() is to be called when it is closed. Returns false if
+ * MaxConnections is reached: the connection is not counted. With Resist the caller has asked mk__limits_is_full()
+ * before accept(2), and the result is true even if another worker took the last place in between.
  */
 bool mk__limits_add_conn(struct mk__limits *c);
 static inline void mk__limits_remove_conn(struct mk__limits *c)
@@ -93,12 +94,15 @@ static inline bool mk__limits_evicts(const struct mk__limits *c)
     return atomic_load_explicit(&c->policy, memory_order_relaxed) == MK__OVER_CAPACITY_RESIST;
 }
 
-/* Counts connections that were closed to make room, and logs it, not more than once in a while. Returns `closed`. */
+/* Counts connections that were closed to make room, and logs the total from time to time. Returns `closed`. */
 unsigned mk__limits_count_evicted(struct mk__limits *c, unsigned closed);
 
-/* Ends a connection that was accepted, the way that the plan says; not counted. Takes the descriptor. */
+/* Closes an accepted connection that is not counted, as Drop or TooBusy says. Takes the descriptor. */
 void mk__limits_reject(struct mk__limits *c, const struct mk__listener *listener, int fd);
-/* The same for the next in a listener's queue when accept(2) found no descriptor. 0, or the errno that goes on. */
+/*
+ * Does the same for the next connection in a listener's queue when accept(2) failed with `err` for want of a
+ * descriptor. Returns 0, or the positive errno that remains.
+ */
 int mk__limits_reject_next(struct mk__limits *c, const struct mk__listener *listener, int listen_fd, int err);
 
 #endif

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Opening, keeping and closing the sockets of server/listen/listeners.h. Who watches them is decided by the workers.
+ * Opens, keeps and closes the listening sockets (server/listen/listeners.h). The acceptors decide which loop watches
+ * which socket.
  */
 #include "server/listen/listeners.h"
 
@@ -62,7 +63,7 @@ static void close_fds(struct mk__listener *one, unsigned first)
     one->n = first;
 }
 
-/* The path of a Unix socket is ours to remove only if we have bound it. */
+/* The path of a Unix socket is unlinked only if this process alone has it. */
 static void close_listener(struct mk__listener *one)
 {
     if (one->n && one->addr.sa.sa_family == AF_UNIX && !one->handed_over)
@@ -83,7 +84,7 @@ static void free_listeners(struct mk_list *list)
     }
 }
 
-/* One of ours that is about to go is in the way: `Listen 80` becomes `Listen 127.0.0.1:80`. */
+/* Another socket of ours, which this reload may close, has the address: `Listen 80` becomes `Listen 127.0.0.1:80`. */
 static bool has_conflict(const struct mk__listeners *s, const struct mk__listener *one)
 {
     struct mk_list *n, *save;
@@ -96,8 +97,9 @@ static bool has_conflict(const struct mk__listeners *s, const struct mk__listene
 }
 
 /*
- * The first socket is bound alone: a second server would otherwise take half of our connections. One that joins others
- * gets its share of what comes as soon as it listens, and so does not before somebody is sure to look at it.
+ * The first socket is bound without SO_REUSEPORT: a second server could take half of our connections otherwise. A
+ * socket that joins others gets its share of the connections as soon as it listens. That is left to
+ * mk__listeners_listen(), when a loop is sure to accept them.
  */
 static int add_socket(const struct mk__listeners *s, struct mk__listener *one, struct mk__listen_options options)
 {
@@ -132,7 +134,7 @@ static int open_sockets(const struct mk__listeners *s, struct mk__listener *one,
     while (one->n < n && err == 0)
         err = add_socket(s, one, options);
     if (!MK_SMALL && one->n && (err == -EACCES || err == -EPERM || err == -EADDRINUSE)) {
-        one->shared = true; /* others opened what we have, or we did as root: the workers share that */
+        one->shared = true; /* inherited, or bound as root: the workers share what there is */
         return 0;
     }
     return err;
@@ -214,7 +216,7 @@ int mk__listeners_listen(struct mk__listeners *s, const struct mk__settings *set
     return err;
 }
 
-/* What may have changed for sockets that listen already: the backlog and its kind. */
+/* Sockets that listen already take the new backlog and socket options. */
 static void update_options(struct mk__listener *one, const struct mk__settings *settings)
 {
     struct mk__listen_options options = mk__listeners_options(settings);

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The sockets that a server listens at. They live by the clock of the process: a new generation goes on with those
- * that it wants too, and no connection that waits in one is lost.
+ * The listening sockets of the server. They live as long as the process: a new generation keeps the listeners that it
+ * configures too, so that no connection that waits in a queue is lost.
  *
- *     Listen 80        ─► listening ─► a socket for each worker (SO_REUSEPORT)
- *     Listen unix:/x   ─► listening ─► one socket for all of them
+ *     Listen 80        ─► listener ─► a socket for each worker (SO_REUSEPORT)
+ *     Listen unix:/x   ─► listener ─► one socket for all workers
  *
- * Worker i of n watches the sockets i, i + n, i + 2n ...: when there are fewer workers than before, those that stay
- * take the sockets of those that go.
+ * Worker i of n watches the sockets i, i + n, i + 2n ...: when a reload lowers the number of workers, those that stay
+ * take over the sockets of those that end. All functions run in the thread that starts, reloads and stops the server,
+ * unless they say otherwise.
  */
 #ifndef MK_SERVER_LISTEN_LISTENERS_H
 #define MK_SERVER_LISTEN_LISTENERS_H
@@ -19,60 +20,62 @@
 
 struct mk__listener {
     struct mk_list node;
-    struct mk__addr configured, addr;               /* as configured, and as bound */
-    bool shared;                                    /* all workers watch all of its sockets */
-    bool pending;                                   /* opened for settings that are not in use yet */
-    bool kept;                                      /* those settings want it */
-    bool logged;                                    /* the log has named it */
-    const struct mk__listen_conf *conf;             /* of those settings */
+    struct mk__addr configured, addr;   /* as configured, and as bound */
+    bool shared;                        /* all workers watch all of its sockets */
+    bool pending;                       /* opened for settings that are not committed yet */
+    bool kept;                          /* the settings that were prepared last have it */
+    bool logged;                        /* "listening on" has been logged */
+    const struct mk__listen_conf *conf; /* in the settings that were prepared last; NULL once they are committed */
     _Atomic(const struct mk_transport *) transport; /* these two may change while connections come */
     _Atomic bool proxy;
-    bool handed_over;     /* others go on with it: it is neither shut down nor removed */
-    bool external;        /* others opened it, and hold it beyond our end */
-    unsigned n, n_before; /* sockets, now and when the settings were looked at */
+    bool handed_over;     /* another process accepts there too: the socket is neither shut down nor unlinked */
+    bool external;        /* a service manager opened it, and keeps it open after our end */
+    unsigned n, n_before; /* sockets, now and before the settings were prepared */
     int *fds;
     struct mk_str text; /* the directive's value */
 };
 
 struct mk__listeners {
     struct mk_list open;      /* in the order of the directives */
-    struct mk_list closed;    /* closed; a connection may still ask by which it came */
-    struct mk_list inherited; /* opened by others, and not taken yet */
+    struct mk_list closed;    /* sockets closed; kept because connections refer to their listener */
+    struct mk_list inherited; /* struct mk__inherited: from another process, not claimed by a Listen yet */
 };
 
 void mk__listeners_init(struct mk__listeners *s);
-/* Closes and forgets all; Unix sockets are removed. Nobody may be watching them any more. */
+/* Closes and frees all; Unix sockets are unlinked. No loop may watch them any more. */
 void mk__listeners_release(struct mk__listeners *s);
 
 /*
- * Opens what `settings` want and is not there yet, for so many workers. 0, or -errno with the number of the
- * directive that it failed at; to be followed by one of the last two.
+ * Opens the listeners of `settings` that are not open yet, for `workers` workers. Returns 0, or -errno with the number
+ * of the Listen directive that failed. To be followed by mk__listeners_commit() or mk__listeners_cancel().
  */
 int mk__listeners_prepare(struct mk__listeners *s, const struct mk__settings *settings, unsigned workers,
                           unsigned *ret_nth);
 /*
- * All that could fail has gone well: those that share an address with others begin to get connections, too, which only
- * their watchers can take from them. 0 or -errno, which the log tells.
+ * Starts listening at the new sockets that share an address with others (SO_REUSEPORT): they receive connections from
+ * now on, which only their own acceptor can accept. To be called when nothing else can fail. Logs failures. Returns 0
+ * or -errno.
  */
 int mk__listeners_listen(struct mk__listeners *s, const struct mk__settings *settings);
-/* The settings are in use, and nobody watches any more what they do not want: that is closed. */
+/* The settings are in use: closes the listeners that they do not have, which no loop may watch any more. */
 void mk__listeners_commit(struct mk__listeners *s, const struct mk__settings *settings);
-/* The settings are not used: what was opened for them is closed. */
+/* The settings are given up: closes what was opened for them. */
 void mk__listeners_cancel(struct mk__listeners *s);
 
-/* How its connections are treated, by the settings that are in use. Any thread. */
+/* Returns how the settings in use treat its connections. Any thread. */
 struct mk__listen_mode mk__listeners_mode(const struct mk__listener *one);
 
-/* The n-th socket that worker `index` of `workers` watches at this address; -1 after the last. */
+/* Returns the n-th socket that worker `index` of `workers` watches at this address; -1 after the last. */
 int mk__listeners_worker_fd(const struct mk__listener *one, unsigned index, unsigned workers, unsigned n);
 
-/* inherited.c: moves what was inherited for this address into it; 0 or -ENOMEM. */
+/* inherited.c: moves the inherited sockets of this address into the listener. Returns 0 or -ENOMEM. */
 int mk__inherited_take(struct mk__listeners *s, struct mk__listener *one, const struct mk__settings *settings);
+/* Returns whether an inherited socket that is not claimed is bound to this address, or to one that includes it. */
 bool mk__inherited_conflicts(const struct mk__listeners *s, const struct mk__addr *addr);
-/* Closes what nobody took; `used`: the settings that did not want it are in use. */
+/* Closes the inherited sockets that no Listen claimed; `used`: the settings are in use, and each is logged. */
 void mk__inherited_release(struct mk__listeners *s, bool used);
 
-/* How the sockets of these settings are opened. */
+/* Returns the socket options of these settings. */
 struct mk__listen_options mk__listeners_options(const struct mk__settings *settings);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What the fair scheduler and the limits of the process need of the server as a whole: who is fed, from when to when,
- * and how many descriptors there are.
+ * What the fair scheduler and the limit of descriptors need of the server as a whole: starts and stops the balancer,
+ * and sets RLIMIT_NOFILE.
  */
 #include "server/server.h"
 
@@ -27,7 +27,7 @@ int mk__server_start_balancer(struct mk_server *s)
     return err;
 }
 
-/* What was given to workers and they have not seen is found when they are closed. */
+/* Connections that were handed over and not taken yet are closed by mk__receiver_close(). */
 void mk__server_stop_balancer(struct mk_server *s)
 {
     struct mk__balancer_update update;
