@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A first look at a configuration (server/autoload.h): the first word of each line counts, and those that may name what
- * carries connections. Files that others include are not looked at; plugins.load is for whoever wants to say it
- * himself.
+ * Scans a configuration for the names of modules (server/autoload.h): the first word of each line, and the values of
+ * Listen and TransportLayer. Included files are not scanned; plugins.load can name their modules.
  */
 #include "server/autoload.h"
 
@@ -13,7 +12,7 @@
 
 enum { PATH_BYTES = 4096, TEXT_BYTES_MAX = 16 * 1024 * 1024, ARENA_BYTES_MAX = 64 * 1024 * 1024 };
 
-/* Takes the first word off a line; of one that begins a section, its name. */
+/* Takes the first word off a line, or the name of a section. */
 static struct mk_str take_word(struct mk_str *line)
 {
     *line = mk_str_trim(*line);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Which modules a configuration without plugins.load wants: those whose name is that of a section or key in its files.
+ * Finds the modules that a configuration without plugins.load needs: those whose name is that of a section or key in
+ * its files. Left out of small builds.
  */
 #ifndef MK_SERVER_AUTOLOAD_H
 #define MK_SERVER_AUTOLOAD_H
@@ -10,12 +11,12 @@
 #include <stdint.h>
 
 /*
- * Looks for `names` (at most 32, ends with NULL) in monkey.conf and the files of sites/ and plugins/ below `dir`; case
- * does not matter. `*ret_wanted` has a bit for each that was found; what cannot be read wants nothing, and is told by
- * who reads it next. 0 or -ENOMEM.
+ * Searches monkey.conf and the files of sites/ and plugins/ below `dir` for `names` (at most 32, ends with NULL); case
+ * does not matter. `*ret_wanted` gets a bit for each name that was found. Files that cannot be read are skipped:
+ * loading the configuration reports them. Returns 0 or -ENOMEM.
  */
 int mk__autoload_find_modules(const char *dir, const char *const *names, uint32_t *ret_wanted);
-/* The same in a value of `Listen` or `TransportLayer` that came from elsewhere. */
+/* Returns the same bits for a value of `Listen` or `TransportLayer` from the command line. */
 uint32_t mk__autoload_match_words(struct mk_str words, const char *const *names);
 
 #endif

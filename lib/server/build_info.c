@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What a build tells about itself: its manual, its version, its plugins.
+ * Prints what a build has: its manual, its version, its plugins.
  */
 #include "server/server.h"
 
@@ -16,7 +16,7 @@
 
 enum { MANUAL_BYTES_MAX = 1024 * 1024 /* of a file */ };
 
-/* The file has the texts of the tables: the tests compare them. */
+/* Prints lib/monkey/reference.md, which a test compares with the tables. */
 static int print_manual_file(struct mk_buf *out)
 {
     struct mk_arena arena;
@@ -32,6 +32,7 @@ static int print_manual_file(struct mk_buf *out)
     mk_arena_release(&arena);
     return out->err;
 }
+/* Prints the manual from the tables of keys. */
 static int print_manual_tables(struct mk_buf *out)
 {
     struct mk__conf *conf = mk__conf_new();

@@ -35,7 +35,7 @@ unsigned mk__cgroup_cpus_from_quota(const char *text)
     return (unsigned)((quota + period - 1) / period);
 }
 
-/* The limit in one cgroup directory: v2 has one file, v1 two. */
+/* Returns the limit of one control group's directory: v2 has one file, v1 two. 0: none. */
 static unsigned read_group_limit(const char *dir)
 {
     char path[PATH_BYTES + 32], text[64], period[32];
@@ -53,7 +53,7 @@ static unsigned read_group_limit(const char *dir)
     return mk__cgroup_cpus_from_quota(text);
 }
 
-/* The smallest limit from this group up to the root of the hierarchy. */
+/* Returns the smallest limit from this group up to the root of the hierarchy; 0: none. */
 static unsigned find_least_limit(const char *mount, char *group)
 {
     unsigned least = 0;
@@ -70,7 +70,7 @@ static unsigned find_least_limit(const char *mount, char *group)
     }
 }
 
-/* Is "cpu" (not "cpuset") among "cpu,cpuacct"? */
+/* Returns whether the list has "cpu", as "cpu,cpuacct" does; "cpuset" does not count. */
 static bool has_cpu(const char *controllers)
 {
     struct mk_str rest = mk_str_c(controllers), one;

@@ -8,8 +8,7 @@
 /* Returns how many processors the process's control groups allow, rounded up, or 0: there is no limit. */
 unsigned mk__cgroup_count_cpus(void);
 
-/* Reads "max 100000" or "250000 100000" (cpu.max). Returns the processors that it amounts to, rounded up; 0: no limit.
- */
+/* Reads a text such as "max 100000" or "250000 100000" (cpu.max). Returns processors, rounded up; 0: no limit. */
 unsigned mk__cgroup_cpus_from_quota(const char *text);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Connections past the plugins (server/conn_hooks.h), always those of the generation that the worker is in: a
- * connection pins none.
+ * Calls the hooks for connections (server/conn_hooks.h), always those of the generation that the worker has now: a
+ * connection holds no generation.
  */
 #include "server/conn_hooks.h"
 
@@ -29,8 +29,8 @@ static void warn_untrusted(const struct mk_connection *conn, const struct mk_add
         return;
     mk_buf_init_fixed(&b, text, sizeof(text));
     mk_address_print(peer, &b);
-    mk_log_warn("closing a connection of %.*s at Listen %.*s proxy: not in TrustedProxies", MK_STR_ARG(mk_buf_str(&b)),
-                MK_STR_ARG(conn->io->listener->text));
+    mk_log_warn("closing a connection from %.*s at Listen %.*s proxy: the address is not in TrustedProxies",
+                MK_STR_ARG(mk_buf_str(&b)), MK_STR_ARG(conn->io->listener->text));
 }
 
 static bool is_trusted_proxy(struct mk_connection *conn, const struct mk_generation *g)
@@ -42,7 +42,7 @@ static bool is_trusted_proxy(struct mk_connection *conn, const struct mk_generat
     return false;
 }
 
-/* The first `n` plugins hear of the end. */
+/* Calls on_close of the first `n` plugins. */
 static void run_close_hooks(struct mk_connection *conn, const struct mk_generation *g, unsigned n)
 {
     for (unsigned i = 0; i < n; i++)
@@ -80,7 +80,7 @@ const struct mk__trusted_proxies *mk__conn_hooks_trust(const struct mk_request *
     return &worker->generation->http.trusted_proxies;
 }
 
-/* ── what plugins may ask ── */
+/* ── for plugins ── */
 
 struct mk_address mk_connection_peer(struct mk_connection *conn)
 {

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The beginning and the end of a connection, as plugins see them, and where a PROXY header is due. Small builds have
- * neither.
+ * Calls the plugins' hooks for connections, and tells where a PROXY header is expected. Left out of small builds.
  */
 #ifndef MK_SERVER_CONN_HOOKS_H
 #define MK_SERVER_CONN_HOOKS_H
 
 #include "server/generation.h"
 
-/* Does the generation have to do with each connection that comes, or goes? */
+/* Sets notify_accept and notify_close of the generation's HTTP settings. */
 void mk__conn_hooks_prepare(struct mk_generation *g);
 
-/* What HTTP calls (request_hooks.c); the context is the worker. */
+/*
+ * The callbacks of HTTP (see http/context.h); the context is the struct mk__thread. on_accept returns 0, or -errno: the
+ * connection is to be closed (-EACCES: not one of TrustedProxies).
+ */
 int mk__conn_hooks_on_accept(struct mk_connection *conn, void *ctx);
 void mk__conn_hooks_on_close(struct mk_connection *conn, void *ctx);
 const struct mk__trusted_proxies *mk__conn_hooks_trust(const struct mk_request *req);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Counting usable processors (server/cpus.h): a container with half a processor should not get 64 workers.
+ * Counts usable processors (server/cpus.h): a container with half a processor should not get 64 workers.
  */
 #include "server/cpus.h"
 

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * How many processors this process may use.
+ * The processors that this process may use. Any thread.
  */
 #ifndef MK_SERVER_CPUS_H
 #define MK_SERVER_CPUS_H
 
 #include <sched.h>
 
-/* By its affinity and by the limits of its cgroup (v2 or v1); at least 1. */
+/* Returns the number of processors by affinity and, except in small builds, by control groups; at least 1. */
 unsigned mk__cpus_count(void);
 
-/* Leaves one of the set: the n-th, counted from 0 and round again. */
+/* Leaves only the n-th processor of the set, counted from 0 and modulo the number of processors. */
 void mk__cpus_pick(cpu_set_t *set, unsigned n);
 
 #endif

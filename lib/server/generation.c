@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Loading a configuration (server/generation.h): which files are read, in which order, and what is made of
- * them. What the files may say is settled by the rows (settings.c and the plugins); how they are read, by
- * conf/.
+ * Loads a configuration (server/generation.h): reads the files in their order, and makes hosts and plugins of them. The
+ * tables of keys (settings.c and the plugins) define what the files may say; lib/conf reads them.
  */
 #include "http/h2/flood.h"
 #include "server/generation.h"
@@ -86,7 +85,7 @@ static void offer_transport(const struct mk_plugin *plugin, void *ctx)
         mk__suggest_add(ctx, plugin->name);
 }
 
-/* The transport that was probably meant; modules that are not loaded count, too. */
+/* Returns the transport that was probably meant, also one in a module that is not loaded; or NULL. */
 static const char *suggest_transport(const struct mk_generation *g, struct mk_str name)
 {
     struct mk__suggestion suggestion = mk__suggest_init(name);
@@ -99,7 +98,7 @@ static const char *suggest_transport(const struct mk_generation *g, struct mk_st
     return suggestion.name;
 }
 
-/* What the server would need to have a transport of this name, or the name that was probably meant. */
+/* Returns what the configuration needs for this transport, or the name that was probably meant. */
 static const char *describe_cure(const struct mk_generation *g, struct mk_str name, char *text, size_t size)
 {
     struct mk_buf cure;
@@ -117,7 +116,7 @@ static const char *describe_cure(const struct mk_generation *g, struct mk_str na
     return mk_buf_cstr(&cure);
 }
 
-/* `what`: what else the word might have been. */
+/* `what` begins the message: the word could have been an option. */
 static void report_unknown_transport(struct mk_generation *g, struct mk_str name, size_t offset, uint32_t nth,
                                      const char *what)
 {
@@ -152,7 +151,7 @@ static void find_transports(struct mk_generation *g)
         find_listen_modes(g);
 }
 
-/* Two listeners at one place: the second would fail at the start. */
+/* Two listeners with one address: the second could not be bound. */
 static void check_listen_conflicts(struct mk_generation *g)
 {
     const struct mk__listen_confs *all = &g->settings->listen;
@@ -212,7 +211,7 @@ static struct mk_host *add_host(struct mk_generation *g)
     return host;
 }
 
-/* Is anything wrong in the sections of a plugin, or in the host's part of them? */
+/* Returns whether a section of the plugin has errors, in the server's files or in this host's. */
 static bool has_errors(const struct mk_host *host, const struct mk_plugin *plugin)
 {
     for (const struct mk_conf_section *s = plugin->sections; s && s->name; s++)
@@ -221,7 +220,7 @@ static bool has_errors(const struct mk_host *host, const struct mk_plugin *plugi
     return false;
 }
 
-/* An error of one plugin does not keep the others from finding theirs. 0 or -ENOMEM. */
+/* Starts one plugin for a host. After an error the others are started too, to report theirs. Returns 0 or -ENOMEM. */
 static int start_host_plugin(struct mk_generation *g, struct mk_host *host, unsigned i)
 {
     const struct mk_plugin *plugin = g->plugins[i];
@@ -236,7 +235,8 @@ static int start_host_plugin(struct mk_generation *g, struct mk_host *host, unsi
         host->started |= 1u << i;
     if (err < 0 || faults)
         g->failed |= 1u << i;
-    if (err < 0 && !faults && mk__conf_all_errors(g->conf) == before) /* faults were reported, and may be the reason */
+    /* with faults, or if the plugin has reported an error, the reason is known */
+    if (err < 0 && !faults && mk__conf_all_errors(g->conf) == before)
         mk__conf_error(g->conf, (struct mk__conf_origin){0}, "the plugin \"%s\" cannot start: %s", plugin->name,
                        strerror(-err));
     return err == -ENOMEM ? err : 0;
@@ -274,7 +274,7 @@ static int read_hosts(struct mk_generation *g, const struct mk__generation_sourc
     snprintf(pattern, sizeof(pattern), "%s/sites/*", source->dir);
     snprintf(standard, sizeof(standard), "%s/sites/default", source->dir);
     if (!file_exists(source->dir))
-        return 0; /* that monkey.conf cannot be read has been reported */
+        return 0; /* reported already: monkey.conf cannot be read */
     if (!file_exists(standard)) {
         mk__conf_error(g->conf, (struct mk__conf_origin){0},
                        "%s is missing: it answers for every name that no other host has", standard);
@@ -293,7 +293,7 @@ static int read_hosts(struct mk_generation *g, const struct mk__generation_sourc
         }
         int read = mk__conf_read(g->conf, host->set, path);
         if (read < 0 && read != -EINVAL)
-            g->failed = UINT32_MAX; /* nobody knows what that host would have */
+            g->failed = UINT32_MAX; /* the host's sections are unknown: no plugin can check the whole */
         err = read == 0 || read == -EINVAL ? finish_host(g, host, source) : read == -ENOMEM ? read : 0;
         if (strcmp(path, standard) == 0)
             g->default_host = host;
@@ -313,11 +313,11 @@ static int make_one_shot_host(struct mk_generation *g, const struct mk__generati
     return finish_host(g, host, source);
 }
 
-/* ── their names ── */
+/* ── names of hosts ── */
 
 static uint32_t count_names(const struct mk_host *host)
 {
-    return host->settings ? host->settings->names.n : 0; /* no settings: its file could not be read */
+    return host->settings ? host->settings->names.n : 0; /* NULL: its file could not be read */
 }
 
 static struct mk__conf_origin origin_of_name(const struct mk_host *host, uint32_t nth)
@@ -348,15 +348,15 @@ static int add_name(struct mk_generation *g, struct mk_host *host, uint32_t nth)
     return err == -ENOMEM ? err : 0;
 }
 
-/* A host without a name, beside the one that answers for all names that are nobody's. */
+/* No request can reach a host without a name, unless it is the default host. */
 static void warn_nameless(struct mk_generation *g, const struct mk_host *host)
 {
     struct mk__conf_origin origin = mk__conf_origin(host->set, host->settings, MK__CONF_SECTION, 0);
     if (mk__conf_is_consequence(host->set, host->settings, offsetof(struct mk__host_settings, names), 0))
         return;
-    if (origin.source) /* else it is wrong altogether, which has been said */
+    if (origin.source) /* else the file has errors, which were reported */
         mk__conf_warn(g->conf, origin,
-                      "nobody can reach this host: it has no \"ServerName\", and is not sites/default");
+                      "no request can reach this host: it has no \"ServerName\", and is not sites/default");
 }
 
 static int make_vhosts(struct mk_generation *g)
@@ -384,7 +384,7 @@ struct mk_host *mk__generation_find_host(const struct mk_generation *g, struct m
     return host ? host : g->default_host;
 }
 
-/* ── all of it ── */
+/* ── loading and freeing ── */
 
 int mk__generation_load(struct mk_generation *g, const struct mk__generation_source *source)
 {

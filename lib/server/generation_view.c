@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What plugins that carry connections may ask a generation: who answers for a name, by which listeners they are used
- * (<monkey/plugin.h>).
+ * The generation's functions for plugins that carry connections (<monkey/plugin.h>): which host has a name, and which
+ * listeners use the plugin.
  */
 #include "server/generation.h"
 
@@ -52,7 +52,7 @@ struct mk_str mk__generation_listener_text(const struct mk_generation *g, const 
     return own ? own->text : listener->text;
 }
 
-/* The first listener of that plugin; the number of listeners if there is none. */
+/* Returns the index of the first listener that uses the plugin; the number of listeners if there is none. */
 static uint32_t find_listener(const struct mk_generation *g, const struct mk_plugin *plugin)
 {
     const struct mk__listen_confs *all = &g->settings->listen;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Opening HTTP/2 (server/h2_loader.h). It stays open as long as the process lives.
+ * Opens HTTP/2 (server/h2_loader.h), which stays open as long as the process lives, and has the rows of [HTTP2].
  */
 #include "http/h2/flood.h"
 #include "server/h2_loader.h"
@@ -19,24 +19,24 @@
 #include <unistd.h>
 
 #define KEY(kind, ...) MK_CONF_KEY_##kind(struct mk__h2_settings, __VA_ARGS__)
-#define DEED(flood, name, max_default, manual) \
+#define FLOOD(flood, name, max_default, manual) \
     KEY(INT, rates_max[MK__H2_FLOOD_##flood], name, max_default, manual, .min = 1, .max = 1 << 30)
 
 static const struct mk_conf_key keys[] = {
     KEY(BOOL, on, "Enabled", "On",
-        "Speak HTTP/2 with clients that begin with it: by ALPN where the transport has that, else by prior knowledge."),
-    KEY(INT, streams_max, "MaxConcurrentStreams", "100", "Requests that one connection may have under way at once.",
-        .min = 1, .max = 10000),
+        "Whether HTTP/2 is accepted: by ALPN where the transport has it, else by prior knowledge."),
+    KEY(INT, streams_max, "MaxConcurrentStreams", "100", "Concurrent requests of one connection.", .min = 1,
+        .max = 10000),
     KEY(INT, continuations_max, "MaxContinuations", "8", "CONTINUATION frames of one head.", .min = 0, .max = 1 << 30),
-    DEED(RESET, "MaxResets", "200", "Requests that the client takes back before their answer is complete."),
-    DEED(STREAM_ERROR, "MaxStreamErrors", "100", "Requests that had to be broken off for what the client did."),
-    DEED(SETTINGS, "MaxSettings", "100", "SETTINGS frames."),
-    DEED(PING, "MaxPings", "500", "PING frames."),
-    DEED(EMPTY, "MaxEmptyFrames", "500", "DATA, HEADERS and CONTINUATION frames without content."),
-    DEED(PRIORITY, "MaxPriorities", "1000", "PRIORITY and PRIORITY_UPDATE frames."),
-    DEED(WINDOW_UPDATE, "MaxWindowUpdates", "1000",
-         "WINDOW_UPDATE frames that open a window by less than 256 bytes, or further than answers have used it; and "
-         "resets of streams that are over."),
+    FLOOD(RESET, "MaxResets", "200", "Requests that the client cancels before their response is complete."),
+    FLOOD(STREAM_ERROR, "MaxStreamErrors", "100", "Requests that the server aborts because of the client's errors."),
+    FLOOD(SETTINGS, "MaxSettings", "100", "SETTINGS frames."),
+    FLOOD(PING, "MaxPings", "500", "PING frames."),
+    FLOOD(EMPTY, "MaxEmptyFrames", "500", "DATA, HEADERS and CONTINUATION frames without content."),
+    FLOOD(PRIORITY, "MaxPriorities", "1000", "PRIORITY and PRIORITY_UPDATE frames."),
+    FLOOD(WINDOW_UPDATE, "MaxWindowUpdates", "1000",
+          "WINDOW_UPDATE frames that open a window by less than 256 bytes, or further than responses have used it; and "
+          "resets of streams that have ended."),
     {0},
 };
 
@@ -55,22 +55,22 @@ const struct mk_conf_section mk__section_http2 = {
     .foreign = renamed,
     .doc = MK_CONF_DOC(
         "HTTP/2, on all listeners. All limits but the first two are for ten seconds of one connection. Beyond them it "
-        "is closed with ENHANCE_YOUR_CALM (`MaxConcurrentStreams`: REFUSED_STREAM, or PROTOCOL_ERROR for who knows "
-        "it), as it is "
-        "for a head that unpacks to more than four times `MaxHeadSize`, and 64K. What HTTP/1 is held to (`[SERVER]`) "
-        "holds here too, each wait for one request."),
+        "is closed with ENHANCE_YOUR_CALM (`MaxConcurrentStreams`: REFUSED_STREAM, or PROTOCOL_ERROR from a client "
+        "that "
+        "has acknowledged it), as it is for a head that decompresses to more than four times `MaxHeadSize`, and 64K. "
+        "The limits of `[SERVER]` apply too, each wait to one request."),
 };
 
 static struct {
     pthread_once_t found, opened;
     char path[PATH_MAX];
-    const char *file_error; /* of the file, as it was found */
+    const char *file_error; /* what mk__h2_loader_find() found wrong; NULL: nothing */
     const struct mk__h2_module *module;
     const char *error;
     char text[PATH_MAX + 256];
 } loader = {.found = PTHREAD_ONCE_INIT, .opened = PTHREAD_ONCE_INIT};
 
-/* NULL: dlopen() may have it, and says itself what is wrong. */
+/* Returns why dlopen() must not open the file; NULL: it may, and reports other errors itself. */
 static const char *check_file(void)
 {
     int fd = open(loader.path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -94,10 +94,10 @@ static bool is_compatible(const struct mk__h2_module *m)
            m->http_size == sizeof(struct mk__context) && m->request_size == sizeof(struct mk_request);
 }
 
-/* What dlopen() says begins with the path already. */
+/* Messages of dlopen() begin with the path already. */
 static void open_library(void)
 {
-    const char *error = check_file(); /* again: it may have been replaced since the start */
+    const char *error = check_file(); /* again: the file may have been replaced since the start */
     void *handle = error ? NULL : dlopen(loader.path, RTLD_NOW | RTLD_LOCAL);
     const struct mk__h2_module *module = handle ? dlsym(handle, MK__H2_MODULE) : NULL;
     if (module && !is_compatible(module))
@@ -110,8 +110,8 @@ static void open_library(void)
     else
         loader.error = NULL;
     if (loader.error) {
-        if (!loader.file_error) /* which was told at the start */
-            mk_log_warn("HTTP/2 is not spoken: %s", loader.error);
+        if (!loader.file_error) /* else it was reported at the start */
+            mk_log_warn("HTTP/2 is not available: %s", loader.error);
         return;
     }
     module->bind(&mk__h2_core);
@@ -127,7 +127,7 @@ void mk__h2_loader_check(struct mk__conf *conf)
 {
     mk__h2_loader_find();
     if (loader.file_error)
-        mk__conf_warn(conf, (struct mk__conf_origin){0}, "HTTP/2 is not spoken: %s: %s", loader.path,
+        mk__conf_warn(conf, (struct mk__conf_origin){0}, "HTTP/2 is not available: %s: %s", loader.path,
                       loader.file_error);
 }
 

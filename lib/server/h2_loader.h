@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Finding HTTP/2, an object of its own beside the plugins (http/h2/core.h).
+ * Finds and opens lib/monkey/protocols/http2.so, the shared object with HTTP/2 (http/h2/core.h). Left out of small
+ * builds.
  */
 #ifndef MK_SERVER_H2_LOADER_H
 #define MK_SERVER_H2_LOADER_H
@@ -10,15 +11,15 @@
 
 extern const struct mk_conf_section mk__section_http2;
 
-/* Looks where it must be, once. The process context, before the others are called. */
+/* Checks the file, once. To be called by the program's thread before the other functions. */
 void mk__h2_loader_find(void);
-/* Finds it, and warns where nobody could open it, as far as a look at the file tells. The process context. */
+/* Does the same, and adds a warning to `conf` if the file cannot be opened. In the program's thread. */
 void mk__h2_loader_check(struct mk__conf *conf);
-/* Opens it, once. NULL: it cannot be had. Any thread. */
+/* Opens it, once. Returns the protocol; NULL: it is not available. Any thread. */
 const struct mk__proto *mk__h2_loader_open(void);
-/* Why it cannot be had, for people; NULL: it can. After mk__h2_loader_open(). */
+/* Returns why it is not available, as text; NULL: it is. After mk__h2_loader_open(). */
 const char *mk__h2_loader_error(void);
-/* The version of nghttp2, "1.52.0"; NULL: it cannot be had. */
+/* Returns the version of nghttp2, such as "1.52.0"; NULL: it is not available. */
 const char *mk__h2_loader_version(void);
 
 #endif

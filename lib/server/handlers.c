@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The directive of server/handlers.h. Without a line that matches, a request passes all plugins in their order.
+ * [HANDLERS] (server/handlers.h). If no line matches, on_content of all plugins is called in their order.
  */
 #include "server/handlers.h"
 
@@ -14,11 +14,11 @@ static int parse_match(const struct mk_conf_value *value, void *field, struct mk
     struct mk__handlers *all = field;
     struct mk__handler one = {.index = 0};
     if (value->n != 2) {
-        mk_buf_addf(error, "a pattern for paths and the name of a plugin are wanted");
+        mk_buf_addf(error, "expected a pattern for paths and the name of a plugin");
         return -EINVAL;
     }
     struct mk_conf_value pattern = *value;
-    pattern.text = value->words[0]; /* with which the text begins: a fault is at the same byte */
+    pattern.text = value->words[0]; /* the value begins with it, so that an error has the right column */
     pattern.n = 1;
     int err = mk_conf_pattern(&pattern, &one.match, arena, error);
     if (err < 0)
@@ -48,7 +48,7 @@ const struct mk_conf_section mk__section_handlers = {
     .keys = keys,
     .doc = MK_CONF_DOC(
         "Which plugin alone is asked for the content of some paths. Other paths are offered to all plugins, "
-        "in the order of `plugins.load`; whoever wants one first has it."),
+        "in the order of `plugins.load`; the first that takes one answers."),
 };
 
 static int find_plugin(const struct mk_generation *g, struct mk_str name)
@@ -75,7 +75,7 @@ static void report_rule(struct mk_generation *g, const struct mk_host *host, uin
                    MK_STR_ARG(get_rules(host)->items[nth].plugin), what);
 }
 
-/* With the plugin that may have been meant: one that is loaded, else one that could be. */
+/* Reports a plugin that is not loaded, with the loaded one that was probably meant. */
 static void report_missing(struct mk_generation *g, const struct mk_host *host, uint32_t nth)
 {
     struct mk_str name = get_rules(host)->items[nth].plugin;
@@ -92,7 +92,7 @@ static void report_missing(struct mk_generation *g, const struct mk_host *host, 
         report_rule(g, host, nth, what);
 }
 
-/* Lines that an earlier one leaves nothing. */
+/* Reports a line that can never match, because an earlier one matches every path of it. */
 static void report_covered(struct mk_generation *g, const struct mk_host *host, uint32_t nth)
 {
     const struct mk__handlers *rules = get_rules(host);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * [HANDLERS]: which plugin answers for which paths of a host. Lives by the clock of the generation.
+ * [HANDLERS]: the plugin that answers for some paths of a host. Lives as long as the generation. Left out of small
+ * builds.
  */
 #ifndef MK_SERVER_HANDLERS_H
 #define MK_SERVER_HANDLERS_H
@@ -9,12 +10,12 @@
 
 extern const struct mk_conf_section mk__section_handlers;
 
-/* Finds the plugins that the host's lines name, and reports what is wrong with them. */
+/* Finds the plugins that the host's lines name, and reports errors. */
 void mk__handlers_resolve(struct mk_generation *g, struct mk_host *host);
 
 /*
- * The first line that matches; NULL: all plugins are asked. 0, or -errno: it cannot be told whether a line matches
- * (mk_pattern_match), and nobody may be asked.
+ * Finds the first line that matches the path; NULL: none, all plugins are asked. Returns 0, or -errno: it is unknown
+ * whether a line matches (mk_pattern_match), and no plugin may answer. Any thread.
  */
 int mk__handlers_find(const struct mk_host *host, struct mk_str path, const struct mk__handler **ret_handler);
 

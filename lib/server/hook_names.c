@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The table of server/hook_names.h. What is asked of the hooks, and in which order, is request_hooks.c's and
- * conn_hooks.c's.
+ * The table of server/hook_names.h. request_hooks.c and conn_hooks.c call the hooks.
  */
 #include "server/hook_names.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What plugins may ask a host, and say of its configuration (<monkey/plugin.h>), while a generation is prepared and
- * later.
+ * The host's functions for plugins (<monkey/plugin.h>): its configuration, and reports about it, while a generation is
+ * prepared and later.
  */
 #include "server/generation.h"
 
@@ -38,7 +38,7 @@ void mk_host_accept_in_drain(struct mk_host *host, struct mk_str text)
         conf->accept_in_drain = true;
 }
 
-/* Another transport need not be plain HTTP. */
+/* Only the transport "liana" is known to be plain HTTP. */
 static bool is_plain_http(const struct mk_generation *g, const struct mk__listen_conf *one)
 {
     struct mk_str name = one->transport.len ? one->transport : g->settings->transport;
@@ -54,7 +54,7 @@ static bool has_port(const struct mk_generation *g, uint16_t port)
     return false;
 }
 
-/* Names differ in their case, and by a last dot. */
+/* Compares host names; case and a trailing dot do not matter. */
 static bool is_same_name(struct mk_str a, struct mk_str b)
 {
     a.len -= a.len && a.p[a.len - 1] == '.';
@@ -128,14 +128,14 @@ void mk_host_warn(struct mk_host *host, const void *section_struct, size_t offse
     va_end(args);
 }
 
-/* Where a pattern stands, else its section. */
+/* Returns the line of the rule's pattern, else of its section. */
 static struct mk__conf_origin find_rule(const struct mk_host *host, const void *rule, size_t pattern)
 {
     struct mk__conf_origin origin = mk__conf_origin(host->set, rule, pattern, 0);
     return origin.source ? origin : mk__conf_origin(host->set, rule, MK__CONF_SECTION, 0);
 }
 
-/* Of `n` rules before this one: the first that leaves it nothing; NULL when it has its turn. */
+/* Returns the first of the `n` rules before this one that matches every path of it; NULL: none does. */
 static const void *find_cover(const void *const *rules, size_t n, const void *rule, size_t pattern)
 {
     const struct mk_pattern *later = (const void *)((const char *)rule + pattern);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The thread of server/main_thread.h, and how it learns what has ended: by messages.
+ * The main thread (server/main_thread.h). Messages tell it what has ended.
  */
 #include "server/main_thread.h"
 
@@ -71,13 +71,13 @@ void mk__main_thread_free(struct mk__main_thread *p)
 {
     mk_post(&p->loop, &p->stop_message);
     pthread_join(p->thread, NULL);
-    mk__loop_close(&p->loop); /* generations that were let go last are freed here */
+    mk__loop_close(&p->loop); /* runs the last messages: they free generations */
     pthread_cond_destroy(&p->all_freed);
     pthread_mutex_destroy(&p->lock);
     mk_account_free(NULL, p, sizeof(*p));
 }
 
-/* ── what ends later ── */
+/* ── generations and workers that end later ── */
 
 static void free_generation(struct mk_message *message)
 {
@@ -103,7 +103,7 @@ void mk__main_thread_free_worker(struct mk__thread *t)
 {
     mk__thread_join(t);
     while (t->loop.jobs_pending && mk__loop_turn(&t->loop) == 0)
-        ; /* disk threads still work for it */
+        ; /* jobs in the thread pool refer to the worker */
     mk__thread_close(t);
     mk_account_free(NULL, t, sizeof(*t));
 }

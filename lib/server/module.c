@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Finding plugins (server/module.h): in the array that the build makes, and as shared objects. A module refers to
- * the public functions of the program that opens it.
+ * Finds plugins (server/module.h): in the array that the build makes, and as shared objects, which use the public
+ * functions of the program.
  */
 #include "server/module.h"
 
@@ -29,11 +29,11 @@ const struct mk_plugin *mk__module_find_builtin(struct mk_str name)
     return NULL;
 }
 
-/* ── for the process ── */
+/* ── start and stop for the process ── */
 
 enum { IN_USE_MAX = 128 };
 
-/* The plugins that are in use, by how many generations: the one thing of plugins that is the process's. */
+/* The plugins in use, with the number of generations. Static, because servers of one process share plugins. */
 static struct {
     const struct mk_plugin *plugin;
     unsigned generations;
@@ -91,7 +91,7 @@ const char *mk__module_dir(void)
     return MK__PLUGIN_FOLDER;
 }
 
-/* "compress" of "/usr/lib/monkey/compress.so". */
+/* Returns "compress" for "/usr/lib/monkey/compress.so". */
 static struct mk_str get_module_name(const char *file)
 {
     const char *slash = strrchr(file, '/');
@@ -120,7 +120,7 @@ const char *mk__module_check_file(int fd)
     if (fstat(fd, &st) < 0 || S_ISDIR(st.st_mode))
         return NULL;
     if (!S_ISREG(st.st_mode))
-        return "it is no file"; /* a FIFO would keep it waiting */
+        return "not a regular file"; /* dlopen() would block on a FIFO */
     if (pread(fd, &head, sizeof(head), 0) != sizeof(head) || memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 ||
         head.e_phentsize != sizeof(segment))
         return NULL;
@@ -129,7 +129,7 @@ const char *mk__module_check_file(int fd)
         uint64_t at = head.e_phoff + i * sizeof(segment);
         if (at > size || pread(fd, &segment, sizeof(segment), (off_t)at) != sizeof(segment) ||
             segment.p_filesz > size || segment.p_offset > size - segment.p_filesz)
-            return "it is not whole: copy it again"; /* reading the rest would be SIGBUS */
+            return "the file is incomplete: copy it again"; /* dlopen() would die of SIGBUS */
     }
     return NULL;
 }
@@ -140,8 +140,8 @@ struct mk__module {
 };
 
 /*
- * The linker knows objects by the names that they were ever opened by, and would hand out the old one for a file that
- * was replaced. So each time has a name of its own, for the same descriptor: its number is written in slashes and dots.
+ * dlopen() identifies objects by path, and would return the old object for a file that was replaced. So each call uses
+ * a path of its own for the descriptor: a counter, written as slashes and dots between "/proc/self/fd" and the number.
  */
 static void make_unique_path(int fd, char *to, size_t size)
 {
@@ -153,7 +153,7 @@ static void make_unique_path(int fd, char *to, size_t size)
     snprintf(to, size, "/proc/self/fd%s/%d", number, fd);
 }
 
-/* What the linker says, without the name that we gave the file. */
+/* Returns the dynamic linker's message without our path. */
 static const char *get_dl_error(void)
 {
     const char *text = dlerror(), *colon = strstr(text, ": ");
@@ -184,7 +184,7 @@ static int find_symbol(struct mk__module *m, struct mk_str name, struct mk_buf *
     m->plugin = n < (int)sizeof(symbol) ? dlsym(m->handle, symbol) : NULL;
     if (m->plugin)
         return check_abi(m->plugin, error);
-    mk_buf_addf(error, "it is no plugin of that name: it has no symbol mk_plugin_%.*s", MK_STR_ARG(name));
+    mk_buf_addf(error, "not a plugin of that name: the symbol mk_plugin_%.*s is missing", MK_STR_ARG(name));
     return -ENOEXEC;
 }
 
@@ -210,7 +210,7 @@ int mk__module_open(const char *file, struct mk__module **ret_module, const stru
 
 void mk__module_close(struct mk__module *m)
 {
-    /* connections hold no generation, and may need their transport as long as the process lives */
+    /* a transport stays loaded: connections use it without holding the generation */
     if (!m->plugin || !m->plugin->transport)
         dlclose(m->handle);
     mk_account_free(NULL, m, sizeof(*m));
@@ -231,7 +231,7 @@ void mk__module_each(void (*fn)(const struct mk_plugin *plugin, void *ctx), void
         if (mk__module_open(files.gl_pathv[i], &module, &plugin, &error) != 0)
             continue;
         fn(plugin, ctx);
-        mk_account_free(NULL, module, sizeof(*module)); /* but its code stays */
+        mk_account_free(NULL, module, sizeof(*module)); /* the object itself stays open */
     }
     globfree(&files);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Which plugins a generation has (server/plugins.h): from plugins.load, from the build, from files; whose directives
- * the configuration may hold; and their starts and stops around the generation.
+ * Chooses the plugins of a generation (server/plugins.h): built-in ones and modules, by plugins.load or by the words of
+ * the configuration. Declares their sections, and starts and stops them.
  */
 #include "server/plugins.h"
 
@@ -47,7 +47,7 @@ static int declare_core(struct mk__conf *conf)
 
 static void declare_module(const struct mk_plugin *plugin, void *ctx)
 {
-    declare_plugin(ctx, plugin, true); /* one that says what another says already is left out */
+    declare_plugin(ctx, plugin, true); /* -EEXIST (the same section as another plugin's) leaves it out */
 }
 
 int mk__generation_declare_all(struct mk__conf *conf)
@@ -77,7 +77,7 @@ static void declare_absent(const struct mk_plugin *plugin, void *ctx)
         declare_plugin(g->conf, plugin, false);
 }
 
-/* Modules are opened for a question about their names, but not for nothing. */
+/* Called at the first unknown name only: modules that are not loaded are opened to find out whose it is. */
 static void declare_absent_modules(struct mk__conf *conf, void *ctx)
 {
     (void)conf;
@@ -104,7 +104,7 @@ static bool file_exists(const char *path)
     return access(path, F_OK) == 0;
 }
 
-/* "name" is a file of the plugins' folder, "./name.so" one beside plugins.load. */
+/* "name" is a module of mk__module_dir(); with a slash it is a path, relative to the directory of plugins.load. */
 static void get_module_path(const struct mk__generation_source *source, struct mk_str name, char *ret_path, size_t size)
 {
     if (name.p[0] == '/')
@@ -122,18 +122,18 @@ static void close_module(struct mk_generation *g, unsigned n)
     g->modules[n] = NULL;
 }
 
-/* Of the plugins that were built together with this program, and those that were put beside them. */
 static void offer_plugin(const struct mk_plugin *plugin, void *ctx)
 {
     mk__suggest_add(ctx, plugin->name);
 }
 
+/* Returns the plugin that was probably meant, among those of the build and the installed modules; or NULL. */
 static const char *suggest_plugin(struct mk_str name)
 {
     struct mk__suggestion suggestion = mk__suggest_init(name);
     for (const char *const *known = mk__plugin_order; *known; known++) {
         if (mk_str_ieq(name, mk_str_c(*known)))
-            return NULL; /* it is spelt well, but its file is missing */
+            return NULL; /* spelt correctly: its file is missing */
         mk__suggest_add(&suggestion, *known);
     }
     if (!suggestion.name && MK_HAS_MODULES)
@@ -141,7 +141,7 @@ static const char *suggest_plugin(struct mk_str name)
     return suggestion.name;
 }
 
-/* Returns the name of the plugin that was probably meant, or NULL. */
+/* Reports the error. Returns the name of the plugin that was probably meant, or NULL. */
 static const char *report_unknown_plugin(struct mk__conf *conf, struct mk__conf_origin origin, struct mk_str name,
                                          const char *path)
 {
@@ -169,7 +169,10 @@ static const struct mk_plugin *open_module(struct mk_generation *g, const char *
     return plugin;
 }
 
-/* In the build, else in a file; in place of an unknown one that which was probably meant, to check the rest with it. */
+/*
+ * Returns the built-in plugin of that name, else the module. In place of an unknown one it returns the one that was
+ * probably meant, to check the rest of the configuration. NULL: none.
+ */
 static const struct mk_plugin *find_plugin(struct mk_generation *g, const struct mk__generation_source *source,
                                            struct mk_str name, struct mk__conf_origin origin)
 {
@@ -187,7 +190,7 @@ static const struct mk_plugin *find_plugin(struct mk_generation *g, const struct
     return file_exists(path) ? open_module(g, path, origin) : NULL;
 }
 
-/* Was it loaded in place of a misspelt one? The next line that names it is the first. */
+/* Returns whether the plugin was loaded for a misspelt name. Then the line that names it is not a duplicate. */
 static bool is_guessed(struct mk_generation *g, const char *name)
 {
     for (unsigned i = 0; i < g->n_plugins; i++)
@@ -198,7 +201,7 @@ static bool is_guessed(struct mk_generation *g, const char *name)
     return false;
 }
 
-/* What is wrong with a connection comes before what is answered to its requests. */
+/* A transport with on_request checks the connection, which must come before other plugins answer. */
 static void check_order(struct mk_generation *g, const struct mk_plugin *plugin, struct mk__conf_origin origin)
 {
     for (unsigned i = 0; i < g->n_plugins; i++)
@@ -220,7 +223,7 @@ static void load_plugin(struct mk_generation *g, const struct mk__generation_sou
     g->plugins_missing |= !plugin;
     if (!plugin)
         return;
-    if (is_guessed(g, plugin->name)) { /* the word before it was another mistake */
+    if (is_guessed(g, plugin->name)) { /* the misspelt word was meant for another plugin */
         close_module(g, g->n_plugins);
         return;
     }
@@ -250,13 +253,13 @@ static void load_module(struct mk_generation *g, const struct mk__generation_sou
     char path[PATH_BYTES];
     get_module_path(source, word, path, sizeof(path));
     if (!file_exists(path))
-        return; /* it was not installed: what it would bring is unknown, and told as such */
+        return; /* not installed: its sections and keys are reported as unknown */
     const struct mk_plugin *plugin = open_module(g, path, (struct mk__conf_origin){0});
     if (plugin)
         g->plugins[g->n_plugins++] = plugin;
 }
 
-/* Without plugins.load: what is built in, and the modules that the configuration has a word for. */
+/* Without plugins.load: loads the built-in plugins, and the modules that the configuration mentions. */
 static int load_defaults(struct mk_generation *g, const struct mk__generation_source *source)
 {
     uint32_t wanted = 0;
@@ -277,7 +280,7 @@ static int load_defaults(struct mk_generation *g, const struct mk__generation_so
     return err;
 }
 
-/* The list comes first: it decides which sections the other files may have. */
+/* plugins.load is read first: it decides which sections the other files may have. */
 int mk__plugins_read(struct mk_generation *g, const struct mk__generation_source *source)
 {
     char path[PATH_BYTES];
@@ -291,7 +294,7 @@ int mk__plugins_read(struct mk_generation *g, const struct mk__generation_source
     if (!set)
         return -ENOMEM;
     int err = mk__conf_read(g->load_conf, set, path);
-    g->plugins_missing = mk__conf_errors(g->load_conf) > 0; /* those of lines that were reported as wrong */
+    g->plugins_missing = mk__conf_errors(g->load_conf) > 0; /* a line with an error may have named one */
     const struct mk__plugin_list *list = mk__conf_get(set, &mk__section_plugins);
     for (uint32_t i = 0; list && i < list->load.n; i++)
         load_plugin(g, source, list->load.items[i],
@@ -301,7 +304,7 @@ int mk__plugins_read(struct mk_generation *g, const struct mk__generation_source
     return err == -ENOMEM ? err : 0;
 }
 
-/* ── the plugins' own part ── */
+/* ── starting and stopping ── */
 
 int mk__generation_find_plugin(const struct mk_generation *g, const struct mk_plugin *plugin)
 {
@@ -314,7 +317,7 @@ int mk__generation_find_plugin(const struct mk_generation *g, const struct mk_pl
 static void report_start_error(struct mk_generation *g, unsigned i, int err, unsigned before)
 {
     g->failed |= 1u << i;
-    if (mk__conf_all_errors(g->conf) == before) /* else the plugin has said what is wrong */
+    if (mk__conf_all_errors(g->conf) == before) /* else the plugin has reported an error */
         mk__conf_error(g->conf, (struct mk__conf_origin){0}, "the plugin \"%s\" cannot start: %s", g->plugins[i]->name,
                        strerror(-err));
 }
@@ -335,7 +338,6 @@ static int start_plugin(struct mk_generation *g, unsigned i)
     return err == -ENOMEM ? err : 0;
 }
 
-/* Before the hosts. What is wrong has been said by the plugin, or is said here. */
 int mk__plugins_start(struct mk_generation *g)
 {
     int err = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The list of a configuration's problems, one by one, less those that are known already (<monkey/monkey.h>).
+ * Lists the problems of a configuration, without those of another that is known (<monkey/monkey.h>). Left out of small
+ * builds.
  */
 #include "server/server.h"
 

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * From one generation to the next while the server runs. Everything that can fail is done beside the workers; then each
- * takes the step by itself.
+ * Goes from one generation to the next while the server runs. Everything that can fail is done while the workers serve;
+ * then each worker takes the step in its own thread. Small builds compile no more of this than the error.
  *
- *     load ─► sockets ─► new workers ─► each worker adopts ─► what nobody wants is closed
- *       └────────┴────────────┴─ fails: all stays as it is
+ *     load ─► sockets ─► new workers ─► plugins start ─► each worker switches ─► unused listeners are closed
+ *       └────────┴────────────┴───────────────┴─ on failure all stays as it was
  *
- * What ends later is left to the process context (server/main_thread.h).
+ * The main thread frees what ends later (server/main_thread.h).
  */
 #include "server/server.h"
 
 #include <errno.h>
 
-/* What is prepared, until it is used or given up. */
+/* What is prepared, until it is committed or aborted. */
 struct reload {
     struct mk_server *server;
     struct mk_generation *next;
-    struct mk__thread **workers; /* those that stay, then new ones */
+    struct mk__thread **workers; /* those that stay, then the new ones */
     unsigned n, n_kept;
-    struct mk__worker_reload *worker_reloads; /* one for each worker that there is now */
+    struct mk__worker_reload *worker_reloads; /* one for each worker that runs now */
     unsigned n_worker_reloads;
     struct mk__balancer_update balancer_update;
-    unsigned n_loops; /* among which sockets are shared out: 0 when the process context accepts */
+    unsigned n_loops; /* loops that share the sockets; 0 with the fair scheduler */
 };
 
 static int prepare_workers(struct reload *c)
@@ -76,7 +76,7 @@ static void free_worker_reloads(struct reload *c)
     mk_account_free(NULL, c->worker_reloads, 0);
 }
 
-/* Nothing of it has been seen by anybody: new sockets do not listen, new workers have not begun to look. */
+/* Gives the reload up. It had no effect on clients: new sockets do not listen, new workers do not serve yet. */
 static void abort_reload(struct reload *c)
 {
     for (unsigned i = c->n_kept; c->workers && i < c->n; i++) {
@@ -91,7 +91,7 @@ static void abort_reload(struct reload *c)
 
 typedef void (*phase_fn)(struct mk__worker_reload *a, sem_t *done);
 
-/* Has all workers do one part of the step, and waits for them. */
+/* Has all workers run one phase of the step, and waits for them. */
 static void run_phase(struct reload *c, phase_fn phase)
 {
     sem_t done;
@@ -104,7 +104,7 @@ static void run_phase(struct reload *c, phase_fn phase)
     sem_destroy(&done);
 }
 
-/* The plugins start in all workers, or in none. */
+/* Starts the plugins in all workers, or in none. */
 static int begin_worker_reloads(struct reload *c)
 {
     int err = 0;
@@ -123,7 +123,7 @@ static bool uses_balancer(const struct reload *c)
     return c->balancer_update.workers || c->server->balancer.n_workers;
 }
 
-/* First, so that workers that leave get no connections any more. */
+/* Comes first, so that retiring workers get no more connections. */
 static void update_balancer(struct reload *c)
 {
     if (c->balancer_update.workers)
@@ -132,7 +132,7 @@ static void update_balancer(struct reload *c)
         mk__balance_apply(&c->balancer_update, &c->server->main_thread->loop);
 }
 
-/* Last, so that no worker gets a connection by a listener that its generation does not have. */
+/* Comes last, so that no worker gets a connection of a listener that its generation does not have. */
 static void finish_balancer(struct reload *c)
 {
     if (uses_balancer(c))
@@ -146,7 +146,7 @@ static void set_affinities(const struct reload *c)
         mk__thread_set_affinity(c->workers[i], c->next->settings->affinity);
 }
 
-/* No way back from here. */
+/* Cannot fail, and cannot be undone. */
 static void commit_reload(struct reload *c)
 {
     struct mk_server *s = c->server;
@@ -175,7 +175,7 @@ static void commit_reload(struct reload *c)
     mk__generation_put(before);
 }
 
-/* Another one. That of now goes on in any case, even if it was renamed and cannot be made anew. */
+/* Checks a new ErrorLog. The one in use goes on in any case, even if it was renamed and could not be opened again. */
 static int check_log(const struct reload *c)
 {
     struct mk_str next = c->next->settings->error_log;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The way of a request past the plugins: host, access, content, response, done. HTTP calls in here; nobody
- * here knows which protocol carried the request.
+ * Calls the plugins' hooks for a request: on_head, on_request, on_content, on_response, on_done. HTTP calls these
+ * functions, which do not depend on the protocol version. They run in the worker's thread.
  */
 #include "server/thread.h"
 
@@ -27,7 +27,7 @@ static const struct mk_host *host_of(const struct mk_request *req)
 
 typedef int (*hook_fn)(struct mk_request *req);
 
-/* The n-th hook of a request: on_head of all plugins, on_request of all, on_content of all; NULL where one has none. */
+/* Returns the n-th hook of a request: on_head of all plugins, then on_request, then on_content; NULL: it has none. */
 static hook_fn get_hook(const struct mk_generation *g, unsigned n)
 {
     unsigned all = g->n_plugins;
@@ -36,10 +36,10 @@ static hook_fn get_hook(const struct mk_generation *g, unsigned n)
                          : g->plugins[n - 2 * all]->on_content;
 }
 
-/* Nobody wanted it. */
+/* All plugins have declined the request. */
 static void respond_unhandled(struct mk_request *req)
 {
-    if (req->head.asterisk) { /* OPTIONS *: the server as a whole is there */
+    if (req->head.asterisk) { /* OPTIONS * asks for the server itself, RFC 9110 section 9.3.7 */
         mk_response_set_status(req, 204);
         mk_response_end(req);
         return;
@@ -47,25 +47,25 @@ static void respond_unhandled(struct mk_request *req)
     mk_response_error(req, mk_request_method(req) == MK_METHOD_OTHER ? 501 : 404);
 }
 
-/* Content is about to be asked for: of one plugin, if the host says so. */
+/* Before the first on_content: if a line of [HANDLERS] matches, only its plugin is asked. */
 static void choose_handler(struct mk_request *req, const struct mk_generation *g)
 {
     const struct mk__handler *handler;
     if (mk__handlers_find(host_of(req), mk_request_path(req), &handler) < 0)
-        mk_response_error(req, 500); /* another handler might show what this one would not */
+        mk_response_error(req, 500); /* unknown whether a line matches: another plugin might show protected content */
     if (!handler)
         return;
     req->hook = 2 * g->n_plugins + handler->index;
     req->hook_end = req->hook + 1;
 }
 
-/* An answer that somebody will have to end. */
+/* Returns whether a plugin has begun a response, and not ended it. */
 static bool has_response(const struct mk_request *req)
 {
     return !req->ended && (req->first || req->head_sent);
 }
 
-/* Of the plugin that has the request. */
+/* Logs an error of the plugin that has the request. */
 static void log_plugin_error(const struct mk_request *req, const char *what)
 {
     const struct mk_generation *g = generation_of(req);
@@ -74,7 +74,7 @@ static void log_plugin_error(const struct mk_request *req, const char *what)
                  MK_STR_ARG(path));
 }
 
-/* Asks one plugin after the other, from the cursor on, until one has taken the request. */
+/* Calls the hooks from req->hook on, until a plugin takes the request. */
 static void run_hooks(struct mk_request *req, const struct mk_generation *g)
 {
     for (; req->hook < req->hook_end; req->hook++) {
@@ -85,7 +85,7 @@ static void run_hooks(struct mk_request *req, const struct mk_generation *g)
         hook_fn hook = get_hook(g, req->hook);
         int r = hook ? hook(req) : MK_DECLINED;
         if (r == MK_DECLINED && has_response(req))
-            r = -EPROTO; /* an answer of two would be nobody's */
+            r = -EPROTO; /* a plugin that declines must not have begun a response */
         if (r < 0) {
             log_plugin_error(req, strerror(-r));
             mk_response_error(req, 500);
@@ -184,7 +184,7 @@ const struct mk__http_app mk__request_hooks_app = {
     .load_second_proto = MK_HAS_HTTP2 ? mk__h2_loader_open : NULL,
 };
 
-/* ── what plugins may ask ── */
+/* ── for plugins ── */
 
 void *mk_host_state(const struct mk_host *host, const struct mk_plugin *plugin)
 {
@@ -195,7 +195,7 @@ void *mk_host_state(const struct mk_host *host, const struct mk_plugin *plugin)
 void *mk_request_host_state(const struct mk_request *req, const struct mk_plugin *plugin)
 {
     const struct mk_host *host = host_of(req);
-    return host ? mk_host_state(host, plugin) : NULL; /* the head was not readable: no host was chosen */
+    return host ? mk_host_state(host, plugin) : NULL; /* no host was chosen for a malformed head */
 }
 
 const struct mk_host *mk_request_host_conf(const struct mk_request *req)

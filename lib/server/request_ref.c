@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Tickets (server/request_ref.h). A worker alone looks into its slots; other threads only post to its loop, and the
- * register's lock keeps that loop alive meanwhile.
+ * Request references (server/request_ref.h). Only the worker reads its slots. Other threads post to its loop, which the
+ * register's lock keeps open meanwhile.
  */
 #include "server/request_ref.h"
 
@@ -12,12 +12,12 @@
 
 enum { WORKERS_MAX = 4096, SLOTS_FIRST = 64 };
 
-/* Of the process, since a ticket may be kept longer than anything else. */
+/* Static, because a reference may be kept longer than the server. */
 static struct {
     pthread_rwlock_t lock;
     struct registry_entry {
         struct mk__request_refs *refs; /* NULL: free */
-        struct mk_loop *loop;          /* NULL: it ends */
+        struct mk_loop *loop;          /* NULL: the worker accepts no more calls */
         uint64_t worker;
     } entries[WORKERS_MAX];
 } registry = {.lock = PTHREAD_RWLOCK_INITIALIZER};
@@ -91,7 +91,7 @@ static int grow_slots(struct mk__request_refs *t)
     return 0;
 }
 
-/* The lowest free slot, for this exchange. */
+/* Gives the exchange the lowest free slot, until its arena is released. Returns 0 or -ENOMEM. */
 static int claim_slot(struct mk__request_refs *t, struct mk_request *req, uint32_t *ret_slot)
 {
     while (t->free < t->size && t->slots[t->free].req)
@@ -125,7 +125,7 @@ int mk_request_ref(struct mk_request *req, struct mk_request_ref *ret)
 
 /* ── calls ── */
 
-/* In the worker's thread, or, of the last mail, in the one that closes it: its place is still taken then. */
+/* Runs in the worker's thread, or, for the last messages, in the one that closes it: the entry still exists then. */
 static void run_call(struct mk_message *message)
 {
     struct mk_request_call *call = MK_CONTAINER_OF(message, struct mk_request_call, message);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The server as a whole, behind <monkey/monkey.h>: a generation, its listeners, its workers. The process
- * context; it does not take part in serving.
+ * The server behind <monkey/monkey.h>: loads a generation, opens its listeners, starts and stops its workers. All of it
+ * runs in the program's thread, which serves no connections.
  */
 #include <monkey/monkey.h>
 
@@ -127,11 +127,11 @@ void mk_server_show(const struct mk_server *s, struct mk_buf *out)
 
 /* ── listeners ── */
 
-/* Behind the reason, what people wonder about most. */
+/* A reload after User took effect cannot bind ports below 1024. */
 static const char *get_hint(const struct mk__settings *settings, int err)
 {
     if (!MK_SMALL && err == -EACCES && settings->user.name.p && geteuid() != 0)
-        return "; the rights of root were given up: a new start, or SIGUSR2 to the supervisor, opens it";
+        return "; root rights were given up (User): restart the server, or send SIGUSR2 to the supervisor";
     return "";
 }
 
@@ -143,7 +143,7 @@ void mk__server_report_listener(struct mk_generation *g, unsigned nth, int err)
                    get_hint(settings, err));
 }
 
-/* Could a file at this place be written? It is not made for the question. */
+/* Checks that the file could be written, without creating it. */
 static int check_writable(struct mk_generation *g, struct mk_str path, size_t offset, const char *what)
 {
     int err = path.len ? mk_file_check_output(path.p) : 0;
@@ -173,7 +173,7 @@ int mk__server_check_log(struct mk_generation *g)
     return check_writable(g, g->settings->error_log, offsetof(struct mk__settings, error_log), "error log");
 }
 
-/* Binding would replace a socket that nobody answers at; whether somebody does is seen at the start. */
+/* An existing Unix socket is not bound by the check, because that would replace it; the start finds out. */
 static bool is_socket(const struct mk__addr *addr)
 {
     struct stat st;
@@ -270,7 +270,7 @@ static void close_workers(struct mk_server *s)
     set_running(s, false);
     if (MK_HAS_BALANCE)
         mk__server_stop_balancer(s);
-    mk__thread_pool_close(&s->thread_pool); /* the loops still take what the last jobs have to say */
+    mk__thread_pool_close(&s->thread_pool); /* before the loops, which receive the messages of the last jobs */
     for (unsigned i = 0; i < s->n_workers; i++) {
         mk__thread_close(s->workers[i]);
         mk_account_free(NULL, s->workers[i], sizeof(*s->workers[i]));
@@ -286,7 +286,7 @@ static void stop_workers(struct mk_server *s)
         mk__thread_stop(s->workers[i]);
 }
 
-/* Only when all of them have been started: what one accepted would be lost if the others could not start. */
+/* Called when all workers have been started: connections would be lost if a later one could not start. */
 static int start_serving(struct mk_server *s)
 {
     int err = MK_HAS_RELOAD ? mk__listeners_listen(&s->listeners, s->current->settings) : 0;
@@ -314,7 +314,7 @@ static int open_workers(struct mk_server *s, unsigned n)
     return err == 0 ? start_serving(s) : err;
 }
 
-/* Once: the next start opens them itself. */
+/* Returns whether mk_server_listen() has opened the listeners for this start; a later start opens them itself. */
 static bool take_open_listeners(struct mk_server *s)
 {
     bool was_open = s->listeners_open;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The rows of the core's directives (server/settings.h). Names and meanings follow the original server
- * where it had them; what it lacked (a limit for each wait and for each input) has names of the same kind.
+ * The rows of the core's directives (server/settings.h). Names and meanings follow the original Monkey server where it
+ * had them. Directives that it lacked, such as a limit for each wait and each input, have names in its style.
  */
 #include "server/settings.h"
 
@@ -25,7 +25,7 @@
 
 enum { REAL_IP_X_FORWARDED_FOR, REAL_IP_FORWARDED };
 
-/* What may stand behind the address of a listener. */
+/* The options that may follow the address of a listener. */
 static const struct {
     const char *name;
     size_t flag;
@@ -35,7 +35,7 @@ static const struct {
 
 enum { LISTENER_OPTIONS = sizeof(listener_options) / sizeof(*listener_options) };
 
-/* Any other word is the name of a plugin that carries connections, which is looked for once the plugins are known. */
+/* Any other word is the name of a transport plugin, which is searched when the plugins are loaded. */
 static int parse_option(struct mk_str word, struct mk__listen_conf *one, struct mk_arena *arena, struct mk_buf *error)
 {
     for (unsigned i = 0; i < LISTENER_OPTIONS; i++)
@@ -86,7 +86,7 @@ static int parse_listen(const struct mk_conf_value *value, void *field, struct m
     return 0;
 }
 
-/* A path, or the word stderr. */
+/* Parses a path, or the word stderr, which leaves the path empty. */
 static int parse_log(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
 {
     struct mk_str *path = field;
@@ -109,35 +109,36 @@ static const struct mk_conf_key server_keys[] = {
         .flags = MK_CONF_REPEAT, .unit = "[address:]port" LARGE(" [tls] [proxy]"), .parse = parse_listen),
     LARGE(
     KEY(NETWORKS, trusted_proxies, "TrustedProxies", NULL,
-        "The proxies that are believed when they say for whom they ask: addresses, networks (`10.0.0.0/8`), or `unix` "
-        "for Unix sockets.",
+        "The proxies whose information about the client is trusted: addresses, networks (`10.0.0.0/8`), or `unix` for "
+        "Unix sockets.",
         .flags = MK_CONF_REPEAT),
     KEY(ENUM, real_ip_header, "RealIPHeader", "X-Forwarded-For",
-        "The field in which they say it; never one that they only pass on. `X-Forwarded-Proto` belongs to the first.",
+        "The header field in which they name the client. They must set it themselves, not pass on the client's. "
+        "`X-Forwarded-For` includes `X-Forwarded-Proto`.",
         .names = NAMES([REAL_IP_X_FORWARDED_FOR] = "X-Forwarded-For", [REAL_IP_FORWARDED] = "Forwarded")),
     )
-    KEY(INT, workers, "Workers", "0", "Threads that serve connections. 0: as many as this process may use processors.",
-        .min = 0, .max = 1024),
+    KEY(INT, workers, "Workers", "0",
+        "Threads that serve connections. 0: one for each processor that the process may use.", .min = 0, .max = 1024),
     LARGE(
     KEY(ENUM, scheduler, "Scheduler", "reuseport",
-        "Who accepts connections. `reuseport`: each worker, at sockets of its own (`SO_REUSEPORT`), among which the "
-        "kernel spreads them by chance. `fair`: one thread for all of them, which gives each to the worker that has "
-        "the fewest.",
+        "How connections are accepted. `reuseport`: by each worker, at sockets of its own (`SO_REUSEPORT`), among "
+        "which the kernel spreads them at random. `fair`: by one thread, which hands each to the worker that has the "
+        "fewest.",
         .names = NAMES([MK__SCHEDULER_REUSEPORT] = "reuseport", [MK__SCHEDULER_FAIR] = "fair")),
     KEY(BOOL, affinity, "Affinity", "Off",
         "Bind each worker to one of the processors that the process may use, in turn."),
     KEY(INT, descriptors_max, "FDLimit", "0",
-        "The limit of open descriptors: each connection takes one, and each file that is being sent. It can be "
-        "raised as far as the hard limit (`ulimit -Hn`). 0: the program raises it to that.",
+        "The limit of open descriptors: each connection takes one, and each file that is being sent. At most the hard "
+        "limit (`ulimit -Hn`). 0: the hard limit.",
         .min = 0, .max = 1 << 24),
-    KEY(INT, connections_max, "MaxConnections", "0", "Connections that all workers together may have. 0: no limit.",
+    KEY(INT, connections_max, "MaxConnections", "0", "Connections of all workers together. 0: no limit.",
         .min = 0, .max = 1 << 24),
     KEY(ENUM, over_capacity, "OverCapacity", "Resist",
-        "What becomes of connections that come when the server has no room for them: no descriptors (`FDLimit`), no "
-        "memory (`MemoryLimit`), or `MaxConnections` of them. `Resist`: they wait in the kernel's queue, while "
-        "connections are closed to make room: idle ones, then one that lets many requests of HTTP/2 wait for its "
-        "client, then those without a whole head so far. `Drop`: they are closed at once. `TooBusy`: they are "
-        "answered with 503, then closed; at a listener with `tls` as with `Drop`.",
+        "What happens to new connections when the server has no room for them: no descriptors (`FDLimit`), no memory "
+        "(`MemoryLimit`), or `MaxConnections` of them. `Resist`: they wait in the kernel's queue, while other "
+        "connections are closed to make room: idle ones, then an HTTP/2 connection with many responses that its client "
+        "does not read, then those without a complete request head. `Drop`: they are closed at once. `TooBusy`: they "
+        "are answered with 503, then closed; at a listener with `tls` as with `Drop`.",
         .names = NAMES([MK__OVER_CAPACITY_RESIST] = "Resist", [MK__OVER_CAPACITY_DROP] = "Drop",
                        [MK__OVER_CAPACITY_TOO_BUSY] = "TooBusy")),
     )
@@ -149,10 +150,10 @@ static const struct mk_conf_key server_keys[] = {
     KEY(SIZE, body_rate_min, "MinBodyRate", "256",
         "Bytes per second that a body must bring on average once it is five seconds old; 408. 0: no minimum.",
         .unit = "B"),
-    KEY(DURATION, handler_timeout_ms, "HandlerTimeout", "60", "How long a handler may take for its answer; 503.",
+    KEY(DURATION, handler_timeout_ms, "HandlerTimeout", "60", "How long a handler may take for its response; 503.",
         .min = 100, .max = 86400000, .unit = "s"),
     KEY(DURATION, send_timeout_ms, "SendTimeout", "30",
-        "How long a client may take no byte of an answer; the connection is closed.", .min = 100, .max = 3600000,
+        "How long a client may accept no byte of a response; the connection is closed.", .min = 100, .max = 3600000,
         .unit = "s"),
     KEY(BOOL, keep_alive, "KeepAlive", "On", "Whether a connection may carry several requests."),
     KEY(DURATION, idle_timeout_ms, "KeepAliveTimeout", "5", "How long a connection may be idle between two requests.",
@@ -160,15 +161,15 @@ static const struct mk_conf_key server_keys[] = {
     KEY(INT, requests_max, "MaxKeepAliveRequest", "1000", "Requests that one connection may carry. 0: no limit.",
         .min = 0, .max = 1000000000),
     KEY(DURATION, linger_timeout_ms, "LingerTimeout", "2",
-        "How long the server reads on after it has closed its side, so that a client which is still sending gets "
-        "to see the answer.",
+        "How long the server reads on after it has closed its side, so that a client that is still sending receives "
+        "the response.",
         .min = 100, .max = 60000, .unit = "s"),
     LARGE(
     KEY(DURATION, handshake_timeout_ms, "HandshakeTimeout", "10",
         "How long the handshake of an encrypted connection may take; it is closed.", .min = 100, .max = 3600000,
         .unit = "s"),
     KEY(INT, handshakes_max, "MaxHandshakes", "512",
-        "Connections of each worker that may be amid their handshakes; when more come, the oldest of them is closed.",
+        "Concurrent TLS handshakes of each worker; when more connections come, the oldest of these is closed.",
         .min = 1, .max = 1 << 20),
     KEY(DURATION, tunnel_timeout_ms, "TunnelTimeout", "1h",
         "How long a connection that a handler has taken over (WebSocket, CONNECT) may carry no byte either way.",
@@ -178,7 +179,8 @@ static const struct mk_conf_key server_keys[] = {
         "How long requests in progress may take to finish when the server stops.", .min = 0, .max = 3600000,
         .unit = "s"),
     KEY(DURATION, shutdown_delay_ms, "ShutdownDelay", "0",
-        "How long a server that has been asked to stop goes on as before, while `[HEALTH]` says that it is not ready.",
+        "How long the server goes on as before when it is asked to stop, while `[HEALTH]` reports that it is not "
+        "ready.",
         .min = 0, .max = 3600000, .unit = "s"),
     KEY(SIZE, line_bytes_max, "MaxRequestLine", "8K", "The longest request line; 414 beyond it.", .min = 64,
         .max = 32768, .unit = "B"),
@@ -192,56 +194,55 @@ static const struct mk_conf_key server_keys[] = {
         .min = 0, .max = 1 << 30, .unit = "K"),
     KEY(SIZE, body_bytes_max, "MaxBodySize", "1G", "The largest body of any request; 413 beyond it.", .unit = "B"),
     KEY(SIZE, discard_bytes_max, "MaxDiscardSize", "64K",
-        "How much of a body that nobody wanted is read away to keep the connection; with more to come it is closed "
-        "after the answer.",
+        "How much of an unused body is read and discarded to keep the connection; if the body is longer, the "
+        "connection is closed after the response.",
         .unit = "B"),
     KEY(SIZE, memory_bytes_max, "MemoryLimit", "64M",
-        "Memory that each worker may take for its connections; beyond it requests fail and connections are closed.",
+        "Memory that each worker may use for its connections; beyond it requests fail and connections are closed.",
         .min = 1 << 20, .unit = "B"),
     KEY(INT, backlog, "Backlog", "1024",
-        "Connections that may wait for being accepted; the system's `net.core.somaxconn` limits it too.", .min = 1,
+        "Connections that may wait to be accepted; the system's `net.core.somaxconn` limits it too.", .min = 1,
         .max = 65535),
     KEY(DURATION, defer_accept_ms, "DeferAccept", "1s",
-        "Let the kernel keep a new connection until its first bytes are there, for about so long "
-        "(`TCP_DEFER_ACCEPT`, whole seconds). 0: off.",
+        "For about how long the kernel keeps a new connection until its first bytes arrive (`TCP_DEFER_ACCEPT`, whole "
+        "seconds). 0: off.",
         .min = 0, .max = 60000, .unit = "s"),
     KEY(SIZE, send_buffer_bytes, "SendBuffer", "0",
-        "Memory of the system that each TCP connection may take for bytes on their way to the client (`SO_SNDBUF`). 0: "
-        "as "
-        "much as `net.ipv4.tcp_wmem` allows. It limits the speed over long distances: a connection needs what fits "
-        "in the line, its rate times the round trip.",
+        "Kernel memory of each TCP connection for bytes that the client has not acknowledged (`SO_SNDBUF`). 0: as much "
+        "as `net.ipv4.tcp_wmem` allows. It limits the speed over long distances: a connection needs its rate times the "
+        "round-trip time.",
         .min = 0, .max = 1 << 30, .unit = "B"),
     KEY(SIZE, not_sent_bytes, "NotSentLowat", "128K",
-        "Of these, how many may wait without having been sent (`TCP_NOTSENT_LOWAT`). It bounds what a client that "
-        "does not read costs, and no speed. 0: what `net.ipv4.tcp_notsent_lowat` says.",
+        "How many of these bytes may wait unsent (`TCP_NOTSENT_LOWAT`). It bounds the memory for a client that does "
+        "not read, without limiting the speed. 0: as `net.ipv4.tcp_notsent_lowat` says.",
         .min = 0, .max = 1 << 30, .unit = "B"),
     KEY(INT, fast_open, "FastOpen", "256",
-        "The queue for connections by TCP Fast Open, which saves a round trip. 0: off. The system must allow it "
-        "with the bit of value 2 in `net.ipv4.tcp_fastopen`.",
+        "The queue for TCP Fast Open connections, which save a round trip. 0: off. The system must allow it: "
+        "`net.ipv4.tcp_fastopen` with the bit of value 2.",
         .min = 0, .max = 65535),
-    KEY(BOOL, server_header, "ServerHeader", "On", "Whether answers carry a `Server` field."),
+    KEY(BOOL, server_header, "ServerHeader", "On", "Whether responses have a `Server` field."),
     KEY(BOOL, hide_version, "HideVersion", "Off", "Leave the version out of the `Server` field."),
     KEY(STRING, default_type, "DefaultMimeType", "application/octet-stream",
-        "The type of files whose extension is not known."),
+        "The type of files whose extension is unknown."),
     KEY(STRING, transport, "TransportLayer", "liana",
         "The plugin that carries the connections of all listeners that name none."),
     KEY(INT, disk_threads, "DiskThreads", "2",
-        "Threads, started when they are needed, that read files which are not in the page cache.", .min = 1, .max = 16),
+        "Threads that read files which are not in the page cache; started when needed.", .min = 1, .max = 16),
     KEY(CUSTOM, error_log, "ErrorLog", "stderr", "Where the error log goes: `stderr`, or a file, which is appended to.",
         .unit = "stderr or path", .parse = parse_log),
-    KEY(ENUM, log_level, "LogLevel", "info", "How urgent an event must be to be logged.",
+    KEY(ENUM, log_level, "LogLevel", "info", "The least urgent events that are logged.",
         .names = NAMES("error", "warn", "info", "debug")),
-    KEY(PATH, pid_file, "PidFile", NULL, "Where the process writes its number; removed when it stops."),
+    KEY(PATH, pid_file, "PidFile", NULL, "Where the process writes its process ID; removed when it stops."),
     LARGE(
     KEY(CUSTOM, user, "User", NULL,
-        "Who the server becomes once listeners, log and pid file are open; it must be started as root for that, or as "
-        "this user. What a reload reads or opens it reads as this user.",
+        "The user that the server changes to when listeners, log and pid file are open; it must be started as root, or "
+        "as this user. A reload reads and opens files as this user.",
         .unit = "name", .parse = mk__user_parse),
     KEY(CUSTOM, group, "Group", NULL, "The group of the process, instead of the user's own.", .unit = "name",
         .parse = mk__user_parse_group),
     KEY(BOOL, supervisor, "Supervisor", "Off",
-        "Whether a small process stays above the server: it holds the listeners, starts a server that crashed again, "
-        "and brings a new program in (SIGUSR2). The same as the option `--supervise`."),
+        "Whether a small supervisor process runs above the server: it holds the listeners, restarts a server that "
+        "crashed, and starts a new program (SIGUSR2). The same as the option `--supervise`."),
     )
     {0},
 };
@@ -249,17 +250,17 @@ static const struct mk_conf_key server_keys[] = {
 
 static void check_proxies(const struct mk_conf_check *check, const struct mk__settings *s)
 {
-    for (uint32_t i = 0; i < s->listen.n && !s->trusted_proxies.items; i++) /* a wrong one has been told */
+    for (uint32_t i = 0; i < s->listen.n && !s->trusted_proxies.items; i++) /* an invalid one was reported */
         if (s->listen.items[i].mode.proxy)
-            mk_conf_error(check, offsetof(struct mk__settings, listen),
-                          "Listen %.*s proxy: TrustedProxies names nobody", MK_STR_ARG(s->listen.items[i].text));
+            mk_conf_error(check, offsetof(struct mk__settings, listen), "Listen %.*s proxy: TrustedProxies is empty",
+                          MK_STR_ARG(s->listen.items[i].text));
 }
 
-/* Heads are kept in one piece with their request line. */
+/* A head is kept in one piece with its request line, so the line's limit cannot be larger. */
 static void check_server(const struct mk_conf_check *check, void *section)
 {
     const struct mk__settings *s = section;
-    if (s->head_bytes_max && s->line_bytes_max > s->head_bytes_max) /* 0: what stands there has been refused */
+    if (s->head_bytes_max && s->line_bytes_max > s->head_bytes_max) /* 0: its value was invalid */
         mk_conf_error(check, offsetof(struct mk__settings, line_bytes_max),
                       "MaxRequestLine is larger than MaxHeadSize, which includes it");
     if (MK_SMALL)
@@ -268,7 +269,7 @@ static void check_server(const struct mk_conf_check *check, void *section)
     check_proxies(check, s);
 }
 
-/* What the original server had in [SERVER], and names of earlier versions. */
+/* Keys that the original server had in [SERVER], and names of earlier versions. */
 // clang-format off
 static const struct mk_conf_foreign server_foreign[] = {
     MK_CONF_RENAMED("ClientFrom", "RealIPHeader"),
@@ -276,9 +277,9 @@ static const struct mk_conf_foreign server_foreign[] = {
     MK_CONF_RENAMED("DrainTimeout", "ShutdownTimeout"),
     MK_CONF_RENAMED("MaxDrainSize", "MaxDiscardSize"),
     MK_CONF_RENAMED("BodyMinRate", "MinBodyRate"),
-    SMALL({"User", "start the server as the user that it shall run as"},)
+    SMALL({"User", "start the server as the user that it is to run as"},)
     {"FDT", "each request opens its file anew, and the table of shared descriptors is not needed"},
-    SMALL({"FDLimit", "the limit of the process is used up to its hard end (ulimit -n)"},
+    SMALL({"FDLimit", "the limit of the process is raised to the hard limit (ulimit -Hn)"},
           {"OverCapacity", "idle connections are closed first when descriptors or memory run out"},
           {"UserDir", "a host of its own serves a directory of a user"},)
     LARGE({"UserDir", "it belongs in [HOST], in a file of sites/"},)
@@ -297,7 +298,7 @@ const struct mk_conf_section mk__section_server = {
     .doc = MK_CONF_DOC("The server as a whole: listeners, workers, limits and waits. In `monkey.conf`."),
 };
 
-/* Zero says that the host has none of its own. */
+/* 0: the host has no limit of its own. */
 #define LIMIT(kind, field, name, ...) \
     MK_CONF_KEY_##kind(struct mk__host_settings, limits.field, name, NULL, \
                        "For this host, instead of the server's `" name "`.", __VA_ARGS__)
@@ -362,7 +363,7 @@ const struct mk_conf_section mk__section_plugins = {
     .size = sizeof(struct mk__plugin_list),
     .keys = plugin_keys,
     .doc = MK_CONF_DOC(
-        "In `plugins.load`. Without that file those are loaded that are built in, and those of the "
+        "In `plugins.load`. Without that file the built-in plugins are loaded, and those of the "
         "plugins' folder whose name is that of a section or a key in `monkey.conf`, `sites/` or `plugins/`."),
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The core's own directives: the rows of [SERVER], [HOST], [MIMETYPES] and [PLUGINS], and the structs that
- * they fill. Lives by the clock of the generation.
+ * The core's directives: the rows of [SERVER], [HOST], [MIMETYPES] and [PLUGINS], and the structs that they fill, which
+ * live as long as the generation.
  */
 #ifndef MK_SERVER_SETTINGS_H
 #define MK_SERVER_SETTINGS_H
@@ -15,17 +15,17 @@ struct mk__listener;
 
 /* How the connections of a listener are treated. */
 struct mk__listen_mode {
-    const struct mk_transport *transport; /* that carries them; known once the plugins are */
-    bool proxy;                           /* each begins with a header of the PROXY protocol */
+    const struct mk_transport *transport; /* set when the plugins are loaded */
+    bool proxy;                           /* each connection begins with a PROXY protocol header */
 };
 
 struct mk__listen_conf {
     struct mk__addr addr;
     struct mk_str text;      /* the address as it was written */
-    bool accept_in_drain;    /* until a drain ends; set while the hosts are prepared */
-    struct mk_str transport; /* the name of what carries its connections; empty: what TransportLayer says */
+    bool accept_in_drain;    /* health checks are answered until a drain ends; set by host_start */
+    struct mk_str transport; /* the transport's name; empty: TransportLayer */
     struct mk__listen_mode mode;
-    const struct mk__listener *listener; /* its sockets; known once they are prepared */
+    const struct mk__listener *listener; /* its sockets; set by mk__listeners_prepare() */
 };
 
 struct mk__listen_confs {
@@ -33,16 +33,16 @@ struct mk__listen_confs {
     uint32_t n;
 };
 
-/* What becomes of connections that come when there is no room. */
+/* OverCapacity: what happens to new connections when a limit is reached. */
 enum mk__over_capacity { MK__OVER_CAPACITY_RESIST, MK__OVER_CAPACITY_DROP, MK__OVER_CAPACITY_TOO_BUSY };
 
-/* Who accepts. */
+/* Scheduler: whether the workers or the main thread accept. */
 enum mk__scheduler { MK__SCHEDULER_REUSEPORT, MK__SCHEDULER_FAIR };
 
-/* A user or a group; without a name there is none. */
+/* A user or a group; name.p is NULL if none is configured. */
 struct mk__user {
     struct mk_str name;
-    uint32_t id, group; /* the latter is a user's own */
+    uint32_t id, group; /* `group` is the user's primary group */
 };
 
 struct mk__settings {
@@ -65,19 +65,19 @@ struct mk__settings {
     struct mk__user user, group;
     bool supervisor;
     struct mk_networks trusted_proxies;
-    int real_ip_header; /* an index of the fields' names */
+    int real_ip_header; /* X-Forwarded-For or Forwarded: an enum of settings.c */
 };
 
 struct mk__host_settings {
     struct mk_conf_list names;
-    struct mk__http_limits limits; /* those that differ from the server's; the others are zero */
+    struct mk__http_limits limits; /* the host's own; 0: the server's */
 };
 
 /* One line of [HANDLERS]. */
 struct mk__handler {
     struct mk_pattern match;
     struct mk_str plugin;
-    unsigned index; /* of the plugin, in its generation */
+    unsigned index; /* of the plugin in the generation */
 };
 
 struct mk__handlers {
@@ -92,11 +92,11 @@ struct mk__plugin_list {
 
 extern const struct mk_conf_section mk__section_server, mk__section_host, mk__section_mimetypes, mk__section_plugins;
 
-/* The listener of that text; NULL: there is none. */
+/* Returns the listener whose address is written like this, or NULL. */
 struct mk__listen_conf *mk__settings_find_listener(const struct mk__settings *s, struct mk_str text);
-/* What HTTP needs of it. */
+/* Fills in the settings of HTTP, which refer to `s`. */
 void mk__settings_http(const struct mk__settings *s, struct mk__http_settings *ret);
-/* Replaces the server's limits by those that a host has of its own. */
+/* Replaces the server's limits by the host's own. */
 void mk__settings_limits(const struct mk__host_settings *s, struct mk__http_limits *limits);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The life of a worker (server/thread.h): opened and closed by the process context, run by its own thread.
+ * Opens, runs, drains and closes a worker's thread (server/thread.h).
  */
 #include "server/thread.h"
 
@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 enum { STACK_BYTES = 256 * 1024, EVICT_BATCH = 16, MEMORY_RESERVE = 8 };
-/* The thread's start may fail, and it serves only when all have started. In small builds no plugin has a start. */
+/* Threads serve when the plugins have started in all of them. In small builds no plugin has a start. */
 enum { WAITS_FOR_OTHERS = MK__PLUGIN_STARTS };
 
 /* ── connections ── */
@@ -27,7 +27,7 @@ enum { WAITS_FOR_OTHERS = MK__PLUGIN_STARTS };
 static bool is_drained(const struct mk__thread *t)
 {
     if (MK_HAS_BALANCE && mk__thread_load(&t->load) > t->http.conns_in_drain)
-        return false; /* others are on their way */
+        return false; /* some were handed over, and not taken yet */
     return mk__conn_all_drained(&t->http);
 }
 
@@ -40,13 +40,13 @@ void mk__thread_conn_freed(struct mk__thread *t)
         mk__loop_stop(&t->loop);
 }
 
-/* The last part of its memory is for those who have a request. */
+/* The last part of MemoryLimit is reserved for connections with a request. */
 static bool is_short_of_memory(const struct mk__thread *t)
 {
     return t->account.bytes > t->account.bytes_max - t->account.bytes_max / MEMORY_RESERVE;
 }
 
-/* By the generation that the worker has; NULL: that has no such transport any more. */
+/* Returns the listener's transport; NULL: the generation in use has it no more. */
 static const struct mk_transport *transport_of(const struct mk__thread *t, const struct mk__listener *listener)
 {
     const struct mk_generation *g = t->worker->generation;
@@ -56,7 +56,7 @@ static const struct mk_transport *transport_of(const struct mk__thread *t, const
     return mk__generation_listen_mode(g, listener, &mode) == 0 ? mode.transport : NULL;
 }
 
-/* A connection that cannot be served: its listener is gone, and the transport too. */
+/* Closes a connection that cannot be served: its listener and its transport were removed by a reload. */
 static void reject_fd(struct mk__thread *t, int fd)
 {
     close(fd);
@@ -94,7 +94,7 @@ static int serve_accepted(struct mk__acceptor *a, int fd)
     return mk__thread_serve_fd(t, a->listener, fd);
 }
 
-/* Out of descriptors or memory: those of connections that nobody uses right now are the first to give. */
+/* Descriptors or memory ran out: closes idle connections first. */
 static bool evict_idle(struct mk__acceptor *a)
 {
     struct mk__thread *t = a->ctx;
@@ -103,9 +103,9 @@ static bool evict_idle(struct mk__acceptor *a)
 
 static const struct mk__acceptor_callbacks acceptor_callbacks = {serve_accepted, evict_idle};
 
-/* ── the end ── */
+/* ── draining and stopping ── */
 
-/* Is it one for those who want to know how the drain goes? */
+/* Returns whether health checks are answered at this listener until the drain ends. */
 static bool accepts_in_drain(const struct mk__thread *t, const struct mk__acceptor *a)
 {
     const struct mk__listen_conf *conf =
@@ -122,7 +122,7 @@ static void close_acceptors(struct mk__thread *t, bool all)
         else if (!all)
             t->http.accept_in_drain = true;
         else if (a->listener->shared)
-            mk__acceptor_stop(a); /* another worker may still drain, and answer */
+            mk__acceptor_stop(a); /* another worker may still drain, and accept there */
         else
             mk__acceptor_close(a);
     }
@@ -153,7 +153,7 @@ static void on_drain_timer(struct mk_timer *timer)
         drain_thread(t);
         return;
     }
-    mk_log_info("worker %u: the drain time is over, cutting what is left", t->index);
+    mk_log_info("worker %u: ShutdownTimeout is over, closing the connections that are left", t->index);
     stop_thread(t);
 }
 
@@ -162,7 +162,7 @@ static void on_delay_timer(struct mk_timer *timer)
     drain_thread(MK_CONTAINER_OF(timer, struct mk__thread, delay_timer));
 }
 
-/* Connections end with their next response or when they have been idle for long enough. */
+/* Connections end with their next response or with KeepAliveTimeout. */
 static void retire_thread(struct mk__thread *t)
 {
     close_acceptors(t, true);
@@ -181,14 +181,14 @@ void mk__thread_begin_drain(struct mk__thread *t)
         drain_thread(t);
 }
 
-/* ShutdownDelay: who asks is told that we are going, and has time to look elsewhere. */
+/* During ShutdownDelay health checks fail, so that a load balancer can choose another server. */
 static void on_drain(struct mk_message *message)
 {
     struct mk__thread *t = MK_CONTAINER_OF(message, struct mk__thread, drain_message);
     uint32_t delay_ms = t->worker->generation->settings->shutdown_delay_ms;
     t->http.stopping = !t->retiring;
     if (MK_HAS_BALANCE && t->load.enabled)
-        return; /* whoever feeds it waits for the delay, and then parts with it */
+        return; /* the main thread waits for the delay, and then sends end_message */
     if (delay_ms && !(MK_HAS_RELOAD && t->retiring))
         mk_timer_arm(&t->loop, &t->delay_timer, delay_ms);
     else
@@ -267,8 +267,11 @@ static void init_thread(struct mk__thread *t, unsigned index)
     mk_timer_init(&t->delay_timer, on_delay_timer);
 }
 
-/* Whatever is held of them: nothing is under way any more, and the plugins' worker_stop waits for who is not told. */
-static void free_contexts(struct mk__thread *t)
+/*
+ * Frees the workers of all generations, even if references are left: no exchange is left, and the plugins' worker_stop
+ * waits for threads that use their state.
+ */
+static void free_workers(struct mk__thread *t)
 {
     while (t->retired) {
         struct mk_worker *older = t->retired;
@@ -303,7 +306,7 @@ int mk__thread_open(struct mk__thread *t, struct mk_generation *g, unsigned inde
     if (err < 0) {
         mk__acceptors_free(&t->acceptors);
         if (t->worker)
-            free_contexts(t);
+            free_workers(t);
     }
     return err;
 }
@@ -316,10 +319,10 @@ void mk__thread_close(struct mk__thread *t)
         mk__resolver_close(&t->loop);
     if (MK__PLUGIN_STARTS)
         mk__request_ref_close(&t->request_refs);
-    mk__loop_close(&t->loop); /* the last messages may still ask for an end that has come already */
+    mk__loop_close(&t->loop); /* the last messages may still be drain and stop */
     mk__context_release(&t->http);
     mk__acceptors_free(&t->acceptors);
-    free_contexts(t);
+    free_workers(t);
     if (MK__PLUGIN_STARTS)
         mk__request_ref_release(&t->request_refs);
     if (WAITS_FOR_OTHERS) {
@@ -348,7 +351,7 @@ static void *run_thread(void *ctx)
     if (err < 0)
         mk_log_error("worker %u: %s", t->index, strerror(-err));
     else if (!MK_SMALL)
-        stop_thread(t); /* what lasted as long as the drain, and who came during it */
+        stop_thread(t); /* closes what was kept open for the drain, and connections accepted during it */
     if (t->on_end)
         t->on_end(t);
     return NULL;
@@ -361,7 +364,7 @@ int mk__thread_start(struct mk__thread *t)
     pthread_attr_init(&attr);
     pthread_attr_setstacksize(&attr, STACK_BYTES);
     sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals, SIGPIPE too, are not a worker's business */
+    pthread_sigmask(SIG_SETMASK, &all, &before); /* workers block all signals, SIGPIPE too */
     t->running = true;
     int err = pthread_create(&t->thread, &attr, run_thread, t);
     if (err)
@@ -383,7 +386,7 @@ void mk__thread_set_affinity(struct mk__thread *t, bool bound)
 {
     cpu_set_t set;
     if (sched_getaffinity(0, sizeof(set), &set) < 0)
-        return; /* more processors than fit: all of them, then */
+        return; /* more processors than the set holds: the thread may use all */
     if (bound)
         mk__cpus_pick(&set, t->index);
     int err = pthread_setaffinity_np(t->thread, sizeof(set), &set);
@@ -395,6 +398,6 @@ void mk__thread_join(struct mk__thread *t)
 {
     if (!t->running)
         return;
-    mk__thread_start_serving(t); /* perhaps it was stopped before */
+    mk__thread_start_serving(t); /* it may still wait, if the start failed */
     pthread_join(t->thread, NULL);
 }

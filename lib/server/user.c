@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * User and Group of [SERVER]: who the server shall be once all is open. Looked up while the configuration is
- * read; becoming it is the program's matter.
+ * User and Group of [SERVER]: looks them up while the configuration is read. The program (bin/monkey) changes to them
+ * when listeners, log and pid file are open.
  */
 #include "server/user.h"
 
@@ -16,7 +16,7 @@ static int copy_name(const struct mk_conf_value *value, struct mk__user *ret, st
                      struct mk_buf *error)
 {
     if (value->n != 1) {
-        mk_buf_addf(error, "one name");
+        mk_buf_addf(error, "expected one name");
         return -EINVAL;
     }
     *ret = (struct mk__user){.name = mk_arena_dup(arena, value->words[0])};

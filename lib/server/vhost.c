@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The table of host names (server/vhost.h): normal forms, syntax, hashing. What is said to the operator about
- * a name, and which host answers for the others, is the generation's.
+ * The table of host names (server/vhost.h): normalizing, syntax, hashing. generation.c reports errors, and chooses the
+ * default host.
  */
 #include "server/vhost.h"
 
@@ -29,7 +29,7 @@ static size_t normalize_v6(struct mk_str s, char *out)
     return len + 1;
 }
 
-/* Into TEXT_BYTES: how names are compared. Its length, without a NUL; 0 when it is no name at all. */
+/* Writes the normalized name, up to TEXT_BYTES without a NUL. Returns its length; 0: it is not a name. */
 static size_t normalize_name(struct mk_str s, char *out)
 {
     if (s.len && s.p[0] == '[')
@@ -62,7 +62,7 @@ static const char *explain_byte(char c)
     }
 }
 
-/* Of a normal form, its wildcard cut off: NULL, or what is wrong. */
+/* Checks a normalized name without its wildcard. Returns NULL, or what is wrong. */
 static const char *check_labels(struct mk_str s)
 {
     char before = '.';
@@ -74,7 +74,7 @@ static const char *check_labels(struct mk_str s)
     return before == '.' ? explain_byte('.') : NULL;
 }
 
-/* Of a name as it was configured, and its normal form. */
+/* Checks a name as it was configured, and normalized. Returns NULL, or what is wrong. */
 static const char *check_name(struct mk_str name, struct mk_str normal)
 {
     bool address = name.len && name.p[0] == '[';
@@ -90,10 +90,10 @@ static const char *check_name(struct mk_str name, struct mk_str normal)
 /* ── hashing ── */
 
 /*
- * A polynomial in a secret point, modulo 2^31 - 1: names of n bytes share a value at no more than n of 2^30
- * points, so whoever does not know the point cannot choose names that collide. Taken from the last byte to
- * the first, one pass gives the values of all suffixes. The point stays below 2^30, so that one fold a step
- * is enough; values are not reduced to the end, which equal names have in common.
+ * A polynomial in a secret point, modulo 2^31 - 1: two names of n bytes have the same value at no more than n of 2^30
+ * points, so that a client that does not know the point cannot choose names that collide. Evaluated from the last byte
+ * to the first, one pass gives the values of all suffixes. The point is below 2^30, so that one fold for each byte is
+ * enough. Values are not fully reduced, which makes no difference: equal names have equal values.
  */
 static uint64_t hash_byte(const struct mk__vhosts *t, uint64_t h, char c)
 {
@@ -101,8 +101,8 @@ static uint64_t hash_byte(const struct mk__vhosts *t, uint64_t h, char c)
     return (h & 0x7fffffff) + (h >> 31);
 }
 
-/* Names in a row have values in a row: stirred, so that they do not stand in one. */
-static uint32_t mix(const struct mk__vhosts *t, uint64_t h)
+/* Similar names have neighbouring values; mixing spreads them over the table. */
+static uint32_t mix_hash(const struct mk__vhosts *t, uint64_t h)
 {
     h = (h ^ t->seed) * 0x9e3779b97f4a7c15;
     h = (h ^ h >> 32) * (t->seed | 1);
@@ -114,12 +114,12 @@ static uint32_t hash_name(const struct mk__vhosts *t, struct mk_str s)
     uint64_t h = 1;
     while (s.len)
         h = hash_byte(t, h, s.p[--s.len]);
-    return mix(t, h);
+    return mix_hash(t, h);
 }
 
 /* ── the table ── */
 
-/* The slot of that key, or the free one where it belongs; half of all are free. */
+/* Returns the slot of the key, or the free slot for it. At least half of all slots are free. */
 static struct mk__vhost *find_slot(const struct mk__vhosts *t, uint32_t hash, struct mk_str key)
 {
     for (uint32_t i = hash & t->mask;; i = (i + 1) & t->mask) {
@@ -191,9 +191,9 @@ struct mk_host *mk__vhost_find(const struct mk__vhosts *t, struct mk_str name)
         h = hash_byte(t, h, text[i]);
         if (text[i] != '.' || ++dots > t->dots_max)
             continue;
-        struct mk_host *host = find_slot(t, mix(t, h), mk_str(text + i, len - i))->host;
-        wild = host ? host : wild; /* each is longer than the one before */
+        struct mk_host *host = find_slot(t, mix_hash(t, h), mk_str(text + i, len - i))->host;
+        wild = host ? host : wild; /* each suffix is longer than the one before */
     }
-    exact = find_slot(t, mix(t, h), mk_str(text, len))->host;
+    exact = find_slot(t, mix_hash(t, h), mk_str(text, len))->host;
     return exact ? exact : wild;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The life of a worker under a generation (server/worker.h), and what plugins may ask it.
+ * A thread's worker under one generation (server/worker.h), and the plugins' functions for it.
  */
 #include "server/worker.h"
 
@@ -86,7 +86,7 @@ void mk__worker_put(struct mk_worker *worker)
     mk__worker_free(worker);
 }
 
-/* ── what plugins may ask ── */
+/* ── for plugins ── */
 
 unsigned mk_worker_index(const struct mk_worker *worker)
 {

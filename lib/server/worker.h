@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A worker under one generation, as plugins see it: struct mk_worker. It holds the generation, and the states that
- * plugins have prepared for this worker. A thread goes from one to the next with each reload.
+ * struct mk_worker: a thread under one generation, as plugins see it. It holds the generation, and the plugins' states
+ * for this thread. With each reload a thread gets a new worker. All functions run in the worker's thread, unless they
+ * say otherwise.
  *
- *     thread (mk__thread) ─► now ─► generation 7, states
- *                            (older ones are kept by what is under way: exchanges, jobs)
+ *     thread (mk__thread) ─► worker  ─► generation 8, states
+ *                         └► retired ─► generation 7, states (freed with the last exchange or job that holds it)
  */
 #ifndef MK_SERVER_WORKER_H
 #define MK_SERVER_WORKER_H
@@ -14,26 +15,26 @@
 struct mk__thread;
 
 struct mk_worker {
-    struct mk_worker *next, **link; /* among the older ones of its thread */
+    struct mk_worker *next, **link; /* in thread->retired; link is NULL while the worker is in use */
     struct mk__thread *thread;
-    struct mk_generation *generation; /* held */
-    unsigned refs;                    /* what is under way */
-    unsigned started;                 /* so many plugins have been started here */
+    struct mk_generation *generation; /* holds a reference */
+    unsigned refs;                    /* exchanges, jobs and others that hold it */
+    unsigned started;                 /* so many plugins have had their worker_start */
     void *states[];                   /* one for each plugin of the generation */
 };
 
-/* Holds the generation; NULL without memory. */
+/* Makes a worker that holds the generation. NULL: no memory. Any thread. */
 struct mk_worker *mk__worker_new(struct mk__thread *thread, struct mk_generation *g);
-/* Stops what was started. */
+/* Calls the plugins' worker_stop where they were started, and releases the generation. */
 void mk__worker_free(struct mk_worker *worker);
 
-/* The plugins' worker_start, in the worker's thread. 0 or the -errno of the first that cannot. */
+/* Calls the plugins' worker_start. Returns 0, or the -errno of the first that fails, which is logged. */
 int mk__worker_start(struct mk_worker *worker);
 
-/* Another one takes its place: it goes when nothing of it is under way any more. In the worker's thread. */
+/* Frees the worker with its last reference: another one has taken its place. */
 void mk__worker_retire(struct mk_worker *worker);
 
-/* In the worker's thread. The last one frees it, unless it is the one in use. */
+/* Take and release a reference. The last release frees the worker, unless it is the one in use. */
 void mk__worker_get(struct mk_worker *worker);
 void mk__worker_put(struct mk_worker *worker);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A worker's step to another generation (server/thread.h), in two parts: first the plugins start in the worker's
- * thread, which may fail; when that has gone well in all workers, each swaps pointers, between two turns of its
- * connections. The process context has allocated whatever is needed.
+ * A worker's step to another generation (server/thread.h), in two phases: first the plugins start in the worker's
+ * thread, which may fail. When they have started in all workers, each worker swaps pointers between two turns of its
+ * connections, which cannot fail: the thread that reloads has allocated everything.
  */
 #include "server/thread.h"
 
@@ -35,7 +35,7 @@ static struct mk__worker_reload *reload_of(struct mk_message *message)
     return MK_CONTAINER_OF(message, struct mk__worker_reload, message);
 }
 
-/* What clients hold must not keep plugins from starting: MemoryLimit bounds connections, and may be reached. */
+/* Plugins start without MemoryLimit: it is for connections, which may have reached it. */
 static int start_plugins(struct mk__worker_reload *a)
 {
     struct mk_account *account = &a->thread->account;
@@ -77,7 +77,7 @@ static void switch_generation(struct mk__thread *t, struct mk__worker_reload *a)
 static void on_commit(struct mk_message *message)
 {
     struct mk__worker_reload *a = reload_of(message);
-    /* those who wait at an address that is closed now still come under the old generation */
+    /* connections that wait at an address that is closed now are accepted under the old generation */
     mk__acceptors_replace(&a->thread->acceptors, &a->acceptors, mk__thread_open_acceptor, a->thread);
     a->thread->load.enabled = a->balanced;
     if (a->next)

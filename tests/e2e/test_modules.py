@@ -60,7 +60,7 @@ def test_its_directives_are_checked(conf):
         ("./ghost.so", r"the plugin \S+/ghost.so cannot be loaded: .*cannot open shared object file"),
         ("{modules}/older.so", r"older.so cannot be loaded: it was built for another server.*build it again"),
         ("{modules}/shorter.so", r"shorter.so cannot be loaded: it was built for another server.*build it again"),
-        ("{modules}/nameless.so", r"nameless.so cannot be loaded: it is no plugin of that name"),
+        ("{modules}/nameless.so", r"nameless.so cannot be loaded: not a plugin of that name"),
         ("./text.so", r"text.so cannot be loaded: "),
         ("./empty.so", r"empty.so cannot be loaded: "),
     ],
@@ -82,7 +82,7 @@ def test_a_module_that_was_copied_in_part(conf, part):
     (folder / "hello.so").write_bytes(whole[: int(len(whole) * part)])
     result = run("-c", folder, "-t")
     assert result.returncode == 1
-    assert re.search(r"plugins.load:3:\d+: error: .*hello.so cannot be loaded: it is not whole", result.stderr)
+    assert re.search(r"plugins.load:3:\d+: error: .*hello.so cannot be loaded: the file is incomplete", result.stderr)
 
 
 def test_a_fifo_is_no_module(conf):
@@ -91,7 +91,7 @@ def test_a_fifo_is_no_module(conf):
     os.mkfifo(folder / "pipe.so")
     result = run("-c", folder, "-t", timeout=5)
     assert result.returncode == 1
-    assert re.search(r"plugins.load:3:\d+: error: .*pipe.so cannot be loaded: it is no file", result.stderr)
+    assert re.search(r"plugins.load:3:\d+: error: .*pipe.so cannot be loaded: not a regular file", result.stderr)
 
 
 def test_twice(conf):
@@ -176,8 +176,8 @@ def make_fifo(path):
     [
         (spoil_nothing, "On", None),
         (pathlib.Path.unlink, "On", "No such file or directory"),
-        (cut, "On", "it is not whole: copy it again"),
-        (make_fifo, "On", "it is no file"),
+        (cut, "On", "the file is incomplete: copy it again"),
+        (make_fifo, "On", "not a regular file"),
         (cut, "Off", None),
     ],
 )
@@ -187,7 +187,7 @@ def test_http2_that_cannot_be_opened(installed, tmp_path, site_root, spoil, enab
     spoil(folder / HTTP2)
     files = {"plugins/static/static.conf": f"[HTTP2]\n    Enabled {enabled}\n"}
     conf = write_config(tmp_path / "conf", site_root, files=files)
-    sentence = rf"warning: HTTP/2 is not spoken: \S+/{HTTP2}: {said}"
+    sentence = rf"warning: HTTP/2 is not available: \S+/{HTTP2}: {said}"
     checked = run("-c", conf, "-t", program=program)
     assert checked.returncode == 0
     server = Server("-c", conf, program=program)
@@ -203,7 +203,7 @@ def test_http2_that_cannot_be_opened(installed, tmp_path, site_root, spoil, enab
     with Client(server.addresses[0]) as client:
         assert client.ask("/hello.txt").status == 200
     server.stop()
-    assert server.log.count("HTTP/2 is not spoken") == checked.stderr.count("HTTP/2 is not spoken") == bool(said)
+    assert server.log.count("HTTP/2 is not available") == checked.stderr.count("HTTP/2 is not available") == bool(said)
 
 
 @pytest.mark.wire
@@ -218,4 +218,4 @@ def test_http2_that_is_something_else(installed, tmp_path, site_root):
             client.send(frames.PREFACE + frames.settings())
             assert client.response("PRI").status == 505
     server.stop()
-    assert len(re.findall(r"warn  HTTP/2 is not spoken: .*/http2.so: ", server.log)) == 1
+    assert len(re.findall(r"warn  HTTP/2 is not available: .*/http2.so: ", server.log)) == 1

@@ -110,7 +110,7 @@ def test_low_ports_are_opened_before(start):
     good = file.read_text()
     file.write_text(good + "    Listen 127.0.0.1:796\n")
     server.send_signal(signal.SIGHUP)
-    server.wait_log("cannot listen on 127.0.0.1:796: .*the rights of root were given up")
+    server.wait_log("cannot listen on 127.0.0.1:796: .*root rights were given up")
     server.wait_log("the old one stays")
     file.write_text(good.replace("Workers 1", "Workers 4"))  # more sockets at a low port are not to be had
     server.send_signal(signal.SIGHUP)

@@ -165,7 +165,7 @@ def test_host_that_nobody_can_reach(tmp_path):
     (conf / "sites" / "default").write_text(f"[HOST]\n    DocumentRoot {tmp_path}\n")
     result = run("-c", conf, "-t")
     assert result.returncode == 0
-    assert f"{conf}/sites/other:1:1: warning: nobody can reach this host" in result.stderr
+    assert f"{conf}/sites/other:1:1: warning: no request can reach this host" in result.stderr
     assert result.stderr.count("warning:") == 1, result.stderr
 
 

@@ -132,7 +132,7 @@ static void test_a_part_of_it(void **state)
         skip();
     for (size_t len = 5000; len <= 20000; len += 5000) { /* further back there may be nothing but what debuggers want */
         put_object(len);
-        expect("protocols/http2.so: it is not whole");
+        expect("protocols/http2.so: the file is incomplete");
     }
 }
 
@@ -143,7 +143,7 @@ static void test_a_fifo(void **state)
     (void)state;
     unlink(path);
     assert_int_equal(mkfifo(path, 0600), 0);
-    expect("protocols/http2.so: it is no file");
+    expect("protocols/http2.so: not a regular file");
     unlink(path);
 }
 

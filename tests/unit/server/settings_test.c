@@ -120,7 +120,7 @@ static const struct {
     {"Listen localhost:80", "the address must be numeric: 127.0.0.1:80, [::1]:80 or *:80"},
     {"Listen 80 tls proxy liana", "one plugin carries connections, not tls and liana"},
     {"Listen proxy", "the port must be a number"},
-    {"Listen 80 proxy", "Listen 80 proxy: TrustedProxies names nobody"},
+    {"Listen 80 proxy", "Listen 80 proxy: TrustedProxies is empty"},
     {"TrustedProxies 10.0.0.0/8 localhost", "\"localhost\" is not a network"},
     {"RealIPHeader X-Real-IP", "\"RealIPHeader\" wants one of X-Forwarded-For, Forwarded"},
     {"Timeout 0", "Timeout"},
