@@ -45,13 +45,13 @@ def sections():
 
 
 SECTIONS = dict(sections())
-COMPRESSED = "Compressed answers"
+COMPRESSED = "Compressed responses"
 AS_ROOT = "A service that starts as root"
-BALANCED = "Behind a balancer that speaks the PROXY protocol"
-BY_HTTPS, SEVERAL_CERTIFICATES = "A site by HTTPS", "Several hosts with certificates"
-CLIENTS, MACHINES = "Clients with certificates of their own", "One site on several machines"
+BALANCED = "A load balancer with the PROXY protocol"
+BY_HTTPS, SEVERAL_CERTIFICATES = "A site with HTTPS", "Several hosts with certificates"
+CLIENTS, MACHINES = "Client certificates", "One site on several machines"
 ENCRYPTED = {BY_HTTPS, SEVERAL_CERTIFICATES, CLIENTS, MACHINES}
-COMMON_LOG, JSON_LOG = "One file for all hosts", "JSON, with numbers of requests"
+COMMON_LOG, JSON_LOG = "One file for all hosts", "JSON, with request IDs"
 
 
 @pytest.fixture(scope="session")
@@ -127,7 +127,7 @@ def test_is_accepted(conf, heading):
 
 
 def test_every_configuration_has_a_test():
-    tried = {"One site", "Several hosts", "A single-page application", "Downloads", "An interface for other origins"}
+    tried = {"One site", "Several hosts", "A single-page application", "Downloads", "An API for other origins"}
     proxied = {"A site behind a proxy", BALANCED}
     assert set(SECTIONS) == tried | proxied | ENCRYPTED | {"A service", AS_ROOT, COMPRESSED, COMMON_LOG, JSON_LOG}
 
@@ -276,7 +276,7 @@ def test_downloads(site):
 
 
 def test_interface(site):
-    server = site("An interface for other origins")
+    server = site("An API for other origins")
     answer = ask(server, "/a.json", "Origin: https://app.example.org")
     assert answer["Access-Control-Allow-Origin"] == "https://app.example.org"
 
