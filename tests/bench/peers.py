@@ -153,7 +153,7 @@ def make_file(path, size):
 def make_files(root):
     for name, size in FILES.items():
         make_file(os.path.join(root, name), size)
-    make_file(os.path.join(root, "26k.bin.gz"), 8000)  # nobody looks inside
+    make_file(os.path.join(root, "26k.bin.gz"), 8000)  # the content is not read
     os.makedirs(os.path.join(root, "many"))
     for n in range(MANY):
         make_file(os.path.join(root, "many", str(n)), 1024 + n * 7919 % (7 * 1024))

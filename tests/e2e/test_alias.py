@@ -113,7 +113,7 @@ def start(place, host_conf):
         ("/.well-known/acme/token", 200, b"token"),
         ("/%64ocs/a%2etxt", 200, b"a of docs"),
         ("/x/../docs//a.txt", 200, b"a of docs"),
-        # nobody gets out, or to what is hidden
+        # no path leads out of the folder, or to hidden files
         ("/docs/.secret", 404, None),
         ("/docs/.well-known/x", 404, None),
         ("/docs/../only-root.txt", 200, b"only root"),

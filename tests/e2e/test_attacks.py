@@ -670,7 +670,7 @@ def test_too_large_headers(connect):
 
 
 def test_1000_idle_connections_do_not_starve(serve, many_descriptors):
-    """Who only connects, or asked once and stays, keeps nobody else waiting (CVE-2007-6750's simplest form)."""
+    """Connections without a request, and idle ones, do not delay others (the simplest form of CVE-2007-6750)."""
     server = serve({"KeepAliveTimeout": NEVER, "Timeout": NEVER})
     idle = [server.connect() for _ in range(1000)]
     for client in idle[::2]:
@@ -686,7 +686,7 @@ def test_1000_idle_connections_do_not_starve(serve, many_descriptors):
 
 
 def test_200_slow_readers_cost_little(serve):
-    """A buffer for each download that nobody reads soon is all the memory there is (CVE-2019-9511's idea)."""
+    """A buffer for each download that its client does not read uses up the memory (the idea of CVE-2019-9511)."""
     server = serve({"SendTimeout": NEVER})
     with server.connect() as client:
         assert client.ask("/large.bin").body == LARGE
@@ -744,7 +744,7 @@ def test_descriptor_exhaustion_spin(serve):
 
 
 def test_memory_exhaustion(serve):
-    """Memory that runs out costs those who have held it longest for nothing, and nobody with a whole request."""
+    """When memory runs out, the connections without a whole request are closed, the oldest first."""
     server = serve({"MemoryLimit": "1M", "Timeout": NEVER})
     before = server.memory_kb()
     greedy = [server.connect() for _ in range(200)]
@@ -956,7 +956,7 @@ def test_host_confusion(site):
 
 
 def test_long_host(site):
-    """A Host longer than the room for it overran the stack of this project's ancestor (CVE-2013-3843)."""
+    """A Host longer than its buffer overran the stack of the original server (CVE-2013-3843)."""
     for length in (255, 256, 257, 1024, 4096, 16_000):
         answers = site.talk(request("/dir", host="h" * length) + LAST)
         assert [(a.status, a["Location"]) for a in answers] == [(301, "/dir/"), (200, None)], length

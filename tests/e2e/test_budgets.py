@@ -181,7 +181,7 @@ def test_calls_of_a_keep_alive_request(count_calls):
 
 
 def test_variants_cost_nothing_where_they_are_not_wanted(count_calls):
-    """Who has precompressed style sheets only asks the disk for no others; users cost nothing but their own paths."""
+    """With precompressed style sheets only, no other variants are opened; UserDir costs nothing for other paths."""
 
     def ask(client):
         answer = client.ask("/hello.txt", "Accept-Encoding: br, gzip")

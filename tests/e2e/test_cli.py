@@ -211,7 +211,7 @@ def test_configuration_of_the_command_line_wins(start, tmp_path, site_root):
 
 
 def test_closed_standard_streams(tmp_path, site_root):
-    """Started without fd 0, 1 and 2: no socket may end up as somebody's stdout."""
+    """Started without fd 0, 1 and 2: no socket may become the stdout of a process."""
     conf = write_config(tmp_path / "conf", site_root, {"Listen": f"unix:{tmp_path}/s", "ErrorLog": tmp_path / "log"})
     process = subprocess.Popen(
         ["/bin/sh", "-c", 'exec "$0" -c "$1" 0<&- 1>&- 2>&-', build.binary(), conf], env=build.environment()

@@ -123,7 +123,7 @@ def test_names_of_all_workers(crowd):
 
 @pytest.mark.parametrize("workers", [1, 4])
 def test_stop_during_load(serve, workers):
-    """A stop cuts nobody in the middle of an answer: each connection ends between two."""
+    """A stop truncates no response: each connection ends between two."""
     server = serve({"Workers": workers, "ShutdownTimeout": "20s"})
     answered, ready = [0] * 8, threading.Barrier(9)
 

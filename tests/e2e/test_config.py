@@ -379,7 +379,7 @@ def test_error_in_the_file_of_a_plugin(folder):
 
 
 def test_plugin_without_content(serve):
-    """Without the plugin static nobody answers: 404, and the server lives."""
+    """Without the plugin static no plugin answers: 404, and the server goes on."""
     server = serve(
         config={"plugins.load": "[PLUGINS]\n    Load liana\n", "sites/default": "[HOST]\n    ServerName localhost\n"}
     )
@@ -516,7 +516,7 @@ def test_renamed_keys_of_hosts(tmp_path, site_root, section_key):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
 def test_sites_that_cannot_be_listed():
-    """The default host can be read, but who knows which others there are?"""
+    """The default host can be read, but the other hosts cannot be listed."""
     nobody = 65534
     with tempfile.TemporaryDirectory() as folder:
         conf = write_config(pathlib.Path(folder) / "conf", "/", {"Listen": "127.0.0.1:0"})

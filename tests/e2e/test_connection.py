@@ -166,7 +166,7 @@ def test_pipeline_of_large_files_with_a_slow_reader(site):
 
 
 def test_deep_pipeline_that_is_never_read(site):
-    """A writer who does not read is not read for ever: the server stops taking more."""
+    """The server stops reading from a client that sends requests but reads no responses."""
     with site.connect(rcvbuf=4096) as client:
         client.sock.settimeout(1.0)
         sent = 0

@@ -22,7 +22,7 @@ TREE = {
     "www/errors/404.html": b"lost\n",
     "www/long.txt": b"a long text\n" * 200,
     "www/account/index.html": b"an account\n" * 200,
-    "nobody/index.html": b"nobody\n",
+    "default/index.html": b"default\n",
     "customers/index.html": b"customers\n",
     "app/1/index.html": b"app\n",
     "app/1/assets/app.3f2a.js": b"let a = 1;\n",
@@ -241,8 +241,8 @@ def test_one_site(site):
         ("EXAMPLE.org.:8080", b"www\n"),
         ("a.customers.example.org", b"customers\n"),
         ("a.b.customers.example.org", b"customers\n"),
-        ("customers.example.org", b"nobody\n"),
-        ("elsewhere.test", b"nobody\n"),
+        ("customers.example.org", b"default\n"),
+        ("elsewhere.test", b"default\n"),
     ],
 )
 def test_several_hosts(site, host, body):

@@ -299,7 +299,7 @@ def test_body_without_length_in_pieces(probe):
 
 @build.needs_probe
 def test_handler_holds_the_client_back(probe):
-    """A paused body does not pile up in the server: no window is opened for what nobody has taken."""
+    """A paused body does not pile up in the server: no window is opened for bytes that the handler has not taken."""
     server = probe(PATIENT)
     client = server.connect_h2()
     size, before = 2_000_000, server.memory_kb()
@@ -452,7 +452,7 @@ def test_several_workers(serve):
 
 
 def test_http_1_is_what_it_was(site):
-    """A request whose first letters are those of the preface."""
+    """A request whose first bytes are those of the preface."""
     with Client(site.addresses[0]) as client:
         client.send(request(method="PRIX"))
         assert client.response().status == 501

@@ -28,7 +28,7 @@ PATIENT = {
 }
 SHORT = {**PATIENT, "MemoryLimit": "1M", "DeferAccept": 0}
 BATCH = 100
-MOST = 20_000  # deeds of one kind, within a second or two: nobody needs so many
+MOST = 20_000  # frames of one kind, within a second or two: no client needs so many
 ROOM_KB = (
     64_000 if build.SANITIZED else 4_000
 )  # what one attack may make the server grow by; ASan keeps what is freed
@@ -71,7 +71,7 @@ class Siege:
         self.wire.send(f.settings(ack=True), first)
 
     def lay(self, frames_of, count=MOST):
-        """`frames_of(i)` are the bytes of the deed number i. Returns the error code of GOAWAY, None if the connection
+        """`frames_of(i)` are the bytes of round i. Returns the error code of GOAWAY, None if the connection
         ends without one; a server that endures everything is a failure."""
         with self.wire:
             for start in range(0, count, BATCH):
@@ -82,7 +82,7 @@ class Siege:
             return self.verdict()
 
     def lay_one_by_one(self, frames_of, count=MOST):
-        """The same, but each deed waits until the server has reset its stream."""
+        """The same, but each round waits until the server has reset its stream."""
         with self.wire:
             for i in range(count):
                 if not self.wire.send_all_you_can(frames_of(i)):
@@ -109,7 +109,7 @@ class Siege:
         except ConnectionResetError:
             return None
         except TimeoutError:
-            raise AssertionError(f"{self.sent} deeds are endured; last came {self.seen[-3:]}") from None
+            raise AssertionError(f"{self.sent} rounds are accepted; last came {self.seen[-3:]}") from None
 
     def look(self):
         """False once the end has been announced."""
@@ -135,7 +135,7 @@ def limits(keys):
 MALFORMED_HEAD = f.get("/hello.txt", ("connection", "close"))
 POST = f.get("/hello.txt", method="POST")
 UPLOAD = f.headers(101, POST, end=False)
-DEEDS = {  # what comes before, and the deed
+FLOODS = {  # bytes sent before, and the frames of a round
     "MaxResets": (b"", lambda i: f.headers(number(i), f.get("/large.bin")) + f.rst_stream(number(i))),
     "MaxStreamErrors": (b"", lambda i: f.headers(number(i), MALFORMED_HEAD)),
     "MaxSettings": (b"", lambda i: f.settings()),
@@ -154,17 +154,17 @@ DEEDS = {  # what comes before, and the deed
 }
 
 
-@pytest.mark.parametrize("key", DEEDS)
+@pytest.mark.parametrize("key", FLOODS)
 def test_each_limit_is_the_one_that_is_configured(victim, key):
     """As many as it says are endured, and one more is too many."""
-    first, deed = DEEDS[key]
+    first, flood = FLOODS[key]
     most = 4 - (key == "MaxSettings")  # the preface has one
     wire = f.Wire(victim(**limits({key.split(",")[0]: 4})).addresses[0], values={f.INITIAL_WINDOW_SIZE: 100})
     with wire:
-        wire.send(f.settings(ack=True), first, *[deed(i) for i in range(most)])
+        wire.send(f.settings(ack=True), first, *[flood(i) for i in range(most)])
         wire.send(f.headers(1001, f.get()))
         wire.until(f.DATA, lambda frame: frame.stream == 1001)
-        wire.send(deed(501) if not first else deed(0))
+        wire.send(flood(501) if not first else flood(0))
         assert wire.verdict() == CALM
 
 
@@ -487,7 +487,7 @@ def test_hpack_bomb_of_cookies(victim):
 
 
 def test_table_size_updates(victim):
-    """A head may begin with two of them (RFC 7541 §4.2); of thousands, each costs a few instructions, and no memory."""
+    """A head may begin with two of them (RFC 7541 §4.2); each of thousands costs a few instructions, and no memory."""
     with f.Wire(victim().addresses[0]) as wire:
         for i, pairs in enumerate((1, 4000, 4000)):
             wire.send(f.headers(number(i), b"\x20\x3f\xe1\x1f" * pairs + f.get()))
@@ -516,7 +516,7 @@ def test_tiny_windows_by_settings(victim):
 
 
 def test_useless_windows(victim):
-    """For a connection that has room enough."""
+    """For a connection with open windows."""
     assert Siege(victim()).lay(lambda i: f.window_update(0, 256)) == CALM
 
 
@@ -533,7 +533,7 @@ def test_windows_that_are_given_back(victim):
 
 
 def test_slow_reading_on_many_streams(victim):
-    """CVE-2019-9517: all windows are wide open, but nobody reads. What waits in the server is small."""
+    """CVE-2019-9517: all windows are open, but the client does not read. The server holds little."""
     server = victim()
     before, clients = server.memory_kb(), []
     for _ in range(10):
@@ -579,7 +579,7 @@ def test_streams_of_clients_that_take_nothing(victim):
 
 @pytest.mark.parametrize("told", [False, True], ids=["may not know", "knows"])
 def test_more_streams_than_there_may_be(victim, told):
-    """MaxConcurrentStreams: those above it are refused; who has confirmed the limit breaks it knowingly."""
+    """MaxConcurrentStreams: excess ones are refused; a client that has acknowledged the limit is disconnected."""
     server = victim(**limits({"MaxConcurrentStreams": 20}))
     with f.Wire(server.addresses[0], values={f.INITIAL_WINDOW_SIZE: 0}) as wire:
         wire.send(f.settings(ack=True) if told else b"")
@@ -672,25 +672,25 @@ def test_streams_that_wait_for_their_bodies(victim):
 
 
 def test_files_that_nobody_takes(serve):
-    """Each stream holds a file: two connections take all descriptors, and let nobody in until they have to go."""
+    """Each stream holds a file: two connections use all descriptors, and no other is accepted until they are closed."""
     server = serve(PATIENT, nofile=128)
-    hoarders = []
+    slow_clients = []
     for _ in range(2):
-        hoarder = f.Wire(server.addresses[0], timeout=20, values={f.INITIAL_WINDOW_SIZE: 0})
-        hoarder.send(b"".join(f.headers(number(i), f.get("/large.bin")) for i in range(100)))
-        hoarder.sync()
-        hoarders.append(hoarder)
+        slow_client = f.Wire(server.addresses[0], timeout=20, values={f.INITIAL_WINDOW_SIZE: 0})
+        slow_client.send(b"".join(f.headers(number(i), f.get("/large.bin")) for i in range(100)))
+        slow_client.sync()
+        slow_clients.append(slow_client)
     with server.connect() as client:
         assert client.ask("/large.bin").status == 200
     server.wait_log(
         "HTTP/2 connection closed: more than 8 stalled requests while there is no room for new connections"
     )
-    for hoarder in hoarders:
-        hoarder.close()
+    for slow_client in slow_clients:
+        slow_client.close()
 
 
 def test_idle_connections_give_way(serve):
-    """When memory runs short, silent ones are told to go, and whoever comes is served; HTTP/1 has its connections."""
+    """When memory runs short, idle connections get GOAWAY, new ones are served, and HTTP/1 connections stay."""
     server = serve(SHORT)
     silent = [server.connect_h2() for _ in range(10)]
     for session in silent:
@@ -717,7 +717,7 @@ def hold(server, count):
 
 
 def test_idle_sessions_are_given_up_when_memory_runs_short(serve):
-    """By a GOAWAY behind the last answer, so that the client asks elsewhere; before anybody must be cut off."""
+    """By a GOAWAY after the last response, so that the client reconnects, before connections have to be aborted."""
     server = serve(SHORT)
     client, waiting = server.connect_h2(), []
     with pytest.raises(GoneAway) as gone:
@@ -740,7 +740,7 @@ def test_idle_sessions_are_given_up_when_memory_runs_short(serve):
 
 
 def test_sessions_that_were_given_up_hold_nothing(serve):
-    """Their clients do not leave, and nobody else suffers from that."""
+    """Their clients stay connected, and other clients are not affected."""
     server = serve(SHORT)
     early = hold(server, 5)
     late = []

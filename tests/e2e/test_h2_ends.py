@@ -57,7 +57,7 @@ def test_tunnel(probe):
 
 @build.needs_probe
 def test_tunnel_holds_the_client_back(probe):
-    """Nobody reads the echo: the window of the stream stays closed, and the connection lives."""
+    """The client does not read the echo: the window of the stream stays closed, and the connection goes on."""
     client = probe(PATIENT).connect_h2(window=1000, credit=False)
     number = open_tunnel(client)
     body = cycle(1_000_000)

@@ -152,7 +152,7 @@ def test_expectation(probe):
 @build.needs_probe
 @pytest.mark.parametrize("path", ["/probe/broken", "/probe/promise"])
 def test_incomplete_answers_are_reset(probe, path):
-    """Nobody takes half an answer for a whole one, and the other streams go on."""
+    """A client cannot take a truncated response for a complete one, and the other streams go on."""
     client = probe().connect_h2()
     other, cut = client.begin("/probe/late?100"), client.begin(path)
     assert code_of(client, cut) != f.NO_ERROR
@@ -307,7 +307,7 @@ def test_malformed_request_line(wire, site, case):
 
 
 def test_authority_and_host_differ(wire, site):
-    """RFC 9113 §8.3.1: whoever looks at one must not see another site than whoever looks at the other."""
+    """RFC 9113 §8.3.1: a component that uses one of them must not see another site than one that uses the other."""
     assert_malformed(wire, f.get("/hello.txt", ("host", "other.example")), site)
 
 

@@ -113,7 +113,7 @@ def test_slow_reader_on_many_streams(connect):
 
 
 def finish(client, number):
-    """Takes the rest of it; the goodbye came before, the end of the connection comes behind."""
+    """Reads the rest; GOAWAY came before, the end of the connection follows."""
     assert client.await_goaway() == f.NO_ERROR
     client.grant(len(LARGE))
     client.grant(len(LARGE), number)

@@ -71,7 +71,7 @@ def test_body_over_the_limit_of_all_bodies(probe):
 
 
 def test_pipelined_bodies(probe):
-    """Each body ends where it says, whoever reads it."""
+    """Each body ends where it says, whichever handler reads it."""
     client = probe().connect()
     client.send(
         post("/probe/collect", body=b"one")
@@ -149,7 +149,7 @@ def test_no_answer_is_answered(probe):
 
 
 def test_half_an_answer_is_none(probe):
-    """Of a plugin that says that the request is not its own: nobody sees it, and the log names the plugin."""
+    """Of a plugin that declines the request: the client does not see it, and the log names the plugin."""
     server = probe()
     with server.connect() as client:
         answer = client.ask("/probe/half")

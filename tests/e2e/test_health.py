@@ -203,7 +203,7 @@ def test_listener_lasts_as_long_as_the_drain(healthy, tmp_path, kind, workers):
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_listener_with_the_fair_scheduler(healthy, workers):
-    """It answers health and nothing else; when the drain begins all listeners close, and who is connected may ask."""
+    """It answers health checks only; a drain closes all listeners, and existing connections are served."""
     addresses = ["127.0.0.1:0", "127.0.0.2:0"]
     settings = {"Listen": addresses, "Scheduler": "fair", "Workers": workers, "ShutdownTimeout": "1h", "Timeout": "1h"}
     server = healthy({**BOTH, "Listener": addresses[1]}, settings, listeners=2)

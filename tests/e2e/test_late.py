@@ -58,7 +58,7 @@ def test_after_the_client_left(probe):
     server = probe()
     client, before = server.connect(), len(server.threads())
     client.send(request("/probe/thread?500"))
-    await_true(lambda: len(server.threads()) > before, what="the thread")  # a reset takes back what nobody has read
+    await_true(lambda: len(server.threads()) > before, what="the thread")  # a reset discards unread bytes
     client.reset()
     server.wait_log("probe: nobody waits any more")
     assert server.connect().ask("/probe/thread?1").status == 200
@@ -71,7 +71,7 @@ def test_after_the_time_limit(probe):
 
 
 def test_after_a_reload(probe):
-    """The exchange, and what it was asked under, wait for the thread; or the thread finds nobody."""
+    """The exchange and its generation stay until the thread calls back, or the thread finds no request."""
     server = probe({"Workers": 3})
     client = server.connect()
     client.send(request("/probe/thread?300"))

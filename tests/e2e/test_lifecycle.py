@@ -161,7 +161,7 @@ def test_stop_with_untouched_connections(serve):
 
 
 def test_stop_finishes_what_has_begun(serve):
-    """A download in progress comes to its end; nobody new is let in."""
+    """A download in progress is completed; no new connection is accepted."""
     server = serve({"ShutdownTimeout": "30s"})
     client = server.connect(rcvbuf=16_384)
     client.send(request("/large.bin"))

@@ -209,7 +209,7 @@ def test_the_error_log(site):
     site.write(ErrorLog=errors).start()
     site.ask()
     site.ask("/missing")
-    site.server.talk(b"GARBAGE\r\n\r\n")  # whom it was for nobody knows
+    site.server.talk(b"GARBAGE\r\n\r\n")  # it has no host
     site.lines(3)
     first, second = site.lines(2, errors)
     assert re.fullmatch(rf'{ISO_TIME} 404 "GET /missing HTTP/1.1" host=localhost \S+ \S+ referer="-" id=\w+ -', first)
@@ -777,7 +777,7 @@ LONG = '"$target ' + "." * 500 + '"'
 
 
 def open_fifo(site, **keys):
-    """A log that is a FIFO, open for reading; nobody reads it yet."""
+    """A log that is a FIFO, open for reading, but not read yet."""
     os.mkfifo(site.log)
     reader = os.open(site.log, os.O_RDONLY | os.O_NONBLOCK)
     os.set_blocking(reader, True)

@@ -51,7 +51,7 @@ def test_comes_and_goes(host, flag):
 
 
 def test_the_first_request_after_a_pause(host, flag):
-    """Nobody came for a while: the first who does finds it closed, or open."""
+    """After a time without requests the first one sees the present state."""
     with host().connect() as client:
         assert client.ask("/").status == 200
         flag.touch()

@@ -86,7 +86,7 @@ def test_a_module_that_was_copied_in_part(conf, part):
 
 
 def test_a_fifo_is_no_module(conf):
-    """dlopen() would wait for somebody to write."""
+    """dlopen() would wait for a writer."""
     folder = conf("./pipe.so")
     os.mkfifo(folder / "pipe.so")
     result = run("-c", folder, "-t", timeout=5)
@@ -182,7 +182,7 @@ def make_fifo(path):
     ],
 )
 def test_http2_that_cannot_be_opened(installed, tmp_path, site_root, spoil, enabled, said):
-    """Told by -t and at the start, not by the first client; then who asks for it is refused, the others are served."""
+    """Told by -t and at the start, not by the first client; then only its requests fail, the others are served."""
     program, folder = installed(HTTP2)
     spoil(folder / HTTP2)
     files = {"plugins/static/static.conf": f"[HTTP2]\n    Enabled {enabled}\n"}

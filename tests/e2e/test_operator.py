@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A careless operator and an unfriendly environment: closed descriptors, logs that nobody reads, ignored signals,
+"""A careless operator and an unfriendly environment: closed descriptors, logs that are not read, ignored signals,
 files that are something else, addresses given twice."""
 
 import fcntl

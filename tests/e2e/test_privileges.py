@@ -154,7 +154,7 @@ OTHER = 65534  # a user who wants root to write elsewhere
 
 @pytest.fixture
 def place(open_path):
-    """A folder of another user, one for everybody with the sticky bit, and a file and a folder of root."""
+    """A folder of another user, one for all users with the sticky bit, and a file and a folder of root."""
     (open_path / "theirs").mkdir()
     os.chown(open_path / "theirs", OTHER, OTHER)
     (open_path / "everybody").mkdir()
@@ -249,7 +249,7 @@ def test_a_file_that_may_be_written(place, key, path):
 
 @root_only
 def test_a_link_of_the_user_itself(place):
-    """Whoever starts the server may link in a folder of his own."""
+    """The user who starts the server may use symbolic links in a folder of his own."""
     link_to(lambda path: path.with_name("file"))(place / "theirs" / "x")
     conf = configure(place, "ErrorLog", place / "theirs" / "x")
     server = Server("-c", conf, user=OTHER, wait=False)

@@ -136,7 +136,7 @@ def test_other_methods_are_redirected_as_well(client):
 
 
 def test_thousands_of_rules(rules):
-    """A site that moved page by page: neither the start nor a request may walk through them once for each."""
+    """A site that moved page by page: neither the start nor a request may iterate over them once for each."""
     text = "".join(f"[REDIRECT]\n    Match /p{n}\n    To /q/{n}\n" for n in range(4000))
     folder = rules(text)
     assert run("-c", folder, "-t", timeout=20).returncode == 0
@@ -259,7 +259,7 @@ def test_place_of_a_mistake(rules, match, place, phrase):
 
 
 def test_without_the_library(rules, tmp_path):
-    """The library is opened only for whoever has an expression, and its absence is told in words."""
+    """The library is opened only if there is an expression; if it is missing, an error message says so."""
     (tmp_path / "libpcre2-8.so.0").write_text("")
     env = {**build.environment(), "LD_LIBRARY_PATH": str(tmp_path)}
     result = run("-c", rules("[REDIRECT]\n    Match ~a\n    To /b\n"), "-t", env=env)

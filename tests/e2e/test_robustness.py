@@ -321,7 +321,7 @@ def test_reloads_where_the_memory_limit_is_reached(serve):
     greedy = [server.connect() for _ in range(600)]
     for client in greedy:
         client.send_all_you_can("GET /hello.txt HTTP/1.1\r\nHost: localhost\r\nX: ")
-    for size in (3000, 300):  # until not even the smaller of them finds room
+    for size in (3000, 300):  # until not even the smaller of them fits
         for client in greedy:
             client.send_all_you_can("y" * size)
     server.baseline += 2  # of the loop that waits for old generations

@@ -52,7 +52,7 @@ def test_link_is_pointed_elsewhere(place, serve):
 
 
 def test_the_first_request_after_a_pause(place, serve):
-    """Nobody came for a while: the first who does sees the new release."""
+    """After a time without requests, the first request gets the new release."""
     server = serve(root=place / "current")
     client = server.connect()
     assert client.ask("/").body == b"a"

@@ -57,7 +57,7 @@ def test_the_plugin_of_a_path(routed, lines, path, method, status, body):
 
 @build.needs_probe
 def test_access_is_asked_all_the_same(routed):
-    """Who denies access does so whoever answers."""
+    """A plugin can deny access whichever plugin answers."""
     assert ask(routed("/ static"), "/probe/refused").status == 403
     assert ask(routed("/ static"), "/probe/error").status == 500
 
@@ -143,7 +143,7 @@ def test_bodies_that_are_read_away_by_a_host(limited):
 
 @build.needs_probe
 def test_readers_of_a_host(limited):
-    """SendTimeout: who takes nothing from the strict host is cut; who does so elsewhere has time."""
+    """SendTimeout: a client that reads nothing from the strict host is cut off; elsewhere it has time."""
     size = 40_000_000
     server = limited({"SendTimeout": "1h"}, SendTimeout="100ms")
     before = server.descriptors()

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who serves a connection: how evenly they are spread, on which processors, and what becomes of those for which
-there is no room."""
+"""Which worker serves a connection: distribution, processors, and connections above a limit."""
 
 import contextlib
 import itertools
@@ -63,7 +62,7 @@ def test_new_ones_go_where_there_are_fewer(serve):
 
 
 def test_short_ones_between_long_ones(serve):
-    """Whoever comes and goes does not disturb the balance of those that stay."""
+    """Short connections do not disturb the balance of the kept ones."""
     server = serve({"Scheduler": "fair", "Workers": 3, "KeepAliveTimeout": "60s", "SendTimeout": "60s"})
     slow = [server.connect(rcvbuf=4096) for _ in range(30)]
     for client in slow:
@@ -169,7 +168,7 @@ WAYS = {
 
 
 def fill(server, way):
-    """Takes all there is, and says who got something; these are busy, so that nobody can make room."""
+    """Opens as many connections as are served; all are busy, so that none can be closed for another."""
     clients = []
     for _ in range(400):
         client = server.connect()
@@ -206,14 +205,14 @@ def full(serve, request):
 
 @pytest.mark.parametrize("plan", ["Drop", "TooBusy"])
 def test_no_room(full, plan):
-    """Those that come are refused, each once and at once; those that are there go on; then all is as before."""
+    """New connections are refused at once; existing ones are served; later new ones are served again."""
     server, way = full(plan)
     clients = fill(server, way)
     late = [server.connect() for _ in range(10)]
     got = [outcome(client) for client in late]
     assert set(got) == {"closed" if plan == "Drop" else 503}, got
     assert server.log.count("over capacity") == 1, "the log is flooded"
-    clients[0].send("cde")  # whoever is in is served to the end
+    clients[0].send("cde")  # an accepted connection is served to the end
     assert clients[0].response().status in (200, 404, 405)
     for client in clients:
         client.close()
@@ -251,7 +250,7 @@ def test_too_busy_is_polite(serve):
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
 @pytest.mark.parametrize("limit", [{"MaxConnections": 20}, {"FDLimit": 80}])
 def test_resists_by_closing_idle_ones(serve, scheduler, limit):
-    """Many more than there is room for come and stay idle: the oldest give way, nobody is refused."""
+    """Many more idle connections than the limit: the oldest are closed, none is refused."""
     server = serve({"Scheduler": scheduler, "Workers": 3, "KeepAliveTimeout": "60s", **limit})
     for _ in range(150):
         client = server.connect()
@@ -263,7 +262,7 @@ def test_resists_by_closing_idle_ones(serve, scheduler, limit):
 
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
 def test_as_many_as_allowed(serve, scheduler):
-    """Nobody has to give way while nobody waits: neither idle connections nor one that has not asked yet."""
+    """Neither idle connections nor one without a request is closed while no other waits."""
     settings = {"Scheduler": scheduler, "Workers": 1, "KeepAliveTimeout": "60s", "Timeout": "60s", "DeferAccept": 0}
     server = serve({**settings, "MaxConnections": 3})
     clients = keep(server, 2)
@@ -277,7 +276,7 @@ def test_as_many_as_allowed(serve, scheduler):
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
 @pytest.mark.parametrize("limit", [{"MaxConnections": 20}, {"FDLimit": 80}])
 def test_resists_by_letting_them_wait(serve, scheduler, limit):
-    """All are busy: whoever comes waits in the kernel's queue, and is served when somebody has left."""
+    """All are busy: a new connection waits in the kernel's queue, and is served when another has ended."""
     server = serve({"Scheduler": scheduler, "Workers": 1, "BodyTimeout": "60s", "MinBodyRate": 0, **limit})
     busy = []
     while "trying again every 100 ms" not in server.log:
@@ -287,7 +286,7 @@ def test_resists_by_letting_them_wait(serve, scheduler, limit):
         if len(busy) >= 20:
             busy[-1].sock.settimeout(0.02)
             with contextlib.suppress(TimeoutError):
-                busy[-1].fill()  # answered, or nobody is there to answer
+                busy[-1].fill()  # answered, or the server has gone
     late = [server.connect() for _ in range(5)]
     for client in late:
         client.send(request("/hello.txt", "Connection: close"))

@@ -254,7 +254,7 @@ def test_a_storm_of_reloads(storm, ca, seed, scheduler):
 
 
 class FullLoad(StormLoad):
-    """More clients than may come: whoever finds no room, or has to give it, tries again."""
+    """More clients than connections are allowed: a refused or closed client tries again."""
 
     def kinds(self):
         return [self.keep, self.renew, self.idle, self.keep_tls, self.streams, self.streams_tls] * 3

@@ -118,7 +118,7 @@ def test_a_second_signal_stops_at_once(supervised):
 
 
 def test_twenty_deaths_under_load(supervised):
-    """Only requests in flight are lost: nobody is ever refused, and nothing is left behind."""
+    """Only requests in flight are lost: no connection is refused, and nothing is left behind."""
     for _ in range(4):  # the wait grows with each death
         one = supervised()
         files = len(one.server.open_files())
@@ -209,7 +209,7 @@ def test_a_server_that_cannot_start(tmp_path, site_root, settings, code, args):
 
 
 def test_a_configuration_that_was_broken_later(supervised):
-    """It tries again until somebody has mended it."""
+    """It tries again until the configuration was corrected."""
     one = supervised()
     conf = one.folder / "conf" / "monkey.conf"
     good = conf.read_text()
@@ -386,7 +386,7 @@ def test_the_log_says_why_an_upgrade_failed(logged, args, key, value):
 
 @pytest.mark.parametrize("args", UPGRADES)
 def test_the_log_says_why_a_program_does_not_run(logged, args):
-    """Whatever it is: the dynamic linker writes to stderr, too. What is very long is cut, and waits for nobody."""
+    """Any output: the dynamic linker writes to stderr, too. Long output is cut, and never blocks."""
     one = logged(*args)
     one.program.rename(one.program.with_name("real"))
     one.program.write_text("#!/bin/sh\necho libmissing.so.1: cannot open >&2\nyes | head -c 200000 >&2\nexit 127\n")

@@ -119,7 +119,7 @@ def test_begun_head_counts_as_head(serve):
 
 
 def test_silent_connection_ends_silently(serve):
-    """Nobody asked anything, so nobody is answered."""
+    """There is no request, so there is no response."""
     server = serve({**PATIENT, "Timeout": "300ms", "KeepAliveTimeout": "300ms", "DeferAccept": 0})
     client = server.connect()
     with Stopwatch(0.2):

@@ -45,7 +45,7 @@ def pairs(ca):
 
 @pytest.fixture(scope="module")
 def strangers(tmp_path_factory):
-    """Another authority, which nobody here trusts."""
+    """Another authority, which no test trusts."""
     return Authority(tmp_path_factory.mktemp("strangers"), "strangers")
 
 
@@ -486,7 +486,7 @@ def test_sessions_are_resumed_across_workers(connect, ca, version):
 
 
 def test_each_resumption_brings_a_ticket_for_the_next(world, tmp_path):
-    """Those of TLS 1.3 are for one use (RFC 8446 §C.4): who has none left would have to shake hands in full."""
+    """Tickets of TLS 1.3 are for one use (RFC 8446 §C.4): a client without one needs a full handshake."""
     ticket, tickets = tmp_path / "ticket", set()
     for resumed in (False, True, True, True):
         known = ["-sess_in", ticket] if resumed else []
@@ -825,7 +825,7 @@ def test_large_downloads(connect, version):
 def test_a_slow_reader_gets_every_byte(ca, world):
     with TlsClient(world.addresses[0], ca.context(), rcvbuf=4096) as slow:
         slow.send(request("/big.bin"))
-        with TlsClient(world.addresses[0], ca.context()) as other:  # and nobody waits for it
+        with TlsClient(world.addresses[0], ca.context()) as other:  # and no other connection waits for it
             assert ask(other, "/big.bin").body == BIG
         assert slow.response().body == BIG
     world.settle()
@@ -927,7 +927,7 @@ def test_a_handshake_byte_by_byte(world, ca):
 def test_garbage_instead_of_a_handshake(connect, world, data, alert):
     found = alert_of(world.addresses[0], data)
     assert alert in (None, found)
-    with connect() as client:  # whoever comes next is not held to that
+    with connect() as client:  # this does not apply to the next client
         assert ask(client).status == 200
 
 
@@ -978,7 +978,7 @@ def test_the_oldest_handshake_gives_way(serve, hosts, ca):
 
 @pytest.mark.concurrent
 def test_a_flood_of_handshakes_leaves_time_for_others(serve, hosts, ca):
-    """All at once in one worker: who is connected already is answered before the last of them is."""
+    """All at once in one worker: established connections are answered before the last handshake."""
     server = serve({**TLS, "Workers": 1}, config=hosts, listeners=2)
     with TlsClient(server.addresses[0], ca.context()) as served:
         served.assert_open()

@@ -234,7 +234,7 @@ class Handshake:
 
 
 def test_an_upgrade_amid_everything(secure, ca):
-    """What has begun ends in the old process, and it ends; who comes then meets the next one."""
+    """Requests that have begun end in the old process, which then exits; new connections reach the next one."""
     one = secure()
     address, context = one.server.addresses[0], ca.context()
     part, flight = Handshake(address, context), Handshake(address, context)
@@ -308,7 +308,7 @@ class SecureLoad(Load):
         return H2Client(self.address, timeout=30, context=self.context())
 
     def streams(self):
-        """Those that the goodbye leaves out are asked again, but the first is answered."""
+        """The streams above that of the GOAWAY are requested again, but the first is answered."""
         with self.connect_h2() as client:
             while not self.ending.is_set() and not client.goaway:
                 number = client.begin(self.small)

@@ -271,7 +271,7 @@ def test_ocsp_responses_of_somebody_else(check, ca, good, impostor, tmp_path_fac
 
 
 def test_signatures_of_ocsp_responses(check, ca, good, impostor):
-    """The issuer's own, or of whom it has charged with that; it is known from the chain, or from the response."""
+    """The issuer's signature, or a delegated responder's, whose certificate is in the chain or in the response."""
     helper, idler = ca.make("helper", use="OCSPSigning"), ca.make("idler")
     chain = {"CertificateChain": ca.cert}
     for signer, bare, more, doubted in (
@@ -282,7 +282,7 @@ def test_signatures_of_ocsp_responses(check, ca, good, impostor):
         (impostor, True, chain, True),
         (idler, False, chain, True),
         (good, False, chain, True),
-        (impostor, True, {}, False),  # nobody can tell
+        (impostor, True, {}, False),  # cannot be verified
     ):
         result = check(good.keys(OCSPFile=ca.staple(good, signer=signer, bare=bare), **more))
         if doubted:
@@ -381,7 +381,7 @@ def test_a_leaf_as_an_authority_of_clients(check, ca, good, tmp_path):
 
 
 def test_authorities_that_nobody_is_asked_for(check, ca, good):
-    """Who names them believes that strangers are kept out."""
+    """An operator who names them expects that other clients are rejected."""
     for mode in {}, {"ClientCertificate": "Off"}:
         wrong(check(good.keys(ClientCA=ca.cert, **mode)), "clients are not asked for certificates", "warning", 0)
     for mode in "Optional", "Required":
@@ -465,7 +465,7 @@ def test_strict_transport_security(check, good, value, sentence):
 
 
 def test_hosts_without_a_certificate(serve, ca, good, tmp_path):
-    """Where the default host has none either, a name that nobody has is refused."""
+    """If the default host has no certificate either, an unknown name is refused."""
     root = populate(tmp_path / "root", {"hello.txt": b"Hello, world\n"})
     server = serve(TLS, config={
         "sites/default": section("HOST", {"DocumentRoot": root}),

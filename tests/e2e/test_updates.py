@@ -148,7 +148,7 @@ def crowd(releases, server, names, visit, *steps, rounds=25, versions=150):
 
 
 def test_whole_files(releases, serve):
-    """On one connection nobody ever gets an older version than before."""
+    """On one connection a client never gets an older version than before."""
     server, seen = serve(SETTINGS, root=releases.root), {}
 
     def visit(client, name):

@@ -188,7 +188,7 @@ def test_workers_and_listeners_may_change(chain, tmp_path):
 
 
 def test_no_delay(chain):
-    """ShutdownDelay is for those who find nobody afterwards."""
+    """ShutdownDelay is not used if another process serves afterwards."""
     one = chain({"ShutdownDelay": "60s"})
     one.upgrade()
     one.await_old()

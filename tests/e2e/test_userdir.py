@@ -69,7 +69,7 @@ USERS = [
 
 @pytest.fixture(scope="module")
 def place():
-    """Homes, and a password database that knows them; a folder that everybody may pass."""
+    """Homes, and a password database that knows them; a folder that all users may enter."""
     with tempfile.TemporaryDirectory() as name:
         os.chmod(name, 0o755)
         folder = pathlib.Path(name)
@@ -129,7 +129,7 @@ def start(place, tmp_path):
         ("/~bob/.secret", 404, None),
         ("/~bob/.well-known/x", 404, None),
         ("/", 200, b"root"),
-        # nobody gets out
+        # no path leads out of the folder
         ("/~bob/../other/", 404, None),
         ("/~bob/../~other/", 200, b"<p>other"),
         ("/~bob/%2e%2e/private.txt", 404, None),

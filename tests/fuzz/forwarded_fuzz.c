@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * X-Forwarded-For and Forwarded: the walk is short and ends at an address, and what a stranger writes does not change
+ * X-Forwarded-For and Forwarded: the search is short and ends at an address, and what a client writes does not change
  * what a proxy that is trusted puts behind it.
  */
 #include <stdint.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A connection that speaks HTTP/2 in the world of the unit tests: the first bytes of the input say in which pieces the
- * rest arrives behind the preface, how much room the client has, how it leaves, and which allocation fails; the path of
+ * An HTTP/2 connection in the environment of the unit tests: the first bytes of the input say in which pieces the
+ * rest arrives behind the preface, how much the client reads, how it ends, and which allocation fails; the path of
  * a request chooses what its handler does. Whatever comes, the connection ends when its limits have passed, every
  * exchange ends once, and nothing is left in the account.
  */

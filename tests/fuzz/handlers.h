@@ -42,7 +42,7 @@ static ssize_t generate(struct mk_request *req, char *to, size_t size, void *ctx
     return (ssize_t)size;
 }
 
-/* So many pieces of what there is room for. */
+/* The number of pieces that fit. */
 static void stream(struct mk_request *req, unsigned pieces)
 {
     unsigned *left = mk_arena_alloc(mk_request_arena(req), sizeof(*left));

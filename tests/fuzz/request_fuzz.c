@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A whole connection in the world of the unit tests: the first bytes of the input say in which pieces the
- * rest arrives, how much room the client has and what the handlers do. Whatever comes, the connection waits in
+ * A whole connection in the environment of the unit tests: the first bytes of the input say in which pieces the
+ * rest arrives, how much the client reads, and what the handlers do. Whatever comes, the connection waits in
  * a state that has a limit, ends when its limits have passed, and leaves nothing behind.
  */
 #include <stdint.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The world of harness.h: a poller that moves the clock, a transport over memory, an application that
+ * The environment of harness.h: a poller that moves the clock, a transport over memory, an application that
  * counts. It checks what must hold in every test: no read without room, nothing written after the end, and no
  * wait while the last bytes are held back by a promise of more.
  */
@@ -161,7 +161,7 @@ void mk_test_pass(struct mk_test_world *w, uint64_t ms)
     w->limit_ms = w->now_ms + ms;
     w->still = false;
     for (unsigned turns = 0; !w->still; turns++) {
-        EXPECT(turns < 1000000); /* somebody spins */
+        EXPECT(turns < 1000000); /* an endless loop */
         EXPECT(mk__loop_turn(&w->loop) == 0);
     }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A world without time and without a network: a loop on a clock that moves only when everything waits, and
- * clients whose connections are queues in memory. What a wait is worth is tested to the millisecond, and
- * nothing in it sleeps. It knows nothing of cmocka, so that the fuzz targets use it too.
+ * An environment without time and without a network: a loop on a clock that advances only when everything waits, and
+ * clients whose connections are queues in memory. Timeouts are tested to the millisecond, and nothing sleeps. It does
+ * not use cmocka, so that the fuzz targets can use it too.
  *
  *     client ──mk_test_send──► to_server ──read──► the server
  *     client ◄──from_server◄──write (as far as there is room)──┘
@@ -88,7 +88,7 @@ void mk_test_world_close(struct mk_test_world *w);
 void mk_test_settle(struct mk_test_world *w);
 /* The same, then lets `ms` milliseconds pass, stopping at every timer on the way. */
 void mk_test_pass(struct mk_test_world *w, uint64_t ms);
-/* Waits, in real time, until another thread rings, perhaps for nothing, then settles. False after two seconds. */
+/* Waits, in real time, until another thread wakes the loop, then settles. Returns false after two seconds. */
 bool mk_test_wait_mail(struct mk_test_world *w);
 
 /*

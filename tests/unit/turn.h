@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A turn of a loop over real descriptors, for tests that have no world of their own (harness.h).
+ * A turn of a loop over real descriptors, for tests that do not use the environment of harness.h.
  */
 #ifndef MK_UNIT_TURN_H
 #define MK_UNIT_TURN_H

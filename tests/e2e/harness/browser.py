@@ -26,7 +26,7 @@ OPTIONS = [
     "--remote-debugging-pipe",
     "--disable-gpu",
     "--disable-dev-shm-usage",
-    # nobody is talked to but the server under test
+    # no connections except to the server under test
     "--no-proxy-server",
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
     "--disable-background-networking",
@@ -152,7 +152,7 @@ class Browser:
 
 
 class Page:
-    """A tab of fixed size, in daylight. `events` holds what happened in it and nobody has waited for yet."""
+    """A tab of fixed size with a light color scheme. `events` holds the events that no call has waited for yet."""
 
     def __init__(self, browser, width, height):
         self.browser, self.events = browser, []

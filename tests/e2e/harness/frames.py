@@ -39,7 +39,7 @@ ENABLE_CONNECT_PROTOCOL, NO_RFC7540_PRIORITIES = 8, 9
 
 WINDOW = 65535  # of a connection, and of a stream until SETTINGS say otherwise
 WINDOW_MAX = (1 << 31) - 1
-FRAME_MIN = 16384  # what everybody takes
+FRAME_MIN = 16384  # the smallest limit that RFC 9113 allows
 
 
 class Frame(NamedTuple):

@@ -175,7 +175,7 @@ class H2Client:
                 pass
 
     def push(self, number):
-        """One frame of a body; false if there is none, or no room for it."""
+        """Sends one frame of a body; false if there is none, or the windows are closed."""
         stream = self.streams[number]
         if stream.sent or stream.code is not None:
             return False
@@ -244,7 +244,7 @@ class H2Client:
         return stream.answer
 
     def response(self, number=None):
-        """The final response, whole: of that stream, or of the oldest that nobody has asked for."""
+        """The whole final response: of that stream, or of the oldest one that was not returned yet."""
         number = self.next_stream(number)
         stream = self.streams[number]
         self.settle(lambda: stream.over, f"the end of stream {number}")

@@ -53,7 +53,7 @@ def pytest_unconfigure(config):
 def find(mark):
     """The processes that have it, except zombies, whose environment is empty."""
     for folder in pathlib.Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):  # it has ended, or belongs to somebody else
+        with contextlib.suppress(OSError):  # it has ended, or belongs to another user
             if mark in (folder / "environ").read_bytes().split(b"\0"):
                 yield int(folder.name)
 

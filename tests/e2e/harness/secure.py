@@ -13,7 +13,7 @@ SITE = """[HOST]
 
 
 def serve_secure(serve, folder, root, settings=None):
-    """The server; `server.ca` is whom its clients trust."""
+    """The server; `server.ca` is the CA that its clients trust."""
     ca = Authority(folder / "authority")
     pair = ca.make("localhost", "localhost", "IP:127.0.0.1")
     site = SITE.format(root=root, certificate=pair.cert, key=pair.key)

@@ -35,7 +35,7 @@ def await_true(condition, seconds=5.0, what="the condition"):
 
 
 def is_refused(address):
-    """Does nobody accept connections there any more?"""
+    """Are connections refused there?"""
     try:
         Client(address, timeout=1).close()
         return False
@@ -46,7 +46,7 @@ def is_refused(address):
 
 
 def is_alive(pid):
-    """For processes that are nobody's child here."""
+    """For processes that are not children of this one."""
     with contextlib.suppress(FileNotFoundError):
         return " Z " not in pathlib.Path(f"/proc/{pid}/stat").read_text()
     return False
@@ -244,7 +244,7 @@ class Server:
         self.clients.clear()
 
     def settle(self):
-        """After a test: everybody has left, nothing has leaked, nothing has crashed."""
+        """After a test: all connections are closed, nothing has leaked, nothing has crashed."""
         self.drop_clients()
         self.assert_healthy()
         left = []

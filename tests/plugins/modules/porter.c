@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * porter: sees connections come and go, writes both into the log, and sends away whom its configuration names.
+ * porter: logs when connections are accepted and closed, and rejects the clients that its configuration names.
  */
 #include <monkey/plugin.h>
 

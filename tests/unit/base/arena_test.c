@@ -148,7 +148,7 @@ static void mark_b_then_a(void *ctx)
     assert_int_equal(mk_arena_defer(t->arena, mark_a, t), 0);
 }
 
-/* An array of n items takes at most room for 2n in all its places together. */
+/* An array of n items takes the memory of at most 2n, including its former places. */
 static void test_grows_by_doubling(void **state)
 {
     struct mk_arena a;

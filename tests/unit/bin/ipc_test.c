@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Messages between a server and whoever started it: whole, in order, with their descriptors. */
+/* Messages between a server and its launcher: whole, in order, with their descriptors. */
 #include "folder.h"
 
 #include <netinet/in.h>

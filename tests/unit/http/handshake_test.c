@@ -32,7 +32,7 @@ static void notify_close(struct mk_io *io)
     c->notified++;
 }
 
-/* The message is held until there is room. */
+/* The message is held until the socket takes it. */
 static int flush(struct mk_io *io)
 {
     const struct mk_test_client *c = io->state;
@@ -191,7 +191,7 @@ static void test_a_turn_has_four_steps(void **state)
     for (unsigned turn = 1; turn <= 3; turn++) {
         assert_int_equal(mk__loop_turn(&w.loop), 0);
         assert_int_equal(count_shakes() - before, turn < 3 ? turn * 4 : 11);
-        assert_int_equal(w.requests, 2); /* in the first turn, whoever asked beside them */
+        assert_int_equal(w.requests, 2); /* in the first turn, besides the handshakes */
     }
     mk_test_settle(&w);
     for (size_t i = 0; i < COUNT(clients); i++)

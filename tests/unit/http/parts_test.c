@@ -203,7 +203,7 @@ static void test_a_file_that_nobody_reads(void **state)
     assert_int_equal(mk_test_descriptors(), before);
 }
 
-/* ── room ── */
+/* ── back-pressure ── */
 
 static unsigned refills;
 

@@ -9,7 +9,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-/* What happened, in its order: a letter each. */
+/* The callbacks in their order: a character each. */
 static char trail[256];
 
 static void note(char c)
@@ -112,7 +112,7 @@ static void on_task(struct mk_task *task)
     note('k');
 }
 
-static void on_grave(struct mk_task *task)
+static void on_deferred_free(struct mk_task *task)
 {
     (void)task;
     note('g');
@@ -124,10 +124,10 @@ static void test_order_of_a_turn(void **state)
     struct mk_event events[2] = {{on_event, 0}, {on_event, 1}};
     struct mk_message message = {.fn = on_message};
     struct mk_timer timer;
-    struct mk_task task, grave;
+    struct mk_task task, to_free;
     (void)state;
-    mk_task_init(&grave, on_grave);
-    mk__loop_defer_free(loop, &grave);
+    mk_task_init(&to_free, on_deferred_free);
+    mk__loop_defer_free(loop, &to_free);
     mk_task_init(&task, on_task);
     mk_task_schedule(loop, &task);
     mk_task_schedule(loop, &task); /* twice is once */
@@ -216,20 +216,20 @@ static void test_no_event_after_its_removal(void **state)
     close_loop();
 }
 
-static struct mk_task burial;
+static struct mk_task deferred_free;
 
-static void on_grave_digger(struct mk_event *event, uint32_t events)
+static void on_freeing_event(struct mk_event *event, uint32_t events)
 {
     on_event(event, events);
-    mk_task_init(&burial, on_grave);
-    mk_task_schedule(&f.world.loop, &burial);
-    mk__loop_defer_free(&f.world.loop, &burial); /* from the tasks to the graves */
+    mk_task_init(&deferred_free, on_deferred_free);
+    mk_task_schedule(&f.world.loop, &deferred_free);
+    mk__loop_defer_free(&f.world.loop, &deferred_free); /* moves it from the tasks to the deferred frees */
 }
 
-static void test_burials_come_last(void **state)
+static void test_deferred_frees_come_last(void **state)
 {
     struct mk_loop *loop = open_loop();
-    struct mk_event events[2] = {{on_grave_digger, 0}, {on_event, 1}};
+    struct mk_event events[2] = {{on_freeing_event, 0}, {on_event, 1}};
     struct mk_task task;
     (void)state;
     mk_task_init(&task, on_task);
@@ -275,11 +275,11 @@ static void test_closing_delivers_what_is_left(void **state)
 {
     struct mk_loop *loop = open_loop();
     struct mk_message message = {.fn = on_message};
-    struct mk_task grave;
+    struct mk_task to_free;
     (void)state;
     mk_post(loop, &message);
-    mk_task_init(&grave, on_grave);
-    mk__loop_defer_free(loop, &grave);
+    mk_task_init(&to_free, on_deferred_free);
+    mk__loop_defer_free(loop, &to_free);
     close_loop();
     expect_trail("mg-");
 }
@@ -323,29 +323,29 @@ static void test_opening_fails(void **state)
 
 static struct mk_loop real;
 
-enum { SENDERS = 4, LETTERS = 5000 };
+enum { SENDERS = 4, MESSAGES = 5000 };
 
-struct letter {
+struct numbered_message {
     struct mk_message message;
     unsigned sender, number;
 };
 
-static struct letter letters[SENDERS][LETTERS];
+static struct numbered_message messages[SENDERS][MESSAGES];
 static unsigned next_number[SENDERS], received;
 
-static void on_letter(struct mk_message *message)
+static void on_numbered_message(struct mk_message *message)
 {
-    const struct letter *l = MK_CONTAINER_OF(message, struct letter, message);
+    const struct numbered_message *l = MK_CONTAINER_OF(message, struct numbered_message, message);
     assert_int_equal(l->number, next_number[l->sender]); /* those of one sender in their order */
     next_number[l->sender]++;
-    if (++received == SENDERS * LETTERS)
+    if (++received == SENDERS * MESSAGES)
         mk__loop_stop(&real);
 }
 
-static void *send_letters(void *ctx)
+static void *send_messages(void *ctx)
 {
-    struct letter *own = ctx;
-    for (unsigned i = 0; i < LETTERS; i++)
+    struct numbered_message *own = ctx;
+    for (unsigned i = 0; i < MESSAGES; i++)
         mk_post(&real, &own[i].message);
     return NULL;
 }
@@ -356,12 +356,12 @@ static void test_posts_from_many_threads(void **state)
     (void)state;
     assert_int_equal(mk__loop_open(&real, &mk__poller_epoll, &mk__clock_system, NULL), 0);
     for (unsigned s = 0; s < SENDERS; s++) {
-        for (unsigned i = 0; i < LETTERS; i++)
-            letters[s][i] = (struct letter){.message.fn = on_letter, .sender = s, .number = i};
-        assert_int_equal(pthread_create(&threads[s], NULL, send_letters, letters[s]), 0);
+        for (unsigned i = 0; i < MESSAGES; i++)
+            messages[s][i] = (struct numbered_message){.message.fn = on_numbered_message, .sender = s, .number = i};
+        assert_int_equal(pthread_create(&threads[s], NULL, send_messages, messages[s]), 0);
     }
     assert_int_equal(mk__loop_run(&real), 0);
-    assert_int_equal(received, SENDERS * LETTERS);
+    assert_int_equal(received, SENDERS * MESSAGES);
     for (unsigned s = 0; s < SENDERS; s++)
         pthread_join(threads[s], NULL);
     mk__loop_close(&real);
@@ -384,8 +384,8 @@ static void spin(struct mk_task *task)
     mk_task_schedule(&real, task);
 }
 
-/* A loop that is awake may read a letter before its bell rings, and be closed: its sender is waited for. */
-static void test_closing_waits_for_the_bell(void **state)
+/* A running loop may read a message before its sender writes the eventfd, and be closed: it waits for the sender. */
+static void test_closing_waits_for_the_wakeup(void **state)
 {
     (void)state;
     for (unsigned i = 0; i < 500; i++) {
@@ -398,10 +398,10 @@ static void test_closing_waits_for_the_bell(void **state)
         assert_int_equal(pthread_create(&sender, NULL, post_one, &last), 0);
         assert_int_equal(mk__loop_run(&real), 0);
         mk_task_cancel(&task);
-        int bell = real.wakeup_event.fd;
+        int wakeup_fd = real.wakeup_event.fd;
         mk__loop_close(&real);
         int reused = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); /* of the same number */
-        assert_int_equal(reused, bell < real.poll_fd ? bell : real.poll_fd);
+        assert_int_equal(reused, wakeup_fd < real.poll_fd ? wakeup_fd : real.poll_fd);
         pthread_join(sender, NULL);
         eventfd_t rings = 0;
         assert_int_equal(eventfd_read(reused, &rings), -1);
@@ -454,13 +454,13 @@ int main(void)
         cmocka_unit_test(test_the_clock_is_read_once_a_turn),
         cmocka_unit_test(test_waits_for_the_next_timer),
         cmocka_unit_test(test_no_event_after_its_removal),
-        cmocka_unit_test(test_burials_come_last),
+        cmocka_unit_test(test_deferred_frees_come_last),
         cmocka_unit_test(test_tasks_of_a_turn),
         cmocka_unit_test(test_closing_delivers_what_is_left),
         cmocka_unit_test(test_run_ends),
         cmocka_unit_test(test_opening_fails),
         cmocka_unit_test(test_posts_from_many_threads),
-        cmocka_unit_test(test_closing_waits_for_the_bell),
+        cmocka_unit_test(test_closing_waits_for_the_wakeup),
         cmocka_unit_test(test_epoll),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

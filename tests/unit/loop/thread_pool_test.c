@@ -65,7 +65,7 @@ static void test_jobs_come_back(void **state)
         assert_int_equal(works[i].done, 1);
     assert_in_range(jobs.threads, 1, 3);
     start(&works[0]);      /* threads that were idle work again */
-    while (!works[0].done) /* a late ring of the bell may come first */
+    while (!works[0].done) /* a late wakeup may come first */
         assert_true(mk_test_wait_mail(&world));
     assert_int_equal(works[0].done, 1);
     assert_in_range(jobs.threads, 1, 3);
@@ -84,7 +84,7 @@ static void test_closing_finishes_the_queue(void **state)
     for (int i = 0; i < JOBS; i++)
         start(&works[i]);
     mk__thread_pool_close(&jobs);
-    mk_test_world_close(&world); /* the loop's last letters */
+    mk_test_world_close(&world); /* runs the loop's last messages */
     assert_int_equal(done_total, JOBS);
 }
 

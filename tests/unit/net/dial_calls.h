@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Dials of a test, and what came of them. Each test has a world of its own, and must leave no descriptor behind.
+ * Dials of a test, and what came of them. Each test has an environment of its own, and must leave no descriptor behind.
  */
 #ifndef MK_UNIT_NET_DIAL_CALLS_H
 #define MK_UNIT_NET_DIAL_CALLS_H
@@ -63,7 +63,7 @@ static inline int result(void)
     return results[0];
 }
 
-/* The name is known, and nobody has answered yet. */
+/* The name is known, and no address has answered yet. */
 static inline void expect_waiting(void)
 {
     settle();
@@ -108,7 +108,7 @@ static inline int close_test(void **state)
 {
     (void)state;
     close_places();
-    pass(100000); /* nobody is called late, no timer is left */
+    pass(100000); /* no late callback, no timer is left */
     close_world();
     mk_arena_release(&arena);
     return mk_test_descriptors() == descriptors ? 0 : -1;

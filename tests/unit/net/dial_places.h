@@ -47,7 +47,7 @@ static inline void connect_blindly(struct place *p)
     p->fill[p->n++] = fd;
 }
 
-/* Whoever comes now gets no answer. */
+/* Further connections get no answer. */
 static inline struct place *hole_at(const char *text)
 {
     struct place *p = listen_at(text, 0);
@@ -63,7 +63,7 @@ static inline const char *at(const char *host, unsigned port)
     return text;
 }
 
-/* A port that nobody listens at, at any address. */
+/* A port without a listener, on any address. */
 static inline unsigned free_port(void)
 {
     struct place *p = listen_at("*:0", 1);

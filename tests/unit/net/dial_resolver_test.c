@@ -54,7 +54,7 @@ static void test_the_next_address_after_a_while(void **state)
     pass(1);
     expect_connected();
 
-    /* 250 ms after the first the second, then half of what is left, and the first makes room */
+    /* 250 ms after the first the second, then half of what is left, and the first is closed */
     start(at("three", good->port), 3000);
     expect_waiting();
     pass(250 + 1374);

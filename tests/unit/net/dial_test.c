@@ -190,7 +190,7 @@ static void test_cancel_in_each_state(void **state)
     cancel();
     unlink(mk_test_path("c"));
     pass(MK__RESOLVER_TTL_MS);
-    start(at("two", p->port), 1000); /* its answer is in the mail */
+    start(at("two", p->port), 1000); /* its result is in the inbox */
     mk__loop_turn(&loop);
     await_mail();
     cancel();

@@ -124,7 +124,7 @@ static inline unsigned threads(void)
     return n;
 }
 
-/* Nobody tells when a detached thread is gone. */
+/* There is no notification when a detached thread has ended. */
 static inline void await_threads(void)
 {
     while (answered < asked || threads() > threads_before)

@@ -121,7 +121,7 @@ static void test_unix_sockets(void **state)
     assert_true(fd >= 0);
     assert_int_equal(mk__listen_start(fd, &addr, &options), 0);
     assert_true(answers(&addr));
-    assert_int_equal(mk__listen_bind(&addr, &options), -EADDRINUSE); /* somebody answers there */
+    assert_int_equal(mk__listen_bind(&addr, &options), -EADDRINUSE); /* another server listens there */
     close(fd);
     assert_false(answers(&addr));
     fd = mk__listen_bind(&addr, &options); /* left over from a crash */

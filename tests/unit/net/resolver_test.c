@@ -147,7 +147,7 @@ static void test_two_at_a_time_and_a_full_table(void **state)
     assert_int_equal(ask(&all[MK__RESOLVER_ENTRIES_MAX], "more"), -EBUSY);
     while (asked < MK__RESOLVER_RUNNING_MAX)
         sched_yield();
-    mk_task_cancel(&all[9].task); /* it is in the queue: nobody wants to know it any more */
+    mk_task_cancel(&all[9].task); /* it is in the queue, and its result is not wanted any more */
     mk__resolver_put(all[9].name);
     assert_int_equal(ask(&all[9], "more"), MK_AGAIN);
     sem_post(&gate);

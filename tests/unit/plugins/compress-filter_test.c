@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A body on its way through a encoder, in a world without time: whatever memory fails, the answer is whole, in the
- * coding or without it, or cut; and the worker's books are even at the end.
+ * A body that passes an encoder, in an environment without time: whichever allocation fails, the answer is whole, in
+ * the coding or without it, or cut; and the worker's books are even at the end.
  */
 #include "../../../plugins/compress/filter.h"
 

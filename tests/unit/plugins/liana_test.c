@@ -91,7 +91,7 @@ static void test_sends_files(void **state)
     assert_int_equal(transport->sendfile(&io, fd, 3, 4), 4);
     assert_int_equal(read(peer, to, sizeof(to)), 4);
     assert_memory_equal(to, "3456", 4);
-    assert_int_equal(lseek(fd, 0, SEEK_CUR), 10); /* the file's own position is nobody's business */
+    assert_int_equal(lseek(fd, 0, SEEK_CUR), 10); /* the position of the file is not used */
     assert_int_equal(transport->sendfile(&io, fd, 8, 100), 2);
     assert_int_equal(transport->sendfile(&io, fd, 10, 100), 0);
     assert_int_equal(transport->sendfile(&io, -1, 0, 1), -EBADF);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Lines: whatever a value holds leaves as printable ASCII, within the line's room; times and numbers. */
+/* Lines: whatever a value holds leaves as printable ASCII, within the size of a line; times and numbers. */
 #include "../../../plugins/logger/line.h"
 
 #include "testing.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A queue that grows while nobody takes lines, up to its limit; and goes back to its first size. */
+/* A queue that grows while no lines are taken, up to its limit; and goes back to its first size. */
 #include "../../../plugins/logger/queue.h"
 
 #include "testing.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The ring: whole lines in their order, none lost or seen twice, whatever room there is; between two threads, too. */
+/* The ring: whole lines in their order, none lost or seen twice, with any free space; between two threads, too. */
 #include "../../../plugins/logger/ring.h"
 
 #include "testing.h"
@@ -72,7 +72,7 @@ static void test_order(void **state)
     assert_int_equal(out, in);
 }
 
-/* An empty one has room for a line wherever it is, and a quiet one stays in its first pages. */
+/* An empty ring takes a line at any position, and one with few lines stays in its first pages. */
 static void test_quiet(void **state)
 {
     uint32_t out = 0;
@@ -86,7 +86,7 @@ static void test_quiet(void **state)
     }
 }
 
-/* When one begins anew, all its room is there at once, not only what was used before. */
+/* When a ring starts again, all its space is free at once, not only the part that was used before. */
 static void test_room_behind_quiet(void **state)
 {
     uint32_t n = 0, out = 0;

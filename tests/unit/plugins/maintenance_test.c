@@ -125,7 +125,7 @@ static void test_ends_while_another_waits(void **state)
     unlink(mk_test_path("flag"));
 }
 
-/* What was known counts where nobody can look. */
+/* If the file cannot be checked, the last known state counts. */
 static void test_without_a_disk_thread(void **state)
 {
     (void)state;

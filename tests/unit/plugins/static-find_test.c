@@ -99,7 +99,7 @@ static const struct {
     {"/absolute-loop", {"ELOOP", "ELOOP", "ELOOP"}},
     {"/to-a/x", {"ELOOP", "ENOTDIR", "ENOTDIR"}},
     {"/absolute/x", {"ELOOP", "ENOTDIR", "ENOTDIR"}},
-    {"/magic/cwd", {"ELOOP", "ENOENT", "ELOOP"}}, /* links of /proc/self are nobody's business */
+    {"/magic/cwd", {"ELOOP", "ENOENT", "ELOOP"}}, /* links of /proc/self are not followed */
     {"/linked-index/", {"ELOOP", "b index.html", "b index.html"}},
 };
 

@@ -100,7 +100,7 @@ static void test_long_names(void **state)
     close(f.fd);
 }
 
-/* Who is not named has none: nothing varies, and not even a look is taken. */
+/* Without the key there are no variants: no Vary, and no file is looked up. */
 static void test_patterns(void **state)
 {
     static const struct {

@@ -62,7 +62,7 @@ static void test_looks_once_a_second(void **state)
     publish("releases/b");
     assert_false(root_begin_check(&site, 5999));
     assert_true(root_begin_check(&site, 6000));
-    assert_false(root_begin_check(&site, 9000)); /* somebody has taken it */
+    assert_false(root_begin_check(&site, 9000)); /* another call has begun it */
     root_end_check(&site, 9000);
     assert_int_equal(site.next_check_ms, 10000);
     assert_int_equal(read_letter("/file"), 'a');

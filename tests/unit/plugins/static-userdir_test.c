@@ -140,7 +140,7 @@ static const struct {
     {"empty", "/a", {"ENOENT", "ENOENT", "ENOENT"}},
     {"nothing", "/a", {"ENOENT", "ENOENT", "ENOENT"}},
     {"huge", "/a", {"ENOENT", "ENOENT", "ENOENT"}},
-    {"busy", "/a", {"EMFILE", "EMFILE", "EMFILE"}}, /* nobody's fault: 503 */
+    {"busy", "/a", {"EMFILE", "EMFILE", "EMFILE"}}, /* a temporary error: 503 */
     {"broken", "/a", {"ENOENT", "ENOENT", "ENOENT"}},
     {"unknown", "/a", {"ENOENT", "ENOENT", "ENOENT"}},
 };

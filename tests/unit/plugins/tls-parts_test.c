@@ -57,7 +57,7 @@ static void test_keys_rotate(void **state)
     assert_int_equal(keys.n, 2);
     assert_null(ticket_keys_find(&keys, first.name)); /* its last ticket has expired */
     assert_non_null(ticket_keys_find(&keys, second.name));
-    assert_int_equal(ticket_keys_rotate(&keys, 1400, 100), 0); /* nobody has come for so long that all are old */
+    assert_int_equal(ticket_keys_rotate(&keys, 1400, 100), 0); /* no client for so long that all are old */
     assert_int_equal(keys.n, 1);
     assert_null(ticket_keys_find(&keys, second.name));
     ticket_keys_wipe(&keys);

@@ -198,7 +198,7 @@ static void test_the_goodbye_waits_for_what_is_held(void **state)
     assert_int_equal(read(fd, &end, 1), 0); /* and the socket ends as well */
 }
 
-/* Whoever has seen the last update of keys reads no further, whatever comes between them. */
+/* Reading ends with the last key update, whatever comes in between. */
 static void test_a_client_that_only_keeps_it_busy(void **state)
 {
     (void)state;

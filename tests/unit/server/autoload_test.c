@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What a configuration has words for, before anybody reads it in earnest. */
+/* The sections that a configuration contains, found before it is loaded. */
 #include "folder.h"
 
 #include <errno.h>

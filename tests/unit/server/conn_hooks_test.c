@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The hooks of connections: who is asked, who is told, and where a PROXY header is due. */
+/* The hooks of connections: which plugins are called, and where a PROXY header is required. */
 #include "testing.h"
 
 #include <errno.h>
@@ -7,7 +7,7 @@
 #include "server/conn_hooks.h"
 #include "server/thread.h"
 
-static char told[64]; /* a letter for each call: capitals for on_accept */
+static char told[64]; /* a character for each call: capitals for on_accept */
 static char refuser;
 
 static void note(char name)

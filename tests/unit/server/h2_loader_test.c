@@ -136,7 +136,7 @@ static void test_a_part_of_it(void **state)
     }
 }
 
-/* Nobody ever writes into it. */
+/* It is never written to. */
 static void test_a_fifo(void **state)
 {
     const char *path = mk_test_path("lib/monkey/protocols/http2.so");

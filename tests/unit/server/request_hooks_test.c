@@ -7,7 +7,7 @@
 
 #include "server/thread.h"
 
-/* What was called: a letter for the hook, a digit for the plugin. */
+/* The calls: a character for the hook, a digit for the plugin. */
 static char trail[128];
 static int words[2][2]; /* of on_request and on_content, by plugin */
 static const struct mk_plugin plugins[2];
@@ -134,7 +134,7 @@ static void test_ways(void **state)
     }
 }
 
-/* Of the content hooks, one alone is asked; access is everybody's business. */
+/* Of the content hooks only one is called; on_request is called in all plugins. */
 static void test_a_handler_of_a_path(void **state)
 {
     static const struct {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Tickets: whom they find, whom they do not find any more, and that nobody else gets their calls. */
+/* Request references: requests that exist, requests that have ended, and that no other request gets their calls. */
 #include "http/h1_world.h"
 
 #include <errno.h>
@@ -84,7 +84,7 @@ static void test_an_exchange_that_is_over(void **state)
     close_tickets();
 }
 
-/* More exchanges at once than there is room for at first. */
+/* More exchanges at once than the initial number of slots. */
 static void test_many(void **state)
 {
     enum { MANY = 200 };
@@ -113,7 +113,7 @@ static void test_a_worker_that_is_gone(void **state)
     (void)state;
     open_tickets();
     mk_test_settle(&w);
-    assert_int_equal(call(&late), 0); /* in the mail when the worker ends: nobody is there, but it is called */
+    assert_int_equal(call(&late), 0); /* in the inbox when the worker ends: it is called without a request */
     mk__request_ref_close(&tickets);
     assert_int_equal(call(&one), -ESRCH);
     mk__conn_abort_all(&w.http);

@@ -177,7 +177,7 @@ static void test_a_drain_has_its_time(void **state)
     int busy = connect_to(port);
     assert_int_equal(send(busy, "GET / HT", 8, MSG_NOSIGNAL), 8);
     ask(connect_to(port), "/a.txt", "HTTP/1.1 200 OK\r\n", "hello");
-    usleep(20000); /* whoever has it must have looked at it */
+    usleep(20000); /* the thread that has it must have accepted it */
     mk_server_stop(server);
     mk_server_free(server);
     close(busy);

@@ -89,7 +89,7 @@ static void test_serves_and_drains(void **state)
     ask(idle, GET, "HTTP/1.1 200 OK\r\n");
     mk__thread_drain(&thread);
     mk__thread_drain(&thread); /* twice is once */
-    finish();                  /* nobody is busy: at once */
+    finish();                  /* no connection is busy: at once */
     while (recv(idle, &byte, 1, 0) > 0)
         ;
     assert_int_equal(recv(idle, &byte, 1, 0), 0);
@@ -99,7 +99,7 @@ static void test_serves_and_drains(void **state)
     assert_int_equal(mk_test_descriptors(), before);
 }
 
-/* The settings are the generation's, which nobody else looks at in these tests. */
+/* The settings are the generation's, which only this thread reads in these tests. */
 static void set_delay(uint32_t ms)
 {
     ((struct mk__settings *)(uintptr_t)generation.settings)->shutdown_delay_ms = ms;
@@ -158,7 +158,7 @@ static void test_a_drain_after_the_end(void **state)
     start();
     mk__thread_stop(&thread);
     mk__thread_join(&thread);
-    mk__thread_drain(&thread); /* nobody reads it; closing must cope */
+    mk__thread_drain(&thread); /* it is not read; closing must handle that */
     finish();
 }
 
@@ -237,7 +237,7 @@ static void test_serves_what_it_is_given(void **state)
     close(silent);
 }
 
-/* Whoever was given to a worker that ended before it looked is closed, not forgotten. */
+/* A connection that was given to a worker which ended before it took it is closed. */
 static void test_an_end_before_the_first_look(void **state)
 {
     char byte;

@@ -40,7 +40,7 @@ static void fill_table(const char *const *list, size_t n)
         assert_int_equal(add(list[i], i), 0);
 }
 
-/* The number of the host that answers; -1 is nobody. The name ends at a page that cannot be read. */
+/* Returns the number of the host that answers, or -1. The name ends at a page that cannot be read. */
 static int find(const char *name, size_t len)
 {
     char *p = mk_test_guarded(name, len);

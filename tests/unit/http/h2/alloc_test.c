@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* nghttp2's heap draws on the account and gives everything back; a room for heads is lent to whoever reads one. */
+/* nghttp2's heap is on the account and is freed completely; a connection has a head buffer while it reads one. */
 #include "testing.h"
 
 #include "http/h2/alloc.h"
@@ -97,7 +97,7 @@ static void test_no_memory(void **state)
     assert_int_equal(account.bytes, 0);
 }
 
-/* ── rooms ── */
+/* ── head buffers ── */
 
 static struct mk__http_settings settings = {.head.head_bytes_max = 1000};
 static struct mk__h2_shared shared;

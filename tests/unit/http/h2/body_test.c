@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Bodies of requests on streams of HTTP/2: their lengths, back-pressure, and those that nobody wants. */
+/* Request bodies on HTTP/2 streams: their lengths, flow control, and bodies that no handler wants. */
 #include "http/h2_world.h"
 
 static void test_bodies(void **state)
@@ -45,7 +45,7 @@ static void read_later(struct mk_request *req, struct mk_test_world *world)
     remember(req, world);
 }
 
-/* It has come, wholly, before anybody reads it. */
+/* All of it has arrived before it is read. */
 static void test_a_body_that_is_read_later(void **state)
 {
     (void)state;
@@ -126,7 +126,7 @@ static void test_expectations(void **state)
     h2_expect(&t, "1:100");
     h2_data(&t, 1, END_STREAM, MK_STR("x"));
     h2_expect(&t, HELLO_OF(1));
-    w.handler = NULL; /* nobody wants it */
+    w.handler = NULL; /* no handler wants it */
     h2_head(&t, 3, END_HEADERS, HEAD("POST", "/") "|expect 100-continue");
     h2_expect(&t, HELLO_OF(3));
     w.handler = read_all; /* it comes anyway */
@@ -228,7 +228,7 @@ static void test_many_small_pieces(void **state)
     h2_close(&t);
 }
 
-/* ── bodies that nobody wants ── */
+/* ── bodies that no handler wants ── */
 
 static void test_an_early_answer(void **state)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Whose connection ends first when there is no room: that of the client that lets most of its streams wait. */
+/* The connection that is closed first at a limit: that of the client on which most streams wait. */
 #include "http/h2_world.h"
 
 #include "http/conn.h"
@@ -62,7 +62,7 @@ static void test_bodies(void **state)
     h2_close(&t);
 }
 
-/* Who has nothing under way is missed less. */
+/* Connections without streams are closed first. */
 static void test_idle_ones_first(void **state)
 {
     (void)state;

@@ -222,7 +222,7 @@ static int close_log(void **state)
             fail_msg("told \"%s\", not \"%s\"", line_, pattern); \
     } while (0)
 
-/* Somebody comes, pings once too often, and is sent away. */
+/* A client connects, sends one PING too many, and is disconnected. */
 static void ping_too_often(void)
 {
     struct mk_test_h2 t = come();
@@ -240,7 +240,7 @@ static void test_the_first_is_told(void **state)
     ping_too_often();
     expect_told("warn  192.0.2.7: HTTP/2 connection closed: more than 5 PING frames within 10 s (MaxPings of "
                 "\\[HTTP2\\]: raise it if this is an honest client)\n");
-    send_head(&t, 1, 10); /* other deeds do not wait for it */
+    send_head(&t, 1, 10); /* other counters are independent of it */
     mk_test_settle(&w);
     expect_told(
         "warn  192.0.2.7: * more than 8 CONTINUATION frames of one head (MaxContinuations of \\[HTTP2\\]: *)\n");
@@ -371,7 +371,7 @@ static void test_more_streams_than_there_may_be(void **state)
                 "MaxConcurrentStreams\n");
 }
 
-static void test_hoarders(void **state)
+static void test_stalled_streams(void **state)
 {
     (void)state;
     struct mk_test_h2 t = begin();
@@ -386,7 +386,7 @@ static void test_hoarders(void **state)
     expect_told("*1 for stalled requests while there is no room for new connections\n");
 }
 
-/* Nobody was ended: there is nothing to say. */
+/* No connection was closed: nothing is logged. */
 static void test_no_totals(void **state)
 {
     (void)state;
@@ -415,7 +415,7 @@ int main(void)
         told(test_answers_that_nobody_takes),
         told(test_streams_that_nobody_reads),
         told(test_more_streams_than_there_may_be),
-        told(test_hoarders),
+        told(test_stalled_streams),
         told(test_no_totals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

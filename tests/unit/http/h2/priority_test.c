@@ -130,7 +130,7 @@ static void test_they_come_and_go(void **state)
     assert_string_equal(next(1), "-");
 }
 
-/* PRIORITY_UPDATE: whoever is ready moves, whoever is not stays away. */
+/* PRIORITY_UPDATE: a ready stream moves in the queue, another is not added to it. */
 static void test_updates(void **state)
 {
     (void)state;

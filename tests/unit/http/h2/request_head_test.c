@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Heads of HTTP/2 as those of HTTP/1.1: the bytes, what the parser makes of them, and too little room everywhere. */
+/* HTTP/2 heads converted to HTTP/1.1: the bytes, the result of the parser, and all buffer sizes that are too small. */
 #include "testing.h"
 
 #include "http/h2/request_head.h"
@@ -110,7 +110,7 @@ static void test_heads(void **state)
     }
 }
 
-/* Every head in every room: whole or not at all, and never a byte behind its end. */
+/* Every head in buffers of every size: whole or not at all, and no byte is written behind the end. */
 static void test_too_large(void **state)
 {
     char room[1024];
@@ -123,7 +123,7 @@ static void test_too_large(void **state)
             char *p = mk_test_guarded(room, size);
             struct mk_str head = build(&h, &cases[i], p, size);
             assert_int_equal(h.too_large, !head.p);
-            assert_true(!fitted || head.p); /* more room does no harm */
+            assert_true(!fitted || head.p); /* it also fits a larger buffer */
             fitted = head.p;
             if (head.p)
                 assert_true(mk_str_eq(head, whole));
@@ -133,7 +133,7 @@ static void test_too_large(void **state)
     }
 }
 
-/* It counts what came, even where it does not find room. */
+/* It counts the bytes of the head, even if they do not fit. */
 static void test_counts(void **state)
 {
     char room[64];

@@ -237,7 +237,7 @@ static void say_close(struct mk_request *req, struct mk_test_world *world)
     hello(req, world);
 }
 
-/* The connection is not its own: others may be under way. It gets a farewell that takes its time. */
+/* The connection is not its own: others may be under way. It is shut down gracefully. */
 static void test_a_response_that_closes(void **state)
 {
     (void)state;

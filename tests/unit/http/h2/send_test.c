@@ -6,7 +6,7 @@
 
 /* ── slow clients ── */
 
-/* So much room at a time: everything arrives, and no more memory is taken than an output is long. */
+/* The client reads so many bytes at a time: everything arrives, and no more memory is taken than an output is long. */
 static void test_slow_clients(void **state)
 {
     static const struct {
@@ -97,7 +97,7 @@ static void test_a_window_that_stays_closed(void **state)
     h2_close(&t);
 }
 
-/* Nobody fills our memory by asking and not listening. */
+/* A client that sends requests but reads nothing cannot use up the memory. */
 static void test_questions_without_listening(void **state)
 {
     (void)state;
@@ -225,7 +225,7 @@ static void test_updates(void **state)
         h2_ask(&t, id, "/200000", NULL);
     mk_test_settle(&w);
     update(&t, 5, "u=0");
-    update(&t, 99, "u=0"); /* nobody's yet */
+    update(&t, 99, "u=0"); /* the stream does not exist yet */
     mk_test_settle(&w);
     mk_test_take(t.end, SIZE_MAX);
     mk_test_settle(&w);
@@ -282,7 +282,7 @@ static void test_slices_of_input(void **state)
     mk_test_settle(&w);
     h2_data(&t, 1, 0, mk_str(much, sizeof(much)));
     for (int i = 0; i < 20; i++)
-        h2_frame(&t, 0xfa, 0, 0, mk_str(much, sizeof(much))); /* of a kind that nobody knows */
+        h2_frame(&t, 0xfa, 0, 0, mk_str(much, sizeof(much))); /* of an unknown type */
     h2_get_path(&other, 1, "/");
     w.handler = NULL;
     assert_int_equal(mk__loop_turn(&w.loop), 0);

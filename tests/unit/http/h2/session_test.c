@@ -75,7 +75,7 @@ static void test_heads_in_pieces(void **state)
     free(block.p);
 }
 
-/* Two connections amid their heads do not share a room. */
+/* Two connections that read heads do not share a buffer. */
 static void test_two_heads_at_once(void **state)
 {
     struct mk_test_bytes block = h2_encode(HEAD("GET", "/"));

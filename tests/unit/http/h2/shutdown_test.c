@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* How connections of HTTP/2 end: clients that go, time that is over, farewells of either side. */
+/* How HTTP/2 connections end: clients that close, timeouts, GOAWAY of either side. */
 #include "http/h2/h2.h"
 #include "http/h2_world.h"
 #include "http/h2/evict.h"
 
 /* ── ends ── */
 
-/* Who sends no more takes no more than what is there already. */
+/* A client that has closed its side gets what was already written. */
 static void test_the_client_ends_its_side(void **state)
 {
     (void)state;
@@ -103,7 +103,7 @@ static void test_a_head_without_an_end(void **state)
     h2_close(&t);
 }
 
-/* ── farewells ── */
+/* ── GOAWAY ── */
 
 static void wait_or_hello(struct mk_request *req, struct mk_test_world *world)
 {
@@ -376,7 +376,7 @@ static void test_idle_ones_go_when_memory_is_short(void **state)
     h2_close(&t);
 }
 
-/* Those who are silent have no turn of their own: whoever lets others in gives them one. */
+/* Idle connections have no turn of their own: accepting another one gives them one. */
 static void test_silent_ones_go_when_memory_is_short(void **state)
 {
     (void)state;
@@ -394,7 +394,7 @@ static void test_silent_ones_go_when_memory_is_short(void **state)
     w.account.bytes_max = w.account.bytes + w.account.bytes / 4;
     size_t before = w.account.bytes;
     mk__h2_evict_close_idle(&w.http, 1);
-    assert_true(w.account.bytes + 10 * 1024 < before); /* at once: others wait for the room */
+    assert_true(w.account.bytes + 10 * 1024 < before); /* at once: other connections wait */
     h2_expect(&t[0], "GOAWAY(1,0)");
     h2_expect(&t[2], "");
     w.account.bytes_max = w.account.bytes + w.account.bytes / 4;
@@ -410,7 +410,7 @@ static void test_silent_ones_go_when_memory_is_short(void **state)
     h2_close(&t[0]);
 }
 
-static void test_a_clients_farewell(void **state)
+static void test_goaway_of_the_client(void **state)
 {
     (void)state;
     struct mk_test_h2 t = bring_to(BUSY);
@@ -451,7 +451,7 @@ int main(void)
         cmocka_unit_test(test_limits_when_it_is_switched_off),
         cmocka_unit_test(test_idle_ones_go_when_memory_is_short),
         cmocka_unit_test(test_silent_ones_go_when_memory_is_short),
-        cmocka_unit_test(test_a_clients_farewell),
+        cmocka_unit_test(test_goaway_of_the_client),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

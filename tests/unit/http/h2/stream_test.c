@@ -161,7 +161,7 @@ static void test_a_client_takes_it_back(void **state)
         h2_rst(&t, 3); /* in the same turn */
         mk_test_settle(&w);
         assert_int_equal(w.done, 2);
-        assert_true(w.account.bytes < before + 32 * 1024); /* a room for heads stays */
+        assert_true(w.account.bytes < before + 32 * 1024); /* a head buffer stays */
         h2_close(&t);
     }
 }

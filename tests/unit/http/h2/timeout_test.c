@@ -37,7 +37,7 @@ static void test_the_table_is_sound(void **state)
     }
 }
 
-/* Nobody goes back to where an answer can be chosen, once it has been. */
+/* After the response was chosen, no state follows in which another could be. */
 static void test_there_is_no_way_back(void **state)
 {
     static const enum mk__h2_stream_state answered[] = {MK__H2_STREAM_DISK, MK__H2_STREAM_WRITE, MK__H2_STREAM_LINGER};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Streams that a handler takes over: who may, how bytes go both ways, and how it ends. */
+/* Streams that a handler takes over: conditions, bytes in both directions, and the end. */
 #include "http/h2_world.h"
 
 enum { ECHO_BYTES = 40000 };
@@ -286,7 +286,7 @@ static void test_a_half(void **state)
     h2_close(&t);
 }
 
-/* Likewise, and then somebody has enough. */
+/* Likewise, and then one side resets it. */
 static void test_ends_of_a_half(void **state)
 {
     static const struct {

@@ -169,7 +169,7 @@ static void test_idle_ones_make_room(void **state)
     for (int i = 0; i < 3; i++)
         mk_test_turn(&loop);
     assert_true(room_to_make < 1000);
-    assert_in_range(1000 - room_to_make + n_taken, 40, 41); /* everybody was let in */
+    assert_in_range(1000 - room_to_make + n_taken, 40, 41); /* all were accepted */
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
     for (int i = 0; i < 40; i++)
         close(clients[i]);
@@ -196,11 +196,11 @@ static void test_looks_away_when_there_are_enough(void **state)
     assert_int_equal(n_taken, 5);
     for (int i = 0; i < 10; i++) {
         mk_test_turn(&loop);
-        assert_int_equal(loop.batch_len, 0); /* the socket is readable, and nobody looks */
+        assert_int_equal(loop.batch_len, 0); /* the socket is readable, and not watched */
     }
     close_taken();
     limits.open = 0;
-    mk__acceptor_retry(&acceptor); /* nobody has to wait for the timer */
+    mk__acceptor_retry(&acceptor); /* without waiting for the timer */
     mk_test_turn(&loop);
     assert_int_equal(n_taken, 5);
     mk__acceptor_retry(&acceptor);
@@ -232,7 +232,7 @@ static void test_refuses_the_rest(void **state)
         unsigned refused = limits.refused;
         mk_test_turn(&loop);
         assert_in_range(n_taken, 1, 10);
-        assert_int_equal(limits.refused - refused, 40 - n_taken); /* each once: nobody waits, nobody is asked again */
+        assert_int_equal(limits.refused - refused, 40 - n_taken); /* each once: none waits, none is counted again */
         mk_test_turn(&loop);
         assert_int_equal(loop.batch_len, 0);
         assert_int_equal(limits.open, n_taken);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Whom the fair scheduler picks, and what a worker learns about a connection that it was given. */
+/* The worker that the fair scheduler picks, and what a worker knows about a connection that it was given. */
 #include "testing.h"
 
 #include <sys/resource.h>
@@ -22,7 +22,7 @@ static void test_the_least_loaded(void **state)
         assert_int_equal(mk__balance_pick(rows[i].loads, rows[i].n, rows[i].last), rows[i].pick);
 }
 
-/* However unequal they are at first: those that come go to whoever has fewer. */
+/* With any initial difference, new connections go to the worker with fewer. */
 static void test_loads_level_out(void **state)
 {
     uint32_t loads[4] = {90, 3, 40, 0};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Sockets that somebody else has opened: which directive gets which, and what happens to the rest. */
+/* Inherited sockets: which directive gets which, and what happens to the rest. */
 #include "folder.h"
 
 #include <errno.h>

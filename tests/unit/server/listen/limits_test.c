@@ -39,7 +39,7 @@ static void test_counts(void **state)
     assert_false(mk__limits_is_full(&limits));
     assert_true(mk__limits_add_conn(&limits));
     assert_false(mk__limits_add_conn(&limits));
-    assert_false(mk__limits_add_conn(&limits)); /* whoever is refused does not count */
+    assert_false(mk__limits_add_conn(&limits)); /* a refused connection is not counted */
     mk__limits_remove_conn(&limits);
     assert_true(mk__limits_add_conn(&limits));
     set_plan(MK__OVER_CAPACITY_DROP, 0); /* no limit; those that are there still count */
