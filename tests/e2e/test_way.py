@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The drawing of a request's way shows which plugins of the build are asked when; it comes from their own tables."""
+"""The table of hooks in the page shows the plugins of the build, as `monkey -b` prints them."""
 
 import os
 import re
@@ -11,16 +11,16 @@ from harness.server import run
 
 PAGE = build.TOP / "docs" / "internals" / "way-of-a-request.md"
 BEGIN, END = "by tests/e2e/test_way.py -->\n", "<!-- end: generated -->"
-MOMENTS = ["on_accept", "on_head", "on_request", "on_content", "on_response", "on_done", "on_close"]
+HOOKS = ["on_accept", "on_head", "on_request", "on_content", "on_response", "on_done", "on_close"]
 
 pytestmark = [
     pytest.mark.wire,
-    pytest.mark.skipif(build.PRESET == "small", reason="the small build does not tell the moments of plugins"),
+    pytest.mark.skipif(build.PRESET == "small", reason="the small build does not print the hooks of plugins"),
 ]
 
 
 def plugins():
-    """Each plugin of the build with its moments, in the order of the build."""
+    """Each plugin of the build with its hooks, in the order of the build."""
     text = run("-b").stdout
     found = dict(re.findall(r"^    (\w+) +[\d.]+  .*\n {16}(.*)$", text, re.M))
     order = re.search(r"^their order without plugins.load: (.*)$", text, re.M)[1].split()
@@ -29,10 +29,10 @@ def plugins():
 
 
 def drawing():
-    rows = ["| moment | who is asked |", "|---|---|"]
-    for moment in MOMENTS:
-        asked = [name for name, moments in plugins().items() if moment in moments]
-        rows.append(f"| `{moment}` | {', '.join(asked) or 'nobody in this build'} |")
+    rows = ["| hook | plugins |", "|---|---|"]
+    for hook in HOOKS:
+        called = [name for name, hooks in plugins().items() if hook in hooks]
+        rows.append(f"| `{hook}` | {', '.join(called) or 'none in this build'} |")
     return "\n".join(rows) + "\n"
 
 
@@ -45,7 +45,7 @@ def test_the_page_shows_the_build():
         assert rest.partition(END)[0] == drawing(), "not current: MONKEY_UPDATE_DOCS=1 pytest tests/e2e/test_way.py"
 
 
-def test_known_moments():
+def test_known_hooks():
     found = plugins()
     assert found["liana"] == ["transport"]
     assert found["static"] == ["on_content", "on_response", "on_done"]
