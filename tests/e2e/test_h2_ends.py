@@ -136,7 +136,7 @@ def last_of_goaways(frames):
 
 @pytest.mark.parametrize("over", ["clear", pytest.param("tls", marks=needs_tls)])
 def test_stop_does_not_wait_for_the_silent(serve, site_root, tmp_path, over):
-    """They have asked for nothing and do not answer our PING: they have a moment, not the rest of their time."""
+    """Connections without a request that do not answer the PING have the grace period, not their whole timeout."""
     settings = {**PATIENT, "ShutdownTimeout": "60s", "DeferAccept": 0}
     server = serve(settings) if over == "clear" else serve_secure(serve, tmp_path, site_root, settings)
     context = None if over == "clear" else server.ca.context()

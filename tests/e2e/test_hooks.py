@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The moments of a plugin's hooks, in their order, in pairs, and what becomes of those that fail."""
+"""The hooks of a plugin: their order, their pairs, and what happens if they fail."""
 
 import re
 import signal

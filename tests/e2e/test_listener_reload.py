@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A reload that changes what a listener speaks: every connection is treated by the generation of the worker that got
-it, also while only some of the workers have adopted the new one."""
+it, also while only some of the workers have switched to the new one."""
 
 import signal
 import socket

@@ -281,7 +281,7 @@ def test_pid_file_that_is_something_else(tmp_path, site_root):
 
 
 def test_two_servers_started_together(tmp_path, site_root):
-    """One of them gets the port, whatever the moment."""
+    """Exactly one of them gets the port."""
     port = free_port()
     folder = write_config(tmp_path / "conf", site_root, {"Listen": f"127.0.0.1:{port}"})
     for _ in range(10):

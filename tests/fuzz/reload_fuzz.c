@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Reloads amid everything that two connections can be doing, one over HTTP/1 and one over HTTP/2. The input is a
- * script: each operation sends bytes, changes a limit and adopts the new settings, lets time pass, makes room for
- * responses, drains. Old settings are freed as soon as no exchange holds them, as the server does, so that a connection
- * that kept a pointer to them is found. Each hook calls every accessor. Whatever comes, both connections end when their
- * limits have passed, every exchange ends once, and nothing is left in the account.
+ * script: each operation sends bytes, changes a limit and applies the new settings, lets time pass, lets the client
+ * read responses, drains. Old settings are freed as soon as no exchange holds them, as the server does, so that a
+ * connection that kept a pointer to them is found. Each hook calls every accessor. Whatever comes, both connections end
+ * when their limits have passed, every exchange ends once, and nothing is left in the account.
  *
  *     first byte  the handler of the first request; those of the next ones follow in turn
  *     00..bf      a byte to send by the current connection, at once with those before and behind it
- *     c0..cf v    set the limit of this number to value v, adopt
+ *     c0..cf v    set the limit of this number to value v, apply
  *     d0..fe      the operation in the table below
  *     ff b        send byte b, whatever it is
  */

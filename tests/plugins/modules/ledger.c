@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * ledger: writes each of its hooks' moments into the log, and fails where its configuration says so.
+ * ledger: logs each call of its hooks, and fails where its configuration says so.
  */
 #include <monkey/plugin.h>
 
@@ -32,7 +32,7 @@ static const struct settings *settings_of(const struct mk_generation *g)
     return mk_generation_conf(g, sections);
 }
 
-/* Notes a moment; -EIO if it shall fail. */
+/* Logs a call. Returns 0, or -EIO if the configuration says so. */
 static int note(const struct mk_generation *g, const char *moment)
 {
     const struct settings *s = settings_of(g);

@@ -63,7 +63,7 @@ static void test_finds_its_exchange(void **state)
     close_tickets();
 }
 
-/* The slot is taken again by the next exchange, which has nothing to do with the old ticket. */
+/* The slot is taken again by the next exchange, which the old reference does not refer to. */
 static void test_an_exchange_that_is_over(void **state)
 {
     struct mk_request_call one;

@@ -165,7 +165,7 @@ static void test_drain(void **state)
     }
 }
 
-/* The clients answer no PING of ours: whatever else they say, they have a moment. */
+/* The clients do not acknowledge the PING: with any other frames they have the grace period. */
 static void test_a_drain_waits_a_moment(void **state)
 {
     (void)state;
