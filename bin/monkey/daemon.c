@@ -18,10 +18,8 @@
 #include <unistd.h>
 
 static int ready_fd = -1;
-#ifndef MK_LEAN
 static int pid_fd = -1; /* of the pid file, as long as it is ours */
 static bool pid_taken;  /* from the process before, whom it still names */
-#endif
 
 void daemon_raise_descriptors(void)
 {
@@ -94,19 +92,10 @@ int daemon_write_pid(const char *path)
         close(fd);
         return err;
     }
-#ifndef MK_LEAN
     pid_fd = fd;
-#endif
     return 0; /* open, and so locked, until we end */
 }
 
-#ifdef MK_LEAN
-void daemon_remove_pid(const char *path)
-{
-    if (path)
-        unlink(path);
-}
-#else
 static bool is_same_file(int fd, const char *path)
 {
     struct stat a, b;
@@ -146,7 +135,6 @@ void daemon_release_pid(void)
         close(pid_fd);
     pid_fd = -1;
 }
-#endif
 
 int daemon_open_log(const char *path, bool *ret_made)
 {

@@ -18,17 +18,11 @@ enum { TEXT_BYTES_MAX = 1024 * 1024 };
 
 static int log_fd = -1;
 static const char *default_path; /* where the log goes that has no file: NULL for stderr */
-#ifndef MK_LEAN
-static bool created_by_us; /* by us */
-#endif
+static bool created_by_us;
 
 static int get_stderr(void)
 {
-#ifdef MK_LEAN
-    return STDERR_FILENO;
-#else
-    return launcher_get_stderr();
-#endif
+    return MK_HAS_SUPERVISOR ? launcher_get_stderr() : STDERR_FILENO;
 }
 
 static int open_log(const struct mk_server_info *info)
@@ -45,10 +39,9 @@ static int open_log(const struct mk_server_info *info)
         close(fd);
     }
     mk_log_to(log_fd, info->log_level);
-#ifndef MK_LEAN
     created_by_us = fresh;
-    launcher_send_log(log_fd);
-#endif
+    if (MK_HAS_SUPERVISOR)
+        launcher_send_log(log_fd);
     return 0;
 }
 
@@ -79,7 +72,6 @@ void errorlog_write_problems(const struct mk_server *server, enum mk_log_level l
     mk_buf_release(&text);
 }
 
-#ifndef MK_LEAN
 int errorlog_fd(void)
 {
     return log_fd;
@@ -90,4 +82,3 @@ void errorlog_chown(uint32_t uid, uint32_t gid)
     if (created_by_us && fchown(log_fd, uid, gid) < 0)
         mk_log_warn("the error log stays root's (%s): it cannot be opened again later", strerror(errno));
 }
-#endif

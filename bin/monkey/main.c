@@ -83,22 +83,20 @@ int load_config(struct mk_server *server, const struct options *o, char *listen_
         mk_server_set(server, "SERVER", "Listen", listen, o->listen ? "option --listen" : "option --port");
     if (o->workers)
         mk_server_set(server, "SERVER", "Workers", o->workers, "option --workers");
-#ifndef MK_LEAN
-    if (o->https) {
+    if (MK_HAS_TLS && o->https) {
         mk_server_set(server, "SERVER", "TransportLayer", "tls", "option --https");
         mk_server_set(server, "TLS", "SelfSigned", "On", "option --https");
     }
-#endif
     int err = mk_server_load(server);
     if (err == -ENOMEM)
         fprintf(stderr, "monkey: out of memory while reading the configuration\n");
     return err;
 }
 
-#ifdef MK_LEAN
 static int test_config(struct mk_server *server, const struct options *o, int loaded)
 {
-    (void)o;
+    if (!MK_SMALL)
+        return report_test(server, o, loaded);
     int err = loaded == -ENOMEM ? loaded : mk_server_check(server);
     print_problems(server, 0);
     if (err < 0 || loaded < 0)
@@ -106,14 +104,7 @@ static int test_config(struct mk_server *server, const struct options *o, int lo
     fprintf(stderr, "monkey: the configuration is fine\n");
     return EXIT_OK;
 }
-#else
-static int test_config(struct mk_server *server, const struct options *o, int loaded)
-{
-    return report_test(server, o, loaded);
-}
-#endif
 
-#ifndef MK_LEAN
 static bool wants_supervisor(const struct mk_server *server)
 {
     struct mk_server_process process;
@@ -128,7 +119,6 @@ static int become_supervisor(void)
     fprintf(stderr, "monkey: cannot start the supervisor: %s\n", strerror(-err));
     return EXIT_RUN;
 }
-#endif
 
 static int run_action(const struct options *o)
 {
@@ -145,10 +135,8 @@ static int run_action(const struct options *o)
         code = print_problems(server, err == -EINVAL ? EXIT_CONFIG : EXIT_RUN);
     else if (code == EXIT_OK && o->action == ACTION_SHOW)
         code = print_config(server);
-#ifndef MK_LEAN
-    else if (code == EXIT_OK && wants_supervisor(server))
+    else if (MK_HAS_SUPERVISOR && code == EXIT_OK && wants_supervisor(server))
         code = become_supervisor();
-#endif
     else if (code == EXIT_OK)
         code = serve(server, o);
     mk_server_free(server);
@@ -185,14 +173,14 @@ int main(int argc, char **argv)
     case ACTION_REFERENCE:
         return print_info(o.action);
     default:
-#ifndef MK_LEAN
-        launcher_init();
-        exec_init(&o, find_config(&o));
-        if (o.daemon)
-            exec_use_absolute_paths(&o);
-        if (o.action == ACTION_SERVE && o.supervise && !launcher_is_supervisor())
-            return supervisor_run(&o);
-#endif
+        if (MK_HAS_SUPERVISOR) {
+            launcher_init();
+            exec_init(&o, find_config(&o));
+            if (o.daemon)
+                exec_use_absolute_paths(&o);
+            if (o.action == ACTION_SERVE && o.supervise && !launcher_is_supervisor())
+                return supervisor_run(&o);
+        }
         return run_action(&o);
     }
 }

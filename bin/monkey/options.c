@@ -15,38 +15,40 @@
 /* Options without a letter have a number that is none. */
 enum { LONGOPT_SHOW = 1, LONGOPT_REFERENCE, LONGOPT_SUPERVISE, LONGOPT_HTTPS, LONGOPT_JSON };
 
+/* Options that builds for small devices lack. */
+#if MK_SMALL
+#define LARGE_ROW(...)
+#else
+#define LARGE_ROW(...) {__VA_ARGS__},
+#endif
+
+#define FIELD(member) -1, offsetof(struct options, member)
+
+/* clang-format off */
 static const struct option_row {
     char letter;
     const char *name, *argument, *help;
     int action;    /* enum action, or -1 */
     size_t offset; /* in struct options, of the argument or of the flag */
 } rows[] = {
-    {'c', "config", "DIR", "read the configuration from DIR", -1, offsetof(struct options, dir)},
-    {'o', "one-shot", "DIR", "serve DIR at once; no configuration is needed", -1, offsetof(struct options, root)},
-    {'p', "port", "PORT", "listen on PORT", -1, offsetof(struct options, port)},
-    {'l', "listen", "ADDR", "listen on ADDR: address, address:port or unix:/path", -1,
-     offsetof(struct options, listen)},
-    {'w', "workers", "N", "start N workers; 0 is one for each processor", -1, offsetof(struct options, workers)},
-#ifndef MK_LEAN
-    {LONGOPT_HTTPS, "https", NULL, "with -o: HTTPS, with a certificate made for it", -1,
-     offsetof(struct options, https)},
-#endif
-    {'D', "daemon", NULL, "go to the background once it serves", -1, offsetof(struct options, daemon)},
-#ifndef MK_LEAN
-    {LONGOPT_SUPERVISE, "supervise", NULL, "stay above the server, and start it again if it crashes", -1,
-     offsetof(struct options, supervise)},
-#endif
+    {'c', "config", "DIR", "read the configuration from DIR", FIELD(dir)},
+    {'o', "one-shot", "DIR", "serve DIR at once; no configuration is needed", FIELD(root)},
+    {'p', "port", "PORT", "listen on PORT", FIELD(port)},
+    {'l', "listen", "ADDR", "listen on ADDR: address, address:port or unix:/path", FIELD(listen)},
+    {'w', "workers", "N", "start N workers; 0 is one for each processor", FIELD(workers)},
+    LARGE_ROW(LONGOPT_HTTPS, "https", NULL, "with -o: HTTPS, with a certificate made for it", FIELD(https))
+    {'D', "daemon", NULL, "go to the background once it serves", FIELD(daemon)},
+    LARGE_ROW(LONGOPT_SUPERVISE, "supervise", NULL, "stay above the server, and start it again if it crashes",
+              FIELD(supervise))
     {'t', "test", NULL, "check the configuration, listeners included, and stop", ACTION_TEST, 0},
-#ifndef MK_LEAN
-    {LONGOPT_JSON, "json", NULL, "with -t: tell what is wrong as JSON, on standard output", -1,
-     offsetof(struct options, json)},
-#endif
+    LARGE_ROW(LONGOPT_JSON, "json", NULL, "with -t: tell what is wrong as JSON, on standard output", FIELD(json))
     {LONGOPT_SHOW, "show-config", NULL, "print the values in use, and where each comes from", ACTION_SHOW, 0},
     {LONGOPT_REFERENCE, "reference", NULL, "print the manual of all directives", ACTION_REFERENCE, 0},
     {'v', "version", NULL, "print the version", ACTION_VERSION, 0},
     {'b', "build", NULL, "print how this program was built", ACTION_BUILD, 0},
     {'h', "help", NULL, "print this", ACTION_HELP, 0},
 };
+/* clang-format on */
 
 enum { WORKERS_MAX = 1024 }; /* as the directive */
 enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
@@ -186,12 +188,10 @@ static int check_options(const struct options *o, int argc, char **argv)
         fprintf(stderr, "monkey: what is \"%s\" for? A directory to serve goes behind --one-shot\n", argv[optind]);
         return EXIT_OPTIONS;
     }
-#ifndef MK_LEAN
-    if (o->https && !o->root) {
+    if (MK_HAS_TLS && o->https && !o->root) {
         fprintf(stderr, "monkey: --https goes with --one-shot; a configuration has Listen 443 tls\n");
         return EXIT_OPTIONS;
     }
-#endif
     if (o->json && o->action != ACTION_TEST) {
         fprintf(stderr, "monkey: --json goes with --test\n");
         return EXIT_OPTIONS;

@@ -21,11 +21,7 @@
 
 static int write_pid(const char *path)
 {
-#ifdef MK_LEAN
-    int err = path ? daemon_write_pid(path) : 0;
-#else
-    int err = launcher_claim_pid_file(path);
-#endif
+    int err = !path ? 0 : MK_HAS_SUPERVISOR ? launcher_claim_pid_file(path) : daemon_write_pid(path);
     if (err == -EWOULDBLOCK)
         fprintf(stderr, "monkey: another server is running: it holds %s\n", path);
     else if (err < 0)
@@ -33,19 +29,6 @@ static int write_pid(const char *path)
     return err < 0 ? EXIT_RUN : EXIT_OK;
 }
 
-#ifdef MK_LEAN
-static int open_listeners(struct mk_server *server, const struct options *o)
-{
-    (void)server;
-    (void)o;
-    return EXIT_OK;
-}
-
-static bool must_fork(const struct options *o)
-{
-    return o->daemon;
-}
-#else
 /* Everything that a user without rights could not open, and then we are that user. */
 static int open_listeners(struct mk_server *server, const struct options *o)
 {
@@ -66,9 +49,8 @@ static int open_listeners(struct mk_server *server, const struct options *o)
 
 static bool must_fork(const struct options *o)
 {
-    return o->daemon && !launcher_exists();
+    return o->daemon && !(MK_HAS_SUPERVISOR && launcher_exists());
 }
-#endif
 
 static int start_server(struct mk_server *server, const struct mk_server_info *info, const struct options *o)
 {
@@ -88,7 +70,8 @@ static int start_server(struct mk_server *server, const struct mk_server_info *i
     int code = write_pid(info->pid_file);
     if (code != EXIT_OK)
         return code;
-    code = open_listeners(server, o);
+    if (!MK_SMALL)
+        code = open_listeners(server, o);
     if (code == EXIT_OK && mk_server_start(server) < 0)
         code = print_problems(server, EXIT_RUN);
     if (code != EXIT_OK)
@@ -107,19 +90,15 @@ int serve(struct mk_server *server, const struct options *o)
     }
     signals_block();
     daemon_raise_descriptors();
-#ifndef MK_LEAN
-    if (privileges_set_no_new_privs() < 0)
+    if (!MK_SMALL && privileges_set_no_new_privs() < 0)
         return EXIT_RUN;
-#endif
     int code = start_server(server, &info, o);
     if (code == EXIT_OK)
         mk_log_info("monkey %s serves with %u workers", mk_version(), info.workers);
-#ifndef MK_LEAN
-    if (code == EXIT_OK) {
+    if (!MK_SMALL && code == EXIT_OK) {
         errorlog_write_problems(server, MK_LOG_WARN);
         launcher_notify_ready(server, info.workers);
     }
-#endif
     daemon_ready(code, o->daemon);
     if (code != EXIT_OK)
         return code;

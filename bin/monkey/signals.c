@@ -44,7 +44,6 @@ void signals_block(void)
 
 /* ── those that do not mean the end: true if it is the end all the same ── */
 
-#ifndef MK_LEAN
 /* What the process became at its start, and no reload changes. */
 struct start_identity {
     uint32_t uid, gid;
@@ -78,30 +77,30 @@ static void warn_restart_needed(const struct mk_server *server)
         if (rows[i].changed)
             mk_log_warn("%s is another one now: that has to wait for the next start", rows[i].key);
 }
-#endif
+
+static void notify_ready(struct mk_server *server)
+{
+    struct mk_server_info info;
+    mk_server_info(server, &info);
+    launcher_notify_ready(server, info.workers);
+}
 
 static bool reload_config(struct mk_server *server)
 {
-#ifndef MK_LEAN
-    struct mk_server_info info;
-    launcher_notify_reloading();
-#endif
+    if (MK_HAS_SUPERVISOR)
+        launcher_notify_reloading();
     int err = mk_server_reload(server);
     if (err == 0)
         errorlog_reopen(server);
     errorlog_write_problems(server, err == 0 ? MK_LOG_WARN : MK_LOG_ERROR);
-#ifndef MK_LEAN
-    if (err == 0)
+    if (!MK_SMALL && err == 0)
         warn_restart_needed(server);
-#endif
     if (err == 0)
         mk_log_info("the new configuration is in use");
     else
         mk_log_error("the new configuration cannot be used (%s), the old one stays", strerror(-err));
-#ifndef MK_LEAN
-    mk_server_info(server, &info);
-    launcher_notify_ready(server, info.workers);
-#endif
+    if (MK_HAS_SUPERVISOR)
+        notify_ready(server);
     return false;
 }
 
@@ -114,13 +113,10 @@ static bool reopen_logs(struct mk_server *server)
 
 static bool upgrade_program(struct mk_server *server)
 {
-#ifdef MK_LEAN
-    (void)server;
+    if (MK_HAS_SUPERVISOR)
+        return upgrade_run(server);
     mk_log_info("signal %d has no meaning here", SIGUSR2);
     return false;
-#else
-    return upgrade_run(server);
-#endif
 }
 
 static const struct {
@@ -159,14 +155,12 @@ struct stop_context {
 static void *watch_signals(void *ctx)
 {
     const struct stop_context *stop = ctx;
-#ifndef MK_LEAN
-    if (stop->upgraded) {
+    if (MK_HAS_SUPERVISOR && stop->upgraded) {
         wait_for_end(NULL);
         pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
         mk_server_drain_now(stop->server);
         pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
     }
-#endif
     wait_for_end(NULL);
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL); /* it holds a lock */
     mk_server_stop_now(stop->server);
@@ -184,15 +178,12 @@ static void log_stop(int number, bool upgraded)
 void signals_serve(struct mk_server *server)
 {
     pthread_t thread;
-#ifndef MK_LEAN
-    get_identity(server, &at_start);
-#endif
+    if (!MK_SMALL)
+        get_identity(server, &at_start);
     int number = wait_for_end(server);
     struct stop_context stop = {server, number == SIGUSR2};
-#ifndef MK_LEAN
-    if (!stop.upgraded)
+    if (MK_HAS_SUPERVISOR && !stop.upgraded)
         launcher_notify_stopping();
-#endif
     log_stop(number, stop.upgraded);
     bool watched = pthread_create(&thread, NULL, watch_signals, &stop) == 0;
     mk_server_stop(server);
