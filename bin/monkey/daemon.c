@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The daemon's surroundings (daemon.h). Files are opened so that a link planted at their place leads
- * nowhere.
+ * Background process, pid file and log file (daemon.h). Symbolic links are not followed when these files are opened.
  */
 #include "daemon.h"
 
@@ -18,8 +17,8 @@
 #include <unistd.h>
 
 static int ready_fd = -1;
-static int pid_fd = -1; /* of the pid file, as long as it is ours */
-static bool pid_taken;  /* from the process before, whom it still names */
+static int pid_fd = -1; /* of the locked pid file; -1: this process does not own it */
+static bool pid_taken;  /* received from the previous process, whose pid it still holds */
 
 void daemon_raise_descriptors(void)
 {
@@ -30,7 +29,7 @@ void daemon_raise_descriptors(void)
     setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-/* The parent: leaves with what the child says, or with 3 when it dies without a word. */
+/* In the parent: exits with the code that the child sends, or with 3 if the child dies without sending one. */
 static void wait_for_child(int fd)
 {
     unsigned char code = 3;
@@ -66,7 +65,7 @@ static void detach_terminal(void)
         close(null);
     }
     if (chdir("/") < 0)
-        return; /* then some directory stays in use */
+        return; /* not fatal: the working directory stays in use */
 }
 
 void daemon_ready(int code, bool background)
@@ -77,7 +76,7 @@ void daemon_ready(int code, bool background)
     if (ready_fd < 0)
         return;
     if (write(ready_fd, &byte, 1) != 1)
-        code = 3; /* the parent is gone; nobody else wants to know */
+        code = 3; /* the parent has ended: no process waits for the code */
     close(ready_fd);
     ready_fd = -1;
 }
@@ -93,7 +92,7 @@ int daemon_write_pid(const char *path)
         return err;
     }
     pid_fd = fd;
-    return 0; /* open, and so locked, until we end */
+    return 0; /* stays open, and so locked, until this process ends */
 }
 
 static bool is_same_file(int fd, const char *path)
@@ -104,10 +103,10 @@ static bool is_same_file(int fd, const char *path)
 
 void daemon_remove_pid(const char *path)
 {
-    if (pid_taken || pid_fd < 0 || !path) /* it may name the process before, which goes on */
+    if (pid_taken || pid_fd < 0 || !path) /* it may hold the pid of the previous process, which still runs */
         return;
     if (is_same_file(pid_fd, path) && unlink(path) < 0 && ftruncate(pid_fd, 0) < 0)
-        return; /* a number that nobody has locked names nobody */
+        return; /* a pid file without a lock is ignored */
 }
 
 int daemon_pid_fd(const char *path)
@@ -125,7 +124,7 @@ void daemon_confirm_pid(void)
 {
     if (pid_taken &&
         (ftruncate(pid_fd, 0) < 0 || lseek(pid_fd, 0, SEEK_SET) < 0 || dprintf(pid_fd, "%d\n", getpid()) < 0))
-        return; /* the disk is full: the file is empty, and locked all the same */
+        return; /* the disk is full: the file is empty, but still locked */
     pid_taken = false;
 }
 
@@ -138,6 +137,6 @@ void daemon_release_pid(void)
 
 int daemon_open_log(const char *path, bool *ret_made)
 {
-    /* not blocking: a FIFO without a reader is an error and no reason to wait */
+    /* O_NONBLOCK: opening a FIFO without a reader fails instead of blocking */
     return mk_file_open_output(path, O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK, 0640, ret_made);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The error log's descriptor (errorlog.h). Whatever the log is, it has one from the start to the end: another file
- * takes its place in one step, while the workers go on writing to it.
+ * The error log's descriptor (errorlog.h). Its number never changes: dup3() replaces the file behind it while the
+ * workers write.
  */
 #include "errorlog.h"
 
@@ -17,8 +17,8 @@
 enum { TEXT_BYTES_MAX = 1024 * 1024 };
 
 static int log_fd = -1;
-static const char *default_path; /* where the log goes that has no file: NULL for stderr */
-static bool created_by_us;
+static const char *default_path; /* used without ErrorLog; NULL: stderr */
+static bool created_by_us;       /* the file did not exist before */
 
 static int get_stderr(void)
 {
@@ -57,7 +57,7 @@ void errorlog_reopen(struct mk_server *server)
     mk_server_info(server, &info);
     int err = open_log(&info);
     if (err < 0)
-        mk_log_error("cannot open the error log %s: %s; the old one goes on", info.error_log, mk_file_error(err));
+        mk_log_error("cannot open the error log %s: %s; the old one stays in use", info.error_log, mk_file_error(err));
 }
 
 void errorlog_write_problems(const struct mk_server *server, enum mk_log_level level)
@@ -80,5 +80,5 @@ int errorlog_fd(void)
 void errorlog_chown(uint32_t uid, uint32_t gid)
 {
     if (created_by_us && fchown(log_fd, uid, gid) < 0)
-        mk_log_warn("the error log stays root's (%s): it cannot be opened again later", strerror(errno));
+        mk_log_warn("cannot change the owner of the error log (%s): it cannot be reopened later", strerror(errno));
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The program again (exec.h). All is prepared before the fork: between it and the exec only calls that are safe in a
- * process of several threads.
+ * Starts this program again (exec.h). Everything is prepared before the fork: between fork and exec only calls that are
+ * async-signal-safe are allowed, since the process has several threads.
  */
 #include "exec.h"
 
@@ -101,9 +101,9 @@ int exec_supervisor(void)
 struct exec_plan {
     const char *argv[ARGUMENTS_MAX];
     char **environment;
-    int *fds, *copies; /* those that the server gets, and their numbers on the way */
+    int *fds, *copies; /* the descriptors to pass on, and temporary duplicates above the target numbers */
     unsigned n;
-    int output; /* its stderr, or -1 for ours */
+    int output; /* stderr of the server while it starts; -1: inherit ours */
     char pid[32], count[32], role[64], error[64];
     struct mk_buf names;
 };
@@ -140,7 +140,7 @@ static int make_environment(struct exec_plan *p, const struct ipc_sockets *socke
         snprintf(p->error, sizeof(p->error), "%s=%u", EXEC_ENV_STDERR, FIRST_FD + sockets->n + 1);
         p->environment[n++] = p->error;
     }
-    if (strcmp(role, EXEC_ENV_PREDECESSOR) == 0) /* a supervisor speaks for its servers */
+    if (strcmp(role, EXEC_ENV_PREDECESSOR) == 0) /* a supervisor notifies for its servers */
         p->environment[n++] = sd_notify_variable();
     p->environment[n] = NULL;
     return 0;
@@ -158,7 +158,7 @@ static int make_plan(struct exec_plan *p, const struct ipc_sockets *sockets, con
         p->fds[i] = sockets->items[i].fd;
     p->fds[sockets->n] = ipc_fd;
     if (output >= 0)
-        p->fds[sockets->n + 1] = STDERR_FILENO; /* for the time when it serves */
+        p->fds[sockets->n + 1] = STDERR_FILENO; /* restored when the server is ready */
     make_arguments(p->argv, false);
     return make_environment(p, sockets, role);
 }
@@ -172,7 +172,8 @@ static void free_plan(struct exec_plan *p)
 
 /* ── the child ── */
 
-static void print_pid(char *out)
+/* snprintf() is not async-signal-safe. */
+static void format_pid(char *out)
 {
     char digits[16];
     int n = 0;
@@ -192,21 +193,21 @@ static void become_server(struct exec_plan *p)
         good &= p->copies[i] >= 0;
     }
     if (good && p->output >= 0)
-        good = dup2(p->output, STDERR_FILENO) >= 0; /* before another descriptor takes its number */
+        good = dup2(p->output, STDERR_FILENO) >= 0; /* before the loop below overwrites its number */
     for (unsigned i = 0; good && i < p->n; i++)
         good = dup2(p->copies[i], FIRST_FD + (int)i) >= 0;
-    print_pid(p->pid + sizeof("LISTEN_PID=") - 1);
-    signal(SIGPIPE, SIG_DFL); /* the only one that this program ignores */
+    format_pid(p->pid + sizeof("LISTEN_PID=") - 1);
+    signal(SIGPIPE, SIG_DFL); /* the only signal that this program ignores */
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    setpgid(0, 0); /* Ctrl-C is for whoever is above */
+    setpgid(0, 0); /* Ctrl-C goes to the parent only */
     if (good)
         execve(program, (char **)(uintptr_t)p->argv, p->environment);
     dprintf(STDERR_FILENO, "cannot run %s: %s\n", program, strerror(errno)); /* the parent logs it */
     _exit(EXIT_RUN);
 }
 
-/* A pipe for the stderr of the new process, if it shall have one. */
+/* Opens the pipe for the stderr of the new process if it is `wanted`. Returns 0 or -errno. */
 static int open_output(bool wanted, int *pipe_fds)
 {
     pipe_fds[0] = pipe_fds[1] = -1;

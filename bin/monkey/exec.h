@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Starting this program anew, as what lies at its path by then, with the listening sockets that are there.
+ * Starts the program again from its path, where a newer one may be by then, and passes the listening sockets on.
  */
 #ifndef MONKEY_EXEC_H
 #define MONKEY_EXEC_H
@@ -8,29 +8,31 @@
 #include "ipc.h"
 #include "options.h"
 
-/* What a socket is called (LISTEN_FDNAMES) that a server has made, in contrast to those of a service manager. */
+/* The name in LISTEN_FDNAMES of sockets that a server opened, in contrast to those of a service manager. */
 #define EXEC_FD_NAME "monkey-own"
-/* The variables that hold the number of the channel: one if the other end stays, one if it leaves. */
+/* Environment variables with the descriptor of the ipc channel: to a supervisor, or to the process being replaced. */
 #define EXEC_ENV_SUPERVISOR "MONKEY_SUPERVISOR"
 #define EXEC_ENV_PREDECESSOR "MONKEY_PREDECESSOR"
-/* The number of the stderr for a server that serves, if it has another one while it starts. */
+/* The descriptor that becomes stderr when the server is ready, if its stderr is a pipe while it starts. */
 #define EXEC_ENV_STDERR "MONKEY_STDERR"
 
 /*
- * Remembers where the program and its configuration lie (`dir` may be NULL), as absolute paths: the working directory
- * changes. The options must stay.
+ * Keeps the absolute paths of the program and of its configuration (`dir` may be NULL), since the working directory
+ * changes later. `o` must outlive all calls.
  */
 void exec_init(const struct options *o, const char *dir);
-/* Lets the options themselves name those paths. */
+/* Replaces the paths in the options by these absolute ones. */
 void exec_use_absolute_paths(struct options *o);
 
 /*
- * Starts a server; the process, or -errno. `role` is one of the variables above, `ret_ipc_fd` our end. `ret_output`:
- * our end of a pipe (not blocking) that is its stderr until it serves; NULL, if it shall have our stderr.
+ * Starts a server with these sockets. `role` is EXEC_ENV_SUPERVISOR or EXEC_ENV_PREDECESSOR; `ret_ipc_fd` receives our
+ * end of the channel, `ret_output` our non-blocking end of a pipe that is its stderr until it is ready. With NULL it
+ * inherits our stderr.
+ * Returns the process id or -errno.
  */
 pid_t exec_start_server(const struct ipc_sockets *sockets, const char *role, int *ret_ipc_fd, int *ret_output);
 
-/* Becomes the supervisor of this configuration; returns only -errno. */
+/* Replaces this process by the supervisor of the same configuration. Returns only on failure: -errno. */
 int exec_supervisor(void);
 
 #endif

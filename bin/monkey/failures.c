@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Starts that failed (failures.h).
+ * Counts and logs failed starts of the server (failures.h).
  */
 #include "failures.h"
 
@@ -53,7 +53,7 @@ bool failures_must_refuse(void)
     return failures >= FAILURES_BEFORE_REFUSING;
 }
 
-/* A server that ran before may have changed how the socket behaves. */
+/* A previous server may have made the socket blocking or set SO_LINGER, so both are set again here. */
 static void close_pending(int listener)
 {
     int flags = fcntl(listener, F_GETFL);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Starts of a server that failed, one after the other, while there is no other server: what the log says about them and
- * what clients see.
+ * Consecutive failed starts of a server while no other server runs: how they are logged, and when clients are refused.
  */
 #ifndef MONKEY_FAILURES_H
 #define MONKEY_FAILURES_H
@@ -9,19 +8,20 @@
 #include "ipc.h"
 #include "output.h"
 
-/* Logs one, with the reason unless it is that of the one before; the next start is in `delay_ms`. */
+/* Counts and logs a failed start, with the process's output unless it equals the last one. The next start is in
+ * `delay_ms`. */
 void failures_add(const struct output *output, pid_t pid, int status, const char *what, int delay_ms);
-/* Logs one for which there was not even a process: `err` is the -errno. */
+/* The same for a start that failed before the fork: `err` is the -errno. */
 void failures_add_error(int err, int delay_ms);
-/* A server serves. */
+/* Resets the count: a server is ready. */
 void failures_clear(void);
 
 /*
- * Whether connections are closed while no server runs. At first they wait for the next start, which comes soon; after
- * several that failed, clients learn more from the end of their connections than from none.
+ * Returns whether new connections shall be closed while no server runs. At first they wait in the backlog for the next
+ * start; after several failed starts they are closed, so that clients see the outage at once.
  */
 bool failures_must_refuse(void);
-/* Closes the connections that wait. */
+/* Accepts and closes the connections that wait in the backlog. */
 void failures_close_pending(const struct ipc_sockets *sockets);
 
 #endif

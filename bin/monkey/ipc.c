@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Messages with descriptors (ipc.h). Each is one packet, so that none is ever seen in part.
+ * Messages with descriptors (ipc.h). Each is one SOCK_SEQPACKET packet, so a message is never received in part.
  */
 #include "ipc.h"
 
@@ -41,7 +41,7 @@ int ipc_send(int fd, const struct ipc_message *message)
     return n < 0 ? -errno : 0;
 }
 
-/* A lingering socket would hold up the process that closes it. */
+/* close() of a socket with SO_LINGER could block. */
 static void close_unwanted(int fd)
 {
     const struct linger none = {0};
@@ -118,7 +118,10 @@ static bool is_same_file(const struct stat *a, int fd)
     return fstat(fd, &b) == 0 && a->st_dev == b.st_dev && a->st_ino == b.st_ino;
 }
 
-/* Opened again, since the other process can make its own description block; it had the right to write already. */
+/*
+ * Opens the file again, because O_NONBLOCK belongs to the open file description, which the other process shares. It
+ * could write to the file already, so this grants no new right.
+ */
 int ipc_open_log(int fd)
 {
     char path[32];
@@ -134,7 +137,7 @@ int ipc_open_log(int fd)
         return -EINVAL;
     snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
     int own = open(path, O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    if (own < 0 && errno == ENOENT && S_ISREG(st.st_mode)) /* /proc is not mounted; a regular file never blocks */
+    if (own < 0 && errno == ENOENT && S_ISREG(st.st_mode)) /* without /proc; writes to a regular file do not block */
         return fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
     return own < 0 ? -errno : own;
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What a server and the process that started it say to each other: messages over a socket pair, some with descriptors.
+ * Messages between a server and the process that started it, over a socket pair, some with descriptors.
  *
- *     server                        supervisor, or the process before
+ *     server                        supervisor or previous process
  *       PID_FILE path          ─►
  *                              ◄─   PID_FILE errno [the locked file]
  *       ERROR_LOG [file]       ─►
- *       SOCKETS first own... [sockets] ─►     (as often as they need)
+ *       SOCKETS first own... [sockets] ─►     (as many messages as needed)
  *       READY                  ─►
  *       RELOADING ... SOCKETS, READY; STOPPING
  */
@@ -19,8 +19,8 @@
 #include <sys/types.h>
 
 enum {
-    IPC_PID_FILE = 'P', /* may we be the owner of this file? Answered with an errno: 0 and no file means that the
-                               other one is, EAGAIN that it is for us to open */
+    IPC_PID_FILE = 'P', /* asks for the pid file. The answer is an errno: 0 with the locked file, 0 without a file (the
+                               other process keeps it), or EAGAIN (the server opens it itself) */
     IPC_ERROR_LOG = 'E',
     IPC_SOCKETS = 'L',
     IPC_READY = 'R',
@@ -32,48 +32,51 @@ enum { IPC_FDS_MAX = 64, IPC_TEXT_MAX = PATH_MAX };
 
 struct ipc_message {
     unsigned char kind;
-    unsigned char text[IPC_TEXT_MAX]; /* ends with a zero that is not counted */
+    unsigned char text[IPC_TEXT_MAX]; /* NUL-terminated; `len` does not count the NUL */
     size_t len;
     int fds[IPC_FDS_MAX]; /* close-on-exec */
     unsigned n_fds;
 };
 
-/* 0 or -errno. Descriptors stay the sender's. */
+/* Sends a message; its descriptors stay open. Returns 0 or -errno. */
 int ipc_send(int fd, const struct ipc_message *message);
 /*
- * 0; -EAGAIN, when there is none and the descriptor does not block; -EPIPE at the end; -EBADMSG for a message that does
- * not fit or is empty, whose descriptors are closed; or another -errno. The other process may have more rights than it
- * should use, or fewer: its descriptors can be anything.
+ * Receives a message. The descriptors in it can be of any kind: the sender is not trusted.
+ * Returns 0, -EAGAIN (no message, and the descriptor does not block), -EPIPE (the other end is closed), -EBADMSG (empty
+ * or too large; its descriptors are closed) or another -errno.
  */
 int ipc_receive(int fd, struct ipc_message *ret);
+/* Closes the descriptors of a message that was received. */
 void ipc_close_fds(struct ipc_message *message);
 
-/* Whether it is a listening stream socket of a family that servers use. */
+/* Returns whether it is a listening stream socket of IPv4, IPv6 or AF_UNIX. */
 bool ipc_is_listener(int fd);
 /*
- * Opens the log of another process for this one, so that writing to it never waits. Returns a descriptor or -errno:
- * -EBADF if it is not open for writing, -EINVAL if it is neither a file nor our stderr.
+ * Opens the log behind another process's descriptor again, so that writes by this process never block.
+ * Returns a descriptor, -EBADF (not open for writing), -EINVAL (neither a file, FIFO or character device nor our
+ * stderr) or another -errno.
  */
 int ipc_open_log(int fd);
 
-/* Listening sockets, as one process holds them for another. */
+/* Listening sockets that one process keeps for another. */
 struct ipc_sockets {
     struct {
         int fd;
-        bool own; /* the server made it */
+        bool own; /* opened by the server, not by a service manager */
     } * items;
     unsigned n;
 };
 
-/* 0 or -ENOMEM. Does not take the descriptor in that case. */
+/* Appends a socket. Returns 0 or -ENOMEM; on failure the descriptor stays the caller's. */
 int ipc_add_socket(struct ipc_sockets *list, int fd, bool own);
-/* Forgets all; `close_all`: they are ours to close. */
+/* Empties the list; with `close_all` closes the sockets too. */
 void ipc_clear_sockets(struct ipc_sockets *list, bool close_all);
-/* Sends them all, in as many messages as it takes. */
+/* Sends all sockets, in as many messages as needed. Returns 0 or -errno. */
 int ipc_send_sockets(const struct ipc_sockets *list, int ipc_fd);
 /*
- * Takes the listening sockets of a message of that kind, up to `max` in the list, and closes all other descriptors.
- * Returns how many it has closed.
+ * Moves the listening sockets of an IPC_SOCKETS message into the list, up to `max` in total, and closes all other
+ * descriptors of the message.
+ * Returns how many descriptors it closed.
  */
 unsigned ipc_receive_sockets(struct ipc_sockets *list, struct ipc_message *message, unsigned max);
 

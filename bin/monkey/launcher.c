@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The server's side of the channel (ipc.h), and what a service manager hears when there is none (launcher.h).
+ * The server's end of the ipc channel (ipc.h); without one, notifications to the service manager (launcher.h).
  */
 #include "launcher.h"
 
@@ -23,7 +23,7 @@ enum { ANSWER_MS_MAX = 10000 };
 
 static int ipc_fd = -1;
 static bool supervised;
-static int final_stderr = -1; /* for the time when we serve */
+static int final_stderr = -1; /* becomes stderr when the server is ready */
 
 static int take_ipc_fd(const char *name)
 {
@@ -91,7 +91,7 @@ void launcher_set_pdeathsig(void)
     if (!supervised)
         return;
     prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (poll(&one, 1, 0) == 1 && (one.revents & POLLHUP)) /* it ended before that */
+    if (poll(&one, 1, 0) == 1 && (one.revents & POLLHUP)) /* it ended before prctl() */
         raise(SIGTERM);
 }
 
@@ -153,7 +153,7 @@ static void send_sockets(const struct mk_server *server)
     mk_server_each_socket(server, add_socket, &list);
     int err = ipc_send_sockets(&list, ipc_fd);
     if (err < 0)
-        mk_log_warn("the supervisor does not get the listeners: %s", strerror(-err));
+        mk_log_warn("cannot send the listeners to the supervisor: %s", strerror(-err));
     ipc_clear_sockets(&list, false);
 }
 
@@ -186,5 +186,5 @@ void launcher_notify_stopping(void)
     if (supervised)
         send_kind(IPC_STOPPING);
     else
-        sd_notify_send("STOPPING=1\nSTATUS=finishing what has begun");
+        sd_notify_send("STOPPING=1\nSTATUS=draining");
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Whoever started this process and wants to know how it goes: a supervisor, the process before this one, a service
- * manager, or nobody.
+ * The process that started this one and follows its progress: a supervisor, the process being replaced, a service
+ * manager, or none of these.
  */
 #ifndef MONKEY_LAUNCHER_H
 #define MONKEY_LAUNCHER_H
@@ -10,29 +10,34 @@
 
 #include "options.h"
 
-/* Takes its variables out of the environment. Early, before there are threads. */
+/* Reads the launcher's variables and removes them from the environment. Call before any thread exists. */
 void launcher_init(void);
-/* A supervisor stays above us: the background, the pid file and the service manager are its business. */
+/* Returns whether a supervisor started this process: it handles the background, the pid file and the service manager.
+ */
 bool launcher_is_supervisor(void);
-/* There is somebody who started us with sockets: no new session, no fork. */
+/* Returns whether a supervisor or the previous process waits for this one: it must not fork then. */
 bool launcher_exists(void);
-/* Once we are somebody else: the end of a supervisor still ends us. */
+/* Lets the supervisor's death end this process. Call again after a change of the user, which resets it. */
 void launcher_set_pdeathsig(void);
 
-/* Makes `path` name us: by the parent, from it, or by ourselves. As daemon_write_pid(). */
+/*
+ * Claims the pid file: the supervisor writes it, or the previous process passes it on, or this process opens it.
+ * Returns 0 or -errno as daemon_write_pid().
+ */
 int launcher_claim_pid_file(const char *path);
 
-/* The stderr of a server that serves; while it starts, its own stderr may lead to the process that started it. */
+/* Returns the stderr for a ready server; while it starts, stderr may be a pipe to the process that started it. */
 int launcher_get_stderr(void);
+/* Sends the error log to a supervisor, which logs there too. */
 void launcher_send_log(int fd);
 void launcher_notify_reloading(void);
-/* We serve, at these sockets; also after a reload, successful or not. */
+/* Reports that the server is ready, and its sockets; also after each reload, successful or not. */
 void launcher_notify_ready(struct mk_server *server, unsigned workers);
 void launcher_notify_stopping(void);
 
-/* Takes over the sockets of LISTEN_FDS (sd_listen_fds(3)) and its variables out of the environment. */
+/* Passes the sockets of LISTEN_FDS (sd_listen_fds(3)) to the server, and removes its variables from the environment. */
 void listen_fds_inherit(struct mk_server *server);
-/* The same for a process without a server: calls with each. */
+/* The same for a process without a server: calls `fn` for each socket. */
 void listen_fds_each(void (*fn)(int fd, bool own, void *ctx), void *ctx);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Listening sockets that were there when this process began: the protocol of sd_listen_fds(3).
+ * Listening sockets inherited at the start of the process: the protocol of sd_listen_fds(3).
  */
 #include "launcher.h"
 #include "exec.h"
@@ -44,8 +44,7 @@ static void inherit_listener(int fd, bool own, void *ctx)
     int err = mk_server_inherit(ctx, fd, own);
     if (err == 0)
         return;
-    mk_log_warn("descriptor %d was handed over, but it is no listening stream socket (%s): it is closed", fd,
-                strerror(-err));
+    mk_log_warn("inherited descriptor %d is no listening stream socket (%s): it is closed", fd, strerror(-err));
     close(fd);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The program: options, signals, exit codes. All the rest is libmonkey, used through its public headers.
+ * The program: options, signals, exit codes. Everything else is libmonkey, used through its public headers.
  */
 #include <monkey/monkey.h>
 
@@ -64,7 +64,7 @@ static int print_config(const struct mk_server *server)
 
 /* ── the configuration ── */
 
-/* Without -c: what lies here, then what was installed. */
+/* Returns the directory of the configuration: -c, else ./conf, else the installed one. NULL with -o. */
 static const char *find_config(const struct options *o)
 {
     if (o->dir || o->root)
@@ -112,7 +112,7 @@ static bool wants_supervisor(const struct mk_server *server)
     return process.supervisor && !launcher_exists();
 }
 
-/* Nothing of what was loaded stays in it. */
+/* Executes the program again, so that the supervisor keeps nothing of the loaded configuration in memory. */
 static int become_supervisor(void)
 {
     int err = exec_supervisor();
@@ -143,7 +143,7 @@ static int run_action(const struct options *o)
     return code;
 }
 
-/* Descriptors 0 to 2 are never anything else, even if whoever started us has closed them. */
+/* Opens descriptors 0 to 2 if the parent process closed them, so that no other file gets these numbers. */
 static void keep_standard_descriptors(void)
 {
     int fd;
@@ -162,7 +162,7 @@ int main(int argc, char **argv)
     int code = options_read(&o, argc, argv);
     if (code != 0)
         return code;
-    /* workers allocate next to nothing: an arena of glibc's for each would only cost pages */
+    /* workers allocate very little: a malloc arena for each thread would only cost memory */
     mallopt(M_ARENA_MAX, 1);
     switch (o.action) {
     case ACTION_HELP:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Options as a table: parsing, the help text and the complaints come from the same rows.
+ * Options as a table: parsing, the help text and the error messages come from the same rows.
  */
 #include "options.h"
 
@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Options without a letter have a number that is none. */
+/* Values of getopt_long() for options without a letter. */
 enum { LONGOPT_SHOW = 1, LONGOPT_REFERENCE, LONGOPT_SUPERVISE, LONGOPT_HTTPS, LONGOPT_JSON };
 
 /* Options that builds for small devices lack. */
@@ -129,7 +129,7 @@ static int check_number(const char *option, const char *text, uint64_t max)
     return EXIT_OPTIONS;
 }
 
-/* Where the port begins in an address, or NULL: "1.2.3.4:80", "[::1]:80", but not "::1" or "[::1]". */
+/* Returns the start of the port in an address ("1.2.3.4:80", "[::1]:80"), or NULL ("::1", "[::1]"). */
 static const char *find_port(const char *address)
 {
     const char *last = strrchr(address, ':'), *bracket = strrchr(address, ']');
@@ -144,7 +144,7 @@ static bool is_port(const char *text)
     return mk_str_u64(mk_str_c(text), UINT16_MAX, &port);
 }
 
-/* A port, an address with or without one, or a Unix socket; the address is numeric or "*". */
+/* Accepts a port, a numeric address or "*" with or without a port, or a Unix socket. */
 static bool is_address(const char *text)
 {
     char host[64];

@@ -17,12 +17,13 @@ struct options {
     bool daemon, supervise, https, json;
 };
 
-/* Reads the command line; 0, or EXIT_OPTIONS after a sentence on stderr. */
+/* Reads the command line. Returns 0, or EXIT_OPTIONS after a message on stderr. */
 int options_read(struct options *o, int argc, char **argv);
 
+/* Prints the options and exit codes on stdout. */
 void options_help(void);
 
-/* What -l and -p say together, as a value of Listen; NULL when neither was given. Lives in `text`. */
+/* Returns -l and -p combined as a value of Listen, or NULL if neither was given. The value may be stored in `text`. */
 const char *options_listen(const struct options *o, char *text, unsigned size);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The stderr of a process that starts (output.h). A pipe that does not block at our end; what goes beyond the limit is
- * read and forgotten, so that the process never waits for us.
+ * The stderr of a starting process (output.h): a pipe that does not block at our end. Text beyond the limit is read and
+ * discarded, so that the process never blocks on a full pipe.
  */
 #include "output.h"
 

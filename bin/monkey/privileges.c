@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * From root to another user (privileges.h): all three user and group numbers, the supplementary groups and the
- * capabilities. Each step is verified, since a step that did not happen would be noticed by nobody but an attacker.
+ * From root to another user (privileges.h): real, effective and saved user and group ids, supplementary groups and
+ * capabilities. Each step is verified, because a step that failed silently would be noticed only by an attacker.
  */
 #include "privileges.h"
 
@@ -22,7 +22,7 @@ int privileges_set_no_new_privs(void)
 {
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1)
         return 0;
-    fprintf(stderr, "monkey: cannot give up the right to more rights: %s\n", strerror(errno));
+    fprintf(stderr, "monkey: cannot set no_new_privs: %s\n", strerror(errno));
     return -EPERM;
 }
 
@@ -54,7 +54,7 @@ static bool has_group(const gid_t *groups, int n, gid_t group)
     return false;
 }
 
-/* Groups that the user is not a member of. */
+/* Returns whether the process has groups that the user is not a member of. */
 static bool has_foreign_groups(const struct mk_server_process *p)
 {
     gid_t own[GROUPS_MAX], now[GROUPS_MAX];
@@ -72,16 +72,16 @@ static int verify_identity(const struct mk_server_process *p)
     uid_t uid[3];
     gid_t gid[3];
     if (getresuid(&uid[0], &uid[1], &uid[2]) < 0 || getresgid(&gid[0], &gid[1], &gid[2]) < 0)
-        return report_failure(p, "who are we?", errno);
+        return report_failure(p, "reading the user and group ids", errno);
     for (int i = 0; i < 3; i++)
         if (uid[i] != p->uid || gid[i] != p->gid)
-            return report_failure(p, "somebody else is left", EPERM);
+            return report_failure(p, "another user or group id remains", EPERM);
     if (has_foreign_groups(p))
-        return report_failure(p, "groups are left", EPERM);
+        return report_failure(p, "supplementary groups remain", EPERM);
     if (has_capabilities())
-        return report_failure(p, "capabilities are left", EPERM);
+        return report_failure(p, "capabilities remain", EPERM);
     if (setuid(0) == 0 || seteuid(0) == 0)
-        return report_failure(p, "there is a way back", EPERM);
+        return report_failure(p, "it can become root again", EPERM);
     return 0;
 }
 
@@ -93,7 +93,7 @@ int privileges_drop(const struct mk_server_process *p)
         return report_failure(p, "group", errno);
     if (setresuid(p->uid, p->uid, p->uid) < 0)
         return report_failure(p, "user", errno);
-    launcher_set_pdeathsig(); /* the kernel has forgotten it with the change */
+    launcher_set_pdeathsig(); /* the kernel clears it when the user changes */
     return verify_identity(p);
 }
 

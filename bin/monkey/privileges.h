@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Giving up the rights of root, for good.
+ * Dropping root's privileges irrevocably.
  */
 #ifndef MONKEY_PRIVILEGES_H
 #define MONKEY_PRIVILEGES_H
@@ -8,21 +8,22 @@
 #include <monkey/monkey.h>
 
 /*
- * No program that we may run has more rights than we have. Before there are threads: it is theirs from then on. 0, or
- * -errno after a sentence on stderr.
+ * Sets no_new_privs: programs that this process executes gain no privileges. Call before any thread exists, since
+ * threads inherit it.
+ * Returns 0, or -errno after a message on stderr.
  */
 int privileges_set_no_new_privs(void);
 
-/* Does the configuration want another user than root, who we are? */
+/* Returns whether this process is root and User names another user. */
 bool privileges_must_drop(const struct mk_server_process *p);
 
 /*
- * Becomes that user, in every respect that the kernel knows, and looks whether it is true. 0, or -errno after a
- * sentence on stderr: nothing may be served then. Before there are threads.
+ * Becomes that user (ids, groups, capabilities) and verifies it. Call before any thread exists.
+ * Returns 0, or -errno after a message on stderr: the server must not start then.
  */
 int privileges_drop(const struct mk_server_process *p);
 
-/* In a process of its own, as that user: `check` returns how many things are wrong. */
+/* Calls `check` as that user in a child process. Returns its result, or 0 if the child could not run it. */
 int privileges_run_as_user(const struct mk_server_process *p, int (*check)(void *ctx), void *ctx);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The report of `monkey -t` (report.h). What another user would meet is found by a process of that user, which hands
- * over its part of the report in memory that both share.
+ * The report of `monkey -t` (report.h). A child process under the configured User finds the problems of that user, and
+ * returns its part of the report in shared memory.
  */
 #include "report.h"
 
@@ -20,7 +20,7 @@ struct report {
     struct mk_problem_counts counts;
 };
 
-/* What the process of the user hands over. */
+/* The child's part of the report, in shared memory. */
 struct user_report {
     struct mk_problem_counts counts;
     size_t len;
@@ -28,7 +28,7 @@ struct user_report {
 };
 
 struct user_check {
-    const struct mk_server *server; /* as it is for root */
+    const struct mk_server *server; /* as loaded by root */
     const struct options *o;
     struct user_report *found;
 };
@@ -38,7 +38,7 @@ static unsigned get_format_flags(const struct options *o)
     return o->json ? MK_PROBLEMS_JSON : 0;
 }
 
-/* In the process of the user. Problems that root has, too, are not told again. */
+/* Runs in the child as the user. Problems that root has too are left out. */
 static int check_as_user(void *ctx)
 {
     const struct user_check *check = ctx;
@@ -65,8 +65,8 @@ static void add_user_report(struct report *r, const struct user_report *found, c
     mk_buf_add(&r->text, found->text, found->len);
     if (!o->json)
         mk_buf_addf(&r->text,
-                    "monkey: that is what the user %s meets: a start as root works, but a reload, which reads all "
-                    "this as that user, would be refused\n",
+                    "monkey: the user %s has these problems: a start as root works, but a reload runs as that user and "
+                    "would be refused\n",
                     user);
     r->counts.errors += found->counts.errors;
     r->counts.warnings += found->counts.warnings;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What `monkey -t` prints: the problems of a configuration, for people or as one JSON document, and what to make of
- * them. Builds for small devices print the list alone.
+ * The output of `monkey -t`: the problems of a configuration as text or as one JSON document, and a summary. Builds for
+ * small devices print only the list.
  */
 #ifndef MONKEY_REPORT_H
 #define MONKEY_REPORT_H
@@ -10,12 +10,12 @@
 
 #include "options.h"
 
-/* Looks at everything, prints it, and returns the exit code. `loaded` is the result of mk_server_load(). */
+/* Checks and prints everything. `loaded` is the result of mk_server_load(). Returns the exit code. */
 int report_test(struct mk_server *server, const struct options *o, int loaded);
 
 /*
- * Before a start as root: warns on stderr of what the user that the server will run as cannot read. Returns nothing:
- * the server can start, but that user can not reload.
+ * Before a start as root: warns on stderr of files that the configured User cannot read. The server can start all the
+ * same, but a later reload would fail.
  */
 void report_as_user(const struct mk_server *server, const struct options *o);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The protocol of sd_notify(3), which is one datagram to a Unix socket (sd_notify.h).
+ * The protocol of sd_notify(3): one datagram to a Unix socket for each notification (sd_notify.h).
  */
 #include "sd_notify.h"
 
@@ -48,7 +48,7 @@ void sd_notify_send(const char *format, ...)
     size_t len = strlen(path);
     memcpy(addr.sun_path, path, len);
     if (path[0] == '@')
-        addr.sun_path[0] = '\0'; /* abstract: the name is as long as it is, without a zero */
+        addr.sun_path[0] = '\0'; /* abstract socket: the name has no terminating NUL */
     else
         len++;
     sendto(fd, text, (size_t)n < sizeof(text) ? (size_t)n : sizeof(text) - 1, MSG_DONTWAIT | MSG_NOSIGNAL,

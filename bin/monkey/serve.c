@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Starting, serving, stopping (serve.h). The order matters: what needs root comes first, then root goes, then the
- * first thread starts.
+ * Starts, runs and stops a server (serve.h). The order matters: first what needs root, then root's privileges are
+ * dropped, then the first thread starts.
  */
 #include "serve.h"
 
@@ -29,8 +29,8 @@ static int write_pid(const char *path)
     return err < 0 ? EXIT_RUN : EXIT_OK;
 }
 
-/* Everything that a user without rights could not open, and then we are that user. */
-static int open_listeners(struct mk_server *server, const struct options *o)
+/* Opens what only root can open, and drops root's privileges. Returns an exit code. */
+static int open_listeners_as_root(struct mk_server *server, const struct options *o)
 {
     struct mk_server_process process;
     mk_server_process(server, &process);
@@ -55,7 +55,7 @@ static bool must_fork(const struct options *o)
 static int start_server(struct mk_server *server, const struct mk_server_info *info, const struct options *o)
 {
     if (must_fork(o) && !info->error_log)
-        fprintf(stderr, "monkey: in the background nobody sees stderr; set ErrorLog to a file to keep the log\n");
+        fprintf(stderr, "monkey: the log on stderr is lost in the background; set ErrorLog to a file to keep it\n");
     int err = must_fork(o) ? daemon_fork() : 0;
     if (err < 0) {
         fprintf(stderr, "monkey: cannot go to the background: %s\n", strerror(-err));
@@ -71,7 +71,7 @@ static int start_server(struct mk_server *server, const struct mk_server_info *i
     if (code != EXIT_OK)
         return code;
     if (!MK_SMALL)
-        code = open_listeners(server, o);
+        code = open_listeners_as_root(server, o);
     if (code == EXIT_OK && mk_server_start(server) < 0)
         code = print_problems(server, EXIT_RUN);
     if (code != EXIT_OK)
@@ -84,7 +84,7 @@ int serve(struct mk_server *server, const struct options *o)
     char pid_file[PATH_MAX];
     struct mk_server_info info;
     mk_server_info(server, &info);
-    if (info.pid_file) { /* which a reload neither moves nor removes */
+    if (info.pid_file) { /* a copy: a reload replaces `info`, but not the pid file */
         snprintf(pid_file, sizeof(pid_file), "%s", info.pid_file);
         info.pid_file = pid_file;
     }

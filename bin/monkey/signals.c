@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What signals mean (signals.h), as a table.
+ * The actions of signals, as a table (signals.h).
  */
 #include "signals.h"
 
@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The signals that a server waits for. */
+/* Blocks the signals that the server waits for, and stores them in `ret_set`. */
 static void block_signals(sigset_t *ret_set)
 {
     static const int ours[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2};
@@ -42,9 +42,9 @@ void signals_block(void)
     block_signals(&set);
 }
 
-/* ── those that do not mean the end: true if it is the end all the same ── */
+/* ── signals that do not stop the server; their functions return true if it shall stop all the same ── */
 
-/* What the process became at its start, and no reload changes. */
+/* Attributes of the process that a reload cannot change. */
 struct start_identity {
     uint32_t uid, gid;
     bool supervisor;
@@ -75,7 +75,7 @@ static void warn_restart_needed(const struct mk_server *server)
                 {"PidFile", strcmp(now.pid_file, at_start.pid_file) != 0}};
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         if (rows[i].changed)
-            mk_log_warn("%s is another one now: that has to wait for the next start", rows[i].key);
+            mk_log_warn("%s has changed: the change takes effect at the next start", rows[i].key);
 }
 
 static void notify_ready(struct mk_server *server)
@@ -115,7 +115,7 @@ static bool upgrade_program(struct mk_server *server)
 {
     if (MK_HAS_SUPERVISOR)
         return upgrade_run(server);
-    mk_log_info("signal %d has no meaning here", SIGUSR2);
+    mk_log_info("signal %d is ignored: this build cannot upgrade", SIGUSR2);
     return false;
 }
 
@@ -124,7 +124,7 @@ static const struct {
     bool (*act)(struct mk_server *server);
 } actions[] = {{SIGHUP, reload_config}, {SIGUSR1, reopen_logs}, {SIGUSR2, upgrade_program}};
 
-/* Does it mean the end? */
+/* Acts on a signal; without a server it only decides. Returns true if the server shall stop. */
 static bool handle_signal(int number, struct mk_server *server)
 {
     for (size_t i = 0; i < sizeof(actions) / sizeof(actions[0]); i++)
@@ -133,8 +133,8 @@ static bool handle_signal(int number, struct mk_server *server)
     return true;
 }
 
-/* Without a server only the end counts. */
-static int wait_for_end(struct mk_server *server)
+/* Acts on signals until one stops the server, and returns its number. With NULL, waits for a stop signal only. */
+static int wait_for_stop(struct mk_server *server)
 {
     sigset_t set;
     int number;
@@ -146,23 +146,23 @@ static int wait_for_end(struct mk_server *server)
     return number;
 }
 
-/* While the server drains. */
+/* For the thread that watches signals while the server drains. */
 struct stop_context {
     struct mk_server *server;
-    bool upgraded; /* idle connections are kept at first */
+    bool upgraded; /* another process serves: idle connections are kept at first */
 };
 
 static void *watch_signals(void *ctx)
 {
     const struct stop_context *stop = ctx;
     if (MK_HAS_SUPERVISOR && stop->upgraded) {
-        wait_for_end(NULL);
+        wait_for_stop(NULL);
         pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
         mk_server_drain_now(stop->server);
         pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
     }
-    wait_for_end(NULL);
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL); /* it holds a lock */
+    wait_for_stop(NULL);
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL); /* mk_server_stop_now() holds a lock */
     mk_server_stop_now(stop->server);
     return NULL;
 }
@@ -180,7 +180,7 @@ void signals_serve(struct mk_server *server)
     pthread_t thread;
     if (!MK_SMALL)
         get_identity(server, &at_start);
-    int number = wait_for_end(server);
+    int number = wait_for_stop(server);
     struct stop_context stop = {server, number == SIGUSR2};
     if (MK_HAS_SUPERVISOR && !stop.upgraded)
         launcher_notify_stopping();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Signals of a server that runs: what each means, until one means the end.
+ * Signals of the running server.
  */
 #ifndef MONKEY_SIGNALS_H
 #define MONKEY_SIGNALS_H
@@ -8,13 +8,13 @@
 #include <monkey/monkey.h>
 
 /*
- * Sets the disposition of all signals that the program uses, and unblocks all signals. A parent may have ignored or
- * blocked them: nohup, a shell for its background jobs, some service managers. First in main(), without threads.
+ * Resets the disposition of all signals that the program uses, and unblocks all signals: the parent (nohup, a shell for
+ * background jobs, some service managers) may have ignored or blocked them. Call first in main(), before any thread.
  */
 void signals_reset(void);
-/* Before there are threads. */
+/* Blocks the signals that signals_serve() waits for. Call before any thread exists. */
 void signals_block(void);
-/* Acts on signals until one means the end; then stops the server, at once with a second one. */
+/* Acts on signals until one stops the server; a second one stops it at once. */
 void signals_serve(struct mk_server *server);
 
 #endif

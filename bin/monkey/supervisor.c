@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The supervisor (supervisor.h). It reads no configuration and opens nothing: whatever it holds its servers have sent
- * it. It keeps the rights that it was started with, and so trusts a server as little as possible: it takes listening
- * sockets, a log that the server can write to and, before a server has ever been ready, the place of the pid file.
+ * The supervisor (supervisor.h). It reads no configuration and opens no socket: its servers send it what it holds. It
+ * keeps the privileges that it was started with, and so trusts a server as little as possible: it accepts listening
+ * sockets, a log that the server can write to and, until the first server is ready, the path of the pid file.
  *
- *     starting ─► serving ─► leaving ─► ended            (a signal, or a successor that serves)
- *         └──────────┴─ dies ─► another one starts after a while
+ *     STARTING ─► SERVING ─► DRAINING ─► ended           (a signal, or a successor is ready)
+ *         └──────────┴─ dies ─► another server starts after a delay
  */
 #include "supervisor.h"
 
@@ -38,11 +38,11 @@ enum child_state { FREE, STARTING, SERVING, DRAINING };
 struct child {
     enum child_state state;
     pid_t pid;
-    int ipc_fd; /* -1: it has closed it */
+    int ipc_fd; /* -1: closed */
     int64_t since_ms;
-    bool warned;                /* about what it sends */
-    unsigned signals;           /* that came while it started: by number, a bit each */
-    struct ipc_sockets sockets; /* what it has sent since it was last ready */
+    bool warned;                /* of unwanted descriptors from it */
+    unsigned signals;           /* received while it started: bit number - 1 for each */
+    struct ipc_sockets sockets; /* sent since it was last ready */
     struct output output;       /* its stderr while it starts */
 };
 
@@ -53,7 +53,7 @@ static struct supervisor {
     char pid_file[PATH_MAX];
     int log, code;
     bool stopping, has_served, has_pid_file;
-    int64_t restart_ms; /* when the next one starts; 0: none is due */
+    int64_t restart_ms; /* when the next server starts; 0: no start is scheduled */
     int delay_ms;
 } sv;
 
@@ -110,7 +110,7 @@ static void restart_server(void)
     schedule_start();
 }
 
-/* ── what a server says ── */
+/* ── messages of a server ── */
 
 static void answer_pid_file(struct child *c, const char *path)
 {
@@ -136,7 +136,7 @@ static void take_log(const struct child *c, const struct ipc_message *message)
     mk_log_to(sv.log, MK_LOG_INFO);
 }
 
-/* Lists of sockets exist three times at most: the one in use, and those of a starting and of a reloading server. */
+/* At most three lists of sockets exist: the one in use, and those of a starting and of a reloading server. */
 static unsigned get_sockets_max(void)
 {
     struct rlimit limit;
@@ -151,12 +151,12 @@ static void take_sockets(struct child *c, struct ipc_message *message)
     unsigned most = get_sockets_max(), refused = ipc_receive_sockets(&c->sockets, message, most);
     if (refused && !c->warned)
         mk_log_error("supervisor: process %d sent descriptors that are no listening sockets, or more than %u; "
-                     "they are closed",
+                     "these are closed",
                      c->pid, most);
     c->warned |= refused > 0;
 }
 
-/* It may have read its files before somebody changed them. */
+/* A server that was starting may have read its files before the change that the signal announces. */
 static void forward_deferred_signals(struct child *c)
 {
     for (int number = 1; c->signals; number++, c->signals >>= 1)
@@ -168,7 +168,7 @@ static void start_successor(void)
 {
     int err = find_child(STARTING) ? -EALREADY : start_child();
     if (err < 0)
-        mk_log_error("supervisor: cannot start the new program: %s; the one before goes on", strerror(-err));
+        mk_log_error("supervisor: cannot start the new program: %s; the old process keeps serving", strerror(-err));
     else
         mk_log_info("supervisor: the new program starts");
 }
@@ -177,7 +177,7 @@ static void drain_child(struct child *c)
 {
     c->state = DRAINING;
     ipc_clear_sockets(&c->sockets, true);
-    mk_log_info("supervisor: process %d finishes what has begun", c->pid);
+    mk_log_info("supervisor: process %d drains its connections", c->pid);
     kill(c->pid, SIGUSR2);
 }
 
@@ -185,8 +185,8 @@ static void mark_ready(struct child *c)
 {
     const unsigned upgrade = 1u << (SIGUSR2 - 1);
     struct child *before = c->state == STARTING ? find_child(SERVING) : NULL;
-    bool next = c->signals & upgrade && !sv.stopping; /* a matter of ours */
-    if (c->sockets.n) {                               /* or those of before are still the best that there are */
+    bool next = c->signals & upgrade && !sv.stopping; /* handled here, not forwarded */
+    if (c->sockets.n) {                               /* else the previous list stays in use */
         ipc_clear_sockets(&sv.sockets, true);
         sv.sockets = c->sockets;
         c->sockets = (struct ipc_sockets){0};
@@ -228,7 +228,7 @@ static void handle_message(struct child *c, struct ipc_message *message)
     ipc_close_fds(message);
 }
 
-/* Some messages at a time: a server that sends without an end must not keep us from signals and the other servers. */
+/* Reads a limited number of messages, so that a server cannot starve signals and the other servers. */
 static void read_messages(struct child *c)
 {
     static struct ipc_message message;
@@ -237,8 +237,7 @@ static void read_messages(struct child *c)
         if (c->ipc_fd >= 0 && (err = ipc_receive(c->ipc_fd, &message)) == 0)
             handle_message(c, &message);
     if (err == -EBADMSG)
-        mk_log_error("supervisor: process %d sent a message that cannot be read; it is not listened to any more",
-                     c->pid);
+        mk_log_error("supervisor: process %d sent an invalid message; its channel is closed", c->pid);
     if (c->ipc_fd >= 0 && err != 0 && err != -EAGAIN) {
         close(c->ipc_fd);
         c->ipc_fd = -1;
@@ -255,28 +254,28 @@ static void describe_exit(int status, char *out, size_t size)
         snprintf(out, size, "ended with exit code %d", WEXITSTATUS(status));
 }
 
-/* Of a server that should serve. */
+/* Handles the death of a server that was starting or serving: logs it, and schedules the next start. */
 static void replace_child(const struct child *c, int status, const char *what)
 {
     if (c->state == STARTING && find_child(SERVING)) {
         output_log(&c->output, MK_LOG_ERROR, c->pid);
-        mk_log_error("supervisor: process %d %s before it served; the one before goes on", c->pid, what);
+        mk_log_error("supervisor: process %d %s before it served; the old process keeps serving", c->pid, what);
         return;
     }
-    if (!sv.has_served) { /* it has said why */
+    if (!sv.has_served) { /* it has logged the reason */
         if (WIFSIGNALED(status))
-            mk_log_error("supervisor: process %d %s before it ever served: giving up", c->pid, what);
+            mk_log_error("supervisor: process %d %s before it served: the supervisor stops", c->pid, what);
         sv.stopping = true;
         sv.code = WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_RUN;
         return;
     }
     if (c->state == SERVING && WIFEXITED(status) && WEXITSTATUS(status) == 0) {
-        mk_log_info("supervisor: process %d was asked to end; so do I", c->pid);
+        mk_log_info("supervisor: process %d was asked to stop; the supervisor stops too", c->pid);
         sv.stopping = true;
         return;
     }
     if (find_child(STARTING) && c->state == SERVING) {
-        mk_log_error("supervisor: process %d %s; its successor starts already", c->pid, what);
+        mk_log_error("supervisor: process %d %s; its successor is starting", c->pid, what);
         return;
     }
     if (c->state == SERVING && now_ms() - c->since_ms >= STABLE_MS)
@@ -292,7 +291,7 @@ static void replace_child(const struct child *c, int status, const char *what)
 static void reap_child(struct child *c, int status)
 {
     char what[80];
-    read_messages(c); /* what it said last */
+    read_messages(c); /* its last messages */
     output_read(&c->output);
     output_close(&c->output);
     describe_exit(status, what, sizeof(what));
@@ -302,7 +301,7 @@ static void reap_child(struct child *c, int status)
         close(c->ipc_fd);
     ipc_clear_sockets(&c->sockets, true);
     bool clean = WIFEXITED(status) && WEXITSTATUS(status) == 0;
-    clean |= dead.state == STARTING && WIFSIGNALED(status); /* of our own signal, before it could take it */
+    clean |= dead.state == STARTING && WIFSIGNALED(status); /* killed by our stop signal before it handled it */
     if (!sv.stopping && dead.state != DRAINING) {
         replace_child(&dead, status, what);
         return;
@@ -333,7 +332,7 @@ static void on_sigchld(int number)
 static void stop_all(int number)
 {
     if (!sv.stopping)
-        sd_notify_send("STOPPING=1\nSTATUS=finishing what has begun");
+        sd_notify_send("STOPPING=1\nSTATUS=draining");
     sv.stopping = true;
     sv.restart_ms = 0;
     for (struct child *c = sv.children; c < sv.children + CHILDREN_MAX; c++)
@@ -341,7 +340,7 @@ static void stop_all(int number)
             kill(c->pid, number);
 }
 
-/* Without any server, a reload is the next start: perhaps somebody has mended the files. */
+/* Without a server, SIGHUP starts one at once: the configuration may have been corrected. */
 static void forward_signal(int number)
 {
     struct child *serving = find_child(SERVING), *starting = find_child(STARTING);
@@ -353,7 +352,7 @@ static void forward_signal(int number)
         starting->signals |= 1u << (number - 1);
 }
 
-/* Without any server the next one is the new program anyway. */
+/* Without a server nothing is to do: the next start runs the new program. */
 static void start_upgrade(int number)
 {
     struct child *starting = find_child(STARTING);
@@ -362,7 +361,7 @@ static void start_upgrade(int number)
     if (find_child(SERVING))
         start_successor();
     else if (starting)
-        starting->signals |= 1u << (number - 1); /* of the program that was there then */
+        starting->signals |= 1u << (number - 1); /* upgraded when it is ready */
 }
 
 static const struct {
@@ -410,7 +409,7 @@ static void run_timers(void)
     if (is_refusing())
         failures_close_pending(&sv.sockets);
     if (c && now >= c->since_ms + START_MS_MAX) {
-        mk_log_error("supervisor: process %d does not serve after %d s", c->pid, START_MS_MAX / 1000);
+        mk_log_error("supervisor: process %d is not ready after %d s: it is killed", c->pid, START_MS_MAX / 1000);
         kill(c->pid, SIGKILL);
         c->since_ms = now;
     }
@@ -427,7 +426,7 @@ static int get_poll_timeout(void)
     return !end ? -1 : end > now ? (int)(end - now) : 0;
 }
 
-/* Both descriptors of each server, then the signals. */
+/* Waits for and handles events: both descriptors of each server, then the signals. */
 static void poll_once(int signals)
 {
     struct pollfd fds[2 * CHILDREN_MAX + 1] = {[2 * CHILDREN_MAX] = {.fd = signals, .events = POLLIN}};
@@ -484,7 +483,7 @@ int supervisor_run(const struct options *o)
         sv.code = EXIT_RUN;
     while (signals >= 0 && !(sv.stopping && has_no_children()))
         poll_once(signals);
-    daemon_ready(sv.code, false); /* whoever still waits for the first server */
+    daemon_ready(sv.code, false); /* the parent may still wait for the first server */
     if (sv.has_pid_file)
         daemon_remove_pid(sv.pid_file);
     ipc_clear_sockets(&sv.sockets, true);

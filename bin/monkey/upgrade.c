@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The upgrade of a server without a supervisor (upgrade.h): the server itself starts the next one, which tells over a
- * channel how it goes, and takes the locked pid file over by the same way.
+ * The upgrade of a server without a supervisor (upgrade.h): the server starts the new process, which reports its
+ * progress over the ipc channel and receives the locked pid file through it.
  */
 #include "upgrade.h"
 
@@ -30,20 +30,21 @@ static int64_t now_ms(void)
     return now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-static bool pid_handed_over; /* the pid file */
+static bool pid_file_sent;
 
 static void answer_pid_file(int ipc_fd, const char *path)
 {
     struct ipc_message answer = {.kind = IPC_PID_FILE, .len = 1};
     answer.fds[0] = daemon_pid_fd(path);
     if (answer.fds[0] >= 0)
-        answer.n_fds = pid_handed_over = true;
+        answer.n_fds = pid_file_sent = true;
     else
-        answer.text[0] = EAGAIN; /* another one than ours */
+        answer.text[0] = EAGAIN; /* a different file: the new process opens it */
     ipc_send(ipc_fd, &answer);
 }
 
-/* Becomes readable when a signal is pending that stops the server. Nothing is read: the signal stays pending. */
+/* Returns a descriptor that is readable while a stop signal is pending. It is never read, so the signal stays pending.
+ */
 static int open_stop_signals(void)
 {
     sigset_t set;
@@ -54,8 +55,8 @@ static int open_stop_signals(void)
 }
 
 /*
- * Waits for a message, and reads what the process writes in the meantime. Returns 1, 0 at the end of the time,
- * -ECANCELED (a signal asks this server to stop) or another -errno.
+ * Waits for a message until `end`, and reads the output of the process in the meantime.
+ * Returns 1, 0 (timeout), -ECANCELED (a signal asks this server to stop) or another -errno.
  */
 static int await_message(int ipc_fd, int stop_signals, struct output *output, int64_t end)
 {
@@ -76,7 +77,7 @@ static int await_message(int ipc_fd, int stop_signals, struct output *output, in
     }
 }
 
-/* 0 as soon as it serves, or -errno. */
+/* Answers messages until the process is ready. Returns 0, -ETIMEDOUT, -ECANCELED or another -errno. */
 static int wait_until_ready(int ipc_fd, int stop_signals, struct output *output)
 {
     int64_t end = now_ms() + START_MS_MAX;
@@ -103,7 +104,7 @@ static void add_socket(int fd, bool own, void *ctx)
     ipc_add_socket(ctx, fd, own);
 }
 
-/* It has not come so far, or not in time. */
+/* Ends a process that did not become ready, and logs why. */
 static void kill_and_log(pid_t pid, int err, struct output *output)
 {
     int status = 0;
@@ -113,17 +114,21 @@ static void kill_and_log(pid_t pid, int err, struct output *output)
     output_read(output);
     output_log(output, MK_LOG_ERROR, pid);
     if (err == -ETIMEDOUT)
-        mk_log_error("upgrade: process %d did not serve within %d s; this one goes on", pid, START_MS_MAX / 1000);
+        mk_log_error("upgrade: process %d did not serve within %d s; the old process keeps serving", pid,
+                     START_MS_MAX / 1000);
     else if (err == -ECANCELED)
         mk_log_error("upgrade: process %d was killed before it served: this server is told to stop", pid);
     else if (WIFEXITED(status))
-        mk_log_error("upgrade: process %d ended with exit code %d before it served; this one goes on", pid,
+        mk_log_error("upgrade: process %d ended with exit code %d before it served; the old process keeps serving", pid,
                      WEXITSTATUS(status));
     else
-        mk_log_error("upgrade: process %d failed before it served; this one goes on", pid);
+        mk_log_error("upgrade: process %d failed before it served; the old process keeps serving", pid);
 }
 
-/* What came while it started was for whoever serves: it may have read its files before somebody changed them. */
+/*
+ * Forwards the signals that arrived while the new process started: it may have read its files before the change that
+ * they announce.
+ */
 static void forward_deferred_signals(pid_t pid)
 {
     const struct timespec now = {0};
@@ -142,13 +147,13 @@ static bool start_new_program(struct mk_server *server)
     struct ipc_sockets list = {0};
     struct output output = {.fd = -1};
     int ipc_fd;
-    pid_handed_over = false;
+    pid_file_sent = false;
     mk_server_each_socket(server, add_socket, &list);
     pid_t pid =
         exec_start_server(&list, EXEC_ENV_PREDECESSOR, &ipc_fd, output_is_needed(errorlog_fd()) ? &output.fd : NULL);
     ipc_clear_sockets(&list, false);
     if (pid < 0) {
-        mk_log_error("upgrade: cannot start the new program: %s; this one goes on", strerror(-pid));
+        mk_log_error("upgrade: cannot start the new program: %s; the old process keeps serving", strerror(-pid));
         return false;
     }
     mk_log_info("upgrade: process %d starts", pid);
@@ -164,7 +169,7 @@ static bool start_new_program(struct mk_server *server)
     output_close(&output);
     if (err < 0)
         return false;
-    if (pid_handed_over)
+    if (pid_file_sent)
         daemon_release_pid();
     sd_notify_send("MAINPID=%d", pid);
     mk_log_info("upgrade: process %d serves", pid);

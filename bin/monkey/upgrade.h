@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Another program in our place: it serves before we drain.
+ * Replaces the running program by the one now at its path: the new process serves before the old one drains.
  */
 #ifndef MONKEY_UPGRADE_H
 #define MONKEY_UPGRADE_H
@@ -8,8 +8,9 @@
 #include <monkey/monkey.h>
 
 /*
- * Starts the program that lies at our path by now with our sockets, and waits until it serves; under a supervisor that
- * has been done already. True: it serves, and this server shall stop. False: it does not, and the log says why.
+ * Starts the program now at our path with our sockets, and waits until it is ready; under a supervisor, the supervisor
+ * has done that already.
+ * Returns true if the new process serves and this server shall stop; false if not: the log says why.
  */
 bool upgrade_run(struct mk_server *server);
 

@@ -424,11 +424,11 @@ def test_what_stays_until_the_next_start(site):
     one.write("b", server={"PidFile": one.folder / "pid", "Supervisor": "On", "ErrorLog": "stderr"})
     one.reload()
     check(one.ask(), "b")
-    told = re.findall(r"warn  (\w+) is another one now: that has to wait for the next start", one.server.log)
+    told = re.findall(r"warn  (\w+) has changed: the change takes effect at the next start", one.server.log)
     assert told == ["Supervisor", "PidFile"] and not (one.folder / "pid").exists()
     one.write("a")
     one.reload()
-    assert one.server.log.count("is another one now") == 2
+    assert one.server.log.count("has changed: the change takes") == 2
 
 
 def test_the_log_moves(site):
