@@ -331,6 +331,13 @@ int mk_server_listen(struct mk_server *s)
     return err;
 }
 
+/* Returns whether FastOpen is on because the configuration says so: the default is used where the system allows it. */
+static bool is_fast_open_set(const struct mk_generation *g)
+{
+    return g->settings->fast_open &&
+           mk__conf_origin(g->set, g->settings, offsetof(struct mk__settings, fast_open), 0).source;
+}
+
 int mk_server_start(struct mk_server *s)
 {
     if (!s->current || !s->current->settings)
@@ -355,7 +362,7 @@ int mk_server_start(struct mk_server *s)
     }
     mk__listeners_commit(&s->listeners, s->current->settings);
     set_running(s, true);
-    if (s->current->settings->fast_open && !mk__listen_has_fast_open())
+    if (is_fast_open_set(s->current) && !mk__listen_has_fast_open())
         mk_log_warn("FastOpen has no effect: net.ipv4.tcp_fastopen lacks the bit of value 2 "
                     "(sysctl -w net.ipv4.tcp_fastopen=3), or set FastOpen 0");
     mk__server_log_listeners(s);

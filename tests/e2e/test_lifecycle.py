@@ -94,6 +94,12 @@ def test_fast_open_warns_when_it_is_useless(serve):
     server.connect().assert_open()
 
 
+def test_fast_open_by_default_does_not_warn(serve):
+    server = serve()
+    server.wait_log("serves with")
+    assert "FastOpen" not in server.log
+
+
 def test_defer_accept(serve):
     for value in ("5s", "0"):
         server = serve({"DeferAccept": value})
