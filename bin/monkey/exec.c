@@ -81,6 +81,8 @@ static void make_arguments(const char **argv, bool supervise)
     }
     if (options->daemon)
         *argv++ = "-D";
+    if (options->https)
+        *argv++ = "--https";
     if (supervise)
         *argv++ = "--supervise";
     *argv = NULL;

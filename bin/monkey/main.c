@@ -72,11 +72,21 @@ static const char *find_config(const struct options *o)
     return access("conf/monkey.conf", R_OK) == 0 ? "conf" : MONKEY_CONF_DIR;
 }
 
+/* Requests are logged on stdout, unless the server goes to the background. */
+static void configure_one_shot(struct mk_server *server, const struct options *o)
+{
+    mk_server_one_shot(server, o->root);
+    if (MK_SMALL || o->daemon)
+        return;
+    mk_server_set_plugin(server, "LOGGER", "AccessLog", "stdout", "option --one-shot");
+    mk_server_set_plugin(server, "LOGGER", "Flush", "50ms", "option --one-shot");
+}
+
 int load_config(struct mk_server *server, const struct options *o, char *listen_text, unsigned size)
 {
     const char *listen = options_listen(o, listen_text, size);
     if (o->root)
-        mk_server_one_shot(server, o->root);
+        configure_one_shot(server, o);
     else
         mk_server_configure(server, find_config(o));
     if (listen)

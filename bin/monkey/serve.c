@@ -11,6 +11,7 @@
 #include "privileges.h"
 #include "report.h"
 #include "signals.h"
+#include "urls.h"
 
 #include <monkey/file.h>
 
@@ -79,6 +80,12 @@ static int start_server(struct mk_server *server, const struct mk_server_info *i
     return code;
 }
 
+/* Returns whether this process replaces one that has printed its URLs. */
+static bool is_upgrade(void)
+{
+    return launcher_exists() && !launcher_is_supervisor();
+}
+
 int serve(struct mk_server *server, const struct options *o)
 {
     char pid_file[PATH_MAX];
@@ -98,6 +105,8 @@ int serve(struct mk_server *server, const struct options *o)
     if (!MK_SMALL && code == EXIT_OK) {
         errorlog_write_problems(server, MK_LOG_WARN);
         launcher_notify_ready(server, info.workers);
+        if (o->root && !is_upgrade())
+            urls_print(server, o->root, o->https);
     }
     daemon_ready(code, o->daemon);
     if (code != EXIT_OK)

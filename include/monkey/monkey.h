@@ -40,6 +40,12 @@ MK_API void mk_server_one_shot(struct mk_server *server, const char *root);
  */
 MK_API int mk_server_set(struct mk_server *server, const char *section, const char *key, const char *value,
                          const char *origin);
+/*
+ * The same for a key of a plugin, in the scope where the plugin has it: the server or each host. It has no effect if
+ * the plugin is not available or if plugins.load does not load it. Builds for small devices lack it.
+ */
+MK_API int mk_server_set_plugin(struct mk_server *server, const char *section, const char *key, const char *value,
+                                const char *origin);
 
 /* Reads and checks everything, document roots included. 0, -EINVAL (see the problems), -ENOMEM. */
 MK_API int mk_server_load(struct mk_server *server);

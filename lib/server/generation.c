@@ -23,13 +23,24 @@ enum { GENERATION_BYTES_MAX = 64 * 1024 * 1024, PATH_BYTES = 4096 };
 
 /* ── the server's files ── */
 
+/* Returns whether a loaded plugin has this key in a section of that scope. */
+static bool has_plugin_key(const struct mk_generation *g, const struct mk__override *o, enum mk_conf_scope scope)
+{
+    for (unsigned i = 0; i < g->n_plugins; i++)
+        for (const struct mk_conf_section *s = g->plugins[i]->sections; s && s->name; s++)
+            for (const struct mk_conf_key *key = s->keys; key && key->name; key++)
+                if (s->scope == scope && strcmp(s->name, o->section) == 0 && strcmp(key->name, o->key) == 0)
+                    return true;
+    return false;
+}
+
 static void apply_overrides(struct mk_generation *g, struct mk__conf_set *set, enum mk_conf_scope scope,
                             const struct mk__generation_source *source)
 {
     for (unsigned i = 0; i < source->n_overrides; i++) {
         const struct mk__override *o = &source->overrides[i];
         bool host = mk_str_ieq(mk_str_c(o->section), MK_STR("HOST"));
-        if (host == (scope == MK_CONF_SCOPE_HOST))
+        if (!MK_SMALL && o->of_plugin ? has_plugin_key(g, o, scope) : host == (scope == MK_CONF_SCOPE_HOST))
             mk__conf_override(g->conf, set, o->section, o->key, mk_str_c(o->value), o->origin);
     }
 }

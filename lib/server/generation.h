@@ -45,6 +45,7 @@ struct mk__generation_source {
     const char *root; /* of one-shot mode, or NULL */
     struct mk__override {
         const char *section, *key, *value, *origin;
+        bool of_plugin; /* without effect if no loaded plugin has the key */
     } overrides[MK__OVERRIDES_MAX];
     unsigned n_overrides;
 };

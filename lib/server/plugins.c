@@ -267,6 +267,8 @@ static int load_defaults(struct mk_generation *g, const struct mk__generation_so
     for (unsigned i = 0; MK_HAS_MODULES && i < source->n_overrides; i++)
         if (strcmp(source->overrides[i].key, "TransportLayer") == 0)
             wanted |= mk__autoload_match_words(mk_str_c(source->overrides[i].value), mk__plugin_order);
+        else if (source->overrides[i].of_plugin)
+            wanted |= mk__autoload_match_words(mk_str_c(source->overrides[i].section), mk__plugin_order);
     for (const struct mk_plugin *const *p = mk__builtin_plugins; *p; p++)
         if (!is_in_order((*p)->name))
             g->plugins[g->n_plugins++] = *p;

@@ -62,8 +62,17 @@ int mk_server_set(struct mk_server *s, const char *section, const char *key, con
 {
     if (s->source.n_overrides == MK__OVERRIDES_MAX)
         return -ENOBUFS;
-    s->source.overrides[s->source.n_overrides++] = (struct mk__override){section, key, value, origin};
+    s->source.overrides[s->source.n_overrides++] = (struct mk__override){section, key, value, origin, false};
     return 0;
+}
+
+int mk_server_set_plugin(struct mk_server *s, const char *section, const char *key, const char *value,
+                         const char *origin)
+{
+    int err = mk_server_set(s, section, key, value, origin);
+    if (err == 0)
+        s->source.overrides[s->source.n_overrides - 1].of_plugin = true;
+    return err;
 }
 
 void mk__server_free_generation(struct mk_generation **g)

@@ -78,7 +78,7 @@ static void test_loads_everything(void **state)
     unsigned before = mk_test_descriptors();
     (void)state;
     write_more();
-    source.overrides[source.n_overrides++] = (struct mk__override){"SERVER", "Workers", "7", "option --workers"};
+    source.overrides[source.n_overrides++] = (struct mk__override){"SERVER", "Workers", "7", "option --workers", false};
     if (mk__generation_load(&g, &source) != 0)
         fail_msg("%s", problems());
     assert_int_equal(g.n_plugins, 2);

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The URLs of one-shot mode (urls.h), from the addresses of the listening sockets. Workers can have a socket each for
+ * the same address, so every URL is printed once only.
+ */
+#include "urls.h"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <limits.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+enum { URLS_MAX = 32, URL_BYTES = sizeof(((struct sockaddr_un *)0)->sun_path) + 16 };
+
+struct urls {
+    bool https;
+    unsigned n;
+    char texts[URLS_MAX][URL_BYTES];
+};
+
+union address {
+    struct sockaddr sa;
+    struct sockaddr_in in;
+    struct sockaddr_in6 in6;
+    struct sockaddr_un un;
+};
+
+static void add_text(struct urls *urls, const char *text)
+{
+    for (unsigned i = 0; i < urls->n; i++)
+        if (strcmp(urls->texts[i], text) == 0)
+            return;
+    if (urls->n < URLS_MAX)
+        snprintf(urls->texts[urls->n++], URL_BYTES, "%s", text);
+}
+
+static void add_url(struct urls *urls, const char *host, unsigned port)
+{
+    char text[URL_BYTES];
+    const char *scheme = urls->https ? "https" : "http";
+    if (port == (urls->https ? 443 : 80))
+        snprintf(text, sizeof(text), "%s://%s/", scheme, host);
+    else
+        snprintf(text, sizeof(text), "%s://%s:%u/", scheme, host, port);
+    add_text(urls, text);
+}
+
+static void add_ipv4(struct urls *urls, const struct in_addr *addr, unsigned port)
+{
+    char host[INET_ADDRSTRLEN];
+    if (inet_ntop(AF_INET, addr, host, sizeof(host)))
+        add_url(urls, host, port);
+}
+
+static void add_ipv6(struct urls *urls, const struct in6_addr *addr, unsigned port)
+{
+    char text[INET6_ADDRSTRLEN], host[INET6_ADDRSTRLEN + 2];
+    struct in_addr mapped;
+    if (IN6_IS_ADDR_V4MAPPED(addr)) {
+        memcpy(&mapped, addr->s6_addr + 12, sizeof(mapped));
+        add_ipv4(urls, &mapped, port);
+    } else if (inet_ntop(AF_INET6, addr, text, sizeof(text))) {
+        snprintf(host, sizeof(host), "[%s]", text);
+        add_url(urls, host, port);
+    }
+}
+
+static void add_interface(struct urls *urls, const struct ifaddrs *one, int family, unsigned port)
+{
+    const union address *addr = (const union address *)(const void *)one->ifa_addr;
+    if (!addr || (one->ifa_flags & IFF_LOOPBACK) || !(one->ifa_flags & IFF_UP))
+        return;
+    if (addr->sa.sa_family == AF_INET)
+        add_ipv4(urls, &addr->in.sin_addr, port);
+    else if (addr->sa.sa_family == AF_INET6 && family == AF_INET6 && !IN6_IS_ADDR_LINKLOCAL(&addr->in6.sin6_addr))
+        add_ipv6(urls, &addr->in6.sin6_addr, port);
+}
+
+/* For a listener on all addresses: an IPv6 one takes connections over IPv4 too. */
+static void add_all_interfaces(struct urls *urls, int family, unsigned port)
+{
+    struct ifaddrs *all;
+    add_url(urls, "localhost", port);
+    if (getifaddrs(&all) < 0)
+        return;
+    for (const struct ifaddrs *one = all; one; one = one->ifa_next)
+        add_interface(urls, one, family, port);
+    freeifaddrs(all);
+}
+
+static void add_unix(struct urls *urls, const struct sockaddr_un *addr)
+{
+    char text[URL_BYTES];
+    snprintf(text, sizeof(text), "unix:%s", addr->sun_path);
+    add_text(urls, text);
+}
+
+static void add_listener(int fd, bool own, void *ctx)
+{
+    union address addr = {.sa = {0}};
+    socklen_t len = sizeof(addr);
+    (void)own;
+    if (getsockname(fd, &addr.sa, &len) < 0)
+        return;
+    if (addr.sa.sa_family == AF_UNIX)
+        add_unix(ctx, &addr.un);
+    else if (addr.sa.sa_family == AF_INET && addr.in.sin_addr.s_addr == htonl(INADDR_ANY))
+        add_all_interfaces(ctx, AF_INET, ntohs(addr.in.sin_port));
+    else if (addr.sa.sa_family == AF_INET)
+        add_ipv4(ctx, &addr.in.sin_addr, ntohs(addr.in.sin_port));
+    else if (addr.sa.sa_family == AF_INET6 && IN6_IS_ADDR_UNSPECIFIED(&addr.in6.sin6_addr))
+        add_all_interfaces(ctx, AF_INET6, ntohs(addr.in6.sin6_port));
+    else if (addr.sa.sa_family == AF_INET6)
+        add_ipv6(ctx, &addr.in6.sin6_addr, ntohs(addr.in6.sin6_port));
+}
+
+void urls_print(const struct mk_server *server, const char *root, bool https)
+{
+    struct urls urls = {.https = https};
+    char folder[PATH_MAX];
+    mk_server_each_socket(server, add_listener, &urls);
+    printf("monkey serves %s at\n", realpath(root, folder) ? folder : root);
+    for (unsigned i = 0; i < urls.n; i++)
+        printf("    %s\n", urls.texts[i]);
+    printf("Ctrl-C stops it.\n");
+    fflush(stdout);
+}
