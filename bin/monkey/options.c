@@ -32,7 +32,7 @@ static const struct option_row {
     size_t offset; /* in struct options, of the argument or of the flag */
 } rows[] = {
     {'c', "config", "DIR", "read the configuration from DIR", FIELD(dir)},
-    {'o', "one-shot", "DIR", "serve DIR at once; no configuration is needed", FIELD(root)},
+    {'o', "one-shot", "DIR", "the same as DIR alone: serve it, without a configuration", FIELD(root)},
     {'p', "port", "PORT", "listen on PORT", FIELD(port)},
     {'l', "listen", "ADDR", "listen on ADDR: address, address:port or unix:/path", FIELD(listen)},
     {'w', "workers", "N", "start N workers; 0 is one for each processor", FIELD(workers)},
@@ -56,8 +56,8 @@ enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
 void options_help(void)
 {
     printf("monkey serves web sites.\n\n"
-           "    monkey -o DIR [-p PORT]    serve the files in DIR\n"
-           "    monkey [-c DIR]            serve what the configuration in DIR says\n\n");
+           "    monkey DIR [-p PORT]    serve the files in DIR\n"
+           "    monkey [-c DIR]         serve what the configuration in DIR says\n\n");
     for (unsigned i = 0; i < ROWS; i++) {
         char form[40], letter[4] = {'-', rows[i].letter, ',', '\0'};
         snprintf(form, sizeof(form), "--%s%s%s", rows[i].name, rows[i].argument ? " " : "",
@@ -163,7 +163,25 @@ static bool is_address(const char *text)
            ((bracketed || !port) && inet_pton(AF_INET6, host, &addr) == 1);
 }
 
-static int check_options(const struct options *o, int argc, char **argv)
+/* Reads the words that belong to no option: the directory to serve. */
+static int read_operands(struct options *o, int argc, char **argv)
+{
+    if (optind == argc)
+        return 0;
+    if (o->action != ACTION_SERVE) {
+        fprintf(stderr, "monkey: \"%s\" belongs to no option; monkey --help lists them\n", argv[optind]);
+        return EXIT_OPTIONS;
+    }
+    if (o->root || optind + 1 < argc) {
+        fprintf(stderr, "monkey: one directory can be served, not \"%s\" and \"%s\"\n",
+                o->root ? o->root : argv[optind], argv[argc - 1]);
+        return EXIT_OPTIONS;
+    }
+    o->root = argv[optind];
+    return 0;
+}
+
+static int check_options(const struct options *o)
 {
     int code = check_number("port", o->port, UINT16_MAX);
     if (code == 0)
@@ -184,10 +202,6 @@ static int check_options(const struct options *o, int argc, char **argv)
                 o->listen);
         return EXIT_OPTIONS;
     }
-    if (optind < argc) {
-        fprintf(stderr, "monkey: what is \"%s\" for? A directory to serve goes behind --one-shot\n", argv[optind]);
-        return EXIT_OPTIONS;
-    }
     if (MK_HAS_TLS && o->https && !o->root) {
         fprintf(stderr, "monkey: --https goes with --one-shot; a configuration has Listen 443 tls\n");
         return EXIT_OPTIONS;
@@ -197,7 +211,7 @@ static int check_options(const struct options *o, int argc, char **argv)
         return EXIT_OPTIONS;
     }
     if (o->dir && o->root) {
-        fprintf(stderr, "monkey: --config and --one-shot exclude each other\n");
+        fprintf(stderr, "monkey: --config and a directory to serve (--one-shot) exclude each other\n");
         return EXIT_OPTIONS;
     }
     return 0;
@@ -226,7 +240,8 @@ int options_read(struct options *o, int argc, char **argv)
             return report_bad_option(c, argv);
         apply_option(o, row);
     }
-    return check_options(o, argc, argv);
+    int code = read_operands(o, argc, argv);
+    return code ? code : check_options(o);
 }
 
 const char *options_listen(const struct options *o, char *text, unsigned size)

@@ -83,7 +83,9 @@ WRONG = {
     "unknown short": ["-z"],
     "unknown long": ["--frobnicate"],
     "misspelt long": ["--conifg", "x"],
-    "stray argument": ["htdocs"],
+    "stray argument": ["-t", "htdocs"],
+    "two directories": ["a", "b"],
+    "a directory and a configuration": ["-c", "a", "b"],
     "value missing": ["-p"],
     "value missing, long": ["--port"],
     "port is a word": ["-o", ".", "-p", "http"],
@@ -108,7 +110,7 @@ def test_wrong_option(case):
 
 def test_wrong_option_names_the_word():
     for word in ("--frobnicate", "htdocs", "65536"):
-        args = ["-o", ".", "-p", word] if word.isdigit() else [word]
+        args = ["-o", ".", "-p", word] if word.isdigit() else ["-t", word]
         assert word in run(*args).stderr
 
 
@@ -126,6 +128,8 @@ def test_one_shot(start, tmp_path):
     "options",
     [
         ["-o", ".", "-p", "0"],
+        [".", "-p", "0"],
+        ["-p", "0", "."],
         ["--one-shot", ".", "--port", "0"],
         ["--one-shot=.", "--port=0", "--workers=1"],
         ["-o.", "-p0", "-w1"],
