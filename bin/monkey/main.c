@@ -5,6 +5,7 @@
 #include <monkey/monkey.h>
 
 #include "options.h"
+#include "conf_dir.h"
 #include "launcher.h"
 #include "report.h"
 #include "serve.h"
@@ -69,7 +70,9 @@ static const char *find_config(const struct options *o)
 {
     if (o->dir || o->root)
         return o->dir;
-    return access("conf/monkey.conf", R_OK) == 0 ? "conf" : MONKEY_CONF_DIR;
+    if (access("conf/monkey.conf", R_OK) == 0)
+        return "conf";
+    return MK_SMALL ? MONKEY_CONF_DIR : conf_dir_installed();
 }
 
 /* Requests are logged on stdout, unless the server goes to the background. */
@@ -183,6 +186,10 @@ int main(int argc, char **argv)
     case ACTION_REFERENCE:
         return print_info(o.action);
     default:
+        if (!MK_SMALL && !o.root && !o.dir && !o.json && !conf_dir_has_config(find_config(&o))) {
+            conf_dir_report_missing();
+            return EXIT_CONFIG;
+        }
         if (MK_HAS_SUPERVISOR) {
             launcher_init();
             exec_init(&o, find_config(&o));

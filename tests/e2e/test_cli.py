@@ -114,6 +114,16 @@ def test_wrong_option_names_the_word():
         assert word in run(*args).stderr
 
 
+@pytest.mark.parametrize("option", [[], ["-t"], ["--show-config"], ["--supervise"]], ids=str)
+def test_no_configuration(tmp_path, option):
+    """Neither ./conf nor an installed one: the message names both ways to start."""
+    program = build.install(tmp_path / "copy")
+    result = run(*option, program=program, cwd=tmp_path)
+    assert result.returncode == 1 and result.stdout == ""
+    for words in ("./conf/monkey.conf", "/monkey/monkey.conf", "monkey DIR ", "monkey -c DIR "):
+        assert words in result.stderr
+
+
 def test_one_shot(start, tmp_path):
     """No configuration is needed, from any working directory."""
     (tmp_path / "a.txt").write_bytes(HELLO)
