@@ -36,6 +36,8 @@ static int open_listeners_as_root(struct mk_server *server, const struct options
     struct mk_server_process process;
     mk_server_process(server, &process);
     listen_fds_inherit(server);
+    if (!process.user && geteuid() == 0)
+        mk_log_warn("the server runs as root: set User in monkey.conf, or start it as another user");
     if (!privileges_must_drop(&process))
         return EXIT_OK;
     if (mk_server_listen(server) < 0)

@@ -76,6 +76,23 @@ def test_who_it_is(start, group):
 
 
 @root_only
+@pytest.mark.parametrize("user", [None, "root", USER])
+def test_root_without_user_is_warned_of(start, user):
+    server = start({"User": user})
+    server.wait_log("serves with")
+    assert ("warn  the server runs as root: set User" in server.log) == (user is None)
+
+
+def test_another_user_is_not_warned(open_path):
+    root = populate(open_path / "root", {"hello.txt": HELLO})
+    user = pwd.getpwnam(USER).pw_uid if os.geteuid() == 0 else None
+    server = Server("-o", root, "-l", "127.0.0.1:0", user=user)
+    server.wait_log("serves with")
+    assert "runs as root" not in server.log
+    server.stop()
+
+
+@root_only
 def test_the_supervisor_stays_who_it_is(start):
     user = pwd.getpwnam(USER)
     server = start({"User": USER}, "--supervise")
