@@ -7,6 +7,7 @@
 #include "options.h"
 #include "conf_dir.h"
 #include "launcher.h"
+#include "manual.h"
 #include "report.h"
 #include "serve.h"
 #include "signals.h"
@@ -42,24 +43,51 @@ int print_problems(const struct mk_server *server, int code)
     return code;
 }
 
-static int print_info(enum action action)
+/* Prints one section of the manual. */
+static int print_section(const char *name)
+{
+    struct mk_buf manual, text;
+    mk_buf_init(&manual, TEXT_BYTES_MAX);
+    mk_buf_init(&text, TEXT_BYTES_MAX);
+    mk_reference(&manual);
+    int err = manual_add_section(mk_buf_str(&manual), name, &text);
+    if (err == -ENOENT) {
+        manual_list_sections(mk_buf_str(&manual), &text);
+        fprintf(stderr, "monkey: the manual has no section [%s]; it has %s\n", name, mk_buf_cstr(&text));
+    }
+    mk_buf_release(&manual);
+    if (err == 0)
+        return print_buffer(stdout, &text);
+    mk_buf_release(&text);
+    return err == -ENOENT ? EXIT_OPTIONS : EXIT_RUN;
+}
+
+static int print_info(const struct options *o)
 {
     struct mk_buf text;
+    if (!MK_SMALL && o->action == ACTION_REFERENCE && o->name)
+        return print_section(o->name);
     mk_buf_init(&text, TEXT_BYTES_MAX);
-    if (action == ACTION_REFERENCE)
+    if (o->action == ACTION_REFERENCE)
         mk_reference(&text);
-    else if (action == ACTION_BUILD)
+    else if (o->action == ACTION_BUILD)
         mk_build_info(&text);
     else
         mk_buf_addf(&text, "monkey %s\n", mk_version());
     return print_buffer(stdout, &text);
 }
 
-static int print_config(const struct mk_server *server)
+static int print_config(const struct mk_server *server, const char *host)
 {
     struct mk_buf text;
     mk_buf_init(&text, TEXT_BYTES_MAX);
-    mk_server_show(server, &text);
+    if (MK_SMALL || !host) {
+        mk_server_show(server, &text);
+    } else if (mk_server_show_host(server, mk_str_c(host), &text) == -ENOENT) {
+        fprintf(stderr, "monkey: no host serves the name %s, and no file in sites has this name\n", host);
+        mk_buf_release(&text);
+        return EXIT_OPTIONS;
+    }
     return print_buffer(stdout, &text);
 }
 
@@ -147,7 +175,7 @@ static int run_action(const struct options *o)
     else if (err < 0)
         code = print_problems(server, err == -EINVAL ? EXIT_CONFIG : EXIT_RUN);
     else if (code == EXIT_OK && o->action == ACTION_SHOW)
-        code = print_config(server);
+        code = print_config(server, o->name);
     else if (MK_HAS_SUPERVISOR && code == EXIT_OK && wants_supervisor(server))
         code = become_supervisor();
     else if (code == EXIT_OK)
@@ -184,7 +212,7 @@ int main(int argc, char **argv)
     case ACTION_VERSION:
     case ACTION_BUILD:
     case ACTION_REFERENCE:
-        return print_info(o.action);
+        return print_info(&o);
     default:
         if (!MK_SMALL && !o.root && !o.dir && !o.json && !conf_dir_has_config(find_config(&o))) {
             conf_dir_report_missing();

@@ -28,7 +28,7 @@ enum { LONGOPT_SHOW = 1, LONGOPT_REFERENCE, LONGOPT_SUPERVISE, LONGOPT_HTTPS, LO
 static const struct option_row {
     char letter;
     const char *name, *argument, *help;
-    int action;    /* enum action, or -1 */
+    int action;    /* enum action, or -1; the argument of an action is optional */
     size_t offset; /* in struct options, of the argument or of the flag */
 } rows[] = {
     {'c', "config", "DIR", "read the configuration from DIR", FIELD(dir)},
@@ -38,12 +38,13 @@ static const struct option_row {
     {'w', "workers", "N", "start N workers; 0 is one for each processor", FIELD(workers)},
     LARGE_ROW(LONGOPT_HTTPS, "https", NULL, "with -o: HTTPS, with a certificate made for it", FIELD(https))
     {'D', "daemon", NULL, "go to the background once it serves", FIELD(daemon)},
-    LARGE_ROW(LONGOPT_SUPERVISE, "supervise", NULL, "stay above the server, and start it again if it crashes",
+    LARGE_ROW(LONGOPT_SUPERVISE, "supervise", NULL, "run the server as a child, and restart it if it crashes",
               FIELD(supervise))
     {'t', "test", NULL, "check the configuration, listeners included, and stop", ACTION_TEST, 0},
     LARGE_ROW(LONGOPT_JSON, "json", NULL, "with -t: tell what is wrong as JSON, on standard output", FIELD(json))
-    {LONGOPT_SHOW, "show-config", NULL, "print the values in use, and where each comes from", ACTION_SHOW, 0},
-    {LONGOPT_REFERENCE, "reference", NULL, "print the manual of all directives", ACTION_REFERENCE, 0},
+    {LONGOPT_SHOW, "show-config", "[HOST]", "print the values in use, and where each comes from", ACTION_SHOW, 0},
+    {LONGOPT_REFERENCE, "reference", "[SECTION]", "print the manual of all directives, or of one section",
+     ACTION_REFERENCE, 0},
     {'v', "version", NULL, "print the version", ACTION_VERSION, 0},
     {'b', "build", NULL, "print how this program was built", ACTION_BUILD, 0},
     {'h', "help", NULL, "print this", ACTION_HELP, 0},
@@ -62,7 +63,7 @@ void options_help(void)
         char form[40], letter[4] = {'-', rows[i].letter, ',', '\0'};
         snprintf(form, sizeof(form), "--%s%s%s", rows[i].name, rows[i].argument ? " " : "",
                  rows[i].argument ? rows[i].argument : "");
-        printf("  %-3s %-18s %s\n", rows[i].letter > ' ' ? letter : "", form, rows[i].help);
+        printf("  %-3s %-21s %s\n", rows[i].letter > ' ' ? letter : "", form, rows[i].help);
     }
     printf("\nExit codes: %d served and stopped, or nothing wrong; %d the configuration is wrong; %d the options are "
            "wrong;\n%d could not start, or failed.\n",
@@ -112,12 +113,14 @@ static int report_bad_option(int c, char **argv)
 
 static void apply_option(struct options *o, const struct option_row *row)
 {
-    if (row->argument)
-        *(const char **)(void *)((char *)o + row->offset) = optarg;
-    else if (row->action >= 0)
+    if (row->action >= 0) {
         o->action = (enum action)row->action;
-    else
+        o->name = optarg;
+    } else if (row->argument) {
+        *(const char **)(void *)((char *)o + row->offset) = optarg;
+    } else {
         *(bool *)((char *)o + row->offset) = true;
+    }
 }
 
 static int check_number(const char *option, const char *text, uint64_t max)
@@ -163,11 +166,16 @@ static bool is_address(const char *text)
            ((bracketed || !port) && inet_pton(AF_INET6, host, &addr) == 1);
 }
 
-/* Reads the words that belong to no option: the directory to serve. */
+/* Reads the words after the options: the directory to serve, or the name of a section or host. */
 static int read_operands(struct options *o, int argc, char **argv)
 {
+    bool named = o->action == ACTION_SHOW || o->action == ACTION_REFERENCE;
     if (optind == argc)
         return 0;
+    if (named && !o->name && optind + 1 == argc) {
+        o->name = argv[optind];
+        return 0;
+    }
     if (o->action != ACTION_SERVE) {
         fprintf(stderr, "monkey: \"%s\" belongs to no option; monkey --help lists them\n", argv[optind]);
         return EXIT_OPTIONS;
@@ -224,10 +232,15 @@ int options_read(struct options *o, int argc, char **argv)
     size_t n = 1;
     *o = (struct options){.action = ACTION_SERVE};
     for (unsigned i = 0; i < ROWS; i++) {
-        longs[i] =
-            (struct option){rows[i].name, rows[i].argument ? required_argument : no_argument, NULL, rows[i].letter};
-        if (rows[i].letter > ' ')
-            shorts[n++] = rows[i].letter;
+        bool optional = rows[i].action >= 0;
+        longs[i] = (struct option){rows[i].name,
+                                   !rows[i].argument ? no_argument
+                                   : optional        ? optional_argument
+                                                     : required_argument,
+                                   NULL, rows[i].letter};
+        if (rows[i].letter <= ' ')
+            continue;
+        shorts[n++] = rows[i].letter;
         if (rows[i].argument)
             shorts[n++] = ':';
     }

@@ -76,6 +76,11 @@ MK_API struct mk_problem_counts mk_server_list_problems(const struct mk_server *
 MK_API void mk_server_info(const struct mk_server *server, struct mk_server_info *ret_info);
 /* Appends the effective configuration, in the form of its files. */
 MK_API void mk_server_show(const struct mk_server *server, struct mk_buf *out);
+/*
+ * The same with one host only: the one that serves `name`, else the one whose file in sites/ has that name. Builds for
+ * small devices lack it. Returns 0, -ENOENT (there is no such host), -EINVAL (nothing is loaded) or -ENOMEM.
+ */
+MK_API int mk_server_show_host(const struct mk_server *server, struct mk_str name, struct mk_buf *out);
 
 /*
  * A listening stream socket that somebody else has opened; to be used for the `Listen` that names its address, instead

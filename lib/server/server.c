@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "server/module.h"
+#include "server/show_host.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -128,10 +129,8 @@ void mk_server_show(const struct mk_server *s, struct mk_buf *out)
     if (!s->current || !s->current->set)
         return;
     mk__conf_show(s->current->set, out);
-    for (const struct mk_host *host = s->current->hosts; host; host = host->next) {
-        mk_buf_addf(out, "\n");
-        mk__conf_show(host->set, out);
-    }
+    for (const struct mk_host *host = s->current->hosts; host; host = host->next)
+        mk__show_host(host, out);
 }
 
 /* ── listeners ── */

@@ -419,6 +419,48 @@ def test_reference_is_the_documentation():
     assert result.stdout == (build.TOP / "docs" / "reference" / "configuration.md").read_text()
 
 
+@pytest.mark.parametrize("name", ["[HOST]", "host", "LOGGER", "Server"])
+def test_reference_of_a_section(name):
+    """Each part of the manual with this heading, and nothing else."""
+    result = run("--reference", name)
+    parts = re.split(r"^(?=## )", run("--reference").stdout, flags=re.M)
+    word = name.strip("[]").upper()
+    expected = [part.rstrip("\n") for part in parts if part.startswith(f"## `[{word}]`")]
+    assert len(expected) == (2 if word == "LOGGER" and build.PRESET != "small" else 1)
+    assert result.returncode == 0 and result.stdout == "\n\n".join(expected) + "\n"
+
+
+def test_reference_of_an_unknown_section():
+    result = run("--reference=TLX")
+    assert result.returncode == 2 and result.stdout == ""
+    assert "TLX" in result.stderr and "SERVER" in result.stderr and "HOST" in result.stderr
+
+
+HOSTS = {"sites/one": ("one.org", "*.one.org"), "sites/two": ("two.org",)}
+
+
+@pytest.mark.parametrize(
+    "host, file", [("one.org", "one"), ("www.ONE.org", "one"), ("two", "two"), ("default", "default"), (None, None)]
+)
+def test_show_config_of_a_host(tmp_path, site_root, host, file):
+    files = {
+        name: f"[HOST]\n    ServerName {' '.join(names)}\n    DocumentRoot {site_root}\n"
+        for name, names in HOSTS.items()
+    }
+    conf = write_config(tmp_path / "conf", site_root, files=files)
+    result = run("-c", conf, "--show-config", *([host] if host else []))
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.startswith("[SERVER]\n")
+    shown = re.findall(r"^# .*/sites/(\w+)\n\[HOST\]$", result.stdout, re.M)
+    assert shown == ([file] if file else ["default", "one", "two"])
+    assert result.stdout.count("[HOST]") == len(shown)
+
+
+def test_show_config_of_an_unknown_host(folder):
+    result = run("-c", folder(), "--show-config", "nobody.org")
+    assert result.returncode == 2 and result.stdout == "" and "nobody.org" in result.stderr
+
+
 def test_reference_names_every_key(folder):
     text = run("--reference").stdout
     for key in effective(folder()):

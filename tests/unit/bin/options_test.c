@@ -63,7 +63,11 @@ static const struct {
     {"-t", {.action = ACTION_TEST}},
     {"--test", {.action = ACTION_TEST}},
     {"--show-config", {.action = ACTION_SHOW}},
+    {"--show-config=a.org", {.action = ACTION_SHOW, .name = "a.org"}},
+    {"--show-config a.org", {.action = ACTION_SHOW, .name = "a.org"}},
+    {"--show-config -o d a.org", {.action = ACTION_SHOW, .root = "d", .name = "a.org"}},
     {"--reference", {.action = ACTION_REFERENCE}},
+    {"--reference TLS", {.action = ACTION_REFERENCE, .name = "TLS"}},
     {"-v", {.action = ACTION_VERSION}},
     {"--version", {.action = ACTION_VERSION}},
     {"-b", {.action = ACTION_BUILD}},
@@ -88,6 +92,7 @@ static void test_understands(void **state)
         assert_int_equal(options.action, expected->action);
         assert_same(options.dir, expected->dir);
         assert_same(options.root, expected->root);
+        assert_same(options.name, expected->name);
         assert_same(options.port, expected->port);
         assert_same(options.listen, expected->listen);
         assert_same(options.workers, expected->workers);
@@ -106,7 +111,8 @@ static const struct {
     {"-p", "monkey: --port needs a value: --port PORT\n"},
     {"--config", "monkey: --config needs a value: --config DIR\n"},
     {"--daemon=yes", "monkey: --daemon takes no value\n"},
-    {"--show-config=x", "monkey: --show-config takes no value\n"},
+    {"--show-config a b", "monkey: \"a\" belongs to no option; monkey --help lists them\n"},
+    {"--show-config=a b", "monkey: \"b\" belongs to no option; monkey --help lists them\n"},
     {"-t htdocs", "monkey: \"htdocs\" belongs to no option; monkey --help lists them\n"},
     {"-v htdocs", "monkey: \"htdocs\" belongs to no option; monkey --help lists them\n"},
     {"a b", "monkey: one directory can be served, not \"a\" and \"b\"\n"},
