@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`cmake --install` into an empty root: the bare program serves what was installed, and opens a plugin that was built
+against it. The run with the mark `budget` is that of the release."""
+
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from harness import build
+from harness.server import Server, run
+
+PAGE = build.TOP / "docs" / "guide" / "plugins.md"
+TREES = {
+    "usr": ("/usr", "/etc/monkey", "/usr/share/monkey/htdocs"),
+    "local": ("/usr/local", "/usr/local/etc/monkey", "/usr/local/share/monkey/htdocs"),
+}
+
+pytestmark = [
+    pytest.mark.wire,
+    pytest.mark.skipif(not shutil.which("cmake"), reason="NOT TESTED: no cmake here"),
+    pytest.mark.skipif(build.PRESET == "small", reason="the small build has no modules, and looks in one place only"),
+]
+
+
+def install(prefix, root=""):
+    """Installs the build; with `root` as a package is made."""
+    command = ["cmake", "--install", build.TOP / "build" / build.PRESET, "--prefix", prefix]
+    done = subprocess.run(command, env={**os.environ, "DESTDIR": str(root)}, check=True, capture_output=True, text=True)
+    return done.stdout
+
+
+@pytest.fixture(
+    scope="module", params=[*TREES, "prefix", pytest.param("usr, optimised", marks=pytest.mark.budget)]
+)
+def tree(request, tmp_path_factory):
+    """The installation's folder for programs, its configuration and its site, as they lie here."""
+    folder = tmp_path_factory.mktemp("root")
+    if request.param == "prefix":
+        install(folder)
+        return folder, folder / "etc/monkey", folder / "share/monkey/htdocs"
+    prefix, conf, htdocs = TREES[request.param.split(",")[0]]
+    install(prefix, folder)
+    return tuple(folder / path.lstrip("/") for path in (prefix, conf, htdocs))
+
+
+@pytest.fixture
+def start(tree, tmp_path):
+    servers = []
+
+    def begin(*args):
+        servers.append(Server("-l", "127.0.0.1:0", *args, cwd=tmp_path, program=tree[0] / "bin" / "monkey"))
+        return servers[-1]
+
+    yield begin
+    for server in servers:
+        server.stop()
+
+
+def test_the_bare_program_serves(tree, start, tmp_path):
+    """It finds the configuration by its own path, and the configuration the site."""
+    prefix, conf, htdocs = tree
+    shown = run("--show-config", "default", program=prefix / "bin" / "monkey", cwd=tmp_path)
+    assert str(conf) in shown.stdout
+    server = start()
+    with server.connect() as client:
+        assert client.ask("/").body == (htdocs / "index.html").read_bytes()
+        assert client.ask("/nothing").body == (htdocs / "404.html").read_bytes()
+
+
+def test_the_configuration_is_right(tree, tmp_path):
+    prefix, conf, _ = tree
+    done = run("-t", "-p", "0", program=prefix / "bin" / "monkey", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "../../htdocs" not in (conf / "sites" / "default").read_text()
+
+
+def compile_with(tree, tmp_path, source, *options, flags, define=()):
+    """Compiles by what pkg-config says; nothing that is installed elsewhere is seen."""
+    pc = next(tree[0].glob("lib/**/monkey.pc"))
+    env = {**os.environ, "PKG_CONFIG_LIBDIR": str(pc.parent), "PKG_CONFIG_PATH": ""}
+    told = subprocess.run(
+        ["pkg-config", *define, *flags, "monkey"], env=env, capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert str(tree[0]) in " ".join(told)
+    subprocess.run(["cc", source, *told, *options], check=True, cwd=tmp_path)
+    plugins = subprocess.run(["pkg-config", "--variable=plugindir", "monkey"], env=env, capture_output=True, text=True)
+    return plugins.stdout.strip()
+
+
+@pytest.mark.skipif(not shutil.which("pkg-config"), reason="NOT TESTED: no pkg-config here")
+@pytest.mark.parametrize("define", [[], ["--define-prefix"]], ids=["as it is", "define-prefix"])
+def test_a_plugin_built_by_pkg_config(tree, start, tmp_path, define):
+    (tmp_path / "hello.c").write_text(re.search(r"```c\n(.*?)```", PAGE.read_text(), re.S)[1])
+    options = ["-shared", "-fPIC", "-o", "hello.so"]
+    plugins = compile_with(tree, tmp_path, "hello.c", *options, flags=["--cflags"], define=define)
+    shutil.copy(tmp_path / "hello.so", plugins)
+    conf = tmp_path / "copy"
+    shutil.copytree(tree[1], conf)
+    with (conf / "plugins.load").open("a") as file:
+        file.write("    Load hello\n")
+    (conf / "sites" / "default").write_text(f"[HOST]\n    DocumentRoot {tree[2]}\n")
+    with start("-c", conf).connect() as client:
+        assert client.ask("/hello").body == b"Hello.\n"
+
+
+@pytest.mark.skipif(build.SANITIZED, reason="programs need the sanitizer's library too")
+@pytest.mark.skipif(not shutil.which("pkg-config"), reason="NOT TESTED: no pkg-config here")
+def test_a_program_built_by_pkg_config(tree, tmp_path):
+    source = build.TOP / "docs" / "examples" / "embed.c"
+    compile_with(tree, tmp_path, source, "-pthread", "-o", "embed", flags=["--cflags", "--libs"])
+    assert (tmp_path / "embed").exists()
+
+
+def test_the_unit_names_the_installed_files(tmp_path):
+    install("/usr", tmp_path)
+    unit = (tmp_path / "usr/lib/systemd/system/monkey.service").read_text()
+    assert "ExecStart=/usr/bin/monkey --supervise -c /etc/monkey\n" in unit and "@" not in unit.split("[Service]")[0]
+    install(tmp_path / "other")
+    unit = (tmp_path / "other/lib/systemd/system/monkey.service").read_text()
+    assert f"ExecStart={tmp_path}/other/bin/monkey --supervise -c {tmp_path}/other/etc/monkey\n" in unit
+
+
+def test_changed_files_of_the_configuration_are_kept(tmp_path):
+    install(tmp_path)
+    changed = tmp_path / "etc/monkey/monkey.conf"
+    changed.write_text("# mine\n")
+    (tmp_path / "etc/monkey/monkey.mime").unlink()
+    told = install(tmp_path)
+    assert f"Kept: {changed}" in told
+    assert changed.read_text() == "# mine\n" and (tmp_path / "etc/monkey/monkey.mime").exists()
