@@ -16,33 +16,6 @@ struct alias_rule {
     struct mk_str to;
 };
 
-#ifdef MK_LEAN
-static inline int alias_load(struct mk_host *host, struct static_site *site, const struct mk_conf_section *section)
-{
-    (void)host;
-    (void)site;
-    (void)section;
-    return 0;
-}
-
-static inline void alias_free(struct static_site *site)
-{
-    (void)site;
-}
-
-static inline bool alias_find(struct static_location *at)
-{
-    (void)at;
-    return false;
-}
-
-static inline bool alias_needs_slash(const struct static_location *at)
-{
-    (void)at;
-    return false;
-}
-#else
-
 extern const struct mk_conf_key alias_keys[]; /* of struct alias_rule */
 
 /* Opens what the sections of the host name, in their order. 0 or -errno, the operator told; alias_free either way. */
@@ -58,5 +31,4 @@ static inline bool alias_needs_slash(const struct static_location *at)
     return at->path.len == 0;
 }
 
-#endif /* MK_LEAN */
 #endif

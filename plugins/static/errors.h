@@ -21,27 +21,6 @@ struct error_page {
     char file[];
 };
 
-#ifdef MK_LEAN
-static inline int errors_load(struct mk_host *host, struct static_site *site, const struct mk_conf_pairs *pairs)
-{
-    (void)host;
-    (void)site;
-    (void)pairs;
-    return 0;
-}
-
-static inline void errors_free(struct static_site *site)
-{
-    (void)site;
-}
-
-static inline void errors_apply(struct mk_request *req, const struct static_site *site)
-{
-    (void)req;
-    (void)site;
-}
-#else
-
 /* Reads what `pairs` (status and page, NULL = none) name below the site's root. 0 or -errno, the operator told. */
 int errors_load(struct mk_host *host, struct static_site *site, const struct mk_conf_pairs *pairs);
 void errors_free(struct static_site *site);
@@ -49,5 +28,4 @@ void errors_free(struct static_site *site);
 /* Puts the host's page in the place of the server's own. */
 void errors_apply(struct mk_request *req, const struct static_site *site);
 
-#endif /* MK_LEAN */
 #endif

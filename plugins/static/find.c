@@ -15,7 +15,8 @@ enum { TRIES_MAX = 64 };
 static struct find_result find_once(struct static_site *site, struct mk_str path, const struct mk_accept *accept,
                                     bool cached)
 {
-    return site->host->n_tries ? tryfiles_find(site, path, accept, cached) : index_find(site, path, accept, cached);
+    return !MK_SMALL && site->host->n_tries ? tryfiles_find(site, path, accept, cached)
+                                            : index_find(site, path, accept, cached);
 }
 
 /* While a swap is under way its thread has the lock. */

@@ -21,7 +21,8 @@ static struct find_result find_index(struct static_site *site, struct mk_str pat
         if (n >= (int)sizeof(name))
             return f;
         f = open_stat(open_name(site, name, cached), index->items[i]);
-        precompressed_select(site, name, accept, cached, &f);
+        if (!MK_SMALL)
+            precompressed_select(site, name, accept, cached, &f);
         if (f.kind == FOUND_FILE || (f.kind == FOUND_NOTHING && f.err != ENOENT))
             return f;
     }
@@ -33,6 +34,7 @@ struct find_result index_find(struct static_site *site, struct mk_str path, cons
     if (path.p[path.len - 1] == '/')
         return find_index(site, path, accept, cached);
     struct find_result f = open_stat(open_name(site, path.p + 1, cached), path);
-    precompressed_select(site, path.p + 1, accept, cached, &f);
+    if (!MK_SMALL)
+        precompressed_select(site, path.p + 1, accept, cached, &f);
     return f;
 }

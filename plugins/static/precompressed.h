@@ -5,24 +5,6 @@
 
 #include "static.h"
 
-#ifdef MK_LEAN
-static inline void precompressed_check(const struct mk_conf_check *check, struct static_host *host)
-{
-    (void)check;
-    (void)host;
-}
-
-static inline void precompressed_select(struct static_site *site, const char *name, const struct mk_accept *accept,
-                                        bool cached, struct find_result *f)
-{
-    (void)site;
-    (void)name;
-    (void)accept;
-    (void)cached;
-    (void)f;
-}
-#else
-
 /* Reads the patterns of a line of PrecompressedMatch. As mk_conf_parse_fn. */
 int precompressed_parse_match(const struct mk_conf_value *value, void *field, struct mk_arena *arena,
                               struct mk_buf *error);
@@ -37,5 +19,4 @@ void precompressed_check(const struct mk_conf_check *check, struct static_host *
 void precompressed_select(struct static_site *site, const char *name, const struct mk_accept *accept, bool cached,
                           struct find_result *f);
 
-#endif /* MK_LEAN */
 #endif

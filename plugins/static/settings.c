@@ -4,6 +4,9 @@
  */
 #include "settings.h"
 
+const char *const settings_switch_names[] = {"Server", "Off", "On", NULL};
+const char *const settings_symlink_names[] = {"Server", "Off", "Inside", "On", NULL};
+
 static int choose_value(int own, int servers)
 {
     return own ? own - 1 : servers;

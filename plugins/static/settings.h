@@ -6,17 +6,11 @@
 
 #include "static.h"
 
-#ifdef MK_LEAN
-static inline const struct static_settings *settings_merge(struct static_site *site,
-                                                           const struct static_settings *server)
-{
-    (void)site;
-    return server;
-}
-#else
+/* The values of a host: those of the server, behind one for "as the server". End with NULL. */
+extern const char *const settings_switch_names[];
+extern const char *const settings_symlink_names[];
 
 /* Lives as long as the site, whose `host` is set. */
 const struct static_settings *settings_merge(struct static_site *site, const struct static_settings *server);
 
-#endif /* MK_LEAN */
 #endif

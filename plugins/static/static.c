@@ -24,6 +24,17 @@
 
 extern const struct mk_plugin mk_plugin_static;
 
+/* Encloses the rows that small builds leave out, with the files that these refer to (CMakeLists.txt); an empty row,
+ * which ends the table, takes their place. */
+#if MK_SMALL
+#define NOT_IN_SMALL(...) \
+    { \
+        0 \
+    }
+#else
+#define NOT_IN_SMALL(...) __VA_ARGS__
+#endif
+
 /* ── directives ── */
 
 static const char *const symlink_modes[] = {
@@ -42,42 +53,40 @@ static const struct mk_conf_key server_keys[] = {
     {0},
 };
 
-#ifndef MK_LEAN
-/* The values of a host, which may leave them to the server. */
-static const char *const host_switch_names[] = {"Server", "Off", "On", NULL};
-static const char *const host_symlink_names[] = {"Server", "Off", "Inside", "On", NULL};
-#endif
-
 static const struct mk_conf_key host_keys[] = {
     MK_CONF_KEY_PATH(struct static_host, root, "DocumentRoot", NULL, "The directory whose files this host serves.",
                      .flags = MK_CONF_REQUIRED),
-#ifndef MK_LEAN
-    MK_CONF_KEY_LIST(
-        struct static_host, precompressed, "Precompressed", NULL,
-        "Which precompressed variants of a file are looked for beside it, among `br` (`F.br`), `zstd` (`F.zst`) "
-        "and `gzip` (`F.gz`): the most welcome one by Accept-Encoding, among equals the first in this list, "
-        "unless it is older than the file. Each lookup costs a system call."),
-    MK_CONF_KEY_CUSTOM(struct static_host, precompressed_match, "PrecompressedMatch", NULL,
-                       "For which files `Precompressed` is: their paths, as patterns (`/assets`, `*.css`); an index "
-                       "has the path of its own name. Without this key, for all.",
-                       .flags = MK_CONF_REPEAT, .unit = "patterns", .parse = precompressed_parse_match),
-    MK_CONF_KEY_LIST(
-        struct static_host, try_files, "TryFiles", NULL,
-        "Names that stand for a path, in the order in which they are tried; `$path` is the path. `$path/` is "
-        "a directory with an index. A last `=404` is the status when none exists. Without it a path names "
-        "itself only. A single-page application wants `$path /index.html`."),
-    MK_CONF_KEY_CUSTOM(struct static_host, user_dir, "UserDir", NULL,
-                       "Serves `/~name/` from this folder in the home of the user, such as `public_html`. Users are "
-                       "those whose number is 1000 or more, but not nobody.",
-                       .unit = "folder", .parse = userdir_parse),
-    MK_CONF_KEY_LIST(struct static_host, index, "Indexfile", NULL, "As `Indexfile` of the server, for this host."),
-    MK_CONF_KEY_ENUM(struct static_host, symlinks, "SymLink", "Server",
-                     "As `SymLink` of the server, for this host. `Server`: as there.", .names = host_symlink_names),
-    MK_CONF_KEY_ENUM(struct static_host, ranges, "Resume", "Server",
-                     "As `Resume` of the server, for this host. `Server`: as there.", .names = host_switch_names),
-    MK_CONF_KEY_ENUM(struct static_host, dotfiles, "DotFiles", "Server",
-                     "As `DotFiles` of the server, for this host. `Server`: as there.", .names = host_switch_names),
-#endif
+    NOT_IN_SMALL(
+        MK_CONF_KEY_LIST(
+            struct static_host, precompressed, "Precompressed", NULL,
+            "Which precompressed variants of a file are looked for beside it, among `br` (`F.br`), `zstd` (`F.zst`) "
+            "and `gzip` (`F.gz`): the most welcome one by Accept-Encoding, among equals the first in this list, "
+            "unless it is older than the file. Each lookup costs a system call."),
+        MK_CONF_KEY_CUSTOM(
+            struct static_host, precompressed_match, "PrecompressedMatch", NULL,
+            "For which files `Precompressed` is: their paths, as patterns (`/assets`, `*.css`); an index "
+            "has the path of its own name. Without this key, for all.",
+            .flags = MK_CONF_REPEAT, .unit = "patterns", .parse = precompressed_parse_match),
+        MK_CONF_KEY_LIST(
+            struct static_host, try_files, "TryFiles", NULL,
+            "Names that stand for a path, in the order in which they are tried; `$path` is the path. `$path/` is "
+            "a directory with an index. A last `=404` is the status when none exists. Without it a path names "
+            "itself only. A single-page application wants `$path /index.html`."),
+        MK_CONF_KEY_CUSTOM(
+            struct static_host, user_dir, "UserDir", NULL,
+            "Serves `/~name/` from this folder in the home of the user, such as `public_html`. Users are "
+            "those whose number is 1000 or more, but not nobody.",
+            .unit = "folder", .parse = userdir_parse),
+        MK_CONF_KEY_LIST(struct static_host, index, "Indexfile", NULL, "As `Indexfile` of the server, for this host."),
+        MK_CONF_KEY_ENUM(struct static_host, symlinks, "SymLink", "Server",
+                         "As `SymLink` of the server, for this host. `Server`: as there.",
+                         .names = settings_symlink_names),
+        MK_CONF_KEY_ENUM(struct static_host, ranges, "Resume", "Server",
+                         "As `Resume` of the server, for this host. `Server`: as there.",
+                         .names = settings_switch_names),
+        MK_CONF_KEY_ENUM(struct static_host, dotfiles, "DotFiles", "Server",
+                         "As `DotFiles` of the server, for this host. `Server`: as there.",
+                         .names = settings_switch_names)),
     {0},
 };
 
@@ -100,24 +109,23 @@ static const struct mk_conf_section sections[] = {
      .size = sizeof(struct static_host),
      .keys = host_keys,
      .doc = MK_CONF_DOC("The files of this host."),
-     .check = check_host},
-#ifndef MK_LEAN
-    {.name = "ERROR_PAGES",
-     .scope = MK_CONF_SCOPE_HOST,
-     .flags = MK_CONF_PAIRS,
-     .doc = MK_CONF_DOC(
-         "Pages for errors by status: `404 /errors/404.html`, a file below the document root of at most "
-         "64 KB, or `503 \"Back in a minute.\"`, a text, which is HTML if it begins with `<`. They are read "
-         "at the start, and take the place of the server's own pages; the status stays. A head that "
-         "cannot be read (400) or is too long (414, 431) belongs to no host, and gets the server's own.")},
-    {.name = "ALIAS",
-     .scope = MK_CONF_SCOPE_HOST,
-     .flags = MK_CONF_REPEAT,
-     .size = sizeof(struct alias_rule),
-     .keys = alias_keys,
-     .doc = MK_CONF_DOC("Paths that lead to a folder, or a file, beside the document root. The first section that "
-                        "matches counts, and comes before the document root.")},
-#endif
+     .check = MK_SMALL ? NULL : check_host},
+    NOT_IN_SMALL(
+        {.name = "ERROR_PAGES",
+         .scope = MK_CONF_SCOPE_HOST,
+         .flags = MK_CONF_PAIRS,
+         .doc = MK_CONF_DOC(
+             "Pages for errors by status: `404 /errors/404.html`, a file below the document root of at most "
+             "64 KB, or `503 \"Back in a minute.\"`, a text, which is HTML if it begins with `<`. They are read "
+             "at the start, and take the place of the server's own pages; the status stays. A head that "
+             "cannot be read (400) or is too long (414, 431) belongs to no host, and gets the server's own.")},
+        {.name = "ALIAS",
+         .scope = MK_CONF_SCOPE_HOST,
+         .flags = MK_CONF_REPEAT,
+         .size = sizeof(struct alias_rule),
+         .keys = alias_keys,
+         .doc = MK_CONF_DOC("Paths that lead to a folder, or a file, beside the document root. The first section that "
+                            "matches counts, and comes before the document root.")}),
     {0},
 };
 
@@ -127,8 +135,10 @@ static void stop_host(struct mk_host *host, void *state)
 {
     struct static_site *site = state;
     (void)host;
-    errors_free(site);
-    alias_free(site);
+    if (!MK_SMALL) {
+        errors_free(site);
+        alias_free(site);
+    }
     if (site->root_fd >= 0)
         root_close(site);
     mk_account_free(NULL, site, sizeof(*site));
@@ -138,12 +148,10 @@ static void stop_host(struct mk_host *host, void *state)
 static int open_root(struct mk_host *host, struct static_site *site, const struct static_host *conf)
 {
     int err = conf->root.len ? root_open(site, conf->root) : -EINVAL;
-#ifndef MK_LEAN
-    if (err == 0 && access(conf->root.p, X_OK) < 0) { /* opening alone asks for no right */
+    if (!MK_SMALL && err == 0 && access(conf->root.p, X_OK) < 0) { /* O_PATH alone checks no permission */
         err = -errno;
         root_close(site);
     }
-#endif
     if (err == 0)
         return 0;
     site->root_fd = -1;
@@ -161,13 +169,15 @@ static int start_host(struct mk_host *host, void **ret_state)
     if (!site)
         return -ENOMEM;
     *site = (struct static_site){.host = conf};
-    site->settings = settings_merge(site, mk_host_server_conf(host, &sections[SERVER]));
+    site->settings = mk_host_server_conf(host, &sections[SERVER]);
+    if (!MK_SMALL)
+        site->settings = settings_merge(site, site->settings);
     int err = open_root(host, site, conf);
-    if (err != -ENOMEM) {
+    if (!MK_SMALL && err != -ENOMEM) {
         int pages = errors_load(host, site, mk_host_conf(host, &sections[ERROR_PAGES]));
         err = err < 0 && pages != -ENOMEM ? err : pages;
     }
-    if (err != -ENOMEM) {
+    if (!MK_SMALL && err != -ENOMEM) {
         int aliases = alias_load(host, site, &sections[ALIAS]);
         err = err < 0 && aliases != -ENOMEM ? err : aliases;
     }
@@ -289,7 +299,7 @@ static void run_lookup(struct mk_job *job)
     struct static_lookup *l = MK_CONTAINER_OF(job, struct static_lookup, job);
     if (l->root_check_ms)
         root_check(l->at.site, l->root_check_ms);
-    if (userdir_is_matched(&l->at))
+    if (!MK_SMALL && userdir_is_matched(&l->at))
         l->found = userdir_find(&l->at, &l->accept);
     else
         l->found = find_path(l->at.site, l->at.path, &l->accept, false);
@@ -366,13 +376,10 @@ static int start_lookup(struct mk_request *req, const struct static_location *at
 static struct find_result find_cached(struct mk_request *req, const struct static_location *at,
                                       const struct mk_accept *accept)
 {
-#ifndef MK_LEAN
+    if (MK_SMALL)
+        return find_path(at->site, at->path, accept, true);
     struct small_file_cache *cache = mk_worker_state(mk_request_worker(req), &mk_plugin_static);
     return small_file_cache_find(cache, mk_loop_turns(mk_request_loop(req)), at, accept);
-#else
-    (void)req;
-    return find_path(at->site, at->path, accept, true);
-#endif
 }
 
 /* From memory if that is possible, and on a disk thread otherwise. */
@@ -415,9 +422,9 @@ static int serve_request(struct mk_request *req)
         mk_response_error(req, 404);
         return 0;
     }
-    if (!alias_find(&at))
+    if (!MK_SMALL && !alias_find(&at))
         userdir_match(&at);
-    if (alias_needs_slash(&at)) {
+    if (!MK_SMALL && alias_needs_slash(&at)) {
         redirect_to_directory(req);
         return 0;
     }
@@ -431,7 +438,6 @@ static void replace_error_page(struct mk_request *req)
         errors_apply(req, site);
 }
 
-#ifndef MK_LEAN
 /* What else a request has done, its handler knows: those behind it are not to see how it was before. */
 static void clear_cache(struct mk_request *req)
 {
@@ -453,7 +459,6 @@ static void stop_worker(struct mk_worker *worker, void *state)
 {
     mk_account_free(mk_worker_account(worker), state, sizeof(struct small_file_cache));
 }
-#endif
 
 MK_PLUGIN(static) = {
     MK_PLUGIN_HEAD("static", "2.0.0", "the files below a document root"),
@@ -461,13 +466,9 @@ MK_PLUGIN(static) = {
     .sections = sections,
     .host_start = start_host,
     .host_stop = stop_host,
-#ifndef MK_LEAN
-    .worker_start = start_worker,
-    .worker_stop = stop_worker,
-#endif
+    .worker_start = MK_SMALL ? NULL : start_worker,
+    .worker_stop = MK_SMALL ? NULL : stop_worker,
     .on_content = serve_request,
-    .on_response = replace_error_page,
-#ifndef MK_LEAN
-    .on_done = clear_cache,
-#endif
+    .on_response = MK_SMALL ? NULL : replace_error_page,
+    .on_done = MK_SMALL ? NULL : clear_cache,
 };

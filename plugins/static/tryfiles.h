@@ -5,22 +5,6 @@
 
 #include "static.h"
 
-#ifdef MK_LEAN
-#include "index.h"
-
-static inline void tryfiles_check(const struct mk_conf_check *check, struct static_host *host)
-{
-    (void)check;
-    (void)host;
-}
-
-static inline struct find_result tryfiles_find(struct static_site *site, struct mk_str path,
-                                               const struct mk_accept *accept, bool cached)
-{
-    return index_find(site, path, accept, cached);
-}
-#else
-
 /* Checks the words of the directive and reads a last "=CODE" off them; complains about the line. */
 void tryfiles_check(const struct mk_conf_check *check, struct static_host *host);
 
@@ -28,5 +12,4 @@ void tryfiles_check(const struct mk_conf_check *check, struct static_host *host)
 struct find_result tryfiles_find(struct static_site *site, struct mk_str path, const struct mk_accept *accept,
                                  bool cached);
 
-#endif /* MK_LEAN */
 #endif

@@ -8,27 +8,6 @@
 
 #include "static.h"
 
-#ifdef MK_LEAN
-static inline bool userdir_match(struct static_location *at)
-{
-    (void)at;
-    return false;
-}
-
-static inline bool userdir_is_matched(const struct static_location *at)
-{
-    (void)at;
-    return false;
-}
-
-static inline struct find_result userdir_find(const struct static_location *at, const struct mk_accept *accept)
-{
-    (void)at;
-    (void)accept;
-    return (struct find_result){.kind = FOUND_NOTHING};
-}
-#else
-
 enum { USERDIR_NAME_BYTES = 32 }; /* as useradd(8) */
 
 /* The parser of UserDir: a folder of the home. As mk_conf_parse_fn. */
@@ -48,5 +27,4 @@ static inline bool userdir_is_matched(const struct static_location *at)
  */
 struct find_result userdir_find(const struct static_location *at, const struct mk_accept *accept);
 
-#endif /* MK_LEAN */
 #endif

@@ -13,10 +13,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#ifndef TCP_ULP
-#define TCP_ULP 31
-#endif
-
 /* A socket without a connection: a kernel that knows the protocol asks for one, others have never heard of it. */
 int ktls_probe(void)
 {
@@ -35,7 +31,6 @@ bool ktls_is_supported(int answer)
 
 uint64_t ktls_option(bool wanted)
 {
-#ifdef SSL_OP_ENABLE_KTLS
     static _Atomic int known; /* 0: not asked yet, else 1 + whether it can */
     int answer = atomic_load_explicit(&known, memory_order_relaxed);
     if (!answer) {
@@ -43,10 +38,6 @@ uint64_t ktls_option(bool wanted)
         atomic_store_explicit(&known, answer, memory_order_relaxed);
     }
     return wanted && answer == 2 ? SSL_OP_ENABLE_KTLS : 0;
-#else
-    (void)wanted;
-    return 0;
-#endif
 }
 
 ssize_t ktls_write(struct tls_conn *s, const struct iovec *vec, int n)
@@ -78,11 +69,9 @@ static ssize_t copy_file(struct tls_conn *s, int file_fd, uint64_t offset, size_
 
 ssize_t ktls_sendfile(struct tls_conn *s, int file_fd, uint64_t offset, size_t size)
 {
-#ifdef SSL_OP_ENABLE_KTLS
     if (BIO_get_ktls_send(SSL_get_wbio(s->ssl))) {
         ossl_ssize_t n = SSL_sendfile(s->ssl, file_fd, (off_t)offset, size, 0);
         return n >= 0 ? n : tls_conn_error(s);
     }
-#endif
     return copy_file(s, file_fd, offset, size);
 }
