@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The field names that the server itself reads in requests. A handler asks for these by number, and for
- * every other field by name (<monkey/request.h>).
+ * Names of the headers that the server itself reads in requests. mk_request_header() finds these by number, which is
+ * fast; mk_request_header_by_name() finds any other (<monkey/request.h>).
  */
 #ifndef MONKEY_HEADER_ID_H
 #define MONKEY_HEADER_ID_H

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The server as a library: configure, load, start, stop. The program `monkey` is its first user.
+ * The server as a library: configure, load, start, stop. The program `monkey` uses it.
  *
- *     new ─► configure or one_shot, set ... ─► load ─► start ─► (signals, life) ─► stop ─► free
+ *     new ─► configure or one_shot, set ... ─► load ─► start ─► (signals, reload) ─► stop ─► free
  *
- * All calls for one server come from one thread, mk_server_stop_now() from any. The library never
- * prints and never exits: problems are collected as text. Several servers may live in one process; the log
- * (<monkey/log.h>) is the process's. Signals are the program's: workers block all of them.
+ * Call all functions for one server from one thread; mk_server_drain_now() and mk_server_stop_now() may be called from
+ * any. The library does not print or exit: it collects problems as text. A process may have several servers, which
+ * share its log (<monkey/log.h>). The program handles signals; workers block all of them.
  */
 #ifndef MONKEY_MONKEY_H
 #define MONKEY_MONKEY_H
@@ -18,25 +18,30 @@
 
 struct mk_server;
 
-/* What the configuration says to the program that runs the server. Lives until the next load or reload. */
+/* Settings for the program that runs the server. Strings are valid until the next load or reload. */
 struct mk_server_info {
-    const char *error_log; /* a path; NULL = stderr */
+    const char *error_log; /* a path; NULL: stderr */
     enum mk_log_level log_level;
-    const char *pid_file; /* NULL = none */
+    const char *pid_file; /* NULL: none */
     unsigned workers;
 };
 
+/* Returns a new server; NULL without memory. */
 MK_API struct mk_server *mk_server_new(void);
-/* The server must not be running. */
+/* Frees a server that does not run; `server` may be NULL. */
 MK_API void mk_server_free(struct mk_server *server);
 
-/* Reads `dir`/monkey.conf and what belongs to it. The string must stay until mk_server_load(). */
+/*
+ * Sets the folder of the configuration: `dir`/monkey.conf and the files that belong to it. The string must stay valid
+ * until the last mk_server_load() or mk_server_reload().
+ */
 MK_API void mk_server_configure(struct mk_server *server, const char *dir);
-/* Serves `root` and needs no file. Exclusive with mk_server_configure(). */
+/* Sets a folder to serve without any configuration file, instead of mk_server_configure(). The string as there. */
 MK_API void mk_server_one_shot(struct mk_server *server, const char *root);
 /*
- * Sets a key of a section of the server; it wins over the files. `origin` ("option --port") is for messages.
- * At most 16; -ENOBUFS beyond. The strings must stay until mk_server_load().
+ * Sets a key of a section of the server, in place of what the files say. Messages name `origin` ("option --port"). The
+ * strings must stay valid as for mk_server_configure().
+ * Returns 0 or -ENOBUFS (16 keys are set already).
  */
 MK_API int mk_server_set(struct mk_server *server, const char *section, const char *key, const char *value,
                          const char *origin);
@@ -47,18 +52,23 @@ MK_API int mk_server_set(struct mk_server *server, const char *section, const ch
 MK_API int mk_server_set_plugin(struct mk_server *server, const char *section, const char *key, const char *value,
                                 const char *origin);
 
-/* Reads and checks everything, document roots included. 0, -EINVAL (see the problems), -ENOMEM. */
+/*
+ * Reads and checks the configuration, document roots included.
+ * Returns 0, -EINVAL (mk_server_problems() says what is wrong), -ENOMEM or another -errno.
+ */
 MK_API int mk_server_load(struct mk_server *server);
-/* Looks at what a start would need: binds each listener for a moment, and the files to write. As mk_server_load(). */
+/*
+ * Checks what a start needs: binds each listener for a moment, and checks that the log and the pid file can be written.
+ * Returns 0 or -EINVAL (mk_server_problems() says what is wrong, or nothing was loaded).
+ */
 MK_API int mk_server_check(struct mk_server *server);
 
-/* Appends what was wrong or doubtful so far, for people: file, line, column, and the line itself. */
+/* Appends the errors and warnings so far: each with file, line and column, and the line itself. */
 MK_API void mk_server_problems(const struct mk_server *server, struct mk_buf *out);
 
-/* Builds for small devices have no other form than that. */
 enum mk_problem_flags {
     MK_PROBLEMS_JSON = 1,        /* objects with a comma between them, as docs/guide/operate.md describes */
-    MK_PROBLEMS_AS_WARNINGS = 2, /* errors are called warnings */
+    MK_PROBLEMS_AS_WARNINGS = 2, /* errors are listed as warnings */
 };
 
 struct mk_problem_counts {
@@ -66,15 +76,16 @@ struct mk_problem_counts {
 };
 
 /*
- * The same as `flags` say, without those that `known` has as well (NULL: all), and how many there were; beyond the
- * first 100 they are only counted.
+ * Appends the errors and warnings in the form of `flags`, without those that `known` has, too (NULL: all). Lists the
+ * first 100 and counts all. Builds for small devices leave it out.
+ * Returns how many there are.
  */
 MK_API struct mk_problem_counts mk_server_list_problems(const struct mk_server *server, const struct mk_server *known,
                                                         unsigned flags, struct mk_buf *out);
 
-/* After mk_server_load(). */
+/* Gets the settings for the program, after mk_server_load(). */
 MK_API void mk_server_info(const struct mk_server *server, struct mk_server_info *ret_info);
-/* Appends the effective configuration, in the form of its files. */
+/* Appends the effective configuration, in the syntax of its files; builds for small devices append a comment. */
 MK_API void mk_server_show(const struct mk_server *server, struct mk_buf *out);
 /*
  * The same with one host only: the one that serves `name`, else the one whose file in sites/ has that name. Builds for
@@ -83,61 +94,75 @@ MK_API void mk_server_show(const struct mk_server *server, struct mk_buf *out);
 MK_API int mk_server_show_host(const struct mk_server *server, struct mk_str name, struct mk_buf *out);
 
 /*
- * A listening stream socket that somebody else has opened; to be used for the `Listen` that names its address, instead
- * of opening one. After mk_server_load() and before the start, which closes what no directive names. `own`: the path of
- * a Unix socket is removed in the end, as if the server had made it. The descriptor is the server's from now on; on
- * failure it stays yours: -ENOTSOCK and the like, -ENOMEM.
+ * Passes a listening stream socket to the server, which uses it for the Listen line of its address instead of opening
+ * one. Call it after mk_server_load() and before the start, which closes sockets that no Listen line names. `own`: the
+ * path of a Unix socket is removed at the end. On success the server closes the descriptor. Builds for small devices
+ * leave out this function, mk_server_listen(), mk_server_process(), mk_server_each_socket(), mk_server_hand_over() and
+ * mk_server_drain_now().
+ * Returns 0, -EPROTOTYPE (not a stream socket), -EINVAL (it does not listen), -EAFNOSUPPORT (neither IPv4, IPv6 nor a
+ * Unix socket with a path), -ENOMEM or another -errno, such as -ENOTSOCK.
  */
 MK_API int mk_server_inherit(struct mk_server *server, int fd, bool own);
 /*
- * Only opens the listeners, for a program that gives rights up before the workers start. To be followed by
- * mk_server_start() or mk_server_free(). 0 or -errno, as the start.
+ * Opens the listeners without starting, for a program that drops privileges before mk_server_start(). Call
+ * mk_server_start() or mk_server_free() next.
+ * Returns 0, -EINVAL (nothing was loaded) or another -errno (mk_server_problems() says why).
  */
 MK_API int mk_server_listen(struct mk_server *server);
 
-/* What the configuration says about the process itself. Lives until the next load or reload. */
+/* Settings for the process itself. Strings are valid until the next load or reload. */
 struct mk_server_process {
     bool supervisor;
-    const char *user;  /* NULL: stay who you are */
-    uint32_t uid, gid; /* with a user */
+    const char *user;  /* NULL: keep the user of the process */
+    uint32_t uid, gid; /* of that user, and of Group if that is set */
 };
+/* Gets these settings, after mk_server_load(). */
 MK_API void mk_server_process(const struct mk_server *server, struct mk_server_process *ret);
 
-/* Calls `fn` for each listening socket of a server that listens; `own` as for mk_server_inherit(). */
+/* Calls `fn` for each listening socket of a running server; `own` as for mk_server_inherit(). */
 MK_API void mk_server_each_socket(const struct mk_server *server, void (*fn)(int fd, bool own, void *ctx), void *ctx);
 /*
- * Another process accepts at the same sockets now: the next stop leaves them and their paths alone, and waits for no
- * ShutdownDelay. Idle connections stay, and end with their next response, after KeepAliveTimeout or after
- * ShutdownTimeout.
+ * Prepares the next stop for the case that another process now accepts at the same sockets: it leaves the sockets'
+ * paths, and skips ShutdownDelay. Idle connections are not closed at once, but with their next response, after
+ * KeepAliveTimeout or after ShutdownTimeout.
  */
 MK_API void mk_server_hand_over(struct mk_server *server);
 
-/* Opens the listeners and starts the workers. 0 or -errno; the log and the problems say why. */
+/*
+ * Opens the listeners, unless mk_server_listen() has, and starts the workers.
+ * Returns 0, -EINVAL (nothing was loaded) or another -errno (the log and mk_server_problems() say why).
+ */
 MK_API int mk_server_start(struct mk_server *server);
 /*
- * Reads the configuration again and goes on with it: requests that have begun end under the old one, listeners and
- * workers may come and go. When it cannot be used everything stays as it is: -EINVAL or another -errno, and the
- * problems say why. While the server runs. What mk_server_info() and mk_server_show() tell is the new one's.
+ * Loads the configuration again and makes it the current one. Exchanges that have begun end under the old one;
+ * listeners and workers are added and removed as it says. mk_server_info() and mk_server_show() describe the new one.
+ * Returns 0, -EINVAL (the server does not run, or mk_server_problems() says what is wrong), -ENOMEM, -ENOTSUP (in
+ * builds for small devices) or another -errno. After a failure the server goes on with the old configuration.
  */
 MK_API int mk_server_reload(struct mk_server *server);
-/* Files that plugins write to (access logs) may have been renamed: they are opened anew, soon. While the server runs.
+/*
+ * Has plugins open their log files (access logs) again, because they may have been renamed. Does not wait for it. Does
+ * nothing if the server does not run.
  */
 MK_API void mk_server_reopen_logs(struct mk_server *server);
 /*
- * Stops: no new connections, idle ones are closed, exchanges have until ShutdownTimeout. Before that the server goes
- * on as before for ShutdownDelay (0 unless set), while plugins may tell that it is going (mk_request_draining). Returns
- * when all workers have ended.
+ * Stops the server; returns when all workers have ended. First it serves on for ShutdownDelay (0 unless set), while
+ * mk_request_draining() returns true. Then it accepts no connections and closes idle ones; exchanges have until
+ * ShutdownTimeout to end.
  */
 MK_API void mk_server_stop(struct mk_server *server);
-/* During the stop after mk_server_hand_over(): closes idle connections now, as any other stop does. Any thread. */
+/* Closes idle connections now, in a stop after mk_server_hand_over(). Any thread. */
 MK_API void mk_server_drain_now(struct mk_server *server);
-/* Ends the delay and the drain of a mk_server_stop() that is under way: all is cut. Any thread. */
+/* Ends a mk_server_stop() that is under way at once: cuts all connections. Any thread. */
 MK_API void mk_server_stop_now(struct mk_server *server);
 
-/* The manual of all directives of this build, as Markdown. */
+/* ── about this build ── */
+
+/* Appends the manual of all directives, as Markdown. Returns 0, -ENOMEM or -ENOBUFS (`out` is full). */
 MK_API int mk_reference(struct mk_buf *out);
-/* "2.0.0", and several lines about how this binary was built. */
+/* Returns the version, "2.0.0". */
 MK_API const char *mk_version(void);
+/* Appends several lines about how this binary was built. */
 MK_API void mk_build_info(struct mk_buf *out);
 
 #endif

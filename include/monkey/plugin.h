@@ -1,29 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The plugin interface: one const struct, named hooks, all of them optional.
+ * The plugin interface: one const struct with named hooks, all of them optional.
  *
  *     MK_PLUGIN(hello) = {
  *         MK_PLUGIN_HEAD("hello", "1.0", "answers /hello"),
  *         .on_content = say_hello,
  *     };
  *
- * Hooks have the names of their moments; a plugin has those that it needs:
+ * When hooks are called:
  *
- *     context        start ─► generation_start ─► host_start ─► worker_start ... and the stops the other way round
+ *     configuration  start ─► generation_start ─► host_start (each host) ─► generation_check ─► worker_start (each
+ *                    worker); the stops in the opposite order
  *     connection     on_accept ─► (requests) ─► on_close
- *     request        on_head, then
- *                    on_request (access) ─► on_content ─► on_response ─► on_done
- *                    all, until one answers   the first     all           all
- *                                             that takes it
- *     events         descriptors, timers and messages of its own, in a worker's loop (<monkey/loop.h>)
- *     networking     the transport that carries connections (<monkey/transport.h>)
+ *     request        on_head, on_request ─► on_content ─► on_response ─► on_done
+ *                    all, until one         the first     all           all
+ *                    handles it             that handles it
+ *     transport      functions that carry the bytes of connections (<monkey/transport.h>)
  *
- * A request passes the plugins in the order of plugins.load. What a connection or a request calls runs in the worker
- * that serves it and must not block. A plugin has no state of its own in globals: each start hands a state out, and
- * gets it back in its stop.
+ * The plugins' hooks of one kind are called in the order of plugins.load. Descriptors, timers and messages of a plugin
+ * are events of a worker's loop (<monkey/loop.h>).
  *
- * A generation is one loaded configuration. After a reload the next one begins beside the one in use; what has begun
- * under the old one ends under it.
+ * Threads: hooks of connections and requests, worker_start and worker_stop run in the worker's thread and must not
+ * block. All others run in the main thread, which loads the configuration; only reopen must not block there.
+ *
+ * State: a plugin keeps no state in global variables. Each start returns a state, which its stop gets back.
+ *
+ * A generation is one loaded configuration. A reload makes a new generation beside the current one; exchanges that
+ * began under the old one end under it.
  */
 #ifndef MONKEY_PLUGIN_H
 #define MONKEY_PLUGIN_H
@@ -33,99 +36,110 @@
 #include "request.h"
 #include "transport.h"
 
-/* Changes with every change of this header, or of one that it brings, that a compiled plugin would not survive. */
+/* Changes when this header, or one that it includes, changes so that compiled plugins must be compiled again. */
 enum { MK_PLUGIN_ABI = 8 };
 
-struct mk_connection; /* lives as long as the call that it is given to */
+struct mk_connection; /* valid until the hook that it is passed to returns */
 struct mk_generation;
-struct mk_host;
-struct mk_worker; /* one worker under one generation */
+struct mk_host;   /* a host of one generation */
+struct mk_worker; /* a thread under one generation */
 
 enum mk_plugin_flags {
-    MK_PLUGIN_TIMES = 1, /* it wants to know when requests began: mk_request_began_us() */
+    MK_PLUGIN_TIMES = 1, /* mk_request_began_us() and mk_response_began_us() are needed */
     /*
-     * Its host_start is called even when its own sections have errors, to find what else is wrong with the host: a
-     * value that was reported is as if not set. Without this flag it sees no host with such errors.
+     * host_start is called even if the plugin's sections have errors, to find further ones. A value that was reported
+     * as wrong is as if it were not set. Without this flag host_start is not called for such a host.
      */
     MK_PLUGIN_CHECKS_ALL = 2,
 };
 
 struct mk_plugin {
-    uint32_t abi, size; /* filled by MK_PLUGIN_HEAD */
+    uint32_t abi, size; /* set by MK_PLUGIN_HEAD */
     uint32_t flags;     /* enum mk_plugin_flags */
     const char *name, *version, *summary;
 
-    /* For `monkey -b`: a line of what it finds on this machine, without its end. */
+    /* Appends a line for `monkey -b`, without its end: what the plugin finds on this machine. */
     void (*about)(struct mk_buf *out);
 
-    /* The sections that it adds to the configuration; ends with a row without a name. */
+    /* Sections that it adds to the configuration; ends with a row without a name. */
     const struct mk_conf_section *sections;
 
-    /* Networking: it can carry connections; chosen by its name behind `Listen`, or by `TransportLayer`. */
+    /* A transport, chosen by the plugin's name behind `Listen`, or by `TransportLayer`. */
     const struct mk_transport *transport;
 
     /*
-     * The first generation with this plugin is being prepared, or the last one has gone: the process context. 0 or
-     * -errno, which is an error of the configuration.
+     * start: before the first generation that has this plugin. stop: after the last one.
+     * start returns 0 or -errno, which is an error of the configuration.
      */
     int (*start)(void);
     void (*stop)(void);
-    /* Files that it writes to may have been renamed: open them anew. The process context; must not wait. */
+    /* Opens the plugin's log files again, because they may have been renamed. Must not block. */
     void (*reopen)(void);
 
-    /* A generation is being prepared, before its hosts: the process context. 0 or -errno. After its last request: stop.
+    /*
+     * generation_start: before the hosts of a generation. generation_stop: after its last exchange.
+     * generation_start returns 0 or -errno, which is an error of the configuration.
      */
     int (*generation_start)(struct mk_generation *g, void **ret_state);
     void (*generation_stop)(struct mk_generation *g, void *state);
 
     /*
-     * A host of a new generation is being prepared, in the process context: check what the configuration
-     * says (mk_host_error) and open what requests will need. `*ret_state` comes back in
-     * mk_request_host_state(). 0 or -errno.
+     * Prepares a host of a new generation: checks its configuration (mk_host_error()) and opens what requests need.
+     * mk_request_host_state() returns `*ret_state`, which is NULL if it is not set.
+     * Returns 0 or -errno: -EINVAL if it has reported what is wrong.
      */
     int (*host_start)(struct mk_host *host, void **ret_state);
-    /* The last request of the generation is over. */
+    /* After the last exchange of the generation. */
     void (*host_stop)(struct mk_host *host, void *state);
 
-    /* All hosts have been prepared: what needs a look at them together. The process context. 0 or -errno. */
+    /*
+     * Checks what concerns several hosts, after all of them have been prepared.
+     * Returns 0 or -errno: -EINVAL if it has reported what is wrong. Builds for small devices do not call it.
+     */
     int (*generation_check)(struct mk_generation *g, void *state);
 
     /*
-     * A worker is about to serve a generation: its own thread, before the first request. 0 or -errno: the generation
-     * cannot be used. The stop comes after the last request, in the same thread, or in the process context when that
-     * thread has ended.
+     * worker_start: in the worker's thread, before its first request under this generation. worker_stop: after its last
+     * one, in the same thread, or in the main thread if that one has ended.
+     * worker_start returns 0 or -errno: the generation cannot be used.
      */
     int (*worker_start)(struct mk_worker *worker, void **ret_state);
     void (*worker_stop)(struct mk_worker *worker, void *state);
 
     /*
-     * A connection has come, and no byte of it has been read. 0: it may go on; -errno: it is closed at once, and no
-     * further plugin is asked. In the worker that serves it, of the generation that is in use there: a connection
-     * outlives generations, and belongs to none.
+     * A connection was accepted; no byte of it has been read. The hook is called for the generation that is in use in
+     * the worker. A connection does not belong to a generation, and may outlive several.
+     * Returns 0, or -errno (the connection is closed, and no further plugin is called).
      */
     int (*on_accept)(struct mk_connection *conn);
     /*
-     * It goes, after the on_done of its last request; all that accepted it are told. After a reload, on_close may come
-     * for a connection that this plugin has not seen come, and after a plugin has gone, nobody tells it.
+     * A connection is closed; after on_done of its last request. If on_accept of a plugin has refused the connection,
+     * only the plugins before it are called. A plugin that a reload has added is called for connections that it has
+     * not seen in on_accept; one that a reload has removed is not called any more.
      */
     void (*on_close)(struct mk_connection *conn);
 
     /*
-     * The head of a request is complete; may it go on? MK_DECLINED: no objection. 0: I have answered, or
-     * will, or will call mk_request_decline() when I know. -errno: 500, as when an answer has been begun that is
-     * declined.
+     * Checks a request whose head is complete: access, redirects, limits.
+     * Returns MK_DECLINED (the request goes on), 0 (this plugin responds now or later, or calls mk_request_decline()
+     * later) or -errno (the server logs it and sends 500). It is an error, too, to return MK_DECLINED after it has
+     * begun a response.
      */
     int (*on_request)(struct mk_request *req);
-    /* Who answers? As above. Nobody: 404, or 501 for a method that is not a known one. */
+    /*
+     * Sends the response, if the plugin has one for this request. If a section [HANDLERS] of the host names one plugin
+     * for the path, only that one is called.
+     * Returns as on_request. If all plugins decline, the server sends 404, or 501 for MK_METHOD_OTHER.
+     */
     int (*on_content)(struct mk_request *req);
-    /* The response's head is about to leave: look at status and fields, change them. */
+    /* Reads or changes status, headers and body of a response whose head is about to be sent; once for each. */
     void (*on_response)(struct mk_request *req);
-    /* The exchange is over, for better or worse (mk_request_aborted). */
+    /* The exchange is over, complete or not: see mk_request_aborted(). */
     void (*on_done)(struct mk_request *req);
 
     /*
-     * The head of a request is complete, and on_request of no plugin has been called: can it begin now? Results as of
-     * on_request. For what must come before everything else, wherever the plugin stands in the order.
+     * Is called before on_request of all plugins, for what must come first wherever the plugin stands in the order.
+     * Returns as on_request.
      */
     int (*on_head)(struct mk_request *req);
 };
@@ -138,133 +152,147 @@ struct mk_plugin {
     .abi = MK_PLUGIN_ABI, .size = sizeof(struct mk_plugin), .name = plugin_name, .version = plugin_version, \
     .summary = plugin_summary
 
-/* ── the host of a configuration ── */
+/* ── hosts; strings and structs are valid as long as the generation ── */
 
-/* What a section of the host's file holds, and a section of the server's files. As mk_conf_section says. */
+/*
+ * Return the struct of a section: of the host's file, or of the server's files. If the section is absent, it has the
+ * defaults. A section that repeats (MK_CONF_REPEAT) has one struct for each time it appears: the first is returned, or
+ * NULL if it does not appear. They return NULL, too, if `section` does not belong to a loaded plugin.
+ */
 MK_API const void *mk_host_conf(const struct mk_host *host, const struct mk_conf_section *section);
-/* Of a section that repeats: the struct behind `data`, which came from one of these; NULL after the last. */
+MK_API const void *mk_host_server_conf(const struct mk_host *host, const struct mk_conf_section *section);
+/* Returns the struct of a repeating section that follows `data`; NULL after the last one. */
 MK_API const void *mk_host_conf_next(const struct mk_host *host, const struct mk_conf_section *section,
                                      const void *data);
-MK_API const void *mk_host_server_conf(const struct mk_host *host, const struct mk_conf_section *section);
 
-/* The n-th name of the host, as `ServerName` has it; `.p` is NULL past the last one. */
+/*
+ * Returns the n-th name of the host, from 0, as ServerName has it; `.p` is NULL if there are not that many. A name may
+ * be a wildcard ("*.example.org"). Builds for small devices leave out this function and the next.
+ */
 MK_API struct mk_str mk_host_name(const struct mk_host *host, unsigned n);
 
-/* Is `name` (without a port, in any case of letters) one of the host's names, or covered by a wildcard of its? */
+/* Returns true if requests for `name` (without a port, in any case) go to this host by a name or wildcard of it. */
 MK_API bool mk_host_has_name(const struct mk_host *host, struct mk_str name);
 
-/* What `plugin` prepared for the host; NULL if it did not. */
+/* Returns the state that host_start of `plugin` has returned; NULL if it has none. */
 MK_API void *mk_host_state(const struct mk_host *host, const struct mk_plugin *plugin);
 
-/* Is that the address, as it is written, of one of the server's Listen lines? */
+/* Returns true if `text` is the address of one of the server's Listen lines, written in the same way. */
 MK_API bool mk_host_has_listener(const struct mk_host *host, struct mk_str text);
 /*
- * Connections are accepted at the listener of this text until a drain ends, not only until it begins. They do not
- * prolong it, and carry one request each. Only during host_start.
+ * Keeps the listener of that address open until a drain ends; others close when it begins. Connections that are
+ * accepted in the drain carry one request each and do not prolong it. Only during host_start.
  */
 MK_API void mk_host_accept_in_drain(struct mk_host *host, struct mk_str text);
 
 /*
- * Would a request for http://`authority`/ come back to this host? True only when it is certain: one of its names, but
- * no wildcard, and the port of a TCP listener that speaks plain HTTP.
+ * Returns true if a request for http://`authority`/ certainly goes to this host: the name is one of its names and not a
+ * wildcard, and the port is that of a TCP listener for plain HTTP.
  */
 MK_API bool mk_host_serves(const struct mk_host *host, struct mk_str authority);
 
 /*
- * Tells the operator what is wrong with the field at `offset` of a section's struct, with its line: its `nth`
- * item or line, from 0; the nth pair where the section has free keys. Only during host_start, which then
- * returns -EINVAL. What several hosts say of a section of the server is told once.
+ * Reports an error of the configuration, with file and line, at the field at `offset` of a section's struct. `nth`,
+ * from 0: an item of a list, a line of a key that repeats, or a pair of a section with free keys. Only during
+ * host_start, which then returns -EINVAL. An error in a section of the server that several hosts report appears once.
  */
 MK_API void mk_host_error(struct mk_host *host, const void *section_struct, size_t offset, unsigned nth,
                           const char *format, ...) MK_PRINTF(5, 6);
-/* The same for what is strange, but no mistake; host_start goes on. */
+/* Reports a warning in the same way; the configuration can be used. */
 MK_API void mk_host_warn(struct mk_host *host, const void *section_struct, size_t offset, unsigned nth,
                          const char *format, ...) MK_PRINTF(5, 6);
 
-/* As mk_conf_is_wrong(): was that field given, but reported as wrong? For plugins with MK_PLUGIN_CHECKS_ALL. */
+/* Returns true if that field was set, but reported as wrong. For plugins with MK_PLUGIN_CHECKS_ALL. */
 MK_API bool mk_host_is_wrong(const struct mk_host *host, const void *section_struct, size_t offset);
 
 /*
- * For a section that repeats and of which the first that matches counts: tells the operator of each whose struct
- * mk_pattern, at `pattern` of its struct, leaves nothing to match behind an earlier one. 0, -EINVAL when there are
- * any, -ENOMEM. Only during host_start.
+ * Checks a repeating section of rules of which the first that matches is used: reports each rule that can never match,
+ * because an earlier one matches all of its paths. `pattern` is the offset of the struct mk_pattern. Only during
+ * host_start.
+ * Returns 0, -EINVAL (there are such rules), -ENOMEM or -ENOBUFS (millions of rules).
  */
 MK_API int mk_host_check_patterns(struct mk_host *host, const struct mk_conf_section *section, size_t pattern);
 
 /* ── generations and workers ── */
 
-/* What a section of the server's files holds. */
+/* Returns the struct of a section of the server's files, as mk_host_server_conf(). */
 MK_API const void *mk_generation_conf(const struct mk_generation *g, const struct mk_conf_section *section);
-/* What `plugin` prepared for the generation; NULL if it did not. */
+/* Returns the state that generation_start of `plugin` has returned; NULL if it has none. */
 MK_API void *mk_generation_state(const struct mk_generation *g, const struct mk_plugin *plugin);
 MK_API struct mk_generation *mk_host_generation(const struct mk_host *host);
 
-/* ── generations, for plugins that carry connections: builds for small devices leave these out ── */
+/* ── generations, for plugins with a transport; builds for small devices leave these out ── */
 
-/* The host that answers for a name without a port: its own, or the default one. Once all hosts have been prepared. */
+/*
+ * Returns the host for a name without a port: the host of that name, or the default host. Only from generation_check
+ * on, when all hosts have been prepared.
+ */
 MK_API struct mk_host *mk_generation_host(const struct mk_generation *g, struct mk_str name);
-/* Can requests come by the protocol of this ALPN name ("http/1.1")? */
+/* Returns true if the server accepts the protocol of this ALPN name: "http/1.1", and "h2" if that is configured. */
 MK_API bool mk_generation_supports_alpn(const struct mk_generation *g, struct mk_str protocol);
-/* The port of the first listener that `plugin` carries; 0: it has none, or the system chooses it. -ENOENT: no listener.
+/*
+ * Returns the port of the first Listen line with the transport of `plugin`, 0 (a Unix socket, or the system chooses the
+ * port) or -ENOENT (there is no such line).
  */
 MK_API int mk_generation_port(const struct mk_generation *g, const struct mk_plugin *plugin);
 /*
- * Tells the operator what is wrong with the first `Listen` line that `plugin` carries. Only during generation_check,
- * which then returns -EINVAL.
+ * Reports an error of the configuration at the first Listen line with the transport of `plugin`. Only during
+ * generation_check, which then returns -EINVAL.
  */
 MK_API void mk_generation_listen_error(struct mk_generation *g, const struct mk_plugin *plugin, const char *sentence);
 
-/* Workers count from 0. All calls from the worker's own thread. */
+/* Returns the number of the worker, from 0. This and the other functions of a worker: in its thread only. */
 MK_API unsigned mk_worker_index(const struct mk_worker *worker);
+/* Return the loop of the worker, and the account of its memory. Both live as long as the thread. */
 MK_API struct mk_loop *mk_worker_loop(const struct mk_worker *worker);
-/* Its memory; lives as long as the worker's thread. */
 MK_API struct mk_account *mk_worker_account(const struct mk_worker *worker);
 MK_API struct mk_generation *mk_worker_generation(const struct mk_worker *worker);
-/* What `plugin` prepared for the worker. */
+/* Returns the state that worker_start of `plugin` has returned; NULL if it has none. */
 MK_API void *mk_worker_state(const struct mk_worker *worker, const struct mk_plugin *plugin);
 
 /*
- * The generation, with all states of hosts and of this worker, stays as long as its requests. What goes on with them
- * for longer (a job, a connection of one's own) holds the worker, and gives it back in the same thread.
+ * mk_worker_get() holds the worker, and so the generation with all states of its hosts and of this worker, until
+ * mk_worker_put() in the same thread. An exchange holds its worker. Work that may go on after the exchange (a job, a
+ * connection to a backend) holds it itself. mk_worker_get() returns `worker`.
  */
 MK_API struct mk_worker *mk_worker_get(struct mk_worker *worker);
 MK_API void mk_worker_put(struct mk_worker *worker);
 
-/* ── connections: builds for small devices have no hooks for them ── */
+/* ── connections, in on_accept and on_close; builds for small devices leave these out ── */
 
-/*
- * As mk_request_peer() says. At a Listen line for proxies it is the proxy: for whom it speaks is not known before
- * the first request.
- */
+/* Returns the address of the other end, as mk_request_peer(). With `Listen ... proxy` that is the proxy. */
 MK_API struct mk_address mk_connection_peer(struct mk_connection *conn);
-/* The address of the Listen line that it came by; lives as long as the call. */
+/* Returns the address of the Listen line ("127.0.0.1:9000"); valid until the hook returns. */
 MK_API struct mk_str mk_connection_listener(const struct mk_connection *conn);
 MK_API struct mk_worker *mk_connection_worker(const struct mk_connection *conn);
-/* A number from 1 on that no other connection of the process has or will have. */
+/* Returns the number of the connection, from 1, which is unique in the process. */
 MK_API uint64_t mk_connection_id(struct mk_connection *conn);
 
-/* ── the request of a plugin ── */
+/* ── requests ── */
 
 MK_API struct mk_worker *mk_request_worker(const struct mk_request *req);
 
 /*
- * A hook that returned 0 to think about it declines after all: the next plugin is asked. Does nothing
- * when the request has been answered.
+ * Declines a request for which on_head, on_request or on_content has returned 0: the next plugin is called. Call it at
+ * most once, later than the hook, and only before a response has begun. Does nothing if the response has ended.
  */
 MK_API void mk_request_decline(struct mk_request *req);
 
-/* What `plugin` prepared for the request's host; NULL also when the head could not be read and no host was chosen. */
+/*
+ * Returns the state of `plugin` for the request's host; NULL if it has none, or if the request's head could not be
+ * read, so that no host was chosen.
+ */
 MK_API void *mk_request_host_state(const struct mk_request *req, const struct mk_plugin *plugin);
-/* The request's host; the default one when none was chosen. */
+/* Returns the request's host; the default host if none was chosen. */
 MK_API const struct mk_host *mk_request_host_conf(const struct mk_request *req);
 
-/* The address of the Listen line that the request's connection came by ("127.0.0.1:9000"); lives as long as `req`. */
+/* Returns the address of the Listen line of the request's connection; valid until the exchange ends. */
 MK_API struct mk_str mk_request_listener(const struct mk_request *req);
-/* Has the server been asked to stop? It may answer for a while yet (ShutdownDelay, ShutdownTimeout). */
+/* Returns true once the server was told to stop. It serves on for ShutdownDelay, and ShutdownTimeout at most. */
 MK_API bool mk_request_draining(const struct mk_request *req);
-/* In on_done: did the client leave, or the response fail, before all of it was handed over? */
+/* Returns true, in on_done, if the response was not sent completely: the client has left, or the response failed. */
 MK_API bool mk_request_aborted(const struct mk_request *req);
-/* In on_done: bytes of the response's body handed over. */
+/* Returns, in on_done, the bytes of the response's body that were sent. */
 MK_API uint64_t mk_request_bytes_sent(const struct mk_request *req);
 
 #endif

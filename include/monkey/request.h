@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * An exchange: one request and its response, whatever protocol carries it.
+ * An exchange: one request and its response, on HTTP/1 and HTTP/2 alike.
  *
- * It belongs to the worker that reads it; every call here must come from that worker's thread. It lives
- * from the moment its head is complete until its response has been handed to the kernel or its client has
- * gone: what must know about the end registers with `mk_arena_defer(mk_request_arena(req), ...)`.
+ * Thread: an exchange belongs to one worker. Call these functions from that worker's thread only; for other threads
+ * see <monkey/request_ref.h>. No function here blocks.
  *
- * Spans that the accessors return point into memory that may move between two callbacks: use them before
- * the callback returns, or copy them with `mk_arena_dup()`. The path is the exception: it stays.
+ * Lifetime: an exchange begins when the request's head is complete. It ends when the kernel has taken the whole
+ * response, or when the connection or stream is closed before that. Register a clean-up for its end with
+ * `mk_arena_defer(mk_request_arena(req), ...)`.
  *
- * A handler may answer before it returns, or later from another callback in the same worker (a timer, a
- * job, a message): it then just returns, and calls `mk_response_end()` when it is done. A time limit of
- * the configuration answers for handlers that never do.
+ * Strings: where nothing else is said, a string that a function returns is valid until the callback returns, because
+ * the request's head may move in memory between two callbacks. Copy it with `mk_arena_dup()` to keep it.
+ *
+ * Time: a handler may send the response before it returns, or later from another callback in the same worker (a timer,
+ * a job, a message). In the second case it returns 0 and calls `mk_response_end()` when the response is complete. If
+ * it does not begin a response within HandlerTimeout, the server sends 503.
  */
 #ifndef MONKEY_REQUEST_H
 #define MONKEY_REQUEST_H
@@ -44,259 +47,328 @@ enum mk_method {
     MK_PATCH,
 };
 
-/* ── the request (RFC 9110) ── */
+/* ── the request (RFC 9110); after a head that could not be read (on_response, on_done) strings may be empty ── */
 
+/* Returns the method; MK_METHOD_OTHER for one that is not in the list, see mk_request_method_name(). */
 MK_API enum mk_method mk_request_method(const struct mk_request *req);
 MK_API struct mk_str mk_request_method_name(const struct mk_request *req);
 
-/* The target as it came, undecoded. */
+/* Returns the request target as the client sent it, not decoded. */
 MK_API struct mk_str mk_request_target(const struct mk_request *req);
-/* Decoded once and normalized; starts with "/" ("*" for OPTIONS *, "" for CONNECT). NUL-terminated; stays. */
+/*
+ * Returns the path, percent-decoded once and normalized. It begins with "/", except "*" for OPTIONS * and "" for
+ * CONNECT. It ends with a NUL and is valid until the exchange ends.
+ */
 MK_API struct mk_str mk_request_path(const struct mk_request *req);
-/* Behind the "?", undecoded. `.p` is NULL when there is no "?". */
+/* Returns what follows the "?", not decoded; `.p` is NULL if the target has no "?". */
 MK_API struct mk_str mk_request_query(const struct mk_request *req);
-/* The host that the client asked for: without port, with brackets if IPv6; may be empty. */
+/* Returns the host that the client asked for: without a port, an IPv6 address in brackets; may be empty. */
 MK_API struct mk_str mk_request_host(const struct mk_request *req);
-/* The version of HTTP: 1 and 0 or 1; 2 and 0. */
+/* Return the HTTP version: major 1 and minor 0 or 1, or major 2 and minor 0. */
 MK_API unsigned mk_request_major(const struct mk_request *req);
 MK_API unsigned mk_request_minor(const struct mk_request *req);
 
 /*
- * The value of a field, `.p` NULL when it did not come. When it came several times the values are joined by
- * ", " (RFC 9110 section 5.3), those of Cookie by "; " (RFC 9113 section 8.2.3).
+ * Return the value of a request header; `.p` is NULL if the request does not have it. Values of several lines are
+ * joined by ", " (RFC 9110 section 5.3), those of Cookie by "; " (RFC 9113 section 8.2.3); without memory for that,
+ * the first ones are returned. Names are compared without regard to case. Joined values are valid until the exchange
+ * ends. mk_request_header() with MK_HEADER_OTHER finds nothing.
  */
 MK_API struct mk_str mk_request_header(struct mk_request *req, enum mk_header_id field);
 MK_API struct mk_str mk_request_header_by_name(struct mk_request *req, struct mk_str name);
-/* The n-th field line; false past the last one. */
+/* Gets the n-th header line, from 0. Returns false if there are not that many. */
 MK_API bool mk_request_header_at(const struct mk_request *req, unsigned n, struct mk_str *ret_name,
                                  struct mk_str *ret_value);
 
-/* ── who asks, and how it went ── */
+/* ── the connection, the client, times and sizes ── */
 
 /*
- * The other end of the connection: a client, or a proxy. The system is asked once for each connection, at its
- * beginning; behind a PROXY header it is asked again, and says AF_UNSPEC once the proxy has reset the connection.
- * Builds for small devices leave these three out.
+ * Returns the address of the other end of the connection: of the client, or of a proxy. It is AF_UNSPEC if the system
+ * does not know it: behind a PROXY header it is read anew by each call, and is unknown once the proxy has reset the
+ * connection. Builds for small devices leave out this function, the next two, and mk_request_tls_info().
  */
 MK_API struct mk_address mk_request_peer(struct mk_request *req);
 /*
- * The client: the peer, unless it is one of the TrustedProxies and says for whom it asks (a PROXY header, then the
- * field that RealIPHeader names). The same for all who ask about a request.
+ * Returns the address of the client. That is the peer's, unless the peer is in TrustedProxies: then the address in its
+ * PROXY header, and behind that the one in the header that RealIPHeader names. Does not change during an exchange.
  */
 MK_API struct mk_address mk_request_client(struct mk_request *req);
-/* "http", or "https" where the client speaks that, with us or with a proxy that is trusted; a literal. */
+/* Returns "https" if the client uses TLS, with this server or with a trusted proxy, else "http". A literal. */
 MK_API struct mk_str mk_request_scheme(struct mk_request *req);
 
-/* The connection of a request, for the plugin that carries it; see <monkey/transport.h>. */
+/* Returns the request's connection, for the plugin that provides its transport; see <monkey/transport.h>. */
 MK_API const struct mk_io *mk_request_io(const struct mk_request *req);
 /*
- * What is known of a connection that others cannot read, for as long as the callback; -ENOENT: this one is not. Builds
- * for small devices leave it out.
+ * Describes the TLS session of the connection. The strings are valid until the callback returns.
+ * Returns 0, or -ENOENT (the connection is not encrypted; `*ret` is empty then).
  */
 MK_API int mk_request_tls_info(const struct mk_request *req, struct mk_tls_info *ret);
 
-/* The name of whom an access hook has recognised; `.p` is NULL if nobody has. Copied. 0 or -ENOMEM. */
+/* Sets the name of the authenticated user, for an access hook; copies it. Returns 0 or -ENOMEM. */
 MK_API int mk_request_set_user(struct mk_request *req, struct mk_str name);
+/*
+ * Returns the name that mk_request_set_user() set last; `.p` is NULL if it was not called. Valid until the exchange
+ * ends.
+ */
 MK_API struct mk_str mk_request_user(const struct mk_request *req);
 
 /*
- * The number of a request: what came in X-Request-Id if that is 1 to 128 letters, digits and -_.:/+=@, else 32
- * random hexadecimal digits. Lives as long as `req`; `.p` is NULL without memory.
+ * Returns the request ID: the value of X-Request-Id if that is 1 to 128 letters, digits and -_.:/+=@, else 32 random
+ * hexadecimal digits. Valid until the exchange ends, and the same in every call; `.p` is NULL without memory.
  */
 MK_API struct mk_str mk_request_id(struct mk_request *req);
 
 /*
- * When the first byte of the request was seen, and when the first byte of the answer was ready: microseconds of
- * mk_loop_now_us(). 0: not yet, or no loaded plugin has the flag MK_PLUGIN_TIMES.
+ * Return when the first byte of the request was read, and when the first byte of the response was ready, in
+ * microseconds as mk_loop_now_us(). Return 0 before that, or if no loaded plugin has the flag MK_PLUGIN_TIMES.
  */
 MK_API uint64_t mk_request_began_us(const struct mk_request *req);
 MK_API uint64_t mk_response_began_us(const struct mk_request *req);
 
-/* Bytes of head and body so far. The body of the response: mk_request_bytes_sent() in <monkey/plugin.h>. */
+/* Returns the bytes of the request so far, head and body. */
 MK_API uint64_t mk_request_bytes_received(const struct mk_request *req);
-MK_API uint64_t mk_request_head_bytes(const struct mk_request *req); /* of the same, the head alone */
+/* Return the bytes of the heads alone. For the body of the response: mk_request_bytes_sent(), <monkey/plugin.h>. */
+MK_API uint64_t mk_request_head_bytes(const struct mk_request *req);
 MK_API uint64_t mk_response_head_bytes(const struct mk_request *req);
 
 /* ── content codings (RFC 9110 section 12.5.3) ── */
 
 enum mk_coding { MK_CODING_IDENTITY, MK_CODING_GZIP, MK_CODING_BR, MK_CODING_ZSTD, MK_CODING_COUNT };
 
-/* How welcome each coding is, in thousandths; 0: not acceptable. */
+/* The weight of each coding in thousandths; 0: not acceptable. */
 struct mk_accept {
     uint16_t weight[MK_CODING_COUNT];
 };
 
-/* As Content-Encoding names it; a literal. */
+/* Returns the name of a coding as Content-Encoding has it; a literal. */
 MK_API struct mk_str mk_coding_name(enum mk_coding coding);
 /*
- * Reads an Accept-Encoding field. One that is absent or garbled accepts identity only. Identity that is not
- * mentioned is the least welcome of what is accepted.
+ * Reads the value of Accept-Encoding. An absent (`.p` NULL) or malformed one accepts identity only. Identity, if the
+ * value does not mention it, gets the lowest weight of those that are accepted.
  */
 MK_API void mk_accept_encoding(struct mk_str value, struct mk_accept *ret);
 /*
- * Takes the most welcome of the `offered` codings (enum mk_coding; the first of equals) out of `accept`, so that
- * the next call gives the second choice. False when none is left that is as welcome as identity.
+ * Finds the coding with the highest weight among the `n` codings `offered` (of enum mk_coding; among equals the first)
+ * and removes it from `accept`, so that the next call finds the second choice. Returns false if none is left whose
+ * weight is at least that of identity.
  */
 MK_API bool mk_accept_next(struct mk_accept *accept, const uint8_t *offered, unsigned n, enum mk_coding *ret);
 
-/* Memory that lives as long as the exchange. */
+/* ── memory and loop ── */
+
+/* Returns the arena of the exchange: what is allocated there is freed when the exchange ends. */
 MK_API struct mk_arena *mk_request_arena(struct mk_request *req);
+/* Returns the loop of the worker. */
 MK_API struct mk_loop *mk_request_loop(const struct mk_request *req);
-/* The worker's account, for what must outlive the exchange; it lives longer than any job. */
+/* Returns the account of the worker, for memory that must outlive the exchange. It outlives all jobs. */
 MK_API struct mk_account *mk_request_account(const struct mk_request *req);
 
 /* ── the request's body ── */
 
 /*
- * One piece of the body, valid during the call. `end` comes exactly once, with the last piece or with an
- * empty one. After a failure of the client it never comes: the exchange ends instead.
+ * Receives a piece of the body, which is valid during the call. `end` is true exactly once: with the last piece, or
+ * with an empty one after it. If the client fails first, `end` never comes: the exchange ends instead.
  */
 typedef void (*mk_body_fn)(struct mk_request *req, struct mk_str piece, bool end, void *ctx);
 
-/* Hands the body to `fn` in pieces as they arrive; a client that waits for "100 Continue" gets it now. */
+/*
+ * Passes the body to `fn` in pieces as they arrive; sends "100 Continue" to a client that waits for it. If the body
+ * has ended already, calls `fn` at once with an empty last piece. If it could not be read, `fn` is never called.
+ */
 MK_API void mk_request_read(struct mk_request *req, mk_body_fn fn, void *ctx);
-/* Stops reading from the client, so that it is stopped by its own TCP, until resumed. */
+/* Stops reading the body until mk_request_resume(), so that flow control stops the client. */
 MK_API void mk_request_pause(struct mk_request *req);
 MK_API void mk_request_resume(struct mk_request *req);
 
 /*
- * Collects the whole body and hands it to `fn` once, NUL-terminated, valid as long as the exchange. A body
- * of more than `bytes_max` (0: MaxRequestSize; never more than MaxBodySize) is answered with 413, and `fn` is
- * not called.
+ * Collects the whole body and passes it to `fn` in one call, with a NUL behind it. It is valid until the exchange
+ * ends. A body of more than `bytes_max` bytes (0: MaxRequestSize; never more than MaxBodySize) gets 413, and one for
+ * which there is no memory 503; then `fn` is not called.
  */
 MK_API void mk_request_collect(struct mk_request *req, size_t bytes_max, mk_body_fn fn, void *ctx);
 
-/* ── the response ── */
+/* ── the response: status and headers, until its head is sent ── */
 
-/* Sets the status, 200 to 599; 200 unless set. Only before the head is on its way. */
+/*
+ * Sets the status; without this call it is 200.
+ * Returns 0, -EINVAL (`status` is not from 200 to 599) or -EALREADY (the head was sent).
+ */
 MK_API int mk_response_set_status(struct mk_request *req, int status);
 MK_API int mk_response_get_status(const struct mk_request *req);
 
 /*
- * Adds a field. The value is copied; the name must be a literal or live as long as `req`. -EINVAL for a name
- * that is no token, a value with control bytes in it (so that nobody can inject a line), and the fields that
- * are the server's own business: Date, Server, Connection, Keep-Alive, Content-Length (mk_response_set_length),
- * Transfer-Encoding. -EALREADY when the head is on its way, -ENOMEM.
+ * Adds a header. Copies the value; the name must be a literal or valid until the exchange ends.
+ * Returns 0, -EALREADY (the head was sent), -EINVAL (the name is not a token or is reserved for the server, see
+ * mk_response_header_reserved(), or the value has control bytes, which could begin a new line) or -ENOMEM (no memory,
+ * or 64 headers already).
  */
 MK_API int mk_response_header(struct mk_request *req, struct mk_str name, struct mk_str value);
-/* The same without a copy: the value must live as long as `req`. */
+/* As mk_response_header(), without a copy: the value, too, must be valid until the exchange ends. */
 MK_API int mk_response_header_ref(struct mk_request *req, struct mk_str name, struct mk_str value);
-/* The same with a date, in seconds since 1970 (mk_loop_wall_seconds), as its value (RFC 9110 section 5.6.7). */
+/* As mk_response_header(), with a date (RFC 9110 section 5.6.7) in seconds since 1970 (mk_loop_wall_seconds()). */
 MK_API int mk_response_header_date(struct mk_request *req, struct mk_str name, int64_t seconds);
-/* Is it a field of the server's own business? */
+/*
+ * Returns true for headers that only the server sets: Connection, Content-Length (see mk_response_set_length()), Date,
+ * Keep-Alive, Server and Transfer-Encoding.
+ */
 MK_API bool mk_response_header_reserved(struct mk_str name);
-/* `.p` NULL when there is none. */
+/*
+ * Returns the value of the first header of that name that was added, in any case of letters; `.p` is NULL if there is
+ * none. Does not find the headers that only the server sets. Valid until the exchange ends.
+ */
 MK_API struct mk_str mk_response_get_header(const struct mk_request *req, struct mk_str name);
-/* The n-th field; false past the last one. */
+/*
+ * Gets the n-th header that was added, from 0; valid until the exchange ends. Returns false if there are not that many.
+ * Builds for small devices leave it out.
+ */
 MK_API bool mk_response_header_at(const struct mk_request *req, unsigned n, struct mk_str *ret_name,
                                   struct mk_str *ret_value);
+/* Removes all headers of that name. Has no effect on a head that was sent. */
 MK_API void mk_response_header_remove(struct mk_request *req, struct mk_str name);
 
 /*
- * Adds a field behind the body (RFC 9110 section 6.5), for what is known only then: any time before its last byte is
- * taken, as by the generator that ends it; 16 at most. Name and value are as of mk_response_header(), and the field's
- * definition must allow that place. HTTP/1.0 has none, nor has a body that is missing or, on HTTP/1.1, of an announced
- * length; and many clients pass them over. -EINVAL, -ENOMEM; -EALREADY when all of the body has been taken. Builds for
+ * Announces the length of the body, for a body that is not completely queued when the head is sent. A body that turns
+ * out shorter or longer is an error: the connection or stream is cut.
+ * Returns 0 or -EALREADY (the head was sent).
+ */
+MK_API int mk_response_set_length(struct mk_request *req, uint64_t bytes);
+/*
+ * Gets the length of the body. Returns false if it is not known yet: it was not announced, and the response has not
+ * ended, has a generator, a filter or trailers.
+ */
+MK_API bool mk_response_get_length(const struct mk_request *req, uint64_t *ret_bytes);
+
+/* Closes the connection after this response. Has no effect once the head was sent. */
+MK_API void mk_response_close_connection(struct mk_request *req);
+
+/* ── the response: body ── */
+
+/*
+ * The body is a queue of parts, which are sent in order. The functions that add a part, mk_response_write() to
+ * mk_response_generate(), do not send anything themselves.
+ * They return 0, MK_AGAIN (the part was added, and more than 64 KB wait now: add the next one in the callback of
+ * mk_response_on_writable()), -EALREADY (the response has ended, perhaps by a timeout; there is nothing left to do) or
+ * -ENOMEM (the body is incomplete: call mk_response_abort()).
+ */
+
+/* Adds bytes, which it copies. No bytes: returns 0 and adds nothing. */
+MK_API int mk_response_write(struct mk_request *req, struct mk_str data);
+/* Adds bytes without a copy: they must be valid, and must not change, until the exchange ends. */
+MK_API int mk_response_write_ref(struct mk_request *req, struct mk_str data);
+/*
+ * Adds `length` bytes of an open regular file. Takes `fd` over in any case: it is closed after the part was sent, or at
+ * once if the part is empty or cannot be added.
+ */
+MK_API int mk_response_write_file(struct mk_request *req, int fd, uint64_t offset, uint64_t length);
+
+/*
+ * Writes the next bytes of a part, at most `size`, to `to`. Is called when the client can take bytes.
+ * Returns their count, 0 (the part ends), -EAGAIN (no bytes now: call it again after mk_response_wake()) or another
+ * -errno (the response is aborted).
+ */
+typedef ssize_t (*mk_generate_fn)(struct mk_request *req, char *to, size_t size, void *ctx);
+/* Adds a part whose bytes `fn` generates. `fn` is called later, never by this function, and not for HEAD, 304 ... */
+MK_API int mk_response_generate(struct mk_request *req, mk_generate_fn fn, void *ctx);
+/*
+ * Continues a response whose generator or filter has returned -EAGAIN: it is called again in this turn of the loop or
+ * the next, not by this function. Does nothing if none waits. The exchange must not be over: see
+ * <monkey/request_ref.h> for other threads and mk_arena_defer() to learn of the end.
+ */
+MK_API void mk_response_wake(struct mk_request *req);
+
+/* Is called when all queued parts have been sent after a function above returned MK_AGAIN. */
+typedef void (*mk_writable_fn)(struct mk_request *req, void *ctx);
+/* Sets that callback, one for each exchange. */
+MK_API void mk_response_on_writable(struct mk_request *req, mk_writable_fn fn, void *ctx);
+
+/*
+ * Adds a trailer, a header behind the body (RFC 9110 section 6.5), for a value that is known only then. May be called
+ * until the last byte of the body was taken, for example by the generator that ends it. Copies the value; name and
+ * value are as for mk_response_header(), and the definition of the header must allow trailers. Trailers are left out on
+ * HTTP/1.0, on HTTP/1.1 with an announced length, and without a body; many clients ignore them.
+ * Returns 0, -EALREADY (all of the body was taken), -EINVAL or -ENOMEM (no memory, or 16 trailers already). Builds for
  * small devices leave it out.
  */
 MK_API int mk_response_trailer(struct mk_request *req, struct mk_str name, struct mk_str value);
 
-/*
- * The body is a queue of parts, sent in their order. A part that cannot be queued (-ENOMEM) leaves the
- * response incomplete: end it with `mk_response_abort()`. -EALREADY: the response has ended before, perhaps because
- * its time was over; there is nothing to do. MK_AGAIN says that a lot is queued already: the
- * part was taken, more should wait for the drain callback.
- */
-MK_API int mk_response_write(struct mk_request *req, struct mk_str copied);
-MK_API int mk_response_write_ref(struct mk_request *req, struct mk_str lives_as_long_as_req);
-/* `fd` is taken: it is closed after the part was sent, or at once on failure. */
-MK_API int mk_response_write_file(struct mk_request *req, int fd, uint64_t offset, uint64_t length);
-
-/*
- * Asked for up to `size` bytes at `to` whenever there is room. Returns the count, 0 for the end of the part,
- * -EAGAIN to be asked again after `mk_response_wake()`, any other -errno to give the response up.
- */
-typedef ssize_t (*mk_generate_fn)(struct mk_request *req, char *to, size_t size, void *ctx);
-MK_API int mk_response_generate(struct mk_request *req, mk_generate_fn fn, void *ctx);
-MK_API void mk_response_wake(struct mk_request *req);
-
-/* Called when the queue has room again after MK_AGAIN. */
-typedef void (*mk_writable_fn)(struct mk_request *req, void *ctx);
-MK_API void mk_response_on_writable(struct mk_request *req, mk_writable_fn fn, void *ctx);
-
-/* Announces the length of a body whose parts are not all queued when the head leaves. */
-MK_API int mk_response_set_length(struct mk_request *req, uint64_t bytes);
-/* Is the length of the body certain, announced or because all of it is queued? */
-MK_API bool mk_response_get_length(const struct mk_request *req, uint64_t *ret_bytes);
-
-/* The connection ends after this response. Before the head is on its way. */
-MK_API void mk_response_close_connection(struct mk_request *req);
-
-/* The response is complete. Nothing may be added; `req` may be gone when the calling callback returns. */
+/* Completes the response: no part can be added. `req` may be gone when the callback that called this returns. */
 MK_API void mk_response_end(struct mk_request *req);
-/* Gives up: the connection (or stream) is cut, so that the client sees an incomplete answer. */
+/* Cuts the connection (HTTP/1) or the stream (HTTP/2), so that the client sees that the response is incomplete. */
 MK_API void mk_response_abort(struct mk_request *req);
 
-/* Whole answers: what was queued before is dropped. Each ends the response; one that has ended stays as it is. */
+/* ── complete responses ── */
+
+/*
+ * Each of these three replaces status, headers and parts, and ends the response. One that has ended stays as it is;
+ * one whose head was sent is aborted.
+ */
+
+/* Sends the server's page, or the host's, for a status of 400 and above. */
 MK_API void mk_response_error(struct mk_request *req, int status);
-/* `location` is a URI reference, percent-encoded already. */
+/* Redirects with that status. `location` is a URI reference, percent-encoded; it is copied. 500 without memory. */
 MK_API void mk_response_redirect(struct mk_request *req, int status, struct mk_str location);
-/* 405, or 204 for OPTIONS: with this Allow field. */
+/* Sends 405, or 204 for OPTIONS, with `methods` ("GET, HEAD") as Allow; it is copied. 500 without memory. */
 MK_API void mk_response_method_not_allowed(struct mk_request *req, struct mk_str methods);
 
-/* Is the response the server's own page for its status, which a host may replace? */
+/* Returns true if the body is the server's page for the status, which on_response may replace. */
 MK_API bool mk_response_is_default_error(const struct mk_request *req);
 /*
- * Puts another body in the place of what is queued, without the filters and the Content-Encoding of the old one;
- * only before the head leaves, as in on_response. Both must live as long as `req`. 0, -EALREADY, -ENOMEM.
+ * Replaces the body and its Content-Type, for on_response. Removes filters, trailers and Content-Encoding of the old
+ * one. Both strings must be valid until the exchange ends.
+ * Returns 0, -EALREADY (the head was sent), -EINVAL (`type` has control bytes) or -ENOMEM.
  */
 MK_API int mk_response_replace(struct mk_request *req, struct mk_str type, struct mk_str body);
 
 /*
- * A filter changes a body on its way out: it is asked for bytes, and reads those of the body below it.
+ * A filter changes a body on its way out: it is called for bytes, and reads the bytes below it.
  *
  *     the handler's parts ─► first filter ─► ... ─► last filter ─► framing
  *
- * Asked for up to `size` bytes (1,024 at least) at `to`, it returns the count, 0 for the end (after that of what
- * is below), or what mk_filter_read() returned below zero; -EAGAIN of its own wants a mk_response_wake() later. It
- * is not called where no body is sent (HEAD, 304 ...).
+ * It writes up to `size` bytes (1,024 at least) to `to`. It is not called where no body is sent (HEAD, 304 ...).
+ * Returns their count, 0 (the end; only after the end of what is below), an error of mk_filter_read(), or -EAGAIN of
+ * its own, to be called again after mk_response_wake().
  */
 struct mk_filter;
 typedef ssize_t (*mk_filter_fn)(struct mk_filter *filter, char *to, size_t size, void *ctx);
 
 /*
- * Only before the head leaves, as in on_response. The length of the body is unknown from now on, unless the
- * filter announces it anew. 0, -EALREADY, -ENOMEM. Builds for small devices leave filters out.
+ * Adds a filter, for on_response. The length of the body is unknown afterwards, unless the filter announces it with
+ * mk_response_set_length().
+ * Returns 0, -EALREADY (the head was sent) or -ENOMEM. Builds for small devices leave filters out.
  */
 MK_API int mk_response_filter(struct mk_request *req, mk_filter_fn fn, void *ctx);
 /*
- * The next bytes of what is below: the count, 0 for the end. -EAGAIN: there are none yet, pass on what you hold
- * back. -EBUSY: others have their turn first; return it, you will be asked again. Another -errno: the body
- * cannot be completed.
+ * Reads the next bytes from below the filter.
+ * Returns their count, 0 (the end), -EAGAIN (none yet: pass on what you hold back), -EBUSY (other connections have
+ * their turn first: return it, the filter is called again) or another -errno (the body cannot be completed).
  */
 MK_API ssize_t mk_filter_read(struct mk_filter *filter, char *to, size_t size);
 MK_API struct mk_request *mk_filter_request(const struct mk_filter *filter);
 
-/* An open regular file, as a handler found it. */
+/* An open regular file. */
 struct mk_file {
-    int fd;                /* taken; not looked at where the content is at hand */
-    struct mk_str content; /* all of its bytes, or `.p` is NULL; live as long as the exchange */
+    int fd;                /* mk_response_file() takes it over; not used with `content` */
+    struct mk_str content; /* all bytes of the file, valid until the exchange ends; `.p` NULL: read them from `fd` */
     uint64_t bytes;
     int64_t mtime_seconds;
     uint32_t mtime_nanoseconds;
-    struct mk_str type;    /* Content-Type; lives as long as the exchange */
-    enum mk_coding coding; /* Content-Encoding; its name ends the entity tag: variants are not the same bytes */
-    bool no_ranges;
-    bool in_memory; /* on a file system without a disk behind it: reading never waits */
+    struct mk_str type;    /* Content-Type; valid until the exchange ends */
+    enum mk_coding coding; /* Content-Encoding; the entity tag ends with it, because the bytes are others */
+    bool no_ranges;        /* Range is ignored */
+    bool in_memory;        /* on a file system without a disk: reading never waits */
 };
 
 /*
- * Answers GET and HEAD with a file: validators, preconditions in the order of RFC 9110 section 13.2.2, and
- * ranges (section 14) are all done here. Ends the response.
+ * Responds to GET and HEAD with a file and ends the response. Sends validators, and evaluates preconditions (in the
+ * order of RFC 9110 section 13.2.2) and ranges (section 14): the status is 200, 206, 304, 412 or 416, and 503 without
+ * memory.
  */
 MK_API void mk_response_file(struct mk_request *req, const struct mk_file *file);
 
-/* The type of a file by its name, as configured; with a charset where it is text. Lives as long as `req`. */
+/*
+ * Returns the configured type of a file by the extension of its name, with a charset for text. Valid until the exchange
+ * ends.
+ */
 MK_API struct mk_str mk_request_mime(const struct mk_request *req, struct mk_str path);
 
 #endif

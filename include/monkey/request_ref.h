@@ -1,41 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Answers from other threads. A ticket names an exchange without pointing to it: it may be kept anywhere, and it does
- * no harm when the client has left, or the whole worker has gone, before it is used.
+ * Responses from other threads. A request reference names an exchange without pointing to it. It may be stored and
+ * copied anywhere, and stays harmless after the exchange, or its worker's thread, has ended.
  *
- *     worker:  mk_request_ref() ─► ticket, mk_worker_get()
+ *     worker:  mk_request_ref() ─► reference, mk_worker_get()
  *     thread:  works ... mk_request_ref_call(call) ──► worker: call->fn(call, req or NULL), mk_worker_put()
  *
- * What the thread uses of the plugin's state is kept by holding the worker (<monkey/plugin.h>), until the plugin's
- * worker_stop at the latest: that is where it waits for its threads.
+ * A worker that is held with mk_worker_get() (<monkey/plugin.h>) keeps the plugin's states while the thread uses them,
+ * until worker_stop at the latest: a plugin waits for its threads there.
+ *
+ * Builds for small devices leave this out.
  */
 #ifndef MONKEY_REQUEST_REF_H
 #define MONKEY_REQUEST_REF_H
 
 #include "request.h"
 
+/* Filled by mk_request_ref(); its fields are the server's. */
 struct mk_request_ref {
     uint32_t place, slot;
-    uint64_t worker, exchange; /* numbers that are never given out again */
+    uint64_t worker, exchange; /* numbers that are not used again */
 };
 
 struct mk_request_call;
-/* In the worker's thread; `req` is NULL when the exchange is over. */
+/* Is called in the worker's thread; `req` is NULL if the exchange is over. */
 typedef void (*mk_request_call_fn)(struct mk_request_call *call, struct mk_request *req);
 
-/* The caller's memory, until `fn` has been called. */
+/* A call on its way to the worker. The caller sets `ticket` and `fn`, and keeps the memory until `fn` is called. */
 struct mk_request_call {
-    struct mk_message message; /* the way there; set by mk_request_ref_call */
+    struct mk_message message; /* set by mk_request_ref_call() */
     struct mk_request_ref ticket;
     mk_request_call_fn fn;
 };
 
-/* In the worker's thread. One exchange may have any number of tickets. 0 or -ENOMEM. */
+/*
+ * Makes a reference to an exchange, which may have any number of them. In the worker's thread.
+ * Returns 0 or -ENOMEM.
+ */
 MK_API int mk_request_ref(struct mk_request *req, struct mk_request_ref *ret);
 
 /*
- * Has `call->fn` called in the worker of the ticket, exactly once. Any thread; never blocks for long. 0, or -ESRCH
- * when the worker is gone (a reload with fewer workers, a stop): nothing will be called.
+ * Has `call->fn` called in the worker of the reference, exactly once. Any thread; takes a lock that is held for moments
+ * only.
+ * Returns 0, or -ESRCH (the worker's thread has ended, by a reload with fewer workers or a stop): `fn` is not called.
  */
 MK_API int mk_request_ref_call(struct mk_request_call *call);
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * How bytes reach a client: the calls that a transport plugin provides. The core never touches a
- * connection's descriptor in any other way, so that plain sockets and TLS are exchanged without it noticing.
+ * A transport carries the bytes of connections: plain sockets (liana), TLS. A plugin provides one as a table of
+ * functions. The server reads and writes a connection through them only.
  *
- * Every call is non-blocking and comes from the worker that owns the connection. -EAGAIN means: tell me
- * when the descriptor is ready (edge-triggered: a transport must go on until it sees EAGAIN itself, or say
- * by a short count that nothing more is there).
+ * All functions are called in the thread of the connection's worker and must not block. One that returns -EAGAIN is
+ * called again when the descriptor is ready. Readiness is edge-triggered: before a transport waits, it must have seen
+ * EAGAIN from the descriptor itself; a count that is shorter than asked for tells the server that nothing more is
+ * there now.
  */
 #ifndef MONKEY_TRANSPORT_H
 #define MONKEY_TRANSPORT_H
@@ -19,61 +20,65 @@
 
 struct mk_transport;
 struct mk_worker;
-struct mk__listener;
 
+/* A connection, as its transport sees it. Lives from open() to close(). */
 struct mk_io {
     const struct mk_transport *transport;
-    void *state; /* the transport's own */
+    void *state; /* the transport's own; NULL before open() */
     int fd;
-    const struct mk__listener *listener; /* by which it came; the server's */
+    const void *listener; /* that accepted it; for the server only */
 };
 
-/* More follows at once: hold the last segment back. */
+/* A flag of write(): more follows at once, so that a segment that is not full may wait for it. */
 enum { MK_IO_MORE = 1 };
 
-/* What is known of a connection that others cannot read. Empty where it does not apply; lives as long as the call. */
+/* Describes an encrypted connection. A string is empty where it does not apply, and valid until the callback returns.
+ */
 struct mk_tls_info {
     struct mk_str version, cipher; /* "TLSv1.3", "TLS_AES_128_GCM_SHA256" */
-    struct mk_str server_name;     /* that the client asked for (SNI) */
-    struct mk_str client;          /* the subject of a client certificate that was verified, by RFC 4514 */
+    struct mk_str server_name;     /* the name that the client asked for (SNI) */
+    struct mk_str client;          /* the subject of a verified client certificate, as RFC 4514 writes it */
 };
 
 struct mk_transport {
     const char *name;
     /*
-     * A connection was accepted, for this worker under the generation that is in use there; the connection may outlive
-     * that. 0 or -errno (it is closed then). May be NULL.
+     * Prepares a connection that was accepted for this worker, under the generation in use there. The connection may
+     * outlive the generation. May be NULL.
+     * Returns 0 or -errno (the server calls close()).
      */
     int (*open)(struct mk_io *io, struct mk_worker *worker);
     /*
-     * What must go to and fro before the first byte. Called until it is done; -EAGAIN: again when bytes have come;
-     * -EINPROGRESS: when the descriptor is writable; any other -errno: the connection is of no use. May be NULL.
+     * Continues the handshake. May be NULL.
+     * Returns 0 (done), -EAGAIN (call again when the descriptor is readable), -EINPROGRESS (call again when it is
+     * writable) or another -errno (the connection is closed).
      */
     int (*handshake)(struct mk_io *io);
-    /* The protocol that the handshake has settled on, by its ALPN name ("h2"); else empty. May be NULL. */
+    /* Returns the ALPN name of the protocol that the handshake has chosen ("h2"), or an empty string. May be NULL. */
     struct mk_str (*protocol)(const struct mk_io *io);
-    /* Of a connection that others cannot read; -ENOENT: this one is not. NULL: none is. */
+    /* Describes an encrypted connection. Returns 0, or -ENOENT (this one is not encrypted). NULL: none is. */
     int (*tls_info)(const struct mk_io *io, struct mk_tls_info *ret);
-    /* Bytes read; 0 at the end of the client's bytes; -errno. */
+    /* Reads bytes. Returns their count, 0 (the client has ended its side) or -errno. */
     ssize_t (*read)(struct mk_io *io, void *to, size_t size);
-    /* Bytes written (perhaps fewer than given); -errno. */
+    /* Writes bytes; `flags`: MK_IO_MORE. Returns their count, which may be less than given, or -errno. */
     ssize_t (*write)(struct mk_io *io, const struct iovec *vec, int n, unsigned flags);
-    /* The same from a file; 0 when the file is shorter than that. */
+    /* Writes bytes of a file. Returns their count, 0 (the file ends at `offset` or before) or -errno. */
     ssize_t (*sendfile)(struct mk_io *io, int file_fd, uint64_t offset, size_t size);
     /*
-     * Sends what was counted as written and is still held here: 0; -EAGAIN: when the descriptor is writable; -errno.
-     * Called when a connection has nothing more to write for now. NULL: nothing is ever held.
+     * Sends bytes that the transport has counted as written and still holds. Is called when the connection has nothing
+     * more to write for now. NULL: the transport never holds bytes.
+     * Returns 0 (it holds none), -EAGAIN (call again when the descriptor is writable) or another -errno.
      */
     int (*flush)(struct mk_io *io);
-    /* Says that no more bytes will come; reading goes on. */
+    /* Ends the server's side, as shutdown(2) with SHUT_WR; reading goes on. Returns 0 or -errno. */
     int (*shutdown)(struct mk_io *io);
     /*
-     * Says that no more bytes will come by a message of its own, where the end of the descriptor alone does not say
-     * that nothing is missing. What the socket does not take is sent by flush(). May be called more than once. May be
-     * NULL.
+     * Tells the client by a message (close_notify of TLS) that no more bytes will come, where the end of the TCP
+     * connection alone does not prove that. flush() sends what the socket does not take. May be called more than once.
+     * May be NULL.
      */
     void (*close_notify)(struct mk_io *io);
-    /* Closes the descriptor and frees the state. */
+    /* Closes the descriptor and frees the state, also after an open() that failed. */
     void (*close)(struct mk_io *io);
 };
 

@@ -30,7 +30,7 @@ static void warn_untrusted(const struct mk_connection *conn, const struct mk_add
     mk_buf_init_fixed(&b, text, sizeof(text));
     mk_address_print(peer, &b);
     mk_log_warn("closing a connection from %.*s at Listen %.*s proxy: the address is not in TrustedProxies",
-                MK_STR_ARG(mk_buf_str(&b)), MK_STR_ARG(conn->io->listener->text));
+                MK_STR_ARG(mk_buf_str(&b)), MK_STR_ARG(mk_connection_listener(conn)));
 }
 
 static bool is_trusted_proxy(struct mk_connection *conn, const struct mk_generation *g)
