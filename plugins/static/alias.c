@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The aliases of a host (alias.h): opened when the host starts, and found by the beginning of a path. Which file it is
- * is told by find.c, as below a document root.
+ * The aliases of a host (alias.h): opened when the host starts, and found by their patterns. find.c finds the file, as
+ * below a document root.
  */
 #include "alias.h"
 
@@ -15,10 +15,10 @@
 struct alias {
     struct alias *next;
     const struct alias_rule *rule;
-    struct mk_str name;      /* of an exact alias: the file below the folder, with a slash before it */
-    struct static_host host; /* as the host's, without what is the document root's */
+    struct mk_str name;      /* exact alias: the file in the folder, with a slash before it */
+    struct static_host host; /* a copy of the host's, without TryFiles */
     struct static_site site;
-    size_t bytes; /* of this struct with its folder */
+    size_t bytes; /* of this struct and `folder` */
     char folder[];
 };
 
@@ -32,14 +32,14 @@ static int parse_match(const struct mk_conf_value *value, void *field, struct mk
         return err;
     if (match->kind == MK_PATTERN_PREFIX || match->kind == MK_PATTERN_EXACT)
         return 0;
-    mk_buf_addf(error, "an alias is for /prefix or =/exact, not for a glob");
+    mk_buf_addf(error, "an alias has /prefix or =/exact, not a glob");
     return -EINVAL;
 }
 
 const struct mk_conf_key alias_keys[] = {
     MK_CONF_KEY_CUSTOM(struct alias_rule, match, "Match", NULL,
-                       "Which paths: `/prefix` with everything below it, or `=/exact`. A path that a section before "
-                       "this one takes would never come here, and is an error.",
+                       "Which paths: `/prefix` with everything below it, or `=/exact`. A section whose paths all match "
+                       "an earlier one is an error.",
                        .flags = MK_CONF_REQUIRED, .unit = "/prefix or =/exact", .parse = parse_match),
     MK_CONF_KEY_PATH(struct alias_rule, to, "To", NULL, "The folder of a prefix, or the file of an exact path.",
                      .flags = MK_CONF_REQUIRED),
@@ -68,7 +68,7 @@ static bool matches_patterns(const struct static_patterns *patterns, struct mk_s
     return patterns->n == 0;
 }
 
-static struct alias *make_alias(const struct static_site *of, const struct alias_rule *rule)
+static struct alias *make_alias(const struct static_site *parent, const struct alias_rule *rule)
 {
     const char *slash = memrchr(rule->to.p, '/', rule->to.len);
     bool exact = rule->match.kind == MK_PATTERN_EXACT;
@@ -76,13 +76,13 @@ static struct alias *make_alias(const struct static_site *of, const struct alias
     struct alias *a = mk_account_alloc(NULL, sizeof(*a) + folder.len + 2);
     if (!a)
         return NULL;
-    *a = (struct alias){.rule = rule, .host = *of->host, .bytes = sizeof(*a) + folder.len + 2};
+    *a = (struct alias){.rule = rule, .host = *parent->host, .bytes = sizeof(*a) + folder.len + 2};
     if (folder.len)
         memcpy(a->folder, folder.p, folder.len);
     else
         a->folder[folder.len++] = '/';
     a->folder[folder.len] = '\0';
-    a->site.settings = of->settings;
+    a->site.settings = parent->settings;
     a->site.host = &a->host;
     a->site.prefix = strip_slashes(rule->match.text);
     a->host.n_tries = 0;
@@ -91,11 +91,11 @@ static struct alias *make_alias(const struct static_site *of, const struct alias
     a->name = mk_str_c(slash);
     if (!matches_patterns(&a->host.precompressed_match, rule->match.text))
         a->host.n_codings = 0;
-    a->host.precompressed_match.n = 0; /* the path decides, not the name of the file */
+    a->host.precompressed_match.n = 0; /* decided above, by the path and not the name of the file */
     return a;
 }
 
-/* A folder must be one that this process may search, a file one that it may read. */
+/* Checks that this process may search the folder, or read the file. Returns 0 or -errno. */
 static int check_readable(struct alias *a)
 {
     struct stat st;
@@ -128,15 +128,16 @@ static int check_rule(struct mk_host *host, const struct static_site *site, cons
 {
     struct mk_str text = rule->match.text;
     if (mk_host_is_wrong(host, rule, offsetof(struct alias_rule, match)) || !text.p || !rule->to.len)
-        return -EINVAL; /* which was reported */
+        return -EINVAL; /* that was reported */
     bool hidden = open_is_hidden(site, text);
     if (hidden)
-        mk_host_error(host, rule, offsetof(struct alias_rule, match), 0,
-                      "names that begin with a dot are hidden, and so is this alias; DotFiles On shows them");
+        mk_host_error(
+            host, rule, offsetof(struct alias_rule, match), 0,
+            "this alias would be hidden, because names that begin with a dot are: set DotFiles On to serve them");
     return hidden ? -EINVAL : 0;
 }
 
-/* The list has those too that cannot be opened (root_fd < 0). */
+/* Adds an alias to the list, even if it cannot be opened (root_fd < 0). */
 static int add_alias(struct mk_host *host, struct static_site *site, const struct alias_rule *rule, struct alias **last)
 {
     struct alias *a = make_alias(site, rule);
@@ -185,7 +186,7 @@ void alias_free(struct static_site *site)
 bool alias_find(struct static_location *at)
 {
     struct alias *a = at->site->aliases;
-    while (a && mk_pattern_match(&a->rule->match, at->path) <= 0) /* no expression: it can always be told */
+    while (a && mk_pattern_match(&a->rule->match, at->path) <= 0) /* never below 0: it is not a regular expression */
         a = a->next;
     if (!a)
         return false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The error pages of errors.h.
+ * Reads and sends a host's error pages (errors.h).
  */
 #include "errors.h"
 
@@ -22,7 +22,7 @@ static struct error_page *add_page(struct static_site *site, int status, size_t 
     return page;
 }
 
-/* The whole file, which must not be larger than an error deserves. */
+/* Reads a file of at most ERROR_PAGE_BYTES_MAX bytes. Returns 0 or -errno. */
 static int read_page_file(struct static_site *site, int status, struct mk_str name)
 {
     struct stat st;
@@ -72,11 +72,11 @@ int errors_load(struct mk_host *host, struct static_site *site, const struct mk_
         int err = load_page(site, pair, &status);
         if (err == -ENOMEM)
             return err;
-        if (err == -ESTALE) /* there is no document root to look below, which was reported */
+        if (err == -ESTALE) /* there is no document root, which was reported */
             continue;
         if (err == -ERANGE)
-            mk_host_error(host, pairs, 0, i, "\"%.*s\" is no status from %d to %d", MK_STR_ARG(pair->key), STATUS_MIN,
-                          STATUS_MAX);
+            mk_host_error(host, pairs, 0, i, "\"%.*s\" is not a status from %d to %d", MK_STR_ARG(pair->key),
+                          STATUS_MIN, STATUS_MAX);
         else if (err == -EEXIST)
             mk_host_error(host, pairs, 0, i, "the status %u has a page already", (unsigned)status);
         else if (err < 0)
@@ -84,7 +84,7 @@ int errors_load(struct mk_host *host, struct static_site *site, const struct mk_
                           MK_STR_ARG(pair->value), strerror(-err));
         else if (status == 414 || status == 431)
             mk_host_warn(host, pairs, 0, i,
-                         "a head that is too long belongs to no host: clients get the server's own page %u",
+                         "a request whose head is too long has no host: clients get the server's page for %u",
                          (unsigned)status);
         result = err < 0 ? -EINVAL : result;
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * From a path to an open file at one moment (find.h): the root may be swapped while several names are tried.
+ * Finds the file of a path (find.h), again if the root was swapped while several names were tried.
  */
 #include "find.h"
 
@@ -19,19 +19,19 @@ static struct find_result find_once(struct static_site *site, struct mk_str path
                                             : index_find(site, path, accept, cached);
 }
 
-/* While a swap is under way its thread has the lock. */
+/* The thread that swaps the root holds the lock. */
 static void wait_for_swap(struct static_site *site)
 {
     pthread_mutex_lock(&site->lock);
     pthread_mutex_unlock(&site->lock);
 }
 
-/* Names that were looked up one after the other are those of one root; who saw two begins again. */
+/* If swap_seq has changed, some names may have been those of another root: find them again. */
 struct find_result find_path(struct static_site *site, struct mk_str path, const struct mk_accept *accept, bool cached)
 {
     for (int i = 0;; i++) {
         unsigned swap_seq = site->swap_seq;
-        bool in_memory = site->in_memory && cached; /* no other file system can be entered on the way then */
+        bool in_memory = site->in_memory && cached; /* then open_name() does not enter other file systems */
         struct find_result f = find_once(site, path, accept, cached);
         f.in_memory = in_memory;
         if ((swap_seq == site->swap_seq && swap_seq % 2 == 0) || i == TRIES_MAX)

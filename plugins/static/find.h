@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What a request finds at a host, wholly of one root. Pure file system: no requests here.
+ * Finds the file of a path in a site. Only the file system: no requests here.
  */
 #ifndef STATIC_FIND_H
 #define STATIC_FIND_H
@@ -8,10 +8,11 @@
 #include "static.h"
 
 /*
- * Finds what `path` (decoded, normalized, NUL-terminated, with a leading slash) names: a file, the index of a
- * directory, or a directory that was asked for without its slash. With `accept`, a variant that is welcome is
- * preferred. With `cached` only what the kernel can say without waiting for a disk; then the errno may be
- * EAGAIN: call again without it, on a thread that may wait. `path` must not change while it is used.
+ * Finds the file of `path` (decoded, normalized, NUL-terminated, with a leading slash): the file itself, the index of a
+ * directory, or FOUND_DIRECTORY for a directory without its slash. With `accept`, finds the best precompressed variant.
+ * With `cached`, uses only what the kernel has in memory: `err` may be EAGAIN, then call it again without `cached` on a
+ * thread that may wait. All names that are tried belong to one root, even if it is swapped meanwhile. `path` must not
+ * change during the call, and the result may point into it.
  */
 struct find_result find_path(struct static_site *site, struct mk_str path, const struct mk_accept *accept, bool cached);
 

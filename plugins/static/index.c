@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * From a path to an open file (index.h): index names and variants are tried here.
+ * Opens the file of a path, or the index of a directory (index.h), and selects a variant.
  */
 #include "index.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Names below a root (open.h): how they are opened is told by SymLink, and by whether the caller may wait.
+ * Opens names below a root (open.h), as SymLink says, and with or without waiting for a disk.
  */
 #include "open.h"
 
@@ -24,14 +24,15 @@ int open_name(struct static_site *site, const char *name, bool cached)
 {
     uint64_t resolve = resolve_modes[site->settings->symlinks];
     if (cached) {
-        /* a file system in memory has no names on a disk, and does not remember those that it lacks */
+        /* RESOLVE_CACHED fails on tmpfs for names that do not exist, because it does not cache them; nor does it wait
+         */
         bool in_memory = site->in_memory;
         int fd = openat2_open_file(site->root_fd, name, resolve | (in_memory ? RESOLVE_NO_XDEV : RESOLVE_CACHED));
         bool perhaps = in_memory || site->settings->symlinks == SYMLINKS_INSIDE;
         return fd == -EXDEV && perhaps ? -EAGAIN : fd;
     }
     int fd = -EAGAIN;
-    for (int i = 0; i < TRIES_MAX && fd == -EAGAIN; i++) /* a rename meanwhile: openat2(2) */
+    for (int i = 0; i < TRIES_MAX && fd == -EAGAIN; i++) /* after a rename at the same time: see openat2(2) */
         fd = openat2_open_file(site->root_fd, name, resolve);
     return fd == -EXDEV && site->settings->symlinks == SYMLINKS_INSIDE ? symlinks_open_file(site, name) : fd;
 }
@@ -39,7 +40,8 @@ int open_name(struct static_site *site, const char *name, bool cached)
 int open_dir(const struct static_site *site, int fd, const char *name)
 {
     MK_UNINITIALIZED char path[STATIC_NAME_BYTES];
-    int n = snprintf(path, sizeof(path), "%s/.", name), dir_fd = -EAGAIN; /* whoever may not search it fails here */
+    int n = snprintf(path, sizeof(path), "%s/.", name),
+        dir_fd = -EAGAIN; /* "/." fails if the process may not search it */
     if (n >= (int)sizeof(path))
         return -ENAMETOOLONG;
     for (int i = 0; i < TRIES_MAX && dir_fd == -EAGAIN; i++)
@@ -62,7 +64,7 @@ struct find_result open_stat(int fd, struct mk_str name)
     else if (S_ISDIR(st.st_mode))
         f.kind = FOUND_DIRECTORY;
     else
-        f.err = ENOENT; /* devices and the like are nobody's business */
+        f.err = ENOENT; /* devices and the like are not served */
     if (f.kind == FOUND_FILE) {
         f.bytes = (uint64_t)st.st_size;
         f.mtime = st.st_mtim;

@@ -1,21 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Single names below a root: opened, looked at, and which of them nobody may see.
+ * Opens single names below a root, and tells which are hidden.
  */
 #ifndef STATIC_OPEN_H
 #define STATIC_OPEN_H
 
 #include "static.h"
 
-/* A descriptor of what is called `name` (below the root, without a slash before it), or -errno. */
+/*
+ * Opens `name`, below the root and without a slash before it. With `cached` it does not wait for a disk, but may return
+ * -EAGAIN.
+ * Returns a descriptor or -errno.
+ */
 int open_name(struct static_site *site, const char *name, bool cached);
-/* A descriptor (O_PATH) of a directory below `fd` that may be searched, links as `site` wants it. Waits. -errno. */
+/*
+ * Opens a directory below `fd` that may be searched, with links as SymLink of the site says. May wait for a disk.
+ * Returns a descriptor (O_PATH) or -errno.
+ */
 int open_dir(const struct static_site *site, int fd, const char *name);
-/* What `fd` (or -errno) is; it is taken. */
+/* Makes a result of `fd` (or -errno): a regular file or a directory. Takes `fd` over. */
 struct find_result open_stat(int fd, struct mk_str name);
-/* Is this errno one of those that say that there is nothing for us? */
+/* Returns true if this errno means that there is nothing to serve: 404. */
 bool open_is_missing(int err);
-/* Does a segment begin with a dot? What lies below /.well-known does not count (RFC 8615). */
+/* Returns true if DotFiles hides the path: a segment begins with a dot. /.well-known is not hidden (RFC 8615). */
 bool open_is_hidden(const struct static_site *site, struct mk_str path);
 
 #endif

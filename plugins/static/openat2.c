@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The kernel keeps the path below the root (openat2); no string is ever compared with the root to decide what
- * may be opened.
+ * The kernel keeps paths below the root (openat2(2)). No code compares strings to decide what may be opened.
  */
 #include "openat2.h"
 
@@ -11,7 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* A FIFO or a device must not keep us waiting, and no terminal may become ours. */
+/* O_NONBLOCK: do not wait for a FIFO or device. O_NOCTTY: do not get a controlling terminal. */
 enum { FILE_FLAGS = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, DIR_FLAGS = O_PATH | O_DIRECTORY | O_CLOEXEC };
 
 static int call_openat2(int root_fd, const char *path, uint64_t flags, uint64_t resolve)

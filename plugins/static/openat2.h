@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Opening below a directory: the one place that calls openat2(2) for files.
+ * Opens files below a directory with openat2(2).
  */
 #ifndef STATIC_OPENAT2_H
 #define STATIC_OPENAT2_H
 
 #include <stdint.h>
 
-/* openat2(2) with our flags. A descriptor or -errno. */
+/* Opens a file for reading; `resolve` as openat2(2). Returns a descriptor or -errno. */
 int openat2_open_file(int root_fd, const char *path, uint64_t resolve);
-/* The same for a directory that need not be readable, only passed (O_PATH). */
+/* Opens a directory (O_PATH), which need not be readable. Returns a descriptor or -errno. */
 int openat2_open_dir(int root_fd, const char *path, uint64_t resolve);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Precompressed variants (precompressed.h): which codings a host has files for, and which of them a request gets.
+ * Precompressed variants (precompressed.h): the codings of a host, and the variant for a request.
  */
 #include "precompressed.h"
 
@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 static const char suffixes[MK_CODING_COUNT][8] = {
-    [MK_CODING_IDENTITY] = ".svgz", /* compressed by nature */
+    [MK_CODING_IDENTITY] = ".svgz", /* always compressed */
     [MK_CODING_GZIP] = ".gz",
     [MK_CODING_BR] = ".br",
     [MK_CODING_ZSTD] = ".zst",
@@ -33,7 +33,7 @@ void precompressed_check(const struct mk_conf_check *check, struct static_host *
         unsigned coding = find_coding(word);
         if (coding == MK_CODING_COUNT || memchr(host->codings, (int)coding, host->n_codings))
             mk_conf_error_nth(check, offset, i,
-                              "\"Precompressed\" wants br, zstd and gzip, each once at most, not \"%.*s\"",
+                              "\"Precompressed\" takes br, zstd and gzip, each once at most, not \"%.*s\"",
                               MK_STR_ARG(word));
         else
             host->codings[host->n_codings++] = (uint8_t)coding;
@@ -66,7 +66,7 @@ int precompressed_parse_match(const struct mk_conf_value *value, void *field, st
     return 0;
 }
 
-/* By the path of the file, as a client would ask for it. */
+/* Compares the path by which a client would request the file. */
 static bool matches_patterns(const struct static_site *site, const char *name)
 {
     const struct static_patterns *patterns = &site->host->precompressed_match;
@@ -75,12 +75,13 @@ static bool matches_patterns(const struct static_site *site, const char *name)
         return true;
     int n = snprintf(path, sizeof(path), "%.*s/%s", MK_STR_ARG(site->prefix), name);
     for (uint32_t i = 0; i < patterns->n && n < (int)sizeof(path); i++)
-        if (mk_pattern_match(&patterns->items[i], mk_str(path, (size_t)n)) > 0) /* else the file itself is sent */
+        if (mk_pattern_match(&patterns->items[i], mk_str(path, (size_t)n)) >
+            0) /* on an error the file itself is sent */
             return true;
     return false;
 }
 
-/* What is compressed already has no variants. */
+/* Files that are compressed already have no variants. */
 static bool is_compressed(struct mk_str name)
 {
     for (unsigned i = 0; i < MK_CODING_COUNT; i++) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Opening the document root, noticing that its path names another directory now, and swapping the two (root.h).
- * Everybody goes on with the same descriptor number: dup3(2) exchanges what it means in one step, and `swap_seq`
- * tells who made several calls meanwhile that they saw both.
+ * Opens the root of a site, notices that its path names another folder, and swaps the two (root.h). dup3(2) replaces
+ * the folder behind the same descriptor number in one step. `swap_seq` shows a thread that has made several calls
+ * meanwhile that some of them may have used the other folder.
  */
 #include "root.h"
 
@@ -22,7 +22,7 @@
 
 enum { ROOT_FLAGS = O_PATH | O_DIRECTORY | O_CLOEXEC, TRIES_MAX = 8 };
 
-/* What the root's path names at one moment. */
+/* The folder that the root's path names now. */
 struct root_snapshot {
     int fd;
     struct stat st;
@@ -73,19 +73,19 @@ static int take_snapshot(const char *configured_path, struct root_snapshot *v)
     return err;
 }
 
-/* The site takes the path of the view. */
+/* Moves the snapshot into the site, which takes `path` over. */
 static void adopt_snapshot(struct static_site *site, const struct root_snapshot *v)
 {
     free_path(site->path.p);
     site->path = mk_str_c(v->path);
     if (site->path.len == 1)
-        site->path.len = 0; /* the root of everything: each absolute link is inside */
+        site->path.len = 0; /* "/": every absolute link stays inside */
     site->device = v->st.st_dev;
     site->inode = v->st.st_ino;
     site->in_memory = v->in_memory;
 }
 
-/* Does the kernel (or what confines this process) know openat2(2)? A root that may be passed but not listed is fine. */
+/* Returns 0 if openat2(2) can be used, else -ENOSYS or -EPERM. A root that can be searched but not listed is fine. */
 static int probe_openat2(int root_fd)
 {
     int fd = openat2_open_file(root_fd, ".", RESOLVE_BENEATH);
@@ -127,7 +127,7 @@ void root_close(struct static_site *site)
     pthread_mutex_destroy(&site->lock);
 }
 
-/* As far as the kernel can tell without waiting. A path that names nothing just now keeps the root that there is. */
+/* Returns true, too, if the kernel cannot tell without waiting. While the path does not exist, the root stays. */
 static bool has_root_changed(const struct static_site *site)
 {
     struct open_how how = {.flags = ROOT_FLAGS, .resolve = RESOLVE_CACHED};
@@ -167,8 +167,8 @@ static void swap_root(struct static_site *site, struct root_snapshot *v)
     pthread_mutex_unlock(&site->lock);
     if (!swapped)
         return;
-    mk_log_info("static: the folder %s is %s now", site->configured_path.p, v->path);
-    v->path = NULL; /* the site's */
+    mk_log_info("static: %s was replaced and is now the folder %s", site->configured_path.p, v->path);
+    v->path = NULL; /* the site owns it */
 }
 
 void root_check(struct static_site *site, uint64_t now)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The document root as a place that may be swapped: `current -> releases/42` by a rename, or the directory itself
- * moved away and another one put where it was. Looked at when a request comes, once a second at most.
+ * The root of a site, which may be replaced while the server runs: the link `current -> releases/42` is renamed, or the
+ * folder is moved and another one takes its place. A request checks that, once a second at most.
  */
 #ifndef STATIC_ROOT_H
 #define STATIC_ROOT_H
@@ -11,18 +11,20 @@
 enum { ROOT_CHECK_MS = 1000 };
 #define ROOT_CHECKING UINT64_MAX
 
-/* Opens `configured_path`; whether the kernel (or what confines this process) knows openat2(2) is found out too. 0 or
- * -errno.
+/*
+ * Opens `configured_path`, and checks that openat2(2) can be used: old kernels and some seccomp filters refuse it.
+ * Returns 0 or -errno.
  */
 int root_open(struct static_site *site, struct mk_str configured_path);
 void root_close(struct static_site *site);
 
 /*
- * Is it time to look, and is the root no longer what its path names, or can that not be told without waiting?
- * Then the caller has taken the matter, and gives it back with root_check() on a thread that may wait, or with
- * root_end_check(). Costs nothing while it is not time, and three calls then.
+ * Checks the root, if a second has passed since the last time (three system calls). Returns true if the root was
+ * replaced, or if that cannot be told without waiting for a disk: then the caller calls root_check() on a thread that
+ * may wait, or root_end_check() if that cannot be done. Until then no other thread checks the root.
  */
 bool root_begin_check(struct static_site *site, uint64_t now_ms);
+/* Opens the new root and swaps it in, if it was replaced; ends the check. May wait for a disk. */
 void root_check(struct static_site *site, uint64_t now_ms);
 void root_end_check(struct static_site *site, uint64_t now_ms);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The settings of a host (settings.h).
+ * Merges the settings of a host and the server (settings.h).
  */
 #include "settings.h"
 

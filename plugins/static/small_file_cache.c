@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The file of small_file_cache.h.
+ * Caches one small file for a turn of the loop (small_file_cache.h).
  */
 #include "small_file_cache.h"
 
@@ -31,7 +31,7 @@ static void start_entry(struct small_file_cache *r, uint64_t turn, const struct 
     r->found.kind = FOUND_NOTHING;
 }
 
-/* What has another size now, or waits for a disk, is left to its own request. */
+/* Reads the file, unless its size has changed or the read would wait for a disk. */
 static void store_file(struct small_file_cache *r, const struct static_location *at, struct find_result *f)
 {
     struct iovec to = {.iov_base = r->bytes, .iov_len = sizeof(r->bytes)};

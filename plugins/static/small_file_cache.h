@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Requests that come at the same moment and ask for the same small file share one reading of it: from the second one
- * on in a turn of the loop. Nothing is believed for longer than that turn, so that no request can meet a file that was
- * replaced before its turn began; nor behind a request that may have changed something.
+ * Requests for the same small file in one turn of the loop share one read of it: the second one reads the file, those
+ * after it get the same bytes. The cache is valid for that turn only, so that no request gets a file that was replaced
+ * before the turn began. A request that may have changed files empties it.
  */
 #ifndef STATIC_SMALL_FILE_CACHE_H
 #define STATIC_SMALL_FILE_CACHE_H
@@ -11,18 +11,19 @@
 
 enum { SMALL_FILE_BYTES_MAX = 4096, SMALL_FILE_PATH_BYTES_MAX = 256 };
 
-/* What a worker was asked for last, under one generation. */
+/* The last path of a worker; its state under one generation. */
 struct small_file_cache {
-    uint64_t turn; /* of the loop; 0: none */
+    uint64_t turn; /* of the loop; 0: empty */
     const struct static_site *site;
     size_t path_len;
-    struct find_result found; /* a file: it has been read; its name is NULL when that is the path's */
+    struct find_result found; /* FOUND_FILE: it was read into `bytes`; its name is NULL if it is the path */
     char path[SMALL_FILE_PATH_BYTES_MAX], bytes[SMALL_FILE_BYTES_MAX];
 };
 
 void small_file_cache_clear(struct small_file_cache *r);
 
-/* As find_path() with `cached`; a file with content has no descriptor, and its content lasts until the next call. */
+/* As find_path() with `cached`. A file from the cache has `content`, which is valid until the next call, and no `fd`.
+ */
 struct find_result small_file_cache_find(struct small_file_cache *r, uint64_t turn, const struct static_location *at,
                                          const struct mk_accept *accept);
 

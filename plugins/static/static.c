@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * static: answers GET and HEAD with the files below a host's document root, an alias or the folder of a user. Which
- * file that is, is told by find.c, and which directory the root is by root.c; validators, ranges and the bytes
- * themselves are the server's (mk_response_file).
+ * static: responds to GET and HEAD with the files below a host's document root, an alias or the folder of a user.
+ * find.c finds the file, root.c opens the root; the server (mk_response_file()) sends validators, ranges and bytes.
  */
 #include <monkey/arena.h>
 #include <monkey/escape.h>
@@ -42,7 +41,7 @@ static const char *const symlink_modes[] = {
 
 static const struct mk_conf_key server_keys[] = {
     MK_CONF_KEY_LIST(struct static_settings, index, "Indexfile", "index.html index.htm",
-                     "The files that stand for a directory, in the order in which they are looked for."),
+                     "The files that are served for a directory, in the order in which they are tried."),
     MK_CONF_KEY_ENUM(struct static_settings, symlinks, "SymLink", "Off",
                      "Which symbolic links are followed below a document root. `Off`: none, on no component of a path. "
                      "`Inside`: those that stay below the root, absolute ones included. `On`: all.",
@@ -59,33 +58,34 @@ static const struct mk_conf_key host_keys[] = {
     NOT_IN_SMALL(
         MK_CONF_KEY_LIST(
             struct static_host, precompressed, "Precompressed", NULL,
-            "Which precompressed variants of a file are looked for beside it, among `br` (`F.br`), `zstd` (`F.zst`) "
-            "and `gzip` (`F.gz`): the most welcome one by Accept-Encoding, among equals the first in this list, "
-            "unless it is older than the file. Each lookup costs a system call."),
+            "Which precompressed variants of a file are looked for beside it: `br` (`F.br`), `zstd` (`F.zst`) and "
+            "`gzip` (`F.gz`). The one with the highest weight in Accept-Encoding is served, among equals the first in "
+            "this list, unless it is older than the file. Each lookup costs a system call."),
         MK_CONF_KEY_CUSTOM(
             struct static_host, precompressed_match, "PrecompressedMatch", NULL,
-            "For which files `Precompressed` is: their paths, as patterns (`/assets`, `*.css`); an index "
-            "has the path of its own name. Without this key, for all.",
+            "The files for which variants are looked for: patterns of their paths (`/assets`, `*.css`). An index "
+            "has the path of its own name. Without this key, all files.",
             .flags = MK_CONF_REPEAT, .unit = "patterns", .parse = precompressed_parse_match),
         MK_CONF_KEY_LIST(
             struct static_host, try_files, "TryFiles", NULL,
-            "Names that stand for a path, in the order in which they are tried; `$path` is the path. `$path/` is "
-            "a directory with an index. A last `=404` is the status when none exists. Without it a path names "
-            "itself only. A single-page application wants `$path /index.html`."),
+            "Names that are tried for a path, in this order; `$path` is the path. `$path/` is a directory with an "
+            "index. A last `=404` is the status if none exists. Without this key only the path itself is tried. A "
+            "single-page application needs `$path /index.html`."),
         MK_CONF_KEY_CUSTOM(
             struct static_host, user_dir, "UserDir", NULL,
-            "Serves `/~name/` from this folder in the home of the user, such as `public_html`. Users are "
-            "those whose number is 1000 or more, but not nobody.",
+            "Serves `/~name/` from this folder in the user's home, such as `public_html`, for users with a number of "
+            "1000 and above, except nobody.",
             .unit = "folder", .parse = userdir_parse),
-        MK_CONF_KEY_LIST(struct static_host, index, "Indexfile", NULL, "As `Indexfile` of the server, for this host."),
+        MK_CONF_KEY_LIST(struct static_host, index, "Indexfile", NULL,
+                         "Overrides `Indexfile` of the server for this host."),
         MK_CONF_KEY_ENUM(struct static_host, symlinks, "SymLink", "Server",
-                         "As `SymLink` of the server, for this host. `Server`: as there.",
+                         "Overrides `SymLink` of the server for this host. `Server`: as there.",
                          .names = settings_symlink_names),
         MK_CONF_KEY_ENUM(struct static_host, ranges, "Resume", "Server",
-                         "As `Resume` of the server, for this host. `Server`: as there.",
+                         "Overrides `Resume` of the server for this host. `Server`: as there.",
                          .names = settings_switch_names),
         MK_CONF_KEY_ENUM(struct static_host, dotfiles, "DotFiles", "Server",
-                         "As `DotFiles` of the server, for this host. `Server`: as there.",
+                         "Overrides `DotFiles` of the server for this host. `Server`: as there.",
                          .names = settings_switch_names)),
     {0},
 };
@@ -117,15 +117,15 @@ static const struct mk_conf_section sections[] = {
          .doc = MK_CONF_DOC(
              "Pages for errors by status: `404 /errors/404.html`, a file below the document root of at most "
              "64 KB, or `503 \"Back in a minute.\"`, a text, which is HTML if it begins with `<`. They are read "
-             "at the start, and take the place of the server's own pages; the status stays. A head that "
-             "cannot be read (400) or is too long (414, 431) belongs to no host, and gets the server's own.")},
+             "at the start and replace the server's pages; the status stays. A request whose head cannot be read "
+             "(400) or is too long (414, 431) has no host, and gets the server's page.")},
         {.name = "ALIAS",
          .scope = MK_CONF_SCOPE_HOST,
          .flags = MK_CONF_REPEAT,
          .size = sizeof(struct alias_rule),
          .keys = alias_keys,
-         .doc = MK_CONF_DOC("Paths that lead to a folder, or a file, beside the document root. The first section that "
-                            "matches counts, and comes before the document root.")}),
+         .doc = MK_CONF_DOC("Paths that are served from another folder, or file, than the document root. The first "
+                            "section that matches is used, before the document root.")}),
     {0},
 };
 
@@ -144,7 +144,7 @@ static void stop_host(struct mk_host *host, void *state)
     mk_account_free(NULL, site, sizeof(*site));
 }
 
-/* Leaves root_fd at -1 when it fails: what needs no root is checked all the same. */
+/* Opens the document root. If that fails, root_fd is -1, and what needs no root is still checked. */
 static int open_root(struct mk_host *host, struct static_site *site, const struct static_host *conf)
 {
     int err = conf->root.len ? root_open(site, conf->root) : -EINVAL;
@@ -156,7 +156,7 @@ static int open_root(struct mk_host *host, struct static_site *site, const struc
         return 0;
     site->root_fd = -1;
     site->path = MK_STR_NONE;
-    if (conf->root.len) /* else it is missing, which was reported */
+    if (conf->root.len) /* else the key is missing, which was reported */
         mk_host_error(host, conf, offsetof(struct static_host, root), 0, "cannot open the document root %s: %s",
                       conf->root.p, strerror(-err));
     return err == -ENOMEM ? err : -EINVAL;
@@ -189,14 +189,14 @@ static int start_host(struct mk_host *host, void **ret_state)
     return 0;
 }
 
-/* ── answers ── */
+/* ── responses ── */
 
-/* A directory without its slash: its relative links would lead astray (RFC 9110 section 15.4.2). */
+/* Adds the slash to the path of a directory: without it, relative links would be wrong (RFC 9110 section 15.4.2). */
 static void redirect_to_directory(struct mk_request *req)
 {
     struct mk_buf location;
     struct mk_str path = mk_request_path(req), query = mk_request_query(req);
-    size_t size = path.len * 3 + query.len + 2; /* each byte may become three */
+    size_t size = path.len * 3 + query.len + 2; /* a byte may be encoded as three */
     char *storage = mk_arena_alloc(mk_request_arena(req), size);
     if (!storage) {
         mk_response_error(req, 503);
@@ -271,23 +271,23 @@ static void send_result(struct mk_request *req, const struct static_site *site, 
     }
 }
 
-/* Perhaps another plugin has something at this place. */
+/* Returns true if another plugin may have content for the path. */
 static bool is_not_found(const struct find_result *found)
 {
     return found->kind == FOUND_NOTHING && !found->status && open_is_missing(found->err);
 }
 
-/* ── what is not in memory is looked up by a disk thread ── */
+/* ── lookups that may wait for a disk, on a disk thread ── */
 
 struct static_lookup {
     struct mk_job job;
-    struct static_lookup **owner; /* in the request's arena; the request is gone when it is NULL */
+    struct static_lookup **owner; /* in the request's arena: points to this struct while the lookup runs */
     struct mk_request *req;
     struct mk_account *account;
     struct mk_worker *worker;  /* held: the site is its generation's */
     struct static_location at; /* its strings are in `storage` */
     struct mk_str req_path;    /* the path of it that stays as long as the request */
-    uint64_t root_check_ms;    /* when the matter of the root was taken; 0 when it was not */
+    uint64_t root_check_ms;    /* when root_begin_check() returned true; 0: it did not */
     struct mk_accept accept;
     struct find_result found;
     size_t bytes;
@@ -382,7 +382,7 @@ static struct find_result find_cached(struct mk_request *req, const struct stati
     return small_file_cache_find(cache, mk_loop_turns(mk_request_loop(req)), at, accept);
 }
 
-/* From memory if that is possible, and on a disk thread otherwise. */
+/* Looks the path up in the kernel's cache, else on a disk thread. */
 static int serve_location(struct mk_request *req, const struct static_location *at)
 {
     struct static_site *site = at->site;
@@ -438,7 +438,7 @@ static void replace_error_page(struct mk_request *req)
         errors_apply(req, site);
 }
 
-/* What else a request has done, its handler knows: those behind it are not to see how it was before. */
+/* A request that is neither GET nor HEAD may have changed files: later ones must not get the cached one. */
 static void clear_cache(struct mk_request *req)
 {
     enum mk_method method = mk_request_method(req);
@@ -461,7 +461,7 @@ static void stop_worker(struct mk_worker *worker, void *state)
 }
 
 MK_PLUGIN(static) = {
-    MK_PLUGIN_HEAD("static", "2.0.0", "the files below a document root"),
+    MK_PLUGIN_HEAD("static", "2.0.0", "serves the files below a document root"),
     .flags = MK_PLUGIN_CHECKS_ALL,
     .sections = sections,
     .host_start = start_host,

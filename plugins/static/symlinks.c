@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Symbolic links followed by hand, for SymLink Inside (symlinks.h). What comes out is a path without links, which the
- * kernel opens as strictly as any other.
+ * Resolves symbolic links for SymLink Inside (symlinks.h). The result is a path without links, which openat2(2) opens
+ * with RESOLVE_BENEATH and RESOLVE_NO_SYMLINKS.
  */
 #include "symlinks.h"
 
@@ -12,10 +12,10 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* A path that is being resolved: what is done holds no links any more. */
+/* A path that is being resolved: `resolved` has no links, `remaining` may have some. */
 struct symlink_walk {
     struct static_site *site;
-    struct mk_str root; /* a copy: the site's may be swapped meanwhile */
+    struct mk_str root; /* a copy, because the site's may be swapped */
     unsigned links;
     char resolved[STATIC_NAME_BYTES], remaining[STATIC_NAME_BYTES], storage[STATIC_NAME_BYTES];
 };
@@ -42,7 +42,7 @@ static int prepend_remaining(struct symlink_walk *w, const char *target)
     return 0;
 }
 
-/* What an absolute link means below the root; NULL when it leads out. */
+/* Returns the target of an absolute link below the root; NULL if it is outside. */
 static const char *strip_root(const struct symlink_walk *w, const char *target)
 {
     const struct mk_str roots[] = {w->root, w->site->configured_path};
@@ -75,7 +75,7 @@ static int pop_component(struct symlink_walk *w)
     return 0;
 }
 
-/* Takes one component further: follows it if it is a link, appends it otherwise. */
+/* Follows the component if it is a link, else appends it to `resolved`. Returns 0 or -errno. */
 static int push_component(struct symlink_walk *w, const char *component)
 {
     MK_UNINITIALIZED char next[STATIC_NAME_BYTES], target[STATIC_NAME_BYTES];
@@ -118,7 +118,7 @@ int symlinks_open_file(struct static_site *site, const char *path)
             continue;
         r = strcmp(component, "..") == 0 ? pop_component(&w) : push_component(&w, component);
     }
-    /* should somebody have put a link there meanwhile, the kernel refuses */
+    /* if a link was put there meanwhile, the kernel refuses it */
     return r < 0 ? r
                  : openat2_open_file(site->root_fd, w.resolved[0] ? w.resolved : ".",
                                      RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);

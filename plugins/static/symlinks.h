@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Symbolic links that the kernel refuses although they stay inside.
+ * Follows absolute symbolic links that stay inside the root, which openat2(2) refuses.
  */
 #ifndef STATIC_SYMLINKS_H
 #define STATIC_SYMLINKS_H
@@ -8,8 +8,8 @@
 #include "static.h"
 
 /*
- * The same as opening `path` below the root, for SymLink Inside: links are followed by hand where the kernel
- * refuses them, since an absolute link may well lead to a place inside. Waits for the disk. -errno.
+ * Opens `path` below the root for SymLink Inside, if openat2(2) has refused it with EXDEV. May wait for a disk.
+ * Returns a descriptor or -errno.
  */
 int symlinks_open_file(struct static_site *site, const char *path);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * TryFiles (tryfiles.h). Each word is a name below the root with at most one "$path" in it; since names are looked
- * up and never requested again, nothing can go round in circles.
+ * TryFiles (tryfiles.h). Each word is a name below the root with at most one "$path". A name is only looked up, and not
+ * requested again, so that there are no loops.
  */
 #include "tryfiles.h"
 
@@ -26,7 +26,7 @@ static bool ends_with(struct mk_str s, struct mk_str end)
 
 /* ── the directive ── */
 
-/* "=404" */
+/* Parses "=404". */
 static bool parse_status(struct mk_str word, int *ret_status)
 {
     uint64_t status;
@@ -53,17 +53,16 @@ void tryfiles_check(const struct mk_conf_check *check, struct static_host *host)
         if (i && i + 1 == list->n && parse_status(word, &host->last_status))
             continue;
         if (!word.len || !is_valid_entry(word))
-            mk_conf_error_nth(
-                check, offset, i,
-                "\"TryFiles\" wants names that begin with \"/\" or $path, and perhaps a last =CODE, not \"%.*s\"",
-                MK_STR_ARG(word));
+            mk_conf_error_nth(check, offset, i,
+                              "\"TryFiles\" takes names that begin with \"/\" or $path, and a last =CODE, not \"%.*s\"",
+                              MK_STR_ARG(word));
         host->n_tries++;
     }
 }
 
 /* ── a request ── */
 
-/* The name that an entry means for this path. Its length; 0 when it means none. */
+/* Writes the name of an entry for this path. Returns its length; 0 if it is hidden or too long. */
 static size_t compose_name(const struct static_site *site, struct mk_str entry, struct mk_str path,
                            char to[STATIC_NAME_BYTES])
 {
@@ -88,11 +87,11 @@ static struct find_result try_entry(struct static_site *site, struct mk_str entr
         f.name = ends_with(entry, PATH_WORD) ? path : entry;
     if (f.kind != FOUND_FILE || !ends_with(entry, MK_STR("$path/")) || path.p[path.len - 1] == '/')
         return f;
-    close(f.fd); /* the index of a directory without its slash: relative links would lead astray */
+    close(f.fd); /* a directory without its slash is redirected, for its relative links */
     return (struct find_result){.kind = FOUND_DIRECTORY, .fd = -1};
 }
 
-/* A directory counts with its slash only: as "$path/", or as the path itself. */
+/* Returns true if the search ends here. A directory is a result for "$path/" only. */
 static bool is_final(const struct find_result *f, struct mk_str entry)
 {
     if (f->kind == FOUND_DIRECTORY)

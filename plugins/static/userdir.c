@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The directories of users (userdir.h). Homes are where the system says; everything from there on is in the hands
- * of the user, and is opened as SymLink says.
+ * Serves folders of users (userdir.h). The system says where a home is. The user controls everything in it, so it is
+ * opened as SymLink says.
  */
 #include "userdir.h"
 
@@ -15,9 +15,9 @@
 #include <unistd.h>
 
 enum {
-    UID_USERS_MIN = 1000, /* below are root and the daemons (UID_MIN of login.defs) */
-    UID_NOBODY = 65534,   /* files of nobody in particular */
-    ENTRY_BYTES = 16384,  /* of the password database: far more than any has */
+    UID_USERS_MIN = 1000, /* root and daemons have lower ones (UID_MIN of login.defs) */
+    UID_NOBODY = 65534,   /* the user nobody */
+    ENTRY_BYTES = 16384,  /* for one of the password database; far more than usual */
 };
 
 /* ── directive ── */
@@ -42,15 +42,16 @@ int userdir_parse(const struct mk_conf_value *value, void *field, struct mk_aren
 {
     struct mk_str *name = field;
     if (value->n != 1 || !is_relative_path(value->text)) {
-        mk_buf_addf(error, "a folder in the homes of users is named without a slash at either end and without dots for "
-                           "names, such as public_html");
+        mk_buf_addf(error,
+                    "a folder in the homes of users has no slash at either end, and no part \".\" or \"..\", such as "
+                    "public_html");
         return -EINVAL;
     }
     *name = mk_arena_dup(arena, value->text);
     return name->p ? 0 : -ENOMEM;
 }
 
-/* ── who it is ── */
+/* ── the user ── */
 
 static bool is_name_byte(char c)
 {
@@ -58,7 +59,7 @@ static bool is_name_byte(char c)
     return (low >= 'a' && low <= 'z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-/* No name of the system begins with what means something else to it, or to a path. */
+/* Returns true for a name that a user may have: no path, and none that begins with "-", "." and the like. */
 static bool is_name(struct mk_str name)
 {
     for (size_t i = 0; i < name.len; i++)
@@ -83,9 +84,9 @@ bool userdir_match(struct static_location *at)
     return true;
 }
 
-/* ── what is there ── */
+/* ── the folder ── */
 
-/* Nothing of the user, and so no reason to keep quiet about it. */
+/* Returns the -errno of the server's own problems as it is; hides any other as -ENOENT. */
 static int mask_errno(int err)
 {
     static const int ours[] = {EMFILE, ENFILE, ENOMEM, EAGAIN};
@@ -100,7 +101,7 @@ static bool may_have_folder(const struct passwd *user)
     return user->pw_uid >= UID_USERS_MIN && user->pw_uid != UID_NOBODY && user->pw_dir && user->pw_dir[0] == '/';
 }
 
-/* A descriptor of the user's folder, and its path in `ret_path`; -errno. */
+/* Opens the user's folder, and writes its path to `ret_path`. Returns a descriptor or -errno. */
 static int open_user_dir(const struct static_location *at, char ret_path[STATIC_NAME_BYTES])
 {
     MK_UNINITIALIZED char entry[ENTRY_BYTES];
@@ -127,7 +128,7 @@ struct find_result userdir_find(const struct static_location *at, const struct m
     if (fd < 0)
         return (struct find_result){.kind = FOUND_NOTHING, .fd = -1, .err = -fd};
     struct static_host host = *at->site->host;
-    host.n_tries = 0; /* TryFiles is the document root's */
+    host.n_tries = 0; /* TryFiles is for the document root only */
     snprintf(prefix, sizeof(prefix), "/~%s", at->user.p);
     struct static_site folder = {.settings = at->site->settings,
                                  .host = &host,

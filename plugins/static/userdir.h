@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * UserDir: /~name/ is a folder in the home of that user. Who that is is asked of the system each time, on a disk
- * thread, since it may take long; nothing is kept. Lean builds have none.
+ * UserDir: /~name/ is a folder in the home of that user. Each request looks the user up in the system, on a disk thread
+ * because it may take long; nothing is cached. Small builds have none.
  */
 #ifndef STATIC_USERDIR_H
 #define STATIC_USERDIR_H
@@ -10,10 +10,13 @@
 
 enum { USERDIR_NAME_BYTES = 32 }; /* as useradd(8) */
 
-/* The parser of UserDir: a folder of the home. As mk_conf_parse_fn. */
+/* Parses UserDir, a folder of the home; an mk_conf_parse_fn. */
 int userdir_parse(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error);
 
-/* Is `at->path` one of a user, and has the host UserDir? `at` is what lies below then; the name may be empty. */
+/*
+ * If the host has UserDir and the path begins with "/~", sets `at` to the user and the path below, and returns true.
+ * The user is empty if the name is not a valid one.
+ */
 bool userdir_match(struct static_location *at);
 
 static inline bool userdir_is_matched(const struct static_location *at)
@@ -22,8 +25,8 @@ static inline bool userdir_is_matched(const struct static_location *at)
 }
 
 /*
- * As find_path, for a thread that may wait; the name of the user ends with a NUL. Who does not exist, is none of
- * those who may have a folder here, or has none that can be read is not told from each other: all are ENOENT.
+ * Finds a file of the user, as find_path(), on a thread that may wait. `at->user` ends with a NUL. A user that does not
+ * exist, may not have a folder here, or has none that can be read gets ENOENT, so that clients cannot tell which.
  */
 struct find_result userdir_find(const struct static_location *at, const struct mk_accept *accept);
 

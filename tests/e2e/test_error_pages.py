@@ -105,11 +105,11 @@ def test_mistakes(conf, line, message):
 @pytest.mark.wire
 @pytest.mark.parametrize("status", [414, 431])
 def test_pages_that_nobody_gets(conf, status):
-    """A head that is too long belongs to no host: a warning says so, and the server's own page is sent."""
+    """A request whose head is too long has no host: a warning says so, and the server's page is sent."""
     folder = conf(f'[ERROR_PAGES]\n    404 "Lost."\n    {status} "Too much."\n')
     result = run("-c", folder, "-t")
     assert result.returncode == 0 and result.stderr.count("warning:") == 1
-    assert "default:6:5: warning: a head that is too long belongs to no host" in result.stderr
+    assert "default:6:5: warning: a request whose head is too long has no host" in result.stderr
     server = Server("-c", folder)
     with server.connect() as client:
         fields = [f"X-{i}: y" for i in range(1000)] if status == 431 else []

@@ -48,7 +48,7 @@ def test_link_is_pointed_elsewhere(place, serve):
         publish(place, f"releases/{letter}")
         assert awaited(client, letter.encode()) < 2.5
         assert client.ask(f"/only-{letter}").status == 200
-    assert len(server.wait_log(r"the folder \S+/current is \S+/releases/[ab] now", 4)) == 4
+    assert len(server.wait_log(r"\S+/current was replaced and is now the folder \S+/releases/[ab]", 4)) == 4
 
 
 def test_the_first_request_after_a_pause(place, serve):
