@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * liana: plain sockets. The transport that every connection without TLS uses, and the example of what a
- * transport is.
+ * liana: plain sockets, the transport of connections without TLS, and an example for authors of transports.
  */
 #include <monkey/plugin.h>
 
@@ -18,7 +17,7 @@ static ssize_t read_socket(struct mk_io *io, void *to, size_t size)
 
 static ssize_t write_socket(struct mk_io *io, const struct iovec *vec, int n, unsigned flags)
 {
-    /* sendmsg only reads the vector, whatever its type says */
+    /* sendmsg() does not change the vector, although its type is not const */
     struct msghdr message = {.msg_iov = (struct iovec *)(uintptr_t)vec, .msg_iovlen = (size_t)n};
     ssize_t sent = sendmsg(io->fd, &message, MSG_NOSIGNAL | (flags & MK_IO_MORE ? MSG_MORE : 0));
     return sent < 0 ? -errno : sent;
