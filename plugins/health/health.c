@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * health: tells load balancers and supervisors whether the server lives, and whether it wants requests. It answers
- * before anybody else is asked, on every host, or on listeners that are for nothing else.
+ * health: tells load balancers and supervisors whether the server is alive, and whether it is ready for requests. It
+ * responds on every host, or on listeners of its own, before other plugins that come later in the order.
  */
 #include <monkey/plugin.h>
 
@@ -20,9 +20,9 @@ static int parse_path(const struct mk_conf_value *value, void *field, struct mk_
 {
     struct mk_str *path = field, text = value->text;
     struct mk_pattern only;
-    *path = MK_STR(""); /* it is there, though wrong */
+    *path = MK_STR(""); /* not NULL: the key is set, even if its value is wrong */
     if (value->n != 1 || !mk_str_starts(text, MK_STR("/")) || memchr(text.p, '?', text.len)) {
-        mk_buf_addf(error, "one path, which starts with a slash and has no query");
+        mk_buf_addf(error, "one path is needed, which starts with a slash and has no query");
         return -EINVAL;
     }
     char *exact = mk_arena_alloc(arena, text.len + 1);
@@ -40,14 +40,14 @@ static int parse_path(const struct mk_conf_value *value, void *field, struct mk_
 
 static const struct mk_conf_key keys[] = {
     MK_CONF_KEY_CUSTOM(struct health_conf, live, "LivenessPath", NULL,
-                       "A path (`/healthz`): 200 as long as the server answers.", .unit = "path", .parse = parse_path),
+                       "A path (`/healthz`): 200 as long as the server responds.", .unit = "path", .parse = parse_path),
     MK_CONF_KEY_CUSTOM(struct health_conf, ready, "ReadinessPath", NULL,
-                       "A path (`/readyz`): 200, but 503 once the server has been asked to stop.", .unit = "path",
+                       "A path (`/readyz`): 200, but 503 once the server was told to stop.", .unit = "path",
                        .parse = parse_path),
     MK_CONF_KEY_LIST(
         struct health_conf, listeners, "Listener", NULL,
-        "Answer only on these of the `Listen` lines, which answer nothing else then, and stay open until the "
-        "last request has ended when the server stops.",
+        "Respond only on these listeners, by the address of their `Listen` lines. They serve nothing else, and stay "
+        "open during a stop until the last request has ended.",
         .flags = MK_CONF_REPEAT),
     {0},
 };
@@ -57,7 +57,7 @@ static void check_paths(const struct mk_conf_check *check, void *section)
     const struct health_conf *h = section;
     if (h->listeners.n && !h->live.p && !h->ready.p)
         mk_conf_error(check, offsetof(struct health_conf, listeners),
-                      "\"LivenessPath\" or \"ReadinessPath\" is missing: a listener would have nothing to answer");
+                      "\"LivenessPath\" or \"ReadinessPath\" is missing: the listener would have nothing to serve");
 }
 
 static const struct mk_conf_foreign renamed[] = {
@@ -73,7 +73,7 @@ static const struct mk_conf_section sections[] = {
      .keys = keys,
      .foreign = renamed,
      .check = check_paths,
-     .doc = MK_CONF_DOC("Whether the server lives and wants requests, on every host.")},
+     .doc = MK_CONF_DOC("Whether the server is alive and ready for requests, on every host.")},
     {0},
 };
 
@@ -115,7 +115,7 @@ static void send_health(struct mk_request *req, bool ready)
         text = MK_STR("draining\n");
         mk_response_set_status(req, 503);
         mk_response_header_ref(req, MK_STR("Retry-After"), MK_STR("1"));
-        mk_response_close_connection(req); /* who asks again shall meet whoever is there then */
+        mk_response_close_connection(req); /* so that the next probe reaches the process that listens then */
     }
     mk_response_header_ref(req, MK_STR("Content-Type"), MK_STR("text/plain"));
     mk_response_header_ref(req, MK_STR("Cache-Control"), MK_STR("no-store"));
@@ -145,7 +145,7 @@ static int answer_probe(struct mk_request *req)
 }
 
 MK_PLUGIN(health) = {
-    MK_PLUGIN_HEAD("health", "2.0.0", "tells whether the server lives and is ready"),
+    MK_PLUGIN_HEAD("health", "2.0.0", "tells whether the server is alive and ready"),
     .flags = MK_PLUGIN_CHECKS_ALL,
     .sections = sections,
     .host_start = start_host,

@@ -245,8 +245,8 @@ def test_every_listener_ends_with_the_drain_time(healthy, tmp_path):
 @pytest.mark.parametrize(
     "rows, message",
     [
-        ("    LivenessPath healthz\n", "health.conf:2:18: error: .*one path, which starts with a slash"),
-        ('    ReadinessPath ""\n', "health.conf:2:20: error: .*one path, which starts with a slash"),
+        ("    LivenessPath healthz\n", "health.conf:2:18: error: .*one path is needed, which starts with a slash"),
+        ('    ReadinessPath ""\n', "health.conf:2:20: error: .*one path is needed, which starts with a slash"),
         ("    LivenessPath /a\n    Listener 127.0.0.1:9\n", 'health.conf:3:14: error: .*no line "Listen 127.0.0.1:9"'),
         ("    LivenessPath /\n    Listener 127.0.0.1:0 [::1]:9\n", r'health.conf:3:26: .*no line "Listen \[::1\]:9"'),
         ("    LivenessPath /l?x\n", "health.conf:2:18: error: .*has no query"),
