@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * headers: adds, replaces and removes fields of responses, by rules of a host. All rules that match apply, in the
- * order of the file, whoever made the response.
+ * headers: adds, replaces and removes headers of responses by the rules of a host. All rules that match a path apply,
+ * in the order of the file, to files and to the responses of all plugins.
  */
 #include <monkey/pattern.h>
 #include <monkey/plugin.h>
@@ -29,8 +29,8 @@ struct header_changes {
 struct headers_rule {
     struct mk_pattern match;
     struct header_changes add, set, remove;
-    uint64_t expires_ms;   /* 0: nothing is said about it */
-    struct mk_str max_age; /* the same for Cache-Control; by check_rule() into `text` */
+    uint64_t expires_ms;   /* 0: not set */
+    struct mk_str max_age; /* the same for Cache-Control; check_rule() writes it to `text` */
     char text[32];
     bool on_errors;
 };
@@ -41,7 +41,7 @@ static int set_error(struct mk_buf *error, const char *reason)
     return -EINVAL;
 }
 
-/* A field name: letters, digits and dashes do for all that are registered. */
+/* Accepts letters, digits, dashes and underscores: all registered header names have no others. */
 static bool is_name(struct mk_str s)
 {
     for (size_t i = 0; i < s.len; i++) {
@@ -58,11 +58,12 @@ static int parse_change(const struct mk_conf_value *value, void *field, struct m
     struct header_changes *all = field;
     struct mk_str text = value->text, name = value->n ? value->words[0] : MK_STR("");
     if (!is_name(name))
-        return set_error(error, "the name of a field consists of letters, digits and dashes");
+        return set_error(error, "the name of a header has letters, digits and dashes only");
     if (mk_response_header_reserved(name))
-        return set_error(error, "this field is the server's own business");
+        return set_error(error, "only the server sets this header");
     if (kind == CHANGE_REMOVE ? value->n != 1 : value->n < 2)
-        return set_error(error, kind == CHANGE_REMOVE ? "only a name is removed" : "a field needs a name and a value");
+        return set_error(error,
+                         kind == CHANGE_REMOVE ? "Remove takes a name only" : "a header needs a name and a value");
     struct header_change *change = mk_arena_zalloc(arena, sizeof(*change));
     if (!change)
         return -ENOMEM;
@@ -98,19 +99,19 @@ static const struct mk_conf_key keys[] = {
                         "Which paths: `=/exact`, `/prefix` with everything below it, a glob such as `*.css`, or a "
                         "regular expression such as `~^/v[0-9]+/` (`~*` ignores the case)."),
     MK_CONF_KEY_CUSTOM(struct headers_rule, remove, "Remove", NULL,
-                       "Removes all fields of this name. Comes before `Set`.", .flags = MK_CONF_REPEAT, .unit = "name",
-                       .parse = parse_remove),
+                       "Removes all headers of this name. Applied before `Set`.", .flags = MK_CONF_REPEAT,
+                       .unit = "name", .parse = parse_remove),
     MK_CONF_KEY_LONG_DURATION(struct headers_rule, expires_ms, "Expires", NULL,
-                              "How long caches may use a response: sets `Expires` to that time from now, and "
-                              "`Cache-Control` to `max-age=` and the seconds, whatever they were. Comes before `Set`.",
+                              "How long caches may use a response: replaces `Expires` by that time from now, and "
+                              "`Cache-Control` by `max-age=` and the seconds. Applied before `Set`.",
                               .min = 1000, .max = 315360000000, .unit = "s"),
     MK_CONF_KEY_CUSTOM(struct headers_rule, set, "Set", NULL,
-                       "Replaces the field, or adds it: `Set Cache-Control no-cache`.", .flags = MK_CONF_REPEAT,
+                       "Replaces the header, or adds it: `Set Cache-Control no-cache`.", .flags = MK_CONF_REPEAT,
                        .unit = "name value", .parse = parse_set),
-    MK_CONF_KEY_CUSTOM(struct headers_rule, add, "Add", NULL, "Adds one more field, whatever is there.",
+    MK_CONF_KEY_CUSTOM(struct headers_rule, add, "Add", NULL, "Adds the header, beside others of this name.",
                        .flags = MK_CONF_REPEAT, .unit = "name value", .parse = parse_add),
     MK_CONF_KEY_BOOL(struct headers_rule, on_errors, "OnErrors", "Off",
-                     "Whether statuses from 400 on are changed, too."),
+                     "Whether the rule applies to statuses of 400 and above, too."),
     {0},
 };
 
@@ -129,7 +130,7 @@ static const struct mk_conf_section sections[] = {
      .size = sizeof(struct headers_rule),
      .keys = keys,
      .check = check_rule,
-     .doc = MK_CONF_DOC("Fields of responses. All sections that match a path apply, in the order of the file.")},
+     .doc = MK_CONF_DOC("Headers of responses. All sections that match a path apply, in the order of the file.")},
     {0},
 };
 
@@ -137,7 +138,7 @@ static const struct mk_conf_section sections[] = {
 
 static void log_no_room(struct mk_str name)
 {
-    mk_log_warn("plugin headers: no room for the field %.*s", MK_STR_ARG(name));
+    mk_log_warn("headers: no memory for the header %.*s, or too many headers", MK_STR_ARG(name));
 }
 
 static void apply_changes(struct mk_request *req, const struct header_changes *changes)
@@ -150,7 +151,7 @@ static void apply_changes(struct mk_request *req, const struct header_changes *c
     }
 }
 
-/* For caches of HTTP/1.1 and for those before them (RFC 9111 sections 5.2.2.1 and 5.3), which had better agree. */
+/* Sets max-age for HTTP/1.1 caches and Expires for older ones (RFC 9111 sections 5.2.2.1 and 5.3). */
 static void set_expiry(struct mk_request *req, const struct headers_rule *r)
 {
     struct mk_str control = MK_STR("Cache-Control"), expires = MK_STR("Expires");
@@ -164,8 +165,8 @@ static void set_expiry(struct mk_request *req, const struct headers_rule *r)
 }
 
 /*
- * Fields protect (Content-Security-Policy, say): where it cannot be told whether a rule matches, nothing but an error
- * is sent, and no path makes a field disappear.
+ * Sends 500 if a regular expression fails on the path. Headers can protect (Content-Security-Policy): a client must not
+ * be able to choose a path that makes one disappear.
  */
 static int reject_failed_match(struct mk_request *req)
 {
@@ -188,7 +189,7 @@ static void change_response(struct mk_request *req)
         return;
     for (const struct headers_rule *r = mk_host_conf(host, sections); r; r = mk_host_conf_next(host, sections, r)) {
         if ((failed && !r->on_errors) || mk_pattern_match(&r->match, mk_request_path(req)) <= 0)
-            continue; /* where it cannot be told, this is the 500 of reject_failed_match() */
+            continue; /* below 0: it has failed, and this is the 500 of reject_failed_match() */
         apply_changes(req, &r->remove);
         if (r->expires_ms)
             set_expiry(req, r);
@@ -204,7 +205,7 @@ static int start_host(struct mk_host *host, void **ret_state)
 }
 
 MK_PLUGIN(headers) = {
-    MK_PLUGIN_HEAD("headers", "2.0.0", "adds, replaces and removes fields of responses"),
+    MK_PLUGIN_HEAD("headers", "2.0.0", "adds, replaces and removes headers of responses"),
     .flags = MK_PLUGIN_CHECKS_ALL,
     .sections = sections,
     .host_start = start_host,
