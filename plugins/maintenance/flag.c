@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The looks of flag.h. A file that is not there is as cheap to find out as one that is: the kernel remembers both.
+ * Checks whether a file exists (flag.h). The kernel caches names that do not exist, too, so both cost the same.
  */
 #include "flag.h"
 
@@ -19,7 +19,7 @@ static int check_blocking(const char *path)
     return err == ENOTDIR ? ENOENT : err;
 }
 
-/* False when it cannot be told without waiting, or not in this way at all. */
+/* Sets `ret_err` to 0 or ENOENT; returns false if that needs a disk, or if openat2(2) fails otherwise. */
 static bool check_cached(const char *path, int *ret_err)
 {
     struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_CACHED};
@@ -32,8 +32,8 @@ static bool check_cached(const char *path, int *ret_err)
 }
 
 /*
- * `err`: 0 or ENOENT, else why that cannot be told. Then nothing changes: a passing failure neither ends a
- * maintenance, nor does it begin one.
+ * Sets the flag. `err`: 0 (the file exists), ENOENT, or why that is not known. In the last case the flag stays as it
+ * is, so that a temporary failure neither ends nor begins a maintenance.
  */
 static void update_flag(struct flag_file *flag, int err)
 {
@@ -42,7 +42,10 @@ static void update_flag(struct flag_file *flag, int err)
         flag->exists = !gone;
     err = gone ? 0 : err ? err : -1;
     if (err != flag->logged_err)
-        mk_log_warn("maintenance: %s: %s", flag->path, !err ? "it is gone" : err < 0 ? "it is there" : strerror(err));
+        mk_log_warn("maintenance: %s: %s", flag->path,
+                    !err      ? "the file is gone, the host serves again"
+                    : err < 0 ? "the file exists, the host responds with 503"
+                              : strerror(err));
     flag->logged_err = err;
 }
 

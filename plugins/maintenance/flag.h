@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A file that says something by being there. It is looked at when a request comes, once a second at most by all
- * workers together, and the loop never waits for a disk.
+ * A flag that is set while a file exists. Requests check it, once a second at most for all workers together, and the
+ * loop never waits for a disk.
  */
 #ifndef MAINTENANCE_FLAG_H
 #define MAINTENANCE_FLAG_H
@@ -13,17 +13,17 @@
 enum { FLAG_CHECK_MS = 1000 };
 #define FLAG_CHECKING UINT64_MAX
 
-/* All zero but for its path: nobody has looked yet. */
+/* Begins with `path` set and the rest zero. */
 struct flag_file {
     const char *path;
-    _Atomic uint64_t next_check_ms; /* FLAG_CHECKING: somebody is looking */
-    _Atomic bool exists;            /* as of the last look that could tell */
-    int logged_err;                 /* the looker's: what the log knows */
+    _Atomic uint64_t next_check_ms; /* FLAG_CHECKING: a thread checks it */
+    _Atomic bool exists;            /* by the last check that did not fail */
+    int logged_err;                 /* what was logged last; for the thread that checks */
 };
 
 /*
- * Looks if it is time to, and if that needs no disk. True when it does: then the caller has taken the matter, looks
- * with flag_check() on a thread that may wait, and gives the matter back with flag_end_check().
+ * Checks the file, if a second has passed since the last time. Returns true if the check has to wait for a disk: then
+ * the caller calls flag_check() on a thread that may wait, and flag_end_check(). Until then no other thread checks it.
  */
 bool flag_begin_check(struct flag_file *flag, uint64_t now_ms);
 void flag_check(struct flag_file *flag);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * maintenance: a host answers 503 while a file exists (flag.c), whatever it is asked. The page for it is read at the
- * start, so that the answer needs no disk.
+ * maintenance: a host responds with 503 to all requests while a file exists (flag.c). The page is read at the start, so
+ * that the response needs no disk.
  */
 #include <monkey/plugin.h>
 
@@ -35,7 +35,7 @@ struct maintenance_conf {
     struct maintenance_exception *exceptions;
 };
 
-/* 0 or -errno. */
+/* Reads the page into the arena. Returns 0 or -errno. */
 static int read_page(struct maintenance_page *page, int fd, struct mk_arena *arena)
 {
     struct stat st;
@@ -64,7 +64,7 @@ static int parse_page(const struct mk_conf_value *value, void *field, struct mk_
     if (fd >= 0)
         close(fd);
     if (err < 0)
-        mk_buf_addf(error, "cannot be read: %s", err == -EINVAL ? "it is no file" : strerror(-err));
+        mk_buf_addf(error, "cannot be read: %s", err == -EINVAL ? "it is not a regular file" : strerror(-err));
     return err;
 }
 
@@ -79,18 +79,20 @@ static int parse_exception(const struct mk_conf_value *value, void *field, struc
 }
 
 static const struct mk_conf_key keys[] = {
-    MK_CONF_KEY_PATH(struct maintenance_conf, file, "FlagFile", NULL,
-                     "While it exists all requests are answered with 503.", .flags = MK_CONF_REQUIRED),
-    MK_CONF_KEY_CUSTOM(struct maintenance_conf, page, "Page", NULL,
-                       "The answer: a file of at most 64 KB, read at the start; its name tells its type.",
-                       .unit = "path", .parse = parse_page),
+    MK_CONF_KEY_PATH(struct maintenance_conf, file, "FlagFile", NULL, "While this file exists, all requests get 503.",
+                     .flags = MK_CONF_REQUIRED),
+    MK_CONF_KEY_CUSTOM(
+        struct maintenance_conf, page, "Page", NULL,
+        "The body of the response: a file of at most 64 KB, read at the start. Its extension gives the type.",
+        .unit = "path", .parse = parse_page),
     MK_CONF_KEY_STRING(struct maintenance_conf, text, "Text", "Back soon.",
-                       "The answer where there is no `Page`; HTML if it begins with `<`."),
-    MK_CONF_KEY_DURATION(struct maintenance_conf, retry_after_ms, "RetryAfter", "5m", "When clients shall ask again.",
-                         .min = 1000, .max = 604800000, .unit = "s"),
-    MK_CONF_KEY_CUSTOM(struct maintenance_conf, exceptions, "Except", NULL,
-                       "Paths that go on, such as those of the page's images: as in `Match`, one a line.",
-                       .flags = MK_CONF_REPEAT, .unit = "pattern", .parse = parse_exception),
+                       "The body if there is no `Page`; HTML if it begins with `<`."),
+    MK_CONF_KEY_DURATION(struct maintenance_conf, retry_after_ms, "RetryAfter", "5m",
+                         "After what time clients should try again.", .min = 1000, .max = 604800000, .unit = "s"),
+    MK_CONF_KEY_CUSTOM(
+        struct maintenance_conf, exceptions, "Except", NULL,
+        "Paths that are served all the same, such as the page's images: a pattern as in `Match`, one in a line.",
+        .flags = MK_CONF_REPEAT, .unit = "pattern", .parse = parse_exception),
     {0},
 };
 
@@ -114,11 +116,11 @@ static const struct mk_conf_section sections[] = {
 struct maintenance_host {
     const struct maintenance_conf *conf;
     struct flag_file flag;
-    /* of the worker that has taken the flag: */
-    struct mk_worker *worker; /* of the request that the job was sent for, held */
+    /* for the worker for which flag_begin_check() has returned true: */
+    struct mk_worker *worker; /* of the request that waits; held */
     struct mk_job job;
     uint64_t checked_ms;
-    _Atomic(struct mk_request *) waiting; /* NULL: its client has left */
+    _Atomic(struct mk_request *) waiting; /* NULL: its client has closed the connection */
 };
 
 static int start_host(struct mk_host *host, void **ret_state)
@@ -170,7 +172,7 @@ static void finish_check(struct mk_job *job)
     struct maintenance_host *state = MK_CONTAINER_OF(job, struct maintenance_host, job);
     struct mk_request *req = atomic_exchange(&state->waiting, NULL);
     struct mk_worker *worker = state->worker;
-    flag_end_check(&state->flag, state->checked_ms); /* the job is the next one's from here on */
+    flag_end_check(&state->flag, state->checked_ms); /* from here on another worker may use the job */
     if (req && state->flag.exists)
         send_unavailable(req, state->conf);
     else if (req)
@@ -183,7 +185,7 @@ struct maintenance_wait {
     struct mk_request *req;
 };
 
-/* The request has ended, perhaps long after its turn, when another one waits. */
+/* The request has ended. That may be long after the check, when another one waits. */
 static void cancel_wait(void *ctx)
 {
     struct maintenance_wait *wait = ctx;
@@ -191,7 +193,7 @@ static void cancel_wait(void *ctx)
     atomic_compare_exchange_strong(&wait->state->waiting, &req, NULL);
 }
 
-/* Lets a request wait for a disk thread's look. -errno: it goes by what is known. */
+/* Checks the flag on a disk thread, and lets the request wait for it. Returns 0 or -errno (use the flag as it is). */
 static int wait_for_check(struct mk_request *req, struct maintenance_host *state)
 {
     struct maintenance_wait *wait = mk_arena_alloc(mk_request_arena(req), sizeof(*wait));
@@ -213,7 +215,7 @@ static int wait_for_check(struct mk_request *req, struct maintenance_host *state
     return err;
 }
 
-/* Where it cannot be told, it is not: an exception lets through. */
+/* A pattern that fails on the path does not match: the path gets 503. */
 static bool is_exempt(const struct maintenance_host *state, struct mk_str path)
 {
     const struct maintenance_exception *e = state->conf->exceptions;
@@ -241,7 +243,7 @@ static int answer_maintenance(struct mk_request *req)
 }
 
 MK_PLUGIN(maintenance) = {
-    MK_PLUGIN_HEAD("maintenance", "2.0.0", "answers 503 while a file exists"),
+    MK_PLUGIN_HEAD("maintenance", "2.0.0", "responds with 503 while a file exists"),
     .flags = MK_PLUGIN_CHECKS_ALL,
     .sections = sections,
     .host_start = start_host,

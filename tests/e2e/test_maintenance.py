@@ -46,8 +46,8 @@ def test_comes_and_goes(host, flag):
             await_status(client, 503)
             flag.unlink()
             await_status(client, 200)
-    server.wait_log("maintenance: .*flag: it is there", 2)
-    server.wait_log("maintenance: .*flag: it is gone", 2)
+    server.wait_log("maintenance: .*flag: the file exists", 2)
+    server.wait_log("maintenance: .*flag: the file is gone", 2)
 
 
 def test_the_first_request_after_a_pause(host, flag):
@@ -173,7 +173,7 @@ def test_many_ask_at_once(host, flag):
         ('    FlagFile ""\n', 'default:5:15: error: "FlagFile" wants a path, not ""'),
         ("    FlagFile flag\n    Page nowhere.html\n", "default:6:10: error: .*cannot be read: No such file"),
         ("    FlagFile flag\n    Page .\n", "default:6:10: error: .*cannot be read: Is a directory"),
-        ("    FlagFile flag\n    Page /dev/zero\n", "default:6:10: error: .*cannot be read: it is no file"),
+        ("    FlagFile flag\n    Page /dev/zero\n", "default:6:10: error: .*cannot be read: it is not a regular file"),
         ("    FlagFile flag\n    Page ../large.html\n", "default:6:10: error: .*cannot be read: File too large"),
         ("    FlagFile flag\n    Except a/b\n", "default:6:12: error: .*starts with one"),
         ("    FlagFile flag\n    RetryAfter 10ms\n", "default:6:16: error: "),
