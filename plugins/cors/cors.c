@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * cors: lets pages of other origins use this host, as the Fetch standard describes it (CORS protocol): answers
- * the preflight, and adds the fields that browsers ask for to all other responses. The first rule that matches
- * a path counts.
+ * cors: lets pages of other origins use this host (the CORS protocol of the Fetch standard). Responds to preflight
+ * requests, and adds the headers that browsers need to all other responses. The first rule that matches a path is used.
  */
 #include <monkey/pattern.h>
 #include <monkey/plugin.h>
@@ -18,7 +17,7 @@ struct cors_rule {
     struct mk_conf_list origins, methods, headers, expose;
     uint32_t max_age_ms;
     bool credentials;
-    /* made of the lists, ready to be sent; by check_rule() into `texts` */
+    /* header values made of the lists; check_rule() writes them to `texts` */
     struct mk_str methods_text, headers_text, expose_text, age_text;
     bool any_origin;
     char texts[1024];
@@ -28,20 +27,21 @@ static const struct mk_conf_key keys[] = {
     MK_CONF_KEY_PATTERN(struct cors_rule, match, "Match", "/",
                         "Which paths: `=/exact`, `/prefix` with everything below it, a glob such as `*.json`, or a "
                         "regular expression such as `~^/v[0-9]+/` (`~*` ignores the case)."),
-    MK_CONF_KEY_LIST(struct cors_rule, origins, "Origins", NULL,
-                     "The origins that are let in, as browsers write them (`https://app.example.org`), or `*`.",
-                     .flags = MK_CONF_REQUIRED | MK_CONF_REPEAT),
-    MK_CONF_KEY_LIST(struct cors_rule, methods, "Methods", "GET HEAD POST", "The methods that they may use."),
-    MK_CONF_KEY_LIST(struct cors_rule, headers, "Headers", NULL, "The request fields that they may send."),
-    MK_CONF_KEY_LIST(struct cors_rule, expose, "Expose", NULL, "The response fields that their scripts may read."),
+    MK_CONF_KEY_LIST(
+        struct cors_rule, origins, "Origins", NULL,
+        "The origins that are allowed, as browsers write them (`https://app.example.org`), or `*` for all.",
+        .flags = MK_CONF_REQUIRED | MK_CONF_REPEAT),
+    MK_CONF_KEY_LIST(struct cors_rule, methods, "Methods", "GET HEAD POST", "The methods that their pages may use."),
+    MK_CONF_KEY_LIST(struct cors_rule, headers, "Headers", NULL, "The request headers that they may send."),
+    MK_CONF_KEY_LIST(struct cors_rule, expose, "Expose", NULL, "The response headers that their scripts may read."),
     MK_CONF_KEY_DURATION(struct cors_rule, max_age_ms, "MaxAge", "10m",
                          "How long a browser may remember the permission.", .min = 0, .max = 86400000, .unit = "s"),
     MK_CONF_KEY_BOOL(struct cors_rule, credentials, "Credentials", "Off",
-                     "Whether cookies and authentication come along; not with `Origins *`."),
+                     "Whether they may send cookies and authentication; not with `Origins *`."),
     {0},
 };
 
-/* Joins a list for a field: "GET, HEAD". The storage is the rule's. */
+/* Joins a list for a header: "GET, HEAD". Returns a part of `texts`. */
 static struct mk_str join_list(struct mk_buf *texts, const struct mk_conf_list *list)
 {
     size_t at = texts->len;
@@ -65,7 +65,7 @@ static void check_rule(const struct mk_conf_check *check, void *section)
         if (!any && (!memmem(origin.p, origin.len, "://", 3) || origin.p[origin.len - 1] == '/'))
             mk_conf_error_nth(
                 check, offsetof(struct cors_rule, origins), i,
-                "an origin is a scheme and a host without a slash behind it, such as https://example.org, "
+                "an origin is a scheme and a host without a slash at the end, such as https://example.org, "
                 "not \"%.*s\"",
                 MK_STR_ARG(origin));
     }
@@ -89,13 +89,13 @@ static const struct mk_conf_section sections[] = {
      .size = sizeof(struct cors_rule),
      .keys = keys,
      .check = check_rule,
-     .doc = MK_CONF_DOC("Lets pages of other origins use this host. The first section that matches a path counts.")},
+     .doc = MK_CONF_DOC("Lets pages of other origins use this host. The first section that matches a path is used.")},
     {0},
 };
 
 /* ── rules ── */
 
-/* NULL as well where it cannot be told whether a rule matches: nothing is allowed then, not by a later rule either. */
+/* Returns NULL, too, if a pattern fails on the path: then nothing is allowed, not by a later rule either. */
 static const struct cors_rule *find_rule(const struct mk_request *req)
 {
     const struct mk_host *host = mk_request_host_state(req, &mk_plugin_cors);
@@ -106,7 +106,7 @@ static const struct cors_rule *find_rule(const struct mk_request *req)
     return match > 0 ? r : NULL;
 }
 
-/* Compared byte by byte, as browsers serialise origins. */
+/* Compares bytes: browsers write an origin in one form only. */
 static bool is_allowed_origin(const struct cors_rule *r, struct mk_str origin)
 {
     for (uint32_t i = 0; i < r->origins.n; i++)
@@ -118,7 +118,7 @@ static bool is_allowed_origin(const struct cors_rule *r, struct mk_str origin)
 static void add_header(struct mk_request *req, struct mk_str name, struct mk_str value)
 {
     if (value.len && mk_response_header(req, name, value) < 0)
-        mk_log_warn("plugin cors: no room for the field %.*s", MK_STR_ARG(name));
+        mk_log_warn("cors: no memory for the header %.*s, or too many headers", MK_STR_ARG(name));
 }
 
 /* ── the preflight ── */
@@ -154,7 +154,8 @@ static void add_cors_headers(struct mk_request *req)
         return;
     struct mk_str origin = mk_request_header(req, MK_HEADER_ORIGIN);
     if (!r->any_origin)
-        add_header(req, MK_STR("Vary"), MK_STR("Origin")); /* caches must not hand one origin's answer to another */
+        add_header(req, MK_STR("Vary"),
+                   MK_STR("Origin")); /* caches must not send the response for one origin to another */
     if (!origin.p || !is_allowed_origin(r, origin))
         return;
     add_header(req, MK_STR("Access-Control-Allow-Origin"), r->any_origin ? MK_STR("*") : origin);
@@ -171,7 +172,7 @@ static int start_host(struct mk_host *host, void **ret_state)
 }
 
 MK_PLUGIN(cors) = {
-    MK_PLUGIN_HEAD("cors", "2.0.0", "lets pages of other origins in"),
+    MK_PLUGIN_HEAD("cors", "2.0.0", "lets pages of other origins use a host"),
     .flags = MK_PLUGIN_CHECKS_ALL,
     .sections = sections,
     .host_start = start_host,
