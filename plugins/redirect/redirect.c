@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * redirect: sends clients elsewhere, by rules of a host. It answers before anybody looks for content; the
- * first rule that matches counts.
+ * redirect: redirects clients by the rules of a host, before plugins look for content. The first rule that matches a
+ * path is used.
  */
 #include <monkey/escape.h>
 #include <monkey/pattern.h>
@@ -11,11 +11,11 @@
 
 extern const struct mk_plugin mk_plugin_redirect;
 
-enum { CAPTURED_BYTES_MAX = 8192 }; /* what one target may take over from a path */
+enum { CAPTURED_BYTES_MAX = 8192 }; /* of a path, in one target */
 
 /* ── directives ── */
 
-/* Where to: printable ASCII, either a path or a whole URI. `$1` and its like stand for what an expression captured. */
+/* A path or a URI, printable ASCII. `$0` to `$9` are captures of a regular expression. */
 struct redirect_target {
     struct mk_str text;
 };
@@ -39,13 +39,13 @@ static int parse_target(const struct mk_conf_value *value, void *field, struct m
     struct redirect_target *to = field;
     for (size_t i = 0; i < value->text.len; i++) {
         unsigned char c = (unsigned char)value->text.p[i];
-        if (c > 0x20 && c < 0x7f && c != '\\') /* which browsers take for a slash */
+        if (c > 0x20 && c < 0x7f && c != '\\') /* browsers treat a backslash as a slash */
             continue;
-        mk_buf_addf(error, "a target is a URI without blanks and backslashes; other bytes are written %%XX");
+        mk_buf_addf(error, "a target is a URI without blanks and backslashes; write other bytes as %%XX");
         return -EINVAL;
     }
     if (value->text.len == 0 || (value->text.p[0] != '/' && !memmem(value->text.p, value->text.len, "://", 3))) {
-        mk_buf_addf(error, "a target is a path such as /new, or a whole URI such as https://example.org/");
+        mk_buf_addf(error, "a target is a path such as /new, or a URI such as https://example.org/");
         return -EINVAL;
     }
     to->text = mk_arena_dup(arena, value->text);
@@ -67,7 +67,7 @@ static bool has_captures(struct mk_str to)
     return at < to.len;
 }
 
-/* The whole host has no expression that could capture. */
+/* Parses Redirect of [HOST], which has no expression and so no captures. */
 static int parse_host_target(const struct mk_conf_value *value, void *field, struct mk_arena *arena,
                              struct mk_buf *error)
 {
@@ -76,17 +76,17 @@ static int parse_host_target(const struct mk_conf_value *value, void *field, str
     if (err < 0 || !has_captures(to->text))
         return err;
     *to = (struct redirect_target){{0}};
-    mk_buf_addf(error, "only [REDIRECT] has captures; a dollar before a digit is written %%24");
+    mk_buf_addf(error, "only [REDIRECT] has captures; write a dollar before a digit as %%24");
     return -EINVAL;
 }
 
-/* On this host, and not on one that is named behind two slashes. */
+/* Returns true for a path of this host; "//host/" is another host. */
 static bool is_path(struct mk_str to)
 {
     return to.len && to.p[0] == '/' && (to.len == 1 || to.p[1] != '/');
 }
 
-/* Where the scheme and the host of a target end; browsers look for the host behind any number of slashes. */
+/* Returns the end of scheme and host in a target. Browsers accept any number of slashes before the host. */
 static size_t find_host_end(struct mk_str to)
 {
     if (is_path(to))
@@ -113,18 +113,18 @@ static void check_rule(const struct mk_conf_check *check, void *section)
             continue;
         char digit = to.p[i + 1];
         if (r->match.kind != MK_PATTERN_REGEX)
-            mk_conf_error(check, field, "$%c is what a regular expression in Match captured; a dollar is written %%24",
-                          digit);
+            mk_conf_error(check, field,
+                          "$%c is a capture, but Match is not a regular expression; write a dollar as %%24", digit);
         else if (digit - '0' > r->match.groups)
-            mk_conf_error(check, field, "there is no $%c: the expression of Match captures %u times", digit,
+            mk_conf_error(check, field, "there is no $%c: the expression in Match has %u captures", digit,
                           r->match.groups);
         else if (i < free)
-            mk_conf_error(check, field, "$%c would let clients choose the host: only a path or a query has captures",
-                          digit);
+            mk_conf_error(check, field,
+                          "$%c would let clients choose the host: captures are for paths and queries only", digit);
     }
 }
 
-/* What a client sent must not end the part that it stands in: in a query it is one value. */
+/* Encodes a capture so that it stays within its part of the URI: in a query it is one value. */
 static void add_capture(struct mk_buf *location, struct mk_str text, bool query)
 {
     for (size_t i = 0; i < text.len; i++)
@@ -150,7 +150,7 @@ static void add_target(struct mk_buf *location, struct mk_str to, const struct m
 {
     add_text(location, to, groups);
     while (is_path(to) && location->len && !is_path(mk_buf_str(location)))
-        mk_buf_drop(location, 1); /* captures have made two slashes, which a host would follow */
+        mk_buf_drop(location, 1); /* captures have made "//", behind which browsers expect a host */
 }
 
 static size_t count_captured_bytes(struct mk_str to, const struct mk_str *groups)
@@ -170,12 +170,12 @@ static const struct mk_conf_key rule_keys[] = {
                         "regular expression such as `~^/item/([0-9]+)$` (`~*` ignores the case).",
                         .flags = MK_CONF_REQUIRED),
     MK_CONF_KEY_CUSTOM(struct redirect_rule, to, "To", NULL,
-                       "Where the client is sent: a path of this host, or a whole URI. `$1` to `$9` are what the "
-                       "parentheses of an expression in `Match` captured, `$0` all that it found; a dollar before a "
-                       "digit is written `%24`.",
+                       "The target: a path of this host, or a URI. `$1` to `$9` are what the parentheses of an "
+                       "expression in `Match` captured, `$0` all that it matched; write a dollar before a digit as "
+                       "`%24`.",
                        .flags = MK_CONF_REQUIRED, .unit = "path or URI", .parse = parse_target),
     MK_CONF_KEY_ENUM(struct redirect_rule, status, "Status", "301",
-                     "301 and 308 are for good, 302 and 307 for now; 307 and 308 keep the method, 303 makes it GET.",
+                     "301 and 308 are permanent, 302 and 307 temporary; 307 and 308 keep the method, 303 makes it GET.",
                      .names = status_names),
     MK_CONF_KEY_BOOL(struct redirect_rule, keep_path, "KeepPath", "On",
                      "Whether what follows the prefix of `Match`, and the query, are appended to the target."),
@@ -184,8 +184,8 @@ static const struct mk_conf_key rule_keys[] = {
 
 static const struct mk_conf_key host_keys[] = {
     MK_CONF_KEY_CUSTOM(struct redirect_host, to, "Redirect", NULL,
-                       "Sends every request of this host elsewhere (301), path and query kept. A dollar before a "
-                       "digit is written `%24`.",
+                       "Redirects every request of this host (301) and keeps path and query. Write a dollar before a "
+                       "digit as `%24`.",
                        .unit = "URI", .parse = parse_host_target),
     {0},
 };
@@ -197,8 +197,8 @@ static const struct mk_conf_section sections[] = {
      .size = sizeof(struct redirect_rule),
      .keys = rule_keys,
      .check = check_rule,
-     .doc = MK_CONF_DOC("A rule that sends clients elsewhere. The first rule of the file that matches counts; "
-                        "rules come before all content.")},
+     .doc = MK_CONF_DOC("A rule that redirects clients. The first rule of the file that matches is used, before "
+                        "plugins look for content.")},
     {.name = "HOST",
      .scope = MK_CONF_SCOPE_HOST,
      .size = sizeof(struct redirect_host),
@@ -209,7 +209,8 @@ static const struct mk_conf_section sections[] = {
 
 /* ── rules ── */
 
-/* 0, or -errno: it cannot be told whether a rule matches that comes before any that does. NULL: none does. */
+/* Finds the first rule that matches; NULL if none does. Returns 0, or -errno (a pattern before it fails on the path).
+ */
 static int find_match(const struct mk_host *host, struct mk_str path, struct mk_str *groups,
                       const struct redirect_rule **ret_rule)
 {
@@ -221,7 +222,7 @@ static int find_match(const struct mk_host *host, struct mk_str path, struct mk_
     return match < 0 ? match : 0;
 }
 
-/* While the configuration is checked. */
+/* As find_match(), while the configuration is checked: a failure is no match. */
 static const struct redirect_rule *find_first_match(const struct mk_host *host, struct mk_str path,
                                                     struct mk_str *groups)
 {
@@ -232,7 +233,7 @@ static const struct redirect_rule *find_first_match(const struct mk_host *host, 
 
 enum { LOOP_STEPS_MAX = 16, LOOP_PATH_BYTES = 4096 };
 
-/* A target on this host as the path that it is, also where it is named by a whole URI. `.p` NULL: it is elsewhere. */
+/* Returns the path of a target on this host, also of a URI; `.p` NULL if the target is elsewhere. */
 static struct mk_str find_local_path(const struct mk_host *host, struct mk_str to)
 {
     struct mk_str scheme = MK_STR("http://");
@@ -247,7 +248,7 @@ static struct mk_str find_local_path(const struct mk_host *host, struct mk_str t
     return to.p[end] == '/' ? mk_str(to.p + end, to.len - end) : MK_STR_NONE;
 }
 
-/* The path of a target as this host would read it, and `rest` behind it, unless that ends up in a query. */
+/* Adds the decoded path of a target, and `rest` behind it, unless the target has a query. */
 static void add_target_path(struct mk_buf *path, struct mk_str to, struct mk_str rest)
 {
     size_t i = 0;
@@ -264,7 +265,7 @@ static void add_target_path(struct mk_buf *path, struct mk_str to, struct mk_str
     mk_buf_adds(path, rest);
 }
 
-/* Where on this host who asks for `path` is sent. False: elsewhere, or nowhere; of captures nothing is known. */
+/* Finds the path on this host to which `path` is redirected. Returns false if there is none, or it has captures. */
 static bool follow_redirect(const struct mk_host *host, struct mk_str path, struct mk_buf *next)
 {
     struct mk_str groups[MK_PATTERN_GROUPS];
@@ -279,7 +280,7 @@ static bool follow_redirect(const struct mk_host *host, struct mk_str path, stru
     return !next->err;
 }
 
-/* Does a client that asks for this path follow for ever? */
+/* Returns true if requests for this path are redirected without end. */
 static bool is_redirect_loop(const struct mk_host *host, struct mk_str path)
 {
     char storage[2][LOOP_PATH_BYTES];
@@ -293,7 +294,7 @@ static bool is_redirect_loop(const struct mk_host *host, struct mk_str path)
     return true;
 }
 
-/* From its target, or from something below its prefix. */
+/* Returns true if there is a loop from the rule's target, or from a path below its prefix. */
 static bool is_rule_loop(const struct mk_host *host, const struct redirect_rule *r)
 {
     char storage[LOOP_PATH_BYTES];
@@ -345,7 +346,7 @@ static void add_query(struct mk_buf *location, struct mk_str query)
     mk_buf_adds(location, query);
 }
 
-/* The fragment of a target is its end, whatever is appended. */
+/* Removes the fragment from a target and returns it: it stays at the end, behind what is appended. */
 static struct mk_str split_fragment(struct mk_str *to)
 {
     const char *hash = memchr(to->p, '#', to->len);
@@ -355,14 +356,15 @@ static struct mk_str split_fragment(struct mk_str *to)
     return fragment;
 }
 
-/* `groups` is NULL where a dollar is just a dollar. */
+/* `groups`: the captures; NULL if a dollar has no meaning. */
 static void send_redirect(struct mk_request *req, struct mk_str to, struct mk_str rest, const struct mk_str *groups,
                           int status, bool keep)
 {
     struct mk_buf location;
     struct mk_str query = mk_request_query(req), fragment = split_fragment(&to);
     size_t captured = groups ? count_captured_bytes(to, groups) + count_captured_bytes(fragment, groups) : 0;
-    size_t size = to.len + fragment.len + (rest.len + captured) * 3 + query.len + 2; /* each byte may become three */
+    size_t size =
+        to.len + fragment.len + (rest.len + captured) * 3 + query.len + 2; /* a byte may be encoded as three */
     char *storage = captured <= CAPTURED_BYTES_MAX ? mk_arena_alloc(mk_request_arena(req), size) : NULL;
     if (!storage) {
         mk_response_error(req, captured > CAPTURED_BYTES_MAX ? 414 : 503);
@@ -390,7 +392,7 @@ static int redirect_request(struct mk_request *req)
     const struct redirect_rule *r;
     const struct redirect_host *whole = mk_host_conf(host, &sections[1]);
     if (find_match(host, path, groups, &r) < 0) {
-        mk_response_error(req, 500); /* a rule may keep clients from what lies there */
+        mk_response_error(req, 500); /* the rule may be there to hide what the path has */
         return 0;
     }
     if (r)
@@ -401,7 +403,7 @@ static int redirect_request(struct mk_request *req)
 }
 
 MK_PLUGIN(redirect) = {
-    MK_PLUGIN_HEAD("redirect", "2.0.0", "sends clients elsewhere"),
+    MK_PLUGIN_HEAD("redirect", "2.0.0", "redirects clients"),
     .flags = MK_PLUGIN_CHECKS_ALL,
     .sections = sections,
     .host_start = start_host,

@@ -193,7 +193,7 @@ def test_a_fragment_stays_at_the_end(rules, match, to, path, location):
         ("[REDIRECT]\n    Match /a\n", "To"),
         ("[REDIRECT]\n    To /a\n", "Match"),
         ("[REDIRECT]\n    Match a/b\n    To /c\n", "starts with one"),
-        ("[REDIRECT]\n    Match /a\n    To elsewhere\n", "whole URI"),
+        ("[REDIRECT]\n    Match /a\n    To elsewhere\n", "or a URI such as"),
         ('[REDIRECT]\n    Match /a\n    To "/b c"\n', "without blanks"),
         ("[REDIRECT]\n    Match /a\n    To /b\n    Status 200\n", "301, 302"),
         ("[REDIRECT]\n    Match /a\n    To /b/$1\n", "written %24"),
