@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The values of AccessLog and ErrorLog, and the files that they mean (dest.h).
+ * Parses AccessLog and ErrorLog, and opens their files (dest.h).
  */
 #include "dest.h"
 
@@ -29,7 +29,7 @@ int dest_parse(const struct mk_conf_value *value, void *dest, struct mk_arena *a
     struct log_dest *t = dest;
     struct mk_str text = value->text;
     if (value->n != 1 || !text.len) {
-        mk_buf_addf(error, "one path is wanted (in quotes if there are blanks in it), stdout, stderr, syslog or Off");
+        mk_buf_addf(error, "one path is needed (in quotes if it has blanks), or stdout, stderr, syslog or Off");
         return -EINVAL;
     }
     *t = (struct log_dest){.kind = DEST_FILE, .path = MK_STR("")};
@@ -47,7 +47,7 @@ int dest_parse(const struct mk_conf_value *value, void *dest, struct mk_arena *a
         return -ENOMEM;
     size_t most = t->kind == DEST_SYSLOG ? sizeof(((struct sockaddr_un *)0)->sun_path) : PATH_MAX;
     if (!text.len || t->path.len >= most) {
-        mk_buf_addf(error, "a path of 1 to %zu bytes is wanted", most - 1);
+        mk_buf_addf(error, "a path of 1 to %zu bytes is needed", most - 1);
         return -EINVAL;
     }
     return 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Where lines go: what the directives AccessLog and ErrorLog name.
+ * The destination of a log: the value of AccessLog or ErrorLog.
  */
 #ifndef LOGGER_DEST_H
 #define LOGGER_DEST_H
@@ -14,15 +14,15 @@ struct log_dest {
     struct mk_str path; /* of a file or a socket, absolute; NUL-terminated; else empty */
 };
 
-/* For MK_CONF_KEY_CUSTOM: reads a struct log_dest. */
+/* Parses a struct log_dest; an mk_conf_parse_fn. */
 int dest_parse(const struct mk_conf_value *value, void *dest, struct mk_arena *arena, struct mk_buf *error);
 
-/* Could it be written? Nothing is made for the question. 0 or -errno. */
+/* Checks that it can be written; creates nothing. Returns 0 or -errno. */
 int dest_check(const struct log_dest *dest);
 
 /*
- * Opens a file for appending, 0640 at the most, without waiting for a reader of a FIFO. Links are followed as
- * monkey/file.h says. Returns a descriptor or -errno.
+ * Opens a file for appending; creates it with mode 0640 or stricter. Does not wait for a reader of a FIFO. Follows
+ * links as <monkey/file.h> says. Returns a descriptor or -errno.
  */
 int dest_open_file(const char *path);
 

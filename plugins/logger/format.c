@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * From the text of a format to its ops, and along them (format.h).
+ * Parses formats into ops, and runs them (format.h).
  */
 #include "format.h"
 #include "variables.h"
@@ -31,7 +31,7 @@ static struct mk_str resolve_name(struct mk_str text)
     return text;
 }
 
-/* ── reading ── */
+/* ── parsing ── */
 
 struct format_parser {
     struct format *format;
@@ -46,7 +46,7 @@ static bool is_name_char(char c)
     return (mk_lower(c) >= 'a' && mk_lower(c) <= 'z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-/* The name behind a dollar, alone or in brackets: how long all of it is, the dollar included; 0: there is none. */
+/* Parses the name behind a dollar, alone or in brackets. Returns the length with the dollar; 0 if there is none. */
 static size_t parse_name(struct mk_str s, struct mk_str *ret_name)
 {
     const char *close = s.len > 1 && s.p[1] == '{' ? "}" : s.len > 1 && s.p[1] == '(' ? ")" : NULL;
@@ -85,15 +85,15 @@ static const struct log_variable *find_variable(struct format_parser *r, struct 
         if (is_named(f, name))
             return f;
     const char *near = find_nearest(name);
-    mk_buf_addf(r->error, "there is no field \"%.*s\"", MK_STR_ARG(name));
+    mk_buf_addf(r->error, "there is no variable \"%.*s\"", MK_STR_ARG(name));
     if (near)
         mk_buf_addf(r->error, "; did you mean \"%s\"?", near);
     else
-        mk_buf_addf(r->error, "; the page of the plugin lists them, $header_NAME is any field of a request");
+        mk_buf_addf(r->error, "; the page of the plugin lists them, $header_NAME is any header of a request");
     return NULL;
 }
 
-/* "header_user_agent" asks for User-Agent. */
+/* Sets the header of a variable: User-Agent for "header_user_agent". */
 static int set_header_arg(struct format_parser *r, struct format_op *s, struct mk_str name)
 {
     size_t prefix = strlen(s->variable->name);
@@ -102,7 +102,7 @@ static int set_header_arg(struct format_parser *r, struct format_op *s, struct m
         return -ENOMEM;
     for (size_t i = prefix; i < name.len; i++) {
         if (!is_name_char(name.p[i]) && name.p[i] != '-') {
-            mk_buf_addf(r->error, "\"%.*s\" is no name of a header", MK_STR_ARG(name));
+            mk_buf_addf(r->error, "\"%.*s\" is not the name of a header", MK_STR_ARG(name));
             return -EINVAL;
         }
         copy[i - prefix] = name.p[i] == '_' ? '-' : name.p[i];
@@ -120,7 +120,7 @@ static struct format_op *add_op(struct format_parser *r, size_t fixed)
 static int add_variable(struct format_parser *r, struct mk_str name)
 {
     if (name.len > NAME_BYTES_MAX) {
-        mk_buf_addf(r->error, "the name of a field has more than %d characters", NAME_BYTES_MAX);
+        mk_buf_addf(r->error, "the name of a variable has more than %d characters", NAME_BYTES_MAX);
         return -EINVAL;
     }
     const struct log_variable *f = find_variable(r, name);
@@ -142,7 +142,7 @@ static int add_literal(struct format_parser *r, struct mk_str text)
 
 static int report_bad_dollar(struct format_parser *r)
 {
-    mk_buf_addf(r->error, "behind a dollar stands the name of a field, $status or \\${status}; $$ is a dollar");
+    mk_buf_addf(r->error, "a dollar needs the name of a variable behind it, $status or \\${status}; $$ is a dollar");
     return -EINVAL;
 }
 
@@ -170,7 +170,7 @@ static int parse_text(struct format_parser *r, struct mk_str text, size_t *ret_a
     return add_literal(r, mk_str(text.p + from, at - from));
 }
 
-/* Only fields and blanks: what stands between them in the object is ours. */
+/* Parses a JSON format, which has variables and blanks only. */
 static int parse_json(struct format_parser *r, struct mk_str text, size_t *ret_at)
 {
     char before[NAME_BYTES_MAX + 8];
@@ -221,7 +221,7 @@ int format_parse(const struct mk_conf_value *value, void *format, struct mk_aren
         at = 5;
     int err = text.len ? f->json ? parse_json(&r, text, &at) : parse_text(&r, text, &at) : -EINVAL;
     if (!text.len)
-        mk_buf_addf(error, "a format wants common, combined, json or a text with fields such as $status");
+        mk_buf_addf(error, "a format is common, combined, json or a text with variables such as $status");
     if (err == -EINVAL && value->fault && text.p == value->text.p)
         *value->fault = at;
     if (err == 0 && f->fixed > LINE_FIXED_MAX) {
@@ -248,5 +248,5 @@ void format_put_lost(const struct format *f, struct line *l, uint64_t lost)
     line_put_iso(l);
     line_put(l, f->json ? MK_STR("\",\"lost\":") : MK_STR(" "));
     line_put_number(l, lost);
-    line_put(l, f->json ? MK_STR("}") : MK_STR(" lines were lost here: the log did not take them in time"));
+    line_put(l, f->json ? MK_STR("}") : MK_STR(" lines were lost here: the log could not be written in time"));
 }

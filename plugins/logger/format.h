@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What a line says: a text with fields in it, read once into steps that are then taken for each line.
+ * The format of lines: a text with variables, parsed once into ops that are run for each line.
  *
- *     $peer "$method $target" ${status}b        named fields between literals; $$ is a dollar
- *     common, combined, error                   known ones by name
- *     json, json $peer $status                  an object of all usual fields, or of those that are named
+ *     $peer "$method $target" ${status}b        variables between literals; $$ is a dollar
+ *     common, combined, error                   formats by name
+ *     json, json $peer $status                  an object of the usual variables, or of these
  */
 #ifndef LOGGER_FORMAT_H
 #define LOGGER_FORMAT_H
@@ -14,7 +14,7 @@
 
 #include "line.h"
 
-/* One exchange that is over, as the fields see it. */
+/* An exchange that is over. */
 struct log_entry {
     struct mk_request *req;
     unsigned worker;
@@ -29,13 +29,13 @@ struct format {
     bool json;
 };
 
-/* For MK_CONF_KEY_CUSTOM: reads a struct format. */
+/* Parses a struct format; an mk_conf_parse_fn. */
 int format_parse(const struct mk_conf_value *value, void *format, struct mk_arena *arena, struct mk_buf *error);
 
-/* One line without its end; its time is set. */
+/* Adds a line without its newline. Set its time before. */
 void format_put(const struct format *f, struct line *l, const struct log_entry *e);
 
-/* In the place of lines that did not come through. */
+/* Adds a line that says how many lines were lost, instead of them. */
 void format_put_lost(const struct format *f, struct line *l, uint64_t lost);
 enum { FORMAT_LOST_FIXED = 128 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Requests that wait for room in a log (gate.h).
+ * Holds requests that wait for room in a log (gate.h).
  */
 #include "gate.h"
 
@@ -11,19 +11,20 @@
 #include <errno.h>
 
 /*
- * `closed` is set before the queue is looked at again, and the writer looks at the queue after it has taken lines: one
- * of both sees what the other did. Who takes `closed` back opens the gate: the writer by a message, the worker itself.
+ * The worker sets `closed` and then reads the queue; the writer takes lines and then reads `closed`. So at least one
+ * sees what the other did. The thread that resets `closed` opens the gate: the writer by a message, the worker
+ * directly.
  */
 struct gate {
-    struct mk_message message; /* the writer's, to the loop */
+    struct mk_message message; /* from the writer to the loop */
     struct mk_loop *loop;
     const struct queue *queue;
-    struct mk_list waiting;   /* of waiters, the oldest first; the worker's */
-    struct mk_worker *worker; /* held from `closed` until the gate is open again: all of this stays so long */
+    struct mk_list waiting;   /* waiters, the oldest first; for the worker */
+    struct mk_worker *worker; /* held while the gate is closed, so that it is not freed */
     _Atomic bool closed;
 };
 
-/* In the memory of its request. */
+/* In the arena of its request. */
 struct waiter {
     struct mk_list node;
     struct gate *gate;
@@ -60,7 +61,7 @@ static bool has_room(const struct gate *g)
     return queue_waiting(g->queue) <= g->queue->max / 4;
 }
 
-/* Nothing of the gate may be used afterwards. */
+/* The gate may be freed by this call. */
 static void release_worker(struct gate *g)
 {
     struct mk_worker *worker = g->worker;
@@ -68,7 +69,7 @@ static void release_worker(struct gate *g)
     mk_worker_put(worker);
 }
 
-/* Requests go on in their order, as long as there is room for more lines. */
+/* Lets requests go on in their order, while there is room for more lines. */
 static void release_waiters(struct gate *g)
 {
     while (!mk_list_empty(&g->waiting) && !is_full(g)) {
@@ -92,7 +93,7 @@ static void on_message(struct mk_message *message)
     } while (has_room(g) && atomic_exchange(&g->closed, false));
 }
 
-/* The request is over: its client has left, or its time was over. */
+/* The request has ended: its client has left, or by a timeout. */
 static void remove_waiter(void *ctx)
 {
     struct waiter *w = ctx;
@@ -124,7 +125,7 @@ int gate_pass(struct gate *g, struct mk_request *req)
     if (!add_waiter(g, req))
         return -ENOMEM;
     if (g->worker)
-        return 0; /* the gate is shut, or the message to open it is on its way */
+        return 0; /* the gate is closed, or the message to open it is on its way */
     g->worker = mk_worker_get(mk_request_worker(req));
     atomic_store(&g->closed, true);
     gate_check(g);

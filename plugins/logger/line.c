@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The bytes of a line (line.h): escapes, numbers, times.
+ * Builds lines (line.h): escapes, numbers, times.
  */
 #include "line.h"
 
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <time.h>
 
-/* 0: stays as it is; 1: a blank; 2: always escaped. */
+/* Returns 0 (never escaped), 1 (a blank) or 2 (always escaped). */
 static uint8_t get_char_class(unsigned char c)
 {
     if (c == ' ')

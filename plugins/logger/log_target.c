@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Opening, following and writing logs (log_target.h). Whatever happens here, only the writer's thread waits for it, and
- * what does not go through stays in the rings until it does.
+ * Opens, follows and writes logs (log_target.h). Only the writer's thread waits here. Lines that cannot be written stay
+ * in the rings.
  */
 #include "log_target.h"
 
@@ -31,8 +31,8 @@ const char *log_target_name(const struct log_target *s)
 /* ── opening ── */
 
 /*
- * A description of our own does not block, whoever shares the standard streams with us. Where it cannot be had (a
- * socket, no /proc) the one that is there must do.
+ * Opens a standard stream again, so that O_NONBLOCK does not affect other processes that share it. If that is not
+ * possible (a socket, no /proc), uses the shared one.
  */
 static int open_std_stream(struct log_target *s, int number)
 {
@@ -82,12 +82,12 @@ void log_target_close(struct log_target *s)
     s->fd = -1;
 }
 
-/* ── what is told in the error log: each trouble once, and its end ── */
+/* ── messages in the error log: each failure once, and its end ── */
 
 static int report_failure(struct log_target *s, int err, uint64_t now_ms)
 {
     if (err != s->err)
-        mk_log_error("logger: cannot write %s: %s; lines wait as long as there is room for them", log_target_name(s),
+        mk_log_error("logger: cannot write %s: %s; lines wait until Buffer is full", log_target_name(s),
                      mk_file_error(err));
     s->err = err;
     s->retry_ms = now_ms + RETRY_MS;
@@ -98,7 +98,7 @@ static int report_failure(struct log_target *s, int err, uint64_t now_ms)
 static void report_recovery(struct log_target *s)
 {
     if (s->err)
-        mk_log_info("logger: %s takes lines again", log_target_name(s));
+        mk_log_info("logger: %s can be written again", log_target_name(s));
     s->err = 0;
 }
 
@@ -118,7 +118,7 @@ void log_target_report_lost(struct log_target *s, uint64_t now_ms, bool at_once)
     uint64_t lost = count_lost(s);
     if (lost == s->lost_logged || (!at_once && s->lost_logged_ms && now_ms - s->lost_logged_ms < LOST_LOG_MS))
         return;
-    mk_log_warn("logger: %llu lines for %s were lost: it did not take them in time",
+    mk_log_warn("logger: %llu lines for %s were lost: it could not be written in time",
                 (unsigned long long)(lost - s->lost_logged), log_target_name(s));
     s->lost_logged = lost;
     s->lost_logged_ms = now_ms;
@@ -132,7 +132,7 @@ struct log_batch {
     int n;
 };
 
-/* What may go to others' pipes at once goes in whole lines, so that no one else's stand within ours. */
+/* Returns the end of the whole lines in PIPE_BUF bytes: pipes do not mix these with lines of other processes. */
 static size_t find_line_end(struct mk_str s)
 {
     const char *end = s.len > PIPE_BUF ? memrchr(s.p, '\n', PIPE_BUF) : NULL;
@@ -148,7 +148,7 @@ static void add_producer(struct log_batch *b, struct log_producer *c, const stru
     b->vec[b->n++] = (struct iovec){(char *)(uintptr_t)data.p, s->is_regular ? data.len : find_line_end(data)};
 }
 
-/* A line that has begun comes first. */
+/* Begins with the producer whose line was written in part. */
 static void gather_batch(struct log_target *s, struct log_batch *b)
 {
     struct mk_list *n, *save;
@@ -173,7 +173,7 @@ static void consume_batch(struct log_target *s, const struct log_batch *b, size_
     }
 }
 
-/* The rest of a line that began in a file that is left. */
+/* Writes the rest of such a line before the file is closed. */
 static void finish_partial_line(struct log_target *s)
 {
     struct log_producer *c = s->partial;
@@ -188,7 +188,7 @@ static void finish_partial_line(struct log_target *s)
     s->partial = NULL;
 }
 
-/* One datagram for each line, as many as go. */
+/* Sends each line as a datagram. Returns the bytes sent, or -errno. */
 static ssize_t send_lines(const struct log_target *s, const struct log_batch *b)
 {
     const char *data = b->vec->iov_base, *at = data, *end = data + b->vec->iov_len;
@@ -199,7 +199,7 @@ static ssize_t send_lines(const struct log_target *s, const struct log_batch *b)
         if (!gone && errno != EMSGSIZE)
             return at > data ? at - data : -errno;
         if (!gone)
-            b->from[0]->lost_total++; /* too long for whoever takes them */
+            b->from[0]->lost_total++; /* longer than the socket accepts */
         at += len + (stop != NULL);
     }
     return at - data;
@@ -225,7 +225,7 @@ static ssize_t write_batch(const struct log_target *s, const struct log_batch *b
     return n < 0 ? -errno : n;
 }
 
-/* ENOTCONN and the like: whoever took the datagrams has gone, and perhaps comes back. */
+/* Errors of a socket (ENOTCONN ...) close it: the syslog daemon has stopped and may come back. */
 static int handle_write_error(struct log_target *s, int err, uint64_t now_ms)
 {
     if (err == -EINTR)
@@ -239,7 +239,7 @@ static int handle_write_error(struct log_target *s, int err, uint64_t now_ms)
         log_target_close(s);
         finish_partial_line(s);
     }
-    s->is_stale = false; /* it takes no lines either */
+    s->is_stale = false; /* the renamed file cannot be written either */
     return report_failure(s, err, now_ms);
 }
 
@@ -273,7 +273,7 @@ static bool is_still_linked(const struct log_target *s)
     return s->fd >= 0 && fstat(s->fd, &st) == 0 && st.st_nlink > 0;
 }
 
-/* Renamed or removed? The first is asked now and then only. */
+/* Returns true if the file was removed or renamed. Checks for the latter every CHECK_MS only, unless `at_once`. */
 static bool has_moved(struct log_target *s, uint64_t now_ms, bool at_once)
 {
     struct stat ours, there;
@@ -287,7 +287,7 @@ static bool has_moved(struct log_target *s, uint64_t now_ms, bool at_once)
     return stat(s->dest.path.p, &there) < 0 || there.st_dev != ours.st_dev || there.st_ino != ours.st_ino;
 }
 
-/* A new descriptor; without one a file that was renamed still takes lines, one that was removed does not. */
+/* Opens the log again. If that fails, a file that was renamed is used on, one that was removed is closed. */
 static int open_log_target(struct log_target *s, uint64_t now_ms)
 {
     struct stat st;
@@ -297,7 +297,7 @@ static int open_log_target(struct log_target *s, uint64_t now_ms)
         s->is_stale = is_still_linked(s);
         if (s->is_stale)
             return 0;
-        finish_partial_line(s); /* its beginning is gone, too */
+        finish_partial_line(s); /* its beginning is lost, too */
         log_target_close(s);
         return r;
     }
@@ -320,7 +320,7 @@ int log_target_write(struct log_target *s, uint64_t now_ms, bool reopen)
     if (waits && !(s->is_stale && is_still_linked(s)))
         return MK_DECLINED;
     if (s->fd >= 0 && reopen)
-        r = write_lines(s, now_ms); /* what came before belongs to the old one */
+        r = write_lines(s, now_ms); /* lines from before belong in the old file */
     if (!waits && (s->fd < 0 || has_moved(s, now_ms, reopen)))
         r = open_log_target(s, now_ms);
     if (s->fd >= 0)

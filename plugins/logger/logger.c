@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * logger: an access log and an error log for each host. This file has the directives and the hooks: which exchange is
- * told where. What a line says is format.c's business, how it gets there writer.c's.
+ * logger: an access log and an error log for each host. This file has the directives and hooks, and chooses the log of
+ * an exchange. format.c makes the line, writer.c writes it.
  */
 #include <monkey/file.h>
 #include <monkey/plugin.h>
@@ -43,13 +43,14 @@ static const char *const facilities[] = {"kern",   "user",   "mail",   "daemon",
                                          "local5", "local6", "local7", NULL};
 
 static const struct mk_conf_key server_keys[] = {
-    MK_CONF_KEY_SIZE(struct logger_server_conf, buffer_bytes, "Buffer", "8M",
-                     "How much of each log may wait in each worker until it is written. Memory is taken as it is "
-                     "needed, from 256 KB on, and given back. `WhenFull` says what happens when that is full.",
-                     .min = 32 * 1024, .max = 1024 * 1024 * 1024, .unit = "B"),
+    MK_CONF_KEY_SIZE(
+        struct logger_server_conf, buffer_bytes, "Buffer", "8M",
+        "How much of each log may wait in each worker to be written. Memory is allocated as needed, from 256 KB "
+        "on, and freed again. `WhenFull` says what happens when it is full.",
+        .min = 32 * 1024, .max = 1024 * 1024 * 1024, .unit = "B"),
     MK_CONF_KEY_DURATION(struct logger_server_conf, flush_ms, "Flush", "1s",
-                         "How long a line waits for others, to be written together with them.", .min = 1,
-                         .max = 60 * 1000, .unit = "s"),
+                         "How long a line may wait, so that several are written together.", .min = 1, .max = 60 * 1000,
+                         .unit = "s"),
     {0},
 };
 
@@ -57,31 +58,33 @@ static const struct mk_conf_key server_keys[] = {
 
 static const struct mk_conf_key host_keys[] = {
     MK_CONF_KEY_CUSTOM(struct logger_host_conf, dests[ACCESS], "AccessLog", "Off",
-                       "Where each exchange is told: a file, `stdout`, `stderr`, `syslog` (RFC 5424, to /dev/log; "
-                       "`syslog:/path` is another socket), or `Off`. Several hosts may name the same.",
+                       "The log of all exchanges: a file, `stdout`, `stderr`, `syslog` (RFC 5424, to /dev/log; "
+                       "`syslog:/path` is another socket), or `Off`. Several hosts may share one.",
                        .unit = DEST_UNIT, .parse = dest_parse),
     MK_CONF_KEY_CUSTOM(struct logger_host_conf, dests[ERRORS], "ErrorLog", "Off",
-                       "Where exchanges are told that went wrong: those with a status of 400 and above, and those that "
-                       "ended before the response was complete. As `AccessLog`.",
+                       "The log of exchanges that failed: with a status of 400 and above, or ended before the response "
+                       "was complete. Values as for `AccessLog`.",
                        .unit = DEST_UNIT, .parse = dest_parse),
     MK_CONF_KEY_CUSTOM(struct logger_host_conf, formats[ACCESS], "Format", "common",
-                       "What a line of the access log says: `common`, `combined`, `json`, or a text with named fields, "
-                       "`\"$client $status $(request_time_us)us\"`; `json $time_iso8601 $status` is an object of the "
-                       "fields that are named. The page of the plugin lists them.",
+                       "The format of a line: `common`, `combined`, `json`, or a text with variables, "
+                       "`\"$client $status $(request_time_us)us\"`; `json $time_iso8601 $status` is an object of these "
+                       "variables. The page of the plugin lists them.",
                        .unit = "format", .parse = format_parse),
     MK_CONF_KEY_CUSTOM(struct logger_host_conf, formats[ERRORS], "ErrorFormat", "error",
-                       "What a line of the error log says: as `Format`, or `error`.", .unit = "format",
+                       "The format of a line of the error log: as `Format`, or `error`.", .unit = "format",
                        .parse = format_parse),
-    MK_CONF_KEY_ENUM(struct logger_host_conf, when_full, "WhenFull", "drop",
-                     "What happens when a log does not take its lines in time, and `Buffer` is full. `drop`: lines are "
-                     "lost, and counted. `wait`: new requests of this host wait until half of it was written, so that "
-                     "no line is lost; one that waits longer than `HandlerTimeout` gets 503.",
-                     .names = when_full_names),
-    MK_CONF_KEY_BOOL(struct logger_host_conf, request_id, "RequestId", "Off",
-                     "Whether responses have the number of their request in X-Request-Id: the one that came in the "
-                     "field of that name, else a new one."),
-    MK_CONF_KEY_ENUM(struct logger_host_conf, facility, "SyslogFacility", "daemon",
-                     "Under which facility syslog gets the lines.", .names = facilities),
+    MK_CONF_KEY_ENUM(
+        struct logger_host_conf, when_full, "WhenFull", "drop",
+        "What happens when a log cannot be written in time and `Buffer` is full. `drop`: lines are lost, and "
+        "counted. `wait`: new requests of this host wait until enough was written, so that no line is "
+        "lost; one that waits longer than `HandlerTimeout` gets 503.",
+        .names = when_full_names),
+    MK_CONF_KEY_BOOL(
+        struct logger_host_conf, request_id, "RequestId", "Off",
+        "Whether responses have the request ID in X-Request-Id: the one of the request's header, else a new "
+        "one."),
+    MK_CONF_KEY_ENUM(struct logger_host_conf, facility, "SyslogFacility", "daemon", "The facility of lines for syslog.",
+                     .names = facilities),
     {0},
 };
 
@@ -92,22 +95,22 @@ static const struct mk_conf_section sections[] = {
      .scope = MK_CONF_SCOPE_SERVER,
      .size = sizeof(struct logger_server_conf),
      .keys = server_keys,
-     .doc = MK_CONF_DOC("How lines get from the workers to the logs. Which logs there are is said by the hosts.")},
+     .doc = MK_CONF_DOC("How the workers' lines are written. The hosts set their logs.")},
     {.name = "LOGGER",
      .scope = MK_CONF_SCOPE_HOST,
      .size = sizeof(struct logger_host_conf),
      .keys = host_keys,
-     .doc = MK_CONF_DOC("The logs of this host. `sites/default` gets the requests that could not be read.")},
+     .doc = MK_CONF_DOC("The logs of this host. Requests that could not be read are in those of `sites/default`.")},
     {0},
 };
 
 /* ── states ── */
 
-/* The logs of a generation, each once: workers have a producer for each, hosts know them by their number. */
+/* The logs of a generation, each once. Workers have a producer for each row, hosts have the index of a row. */
 struct log_table {
     struct log_table_row {
         struct log_target *target;
-        bool wait; /* requests of some host wait for it */
+        bool wait; /* a host has WhenFull wait for it */
     } * rows;
     unsigned n, max;
 };
@@ -120,7 +123,7 @@ struct logger_host {
 struct logger_worker {
     struct line line; /* with the time as text */
     struct mk_str sender;
-    char sender_text[96]; /* for syslog: " host monkey 123 " */
+    char sender_text[96]; /* for syslog: " hostname monkey PID " */
     unsigned n;
     struct log_producer *producers[];
 };
@@ -160,7 +163,7 @@ static int grow_table(struct log_table *t)
     return 0;
 }
 
-/* The number of a log, or -ENOMEM. */
+/* Adds a log, unless the table has it. Returns its index or -ENOMEM. */
 static int add_target(struct log_table *t, const struct log_dest *dest, bool wait)
 {
     struct log_target *s = t->n < t->max || grow_table(t) == 0 ? writer_get_target(dest) : NULL;
@@ -281,7 +284,7 @@ static void stop_worker(struct mk_worker *worker, void *state)
 
 /* ── lines ── */
 
-/* Requests that could not be read have no host: they are the default one's. */
+/* Returns the state of the request's host; for requests that could not be read, of the default host. */
 static const struct logger_host *get_host_state(const struct mk_request *req)
 {
     return mk_host_state(mk_request_host_conf(req), &mk_plugin_logger);
@@ -294,7 +297,7 @@ static void set_time(struct line *l)
     line_set_time(l, now.tv_sec, (uint32_t)(now.tv_nsec / 1000000));
 }
 
-/* What stands before a line for syslog (RFC 5424 section 6), and is none of its own business. */
+/* The bytes of a line before its format, for syslog (RFC 5424 section 6). */
 enum { SYSLOG_FIXED = 160 };
 
 static void put_syslog_head(struct logger_worker *w, const struct logger_host_conf *settings, enum log_kind log,
@@ -360,7 +363,7 @@ static void log_request(struct mk_request *req)
         write_line(w, h, ERRORS, &e);
 }
 
-/* Before any other plugin: a request that waits has done nothing yet. It waits for one of the logs, the first. */
+/* Lets a request wait for room, before other plugins are called. Waits for the first log that is full. */
 static int wait_for_room(struct mk_request *req)
 {
     const struct logger_host *h = get_host_state(req);
@@ -380,7 +383,7 @@ static void add_request_id(struct mk_request *req)
     struct mk_str name = MK_STR("X-Request-Id");
     if (!h)
         return;
-    mk_request_peer(req); /* as long as the system knows it: not any more after a reset */
+    mk_request_peer(req); /* now: after a reset of the connection the system does not know it any more */
     if (!h->settings->request_id || mk_response_get_header(req, name).p)
         return;
     struct mk_str id = mk_request_id(req);
@@ -389,7 +392,7 @@ static void add_request_id(struct mk_request *req)
 }
 
 MK_PLUGIN(logger) = {
-    MK_PLUGIN_HEAD("logger", "2.0.0", "access and error logs of hosts, and numbers of requests"),
+    MK_PLUGIN_HEAD("logger", "2.0.0", "access and error logs of hosts, and request IDs"),
     .flags = MK_PLUGIN_TIMES | MK_PLUGIN_CHECKS_ALL,
     .sections = sections,
     .stop = writer_stop,

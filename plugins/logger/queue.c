@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Growing and shrinking of queues (queue.h). Memory comes from the heap, in pieces that the system hands out page by
- * page: a quiet log costs the pages that it uses.
+ * Grows and shrinks queues (queue.h). The system provides the pages of a ring when they are first used, so that a quiet
+ * log costs few.
  */
 #include "queue.h"
 
@@ -57,11 +57,11 @@ static bool append_ring(struct queue *q, size_t size)
     struct queue_ring *before = q->in;
     q->in = r;
     q->idle_count = 0;
-    atomic_store_explicit(&before->next, r, memory_order_release); /* nothing is put into it any more */
+    atomic_store_explicit(&before->next, r, memory_order_release); /* the last write to the old ring */
     return true;
 }
 
-/* Twice as large as the last one, as far as there is room. */
+/* Appends a ring twice as large as the last one, within `max`. */
 static bool grow_queue(struct queue *q, size_t max)
 {
     size_t used = atomic_load_explicit(&q->bytes, memory_order_relaxed), size = 2 * q->in->ring.size;
@@ -70,7 +70,7 @@ static bool grow_queue(struct queue *q, size_t max)
     return append_ring(q, size < max - used ? size : max - used);
 }
 
-/* A queue that was found empty often enough after a burst goes back to its first size. */
+/* Returns to the first size after the large ring was found empty IDLE_COUNT_MAX times. */
 static void shrink_queue(struct queue *q)
 {
     const struct ring *r = &q->in->ring;
@@ -92,7 +92,7 @@ struct mk_str queue_peek(struct queue *q)
 {
     for (;;) {
         struct queue_ring *r = q->out, *next = atomic_load_explicit(&r->next, memory_order_acquire);
-        struct mk_str data = ring_peek(&r->ring); /* after the look at `next`: what came before that is seen */
+        struct mk_str data = ring_peek(&r->ring); /* after reading `next`, so that all lines before it are seen */
         if (data.len || !next)
             return data;
         q->out = next;

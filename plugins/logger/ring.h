@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Whole lines on their way from one thread, which formats them straight into it, to another, which writes them out.
- * No locks: one side moves `head`, the other `tail`.
+ * A ring of whole lines between two threads: the producer formats lines in it, the consumer writes them to a log. No
+ * locks: the producer moves `head`, the consumer `tail`.
  *
  *     data   │ line line lin│e ...│ not used: a line needs its room in one piece │
  *             tail ──────────► head (skip_from)                                  size
  *
- * Both count bytes from the beginning of time; what they are modulo `size` is the place. Where the room up to the end
- * is too small for a line, the rest of the lap is left out, and `skip_from` says from where. There is one such place
- * at the most: the next one is not begun before `tail` has passed it.
+ * Both count bytes and never wrap; their position is the value modulo `size`. If the room up to the end is too small
+ * for a line, the producer skips it, from `skip_from` to the end. There is at most one skip: the next one is not begun
+ * before `tail` has passed it.
  */
 #ifndef LOGGER_RING_H
 #define LOGGER_RING_H
@@ -25,8 +25,8 @@ struct ring {
 };
 
 /*
- * Where the oldest line is, for one who puts in: what was left out holds none, though `tail` may still stand before it.
- * Otherwise an empty ring that begins anew would have little room until its lines are taken out.
+ * Returns the position of the oldest line, for the producer: behind a skip, even if `tail` is still before it.
+ * Otherwise an empty ring that has returned to its beginning would seem almost full.
  */
 static inline uint64_t ring_oldest(const struct ring *r)
 {
@@ -35,13 +35,13 @@ static inline uint64_t ring_oldest(const struct ring *r)
     return left_out ? tail - tail % r->size + r->size : tail;
 }
 
-/* One who puts in: room for a line of `bytes`, to be followed by ring_commit(); NULL while it is full. */
+/* Returns room for a line of `bytes`, for the producer; ring_commit() follows. NULL: the ring is full. */
 static inline char *ring_reserve(struct ring *r, size_t bytes)
 {
     uint64_t head = atomic_load_explicit(&r->head, memory_order_relaxed);
     uint64_t tail = ring_oldest(r);
     size_t at = head % r->size;
-    /* an empty one begins anew as soon as it may, so that a quiet log stays in its first pages */
+    /* an empty ring returns to its beginning, so that a quiet log uses its first pages only */
     uint64_t next = at + bytes > r->size || (head == tail && at >= bytes) ? head + (r->size - at) : head;
     if (next + bytes - tail > r->size)
         return NULL;
@@ -52,15 +52,15 @@ static inline char *ring_reserve(struct ring *r, size_t bytes)
     return r->data + next % r->size;
 }
 
-/* The line is there, `bytes` long. How much lies in the ring now? */
+/* Adds the line, `bytes` long. Returns the bytes in the ring. */
 static inline size_t ring_commit(struct ring *r, size_t bytes)
 {
     uint64_t head = atomic_load_explicit(&r->head, memory_order_relaxed) + bytes;
-    atomic_store(&r->head, head); /* in one order with what the other side does before it sleeps */
+    atomic_store(&r->head, head); /* sequentially consistent with what the consumer does before it sleeps */
     return (size_t)(head - ring_oldest(r));
 }
 
-/* One who takes out: what lies in one piece, from the oldest byte on; empty when there is nothing. */
+/* Returns the oldest bytes that are in one piece, for the consumer; empty if there are none. */
 static inline struct mk_str ring_peek(struct ring *r)
 {
     uint64_t head = atomic_load(&r->head), tail = atomic_load_explicit(&r->tail, memory_order_relaxed);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What the fields of a line say (variables.h), and where they know it from.
+ * The values of variables (variables.h).
  */
 #include <monkey/plugin.h>
 
@@ -8,9 +8,9 @@
 
 enum { ADDRESS_BYTES = 48 /* of IPv6, 45 at most */ };
 
-/* ── who ── */
+/* ── the client ── */
 
-/* An address in the request's memory, as the function of a field has to hand one over; NONE where it is not known. */
+/* Returns the address as text in the request's arena; NONE if it is not known. */
 static struct mk_str get_address_text(const struct log_entry *e, struct mk_address address)
 {
     struct mk_buf text;
@@ -42,7 +42,7 @@ static struct mk_str get_user(const struct log_entry *e, const struct format_op 
     return mk_request_user(e->req);
 }
 
-/* ── when ── */
+/* ── times ── */
 
 static void put_quote(struct line *l, const struct format_op *s)
 {
@@ -96,7 +96,7 @@ static bool get_first_byte(const struct log_entry *e, uint64_t *ret)
     return began && answered;
 }
 
-/* ── what was asked ── */
+/* ── the request ── */
 
 static struct mk_str absent_if_empty(struct mk_str s)
 {
@@ -133,7 +133,7 @@ static struct mk_str get_host(const struct log_entry *e, const struct format_op 
     return absent_if_empty(mk_request_host(e->req));
 }
 
-/* Of a head that could not be read as far as its target nobody knows the version. */
+/* The version is unknown if the head could not be read up to the target. */
 static struct mk_str get_protocol(const struct log_entry *e, const struct format_op *s)
 {
     (void)s;
@@ -199,7 +199,7 @@ static bool get_body_bytes_in(const struct log_entry *e, uint64_t *ret)
     return true;
 }
 
-/* ── what was answered ── */
+/* ── the response ── */
 
 static bool get_status(const struct log_entry *e, uint64_t *ret)
 {
@@ -233,7 +233,7 @@ static void put_aborted(struct line *l, const struct log_entry *e, const struct 
         line_put(l, is ? MK_STR("aborted") : MK_STR("-"));
 }
 
-/* ── which way ── */
+/* ── the connection ── */
 
 static struct mk_str get_listener(const struct log_entry *e, const struct format_op *s)
 {
@@ -241,7 +241,7 @@ static struct mk_str get_listener(const struct log_entry *e, const struct format
     return mk_request_listener(e->req);
 }
 
-/* Absent where others could read along. */
+/* Returns an empty struct for connections without TLS. */
 static struct mk_tls_info get_tls_info(const struct log_entry *e)
 {
     struct mk_tls_info found;
@@ -282,40 +282,43 @@ static bool get_worker(const struct log_entry *e, uint64_t *ret)
 const struct log_variable log_variables[] = {
     {.name = "peer", .text = get_peer, .doc = "the address at the other end of the connection"},
     {.name = "client", .text = get_client, .doc = "the address of the client"},
-    {.name = "user", .text = get_user, .doc = "whom an access check has recognised"},
+    {.name = "user", .text = get_user, .doc = "the authenticated user"},
     {.name = "time_clf", .put = put_clf, .doc = "when the exchange ended, as 20/Nov/2026:03:36:14 +0000"},
     {.name = "time_iso8601", .put = put_iso, .doc = "as 2026-11-20T03:36:14.123Z"},
     {.name = "time_unix", .put = put_unix, .doc = "in seconds since 1970"},
     {.name = "time_unix_ms", .put = put_unix_ms, .doc = "in milliseconds since 1970"},
     {.name = "request", .put = put_request, .doc = "method, target and protocol"},
     {.name = "method", .text = get_method, .doc = "the method"},
-    {.name = "target", .text = get_target, .doc = "the target as it came"},
+    {.name = "target", .text = get_target, .doc = "the target as the client sent it"},
     {.name = "path", .text = get_path, .doc = "the decoded path"},
     {.name = "query", .text = get_query, .doc = "what follows the question mark"},
-    {.name = "host", .text = get_host, .doc = "the host that was asked for, without a port"},
+    {.name = "host", .text = get_host, .doc = "the requested host, without a port"},
     {.name = "protocol", .text = get_protocol, .doc = "HTTP/1.0, HTTP/1.1 or HTTP/2.0"},
     {.name = "status", .number = get_status, .doc = "the status of the response"},
     {.name = "bytes_in", .number = get_bytes_in, .doc = "bytes of the request"},
-    {.name = "body_bytes_in", .number = get_body_bytes_in, .doc = "of its body alone"},
+    {.name = "body_bytes_in", .number = get_body_bytes_in, .doc = "bytes of its body"},
     {.name = "bytes_out", .number = get_bytes_out, .doc = "bytes of the response"},
-    {.name = "body_bytes_out", .number = get_body_bytes_out, .doc = "of its body alone"},
+    {.name = "body_bytes_out", .number = get_body_bytes_out, .doc = "bytes of its body"},
     {.name = "referer", .text = get_referer, .doc = "the Referer field"},
     {.name = "agent", .text = get_agent, .doc = "the User-Agent field"},
     {.name = "request_time_us",
      .number = get_request_time,
      .doc = "from the first byte of the request to the end, in µs"},
-    {.name = "first_byte_us", .number = get_first_byte, .doc = "until the response's first byte was ready, in µs"},
-    {.name = "listener", .text = get_listener, .doc = "the Listen line that it came by"},
+    {.name = "first_byte_us", .number = get_first_byte, .doc = "until the first byte of the response was ready, in µs"},
+    {.name = "listener", .text = get_listener, .doc = "the address of the Listen line"},
     {.name = "tls_version", .text = get_tls_version, .doc = "the version of TLS"},
     {.name = "tls_cipher", .text = get_tls_cipher, .doc = "the cipher suite of TLS"},
-    {.name = "tls_server_name", .text = get_tls_server_name, .doc = "the host that the client named to TLS"},
-    {.name = "tls_client", .text = get_tls_client, .doc = "the subject of a client certificate that was verified"},
-    {.name = "request_id", .text = get_request_id, .doc = "the number of the request, as in X-Request-Id"},
+    {.name = "tls_server_name", .text = get_tls_server_name, .doc = "the host that the client sent by TLS (SNI)"},
+    {.name = "tls_client", .text = get_tls_client, .doc = "the subject of a verified client certificate"},
+    {.name = "request_id", .text = get_request_id, .doc = "the request ID, as in X-Request-Id"},
     {.name = "traceparent", .text = get_traceparent, .doc = "the field of W3C Trace Context"},
     {.name = "aborted", .put = put_aborted, .doc = "whether the exchange ended before the response was complete"},
     {.name = "worker", .number = get_worker, .doc = "the number of the worker, from 0"},
-    {.name = "header_", .text = get_request_header, .has_arg = true, .doc = "any field of the request: $header_accept"},
-    {.name = "response_", .text = get_response_header, .has_arg = true, .doc = "any field of the response"},
+    {.name = "header_",
+     .text = get_request_header,
+     .has_arg = true,
+     .doc = "any header of the request: $header_accept"},
+    {.name = "response_", .text = get_response_header, .has_arg = true, .doc = "any header of the response"},
     {0},
 };
 

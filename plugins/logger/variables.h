@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The named fields of a line: a row each.
+ * The variables of a format, one row for each.
  */
 #ifndef LOGGER_VARIABLES_H
 #define LOGGER_VARIABLES_H
 
 #include "format.h"
 
-/* A field in a format, or (`field` NULL) a literal. */
+/* A variable in a format, or (`variable` NULL) a literal. */
 struct format_op {
     const struct log_variable *variable;
     struct mk_str arg; /* the literal; the name of a header */
@@ -17,11 +17,11 @@ struct format_op {
 /* One of `text`, `number` and `put`. */
 struct log_variable {
     const char *name;
-    /* A value that a client may have chosen; `.p` NULL: there is none. */
+    /* Returns a value that a client may have chosen; `.p` NULL: there is none. */
     struct mk_str (*text)(const struct log_entry *e, const struct format_op *s);
-    /* False: there is none. */
+    /* Gets a number. Returns false if there is none. */
     bool (*number)(const struct log_entry *e, uint64_t *ret);
-    /* Writes for itself, LINE_VARIABLE_FIXED bytes of what is fixed at the most. */
+    /* Adds the value itself, at most LINE_VARIABLE_FIXED of the reserved bytes. */
     void (*put)(struct line *l, const struct log_entry *e, const struct format_op *s);
     const char *doc;
     bool has_arg; /* the name is a prefix: $header_NAME */

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The writer's thread and the registry (writer.h). That both are the process's, and not a generation's, is the point:
- * lines of several generations go to one descriptor, in order.
+ * The writer's thread and the registry (writer.h). Both belong to the process and not to a generation, so that lines of
+ * several generations go to one descriptor in order.
  *
- *     asleep ─── the first line (notified) ──► waiting ─── Flush is over, or a ring is half full (flush_now) ──► a
- * round ▲                                                                                                  │
- *        └────────────────────────────── everything is written ◄─────────────────────────────────────────────┘
+ *     asleep ── the first line (notified) ──► waiting ── Flush is over, or a ring is half full (flush_now) ──► writing
+ *        ▲                                                                                                       │
+ *        └──────────────────────────────────────── all is written ◄──────────────────────────────────────────────┘
  */
 #include "writer.h"
 
@@ -30,12 +30,12 @@ static struct {
     bool running; /* log_targets_lock */
     int wake_fd;
     _Atomic uint32_t flush_ms;
-    _Atomic bool notified;  /* it knows that there is something, or was told */
-    _Atomic bool flush_now; /* and that it should not wait for more */
+    _Atomic bool notified;  /* it was told that there are lines */
+    _Atomic bool flush_now; /* it was told not to wait for more */
     _Atomic bool reopen, stop;
 } writer = {.targets = {&writer.targets, &writer.targets}};
 
-/* ── what others tell it ── */
+/* ── messages to the writer ── */
 
 static void wake_writer(void)
 {
@@ -53,7 +53,7 @@ static void signal_writer(_Atomic bool *what)
 void writer_send(struct log_producer *c, size_t bytes)
 {
     uint64_t used = queue_commit(&c->queue, bytes);
-    /* not later than a gate shuts; a reload may have made the whole queue smaller than its first ring */
+    /* before a gate closes; a reload may have made the maximum smaller than the first ring */
     size_t much = (c->queue.first < c->queue.max ? c->queue.first : c->queue.max) / 2;
     if (MK_UNLIKELY(used >= much) && !c->target->stalled)
         signal_writer(&writer.flush_now);
@@ -98,7 +98,7 @@ static struct log_target *add_target(const struct log_dest *t)
     return s;
 }
 
-/* Under the lock. */
+/* With log_targets_lock, or when no other thread can find the target. */
 static void remove_target(struct log_target *s)
 {
     mk_list_del(&s->node);
@@ -169,7 +169,7 @@ static struct log_producer *add_producer(struct log_target *s, struct mk_loop *o
     return c;
 }
 
-/* One that exists may be another generation's: its rings stay, what is new counts from now on. */
+/* A producer may be shared with another generation: its rings stay, the new settings apply from now on. */
 struct log_producer *writer_get_producer(struct log_target *s, struct mk_loop *owner, size_t bytes, bool wait)
 {
     pthread_mutex_lock(&log_targets_lock);
@@ -183,7 +183,7 @@ struct log_producer *writer_get_producer(struct log_target *s, struct mk_loop *o
     if (c)
         c->queue.max = bytes;
     if (c && c->users++ == 0)
-        signal_writer(&writer.flush_now); /* the log is opened now */
+        signal_writer(&writer.flush_now); /* so that the log is opened now */
     pthread_mutex_unlock(&log_targets_lock);
     return c;
 }
@@ -215,7 +215,7 @@ static struct log_target *next_target(struct log_target *s)
     return n == &writer.targets ? NULL : MK_CONTAINER_OF(n, struct log_target, node);
 }
 
-/* Whose owners have gone, and whose lines are all written. */
+/* Removes producers that were released and whose lines are all written; then the target, if it is unused. */
 static void remove_unused(struct log_target *s)
 {
     struct mk_list *n, *save;
@@ -243,20 +243,20 @@ static bool has_producers(struct log_target *s)
     return has;
 }
 
-/* Requests that wait go on where enough was written. */
+/* Opens the gates of producers that have room again. */
 static void open_gates(struct log_target *s)
 {
     struct mk_list *n, *save;
     pthread_mutex_lock(&log_targets_lock);
     MK_LIST_EACH(&s->producers, n, save) {
         struct log_producer *c = MK_CONTAINER_OF(n, struct log_producer, node);
-        if (c->owner) /* else the loop that would take the message may be gone */
+        if (c->owner) /* else the loop of the gate may be gone */
             gate_check(c->gate);
     }
     pthread_mutex_unlock(&log_targets_lock);
 }
 
-/* All logs once. What none of them has left: 0; MK_AGAIN, more at once; MK_DECLINED, later. */
+/* Writes all logs once. Returns 0 (nothing is left), MK_AGAIN (call it again) or MK_DECLINED (try again later). */
 static int write_all_targets(void)
 {
     bool reopen = atomic_exchange(&writer.reopen, false);
@@ -274,7 +274,7 @@ static int write_all_targets(void)
     return result;
 }
 
-/* The logs that will say when they take lines again. */
+/* Lists the descriptors to wait for: the eventfd, and logs that are full. */
 static nfds_t fill_pollfds(struct pollfd *list)
 {
     nfds_t n = 0;
@@ -285,7 +285,7 @@ static nfds_t fill_pollfds(struct pollfd *list)
     return n;
 }
 
-/* False when the time is over. */
+/* Returns false on a timeout. */
 static bool wait_for_event(int timeout_ms)
 {
     struct pollfd list[BLOCKED_MAX];
@@ -305,7 +305,7 @@ static bool is_signalled(void)
     return writer.flush_now || writer.reopen || writer.stop;
 }
 
-/* Sleeps while there is nothing to do, then for as long as lines may wait for company. */
+/* Sleeps until there are lines, then for Flush or until it is told not to wait. */
 static void sleep_until_due(bool something_left)
 {
     if (something_left)
@@ -317,7 +317,7 @@ static void sleep_until_due(bool something_left)
         wait_for_event((int)(until - now));
 }
 
-/* Whoever does not take lines now has a little time. */
+/* Writes what is left at the end, for FINAL_WRITE_MS at most. */
 static void write_remaining(void)
 {
     uint64_t until = now_ms() + FINAL_WRITE_MS, now;
@@ -344,7 +344,7 @@ static void *run_writer(void *ctx)
     while (!writer.stop) {
         if (r != MK_AGAIN)
             sleep_until_due(r != 0);
-        /* before the rings are looked at: whoever puts a line in later calls again */
+        /* before the rings are read: a line that is added later notifies again */
         atomic_exchange(&writer.notified, false);
         atomic_exchange(&writer.flush_now, false);
         r = write_all_targets();

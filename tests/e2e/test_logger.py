@@ -247,14 +247,14 @@ def test_request_ids(site):
 @pytest.mark.parametrize(
     "keys, sentence",
     [
-        ({"Format": '"$peer $stauts"'}, r'there is no field "stauts"; did you mean "status"\?'),
-        ({"Format": '"$peer $nothing_like_it"'}, r'there is no field "nothing_like_it"; the page'),
-        ({"Format": '"$ 5"'}, "behind a dollar stands the name of a field"),
-        ({"Format": '"json $status, $path"'}, "behind a dollar stands the name of a field"),
-        ({"Format": '"$(status"'}, "behind a dollar stands the name of a field"),
+        ({"Format": '"$peer $stauts"'}, r'there is no variable "stauts"; did you mean "status"\?'),
+        ({"Format": '"$peer $nothing_like_it"'}, r'there is no variable "nothing_like_it"; the page'),
+        ({"Format": '"$ 5"'}, "a dollar needs the name of a variable"),
+        ({"Format": '"json $status, $path"'}, "a dollar needs the name of a variable"),
+        ({"Format": '"$(status"'}, "a dollar needs the name of a variable"),
         ({"AccessLog": "/nowhere/at/all.log"}, "cannot write /nowhere/at/all.log: No such file"),
         ({"AccessLog": "/etc"}, "cannot write /etc: Is a directory"),
-        ({"AccessLog": "a b"}, "one path is wanted"),
+        ({"AccessLog": "a b"}, "one path is needed"),
         ({"AccessLog": "syslog:/" + "x" * 200}, "a path of 1 to 107 bytes"),
         ({"SyslogFacility": "local9"}, "SyslogFacility"),
     ],
@@ -367,7 +367,7 @@ def test_a_planted_link_makes_no_file(site):
     site.log.unlink()
     site.server.send_signal(signal.SIGUSR1)
     assert len(site.lines(1)) == 1  # it was only late
-    site.server.wait_log("access.log takes lines again")
+    site.server.wait_log("access.log can be written again")
 
 
 def test_renamed_and_told(site):
@@ -429,7 +429,7 @@ def test_a_vanished_folder(site):
     site.server.wait_log("logger: cannot write .*No such file")
     folder.mkdir()
     assert site.lines(48) == [f"/{i}" for i in range(2, 50)]
-    site.server.wait_log("takes lines again")
+    site.server.wait_log("can be written again")
 
 
 def test_a_full_disk(site):
@@ -461,7 +461,7 @@ def test_a_disk_that_has_room_again(site):
     site.server.wait_log(r"logger: \d+ lines for .* were lost")
     enter = ["nsenter", "-m", "-t", str(site.server.pid)]
     subprocess.run([*enter, "mount", "-o", "remount,size=4M", "none", folder], check=True)
-    site.server.wait_log("takes lines again")
+    site.server.wait_log("can be written again")
     for i in range(16):
         clients[i].ask(f"/{1000 + i}")
     log = await_true(lambda: read_inside(site, b"/1015"), 10, "the last line").decode()
@@ -512,7 +512,7 @@ def test_a_pipe_that_nobody_reads(site):
             return any(row.startswith(b"# ") for row in rows)
 
         ask()
-        site.server.wait_log("takes lines again")
+        site.server.wait_log("can be written again")
         for _ in range(3000):
             ask()
         site.server.wait_log(r"logger: \d+ lines for .* were lost")

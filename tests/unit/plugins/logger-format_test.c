@@ -137,16 +137,16 @@ static void test_mistakes(void **state)
     } rows[] = {
         {"", "wants common, combined, json", 0},
         {"$status $stauts", "no field \"stauts\"; did you mean \"status\"?", 8},
-        {"$header_", "there is no field \"header_\"", 0},
-        {"$xyzzy", "there is no field \"xyzzy\"; the page", 0},
-        {"a $", "behind a dollar", 2},
-        {"a $-", "behind a dollar", 2},
-        {"${}", "behind a dollar", 0},
-        {"${status", "behind a dollar", 0},
-        {"$(status}", "behind a dollar", 0},
-        {"json status", "behind a dollar", 5},
-        {"json $status,$path", "behind a dollar", 12},
-        {"$(header_a:b)", "is no name of a header", 0},
+        {"$header_", "there is no variable \"header_\"", 0},
+        {"$xyzzy", "there is no variable \"xyzzy\"; the page", 0},
+        {"a $", "a dollar needs", 2},
+        {"a $-", "a dollar needs", 2},
+        {"${}", "a dollar needs", 0},
+        {"${status", "a dollar needs", 0},
+        {"$(status}", "a dollar needs", 0},
+        {"json status", "a dollar needs", 5},
+        {"json $status,$path", "a dollar needs", 12},
+        {"$(header_a:b)", "is not the name of a header", 0},
     };
     struct format f;
     (void)state;
