@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The certificates of a host on their way from their files into a context, and what is to be said of them.
+ * Reads the certificates of a host into its SSL_CTX, and reports errors and warnings about them.
  */
 #include "tls_host.h"
 
@@ -17,7 +17,7 @@
 
 enum { FAULT_BYTES = 400, DATE_BYTES = 32, CURVE_BYTES = 32, NAME_BYTES = 256 };
 
-/* Where we are: a host, and one of its certificates. */
+/* A host and the number of one of its certificates, for messages. */
 struct cert_ref {
     struct tls_host *tls_host;
     struct mk_host *host;
@@ -43,7 +43,7 @@ static int report_error(const struct cert_ref *at, size_t offset, const char *wh
     return -EINVAL;
 }
 
-/* A warning, of "WHAT FILE" and the rest. */
+/* Reports a warning: "host NAME: WHAT FILE" and the formatted rest. */
 static void MK_PRINTF(5, 6) report_warning(const struct cert_ref *at, size_t offset, const char *what,
                                            const struct mk_str *path, const char *format, ...)
 {
@@ -61,7 +61,7 @@ static void MK_PRINTF(5, 6) report_warning(const struct cert_ref *at, size_t off
 #define WARN_CERT(at, path, ...) \
     report_warning(at, offsetof(struct tls_host_conf, certificates), "the certificate", path, __VA_ARGS__)
 
-/* ── doubts ── */
+/* ── checks that warn ── */
 
 static void print_date(const ASN1_TIME *time, char *to, size_t size)
 {
@@ -91,7 +91,7 @@ static void check_names(const struct cert_ref *at, const struct mk_str *path, X5
     }
 }
 
-/* Some clients put them in order themselves; others do not, and see a stranger. */
+/* Some clients sort a chain themselves; others do not, and do not trust it. */
 static void check_order(const struct cert_ref *at, const struct mk_str *path, X509 *leaf, const STACK_OF(X509) * chain)
 {
     for (int i = 0; i < sk_X509_num(chain); i++) {
@@ -104,7 +104,7 @@ static void check_order(const struct cert_ref *at, const struct mk_str *path, X5
     }
 }
 
-/* Clients that do not know the curve are refused one by one, with no word of why. */
+/* The handshake of a client that does not know the curve fails without a clear reason. */
 static bool is_common_key(const EVP_PKEY *key)
 {
     static const char *const curves[] = {"prime256v1", "secp384r1", "secp521r1"};
@@ -122,32 +122,32 @@ static bool is_common_key(const EVP_PKEY *key)
 static void check_key_type(const struct cert_ref *at, const struct mk_str *path, X509 *leaf)
 {
     if (!is_common_key(X509_get0_pubkey(leaf)))
-        WARN_CERT(
-            at, path,
-            " has a key of a kind that most clients do not know, and none with TLS 1.3: P-256, P-384 or RSA suit all");
+        WARN_CERT(at, path,
+                  " has a key of a kind that most clients do not support, and no client with TLS 1.3: use P-256, P-384 "
+                  "or RSA");
 }
 
-/* Firefox refuses it, for one. */
+/* Firefox refuses it, for example. */
 static void check_usage(const struct cert_ref *at, const struct mk_str *path, X509 *leaf)
 {
     if (X509_check_ca(leaf) == 1)
         WARN_CERT(
             at, path,
-            " is one of an authority (CA:TRUE), which some clients refuse: the host shows one that an authority has "
+            " is the certificate of an authority (CA:TRUE), which some clients refuse: use one that an authority has "
             "signed");
 }
 
-/* One that has signed itself may stand for itself. */
+/* A self-signed certificate may be its own authority. */
 static void check_authority(const struct cert_ref *at, const struct mk_str *path, X509 *one, int nth)
 {
     if (!X509_check_ca(one) && X509_self_signed(one, 0) != 1)
         report_warning(at, offsetof(struct tls_host_conf, client_ca), "of the certificates in", path,
-                       ", number %d is none of an authority (CA:TRUE): no client is accepted because of it", nth);
+                       ", number %d is not of an authority (CA:TRUE): no client is accepted by it", nth);
 }
 
 /* ── one certificate ── */
 
-/* Where in a file is the certificate of this key? 0: nowhere. */
+/* Returns the number, from 1, of the certificate that belongs to this key; 0 if there is none. */
 static int find_key_owner(const STACK_OF(X509) * chain, EVP_PKEY *key)
 {
     for (int i = 0; i < sk_X509_num(chain); i++)
@@ -172,13 +172,13 @@ static int check_key_match(const struct cert_ref *at, STACK_OF(X509) * chain, EV
                     MK_STR_ARG(*path));
     } else {
         mk_buf_addf(&fault, "does not belong to the certificate %.*s", MK_STR_ARG(*path));
-        X509_check_private_key(sk_X509_value(chain, 0), pkey); /* says why */
+        X509_check_private_key(sk_X509_value(chain, 0), pkey); /* adds the reason to the queue */
         pem_add_reason(&fault);
     }
     return report_error(at, offsetof(struct tls_host_conf, keys), "the private key", key, &fault);
 }
 
-/* Each file is looked at, whatever is wrong with the other. */
+/* Reads both files, even if one has errors. */
 static int read_cert_and_key(const struct cert_ref *at, STACK_OF(X509) * *ret_chain, EVP_PKEY **ret_key)
 {
     const struct tls_host_conf *conf = at->tls_host->conf;
@@ -198,7 +198,7 @@ static int read_cert_and_key(const struct cert_ref *at, STACK_OF(X509) * *ret_ch
     return err == 0 ? check_key_match(at, *ret_chain, *ret_key) : err;
 }
 
-/* What stands in a file of its own goes behind what stands in the certificate's. */
+/* Adds the certificates of CertificateChain behind those of the certificate's file. */
 static int add_chain(const struct cert_ref *at, STACK_OF(X509) * chain)
 {
     const struct tls_host_conf *conf = at->tls_host->conf;
@@ -244,7 +244,7 @@ static int use_certificate(const struct cert_ref *at, STACK_OF(X509) * chain, EV
     return report_error(at, offsetof(struct tls_host_conf, certificates), "the certificate", path, &fault);
 }
 
-/* ── what the issuer says ── */
+/* ── OCSP ── */
 
 static void check_ocsp_response(const struct cert_ref *at, const struct mk_str *path, const struct ocsp_response *ocsp)
 {
@@ -276,13 +276,13 @@ static int read_ocsp_response(const struct cert_ref *at, STACK_OF(X509) * chain)
         return report_error(at, offsetof(struct tls_host_conf, ocsp_files), "the file", path, &fault);
     }
     check_ocsp_response(at, path, &ocsp);
-    bool helps = ocsp_is_usable(&ocsp);
-    cert->ocsp = helps ? OPENSSL_memdup(file.data, file.len) : NULL;
+    bool usable = ocsp_is_usable(&ocsp);
+    cert->ocsp = usable ? OPENSSL_memdup(file.data, file.len) : NULL;
     cert->ocsp_len = file.len;
     cert->ocsp_this_update = ocsp.this_update;
     cert->ocsp_next_update = ocsp.next_update;
     pem_free_file(&file);
-    return cert->ocsp || !helps ? 0 : -ENOMEM;
+    return cert->ocsp || !usable ? 0 : -ENOMEM;
 }
 
 /* ── all of a host ── */

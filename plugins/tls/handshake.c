@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The answers to libssl's questions (handshake.h). The host is chosen before anything else of the client's greeting is
- * looked at, so that a session is only ever resumed with the policy of the host that it is for (CVE-2025-23419).
+ * The callbacks of handshake.h. The host is chosen before the rest of the ClientHello is processed, so that a session
+ * is resumed only under the policy of its host (CVE-2025-23419).
  */
 #include "handshake.h"
 
@@ -18,7 +18,7 @@
 
 enum { NAME_BYTES_MAX = 255 };
 
-/* The process's: tickets are good in every worker, and after a reload. */
+/* For the whole process, so that tickets are valid in every worker and after a reload. */
 static struct {
     pthread_mutex_t lock;
     struct ticket_keys keys;
@@ -38,9 +38,9 @@ void handshake_cleanup(void)
     ticket_keys_wipe(&process.keys);
 }
 
-/* ── which host ── */
+/* ── the host ── */
 
-/* The one host_name of RFC 6066 section 3. 0, or the alert that it deserves (RFC 8446 section 6.2). */
+/* Parses the host_name of RFC 6066 section 3. Returns 0, or the alert to send (RFC 8446 section 6.2). */
 static int parse_server_name(const unsigned char *data, size_t len, struct mk_str *ret_name)
 {
     if (len <= 5 || (size_t)(data[0] << 8 | data[1]) != len - 2 || data[2] != TLSEXT_NAMETYPE_host_name ||
@@ -51,7 +51,7 @@ static int parse_server_name(const unsigned char *data, size_t len, struct mk_st
     return is_name ? 0 : SSL_AD_UNRECOGNIZED_NAME;
 }
 
-/* All that SSL_set_SSL_CTX() leaves as it was. */
+/* Switches the SSL_CTX, with the settings that SSL_set_SSL_CTX() does not change. */
 static bool switch_context(SSL *ssl, SSL_CTX *to)
 {
     if (SSL_get_SSL_CTX(ssl) == to)
@@ -84,14 +84,14 @@ static int select_host(SSL *ssl, int *alert, void *ctx)
     return switch_context(ssl, tls_host->ctx) ? SSL_CLIENT_HELLO_SUCCESS : SSL_CLIENT_HELLO_ERROR;
 }
 
-/* The choice is made; the client hears that its name counted. */
+/* Tells the client that its name was used. select_host() has chosen the host already. */
 static int confirm_server_name(SSL *ssl, int *alert, void *ctx)
 {
     (void)ssl, (void)alert, (void)ctx;
     return SSL_TLSEXT_ERR_OK;
 }
 
-/* ── which protocol (RFC 7301): ours in our order; who wants another one talks to the wrong server ── */
+/* ── the protocol (RFC 7301): in the server's order; a client that offers others only gets an alert ── */
 
 static int select_alpn(SSL *ssl, const unsigned char **out, unsigned char *out_len, const unsigned char *in,
                        unsigned in_len, void *ctx)
@@ -109,7 +109,7 @@ static int select_alpn(SSL *ssl, const unsigned char **out, unsigned char *out_l
     return SSL_TLSEXT_ERR_ALERT_FATAL;
 }
 
-/* ── which ticket key ── */
+/* ── the ticket key ── */
 
 static uint64_t now_ms(void)
 {
@@ -118,7 +118,10 @@ static uint64_t now_ms(void)
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-/* The key to make a ticket with, or to open the one of `name`; -ENOENT: nobody's. `*ret_first`: it makes new ones. */
+/*
+ * Gets the key to encrypt a new ticket (`makes`), or the one of `name`. `*ret_first`: it is the key for new tickets.
+ * Returns 0, -ENOENT (no key has that name) or another -errno.
+ */
 static int get_ticket_key(const struct tls_generation *t, const unsigned char *name, bool makes, struct ticket_key *ret,
                           bool *ret_first)
 {
@@ -145,7 +148,10 @@ static bool set_mac(EVP_MAC_CTX *mac, struct ticket_key *key)
     return EVP_MAC_CTX_set_params(mac, params) == 1;
 }
 
-/* As SSL_CTX_set_tlsext_ticket_key_evp_cb() wants it: -1 failed, 0 no such key, 1 fine, 2 fine but make a new one. */
+/*
+ * The callback of SSL_CTX_set_tlsext_ticket_key_evp_cb().
+ * Returns -1 (failed), 0 (no such key), 1 (use the ticket) or 2 (use it and send a new one).
+ */
 static int provide_ticket_key(SSL *ssl, unsigned char *name, unsigned char *iv, EVP_CIPHER_CTX *cipher,
                               EVP_MAC_CTX *mac, int makes)
 {
@@ -167,8 +173,9 @@ static int provide_ticket_key(SSL *ssl, unsigned char *name, unsigned char *iv, 
 }
 
 /*
- * A resumed session verifies nothing anew: whose certificate has ended since, or is not valid yet by a clock that was
- * set, shakes hands in full, and hears why not. Tickets that are renewed would keep it in for ever.
+ * A resumed session does not verify the client certificate again. If that is not valid now (any more, or by a clock
+ * that was changed), ignores the ticket, so that a full handshake checks it; else renewed tickets would keep it valid
+ * forever.
  */
 static SSL_TICKET_RETURN check_ticket(SSL *ssl, SSL_SESSION *known, const unsigned char *name, size_t name_len,
                                       SSL_TICKET_STATUS status, void *ctx)
@@ -177,11 +184,11 @@ static SSL_TICKET_RETURN check_ticket(SSL *ssl, SSL_SESSION *known, const unsign
     (void)name, (void)name_len, (void)ctx;
     if (!known || (client && X509_cmp_timeframe(NULL, X509_get0_notBefore(client), X509_get0_notAfter(client)) != 0))
         return SSL_TICKET_RETURN_IGNORE_RENEW;
-    bool once = SSL_version(ssl) >= TLS1_3_VERSION; /* clients should not use a ticket twice: RFC 8446 appendix C.4 */
+    bool once = SSL_version(ssl) >= TLS1_3_VERSION; /* clients should use a ticket once: RFC 8446 appendix C.4 */
     return once || status == SSL_TICKET_SUCCESS_RENEW ? SSL_TICKET_RETURN_USE_RENEW : SSL_TICKET_RETURN_USE;
 }
 
-/* ── what the issuer says of the certificate that was chosen ── */
+/* ── the OCSP response of the certificate ── */
 
 static int provide_ocsp_response(SSL *ssl, void *ctx)
 {

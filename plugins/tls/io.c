@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Bytes into records, and out of them (io.h). Which records wait for the socket is socket_bio.c's business.
+ * Encrypts and decrypts records (io.h). socket_bio.c sends them and holds what the socket does not take.
  */
 #include "io.h"
 
@@ -24,7 +24,8 @@ static ssize_t read_plaintext(struct tls_conn *s, void *to, size_t size)
     }
     memcpy(to, s->plaintext + s->plaintext_pos, n);
     s->plaintext_pos += (uint32_t)n;
-    ssize_t more = n < size ? recv(s->fd, (char *)to + n, size - n, 0) : 0; /* a short count would mean: drained */
+    ssize_t more =
+        n < size ? recv(s->fd, (char *)to + n, size - n, 0) : 0; /* a short count would mean that the socket is empty */
     return (ssize_t)n + (more > 0 ? more : 0);
 }
 
@@ -43,7 +44,7 @@ static ssize_t read_records(struct tls_conn *s, char *to, size_t size)
         got += (size_t)n;
         s->no_data_bytes = 0;
         if (s->socket_empty && !SSL_has_pending(s->ssl))
-            break; /* asking once more costs as much as a record */
+            break; /* another SSL_read() costs as much as a record */
     }
     return got ? (ssize_t)got : r;
 }
@@ -58,14 +59,13 @@ ssize_t io_read(struct mk_io *io, void *to, size_t size)
     socket_bio_claim(s);
     size_t before = s->write_buffer->len;
     ssize_t n = read_records(s, to, size);
-    int r =
-        s->write_buffer->len > before ? socket_bio_flush(s, 0) : 0; /* an alert, or the answer to an update of keys */
+    int r = s->write_buffer->len > before ? socket_bio_flush(s, 0) : 0; /* an alert, or the response to a KeyUpdate */
     return r < 0 && r != -EAGAIN ? r : n;
 }
 
 /* ── writing ── */
 
-/* Records of all of it, as long as the batch has room. The count, or -errno. */
+/* Encrypts data into the batch while it has room. Returns the bytes of data, or -errno. */
 static ssize_t encrypt_data(struct tls_conn *s, const char *data, size_t len)
 {
     uint64_t now = mk_loop_now_ms(s->loop);
@@ -74,14 +74,14 @@ static ssize_t encrypt_data(struct tls_conn *s, const char *data, size_t len)
         int n = SSL_write(s->ssl, data + done, (int)record_size_next(&s->record_size, now, len - done));
         if (n <= 0) {
             int r = tls_conn_error(s);
-            return r < 0 && r != -EAGAIN ? r : -EPROTO; /* there was room: it waits for nothing */
+            return r < 0 && r != -EAGAIN ? r : -EPROTO; /* there was room, so it cannot have to wait */
         }
         done += (size_t)n;
     }
     return (ssize_t)done;
 }
 
-/* What is left of earlier calls goes first. */
+/* Sends what earlier calls have left. Returns 0, -EAGAIN or another -errno. */
 static int flush_unsent(struct tls_conn *s)
 {
     if (s->broken)
@@ -119,7 +119,7 @@ ssize_t io_write(struct mk_io *io, const struct iovec *vec, int n, unsigned flag
         }
     }
     if (flags & MK_IO_MORE && sizeof(s->write_buffer->batch) - s->write_buffer->len >= WRITE_BUFFER_RECORD_BYTES)
-        return (ssize_t)done; /* what follows leaves with it */
+        return (ssize_t)done; /* it is sent together with what follows */
     r = socket_bio_flush(s, flags);
     return r < 0 && r != -EAGAIN ? r : (ssize_t)done;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Asking the kernel, and the calls of ktls.h: records are sent one by one, or by the kernel from the file itself.
+ * Writes with kTLS (ktls.h): records one by one, or the kernel sends a file.
  */
 #include "ktls.h"
 
@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* A socket without a connection: a kernel that knows the protocol asks for one, others have never heard of it. */
+/* The socket is not connected: a kernel with kTLS returns ENOTCONN, others ENOENT and the like. */
 int ktls_probe(void)
 {
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), answer = fd < 0 ? errno : 0;
@@ -31,7 +31,7 @@ bool ktls_is_supported(int answer)
 
 uint64_t ktls_option(bool wanted)
 {
-    static _Atomic int known; /* 0: not asked yet, else 1 + whether it can */
+    static _Atomic int known; /* 0: not known yet, 1: not supported, 2: supported */
     int answer = atomic_load_explicit(&known, memory_order_relaxed);
     if (!answer) {
         answer = 1 + ktls_is_supported(ktls_probe());
@@ -56,7 +56,7 @@ ssize_t ktls_write(struct tls_conn *s, const struct iovec *vec, int n)
     return (ssize_t)done;
 }
 
-/* A cipher that the kernel does not know: the bytes pass us. Asked again, it writes the same bytes again. */
+/* For ciphers that the kernel does not support. After -EAGAIN the same bytes are read and written again. */
 static ssize_t copy_file(struct tls_conn *s, int file_fd, uint64_t offset, size_t size)
 {
     ssize_t n =

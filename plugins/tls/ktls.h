@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Encryption by the kernel (kTLS): whether there is any, and the calls of a connection that may use it, where libssl
- * has the socket for itself.
+ * Encryption by the kernel (kTLS): finds out whether the kernel supports it, and writes for connections that use it,
+ * where libssl uses the socket itself.
  */
 #ifndef TLS_KTLS_H
 #define TLS_KTLS_H
 
 #include "tls_conn.h"
 
-/* What asking for it said: 0 or an errno. */
+/* Asks the kernel for kTLS. Returns 0 or an errno. */
 int ktls_probe(void);
-/* Is that the answer of a kernel that can? */
+/* Returns true if that result of ktls_probe() means that kTLS is supported. */
 bool ktls_is_supported(int answer);
-/* For SSL_CTX_set_options(): 0 where it is not wanted, or cannot. */
+/* Returns the option for SSL_CTX_set_options(); 0 if kTLS is not wanted or not supported. Any thread. */
 uint64_t ktls_option(bool wanted);
 
+/* As write and sendfile of mk_transport. */
 ssize_t ktls_write(struct tls_conn *s, const struct iovec *vec, int n);
 ssize_t ktls_sendfile(struct tls_conn *s, int file_fd, uint64_t offset, size_t size);
 

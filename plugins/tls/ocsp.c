@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Looking at responses of OCSP (ocsp.h) before a client does. Nothing is fetched, and nobody but the certificate's
- * own issuer is asked for trust: whether a client trusts that one is the client's business.
+ * Checks OCSP responses (ocsp.h). Fetches nothing. A response must be signed for the certificate's issuer; whether the
+ * issuer is trusted is for the client to decide.
  */
 #include "ocsp.h"
 
@@ -12,7 +12,7 @@
 
 const char *const ocsp_warnings[] = {
     [OCSP_WARN_REVOKED] =
-        "says that the certificate is revoked: whoever gets it refuses the host, which needs another one",
+        "says that the certificate is revoked: clients that get it refuse the host, which needs another certificate",
     [OCSP_WARN_UNKNOWN] = "says that the issuer does not know the certificate: no client gets it",
     [OCSP_WARN_UNSIGNED] = "has no valid signature of the certificate's issuer: no client gets it",
     [OCSP_WARN_NOT_YET_VALID] = "is not valid yet by the clock of this machine: no client gets it until then",
@@ -32,7 +32,8 @@ static X509 *find_issuer(const STACK_OF(X509) * certificates, X509 *leaf)
     return NULL;
 }
 
-/* A response names the issuer by digests, whose kind it has chosen. Without the issuer's key, its name is compared. */
+/* A response has digests of the issuer's name and key, of a kind that it chooses. Without the issuer, compares the
+ * name. */
 static bool is_for_certificate(OCSP_CERTID *id, X509 *leaf, X509 *issuer)
 {
     unsigned char name[EVP_MAX_MD_SIZE];
@@ -63,7 +64,8 @@ static OCSP_SINGLERESP *find_single_response(OCSP_BASICRESP *basic, X509 *leaf, 
     return NULL;
 }
 
-/* By the issuer, or by somebody whom it has charged with that. How long that is good, the response says itself. */
+/* Checks the signature of the issuer, or of a responder that it has authorized; not its dates: the response has its
+ * own. */
 static bool is_signed(OCSP_BASICRESP *basic, X509 *issuer)
 {
     X509_STORE *store = X509_STORE_new();
@@ -91,7 +93,7 @@ static const char *verify_response(struct ocsp_response *ret, OCSP_BASICRESP *ba
         issuer = find_issuer(OCSP_resp_get0_certs(basic), leaf);
     OCSP_SINGLERESP *single = find_single_response(basic, leaf, issuer);
     if (!single)
-        return "is a response of OCSP about another certificate";
+        return "is an OCSP response about another certificate";
     int status = OCSP_single_get0_status(single, NULL, NULL, &this, &next);
     ret->this_update = this ? to_unix_time(this) : 0;
     ret->next_update = next ? to_unix_time(next) : INT64_MAX;
@@ -108,20 +110,20 @@ const char *ocsp_parse(struct ocsp_response *ret, struct mk_str der, X509 *leaf,
     const unsigned char *at = (const unsigned char *)der.p;
     OCSP_RESPONSE *response = d2i_OCSP_RESPONSE(NULL, &at, (long)der.len);
     OCSP_BASICRESP *basic = NULL;
-    const char *fault = "is no response of OCSP in DER";
+    const char *fault = "is not an OCSP response in DER";
     *ret = (struct ocsp_response){.next_update = INT64_MAX};
     if (response && OCSP_response_status(response) != OCSP_RESPONSE_STATUS_SUCCESSFUL)
-        fault = "is a response of OCSP that says nothing but that something failed";
+        fault = "is an OCSP response that only reports a failure of the responder";
     else if (response && (basic = OCSP_response_get1_basic(response)))
         fault = verify_response(ret, basic, leaf, chain);
     if (basic)
-        ERR_clear_error(); /* of issuers and signatures that are none */
+        ERR_clear_error(); /* of issuers and signatures that did not match */
     OCSP_BASICRESP_free(basic);
     OCSP_RESPONSE_free(response);
     return fault;
 }
 
-/* Clients should know of a certificate that is revoked: its key may be in somebody else's hands. */
+/* A response about a revoked certificate is usable: clients must know, because the key may be stolen. */
 bool ocsp_is_usable(const struct ocsp_response *ocsp)
 {
     return !(ocsp->warnings & (1u << OCSP_WARN_UNKNOWN | 1u << OCSP_WARN_UNSIGNED));

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What a response of OCSP (RFC 6960) says of a certificate, and whether clients could believe it. Pure: nothing is
- * kept.
+ * Parses an OCSP response (RFC 6960) about a certificate, and checks whether clients would accept it. Keeps no state.
  */
 #ifndef TLS_OCSP_H
 #define TLS_OCSP_H
@@ -23,21 +22,21 @@ enum ocsp_warning {
 
 struct ocsp_response {
     int64_t this_update; /* in seconds since 1970 */
-    int64_t next_update; /* then it says nothing any more; INT64_MAX: it does not tell */
+    int64_t next_update; /* it is valid until then; INT64_MAX: it does not say */
     unsigned warnings;   /* 1 << enum ocsp_warning of each */
 };
 
-/* Behind "the OCSP response FILE". */
+/* Texts that follow "the OCSP response FILE". */
 extern const char *const ocsp_warnings[OCSP_WARNINGS];
 
 /*
- * Reads a response in DER about `leaf`. Its issuer is looked for among `chain` (which may be NULL) and among what the
- * response brings along; without it, the name and the number have to do, and no signature is checked. NULL, or a phrase
- * behind "the file FILE": it is of no use for this certificate.
+ * Parses a response in DER about `leaf`. Looks for its issuer in `chain` (which may be NULL) and in the response.
+ * Without the issuer, only its name and the serial number are compared, and the signature is not checked. Returns NULL,
+ * or a phrase that follows "the file FILE" if the response cannot be used for this certificate.
  */
 const char *ocsp_parse(struct ocsp_response *ret, struct mk_str der, X509 *leaf, STACK_OF(X509) * chain);
 
-/* Whether clients get it at all, between its beginning and its end. */
+/* Returns true if clients may get it, from this_update to next_update. */
 bool ocsp_is_usable(const struct ocsp_response *ocsp);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Reading the files of pem.h. At the start that is done with the rights of whoever started the server, at a reload
- * with those of its user.
+ * Reads PEM files (pem.h): at the start with the privileges that the process was started with, at a reload with those
+ * of the user in the configuration.
  */
 #include "pem.h"
 
@@ -68,7 +68,7 @@ static bool check_file(int fd, struct stat *st, bool secret, struct mk_buf *faul
     if (fstat(fd, st) < 0)
         mk_buf_addf(fault, "cannot be read: %s", strerror(errno));
     else if (!S_ISREG(st->st_mode))
-        mk_buf_addf(fault, "is no file");
+        mk_buf_addf(fault, "is not a regular file");
     else if (st->st_size == 0)
         mk_buf_addf(fault, "is empty");
     else if (st->st_size > PEM_BYTES_MAX)
@@ -82,7 +82,7 @@ bool pem_read_file(struct pem_file *file, const char *path, bool secret, struct 
 {
     struct stat st;
     *file = (struct pem_file){0};
-    int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC); /* a FIFO does not keep us waiting */
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC); /* O_NONBLOCK: do not wait for a FIFO */
     if (fd < 0) {
         mk_buf_addf(fault, "cannot be read: %s", strerror(errno));
         return false;
@@ -94,7 +94,7 @@ bool pem_read_file(struct pem_file *file, const char *path, bool secret, struct 
     return good;
 }
 
-/* Nobody is there to type a passphrase. */
+/* A passphrase callback that fails: a server cannot ask for one. */
 static int refuse_passphrase(char *to, int size, int writes, void *ctx)
 {
     bool *asked = ctx;
@@ -103,7 +103,7 @@ static int refuse_passphrase(char *to, int size, int writes, void *ctx)
     return -1;
 }
 
-/* ── what operators take for PEM ── */
+/* ── other formats, for messages ── */
 
 #define IS_KIND(name, type, read) \
     static bool is_##name(const unsigned char *der, long len) \
@@ -119,7 +119,7 @@ IS_KIND(message, PKCS7, d2i_PKCS7)
 IS_KIND(locked_key, X509_SIG, d2i_X509_SIG)
 IS_KIND(key, EVP_PKEY, d2i_AutoPrivateKey)
 
-/* A key is the last: libcrypto takes much for one. */
+/* The key comes last: its parser accepts much. */
 static const struct {
     bool (*is)(const unsigned char *der, long len);
     const char *phrase;
@@ -132,7 +132,7 @@ static const struct {
     {is_key, "is a private key in DER; openssl pkey -inform DER -in FILE writes it in PEM"},
 };
 
-/* Is it of such a kind? Then there is a phrase. What libcrypto has said before is left as it is. */
+/* Adds a phrase if the file has one of these formats, and returns true. Keeps the errors that libcrypto had before. */
 static bool explain_format(const struct pem_file *file, struct mk_buf *fault)
 {
     const unsigned char *bytes = (const unsigned char *)file->data;
@@ -164,7 +164,7 @@ STACK_OF(X509) * pem_read_certificates(const char *path, struct mk_buf *fault)
     while (bio && all && (one = PEM_read_bio_X509(bio, NULL, refuse_passphrase, &asked)))
         if (!sk_X509_push(all, one))
             X509_free(one);
-    bool ended = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE; /* nothing else is behind the last */
+    bool ended = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE; /* the file ends behind the last one */
     BIO_free(bio);
     if (ended)
         ERR_clear_error();
@@ -195,8 +195,8 @@ EVP_PKEY *pem_read_key(const char *path, struct mk_buf *fault)
     if (key || known)
         return key;
     if (asked || !is_pem)
-        ERR_clear_error(); /* there is nothing to add */
-    mk_buf_addf(fault, asked ? "has a passphrase, which nobody could type at a start; openssl pkey -in FILE writes it "
+        ERR_clear_error(); /* its text would not help */
+    mk_buf_addf(fault, asked ? "has a passphrase, which the server cannot ask for; openssl pkey -in FILE writes it "
                                "without"
                              : "holds no private key in PEM");
     pem_add_reason(fault);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Certificates and keys as they lie in files. What is wrong with one is a phrase that goes on a sentence about it
+ * Reads files of certificates and keys. On an error, `fault` gets a phrase for the end of a sentence about the file
  * ("... cannot be read: Permission denied").
  */
 #ifndef TLS_PEM_H
@@ -14,23 +14,23 @@
 
 enum { PEM_BYTES_MAX = 4 * 1024 * 1024 };
 
-/* The bytes of a file, on the heap, for pem_free_file(). */
+/* The bytes of a file; free them with pem_free_file(). */
 struct pem_file {
     char *data;
     size_t len;
 };
 
-/* `secret`: nobody but owner and group may read it. False with a phrase. */
+/* Reads a file. `secret`: its mode must allow only owner and group to read it. Returns false on an error. */
 bool pem_read_file(struct pem_file *file, const char *path, bool secret, struct mk_buf *fault);
 /* Wipes and frees it. */
 void pem_free_file(struct pem_file *file);
 
-/* What libcrypto says about its last failure, in its own words, behind a colon; empties its queue. */
+/* Adds a colon and the last error text of libcrypto to `fault`; empties the error queue. */
 void pem_add_reason(struct mk_buf *fault);
 
-/* All certificates of a file; NULL with a phrase. */
+/* Reads all certificates of a PEM file. Returns NULL on an error. */
 STACK_OF(X509) * pem_read_certificates(const char *path, struct mk_buf *fault);
-/* A private key without a passphrase; NULL with a phrase. */
+/* Reads a private key, without a passphrase, from a PEM file. Returns NULL on an error. */
 EVP_PKEY *pem_read_key(const char *path, struct mk_buf *fault);
 
 #endif

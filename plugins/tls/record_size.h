@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * How large the next record may be. A client can use nothing of a record before its last byte is there: a connection
- * that has just begun, or was idle, whose window is small, gets records of one segment; a busy one the largest, which
+ * The size of the next record. A client cannot use a record before it has received all of it. So a connection that is
+ * new or was idle, whose congestion window is small, gets records of one segment; a busy one gets the largest, which
  * cost the least.
  */
 #ifndef TLS_RECORD_SIZE_H
@@ -11,10 +11,10 @@
 #include <stdint.h>
 
 enum {
-    RECORD_SMALL_BYTES = 1300,       /* fits a segment of 1,400 bytes with everything around it */
-    RECORD_LARGE_BYTES = 16384,      /* the most that TLS allows */
-    RECORD_WARMUP_BYTES = 16 * 1024, /* after so many the window is open */
-    RECORD_IDLE_MS = 1000,           /* and after such a pause it may be closed again */
+    RECORD_SMALL_BYTES = 1300,       /* fits a segment of 1,400 bytes with header and tag */
+    RECORD_LARGE_BYTES = 16384,      /* the maximum of TLS */
+    RECORD_WARMUP_BYTES = 16 * 1024, /* after these the window is large enough */
+    RECORD_IDLE_MS = 1000,           /* after this pause it may be small again */
 };
 
 /* Begins zeroed. */
@@ -23,7 +23,7 @@ struct record_size {
     uint32_t sent; /* since the beginning or the last pause, no more than RECORD_WARMUP_BYTES */
 };
 
-/* Bytes of the next record, for `want` that are there. */
+/* Returns the bytes of the next record, `want` at most. */
 static inline size_t record_size_next(struct record_size *p, uint64_t now_ms, size_t want)
 {
     if (now_ms - p->last_ms >= RECORD_IDLE_MS)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Making the certificate of selfsigned.h. A reload keeps it, so that a browser that was told to go on is not asked
- * again. Made in the process context, told by the first worker before it serves.
+ * Makes the self-signed certificate (selfsigned.h). A reload keeps it, so that an exception in a browser stays valid.
+ * The main thread makes it, the first worker logs it before it serves.
  */
 #include "selfsigned.h"
 
@@ -26,7 +26,7 @@ static struct {
     char names[NAMES_BYTES]; /* as X509V3_EXT_conf_nid() reads them */
 } self_cert;
 
-/* The machine's name, if it is one that a certificate can have. */
+/* Sets the names: localhost, and the machine's name if a certificate can have it. */
 static void set_host_names(void)
 {
     char host[HOST_BYTES] = "";
@@ -110,6 +110,6 @@ void selfsigned_announce(void)
     mk_buf_init_fixed(&hex, text, sizeof(text));
     for (unsigned i = 0; i < n; i++)
         mk_buf_addf(&hex, "%s%02X", i ? ":" : "", digest[i]);
-    mk_log_info("made a certificate that signs itself, which no client trusts, for %s, SHA-256 fingerprint %s",
+    mk_log_info("tls: made a self-signed certificate, which no client trusts, for %s, SHA-256 fingerprint %s",
                 self_cert.names, mk_buf_cstr(&hex));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The rows of [TLS] (settings.h). What the files hold that they name is looked at by certificates.c and ticket_keys.c.
+ * The keys of [TLS] (settings.h). certificates.c and ticket_keys.c read the files.
  */
 #include "settings.h"
 
@@ -53,7 +53,7 @@ int settings_parse_hsts(const struct mk_conf_value *value, void *field, struct m
     char text[80];
     bool wanted[2] = {false, false};
     if (value->n < 1 || !parse_age(value->words[0], &seconds)) {
-        mk_buf_addf(error, "a time comes first, such as 365d, and then perhaps includeSubDomains and preload");
+        mk_buf_addf(error, "a time is needed, such as 365d; includeSubDomains and preload may follow");
         return -EINVAL;
     }
     for (uint32_t i = 1; i < value->n; i++) {
@@ -63,7 +63,7 @@ int settings_parse_hsts(const struct mk_conf_value *value, void *field, struct m
                 known = wanted[k] = true;
         if (known)
             continue;
-        mk_buf_addf(error, "behind the time there may be includeSubDomains and preload");
+        mk_buf_addf(error, "only includeSubDomains and preload may follow the time");
         if (value->fault)
             *value->fault = (size_t)(value->words[i].p - value->text.p);
         return -EINVAL;
@@ -78,17 +78,17 @@ int settings_parse_hsts(const struct mk_conf_value *value, void *field, struct m
 
 static const struct mk_conf_key server_keys[] = {
     MK_CONF_KEY_PATH(struct tls_server_conf, ticket_keys, "TicketKeys", NULL,
-                     "A file of keys for session tickets, which several machines share: 80 random bytes for each "
-                     "(`openssl rand 80`), one behind the other. The first makes tickets, all of them open tickets. "
-                     "Without it the process has random keys, which rotate."),
+                     "A file of keys for session tickets, to share between machines: 80 random bytes for each key "
+                     "(`openssl rand 80`), one behind the other. The first encrypts tickets, all decrypt them. Without "
+                     "this key the process has random keys, which rotate."),
     MK_CONF_KEY_DURATION(struct tls_server_conf, ticket_lifetime_ms, "TicketLifetime", "12h",
-                         "How long a client may resume its session by a ticket. Random keys rotate as often.",
+                         "How long a client may resume its session with a ticket. Random keys rotate as often.",
                          .min = 60000, .max = 604800000, .unit = "s"),
     MK_CONF_KEY_BOOL(struct tls_server_conf, ktls, "KernelTLS", "On",
-                     "Let the kernel encrypt what is sent, where it can (kTLS); `monkey -b` tells."),
+                     "Let the kernel encrypt what is sent (kTLS), if it can; `monkey -b` says so."),
     MK_CONF_KEY_BOOL(struct tls_server_conf, self_signed, "SelfSigned", "Off",
-                     "For trials: the default host, if it has no certificate, has one that the server has made and "
-                     "signed itself, and that no client trusts. The option `--https` sets it."),
+                     "For trials: if the default host has no certificate, the server makes a self-signed one, which no "
+                     "client trusts. The option `--https` sets this."),
     {0},
 };
 
@@ -102,38 +102,39 @@ static const char *const redirects[] = {[TLS_REDIRECT_OFF] = "Off", [TLS_REDIREC
                        .parse = parse_path)
 
 static const struct mk_conf_key host_keys[] = {
-    KEY_PATHS(certificates, "Certificate",
-              "The host's certificate in a PEM file, and behind it those that lead to the root. A second one, such as "
-              "RSA beside ECDSA, has its own line."),
-    KEY_PATHS(keys, "CertificateKey",
-              "The private key of each `Certificate`, in the same order. Nobody but its owner and group may read it."),
+    KEY_PATHS(
+        certificates, "Certificate",
+        "The host's certificate in a PEM file, followed by the intermediate certificates. A second one, such as RSA "
+        "beside ECDSA, has its own line."),
+    KEY_PATHS(
+        keys, "CertificateKey",
+        "The private key of each `Certificate`, in the same order. Only owner and group of the file may read it."),
     KEY_PATHS(chains, "CertificateChain",
-              "The certificates that lead to the root, where they are not in the file of the `Certificate`; for each, "
-              "in the same order."),
+              "The intermediate certificates of each `Certificate`, if they are not in its file, in the same order."),
     KEY_PATHS(ocsp_files, "OCSPFile",
-              "A response of the issuer about the certificate (OCSP, DER), handed to clients that ask for it; for each "
-              "`Certificate`, in the same order."),
+              "An OCSP response (DER) for each `Certificate`, in the same order, which is sent to clients that ask for "
+              "it."),
     MK_CONF_KEY_ENUM(struct tls_host_conf, profile, "Profile", "intermediate",
-                     "Mozilla's profiles: `intermediate` is TLS 1.2 and 1.3 with ciphers that keep past sessions "
-                     "secret, `modern` is TLS 1.3 alone.",
+                     "Mozilla's profiles: `intermediate` is TLS 1.2 and 1.3 with forward secrecy, `modern` is TLS 1.3 "
+                     "only.",
                      .names = profiles),
     MK_CONF_KEY_ENUM(struct tls_host_conf, client, "ClientCertificate", "Off",
-                     "Whether clients are asked for a certificate: `Optional` ones may be missing, but not be wrong; "
-                     "without a `Required` one there is no connection.",
+                     "Whether clients are asked for a certificate. `Optional`: they may send none, but not an invalid "
+                     "one. `Required`: without a valid one the handshake fails.",
                      .names = modes),
     MK_CONF_KEY_PATH(struct tls_host_conf, client_ca, "ClientCA", NULL,
-                     "A PEM file of the authorities whose certificates of clients are accepted."),
+                     "A PEM file of the authorities that sign client certificates."),
     MK_CONF_KEY_INT(struct tls_host_conf, depth, "ClientDepth", "3",
                     "How many authorities may stand between the client's certificate and a root.", .min = 0, .max = 20),
     MK_CONF_KEY_CUSTOM(struct tls_host_conf, hsts, "StrictTransportSecurity", NULL,
-                       "Browsers use nothing but https for this host from now on, for that time (RFC 6797): `365d`, "
-                       "perhaps with `includeSubDomains` and `preload` behind it.",
+                       "Tells browsers to use only https for this host, for that time (RFC 6797): `365d`; "
+                       "`includeSubDomains` and `preload` may follow.",
                        .unit = "time [includeSubDomains] [preload]", .parse = settings_parse_hsts),
     MK_CONF_KEY_ENUM(
         struct tls_host_conf, redirect, "Redirect", "Off",
-        "`https`: requests that come in the clear are sent to the same place by https, at the port of the "
-        "first listener with `tls`: 301, or 308 where the method is neither GET nor HEAD. A `Host` that is "
-        "neither a name of this host nor the address of the connection is replaced by the first name.",
+        "`https`: redirects unencrypted requests to the same URI with https, at the port of the first listener "
+        "with `tls`: 301, or 308 if the method is neither GET nor HEAD. A `Host` that is neither a name of this "
+        "host nor the address of the connection is replaced by the first name.",
         .names = redirects),
     {0},
 };
@@ -144,12 +145,12 @@ enum {
     CLIENT_CA = offsetof(struct tls_host_conf, client_ca),
 };
 
-/* Per certificate: one line each, or none at all. */
+/* Checks that a key has one line for each certificate, or none. */
 static void check_count(const struct mk_conf_check *check, const struct tls_paths *certificates,
                         const struct tls_paths *others, size_t offset, const char *name)
 {
     if (mk_conf_is_wrong(check, offset) || mk_conf_is_wrong(check, CERTIFICATES))
-        return; /* what was reported may be the missing line */
+        return; /* the line that is missing may be the one that was reported */
     if (others->n > certificates->n)
         mk_conf_error_nth(check, offset, certificates->n, "there is no \"Certificate\" for this \"%s\"", name);
     else if (others->n && others->n < certificates->n)
@@ -168,10 +169,10 @@ static void check_host(const struct mk_conf_check *check, void *section)
     check_count(check, &h->certificates, &h->ocsp_files, offsetof(struct tls_host_conf, ocsp_files), "OCSPFile");
     if (h->client != TLS_CLIENT_OFF && !h->client_ca.len && !mk_conf_is_wrong(check, CLIENT_CA))
         mk_conf_error(check, offsetof(struct tls_host_conf, client),
-                      "\"ClientCA\" is missing: whose certificates of clients are accepted?");
+                      "\"ClientCA\" is missing: set the file of the authorities that sign client certificates");
     if (h->client == TLS_CLIENT_OFF && h->client_ca.len && !mk_conf_is_wrong(check, CLIENT))
         mk_conf_warn(check, offsetof(struct tls_host_conf, client_ca),
-                     "clients are not asked for certificates, and anyone is served: \"ClientCertificate\" is Off");
+                     "\"ClientCA\" has no effect: \"ClientCertificate\" is Off, and all clients are served");
     if (h->client != TLS_CLIENT_OFF && !h->certificates.n && !mk_conf_is_wrong(check, CERTIFICATES))
         mk_conf_error(check, offsetof(struct tls_host_conf, client),
                       "a host that asks clients for certificates needs a \"Certificate\" of its own");
@@ -184,15 +185,16 @@ const struct mk_conf_section tls_sections[] = {
                 .scope = MK_CONF_SCOPE_SERVER,
                 .size = sizeof(struct tls_server_conf),
                 .keys = server_keys,
-                .doc = MK_CONF_DOC("Encrypted connections (`Listen 443 tls`), for the server as a whole. Certificates "
-                                   "belong to the hosts.")},
+                .doc = MK_CONF_DOC(
+                    "Encrypted connections (`Listen 443 tls`), settings of the server. Certificates are set "
+                    "in the hosts.")},
     [HOST] = {.name = "TLS",
               .scope = MK_CONF_SCOPE_HOST,
               .size = sizeof(struct tls_host_conf),
               .keys = host_keys,
               .check = check_host,
-              .doc = MK_CONF_DOC("What clients of this host meet at listeners with `tls`. A host without a certificate "
-                                 "shows that of the default host.")},
+              .doc = MK_CONF_DOC("Certificates and settings of this host at listeners with `tls`. A host without a "
+                                 "certificate uses that of the default host.")},
     {0},
 };
 

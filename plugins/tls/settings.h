@@ -1,24 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The directives of [TLS]: of the server as a whole, and of each host. The structs live by the clock of the
- * generation.
+ * The directives of [TLS], of the server and of each host. The structs live as long as the generation.
  */
 #ifndef TLS_SETTINGS_H
 #define TLS_SETTINGS_H
 
 #include <monkey/plugin.h>
 
-/* Files of lines that repeat, in their order. */
+/* The files of a key that repeats, in the order of its lines. */
 struct tls_paths {
     struct mk_str *items;
     uint32_t n;
 };
 
 struct tls_server_conf {
-    struct mk_str ticket_keys;   /* a file; empty: random keys of the process */
-    uint32_t ticket_lifetime_ms; /* how long a session may be resumed, and how long a random key makes tickets */
-    bool ktls;                   /* let it encrypt where it can */
-    bool self_signed;            /* the default host has a certificate of its own making */
+    struct mk_str ticket_keys;   /* a file; empty: the random keys of the process */
+    uint32_t ticket_lifetime_ms; /* of sessions; a random key is used as long */
+    bool ktls;                   /* use kTLS if the kernel supports it */
+    bool self_signed;            /* make a certificate for the default host */
 };
 
 enum tls_profile { TLS_INTERMEDIATE, TLS_MODERN };
@@ -35,13 +34,13 @@ struct tls_host_conf {
     struct mk_str hsts; /* the value of Strict-Transport-Security; empty: none */
 };
 
-/* The rows, for the plugin: the server's section, the host's, and an end. */
+/* The sections for struct mk_plugin. */
 extern const struct mk_conf_section tls_sections[];
 
 const struct tls_server_conf *settings_get_server(const struct mk_generation *g);
 const struct tls_host_conf *settings_get_host(const struct mk_host *host);
 
-/* The value of Strict-Transport-Security, for `365d includeSubDomains preload`. 0, -ENOMEM, -EINVAL with a sentence. */
+/* Parses "365d includeSubDomains preload" into the value of Strict-Transport-Security; an mk_conf_parse_fn. */
 int settings_parse_hsts(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error);
 
 #endif

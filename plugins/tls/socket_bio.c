@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The two ways between libssl and a socket (socket_bio.h).
+ * Sends and receives records between libssl and a socket (socket_bio.h).
  */
 #include "socket_bio.h"
 
@@ -8,9 +8,11 @@
 #include <sys/socket.h>
 
 enum {
-    UNSENT_BYTES_MAX = WRITE_BUFFER_BATCH_BYTES + 64 * 1024, /* a batch, and what libssl has to say of its own accord */
-    NO_DATA_BYTES_MAX = 256 * 1024, /* without a byte for the application; the largest handshake is smaller */
-    KEY_UPDATES_MAX = 100, /* of keys, by the client: each lasts for 2^24 records, and costs what many of them do */
+    UNSENT_BYTES_MAX =
+        WRITE_BUFFER_BATCH_BYTES + 64 * 1024, /* a batch, and what libssl sends by itself (alerts, KeyUpdates) */
+    NO_DATA_BYTES_MAX = 256 * 1024,           /* without application data; the largest handshake is smaller */
+    KEY_UPDATES_MAX =
+        100, /* by the client: a key is good for 2^24 records, and changing it costs as much as many records */
 };
 
 static BIO_METHOD *bio_method;
@@ -22,13 +24,13 @@ bool socket_bio_is_pending(const struct tls_conn *s)
     return s->write_buffer->len && s->write_buffer->owner == s;
 }
 
-/* Every turn of a connection ends with a flush or its end; if not, what another one has left does not wait for it. */
+/* If another connection has left records in the batch, which its turn should have sent, sends them first. */
 void socket_bio_claim(struct tls_conn *s)
 {
     struct write_buffer *d = s->write_buffer;
     if (d->len && d->owner != s) {
         int r = socket_bio_flush(d->owner, 0);
-        d->owner->broken |= r < 0 && r != -EAGAIN; /* records are lost that count as written */
+        d->owner->broken |= r < 0 && r != -EAGAIN; /* records that were counted as written are lost */
     }
     d->owner = s;
 }
@@ -56,7 +58,7 @@ static int save_unsent(struct tls_conn *s, const char *data, size_t len)
     return -EAGAIN;
 }
 
-/* The count, 0 when the socket takes nothing, -errno. */
+/* Sends bytes. Returns their count, 0 (the socket is full) or -errno. */
 static ssize_t try_send(struct tls_conn *s, const char *data, size_t len, unsigned flags)
 {
     ssize_t n = send(s->fd, data, len, MSG_NOSIGNAL | (flags & MK_IO_MORE ? MSG_MORE : 0));
@@ -115,7 +117,7 @@ bool socket_bio_is_http(char first)
     return c >= 'a' && c <= 'z';
 }
 
-/* What a client of HTTP has said is kept for the request. */
+/* Keeps the first bytes of a client that speaks plain HTTP, for the request. */
 static bool save_plaintext(struct tls_conn *s, const char *data, size_t len)
 {
     s->saw_first_byte = true;
@@ -141,7 +143,7 @@ static int read_socket(BIO *bio, char *to, int size)
     struct tls_conn *s = BIO_get_data(bio);
     BIO_clear_retry_flags(bio);
     if (s->no_data_bytes > NO_DATA_BYTES_MAX || s->key_updates > KEY_UPDATES_MAX)
-        return -1; /* it keeps us busy, and says nothing */
+        return -1; /* a client that sends no application data, to keep the server busy */
     if (s->socket_empty) {
         BIO_set_retry_read(bio);
         return -1;
@@ -165,7 +167,7 @@ static long control_bio(BIO *bio, int command, long number, void *pointer)
     return command == BIO_CTRL_FLUSH || (command == BIO_CTRL_EOF && s->peer_closed);
 }
 
-/* Once: connections may outlive the last generation, and need it then. */
+/* Never frees the method: connections may outlive the last generation. */
 int socket_bio_start(void)
 {
     if (bio_method)

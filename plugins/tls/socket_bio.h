@@ -1,30 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What libssl reads and writes instead of the socket: its records go into the batch of the write_buffer, and from there
- * to the socket in one call.
+ * A BIO between libssl and the socket: it collects the records in the batch of the write buffer, so that one system
+ * call sends several.
  */
 #ifndef TLS_SOCKET_BIO_H
 #define TLS_SOCKET_BIO_H
 
 #include "tls_conn.h"
 
-/* Once for the process. 0 or -ENOMEM. */
+/* Makes the method of these BIOs, once for the process. Returns 0 or -ENOMEM. */
 int socket_bio_start(void);
-/* For one connection; NULL without memory. */
+/* Returns a BIO for a connection; NULL without memory. */
 BIO *socket_bio_new(struct tls_conn *s);
 
 /*
- * Sends what is held, then the batch, which is empty afterwards. 0; -EAGAIN: the rest is held; -errno: the connection
- * is of no use any more. `flags` as mk_transport has them.
+ * Sends what is held, then the batch, which is empty afterwards. `flags`: MK_IO_MORE.
+ * Returns 0, -EAGAIN (the rest is held) or another -errno (the connection has failed).
  */
 int socket_bio_flush(struct tls_conn *s, unsigned flags);
-/* Takes the batch for the records of this connection: before libssl is called. */
+/* Assigns the batch to this connection. Call it before libssl. */
 void socket_bio_claim(struct tls_conn *s);
-/* Are records of this connection in the batch? */
+/* Returns true if the batch has records of this connection. */
 bool socket_bio_is_pending(const struct tls_conn *s);
-/* Does a client that begins so speak HTTP? By the letter of a method; a record of TLS begins with no letter. */
+/* Returns true if a client that sends this byte first speaks HTTP: a method begins with a letter, a TLS record does
+ * not. */
 bool socket_bio_is_http(char first);
-/* Frees what is held. */
+/* Frees the held records. */
 void socket_bio_free_unsent(struct tls_conn *s);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The rotation of ticket keys, and their file (ticket_keys.h).
+ * Rotates ticket keys and parses their file (ticket_keys.h).
  */
 #include "ticket_keys.h"
 
@@ -21,7 +21,7 @@ int ticket_keys_rotate(struct ticket_keys *keys, uint64_t now_ms, uint64_t lifet
         return 0;
     if (RAND_bytes((unsigned char *)&fresh, sizeof(fresh)) != 1)
         return -EIO;
-    bool keeps = keys->n && age < 2 * lifetime_ms; /* else the last ticket of the old one has expired */
+    bool keeps = keys->n && age < 2 * lifetime_ms; /* else all tickets of the old key have expired */
     if (keeps)
         keys->items[1] = keys->items[0];
     else

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Keys of session tickets. Those of the process rotate and outlive reloads; those of a file are as long as that is
- * loaded. Pure but for the randomness; no lock.
+ * Keys of session tickets. The process has random ones, which rotate and outlive reloads; a generation may have those
+ * of a file. No locks here: the caller serializes the calls.
  */
 #ifndef TLS_TICKET_KEYS_H
 #define TLS_TICKET_KEYS_H
@@ -13,30 +13,31 @@
 
 enum { TICKET_NAME_BYTES = 16, TICKET_SECRET_BYTES = 32, TICKET_KEYS_MAX = 8 };
 
-/* As it lies in a file: 80 bytes. */
+/* The format of a file: 80 bytes for each. */
 struct ticket_key {
     unsigned char name[TICKET_NAME_BYTES];
     unsigned char mac[TICKET_SECRET_BYTES];
     unsigned char cipher[TICKET_SECRET_BYTES];
 };
 
-/* The first makes tickets, all of them open them. */
+/* The first key encrypts tickets, all keys decrypt them. */
 struct ticket_keys {
     struct ticket_key items[TICKET_KEYS_MAX];
     unsigned n;
-    uint64_t created_ms; /* the first of random ones */
+    uint64_t created_ms; /* when items[0] was made; random keys only */
 };
 
 /*
- * Random keys at this moment: one for the present and one for the past `lifetime_ms`; older ones are forgotten. 0, or
- * -EIO when there is no randomness (the keys stay as they were).
+ * Makes a new random key if the current one is older than `lifetime_ms`; keeps one for the time before, and wipes older
+ * ones.
+ * Returns 0, or -EIO (no randomness; the keys stay as they were).
  */
 int ticket_keys_rotate(struct ticket_keys *keys, uint64_t now_ms, uint64_t lifetime_ms);
 
-/* The bytes of a file. False with a sentence when they are no keys. */
+/* Reads keys from the bytes of a file. Returns false, and says in `fault` what is wrong. */
 bool ticket_keys_parse(struct ticket_keys *keys, struct mk_str bytes, struct mk_buf *fault);
 
-/* The key of that name; NULL: nobody's. */
+/* Returns the key of that name; NULL if there is none. */
 const struct ticket_key *ticket_keys_find(const struct ticket_keys *keys, const unsigned char *name);
 
 void ticket_keys_wipe(struct ticket_keys *keys);

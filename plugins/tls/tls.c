@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * tls: encrypted connections, by OpenSSL. This file is what the server calls: the starts and stops, and what is
- * answered to requests because of the connection that they came by. Connections are tls_conn.c's and io.c's
- * business.
+ * tls: encrypted connections with OpenSSL. This file has the hooks: start and stop, and responses that depend on the
+ * connection of a request. tls_conn.c and io.c handle connections.
  */
 #include <monkey/escape.h>
 #include <monkey/plugin.h>
@@ -75,7 +74,7 @@ static void stop_generation(struct mk_generation *g, void *state)
     mk_account_free(NULL, t, sizeof(*t));
 }
 
-/* While the first host is prepared, which can tell what is wrong. */
+/* Reads TicketKeys when the first host is prepared, through which errors can be reported. */
 static int read_ticket_keys(struct tls_generation *t, struct mk_host *host)
 {
     char text[TEXT_BYTES];
@@ -100,7 +99,7 @@ static int read_ticket_keys(struct tls_generation *t, struct mk_host *host)
     return -EINVAL;
 }
 
-/* The first name of the host without a star; `.p` is NULL where there is none. */
+/* Returns the first name of the host that is not a wildcard; `.p` NULL if there is none. */
 static struct mk_str find_plain_name(const struct mk_host *host)
 {
     struct mk_str name;
@@ -110,13 +109,13 @@ static struct mk_str find_plain_name(const struct mk_host *host)
     return MK_STR_NONE;
 }
 
-/* Where a redirect leads if the client asks for a foreign host: redirect_host(). */
+/* Warns if redirect_host() would have no name for a Host of another host. */
 static void check_redirect(struct mk_host *host, const struct tls_host_conf *conf)
 {
     if (conf->redirect != TLS_REDIRECT_OFF && !find_plain_name(host).p)
         mk_host_warn(host, conf, offsetof(struct tls_host_conf, redirect), 0,
-                     "\"Redirect https\" needs a ServerName without a star: requests for any other host than the "
-                     "address of the connection or a name below a star are answered with 400");
+                     "\"Redirect https\" needs a ServerName without a star: requests for a Host that is neither the "
+                     "address of the connection nor covered by a wildcard get 400");
 }
 
 static int start_host(struct mk_host *host, void **ret_state)
@@ -148,7 +147,7 @@ static void stop_host(struct mk_host *host, void *state)
     mk_account_free(NULL, tls_host, sizeof(*tls_host));
 }
 
-/* The default host's own making, where it has no other. */
+/* Makes a certificate for the default host, if SelfSigned is On and it has none. */
 static int make_self_signed(struct tls_generation *t)
 {
     struct mk_host *host = mk_generation_host(t->g, MK_STR(""));
@@ -198,12 +197,12 @@ static void stop_worker(struct mk_worker *worker, void *state)
 
 /* ── requests ── */
 
-/* HTTP at a port for TLS. */
+/* Responds to plain HTTP at a port for TLS. */
 static int reject_plaintext(struct mk_request *req)
 {
     static const struct mk_str page = MK_STR(
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>400 Bad Request</title></head>\n"
-        "<body><h1>400 Bad Request</h1>\n<p>This port speaks HTTPS, but a plain HTTP request came. Use the same "
+        "<body><h1>400 Bad Request</h1>\n<p>This port is for HTTPS, but the request is plain HTTP. Use the same "
         "address with https:// in front.</p></body></html>\n");
     mk_response_set_status(req, 400);
     mk_response_header_ref(req, MK_STR("Content-Type"), MK_STR("text/html; charset=utf-8"));
@@ -214,8 +213,9 @@ static int reject_plaintext(struct mk_request *req)
 }
 
 /*
- * Another connection would have shown another certificate, or have been asked for another one, or have been refused
- * for its version: RFC 9110 section 15.5.20. A client that named no host, and asks for an address, could not do better.
+ * Returns true for 421 (RFC 9110 section 15.5.20): on a connection of its own, the request's host would have another
+ * certificate, another policy for client certificates or another minimum version. A client that has sent no name (SNI)
+ * and requests an address cannot do better.
  */
 static bool is_misdirected(const struct mk_request *req, const struct tls_conn *s)
 {
@@ -229,7 +229,7 @@ static bool is_misdirected(const struct mk_request *req, const struct tls_conn *
     return !tls_conn_covers(s, name);
 }
 
-/* Is that the address of this machine that the client has connected to? Devices are often called by it. */
+/* Returns true if `host` is the local address of the connection: devices are often used by address. */
 static bool is_local_address(const struct mk_request *req, struct mk_str host)
 {
     struct sockaddr_storage local;
@@ -247,7 +247,7 @@ static bool is_local_address(const struct mk_request *req, struct mk_str host)
     return mk_address_equal(&named, &own);
 }
 
-/* A wildcard covers any label: of other bytes than these a client may make another host. */
+/* Accepts letters, digits, "-", "." and "_": a wildcard covers any label, and other bytes could mean another host. */
 static bool is_host_name(struct mk_str s)
 {
     for (size_t i = 0; i < s.len; i++) {
@@ -259,8 +259,8 @@ static bool is_host_name(struct mk_str s)
 }
 
 /*
- * The host that a redirect names: as the client has it, if that is a name of the host or the address of the connection;
- * else the host's first name. Any other Host field may be forged, and a cache may keep the response for everybody.
+ * Returns the host for a redirect: the client's Host, if that is a name of the host or the address of the connection,
+ * else the host's first name. Another Host may be forged, and a cache may store the response for all clients.
  */
 static struct mk_str redirect_host(const struct mk_request *req)
 {
@@ -270,7 +270,7 @@ static struct mk_str redirect_host(const struct mk_request *req)
     return is_own ? asked : find_plain_name(host);
 }
 
-/* The same place by https. */
+/* Redirects to the same URI with https. */
 static int redirect_to_https(struct mk_request *req, const struct tls_generation *t)
 {
     struct mk_str host = redirect_host(req), query = mk_request_query(req), path = mk_request_path(req);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The life of a connection (tls_conn.h), from its handshake to its end. What is carried meanwhile is io.c's
- * business.
+ * A connection (tls_conn.h): open, handshake, shutdown and close. io.c reads and writes.
  */
 #include "tls_conn.h"
 
@@ -23,8 +22,8 @@ extern const struct mk_plugin mk_plugin_tls;
 enum { SUBJECT_BYTES_MAX = 4096 };
 
 /*
- * What libssl takes for a connection that is idle, about: it does not ask the worker's account, which must know all the
- * same how full it is.
+ * About what libssl uses for an idle connection. libssl does not allocate from the worker's account, so it is added
+ * here.
  */
 enum { SSL_BYTES = 14 * 1024 };
 
@@ -34,8 +33,8 @@ static struct tls_conn *get_conn(const struct mk_io *io)
 }
 
 /*
- * What SSL_get_error() would say, without the thread's queue of errors: others may have left theirs there, and clearing
- * it before each call costs as much as a small record does.
+ * As SSL_get_error(), but without the thread's error queue: it may have errors of other connections, and clearing it
+ * before each call costs as much as a small record.
  */
 int tls_conn_error(struct tls_conn *s)
 {
@@ -53,7 +52,7 @@ int tls_conn_error(struct tls_conn *s)
     return -EPROTO;
 }
 
-/* ── the beginning ── */
+/* ── open ── */
 
 static int make_ssl(struct tls_conn *s, SSL_CTX *ctx)
 {
@@ -135,7 +134,7 @@ static void free_ssl(struct tls_conn *s)
     s->ssl = NULL;
 }
 
-/* Nothing of the generation is needed any more. */
+/* Releases the worker, and with it the generation. */
 static void release_generation(struct tls_conn *s)
 {
     struct mk_worker *worker = s->worker;
@@ -146,7 +145,8 @@ static void release_generation(struct tls_conn *s)
         mk_worker_put(worker);
 }
 
-/* Whose certificate was verified, as RFC 4514 writes it. 0 or -ENOMEM. */
+/* Saves the subject of a verified client certificate, as RFC 4514 writes it. Returns 0, -EPROTO (too long) or -ENOMEM.
+ */
 static int save_client_subject(struct tls_conn *s)
 {
     const X509 *client = SSL_get0_peer_certificate(s->ssl);
@@ -181,19 +181,19 @@ static int finish_handshake(struct tls_conn *s)
     return err;
 }
 
-/* It speaks HTTP: libssl has nothing to say to that. */
+/* The client speaks plain HTTP: ends libssl's part, so that the request gets a response. */
 static int serve_plaintext(struct tls_conn *s)
 {
     if (socket_bio_is_pending(s))
         s->write_buffer->len = 0;
     ERR_clear_error();
-    s->broken = false; /* what failed was a handshake that nobody asked for */
+    s->broken = false; /* the handshake failed because there was none */
     free_ssl(s);
     release_generation(s);
     return 0;
 }
 
-/* Where libssl has the socket, nobody sees the first byte pass by. */
+/* With kTLS libssl reads the socket itself. Looks at the first byte. Returns 1 (HTTP), 0 (TLS) or -errno. */
 static int peek_first_byte(struct tls_conn *s)
 {
     char first;
@@ -205,7 +205,7 @@ static int peek_first_byte(struct tls_conn *s)
     return socket_bio_is_http(first) ? 1 : 0;
 }
 
-/* A close with unread bytes is a reset, which would overtake the alert. */
+/* Closing a socket with unread bytes sends a reset, which may overtake the alert. */
 static void discard_input(struct tls_conn *s)
 {
     recv(s->fd, s->write_buffer->batch, sizeof(s->write_buffer->batch), 0);
@@ -227,13 +227,13 @@ static int do_handshake(struct mk_io *io)
     if (s->plaintext)
         return serve_plaintext(s);
     if (result == 1 && !s->unsent)
-        return finish_handshake(s); /* the ticket leaves with the first answer, or at the end of this turn */
+        return finish_handshake(s); /* the ticket is sent with the first response, or at the end of this turn */
     int pushed = socket_bio_flush(s, 0);
     if (result != 1 && r == 0)
-        return -EPIPE; /* it has gone */
+        return -EPIPE; /* the client has closed the connection */
     if (r < 0 && r != -EAGAIN)
         discard_input(s);
-    if (pushed < 0 && (r == 0 || r == -EAGAIN)) /* what cannot be sent has no reply to wait for */
+    if (pushed < 0 && (r == 0 || r == -EAGAIN)) /* bytes that were not sent get no reply */
         return pushed == -EAGAIN ? -EINPROGRESS : pushed;
     return r == 0 ? finish_handshake(s) : r;
 }
@@ -260,7 +260,7 @@ static int get_tls_info(const struct mk_io *io, struct mk_tls_info *ret)
     return 0;
 }
 
-/* ── the end ── */
+/* ── shutdown and close ── */
 
 static int flush_conn(struct mk_io *io)
 {
@@ -273,13 +273,13 @@ static int flush_conn(struct mk_io *io)
     return r == 0 && s->broken ? -EPROTO : r;
 }
 
-/* close_notify, with all that waits. -EAGAIN: some of it waits longer. */
+/* Sends close_notify behind what is held. Returns 0, -EAGAIN (some of it is still held) or another -errno. */
 static int send_close_notify(struct tls_conn *s)
 {
     if (!s->ssl || s->broken || s->worker)
         return 0;
     socket_bio_claim(s);
-    if (!(SSL_get_shutdown(s->ssl) & SSL_SENT_SHUTDOWN)) { /* a second call would read */
+    if (!(SSL_get_shutdown(s->ssl) & SSL_SENT_SHUTDOWN)) { /* a second SSL_shutdown() would read */
         SSL_shutdown(s->ssl);
         ERR_clear_error();
     }

@@ -6,8 +6,7 @@
  *                                  └─ what the socket does not take ─► held, counted as written
  *     socket ──► records ──► read
  *
- * Until its handshake is done it holds the worker under the generation that it began with; afterwards it holds
- * nothing but the write_buffer it works at.
+ * During the handshake a connection holds its worker, and so the generation. Afterwards it holds only the write buffer.
  */
 #ifndef TLS_TLS_CONN_H
 #define TLS_TLS_CONN_H
@@ -19,49 +18,49 @@
 #include <monkey/transport.h>
 
 struct tls_conn {
-    SSL *ssl;                 /* NULL: it is in the clear */
+    SSL *ssl;                 /* NULL: the client speaks plain HTTP */
     struct mk_worker *worker; /* NULL: the handshake is done */
     struct tls_generation *generation;
-    struct tls_host *tls_host; /* whose certificate is shown; both as long as the handshake */
+    struct tls_host *tls_host; /* whose certificate is sent; both are set during the handshake only */
     struct mk_account *account;
     struct mk_loop *loop;
     struct write_buffer *write_buffer;
-    char *unsent; /* records on their way */
+    char *unsent; /* records that the socket did not take */
     uint32_t unsent_len, unsent_pos;
-    char *plaintext; /* what came in the clear before anybody knew */
+    char *plaintext; /* the first bytes, if the client speaks plain HTTP */
     uint32_t plaintext_len, plaintext_pos;
-    uint32_t no_data_bytes; /* bytes since the last that were of any use to the application */
-    uint32_t key_updates;   /* of the client's keys */
+    uint32_t no_data_bytes; /* bytes received since the last application data */
+    uint32_t key_updates;   /* KeyUpdates that the client has sent */
     struct record_size record_size;
     char *client; /* the subject of a certificate that was verified */
     int fd;
     uint16_t client_len;
     uint8_t name_len;
-    bool saw_first_byte;   /* its first byte was seen */
-    bool may_have_pending; /* the handshake has read what there was, and perhaps more than was its own */
-    bool socket_empty;     /* a short read has said that the socket is empty */
+    bool saw_first_byte;   /* the first byte was received */
+    bool may_have_pending; /* the handshake may have read application data */
+    bool socket_empty;     /* the last read was short: the socket is empty */
     bool peer_closed;      /* the client has ended its side */
-    bool broken;           /* libssl must not be asked any more */
-    bool ktls;             /* libssl reads and writes the socket itself, so that the kernel may encrypt */
-    bool shutdown_pending; /* our side ends once nothing is held */
+    bool broken;           /* libssl must not be called any more */
+    bool ktls;             /* libssl uses the socket itself, and the kernel may encrypt */
+    bool shutdown_pending; /* shut the socket down when nothing is held any more */
     unsigned char policy[TLS_HOST_POLICY_BYTES];
-    char name[256]; /* that the client asked for */
+    char name[256]; /* the client has asked for (SNI) */
 };
 
 extern const struct mk_transport tls_transport;
 
-/* The host was chosen; `name` has 255 bytes at most. */
+/* Sets the host of a connection during the handshake; `name` has 255 bytes at most. */
 void tls_conn_set_host(struct tls_conn *s, struct tls_host *tls_host, struct mk_str name);
 struct tls_generation *tls_conn_generation(const struct tls_conn *s);
 struct tls_host *tls_conn_host(const struct tls_conn *s);
 
 /*
- * Does the certificate that was shown cover this name? Of several that the host has, libssl does not always tell which
- * one it was, and a resumed session has shown none: all of them must.
+ * Returns true if all certificates of the connection's host cover this name: libssl does not always tell which one was
+ * sent, and a resumed session has sent none.
  */
 bool tls_conn_covers(const struct tls_conn *s, struct mk_str name);
 
-/* Of a request's connection; NULL: it is none of ours. */
+/* Returns the state of a connection; NULL if another transport carries it. */
 const struct tls_conn *tls_conn_of(const struct mk_io *io);
 
 #endif

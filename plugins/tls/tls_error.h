@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What a failure of libssl means for the caller of a transport.
+ * Maps a failure of libssl to a result of a transport function.
  */
 #ifndef TLS_TLS_ERROR_H
 #define TLS_TLS_ERROR_H
@@ -8,9 +8,9 @@
 #include "tls_conn.h"
 
 /*
- * The last call has failed: -EAGAIN; 0: the client has ended its side; else -errno, and the connection is broken.
- * Whatever is in libssl's queue of errors, which all connections of the thread share, does not count; a connection that
- * breaks leaves it empty.
+ * Returns what a failed call of libssl means: -EAGAIN, 0 (the client has ended its side) or -EPROTO (the connection is
+ * broken). Does not use libssl's error queue to decide, because all connections of the thread share it; empties it if
+ * the connection is broken.
  */
 int tls_conn_error(struct tls_conn *s);
 

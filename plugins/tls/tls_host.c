@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The contexts of tls_host.h: what all have in common, what a profile and a policy add; and whom a certificate names.
+ * Makes the SSL_CTX of a host (tls_host.h) with its profile and policy, and compares certificates with names.
  */
 #include "tls_host.h"
 
@@ -20,8 +20,8 @@ extern const struct mk_plugin mk_plugin_tls;
 enum { AUTHORITIES_BYTES_MAX = 4 * 1024 * 1024, NAME_BYTES = 256 };
 
 /*
- * Mozilla's guideline 5.7. The DHE suites of `intermediate` are left out: every client of the last ten years has an
- * ECDHE one, and a client can make a server work with DHE for next to nothing (CVE-2002-20001).
+ * Mozilla's guideline 5.7, without the DHE suites of `intermediate`: every client of the last ten years supports ECDHE,
+ * and DHE lets a client cause much work at little cost (CVE-2002-20001).
  */
 static const char suites[] = "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256";
 static const char ciphers[] = "ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256:"
@@ -33,15 +33,15 @@ static const char signatures[] =
     "rsa_pss_pss_sha256:rsa_pss_pss_sha384:rsa_pss_pss_sha512:rsa_pss_rsae_sha256:rsa_pss_rsae_sha384:"
     "rsa_pss_rsae_sha512:rsa_pkcs1_sha256:rsa_pkcs1_sha384:rsa_pkcs1_sha512";
 
-/* As libssl's macros do, which take the const away in a way that a compiler may complain about. */
+/* As libssl's macros, which cast const away so that the compiler warns. */
 static bool set_list(SSL_CTX *ctx, int command, const char *list)
 {
     return SSL_CTX_ctrl(ctx, command, 0, (void *)(uintptr_t)list) == 1;
 }
 
 /*
- * The system's openssl.cnf (`system_default`) has had its say in SSL_CTX_new(), about all but certificates. What
- * clients may expect of a profile is ours to promise.
+ * SSL_CTX_new() applies the system's openssl.cnf (`system_default`). Undo that: a profile must mean the same on all
+ * machines.
  */
 static void reset_system_defaults(SSL_CTX *ctx)
 {
@@ -51,7 +51,7 @@ static void reset_system_defaults(SSL_CTX *ctx)
     SSL_CTX_set_security_level(ctx, 2); /* RSA of 2048 bits at least */
 }
 
-/* The versions, and what is chosen from. */
+/* Sets versions, ciphers, groups and signature algorithms. */
 static bool set_profile(SSL_CTX *ctx)
 {
     return SSL_CTX_set_max_proto_version(ctx, 0) == 1 && SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION) == 1 &&
@@ -81,7 +81,7 @@ SSL_CTX *tls_host_new_context(struct tls_generation *t)
     return ctx;
 }
 
-/* ── what is asked of clients ── */
+/* ── client certificates ── */
 
 static int hash_buffer(const struct mk_buf *bytes, unsigned char *to)
 {
@@ -109,7 +109,7 @@ static int set_policy(struct tls_host *tls_host, struct mk_host *host)
     return err;
 }
 
-/* A session is resumed only where the same names and the same policy are. */
+/* Sets the session ID context, so that a session is resumed only for the same names and policy. */
 static int set_session_context(struct tls_host *tls_host, const struct mk_host *host)
 {
     unsigned char id[EVP_MAX_MD_SIZE];
@@ -127,7 +127,7 @@ static int set_session_context(struct tls_host *tls_host, const struct mk_host *
     return err;
 }
 
-/* ── the life of a tls_host ── */
+/* ── start and stop ── */
 
 static int make_context(struct tls_host *tls_host, struct mk_host *host, struct tls_generation *t)
 {
@@ -148,7 +148,7 @@ int tls_host_start(struct tls_host *tls_host, struct mk_host *host, struct tls_g
     t->n_hosts++;
     if (!tls_host->ctx || err == -ENOMEM)
         return err;
-    int read = certificates_read(tls_host, host); /* whatever is wrong with what is asked of clients */
+    int read = certificates_read(tls_host, host); /* even if the client authorities have errors */
     return err < 0 && read != -ENOMEM ? err : read;
 }
 

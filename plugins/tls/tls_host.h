@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What the plugin has for a generation, and for each of its hosts: contexts of libssl with certificates. Made in the
- * process context, then read by all workers. Connections that are through with their handshake need none of it: what
- * libssl needs it holds itself.
+ * The state of the plugin for a generation and for each of its hosts: SSL_CTXs with certificates. The main thread makes
+ * it, all workers read it. A connection does not use it after the handshake: libssl holds what it needs itself.
  */
 #ifndef TLS_TLS_HOST_H
 #define TLS_TLS_HOST_H
@@ -14,19 +13,19 @@
 
 enum { TLS_HOST_POLICY_BYTES = 32, TLS_HOST_CERTS_MAX = 8 };
 
-/* A certificate, and what its issuer says about it. */
+/* A certificate and its OCSP response. */
 struct tls_cert {
     X509 *leaf;
-    unsigned char *ocsp; /* NULL: nothing */
+    unsigned char *ocsp; /* NULL: none */
     size_t ocsp_len;
     int64_t ocsp_this_update, ocsp_next_update; /* as of struct ocsp_response */
 };
 
-/* A host's. */
+/* The state of a host. */
 struct tls_host {
     const struct tls_host_conf *conf;
     SSL_CTX *ctx;                                /* NULL: it has no certificate */
-    unsigned char policy[TLS_HOST_POLICY_BYTES]; /* of clients' certificates: two that are alike ask the same of them */
+    unsigned char policy[TLS_HOST_POLICY_BYTES]; /* a digest of what the host requires of client certificates */
     struct tls_cert certs[TLS_HOST_CERTS_MAX];
     unsigned n_certs;
 };
@@ -34,33 +33,33 @@ struct tls_host {
 struct tls_generation {
     struct mk_generation *g;
     const struct tls_server_conf *conf;
-    struct ticket_keys *keys; /* of a file; NULL: the process's */
-    SSL_CTX *default_ctx;     /* for the time until the client has named a host, where the default one has none */
+    struct ticket_keys *keys; /* of TicketKeys; NULL: those of the process */
+    SSL_CTX *default_ctx;     /* until the client has sent a name, if the default host has none */
     int port;                 /* of the first listener, for redirects; -ENOENT */
-    bool keys_pending;        /* the file is still to be read */
-    unsigned n_hosts;         /* with certificates of their own */
+    bool keys_pending;        /* TicketKeys was not read yet */
+    unsigned n_hosts;         /* hosts with certificates of their own */
     bool h2;
-    bool self_signed; /* the default host's certificate is of our own making */
+    bool self_signed; /* the default host has the self-signed certificate */
 };
 
-/* A context as all have it. NULL without memory. */
+/* Returns an SSL_CTX with the settings that all hosts share; NULL without memory. */
 SSL_CTX *tls_host_new_context(struct tls_generation *t);
 
-/* Reads the host's files; what is wrong is told. 0, -EINVAL, -ENOMEM. */
+/* Reads the host's files. Returns 0, -EINVAL (errors were reported) or -ENOMEM. */
 int tls_host_start(struct tls_host *tls_host, struct mk_host *host, struct tls_generation *t);
-/* Gives it this certificate. 0 or -ENOMEM. */
+/* Sets this certificate. Returns 0, -EINVAL or -ENOMEM. */
 int tls_host_set_certificate(struct tls_host *tls_host, struct mk_host *host, struct tls_generation *t, X509 *leaf,
                              EVP_PKEY *key);
 void tls_host_stop(struct tls_host *tls_host);
 
-/* The tls_host that answers for a name: its host's, else the default host's; NULL: neither has a certificate. */
+/* Returns the tls_host for a name: of its host, else of the default host; NULL if neither has a certificate. */
 struct tls_host *tls_host_by_name(const struct tls_generation *t, struct mk_str name);
-/* The same for a host. */
+/* Returns the tls_host for a host, in the same way. */
 struct tls_host *tls_host_of(const struct mk_host *host);
 
-/* Does the certificate cover this name, or address in brackets or without? */
+/* Returns true if the certificate covers this name, or address with or without brackets. */
 bool tls_host_covers(X509 *leaf, struct mk_str name);
-/* Is it an address, in brackets or without, rather than a name? Judged by its characters. */
+/* Returns true if the characters are those of an address, with or without brackets, and not of a name. */
 bool tls_host_is_address(struct mk_str name);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The life of a write_buffer (write_buffer.h). One thread.
+ * Makes, counts and fills write buffers (write_buffer.h). One thread.
  */
 #include "write_buffer.h"
 

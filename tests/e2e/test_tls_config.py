@@ -105,9 +105,9 @@ def test_a_host_without_a_name(check, good, tmp_path):
 @pytest.mark.parametrize("key, what", [("Certificate", "certificate"), ("CertificateKey", "private key")])
 def test_files_that_hold_something_else(check, good, tmp_path, key, what):
     wrong(check(good.keys(**{key: own(tmp_path, "e", "")})), rf"the {what} \S+ is empty")
-    wrong(check(good.keys(**{key: tmp_path})), rf"the {what} \S+ is no file")
+    wrong(check(good.keys(**{key: tmp_path})), rf"the {what} \S+ is not a regular file")
     os.mkfifo(tmp_path / "fifo", 0o600)
-    wrong(check(good.keys(**{key: tmp_path / "fifo"})), rf"the {what} \S+ is no file")
+    wrong(check(good.keys(**{key: tmp_path / "fifo"})), rf"the {what} \S+ is not a regular file")
     wrong(
         check(good.keys(**{key: own(tmp_path, "n", "nonsense\n")})),
         rf"the {what} \S+ holds no {what} in PEM\n",
@@ -239,7 +239,7 @@ def test_an_ocsp_response_that_is_not_valid_yet(check, ca, good):
     )
 
 
-REVOKED = r"says that the certificate is revoked: whoever gets it refuses the host, which needs another one"
+REVOKED = r"says that the certificate is revoked: clients that get it refuse the host, which needs another certificate"
 UNKNOWN = r"says that the issuer does not know the certificate: no client gets it\n"
 UNSIGNED = r"has no valid signature of the certificate's issuer: no client gets it\n"
 
@@ -263,7 +263,7 @@ def impostor(tmp_path_factory):
 def test_ocsp_responses_of_somebody_else(check, ca, good, impostor, tmp_path_factory):
     """By the number alone, they would be about our certificate."""
     stranger = Authority(tmp_path_factory.mktemp("stranger"), "stranger")
-    other = r"the file \S+ is a response of OCSP about another certificate\n"
+    other = r"the file \S+ is an OCSP response about another certificate\n"
     for chain in {}, {"CertificateChain": ca.cert}:
         wrong(check(good.keys(OCSPFile=stranger.staple(good), **chain)), other)
         wrong(check(good.keys(OCSPFile=stranger.staple(good, bare=True), **chain)), other)
@@ -339,9 +339,9 @@ def test_a_chain_of_its_own(serve, ca, good, tmp_path):
 def test_wrong_chains_and_authorities(check, ca, good, other, tmp_path):
     nonsense = own(tmp_path, "n", "nonsense\n")
     wrong(check(good.keys(CertificateChain=nonsense)), r"the chain \S+ holds no certificate in PEM")
-    wrong(check(good.keys(OCSPFile=nonsense)), r"the file \S+ is no response of OCSP in DER")
+    wrong(check(good.keys(OCSPFile=nonsense)), r"the file \S+ is not an OCSP response in DER")
     wrong(
-        check(good.keys(OCSPFile=ca.staple(other))), r"the file \S+ is a response of OCSP about another certificate"
+        check(good.keys(OCSPFile=ca.staple(other))), r"the file \S+ is an OCSP response about another certificate"
     )
     asks = {"ClientCertificate": "Required"}
     wrong(check(good.keys(**asks)), '"ClientCA" is missing')
@@ -368,7 +368,7 @@ def test_chains_in_a_wrong_order(check, ca, good, other, tmp_path):
 def test_an_authority_as_a_host(check, ca):
     ca.key.chmod(0o600)
     code, said = check(ca.keys(), names=None)
-    wrong((code, said), rf"the certificate {ca.cert} is one of an authority \(CA:TRUE\), which", "warning", 0)
+    wrong((code, said), rf"the certificate {ca.cert} is the certificate of an authority \(CA:TRUE\), which", "warning", 0)
 
 
 def test_a_leaf_as_an_authority_of_clients(check, ca, good, tmp_path):
@@ -453,10 +453,10 @@ def test_ticket_keys(check, good, tmp_path):
     "value, sentence",
     [
         ("", "a time"),
-        ("soon", "a time comes first, such as 365d"),
-        ("1w", "a time comes first"),
-        ("999999d", "a time comes first"),
-        ("365d preloaded", "behind the time there may be includeSubDomains and preload"),
+        ("soon", "a time is needed, such as 365d"),
+        ("1w", "a time is needed"),
+        ("999999d", "a time is needed"),
+        ("365d preloaded", "only includeSubDomains and preload may follow the time"),
     ],
 )
 def test_strict_transport_security(check, good, value, sentence):
