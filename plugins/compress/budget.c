@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The worker_budget of budget.h. Time that was overdrawn is owed by the windows to come: one piece may take longer than
- * a window has, if the level is high.
+ * Counts against the limits of budget.h. Time above the limit of a window is taken from the following ones: at a high
+ * level one piece may take longer than a window.
  */
 #include "budget.h"
 
@@ -12,8 +12,8 @@ enum { WINDOW_MS = 100, PERCENT_NS = WINDOW_MS * 10000, WINDOWS_MAX = 1000 };
 static _Thread_local struct {
     unsigned streams;
     size_t bytes;
-    uint64_t window; /* the number of the last one that was seen */
-    int64_t left_ns; /* of this window; below 0: owed */
+    uint64_t window; /* the number of the window that was seen last */
+    int64_t left_ns; /* of this window; below 0: taken from the next ones */
 } worker_budget;
 
 bool budget_reserve(const struct budget_limits *limits, const struct mk_account *account, size_t bytes)
@@ -46,7 +46,7 @@ bool budget_has_time(const struct budget_limits *limits, uint64_t now_ms)
     if (passed)
         worker_budget.left_ns += whole * (int64_t)(passed < WINDOWS_MAX ? passed : WINDOWS_MAX);
     if (worker_budget.left_ns > whole)
-        worker_budget.left_ns = whole; /* what was not used is lost */
+        worker_budget.left_ns = whole; /* unused time is not kept */
     worker_budget.window = window;
     return worker_budget.left_ns > 0;
 }

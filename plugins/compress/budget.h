@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What compressing may take of one worker: how many streams at once, how much memory, how much of its time.
- *
- * Each worker has its own books, in the thread's storage: a plugin has no hook yet at which a worker begins.
+ * Limits of compressing for one worker: streams at the same time, memory, processor time. Each worker counts in
+ * thread-local variables, so that all generations share the limits.
  */
 #ifndef COMPRESS_BUDGET_H
 #define COMPRESS_BUDGET_H
@@ -15,18 +14,20 @@ struct budget_limits {
 };
 
 /*
- * May one more stream begin, which comes to `bytes` at the most? All streams together get half of the account's
- * budget. What was taken is given back with the same `bytes`, in the same worker.
+ * Reserves a stream of at most `bytes`. All streams together get half of the account's limit. Returns false if there is
+ * no room. Release it with the same `bytes`, in the same worker.
  */
 bool budget_reserve(const struct budget_limits *limits, const struct mk_account *account, size_t bytes);
 void budget_release(size_t bytes);
 
-/* Is there time left in this window of 100 ms? If not, how long is it until the next one? */
+/* Returns true if time is left in this window of 100 ms. */
 bool budget_has_time(const struct budget_limits *limits, uint64_t now_ms);
+/* Returns the time until the next window. */
 uint32_t budget_wait_ms(uint64_t now_ms);
 
-/* The thread's own clock in nanoseconds, 0 where there is no limit; and what was done since it said `since`. */
+/* Returns the processor time of the thread in nanoseconds; 0 without a limit. */
 uint64_t budget_clock(const struct budget_limits *limits);
+/* Counts the processor time since then. */
 void budget_spend(const struct budget_limits *limits, uint64_t since);
 
 #endif

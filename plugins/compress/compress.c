@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * compress: compresses responses on their way out, whoever made them, for clients that accept a coding (RFC 9110
- * section 8.4). This file decides which ones, and what changes in their fields; the bytes are filter.c's business.
+ * compress: compresses the responses of all plugins for clients that accept a coding (RFC 9110 section 8.4). This file
+ * decides which ones and changes their headers; filter.c compresses the bodies.
  */
 #include <monkey/pattern.h>
 #include <monkey/plugin.h>
@@ -20,20 +20,22 @@ struct compress_rule {
     struct mk_conf_list coding_names, types;
     int64_t zstd_level, br_level, gzip_level;
     uint64_t size_min;
-    /* by check_rule() */
+    /* set by check_rule(): */
     uint8_t codings[MK_CODING_COUNT];
     unsigned n_codings;
 };
 
 static const struct mk_conf_key server_keys[] = {
     MK_CONF_KEY_INT(struct budget_limits, cpu_percent, "CpuLimit", "0",
-                    "How much of a worker's time compressing may take, in percent. When it is used up, new responses "
-                    "leave as they are, and those in progress wait for the next tenth of a second. 0: no limit.",
+                    "The processor time of a worker that compressing may take, in percent. When it is used up, new "
+                    "responses are not compressed, and those in progress wait for the next tenth of a second. 0: no "
+                    "limit.",
                     .min = 0, .max = 100),
-    MK_CONF_KEY_INT(struct budget_limits, streams, "Streams", "64",
-                    "How many responses each worker compresses at the same time; more leave as they are. In all they "
-                    "take half of `MemoryLimit` at most.",
-                    .min = 0, .max = 100000),
+    MK_CONF_KEY_INT(
+        struct budget_limits, streams, "Streams", "64",
+        "How many responses each worker compresses at the same time; others are not compressed. Together they "
+        "use at most half of `MemoryLimit`.",
+        .min = 0, .max = 100000),
     {0},
 };
 
@@ -41,24 +43,24 @@ static const struct mk_conf_key host_keys[] = {
     MK_CONF_KEY_PATTERN(struct compress_rule, match, "Match", "/",
                         "Which paths: `=/exact`, `/prefix` with everything below it, a glob such as `*.json`, or a "
                         "regular expression such as `~^/v[0-9]+/` (`~*` ignores the case)."),
-    MK_CONF_KEY_LIST(struct compress_rule, coding_names, "Codings", "zstd br gzip",
-                     "The codings to use among `zstd`, `br` and `gzip`; the first of those that a client likes best. "
-                     "`none`: responses for these paths leave as they are."),
-    MK_CONF_KEY_INT(struct compress_rule, zstd_level, "ZstdLevel", "3", "How hard zstd tries.", .min = 1,
+    MK_CONF_KEY_LIST(
+        struct compress_rule, coding_names, "Codings", "zstd br gzip",
+        "The codings to use: `zstd`, `br`, `gzip`. Of those with the highest weight in Accept-Encoding the "
+        "first is used. `none`: responses for these paths are not compressed."),
+    MK_CONF_KEY_INT(struct compress_rule, zstd_level, "ZstdLevel", "3", "The level of zstd.", .min = 1,
                     .max = ENCODER_ZSTD_MAX),
-    MK_CONF_KEY_INT(struct compress_rule, br_level, "BrotliLevel", "4", "How hard brotli tries.", .min = 0,
+    MK_CONF_KEY_INT(struct compress_rule, br_level, "BrotliLevel", "4", "The level of brotli.", .min = 0,
                     .max = ENCODER_BR_MAX),
-    MK_CONF_KEY_INT(struct compress_rule, gzip_level, "GzipLevel", "4", "How hard gzip tries.", .min = 1,
+    MK_CONF_KEY_INT(struct compress_rule, gzip_level, "GzipLevel", "4", "The level of gzip.", .min = 1,
                     .max = ENCODER_GZIP_MAX),
     MK_CONF_KEY_SIZE(struct compress_rule, size_min, "MinSize", "1K",
-                     "A body that is known to be smaller is left alone. One of unknown length is compressed.",
-                     .unit = "B"),
+                     "Smaller bodies are not compressed. Bodies of unknown length are.", .unit = "B"),
     MK_CONF_KEY_LIST(struct compress_rule, types, "Types",
                      "text/* *+json *+xml *+text application/json application/javascript application/x-javascript "
                      "application/xml application/x-ndjson application/yaml application/toml application/rtf "
                      "application/sql application/graphql application/wasm application/vnd.ms-fontobject "
                      "font/otf font/ttf image/bmp image/vnd.microsoft.icon image/x-icon",
-                     "The media types to compress: `text/html`, `text/*`, or `*+json`. A star does not mean "
+                     "The media types to compress: `text/html`, `text/*`, or `*+json`. A star does not include "
                      "text/event-stream, which must be named.",
                      .flags = MK_CONF_REPEAT),
     {0},
@@ -83,7 +85,7 @@ static void check_codings(const struct mk_conf_check *check, struct compress_rul
         uint8_t coding;
         if (!find_coding(names->items[i], &coding) || memchr(r->codings, coding, r->n_codings))
             mk_conf_error_nth(check, offsetof(struct compress_rule, coding_names), i,
-                              "\"Codings\" wants zstd, br and gzip, each once at most, or none alone, not \"%.*s\"",
+                              "\"Codings\" takes zstd, br and gzip, each once at most, or none alone, not \"%.*s\"",
                               MK_STR_ARG(names->items[i]));
         else
             r->codings[r->n_codings++] = coding;
@@ -98,8 +100,8 @@ static void check_rule(const struct mk_conf_check *check, void *section)
         if (!match_is_type_pattern(r->types.items[i]))
             mk_conf_error_nth(
                 check, offsetof(struct compress_rule, types), i,
-                "\"%.*s\" is no media type: write text/html, text/* for all texts, or *+json for all that "
-                "end so",
+                "\"%.*s\" is not a media type: write text/html, text/* for all texts, or *+json for all that end "
+                "with it",
                 MK_STR_ARG(r->types.items[i]));
 }
 
@@ -110,15 +112,14 @@ static const struct mk_conf_section sections[] = {
      .scope = MK_CONF_SCOPE_SERVER,
      .size = sizeof(struct budget_limits),
      .keys = server_keys,
-     .doc = MK_CONF_DOC("What compressing may take of each worker. Which responses are compressed is said by the "
-                        "hosts.")},
+     .doc = MK_CONF_DOC("Limits of compressing for each worker. The hosts choose which responses are compressed.")},
     {.name = "COMPRESS",
      .scope = MK_CONF_SCOPE_HOST,
      .flags = MK_CONF_REPEAT,
      .size = sizeof(struct compress_rule),
      .keys = host_keys,
      .check = check_rule,
-     .doc = MK_CONF_DOC("Compresses responses of this host. The first section that matches a path counts.")},
+     .doc = MK_CONF_DOC("Compresses responses of this host. The first section that matches a path is used.")},
     {0},
 };
 
@@ -129,12 +130,12 @@ static const struct compress_rule *find_rule(const struct mk_request *req)
     int match = 0;
     while (r && (match = mk_pattern_match(&r->match, mk_request_path(req))) == 0)
         r = mk_host_conf_next(host, &sections[HOST], r);
-    return match > 0 && r->n_codings ? r : NULL; /* where it cannot be told, the response stays as it is */
+    return match > 0 && r->n_codings ? r : NULL; /* below 0: the pattern has failed, do not compress */
 }
 
-/* ── is it one to compress? ── */
+/* ── which responses ── */
 
-/* Does any field line of this name have `word` in its list? */
+/* Returns true if a header of this name has `word` in its list. */
 static bool header_list_has(const struct mk_request *req, struct mk_str field, struct mk_str word)
 {
     struct mk_str name, value;
@@ -149,7 +150,7 @@ static bool has_header(const struct mk_request *req, struct mk_str name)
     return mk_response_get_header(req, name).p;
 }
 
-/* Of the response; a 304 of another handler than that of files may say no type: that of the path, then. */
+/* Returns the type of the response. A 304 may have none: then that of the path. */
 static struct mk_str get_media_type(const struct mk_request *req)
 {
     struct mk_str type = mk_response_get_header(req, MK_STR("Content-Type"));
@@ -167,8 +168,8 @@ static bool is_type_compressible(const struct compress_rule *r, struct mk_str ty
 }
 
 /*
- * Successes and errors with content, and 304, which stands for a 200; parts of something (206, 226) are not ours to
- * change, redirects too small.
+ * Returns true for successes and errors with content, and for 304, which stands for a 200. Ranges and deltas (206, 226)
+ * must not be changed; redirects are too small.
  */
 static bool is_status_compressible(int status)
 {
@@ -176,7 +177,7 @@ static bool is_status_compressible(int status)
            status >= 400;
 }
 
-/* Would it be compressed for a client that likes all codings? */
+/* Returns true if it would be compressed for a client that accepts all codings. */
 static bool is_compressible(const struct mk_request *req, const struct compress_rule *r, uint64_t *ret_size)
 {
     uint64_t size;
@@ -187,9 +188,9 @@ static bool is_compressible(const struct mk_request *req, const struct compress_
            !header_list_has(req, MK_STR("Cache-Control"), MK_STR("no-transform"));
 }
 
-/* ── fields ── */
+/* ── headers ── */
 
-/* Caches must know that others get other bytes. */
+/* Tells caches that the bytes depend on Accept-Encoding. Returns 0 or -errno. */
 static int add_vary(struct mk_request *req)
 {
     if (header_list_has(req, MK_STR("Vary"), MK_STR("Accept-Encoding")) ||
@@ -198,7 +199,7 @@ static int add_vary(struct mk_request *req)
     return mk_response_header_ref(req, MK_STR("Vary"), MK_STR("Accept-Encoding"));
 }
 
-/* The bytes are not the same as those of the strong tag (RFC 9110 section 8.8.1). Without memory it has none. */
+/* A strong tag would be wrong for other bytes (RFC 9110 section 8.8.1). Without memory, removes the tag. */
 static void weaken_etag(struct mk_request *req)
 {
     struct mk_str etag = mk_response_get_header(req, MK_STR("ETag"));
@@ -213,7 +214,7 @@ static void weaken_etag(struct mk_request *req)
     mk_response_header_ref(req, MK_STR("ETag"), mk_str(weak, etag.len + 2));
 }
 
-/* What speaks of the bytes as they were: ranges of them, and digests (RFC 9530: of the content in its coding). */
+/* Removes headers about the uncompressed bytes: ranges and digests (RFC 9530: digests are of the coded content). */
 static void remove_stale_headers(struct mk_request *req)
 {
     static const struct mk_str names[] = {MK_STR("Accept-Ranges"), MK_STR("Content-MD5"), MK_STR("Content-Digest"),
@@ -224,7 +225,7 @@ static void remove_stale_headers(struct mk_request *req)
 
 /* ── responses ── */
 
-/* There is no body to compress, but it would be one. */
+/* For HEAD: marks the length as unknown, as for GET. */
 static ssize_t read_unchanged(struct mk_filter *filter, char *to, size_t size, void *ctx)
 {
     (void)ctx;
@@ -246,7 +247,7 @@ static int start_encoding(struct mk_request *req, const struct compress_rule *r,
     return err;
 }
 
-/* What the client and its proxies accept; false: the body as it is. */
+/* Reads Accept-Encoding. Returns false if the request forbids transformation. */
 static bool parse_accept(struct mk_request *req, struct mk_accept *ret)
 {
     if (match_list_has(mk_request_header_by_name(req, MK_STR("Cache-Control")), MK_STR("no-transform")))
@@ -255,7 +256,7 @@ static bool parse_accept(struct mk_request *req, struct mk_accept *ret)
     return true;
 }
 
-/* In the coding that the client likes best; one for which there is no room gives way to the next. */
+/* Starts the best coding for the client; if there is no room for it, the next one. */
 static void compress_response(struct mk_request *req, const struct compress_rule *r, uint64_t size)
 {
     struct mk_accept accept;
@@ -270,7 +271,7 @@ static void compress_response(struct mk_request *req, const struct compress_rule
         }
 }
 
-/* 304 has the ETag and the Vary of the 200 that the same request would get: RFC 9110 section 15.4.5. */
+/* A 304 has the ETag of the 200 for the same request: RFC 9110 section 15.4.5. */
 static void weaken_etag_of_304(struct mk_request *req, const struct compress_rule *r)
 {
     struct mk_accept accept;
@@ -279,7 +280,8 @@ static void weaken_etag_of_304(struct mk_request *req, const struct compress_rul
         weaken_etag(req);
 }
 
-/* 206 leaves as it is, but with the Vary of 200 (RFC 9110 section 15.3.7). One of several parts hides its type. */
+/* A 206 is not compressed, but has the Vary of the 200 (RFC 9110 section 15.3.7). A multipart one has not the file's
+ * type. */
 static void add_vary_to_206(struct mk_request *req, const struct compress_rule *r)
 {
     struct mk_str type = mk_response_get_header(req, MK_STR("Content-Type"));

@@ -38,9 +38,9 @@ struct encoder {
     };
 };
 
-/* ── how much it will be ── */
+/* ── memory ── */
 
-/* Of a small body neither the window nor the tables of gzip need to be large. */
+/* A small body needs neither a large window nor large tables. */
 static int gzip_window_bits(uint64_t size)
 {
     int bits = 10;
@@ -51,12 +51,12 @@ static int gzip_window_bits(uint64_t size)
 
 static int gzip_memory_level(int window_bits)
 {
-    return window_bits - 7; /* 8 for 15, as is the library's custom */
+    return window_bits - 7; /* 8 for 15, as the library's default */
 }
 
 /*
- * Kilobytes by level, measured, and more than that (libbrotlienc 1.0.9, libzstd 1.5.4): of bodies of up to 16 KB,
- * up to 64 KB, and others. A unit test measures them again.
+ * Kilobytes by level for bodies of up to 16 KB, up to 64 KB, and larger ones: measured (libbrotlienc 1.0.9, libzstd
+ * 1.5.4) and rounded up. A unit test measures them again.
  */
 static const uint16_t brotli_kilobytes[ENCODER_BR_MAX + 1][3] = {
     {180, 180, 180},    {200, 200, 200},    {620, 1150, 1600},  {620, 1150, 1600},
@@ -85,7 +85,7 @@ size_t encoder_bytes_max(enum mk_coding coding, int level, uint64_t size)
     return sizeof(struct encoder) + library_bytes_max(coding, level, size);
 }
 
-/* ── memory of the account; what is given back comes without its size, which stands before it ── */
+/* ── allocation from the account; the libraries free without a size, so it is stored before the memory ── */
 
 union alloc_header {
     size_t size;
@@ -137,7 +137,7 @@ static int run_gzip(struct encoder *c, enum encoder_op op, struct encoder_data *
     data->in_len = z->avail_in;
     data->out = (char *)z->next_out;
     data->out_len = z->avail_out;
-    if (r != Z_OK && r != Z_STREAM_END && r != Z_BUF_ERROR /* there was nothing left to do */)
+    if (r != Z_OK && r != Z_STREAM_END && r != Z_BUF_ERROR /* there was nothing to do */)
         return -EIO;
     return (op == ENCODER_FINISH ? r == Z_STREAM_END : z->avail_out > 0) ? 0 : MK_AGAIN;
 }
@@ -150,8 +150,8 @@ static void close_gzip(struct encoder *c)
 /* ── br ── */
 
 /*
- * libbrotlienc, as Debian builds it, ends the process when it is refused memory. So it gets all that it may need at
- * the beginning. What goes beyond, which no test has seen, comes from the heap, whatever the account says.
+ * libbrotlienc, as Debian builds it, exits the process if an allocation fails. So all that it may need is allocated
+ * when it is opened. More than that, which no test has seen, comes from the heap regardless of the account.
  */
 static void *alloc_for_brotli(void *heap, size_t size)
 {
@@ -167,7 +167,7 @@ static void free_for_brotli(void *heap, void *ptr)
 
 static int open_brotli(struct encoder *c, int level, uint64_t size)
 {
-    /* a larger hint would choose tables of megabytes */
+    /* with a larger hint the library uses tables of megabytes */
     uint32_t hint = size < HINT_BYTES_MAX ? (uint32_t)size : size == ENCODER_SIZE_UNKNOWN ? 0 : HINT_BYTES_MAX;
     c->memory_bytes = library_bytes_max(MK_CODING_BR, level, size);
     c->memory = mk_account_alloc(c->account, c->memory_bytes);
@@ -203,7 +203,7 @@ static void close_brotli(struct encoder *c)
 
 /* ── zstd ── */
 
-/* The library takes its memory from the heap by itself; the account is told all the same. */
+/* The library allocates from the heap itself; counts that on the account. */
 static void account_zstd(struct encoder *c, size_t bytes)
 {
     c->account->bytes += bytes - c->zstd_bytes;
@@ -233,7 +233,7 @@ static bool configure_zstd(ZSTD_CCtx *zstd, int level, uint64_t size)
         return false;
     if (size != ENCODER_SIZE_UNKNOWN)
         return !ZSTD_isError(ZSTD_CCtx_setPledgedSrcSize(zstd, size));
-    /* from level 4 on the tables for a body of unknown length would not be those for this window, but larger */
+    /* from level 4 on, the tables for a body of unknown length would be larger than this window needs */
     return level < 4 || (set_zstd_param(zstd, ZSTD_c_hashLog, ZSTD_WINDOW_BITS) &&
                          set_zstd_param(zstd, ZSTD_c_chainLog, ZSTD_WINDOW_BITS - 1));
 }
@@ -268,7 +268,7 @@ static int run_zstd(struct encoder *c, enum encoder_op op, struct encoder_data *
     return data->in_len || (op != ENCODER_PROCESS && left) ? MK_AGAIN : 0;
 }
 
-/* ── all of them ── */
+/* ── the interface ── */
 
 static const struct encoder_backend backends[MK_CODING_COUNT] = {
     [MK_CODING_GZIP] = {open_gzip, run_gzip, close_gzip},

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The filter of filter.h. It holds one piece of what is below, and what the encoder holds. When below has nothing for
- * now, what was held back is sent, so that slow answers arrive as they are written. The encoder is given back with
- * its last byte, or with the exchange.
+ * Compresses a body piece by piece (filter.h). It holds one piece of input, and what the encoder holds. When there is
+ * no input for now, it flushes the encoder, so that slow responses arrive as they are written. The encoder is closed
+ * after its last byte, or with the exchange.
  */
 #include "filter.h"
 
 #include <errno.h>
 
-enum { INPUT_BYTES = 16 * 1024, INPUT_BYTES_MIN = 1024 /* as filters are promised */ };
+enum { INPUT_BYTES = 16 * 1024, INPUT_BYTES_MIN = 1024 /* as filters are guaranteed */ };
 
 struct compress_filter {
     struct mk_request *req;
     struct mk_account *account;
     const struct budget_limits *limits;
-    struct encoder *encoder; /* NULL: it has ended */
+    struct encoder *encoder; /* NULL: it was closed */
     struct mk_timer timer;
-    enum encoder_op op; /* what goes on */
-    bool unflushed;     /* something was read since the last flush */
-    size_t bytes;       /* as taken of the worker's share */
+    enum encoder_op op; /* the current one */
+    bool unflushed;     /* input was read since the last flush */
+    size_t bytes;       /* as reserved from the budget */
     size_t input_pos, input_len, input_size;
     char input[];
 };
@@ -45,9 +45,9 @@ static void resume_response(struct mk_timer *timer)
     mk_response_wake(MK_CONTAINER_OF(timer, struct compress_filter, timer)->req);
 }
 
-/* ── pieces ── */
+/* ── reading and encoding ── */
 
-/* Reads the next piece, or learns what to do without one. 0, or what the filter says to the one above. */
+/* Reads the next piece, or sets the operation if there is none. Returns 0, or the result of the filter. */
 static ssize_t read_input(struct compress_filter *s, struct mk_filter *filter)
 {
     ssize_t n = mk_filter_read(filter, s->input, s->input_size);
@@ -66,7 +66,7 @@ static ssize_t read_input(struct compress_filter *s, struct mk_filter *filter)
     return 0;
 }
 
-/* Lets the encoder work once; 1 when it is done with what it was asked for. */
+/* Runs the encoder once. Returns 1 if the operation is done, 0 or -errno. */
 static ssize_t run_encoder(struct compress_filter *s, char **to, char *end)
 {
     struct encoder_data data = {s->input + s->input_pos, s->input_len - s->input_pos, *to, (size_t)(end - *to)};
@@ -88,7 +88,7 @@ static bool wait_for_time(struct compress_filter *s)
     return true;
 }
 
-/* One step of the encoder, or of what is below it. 0: more can be done. */
+/* Reads or encodes once. Returns 0 (call it again), or the result of the filter. */
 static ssize_t encode_step(struct compress_filter *s, struct mk_filter *filter, char **to, char *end)
 {
     if (s->op == ENCODER_PROCESS && s->input_pos == s->input_len) {
@@ -120,9 +120,9 @@ static ssize_t read_compressed(struct mk_filter *filter, char *to, size_t size, 
     return at - to;
 }
 
-/* ── the beginning ── */
+/* ── start ── */
 
-/* 0; on failure nothing is left. */
+/* Reserves budget and opens the encoder. Returns 0 or -errno. */
 static int open_encoder(struct compress_filter *s, enum mk_coding coding, int level, uint64_t size)
 {
     if (!budget_has_time(s->limits, mk_loop_now_ms(mk_request_loop(s->req))) ||
@@ -156,6 +156,6 @@ int filter_start(struct mk_request *req, enum mk_coding coding, int level, uint6
     }
     err = mk_response_filter(req, read_compressed, s);
     if (err < 0)
-        close_encoder(s); /* the rest goes with the exchange */
+        close_encoder(s); /* the exchange frees the rest */
     return err;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The heap of fixed_heap.h: its blocks lie one behind the other, each behind a header.
+ * The heap of fixed_heap.h: adjacent blocks, each with a header.
  */
 #include "fixed_heap.h"
 
@@ -18,7 +18,7 @@ void fixed_heap_init(struct fixed_heap *heap, void *memory, size_t size)
     *heap->first = (struct fixed_heap_block){.size = size - sizeof(struct fixed_heap_block)};
 }
 
-/* NULL behind the last one. */
+/* Returns the next block; NULL after the last one. */
 static struct fixed_heap_block *next_block(const struct fixed_heap *heap, struct fixed_heap_block *b)
 {
     char *next = b->bytes + b->size;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The comparisons of match.h.
+ * The comparisons of match.h, without regard to case.
  */
 #include "match.h"
 

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What is compressed, as far as strings tell: types, lists in fields. Pure.
+ * Compares media types and lists in headers. Keeps no state.
  */
 #ifndef COMPRESS_MATCH_H
 #define COMPRESS_MATCH_H
 
 #include <monkey/str.h>
 
-/* A type as a rule may name it: `text/html`, `text/` with a star, or a star with `+json`. */
+/* Returns true for a type as a rule may have it: `text/html`, `text/` with a star, or a star with `+json`. */
 bool match_is_type_pattern(struct mk_str s);
 
 /*
- * Does the pattern mean this Content-Type, whatever its parameters? A star never means text/event-stream: each such
- * stream would hold a compressor for as long as it lasts.
+ * Returns true if the pattern matches this Content-Type, without its parameters. A star never matches
+ * text/event-stream: each such stream would hold an encoder as long as it lasts.
  */
 bool match_type(struct mk_str pattern, struct mk_str type);
 
-/* Does a list of words, as in Vary or Cache-Control, name `word`? */
+/* Returns true if a list, as in Vary or Cache-Control, has `word`. */
 bool match_list_has(struct mk_str list, struct mk_str word);
 
 #endif

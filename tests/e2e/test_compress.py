@@ -533,7 +533,7 @@ def test_two_hundred_clients(start):
         ("BrotliLevel", "11", "from 0 to 6"),
         ("GzipLevel", "10", "from 1 to 9"),
         ("MinSize", "small", "MinSize"),
-        ("Types", "text/html html", '"html" is no media type'),
+        ("Types", "text/html html", '"html" is not a media type'),
         ("Match", "nothing", "Match"),
         ("CpuLimit", "50", "it belongs in [COMPRESS], in monkey.conf"),
     ],
