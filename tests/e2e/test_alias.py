@@ -250,7 +250,7 @@ def test_file_whose_folder_is_swapped(start, place):
 
 MISTAKES = {
     # rules, line and column of the mistake, what is said
-    "a glob": ("[ALIAS]\n    Match *.css\n    To {docs}\n", (5, 11), "not for a glob"),
+    "a glob": ("[ALIAS]\n    Match *.css\n    To {docs}\n", (5, 11), "not a glob"),
     "dots": ("[ALIAS]\n    Match /a/../b\n    To {docs}\n", (5, 13), "dots for names"),
     "dots at the end": ("[ALIAS]\n    Match /a/.\n    To {docs}\n", (5, 14), "dots for names"),
     "empty segment": ("[ALIAS]\n    Match /a//b\n    To {docs}\n", (5, 13), "empty segments"),

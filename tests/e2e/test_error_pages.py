@@ -91,9 +91,9 @@ def test_page_is_also_a_file(client):
         ("404 /errors", "cannot read"),
         ("404 /errors/big.html", "too large"),
         ("404 /../../etc/hostname", "cannot read"),
-        ("200 /errors/404.html", "no status"),
+        ("200 /errors/404.html", "not a status"),
         ('403 "Not you."', "default:6:5: error: the status 403 has a page already"),
-        ("4xx /errors/404.html", "no status"),
+        ("4xx /errors/404.html", "not a status"),
     ],
 )
 def test_mistakes(conf, line, message):
