@@ -135,8 +135,8 @@ static void test_mistakes(void **state)
         const char *format, *sentence;
         size_t fault;
     } rows[] = {
-        {"", "wants common, combined, json", 0},
-        {"$status $stauts", "no field \"stauts\"; did you mean \"status\"?", 8},
+        {"", "a format is common, combined, json", 0},
+        {"$status $stauts", "no variable \"stauts\"; did you mean \"status\"?", 8},
         {"$header_", "there is no variable \"header_\"", 0},
         {"$xyzzy", "there is no variable \"xyzzy\"; the page", 0},
         {"a $", "a dollar needs", 2},
