@@ -368,7 +368,7 @@ def test_chains_in_a_wrong_order(check, ca, good, other, tmp_path):
 def test_an_authority_as_a_host(check, ca):
     ca.key.chmod(0o600)
     code, said = check(ca.keys(), names=None)
-    wrong((code, said), rf"the certificate {ca.cert} is the certificate of an authority \(CA:TRUE\), which", "warning", 0)
+    wrong((code, said), rf"{ca.cert} is the certificate of an authority \(CA:TRUE\), which", "warning", 0)
 
 
 def test_a_leaf_as_an_authority_of_clients(check, ca, good, tmp_path):
