@@ -1150,14 +1150,14 @@ def test_connections_that_one_thread_accepts(serve, hosts, ca):
 def test_one_shot_https(site_root):
     server = Server("--https", "--one-shot", site_root, "-l", "127.0.0.1:0")
     told = server.wait_log(
-        r"made a certificate .* for DNS:localhost,.*IP:127\.0\.0\.1,IP:::1, SHA-256 fingerprint (\S+)"
+        r"made a self-signed certificate, .* for DNS:localhost,.*IP:127\.0\.0\.1,IP:::1, SHA-256 fingerprint (\S+)"
     )
     context = ssl._create_unverified_context()
     with TlsClient(server.addresses[0], context) as client:
         client.assert_open()
         assert told[0][1].replace(":", "").lower() == client.fingerprint
     reload(server)
-    assert server.log.count("made a certificate") == 1
+    assert server.log.count("made a self-signed certificate") == 1
     with TlsClient(server.addresses[0], context) as client:
         assert told[0][1].replace(":", "").lower() == client.fingerprint
     server.settle()
