@@ -4,8 +4,12 @@
 
 import sys
 
+import circles
 import keys
+import language
 import layers
+import mentions
+import preprocessor
 import style
 import tools
 from source import read_tree
@@ -13,10 +17,11 @@ from source import read_tree
 
 def main():
     sources = read_tree()
-    findings = sorted({*layers.check(sources), *style.check(sources), *tools.check(sources), *keys.check()})
+    checks = (circles, language, layers, mentions, preprocessor, style, tools)
+    findings = sorted({*(each for check in checks for each in check.check(sources)), *keys.check()})
     for finding in findings:
         print(finding)
-    print(f"lint: {len(sources)} files, {len(style.RULES) + len(tools.PROGRAMS) + 2} rules, {len(findings)} findings")
+    print(f"lint: {len(sources)} files, {len(style.RULES) + len(tools.PROGRAMS) + 6} rules, {len(findings)} findings")
     return 1 if findings else 0
 
 

@@ -3,8 +3,12 @@
 
 import pytest
 
+import circles
 import keys
+import language
 import layers
+import mentions
+import preprocessor
 import style
 import tools
 from source import Source, read_tree
@@ -58,9 +62,9 @@ STYLE_CASES = {
         ("lib/base/a.c", "struct s {\n" + "    int a;\n" * 70 + "};\n", []),
     ],
     "file_length": [
-        ("lib/base/a.c", "\n" * 500, []),
-        ("lib/base/a.c", "\n" * 501, [1]),
-        ("lib/base/a.c", "\n" * 400 + table(300), []),
+        ("lib/base/a.c", "\n" * 800, []),
+        ("lib/base/a.c", "\n" * 801, [1]),
+        ("lib/base/a.c", "\n" * 700 + table(300), []),
     ],
     "trailing_space": [
         ("a.md", "a\nb\n", []),
@@ -148,6 +152,60 @@ def test_layers(path, text, count):
 def test_layers_reports_the_line():
     assert [str(finding) for finding in layers.check([Source("lib/base/a.c", '\n\n#include "net/addr.h"\n')])] == [
         'lib/base/a.c:3: lib/base must not include "net/addr.h"']
+
+
+def includes(**files):
+    """Sources by their paths without suffix (__ for /), each with what it includes."""
+    return [Source(path.replace("__", "/") + ".c", "".join(f'#include "{name}"\n' for name in names))
+            for path, names in files.items()] + [Source(path.replace("__", "/") + ".h", "") for path in files]
+
+
+@pytest.mark.parametrize("graph, count", [
+    ({"lib__base__a": ["loop/b.h"], "lib__loop__b": ["base/a.h"]}, 1),
+    ({"lib__base__a": ["base/b.h"], "lib__base__b": ["base/a.h"]}, 0),
+    ({"lib__base__a": ["loop/b.h"], "lib__loop__b": ["net/c.h"], "lib__net__c": ["base/a.h"]}, 1),
+    ({"lib__base__a": [], "lib__loop__b": ["base/a.h"], "lib__net__c": ["base/a.h", "loop/b.h"]}, 0),
+    ({"plugins__x__a": ["sub/b.h"], "plugins__x__sub__b": ["../a.h"]}, 1),
+])
+def test_circles(graph, count):
+    assert len(list(circles.check(includes(**graph)))) == count
+
+
+@pytest.mark.parametrize("text, count", [
+    ("`lib/base/a.c`, `base/a.c`, `a.c` and `known()`, `open()`\n", 0),
+    ("`lib/base/b.c`\n`b.c`\n`other/a.c`\n", 3),
+    ("`unknown()`, `SSL_read()`\n", 1),
+])
+def test_mentions(text, count):
+    sources = [Source("lib/base/a.c", "int known(void);\n"), Source("docs/a.md", text)]
+    assert len(list(mentions.check(sources))) == count
+
+
+@pytest.mark.parametrize("text, count", [
+    ("#ifndef A_H\n#define A_H\n#if X\n#endif\n#endif\n", 0),
+    ("int f(void)\n{\n#ifdef X\n    a();\n#elif Y\n    b();\n#endif\n}\n", 2),
+    ("#if X\n#endif\n" * preprocessor.TESTS_MAX, 0),
+    ("#if X\n#endif\n" * (preprocessor.TESTS_MAX + 1), 1),
+])
+def test_preprocessor(text, count):
+    assert len(list(preprocessor.check([Source("lib/base/a.c", text)]))) == count
+    assert not list(preprocessor.check([Source("tests/unit/a_test.c", text)]))
+
+
+@pytest.mark.parametrize("path, text, count", [
+    ("docs/a.md", "Nobody buries a guest.\n", 3),
+    ("lib/base/a.c", "/* Whoever comes. */\nint nobody;\n", 1),
+    ("lib/base/a.c", 'x = "nobody";\n', 0),
+    ("lib/base/a.c", "/*\n * one\n * deeds\n */\n", 1),
+])
+def test_words(path, text, count):
+    assert len(list(language.check_words(Source(path, text)))) == count
+
+
+def test_spelling(tmp_path):
+    (tmp_path / "a.md").write_text("one\ntwo th" "ier\n")
+    assert [str(each).split(" ==")[0] for each in language.check_spelling([Source("a.md", "")], root=tmp_path)] == [
+        "a.md:2: spelling: th" "ier"]
 
 
 @pytest.mark.parametrize("path, good, bad", [

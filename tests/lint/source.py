@@ -67,6 +67,8 @@ def read_tree(root=ROOT):
         for name in sorted(set(files) - {".git"}):  # a file in a second work tree
             path = os.path.relpath(os.path.join(folder, name), root)
             try:
+                if os.path.islink(os.path.join(root, path)):
+                    continue  # compile_commands.json
                 with open(os.path.join(root, path), encoding="utf-8", newline="") as file:
                     sources.append(Source(path, file.read()))
             except UnicodeDecodeError:

@@ -10,7 +10,7 @@ from source import Finding
 
 LINE_LENGTH_MAX = 120
 FUNCTION_LINES_MAX = 60
-FILE_LINES_MAX = 500
+FILE_LINES_MAX = 800
 
 BANNED = {
     "strcpy": "it knows no limit", "strcat": "it knows no limit", "stpcpy": "it knows no limit",

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Spelling (codespell), and words that this project does not use: metaphors, and persons where programs are meant."""
+
+import re
+import subprocess
+
+from source import ROOT, Finding
+
+# word: what to write instead
+BANNED = {
+    "whoever": "the client, the caller ...", "nobody": "no client, nothing ...", "somebody": "a client, a caller ...",
+    "deeds?": "flood counters", "morsels?": "small frames", "graves?": "deferred frees", "bury|buries|buried": "free later",
+    "guests?": "handoff", "heirs?": "the successor", "farewells?": "shutdown", "goodbyes?": "close_notify, GOAWAY",
+    "letters?(?! (?:of|and|case|or))": "message", "mailbox(?:es)?": "inbox", "bells?": "eventfd", "toll": "statistics",
+    "hurr(?:y|ies|ied)": "drain now", "in the clothes of": "IPv4-mapped", "the house": "the project", "slip of the keyboard": "a typo",
+    "moments? of a plugin": "hook", "by whom": "which", "hoards?|hoarders?": "stalled streams",
+}
+PATTERN = re.compile(r"(?i)\b(?:" + "|".join(f"({word})" for word in BANNED) + r")\b")
+KEYS = list(BANNED)
+
+# Words that codespell takes for others.
+IGNORED = "te,ser,crate,statics,hel,fo,ot,nd,ue,ba,ans,thre,inout,wont,cant,donot,clen,ist,nin,ro,compres,loger,includ,nonsens,gost"
+SKIPPED = ("tests/fuzz/", "dist/htdocs/", "LICENSE", "tests/lint/language.py", "tests/lint/lint_test.py")
+COMMENT = re.compile(r"//.*|/\*.*?\*/", re.S)
+
+
+def is_checked(source):
+    return not source.path.startswith(SKIPPED) and (
+        source.path.endswith(".md") or (source.kind == "c" and source.is_in("lib", "plugins", "bin", "include")))
+
+
+def text_lines(source):
+    """Lines of prose: a document as it is, the comments of C."""
+    if source.kind != "c":
+        return list(enumerate(source.lines, 1))
+    lines = []
+    for match in COMMENT.finditer(source.text):
+        first = source.text.count("\n", 0, match.start()) + 1
+        lines += [(first + n, line) for n, line in enumerate(match[0].split("\n"))]
+    return lines
+
+
+def check_words(source):
+    for number, line in text_lines(source):
+        for match in PATTERN.finditer(line):
+            instead = BANNED[KEYS[match.lastindex - 1]]
+            yield Finding(source.path, number, f'"{match[0]}" is not a word of this project: {instead}')
+
+
+def check_spelling(sources, root=ROOT):
+    paths = [source.path for source in sources if not source.path.startswith(SKIPPED)]
+    done = subprocess.run(["codespell", "--ignore-words-list", IGNORED, *paths], cwd=root, text=True,
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    for line in done.stdout.splitlines():
+        match = re.match(r"^(?:\./)?([^:]+):(\d+): (.*)$", line)
+        if match:
+            yield Finding(match[1], int(match[2]), f"spelling: {match[3]}")
+
+
+def check(sources):
+    for source in sources:
+        if is_checked(source):
+            yield from check_words(source)
+    yield from check_spelling(sources)
