@@ -52,7 +52,9 @@ if(NOT MK_SANITIZE)
     set(optimised "$<CONFIG:Release,RelWithDebInfo,MinSizeRel>")
     mk_add_fortify(${optimised})
     # in tests without optimisation valgrind finds what was never set
-    mk_add_compile_flag(MK_HAS_AUTO_VAR_INIT -ftrivial-auto-var-init=zero ${optimised})
+    if(NOT MK_LEAN) # 1.6 KB
+        mk_add_compile_flag(MK_HAS_AUTO_VAR_INIT -ftrivial-auto-var-init=zero ${optimised})
+    endif()
     mk_add_compile_flag(MK_HAS_STACK_CLASH -fstack-clash-protection)
     if(MK_LEAN) # no landing pads: 4 KB, which nothing checks as long as IBT is not claimed
         mk_add_compile_flag(MK_HAS_CF_PROTECTION -fcf-protection=return)

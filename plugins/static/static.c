@@ -74,7 +74,7 @@ static const struct mk_conf_key host_keys[] = {
         MK_CONF_KEY_CUSTOM(
             struct static_host, user_dir, "UserDir", NULL,
             "Serves `/~name/` from this folder in the user's home, such as `public_html`, for users with a number of "
-            "1000 and above, except nobody.",
+            "1000 and above, except the user `nobody`.",
             .unit = "folder", .parse = userdir_parse),
         MK_CONF_KEY_LIST(struct static_host, index, "Indexfile", NULL,
                          "Overrides `Indexfile` of the server for this host."),

@@ -16,7 +16,7 @@
 
 enum {
     UID_USERS_MIN = 1000, /* root and daemons have lower ones (UID_MIN of login.defs) */
-    UID_NOBODY = 65534,   /* the user nobody */
+    UID_NOBODY = 65534,   /* the user `nobody` */
     ENTRY_BYTES = 16384,  /* for one of the password database; far more than usual */
 };
 

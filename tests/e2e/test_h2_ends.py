@@ -168,7 +168,7 @@ def test_clear_text_at_a_port_of_tls(serve, site_root, tmp_path):
     with f.Wire(server.addresses[0]) as wire:
         wire.send(f.headers(1, f.get()))
         frames = wire.frames()
-    assert b"This port speaks HTTPS" in b"".join(frame.payload for frame in frames if frame.type == f.DATA)
+    assert b"This port is for HTTPS" in b"".join(frame.payload for frame in frames if frame.type == f.DATA)
     assert last_of_goaways(frames) == [f.WINDOW_MAX, 1]
 
 

@@ -1038,7 +1038,7 @@ def test_an_answer_that_was_cut_off_has_no_end(serve, hosts, ca, tmp_path):
         file.truncate(100_000_000)
     with TlsClient(server.addresses[0], ca.context(), rcvbuf=4096) as client:
         client.send(request("/endless.bin"))
-        server.wait_log(r"send to closed")
+        server.wait_log(r"write to closed")
         with pytest.raises((ssl.SSLError, ConnectionError)):
             client.rest()
 

@@ -205,7 +205,7 @@ def secure(chain, good):
 
 
 class Handshake:
-    """One that the test carries to and fro, and that stops where the test wants it to."""
+    """One that the test carries in both directions, and that stops where the test wants it to."""
 
     def __init__(self, address, context):
         self.bytes = Bytes(context)

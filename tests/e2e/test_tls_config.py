@@ -201,7 +201,7 @@ def test_a_key_that_the_user_cannot_read(good, tmp_path):
     done = run("-t", "-c", conf, program=build.for_others())
     assert done.returncode == 0, done.stderr
     assert re.search(r"the private key \S+ cannot be read: Permission denied", done.stderr), done.stderr
-    assert "a reload, which reads all this as that user, would be refused" in done.stderr
+    assert "a reload runs as that user and would be refused" in done.stderr
 
 
 # ── doubts ──

@@ -14,8 +14,9 @@ NOT_OURS = re.compile(r"CHANGELOG\.md$")  # it names what was
 # Calls of the system and of libraries that documents may name.
 FOREIGN = set("""
     accept4 bind calloc close connect dlclose dlopen epoll_ctl epoll_wait exec execv fchown fork free fstat getaddrinfo
-    io_uring_enter kill listen malloc malloc_trim mmap mprotect open openat openat2 poll pread preadv2 prctl pwrite read
-    readlink recv send sendfile setuid shutdown sigwait sleep splice stat statx syscall timerfd_create tcache write writev
+    io_uring_enter kill listen malloc malloc_trim mmap mprotect open openat openat2 poll pread preadv2 prctl pwrite
+    read readlink recv send sendfile setuid shutdown sigwait sleep splice stat statx syscall timerfd_create tcache write
+    writev
     """.split())
 
 

@@ -31,7 +31,8 @@ def check(sources):
         for name, first, last in functions(source):
             for number in found:
                 if first <= number <= last:
-                    yield Finding(source.path, number, f"a preprocessor test in {name}(): leave out a file, or use a constant")
+                    text = f"a preprocessor test in {name}(): leave out a file, or use a constant"
+                    yield Finding(source.path, number, text)
     if len(total) > TESTS_MAX:
         path, number = total[-1]
         yield Finding(path, number, f"{len(total)} preprocessor tests in lib, plugins and bin, more than {TESTS_MAX}")

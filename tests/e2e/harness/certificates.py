@@ -186,7 +186,7 @@ class TlsClient(Client):
 
 
 class Bytes:
-    """A TLS client in memory, whose records the test carries to and fro itself."""
+    """A TLS client in memory, whose records the test carries itself in both directions."""
 
     def __init__(self, context, name="localhost"):
         self.incoming, self.outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()

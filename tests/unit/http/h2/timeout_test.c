@@ -52,7 +52,7 @@ static void test_there_is_no_way_back(void **state)
 static const char *const limit_names[MK__TIMEOUTS + 1] = {
     [MK__TIMEOUT_BODY] = "`BodyTimeout`",     [MK__TIMEOUT_HANDLER] = "`HandlerTimeout`",
     [MK__TIMEOUT_SEND] = "`SendTimeout`",     [MK__TIMEOUT_LINGER] = "`LingerTimeout`",
-    [MK__TIMEOUT_TUNNEL] = "`TunnelTimeout`", [MK__TIMEOUTS] = "`Timeout` of the connection, which is in `head`",
+    [MK__TIMEOUT_TUNNEL] = "`TunnelTimeout`", [MK__TIMEOUTS] = "`Timeout` of the connection, which is in `read_head`",
 };
 
 static const char *const want_names[MK__H2_STREAM_CLOSED] = {
@@ -62,7 +62,7 @@ static const char *const want_names[MK__H2_STREAM_CLOSED] = {
     [MK__H2_STREAM_DISK] = "the server itself",
     [MK__H2_STREAM_WRITE] = "the client's windows, or its turn",
     [MK__H2_STREAM_TUNNEL] = "bytes of the client, or its windows",
-    [MK__H2_STREAM_LINGER] = "the end of its body, which nobody reads",
+    [MK__H2_STREAM_LINGER] = "the end of its body, which is discarded",
 };
 
 static void test_the_page_shows_the_table(void **state)
@@ -77,7 +77,7 @@ static void test_the_page_shows_the_table(void **state)
                       limit_names[wait->timeout]);
         n += snprintf(to + n, sizeof(to) - (size_t)n,
                       wait->timeout_status            ? "%d |"
-                      : at == MK__H2_STREAM_READ_HEAD ? "goodbye |"
+                      : at == MK__H2_STREAM_READ_HEAD ? "GOAWAY |"
                                                       : "reset |",
                       wait->timeout_status);
         for (unsigned next = 0; next < MK__H2_STREAM_STATES; next++)
