@@ -18,7 +18,7 @@
 
 /* Filled by mk_request_ref(); its fields are the server's. */
 struct mk_request_ref {
-    uint32_t place, slot;
+    uint32_t entry, slot;
     uint64_t worker, exchange; /* numbers that are not used again */
 };
 
@@ -26,10 +26,10 @@ struct mk_request_call;
 /* Is called in the worker's thread; `req` is NULL if the exchange is over. */
 typedef void (*mk_request_call_fn)(struct mk_request_call *call, struct mk_request *req);
 
-/* A call on its way to the worker. The caller sets `ticket` and `fn`, and keeps the memory until `fn` is called. */
+/* A call on its way to the worker. The caller sets `ref` and `fn`, and keeps the memory until `fn` is called. */
 struct mk_request_call {
     struct mk_message message; /* set by mk_request_ref_call() */
-    struct mk_request_ref ticket;
+    struct mk_request_ref ref;
     mk_request_call_fn fn;
 };
 

@@ -39,7 +39,7 @@ struct mk_address mk__client_addr_get_peer(const struct mk__peer *peer, const st
 
 struct mk_address mk_request_peer(struct mk_request *req)
 {
-    return mk__client_addr_get_peer(req->protocol->peer(req), req->protocol->io(req));
+    return mk__client_addr_get_peer(req->ops->peer(req), req->ops->io(req));
 }
 
 int mk__client_addr_read_proxy_header(struct mk__peer *peer, struct mk__context *http, struct mk_str *in)
@@ -117,7 +117,7 @@ static void find_client(struct mk_request *req)
     if (req->client_known)
         return;
     const struct mk__trusted_proxies *trust = req->http->app->trusted_proxies(req);
-    const struct mk__peer *peer = req->protocol->peer(req);
+    const struct mk__peer *peer = req->ops->peer(req);
     struct mk__forwarded f = {.trusted = &trust->networks};
     struct mk_tls_info tls_info;
     f.is_https = mk_request_tls_info(req, &tls_info) == 0;
@@ -137,12 +137,12 @@ struct mk_address mk_request_client(struct mk_request *req)
 
 const struct mk_io *mk_request_io(const struct mk_request *req)
 {
-    return req->protocol->io(req);
+    return req->ops->io(req);
 }
 
 int mk_request_tls_info(const struct mk_request *req, struct mk_tls_info *ret)
 {
-    const struct mk_io *io = req->protocol->io(req);
+    const struct mk_io *io = req->ops->io(req);
     *ret = (struct mk_tls_info){0};
     return io->transport->tls_info ? io->transport->tls_info(io, ret) : -ENOENT;
 }

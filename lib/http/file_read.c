@@ -76,7 +76,7 @@ static void finish_file_read(struct mk_job *job)
     if (req) {
         req->file_read = NULL;
         give_to_part(r, req);
-        req->protocol->wake(req);
+        req->ops->wake(req);
     }
     free_file_read(r);
 }

@@ -13,12 +13,12 @@ static_assert(sizeof(struct mk_request) + 128 <= MK__REQUEST_BYTES, "the block o
 
 /* ── lifetime ── */
 
-struct mk_request *mk__request_new(struct mk__context *http, const struct mk__protocol *protocol, void *connection)
+struct mk_request *mk__request_new(struct mk__context *http, const struct mk__request_ops *ops, void *connection)
 {
     struct mk_request *req = mk__pool_get(&http->requests);
     if (!req)
         return NULL;
-    *req = (struct mk_request){.protocol = protocol,
+    *req = (struct mk_request){.ops = ops,
                                .connection = connection,
                                .http = http,
                                .limits = &http->settings->limits,
@@ -107,12 +107,12 @@ struct mk_str mk_request_host(const struct mk_request *req)
 
 unsigned mk_request_major(const struct mk_request *req)
 {
-    return req->protocol->major;
+    return req->ops->major;
 }
 
 unsigned mk_request_minor(const struct mk_request *req)
 {
-    return req->protocol->major == 1 ? req->parse.minor : 0;
+    return req->ops->major == 1 ? req->parse.minor : 0;
 }
 
 uint64_t mk_request_began_us(const struct mk_request *req)
@@ -238,7 +238,7 @@ void mk_request_read(struct mk_request *req, mk_body_fn fn, void *ctx)
     if (req->body_done)
         fn(req, MK_STR(""), true, ctx);
     else
-        req->protocol->wake(req);
+        req->ops->wake(req);
 }
 
 void mk_request_pause(struct mk_request *req)
@@ -249,7 +249,7 @@ void mk_request_pause(struct mk_request *req)
 void mk_request_resume(struct mk_request *req)
 {
     req->body_paused = false;
-    req->protocol->wake(req);
+    req->ops->wake(req);
 }
 
 bool mk__request_body_is_slow(const struct mk_request *req)

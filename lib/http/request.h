@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * An exchange: one request and its response, over any protocol. It reaches its connection through struct mk__protocol
- * only, because an HTTP/2 connection carries several exchanges at a time.
+ * An exchange: one request and its response, over any protocol. It reaches its connection through struct
+ * mk__request_ops only, because an HTTP/2 connection carries several exchanges at a time.
  *
  *     request:   HEAD read ─► body: NONE or READING ─► DONE
  *     response:  OPEN (status, headers, parts may be added) ─► head sent ─► ended ─► all parts sent
@@ -30,7 +30,7 @@ enum {
 /* Above this many queued bytes the write functions return MK_AGAIN. */
 enum { MK__QUEUED_BYTES_HIGH = 64 * 1024 };
 
-struct mk__protocol {
+struct mk__request_ops {
     uint8_t major; /* of the HTTP version */
     /* Schedules a turn: a part was queued, the body is wanted, or the response has ended. */
     void (*wake)(struct mk_request *req);
@@ -84,7 +84,7 @@ struct mk__trailers {
 struct mk__file_read_job;
 
 struct mk_request {
-    const struct mk__protocol *protocol;
+    const struct mk__request_ops *ops;
     void *connection;
     struct mk__context *http;
     const struct mk__http_limits *limits;
@@ -137,7 +137,7 @@ struct mk_request {
 };
 
 /* Creates an exchange with an empty head and status 200, and calls on_init(). Returns NULL without memory. */
-struct mk_request *mk__request_new(struct mk__context *http, const struct mk__protocol *protocol, void *connection);
+struct mk_request *mk__request_new(struct mk__context *http, const struct mk__request_ops *ops, void *connection);
 /* Frees the exchange: closes its files, runs the clean-ups of its arena, calls on_free(). */
 void mk__request_free(struct mk_request *req);
 

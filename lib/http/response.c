@@ -217,7 +217,7 @@ static int queue_part(struct mk_request *req, struct mk__part *part, size_t cost
 {
     part->cost = cost;
     req->queued_bytes += cost;
-    req->protocol->wake(req);
+    req->ops->wake(req);
     if (req->queued_bytes <= MK__QUEUED_BYTES_HIGH)
         return 0;
     req->writable_wanted = true;
@@ -322,7 +322,7 @@ void mk__response_drop_part(struct mk_request *req)
 
 void mk_response_wake(struct mk_request *req)
 {
-    req->protocol->wake(req);
+    req->ops->wake(req);
 }
 
 void mk_response_on_writable(struct mk_request *req, mk_writable_fn fn, void *ctx)
@@ -334,13 +334,13 @@ void mk_response_on_writable(struct mk_request *req, mk_writable_fn fn, void *ct
 void mk_response_end(struct mk_request *req)
 {
     req->ended = true;
-    req->protocol->wake(req);
+    req->ops->wake(req);
 }
 
 void mk_response_abort(struct mk_request *req)
 {
     req->failed = req->ended = true;
-    req->protocol->wake(req);
+    req->ops->wake(req);
 }
 
 /* ── complete responses ── */

@@ -34,13 +34,13 @@ int mk_request_take_over(struct mk_request *req, mk_tunnel_fn ready, void *ctx)
     *tunnel = (struct mk__tunnel){ready, ctx};
     req->tunnel = tunnel;
     req->status = req->parse.method == MK_CONNECT ? 200 : 101;
-    req->protocol->wake(req);
+    req->ops->wake(req);
     return 0;
 }
 
 ssize_t mk_tunnel_read(struct mk_request *req, void *to, size_t size)
 {
-    ssize_t n = req->protocol->read(req, to, size);
+    ssize_t n = req->ops->read(req, to, size);
     if (n > 0)
         req->body_bytes += (size_t)n;
     return n;
@@ -48,7 +48,7 @@ ssize_t mk_tunnel_read(struct mk_request *req, void *to, size_t size)
 
 ssize_t mk_tunnel_write(struct mk_request *req, const void *from, size_t size)
 {
-    ssize_t n = req->protocol->write(req, from, size);
+    ssize_t n = req->ops->write(req, from, size);
     if (n > 0)
         req->sent_bytes += (size_t)n;
     return n;
@@ -56,12 +56,12 @@ ssize_t mk_tunnel_write(struct mk_request *req, const void *from, size_t size)
 
 int mk_tunnel_shutdown(struct mk_request *req)
 {
-    return req->protocol->shutdown(req);
+    return req->ops->shutdown(req);
 }
 
 void mk_tunnel_wake(struct mk_request *req)
 {
-    req->protocol->wake_tunnel(req);
+    req->ops->wake_tunnel(req);
 }
 
 void mk_tunnel_end(struct mk_request *req)

@@ -221,7 +221,7 @@ uint64_t mk_request_bytes_sent(const struct mk_request *req)
 
 struct mk_str mk_request_listener(const struct mk_request *req)
 {
-    return mk__generation_listener_text(generation_of(req), req->protocol->io(req)->listener);
+    return mk__generation_listener_text(generation_of(req), req->ops->io(req)->listener);
 }
 
 bool mk_request_draining(const struct mk_request *req)

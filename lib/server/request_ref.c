@@ -129,20 +129,20 @@ int mk_request_ref(struct mk_request *req, struct mk_request_ref *ret)
 static void run_call(struct mk_message *message)
 {
     struct mk_request_call *call = MK_CONTAINER_OF(message, struct mk_request_call, message);
-    const struct mk__request_refs *t = registry.entries[call->ticket.place].refs;
-    const struct mk__request_ref_slot *slot = call->ticket.slot < t->size ? &t->slots[call->ticket.slot] : NULL;
-    call->fn(call, slot && slot->exchange == call->ticket.exchange ? slot->req : NULL);
+    const struct mk__request_refs *t = registry.entries[call->ref.entry].refs;
+    const struct mk__request_ref_slot *slot = call->ref.slot < t->size ? &t->slots[call->ref.slot] : NULL;
+    call->fn(call, slot && slot->exchange == call->ref.exchange ? slot->req : NULL);
 }
 
 int mk_request_ref_call(struct mk_request_call *call)
 {
     int err = -ESRCH;
-    if (call->ticket.place >= WORKERS_MAX)
+    if (call->ref.entry >= WORKERS_MAX)
         return err;
-    const struct registry_entry *entry = &registry.entries[call->ticket.place];
+    const struct registry_entry *entry = &registry.entries[call->ref.entry];
     call->message.fn = run_call;
     pthread_rwlock_rdlock(&registry.lock);
-    if (entry->loop && entry->worker == call->ticket.worker) {
+    if (entry->loop && entry->worker == call->ref.worker) {
         mk_post(entry->loop, &call->message);
         err = 0;
     }

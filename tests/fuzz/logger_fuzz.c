@@ -124,12 +124,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct mk_str all = mk_str((const char *)data, size), form, text;
     const char *end = size ? memchr(all.p, '\n', size) : NULL;
-    static const struct mk__protocol protocol = {.major = 1, .io = io_of, .peer = peer_of};
+    static const struct mk__request_ops request_ops = {.major = 1, .io = io_of, .peer = peer_of};
     static const struct mk__settings settings;
     static struct mk_generation generation = {.settings = &settings};
     static struct mk_worker worker = {.generation = &generation};
     struct mk_request req = {.worker = &worker,
-                             .protocol = &protocol,
+                             .ops = &request_ops,
                              .status = 200,
                              .path = MK_STR(""),
                              .id = MK_STR("id"),

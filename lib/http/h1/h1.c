@@ -117,7 +117,7 @@ static struct mk__peer *get_peer(const struct mk_request *req)
     return &c->peer;
 }
 
-const struct mk__protocol mk__h1_protocol = {
+const struct mk__request_ops mk__h1_request_ops = {
     .major = 1,
     .wake = wake_conn,
     .io = get_io,
@@ -195,7 +195,7 @@ static enum progress read_head(struct mk__conn *c, struct mk_str *in)
         return NEEDS_INPUT;
     if (MK_HAS_HTTP2 && r == -400 && !c->requests && mk__preface_is_other_protocol(&http->parse, *in))
         return BROKEN;
-    struct mk_request *req = mk__request_new(http, &mk__h1_protocol, c);
+    struct mk_request *req = mk__request_new(http, &mk__h1_request_ops, c);
     if (!req)
         return BROKEN;
     req->base = in->p;
@@ -483,7 +483,7 @@ static enum mk__conn_state on_ready(struct mk__conn *c)
 /* A head that did not come in time is answered as well, by an exchange without a request. */
 static bool begin_failed_exchange(struct mk__conn *c)
 {
-    c->req = mk__request_new(c->http, &mk__h1_protocol, c);
+    c->req = mk__request_new(c->http, &mk__h1_request_ops, c);
     if (!c->req)
         return false;
     c->req->base = "";

@@ -26,7 +26,7 @@ enum mk__h1_send_result {
 /* Writes what is ready of the current response into http->out, and flushes that when it is full. */
 enum mk__h1_send_result mk__h1_send(struct mk__conn *c);
 
-/* The tunnel functions of struct mk__protocol. */
+/* The tunnel functions of struct mk__request_ops. */
 ssize_t mk__h1_tunnel_read(struct mk_request *req, void *to, size_t size);
 ssize_t mk__h1_tunnel_write(struct mk_request *req, const void *from, size_t size);
 int mk__h1_tunnel_shutdown(struct mk_request *req);
@@ -41,6 +41,6 @@ void mk__h1_finish_exchange(struct mk__conn *c, bool aborted);
 void mk__h1_free_saved_input(struct mk__conn *c);
 
 extern const struct mk__proto mk__h1_proto;
-extern const struct mk__protocol mk__h1_protocol;
+extern const struct mk__request_ops mk__h1_request_ops;
 
 #endif

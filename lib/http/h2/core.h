@@ -24,8 +24,8 @@
     X(int, mk__request_copy_head, (struct mk_request * req), (req)) \
     X(void, mk__request_free, (struct mk_request * req), (req)) \
     X(bool, mk__request_body_is_slow, (const struct mk_request *req), (req)) \
-    X(struct mk_request *, mk__request_new, \
-      (struct mk__context * http, const struct mk__protocol *protocol, void *ctx), (http, protocol, ctx)) \
+    X(struct mk_request *, mk__request_new, (struct mk__context * http, const struct mk__request_ops *ops, void *ctx), \
+      (http, ops, ctx)) \
     X(void, mk__response_run_hooks, (struct mk_request * req), (req)) \
     X(void, mk__response_drop_part, (struct mk_request * req), (req)) \
     X(void, mk__response_reset_to_status, (struct mk_request * req, int status), (req, status)) \

@@ -82,7 +82,7 @@ enum mk__h2_read_result mk__h2_send_read_body(struct mk__h2 *h2, struct mk__h2_s
     if (n <= 0 && !is_end) {
         mk__h2_scheduler_remove(&s->priority); /* until it is woken again */
         if (n == -EBUSY)
-            s->req->protocol->wake(s->req);
+            s->req->ops->wake(s->req);
         s->deferred = true;
         h2->current = NULL;
         return MK__H2_READ_DEFERRED;
@@ -289,7 +289,7 @@ static void notify_tunnels(struct mk__h2 *h2)
     MK_LIST_EACH(&h2->streams, n, save) {
         struct mk__h2_stream *s = MK_CONTAINER_OF(n, struct mk__h2_stream, link);
         if (s->req && s->req->tunnel && !s->drain_notified)
-            s->req->protocol->wake(s->req);
+            s->req->ops->wake(s->req);
     }
 }
 

@@ -98,7 +98,7 @@ static void schedule_again(struct mk_request *req)
     mk_task_schedule(req->http->loop, &s->h2->conn->task);
 }
 
-static const struct mk__protocol protocol = {
+static const struct mk__request_ops request_ops = {
     .major = 2,
     .wake = wake_stream,
     .io = get_io,
@@ -238,7 +238,7 @@ static void open_request(struct mk__h2_stream *s, struct mk_request *req, struct
 void mk__h2_stream_begin(struct mk__h2_stream *s, struct mk_str head, int status)
 {
     struct mk__context *http = mk__h2_http(s->h2);
-    struct mk_request *req = mk__request_new(http, &protocol, s);
+    struct mk_request *req = mk__request_new(http, &request_ops, s);
     if (!req) {
         mk__h2_reset_stream(s, true);
         return;

@@ -111,7 +111,7 @@ static void on_stream_timer(struct mk_timer *timer)
         req->http->app->on_handler_timeout(req, req->http->app_ctx);
     if (s->state == MK__H2_STREAM_WRITE)
         mk__h2_flood_log(s->h2, MK__H2_FLOOD_SEND_TIMEOUT, req->limits->timeout_ms[MK__TIMEOUT_SEND]);
-    req->protocol->wake(req);
+    req->ops->wake(req);
     if (!status || req->head_sent) {
         req->failed = req->ended = true;
         return;

@@ -31,7 +31,7 @@ ssize_t mk__h2_tunnel_write(struct mk_request *req, const void *from, size_t siz
     size_t n = OUT_BYTES - s->tunnel_len < size ? OUT_BYTES - s->tunnel_len : size;
     memcpy(s->tunnel_out + s->tunnel_len, from, n);
     s->tunnel_len += (uint32_t)n;
-    req->protocol->wake(req);
+    req->ops->wake(req);
     return (ssize_t)n;
 }
 
@@ -39,7 +39,7 @@ int mk__h2_tunnel_shutdown(struct mk_request *req)
 {
     struct mk__h2_stream *s = req->connection;
     s->fin_queued = true;
-    req->protocol->wake(req);
+    req->ops->wake(req);
     return 0;
 }
 
@@ -78,7 +78,7 @@ ssize_t mk__h2_tunnel_send(struct mk__h2_stream *s, char *to, size_t size, bool 
         memcpy(to, s->tunnel_out, n);
         memmove(s->tunnel_out, s->tunnel_out + n, s->tunnel_len - n);
         s->tunnel_len -= (uint32_t)n;
-        s->req->protocol->wake(s->req); /* there is room for output again */
+        s->req->ops->wake(s->req); /* there is room for output again */
     }
     if (!s->tunnel_len)
         mk__h2_tunnel_free(s);

@@ -8,7 +8,7 @@
 
 #include "http/h2/h2.h"
 
-/* Members of struct mk__protocol. */
+/* Members of struct mk__request_ops. */
 ssize_t mk__h2_tunnel_read(struct mk_request *req, void *to, size_t size);
 ssize_t mk__h2_tunnel_write(struct mk_request *req, const void *from, size_t size);
 int mk__h2_tunnel_shutdown(struct mk_request *req);

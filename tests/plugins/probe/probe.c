@@ -158,7 +158,7 @@ static void send_errand(struct mk_request *req)
 {
     struct errand *errand = calloc(1, sizeof(*errand));
     pthread_t thread;
-    if (!errand || mk_request_ref(req, &errand->call.ticket) < 0) {
+    if (!errand || mk_request_ref(req, &errand->call.ref) < 0) {
         free(errand);
         mk_response_error(req, 503);
         return;

@@ -14,7 +14,7 @@ static void wake(struct mk_request *req)
     wakes++;
 }
 
-static const struct mk__protocol protocol = {.major = 2, .wake = wake};
+static const struct mk__request_ops request_ops = {.major = 2, .wake = wake};
 
 static struct mk_request *req;
 static struct mk__parts_reader queue;
@@ -23,7 +23,7 @@ static void start(void)
 {
     open_world(NULL);
     wakes = 0;
-    req = mk__request_new(&w.http, &protocol, NULL);
+    req = mk__request_new(&w.http, &request_ops, NULL);
     assert_non_null(req);
     queue = (struct mk__parts_reader){.req = req};
 }

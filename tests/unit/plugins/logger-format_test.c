@@ -50,7 +50,7 @@ static const struct mk_io *io_of(const struct mk_request *req)
     return &io;
 }
 
-static const struct mk__protocol protocol = {.major = 1, .peer = peer_of, .io = io_of};
+static const struct mk__request_ops request_ops = {.major = 1, .peer = peer_of, .io = io_of};
 
 /* Of a client of which nothing is known. */
 static struct mk_request make_request(const char *text)
@@ -60,7 +60,7 @@ static struct mk_request make_request(const char *text)
                              .fields = lines,
                              .base = text,
                              .path = MK_STR("/p \xff"),
-                             .protocol = &protocol,
+                             .ops = &request_ops,
                              .client_known = true};
     if (mk__parse_head(&req.parse, lines, &limits, mk_str_c(text)) == 0)
         mk__request_head_read(&req.parse, lines, text, &req.head);

@@ -6,15 +6,15 @@
 
 #include "server/request_ref.h"
 
-static struct mk__request_refs tickets;
-static struct mk_request_ref ticket;
+static struct mk__request_refs refs;
+static struct mk_request_ref ref;
 static struct mk_request *found;
 static unsigned calls;
 
 static void give(struct mk_request *req, struct mk_test_world *world)
 {
     remember(req, world);
-    assert_int_equal(mk__request_ref_create(&tickets, req, &ticket), 0);
+    assert_int_equal(mk__request_ref_create(&refs, req, &ref), 0);
 }
 
 static void note(struct mk_request_call *call, struct mk_request *req)
@@ -27,7 +27,7 @@ static void note(struct mk_request_call *call, struct mk_request *req)
 static struct mk_test_client *open_tickets(void)
 {
     open_world(give);
-    assert_int_equal(mk__request_ref_open(&tickets, &w.loop, &w.account), 0);
+    assert_int_equal(mk__request_ref_open(&refs, &w.loop, &w.account), 0);
     found = NULL;
     calls = 0;
     return mk_test_connect(&w, MK_STR(GET));
@@ -37,14 +37,14 @@ static void close_tickets(void)
 {
     mk__conn_abort_all(&w.http);
     mk_test_settle(&w);
-    mk__request_ref_close(&tickets);
-    mk__request_ref_release(&tickets);
+    mk__request_ref_close(&refs);
+    mk__request_ref_release(&refs);
     close_world();
 }
 
 static int call(struct mk_request_call *one)
 {
-    *one = (struct mk_request_call){.ticket = ticket, .fn = note};
+    *one = (struct mk_request_call){.ref = ref, .fn = note};
     return mk_request_ref_call(one);
 }
 
@@ -70,13 +70,13 @@ static void test_an_exchange_that_is_over(void **state)
     (void)state;
     struct mk_test_client *c = open_tickets();
     mk_test_settle(&w);
-    struct mk_request_ref old = ticket;
+    struct mk_request_ref old = ref;
     mk_response_end(current);
     mk_test_send(c, MK_STR(GET));
     mk_test_settle(&w);
-    assert_int_equal(ticket.slot, old.slot);
-    assert_true(ticket.exchange != old.exchange);
-    ticket = old;
+    assert_int_equal(ref.slot, old.slot);
+    assert_true(ref.exchange != old.exchange);
+    ref = old;
     found = current;
     assert_int_equal(call(&one), 0);
     assert_true(mk_test_wait_mail(&w));
@@ -95,11 +95,11 @@ static void test_many(void **state)
     open_tickets();
     for (int i = 0; i < MANY; i++) {
         mk_test_connect(&w, MK_STR(GET));
-        all[i] = ticket;
+        all[i] = ref;
         reqs[i] = current;
     }
     for (int i = 0; i < MANY; i += 7) {
-        ticket = all[i];
+        ref = all[i];
         assert_int_equal(call(&one), 0);
         assert_true(mk_test_wait_mail(&w));
         assert_ptr_equal(found, reqs[i]);
@@ -114,21 +114,21 @@ static void test_a_worker_that_is_gone(void **state)
     open_tickets();
     mk_test_settle(&w);
     assert_int_equal(call(&late), 0); /* in the inbox when the worker ends: it is called without a request */
-    mk__request_ref_close(&tickets);
+    mk__request_ref_close(&refs);
     assert_int_equal(call(&one), -ESRCH);
     mk__conn_abort_all(&w.http);
     assert_true(mk_test_wait_mail(&w));
     assert_int_equal(calls, 1);
     assert_null(found);
-    mk__request_ref_release(&tickets);
+    mk__request_ref_release(&refs);
     assert_int_equal(call(&one), -ESRCH);
     struct mk__request_refs next;
     assert_int_equal(mk__request_ref_open(&next, &w.loop, &w.account), 0);
-    assert_int_equal(next.entry, tickets.entry); /* the same place, another worker */
+    assert_int_equal(next.entry, refs.entry); /* the same place, another worker */
     assert_int_equal(call(&one), -ESRCH);
     mk__request_ref_close(&next);
     mk__request_ref_release(&next);
-    ticket.place = UINT32_MAX;
+    ref.entry = UINT32_MAX;
     assert_int_equal(call(&one), -ESRCH);
     mk_test_settle(&w);
     close_world();
