@@ -3,14 +3,14 @@
  * Loads a configuration (server/generation.h): reads the files in their order, and makes hosts and plugins of them. The
  * tables of keys (settings.c and the plugins) define what the files may say; lib/conf reads them.
  */
-#include "http/h2/flood.h"
 #include "server/generation.h"
 
 #include "conf/suggest.h"
+#include "http/h2/flood.h"
 #include "server/conn_hooks.h"
 #include "server/cpus.h"
-#include "server/handlers.h"
 #include "server/h2_loader.h"
+#include "server/handlers.h"
 #include "server/module.h"
 #include "server/plugins.h"
 
@@ -467,4 +467,84 @@ void mk__generation_diagnostics(const struct mk_generation *g, struct mk_buf *ou
         mk__conf_diagnostics(g->load_conf, out);
     if (g->conf)
         mk__conf_diagnostics(g->conf, out);
+}
+
+/* ── for plugins that carry connections ── */
+
+struct mk_host *mk_generation_host(const struct mk_generation *g, struct mk_str name)
+{
+    return mk__generation_find_host(g, name);
+}
+
+bool mk_generation_supports_alpn(const struct mk_generation *g, struct mk_str protocol)
+{
+    if (mk_str_eq(protocol, MK_STR("h2")))
+        return MK_HAS_HTTP2 && g->http.h2 && mk__h2_loader_open();
+    return mk_str_eq(protocol, MK_STR("http/1.1"));
+}
+
+const struct mk__listen_conf *mk__generation_listen_conf(const struct mk_generation *g,
+                                                         const struct mk__listener *listener)
+{
+    for (uint32_t i = 0; i < g->settings->listen.n; i++)
+        if (g->settings->listen.items[i].listener == listener)
+            return &g->settings->listen.items[i];
+    return NULL;
+}
+
+static bool has_transport(const struct mk_generation *g, const struct mk_transport *transport)
+{
+    for (unsigned i = 0; i < g->n_plugins; i++)
+        if (g->plugins[i]->transport == transport)
+            return true;
+    return false;
+}
+
+int mk__generation_listen_mode(const struct mk_generation *g, const struct mk__listener *listener,
+                               struct mk__listen_mode *ret)
+{
+    const struct mk__listen_conf *own = mk__generation_listen_conf(g, listener);
+    *ret = own ? own->mode : mk__listeners_mode(listener);
+    return own || (has_transport(g, ret->transport) && !ret->proxy) ? 0 : -ENOTCONN;
+}
+
+struct mk_str mk__generation_listener_text(const struct mk_generation *g, const struct mk__listener *listener)
+{
+    const struct mk__listen_conf *own = mk__generation_listen_conf(g, listener);
+    return own ? own->text : listener->text;
+}
+
+/* Returns the index of the first listener that uses the plugin; the number of listeners if there is none. */
+static uint32_t find_listener(const struct mk_generation *g, const struct mk_plugin *plugin)
+{
+    const struct mk__listen_confs *all = &g->settings->listen;
+    uint32_t i = 0;
+    while (i < all->n && all->items[i].mode.transport != plugin->transport)
+        i++;
+    return i;
+}
+
+int mk_generation_port(const struct mk_generation *g, const struct mk_plugin *plugin)
+{
+    const struct mk__listen_confs *all = &g->settings->listen;
+    uint32_t i = find_listener(g, plugin);
+    return i < all->n ? mk__addr_port(&all->items[i].addr) : -ENOENT;
+}
+
+void mk_generation_listen_error(struct mk_generation *g, const struct mk_plugin *plugin, const char *sentence)
+{
+    mk__conf_error(g->conf,
+                   mk__conf_origin(g->set, g->settings, offsetof(struct mk__settings, listen),
+                                   find_listener(g, plugin)),
+                   "%s", sentence);
+}
+
+bool mk_host_has_name(const struct mk_host *host, struct mk_str name)
+{
+    return name.len && mk__vhost_find(&host->generation->vhosts, name) == host;
+}
+
+struct mk_str mk_host_name(const struct mk_host *host, unsigned n)
+{
+    return n < host->settings->names.n ? host->settings->names.items[n] : MK_STR_NONE;
 }

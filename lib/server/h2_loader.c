@@ -2,10 +2,10 @@
 /*
  * Opens HTTP/2 (server/h2_loader.h), which stays open as long as the process lives, and has the rows of [HTTP2].
  */
-#include "http/h2/flood.h"
 #include "server/h2_loader.h"
 
 #include "base/log.h"
+#include "http/h2/flood.h"
 #include "server/module.h"
 #include "server/settings.h"
 #include "version.h"

@@ -14,7 +14,7 @@
 
 #include "http/context.h"
 #include "loop/loop.h"
-#include "server/listen/acceptors.h"
+#include "server/listen/acceptor.h"
 #include "server/listen/limits.h"
 #include "server/worker.h"
 #include "server/request_ref.h"

@@ -6,6 +6,7 @@
 #include "http/h2/h2.h"
 
 #include "base/log.h"
+#include "http/h2/flood.h"
 #include "loop/loop.h"
 
 #include <inttypes.h>
@@ -162,4 +163,14 @@ void mk__h2_flood_check_frame(struct mk__h2 *h2, uint8_t type, size_t bytes, int
         mk__h2_flood_count(h2, MK__H2_FLOOD_EMPTY);
     else if (h2->frame_counted)
         mk__h2_flood_count(h2, MK__H2_FLOOD_WINDOW_UPDATE);
+}
+
+/* ── counters ── */
+
+bool mk__h2_flood_admits(struct mk__h2_flood_counters *g, const struct mk__h2_settings *settings,
+                         enum mk__h2_flood flood, uint64_t now_ms)
+{
+    if (now_ms - g->since_ms >= MK__H2_FLOOD_INTERVAL_MS)
+        *g = (struct mk__h2_flood_counters){.since_ms = now_ms};
+    return ++g->counts[flood] <= settings->rates_max[flood];
 }

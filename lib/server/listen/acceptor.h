@@ -8,6 +8,9 @@
 
 #include <monkey/loop.h>
 
+struct mk__listener;
+struct mk__listeners;
+
 struct mk__acceptor;
 struct mk__limits;
 
@@ -45,5 +48,33 @@ void mk__acceptor_stop(struct mk__acceptor *a);
 void mk__acceptor_retry(struct mk__acceptor *a);
 /* Reads RLIMIT_NOFILE again: it may have changed with a reload. */
 void mk__acceptor_update_fd_limit(struct mk__acceptor *a);
+
+/* The acceptors of one loop: a worker's, or the main thread's. Each is allocated by itself: the loop keeps its address.
+ */
+struct mk__acceptors {
+    struct mk__acceptor **items;
+    unsigned n;
+};
+
+/*
+ * Makes acceptors, not open yet, for the sockets that loop `index` of `loops` watches; only listeners with `kept`
+ * count. Returns 0 or -ENOMEM.
+ */
+int mk__acceptors_make(struct mk__acceptors *list, const struct mk__listeners *listeners, unsigned index,
+                       unsigned loops);
+void mk__acceptors_free(struct mk__acceptors *list);
+
+/* Opens one acceptor of a list, in the loop's thread or before the loop runs. Returns 0 or -errno. */
+typedef int (*mk__acceptors_open_fn)(void *ctx, struct mk__acceptor *a);
+
+/* Opens those that are not open yet, and logs failures. Returns 0, or the -errno of the last failure. */
+int mk__acceptors_open(struct mk__acceptors *list, mk__acceptors_open_fn open, void *ctx);
+void mk__acceptors_close(struct mk__acceptors *list);
+/*
+ * Replaces the list by `next`; acceptors that both have stay open. `next` receives the others: an acceptor of an
+ * address that is not configured any more is closed, one whose socket another loop watches from now on is stopped.
+ */
+void mk__acceptors_replace(struct mk__acceptors *list, struct mk__acceptors *next, mk__acceptors_open_fn open,
+                           void *ctx);
 
 #endif
