@@ -17,6 +17,8 @@
 
 #include "handlers.h"
 
+#include "http/h2/flood.h"
+
 #define PREFACE "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
 enum {
