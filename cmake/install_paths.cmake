@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Where an installation has its files. Used when the build is configured and again when it is installed, since
-# `cmake --install --prefix` may name another prefix. bin/monkey/conf_dir.c follows the same rule at run time.
+# `cmake --install --prefix` may name another prefix. bin/monkey/config.c follows the same rule at run time.
 
 # The directory of system configuration: /etc for the prefix /usr, else etc below the prefix.
 function(mk_get_sysconfdir prefix dir result)

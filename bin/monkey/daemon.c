@@ -6,6 +6,7 @@
 
 #include <monkey/file.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -40,6 +41,7 @@ static void wait_for_child(int fd)
 
 int daemon_fork(void)
 {
+    assert(ready_fd < 0);
     int fds[2];
     if (pipe2(fds, O_CLOEXEC) < 0)
         return -errno;
@@ -83,6 +85,7 @@ void daemon_ready(int code, bool background)
 
 int daemon_write_pid(const char *path)
 {
+    assert(path && pid_fd < 0);
     int fd = mk_file_open_pid(path, O_CREAT);
     if (fd < 0)
         return fd;
@@ -116,12 +119,14 @@ int daemon_pid_fd(const char *path)
 
 void daemon_take_pid(int fd)
 {
+    assert(fd >= 0 && pid_fd < 0);
     pid_fd = fd;
     pid_taken = true;
 }
 
 void daemon_confirm_pid(void)
 {
+    assert(!pid_taken || pid_fd >= 0);
     if (pid_taken &&
         (ftruncate(pid_fd, 0) < 0 || lseek(pid_fd, 0, SEEK_SET) < 0 || dprintf(pid_fd, "%d\n", getpid()) < 0))
         return; /* the disk is full: the file is empty, but still locked */

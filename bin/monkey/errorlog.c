@@ -10,6 +10,7 @@
 
 #include <monkey/file.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -79,6 +80,7 @@ int errorlog_fd(void)
 
 void errorlog_chown(uint32_t uid, uint32_t gid)
 {
+    assert(log_fd >= 0);
     if (created_by_us && fchown(log_fd, uid, gid) < 0)
         mk_log_warn("cannot change the owner of the error log (%s): it cannot be reopened later", strerror(errno));
 }

@@ -10,6 +10,7 @@
 #include <monkey/arena.h>
 #include <monkey/buf.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -41,16 +42,17 @@ static void make_absolute(char *out, const char *path)
     memcpy(out + n, path, len + 1);
 }
 
-void exec_init(const struct options *o, const char *dir)
+void exec_init(const struct options *o)
 {
+    assert(!options);
     const char *path = (const char *)getauxval(AT_EXECFN);
     options = o;
     if (path && strncmp(path, "/dev/fd/", 8) != 0 && path[0])
         make_absolute(program, path);
     else if (readlink("/proc/self/exe", program, sizeof(program) - 1) < 0)
         program[0] = '\0';
-    if (dir)
-        make_absolute(config, dir);
+    if (o->dir)
+        make_absolute(config, o->dir);
     if (o->root)
         make_absolute(root, o->root);
 }
@@ -90,6 +92,7 @@ static void make_arguments(const char **argv, bool supervise)
 
 int exec_supervisor(void)
 {
+    assert(options);
     const char *argv[ARGUMENTS_MAX];
     make_arguments(argv, true);
     if (sd_notify_variable())
@@ -231,6 +234,7 @@ static pid_t fork_server(struct exec_plan *p)
 
 pid_t exec_start_server(const struct ipc_sockets *sockets, const char *role, int *ret_ipc_fd, int *ret_output)
 {
+    assert(options && ret_ipc_fd);
     int pair[2], output[2];
     struct exec_plan p;
     if (access(program, X_OK) < 0)

@@ -17,10 +17,10 @@
 #define EXEC_ENV_STDERR "MONKEY_STDERR"
 
 /*
- * Keeps the absolute paths of the program and of its configuration (`dir` may be NULL), since the working directory
+ * Keeps the absolute paths of the program and of its configuration, since the working directory
  * changes later. `o` must outlive all calls.
  */
-void exec_init(const struct options *o, const char *dir);
+void exec_init(const struct options *o);
 /* Replaces the paths in the options by these absolute ones. */
 void exec_use_absolute_paths(struct options *o);
 

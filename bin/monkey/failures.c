@@ -4,6 +4,7 @@
  */
 #include "failures.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -25,6 +26,7 @@ static void count_failure(void)
 
 void failures_add_error(int err, int delay_ms)
 {
+    assert(err < 0);
     mk_log_error("supervisor: cannot start a server: %s; trying again in %d ms (failed starts: %u)", strerror(-err),
                  delay_ms, failures + 1);
     last_status = -1;
@@ -33,6 +35,7 @@ void failures_add_error(int err, int delay_ms)
 
 void failures_add(const struct output *output, pid_t pid, int status, const char *what, int delay_ms)
 {
+    assert(pid > 0 && delay_ms > 0);
     bool same = failures > 0 && status == last_status && output_is_same(output, &last_output);
     last_status = status;
     last_output = *output;

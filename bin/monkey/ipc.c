@@ -6,6 +6,7 @@
 
 #include <monkey/arena.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -13,6 +14,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 union control {
@@ -22,6 +24,7 @@ union control {
 
 int ipc_send(int fd, const struct ipc_message *message)
 {
+    assert(message->len <= sizeof(message->text) && message->n_fds <= IPC_FDS_MAX);
     union control control;
     struct iovec parts[] = {{(void *)(size_t)&message->kind, 1}, {(void *)(size_t)message->text, message->len}};
     struct msghdr head = {.msg_iov = parts, .msg_iovlen = 2};
@@ -104,6 +107,13 @@ static int get_socket_option(int fd, int name)
     return getsockopt(fd, SOL_SOCKET, name, &value, &len) < 0 ? -1 : value;
 }
 
+int64_t ipc_now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
 bool ipc_is_listener(int fd)
 {
     int domain = get_socket_option(fd, SO_DOMAIN);
@@ -146,6 +156,7 @@ int ipc_open_log(int fd)
 
 int ipc_add_socket(struct ipc_sockets *list, int fd, bool own)
 {
+    assert(fd >= 0);
     void *items = mk_account_alloc(NULL, (list->n + 1) * sizeof(*list->items));
     if (!items)
         return -ENOMEM;

@@ -16,6 +16,7 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 enum {
@@ -48,6 +49,9 @@ int ipc_send(int fd, const struct ipc_message *message);
 int ipc_receive(int fd, struct ipc_message *ret);
 /* Closes the descriptors of a message that was received. */
 void ipc_close_fds(struct ipc_message *message);
+
+/* Returns the time of a monotonic clock, for the deadlines of messages. */
+int64_t ipc_now_ms(void);
 
 /* Returns whether it is a listening stream socket of IPv4, IPv6 or AF_UNIX. */
 bool ipc_is_listener(int fd);

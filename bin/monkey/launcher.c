@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The server's end of the ipc channel (ipc.h); without one, notifications to the service manager (launcher.h).
+ * The server's end of the ipc channel (ipc.h); without one, notifications to the service manager; and the listening
+ * sockets that either passed on (launcher.h).
  */
 #include "launcher.h"
 
@@ -9,6 +10,7 @@
 #include "sd_notify.h"
 #include "exec.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -66,6 +68,7 @@ static void restore_stderr(void)
 
 void launcher_init(void)
 {
+    assert(ipc_fd < 0);
     sd_notify_init();
     take_stderr();
     ipc_fd = take_ipc_fd(EXEC_ENV_SUPERVISOR);
@@ -110,6 +113,7 @@ static void send_kind(unsigned char kind)
 
 static int ask_for_pid_file(const char *path, struct ipc_message *answer)
 {
+    assert(ipc_fd >= 0);
     struct ipc_message question = {.kind = IPC_PID_FILE, .len = strlen(path)};
     struct pollfd one = {.fd = ipc_fd, .events = POLLIN};
     if (question.len >= sizeof(question.text))
@@ -138,6 +142,7 @@ int launcher_claim_pid_file(const char *path)
 
 void launcher_send_log(int fd)
 {
+    assert(fd >= 0);
     if (supervised)
         send_message(&(struct ipc_message){.kind = IPC_ERROR_LOG, .fds = {fd}, .n_fds = 1});
 }
@@ -167,6 +172,7 @@ void launcher_notify_reloading(void)
 
 void launcher_notify_ready(struct mk_server *server, unsigned workers)
 {
+    assert(server && workers > 0);
     if (supervised && ipc_fd >= 0)
         send_sockets(server);
     daemon_confirm_pid();
@@ -187,4 +193,49 @@ void launcher_notify_stopping(void)
         send_kind(IPC_STOPPING);
     else
         sd_notify_send("STOPPING=1\nSTATUS=draining");
+}
+
+/* ── inherited listening sockets: the protocol of sd_listen_fds(3) ── */
+
+enum { FIRST_FD = 3, FDS_MAX = 65536 };
+
+static unsigned read_env_number(const char *name)
+{
+    uint64_t number = 0;
+    const char *text = getenv(name);
+    return text && mk_str_u64(mk_str_c(text), INT_MAX, &number) ? (unsigned)number : 0;
+}
+
+static void call_for_each(unsigned n, const char *names, void (*fn)(int fd, bool own, void *ctx), void *ctx)
+{
+    for (unsigned i = 0; i < n; i++) {
+        size_t len = names ? strcspn(names, ":") : 0;
+        fn(FIRST_FD + (int)i, len == sizeof(EXEC_FD_NAME) - 1 && strncmp(names, EXEC_FD_NAME, len) == 0, ctx);
+        if (names)
+            names += len + (names[len] == ':');
+    }
+}
+
+void launcher_each_listen_fd(void (*fn)(int fd, bool own, void *ctx), void *ctx)
+{
+    unsigned n = read_env_number("LISTEN_FDS");
+    if (n > 0 && n <= FDS_MAX && read_env_number("LISTEN_PID") == (unsigned)getpid())
+        call_for_each(n, getenv("LISTEN_FDNAMES"), fn, ctx);
+    unsetenv("LISTEN_FDS");
+    unsetenv("LISTEN_PID");
+    unsetenv("LISTEN_FDNAMES");
+}
+
+static void inherit_listener(int fd, bool own, void *ctx)
+{
+    int err = mk_server_inherit(ctx, fd, own);
+    if (err == 0)
+        return;
+    mk_log_warn("inherited descriptor %d is no listening stream socket (%s): it is closed", fd, strerror(-err));
+    close(fd);
+}
+
+void launcher_inherit_listen_fds(struct mk_server *server)
+{
+    launcher_each_listen_fd(inherit_listener, server);
 }

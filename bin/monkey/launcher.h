@@ -36,8 +36,8 @@ void launcher_notify_ready(struct mk_server *server, unsigned workers);
 void launcher_notify_stopping(void);
 
 /* Passes the sockets of LISTEN_FDS (sd_listen_fds(3)) to the server, and removes its variables from the environment. */
-void listen_fds_inherit(struct mk_server *server);
+void launcher_inherit_listen_fds(struct mk_server *server);
 /* The same for a process without a server: calls `fn` for each socket. */
-void listen_fds_each(void (*fn)(int fd, bool own, void *ctx), void *ctx);
+void launcher_each_listen_fd(void (*fn)(int fd, bool own, void *ctx), void *ctx);
 
 #endif

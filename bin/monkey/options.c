@@ -70,7 +70,7 @@ void options_help(void)
            EXIT_OK, EXIT_CONFIG, EXIT_OPTIONS, EXIT_RUN);
 }
 
-static const char *nearest_name(const char *word)
+static const char *find_nearest_name(const char *word)
 {
     const char *best = NULL;
     unsigned least = 4;
@@ -86,7 +86,7 @@ static const char *nearest_name(const char *word)
 
 static int report_unknown_option(const char *argument)
 {
-    const char *near = argument[1] == '-' ? nearest_name(argument + 2) : NULL;
+    const char *near = argument[1] == '-' ? find_nearest_name(argument + 2) : NULL;
     fprintf(stderr, "monkey: there is no option %s", argument);
     if (near)
         fprintf(stderr, "; did you mean --%s?\n", near);

@@ -5,6 +5,7 @@
  */
 #include "output.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -22,6 +23,7 @@ bool output_is_needed(int log_fd)
 
 void output_read(struct output *o)
 {
+    assert(o->len <= sizeof(o->text));
     char rest[OUTPUT_BYTES_MAX];
     for (int i = 0; i < READS_AT_ONCE && o->fd >= 0; i++) {
         size_t room = sizeof(o->text) - o->len;
@@ -39,6 +41,7 @@ void output_read(struct output *o)
 
 void output_log(const struct output *o, enum mk_log_level level, pid_t pid)
 {
+    assert(pid > 0 && o->len <= sizeof(o->text));
     for (size_t at = 0; at < o->len;) {
         const char *end = memchr(o->text + at, '\n', o->len - at);
         size_t len = end ? (size_t)(end - o->text) - at : o->len - at;

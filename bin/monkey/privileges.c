@@ -7,6 +7,7 @@
 
 #include "launcher.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <grp.h>
 #include <linux/capability.h>
@@ -37,13 +38,13 @@ static int report_failure(const struct mk_server_process *p, const char *step, i
     return -err;
 }
 
-static bool has_capabilities(void)
+/* setresuid() keeps the inheritable capabilities, and with some securebits all. Returns whether none is left. */
+static bool drop_capabilities(void)
 {
     struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
     struct __user_cap_data_struct none[2] = {{0}}, now[2] = {{0}};
-    if (syscall(SYS_capset, &head, none) < 0 || syscall(SYS_capget, &head, now) < 0)
-        return true;
-    return memcmp(now, none, sizeof(none)) != 0;
+    return syscall(SYS_capset, &head, none) == 0 && syscall(SYS_capget, &head, now) == 0 &&
+           memcmp(now, none, sizeof(none)) == 0;
 }
 
 static bool has_group(const gid_t *groups, int n, gid_t group)
@@ -54,7 +55,7 @@ static bool has_group(const gid_t *groups, int n, gid_t group)
     return false;
 }
 
-/* Returns whether the process has groups that the user is not a member of. */
+/* Returns whether the process has groups that the user is not a member of, or whether that is not certain. */
 static bool has_foreign_groups(const struct mk_server_process *p)
 {
     gid_t own[GROUPS_MAX], now[GROUPS_MAX];
@@ -78,8 +79,6 @@ static int verify_identity(const struct mk_server_process *p)
             return report_failure(p, "another user or group id remains", EPERM);
     if (has_foreign_groups(p))
         return report_failure(p, "supplementary groups remain", EPERM);
-    if (has_capabilities())
-        return report_failure(p, "capabilities remain", EPERM);
     if (setuid(0) == 0 || seteuid(0) == 0)
         return report_failure(p, "it can become root again", EPERM);
     return 0;
@@ -87,6 +86,7 @@ static int verify_identity(const struct mk_server_process *p)
 
 int privileges_drop(const struct mk_server_process *p)
 {
+    assert(privileges_must_drop(p));
     if (initgroups(p->user, p->gid) < 0)
         return report_failure(p, "supplementary groups", errno);
     if (setresgid(p->gid, p->gid, p->gid) < 0)
@@ -94,17 +94,22 @@ int privileges_drop(const struct mk_server_process *p)
     if (setresuid(p->uid, p->uid, p->uid) < 0)
         return report_failure(p, "user", errno);
     launcher_set_pdeathsig(); /* the kernel clears it when the user changes */
+    if (!drop_capabilities())
+        return report_failure(p, "capabilities remain", EPERM);
     return verify_identity(p);
 }
 
 int privileges_run_as_user(const struct mk_server_process *p, int (*check)(void *ctx), void *ctx)
 {
+    assert(privileges_must_drop(p));
     int status = 0;
-    fflush(NULL);
+    fflush(NULL); /* else the child could write what is buffered a second time */
     pid_t pid = fork();
+    if (pid < 0)
+        return 0;
     if (pid == 0)
         _exit(privileges_drop(p) == 0 ? check(ctx) : 0);
-    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
     return WIFEXITED(status) ? WEXITSTATUS(status) : 0;
 }

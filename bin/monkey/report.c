@@ -5,9 +5,9 @@
  */
 #include "report.h"
 
-#include "launcher.h"
+#include "config.h"
 #include "privileges.h"
-#include "serve.h"
+#include "print.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -46,7 +46,7 @@ static int check_as_user(void *ctx)
     struct mk_server *server = mk_server_new();
     struct mk_buf text;
     char listen_text[256];
-    if (!server || load_config(server, check->o, listen_text, sizeof(listen_text)) == -ENOMEM)
+    if (!server || config_load(server, check->o, listen_text, sizeof(listen_text)) == -ENOMEM)
         return 0;
     mk_buf_init_fixed(&text, found->text, sizeof(found->text));
     found->counts =
@@ -88,12 +88,6 @@ static void add_user_problems(struct report *r, const struct mk_server *server, 
 }
 
 /* ── printing ── */
-
-static int print_buffer(FILE *to, struct mk_buf *text)
-{
-    bool good = text->err == 0 && (!text->len || fwrite(text->data, 1, text->len, to) == text->len);
-    return good && fflush(to) == 0 ? EXIT_OK : EXIT_RUN;
-}
 
 static int print_json(struct report *r)
 {

@@ -8,6 +8,7 @@
 #include "daemon.h"
 #include "errorlog.h"
 #include "launcher.h"
+#include "print.h"
 #include "privileges.h"
 #include "report.h"
 #include "signals.h"
@@ -20,6 +21,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
+/* Each step of a start prints what failed, and returns an exit code. */
+
 static int write_pid(const char *path)
 {
     int err = !path ? 0 : MK_HAS_SUPERVISOR ? launcher_claim_pid_file(path) : daemon_write_pid(path);
@@ -30,12 +33,11 @@ static int write_pid(const char *path)
     return err < 0 ? EXIT_RUN : EXIT_OK;
 }
 
-/* Opens what only root can open, and drops root's privileges. Returns an exit code. */
-static int open_listeners_as_root(struct mk_server *server, const struct options *o)
+/* Opens what only root can open, and becomes the configured user. Does nothing if this is not root. */
+static int open_and_drop_root(struct mk_server *server, const struct options *o)
 {
     struct mk_server_process process;
     mk_server_process(server, &process);
-    listen_fds_inherit(server);
     if (!process.user && geteuid() == 0)
         mk_log_warn("the server runs as root: set User in monkey.conf, or start it as another user");
     if (!privileges_must_drop(&process))
@@ -50,31 +52,41 @@ static int open_listeners_as_root(struct mk_server *server, const struct options
     return EXIT_OK;
 }
 
-static bool must_fork(const struct options *o)
+/* With a supervisor or a predecessor the background is left to it: it waits for this very process. */
+static int go_to_background(const struct mk_server_info *info, const struct options *o)
 {
-    return o->daemon && !(MK_HAS_SUPERVISOR && launcher_exists());
+    if (!o->daemon || (MK_HAS_SUPERVISOR && launcher_exists()))
+        return EXIT_OK;
+    if (!info->error_log)
+        fprintf(stderr, "monkey: the log on stderr is lost in the background; set ErrorLog to a file to keep it\n");
+    int err = daemon_fork();
+    if (err < 0)
+        fprintf(stderr, "monkey: cannot go to the background: %s\n", strerror(-err));
+    return err < 0 ? EXIT_RUN : EXIT_OK;
+}
+
+static int open_error_log(const struct mk_server_info *info, const struct options *o)
+{
+    int err = errorlog_open(info, o->daemon);
+    if (err < 0)
+        fprintf(stderr, "monkey: cannot open the error log %s: %s\n", info->error_log ? info->error_log : "stderr",
+                mk_file_error(err));
+    return err < 0 ? EXIT_RUN : EXIT_OK;
 }
 
 static int start_server(struct mk_server *server, const struct mk_server_info *info, const struct options *o)
 {
-    if (must_fork(o) && !info->error_log)
-        fprintf(stderr, "monkey: the log on stderr is lost in the background; set ErrorLog to a file to keep it\n");
-    int err = must_fork(o) ? daemon_fork() : 0;
-    if (err < 0) {
-        fprintf(stderr, "monkey: cannot go to the background: %s\n", strerror(-err));
-        return EXIT_RUN;
-    }
-    err = errorlog_open(info, o->daemon);
-    if (err < 0) {
-        fprintf(stderr, "monkey: cannot open the error log %s: %s\n", info->error_log ? info->error_log : "stderr",
-                mk_file_error(err));
-        return EXIT_RUN;
-    }
-    int code = write_pid(info->pid_file);
+    int code = go_to_background(info, o);
+    if (code == EXIT_OK)
+        code = open_error_log(info, o);
+    if (code == EXIT_OK)
+        code = write_pid(info->pid_file);
     if (code != EXIT_OK)
         return code;
-    if (!MK_SMALL)
-        code = open_listeners_as_root(server, o);
+    if (!MK_SMALL) {
+        launcher_inherit_listen_fds(server);
+        code = open_and_drop_root(server, o);
+    }
     if (code == EXIT_OK && mk_server_start(server) < 0)
         code = print_problems(server, EXIT_RUN);
     if (code != EXIT_OK)
@@ -82,7 +94,7 @@ static int start_server(struct mk_server *server, const struct mk_server_info *i
     return code;
 }
 
-/* Returns whether this process replaces one that has printed its URLs. */
+/* Returns whether the launcher is the process being replaced, which has printed its URLs. */
 static bool is_upgrade(void)
 {
     return launcher_exists() && !launcher_is_supervisor();

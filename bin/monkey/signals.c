@@ -8,6 +8,7 @@
 #include "launcher.h"
 #include "upgrade.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
@@ -177,6 +178,7 @@ static void log_stop(int number, bool upgraded)
 
 void signals_serve(struct mk_server *server)
 {
+    assert(server);
     pthread_t thread;
     if (!MK_SMALL)
         get_identity(server, &at_start);

@@ -9,15 +9,16 @@
  */
 #include "supervisor.h"
 
-#include "ipc.h"
 #include "daemon.h"
-#include "failures.h"
-#include "sd_notify.h"
-#include "output.h"
-#include "launcher.h"
-#include "privileges.h"
 #include "exec.h"
+#include "failures.h"
+#include "ipc.h"
+#include "launcher.h"
+#include "output.h"
+#include "privileges.h"
+#include "sd_notify.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -27,42 +28,34 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { SOCKETS_MAX = 4096, RESERVED_FDS = 256, MESSAGES_AT_ONCE = 128, REFUSE_MS = 100 };
 enum { CHILDREN_MAX = 8, FIRST_DELAY_MS = 100, DELAY_MS_MAX = 10000, STABLE_MS = 10000, START_MS_MAX = 60000 };
 
-enum child_state { FREE, STARTING, SERVING, DRAINING };
+enum child_state { FREE, STARTING, SERVING, DRAINING }; /* one child at most is STARTING, and one SERVING */
 
 struct child {
     enum child_state state;
     pid_t pid;
-    int ipc_fd; /* -1: closed */
-    int64_t since_ms;
+    int ipc_fd;                 /* -1: closed */
+    int64_t since_ms;           /* of the start, then of being ready */
     bool warned;                /* of unwanted descriptors from it */
     unsigned signals;           /* received while it started: bit number - 1 for each */
-    struct ipc_sockets sockets; /* sent since it was last ready */
+    struct ipc_sockets sockets; /* received since it was last ready; complete when it is ready again */
     struct output output;       /* its stderr while it starts */
 };
 
 static struct supervisor {
     struct child children[CHILDREN_MAX];
-    struct ipc_sockets sockets;
+    struct ipc_sockets sockets; /* for the next server */
     const struct options *options;
     char pid_file[PATH_MAX];
-    int log, code;
+    int log_fd, exit_code;
     bool stopping, has_served, has_pid_file;
     int64_t restart_ms; /* when the next server starts; 0: no start is scheduled */
     int delay_ms;
 } sv;
-
-static int64_t now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 static struct child *find_child(enum child_state state)
 {
@@ -81,7 +74,8 @@ static bool has_no_children(void)
 
 static void schedule_start(void)
 {
-    sv.restart_ms = now_ms() + sv.delay_ms;
+    assert(!sv.stopping && sv.delay_ms > 0);
+    sv.restart_ms = ipc_now_ms() + sv.delay_ms;
     sv.delay_ms = sv.delay_ms * 2 < DELAY_MS_MAX ? sv.delay_ms * 2 : DELAY_MS_MAX;
 }
 
@@ -91,11 +85,12 @@ static int start_child(void)
     sv.restart_ms = 0;
     if (!c)
         return -EBUSY;
-    *c = (struct child){.since_ms = now_ms(), .output.fd = -1};
+    *c = (struct child){.since_ms = ipc_now_ms(), .output.fd = -1};
     c->pid = exec_start_server(&sv.sockets, EXEC_ENV_SUPERVISOR, &c->ipc_fd,
-                               output_is_needed(sv.log) ? &c->output.fd : NULL);
+                               output_is_needed(sv.log_fd) ? &c->output.fd : NULL);
     if (c->pid < 0)
         return c->pid;
+    assert(c->ipc_fd >= 0);
     c->state = STARTING;
     fcntl(c->ipc_fd, F_SETFL, O_NONBLOCK);
     return 0;
@@ -131,12 +126,12 @@ static void take_log(const struct child *c, const struct ipc_message *message)
         mk_log_warn("supervisor: cannot use the error log of process %d: %s", c->pid, strerror(-fd));
         return;
     }
-    dup3(fd, sv.log, O_CLOEXEC);
+    dup3(fd, sv.log_fd, O_CLOEXEC);
     close(fd);
-    mk_log_to(sv.log, MK_LOG_INFO);
+    mk_log_to(sv.log_fd, MK_LOG_INFO);
 }
 
-/* At most three lists of sockets exist: the one in use, and those of a starting and of a reloading server. */
+/* Three lists of sockets may exist: the one in use, and those that a starting and a reloading server send. */
 static unsigned get_sockets_max(void)
 {
     struct rlimit limit;
@@ -175,53 +170,67 @@ static void start_successor(void)
 
 static void drain_child(struct child *c)
 {
+    assert(c->state == SERVING);
     c->state = DRAINING;
     ipc_clear_sockets(&c->sockets, true);
     mk_log_info("supervisor: process %d drains its connections", c->pid);
     kill(c->pid, SIGUSR2);
 }
 
-static void mark_ready(struct child *c)
+/* Takes the new list of a server for the next one; without a new list the previous one stays in use. */
+static void replace_sockets(struct child *c)
 {
-    const unsigned upgrade = 1u << (SIGUSR2 - 1);
-    struct child *before = c->state == STARTING ? find_child(SERVING) : NULL;
-    bool next = c->signals & upgrade && !sv.stopping; /* handled here, not forwarded */
-    if (c->sockets.n) {                               /* else the previous list stays in use */
-        ipc_clear_sockets(&sv.sockets, true);
-        sv.sockets = c->sockets;
-        c->sockets = (struct ipc_sockets){0};
-    }
-    if (c->state == STARTING) {
-        output_read(&c->output);
-        output_log(&c->output, MK_LOG_WARN, c->pid);
-        output_close(&c->output);
-        mk_log_info("supervisor: process %d serves", c->pid);
-        failures_clear();
-        c->since_ms = now_ms();
-        c->signals &= ~upgrade;
-        forward_deferred_signals(c);
-    }
+    if (!c->sockets.n)
+        return;
+    ipc_clear_sockets(&sv.sockets, true);
+    sv.sockets = c->sockets;
+    c->sockets = (struct ipc_sockets){0};
+}
+
+/* Marks a server as serving after its start; the one that served before drains. */
+static void finish_start(struct child *c)
+{
+    assert(c->state == STARTING);
+    struct child *before = find_child(SERVING);
+    output_read(&c->output);
+    output_log(&c->output, MK_LOG_WARN, c->pid);
+    output_close(&c->output);
+    mk_log_info("supervisor: process %d serves", c->pid);
+    failures_clear();
+    c->since_ms = ipc_now_ms();
+    forward_deferred_signals(c);
     c->state = SERVING;
     if (before)
         drain_child(before);
+}
+
+/* A server reports that it is ready after its start, and again after each reload. */
+static void mark_ready(struct child *c)
+{
+    const unsigned upgrade = 1u << (SIGUSR2 - 1);
+    bool must_upgrade = c->signals & upgrade && !sv.stopping;
+    c->signals &= ~upgrade; /* handled here, not forwarded */
+    replace_sockets(c);
+    if (c->state == STARTING)
+        finish_start(c);
     if (!sv.has_served)
         daemon_ready(0, sv.options->daemon);
     sv.has_served = true;
     sd_notify_send("READY=1\nSTATUS=process %d serves", c->pid);
-    if (next)
+    if (must_upgrade)
         start_successor();
 }
 
 static void handle_message(struct child *c, struct ipc_message *message)
 {
-    bool counts = c->state == STARTING || c->state == SERVING;
+    bool current = c->state == STARTING || c->state == SERVING; /* a draining one holds what is out of date */
     if (message->kind == IPC_PID_FILE)
         answer_pid_file(c, (const char *)message->text);
-    else if (message->kind == IPC_ERROR_LOG && counts)
+    else if (message->kind == IPC_ERROR_LOG && current)
         take_log(c, message);
-    else if (message->kind == IPC_SOCKETS && counts)
+    else if (message->kind == IPC_SOCKETS && current)
         take_sockets(c, message);
-    else if (message->kind == IPC_READY && counts)
+    else if (message->kind == IPC_READY && current)
         mark_ready(c);
     else if (message->kind == IPC_RELOADING && c->state == SERVING)
         sd_notify_reloading();
@@ -231,14 +240,18 @@ static void handle_message(struct child *c, struct ipc_message *message)
 /* Reads a limited number of messages, so that a server cannot starve signals and the other servers. */
 static void read_messages(struct child *c)
 {
-    static struct ipc_message message;
+    static struct ipc_message message; /* more than 4 KB */
     int err = 0;
-    for (int i = 0; i < MESSAGES_AT_ONCE && err == 0; i++)
-        if (c->ipc_fd >= 0 && (err = ipc_receive(c->ipc_fd, &message)) == 0)
+    if (c->ipc_fd < 0)
+        return;
+    for (int i = 0; i < MESSAGES_AT_ONCE && err == 0; i++) {
+        err = ipc_receive(c->ipc_fd, &message);
+        if (err == 0)
             handle_message(c, &message);
+    }
     if (err == -EBADMSG)
         mk_log_error("supervisor: process %d sent an invalid message; its channel is closed", c->pid);
-    if (c->ipc_fd >= 0 && err != 0 && err != -EAGAIN) {
+    if (err != 0 && err != -EAGAIN) {
         close(c->ipc_fd);
         c->ipc_fd = -1;
     }
@@ -254,9 +267,18 @@ static void describe_exit(int status, char *out, size_t size)
         snprintf(out, size, "ended with exit code %d", WEXITSTATUS(status));
 }
 
-/* Handles the death of a server that was starting or serving: logs it, and schedules the next start. */
-static void replace_child(const struct child *c, int status, const char *what)
+static int get_exit_code(int status)
 {
+    return WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_RUN;
+}
+
+/*
+ * Handles the death of a server that was starting or serving: stops with it, or starts another one unless there is one.
+ * `c` is a copy that is not among the children any more.
+ */
+static void handle_death(const struct child *c, int status, const char *what)
+{
+    assert(c->state == STARTING || c->state == SERVING);
     if (c->state == STARTING && find_child(SERVING)) {
         output_log(&c->output, MK_LOG_ERROR, c->pid);
         mk_log_error("supervisor: process %d %s before it served; the old process keeps serving", c->pid, what);
@@ -266,7 +288,7 @@ static void replace_child(const struct child *c, int status, const char *what)
         if (WIFSIGNALED(status))
             mk_log_error("supervisor: process %d %s before it served: the supervisor stops", c->pid, what);
         sv.stopping = true;
-        sv.code = WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_RUN;
+        sv.exit_code = get_exit_code(status);
         return;
     }
     if (c->state == SERVING && WIFEXITED(status) && WEXITSTATUS(status) == 0) {
@@ -278,7 +300,7 @@ static void replace_child(const struct child *c, int status, const char *what)
         mk_log_error("supervisor: process %d %s; its successor is starting", c->pid, what);
         return;
     }
-    if (c->state == SERVING && now_ms() - c->since_ms >= STABLE_MS)
+    if (c->state == SERVING && ipc_now_ms() - c->since_ms >= STABLE_MS)
         sv.delay_ms = FIRST_DELAY_MS;
     if (c->state == STARTING)
         failures_add(&c->output, c->pid, status, what, sv.delay_ms);
@@ -290,26 +312,27 @@ static void replace_child(const struct child *c, int status, const char *what)
 
 static void reap_child(struct child *c, int status)
 {
+    assert(c->state != FREE && c->pid > 0);
     char what[80];
     read_messages(c); /* its last messages */
     output_read(&c->output);
     output_close(&c->output);
     describe_exit(status, what, sizeof(what));
-    struct child dead = *c;
-    c->state = FREE;
     if (c->ipc_fd >= 0)
         close(c->ipc_fd);
     ipc_clear_sockets(&c->sockets, true);
-    bool clean = WIFEXITED(status) && WEXITSTATUS(status) == 0;
-    clean |= dead.state == STARTING && WIFSIGNALED(status); /* killed by our stop signal before it handled it */
+    struct child dead = *c;
+    c->state = FREE; /* find_child() must not find it below */
     if (!sv.stopping && dead.state != DRAINING) {
-        replace_child(&dead, status, what);
+        handle_death(&dead, status, what);
         return;
     }
+    bool clean = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    clean |= dead.state == STARTING && WIFSIGNALED(status); /* killed by our stop signal before it handled it */
     if (!clean)
         mk_log_error("supervisor: process %d %s", dead.pid, what);
-    if (sv.stopping && !clean && sv.code == 0)
-        sv.code = WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_RUN;
+    if (sv.stopping && !clean && sv.exit_code == 0)
+        sv.exit_code = get_exit_code(status);
 }
 
 static void reap_children(void)
@@ -371,6 +394,7 @@ static const struct {
                {SIGHUP, forward_signal}, {SIGUSR1, forward_signal}, {SIGUSR2, start_upgrade}};
 enum { ACTIONS = sizeof(actions) / sizeof(actions[0]) };
 
+/* Returns a descriptor or -errno. */
 static int open_signals(void)
 {
     sigset_t set;
@@ -378,7 +402,8 @@ static int open_signals(void)
     for (int i = 0; i < ACTIONS; i++)
         sigaddset(&set, actions[i].number);
     sigprocmask(SIG_BLOCK, &set, NULL);
-    return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    return fd < 0 ? -errno : fd;
 }
 
 static void read_signals(int fd)
@@ -392,11 +417,13 @@ static void read_signals(int fd)
 
 /* ── the loop ── */
 
-static int64_t earlier_of(int64_t a, int64_t b)
+/* 0: never. */
+static int64_t get_earlier(int64_t a, int64_t b)
 {
     return a && (!b || a < b) ? a : b;
 }
 
+/* Returns whether connections are closed until the next start, because the last starts failed. */
 static bool is_refusing(void)
 {
     return failures_must_refuse() && sv.restart_ms && !find_child(SERVING);
@@ -405,13 +432,13 @@ static bool is_refusing(void)
 static void run_timers(void)
 {
     struct child *c = find_child(STARTING);
-    int64_t now = now_ms();
+    int64_t now = ipc_now_ms();
     if (is_refusing())
         failures_close_pending(&sv.sockets);
     if (c && now >= c->since_ms + START_MS_MAX) {
         mk_log_error("supervisor: process %d is not ready after %d s: it is killed", c->pid, START_MS_MAX / 1000);
         kill(c->pid, SIGKILL);
-        c->since_ms = now;
+        c->since_ms = now; /* its end is reported by SIGCHLD; until then not to be killed in each turn */
     }
     if (sv.restart_ms && now >= sv.restart_ms)
         restart_server();
@@ -420,9 +447,9 @@ static void run_timers(void)
 static int get_poll_timeout(void)
 {
     const struct child *c = find_child(STARTING);
-    int64_t end = earlier_of(sv.restart_ms, c ? c->since_ms + START_MS_MAX : 0), now = now_ms();
+    int64_t end = get_earlier(sv.restart_ms, c ? c->since_ms + START_MS_MAX : 0), now = ipc_now_ms();
     if (is_refusing())
-        end = earlier_of(end, now + REFUSE_MS);
+        end = get_earlier(end, now + REFUSE_MS);
     return !end ? -1 : end > now ? (int)(end - now) : 0;
 }
 
@@ -454,25 +481,24 @@ static void add_inherited_socket(int fd, bool own, void *ctx)
     ipc_add_socket(ctx, fd, own);
 }
 
+/* Prepares the process and starts the first server. Returns the descriptor of the signals, or -errno. */
 static int start_supervisor(const struct options *o)
 {
     sv.options = o;
     sv.delay_ms = FIRST_DELAY_MS;
     int err = privileges_set_no_new_privs();
     daemon_raise_descriptors();
-    listen_fds_each(add_inherited_socket, &sv.sockets);
+    launcher_each_listen_fd(add_inherited_socket, &sv.sockets);
     if (err == 0 && o->daemon)
         err = daemon_fork();
-    int signals = err == 0 ? open_signals() : err;
-    sv.log = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-    mk_log_to(sv.log, MK_LOG_INFO);
-    if (signals >= 0) {
-        err = start_child();
-        if (err < 0)
-            signals = err;
+    int signals = err == 0 ? open_signals() : err; /* after the fork: a signalfd belongs to a process */
+    sv.log_fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    mk_log_to(sv.log_fd, MK_LOG_INFO);
+    err = signals >= 0 ? start_child() : signals;
+    if (err < 0) {
+        fprintf(stderr, "monkey: the supervisor cannot start: %s\n", strerror(-err));
+        return err;
     }
-    if (signals < 0)
-        fprintf(stderr, "monkey: the supervisor cannot start: %s\n", strerror(signals == -1 ? errno : -signals));
     return signals;
 }
 
@@ -480,12 +506,12 @@ int supervisor_run(const struct options *o)
 {
     int signals = start_supervisor(o);
     if (signals < 0)
-        sv.code = EXIT_RUN;
+        sv.exit_code = EXIT_RUN;
     while (signals >= 0 && !(sv.stopping && has_no_children()))
         poll_once(signals);
-    daemon_ready(sv.code, false); /* the parent may still wait for the first server */
+    daemon_ready(sv.exit_code, false); /* the parent may still wait for the first server */
     if (sv.has_pid_file)
         daemon_remove_pid(sv.pid_file);
     ipc_clear_sockets(&sv.sockets, true);
-    return sv.code;
+    return sv.exit_code;
 }

@@ -13,22 +13,15 @@
 #include "launcher.h"
 #include "exec.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { START_MS_MAX = 60000 };
-
-static int64_t now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 static bool pid_file_sent;
 
@@ -64,7 +57,7 @@ static int await_message(int ipc_fd, int stop_signals, struct output *output, in
         struct pollfd fds[] = {{.fd = ipc_fd, .events = POLLIN},
                                {.fd = output->fd, .events = POLLIN},
                                {.fd = stop_signals, .events = POLLIN}};
-        int64_t left = end - now_ms();
+        int64_t left = end - ipc_now_ms();
         int n = left > 0 ? poll(fds, 3, (int)left) : 0;
         if (n <= 0)
             return n < 0 ? -errno : 0;
@@ -80,7 +73,8 @@ static int await_message(int ipc_fd, int stop_signals, struct output *output, in
 /* Answers messages until the process is ready. Returns 0, -ETIMEDOUT, -ECANCELED or another -errno. */
 static int wait_until_ready(int ipc_fd, int stop_signals, struct output *output)
 {
-    int64_t end = now_ms() + START_MS_MAX;
+    assert(ipc_fd >= 0);
+    int64_t end = ipc_now_ms() + START_MS_MAX;
     for (;;) {
         struct ipc_message message;
         int n = await_message(ipc_fd, stop_signals, output, end);

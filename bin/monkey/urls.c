@@ -5,6 +5,9 @@
  */
 #include "urls.h"
 
+#include <monkey/address.h>
+
+#include <assert.h>
 #include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <limits.h>
@@ -32,6 +35,7 @@ union address {
 
 static void add_text(struct urls *urls, const char *text)
 {
+    assert(urls->n <= URLS_MAX);
     for (unsigned i = 0; i < urls->n; i++)
         if (strcmp(urls->texts[i], text) == 0)
             return;
@@ -50,24 +54,20 @@ static void add_url(struct urls *urls, const char *host, unsigned port)
     add_text(urls, text);
 }
 
-static void add_ipv4(struct urls *urls, const struct in_addr *addr, unsigned port)
+static void add_address(struct urls *urls, const union address *addr, unsigned port)
 {
-    char host[INET_ADDRSTRLEN];
-    if (inet_ntop(AF_INET, addr, host, sizeof(host)))
-        add_url(urls, host, port);
-}
-
-static void add_ipv6(struct urls *urls, const struct in6_addr *addr, unsigned port)
-{
-    char text[INET6_ADDRSTRLEN], host[INET6_ADDRSTRLEN + 2];
-    struct in_addr mapped;
-    if (IN6_IS_ADDR_V4MAPPED(addr)) {
-        memcpy(&mapped, addr->s6_addr + 12, sizeof(mapped));
-        add_ipv4(urls, &mapped, port);
-    } else if (inet_ntop(AF_INET6, addr, text, sizeof(text))) {
-        snprintf(host, sizeof(host), "[%s]", text);
-        add_url(urls, host, port);
-    }
+    bool v6 = addr->sa.sa_family == AF_INET6;
+    struct mk_address address;
+    struct mk_buf host;
+    char storage[URL_BYTES];
+    mk_address_set(&address, addr->sa.sa_family,
+                   v6 ? (const void *)&addr->in6.sin6_addr : (const void *)&addr->in.sin_addr, 0);
+    v6 = address.family == AF_INET6; /* an IPv4-mapped address has become IPv4 */
+    mk_buf_init_fixed(&host, storage, sizeof(storage));
+    mk_buf_adds(&host, v6 ? MK_STR("[") : MK_STR(""));
+    mk_address_print(&address, &host);
+    mk_buf_adds(&host, v6 ? MK_STR("]") : MK_STR(""));
+    add_url(urls, mk_buf_cstr(&host), port);
 }
 
 static void add_interface(struct urls *urls, const struct ifaddrs *one, int family, unsigned port)
@@ -75,10 +75,9 @@ static void add_interface(struct urls *urls, const struct ifaddrs *one, int fami
     const union address *addr = (const union address *)(const void *)one->ifa_addr;
     if (!addr || (one->ifa_flags & IFF_LOOPBACK) || !(one->ifa_flags & IFF_UP))
         return;
-    if (addr->sa.sa_family == AF_INET)
-        add_ipv4(urls, &addr->in.sin_addr, port);
-    else if (addr->sa.sa_family == AF_INET6 && family == AF_INET6 && !IN6_IS_ADDR_LINKLOCAL(&addr->in6.sin6_addr))
-        add_ipv6(urls, &addr->in6.sin6_addr, port);
+    bool v4 = addr->sa.sa_family == AF_INET, v6 = addr->sa.sa_family == AF_INET6 && family == AF_INET6;
+    if (v4 || (v6 && !IN6_IS_ADDR_LINKLOCAL(&addr->in6.sin6_addr)))
+        add_address(urls, addr, port);
 }
 
 /* For a listener on all addresses: an IPv6 one takes connections over IPv4 too. */
@@ -112,11 +111,11 @@ static void add_listener(int fd, bool own, void *ctx)
     else if (addr.sa.sa_family == AF_INET && addr.in.sin_addr.s_addr == htonl(INADDR_ANY))
         add_all_interfaces(ctx, AF_INET, ntohs(addr.in.sin_port));
     else if (addr.sa.sa_family == AF_INET)
-        add_ipv4(ctx, &addr.in.sin_addr, ntohs(addr.in.sin_port));
+        add_address(ctx, &addr, ntohs(addr.in.sin_port));
     else if (addr.sa.sa_family == AF_INET6 && IN6_IS_ADDR_UNSPECIFIED(&addr.in6.sin6_addr))
         add_all_interfaces(ctx, AF_INET6, ntohs(addr.in6.sin6_port));
     else if (addr.sa.sa_family == AF_INET6)
-        add_ipv6(ctx, &addr.in6.sin6_addr, ntohs(addr.in6.sin6_port));
+        add_address(ctx, &addr, ntohs(addr.in6.sin6_port));
 }
 
 void urls_print(const struct mk_server *server, const char *root, bool https)

@@ -48,7 +48,7 @@ MK_API void mk_arena_release(struct mk_arena *a);
 
 /* Returns `size` bytes aligned to 16 bytes, not zeroed; NULL when the limit, the account or the heap is exhausted. */
 MK_API void *mk_arena_alloc(struct mk_arena *a, size_t size);
-/* Like mk_arena_alloc(), but zeroed. */
+/* Returns `size` bytes as mk_arena_alloc(), but zeroed; NULL when the limit, the account or the heap is exhausted. */
 MK_API void *mk_arena_zalloc(struct mk_arena *a, size_t size);
 
 /* Returns a copy of `s`, followed by a NUL that does not count; `.p` is NULL on failure. */
@@ -68,11 +68,11 @@ MK_API void *mk_arena_grow(struct mk_arena *a, void *items, uint32_t n, size_t i
 MK_API int mk_arena_defer(struct mk_arena *a, void (*fn)(void *ctx), void *ctx);
 
 /*
- * Allocates from the heap, within the budget of an account (NULL: no budget). Free the memory with the same account and
- * size. Unit tests make the n-th of these calls fail.
- * Returns NULL when the budget or the heap is exhausted.
+ * Allocates from the heap, within the budget of an account (NULL: no budget). mk_account_free() needs the same account
+ * and size. Unit tests make the n-th of these calls fail. Returns NULL when the budget or the heap is exhausted.
  */
 MK_API void *mk_account_alloc(struct mk_account *account, size_t size);
+/* Frees memory of mk_account_alloc(); `p` may be NULL. */
 MK_API void mk_account_free(struct mk_account *account, void *p, size_t size);
 /* Frees the chunks that the account keeps for the next arenas. */
 MK_API void mk_account_trim(struct mk_account *account);

@@ -11,6 +11,7 @@
 #ifndef MONKEY_BUF_H
 #define MONKEY_BUF_H
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -37,6 +38,7 @@ static inline void mk_buf_init(struct mk_buf *b, size_t bytes_max)
  */
 static inline void mk_buf_init_fixed(struct mk_buf *b, char *storage, size_t size)
 {
+    assert(storage || !size);
     *b = (struct mk_buf){.data = storage, .size = size, .max = size, .fixed = true};
 }
 
@@ -57,11 +59,13 @@ MK_API void mk_buf_add(struct mk_buf *b, const void *data, size_t len);
 MK_API void mk_buf_addf(struct mk_buf *b, const char *format, ...) MK_PRINTF(2, 3);
 MK_API void mk_buf_vaddf(struct mk_buf *b, const char *format, va_list args) MK_PRINTF(2, 0);
 
+/* Appends a string. Errors are sticky. */
 static inline void mk_buf_adds(struct mk_buf *b, struct mk_str s)
 {
     mk_buf_add(b, s.p, s.len);
 }
 
+/* Appends one byte. Errors are sticky. */
 static inline void mk_buf_addc(struct mk_buf *b, char c)
 {
     mk_buf_add(b, &c, 1);

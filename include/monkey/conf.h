@@ -189,8 +189,8 @@ MK_API int mk_conf_networks(const struct mk_conf_value *value, void *field, stru
                 .parse = mk_conf_networks)
 
 /*
- * Returns `path` as a PATH key would read it, for a custom parser; `.p` is NULL if memory or the working directory is
- * missing.
+ * Returns `path` as a PATH key would read it, for a custom parser: absolute, with a NUL behind it. It lives as long as
+ * `arena`. `.p` is NULL if memory or the working directory is missing.
  */
 MK_API struct mk_str mk_conf_path(const struct mk_conf_value *value, struct mk_str path, struct mk_arena *arena);
 

@@ -21,9 +21,6 @@
 #include "loop.h"
 #include "str.h"
 
-struct mk__addr;
-struct mk__resolver_entry;
-
 enum {
     MK_DIAL_TIMEOUT_MS = 10000, /* if the options give none */
     MK_DIAL_ADDRESSES_MAX = 8,  /* addresses of a name; further ones are not tried */
@@ -34,10 +31,10 @@ enum {
 
 /* Constant once it is parsed: any number of dials may use it at the same time, in any thread. */
 struct mk_dial_target {
-    struct mk_str text;          /* as it was written; for messages */
-    struct mk_str host;          /* the name, the address without brackets, or the path */
-    uint16_t port;               /* 0 for a Unix socket */
-    const struct mk__addr *addr; /* NULL: a name, which is looked up for each dial */
+    struct mk_str text; /* as it was written; for messages */
+    struct mk_str host; /* the name, the address without brackets, or the path */
+    uint16_t port;      /* 0 for a Unix socket */
+    const void *addr;   /* private to the library; NULL: a name, which is looked up for each dial */
 };
 
 /*
@@ -99,13 +96,13 @@ struct mk_dial {
     mk_dial_fn fn;
     struct mk_dial_options options;
     uint64_t deadline_ms;
-    struct mk_timer timer;           /* the next attempt or the timeout */
-    struct mk_task task;             /* starts the dial, and continues it when the name is resolved */
-    struct mk__resolver_entry *name; /* held until the dial ends */
-    const struct mk__addr *addrs;
-    uint8_t n, at; /* number of addresses; index of the next one */
-    uint8_t older; /* index of the older attempt */
-    int err;       /* the error of the last attempt that failed */
+    struct mk_timer timer; /* the next attempt or the timeout */
+    struct mk_task task;   /* starts the dial, and continues it when the name is resolved */
+    void *name;            /* the resolver's entry, held until the dial ends */
+    const void *addrs;     /* the addresses of the target or of the name */
+    uint8_t n, at;         /* number of addresses; index of the next one */
+    uint8_t older;         /* index of the older attempt */
+    int err;               /* the error of the last attempt that failed */
     struct mk_dial_attempt attempts[2];
 };
 

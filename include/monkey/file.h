@@ -18,7 +18,9 @@
 /*
  * Opens a file with flags of open(2). With O_CREAT it is created with `mode` if it does not exist; `ret_made`, unless
  * NULL, tells whether it was. With O_NOFOLLOW the last entry must not be a link, even a safe one.
- * Returns a descriptor (close-on-exec) or -errno; mk_file_error() explains it.
+ * Returns a descriptor (close-on-exec), -ELOOP (a link that is not followed, or too many), -EMLINK (a file with several
+ * names is refused), -EEXIST (the entry was replaced again and again), -ENAMETOOLONG or another -errno of open(2), such
+ * as -ENOENT, -EACCES, -EISDIR or -ENOMEM. mk_file_error() explains it. May block; any thread.
  */
 MK_API int mk_file_open_output(const char *path, int flags, unsigned mode, bool *ret_made);
 
@@ -29,7 +31,10 @@ MK_API int mk_file_open_output(const char *path, int flags, unsigned mode, bool 
  */
 MK_API int mk_file_open_pid(const char *path, int flags);
 
-/* Checks whether mk_file_open_output() could open or create the file now, without creating it. Returns 0 or -errno. */
+/*
+ * Checks whether mk_file_open_output() could open or create the file now, without creating it.
+ * Returns 0 or an -errno as mk_file_open_output(): -ELOOP, -EMLINK, -EISDIR, -EACCES, -ENAMETOOLONG, -ENOMEM ...
+ */
 MK_API int mk_file_check_output(const char *path);
 
 /* Returns a phrase that explains an -errno of these functions: static text, or that of strerror(). */

@@ -6,6 +6,7 @@
 #ifndef MONKEY_LIST_H
 #define MONKEY_LIST_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -21,6 +22,7 @@ static inline void mk_list_init(struct mk_list *l)
     l->next = l->prev = l;
 }
 
+/* Returns true if the list has no nodes, or if a node is in no list. */
 static inline bool mk_list_empty(const struct mk_list *l)
 {
     return l->next == l;
@@ -29,6 +31,7 @@ static inline bool mk_list_empty(const struct mk_list *l)
 /* Appends `n`, which must be in no list, to `l`. */
 static inline void mk_list_add(struct mk_list *l, struct mk_list *n)
 {
+    assert(n != l && l->prev->next == l);
     n->prev = l->prev;
     n->next = l;
     l->prev->next = n;
@@ -38,6 +41,7 @@ static inline void mk_list_add(struct mk_list *l, struct mk_list *n)
 /* Removes `n` from its list. */
 static inline void mk_list_del(struct mk_list *n)
 {
+    assert(n->prev->next == n && n->next->prev == n);
     n->prev->next = n->next;
     n->next->prev = n->prev;
     mk_list_init(n);
@@ -46,6 +50,7 @@ static inline void mk_list_del(struct mk_list *n)
 /* Moves all nodes of `from` to the end of `to`. */
 static inline void mk_list_join(struct mk_list *to, struct mk_list *from)
 {
+    assert(to != from);
     if (mk_list_empty(from))
         return;
     from->next->prev = to->prev;

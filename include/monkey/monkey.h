@@ -48,6 +48,7 @@ MK_API int mk_server_set(struct mk_server *server, const char *section, const ch
 /*
  * The same for a key of a plugin, in the scope where the plugin has it: the server or each host. It has no effect if
  * the plugin is not available or if plugins.load does not load it. Builds for small devices lack it.
+ * Returns 0 or -ENOBUFS (16 keys are set already, those of mk_server_set() included).
  */
 MK_API int mk_server_set_plugin(struct mk_server *server, const char *section, const char *key, const char *value,
                                 const char *origin);
@@ -83,7 +84,10 @@ struct mk_problem_counts {
 MK_API struct mk_problem_counts mk_server_list_problems(const struct mk_server *server, const struct mk_server *known,
                                                         unsigned flags, struct mk_buf *out);
 
-/* Gets the settings for the program, after mk_server_load(). */
+/*
+ * Gets the settings for the program. Before mk_server_load() has succeeded, `log_level` is MK_LOG_INFO and the others
+ * are NULL or 0.
+ */
 MK_API void mk_server_info(const struct mk_server *server, struct mk_server_info *ret_info);
 /* Appends the effective configuration, in the syntax of its files; builds for small devices append a comment. */
 MK_API void mk_server_show(const struct mk_server *server, struct mk_buf *out);
@@ -116,7 +120,7 @@ struct mk_server_process {
     const char *user;  /* NULL: keep the user of the process */
     uint32_t uid, gid; /* of that user, and of Group if that is set */
 };
-/* Gets these settings, after mk_server_load(). */
+/* Gets these settings; all are false, NULL or 0 before mk_server_load() has succeeded. */
 MK_API void mk_server_process(const struct mk_server *server, struct mk_server_process *ret);
 
 /* Calls `fn` for each listening socket of a running server; `own` as for mk_server_inherit(). */

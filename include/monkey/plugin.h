@@ -20,8 +20,12 @@
  * The plugins' hooks of one kind are called in the order of plugins.load. Descriptors, timers and messages of a plugin
  * are events of a worker's loop (<monkey/loop.h>).
  *
- * Threads: hooks of connections and requests, worker_start and worker_stop run in the worker's thread and must not
- * block. All others run in the main thread, which loads the configuration; only reopen must not block there.
+ * Threads: the hooks of connections and requests, worker_start and worker_stop run in the worker's thread and must not
+ * block. The hooks of the configuration (start, generation_start, host_start, generation_check and their stops) and
+ * reopen run in the main thread, which calls <monkey/monkey.h>, or in a thread of the server: the stops of a generation
+ * that a reload has replaced. One thread at a time calls them, for all plugins and servers of the process: a stop never
+ * runs at the same time as the start of the next generation or as reopen. They may block, except for reopen. With
+ * `Scheduler fair` a stop that blocks delays new connections.
  *
  * State: a plugin keeps no state in global variables. Each start returns a state, which its stop gets back.
  *
@@ -100,7 +104,8 @@ struct mk_plugin {
 
     /*
      * worker_start: in the worker's thread, before its first request under this generation. worker_stop: after its last
-     * one, in the same thread, or in the main thread if that one has ended.
+     * one, in the same thread; in another one, beside other hooks, if that thread has ended (because the server stops,
+     * could not start, or was reloaded with fewer workers).
      * worker_start returns 0 or -errno: the generation cannot be used.
      */
     int (*worker_start)(struct mk_worker *worker, void **ret_state);
@@ -181,7 +186,8 @@ MK_API void *mk_host_state(const struct mk_host *host, const struct mk_plugin *p
 MK_API bool mk_host_has_listener(const struct mk_host *host, struct mk_str text);
 /*
  * Keeps the listener of that address open until a drain ends; others close when it begins. Connections that are
- * accepted in the drain carry one request each and do not prolong it. Only during host_start.
+ * accepted in the drain carry one request each and do not prolong it. Does nothing if `text` is not the address of a
+ * Listen line: see mk_host_has_listener(). Only during host_start.
  */
 MK_API void mk_host_accept_in_drain(struct mk_host *host, struct mk_str text);
 
@@ -219,6 +225,7 @@ MK_API int mk_host_check_patterns(struct mk_host *host, const struct mk_conf_sec
 MK_API const void *mk_generation_conf(const struct mk_generation *g, const struct mk_conf_section *section);
 /* Returns the state that generation_start of `plugin` has returned; NULL if it has none. */
 MK_API void *mk_generation_state(const struct mk_generation *g, const struct mk_plugin *plugin);
+/* Returns the generation of the host; valid as long as the host. Any thread. */
 MK_API struct mk_generation *mk_host_generation(const struct mk_host *host);
 
 /* ── generations, for plugins with a transport; builds for small devices leave these out ── */
@@ -246,6 +253,7 @@ MK_API unsigned mk_worker_index(const struct mk_worker *worker);
 /* Return the loop of the worker, and the account of its memory. Both live as long as the thread. */
 MK_API struct mk_loop *mk_worker_loop(const struct mk_worker *worker);
 MK_API struct mk_account *mk_worker_account(const struct mk_worker *worker);
+/* Returns the generation of the worker; valid as long as the worker is held (mk_worker_get()). */
 MK_API struct mk_generation *mk_worker_generation(const struct mk_worker *worker);
 /* Returns the state that worker_start of `plugin` has returned; NULL if it has none. */
 MK_API void *mk_worker_state(const struct mk_worker *worker, const struct mk_plugin *plugin);
@@ -264,12 +272,14 @@ MK_API void mk_worker_put(struct mk_worker *worker);
 MK_API struct mk_address mk_connection_peer(struct mk_connection *conn);
 /* Returns the address of the Listen line ("127.0.0.1:9000"); valid until the hook returns. */
 MK_API struct mk_str mk_connection_listener(const struct mk_connection *conn);
+/* Returns the worker that serves the connection, under the generation in use; valid until the hook returns. */
 MK_API struct mk_worker *mk_connection_worker(const struct mk_connection *conn);
 /* Returns the number of the connection, from 1, which is unique in the process. */
 MK_API uint64_t mk_connection_id(struct mk_connection *conn);
 
 /* ── requests ── */
 
+/* Returns the worker of the exchange, under the generation in which it began; valid until the exchange ends. */
 MK_API struct mk_worker *mk_request_worker(const struct mk_request *req);
 
 /*

@@ -51,6 +51,7 @@ enum mk_method {
 
 /* Returns the method; MK_METHOD_OTHER for one that is not in the list, see mk_request_method_name(). */
 MK_API enum mk_method mk_request_method(const struct mk_request *req);
+/* Returns the method as the client sent it, in its case of letters (RFC 9110 section 9.1). */
 MK_API struct mk_str mk_request_method_name(const struct mk_request *req);
 
 /* Returns the request target as the client sent it, not decoded. */
@@ -173,11 +174,13 @@ typedef void (*mk_body_fn)(struct mk_request *req, struct mk_str piece, bool end
 
 /*
  * Passes the body to `fn` in pieces as they arrive; sends "100 Continue" to a client that waits for it. If the body
- * has ended already, calls `fn` at once with an empty last piece. If it could not be read, `fn` is never called.
+ * has ended already, calls `fn` at once with an empty last piece. If it could not be read, `fn` is never called. A
+ * second call replaces `fn` and `ctx` for the pieces that follow; those before it are not repeated.
  */
 MK_API void mk_request_read(struct mk_request *req, mk_body_fn fn, void *ctx);
 /* Stops reading the body until mk_request_resume(), so that flow control stops the client. */
 MK_API void mk_request_pause(struct mk_request *req);
+/* Ends mk_request_pause(): further pieces come in later calls, never within this one. Without a pause: no effect. */
 MK_API void mk_request_resume(struct mk_request *req);
 
 /*
@@ -194,6 +197,7 @@ MK_API void mk_request_collect(struct mk_request *req, size_t bytes_max, mk_body
  * Returns 0, -EINVAL (`status` is not from 200 to 599) or -EALREADY (the head was sent).
  */
 MK_API int mk_response_set_status(struct mk_request *req, int status);
+/* Returns the status that is set now: 200 at first. */
 MK_API int mk_response_get_status(const struct mk_request *req);
 
 /*
@@ -203,9 +207,15 @@ MK_API int mk_response_get_status(const struct mk_request *req);
  * or 64 headers already).
  */
 MK_API int mk_response_header(struct mk_request *req, struct mk_str name, struct mk_str value);
-/* As mk_response_header(), without a copy: the value, too, must be valid until the exchange ends. */
+/*
+ * Adds a header without a copy: the value, too, must be valid until the exchange ends.
+ * Returns as mk_response_header(): 0, -EALREADY, -EINVAL or -ENOMEM.
+ */
 MK_API int mk_response_header_ref(struct mk_request *req, struct mk_str name, struct mk_str value);
-/* As mk_response_header(), with a date (RFC 9110 section 5.6.7) in seconds since 1970 (mk_loop_wall_seconds()). */
+/*
+ * Adds a header with a date (RFC 9110 section 5.6.7) in seconds since 1970, as mk_loop_wall_seconds() returns.
+ * Returns as mk_response_header(): 0, -EALREADY, -EINVAL or -ENOMEM.
+ */
 MK_API int mk_response_header_date(struct mk_request *req, struct mk_str name, int64_t seconds);
 /*
  * Returns true for headers that only the server sets: Connection, Content-Length (see mk_response_set_length()), Date,
@@ -303,11 +313,20 @@ MK_API void mk_response_abort(struct mk_request *req);
  * one whose head was sent is aborted.
  */
 
-/* Sends the server's page, or the host's, for a status of 400 and above. */
+/*
+ * Sends the server's page, or the host's, for that status, which must be from 200 to 599 (an assertion). 204, 205 and
+ * 304 have no page (RFC 9110 section 15).
+ */
 MK_API void mk_response_error(struct mk_request *req, int status);
-/* Redirects with that status. `location` is a URI reference, percent-encoded; it is copied. 500 without memory. */
+/*
+ * Redirects with a status of 301, 302, 303, 307 or 308 (RFC 9110 section 15.4), which is not checked. `location` is a
+ * URI reference, percent-encoded; it is copied. Sends 500 without memory, or if `location` has control bytes.
+ */
 MK_API void mk_response_redirect(struct mk_request *req, int status, struct mk_str location);
-/* Sends 405, or 204 for OPTIONS, with `methods` ("GET, HEAD") as Allow; it is copied. 500 without memory. */
+/*
+ * Sends 405, or 204 for OPTIONS, with `methods` ("GET, HEAD") as Allow; it is copied. Sends 500 without memory, or if
+ * `methods` has control bytes.
+ */
 MK_API void mk_response_method_not_allowed(struct mk_request *req, struct mk_str methods);
 
 /* Returns true if the body is the server's page for the status, which on_response may replace. */
@@ -315,7 +334,8 @@ MK_API bool mk_response_is_default_error(const struct mk_request *req);
 /*
  * Replaces the body and its Content-Type, for on_response. Removes filters, trailers and Content-Encoding of the old
  * one. Both strings must be valid until the exchange ends.
- * Returns 0, -EALREADY (the head was sent), -EINVAL (`type` has control bytes) or -ENOMEM.
+ * Returns 0, -EALREADY (the head was sent, or the response has failed), -EINVAL (`type` has control bytes) or -ENOMEM
+ * (no memory, or 64 headers already). After the last two the old body is gone.
  */
 MK_API int mk_response_replace(struct mk_request *req, struct mk_str type, struct mk_str body);
 
@@ -343,6 +363,7 @@ MK_API int mk_response_filter(struct mk_request *req, mk_filter_fn fn, void *ctx
  * their turn first: return it, the filter is called again) or another -errno (the body cannot be completed).
  */
 MK_API ssize_t mk_filter_read(struct mk_filter *filter, char *to, size_t size);
+/* Returns the request whose response the filter changes; valid until the exchange ends. */
 MK_API struct mk_request *mk_filter_request(const struct mk_filter *filter);
 
 /* An open regular file. */

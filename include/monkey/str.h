@@ -8,6 +8,7 @@
 #ifndef MONKEY_STR_H
 #define MONKEY_STR_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -26,8 +27,10 @@ struct mk_str {
 /* For "%.*s". */
 #define MK_STR_ARG(s) (int)(s).len, (s).p
 
+/* Returns the string of `len` bytes at `p`, which may be NULL if `len` is 0. */
 static inline struct mk_str mk_str(const char *p, size_t len)
 {
+    assert(p || !len);
     return (struct mk_str){p, len};
 }
 
@@ -37,21 +40,25 @@ static inline struct mk_str mk_str_c(const char *cstr)
     return (struct mk_str){cstr, cstr ? strlen(cstr) : 0};
 }
 
+/* Returns true if both have the same bytes. */
 static inline bool mk_str_eq(struct mk_str a, struct mk_str b)
 {
     return a.len == b.len && (a.len == 0 || memcmp(a.p, b.p, a.len) == 0);
 }
 
+/* Returns true if `s` begins with the bytes of `prefix`; every string begins with the empty one. */
 static inline bool mk_str_starts(struct mk_str s, struct mk_str prefix)
 {
     return s.len >= prefix.len && (prefix.len == 0 || memcmp(s.p, prefix.p, prefix.len) == 0);
 }
 
+/* Returns the lower-case letter of an ASCII capital, and other bytes as they are. */
 static inline char mk_lower(char c)
 {
     return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
 }
 
+/* Returns true if both have the same bytes, except for the case of ASCII letters. */
 static inline bool mk_str_ieq(struct mk_str a, struct mk_str b)
 {
     if (a.len != b.len)

@@ -4,6 +4,7 @@
  */
 #include <monkey/address.h>
 
+#include <assert.h>
 #include <arpa/inet.h>
 #include <errno.h>
 
@@ -13,6 +14,7 @@ static const uint8_t mapped[MAPPED_BITS / 8] = {[10] = 0xff, [11] = 0xff};
 
 void mk_address_set(struct mk_address *address, int family, const void *bytes, uint16_t port)
 {
+    assert(bytes || (family != AF_INET && family != AF_INET6));
     *address = (struct mk_address){.family = (uint16_t)family, .port = port};
     if (family == AF_INET6 && memcmp(bytes, mapped, sizeof(mapped)) == 0) {
         address->family = AF_INET;
@@ -63,6 +65,7 @@ int mk_address_parse(struct mk_str text, struct mk_address *ret)
 
 static char *put_number(char *to, unsigned n, unsigned base)
 {
+    assert(n <= UINT16_MAX && (base == 10 || base == 16));
     char digits[4];
     unsigned len = 0;
     do
@@ -143,6 +146,7 @@ bool mk_address_equal(const struct mk_address *a, const struct mk_address *b)
 
 bool mk_network_contains(const struct mk_network *network, const struct mk_address *address)
 {
+    assert(network->bits <= (network->address.family == AF_INET ? V4_BITS : V6_BITS));
     const uint8_t *own = network->address.bytes, *theirs = address->bytes;
     unsigned whole = network->bits / 8, part = network->bits % 8;
     if (!address->family || address->family != network->address.family || memcmp(own, theirs, whole) != 0)
@@ -163,6 +167,7 @@ bool mk_networks_contain(const struct mk_networks *networks, const struct mk_add
 /* Clears all but the first `bits`. Returns whether any of them was set. */
 static bool clear_host_bits(struct mk_address *address, unsigned bits)
 {
+    assert(bits <= V6_BITS);
     bool found = false;
     for (unsigned i = bits / 8; i < sizeof(address->bytes); i++) {
         uint8_t mask = (uint8_t)(i == bits / 8 ? 0xff >> bits % 8 : 0xff);

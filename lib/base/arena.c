@@ -7,6 +7,7 @@
 #include "base/arena.h"
 #include "base/asan.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -45,6 +46,7 @@ void *mk_account_alloc(struct mk_account *account, size_t size)
 
 void mk_account_free(struct mk_account *account, void *p, size_t size)
 {
+    assert(!p || !account || size <= account->bytes);
     if (p && account)
         account->bytes -= size;
     free(p);
@@ -90,6 +92,7 @@ void mk_account_trim(struct mk_account *account)
 
 void mk_arena_init(struct mk_arena *a, struct mk_account *account, size_t bytes_max, void *storage, size_t size)
 {
+    assert((storage || !size) && (uintptr_t)storage % ALIGN == 0);
     *a = (struct mk_arena){.at = storage, .end = storage, .account = account, .bytes_max = bytes_max};
     if (size)
         a->end += size & ~(size_t)(ALIGN - 1);
@@ -111,6 +114,7 @@ void mk_arena_release(struct mk_arena *a)
 
 static int add_chunk(struct mk_arena *a, size_t need)
 {
+    assert(a->bytes <= a->bytes_max);
     size_t size = a->bytes < CHUNK_BYTES_MIN ? CHUNK_BYTES_MIN : a->bytes, left = a->bytes_max - a->bytes;
     if (left < sizeof(struct mk_arena_chunk) || need > left - sizeof(struct mk_arena_chunk))
         return -ENOMEM;
@@ -134,6 +138,7 @@ static int add_chunk(struct mk_arena *a, size_t need)
 
 void *mk_arena_alloc(struct mk_arena *a, size_t size)
 {
+    assert(a->at <= a->end);
     size_t need = size ? (size + ALIGN - 1) & ~(size_t)(ALIGN - 1) : ALIGN;
     if (need < size)
         return NULL;
@@ -142,7 +147,7 @@ void *mk_arena_alloc(struct mk_arena *a, size_t size)
     void *p = a->at;
     a->at += need;
     mk__asan_unpoison(p, size);
-    mk__msan_set_undefined(p, size);
+    mk__asan_set_undefined(p, size);
     return p;
 }
 
@@ -154,6 +159,7 @@ void *mk_arena_zalloc(struct mk_arena *a, size_t size)
 
 struct mk_str mk_arena_dup(struct mk_arena *a, struct mk_str s)
 {
+    assert(s.p || !s.len);
     char *p = mk_arena_alloc(a, s.len + 1);
     if (!p)
         return MK_STR_NONE;
@@ -165,6 +171,7 @@ struct mk_str mk_arena_dup(struct mk_arena *a, struct mk_str s)
 
 void *mk_arena_grow(struct mk_arena *a, void *items, uint32_t n, size_t item_bytes)
 {
+    assert((items || !n) && item_bytes);
     if (n && (n & (n - 1)))
         return items; /* an array of n items has room up to the next power of two */
     void *more = mk_arena_alloc(a, (n ? 2 * (size_t)n : 1) * item_bytes);
@@ -173,6 +180,7 @@ void *mk_arena_grow(struct mk_arena *a, void *items, uint32_t n, size_t item_byt
 
 int mk_arena_defer(struct mk_arena *a, void (*fn)(void *ctx), void *ctx)
 {
+    assert(fn);
     struct mk_arena_clean *c = mk_arena_alloc(a, sizeof(*c));
     if (!c)
         return -ENOMEM;

@@ -31,7 +31,7 @@ static inline void mk__asan_unpoison(const void *p, size_t size)
 }
 
 /* Marks the bytes as not initialized. */
-static inline void mk__msan_set_undefined(const void *p, size_t size)
+static inline void mk__asan_set_undefined(const void *p, size_t size)
 {
     if (MK_HAS_MSAN)
         __msan_allocated_memory(p, size);

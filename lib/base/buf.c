@@ -5,6 +5,7 @@
 #include <monkey/arena.h>
 #include <monkey/buf.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 
@@ -12,6 +13,7 @@ enum { FIRST_BYTES = 64 };
 
 void mk_buf_release(struct mk_buf *b)
 {
+    assert(b->len <= b->size);
     if (!b->fixed) {
         mk_account_free(NULL, b->data, b->size);
         b->data = NULL;
@@ -23,6 +25,7 @@ void mk_buf_release(struct mk_buf *b)
 
 static int grow_buf(struct mk_buf *b, size_t need)
 {
+    assert(!b->fixed && need <= b->max);
     size_t size = b->size ? b->size : FIRST_BYTES;
     while (size < need)
         size = size > b->max / 2 ? b->max : size * 2;
@@ -41,6 +44,7 @@ static int grow_buf(struct mk_buf *b, size_t need)
 
 int mk_buf_reserve(struct mk_buf *b, size_t n)
 {
+    assert(b->len <= b->size && b->size <= b->max);
     if (b->err || n <= b->size - b->len)
         return b->err;
     if (n > b->max - b->len)
@@ -50,6 +54,7 @@ int mk_buf_reserve(struct mk_buf *b, size_t n)
 
 void mk_buf_add(struct mk_buf *b, const void *data, size_t len)
 {
+    assert(data || !len);
     if (len == 0 || mk_buf_reserve(b, len) < 0)
         return;
     memcpy(b->data + b->len, data, len);
@@ -58,6 +63,7 @@ void mk_buf_add(struct mk_buf *b, const void *data, size_t len)
 
 void mk_buf_vaddf(struct mk_buf *b, const char *format, va_list args)
 {
+    assert(b->len <= b->size);
     va_list again;
     va_copy(again, args);
     size_t room = b->size - b->len;
@@ -82,6 +88,7 @@ void mk_buf_addf(struct mk_buf *b, const char *format, ...)
 
 void mk_buf_drop(struct mk_buf *b, size_t n)
 {
+    assert(n <= b->len);
     b->len -= n;
     if (b->len)
         memmove(b->data, b->data + n, b->len);

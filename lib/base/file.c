@@ -5,6 +5,7 @@
  */
 #include "base/file.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
@@ -38,6 +39,7 @@ static int read_all(int fd, size_t size, struct mk_arena *arena, struct mk_str *
 
 int mk__file_read(const char *path, size_t bytes_max, struct mk_arena *arena, struct mk_str *ret_bytes)
 {
+    assert(path && ret_bytes);
     struct stat st;
     int r, fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 
@@ -53,6 +55,11 @@ int mk__file_read(const char *path, size_t bytes_max, struct mk_arena *arena, st
         r = read_all(fd, (size_t)st.st_size, arena, ret_bytes);
     close(fd);
     return r;
+}
+
+bool mk__file_exists(const char *path)
+{
+    return access(path, F_OK) == 0;
 }
 
 bool mk__file_is_glob(struct mk_str path)
@@ -91,6 +98,7 @@ static int on_glob_error(const char *path, int err)
 
 int mk__file_glob(const char *pattern, struct mk_arena *arena, struct mk_str **ret_names, size_t *ret_n)
 {
+    assert(pattern && ret_names && ret_n);
     glob_t found = {0};
     int r = glob(pattern, GLOB_MARK, on_glob_error, &found);
 
@@ -113,7 +121,7 @@ struct path_walk {
     char rest[PATH_MAX];
 };
 
-/* In a user namespace, the user who owns "/" stands for root, which may have no number there. */
+/* In a user namespace, the owner of "/" stands for root, which may have no number there. */
 static bool is_trusted(uid_t uid)
 {
     struct stat top;
@@ -217,6 +225,7 @@ static int step_walk(struct path_walk *w, bool follow_last)
 
 int mk__file_find_entry(const char *path, bool follow_last, struct mk__file_entry *ret)
 {
+    assert(path && ret);
     struct path_walk w = {.entry = {.folder = -1, .safe = true}};
     int result = begin_walk(&w, path);
     while (result == 0)
@@ -246,6 +255,7 @@ static int check_links(const struct mk__file_entry *entry, int fd)
 
 static int open_entry(const struct mk__file_entry *entry, int flags, unsigned mode, bool *ret_made)
 {
+    assert(entry->folder >= 0 && entry->name[0]);
     int fd = openat(entry->folder, entry->name, (flags & ~O_CREAT) | O_CLOEXEC | (entry->magic ? 0 : O_NOFOLLOW)), err;
     if (fd < 0 && errno == ENOENT && flags & O_CREAT) {
         fd = openat(entry->folder, entry->name, flags | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
@@ -261,6 +271,7 @@ static int open_entry(const struct mk__file_entry *entry, int flags, unsigned mo
 
 int mk_file_open_output(const char *path, int flags, unsigned mode, bool *ret_made)
 {
+    assert(path);
     struct mk__file_entry entry;
     bool made = false;
     int fd = -EEXIST;

@@ -17,6 +17,9 @@
  */
 int mk__file_read(const char *path, size_t bytes_max, struct mk_arena *arena, struct mk_str *ret_bytes);
 
+/* Returns whether there is something at `path` that this process can reach. */
+bool mk__file_exists(const char *path);
+
 /* Returns whether `path` is a pattern for mk__file_glob(). */
 bool mk__file_is_glob(struct mk_str path);
 

@@ -29,6 +29,7 @@ static const char level_names[][8] = {"error", "warn ", "info ", "debug"};
 
 void mk_log_to(int fd, enum mk_log_level level)
 {
+    assert(level <= MK_LOG_DEBUG);
     struct stat st;
     lost_lines = 0; /* they belong to the former log */
     log_may_block = fd >= 0 && fstat(fd, &st) == 0 && !S_ISREG(st.st_mode);
@@ -80,6 +81,7 @@ static size_t put_line(char *line, enum mk_log_level level, const char *message)
     n += (size_t)snprintf(line + n, LINE_BYTES - n, "%s ", level_names[level]);
     n += put_escaped(line + n, message);
     line[n++] = '\n';
+    assert(n <= LINE_BYTES);
     return n;
 }
 
@@ -93,6 +95,7 @@ static bool write_line(enum mk_log_level level, const char *message)
 
 void mk_log(enum mk_log_level level, const char *format, ...)
 {
+    assert(level <= MK_LOG_DEBUG && format);
     MK_UNINITIALIZED char message[MESSAGE_BYTES];
     int saved = errno;
 

@@ -6,6 +6,7 @@
 
 #include "base/regex.h"
 
+#include <assert.h>
 #include <errno.h>
 
 static int set_error(struct mk_buf *error, const char *reason)
@@ -100,6 +101,7 @@ static unsigned count_star_bytes(struct mk_str glob, size_t at)
 /* Adds a position and those behind its stars, which may match nothing. `marks[at] == turn`: is in the set already. */
 static void add_position(struct glob_positions *set, struct mk_str glob, size_t at, uint32_t *marks, uint32_t turn)
 {
+    assert(at <= glob.len);
     for (;;) {
         if (marks[at] == turn)
             return;
@@ -137,6 +139,7 @@ static size_t step_star(struct mk_str glob, size_t at, size_t star)
  */
 static bool walk_glob(struct mk_str glob, struct mk_str path, bool items)
 {
+    assert(glob.len <= MK_PATTERN_GLOB_MAX);
     uint32_t marks[MK_PATTERN_GLOB_MAX + 1] = {0};
     MK_UNINITIALIZED struct glob_positions sets[2], *now = &sets[0], *next = &sets[1];
     now->n = 0;
@@ -166,6 +169,7 @@ static bool match_glob(struct mk_str glob, struct mk_str path)
 
 static bool match_prefix(struct mk_str prefix, struct mk_str path)
 {
+    assert(prefix.len);
     if (!mk_str_starts(path, prefix))
         return false;
     return prefix.p[prefix.len - 1] == '/' || path.len == prefix.len || path.p[prefix.len] == '/';
@@ -211,8 +215,9 @@ struct mk_str mk_pattern_rest(const struct mk_pattern *pattern, struct mk_str pa
 /* ── whether a pattern matches all that another one matches ── */
 
 /* Returns whether everything that the glob matches is below the prefix. */
-static bool prefix_covers(struct mk_str prefix, struct mk_str glob)
+static bool covers_prefix(struct mk_str prefix, struct mk_str glob)
 {
+    assert(prefix.len);
     struct mk_str start = mk_str(glob.p, 0);
     while (start.len < glob.len && glob.p[start.len] != '*' && glob.p[start.len] != '?')
         start.len++;
@@ -237,7 +242,7 @@ static bool covers_glob(const struct mk_pattern *first, struct mk_str glob)
 {
     switch (first->kind) {
     case MK_PATTERN_PREFIX:
-        return prefix_covers(first->text, glob);
+        return covers_prefix(first->text, glob);
     case MK_PATTERN_GLOB:
         return walk_glob(first->text, glob, true);
     case MK_PATTERN_NAME:

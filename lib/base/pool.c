@@ -19,6 +19,7 @@ static_assert(sizeof(struct pool_block) == 16, "objects stay aligned behind the 
 
 void mk__pool_init(struct mk__pool *p, struct mk_account *account, size_t object_bytes, unsigned block_objects)
 {
+    assert(object_bytes && block_objects);
     *p = (struct mk__pool){
         .account = account,
         .object_bytes = (uint32_t)((object_bytes + 15) & ~(size_t)15),
@@ -70,6 +71,7 @@ void *mk__pool_get(struct mk__pool *p)
 
 void mk__pool_put(struct mk__pool *p, void *object)
 {
+    assert(object && p->used);
     p->used--;
     if (MK__POOL_IS_MALLOC) {
         mk_account_free(p->account, object, p->object_bytes);

@@ -8,10 +8,10 @@
  */
 #include "base/regex.h"
 #include "base/clock.h"
+#include "base/library.h"
 #include "base/log.h"
 
 #include <assert.h>
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -42,14 +42,13 @@ struct mk_regex {
                 each(set_callout) each(set_depth_limit) each(set_heap_limit) each(set_match_limit)
 
 #define POINTER(name) typeof(&pcre2_##name##_8) name;
-#define SYMBOL(name) "pcre2_" #name "_8",
+#define SYMBOL(name) {"pcre2_" #name "_8", &pcre2.name},
 
 /* Open until the process ends, so that expressions can be used without a check. */
 static struct {
     FUNCTIONS(POINTER)
 } pcre2;
-static const char *const symbols[] = {FUNCTIONS(SYMBOL)};
-static_assert(sizeof(pcre2) == sizeof(symbols), "a pointer for each symbol");
+static const struct mk__library_symbol symbols[] = {FUNCTIONS(SYMBOL)};
 
 /* Contexts for all calls: the allocator and the limits of a match. Created once, then only read. */
 static pcre2_general_context *memory;
@@ -71,14 +70,12 @@ static void free_memory(void *p, void *ctx)
 
 static int find_functions(void)
 {
-    void *library = dlopen("libpcre2-8.so.0", RTLD_NOW | RTLD_LOCAL);
-    for (size_t i = 0; library && i < sizeof(symbols) / sizeof(symbols[0]); i++) {
-        void *function = dlsym(library, symbols[i]);
-        if (!function)
-            return -ENOENT;
-        memcpy((char *)&pcre2 + i * sizeof(function), &function, sizeof(function));
-    }
-    return library ? 0 : -ENOENT;
+    char reason[REASON_BYTES];
+    struct mk_buf error;
+    mk_buf_init_fixed(&error, reason, sizeof(reason));
+    void *library = mk__library_open("libpcre2-8.so.0", false, &error);
+    bool found = library && mk__library_find(library, symbols, sizeof(symbols) / sizeof(symbols[0]), &error) == 0;
+    return found ? 0 : -ENOENT;
 }
 
 static int make_contexts(void)
@@ -153,6 +150,7 @@ static void free_code(void *ctx)
 int mk__regex_new(const struct mk_regex **ret_regex, struct mk_str text, struct mk_arena *arena, struct mk_buf *error,
                   size_t *ret_fault)
 {
+    assert(text.len && text.p[0] == '~');
     *ret_fault = 0;
     if (text.len < 2 || mk_str_eq(text, MK_STR("~*")))
         return set_error(error, "behind ~ stands a regular expression, such as ~^/a/[0-9]+$");
@@ -229,6 +227,7 @@ static void find_groups(pcre2_match_data *data, struct mk_str path, int found, s
  */
 int mk__regex_match(const struct mk_regex *regex, struct mk_str path, struct mk_str *groups, unsigned n)
 {
+    assert(groups || !n);
     struct match_cost cost = {0};
     if (!regex)
         return 0;

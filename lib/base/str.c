@@ -4,8 +4,11 @@
  */
 #include <monkey/str.h>
 
+#include <assert.h>
+
 bool mk_str_next(struct mk_str *rest, struct mk_str *ret_element)
 {
+    assert(rest->p || !rest->len);
     while (rest->len) {
         size_t i = 0;
         bool quoted = false;
@@ -44,7 +47,7 @@ bool mk_str_u64(struct mk_str s, uint64_t max, uint64_t *ret_value)
 
 enum { NAME_MAX_BYTES = 64 };
 
-static unsigned min_unsigned(unsigned a, unsigned b)
+static unsigned get_min(unsigned a, unsigned b)
 {
     return a < b ? a : b;
 }
@@ -62,9 +65,9 @@ unsigned mk_str_distance(struct mk_str a, struct mk_str b)
         row[0] = (unsigned)i;
         for (size_t j = 1; j <= b.len; j++) {
             char x = mk_lower(a.p[i - 1]), y = mk_lower(b.p[j - 1]);
-            row[j] = min_unsigned(min_unsigned(last[j], row[j - 1]) + 1, last[j - 1] + (x != y));
+            row[j] = get_min(get_min(last[j], row[j - 1]) + 1, last[j - 1] + (x != y));
             if (i > 1 && j > 1 && x == mk_lower(b.p[j - 2]) && mk_lower(a.p[i - 2]) == y)
-                row[j] = min_unsigned(row[j], before[j - 2] + 1);
+                row[j] = get_min(row[j], before[j - 2] + 1);
         }
         unsigned *spare = before;
         before = last;

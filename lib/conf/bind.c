@@ -7,22 +7,24 @@
 #include "conf/scan.h"
 #include "conf/value.h"
 
+#include <assert.h>
 #include <errno.h>
 
-static void *field_of(const struct mk__conf_values *values, const struct mk_conf_key *key)
+static void *get_field(const struct mk__conf_values *values, const struct mk_conf_key *key)
 {
+    assert(key->offset + key->size <= values->registration->section->size);
     return (char *)values->data + key->offset;
 }
 
 static bool add_setting(struct mk__conf *conf, struct mk__conf_values *values, const struct mk_conf_key *key,
                         struct mk__conf_origin origin, struct mk_str text, enum mk__setting_state state)
 {
-    struct mk__conf_setting *r = mk_arena_alloc(&conf->arena, sizeof(*r));
-    if (!r)
+    struct mk__conf_setting *setting = mk_arena_alloc(&conf->arena, sizeof(*setting));
+    if (!setting)
         return false;
-    *r = (struct mk__conf_setting){.key = key, .origin = origin, .text = text, .state = (uint8_t)state};
-    *values->last = r;
-    values->last = &r->next;
+    *setting = (struct mk__conf_setting){.key = key, .origin = origin, .text = text, .state = (uint8_t)state};
+    *values->last = setting;
+    values->last = &setting->next;
     return true;
 }
 
@@ -30,16 +32,16 @@ static const struct mk__conf_setting *find_last_setting(const struct mk__conf_va
                                                         const struct mk_conf_key *key)
 {
     const struct mk__conf_setting *last = NULL;
-    for (const struct mk__conf_setting *r = values->settings; r; r = r->next)
-        if (r->key == key && r->state != MK__SETTING_GUESSED)
-            last = r;
+    for (const struct mk__conf_setting *setting = values->settings; setting; setting = setting->next)
+        if (setting->key == key && setting->state != MK__SETTING_GUESSED)
+            last = setting;
     return last;
 }
 
 /* Resets a key to the state before it was set. */
 static void clear_key(struct mk__conf_values *values, const struct mk_conf_key *key)
 {
-    memset(field_of(values, key), 0, key->size);
+    memset(get_field(values, key), 0, key->size);
     values->last = &values->settings;
     while (*values->last) {
         if ((*values->last)->key == key)
@@ -87,6 +89,7 @@ static void add_settings(struct mk__conf *conf, struct mk__conf_values *values, 
  */
 static uint32_t find_column(const struct mk__words *w, struct mk__conf_origin origin, size_t fault)
 {
+    assert(fault <= w->text.len);
     if (MK_SMALL)
         return w->col[0];
     struct mk_str line = mk__diagnostics_line(origin);
@@ -168,7 +171,7 @@ void mk__bind_defaults(struct mk__conf *conf, struct mk__conf_values *values)
         if (!key->fallback)
             continue;
         if (mk__expand(NULL, mk_str_c(key->fallback), 0, &conf->words, &error))
-            parse_words(conf, key, field_of(values, key), nowhere);
+            parse_words(conf, key, get_field(values, key), nowhere);
         else
             mk__conf_error(conf, nowhere, "the default of \"%s\": %s", key->name, error.text);
     }
@@ -191,7 +194,7 @@ static void *find_field(struct mk__conf *conf, struct mk__conf_values *values, c
     }
     if (origin.source->level > level || !repeat)
         clear_key(values, key);
-    return field_of(values, key);
+    return get_field(values, key);
 }
 
 static void add_failure(struct mk__conf *conf, struct mk__conf_values *values, const struct mk_conf_key *key,
@@ -224,6 +227,7 @@ static void bind_setting(struct mk__conf *conf, struct mk__conf_values *values, 
 static void bind_pair(struct mk__conf *conf, struct mk__conf_values *values, struct mk_str name,
                       struct mk__conf_origin origin)
 {
+    assert(values->registration->section->flags & MK_CONF_PAIRS);
     struct mk_conf_pairs *pairs = values->data;
     struct mk_str key = mk_arena_dup(&conf->arena, name);
     struct mk_str value = mk_arena_dup(&conf->arena, mk_buf_str(&conf->words.text));
@@ -249,7 +253,8 @@ static struct mk__conf_values *find_values(const struct mk__conf_section *sec,
 void mk__bind_failure(struct mk__conf *conf, const struct mk__conf_section *sec, struct mk_str name,
                       struct mk__conf_origin origin, enum mk__setting_state state)
 {
-    struct mk__conf_key_ref ref = mk__schema_find_key(sec->section_set, name);
+    assert(origin.source);
+    struct mk__conf_key_ref ref = mk__schema_find_key(sec->type, name);
     if (ref.key && !ref.registration->absent)
         add_failure(conf, find_values(sec, ref.registration), ref.key, origin, state);
 }
@@ -257,11 +262,12 @@ void mk__bind_failure(struct mk__conf *conf, const struct mk__conf_section *sec,
 void mk__bind_key(struct mk__conf *conf, const struct mk__conf_section *sec, struct mk_str name,
                   struct mk__conf_origin origin)
 {
-    bool pairs = sec->section_set->flags & MK_CONF_PAIRS;
-    struct mk__conf_key_ref ref = mk__schema_find_key(sec->section_set, name);
+    assert(sec->values && origin.source);
+    bool pairs = sec->type->flags & MK_CONF_PAIRS;
+    struct mk__conf_key_ref ref = mk__schema_find_key(sec->type, name);
 
     if (!pairs && (!ref.key || ref.registration->absent)) {
-        const char *meant = mk__unknown_key_report(conf, sec->section_set, name, origin);
+        const char *meant = mk__unknown_key_report(conf, sec->type, name, origin);
         if (meant)
             mk__bind_failure(conf, sec, mk_str_c(meant), origin, MK__SETTING_GUESSED);
     } else if (!conf->words.n) {

@@ -50,6 +50,13 @@ int mk__conf_declare_absent(struct mk__conf *conf, const struct mk_conf_section 
 typedef void (*mk__conf_unknown_fn)(struct mk__conf *conf, void *ctx);
 void mk__conf_on_unknown(struct mk__conf *conf, mk__conf_unknown_fn fn, void *ctx);
 
+/*
+ * Sets a callback that gets the names of sections (`value` NULL) and the keys with their values in place of the sets,
+ * so that files can be read before their sections are declared. It is not called for lines with errors.
+ */
+typedef void (*mk__conf_line_fn)(struct mk_str name, const struct mk_conf_value *value, void *ctx);
+void mk__conf_on_line(struct mk__conf *conf, mk__conf_line_fn fn, void *ctx);
+
 /* Tells that a plugin could not be loaded, which was reported. Unknown names may belong to it, and are not reported. */
 void mk__conf_set_plugins_missing(struct mk__conf *conf);
 
@@ -123,9 +130,8 @@ void mk__conf_warn(struct mk__conf *conf, struct mk__conf_origin origin, const c
 void mk__conf_report(struct mk__conf *conf, bool warning, struct mk__conf_origin origin, const char *format,
                      va_list args) MK_PRINTF(4, 0);
 
-/* Return the numbers of errors and warnings so far. */
+/* Returns the number of errors so far. */
 unsigned mk__conf_errors(const struct mk__conf *conf);
-unsigned mk__conf_warnings(const struct mk__conf *conf);
 /* mk__conf_suppress() counts an error that only follows from another one; mk__conf_all_errors() includes these. */
 void mk__conf_suppress(struct mk__conf *conf);
 unsigned mk__conf_all_errors(const struct mk__conf *conf);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Records and prints diagnostics:
+ * Records, prints and lists diagnostics:
  *
  *     monkey.conf:3:5: error: unknown key "Workerss" in [SERVER]; did you mean "Workers"?
  *         Workerss 2
@@ -11,7 +11,9 @@
  */
 #include "conf/internal.h"
 #include "conf/scan.h"
+#include "conf/suggest.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 enum { DIAGNOSTICS_MAX = 100, TEXT_BYTES_MAX = 500, LINE_BYTES_MAX = 160 };
@@ -28,9 +30,10 @@ static bool is_duplicate(const struct mk__conf *conf, struct mk__conf_origin ori
 void mk__conf_report(struct mk__conf *conf, bool warning, struct mk__conf_origin origin, const char *format,
                      va_list args)
 {
+    assert(format);
     char text[TEXT_BYTES_MAX];
 
-    ++*(warning ? &conf->warnings : &conf->errors);
+    conf->errors += !warning;
     vsnprintf(text, sizeof(text), format, args);
     if (!MK_SMALL && is_duplicate(conf, origin, text))
         return;
@@ -71,11 +74,6 @@ unsigned mk__conf_errors(const struct mk__conf *conf)
     return conf->errors;
 }
 
-unsigned mk__conf_warnings(const struct mk__conf *conf)
-{
-    return conf->warnings;
-}
-
 void mk__conf_suppress(struct mk__conf *conf)
 {
     conf->suppressed++;
@@ -103,6 +101,7 @@ void mk__conf_origin_print(struct mk__conf_origin origin, struct mk_buf *out)
 
 static struct mk_str find_line(struct mk_str text, uint32_t line)
 {
+    assert(line);
     for (;;) {
         const char *end = text.len ? memchr(text.p, '\n', text.len) : NULL;
         size_t len = end ? (size_t)(end - text.p) : text.len;
@@ -120,6 +119,7 @@ static struct mk_str find_line(struct mk_str text, uint32_t line)
  */
 static void print_caret(struct mk_str line, uint32_t col, struct mk_buf *out)
 {
+    assert(col);
     for (size_t i = 0; i + 1 < col && i < line.len; i++) {
         if (line.p[i] == '\t')
             mk_buf_addc(out, '\t');
@@ -148,7 +148,7 @@ static void print_line(struct mk__conf_origin origin, struct mk_buf *out)
         print_caret(line, origin.col, out);
 }
 
-void mk__diagnostics_print(const struct mk__conf_diagnostic *p, bool as_warnings, struct mk_buf *out)
+static void print_diagnostic(const struct mk__conf_diagnostic *p, bool as_warnings, struct mk_buf *out)
 {
     if (p->origin.source) {
         mk__conf_origin_print(p->origin, out);
@@ -170,9 +170,150 @@ void mk__diagnostics_print(const struct mk__conf_diagnostic *p, bool as_warnings
 void mk__conf_diagnostics(const struct mk__conf *conf, struct mk_buf *out)
 {
     for (const struct mk__conf_diagnostic *p = conf->diagnostics; p; p = p->next)
-        mk__diagnostics_print(p, false, out);
+        print_diagnostic(p, false, out);
     if (conf->dropped)
         mk_buf_addf(out, "... and %u more\n", conf->dropped);
     if (conf->out_of_memory)
         mk_buf_adds(out, MK_STR("error: out of memory while reading the configuration\n"));
+}
+
+/*
+ * ── lists, as text or as JSON ──
+ *
+ *     {"severity":"error","file":"conf/monkey.conf","line":3,"column":5,
+ *      "message":"unknown key \"Workerss\" in [SERVER]; did you mean \"Workers\"?","suggestion":"Workers"}
+ *
+ * Unknown values are null; `suggestion` is left out if there is none. The output is valid UTF-8, even if a file is not.
+ */
+
+/* Returns the length of the UTF-8 character that `s` begins with (RFC 3629), or 0 if it is none. */
+static size_t count_utf8_bytes(struct mk_str s)
+{
+    assert(s.len);
+    static const struct {
+        uint8_t first, last, low, high; /* range of the first byte, and of the second */
+        uint8_t len;
+    } forms[] = {
+        {0x00, 0x7f, 0, 0, 1},       {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3},
+        {0xe1, 0xec, 0x80, 0xbf, 3}, {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3},
+        {0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4},
+    };
+    const uint8_t *p = (const uint8_t *)s.p;
+    size_t i = 0;
+    while (i < sizeof(forms) / sizeof(forms[0]) && (p[0] < forms[i].first || p[0] > forms[i].last))
+        i++;
+    if (i == sizeof(forms) / sizeof(forms[0]) || s.len < forms[i].len)
+        return 0;
+    if (forms[i].len > 1 && (p[1] < forms[i].low || p[1] > forms[i].high))
+        return 0;
+    for (size_t k = 2; k < forms[i].len; k++)
+        if ((p[k] & 0xc0) != 0x80)
+            return 0;
+    return forms[i].len;
+}
+
+static void add_text(struct mk_buf *out, struct mk_str s)
+{
+    while (s.len) {
+        size_t n = count_utf8_bytes(s);
+        unsigned char c = (unsigned char)s.p[0];
+        if (n == 1 && (c == '"' || c == '\\'))
+            mk_buf_addf(out, "\\%c", c);
+        else if (n == 1 && (c < 0x20 || c == 0x7f))
+            mk_buf_addf(out, "\\u%04x", c);
+        else if (n)
+            mk_buf_add(out, s.p, n);
+        else
+            mk_buf_adds(out, MK_STR("\\ufffd"));
+        s = mk_str(s.p + (n ? n : 1), s.len - (n ? n : 1));
+    }
+}
+
+static void add_string(struct mk_buf *out, const char *name, struct mk_str s)
+{
+    mk_buf_addf(out, "\"%s\":\"", name);
+    add_text(out, s);
+    mk_buf_addc(out, '"');
+}
+
+static void add_number(struct mk_buf *out, const char *name, uint32_t n)
+{
+    if (n)
+        mk_buf_addf(out, ",\"%s\":%u", name, n);
+    else
+        mk_buf_addf(out, ",\"%s\":null", name);
+}
+
+/* ── diagnostics ── */
+
+/* Returns the name in quotes or brackets that follows the last MK__SUGGEST_PHRASE. */
+static struct mk_str find_suggestion(struct mk_str text)
+{
+    struct mk_str phrase = MK_STR(MK__SUGGEST_PHRASE);
+    const char *at = NULL;
+    for (size_t i = 0; i + phrase.len < text.len; i++)
+        if (memcmp(text.p + i, phrase.p, phrase.len) == 0)
+            at = text.p + i + phrase.len + 1;
+    size_t len = at ? text.len - (size_t)(at - text.p) : 0;
+    const char *end = at ? memchr(at, at[-1] == '[' ? ']' : '"', len) : NULL;
+    return end ? mk_str(at, (size_t)(end - at)) : MK_STR_NONE;
+}
+
+/* Prints one diagnostic. An option of the command line is not a file: its name precedes the message. */
+static void print_json(const struct mk__conf_diagnostic *p, bool as_warnings, struct mk_buf *out)
+{
+    const struct mk__conf_source *source = p->origin.source;
+    struct mk_str suggestion = find_suggestion(p->text);
+    bool option = source && source->level == MK__CONF_OPTION;
+
+    mk_buf_addf(out, "{\"severity\":\"%s\",", p->warning || as_warnings ? "warning" : "error");
+    if (source && !option)
+        add_string(out, "file", mk_str_c(source->name));
+    else
+        mk_buf_addf(out, "\"file\":null");
+    add_number(out, "line", p->origin.line);
+    add_number(out, "column", p->origin.line ? p->origin.col : 0);
+    mk_buf_addf(out, ",\"message\":\"");
+    if (option) {
+        add_text(out, mk_str_c(source->name));
+        mk_buf_addf(out, ": ");
+    }
+    add_text(out, p->text);
+    mk_buf_addc(out, '"');
+    if (suggestion.p) {
+        mk_buf_addc(out, ',');
+        add_string(out, "suggestion", suggestion);
+    }
+    mk_buf_addc(out, '}');
+}
+
+static bool is_same_origin(struct mk__conf_origin a, struct mk__conf_origin b)
+{
+    if (!a.source || !b.source)
+        return a.source == b.source;
+    return a.line == b.line && strcmp(a.source->name, b.source->name) == 0;
+}
+
+static bool is_known(const struct mk__conf *known, const struct mk__conf_diagnostic *p)
+{
+    for (const struct mk__conf_diagnostic *k = known ? known->diagnostics : NULL; k; k = k->next)
+        if (mk_str_eq(k->text, p->text) && is_same_origin(k->origin, p->origin))
+            return true;
+    return false;
+}
+
+void mk__conf_list_diagnostics(const struct mk__conf *conf, const struct mk__conf *known,
+                               struct mk__conf_list_format form, struct mk_buf *out, struct mk__conf_counts *count)
+{
+    for (const struct mk__conf_diagnostic *p = conf->diagnostics; p; p = p->next) {
+        if (is_known(known, p))
+            continue;
+        if (form.json && count->errors + count->warnings)
+            mk_buf_adds(out, MK_STR(",\n"));
+        ++*(p->warning || form.as_warnings ? &count->warnings : &count->errors);
+        (form.json ? print_json : print_diagnostic)(p, form.as_warnings, out);
+    }
+    *(form.as_warnings ? &count->warnings : &count->errors) += known ? 0 : conf->dropped;
+    if (conf->dropped && !known && !form.json)
+        mk_buf_addf(out, "... and %u more\n", conf->dropped);
 }

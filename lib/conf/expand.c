@@ -5,6 +5,7 @@
 #include "conf/expand.h"
 #include "conf/scan.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,6 +44,7 @@ static void begin_word(struct expansion *e)
 
 static void end_word(struct expansion *e)
 {
+    assert(!e->open || e->start <= e->words->text.len);
     struct mk__words *w = e->words;
     if (!e->open)
         return;
@@ -98,6 +100,7 @@ static struct mk_str get_variable(const struct mk__variable *known, struct mk_st
 /* Appends the value of a variable; `inside` is the text between the braces. */
 static bool expand_variable(struct expansion *e, struct mk_str inside)
 {
+    assert(inside.p);
     const char *dash = memmem(inside.p, inside.len, ":-", 2);
     struct mk_str name = dash ? mk_str(inside.p, (size_t)(dash - inside.p)) : inside;
     const struct mk__variable *known = find_variable(e->variables, name);

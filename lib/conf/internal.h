@@ -2,9 +2,9 @@
 /*
  * The structs of a configuration; for lib/conf only. Everything lives in its arena.
  *
- *     conf ─► section_set [SERVER] ─► registration (core) ─► registration (plugin "static")    the schema
- *     set  ─► section [SERVER]     ─► values (core)       ─► values (plugin "static")          the values, and
- *                                       └─► setting ─► setting                                 where they were set
+ *     conf ─► section_type [SERVER] ─► registration (core) ─► registration (plugin "static")    the schema
+ *     set  ─► section [SERVER]      ─► values (core)       ─► values (plugin "static")          the values, and
+ *                                        └─► setting ─► setting                                 where they were set
  */
 #ifndef MK_CONF_INTERNAL_H
 #define MK_CONF_INTERNAL_H
@@ -29,12 +29,12 @@ struct mk__conf_registration {
     struct mk__conf_registration *next;
     const struct mk_conf_section *section;
     const char *owner; /* plugin; NULL: the core */
-    bool absent;
+    bool absent;       /* the owner is not loaded: known for messages only, has no values */
 };
 
 /* All registrations of one section name and scope. */
-struct mk__conf_section_set {
-    struct mk__conf_section_set *next;
+struct mk__conf_section_type {
+    struct mk__conf_section_type *next;
     struct mk_str name;
     uint8_t scope, flags;
     struct mk__conf_registration *registrations;
@@ -50,12 +50,13 @@ enum mk__setting_state {
 /* One setting: an item of a list, a pair, or a line of any other key. */
 struct mk__conf_setting {
     struct mk__conf_setting *next;
-    const struct mk_conf_key *key; /* NULL: a pair */
+    const struct mk_conf_key *key; /* NULL: a pair, which is always MK__SETTING_SET */
     struct mk__conf_origin origin;
     struct mk_str text; /* CUSTOM: the words, in a form that can be read again */
     uint8_t state;      /* enum mk__setting_state */
 };
 
+/* The struct of one owner, as its registration defines it, in an instance of a section. */
 struct mk__conf_values {
     struct mk__conf_values *next;          /* of its section */
     struct mk__conf_values *next_instance; /* of the next instance of this section in the set */
@@ -69,7 +70,7 @@ struct mk__conf_values {
 /* One instance of a section. A section that cannot repeat always has one. */
 struct mk__conf_section {
     struct mk__conf_section *next;
-    const struct mk__conf_section_set *section_set;
+    const struct mk__conf_section_type *type;
     struct mk__conf_origin origin; /* source NULL: it does not appear */
     struct mk__conf_values *values;
     bool incomplete; /* lines of it may have been skipped after an error */
@@ -92,11 +93,11 @@ struct mk__conf_diagnostic {
 struct mk__conf {
     struct mk_arena arena; /* lives as long as the generation */
     struct mk_arena texts; /* for loading, until mk__conf_free_texts() */
-    struct mk__conf_section_set *section_sets;
+    struct mk__conf_section_type *section_types;
     struct mk__conf_source *sources;
     struct mk__conf_diagnostic *diagnostics, **last_diagnostic;
     const struct mk__variable *variables;
-    unsigned errors, warnings;
+    unsigned errors;
     unsigned suppressed;            /* errors that only follow from a reported one */
     unsigned kept, dropped;         /* diagnostics in the list, and those beyond its limit */
     bool plugins_missing;           /* unknown names may belong to a plugin that could not be loaded */
@@ -105,6 +106,8 @@ struct mk__conf {
     bool out_of_memory;             /* an allocation has failed */
     mk__conf_unknown_fn on_unknown; /* called once, before the first unknown name is reported */
     void *unknown_ctx;
+    mk__conf_line_fn on_line; /* NULL: lines are stored in sets */
+    void *line_ctx;
     struct mk__words words; /* words of the current line; the last member, because it is not zeroed */
 };
 
@@ -117,19 +120,22 @@ struct mk__conf_key_ref {
 /* Records that an allocation has failed. Returns -ENOMEM. */
 int mk__conf_out_of_memory(struct mk__conf *conf);
 
-/* schema.c: find a section by its name (in any case) and scope, and a key of it. NULL (`key` NULL): there is none. */
-struct mk__conf_section_set *mk__schema_find_section(const struct mk__conf *conf, struct mk_str name,
-                                                     enum mk_conf_scope scope);
-struct mk__conf_key_ref mk__schema_find_key(const struct mk__conf_section_set *section_set, struct mk_str name);
+/*
+ * schema.c: find a section type by its name (in any case) and scope, and a key of it. NULL (`key` NULL): there is none.
+ * A key of an owner that is loaded has precedence over one of an absent owner.
+ */
+struct mk__conf_section_type *mk__schema_find_type(const struct mk__conf *conf, struct mk_str name,
+                                                   enum mk_conf_scope scope);
+struct mk__conf_key_ref mk__schema_find_key(const struct mk__conf_section_type *type, struct mk_str name);
 
 /* Returns whether only plugins that are not loaded declare the section. */
-bool mk__schema_is_absent(const struct mk__conf_section_set *section_set);
+bool mk__schema_is_absent(const struct mk__conf_section_type *type);
 
 /* unknown_key.c: report a name that no loaded table has. Return the name that was probably meant, or NULL. */
 const char *mk__unknown_key_report_section(struct mk__conf *conf, enum mk_conf_scope scope, struct mk_str name,
                                            struct mk__conf_origin origin);
-const char *mk__unknown_key_report(struct mk__conf *conf, const struct mk__conf_section_set *section_set,
-                                   struct mk_str name, struct mk__conf_origin origin);
+const char *mk__unknown_key_report(struct mk__conf *conf, const struct mk__conf_section_type *type, struct mk_str name,
+                                   struct mk__conf_origin origin);
 
 /* values.c: returns the section that the following keys belong to; NULL after an error, which is recorded. */
 struct mk__conf_section *mk__values_enter_section(struct mk__conf *conf, struct mk__conf_set *set, struct mk_str name,
@@ -149,10 +155,7 @@ void mk__bind_failure(struct mk__conf *conf, const struct mk__conf_section *sec,
 /* Fills the struct with the defaults. */
 void mk__bind_defaults(struct mk__conf *conf, struct mk__conf_values *values);
 
-/* diagnostics.c: prints one diagnostic as text; with `as_warnings` an error as a warning. */
-void mk__diagnostics_print(const struct mk__conf_diagnostic *p, bool as_warnings, struct mk_buf *out);
-
-/* Returns the line at which something was set; empty after mk__conf_free_texts(). */
+/* diagnostics.c: returns the line at which something was set; empty after mk__conf_free_texts(). */
 struct mk_str mk__diagnostics_line(struct mk__conf_origin origin);
 
 #endif

@@ -1,15 +1,57 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Reads configurations: files, their includes, texts in memory, and options. Scans the lines and passes each to the
- * function for its kind.
+ * Creates configurations, and reads them: files, their includes, texts in memory, and options. Scans the lines and
+ * passes each to the function for its kind. A configuration has two arenas: one for all that the generation keeps, one
+ * for the texts of the files, which are freed after loading.
  */
 #include "conf/internal.h"
 #include "base/file.h"
 #include "conf/scan.h"
 
+#include <assert.h>
 #include <errno.h>
 
 enum { FILE_BYTES_MAX = 1 << 20, DEPTH_MAX = 10 };
+
+/* Far more than any configuration needs, and far less than a machine has: stops includes that multiply. */
+static const size_t arena_bytes_max = 64 << 20;
+
+struct mk__conf *mk__conf_new(void)
+{
+    struct mk__conf *conf = mk_account_alloc(NULL, sizeof(*conf));
+    if (!conf)
+        return NULL;
+    memset(conf, 0, offsetof(struct mk__conf, words)); /* `words` needs no zeroing, and so touches no pages */
+    mk_arena_init(&conf->arena, NULL, arena_bytes_max, NULL, 0);
+    mk_arena_init(&conf->texts, NULL, arena_bytes_max, NULL, 0);
+    conf->last_diagnostic = &conf->diagnostics;
+    return conf;
+}
+
+void mk__conf_free(struct mk__conf *conf)
+{
+    if (!conf)
+        return;
+    mk_arena_release(&conf->arena);
+    mk_arena_release(&conf->texts);
+    mk_account_free(NULL, conf, sizeof(*conf));
+}
+
+void mk__conf_free_texts(struct mk__conf *conf)
+{
+    for (struct mk__conf_source *s = conf->sources; s; s = s->next)
+        s->text = MK_STR_NONE;
+    conf->variables = NULL;
+    mk_arena_release(&conf->texts);
+}
+
+int mk__conf_out_of_memory(struct mk__conf *conf)
+{
+    conf->out_of_memory = true;
+    return -ENOMEM;
+}
+
+/* ── lines ── */
 
 struct reader {
     struct mk__conf *conf;
@@ -30,6 +72,7 @@ static struct mk_str get_dir(struct mk_str path)
 
 static struct mk__conf_source *add_source(struct mk__conf *conf, struct mk_str name, enum mk__conf_level level)
 {
+    assert(name.p);
     struct mk__conf_source *s = mk_arena_zalloc(&conf->arena, sizeof(*s));
     struct mk_str copy = mk_arena_dup(&conf->arena, name);
 
@@ -113,6 +156,7 @@ static const char *describe_error(int err)
 
 static void include_file(struct reader *r, struct mk_str path, uint32_t col)
 {
+    assert(path.len && !r->source->no_include);
     struct mk__conf *conf = r->conf;
 
     if (includes_itself(r->source, path)) {
@@ -195,19 +239,52 @@ static void read_error(struct reader *r, const struct mk__scan_line *line)
         r->set->incomplete = true;
 }
 
-static void (*const readers[])(struct reader *r, const struct mk__scan_line *line) = {
+typedef void (*line_fn)(struct reader *r, const struct mk__scan_line *line);
+
+static const line_fn readers[] = {
     [MK__SCAN_ERROR] = read_error,     [MK__SCAN_SECTION] = read_section, [MK__SCAN_KEY] = read_key,
     [MK__SCAN_INCLUDE] = read_include, [MK__SCAN_SET] = read_set,
 };
 
+/* ── lines for a callback ── */
+
+void mk__conf_on_line(struct mk__conf *conf, mk__conf_line_fn fn, void *ctx)
+{
+    assert(fn);
+    conf->on_line = fn;
+    conf->line_ctx = ctx;
+}
+
+static void pass_section(struct reader *r, const struct mk__scan_line *line)
+{
+    r->conf->on_line(line->name, NULL, r->conf->line_ctx);
+}
+
+static void pass_key(struct reader *r, const struct mk__scan_line *line)
+{
+    const struct mk__words *w = &r->conf->words;
+    if (!expand_value(r, line))
+        return;
+    struct mk_conf_value value = {.text = mk_buf_str(&w->text), .words = w->word, .n = w->n, .dir = r->source->dir};
+    r->conf->on_line(line->name, &value, r->conf->line_ctx);
+}
+
+static const line_fn passers[] = {
+    [MK__SCAN_ERROR] = read_error,     [MK__SCAN_SECTION] = pass_section, [MK__SCAN_KEY] = pass_key,
+    [MK__SCAN_INCLUDE] = read_include, [MK__SCAN_SET] = read_set,
+};
+
+/* ── files ── */
+
 static void read_lines(struct mk__conf *conf, struct mk__conf_set *set, struct mk__conf_source *source)
 {
+    const line_fn *handlers = MK_HAS_MODULES && conf->on_line ? passers : readers;
     struct reader r = {.conf = conf, .set = set, .source = source};
     struct mk__scan_line line;
 
     mk__scan_init(&r.scan, source->text);
     for (mk__scan_next(&r.scan, &line); line.kind != MK__SCAN_END; mk__scan_next(&r.scan, &line))
-        readers[line.kind](&r, &line);
+        handlers[line.kind](&r, &line);
 }
 
 /*
@@ -235,6 +312,7 @@ static int get_result(const struct mk__conf *conf, unsigned errors_before)
 
 int mk__conf_read(struct mk__conf *conf, struct mk__conf_set *set, const char *path)
 {
+    assert(set && path[0]);
     unsigned before = conf->errors;
     struct mk__conf_source *s = add_source(conf, mk_str_c(path), MK__CONF_FILE);
     if (!s)
@@ -250,6 +328,7 @@ int mk__conf_read(struct mk__conf *conf, struct mk__conf_set *set, const char *p
 
 int mk__conf_read_text(struct mk__conf *conf, struct mk__conf_set *set, const char *name, struct mk_str text)
 {
+    assert(set && name);
     unsigned before = conf->errors;
     struct mk__conf_source *s = add_source(conf, mk_str_c(name), MK__CONF_FILE);
     if (!s || !(s->text = mk_arena_dup(&conf->texts, text)).p)
@@ -263,6 +342,7 @@ int mk__conf_read_text(struct mk__conf *conf, struct mk__conf_set *set, const ch
 int mk__conf_override(struct mk__conf *conf, struct mk__conf_set *set, const char *section, const char *key,
                       struct mk_str value, const char *origin)
 {
+    assert(set && section && key && origin);
     unsigned before = conf->errors;
     struct mk__conf_origin where = {add_source(conf, mk_str_c(origin), MK__CONF_OPTION), 0, 0};
     if (!where.source)

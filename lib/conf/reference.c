@@ -57,24 +57,24 @@ static void describe_key(const struct mk_conf_key *key, const char *owner, struc
     mk_buf_addf(out, "*\n\n%s\n", key->doc ? key->doc : "");
 }
 
-static void describe_section(const struct mk__conf_section_set *f, struct mk_buf *out)
+static void describe_section(const struct mk__conf_section_type *type, struct mk_buf *out)
 {
-    mk_buf_addf(out, "\n## `[%.*s]`\n\n%s.%s%s\n", MK_STR_ARG(f->name), file_names[f->scope],
-                f->flags & MK_CONF_REQUIRED ? " It must be there." : "",
-                f->flags & MK_CONF_REPEAT ? " It may appear several times." : "");
-    for (const struct mk__conf_registration *d = f->registrations; d; d = d->next)
-        if (d->section->doc)
-            mk_buf_addf(out, "\n%s\n", d->section->doc);
-    for (const struct mk__conf_registration *d = f->registrations; d; d = d->next)
-        for (const struct mk_conf_key *key = d->section->keys; key && key->name; key++)
-            describe_key(key, d->owner, out);
+    mk_buf_addf(out, "\n## `[%.*s]`\n\n%s.%s%s\n", MK_STR_ARG(type->name), file_names[type->scope],
+                type->flags & MK_CONF_REQUIRED ? " It must be there." : "",
+                type->flags & MK_CONF_REPEAT ? " It may appear several times." : "");
+    for (const struct mk__conf_registration *reg = type->registrations; reg; reg = reg->next)
+        if (reg->section->doc)
+            mk_buf_addf(out, "\n%s\n", reg->section->doc);
+    for (const struct mk__conf_registration *reg = type->registrations; reg; reg = reg->next)
+        for (const struct mk_conf_key *key = reg->section->keys; key && key->name; key++)
+            describe_key(key, reg->owner, out);
 }
 
 void mk__conf_reference(const struct mk__conf *conf, struct mk_buf *out)
 {
     mk_buf_addf(out, "%s", opening);
     for (int scope = MK_CONF_SCOPE_SERVER; scope <= MK_CONF_SCOPE_HOST; scope++)
-        for (const struct mk__conf_section_set *f = conf->section_sets; f; f = f->next)
-            if (f->scope == scope)
-                describe_section(f, out);
+        for (const struct mk__conf_section_type *type = conf->section_types; type; type = type->next)
+            if (type->scope == scope)
+                describe_section(type, out);
 }

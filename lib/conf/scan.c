@@ -5,12 +5,14 @@
  */
 #include "conf/scan.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 
 static struct mk_str skip_bytes(struct mk_str s, size_t n)
 {
+    assert(n <= s.len);
     return mk_str(s.p + n, s.len - n);
 }
 
@@ -77,6 +79,7 @@ static size_t find_word_end(struct mk_str s, bool quoted, const char **ret_error
     return i;
 }
 
+/* Cuts off the quoted word that `rest` begins with; `len` is its length without the quotes. */
 static int take_quoted(struct mk_str *rest, size_t len, struct mk__scan_word *word, const char **ret_error)
 {
     if (len == rest->len - 1) {
@@ -94,6 +97,7 @@ static int take_quoted(struct mk_str *rest, size_t len, struct mk__scan_word *wo
 
 int mk__scan_word(struct mk_str *rest, struct mk__scan_word *word, const char **ret_error)
 {
+    assert(rest->p || !rest->len);
     *ret_error = NULL;
     *rest = skip_bytes(*rest, count_blanks(*rest));
     if (!rest->len || *rest->p == '#')
@@ -142,6 +146,7 @@ static void scan_value(struct mk__scan_line *l, struct mk_str text, size_t at)
 
 static void scan_section(struct mk__scan_line *l, struct mk_str text, size_t indent)
 {
+    assert(text.p[indent] == '[');
     const char *end = memchr(text.p, ']', text.len);
 
     l->section = true;
@@ -163,6 +168,20 @@ static void scan_section(struct mk__scan_line *l, struct mk_str text, size_t ind
         set_error(l, after, "nothing may follow the section's name on its line");
 }
 
+static bool is_name_byte(char c)
+{
+    char low = mk_lower(c);
+    return (low >= 'a' && low <= 'z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+static size_t count_name_bytes(struct mk_str s)
+{
+    size_t n = 0;
+    while (n < s.len && is_name_byte(s.p[n]))
+        n++;
+    return n;
+}
+
 static void scan_set(struct mk__scan_line *l, struct mk_str text, size_t at)
 {
     const char *equals = memchr(text.p + at, '=', text.len - at);
@@ -173,18 +192,16 @@ static void scan_set(struct mk__scan_line *l, struct mk_str text, size_t at)
         return;
     }
     l->name = mk_str_trim(mk_str(text.p + at, (size_t)(equals - text.p) - at));
-    for (size_t i = 0; i <= l->name.len; i++) {
-        char c = i < l->name.len ? l->name.p[i] : '_', low = mk_lower(c);
-        if (!l->name.len || !((low >= 'a' && low <= 'z') || (c >= '0' && c <= '9') || c == '_')) {
-            set_error(l, from + i, "the name of a variable consists of letters, digits and _");
-            return;
-        }
-    }
-    scan_value(l, text, (size_t)(equals - text.p) + 1);
+    size_t valid = count_name_bytes(l->name);
+    if (!valid || valid < l->name.len)
+        set_error(l, from + valid, "the name of a variable consists of letters, digits and _");
+    else
+        scan_value(l, text, (size_t)(equals - text.p) + 1);
 }
 
 static void scan_directive(struct mk__scan_line *l, struct mk_str text, size_t indent)
 {
+    assert(text.p[indent] == '@');
     size_t len = count_nonblanks(skip_bytes(text, indent));
     struct mk_str name = mk_str(text.p + indent, len);
 
@@ -215,8 +232,10 @@ static void describe_indent(char *out, size_t size, struct mk_str indent)
         snprintf(out, size, "%zu %s%s", indent.len, tabs ? "tab" : "space", indent.len == 1 ? "" : "s");
 }
 
+/* Compares the indent of a key with that of the first key, which it records. Returns whether they are equal. */
 static bool check_indent(struct mk__scan *s, struct mk__scan_line *l, struct mk_str indent)
 {
+    assert(indent.len <= MK__SCAN_LINE_MAX);
     char mine[32], first[32];
 
     if (!s->indent.len && indent.len) {
@@ -246,29 +265,32 @@ static void scan_key(struct mk__scan *s, struct mk__scan_line *l, struct mk_str 
     scan_value(l, text, indent + len);
 }
 
-/* Sets whether a line opens or closes a block in braces, which nginx uses in place of sections. */
-static void count_braces(struct mk_str text, unsigned *ret_opened, unsigned *ret_closed)
+/* Returns whether a line opens a block: its last word ends with a brace, which is not that of a `${`. */
+static bool opens_block(struct mk_str text)
 {
     struct mk__scan_word word, last = {MK_STR_NONE, false};
     const char *error;
 
-    *ret_closed = text.len && text.p[0] == '}';
     while (mk__scan_word(&text, &word, &error) > 0)
         last = word;
     size_t n = last.raw.len;
-    *ret_opened = !error && !last.quoted && n && last.raw.p[n - 1] == '{' && (n == 1 || last.raw.p[n - 2] != '$');
+    return !error && !last.quoted && n && last.raw.p[n - 1] == '{' && (n == 1 || last.raw.p[n - 2] != '$');
 }
 
-/* Skips blocks in braces; reports the first one. Returns whether this line was skipped or reported. */
+/*
+ * Skips blocks in braces, which nginx uses in place of sections; reports the first one.
+ * Returns whether this line was skipped or reported.
+ */
 static bool scan_braces(struct mk__scan *s, struct mk__scan_line *l, struct mk_str text, size_t indent)
 {
-    unsigned opened, closed;
+    bool opens = opens_block(skip_bytes(text, indent)), closes = text.p[indent] == '}';
 
-    count_braces(skip_bytes(text, indent), &opened, &closed);
-    if (!opened && !closed)
+    if (!opens && !closes)
         return s->braces > 0;
-    s->braces += opened;
-    s->braces -= closed && s->braces > 0;
+    if (opens)
+        s->braces++;
+    if (closes && s->braces > 0)
+        s->braces--;
     if (!s->had_braces)
         set_error(l, indent,
                   "braces are not used: a section begins with a line [NAME], and its keys are indented below it, "
@@ -279,6 +301,7 @@ static bool scan_braces(struct mk__scan *s, struct mk__scan_line *l, struct mk_s
 
 static struct mk_str read_line(struct mk__scan *s)
 {
+    assert(s->rest.len);
     const char *end = memchr(s->rest.p, '\n', s->rest.len);
     size_t len = end ? (size_t)(end - s->rest.p) : s->rest.len;
     struct mk_str text = mk_str(s->rest.p, len);
@@ -290,7 +313,7 @@ static struct mk_str read_line(struct mk__scan *s)
     return text;
 }
 
-/* Returns whether the line is short enough and has no control bytes, else reports an error. */
+/* Returns whether the line is short enough and has no control bytes; else reports an error. */
 static bool is_text(struct mk__scan_line *l, struct mk_str text)
 {
     if (text.len > MK__SCAN_LINE_MAX) {
@@ -312,31 +335,33 @@ void mk__scan_init(struct mk__scan *s, struct mk_str text)
     *s = (struct mk__scan){.rest = mk_str_starts(text, MK_STR("\xef\xbb\xbf")) ? skip_bytes(text, 3) : text};
 }
 
+/* Returns whether the line has something to report; false: it is blank, a comment, or skipped. */
+static bool scan_line(struct mk__scan *s, struct mk__scan_line *l, struct mk_str text)
+{
+    size_t indent = count_blanks(text);
+
+    *l = (struct mk__scan_line){.kind = MK__SCAN_END};
+    if (!is_text(l, text))
+        return true;
+    if (indent == text.len || text.p[indent] == '#')
+        return false;
+    if (text.p[indent] == '[') {
+        s->braces = 0; /* a block whose end is missing must not hide the rest of the file */
+        scan_section(l, text, indent);
+    } else if (MK__SCAN_HINTS && scan_braces(s, l, text, indent)) {
+        return l->kind == MK__SCAN_ERROR;
+    } else if (text.p[indent] == '@') {
+        scan_directive(l, text, indent);
+    } else {
+        scan_key(s, l, text, indent);
+    }
+    return true;
+}
+
 void mk__scan_next(struct mk__scan *s, struct mk__scan_line *line)
 {
-    while (s->rest.len) {
-        struct mk_str text = read_line(s);
-        size_t indent = count_blanks(text);
-
-        *line = (struct mk__scan_line){.kind = MK__SCAN_END};
-        if (!is_text(line, text))
+    while (s->rest.len)
+        if (scan_line(s, line, read_line(s)))
             return;
-        if (indent == text.len || text.p[indent] == '#')
-            continue;
-        if (text.p[indent] == '[')
-            s->braces = 0;
-        else if (MK__SCAN_HINTS && scan_braces(s, line, text, indent)) {
-            if (line->kind == MK__SCAN_ERROR)
-                return;
-            continue;
-        }
-        if (text.p[indent] == '[')
-            scan_section(line, text, indent);
-        else if (text.p[indent] == '@')
-            scan_directive(line, text, indent);
-        else
-            scan_key(s, line, text, indent);
-        return;
-    }
     *line = (struct mk__scan_line){.kind = MK__SCAN_END};
 }

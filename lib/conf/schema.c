@@ -4,6 +4,7 @@
  */
 #include "conf/internal.h"
 
+#include <assert.h>
 #include <errno.h>
 
 static bool is_key(const struct mk_conf_key *key, struct mk_str name)
@@ -19,48 +20,51 @@ static const struct mk_conf_key *find_key(const struct mk_conf_section *section,
     return NULL;
 }
 
-struct mk__conf_section_set *mk__schema_find_section(const struct mk__conf *conf, struct mk_str name,
-                                                     enum mk_conf_scope scope)
+struct mk__conf_section_type *mk__schema_find_type(const struct mk__conf *conf, struct mk_str name,
+                                                   enum mk_conf_scope scope)
 {
-    for (struct mk__conf_section_set *f = conf->section_sets; f; f = f->next)
-        if (f->scope == scope && mk_str_ieq(f->name, name))
-            return f;
+    for (struct mk__conf_section_type *type = conf->section_types; type; type = type->next)
+        if (type->scope == scope && mk_str_ieq(type->name, name))
+            return type;
     return NULL;
 }
 
-struct mk__conf_key_ref mk__schema_find_key(const struct mk__conf_section_set *section_set, struct mk_str name)
+struct mk__conf_key_ref mk__schema_find_key(const struct mk__conf_section_type *type, struct mk_str name)
 {
+    assert(type->registrations);
     struct mk__conf_key_ref ref = {NULL, NULL};
-    for (const struct mk__conf_registration *d = section_set->registrations; d; d = d->next) {
-        const struct mk_conf_key *key = find_key(d->section, name);
+    for (const struct mk__conf_registration *reg = type->registrations; reg; reg = reg->next) {
+        const struct mk_conf_key *key = find_key(reg->section, name);
         if (key && (!ref.key || ref.registration->absent))
-            ref = (struct mk__conf_key_ref){d, key};
+            ref = (struct mk__conf_key_ref){reg, key};
     }
     return ref;
 }
 
-bool mk__schema_is_absent(const struct mk__conf_section_set *section_set)
+bool mk__schema_is_absent(const struct mk__conf_section_type *type)
 {
-    for (const struct mk__conf_registration *d = section_set->registrations; d; d = d->next)
-        if (!d->absent)
+    for (const struct mk__conf_registration *reg = type->registrations; reg; reg = reg->next)
+        if (!reg->absent)
             return false;
     return true;
 }
 
-/* Returns whether a row is consistent with its type; if not, the table is wrong. */
+/* Returns whether a row has what its type needs, lies within the struct, and has a name of its own. */
 static bool is_valid_key(const struct mk_conf_section *section, const struct mk_conf_key *key)
 {
-    bool many = key->type == MK_CONF_LIST || key->type == MK_CONF_CUSTOM;
-    return key->type <= MK_CONF_CUSTOM && key->offset + key->size <= section->size &&
-           (many || !(key->flags & MK_CONF_REPEAT)) && (key->type != MK_CONF_ENUM || key->names) &&
-           (key->type != MK_CONF_CUSTOM || key->parse) && find_key(section, mk_str_c(key->name)) == key;
+    bool can_repeat = key->type == MK_CONF_LIST || key->type == MK_CONF_CUSTOM;
+    bool unique = find_key(section, mk_str_c(key->name)) == key;
+    return unique && key->type <= MK_CONF_CUSTOM && key->offset + key->size <= section->size &&
+           (can_repeat || !(key->flags & MK_CONF_REPEAT)) && (key->type != MK_CONF_ENUM || key->names) &&
+           (key->type != MK_CONF_CUSTOM || key->parse);
 }
 
+/* Checks a table of the program or of a plugin. Returns 0 or -EINVAL. */
 static int check_section(const struct mk_conf_section *section)
 {
-    bool pairs = section->flags & MK_CONF_PAIRS;
+    bool has_pairs = section->flags & MK_CONF_PAIRS, has_keys = section->keys;
 
-    if (!section->name || !*section->name || pairs == (section->keys != NULL))
+    if (!section->name || !*section->name || has_pairs == has_keys) /* it has one of them */
         return -EINVAL;
     for (const struct mk_conf_key *key = section->keys; key && key->name; key++)
         if (!is_valid_key(section, key))
@@ -69,57 +73,58 @@ static int check_section(const struct mk_conf_section *section)
 }
 
 /*
- * Checks that a section does not conflict with those of loaded plugins; absent ones do not count.
- * Returns 0, -EINVAL or -EEXIST.
+ * Checks that a section does not conflict with those of the same name that loaded plugins have registered.
+ * Returns 0, -EINVAL (only one of them can repeat, or has pairs) or -EEXIST (a key of it is registered).
  */
-static int check_conflict(const struct mk__conf_section_set *section_set, const struct mk_conf_section *section)
+static int check_conflict(const struct mk__conf_section_type *type, const struct mk_conf_section *section)
 {
-    if (mk__schema_is_absent(section_set))
+    if (mk__schema_is_absent(type))
         return 0;
-    if ((section_set->flags ^ section->flags) & (MK_CONF_REPEAT | MK_CONF_PAIRS))
+    if ((type->flags ^ section->flags) & (MK_CONF_REPEAT | MK_CONF_PAIRS))
         return -EINVAL;
-    if (section->flags & MK_CONF_PAIRS)
+    if (section->flags & MK_CONF_PAIRS) /* one owner gets all of them */
         return -EEXIST;
     for (const struct mk_conf_key *key = section->keys; key->name; key++) {
-        struct mk__conf_key_ref ref = mk__schema_find_key(section_set, mk_str_c(key->name));
+        struct mk__conf_key_ref ref = mk__schema_find_key(type, mk_str_c(key->name));
         if (ref.key && !ref.registration->absent)
             return -EEXIST;
     }
     return 0;
 }
 
-static struct mk__conf_section_set *add_section_set(struct mk__conf *conf, const struct mk_conf_section *section)
+static struct mk__conf_section_type *add_section_type(struct mk__conf *conf, const struct mk_conf_section *section)
 {
-    struct mk__conf_section_set **last = &conf->section_sets, *f = mk_arena_zalloc(&conf->arena, sizeof(*f));
-    if (!f)
+    struct mk__conf_section_type **last = &conf->section_types, *type = mk_arena_zalloc(&conf->arena, sizeof(*type));
+    if (!type)
         return NULL;
     while (*last)
         last = &(*last)->next;
-    f->name = mk_str_c(section->name);
-    f->scope = section->scope;
-    return *last = f;
+    type->name = mk_str_c(section->name);
+    type->scope = section->scope;
+    return *last = type;
 }
 
 static int register_section(struct mk__conf *conf, const struct mk_conf_section *section, const char *owner,
                             bool absent)
 {
+    assert(section);
     int r = check_section(section);
     if (r < 0)
         return r;
-    struct mk__conf_section_set *f = mk__schema_find_section(conf, mk_str_c(section->name), section->scope);
-    if (f && !absent && (r = check_conflict(f, section)) < 0)
+    struct mk__conf_section_type *type = mk__schema_find_type(conf, mk_str_c(section->name), section->scope);
+    if (type && !absent && (r = check_conflict(type, section)) < 0)
         return r;
-    /* allocated before the section set, which must not be without a registration */
-    struct mk__conf_registration *d = mk_arena_alloc(&conf->arena, sizeof(*d));
-    if (!d || (!f && !(f = add_section_set(conf, section))))
+    /* allocated before the section type, which must not be without a registration if memory runs out */
+    struct mk__conf_registration *reg = mk_arena_alloc(&conf->arena, sizeof(*reg));
+    if (!reg || (!type && !(type = add_section_type(conf, section))))
         return mk__conf_out_of_memory(conf);
-    struct mk__conf_registration **last = &f->registrations;
+    struct mk__conf_registration **last = &type->registrations;
     while (*last)
         last = &(*last)->next;
     if (!absent)
-        f->flags |= section->flags;
-    *last = d;
-    *d = (struct mk__conf_registration){.section = section, .owner = owner, .absent = absent};
+        type->flags |= section->flags;
+    *last = reg;
+    *reg = (struct mk__conf_registration){.section = section, .owner = owner, .absent = absent};
     return 0;
 }
 

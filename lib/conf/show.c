@@ -9,6 +9,8 @@
 #include "conf/internal.h"
 #include "conf/value.h"
 
+#include <assert.h>
+
 static void show_line(const char *name, struct mk_str value, struct mk__conf_origin origin, struct mk_buf *out)
 {
     mk_buf_addf(out, "    %-22s ", name);
@@ -53,9 +55,9 @@ static void show_key(const struct mk__conf_values *values, const struct mk_conf_
 {
     unsigned n = 0;
 
-    for (const struct mk__conf_setting *r = values->settings; r; r = r->next)
-        if (r->key == key && (n == 0 || (key->flags & MK_CONF_REPEAT)))
-            show_value(values, key, r, n++, out);
+    for (const struct mk__conf_setting *setting = values->settings; setting; setting = setting->next)
+        if (setting->key == key && (n == 0 || (key->flags & MK_CONF_REPEAT)))
+            show_value(values, key, setting, n++, out);
     if (n == 0 && key->fallback)
         show_value(values, key, NULL, 0, out);
     else if (n == 0)
@@ -65,26 +67,27 @@ static void show_key(const struct mk__conf_values *values, const struct mk_conf_
 static void show_pairs(const struct mk__conf_values *values, struct mk_buf *out)
 {
     const struct mk_conf_pairs *pairs = values->data;
-    const struct mk__conf_setting *r = values->settings;
+    const struct mk__conf_setting *setting = values->settings;
 
-    for (uint32_t i = 0; i < pairs->n; i++, r = r->next) {
+    for (uint32_t i = 0; i < pairs->n; i++, setting = setting->next) {
+        assert(setting); /* a setting for each pair */
         mk_buf_addf(out, "    %-22s ", pairs->items[i].key.p);
         mk__value_quote(pairs->items[i].value, out);
         mk_buf_addf(out, "  # ");
-        mk__conf_origin_print(r->origin, out);
+        mk__conf_origin_print(setting->origin, out);
         mk_buf_addc(out, '\n');
     }
 }
 
 void mk__conf_show(const struct mk__conf_set *set, struct mk_buf *out)
 {
-    for (const struct mk__conf_section *b = set->sections; b; b = b->next) {
-        mk_buf_addf(out, "%s[%.*s]\n", b == set->sections ? "" : "\n", MK_STR_ARG(b->section_set->name));
-        for (const struct mk__conf_values *p = b->values; p; p = p->next) {
-            if (b->section_set->flags & MK_CONF_PAIRS)
-                show_pairs(p, out);
-            for (const struct mk_conf_key *key = p->registration->section->keys; key && key->name; key++)
-                show_key(p, key, out);
+    for (const struct mk__conf_section *sec = set->sections; sec; sec = sec->next) {
+        mk_buf_addf(out, "%s[%.*s]\n", sec == set->sections ? "" : "\n", MK_STR_ARG(sec->type->name));
+        for (const struct mk__conf_values *values = sec->values; values; values = values->next) {
+            if (sec->type->flags & MK_CONF_PAIRS)
+                show_pairs(values, out);
+            for (const struct mk_conf_key *key = values->registration->section->keys; key && key->name; key++)
+                show_key(values, key, out);
         }
     }
 }

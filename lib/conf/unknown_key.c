@@ -6,31 +6,16 @@
 #include "conf/internal.h"
 #include "conf/suggest.h"
 
+#include <assert.h>
+
 static const char *const file_names[] = {
     [MK_CONF_SCOPE_SERVER] = "monkey.conf",
     [MK_CONF_SCOPE_HOST] = "a file of sites/",
 };
 
-static const char *report_unknown_section(struct mk__conf *conf, enum mk_conf_scope scope, struct mk_str name,
-                                          struct mk__conf_origin origin)
-{
-    struct mk__suggestion suggestion = mk__suggest_init(name);
-
-    for (const struct mk__conf_section_set *f = conf->section_sets; f; f = f->next)
-        if (f->scope == scope)
-            mk__suggest_add(&suggestion, f->registrations->section->name);
-    if (!suggestion.name && conf->plugins_missing)
-        mk__conf_suppress(conf);
-    else if (suggestion.name)
-        mk__conf_error(conf, origin, "unknown section [%.*s]" MK__SUGGEST_PHRASE "[%s]?", MK_STR_ARG(name),
-                       suggestion.name);
-    else
-        mk__conf_error(conf, origin, "unknown section [%.*s]", MK_STR_ARG(name));
-    return suggestion.name;
-}
-
 void mk__conf_on_unknown(struct mk__conf *conf, mk__conf_unknown_fn fn, void *ctx)
 {
+    assert(fn);
     conf->on_unknown = fn;
     conf->unknown_ctx = ctx;
 }
@@ -40,7 +25,9 @@ void mk__conf_set_plugins_missing(struct mk__conf *conf)
     conf->plugins_missing = true;
 }
 
-static void call_on_unknown(struct mk__conf *conf)
+/* Lets the callback declare the sections of plugins that are not loaded; a name that was unknown may be one of these.
+ */
+static void declare_absent_plugins(struct mk__conf *conf)
 {
     mk__conf_unknown_fn fn = conf->on_unknown;
     conf->on_unknown = NULL;
@@ -48,79 +35,98 @@ static void call_on_unknown(struct mk__conf *conf)
         fn(conf, conf->unknown_ctx);
 }
 
+/* ── sections ── */
+
+static const char *suggest_section(const struct mk__conf *conf, enum mk_conf_scope scope, struct mk_str name)
+{
+    struct mk__suggestion suggestion = mk__suggest_init(name);
+
+    for (const struct mk__conf_section_type *type = conf->section_types; type; type = type->next)
+        if (type->scope == scope)
+            mk__suggest_add(&suggestion, type->registrations->section->name);
+    return suggestion.name;
+}
+
 const char *mk__unknown_key_report_section(struct mk__conf *conf, enum mk_conf_scope scope, struct mk_str name,
                                            struct mk__conf_origin origin)
 {
-    call_on_unknown(conf);
-    const struct mk__conf_section_set *here = mk__schema_find_section(conf, name, scope);
-    const struct mk__conf_section_set *there = mk__schema_find_section(conf, name, !scope);
+    declare_absent_plugins(conf);
+    enum mk_conf_scope other = scope == MK_CONF_SCOPE_SERVER ? MK_CONF_SCOPE_HOST : MK_CONF_SCOPE_SERVER;
+    const struct mk__conf_section_type *here = mk__schema_find_type(conf, name, scope);
+    const struct mk__conf_section_type *there = mk__schema_find_type(conf, name, other);
+    const char *suggestion = here || there ? NULL : suggest_section(conf, scope, name);
 
-    if (here && conf->plugins_missing)
-        mk__conf_suppress(conf);
+    if (conf->plugins_missing && (here || (!there && !suggestion)))
+        mk__conf_suppress(conf); /* it may belong to a plugin whose failure was reported */
     else if (here)
         mk__conf_error(conf, origin,
                        "[%.*s] belongs to the plugin \"%s\", which is not loaded: add \"Load %s\" to plugins.load",
                        MK_STR_ARG(here->name), here->registrations->owner, here->registrations->owner);
     else if (there)
-        mk__conf_error(conf, origin, "[%.*s] belongs in %s, not here", MK_STR_ARG(there->name), file_names[!scope]);
+        mk__conf_error(conf, origin, "[%.*s] belongs in %s, not here", MK_STR_ARG(there->name), file_names[other]);
+    else if (suggestion)
+        mk__conf_error(conf, origin, "unknown section [%.*s]" MK__SUGGEST_PHRASE "[%s]?", MK_STR_ARG(name), suggestion);
     else
-        return report_unknown_section(conf, scope, name, origin);
-    return NULL;
+        mk__conf_error(conf, origin, "unknown section [%.*s]", MK_STR_ARG(name));
+    return suggestion;
 }
 
-static const struct mk__conf_section_set *find_owner(const struct mk__conf *conf, struct mk_str key)
+/* ── keys ── */
+
+/* Returns the first section that has the key. */
+static const struct mk__conf_section_type *find_type_with_key(const struct mk__conf *conf, struct mk_str key)
 {
-    for (const struct mk__conf_section_set *f = conf->section_sets; f; f = f->next)
-        if (mk__schema_find_key(f, key).key)
-            return f;
+    for (const struct mk__conf_section_type *type = conf->section_types; type; type = type->next)
+        if (mk__schema_find_key(type, key).key)
+            return type;
     return NULL;
 }
 
-static const char *suggest_key(const struct mk__conf_section_set *section_set, struct mk_str name)
+static const char *suggest_key(const struct mk__conf_section_type *type, struct mk_str name)
 {
     struct mk__suggestion suggestion = mk__suggest_init(name);
 
-    for (const struct mk__conf_registration *d = section_set->registrations; d; d = d->next)
-        for (const struct mk_conf_key *key = d->section->keys; !d->absent && key && key->name; key++)
+    for (const struct mk__conf_registration *reg = type->registrations; reg; reg = reg->next)
+        for (const struct mk_conf_key *key = reg->section->keys; !reg->absent && key && key->name; key++)
             mk__suggest_add(&suggestion, key->name);
     return suggestion.name;
 }
 
-static const char *find_foreign(const struct mk__conf_section_set *section_set, struct mk_str name)
+/* Returns what to write in place of a key of another server or of an older version; NULL: it is none. */
+static const char *find_foreign(const struct mk__conf_section_type *type, struct mk_str name)
 {
-    for (const struct mk__conf_registration *d = section_set->registrations; d; d = d->next)
-        for (const struct mk_conf_foreign *f = d->section->foreign; f && f->name; f++)
-            if (mk_str_ieq(mk_str_c(f->name), name))
-                return f->instead;
+    for (const struct mk__conf_registration *reg = type->registrations; reg; reg = reg->next)
+        for (const struct mk_conf_foreign *foreign = reg->section->foreign; foreign && foreign->name; foreign++)
+            if (mk_str_ieq(mk_str_c(foreign->name), name))
+                return foreign->instead;
     return NULL;
 }
 
-const char *mk__unknown_key_report(struct mk__conf *conf, const struct mk__conf_section_set *section_set,
-                                   struct mk_str name, struct mk__conf_origin origin)
+const char *mk__unknown_key_report(struct mk__conf *conf, const struct mk__conf_section_type *type, struct mk_str name,
+                                   struct mk__conf_origin origin)
 {
-    call_on_unknown(conf);
-    struct mk__conf_key_ref ref = mk__schema_find_key(section_set, name);
-    const struct mk__conf_section_set *there = find_owner(conf, name);
-    const char *suggestion = suggest_key(section_set, name);
-    const char *instead = find_foreign(section_set, name);
-    struct mk_str section = section_set->name;
+    declare_absent_plugins(conf);
+    struct mk__conf_key_ref absent = mk__schema_find_key(type, name);
+    const char *instead = find_foreign(type, name);
+    const char *suggestion = suggest_key(type, name);
+    const struct mk__conf_section_type *there = find_type_with_key(conf, name);
 
-    if (conf->plugins_missing && (ref.key || (!instead && !suggestion && !there)))
-        mk__conf_suppress(conf);
-    else if (ref.key)
+    if (conf->plugins_missing && (absent.key || (!instead && !suggestion && !there)))
+        mk__conf_suppress(conf); /* it may belong to a plugin whose failure was reported */
+    else if (absent.key)
         mk__conf_error(conf, origin,
                        "\"%s\" belongs to the plugin \"%s\", which is not loaded: add \"Load %s\" to plugins.load",
-                       ref.key->name, ref.registration->owner, ref.registration->owner);
+                       absent.key->name, absent.registration->owner, absent.registration->owner);
     else if (instead)
-        mk__conf_error(conf, origin, "\"%.*s\" is not a key of [%.*s] here; %s", MK_STR_ARG(name), MK_STR_ARG(section),
-                       instead);
+        mk__conf_error(conf, origin, "\"%.*s\" is not a key of [%.*s] here; %s", MK_STR_ARG(name),
+                       MK_STR_ARG(type->name), instead);
     else if (suggestion)
         mk__conf_error(conf, origin, "unknown key \"%.*s\" in [%.*s]" MK__SUGGEST_PHRASE "\"%s\"?", MK_STR_ARG(name),
-                       MK_STR_ARG(section), suggestion);
+                       MK_STR_ARG(type->name), suggestion);
     else if (there)
         mk__conf_error(conf, origin, "unknown key \"%.*s\" in [%.*s]; it belongs in [%.*s], in %s", MK_STR_ARG(name),
-                       MK_STR_ARG(section), MK_STR_ARG(there->name), file_names[there->scope]);
+                       MK_STR_ARG(type->name), MK_STR_ARG(there->name), file_names[there->scope]);
     else
-        mk__conf_error(conf, origin, "unknown key \"%.*s\" in [%.*s]", MK_STR_ARG(name), MK_STR_ARG(section));
-    return ref.key || instead ? NULL : suggestion;
+        mk__conf_error(conf, origin, "unknown key \"%.*s\" in [%.*s]", MK_STR_ARG(name), MK_STR_ARG(type->name));
+    return absent.key || instead ? NULL : suggestion;
 }

@@ -71,12 +71,13 @@ static int parse_enum(const struct mk_conf_key *key, const struct mk_conf_value 
 
 static void print_enum(const struct mk_conf_key *key, const void *field, struct mk_buf *out)
 {
+    assert(*(const int *)field >= 0);
     mk__value_quote(mk_str_c(key->names[*(const int *)field]), out);
 }
 
 /* ── numbers ── */
 
-static bool in_range(const struct mk_conf_key *key, int64_t n)
+static bool is_in_range(const struct mk_conf_key *key, int64_t n)
 {
     const struct value_type *t = &types[key->type];
     bool none = !key->min && !key->max;
@@ -92,7 +93,7 @@ static int parse_int(const struct mk_conf_key *key, const struct mk_conf_value *
     if (!mk_str_u64(mk_str(v->text.p + minus, v->text.len - minus), INT64_MAX, &n))
         return -EINVAL;
     int64_t value = minus ? -(int64_t)n : (int64_t)n;
-    if (!in_range(key, value))
+    if (!is_in_range(key, value))
         return -EINVAL;
     *(int64_t *)field = value;
     return 0;
@@ -106,6 +107,7 @@ static void print_int(const struct mk_conf_key *key, const void *field, struct m
 
 static uint64_t find_factor(const struct mk_conf_key *key, struct mk_str suffix)
 {
+    assert(types[key->type].units);
     const struct value_type *t = &types[key->type];
     if (!suffix.len)
         suffix = mk_str_c(key->unit ? key->unit : t->bare);
@@ -122,7 +124,7 @@ static bool parse_units(const struct mk_conf_key *key, struct mk_str s, uint64_t
         digits++;
     uint64_t factor = find_factor(key, mk_str(s.p + digits, s.len - digits));
     return factor && mk_str_u64(mk_str(s.p, digits), INT64_MAX / factor, ret_value) &&
-           in_range(key, (int64_t)(*ret_value *= factor));
+           is_in_range(key, (int64_t)(*ret_value *= factor));
 }
 
 static void print_units(const struct mk_conf_key *key, uint64_t value, struct mk_buf *out)
@@ -151,6 +153,7 @@ static void print_size(const struct mk_conf_key *key, const void *field, struct 
 
 static int parse_duration(const struct mk_conf_key *key, const struct mk_conf_value *v, void *field, struct mk_arena *a)
 {
+    assert(key->size == sizeof(uint32_t) || (!MK_SMALL && key->size == sizeof(uint64_t)));
     uint64_t value;
     (void)a;
     if (!parse_units(key, v->text, &value))
@@ -198,6 +201,24 @@ int mk_conf_pattern(const struct mk_conf_value *value, void *field, struct mk_ar
     struct mk_str place = mk_arena_dup(arena, value->place);
     mk__regex_set_location(pattern->regex, place);
     return place.p || !value->place.len ? 0 : -ENOMEM;
+}
+
+int mk_conf_networks(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
+{
+    struct mk_networks *list = field;
+    for (uint32_t i = 0; i < value->n; i++) {
+        struct mk_network *items = mk_arena_grow(arena, list->items, list->n, sizeof(*items));
+        if (!items)
+            return -ENOMEM;
+        list->items = items;
+        if (mk_network_parse(value->words[i], &items[list->n], error) < 0) {
+            if (value->fault)
+                *value->fault = (size_t)(value->words[i].p - value->text.p);
+            return -EINVAL;
+        }
+        list->n++;
+    }
+    return 0;
 }
 
 struct mk_str mk_conf_path(const struct mk_conf_value *value, struct mk_str path, struct mk_arena *arena)
@@ -297,6 +318,7 @@ static void describe_range(const struct mk_conf_key *key, struct mk_buf *out)
 
 void mk__value_describe(const struct mk_conf_key *key, struct mk_buf *out)
 {
+    assert(key->type <= MK_CONF_CUSTOM);
     const struct value_type *t = &types[key->type];
 
     if (key->type == MK_CONF_CUSTOM && key->unit) {
@@ -374,6 +396,7 @@ static int parse_custom(const struct mk_conf_key *key, const struct mk_conf_valu
 int mk__value_parse(const struct mk_conf_key *key, const struct mk_conf_value *value, void *field,
                     struct mk_arena *arena, struct mk_buf *error)
 {
+    assert(key->type <= MK_CONF_CUSTOM);
     const struct value_type *t = &types[key->type];
 
     if (key->type == MK_CONF_CUSTOM)

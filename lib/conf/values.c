@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A set holds the instances of the sections of one scope. Creates, finds and checks them.
+ * The values of a configuration: a set holds the instances of the sections of one scope. Creates, finds and checks
+ * them.
  */
 #include "conf/internal.h"
 
+#include <assert.h>
 #include <errno.h>
 
 struct mk_conf_check {
@@ -12,10 +14,12 @@ struct mk_conf_check {
     struct mk__conf_values *values;
 };
 
-static struct mk__conf_values *add_values(struct mk__conf *conf, const struct mk__conf_registration *registration)
+static struct mk__conf_values *new_values(struct mk__conf *conf, const struct mk__conf_registration *registration)
 {
+    assert(!registration->absent);
     const struct mk_conf_section *section = registration->section;
     size_t size = section->flags & MK_CONF_PAIRS ? sizeof(struct mk_conf_pairs) : section->size;
+    /* never 0 bytes: find_values() distinguishes structs by their addresses */
     struct mk__conf_values *values = mk_arena_zalloc(&conf->arena, sizeof(*values) + (size ? size : 1));
 
     if (!values)
@@ -27,34 +31,52 @@ static struct mk__conf_values *add_values(struct mk__conf *conf, const struct mk
     return values;
 }
 
-static void link_values(struct mk__conf_values *before, struct mk__conf_values *values)
+static struct mk__conf_section *find_section(const struct mk__conf_set *set, const struct mk__conf_section_type *type)
 {
-    for (; before; before = before->next)
-        for (struct mk__conf_values *p = values; p; p = p->next)
-            if (p->registration == before->registration)
-                before->next_instance = p;
+    for (struct mk__conf_section *sec = set->sections; sec; sec = sec->next)
+        if (sec->type == type)
+            return sec;
+    return NULL;
+}
+
+static struct mk__conf_section *find_last_section(const struct mk__conf_set *set,
+                                                  const struct mk__conf_section_type *type)
+{
+    struct mk__conf_section *last = NULL;
+    for (struct mk__conf_section *sec = set->sections; sec; sec = sec->next)
+        if (sec->type == type)
+            last = sec;
+    return last;
+}
+
+/* Links the struct of each owner to the struct of the same owner in the next instance of the section. */
+static void link_instances(struct mk__conf_section *sec, const struct mk__conf_section *next)
+{
+    assert(sec->type == next->type);
+    for (struct mk__conf_values *from = sec->values; from; from = from->next)
+        for (struct mk__conf_values *to = next->values; to; to = to->next)
+            if (to->registration == from->registration)
+                from->next_instance = to;
 }
 
 static struct mk__conf_section *add_section(struct mk__conf *conf, struct mk__conf_set *set,
-                                            const struct mk__conf_section_set *section_set)
+                                            const struct mk__conf_section_type *type)
 {
     struct mk__conf_section *sec = mk_arena_zalloc(&conf->arena, sizeof(*sec));
     if (!sec)
         goto out_of_memory;
-    sec->section_set = section_set;
+    sec->type = type;
     struct mk__conf_values **last = &sec->values;
-    for (const struct mk__conf_registration *d = section_set->registrations; d; d = d->next) {
-        if (d->absent)
+    for (const struct mk__conf_registration *reg = type->registrations; reg; reg = reg->next) {
+        if (reg->absent)
             continue;
-        if (!(*last = add_values(conf, d)))
+        if (!(*last = new_values(conf, reg)))
             goto out_of_memory;
         last = &(*last)->next;
     }
-    struct mk__conf_section *before = NULL;
-    for (struct mk__conf_section *b = set->sections; b; b = b->next)
-        before = b->section_set == section_set ? b : before;
+    struct mk__conf_section *before = find_last_section(set, type);
     if (before)
-        link_values(before->values, sec->values);
+        link_instances(before, sec);
     *set->last = sec;
     set->last = &sec->next;
     return sec;
@@ -72,36 +94,39 @@ struct mk__conf_set *mk__conf_set_new(struct mk__conf *conf, enum mk_conf_scope 
     }
     set->scope = scope;
     set->last = &set->sections;
-    for (const struct mk__conf_section_set *f = conf->section_sets; f; f = f->next) {
-        bool single = !(f->flags & MK_CONF_REPEAT) && !mk__schema_is_absent(f);
-        if (f->scope == scope && single && !add_section(conf, set, f))
+    for (const struct mk__conf_section_type *type = conf->section_types; type; type = type->next) {
+        bool single = !(type->flags & MK_CONF_REPEAT) && !mk__schema_is_absent(type);
+        if (type->scope == scope && single && !add_section(conf, set, type))
             return NULL;
     }
     return set;
 }
 
-static struct mk__conf_section *find_section(const struct mk__conf_set *set,
-                                             const struct mk__conf_section_set *section_set)
+/*
+ * Reports an unknown section. If it was probably meant to be another one, that section counts as incomplete: its keys
+ * are about to be skipped.
+ */
+static void report_section(struct mk__conf *conf, const struct mk__conf_set *set, struct mk_str name,
+                           struct mk__conf_origin origin)
 {
-    for (struct mk__conf_section *b = set->sections; b; b = b->next)
-        if (b->section_set == section_set)
-            return b;
-    return NULL;
+    const char *meant = mk__unknown_key_report_section(conf, set->scope, name, origin);
+    const struct mk__conf_section_type *type = meant ? mk__schema_find_type(conf, mk_str_c(meant), set->scope) : NULL;
+    struct mk__conf_section *sec = type ? find_section(set, type) : NULL;
+    if (sec)
+        sec->incomplete = true;
 }
 
 struct mk__conf_section *mk__values_enter_section(struct mk__conf *conf, struct mk__conf_set *set, struct mk_str name,
                                                   struct mk__conf_origin origin)
 {
-    const struct mk__conf_section_set *f = mk__schema_find_section(conf, name, set->scope);
-    if (!f || mk__schema_is_absent(f)) {
-        const char *meant = mk__unknown_key_report_section(conf, set->scope, name, origin);
-        f = meant ? mk__schema_find_section(conf, mk_str_c(meant), set->scope) : NULL;
-        struct mk__conf_section *other = f ? find_section(set, f) : NULL;
-        if (other)
-            other->incomplete = true;
+    assert(origin.source);
+    const struct mk__conf_section_type *type = mk__schema_find_type(conf, name, set->scope);
+    if (!type || mk__schema_is_absent(type)) {
+        report_section(conf, set, name, origin);
         return NULL;
     }
-    struct mk__conf_section *sec = f->flags & MK_CONF_REPEAT ? add_section(conf, set, f) : find_section(set, f);
+    struct mk__conf_section *sec =
+        type->flags & MK_CONF_REPEAT ? add_section(conf, set, type) : find_section(set, type);
     if (sec && !sec->origin.source)
         sec->origin = origin;
     return sec;
@@ -111,11 +136,11 @@ struct mk__conf_section *mk__values_enter_section(struct mk__conf *conf, struct 
 static const struct mk__conf_values *find_values(const struct mk__conf_set *set, const struct mk_conf_section *section,
                                                  const void *data, const struct mk__conf_section **ret_section)
 {
-    for (const struct mk__conf_section *b = set->sections; b; b = b->next)
-        for (const struct mk__conf_values *p = b->values; p; p = p->next)
-            if ((!section || p->registration->section == section) && (!data || p->data == data)) {
-                *ret_section = b;
-                return p;
+    for (const struct mk__conf_section *sec = set->sections; sec; sec = sec->next)
+        for (const struct mk__conf_values *values = sec->values; values; values = values->next)
+            if ((!section || values->registration->section == section) && (!data || values->data == data)) {
+                *ret_section = sec;
+                return values;
             }
     return NULL;
 }
@@ -145,9 +170,9 @@ struct mk__conf_origin mk__conf_origin(const struct mk__conf_set *set, const voi
         return (struct mk__conf_origin){NULL, 0, 0};
     if (offset == MK__CONF_SECTION)
         return sec->origin;
-    for (const struct mk__conf_setting *r = values->settings; r; r = r->next)
-        if (r->state == MK__SETTING_SET && (!r->key || r->key->offset == offset) && nth-- == 0)
-            return r->origin;
+    for (const struct mk__conf_setting *setting = values->settings; setting; setting = setting->next)
+        if (setting->state == MK__SETTING_SET && (!setting->key || setting->key->offset == offset) && nth-- == 0)
+            return setting->origin;
     return (struct mk__conf_origin){NULL, 0, 0};
 }
 
@@ -158,25 +183,25 @@ bool mk__conf_is_consequence(const struct mk__conf_set *set, const void *data, s
 
     if (!values || offset == MK__CONF_SECTION || mk__conf_origin(set, data, offset, nth).source)
         return false;
-    for (const struct mk__conf_setting *r = values->settings; r; r = r->next)
-        if (r->state != MK__SETTING_SET && r->key->offset == offset)
+    for (const struct mk__conf_setting *setting = values->settings; setting; setting = setting->next)
+        if (setting->state != MK__SETTING_SET && setting->key->offset == offset)
             return true;
     return sec->incomplete || set->incomplete;
 }
 
 static bool has_errors(const struct mk__conf_values *values)
 {
-    for (const struct mk__conf_setting *r = values->settings; r; r = r->next)
-        if (r->state != MK__SETTING_SET)
+    for (const struct mk__conf_setting *setting = values->settings; setting; setting = setting->next)
+        if (setting->state != MK__SETTING_SET)
             return true;
     return values->failed;
 }
 
 bool mk__conf_has_errors(const struct mk__conf_set *set, const struct mk_conf_section *section)
 {
-    for (const struct mk__conf_section *b = set->sections; b; b = b->next)
-        for (const struct mk__conf_values *p = b->values; p; p = p->next)
-            if (p->registration->section == section && (b->incomplete || has_errors(p)))
+    for (const struct mk__conf_section *sec = set->sections; sec; sec = sec->next)
+        for (const struct mk__conf_values *values = sec->values; values; values = values->next)
+            if (values->registration->section == section && (sec->incomplete || has_errors(values)))
                 return true;
     return set->incomplete;
 }
@@ -231,21 +256,23 @@ void mk_conf_warn(const struct mk_conf_check *check, size_t offset, const char *
     va_end(args);
 }
 
-static bool is_set(const struct mk__conf_values *values, const struct mk_conf_key *key)
+/* Returns whether a line has the key, even if its value was wrong. */
+static bool has_setting(const struct mk__conf_values *values, const struct mk_conf_key *key)
 {
-    for (const struct mk__conf_setting *r = values->settings; r; r = r->next)
-        if (r->key == key)
+    for (const struct mk__conf_setting *setting = values->settings; setting; setting = setting->next)
+        if (setting->key == key)
             return true;
     return false;
 }
 
+/* Checks one struct. `complete`: its section was read as a whole, so that a key that was not found is missing. */
 static void check_values(const struct mk_conf_check *check, bool complete)
 {
     struct mk__conf_values *values = check->values;
     const struct mk_conf_section *section = values->registration->section;
 
     for (const struct mk_conf_key *key = section->keys; complete && key && key->name; key++)
-        if ((key->flags & MK_CONF_REQUIRED) && !is_set(values, key))
+        if ((key->flags & MK_CONF_REQUIRED) && !has_setting(values, key))
             mk_conf_error(check, MK__CONF_SECTION, "[%s] lacks \"%s\", which must be set", section->name, key->name);
     if (section->check)
         section->check(check, values->data);
@@ -255,14 +282,14 @@ static void check_values(const struct mk_conf_check *check, bool complete)
 static bool check_required(struct mk__conf *conf, const struct mk__conf_set *set)
 {
     bool missing = false;
-    for (const struct mk__conf_section_set *f = conf->section_sets; f; f = f->next) {
-        if (f->scope != set->scope || !(f->flags & MK_CONF_REQUIRED) || set->incomplete)
+    for (const struct mk__conf_section_type *type = conf->section_types; type; type = type->next) {
+        if (type->scope != set->scope || !(type->flags & MK_CONF_REQUIRED) || set->incomplete)
             continue;
-        const struct mk__conf_section *sec = find_section(set, f);
+        const struct mk__conf_section *sec = find_section(set, type);
         if (sec && (sec->origin.source || sec->incomplete))
             continue;
         mk__conf_error(conf, (struct mk__conf_origin){set->source, 0, 0}, "the section [%.*s] is missing",
-                       MK_STR_ARG(f->name));
+                       MK_STR_ARG(type->name));
         missing = true;
     }
     return missing;
@@ -273,10 +300,12 @@ int mk__conf_check(struct mk__conf *conf, struct mk__conf_set *set)
     unsigned before = conf->errors;
 
     bool missing = check_required(conf, set);
-    for (const struct mk__conf_section *b = set->sections; b; b = b->next)
-        for (struct mk__conf_values *p = b->values; p; p = p->next)
-            check_values(&(struct mk_conf_check){conf, set, p}, b->origin.source && !b->incomplete && !set->incomplete);
-    set->incomplete |= missing;
+    for (const struct mk__conf_section *sec = set->sections; sec; sec = sec->next) {
+        bool complete = sec->origin.source && !sec->incomplete && !set->incomplete;
+        for (struct mk__conf_values *values = sec->values; values; values = values->next)
+            check_values(&(struct mk_conf_check){conf, set, values}, complete);
+    }
+    set->incomplete |= missing; /* only now: the other sections were checked as usual */
     if (conf->out_of_memory)
         return -ENOMEM;
     return conf->errors > before ? -EINVAL : 0;

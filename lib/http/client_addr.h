@@ -29,12 +29,6 @@ struct mk_connection {
     uint64_t *id; /* 0: not assigned yet */
 };
 
-/* The proxies whose information about clients is used. */
-struct mk__trusted_proxies {
-    struct mk_networks networks;
-    bool use_forwarded; /* Forwarded rather than X-Forwarded-For */
-};
-
 /*
  * Reads a PROXY header at the beginning of `in` and removes it from there. Returns 0, MK_AGAIN (more input is needed)
  * or -EPROTO (there is none; it is logged).

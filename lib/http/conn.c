@@ -16,35 +16,41 @@
 enum { EDGES = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET };
 
 #define TO(state) (1u << (MK__CONN_##state))
-/* One turn may serve several requests, so that it can end at any state of its protocol. */
-#define HTTP1 \
+/* One turn may serve several requests, so that it can end in any state of its kind of protocol. */
+#define ONE_EXCHANGE \
     (TO(READ_HEAD) | TO(READ_BODY) | TO(HANDLER) | TO(DISK) | TO(WRITE) | TO(IDLE) | TO(TUNNEL) | TO(LINGER) | \
      TO(CLOSED))
-#define HTTP2 (TO(READ_HEAD) | TO(STREAMS) | TO(H2_WRITE) | TO(IDLE) | TO(LINGER) | TO(CLOSED))
+#define STREAMS (TO(READ_HEAD) | TO(STREAMS) | TO(STREAMS_WRITE) | TO(IDLE) | TO(LINGER) | TO(CLOSED))
 
 enum { READ = MK__CONN_WANT_READ, WRITE = MK__CONN_WANT_WRITE };
+enum { ABORT = MK__ON_TIMEOUT_ABORT, CLOSE = MK__ON_TIMEOUT_CLOSE };
+#define RESPOND(status) MK__ON_TIMEOUT_RESPOND, status
 
 /* clang-format off */
-const struct mk__conn_state_info mk__conn_states[MK__CONN_STATES] = {
-    [MK__CONN_CLOSED] = {"closed", 0, MK__TIMEOUTS, .next = 0},
-    [MK__CONN_HANDSHAKE] = {"handshake", READ | WRITE, MK__TIMEOUT_HANDSHAKE, .evict = MK__CONN_EVICT_LAST,
+const struct mk__state_info mk__conn_states[MK__CONN_STATES] = {
+    [MK__CONN_CLOSED] = {"closed", MK__TIMEOUTS, .next = 0},
+    [MK__CONN_HANDSHAKE] = {"handshake", MK__TIMEOUT_HANDSHAKE, ABORT, .want = READ | WRITE,
+                            .turn = MK__CONN_TURN_HANDSHAKE, .evict = MK__CONN_EVICT_LAST,
                             .next = TO(HANDSHAKE) | TO(NEW) | TO(CLOSED)},
-    [MK__CONN_NEW] = {"new", READ, MK__TIMEOUT_HEAD, .evict = MK__CONN_EVICT_LAST,
-                      .next = HTTP1 | HTTP2 | TO(NEW)},
-    [MK__CONN_IDLE] = {"idle", READ, MK__TIMEOUT_IDLE, .evict = MK__CONN_EVICT_FIRST, .next = HTTP1 | HTTP2},
-    [MK__CONN_READ_HEAD] = {"read_head", READ, MK__TIMEOUT_HEAD, .evict = MK__CONN_EVICT_LAST, .timeout_status = 408,
-                            .next = HTTP1 | HTTP2 | TO(NEW)},
-    [MK__CONN_READ_BODY] = {"read_body", READ, MK__TIMEOUT_BODY, .restarts = true, .timeout_status = 408,
-                            .next = HTTP1},
-    [MK__CONN_HANDLER] = {"handler", 0, MK__TIMEOUT_HANDLER, .restarts = true, .timeout_status = 503, .next = HTTP1},
-    [MK__CONN_DISK] = {"disk", 0, MK__TIMEOUT_HANDLER, .timeout_status = 503, .next = HTTP1},
-    [MK__CONN_WRITE] = {"write", WRITE, MK__TIMEOUT_SEND, .restarts = true, .next = HTTP1},
-    [MK__CONN_TUNNEL] = {"tunnel", READ | WRITE, MK__TIMEOUT_TUNNEL, .restarts = true,
+    [MK__CONN_NEW] = {"new", MK__TIMEOUT_HEAD, CLOSE, .want = READ, .idle = true, .evict = MK__CONN_EVICT_LAST,
+                      .next = ONE_EXCHANGE | STREAMS | TO(NEW)},
+    [MK__CONN_IDLE] = {"idle", MK__TIMEOUT_IDLE, CLOSE, .want = READ, .idle = true, .evict = MK__CONN_EVICT_FIRST,
+                       .next = ONE_EXCHANGE | STREAMS},
+    [MK__CONN_READ_HEAD] = {"read_head", MK__TIMEOUT_HEAD, RESPOND(408), .want = READ, .evict = MK__CONN_EVICT_LAST,
+                            .next = ONE_EXCHANGE | STREAMS | TO(NEW)},
+    [MK__CONN_READ_BODY] = {"read_body", MK__TIMEOUT_BODY, RESPOND(408), .want = READ, .restarts = true,
+                            .limits_rate = true, .next = ONE_EXCHANGE},
+    [MK__CONN_HANDLER] = {"handler", MK__TIMEOUT_HANDLER, RESPOND(503), .notifies_handler = true, .restarts = true,
+                          .next = ONE_EXCHANGE},
+    [MK__CONN_DISK] = {"disk", MK__TIMEOUT_HANDLER, RESPOND(503), .next = ONE_EXCHANGE},
+    [MK__CONN_WRITE] = {"write", MK__TIMEOUT_SEND, ABORT, .want = WRITE, .restarts = true, .next = ONE_EXCHANGE},
+    [MK__CONN_TUNNEL] = {"tunnel", MK__TIMEOUT_TUNNEL, ABORT, .want = READ | WRITE, .restarts = true,
                          .next = TO(TUNNEL) | TO(WRITE) | TO(LINGER) | TO(CLOSED)},
-    [MK__CONN_STREAMS] = {"streams", READ | WRITE, MK__TIMEOUTS, .next = HTTP2},
-    [MK__CONN_H2_WRITE] = {"h2_write", READ | WRITE, MK__TIMEOUT_SEND, .restarts = true, .next = HTTP2 | TO(NEW)},
-    [MK__CONN_LINGER] = {"linger", READ, MK__TIMEOUT_LINGER, .evict = MK__CONN_EVICT_FIRST,
-                         .next = TO(LINGER) | TO(CLOSED)},
+    [MK__CONN_STREAMS] = {"streams", MK__TIMEOUTS, .want = READ | WRITE, .next = STREAMS},
+    [MK__CONN_STREAMS_WRITE] = {"streams_write", MK__TIMEOUT_SEND, ABORT, .want = READ | WRITE, .restarts = true,
+                                .next = STREAMS | TO(NEW)},
+    [MK__CONN_LINGER] = {"linger", MK__TIMEOUT_LINGER, ABORT, .want = READ, .turn = MK__CONN_TURN_LINGER,
+                         .evict = MK__CONN_EVICT_FIRST, .next = TO(LINGER) | TO(CLOSED)},
 };
 /* clang-format on */
 
@@ -56,7 +62,7 @@ static void free_conn(struct mk_task *task)
     mk__pool_put(&c->http->connections, c);
 }
 
-static struct mk_connection public_view(struct mk__conn *c)
+static struct mk_connection make_public_view(struct mk__conn *c)
 {
     return (struct mk_connection){.io = &c->sock.io, .peer = &c->peer, .http = c->http, .id = &c->id};
 }
@@ -67,7 +73,7 @@ static struct mk_connection public_view(struct mk__conn *c)
  */
 static bool run_accept_hooks(struct mk__conn *c)
 {
-    struct mk_connection conn = public_view(c);
+    struct mk_connection conn = make_public_view(c);
     c->peer.refused = !mk__client_addr_init(&c->peer, &c->sock.io) ||
                       (c->http->settings->notify_accept && c->http->app->on_accept(&conn, c->http->app_ctx) < 0);
     return !c->peer.refused;
@@ -75,7 +81,7 @@ static bool run_accept_hooks(struct mk__conn *c)
 
 static void run_close_hooks(struct mk__conn *c)
 {
-    struct mk_connection conn = public_view(c);
+    struct mk_connection conn = make_public_view(c);
     if (c->http->settings->notify_close && !c->peer.refused)
         c->http->app->on_close(&conn, c->http->app_ctx);
 }
@@ -84,10 +90,12 @@ static void close_conn(struct mk__conn *c)
 {
     struct mk__context *http = c->http;
     c->proto->close(c);
+    assert(!c->req && !c->proto_data);
     if (MK_HAS_CONN_HOOKS)
         run_close_hooks(c);
     mk_timer_cancel(&c->timer);
     mk_list_del(&c->link);
+    assert(http->conns_in_drain >= c->accepted_in_drain);
     http->conns_in_drain -= c->accepted_in_drain;
     if (c->registered)
         mk_event_del(http->loop, &c->event);
@@ -98,41 +106,43 @@ static void close_conn(struct mk__conn *c)
     mk__loop_defer_free(http->loop, &c->task);
 }
 
+static enum mk__conn_turn get_turn(enum mk__conn_state state)
+{
+    return mk__conn_states[state].turn;
+}
+
 /* Returns the body bytes received and sent in the current exchange, minus the output that the socket has not taken. */
 static uint64_t count_moved_bytes(const struct mk__conn *c)
 {
-    uint64_t bytes = c->req ? c->req->sent_bytes + c->req->body_bytes : 0;
+    uint64_t bytes = c->req ? mk__request_count_bytes(c->req) : 0;
     return bytes + c->stream_bytes - (c->sock.held_len - c->sock.held_at);
 }
 
 /*
- * Arms the timer of the current state. It runs from when the state was entered, and restarts with each request. Body
- * bytes in either direction restart it too; bytes of a head do not.
+ * Arms the timer of the current state. It runs from when the state was entered, and starts again with each request;
+ * with `restarts` also with body bytes in either direction. Bytes of a head never restart it.
  */
 static void arm_timer(struct mk__conn *c, enum mk__conn_state before)
 {
-    const struct mk__conn_state_info *info = &mk__conn_states[c->state];
+    const struct mk__state_info *info = &mk__conn_states[c->state];
+    assert(!info->limits_rate || c->req);
     bool restarts = (info->restarts && count_moved_bytes(c) != c->armed_bytes) || c->requests != c->armed_requests;
     c->armed_requests = c->requests;
     c->armed_bytes = count_moved_bytes(c);
-    if (c->state == MK__CONN_READ_BODY &&
-        (before == MK__CONN_HANDLER || before == MK__CONN_WRITE || before == MK__CONN_DISK)) {
-        /* the time that the client waited for us does not count for MinBodyRate */
-        c->req->rate_since_ms = mk_loop_now_ms(c->http->loop);
-        c->req->rate_bytes = 0;
-    }
+    if (info->limits_rate && !(mk__conn_states[before].want & MK__CONN_WANT_READ))
+        mk__request_restart_rate(c->req);
     if (info->timeout == MK__TIMEOUTS) {
         mk_timer_cancel(&c->timer);
         return;
     }
     if (before != c->state || restarts) {
-        const struct mk__http_limits *limits = c->req ? c->req->limits : &c->http->settings->limits;
-        mk_timer_arm(c->http->loop, &c->timer, limits->timeout_ms[info->timeout]);
+        mk_timer_arm(c->http->loop, &c->timer, mk__request_get_limits(c->req, c->http)->timeout_ms[info->timeout]);
     }
 }
 
 static void end_handshake(struct mk__conn *c)
 {
+    assert(c->http->handshakes > 0);
     mk_list_del(&c->handshaking);
     c->http->handshakes--;
 }
@@ -140,10 +150,11 @@ static void end_handshake(struct mk__conn *c)
 static void enter_state(struct mk__conn *c, enum mk__conn_state state)
 {
     enum mk__conn_state before = c->state;
-    assert(mk__conn_states[before].next & 1u << state);
+    assert(state < MK__CONN_STATES && mk__conn_states[before].next & 1u << state);
+    assert(!c->running);
     mk_log_debug("connection %d: %s to %s", c->event.fd, mk__conn_states[before].name, mk__conn_states[state].name);
     c->state = (uint8_t)state;
-    if (MK_HAS_TLS && before == MK__CONN_HANDSHAKE && state != MK__CONN_HANDSHAKE)
+    if (MK_HAS_TLS && get_turn(before) == MK__CONN_TURN_HANDSHAKE && get_turn(state) != MK__CONN_TURN_HANDSHAKE)
         end_handshake(c);
     if (state == MK__CONN_CLOSED) {
         close_conn(c);
@@ -161,48 +172,93 @@ static void enter_state(struct mk__conn *c, enum mk__conn_state state)
 
 /* ── turns ── */
 
-bool mk__conn_can_switch(struct mk__conn *c)
+/* Returns a protocol that connections may switch to; loads it on first use. NULL: it is disabled or not available. */
+static const struct mk__proto *load_proto(struct mk__context *http, unsigned at)
 {
-    struct mk__context *http = c->http;
-    if (!http->second_proto && http->settings->h2)
-        http->second_proto = http->app->load_second_proto();
-    return http->second_proto && http->settings->h2;
+    const struct mk__proto_entry *entry = &http->app->protos[at];
+    assert(at > 0 && at < MK__PROTOS);
+    if (!entry->is_enabled(http->settings))
+        return NULL;
+    if (!http->protos[at].proto)
+        http->protos[at].proto = entry->load();
+    return http->protos[at].proto;
+}
+
+/* Returns the place of the protocol that `in` begins, in the list, and how much of its preface; 0: there is none. */
+static unsigned recognize_proto(const struct mk__context *http, struct mk_str in, enum mk__preface *ret_preface)
+{
+    *ret_preface = MK__PREFACE_NONE;
+    for (unsigned at = 1; at < MK__PROTOS; at++) {
+        *ret_preface = http->app->protos[at].recognize(in);
+        if (*ret_preface != MK__PREFACE_NONE)
+            return at;
+    }
+    return 0;
+}
+
+enum mk__preface mk__conn_check_preface(struct mk__conn *c, struct mk_str in)
+{
+    enum mk__preface preface;
+    unsigned at = recognize_proto(c->http, in, &preface);
+    return at && load_proto(c->http, at) ? preface : MK__PREFACE_NONE;
+}
+
+static enum mk__conn_state begin_proto(struct mk__conn *c, const struct mk__proto *proto, struct mk_str in)
+{
+    assert(!c->req && !c->proto_data && c->requests == 0 && proto->begin);
+    c->proto = proto;
+    return proto->begin(c, in);
 }
 
 enum mk__conn_state mk__conn_switch_proto(struct mk__conn *c, struct mk_str in)
 {
-    c->proto = c->http->second_proto;
-    return c->proto->begin(c, in);
+    enum mk__preface preface;
+    unsigned at = recognize_proto(c->http, in, &preface);
+    assert(at && preface == MK__PREFACE_WHOLE);
+    return begin_proto(c, c->http->protos[at].proto, in);
 }
 
-/* Tells whether the handshake has selected the second protocol (ALPN). */
-static bool has_negotiated_second(const struct mk__conn *c)
+/* Returns the place of the protocol that the handshake has selected (ALPN), or 0: the connection keeps its own. */
+static unsigned find_negotiated_proto(const struct mk__conn *c)
 {
     const struct mk_transport *transport = c->sock.io.transport;
-    if (c->state != MK__CONN_NEW || c->proto != c->http->app->first_proto || !transport->protocol)
-        return false;
-    return mk_str_eq(transport->protocol(&c->sock.io), c->http->app->second_alpn);
+    if (c->state != MK__CONN_NEW || c->proto != c->http->protos[0].proto || !transport->protocol)
+        return 0;
+    struct mk_str name = transport->protocol(&c->sock.io);
+    unsigned at = MK__PROTOS - 1;
+    while (at > 0 && !mk_str_eq(name, c->http->app->protos[at].alpn))
+        at--;
+    return at;
 }
 
 static enum mk__conn_state dispatch_turn(struct mk__conn *c)
 {
-    if (c->state == MK__CONN_LINGER)
+    if (get_turn(c->state) == MK__CONN_TURN_LINGER)
         return MK__CONN_LINGER;
-    if (MK_HAS_HTTP2 && has_negotiated_second(c)) /* a reload may have disabled it since: the client reconnects */
-        return mk__conn_can_switch(c) ? mk__conn_switch_proto(c, MK_STR_NONE) : MK__CONN_CLOSED;
-    return c->proto->on_ready(c);
+    unsigned at = MK__PROTOS > 1 ? find_negotiated_proto(c) : 0;
+    if (!at)
+        return c->proto->on_ready(c);
+    const struct mk__proto *proto = load_proto(c->http, at);
+    return proto ? begin_proto(c, proto, MK_STR_NONE) : MK__CONN_CLOSED; /* disabled since: the client reconnects */
+}
+
+/* Reads the PROXY header, if one is expected, then calls the transport. Returns the same as handshake() of that. */
+static int take_handshake_step(struct mk__conn *c)
+{
+    int r = c->peer.expects_proxy_header ? mk__client_addr_recv_proxy_header(&c->peer, c->http, c->sock.io.fd) : 0;
+    return r == 0 ? c->sock.io.transport->handshake(&c->sock.io) : r;
 }
 
 /* Takes a step of the handshake, if this turn has one left. Returns true when the handshake is complete. */
 static bool continue_handshake(struct mk__conn *c)
 {
-    if (!mk__handshake_can_step(c))
+    if (!mk__handshake_can_step(c->http, &c->task))
         return false;
-    int r = mk__handshake_run_step(c);
+    int r = take_handshake_step(c);
     bool waits = r == -EAGAIN || r == -EINPROGRESS;
     c->sock.readable = !waits;
     c->handshake_wants_write = r == -EINPROGRESS;
-    if (waits && c->sock.hung_up)
+    if (waits && c->sock.input == MK__SOCK_INPUT_HUNG_UP)
         mk_task_schedule(c->http->loop,
                          &c->task); /* no further edge will come, but the end of the input has not been read */
     enter_state(c, waits ? MK__CONN_HANDSHAKE : r < 0 ? MK__CONN_CLOSED : MK__CONN_NEW);
@@ -229,8 +285,9 @@ static void end_turn(struct mk__conn *c, enum mk__conn_state next)
 
 static void run_turn(struct mk__conn *c)
 {
-    if (MK_HAS_TLS && c->state == MK__CONN_HANDSHAKE && !continue_handshake(c))
+    if (MK_HAS_TLS && get_turn(c->state) == MK__CONN_TURN_HANDSHAKE && !continue_handshake(c))
         return;
+    assert(c->state != MK__CONN_CLOSED && !c->running);
     mk_task_cancel(&c->task);
     c->running = true;
     end_turn(c, dispatch_turn(c));
@@ -244,42 +301,34 @@ static void on_task(struct mk_task *task)
 static void on_event(struct mk_event *event, uint32_t events)
 {
     struct mk__conn *c = MK_CONTAINER_OF(event, struct mk__conn, event);
-    const struct mk__conn_state_info *wait = &mk__conn_states[c->state];
+    const struct mk__state_info *info = &mk__conn_states[c->state];
 
     if (events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR))
         c->sock.readable = true;
-    if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR))
-        c->sock.hung_up = true;
+    if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR) && c->sock.input == MK__SOCK_INPUT_OPEN)
+        c->sock.input = MK__SOCK_INPUT_HUNG_UP;
     if (events & EPOLLOUT)
         c->sock.writable = true;
-    if (MK_HAS_TLS && c->state == MK__CONN_HANDSHAKE && !c->sock.readable && !c->handshake_wants_write)
+    if (MK_HAS_TLS && info->turn == MK__CONN_TURN_HANDSHAKE && !c->sock.readable && !c->handshake_wants_write)
         return; /* only writable, and the handshake waits for input */
-    if (events & (EPOLLHUP | EPOLLERR) && !(wait->want & MK__CONN_WANT_READ))
+    if (events & (EPOLLHUP | EPOLLERR) && !(info->want & MK__CONN_WANT_READ))
         enter_state(c, MK__CONN_CLOSED); /* both directions are closed: no response can be sent */
-    else if ((wait->want & MK__CONN_WANT_READ && c->sock.readable) ||
-             (wait->want & MK__CONN_WANT_WRITE && c->sock.writable))
+    else if ((info->want & MK__CONN_WANT_READ && c->sock.readable) ||
+             (info->want & MK__CONN_WANT_WRITE && c->sock.writable))
         run_turn(c);
 }
 
 static void on_timer(struct mk_timer *timer)
 {
     struct mk__conn *c = MK_CONTAINER_OF(timer, struct mk__conn, timer);
-    if (c->state == MK__CONN_HANDSHAKE || c->state == MK__CONN_LINGER) {
+    if (mk__conn_states[c->state].on_timeout == MK__ON_TIMEOUT_ABORT) {
+        if (c->proto->on_abort)
+            c->proto->on_abort(c);
         enter_state(c, MK__CONN_CLOSED);
         return;
     }
     c->running = true;
     end_turn(c, c->proto->on_timeout(c));
-}
-
-/* Handed over by the accept thread. The first edge is consumed, so copy the readiness from `events`. */
-static void take_handoff(struct mk__conn *c, uint32_t events)
-{
-    if (!events)
-        return;
-    c->registered = true;
-    c->sock.hung_up = events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR);
-    c->sock.readable = c->sock.hung_up || events & EPOLLIN;
 }
 
 int mk__conn_open(struct mk__context *http, const struct mk_io *io, struct mk_worker *worker)
@@ -298,13 +347,11 @@ int mk__conn_open(struct mk__context *http, const struct mk_io *io, struct mk_wo
     }
     *c = (struct mk__conn){.event = {on_event, own.fd},
                            .http = http,
-                           .proto = http->app->first_proto,
+                           .proto = http->protos[0].proto,
                            .state = MK__CONN_NEW};
-    c->accepted_in_drain = http->draining && http->accept_in_drain;
+    c->accepted_in_drain = http->shutdown == MK__SHUTDOWN_DRAINING && http->accept_in_drain;
     http->conns_in_drain += c->accepted_in_drain;
     c->sock = (struct mk__sock){.io = own, .readable = true, .writable = true};
-    if (MK_HAS_BALANCE && http->loop->handoff)
-        take_handoff(c, mk__handoff_take(http->loop->handoff, &c->event));
     mk_timer_init(&c->timer, on_timer);
     mk_task_init(&c->task, on_task);
     mk_list_add(&http->conns, &c->link);
@@ -320,20 +367,15 @@ int mk__conn_open(struct mk__context *http, const struct mk_io *io, struct mk_wo
     return 0;
 }
 
-/* Whether a change of the settings, or a shutdown, is announced by a turn of its own. */
-static bool announces_changes(const struct mk__conn *c)
-{
-    return c->state == MK__CONN_TUNNEL || (c->proto->announces_changes && c->state != MK__CONN_LINGER);
-}
-
 void mk__conn_apply_settings(struct mk__context *http)
 {
     struct mk_list *n, *save;
-    if (http->second_proto)
-        http->second_proto->log_totals(http);
+    for (unsigned at = 0; at < MK__PROTOS; at++)
+        if (http->protos[at].proto && http->protos[at].proto->log_totals)
+            http->protos[at].proto->log_totals(http);
     MK_LIST_EACH(&http->conns, n, save) {
         struct mk__conn *c = MK_CONTAINER_OF(n, struct mk__conn, link);
-        if (announces_changes(c) && c->state != MK__CONN_TUNNEL)
+        if (c->proto->announces(c, MK__CONN_CHANGE_SETTINGS))
             mk_task_schedule(http->loop, &c->task);
     }
 }
@@ -341,10 +383,10 @@ void mk__conn_apply_settings(struct mk__context *http)
 void mk__conn_retire_all(struct mk__context *http)
 {
     struct mk_list *n, *save;
-    http->retiring = true;
+    mk__context_advance_shutdown(http, MK__SHUTDOWN_RETIRING);
     MK_LIST_EACH(&http->conns, n, save) {
         struct mk__conn *c = MK_CONTAINER_OF(n, struct mk__conn, link);
-        if (announces_changes(c))
+        if (c->proto->announces(c, MK__CONN_CHANGE_SHUTDOWN))
             run_turn(c);
     }
 }
@@ -352,13 +394,13 @@ void mk__conn_retire_all(struct mk__context *http)
 void mk__conn_drain_all(struct mk__context *http)
 {
     struct mk_list *n, *save;
-    http->draining = true;
+    mk__context_advance_shutdown(http, MK__SHUTDOWN_DRAINING);
     MK_LIST_EACH(&http->conns, n, save) {
         struct mk__conn *c = MK_CONTAINER_OF(n, struct mk__conn, link);
-        bool waits = c->state == MK__CONN_IDLE || c->state == MK__CONN_NEW;
-        if (!waits && !announces_changes(c))
+        bool is_idle = mk__conn_states[c->state].idle;
+        if (!is_idle && !c->proto->announces(c, MK__CONN_CHANGE_SHUTDOWN))
             continue;
-        c->sock.readable |= waits; /* a request may have arrived already: try to read it */
+        c->sock.readable |= is_idle; /* a request may have arrived already: try to read it */
         run_turn(c);
     }
 }
@@ -370,8 +412,8 @@ bool mk__conn_all_drained(const struct mk__context *http)
     return MK_LIST_FIRST(&http->conns, struct mk__conn, link)->accepted_in_drain; /* the first is the oldest */
 }
 
-/* Closes up to `n` connections, the oldest first, whose states have this rank; returns how many. */
-static unsigned evict(struct mk__context *http, enum mk__conn_evict rank, unsigned n)
+/* Closes up to `n` connections whose states have this rank, the oldest first. Returns how many. */
+static unsigned evict_conns(struct mk__context *http, enum mk__conn_evict rank, unsigned n)
 {
     struct mk_list *node, *save;
     unsigned closed = 0;
@@ -387,16 +429,40 @@ static unsigned evict(struct mk__context *http, enum mk__conn_evict rank, unsign
     return closed;
 }
 
+/* Returns the connection that a protocol chooses, or NULL. */
+static struct mk__conn *find_evicted(struct mk__context *http)
+{
+    struct mk__conn *found = NULL;
+    for (unsigned at = 0; at < MK__PROTOS && !found; at++)
+        if (http->protos[at].proto && http->protos[at].proto->evict)
+            found = http->protos[at].proto->evict(http);
+    return found;
+}
+
 unsigned mk__conn_close_idle(struct mk__context *http, unsigned n)
 {
-    unsigned closed = evict(http, MK__CONN_EVICT_FIRST, n);
+    unsigned closed = evict_conns(http, MK__CONN_EVICT_FIRST, n);
     if (closed)
         return closed;
-    struct mk__conn *c = MK_HAS_HTTP2 && http->second_proto ? http->second_proto->evict(http) : NULL;
+    struct mk__conn *c = find_evicted(http);
     if (!c)
-        return evict(http, MK__CONN_EVICT_LAST, n);
+        return evict_conns(http, MK__CONN_EVICT_LAST, n);
     enter_state(c, MK__CONN_CLOSED);
     return 1;
+}
+
+void mk__conn_save_memory(struct mk__context *http, unsigned n)
+{
+    for (unsigned at = 0; at < MK__PROTOS; at++)
+        if (http->protos[at].proto && http->protos[at].proto->close_idle)
+            http->protos[at].proto->close_idle(http, n);
+}
+
+void mk__conn_release_protos(struct mk__context *http)
+{
+    for (unsigned at = 0; at < MK__PROTOS; at++)
+        if (http->protos[at].proto && http->protos[at].proto->release)
+            http->protos[at].proto->release(http);
 }
 
 void mk__conn_abort_all(struct mk__context *http)
@@ -416,6 +482,7 @@ enum { LINGER_BYTES_MAX = 64 * 1024 * 1024, LINGER_BYTES_PER_TURN = 256 * 1024 }
 static bool send_close_notify(struct mk__conn *c)
 {
     const struct mk_transport *transport = c->sock.io.transport;
+    assert(!c->req);
     if (!MK_HAS_TLS || !transport->close_notify)
         return true;
     transport->close_notify(&c->sock.io);
@@ -428,14 +495,14 @@ static bool send_close_notify(struct mk__conn *c)
  */
 enum mk__conn_state mk__conn_begin_close(struct mk__conn *c)
 {
-    bool idle = (c->state == MK__CONN_IDLE || c->state == MK__CONN_NEW) && c->requests == c->armed_requests;
-    bool client_done = c->sock.ended || (c->client_will_close && !c->unread_input);
-    bool needs_notify = !(c->sock.ended && idle);
+    bool idle = mk__conn_states[c->state].idle && c->requests == c->armed_requests;
+    bool client_done = mk__sock_has_ended(&c->sock) || c->close == MK__CLOSE_BY_CLIENT;
+    bool needs_notify = !(mk__sock_has_ended(&c->sock) && idle);
     if (needs_notify && !send_close_notify(c)) {
-        c->closing = true;
+        mk__conn_close_after(c, MK__CLOSE_AFTER_RESPONSE);
         return MK__CONN_WRITE; /* called again when the socket is writable */
     }
-    if (client_done || (idle && !c->unread_input && mk__sock_unsent(&c->sock) == 0))
+    if (client_done || (idle && c->close < MK__CLOSE_UNREAD_INPUT && mk__sock_unsent(&c->sock) == 0))
         return MK__CONN_CLOSED;
     c->sock.io.transport->shutdown(&c->sock.io);
     c->sock.readable = true;
@@ -445,6 +512,7 @@ enum mk__conn_state mk__conn_begin_close(struct mk__conn *c)
 enum mk__conn_state mk__conn_linger(struct mk__conn *c)
 {
     struct mk__scratch *scratch = &c->http->in;
+    assert(!c->req);
     for (size_t now = 0; c->sock.readable; now += scratch->size) {
         if (now >= LINGER_BYTES_PER_TURN) {
             mk_task_schedule(c->http->loop, &c->task);

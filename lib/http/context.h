@@ -6,13 +6,15 @@
 #ifndef MK_HTTP_CONTEXT_H
 #define MK_HTTP_CONTEXT_H
 
+#include <monkey/address.h>
 #include <monkey/buf.h>
 #include <monkey/request.h>
 
 #include "base/pool.h"
-#include "http/client_addr.h"
-#include "http/message/parse.h"
+#include "http/message/preface.h"
 #include "net/sock.h"
+
+#include <assert.h>
 
 /* The timeouts of the states of a connection (http/conn.h). */
 enum mk__timeout {
@@ -36,6 +38,12 @@ struct mk__http_limits {
     uint64_t body_rate_min;     /* bytes per second, after a grace of a few seconds; 0 = none */
 };
 
+/* The proxies whose information about clients is used. */
+struct mk__trusted_proxies {
+    struct mk_networks networks;
+    bool use_forwarded; /* Forwarded rather than X-Forwarded-For */
+};
+
 struct mk__http_settings {
     struct mk__parse_limits head;
     struct mk__http_limits limits;
@@ -50,8 +58,30 @@ struct mk__http_settings {
 };
 
 struct mk__conn;
+struct mk_connection;
 struct mk__h2_settings;
 struct mk__proto;
+
+/* How many protocols this build has, and how many there may be. */
+enum { MK__PROTOS = MK_HAS_HTTP2 ? 2 : 1, MK__PROTOS_MAX = 2 };
+
+/* A protocol that connections may use. */
+struct mk__proto_entry {
+    const struct mk__proto *proto; /* NULL: load() finds it */
+    struct mk_str alpn;            /* its name in ALPN */
+    /* Returns the protocol; NULL: it cannot be loaded. Called when the first connection of a thread needs it. */
+    const struct mk__proto *(*load)(void);
+    /* Tells whether connections may switch to it. */
+    bool (*is_enabled)(const struct mk__http_settings *settings);
+    /* Tells whether `in`, the first bytes of a connection, begins this protocol. */
+    enum mk__preface (*recognize)(struct mk_str in);
+};
+
+/* A protocol, as the connections of one thread use it. */
+struct mk__proto_use {
+    const struct mk__proto *proto; /* NULL until a connection needs it */
+    void *shared;                  /* its data for all connections, or NULL */
+};
 
 struct mk__http_app {
     /* An exchange begins. Its head may turn out to be malformed. */
@@ -75,11 +105,8 @@ struct mk__http_app {
     int (*on_accept)(struct mk_connection *conn, void *ctx);
     /* With settings->notify_close: a connection is being closed. Not called for those that were refused. */
     void (*on_close)(struct mk_connection *conn, void *ctx);
-    /* The protocol that connections begin with. */
-    const struct mk__proto *first_proto;
-    /* The protocol that they may switch to (settings->h2) and its ALPN name. Returns NULL if it cannot be loaded. */
-    struct mk_str second_alpn;
-    const struct mk__proto *(*load_second_proto)(void);
+    /* Connections begin with the first one, which has only `proto`, and may switch to the others. */
+    struct mk__proto_entry protos[MK__PROTOS_MAX];
     /* Returns the proxies that are trusted to name the client of a request. */
     const struct mk__trusted_proxies *(*trusted_proxies)(const struct mk_request *req);
 };
@@ -90,6 +117,14 @@ enum {
     MK__DATE_LINES_BYTES = 128,
 };
 
+/* How far the shutdown of the thread is. It only goes on; a thread that is retired skips ANNOUNCED. */
+enum mk__shutdown {
+    MK__SHUTDOWN_NONE,
+    MK__SHUTDOWN_ANNOUNCED, /* ShutdownDelay: requests are served, and health checks fail */
+    MK__SHUTDOWN_RETIRING,  /* connections end after their next response, or by their timeouts */
+    MK__SHUTDOWN_DRAINING,  /* idle connections have ended, the others end after their next response */
+};
+
 struct mk__context {
     struct mk_loop *loop;
     const struct mk__http_settings *settings;
@@ -97,23 +132,20 @@ struct mk__context {
     void *app_ctx;
     struct mk_account *account;
     struct mk__pool connections, requests;
-    struct mk_list conns; /* the oldest first */
-    bool draining;
-    bool retiring;                        /* connections end after their next response, or by their timeouts */
-    bool stopping;                        /* a drain will begin soon (ShutdownDelay) */
-    bool accept_in_drain;                 /* connections are accepted during the drain, which does not wait for them */
-    uint32_t conns_in_drain;              /* the number of these connections */
-    uint32_t settings_version;            /* counts the changes of `settings` */
-    uint64_t warned_ms;                   /* when a refused peer or a missing PROXY header was last logged */
-    const struct mk__proto *second_proto; /* NULL until a connection uses it */
-    void *second_shared;                  /* its data for all connections */
-    struct mk_list handshaking;           /* connections in the state HANDSHAKE, the oldest first */
-    uint32_t handshakes;                  /* the length of this list */
-    uint32_t handshake_steps;             /* taken in turn `handshake_turn` of the loop */
+    struct mk_list conns;      /* the oldest first */
+    uint8_t shutdown;          /* enum mk__shutdown */
+    bool accept_in_drain;      /* connections are accepted during the drain, which does not wait for them */
+    uint32_t conns_in_drain;   /* the number of these connections */
+    uint32_t settings_version; /* counts the changes of `settings` */
+    uint64_t warned_ms;        /* when a refused peer or a missing PROXY header was last logged */
+    struct mk__proto_use protos[MK__PROTOS_MAX]; /* in the order of app->protos */
+    struct mk_list handshaking;                  /* connections in the state HANDSHAKE, the oldest first */
+    uint32_t handshakes;                         /* the length of this list */
+    uint32_t handshake_steps;                    /* taken in turn `handshake_turn` of the loop */
     uint64_t handshake_turn;
-    struct mk_list handshake_queue;    /* connections that wait for a handshake step, by task.node */
-    struct mk_task handshake_task;     /* takes the steps of the queue, at the end of a turn */
-    struct mk__conn *handshaking_conn; /* the connection whose step the task takes, or NULL */
+    struct mk_list handshake_queue; /* connections that wait for a handshake step, by task.node */
+    struct mk_task handshake_task;  /* takes the steps of the queue, at the end of a turn */
+    struct mk_task *handshake_step; /* the one of the queue that runs now, or NULL */
     struct mk__scratch in, out;
     struct mk__parse parse; /* of the head that is read in this turn */
     uint64_t head_since_us; /* when its first byte was read; 0: not yet */
@@ -124,9 +156,6 @@ struct mk__context {
     char date_lines[MK__DATE_LINES_BYTES]; /* "Server: ...\r\nDate: ...\r\n" */
 };
 
-/* Returns 0 or -ENOMEM. What the pointers point to must outlive `http`. */
-int mk__context_init(struct mk__context *http, struct mk_loop *loop, const struct mk__http_settings *settings,
-                     const struct mk__http_app *app, void *app_ctx, struct mk_account *account);
 /* Larger buffers for new settings; NULL and 0 where the present ones are large enough. */
 struct mk__context_buffers {
     char *in;
@@ -139,19 +168,40 @@ struct mk__context_buffers {
 int mk__context_alloc_buffers(const struct mk__context *http, const struct mk__http_settings *settings,
                               struct mk__context_buffers *ret);
 void mk__context_free_buffers(struct mk__context_buffers *b);
-/* Changes the settings and takes the buffers of `b`. In the thread of `http`, outside of turns of its connections. */
-void mk__context_apply_settings(struct mk__context *http, const struct mk__http_settings *settings,
-                                struct mk__context_buffers *b);
-
-/* Frees the memory of `http`, which must not have connections any more. */
-void mk__context_release(struct mk__context *http);
-
 static inline bool mk__context_wants_times(const struct mk__context *http)
 {
     return !MK_SMALL && http->settings->times;
 }
 
-/* Tells whether three quarters of the budget are used; idle HTTP/2 connections are closed then. */
+static inline void mk__context_advance_shutdown(struct mk__context *http, enum mk__shutdown shutdown)
+{
+    if (http->shutdown < shutdown)
+        http->shutdown = (uint8_t)shutdown;
+}
+
+/* Tells whether connections end after their next response. */
+static inline bool mk__context_ends_conns(const struct mk__context *http)
+{
+    return http->shutdown >= MK__SHUTDOWN_RETIRING;
+}
+
+/* Tells whether a connection may carry another request after the current response, as far as its thread decides it. */
+static inline bool mk__context_keeps_alive(const struct mk__context *http)
+{
+    return http->settings->keep_alive && !mk__context_ends_conns(http);
+}
+
+/* Returns how `proto`, which a connection uses, is used. */
+static inline struct mk__proto_use *mk__context_find_proto(struct mk__context *http, const struct mk__proto *proto)
+{
+    unsigned at = MK__PROTOS - 1;
+    while (at > 0 && http->protos[at].proto != proto)
+        at--;
+    assert(http->protos[at].proto == proto);
+    return &http->protos[at];
+}
+
+/* Tells whether three quarters of the budget are used; idle connections with much memory are closed then. */
 static inline bool mk__context_is_low_on_memory(const struct mk__context *http)
 {
     return http->account->bytes_max && http->account->bytes > http->account->bytes_max / 4 * 3;

@@ -17,14 +17,15 @@ enum { CONTENT_RANGE_BYTES = 80, CODING_BYTES = 8 /* of an entity tag, the hyphe
 /* Small builds ignore a Range of several parts, as RFC 9110 section 14.2 allows. */
 enum { SEVERAL_RANGES = !MK_SMALL };
 
-/* The validators that are sent with the response. */
+/* The validators that are sent with the response, and compared with the conditions of the request. */
 struct file_validators {
     struct mk_str etag, modified;
     int64_t now, mtime;
 };
 
 /*
- * Adds the coding to the tag, since its bytes are others: "size-time" becomes "size-time-br". Returns the new length.
+ * Adds the coding to an entity tag, since the bytes differ from those of the file without it: "size-time" becomes
+ * "size-time-br". Returns the new length.
  */
 static size_t add_coding_to_etag(char *etag, size_t len, enum mk_coding coding)
 {
@@ -46,12 +47,13 @@ static int add_validators(struct mk_request *req, const struct mk_file *file, st
     validators->now = mk_loop_wall_seconds(req->http->loop);
     /* not in the future: RFC 9110 section 8.8.2.1 */
     validators->mtime = file->mtime_seconds > validators->now ? validators->now : file->mtime_seconds;
+    /* a file that was just changed may change again without a new time stamp */
     bool weak = validators->now - file->mtime_seconds < MK__ETAG_STRONG_SECONDS;
     size_t len = mk__validators_format_etag(file->bytes, file->mtime_seconds, file->mtime_nanoseconds, weak, etag);
     validators->etag = mk_str(etag, add_coding_to_etag(etag, len, file->coding));
     validators->modified = mk_str(date, mk__date_format(validators->mtime, date));
-    return mk_response_header_ref(req, MK_STR("Last-Modified"), validators->modified) |
-           mk_response_header_ref(req, MK_STR("ETag"), validators->etag);
+    return mk__response_add_header(req, MK_STR("Last-Modified"), validators->modified) |
+           mk__response_add_header(req, MK_STR("ETag"), validators->etag);
 }
 
 enum {
@@ -94,8 +96,6 @@ static uint64_t count_range_bytes(const struct mk__range *r)
 static enum mk__range_result find_ranges(struct mk_request *req, const struct mk_file *file,
                                          const struct file_validators *validators, struct range_set *s)
 {
-    /* with multipart/byteranges Content-Encoding would describe the whole body, not the parts */
-    bool is_coded = file->coding != MK_CODING_IDENTITY;
     struct mk_str value = mk_request_header(req, MK_HEADER_RANGE);
     s->n = 0;
     if (!value.p || file->no_ranges || req->parse.method != MK_GET)
@@ -111,7 +111,9 @@ static enum mk__range_result find_ranges(struct mk_request *req, const struct mk
         return MK__RANGE_IGNORE;
     }
     s->n = mk__range_merge(s->ranges, s->n, MK__MULTIPART_GAP_BYTES);
-    if (s->n > MK__MULTIPART_MAX || count_range_bytes(s->ranges) == file->bytes || (s->n > 1 && is_coded))
+    /* with multipart/byteranges Content-Encoding would describe the whole body, not the parts */
+    bool is_coded_multipart = s->n > 1 && file->coding != MK_CODING_IDENTITY;
+    if (s->n > MK__MULTIPART_MAX || count_range_bytes(s->ranges) == file->bytes || is_coded_multipart)
         s->n = 0;
     return s->n ? result : MK__RANGE_IGNORE;
 }
@@ -127,16 +129,16 @@ static int add_content_range(struct mk_request *req, const char *format, ...)
     va_start(args, format);
     mk_buf_vaddf(&b, format, args);
     va_end(args);
-    return mk_response_header_ref(req, MK_STR("Content-Range"), mk_buf_str(&b));
+    return mk__response_add_header(req, MK_STR("Content-Range"), mk_buf_str(&b));
 }
 
 static int add_content_headers(struct mk_request *req, const struct mk_file *file, struct mk_str type, uint64_t bytes)
 {
     int err = mk_response_header_ref(req, MK_STR("Content-Type"), type);
     if (file->coding != MK_CODING_IDENTITY)
-        err |= mk_response_header_ref(req, MK_STR("Content-Encoding"), mk_coding_name(file->coding));
+        err |= mk__response_add_header(req, MK_STR("Content-Encoding"), mk_coding_name(file->coding));
     if (!file->no_ranges)
-        err |= mk_response_header_ref(req, MK_STR("Accept-Ranges"), MK_STR("bytes"));
+        err |= mk__response_add_header(req, MK_STR("Accept-Ranges"), MK_STR("bytes"));
     return err | mk_response_set_length(req, bytes);
 }
 
@@ -152,7 +154,10 @@ static void fail_with_503(struct mk_request *req, const struct mk_file *file)
     mk_response_error(req, 503);
 }
 
-/* Queues a range of the file. The first one passes its descriptor; later ones take it over from the part `before`. */
+/*
+ * Queues a range of the file, which takes the descriptor over even if that fails. The first range gets it from `file`
+ * (`before` NULL), a later one from the previous range, the part `before`.
+ */
 static int queue_bytes(struct mk_request *req, const struct mk_file *file, struct mk__part *before, uint64_t at,
                        uint64_t bytes)
 {
@@ -162,7 +167,7 @@ static int queue_bytes(struct mk_request *req, const struct mk_file *file, struc
                   : mk_response_write_file(req, file->fd, at, bytes);
 }
 
-/* `queued` is the result of queueing the last part. */
+/* Ends the response; `queued` is the result of queueing its last part. The descriptor belongs to the queue. */
 static void end_file_response(struct mk_request *req, const struct mk_file *file, int queued)
 {
     if (queued < 0) {
@@ -170,7 +175,7 @@ static void end_file_response(struct mk_request *req, const struct mk_file *file
         return;
     }
     for (struct mk__part *part = req->first; file->in_memory && part; part = part->next)
-        part->cached_until = UINT64_MAX;
+        part->cached_until = UINT64_MAX; /* it needs no disk threads */
     mk_response_end(req);
 }
 
@@ -217,20 +222,20 @@ static void send_multipart(struct mk_request *req, const struct mk_file *file, c
  * Range is ignored then, which is always allowed.
  */
 static bool build_multipart(struct mk_request *req, const struct mk_file *file, const struct range_set *s,
-                            struct mk__multipart *ret_frame)
+                            struct mk__multipart *ret_multipart)
 {
     char boundary[MK__BOUNDARY_BYTES];
     return mk__multipart_make_boundary(boundary) == 0 &&
-           mk__multipart_build(ret_frame, &req->arena, mk_str(boundary, sizeof(boundary)), s->ranges, s->n, file->type,
-                               file->bytes) == 0 &&
-           ret_frame->bytes < file->bytes;
+           mk__multipart_build(ret_multipart, &req->arena, mk_str(boundary, sizeof(boundary)), s->ranges, s->n,
+                               file->type, file->bytes) == 0 &&
+           ret_multipart->bytes < file->bytes;
 }
 
 static void send_ranges(struct mk_request *req, const struct mk_file *file, const struct range_set *s)
 {
-    struct mk__multipart frame;
-    if (SEVERAL_RANGES && s->n > 1 && build_multipart(req, file, s, &frame))
-        send_multipart(req, file, s, &frame);
+    struct mk__multipart multipart;
+    if (SEVERAL_RANGES && s->n > 1 && build_multipart(req, file, s, &multipart))
+        send_multipart(req, file, s, &multipart);
     else
         send_single(req, file, s->n == 1 ? s->ranges : NULL);
 }
@@ -241,37 +246,40 @@ static void reject_range(struct mk_request *req, const struct mk_file *file)
     add_content_range(req, "bytes */%llu", (unsigned long long)file->bytes);
 }
 
+/* Response hooks see and may change the headers of the 200: RFC 9110 section 15.4.5. */
+static void send_not_modified(struct mk_request *req, const struct mk_file *file)
+{
+    if (add_content_headers(req, file, file->type, file->bytes) != 0) {
+        mk_response_error(req, 503);
+        return;
+    }
+    req->status = 304;
+    req->not_modified = true;
+    mk_response_end(req);
+}
+
 void mk_response_file(struct mk_request *req, const struct mk_file *file)
 {
     struct file_validators validators;
     MK_UNINITIALIZED struct range_set set;
-    enum mk__condition condition = MK__CONDITION_FAILED;
-    enum mk__range_result found = MK__RANGE_IGNORE;
 
     if (add_validators(req, file, &validators) != 0) {
         fail_with_503(req, file);
         return;
     }
-    condition = check_conditions(req, &validators);
-    if (condition == MK__CONDITION_PASS)
-        found = find_ranges(req, file, &validators, &set);
-    if (condition == MK__CONDITION_PASS && found != MK__RANGE_UNSATISFIABLE) {
-        send_ranges(req, file, &set);
+    enum mk__condition condition = check_conditions(req, &validators);
+    if (condition != MK__CONDITION_PASS) {
+        close_file(file);
+        if (condition == MK__CONDITION_NOT_MODIFIED)
+            send_not_modified(req, file);
+        else
+            mk_response_error(req, 412);
         return;
     }
-    close_file(file);
-    if (found == MK__RANGE_UNSATISFIABLE) {
+    if (find_ranges(req, file, &validators, &set) == MK__RANGE_UNSATISFIABLE) {
+        close_file(file);
         reject_range(req, file);
-    } else if (condition == MK__CONDITION_NOT_MODIFIED) {
-        /* response hooks see and may change the headers of the 200: RFC 9110 section 15.4.5 */
-        if (add_content_headers(req, file, file->type, file->bytes) != 0) {
-            mk_response_error(req, 503);
-            return;
-        }
-        req->status = 304;
-        req->not_modified = true;
-        mk_response_end(req);
-    } else {
-        mk_response_error(req, 412);
+        return;
     }
+    send_ranges(req, file, &set);
 }

@@ -5,6 +5,7 @@
  */
 #include "http/file_read.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -56,11 +57,12 @@ static void free_file_read(struct mk__file_read_job *r)
 static void give_to_part(struct mk__file_read_job *r, struct mk_request *req)
 {
     struct mk__part *part = req->first;
+    assert(part && part->kind == MK__PART_FILE && part->fd < 0 && part->at == r->at);
     part->cached_until = r->at + r->got;
     part->fd = r->fd;
     r->fd = -1;
     if (r->got < r->want)
-        req->failed = true; /* the file has shrunk since its length was announced */
+        req->response_state = MK__RESPONSE_FAILED; /* the file has shrunk since its length was announced */
     if (!r->keep)
         return;
     part->kind = MK__PART_MEMORY;
@@ -85,6 +87,8 @@ int mk__file_read_start(struct mk_request *req, size_t want, bool keep)
 {
     struct mk_account *account = req->http->account;
     struct mk__part *part = req->first;
+    assert(!req->file_read && part->kind == MK__PART_FILE && part->fd >= 0);
+    assert(want > 0 && (keep ? want == part->left : want <= part->left));
     struct mk__file_read_job *r = mk_account_alloc(account, sizeof(*r));
     if (!r)
         return -ENOMEM;
@@ -107,5 +111,6 @@ int mk__file_read_start(struct mk_request *req, size_t want, bool keep)
 
 void mk__file_read_cancel(struct mk__file_read_job *r)
 {
+    assert(r->req && r->req->file_read == r);
     r->req = NULL;
 }

@@ -7,6 +7,8 @@
 
 #include "loop/loop.h"
 
+#include <assert.h>
+
 enum { STEPS_PER_TURN = 4 };
 
 /* Takes a step from the budget of this turn. Returns false if none is left. */
@@ -25,11 +27,12 @@ static void run_handshake_queue(struct mk_task *task)
 {
     struct mk__context *http = MK_CONTAINER_OF(task, struct mk__context, handshake_task);
     while (!mk_list_empty(&http->handshake_queue) && use_step(http)) {
-        struct mk__conn *c = MK_LIST_FIRST(&http->handshake_queue, struct mk__conn, task.node);
-        http->handshaking_conn = c;
-        mk_list_del(&c->task.node);
-        c->task.fn(&c->task);
-        http->handshaking_conn = NULL;
+        struct mk_task *waiting = MK_LIST_FIRST(&http->handshake_queue, struct mk_task, node);
+        assert(!http->handshake_step);
+        http->handshake_step = waiting;
+        mk_list_del(&waiting->node);
+        waiting->fn(waiting);
+        http->handshake_step = NULL;
     }
     if (!mk_list_empty(&http->handshake_queue))
         mk_task_schedule(http->loop, task);
@@ -41,22 +44,15 @@ void mk__handshake_init(struct mk__context *http)
     mk_task_init(&http->handshake_task, run_handshake_queue);
 }
 
-bool mk__handshake_can_step(struct mk__conn *c)
+bool mk__handshake_can_step(struct mk__context *http, struct mk_task *task)
 {
-    struct mk__context *http = c->http;
-    if (http->handshaking_conn == c)
+    if (http->handshake_step == task)
         return true;
-    if (!mk_list_empty(&c->task.node))
-        return false; /* it waits in the queue already, or its task will run in this turn */
+    if (!mk_list_empty(&task->node))
+        return false; /* it waits in the queue already, or it will run in this turn */
     if (mk_list_empty(&http->handshake_queue) && use_step(http))
         return true;
-    mk_list_add(&http->handshake_queue, &c->task.node);
+    mk_list_add(&http->handshake_queue, &task->node);
     mk_task_schedule(http->loop, &http->handshake_task);
     return false;
-}
-
-int mk__handshake_run_step(struct mk__conn *c)
-{
-    int r = c->peer.expects_proxy_header ? mk__client_addr_recv_proxy_header(&c->peer, c->http, c->sock.io.fd) : 0;
-    return r == 0 ? c->sock.io.transport->handshake(&c->sock.io) : r;
 }

@@ -9,16 +9,14 @@
 #ifndef MK_HTTP_HANDSHAKE_H
 #define MK_HTTP_HANDSHAKE_H
 
-#include "http/conn.h"
+#include "http/context.h"
 
 /* Initializes the queue. */
 void mk__handshake_init(struct mk__context *http);
-/* Tells whether `c` may take a step now. If not, `c` is put into the queue; its task runs when its step has come. */
-bool mk__handshake_can_step(struct mk__conn *c);
 /*
- * Takes a step: reads the PROXY header, if one is expected, then calls transport->handshake(). Returns the result of
- * that: 0, -EAGAIN (waits for input), -EINPROGRESS (waits until writable) or another -errno.
+ * Tells whether a connection may take a step now; `task` runs its turns. If not, the task is put into the queue, and
+ * runs when its step has come.
  */
-int mk__handshake_run_step(struct mk__conn *c);
+bool mk__handshake_can_step(struct mk__context *http, struct mk_task *task);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "http/file_read.h"
 
+#include <assert.h>
 #include <errno.h>
 
 enum { DISK_READ_BYTES = 256 * 1024 };
@@ -14,13 +15,13 @@ static ssize_t read_memory(struct mk__part *part, char *to, size_t size)
 {
     size_t n = part->left < size ? part->left : size;
     memcpy(to, part->data, n);
-    part->data += n;
     return (ssize_t)n;
 }
 
 static ssize_t read_file(struct mk_request *req, struct mk__part *part, char *to, size_t size)
 {
     size_t want = part->left < size ? part->left : size;
+    assert(req->file_read || part->fd >= 0);
     if (req->file_read)
         return -EAGAIN;
     ssize_t n = mk__file_read_cached(part->fd, to, want, part->at, part->at + want <= part->cached_until);
@@ -38,38 +39,37 @@ static ssize_t read_part(struct mk_request *req, struct mk__part *part, char *to
     if (part->left == 0)
         return 0;
     ssize_t n = part->kind == MK__PART_MEMORY ? read_memory(part, to, size) : read_file(req, part, to, size);
-    if (n > 0) {
-        part->left -= (size_t)n;
-        part->at += (size_t)n;
-    }
+    if (n > 0)
+        mk__part_advance(part, (size_t)n);
     return n;
 }
 
 /* Calls the on_writable function of the handler, if it waits. Returns false if that has queued nothing. */
 static bool call_writable_fn(struct mk_request *req)
 {
-    if (!req->writable_wanted || !req->writable_fn)
+    if (!mk__request_wants_writable(req))
         return false;
-    req->writable_wanted = false;
-    req->writable_fn(req, req->writable_ctx);
-    return req->first || req->ended;
+    mk__response_call_writable(req);
+    return req->first || req->response_state != MK__RESPONSE_OPEN;
 }
 
 ssize_t mk__parts_read(struct mk__parts_reader *q, char *to, size_t size)
 {
     struct mk_request *req = q->req;
+    assert(size > 0);
     for (;;) {
-        if (!req->first && !req->ended && !call_writable_fn(req))
+        if (!req->first && req->response_state == MK__RESPONSE_OPEN && !call_writable_fn(req))
             return -EAGAIN;
-        if (req->failed)
+        if (req->response_state == MK__RESPONSE_FAILED)
             return -EPIPE;
         if (!req->first)
             return q->length_known && q->read != q->length ? -EPIPE : 0;
         ssize_t n = read_part(req, req->first, to, size);
-        if (req->failed)
+        if (req->response_state == MK__RESPONSE_FAILED)
             return -EPIPE;
         if (n < 0)
             return n;
+        assert((size_t)n <= size); /* a generator writes no more than its room */
         q->read += (size_t)n;
         if (q->length_known && q->read > q->length)
             return -EMSGSIZE;

@@ -15,6 +15,7 @@ static_assert(sizeof(struct mk_request) + 128 <= MK__REQUEST_BYTES, "the block o
 
 struct mk_request *mk__request_new(struct mk__context *http, const struct mk__request_ops *ops, void *connection)
 {
+    assert(ops);
     struct mk_request *req = mk__pool_get(&http->requests);
     if (!req)
         return NULL;
@@ -30,18 +31,62 @@ struct mk_request *mk__request_new(struct mk__context *http, const struct mk__re
     return req;
 }
 
+static void init_body(struct mk_request *req, bool ended)
+{
+    if (ended || req->head.body == MK__BODY_NONE)
+        req->body_state = MK__BODY_STATE_DONE;
+    mk__request_restart_rate(req);
+    if (req->head.body_bytes > req->limits->body_bytes_max)
+        mk_response_error(req, 413);
+}
+
+void mk__request_begin(struct mk_request *req, int status, bool body_ended)
+{
+    const struct mk__http_app *app = req->http->app;
+    assert(req->base && req->body_state == MK__BODY_STATE_READING && req->output_state == MK__OUTPUT_NONE);
+    assert(status == 0 || (status >= 400 && status <= 599));
+    if (status) {
+        req->body_state = MK__BODY_STATE_FAILED;
+        mk_response_error(req, status);
+        return;
+    }
+    status = -mk__request_decode_path(req);
+    app->on_head(req, req->http->app_ctx);
+    init_body(req, body_ended);
+    if (status)
+        mk_response_error(req, status);
+    if (req->response_state == MK__RESPONSE_OPEN)
+        app->on_request(req, req->http->app_ctx);
+}
+
+void mk__request_finish(struct mk_request *req)
+{
+    req->http->app->on_done(req, req->http->app_ctx);
+    mk__request_free(req);
+}
+
 void mk__request_free(struct mk_request *req)
 {
-    while (req->first)
-        mk__response_drop_part(req);
+    if (req->first)
+        mk__response_drop_parts(req);
+    assert(req->queued_bytes == 0 && !req->file_read);
     mk_arena_release(&req->arena);
     req->http->app->on_free(req->worker);
     mk__pool_put(&req->http->requests, req);
 }
 
+void mk__request_set_head(struct mk_request *req, struct mk_str in, int r)
+{
+    req->base = in.p;
+    req->fields = req->http->fields;
+    if (r != 0)
+        req->parse.head_len = (uint16_t)(in.len < UINT16_MAX ? in.len : UINT16_MAX);
+}
+
 int mk__request_copy_head(struct mk_request *req)
 {
     size_t fields_bytes = req->parse.n_fields * sizeof(*req->fields);
+    assert(req->base);
     if (req->head_copied)
         return 0;
     char *copy = mk_arena_alloc(&req->arena, fields_bytes + req->parse.head_len + 1);
@@ -231,11 +276,12 @@ bool mk_request_header_at(const struct mk_request *req, unsigned n, struct mk_st
 
 void mk_request_read(struct mk_request *req, mk_body_fn fn, void *ctx)
 {
-    if (req->body_failed)
+    assert(fn);
+    if (req->body_state == MK__BODY_STATE_FAILED)
         return;
     req->body_fn = fn;
     req->body_ctx = ctx;
-    if (req->body_done)
+    if (req->body_state == MK__BODY_STATE_DONE)
         fn(req, MK_STR(""), true, ctx);
     else
         req->ops->wake(req);
@@ -243,29 +289,76 @@ void mk_request_read(struct mk_request *req, mk_body_fn fn, void *ctx)
 
 void mk_request_pause(struct mk_request *req)
 {
-    req->body_paused = true;
+    if (req->body_state == MK__BODY_STATE_READING)
+        req->body_state = MK__BODY_STATE_PAUSED;
 }
 
 void mk_request_resume(struct mk_request *req)
 {
-    req->body_paused = false;
+    if (req->body_state == MK__BODY_STATE_PAUSED)
+        req->body_state = MK__BODY_STATE_READING;
     req->ops->wake(req);
 }
 
-bool mk__request_body_is_slow(const struct mk_request *req)
+static bool is_slow(const struct mk_request *req)
 {
     uint64_t rate = req->limits->body_rate_min;
     uint64_t ms = mk_loop_now_ms(req->http->loop) - req->rate_since_ms;
     return rate && ms > RATE_GRACE_MS && req->rate_bytes < rate * ms / 1000;
 }
 
+void mk__request_check_rate(struct mk_request *req)
+{
+    if (mk__request_wants_body(req) && is_slow(req))
+        mk__request_reject_body(req, 408);
+}
+
+/* Tells whether the body is longer than its limit, counting the whole of the current chunk. */
+static bool is_too_long(const struct mk_request *req)
+{
+    bool discards = req->body_state == MK__BODY_STATE_DISCARDING;
+    uint64_t limit = discards ? req->limits->discard_bytes_max : req->limits->body_bytes_max;
+    uint64_t announced = req->head.body == MK__BODY_CHUNKED ? req->chunked.left : 0;
+    return req->body_bytes > limit || announced > limit - req->body_bytes;
+}
+
 void mk__request_deliver_body(struct mk_request *req, struct mk_str piece, bool end)
 {
+    bool discards = req->body_state == MK__BODY_STATE_DISCARDING;
+    assert(mk__request_wants_body(req));
     req->body_bytes += piece.len;
     req->rate_bytes += piece.len;
-    req->body_done = end;
-    if (req->body_fn && !req->body_discard)
+    if (end)
+        req->body_state = MK__BODY_STATE_DONE;
+    if (!discards && req->body_fn && (piece.len || end))
         req->body_fn(req, piece, end, req->body_ctx);
+    if (!end && is_too_long(req))
+        mk__request_reject_body(req, 413);
+}
+
+void mk__request_reject_body(struct mk_request *req, int status)
+{
+    bool discards = req->body_state == MK__BODY_STATE_DISCARDING;
+    assert(req->body_state < MK__BODY_STATE_DONE);
+    req->body_state = MK__BODY_STATE_FAILED;
+    if (discards)
+        return;
+    if (req->output_state >= MK__OUTPUT_HEAD)
+        mk_response_abort(req);
+    else
+        mk_response_error(req, status);
+}
+
+bool mk__request_time_out(struct mk_request *req, int status, bool notifies_handler)
+{
+    const struct mk__http_app *app = req->http->app;
+    if (notifies_handler && app->on_handler_timeout)
+        app->on_handler_timeout(req, req->http->app_ctx);
+    if (!status || req->output_state >= MK__OUTPUT_HEAD)
+        return false;
+    req->body_state = MK__BODY_STATE_FAILED;
+    mk_response_error(req, status);
+    return true;
 }
 
 /* Collects a body in memory. */
@@ -288,6 +381,7 @@ static void free_collector(void *ctx)
 static int grow_collector(struct body_collector *c, size_t need)
 {
     size_t size = c->size ? c->size : COLLECT_BYTES_FIRST;
+    assert(need <= c->bytes_max);
     while (size < need + 1)
         size *= 2;
     if (size > c->bytes_max + 1)
@@ -318,6 +412,7 @@ static void collect_body(struct mk_request *req, struct mk_str piece, bool end, 
         mk_response_error(req, status);
         return;
     }
+    assert(c->len + piece.len < c->size);
     if (piece.len)
         memcpy(c->data + c->len, piece.p, piece.len);
     c->len += piece.len;

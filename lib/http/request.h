@@ -3,8 +3,8 @@
  * An exchange: one request and its response, over any protocol. It reaches its connection through struct
  * mk__request_ops only, because an HTTP/2 connection carries several exchanges at a time.
  *
- *     request:   HEAD read ─► body: NONE or READING ─► DONE
- *     response:  OPEN (status, headers, parts may be added) ─► head sent ─► ended ─► all parts sent
+ *     request:   head read ─► enum mk__body_state
+ *     response:  of the handler: enum mk__response_state; of the protocol: enum mk__output_state
  *
  * Lifetime: from the last byte of the request head until the last byte of the response has been passed to the socket.
  * In its first turn `base` and `fields` point into the scratch buffer of the thread; an exchange that has to wait
@@ -18,6 +18,8 @@
 #include "http/message/chunked.h"
 #include "http/message/request_head.h"
 #include "http/context.h"
+
+#include <assert.h>
 
 enum {
     MK__REQUEST_BYTES = 1024,
@@ -83,6 +85,37 @@ struct mk__trailers {
 
 struct mk__file_read_job;
 
+/* How far the request body is. Up to DISCARDING more of it may come, from DONE on none is passed on. */
+enum mk__body_state {
+    MK__BODY_STATE_READING,
+    MK__BODY_STATE_PAUSED,     /* by the handler */
+    MK__BODY_STATE_DISCARDING, /* the response is complete */
+    MK__BODY_STATE_DONE,       /* all of it was received */
+    MK__BODY_STATE_FAILED,     /* the request or its body was rejected: the handler gets no end */
+};
+
+/* What the handler has made of the response. It only goes on, but for mk_response_replace(). */
+enum mk__response_state {
+    MK__RESPONSE_OPEN,   /* headers and parts may be added */
+    MK__RESPONSE_ENDED,  /* all parts are queued */
+    MK__RESPONSE_FAILED, /* it cannot be completed */
+};
+
+/* What the protocol has sent of the response. */
+enum mk__output_state {
+    MK__OUTPUT_NONE,
+    MK__OUTPUT_HOOKED,   /* the response hooks have run */
+    MK__OUTPUT_HEAD,     /* the head was passed to the connection */
+    MK__OUTPUT_COMPLETE, /* all of it was; the request body may be incomplete */
+};
+
+/* How a client finds the end of the response body. */
+enum mk__framing {
+    MK__FRAMING_NONE,    /* not decided yet; or by the end of the connection or of the stream */
+    MK__FRAMING_LENGTH,  /* by Content-Length */
+    MK__FRAMING_CHUNKED, /* by the last chunk */
+};
+
 struct mk_request {
     const struct mk__request_ops *ops;
     void *connection;
@@ -104,7 +137,8 @@ struct mk_request {
     struct mk_str path;
 
     /* its body */
-    bool body_done, body_failed, body_paused, body_discard, continue_sent, head_copied, aborted;
+    uint8_t body_state; /* enum mk__body_state */
+    bool continue_sent, head_copied;
     struct mk__chunked chunked;
     uint64_t body_left, body_bytes;
     uint64_t rate_bytes, rate_since_ms; /* for MinBodyRate: bytes received since then */
@@ -113,13 +147,16 @@ struct mk_request {
 
     /* the response */
     uint16_t status;
-    bool ended, head_sent, is_chunked, bodyless, length_known, failed, response_hooked, close_wanted, is_default_error;
+    uint8_t response_state; /* enum mk__response_state */
+    uint8_t output_state;   /* enum mk__output_state */
+    uint8_t framing;        /* enum mk__framing */
+    bool bodyless;          /* no body is sent, whatever the framing */
+    bool close_wanted, is_default_error;
     bool not_modified; /* a 304 that has the headers of the 200 until its head is sent */
-    bool complete;     /* all of it was passed to the connection; the request body may be incomplete */
     uint8_t headers_len, headers_max;
     uint32_t head_bytes;
     uint64_t first_byte_us;
-    uint64_t length;     /* of the body, if length_known */
+    uint64_t length;     /* of the body, with FRAMING_LENGTH */
     uint64_t sent_bytes; /* of the body, as far as passed to the connection */
     size_t queued_bytes;
     struct mk__header *headers;
@@ -138,20 +175,80 @@ struct mk_request {
 
 /* Creates an exchange with an empty head and status 200, and calls on_init(). Returns NULL without memory. */
 struct mk_request *mk__request_new(struct mk__context *http, const struct mk__request_ops *ops, void *connection);
+/*
+ * Begins the exchange after its head: finds the host, and lets the request be answered. A `status` other than 0 rejects
+ * it. `body_ended`: no body follows, whatever the head says.
+ */
+void mk__request_begin(struct mk_request *req, int status, bool body_ended);
+/* Ends the exchange: calls on_done(), then frees it. */
+void mk__request_finish(struct mk_request *req);
 /* Frees the exchange: closes its files, runs the clean-ups of its arena, calls on_free(). */
 void mk__request_free(struct mk_request *req);
 
+/*
+ * Sets the head that was read at the beginning of `in` with the fields of the scratch buffer; `r` is the result of
+ * mk__parse_head(). All input counts as the head, if that was rejected.
+ */
+void mk__request_set_head(struct mk_request *req, struct mk_str in, int r);
 /* Copies the head from the scratch buffer into the arena. Returns 0 or -ENOMEM. */
 int mk__request_copy_head(struct mk_request *req);
 
 /* Decodes the path of the target. Returns 0 or a negative status: -400, -404 (an encoded slash), -503 (no memory). */
 int mk__request_decode_path(struct mk_request *req);
 
-/* Passes a piece of the request body to its reader; `end` with the last piece. */
+/*
+ * Passes a piece of the request body to its reader, or discards it; `end` with the last piece. Rejects a body that is
+ * longer than its limit.
+ */
 void mk__request_deliver_body(struct mk_request *req, struct mk_str piece, bool end);
+/*
+ * Rejects the rest of the request body: with `status`, if the head of a response was not sent, else with an abort. A
+ * response that is complete stays as it is.
+ */
+void mk__request_reject_body(struct mk_request *req, int status);
+/* Rejects a wanted body that arrives more slowly than MinBodyRate, after a grace period of 5 seconds. */
+void mk__request_check_rate(struct mk_request *req);
+/*
+ * Answers an exchange that has exceeded a timeout; calls on_handler_timeout() before, if it `notifies_handler`. Returns
+ * false if it cannot be answered: `status` is 0, or the head of a response was sent.
+ */
+bool mk__request_time_out(struct mk_request *req, int status, bool notifies_handler);
 
-/* Tells whether the body arrives more slowly than MinBodyRate, after a grace period of 5 seconds. */
-bool mk__request_body_is_slow(const struct mk_request *req);
+/* Returns the limits of an exchange, or without one those of the settings. */
+static inline const struct mk__http_limits *mk__request_get_limits(const struct mk_request *req,
+                                                                   const struct mk__context *http)
+{
+    return req ? req->limits : &http->settings->limits;
+}
+
+/* Returns how many body bytes were received and sent. */
+static inline uint64_t mk__request_count_bytes(const struct mk_request *req)
+{
+    return req->sent_bytes + req->body_bytes;
+}
+
+/* Tells whether the handler takes pieces of the body now, or they are discarded. */
+static inline bool mk__request_wants_body(const struct mk_request *req)
+{
+    return req->body_state == MK__BODY_STATE_DISCARDING || (req->body_state == MK__BODY_STATE_READING && req->body_fn);
+}
+
+/* Tells, once, that the client waits for a 100 before it sends its body (RFC 9110 section 10.1.1). */
+static inline bool mk__request_needs_continue(struct mk_request *req)
+{
+    if (!req->head.expects_continue || req->continue_sent || req->output_state >= MK__OUTPUT_HEAD || req->body_bytes ||
+        !mk__request_wants_body(req))
+        return false;
+    req->continue_sent = true;
+    return true;
+}
+
+/* MinBodyRate counts from now on: the time that the client has waited for the server is no fault of it. */
+static inline void mk__request_restart_rate(struct mk_request *req)
+{
+    req->rate_since_ms = mk_loop_now_ms(req->http->loop);
+    req->rate_bytes = 0;
+}
 
 /*
  * Queues another range of the file of `before`, which must be the last queued part of that file. The descriptor passes
@@ -172,16 +269,67 @@ static inline bool mk__request_is_filtered(const struct mk_request *req)
     return MK_HAS_FILTERS && req->filter;
 }
 
-/* Reads the output of the filters, from the one added last. Returns the same as an mk_filter_fn. */
+/*
+ * Reads the output of the filters, from the one added last. Returns the same as an mk_filter_fn, or -EPIPE if they have
+ * ended before the parts.
+ */
 ssize_t mk__filter_read_output(struct mk_request *req, char *to, size_t size);
 /* Begins a turn: the filters may read up to their limit again before they get -EBUSY. */
 void mk__filter_begin_turn(struct mk_request *req);
 
+/*
+ * Adds a header that was made here, whose name and value need no check. The value is kept by reference. Returns 0,
+ * -EALREADY or -ENOMEM, as mk_response_header_ref() does.
+ */
+int mk__response_add_header(struct mk_request *req, struct mk_str name, struct mk_str value);
 /* Calls the response hooks, if that was not done before. The head is sent next. */
 void mk__response_run_hooks(struct mk_request *req);
+/* Decides whether the response has a body, and its length. The response hooks have run. */
+void mk__response_decide_body(struct mk_request *req);
 /* Removes the first part of the queue and frees what it owns. */
 void mk__response_drop_part(struct mk_request *req);
+/* Removes all parts. */
+void mk__response_drop_parts(struct mk_request *req);
+/* Calls the on_writable function. Only if mk__request_wants_writable(). */
+void mk__response_call_writable(struct mk_request *req);
 /* Replaces the response by a status without headers and body. Only before its head is sent. */
 void mk__response_reset_to_status(struct mk_request *req, int status);
+
+/* Tells whether the handler waits for its on_writable function. */
+static inline bool mk__request_wants_writable(const struct mk_request *req)
+{
+    return req->response_state == MK__RESPONSE_OPEN && req->writable_wanted && req->writable_fn;
+}
+
+/* The head has been passed to the connection. */
+static inline void mk__request_set_head_sent(struct mk_request *req)
+{
+    assert(req->output_state == MK__OUTPUT_HOOKED);
+    req->output_state = MK__OUTPUT_HEAD;
+    if (mk__context_wants_times(req->http))
+        req->first_byte_us = mk_loop_now_us(req->http->loop);
+}
+
+/* Tells whether `bytes` more would exceed the length of the body: the client would take them for the next response. */
+static inline bool mk__request_exceeds_length(const struct mk_request *req, uint64_t bytes)
+{
+    return req->framing == MK__FRAMING_LENGTH && bytes > req->length - req->sent_bytes;
+}
+
+/* Tells whether the body, which has ended, is shorter than its length. */
+static inline bool mk__request_misses_length(const struct mk_request *req)
+{
+    return req->framing == MK__FRAMING_LENGTH && req->sent_bytes < req->length;
+}
+
+/* `n` bytes of a memory or file part were taken. */
+static inline void mk__part_advance(struct mk__part *part, size_t n)
+{
+    assert(part->kind != MK__PART_GENERATOR && n <= part->left);
+    if (part->kind == MK__PART_MEMORY)
+        part->data += n;
+    part->left -= n;
+    part->at += n;
+}
 
 #endif

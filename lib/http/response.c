@@ -8,6 +8,7 @@
 #include "http/request.h"
 #include "http/message/status.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <unistd.h>
 
@@ -19,7 +20,7 @@ int mk_response_set_status(struct mk_request *req, int status)
 {
     if (status < 200 || status > 599)
         return -EINVAL;
-    if (req->head_sent)
+    if (req->output_state >= MK__OUTPUT_HEAD)
         return -EALREADY;
     req->status = (uint16_t)status;
     return 0;
@@ -72,16 +73,22 @@ static bool is_valid_field(struct mk_str name, struct mk_str value)
     return mk__parse_is_token(name) && is_field_value(value) && !mk_response_header_reserved(name);
 }
 
-int mk_response_header_ref(struct mk_request *req, struct mk_str name, struct mk_str value)
+int mk__response_add_header(struct mk_request *req, struct mk_str name, struct mk_str value)
 {
-    if (req->head_sent)
+    assert(is_valid_field(name, value));
+    if (req->output_state >= MK__OUTPUT_HEAD)
         return -EALREADY;
-    if (!is_valid_field(name, value))
-        return -EINVAL;
     if (req->headers_len == req->headers_max && grow_headers(req) < 0)
         return -ENOMEM;
     req->headers[req->headers_len++] = (struct mk__header){name, value};
     return 0;
+}
+
+int mk_response_header_ref(struct mk_request *req, struct mk_str name, struct mk_str value)
+{
+    if (req->output_state >= MK__OUTPUT_HEAD)
+        return -EALREADY;
+    return is_valid_field(name, value) ? mk__response_add_header(req, name, value) : -EINVAL;
 }
 
 int mk_response_header(struct mk_request *req, struct mk_str name, struct mk_str value)
@@ -106,7 +113,7 @@ struct mk_str mk_response_get_header(const struct mk_request *req, struct mk_str
 
 int mk_response_trailer(struct mk_request *req, struct mk_str name, struct mk_str value)
 {
-    if (req->complete)
+    if (req->output_state == MK__OUTPUT_COMPLETE)
         return -EALREADY;
     if (!is_valid_field(name, value))
         return -EINVAL;
@@ -139,10 +146,10 @@ void mk_response_header_remove(struct mk_request *req, struct mk_str name)
 
 int mk_response_set_length(struct mk_request *req, uint64_t bytes)
 {
-    if (req->head_sent)
+    if (req->output_state >= MK__OUTPUT_HEAD)
         return -EALREADY;
     req->length = bytes;
-    req->length_known = true;
+    req->framing = MK__FRAMING_LENGTH;
     return 0;
 }
 
@@ -150,8 +157,9 @@ bool mk_response_get_length(const struct mk_request *req, uint64_t *ret_bytes)
 {
     uint64_t sum = 0;
     *ret_bytes = req->length;
-    if (req->length_known || !req->ended || mk__request_is_filtered(req) || mk__request_trailers(req))
-        return req->length_known; /* trailers need the chunked coding */
+    if (req->framing == MK__FRAMING_LENGTH || req->response_state == MK__RESPONSE_OPEN ||
+        mk__request_is_filtered(req) || mk__request_trailers(req))
+        return req->framing == MK__FRAMING_LENGTH; /* trailers need the chunked coding */
     for (const struct mk__part *part = req->first; part; part = part->next) {
         if (part->kind == MK__PART_GENERATOR)
             return false;
@@ -169,7 +177,7 @@ void mk_response_close_connection(struct mk_request *req)
 /* Removes the headers of the 200 that a 304 does not repeat. */
 static void remove_content_headers(struct mk_request *req)
 {
-    req->length_known = false;
+    req->framing = MK__FRAMING_NONE;
     mk_response_header_remove(req, MK_STR("Content-Type"));
     mk_response_header_remove(req, MK_STR("Content-Encoding"));
     mk_response_header_remove(req, MK_STR("Accept-Ranges"));
@@ -177,12 +185,24 @@ static void remove_content_headers(struct mk_request *req)
 
 void mk__response_run_hooks(struct mk_request *req)
 {
-    if (req->response_hooked)
+    if (req->output_state >= MK__OUTPUT_HOOKED)
         return;
-    req->response_hooked = true;
+    req->output_state = MK__OUTPUT_HOOKED;
     req->http->app->on_response(req, req->http->app_ctx);
     if (req->not_modified && req->status == 304)
         remove_content_headers(req);
+}
+
+void mk__response_decide_body(struct mk_request *req)
+{
+    bool has_body = mk__status_has_body(req->status);
+    assert(req->output_state == MK__OUTPUT_HOOKED);
+    req->framing = mk_response_get_length(req, &req->length) ? MK__FRAMING_LENGTH : MK__FRAMING_NONE;
+    if (req->status == 205) { /* has no content, but may have a length: RFC 9110 section 15.3.6 */
+        req->length = 0;
+        req->framing = MK__FRAMING_LENGTH;
+    }
+    req->bodyless = req->parse.method == MK_HEAD || req->status == 205 || !has_body;
 }
 
 /* ── the queue ── */
@@ -190,12 +210,13 @@ void mk__response_run_hooks(struct mk_request *req)
 /* Returns why add_part() failed. */
 static int get_part_error(const struct mk_request *req)
 {
-    return req->ended || req->failed ? -EALREADY : -ENOMEM;
+    return req->response_state == MK__RESPONSE_OPEN ? -ENOMEM : -EALREADY;
 }
 
 static struct mk__part *add_part(struct mk_request *req, enum mk__part_kind kind)
 {
-    if (req->ended || req->failed)
+    assert(!req->first == !req->last && (!req->last || !req->last->next));
+    if (req->response_state != MK__RESPONSE_OPEN)
         return NULL;
     struct mk__part *part = req->free_parts;
     if (part)
@@ -215,6 +236,7 @@ static struct mk__part *add_part(struct mk_request *req, enum mk__part_kind kind
 
 static int queue_part(struct mk_request *req, struct mk__part *part, size_t cost)
 {
+    assert(part == req->last && part->cost == 0);
     part->cost = cost;
     req->queued_bytes += cost;
     req->ops->wake(req);
@@ -278,6 +300,7 @@ int mk__response_write_same_file(struct mk_request *req, struct mk__part *before
     struct mk__part *part = add_file_part(req, offset, length);
     if (!part)
         return length ? get_part_error(req) : 0;
+    assert(before->kind == MK__PART_FILE && !before->fd_heir);
     before->fd_heir = part;
     return queue_part(req, part, 0);
 }
@@ -285,6 +308,7 @@ int mk__response_write_same_file(struct mk_request *req, struct mk__part *before
 int mk_response_generate(struct mk_request *req, mk_generate_fn fn, void *ctx)
 {
     struct mk__part *part = add_part(req, MK__PART_GENERATOR);
+    assert(fn);
     if (!part)
         return get_part_error(req);
     part->generate = fn;
@@ -297,6 +321,7 @@ static void release_fd(struct mk__part *part)
 {
     if (part->fd < 0)
         return;
+    assert(part->kind == MK__PART_FILE || part->kind == MK__PART_MEMORY); /* a read job makes it memory */
     if (part->fd_heir)
         part->fd_heir->fd = part->fd;
     else
@@ -306,6 +331,7 @@ static void release_fd(struct mk__part *part)
 void mk__response_drop_part(struct mk_request *req)
 {
     struct mk__part *part = req->first;
+    assert(part && part->cost <= req->queued_bytes);
     if (req->file_read)
         mk__file_read_cancel(req->file_read); /* it reads for this part */
     req->file_read = NULL;
@@ -320,6 +346,12 @@ void mk__response_drop_part(struct mk_request *req)
     req->free_parts = part;
 }
 
+void mk__response_drop_parts(struct mk_request *req)
+{
+    while (req->first)
+        mk__response_drop_part(req);
+}
+
 void mk_response_wake(struct mk_request *req)
 {
     req->ops->wake(req);
@@ -331,15 +363,28 @@ void mk_response_on_writable(struct mk_request *req, mk_writable_fn fn, void *ct
     req->writable_ctx = ctx;
 }
 
+void mk__response_call_writable(struct mk_request *req)
+{
+    assert(mk__request_wants_writable(req));
+    req->writable_wanted = false;
+    req->writable_fn(req, req->writable_ctx);
+}
+
+static void end_response(struct mk_request *req)
+{
+    if (req->response_state == MK__RESPONSE_OPEN)
+        req->response_state = MK__RESPONSE_ENDED;
+}
+
 void mk_response_end(struct mk_request *req)
 {
-    req->ended = true;
+    end_response(req);
     req->ops->wake(req);
 }
 
 void mk_response_abort(struct mk_request *req)
 {
-    req->failed = req->ended = true;
+    req->response_state = MK__RESPONSE_FAILED;
     req->ops->wake(req);
 }
 
@@ -347,9 +392,9 @@ void mk_response_abort(struct mk_request *req)
 
 static void reset_body(struct mk_request *req)
 {
-    while (req->first)
-        mk__response_drop_part(req);
-    req->length_known = req->is_default_error = false;
+    mk__response_drop_parts(req);
+    req->framing = MK__FRAMING_NONE;
+    req->is_default_error = false;
     req->filter = NULL;
     req->trailers = NULL;
 }
@@ -363,9 +408,11 @@ static void reset_response(struct mk_request *req, int status)
 
 void mk__response_reset_to_status(struct mk_request *req, int status)
 {
+    assert(req->output_state < MK__OUTPUT_HEAD && status >= 200 && status <= 599);
     reset_response(req, status);
     req->length = 0;
-    req->length_known = req->ended = true;
+    req->framing = MK__FRAMING_LENGTH;
+    end_response(req);
 }
 
 /*
@@ -374,9 +421,9 @@ void mk__response_reset_to_status(struct mk_request *req, int status)
  */
 static bool restart_response(struct mk_request *req, int status)
 {
-    if (req->ended)
+    if (req->response_state != MK__RESPONSE_OPEN)
         return false;
-    if (req->head_sent) {
+    if (req->output_state >= MK__OUTPUT_HEAD) {
         mk_response_abort(req);
         return false;
     }
@@ -403,22 +450,23 @@ bool mk_response_is_default_error(const struct mk_request *req)
 
 int mk_response_replace(struct mk_request *req, struct mk_str type, struct mk_str body)
 {
-    bool ended = req->ended;
-    if (req->head_sent)
+    uint8_t state = req->response_state;
+    if (req->output_state >= MK__OUTPUT_HEAD || state == MK__RESPONSE_FAILED)
         return -EALREADY;
     reset_body(req);
     mk_response_header_remove(req, MK_STR("Content-Type"));
     mk_response_header_remove(req, MK_STR("Content-Encoding"));
-    req->ended = false;
+    req->response_state = MK__RESPONSE_OPEN;
     int err = mk_response_header_ref(req, MK_STR("Content-Type"), type);
     if (err == 0)
         err = mk_response_write_ref(req, body);
-    req->ended = ended;
+    req->response_state = state;
     return err < 0 ? err : 0;
 }
 
 void mk_response_error(struct mk_request *req, int status)
 {
+    assert(status >= 200 && status <= 599);
     if (!restart_response(req, status))
         return;
     add_error_page(req);

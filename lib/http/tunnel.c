@@ -6,13 +6,15 @@
 
 #include "http/request.h"
 
+#include <assert.h>
 #include <errno.h>
 
 /* An upgrade needs HTTP/1.1, Upgrade and "Connection: upgrade" (RFC 9110 section 7.8); CONNECT needs no header. */
 static bool can_take_over(struct mk_request *req)
 {
     struct mk_str rest = mk_request_header_by_name(req, MK_STR("Connection")), option;
-    if (req->head_sent || req->ended || req->first || req->parse.minor == 0 || req->head.body != MK__BODY_NONE)
+    if (req->output_state >= MK__OUTPUT_HEAD || req->response_state != MK__RESPONSE_OPEN || req->first ||
+        req->parse.minor == 0 || req->head.body != MK__BODY_NONE)
         return false;
     if (req->parse.method == MK_CONNECT)
         return true;
@@ -26,20 +28,34 @@ static bool can_take_over(struct mk_request *req)
 
 int mk_request_take_over(struct mk_request *req, mk_tunnel_fn ready, void *ctx)
 {
+    assert(ready);
     if (!can_take_over(req))
         return -EINVAL;
     struct mk__tunnel *tunnel = mk_arena_alloc(&req->arena, sizeof(*tunnel));
     if (!tunnel)
         return -ENOMEM;
-    *tunnel = (struct mk__tunnel){ready, ctx};
+    *tunnel = (struct mk__tunnel){.ready = ready, .ctx = ctx};
     req->tunnel = tunnel;
     req->status = req->parse.method == MK_CONNECT ? 200 : 101;
     req->ops->wake(req);
     return 0;
 }
 
+void mk__tunnel_call_ready(struct mk_request *req, unsigned events)
+{
+    struct mk__tunnel *tunnel = req->tunnel;
+    assert(tunnel && !(events & MK_TUNNEL_DRAINING));
+    if (mk__context_ends_conns(req->http) && !tunnel->shutdown_notified) {
+        tunnel->shutdown_notified = true;
+        events |= MK_TUNNEL_DRAINING;
+    }
+    if (events && req->response_state == MK__RESPONSE_OPEN)
+        tunnel->ready(req, events, tunnel->ctx);
+}
+
 ssize_t mk_tunnel_read(struct mk_request *req, void *to, size_t size)
 {
+    assert(req->tunnel);
     ssize_t n = req->ops->read(req, to, size);
     if (n > 0)
         req->body_bytes += (size_t)n;
@@ -48,6 +64,7 @@ ssize_t mk_tunnel_read(struct mk_request *req, void *to, size_t size)
 
 ssize_t mk_tunnel_write(struct mk_request *req, const void *from, size_t size)
 {
+    assert(req->tunnel);
     ssize_t n = req->ops->write(req, from, size);
     if (n > 0)
         req->sent_bytes += (size_t)n;
@@ -56,6 +73,7 @@ ssize_t mk_tunnel_write(struct mk_request *req, const void *from, size_t size)
 
 int mk_tunnel_shutdown(struct mk_request *req)
 {
+    assert(req->tunnel);
     return req->ops->shutdown(req);
 }
 
@@ -66,6 +84,8 @@ void mk_tunnel_wake(struct mk_request *req)
 
 void mk_tunnel_end(struct mk_request *req)
 {
-    req->ended = true;
+    assert(req->tunnel);
+    if (req->response_state == MK__RESPONSE_OPEN)
+        req->response_state = MK__RESPONSE_ENDED;
     mk_tunnel_wake(req);
 }

@@ -10,6 +10,13 @@
 struct mk__tunnel {
     mk_tunnel_fn ready;
     void *ctx;
+    bool shutdown_notified; /* ready() was told of the shutdown */
 };
+
+/*
+ * Calls ready() with what is possible: `events` (MK_TUNNEL_READ, MK_TUNNEL_WRITE) and, once, MK_TUNNEL_DRAINING. Not
+ * after the handler has ended the tunnel.
+ */
+void mk__tunnel_call_ready(struct mk_request *req, unsigned events);
 
 #endif

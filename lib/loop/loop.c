@@ -1,15 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Runs the turns of a loop: calls back descriptors, messages, timers and tasks, in this order. epoll.c waits for the
- * descriptors; the clock tells the time.
+ * Runs the turns of a loop: calls back descriptors, messages, timers and tasks, in this order. The poller of
+ * real servers is one epoll descriptor per loop.
  */
 #include "loop/loop.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <limits.h>
 #include <sched.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
+
+/* ── the poller ── */
+
+static int open_epoll(struct mk_loop *loop)
+{
+    loop->poll_fd = epoll_create1(EPOLL_CLOEXEC);
+    return loop->poll_fd < 0 ? -errno : 0;
+}
+
+static void close_epoll(struct mk_loop *loop)
+{
+    close(loop->poll_fd);
+}
+
+static int control_epoll(struct mk_loop *loop, int op, struct mk_event *event, uint32_t events)
+{
+    struct epoll_event wanted = {.events = events, .data.ptr = event};
+    return epoll_ctl(loop->poll_fd, op, event->fd, &wanted) < 0 ? -errno : 0;
+}
+
+static int wait_epoll(struct mk_loop *loop, int timeout_ms)
+{
+    int n = epoll_wait(loop->poll_fd, loop->batch, MK__LOOP_BATCH, timeout_ms);
+    return n < 0 ? -errno : n;
+}
+
+const struct mk__poller mk__poller_epoll = {
+    .open = open_epoll,
+    .close = close_epoll,
+    .control = control_epoll,
+    .wait = wait_epoll,
+};
+
+/* ── time ── */
 
 uint64_t mk_loop_now_ms(const struct mk_loop *loop)
 {
@@ -44,18 +79,19 @@ static struct mk_event removed_event = {.ready = ignore_event, .fd = -1};
 
 int mk_event_add(struct mk_loop *loop, struct mk_event *event, uint32_t events)
 {
+    assert(mk__loop_is_owner(loop) && event->ready);
     return loop->poller->control(loop, EPOLL_CTL_ADD, event, events);
 }
 
 int mk_event_change(struct mk_loop *loop, struct mk_event *event, uint32_t events)
 {
+    assert(mk__loop_is_owner(loop));
     return loop->poller->control(loop, EPOLL_CTL_MOD, event, events);
 }
 
 void mk_event_del(struct mk_loop *loop, struct mk_event *event)
 {
-    if (MK_HAS_BALANCE && loop->handoff && mk__handoff_forget(loop->handoff, event))
-        return;
+    assert(mk__loop_is_owner(loop));
     loop->poller->control(loop, EPOLL_CTL_DEL, event, 0);
     for (int i = loop->batch_at; i < loop->batch_len; i++)
         if (loop->batch[i].data.ptr == event)
@@ -66,12 +102,14 @@ void mk_event_del(struct mk_loop *loop, struct mk_event *event)
 
 void mk_timer_init(struct mk_timer *timer, mk_timer_fn fn)
 {
+    assert(fn);
     *timer = (struct mk_timer){.fn = fn};
     mk_list_init(&timer->node);
 }
 
 void mk_timer_arm(struct mk_loop *loop, struct mk_timer *timer, uint32_t delay_ms)
 {
+    assert(mk__loop_is_owner(loop) && timer->fn);
     mk__wheel_arm(&loop->wheel, timer, loop->now_ms + delay_ms);
 }
 
@@ -82,12 +120,14 @@ void mk_timer_cancel(struct mk_timer *timer)
 
 void mk_task_init(struct mk_task *task, mk_task_fn fn)
 {
+    assert(fn);
     task->fn = fn;
     mk_list_init(&task->node);
 }
 
 void mk_task_schedule(struct mk_loop *loop, struct mk_task *task)
 {
+    assert(mk__loop_is_owner(loop) && task->fn);
     if (mk_list_empty(&task->node))
         mk_list_add(&loop->tasks, &task->node);
 }
@@ -99,6 +139,7 @@ void mk_task_cancel(struct mk_task *task)
 
 void mk__loop_defer_free(struct mk_loop *loop, struct mk_task *task)
 {
+    assert(mk__loop_is_owner(loop) && task->fn);
     mk_list_del(&task->node);
     mk_list_add(&loop->closing, &task->node);
 }
@@ -119,6 +160,7 @@ static void run_tasks(struct mk_list *list)
 
 void mk_post(struct mk_loop *loop, struct mk_message *message)
 {
+    assert(message->fn);
     struct mk_message *newest = atomic_load_explicit(&loop->inbox, memory_order_relaxed);
     atomic_fetch_add_explicit(&loop->wakeups_in_flight, 1, memory_order_relaxed);
     do
@@ -168,10 +210,9 @@ int mk__loop_open(struct mk_loop *loop, const struct mk__poller *poller, const s
     loop->poller = poller;
     loop->clock = clock;
     loop->thread_pool = pool;
-    loop->stopping = false;
+    loop->stopping = loop->owned = false;
     loop->jobs_pending = 0;
     loop->turns = 0;
-    loop->handoff = NULL;
     loop->resolver = NULL;
     loop->batch_at = loop->batch_len = 0;
     loop->inbox = NULL;
@@ -204,7 +245,7 @@ void mk__loop_close(struct mk_loop *loop)
     loop->poller->close(loop);
 }
 
-static int poll_timeout_ms(const struct mk_loop *loop)
+static int get_poll_timeout_ms(const struct mk_loop *loop)
 {
     if (!mk_list_empty(&loop->tasks))
         return 0;
@@ -215,26 +256,23 @@ static int poll_timeout_ms(const struct mk_loop *loop)
     return delay > INT_MAX ? INT_MAX : (int)delay;
 }
 
-static void dispatch_event(struct mk_loop *loop, const struct epoll_event *one)
+static void dispatch_event(const struct epoll_event *one)
 {
-    if (MK_HAS_BALANCE && one->data.u64 & 1) {
-        mk__handoff_dispatch(loop->handoff, one->data.u64, one->events);
-        return;
-    }
     struct mk_event *event = one->data.ptr;
     event->ready(event, one->events);
 }
 
 int mk__loop_turn(struct mk_loop *loop)
 {
+    assert(mk__loop_is_owner(loop));
     loop->turns++;
-    int n = loop->poller->wait(loop, poll_timeout_ms(loop));
+    int n = loop->poller->wait(loop, get_poll_timeout_ms(loop));
     if (n < 0 && n != -EINTR)
         return n;
     update_time(loop);
     loop->batch_len = n < 0 ? 0 : n;
     for (loop->batch_at = 0; loop->batch_at < loop->batch_len;)
-        dispatch_event(loop, &loop->batch[loop->batch_at++]);
+        dispatch_event(&loop->batch[loop->batch_at++]);
     if (atomic_load_explicit(&loop->inbox, memory_order_relaxed))
         run_messages(loop);
     mk__wheel_advance(&loop->wheel, loop->now_ms);
@@ -246,12 +284,16 @@ int mk__loop_turn(struct mk_loop *loop)
 int mk__loop_run(struct mk_loop *loop)
 {
     int err = 0;
+    loop->owner = pthread_self();
+    loop->owned = true;
     while (!loop->stopping && err == 0)
         err = mk__loop_turn(loop);
+    loop->owned = false;
     return err;
 }
 
 void mk__loop_stop(struct mk_loop *loop)
 {
+    assert(mk__loop_is_owner(loop));
     loop->stopping = true;
 }

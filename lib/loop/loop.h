@@ -14,11 +14,12 @@
 #include <stdatomic.h>
 
 #include "base/clock.h"
-#include "loop/handoff.h"
-#include "loop/thread_pool.h"
 #include "loop/timer.h"
 
+#include <pthread.h>
 #include <sys/epoll.h>
+
+struct mk__thread_pool;
 
 enum { MK__LOOP_BATCH = 256 };
 
@@ -42,7 +43,8 @@ struct mk_loop {
     int64_t wall_seconds;
     int poll_fd;
     int batch_at, batch_len;
-    bool stopping;
+    bool stopping, owned;
+    pthread_t owner;               /* the thread that runs turns; valid while `owned` */
     uint64_t turns;                /* turns begun so far */
     unsigned jobs_pending;         /* jobs submitted whose `done` has not been called yet */
     struct mk__resolver *resolver; /* see net/resolver.h; NULL until the first name is looked up */
@@ -52,9 +54,14 @@ struct mk_loop {
     _Atomic unsigned wakeups_in_flight; /* calls of mk_post() that may still write the eventfd */
     struct mk_event wakeup_event;
     struct mk__wheel wheel;
-    struct mk__handoff *handoff; /* NULL: this loop takes no handoffs; set it before the first one arrives */
     struct epoll_event batch[MK__LOOP_BATCH];
 };
+
+/* For assertions: returns whether this thread may use the loop. Before the first turn and after the last any may. */
+static inline bool mk__loop_is_owner(const struct mk_loop *loop)
+{
+    return !loop->owned || pthread_equal(loop->owner, pthread_self());
+}
 
 /*
  * Opens a loop. `pool` may be NULL; mk_job_submit() then returns -EAGAIN. Returns 0, or -errno, after which nothing is

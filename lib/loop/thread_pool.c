@@ -7,6 +7,7 @@
 
 #include "loop/loop.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -15,6 +16,7 @@ enum { STACK_BYTES = 128 * 1024 };
 
 void mk__thread_pool_open(struct mk__thread_pool *pool, unsigned threads_max)
 {
+    assert(threads_max && threads_max <= sizeof(pool->ids) / sizeof(pool->ids[0]));
     *pool = (struct mk__thread_pool){.threads_max = threads_max, .last = &pool->first};
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->wake, NULL);
@@ -25,6 +27,7 @@ void mk__thread_pool_open(struct mk__thread_pool *pool, unsigned threads_max)
 static void finish_job(struct mk_message *message)
 {
     struct mk_job *job = MK_CONTAINER_OF(message, struct mk_job, message);
+    assert(job->loop->jobs_pending);
     job->loop->jobs_pending--;
     job->done(job);
 }
@@ -39,6 +42,7 @@ static struct mk_job *take_job(struct mk__thread_pool *pool)
     struct mk_message *message = pool->first;
     if (!message)
         return NULL;
+    assert(pool->queued);
     pool->queued--;
     pool->first = message->next;
     if (!pool->first)
@@ -81,6 +85,7 @@ static int start_thread(struct mk__thread_pool *pool)
 
 int mk_job_submit(struct mk_loop *loop, struct mk_job *job)
 {
+    assert(mk__loop_is_owner(loop) && job->work && job->done);
     struct mk__thread_pool *pool = loop->thread_pool;
     int err = 0;
 
@@ -111,6 +116,7 @@ void mk__thread_pool_close(struct mk__thread_pool *pool)
     pthread_mutex_unlock(&pool->lock);
     for (unsigned i = 0; i < pool->threads; i++)
         pthread_join(pool->ids[i], NULL);
+    assert(!pool->first);
     pthread_cond_destroy(&pool->wake);
     pthread_mutex_destroy(&pool->lock);
 }

@@ -4,6 +4,8 @@
  */
 #include "loop/timer.h"
 
+#include <assert.h>
+
 enum { SLOT_BITS = 6, SLOT_MASK = MK__WHEEL_SLOTS - 1 };
 
 /* The longest delay that a slot can hold; a later deadline is inserted again when that slot is reached. */
@@ -31,12 +33,14 @@ static int find_level(uint64_t delay_ms)
 
 static void insert_timer(struct mk__wheel *wheel, struct mk_timer *timer)
 {
+    assert(timer->fn && mk_list_empty(&timer->node));
     uint64_t at = timer->deadline_ms;
     if (at <= wheel->now_ms)
         at = wheel->now_ms + 1;
     if (at - wheel->now_ms > REACH_MS)
         at = wheel->now_ms + REACH_MS;
     int level = find_level(at - wheel->now_ms);
+    assert(level < MK__WHEEL_LEVELS);
     unsigned slot = (at >> (SLOT_BITS * level)) & SLOT_MASK;
     timer->slot_ms = at;
     mk_list_add(&wheel->slots[level][slot], &timer->node);
@@ -94,6 +98,7 @@ void mk__wheel_advance(struct mk__wheel *wheel, uint64_t now_ms)
         uint64_t next = mk__wheel_next_ms(wheel);
         if (next > now_ms)
             break;
+        assert(next > wheel->now_ms);
         wheel->now_ms = next;
         for (int level = MK__WHEEL_LEVELS - 1; level >= 0; level--) {
             int shift = SLOT_BITS * level;

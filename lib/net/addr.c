@@ -4,6 +4,7 @@
  */
 #include "net/addr.h"
 
+#include <assert.h>
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stddef.h>
@@ -52,6 +53,7 @@ int mk__addr_parse_host(struct mk_str host, struct mk__addr *ret)
 
 int mk__addr_parse(struct mk_str text, struct mk__addr *ret, const char **ret_error)
 {
+    assert(ret_error);
     uint64_t port;
     if (mk_str_starts(text, MK_STR("unix:")))
         return parse_unix(mk_str(text.p + 5, text.len - 5), ret, ret_error);
@@ -107,6 +109,7 @@ bool mk__addr_conflicts(const struct mk__addr *a, const struct mk__addr *b)
 
 void mk__addr_print(const struct mk__addr *addr, struct mk_buf *out)
 {
+    assert(addr->any || addr->len);
     char text[INET6_ADDRSTRLEN];
     if (addr->any) {
         mk_buf_addf(out, "*:%u", mk__addr_port(addr));

@@ -11,6 +11,7 @@
 #include "net/addr.h"
 #include "net/resolver.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -21,6 +22,12 @@ enum {
     RETRY_MS = 20,    /* a Unix socket's queue is full: the kernel does not wait in a non-blocking connect(2) */
     N_ATTEMPTS = 2,
 };
+
+/* The public header has these types as void pointers. */
+static const struct mk__addr *get_addrs(const struct mk_dial *d)
+{
+    return d->addrs;
+}
 
 static void close_attempt(struct mk_dial *d, struct mk_dial_attempt *a)
 {
@@ -48,6 +55,7 @@ void mk_dial_cancel(struct mk_dial *d)
 /* Ends the dial. The callback may free `d`: do not access it after this call. */
 static void finish_dial(struct mk_dial *d, int result)
 {
+    assert(d->loop);
     mk_dial_cancel(d);
     d->fn(d, result);
 }
@@ -90,7 +98,8 @@ static int connect_to(struct mk_dial *d, struct mk_dial_attempt *a, const struct
 /* Starts connecting to the next address. Returns 0 (connected), MK_AGAIN (in progress) or -errno. */
 static int begin_attempt(struct mk_dial *d, struct mk_dial_attempt *a)
 {
-    struct mk__addr addr = d->addrs[d->at];
+    assert(a->event.fd < 0 && d->at < d->n);
+    struct mk__addr addr = get_addrs(d)[d->at];
     mk__addr_set_port(&addr, d->target->port);
     a->event.fd = socket(addr.sa.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (a->event.fd < 0)
@@ -131,7 +140,7 @@ static void arm_timer(struct mk_dial *d)
 {
     uint64_t now = mk_loop_now_ms(d->loop), left = d->deadline_ms > now ? d->deadline_ms - now : 0;
     if (d->at < d->n) {
-        uint64_t most = d->addrs->sa.sa_family == AF_UNIX ? RETRY_MS : is_busy(d) ? left : STAGGER_MS;
+        uint64_t most = get_addrs(d)->sa.sa_family == AF_UNIX ? RETRY_MS : is_busy(d) ? left : STAGGER_MS;
         left /= (unsigned)(d->n - d->at) + 1;
         left = left > most ? most : left ? left : 1;
     }
@@ -145,7 +154,7 @@ static void try_next(struct mk_dial *d)
     while (d->at < d->n && err != 0) {
         struct mk_dial_attempt *a = take_attempt(d);
         err = begin_attempt(d, a);
-        if (err == -EAGAIN && d->addrs[d->at].sa.sa_family == AF_UNIX)
+        if (err == -EAGAIN && get_addrs(d)[d->at].sa.sa_family == AF_UNIX)
             break;
         d->at++;
         if (err == 0) {
@@ -200,18 +209,20 @@ static void on_task(struct mk_task *task)
     d->n = 1;
     d->addrs = d->target->addr;
     if (!d->addrs) {
-        if (!d->name)
-            err = mk__resolver_get(d->loop, d->target->host, task, &d->name);
+        struct mk__resolver_entry *name = d->name;
+        if (!name)
+            err = mk__resolver_get(d->loop, d->target->host, task, &name);
+        d->name = name;
         if (err == MK_AGAIN)
             return;
         if (err == 0)
-            err = d->name->err;
+            err = name->err;
         if (err < 0) {
             finish_dial(d, err);
             return;
         }
-        d->n = (uint8_t)d->name->n;
-        d->addrs = d->name->addrs;
+        d->n = (uint8_t)name->n;
+        d->addrs = name->addrs;
     }
     try_next(d);
 }
@@ -219,6 +230,7 @@ static void on_task(struct mk_task *task)
 void mk_dial_start(struct mk_dial *d, struct mk_loop *loop, const struct mk_dial_target *target,
                    const struct mk_dial_options *options, mk_dial_fn fn)
 {
+    assert(target && fn && (target->addr || target->host.len));
     *d = (struct mk_dial){.loop = loop, .target = target, .fn = fn};
     if (options)
         d->options = *options;
@@ -338,6 +350,7 @@ static const char *read_target(struct mk_dial_target *t, struct mk__addr *addr, 
 int mk_dial_target_parse(struct mk_arena *arena, struct mk_str text, int default_port,
                          const struct mk_dial_target **ret_target, const char **ret_error)
 {
+    assert(ret_target && ret_error);
     struct dial_target *target = mk_arena_zalloc(arena, sizeof(*target));
     struct mk_str copy = mk_arena_dup(arena, text);
     if (!target || !copy.p) {

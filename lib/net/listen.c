@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/tcp.h>
@@ -79,6 +80,7 @@ static int open_socket(struct mk__addr *addr, const struct mk__listen_options *o
 
 int mk__listen_bind(struct mk__addr *addr, const struct mk__listen_options *options)
 {
+    assert(addr->len);
     int fd = open_socket(addr, options);
     if (addr->any && (fd == -EAFNOSUPPORT || fd == -EADDRNOTAVAIL)) {
         uint16_t port = mk__addr_port(addr);
@@ -106,6 +108,7 @@ static void set_send_limits(int fd, const struct mk__listen_options *options)
 
 int mk__listen_start(int fd, const struct mk__addr *addr, const struct mk__listen_options *options)
 {
+    assert(fd >= 0);
     if (addr->sa.sa_family != AF_UNIX) {
         set_option(fd, SOL_SOCKET, SO_REUSEPORT, 1); /* lets other sockets with this option join from now on */
         set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);

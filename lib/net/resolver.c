@@ -6,6 +6,7 @@
  */
 #include "net/resolver.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <netdb.h>
 #include <pthread.h>
@@ -79,6 +80,7 @@ static void interleave_families(struct mk__addr *a, unsigned n)
 
 static void put_resolver(struct mk__resolver *resolver)
 {
+    assert(resolver->refs);
     pthread_mutex_lock(&resolver->lock);
     bool last = --resolver->refs == 0;
     pthread_mutex_unlock(&resolver->lock);
@@ -129,6 +131,7 @@ static int start_thread(struct mk__resolver_entry *name)
 
 static void drop_entry(struct mk__resolver_entry *name)
 {
+    assert(name->state != MK__RESOLVER_RUNNING && name->resolver->n);
     mk_list_del(&name->node);
     name->resolver->n--;
     if (!name->users)
@@ -148,6 +151,7 @@ static void finish_lookup(struct mk_loop *loop, struct mk__resolver_entry *name,
 
 static void start_lookup(struct mk__resolver *resolver, struct mk__resolver_entry *name)
 {
+    assert(name->state == MK__RESOLVER_QUEUED);
     pthread_mutex_lock(&resolver->lock);
     resolver->refs++;
     pthread_mutex_unlock(&resolver->lock);
@@ -215,6 +219,7 @@ static int evict_entry(struct mk__resolver *resolver)
 
 static int add_entry(struct mk__resolver *resolver, struct mk_str host, struct mk__resolver_entry **ret_name)
 {
+    assert(host.len);
     int err = evict_entry(resolver);
     if (err < 0)
         return err;
@@ -234,6 +239,7 @@ static int add_entry(struct mk__resolver *resolver, struct mk_str host, struct m
 int mk__resolver_get(struct mk_loop *loop, struct mk_str host, struct mk_task *task,
                      struct mk__resolver_entry **ret_name)
 {
+    assert(mk__loop_is_owner(loop) && task);
     int err = loop->resolver ? 0 : mk__resolver_open(loop, mk__resolver_getaddrinfo);
     if (err < 0)
         return err;
@@ -262,6 +268,7 @@ int mk__resolver_get(struct mk_loop *loop, struct mk_str host, struct mk_task *t
 
 void mk__resolver_put(struct mk__resolver_entry *name)
 {
+    assert(name->users);
     if (--name->users)
         return;
     if (name->state == MK__RESOLVER_QUEUED)
@@ -274,6 +281,7 @@ void mk__resolver_put(struct mk__resolver_entry *name)
 
 int mk__resolver_open(struct mk_loop *loop, mk__resolver_fn look_up)
 {
+    assert(!loop->resolver && look_up);
     struct mk__resolver *resolver = mk_account_alloc(NULL, sizeof(*resolver));
     if (!resolver)
         return -ENOMEM;

@@ -4,6 +4,7 @@
  */
 #include "net/sock.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <linux/sockios.h>
 #include <string.h>
@@ -11,12 +12,13 @@
 
 ssize_t mk__sock_read(struct mk__sock *s, void *to, size_t size)
 {
+    assert(s->io.fd >= 0 && size);
     ssize_t n = s->io.transport->read(&s->io, to, size);
     if (n == -EAGAIN)
         s->readable = false;
     else if (n == 0)
-        s->ended = true;
-    else if (n > 0 && (size_t)n < size && !s->hung_up)
+        s->input = MK__SOCK_INPUT_ENDED;
+    else if (n > 0 && (size_t)n < size && s->input == MK__SOCK_INPUT_OPEN)
         s->readable = false; /* all bytes were read: the next byte, or the FIN, is an edge of its own */
     return n;
 }
@@ -41,6 +43,7 @@ static ssize_t write_all(struct mk__sock *s, char *data, size_t len, unsigned fl
 
 static void drop_held(struct mk__sock *s, struct mk_account *account)
 {
+    assert(s->held_at <= s->held_len);
     if (s->held)
         mk_account_free(account, s->held, s->held_len);
     s->held = NULL;
@@ -62,6 +65,7 @@ static int write_held(struct mk__sock *s, struct mk_account *account)
 /* Copies the unsent end of the scratch buffer behind the bytes that are held already. Returns MK_AGAIN or -ENOMEM. */
 static int hold_unsent(struct mk__sock *s, struct mk_account *account, const char *data, size_t len)
 {
+    assert(len);
     size_t before = s->held_len - s->held_at;
     char *held = mk_account_alloc(account, before + len);
     if (!held)
@@ -102,6 +106,7 @@ static int flush_transport(struct mk__sock *s)
 
 int mk__sock_flush(struct mk__sock *s, struct mk__scratch *out, struct mk_account *account, unsigned flags)
 {
+    assert(s->io.fd >= 0);
     int r = write_output(s, out, account, flags);
     return r == 0 && !(flags & MK_IO_MORE) ? flush_transport(s) : r;
 }
@@ -134,6 +139,7 @@ unsigned mk__sock_unsent(const struct mk__sock *s)
 
 void mk__sock_close(struct mk__sock *s, struct mk_account *account)
 {
+    assert(s->io.fd >= 0);
     drop_held(s, account);
     s->io.transport->close(&s->io);
     s->io.fd = -1;

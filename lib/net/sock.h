@@ -23,17 +23,29 @@ struct mk__scratch {
     size_t len, size;
 };
 
+/* What may still be read. It only goes on. */
+enum mk__sock_input {
+    MK__SOCK_INPUT_OPEN,
+    MK__SOCK_INPUT_HUNG_UP, /* the peer has sent its FIN: read until 0 is returned */
+    MK__SOCK_INPUT_ENDED,   /* 0 was returned */
+};
+
 struct mk__sock {
     struct mk_io io;
     char *held;
     uint32_t held_len, held_at;
     bool readable, writable;
-    bool hung_up; /* the peer has sent its FIN: read until 0 is returned */
-    bool ended;   /* 0 was returned */
+    uint8_t input; /* enum mk__sock_input */
 };
 
+/* Tells whether all input was read. */
+static inline bool mk__sock_has_ended(const struct mk__sock *s)
+{
+    return s->input == MK__SOCK_INPUT_ENDED;
+}
+
 /*
- * Reads as transport->read() does, and updates `readable` and `ended`.
+ * Reads as transport->read() does, and updates `readable` and `input`.
  * Returns the number of bytes, 0 (the peer has ended its side), -EAGAIN or another -errno.
  */
 ssize_t mk__sock_read(struct mk__sock *s, void *to, size_t size);

@@ -1,32 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Scans a configuration for the names of modules (server/autoload.h): the first word of each line, and the values of
- * Listen and TransportLayer. Included files are not scanned; plugins.load can name their modules.
+ * Finds the modules that a configuration mentions (server/autoload.h). lib/conf reads the files into a configuration
+ * without sections.
  */
 #include "server/autoload.h"
 
 #include "base/file.h"
+#include "conf/conf.h"
 
 #include <errno.h>
 #include <stdio.h>
 
-enum { PATH_BYTES = 4096, TEXT_BYTES_MAX = 16 * 1024 * 1024, ARENA_BYTES_MAX = 64 * 1024 * 1024 };
+enum { PATH_BYTES = 4096, ARENA_BYTES_MAX = 64 * 1024 * 1024 };
 
-/* Takes the first word off a line, or the name of a section. */
-static struct mk_str take_word(struct mk_str *line)
-{
-    *line = mk_str_trim(*line);
-    if (line->len && line->p[0] == '[')
-        *line = mk_str(line->p + 1, line->len - 1);
-    size_t n = 0;
-    while (n < line->len && !strchr(" \t\r]", line->p[n]))
-        n++;
-    struct mk_str word = mk_str(line->p, n);
-    *line = mk_str(line->p + n, line->len - n);
-    return word;
-}
+struct search {
+    const char *dir;
+    const char *const *names;
+    uint32_t found;
+    struct mk__conf *conf;
+    struct mk__conf_set *set;
+};
 
-static uint32_t match_module(struct mk_str word, const char *const *names)
+uint32_t mk__autoload_match_word(struct mk_str word, const char *const *names)
 {
     for (unsigned i = 0; names[i]; i++)
         if (mk_str_ieq(word, mk_str_c(names[i])))
@@ -34,71 +29,50 @@ static uint32_t match_module(struct mk_str word, const char *const *names)
     return 0;
 }
 
-uint32_t mk__autoload_match_words(struct mk_str words, const char *const *names)
+static void match_line(struct mk_str name, const struct mk_conf_value *value, void *ctx)
 {
-    uint32_t found = 0;
-    for (struct mk_str word; (word = take_word(&words)).len && word.p[0] != '#';)
-        found |= match_module(word, names);
-    return found;
+    struct search *s = ctx;
+    bool transport = mk_str_ieq(name, MK_STR("Listen")) || mk_str_ieq(name, MK_STR("TransportLayer"));
+    s->found |= mk__autoload_match_word(name, s->names);
+    for (uint32_t i = 0; value && transport && i < value->n; i++)
+        s->found |= mk__autoload_match_word(value->words[i], s->names);
 }
 
-static uint32_t scan_line(struct mk_str line, const char *const *names)
-{
-    struct mk_str word = take_word(&line);
-    uint32_t found = match_module(word, names);
-    if (!mk_str_ieq(word, MK_STR("Listen")) && !mk_str_ieq(word, MK_STR("TransportLayer")))
-        return found;
-    return found | mk__autoload_match_words(line, names);
-}
-
-static uint32_t scan_text(struct mk_str text, const char *const *names)
-{
-    uint32_t found = 0;
-    while (text.len) {
-        const char *end = memchr(text.p, '\n', text.len);
-        size_t n = end ? (size_t)(end - text.p) : text.len;
-        found |= scan_line(mk_str(text.p, n), names);
-        n += end != NULL;
-        text = mk_str(text.p + n, text.len - n);
-    }
-    return found;
-}
-
-static int scan_file(const char *path, const char *const *names, uint32_t *wanted)
-{
-    struct mk_arena arena;
-    struct mk_str text;
-    mk_arena_init(&arena, NULL, ARENA_BYTES_MAX, NULL, 0);
-    int err = mk__file_read(path, TEXT_BYTES_MAX, &arena, &text);
-    if (err == 0)
-        *wanted |= scan_text(text, names);
-    mk_arena_release(&arena);
-    return err == -ENOMEM ? err : 0;
-}
-
-static int scan_files(const char *pattern, const char *const *names, uint32_t *wanted)
+static int search_files(struct search *s, const char *pattern)
 {
     struct mk_arena arena;
     struct mk_str *files;
     size_t n = 0;
     mk_arena_init(&arena, NULL, ARENA_BYTES_MAX, NULL, 0);
-    int err = mk__file_glob(pattern, &arena, &files, &n);
-    err = err == -ENOMEM ? err : 0;
+    int err = mk__file_glob(pattern, &arena, &files, &n) == -ENOMEM ? -ENOMEM : 0;
     for (size_t i = 0; i < n && err == 0; i++)
-        err = scan_file(files[i].p, names, wanted);
+        if (files[i].p[files[i].len - 1] != '~') /* an editor's backup */
+            err = mk__conf_read(s->conf, s->set, files[i].p) == -ENOMEM ? -ENOMEM : 0;
     mk_arena_release(&arena);
     return err;
 }
 
-int mk__autoload_find_modules(const char *dir, const char *const *names, uint32_t *ret_wanted)
+/* The files in the order in which the server reads them, because variables are valid in later files too. */
+static int search_dir(struct search *s)
 {
-    static const char *const places[] = {"monkey.conf", "sites/*", "plugins/*/*.conf"};
-    int err = 0;
-    *ret_wanted = 0;
-    for (unsigned i = 0; i < sizeof(places) / sizeof(places[0]) && err == 0; i++) {
-        char pattern[PATH_BYTES];
-        snprintf(pattern, sizeof(pattern), "%s/%s", dir, places[i]);
-        err = scan_files(pattern, names, ret_wanted);
+    char path[PATH_BYTES];
+    snprintf(path, sizeof(path), "%s/monkey.conf", s->dir);
+    int err = search_files(s, path);
+    for (unsigned i = 0; s->names[i] && err == 0; i++) {
+        snprintf(path, sizeof(path), "%s/plugins/%s/%s.conf", s->dir, s->names[i], s->names[i]);
+        err = search_files(s, path);
     }
+    snprintf(path, sizeof(path), "%s/sites/*", s->dir);
+    return err < 0 ? err : search_files(s, path);
+}
+
+int mk__autoload_find_modules(struct mk__conf *conf, const char *dir, const char *const *names, uint32_t *ret_wanted)
+{
+    struct search s = {.dir = dir, .names = names, .conf = conf};
+    s.set = mk__conf_set_new(conf, MK_CONF_SCOPE_SERVER);
+    if (s.set)
+        mk__conf_on_line(conf, match_line, &s);
+    int err = s.set ? search_dir(&s) : -ENOMEM;
+    *ret_wanted = s.found;
     return err;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Finds the modules that a configuration without plugins.load needs: those whose name is that of a section or key in
- * its files. Left out of small builds.
+ * its files, or a word of Listen or TransportLayer. Left out of small builds.
  */
 #ifndef MK_SERVER_AUTOLOAD_H
 #define MK_SERVER_AUTOLOAD_H
@@ -10,13 +10,16 @@
 
 #include <stdint.h>
 
+struct mk__conf;
+
 /*
- * Searches monkey.conf and the files of sites/ and plugins/ below `dir` for `names` (at most 32, ends with NULL); case
- * does not matter. `*ret_wanted` gets a bit for each name that was found. Files that cannot be read are skipped:
- * loading the configuration reports them. Returns 0 or -ENOMEM.
+ * Searches the files that the server reads below `dir`, and those that they include, for `names` (at most 32, ends with
+ * NULL); case does not matter. `conf` is empty, and of no use afterwards but for its problems. `*ret_wanted` gets a bit
+ * for each name that was found. Errors in the files are skipped: loading the configuration reports them. Returns 0 or
+ * -ENOMEM.
  */
-int mk__autoload_find_modules(const char *dir, const char *const *names, uint32_t *ret_wanted);
-/* Returns the same bits for a value of `Listen` or `TransportLayer` from the command line. */
-uint32_t mk__autoload_match_words(struct mk_str words, const char *const *names);
+int mk__autoload_find_modules(struct mk__conf *conf, const char *dir, const char *const *names, uint32_t *ret_wanted);
+/* Returns the same bit for one word, such as a value of `TransportLayer` from the command line. */
+uint32_t mk__autoload_match_word(struct mk_str word, const char *const *names);
 
 #endif

@@ -6,8 +6,8 @@
 
 #include "base/file.h"
 #include "server/h2_loader.h"
-#include "server/hook_names.h"
 #include "server/module.h"
+#include "server/plugins.h"
 #include "version.h"
 
 #include <errno.h>
@@ -32,11 +32,12 @@ static int print_manual_file(struct mk_buf *out)
     mk_arena_release(&arena);
     return out->err;
 }
+
 /* Prints the manual from the tables of keys. */
 static int print_manual_tables(struct mk_buf *out)
 {
     struct mk__conf *conf = mk__conf_new();
-    int err = conf ? mk__generation_declare_all(conf) : -ENOMEM;
+    int err = conf ? mk__plugins_declare_all(conf) : -ENOMEM;
     if (err == 0) {
         mk__conf_reference(conf, out);
         err = out->err;
@@ -54,6 +55,37 @@ int mk_reference(struct mk_buf *out)
     return out->err;
 }
 
+/* ── plugins ── */
+
+static const struct {
+    const char *name;
+    size_t offset;
+} hook_fields[] = {
+    {"transport", offsetof(struct mk_plugin, transport)},   {"on_accept", offsetof(struct mk_plugin, on_accept)},
+    {"on_head", offsetof(struct mk_plugin, on_head)},       {"on_request", offsetof(struct mk_plugin, on_request)},
+    {"on_content", offsetof(struct mk_plugin, on_content)}, {"on_response", offsetof(struct mk_plugin, on_response)},
+    {"on_done", offsetof(struct mk_plugin, on_done)},       {"on_close", offsetof(struct mk_plugin, on_close)},
+    {"reopen", offsetof(struct mk_plugin, reopen)},
+};
+
+static bool has_hook(const struct mk_plugin *plugin, size_t offset)
+{
+    static const unsigned char nothing[sizeof(void *)];
+    return memcmp((const char *)plugin + offset, nothing, sizeof(nothing)) != 0;
+}
+
+/* Prints the names of the hooks in the order in which they are called. */
+static void print_hooks(const struct mk_plugin *plugin, struct mk_buf *out)
+{
+    const char *blank = "";
+    for (size_t i = 0; i < sizeof(hook_fields) / sizeof(hook_fields[0]); i++) {
+        if (!has_hook(plugin, hook_fields[i].offset))
+            continue;
+        mk_buf_addf(out, "%s%s", blank, hook_fields[i].name);
+        blank = " ";
+    }
+}
+
 static void print_plugin(const struct mk_plugin *plugin, void *ctx)
 {
     struct mk_buf *out = ctx;
@@ -61,7 +93,7 @@ static void print_plugin(const struct mk_plugin *plugin, void *ctx)
     if (MK_SMALL)
         return;
     mk_buf_addf(out, "    %-11s ", "");
-    mk__hook_names_print(plugin, out);
+    print_hooks(plugin, out);
     mk_buf_addc(out, '\n');
     if (plugin->about) {
         mk_buf_addf(out, "    %-11s ", "");

@@ -6,9 +6,11 @@
 #include "server/conn_hooks.h"
 
 #include "base/log.h"
+#include "http/client_addr.h"
 #include "http/request.h"
 #include "server/thread.h"
 
+#include <assert.h>
 #include <errno.h>
 
 void mk__conn_hooks_prepare(struct mk_generation *g)
@@ -45,6 +47,7 @@ static bool is_trusted_proxy(struct mk_connection *conn, const struct mk_generat
 /* Calls on_close of the first `n` plugins. */
 static void run_close_hooks(struct mk_connection *conn, const struct mk_generation *g, unsigned n)
 {
+    assert(n <= g->n_plugins);
     for (unsigned i = 0; i < n; i++)
         if (g->plugins[i]->on_close)
             g->plugins[i]->on_close(conn);
@@ -55,6 +58,7 @@ int mk__conn_hooks_on_accept(struct mk_connection *conn, void *ctx)
     const struct mk__thread *t = ctx;
     const struct mk_generation *g = t->worker->generation;
     struct mk__listen_mode mode;
+    assert(conn->io->listener);
     conn->peer->expects_proxy_header = mk__generation_listen_mode(g, conn->io->listener, &mode) == 0 && mode.proxy;
     if (conn->peer->expects_proxy_header && !is_trusted_proxy(conn, g))
         return -EACCES;

@@ -10,6 +10,9 @@
 /* Returns the number of processors by affinity and, except in small builds, by control groups; at least 1. */
 unsigned mk__cpus_count(void);
 
+/* Reads a control group's text such as "max 100000" or "250000 100000" (cpu.max). Returns processors; 0: no limit. */
+unsigned mk__cpus_from_quota(const char *text);
+
 /* Leaves only the n-th processor of the set, counted from 0 and modulo the number of processors. */
 void mk__cpus_pick(cpu_set_t *set, unsigned n);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * One loaded configuration with everything that was made from it: settings, types, plugins, hosts. Read-only once it is
- * loaded, so that all workers may read it. Loading, stopping and freeing are for the thread that starts and reloads, or
- * for the main thread.
+ * loaded, so that all workers may read it. The main thread loads it; that thread or the control thread stops and frees
+ * it.
  *
  *     generation ─► settings, mime
  *                ─► plugins (in their order)
@@ -25,6 +25,8 @@
 
 enum { MK__PLUGINS_MAX = 32, MK__OVERRIDES_MAX = 16 };
 static_assert(MK__PLUGINS_MAX <= 32, "a bit each in uint32_t");
+/* In small builds no plugin has a start or stop, except for hosts. */
+enum { MK__PLUGIN_STARTS = !MK_SMALL };
 
 struct mk__module;
 
@@ -55,6 +57,7 @@ struct mk_generation {
     void (*on_unused)(struct mk_generation *g); /* called in any thread with the last release; may be NULL */
     struct mk_message message;                  /* for on_unused */
     void *owner;                                /* of on_unused */
+    struct mk_generation *next_unused;          /* likewise: a list of its owner */
     struct mk_arena arena;
     struct mk__conf *conf;      /* NULL: no memory */
     struct mk__conf *load_conf; /* of plugins.load; NULL without that file */
@@ -69,17 +72,12 @@ struct mk_generation {
     uint32_t used, started; /* plugins started for the process, and for this generation, a bit each */
     uint32_t failed;        /* those with errors in their sections or starts: no generation_check */
     unsigned n_plugins;
+    bool stopped;         /* the plugins' stops were called */
     uint32_t guessed;     /* plugins that were loaded for a misspelt name, to check the rest of the configuration */
     bool plugins_missing; /* plugins.load names one that could not be loaded; it was reported */
     struct mk_host *hosts, *last_host, *default_host;
     struct mk__vhosts vhosts;
 };
-
-/* Reads and prepares everything. Returns 0, -EINVAL (see the problems) or -ENOMEM. To be freed in each case. */
-int mk__generation_load(struct mk_generation *g, const struct mk__generation_source *source);
-void mk__generation_free(struct mk_generation *g);
-/* Stops its plugins. A generation that could not be used is kept after this, for its problems alone. */
-void mk__generation_stop(struct mk_generation *g);
 
 /* Take and release a reference. Any thread. A generation is loaded with one reference. */
 struct mk_generation *mk__generation_get(struct mk_generation *g);
@@ -89,7 +87,14 @@ void mk__generation_put(struct mk_generation *g);
 void mk__generation_diagnostics(const struct mk_generation *g, struct mk_buf *out);
 
 /* Returns the plugin's index in the generation, or -1. */
-int mk__generation_find_plugin(const struct mk_generation *g, const struct mk_plugin *plugin);
+static inline int mk__generation_find_plugin(const struct mk_generation *g, const struct mk_plugin *plugin)
+{
+    assert(g->n_plugins <= MK__PLUGINS_MAX);
+    for (unsigned i = 0; i < g->n_plugins; i++)
+        if (g->plugins[i] == plugin)
+            return (int)i;
+    return -1;
+}
 
 /* Returns the configuration's Listen for these sockets; NULL: it has none. */
 const struct mk__listen_conf *mk__generation_listen_conf(const struct mk_generation *g,
@@ -109,8 +114,5 @@ unsigned mk__generation_workers(const struct mk_generation *g);
 
 /* Returns the host of that name (without a port), or the default host. */
 struct mk_host *mk__generation_find_host(const struct mk_generation *g, struct mk_str name);
-
-/* Declares the sections of the core and of all plugins of the build, for the manual. Returns 0 or -errno. */
-int mk__generation_declare_all(struct mk__conf *conf);
 
 #endif

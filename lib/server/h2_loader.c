@@ -4,19 +4,17 @@
  */
 #include "server/h2_loader.h"
 
+#include "base/library.h"
 #include "base/log.h"
-#include "http/h2/flood.h"
+#include "http/h2/flood_counters.h"
 #include "server/module.h"
 #include "server/settings.h"
 #include "version.h"
 
-#include <dlfcn.h>
-#include <errno.h>
-#include <fcntl.h>
+#include <assert.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <unistd.h>
 
 #define KEY(kind, ...) MK_CONF_KEY_##kind(struct mk__h2_settings, __VA_ARGS__)
 #define FLOOD(flood, name, max_default, manual) \
@@ -66,25 +64,13 @@ static struct {
     char path[PATH_MAX];
     const char *file_error; /* what mk__h2_loader_find() found wrong; NULL: nothing */
     const struct mk__h2_module *module;
-    const char *error;
-    char text[PATH_MAX + 256];
+    char error[PATH_MAX + 256];
 } loader = {.found = PTHREAD_ONCE_INIT, .opened = PTHREAD_ONCE_INIT};
-
-/* Returns why dlopen() must not open the file; NULL: it may, and reports other errors itself. */
-static const char *check_file(void)
-{
-    int fd = open(loader.path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    if (fd < 0)
-        return strerror(errno);
-    const char *file_error = mk__module_check_file(fd);
-    close(fd);
-    return file_error;
-}
 
 static void find_library(void)
 {
     snprintf(loader.path, sizeof(loader.path), "%s/protocols/http2.so", mk__module_dir());
-    loader.file_error = check_file();
+    loader.file_error = mk__library_check(loader.path);
 }
 
 static bool is_compatible(const struct mk__h2_module *m)
@@ -94,28 +80,29 @@ static bool is_compatible(const struct mk__h2_module *m)
            m->http_size == sizeof(struct mk__context) && m->request_size == sizeof(struct mk_request);
 }
 
-/* Messages of dlopen() begin with the path already. */
+static const struct mk__h2_module *find_module(void *handle, struct mk_buf *error)
+{
+    const struct mk__h2_module *module = NULL;
+    if (!handle || mk__library_find(handle, &(struct mk__library_symbol){MK__H2_MODULE, &module}, 1, error) < 0)
+        return NULL;
+    if (is_compatible(module))
+        return module;
+    mk_buf_addf(error, "it was built with another server");
+    return NULL;
+}
+
+/* The file is checked again: it may have been replaced since the start. */
 static void open_library(void)
 {
-    const char *error = check_file(); /* again: the file may have been replaced since the start */
-    void *handle = error ? NULL : dlopen(loader.path, RTLD_NOW | RTLD_LOCAL);
-    const struct mk__h2_module *module = handle ? dlsym(handle, MK__H2_MODULE) : NULL;
-    if (module && !is_compatible(module))
-        error = "it was built with another server";
-    loader.error = loader.text;
-    if (error)
-        snprintf(loader.text, sizeof(loader.text), "%s: %s", loader.path, error);
-    else if (!module)
-        snprintf(loader.text, sizeof(loader.text), "%s", dlerror());
-    else
-        loader.error = NULL;
-    if (loader.error) {
-        if (!loader.file_error) /* else it was reported at the start */
-            mk_log_warn("HTTP/2 is not available: %s", loader.error);
-        return;
-    }
-    module->bind(&mk__h2_core);
-    loader.module = module;
+    assert(loader.path[0]); /* mk__h2_loader_find() was called */
+    struct mk_buf error;
+    mk_buf_init_fixed(&error, loader.error, sizeof(loader.error));
+    mk_buf_addf(&error, "%s: ", loader.path);
+    loader.module = find_module(mk__library_open(loader.path, false, &error), &error);
+    if (loader.module)
+        loader.module->bind(&mk__h2_core);
+    else if (!loader.file_error) /* else it was reported at the start */
+        mk_log_warn("HTTP/2 is not available: %s", mk_buf_cstr(&error));
 }
 
 void mk__h2_loader_find(void)
@@ -139,7 +126,7 @@ const struct mk__proto *mk__h2_loader_open(void)
 
 const char *mk__h2_loader_error(void)
 {
-    return loader.error;
+    return loader.module ? NULL : loader.error;
 }
 
 const char *mk__h2_loader_version(void)

@@ -11,9 +11,9 @@
 
 extern const struct mk_conf_section mk__section_http2;
 
-/* Checks the file, once. To be called by the program's thread before the other functions. */
+/* Checks the file, once. To be called by the main thread before the other functions. */
 void mk__h2_loader_find(void);
-/* Does the same, and adds a warning to `conf` if the file cannot be opened. In the program's thread. */
+/* Does the same, and adds a warning to `conf` if the file cannot be opened. In the main thread. */
 void mk__h2_loader_check(struct mk__conf *conf);
 /* Opens it, once. Returns the protocol; NULL: it is not available. Any thread. */
 const struct mk__proto *mk__h2_loader_open(void);

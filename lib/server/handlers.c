@@ -6,6 +6,7 @@
 
 #include "conf/suggest.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 
@@ -71,6 +72,7 @@ static struct mk__conf_origin get_rule_origin(const struct mk_host *host, uint32
 
 static void report_rule(struct mk_generation *g, const struct mk_host *host, uint32_t nth, const char *what)
 {
+    assert(nth < get_rules(host)->n);
     mk__conf_error(g->conf, get_rule_origin(host, nth), "the plugin \"%.*s\" %s",
                    MK_STR_ARG(get_rules(host)->items[nth].plugin), what);
 }
@@ -129,5 +131,6 @@ int mk__handlers_find(const struct mk_host *host, struct mk_str path, const stru
     while (i < n && (match = mk_pattern_match(&host->handlers->items[i].match, path)) == 0)
         i++;
     *ret_handler = match > 0 ? &host->handlers->items[i] : NULL;
+    assert(match <= 0 || (*ret_handler)->index < MK__PLUGINS_MAX);
     return match < 0 ? match : 0;
 }

@@ -7,12 +7,14 @@
 
 #include "http/message/uri.h"
 
+#include <assert.h>
 #include <errno.h>
 
 enum { ORIGIN_BYTES = 4096, RULES_BYTES_MAX = 64 * 1024 * 1024 };
 
 const void *mk_host_conf(const struct mk_host *host, const struct mk_conf_section *section)
 {
+    assert(host->set);
     return mk__conf_get(host->set, section);
 }
 
@@ -81,6 +83,7 @@ struct mk_generation *mk_host_generation(const struct mk_host *host)
 
 const void *mk_generation_conf(const struct mk_generation *g, const struct mk_conf_section *section)
 {
+    assert(g->set);
     return mk__conf_get(g->set, section);
 }
 

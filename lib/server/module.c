@@ -5,16 +5,15 @@
  */
 #include "server/module.h"
 
+#include "base/library.h"
 #include "version.h"
 
+#include <assert.h>
 #include <dlfcn.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <glob.h>
 #include <limits.h>
-#include <link.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -33,12 +32,30 @@ const struct mk_plugin *mk__module_find_builtin(struct mk_str name)
 
 enum { IN_USE_MAX = 128 };
 
-/* The plugins in use, with the number of generations. Static, because servers of one process share plugins. */
+/*
+ * The plugins in use, with the number of generations, under the lock of the hooks. Static, because servers of one
+ * process share plugins.
+ */
 static struct {
     const struct mk_plugin *plugin;
     unsigned generations;
 } in_use[IN_USE_MAX];
-static pthread_mutex_t in_use_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t hooks_lock = PTHREAD_MUTEX_INITIALIZER;
+
+void mk__module_lock_hooks(void)
+{
+    pthread_mutex_lock(&hooks_lock);
+}
+
+bool mk__module_try_lock_hooks(void)
+{
+    return pthread_mutex_trylock(&hooks_lock) == 0;
+}
+
+void mk__module_unlock_hooks(void)
+{
+    pthread_mutex_unlock(&hooks_lock);
+}
 
 static unsigned *find_in_use(const struct mk_plugin *plugin)
 {
@@ -57,22 +74,19 @@ static unsigned *find_in_use(const struct mk_plugin *plugin)
 
 int mk__module_use_plugin(const struct mk_plugin *plugin)
 {
-    pthread_mutex_lock(&in_use_lock);
     unsigned *generations = find_in_use(plugin);
     int err = !generations ? -ENOBUFS : *generations == 0 && plugin->start ? plugin->start() : 0;
     if (err == 0)
         ++*generations;
-    pthread_mutex_unlock(&in_use_lock);
     return err;
 }
 
 void mk__module_release_plugin(const struct mk_plugin *plugin)
 {
-    pthread_mutex_lock(&in_use_lock);
     unsigned *generations = find_in_use(plugin);
+    assert(generations && *generations);
     if (--*generations == 0 && plugin->stop)
         plugin->stop();
-    pthread_mutex_unlock(&in_use_lock);
 }
 
 /* ── modules ── */
@@ -112,108 +126,36 @@ static int check_abi(const struct mk_plugin *plugin, struct mk_buf *error)
     return -ENOEXEC;
 }
 
-const char *mk__module_check_file(int fd)
-{
-    struct stat st;
-    ElfW(Ehdr) head;
-    ElfW(Phdr) segment;
-    if (fstat(fd, &st) < 0 || S_ISDIR(st.st_mode))
-        return NULL;
-    if (!S_ISREG(st.st_mode))
-        return "not a regular file"; /* dlopen() would block on a FIFO */
-    if (pread(fd, &head, sizeof(head), 0) != sizeof(head) || memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 ||
-        head.e_phentsize != sizeof(segment))
-        return NULL;
-    uint64_t size = (uint64_t)st.st_size;
-    for (unsigned i = 0; i < head.e_phnum; i++) {
-        uint64_t at = head.e_phoff + i * sizeof(segment);
-        if (at > size || pread(fd, &segment, sizeof(segment), (off_t)at) != sizeof(segment) ||
-            segment.p_filesz > size || segment.p_offset > size - segment.p_filesz)
-            return "the file is incomplete: copy it again"; /* dlopen() would die of SIGBUS */
-    }
-    return NULL;
-}
-
-struct mk__module {
-    void *handle;
-    const struct mk_plugin *plugin;
-};
-
-/*
- * dlopen() identifies objects by path, and would return the old object for a file that was replaced. So each call uses
- * a path of its own for the descriptor: a counter, written as slashes and dots between "/proc/self/fd" and the number.
- */
-static void make_unique_path(int fd, char *to, size_t size)
-{
-    static _Atomic uint32_t times;
-    char number[sizeof(times) * 8 * 2 + 1] = "";
-    uint32_t n = atomic_fetch_add(&times, 1);
-    for (unsigned i = 0; i < sizeof(n) * 8; i++)
-        memcpy(number + i * 2, n >> i & 1 ? "/." : "//", 2);
-    snprintf(to, size, "/proc/self/fd%s/%d", number, fd);
-}
-
-/* Returns the dynamic linker's message without our path. */
-static const char *get_dl_error(void)
-{
-    const char *text = dlerror(), *colon = strstr(text, ": ");
-    return strncmp(text, "/proc/self/fd/", 14) == 0 && colon ? colon + 2 : text;
-}
-
-static int open_library(struct mk__module *m, const char *file, struct mk_buf *error)
-{
-    char name[128];
-    int fd = open(file, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    if (fd < 0) {
-        mk_buf_addf(error, "cannot open shared object file: %s", strerror(errno));
-        return -ENOENT;
-    }
-    const char *fault = mk__module_check_file(fd);
-    make_unique_path(fd, name, sizeof(name));
-    m->handle = fault ? NULL : dlopen(name, RTLD_NOW | RTLD_LOCAL);
-    if (!m->handle)
-        mk_buf_addf(error, "%s", fault ? fault : get_dl_error());
-    close(fd);
-    return m->handle ? 0 : -ENOEXEC;
-}
-
-static int find_symbol(struct mk__module *m, struct mk_str name, struct mk_buf *error)
+static int find_plugin(void *module, struct mk_str name, const struct mk_plugin **ret_plugin, struct mk_buf *error)
 {
     char symbol[SYMBOL_BYTES];
-    int n = snprintf(symbol, sizeof(symbol), "mk_plugin_%.*s", MK_STR_ARG(name));
-    m->plugin = n < (int)sizeof(symbol) ? dlsym(m->handle, symbol) : NULL;
-    if (m->plugin)
-        return check_abi(m->plugin, error);
-    mk_buf_addf(error, "not a plugin of that name: the symbol mk_plugin_%.*s is missing", MK_STR_ARG(name));
-    return -ENOEXEC;
+    snprintf(symbol, sizeof(symbol), "mk_plugin_%.*s", MK_STR_ARG(name));
+    int err = mk__library_find(module, &(struct mk__library_symbol){symbol, ret_plugin}, 1, error);
+    if (err < 0)
+        mk_buf_addf(error, ", so that it is no plugin of that name");
+    return err < 0 ? err : check_abi(*ret_plugin, error);
 }
 
 int mk__module_open(const char *file, struct mk__module **ret_module, const struct mk_plugin **ret_plugin,
                     struct mk_buf *error)
 {
-    struct mk__module *m = mk_account_alloc(NULL, sizeof(*m));
-    int err = m ? open_library(m, file, error) : -ENOMEM;
-    if (err < 0) {
-        mk_account_free(NULL, m, sizeof(*m));
+    void *module = mk__library_open(file, true, error);
+    const struct mk_plugin *plugin;
+    int err = module ? find_plugin(module, get_module_name(file), &plugin, error) : -ENOEXEC;
+    if (err < 0 && module)
+        dlclose(module);
+    if (err < 0)
         return err;
-    }
-    err = find_symbol(m, get_module_name(file), error);
-    if (err < 0) {
-        m->plugin = NULL;
-        mk__module_close(m);
-        return err;
-    }
-    *ret_module = m;
-    *ret_plugin = m->plugin;
+    *ret_module = module;
+    *ret_plugin = plugin;
     return 0;
 }
 
-void mk__module_close(struct mk__module *m)
+void mk__module_close(struct mk__module *module, const struct mk_plugin *plugin)
 {
-    /* a transport stays loaded: connections use it without holding the generation */
-    if (!m->plugin || !m->plugin->transport)
-        dlclose(m->handle);
-    mk_account_free(NULL, m, sizeof(*m));
+    assert(module);
+    if (!plugin->transport) /* connections use a transport without holding the generation */
+        dlclose(module);
 }
 
 void mk__module_each(void (*fn)(const struct mk_plugin *plugin, void *ctx), void *ctx)
@@ -228,10 +170,8 @@ void mk__module_each(void (*fn)(const struct mk_plugin *plugin, void *ctx), void
     for (size_t i = 0; i < files.gl_pathc; i++) {
         struct mk__module *module;
         const struct mk_plugin *plugin;
-        if (mk__module_open(files.gl_pathv[i], &module, &plugin, &error) != 0)
-            continue;
-        fn(plugin, ctx);
-        mk_account_free(NULL, module, sizeof(*module)); /* the object itself stays open */
+        if (mk__module_open(files.gl_pathv[i], &module, &plugin, &error) == 0)
+            fn(plugin, ctx);
     }
     globfree(&files);
 }

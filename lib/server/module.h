@@ -17,7 +17,7 @@ extern const char *const mk__plugin_order[];
 /* Returns the built-in plugin of that name, or NULL. */
 const struct mk_plugin *mk__module_find_builtin(struct mk_str name);
 
-struct mk__module;
+struct mk__module; /* the handle of dlopen() */
 
 /*
  * Returns the directory of modules that are configured by name alone: ../lib/monkey beside the program, else where they
@@ -27,18 +27,25 @@ const char *mk__module_dir(void);
 
 /*
  * Opens a module and checks its interface version. A file that was replaced since it was last opened is another module.
- * Returns 0, or -errno with the reason in `error`. Nothing of the module may be used after mk__module_close().
+ * Returns 0, or -errno with the reason in `error`. Nothing of the module may be used after mk__module_close(),
+ * which leaves transports open.
  */
 int mk__module_open(const char *file, struct mk__module **ret_module, const struct mk_plugin **ret_plugin,
                     struct mk_buf *error);
-void mk__module_close(struct mk__module *module);
-
-/* Returns why dlopen() would crash or block with this file; NULL: it would not, and reports other errors itself. */
-const char *mk__module_check_file(int fd);
+void mk__module_close(struct mk__module *module, const struct mk_plugin *plugin);
 
 /*
- * Count the generations that use a plugin: `start` is called with the first, `stop` after the last. Any thread. The
- * first function returns 0, -ENOBUFS (too many plugins) or the -errno of `start`.
+ * The lock of the hooks that concern the configuration (start, generation_start, host_start, generation_check, their
+ * stops, reopen): one thread at a time calls them, in the whole process, because servers share plugins. A load holds it
+ * from its first hook to its last. Any thread; the second function returns false if another thread holds it.
+ */
+void mk__module_lock_hooks(void);
+bool mk__module_try_lock_hooks(void);
+void mk__module_unlock_hooks(void);
+
+/*
+ * Count the generations that use a plugin: `start` is called with the first, `stop` after the last. The caller holds
+ * the lock of the hooks. The first function returns 0, -ENOBUFS (too many plugins) or the -errno of `start`.
  */
 int mk__module_use_plugin(const struct mk_plugin *plugin);
 void mk__module_release_plugin(const struct mk_plugin *plugin);

@@ -5,15 +5,16 @@
  */
 #include "server/plugins.h"
 
+#include "base/file.h"
 #include "conf/suggest.h"
 #include "server/h2_loader.h"
 #include "server/handlers.h"
 #include "server/module.h"
 #include "server/autoload.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
-#include <unistd.h>
 
 enum { PATH_BYTES = 4096 };
 
@@ -50,7 +51,7 @@ static void declare_module(const struct mk_plugin *plugin, void *ctx)
     declare_plugin(ctx, plugin, true); /* -EEXIST (the same section as another plugin's) leaves it out */
 }
 
-int mk__generation_declare_all(struct mk__conf *conf)
+int mk__plugins_declare_all(struct mk__conf *conf)
 {
     int err = declare_core(conf);
     if (err == 0)
@@ -99,11 +100,6 @@ int mk__plugins_declare(struct mk_generation *g)
 
 /* ── plugins.load ── */
 
-static bool file_exists(const char *path)
-{
-    return access(path, F_OK) == 0;
-}
-
 /* "name" is a module of mk__module_dir(); with a slash it is a path, relative to the directory of plugins.load. */
 static void get_module_path(const struct mk__generation_source *source, struct mk_str name, char *ret_path, size_t size)
 {
@@ -115,10 +111,12 @@ static void get_module_path(const struct mk__generation_source *source, struct m
         snprintf(ret_path, size, "%s/%.*s.so", mk__module_dir(), MK_STR_ARG(name));
 }
 
-static void close_module(struct mk_generation *g, unsigned n)
+/* `n`: where the plugin is in the list, or would be. */
+static void close_module(struct mk_generation *g, unsigned n, const struct mk_plugin *plugin)
 {
+    assert(n < MK__PLUGINS_MAX);
     if (MK_HAS_MODULES && g->modules[n])
-        mk__module_close(g->modules[n]);
+        mk__module_close(g->modules[n], plugin);
     g->modules[n] = NULL;
 }
 
@@ -163,6 +161,7 @@ static const struct mk_plugin *open_module(struct mk_generation *g, const char *
     struct mk_buf error;
     const struct mk_plugin *plugin = NULL;
     mk_buf_init_fixed(&error, reason, sizeof(reason));
+    assert(g->n_plugins < MK__PLUGINS_MAX);
     if (mk__module_open(path, &g->modules[g->n_plugins], &plugin, &error) < 0)
         mk__conf_error(g->load_conf ? g->load_conf : g->conf, origin, "the plugin %s cannot be loaded: %s", path,
                        mk_buf_cstr(&error));
@@ -181,13 +180,13 @@ static const struct mk_plugin *find_plugin(struct mk_generation *g, const struct
     get_module_path(source, name, path, sizeof(path));
     if (plugin)
         return plugin;
-    if (MK_HAS_MODULES && (memchr(name.p, '/', name.len) || file_exists(path)))
+    if (MK_HAS_MODULES && (memchr(name.p, '/', name.len) || mk__file_exists(path)))
         return open_module(g, path, origin);
     const char *meant = report_unknown_plugin(g->load_conf, origin, name, MK_HAS_MODULES ? path : NULL);
     if (!meant || (plugin = mk__module_find_builtin(mk_str_c(meant))))
         return plugin;
     get_module_path(source, mk_str_c(meant), path, sizeof(path));
-    return file_exists(path) ? open_module(g, path, origin) : NULL;
+    return mk__file_exists(path) ? open_module(g, path, origin) : NULL;
 }
 
 /* Returns whether the plugin was loaded for a misspelt name. Then the line that names it is not a duplicate. */
@@ -224,7 +223,7 @@ static void load_plugin(struct mk_generation *g, const struct mk__generation_sou
     if (!plugin)
         return;
     if (is_guessed(g, plugin->name)) { /* the misspelt word was meant for another plugin */
-        close_module(g, g->n_plugins);
+        close_module(g, g->n_plugins, plugin);
         return;
     }
     g->guessed |= meant ? 1u << g->n_plugins : 0;
@@ -236,7 +235,7 @@ static void load_plugin(struct mk_generation *g, const struct mk__generation_sou
     }
     if (!meant)
         mk__conf_error(g->load_conf, origin, "the plugin \"%s\" is loaded already", plugin->name);
-    close_module(g, g->n_plugins);
+    close_module(g, g->n_plugins, plugin);
 }
 
 static bool is_in_order(const char *name)
@@ -252,7 +251,7 @@ static void load_module(struct mk_generation *g, const struct mk__generation_sou
     struct mk_str word = mk_str_c(name);
     char path[PATH_BYTES];
     get_module_path(source, word, path, sizeof(path));
-    if (!file_exists(path))
+    if (!mk__file_exists(path))
         return; /* not installed: its sections and keys are reported as unknown */
     const struct mk_plugin *plugin = open_module(g, path, (struct mk__conf_origin){0});
     if (plugin)
@@ -260,15 +259,27 @@ static void load_module(struct mk_generation *g, const struct mk__generation_sou
 }
 
 /* Without plugins.load: loads the built-in plugins, and the modules that the configuration mentions. */
+/* Keeps the problems of the files, such as includes without end, if the memory of a configuration does not suffice. */
+static int find_modules(struct mk_generation *g, const char *dir, uint32_t *ret_wanted)
+{
+    struct mk__conf *conf = mk__conf_new();
+    int err = conf ? mk__autoload_find_modules(conf, dir, mk__plugin_order, ret_wanted) : -ENOMEM;
+    if (err < 0)
+        g->load_conf = conf;
+    else
+        mk__conf_free(conf);
+    return err;
+}
+
 static int load_defaults(struct mk_generation *g, const struct mk__generation_source *source)
 {
     uint32_t wanted = 0;
-    int err = MK_HAS_MODULES && source->dir ? mk__autoload_find_modules(source->dir, mk__plugin_order, &wanted) : 0;
+    int err = MK_HAS_MODULES && source->dir ? find_modules(g, source->dir, &wanted) : 0;
     for (unsigned i = 0; MK_HAS_MODULES && i < source->n_overrides; i++)
         if (strcmp(source->overrides[i].key, "TransportLayer") == 0)
-            wanted |= mk__autoload_match_words(mk_str_c(source->overrides[i].value), mk__plugin_order);
+            wanted |= mk__autoload_match_word(mk_str_trim(mk_str_c(source->overrides[i].value)), mk__plugin_order);
         else if (source->overrides[i].of_plugin)
-            wanted |= mk__autoload_match_words(mk_str_c(source->overrides[i].section), mk__plugin_order);
+            wanted |= mk__autoload_match_word(mk_str_c(source->overrides[i].section), mk__plugin_order);
     for (const struct mk_plugin *const *p = mk__builtin_plugins; *p; p++)
         if (!is_in_order((*p)->name))
             g->plugins[g->n_plugins++] = *p;
@@ -287,7 +298,7 @@ int mk__plugins_read(struct mk_generation *g, const struct mk__generation_source
 {
     char path[PATH_BYTES];
     snprintf(path, sizeof(path), "%s/plugins.load", source->dir ? source->dir : "");
-    if (!source->dir || !file_exists(path))
+    if (!source->dir || !mk__file_exists(path))
         return load_defaults(g, source);
     g->load_conf = mk__conf_new();
     if (!g->load_conf || mk__conf_declare(g->load_conf, &mk__section_plugins, NULL) < 0)
@@ -308,16 +319,9 @@ int mk__plugins_read(struct mk_generation *g, const struct mk__generation_source
 
 /* ── starting and stopping ── */
 
-int mk__generation_find_plugin(const struct mk_generation *g, const struct mk_plugin *plugin)
-{
-    for (unsigned i = 0; i < g->n_plugins; i++)
-        if (g->plugins[i] == plugin)
-            return (int)i;
-    return -1;
-}
-
 static void report_start_error(struct mk_generation *g, unsigned i, int err, unsigned before)
 {
+    assert(i < g->n_plugins && err < 0);
     g->failed |= 1u << i;
     if (mk__conf_all_errors(g->conf) == before) /* else the plugin has reported an error */
         mk__conf_error(g->conf, (struct mk__conf_origin){0}, "the plugin \"%s\" cannot start: %s", g->plugins[i]->name,
@@ -326,6 +330,7 @@ static void report_start_error(struct mk_generation *g, unsigned i, int err, uns
 
 static int start_plugin(struct mk_generation *g, unsigned i)
 {
+    assert(i < g->n_plugins);
     const struct mk_plugin *plugin = g->plugins[i];
     unsigned before = mk__conf_all_errors(g->conf);
     int err = mk__module_use_plugin(plugin);
@@ -376,5 +381,5 @@ void mk__plugins_stop(struct mk_generation *g)
 void mk__plugins_close(struct mk_generation *g)
 {
     for (unsigned i = 0; i < g->n_plugins; i++)
-        close_module(g, i);
+        close_module(g, i, g->plugins[i]);
 }

@@ -7,13 +7,13 @@
 
 #include "server/generation.h"
 
-/* In small builds no plugin has a start or stop, except for hosts. */
-enum { MK__PLUGIN_STARTS = !MK_SMALL };
-
 /* Reads plugins.load and opens what it names; the problems are in g->load_conf. Returns 0 or -ENOMEM. */
 int mk__plugins_read(struct mk_generation *g, const struct mk__generation_source *source);
 /* Declares the sections of the core and the plugins, also of plugins that are not loaded. Returns 0 or -errno. */
 int mk__plugins_declare(struct mk_generation *g);
+
+/* Declares the sections of the core and of all plugins of the build, for the manual. Returns 0 or -errno. */
+int mk__plugins_declare_all(struct mk__conf *conf);
 
 /* Starts the plugins, before the hosts are read. Errors go to g->conf. Returns 0 or -ENOMEM. */
 int mk__plugins_start(struct mk_generation *g);

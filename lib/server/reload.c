@@ -6,10 +6,12 @@
  *     load ─► sockets ─► new workers ─► plugins start ─► each worker switches ─► unused listeners are closed
  *       └────────┴────────────┴───────────────┴─ on failure all stays as it was
  *
- * The main thread frees what ends later (server/main_thread.h).
+ * The control thread frees what ends later (server/control_thread.h).
  */
+#include "server/generation_load.h"
 #include "server/server.h"
 
+#include <assert.h>
 #include <errno.h>
 
 /* What is prepared, until it is committed or aborted. */
@@ -31,6 +33,7 @@ static int prepare_workers(struct reload *c)
     if (!c->workers)
         return -ENOMEM;
     unsigned wanted = c->n;
+    assert(wanted > 0);
     c->n_kept = s->n_workers < wanted ? s->n_workers : wanted;
     memcpy(c->workers, s->workers, c->n_kept * sizeof(struct mk__thread *));
     for (c->n = c->n_kept; c->n < wanted; c->n++) {
@@ -79,13 +82,14 @@ static void free_worker_reloads(struct reload *c)
 /* Gives the reload up. It had no effect on clients: new sockets do not listen, new workers do not serve yet. */
 static void abort_reload(struct reload *c)
 {
+    assert(c->next != c->server->current);
     for (unsigned i = c->n_kept; c->workers && i < c->n; i++) {
         mk__thread_stop(c->workers[i]);
-        mk__main_thread_free_worker(c->workers[i]);
+        mk__control_thread_free_worker(c->workers[i]);
     }
     mk_account_free(NULL, c->workers, 0);
     free_worker_reloads(c);
-    mk__balance_free_update(&c->balancer_update);
+    mk__balancer_free_update(&c->balancer_update);
     mk__listeners_cancel(&c->server->listeners);
 }
 
@@ -126,18 +130,18 @@ static bool uses_balancer(const struct reload *c)
 /* Comes first, so that retiring workers get no more connections. */
 static void update_balancer(struct reload *c)
 {
-    if (c->balancer_update.workers)
-        memcpy(c->balancer_update.workers, c->workers, c->n * sizeof(struct mk__thread *));
+    for (unsigned i = 0; c->balancer_update.workers && i < c->n; i++)
+        c->balancer_update.workers[i] = &c->workers[i]->receiver;
     if (uses_balancer(c))
-        mk__balance_apply(&c->balancer_update, &c->server->main_thread->loop);
+        mk__balancer_apply(&c->balancer_update, &c->server->control_thread->loop);
 }
 
 /* Comes last, so that no worker gets a connection of a listener that its generation does not have. */
 static void finish_balancer(struct reload *c)
 {
     if (uses_balancer(c))
-        mk__balance_open_pending(&c->balancer_update);
-    mk__balance_free_update(&c->balancer_update);
+        mk__balancer_open_pending(&c->balancer_update);
+    mk__balancer_free_update(&c->balancer_update);
 }
 
 static void set_affinities(const struct reload *c)
@@ -151,10 +155,10 @@ static void commit_reload(struct reload *c)
 {
     struct mk_server *s = c->server;
     struct mk_generation *before = s->current;
-    mk__main_thread_watch_generation(s->main_thread, before);
+    assert(c->next && c->n_worker_reloads == s->n_workers);
+    mk__control_thread_watch_generation(s->control_thread, before);
     for (unsigned i = c->n_kept; i < s->n_workers; i++)
-        mk__main_thread_watch_worker(s->main_thread, s->workers[i]);
-    mk__server_limit_descriptors(s, c->next->settings);
+        mk__control_thread_watch_worker(s->control_thread, s->workers[i]);
     mk__limits_set(&s->limits, c->next->settings);
     update_balancer(c);
     for (unsigned i = c->n_kept; i < c->n; i++)
@@ -163,7 +167,7 @@ static void commit_reload(struct reload *c)
     finish_balancer(c);
     free_worker_reloads(c);
     for (unsigned i = c->n_kept; i < s->n_workers; i++)
-        mk__main_thread_retire_worker(s->main_thread, s->workers[i]);
+        mk__control_thread_retire_worker(s->control_thread, s->workers[i]);
     pthread_mutex_lock(&s->lock);
     mk_account_free(NULL, s->workers, 0);
     s->workers = c->workers;
@@ -194,7 +198,7 @@ static int prepare_reload(struct reload *c)
     if (err == 0)
         err = check_log(c);
     if (err == 0)
-        err = mk__balance_prepare(&c->balancer_update, &s->balancer, &s->listeners, fair ? c->n : 0);
+        err = mk__balancer_prepare(&c->balancer_update, &s->balancer, &s->listeners, fair ? c->n : 0);
     if (err == 0)
         err = prepare_workers(c);
     if (err == 0)
@@ -209,10 +213,10 @@ int mk_server_reload(struct mk_server *s)
     struct reload c = {.server = s};
     if (!MK_HAS_RELOAD)
         return -ENOTSUP;
-    if (!s->running)
+    if (!mk__server_is_running(s))
         return -EINVAL;
-    mk__server_free_generation(&s->failed);
-    int err = mk__main_thread_open(&s->main_thread);
+    mk__generation_free(&s->failed);
+    int err = mk__control_thread_open(&s->control_thread);
     if (err < 0)
         return err;
     err = mk__server_load(s, &c.next);

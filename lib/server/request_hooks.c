@@ -11,16 +11,18 @@
 #include "server/h2_loader.h"
 #include "server/module.h"
 
+#include <assert.h>
 #include <errno.h>
 
 /* An exchange ends under the generation that it began with. */
-static struct mk_generation *generation_of(const struct mk_request *req)
+static struct mk_generation *get_generation(const struct mk_request *req)
 {
     const struct mk_worker *worker = req->worker;
+    assert(worker);
     return worker->generation;
 }
 
-static const struct mk_host *host_of(const struct mk_request *req)
+static const struct mk_host *get_host(const struct mk_request *req)
 {
     return req->app_data;
 }
@@ -31,6 +33,7 @@ typedef int (*hook_fn)(struct mk_request *req);
 static hook_fn get_hook(const struct mk_generation *g, unsigned n)
 {
     unsigned all = g->n_plugins;
+    assert(n < 3 * all);
     return n < all       ? g->plugins[n]->on_head
            : n < 2 * all ? g->plugins[n - all]->on_request
                          : g->plugins[n - 2 * all]->on_content;
@@ -51,7 +54,7 @@ static void respond_unhandled(struct mk_request *req)
 static void choose_handler(struct mk_request *req, const struct mk_generation *g)
 {
     const struct mk__handler *handler;
-    if (mk__handlers_find(host_of(req), mk_request_path(req), &handler) < 0)
+    if (mk__handlers_find(get_host(req), mk_request_path(req), &handler) < 0)
         mk_response_error(req, 500); /* unknown whether a line matches: another plugin might show protected content */
     if (!handler)
         return;
@@ -62,13 +65,13 @@ static void choose_handler(struct mk_request *req, const struct mk_generation *g
 /* Returns whether a plugin has begun a response, and not ended it. */
 static bool has_response(const struct mk_request *req)
 {
-    return !req->ended && (req->first || req->head_sent);
+    return req->response_state == MK__RESPONSE_OPEN && (req->first || req->output_state >= MK__OUTPUT_HEAD);
 }
 
 /* Logs an error of the plugin that has the request. */
 static void log_plugin_error(const struct mk_request *req, const char *what)
 {
-    const struct mk_generation *g = generation_of(req);
+    const struct mk_generation *g = get_generation(req);
     struct mk_str host = mk_request_host(req), path = mk_request_path(req);
     mk_log_error("plugin %s: %s (%.*s%.*s)", g->plugins[req->hook % g->n_plugins]->name, what, MK_STR_ARG(host),
                  MK_STR_ARG(path));
@@ -77,10 +80,11 @@ static void log_plugin_error(const struct mk_request *req, const char *what)
 /* Calls the hooks from req->hook on, until a plugin takes the request. */
 static void run_hooks(struct mk_request *req, const struct mk_generation *g)
 {
+    assert(req->hook_end <= 3 * g->n_plugins && req->hook <= req->hook_end);
     for (; req->hook < req->hook_end; req->hook++) {
         if (!MK_SMALL && req->hook == 2 * g->n_plugins)
             choose_handler(req, g);
-        if (req->ended)
+        if (req->response_state != MK__RESPONSE_OPEN)
             return;
         hook_fn hook = get_hook(g, req->hook);
         int r = hook ? hook(req) : MK_DECLINED;
@@ -90,7 +94,7 @@ static void run_hooks(struct mk_request *req, const struct mk_generation *g)
             log_plugin_error(req, strerror(-r));
             mk_response_error(req, 500);
         }
-        if (r != MK_DECLINED || req->ended)
+        if (r != MK_DECLINED || req->response_state != MK__RESPONSE_OPEN)
             return;
     }
     respond_unhandled(req);
@@ -110,7 +114,8 @@ static void on_free(void *worker)
 
 static void on_head(struct mk_request *req, void *ctx)
 {
-    const struct mk_host *host = mk__generation_find_host(generation_of(req), mk_request_host(req));
+    const struct mk_host *host = mk__generation_find_host(get_generation(req), mk_request_host(req));
+    assert(host);
     (void)ctx;
     req->app_data = host;
     req->limits = &host->limits;
@@ -119,21 +124,21 @@ static void on_head(struct mk_request *req, void *ctx)
 static void on_request(struct mk_request *req, void *ctx)
 {
     (void)ctx;
-    req->hook_end = generation_of(req)->n_plugins * 3;
-    run_hooks(req, generation_of(req));
+    req->hook_end = get_generation(req)->n_plugins * 3;
+    run_hooks(req, get_generation(req));
 }
 
 void mk_request_decline(struct mk_request *req)
 {
-    if (req->ended)
+    if (req->response_state != MK__RESPONSE_OPEN)
         return;
     req->hook++;
-    run_hooks(req, generation_of(req));
+    run_hooks(req, get_generation(req));
 }
 
 static void on_response(struct mk_request *req, void *ctx)
 {
-    const struct mk_generation *g = generation_of(req);
+    const struct mk_generation *g = get_generation(req);
     (void)ctx;
     for (unsigned i = 0; i < g->n_plugins; i++)
         if (g->plugins[i]->on_response)
@@ -142,7 +147,7 @@ static void on_response(struct mk_request *req, void *ctx)
 
 static void on_done(struct mk_request *req, void *ctx)
 {
-    const struct mk_generation *g = generation_of(req);
+    const struct mk_generation *g = get_generation(req);
     (void)ctx;
     for (unsigned i = 0; i < g->n_plugins; i++)
         if (g->plugins[i]->on_done)
@@ -152,7 +157,7 @@ static void on_done(struct mk_request *req, void *ctx)
 static struct mk_str find_mime(const struct mk_request *req, struct mk_str path, void *ctx)
 {
     (void)ctx;
-    return mk__mime_find(&generation_of(req)->mime, path);
+    return mk__mime_find(&get_generation(req)->mime, path);
 }
 
 static void on_handler_timeout(struct mk_request *req, void *ctx)
@@ -166,9 +171,17 @@ static void on_conn_freed(void *ctx)
     mk__thread_conn_freed(ctx);
 }
 
+static bool is_h2_enabled(const struct mk__http_settings *settings)
+{
+    return settings->h2;
+}
+
 const struct mk__http_app mk__request_hooks_app = {
-    .first_proto = &mk__h1_proto,
-    .second_alpn = {"h2", 2},
+    .protos = {{.proto = &mk__h1_proto},
+               {.alpn = {"h2", 2},
+                .load = MK_HAS_HTTP2 ? mk__h2_loader_open : NULL,
+                .is_enabled = is_h2_enabled,
+                .recognize = MK_HAS_HTTP2 ? mk__preface_check : NULL}},
     .on_init = on_init,
     .on_head = on_head,
     .on_request = on_request,
@@ -181,7 +194,6 @@ const struct mk__http_app mk__request_hooks_app = {
     .on_accept = MK_HAS_CONN_HOOKS ? mk__conn_hooks_on_accept : NULL,
     .on_close = MK_HAS_CONN_HOOKS ? mk__conn_hooks_on_close : NULL,
     .trusted_proxies = MK_HAS_CLIENT_ADDR ? mk__conn_hooks_trust : NULL,
-    .load_second_proto = MK_HAS_HTTP2 ? mk__h2_loader_open : NULL,
 };
 
 /* ── for plugins ── */
@@ -194,14 +206,14 @@ void *mk_host_state(const struct mk_host *host, const struct mk_plugin *plugin)
 
 void *mk_request_host_state(const struct mk_request *req, const struct mk_plugin *plugin)
 {
-    const struct mk_host *host = host_of(req);
+    const struct mk_host *host = get_host(req);
     return host ? mk_host_state(host, plugin) : NULL; /* no host was chosen for a malformed head */
 }
 
 const struct mk_host *mk_request_host_conf(const struct mk_request *req)
 {
-    const struct mk_host *host = host_of(req);
-    return host ? host : generation_of(req)->default_host;
+    const struct mk_host *host = get_host(req);
+    return host ? host : get_generation(req)->default_host;
 }
 
 struct mk_worker *mk_request_worker(const struct mk_request *req)
@@ -211,7 +223,7 @@ struct mk_worker *mk_request_worker(const struct mk_request *req)
 
 bool mk_request_aborted(const struct mk_request *req)
 {
-    return req->aborted;
+    return req->output_state != MK__OUTPUT_COMPLETE;
 }
 
 uint64_t mk_request_bytes_sent(const struct mk_request *req)
@@ -221,10 +233,10 @@ uint64_t mk_request_bytes_sent(const struct mk_request *req)
 
 struct mk_str mk_request_listener(const struct mk_request *req)
 {
-    return mk__generation_listener_text(generation_of(req), req->ops->io(req)->listener);
+    return mk__generation_listener_text(get_generation(req), req->ops->io(req)->listener);
 }
 
 bool mk_request_draining(const struct mk_request *req)
 {
-    return req->http->stopping || req->http->draining;
+    return req->http->shutdown == MK__SHUTDOWN_ANNOUNCED || req->http->shutdown == MK__SHUTDOWN_DRAINING;
 }

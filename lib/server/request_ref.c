@@ -5,10 +5,11 @@
  */
 #include "server/request_ref.h"
 
-#include "server/thread.h"
-
+#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
 
 enum { WORKERS_MAX = 4096, SLOTS_FIRST = 64 };
 
@@ -45,6 +46,7 @@ int mk__request_ref_open(struct mk__request_refs *t, struct mk_loop *loop, struc
 
 static void set_entry(const struct mk__request_refs *t, struct registry_entry entry)
 {
+    assert(t->entry < WORKERS_MAX && registry.entries[t->entry].refs == t);
     pthread_rwlock_wrlock(&registry.lock);
     registry.entries[t->entry] = entry;
     pthread_rwlock_unlock(&registry.lock);
@@ -71,6 +73,7 @@ struct slot_owner {
 static void free_slot(void *ctx)
 {
     struct slot_owner *owner = ctx;
+    assert(owner->slot < owner->refs->size && owner->refs->slots[owner->slot].req);
     owner->refs->slots[owner->slot].req = NULL;
     if (owner->slot < owner->refs->free)
         owner->refs->free = owner->slot;
@@ -104,6 +107,7 @@ static int claim_slot(struct mk__request_refs *t, struct mk_request *req, uint32
     *owner = (struct slot_owner){t, t->free};
     if (mk_arena_defer(mk_request_arena(req), free_slot, owner) < 0)
         return -ENOMEM;
+    assert(t->free < t->size && !t->slots[t->free].req);
     t->slots[t->free] = (struct mk__request_ref_slot){req, next_number()};
     *ret_slot = t->free++;
     return 0;
@@ -118,17 +122,13 @@ int mk__request_ref_create(struct mk__request_refs *t, struct mk_request *req, s
     return err;
 }
 
-int mk_request_ref(struct mk_request *req, struct mk_request_ref *ret)
-{
-    return mk__request_ref_create(&mk_request_worker(req)->thread->request_refs, req, ret);
-}
-
 /* ── calls ── */
 
 /* Runs in the worker's thread, or, for the last messages, in the one that closes it: the entry still exists then. */
 static void run_call(struct mk_message *message)
 {
     struct mk_request_call *call = MK_CONTAINER_OF(message, struct mk_request_call, message);
+    assert(call->ref.entry < WORKERS_MAX && registry.entries[call->ref.entry].refs);
     const struct mk__request_refs *t = registry.entries[call->ref.entry].refs;
     const struct mk__request_ref_slot *slot = call->ref.slot < t->size ? &t->slots[call->ref.slot] : NULL;
     call->fn(call, slot && slot->exchange == call->ref.exchange ? slot->req : NULL);

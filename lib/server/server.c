@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The server behind <monkey/monkey.h>: loads a generation, opens its listeners, starts and stops its workers. All of it
- * runs in the program's thread, which serves no connections.
+ * runs in the main thread, which serves no connections.
  */
 #include <monkey/monkey.h>
 
 #include "server/server.h"
 
 #include "base/file.h"
+#include "server/generation_load.h"
 #include "server/module.h"
-#include "server/show_host.h"
 
+#include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -27,7 +29,6 @@ struct mk_server *mk_server_new(void)
     memset(s, 0, sizeof(*s));
     pthread_mutex_init(&s->lock, NULL);
     mk__listeners_init(&s->listeners);
-    s->balancer.handoff_slots = &s->handoff_slots;
     s->balancer.limits = &s->limits;
     return s;
 }
@@ -36,15 +37,13 @@ void mk_server_free(struct mk_server *s)
 {
     if (!s)
         return;
-    if (MK_HAS_MAIN_THREAD && s->main_thread)
-        mk__main_thread_free(s->main_thread);
+    if (MK_HAS_CONTROL_THREAD && s->control_thread)
+        mk__control_thread_free(s->control_thread);
     if (!MK_SMALL)
         mk__limits_release(&s->limits);
-    if (MK_HAS_BALANCE)
-        mk__balance_close_slots(&s->handoff_slots);
     mk__listeners_cancel(&s->listeners);
-    mk__server_free_generation(&s->failed);
-    mk__server_free_generation(&s->current);
+    mk__generation_free(&s->failed);
+    mk__generation_free(&s->current);
     pthread_mutex_destroy(&s->lock);
     mk_account_free(NULL, s, sizeof(*s));
 }
@@ -76,15 +75,6 @@ int mk_server_set_plugin(struct mk_server *s, const char *section, const char *k
     return err;
 }
 
-void mk__server_free_generation(struct mk_generation **g)
-{
-    if (!*g)
-        return;
-    mk__generation_free(*g);
-    mk_account_free(NULL, *g, sizeof(**g));
-    *g = NULL;
-}
-
 int mk__server_load(struct mk_server *s, struct mk_generation **ret_g)
 {
     *ret_g = mk_account_alloc(NULL, sizeof(**ret_g));
@@ -93,7 +83,8 @@ int mk__server_load(struct mk_server *s, struct mk_generation **ret_g)
 
 int mk_server_load(struct mk_server *s)
 {
-    mk__server_free_generation(&s->current);
+    assert(!mk__server_is_running(s));
+    mk__generation_free(&s->current);
     return mk__server_load(s, &s->current);
 }
 
@@ -120,17 +111,16 @@ void mk_server_info(const struct mk_server *s, struct mk_server_info *ret_info)
     };
 }
 
-void mk_server_show(const struct mk_server *s, struct mk_buf *out)
+void mk_server_process(const struct mk_server *server, struct mk_server_process *ret)
 {
-    if (MK_SMALL) {
-        mk_buf_addf(out, "# not in builds for small devices\n");
+    const struct mk__settings *s = server->current ? server->current->settings : NULL;
+    *ret = (struct mk_server_process){0};
+    if (!s)
         return;
-    }
-    if (!s->current || !s->current->set)
-        return;
-    mk__conf_show(s->current->set, out);
-    for (const struct mk_host *host = s->current->hosts; host; host = host->next)
-        mk__show_host(host, out);
+    ret->supervisor = s->supervisor;
+    ret->user = s->user.name.p;
+    ret->uid = s->user.id;
+    ret->gid = s->group.name.p ? s->group.id : s->user.group;
 }
 
 /* ── listeners ── */
@@ -146,15 +136,21 @@ static const char *get_hint(const struct mk__settings *settings, int err)
 void mk__server_report_listener(struct mk_generation *g, unsigned nth, int err)
 {
     const struct mk__settings *settings = g->settings;
+    assert(err < 0 && nth < settings->listen.n);
     mk__conf_error(g->conf, mk__conf_origin(g->set, settings, offsetof(struct mk__settings, listen), nth),
                    "cannot listen on %.*s: %s%s", MK_STR_ARG(settings->listen.items[nth].text), mk_file_error(err),
                    get_hint(settings, err));
 }
 
 /* Checks that the file could be written, without creating it. */
-static int check_writable(struct mk_generation *g, struct mk_str path, size_t offset, const char *what)
+static int check_writable(struct mk_str path)
 {
-    int err = path.len ? mk_file_check_output(path.p) : 0;
+    return path.len ? mk_file_check_output(path.p) : 0;
+}
+
+/* Reports why the file of the setting at `offset` cannot be written. Returns 0 for an `err` of 0, else -EINVAL. */
+static int report_output(struct mk_generation *g, struct mk_str path, size_t offset, const char *what, int err)
+{
     if (err < 0)
         mk__conf_error(g->conf, mk__conf_origin(g->set, g->settings, offset, 0), "cannot write the %s %s: %s", what,
                        path.p, mk_file_error(err));
@@ -164,21 +160,19 @@ static int check_writable(struct mk_generation *g, struct mk_str path, size_t of
 static int check_pid_file(struct mk_generation *g)
 {
     const struct mk__settings *settings = g->settings;
-    size_t offset = offsetof(struct mk__settings, pid_file);
-    if (check_writable(g, settings->pid_file, offset, "pid file") < 0)
-        return -EINVAL;
-    int fd = settings->pid_file.len ? mk_file_open_pid(settings->pid_file.p, 0) : -ENOENT;
+    int err = check_writable(settings->pid_file);
+    int fd = settings->pid_file.len && err == 0 ? mk_file_open_pid(settings->pid_file.p, 0) : -ENOENT;
     if (fd >= 0)
         close(fd);
     else if (fd != -ENOENT)
-        mk__conf_error(g->conf, mk__conf_origin(g->set, settings, offset, 0), "cannot write the pid file %s: %s",
-                       settings->pid_file.p, mk_file_error(fd));
-    return fd < 0 && fd != -ENOENT ? -EINVAL : 0;
+        err = fd;
+    return report_output(g, settings->pid_file, offsetof(struct mk__settings, pid_file), "pid file", err);
 }
 
 int mk__server_check_log(struct mk_generation *g)
 {
-    return check_writable(g, g->settings->error_log, offsetof(struct mk__settings, error_log), "error log");
+    struct mk_str path = g->settings->error_log;
+    return report_output(g, path, offsetof(struct mk__settings, error_log), "error log", check_writable(path));
 }
 
 /* An existing Unix socket is not bound by the check, because that would replace it; the start finds out. */
@@ -186,6 +180,16 @@ static bool is_socket(const struct mk__addr *addr)
 {
     struct stat st;
     return addr->sa.sa_family == AF_UNIX && lstat(addr->un.sun_path, &st) == 0 && S_ISSOCK(st.st_mode);
+}
+
+/* Warns if the hard limit of descriptors is lower than FDLimit. */
+static void check_fd_limit(struct mk_generation *g)
+{
+    const struct mk__settings *settings = g->settings;
+    uint64_t limit = mk__limits_hard_fd_limit();
+    if ((uint64_t)settings->descriptors_max > limit)
+        mk__conf_warn(g->conf, mk__conf_origin(g->set, settings, offsetof(struct mk__settings, descriptors_max), 0),
+                      "FDLimit is more than the hard limit (ulimit -Hn), which would be used instead: %" PRIu64, limit);
 }
 
 int mk_server_check(struct mk_server *s)
@@ -198,7 +202,7 @@ int mk_server_check(struct mk_server *s)
     if (check_pid_file(s->current) < 0)
         result = -EINVAL;
     if (!MK_SMALL)
-        mk__server_check_descriptors(s);
+        check_fd_limit(s->current);
     for (unsigned i = 0; i < settings->listen.n; i++) {
         struct mk__addr addr = settings->listen.items[i].addr;
         if (is_socket(&addr))
@@ -236,7 +240,7 @@ void mk__server_log_listeners(struct mk_server *s)
 
 static bool uses_balancer(const struct mk_server *s)
 {
-    return MK_HAS_BALANCE && mk__server_has_balancer(s);
+    return MK_HAS_BALANCE && s->current->settings->scheduler == MK__SCHEDULER_FAIR;
 }
 
 static int open_listeners(struct mk_server *s, unsigned workers)
@@ -253,10 +257,8 @@ static int open_listeners(struct mk_server *s, unsigned workers)
 struct mk__thread *mk__server_open_worker(struct mk_server *s, struct mk_generation *g, unsigned index, unsigned loops)
 {
     struct mk__thread *t = mk_account_alloc(NULL, sizeof(*t));
-    if (t) {
+    if (t)
         t->limits = &s->limits;
-        t->handoff_slots = &s->handoff_slots;
-    }
     if (!t || mk__thread_open(t, g, index, loops, &s->thread_pool, &s->listeners) < 0) {
         mk_account_free(NULL, t, sizeof(*t));
         return NULL;
@@ -264,20 +266,46 @@ struct mk__thread *mk__server_open_worker(struct mk_server *s, struct mk_generat
     return t;
 }
 
-static void set_running(struct mk_server *s, bool running)
+void mk__server_set_state(struct mk_server *s, enum mk__server_state state)
 {
     pthread_mutex_lock(&s->lock);
-    s->running = running;
+    s->state = state;
     pthread_mutex_unlock(&s->lock);
+}
+
+static int start_balancer(struct mk_server *s)
+{
+    struct mk__balancer_update update;
+    assert(s->control_thread);
+    int err = mk__balancer_prepare(&update, &s->balancer, &s->listeners, s->n_workers);
+    if (err == 0) {
+        for (unsigned i = 0; i < s->n_workers; i++)
+            update.workers[i] = &s->workers[i]->receiver;
+        mk__balancer_apply(&update, &s->control_thread->loop);
+        mk__balancer_open_pending(&update);
+    }
+    mk__balancer_free_update(&update);
+    return err;
+}
+
+/* Connections that were handed off and not taken yet are closed by mk__thread_close(). */
+static void stop_balancer(struct mk_server *s)
+{
+    struct mk__balancer_update update;
+    if (!s->balancer.n_workers)
+        return;
+    mk__balancer_prepare(&update, &s->balancer, &s->listeners, 0);
+    mk__balancer_apply(&update, &s->control_thread->loop);
+    mk__balancer_free_update(&update);
 }
 
 static void close_workers(struct mk_server *s)
 {
     for (unsigned i = 0; i < s->n_workers; i++)
         mk__thread_join(s->workers[i]);
-    set_running(s, false);
+    mk__server_set_state(s, MK__SERVER_STOPPED);
     if (MK_HAS_BALANCE)
-        mk__server_stop_balancer(s);
+        stop_balancer(s);
     mk__thread_pool_close(&s->thread_pool); /* before the loops, which receive the messages of the last jobs */
     for (unsigned i = 0; i < s->n_workers; i++) {
         mk__thread_close(s->workers[i]);
@@ -300,15 +328,16 @@ static int start_serving(struct mk_server *s)
     int err = MK_HAS_RELOAD ? mk__listeners_listen(&s->listeners, s->current->settings) : 0;
     for (unsigned i = 0; i < s->n_workers && err == 0; i++)
         mk__thread_start_serving(s->workers[i]);
-    return err == 0 && uses_balancer(s) ? mk__server_start_balancer(s) : err;
+    return err == 0 && uses_balancer(s) ? start_balancer(s) : err;
 }
 
 static int open_workers(struct mk_server *s, unsigned n)
 {
+    assert(n > 0 && !s->workers && !s->n_workers);
     s->workers = mk_account_alloc(NULL, n * sizeof(struct mk__thread *));
     if (!s->workers)
         return -ENOMEM;
-    int err = uses_balancer(s) ? mk__main_thread_open(&s->main_thread) : 0;
+    int err = uses_balancer(s) ? mk__control_thread_open(&s->control_thread) : 0;
     unsigned loops = uses_balancer(s) ? 0 : n;
     while (s->n_workers < n && err == 0) {
         struct mk__thread *t = mk__server_open_worker(s, s->current, s->n_workers, loops);
@@ -322,20 +351,12 @@ static int open_workers(struct mk_server *s, unsigned n)
     return err == 0 ? start_serving(s) : err;
 }
 
-/* Returns whether mk_server_listen() has opened the listeners for this start; a later start opens them itself. */
-static bool take_open_listeners(struct mk_server *s)
-{
-    bool was_open = s->listeners_open;
-    s->listeners_open = false;
-    return was_open;
-}
-
 int mk_server_listen(struct mk_server *s)
 {
     if (!s->current || !s->current->settings)
         return -EINVAL;
     int err = open_listeners(s, mk__generation_workers(s->current));
-    s->listeners_open = err == 0;
+    mk__server_set_state(s, err == 0 ? MK__SERVER_LISTENING : MK__SERVER_STOPPED);
     return err;
 }
 
@@ -348,14 +369,14 @@ static bool is_fast_open_set(const struct mk_generation *g)
 
 int mk_server_start(struct mk_server *s)
 {
+    assert(!mk__server_is_running(s));
     if (!s->current || !s->current->settings)
         return -EINVAL;
-    if (!MK_SMALL) {
-        mk__server_limit_descriptors(s, s->current->settings);
+    if (!MK_SMALL)
         mk__limits_set(&s->limits, s->current->settings);
-    }
     unsigned n_workers = mk__generation_workers(s->current);
-    int err = take_open_listeners(s) ? 0 : open_listeners(s, n_workers);
+    int err = s->state == MK__SERVER_LISTENING ? 0 : open_listeners(s, n_workers);
+    mk__server_set_state(s, MK__SERVER_STOPPED); /* if this start fails, the next one opens them */
     if (err < 0)
         return err;
     mk__conf_free_texts(s->current->conf);
@@ -369,7 +390,7 @@ int mk_server_start(struct mk_server *s)
         return err;
     }
     mk__listeners_commit(&s->listeners, s->current->settings);
-    set_running(s, true);
+    mk__server_set_state(s, MK__SERVER_RUNNING);
     if (is_fast_open_set(s->current) && !mk__listen_has_fast_open())
         mk_log_warn("FastOpen has no effect: net.ipv4.tcp_fastopen lacks the bit of value 2 "
                     "(sysctl -w net.ipv4.tcp_fastopen=3), or set FastOpen 0");
@@ -379,49 +400,38 @@ int mk_server_start(struct mk_server *s)
 
 void mk_server_stop(struct mk_server *s)
 {
-    if (!s->running)
+    bool handed_over = MK_HAS_SUPERVISOR && s->state >= MK__SERVER_HANDED_OVER;
+    if (!mk__server_is_running(s))
         return;
-    if (s->current->settings->shutdown_delay_ms && !s->handed_over)
+    if (s->current->settings->shutdown_delay_ms && !handed_over)
         mk_log_info("answering as before for another %u ms (ShutdownDelay)", s->current->settings->shutdown_delay_ms);
-    for (unsigned i = 0; i < s->n_workers; i++) {
-        s->workers[i]->retiring = s->handed_over;
-        mk__thread_drain(s->workers[i]);
-    }
+    for (unsigned i = 0; i < s->n_workers; i++)
+        (handed_over ? mk__thread_retire : mk__thread_drain)(s->workers[i]);
     if (MK_HAS_BALANCE && s->balancer.n_workers)
-        mk__balance_drain(&s->balancer, s->handed_over ? 0 : s->current->settings->shutdown_delay_ms);
-    if (MK_HAS_MAIN_THREAD && s->main_thread && !s->handed_over)
-        mk__main_thread_drain_workers_now(s->main_thread);
-    if (MK_HAS_MAIN_THREAD && s->main_thread)
-        mk__main_thread_wait_workers(s->main_thread);
+        mk__balancer_drain(&s->balancer, handed_over ? 0 : s->current->settings->shutdown_delay_ms);
+    if (MK_HAS_CONTROL_THREAD && s->control_thread && !handed_over)
+        mk__control_thread_drain_workers_now(s->control_thread);
+    if (MK_HAS_CONTROL_THREAD && s->control_thread)
+        mk__control_thread_wait_workers(s->control_thread);
     close_workers(s);
     mk__listeners_release(&s->listeners);
 }
 
 void mk_server_reopen_logs(struct mk_server *s)
 {
-    for (unsigned i = 0; s->running && i < s->current->n_plugins; i++)
+    mk__module_lock_hooks();
+    for (unsigned i = 0; mk__server_is_running(s) && i < s->current->n_plugins; i++)
         if (s->current->plugins[i]->reopen)
             s->current->plugins[i]->reopen();
-}
-
-void mk_server_drain_now(struct mk_server *s)
-{
-    pthread_mutex_lock(&s->lock);
-    bool drains = s->running && s->handed_over && !s->drained;
-    s->drained |= drains;
-    for (unsigned i = 0; drains && i < s->n_workers; i++)
-        mk__thread_drain_now(s->workers[i]);
-    if (MK_HAS_MAIN_THREAD && drains && s->main_thread)
-        mk__main_thread_drain_workers_now(s->main_thread);
-    pthread_mutex_unlock(&s->lock);
+    mk__module_unlock_hooks();
 }
 
 void mk_server_stop_now(struct mk_server *s)
 {
     pthread_mutex_lock(&s->lock);
-    if (s->running)
+    if (mk__server_is_running(s))
         stop_workers(s);
-    if (MK_HAS_MAIN_THREAD && s->running && s->main_thread)
-        mk__main_thread_stop_workers(s->main_thread);
+    if (MK_HAS_CONTROL_THREAD && mk__server_is_running(s) && s->control_thread)
+        mk__control_thread_stop_workers(s->control_thread);
     pthread_mutex_unlock(&s->lock);
 }

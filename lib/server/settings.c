@@ -9,6 +9,7 @@
 #include "version.h"
 
 #include <errno.h>
+#include <unistd.h>
 
 #define KEY(kind, ...) MK_CONF_KEY_##kind(struct mk__settings, __VA_ARGS__)
 /* The names of an enumeration's values, by their numbers; the last one has the highest. */
@@ -256,6 +257,21 @@ static void check_proxies(const struct mk_conf_check *check, const struct mk__se
                           MK_STR_ARG(s->listen.items[i].text));
 }
 
+/* Reports if this process cannot change to User and Group. */
+static void check_user(const struct mk_conf_check *check, const struct mk__settings *s)
+{
+    if (s->group.name.p && !s->user.name.p)
+        mk_conf_error(check, offsetof(struct mk__settings, group), "Group needs User beside it");
+    else if (s->user.name.p && geteuid() != 0 && s->user.id != geteuid())
+        mk_conf_error(check, offsetof(struct mk__settings, user),
+                      "only root can become %s, and this process runs as user %u: start it as root, or as %s",
+                      s->user.name.p, geteuid(), s->user.name.p);
+    else if (s->group.name.p && geteuid() != 0 && s->group.id != getegid())
+        mk_conf_error(check, offsetof(struct mk__settings, group),
+                      "only root can change to the group %s, and this process has group %u", s->group.name.p,
+                      getegid());
+}
+
 /* A head is kept in one piece with its request line, so the line's limit cannot be larger. */
 static void check_server(const struct mk_conf_check *check, void *section)
 {
@@ -265,7 +281,7 @@ static void check_server(const struct mk_conf_check *check, void *section)
                       "MaxRequestLine is larger than MaxHeadSize, which includes it");
     if (MK_SMALL)
         return;
-    mk__user_check(check, s);
+    check_user(check, s);
     check_proxies(check, s);
 }
 
@@ -392,7 +408,7 @@ void mk__settings_limits(const struct mk__host_settings *s, struct mk__http_limi
     override_limit(&limits->discard_bytes_max, s->limits.discard_bytes_max);
 }
 
-static struct mk_str server_line(const struct mk__settings *s)
+static struct mk_str get_server_line(const struct mk__settings *s)
 {
     if (!s->server_header)
         return MK_STR("");
@@ -421,6 +437,6 @@ void mk__settings_http(const struct mk__settings *s, struct mk__http_settings *r
         .keep_alive = s->keep_alive,
         .handshakes_max = (uint32_t)s->handshakes_max,
         .trusted_proxies = {s->trusted_proxies, s->real_ip_header == REAL_IP_FORWARDED},
-        .server_line = server_line(s),
+        .server_line = get_server_line(s),
     };
 }

@@ -10,6 +10,7 @@
 
 #include "http/context.h"
 #include "net/addr.h"
+#include "server/user.h"
 
 struct mk__listener;
 
@@ -36,14 +37,8 @@ struct mk__listen_confs {
 /* OverCapacity: what happens to new connections when a limit is reached. */
 enum mk__over_capacity { MK__OVER_CAPACITY_RESIST, MK__OVER_CAPACITY_DROP, MK__OVER_CAPACITY_TOO_BUSY };
 
-/* Scheduler: whether the workers or the main thread accept. */
+/* Scheduler: whether the workers or the control thread accept. */
 enum mk__scheduler { MK__SCHEDULER_REUSEPORT, MK__SCHEDULER_FAIR };
-
-/* A user or a group; name.p is NULL if none is configured. */
-struct mk__user {
-    struct mk_str name;
-    uint32_t id, group; /* `group` is the user's primary group */
-};
 
 struct mk__settings {
     struct mk__listen_confs listen;

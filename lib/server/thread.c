@@ -4,14 +4,13 @@
  */
 #include "server/thread.h"
 
-#include "server/plugins.h"
-
 #include "base/log.h"
 #include "http/conn.h"
+#include "http/http.h"
 #include "net/resolver.h"
 #include "server/cpus.h"
-#include "server/listen/receiver.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -26,8 +25,8 @@ enum { WAITS_FOR_OTHERS = MK__PLUGIN_STARTS };
 
 static bool is_drained(const struct mk__thread *t)
 {
-    if (MK_HAS_BALANCE && mk__thread_load(&t->load) > t->http.conns_in_drain)
-        return false; /* some were handed over, and not taken yet */
+    if (MK_HAS_BALANCE && mk__receiver_load(&t->receiver) > t->http.conns_in_drain)
+        return false; /* some were handed off, and not taken yet */
     return mk__conn_all_drained(&t->http);
 }
 
@@ -35,8 +34,8 @@ void mk__thread_conn_freed(struct mk__thread *t)
 {
     mk__limits_remove_conn(t->limits);
     if (MK_HAS_BALANCE)
-        mk__receiver_count_closed(t);
-    if ((t->http.draining || t->http.retiring) && is_drained(t))
+        mk__receiver_count_closed(&t->receiver);
+    if (mk__context_ends_conns(&t->http) && is_drained(t))
         mk__loop_stop(&t->loop);
 }
 
@@ -47,7 +46,7 @@ static bool is_short_of_memory(const struct mk__thread *t)
 }
 
 /* Returns the listener's transport; NULL: the generation in use has it no more. */
-static const struct mk_transport *transport_of(const struct mk__thread *t, const struct mk__listener *listener)
+static const struct mk_transport *find_transport(const struct mk__thread *t, const struct mk__listener *listener)
 {
     const struct mk_generation *g = t->worker->generation;
     struct mk__listen_mode mode;
@@ -59,15 +58,23 @@ static const struct mk_transport *transport_of(const struct mk__thread *t, const
 /* Closes a connection that cannot be served: its listener and its transport were removed by a reload. */
 static void reject_fd(struct mk__thread *t, int fd)
 {
+    assert(fd >= 0);
     close(fd);
     mk__thread_conn_freed(t);
 }
 
-int mk__thread_serve_fd(struct mk__thread *t, const struct mk__listener *listener, int fd)
+/* Descriptors or memory ran out: closes idle connections first. */
+static unsigned evict_idle(struct mk__thread *t, unsigned n)
 {
-    struct mk_io io = {.transport = transport_of(t, listener), .listener = listener, .fd = fd};
-    if (MK_HAS_HTTP2 && t->http.second_proto)
-        t->http.second_proto->close_idle(&t->http, EVICT_BATCH);
+    return mk__limits_count_evicted(t->limits, mk__conn_close_idle(&t->http, n));
+}
+
+/* Takes the descriptor. Returns 0, or -ENOMEM where idle connections should be evicted. */
+static int serve_fd(struct mk__thread *t, const struct mk__listener *listener, int fd)
+{
+    assert(fd >= 0 && t->worker);
+    struct mk_io io = {.transport = find_transport(t, listener), .listener = listener, .fd = fd};
+    mk__conn_save_memory(&t->http, EVICT_BATCH);
     if (!io.transport) {
         reject_fd(t, fd);
         return 0;
@@ -79,7 +86,7 @@ int mk__thread_serve_fd(struct mk__thread *t, const struct mk__listener *listene
         return 0;
     }
     if (is_short)
-        mk__limits_count_evicted(t->limits, mk__conn_close_idle(&t->http, EVICT_BATCH));
+        evict_idle(t, EVICT_BATCH);
     int err = mk__conn_open(&t->http, &io, t->worker);
     if (err == -ENOMEM && mk__log_is_due(&t->warned_ms, mk_loop_now_ms(&t->loop)))
         mk_log_warn("worker %u: out of memory (MemoryLimit), connections are being closed", t->index);
@@ -90,18 +97,16 @@ static int serve_accepted(struct mk__acceptor *a, int fd)
 {
     struct mk__thread *t = a->ctx;
     if (MK_HAS_BALANCE)
-        mk__receiver_count_accepted(t);
-    return mk__thread_serve_fd(t, a->listener, fd);
+        mk__receiver_count_accepted(&t->receiver);
+    return serve_fd(t, a->listener, fd);
 }
 
-/* Descriptors or memory ran out: closes idle connections first. */
-static bool evict_idle(struct mk__acceptor *a)
+static bool evict_for_acceptor(struct mk__acceptor *a)
 {
-    struct mk__thread *t = a->ctx;
-    return mk__limits_count_evicted(t->limits, mk__conn_close_idle(&t->http, EVICT_BATCH)) > 0;
+    return evict_idle(a->ctx, EVICT_BATCH) > 0;
 }
 
-static const struct mk__acceptor_callbacks acceptor_callbacks = {serve_accepted, evict_idle};
+static const struct mk__acceptor_callbacks acceptor_callbacks = {serve_accepted, evict_for_acceptor};
 
 /* ── draining and stopping ── */
 
@@ -130,8 +135,9 @@ static void close_acceptors(struct mk__thread *t, bool all)
 
 static void stop_thread(struct mk__thread *t)
 {
+    t->order = MK__THREAD_STOP;
     close_acceptors(t, true);
-    t->http.draining = true;
+    mk__context_advance_shutdown(&t->http, MK__SHUTDOWN_DRAINING);
     mk__conn_abort_all(&t->http);
     mk__loop_stop(&t->loop);
 }
@@ -149,7 +155,7 @@ static void drain_thread(struct mk__thread *t)
 static void on_drain_timer(struct mk_timer *timer)
 {
     struct mk__thread *t = MK_CONTAINER_OF(timer, struct mk__thread, drain_timer);
-    if (MK_HAS_RELOAD && t->http.retiring && !t->http.draining) {
+    if (MK_HAS_RELOAD && t->http.shutdown == MK__SHUTDOWN_RETIRING) {
         drain_thread(t);
         return;
     }
@@ -173,9 +179,14 @@ static void retire_thread(struct mk__thread *t)
         mk_timer_arm(&t->loop, &t->drain_timer, t->worker->generation->settings->shutdown_timeout_ms);
 }
 
-void mk__thread_begin_drain(struct mk__thread *t)
+static bool is_retiring(const struct mk__thread *t)
 {
-    if (MK_HAS_RELOAD && t->retiring)
+    return MK_HAS_RELOAD && t->order == MK__THREAD_RETIRE;
+}
+
+static void begin_drain(struct mk__thread *t)
+{
+    if (is_retiring(t))
         retire_thread(t);
     else
         drain_thread(t);
@@ -186,19 +197,20 @@ static void on_drain(struct mk_message *message)
 {
     struct mk__thread *t = MK_CONTAINER_OF(message, struct mk__thread, drain_message);
     uint32_t delay_ms = t->worker->generation->settings->shutdown_delay_ms;
-    t->http.stopping = !t->retiring;
-    if (MK_HAS_BALANCE && t->load.enabled)
-        return; /* the main thread waits for the delay, and then sends end_message */
-    if (delay_ms && !(MK_HAS_RELOAD && t->retiring))
+    if (!is_retiring(t))
+        mk__context_advance_shutdown(&t->http, MK__SHUTDOWN_ANNOUNCED);
+    if (MK_HAS_BALANCE && t->receiver.enabled)
+        return; /* the control thread waits for the delay, and then sends end_message */
+    if (delay_ms && !is_retiring(t))
         mk_timer_arm(&t->loop, &t->delay_timer, delay_ms);
     else
-        mk__thread_begin_drain(t);
+        begin_drain(t);
 }
 
 static void on_drain_now(struct mk_message *message)
 {
     struct mk__thread *t = MK_CONTAINER_OF(message, struct mk__thread, drain_now_message);
-    if (!t->http.draining)
+    if (t->http.shutdown < MK__SHUTDOWN_DRAINING)
         drain_thread(t);
 }
 
@@ -207,10 +219,17 @@ static void on_stop(struct mk_message *message)
     stop_thread(MK_CONTAINER_OF(message, struct mk__thread, stop_message));
 }
 
+/* Only the first order to drain or retire counts, and none after the order to stop. */
+static void order_drain(struct mk__thread *t, enum mk__thread_order order)
+{
+    uint8_t before = MK__THREAD_SERVE;
+    if (t->running && atomic_compare_exchange_strong(&t->order, &before, (uint8_t)order))
+        mk_post(&t->loop, &t->drain_message);
+}
+
 void mk__thread_drain(struct mk__thread *t)
 {
-    if (t->running && !atomic_exchange(&t->drain_sent, true))
-        mk_post(&t->loop, &t->drain_message);
+    order_drain(t, MK__THREAD_DRAIN);
 }
 
 void mk__thread_drain_now(struct mk__thread *t)
@@ -220,15 +239,37 @@ void mk__thread_drain_now(struct mk__thread *t)
 
 void mk__thread_retire(struct mk__thread *t)
 {
-    t->retiring = true;
-    mk__thread_drain(t);
+    order_drain(t, MK__THREAD_RETIRE);
 }
 
 void mk__thread_stop(struct mk__thread *t)
 {
-    if (t->running && !atomic_exchange(&t->stop_sent, true))
+    if (t->running && atomic_exchange(&t->order, MK__THREAD_STOP) != MK__THREAD_STOP)
         mk_post(&t->loop, &t->stop_message);
 }
+
+/* ── connections from the control thread ── */
+
+static int serve_handoff(void *ctx, const struct mk__listener *listener, int fd)
+{
+    struct mk__thread *t = ctx;
+    if (t->order != MK__THREAD_STOP)
+        return serve_fd(t, listener, fd);
+    reject_fd(t, fd);
+    return 0;
+}
+
+static unsigned evict_for_balancer(void *ctx, unsigned n)
+{
+    return evict_idle(ctx, n);
+}
+
+static void on_balancer_end(void *ctx)
+{
+    begin_drain(ctx);
+}
+
+static const struct mk__receiver_callbacks receiver_callbacks = {serve_handoff, evict_for_balancer, on_balancer_end};
 
 /* ── opening and closing ── */
 
@@ -249,10 +290,10 @@ static void init_thread(struct mk__thread *t, unsigned index)
 {
     t->index = index;
     t->running = false;
+    t->order = MK__THREAD_SERVE;
     t->warned_ms = 0;
     t->acceptors = (struct mk__acceptors){0};
-    t->retired = NULL;
-    t->drain_sent = t->stop_sent = t->retiring = false;
+    t->replaced = NULL;
     t->on_end = NULL;
     t->start_err = 0;
     if (WAITS_FOR_OTHERS) {
@@ -267,15 +308,27 @@ static void init_thread(struct mk__thread *t, unsigned index)
     mk_timer_init(&t->delay_timer, on_delay_timer);
 }
 
+struct mk_worker *mk__thread_new_worker(struct mk__thread *t, struct mk_generation *g)
+{
+    struct mk_worker *worker = mk__worker_new(g);
+    if (!worker)
+        return NULL;
+    worker->index = t->index;
+    worker->loop = &t->loop;
+    worker->account = &t->account;
+    worker->request_refs = &t->request_refs;
+    return worker;
+}
+
 /*
  * Frees the workers of all generations, even if references are left: no exchange is left, and the plugins' worker_stop
  * waits for threads that use their state.
  */
 static void free_workers(struct mk__thread *t)
 {
-    while (t->retired) {
-        struct mk_worker *older = t->retired;
-        t->retired = older->next;
+    while (t->replaced) {
+        struct mk_worker *older = t->replaced;
+        t->replaced = older->next;
         mk__worker_free(older);
     }
     mk__worker_free(t->worker);
@@ -285,20 +338,21 @@ static void free_workers(struct mk__thread *t)
 int mk__thread_open(struct mk__thread *t, struct mk_generation *g, unsigned index, unsigned workers,
                     struct mk__thread_pool *jobs, const struct mk__listeners *listeners)
 {
+    assert(t->limits && (index < workers || workers == 0));
     init_thread(t, index);
     t->account = (struct mk_account){.bytes_max = g->settings->memory_bytes_max};
-    t->worker = mk__worker_new(t, g);
+    t->worker = mk__thread_new_worker(t, g);
     int err = t->worker ? mk__loop_open(&t->loop, &mk__poller_epoll, &mk__clock_system, jobs) : -ENOMEM;
     if (err == 0) {
         if (MK_HAS_BALANCE)
-            mk__receiver_open(t, workers == 0);
+            mk__receiver_init(&t->receiver, &t->loop, workers == 0, &receiver_callbacks, t);
         err = open_acceptors(t, listeners, workers);
         if (err == 0)
-            err = mk__context_init(&t->http, &t->loop, &g->http, &mk__request_hooks_app, t, &t->account);
+            err = mk__http_init(&t->http, &t->loop, &g->http, &mk__request_hooks_app, t, &t->account);
         if (err == 0 && MK__PLUGIN_STARTS) {
             err = mk__request_ref_open(&t->request_refs, &t->loop, &t->account);
             if (err < 0)
-                mk__context_release(&t->http);
+                mk__http_release(&t->http);
         }
         if (err < 0)
             mk__loop_close(&t->loop);
@@ -313,18 +367,20 @@ int mk__thread_open(struct mk__thread *t, struct mk_generation *g, unsigned inde
 
 void mk__thread_close(struct mk__thread *t)
 {
-    if (MK_HAS_BALANCE)
-        mk__receiver_close(t);
+    t->order = MK__THREAD_STOP;
     if (!MK_SMALL)
         mk__resolver_close(&t->loop);
     if (MK__PLUGIN_STARTS)
         mk__request_ref_close(&t->request_refs);
     mk__loop_close(&t->loop); /* the last messages may still be drain and stop */
-    mk__context_release(&t->http);
+    assert(mk_list_empty(&t->http.conns));
+    mk__http_release(&t->http);
     mk__acceptors_free(&t->acceptors);
     free_workers(t);
     if (MK__PLUGIN_STARTS)
         mk__request_ref_release(&t->request_refs);
+    if (MK_HAS_BALANCE)
+        mk__receiver_release(&t->receiver);
     if (WAITS_FOR_OTHERS) {
         sem_destroy(&t->started);
         sem_destroy(&t->may_serve);
@@ -359,6 +415,7 @@ static void *run_thread(void *ctx)
 
 int mk__thread_start(struct mk__thread *t)
 {
+    assert(t->worker && !t->running);
     pthread_attr_t attr;
     sigset_t all, before;
     pthread_attr_init(&attr);

@@ -16,40 +16,21 @@
 #include "loop/loop.h"
 #include "server/listen/acceptor.h"
 #include "server/listen/limits.h"
-#include "server/worker.h"
+#include "server/receiver.h"
 #include "server/request_ref.h"
+#include "server/worker.h"
 
-struct mk__handoff_slots;
-
-/*
- * What the main thread and a worker tell each other with the fair scheduler (server/listen/balance.h). Except for
- * `evict_pending` and `out_of_memory` each counter has one writer. The padding keeps the fields of the two writers in
- * different cache lines.
- */
-struct mk__worker_load {
-    _Atomic uint32_t assigned;  /* connections that were handed over; written by the main thread */
-    _Atomic bool evict_pending; /* asked to make room, and has not answered yet; written by both */
-    void *owner;                /* the struct mk__balancer that asked */
-    unsigned evict_max;         /* connections that it is asked to close */
-    struct mk_message evict_message;
-    char padding[64];
-    _Atomic uint32_t closed;           /* connections that were closed, less those that the worker accepted itself */
-    _Atomic bool out_of_memory;        /* no memory for another connection; written by both */
-    bool enabled;                      /* the main thread may hand over more */
-    struct mk_message end_message;     /* to the worker: the main thread hands over no more */
-    struct mk_message evicted_message; /* to the main thread: connections were closed */
+/* What the thread was told; an order replaces the ones before it only. */
+enum mk__thread_order {
+    MK__THREAD_SERVE,
+    MK__THREAD_RETIRE, /* to drain because of a reload or an upgrade */
+    MK__THREAD_DRAIN,
+    MK__THREAD_STOP, /* connections that are handed off now are closed */
 };
 
-/* Returns the number of connections that the worker has, or that were handed over and not taken yet. */
-static inline uint32_t mk__thread_load(const struct mk__worker_load *l)
-{
-    return atomic_load_explicit(&l->assigned, memory_order_relaxed) -
-           atomic_load_explicit(&l->closed, memory_order_relaxed);
-}
-
 struct mk__thread {
-    struct mk_worker *worker;  /* under the generation in use */
-    struct mk_worker *retired; /* under older generations, with exchanges or jobs that have not ended */
+    struct mk_worker *worker;   /* under the generation in use */
+    struct mk_worker *replaced; /* under older generations, with exchanges or jobs that have not ended */
     unsigned index;
     bool running; /* the thread was created, and may have ended */
     pthread_t thread;
@@ -57,20 +38,15 @@ struct mk__thread {
     sem_t started;   /* posted once by the thread */
     sem_t may_serve; /* the thread waits for it between its start and its first turn */
     struct mk_account account;
-    struct mk__worker_load load;
-    struct mk__handoff handoff;
-    bool closing; /* connections that are handed over now are closed */
-    /* these live as long as the process, and are set before mk__thread_open() */
-    const struct mk__handoff_slots *handoff_slots;
-    struct mk__limits *limits;
+    struct mk__receiver receiver;
+    struct mk__limits *limits; /* lives as long as the process, and is set before mk__thread_open() */
     struct mk__context http;
     struct mk__acceptors acceptors;
     uint64_t warned_ms; /* of the last warning about MemoryLimit */
     struct mk_timer drain_timer;
     struct mk_timer delay_timer; /* ShutdownDelay */
     struct mk_message drain_message, drain_now_message, stop_message;
-    _Atomic bool drain_sent, stop_sent;
-    bool retiring; /* ends because of a reload or an upgrade; set before the drain message is sent */
+    _Atomic uint8_t order; /* enum mk__thread_order */
     struct mk__request_refs request_refs;
     struct mk_message ended_message;      /* sent by on_end */
     void (*on_end)(struct mk__thread *t); /* called last in the thread; may be NULL */
@@ -81,7 +57,7 @@ struct mk__thread {
 
 /*
  * Prepares everything that can fail, in the calling thread. The worker accepts at the sockets of `listeners` that
- * worker `index` of `workers` watches. With `workers` 0 it accepts at none: the main thread hands connections over.
+ * worker `index` of `workers` watches. With `workers` 0 it accepts at none: the control thread hands connections off.
  * Returns 0 or -errno; nothing is held then.
  */
 int mk__thread_open(struct mk__thread *t, struct mk_generation *g, unsigned index, unsigned workers,
@@ -113,14 +89,8 @@ void mk__thread_stop(struct mk__thread *t);
 /* Waits for the thread's end, if it was created. */
 void mk__thread_join(struct mk__thread *t);
 
-/*
- * Serves an accepted connection; takes the descriptor in any case. Returns 0, or -ENOMEM where idle connections should
- * be evicted. In the worker's thread.
- */
-int mk__thread_serve_fd(struct mk__thread *t, const struct mk__listener *listener, int fd);
-/* Drains or retires now, as `retiring` says. In the worker's thread. */
-void mk__thread_begin_drain(struct mk__thread *t);
-
+/* Makes a worker of this thread. NULL: no memory. Any thread. */
+struct mk_worker *mk__thread_new_worker(struct mk__thread *t, struct mk_generation *g);
 /* Starts an acceptor, for mk__acceptors_open(). In the worker's thread, or before it runs. Returns 0 or -errno. */
 int mk__thread_open_acceptor(void *thread, struct mk__acceptor *a);
 /* Counts a closed connection, and ends a drain with the last one. In the worker's thread. */
@@ -139,8 +109,8 @@ struct mk__worker_reload {
 };
 
 /*
- * Prepares the step. With `workers` 0 the worker will accept no more; unless it is `balanced` (the main thread hands
- * connections over) it keeps the generation that it has, until it is retired. Returns 0 or -ENOMEM. To be freed in any
+ * Prepares the step. With `workers` 0 the worker will accept no more; unless it is `balanced` (the control thread hands
+ * connections off) it keeps the generation that it has, until it is retired. Returns 0 or -ENOMEM. To be freed in any
  * case.
  */
 int mk__worker_reload_prepare(struct mk__worker_reload *a, struct mk__thread *t, struct mk_generation *g,

@@ -8,9 +8,6 @@
 #include <errno.h>
 #include <grp.h>
 #include <pwd.h>
-#include <unistd.h>
-
-#include "server/server.h"
 
 static int copy_name(const struct mk_conf_value *value, struct mk__user *ret, struct mk_arena *arena,
                      struct mk_buf *error)
@@ -52,30 +49,4 @@ int mk__user_parse_group(const struct mk_conf_value *value, void *field, struct 
     }
     group->id = found->gr_gid;
     return 0;
-}
-
-void mk__user_check(const struct mk_conf_check *check, const struct mk__settings *s)
-{
-    if (s->group.name.p && !s->user.name.p)
-        mk_conf_error(check, offsetof(struct mk__settings, group), "Group needs User beside it");
-    else if (s->user.name.p && geteuid() != 0 && s->user.id != geteuid())
-        mk_conf_error(check, offsetof(struct mk__settings, user),
-                      "only root can become %s, and this process runs as user %u: start it as root, or as %s",
-                      s->user.name.p, geteuid(), s->user.name.p);
-    else if (s->group.name.p && geteuid() != 0 && s->group.id != getegid())
-        mk_conf_error(check, offsetof(struct mk__settings, group),
-                      "only root can change to the group %s, and this process has group %u", s->group.name.p,
-                      getegid());
-}
-
-void mk_server_process(const struct mk_server *server, struct mk_server_process *ret)
-{
-    const struct mk__settings *s = server->current ? server->current->settings : NULL;
-    *ret = (struct mk_server_process){0};
-    if (!s)
-        return;
-    ret->supervisor = s->supervisor;
-    ret->user = s->user.name.p;
-    ret->uid = s->user.id;
-    ret->gid = s->group.name.p ? s->group.id : s->user.group;
 }

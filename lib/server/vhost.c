@@ -5,6 +5,7 @@
  */
 #include "server/vhost.h"
 
+#include <assert.h>
 #include <arpa/inet.h>
 #include <errno.h>
 #include <sys/random.h>
@@ -122,6 +123,7 @@ static uint32_t hash_name(const struct mk__vhosts *t, struct mk_str s)
 /* Returns the slot of the key, or the free slot for it. At least half of all slots are free. */
 static struct mk__vhost *find_slot(const struct mk__vhosts *t, uint32_t hash, struct mk_str key)
 {
+    assert(t->slots && (t->mask & (t->mask + 1)) == 0);
     for (uint32_t i = hash & t->mask;; i = (i + 1) & t->mask) {
         struct mk__vhost *slot = &t->slots[i];
         if (!slot->host || (slot->hash == hash && mk_str_eq(slot->name, key)))
@@ -156,6 +158,7 @@ static uint32_t count_dots(struct mk_str s)
 int mk__vhost_add(struct mk__vhosts *t, struct mk_str name, struct mk_host *host, uint32_t nth, const char **ret_reason,
                   const struct mk__vhost **ret_first)
 {
+    assert(host);
     char text[TEXT_BYTES];
     struct mk_str key = mk_str(text, normalize_name(name, text));
     bool wild = mk_str_starts(key, MK_STR("*."));

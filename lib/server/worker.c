@@ -4,25 +4,24 @@
  */
 #include "server/worker.h"
 
-#include "server/plugins.h"
-#include "server/thread.h"
+#include "server/request_ref.h"
 
 #include <monkey/log.h>
 
+#include <assert.h>
 #include <errno.h>
 
-static size_t worker_bytes(const struct mk_generation *g)
+static size_t count_worker_bytes(const struct mk_generation *g)
 {
     return sizeof(struct mk_worker) + g->n_plugins * sizeof(void *);
 }
 
-struct mk_worker *mk__worker_new(struct mk__thread *thread, struct mk_generation *g)
+struct mk_worker *mk__worker_new(struct mk_generation *g)
 {
-    struct mk_worker *worker = mk_account_alloc(NULL, worker_bytes(g));
+    struct mk_worker *worker = mk_account_alloc(NULL, count_worker_bytes(g));
     if (!worker)
         return NULL;
-    memset(worker, 0, worker_bytes(g));
-    worker->thread = thread;
+    memset(worker, 0, count_worker_bytes(g));
     worker->generation = mk__generation_get(g);
     return worker;
 }
@@ -33,8 +32,7 @@ int mk__worker_start(struct mk_worker *worker)
         const struct mk_plugin *plugin = worker->generation->plugins[worker->started];
         int err = plugin->worker_start ? plugin->worker_start(worker, &worker->states[worker->started]) : 0;
         if (err < 0) {
-            mk_log_error("worker %u: the plugin %s cannot start: %s", worker->thread->index, plugin->name,
-                         strerror(-err));
+            mk_log_error("worker %u: the plugin %s cannot start: %s", worker->index, plugin->name, strerror(-err));
             return err;
         }
     }
@@ -43,24 +41,26 @@ int mk__worker_start(struct mk_worker *worker)
 
 void mk__worker_free(struct mk_worker *worker)
 {
+    assert(worker->started <= worker->generation->n_plugins);
     while (MK__PLUGIN_STARTS && worker->started--) {
         const struct mk_plugin *plugin = worker->generation->plugins[worker->started];
         if (plugin->worker_stop)
             plugin->worker_stop(worker, worker->states[worker->started]);
     }
-    size_t bytes = worker_bytes(worker->generation);
+    size_t bytes = count_worker_bytes(worker->generation);
     mk__generation_put(worker->generation);
     mk_account_free(NULL, worker, bytes);
 }
 
-void mk__worker_retire(struct mk_worker *worker)
+void mk__worker_replace(struct mk_worker *worker, struct mk_worker **list)
 {
+    assert(!worker->link);
     if (!worker->refs) {
         mk__worker_free(worker);
         return;
     }
-    worker->next = worker->thread->retired;
-    worker->link = &worker->thread->retired;
+    worker->next = *list;
+    worker->link = list;
     if (worker->next)
         worker->next->link = &worker->next;
     *worker->link = worker;
@@ -68,20 +68,15 @@ void mk__worker_retire(struct mk_worker *worker)
 
 static void unlink_worker(struct mk_worker *worker)
 {
+    assert(*worker->link == worker);
     *worker->link = worker->next;
     if (worker->next)
         worker->next->link = worker->link;
 }
 
-void mk__worker_get(struct mk_worker *worker)
+void mk__worker_free_replaced(struct mk_worker *worker)
 {
-    worker->refs++;
-}
-
-void mk__worker_put(struct mk_worker *worker)
-{
-    if (--worker->refs || !worker->link)
-        return;
+    assert(!worker->refs && worker->link);
     unlink_worker(worker);
     mk__worker_free(worker);
 }
@@ -90,17 +85,17 @@ void mk__worker_put(struct mk_worker *worker)
 
 unsigned mk_worker_index(const struct mk_worker *worker)
 {
-    return worker->thread->index;
+    return worker->index;
 }
 
 struct mk_loop *mk_worker_loop(const struct mk_worker *worker)
 {
-    return &worker->thread->loop;
+    return worker->loop;
 }
 
 struct mk_account *mk_worker_account(const struct mk_worker *worker)
 {
-    return &worker->thread->account;
+    return worker->account;
 }
 
 struct mk_generation *mk_worker_generation(const struct mk_worker *worker)
@@ -123,4 +118,9 @@ struct mk_worker *mk_worker_get(struct mk_worker *worker)
 void mk_worker_put(struct mk_worker *worker)
 {
     mk__worker_put(worker);
+}
+
+int mk_request_ref(struct mk_request *req, struct mk_request_ref *ret)
+{
+    return mk__request_ref_create(mk_request_worker(req)->request_refs, req, ret);
 }

@@ -5,37 +5,51 @@
  * say otherwise.
  *
  *     thread (mk__thread) ─► worker  ─► generation 8, states
- *                         └► retired ─► generation 7, states (freed with the last exchange or job that holds it)
+ *                         └► replaced ─► generation 7, states (freed with the last exchange or job that holds it)
  */
 #ifndef MK_SERVER_WORKER_H
 #define MK_SERVER_WORKER_H
 
 #include "server/generation.h"
 
-struct mk__thread;
+struct mk__request_refs;
 
 struct mk_worker {
-    struct mk_worker *next, **link; /* in thread->retired; link is NULL while the worker is in use */
-    struct mk__thread *thread;
+    struct mk_worker *next, **link; /* in the list of replaced workers; link is NULL while the worker is in use */
+    unsigned index;                 /* these four are the thread's */
+    struct mk_loop *loop;
+    struct mk_account *account;
+    struct mk__request_refs *request_refs;
     struct mk_generation *generation; /* holds a reference */
     unsigned refs;                    /* exchanges, jobs and others that hold it */
     unsigned started;                 /* so many plugins have had their worker_start */
     void *states[];                   /* one for each plugin of the generation */
 };
 
-/* Makes a worker that holds the generation. NULL: no memory. Any thread. */
-struct mk_worker *mk__worker_new(struct mk__thread *thread, struct mk_generation *g);
+/* Makes a worker that holds the generation; the caller sets what is the thread's. NULL: no memory. Any thread. */
+struct mk_worker *mk__worker_new(struct mk_generation *g);
 /* Calls the plugins' worker_stop where they were started, and releases the generation. */
 void mk__worker_free(struct mk_worker *worker);
 
 /* Calls the plugins' worker_start. Returns 0, or the -errno of the first that fails, which is logged. */
 int mk__worker_start(struct mk_worker *worker);
 
-/* Frees the worker with its last reference: another one has taken its place. */
-void mk__worker_retire(struct mk_worker *worker);
+/* Frees the worker with its last reference: another one has taken its place. Until then it is in the list. */
+void mk__worker_replace(struct mk_worker *worker, struct mk_worker **list);
+
+/* Frees a replaced worker, to which no reference is left. */
+void mk__worker_free_replaced(struct mk_worker *worker);
 
 /* Take and release a reference. The last release frees the worker, unless it is the one in use. */
-void mk__worker_get(struct mk_worker *worker);
-void mk__worker_put(struct mk_worker *worker);
+static inline void mk__worker_get(struct mk_worker *worker)
+{
+    worker->refs++;
+}
+static inline void mk__worker_put(struct mk_worker *worker)
+{
+    assert(worker->refs > 0);
+    if (--worker->refs == 0 && worker->link)
+        mk__worker_free_replaced(worker);
+}
 
 #endif

@@ -4,17 +4,20 @@
  * thread, which may fail. When they have started in all workers, each worker swaps pointers between two turns of its
  * connections, which cannot fail: the thread that reloads has allocated everything.
  */
+#include "http/http.h"
 #include "server/thread.h"
 
+#include <assert.h>
 #include <errno.h>
 
 int mk__worker_reload_prepare(struct mk__worker_reload *a, struct mk__thread *t, struct mk_generation *g,
                               unsigned workers, bool balanced, const struct mk__listeners *listeners)
 {
+    assert(!workers || !balanced);
     *a = (struct mk__worker_reload){.thread = t, .balanced = balanced};
     if (!workers && !balanced)
         return 0;
-    a->next = mk__worker_new(t, g);
+    a->next = mk__thread_new_worker(t, g);
     int err = a->next ? mk__context_alloc_buffers(&t->http, &g->http, &a->buffers) : -ENOMEM;
     if (err == 0 && workers)
         err = mk__acceptors_make(&a->acceptors, listeners, t->index, workers);
@@ -66,12 +69,13 @@ static void on_abort(struct mk_message *message)
 static void switch_generation(struct mk__thread *t, struct mk__worker_reload *a)
 {
     struct mk_worker *before = t->worker;
+    assert(before && a->next && a->err == 0);
     const struct mk_generation *g = a->next->generation;
     t->worker = a->next;
     a->next = NULL;
     t->account.bytes_max = g->settings->memory_bytes_max;
-    mk__context_apply_settings(&t->http, &g->http, &a->buffers);
-    mk__worker_retire(before);
+    mk__http_apply_settings(&t->http, &g->http, &a->buffers);
+    mk__worker_replace(before, &t->replaced);
 }
 
 static void on_commit(struct mk_message *message)
@@ -79,7 +83,7 @@ static void on_commit(struct mk_message *message)
     struct mk__worker_reload *a = reload_of(message);
     /* connections that wait at an address that is closed now are accepted under the old generation */
     mk__acceptors_replace(&a->thread->acceptors, &a->acceptors, mk__thread_open_acceptor, a->thread);
-    a->thread->load.enabled = a->balanced;
+    a->thread->receiver.enabled = a->balanced;
     if (a->next)
         switch_generation(a->thread, a);
     sem_post(a->done);
@@ -87,6 +91,7 @@ static void on_commit(struct mk_message *message)
 
 static void send_phase(struct mk__worker_reload *a, mk_message_fn fn, sem_t *done)
 {
+    assert(a->thread->running);
     a->done = done;
     a->message.fn = fn;
     mk_post(&a->thread->loop, &a->message);

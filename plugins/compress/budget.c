@@ -5,6 +5,7 @@
  */
 #include "budget.h"
 
+#include <assert.h>
 #include <time.h>
 
 enum { WINDOW_MS = 100, PERCENT_NS = WINDOW_MS * 10000, WINDOWS_MAX = 1000 };
@@ -28,6 +29,7 @@ bool budget_reserve(const struct budget_limits *limits, const struct mk_account 
 
 void budget_release(size_t bytes)
 {
+    assert(worker_budget.streams > 0 && bytes <= worker_budget.bytes);
     worker_budget.streams--;
     worker_budget.bytes -= bytes;
 }
@@ -66,5 +68,6 @@ uint64_t budget_clock(const struct budget_limits *limits)
 
 void budget_spend(const struct budget_limits *limits, uint64_t since)
 {
+    assert(!is_limited(limits) || since <= budget_clock(limits));
     worker_budget.left_ns -= (int64_t)(budget_clock(limits) - since);
 }

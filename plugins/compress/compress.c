@@ -9,6 +9,7 @@
 #include "match.h"
 #include "filter.h"
 
+#include <assert.h>
 #include <errno.h>
 
 extern const struct mk_plugin mk_plugin_compress;
@@ -136,7 +137,7 @@ static const struct compress_rule *find_rule(const struct mk_request *req)
 /* ── which responses ── */
 
 /* Returns true if a header of this name has `word` in its list. */
-static bool header_list_has(const struct mk_request *req, struct mk_str field, struct mk_str word)
+static bool has_header_word(const struct mk_request *req, struct mk_str field, struct mk_str word)
 {
     struct mk_str name, value;
     for (unsigned n = 0; mk_response_header_at(req, n, &name, &value); n++)
@@ -185,7 +186,7 @@ static bool is_compressible(const struct mk_request *req, const struct compress_
     return is_status_compressible(mk_response_get_status(req)) && mk_request_method(req) != MK_CONNECT &&
            *ret_size > 0 && *ret_size >= r->size_min && is_type_compressible(r, get_media_type(req)) &&
            !has_header(req, MK_STR("Content-Encoding")) && !has_header(req, MK_STR("Content-Range")) &&
-           !header_list_has(req, MK_STR("Cache-Control"), MK_STR("no-transform"));
+           !has_header_word(req, MK_STR("Cache-Control"), MK_STR("no-transform"));
 }
 
 /* ── headers ── */
@@ -193,8 +194,8 @@ static bool is_compressible(const struct mk_request *req, const struct compress_
 /* Tells caches that the bytes depend on Accept-Encoding. Returns 0 or -errno. */
 static int add_vary(struct mk_request *req)
 {
-    if (header_list_has(req, MK_STR("Vary"), MK_STR("Accept-Encoding")) ||
-        header_list_has(req, MK_STR("Vary"), MK_STR("*")))
+    if (has_header_word(req, MK_STR("Vary"), MK_STR("Accept-Encoding")) ||
+        has_header_word(req, MK_STR("Vary"), MK_STR("*")))
         return 0;
     return mk_response_header_ref(req, MK_STR("Vary"), MK_STR("Accept-Encoding"));
 }
@@ -234,6 +235,7 @@ static ssize_t read_unchanged(struct mk_filter *filter, char *to, size_t size, v
 
 static int start_encoding(struct mk_request *req, const struct compress_rule *r, enum mk_coding coding, uint64_t size)
 {
+    assert(coding > MK_CODING_IDENTITY && coding < MK_CODING_COUNT);
     const struct mk_host *host = mk_request_host_state(req, &mk_plugin_compress);
     const int64_t levels[MK_CODING_COUNT] = {
         [MK_CODING_GZIP] = r->gzip_level, [MK_CODING_BR] = r->br_level, [MK_CODING_ZSTD] = r->zstd_level};
@@ -288,7 +290,7 @@ static void add_vary_to_206(struct mk_request *req, const struct compress_rule *
     if (type.p && !has_header(req, MK_STR("Content-Range")))
         type = mk_request_mime(req, mk_request_path(req));
     if (is_type_compressible(r, type) && !has_header(req, MK_STR("Content-Encoding")) &&
-        !header_list_has(req, MK_STR("Cache-Control"), MK_STR("no-transform")))
+        !has_header_word(req, MK_STR("Cache-Control"), MK_STR("no-transform")))
         add_vary(req);
 }
 

@@ -7,6 +7,7 @@
 
 #include "fixed_heap.h"
 
+#include <assert.h>
 #include <brotli/encode.h>
 #include <errno.h>
 #include <zlib.h>
@@ -15,9 +16,9 @@
 enum { BROTLI_WINDOW_BITS = 16, ZSTD_WINDOW_BITS = 17, HINT_BYTES_MAX = 1 << 19 };
 
 struct encoder_backend {
-    int (*open)(struct encoder *c, int level, uint64_t size);
-    int (*run)(struct encoder *c, enum encoder_op op, struct encoder_data *data);
-    void (*close)(struct encoder *c);
+    int (*open)(struct encoder *e, int level, uint64_t size);
+    int (*run)(struct encoder *e, enum encoder_op op, struct encoder_data *data);
+    void (*close)(struct encoder *e);
 };
 
 struct encoder {
@@ -41,7 +42,7 @@ struct encoder {
 /* ── memory ── */
 
 /* A small body needs neither a large window nor large tables. */
-static int gzip_window_bits(uint64_t size)
+static int get_gzip_window_bits(uint64_t size)
 {
     int bits = 10;
     while (bits < MAX_WBITS && ((uint64_t)1 << bits) < size)
@@ -49,7 +50,7 @@ static int gzip_window_bits(uint64_t size)
     return bits;
 }
 
-static int gzip_memory_level(int window_bits)
+static int get_gzip_memory_level(int window_bits)
 {
     return window_bits - 7; /* 8 for 15, as the library's default */
 }
@@ -68,21 +69,24 @@ static const uint16_t zstd_kilobytes[ENCODER_ZSTD_MAX + 1][3] = {
     {400, 1350, 2650}, {600, 1650, 3200}, {600, 1650, 3200},
 };
 
-static size_t library_bytes_max(enum mk_coding coding, int level, uint64_t size)
+/* Returns the most that the library allocates for a body of `size`. */
+static size_t get_library_bytes_max(enum mk_coding coding, int level, uint64_t size)
 {
+    assert(coding != MK_CODING_BR || (level >= 0 && level <= ENCODER_BR_MAX));
+    assert(coding != MK_CODING_ZSTD || (level >= 1 && level <= ENCODER_ZSTD_MAX));
     unsigned class = size <= 16 * 1024 ? 0 : size <= 64 * 1024 ? 1 : 2;
-    int bits = gzip_window_bits(size);
+    int bits = get_gzip_window_bits(size);
     if (coding == MK_CODING_BR)
         return (size_t)brotli_kilobytes[level][class] * 1024;
     if (coding == MK_CODING_ZSTD)
         return (size_t)zstd_kilobytes[level][class] * 1024;
     /* zconf.h, and 16 KB for the rest of the state */
-    return ((size_t)1 << (bits + 2)) + ((size_t)1 << (gzip_memory_level(bits) + 9)) + 16 * 1024;
+    return ((size_t)1 << (bits + 2)) + ((size_t)1 << (get_gzip_memory_level(bits) + 9)) + 16 * 1024;
 }
 
 size_t encoder_bytes_max(enum mk_coding coding, int level, uint64_t size)
 {
-    return sizeof(struct encoder) + library_bytes_max(coding, level, size);
+    return sizeof(struct encoder) + get_library_bytes_max(coding, level, size);
 }
 
 /* ── allocation from the account; the libraries free without a size, so it is stored before the memory ── */
@@ -115,19 +119,20 @@ static void *alloc_for_zlib(void *account, unsigned items, unsigned size)
     return alloc_counted(account, (size_t)items * size);
 }
 
-static int open_gzip(struct encoder *c, int level, uint64_t size)
+static int open_gzip(struct encoder *e, int level, uint64_t size)
 {
-    int bits = gzip_window_bits(size);
-    c->z = (z_stream){.zalloc = alloc_for_zlib, .zfree = free_counted, .opaque = c->account};
-    int r = deflateInit2(&c->z, level, Z_DEFLATED, bits + 16 /* gzip */, gzip_memory_level(bits), Z_DEFAULT_STRATEGY);
+    int bits = get_gzip_window_bits(size);
+    e->z = (z_stream){.zalloc = alloc_for_zlib, .zfree = free_counted, .opaque = e->account};
+    int r =
+        deflateInit2(&e->z, level, Z_DEFLATED, bits + 16 /* gzip */, get_gzip_memory_level(bits), Z_DEFAULT_STRATEGY);
     return r == Z_OK ? 0 : -ENOMEM;
 }
 
-static int run_gzip(struct encoder *c, enum encoder_op op, struct encoder_data *data)
+static int run_gzip(struct encoder *e, enum encoder_op op, struct encoder_data *data)
 {
     static const int flushes[] = {
         [ENCODER_PROCESS] = Z_NO_FLUSH, [ENCODER_FLUSH] = Z_SYNC_FLUSH, [ENCODER_FINISH] = Z_FINISH};
-    z_stream *z = &c->z;
+    z_stream *z = &e->z;
     z->next_in = (Bytef *)(uintptr_t)data->in;
     z->avail_in = (unsigned)data->in_len;
     z->next_out = (Bytef *)data->out;
@@ -142,9 +147,9 @@ static int run_gzip(struct encoder *c, enum encoder_op op, struct encoder_data *
     return (op == ENCODER_FINISH ? r == Z_STREAM_END : z->avail_out > 0) ? 0 : MK_AGAIN;
 }
 
-static void close_gzip(struct encoder *c)
+static void close_gzip(struct encoder *e)
 {
-    deflateEnd(&c->z);
+    deflateEnd(&e->z);
 }
 
 /* ── br ── */
@@ -165,49 +170,50 @@ static void free_for_brotli(void *heap, void *ptr)
         free_counted(NULL, ptr);
 }
 
-static int open_brotli(struct encoder *c, int level, uint64_t size)
+static int open_brotli(struct encoder *e, int level, uint64_t size)
 {
     /* with a larger hint the library uses tables of megabytes */
     uint32_t hint = size < HINT_BYTES_MAX ? (uint32_t)size : size == ENCODER_SIZE_UNKNOWN ? 0 : HINT_BYTES_MAX;
-    c->memory_bytes = library_bytes_max(MK_CODING_BR, level, size);
-    c->memory = mk_account_alloc(c->account, c->memory_bytes);
-    if (!c->memory)
+    e->memory_bytes = get_library_bytes_max(MK_CODING_BR, level, size);
+    e->memory = mk_account_alloc(e->account, e->memory_bytes);
+    if (!e->memory)
         return -ENOMEM;
-    fixed_heap_init(&c->heap, c->memory, c->memory_bytes);
-    c->brotli = BrotliEncoderCreateInstance(alloc_for_brotli, free_for_brotli, &c->heap);
-    BrotliEncoderSetParameter(c->brotli, BROTLI_PARAM_QUALITY, (uint32_t)level);
-    BrotliEncoderSetParameter(c->brotli, BROTLI_PARAM_LGWIN, BROTLI_WINDOW_BITS);
-    BrotliEncoderSetParameter(c->brotli, BROTLI_PARAM_SIZE_HINT, hint);
+    fixed_heap_init(&e->heap, e->memory, e->memory_bytes);
+    e->brotli = BrotliEncoderCreateInstance(alloc_for_brotli, free_for_brotli, &e->heap);
+    BrotliEncoderSetParameter(e->brotli, BROTLI_PARAM_QUALITY, (uint32_t)level);
+    BrotliEncoderSetParameter(e->brotli, BROTLI_PARAM_LGWIN, BROTLI_WINDOW_BITS);
+    BrotliEncoderSetParameter(e->brotli, BROTLI_PARAM_SIZE_HINT, hint);
     return 0;
 }
 
-static int run_brotli(struct encoder *c, enum encoder_op op, struct encoder_data *data)
+static int run_brotli(struct encoder *e, enum encoder_op op, struct encoder_data *data)
 {
     static const BrotliEncoderOperation operations[] = {[ENCODER_PROCESS] = BROTLI_OPERATION_PROCESS,
                                                         [ENCODER_FLUSH] = BROTLI_OPERATION_FLUSH,
                                                         [ENCODER_FINISH] = BROTLI_OPERATION_FINISH};
     const uint8_t *in = (const uint8_t *)data->in;
     uint8_t *out = (uint8_t *)data->out;
-    if (!BrotliEncoderCompressStream(c->brotli, operations[op], &data->in_len, &in, &data->out_len, &out, NULL))
+    if (!BrotliEncoderCompressStream(e->brotli, operations[op], &data->in_len, &in, &data->out_len, &out, NULL))
         return -EIO;
     data->in = (const char *)in;
     data->out = (char *)out;
-    return data->in_len || BrotliEncoderHasMoreOutput(c->brotli) ? MK_AGAIN : 0;
+    return data->in_len || BrotliEncoderHasMoreOutput(e->brotli) ? MK_AGAIN : 0;
 }
 
-static void close_brotli(struct encoder *c)
+static void close_brotli(struct encoder *e)
 {
-    BrotliEncoderDestroyInstance(c->brotli);
-    mk_account_free(c->account, c->memory, c->memory_bytes);
+    BrotliEncoderDestroyInstance(e->brotli);
+    mk_account_free(e->account, e->memory, e->memory_bytes);
 }
 
 /* ── zstd ── */
 
 /* The library allocates from the heap itself; counts that on the account. */
-static void account_zstd(struct encoder *c, size_t bytes)
+static void account_zstd(struct encoder *e, size_t bytes)
 {
-    c->account->bytes += bytes - c->zstd_bytes;
-    c->zstd_bytes = bytes;
+    assert(e->account->bytes >= e->zstd_bytes);
+    e->account->bytes += bytes - e->zstd_bytes;
+    e->zstd_bytes = bytes;
 }
 
 static bool has_account_room(const struct mk_account *a, size_t bytes)
@@ -215,10 +221,10 @@ static bool has_account_room(const struct mk_account *a, size_t bytes)
     return !a->bytes_max || (bytes <= a->bytes_max && a->bytes <= a->bytes_max - bytes);
 }
 
-static void close_zstd(struct encoder *c)
+static void close_zstd(struct encoder *e)
 {
-    account_zstd(c, 0);
-    ZSTD_freeCCtx(c->zstd);
+    account_zstd(e, 0);
+    ZSTD_freeCCtx(e->zstd);
 }
 
 static bool set_zstd_param(ZSTD_CCtx *zstd, ZSTD_cParameter parameter, int value)
@@ -238,31 +244,31 @@ static bool configure_zstd(ZSTD_CCtx *zstd, int level, uint64_t size)
                          set_zstd_param(zstd, ZSTD_c_chainLog, ZSTD_WINDOW_BITS - 1));
 }
 
-static int open_zstd(struct encoder *c, int level, uint64_t size)
+static int open_zstd(struct encoder *e, int level, uint64_t size)
 {
-    size_t bytes = library_bytes_max(MK_CODING_ZSTD, level, size);
-    if (!has_account_room(c->account, bytes))
+    size_t bytes = get_library_bytes_max(MK_CODING_ZSTD, level, size);
+    if (!has_account_room(e->account, bytes))
         return -ENOMEM;
-    account_zstd(c, bytes);
-    c->zstd = ZSTD_createCCtx();
-    if (configure_zstd(c->zstd, level, size))
+    account_zstd(e, bytes);
+    e->zstd = ZSTD_createCCtx();
+    if (configure_zstd(e->zstd, level, size))
         return 0;
-    close_zstd(c);
+    close_zstd(e);
     return -ENOMEM;
 }
 
-static int run_zstd(struct encoder *c, enum encoder_op op, struct encoder_data *data)
+static int run_zstd(struct encoder *e, enum encoder_op op, struct encoder_data *data)
 {
     static const ZSTD_EndDirective directives[] = {
         [ENCODER_PROCESS] = ZSTD_e_continue, [ENCODER_FLUSH] = ZSTD_e_flush, [ENCODER_FINISH] = ZSTD_e_end};
     ZSTD_inBuffer in = {data->in, data->in_len, 0};
     ZSTD_outBuffer out = {data->out, data->out_len, 0};
-    size_t left = ZSTD_compressStream2(c->zstd, &out, &in, directives[op]);
+    size_t left = ZSTD_compressStream2(e->zstd, &out, &in, directives[op]);
     data->in += in.pos;
     data->in_len -= in.pos;
     data->out += out.pos;
     data->out_len -= out.pos;
-    account_zstd(c, ZSTD_sizeof_CCtx(c->zstd));
+    account_zstd(e, ZSTD_sizeof_CCtx(e->zstd));
     if (ZSTD_isError(left))
         return -EIO;
     return data->in_len || (op != ENCODER_PROCESS && left) ? MK_AGAIN : 0;
@@ -278,23 +284,25 @@ static const struct encoder_backend backends[MK_CODING_COUNT] = {
 
 struct encoder *encoder_open(struct mk_account *account, enum mk_coding coding, int level, uint64_t size)
 {
-    struct encoder *c = mk_account_alloc(account, sizeof(*c));
-    if (!c)
+    assert(coding > MK_CODING_IDENTITY && coding < MK_CODING_COUNT);
+    struct encoder *e = mk_account_alloc(account, sizeof(*e));
+    if (!e)
         return NULL;
-    *c = (struct encoder){.backend = &backends[coding], .account = account};
-    if (c->backend->open(c, level, size) == 0)
-        return c;
-    mk_account_free(account, c, sizeof(*c));
+    *e = (struct encoder){.backend = &backends[coding], .account = account};
+    if (e->backend->open(e, level, size) == 0)
+        return e;
+    mk_account_free(account, e, sizeof(*e));
     return NULL;
 }
 
-void encoder_close(struct encoder *c)
+void encoder_close(struct encoder *e)
 {
-    c->backend->close(c);
-    mk_account_free(c->account, c, sizeof(*c));
+    e->backend->close(e);
+    mk_account_free(e->account, e, sizeof(*e));
 }
 
-int encoder_run(struct encoder *c, enum encoder_op op, struct encoder_data *data)
+int encoder_run(struct encoder *e, enum encoder_op op, struct encoder_data *data)
 {
-    return c->backend->run(c, op, data);
+    assert(op <= ENCODER_FINISH);
+    return e->backend->run(e, op, data);
 }

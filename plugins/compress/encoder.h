@@ -34,12 +34,12 @@ size_t encoder_bytes_max(enum mk_coding coding, int level, uint64_t size);
 
 /* Opens an encoder; NULL without memory. */
 struct encoder *encoder_open(struct mk_account *account, enum mk_coding coding, int level, uint64_t size);
-void encoder_close(struct encoder *c);
+void encoder_close(struct encoder *e);
 
 /*
  * Runs `op`, and advances `in` and `out` of `data`.
  * Returns 0 (done), MK_AGAIN (it needs more room: call it with the same `op` and no new input) or -EIO.
  */
-int encoder_run(struct encoder *c, enum encoder_op op, struct encoder_data *data);
+int encoder_run(struct encoder *e, enum encoder_op op, struct encoder_data *data);
 
 #endif

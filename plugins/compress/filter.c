@@ -6,9 +6,10 @@
  */
 #include "filter.h"
 
+#include <assert.h>
 #include <errno.h>
 
-enum { INPUT_BYTES = 16 * 1024, INPUT_BYTES_MIN = 1024 /* as filters are guaranteed */ };
+enum { INPUT_BYTES_MIN = 1024, INPUT_BYTES_MAX = 16 * 1024 }; /* mk_filter_fn: `size` is 1,024 at least */
 
 struct compress_filter {
     struct mk_request *req;
@@ -16,28 +17,28 @@ struct compress_filter {
     const struct budget_limits *limits;
     struct encoder *encoder; /* NULL: it was closed */
     struct mk_timer timer;
-    enum encoder_op op; /* the current one */
+    enum encoder_op op; /* the current one, repeated until it is done */
     bool unflushed;     /* input was read since the last flush */
     size_t bytes;       /* as reserved from the budget */
     size_t input_pos, input_len, input_size;
     char input[];
 };
 
-static void close_encoder(struct compress_filter *s)
+static void close_encoder(struct compress_filter *f)
 {
-    if (!s->encoder)
+    if (!f->encoder)
         return;
-    encoder_close(s->encoder);
-    s->encoder = NULL;
-    budget_release(s->bytes);
+    encoder_close(f->encoder);
+    f->encoder = NULL;
+    budget_release(f->bytes);
 }
 
 static void free_filter(void *ctx)
 {
-    struct compress_filter *s = ctx;
-    mk_timer_cancel(&s->timer);
-    close_encoder(s);
-    mk_account_free(s->account, s, sizeof(*s) + s->input_size);
+    struct compress_filter *f = ctx;
+    mk_timer_cancel(&f->timer);
+    close_encoder(f);
+    mk_account_free(f->account, f, sizeof(*f) + f->input_size);
 }
 
 static void resume_response(struct mk_timer *timer)
@@ -48,18 +49,19 @@ static void resume_response(struct mk_timer *timer)
 /* ── reading and encoding ── */
 
 /* Reads the next piece, or sets the operation if there is none. Returns 0, or the result of the filter. */
-static ssize_t read_input(struct compress_filter *s, struct mk_filter *filter)
+static ssize_t read_input(struct compress_filter *f, struct mk_filter *filter)
 {
-    ssize_t n = mk_filter_read(filter, s->input, s->input_size);
+    assert(f->op == ENCODER_PROCESS && f->input_pos == f->input_len);
+    ssize_t n = mk_filter_read(filter, f->input, f->input_size);
     if (n > 0) {
-        s->input_pos = 0;
-        s->input_len = (size_t)n;
-        s->unflushed = true;
+        f->input_pos = 0;
+        f->input_len = (size_t)n;
+        f->unflushed = true;
     } else if (n == 0) {
-        s->op = ENCODER_FINISH;
-    } else if (n == -EAGAIN && s->unflushed) {
-        s->op = ENCODER_FLUSH;
-        s->unflushed = false;
+        f->op = ENCODER_FINISH;
+    } else if (n == -EAGAIN && f->unflushed) {
+        f->op = ENCODER_FLUSH;
+        f->unflushed = false;
     } else {
         return n;
     }
@@ -67,53 +69,56 @@ static ssize_t read_input(struct compress_filter *s, struct mk_filter *filter)
 }
 
 /* Runs the encoder once. Returns 1 if the operation is done, 0 or -errno. */
-static ssize_t run_encoder(struct compress_filter *s, char **to, char *end)
+static ssize_t run_encoder(struct compress_filter *f, char **to, char *end)
 {
-    struct encoder_data data = {s->input + s->input_pos, s->input_len - s->input_pos, *to, (size_t)(end - *to)};
-    uint64_t since = budget_clock(s->limits);
-    int r = encoder_run(s->encoder, s->op, &data);
-    budget_spend(s->limits, since);
-    s->input_pos = s->input_len - data.in_len;
+    assert(f->encoder && f->input_pos <= f->input_len && *to < end);
+    struct encoder_data data = {f->input + f->input_pos, f->input_len - f->input_pos, *to, (size_t)(end - *to)};
+    uint64_t since = budget_clock(f->limits);
+    int r = encoder_run(f->encoder, f->op, &data);
+    budget_spend(f->limits, since);
+    f->input_pos = f->input_len - data.in_len;
     *to = data.out;
     return r < 0 ? r : r == 0;
 }
 
-static bool wait_for_time(struct compress_filter *s)
+/* Returns whether there is no processor time left for now; the timer resumes the response then. */
+static bool wait_for_time(struct compress_filter *f)
 {
-    struct mk_loop *loop = mk_request_loop(s->req);
+    struct mk_loop *loop = mk_request_loop(f->req);
     uint64_t now = mk_loop_now_ms(loop);
-    if (budget_has_time(s->limits, now))
+    if (budget_has_time(f->limits, now))
         return false;
-    mk_timer_arm(loop, &s->timer, budget_wait_ms(now));
+    mk_timer_arm(loop, &f->timer, budget_wait_ms(now));
     return true;
 }
 
 /* Reads or encodes once. Returns 0 (call it again), or the result of the filter. */
-static ssize_t encode_step(struct compress_filter *s, struct mk_filter *filter, char **to, char *end)
+static ssize_t encode_step(struct compress_filter *f, struct mk_filter *filter, char **to, char *end)
 {
-    if (s->op == ENCODER_PROCESS && s->input_pos == s->input_len) {
-        ssize_t r = read_input(s, filter);
+    if (f->op == ENCODER_PROCESS && f->input_pos == f->input_len) {
+        ssize_t r = read_input(f, filter);
         if (r < 0)
             return r;
     }
-    if (wait_for_time(s))
+    if (wait_for_time(f))
         return -EAGAIN;
-    ssize_t done = run_encoder(s, to, end);
+    ssize_t done = run_encoder(f, to, end);
     if (done < 0)
         return done;
-    if (done && s->op == ENCODER_FINISH)
-        close_encoder(s);
+    if (done && f->op == ENCODER_FINISH)
+        close_encoder(f);
     else if (done)
-        s->op = ENCODER_PROCESS;
+        f->op = ENCODER_PROCESS;
     return 0;
 }
 
+/* The filter. Returns at the first bytes; 0 after the last ones, when the encoder was closed. */
 static ssize_t read_compressed(struct mk_filter *filter, char *to, size_t size, void *ctx)
 {
-    struct compress_filter *s = ctx;
+    struct compress_filter *f = ctx;
     char *at = to, *end = to + size;
-    while (s->encoder && at == to) {
-        ssize_t r = encode_step(s, filter, &at, end);
+    while (f->encoder && at == to) {
+        ssize_t r = encode_step(f, filter, &at, end);
         if (r < 0)
             return r;
     }
@@ -122,40 +127,49 @@ static ssize_t read_compressed(struct mk_filter *filter, char *to, size_t size, 
 
 /* ── start ── */
 
-/* Reserves budget and opens the encoder. Returns 0 or -errno. */
-static int open_encoder(struct compress_filter *s, enum mk_coding coding, int level, uint64_t size)
+/* Reserves budget and opens the encoder. With 0 the exchange frees `f`, else the caller does. Returns 0 or -errno. */
+static int open_encoder(struct compress_filter *f, enum mk_coding coding, int level, uint64_t size)
 {
-    if (!budget_has_time(s->limits, mk_loop_now_ms(mk_request_loop(s->req))) ||
-        !budget_reserve(s->limits, s->account, s->bytes))
+    if (!budget_has_time(f->limits, mk_loop_now_ms(mk_request_loop(f->req))) ||
+        !budget_reserve(f->limits, f->account, f->bytes))
         return -EBUSY;
-    s->encoder = encoder_open(s->account, coding, level, size);
-    if (s->encoder && mk_arena_defer(mk_request_arena(s->req), free_filter, s) == 0)
-        return 0;
-    if (s->encoder)
-        close_encoder(s);
-    else
-        budget_release(s->bytes);
-    return -ENOMEM;
+    f->encoder = encoder_open(f->account, coding, level, size);
+    if (!f->encoder) {
+        budget_release(f->bytes);
+        return -ENOMEM;
+    }
+    int err = mk_arena_defer(mk_request_arena(f->req), free_filter, f);
+    if (err < 0)
+        close_encoder(f);
+    return err;
+}
+
+/* A body that is shorter than the largest piece needs no more than its size. */
+static size_t choose_input_size(uint64_t body_size)
+{
+    if (body_size > INPUT_BYTES_MAX)
+        return INPUT_BYTES_MAX;
+    return body_size > INPUT_BYTES_MIN ? (size_t)body_size : INPUT_BYTES_MIN;
 }
 
 int filter_start(struct mk_request *req, enum mk_coding coding, int level, uint64_t size,
                  const struct budget_limits *limits)
 {
     struct mk_account *account = mk_request_account(req);
-    size_t input = size > INPUT_BYTES ? INPUT_BYTES : size > INPUT_BYTES_MIN ? (size_t)size : INPUT_BYTES_MIN;
-    struct compress_filter *s = mk_account_alloc(account, sizeof(*s) + input);
-    if (!s)
+    size_t input = choose_input_size(size);
+    struct compress_filter *f = mk_account_alloc(account, sizeof(*f) + input);
+    if (!f)
         return -ENOMEM;
-    *s = (struct compress_filter){.req = req, .account = account, .limits = limits, .input_size = input};
-    s->bytes = sizeof(*s) + input + encoder_bytes_max(coding, level, size);
-    mk_timer_init(&s->timer, resume_response);
-    int err = open_encoder(s, coding, level, size);
+    *f = (struct compress_filter){.req = req, .account = account, .limits = limits, .input_size = input};
+    f->bytes = sizeof(*f) + input + encoder_bytes_max(coding, level, size);
+    mk_timer_init(&f->timer, resume_response);
+    int err = open_encoder(f, coding, level, size);
     if (err < 0) {
-        mk_account_free(account, s, sizeof(*s) + input);
+        mk_account_free(account, f, sizeof(*f) + input);
         return err;
     }
-    err = mk_response_filter(req, read_compressed, s);
+    err = mk_response_filter(req, read_compressed, f);
     if (err < 0)
-        close_encoder(s); /* the exchange frees the rest */
+        close_encoder(f); /* returns its budget now; the exchange frees `f` */
     return err;
 }

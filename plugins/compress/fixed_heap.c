@@ -4,6 +4,7 @@
  */
 #include "fixed_heap.h"
 
+#include <assert.h>
 #include <stdint.h>
 
 struct fixed_heap_block {
@@ -14,6 +15,7 @@ struct fixed_heap_block {
 
 void fixed_heap_init(struct fixed_heap *heap, void *memory, size_t size)
 {
+    assert((uintptr_t)memory % 16 == 0 && size % 16 == 0 && size > sizeof(struct fixed_heap_block));
     *heap = (struct fixed_heap){.first = memory, .size = size};
     *heap->first = (struct fixed_heap_block){.size = size - sizeof(struct fixed_heap_block)};
 }
@@ -34,6 +36,7 @@ static void merge_free_blocks(const struct fixed_heap *heap, struct fixed_heap_b
 
 static void split_block(struct fixed_heap_block *b, size_t size)
 {
+    assert(b->size >= size && !b->used);
     if (b->size - size < sizeof(*b) * 2)
         return;
     struct fixed_heap_block *rest = (struct fixed_heap_block *)(b->bytes + size);
@@ -65,6 +68,7 @@ bool fixed_heap_free(struct fixed_heap *heap, void *ptr)
     if (at < first || at >= first + heap->size)
         return false;
     struct fixed_heap_block *b = (struct fixed_heap_block *)((char *)ptr - offsetof(struct fixed_heap_block, bytes));
+    assert(b->used);
     b->used = false;
     return true;
 }

@@ -4,6 +4,8 @@
  */
 #include "match.h"
 
+#include <assert.h>
+
 static bool is_token(struct mk_str s)
 {
     static const char marks[] = "!#$&^_.+-";
@@ -31,6 +33,7 @@ static bool ends_with(struct mk_str s, struct mk_str end)
 
 bool match_type(struct mk_str pattern, struct mk_str type)
 {
+    assert(pattern.len > 0);
     const char *semicolon = type.len ? memchr(type.p, ';', type.len) : NULL;
     if (semicolon)
         type.len = (size_t)(semicolon - type.p);

@@ -6,6 +6,7 @@
 #include <monkey/pattern.h>
 #include <monkey/plugin.h>
 
+#include <assert.h>
 #include <errno.h>
 
 extern const struct mk_plugin mk_plugin_cors;
@@ -45,6 +46,7 @@ static const struct mk_conf_key keys[] = {
 static struct mk_str join_list(struct mk_buf *texts, const struct mk_conf_list *list)
 {
     size_t at = texts->len;
+    assert(texts->fixed); /* the texts must not move */
     for (uint32_t i = 0; i < list->n; i++) {
         if (i)
             mk_buf_adds(texts, MK_STR(", "));
@@ -117,6 +119,7 @@ static bool is_allowed_origin(const struct cors_rule *r, struct mk_str origin)
 
 static void add_header(struct mk_request *req, struct mk_str name, struct mk_str value)
 {
+    assert(!mk_response_header_reserved(name));
     if (value.len && mk_response_header(req, name, value) < 0)
         mk_log_warn("cors: no memory for the header %.*s, or too many headers", MK_STR_ARG(name));
 }

@@ -6,6 +6,7 @@
 #include <monkey/pattern.h>
 #include <monkey/plugin.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 
@@ -74,6 +75,7 @@ static int parse_change(const struct mk_conf_value *value, void *field, struct m
         return -ENOMEM;
     if (!all->last)
         all->last = &all->first;
+    assert(!*all->last);
     *all->last = change;
     all->last = &change->next;
     return 0;
@@ -120,6 +122,7 @@ static void check_rule(const struct mk_conf_check *check, void *section)
     struct headers_rule *r = section;
     (void)check;
     int n = snprintf(r->text, sizeof(r->text), "max-age=%llu", (unsigned long long)(r->expires_ms / 1000));
+    assert(n > 0 && (size_t)n < sizeof(r->text));
     r->max_age = mk_str(r->text, (size_t)n);
 }
 
@@ -154,6 +157,7 @@ static void apply_changes(struct mk_request *req, const struct header_changes *c
 /* Sets max-age for HTTP/1.1 caches and Expires for older ones (RFC 9111 sections 5.2.2.1 and 5.3). */
 static void set_expiry(struct mk_request *req, const struct headers_rule *r)
 {
+    assert(r->expires_ms > 0 && r->max_age.len > 0);
     struct mk_str control = MK_STR("Cache-Control"), expires = MK_STR("Expires");
     int64_t now = mk_loop_wall_seconds(mk_request_loop(req));
     mk_response_header_remove(req, control);

@@ -5,6 +5,7 @@
  */
 #include <monkey/plugin.h>
 
+#include <assert.h>
 #include <errno.h>
 
 extern const struct mk_plugin mk_plugin_health;
@@ -110,6 +111,7 @@ static bool is_health_listener(const struct health_conf *h, struct mk_str text)
 
 static void send_health(struct mk_request *req, bool ready)
 {
+    assert(mk_request_method(req) == MK_GET || mk_request_method(req) == MK_HEAD);
     struct mk_str text = ready ? MK_STR("ready\n") : MK_STR("ok\n");
     if (ready && mk_request_draining(req)) {
         text = MK_STR("draining\n");
@@ -130,6 +132,7 @@ static int answer_probe(struct mk_request *req)
         return MK_DECLINED;
     struct mk_str path = mk_request_path(req);
     enum mk_method method = mk_request_method(req);
+    assert(h->live.len || h->ready.len || h->listeners.n);
     bool ready = path.len && mk_str_eq(path, h->ready), live = path.len && mk_str_eq(path, h->live);
     if (h->listeners.n && !is_health_listener(h, mk_request_listener(req)))
         return MK_DECLINED;

@@ -4,6 +4,7 @@
  */
 #include <monkey/plugin.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
@@ -17,6 +18,7 @@ static ssize_t read_socket(struct mk_io *io, void *to, size_t size)
 
 static ssize_t write_socket(struct mk_io *io, const struct iovec *vec, int n, unsigned flags)
 {
+    assert(n > 0);
     /* sendmsg() does not change the vector, although its type is not const */
     struct msghdr message = {.msg_iov = (struct iovec *)(uintptr_t)vec, .msg_iovlen = (size_t)n};
     ssize_t sent = sendmsg(io->fd, &message, MSG_NOSIGNAL | (flags & MK_IO_MORE ? MSG_MORE : 0));

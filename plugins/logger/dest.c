@@ -53,9 +53,9 @@ int dest_parse(const struct mk_conf_value *value, void *dest, struct mk_arena *a
     return 0;
 }
 
-int dest_check(const struct log_dest *t)
+int dest_check(const struct log_dest *dest)
 {
-    return t->kind == DEST_FILE ? mk_file_check_output(t->path.p) : 0;
+    return dest->kind == DEST_FILE ? mk_file_check_output(dest->path.p) : 0;
 }
 
 int dest_open_file(const char *path)

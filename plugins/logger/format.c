@@ -3,8 +3,8 @@
  * Parses formats into ops, and runs them (format.h).
  */
 #include "format.h"
-#include "variables.h"
 
+#include <assert.h>
 #include <errno.h>
 
 enum { NAME_BYTES_MAX = 80 };
@@ -35,7 +35,8 @@ static struct mk_str resolve_name(struct mk_str text)
 
 struct format_parser {
     struct format *format;
-    struct format_op *ops;
+    struct log_op *ops;
+    size_t ops_max;
     struct mk_arena *arena;
     struct mk_buf *error;
     bool quoted; /* within quotes of the text */
@@ -59,119 +60,122 @@ static size_t parse_name(struct mk_str s, struct mk_str *ret_name)
     return end + (close ? 1 : 0);
 }
 
-static bool is_named(const struct log_variable *f, struct mk_str name)
+static bool is_named(const struct log_variable *variable, struct mk_str name)
 {
-    struct mk_str own = mk_str_c(f->name);
-    return f->has_arg ? name.len > own.len && mk_str_starts(name, own) : mk_str_eq(name, own);
+    struct mk_str own = mk_str_c(variable->name);
+    return variable->has_arg ? name.len > own.len && mk_str_starts(name, own) : mk_str_eq(name, own);
 }
 
 static const char *find_nearest(struct mk_str name)
 {
     const char *best = NULL;
     unsigned least = name.len < 6 ? 2 : (unsigned)name.len / 3 + 1;
-    for (const struct log_variable *f = log_variables; f->name; f++) {
-        unsigned distance = mk_str_distance(name, mk_str_c(f->name));
-        if (distance < least && !f->has_arg) {
-            best = f->name;
+    for (const struct log_variable *variable = log_variables; variable->name; variable++) {
+        unsigned distance = mk_str_distance(name, mk_str_c(variable->name));
+        if (distance < least && !variable->has_arg) {
+            best = variable->name;
             least = distance;
         }
     }
     return best;
 }
 
-static const struct log_variable *find_variable(struct format_parser *r, struct mk_str name)
+static const struct log_variable *find_variable(struct format_parser *parser, struct mk_str name)
 {
-    for (const struct log_variable *f = log_variables; f->name; f++)
-        if (is_named(f, name))
-            return f;
+    for (const struct log_variable *variable = log_variables; variable->name; variable++)
+        if (is_named(variable, name))
+            return variable;
     const char *near = find_nearest(name);
-    mk_buf_addf(r->error, "there is no variable \"%.*s\"", MK_STR_ARG(name));
+    mk_buf_addf(parser->error, "there is no variable \"%.*s\"", MK_STR_ARG(name));
     if (near)
-        mk_buf_addf(r->error, "; did you mean \"%s\"?", near);
+        mk_buf_addf(parser->error, "; did you mean \"%s\"?", near);
     else
-        mk_buf_addf(r->error, "; the page of the plugin lists them, $header_NAME is any header of a request");
+        mk_buf_addf(parser->error, "; the page of the plugin lists them, $header_NAME is any header of a request");
     return NULL;
 }
 
 /* Sets the header of a variable: User-Agent for "header_user_agent". */
-static int set_header_arg(struct format_parser *r, struct format_op *s, struct mk_str name)
+static int set_header_arg(struct format_parser *parser, struct log_op *op, struct mk_str name)
 {
-    size_t prefix = strlen(s->variable->name);
-    char *copy = mk_arena_alloc(r->arena, name.len);
+    size_t prefix = strlen(op->variable->name);
+    char *copy = mk_arena_alloc(parser->arena, name.len);
     if (!copy)
         return -ENOMEM;
     for (size_t i = prefix; i < name.len; i++) {
         if (!is_name_char(name.p[i]) && name.p[i] != '-') {
-            mk_buf_addf(r->error, "\"%.*s\" is not the name of a header", MK_STR_ARG(name));
+            mk_buf_addf(parser->error, "\"%.*s\" is not the name of a header", MK_STR_ARG(name));
             return -EINVAL;
         }
         copy[i - prefix] = name.p[i] == '_' ? '-' : name.p[i];
     }
-    s->arg = mk_str(copy, name.len - prefix);
+    op->arg = mk_str(copy, name.len - prefix);
     return 0;
 }
 
-static struct format_op *add_op(struct format_parser *r, size_t fixed)
+static struct log_op *add_op(struct format_parser *parser, size_t fixed)
 {
-    r->format->fixed += (uint32_t)fixed;
-    return &r->ops[r->format->n++];
+    assert(parser->format->n < parser->ops_max);
+    parser->format->fixed += (uint32_t)fixed;
+    return &parser->ops[parser->format->n++];
 }
 
-static int add_variable(struct format_parser *r, struct mk_str name)
+static int add_variable(struct format_parser *parser, struct mk_str name)
 {
     if (name.len > NAME_BYTES_MAX) {
-        mk_buf_addf(r->error, "the name of a variable has more than %d characters", NAME_BYTES_MAX);
+        mk_buf_addf(parser->error, "the name of a variable has more than %d characters", NAME_BYTES_MAX);
         return -EINVAL;
     }
-    const struct log_variable *f = find_variable(r, name);
-    if (!f)
+    const struct log_variable *variable = find_variable(parser, name);
+    if (!variable)
         return -EINVAL;
-    struct format_op *s = add_op(r, LINE_VARIABLE_FIXED);
-    *s = (struct format_op){.variable = f, .form = r->format->json ? LINE_JSON : r->quoted ? LINE_QUOTED : LINE_WORD};
-    return f->has_arg ? set_header_arg(r, s, name) : 0;
+    struct log_op *op = add_op(parser, LINE_VARIABLE_FIXED);
+    enum line_form text_form = parser->quoted ? LINE_QUOTED : LINE_WORD;
+    *op = (struct log_op){.variable = variable, .form = parser->format->json ? LINE_JSON : text_form};
+    return variable->has_arg ? set_header_arg(parser, op, name) : 0;
 }
 
-static int add_literal(struct format_parser *r, struct mk_str text)
+static int add_literal(struct format_parser *parser, struct mk_str text)
 {
     if (!text.len)
         return 0;
-    struct format_op *s = add_op(r, text.len);
-    *s = (struct format_op){.arg = mk_arena_dup(r->arena, text)};
-    return s->arg.p ? 0 : -ENOMEM;
+    struct log_op *op = add_op(parser, text.len);
+    *op = (struct log_op){.arg = mk_arena_dup(parser->arena, text)};
+    return op->arg.p ? 0 : -ENOMEM;
 }
 
-static int report_bad_dollar(struct format_parser *r)
+static int report_bad_dollar(struct format_parser *parser)
 {
-    mk_buf_addf(r->error, "a dollar needs the name of a variable behind it, $status or \\${status}; $$ is a dollar");
+    mk_buf_addf(parser->error,
+                "a dollar needs the name of a variable behind it, $status or \\${status}; $$ is a dollar");
     return -EINVAL;
 }
 
-static int parse_text(struct format_parser *r, struct mk_str text, size_t *ret_at)
+static int parse_text(struct format_parser *parser, struct mk_str text, size_t *ret_at)
 {
     size_t from = 0, at = 0;
     int err = 0;
     for (; at < text.len && err == 0; *ret_at = at) {
         struct mk_str rest = mk_str(text.p + at, text.len - at), name;
         if (rest.p[0] != '$') {
-            r->quoted ^= rest.p[0] == '"';
+            parser->quoted ^= rest.p[0] == '"';
             at++;
             continue;
         }
         bool dollar = rest.len > 1 && rest.p[1] == '$';
         size_t n = dollar ? 2 : parse_name(rest, &name);
-        err = n ? add_literal(r, mk_str(text.p + from, at - from + dollar)) : report_bad_dollar(r);
+        err = n ? add_literal(parser, mk_str(text.p + from, at - from + dollar)) : report_bad_dollar(parser);
         if (err == 0 && !dollar)
-            err = add_variable(r, name);
+            err = add_variable(parser, name);
         if (err < 0)
             return err;
         at += n;
         from = at;
     }
-    return add_literal(r, mk_str(text.p + from, at - from));
+    return add_literal(parser, mk_str(text.p + from, at - from));
 }
 
 /* Parses a JSON format, which has variables and blanks only. */
-static int parse_json(struct format_parser *r, struct mk_str text, size_t *ret_at)
+static int parse_json(struct format_parser *parser, struct mk_str text, size_t *ret_at)
 {
     char before[NAME_BYTES_MAX + 8];
     size_t start = *ret_at;
@@ -184,18 +188,18 @@ static int parse_json(struct format_parser *r, struct mk_str text, size_t *ret_a
         }
         size_t n = rest.p[0] == '$' ? parse_name(rest, &name) : 0;
         if (!n || name.len > NAME_BYTES_MAX)
-            return report_bad_dollar(r);
+            return report_bad_dollar(parser);
         struct mk_buf literal;
         mk_buf_init_fixed(&literal, before, sizeof(before));
-        mk_buf_addf(&literal, "%s\"%.*s\":", r->format->n ? "," : "{", MK_STR_ARG(name));
-        int err = add_literal(r, mk_buf_str(&literal));
+        mk_buf_addf(&literal, "%s\"%.*s\":", parser->format->n ? "," : "{", MK_STR_ARG(name));
+        int err = add_literal(parser, mk_buf_str(&literal));
         if (err == 0)
-            err = add_variable(r, name);
+            err = add_variable(parser, name);
         if (err < 0)
             return err;
         at += n;
     }
-    return add_literal(r, r->format->n ? MK_STR("}") : MK_STR("{}"));
+    return add_literal(parser, parser->format->n ? MK_STR("}") : MK_STR("{}"));
 }
 
 static size_t count_dollars(struct mk_str text)
@@ -210,16 +214,17 @@ int format_parse(const struct mk_conf_value *value, void *format, struct mk_aren
 {
     struct mk_str text = resolve_name(value->text);
     struct format *f = format;
-    struct format_parser r = {.format = f, .arena = arena, .error = error};
+    struct format_parser parser = {.format = f, .arena = arena, .error = error};
     size_t at = 0;
     *f = (struct format){.json = mk_str_starts(text, MK_STR("json ")), .fixed = 1};
-    r.ops = mk_arena_alloc(arena, (2 * count_dollars(text) + 1) * sizeof(struct format_op));
-    if (!r.ops)
+    parser.ops_max = 2 * count_dollars(text) + 1;
+    parser.ops = mk_arena_alloc(arena, parser.ops_max * sizeof(struct log_op));
+    if (!parser.ops)
         return -ENOMEM;
-    f->ops = r.ops;
+    f->ops = parser.ops;
     if (f->json)
         at = 5;
-    int err = text.len ? f->json ? parse_json(&r, text, &at) : parse_text(&r, text, &at) : -EINVAL;
+    int err = text.len ? f->json ? parse_json(&parser, text, &at) : parse_text(&parser, text, &at) : -EINVAL;
     if (!text.len)
         mk_buf_addf(error, "a format is common, combined, json or a text with variables such as $status");
     if (err == -EINVAL && value->fault && text.p == value->text.p)
@@ -235,11 +240,11 @@ int format_parse(const struct mk_conf_value *value, void *format, struct mk_aren
 
 void format_put(const struct format *f, struct line *l, const struct log_entry *e)
 {
-    for (const struct format_op *s = f->ops, *end = s + f->n; s < end; s++)
-        if (s->variable)
-            variables_put(l, e, s);
+    for (const struct log_op *op = f->ops, *end = op + f->n; op < end; op++)
+        if (op->variable)
+            variables_put(l, e, op);
         else
-            line_put(l, s->arg);
+            line_put(l, op->arg);
 }
 
 void format_put_lost(const struct format *f, struct line *l, uint64_t lost)

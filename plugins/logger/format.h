@@ -10,21 +10,11 @@
 #define LOGGER_FORMAT_H
 
 #include <monkey/conf.h>
-#include <monkey/request.h>
 
-#include "line.h"
-
-/* An exchange that is over. */
-struct log_entry {
-    struct mk_request *req;
-    unsigned worker;
-};
-
-struct format_op;
-struct log_variable;
+#include "variables.h"
 
 struct format {
-    const struct format_op *ops;
+    const struct log_op *ops;
     uint32_t n, fixed; /* `fixed`: as of line_begin() */
     bool json;
 };

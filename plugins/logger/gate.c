@@ -8,6 +8,7 @@
 #include <monkey/list.h>
 #include <monkey/loop.h>
 
+#include <assert.h>
 #include <errno.h>
 
 /*
@@ -48,6 +49,7 @@ struct gate *gate_new(struct mk_loop *loop, const struct queue *q)
 
 void gate_free(struct gate *g)
 {
+    assert(!g || (mk_list_empty(&g->waiting) && !g->worker));
     mk_account_free(NULL, g, sizeof(*g));
 }
 
@@ -65,6 +67,7 @@ static bool has_room(const struct gate *g)
 static void release_worker(struct gate *g)
 {
     struct mk_worker *worker = g->worker;
+    assert(worker && mk_list_empty(&g->waiting));
     g->worker = NULL;
     mk_worker_put(worker);
 }
@@ -74,6 +77,7 @@ static void release_waiters(struct gate *g)
 {
     while (!mk_list_empty(&g->waiting) && !is_full(g)) {
         struct waiter *w = MK_CONTAINER_OF(g->waiting.next, struct waiter, node);
+        assert(w->gate == g);
         mk_list_del(&w->node);
         w->gate = NULL;
         mk_request_decline(w->req);

@@ -26,6 +26,7 @@ static char *put_escape(char *at, const char *prefix, size_t len, unsigned char 
 
 void line_put_value(struct line *l, struct mk_str s, enum line_form form)
 {
+    assert(line_length(l) + l->left <= LINE_BYTES_MAX);
     const char *prefix = form == LINE_JSON ? "\\u00" : "\\x";
     size_t prefix_len = form == LINE_JSON ? 4 : 2;
     uint8_t class_max = form == LINE_WORD ? 0 : 1;
@@ -60,6 +61,7 @@ static_assert(sizeof(((struct line *)0)->clf) <= LINE_VARIABLE_FIXED, "a time is
 
 void line_set_time(struct line *l, int64_t second, uint32_t ms)
 {
+    assert(ms < 1000);
     static const char months[][4] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
                                      "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
     struct tm tm;

@@ -10,6 +10,8 @@
 
 #include <monkey/str.h>
 
+#include <assert.h>
+
 enum { LINE_BYTES_MAX = 8192, LINE_FIXED_MAX = 4096, LINE_VARIABLE_FIXED = 48 };
 
 /*
@@ -29,9 +31,10 @@ struct line {
     char clf[32], iso[24]; /* "20/Nov/2026:03:36:14 +0000", "2026-11-20T03:36:14" */
 };
 
-/* Begins a line at `storage` of LINE_BYTES_MAX bytes, with `fixed` (LINE_FIXED_MAX at most) of them reserved. */
+/* Begins a line at `storage` of LINE_BYTES_MAX bytes, with `fixed` of them reserved. */
 static inline void line_begin(struct line *l, char *storage, size_t fixed)
 {
+    assert(fixed <= LINE_BYTES_MAX);
     l->start = l->at = storage;
     l->left = LINE_BYTES_MAX - fixed;
 }
@@ -44,12 +47,14 @@ static inline size_t line_length(const struct line *l)
 /* Adds text of the server, unescaped, from the reserved bytes. */
 static inline void line_put(struct line *l, struct mk_str s)
 {
+    assert(line_length(l) + l->left + s.len <= LINE_BYTES_MAX);
     memcpy(l->at, s.p, s.len);
     l->at += s.len;
 }
 
 static inline void line_put_char(struct line *l, char c)
 {
+    assert(line_length(l) + l->left < LINE_BYTES_MAX);
     *l->at++ = c;
 }
 

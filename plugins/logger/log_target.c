@@ -8,6 +8,7 @@
 #include <monkey/file.h>
 #include <monkey/log.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -23,9 +24,11 @@ pthread_mutex_t log_targets_lock = PTHREAD_MUTEX_INITIALIZER;
 
 enum { IOVECS_MAX = 32, RETRY_MS = 500, CHECK_MS = 1000, LOST_LOG_MS = 10000, ROUNDS_MAX = 64 };
 
-const char *log_target_name(const struct log_target *s)
+const char *log_target_name(const struct log_target *target)
 {
-    return s->dest.kind == DEST_STDOUT ? "stdout" : s->dest.kind == DEST_STDERR ? "stderr" : s->dest.path.p;
+    return target->dest.kind == DEST_STDOUT   ? "stdout"
+           : target->dest.kind == DEST_STDERR ? "stderr"
+                                              : target->dest.path.p;
 }
 
 /* ── opening ── */
@@ -34,22 +37,23 @@ const char *log_target_name(const struct log_target *s)
  * Opens a standard stream again, so that O_NONBLOCK does not affect other processes that share it. If that is not
  * possible (a socket, no /proc), uses the shared one.
  */
-static int open_std_stream(struct log_target *s, int number)
+static int open_std_stream(struct log_target *target, int number)
 {
     char path[32];
     snprintf(path, sizeof(path), "/proc/self/fd/%d", number);
     int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd >= 0)
         return fd;
-    s->is_own = false;
+    target->is_own = false;
     fd = fcntl(number, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
     return fd < 0 ? -errno : fd;
 }
 
-static int connect_syslog(const struct log_target *s)
+static int connect_syslog(const struct log_target *target)
 {
     struct sockaddr_un addr = {.sun_family = AF_UNIX};
-    memcpy(addr.sun_path, s->dest.path.p, s->dest.path.len); /* shorter: dest_parse() */
+    assert(target->dest.path.len < sizeof(addr.sun_path));
+    memcpy(addr.sun_path, target->dest.path.p, target->dest.path.len); /* shorter: dest_parse() */
     int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return -errno;
@@ -60,72 +64,75 @@ static int connect_syslog(const struct log_target *s)
     return err;
 }
 
-static int open_dest(struct log_target *s)
+/* Opens the destination. Returns a descriptor, non-blocking if `is_own`, or -errno. */
+static int open_dest(struct log_target *target)
 {
-    s->is_own = true;
-    switch (s->dest.kind) {
+    target->is_own = true;
+    switch (target->dest.kind) {
     case DEST_STDOUT:
-        return open_std_stream(s, STDOUT_FILENO);
+        return open_std_stream(target, STDOUT_FILENO);
     case DEST_STDERR:
-        return open_std_stream(s, STDERR_FILENO);
+        return open_std_stream(target, STDERR_FILENO);
     case DEST_SYSLOG:
-        return connect_syslog(s);
+        return connect_syslog(target);
     default:
-        return dest_open_file(s->dest.path.p);
+        return dest_open_file(target->dest.path.p);
     }
 }
 
-void log_target_close(struct log_target *s)
+void log_target_close(struct log_target *target)
 {
-    if (s->fd >= 0)
-        close(s->fd);
-    s->fd = -1;
+    if (target->fd >= 0)
+        close(target->fd);
+    target->fd = -1;
 }
 
 /* ── messages in the error log: each failure once, and its end ── */
 
-static int report_failure(struct log_target *s, int err, uint64_t now_ms)
+static int report_failure(struct log_target *target, int err, uint64_t now_ms)
 {
-    if (err != s->err)
-        mk_log_error("logger: cannot write %s: %s; lines wait until Buffer is full", log_target_name(s),
+    if (err != target->err)
+        mk_log_error("logger: cannot write %s: %s; lines wait until Buffer is full", log_target_name(target),
                      mk_file_error(err));
-    s->err = err;
-    s->retry_ms = now_ms + RETRY_MS;
-    s->stalled = true;
+    target->err = err;
+    target->retry_ms = now_ms + RETRY_MS;
+    target->stalled = true;
     return MK_DECLINED;
 }
 
-static void report_recovery(struct log_target *s)
+static void report_recovery(struct log_target *target)
 {
-    if (s->err)
-        mk_log_info("logger: %s can be written again", log_target_name(s));
-    s->err = 0;
+    if (target->err)
+        mk_log_info("logger: %s can be written again", log_target_name(target));
+    target->err = 0;
 }
 
-static uint64_t count_lost(struct log_target *s)
+static uint64_t count_lost(struct log_target *target)
 {
     struct mk_list *node, *save;
     pthread_mutex_lock(&log_targets_lock);
-    uint64_t n = s->lost_closed;
-    MK_LIST_EACH(&s->producers, node, save)
+    uint64_t n = target->lost_closed;
+    MK_LIST_EACH(&target->producers, node, save)
         n += MK_CONTAINER_OF(node, struct log_producer, node)->lost_total;
     pthread_mutex_unlock(&log_targets_lock);
     return n;
 }
 
-void log_target_report_lost(struct log_target *s, uint64_t now_ms, bool at_once)
+void log_target_report_lost(struct log_target *target, uint64_t now_ms, bool at_once)
 {
-    uint64_t lost = count_lost(s);
-    if (lost == s->lost_logged || (!at_once && s->lost_logged_ms && now_ms - s->lost_logged_ms < LOST_LOG_MS))
+    uint64_t lost = count_lost(target);
+    if (lost == target->lost_logged ||
+        (!at_once && target->lost_logged_ms && now_ms - target->lost_logged_ms < LOST_LOG_MS))
         return;
     mk_log_warn("logger: %llu lines for %s were lost: it could not be written in time",
-                (unsigned long long)(lost - s->lost_logged), log_target_name(s));
-    s->lost_logged = lost;
-    s->lost_logged_ms = now_ms;
+                (unsigned long long)(lost - target->lost_logged), log_target_name(target));
+    target->lost_logged = lost;
+    target->lost_logged_ms = now_ms;
 }
 
 /* ── writing ── */
 
+/* The lines for one system call: of all producers for a file, of one for a pipe or socket. */
 struct log_batch {
     struct iovec vec[IOVECS_MAX];
     struct log_producer *from[IOVECS_MAX];
@@ -139,63 +146,66 @@ static size_t find_line_end(struct mk_str s)
     return s.len <= PIPE_BUF ? s.len : end ? (size_t)(end - s.p) + 1 : PIPE_BUF;
 }
 
-static void add_producer(struct log_batch *b, struct log_producer *c, const struct log_target *s)
+static void add_producer(struct log_batch *b, struct log_producer *producer, const struct log_target *target)
 {
-    struct mk_str data = queue_peek(&c->queue);
-    if (!data.len || b->n == (s->is_regular ? IOVECS_MAX : 1))
+    struct mk_str data = queue_peek(&producer->queue);
+    if (!data.len || b->n == (target->is_regular ? IOVECS_MAX : 1))
         return;
-    b->from[b->n] = c;
-    b->vec[b->n++] = (struct iovec){(char *)(uintptr_t)data.p, s->is_regular ? data.len : find_line_end(data)};
+    b->from[b->n] = producer;
+    b->vec[b->n++] = (struct iovec){(char *)(uintptr_t)data.p, target->is_regular ? data.len : find_line_end(data)};
 }
 
 /* Begins with the producer whose line was written in part. */
-static void gather_batch(struct log_target *s, struct log_batch *b)
+static void gather_batch(struct log_target *target, struct log_batch *b)
 {
     struct mk_list *n, *save;
     b->n = 0;
-    if (s->partial)
-        add_producer(b, s->partial, s);
+    if (target->partial)
+        add_producer(b, target->partial, target);
     pthread_mutex_lock(&log_targets_lock);
-    MK_LIST_EACH(&s->producers, n, save)
-        if (MK_CONTAINER_OF(n, struct log_producer, node) != s->partial)
-            add_producer(b, MK_CONTAINER_OF(n, struct log_producer, node), s);
+    MK_LIST_EACH(&target->producers, n, save)
+        if (MK_CONTAINER_OF(n, struct log_producer, node) != target->partial)
+            add_producer(b, MK_CONTAINER_OF(n, struct log_producer, node), target);
     pthread_mutex_unlock(&log_targets_lock);
 }
 
-static void consume_batch(struct log_target *s, const struct log_batch *b, size_t bytes)
+/* Drops the bytes that were written, and remembers whose line was written in part. */
+static void consume_batch(struct log_target *target, const struct log_batch *b, size_t bytes)
 {
     for (int i = 0; i < b->n && bytes; i++) {
         const char *data = b->vec[i].iov_base;
         size_t n = bytes < b->vec[i].iov_len ? bytes : b->vec[i].iov_len;
-        s->partial = data[n - 1] == '\n' ? NULL : b->from[i];
+        target->partial = data[n - 1] == '\n' ? NULL : b->from[i];
         queue_drop(&b->from[i]->queue, n);
         bytes -= n;
     }
+    assert(bytes == 0); /* no more was written than the batch has */
 }
 
 /* Writes the rest of such a line before the file is closed. */
-static void finish_partial_line(struct log_target *s)
+static void finish_partial_line(struct log_target *target)
 {
-    struct log_producer *c = s->partial;
-    if (!c)
+    struct log_producer *producer = target->partial;
+    if (!producer)
         return;
-    struct mk_str data = queue_peek(&c->queue);
+    struct mk_str data = queue_peek(&producer->queue);
+    assert(data.len > 0);
     const char *end = memchr(data.p, '\n', data.len);
     size_t len = end ? (size_t)(end - data.p) + 1 : data.len;
-    if (s->fd < 0 || write(s->fd, data.p, len) != (ssize_t)len)
-        c->lost_total++;
-    queue_drop(&c->queue, len);
-    s->partial = NULL;
+    if (target->fd < 0 || write(target->fd, data.p, len) != (ssize_t)len)
+        producer->lost_total++;
+    queue_drop(&producer->queue, len);
+    target->partial = NULL;
 }
 
 /* Sends each line as a datagram. Returns the bytes sent, or -errno. */
-static ssize_t send_lines(const struct log_target *s, const struct log_batch *b)
+static ssize_t send_lines(const struct log_target *target, const struct log_batch *b)
 {
     const char *data = b->vec->iov_base, *at = data, *end = data + b->vec->iov_len;
     while (at < end) {
         const char *stop = memchr(at, '\n', (size_t)(end - at));
         size_t len = stop ? (size_t)(stop - at) : (size_t)(end - at);
-        bool gone = send(s->fd, at, len, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
+        bool gone = send(target->fd, at, len, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
         if (!gone && errno != EMSGSIZE)
             return at > data ? at - data : -errno;
         if (!gone)
@@ -211,135 +221,137 @@ static bool would_block(int fd)
     return poll(&one, 1, 0) != 1 || !(one.revents & POLLOUT);
 }
 
-static ssize_t write_batch(const struct log_target *s, const struct log_batch *b)
+static ssize_t write_batch(const struct log_target *target, const struct log_batch *b)
 {
     ssize_t n;
-    if (s->dest.kind == DEST_SYSLOG)
-        return send_lines(s, b);
-    if (s->is_socket)
-        n = send(s->fd, b->vec[0].iov_base, b->vec[0].iov_len, MSG_DONTWAIT | MSG_NOSIGNAL);
-    else if (!s->is_own && would_block(s->fd))
+    if (target->dest.kind == DEST_SYSLOG)
+        return send_lines(target, b);
+    if (target->is_socket)
+        n = send(target->fd, b->vec[0].iov_base, b->vec[0].iov_len, MSG_DONTWAIT | MSG_NOSIGNAL);
+    else if (!target->is_own && would_block(target->fd))
         return -EAGAIN;
     else
-        n = writev(s->fd, b->vec, b->n);
+        n = writev(target->fd, b->vec, b->n);
     return n < 0 ? -errno : n;
 }
 
 /* Errors of a socket (ENOTCONN ...) close it: the syslog daemon has stopped and may come back. */
-static int handle_write_error(struct log_target *s, int err, uint64_t now_ms)
+static int handle_write_error(struct log_target *target, int err, uint64_t now_ms)
 {
     if (err == -EINTR)
         return MK_AGAIN;
     if (err == -EAGAIN) {
-        s->blocked = true;
-        s->stalled = true;
+        target->blocked = true;
+        target->stalled = true;
         return MK_DECLINED;
     }
-    if (s->dest.kind == DEST_SYSLOG || err == -EPIPE) {
-        log_target_close(s);
-        finish_partial_line(s);
+    if (target->dest.kind == DEST_SYSLOG || err == -EPIPE) {
+        log_target_close(target);
+        finish_partial_line(target);
     }
-    s->is_stale = false; /* the renamed file cannot be written either */
-    return report_failure(s, err, now_ms);
+    target->is_stale = false; /* the renamed file cannot be written either */
+    return report_failure(target, err, now_ms);
 }
 
-static int write_lines(struct log_target *s, uint64_t now_ms)
+/* Writes until the queues are empty. Returns as log_target_write(). */
+static int write_lines(struct log_target *target, uint64_t now_ms)
 {
+    assert(target->fd >= 0);
     struct log_batch b;
     for (int i = 0; i < ROUNDS_MAX; i++) {
-        gather_batch(s, &b);
+        gather_batch(target, &b);
         if (!b.n) {
-            s->stalled = false;
+            target->stalled = false;
             return 0;
         }
-        ssize_t n = write_batch(s, &b);
-        int r = n < 0 ? handle_write_error(s, (int)n, now_ms) : 0;
+        ssize_t n = write_batch(target, &b);
+        int r = n < 0 ? handle_write_error(target, (int)n, now_ms) : 0;
         if (r == MK_DECLINED)
             return r;
         if (n <= 0)
             continue;
-        consume_batch(s, &b, (size_t)n);
-        if (!s->is_stale)
-            report_recovery(s);
+        consume_batch(target, &b, (size_t)n);
+        if (!target->is_stale)
+            report_recovery(target);
     }
     return MK_AGAIN;
 }
 
 /* ── following the file ── */
 
-static bool is_still_linked(const struct log_target *s)
+static bool is_still_linked(const struct log_target *target)
 {
     struct stat st;
-    return s->fd >= 0 && fstat(s->fd, &st) == 0 && st.st_nlink > 0;
+    return target->fd >= 0 && fstat(target->fd, &st) == 0 && st.st_nlink > 0;
 }
 
 /* Returns true if the file was removed or renamed. Checks for the latter every CHECK_MS only, unless `at_once`. */
-static bool has_moved(struct log_target *s, uint64_t now_ms, bool at_once)
+static bool has_moved(struct log_target *target, uint64_t now_ms, bool at_once)
 {
     struct stat ours, there;
-    if (s->dest.kind != DEST_FILE || fstat(s->fd, &ours) < 0)
+    if (target->dest.kind != DEST_FILE || fstat(target->fd, &ours) < 0)
         return false;
     if (ours.st_nlink == 0)
         return true;
-    if (!at_once && now_ms - s->checked_ms < CHECK_MS)
+    if (!at_once && now_ms - target->checked_ms < CHECK_MS)
         return false;
-    s->checked_ms = now_ms;
-    return stat(s->dest.path.p, &there) < 0 || there.st_dev != ours.st_dev || there.st_ino != ours.st_ino;
+    target->checked_ms = now_ms;
+    return stat(target->dest.path.p, &there) < 0 || there.st_dev != ours.st_dev || there.st_ino != ours.st_ino;
 }
 
 /* Opens the log again. If that fails, a file that was renamed is used on, one that was removed is closed. */
-static int open_log_target(struct log_target *s, uint64_t now_ms)
+static int open_log_target(struct log_target *target, uint64_t now_ms)
 {
     struct stat st;
-    int fd = open_dest(s);
+    int fd = open_dest(target);
     if (fd < 0) {
-        int r = report_failure(s, fd, now_ms);
-        s->is_stale = is_still_linked(s);
-        if (s->is_stale)
+        int r = report_failure(target, fd, now_ms);
+        target->is_stale = is_still_linked(target);
+        if (target->is_stale)
             return 0;
-        finish_partial_line(s); /* its beginning is lost, too */
-        log_target_close(s);
+        finish_partial_line(target); /* its beginning is lost, too */
+        log_target_close(target);
         return r;
     }
-    finish_partial_line(s);
-    log_target_close(s);
-    s->fd = fd;
-    s->is_stale = false;
+    finish_partial_line(target);
+    log_target_close(target);
+    target->fd = fd;
+    target->is_stale = false;
     bool known = fstat(fd, &st) == 0;
-    s->is_regular = known && S_ISREG(st.st_mode);
-    s->is_socket = known && S_ISSOCK(st.st_mode);
-    s->checked_ms = now_ms;
+    target->is_regular = known && S_ISREG(st.st_mode);
+    target->is_socket = known && S_ISSOCK(st.st_mode);
+    target->checked_ms = now_ms;
     return 0;
 }
 
-int log_target_write(struct log_target *s, uint64_t now_ms, bool reopen)
+int log_target_write(struct log_target *target, uint64_t now_ms, bool reopen)
 {
-    bool waits = now_ms < s->retry_ms && !reopen;
+    bool waits = now_ms < target->retry_ms && !reopen;
     int r = 0;
-    s->blocked = false;
-    if (waits && !(s->is_stale && is_still_linked(s)))
+    target->blocked = false;
+    if (waits && !(target->is_stale && is_still_linked(target)))
         return MK_DECLINED;
-    if (s->fd >= 0 && reopen)
-        r = write_lines(s, now_ms); /* lines from before belong in the old file */
-    if (!waits && (s->fd < 0 || has_moved(s, now_ms, reopen)))
-        r = open_log_target(s, now_ms);
-    if (s->fd >= 0)
-        r = write_lines(s, now_ms);
+    if (target->fd >= 0 && reopen)
+        r = write_lines(target, now_ms); /* lines from before belong in the old file */
+    if (!waits && (target->fd < 0 || has_moved(target, now_ms, reopen)))
+        r = open_log_target(target, now_ms);
+    if (target->fd >= 0)
+        r = write_lines(target, now_ms);
     return r;
 }
 
-static void discard_lines(struct log_producer *c)
+static void discard_lines(struct log_producer *producer)
 {
-    for (struct mk_str data; (data = queue_peek(&c->queue)).len; queue_drop(&c->queue, data.len))
+    for (struct mk_str data; (data = queue_peek(&producer->queue)).len; queue_drop(&producer->queue, data.len))
         for (size_t i = 0; i < data.len; i++)
-            c->lost_total += data.p[i] == '\n';
+            producer->lost_total += data.p[i] == '\n';
 }
 
-void log_target_discard(struct log_target *s)
+void log_target_discard(struct log_target *target)
 {
     struct mk_list *n, *save;
     pthread_mutex_lock(&log_targets_lock);
-    MK_LIST_EACH(&s->producers, n, save)
+    MK_LIST_EACH(&target->producers, n, save)
         discard_lines(MK_CONTAINER_OF(n, struct log_producer, node));
     pthread_mutex_unlock(&log_targets_lock);
 }

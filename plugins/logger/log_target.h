@@ -55,15 +55,15 @@ struct log_target {
  * Returns 0 (all was written), MK_AGAIN (there is more) or MK_DECLINED (it cannot be written now: `blocked`, or until
  * `retry_ms`).
  */
-int log_target_write(struct log_target *s, uint64_t now_ms, bool reopen);
+int log_target_write(struct log_target *target, uint64_t now_ms, bool reopen);
 
 /* Drops the lines that wait, and counts them as lost. */
-void log_target_discard(struct log_target *s);
+void log_target_discard(struct log_target *target);
 /* Logs how many lines were lost since the last time; without `at_once` every 10 seconds at most. */
-void log_target_report_lost(struct log_target *s, uint64_t now_ms, bool at_once);
-void log_target_close(struct log_target *s);
+void log_target_report_lost(struct log_target *target, uint64_t now_ms, bool at_once);
+void log_target_close(struct log_target *target);
 
 /* Returns the name of the log for messages. */
-const char *log_target_name(const struct log_target *s);
+const char *log_target_name(const struct log_target *target);
 
 #endif

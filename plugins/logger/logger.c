@@ -10,6 +10,7 @@
 #include "gate.h"
 #include "writer.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <time.h>
@@ -166,19 +167,21 @@ static int grow_table(struct log_table *t)
 /* Adds a log, unless the table has it. Returns its index or -ENOMEM. */
 static int add_target(struct log_table *t, const struct log_dest *dest, bool wait)
 {
-    struct log_target *s = t->n < t->max || grow_table(t) == 0 ? writer_get_target(dest) : NULL;
-    if (!s)
+    struct log_target *target = t->n < t->max || grow_table(t) == 0 ? writer_get_target(dest) : NULL;
+    if (!target)
         return -ENOMEM;
     for (unsigned i = 0; i < t->n; i++)
-        if (t->rows[i].target == s) {
-            writer_put_target(s);
+        if (t->rows[i].target == target) {
+            writer_put_target(target);
             t->rows[i].wait |= wait;
             return (int)i;
         }
-    t->rows[t->n] = (struct log_table_row){s, wait};
+    assert(t->n < t->max);
+    t->rows[t->n] = (struct log_table_row){target, wait};
     return (int)t->n++;
 }
 
+/* Sets the index of a log of the host. Returns 0, -EINVAL (an error was reported) or -ENOMEM. */
 static int open_log(struct mk_host *host, struct logger_host *h, enum log_kind log)
 {
     static const size_t offsets[LOGS] = {offsetof(struct logger_host_conf, dests[ACCESS]),
@@ -312,10 +315,11 @@ static void put_syslog_head(struct logger_worker *w, const struct logger_host_co
     line_put(&w->line, log == ACCESS ? MK_STR("access - ") : MK_STR("error - "));
 }
 
+/* Reserves room and adds what is before the format. Returns false, and counts the line as lost, if there is no room. */
 static bool begin_line(struct logger_worker *w, const struct logger_host_conf *settings, enum log_kind log,
-                       struct log_producer *c, int status)
+                       struct log_producer *producer, int status)
 {
-    char *room = writer_reserve(c);
+    char *room = writer_reserve(producer);
     if (!room)
         return false;
     line_begin(&w->line, room, settings->formats[log].fixed + SYSLOG_FIXED + FORMAT_LOST_FIXED);
@@ -324,29 +328,31 @@ static bool begin_line(struct logger_worker *w, const struct logger_host_conf *s
     return true;
 }
 
-static void end_line(struct logger_worker *w, struct log_producer *c)
+static void end_line(struct logger_worker *w, struct log_producer *producer)
 {
     line_put_char(&w->line, '\n');
-    writer_send(c, line_length(&w->line));
+    writer_send(producer, line_length(&w->line));
 }
 
+/* Writes the line of an exchange; before it one that says how many were lost, if some were. */
 static void write_line(struct logger_worker *w, const struct logger_host *h, enum log_kind log,
                        const struct log_entry *e)
 {
-    struct log_producer *c = w->producers[h->indexes[log]];
+    assert((unsigned)h->indexes[log] < w->n);
+    struct log_producer *producer = w->producers[h->indexes[log]];
     const struct format *f = &h->settings->formats[log];
     int status = mk_response_get_status(e->req);
-    if (!begin_line(w, h->settings, log, c, status))
+    if (!begin_line(w, h->settings, log, producer, status))
         return;
-    if (MK_UNLIKELY(c->lost)) {
-        format_put_lost(f, &w->line, c->lost);
-        end_line(w, c);
-        c->lost = 0;
-        if (!begin_line(w, h->settings, log, c, status))
+    if (MK_UNLIKELY(producer->lost)) {
+        format_put_lost(f, &w->line, producer->lost);
+        end_line(w, producer);
+        producer->lost = 0;
+        if (!begin_line(w, h->settings, log, producer, status))
             return;
     }
     format_put(f, &w->line, e);
-    end_line(w, c);
+    end_line(w, producer);
 }
 
 static void log_request(struct mk_request *req)

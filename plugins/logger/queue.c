@@ -7,12 +7,14 @@
 
 #include <monkey/arena.h>
 
+#include <assert.h>
 #include <errno.h>
 
 enum { RING_BYTES_MIN = 16 * 1024, IDLE_COUNT_MAX = 64 };
 
 static struct queue_ring *new_ring(struct queue *q, size_t size)
 {
+    assert(size > 0);
     struct queue_ring *r = mk_account_alloc(NULL, sizeof(*r));
     char *data = mk_account_alloc(NULL, size);
     if (!r || !data) {
@@ -55,6 +57,7 @@ static bool append_ring(struct queue *q, size_t size)
     if (!r)
         return false;
     struct queue_ring *before = q->in;
+    assert(!before->next);
     q->in = r;
     q->idle_count = 0;
     atomic_store_explicit(&before->next, r, memory_order_release); /* the last write to the old ring */
@@ -65,6 +68,7 @@ static bool append_ring(struct queue *q, size_t size)
 static bool grow_queue(struct queue *q, size_t max)
 {
     size_t used = atomic_load_explicit(&q->bytes, memory_order_relaxed), size = 2 * q->in->ring.size;
+    assert(used >= q->in->ring.size);
     if (used + RING_BYTES_MIN > max)
         return false;
     return append_ring(q, size < max - used ? size : max - used);

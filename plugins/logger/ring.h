@@ -15,6 +15,7 @@
 
 #include <monkey/str.h>
 
+#include <assert.h>
 #include <stdatomic.h>
 
 struct ring {
@@ -38,6 +39,7 @@ static inline uint64_t ring_oldest(const struct ring *r)
 /* Returns room for a line of `bytes`, for the producer; ring_commit() follows. NULL: the ring is full. */
 static inline char *ring_reserve(struct ring *r, size_t bytes)
 {
+    assert(bytes > 0);
     uint64_t head = atomic_load_explicit(&r->head, memory_order_relaxed);
     uint64_t tail = ring_oldest(r);
     size_t at = head % r->size;
@@ -56,6 +58,7 @@ static inline char *ring_reserve(struct ring *r, size_t bytes)
 static inline size_t ring_commit(struct ring *r, size_t bytes)
 {
     uint64_t head = atomic_load_explicit(&r->head, memory_order_relaxed) + bytes;
+    assert(head - ring_oldest(r) <= r->size);
     atomic_store(&r->head, head); /* sequentially consistent with what the consumer does before it sleeps */
     return (size_t)(head - ring_oldest(r));
 }
@@ -79,6 +82,7 @@ static inline struct mk_str ring_peek(struct ring *r)
 static inline void ring_drop(struct ring *r, size_t bytes)
 {
     uint64_t tail = atomic_load_explicit(&r->tail, memory_order_relaxed);
+    assert(tail + bytes <= atomic_load_explicit(&r->head, memory_order_relaxed));
     atomic_store_explicit(&r->tail, tail + bytes, memory_order_release);
 }
 

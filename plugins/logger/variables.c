@@ -6,6 +6,8 @@
 
 #include "variables.h"
 
+#include <assert.h>
+
 enum { ADDRESS_BYTES = 48 /* of IPv6, 45 at most */ };
 
 /* ── the client ── */
@@ -24,59 +26,59 @@ static struct mk_str get_address_text(const struct log_entry *e, struct mk_addre
     return mk_buf_str(&text);
 }
 
-static struct mk_str get_peer(const struct log_entry *e, const struct format_op *s)
+static struct mk_str get_peer(const struct log_entry *e, const struct log_op *op)
 {
-    (void)s;
+    (void)op;
     return get_address_text(e, mk_request_peer(e->req));
 }
 
-static struct mk_str get_client(const struct log_entry *e, const struct format_op *s)
+static struct mk_str get_client(const struct log_entry *e, const struct log_op *op)
 {
-    (void)s;
+    (void)op;
     return get_address_text(e, mk_request_client(e->req));
 }
 
-static struct mk_str get_user(const struct log_entry *e, const struct format_op *s)
+static struct mk_str get_user(const struct log_entry *e, const struct log_op *op)
 {
-    (void)s;
+    (void)op;
     return mk_request_user(e->req);
 }
 
 /* ── times ── */
 
-static void put_quote(struct line *l, const struct format_op *s)
+static void put_quote(struct line *l, const struct log_op *op)
 {
-    if (s->form == LINE_JSON)
+    if (op->form == LINE_JSON)
         line_put_char(l, '"');
 }
 
-static void put_clf(struct line *l, const struct log_entry *e, const struct format_op *s)
+static void put_clf(struct line *l, const struct log_entry *e, const struct log_op *op)
 {
     (void)e;
-    put_quote(l, s);
+    put_quote(l, op);
     line_put(l, mk_str_c(l->clf));
-    put_quote(l, s);
+    put_quote(l, op);
 }
 
-static void put_iso(struct line *l, const struct log_entry *e, const struct format_op *s)
+static void put_iso(struct line *l, const struct log_entry *e, const struct log_op *op)
 {
     (void)e;
-    put_quote(l, s);
+    put_quote(l, op);
     line_put_iso(l);
-    put_quote(l, s);
+    put_quote(l, op);
 }
 
-static void put_unix(struct line *l, const struct log_entry *e, const struct format_op *s)
+static void put_unix(struct line *l, const struct log_entry *e, const struct log_op *op)
 {
     (void)e;
-    (void)s;
+    (void)op;
     line_put_number(l, (uint64_t)l->second);
 }
 
-static void put_unix_ms(struct line *l, const struct log_entry *e, const struct format_op *s)
+static void put_unix_ms(struct line *l, const struct log_entry *e, const struct log_op *op)
 {
     (void)e;
-    (void)s;
+    (void)op;
     line_put_number(l, (uint64_t)l->second * 1000 + l->ms);
 }
 
@@ -98,45 +100,45 @@ static bool get_first_byte(const struct log_entry *e, uint64_t *ret)
 
 /* ── the request ── */
 
-static struct mk_str absent_if_empty(struct mk_str s)
+static struct mk_str mark_empty_absent(struct mk_str s)
 {
     return s.len ? s : MK_STR_NONE;
 }
 
-static struct mk_str get_method(const struct log_entry *e, const struct format_op *s)
+static struct mk_str get_method(const struct log_entry *e, const struct log_op *op)
 {
-    (void)s;
-    return absent_if_empty(mk_request_method_name(e->req));
+    (void)op;
+    return mark_empty_absent(mk_request_method_name(e->req));
 }
 
-static struct mk_str get_target(const struct log_entry *e, const struct format_op *s)
+static struct mk_str get_target(const struct log_entry *e, const struct log_op *op)
 {
-    (void)s;
-    return absent_if_empty(mk_request_target(e->req));
+    (void)op;
+    return mark_empty_absent(mk_request_target(e->req));
 }
 
-static struct mk_str get_path(const struct log_entry *e, const struct format_op *s)
+static struct mk_str get_path(const struct log_entry *e, const struct log_op *op)
 {
-    (void)s;
-    return absent_if_empty(mk_request_path(e->req));
+    (void)op;
+    return mark_empty_absent(mk_request_path(e->req));
 }
 
-static struct mk_str get_query(const struct log_entry *e, const struct format_op *s)
+static struct mk_str get_query(const struct log_entry *e, const struct log_op *op)
 {
-    (void)s;
+    (void)op;
     return mk_request_query(e->req);
 }
 
-static struct mk_str get_host(const struct log_entry *e, const struct format_op *s)
+static struct mk_str get_host(const struct log_entry *e, const struct log_op *op)
 {
-    (void)s;
-    return absent_if_empty(mk_request_host(e->req));
+    (void)op;
+    return mark_empty_absent(mk_request_host(e->req));
 }
 
 /* The version is unknown if the head could not be read up to the target. */
-static struct mk_str get_protocol(const struct log_entry *e, const struct format_op *s)
+static struct mk_str get_protocol(const struct log_entry *e, const struct log_op *op)
 {
-    (void)s;
+    (void)op;
     if (!mk_request_target(e->req).len)
         return MK_STR_NONE;
     if (mk_request_major(e->req) == 2)
@@ -144,46 +146,46 @@ static struct mk_str get_protocol(const struct log_entry *e, const struct format
     return mk_request_minor(e->req) ? MK_STR("HTTP/1.1") : MK_STR("HTTP/1.0");
 }
 
-static void put_request(struct line *l, const struct log_entry *e, const struct format_op *s)
+static void put_request(struct line *l, const struct log_entry *e, const struct log_op *op)
 {
-    struct mk_str parts[] = {get_method(e, s), get_target(e, s), get_protocol(e, s)};
-    put_quote(l, s);
+    struct mk_str parts[] = {get_method(e, op), get_target(e, op), get_protocol(e, op)};
+    put_quote(l, op);
     if (!parts[0].p)
         line_put_char(l, '-');
     for (unsigned i = 0; i < sizeof(parts) / sizeof(parts[0]) && parts[i].p; i++) {
         if (i)
-            line_put_value(l, MK_STR(" "), s->form);
-        line_put_value(l, parts[i], s->form);
+            line_put_value(l, MK_STR(" "), op->form);
+        line_put_value(l, parts[i], op->form);
     }
-    put_quote(l, s);
+    put_quote(l, op);
 }
 
-static struct mk_str get_referer(const struct log_entry *e, const struct format_op *s)
+static struct mk_str get_referer(const struct log_entry *e, const struct log_op *op)
 {
-    (void)s;
+    (void)op;
     return mk_request_header(e->req, MK_HEADER_REFERER);
 }
 
-static struct mk_str get_agent(const struct log_entry *e, const struct format_op *s)
+static struct mk_str get_agent(const struct log_entry *e, const struct log_op *op)
 {
-    (void)s;
+    (void)op;
     return mk_request_header(e->req, MK_HEADER_USER_AGENT);
 }
 
-static struct mk_str get_traceparent(const struct log_entry *e, const struct format_op *s)
+static struct mk_str get_traceparent(const struct log_entry *e, const struct log_op *op)
 {
-    (void)s;
+    (void)op;
     return mk_request_header_by_name(e->req, MK_STR("traceparent"));
 }
 
-static struct mk_str get_request_header(const struct log_entry *e, const struct format_op *s)
+static struct mk_str get_request_header(const struct log_entry *e, const struct log_op *op)
 {
-    return mk_request_header_by_name(e->req, s->arg);
+    return mk_request_header_by_name(e->req, op->arg);
 }
 
-static struct mk_str get_request_id(const struct log_entry *e, const struct format_op *s)
+static struct mk_str get_request_id(const struct log_entry *e, const struct log_op *op)
 {
-    (void)s;
+    (void)op;
     return mk_request_id(e->req);
 }
 
@@ -219,15 +221,15 @@ static bool get_body_bytes_out(const struct log_entry *e, uint64_t *ret)
     return true;
 }
 
-static struct mk_str get_response_header(const struct log_entry *e, const struct format_op *s)
+static struct mk_str get_response_header(const struct log_entry *e, const struct log_op *op)
 {
-    return mk_response_get_header(e->req, s->arg);
+    return mk_response_get_header(e->req, op->arg);
 }
 
-static void put_aborted(struct line *l, const struct log_entry *e, const struct format_op *s)
+static void put_aborted(struct line *l, const struct log_entry *e, const struct log_op *op)
 {
     bool is = mk_request_aborted(e->req);
-    if (s->form == LINE_JSON)
+    if (op->form == LINE_JSON)
         line_put(l, is ? MK_STR("true") : MK_STR("false"));
     else
         line_put(l, is ? MK_STR("aborted") : MK_STR("-"));
@@ -235,9 +237,9 @@ static void put_aborted(struct line *l, const struct log_entry *e, const struct 
 
 /* ── the connection ── */
 
-static struct mk_str get_listener(const struct log_entry *e, const struct format_op *s)
+static struct mk_str get_listener(const struct log_entry *e, const struct log_op *op)
 {
-    (void)s;
+    (void)op;
     return mk_request_listener(e->req);
 }
 
@@ -249,28 +251,28 @@ static struct mk_tls_info get_tls_info(const struct log_entry *e)
     return found;
 }
 
-static struct mk_str get_tls_version(const struct log_entry *e, const struct format_op *s)
+static struct mk_str get_tls_version(const struct log_entry *e, const struct log_op *op)
 {
-    (void)s;
+    (void)op;
     return get_tls_info(e).version;
 }
 
-static struct mk_str get_tls_cipher(const struct log_entry *e, const struct format_op *s)
+static struct mk_str get_tls_cipher(const struct log_entry *e, const struct log_op *op)
 {
-    (void)s;
+    (void)op;
     return get_tls_info(e).cipher;
 }
 
-static struct mk_str get_tls_server_name(const struct log_entry *e, const struct format_op *s)
+static struct mk_str get_tls_server_name(const struct log_entry *e, const struct log_op *op)
 {
-    (void)s;
-    return absent_if_empty(get_tls_info(e).server_name);
+    (void)op;
+    return mark_empty_absent(get_tls_info(e).server_name);
 }
 
-static struct mk_str get_tls_client(const struct log_entry *e, const struct format_op *s)
+static struct mk_str get_tls_client(const struct log_entry *e, const struct log_op *op)
 {
-    (void)s;
-    return absent_if_empty(get_tls_info(e).client);
+    (void)op;
+    return mark_empty_absent(get_tls_info(e).client);
 }
 
 static bool get_worker(const struct log_entry *e, uint64_t *ret)
@@ -340,16 +342,17 @@ static void put_text(struct line *l, struct mk_str text, enum line_form form)
     line_put_char(l, '"');
 }
 
-void variables_put(struct line *l, const struct log_entry *e, const struct format_op *s)
+void variables_put(struct line *l, const struct log_entry *e, const struct log_op *op)
 {
-    const struct log_variable *f = s->variable;
+    const struct log_variable *variable = op->variable;
     uint64_t value;
-    if (f->put)
-        f->put(l, e, s);
-    else if (f->text)
-        put_text(l, f->text(e, s), s->form);
-    else if (f->number(e, &value))
+    assert(variable && (variable->put || variable->text || variable->number));
+    if (variable->put)
+        variable->put(l, e, op);
+    else if (variable->text)
+        put_text(l, variable->text(e, op), op->form);
+    else if (variable->number(e, &value))
         line_put_number(l, value);
     else
-        line_put(l, s->form == LINE_JSON ? MK_STR("null") : MK_STR("-"));
+        line_put(l, op->form == LINE_JSON ? MK_STR("null") : MK_STR("-"));
 }

@@ -5,10 +5,20 @@
 #ifndef LOGGER_VARIABLES_H
 #define LOGGER_VARIABLES_H
 
-#include "format.h"
+#include <monkey/request.h>
 
-/* A variable in a format, or (`variable` NULL) a literal. */
-struct format_op {
+#include "line.h"
+
+/* An exchange that is over. */
+struct log_entry {
+    struct mk_request *req;
+    unsigned worker;
+};
+
+struct log_variable;
+
+/* One step of a format: a variable, or (`variable` NULL) a literal. */
+struct log_op {
     const struct log_variable *variable;
     struct mk_str arg; /* the literal; the name of a header */
     enum line_form form;
@@ -18,11 +28,11 @@ struct format_op {
 struct log_variable {
     const char *name;
     /* Returns a value that a client may have chosen; `.p` NULL: there is none. */
-    struct mk_str (*text)(const struct log_entry *e, const struct format_op *s);
+    struct mk_str (*text)(const struct log_entry *e, const struct log_op *op);
     /* Gets a number. Returns false if there is none. */
     bool (*number)(const struct log_entry *e, uint64_t *ret);
     /* Adds the value itself, at most LINE_VARIABLE_FIXED of the reserved bytes. */
-    void (*put)(struct line *l, const struct log_entry *e, const struct format_op *s);
+    void (*put)(struct line *l, const struct log_entry *e, const struct log_op *op);
     const char *doc;
     bool has_arg; /* the name is a prefix: $header_NAME */
 };
@@ -30,6 +40,6 @@ struct log_variable {
 /* Ends with a row without a name. */
 extern const struct log_variable log_variables[];
 
-void variables_put(struct line *l, const struct log_entry *e, const struct format_op *s);
+void variables_put(struct line *l, const struct log_entry *e, const struct log_op *op);
 
 #endif

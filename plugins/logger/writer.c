@@ -14,6 +14,7 @@
 #include <monkey/arena.h>
 #include <monkey/log.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -44,18 +45,21 @@ static void wake_writer(void)
         ;
 }
 
+/* Sets a flag of the writer, and wakes it if the flag was not set. */
 static void signal_writer(_Atomic bool *what)
 {
     if (!atomic_exchange(what, true))
         wake_writer();
 }
 
-void writer_send(struct log_producer *c, size_t bytes)
+void writer_send(struct log_producer *producer, size_t bytes)
 {
-    uint64_t used = queue_commit(&c->queue, bytes);
+    assert(bytes > 0 && bytes <= LINE_BYTES_MAX);
+    uint64_t used = queue_commit(&producer->queue, bytes);
     /* before a gate closes; a reload may have made the maximum smaller than the first ring */
-    size_t much = (c->queue.first < c->queue.max ? c->queue.first : c->queue.max) / 2;
-    if (MK_UNLIKELY(used >= much) && !c->target->stalled)
+    size_t flush_bytes =
+        (producer->queue.first < producer->queue.max ? producer->queue.first : producer->queue.max) / 2;
+    if (MK_UNLIKELY(used >= flush_bytes) && !producer->target->stalled)
         signal_writer(&writer.flush_now);
     else if (!atomic_load(&writer.notified))
         signal_writer(&writer.notified);
@@ -71,128 +75,133 @@ void writer_reopen(void)
 
 /* ── the registry ── */
 
-static struct log_target *find_target(const struct log_dest *t)
+static struct log_target *find_target(const struct log_dest *dest)
 {
     struct mk_list *n, *save;
     MK_LIST_EACH(&writer.targets, n, save) {
-        struct log_target *s = MK_CONTAINER_OF(n, struct log_target, node);
-        if (s->dest.kind == t->kind && mk_str_eq(s->dest.path, t->path))
-            return s;
+        struct log_target *target = MK_CONTAINER_OF(n, struct log_target, node);
+        if (target->dest.kind == dest->kind && mk_str_eq(target->dest.path, dest->path))
+            return target;
     }
     return NULL;
 }
 
-static struct log_target *add_target(const struct log_dest *t)
+static struct log_target *add_target(const struct log_dest *dest)
 {
-    size_t bytes = sizeof(struct log_target) + t->path.len + 1;
-    struct log_target *s = mk_account_alloc(NULL, bytes);
-    if (!s)
+    size_t bytes = sizeof(struct log_target) + dest->path.len + 1;
+    struct log_target *target = mk_account_alloc(NULL, bytes);
+    if (!target)
         return NULL;
-    memset(s, 0, bytes);
-    memcpy(s + 1, t->path.p, t->path.len);
-    s->dest = (struct log_dest){t->kind, mk_str((const char *)(s + 1), t->path.len)};
-    s->bytes = bytes;
-    s->fd = -1;
-    mk_list_init(&s->producers);
-    mk_list_add(&writer.targets, &s->node);
-    return s;
+    memset(target, 0, bytes);
+    memcpy(target + 1, dest->path.p, dest->path.len);
+    target->dest = (struct log_dest){dest->kind, mk_str((const char *)(target + 1), dest->path.len)};
+    target->bytes = bytes;
+    target->fd = -1;
+    mk_list_init(&target->producers);
+    mk_list_add(&writer.targets, &target->node);
+    return target;
 }
 
 /* With log_targets_lock, or when no other thread can find the target. */
-static void remove_target(struct log_target *s)
+static void remove_target(struct log_target *target)
 {
-    mk_list_del(&s->node);
-    log_target_close(s);
-    mk_account_free(NULL, s, s->bytes);
+    assert(target->users == 0 && mk_list_empty(&target->producers));
+    mk_list_del(&target->node);
+    log_target_close(target);
+    mk_account_free(NULL, target, target->bytes);
 }
 
-static void free_producer(struct log_producer *c)
+static void free_producer(struct log_producer *producer)
 {
-    queue_release(&c->queue);
-    gate_free(c->gate);
-    mk_account_free(NULL, c, sizeof(*c));
+    queue_release(&producer->queue);
+    gate_free(producer->gate);
+    mk_account_free(NULL, producer, sizeof(*producer));
 }
 
-static void remove_producer(struct log_producer *c)
+static void remove_producer(struct log_producer *producer)
 {
-    mk_list_del(&c->node);
-    c->target->lost_closed += c->lost_total;
-    if (c->target->partial == c)
-        c->target->partial = NULL;
-    free_producer(c);
+    assert(producer->users == 0 && !producer->owner);
+    mk_list_del(&producer->node);
+    producer->target->lost_closed += producer->lost_total;
+    if (producer->target->partial == producer)
+        producer->target->partial = NULL;
+    free_producer(producer);
 }
 
 struct log_target *writer_get_target(const struct log_dest *dest)
 {
     pthread_mutex_lock(&log_targets_lock);
-    struct log_target *s = find_target(dest);
-    if (!s)
-        s = add_target(dest);
-    if (s)
-        s->users++;
+    struct log_target *target = find_target(dest);
+    if (!target)
+        target = add_target(dest);
+    if (target)
+        target->users++;
     pthread_mutex_unlock(&log_targets_lock);
-    return s;
+    return target;
 }
 
-void writer_put_target(struct log_target *s)
+void writer_put_target(struct log_target *target)
 {
     pthread_mutex_lock(&log_targets_lock);
-    if (--s->users == 0 && writer.running)
+    assert(target->users > 0);
+    if (--target->users == 0 && writer.running)
         signal_writer(&writer.flush_now);
-    else if (s->users == 0)
-        remove_target(s);
+    else if (target->users == 0)
+        remove_target(target);
     pthread_mutex_unlock(&log_targets_lock);
 }
 
-static struct log_producer *find_producer(struct log_target *s, const void *owner)
+static struct log_producer *find_producer(struct log_target *target, const void *owner)
 {
     struct mk_list *n, *save;
-    MK_LIST_EACH(&s->producers, n, save)
+    MK_LIST_EACH(&target->producers, n, save)
         if (MK_CONTAINER_OF(n, struct log_producer, node)->owner == owner)
             return MK_CONTAINER_OF(n, struct log_producer, node);
     return NULL;
 }
 
-static struct log_producer *add_producer(struct log_target *s, struct mk_loop *owner, size_t bytes, bool wait)
+static struct log_producer *add_producer(struct log_target *target, struct mk_loop *owner, size_t bytes, bool wait)
 {
-    struct log_producer *c = mk_account_alloc(NULL, sizeof(*c));
-    if (!c)
+    struct log_producer *producer = mk_account_alloc(NULL, sizeof(*producer));
+    if (!producer)
         return NULL;
-    memset(c, 0, sizeof(*c));
-    c->target = s;
-    c->owner = owner;
-    if (queue_init(&c->queue, bytes) < 0 || (wait && !(c->gate = gate_new(owner, &c->queue)))) {
-        free_producer(c);
+    memset(producer, 0, sizeof(*producer));
+    producer->target = target;
+    producer->owner = owner;
+    if (queue_init(&producer->queue, bytes) < 0 || (wait && !(producer->gate = gate_new(owner, &producer->queue)))) {
+        free_producer(producer);
         return NULL;
     }
-    mk_list_add(&s->producers, &c->node);
-    return c;
+    mk_list_add(&target->producers, &producer->node);
+    return producer;
 }
 
 /* A producer may be shared with another generation: its rings stay, the new settings apply from now on. */
-struct log_producer *writer_get_producer(struct log_target *s, struct mk_loop *owner, size_t bytes, bool wait)
+struct log_producer *writer_get_producer(struct log_target *target, struct mk_loop *owner, size_t bytes, bool wait)
 {
     pthread_mutex_lock(&log_targets_lock);
-    struct log_producer *c = find_producer(s, owner);
-    if (!c)
-        c = add_producer(s, owner, bytes, wait);
-    else if (wait && !c->gate)
-        c->gate = gate_new(owner, &c->queue);
-    if (c && wait && !c->gate)
-        c = NULL;
-    if (c)
-        c->queue.max = bytes;
-    if (c && c->users++ == 0)
+    assert(writer.running && target->users > 0);
+    struct log_producer *producer = find_producer(target, owner);
+    if (!producer)
+        producer = add_producer(target, owner, bytes, wait);
+    else if (wait && !producer->gate)
+        producer->gate = gate_new(owner, &producer->queue);
+    if (producer && wait && !producer->gate)
+        producer = NULL;
+    if (producer)
+        producer->queue.max = bytes;
+    if (producer && producer->users++ == 0)
         signal_writer(&writer.flush_now); /* so that the log is opened now */
     pthread_mutex_unlock(&log_targets_lock);
-    return c;
+    return producer;
 }
 
-void writer_put_producer(struct log_producer *c)
+void writer_put_producer(struct log_producer *producer)
 {
     pthread_mutex_lock(&log_targets_lock);
-    if (--c->users == 0) {
-        c->owner = NULL;
+    assert(producer->users > 0);
+    if (--producer->users == 0) {
+        producer->owner = NULL;
         signal_writer(&writer.flush_now);
     }
     pthread_mutex_unlock(&log_targets_lock);
@@ -200,58 +209,59 @@ void writer_put_producer(struct log_producer *c)
 
 /* ── rounds ── */
 
-static uint64_t now_ms(void)
+static uint64_t get_now_ms(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-static struct log_target *next_target(struct log_target *s)
+/* Returns the target behind this one, the first one for NULL; NULL at the end. Only the caller removes targets. */
+static struct log_target *next_target(struct log_target *target)
 {
     pthread_mutex_lock(&log_targets_lock);
-    struct mk_list *n = s ? s->node.next : writer.targets.next;
+    struct mk_list *n = target ? target->node.next : writer.targets.next;
     pthread_mutex_unlock(&log_targets_lock);
     return n == &writer.targets ? NULL : MK_CONTAINER_OF(n, struct log_target, node);
 }
 
 /* Removes producers that were released and whose lines are all written; then the target, if it is unused. */
-static void remove_unused(struct log_target *s)
+static void remove_unused(struct log_target *target)
 {
     struct mk_list *n, *save;
     pthread_mutex_lock(&log_targets_lock);
-    MK_LIST_EACH(&s->producers, n, save) {
-        struct log_producer *c = MK_CONTAINER_OF(n, struct log_producer, node);
-        if (!c->users && !queue_peek(&c->queue).len)
-            remove_producer(c);
+    MK_LIST_EACH(&target->producers, n, save) {
+        struct log_producer *producer = MK_CONTAINER_OF(n, struct log_producer, node);
+        if (!producer->users && !queue_peek(&producer->queue).len)
+            remove_producer(producer);
     }
-    bool gone = !s->users && mk_list_empty(&s->producers);
+    bool gone = !target->users && mk_list_empty(&target->producers);
     if (gone)
-        mk_list_del(&s->node);
+        mk_list_del(&target->node);
     pthread_mutex_unlock(&log_targets_lock);
     if (!gone)
         return;
-    log_target_report_lost(s, 0, true);
-    remove_target(s);
+    log_target_report_lost(target, 0, true);
+    remove_target(target);
 }
 
-static bool has_producers(struct log_target *s)
+static bool has_producers(struct log_target *target)
 {
     pthread_mutex_lock(&log_targets_lock);
-    bool has = !mk_list_empty(&s->producers);
+    bool has = !mk_list_empty(&target->producers);
     pthread_mutex_unlock(&log_targets_lock);
     return has;
 }
 
 /* Opens the gates of producers that have room again. */
-static void open_gates(struct log_target *s)
+static void open_gates(struct log_target *target)
 {
     struct mk_list *n, *save;
     pthread_mutex_lock(&log_targets_lock);
-    MK_LIST_EACH(&s->producers, n, save) {
-        struct log_producer *c = MK_CONTAINER_OF(n, struct log_producer, node);
-        if (c->owner) /* else the loop of the gate may be gone */
-            gate_check(c->gate);
+    MK_LIST_EACH(&target->producers, n, save) {
+        struct log_producer *producer = MK_CONTAINER_OF(n, struct log_producer, node);
+        if (producer->owner) /* else the loop of the gate may be gone */
+            gate_check(producer->gate);
     }
     pthread_mutex_unlock(&log_targets_lock);
 }
@@ -260,16 +270,16 @@ static void open_gates(struct log_target *s)
 static int write_all_targets(void)
 {
     bool reopen = atomic_exchange(&writer.reopen, false);
-    uint64_t now = now_ms();
+    uint64_t now = get_now_ms();
     int result = 0;
-    for (struct log_target *s = next_target(NULL), *next; s; s = next) {
-        int r = has_producers(s) ? log_target_write(s, now, reopen) : 0;
+    for (struct log_target *target = next_target(NULL), *next; target; target = next) {
+        int r = has_producers(target) ? log_target_write(target, now, reopen) : 0;
         if (r == MK_AGAIN || (r == MK_DECLINED && result == 0))
             result = r;
-        open_gates(s);
-        log_target_report_lost(s, now, false);
-        next = next_target(s);
-        remove_unused(s);
+        open_gates(target);
+        log_target_report_lost(target, now, false);
+        next = next_target(target);
+        remove_unused(target);
     }
     return result;
 }
@@ -279,13 +289,13 @@ static nfds_t fill_pollfds(struct pollfd *list)
 {
     nfds_t n = 0;
     list[n++] = (struct pollfd){.fd = writer.wake_fd, .events = POLLIN};
-    for (struct log_target *s = next_target(NULL); s && n < BLOCKED_MAX; s = next_target(s))
-        if (s->blocked && s->fd >= 0)
-            list[n++] = (struct pollfd){.fd = s->fd, .events = POLLOUT};
+    for (struct log_target *target = next_target(NULL); target && n < BLOCKED_MAX; target = next_target(target))
+        if (target->blocked && target->fd >= 0)
+            list[n++] = (struct pollfd){.fd = target->fd, .events = POLLOUT};
     return n;
 }
 
-/* Returns false on a timeout. */
+/* Waits for a signal, or until a log that was full can be written. Returns false on a timeout. */
 static bool wait_for_event(int timeout_ms)
 {
     struct pollfd list[BLOCKED_MAX];
@@ -312,28 +322,28 @@ static void sleep_until_due(bool something_left)
         writer.notified = true;
     while (!writer.notified && !is_signalled())
         wait_for_event(-1);
-    uint64_t until = now_ms() + writer.flush_ms;
-    for (uint64_t now; !is_signalled() && (now = now_ms()) < until;)
+    uint64_t until = get_now_ms() + writer.flush_ms;
+    for (uint64_t now; !is_signalled() && (now = get_now_ms()) < until;)
         wait_for_event((int)(until - now));
 }
 
 /* Writes what is left at the end, for FINAL_WRITE_MS at most. */
 static void write_remaining(void)
 {
-    uint64_t until = now_ms() + FINAL_WRITE_MS, now;
+    uint64_t until = get_now_ms() + FINAL_WRITE_MS, now;
     int r;
-    while ((r = write_all_targets()) != 0 && (now = now_ms()) < until) {
-        bool may_pass = r == MK_AGAIN;
-        for (struct log_target *s = next_target(NULL); s; s = next_target(s))
-            may_pass |= s->blocked;
-        if (!may_pass)
+    while ((r = write_all_targets()) != 0 && (now = get_now_ms()) < until) {
+        bool may_progress = r == MK_AGAIN;
+        for (struct log_target *target = next_target(NULL); target; target = next_target(target))
+            may_progress |= target->blocked;
+        if (!may_progress)
             break;
         if (r == MK_DECLINED)
             wait_for_event((int)(until - now));
     }
-    for (struct log_target *s = next_target(NULL); s; s = next_target(s)) {
-        log_target_discard(s);
-        log_target_report_lost(s, 0, true);
+    for (struct log_target *target = next_target(NULL); target; target = next_target(target)) {
+        log_target_discard(target);
+        log_target_report_lost(target, 0, true);
     }
 }
 
@@ -396,8 +406,8 @@ void writer_stop(void)
     pthread_join(writer.thread, NULL);
     close(writer.wake_fd);
     writer.running = false;
-    for (struct log_target *s = next_target(NULL), *next; s; s = next) {
-        next = next_target(s);
-        remove_unused(s);
+    for (struct log_target *target = next_target(NULL), *next; target; target = next) {
+        next = next_target(target);
+        remove_unused(target);
     }
 }

@@ -16,31 +16,31 @@
 /* Returns the log of that destination, with a reference; makes it if there is none. NULL without memory. Any thread. */
 struct log_target *writer_get_target(const struct log_dest *dest);
 /* Releases a reference. The log is closed after its last line. Any thread. */
-void writer_put_target(struct log_target *s);
+void writer_put_target(struct log_target *target);
 
 /*
  * Returns the producer of a worker's loop for a log, with a reference; `bytes`: the maximum of its queue. `wait`: it
  * gets a gate. NULL without memory. In the loop's thread.
  */
-struct log_producer *writer_get_producer(struct log_target *s, struct mk_loop *owner, size_t bytes, bool wait);
-void writer_put_producer(struct log_producer *c);
+struct log_producer *writer_get_producer(struct log_target *target, struct mk_loop *owner, size_t bytes, bool wait);
+void writer_put_producer(struct log_producer *producer);
 
 /* Returns room for a line of LINE_BYTES_MAX, for the worker; NULL: the queue is full, the line is counted as lost. */
-static inline char *writer_reserve(struct log_producer *c)
+static inline char *writer_reserve(struct log_producer *producer)
 {
-    char *room = queue_reserve(&c->queue, LINE_BYTES_MAX, c->gate);
+    char *room = queue_reserve(&producer->queue, LINE_BYTES_MAX, producer->gate);
     if (MK_UNLIKELY(!room)) {
-        c->lost++;
-        atomic_fetch_add_explicit(&c->lost_total, 1, memory_order_relaxed);
+        producer->lost++;
+        atomic_fetch_add_explicit(&producer->lost_total, 1, memory_order_relaxed);
     }
     return room;
 }
 /* Sends the line of writer_reserve(), with its newline. */
-void writer_send(struct log_producer *c, size_t bytes);
+void writer_send(struct log_producer *producer, size_t bytes);
 
 /* Starts the thread if it does not run, and sets Flush. Returns 0 or -errno. Any thread. */
 int writer_start(uint32_t flush_ms);
-/* Writes the lines that wait, for a second at most, and ends the thread. Main thread. */
+/* Writes the lines that wait, for a second at most, and ends the thread. Not in workers. */
 void writer_stop(void);
 /* Has all files opened again after the lines that wait were written to the old ones. Does not wait. */
 void writer_reopen(void);

@@ -6,6 +6,7 @@
 
 #include <monkey/log.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -64,10 +65,12 @@ bool flag_begin_check(struct flag_file *flag, uint64_t now)
 
 void flag_check(struct flag_file *flag)
 {
+    assert(flag->next_check_ms == FLAG_CHECKING); /* no other thread checks the file */
     update_flag(flag, check_blocking(flag->path));
 }
 
 void flag_end_check(struct flag_file *flag, uint64_t now)
 {
+    assert(flag->next_check_ms == FLAG_CHECKING);
     flag->next_check_ms = now + FLAG_CHECK_MS;
 }

@@ -7,6 +7,7 @@
 
 #include "flag.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -196,6 +197,7 @@ static void cancel_wait(void *ctx)
 /* Checks the flag on a disk thread, and lets the request wait for it. Returns 0 or -errno (use the flag as it is). */
 static int wait_for_check(struct mk_request *req, struct maintenance_host *state)
 {
+    assert(state->flag.next_check_ms == FLAG_CHECKING && !state->waiting);
     struct maintenance_wait *wait = mk_arena_alloc(mk_request_arena(req), sizeof(*wait));
     if (!wait)
         return -ENOMEM;

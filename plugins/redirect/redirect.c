@@ -7,6 +7,7 @@
 #include <monkey/pattern.h>
 #include <monkey/plugin.h>
 
+#include <assert.h>
 #include <errno.h>
 
 extern const struct mk_plugin mk_plugin_redirect;
@@ -92,6 +93,7 @@ static size_t find_host_end(struct mk_str to)
     if (is_path(to))
         return 0;
     const char *host = memmem(to.p, to.len, "//", 2);
+    assert(host); /* parse_target() accepts no other target */
     size_t at = (size_t)(host - to.p) + 2;
     while (at < to.len && to.p[at] == '/')
         at++;
@@ -100,11 +102,12 @@ static size_t find_host_end(struct mk_str to)
     return at;
 }
 
+/* Reports captures that the expression does not have, and those in the scheme or host of the target. */
 static void check_rule(const struct mk_conf_check *check, void *section)
 {
     const struct redirect_rule *r = section;
     struct mk_str to = r->to.text;
-    size_t field = offsetof(struct redirect_rule, to), free = to.len ? find_host_end(to) : 0;
+    size_t field = offsetof(struct redirect_rule, to), host_end = to.len ? find_host_end(to) : 0;
     bool compiled = r->match.kind != MK_PATTERN_REGEX || r->match.regex;
     if (!compiled || !r->match.text.p || mk_conf_is_wrong(check, offsetof(struct redirect_rule, match)))
         return; /* the pattern is missing or wrong, which was reported */
@@ -118,7 +121,7 @@ static void check_rule(const struct mk_conf_check *check, void *section)
         else if (digit - '0' > r->match.groups)
             mk_conf_error(check, field, "there is no $%c: the expression in Match has %u captures", digit,
                           r->match.groups);
-        else if (i < free)
+        else if (i < host_end)
             mk_conf_error(check, field,
                           "$%c would let clients choose the host: captures are for paths and queries only", digit);
     }
@@ -134,6 +137,7 @@ static void add_capture(struct mk_buf *location, struct mk_str text, bool query)
             mk_path_encode(location, mk_str(text.p + i, 1));
 }
 
+/* Adds text of a target, with its captures encoded; `groups` NULL: a dollar is a dollar. */
 static void add_text(struct mk_buf *location, struct mk_str to, const struct mk_str *groups)
 {
     bool query = false;
@@ -146,13 +150,15 @@ static void add_text(struct mk_buf *location, struct mk_str to, const struct mk_
     }
 }
 
+/* Adds a target. The result is a path of this host if the target is one, whatever the captures are. */
 static void add_target(struct mk_buf *location, struct mk_str to, const struct mk_str *groups)
 {
     add_text(location, to, groups);
     while (is_path(to) && location->len && !is_path(mk_buf_str(location)))
-        mk_buf_drop(location, 1); /* captures have made "//", behind which browsers expect a host */
+        mk_buf_drop(location, 1); /* the first slash of "//", behind which browsers expect a host */
 }
 
+/* Returns the length of all captures that a target uses, before they are encoded. */
 static size_t count_captured_bytes(struct mk_str to, const struct mk_str *groups)
 {
     size_t n = 0;
@@ -190,6 +196,8 @@ static const struct mk_conf_key host_keys[] = {
     {0},
 };
 
+enum { RULES, HOST };
+
 static const struct mk_conf_section sections[] = {
     {.name = "REDIRECT",
      .scope = MK_CONF_SCOPE_HOST,
@@ -215,9 +223,9 @@ static int find_match(const struct mk_host *host, struct mk_str path, struct mk_
                       const struct redirect_rule **ret_rule)
 {
     int match = 0;
-    const struct redirect_rule *r = mk_host_conf(host, &sections[0]);
+    const struct redirect_rule *r = mk_host_conf(host, &sections[RULES]);
     while (r && (match = mk_pattern_capture(&r->match, path, groups)) == 0)
-        r = mk_host_conf_next(host, &sections[0], r);
+        r = mk_host_conf_next(host, &sections[RULES], r);
     *ret_rule = match > 0 ? r : NULL;
     return match < 0 ? match : 0;
 }
@@ -251,6 +259,7 @@ static struct mk_str find_local_path(const struct mk_host *host, struct mk_str t
 /* Adds the decoded path of a target, and `rest` behind it, unless the target has a query. */
 static void add_target_path(struct mk_buf *path, struct mk_str to, struct mk_str rest)
 {
+    assert(to.len > 0 && to.p[0] == '/');
     size_t i = 0;
     for (; i < to.len && to.p[i] != '?' && to.p[i] != '#'; i++) {
         int high = to.p[i] == '%' && i + 2 < to.len ? mk_hex_value(to.p[i + 1]) : -1;
@@ -268,10 +277,12 @@ static void add_target_path(struct mk_buf *path, struct mk_str to, struct mk_str
 /* Finds the path on this host to which `path` is redirected. Returns false if there is none, or it has captures. */
 static bool follow_redirect(const struct mk_host *host, struct mk_str path, struct mk_buf *next)
 {
+    assert(path.len > 0 && path.p[0] == '/');
     struct mk_str groups[MK_PATTERN_GROUPS];
     const struct redirect_rule *r = find_first_match(host, path, groups);
-    const struct redirect_host *whole = mk_host_conf(host, &sections[1]);
-    struct mk_str to = find_local_path(host, r ? r->to.text : whole->to.text), rest = mk_str(path.p + 1, path.len - 1);
+    const struct redirect_host *whole = mk_host_conf(host, &sections[HOST]);
+    struct mk_str to = find_local_path(host, r ? r->to.text : whole->to.text);
+    struct mk_str rest = mk_str(path.p + 1, path.len - 1);
     if (!to.p || (r && has_captures(to)))
         return false;
     if (r)
@@ -317,10 +328,10 @@ static bool is_rule_loop(const struct mk_host *host, const struct redirect_rule 
 
 static int start_host(struct mk_host *host, void **ret_state)
 {
-    const struct redirect_rule *first = mk_host_conf(host, &sections[0]);
-    const struct redirect_host *whole = mk_host_conf(host, &sections[1]);
-    int err = mk_host_check_patterns(host, &sections[0], offsetof(struct redirect_rule, match));
-    for (const struct redirect_rule *r = first; r; r = mk_host_conf_next(host, &sections[0], r)) {
+    const struct redirect_rule *first = mk_host_conf(host, &sections[RULES]);
+    const struct redirect_host *whole = mk_host_conf(host, &sections[HOST]);
+    int err = mk_host_check_patterns(host, &sections[RULES], offsetof(struct redirect_rule, match));
+    for (const struct redirect_rule *r = first; r; r = mk_host_conf_next(host, &sections[RULES], r)) {
         if (!is_rule_loop(host, r))
             continue;
         mk_host_error(host, r, offsetof(struct redirect_rule, to), 0,
@@ -338,6 +349,7 @@ static int start_host(struct mk_host *host, void **ret_state)
 
 /* ── requests ── */
 
+/* Adds the query of a request behind that of the target. */
 static void add_query(struct mk_buf *location, struct mk_str query)
 {
     if (!query.p)
@@ -356,7 +368,10 @@ static struct mk_str split_fragment(struct mk_str *to)
     return fragment;
 }
 
-/* `groups`: the captures; NULL if a dollar has no meaning. */
+/*
+ * Redirects to `to`. `groups`: the captures; NULL if a dollar has no meaning. `keep`: appends `rest`, a part of the
+ * path, and the query.
+ */
 static void send_redirect(struct mk_request *req, struct mk_str to, struct mk_str rest, const struct mk_str *groups,
                           int status, bool keep)
 {
@@ -380,6 +395,7 @@ static void send_redirect(struct mk_request *req, struct mk_str to, struct mk_st
     if (keep)
         add_query(&location, query);
     add_text(&location, fragment, groups);
+    assert(!location.err); /* `size` is enough */
     mk_response_redirect(req, status, mk_buf_str(&location));
 }
 
@@ -390,7 +406,7 @@ static int redirect_request(struct mk_request *req)
     if (!host || path.len == 0 || path.p[0] != '/')
         return MK_DECLINED;
     const struct redirect_rule *r;
-    const struct redirect_host *whole = mk_host_conf(host, &sections[1]);
+    const struct redirect_host *whole = mk_host_conf(host, &sections[HOST]);
     if (find_match(host, path, groups, &r) < 0) {
         mk_response_error(req, 500); /* the rule may be there to hide what the path has */
         return 0;

@@ -9,6 +9,7 @@
 #include "root.h"
 #include "find.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <unistd.h>
 
@@ -71,6 +72,7 @@ static bool matches_patterns(const struct static_patterns *patterns, struct mk_s
 static struct alias *make_alias(const struct static_site *parent, const struct alias_rule *rule)
 {
     const char *slash = memrchr(rule->to.p, '/', rule->to.len);
+    assert(slash);
     bool exact = rule->match.kind == MK_PATTERN_EXACT;
     struct mk_str folder = strip_slashes(exact ? mk_str(rule->to.p, (size_t)(slash - rule->to.p)) : rule->to);
     struct alias *a = mk_account_alloc(NULL, sizeof(*a) + folder.len + 2);
@@ -155,6 +157,7 @@ static int add_alias(struct mk_host *host, struct static_site *site, const struc
 
 int alias_load(struct mk_host *host, struct static_site *site, const struct mk_conf_section *section)
 {
+    assert(!site->aliases);
     int result = 0;
     struct alias **last = &site->aliases;
     for (const struct alias_rule *r = mk_host_conf(host, section); r; r = mk_host_conf_next(host, section, r)) {
@@ -191,6 +194,7 @@ bool alias_find(struct static_location *at)
     if (!a)
         return false;
     size_t n = a->site.prefix.len;
+    assert(at->path.len >= n);
     at->site = &a->site;
     at->path = a->name.p ? a->name : mk_str(at->path.p + n, at->path.len - n);
     return true;

@@ -8,7 +8,7 @@
 
 #include <monkey/plugin.h>
 
-#include "static.h"
+#include "site.h"
 
 /* A section [ALIAS]. */
 struct alias_rule {

@@ -4,16 +4,17 @@
  */
 #include "errors.h"
 
-#include "openat2.h"
+#include "open.h"
 
+#include <assert.h>
 #include <errno.h>
-#include <linux/openat2.h>
 #include <unistd.h>
 
 enum { STATUS_MIN = 400, STATUS_MAX = 599 };
 
 static struct error_page *add_page(struct static_site *site, int status, size_t file_bytes)
 {
+    assert(status >= STATUS_MIN && status <= STATUS_MAX);
     struct error_page *page = mk_account_alloc(NULL, sizeof(*page) + file_bytes);
     if (!page)
         return NULL;
@@ -26,7 +27,7 @@ static struct error_page *add_page(struct static_site *site, int status, size_t 
 static int read_page_file(struct static_site *site, int status, struct mk_str name)
 {
     struct stat st;
-    int fd = openat2_open_file(site->root_fd, name.p + 1, RESOLVE_BENEATH), err = 0;
+    int fd = open_beneath(site->root_fd, name.p + 1), err = 0;
     if (fd < 0)
         return fd;
     if (fstat(fd, &st) < 0)
@@ -65,6 +66,7 @@ static int load_page(struct static_site *site, const struct mk_conf_pair *pair, 
 
 int errors_load(struct mk_host *host, struct static_site *site, const struct mk_conf_pairs *pairs)
 {
+    assert(!site->errors);
     int result = 0;
     for (uint32_t i = 0; pairs && i < pairs->n; i++) {
         const struct mk_conf_pair *pair = &pairs->items[i];

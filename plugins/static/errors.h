@@ -8,7 +8,7 @@
 
 #include <monkey/plugin.h>
 
-#include "static.h"
+#include "site.h"
 
 enum { ERROR_PAGE_BYTES_MAX = 64 * 1024 };
 

@@ -1,22 +1,162 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Finds the file of a path (find.h), again if the root was swapped while several names were tried.
+ * Finds the file of a path (find.h): by the names of TryFiles or its own, for a directory by the names of its index. A
+ * name of TryFiles is only looked up, and not requested again, so that there are no loops. All is done again if the
+ * root was swapped meanwhile.
  */
 #include "find.h"
 
-#include "index.h"
-#include "tryfiles.h"
+#include "open.h"
+#include "precompressed.h"
 
+#include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <unistd.h>
 
 enum { TRIES_MAX = 64 };
 
+/* In a name of TryFiles: the path of the request. */
+#define PATH_WORD MK_STR("$path")
+
+/* ── a path and its index ── */
+
+static struct find_result find_index(struct static_site *site, struct mk_str path, const struct mk_accept *accept,
+                                     bool cached)
+{
+    struct find_result f = {.kind = FOUND_NOTHING, .fd = -1, .err = ENOENT};
+    MK_UNINITIALIZED char name[STATIC_NAME_BYTES];
+    const struct mk_conf_list *index = &site->settings->index;
+    for (uint32_t i = 0; i < index->n; i++) {
+        int n = snprintf(name, sizeof(name), "%s%.*s", path.p + 1, MK_STR_ARG(index->items[i]));
+        if (n >= (int)sizeof(name))
+            return f;
+        f = open_stat(open_name(site, name, cached), index->items[i]);
+        if (!MK_SMALL)
+            precompressed_select(site, name, accept, cached, &f);
+        if (f.kind == FOUND_FILE || (f.kind == FOUND_NOTHING && f.err != ENOENT))
+            return f;
+    }
+    return (struct find_result){.kind = FOUND_NOTHING, .fd = -1, .err = ENOENT};
+}
+
+/* Opens the file of a path, or the index of its directory; selects a variant. */
+static struct find_result find_file(struct static_site *site, struct mk_str path, const struct mk_accept *accept,
+                                    bool cached)
+{
+    assert(path.len > 0 && path.p[0] == '/' && path.p[path.len] == '\0');
+    if (path.p[path.len - 1] == '/')
+        return find_index(site, path, accept, cached);
+    struct find_result f = open_stat(open_name(site, path.p + 1, cached), path);
+    if (!MK_SMALL)
+        precompressed_select(site, path.p + 1, accept, cached, &f);
+    return f;
+}
+
+/* ── TryFiles ── */
+
+static const char *find_path_word(struct mk_str entry)
+{
+    return memmem(entry.p, entry.len, PATH_WORD.p, PATH_WORD.len);
+}
+
+static bool ends_with(struct mk_str s, struct mk_str end)
+{
+    return s.len >= end.len && memcmp(s.p + s.len - end.len, end.p, end.len) == 0;
+}
+
+/* Parses "=404". */
+static bool parse_status(struct mk_str word, int *ret_status)
+{
+    uint64_t status;
+    if (!word.len || word.p[0] != '=' || !mk_str_u64(mk_str(word.p + 1, word.len - 1), 599, &status) || status < 400)
+        return false;
+    *ret_status = (int)status;
+    return true;
+}
+
+static bool is_valid_entry(struct mk_str word)
+{
+    const char *at = find_path_word(word), *dollar = memchr(word.p, '$', word.len);
+    if (word.p[0] != '/' && at != word.p)
+        return false;
+    return dollar == at && (!at || !memchr(at + 1, '$', word.len - (size_t)(at + 1 - word.p)));
+}
+
+void find_check_tryfiles(const struct mk_conf_check *check, struct static_host *host)
+{
+    const struct mk_conf_list *list = &host->try_files;
+    size_t offset = offsetof(struct static_host, try_files);
+    for (uint32_t i = 0; i < list->n; i++) {
+        struct mk_str word = list->items[i];
+        if (i && i + 1 == list->n && parse_status(word, &host->last_status))
+            continue;
+        if (!word.len || !is_valid_entry(word))
+            mk_conf_error_nth(check, offset, i,
+                              "\"TryFiles\" takes names that begin with \"/\" or $path, and a last =CODE, not \"%.*s\"",
+                              MK_STR_ARG(word));
+        host->n_tries++;
+    }
+}
+
+/* Writes the name of an entry for this path. Returns its length; 0 if it is hidden or too long. */
+static size_t compose_name(const struct static_site *site, struct mk_str entry, struct mk_str path,
+                           char to[STATIC_NAME_BYTES])
+{
+    const char *at = find_path_word(entry);
+    size_t before = at ? (size_t)(at - entry.p) : entry.len;
+    const char *after = at ? at + PATH_WORD.len : "";
+    if (at && after[0] == '/' && path.p[path.len - 1] == '/')
+        after++;
+    int n = snprintf(to, STATIC_NAME_BYTES, "%.*s%s%s", (int)before, entry.p, at ? path.p : "", after);
+    return n < STATIC_NAME_BYTES && !open_is_hidden(site, mk_str(to, (size_t)n)) ? (size_t)n : 0;
+}
+
+static struct find_result try_entry(struct static_site *site, struct mk_str entry, struct mk_str path,
+                                    const struct mk_accept *accept, bool cached)
+{
+    assert(entry.len > 0);
+    MK_UNINITIALIZED char name[STATIC_NAME_BYTES];
+    size_t n = compose_name(site, entry, path, name);
+    if (n == 0)
+        return (struct find_result){.kind = FOUND_NOTHING, .fd = -1, .err = ENOENT};
+    struct find_result f = find_file(site, mk_str(name, n), accept, cached);
+    if (f.name.p == name)
+        f.name = ends_with(entry, PATH_WORD) ? path : entry;
+    if (f.kind != FOUND_FILE || !ends_with(entry, MK_STR("$path/")) || path.p[path.len - 1] == '/')
+        return f;
+    close(f.fd); /* a directory without its slash is redirected, for its relative links */
+    return (struct find_result){.kind = FOUND_DIRECTORY, .fd = -1};
+}
+
+/* Returns true if the search ends here. A directory is a result for "$path/" only. */
+static bool is_final(const struct find_result *f, struct mk_str entry)
+{
+    if (f->kind == FOUND_DIRECTORY)
+        return ends_with(entry, MK_STR("$path/"));
+    return f->kind == FOUND_FILE || !open_is_missing(f->err);
+}
+
+/* Finds the first name that exists. */
+static struct find_result try_entries(struct static_site *site, struct mk_str path, const struct mk_accept *accept,
+                                      bool cached)
+{
+    const struct static_host *host = site->host;
+    for (uint32_t i = 0; i < host->n_tries; i++) {
+        struct find_result f = try_entry(site, host->try_files.items[i], path, accept, cached);
+        if (is_final(&f, host->try_files.items[i]))
+            return f;
+    }
+    return (struct find_result){.kind = FOUND_NOTHING, .fd = -1, .err = ENOENT, .status = host->last_status};
+}
+
+/* ── below one root ── */
+
 static struct find_result find_once(struct static_site *site, struct mk_str path, const struct mk_accept *accept,
                                     bool cached)
 {
-    return !MK_SMALL && site->host->n_tries ? tryfiles_find(site, path, accept, cached)
-                                            : index_find(site, path, accept, cached);
+    return !MK_SMALL && site->host->n_tries ? try_entries(site, path, accept, cached)
+                                            : find_file(site, path, accept, cached);
 }
 
 /* The thread that swaps the root holds the lock. */
@@ -29,6 +169,8 @@ static void wait_for_swap(struct static_site *site)
 /* If swap_seq has changed, some names may have been those of another root: find them again. */
 struct find_result find_path(struct static_site *site, struct mk_str path, const struct mk_accept *accept, bool cached)
 {
+    assert(site->settings && site->host);
+    assert(path.len > 0 && path.p[0] == '/' && path.p[path.len] == '\0');
     for (int i = 0;; i++) {
         unsigned swap_seq = site->swap_seq;
         bool in_memory = site->in_memory && cached; /* then open_name() does not enter other file systems */

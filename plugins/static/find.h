@@ -5,7 +5,7 @@
 #ifndef STATIC_FIND_H
 #define STATIC_FIND_H
 
-#include "static.h"
+#include "site.h"
 
 /*
  * Finds the file of `path` (decoded, normalized, NUL-terminated, with a leading slash): the file itself, the index of a
@@ -15,5 +15,8 @@
  * change during the call, and the result may point into it.
  */
 struct find_result find_path(struct static_site *site, struct mk_str path, const struct mk_accept *accept, bool cached);
+
+/* Checks the words of TryFiles, parses a last "=CODE", and reports errors. */
+void find_check_tryfiles(const struct mk_conf_check *check, struct static_host *host);
 
 #endif

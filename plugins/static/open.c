@@ -1,18 +1,163 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Opens names below a root (open.h), as SymLink says, and with or without waiting for a disk.
+ * Opens names below a root (open.h), as SymLink says, and with or without waiting for a disk. The kernel keeps paths
+ * below the root (openat2(2)): no code compares strings to decide what may be opened.
  */
 #include "open.h"
 
-#include "openat2.h"
-#include "symlinks.h"
-
+#include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/openat2.h>
 #include <stdio.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
-enum { TRIES_MAX = 64 };
+enum { TRIES_MAX = 64, LINKS_MAX = 40 };
+
+/* O_NONBLOCK: do not wait for a FIFO or device. O_NOCTTY: do not get a controlling terminal. */
+enum { FILE_FLAGS = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, DIR_FLAGS = O_PATH | O_DIRECTORY | O_CLOEXEC };
+
+static int call_openat2(int root_fd, const char *path, uint64_t flags, uint64_t resolve)
+{
+    struct open_how how = {.flags = flags, .resolve = resolve};
+    long fd = syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
+    return fd < 0 ? -errno : (int)fd;
+}
+
+/* Opens a path again after EAGAIN, which a rename at the same time causes: see openat2(2). */
+static int retry_openat2(int root_fd, const char *path, uint64_t flags, uint64_t resolve)
+{
+    int fd = -EAGAIN;
+    for (int i = 0; i < TRIES_MAX && fd == -EAGAIN; i++)
+        fd = call_openat2(root_fd, path, flags, resolve);
+    return fd;
+}
+
+int open_beneath(int root_fd, const char *path)
+{
+    return call_openat2(root_fd, path, FILE_FLAGS, RESOLVE_BENEATH);
+}
+
+/* ── SymLink Inside: absolute links that stay below the root ── */
+
+/* A path whose links are being followed: `resolved` has no links, `remaining` may have some. */
+struct symlink_walk {
+    struct static_site *site;
+    struct mk_str root; /* a copy, because the site's may be swapped */
+    unsigned links;
+    char resolved[STATIC_NAME_BYTES], remaining[STATIC_NAME_BYTES], storage[STATIC_NAME_BYTES];
+};
+
+static void copy_root(struct symlink_walk *w)
+{
+    pthread_mutex_lock(&w->site->lock);
+    size_t n = w->site->path.len < sizeof(w->storage) ? w->site->path.len : 0;
+    w->root = w->site->path.p && n == w->site->path.len ? mk_str(w->storage, n) : MK_STR_NONE;
+    if (n)
+        memcpy(w->storage, w->site->path.p, n);
+    pthread_mutex_unlock(&w->site->lock);
+}
+
+/* Puts the target of a link before the rest of the path. */
+static int prepend_remaining(struct symlink_walk *w, const char *target)
+{
+    MK_UNINITIALIZED char joined[STATIC_NAME_BYTES];
+    int n = snprintf(joined, sizeof(joined), "%s/%s", target, w->remaining);
+    if (n >= (int)sizeof(joined))
+        return -ENAMETOOLONG;
+    memcpy(w->remaining, joined, (size_t)n + 1);
+    return 0;
+}
+
+/* Returns the target of an absolute link below the root; NULL if it is outside. */
+static const char *strip_root(const struct symlink_walk *w, const char *target)
+{
+    const struct mk_str roots[] = {w->root, w->site->configured_path};
+    for (size_t i = 0; i < 2; i++) {
+        size_t n = roots[i].len;
+        if (roots[i].p && strncmp(target, roots[i].p, n) == 0 && (target[n] == '/' || target[n] == '\0'))
+            return target + n;
+    }
+    return NULL;
+}
+
+/* Goes on with the target of a link, from the root if it is absolute. */
+static int follow_link(struct symlink_walk *w, char *target)
+{
+    if (++w->links > LINKS_MAX)
+        return -ELOOP;
+    const char *inside = target;
+    if (target[0] == '/') {
+        inside = strip_root(w, target);
+        w->resolved[0] = '\0';
+    }
+    return inside ? prepend_remaining(w, inside) : -ENOENT;
+}
+
+/* Removes the last component of `resolved`, for "..". */
+static int pop_component(struct symlink_walk *w)
+{
+    if (w->resolved[0] == '\0')
+        return -ENOENT; /* above the root */
+    char *slash = strrchr(w->resolved, '/');
+    *(slash ? slash : w->resolved) = '\0';
+    return 0;
+}
+
+/* Follows the component if it is a link, else appends it to `resolved`. Returns 0 or -errno. */
+static int push_component(struct symlink_walk *w, const char *component)
+{
+    MK_UNINITIALIZED char next[STATIC_NAME_BYTES], target[STATIC_NAME_BYTES];
+    int n = snprintf(next, sizeof(next), "%s%s%s", w->resolved, w->resolved[0] ? "/" : "", component);
+    if (n >= (int)sizeof(next))
+        return -ENAMETOOLONG;
+    ssize_t len = readlinkat(w->site->root_fd, next, target, sizeof(target) - 1);
+    if (len >= 0) {
+        target[len] = '\0';
+        return follow_link(w, target);
+    }
+    if (errno != EINVAL)
+        return -errno;
+    memcpy(w->resolved, next, (size_t)n + 1);
+    return 0;
+}
+
+/* Takes the next component off `remaining`. Returns 1, 0 (there is none) or -errno. */
+static int next_component(struct symlink_walk *w, char *component)
+{
+    size_t skip = strspn(w->remaining, "/"), n = strcspn(w->remaining + skip, "/");
+    if (n >= STATIC_NAME_BYTES)
+        return -ENAMETOOLONG;
+    memcpy(component, w->remaining + skip, n);
+    component[n] = '\0';
+    memmove(w->remaining, w->remaining + skip + n, strlen(w->remaining + skip + n) + 1);
+    return n > 0;
+}
+
+/*
+ * Opens a path for SymLink Inside that openat2(2) has refused with EXDEV, because of an absolute link. The result of
+ * the walk has no links: openat2(2) opens it, and refuses a link that was put there meanwhile. May wait for a disk.
+ */
+static int open_through_links(struct static_site *site, const char *path)
+{
+    MK_UNINITIALIZED struct symlink_walk w;
+    w.site = site;
+    w.links = 0;
+    w.resolved[0] = '\0';
+    copy_root(&w);
+    MK_UNINITIALIZED char component[STATIC_NAME_BYTES];
+    int r = snprintf(w.remaining, sizeof(w.remaining), "%s", path) >= (int)sizeof(w.remaining) ? -ENAMETOOLONG : 1;
+    while (r >= 0 && (r = next_component(&w, component)) > 0) {
+        if (strcmp(component, ".") == 0)
+            continue;
+        r = strcmp(component, "..") == 0 ? pop_component(&w) : push_component(&w, component);
+    }
+    const char *resolved = w.resolved[0] ? w.resolved : ".";
+    return r < 0 ? r : call_openat2(site->root_fd, resolved, FILE_FLAGS, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
+}
+
+/* ── names ── */
 
 static const uint64_t resolve_modes[] = {
     [SYMLINKS_OFF] = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS,
@@ -22,31 +167,27 @@ static const uint64_t resolve_modes[] = {
 
 int open_name(struct static_site *site, const char *name, bool cached)
 {
+    assert(name[0] != '/' && (unsigned)site->settings->symlinks <= SYMLINKS_ON);
     uint64_t resolve = resolve_modes[site->settings->symlinks];
     if (cached) {
-        /* RESOLVE_CACHED fails on tmpfs for names that do not exist, because it does not cache them; nor does it wait
-         */
+        /* tmpfs does not cache names that do not exist: RESOLVE_CACHED would fail, and is not needed */
         bool in_memory = site->in_memory;
-        int fd = openat2_open_file(site->root_fd, name, resolve | (in_memory ? RESOLVE_NO_XDEV : RESOLVE_CACHED));
+        int fd =
+            call_openat2(site->root_fd, name, FILE_FLAGS, resolve | (in_memory ? RESOLVE_NO_XDEV : RESOLVE_CACHED));
         bool perhaps = in_memory || site->settings->symlinks == SYMLINKS_INSIDE;
         return fd == -EXDEV && perhaps ? -EAGAIN : fd;
     }
-    int fd = -EAGAIN;
-    for (int i = 0; i < TRIES_MAX && fd == -EAGAIN; i++) /* after a rename at the same time: see openat2(2) */
-        fd = openat2_open_file(site->root_fd, name, resolve);
-    return fd == -EXDEV && site->settings->symlinks == SYMLINKS_INSIDE ? symlinks_open_file(site, name) : fd;
+    int fd = retry_openat2(site->root_fd, name, FILE_FLAGS, resolve);
+    return fd == -EXDEV && site->settings->symlinks == SYMLINKS_INSIDE ? open_through_links(site, name) : fd;
 }
 
 int open_dir(const struct static_site *site, int fd, const char *name)
 {
+    assert(name[0] != '/' && (unsigned)site->settings->symlinks <= SYMLINKS_ON);
     MK_UNINITIALIZED char path[STATIC_NAME_BYTES];
-    int n = snprintf(path, sizeof(path), "%s/.", name),
-        dir_fd = -EAGAIN; /* "/." fails if the process may not search it */
-    if (n >= (int)sizeof(path))
-        return -ENAMETOOLONG;
-    for (int i = 0; i < TRIES_MAX && dir_fd == -EAGAIN; i++)
-        dir_fd = openat2_open_dir(fd, path, resolve_modes[site->settings->symlinks]);
-    return dir_fd;
+    int n = snprintf(path, sizeof(path), "%s/.", name); /* "/." fails if the process may not search it */
+    return n < (int)sizeof(path) ? retry_openat2(fd, path, DIR_FLAGS, resolve_modes[site->settings->symlinks])
+                                 : -ENAMETOOLONG;
 }
 
 struct find_result open_stat(int fd, struct mk_str name)

@@ -5,8 +5,10 @@
 #ifndef STATIC_OPEN_H
 #define STATIC_OPEN_H
 
-#include "static.h"
+#include "site.h"
 
+/* Opens a file below a folder for reading, through links that stay there. Returns a descriptor or -errno. */
+int open_beneath(int root_fd, const char *path);
 /*
  * Opens `name`, below the root and without a slash before it. With `cached` it does not wait for a disk, but may return
  * -EAGAIN.

@@ -6,6 +6,7 @@
 
 #include "open.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -100,6 +101,7 @@ static bool is_older(const struct timespec *a, const struct timespec *b)
 static struct find_result find_variant(struct static_site *site, const char *name, enum mk_coding coding, bool cached,
                                        const struct find_result *f)
 {
+    assert(coding > MK_CODING_IDENTITY && coding < MK_CODING_COUNT);
     MK_UNINITIALIZED char path[STATIC_NAME_BYTES];
     int n = snprintf(path, sizeof(path), "%s%s", name, suffixes[coding]);
     struct find_result v = open_stat(n < (int)sizeof(path) ? open_name(site, path, cached) : -ENAMETOOLONG, f->name);
@@ -112,6 +114,7 @@ static struct find_result find_variant(struct static_site *site, const char *nam
 void precompressed_select(struct static_site *site, const char *name, const struct mk_accept *accept, bool cached,
                           struct find_result *f)
 {
+    assert(f->kind != FOUND_FILE || f->fd >= 0);
     const struct static_host *host = site->host;
     enum mk_coding coding;
     if (f->kind != FOUND_FILE || !host->n_codings || is_compressed(mk_str_c(name)) || !matches_patterns(site, name))

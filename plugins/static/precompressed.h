@@ -3,7 +3,7 @@
 #ifndef STATIC_PRECOMPRESSED_H
 #define STATIC_PRECOMPRESSED_H
 
-#include "static.h"
+#include "site.h"
 
 /* Parses a line of PrecompressedMatch; an mk_conf_parse_fn. */
 int precompressed_parse_match(const struct mk_conf_value *value, void *field, struct mk_arena *arena,

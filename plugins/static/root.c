@@ -6,10 +6,11 @@
  */
 #include "root.h"
 
-#include "openat2.h"
+#include "open.h"
 
 #include <monkey/log.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -41,60 +42,63 @@ static void free_path(const char *path)
         mk_account_free(NULL, (void *)(uintptr_t)path, strlen(path) + 1);
 }
 
-static void free_snapshot(struct root_snapshot *v)
+static void free_snapshot(struct root_snapshot *snapshot)
 {
-    if (v->fd >= 0)
-        close(v->fd);
-    free_path(v->path);
+    if (snapshot->fd >= 0)
+        close(snapshot->fd);
+    free_path(snapshot->path);
 }
 
-static int take_snapshot_once(const char *configured_path, struct root_snapshot *v)
+/* Opens the folder and finds its path. Returns 0, -EAGAIN (it was swapped meanwhile) or another -errno. */
+static int take_snapshot_once(const char *configured_path, struct root_snapshot *snapshot)
 {
     struct stat named;
     struct statfs fs;
-    *v = (struct root_snapshot){.fd = open(configured_path, ROOT_FLAGS)};
-    if (v->fd < 0 || fstat(v->fd, &v->st) < 0 || fstatfs(v->fd, &fs) < 0)
+    *snapshot = (struct root_snapshot){.fd = open(configured_path, ROOT_FLAGS)};
+    if (snapshot->fd < 0 || fstat(snapshot->fd, &snapshot->st) < 0 || fstatfs(snapshot->fd, &fs) < 0)
         return -errno;
-    v->in_memory = fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC;
-    v->path = realpath(configured_path, NULL);
-    if (!v->path || stat(v->path, &named) < 0)
+    snapshot->in_memory = fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC;
+    snapshot->path = realpath(configured_path, NULL);
+    if (!snapshot->path || stat(snapshot->path, &named) < 0)
         return -errno;
-    return is_same_inode(&named, v->st.st_dev, v->st.st_ino) ? 0 : -EAGAIN; /* swapped between the calls */
+    bool swapped = !is_same_inode(&named, snapshot->st.st_dev, snapshot->st.st_ino); /* between the calls */
+    return swapped ? -EAGAIN : 0;
 }
 
-static int take_snapshot(const char *configured_path, struct root_snapshot *v)
+static int take_snapshot(const char *configured_path, struct root_snapshot *snapshot)
 {
     int err = -EAGAIN;
     for (int i = 0; i < TRIES_MAX && err == -EAGAIN; i++) {
-        err = take_snapshot_once(configured_path, v);
+        err = take_snapshot_once(configured_path, snapshot);
         if (err < 0)
-            free_snapshot(v);
+            free_snapshot(snapshot);
     }
     return err;
 }
 
 /* Moves the snapshot into the site, which takes `path` over. */
-static void adopt_snapshot(struct static_site *site, const struct root_snapshot *v)
+static void adopt_snapshot(struct static_site *site, const struct root_snapshot *snapshot)
 {
+    assert(snapshot->path);
     free_path(site->path.p);
-    site->path = mk_str_c(v->path);
+    site->path = mk_str_c(snapshot->path);
     if (site->path.len == 1)
         site->path.len = 0; /* "/": every absolute link stays inside */
-    site->device = v->st.st_dev;
-    site->inode = v->st.st_ino;
-    site->in_memory = v->in_memory;
+    site->device = snapshot->st.st_dev;
+    site->inode = snapshot->st.st_ino;
+    site->in_memory = snapshot->in_memory;
 }
 
 /* Returns 0 if openat2(2) can be used, else -ENOSYS or -EPERM. A root that can be searched but not listed is fine. */
 static int probe_openat2(int root_fd)
 {
-    int fd = openat2_open_file(root_fd, ".", RESOLVE_BENEATH);
+    int fd = open_beneath(root_fd, ".");
     if (fd >= 0)
         close(fd);
     return fd == -ENOSYS || fd == -EPERM ? fd : 0;
 }
 
-static uint64_t now_ms(void)
+static uint64_t get_now_ms(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -103,25 +107,27 @@ static uint64_t now_ms(void)
 
 int root_open(struct static_site *site, struct mk_str configured_path)
 {
-    struct root_snapshot v;
-    int err = take_snapshot(configured_path.p, &v);
+    assert(configured_path.len > 0 && configured_path.p[configured_path.len] == '\0');
+    struct root_snapshot snapshot;
+    int err = take_snapshot(configured_path.p, &snapshot);
     if (err < 0)
         return err;
-    err = probe_openat2(v.fd);
+    err = probe_openat2(snapshot.fd);
     if (err < 0) {
-        free_snapshot(&v);
+        free_snapshot(&snapshot);
         return err;
     }
     pthread_mutex_init(&site->lock, NULL);
-    site->root_fd = v.fd;
+    site->root_fd = snapshot.fd;
     site->configured_path = configured_path;
-    site->next_check_ms = now_ms() + ROOT_CHECK_MS;
-    adopt_snapshot(site, &v);
+    site->next_check_ms = get_now_ms() + ROOT_CHECK_MS;
+    adopt_snapshot(site, &snapshot);
     return 0;
 }
 
 void root_close(struct static_site *site)
 {
+    assert(site->root_fd >= 0);
     close(site->root_fd);
     free_path(site->path.p);
     pthread_mutex_destroy(&site->lock);
@@ -153,31 +159,34 @@ bool root_begin_check(struct static_site *site, uint64_t now)
 
 void root_end_check(struct static_site *site, uint64_t now)
 {
+    assert(site->next_check_ms == ROOT_CHECKING);
     site->next_check_ms = now + ROOT_CHECK_MS;
 }
 
-static void swap_root(struct static_site *site, struct root_snapshot *v)
+static void swap_root(struct static_site *site, struct root_snapshot *snapshot)
 {
     pthread_mutex_lock(&site->lock);
+    assert(site->swap_seq % 2 == 0);
     site->swap_seq++;
-    bool swapped = dup3(v->fd, site->root_fd, O_CLOEXEC) >= 0;
+    bool swapped = dup3(snapshot->fd, site->root_fd, O_CLOEXEC) >= 0;
     if (swapped)
-        adopt_snapshot(site, v);
+        adopt_snapshot(site, snapshot);
     site->swap_seq++;
     pthread_mutex_unlock(&site->lock);
     if (!swapped)
         return;
-    mk_log_info("static: %s was replaced and is now the folder %s", site->configured_path.p, v->path);
-    v->path = NULL; /* the site owns it */
+    mk_log_info("static: %s was replaced and is now the folder %s", site->configured_path.p, snapshot->path);
+    snapshot->path = NULL; /* the site owns it */
 }
 
 void root_check(struct static_site *site, uint64_t now)
 {
-    struct root_snapshot v;
-    if (take_snapshot(site->configured_path.p, &v) == 0) {
-        if (!is_same_inode(&v.st, site->device, site->inode))
-            swap_root(site, &v);
-        free_snapshot(&v);
+    assert(site->next_check_ms == ROOT_CHECKING); /* no other thread checks the root */
+    struct root_snapshot snapshot;
+    if (take_snapshot(site->configured_path.p, &snapshot) == 0) {
+        if (!is_same_inode(&snapshot.st, site->device, site->inode))
+            swap_root(site, &snapshot);
+        free_snapshot(&snapshot);
     }
     root_end_check(site, now);
 }

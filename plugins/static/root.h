@@ -6,7 +6,7 @@
 #ifndef STATIC_ROOT_H
 #define STATIC_ROOT_H
 
-#include "static.h"
+#include "site.h"
 
 enum { ROOT_CHECK_MS = 1000 };
 #define ROOT_CHECKING UINT64_MAX

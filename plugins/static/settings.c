@@ -1,11 +1,120 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Merges the settings of a host and the server (settings.h).
+ * The directives of the plugin (settings.h).
  */
 #include "settings.h"
 
-const char *const settings_switch_names[] = {"Server", "Off", "On", NULL};
-const char *const settings_symlink_names[] = {"Server", "Off", "Inside", "On", NULL};
+#include "alias.h"
+#include "find.h"
+#include "precompressed.h"
+#include "userdir.h"
+
+#include <assert.h>
+
+/* Encloses the rows that small builds leave out, with the files that these refer to (CMakeLists.txt); an empty row,
+ * which ends the table, takes their place. */
+#if MK_SMALL
+#define NOT_IN_SMALL(...) \
+    { \
+        0 \
+    }
+#else
+#define NOT_IN_SMALL(...) __VA_ARGS__
+/* The values by which a host overrides the server's: "Server" (as the server), then those of the server. */
+static const char *const own_switch_names[] = {"Server", "Off", "On", NULL};
+static const char *const own_symlink_names[] = {"Server", "Off", "Inside", "On", NULL};
+#endif
+
+static const char *const symlink_modes[] = {
+    [SYMLINKS_OFF] = "Off", [SYMLINKS_INSIDE] = "Inside", [SYMLINKS_ON] = "On", [SYMLINKS_ON + 1] = NULL};
+
+static const struct mk_conf_key server_keys[] = {
+    MK_CONF_KEY_LIST(struct static_settings, index, "Indexfile", "index.html index.htm",
+                     "The files that are served for a directory, in the order in which they are tried."),
+    MK_CONF_KEY_ENUM(struct static_settings, symlinks, "SymLink", "Off",
+                     "Which symbolic links are followed below a document root. `Off`: none, on no component of a path. "
+                     "`Inside`: those that stay below the root, absolute ones included. `On`: all.",
+                     .names = symlink_modes),
+    MK_CONF_KEY_BOOL(struct static_settings, ranges, "Resume", "On", "Whether parts of files are served (Range)."),
+    MK_CONF_KEY_BOOL(struct static_settings, dotfiles, "DotFiles", "Off",
+                     "Whether names that begin with a dot are served. `/.well-known/` always is."),
+    {0},
+};
+
+static const struct mk_conf_key host_keys[] = {
+    MK_CONF_KEY_PATH(struct static_host, root, "DocumentRoot", NULL, "The directory whose files this host serves.",
+                     .flags = MK_CONF_REQUIRED),
+    NOT_IN_SMALL(
+        MK_CONF_KEY_LIST(
+            struct static_host, precompressed, "Precompressed", NULL,
+            "Which precompressed variants of a file are looked for beside it: `br` (`F.br`), `zstd` (`F.zst`) and "
+            "`gzip` (`F.gz`). The one with the highest weight in Accept-Encoding is served, among equals the first in "
+            "this list, unless it is older than the file. Each lookup costs a system call."),
+        MK_CONF_KEY_CUSTOM(
+            struct static_host, precompressed_match, "PrecompressedMatch", NULL,
+            "The files for which variants are looked for: patterns of their paths (`/assets`, `*.css`). An index "
+            "has the path of its own name. Without this key, all files.",
+            .flags = MK_CONF_REPEAT, .unit = "patterns", .parse = precompressed_parse_match),
+        MK_CONF_KEY_LIST(
+            struct static_host, try_files, "TryFiles", NULL,
+            "Names that are tried for a path, in this order; `$path` is the path. `$path/` is a directory with an "
+            "index. A last `=404` is the status if none exists. Without this key only the path itself is tried. A "
+            "single-page application needs `$path /index.html`."),
+        MK_CONF_KEY_CUSTOM(
+            struct static_host, user_dir, "UserDir", NULL,
+            "Serves `/~name/` from this folder in the user's home, such as `public_html`, for users with a number of "
+            "1000 and above, except the user `nobody`.",
+            .unit = "folder", .parse = userdir_parse),
+        MK_CONF_KEY_LIST(struct static_host, index, "Indexfile", NULL,
+                         "Overrides `Indexfile` of the server for this host."),
+        MK_CONF_KEY_ENUM(struct static_host, symlinks, "SymLink", "Server",
+                         "Overrides `SymLink` of the server for this host. `Server`: as there.",
+                         .names = own_symlink_names),
+        MK_CONF_KEY_ENUM(struct static_host, ranges, "Resume", "Server",
+                         "Overrides `Resume` of the server for this host. `Server`: as there.",
+                         .names = own_switch_names),
+        MK_CONF_KEY_ENUM(struct static_host, dotfiles, "DotFiles", "Server",
+                         "Overrides `DotFiles` of the server for this host. `Server`: as there.",
+                         .names = own_switch_names)),
+    {0},
+};
+
+static void check_host(const struct mk_conf_check *check, void *section)
+{
+    precompressed_check(check, section);
+    find_check_tryfiles(check, section);
+}
+
+const struct mk_conf_section settings_sections[] = {
+    {.name = "SERVER",
+     .scope = MK_CONF_SCOPE_SERVER,
+     .size = sizeof(struct static_settings),
+     .keys = server_keys,
+     .doc = MK_CONF_DOC("Files in general.")},
+    {.name = "HOST",
+     .scope = MK_CONF_SCOPE_HOST,
+     .size = sizeof(struct static_host),
+     .keys = host_keys,
+     .doc = MK_CONF_DOC("The files of this host."),
+     .check = MK_SMALL ? NULL : check_host},
+    NOT_IN_SMALL(
+        {.name = "ERROR_PAGES",
+         .scope = MK_CONF_SCOPE_HOST,
+         .flags = MK_CONF_PAIRS,
+         .doc = MK_CONF_DOC(
+             "Pages for errors by status: `404 /errors/404.html`, a file below the document root of at most "
+             "64 KB, or `503 \"Back in a minute.\"`, a text, which is HTML if it begins with `<`. They are read "
+             "at the start and replace the server's pages; the status stays. A request whose head cannot be read "
+             "(400) or is too long (414, 431) has no host, and gets the server's page.")},
+        {.name = "ALIAS",
+         .scope = MK_CONF_SCOPE_HOST,
+         .flags = MK_CONF_REPEAT,
+         .size = sizeof(struct alias_rule),
+         .keys = alias_keys,
+         .doc = MK_CONF_DOC("Paths that are served from another folder, or file, than the document root. The first "
+                            "section that matches is used, before the document root.")}),
+    {0},
+};
 
 static int choose_value(int own, int servers)
 {
@@ -15,6 +124,7 @@ static int choose_value(int own, int servers)
 const struct static_settings *settings_merge(struct static_site *site, const struct static_settings *server)
 {
     const struct static_host *host = site->host;
+    assert(host);
     site->own_settings = (struct static_settings){
         .index = host->index.n ? host->index : server->index,
         .symlinks = choose_value(host->symlinks, server->symlinks),

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The settings of a host: its own, else the server's. Small builds have the server's only. */
+/*
+ * The directives of [SERVER], [HOST], [ERROR_PAGES] and [ALIAS]. Small builds have the first two, and no settings of
+ * the server that a host overrides.
+ */
 #ifndef STATIC_SETTINGS_H
 #define STATIC_SETTINGS_H
 
-#include "static.h"
+#include "site.h"
 
-/* The names of a host's values: "Server" (as the server), then those of the server. They end with NULL. */
-extern const char *const settings_switch_names[];
-extern const char *const settings_symlink_names[];
+/* The sections for struct mk_plugin; the last two are not in small builds. */
+enum { SETTINGS_SERVER, SETTINGS_HOST, SETTINGS_ERROR_PAGES, SETTINGS_ALIAS };
+extern const struct mk_conf_section settings_sections[];
 
-/* Returns the merged settings of a site whose `host` is set. They live as long as the site. */
+/* Returns the settings of a site whose `host` is set: the host's, else the server's. They live as long as the site. */
 const struct static_settings *settings_merge(struct static_site *site, const struct static_settings *server);
 
 #endif

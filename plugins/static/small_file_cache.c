@@ -6,60 +6,63 @@
 
 #include "find.h"
 
+#include <assert.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
-static bool is_same_path(const struct small_file_cache *r, uint64_t turn, const struct static_location *at)
+static bool is_same_path(const struct small_file_cache *cache, uint64_t turn, const struct static_location *at)
 {
-    return r->turn == turn && r->site == at->site && mk_str_eq(mk_str(r->path, r->path_len), at->path);
+    return cache->turn == turn && cache->site == at->site && mk_str_eq(mk_str(cache->path, cache->path_len), at->path);
 }
 
-void small_file_cache_clear(struct small_file_cache *r)
+void small_file_cache_clear(struct small_file_cache *cache)
 {
-    r->turn = 0;
+    cache->turn = 0;
 }
 
-static void start_entry(struct small_file_cache *r, uint64_t turn, const struct static_location *at)
+static void start_entry(struct small_file_cache *cache, uint64_t turn, const struct static_location *at)
 {
-    small_file_cache_clear(r);
-    if (at->path.len > sizeof(r->path))
+    small_file_cache_clear(cache);
+    if (at->path.len > sizeof(cache->path))
         return;
-    r->turn = turn;
-    r->site = at->site;
-    r->path_len = at->path.len;
-    memcpy(r->path, at->path.p, at->path.len);
-    r->found.kind = FOUND_NOTHING;
+    cache->turn = turn;
+    cache->site = at->site;
+    cache->path_len = at->path.len;
+    memcpy(cache->path, at->path.p, at->path.len);
+    cache->found.kind = FOUND_NOTHING;
 }
 
 /* Reads the file, unless its size has changed or the read would wait for a disk. */
-static void store_file(struct small_file_cache *r, const struct static_location *at, struct find_result *f)
+static void store_file(struct small_file_cache *cache, const struct static_location *at, struct find_result *f)
 {
-    struct iovec to = {.iov_base = r->bytes, .iov_len = sizeof(r->bytes)};
-    if (f->kind != FOUND_FILE || f->varies || f->bytes > sizeof(r->bytes) ||
+    assert(is_same_path(cache, cache->turn, at));
+    struct iovec to = {.iov_base = cache->bytes, .iov_len = sizeof(cache->bytes)};
+    if (f->kind != FOUND_FILE || f->varies || f->bytes > sizeof(cache->bytes) ||
         preadv2(f->fd, &to, 1, 0, f->in_memory ? 0 : RWF_NOWAIT) != (ssize_t)f->bytes)
         return;
     close(f->fd);
     f->fd = -1;
-    f->content = mk_str(r->bytes, f->bytes);
-    r->found = *f;
+    f->content = mk_str(cache->bytes, f->bytes);
+    cache->found = *f;
     if (f->name.p == at->path.p)
-        r->found.name = MK_STR_NONE;
+        cache->found.name = MK_STR_NONE;
 }
 
-struct find_result small_file_cache_find(struct small_file_cache *r, uint64_t turn, const struct static_location *at,
-                                         const struct mk_accept *accept)
+struct find_result small_file_cache_find(struct small_file_cache *cache, uint64_t turn,
+                                         const struct static_location *at, const struct mk_accept *accept)
 {
-    bool again = is_same_path(r, turn, at);
-    if (again && r->found.kind == FOUND_FILE) {
-        struct find_result f = r->found;
+    assert(turn > 0);
+    bool again = is_same_path(cache, turn, at);
+    if (again && cache->found.kind == FOUND_FILE) {
+        struct find_result f = cache->found;
         if (!f.name.p)
             f.name = at->path;
         return f;
     }
     struct find_result f = find_path(at->site, at->path, accept, true);
     if (again)
-        store_file(r, at, &f);
+        store_file(cache, at, &f);
     else
-        start_entry(r, turn, at);
+        start_entry(cache, turn, at);
     return f;
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * static: responds to GET and HEAD with the files below a host's document root, an alias or the folder of a user.
- * find.c finds the file, root.c opens the root; the server (mk_response_file()) sends validators, ranges and bytes.
+ * find.c finds the file, root.c opens the root, settings.c has the directives; the server (mk_response_file()) sends
+ * validators, ranges and bytes.
  */
 #include <monkey/arena.h>
 #include <monkey/escape.h>
@@ -9,125 +10,18 @@
 
 #include "alias.h"
 #include "errors.h"
+#include "find.h"
 #include "open.h"
-#include "small_file_cache.h"
 #include "root.h"
 #include "settings.h"
-#include "find.h"
-#include "tryfiles.h"
+#include "small_file_cache.h"
 #include "userdir.h"
-#include "precompressed.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <unistd.h>
 
 extern const struct mk_plugin mk_plugin_static;
-
-/* Encloses the rows that small builds leave out, with the files that these refer to (CMakeLists.txt); an empty row,
- * which ends the table, takes their place. */
-#if MK_SMALL
-#define NOT_IN_SMALL(...) \
-    { \
-        0 \
-    }
-#else
-#define NOT_IN_SMALL(...) __VA_ARGS__
-#endif
-
-/* ── directives ── */
-
-static const char *const symlink_modes[] = {
-    [SYMLINKS_OFF] = "Off", [SYMLINKS_INSIDE] = "Inside", [SYMLINKS_ON] = "On", [SYMLINKS_ON + 1] = NULL};
-
-static const struct mk_conf_key server_keys[] = {
-    MK_CONF_KEY_LIST(struct static_settings, index, "Indexfile", "index.html index.htm",
-                     "The files that are served for a directory, in the order in which they are tried."),
-    MK_CONF_KEY_ENUM(struct static_settings, symlinks, "SymLink", "Off",
-                     "Which symbolic links are followed below a document root. `Off`: none, on no component of a path. "
-                     "`Inside`: those that stay below the root, absolute ones included. `On`: all.",
-                     .names = symlink_modes),
-    MK_CONF_KEY_BOOL(struct static_settings, ranges, "Resume", "On", "Whether parts of files are served (Range)."),
-    MK_CONF_KEY_BOOL(struct static_settings, dotfiles, "DotFiles", "Off",
-                     "Whether names that begin with a dot are served. `/.well-known/` always is."),
-    {0},
-};
-
-static const struct mk_conf_key host_keys[] = {
-    MK_CONF_KEY_PATH(struct static_host, root, "DocumentRoot", NULL, "The directory whose files this host serves.",
-                     .flags = MK_CONF_REQUIRED),
-    NOT_IN_SMALL(
-        MK_CONF_KEY_LIST(
-            struct static_host, precompressed, "Precompressed", NULL,
-            "Which precompressed variants of a file are looked for beside it: `br` (`F.br`), `zstd` (`F.zst`) and "
-            "`gzip` (`F.gz`). The one with the highest weight in Accept-Encoding is served, among equals the first in "
-            "this list, unless it is older than the file. Each lookup costs a system call."),
-        MK_CONF_KEY_CUSTOM(
-            struct static_host, precompressed_match, "PrecompressedMatch", NULL,
-            "The files for which variants are looked for: patterns of their paths (`/assets`, `*.css`). An index "
-            "has the path of its own name. Without this key, all files.",
-            .flags = MK_CONF_REPEAT, .unit = "patterns", .parse = precompressed_parse_match),
-        MK_CONF_KEY_LIST(
-            struct static_host, try_files, "TryFiles", NULL,
-            "Names that are tried for a path, in this order; `$path` is the path. `$path/` is a directory with an "
-            "index. A last `=404` is the status if none exists. Without this key only the path itself is tried. A "
-            "single-page application needs `$path /index.html`."),
-        MK_CONF_KEY_CUSTOM(
-            struct static_host, user_dir, "UserDir", NULL,
-            "Serves `/~name/` from this folder in the user's home, such as `public_html`, for users with a number of "
-            "1000 and above, except the user `nobody`.",
-            .unit = "folder", .parse = userdir_parse),
-        MK_CONF_KEY_LIST(struct static_host, index, "Indexfile", NULL,
-                         "Overrides `Indexfile` of the server for this host."),
-        MK_CONF_KEY_ENUM(struct static_host, symlinks, "SymLink", "Server",
-                         "Overrides `SymLink` of the server for this host. `Server`: as there.",
-                         .names = settings_symlink_names),
-        MK_CONF_KEY_ENUM(struct static_host, ranges, "Resume", "Server",
-                         "Overrides `Resume` of the server for this host. `Server`: as there.",
-                         .names = settings_switch_names),
-        MK_CONF_KEY_ENUM(struct static_host, dotfiles, "DotFiles", "Server",
-                         "Overrides `DotFiles` of the server for this host. `Server`: as there.",
-                         .names = settings_switch_names)),
-    {0},
-};
-
-static void check_host(const struct mk_conf_check *check, void *section)
-{
-    precompressed_check(check, section);
-    tryfiles_check(check, section);
-}
-
-enum { SERVER, HOST, ERROR_PAGES, ALIAS };
-
-static const struct mk_conf_section sections[] = {
-    {.name = "SERVER",
-     .scope = MK_CONF_SCOPE_SERVER,
-     .size = sizeof(struct static_settings),
-     .keys = server_keys,
-     .doc = MK_CONF_DOC("Files in general.")},
-    {.name = "HOST",
-     .scope = MK_CONF_SCOPE_HOST,
-     .size = sizeof(struct static_host),
-     .keys = host_keys,
-     .doc = MK_CONF_DOC("The files of this host."),
-     .check = MK_SMALL ? NULL : check_host},
-    NOT_IN_SMALL(
-        {.name = "ERROR_PAGES",
-         .scope = MK_CONF_SCOPE_HOST,
-         .flags = MK_CONF_PAIRS,
-         .doc = MK_CONF_DOC(
-             "Pages for errors by status: `404 /errors/404.html`, a file below the document root of at most "
-             "64 KB, or `503 \"Back in a minute.\"`, a text, which is HTML if it begins with `<`. They are read "
-             "at the start and replace the server's pages; the status stays. A request whose head cannot be read "
-             "(400) or is too long (414, 431) has no host, and gets the server's page.")},
-        {.name = "ALIAS",
-         .scope = MK_CONF_SCOPE_HOST,
-         .flags = MK_CONF_REPEAT,
-         .size = sizeof(struct alias_rule),
-         .keys = alias_keys,
-         .doc = MK_CONF_DOC("Paths that are served from another folder, or file, than the document root. The first "
-                            "section that matches is used, before the document root.")}),
-    {0},
-};
 
 /* ── hosts ── */
 
@@ -164,21 +58,21 @@ static int open_root(struct mk_host *host, struct static_site *site, const struc
 
 static int start_host(struct mk_host *host, void **ret_state)
 {
-    const struct static_host *conf = mk_host_conf(host, &sections[HOST]);
+    const struct static_host *conf = mk_host_conf(host, &settings_sections[SETTINGS_HOST]);
     struct static_site *site = mk_account_alloc(NULL, sizeof(*site));
     if (!site)
         return -ENOMEM;
     *site = (struct static_site){.host = conf};
-    site->settings = mk_host_server_conf(host, &sections[SERVER]);
+    site->settings = mk_host_server_conf(host, &settings_sections[SETTINGS_SERVER]);
     if (!MK_SMALL)
         site->settings = settings_merge(site, site->settings);
     int err = open_root(host, site, conf);
     if (!MK_SMALL && err != -ENOMEM) {
-        int pages = errors_load(host, site, mk_host_conf(host, &sections[ERROR_PAGES]));
+        int pages = errors_load(host, site, mk_host_conf(host, &settings_sections[SETTINGS_ERROR_PAGES]));
         err = err < 0 && pages != -ENOMEM ? err : pages;
     }
     if (!MK_SMALL && err != -ENOMEM) {
-        int aliases = alias_load(host, site, &sections[ALIAS]);
+        int aliases = alias_load(host, site, &settings_sections[SETTINGS_ALIAS]);
         err = err < 0 && aliases != -ENOMEM ? err : aliases;
     }
     if (err < 0) {
@@ -209,6 +103,7 @@ static void redirect_to_directory(struct mk_request *req)
         mk_buf_addc(&location, '?');
         mk_buf_adds(&location, query);
     }
+    assert(!location.err); /* `size` is enough */
     mk_response_redirect(req, 301, mk_buf_str(&location));
 }
 
@@ -237,6 +132,7 @@ static bool ends_with(struct mk_str s, struct mk_str end)
 
 static void send_file(struct mk_request *req, const struct static_site *site, const struct find_result *found)
 {
+    assert((found->fd >= 0) != (found->content.p != NULL));
     struct mk_str content = found->content.p ? mk_arena_dup(mk_request_arena(req), found->content) : MK_STR_NONE;
     if (found->content.p && !content.p) {
         mk_response_error(req, 503);
@@ -297,6 +193,7 @@ struct static_lookup {
 static void run_lookup(struct mk_job *job)
 {
     struct static_lookup *l = MK_CONTAINER_OF(job, struct static_lookup, job);
+    assert(l->at.path.p == l->storage); /* a copy: the request may end meanwhile */
     if (l->root_check_ms)
         root_check(l->at.site, l->root_check_ms);
     if (!MK_SMALL && userdir_is_matched(&l->at))
@@ -305,10 +202,12 @@ static void run_lookup(struct mk_job *job)
         l->found = find_path(l->at.site, l->at.path, &l->accept, false);
 }
 
+/* In the worker's thread again: responds, unless the request has ended. */
 static void finish_lookup(struct mk_job *job)
 {
     struct static_lookup *l = MK_CONTAINER_OF(job, struct static_lookup, job);
     if (l->req) {
+        assert(*l->owner == l);
         *l->owner = NULL;
         if (l->found.name.p == l->at.path.p)
             l->found.name = l->req_path;
@@ -323,13 +222,16 @@ static void finish_lookup(struct mk_job *job)
     mk_account_free(l->account, l, l->bytes);
 }
 
+/* The request has ended. */
 static void cancel_lookup(void *ctx)
 {
     struct static_lookup **owner = ctx;
+    assert(!*owner || (*owner)->owner == owner);
     if (*owner)
         (*owner)->req = NULL;
 }
 
+/* Copies `s` with a NUL behind it. */
 static struct mk_str copy_str(char *to, struct mk_str s)
 {
     memcpy(to, s.p, s.len);
@@ -337,9 +239,11 @@ static struct mk_str copy_str(char *to, struct mk_str s)
     return mk_str(to, s.len);
 }
 
+/* Looks a path up on a disk thread, and then responds. Returns 0 or -errno. */
 static int start_lookup(struct mk_request *req, const struct static_location *at, const struct mk_accept *accept,
                         uint64_t root_check_ms)
 {
+    assert(at->path.len > 0);
     size_t bytes = sizeof(struct static_lookup) + at->path.len + 1 + (userdir_is_matched(at) ? at->user.len + 1 : 0);
     struct static_lookup **owner = mk_arena_alloc(mk_request_arena(req), sizeof(struct static_lookup *));
     struct static_lookup *l = owner ? mk_account_alloc(mk_request_account(req), bytes) : NULL;
@@ -373,6 +277,7 @@ static int start_lookup(struct mk_request *req, const struct static_location *at
 
 /* ── requests ── */
 
+/* Finds a file without waiting: `err` is EAGAIN if that is not possible. */
 static struct find_result find_cached(struct mk_request *req, const struct static_location *at,
                                       const struct mk_accept *accept)
 {
@@ -463,7 +368,7 @@ static void stop_worker(struct mk_worker *worker, void *state)
 MK_PLUGIN(static) = {
     MK_PLUGIN_HEAD("static", "2.0.0", "serves the files below a document root"),
     .flags = MK_PLUGIN_CHECKS_ALL,
-    .sections = sections,
+    .sections = settings_sections,
     .host_start = start_host,
     .host_stop = stop_host,
     .worker_start = MK_SMALL ? NULL : start_worker,

@@ -8,6 +8,7 @@
 #include "open.h"
 #include "find.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pwd.h>
@@ -70,6 +71,7 @@ static bool is_name(struct mk_str name)
 
 bool userdir_match(struct static_location *at)
 {
+    assert(!at->user.p);
     struct mk_str path = at->path;
     if (!at->site->host->user_dir.len || !mk_str_starts(path, MK_STR("/~")))
         return false;
@@ -123,6 +125,7 @@ static int open_user_dir(const struct static_location *at, char ret_path[STATIC_
 
 struct find_result userdir_find(const struct static_location *at, const struct mk_accept *accept)
 {
+    assert(userdir_is_matched(at) && (!at->user.len || at->user.p[at->user.len] == '\0'));
     MK_UNINITIALIZED char path[STATIC_NAME_BYTES], prefix[USERDIR_NAME_BYTES + 3];
     int fd = open_user_dir(at, path);
     if (fd < 0)

@@ -6,7 +6,7 @@
 #ifndef STATIC_USERDIR_H
 #define STATIC_USERDIR_H
 
-#include "static.h"
+#include "site.h"
 
 enum { USERDIR_NAME_BYTES = 32 }; /* as useradd(8) */
 

@@ -2,15 +2,15 @@
 /*
  * Reads the certificates of a host into its SSL_CTX, and reports errors and warnings about them.
  */
-#include "tls_host.h"
-
 #include "certificates.h"
-#include "pem.h"
+
 #include "ocsp.h"
+#include "pem.h"
 
 #include <openssl/err.h>
 #include <openssl/x509v3.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <time.h>
@@ -34,6 +34,7 @@ static const char *format_host_name(const struct mk_host *host, char *to, size_t
     return to;
 }
 
+/* Reports an error: "host NAME: WHAT FILE FAULT". Returns -EINVAL. */
 static int report_error(const struct cert_ref *at, size_t offset, const char *what, const struct mk_str *path,
                         struct mk_buf *fault)
 {
@@ -156,8 +157,10 @@ static int find_key_owner(const STACK_OF(X509) * chain, EVP_PKEY *key)
     return 0;
 }
 
+/* Returns 0 if the key belongs to the first certificate, else -EINVAL (reported). */
 static int check_key_match(const struct cert_ref *at, STACK_OF(X509) * chain, EVP_PKEY *pkey)
 {
+    assert(at->nth < at->tls_host->conf->keys.n);
     const struct tls_host_conf *conf = at->tls_host->conf;
     struct mk_str *path = &conf->certificates.items[at->nth], *key = &conf->keys.items[at->nth];
     char text[FAULT_BYTES];
@@ -221,8 +224,10 @@ static int add_chain(const struct cert_ref *at, STACK_OF(X509) * chain)
     return err;
 }
 
+/* Adds certificate, key and chain to the SSL_CTX; takes the first one of `chain` over. */
 static int use_certificate(const struct cert_ref *at, STACK_OF(X509) * chain, EVP_PKEY *key)
 {
+    assert(sk_X509_num(chain) > 0 && at->tls_host->n_certs < TLS_HOST_CERTS_MAX);
     char text[FAULT_BYTES];
     struct mk_buf fault;
     struct mk_str *path = &at->tls_host->conf->certificates.items[at->nth];
@@ -254,8 +259,10 @@ static void check_ocsp_response(const struct cert_ref *at, const struct mk_str *
                            ocsp_warnings[i]);
 }
 
+/* Reads the OCSP response of the last certificate, if it has one, and keeps it if clients would accept it. */
 static int read_ocsp_response(const struct cert_ref *at, STACK_OF(X509) * chain)
 {
+    assert(at->tls_host->n_certs > 0);
     const struct tls_host_conf *conf = at->tls_host->conf;
     struct tls_cert *cert = &at->tls_host->certs[at->tls_host->n_certs - 1];
     char text[FAULT_BYTES];
@@ -287,6 +294,7 @@ static int read_ocsp_response(const struct cert_ref *at, STACK_OF(X509) * chain)
 
 /* ── all of a host ── */
 
+/* Reads the files of one certificate; the chain even if the others have errors, so that all are reported. */
 static int read_certificate(const struct cert_ref *at)
 {
     STACK_OF(X509) *chain = NULL, *rest = NULL;
@@ -319,6 +327,7 @@ static int read_certificate(const struct cert_ref *at)
 
 int certificates_read(struct tls_host *tls_host, struct mk_host *host)
 {
+    assert(tls_host->ctx && tls_host->n_certs == 0);
     int err = 0;
     struct cert_ref at = {.tls_host = tls_host, .host = host};
     if (tls_host->conf->certificates.n > TLS_HOST_CERTS_MAX) {
@@ -335,6 +344,7 @@ int certificates_read(struct tls_host *tls_host, struct mk_host *host)
 
 int certificates_read_authorities(struct tls_host *tls_host, struct mk_host *host, struct mk_buf *ret_bytes)
 {
+    assert(tls_host->ctx);
     struct cert_ref at = {.tls_host = tls_host, .host = host};
     struct mk_str path = tls_host->conf->client_ca;
     char text[FAULT_BYTES];

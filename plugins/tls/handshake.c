@@ -12,6 +12,7 @@
 #include <openssl/evp.h>
 #include <openssl/rand.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <time.h>
@@ -67,6 +68,7 @@ static int select_host(SSL *ssl, int *alert, void *ctx)
 {
     const struct tls_generation *t = ctx;
     struct tls_conn *conn = SSL_get_app_data(ssl);
+    assert(conn->generation == t);
     const unsigned char *data;
     size_t len;
     struct mk_str name = MK_STR("");
@@ -111,7 +113,7 @@ static int select_alpn(SSL *ssl, const unsigned char **out, unsigned char *out_l
 
 /* ── the ticket key ── */
 
-static uint64_t now_ms(void)
+static uint64_t get_now_ms(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
@@ -129,7 +131,8 @@ static int get_ticket_key(const struct tls_generation *t, const unsigned char *n
     int err = 0;
     pthread_mutex_lock(&process.lock);
     if (!t->keys)
-        err = ticket_keys_rotate(keys, now_ms(), t->conf->ticket_lifetime_ms);
+        err = ticket_keys_rotate(keys, get_now_ms(), t->conf->ticket_lifetime_ms);
+    assert(err < 0 || keys->n > 0);
     const struct ticket_key *key = err < 0 ? NULL : makes ? &keys->items[0] : ticket_keys_find(keys, name);
     if (key) {
         *ret = *key;
@@ -155,10 +158,11 @@ static bool set_mac(EVP_MAC_CTX *mac, struct ticket_key *key)
 static int provide_ticket_key(SSL *ssl, unsigned char *name, unsigned char *iv, EVP_CIPHER_CTX *cipher,
                               EVP_MAC_CTX *mac, int makes)
 {
+    assert(process.cipher);
     const struct tls_conn *conn = SSL_get_app_data(ssl);
     struct ticket_key key;
     bool first = false;
-    if (get_ticket_key(tls_conn_generation(conn), name, makes, &key, &first) < 0)
+    if (get_ticket_key(conn->generation, name, makes, &key, &first) < 0)
         return makes ? -1 : 0;
     int result = first ? 1 : 2;
     if (makes) {
@@ -192,7 +196,8 @@ static SSL_TICKET_RETURN check_ticket(SSL *ssl, SSL_SESSION *known, const unsign
 
 static int provide_ocsp_response(SSL *ssl, void *ctx)
 {
-    const struct tls_host *tls_host = tls_conn_host(SSL_get_app_data(ssl));
+    const struct tls_conn *conn = SSL_get_app_data(ssl);
+    const struct tls_host *tls_host = conn->tls_host;
     const X509 *leaf = SSL_get_certificate(ssl);
     int64_t now = (int64_t)time(NULL);
     (void)ctx;

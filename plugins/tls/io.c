@@ -5,9 +5,9 @@
 #include "io.h"
 
 #include "ktls.h"
-#include "tls_error.h"
 #include "socket_bio.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <limits.h>
 #include <sys/sendfile.h>
@@ -15,35 +15,38 @@
 
 /* ── reading ── */
 
-static ssize_t read_plaintext(struct tls_conn *s, void *to, size_t size)
+/* Reads what a client has sent that speaks plain HTTP: first the bytes that the handshake has read. */
+static ssize_t read_plaintext(struct tls_conn *conn, void *to, size_t size)
 {
-    size_t plaintext = s->plaintext_len - s->plaintext_pos, n = plaintext < size ? plaintext : size;
+    assert(conn->plaintext_pos <= conn->plaintext_len);
+    size_t plaintext = conn->plaintext_len - conn->plaintext_pos, n = plaintext < size ? plaintext : size;
     if (!plaintext) {
-        ssize_t got = recv(s->fd, to, size, 0);
+        ssize_t got = recv(conn->fd, to, size, 0);
         return got < 0 ? -errno : got;
     }
-    memcpy(to, s->plaintext + s->plaintext_pos, n);
-    s->plaintext_pos += (uint32_t)n;
-    ssize_t more =
-        n < size ? recv(s->fd, (char *)to + n, size - n, 0) : 0; /* a short count would mean that the socket is empty */
+    memcpy(to, conn->plaintext + conn->plaintext_pos, n);
+    conn->plaintext_pos += (uint32_t)n;
+    ssize_t more = n < size ? recv(conn->fd, (char *)to + n, size - n, 0)
+                            : 0; /* a short count would mean that the socket is empty */
     return (ssize_t)n + (more > 0 ? more : 0);
 }
 
-static ssize_t read_records(struct tls_conn *s, char *to, size_t size)
+/* Decrypts records until `to` is full or there are no more. */
+static ssize_t read_records(struct tls_conn *conn, char *to, size_t size)
 {
     size_t got = 0;
     int r = -EAGAIN;
-    s->socket_empty &= s->may_have_pending;
-    s->may_have_pending = false;
+    conn->socket_empty &= conn->may_have_pending;
+    conn->may_have_pending = false;
     while (got < size) {
-        int n = SSL_read(s->ssl, to + got, size - got < INT_MAX ? (int)(size - got) : INT_MAX);
+        int n = SSL_read(conn->ssl, to + got, size - got < INT_MAX ? (int)(size - got) : INT_MAX);
         if (n <= 0) {
-            r = tls_conn_error(s);
+            r = tls_conn_error(conn);
             break;
         }
         got += (size_t)n;
-        s->no_data_bytes = 0;
-        if (s->socket_empty && !SSL_has_pending(s->ssl))
+        conn->no_data_bytes = 0;
+        if (conn->socket_empty && !SSL_has_pending(conn->ssl))
             break; /* another SSL_read() costs as much as a record */
     }
     return got ? (ssize_t)got : r;
@@ -51,29 +54,32 @@ static ssize_t read_records(struct tls_conn *s, char *to, size_t size)
 
 ssize_t io_read(struct mk_io *io, void *to, size_t size)
 {
-    struct tls_conn *s = io->state;
-    if (!s->ssl)
-        return read_plaintext(s, to, size);
-    if (s->broken)
+    struct tls_conn *conn = io->state;
+    assert(!conn->worker); /* the handshake is done */
+    if (!conn->ssl)
+        return read_plaintext(conn, to, size);
+    if (conn->broken)
         return -EPROTO;
-    socket_bio_claim(s);
-    size_t before = s->write_buffer->len;
-    ssize_t n = read_records(s, to, size);
-    int r = s->write_buffer->len > before ? socket_bio_flush(s, 0) : 0; /* an alert, or the response to a KeyUpdate */
+    socket_bio_claim(conn);
+    size_t before = conn->write_buffer->len;
+    ssize_t n = read_records(conn, to, size);
+    int r =
+        conn->write_buffer->len > before ? socket_bio_flush(conn, 0) : 0; /* an alert, or the response to a KeyUpdate */
     return r < 0 && r != -EAGAIN ? r : n;
 }
 
 /* ── writing ── */
 
 /* Encrypts data into the batch while it has room. Returns the bytes of data, or -errno. */
-static ssize_t encrypt_data(struct tls_conn *s, const char *data, size_t len)
+static ssize_t encrypt_data(struct tls_conn *conn, const char *data, size_t len)
 {
-    uint64_t now = mk_loop_now_ms(s->loop);
+    assert(conn->write_buffer->owner == conn && !conn->ktls);
+    uint64_t now = mk_loop_now_ms(conn->loop);
     size_t done = 0;
-    while (done < len && sizeof(s->write_buffer->batch) - s->write_buffer->len >= WRITE_BUFFER_RECORD_BYTES) {
-        int n = SSL_write(s->ssl, data + done, (int)record_size_next(&s->record_size, now, len - done));
+    while (done < len && sizeof(conn->write_buffer->batch) - conn->write_buffer->len >= WRITE_BUFFER_RECORD_BYTES) {
+        int n = SSL_write(conn->ssl, data + done, (int)record_size_next(&conn->record_size, now, len - done));
         if (n <= 0) {
-            int r = tls_conn_error(s);
+            int r = tls_conn_error(conn);
             return r < 0 && r != -EAGAIN ? r : -EPROTO; /* there was room, so it cannot have to wait */
         }
         done += (size_t)n;
@@ -82,34 +88,35 @@ static ssize_t encrypt_data(struct tls_conn *s, const char *data, size_t len)
 }
 
 /* Sends what earlier calls have left. Returns 0, -EAGAIN or another -errno. */
-static int flush_unsent(struct tls_conn *s)
+static int flush_unsent(struct tls_conn *conn)
 {
-    if (s->broken)
+    if (conn->broken)
         return -EPROTO;
-    socket_bio_claim(s);
-    return s->unsent ? socket_bio_flush(s, 0) : 0;
+    socket_bio_claim(conn);
+    return conn->unsent ? socket_bio_flush(conn, 0) : 0;
 }
 
-static ssize_t write_plaintext(struct tls_conn *s, const struct iovec *vec, int n, unsigned flags)
+static ssize_t write_plaintext(struct tls_conn *conn, const struct iovec *vec, int n, unsigned flags)
 {
     struct msghdr message = {.msg_iov = (struct iovec *)(uintptr_t)vec, .msg_iovlen = (size_t)n};
-    ssize_t sent = sendmsg(s->fd, &message, MSG_NOSIGNAL | (flags & MK_IO_MORE ? MSG_MORE : 0));
+    ssize_t sent = sendmsg(conn->fd, &message, MSG_NOSIGNAL | (flags & MK_IO_MORE ? MSG_MORE : 0));
     return sent < 0 ? -errno : sent;
 }
 
 ssize_t io_write(struct mk_io *io, const struct iovec *vec, int n, unsigned flags)
 {
-    struct tls_conn *s = io->state;
-    if (!s->ssl)
-        return write_plaintext(s, vec, n, flags);
-    int r = flush_unsent(s);
+    struct tls_conn *conn = io->state;
+    assert(!conn->worker); /* the handshake is done */
+    if (!conn->ssl)
+        return write_plaintext(conn, vec, n, flags);
+    int r = flush_unsent(conn);
     if (r < 0)
         return r;
-    if (s->ktls)
-        return ktls_write(s, vec, n);
+    if (conn->ktls)
+        return ktls_write(conn, vec, n);
     size_t done = 0;
     for (int i = 0; i < n; i++) {
-        ssize_t encrypted = encrypt_data(s, vec[i].iov_base, vec[i].iov_len);
+        ssize_t encrypted = encrypt_data(conn, vec[i].iov_base, vec[i].iov_len);
         if (encrypted < 0)
             return encrypted;
         done += (size_t)encrypted;
@@ -118,44 +125,46 @@ ssize_t io_write(struct mk_io *io, const struct iovec *vec, int n, unsigned flag
             break;
         }
     }
-    if (flags & MK_IO_MORE && sizeof(s->write_buffer->batch) - s->write_buffer->len >= WRITE_BUFFER_RECORD_BYTES)
+    if (flags & MK_IO_MORE && sizeof(conn->write_buffer->batch) - conn->write_buffer->len >= WRITE_BUFFER_RECORD_BYTES)
         return (ssize_t)done; /* it is sent together with what follows */
-    r = socket_bio_flush(s, flags);
+    r = socket_bio_flush(conn, flags);
     return r < 0 && r != -EAGAIN ? r : (ssize_t)done;
 }
 
-static ssize_t send_file_plaintext(struct tls_conn *s, int file_fd, uint64_t offset, size_t size)
+static ssize_t send_file_plaintext(struct tls_conn *conn, int file_fd, uint64_t offset, size_t size)
 {
     off_t at = (off_t)offset;
-    ssize_t n = sendfile(s->fd, file_fd, &at, size);
+    ssize_t n = sendfile(conn->fd, file_fd, &at, size);
     return n < 0 ? -errno : n;
 }
 
-static ssize_t send_file_chunk(struct tls_conn *s, int file_fd, uint64_t offset, size_t size)
+/* Sends as much of a file as the write buffer takes. Returns the bytes, 0 (the end) or -errno. */
+static ssize_t send_file_chunk(struct tls_conn *conn, int file_fd, uint64_t offset, size_t size)
 {
-    ssize_t n = write_buffer_read_file(s->write_buffer, file_fd, offset, size);
+    ssize_t n = write_buffer_read_file(conn->write_buffer, file_fd, offset, size);
     if (n <= 0)
         return n;
-    ssize_t encrypted = encrypt_data(s, s->write_buffer->file, (size_t)n);
+    ssize_t encrypted = encrypt_data(conn, conn->write_buffer->file, (size_t)n);
     if (encrypted < 0)
         return encrypted;
-    int r = socket_bio_flush(s, (size_t)encrypted < size ? MK_IO_MORE : 0);
+    int r = socket_bio_flush(conn, (size_t)encrypted < size ? MK_IO_MORE : 0);
     return r < 0 && r != -EAGAIN ? r : encrypted;
 }
 
 ssize_t io_send_file(struct mk_io *io, int file_fd, uint64_t offset, size_t size)
 {
-    struct tls_conn *s = io->state;
+    struct tls_conn *conn = io->state;
     size_t sent = 0;
-    if (!s->ssl)
-        return send_file_plaintext(s, file_fd, offset, size);
-    int r = flush_unsent(s);
+    assert(!conn->worker); /* the handshake is done */
+    if (!conn->ssl)
+        return send_file_plaintext(conn, file_fd, offset, size);
+    int r = flush_unsent(conn);
     if (r < 0)
         return r;
-    if (s->ktls)
-        return ktls_sendfile(s, file_fd, offset, size);
-    while (sent < size && !s->unsent) {
-        ssize_t n = send_file_chunk(s, file_fd, offset + sent, size - sent);
+    if (conn->ktls)
+        return ktls_sendfile(conn, file_fd, offset, size);
+    while (sent < size && !conn->unsent) {
+        ssize_t n = send_file_chunk(conn, file_fd, offset + sent, size - sent);
         if (n <= 0)
             return sent ? (ssize_t)sent : n;
         sent += (size_t)n;

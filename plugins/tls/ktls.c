@@ -4,8 +4,7 @@
  */
 #include "ktls.h"
 
-#include "tls_error.h"
-
+#include <assert.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -40,16 +39,17 @@ uint64_t ktls_option(bool wanted)
     return wanted && answer == 2 ? SSL_OP_ENABLE_KTLS : 0;
 }
 
-ssize_t ktls_write(struct tls_conn *s, const struct iovec *vec, int n)
+ssize_t ktls_write(struct tls_conn *conn, const struct iovec *vec, int n)
 {
+    assert(conn->ktls);
     size_t done = 0;
     for (int i = 0; i < n; i++)
         for (size_t at = 0; at < vec[i].iov_len;) {
             size_t left = vec[i].iov_len - at;
-            int k = SSL_write(s->ssl, (const char *)vec[i].iov_base + at,
+            int k = SSL_write(conn->ssl, (const char *)vec[i].iov_base + at,
                               (int)(left < RECORD_LARGE_BYTES ? left : RECORD_LARGE_BYTES));
             if (k <= 0)
-                return done ? (ssize_t)done : tls_conn_error(s);
+                return done ? (ssize_t)done : tls_conn_error(conn);
             at += (size_t)k;
             done += (size_t)k;
         }
@@ -57,21 +57,22 @@ ssize_t ktls_write(struct tls_conn *s, const struct iovec *vec, int n)
 }
 
 /* For ciphers that the kernel does not support. After -EAGAIN the same bytes are read and written again. */
-static ssize_t copy_file(struct tls_conn *s, int file_fd, uint64_t offset, size_t size)
+static ssize_t copy_file(struct tls_conn *conn, int file_fd, uint64_t offset, size_t size)
 {
-    ssize_t n =
-        write_buffer_read_file(s->write_buffer, file_fd, offset, size < RECORD_LARGE_BYTES ? size : RECORD_LARGE_BYTES);
+    ssize_t n = write_buffer_read_file(conn->write_buffer, file_fd, offset,
+                                       size < RECORD_LARGE_BYTES ? size : RECORD_LARGE_BYTES);
     if (n <= 0)
         return n;
-    struct iovec vec = {.iov_base = s->write_buffer->file, .iov_len = (size_t)n};
-    return ktls_write(s, &vec, 1);
+    struct iovec vec = {.iov_base = conn->write_buffer->file, .iov_len = (size_t)n};
+    return ktls_write(conn, &vec, 1);
 }
 
-ssize_t ktls_sendfile(struct tls_conn *s, int file_fd, uint64_t offset, size_t size)
+ssize_t ktls_sendfile(struct tls_conn *conn, int file_fd, uint64_t offset, size_t size)
 {
-    if (BIO_get_ktls_send(SSL_get_wbio(s->ssl))) {
-        ossl_ssize_t n = SSL_sendfile(s->ssl, file_fd, (off_t)offset, size, 0);
-        return n >= 0 ? n : tls_conn_error(s);
+    assert(conn->ktls);
+    if (BIO_get_ktls_send(SSL_get_wbio(conn->ssl))) {
+        ossl_ssize_t n = SSL_sendfile(conn->ssl, file_fd, (off_t)offset, size, 0);
+        return n >= 0 ? n : tls_conn_error(conn);
     }
-    return copy_file(s, file_fd, offset, size);
+    return copy_file(conn, file_fd, offset, size);
 }

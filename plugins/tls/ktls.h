@@ -16,7 +16,7 @@ bool ktls_is_supported(int answer);
 uint64_t ktls_option(bool wanted);
 
 /* As write and sendfile of mk_transport. */
-ssize_t ktls_write(struct tls_conn *s, const struct iovec *vec, int n);
-ssize_t ktls_sendfile(struct tls_conn *s, int file_fd, uint64_t offset, size_t size);
+ssize_t ktls_write(struct tls_conn *conn, const struct iovec *vec, int n);
+ssize_t ktls_sendfile(struct tls_conn *conn, int file_fd, uint64_t offset, size_t size);
 
 #endif

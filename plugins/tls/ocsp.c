@@ -78,7 +78,7 @@ static bool is_signed(OCSP_BASICRESP *basic, X509 *issuer)
     return good;
 }
 
-static int64_t to_unix_time(const ASN1_TIME *time)
+static int64_t convert_to_unix_time(const ASN1_TIME *time)
 {
     struct tm tm;
     return ASN1_TIME_to_tm(time, &tm) == 1 ? (int64_t)timegm(&tm) : 0;
@@ -95,8 +95,8 @@ static const char *verify_response(struct ocsp_response *ret, OCSP_BASICRESP *ba
     if (!single)
         return "is an OCSP response about another certificate";
     int status = OCSP_single_get0_status(single, NULL, NULL, &this, &next);
-    ret->this_update = this ? to_unix_time(this) : 0;
-    ret->next_update = next ? to_unix_time(next) : INT64_MAX;
+    ret->this_update = this ? convert_to_unix_time(this) : 0;
+    ret->next_update = next ? convert_to_unix_time(next) : INT64_MAX;
     ret->warnings = (unsigned)(status == V_OCSP_CERTSTATUS_REVOKED) << OCSP_WARN_REVOKED |
                     (unsigned)(status == V_OCSP_CERTSTATUS_UNKNOWN) << OCSP_WARN_UNKNOWN |
                     (unsigned)(issuer && !is_signed(basic, issuer)) << OCSP_WARN_UNSIGNED |

@@ -7,6 +7,7 @@
 #ifndef TLS_RECORD_SIZE_H
 #define TLS_RECORD_SIZE_H
 
+#include <assert.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,14 +25,15 @@ struct record_size {
 };
 
 /* Returns the bytes of the next record, `want` at most. */
-static inline size_t record_size_next(struct record_size *p, uint64_t now_ms, size_t want)
+static inline size_t record_size_next(struct record_size *state, uint64_t now_ms, size_t want)
 {
-    if (now_ms - p->last_ms >= RECORD_IDLE_MS)
-        p->sent = 0;
-    size_t max = p->sent < RECORD_WARMUP_BYTES ? RECORD_SMALL_BYTES : RECORD_LARGE_BYTES;
+    assert(want > 0);
+    if (now_ms - state->last_ms >= RECORD_IDLE_MS)
+        state->sent = 0;
+    size_t max = state->sent < RECORD_WARMUP_BYTES ? RECORD_SMALL_BYTES : RECORD_LARGE_BYTES;
     size_t n = want < max ? want : max;
-    p->last_ms = now_ms;
-    p->sent += p->sent < RECORD_WARMUP_BYTES ? (uint32_t)n : 0;
+    state->last_ms = now_ms;
+    state->sent += state->sent < RECORD_WARMUP_BYTES ? (uint32_t)n : 0;
     return n;
 }
 

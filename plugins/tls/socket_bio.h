@@ -11,21 +11,21 @@
 /* Makes the method of these BIOs, once for the process. Returns 0 or -ENOMEM. */
 int socket_bio_start(void);
 /* Returns a BIO for a connection; NULL without memory. */
-BIO *socket_bio_new(struct tls_conn *s);
+BIO *socket_bio_new(struct tls_conn *conn);
 
 /*
  * Sends what is held, then the batch, which is empty afterwards. `flags`: MK_IO_MORE.
  * Returns 0, -EAGAIN (the rest is held) or another -errno (the connection has failed).
  */
-int socket_bio_flush(struct tls_conn *s, unsigned flags);
+int socket_bio_flush(struct tls_conn *conn, unsigned flags);
 /* Assigns the batch to this connection. Call it before libssl. */
-void socket_bio_claim(struct tls_conn *s);
+void socket_bio_claim(struct tls_conn *conn);
 /* Returns true if the batch has records of this connection. */
-bool socket_bio_is_pending(const struct tls_conn *s);
+bool socket_bio_is_pending(const struct tls_conn *conn);
 /* Returns true if a client that sends this byte first speaks HTTP: a method begins with a letter, a TLS record does
  * not. */
 bool socket_bio_is_http(char first);
 /* Frees the held records. */
-void socket_bio_free_unsent(struct tls_conn *s);
+void socket_bio_free_unsent(struct tls_conn *conn);
 
 #endif

@@ -15,6 +15,7 @@ static_assert(sizeof(struct ticket_key) == 80, "as it lies in a file");
 
 int ticket_keys_rotate(struct ticket_keys *keys, uint64_t now_ms, uint64_t lifetime_ms)
 {
+    assert(lifetime_ms > 0);
     uint64_t age = now_ms - keys->created_ms;
     struct ticket_key fresh;
     if (keys->n && age < lifetime_ms)
@@ -53,6 +54,7 @@ bool ticket_keys_parse(struct ticket_keys *keys, struct mk_str bytes, struct mk_
 
 const struct ticket_key *ticket_keys_find(const struct ticket_keys *keys, const unsigned char *name)
 {
+    assert(keys->n <= TICKET_KEYS_MAX);
     for (unsigned i = 0; i < keys->n; i++)
         if (CRYPTO_memcmp(keys->items[i].name, name, TICKET_NAME_BYTES) == 0)
             return &keys->items[i];

@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * tls: encrypted connections with OpenSSL. This file has the hooks: start and stop, and responses that depend on the
- * connection of a request. tls_conn.c and io.c handle connections.
+ * connection of a request. transport.c and io.c handle connections.
  */
 #include <monkey/escape.h>
 #include <monkey/plugin.h>
 
-#include "pem.h"
+#include "ssl_context.h"
 #include "handshake.h"
 #include "ktls.h"
+#include "pem.h"
 #include "selfsigned.h"
-#include "tls_conn.h"
 #include "socket_bio.h"
+#include "transport.h"
 
 #include <openssl/crypto.h>
 #include <openssl/err.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <netinet/in.h>
 
@@ -53,7 +55,7 @@ static int start_generation(struct mk_generation *g, void **ret_state)
     *t = (struct tls_generation){.g = g, .conf = settings_get_server(g), .port = mk_generation_port(g, &mk_plugin_tls)};
     t->keys_pending = t->conf->ticket_keys.len;
     t->h2 = mk_generation_supports_alpn(g, MK_STR("h2"));
-    t->default_ctx = tls_host_new_context(t);
+    t->default_ctx = ssl_context_new(t);
     if (t->default_ctx) {
         *ret_state = t;
         return 0;
@@ -65,6 +67,7 @@ static int start_generation(struct mk_generation *g, void **ret_state)
 static void stop_generation(struct mk_generation *g, void *state)
 {
     struct tls_generation *t = state;
+    assert(t->g == g);
     (void)g;
     if (t->keys) {
         ticket_keys_wipe(t->keys);
@@ -126,7 +129,7 @@ static int start_host(struct mk_host *host, void **ret_state)
     if (!tls_host)
         return -ENOMEM;
     *tls_host = (struct tls_host){.conf = settings_get_host(host)};
-    int err = tls_host_start(tls_host, host, t);
+    int err = ssl_context_make_host(tls_host, host, t);
     err = err == 0 ? keys : err;
     ERR_clear_error();
     if (err == 0) {
@@ -134,7 +137,7 @@ static int start_host(struct mk_host *host, void **ret_state)
         *ret_state = tls_host;
         return 0;
     }
-    tls_host_stop(tls_host);
+    tls_host_release(tls_host);
     mk_account_free(NULL, tls_host, sizeof(*tls_host));
     return err;
 }
@@ -143,7 +146,7 @@ static void stop_host(struct mk_host *host, void *state)
 {
     struct tls_host *tls_host = state;
     (void)host;
-    tls_host_stop(tls_host);
+    tls_host_release(tls_host);
     mk_account_free(NULL, tls_host, sizeof(*tls_host));
 }
 
@@ -158,7 +161,7 @@ static int make_self_signed(struct tls_generation *t)
         return 0;
     int err = selfsigned_get(&leaf, &key);
     t->self_signed = err == 0;
-    return err == 0 ? tls_host_set_certificate(tls_host, host, t, leaf, key) : err;
+    return err == 0 ? ssl_context_make_self_signed(tls_host, host, t, leaf, key) : err;
 }
 
 static int check_generation(struct mk_generation *g, void *state)
@@ -217,16 +220,17 @@ static int reject_plaintext(struct mk_request *req)
  * certificate, another policy for client certificates or another minimum version. A client that has sent no name (SNI)
  * and requests an address cannot do better.
  */
-static bool is_misdirected(const struct mk_request *req, const struct tls_conn *s)
+static bool is_misdirected(const struct mk_request *req, const struct tls_conn *conn)
 {
     struct mk_str name = mk_request_host(req);
-    const struct tls_host *tls_host = tls_host_of(mk_request_host_conf(req));
-    if (tls_host && (memcmp(tls_host->policy, s->policy, sizeof(s->policy)) != 0 ||
-                     SSL_version(s->ssl) < SSL_CTX_get_min_proto_version(tls_host->ctx)))
+    const struct tls_host *tls_host = tls_host_find(mk_request_host_conf(req));
+    if (tls_host && (memcmp(tls_host->policy, conn->policy, sizeof(conn->policy)) != 0 ||
+                     SSL_version(conn->ssl) < SSL_CTX_get_min_proto_version(tls_host->ctx)))
         return true;
-    if (!name.len || mk_str_ieq(name, mk_str(s->name, s->name_len)) || (!s->name_len && tls_host_is_address(name)))
+    if (!name.len || mk_str_ieq(name, mk_str(conn->name, conn->name_len)) ||
+        (!conn->name_len && tls_host_is_address(name)))
         return false;
-    return !tls_conn_covers(s, name);
+    return !tls_conn_covers(conn, name);
 }
 
 /* Returns true if `host` is the local address of the connection: devices are often used by address. */
@@ -289,21 +293,22 @@ static int redirect_to_https(struct mk_request *req, const struct tls_generation
     mk_path_encode(&location, path);
     if (query.p)
         mk_buf_addf(&location, "?%.*s", MK_STR_ARG(query));
+    assert(!location.err); /* `size` is enough */
     mk_response_redirect(req, method == MK_GET || method == MK_HEAD ? 301 : 308, mk_buf_str(&location));
     return 0;
 }
 
 static int check_request(struct mk_request *req)
 {
-    const struct tls_conn *s = tls_conn_of(mk_request_io(req));
+    const struct tls_conn *conn = transport_conn_of(mk_request_io(req));
     const struct tls_host *tls_host = mk_request_host_state(req, &mk_plugin_tls);
-    if (s && !s->ssl)
+    if (conn && !conn->ssl)
         return reject_plaintext(req);
-    if (s && is_misdirected(req, s)) {
+    if (conn && is_misdirected(req, conn)) {
         mk_response_error(req, 421);
         return 0;
     }
-    if (s || !tls_host || tls_host->conf->redirect == TLS_REDIRECT_OFF ||
+    if (conn || !tls_host || tls_host->conf->redirect == TLS_REDIRECT_OFF ||
         mk_str_eq(mk_request_scheme(req), MK_STR("https")))
         return MK_DECLINED;
     return redirect_to_https(req, mk_generation_state(mk_worker_generation(mk_request_worker(req)), &mk_plugin_tls));

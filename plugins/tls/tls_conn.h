@@ -47,20 +47,20 @@ struct tls_conn {
     char name[256]; /* the client has asked for (SNI) */
 };
 
-extern const struct mk_transport tls_transport;
-
 /* Sets the host of a connection during the handshake; `name` has 255 bytes at most. */
-void tls_conn_set_host(struct tls_conn *s, struct tls_host *tls_host, struct mk_str name);
-struct tls_generation *tls_conn_generation(const struct tls_conn *s);
-struct tls_host *tls_conn_host(const struct tls_conn *s);
+void tls_conn_set_host(struct tls_conn *conn, struct tls_host *tls_host, struct mk_str name);
 
 /*
  * Returns true if all certificates of the connection's host cover this name: libssl does not always tell which one was
  * sent, and a resumed session has sent none.
  */
-bool tls_conn_covers(const struct tls_conn *s, struct mk_str name);
+bool tls_conn_covers(const struct tls_conn *conn, struct mk_str name);
 
-/* Returns the state of a connection; NULL if another transport carries it. */
-const struct tls_conn *tls_conn_of(const struct mk_io *io);
+/*
+ * Returns what a failed call of libssl means: -EAGAIN, 0 (the client has ended its side) or -EPROTO (the connection is
+ * broken). Does not use libssl's error queue to decide, because all connections of the thread share it; empties it if
+ * the connection is broken.
+ */
+int tls_conn_error(struct tls_conn *conn);
 
 #endif

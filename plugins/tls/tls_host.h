@@ -42,20 +42,13 @@ struct tls_generation {
     bool self_signed; /* the default host has the self-signed certificate */
 };
 
-/* Returns an SSL_CTX with the settings that all hosts share; NULL without memory. */
-SSL_CTX *tls_host_new_context(struct tls_generation *t);
-
-/* Reads the host's files. Returns 0, -EINVAL (errors were reported) or -ENOMEM. */
-int tls_host_start(struct tls_host *tls_host, struct mk_host *host, struct tls_generation *t);
-/* Sets this certificate. Returns 0, -EINVAL or -ENOMEM. */
-int tls_host_set_certificate(struct tls_host *tls_host, struct mk_host *host, struct tls_generation *t, X509 *leaf,
-                             EVP_PKEY *key);
-void tls_host_stop(struct tls_host *tls_host);
+/* Frees the certificates and the SSL_CTX. */
+void tls_host_release(struct tls_host *tls_host);
 
 /* Returns the tls_host for a name: of its host, else of the default host; NULL if neither has a certificate. */
 struct tls_host *tls_host_by_name(const struct tls_generation *t, struct mk_str name);
 /* Returns the tls_host for a host, in the same way. */
-struct tls_host *tls_host_of(const struct mk_host *host);
+struct tls_host *tls_host_find(const struct mk_host *host);
 
 /* Returns true if the certificate covers this name, or address with or without brackets. */
 bool tls_host_covers(X509 *leaf, struct mk_str name);

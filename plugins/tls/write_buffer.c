@@ -4,43 +4,49 @@
  */
 #include "write_buffer.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <unistd.h>
 
 struct write_buffer *write_buffer_new(struct mk_account *account)
 {
-    struct write_buffer *d = mk_account_alloc(account, sizeof(*d));
-    if (!d)
+    struct write_buffer *buffer = mk_account_alloc(account, sizeof(*buffer));
+    if (!buffer)
         return NULL;
-    d->account = account;
-    d->refs = 1;
-    d->len = 0;
-    d->owner = NULL;
-    d->file = NULL;
-    return d;
+    buffer->account = account;
+    buffer->refs = 1;
+    buffer->len = 0;
+    buffer->owner = NULL;
+    buffer->file = NULL;
+    return buffer;
 }
 
-struct write_buffer *write_buffer_get(struct write_buffer *d)
+struct write_buffer *write_buffer_get(struct write_buffer *buffer)
 {
-    d->refs++;
-    return d;
+    assert(buffer->refs > 0);
+    buffer->refs++;
+    return buffer;
 }
 
-void write_buffer_put(struct write_buffer *d)
+void write_buffer_put(struct write_buffer *buffer)
 {
-    if (--d->refs)
+    assert(buffer->refs > 0);
+    if (--buffer->refs)
         return;
-    if (d->file)
-        mk_account_free(d->account, d->file, WRITE_BUFFER_FILE_BYTES);
-    mk_account_free(d->account, d, sizeof(*d));
+    assert(buffer->len == 0); /* each connection has sent or dropped its records */
+    if (buffer->file)
+        mk_account_free(buffer->account, buffer->file, WRITE_BUFFER_FILE_BYTES);
+    mk_account_free(buffer->account, buffer, sizeof(*buffer));
 }
 
-ssize_t write_buffer_read_file(struct write_buffer *d, int file_fd, uint64_t offset, size_t size)
+ssize_t write_buffer_read_file(struct write_buffer *buffer, int file_fd, uint64_t offset, size_t size)
 {
-    if (!d->file)
-        d->file = mk_account_alloc(d->account, WRITE_BUFFER_FILE_BYTES);
-    if (!d->file)
+    assert(size > 0);
+    if (!buffer->file)
+        buffer->file = mk_account_alloc(buffer->account, WRITE_BUFFER_FILE_BYTES);
+    if (!buffer->file)
         return -ENOMEM;
-    ssize_t n = pread(file_fd, d->file, size < WRITE_BUFFER_FILE_BYTES ? size : WRITE_BUFFER_FILE_BYTES, (off_t)offset);
+    ssize_t n =
+        pread(file_fd, buffer->file, size < WRITE_BUFFER_FILE_BYTES ? size : WRITE_BUFFER_FILE_BYTES, (off_t)offset);
     return n < 0 ? -errno : n;
 }

@@ -31,9 +31,10 @@ struct write_buffer {
 
 /* Returns a buffer with one reference; NULL without memory. */
 struct write_buffer *write_buffer_new(struct mk_account *account);
-struct write_buffer *write_buffer_get(struct write_buffer *d);
-void write_buffer_put(struct write_buffer *d);
-/* Reads bytes of a file, WRITE_BUFFER_FILE_BYTES at most, into d->file. Returns their count, 0 (the end) or -errno. */
-ssize_t write_buffer_read_file(struct write_buffer *d, int file_fd, uint64_t offset, size_t size);
+struct write_buffer *write_buffer_get(struct write_buffer *buffer);
+void write_buffer_put(struct write_buffer *buffer);
+/* Reads bytes of a file, WRITE_BUFFER_FILE_BYTES at most, into buffer->file. Returns their count, 0 (the end) or
+ * -errno. */
+ssize_t write_buffer_read_file(struct write_buffer *buffer, int file_fd, uint64_t offset, size_t size);
 
 #endif

@@ -260,6 +260,13 @@ def test_include_of_itself_ends(folder):
     assert problems(result)
 
 
+def test_includes_that_multiply(folder):
+    """They exhaust the memory of a configuration, and the cause is told, also before the modules are known."""
+    parts = {f"part{n}": f"@INCLUDE part{n + 1}\n" * 8 for n in range(12)}
+    result = run("-c", folder("[SERVER]\n    Listen 127.0.0.1:0\n@INCLUDE part0\n", **parts))
+    assert result.returncode == 3 and "files are included more than 10 deep" in result.stderr[:1000]
+
+
 def test_include_glob_without_match(folder):
     """A glob may match nothing: an empty folder of snippets is no mistake."""
     assert check(folder("[SERVER]\n    Listen 127.0.0.1:0\n@INCLUDE parts/*.conf\n")).returncode == 0
@@ -517,43 +524,32 @@ def test_keys_of_the_original_server(folder, key):
     assert f'3:5: error: "{key.split()[0]}" is not a key of [SERVER] here; ' in result.stderr
 
 
-RENAMED = {
-    ("SERVER", "ClientFrom"): "RealIPHeader",
-    ("SERVER", "StopDelay"): "ShutdownDelay",
-    ("SERVER", "DrainTimeout"): "ShutdownTimeout",
-    ("SERVER", "MaxDrainSize"): "MaxDiscardSize",
-    ("SERVER", "BodyMinRate"): "MinBodyRate",
-    ("HTTP2", "MaxStreams"): "MaxConcurrentStreams",
-    ("HTTP2", "MaxFaults"): "MaxStreamErrors",
-    ("HTTP2", "MaxSmallUpdates"): "MaxWindowUpdates",
-    ("HEALTH", "Live"): "LivenessPath",
-    ("HEALTH", "Ready"): "ReadinessPath",
-}
-RENAMED_IN_HOSTS = {
-    ("HOST", "MaxDrainSize"): "MaxDiscardSize",
-    ("HOST", "BodyMinRate"): "MinBodyRate",
-    ("MAINTENANCE", "File"): "FlagFile",
-}
+RENAMED = [
+    ("SERVER", "ClientFrom", "RealIPHeader"),
+    ("SERVER", "StopDelay", "ShutdownDelay"),
+    ("SERVER", "DrainTimeout", "ShutdownTimeout"),
+    ("SERVER", "MaxDrainSize", "MaxDiscardSize"),
+    ("SERVER", "BodyMinRate", "MinBodyRate"),
+    ("HTTP2", "MaxStreams", "MaxConcurrentStreams"),
+    ("HTTP2", "MaxFaults", "MaxStreamErrors"),
+    ("HTTP2", "MaxSmallUpdates", "MaxWindowUpdates"),
+    ("HEALTH", "Live", "LivenessPath"),
+    ("HEALTH", "Ready", "ReadinessPath"),
+    ("HOST", "MaxDrainSize", "MaxDiscardSize"),
+    ("HOST", "BodyMinRate", "MinBodyRate"),
+    ("MAINTENANCE", "File", "FlagFile"),
+]
 
 
-@pytest.mark.parametrize("section_key", RENAMED, ids=" ".join)
-def test_renamed_keys(folder, section_key):
-    name, key = section_key
-    head = "[SERVER]\n    Listen 127.0.0.1:0\n" + ("" if name == "SERVER" else f"[{name}]\n")
-    conf = folder(head + f"    {key} 1\n")
-    result = run("-c", conf, "-t")
+@pytest.mark.parametrize("name, old, new", RENAMED)
+def test_renamed_keys(tmp_path, site_root, name, old, new):
+    path, first, line = "monkey.conf", "SERVER", "Listen 127.0.0.1:0"
+    if name in ("HOST", "MAINTENANCE"):
+        path, first, line = "sites/default", "HOST", f"DocumentRoot {site_root}"
+    text = f"[{first}]\n    {line}\n" + ("" if name == first else f"[{name}]\n") + f"    {old} 1\n"
+    result = run("-c", write_config(tmp_path / "conf", site_root, files={path: text}), "-t")
     assert result.returncode == 1
-    assert f'"{key}" is not a key of [{name}] here; it is called {RENAMED[section_key]}' in result.stderr
-
-
-@pytest.mark.parametrize("section_key", RENAMED_IN_HOSTS, ids=" ".join)
-def test_renamed_keys_of_hosts(tmp_path, site_root, section_key):
-    name, key = section_key
-    head = f"[HOST]\n    DocumentRoot {site_root}\n" + ("" if name == "HOST" else f"[{name}]\n")
-    conf = write_config(tmp_path / "conf", site_root, files={"sites/default": head + f"    {key} 1\n"})
-    result = run("-c", conf, "-t")
-    assert result.returncode == 1
-    assert f'"{key}" is not a key of [{name}] here; it is called {RENAMED_IN_HOSTS[section_key]}' in result.stderr
+    assert f'"{old}" is not a key of [{name}] here; it is called {new}' in result.stderr
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")

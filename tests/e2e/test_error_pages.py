@@ -104,7 +104,7 @@ def test_mistakes(conf, line, message):
 
 @pytest.mark.wire
 @pytest.mark.parametrize("status", [414, 431])
-def test_pages_that_nobody_gets(conf, status):
+def test_pages_that_no_client_gets(conf, status):
     """A request whose head is too long has no host: a warning says so, and the server's page is sent."""
     folder = conf(f'[ERROR_PAGES]\n    404 "Lost."\n    {status} "Too much."\n')
     result = run("-c", folder, "-t")

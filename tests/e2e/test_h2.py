@@ -254,7 +254,7 @@ def test_slow_reader_on_many_streams(h2):
         assert client.response(number).body == (LARGE if i % 5 == 0 else MEDIUM)
 
 
-def test_a_blocked_stream_blocks_nobody(h2):
+def test_a_blocked_stream_blocks_no_other(h2):
     client = h2(window=20_000, credit=False)
     blocked = client.begin("/large.bin")
     client.exactly(20_000)

@@ -391,7 +391,7 @@ def test_floods_of_a_client_that_does_not_read(victim, piece):
         wire.frames()  # up to the end of the connection
 
 
-def test_settings_acks_that_nobody_wants(victim):
+def test_unwanted_settings_acks(victim):
     """There is one for our SETTINGS; RFC 9113 does not say what becomes of more."""
     with f.Wire(victim().addresses[0]) as wire:
         wire.send_all_you_can(f.settings(ack=True) * 2000)
@@ -408,7 +408,7 @@ def test_empty_data_flood(probe, path, pad):
     assert code in (CALM,) if pad != 10 else code != f.NO_ERROR
 
 
-def test_empty_data_for_nobody(victim):
+def test_empty_data_without_a_reader(victim):
     """The stream has had its answer long ago."""
     siege = Siege(victim(), f.headers(1, f.get(method="POST"), end=False))
     assert siege.lay(lambda i: f.data(1)) == CALM
@@ -611,7 +611,7 @@ def test_slow_reading_of_generated_answers(probe):
     assert server.memory_kb() - before < ROOM_KB
 
 
-def test_bodies_that_nobody_reads(victim):
+def test_bodies_that_are_not_read(victim):
     """Uploads to whatever does not want them, all windows used up, none of them ended."""
     server = victim()
     client = server.connect_h2()
@@ -671,7 +671,7 @@ def test_streams_that_wait_for_their_bodies(victim):
     client.assert_open()
 
 
-def test_files_that_nobody_takes(serve):
+def test_files_that_are_not_taken(serve):
     """Each stream holds a file: two connections use all descriptors, and no other is accepted until they are closed."""
     server = serve(PATIENT, nofile=128)
     slow_clients = []

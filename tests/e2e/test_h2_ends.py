@@ -150,7 +150,7 @@ def test_stop_does_not_wait_for_the_silent(serve, site_root, tmp_path, over):
 
 
 @build.needs_probe
-def test_stop_does_not_wait_for_those_who_have_their_answers(probe):
+def test_stop_does_not_wait_for_answered_clients(probe):
     server = probe({**PATIENT, "ShutdownTimeout": "60s"})
     with f.Wire(server.addresses[0]) as wire:
         wire.send(f.headers(1, f.get("/probe/late?300")))

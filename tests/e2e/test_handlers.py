@@ -112,7 +112,7 @@ def test_not_invited_when_the_body_is_there(probe):
     assert client.response().body == b"body"
 
 
-def test_not_invited_when_nobody_reads(probe):
+def test_not_invited_without_a_reader(probe):
     """A final answer; whether the body still comes is not certain, so the connection ends."""
     client = probe().connect()
     client.send(post("/probe/now", "Expect: 100-continue", "Content-Length: 4", length=False))

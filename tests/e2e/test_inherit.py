@@ -98,14 +98,14 @@ def test_all_addresses(inherit):
         assert ask(("127.0.0.1", port)) == ask(("::1", port)) == 200
 
 
-def test_port_0_takes_what_nobody_names(inherit):
+def test_port_0_takes_an_unnamed_socket(inherit):
     with listen() as one, listen() as two:
         named, other = one.getsockname()[1], two.getsockname()[1]
         server = inherit([one, two], {"Listen": ["127.0.0.1:0", f"127.0.0.1:{named}"]}, listeners=2)
         assert server.names == [f"127.0.0.1:{other}", f"127.0.0.1:{named}"]
 
 
-def test_what_nobody_wants_is_closed(inherit, tmp_path):
+def test_unwanted_sockets_are_closed(inherit, tmp_path):
     with listen() as one, socket.socket() as idle, socket.socket(type=socket.SOCK_DGRAM) as udp:
         udp.bind(("127.0.0.1", 0))
         server = inherit([one, idle, udp], {"Listen": f"unix:{tmp_path}/socket"})

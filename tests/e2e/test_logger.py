@@ -124,7 +124,7 @@ def test_addresses(site):
     assert site.lines(2)[1].startswith("127.0.0.1 2001:db8::7 200 ")
 
 
-def test_who_leaves_at_once(site):
+def test_a_client_that_leaves_at_once(site):
     """A client could have everything done and stay unknown, by a reset that overtakes the accept."""
     site.write(Format='"$peer $status"').start()
     for _ in range(100):
@@ -496,7 +496,7 @@ def test_stdout(site, tmp_path):
         site.server.stop()
 
 
-def test_a_pipe_that_nobody_reads(site):
+def test_a_pipe_without_a_reader(site):
     """A FIFO: first without a reader, then with a slow one, then with a good one."""
     os.mkfifo(site.log)
     site.write(Format='"$target ' + "." * 100 + '"', buffer="64K").start()
@@ -851,7 +851,7 @@ def fill(site):
         answered += 1
 
 
-def test_a_log_that_nobody_takes(site):
+def test_a_log_that_is_not_taken(site):
     """Requests wait, other hosts and the loop go on, and what waits too long is refused."""
     other = section("HOST", {"ServerName": "other", "DocumentRoot": site.folder / "root"})
     with open_fifo(site, buffer="32K", WhenFull="wait", files={"sites/other": other}) as pipe:

@@ -118,7 +118,7 @@ def test_empty_page(host, flag, tmp_path):
         assert (answer.status, answer.body) == (503, b"")
 
 
-def test_nobody_else_is_asked(host, flag):
+def test_no_other_plugin_is_asked(host, flag):
     flag.touch()
     rows = {"Redirect": "https://example.org"}
     with host(

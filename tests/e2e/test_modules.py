@@ -57,10 +57,10 @@ def test_its_directives_are_checked(conf):
     "name, sentence",
     [
         ("ghost", r'there is no plugin "ghost", neither in this build nor as \S+/ghost.so'),
-        ("./ghost.so", r"the plugin \S+/ghost.so cannot be loaded: .*cannot open shared object file"),
+        ("./ghost.so", r"the plugin \S+/ghost.so cannot be loaded: No such file or directory"),
         ("{modules}/older.so", r"older.so cannot be loaded: it was built for another server.*build it again"),
         ("{modules}/shorter.so", r"shorter.so cannot be loaded: it was built for another server.*build it again"),
-        ("{modules}/nameless.so", r"nameless.so cannot be loaded: not a plugin of that name"),
+        ("{modules}/nameless.so", r"nameless.so cannot be loaded: the symbol mk_plugin_nameless is missing"),
         ("./text.so", r"text.so cannot be loaded: "),
         ("./empty.so", r"empty.so cannot be loaded: "),
     ],
@@ -143,6 +143,23 @@ def test_tls_is_not_there(installed, tmp_path, site_root, start, files, found, s
     result = run("-c", conf, *start, program=program)
     assert result.returncode == 1
     assert re.search(sentence, result.stderr), result.stderr
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"monkey.conf": "@INCLUDE extra/*.conf\n", "extra/one.conf": "[SERVER]\n    Listen 127.0.0.1:0 tls\n"},
+        {"monkey.conf": '@SET how="proxy tls"\n[SERVER]\n    Listen 127.0.0.1:0 ${how}\n'},
+        {"extra/two": "[TLS]\n    SelfSigned On\n", "plugins/tls/tls.conf": "@INCLUDE ../../extra/two\n"},
+    ],
+    ids=["included", "variable", "included-by-plugin"],
+)
+def test_modules_are_found_by_the_rules_of_the_configuration(installed, tmp_path, site_root, files):
+    program, folder = installed()
+    conf = write_config(tmp_path / "conf", site_root, files=files)
+    (folder / "tls.so").write_text("")
+    result = run("-c", conf, "-t", program=program)
+    assert re.search(r"the plugin \S+/tls.so cannot be loaded: ", result.stderr), result.stderr
 
 
 def test_an_option_of_a_listener_that_does_not_exist(conf):

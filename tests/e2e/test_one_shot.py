@@ -58,6 +58,13 @@ def test_urls_and_accesses(start, tmp_path):
     assert len(server.find(COMMON)) == 1
 
 
+def test_no_warning_about_fast_open(start):
+    """The default uses TCP Fast Open where the system allows it; only a value that was set causes a warning."""
+    server = start("-o", "site", "-l", "127.0.0.1:0")
+    server.wait_log("serves with")
+    assert "FastOpen" not in server.log
+
+
 def test_all_addresses(start):
     server = start("-o", "site", "-p", "0", "-w", "2")
     urls = [m[1] for m in server.find(URL)]

@@ -80,7 +80,7 @@ def test_daemon_without_standard_descriptors(conf, close):
     await_true(lambda: not pid_file.exists(), 20, "the end of the daemon")
 
 
-def test_log_that_nobody_reads(conf, tmp_path):
+def test_log_without_a_reader(conf, tmp_path):
     """The pipe behind stderr is full: lines are lost, and nothing else."""
     folder, port, _ = conf
     with open(folder / "monkey.conf", "a") as file:
@@ -113,8 +113,11 @@ def test_lost_lines_are_counted(conf):
         for _ in range(400):
             answers(port)
         log = os.read(reading, 1 << 20)
-        answers(port)
-        assert b"lines were lost" in log + os.read(reading, 1 << 20)
+        for _ in range(20):  # each request writes lines, and one of the first says how many were lost
+            if b"lines were lost" not in log:
+                answers(port)
+                log += os.read(reading, 1 << 20)
+        assert b"lines were lost" in log
     finally:
         process.kill()
         process.wait()

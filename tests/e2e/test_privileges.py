@@ -67,7 +67,7 @@ def groups_of(user, gid):
 
 @root_only
 @pytest.mark.parametrize("group", [None, "nogroup"])
-def test_who_it_is(start, group):
+def test_user_and_groups(start, group):
     user = pwd.getpwnam(USER)
     gid = grp.getgrnam(group).gr_gid if group else user.pw_gid
     server = start({"User": USER, "Group": group, "Workers": 3})
@@ -93,7 +93,7 @@ def test_another_user_is_not_warned(open_path):
 
 
 @root_only
-def test_the_supervisor_stays_who_it_is(start):
+def test_the_supervisor_keeps_its_user(start):
     user = pwd.getpwnam(USER)
     server = start({"User": USER}, "--supervise")
     found = server.wait_log(r"supervisor: process (\d+) serves")
@@ -153,7 +153,7 @@ def test_log_and_pid_file(start, open_path):
 
 
 @root_only
-def test_a_log_that_somebody_planted(start, open_path):
+def test_a_log_that_another_user_planted(start, open_path):
     """Root does not give away what a link leads to."""
     precious = open_path / "precious"
     precious.write_text("mine\n")
@@ -303,7 +303,7 @@ def test_a_group_without_a_user(tmp_path, site_root):
 
 
 @root_only
-def test_started_as_somebody_else(open_path):
+def test_started_as_another_user(open_path):
     root = populate(open_path / "root", {"hello.txt": HELLO})
     conf = write_config(open_path / "conf", root, {"User": USER})
     result = run("-c", conf, user=65534, group=65534, extra_groups=[])

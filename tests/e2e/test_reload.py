@@ -155,6 +155,42 @@ def test_what_has_begun_ends_as_it_began(site):
     one.await_generations()
 
 
+@build.needs_modules
+def test_a_stop_waits_for_a_start(site):
+    """A generation that becomes unused while another one is loaded is stopped after that, by the control thread."""
+    one = site()
+
+    def write(name, pause):
+        plugins = ["liana", "headers", build.MODULES / "overlap.so", "static"]
+        one.write("a", plugins=plugins)
+        with open(one.folder / "conf" / "monkey.conf", "a") as file:
+            file.write(section("OVERLAP", {"Name": name, "Pause": pause}))
+        one.reloads += 1
+        one.server.send_signal(signal.SIGHUP)
+
+    write("first", 0)
+    one.server.wait_log("the new configuration is in use", one.reloads)
+    with one.connect(rcvbuf=4096) as slow:
+        slow.send(request("/big"))
+        slow.until(b"\r\n\r\n", 4096)
+        write("second", 0)
+        one.server.wait_log("the new configuration is in use", one.reloads)
+        write("third", 1)
+        one.server.wait_log("overlap: third host_start")
+    check(one.ask(), "a")  # meanwhile
+    assert "third has slept" not in one.server.log
+    one.server.wait_log("the new configuration is in use", one.reloads)
+    one.await_generations()
+    one.server.stop()
+    hooks = re.findall(r"overlap: (\S+ \S+_(?:start|stop) in .*)", one.server.log)
+    assert [hook for hook in hooks if "beside" in hook] == []
+    threads = {name: thread for name, thread in (hook.split(" in ") for hook in hooks)}
+    control = {"first host_stop", "first generation_stop", "second host_stop", "second generation_stop"}
+    assert {name for name, thread in threads.items() if thread == "monkey: control"} == control
+    assert len(threads) == 12 and len({*threads.values()}) == 2
+    assert one.server.log.index("third has slept") < one.server.log.index("first host_stop")
+
+
 @pytest.mark.parametrize(
     "file, text",
     [
@@ -200,7 +236,7 @@ def test_an_error_log_that_cannot_be_written(site):
     check(one.ask(), "b")
 
 
-def test_a_wrong_configuration_with_more_workers_loses_nobody(site):
+def test_a_wrong_configuration_with_more_workers_loses_no_client(site):
     """Sockets that were opened for them get no connections before it is certain that they stay."""
     one = site()
     one.write("a", workers=8, plugins=["liana", "headers", build.MODULES / "ledger.so", "static"])
@@ -277,7 +313,7 @@ def test_the_scheduler_changes(site):
 
 
 @pytest.mark.wire
-def test_a_worker_that_leaves_cuts_nobody_off(site):
+def test_a_worker_that_leaves_cuts_no_client_off(site):
     """Idle connections have their next request answered, and hear that it is the last one."""
     one = site()
     one.write("a", workers=4)

@@ -623,7 +623,7 @@ def test_a_reload_while_the_next_one_starts(supervised, number):
 
 
 @pytest.mark.parametrize("args", [(), ("--supervise",)])
-def test_a_pid_file_that_somebody_planted(tmp_path, site_root, args):
+def test_a_pid_file_that_another_user_planted(tmp_path, site_root, args):
     """A link leads nowhere, and what is no number is not overwritten."""
     precious, link = tmp_path / "precious", tmp_path / "pid"
     for text in ("", "mine\n"):

@@ -260,7 +260,7 @@ def impostor(tmp_path_factory):
     return Authority(tmp_path_factory.mktemp("impostor"))
 
 
-def test_ocsp_responses_of_somebody_else(check, ca, good, impostor, tmp_path_factory):
+def test_ocsp_responses_of_another_authority(check, ca, good, impostor, tmp_path_factory):
     """By the number alone, they would be about our certificate."""
     stranger = Authority(tmp_path_factory.mktemp("stranger"), "stranger")
     other = r"the file \S+ is an OCSP response about another certificate\n"
@@ -380,7 +380,7 @@ def test_a_leaf_as_an_authority_of_clients(check, ca, good, tmp_path):
         assert bool(re.search(doubt, said)) == ("warning" in said) == bool(number), said
 
 
-def test_authorities_that_nobody_is_asked_for(check, ca, good):
+def test_authorities_that_no_client_is_asked_for(check, ca, good):
     """An operator who names them expects that other clients are rejected."""
     for mode in {}, {"ClientCertificate": "Off"}:
         wrong(check(good.keys(ClientCA=ca.cert, **mode)), r"\"ClientCA\" has no effect", "warning", 0)
@@ -416,7 +416,7 @@ def test_weak_keys_are_refused(check, ca):
     "order, wrong_at",
     [("liana tls health redirect static", None), ("liana health tls redirect static", 4), ("redirect tls static", 3)],
 )
-def test_tls_comes_before_whoever_answers(good, tmp_path, order, wrong_at):
+def test_tls_comes_before_plugins_that_answer(good, tmp_path, order, wrong_at):
     """A redirect before it would answer plain HTTP at the port of TLS, and what a 421 is due to."""
     root = populate(tmp_path / "root", {"a.txt": b"a"})
     text = section("HOST", {"ServerName": "localhost", "DocumentRoot": root}) + section("TLS", good.keys())

@@ -157,7 +157,7 @@ UNKNOWN = """root daemon nobody nosuchuser nopage closed locked linked stolen fi
 
 
 @needs_root
-def test_nobody_is_told_who_exists(start):
+def test_clients_do_not_learn_which_users_exist(start):
     """One answer for all, byte by byte but for the time."""
     client = start().connect()
     answers = {}

@@ -158,7 +158,7 @@ def test_one_host_with_a_name_twice(tmp_path):
     assert f'{conf}/sites/a:2:26: error: ServerName "A.example." is in {conf}/sites/a:2 already' in result.stderr
 
 
-def test_host_that_nobody_can_reach(tmp_path):
+def test_unreachable_host(tmp_path):
     """A warning, with its file; the default host needs no name."""
     conf = write_config(tmp_path / "conf", tmp_path)
     (conf / "sites" / "other").write_text(f"[HOST]\n    DocumentRoot {tmp_path}\n")

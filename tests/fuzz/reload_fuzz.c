@@ -17,7 +17,7 @@
 
 #include "handlers.h"
 
-#include "http/h2/flood.h"
+#include "http/h2/flood_counters.h"
 
 #define PREFACE "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
@@ -156,7 +156,7 @@ static void reload(unsigned first, unsigned last, uint8_t value)
         set_limit(g, i, value);
     if (mk__context_alloc_buffers(&run.world.http, &g->settings, &buffers) < 0)
         abort();
-    mk__context_apply_settings(&run.world.http, &g->settings, &buffers);
+    mk__http_apply_settings(&run.world.http, &g->settings, &buffers);
     mk__context_free_buffers(&buffers);
     free_old_generations(1);
 }

@@ -5,10 +5,12 @@
 import sys
 
 import circles
+import contracts
 import keys
 import language
 import layers
 import mentions
+import prefixes
 import preprocessor
 import style
 import tools
@@ -17,11 +19,11 @@ from source import read_tree
 
 def main():
     sources = read_tree()
-    checks = (circles, language, layers, mentions, preprocessor, style, tools)
+    checks = (circles, contracts, language, layers, mentions, prefixes, preprocessor, style, tools)
     findings = sorted({*(each for check in checks for each in check.check(sources)), *keys.check()})
     for finding in findings:
         print(finding)
-    print(f"lint: {len(sources)} files, {len(style.RULES) + len(tools.PROGRAMS) + 6} rules, {len(findings)} findings")
+    print(f"lint: {len(sources)} files, {len(style.RULES) + len(tools.PROGRAMS) + 8} rules, {len(findings)} findings")
     return 1 if findings else 0
 
 

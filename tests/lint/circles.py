@@ -1,30 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-Include circles between files of different folders. A source and its header are one node: what `a.c` includes, and what
-`a.h` includes, are edges of `a`. Within a folder files may know each other; a circle that spans folders ties them
-together. Run this file alone to see every circle, those within a folder too.
+Include circles. A source and its header are one node: what `a.c` includes, and what `a.h` includes, are edges of `a`.
+Files include each other in one direction, so that each can be read with what it includes alone.
 """
 
 import os
-import re
-import sys
 
-from source import Finding, read_tree
-
-INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.M)
-
-# Circles that are known and wait to be cut. A file in no list must not join one.
-KNOWN = (
-    {"lib/server", "lib/server/listen"},
-)
+from layers import INCLUDE
+from source import Finding
 
 
 def graph_of(sources):
-    paths = {source.path: source for source in sources if source.is_in("lib", "plugins", "bin")}
-    graph = {os.path.splitext(path)[0]: set() for path in paths if path.endswith((".c", ".h"))}
+    paths = {source.path: source for source in sources if source.kind == "c" and source.is_in("lib", "plugins", "bin")}
+    graph = {os.path.splitext(path)[0]: set() for path in paths}
     for path, source in paths.items():
         node = os.path.splitext(path)[0]
-        for name in INCLUDE.findall(source.text) if node in graph else ():
+        matches = map(INCLUDE.match, source.code)
+        for name in (match[2] for match in matches if match and match[1] == '"'):
             for target in ("lib/" + name, os.path.normpath(os.path.join(os.path.dirname(path), name))):
                 if target in paths and os.path.splitext(target)[0] != node:
                     graph[node].add(os.path.splitext(target)[0])
@@ -58,12 +50,4 @@ def circles_of(graph):
 
 def check(sources):
     for circle in circles_of(graph_of(sources)):
-        folders = {os.path.dirname(node) for node in circle}
-        if len(folders) > 1 and not any(folders <= known for known in KNOWN):
-            yield Finding(circle[0], 1, "includes in a circle through several folders: " + ", ".join(circle))
-
-
-if __name__ == "__main__":
-    for each in circles_of(graph_of(read_tree())):
-        print(f"{len(each)} files: {', '.join(each)}")
-    sys.exit(0)
+        yield Finding(circle[0], 1, "includes in a circle: " + ", ".join(circle))

@@ -4,7 +4,7 @@
 import re
 import subprocess
 
-from source import ROOT, Finding
+from source import COMMENT_OR_LITERAL, ROOT, Finding
 
 # word: what to write instead
 BANNED = {
@@ -14,8 +14,11 @@ BANNED = {
     "bury|buries|buried": "free later", "guests?": "handoff", "heirs?": "the successor", "farewells?": "shutdown",
     "goodbyes?": "close_notify, GOAWAY", "mailbox(?:es)?": "inbox", "bells?": "eventfd", "toll": "statistics",
     "hurr(?:y|ies|ied)": "drain now", "in the clothes of": "IPv4-mapped", "the house": "the project",
+    "(?<![-\"])whom?": "which client, which user ...",
+    "(?:client|frame|head|module|object|request|response|setting)s? of http/[12]": "HTTP/2 frame ...",
     "slip of the keyboard": "a typo", "moments? of a plugin": "hook", "hoards?|hoarders?": "stalled streams",
 }
+TEST_NAME = re.compile(r"\bdef (test_\w+)|\bstatic void (test_\w+)\(")
 PATTERN = re.compile(r"(?i)\b(?:" + "|".join(f"({word})" for word in BANNED) + r")\b")
 KEYS = list(BANNED)
 
@@ -23,20 +26,32 @@ KEYS = list(BANNED)
 IGNORED = "te,ser,crate,statics,hel,fo,ot,nd,ue,ba,ans,inout,clen,ist,nin,ro,compres,loger,includ,nonsens,gost"
 SKIPPED = ("CHANGELOG.md", "LICENSE", "dist/htdocs/", "tests/fuzz/", "tests/lint/language.py",
            "tests/lint/lint_test.py")
-COMMENT = re.compile(r"//.*|/\*.*?\*/", re.S)
+
+
+def is_test(source):
+    return source.is_in("tests") and source.kind in ("c", "python")
+
+
+def test_names(source):
+    return [(number, (match[1] or match[2]).replace("_", " "))
+            for number, line in enumerate(source.lines, 1) for match in TEST_NAME.finditer(line)]
 
 
 def is_checked(source):
-    return not source.path.startswith(SKIPPED) and (
-        source.path.endswith(".md") or (source.kind == "c" and source.is_in("lib", "plugins", "bin", "include")))
+    if source.path.startswith(SKIPPED):
+        return False
+    ours = source.kind == "c" and source.is_in("lib", "plugins", "bin", "include")
+    return ours or source.path.endswith(".md") or is_test(source)
 
 
 def text_lines(source):
-    """Lines of prose: a document as it is, the comments of C."""
+    """Lines of prose: a document as it is, the comments and strings of C, and the names of tests."""
+    if is_test(source):
+        return test_names(source)
     if source.kind != "c":
         return list(enumerate(source.lines, 1))
     lines = []
-    for match in COMMENT.finditer(source.text):
+    for match in COMMENT_OR_LITERAL.finditer(source.text):
         first = source.text.count("\n", 0, match.start()) + 1
         lines += [(first + n, line) for n, line in enumerate(match[0].split("\n"))]
     return lines

@@ -16,7 +16,7 @@ GUARD = re.compile(r"^\s*#\s*ifndef (\w+_H)$")
 
 def tests_of(source):
     """The numbers of lines with a test, without the guard of a header."""
-    for number, line in enumerate(source.lines, 1):
+    for number, line in enumerate(source.code, 1):
         if TEST.match(line) and not GUARD.match(line):
             yield number
 

@@ -9,7 +9,7 @@
 #include "base/asan.h"
 #include "http/h1/h1.h"
 #include "http/h2/core.h"
-#include "http/h2/flood.h"
+#include "http/h2/flood_counters.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -196,7 +196,7 @@ void mk_test_world_close(struct mk_test_world *w)
         mk__conn_abort_all(&w->http);
     mk__loop_close(&w->loop);
     if (w->http.loop)
-        mk__context_release(&w->http);
+        mk__http_release(&w->http);
     EXPECT(w->account.bytes == 0);
     for (struct mk_test_client *c = w->clients, *next; c; c = next) {
         next = c->next;
@@ -424,7 +424,7 @@ static void on_done(struct mk_request *req, void *ctx)
 {
     struct mk_test_world *w = ctx;
     w->done++;
-    w->aborted += req->aborted;
+    w->aborted += req->output_state != MK__OUTPUT_COMPLETE;
     if (w->on_done)
         w->on_done(req, w);
 }
@@ -468,10 +468,14 @@ static const struct mk__proto *find_h2(void)
     return MK_HAS_MSAN ? NULL : &mk__h2_proto; /* libnghttp2 is not built with MemorySanitizer */
 }
 
+static bool is_h2_enabled(const struct mk__http_settings *settings)
+{
+    return settings->h2;
+}
+
 static const struct mk__http_app app = {
-    .first_proto = &mk__h1_proto,
-    .second_alpn = {"h2", 2},
-    .load_second_proto = find_h2,
+    .protos = {{.proto = &mk__h1_proto},
+               {.alpn = {"h2", 2}, .load = find_h2, .is_enabled = is_h2_enabled, .recognize = mk__preface_check}},
     .on_init = on_opened,
     .on_free = on_released,
     .on_head = on_arrived,
@@ -509,7 +513,7 @@ void mk_test_settings(struct mk__http_settings *s)
 
 int mk_test_http_open(struct mk_test_world *w)
 {
-    int err = mk__context_init(&w->http, &w->loop, &w->settings, &app, w, &w->account);
+    int err = mk__http_init(&w->http, &w->loop, &w->settings, &app, w, &w->account);
     if (err < 0)
         w->http.loop = NULL;
     return err;

@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "http/conn.h"
+#include "http/http.h"
 #include "loop/loop.h"
 
 /* Bytes that a test keeps: not drawn on the allocator under test. Always ends with a NUL. */

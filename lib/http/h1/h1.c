@@ -5,9 +5,9 @@
  */
 #include "http/h1/h1.h"
 
-#include "http/message/preface.h"
 #include "loop/loop.h"
 
+#include <assert.h>
 #include <errno.h>
 
 /* What a turn needs in order to continue. */
@@ -54,6 +54,7 @@ static int save_input(struct mk__conn *c, struct mk_str in)
         .len = (uint32_t)in.len,
         .fields_bytes = (uint32_t)(http->parse.n_fields * sizeof(*http->fields)),
     };
+    assert(!c->proto_data && in.len <= http->in.size);
     struct mk__h1_saved_input *saved = mk_account_alloc(http->account, get_saved_input_bytes(&size));
     if (!saved)
         return -ENOMEM;
@@ -69,6 +70,7 @@ size_t mk__h1_read_saved_input(struct mk__conn *c, void *to, size_t size)
     struct mk__h1_saved_input *saved = c->proto_data;
     if (!saved)
         return 0;
+    assert(saved->at < saved->len);
     size_t n = saved->len - saved->at < size ? saved->len - saved->at : size;
     memcpy(to, saved->bytes + saved->fields_bytes + saved->at, n);
     saved->at += (uint32_t)n;
@@ -89,6 +91,8 @@ static struct mk_str restore_input(struct mk__conn *c)
         return in;
     http->parse = saved->parse;
     http->head_since_us = saved->since_us;
+    assert(saved->at == 0 && saved->len <= http->in.size); /* buffers never shrink */
+    assert(saved->fields_bytes <= http->fields_max * sizeof(*http->fields));
     memcpy(http->fields, saved->bytes, saved->fields_bytes);
     memcpy(http->in.data, saved->bytes + saved->fields_bytes, saved->len);
     in.len = saved->len;
@@ -128,28 +132,22 @@ const struct mk__request_ops mk__h1_request_ops = {
     .wake_tunnel = MK__TUNNELS ? mk__h1_tunnel_wake : NULL,
 };
 
-void mk__h1_finish_exchange(struct mk__conn *c, bool aborted)
+void mk__h1_finish_exchange(struct mk__conn *c)
 {
-    struct mk_request *req = c->req;
-    req->aborted = aborted && !req->complete;
-    c->http->app->on_done(req, c->http->app_ctx);
+    assert(c->req && c->req->connection == c);
+    mk__request_finish(c->req);
     c->req = NULL;
-    mk__request_free(req);
 }
 
-static void init_body(struct mk_request *req)
+static void init_decoder(struct mk_request *req)
 {
     static const struct mk__chunked_limits limits = {.line_bytes_max = 512,
                                                      .ext_bytes_total_max = 16384,
                                                      .trailer_bytes_max = 8192,
                                                      .trailer_count_max = 64};
-    req->body_done = req->head.body == MK__BODY_NONE;
     req->body_left = req->head.body_bytes;
-    req->rate_since_ms = mk_loop_now_ms(req->http->loop);
     if (req->head.body == MK__BODY_CHUNKED)
         mk__chunked_init(&req->chunked, &limits);
-    if (req->head.body_bytes > req->limits->body_bytes_max)
-        mk_response_error(req, 413);
 }
 
 /* Begins an exchange after its head. `status` is 0, or the status of a head that could not be parsed. */
@@ -157,19 +155,11 @@ static void begin_exchange(struct mk__conn *c, struct mk_request *req, int statu
 {
     if (status == 0)
         status = -mk__request_head_read(&req->parse, req->fields, req->base, &req->head);
-    if (status) {
-        req->body_done = req->body_failed = true;
-        c->closing = c->unread_input = true; /* the end of the message is not known */
-        mk_response_error(req, status);
-        return;
-    }
-    status = -mk__request_decode_path(req);
-    c->http->app->on_head(req, c->http->app_ctx);
-    init_body(req);
     if (status)
-        mk_response_error(req, status);
-    if (!req->ended)
-        c->http->app->on_request(req, c->http->app_ctx);
+        mk__conn_close_after(c, MK__CLOSE_UNREAD_INPUT); /* the end of the message is not known */
+    else
+        init_decoder(req);
+    mk__request_begin(req, status, false);
 }
 
 static bool awaits_proxy_header(const struct mk__conn *c)
@@ -185,29 +175,28 @@ static enum progress read_head(struct mk__conn *c, struct mk_str *in)
         int err = mk__client_addr_read_proxy_header(&c->peer, http, in);
         return err == 0 ? FINISHED : err == MK_AGAIN ? NEEDS_INPUT : BROKEN;
     }
-    enum mk__preface preface = !MK_HAS_HTTP2 || c->requests ? MK__PREFACE_NONE : mk__preface_check(*in);
-    if (preface != MK__PREFACE_NONE && mk__conn_can_switch(c))
+    enum mk__preface preface = MK__PROTOS == 1 || c->requests ? MK__PREFACE_NONE : mk__conn_check_preface(c, *in);
+    if (preface != MK__PREFACE_NONE)
         return preface == MK__PREFACE_WHOLE ? SWITCH_PROTO : NEEDS_INPUT;
     if (mk__context_wants_times(http) && !http->head_since_us)
         http->head_since_us = mk_loop_now_us(http->loop);
     int r = mk__parse_head(&http->parse, http->fields, &http->settings->head, *in);
     if (r == MK_AGAIN)
         return NEEDS_INPUT;
-    if (MK_HAS_HTTP2 && r == -400 && !c->requests && mk__preface_is_other_protocol(&http->parse, *in))
+    if (MK__PROTOS > 1 && r == -400 && !c->requests && mk__preface_is_other_protocol(&http->parse, *in))
         return BROKEN;
     struct mk_request *req = mk__request_new(http, &mk__h1_request_ops, c);
     if (!req)
         return BROKEN;
-    req->base = in->p;
-    req->fields = http->fields;
     req->parse = http->parse;
+    mk__request_set_head(req, *in, r);
     req->began_us = http->head_since_us;
     http->head_since_us = 0;
+    assert(!c->req);
     c->req = req;
     c->requests++;
     size_t used = r == 0 ? http->parse.head_len : in->len;
-    if (r < 0)
-        req->parse.head_len = (uint16_t)(in->len < UINT16_MAX ? in->len : UINT16_MAX);
+    assert(used <= in->len && http->parse.n_fields <= http->fields_max);
     in->p += used;
     in->len -= used;
     http->parse = (struct mk__parse){0};
@@ -232,62 +221,31 @@ static ssize_t decode_body(struct mk_request *req, struct mk_str in, struct mk_s
     return (ssize_t)n;
 }
 
-/* Ends the exchange because of its body: with `status`, if the head of a response was not sent, else with an abort. */
-static void reject_body(struct mk__conn *c, struct mk_request *req, int status)
-{
-    bool answered = req->body_discard;
-    c->closing = c->unread_input = true;
-    req->body_discard = req->body_done = req->body_failed = true;
-    if (answered)
-        return;
-    if (req->head_sent)
-        mk_response_abort(req);
-    else
-        mk_response_error(req, status);
-}
-
-static bool wants_body(const struct mk_request *req)
-{
-    return !req->body_done && !req->body_paused && (req->body_fn || req->body_discard);
-}
-
-/* Tells whether the body is longer than its limit, counting the whole of the current chunk. */
-static bool is_too_long(const struct mk_request *req)
-{
-    uint64_t limit = req->body_discard ? req->limits->discard_bytes_max : req->limits->body_bytes_max;
-    uint64_t announced = req->head.body == MK__BODY_CHUNKED ? req->chunked.left : 0;
-    return req->body_bytes > limit || announced > limit - req->body_bytes;
-}
-
 static void read_body(struct mk__conn *c, struct mk_request *req, struct mk_str *in)
 {
-    while (in->len && wants_body(req)) {
+    while (in->len && mk__request_wants_body(req)) {
         struct mk_str piece;
         bool end;
         ssize_t n = decode_body(req, *in, &piece, &end);
         if (n < 0) {
-            reject_body(c, req, n == -EMSGSIZE ? 413 : 400);
-            return;
+            mk__request_reject_body(req, n == -EMSGSIZE ? 413 : 400);
+            break;
         }
+        assert((size_t)n <= in->len);
         in->p += n;
         in->len -= (size_t)n;
-        if (piece.len || end)
-            mk__request_deliver_body(req, piece, end);
-        if (!end && is_too_long(req))
-            reject_body(c, req, 413);
+        mk__request_deliver_body(req, piece, end);
     }
-    if (c->state == MK__CONN_READ_BODY && wants_body(req) && mk__request_body_is_slow(req))
-        reject_body(c, req, 408);
+    if (mk__conn_states[c->state].limits_rate)
+        mk__request_check_rate(req);
+    if (req->body_state == MK__BODY_STATE_FAILED)
+        mk__conn_close_after(c, MK__CLOSE_UNREAD_INPUT);
 }
 
-/* Sends 100 (Continue), if the client waits for it before it sends its body (RFC 9110 section 10.1.1). */
-static void send_100_continue(struct mk__conn *c, struct mk_request *req)
+static void send_100_continue(struct mk__conn *c)
 {
     struct mk__scratch *out = &c->http->out;
     struct mk_str line = MK_STR("HTTP/1.1 100 Continue\r\n\r\n");
-    if (!req->head.expects_continue || req->continue_sent || req->head_sent || req->body_bytes)
-        return;
-    req->continue_sent = true;
     if (line.len > out->size - out->len)
         return; /* no harm: clients do not wait forever (section 10.1.1) */
     memcpy(out->data + out->len, line.p, line.len);
@@ -301,22 +259,21 @@ static void send_100_continue(struct mk__conn *c, struct mk_request *req)
  */
 static bool end_exchange(struct mk__conn *c, struct mk_request *req)
 {
-    if (!req->body_done && !c->closing) {
-        req->body_discard = true;
-        req->body_paused = false;
+    if (req->body_state < MK__BODY_STATE_DONE && c->close == MK__CLOSE_NEVER) {
+        req->body_state = MK__BODY_STATE_DISCARDING;
         return false;
     }
-    mk__h1_finish_exchange(c, false);
+    mk__h1_finish_exchange(c);
     return true;
 }
 
 /* More of the body is needed. If the client has closed its side, the exchange ends. */
 static enum progress wait_for_input(struct mk__conn *c)
 {
-    if (!c->sock.ended)
+    if (!mk__sock_has_ended(&c->sock))
         return NEEDS_INPUT;
-    c->closing = true;
-    mk__h1_finish_exchange(c, true);
+    mk__conn_close_after(c, MK__CLOSE_AFTER_RESPONSE);
+    mk__h1_finish_exchange(c);
     return FINISHED;
 }
 
@@ -331,9 +288,10 @@ static enum progress continue_exchange(struct mk__conn *c, struct mk_str *in)
             return FINISHED;
         return wait_for_input(c);
     case MK__H1_SEND_NEEDS_HANDLER:
-        if (!wants_body(req))
+        if (!mk__request_wants_body(req))
             return NEEDS_HANDLER;
-        send_100_continue(c, req);
+        if (mk__request_needs_continue(req))
+            send_100_continue(c);
         return in->len ? FINISHED : wait_for_input(c);
     case MK__H1_SEND_BLOCKED:
         return NEEDS_OUTPUT;
@@ -345,8 +303,8 @@ static enum progress continue_exchange(struct mk__conn *c, struct mk_str *in)
         return TAKEN_OVER;
     case MK__H1_SEND_FAILED:
         /* closing early shows the client that the response is incomplete */
-        c->closing = c->unread_input = true;
-        mk__h1_finish_exchange(c, true);
+        mk__conn_close_after(c, MK__CLOSE_UNREAD_INPUT);
+        mk__h1_finish_exchange(c);
         return FINISHED;
     default:
         return BROKEN;
@@ -361,10 +319,10 @@ static enum progress process_input(struct mk__conn *c, struct mk_str *in)
         if (c->req) {
             r = continue_exchange(c, in);
         } else {
-            if (c->closing)
+            if (c->close != MK__CLOSE_NEVER)
                 return FINISHED;
             r = in->len ? read_head(c, in) : NEEDS_INPUT;
-            if (r == NEEDS_INPUT && c->sock.ended)
+            if (r == NEEDS_INPUT && mk__sock_has_ended(&c->sock))
                 return FINISHED;
         }
         if (r != FINISHED)
@@ -377,7 +335,7 @@ static bool read_input(struct mk__conn *c, struct mk_str *in, enum progress *r)
 {
     struct mk__scratch *scratch = &c->http->in;
     size_t used = (size_t)(in->p - scratch->data) + in->len;
-    if (!c->sock.readable || c->sock.ended || used == scratch->size)
+    if (!c->sock.readable || mk__sock_has_ended(&c->sock) || used == scratch->size)
         return false;
     ssize_t n = mk__sock_read(&c->sock, scratch->data + used, scratch->size - used);
     if (n == -EAGAIN)
@@ -418,7 +376,7 @@ static bool has_only_empty_lines(const struct mk__context *http, struct mk_str i
 static bool can_still_request(struct mk__conn *c)
 {
     if (c->requests || c->accepted_in_drain || !c->sock.io.transport->handshake)
-        return c->accepted_in_drain && !c->requests;
+        return mk__conn_awaits_request_in_drain(c);
     /* not extended by further turns */
     if (c->timer.deadline_ms > mk_loop_now_ms(c->http->loop) + MK__CONN_DRAIN_GRACE_MS)
         mk_timer_arm(c->http->loop, &c->timer, MK__CONN_DRAIN_GRACE_MS);
@@ -430,12 +388,13 @@ static enum mk__conn_state end_turn(struct mk__conn *c, enum progress r, struct 
 {
     if (!c->req && c->state != MK__CONN_READ_HEAD && has_only_empty_lines(c->http, in))
         in.len = 0;
-    if (r == NEEDS_INPUT && !c->req && !in.len && c->http->draining && !can_still_request(c))
+    if (r == NEEDS_INPUT && !c->req && !in.len && c->http->shutdown == MK__SHUTDOWN_DRAINING && !can_still_request(c))
         r = FINISHED;
     if (r == FINISHED && in.len)
-        c->unread_input = true; /* pipelined requests that will not be answered */
+        mk__conn_close_after(c, MK__CLOSE_UNREAD_INPUT); /* pipelined requests that will not be answered */
     if (r == FINISHED)
         return mk__conn_begin_close(c);
+    assert(c->req || r == NEEDS_INPUT || r == NEEDS_OUTPUT);
     if (in.len && save_input(c, in) < 0)
         return drop_conn(c);
     if (c->req && mk__request_copy_head(c->req) < 0)
@@ -466,7 +425,7 @@ static enum mk__conn_state run_turn(struct mk__conn *c)
     enum progress p = process_input(c, &in);
     if (p == NEEDS_INPUT && read_input(c, &in, &p) && p != BROKEN)
         p = process_input(c, &in);
-    if (MK_HAS_HTTP2 && p == SWITCH_PROTO)
+    if (MK__PROTOS > 1 && p == SWITCH_PROTO)
         return mk__conn_switch_proto(c, in);
     /* so that the last bytes leave together with our FIN */
     r = mk__sock_flush(&c->sock, &http->out, http->account, p == FINISHED ? MK_IO_MORE : 0);
@@ -477,7 +436,7 @@ static enum mk__conn_state run_turn(struct mk__conn *c)
 
 static enum mk__conn_state on_ready(struct mk__conn *c)
 {
-    return MK__TUNNELS && c->state == MK__CONN_TUNNEL ? mk__h1_run_tunnel(c) : run_turn(c);
+    return MK__TUNNELS && c->state == MK__CONN_TUNNEL ? mk__h1_tunnel_run(c) : run_turn(c);
 }
 
 /* A head that did not come in time is answered as well, by an exchange without a request. */
@@ -493,18 +452,15 @@ static bool begin_failed_exchange(struct mk__conn *c)
 
 static enum mk__conn_state on_timeout(struct mk__conn *c)
 {
-    int status = mk__conn_states[c->state].timeout_status;
-    if (c->state == MK__CONN_HANDLER && c->http->app->on_handler_timeout)
-        c->http->app->on_handler_timeout(c->req, c->http->app_ctx);
-    if (c->state == MK__CONN_IDLE || c->state == MK__CONN_NEW)
+    const struct mk__state_info *info = &mk__conn_states[c->state];
+    assert(info->on_timeout != MK__ON_TIMEOUT_ABORT);
+    if (info->on_timeout == MK__ON_TIMEOUT_CLOSE)
         return mk__conn_begin_close(c);
-    if (!status || (c->req && c->req->head_sent))
-        return MK__CONN_CLOSED;
     if (!c->req && !begin_failed_exchange(c))
         return MK__CONN_CLOSED;
-    c->closing = c->unread_input = true;
-    c->req->body_done = c->req->body_failed = c->req->body_discard = true;
-    mk_response_error(c->req, status);
+    if (!mk__request_time_out(c->req, info->timeout_status, info->notifies_handler))
+        return MK__CONN_CLOSED;
+    mk__conn_close_after(c, MK__CLOSE_UNREAD_INPUT);
     mk_task_cancel(&c->task);
     return run_turn(c);
 }
@@ -512,12 +468,19 @@ static enum mk__conn_state on_timeout(struct mk__conn *c)
 static void close_exchange(struct mk__conn *c)
 {
     if (c->req)
-        mk__h1_finish_exchange(c, true);
+        mk__h1_finish_exchange(c);
     mk__h1_free_saved_input(c);
+}
+
+/* The handler of a tunnel is told of a shutdown at once; clients are told by "Connection: close". */
+static bool announces(const struct mk__conn *c, enum mk__conn_change change)
+{
+    return change == MK__CONN_CHANGE_SHUTDOWN && c->state == MK__CONN_TUNNEL;
 }
 
 const struct mk__proto mk__h1_proto = {
     .on_ready = on_ready,
     .on_timeout = on_timeout,
+    .announces = announces,
     .close = close_exchange,
 };

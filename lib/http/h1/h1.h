@@ -32,11 +32,11 @@ ssize_t mk__h1_tunnel_write(struct mk_request *req, const void *from, size_t siz
 int mk__h1_tunnel_shutdown(struct mk_request *req);
 void mk__h1_tunnel_wake(struct mk_request *req);
 /* Runs a turn of a connection that was taken over. Returns the state to wait in. */
-enum mk__conn_state mk__h1_run_tunnel(struct mk__conn *c);
+enum mk__conn_state mk__h1_tunnel_run(struct mk__conn *c);
 /* Moves up to `size` bytes of the saved input to `to`. Returns the number of bytes. */
 size_t mk__h1_read_saved_input(struct mk__conn *c, void *to, size_t size);
-/* Ends and frees the current exchange. `aborted`: its response may be incomplete. */
-void mk__h1_finish_exchange(struct mk__conn *c, bool aborted);
+/* Ends and frees the current exchange. */
+void mk__h1_finish_exchange(struct mk__conn *c);
 /* Frees the saved input, if there is any. */
 void mk__h1_free_saved_input(struct mk__conn *c);
 

@@ -73,39 +73,40 @@ static enum mk__h1_send_result make_room(struct mk__conn *c, size_t n)
 /* Decides whether the connection stays open after this response; what is unread of the request body counts too. */
 static void decide_keep_alive(struct mk__conn *c, struct mk_request *req)
 {
-    const struct mk__http_settings *s = c->http->settings;
-    bool unread = !req->body_done && (req->ended || !req->body_fn);     /* and will not be read */
+    assert(req->output_state == MK__OUTPUT_HOOKED);
+    bool is_open = req->response_state == MK__RESPONSE_OPEN;
+    bool unread = req->body_state < MK__BODY_STATE_DONE && !(is_open && req->body_fn); /* and will not be read */
     bool uninvited = req->head.expects_continue && !req->continue_sent; /* the client may never send the body */
-    if (!s->keep_alive || !req->head.keep_alive || req->close_wanted || c->http->draining || c->http->retiring ||
-        c->sock.ended || (s->requests_max && c->requests >= s->requests_max))
-        c->closing = true;
+    if (!mk__context_keeps_alive(c->http) || !req->head.keep_alive || req->close_wanted ||
+        mk__sock_has_ended(&c->sock) || mk__conn_is_used_up(c))
+        mk__conn_close_after(c, MK__CLOSE_AFTER_RESPONSE);
     if (unread && (uninvited || (req->head.body == MK__BODY_LENGTH && req->body_left > req->limits->discard_bytes_max)))
-        c->closing = true;
-    if (c->closing && unread)
-        c->unread_input = true;
+        mk__conn_close_after(c, MK__CLOSE_AFTER_RESPONSE);
+    if (c->close != MK__CLOSE_NEVER && unread)
+        mk__conn_close_after(c, MK__CLOSE_UNREAD_INPUT);
     if (!req->head.keep_alive)
-        c->client_will_close = true;
+        mk__conn_close_after(c, MK__CLOSE_BY_CLIENT);
 }
 
 static void decide_framing(struct mk__conn *c, struct mk_request *req)
 {
     if (MK__TUNNELS && req->tunnel) { /* neither body nor framing: RFC 9110 section 9.3.6 */
-        req->length_known = req->is_chunked = c->closing = false;
+        req->framing = MK__FRAMING_NONE;
         req->bodyless = true;
         return;
     }
-    req->length_known = mk_response_get_length(req, &req->length);
-    if (req->status == 205) { /* has no content, but may have a length: RFC 9110 section 15.3.6 */
-        req->length = 0;
-        req->length_known = true;
-    }
-    req->bodyless = req->parse.method == MK_HEAD || req->status == 205 || !mk__status_has_body(req->status);
-    if (!req->length_known && mk__status_has_body(req->status)) {
+    mk__response_decide_body(req);
+    if (req->framing == MK__FRAMING_NONE && mk__status_has_body(req->status)) {
         if (req->parse.minor > 0)
-            req->is_chunked = true;
+            req->framing = MK__FRAMING_CHUNKED;
         else
-            c->closing = true; /* the end of the connection ends the body */
+            mk__conn_close_after(c, MK__CLOSE_AFTER_RESPONSE); /* the end of the connection ends the body */
     }
+}
+
+static bool is_chunked(const struct mk_request *req)
+{
+    return req->framing == MK__FRAMING_CHUNKED;
 }
 
 static size_t count_fields_bytes(const struct mk__header *fields, unsigned n)
@@ -152,16 +153,17 @@ static void put_status_line(struct mk__scratch *out, int status)
 
 static void put_framing(struct mk__conn *c, struct mk_request *req, struct mk__scratch *out)
 {
-    if (req->is_chunked) {
+    if (is_chunked(req)) {
         put_str(out, MK_STR("Transfer-Encoding: chunked\r\n"));
-    } else if (req->length_known && mk__status_has_body(req->status)) {
+    } else if (req->framing == MK__FRAMING_LENGTH && mk__status_has_body(req->status)) {
         put_str(out, MK_STR("Content-Length: "));
         put_number(out, req->length);
         put_str(out, MK_STR("\r\n"));
     }
+    bool is_tunnel = MK__TUNNELS && req->tunnel;
     if (req->status == 101)
         put_str(out, MK_STR("Connection: Upgrade\r\n"));
-    else if (c->closing)
+    else if (c->close != MK__CLOSE_NEVER && !is_tunnel)
         put_str(out, MK_STR("Connection: close\r\n"));
     else if (req->parse.minor == 0)
         put_str(out, MK_STR("Connection: keep-alive\r\n"));
@@ -186,10 +188,9 @@ static enum mk__h1_send_result put_head(struct mk__conn *c, struct mk_request *r
     put_str(out, mk__context_date_lines(http));
     put_fields(out, req->headers, req->headers_len);
     put_framing(c, req, out);
-    req->head_sent = true;
+    mk__request_set_head_sent(req);
     req->head_bytes = (uint32_t)(out->len - before);
-    if (mk__context_wants_times(http))
-        req->first_byte_us = mk_loop_now_us(http->loop);
+    assert(req->head_bytes <= get_head_bytes_max(req));
     return MK__H1_SEND_DONE;
 }
 
@@ -197,8 +198,8 @@ static enum mk__h1_send_result put_head(struct mk__conn *c, struct mk_request *r
 
 static void advance_part(struct mk_request *req, struct mk__part *part, size_t n)
 {
-    part->left -= n;
-    part->at += n;
+    assert(part == req->first);
+    mk__part_advance(part, n);
     req->sent_bytes += n;
 }
 
@@ -213,12 +214,11 @@ static enum mk__h1_send_result put_memory(struct mk__conn *c, struct mk_request 
         size_t n = out->size - out->len - CHUNK_BYTES;
         if (n > part->left)
             n = part->left;
-        if (req->is_chunked)
+        if (is_chunked(req))
             put_chunk_line(out, n);
         put_str(out, mk_str(part->data, n));
-        if (req->is_chunked)
+        if (is_chunked(req))
             put_str(out, MK_STR("\r\n"));
-        part->data += n;
         advance_part(req, part, n);
     }
     return MK__H1_SEND_DONE;
@@ -237,13 +237,13 @@ static enum mk__h1_send_result copy_file(struct mk__conn *c, struct mk_request *
     if (r != MK__H1_SEND_DONE)
         return r;
     size_t before = out->len;
-    if (req->is_chunked)
+    if (is_chunked(req))
         put_chunk_line(out, want);
     bool is_cached = part->at + want <= part->cached_until;
     ssize_t n = mk__file_read_cached(part->fd, out->data + out->len, want, part->at, is_cached);
     if (n == (ssize_t)want) {
         out->len += want;
-        if (req->is_chunked)
+        if (is_chunked(req))
             put_str(out, MK_STR("\r\n"));
         advance_part(req, part, want);
         return MK__H1_SEND_DONE;
@@ -258,6 +258,7 @@ static enum mk__h1_send_result copy_file(struct mk__conn *c, struct mk_request *
  */
 static enum mk__h1_send_result cache_slice(struct mk_request *req, struct mk__part *part, size_t slice)
 {
+    assert(slice > 0 && slice <= part->left && part->fd >= 0);
     uint64_t last = part->at + slice - 1, from = part->at > part->cached_until ? part->at : part->cached_until;
     while (from <= last) {
         char byte;
@@ -276,7 +277,7 @@ static enum mk__h1_send_result cache_slice(struct mk_request *req, struct mk__pa
 static enum mk__h1_send_result send_file(struct mk__conn *c, struct mk_request *req, struct mk__part *part)
 {
     enum mk__h1_send_result r = make_room(c, CHUNK_BYTES);
-    if (r == MK__H1_SEND_DONE && req->is_chunked && !part->chunk_started) {
+    if (r == MK__H1_SEND_DONE && is_chunked(req) && !part->chunk_started) {
         put_chunk_line(&c->http->out, part->left);
         part->chunk_started = true;
     }
@@ -297,7 +298,7 @@ static enum mk__h1_send_result send_file(struct mk__conn *c, struct mk_request *
         advance_part(req, part, (size_t)n);
         sent += (size_t)n;
     }
-    if (r == MK__H1_SEND_DONE && req->is_chunked)
+    if (r == MK__H1_SEND_DONE && is_chunked(req))
         put_str(&c->http->out, MK_STR("\r\n"));
     return r;
 }
@@ -309,23 +310,18 @@ static enum mk__h1_send_result put_file(struct mk__conn *c, struct mk_request *r
     return part->left <= COPY_BYTES_MAX && !part->chunk_started ? copy_file(c, req, part) : send_file(c, req, part);
 }
 
-/* Bytes beyond the announced length would be parsed as the next response. */
-static bool is_over_length(const struct mk_request *req, uint64_t bytes)
-{
-    return req->length_known && bytes > req->length - req->sent_bytes;
-}
-
 /* Writes one piece of a generator or, without a part, of the filters; as a chunk, if the length is unknown. */
 static ssize_t generate_once(struct mk_request *req, struct mk__part *part, struct mk__scratch *out)
 {
-    size_t prefix = req->is_chunked ? SHORT_CHUNK_LINE_BYTES : 0, room = out->size - out->len - CHUNK_BYTES;
+    size_t prefix = is_chunked(req) ? SHORT_CHUNK_LINE_BYTES : 0, room = out->size - out->len - CHUNK_BYTES;
     char *to = out->data + out->len + prefix;
     ssize_t n = part ? part->generate(req, to, room, part->ctx) : mk__filter_read_output(req, to, room);
-    if (n > 0 && is_over_length(req, (uint64_t)n))
+    assert(n <= (ssize_t)room);
+    if (n > 0 && mk__request_exceeds_length(req, (uint64_t)n))
         return -EMSGSIZE;
     if (n <= 0)
         return n;
-    if (req->is_chunked) {
+    if (is_chunked(req)) {
         const char *hex = "0123456789abcdef";
         char line[SHORT_CHUNK_LINE_BYTES] = {
             hex[n >> 12 & 15], hex[n >> 8 & 15], hex[n >> 4 & 15], hex[n & 15], '\r', '\n'};
@@ -351,7 +347,7 @@ static enum mk__h1_send_result put_generated(struct mk__conn *c, struct mk_reque
                 return r;
         }
         ssize_t n = generate_once(req, part, out);
-        if (req->failed)
+        if (req->response_state == MK__RESPONSE_FAILED)
             return MK__H1_SEND_FAILED;
         if (n == 0)
             return MK__H1_SEND_DONE;
@@ -366,22 +362,21 @@ static enum mk__h1_send_result put_generated(struct mk__conn *c, struct mk_reque
     return MK__H1_SEND_YIELD;
 }
 
-/* Writes the output of the filters, which read the parts. A filter that ends before the parts has failed. */
+/* Writes the output of the filters, which read the parts. */
 static enum mk__h1_send_result put_filtered(struct mk__conn *c, struct mk_request *req)
 {
     mk__filter_begin_turn(req);
     enum mk__h1_send_result r = put_generated(c, req, NULL);
-    if (r != MK__H1_SEND_DONE)
-        return r;
-    req->filter = NULL;
-    return req->first || !req->ended ? MK__H1_SEND_FAILED : MK__H1_SEND_DONE;
+    if (r == MK__H1_SEND_DONE)
+        req->filter = NULL;
+    return r;
 }
 
 static enum mk__h1_send_result put_part(struct mk__conn *c, struct mk_request *req, struct mk__part *part)
 {
     if (req->bodyless)
         return MK__H1_SEND_DONE;
-    if (part->kind != MK__PART_GENERATOR && is_over_length(req, part->left))
+    if (part->kind != MK__PART_GENERATOR && mk__request_exceeds_length(req, part->left))
         return MK__H1_SEND_FAILED;
     switch (part->kind) {
     case MK__PART_MEMORY:
@@ -397,27 +392,27 @@ static enum mk__h1_send_result put_part(struct mk__conn *c, struct mk_request *r
 static enum mk__h1_send_result put_parts(struct mk__conn *c, struct mk_request *req)
 {
     for (uint64_t before = req->sent_bytes;;) {
-        for (; req->first && !req->failed; mk__response_drop_part(req)) {
+        for (; req->first && req->response_state != MK__RESPONSE_FAILED; mk__response_drop_part(req)) {
             enum mk__h1_send_result r = put_part(c, req, req->first);
             if (r != MK__H1_SEND_DONE)
                 return r;
         }
-        if (req->failed || req->ended || !req->writable_wanted || !req->writable_fn)
+        if (!mk__request_wants_writable(req))
             return MK__H1_SEND_DONE;
         if (req->sent_bytes - before >= SLICE_BYTES)
             return MK__H1_SEND_YIELD;
-        req->writable_wanted = false;
-        req->writable_fn(req, req->writable_ctx);
+        mk__response_call_writable(req);
     }
 }
 
 static enum mk__h1_send_result put_end(struct mk__conn *c, struct mk_request *req)
 {
+    assert(!req->first);
     if (req->bodyless)
         return MK__H1_SEND_DONE;
-    if (req->length_known && !req->is_chunked && req->sent_bytes != req->length)
-        return MK__H1_SEND_FAILED; /* the body is shorter than announced */
-    if (!req->is_chunked)
+    if (mk__request_misses_length(req))
+        return MK__H1_SEND_FAILED;
+    if (!is_chunked(req))
         return MK__H1_SEND_DONE;
     const struct mk__trailers *t = mk__request_trailers(req);
     enum mk__h1_send_result r = make_room(c, CHUNK_BYTES + (t ? count_fields_bytes(t->items, t->n) : 0));
@@ -434,26 +429,28 @@ enum mk__h1_send_result mk__h1_send(struct mk__conn *c)
 {
     struct mk_request *req = c->req;
     enum mk__h1_send_result r;
-    if (req->complete)
+    assert(req && req->connection == c);
+    if (req->output_state == MK__OUTPUT_COMPLETE)
         return MK__H1_SEND_DONE;
     bool tunnel = MK__TUNNELS && req->tunnel;
-    if (!req->head_sent && !req->failed) {
-        if (!req->ended && !req->first && !tunnel)
+    if (req->output_state < MK__OUTPUT_HEAD && req->response_state != MK__RESPONSE_FAILED) {
+        if (req->response_state == MK__RESPONSE_OPEN && !req->first && !tunnel)
             return MK__H1_SEND_NEEDS_HANDLER;
         r = put_head(c, req);
         if (r != MK__H1_SEND_DONE)
             return r;
     }
-    if (tunnel && !req->failed)
+    if (tunnel && req->response_state != MK__RESPONSE_FAILED)
         return MK__H1_SEND_TUNNEL;
     r = mk__request_is_filtered(req) && !req->bodyless ? put_filtered(c, req) : put_parts(c, req);
     if (r != MK__H1_SEND_DONE)
         return r;
-    if (req->failed)
+    if (req->response_state == MK__RESPONSE_FAILED)
         return MK__H1_SEND_FAILED;
-    if (!req->ended)
+    if (req->response_state == MK__RESPONSE_OPEN)
         return MK__H1_SEND_NEEDS_HANDLER;
     r = put_end(c, req);
-    req->complete = r == MK__H1_SEND_DONE;
+    if (r == MK__H1_SEND_DONE)
+        req->output_state = MK__OUTPUT_COMPLETE;
     return r;
 }

@@ -4,6 +4,8 @@
  */
 #include "http/h2/alloc.h"
 
+#include <assert.h>
+
 /* ── the allocator ── */
 
 struct alloc_block {
@@ -51,6 +53,7 @@ struct mk__h2_head_buf *mk__h2_alloc_get_head_buf(struct mk__h2 *h2)
     struct mk__context *http = mk__h2_http(h2);
     struct mk__h2_shared *shared = mk__h2_shared_of(h2);
     struct mk__h2_head_buf *head_buf = shared->head_buf;
+    assert(!h2->head_buf);
     uint32_t size = http->settings->head.head_bytes_max + MK__READ_BYTES;
     shared->head_buf = NULL;
     if (head_buf && head_buf->size != size) {
@@ -88,7 +91,7 @@ struct mk__h2_shared *mk__h2_alloc_shared(struct mk__context *http)
     *shared = (struct mk__h2_shared){
         .out = {.data = mk_account_alloc(http->account, MK__H2_OUT_BYTES), .size = MK__H2_OUT_BYTES},
     };
-    http->second_shared = shared;
+    *mk__h2_shared_slot(http) = shared;
     if (shared->out.data)
         return shared;
     mk__h2_alloc_free_shared(http);
@@ -97,11 +100,12 @@ struct mk__h2_shared *mk__h2_alloc_shared(struct mk__context *http)
 
 void mk__h2_alloc_free_shared(struct mk__context *http)
 {
-    struct mk__h2_shared *shared = http->second_shared;
+    struct mk__h2_shared *shared = *mk__h2_shared_slot(http);
+    assert(shared);
     if (shared->out.data)
         mk_account_free(http->account, shared->out.data, MK__H2_OUT_BYTES);
     if (shared->head_buf)
         mk_account_free(http->account, shared->head_buf, sizeof(*shared->head_buf) + shared->head_buf->size);
     mk_account_free(http->account, shared, sizeof(*shared));
-    http->second_shared = NULL;
+    *mk__h2_shared_slot(http) = NULL;
 }

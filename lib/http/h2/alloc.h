@@ -28,7 +28,7 @@ struct mk__h2_head_buf {
     char data[];
 };
 
-/* Creates or frees http->second_shared, without the members of nghttp2. Returns NULL without memory. */
+/* Creates or frees what mk__h2_shared_slot() holds, without the members of nghttp2. Returns NULL without memory. */
 struct mk__h2_shared *mk__h2_alloc_shared(struct mk__context *http);
 void mk__h2_alloc_free_shared(struct mk__context *http);
 

@@ -11,6 +11,7 @@
 
 #include "http/conn.h"
 #include "http/parts.h"
+#include "http/tunnel.h"
 
 /* Functions of the rest of lib/http, for the object: X(type, name, parameters, arguments). */
 #define MK__H2_CORE(X) \
@@ -20,19 +21,24 @@
     X(struct mk_str, mk__context_date_lines, (struct mk__context * http), (http)) \
     X(ssize_t, mk__parts_read, (struct mk__parts_reader * q, char *to, size_t size), (q, to, size)) \
     X(void, mk__request_deliver_body, (struct mk_request * req, struct mk_str piece, bool end), (req, piece, end)) \
-    X(int, mk__request_decode_path, (struct mk_request * req), (req)) \
+    X(void, mk__request_begin, (struct mk_request * req, int status, bool body_ended), (req, status, body_ended)) \
+    X(void, mk__request_check_rate, (struct mk_request * req), (req)) \
     X(int, mk__request_copy_head, (struct mk_request * req), (req)) \
-    X(void, mk__request_free, (struct mk_request * req), (req)) \
-    X(bool, mk__request_body_is_slow, (const struct mk_request *req), (req)) \
+    X(void, mk__request_finish, (struct mk_request * req), (req)) \
+    X(void, mk__request_set_head, (struct mk_request * req, struct mk_str in, int r), (req, in, r)) \
+    X(bool, mk__request_time_out, (struct mk_request * req, int status, bool notifies), (req, status, notifies)) \
     X(struct mk_request *, mk__request_new, (struct mk__context * http, const struct mk__request_ops *ops, void *ctx), \
       (http, ops, ctx)) \
+    X(void, mk__response_decide_body, (struct mk_request * req), (req)) \
     X(void, mk__response_run_hooks, (struct mk_request * req), (req)) \
     X(void, mk__response_drop_part, (struct mk_request * req), (req)) \
+    X(void, mk__response_drop_parts, (struct mk_request * req), (req)) \
     X(void, mk__response_reset_to_status, (struct mk_request * req, int status), (req, status)) \
     X(int, mk__sock_flush, \
       (struct mk__sock * s, struct mk__scratch * out, struct mk_account * account, unsigned flags), \
       (s, out, account, flags)) \
-    X(ssize_t, mk__sock_read, (struct mk__sock * s, void *to, size_t size), (s, to, size))
+    X(ssize_t, mk__sock_read, (struct mk__sock * s, void *to, size_t size), (s, to, size)) \
+    X(void, mk__tunnel_call_ready, (struct mk_request * req, unsigned events), (req, events))
 
 struct mk__h2_core {
 #define MK__H2_MEMBER(type, name, parameters, arguments) type(*name) parameters;

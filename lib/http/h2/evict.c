@@ -11,7 +11,7 @@ enum { STALLED_STREAMS_MAX = 8, STALLED_MS = 1000 };
 
 static bool is_stalled(const struct mk__h2_stream *s, uint64_t now)
 {
-    if (!s->req || !s->armed || (s->state != MK__H2_STREAM_WRITE && s->state != MK__H2_STREAM_READ_BODY))
+    if (!s->req || !s->armed || !mk__h2_stream_states[s->state].can_stall)
         return false;
     return now + s->req->limits->timeout_ms[mk__h2_stream_states[s->state].timeout] >=
            s->timer.deadline_ms + STALLED_MS;

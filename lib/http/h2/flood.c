@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Counts what a client must not do too often (http/h2/flood.h). Above a limit the connection is closed; the log names
- * the client and the key to raise.
+ * Counts what a client must not do too often (http/h2/flood_counters.h). Above a limit the connection is closed; the
+ * log names the client and the key to raise.
  */
 #include "http/h2/h2.h"
 
 #include "base/log.h"
-#include "http/h2/flood.h"
 #include "loop/loop.h"
 
 #include <inttypes.h>
@@ -73,7 +72,7 @@ void mk__h2_flood_log(struct mk__h2 *h2, enum mk__h2_flood flood, uint64_t most)
 
 void mk__h2_flood_terminate(struct mk__h2 *h2, enum mk__h2_flood flood, uint64_t most)
 {
-    if (h2->terminated)
+    if (mk__h2_is_terminated(h2))
         return;
     mk__h2_flood_log(h2, flood, most);
     mk__h2_terminate(h2, MK__H2_ERR_ENHANCE_YOUR_CALM);
@@ -93,9 +92,9 @@ static void log_totals(const struct mk__h2_shared *shared, const char *what, uns
         mk_log_info("%s:%s", what, mk_buf_cstr(&b));
 }
 
-void mk__h2_flood_log_totals(const struct mk__context *http)
+void mk__h2_flood_log_totals(struct mk__context *http)
 {
-    const struct mk__h2_shared *shared = http->second_shared;
+    const struct mk__h2_shared *shared = *mk__h2_shared_slot(http);
     if (!shared)
         return;
     log_totals(shared, "HTTP/2 connections closed by this worker", 0, MK__H2_FLOOD_STREAM_ONLY);
@@ -119,8 +118,8 @@ uint64_t mk__h2_flood_acks_max(const struct mk__h2 *h2)
 void mk__h2_flood_count(struct mk__h2 *h2, enum mk__h2_flood flood)
 {
     const struct mk__h2_settings *settings = get_settings(h2);
-    if (!h2->terminated &&
-        !mk__h2_flood_admits(&h2->flood_counters, settings, flood, mk_loop_now_ms(mk__h2_http(h2)->loop)))
+    if (!mk__h2_is_terminated(h2) &&
+        !mk__h2_flood_counters_admit(&h2->flood_counters, settings, flood, mk_loop_now_ms(mk__h2_http(h2)->loop)))
         mk__h2_flood_terminate(h2, flood, (uint64_t)settings->rates_max[flood]);
 }
 
@@ -163,14 +162,4 @@ void mk__h2_flood_check_frame(struct mk__h2 *h2, uint8_t type, size_t bytes, int
         mk__h2_flood_count(h2, MK__H2_FLOOD_EMPTY);
     else if (h2->frame_counted)
         mk__h2_flood_count(h2, MK__H2_FLOOD_WINDOW_UPDATE);
-}
-
-/* ── counters ── */
-
-bool mk__h2_flood_admits(struct mk__h2_flood_counters *g, const struct mk__h2_settings *settings,
-                         enum mk__h2_flood flood, uint64_t now_ms)
-{
-    if (now_ms - g->since_ms >= MK__H2_FLOOD_INTERVAL_MS)
-        *g = (struct mk__h2_flood_counters){.since_ms = now_ms};
-    return ++g->counts[flood] <= settings->rates_max[flood];
 }

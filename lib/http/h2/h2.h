@@ -12,12 +12,13 @@
 #define MK_HTTP_H2_H2_H
 
 #include "http/conn.h"
-#include "http/h2/flood.h"
+#include "http/h2/flood_counters.h"
 #include "http/h2/priority.h"
 #include "http/parts.h"
 
 struct mk__h2;
 struct mk__h2_body_chunk;
+struct mk__h2_shared;
 
 /* What a stream waits for; each state has a timeout. */
 enum mk__h2_stream_state {
@@ -32,19 +33,19 @@ enum mk__h2_stream_state {
     MK__H2_STREAM_STATES,
 };
 
-struct mk__h2_stream_state_info {
-    const char *name;
-    uint8_t timeout;         /* enum mk__timeout; MK__TIMEOUTS: no timeout */
-    uint16_t timeout_status; /* status for the client on timeout; 0: the stream is reset */
-    uint16_t next;           /* a bit for each state that may follow */
-};
-
-extern const struct mk__h2_stream_state_info mk__h2_stream_states[MK__H2_STREAM_STATES];
+extern const struct mk__state_info mk__h2_stream_states[MK__H2_STREAM_STATES];
 
 /* PRIORITY_UPDATE: RFC 9218 section 7.1. */
 struct mk__h2_priority_update {
     uint8_t bytes[4 + 60];
     uint8_t len;
+};
+
+/* The end of a tunnel's output, if its handler ends only that. */
+enum mk__h2_fin {
+    MK__H2_FIN_NONE,
+    MK__H2_FIN_QUEUED, /* the handler has ended its side */
+    MK__H2_FIN_SENT,   /* END_STREAM was sent for it; the tunnel can still read */
 };
 
 struct mk__h2_stream {
@@ -63,26 +64,36 @@ struct mk__h2_stream {
     bool has_body;         /* the response has a body */
     bool deferred;         /* nghttp2 waits for mk__h2_resume_data() */
     bool reset;            /* reset by the server */
-    bool drain_notified;   /* the tunnel was told of the drain */
-    bool ready_again;      /* the tunnel's ready() is to be called again */
-    bool fin_queued;       /* the tunnel's handler has ended its side, */
-    bool fin_sent;         /* END_STREAM was sent for it; the tunnel can still read */
+    uint8_t fin;           /* enum mk__h2_fin */
     bool extended_connect; /* an extended CONNECT: becomes a tunnel or is refused */
     uint64_t armed_bytes;  /* bytes of this exchange when the timer was armed, */
     uint64_t armed_sent;   /* and bytes that the client had received on all streams */
     uint64_t filter_turn;  /* turn of the loop in which the filters were last reset */
     char *tunnel_out;      /* tunnel output that waits for the windows */
     uint32_t tunnel_len;
-    uint64_t discarded_bytes; /* body bytes received after the response was complete */
+    uint64_t discard_left; /* how many more body bytes may be discarded, after the response is complete */
 };
 
-/* How far the connection's shutdown has come: nothing was sent, the shutdown notice, the final GOAWAY. */
-enum mk__h2_shutdown { MK__H2_SHUTDOWN_NONE, MK__H2_SHUTDOWN_NOTICE, MK__H2_SHUTDOWN_GOAWAY };
+/* How far the connection's shutdown has come; it only goes on. */
+enum mk__h2_shutdown {
+    MK__H2_SHUTDOWN_NONE,
+    MK__H2_SHUTDOWN_NOTICE,     /* the shutdown notice was sent: requests in flight are still accepted */
+    MK__H2_SHUTDOWN_GOAWAY,     /* the final GOAWAY was sent: its streams are completed */
+    MK__H2_SHUTDOWN_TERMINATED, /* the session was terminated: nothing more is read, no stream is completed */
+};
+
+/* The grace period of an idle connection after the shutdown notice. */
+enum mk__h2_grace {
+    MK__H2_GRACE_NONE,
+    MK__H2_GRACE_RUNNING,
+    MK__H2_GRACE_OVER,
+};
 
 extern const struct mk__proto mk__h2_proto;
 
 struct mk__h2 {
     struct mk__conn *conn;
+    struct mk__h2_shared *shared;
     void *session; /* nghttp2's */
     struct mk_list streams, woken;
     struct mk__h2_scheduler scheduler;
@@ -97,10 +108,11 @@ struct mk__h2 {
     uint32_t sent;                 /* body bytes sent in this turn */
     uint32_t frame_at;             /* offset in the output of the frame that is being written */
     uint32_t settings_version;     /* version of the settings at its start; newer settings shut it down */
-    uint32_t error_code;           /* RFC 9113 section 7; valid once `terminated` is set */
+    uint32_t error_code;           /* RFC 9113 section 7; valid once it was terminated */
     uint8_t shutdown;              /* enum mk__h2_shutdown */
     uint32_t heads_since_notice;   /* heads received since the shutdown notice */
-    struct mk_timer grace_timer;   /* grace period of an idle connection after the shutdown notice; armed once */
+    uint8_t grace;                 /* enum mk__h2_grace */
+    struct mk_timer grace_timer;   /* armed once */
     uint64_t acks_max;             /* limit of queued acknowledgements */
     uint32_t continuations;        /* CONTINUATION frames of the current head */
     bool frame_counted;            /* the current frame was counted as a flood already */
@@ -109,10 +121,8 @@ struct mk__h2 {
     bool out_full;                 /* the output has no room for the next frame */
     bool data_requested;           /* nghttp2 has asked for DATA of the current stream */
     bool turn_again;               /* another turn is needed; other connections run first */
-    bool grace_over;               /* the grace period has expired */
     bool close_requested;          /* a handler called mk_response_close_connection() */
     bool receiving;                /* nghttp2 is processing input */
-    bool terminated;               /* the session was terminated; no more input is read */
 };
 
 enum {
@@ -147,9 +157,20 @@ static inline struct mk__h2 *mk__h2_of(const struct mk__conn *c)
     return c->proto == &mk__h2_proto ? c->proto_data : NULL;
 }
 
+static inline bool mk__h2_is_terminated(const struct mk__h2 *h2)
+{
+    return h2->shutdown == MK__H2_SHUTDOWN_TERMINATED;
+}
+
+/* The place of the data that the connections of a worker share; NULL in it: there is none. */
+static inline void **mk__h2_shared_slot(struct mk__context *http)
+{
+    return &mk__context_find_proto(http, &mk__h2_proto)->shared;
+}
+
 static inline struct mk__h2_shared *mk__h2_shared_of(const struct mk__h2 *h2)
 {
-    return h2->conn->http->second_shared;
+    return h2->shared;
 }
 
 /* ── session.c: opening and closing ── */
@@ -215,7 +236,7 @@ void mk__h2_flood_log(struct mk__h2 *h2, enum mk__h2_flood flood, uint64_t most)
 /* Returns how many acknowledgements of PING and SETTINGS may be queued: more than the rates allow in ten seconds. */
 uint64_t mk__h2_flood_acks_max(const struct mk__h2 *h2);
 /* Logs how many connections and streams were ended for each kind of flood, if there were any. */
-void mk__h2_flood_log_totals(const struct mk__context *http);
+void mk__h2_flood_log_totals(struct mk__context *http);
 /* Checks the header of a frame from the client for floods. */
 void mk__h2_flood_check_frame(struct mk__h2 *h2, uint8_t type, size_t bytes, int32_t stream_id, bool end_stream);
 
@@ -295,8 +316,6 @@ void mk__h2_stream_step(struct mk__h2_stream *s);
 size_t mk__h2_stream_read(struct mk__h2_stream *s, void *to, size_t size);
 /* Ends the exchange: the last byte of the response was sent. */
 void mk__h2_stream_complete(struct mk__h2_stream *s);
-/* Returns whether the handler takes body bytes now, or they are discarded. */
-bool mk__h2_stream_wants_body(const struct mk_request *req);
 
 /* ── timeout.c ── */
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The shared object of HTTP/2 (http/h2/core.h): its calls of server functions go through the table that it is given.
+ * The HTTP/2 shared object (http/h2/core.h): its calls of server functions go through the table that it is given.
  */
 #include "http/h2/h2.h"
 

@@ -5,6 +5,8 @@
  */
 #include "http/h2/priority.h"
 
+#include <assert.h>
+
 void mk__h2_scheduler_init(struct mk__h2_scheduler *o)
 {
     *o = (struct mk__h2_scheduler){.n_early = 0};
@@ -20,6 +22,7 @@ void mk__h2_priority_init(struct mk__h2_priority *p, int32_t id)
 
 struct mk__h2_priority *mk__h2_scheduler_put_early(struct mk__h2_scheduler *o, int32_t id)
 {
+    assert(id > 0);
     struct mk__h2_priority *p = NULL;
     for (unsigned i = 0; i < MK__H2_EARLY_MAX && !p; i++)
         p = o->early[i].id == id ? &o->early[i] : NULL;
@@ -53,6 +56,7 @@ static struct mk_list *find_position(struct mk_list *list, const struct mk__h2_p
 
 void mk__h2_scheduler_add(struct mk__h2_scheduler *o, struct mk__h2_priority *p)
 {
+    assert(p->urgency < MK__H2_URGENCIES);
     if (mk_list_empty(&p->node))
         mk_list_add(find_position(&o->ready[p->urgency], p), &p->node);
 }

@@ -7,6 +7,8 @@
 
 #include "http/h2/alloc.h"
 
+#include <assert.h>
+
 enum { HPACK_BOMB_FACTOR = 4 /* a head of this many times the limit is an attack */ };
 
 /*
@@ -34,6 +36,7 @@ void mk__h2_recv_frame(struct mk__h2 *h2, uint8_t type, size_t bytes, int32_t st
 
 struct mk__h2_stream *mk__h2_recv_begin_head(struct mk__h2 *h2, int32_t id)
 {
+    assert(!h2->head_stream && !h2->head_buf && id > 0);
     struct mk__h2_stream *s = mk__h2_stream_new(h2, id);
     h2->head_buf = s ? mk__h2_alloc_get_head_buf(h2) : NULL;
     if (h2->head_buf)
@@ -71,6 +74,7 @@ void mk__h2_recv_header(struct mk__h2 *h2, int32_t stream_id, struct mk_str name
 void mk__h2_recv_end_head(struct mk__h2 *h2, bool end_stream)
 {
     struct mk__h2_stream *s = h2->head_stream;
+    assert(s && h2->head_buf && !s->req);
     struct mk_str head;
     s->recv_ended = end_stream;
     int status = mk__h2_request_head_end(&h2->head_buf->head, !end_stream, &head);
@@ -78,8 +82,7 @@ void mk__h2_recv_end_head(struct mk__h2 *h2, bool end_stream)
     mk__h2_scheduler_take_early(&h2->scheduler, &s->priority);
     mk__h2_stream_begin(s, head, status);
     mk__h2_alloc_put_head_buf(h2);
-    const struct mk__http_settings *settings = mk__h2_http(h2)->settings;
-    if (settings->requests_max && h2->conn->requests >= settings->requests_max)
+    if (mk__conn_is_used_up(h2->conn))
         mk__h2_submit_shutdown_notice(h2);
     if (h2->shutdown == MK__H2_SHUTDOWN_NOTICE && h2->heads_since_notice++ > h2->initial_settings.streams_max)
         mk__h2_submit_goaway(h2); /* more requests than can have been in flight */
@@ -91,6 +94,7 @@ void mk__h2_recv_priority_update(struct mk__h2 *h2, struct mk_str chunk)
 {
     struct mk__h2_priority_update *u = &h2->priority_update;
     size_t room = sizeof(u->bytes) - u->len, n = chunk.len < room ? chunk.len : room;
+    assert(u->len <= sizeof(u->bytes));
     memcpy(u->bytes + u->len, chunk.p, n);
     u->len += (uint8_t)n;
 }

@@ -5,8 +5,11 @@
  */
 #include "http/h2/request_head.h"
 
+#include <assert.h>
+
 static void put_str(struct mk__h2_request_head *h, struct mk_str s)
 {
+    assert(h->len <= h->pseudo_at && h->pseudo_at <= h->size);
     if (s.len > h->pseudo_at - h->len) {
         h->too_large = true;
         return;
@@ -41,6 +44,7 @@ static void put_field(struct mk__h2_request_head *h, struct mk_str name, struct 
 static void begin_head(struct mk__h2_request_head *h)
 {
     bool extended = h->protocol.len != 0, connect = mk_str_eq(h->method, MK_STR("CONNECT")) && !extended;
+    assert(!h->begun);
     h->begun = true;
     put_str(h, extended ? MK_STR("GET") : h->method);
     put_str(h, MK_STR(" "));

@@ -8,6 +8,7 @@
 #include "http/message/status.h"
 #include "loop/loop.h"
 
+#include <assert.h>
 #include <errno.h>
 
 /* ── the head ── */
@@ -23,21 +24,17 @@ static void decide_framing(struct mk__h2_stream *s)
         s->has_body = true;
         return;
     }
-    req->length_known = mk_response_get_length(req, &req->length);
-    if (req->status == 205) {
-        req->length = 0;
-        req->length_known = true;
-    }
-    req->bodyless = req->parse.method == MK_HEAD || req->status == 205 || !mk__status_has_body(req->status);
-    bool empty = req->length_known && req->length == 0 && !mk__request_is_filtered(req) && !req->trailers;
-    s->has_body = !req->ended || !(req->bodyless || empty);
-    s->parts = (struct mk__parts_reader){.req = req, .length_known = req->length_known, .length = req->length};
+    mk__response_decide_body(req);
+    bool empty =
+        req->framing == MK__FRAMING_LENGTH && req->length == 0 && !mk__request_is_filtered(req) && !req->trailers;
+    s->has_body = req->response_state == MK__RESPONSE_OPEN || !(req->bodyless || empty);
+    s->parts = (struct mk__parts_reader){.req = req};
 }
 
 void mk__h2_response_begin(struct mk__h2_stream *s)
 {
     struct mk_request *req = s->req;
-    struct mk__context *http = mk__h2_http(s->h2);
+    assert(req->output_state < MK__OUTPUT_HEAD);
     mk__response_run_hooks(req);
     decide_framing(s);
     if (req->close_wanted) {
@@ -49,9 +46,7 @@ void mk__h2_response_begin(struct mk__h2_stream *s)
         mk__h2_reset_stream(s, true);
         return;
     }
-    req->head_sent = true;
-    if (mk__context_wants_times(http))
-        req->first_byte_us = mk_loop_now_us(http->loop);
+    mk__request_set_head_sent(req);
 }
 
 /* ── the body ── */
@@ -59,20 +54,16 @@ void mk__h2_response_begin(struct mk__h2_stream *s)
 /* Fills `to` from the last filter, or without filters from the queue of parts. Results as mk__parts_read(). */
 static ssize_t read_body_bytes(struct mk__h2_stream *s, char *to, size_t size)
 {
-    struct mk_request *req = s->req;
-    if (!mk__request_is_filtered(req))
-        return mk__parts_read(&s->parts, to, size);
-    ssize_t n = mk__filter_read_output(req, to, size);
-    if (n == 0 && (req->first || !req->ended))
-        return -EPIPE; /* the filters ended before the parts did */
-    return n;
+    if (mk__request_is_filtered(s->req))
+        return mk__filter_read_output(s->req, to, size);
+    return mk__parts_read(&s->parts, to, size);
 }
 
 /* Returns whether the whole body was read. Generators and filters report their end only by returning 0. */
 static bool is_body_complete(const struct mk__h2_stream *s)
 {
     struct mk_request *req = s->req;
-    if (!req->ended || mk__request_is_filtered(req))
+    if (req->response_state == MK__RESPONSE_OPEN || mk__request_is_filtered(req))
         return false;
     while (req->first && req->first->kind != MK__PART_GENERATOR && req->first->left == 0)
         mk__response_drop_part(req);
@@ -90,9 +81,8 @@ static void renew_filters(struct mk__h2_stream *s)
 
 static ssize_t read_bodyless(struct mk_request *req, bool *ret_end)
 {
-    while (req->first)
-        mk__response_drop_part(req);
-    *ret_end = req->ended;
+    mk__response_drop_parts(req);
+    *ret_end = req->response_state != MK__RESPONSE_OPEN;
     return 0;
 }
 
@@ -101,8 +91,9 @@ ssize_t mk__h2_response_read(struct mk__h2_stream *s, char *to, size_t size, boo
     struct mk_request *req = s->req;
     size_t len = 0;
     ssize_t n = 1;
+    assert(req->output_state == MK__OUTPUT_HEAD && s->has_body);
     *ret_end = false;
-    if (req->failed)
+    if (req->response_state == MK__RESPONSE_FAILED)
         return -EPIPE;
     if (req->tunnel)
         return mk__h2_tunnel_send(s, to, size, ret_end);
@@ -119,8 +110,10 @@ ssize_t mk__h2_response_read(struct mk__h2_stream *s, char *to, size_t size, boo
     if (n < 0 && n != -EAGAIN && n != -EBUSY)
         return n;
     *ret_end = n == 0;
+    if (mk__request_exceeds_length(req, len))
+        return -EMSGSIZE;
     req->sent_bytes += len;
-    if (req->length_known && (req->sent_bytes > req->length || (*ret_end && req->sent_bytes < req->length)))
+    if (*ret_end && mk__request_misses_length(req))
         return -EMSGSIZE;
     return len || n != -EBUSY ? (ssize_t)len : n;
 }
@@ -190,6 +183,6 @@ void mk__h2_response_headers(const struct mk__h2_stream *s, bool interim, struct
         return;
     add_header_lines(f, mk__context_date_lines(req->http));
     add_headers(f, req->headers, req->headers_len);
-    if (req->length_known && mk__status_has_body(req->status) && !req->tunnel)
+    if (req->framing == MK__FRAMING_LENGTH && mk__status_has_body(req->status) && !req->tunnel)
         add_header(f, MK_STR("content-length"), print_number(f->length, sizeof(f->length), req->length));
 }

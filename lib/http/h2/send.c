@@ -9,8 +9,10 @@
 #include "http/h2/response.h"
 #include "http/h2/core.h"
 #include "http/h2/evict.h"
+#include "http/tunnel.h"
 #include "loop/loop.h"
 
+#include <assert.h>
 #include <errno.h>
 
 enum {
@@ -67,6 +69,7 @@ enum mk__h2_read_result mk__h2_send_read_body(struct mk__h2 *h2, struct mk__h2_s
         s->deferred = true;
         return MK__H2_READ_DEFERRED;
     }
+    assert(h2->current == s && s->req);
     h2->data_requested = true;
     if (size > MK__H2_FRAME_BYTES)
         size = MK__H2_FRAME_BYTES;
@@ -87,6 +90,7 @@ enum mk__h2_read_result mk__h2_send_read_body(struct mk__h2 *h2, struct mk__h2_s
         h2->current = NULL;
         return MK__H2_READ_DEFERRED;
     }
+    assert(n >= 0 && (size_t)n <= size);
     h2->frame_at = (uint32_t)out->len;
     h2->sent += (uint32_t)n;
     h2->conn->stream_bytes += (uint32_t)n;
@@ -103,6 +107,7 @@ enum mk__h2_read_result mk__h2_send_read_body(struct mk__h2 *h2, struct mk__h2_s
 void mk__h2_send_put_frame_head(struct mk__h2 *h2, const void *head, size_t bytes)
 {
     struct mk__scratch *out = &mk__h2_shared_of(h2)->out;
+    assert(h2->frame_at == out->len && bytes <= out->size - out->len - MK__H2_FRAME_HEAD_BYTES);
     memcpy(out->data + h2->frame_at, head, MK__H2_FRAME_HEAD_BYTES);
     out->len = h2->frame_at + MK__H2_FRAME_HEAD_BYTES + bytes;
 }
@@ -185,7 +190,7 @@ static bool receive_input(struct mk__h2 *h2)
 {
     struct mk__conn *c = h2->conn;
     struct mk__scratch *in = &c->http->in;
-    for (size_t read = 0; c->sock.readable && !c->sock.ended && !h2->terminated;) {
+    for (size_t read = 0; c->sock.readable && !mk__sock_has_ended(&c->sock) && !mk__h2_is_terminated(h2);) {
         if (read >= TURN_READ_BYTES) {
             h2->turn_again = true;
             break;
@@ -236,15 +241,15 @@ static bool is_idle(const struct mk__h2 *h2)
 static bool can_close_idle(const struct mk__h2 *h2)
 {
     const struct mk__conn *c = h2->conn;
-    bool urgent = h2->close_requested || mk__h2_http(h2)->draining;
+    bool urgent = h2->close_requested || mk__h2_http(h2)->shutdown == MK__SHUTDOWN_DRAINING;
     return urgent && h2->shutdown == MK__H2_SHUTDOWN_NOTICE && !has_streams(h2) && !h2->head_stream &&
-           (c->requests || !c->accepted_in_drain);
+           !mk__conn_awaits_request_in_drain(c);
 }
 
 static enum mk__conn_state find_conn_state(const struct mk__h2 *h2, int sent)
 {
     if (sent == MK_AGAIN)
-        return MK__CONN_H2_WRITE;
+        return MK__CONN_STREAMS_WRITE;
     if (h2->head_stream)
         return MK__CONN_READ_HEAD;
     if (has_streams(h2))
@@ -255,11 +260,11 @@ static enum mk__conn_state find_conn_state(const struct mk__h2 *h2, int sent)
 /* Closes the connection. While it lingers nothing is read, so the session, which uses much memory, is freed now. */
 static enum mk__conn_state close_session(struct mk__conn *c)
 {
-    c->closing = c->unread_input = true;
+    mk__conn_close_after(c, MK__CLOSE_UNREAD_INPUT);
     enum mk__conn_state next = mk__conn_begin_close(c);
     if (next == MK__CONN_LINGER)
         mk__h2_close(c);
-    return next == MK__CONN_WRITE ? MK__CONN_H2_WRITE : next;
+    return next == MK__CONN_WRITE ? MK__CONN_STREAMS_WRITE : next;
 }
 
 static enum mk__conn_state end_turn(struct mk__h2 *h2, int sent)
@@ -268,16 +273,20 @@ static enum mk__conn_state end_turn(struct mk__h2 *h2, int sent)
     bool wants = mk__h2_wants_io(h2);
     if (sent < 0)
         return MK__CONN_CLOSED;
-    bool gone = c->sock.ended && !h2->turn_again; /* a client that has closed its side still gets the output */
-    if (sent == 0 && (!wants || h2->terminated || gone))
+    bool gone =
+        mk__sock_has_ended(&c->sock) && !h2->turn_again; /* a client that has closed its side still gets the output */
+    if (sent == 0 && (!wants || mk__h2_is_terminated(h2) || gone))
         return close_session(c);
-    if (sent != 0 && h2->terminated && h2->grace_over && !c->requests)
+    if (sent != 0 && mk__h2_is_terminated(h2) && h2->grace == MK__H2_GRACE_OVER && !c->requests)
         return MK__CONN_CLOSED; /* it reads nothing and has sent no request */
-    if (can_close_idle(h2) && !h2->grace_timer.deadline_ms)
+    if (can_close_idle(h2) && h2->grace == MK__H2_GRACE_NONE) {
+        h2->grace = MK__H2_GRACE_RUNNING;
         mk_timer_arm(c->http->loop, &h2->grace_timer, MK__CONN_DRAIN_GRACE_MS);
-    h2->turn_again |= h2->grace_over && can_close_idle(h2) && !h2->terminated;
+    }
+    h2->turn_again |= h2->grace == MK__H2_GRACE_OVER && can_close_idle(h2);
     update_stream_states(h2);
-    if (h2->turn_again || !mk_list_empty(&h2->woken) || (c->sock.readable && !c->sock.ended && sent == 0))
+    if (h2->turn_again || !mk_list_empty(&h2->woken) ||
+        (c->sock.readable && !mk__sock_has_ended(&c->sock) && sent == 0))
         mk_task_schedule(c->http->loop, &c->task);
     return find_conn_state(h2, sent);
 }
@@ -288,7 +297,7 @@ static void notify_tunnels(struct mk__h2 *h2)
     struct mk_list *n, *save;
     MK_LIST_EACH(&h2->streams, n, save) {
         struct mk__h2_stream *s = MK_CONTAINER_OF(n, struct mk__h2_stream, link);
-        if (s->req && s->req->tunnel && !s->drain_notified)
+        if (s->req && s->req->tunnel && !s->req->tunnel->shutdown_notified)
             s->req->ops->wake(s->req);
     }
 }
@@ -297,27 +306,27 @@ static void begin_shutdown(struct mk__h2 *h2)
 {
     const struct mk__context *http = mk__h2_http(h2);
     bool stays = h2->shutdown == MK__H2_SHUTDOWN_NONE;
-    if (http->draining || http->retiring)
+    if (mk__context_ends_conns(http))
         notify_tunnels(h2);
-    if (http->draining || http->retiring || !http->settings->keep_alive ||
-        http->settings_version != h2->settings_version)
+    if (!mk__context_keeps_alive(http) || http->settings_version != h2->settings_version)
         mk__h2_submit_shutdown_notice(h2);
-    if (is_idle(h2) && http->draining && stays)
+    if (is_idle(h2) && http->shutdown == MK__SHUTDOWN_DRAINING && stays)
         mk__h2_submit_goaway(h2);
-    if (h2->grace_over && can_close_idle(h2))
+    if (h2->grace == MK__H2_GRACE_OVER && can_close_idle(h2))
         mk__h2_terminate(h2, MK__H2_ERR_NO_ERROR);
 }
 
 void mk__h2_send_on_grace_timer(struct mk_timer *timer)
 {
     struct mk__h2 *h2 = MK_CONTAINER_OF(timer, struct mk__h2, grace_timer);
-    h2->grace_over = true;
+    h2->grace = MK__H2_GRACE_OVER;
     mk_task_schedule(mk__h2_http(h2)->loop, &h2->conn->task);
 }
 
 static enum mk__conn_state run_turn(struct mk__conn *c, struct mk_str in)
 {
     struct mk__h2 *h2 = c->proto_data;
+    assert(h2 && h2->conn == c && !h2->current);
     h2->turn_again = false;
     if (in.len)
         mk__h2_receive(h2, in);
@@ -339,12 +348,15 @@ static enum mk__conn_state on_ready(struct mk__conn *c)
 }
 
 /* The client reads nothing: logs the streams that are aborted with the connection before their own timeouts. */
-static void log_send_timeouts(struct mk__h2 *h2)
+static void log_send_timeouts(struct mk__conn *c)
 {
+    struct mk__h2 *h2 = c->proto_data;
     struct mk_list *n, *save;
+    if (!h2) /* the connection lingers */
+        return;
     MK_LIST_EACH(&h2->streams, n, save) {
         const struct mk__h2_stream *s = MK_CONTAINER_OF(n, struct mk__h2_stream, link);
-        if (s->state == MK__H2_STREAM_WRITE && s->req && !s->req->failed)
+        if (mk__h2_stream_states[s->state].waits_for_window && s->req && s->req->response_state != MK__RESPONSE_FAILED)
             mk__h2_flood_log(h2, MK__H2_FLOOD_SEND_TIMEOUT, s->req->limits->timeout_ms[MK__TIMEOUT_SEND]);
     }
 }
@@ -352,10 +364,6 @@ static void log_send_timeouts(struct mk__h2 *h2)
 static enum mk__conn_state on_timeout(struct mk__conn *c)
 {
     struct mk__h2 *h2 = c->proto_data;
-    if (c->state == MK__CONN_H2_WRITE) {
-        log_send_timeouts(h2);
-        return MK__CONN_CLOSED;
-    }
     mk__h2_terminate(h2, MK__H2_ERR_NO_ERROR);
     return end_turn(h2, send_frames(h2));
 }
@@ -365,11 +373,19 @@ static enum mk__conn_state begin_session(struct mk__conn *c, struct mk_str in)
     return mk__h2_open(c) < 0 ? MK__CONN_CLOSED : run_turn(c, in);
 }
 
+/* Clients are told by a GOAWAY frame. */
+static bool announces(const struct mk__conn *c, enum mk__conn_change change)
+{
+    (void)change;
+    return c->state != MK__CONN_LINGER;
+}
+
 const struct mk__proto mk__h2_proto = {
-    .announces_changes = true,
     .begin = begin_session,
     .on_ready = on_ready,
     .on_timeout = on_timeout,
+    .on_abort = log_send_timeouts,
+    .announces = announces,
     .close = mk__h2_close,
     .evict = mk__h2_evict_find,
     .close_idle = mk__h2_evict_close_idle,

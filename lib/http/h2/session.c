@@ -10,6 +10,7 @@
 
 #include <monkey/log.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <nghttp2/nghttp2.h>
 
@@ -38,7 +39,7 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
     if (frame->hd.type != NGHTTP2_HEADERS || frame->headers.cat != NGHTTP2_HCAT_REQUEST)
         return 0;
     mk__h2_alloc_put_head_buf(h2);
-    if (h2->terminated)
+    if (mk__h2_is_terminated(h2))
         return 0;
     if (h2->shutdown == MK__H2_SHUTDOWN_GOAWAY) { /* the client may repeat it elsewhere: RFC 9113 section 8.7 */
         nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id, NGHTTP2_REFUSED_STREAM);
@@ -134,7 +135,7 @@ static int on_invalid_frame(nghttp2_session *session, const nghttp2_frame *frame
 {
     struct mk__h2 *h2 = ctx;
     (void)session;
-    if (frame->hd.type == NGHTTP2_HEADERS && frame->headers.cat == NGHTTP2_HCAT_REQUEST && !h2->terminated &&
+    if (frame->hd.type == NGHTTP2_HEADERS && frame->headers.cat == NGHTTP2_HCAT_REQUEST && !mk__h2_is_terminated(h2) &&
         (error == NGHTTP2_ERR_REFUSED_STREAM || error == NGHTTP2_ERR_PROTO))
         mk__h2_recv_excess_stream(h2, error == NGHTTP2_ERR_PROTO);
     if (h2->head_stream && frame->hd.stream_id == h2->head_stream->id)
@@ -167,7 +168,7 @@ static int on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, v
     (void)session;
     if (frame->hd.type == NGHTTP2_HEADERS && s && s->req && !s->req->head_bytes)
         s->req->head_bytes = (uint32_t)frame->hd.length + MK__H2_FRAME_HEAD_BYTES;
-    if (frame->hd.type == NGHTTP2_GOAWAY && h2->shutdown == MK__H2_SHUTDOWN_NOTICE && !h2->terminated)
+    if (frame->hd.type == NGHTTP2_GOAWAY && h2->shutdown == MK__H2_SHUTDOWN_NOTICE)
         nghttp2_submit_ping(session, NGHTTP2_FLAG_NONE, NULL); /* its ACK arrives after all requests in flight */
     if (s && carries && frame->hd.flags & NGHTTP2_FLAG_END_STREAM)
         mk__h2_stream_complete(s);
@@ -244,12 +245,13 @@ static int send_data(nghttp2_session *session, nghttp2_frame *frame, const uint8
 
 void mk__h2_receive(struct mk__h2 *h2, struct mk_str in)
 {
+    assert(!h2->receiving);
     h2->receiving = true;
     ssize_t n = nghttp2_session_mem_recv(get_session(h2), (const uint8_t *)in.p, in.len);
     h2->receiving = false;
-    if (h2->terminated)
+    if (mk__h2_is_terminated(h2))
         nghttp2_session_terminate_session(get_session(h2), h2->error_code);
-    if (n >= 0 || h2->terminated)
+    if (n >= 0 || mk__h2_is_terminated(h2))
         return;
     mk_log_debug("connection %d: %s", h2->conn->event.fd, nghttp2_strerror((int)n));
     if (n == NGHTTP2_ERR_FLOODED)
@@ -283,9 +285,9 @@ void mk__h2_resume_data(struct mk__h2_stream *s)
 
 void mk__h2_terminate(struct mk__h2 *h2, enum mk__h2_error error)
 {
-    if (h2->terminated)
+    if (mk__h2_is_terminated(h2))
         return;
-    h2->terminated = true;
+    h2->shutdown = MK__H2_SHUTDOWN_TERMINATED;
     h2->error_code = error;
     if (!h2->receiving) /* nghttp2 1.52 fails an assertion if this is called while it processes input */
         nghttp2_session_terminate_session(get_session(h2), h2->error_code);
@@ -293,7 +295,7 @@ void mk__h2_terminate(struct mk__h2 *h2, enum mk__h2_error error)
 
 void mk__h2_submit_shutdown_notice(struct mk__h2 *h2)
 {
-    if (h2->shutdown != MK__H2_SHUTDOWN_NONE || h2->terminated)
+    if (h2->shutdown != MK__H2_SHUTDOWN_NONE)
         return;
     h2->shutdown = MK__H2_SHUTDOWN_NOTICE;
     nghttp2_submit_shutdown_notice(get_session(h2));
@@ -301,7 +303,7 @@ void mk__h2_submit_shutdown_notice(struct mk__h2 *h2)
 
 void mk__h2_submit_goaway(struct mk__h2 *h2)
 {
-    if (h2->shutdown == MK__H2_SHUTDOWN_GOAWAY || h2->terminated)
+    if (h2->shutdown >= MK__H2_SHUTDOWN_GOAWAY)
         return;
     h2->shutdown = MK__H2_SHUTDOWN_GOAWAY;
     nghttp2_submit_goaway(get_session(h2), NGHTTP2_FLAG_NONE, nghttp2_session_get_last_proc_stream_id(get_session(h2)),
@@ -312,6 +314,7 @@ void mk__h2_submit_goaway(struct mk__h2 *h2)
 
 void mk__h2_consume(struct mk__h2_stream *s, size_t bytes)
 {
+    assert(s->h2->session);
     if (bytes)
         nghttp2_session_consume(get_session(s->h2), s->id, bytes);
 }
@@ -388,7 +391,7 @@ static nghttp2_option *make_options(void)
 
 static int open_shared(struct mk__context *http)
 {
-    if (http->second_shared)
+    if (*mk__h2_shared_slot(http))
         return 0;
     struct mk__h2_shared *shared = mk__h2_alloc_shared(http);
     if (!shared)
@@ -403,7 +406,7 @@ static int open_shared(struct mk__context *http)
 
 void mk__h2_release_shared(struct mk__context *http)
 {
-    struct mk__h2_shared *shared = http->second_shared;
+    struct mk__h2_shared *shared = *mk__h2_shared_slot(http);
     if (!shared)
         return;
     mk__h2_flood_log_totals(http);
@@ -418,10 +421,11 @@ int mk__h2_open(struct mk__conn *c)
     struct mk__h2 *h2 = open_shared(http) == 0 ? mk_account_alloc(http->account, sizeof(*h2)) : NULL;
     if (!h2)
         return -ENOMEM;
-    struct mk__h2_shared *shared = http->second_shared;
+    struct mk__h2_shared *shared = *mk__h2_shared_slot(http);
     nghttp2_mem heap = {http->account, mk__h2_alloc, mk__h2_alloc_free, mk__h2_alloc_zeroed, mk__h2_alloc_resize};
     nghttp2_session *session;
     *h2 = (struct mk__h2){.conn = c,
+                          .shared = shared,
                           .settings_version = http->settings_version,
                           .initial_settings = *http->settings->h2,
                           .batch = MK__H2_FRAME_BYTES};

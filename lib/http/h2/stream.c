@@ -9,6 +9,7 @@
 #include "http/h2/tunnel.h"
 #include "loop/loop.h"
 
+#include <assert.h>
 #include <errno.h>
 
 /* ── body chunks that the handler has not taken; the windows limit their number ── */
@@ -29,6 +30,7 @@ static void free_chunk(struct mk__h2_stream *s, struct mk__h2_body_chunk *p)
 static void drop_chunk(struct mk__h2_stream *s)
 {
     struct mk__h2_body_chunk *p = s->body_first;
+    assert(p && p->at <= p->len && p->len <= p->size);
     s->body_first = p->next;
     if (!s->body_first)
         s->body_last = NULL;
@@ -48,6 +50,7 @@ static int add_chunk(struct mk__h2_stream *s, struct mk_str bytes)
         *(s->body_last ? &s->body_last->next : &s->body_first) = p;
         s->body_last = p;
     }
+    assert(bytes.len <= p->size - p->len);
     memcpy(p->bytes + p->len, bytes.p, bytes.len);
     p->len += (uint32_t)bytes.len;
     return 0;
@@ -93,7 +96,6 @@ static struct mk__peer *get_peer(const struct mk_request *req)
 static void schedule_again(struct mk_request *req)
 {
     struct mk__h2_stream *s = req->connection;
-    s->ready_again = true;
     wake_stream(req);
     mk_task_schedule(req->http->loop, &s->h2->conn->task);
 }
@@ -124,16 +126,13 @@ struct mk__h2_stream *mk__h2_stream_new(struct mk__h2 *h2, int32_t id)
 
 static void finish_exchange(struct mk__h2_stream *s)
 {
-    struct mk_request *req = s->req;
-    struct mk__context *http = mk__h2_http(s->h2);
+    assert(s->req && s->req->connection == s);
     mk__h2_scheduler_remove(&s->priority);
     mk_list_del(&s->woken);
     mk_timer_cancel(&s->timer);
     s->armed = false;
-    req->aborted = !req->complete;
-    http->app->on_done(req, http->app_ctx);
+    mk__request_finish(s->req);
     s->req = NULL;
-    mk__request_free(req);
     mk__h2_tunnel_free(s);
 }
 
@@ -156,12 +155,13 @@ void mk__h2_stream_complete(struct mk__h2_stream *s)
     struct mk_request *req = s->req;
     if (!req)
         return;
-    if (req->tunnel && !req->ended && !s->recv_ended && !s->fin_sent) {
-        s->fin_sent = true;
+    if (req->tunnel && req->response_state == MK__RESPONSE_OPEN && !s->recv_ended && s->fin < MK__H2_FIN_SENT) {
+        s->fin = MK__H2_FIN_SENT;
         s->has_body = false;
         return;
     }
-    req->complete = true;
+    req->output_state = MK__OUTPUT_COMPLETE;
+    s->discard_left = req->limits->discard_bytes_max; /* of the host, whose limits end with the exchange */
     finish_exchange(s);
     while (s->body_first)
         drop_chunk(s);
@@ -172,9 +172,9 @@ void mk__h2_stream_complete(struct mk__h2_stream *s)
 /* Discards body bytes after the response; resets the stream after too many. RFC 9113 section 8.1. */
 static void discard_body(struct mk__h2_stream *s, size_t bytes)
 {
-    s->discarded_bytes += bytes;
-    if (s->discarded_bytes > mk__h2_http(s->h2)->settings->limits.discard_bytes_max && !s->reset)
+    if (bytes > s->discard_left && !s->reset)
         mk__h2_reset_stream(s, false);
+    s->discard_left -= bytes < s->discard_left ? bytes : s->discard_left;
 }
 
 /* ── the head ── */
@@ -196,10 +196,7 @@ static int read_head(struct mk_request *req, struct mk_str head)
 {
     struct mk__context *http = req->http;
     int r = mk__parse_head(&req->parse, http->fields, &http->settings->head, head);
-    req->base = head.p;
-    req->fields = http->fields;
-    if (r != 0)
-        req->parse.head_len = (uint16_t)(head.len < UINT16_MAX ? head.len : UINT16_MAX);
+    mk__request_set_head(req, head, r);
     if (mk__request_copy_head(req) < 0)
         return clear_head(req);
     if (r != 0)
@@ -207,32 +204,24 @@ static int read_head(struct mk_request *req, struct mk_str head)
     return mk__request_head_read(&req->parse, req->fields, req->base, &req->head);
 }
 
-static void open_request(struct mk__h2_stream *s, struct mk_request *req, struct mk_str head, int status)
+static void apply_priority(struct mk__h2_stream *s, struct mk_request *req)
 {
-    struct mk__context *http = req->http;
-    req->base = "";
-    if (head.len) {
-        int err = -read_head(req, head);
-        status = status ? status : err;
-    }
-    if (status) {
-        req->body_done = req->body_failed = true;
-        mk_response_error(req, status);
-        return;
-    }
-    status = -mk__request_decode_path(req);
-    http->app->on_head(req, http->app_ctx);
-    req->body_done = s->recv_ended || req->head.body == MK__BODY_NONE;
-    req->rate_since_ms = mk_loop_now_ms(http->loop);
     struct mk_str priority = mk_request_header_by_name(req, MK_STR("priority"));
     if (priority.p && !s->priority.updated)
         mk__h2_priority_parse(&s->h2->scheduler, &s->priority, priority);
-    if (req->head.body_bytes > req->limits->body_bytes_max)
-        mk_response_error(req, 413);
-    if (status)
-        mk_response_error(req, status);
-    if (!req->ended)
-        http->app->on_request(req, http->app_ctx);
+}
+
+static void begin_exchange(struct mk__h2_stream *s, struct mk_request *req, struct mk_str head, int status)
+{
+    int err = 0;
+    req->base = "";
+    if (head.len)
+        err = -read_head(req, head);
+    if (!status)
+        status = err;
+    if (!status)
+        apply_priority(s, req);
+    mk__request_begin(req, status, s->recv_ended);
 }
 
 void mk__h2_stream_begin(struct mk__h2_stream *s, struct mk_str head, int status)
@@ -243,52 +232,33 @@ void mk__h2_stream_begin(struct mk__h2_stream *s, struct mk_str head, int status
         mk__h2_reset_stream(s, true);
         return;
     }
+    assert(!s->req && s->state == MK__H2_STREAM_READ_HEAD);
     s->h2->conn->requests++;
     s->req = req;
     req->began_us = mk__context_wants_times(http) ? mk_loop_now_us(http->loop) : 0;
-    open_request(s, req, head, status);
+    begin_exchange(s, req, head, status);
     wake_stream(req);
 }
 
 /* ── the body ── */
 
-bool mk__h2_stream_wants_body(const struct mk_request *req)
-{
-    return !req->body_done && !req->body_paused && (req->body_fn || req->body_discard);
-}
-
-/* Rejects a body that is too long or too slow: sends `status`, or aborts a response that has started. */
-static void reject_body(struct mk_request *req, int status)
-{
-    bool answered = req->body_discard;
-    req->body_discard = req->body_done = req->body_failed = true;
-    if (answered)
-        return;
-    if (req->head_sent)
-        mk_response_abort(req);
-    else
-        mk_response_error(req, status);
-}
-
 static void pass_body(struct mk__h2_stream *s, struct mk_str chunk)
 {
-    struct mk_request *req = s->req;
-    mk__request_deliver_body(req, chunk, s->recv_ended && !s->body_first);
-    if (!req->body_done && req->body_bytes > req->limits->body_bytes_max)
-        reject_body(req, 413);
+    mk__request_deliver_body(s->req, chunk, s->recv_ended && !s->body_first);
 }
 
 /* Returns whether the stream is a tunnel or may become one. */
 static bool can_tunnel(const struct mk__h2_stream *s)
 {
     const struct mk_request *req = s->req;
-    return req->tunnel || (!req->head_sent && (s->extended_connect || req->parse.method == MK_CONNECT));
+    return req->tunnel ||
+           (req->output_state < MK__OUTPUT_HEAD && (s->extended_connect || req->parse.method == MK_CONNECT));
 }
 
 /* Passes received chunks to the handler, as long as it takes them. */
 static void deliver_body(struct mk__h2_stream *s)
 {
-    while (s->body_first && mk__h2_stream_wants_body(s->req)) {
+    while (s->body_first && mk__request_wants_body(s->req)) {
         struct mk__h2_body_chunk *p = s->body_first;
         struct mk_str chunk = mk_str(p->bytes + p->at, p->len - p->at);
         s->body_first = p->next;
@@ -298,19 +268,21 @@ static void deliver_body(struct mk__h2_stream *s)
         mk__h2_consume(s, chunk.len);
         free_chunk(s, p);
     }
-    if (s->recv_ended && !s->body_first && mk__h2_stream_wants_body(s->req))
+    if (s->recv_ended && !s->body_first && mk__request_wants_body(s->req))
         mk__request_deliver_body(s->req, MK_STR(""), true);
-    while (s->body_first && (s->req->body_done || s->req->body_failed) && !can_tunnel(s))
+    while (s->body_first && s->req->body_state >= MK__BODY_STATE_DONE && !can_tunnel(s))
         drop_chunk(s);
 }
 
 void mk__h2_stream_data(struct mk__h2_stream *s, struct mk_str chunk)
 {
     struct mk_request *req = s->req;
-    bool direct = req && !s->body_first && mk__h2_stream_wants_body(req);
+    assert(!s->recv_ended);
+    bool direct = req && !s->body_first && mk__request_wants_body(req);
     if (!req)
         discard_body(s, chunk.len);
-    if (!req || req->body_failed || (req->body_done && !can_tunnel(s))) {
+    if (!req || req->body_state == MK__BODY_STATE_FAILED ||
+        (req->body_state == MK__BODY_STATE_DONE && !can_tunnel(s))) {
         mk__h2_consume(s, chunk.len);
     } else if (direct) {
         pass_body(s, chunk);
@@ -325,25 +297,15 @@ void mk__h2_stream_data(struct mk__h2_stream *s, struct mk_str chunk)
 
 void mk__h2_stream_data_end(struct mk__h2_stream *s)
 {
+    assert(!s->recv_ended);
     s->recv_ended = true;
     if (s->req)
         wake_stream(s->req);
-    if (s->req && s->fin_sent) { /* nghttp2 closes the stream now: the tunnel reads what has arrived */
+    if (s->req && s->fin == MK__H2_FIN_SENT) { /* nghttp2 closes the stream now: the tunnel reads what has arrived */
         mk__h2_tunnel_step(s);
-        if (s->req && !s->req->failed)
+        if (s->req && s->req->response_state != MK__RESPONSE_FAILED)
             mk__h2_stream_complete(s);
     }
-}
-
-/* Sends the 100 that a client waits for before it sends its body (RFC 9110 section 10.1.1). */
-static void send_100_continue(struct mk__h2_stream *s)
-{
-    struct mk_request *req = s->req;
-    if (!req->head.expects_continue || req->continue_sent || req->head_sent || req->body_bytes ||
-        !mk__h2_stream_wants_body(req))
-        return;
-    req->continue_sent = true;
-    mk__h2_submit_head(s, true);
 }
 
 /* ── steps ── */
@@ -351,13 +313,13 @@ static void send_100_continue(struct mk__h2_stream *s)
 static void step_response(struct mk__h2_stream *s)
 {
     struct mk_request *req = s->req;
-    if (req->failed) {
+    if (req->response_state == MK__RESPONSE_FAILED) {
         mk__h2_reset_stream(s, true);
         return;
     }
-    if (!req->head_sent && (req->ended || req->first || req->tunnel))
+    if (req->output_state < MK__OUTPUT_HEAD && (req->response_state == MK__RESPONSE_ENDED || req->first || req->tunnel))
         mk__h2_response_begin(s);
-    if (req->head_sent && s->has_body)
+    if (req->output_state >= MK__OUTPUT_HEAD && s->has_body)
         mk__h2_scheduler_add(&s->h2->scheduler, &s->priority);
 }
 
@@ -368,11 +330,11 @@ void mk__h2_stream_step(struct mk__h2_stream *s)
         return;
     if (!s->req->tunnel)
         deliver_body(s);
-    if (s->state == MK__H2_STREAM_READ_BODY && s->armed && mk__h2_stream_wants_body(s->req) &&
-        mk__request_body_is_slow(s->req))
-        reject_body(s->req, 408);
-    send_100_continue(s);
+    if (mk__h2_stream_states[s->state].limits_rate && s->armed)
+        mk__request_check_rate(s->req);
+    if (mk__request_needs_continue(s->req))
+        mk__h2_submit_head(s, true);
     step_response(s);
-    if (s->req && s->req->tunnel && s->req->head_sent)
+    if (s->req && s->req->tunnel && s->req->output_state >= MK__OUTPUT_HEAD)
         mk__h2_tunnel_step(s);
 }

@@ -11,6 +11,9 @@
 #include <assert.h>
 
 #define TO(state) (1u << MK__H2_STREAM_##state)
+#define RESPOND(status) MK__ON_TIMEOUT_RESPOND, status
+
+enum { ABORT = MK__ON_TIMEOUT_ABORT };
 
 /* A stream that has sent its head can neither become a tunnel nor return to READ_HEAD. */
 enum {
@@ -18,15 +21,18 @@ enum {
     ANY_WORK = TO(READ_BODY) | TO(HANDLER) | TO(DISK) | TO(WRITE) | ANY_END,
 };
 
-const struct mk__h2_stream_state_info mk__h2_stream_states[MK__H2_STREAM_STATES] = {
-    [MK__H2_STREAM_READ_HEAD] = {"head", MK__TIMEOUTS, 0, ANY_WORK | TO(TUNNEL)},
-    [MK__H2_STREAM_READ_BODY] = {"body", MK__TIMEOUT_BODY, 408, ANY_WORK | TO(TUNNEL)},
-    [MK__H2_STREAM_HANDLER] = {"handler", MK__TIMEOUT_HANDLER, 503, ANY_WORK | TO(TUNNEL)},
-    [MK__H2_STREAM_DISK] = {"disk", MK__TIMEOUT_HANDLER, 503, ANY_WORK},
-    [MK__H2_STREAM_WRITE] = {"send", MK__TIMEOUT_SEND, 0, ANY_WORK},
-    [MK__H2_STREAM_TUNNEL] = {"tunnel", MK__TIMEOUT_TUNNEL, 0, TO(TUNNEL) | ANY_END},
-    [MK__H2_STREAM_LINGER] = {"linger", MK__TIMEOUT_LINGER, 0, TO(CLOSED)},
-    [MK__H2_STREAM_CLOSED] = {"closed", MK__TIMEOUTS, 0, 0},
+const struct mk__state_info mk__h2_stream_states[MK__H2_STREAM_STATES] = {
+    [MK__H2_STREAM_READ_HEAD] = {"read_head", MK__TIMEOUTS, .next = ANY_WORK | TO(TUNNEL)},
+    [MK__H2_STREAM_READ_BODY] = {"read_body", MK__TIMEOUT_BODY, RESPOND(408), .restarts = true, .limits_rate = true,
+                                 .can_stall = true, .next = ANY_WORK | TO(TUNNEL)},
+    [MK__H2_STREAM_HANDLER] = {"handler", MK__TIMEOUT_HANDLER, RESPOND(503), .notifies_handler = true, .restarts = true,
+                               .next = ANY_WORK | TO(TUNNEL)},
+    [MK__H2_STREAM_DISK] = {"disk", MK__TIMEOUT_HANDLER, RESPOND(503), .next = ANY_WORK},
+    [MK__H2_STREAM_WRITE] = {"write", MK__TIMEOUT_SEND, ABORT, .restarts = true, .can_stall = true,
+                             .waits_for_window = true, .next = ANY_WORK},
+    [MK__H2_STREAM_TUNNEL] = {"tunnel", MK__TIMEOUT_TUNNEL, ABORT, .restarts = true, .next = TO(TUNNEL) | ANY_END},
+    [MK__H2_STREAM_LINGER] = {"linger", MK__TIMEOUT_LINGER, ABORT, .next = TO(CLOSED)},
+    [MK__H2_STREAM_CLOSED] = {"closed", MK__TIMEOUTS, .next = 0},
 };
 
 static enum mk__h2_stream_state find_state(const struct mk__h2_stream *s)
@@ -37,12 +43,12 @@ static enum mk__h2_stream_state find_state(const struct mk__h2_stream *s)
     if (req->file_read)
         return MK__H2_STREAM_DISK;
     if (!mk_list_empty(&s->priority.node) ||
-        (req->head_sent && !s->deferred)) /* deferred: there is nothing to send yet */
+        (req->output_state >= MK__OUTPUT_HEAD && !s->deferred)) /* deferred: there is nothing to send yet */
         return MK__H2_STREAM_WRITE;
-    return mk__h2_stream_wants_body(req) ? MK__H2_STREAM_READ_BODY : MK__H2_STREAM_HANDLER;
+    return mk__request_wants_body(req) ? MK__H2_STREAM_READ_BODY : MK__H2_STREAM_HANDLER;
 }
 
-static uint64_t conn_sent_bytes(const struct mk__h2_stream *s)
+static uint64_t get_conn_sent_bytes(const struct mk__h2_stream *s)
 {
     const struct mk__conn *c = s->h2->conn;
     return c->stream_bytes - (c->sock.held_len - c->sock.held_at);
@@ -51,17 +57,17 @@ static uint64_t conn_sent_bytes(const struct mk__h2_stream *s)
 /* Returns whether the client reads other streams and would read this one, too. */
 static bool is_conn_progressing(const struct mk__h2_stream *s)
 {
-    return s->state == MK__H2_STREAM_WRITE && conn_sent_bytes(s) != s->armed_sent &&
+    return mk__h2_stream_states[s->state].waits_for_window && get_conn_sent_bytes(s) != s->armed_sent &&
            (mk__h2_remote_window(s->h2, s->id) > 0 || s->h2->conn->sock.held);
 }
 
 static void arm_timer(struct mk__h2_stream *s)
 {
     const struct mk__context *http = mk__h2_http(s->h2);
-    const struct mk__http_limits *limits = s->req ? s->req->limits : &http->settings->limits;
+    const struct mk__http_limits *limits = mk__request_get_limits(s->req, http);
     s->armed = true;
-    s->armed_bytes = s->req ? s->req->sent_bytes + s->req->body_bytes : 0;
-    s->armed_sent = conn_sent_bytes(s);
+    s->armed_bytes = s->req ? mk__request_count_bytes(s->req) : 0;
+    s->armed_sent = get_conn_sent_bytes(s);
     mk_timer_arm(http->loop, &s->timer, limits->timeout_ms[mk__h2_stream_states[s->state].timeout]);
 }
 
@@ -82,13 +88,11 @@ void mk__h2_timeout_update(struct mk__h2_stream *s)
     if (!req)
         return;
     enum mk__h2_stream_state before = s->state, state = find_state(s);
-    uint64_t moved = req->sent_bytes + req->body_bytes;
-    if (s->armed && state == before && (moved == s->armed_bytes || state == MK__H2_STREAM_DISK))
+    const struct mk__state_info *info = &mk__h2_stream_states[state];
+    if (s->armed && state == before && (mk__request_count_bytes(req) == s->armed_bytes || !info->restarts))
         return;
-    if (state == MK__H2_STREAM_READ_BODY && (!s->armed || before != state)) {
-        req->rate_since_ms = mk_loop_now_ms(req->http->loop);
-        req->rate_bytes = 0;
-    }
+    if (info->limits_rate && (!s->armed || before != state))
+        mk__request_restart_rate(req);
     mk__h2_timeout_enter(s, state);
 }
 
@@ -96,7 +100,8 @@ static void on_stream_timer(struct mk_timer *timer)
 {
     struct mk__h2_stream *s = MK_CONTAINER_OF(timer, struct mk__h2_stream, timer);
     struct mk_request *req = s->req;
-    int status = mk__h2_stream_states[s->state].timeout_status;
+    const struct mk__state_info *info = &mk__h2_stream_states[s->state];
+    assert(s->armed && s->state != MK__H2_STREAM_CLOSED);
     s->armed = false;
     if (!req) {
         mk__h2_reset_stream(s, false);
@@ -107,17 +112,11 @@ static void on_stream_timer(struct mk_timer *timer)
         arm_timer(s);
         return;
     }
-    if (s->state == MK__H2_STREAM_HANDLER && req->http->app->on_handler_timeout)
-        req->http->app->on_handler_timeout(req, req->http->app_ctx);
-    if (s->state == MK__H2_STREAM_WRITE)
+    if (info->waits_for_window)
         mk__h2_flood_log(s->h2, MK__H2_FLOOD_SEND_TIMEOUT, req->limits->timeout_ms[MK__TIMEOUT_SEND]);
     req->ops->wake(req);
-    if (!status || req->head_sent) {
-        req->failed = req->ended = true;
-        return;
-    }
-    req->body_done = req->body_failed = req->body_discard = true;
-    mk_response_error(req, status);
+    if (!mk__request_time_out(req, info->timeout_status, info->notifies_handler))
+        mk_response_abort(req);
 }
 
 void mk__h2_timeout_init(struct mk__h2_stream *s)

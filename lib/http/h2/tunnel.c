@@ -6,6 +6,7 @@
 
 #include "http/tunnel.h"
 
+#include <assert.h>
 #include <errno.h>
 
 enum { OUT_BYTES = 16 * 1024 };
@@ -20,9 +21,9 @@ ssize_t mk__h2_tunnel_read(struct mk_request *req, void *to, size_t size)
 ssize_t mk__h2_tunnel_write(struct mk_request *req, const void *from, size_t size)
 {
     struct mk__h2_stream *s = req->connection;
-    if (!req->head_sent || s->tunnel_len == OUT_BYTES)
+    if (req->output_state < MK__OUTPUT_HEAD || s->tunnel_len == OUT_BYTES)
         return -EAGAIN;
-    if (s->fin_queued)
+    if (s->fin != MK__H2_FIN_NONE)
         return -EPIPE;
     if (!s->tunnel_out)
         s->tunnel_out = mk_account_alloc(req->http->account, OUT_BYTES);
@@ -38,36 +39,32 @@ ssize_t mk__h2_tunnel_write(struct mk_request *req, const void *from, size_t siz
 int mk__h2_tunnel_shutdown(struct mk_request *req)
 {
     struct mk__h2_stream *s = req->connection;
-    s->fin_queued = true;
+    assert(req->tunnel);
+    if (s->fin == MK__H2_FIN_NONE)
+        s->fin = MK__H2_FIN_QUEUED;
     req->ops->wake(req);
     return 0;
 }
 
-static unsigned find_ready_events(struct mk__h2_stream *s)
+static unsigned find_ready_events(const struct mk__h2_stream *s)
 {
-    const struct mk__context *http = s->req->http;
     unsigned events = 0;
     if (s->body_first || s->recv_ended)
         events |= MK_TUNNEL_READ;
-    if (s->tunnel_len < OUT_BYTES && !s->fin_queued)
+    if (s->tunnel_len < OUT_BYTES && s->fin == MK__H2_FIN_NONE)
         events |= MK_TUNNEL_WRITE;
-    if ((http->draining || http->retiring) && !s->drain_notified) {
-        events |= MK_TUNNEL_DRAINING;
-        s->drain_notified = true;
-    }
     return events;
 }
 
 void mk__h2_tunnel_step(struct mk__h2_stream *s)
 {
     struct mk_request *req = s->req;
-    unsigned events = find_ready_events(s);
-    s->ready_again = false;
-    if (events && !req->ended)
-        req->tunnel->ready(req, events, req->tunnel->ctx);
-    if (s->fin_sent && req->ended && !req->failed)
+    assert(req->output_state == MK__OUTPUT_HEAD);
+    mk__tunnel_call_ready(req, find_ready_events(s));
+    if (s->fin == MK__H2_FIN_SENT && req->response_state == MK__RESPONSE_ENDED)
         mk__h2_stream_complete(s);
-    if (!s->fin_sent && (s->tunnel_len || s->fin_queued || req->ended))
+    else if (s->fin != MK__H2_FIN_SENT &&
+             (s->tunnel_len || s->fin == MK__H2_FIN_QUEUED || req->response_state != MK__RESPONSE_OPEN))
         mk__h2_scheduler_add(&s->h2->scheduler, &s->priority);
 }
 
@@ -76,13 +73,14 @@ ssize_t mk__h2_tunnel_send(struct mk__h2_stream *s, char *to, size_t size, bool 
     size_t n = s->tunnel_len < size ? s->tunnel_len : size;
     if (n) {
         memcpy(to, s->tunnel_out, n);
+        assert(s->tunnel_len <= OUT_BYTES);
         memmove(s->tunnel_out, s->tunnel_out + n, s->tunnel_len - n);
         s->tunnel_len -= (uint32_t)n;
         s->req->ops->wake(s->req); /* there is room for output again */
     }
     if (!s->tunnel_len)
         mk__h2_tunnel_free(s);
-    *ret_end = !s->tunnel_len && (s->fin_queued || s->req->ended);
+    *ret_end = !s->tunnel_len && (s->fin != MK__H2_FIN_NONE || s->req->response_state != MK__RESPONSE_OPEN);
     return (ssize_t)n;
 }
 

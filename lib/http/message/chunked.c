@@ -12,6 +12,7 @@
  */
 #include "http/message/chunked.h"
 
+#include <assert.h>
 #include <errno.h>
 
 #include <monkey/escape.h>
@@ -137,6 +138,7 @@ static bool add_digit(struct mk__chunked *c, enum state from, char digit)
 static int decode_byte(struct mk__chunked *c, char byte)
 {
     enum state from = c->state, to = transitions[from][classes[(unsigned char)byte]];
+    assert(from < STATES && from != DATA && from != DONE);
 
     if (to == BROKEN || (to == SIZE && !add_digit(c, from, byte)))
         return set_broken(c, -EINVAL);
@@ -152,6 +154,7 @@ ssize_t mk__chunked_decode(struct mk__chunked *c, const char *in, size_t len, st
     *ret_data = MK_STR_NONE;
     for (size_t i = 0; i < len && !c->done; i++) {
         if (c->state == DATA) {
+            assert(c->left > 0);
             size_t n = len - i < c->left ? len - i : (size_t)c->left;
             *ret_data = mk_str(in + i, n);
             c->left -= n;

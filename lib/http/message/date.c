@@ -6,6 +6,7 @@
  */
 #include "http/message/date.h"
 
+#include <assert.h>
 #include <errno.h>
 
 enum { DAY_SECONDS = 86400, DAYS_400_YEARS = 146097 };
@@ -42,7 +43,7 @@ static int64_t to_seconds(const struct civil *c)
 }
 
 /* Converts seconds since 1970 to a date. `*ret_weekday` counts from Sunday. */
-static struct civil to_civil(int64_t seconds, int *ret_weekday)
+static struct civil convert_to_civil(int64_t seconds, int *ret_weekday)
 {
     int64_t shifted = seconds + epoch_days * DAY_SECONDS;
     int64_t days = shifted / DAY_SECONDS, year = days * 400 / DAYS_400_YEARS;
@@ -66,6 +67,7 @@ static struct civil to_civil(int64_t seconds, int *ret_weekday)
 
 static char *put_two_digits(char *out, int value, char after)
 {
+    assert(value >= 0 && value < 100);
     out[0] = (char)('0' + value / 10);
     out[1] = (char)('0' + value % 10);
     out[2] = after;
@@ -78,7 +80,7 @@ size_t mk__date_format(int64_t seconds, char out[MK__DATE_BYTES + 1])
     char *p = out;
 
     seconds = seconds < seconds_min ? seconds_min : seconds > seconds_max ? seconds_max : seconds;
-    struct civil c = to_civil(seconds, &weekday);
+    struct civil c = convert_to_civil(seconds, &weekday);
     memcpy(p, weekdays[weekday], 3);
     memcpy(p + 3, ", ", 2);
     p = put_two_digits(p + 5, c.day, ' ');
@@ -89,6 +91,7 @@ size_t mk__date_format(int64_t seconds, char out[MK__DATE_BYTES + 1])
     p = put_two_digits(p, c.hour, ':');
     p = put_two_digits(p, c.minute, ':');
     p = put_two_digits(p, c.second, ' ');
+    assert(p + 3 == out + MK__DATE_BYTES);
     memcpy(p, "GMT", sizeof("GMT"));
     return MK__DATE_BYTES;
 }
@@ -176,6 +179,7 @@ static bool is_leap(int year)
 static bool is_valid_date(const struct civil *c)
 {
     static const int8_t lengths[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+    assert(c->month >= 1 && c->month <= 12);
     int days = lengths[c->month - 1] + (c->month == 2 && is_leap(c->year));
     return c->day >= 1 && c->day <= days && c->hour < 24 && c->minute < 60 && c->second <= 60;
 }
@@ -184,7 +188,7 @@ static bool is_valid_date(const struct civil *c)
 static void resolve_century(struct civil *c, int64_t now)
 {
     int weekday;
-    struct civil limit = to_civil(now, &weekday);
+    struct civil limit = convert_to_civil(now, &weekday);
     limit.year += 50;
     c->year += limit.year / 100 * 100;
     if (to_seconds(c) > to_seconds(&limit))

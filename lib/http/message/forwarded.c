@@ -6,6 +6,8 @@
  */
 #include "http/message/forwarded.h"
 
+#include <assert.h>
+
 /* Tells whether an odd number of backslashes precedes the byte at `i`. */
 static bool is_escaped(struct mk_str s, size_t i)
 {
@@ -52,6 +54,7 @@ static void add_hop(struct mk__forwarded *f, struct mk_str node)
 
 static bool can_add_hop(struct mk__forwarded *f)
 {
+    assert(f->trusted && f->hops <= MK__FORWARDED_HOPS_MAX);
     f->ended |= f->hops == MK__FORWARDED_HOPS_MAX;
     f->hops += !f->ended;
     return !f->ended;

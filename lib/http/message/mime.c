@@ -8,6 +8,7 @@
  */
 #include "http/message/mime.h"
 
+#include <assert.h>
 #include <errno.h>
 
 #define UTF8 "; charset=utf-8"
@@ -388,6 +389,7 @@ int mk__mime_overlay_init(struct mk__mime *m, struct mk_arena *arena, const stru
         if (!pair.extension.p || !pair.type.p)
             return -ENOMEM;
         if (!find_pair(sorted, count, pair.extension, &at)) {
+            assert(at <= count && count < n);
             memmove(sorted + at + 1, sorted + at, (count - at) * sizeof(*sorted));
             count++;
         }

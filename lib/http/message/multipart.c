@@ -37,6 +37,7 @@ static void add_head(struct mk_buf *b, struct mk_str boundary, bool is_first, st
 /* Returns what was appended after `*from`. The buffer is fixed, so that its bytes do not move. */
 static struct mk_str take_appended(const struct mk_buf *b, size_t *from)
 {
+    assert(*from <= b->len);
     struct mk_str piece = mk_str(b->data + *from, b->len - *from);
     *from = b->len;
     return piece;
@@ -56,6 +57,7 @@ int mk__multipart_build(struct mk__multipart *m, struct mk_arena *arena, struct 
     m->type = take_appended(&b, &from);
     m->bytes = 0;
     for (unsigned i = 0; i < n; i++) {
+        assert(ranges[i].first <= ranges[i].last && ranges[i].last < size);
         add_head(&b, boundary, i == 0, type, &ranges[i], size);
         m->heads[i] = take_appended(&b, &from);
         m->bytes += m->heads[i].len + ranges[i].last - ranges[i].first + 1;

@@ -148,6 +148,7 @@ static int read_request_line(struct mk__parse *p, struct mk_str line)
         return -400;
     p->target = (struct mk__span){(uint16_t)(p->line_at + at), (uint16_t)n};
     at += n + 1;
+    assert(at <= line.len);
     return read_version(p, mk_str(line.p + at, line.len - at));
 }
 
@@ -164,6 +165,7 @@ static int read_field(struct mk__parse *p, struct mk__field *field, struct mk_st
     if (span_class(raw, VALUE) != raw.len)
         return -400;
     struct mk_str value = mk_str_trim(raw);
+    assert(value.p >= raw.p && value.p + value.len <= raw.p + raw.len);
     uint8_t id = find_field(mk_str(line.p, name_len));
     *field = (struct mk__field){
         .name = {p->line_at, (uint16_t)name_len},
@@ -229,6 +231,7 @@ int mk__parse_head(struct mk__parse *p, struct mk__field *fields, const struct m
 {
     if (head.len > HEAD_BYTES_LIMIT)
         head.len = HEAD_BYTES_LIMIT;
+    assert(p->phase != MK__PARSE_DONE && p->line_at <= p->seen_len && p->seen_len <= head.len);
     while (p->seen_len < head.len) {
         if (p->phase == MK__PARSE_START && !can_begin(head.p[p->line_at]))
             return -400; /* a TLS handshake, for example, which may have no line end */

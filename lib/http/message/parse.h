@@ -18,6 +18,11 @@ struct mk__span {
     uint16_t at, len;
 };
 
+static inline struct mk_str mk__span_str(const char *base, struct mk__span span)
+{
+    return mk_str(base + span.at, span.len);
+}
+
 struct mk__field {
     struct mk__span name, value;
     uint16_t id; /* enum mk_header_id */

@@ -4,9 +4,12 @@
  */
 #include "http/message/preface.h"
 
+#include <assert.h>
+
 enum mk__preface mk__preface_check(struct mk_str in)
 {
     static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+    assert(in.len > 0);
     size_t n = in.len < sizeof(preface) - 1 ? in.len : sizeof(preface) - 1;
     if (in.p[0] != preface[0] || memcmp(in.p, preface, n) != 0)
         return MK__PREFACE_NONE;

@@ -5,6 +5,7 @@
  */
 #include "http/message/proxy_protocol.h"
 
+#include <assert.h>
 #include <errno.h>
 
 enum { SIGNATURE_BYTES = 12, FIXED_BYTES = 16, UNIX_PATH_BYTES = 108 };
@@ -69,6 +70,7 @@ static int read_v1(struct mk_str in, struct mk__proxy_protocol *ret)
     if (!lf)
         return part.len < MK__PROXY_PROTOCOL_V1_MAX ? MK_AGAIN : -EPROTO;
     size_t len = (size_t)(lf - part.p);
+    assert(len > 0); /* at least the signature */
     if (part.p[len - 1] != '\r')
         return -EPROTO;
     ret->bytes = (uint16_t)(len + 1);
@@ -111,6 +113,7 @@ static int read_v2(struct mk_str in, struct mk__proxy_protocol *ret)
     if (in.len < FIXED_BYTES + len)
         return MK_AGAIN;
     ret->bytes = (uint16_t)(FIXED_BYTES + len);
+    assert(ret->bytes <= in.len);
     bool is_local = in.p[SIGNATURE_BYTES] == 0x20;
     return is_local
                ? 0

@@ -5,6 +5,8 @@
  */
 #include "http/message/range.h"
 
+#include <assert.h>
+
 enum range_spec { SPEC_INVALID, SPEC_UNSATISFIABLE, SPEC_SUFFIX_OF_EMPTY, SPEC_SATISFIABLE };
 
 /* Removes the digits from `s`. Numbers above 64 bits become UINT64_MAX. Returns false if there is no digit. */
@@ -76,6 +78,7 @@ enum mk__range_result mk__range_parse(struct mk_str value, uint64_t size, struct
         enum range_spec range_spec = read_spec(item, size, &r);
         if (range_spec == SPEC_INVALID || ++specs > max)
             return MK__RANGE_IGNORE;
+        assert(range_spec != SPEC_SATISFIABLE || (n < max && r.first <= r.last && r.last < size));
         if (range_spec == SPEC_SATISFIABLE)
             ranges[n++] = r;
         is_empty |= range_spec == SPEC_SUFFIX_OF_EMPTY;
@@ -121,6 +124,7 @@ static unsigned add_merged(struct mk__range *kept, unsigned n, struct mk__range 
     }
     if (at == n)
         at = left++;
+    assert(at < left && left <= n + 1);
     kept[at] = r;
     return left;
 }
@@ -128,6 +132,7 @@ static unsigned add_merged(struct mk__range *kept, unsigned n, struct mk__range 
 unsigned mk__range_merge(struct mk__range *ranges, unsigned n, uint64_t gap)
 {
     unsigned kept = 0;
+    assert(gap > 0);
     for (unsigned i = 0; i < n; i++)
         kept = add_merged(ranges, kept, ranges[i], gap);
     return kept;

@@ -5,6 +5,8 @@
  */
 #include "http/message/request_head.h"
 
+#include <assert.h>
+
 /* Returns the number of lines of a field; `*ret_last` is the last one. */
 static unsigned count_field(const struct mk__parse *p, const struct mk__field *fields, enum mk_header_id id,
                             const struct mk__field **ret_last)
@@ -35,6 +37,7 @@ static int read_host(const struct mk__parse *p, const struct mk__field *fields, 
         return -400;
     if (authority.len && mk__uri_split_authority(authority, &host) < 0)
         return -400;
+    assert(!host.name.len || (host.name.p >= base && host.name.p + host.name.len <= base + p->head_len));
     if (host.name.len)
         head->host = (struct mk__span){(uint16_t)(host.name.p - base), (uint16_t)host.name.len};
     return 0;
@@ -50,6 +53,7 @@ static int read_target(const struct mk__parse *p, const struct mk__field *fields
     /* not the constant "/" of an absolute form without a path, for which len stays 0 */
     if (t.path.p >= base && t.path.p < base + p->head_len)
         head->path = (struct mk__span){(uint16_t)(t.path.p - base), (uint16_t)t.path.len};
+    assert(!t.has_query || (t.query.p >= base && t.query.p + t.query.len <= base + p->head_len));
     head->has_query = t.has_query;
     if (t.has_query)
         head->query = (struct mk__span){(uint16_t)(t.query.p - base), (uint16_t)t.query.len};

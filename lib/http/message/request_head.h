@@ -27,9 +27,4 @@ struct mk__request_head {
 int mk__request_head_read(const struct mk__parse *p, const struct mk__field *fields, const char *base,
                           struct mk__request_head *ret_head);
 
-static inline struct mk_str mk__span_str(const char *base, struct mk__span span)
-{
-    return mk_str(base + span.at, span.len);
-}
-
 #endif

@@ -4,6 +4,7 @@
  */
 #include "http/message/uri.h"
 
+#include <assert.h>
 #include <arpa/inet.h>
 #include <errno.h>
 
@@ -201,6 +202,7 @@ int mk__uri_split_authority(struct mk_str host, struct mk__uri_host_port *ret)
  */
 static size_t end_segment(const char *out, size_t start, size_t end, bool *ret_named)
 {
+    assert(start > 0 && start <= end);
     size_t len = end - start;
     bool dots = (len == 1 || len == 2) && out[start] == '.' && out[end - 1] == '.';
     *ret_named = len && !dots;
@@ -251,6 +253,7 @@ ssize_t mk__uri_decode_path(struct mk_str raw, char *out, size_t size)
             segment = at;
     }
     at = end_segment(out, segment, at, &has_name);
+    assert(at > 0 && at < size);
     out[at] = '\0';
     return (ssize_t)at;
 }

@@ -7,6 +7,8 @@
 
 #include "http/message/date.h"
 
+#include <assert.h>
+
 static char *put_hex(char *out, uint64_t value)
 {
     int digits = value ? (67 - __builtin_clzll(value)) / 4 : 1;
@@ -39,6 +41,7 @@ static bool is_etag_byte(unsigned char c)
 
 static void skip_bytes(struct mk_str *s, size_t n)
 {
+    assert(n <= s->len);
     *s = mk_str(s->p + n, s->len - n);
 }
 

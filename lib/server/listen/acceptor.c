@@ -12,6 +12,7 @@
 #include <monkey/arena.h>
 #include <monkey/log.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -38,6 +39,7 @@ static const char *describe_error(int err)
 
 static void pause_accepting(struct mk__acceptor *a, int err)
 {
+    assert(err > 0 && mk_list_empty(&a->retry.node));
     if (mk__log_is_due(&a->warned_ms, mk_loop_now_ms(a->loop)))
         mk_log_warn("accept: %s; trying again every %d ms", describe_error(err), RETRY_MS);
     mk_event_del(a->loop, &a->event);
@@ -125,6 +127,7 @@ static bool is_short_of_fds(const struct mk__acceptor *a)
 static void on_retry(struct mk_timer *timer)
 {
     struct mk__acceptor *a = MK_CONTAINER_OF(timer, struct mk__acceptor, retry);
+    assert(a->open);
     bool waits = mk__limits_evicts(a->limits) && is_short_of_fds(a) && !a->callbacks->evict(a);
     if (waits || start_watching(a) < 0)
         mk_timer_arm(a->loop, &a->retry, RETRY_MS);
@@ -139,6 +142,7 @@ static int start_watching(struct mk__acceptor *a)
 int mk__acceptor_open(struct mk__acceptor *a, struct mk_loop *loop, int fd, bool exclusive,
                       const struct mk__acceptor_callbacks *callbacks, void *ctx)
 {
+    assert(fd >= 0 && a->limits && !a->open);
     *a = (struct mk__acceptor){.loop = loop,
                                .callbacks = callbacks,
                                .ctx = ctx,
@@ -179,7 +183,7 @@ void mk__acceptor_close(struct mk__acceptor *a)
 {
     if (!a->open)
         return;
-    if (a->listener && a->listener->handed_over) { /* the process that took the socket over accepts what waits */
+    if (a->listener && a->listener->owner != MK__LISTENER_OURS) { /* another process accepts what waits */
         mk__acceptor_stop(a);
         return;
     }
@@ -221,10 +225,11 @@ int mk__acceptors_make(struct mk__acceptors *list, const struct mk__listeners *l
                        unsigned loops)
 {
     struct mk_list *n, *save;
+    assert(index < loops);
     *list = (struct mk__acceptors){0};
     MK_LIST_EACH(&listeners->open, n, save) {
         const struct mk__listener *one = MK_CONTAINER_OF(n, struct mk__listener, node);
-        for (unsigned i = 0; one->kept; i++) {
+        for (unsigned i = 0; one->state != MK__LISTENER_UNCLAIMED; i++) {
             int fd = mk__listeners_worker_fd(one, index, loops, i);
             if (fd < 0)
                 break;
@@ -289,7 +294,7 @@ void mk__acceptors_replace(struct mk__acceptors *list, struct mk__acceptors *nex
     for (unsigned i = 0; i < list->n; i++)
         mk__acceptor_update_fd_limit(list->items[i]);
     for (unsigned i = 0; i < old.n; i++)
-        if (old.items[i]->listener->kept)
+        if (old.items[i]->listener->state != MK__LISTENER_UNCLAIMED)
             mk__acceptor_stop(old.items[i]);
         else
             mk__acceptor_close(old.items[i]);

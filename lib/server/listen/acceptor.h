@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * An acceptor watches one listening socket in a loop (a worker's, or the main thread's with the fair scheduler) and
+ * An acceptor watches one listening socket in a loop (a worker's, or the control thread's with the fair scheduler) and
  * passes each accepted connection to its callbacks. All functions run in the loop's thread, or before the loop runs.
  */
 #ifndef MK_SERVER_LISTEN_ACCEPTOR_H
@@ -49,15 +49,14 @@ void mk__acceptor_retry(struct mk__acceptor *a);
 /* Reads RLIMIT_NOFILE again: it may have changed with a reload. */
 void mk__acceptor_update_fd_limit(struct mk__acceptor *a);
 
-/* The acceptors of one loop: a worker's, or the main thread's. Each is allocated by itself: the loop keeps its address.
- */
+/* The acceptors of one loop. Each is allocated by itself: the loop keeps its address. */
 struct mk__acceptors {
     struct mk__acceptor **items;
     unsigned n;
 };
 
 /*
- * Makes acceptors, not open yet, for the sockets that loop `index` of `loops` watches; only listeners with `kept`
+ * Makes acceptors, not open yet, for the sockets that loop `index` of `loops` watches; only listeners that are claimed
  * count. Returns 0 or -ENOMEM.
  */
 int mk__acceptors_make(struct mk__acceptors *list, const struct mk__listeners *listeners, unsigned index,

@@ -3,10 +3,14 @@
  * Listening sockets from another process (server/listen/listeners.h): a service manager, the supervisor, or the server
  * before an upgrade. Each goes to the Listen directive that names its address.
  */
-#include "server/server.h"
+#include "server/listen/listeners.h"
 
 #include "base/file.h"
 
+#include <monkey/arena.h>
+#include <monkey/log.h>
+
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
@@ -47,8 +51,9 @@ static int check_socket(int fd, struct mk__addr *ret_addr)
     return named && (family == AF_UNIX || family == AF_INET || family == AF_INET6) ? 0 : -EAFNOSUPPORT;
 }
 
-int mk_server_inherit(struct mk_server *s, int fd, bool own)
+int mk__inherited_add(struct mk__listeners *s, int fd, bool own)
 {
+    assert(fd >= 0);
     struct mk__addr addr;
     int err = check_socket(fd, &addr);
     if (err < 0)
@@ -59,7 +64,7 @@ int mk_server_inherit(struct mk_server *s, int fd, bool own)
     *one = (struct mk__inherited){.fd = fd, .own = own, .addr = addr};
     fcntl(fd, F_SETFD, FD_CLOEXEC);
     fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
-    mk_list_add(&s->listeners.inherited, &one->node);
+    mk_list_add(&s->inherited, &one->node);
     return 0;
 }
 
@@ -108,6 +113,7 @@ static bool is_match(const struct mk__listener *one, const struct mk__settings *
 
 static int add_inherited(struct mk__listener *one, struct mk__inherited *found)
 {
+    assert(one->state == MK__LISTENER_NEW);
     int *fds = mk_account_alloc(NULL, (one->n + 1) * sizeof(int));
     if (!fds)
         return -ENOMEM;
@@ -118,8 +124,10 @@ static int add_inherited(struct mk__listener *one, struct mk__inherited *found)
     one->fds = fds;
     if (one->n++ == 0)
         one->addr = found->addr;
-    one->handed_over = true; /* until these settings are in use */
-    one->external |= !found->own;
+    if (!found->own)
+        one->owner = MK__LISTENER_EXTERNAL;
+    else if (one->owner == MK__LISTENER_OURS)
+        one->owner = MK__LISTENER_SHARED; /* until these settings are in use */
     one->shared |= !found->own;
     mk_list_del(&found->node);
     mk_account_free(NULL, found, sizeof(*found));
@@ -164,24 +172,4 @@ void mk__inherited_release(struct mk__listeners *s, bool used)
         mk_list_del(&one->node);
         mk_account_free(NULL, one, sizeof(*one));
     }
-}
-
-/* ── handing over ── */
-
-void mk_server_each_socket(const struct mk_server *s, void (*fn)(int fd, bool own, void *ctx), void *ctx)
-{
-    struct mk_list *n, *save;
-    MK_LIST_EACH(&s->listeners.open, n, save) {
-        const struct mk__listener *one = MK_CONTAINER_OF(n, struct mk__listener, node);
-        for (unsigned i = 0; i < one->n; i++)
-            fn(one->fds[i], !one->external, ctx);
-    }
-}
-
-void mk_server_hand_over(struct mk_server *s)
-{
-    struct mk_list *n, *save;
-    s->handed_over = true;
-    MK_LIST_EACH(&s->listeners.open, n, save)
-        MK_CONTAINER_OF(n, struct mk__listener, node)->handed_over = true;
 }

@@ -5,12 +5,16 @@
  */
 #include "server/listen/limits.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "http/message/date.h"
 #include "server/listen/listeners.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -45,8 +49,38 @@ static void close_reserve_fd(struct mk__limits *c)
         close(fd);
 }
 
+static struct rlimit get_fd_limits(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+        return (struct rlimit){RLIM_INFINITY, RLIM_INFINITY};
+    return limit;
+}
+
+uint64_t mk__limits_hard_fd_limit(void)
+{
+    return get_fd_limits().rlim_max;
+}
+
+/* A reload without FDLimit sets the limit that was in force before. */
+static void set_fd_limit(struct mk__limits *c, uint64_t wanted)
+{
+    struct rlimit limit = get_fd_limits();
+    if (!wanted && !c->fd_limit_before)
+        return;
+    if (!c->fd_limit_before)
+        c->fd_limit_before = limit.rlim_cur;
+    if (!wanted)
+        wanted = c->fd_limit_before;
+    limit.rlim_cur = wanted < limit.rlim_max ? (rlim_t)wanted : limit.rlim_max;
+    if (setrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < wanted)
+        mk_log_warn("FDLimit %" PRIu64 " is more than the hard limit (ulimit -Hn), which is used instead: %" PRIu64,
+                    wanted, (uint64_t)limit.rlim_max);
+}
+
 void mk__limits_set(struct mk__limits *c, const struct mk__settings *settings)
 {
+    set_fd_limit(c, (uint64_t)settings->descriptors_max);
     c->connections_max = (unsigned)settings->connections_max;
     c->policy = settings->over_capacity;
     if (c->policy == MK__OVER_CAPACITY_RESIST)
@@ -76,17 +110,11 @@ bool mk__limits_add_conn(struct mk__limits *c)
     return false;
 }
 
-static uint64_t now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
 static bool is_log_due(struct mk__limits *c)
 {
     uint64_t last = c->warned_ms, before = last;
-    return mk__log_is_due(&last, now_ms()) && atomic_compare_exchange_strong(&c->warned_ms, &before, last);
+    uint64_t now_ms = mk__clock_system.now_ms(mk__clock_system.ctx);
+    return mk__log_is_due(&last, now_ms) && atomic_compare_exchange_strong(&c->warned_ms, &before, last);
 }
 
 unsigned mk__limits_count_evicted(struct mk__limits *c, unsigned closed)
@@ -124,6 +152,7 @@ static void discard_input(int fd)
 
 void mk__limits_reject(struct mk__limits *c, const struct mk__listener *listener, int fd)
 {
+    assert(fd >= 0);
     if (c->policy == MK__OVER_CAPACITY_TOO_BUSY && is_plaintext(listener)) {
         discard_input(fd);
         send_503(fd);
@@ -135,6 +164,7 @@ void mk__limits_reject(struct mk__limits *c, const struct mk__listener *listener
 
 int mk__limits_reject_next(struct mk__limits *c, const struct mk__listener *listener, int listen_fd, int err)
 {
+    assert(err > 0);
     if (err != EMFILE && err != ENFILE)
         return err;
     int reserve_fd = atomic_exchange(&c->reserve_fd, 0);

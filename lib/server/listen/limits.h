@@ -13,6 +13,7 @@
 
 #include <monkey/transport.h>
 
+#include <assert.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 
@@ -26,11 +27,14 @@ struct mk__limits {
     _Atomic int policy;       /* enum mk__over_capacity */
     _Atomic int reserve_fd;   /* a descriptor to give up when there is no other; 0: none */
     _Atomic uint64_t warned_ms;
+    uint64_t fd_limit_before; /* RLIMIT_NOFILE before FDLimit changed it; 0: it did not */
 };
 
-/* Takes the limits of these settings. One thread at a time. */
+/* Takes the limits of these settings, and sets RLIMIT_NOFILE to FDLimit. One thread at a time. */
 void mk__limits_set(struct mk__limits *c, const struct mk__settings *settings);
 void mk__limits_release(struct mk__limits *c);
+/* Returns the most descriptors that FDLimit can give the process. */
+uint64_t mk__limits_hard_fd_limit(void);
 
 #if MK_SMALL
 
@@ -86,7 +90,9 @@ bool mk__limits_is_full(const struct mk__limits *c);
 bool mk__limits_add_conn(struct mk__limits *c);
 static inline void mk__limits_remove_conn(struct mk__limits *c)
 {
-    atomic_fetch_sub_explicit(&c->open, 1, memory_order_relaxed);
+    unsigned before = atomic_fetch_sub_explicit(&c->open, 1, memory_order_relaxed);
+    assert(before > 0);
+    (void)before;
 }
 
 static inline bool mk__limits_evicts(const struct mk__limits *c)

@@ -10,6 +10,7 @@
 #include <monkey/arena.h>
 #include <monkey/log.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <stdatomic.h>
 #include <unistd.h>
@@ -43,7 +44,7 @@ static struct mk__listener *new_listener(const struct mk__listen_conf *directive
     *one = (struct mk__listener){.configured = directive->addr,
                                  .addr = directive->addr,
                                  .shared = directive->addr.sa.sa_family == AF_UNIX,
-                                 .pending = true};
+                                 .state = MK__LISTENER_NEW};
     char *text = (char *)(one + 1);
     memcpy(text, directive->text.p, directive->text.len);
     text[directive->text.len] = '\0';
@@ -51,13 +52,14 @@ static struct mk__listener *new_listener(const struct mk__listen_conf *directive
     return one;
 }
 
-static size_t fds_bytes(unsigned n)
+static size_t count_fds_bytes(unsigned n)
 {
     return n * sizeof(int);
 }
 
 static void close_fds(struct mk__listener *one, unsigned first)
 {
+    assert(first <= one->n);
     for (unsigned i = first; i < one->n; i++)
         close(one->fds[i]);
     one->n = first;
@@ -66,7 +68,7 @@ static void close_fds(struct mk__listener *one, unsigned first)
 /* The path of a Unix socket is unlinked only if this process alone has it. */
 static void close_listener(struct mk__listener *one)
 {
-    if (one->n && one->addr.sa.sa_family == AF_UNIX && !one->handed_over)
+    if (one->n && one->addr.sa.sa_family == AF_UNIX && one->owner == MK__LISTENER_OURS)
         mk__file_unlink_socket(one->addr.un.sun_path);
     close_fds(one, 0);
     mk_account_free(NULL, one->fds, 0);
@@ -121,14 +123,15 @@ static int open_sockets(const struct mk__listeners *s, struct mk__listener *one,
 {
     struct mk__listen_options options = mk__listeners_options(settings);
     unsigned n = one->shared ? 1 : workers;
+    assert(one->state != MK__LISTENER_UNCLAIMED && workers > 0);
     int err = 0;
     if (one->n >= n)
         return 0;
-    int *fds = mk_account_alloc(NULL, fds_bytes(n));
+    int *fds = mk_account_alloc(NULL, count_fds_bytes(n));
     if (!fds)
         return -ENOMEM;
     if (one->n)
-        memcpy(fds, one->fds, fds_bytes(one->n));
+        memcpy(fds, one->fds, count_fds_bytes(one->n));
     mk_account_free(NULL, one->fds, 0);
     one->fds = fds;
     while (one->n < n && err == 0)
@@ -159,7 +162,7 @@ static struct mk__listener *find_listener(struct mk__listeners *s, const struct 
     struct mk_list *n, *save;
     MK_LIST_EACH(&s->open, n, save) {
         struct mk__listener *one = MK_CONTAINER_OF(n, struct mk__listener, node);
-        if (!one->kept && mk__addr_equal(&one->configured, &directive->addr))
+        if (one->state == MK__LISTENER_UNCLAIMED && mk__addr_equal(&one->configured, &directive->addr))
             return one;
     }
     return NULL;
@@ -172,7 +175,7 @@ int mk__listeners_prepare(struct mk__listeners *s, const struct mk__settings *se
     int err = 0;
     MK_LIST_EACH(&s->open, n, save) {
         struct mk__listener *one = MK_CONTAINER_OF(n, struct mk__listener, node);
-        one->kept = one->pending = false;
+        one->state = MK__LISTENER_UNCLAIMED;
         one->n_before = one->n;
     }
     for (*ret_nth = 0; *ret_nth < settings->listen.n; ++*ret_nth) {
@@ -187,10 +190,11 @@ int mk__listeners_prepare(struct mk__listeners *s, const struct mk__settings *se
             if (err < 0)
                 return err;
         }
-        one->kept = true;
+        if (one->state == MK__LISTENER_UNCLAIMED)
+            one->state = MK__LISTENER_CLAIMED;
         one->conf = directive;
         settings->listen.items[*ret_nth].listener = one;
-        if (one->pending)
+        if (one->state == MK__LISTENER_NEW)
             set_mode(one);
         err = open_sockets(s, one, settings, workers);
         if (err < 0)
@@ -206,7 +210,7 @@ int mk__listeners_listen(struct mk__listeners *s, const struct mk__settings *set
     int err = 0;
     MK_LIST_EACH(&s->open, n, save) {
         struct mk__listener *one = MK_CONTAINER_OF(n, struct mk__listener, node);
-        for (unsigned i = one->n_before; one->kept && i < one->n && err == 0; i++)
+        for (unsigned i = one->n_before; one->state != MK__LISTENER_UNCLAIMED && i < one->n && err == 0; i++)
             err = mk__listen_start(one->fds[i], &one->addr, &options);
         if (err == 0)
             continue;
@@ -229,13 +233,12 @@ void mk__listeners_commit(struct mk__listeners *s, const struct mk__settings *se
     struct mk_list *n, *save;
     MK_LIST_EACH(&s->open, n, save) {
         struct mk__listener *one = MK_CONTAINER_OF(n, struct mk__listener, node);
-        if (one->pending)
-            one->handed_over = one->external;
-        if (one->kept)
+        if (one->state == MK__LISTENER_NEW && one->owner == MK__LISTENER_SHARED)
+            one->owner = MK__LISTENER_OURS; /* the process that it was inherited from leaves it */
+        if (one->state != MK__LISTENER_UNCLAIMED) {
             set_mode(one);
-        one->conf = NULL;
-        one->pending = false;
-        if (one->kept) {
+            one->conf = NULL;
+            one->state = MK__LISTENER_CLAIMED;
             update_options(one, settings);
             continue;
         }
@@ -252,7 +255,7 @@ void mk__listeners_cancel(struct mk__listeners *s)
     struct mk_list *n, *save;
     MK_LIST_EACH(&s->open, n, save) {
         struct mk__listener *one = MK_CONTAINER_OF(n, struct mk__listener, node);
-        if (!one->pending) {
+        if (one->state != MK__LISTENER_NEW) {
             close_fds(one, one->n_before);
             continue;
         }
@@ -273,6 +276,7 @@ void mk__listeners_release(struct mk__listeners *s)
 
 int mk__listeners_worker_fd(const struct mk__listener *one, unsigned index, unsigned workers, unsigned n)
 {
+    assert(index < workers);
     unsigned i = one->shared ? n : index + n * workers;
     return i < one->n ? one->fds[i] : -1;
 }

@@ -7,8 +7,8 @@
  *     Listen unix:/x   ─► listener ─► one socket for all workers
  *
  * Worker i of n watches the sockets i, i + n, i + 2n ...: when a reload lowers the number of workers, those that stay
- * take over the sockets of those that end. All functions run in the thread that starts, reloads and stops the server,
- * unless they say otherwise.
+ * take over the sockets of those that end. All functions run in the main thread (which starts, reloads and stops the
+ * server), unless they say otherwise.
  */
 #ifndef MK_SERVER_LISTEN_LISTENERS_H
 #define MK_SERVER_LISTEN_LISTENERS_H
@@ -18,18 +18,29 @@
 #include "net/listen.h"
 #include "server/settings.h"
 
+enum mk__listener_state {
+    MK__LISTENER_UNCLAIMED, /* no Listen of the settings that were prepared last names it */
+    MK__LISTENER_CLAIMED,
+    MK__LISTENER_NEW, /* claimed, and opened for these settings, which are not committed yet */
+};
+
+/* Ordered by how much of the sockets others have. */
+enum mk__listener_owner {
+    MK__LISTENER_OURS,
+    MK__LISTENER_SHARED,   /* another process accepts there too: they are neither shut down nor unlinked */
+    MK__LISTENER_EXTERNAL, /* likewise; a service manager opened them, and keeps them open after our end */
+};
+
 struct mk__listener {
     struct mk_list node;
-    struct mk__addr configured, addr;   /* as configured, and as bound */
-    bool shared;                        /* all workers watch all of its sockets */
-    bool pending;                       /* opened for settings that are not committed yet */
-    bool kept;                          /* the settings that were prepared last have it */
+    struct mk__addr configured, addr; /* as configured, and as bound */
+    bool shared;                      /* all workers watch all of its sockets */
+    enum mk__listener_state state;
+    enum mk__listener_owner owner;
     bool logged;                        /* "listening on" has been logged */
     const struct mk__listen_conf *conf; /* in the settings that were prepared last; NULL once they are committed */
     _Atomic(const struct mk_transport *) transport; /* these two may change while connections come */
     _Atomic bool proxy;
-    bool handed_over;     /* another process accepts there too: the socket is neither shut down nor unlinked */
-    bool external;        /* a service manager opened it, and keeps it open after our end */
     unsigned n, n_before; /* sockets, now and before the settings were prepared */
     int *fds;
     struct mk_str text; /* the directive's value */
@@ -68,7 +79,10 @@ struct mk__listen_mode mk__listeners_mode(const struct mk__listener *one);
 /* Returns the n-th socket that worker `index` of `workers` watches at this address; -1 after the last. */
 int mk__listeners_worker_fd(const struct mk__listener *one, unsigned index, unsigned workers, unsigned n);
 
-/* inherited.c: moves the inherited sockets of this address into the listener. Returns 0 or -ENOMEM. */
+/* inherited.c: adds a socket, which the listeners own from now on. Returns 0, -EPROTOTYPE, -EINVAL or another -errno.
+ */
+int mk__inherited_add(struct mk__listeners *s, int fd, bool own);
+/* Moves the inherited sockets of this address into the listener. Returns 0 or -ENOMEM. */
 int mk__inherited_take(struct mk__listeners *s, struct mk__listener *one, const struct mk__settings *settings);
 /* Returns whether an inherited socket that is not claimed is bound to this address, or to one that includes it. */
 bool mk__inherited_conflicts(const struct mk__listeners *s, const struct mk__addr *addr);

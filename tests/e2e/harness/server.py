@@ -4,6 +4,7 @@
 import contextlib
 import os
 import pathlib
+import random
 import re
 import resource
 import signal
@@ -47,7 +48,7 @@ def is_refused(address):
 
 def is_alive(pid):
     """For processes that are not children of this one."""
-    with contextlib.suppress(FileNotFoundError):
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # the latter, if it ends amid the reading
         return " Z " not in pathlib.Path(f"/proc/{pid}/stat").read_text()
     return False
 
@@ -297,9 +298,13 @@ class Server:
 
 
 def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
+    """Below the ports that the kernel gives to clients, which would take a free one of theirs at any time."""
+    first_of_clients = int(pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    while True:
+        port = random.randrange(min(10000, first_of_clients - 1000), first_of_clients)
+        with contextlib.suppress(OSError), socket.socket() as one:
+            one.bind(("127.0.0.1", port))
+            return port
 
 
 def address_of(name):

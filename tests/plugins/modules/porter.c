@@ -51,7 +51,7 @@ static int admit(struct mk_connection *conn)
     return is_refused ? -EACCES : 0;
 }
 
-static void say_goodbye(struct mk_connection *conn)
+static void log_close(struct mk_connection *conn)
 {
     note(conn, "closed");
 }
@@ -60,5 +60,5 @@ MK_PLUGIN(porter) = {
     MK_PLUGIN_HEAD("porter", "1.0", "sees connections come and go"),
     .sections = sections,
     .on_accept = admit,
-    .on_close = say_goodbye,
+    .on_close = log_close,
 };

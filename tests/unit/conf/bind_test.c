@@ -71,7 +71,7 @@ static void list_values(const struct mk__conf_set *set, struct mk_buf *out)
     }
 }
 
-static void test_who_wins(void **state)
+static void test_precedence(void **state)
 {
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
@@ -136,7 +136,7 @@ static void test_wrong_default(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_who_wins),
+        cmocka_unit_test(test_precedence),
         cmocka_unit_test(test_override_results),
         cmocka_unit_test(test_wrong_default),
     };

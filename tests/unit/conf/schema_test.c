@@ -67,11 +67,11 @@ static void test_loaded_wins(void **state)
     assert_int_equal(mk__conf_declare_absent(conf, &late, "early"), 0);
     assert_int_equal(mk__conf_declare(conf, &late, "late"), 0);
     assert_int_equal(mk__conf_declare_absent(conf, &late, "last"), 0);
-    const struct mk__conf_section_set *f = mk__schema_find_section(conf, MK_STR("Server"), MK_CONF_SCOPE_SERVER);
-    assert_string_equal(mk__schema_find_key(f, MK_STR("fine")).registration->owner, "late");
-    assert_ptr_equal(mk__schema_find_key(f, MK_STR("fine")).key, &fine[0]);
-    assert_null(mk__schema_find_key(f, MK_STR("Fin")).key);
-    assert_null(mk__schema_find_section(conf, MK_STR("SERVER"), MK_CONF_SCOPE_HOST));
+    const struct mk__conf_section_type *type = mk__schema_find_type(conf, MK_STR("Server"), MK_CONF_SCOPE_SERVER);
+    assert_string_equal(mk__schema_find_key(type, MK_STR("fine")).registration->owner, "late");
+    assert_ptr_equal(mk__schema_find_key(type, MK_STR("fine")).key, &fine[0]);
+    assert_null(mk__schema_find_key(type, MK_STR("Fin")).key);
+    assert_null(mk__schema_find_type(conf, MK_STR("SERVER"), MK_CONF_SCOPE_HOST));
     mk__conf_free(conf);
 }
 

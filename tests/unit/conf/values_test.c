@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Sets: instances, defaults, walking, origins, checks. Which of several values wins is in bind_test. */
+/*
+ * Sets: the instances of sections, their defaults, iterating over them, and where each value was set. bind_test.c tests
+ * which of several values wins; diagnostics_test.c tests the checks.
+ */
 #include "testing.h"
 
 #include "conf/sample.h"
@@ -9,6 +12,7 @@ struct fixture {
     struct mk__conf_set *set;
 };
 
+/* Reads `text`, which must have no errors, into a new set. */
 static struct fixture open_set(enum mk_conf_scope scope, const char *text)
 {
     struct fixture f = {.conf = sample_new()};
@@ -32,7 +36,7 @@ static void test_defaults(void **state)
 {
     struct fixture f = open_set(MK_CONF_SCOPE_SERVER, "");
     const struct sample_server *core = mk__conf_get(f.set, &sample_server);
-    const struct sample_server *files = mk__conf_get(f.set, &sample_static);
+    const struct sample_server *plugin = mk__conf_get(f.set, &sample_static);
     (void)state;
 
     assert_int_equal(core->workers, 0);
@@ -46,12 +50,12 @@ static void test_defaults(void **state)
     assert_int_equal(core->deny.n, 0);
     assert_int_equal(core->ports.n, 1);
     assert_int_equal(core->ports.items[0].port, 2001);
-    assert_ptr_not_equal(core, files);
-    assert_int_equal(files->symlink, 0);
+    assert_ptr_not_equal(core, plugin);
+    assert_int_equal(plugin->symlink, 0);
     assert_origin(mk__conf_origin(f.set, core, offsetof(struct sample_server, workers), 0), "default", 0, 0);
     assert_origin(mk__conf_origin(f.set, core, MK__CONF_SECTION, 0), "default", 0, 0);
-    assert_null(mk__conf_get(f.set, &sample_host));
-    assert_null(mk__conf_get(f.set, &sample_cheetah));
+    assert_null(mk__conf_get(f.set, &sample_host));    /* of the other scope */
+    assert_null(mk__conf_get(f.set, &sample_cheetah)); /* not loaded */
     assert_int_equal(mk__conf_check(f.conf, f.set), 0);
     mk__conf_free(f.conf);
 }
@@ -61,14 +65,14 @@ static void test_owners_share_a_section(void **state)
 {
     struct fixture f = open_set(MK_CONF_SCOPE_SERVER, "[Server]\n SYMLINK inside\n workers 3\n[SERVER]\n nice -2\n");
     const struct sample_server *core = mk__conf_get(f.set, &sample_server);
-    const struct sample_server *files = mk__conf_get(f.set, &sample_static);
+    const struct sample_server *plugin = mk__conf_get(f.set, &sample_static);
     (void)state;
     assert_int_equal(core->workers, 3);
     assert_int_equal(core->nice, -2);
     assert_int_equal(core->symlink, 0);
-    assert_int_equal(files->symlink, 1);
-    assert_int_equal(files->workers, 0);
-    assert_origin(mk__conf_origin(f.set, files, MK__CONF_SECTION, 0), "t", 1, 1);
+    assert_int_equal(plugin->symlink, 1);
+    assert_int_equal(plugin->workers, 0);
+    assert_origin(mk__conf_origin(f.set, plugin, MK__CONF_SECTION, 0), "t", 1, 1);
     assert_null(mk__conf_next(f.set, &sample_server, core));
     mk__conf_free(f.conf);
 }
@@ -127,8 +131,8 @@ static void test_origins_of_items(void **state)
     mk__conf_free(f.conf);
 }
 
-/* Two sets of one configuration, and two configurations, know nothing of each other. */
-static void test_sets_are_apart(void **state)
+/* A value in one set is neither in another set of the configuration nor in another configuration. */
+static void test_sets_are_independent(void **state)
 {
     struct fixture f = open_set(MK_CONF_SCOPE_SERVER, "[SERVER]\n Workers 1\n");
     struct fixture g = open_set(MK_CONF_SCOPE_SERVER, "[SERVER]\n Workers 2\n");
@@ -146,7 +150,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_defaults),         cmocka_unit_test(test_owners_share_a_section),
         cmocka_unit_test(test_repeated_section), cmocka_unit_test(test_pairs),
-        cmocka_unit_test(test_origins_of_items), cmocka_unit_test(test_sets_are_apart),
+        cmocka_unit_test(test_origins_of_items), cmocka_unit_test(test_sets_are_independent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

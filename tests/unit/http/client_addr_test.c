@@ -95,7 +95,7 @@ static void test_each_connection_is_shown(void **state)
     close_world();
 }
 
-static void test_who_is_refused_is_not_read(void **state)
+static void test_refused_clients_are_not_read(void **state)
 {
     (void)state;
     open_own_world(false);
@@ -110,7 +110,7 @@ static void test_who_is_refused_is_not_read(void **state)
     close_world();
 }
 
-static void test_nobody_is_asked_for_nothing(void **state)
+static void test_no_lookup_without_need(void **state)
 {
     (void)state;
     open_own_world(true);
@@ -238,7 +238,7 @@ static const struct {
      true},
 };
 
-static void test_fields_of_those_who_are_trusted(void **state)
+static void test_fields_of_trusted_peers(void **state)
 {
     (void)state;
     for (size_t i = 0; i < COUNT(asked); i++) {
@@ -341,14 +341,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_connection_is_shown),
-        cmocka_unit_test(test_who_is_refused_is_not_read),
-        cmocka_unit_test(test_nobody_is_asked_for_nothing),
+        cmocka_unit_test(test_refused_clients_are_not_read),
+        cmocka_unit_test(test_no_lookup_without_need),
         cmocka_unit_test(test_a_header_before_the_first_request),
         cmocka_unit_test(test_byte_by_byte),
         cmocka_unit_test(test_what_is_no_header_ends_it),
         cmocka_unit_test(test_the_header_has_a_time_limit),
         cmocka_unit_test(test_a_proxy_that_leaves),
-        cmocka_unit_test(test_fields_of_those_who_are_trusted),
+        cmocka_unit_test(test_fields_of_trusted_peers),
         cmocka_unit_test(test_a_header_and_then_fields),
         cmocka_unit_test(test_one_answer),
         cmocka_unit_test(test_the_system_is_asked_once),

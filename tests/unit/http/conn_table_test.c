@@ -21,7 +21,7 @@ static void test_the_table_is_sound(void **state)
     (void)state;
     assert_int_equal(reachable_from(MK__CONN_HANDSHAKE), (1u << MK__CONN_STATES) - 1);
     for (unsigned s = 0; s < MK__CONN_STATES; s++) {
-        const struct mk__conn_state_info *wait = &mk__conn_states[s];
+        const struct mk__state_info *wait = &mk__conn_states[s];
         assert_true(wait->name && wait->name[0]);
         assert_int_equal(wait->next >> MK__CONN_STATES, 0);
         assert_true(reachable_from(s) & 1u << MK__CONN_CLOSED);
@@ -40,7 +40,7 @@ static void test_the_table_is_sound(void **state)
 enum {
     HTTP1_ONLY = 1u << MK__CONN_READ_BODY | 1u << MK__CONN_HANDLER | 1u << MK__CONN_DISK | 1u << MK__CONN_WRITE |
                  1u << MK__CONN_TUNNEL,
-    HTTP2_ONLY = 1u << MK__CONN_STREAMS | 1u << MK__CONN_H2_WRITE
+    HTTP2_ONLY = 1u << MK__CONN_STREAMS | 1u << MK__CONN_STREAMS_WRITE
 };
 
 /* A connection switches to HTTP/2 before its first request or not at all: no state of one leads to one of the other. */
@@ -60,9 +60,14 @@ static void test_timeouts_and_eviction(void **state)
 {
     (void)state;
     for (unsigned s = 0; s < MK__CONN_STATES; s++) {
-        const struct mk__conn_state_info *wait = &mk__conn_states[s];
+        const struct mk__state_info *wait = &mk__conn_states[s];
+        assert_int_equal(wait->on_timeout == MK__ON_TIMEOUT_RESPOND, wait->timeout_status != 0);
         if (wait->timeout_status)
-            assert_int_equal(wait->evict == MK__CONN_EVICT_FIRST, false);
+            assert_int_not_equal(wait->evict, MK__CONN_EVICT_FIRST);
+        if (wait->idle) /* no request is lost: it ends without haste, and before others */
+            assert_true(wait->on_timeout == MK__ON_TIMEOUT_CLOSE && wait->evict != MK__CONN_EVICT_NEVER);
+        if (wait->notifies_handler)
+            assert_int_equal(wait->timeout, MK__TIMEOUT_HANDLER);
         if (wait->evict != MK__CONN_EVICT_NEVER)
             assert_false(wait->restarts);
     }
@@ -89,12 +94,13 @@ static const char *const want_names[] = {[0] = "the server itself",
 static const char *const evict_names[] = {
     [MK__CONN_EVICT_NEVER] = "", [MK__CONN_EVICT_FIRST] = "first", [MK__CONN_EVICT_LAST] = "last"};
 
-static const char *timeout_name(const struct mk__conn_state_info *wait)
+static const char *timeout_name(const struct mk__state_info *wait)
 {
-    return wait->timeout == MK__TIMEOUTS ? ""
-           : wait->timeout_status == 408 ? "408"
-           : wait->timeout_status        ? "503"
-                                         : "close";
+    static const char *const names[] = {
+        [MK__ON_TIMEOUT_ABORT] = "abort", [MK__ON_TIMEOUT_CLOSE] = "close", [MK__ON_TIMEOUT_RESPOND] = "503"};
+    if (wait->timeout == MK__TIMEOUTS)
+        return "";
+    return wait->timeout_status == 408 ? "408" : names[wait->on_timeout];
 }
 
 static void draw(char *to, size_t size)
@@ -103,7 +109,7 @@ static void draw(char *to, size_t size)
                      "| state | waits for | at most | then | evicted | may be followed by |\n"
                      "|---|---|---|---|---|---|\n");
     for (unsigned s = 1; s < MK__CONN_STATES; s++) {
-        const struct mk__conn_state_info *wait = &mk__conn_states[s];
+        const struct mk__state_info *wait = &mk__conn_states[s];
         n += snprintf(to + n, size - (size_t)n, "| %s | %s | %s%s | %s | %s |", wait->name, want_names[wait->want],
                       limit_names[wait->timeout], wait->restarts ? " without progress" : "", timeout_name(wait),
                       evict_names[wait->evict]);

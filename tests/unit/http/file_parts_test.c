@@ -4,6 +4,7 @@
 #include "harness.h"
 
 #include "http/message/multipart.h"
+#include "loop/thread_pool.h"
 
 #include <monkey/buf.h>
 

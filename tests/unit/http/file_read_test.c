@@ -6,6 +6,8 @@
 #include "folder.h"
 #include "harness.h"
 
+#include "loop/thread_pool.h"
+
 #include <errno.h>
 
 static struct mk_test_world w;

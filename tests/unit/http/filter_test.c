@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Filters of response bodies: all that a handler queues is filtered in the right order, a response that cannot be
- * completed is cut, and a filter does not hold up other connections.
+ * completed ends without its last chunk, and a filter does not delay other connections.
  */
 #include "folder.h"
 #include "http/h1_world.h"
+#include "loop/thread_pool.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -14,17 +15,18 @@
 
 static struct mk__thread_pool jobs;
 
-/* What the filters of a test do. */
+/* What the filters of a test do, and what they have seen. */
 static struct {
     unsigned again, busy; /* how often they got -EAGAIN, -EBUSY */
     size_t bytes_max;     /* of one read */
-    int error;            /* what the filter returns instead */
-    bool early;           /* it ends before its source */
-    unsigned n;           /* filters on one response */
+    int error;            /* the filter returns this -errno instead */
+    bool early;           /* the filter ends before its input */
+    unsigned n;           /* filters on one response: add_one(), then toupper() */
     size_t held;          /* the most memory that the exchange had */
 } plan;
 
-static ssize_t raise(struct mk_filter *filter, char *to, size_t size, void *ctx)
+/* The filter of all tests; `ctx` is a function that changes one byte. */
+static ssize_t change_bytes(struct mk_filter *filter, char *to, size_t size, void *ctx)
 {
     int (*change)(int) = ctx;
     assert_true(size >= 1024);
@@ -41,26 +43,21 @@ static ssize_t raise(struct mk_filter *filter, char *to, size_t size, void *ctx)
     return plan.early ? 0 : n;
 }
 
-static int next(int c)
+static int add_one(int c)
 {
     return c + 1;
 }
 
-static int upper(int c)
-{
-    return toupper(c);
-}
-
-static void filter(struct mk_request *req, struct mk_test_world *world)
+static void add_filters(struct mk_request *req, struct mk_test_world *world)
 {
     (void)world;
     current = req;
-    assert_int_equal(mk_response_filter(req, raise, (void *)next), 0);
+    assert_int_equal(mk_response_filter(req, change_bytes, (void *)add_one), 0);
     if (plan.n > 1)
-        assert_int_equal(mk_response_filter(req, raise, (void *)upper), 0);
+        assert_int_equal(mk_response_filter(req, change_bytes, (void *)toupper), 0);
 }
 
-static void open_filtered(handler_fn *handler)
+static void open_with_filters(handler_fn *handler)
 {
     memset(&plan, 0, sizeof(plan));
     plan.bytes_max = SIZE_MAX;
@@ -68,11 +65,11 @@ static void open_filtered(handler_fn *handler)
     mk__thread_pool_open(&jobs, 1);
     assert_int_equal(mk_test_world_open(&w, &jobs), 0);
     w.handler = handler;
-    w.on_response = filter;
+    w.on_response = add_filters;
     assert_int_equal(mk_test_http_open(&w), 0);
 }
 
-static void close_filtered(void)
+static void close_with_filters(void)
 {
     if (w.http.loop)
         mk__conn_abort_all(&w.http);
@@ -82,7 +79,7 @@ static void close_filtered(void)
 
 /* ── output ── */
 
-static void two_parts(struct mk_request *req, struct mk_test_world *world)
+static void send_two_parts(struct mk_request *req, struct mk_test_world *world)
 {
     (void)world;
     assert_int_equal(mk_response_write_ref(req, MK_STR("abc")), 0);
@@ -90,16 +87,16 @@ static void two_parts(struct mk_request *req, struct mk_test_world *world)
     mk_response_end(req);
 }
 
-static void nothing(struct mk_request *req, struct mk_test_world *world)
+static void send_nothing(struct mk_request *req, struct mk_test_world *world)
 {
     (void)world;
     mk_response_end(req);
 }
 
-static void not_modified(struct mk_request *req, struct mk_test_world *world)
+static void send_304(struct mk_request *req, struct mk_test_world *world)
 {
     mk_response_set_status(req, 304);
-    two_parts(req, world);
+    send_two_parts(req, world);
 }
 
 static void test_framing(void **state)
@@ -108,60 +105,60 @@ static void test_framing(void **state)
         const char *request;
         handler_fn *handler;
         unsigned n;
-        const char *answer;
+        const char *response;
     } cases[] = {
-        {REQUEST("GET", "1"), two_parts, 1,
+        {REQUEST("GET", "1"), send_two_parts, 1,
          OK "Transfer-Encoding: chunked\r\n\r\n0003\r\nbcd\r\n0003\r\nefg\r\n0\r\n\r\n"},
-        {REQUEST("GET", "1"), two_parts, 2,
+        {REQUEST("GET", "1"), send_two_parts, 2,
          OK "Transfer-Encoding: chunked\r\n\r\n0003\r\nBCD\r\n0003\r\nEFG\r\n0\r\n\r\n"},
-        {REQUEST("GET", "0"), two_parts, 1, OK "Connection: close\r\n\r\nbcdefg"},
-        {REQUEST("HEAD", "1"), two_parts, 1, OK "Transfer-Encoding: chunked\r\n\r\n"},
-        {REQUEST("GET", "1"), nothing, 1, OK "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n"},
-        {REQUEST("GET", "1"), not_modified, 1, "HTTP/1.1 304 Not Modified\r\n" STAMP "\r\n"},
+        {REQUEST("GET", "0"), send_two_parts, 1, OK "Connection: close\r\n\r\nbcdefg"},
+        {REQUEST("HEAD", "1"), send_two_parts, 1, OK "Transfer-Encoding: chunked\r\n\r\n"},
+        {REQUEST("GET", "1"), send_nothing, 1, OK "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n"},
+        {REQUEST("GET", "1"), send_304, 1, "HTTP/1.1 304 Not Modified\r\n" STAMP "\r\n"},
         {REQUEST("GET", "1"), generate_x, 1, OK "Transfer-Encoding: chunked\r\n\r\n0001\r\ny\r\n0\r\n\r\n"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        open_filtered(cases[i].handler);
+        open_with_filters(cases[i].handler);
         plan.n = cases[i].n;
-        expect_received(mk_test_connect(&w, mk_str_c(cases[i].request)), cases[i].answer);
-        close_filtered();
+        expect_received(mk_test_connect(&w, mk_str_c(cases[i].request)), cases[i].response);
+        close_with_filters();
     }
 }
 
-static void ask_length(struct mk_request *req, struct mk_test_world *world)
+static void check_length(struct mk_request *req, struct mk_test_world *world)
 {
     uint64_t bytes = 0;
     assert_true(mk_response_get_length(req, &bytes));
     assert_int_equal(bytes, 6);
-    filter(req, world);
+    add_filters(req, world);
     assert_false(mk_response_get_length(req, &bytes));
     assert_int_equal(mk_response_set_length(req, 6), 0);
     assert_true(mk_response_get_length(req, &bytes));
 }
 
-static void test_the_length_is_known_before_and_not_after(void **state)
+static void test_a_filter_makes_the_length_unknown(void **state)
 {
     (void)state;
-    open_filtered(two_parts);
-    w.on_response = ask_length;
+    open_with_filters(send_two_parts);
+    w.on_response = check_length;
     expect_received(mk_test_connect(&w, MK_STR(GET)), OK "Content-Length: 6\r\n\r\nbcdefg");
-    close_filtered();
+    close_with_filters();
 }
 
 /* ── pieces ── */
 
-static void one_piece(struct mk_request *req, struct mk_test_world *world)
+static void send_tick(struct mk_request *req, struct mk_test_world *world)
 {
     (void)world;
     current = req;
     assert_int_equal(mk_response_write(req, MK_STR("tick")), 0);
 }
 
-static void test_pieces_come_as_they_are_written(void **state)
+static void test_pieces_are_sent_as_they_are_written(void **state)
 {
     (void)state;
-    open_filtered(one_piece);
+    open_with_filters(send_tick);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(GET));
     expect_received(c, OK "Transfer-Encoding: chunked\r\n\r\n0004\r\nujdl\r\n");
     assert_string_equal(mk_test_state(c), "handler");
@@ -171,37 +168,40 @@ static void test_pieces_come_as_they_are_written(void **state)
     mk_response_end(current);
     expect_received(c, "0\r\n\r\n");
     assert_string_equal(mk_test_state(c), "idle");
-    close_filtered();
+    close_with_filters();
 }
 
-static unsigned refills;
+static unsigned blocks_left;
 
-static void refill(struct mk_request *req, void *ctx)
+static void fill_queue(struct mk_request *req, void *ctx)
 {
     static char block[40000];
     (void)ctx;
     memset(block, 'a', sizeof(block));
-    while (refills && mk_response_write(req, mk_str(block, sizeof(block))) == 0)
-        refills--;
-    if (refills)
-        refills--; /* the one that came with MK_AGAIN */
+    while (blocks_left && mk_response_write(req, mk_str(block, sizeof(block))) == 0)
+        blocks_left--;
+    if (blocks_left)
+        blocks_left--; /* the one whose result was MK_AGAIN is queued as well */
     else
         mk_response_end(req);
 }
 
-static void much(struct mk_request *req, struct mk_test_world *world)
+static void send_800000_bytes(struct mk_request *req, struct mk_test_world *world)
 {
     (void)world;
-    refills = 20;
-    mk_response_on_writable(req, refill, NULL);
-    refill(req, NULL);
+    blocks_left = 20;
+    mk_response_on_writable(req, fill_queue, NULL);
+    fill_queue(req, NULL);
 }
 
-/* 20 x 40,000 bytes: never more than the queue may hold, and in turns of 64 KB. */
-static void test_much_goes_in_turns(void **state)
+/*
+ * 20 blocks of 40,000 bytes pass the queue without exceeding its limit. A turn reads 64 KB, and what the last read of
+ * up to 32 KB is beyond that.
+ */
+static void test_a_large_body_is_read_in_turns(void **state)
 {
     (void)state;
-    open_filtered(much);
+    open_with_filters(send_800000_bytes);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR("GET / HTTP/1.0\r\n\r\n"));
     mk_test_settle(&w);
     struct mk_str all = mk_test_received(c);
@@ -209,14 +209,14 @@ static void test_much_goes_in_turns(void **state)
     assert_int_equal(strspn(text, "b"), 800000);
     assert_int_equal(all.len - (size_t)(text - all.p), 800000);
     assert_true(plan.busy >= 800000 / (64 * 1024 + 32 * 1024));
-    assert_true(plan.held < 200 * 1024); /* the queue's 64 KB and a part, and the scratch buffers */
-    close_filtered();
+    assert_true(plan.held < 200 * 1024); /* 64 KB of the queue, one part more, the scratch buffers */
+    close_with_filters();
 }
 
 static void test_a_slow_client(void **state)
 {
     (void)state;
-    open_filtered(two_parts);
+    open_with_filters(send_two_parts);
     plan.bytes_max = 1;
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(""));
     c->room = 0;
@@ -227,91 +227,88 @@ static void test_a_slow_client(void **state)
         mk_test_settle(&w);
     }
     assert_non_null(strstr(mk_test_received(c).p, "\r\n\r\nbcdefg"));
-    close_filtered();
+    close_with_filters();
 }
 
-/* ── answers that cannot be completed ── */
+/* ── responses that cannot be completed ── */
 
-static void shorter_than_announced(struct mk_request *req, struct mk_test_world *world)
+static void announce_too_much(struct mk_request *req, struct mk_test_world *world)
 {
     mk_response_set_length(req, 10);
-    two_parts(req, world);
+    send_two_parts(req, world);
 }
 
-static void longer_than_announced(struct mk_request *req, struct mk_test_world *world)
+static void announce_too_little(struct mk_request *req, struct mk_test_world *world)
 {
     mk_response_set_length(req, 2);
-    two_parts(req, world);
+    send_two_parts(req, world);
 }
 
-static void given_up(struct mk_request *req, struct mk_test_world *world)
+static void abort_response(struct mk_request *req, struct mk_test_world *world)
 {
     (void)world;
     mk_response_write(req, MK_STR("abc"));
     mk_response_abort(req);
 }
 
-static void test_incomplete_answers_have_no_last_chunk(void **state)
+static void test_incomplete_responses_have_no_last_chunk(void **state)
 {
     static const struct {
         handler_fn *handler;
         int error;
         bool early;
     } cases[] = {
-        {shorter_than_announced, 0, false},
-        {longer_than_announced, 0, false},
-        {given_up, 0, false},
-        {two_parts, -EIO, false},
-        {two_parts, 0, true},
+        {announce_too_much, 0, false}, {announce_too_little, 0, false}, {abort_response, 0, false},
+        {send_two_parts, -EIO, false}, {send_two_parts, 0, true},
     };
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        open_filtered(cases[i].handler);
+        open_with_filters(cases[i].handler);
         plan.error = cases[i].error;
         plan.early = cases[i].early;
         struct mk_test_client *c = mk_test_connect(&w, MK_STR(GET));
         mk_test_settle(&w);
         assert_null(strstr(mk_test_received(c).p, "0\r\n\r\n"));
         assert_int_equal(w.aborted, 1);
-        close_filtered();
+        close_with_filters();
     }
 }
 
-static void late_error(struct mk_request *req, struct mk_test_world *world)
+static void replace_body(struct mk_request *req, struct mk_test_world *world)
 {
-    filter(req, world);
+    add_filters(req, world);
     assert_int_equal(mk_response_header(req, MK_STR("Content-Encoding"), MK_STR("gzip")), 0);
     assert_int_equal(mk_response_replace(req, MK_STR("text/plain"), MK_STR("abc")), 0);
 }
 
-static void test_another_body_is_not_filtered(void **state)
+static void test_a_replaced_body_is_not_filtered(void **state)
 {
     (void)state;
-    open_filtered(two_parts);
-    w.on_response = late_error;
+    open_with_filters(send_two_parts);
+    w.on_response = replace_body;
     expect_received(mk_test_connect(&w, MK_STR(GET)), OK "Content-Type: text/plain\r\nContent-Length: 3\r\n\r\nabc");
-    close_filtered();
+    close_with_filters();
 }
 
-static void too_late(struct mk_request *req, struct mk_test_world *world)
+static void send_head_first(struct mk_request *req, struct mk_test_world *world)
 {
     (void)world;
     current = req;
     mk_response_write(req, MK_STR("x"));
 }
 
-static void test_too_late(void **state)
+static void test_no_filter_after_the_head(void **state)
 {
     (void)state;
-    open_filtered(too_late);
+    open_with_filters(send_head_first);
     w.on_response = NULL;
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(GET));
     mk_test_settle(&w);
-    assert_int_equal(mk_response_filter(current, raise, (void *)next), -EALREADY);
+    assert_int_equal(mk_response_filter(current, change_bytes, (void *)add_one), -EALREADY);
     mk_response_end(current);
     mk_test_settle(&w);
     assert_non_null(strstr(mk_test_received(c).p, "x"));
-    close_filtered();
+    close_with_filters();
 }
 
 /* ── files ── */
@@ -328,7 +325,7 @@ static void send_file(struct mk_request *req, struct mk_test_world *world)
     mk_response_end(req);
 }
 
-static void ask_for_file(void)
+static void request_file(void)
 {
     struct mk_test_client *c = mk_test_connect(&w, MK_STR("GET / HTTP/1.0\r\n\r\n"));
     mk_test_settle(&w);
@@ -348,9 +345,9 @@ static void test_files(void **state)
 {
     (void)state;
     unsigned before = mk_test_descriptors();
-    open_filtered(send_file);
-    ask_for_file();
-    close_filtered();
+    open_with_filters(send_file);
+    request_file();
+    close_with_filters();
     assert_int_equal(mk_test_descriptors(), before);
 }
 
@@ -362,9 +359,9 @@ static void test_cold_files(void **state)
     fsync(fd);
     posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
     close(fd);
-    open_filtered(send_file);
-    ask_for_file();
-    close_filtered();
+    open_with_filters(send_file);
+    request_file();
+    close_with_filters();
     assert_int_equal(mk_test_descriptors(), before);
 }
 
@@ -383,13 +380,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_framing),
-        cmocka_unit_test(test_the_length_is_known_before_and_not_after),
-        cmocka_unit_test(test_pieces_come_as_they_are_written),
-        cmocka_unit_test(test_much_goes_in_turns),
+        cmocka_unit_test(test_a_filter_makes_the_length_unknown),
+        cmocka_unit_test(test_pieces_are_sent_as_they_are_written),
+        cmocka_unit_test(test_a_large_body_is_read_in_turns),
         cmocka_unit_test(test_a_slow_client),
-        cmocka_unit_test(test_incomplete_answers_have_no_last_chunk),
-        cmocka_unit_test(test_another_body_is_not_filtered),
-        cmocka_unit_test(test_too_late),
+        cmocka_unit_test(test_incomplete_responses_have_no_last_chunk),
+        cmocka_unit_test(test_a_replaced_body_is_not_filtered),
+        cmocka_unit_test(test_no_filter_after_the_head),
         cmocka_unit_test(test_files),
         cmocka_unit_test(test_cold_files),
     };

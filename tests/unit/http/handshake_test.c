@@ -260,7 +260,7 @@ static void test_all_above_a_lowered_limit_give_way(void **state)
     for (size_t i = 0; i < COUNT(clients); i++)
         clients[i] = arrive();
     lower.handshakes_max = 2;
-    mk__context_apply_settings(&w.http, &lower, &none);
+    mk__http_apply_settings(&w.http, &lower, &none);
     struct mk_test_client *last = arrive();
     assert_int_equal(w.http.handshakes, 2);
     assert_true(clients[3]->closed);

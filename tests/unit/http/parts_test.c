@@ -192,7 +192,7 @@ static void test_a_file_that_has_shrunk(void **state)
     assert_int_equal(mk_test_descriptors(), before);
 }
 
-static void test_a_file_that_nobody_reads(void **state)
+static void test_a_file_that_is_not_read(void **state)
 {
     unsigned before = mk_test_descriptors();
     (void)state;
@@ -255,7 +255,7 @@ int main(void)
         cmocka_unit_test(test_generators),
         cmocka_unit_test(test_given_up),
         cmocka_unit_test(test_a_file_that_has_shrunk),
-        cmocka_unit_test(test_a_file_that_nobody_reads),
+        cmocka_unit_test(test_a_file_that_is_not_read),
         cmocka_unit_test(test_the_handler_hears_of_room),
     };
     return cmocka_run_group_tests(tests, set_up, mk_test_folder_remove);

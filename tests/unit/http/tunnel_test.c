@@ -17,7 +17,7 @@ static struct mk_test_client *start(const char *bytes)
     return mk_test_connect(&w, mk_str_c(bytes));
 }
 
-static void test_who_may(void **state)
+static void test_what_may_be_tunnelled(void **state)
 {
     static const struct {
         const char *request;
@@ -208,7 +208,7 @@ static void test_ends(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_who_may),
+        cmocka_unit_test(test_what_may_be_tunnelled),
         cmocka_unit_test(test_echo),
         cmocka_unit_test(test_connect),
         cmocka_unit_test(test_back_pressure),

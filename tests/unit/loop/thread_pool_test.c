@@ -4,6 +4,8 @@
 
 #include "harness.h"
 
+#include "loop/thread_pool.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>

@@ -67,7 +67,8 @@ static inline int result(void)
 static inline void expect_waiting(void)
 {
     settle();
-    while (results[0] == NOT_YET && dials[0].name && dials[0].name->state != MK__RESOLVER_RESOLVED)
+    while (results[0] == NOT_YET && dials[0].name &&
+           ((const struct mk__resolver_entry *)dials[0].name)->state != MK__RESOLVER_RESOLVED)
         await_event();
     assert_int_equal(results[0], NOT_YET);
 }

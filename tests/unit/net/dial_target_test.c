@@ -57,7 +57,7 @@ static void test_good_ones(void **state)
         assert_str_equal(t->text, rows[i].text);
         assert_str_equal(t->host, rows[i].host);
         assert_int_equal(t->port, rows[i].port);
-        assert_int_equal(t->addr ? t->addr->sa.sa_family : 0, rows[i].family);
+        assert_int_equal(t->addr ? ((const struct mk__addr *)t->addr)->sa.sa_family : 0, rows[i].family);
         if (t->addr)
             assert_int_equal(mk__addr_port(t->addr), rows[i].port);
     }

@@ -176,7 +176,7 @@ static void test_two_at_a_time_and_a_full_table(void **state)
     close_world();
 }
 
-static void test_closing_waits_for_nobody(void **state)
+static void test_closing_does_not_wait(void **state)
 {
     struct asking a, b, c;
     (void)state;
@@ -270,7 +270,7 @@ int main(void)
         cmocka_unit_test(test_families_take_turns),
         cmocka_unit_test(test_one_lookup_for_all),
         cmocka_unit_test(test_two_at_a_time_and_a_full_table),
-        cmocka_unit_test(test_closing_waits_for_nobody),
+        cmocka_unit_test(test_closing_does_not_wait),
         cmocka_unit_test(test_closing_with_an_answer_in_the_mail),
         cmocka_unit_test(test_the_system),
         cmocka_unit_test(test_failing_allocations),

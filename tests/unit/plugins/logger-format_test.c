@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Formats: how they are read, what is wrong with those that cannot be, and what each field says of a request. */
-#include "../../../plugins/logger/variables.h"
+#include "../../../plugins/logger/format.h"
 
 #include "testing.h"
 
@@ -57,6 +57,7 @@ static struct mk_request make_request(const char *text)
 {
     static const struct mk__parse_limits limits = {.line_bytes_max = 8192, .head_bytes_max = 16384, .fields_max = 16};
     struct mk_request req = {.status = 200,
+                             .output_state = MK__OUTPUT_COMPLETE,
                              .fields = lines,
                              .base = text,
                              .path = MK_STR("/p \xff"),

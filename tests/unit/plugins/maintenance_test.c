@@ -7,14 +7,15 @@
 #include "http/h1_world.h"
 
 #include "loop/thread_pool.h"
+#include "server/generation_load.h"
 #include "server/thread.h"
 
 extern const struct mk_plugin mk_plugin_maintenance;
 
 static struct mk__thread_pool jobs;
 static struct mk_generation generation;
-static struct mk__limits limits;
-static struct mk__thread thread = {.limits = &limits};
+static struct mk__limits limits = {.open = 1000}; /* no test has more connections */
+static struct mk__thread thread = {.limits = &limits, .receiver.assigned = 1000};
 static struct mk_worker worker;
 static const struct mk_plugin *loaded[MK__PLUGINS_MAX];
 static int n_taken;
@@ -39,7 +40,7 @@ static void open_all(void)
     for (unsigned i = 0; i < generation.n_plugins; i++)
         if (generation.plugins[i] != &mk_plugin_maintenance)
             generation.plugins[i] = &taker;
-    worker = (struct mk_worker){.thread = &thread, .generation = &generation};
+    worker = (struct mk_worker){.generation = &generation};
     thread.worker = &worker;
     n_taken = 0;
     mk__thread_pool_open(&jobs, 1);
@@ -55,7 +56,7 @@ static void close_all(void)
     mk__thread_pool_close(&jobs);
     mk_test_world_close(&w);
     memcpy(generation.plugins, loaded, sizeof(loaded));
-    mk__generation_free(&generation);
+    mk__generation_release(&generation);
 }
 
 /* What is sent once the disk thread has rung. */

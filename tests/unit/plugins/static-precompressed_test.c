@@ -4,7 +4,6 @@
 
 #include <errno.h>
 
-#include "../../../plugins/static/symlinks.h"
 #include "../../../plugins/static/open.h"
 #include "../../../plugins/static/find.h"
 #include "../../../plugins/static/precompressed.h"

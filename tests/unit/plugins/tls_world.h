@@ -8,8 +8,9 @@
 
 #include "../../../plugins/tls/handshake.h"
 #include "../../../plugins/tls/selfsigned.h"
-#include "../../../plugins/tls/tls_conn.h"
 #include "../../../plugins/tls/socket_bio.h"
+#include "../../../plugins/tls/ssl_context.h"
+#include "../../../plugins/tls/transport.h"
 
 #include "server/thread.h"
 
@@ -52,8 +53,8 @@ static inline void tls_world_open(void)
     int err = socket_bio_start();
     err = err < 0 ? err : handshake_init();
     err = err < 0 ? err : selfsigned_get(&leaf, &key);
-    err = err < 0 ? err : tls_host_set_certificate(&tls_world.tls_host, &tls_world.host, &tls_world.tls, leaf, key);
-    tls_world.worker = mk__worker_new(&tls_world.thread, &tls_world.g);
+    err = err < 0 ? err : ssl_context_make_self_signed(&tls_world.tls_host, &tls_world.host, &tls_world.tls, leaf, key);
+    tls_world.worker = mk__thread_new_worker(&tls_world.thread, &tls_world.g);
     tls_world.client = SSL_CTX_new(TLS_client_method());
     if (err < 0 || !tls_world.worker || !tls_world.client)
         abort();
@@ -64,7 +65,7 @@ static inline void tls_world_close(void)
 {
     write_buffer_put(tls_world.worker->states[0]);
     mk__worker_free(tls_world.worker);
-    tls_host_stop(&tls_world.tls_host);
+    tls_host_release(&tls_world.tls_host);
     SSL_CTX_free(tls_world.client);
     handshake_cleanup();
     selfsigned_stop();

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 
+#include "http/client_addr.h"
 #include "server/conn_hooks.h"
 #include "server/thread.h"
 
@@ -58,7 +59,7 @@ static const struct mk_plugin a = {.name = "a", .on_accept = accept_a, .on_close
 static struct mk__thread thread;
 static struct mk_generation generation;
 static struct mk__settings settings;
-static struct mk_worker worker = {.thread = &thread, .generation = &generation};
+static struct mk_worker worker = {.generation = &generation};
 static struct mk__context http;
 static struct mk__listener listening;
 static struct mk__listen_conf line = {.text = MK_STR("own"), .listener = &listening};

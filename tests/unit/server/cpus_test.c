@@ -4,7 +4,6 @@
 
 #include <sched.h>
 
-#include "server/cgroup.h"
 #include "server/cpus.h"
 
 static const struct {
@@ -30,7 +29,7 @@ static void test_quotas(void **state)
 {
     (void)state;
     for (size_t i = 0; i < COUNT(quotas); i++)
-        assert_int_equal(mk__cgroup_cpus_from_quota(quotas[i].text), quotas[i].cpus);
+        assert_int_equal(mk__cpus_from_quota(quotas[i].text), quotas[i].cpus);
 }
 
 static void test_affinity(void **state)

@@ -76,7 +76,7 @@ static const struct mk_plugin silent = {.name = "silent"};
 
 static struct mk_generation generation;
 static struct mk_host host;
-static struct mk__limits limits;
+static struct mk__limits limits = {.open = 1000}; /* no test has more connections */
 static struct mk__thread thread = {.limits = &limits};
 static struct mk_worker worker;
 
@@ -87,8 +87,9 @@ static void open_hooks(void)
                                         .hosts = &host,
                                         .default_host = &host};
     host = (struct mk_host){.generation = &generation, .states = {&states[0], NULL, &states[1]}, .started = 7};
-    worker = (struct mk_worker){.thread = &thread, .generation = &generation};
+    worker = (struct mk_worker){.generation = &generation};
     thread.worker = &worker;
+    thread.receiver = (struct mk__receiver){.assigned = 1000};
     open_world(NULL);
     host.limits = w.settings.limits;
     w.http.app = &mk__request_hooks_app;
@@ -212,23 +213,23 @@ static void test_where_it_came_by(void **state)
     w.listener = &listening[1];
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(GET));
     assert_string_equal(told, "unix:/run/x 0");
-    w.http.stopping = true;
+    w.http.shutdown = MK__SHUTDOWN_ANNOUNCED;
     mk_test_send(c, MK_STR(GET));
     mk_test_settle(&w);
     assert_string_equal(told, "unix:/run/x 1");
-    w.http.stopping = false;
-    w.http.draining = true;
+    w.http.shutdown = MK__SHUTDOWN_DRAINING;
     mk_test_connect(&w, MK_STR(GET));
     assert_string_equal(told, "unix:/run/x 1");
-    w.http.draining = false;
+    w.http.shutdown = MK__SHUTDOWN_NONE;
     mk_test_world_close(&w);
 }
 
 static void test_no_host_no_state(void **state)
 {
+    static const struct mk__request_ops no_ops;
     (void)state;
     open_hooks();
-    struct mk_request *req = mk__request_new(&w.http, NULL, NULL);
+    struct mk_request *req = mk__request_new(&w.http, &no_ops, NULL);
     assert_null(mk_request_host_state(req, &plugins[0])); /* its head was not readable */
     req->app_data = &host;
     assert_ptr_equal(mk_request_host_state(req, &plugins[1]), &states[1]);

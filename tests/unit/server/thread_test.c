@@ -5,13 +5,14 @@
 #include <errno.h>
 #include <sys/socket.h>
 
-#include "server/listen/balance.h"
+#include "loop/thread_pool.h"
+#include "server/generation_load.h"
+#include "server/server.h"
 
 static struct mk_generation generation;
 static struct mk__thread_pool jobs;
 static struct mk__limits limits;
-static struct mk__handoff_slots handoff_slots;
-static struct mk__thread thread = {.limits = &limits, .handoff_slots = &handoff_slots};
+static struct mk__thread thread = {.limits = &limits};
 extern const struct mk_plugin mk_plugin_liana;
 static struct mk__listeners listeners;
 static struct mk__addr addr;
@@ -175,18 +176,13 @@ static void test_unstarted(void **state)
 
 /* ── a worker that is fed ── */
 
-/* As the process context would: a connection of the listener goes into the worker's queue. */
-static void feed(const struct mk__listener *listening, int listener_fd, uint32_t sequence)
+/* As the control thread would: a connection of the listener is handed off to the worker. */
+static void feed(const struct mk__listener *listening, int listener_fd)
 {
     int fd = accept4(listener_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     assert_true(fd >= 0);
-    struct epoll_event wanted = {.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
-                                 .data.u64 = mk__handoff_tag(fd, sequence)};
-    handoff_slots.slots[fd].listener = listening;
-    handoff_slots.slots[fd].sequence = sequence;
-    thread.load.assigned++;
     limits.open++;
-    assert_int_equal(epoll_ctl(thread.loop.poll_fd, EPOLL_CTL_ADD, fd, &wanted), 0);
+    assert_int_equal(mk__receiver_send(&thread.receiver, listening, fd), 0);
 }
 
 static void open_fed(void)
@@ -194,7 +190,6 @@ static void open_fed(void)
     open_listener();
     mk__thread_pool_open(&jobs, 1);
     limits.open = 0;
-    assert_int_equal(mk__balance_open_slots(&handoff_slots), 0);
     assert_int_equal(mk__thread_open(&thread, &generation, 0, 0, &jobs, &listeners), 0);
     assert_int_equal(thread.acceptors.n, 0);
 }
@@ -211,10 +206,10 @@ static void test_serves_what_it_is_given(void **state)
     for (uint32_t i = 0; i < 10; i++) { /* the same number again and again */
         int fd = connect_one();
         if (i == 0)
-            feed(one, one->fds[0], 1), feed(one, one->fds[0], 2);
+            feed(one, one->fds[0]), feed(one, one->fds[0]);
         assert_int_equal(send(fd, GET, strlen(GET), MSG_NOSIGNAL), strlen(GET));
         shutdown(fd, SHUT_WR);
-        feed(one, one->fds[0], 3 + i);
+        feed(one, one->fds[0]);
         char answer[1024];
         size_t len = 0;
         for (ssize_t n; (n = recv(fd, answer + len, sizeof(answer) - len, 0)) > 0;)
@@ -225,14 +220,14 @@ static void test_serves_what_it_is_given(void **state)
     }
     ask(idle, GET, "HTTP/1.1 200 OK\r\n");
     ask(idle, GET, "HTTP/1.1 200 OK\r\n");
-    while (mk__thread_load(&thread.load) != 2)
+    while (mk__receiver_load(&thread.receiver) != 2)
         ; /* the last one is being closed */
     mk__thread_drain(&thread);
     ask(idle, GET, "HTTP/1.1 200 OK\r\n"); /* it goes on until it gets no more */
-    mk_post(&thread.loop, &thread.load.end_message);
+    mk_post(&thread.loop, &thread.receiver.end_message);
     finish();
     assert_int_equal(limits.open, 0);
-    assert_int_equal(mk__thread_load(&thread.load), 0);
+    assert_int_equal(mk__receiver_load(&thread.receiver), 0);
     close(idle);
     close(silent);
 }
@@ -249,7 +244,7 @@ static void test_an_end_before_the_first_look(void **state)
     int clients[3];
     for (uint32_t i = 0; i < 3; i++) {
         clients[i] = connect_one();
-        feed(one, one->fds[0], i + 1);
+        feed(one, one->fds[0]);
     }
     finish();
     assert_int_equal(limits.open, 0);
@@ -295,7 +290,7 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    mk__generation_free(&generation);
+    mk__generation_release(&generation);
     return mk_test_folder_remove(state);
 }
 

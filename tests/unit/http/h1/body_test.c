@@ -144,6 +144,31 @@ static void test_a_small_unread_body_is_read_away(void **state)
     close_world();
 }
 
+static void answer_and_keep(struct mk_request *req, struct mk_test_world *world)
+{
+    (void)world;
+    current = req;
+    mk_response_error(req, 404);
+}
+
+/* A pause after the response is complete comes too late: the rest of the body is discarded. */
+static void test_a_late_pause_does_not_stop_discarding(void **state)
+{
+    (void)state;
+    open_world(answer_and_keep);
+    struct mk_test_client *c = mk_test_connect(&w, MK_STR(POST(10) "012"));
+    mk_test_settle(&w);
+    assert_true(mk_str_starts(mk_test_received(c), MK_STR("HTTP/1.1 404 ")));
+    assert_string_equal(mk_test_state(c), "read_body");
+    mk_request_pause(current);
+    mk_test_send(c, MK_STR("3456789"));
+    mk_test_settle(&w);
+    assert_string_equal(mk_test_state(c), "idle");
+    assert_int_equal(w.done, 1);
+    assert_int_equal(w.aborted, 0);
+    close_world();
+}
+
 #define CHUNKED_X "HTTP/1.1 200 OK\r\n" STAMP "Transfer-Encoding: chunked\r\n\r\n0001\r\nx\r\n0\r\n\r\n"
 
 /* The response is completed once, even if the rest of the request takes many turns. */
@@ -244,7 +269,7 @@ static void test_the_reader_invites(void **state)
     close_world();
 }
 
-static void test_nobody_invites(void **state)
+static void test_no_invitation(void **state)
 {
     (void)state;
     open_world(NULL);
@@ -276,13 +301,14 @@ int main(void)
         cmocka_unit_test(test_a_malformed_body_cuts_the_answer),
         cmocka_unit_test(test_a_paused_client_is_not_read),
         cmocka_unit_test(test_a_small_unread_body_is_read_away),
+        cmocka_unit_test(test_a_late_pause_does_not_stop_discarding),
         cmocka_unit_test(test_the_last_chunk_comes_once),
         cmocka_unit_test(test_a_large_unread_body_ends_the_connection),
         cmocka_unit_test(test_an_endless_unread_body_ends_the_connection),
         cmocka_unit_test(test_a_malformed_unread_body_does_not_spoil_the_answer),
         cmocka_unit_test(test_leaving_after_the_answer_is_no_abort),
         cmocka_unit_test(test_the_reader_invites),
-        cmocka_unit_test(test_nobody_invites),
+        cmocka_unit_test(test_no_invitation),
         cmocka_unit_test(test_a_late_invitation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -348,7 +348,7 @@ static void test_every_allocation_may_fail(void **state)
 {
     (void)state;
     for (size_t i = 0; i < COUNT(scenarios); i++) {
-        for (long n = 3;; n++) { /* the first three are mk__context_init's */
+        for (long n = 3;; n++) { /* the first three are mk__http_init's */
             mk__alloc_countdown = n;
             play(i);
             bool all_fine = mk__alloc_countdown >= 0;

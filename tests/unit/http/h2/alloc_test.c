@@ -39,7 +39,7 @@ static void test_zeroed(void **state)
     assert_int_equal(account.bytes, 0);
 }
 
-static void test_sizes_that_nobody_has(void **state)
+static void test_unused_sizes(void **state)
 {
     static const struct {
         size_t n, size;
@@ -101,7 +101,7 @@ static void test_no_memory(void **state)
 
 static struct mk__http_settings settings = {.head.head_bytes_max = 1000};
 static struct mk__h2_shared shared;
-static struct mk__context http = {.settings = &settings, .account = &account, .second_shared = &shared};
+static struct mk__context http = {.settings = &settings, .account = &account};
 static struct mk__conn conn = {.http = &http};
 
 static void borrow(struct mk__h2 *h2)
@@ -123,7 +123,7 @@ static void drop_shared(void)
 
 static void test_one_room_is_lent(void **state)
 {
-    struct mk__h2 first = {.conn = &conn}, second = {.conn = &conn};
+    struct mk__h2 first = {.conn = &conn, .shared = &shared}, second = {.conn = &conn, .shared = &shared};
     (void)state;
     mk__h2_alloc_put_head_buf(&first); /* has none */
     assert_null(shared.head_buf);
@@ -147,7 +147,7 @@ static void test_one_room_is_lent(void **state)
 /* Settings of a reload may want larger heads, or smaller ones. */
 static void test_rooms_grow_and_shrink(void **state)
 {
-    struct mk__h2 h2 = {.conn = &conn};
+    struct mk__h2 h2 = {.conn = &conn, .shared = &shared};
     (void)state;
     borrow(&h2);
     mk__h2_alloc_put_head_buf(&h2);
@@ -162,7 +162,7 @@ static void test_rooms_grow_and_shrink(void **state)
 
 static void test_no_room(void **state)
 {
-    struct mk__h2 h2 = {.conn = &conn};
+    struct mk__h2 h2 = {.conn = &conn, .shared = &shared};
     (void)state;
     mk__alloc_countdown = 0;
     assert_null(mk__h2_alloc_get_head_buf(&h2));
@@ -183,7 +183,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_takes_and_gives),
         cmocka_unit_test(test_zeroed),
-        cmocka_unit_test(test_sizes_that_nobody_has),
+        cmocka_unit_test(test_unused_sizes),
         cmocka_unit_test(test_grows_and_shrinks),
         cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_one_room_is_lent),

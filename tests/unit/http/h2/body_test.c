@@ -261,6 +261,30 @@ static void test_so_much_is_drained(void **state)
     h2_close(&t);
 }
 
+/* The limit of the host counts, although its request has ended when the body is discarded. */
+static void test_so_much_of_a_host_is_drained(void **state)
+{
+    static const struct {
+        uint64_t server, host;
+    } cases[] = {{8192, 100}, {10, 100}};
+    static struct mk__http_limits own;
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct mk_test_h2 t = h2_open(NULL);
+        own = w.settings.limits;
+        own.discard_bytes_max = cases[i].host;
+        w.settings.limits.discard_bytes_max = cases[i].server;
+        w.limits = &own;
+        h2_post(&t, 1);
+        h2_expect(&t, HELLO_OF(1));
+        h2_data(&t, 1, 0, mk_str(window, 100));
+        h2_expect(&t, "");
+        h2_data(&t, 1, 0, mk_str(window, 1));
+        h2_expect(&t, "1:RST(0)");
+        h2_close(&t);
+    }
+}
+
 static void test_and_for_so_long(void **state)
 {
     (void)state;
@@ -278,7 +302,7 @@ static void test_and_for_so_long(void **state)
 }
 
 /* An answer that takes its time while the body waits: the window stays closed. */
-static void test_a_body_that_nobody_reads(void **state)
+static void test_a_body_that_is_not_read(void **state)
 {
     (void)state;
     struct mk_test_h2 t = h2_open(give_a_part);
@@ -325,8 +349,9 @@ int main(void)
         cmocka_unit_test(test_many_small_pieces),
         cmocka_unit_test(test_an_early_answer),
         cmocka_unit_test(test_so_much_is_drained),
+        cmocka_unit_test(test_so_much_of_a_host_is_drained),
         cmocka_unit_test(test_and_for_so_long),
-        cmocka_unit_test(test_a_body_that_nobody_reads),
+        cmocka_unit_test(test_a_body_that_is_not_read),
         cmocka_unit_test(test_a_slow_body),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,7 +14,7 @@ static struct mk_test_h2 ask_for(unsigned n, const char *path)
     return t;
 }
 
-static void test_who_has_most(void **state)
+static void test_the_connection_with_most_streams(void **state)
 {
     (void)state;
     open_world(h2_give);
@@ -83,7 +83,7 @@ static void test_idle_ones_first(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_who_has_most),
+        cmocka_unit_test(test_the_connection_with_most_streams),
         cmocka_unit_test(test_handlers_that_work),
         cmocka_unit_test(test_bodies),
         cmocka_unit_test(test_idle_ones_first),

@@ -2,6 +2,7 @@
 /* Files on streams of HTTP/2: from the page cache and from the disk, whole and cut off. */
 #include "folder.h"
 #include "http/h2_world.h"
+#include "loop/thread_pool.h"
 
 static struct mk__thread_pool jobs;
 

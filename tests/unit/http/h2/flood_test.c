@@ -272,14 +272,14 @@ static void test_one_line_in_ten_seconds(void **state)
     expect_told("*MaxPings*client); 0 more since the last such line, 6 in total in this worker\n");
     ping_too_often();
     struct mk__context_buffers none = {0};
-    mk__context_apply_settings(&w.http, w.http.settings, &none); /* a reload */
+    mk__http_apply_settings(&w.http, w.http.settings, &none); /* a reload */
     expect_told("info  *: 7 for MaxPings\n");
     h2_close(&t);
     expect_told("info  *: 7 for MaxPings\n");
 }
 
 /* For these there is nothing to raise. */
-static void test_what_nobody_needs(void **state)
+static void test_unneeded_frames(void **state)
 {
     static char rows[6 * (MK__H2_SETTINGS_ENTRIES_MAX + 1)];
     (void)state;
@@ -292,7 +292,7 @@ static void test_what_nobody_needs(void **state)
 }
 
 /* Never too many within ten seconds, but no answer is ever taken. */
-static void test_answers_that_nobody_takes(void **state)
+static void test_answers_that_are_not_taken(void **state)
 {
     (void)state;
     struct mk_test_h2 t = begin();
@@ -300,7 +300,7 @@ static void test_answers_that_nobody_takes(void **state)
     own.rates_max[MK__H2_FLOOD_SETTINGS] = 10;
     struct mk_test_h2 deaf = come();
     deaf.end->room = 0;
-    for (unsigned round = 0; !mk__h2_of(mk_test_connection(deaf.end))->terminated; round++) {
+    for (unsigned round = 0; !mk__h2_is_terminated(mk__h2_of(mk_test_connection(deaf.end))); round++) {
         assert_true(round < 10);
         for (unsigned i = 0; i < 50; i++)
             h2_ping(&deaf, false);
@@ -322,7 +322,7 @@ static void ask_for(struct mk_test_h2 *t, unsigned first, unsigned n)
     h2_expect(t, "*");
 }
 
-static void test_streams_that_nobody_reads(void **state)
+static void test_streams_that_are_not_read(void **state)
 {
     (void)state;
     for (int deaf = 0; deaf < 2; deaf++) {
@@ -411,9 +411,9 @@ int main(void)
 
         told(test_the_first_is_told),
         told(test_one_line_in_ten_seconds),
-        told(test_what_nobody_needs),
-        told(test_answers_that_nobody_takes),
-        told(test_streams_that_nobody_reads),
+        told(test_unneeded_frames),
+        told(test_answers_that_are_not_taken),
+        told(test_streams_that_are_not_read),
         told(test_more_streams_than_there_may_be),
         told(test_stalled_streams),
         told(test_no_totals),

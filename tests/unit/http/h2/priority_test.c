@@ -149,7 +149,7 @@ static void test_updates(void **state)
     assert_string_equal(next(2), "33");
 }
 
-static void test_those_who_may_not_are_passed_over(void **state)
+static void test_blocked_streams_are_passed_over(void **state)
 {
     (void)state;
     start();
@@ -191,7 +191,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fields),           cmocka_unit_test(test_turns),
         cmocka_unit_test(test_they_come_and_go), cmocka_unit_test(test_updates),
-        cmocka_unit_test(test_those_to_come),    cmocka_unit_test(test_those_who_may_not_are_passed_over),
+        cmocka_unit_test(test_those_to_come),    cmocka_unit_test(test_blocked_streams_are_passed_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

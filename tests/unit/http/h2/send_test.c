@@ -22,7 +22,7 @@ static void test_slow_clients(void **state)
         for (int32_t id = 1; id <= 5; id += 2)
             h2_ask(&t, id, path, "i");
         mk_test_settle(&w);
-        for (size_t n = 0; w.done < 3 || mk_test_connection(t.end)->state == MK__CONN_H2_WRITE; n++) {
+        for (size_t n = 0; w.done < 3 || mk_test_connection(t.end)->state == MK__CONN_STREAMS_WRITE; n++) {
             assert_true(w.account.bytes < 300 * 1024);
             assert_true(n < 100000);
             mk_test_take(t.end, cases[i].each);
@@ -66,11 +66,11 @@ static void test_a_client_that_takes_nothing(void **state)
     t.end->room = 20000;
     h2_ask(&t, 1, "/1000000", NULL);
     mk_test_settle(&w);
-    assert_string_equal(mk_test_state(t.end), "h2_write");
+    assert_string_equal(mk_test_state(t.end), "streams_write");
     mk_test_pass(&w, 19000);
     mk_test_take(t.end, 10000);
     mk_test_pass(&w, 19999);
-    assert_string_equal(mk_test_state(t.end), "h2_write");
+    assert_string_equal(mk_test_state(t.end), "streams_write");
     assert_int_equal(w.done, 0);
     mk_test_pass(&w, 1);
     assert_string_equal(mk_test_state(t.end), "closed");

@@ -232,7 +232,7 @@ static void test_a_moment_for_the_deaf(void **state)
     t.end->room = 0;
     mk__conn_drain_all(&w.http);
     mk_test_pass(&w, 999);
-    assert_string_equal(mk_test_state(t.end), "h2_write");
+    assert_string_equal(mk_test_state(t.end), "streams_write");
     mk_test_pass(&w, 1);
     assert_string_equal(mk_test_state(t.end), "closed");
     h2_close(&t);
@@ -316,7 +316,7 @@ static void test_other_settings_at_the_same_place(void **state)
     struct mk__context_buffers none = {0};
     (void)state;
     struct mk_test_h2 t = bring_to(IDLE);
-    mk__context_apply_settings(&w.http, w.http.settings, &none);
+    mk__http_apply_settings(&w.http, w.http.settings, &none);
     h2_expect(&t, "GOAWAY(2147483647,0) PING");
     struct mk_test_h2 later = h2_connect();
     h2_get_path(&later, 1, "/");
@@ -328,7 +328,7 @@ static void test_other_settings_at_the_same_place(void **state)
 /* It never answers our PING, as if it had not heard that it should go. */
 static void test_a_client_that_does_not_go(void **state)
 {
-    char goodbye[32];
+    char goaway[32];
     (void)state;
     open_world(NULL);
     const int most = (int)w.settings.h2->streams_max;
@@ -341,8 +341,8 @@ static void test_a_client_that_does_not_go(void **state)
     }
     for (int i = most; i < most + 2; i++)
         h2_get_path(&t, 2 * i + 1, "/");
-    snprintf(goodbye, sizeof(goodbye), "*GOAWAY(%d,0)*", 2 * most + 3);
-    h2_expect(&t, goodbye);
+    snprintf(goaway, sizeof(goaway), "*GOAWAY(%d,0)*", 2 * most + 3);
+    h2_expect(&t, goaway);
     h2_close(&t);
 }
 

@@ -166,7 +166,7 @@ static void test_a_client_takes_it_back(void **state)
     }
 }
 
-static void test_heads_that_nobody_accepts(void **state)
+static void test_heads_that_are_not_accepted(void **state)
 {
     static const struct {
         const char *fields, *heard;
@@ -314,7 +314,7 @@ static void test_every_allocation_may_fail(void **state)
 {
     (void)state;
     for (size_t i = 0; i < COUNT(scenarios); i++) {
-        for (long n = 3;; n++) { /* the first three are mk__context_init's */
+        for (long n = 3;; n++) { /* the first three are mk__http_init's */
             mk__alloc_countdown = n;
             play(i);
             bool all_fine = mk__alloc_countdown >= 0;
@@ -354,10 +354,14 @@ static void test_the_account_is_back_where_it_was(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_wait_has_its_limit),  cmocka_unit_test(test_each_stream_has_its_own),
-        cmocka_unit_test(test_limits_of_a_host),          cmocka_unit_test(test_a_client_takes_it_back),
-        cmocka_unit_test(test_heads_that_nobody_accepts), cmocka_unit_test(test_hooks_see_refused_heads),
-        cmocka_unit_test(test_every_allocation_may_fail), cmocka_unit_test(test_the_account_is_back_where_it_was),
+        cmocka_unit_test(test_every_wait_has_its_limit),
+        cmocka_unit_test(test_each_stream_has_its_own),
+        cmocka_unit_test(test_limits_of_a_host),
+        cmocka_unit_test(test_a_client_takes_it_back),
+        cmocka_unit_test(test_heads_that_are_not_accepted),
+        cmocka_unit_test(test_hooks_see_refused_heads),
+        cmocka_unit_test(test_every_allocation_may_fail),
+        cmocka_unit_test(test_the_account_is_back_where_it_was),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

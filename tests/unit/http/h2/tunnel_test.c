@@ -31,7 +31,7 @@ static void finish(struct mk_test_h2 *t)
     h2_close(t);
 }
 
-static void test_who_may(void **state)
+static void test_what_may_be_tunnelled(void **state)
 {
     static const struct {
         const char *fields;
@@ -112,7 +112,7 @@ static void test_back_pressure(void **state)
     finish(&t);
 }
 
-static void test_nobody_reads(void **state)
+static void test_no_reader(void **state)
 {
     static char window[65536];
     (void)state;
@@ -317,10 +317,10 @@ static void test_ends_of_a_half(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_who_may),
+        cmocka_unit_test(test_what_may_be_tunnelled),
         cmocka_unit_test(test_echo),
         cmocka_unit_test(test_back_pressure),
-        cmocka_unit_test(test_nobody_reads),
+        cmocka_unit_test(test_no_reader),
         cmocka_unit_test(test_it_may_be_taken_later),
         cmocka_unit_test(test_silence_is_limited),
         cmocka_unit_test(test_a_tunnel_that_is_woken),

@@ -66,8 +66,8 @@ static void test_port_0_leaves_what_is_named(void **state)
     assert_int_equal(nth(1)->fds[0], first);
     assert_false(nth(1)->shared);
     mk__listeners_commit(&server.listeners, &settings);
-    assert_true(nth(0)->handed_over);
-    assert_false(nth(1)->handed_over);
+    assert_int_equal(nth(0)->owner, MK__LISTENER_EXTERNAL);
+    assert_int_equal(nth(1)->owner, MK__LISTENER_OURS);
     mk__listeners_release(&server.listeners);
     assert_int_equal(mk_test_descriptors(), before);
 }

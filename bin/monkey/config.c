@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Finds and loads the configuration (config.h).
+ */
+#include "config.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ── its directory ── */
+
+/* An error other than ENOENT counts as yes: reading it reports the reason. */
+static bool has_config(const char *dir)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof(path), "%s/monkey.conf", dir);
+    return access(path, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR);
+}
+
+/* Cuts the last part off a path. Returns whether it had one. */
+static bool cut_last_part(char *path)
+{
+    char *slash = strrchr(path, '/');
+    if (slash)
+        *slash = '\0';
+    return slash != NULL;
+}
+
+static bool ends_with(const char *path, const char *end)
+{
+    size_t n = strlen(path), len = strlen(end);
+    return n >= len && strcmp(path + n - len, end) == 0;
+}
+
+/*
+ * Finds the configuration by the path of the program, PREFIX/bin/monkey, since it may be installed with another prefix
+ * than it was built for: PREFIX/etc/monkey, or /etc/monkey for the prefix /usr, as in cmake/install_paths.cmake.
+ * Returns NULL if there is none.
+ */
+static const char *find_by_program(void)
+{
+    static const char tail[] = "/etc/monkey";
+    static char path[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - sizeof(tail));
+    path[n > 0 ? n : 0] = '\0';
+    if (!cut_last_part(path) || !cut_last_part(path))
+        return NULL;
+    if (ends_with(path, "/usr"))
+        cut_last_part(path);
+    memcpy(path + strlen(path), tail, sizeof(tail));
+    return has_config(path) ? path : NULL;
+}
+
+static int report_missing(const char *installed)
+{
+    fprintf(stderr,
+            "monkey: there is no configuration: neither ./conf/monkey.conf nor %s/monkey.conf exists\n"
+            "    monkey DIR       serves the files in DIR\n"
+            "    monkey -c DIR    reads the configuration in DIR\n",
+            installed);
+    return EXIT_CONFIG;
+}
+
+int config_find(struct options *o)
+{
+    if (o->dir || o->root)
+        return EXIT_OK;
+    o->dir = "conf";
+    if (access("conf/monkey.conf", R_OK) == 0)
+        return EXIT_OK;
+    o->dir = MK_SMALL ? NULL : find_by_program();
+    if (o->dir)
+        return EXIT_OK;
+    o->dir = MONKEY_CONF_DIR;
+    return MK_SMALL || o->json || has_config(o->dir) ? EXIT_OK : report_missing(o->dir);
+}
+
+/* ── loading ── */
+
+/* Requests are logged on stdout, unless the server goes to the background. */
+static void configure_one_shot(struct mk_server *server, const struct options *o)
+{
+    mk_server_one_shot(server, o->root);
+    if (MK_SMALL || o->daemon)
+        return;
+    mk_server_set_plugin(server, "LOGGER", "AccessLog", "stdout", "option --one-shot");
+    mk_server_set_plugin(server, "LOGGER", "Flush", "50ms", "option --one-shot");
+}
+
+int config_load(struct mk_server *server, const struct options *o, char *listen_text, unsigned size)
+{
+    assert(o->dir || o->root);
+    const char *listen = options_listen(o, listen_text, size);
+    if (o->root)
+        configure_one_shot(server, o);
+    else
+        mk_server_configure(server, o->dir);
+    if (listen)
+        mk_server_set(server, "SERVER", "Listen", listen, o->listen ? "option --listen" : "option --port");
+    if (o->workers)
+        mk_server_set(server, "SERVER", "Workers", o->workers, "option --workers");
+    if (MK_HAS_TLS && o->https) {
+        mk_server_set(server, "SERVER", "TransportLayer", "tls", "option --https");
+        mk_server_set(server, "TLS", "SelfSigned", "On", "option --https");
+    }
+    int err = mk_server_load(server);
+    if (err == -ENOMEM)
+        fprintf(stderr, "monkey: out of memory while reading the configuration\n");
+    return err;
+}

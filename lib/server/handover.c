@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Listening sockets that the server inherits from another process, and the handover of its own to the next one, up to
+ * the drain after it (<monkey/monkey.h>). Left out of small builds.
+ */
+#include "server/server.h"
+
+int mk_server_inherit(struct mk_server *s, int fd, bool own)
+{
+    return mk__inherited_add(&s->listeners, fd, own);
+}
+
+void mk_server_each_socket(const struct mk_server *s, void (*fn)(int fd, bool own, void *ctx), void *ctx)
+{
+    struct mk_list *n, *save;
+    MK_LIST_EACH(&s->listeners.open, n, save) {
+        const struct mk__listener *one = MK_CONTAINER_OF(n, struct mk__listener, node);
+        for (unsigned i = 0; i < one->n; i++)
+            fn(one->fds[i], one->owner != MK__LISTENER_EXTERNAL, ctx);
+    }
+}
+
+void mk_server_hand_over(struct mk_server *s)
+{
+    struct mk_list *n, *save;
+    if (s->state == MK__SERVER_RUNNING)
+        mk__server_set_state(s, MK__SERVER_HANDED_OVER);
+    MK_LIST_EACH(&s->listeners.open, n, save) {
+        struct mk__listener *one = MK_CONTAINER_OF(n, struct mk__listener, node);
+        if (one->owner == MK__LISTENER_OURS)
+            one->owner = MK__LISTENER_SHARED;
+    }
+}
+
+void mk_server_drain_now(struct mk_server *s)
+{
+    pthread_mutex_lock(&s->lock);
+    bool drains = s->state == MK__SERVER_HANDED_OVER;
+    if (drains)
+        s->state = MK__SERVER_DRAINING;
+    for (unsigned i = 0; drains && i < s->n_workers; i++)
+        mk__thread_drain_now(s->workers[i]);
+    if (MK_HAS_CONTROL_THREAD && drains && s->control_thread)
+        mk__control_thread_drain_workers_now(s->control_thread);
+    pthread_mutex_unlock(&s->lock);
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A site is a folder that is served: the document root of a host, an alias, or the folder of a user. Workers and disk
+ * threads search a site at the same time, and one of them may replace its root (root.c).
+ *
+ * The structs here are shared by the plugin's files. Each file uses those to its left only:
+ *
+ *     open ◄─ precompressed ◄─ find ◄─ small_file_cache, userdir, alias ◄─ settings ◄─ static
+ *     open ◄─ errors, root ◄─ alias
+ */
+#ifndef STATIC_SITE_H
+#define STATIC_SITE_H
+
+#include <monkey/conf.h>
+#include <monkey/pattern.h>
+#include <monkey/request.h>
+#include <monkey/str.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/stat.h>
+#include <time.h>
+
+enum symlink_mode { SYMLINKS_OFF, SYMLINKS_INSIDE, SYMLINKS_ON };
+
+enum { STATIC_NAME_BYTES = 4096 };
+
+struct static_settings {
+    struct mk_conf_list index;
+    int symlinks; /* enum symlink_mode */
+    bool ranges, dotfiles;
+};
+
+struct static_patterns {
+    struct mk_pattern *items;
+    uint32_t n;
+};
+
+struct static_host {
+    struct mk_str root, user_dir;
+    struct mk_conf_list precompressed, try_files;
+    struct static_patterns precompressed_match;
+    struct mk_conf_list index;        /* this and the next three override static_settings: */
+    int symlinks, ranges, dotfiles;   /* 0: as the server, otherwise the value plus one */
+    uint8_t codings[MK_CODING_COUNT]; /* those that `precompressed` names */
+    unsigned n_codings;
+    unsigned n_tries; /* the names in `try_files` */
+    int last_status;  /* the status at its end; 0: it ends with a name */
+};
+
+struct error_page;
+struct alias;
+
+struct static_site {
+    struct error_page *errors;
+    struct alias *aliases;
+    struct mk_str prefix; /* of the paths of an alias or user, without a last slash; empty for a document root */
+    struct static_settings own_settings; /* those of the server with what the host overrides */
+    const struct static_settings *settings;
+    const struct static_host *host;
+    _Atomic bool in_memory;    /* the root's file system has no disk */
+    int root_fd;               /* O_PATH; a swap keeps the number and changes the folder */
+    _Atomic unsigned swap_seq; /* odd during a swap */
+
+    _Atomic uint64_t next_check_ms; /* when the root is checked again; ROOT_CHECKING: a thread checks it */
+    dev_t device;                   /* of the root; for the thread that checks it */
+    ino_t inode;
+
+    pthread_mutex_t lock;          /* guards `path`, and is held during a swap */
+    struct mk_str path;            /* of the root, without links and without a last slash; ends with a NUL */
+    struct mk_str configured_path; /* as the configuration has it */
+};
+
+/* The site of a request, and its path there. */
+struct static_location {
+    struct static_site *site;
+    struct mk_str path; /* below the site's root, for find_path(); empty: the root without its slash */
+    struct mk_str user; /* `.p` NULL: not the folder of a user, else `site` is the host's */
+};
+
+enum find_kind { FOUND_FILE, FOUND_DIRECTORY, FOUND_NOTHING };
+
+struct find_result {
+    enum find_kind kind;
+    int err;               /* FOUND_NOTHING: the errno */
+    int status;            /* FOUND_NOTHING: the status at the end of TryFiles, or 0 */
+    int fd;                /* FOUND_FILE: a regular file */
+    struct mk_str content; /* FOUND_FILE: its bytes instead of `fd`, if they were read already */
+    bool in_memory;
+    bool varies;           /* other requests may get another variant */
+    enum mk_coding coding; /* of the file's bytes */
+    uint64_t bytes;
+    struct timespec mtime;
+    struct mk_str name; /* for its media type; lives as long as the path or the settings */
+};
+
+#endif

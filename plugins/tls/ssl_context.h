@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Makes SSL_CTXs: those of hosts, and the one for a generation. Main thread.
+ */
+#ifndef TLS_SSL_CONTEXT_H
+#define TLS_SSL_CONTEXT_H
+
+#include "tls_host.h"
+
+/* Returns an SSL_CTX with the settings that all hosts share; NULL without memory. */
+SSL_CTX *ssl_context_new(struct tls_generation *t);
+
+/*
+ * Makes the host's SSL_CTX and reads its files; does nothing if it has no certificate. Returns 0, -EINVAL (errors were
+ * reported) or -ENOMEM. Call tls_host_release() in any case.
+ */
+int ssl_context_make_host(struct tls_host *tls_host, struct mk_host *host, struct tls_generation *t);
+/* Makes the SSL_CTX of a host that has no certificate, with this one. Returns 0, -EINVAL or -ENOMEM. */
+int ssl_context_make_self_signed(struct tls_host *tls_host, struct mk_host *host, struct tls_generation *t, X509 *leaf,
+                                 EVP_PKEY *key);
+
+#endif

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The HTTP context of a thread: initialized when each allocation fails, and new settings. */
+#include "testing.h"
+
+#include "harness.h"
+
+static struct mk_test_world w;
+
+static int open_and_close(void *ctx)
+{
+    (void)ctx;
+    long left = mk__alloc_countdown;
+    mk__alloc_countdown = -1;
+    assert_int_equal(mk_test_world_open(&w, NULL), 0);
+    mk__alloc_countdown = left;
+    int err = mk_test_http_open(&w);
+    mk_test_world_close(&w); /* checks the account */
+    return err;
+}
+
+static void test_opens(void **state)
+{
+    (void)state;
+    assert_int_equal(mk_test_failing_allocs(open_and_close, NULL), 3);
+}
+
+/* A reload amid a head: what was read is kept, the rest is rejected if it is above the new limits. */
+static void test_limits_sink_amid_a_head(void **state)
+{
+    struct mk__context_buffers none = {0};
+    struct mk__http_settings lower;
+    (void)state;
+    for (uint32_t fields_max = 1; fields_max <= 10; fields_max++) {
+        assert_int_equal(mk_test_world_open(&w, NULL), 0);
+        assert_int_equal(mk_test_http_open(&w), 0);
+        struct mk_test_client *c = mk_test_connect(&w, MK_STR("GET / HTTP/1.1\r\nHost: h\r\n"));
+        for (int i = 0; i < 9; i++)
+            mk_test_send(c, MK_STR("a: 1\r\n"));
+        mk_test_settle(&w);
+        lower = w.settings;
+        lower.head.fields_max = fields_max;
+        mk__http_apply_settings(&w.http, &lower, &none);
+        for (int i = 0; i < 30; i++)
+            mk_test_send(c, MK_STR("b: 1\r\n"));
+        mk_test_settle(&w);
+        assert_true(mk_str_starts(mk_test_received(c), MK_STR("HTTP/1.1 431 ")));
+        mk_test_world_close(&w);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_opens),
+        cmocka_unit_test(test_limits_sink_amid_a_head),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
