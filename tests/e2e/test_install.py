@@ -123,6 +123,45 @@ def test_the_unit_names_the_installed_files(tmp_path):
     assert f"ExecStart={tmp_path}/other/bin/monkey --supervise -c {tmp_path}/other/etc/monkey\n" in unit
 
 
+CLI = build.TOP / "tools" / "wr" / "watch_resources" / "cli.py"
+MAKE_PAGE = """import pathlib, sys
+sys.path.insert(0, sys.argv[1])
+from watch_resources import report
+print(report.__file__)
+report.write_page(pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3]))"""
+
+
+def run_python(*args):
+    """By the interpreter that Debian's packages belong to, which makes no files of its own in the installation."""
+    command = ["/usr/bin/python3", "-B", *args]
+    return subprocess.run(command, env={"PATH": os.environ["PATH"]}, capture_output=True, text=True, check=False)
+
+
+def test_wr_is_whole(tree, tmp_path):
+    """Everything that the program needs is installed, and nothing that a run in the checkout left there."""
+    prefix, share = tree[0], tree[0] / "share/monkey/wr"
+    assert os.access(prefix / "bin/wr", os.X_OK) and not (prefix / "bin/wr").is_symlink()
+    source = build.TOP / "tools" / "wr"
+    for folder in ("watch_resources", "data"):
+        wanted, found = ({str(path.relative_to(top)) for path in (top / folder).rglob("*") if path.is_file()}
+                         for top in (source, share))
+        assert found == {name for name in wanted if "__pycache__" not in name}
+    assert (prefix / "share/man/man1/wr.1").exists()
+    if run_python("-c", "import click, matplotlib").returncode:
+        pytest.skip("NOT TESTED: no python3-click or python3-matplotlib here")
+    (tmp_path / "r.jsonl").write_text('{"type": "session", "id": "a"}\n')
+    done = run_python("-c", MAKE_PAGE, share, tmp_path / "r.jsonl", tmp_path / "r.html")
+    assert done.stdout == f"{share}/watch_resources/report.py\n", done.stderr
+    assert "The file holds no rounds" in (tmp_path / "r.html").read_text()
+
+
+@pytest.mark.skipif(not CLI.exists(), reason="NOT TESTED: there are no commands yet")
+def test_wr_starts(tree):
+    for program in (tree[0] / "bin/wr", build.TOP / "build" / build.PRESET / "bin" / "wr"):
+        done = run_python(program, "--help")
+        assert done.returncode == 0 and "report" in done.stdout, done.stderr
+
+
 def test_changed_files_of_the_configuration_are_kept(tmp_path):
     install(tmp_path)
     changed = tmp_path / "etc/monkey/monkey.conf"

@@ -5,8 +5,9 @@ Who may include whom.
     base <- conf          base <- loop <- net <- http <- server          conf is reached by server only
 
 Public headers include public headers. Plugins and programs see the public headers and their own folder, as any
-stranger's plugin would; a package of the framework sees the framework and the utilities. A header that is not the
-system's has one place. Run this file alone to see only these findings.
+stranger's plugin would; tools/ also sees base, loop, net and http/message. A package of the framework sees the
+framework and the utilities. A header that is not the system's has one place. Run this file alone to see only these
+findings.
 """
 
 import os
@@ -23,6 +24,9 @@ LAYERS = {
     "http": {"base", "loop", "net", "http"},
     "server": {"base", "conf", "loop", "net", "http", "server"},
 }
+
+# What of lib/ programs in tools/ may include.
+TOOLS_SEE = ("base/", "loop/", "net/", "http/message/")
 
 # The layer that a public header speaks for: a lower layer must not know it.
 PUBLIC = {
@@ -42,14 +46,14 @@ THIRD_PARTY = {
     "hiredis/": ("duda/packages/redis/",),
     "nghttp2/": ("lib/http/h2/session.c", "tests/unit/http/", "tests/fuzz/"),
     "pcre2.h": ("lib/base/regex.c",),
-    "openssl/": ("plugins/tls/", "tests/unit/plugins/", "tests/fuzz/tls_fuzz.c"),
-    "openssl/evp.h": ("plugins/tls/", "plugins/auth/", "duda/packages/"),
+    "openssl/": ("plugins/tls/", "tools/wr/load/tls.c", "tests/unit/plugins/", "tests/fuzz/tls_fuzz.c"),
+    "openssl/evp.h": ("plugins/tls/", "plugins/auth/", "duda/packages/", "tools/wr/load/"),
     "sqlite3.h": ("duda/packages/sqlite/",),
-    "zlib.h": ("plugins/compress/encoder.c", "tests/unit/plugins/"),
+    "zlib.h": ("plugins/compress/encoder.c", "tools/wr/load/histogram.c", "tests/unit/plugins/", "tests/unit/tools/"),
     "zstd.h": ("plugins/compress/encoder.c", "tests/unit/plugins/"),
 }
 
-GENERATED = {"version.h": ("lib/server/", "lib/http/h2/module.c")}
+GENERATED = {"version.h": ("lib/server/", "lib/http/h2/module.c", "tools/wr/load/options.c", "tools/wr/load/report.c")}
 
 SYSTEM_FOLDERS = ("arpa/", "linux/", "net/", "netinet/", "sys/")
 SYSTEM = set("""
@@ -104,6 +108,8 @@ def check_quoted(source, name):
         return None if target.startswith(folder + "/") else f'a public header must not include "{name}"'
     if source.is_in("lib"):
         return check_inside(source, name)
+    if source.is_in("tools") and name.split("/")[0] in LAYERS:
+        return None if name.startswith(TOOLS_SEE) else f'tools/ must not include "{name}"'
     own = "/".join(source.path.split("/")[:2])
     target = os.path.normpath(os.path.join(folder, name))
     return None if target.startswith(own + "/") else f'{own} may include <monkey/...> and its own folder, not "{name}"'

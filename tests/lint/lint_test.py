@@ -4,10 +4,12 @@
 import pytest
 
 import circles
+import contracts
 import keys
 import language
 import layers
 import mentions
+import prefixes
 import preprocessor
 import style
 import tools
@@ -120,6 +122,10 @@ LAYER_CASES = [
     ("plugins/x/x.c", '#include "../y/y.h"\n#include "../../lib/http/h1/h1.h"\n', 2),
     ("bin/monkey/main.c", '#include <monkey/monkey.h>\n#include "options.h"\n', 0),
     ("bin/monkey/main.c", '#include "../../lib/server/server.h"\n', 1),
+    ("tools/x/a.c", '#include "loop/loop.h"\n#include "http/message/chunked.h"\n#include "a.h"\n', 0),
+    ("tools/x/a.c", '#include "http/h1/h1.h"\n#include "server/server.h"\n#include "../y/a.h"\n', 3),
+    ("tools/wr/load/tls.c", "#include <openssl/ssl.h>\n", 0),
+    ("tools/wr/load/a.c", "#include <openssl/ssl.h>\n#include <zlib.h>\n", 2),
     ("include/monkey/a.h", '#include "str.h"\n#include <monkey/str.h>\n#include <stdint.h>\n', 0),
     ("include/monkey/a.h", '#include "../../lib/base/pool.h"\n#include <duda/duda.h>\n', 2),
     ("plugins/x/x.c", "#include <duda/duda.h>\n", 1),
@@ -162,13 +168,29 @@ def includes(**files):
 
 @pytest.mark.parametrize("graph, count", [
     ({"lib__base__a": ["loop/b.h"], "lib__loop__b": ["base/a.h"]}, 1),
-    ({"lib__base__a": ["base/b.h"], "lib__base__b": ["base/a.h"]}, 0),
+    ({"lib__base__a": ["base/b.h"], "lib__base__b": ["base/a.h"]}, 1),
     ({"lib__base__a": ["loop/b.h"], "lib__loop__b": ["net/c.h"], "lib__net__c": ["base/a.h"]}, 1),
     ({"lib__base__a": [], "lib__loop__b": ["base/a.h"], "lib__net__c": ["base/a.h", "loop/b.h"]}, 0),
     ({"plugins__x__a": ["sub/b.h"], "plugins__x__sub__b": ["../a.h"]}, 1),
+    ({"plugins__x__a": ["b.h"], "plugins__x__b": ["a.h"]}, 1),
 ])
 def test_circles(graph, count):
     assert len(list(circles.check(includes(**graph)))) == count
+
+
+@pytest.mark.parametrize("text, count", [
+    ("/* Returns x. */\nMK_API int mk_a(void);\n", 0),
+    ("/*\n * Returns x.\n */\nstatic inline int mk_a(void)\n{\n}\n", 0),
+    ("/* Return x and y. */\nMK_API int mk_a(int b,\n                int c);\nMK_API int mk_b(void);\n", 0),
+    ("/* Returns x, which mk_b() changes. */\nMK_API int mk_a(void);\nMK_API int mk_b(void);\n", 0),
+    ("/* Returns x. */\nMK_API int mk_a(void);\nMK_API int mk_b(void);\n", 1),
+    ("/* Returns x. */\n\nMK_API int mk_a(void);\n", 1),
+    ("static inline int mk_a(void)\n{\n}\n\nstatic inline int mk_b(void)\n{\n}\n", 2),
+    ("/* Return x and y. */\nMK_API int mk_a(void);\n\nMK_API int mk_b(void);\n", 1),
+])
+def test_contracts(text, count):
+    assert len(list(contracts.check([Source("include/monkey/a.h", text)]))) == count
+    assert not list(contracts.check([Source("lib/base/a.h", text)]))
 
 
 @pytest.mark.parametrize("text, count", [
@@ -179,6 +201,73 @@ def test_circles(graph, count):
 def test_mentions(text, count):
     sources = [Source("lib/base/a.c", "int known(void);\n"), Source("docs/a.md", text)]
     assert len(list(mentions.check(sources))) == count
+
+
+TREE = [
+    Source("lib/http/conn.h", "struct mk__conn {\n    int state, n[3];\n    void (*fn)(int);\n};\n"
+                              "int mk__conn_open(void);\n"),
+    Source("tests/unit/http/conn_test.c", ""),
+    Source("tests/e2e/test_tls.py", ""),
+]
+
+
+@pytest.mark.parametrize("text, count", [
+    ("mk__conn_open and struct mk__conn, mk__conn_* and mk__\n", 0),
+    ("mk__conn_shut, struct mk_con\n", 2),
+    ("set $c = (struct mk__conn *)$arg0\n$c->state $c->n $c->fn $d->h2\n", 0),
+    ("set $c = (struct mk__conn *)$arg0\n$c->h2 ((struct mk__conn *)x)->h1\n", 2),
+    ("conn.h, http/conn.h, <conf.h>, *.c, x-conn.html\n", 0),
+    ("break conn.h, a.c:mk__conn_open\nbreak a.c:run\n", 3),
+    ("```c\nc->state = 1, c.n = {.fn = f}; // c->old\n#include <a.x>\n```\nc->old\n", 0),
+    ("```c\nstruct own {\n    int mine;\n};\no->mine = 1;\n```\n", 0),
+    ("```c\nc->old = {.older = c.oldest};\n```\n", 3),
+    ("con.h, h1/conn.h, conn.c\n", 3),
+    ("unit-http-conn, `./dev unit http`, ctest -R conn, ./dev e2e tls\n", 0),
+    ("unit-http-con, `./dev unit htp`, ctest --test-dir x -R h1, ./dev e2e tsl\n", 4),
+])
+def test_mentions_in_pages(text, count):
+    findings = list(mentions.check([*TREE, Source("docs/a.md", text)]))
+    assert len(findings) == count, findings
+
+
+@pytest.mark.parametrize("text, count", [
+    ("/* See mk__conn_open() in conn.h. */\nint mk__new(void);\n", 0),
+    ("/*\n * mk__conn_shut, con.h,\n * gone()\n */\nx = \"mk__none none.h\";\n", 3),
+])
+def test_mentions_in_comments(text, count):
+    findings = list(mentions.check([*TREE, Source("lib/http/a.c", text)]))
+    assert len(findings) == count, findings
+
+
+A_FUNCTION = "int mk__{}(int a,\n        int b)\n{{\n}}\n"
+
+
+@pytest.mark.parametrize("path, name, count", [
+    ("lib/http/conn.c", "conn_open", 0),
+    ("lib/http/conn.c", "con_open", 1),
+    ("lib/http/conn.c", "connect", 1),
+    ("lib/http/h2/stream.c", "stream_new", 0),
+    ("lib/http/h2/stream.c", "h2_stream_new", 0),
+    ("lib/http/h2/session.c", "h2_open", 0),
+    ("lib/http/h2/session.c", "h2_load", 1),
+    ("lib/loop/timer.c", "wheel_arm", 0),
+    ("lib/loop/timer.c", "loop_arm", 1),
+])
+def test_prefixes(path, name, count):
+    headers = [Source("lib/http/h2/h2.h", "int mk__h2_open(void);\n"),
+               Source("lib/loop/timer.h", "struct mk__wheel {\n    int a;\n};\n")]
+    assert len(list(prefixes.check([*headers, Source(path, A_FUNCTION.format(name))], set()))) == count
+
+
+def test_prefixes_in_headers():
+    text = "static inline int mk__b_get(void)\n{\n}\nint mk__c_new(int a,\n              int b);\n"
+    assert len(list(prefixes.check([Source("lib/base/a.h", text)], set()))) == 1
+
+
+def test_prefixes_that_are_known():
+    sources = [Source("lib/base/a.c", A_FUNCTION.format("b_get"))]
+    assert not list(prefixes.check(sources, {("lib/base/a.c", "b_get")}))
+    assert len(list(prefixes.check(sources, {("lib/base/a.c", "b_get"), ("lib/base/a.c", "b_put")}))) == 1
 
 
 @pytest.mark.parametrize("text, count", [
@@ -195,7 +284,11 @@ def test_preprocessor(text, count):
 @pytest.mark.parametrize("path, text, count", [
     ("docs/a.md", "Nobody buries a guest.\n", 3),
     ("lib/base/a.c", "/* Whoever comes. */\nint nobody;\n", 1),
-    ("lib/base/a.c", 'x = "nobody";\n', 0),
+    ("lib/base/a.c", 'x = "nobody"; y = "`nobody`";\n', 1),
+    ("lib/base/a.c", "/* A client who waits sends a frame of HTTP/2. `kill --kill-whom=main` */\n", 2),
+    ("tests/unit/base/a_test.c", "/* nobody */\nstatic void test_who_waits(void **state)\n", 1),
+    ("tests/e2e/test_a.py", "def test_nobody_waits(serve):\n    pass  # nobody\n", 1),
+    ("tests/e2e/test_a.py", "def test_clients_whose_time_is_over(serve):\n", 0),
     ("lib/base/a.c", "/*\n * one\n * deeds\n */\n", 1),
 ])
 def test_words(path, text, count):

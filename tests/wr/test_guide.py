@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The commands of docs/guide/measuring.md, in its order, in one folder: with fewer clients and shorter rounds, and a
+server of the test's own. Each must end with 0, and write the files that the next ones read."""
+
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+
+import pytest
+from watch_resources import servers
+
+from processes import WR
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+PAGE = TOP / "docs" / "guide" / "measuring.md"
+BUILD = TOP / "build" / os.environ.get("MONKEY_PRESET", "asan") / "bin"
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.S | re.M)
+NAMES = "monkey", "nginx", "lighttpd"
+# What is replaced in a command, so that it ends within seconds. Options of 'wr run' take servers of this machine.
+SHORTER = (
+    (r"^monkey -p 2001 ~/my-site &$", ""), (r"-p \$!", "-p PID"), (r"-c 100:1000:100 -n 500000", "-c 1:3:1 -n 500"),
+    (r"^PATH=.*", ""), (r"PID", "{pid}"), (r"127\.0\.0\.1:2001/index\.html", "127.0.0.1:{port}/13.txt"),
+    (r"-r 20000 -d 30", "-r 200 -d 0.3"), (r"-r [79]\b", "-r 2 -d 0.2 --repeats 0 --share-cpu"),
+    (r"\$HOME/old/bin/monkey", "{monkey}"), (r"wr-20261120-101500\.jsonl", "{newest}"),
+    (r"^wr watch (.*)", r"wr watch \1 --count 1 --interval 0.05"), (r" W3 ", " W2 "),
+    (r"^wr run W1 -s monkey -s base=(\S+)", r"wr run W1 -s monkey -s base=\1 -o after.jsonl"),
+)
+ELSEWHERE = re.compile(r"--agent|^wr agent|^ssh ")  # needs another machine: tests/wr/test_agent.py
+NEEDED = shutil.which("wrk") and all(servers.parse_choice(name).program for name in NAMES)
+pytestmark = pytest.mark.skipif(not NEEDED or not (BUILD / "wr-limit").exists(), reason="a server is not installed")
+
+
+def commands():
+    """Of all blocks, and the files that stand between them: [(language, text)]."""
+    for language, text in BLOCK.findall(PAGE.read_text()):
+        if language == "sh":
+            yield from (("sh", line) for line in text.splitlines() if line)
+        else:
+            yield language, text
+
+
+def shorten(line, **values):
+    for pattern, other in SHORTER:
+        line = re.sub(pattern, lambda match: match.expand(other), line)
+    return line.format(**values) if "{" in line else line
+
+
+@pytest.fixture
+def server(tmp_path):
+    """wr-limit: the guide's server under load is any process."""
+    (tmp_path / "13.txt").write_text("Hello, World\n")
+    port = servers.free_port()
+    process = subprocess.Popen([BUILD / "wr-limit", "memory", str(port), tmp_path])
+    yield process.pid, port
+    process.send_signal(signal.SIGTERM)
+    process.wait()
+
+
+def test_the_commands_of_the_guide(tmp_path, server):
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "wr").symlink_to(WR)
+    (tmp_path / "bin" / "wr-load").symlink_to(BUILD / "wr-load")
+    env = {**os.environ, "PATH": f"{tmp_path}/bin:{os.environ['PATH']}"}
+    pid, port = server
+    ran = []
+    for language, text in commands():
+        if language == "toml":
+            (tmp_path / "rules.toml").write_text(text.replace("0.75", "1000"))
+            continue
+        if ELSEWHERE.search(text):
+            continue
+        newest = max(tmp_path.glob("wr-*.jsonl"), default="none")
+        line = shorten(text, pid=pid, port=port, monkey=servers.parse_choice("monkey").program, newest=newest)
+        if not line:
+            continue
+        if line.startswith("wr compare before.jsonl"):
+            shutil.copy(tmp_path / "results.jsonl", tmp_path / "before.jsonl")
+        done = subprocess.run(line, shell=True, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120,
+                              stdin=subprocess.DEVNULL)
+        assert done.returncode == 0, f"{text}\nas {line}\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
+        ran.append(shlex.split(line)[:2])
+    found = {" ".join(words) if words[0] == "wr" and not words[1].startswith("-") else words[0] for words in ran}
+    assert found == {"wr", "wr run", "wr compare", "wr check", "wr watch", "wr report", "wr-load"}
+    assert (tmp_path / "page.html").stat().st_size and "| " in (tmp_path / "tables.md").read_text()
+
+
+def test_the_options_of_the_guide_exist():
+    """Also of the commands that need another machine."""
+    for language, text in commands():
+        words = shlex.split(text, comments=True) if language == "sh" else []
+        if not words or words[0] != "wr":
+            continue
+        command = [words[1]] if len(words) > 1 and not words[1].startswith("-") else ["rounds"]
+        told = subprocess.run([WR, *command, "--help"], capture_output=True, text=True, timeout=60).stdout
+        for option in filter(lambda word: word.startswith("-"), words[1:]):
+            assert re.search(rf"(^|\s){option}\b", told), (text, option)

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Does a server send what a workload asks for? Asked by curl once, before it is measured."""
+
+import os
+import subprocess
+import zlib
+from typing import NamedTuple
+
+from .data import Problem
+
+VERSIONS = {"1.1": "--http1.1", "2": "--http2-prior-knowledge"}
+SECURE_VERSIONS = {"1.1": "--http1.1", "2": "--http2"}
+TOLD = "%{stderr}%{http_version} %{http_code} %header{content-encoding}"
+SECONDS = 10
+PATHS = 10  # of a workload that has more
+
+
+class Answer(NamedTuple):
+    version: str
+    status: str
+    coding: str
+    body: bytes
+
+    def __str__(self):
+        coding = f", Content-Encoding {self.coding}" if self.coding else ""
+        content = f"{len(self.body)} bytes{coding}, CRC {zlib.crc32(self.body):08x}"
+        return f"HTTP/{self.version}, status {self.status}, {content}"
+
+
+def ask(workload, url):
+    versions = SECURE_VERSIONS if workload.tls else VERSIONS
+    command = ["curl", "-sk", "-m", str(SECONDS), versions[workload.protocol], "-w", TOLD]
+    for name, value in workload.all_headers().items():
+        command += ["-H", f"{name}: {value}"]
+    try:
+        done = subprocess.run([*command, url], capture_output=True)
+    except FileNotFoundError:
+        raise Problem("answers are checked by curl: install the package curl") from None
+    told = (done.stderr.decode().split(" ") + [""] * 3)[:3]
+    return Answer(*told, done.stdout)
+
+
+def check_answers(workload, server):
+    """Raises a Problem when protocol, status, coding or bytes of an answer are not those that are wanted."""
+    paths = workload.list_paths()
+    for path in paths[:: max(1, len(paths) // PATHS)]:
+        suffix = {"gzip": ".gz"}.get(workload.coding, "")
+        with open(os.path.join(server.root, path + suffix), "rb") as file:
+            wanted = Answer(workload.protocol, "200", workload.coding, file.read())
+        found = ask(workload, workload.url(server.port, path))
+        if found.status == "000":
+            server.check_health()
+            raise Problem(server.tell(f"does not answer {workload.name} /{path} within {SECONDS} s"))
+        if found != wanted:
+            raise Problem(f"{server.name} answers {workload.name} /{path} with {found} instead of {wanted}")

@@ -1,0 +1,321 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measures servers beside each other: interleaved rounds in random order, in pairs of the first server with each other
+one. A pair counts because its two rounds are neighbours in time, whatever the machine does in the long run."""
+
+import contextlib
+import dataclasses
+import os
+import random
+import shutil
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+
+from . import WrError, servers, workloads
+from .checks import check_answers
+from .data import Problem
+from .environment import Environment
+from .fields import check_fields
+from .results import REPEATED
+from .spawn import Orphans
+from .verdicts import is_disturbed
+
+WARM_UP_SECONDS = 1
+
+
+@dataclass
+class Plan:
+    """What `wr run` was told; it stands in the file of results, so that --resume goes on with the same."""
+
+    workloads: list[str] = field(default_factory=list)
+    servers: list[str] = field(default_factory=list)
+    rounds: int = 5
+    seconds: float = 2.0
+    seed: int = 1
+    others_max: float = 0.05  # CPUs that others may use in a round
+    repeats: int = 2  # of a pair that was disturbed
+    share_cpu: bool = False
+    chosen: bool = False  # the servers were named, so that a missing one is a mistake
+
+    @staticmethod
+    def make(names, chosen, **rest):
+        """With the defaults of data/contest.toml."""
+        contest = workloads.read_contest()
+        names, servers_named = make_absolute(names) or contest["workloads"], make_absolute(chosen) or contest["servers"]
+        return Plan(names, servers_named, chosen=bool(chosen), **rest)
+
+    def choose(self):
+        """([Workload], [Choice]); servers that nothing names are left out where they are not installed."""
+        found = [workloads.load_workload(name) for name in self.workloads]
+        choices = [servers.parse_choice(text) for text in self.servers]
+        labels = [choice.label for choice in choices]
+        if twice := next((label for label in labels if labels.count(label) > 1), None):
+            raise Problem(f"-s {twice} is there twice: give one of them another name, as in -s base=/path/to/program")
+        return found, [choice for choice in choices if choice.program or self.chosen]
+
+
+def is_first_ahead(seed, n):
+    """Which of two servers is ahead in their pair `n`: random, and of each two pairs once each, so that what the
+    place in a pair does to a round falls out of the ratio."""
+    return (random.Random(f"{seed} {n // 2}").random() < 0.5) == (n % 2 == 0)
+
+
+def make_absolute(texts):
+    """Names of the command line as they are in every folder: those of files and programs have their whole path."""
+    found = []
+    for text in texts:
+        name, equals, program = text.partition("=")
+        name = os.path.abspath(name) if name.endswith(".toml") else name
+        found.append(name + equals + (os.path.abspath(program) if program else ""))
+    return found
+
+
+class Progress:
+    """One line that is written anew, on a terminal only."""
+
+    def __init__(self, total, stream=sys.stderr):
+        self.total, self.done, self.stream = total, 0, stream
+        self.started, self.is_terminal = time.monotonic(), stream.isatty()
+
+    def show(self, text):
+        if self.is_terminal:
+            left = (time.monotonic() - self.started) / self.done * (self.total - self.done) if self.done else 0
+            rest = f", {int(left // 60)}:{int(left % 60):02} left" if self.done else ""
+            self.stream.write(f"\r\x1b[K{self.done}/{self.total} rounds{rest}  {text}")
+            self.stream.flush()
+
+    def advance(self):
+        self.done += 1
+
+    def clear(self):
+        if self.is_terminal:
+            self.stream.write("\r\x1b[K")
+            self.stream.flush()
+
+    def say(self, text):
+        self.clear()
+        print(text, file=self.stream, flush=True)
+
+
+class Comparison:
+    """measure(workload, server, seconds, others_max) returns the fields of a round's line that it knows; write(line)
+    appends to the file of results; `known` is what that file holds already, and does not change here."""
+
+    def __init__(self, plan, environment, measure, write, known, session="", problems=None):
+        self.plan, self.environment, self.folder = plan, environment, environment.folder
+        self.measure, self.write, self.known, self.session = measure, write, known, session
+        self.number = known.next_round()
+        self.problems, self.described = problems if problems is not None else [], set(known.servers)
+        self.workloads, self.choices = plan.choose()
+        self.progress = Progress(sum(self.count_rounds(workload) for workload in self.workloads))
+
+    def run(self):
+        """Returns the problems, as sentences; what was measured is in the file, also after an exception."""
+        for workload in self.workloads:
+            self.run_workload(workload)
+        self.progress.clear()
+        return self.problems
+
+    def report(self, problem):
+        self.problems.append(str(problem))
+        if self.progress.is_terminal:  # they are all told at the end, too
+            self.progress.say(str(problem))
+
+    def choices_for(self, workload):
+        """Of servers that can do it; the others are named where the user chose them."""
+        for choice in self.choices:
+            reason = choice.kind.lacks(workload)
+            if not reason:
+                yield choice if choice.kind.limit else choice.with_variants(workload.variants)
+            elif self.plan.chosen:
+                self.progress.say(f"{workload.name} without {choice.label}: {reason}")
+
+    def count_rounds(self, workload):
+        able = [choice for choice in self.choices if not choice.kind.lacks(workload)]
+        left = [max(0, self.plan.rounds - self.known.count_pairs(workload, able[0], other)) for other in able[1:]]
+        return 2 * sum(left) if len(able) > 1 else self.plan.rounds
+
+    def run_workload(self, workload):
+        choices = list(self.choices_for(workload))
+        if not choices:
+            return
+        if workload.name not in self.known.workloads:
+            self.write(workload.line())
+        running = {}
+        try:
+            for n, choice in enumerate(choices):
+                self.progress.show(f"{workload.name}: starting {choice.label}")
+                server = self.start_server(workload, choice, os.path.join(self.folder, workload.name, str(n)))
+                if server:
+                    running[choice.label] = server
+                elif n == 0:
+                    return  # there is nothing that the others could be compared with
+            self.run_rounds(workload, running)
+        finally:
+            for server in running.values():
+                server.stop()
+            shutil.rmtree(os.path.join(self.folder, workload.name), ignore_errors=True)
+
+    def start_server(self, workload, choice, folder):
+        """Started, checked and warm; or None."""
+        server = None
+        try:
+            os.makedirs(folder)
+            server = servers.Server(choice, folder, self.environment.root, self.environment.server_cpu)
+            server.start()
+            check_answers(workload, server)
+            self.measure_one(workload, server, WARM_UP_SECONDS)
+        except WrError as problem:
+            self.report(problem)
+            if server:
+                server.stop()
+            return None
+        except BaseException:
+            if server:
+                server.stop()
+            raise
+        if server.name not in self.described:
+            self.described.add(server.name)
+            self.write(server.line())
+        return server
+
+    def run_rounds(self, workload, running):
+        first, *others = running.values()
+        done = {other.name: self.known.count_pairs(workload, first.choice, other.choice) for other in others}
+        for n in range(self.plan.rounds):
+            rng = random.Random(f"{self.plan.seed} {workload.name} {n}")
+            for other in rng.sample(others, len(others)):
+                ahead = is_first_ahead(f"{self.plan.seed} {workload.name} {other.name}", n)
+                if n < done[other.name] or other.name not in running:
+                    continue
+                failed = self.run_pair(workload, first, other, ahead)
+                if failed is first:
+                    return  # there is nothing that the others could be compared with
+                if failed:
+                    running.pop(failed.name).stop()
+                    others.remove(failed)
+            if len(running) == 1 and not done and n >= len(self.known.rounds_of(workload.name, first.name)):
+                if not self.run_alone(workload, first):
+                    return
+
+    def run_alone(self, workload, server):
+        self.progress.show(f"{workload.name}: {server.name}")
+        try:
+            self.run_round(workload, server, [])
+        except WrError as problem:
+            self.report(problem)
+            return False
+        self.progress.advance()
+        return True
+
+    def run_pair(self, workload, first, other, ahead):
+        """Returns the server that cannot be measured, or None."""
+        for repeat in range(self.plan.repeats + 1):
+            found = {}
+            marks = [REPEATED] if repeat else []
+            for server in (first, other) if ahead else (other, first):
+                self.progress.show(f"{workload.name}: {server.name}")
+                try:
+                    found[server.name] = self.run_round(workload, server, marks)
+                except WrError as problem:
+                    self.report(problem)
+                    return server
+            rounds = found[first.name], found[other.name]
+            if repeat < self.plan.repeats and any(map(is_disturbed, rounds)):
+                continue
+            self.progress.advance()
+            self.progress.advance()
+            self.write_pair(workload, first, other, rounds)
+            return None
+
+    def measure_one(self, workload, server, seconds):
+        """Raises a Problem when the server died, hangs or has no answers."""
+        server.check_alive()
+        try:
+            row = self.measure(workload, server, seconds, self.plan.others_max)
+        except WrError as error:
+            server.check_health()
+            raise Problem(server.tell(f"cannot be measured with {workload.name}: {error}")) from None
+        server.check_alive()
+        if not row["answers"]:
+            server.check_health()
+            raise Problem(server.tell(f"gave no answers to {workload.name} in a round"))
+        return row
+
+    def run_round(self, workload, server, marks):
+        """Measures and writes a round."""
+        row = self.measure_one(workload, server, workload.seconds or self.plan.seconds)
+        row = {**row, "type": "round", "session": self.session, "n": self.number, "workload": workload.name}
+        row.update(server=server.name, clients=workload.clients, marks=[*row.get("marks", []), *marks])
+        self.number += 1
+        self.write(row)
+        return row
+
+    def write_pair(self, workload, first, other, rounds):
+        costs = [row["cost_us"]["total"] for row in rounds]
+        self.write(
+            {
+                "type": "pair",
+                "workload": workload.name,
+                "first": first.name,
+                "second": other.name,
+                "rounds": [row["n"] for row in rounds],
+                "ratio": costs[0] / costs[1] if costs[1] else None,
+            }
+        )
+
+
+def resume_plan(known, path, names=(), chosen=()):
+    """The plan of a file of results; what the command line names must be the same."""
+    stored = next((plan for session in known.sessions if (plan := session.get("settings", {}).get("plan"))), None)
+    if not stored:
+        raise Problem(f"{path} does not say what was to be measured, so --resume cannot go on with it")
+    try:
+        check_fields(Plan, stored)
+        plan_of_file = Plan(**stored)
+    except (TypeError, ValueError) as error:
+        raise Problem(f"{path}: the plan of its session cannot be read: {error}") from None
+    for name, given in (("workloads", make_absolute(names)), ("servers", make_absolute(chosen))):
+        if given and given != getattr(plan_of_file, name):
+            raise Problem(
+                f"{path} was begun with the {name} {' '.join(getattr(plan_of_file, name))}:"
+                " leave them out with --resume, or write another file"
+            )
+    return plan_of_file
+
+
+def make_environment(folder, many, share_cpu):
+    try:
+        return Environment(folder, many, share_cpu)
+    except OSError as error:
+        place = error.filename or folder
+        raise Problem(f"{place}: {error.strerror}: TMPDIR names another folder for files") from None
+
+
+@contextlib.contextmanager
+def open_environment(many=0, share_cpu=False):
+    """Files, CPUs and network for servers, until the block ends."""
+    folder, environment = tempfile.mkdtemp(prefix="wr-"), None
+    try:
+        with Orphans():
+            environment = make_environment(folder, many, share_cpu)
+            yield environment
+    finally:
+        if environment:
+            environment.locked.release()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def count_files(plan):
+    """How many files the workloads want in the folder many."""
+    most = max((workloads.load_workload(name).paths for name in plan.workloads), default=1)
+    return most if most > 1 else 0
+
+
+def make_session(plan, environment, fields, known):
+    """The session's line; `fields` are those that the caller knows."""
+    settings = {"plan": dataclasses.asdict(plan), **environment.describe()}
+    resumes = known.sessions[0]["id"] if known.sessions else None
+    line = {"type": "session", "id": f"{int(time.time()):x}{os.getpid():x}", "resumes": resumes, **fields}
+    return {**line, "cpus": settings.pop("cpus"), "settings": settings}

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is counted rather than timed: memory, sizes, system calls."""
+
+import os
+import pathlib
+import re
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+
+from . import WrError
+from .data import Problem
+from .proc import ProcessTree
+from .servers import Server
+
+IDLE = 2_000  # connections
+CROWD = 1_000  # clients
+CROWD_SECONDS = 3
+ONE_BY_ONE = 200  # requests whose system calls are counted
+ATTACH_SECONDS, SETTLE_SECONDS = 10, 0.5
+SMALL, LARGE = "13.txt", "200k.bin"
+SAMPLE_SECONDS = 0.1
+COLUMNS = {
+    "pss_kb": "PSS, idle, KB",
+    "dirty_kb": "private dirty, idle, KB",
+    "binary_kb": "binary, KB",
+    "calls": "system calls per request",
+    "connection_bytes": "bytes per idle connection",
+    "crowd_dirty_kb": f"private dirty, {CROWD:,} clients on 200 KB, KB",
+}
+
+
+def receive(sock, size):
+    data = sock.recv(size)
+    if not data:
+        raise Problem("the server closed a connection that was to be kept")
+    return data
+
+
+def ask(sock, path):
+    """One request on a kept connection."""
+    sock.sendall(f"GET /{path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+    data = b""
+    while b"\r\n\r\n" not in data:
+        data += receive(sock, 65536)
+    head, _, body = data.partition(b"\r\n\r\n")
+    length = re.search(rb"(?i)content-length: *(\d+)", head)
+    if not length:
+        raise Problem(f"the answer to /{path} has no Content-Length: {head.decode('latin1')!r}")
+    left = int(length[1]) - len(body)
+    while left > 0:
+        left -= len(receive(sock, min(left, 1 << 20)))
+
+
+def connect(server):
+    return socket.create_connection(("127.0.0.1", server.port), 10)
+
+
+def read_memory(server):
+    """(PSS, private dirty memory) of all its processes, in KB."""
+    memory = ProcessTree(server.pid).read(complete=True).memory
+    if not memory:
+        raise Problem(f"the memory of {server.name} may not be read")
+    return memory.pss_kb, memory.dirty_kb
+
+
+def is_traced(pid):
+    try:
+        text = pathlib.Path(f"/proc/{pid}/status").read_text("ascii", "replace")
+    except OSError:
+        return False
+    return not re.search(r"^TracerPid:\s+0$", text, re.M)
+
+
+def wait_for_tracer(tracer, pids):
+    """Returns whether it watches all of them; it cannot where ptrace is not permitted."""
+    end = time.monotonic() + ATTACH_SECONDS
+    while tracer.poll() is None and time.monotonic() < end:
+        if all(map(is_traced, pids)):
+            time.sleep(SETTLE_SECONDS)  # for their other threads
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def count_calls(server):
+    """System calls for a small file on a kept connection, one request at a time; None where they cannot be counted."""
+    strace = shutil.which("strace")
+    if not strace:
+        return None
+    with connect(server) as sock, tempfile.NamedTemporaryFile("r") as file:
+        ask(sock, SMALL)  # all workers run then
+        tree = ProcessTree(server.pid)
+        tree.read(complete=True)
+        pids = sorted(tree.processes)
+        words = [word for pid in pids for word in ("-p", str(pid))]
+        tracer = subprocess.Popen([strace, "-f", "-qq", "-o", file.name, *words], stderr=subprocess.DEVNULL)
+        try:
+            if not wait_for_tracer(tracer, pids):
+                return None
+            for _ in range(ONE_BY_ONE):
+                ask(sock, SMALL)
+        finally:
+            tracer.terminate()
+            tracer.wait(10)
+        calls = sum(1 for row in file if re.search(r"\w+\(", row) and "resumed" not in row)
+    return round(calls / ONE_BY_ONE, 1)
+
+
+def count_connection_bytes(server):
+    """Private dirty memory of a connection that has had one answer and is kept."""
+    before, socks = read_memory(server)[1], []
+    try:
+        for _ in range(IDLE):
+            socks.append(connect(server))
+            ask(socks[-1], SMALL)
+        return (read_memory(server)[1] - before) * 1024 // IDLE
+    finally:
+        for sock in socks:
+            sock.close()
+
+
+def find_crowd_memory(server, command):
+    """The most private dirty memory, KB, while many clients fetch 200 KB each; `command` is a generator's."""
+    most = 0
+    load = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    try:
+        while load.poll() is None:
+            most = max(most, read_memory(server)[1])
+            time.sleep(SAMPLE_SECONDS)
+    finally:
+        if load.poll() is None:
+            load.kill()
+        load.wait()
+    return most
+
+
+def count(server, crowd_command):
+    """The line of a server; `crowd_command` is None for servers that have no such file."""
+    pss, dirty = read_memory(server)
+    calls = count_calls(server)
+    return {
+        "type": "counts",
+        "server": server.name,
+        "pss_kb": pss,
+        "dirty_kb": dirty,
+        "binary_kb": os.path.getsize(os.path.realpath(server.choice.program)) // 1024,
+        "calls": calls,
+        "connection_bytes": count_connection_bytes(server),
+        "crowd_dirty_kb": find_crowd_memory(server, crowd_command) if crowd_command else None,
+    }
+
+
+def count_servers(choices, environment, make_crowd_command, write, report):
+    """Counts each server alone and writes its line; `report` takes a Problem with one of them."""
+    for choice in choices:
+        folder = os.path.join(environment.folder, "counts", choice.label)
+        os.makedirs(folder)
+        server = None
+        try:
+            server = Server(choice, folder, environment.root, environment.server_cpu)
+            server.start()
+            time.sleep(SETTLE_SECONDS)  # it may listen before its workers run
+            has_large = not choice.kind.files or LARGE in choice.kind.files
+            write(count(server, make_crowd_command(server, folder) if has_large else None))
+        except (WrError, OSError) as problem:
+            report(problem)
+        finally:
+            if server:
+                server.stop()
+
+
+def format_counts(counts):
+    """The lines of a table."""
+    yield f"  {'server':<16}" + "".join(f"  {name:>{max(8, len(name))}}" for name in COLUMNS)
+    for row in counts:
+        cells = ["" if row[name] is None else f"{row[name]:,}" for name in COLUMNS]
+        yield f"  {row['server']:<16}" + "".join(f"  {c:>{max(8, len(n))}}" for n, c in zip(COLUMNS, cells))
+    yield from (f"  {name}: {text}" for name, text in COLUMNS.items())

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measures one round of a workload: chooses the generator and tells it what the workload is."""
+
+import dataclasses
+import os
+import pathlib
+import re
+
+from .data import Problem
+from .generators import Answers, H2Load, Load, Wrk, WrLoad, drop_empty
+from .rounds import Limits, Measurement, Target
+
+STALL_SECONDS = 5
+RANDOM_PATHS = """local paths, n = {%s}, 0
+request = function()
+  n = (n * 1103515245 + 12345) %% 2147483648
+  return wrk.format(nil, "/" .. paths[n %% #paths + 1])
+end
+"""
+
+
+class WrkPaths(Wrk):
+    """A list of paths at random needs a script; its order is always the same."""
+
+    can = Wrk.can | {"paths"}
+
+    def command(self, load, folder):
+        paths = [line.split()[0].lstrip("/") for line in pathlib.Path(load.paths).read_text("ascii").splitlines()]
+        script = os.path.join(folder, "paths.lua")
+        pathlib.Path(script).write_text(RANDOM_PATHS % ", ".join(f'"{path}"' for path in paths), "ascii")
+        return super().command(dataclasses.replace(load, paths=None, extra=(*load.extra, "-s", script)), folder)
+
+
+class Strangers(H2Load):
+    """Clients without a ticket: h2load again and again, with one request of each client, until the time is over."""
+
+    loop = "end=$(($(date +%s%N) + $1)); shift; while [ $(date +%s%N) -lt $end ]; do \"$@\" || exit; done"
+
+    def command(self, load, folder):
+        once = dataclasses.replace(load, requests=load.clients, seconds=None, keep_alive=True)
+        return ["sh", "-c", self.loop, "sh", str(round(load.seconds * 1e9)), *super().command(once, folder)]
+
+    def parse(self, load, stdout, stderr, folder):
+        once = dataclasses.replace(load, requests=load.clients, seconds=None)
+        texts = [text for text in re.split(r"(?=^starting benchmark)", stdout, flags=re.M) if "requests: " in text]
+        runs = [super(Strangers, self).parse(once, text, "", folder) for text in texts]
+        count, seconds = sum(run.count for run in runs), sum(run.seconds for run in runs)
+        errors, statuses = {}, {}
+        for run in runs:
+            for into, more in ((errors, run.errors), (statuses, run.statuses)):
+                for name, value in more.items():
+                    into[name] = into.get(name, 0) + value
+        times = [run.latency_us for run in runs if run.latency_us]
+        latency = {}
+        if times:
+            latency = {"max": max(each["max"] for each in times), "min": min(each["min"] for each in times)}
+        return Answers(count=count, seconds=seconds, rps=count / seconds if seconds else 0.0, statuses=statuses,
+                       errors=drop_empty(errors), latency_us=latency)
+
+
+def list_generators(workload):
+    """Those that can do it, the best first."""
+    if workload.protocol == "2":
+        return [H2Load]
+    if workload.connections == "strangers":
+        return [WrLoad, Strangers]
+    return [WrLoad, WrkPaths if workload.paths > 1 else Wrk]
+
+
+def choose_generator(workload):
+    kinds = [kind for kind in list_generators(workload) if workload.generator in ("", kind.name)]
+    for kind in kinds:
+        generator = kind()
+        if generator.is_available():
+            return generator
+    names = " or ".join(kind.name for kind in kinds)
+    raise Problem(f"{workload.name} needs {names or 'another generator than ' + workload.generator}: install it")
+
+
+def write_paths(workload, root, path):
+    """The list of paths for wr-load: PATH STATUS LENGTH."""
+    with open(path, "w", encoding="ascii") as file:
+        for name in workload.list_paths():
+            file.write(f"/{name} 200 {os.path.getsize(os.path.join(root, name))}\n")
+    return path
+
+
+def make_load(workload, server, seconds, generator):
+    checks, extra, paths = {}, (), None
+    if isinstance(generator, H2Load):
+        seconds = max(1, round(seconds))  # it takes no fractions
+    if generator.name == "wr-load":
+        name = workload.list_paths()[0] + {"gzip": ".gz"}.get(workload.coding, "")
+        checks = {"status": 200, "length": os.path.getsize(os.path.join(server.root, name))}
+        extra = ("--full-handshakes",) if workload.connections == "strangers" else ()
+    if workload.paths > 1:
+        paths = write_paths(workload, server.root, os.path.join(server.folder, "paths.txt"))
+        checks = {}
+    return Load(
+        url=workload.url(server.port, "" if paths else None),
+        clients=workload.clients,
+        seconds=seconds,
+        keep_alive=not workload.close,
+        pipeline=workload.streams if workload.protocol == "2" else workload.pipeline,
+        http2=workload.protocol == "2",
+        rate=workload.rate or None,
+        paths=paths,
+        pick=workload.pick if paths else None,
+        seed=1 if paths else None,
+        headers=tuple(f"{name}: {value}" for name, value in workload.all_headers().items()),
+        insecure=workload.tls,
+        extra=extra,
+        **checks,
+    )
+
+
+def measure(workload, server, seconds, others_max):
+    """The fields of a round's line."""
+    generator = choose_generator(workload)
+    load = make_load(workload, server, seconds, generator)
+    target = Target(server.pid, server.name, server.port)
+    limits = Limits(others_max=others_max, stall_seconds=STALL_SECONDS)
+    return dataclasses.asdict(Measurement(target, generator, load, limits).measure())
+
+
+def crowd_command(workload, server, seconds, folder):
+    """The command of the generator alone."""
+    generator = choose_generator(workload)
+    return generator.command(make_load(workload, server, seconds, generator), folder)
+
+
+def list_tools():
+    """{name: version} of the generators that are installed."""
+    return {kind.name: kind().version() for kind in (WrLoad, Wrk, H2Load) if kind().is_available()}

@@ -1,0 +1,340 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Servers: data/servers/*.toml says how each is configured and started; this starts them, asks them and ends them."""
+
+import ctypes
+import dataclasses
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+
+from . import data
+from .data import DATA, Key, Problem
+
+START_SECONDS, STOP_SECONDS, ACCEPT_SECONDS = 10, 5, 5
+LAST_LINES = 5  # of a server's output, in messages
+PR_SET_PDEATHSIG = 1
+PLACEHOLDER = re.compile(r"@(\w+)@")
+BUILTINS = ("program", "port", "root", "folder", "cert", "key", "pem")
+CHECKOUT = DATA.parent.parent.parent
+# Of programs, before what the system has: this build, this installation.
+PLACES = CHECKOUT / "build/release/bin", pathlib.Path(sys.argv[0]).absolute().parent
+SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin"
+PARTS = {"config": Key(dict, default=dict, of=str), "values": Key(dict, default=dict, of=str)}
+SCHEMA = {
+    "name": Key(str, required=True, example='"nginx"', pattern=data.NAME),
+    "text": Key(str, required=True, example='"nginx"'),
+    "limit": Key(bool, default=False),
+    "package": Key(str, default=""),
+    "programs": Key(list, required=True, of=str, example='["nginx"]'),
+    "command": Key(list, required=True, of=str, example='["@program@", "-c", "@folder@/some.conf"]'),
+    "version": Key(list, default=list, of=str, example='["@program@", "--version"]'),
+    "files": Key(list, default=list, of=str, example='["13.txt"]'),
+    "variants": Key(dict, default=dict, of=Key(dict, of=PARTS)),
+    **PARTS,
+}
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A server file. `files`: the only ones that it can serve, or none for all."""
+
+    name: str
+    text: str
+    limit: bool
+    package: str
+    programs: list
+    command: list
+    version: list
+    files: list
+    variants: dict
+    config: dict
+    values: dict
+
+    def lacks(self, workload):
+        """What keeps it from a workload, or nothing."""
+        missing = [name for name in workload.variants if name not in self.variants]
+        if missing and not self.limit:
+            return f"it has no variant +{missing[0]}"
+        if missing:
+            return f"a limit server knows no {missing[0]}"
+        if self.files and not set(workload.list_paths()[:1]) <= set(self.files):
+            return "it serves only " + ", ".join(self.files)
+        return ""
+
+
+def check_placeholders(document, values):
+    """Each @name@ is a builtin or one of [values]; variants set only what [values] has, so that none is misspelt."""
+    known = {*BUILTINS, *values["values"]}
+    parts = [(("config",), values["config"])]
+    parts += [(("variants", name, "config"), each["config"]) for name, each in values["variants"].items()]
+    for keys, texts in parts:
+        for name in texts:
+            if not re.fullmatch(data.RELATIVE[0], name):
+                raise document.problem((*keys, name), f"{name!r} is not {data.RELATIVE[1]}")
+    places = [(("config", name), text) for name, text in values["config"].items()]
+    places += [(("values", name), text) for name, text in values["values"].items()]
+    places += [(("command",), " ".join(values["command"])), (("version",), " ".join(values["version"]))]
+    for variant, parts in values["variants"].items():
+        for name, text in parts["values"].items():
+            keys = "variants", variant, "values", name
+            if name not in values["values"]:
+                raise document.problem(keys, f"[values] has no such name; {data.suggest(name, values['values'])}")
+            places.append((keys, text))
+        places += [(("variants", variant, "config", name), text) for name, text in parts["config"].items()]
+    for keys, text in places:
+        for name in PLACEHOLDER.findall(text):
+            if name not in known:
+                raise document.problem(keys, f"@{name}@ stands for nothing; {data.suggest(name, sorted(known))}")
+
+
+def load_kind(name):
+    """The server of data/servers/<name>.toml, or of a path that ends in .toml."""
+    document, values = data.read(data.find_file("servers", name), SCHEMA)
+    check_placeholders(document, values)
+    return Kind(**{field.name: values[field.name] for field in dataclasses.fields(Kind)})
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A server as the command line names it: NAME[+VARIANT...][=PROGRAM]."""
+
+    label: str  # in results: base+log
+    kind: Kind
+    variants: tuple
+    program: str  # "" where it is not installed
+
+    def with_variants(self, more):
+        """Of a workload that needs them."""
+        added = [name for name in more if name not in self.variants]
+        return dataclasses.replace(
+            self, label="+".join([self.label, *added]), variants=tuple(dict.fromkeys([*self.variants, *added]))
+        )
+
+
+def find_program(names):
+    for name in names:
+        for place in PLACES:
+            path = pathlib.Path(place) / name
+            if path.is_file() and os.access(path, os.X_OK):
+                return str(path)
+        if found := shutil.which(name, path=SYSTEM_PATH):
+            return found
+    return ""
+
+
+def parse_choice(text):
+    """A Choice; a name without a file of its own takes that of its program's name: base=/path/to/monkey."""
+    label, _, program = text.partition("=")
+    name, *variants = label.split("+")
+    if program and not (os.path.isfile(program) and os.access(program, os.X_OK)):
+        raise Problem(f"-s {text}: {program} is no program")
+    is_known = name.endswith(".toml") or name in data.list_names("servers")
+    kind = load_kind(name if is_known or not program else os.path.basename(program))
+    for variant in variants:
+        if variant not in kind.variants:
+            raise Problem(f"-s {text}: {kind.name} has no variant +{variant}; {data.suggest(variant, kind.variants)}")
+    label = "+".join([kind.name if name.endswith(".toml") else name, *variants])
+    return Choice(label, kind, tuple(variants), os.path.abspath(program) if program else find_program(kind.programs))
+
+
+def free_port():
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return sock.getsockname()[1]
+
+
+def make_certificate(folder):
+    """ECDSA P-256, as most sites have it; {"cert": path, "key": path, "pem": both in one file}"""
+    cert, key, pem = (os.path.join(folder, name) for name in ("cert.pem", "key.pem", "both.pem"))
+    command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost"
+    command = [*command.split(), "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-out", cert, "-keyout", key]
+    try:
+        subprocess.run(command, check=True, capture_output=True)
+    except FileNotFoundError:
+        raise Problem("TLS needs the program openssl to make a certificate: install the package openssl") from None
+    except subprocess.CalledProcessError as error:
+        raise Problem(f"openssl cannot make a certificate: {error.stderr.decode().strip()}") from None
+    with open(pem, "w", encoding="ascii") as file:
+        file.write(pathlib.Path(cert).read_text("ascii") + pathlib.Path(key).read_text("ascii"))
+    os.chmod(key, 0o600)
+    os.chmod(pem, 0o600)
+    return {"cert": cert, "key": key, "pem": pem}
+
+
+class Server:
+    """A server with a folder and a port of its own."""
+
+    def __init__(self, choice, folder, root, cpu=None):
+        self.choice, self.name, self.kind, self.cpu = choice, choice.label, choice.kind, cpu
+        self.folder, self.root, self.port = str(folder), str(root), free_port()
+        self.config, self.process, self.group = {}, None, None
+        if not choice.program:
+            package = f": install the Debian package {self.kind.package}" if self.kind.package else ""
+            raise Problem(f"{self.name} is not installed{package or ', nor is it in ' + str(PLACES[0])}")
+        self.names = {"program": choice.program, "port": self.port, "root": root, "folder": folder}
+        self.values = dict(self.kind.values)
+        self.texts = dict(self.kind.config)
+        for variant, parts in self.kind.variants.items():
+            if set(variant.split("+")) <= set(choice.variants):
+                self.values.update(parts["values"])
+                self.texts.update(parts["config"])
+        self.command = [self.fill(word) for word in self.kind.command]
+
+    def fill(self, text):
+        """Replaces @name@; values may hold further names."""
+
+        def find(match):
+            name = match[1]
+            if name in self.values:
+                return self.fill(self.values[name])
+            if name in ("cert", "key", "pem") and name not in self.names:
+                self.names.update(make_certificate(self.folder))
+            return str(self.names[name])
+
+        return PLACEHOLDER.sub(find, text)
+
+    def write_config(self):
+        os.makedirs(self.folder, exist_ok=True)
+        os.chmod(self.folder, 0o755)  # servers that root starts change to another user
+        for name, text in self.texts.items():
+            path = os.path.join(self.folder, name)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            self.config[name] = self.fill(text)
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(self.config[name])
+
+    def prepare_child(self):
+        """In the new process: it ends with this one, and runs on the CPU of servers."""
+        libc.prctl(PR_SET_PDEATHSIG, int(signal.SIGTERM), 0, 0, 0)
+        if self.cpu is not None:
+            os.sched_setaffinity(0, {self.cpu})
+
+    def start(self):
+        self.write_config()
+        try:
+            with open(os.path.join(self.folder, "output"), "wb") as output:
+                self.process = subprocess.Popen(
+                    self.command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    cwd=self.folder,
+                    start_new_session=True,
+                    preexec_fn=self.prepare_child,
+                )
+        except OSError as error:
+            raise Problem(f"{self.name} does not start: {' '.join(self.command)}: {error.strerror}") from None
+        self.group = self.process.pid
+        try:
+            self.wait_until_ready()
+        except BaseException:
+            self.stop()
+            raise
+
+    def wait_until_ready(self):
+        end = time.monotonic() + START_SECONDS
+        while time.monotonic() < end:
+            if self.process.poll() is not None:
+                raise Problem(self.tell(f"does not start: it ended with {self.tell_status()}"))
+            if self.accepts():
+                return
+            time.sleep(0.02)
+        raise Problem(self.tell(f"does not start: no answer on port {self.port} within {START_SECONDS} s"))
+
+    def accepts(self):
+        try:
+            socket.create_connection(("127.0.0.1", self.port), ACCEPT_SECONDS).close()
+            return True
+        except OSError:
+            return False
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    def is_alive(self):
+        return self.process is not None and self.process.poll() is None
+
+    def tell_status(self):
+        code = self.process.returncode
+        return f"signal {signal.Signals(-code).name}" if code < 0 else f"status {code}"
+
+    def check_alive(self):
+        if not self.is_alive():
+            raise Problem(self.tell(f"died: {self.tell_status()}"))
+
+    def check_health(self):
+        """Raises a Problem when it has died or does not accept connections."""
+        self.check_alive()
+        if not self.accepts():
+            raise Problem(self.tell("hangs: it accepts no connections"))
+
+    def last_output(self):
+        """The last lines that it printed or wrote into its error logs."""
+        lines = []
+        for path in [os.path.join(self.folder, "output"), *map(str, pathlib.Path(self.folder).glob("*.err*"))]:
+            try:
+                with open(path, "rb") as file:
+                    file.seek(max(0, os.path.getsize(path) - 4096))
+                    lines += file.read().decode("utf-8", "replace").splitlines()
+            except OSError:
+                pass
+        return [line.strip() for line in lines if line.strip()][-LAST_LINES:]
+
+    def tell(self, text):
+        """A sentence about this server, with its command and last output."""
+        lines = self.last_output()
+        last = "\n  ".join(["; its last output:", *lines]) if lines else "; it printed nothing"
+        return f"{self.name} {text}; its command was {' '.join(self.command)}{last}"
+
+    def stop(self):
+        """Ends it and all processes of its session, by their ids."""
+        if self.process is None:
+            return
+        if self.process.poll() is None:
+            self.process.terminate()
+        try:
+            self.process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            pass
+        try:
+            os.killpg(self.group, signal.SIGKILL)  # workers that outlived it; itself, where it hangs
+        except (ProcessLookupError, PermissionError):
+            pass
+        self.process.wait()
+
+    def version(self):
+        """The first line with a number that its version command prints."""
+        if not self.kind.version:
+            return ""
+        try:
+            command = [self.fill(word) for word in self.kind.version]
+            done = subprocess.run(
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=5
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return ""
+        lines = done.stdout.decode("utf-8", "replace").splitlines()
+        numbered = [line.strip() for line in lines if re.search(r"\d\.\d|v\d", line)]
+        return numbered[0] if numbered and not done.returncode else ""
+
+    def line(self):
+        """For the file of results."""
+        return {
+            "type": "server",
+            "name": self.name,
+            "text": self.kind.text,
+            "version": self.version(),
+            "command": self.command,
+            "config": self.config,
+            "limit": self.kind.limit,
+        }

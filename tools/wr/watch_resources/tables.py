@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tables of `wr run` and `wr compare`, as text and as Markdown."""
+
+import statistics
+
+from . import stats
+from .verdicts import find_differences, judge, judge_relative, judge_unpaired, read_cost, value_of
+
+TITLES = {"nginx+cache": "nginx, open_file_cache", "apache": "Apache", "haproxy": "HAProxy", "node": "Node.js"}
+COUNTS = {
+    "binary_kb": "binary, stripped, KB",
+    "dirty_kb": "private dirty memory, idle, one worker, KB",
+    "crowd_dirty_kb": "the same, with 1,000 clients on a file of 200 KB",
+    "connection_bytes": "memory per idle keep-alive connection, bytes",
+    "calls": "system calls per keep-alive request of a small file",
+}
+
+
+def format_value(value):
+    return f"{value:.2f}" if value < 2 else f"{value:.1f}" if value < 20 else f"{value:,.0f}"
+
+
+def format_row(results, workload, label, first, width):
+    rows = results.rounds_of(workload, label)
+    costs = [read_cost(row) for row in rows]
+    p99s = [value for row in rows if (value := value_of(row, "p99"))]
+    memory = [value for row in rows if (value := value_of(row, "memory"))]
+    verdict = judge(results, workload, first, label) if label != first else None
+    words = stats.describe(results.title_of(first), results.title_of(label), verdict.interval) if verdict else ""
+    marks = sorted({mark for row in rows for mark in row.get("marks", [])})
+    median, least, most = (format_value(value) for value in (statistics.median(costs), min(costs), max(costs)))
+    return (
+        f"  {results.title_of(label):<{width}} {median:>9} {least:>8} {most:>8}"
+        f" {format_p99(p99s):>9} {format_memory(memory):>9}  {words}"
+        + (f"  [{', '.join(marks)}]" if marks else "")
+    ).rstrip()
+
+
+def format_p99(values):
+    if not values:
+        return ""
+    value = statistics.median(values)
+    return f"{value:,.0f} us" if value < 10_000 else f"{value / 1000:,.0f} ms"
+
+
+def format_memory(values):
+    return f"{max(values):,} KB" if values else ""
+
+
+def format_workload(results, workload):
+    """The lines of one workload."""
+    labels = results.labels_of(workload)
+    text = results.workloads.get(workload, {}).get("text", "")
+    yield f"{workload}  {text}"
+    width = max([len(results.title_of(label)) for label in labels] + [16])
+    yield f"  {'server':<{width}} {'CPU µs':>9} {'least':>8} {'most':>8} {'p99':>9} {'dirty':>9}"
+    for label in labels:
+        yield format_row(results, workload, label, labels[0], width)
+
+
+def names_measured(results):
+    return list(dict.fromkeys(row["workload"] for row in results.rounds.values()))
+
+
+def format_file(results):
+    for workload in names_measured(results):
+        yield from format_workload(results, workload)
+        yield ""
+
+
+def format_two(one, other):
+    """The lines of a comparison of two files."""
+    yield from find_differences(one, other)
+    for workload in names_measured(one):
+        labels = one.labels_of(workload), other.labels_of(workload)
+        common = [label for label in labels[0] if label in labels[1]]
+        chosen = [(label, label) for label in common]
+        if not common and len(labels[0]) == len(labels[1]) == 1:
+            chosen = [(labels[0][0], labels[1][0])]
+        for pair in chosen:
+            yield from format_build(one, other, workload, pair, common)
+
+
+def format_build(one, other, workload, labels, common):
+    names = [f"{label} of {results.path}" for label, results in zip(labels, (one, other))]
+    verdict = judge_unpaired(one, other, workload, labels)
+    if not verdict:
+        return
+    versions = [results.servers.get(label, {}).get("version", "") for label, results in zip(labels, (one, other))]
+    note = f" ({versions[0]}; {versions[1]})" if versions[0] != versions[1] else ""
+    yield f"{workload}  {stats.describe(*names, verdict.interval)}{note}"
+    for reference in common:
+        if labels[0] == labels[1] != reference:
+            relative = judge_relative(one, other, workload, labels[0], reference)
+            if relative:
+                yield f"    beside {reference}: {stats.describe(*names, relative.interval)}"
+                return
+
+
+def format_cell(results, workload, label, first):
+    costs = [read_cost(row) for row in results.rounds_of(workload, label)]
+    if not costs:
+        return ""
+    text = format_value(statistics.median(costs))
+    verdict = judge(results, workload, first, label) if label != first else None
+    if not verdict:
+        return text
+    ratio, low, high = (stats.format_ratio(value) for value in verdict.interval[:3])
+    return f"{text} ({ratio}; {low} to {high})" if verdict.interval.count > 1 else f"{text} ({ratio})"
+
+
+def format_count(value):
+    return f"{value:,}" if isinstance(value, int) else "" if value is None else f"{value:.1f}"
+
+
+def format_markdown(results):
+    """The table of the README: a row for each count and workload, a column for each server."""
+    workloads = names_measured(results)
+    columns = [name for name in results.counts]
+    columns += [results.column_of(w, label) for w in workloads for label in results.labels_of(w)]
+    columns = list(dict.fromkeys(columns))
+    titles = [TITLES.get(name, results.title_of(name)) for name in columns]
+    rows = [["", *titles], ["---", *["--:"] * len(columns)]]
+    for key, text in COUNTS.items() if results.counts else ():
+        rows.append([text, *(format_count(results.counts.get(name, {}).get(key)) for name in columns)])
+    for workload in workloads:
+        labels = results.labels_of(workload)
+        cells = {
+            results.column_of(workload, label): format_cell(results, workload, label, labels[0]) for label in labels
+        }
+        text = results.workloads.get(workload, {}).get("text", workload)
+        rows.append([f"CPU µs: {text}", *(cells.get(name, "") for name in columns)])
+    for row in rows:
+        yield "| " + " | ".join(row) + " |"

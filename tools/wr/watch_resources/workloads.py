@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Workloads: what a generator asks a server for. They are data: data/workloads/*.toml."""
+
+import dataclasses
+import re
+from dataclasses import dataclass, field
+
+from . import data
+from .data import DATA, NAME, Key
+from .environment import FILES
+
+# Of wr-load
+CLIENTS_MAX, PIPELINE_MAX, PATHS_MAX, RATE_MAX, SECONDS_MAX = 1_000_000, 1024, 1_000_000, 100_000_000, 1_000_000
+HEADER = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
+VARIANTS = ("tls", "h2", "log", "gz")  # what a server may have to do for a workload
+
+SCHEMA = {
+    "name": Key(str, required=True, example='"W1"', pattern=NAME),  # a folder has it
+    "text": Key(str, required=True, example='"13 bytes, keep-alive, 64 clients"'),
+    "path": Key(str, required=True, example='"13.txt"'),
+    "paths": Key(int, default=1, low=1, high=PATHS_MAX, example="10000"),
+    "pick": Key(str, default="sequence", choices=("sequence", "uniform", "zipf")),
+    "clients": Key(int, required=True, low=1, high=CLIENTS_MAX, example="64"),
+    "connections": Key(str, default="keep-alive", choices=("keep-alive", "close", "strangers")),
+    "pipeline": Key(int, default=1, low=1, high=PIPELINE_MAX, example="16"),
+    "protocol": Key(str, default="1.1", choices=("1.1", "2")),
+    "streams": Key(int, default=1, low=1, high=PIPELINE_MAX, example="100"),
+    "rate": Key(int, default=0, low=0, high=RATE_MAX, example="10000"),
+    "headers": Key(dict, default=dict, of=Key(str, pattern=(r"[^\r\n\0]*", "the value of a header: one line"))),
+    "coding": Key(str, default="", choices=("", "gzip")),
+    "variants": Key(list, default=list, of=Key(str, choices=VARIANTS)),
+    "generator": Key(str, default="", choices=("", "wr-load", "wrk", "h2load")),
+    "seconds": Key(float, low=0.1, high=SECONDS_MAX, example="2"),
+}
+CONTEST = {"workloads": Key(list, required=True, of=str), "servers": Key(list, required=True, of=str)}
+
+
+@dataclass(frozen=True)
+class Workload:
+    """`connections`: "close" is a new connection for each request, "strangers" one without a TLS ticket. `pipeline`:
+    requests in flight on a connection; `streams`: the same with HTTP/2. `rate`: requests a second (open loop), or 0.
+    `variants`: what the servers are started with. `generator`: where only one can do it."""
+
+    name: str
+    text: str
+    path: str
+    clients: int
+    paths: int = 1
+    pick: str = "sequence"
+    connections: str = "keep-alive"
+    pipeline: int = 1
+    protocol: str = "1.1"
+    streams: int = 1
+    rate: int = 0
+    headers: dict = field(default_factory=dict)
+    coding: str = ""
+    variants: list = field(default_factory=list)
+    generator: str = ""
+    seconds: float | None = None
+
+    @property
+    def tls(self):
+        return "tls" in self.variants
+
+    @property
+    def close(self):
+        return self.connections != "keep-alive"
+
+    def list_paths(self):
+        """Of all requests, without the leading slash."""
+        return [self.path.replace("@n@", str(n)) for n in range(self.paths)]
+
+    def all_headers(self):
+        return {**self.headers, **({"Accept-Encoding": self.coding} if self.coding else {})}
+
+    def url(self, port, path=None):
+        scheme = "https" if self.tls else "http"
+        return f"{scheme}://127.0.0.1:{port}/{self.list_paths()[0] if path is None else path}"
+
+    def line(self):
+        """For the file of results."""
+        return {"type": "workload", **dataclasses.asdict(self)}
+
+
+def check_fit(document, values):
+    """Keys that contradict each other."""
+    if values["paths"] > 1 and "@n@" not in values["path"]:
+        raise document.problem(["path"], 'with several paths it holds @n@, for example "many/@n@"')
+    if values["paths"] == 1 and values["path"] not in FILES:
+        raise document.problem(["path"], f"there is no file {values['path']!r}; {data.suggest(values['path'], FILES)}")
+    if values["paths"] > 1 and values["path"] != "many/@n@":
+        raise document.problem(["path"], 'several paths are those of "many/@n@"')
+    if values["connections"] != "keep-alive" and values["pipeline"] > 1:
+        raise document.problem(["pipeline"], "a connection for each request has no pipelining")
+    for name in values["headers"]:
+        if not re.fullmatch(HEADER, name):
+            raise document.problem(["headers", name], f"{name!r} is not the name of a header")
+    if values["protocol"] == "1.1" and values["streams"] > 1:
+        raise document.problem(["streams"], 'only HTTP/2 has streams: set protocol = "2", or use pipeline')
+    if values["protocol"] == "2" and "h2" not in values["variants"]:
+        raise document.problem(["protocol"], 'the servers have to be started for HTTP/2: variants = ["h2"]')
+    if values["connections"] == "strangers" and "tls" not in values["variants"]:
+        raise document.problem(["connections"], 'only TLS has strangers; without it write "close"')
+
+
+def load_workload(file, /, **changes):
+    """The workload of data/workloads/<file>.toml, or of a path that ends in .toml, with some keys changed."""
+    document, values = data.read(data.find_file("workloads", file), SCHEMA)
+    check_fit(document, values)
+    return Workload(**{**values, **changes})
+
+
+def read_contest():
+    """{"workloads": names, "servers": names}: what is measured by default."""
+    return data.read(DATA / "contest.toml", CONTEST)[1]
