@@ -12,8 +12,8 @@ import subprocess
 import sys
 import threading
 
+import conftest  # noqa: F401  the paths of what follows
 from processes import run_wr
-import conftest  # noqa: F401  the path of the package
 from test_agent import SshServer
 
 ADDRESS = "192.0.2.7"
