@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The objects of the API, which services see by pointers (<duda/object.h>).
+ */
+#ifndef DUDA_CORE_OBJECTS_H
+#define DUDA_CORE_OBJECTS_H
+
+#include <duda/duda.h>
+#include <monkey/buf.h>
+
+struct service;
+
+extern const struct duda_api_request object_request;
+extern const struct duda_api_response object_response;
+extern const struct duda_api_router object_router;
+
+/* Fills the pointers of a loaded service. Returns 0, or -ENOEXEC with a sentence in `error`. */
+int objects_bind(struct service *s, struct mk_buf *error);
+
+#endif

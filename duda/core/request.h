@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A request of a service, from the call of its handler until the exchange ends.
+ */
+#ifndef DUDA_CORE_REQUEST_H
+#define DUDA_CORE_REQUEST_H
+
+#include "service.h"
+
+struct duda_request {
+    struct mk_request *req;
+    struct service_worker *worker;
+    struct mk_list node; /* in worker->requests */
+    duda_request_fn done;
+};
+
+/*
+ * Makes the request of an exchange; it ends with the exchange. Returns NULL without memory.
+ */
+struct duda_request *request_new(struct mk_request *req, struct service_worker *worker);
+
+/* Calls a function of the service. */
+void request_call(struct duda_request *dr, duda_request_fn fn);
+
+#endif

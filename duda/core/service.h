@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A service: one shared object that runs for one virtual host. It lives as long as a generation uses it; a reload that
+ * changes neither its file nor its section goes on with the same service.
+ *
+ *     service_open ─► service_run: duda_main() ─► service_worker_get (each worker) ─► requests
+ *     service_put, the last one: duda_exit() ─► dlclose
+ */
+#ifndef DUDA_CORE_SERVICE_H
+#define DUDA_CORE_SERVICE_H
+
+#include <duda/service.h>
+#include <monkey/plugin.h>
+
+#include <pthread.h>
+#include <sys/stat.h>
+
+struct router;
+
+/* [WEB_SERVICE] */
+struct service_conf {
+    struct mk_str name, file, document_root, conf_dir, data_dir, log_dir;
+    bool enabled, root;
+};
+
+/* One service in one worker's thread; it lives as long as a generation uses it there. */
+struct service_worker {
+    struct mk_list node; /* in service.workers */
+    struct service *service;
+    struct mk_loop *loop;
+    unsigned refs; /* generations; for the thread of the loop */
+    struct mk_list requests;
+};
+
+enum service_state { SERVICE_LOADED, SERVICE_RUNS, SERVICE_FAILED };
+
+struct service {
+    struct mk_list node; /* in the list of all */
+    unsigned refs;       /* hosts of generations; for the hooks of the configuration, which run one at a time */
+    enum service_state state;
+    struct mk_arena arena;
+    struct mk_str host;       /* the first name of its host */
+    struct service_conf conf; /* a copy */
+    struct stat file;         /* identifies the file that was loaded */
+    int copy; /* the file in memory; open as long as `handle`, because dlopen() knows it by this number */
+    void *handle;
+    const struct duda_service_info *info;
+    struct duda_self self;
+    int (*main)(void);
+    void (*exit)(void); /* may be NULL */
+    struct router *router;
+    pthread_mutex_t lock; /* of `workers` */
+    struct mk_list workers;
+};
+
+/*
+ * Returns the service of a section with a reference: one that runs already for this host, section and file, or one that
+ * is loaded but does not run yet. Returns NULL with a sentence in `error` if it cannot be loaded.
+ */
+struct service *service_open(struct mk_str host, const struct service_conf *conf, struct mk_buf *error);
+/* Calls duda_main() unless the service runs. Returns 0, or -1 with a sentence in `error`. */
+int service_run(struct service *s, struct mk_buf *error);
+/* Drops a reference; the last one ends the service. */
+void service_put(struct service *s);
+
+/* Return the service's part of the worker, which they make if this is the first generation that uses it there. */
+struct service_worker *service_worker_get(struct service *s, struct mk_loop *loop);
+void service_worker_put(struct service_worker *w);
+
+#endif
