@@ -24,7 +24,7 @@ KEYS = list(BANNED)
 
 # Words that codespell takes for others.
 IGNORED = "te,ser,crate,statics,hel,fo,ot,nd,ue,ba,ans,inout,clen,ist,nin,ro,compres,loger,includ,nonsens,gost"
-SKIPPED = ("CHANGELOG.md", "LICENSE", "dist/htdocs/", "tests/fuzz/", "tests/lint/language.py",
+SKIPPED = ("docs/figures/", "CHANGELOG.md", "LICENSE", "dist/htdocs/", "tests/fuzz/", "tests/lint/language.py",
            "tests/lint/lint_test.py")
 
 
