@@ -11,6 +11,7 @@
 #include "router.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 
 extern const struct mk_plugin mk_plugin_duda;
@@ -121,10 +122,16 @@ static const struct entry *add_entry(struct duda_generation *all, struct service
 
 static void open_service(struct mk_host *host, struct duda_host *h, const struct service_conf *conf)
 {
-    char text[ERROR_BYTES_MAX];
+    const struct duda_conf *server = mk_host_server_conf(host, &sections[DUDA]);
+    char text[ERROR_BYTES_MAX], path[PATH_MAX];
     struct mk_buf error;
     mk_buf_init_fixed(&error, text, sizeof(text));
-    struct service *s = service_open(mk_host_name(host, 0), conf, &error);
+    struct service_conf full = *conf;
+    if (!full.file.len) {
+        snprintf(path, sizeof(path), "%.*s/%.*s.duda", MK_STR_ARG(server->services_root), MK_STR_ARG(conf->name));
+        full.file = mk_str_c(path);
+    }
+    struct service *s = service_open(mk_host_name(host, 0), &full, &error);
     if (!s) {
         mk_host_warn(host, conf, offsetof(struct service_conf, name), 0, "the service cannot be loaded: %s",
                      mk_buf_cstr(&error));

@@ -3,9 +3,10 @@
 
 import pytest
 
-from harness import build, frames
+from harness import build, frames, services
 from harness.certificates import Authority
 from harness.chain import Chain
+from harness.client import Response
 from harness.content import populate
 from harness.protocol import TranslatedClient
 from harness.server import Server, write_config
@@ -201,3 +202,27 @@ def ca(tmp_path_factory):
 def good(ca):
     """A certificate of its, with the key."""
     return ca.make("localhost", "localhost")
+
+
+@pytest.fixture
+def serve_services(serve, site_root, tmp_path, monkeypatch):
+    """Starts servers with services: serve_services({"hello": SOURCE}, {"Workers": 2}, keys={"hello": {"Root": "On"}}).
+
+    server.services is the folder of their files, in which build_service() makes new ones. `keys` are those of their
+    sections, `host`, `text` and `files` as for service_config(); other arguments are those of serve().
+    """
+
+    monkeypatch.setattr(Response, "type_is_owed", False)  # services choose it themselves
+
+    def start(sources, settings=None, *, keys=None, host=None, text="", files=None, root=None, **rest):
+        folder = tmp_path / "services"
+        for name, source in sources.items():
+            services.build_service(folder, name, source)
+        rows = {name: (keys or {}).get(name, {}) for name in sources}
+        root = root or site_root
+        config = services.service_config(folder, rows, root, host=host, text=text, files=files)
+        server = serve(settings, root=root, config=config, **rest)
+        server.services = folder
+        return server
+
+    return start

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Web services of tests: compiled from C with the compiler and the sanitizers of the server under test."""
+
+import functools
+import pathlib
+import re
+import subprocess
+
+import pytest
+
+from . import build
+from .server import section
+
+INCLUDE = build.TOP / "include"
+needs_duda = pytest.mark.skipif(not (build.PLUGINS / "duda.so").exists(), reason=f"{build.PRESET} has no plugin duda")
+
+# A complete file of a service without the registration: HEAD + "... int duda_main(void) { ... }"
+HEAD = "#include <duda/duda.h>\n#include <stdlib.h>\n#include <string.h>\n"
+
+STRICT = ("-std=gnu17", "-Wall", "-Wextra", "-Werror", "-Wstrict-prototypes", "-fno-common")
+
+
+@functools.cache
+def cached(variable, default=""):
+    """A variable of the build under test."""
+    path = build.TOP / "build" / build.PRESET / "CMakeCache.txt"
+    found = path.exists() and re.search(rf"^{variable}:\w+=(.*)$", path.read_text(), re.M)
+    return found[1] if found else default
+
+
+def compile_command(*, warnings=STRICT):
+    command = [cached("CMAKE_C_COMPILER", "cc"), *warnings, "-O1", "-g", "-fPIC", "-shared", "-pthread"]
+    if sanitizers := cached("MK_SANITIZE"):
+        command += [f"-fsanitize={sanitizers}", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"]
+    return [*command, f"-I{INCLUDE}"]
+
+
+def build_service(folder, name, source, *, flags=(), warnings=STRICT, files=None):
+    """Compiles folder/NAME.duda and returns its path; a file of that name is replaced by rename(), as deployments do.
+
+    source    text of the service's C file
+    files     further files, name to text: each *.c is compiled, headers are only written
+    flags     for the compiler and the linker; ["-DNAME=1"] ...
+    warnings  instead of the strict ones, for sources of the old API
+    """
+    folder = pathlib.Path(folder)
+    sources = folder / f"{name}.src"
+    sources.mkdir(parents=True, exist_ok=True)
+    for file, text in {f"{name}.c": source, **(files or {})}.items():
+        (sources / file).parent.mkdir(parents=True, exist_ok=True)
+        (sources / file).write_text(text)
+    result, made = folder / f"{name}.duda", sources / f"{name}.new"
+    inputs = [sources / file for file in [f"{name}.c", *(files or {})] if file.endswith(".c")]
+    command = [*compile_command(warnings=warnings), *flags, *inputs, "-o", made]
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    made.rename(result)
+    return result
+
+
+def web_service(name, **keys):
+    """A section [WEB_SERVICE]: web_service("hello", Root="On")."""
+    return section("WEB_SERVICE", {"Name": name, **keys})
+
+
+def service_config(folder, services, root=None, *, host=None, text="", files=None):
+    """Files for write_config(): the default host with services, and `folder` as ServicesRoot.
+
+    services  names, or name to further keys: ["hello"], {"hello": {"Root": "On"}}
+    host      further keys of [HOST]
+    text      behind the host's sections
+    files     further files of the configuration, name to text
+    """
+    keys = {"ServerName": "localhost", **({"DocumentRoot": root} if root else {}), **(host or {})}
+    rows = services if isinstance(services, dict) else dict.fromkeys(services, {})
+    sections = [section("HOST", keys), *(web_service(name, **more) for name, more in rows.items()), text]
+    return {
+        "plugins/duda/duda.conf": section("DUDA", {"ServicesRoot": folder}),
+        "sites/default": "".join(sections),
+        **(files or {}),
+    }
