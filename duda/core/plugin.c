@@ -5,24 +5,16 @@
  *     generation ─► its services, each once        worker ─► the same services in this thread, by their index
  *     host ─► its services by name, and the one that is its root
  */
-#include "current.h"
 #include "heap.h"
+#include "host.h"
 #include "request.h"
 #include "router.h"
 
 #include <errno.h>
-#include <limits.h>
-#include <stdio.h>
 
 extern const struct mk_plugin mk_plugin_duda;
 
-enum { ERROR_BYTES_MAX = 2048 };
-
 /* ── directives ── */
-
-struct duda_conf {
-    struct mk_str services_root, packages_root, document_root;
-};
 
 static const struct mk_conf_key duda_keys[] = {
     MK_CONF_KEY_PATH(struct duda_conf, services_root, "ServicesRoot", NULL,
@@ -67,22 +59,9 @@ static const struct mk_conf_section sections[] = {
 
 /* ── generations ── */
 
-/* A service in a generation. */
-struct entry {
-    struct entry *next; /* in the generation */
-    struct service *service;
-    unsigned index; /* in struct duda_worker */
-};
-
 struct duda_generation {
-    struct entry *first;
-    unsigned n;
-};
-
-struct duda_host {
-    const struct entry *entries[16];
-    unsigned n;
-    const struct entry *root;
+    struct duda_host *first;
+    unsigned n_services; /* of all hosts */
 };
 
 struct duda_worker {
@@ -102,82 +81,39 @@ static void stop_generation(struct mk_generation *g, void *state)
     struct duda_generation *all = state;
     (void)g;
     while (all->first) {
-        struct entry *e = all->first;
-        all->first = e->next;
-        service_put(e->service);
-        heap_free(e, sizeof(*e));
+        struct duda_host *h = all->first;
+        all->first = h->next;
+        host_close(h);
     }
     heap_free(all, sizeof(*all));
 }
 
-static const struct entry *add_entry(struct duda_generation *all, struct service *s)
-{
-    struct entry *e = heap_zalloc(sizeof(*e));
-    if (e) {
-        *e = (struct entry){all->first, s, all->n++};
-        all->first = e;
-    }
-    return e;
-}
-
-static void open_service(struct mk_host *host, struct duda_host *h, const struct service_conf *conf)
-{
-    const struct duda_conf *server = mk_host_server_conf(host, &sections[DUDA]);
-    char text[ERROR_BYTES_MAX], path[PATH_MAX];
-    struct mk_buf error;
-    mk_buf_init_fixed(&error, text, sizeof(text));
-    struct service_conf full = *conf;
-    if (!full.file.len) {
-        snprintf(path, sizeof(path), "%.*s/%.*s.duda", MK_STR_ARG(server->services_root), MK_STR_ARG(conf->name));
-        full.file = mk_str_c(path);
-    }
-    struct service *s = service_open(mk_host_name(host, 0), &full, &error);
-    if (!s) {
-        mk_host_warn(host, conf, offsetof(struct service_conf, name), 0, "the service cannot be loaded: %s",
-                     mk_buf_cstr(&error));
-        return;
-    }
-    const struct entry *e = add_entry(mk_generation_state(mk_host_generation(host), &mk_plugin_duda), s);
-    if (e && conf->root)
-        h->root = e;
-    else if (e)
-        h->entries[h->n++] = e;
-}
-
+/* The services of a host belong to the generation, which ends them. */
 static int start_host(struct mk_host *host, void **ret_state)
 {
-    const struct service_conf *conf = mk_host_conf(host, &sections[WEB_SERVICE]);
-    if (!conf)
+    struct duda_generation *all = mk_generation_state(mk_host_generation(host), &mk_plugin_duda);
+    struct duda_host *h = NULL;
+    if (!mk_host_conf(host, &sections[WEB_SERVICE]))
         return 0;
-    struct duda_host *h = heap_zalloc(sizeof(*h));
+    int err = host_open(host, &sections[WEB_SERVICE], mk_host_server_conf(host, &sections[DUDA]), &all->n_services, &h);
     if (!h)
-        return -ENOMEM;
-    for (; conf; conf = mk_host_conf_next(host, &sections[WEB_SERVICE], conf)) {
-        if (conf->enabled)
-            open_service(host, h, conf);
-    }
+        return err;
+    h->next = all->first;
+    all->first = h;
     *ret_state = h;
-    return 0;
-}
-
-static void stop_host(struct mk_host *host, void *state)
-{
-    (void)host;
-    heap_free(state, sizeof(struct duda_host));
+    return err;
 }
 
 static int check_generation(struct mk_generation *g, void *state)
 {
+    const struct duda_conf *conf = mk_generation_conf(g, &sections[DUDA]);
     struct duda_generation *all = state;
-    (void)g;
-    for (struct entry *e = all->first; e; e = e->next) {
-        char text[ERROR_BYTES_MAX];
-        struct mk_buf error;
-        mk_buf_init_fixed(&error, text, sizeof(text));
-        if (service_run(e->service, &error) < 0)
-            mk_log_error("service %s: %s", e->service->self.name.data, mk_buf_cstr(&error));
+    int result = 0;
+    for (struct duda_host *h = all->first; h && result != -ENOMEM; h = h->next) {
+        int err = host_run(h, conf);
+        result = err < 0 ? err : result;
     }
-    return 0;
+    return result;
 }
 
 /* ── workers ── */
@@ -198,56 +134,58 @@ static void stop_worker(struct mk_worker *worker, void *state)
     heap_free(w, worker_bytes(w->n));
 }
 
+static int start_services(struct duda_worker *w, const struct duda_host *h, struct mk_loop *loop)
+{
+    for (unsigned i = 0; i < h->n; i++) {
+        const struct host_service *e = &h->services[i];
+        if (e->service && !(w->items[e->index] = service_worker_get(e->service, loop)))
+            return -ENOMEM;
+    }
+    return 0;
+}
+
 static int start_worker(struct mk_worker *worker, void **ret_state)
 {
-    struct duda_generation *all = mk_generation_state(mk_worker_generation(worker), &mk_plugin_duda);
-    struct duda_worker *w = heap_zalloc(worker_bytes(all->n));
-    if (!w)
-        return -ENOMEM;
-    w->n = all->n;
-    for (struct entry *e = all->first; e; e = e->next) {
-        w->items[e->index] = service_worker_get(e->service, mk_worker_loop(worker));
-        if (!w->items[e->index]) {
-            stop_worker(worker, w);
-            return -ENOMEM;
-        }
-    }
-    *ret_state = w;
-    return 0;
+    const struct duda_generation *all = mk_generation_state(mk_worker_generation(worker), &mk_plugin_duda);
+    struct duda_worker *w = heap_zalloc(worker_bytes(all->n_services));
+    int err = w ? 0 : -ENOMEM;
+    if (err < 0)
+        return err;
+    w->n = all->n_services;
+    for (const struct duda_host *h = all->first; h && err == 0; h = h->next)
+        err = start_services(w, h, mk_worker_loop(worker));
+    if (err < 0)
+        stop_worker(worker, w);
+    else
+        *ret_state = w;
+    return err;
 }
 
 /* ── requests ── */
 
-/* Returns the service of a path, and what of the path is below its URL. */
-static const struct entry *find_entry(const struct duda_host *h, struct mk_str path, struct mk_str *ret_rest)
+static int call_service(struct mk_request *req, const struct host_service *e, struct mk_str path)
 {
-    for (unsigned i = 0; i < h->n; i++) {
-        const struct entry *e = h->entries[i];
-        struct mk_str url = mk_str(e->service->self.url.data, e->service->self.url.len);
-        if (!mk_str_starts(path, url) || (path.len > url.len && path.p[url.len] != '/'))
-            continue;
-        *ret_rest = mk_str(path.p + url.len, path.len - url.len);
-        return e;
-    }
-    *ret_rest = path;
-    return h->root;
-}
-
-static int handle_request(struct mk_request *req)
-{
-    const struct duda_host *h = mk_request_host_state(req, &mk_plugin_duda);
-    struct mk_str rest;
-    const struct entry *e = h ? find_entry(h, mk_request_path(req), &rest) : NULL;
-    if (!e || e->service->state != SERVICE_RUNS)
-        return MK_DECLINED;
     const struct duda_worker *w = mk_worker_state(mk_request_worker(req), &mk_plugin_duda);
-    duda_request_fn handler = router_find(e->service->router, mk_request_method(req), rest.len ? rest : MK_STR("/"));
+    duda_request_fn handler = router_find(e->service->router, mk_request_method(req), path);
     if (!handler)
         return MK_DECLINED;
     struct duda_request *dr = request_new(req, w->items[e->index]);
     if (!dr)
         return -ENOMEM;
     request_call(dr, handler);
+    return 0;
+}
+
+static int handle_request(struct mk_request *req)
+{
+    const struct duda_host *h = mk_request_host_state(req, &mk_plugin_duda);
+    struct mk_str rest;
+    const struct host_service *e = h ? host_find(h, mk_request_path(req), &rest) : NULL;
+    if (!e)
+        return MK_DECLINED;
+    if (e->service)
+        return call_service(req, e, rest.len ? rest : MK_STR("/"));
+    mk_response_error(req, 503);
     return 0;
 }
 
@@ -258,7 +196,6 @@ MK_PLUGIN(duda) = {
     .generation_stop = stop_generation,
     .generation_check = check_generation,
     .host_start = start_host,
-    .host_stop = stop_host,
     .worker_start = start_worker,
     .worker_stop = stop_worker,
     .on_content = handle_request,

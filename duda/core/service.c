@@ -9,13 +9,16 @@
 #include "objects.h"
 #include "router.h"
 
+#include <assert.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <link.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/sendfile.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { ARENA_BYTES_MAX = 4 << 20 };
@@ -25,24 +28,68 @@ static struct mk_list services = {&services, &services};
 
 /* ── the file ── */
 
+/* Adds bytes to the sum of a file (FNV-1a): it distinguishes versions of a service, not files of an attacker. */
+static uint64_t add_to_sum(uint64_t sum, const unsigned char *data, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        sum = (sum ^ data[i]) * 0x100000001b3U;
+    return sum;
+}
+
+/* Copies a file to `to`, unless that is -1, and identifies its bytes. Returns 0 or -errno. */
+static int read_file(int from, int to, struct service_file *ret)
+{
+    unsigned char data[16384];
+    *ret = (struct service_file){.sum = 0xcbf29ce484222325U};
+    for (;;) {
+        ssize_t n = read(from, data, sizeof(data));
+        if (n <= 0)
+            return n < 0 ? -errno : 0;
+        if (to >= 0 && write(to, data, (size_t)n) != n)
+            return -EIO;
+        ret->sum = add_to_sum(ret->sum, data, (size_t)n);
+        ret->bytes += (uint64_t)n;
+    }
+}
+
+/* Returns a descriptor of a regular file, or -errno. */
+static int open_file(const char *path)
+{
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return -errno;
+    if (S_ISREG(st.st_mode))
+        return fd;
+    close(fd);
+    return S_ISDIR(st.st_mode) ? -EISDIR : -EBADF;
+}
+
+static int identify_file(const char *path, struct service_file *ret, struct mk_buf *error)
+{
+    int fd = open_file(path);
+    int err = fd < 0 ? fd : read_file(fd, -1, ret);
+    if (fd >= 0)
+        close(fd);
+    if (err < 0)
+        mk_buf_addf(error, "%s: %s", path, err == -EBADF ? "not a regular file" : strerror(-err));
+    return err;
+}
+
 /*
  * Returns a descriptor with a copy of the file, or -errno. A copy, because dlopen() returns the old object for a file
  * that is open already, and a file that is overwritten while it runs would end the process.
  */
-static int copy_file(int from, const struct stat *st)
+static int copy_file(const char *path, struct service_file *ret)
 {
-    int to = memfd_create("duda", MFD_CLOEXEC);
-    if (to < 0)
-        return -errno;
-    for (off_t at = 0; at < st->st_size;) {
-        ssize_t n = sendfile(to, from, &at, (size_t)(st->st_size - at));
-        if (n <= 0) {
-            int err = n < 0 ? errno : EIO;
-            close(to);
-            return -err;
-        }
-    }
-    return to;
+    int from = open_file(path);
+    if (from < 0)
+        return from;
+    int to = memfd_create("duda", MFD_CLOEXEC), err = to < 0 ? -errno : read_file(from, to, ret);
+    close(from);
+    if (err < 0 && to >= 0)
+        close(to);
+    return err < 0 ? err : to;
 }
 
 static const struct duda_service_info *find_info(void *handle)
@@ -61,15 +108,66 @@ static int check_info(const struct duda_service_info *info, struct mk_buf *error
     return -ENOEXEC;
 }
 
-static int open_copy(struct service *s, int fd, struct mk_buf *error)
+/* Checks that the file has all of its segments: dlopen() would be ended by SIGBUS. Returns 0 or -ENOEXEC. */
+static int check_segments(int fd, uint64_t bytes)
 {
-    char path[64];
-    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-    s->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!s->handle) {
-        mk_buf_addf(error, "%s", dlerror());
-        return -ENOEXEC;
+    ElfW(Ehdr) head;
+    ElfW(Phdr) segment;
+    if (pread(fd, &head, sizeof(head), 0) != sizeof(head) || head.e_phentsize != sizeof(segment))
+        return 0; /* dlopen() says what is wrong */
+    for (unsigned i = 0; i < head.e_phnum; i++) {
+        uint64_t at = head.e_phoff + i * sizeof(segment);
+        if (at > bytes || pread(fd, &segment, sizeof(segment), (off_t)at) != sizeof(segment) ||
+            segment.p_filesz > bytes || segment.p_offset > bytes - segment.p_filesz)
+            return -ENOEXEC;
     }
+    return 0;
+}
+
+/* Adds what dlopen() or dlsym() has reported, without the name of the copy. */
+static void add_dl_error(struct mk_buf *error, const char *copy)
+{
+    struct mk_str reason = mk_str_c(dlerror());
+    size_t len = strlen(copy) + 2;
+    if (mk_str_starts(reason, mk_str_c(copy)) && reason.len > len) /* "name: reason" */
+        reason = mk_str(reason.p + len, reason.len - len);
+    mk_buf_adds(error, reason);
+}
+
+/* Returns a path for the descriptor that dlopen() has not seen: it compares paths. */
+static void make_path(int fd, char *to, size_t size)
+{
+    static _Atomic uint32_t times;
+    char number[sizeof(times) * 8 * 2 + 1] = "";
+    uint32_t n = atomic_fetch_add(&times, 1);
+    for (unsigned i = 0; i < sizeof(n) * 8; i++)
+        memcpy(number + i * 2, n >> i & 1 ? "/." : "//", 2);
+    snprintf(to, size, "/proc/self/fd%s/%d", number, fd);
+}
+
+static void *open_library(const char *path, struct service_file *ret_file, struct mk_buf *error)
+{
+    char copy[128];
+    void *handle = NULL;
+    int fd = copy_file(path, ret_file);
+    if (fd < 0) {
+        mk_buf_addf(error, "%s: %s", path, strerror(-fd));
+        return NULL;
+    }
+    make_path(fd, copy, sizeof(copy));
+    if (check_segments(fd, ret_file->bytes) < 0)
+        mk_buf_addf(error, "the file is incomplete: copy it again");
+    else if (!(handle = dlopen(copy, RTLD_NOW | RTLD_LOCAL)))
+        add_dl_error(error, copy);
+    close(fd);
+    return handle;
+}
+
+static int load(struct service *s, struct mk_buf *error)
+{
+    s->handle = open_library(s->conf.file.p, &s->file, error);
+    if (!s->handle)
+        return -ENOEXEC;
     s->info = find_info(s->handle);
     if (check_info(s->info, error) < 0)
         return -ENOEXEC;
@@ -82,27 +180,24 @@ static int open_copy(struct service *s, int fd, struct mk_buf *error)
     return objects_bind(s, error);
 }
 
-static int load(struct service *s, struct mk_buf *error)
-{
-    int file = open(s->conf.file.p, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC), err = -1;
-    if (file < 0 || fstat(file, &s->file) < 0)
-        mk_buf_addf(error, "%s", strerror(errno));
-    else if (!S_ISREG(s->file.st_mode))
-        mk_buf_addf(error, "it is not a regular file");
-    else if ((s->copy = copy_file(file, &s->file)) < 0)
-        mk_buf_addf(error, "%s", strerror(-s->copy));
-    else
-        err = open_copy(s, s->copy, error);
-    if (file >= 0)
-        close(file);
-    return err;
-}
-
 /* ── the service ── */
 
 static struct duda_string to_string(struct mk_str s)
 {
     return (struct duda_string){(char *)(uintptr_t)s.p, s.len};
+}
+
+/* Returns the path of a folder with a slash at its end; empty if it is not set. `data` is NULL without memory. */
+static struct duda_string to_folder(struct mk_arena *arena, struct mk_str path)
+{
+    if (!path.len)
+        return to_string(MK_STR(""));
+    char *folder = mk_arena_alloc(arena, path.len + 2);
+    if (!folder)
+        return (struct duda_string){NULL, 0};
+    bool slash = path.p[path.len - 1] == '/';
+    snprintf(folder, path.len + 2, "%.*s%s", MK_STR_ARG(path), slash ? "" : "/");
+    return (struct duda_string){folder, path.len + !slash};
 }
 
 static struct mk_str make_url(struct mk_arena *arena, const struct service_conf *conf)
@@ -116,39 +211,45 @@ static struct mk_str make_url(struct mk_arena *arena, const struct service_conf 
     return mk_str(url, conf->name.len + 1);
 }
 
+static struct mk_str copy_str(struct mk_arena *arena, struct mk_str s)
+{
+    return s.len ? mk_arena_dup(arena, s) : MK_STR("");
+}
+
 /* Copies the configuration, which lives only as long as its generation. Returns 0 or -ENOMEM. */
 static int copy_conf(struct service *s, struct mk_str host, const struct service_conf *conf)
 {
     struct mk_arena *a = &s->arena;
     s->conf = (struct service_conf){
-        .name = mk_arena_dup(a, conf->name),
-        .file = mk_arena_dup(a, conf->file),
-        .document_root = mk_arena_dup(a, conf->document_root),
-        .conf_dir = mk_arena_dup(a, conf->conf_dir),
-        .data_dir = mk_arena_dup(a, conf->data_dir),
-        .log_dir = mk_arena_dup(a, conf->log_dir),
+        .name = copy_str(a, conf->name),
+        .file = copy_str(a, conf->file),
+        .document_root = copy_str(a, conf->document_root),
+        .conf_dir = copy_str(a, conf->conf_dir),
+        .data_dir = copy_str(a, conf->data_dir),
+        .log_dir = copy_str(a, conf->log_dir),
         .enabled = conf->enabled,
         .root = conf->root,
     };
-    s->host = mk_arena_dup(a, host);
+    s->host = copy_str(a, host);
     s->self = (struct duda_self){
         .name = to_string(s->conf.name),
         .url = to_string(make_url(a, &s->conf)),
-        .docroot = to_string(s->conf.document_root),
-        .confdir = to_string(s->conf.conf_dir),
-        .datadir = to_string(s->conf.data_dir),
-        .logdir = to_string(s->conf.log_dir),
+        .docroot = to_folder(a, s->conf.document_root),
+        .confdir = to_folder(a, s->conf.conf_dir),
+        .datadir = to_folder(a, s->conf.data_dir),
+        .logdir = to_folder(a, s->conf.log_dir),
     };
     s->router = router_new(a);
-    return s->router && s->self.url.data && s->conf.log_dir.p ? 0 : -ENOMEM;
+    bool complete = s->router && s->conf.name.p && s->conf.file.p && s->conf.document_root.p && s->conf.conf_dir.p &&
+                    s->conf.data_dir.p && s->conf.log_dir.p && s->host.p && s->self.url.data && s->self.docroot.data &&
+                    s->self.confdir.data && s->self.datadir.data && s->self.logdir.data;
+    return complete ? 0 : -ENOMEM;
 }
 
 static void free_service(struct service *s)
 {
     if (s->handle)
         dlclose(s->handle);
-    if (s->copy >= 0)
-        close(s->copy);
     pthread_mutex_destroy(&s->lock);
     mk_arena_release(&s->arena);
     heap_free(s, sizeof(*s));
@@ -165,19 +266,12 @@ static struct service *new_service(struct mk_str host, const struct service_conf
     mk_list_init(&s->workers);
     pthread_mutex_init(&s->lock, NULL);
     s->refs = 1;
-    s->copy = -1;
     if (copy_conf(s, host, conf) < 0)
         mk_buf_addf(error, "%s", strerror(ENOMEM));
     else if (load(s, error) == 0)
         return s;
     free_service(s);
     return NULL;
-}
-
-static bool is_same_file(const struct stat *a, const struct stat *b)
-{
-    return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
-           a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
 static bool is_same_conf(const struct service_conf *a, const struct service_conf *b)
@@ -187,31 +281,44 @@ static bool is_same_conf(const struct service_conf *a, const struct service_conf
            mk_str_eq(a->data_dir, b->data_dir) && mk_str_eq(a->log_dir, b->log_dir) && a->root == b->root;
 }
 
+/*
+ * Returns the newest service of that name in the host, if the section is the same; NULL: there is none. Older ones have
+ * been replaced already: a section that is changed back begins a new service.
+ */
 static struct service *find_service(struct mk_str host, const struct service_conf *conf)
 {
-    struct stat st;
+    struct service *found = NULL;
     struct mk_list *n, *next;
-    if (stat(conf->file.p, &st) < 0)
-        return NULL;
     MK_LIST_EACH(&services, n, next) {
         struct service *s = MK_CONTAINER_OF(n, struct service, node);
-        if (s->state != SERVICE_FAILED && mk_str_eq(s->host, host) && is_same_conf(&s->conf, conf) &&
-            is_same_file(&s->file, &st))
-            return s;
+        if (s->state != SERVICE_FAILED && mk_str_eq(s->host, host) && mk_str_eq(s->conf.name, conf->name))
+            found = s;
     }
-    return NULL;
+    return found && is_same_conf(&found->conf, conf) ? found : NULL;
 }
 
 struct service *service_open(struct mk_str host, const struct service_conf *conf, struct mk_buf *error)
 {
+    struct service_file file;
+    if (identify_file(conf->file.p, &file, error) < 0)
+        return NULL;
     struct service *s = find_service(host, conf);
-    if (s) {
+    if (s && s->file.bytes == file.bytes && s->file.sum == file.sum) {
         s->refs++;
         return s;
     }
     s = new_service(host, conf, error);
     if (s)
         mk_list_add(&services, &s->node);
+    return s;
+}
+
+struct service *service_find(struct mk_str host, const struct service_conf *conf)
+{
+    struct service *s = find_service(host, conf);
+    if (!s || s->state != SERVICE_RUNS)
+        return NULL;
+    s->refs++;
     return s;
 }
 
@@ -230,6 +337,7 @@ int service_run(struct service *s, struct mk_buf *error)
 
 void service_put(struct service *s)
 {
+    assert(s->refs > 0);
     if (--s->refs > 0)
         return;
     if (s->state == SERVICE_RUNS && s->exit) {

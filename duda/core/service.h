@@ -13,7 +13,6 @@
 #include <monkey/plugin.h>
 
 #include <pthread.h>
-#include <sys/stat.h>
 
 struct router;
 
@@ -32,6 +31,11 @@ struct service_worker {
     struct mk_list requests;
 };
 
+/* Identifies what a file holds. */
+struct service_file {
+    uint64_t bytes, sum;
+};
+
 enum service_state { SERVICE_LOADED, SERVICE_RUNS, SERVICE_FAILED };
 
 struct service {
@@ -41,8 +45,7 @@ struct service {
     struct mk_arena arena;
     struct mk_str host;       /* the first name of its host */
     struct service_conf conf; /* a copy */
-    struct stat file;         /* identifies the file that was loaded */
-    int copy; /* the file in memory; open as long as `handle`, because dlopen() knows it by this number */
+    struct service_file file; /* what was loaded */
     void *handle;
     const struct duda_service_info *info;
     struct duda_self self;
@@ -58,6 +61,10 @@ struct service {
  * is loaded but does not run yet. Returns NULL with a sentence in `error` if it cannot be loaded.
  */
 struct service *service_open(struct mk_str host, const struct service_conf *conf, struct mk_buf *error);
+/*
+ * Returns the service that runs for this host and section, whatever the file is now, with a reference; NULL: none does.
+ */
+struct service *service_find(struct mk_str host, const struct service_conf *conf);
 /* Calls duda_main() unless the service runs. Returns 0, or -1 with a sentence in `error`. */
 int service_run(struct service *s, struct mk_buf *error);
 /* Drops a reference; the last one ends the service. */

@@ -200,7 +200,8 @@ MK_API bool mk_host_serves(const struct mk_host *host, struct mk_str authority);
 /*
  * Reports an error of the configuration, with file and line, at the field at `offset` of a section's struct. `nth`,
  * from 0: an item of a list, a line of a key that repeats, or a pair of a section with free keys. Only during
- * host_start, which then returns -EINVAL. An error in a section of the server that several hosts report appears once.
+ * host_start and generation_check, which then return -EINVAL. An error in a section of the server that several hosts
+ * report appears once.
  */
 MK_API void mk_host_error(struct mk_host *host, const void *section_struct, size_t offset, unsigned nth,
                           const char *format, ...) MK_PRINTF(5, 6);
@@ -218,6 +219,36 @@ MK_API bool mk_host_is_wrong(const struct mk_host *host, const void *section_str
  * Returns 0, -EINVAL (there are such rules), -ENOMEM or -ENOBUFS (millions of rules).
  */
 MK_API int mk_host_check_patterns(struct mk_host *host, const struct mk_conf_section *section, size_t pattern);
+
+/* ── folders of files that plugins add to a host; builds for small devices leave these out ── */
+
+/* A folder that is served below a path, as an [ALIAS] of the host would be, but with TryFiles. */
+struct mk_host_folder {
+    const struct mk_host_folder *next; /* set by mk_host_add_folder() */
+    struct mk_str url;                 /* "/path" without a last slash; empty: all paths of the host */
+    struct mk_str path;
+    const void *section_struct; /* the section and field that configure it: see mk_host_error() */
+    size_t offset;
+};
+
+/*
+ * Adds a folder to the host, behind those that were added before: the first one whose URL fits a path is used. Copies
+ * the strings. During host_start and generation_check.
+ * Returns 0, -EALREADY (the plugin that serves files has read them: it must come later in plugins.load) or -ENOMEM.
+ */
+MK_API int mk_host_add_folder(struct mk_host *host, const struct mk_host_folder *folder);
+/*
+ * Returns the first folder that was added, or NULL; valid as long as the generation. For the plugin that serves files,
+ * in generation_check: no folder can be added afterwards.
+ */
+MK_API const struct mk_host_folder *mk_host_folders(struct mk_host *host);
+
+/*
+ * Return the first host of the generation, and the next one after `host`; NULL: there is none. From generation_check
+ * on.
+ */
+MK_API struct mk_host *mk_generation_first_host(const struct mk_generation *g);
+MK_API struct mk_host *mk_host_next(const struct mk_host *host);
 
 /* ── generations and workers ── */
 

@@ -39,6 +39,8 @@ struct mk_host {
     const struct mk__handlers *handlers;
     void *states[MK__PLUGINS_MAX];
     uint32_t started; /* plugins whose host_start succeeded, a bit each */
+    struct mk_host_folder *folders, *last_folder;
+    bool folders_read; /* by the plugin that serves files */
 };
 
 /* Where a configuration comes from. */

@@ -76,6 +76,44 @@ bool mk_host_serves(const struct mk_host *host, struct mk_str authority)
     return false;
 }
 
+int mk_host_add_folder(struct mk_host *host, const struct mk_host_folder *folder)
+{
+    struct mk_arena *arena = &host->generation->arena;
+    if (host->folders_read)
+        return -EALREADY;
+    struct mk_host_folder *f = mk_arena_alloc(arena, sizeof(*f));
+    if (!f)
+        return -ENOMEM;
+    *f = *folder;
+    f->next = NULL;
+    f->url = mk_arena_dup(arena, folder->url.len ? folder->url : MK_STR(""));
+    f->path = mk_arena_dup(arena, folder->path);
+    if (!f->url.p || !f->path.p)
+        return -ENOMEM;
+    if (host->last_folder)
+        host->last_folder->next = f;
+    else
+        host->folders = f;
+    host->last_folder = f;
+    return 0;
+}
+
+const struct mk_host_folder *mk_host_folders(struct mk_host *host)
+{
+    host->folders_read = true;
+    return host->folders;
+}
+
+struct mk_host *mk_generation_first_host(const struct mk_generation *g)
+{
+    return g->hosts;
+}
+
+struct mk_host *mk_host_next(const struct mk_host *host)
+{
+    return host->next;
+}
+
 struct mk_generation *mk_host_generation(const struct mk_host *host)
 {
     return host->generation;

@@ -15,9 +15,9 @@
 
 struct alias {
     struct alias *next;
-    const struct alias_rule *rule;
+    struct alias_rule rule;
     struct mk_str name;      /* exact alias: the file in the folder, with a slash before it */
-    struct static_host host; /* a copy of the host's, without TryFiles */
+    struct static_host host; /* a copy of the host's, for an [ALIAS] without TryFiles */
     struct static_site site;
     size_t bytes; /* of this struct and `folder` */
     char folder[];
@@ -58,7 +58,7 @@ static struct mk_str strip_slashes(struct mk_str path)
 
 static bool is_exact(const struct alias *a)
 {
-    return a->rule->match.kind == MK_PATTERN_EXACT;
+    return a->rule.match.kind == MK_PATTERN_EXACT;
 }
 
 static bool matches_patterns(const struct static_patterns *patterns, struct mk_str path)
@@ -78,7 +78,7 @@ static struct alias *make_alias(const struct static_site *parent, const struct a
     struct alias *a = mk_account_alloc(NULL, sizeof(*a) + folder.len + 2);
     if (!a)
         return NULL;
-    *a = (struct alias){.rule = rule, .host = *parent->host, .bytes = sizeof(*a) + folder.len + 2};
+    *a = (struct alias){.rule = *rule, .host = *parent->host, .bytes = sizeof(*a) + folder.len + 2};
     if (folder.len)
         memcpy(a->folder, folder.p, folder.len);
     else
@@ -87,7 +87,6 @@ static struct alias *make_alias(const struct static_site *parent, const struct a
     a->site.settings = parent->settings;
     a->site.host = &a->host;
     a->site.prefix = strip_slashes(rule->match.text);
-    a->host.n_tries = 0;
     if (!exact)
         return a;
     a->name = mk_str_c(slash);
@@ -146,6 +145,7 @@ static int add_alias(struct mk_host *host, struct static_site *site, const struc
     if (!a)
         return -ENOMEM;
     *last = a;
+    a->host.n_tries = 0;
     int err = open_alias(a);
     if (err == 0)
         return 0;
@@ -173,6 +173,31 @@ int alias_load(struct mk_host *host, struct static_site *site, const struct mk_c
     return err < 0 ? err : result;
 }
 
+static struct alias **find_last(struct static_site *site)
+{
+    struct alias **last = &site->aliases;
+    while (*last)
+        last = &(*last)->next;
+    return last;
+}
+
+int alias_add_folder(struct mk_host *host, struct static_site *site, const struct mk_host_folder *folder)
+{
+    struct alias_rule rule = {.match = {.kind = MK_PATTERN_PREFIX, .text = folder->url.len ? folder->url : MK_STR("/")},
+                              .to = folder->path};
+    struct alias *a = make_alias(site, &rule);
+    if (!a)
+        return -ENOMEM;
+    *find_last(site) = a;
+    int err = open_alias(a);
+    if (err == 0)
+        return 0;
+    a->site.root_fd = -1;
+    mk_host_error(host, folder->section_struct, folder->offset, 0, "cannot open the folder %s: %s", folder->path.p,
+                  describe_error(-err));
+    return err == -ENOMEM ? err : -EINVAL;
+}
+
 void alias_free(struct static_site *site)
 {
     for (struct alias *a = site->aliases, *next; a; a = next) {
@@ -189,7 +214,7 @@ void alias_free(struct static_site *site)
 bool alias_find(struct static_location *at)
 {
     struct alias *a = at->site->aliases;
-    while (a && mk_pattern_match(&a->rule->match, at->path) <= 0) /* never below 0: it is not a regular expression */
+    while (a && mk_pattern_match(&a->rule.match, at->path) <= 0) /* never below 0: it is not a regular expression */
         a = a->next;
     if (!a)
         return false;

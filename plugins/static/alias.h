@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * [ALIAS]: paths that are served from a folder beside the document root, or from one file. Each is a site of its own
- * with the settings of its host, but without TryFiles. Small builds have none.
+ * with the settings of its host, but without TryFiles. Folders that other plugins add are aliases too, with TryFiles.
+ * Small builds have none.
  */
 #ifndef STATIC_ALIAS_H
 #define STATIC_ALIAS_H
@@ -24,6 +25,9 @@ extern const struct mk_conf_key alias_keys[]; /* of struct alias_rule */
  */
 int alias_load(struct mk_host *host, struct static_site *site, const struct mk_conf_section *section);
 void alias_free(struct static_site *site);
+
+/* Opens a folder of mk_host_folders() as an alias behind the others. Returns 0, -EINVAL (reported) or -ENOMEM. */
+int alias_add_folder(struct mk_host *host, struct static_site *site, const struct mk_host_folder *folder);
 
 /* Finds the first alias of `at->site` that matches `at->path`; sets `at` to its site. Returns false if none does. */
 bool alias_find(struct static_location *at);

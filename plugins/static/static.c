@@ -83,6 +83,29 @@ static int start_host(struct mk_host *host, void **ret_state)
     return 0;
 }
 
+static int add_folders(struct mk_host *host)
+{
+    struct static_site *site = mk_host_state(host, &mk_plugin_static);
+    int result = 0;
+    for (const struct mk_host_folder *f = mk_host_folders(host); f && site && result != -ENOMEM; f = f->next) {
+        int err = alias_add_folder(host, site, f);
+        result = err < 0 ? err : result;
+    }
+    return result;
+}
+
+/* Opens the folders that plugins before this one have added. */
+static int check_generation(struct mk_generation *g, void *state)
+{
+    int result = 0;
+    (void)state;
+    for (struct mk_host *host = mk_generation_first_host(g); host && result != -ENOMEM; host = mk_host_next(host)) {
+        int err = add_folders(host);
+        result = err < 0 ? err : result;
+    }
+    return result;
+}
+
 /* ── responses ── */
 
 /* Adds the slash to the path of a directory: without it, relative links would be wrong (RFC 9110 section 15.4.2). */
@@ -371,6 +394,7 @@ MK_PLUGIN(static) = {
     .sections = settings_sections,
     .host_start = start_host,
     .host_stop = stop_host,
+    .generation_check = MK_SMALL ? NULL : check_generation,
     .worker_start = MK_SMALL ? NULL : start_worker,
     .worker_stop = MK_SMALL ? NULL : stop_worker,
     .on_content = serve_request,

@@ -1,28 +1,400 @@
 # SPDX-License-Identifier: Apache-2.0
 """The life of web services: their sections, start, reload, errors and end."""
 
-from harness.services import HEAD, needs_duda
+import gzip
+import os
+import re
+
+import pytest
+
+from harness.content import populate
+from harness.server import await_true, run, section, write_config
+from harness.services import HEAD, build_service, needs_duda, reload, service_config, web_service
 
 pytestmark = needs_duda
 
-HELLO = (
-    HEAD
-    + """
-static void say_hello(duda_request_t *dr)
-{
-    response->printf(dr, "hello\\n");
+
+def counter(name, extra="", main="", end=""):
+    """A service that tells its name, how often it was asked, and of which instance: all the same but for the name."""
+    return f"""{HEAD}
+#include <stdio.h>
+#include <unistd.h>
+int count;
+const char *title = "{name}";
+{extra}
+const char *get_title(void);
+const char *get_title(void)
+{{
+    return title;
+}}
+
+static void say(duda_request_t *dr)
+{{
+    response->printf(dr, "%s %d", get_title(), ++count);
     response->end(dr, NULL);
-}
+}}
 
 int duda_main(void)
-{
-    return router->get("/", say_hello) ? 0 : -1;
-}
+{{
+    {main}
+    return router->get("/", say) ? 0 : -1;
+}}
+
+void duda_exit(void)
+{{
+    {end}
+}}
 """
-)
 
 
-def test_a_service_answers(serve_services):
-    server = serve_services({"hello": HELLO})
-    assert server.connect().ask("/hello/").body == b"hello\n"
-    assert server.connect().ask("/hello.txt").status == 200  # a file of the host
+def note(folder, event):
+    """Code that appends a line to a file: what tests see of duda_main() and duda_exit()."""
+    return f'FILE *f = fopen("{folder}/events", "a"); fprintf(f, "%s {event}\\n", title); fclose(f);'
+
+
+def read_events(folder):
+    path = folder / "events"
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def ask(server, target, host="localhost"):
+    with server.connect() as client:
+        return client.ask(target, host=host)
+
+
+def text_of(server, target, host="localhost"):
+    answer = ask(server, target, host)
+    assert answer.status == 200, answer
+    return answer.body.decode()
+
+
+# ── sections ──
+
+
+def test_services_of_hosts(serve_services, tmp_path, site_root):
+    """The same service in two hosts has two instances, and a service named by its file any name."""
+    other = section("HOST", {"ServerName": "other.example", "DocumentRoot": site_root})
+    other += web_service("one") + web_service("third", File=tmp_path / "services" / "one.duda")
+    server = serve_services(
+        {"one": counter("one"), "two": counter("two")},
+        keys={"two": {"Root": "On"}},
+        files={"sites/other": other},
+    )
+    assert [text_of(server, "/one/") for _ in range(2)] == ["one 1", "one 2"]
+    assert text_of(server, "/one") == "one 3"
+    assert text_of(server, "/") == "two 1"
+    assert ask(server, "/hello.txt").body == b"Hello, world\n"  # the host's file: the root service has no such route
+    assert ask(server, "/onex").status == ask(server, "/one/x").status == 404
+    assert text_of(server, "/one/", "other.example") == "one 1"
+    assert text_of(server, "/third/", "other.example") == "one 1"
+    assert ask(server, "/two/", "other.example").status == 404
+
+
+def test_any_number(serve_services, tmp_path):
+    text = "".join(web_service(f"s{i}", File=tmp_path / "services" / "one.duda") for i in range(40))
+    server = serve_services({"one": counter("one")}, text=text)
+    assert [text_of(server, f"/s{i}/") for i in range(40)] == ["one 1"] * 40
+
+
+def test_services_do_not_see_each_other(serve_services):
+    """They have functions and globals of the same names, and not the same values."""
+    server = serve_services({name: counter(name) for name in ("a", "b", "c")})
+    said = [text_of(server, f"/{name}/") for _ in range(3) for name in "abc"]
+    assert said == [f"{name} {i}" for i in (1, 2, 3) for name in "abc"]
+
+
+def test_disabled(serve_services):
+    sources = {"on": counter("on"), "off": counter("off", main="abort();")}
+    server = serve_services(sources, keys={"off": {"Enabled": "Off"}}, text=web_service("off", Enabled="Off"))
+    assert text_of(server, "/on/") == "on 1"
+    assert ask(server, "/off/").status == 404
+
+
+def test_an_object_knows_its_section(serve_services, tmp_path):
+    for name in ("html", "conf", "data", "logs"):
+        (tmp_path / name).mkdir()
+    show = """response->printf(dr, "%s|%s|%s|%s|%s|%s", self->name.data, self->url.data, self->docroot.data,
+                     self->confdir.data, self->datadir.data, self->logdir.data); response->end(dr, NULL);"""
+    source = counter("a").replace('response->printf(dr, "%s %d", get_title(), ++count);', show + "return;")
+    keys = {"DocumentRoot": tmp_path / "html", "ConfDir": tmp_path / "conf", "DataDir": f"{tmp_path}/data/"}
+    server = serve_services({"a": source, "b": source}, keys={"a": {**keys, "LogDir": tmp_path / "logs"}})
+    folders = "|".join(f"{tmp_path}/{name}/" for name in ("html", "conf", "data", "logs"))
+    assert text_of(server, "/a/") == f"a|/a|{folders}"
+    assert text_of(server, "/b/") == "b|/b||||"
+
+
+WRONG = [
+    (web_service("a") + web_service("a"), r'6:\d+: error: this host has a service "a" already'),
+    (web_service("a", Root="On") + web_service("b", Root="On"), r'8:\d+: error: the service "a" is the root'),
+    (web_service("a/b"), r'4:\d+: error: "a/b" cannot be the name of a service: a name has letters'),
+    (web_service(".a"), r'4:\d+: error: ".a" cannot be the name'),
+    (web_service("a" * 65), r"4:\d+: error: .* longer than 64 bytes"),
+    (web_service("ddr"), r"4:\d+: error: .*/ddr is the DocumentRoot of \[DUDA\]"),
+    (web_service("a", DocumentRoot="nowhere"), r"5:\d+: error: DocumentRoot \S+/nowhere: No such file or directory"),
+    (web_service("a", ConfDir="../monkey.conf"), r"5:\d+: error: ConfDir \S+: Not a directory"),
+    (web_service("a", DataDir="nowhere"), r"5:\d+: error: DataDir \S+: No such file or directory"),
+    (web_service("a", LogDir="nowhere"), r"5:\d+: error: LogDir \S+: No such file or directory"),
+    (web_service("a", Fil="x"), r'5:\d+: error: .*"Fil".*File'),
+    ("[WEB_SERVICE]\n    Root On\n", r"3:\d+: error: .*Name"),
+]
+
+
+@pytest.mark.parametrize("text, sentence", WRONG, ids=range(len(WRONG)))
+def test_wrong_sections(tmp_path, site_root, text, sentence):
+    files = service_config(tmp_path, [], text=text.replace("nowhere", f"{tmp_path}/nowhere"))
+    files["plugins/duda/duda.conf"] += f"    DocumentRoot {tmp_path}\n"
+    files["sites/default"] = files["sites/default"].replace("ServerName localhost", f"DocumentRoot {site_root}")
+    result = run("-c", write_config(tmp_path / "conf", site_root, files=files), "-t")
+    assert result.returncode == 1
+    assert re.search(r"sites/default:" + sentence, result.stderr), result.stderr
+
+
+def test_nothing_says_where_it_is(tmp_path, site_root):
+    files = service_config(tmp_path, ["a"], site_root)
+    files["plugins/duda/duda.conf"] = "[DUDA]\n"
+    result = run("-c", write_config(tmp_path / "conf", site_root, files=files), "-t")
+    assert result.returncode == 1
+    assert re.search(r'default:5:\d+: error: nothing says where the service "a" is: set File', result.stderr)
+
+
+# ── services that cannot be used ──
+
+
+UNKNOWN_OBJECT = """
+struct unknown { int (*call)(void); };
+DUDA_OBJECT(struct unknown, unknown)
+"""
+LARGER_OBJECT = """
+struct larger { void *functions[500]; };
+DUDA_OBJECT_AS(struct larger, larger, "router")
+"""
+OTHER_ABI = """
+#define DUDA_FRAMEWORK
+#include <duda/duda.h>
+extern const struct duda_service_info duda_service_info;
+const struct duda_service_info duda_service_info = {77, sizeof(struct duda_service_info), 3, NULL, NULL};
+int duda_main(void) { return 0; }
+"""
+BROKEN = {
+    "missing": (None, "No such file or directory"),
+    "folder": (os.mkdir, "Is a directory"),
+    "fifo": (os.mkfifo, "not a regular file"),
+    "empty": (lambda path: path.write_text(""), "file too short"),
+    "text": (lambda path: path.write_text("no shared object at all\n" * 1000), "invalid ELF header"),
+    "cut": (lambda path: os.truncate(path, path.stat().st_size // 2), "the file is incomplete: copy it again"),
+    "no-main": (counter("x").replace("int duda_main(void)", "int duda_mian(void); int duda_mian(void)"), r"duda_main"),
+    "abi": (OTHER_ABI, "for another version: compile it"),
+    "symbol": (counter("x", extra="int nobody_has(void);", main="nobody_has();"), "undefined symbol: nobody_has"),
+    "object": (counter("x", extra=UNKNOWN_OBJECT, main="unknown->call();"), 'it needs the object "unknown"'),
+    "larger": (counter("x", extra=LARGER_OBJECT, main="if (!larger) abort();"), 'whose object "router" has more'),
+    "returns": (counter("x", main="return 5;"), r"duda_main\(\) has returned 5"),
+    "plain": ("int x;", "it is no service: it must include <duda/duda.h>"),
+}
+
+
+def make_broken(folder, what):
+    """Makes folder/x.duda so, and returns the reason that the server gives."""
+    how, reason = BROKEN[what]
+    if isinstance(how, str):
+        build_service(folder, "x", how)
+    elif what == "cut":
+        how(build_service(folder, "x", counter("x")))
+    elif how:
+        folder.mkdir(exist_ok=True)
+        how(folder / "x.duda")
+    return reason
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_broken(serve_services, tmp_path, what):
+    """One sentence, also of --test; the others run, and the URLs get the host's page for 503."""
+    reason = make_broken(tmp_path / "services", what)
+    text = web_service("x") + section("ERROR_PAGES", {"503": '"Soon again."'})
+    server = serve_services({"good": counter("good")}, text=text)
+    sentence = rf'sites/default:7:\d+: warning: the service "x" cannot be used; its URLs get the status 503: .*{reason}'
+    server.wait_log(sentence)
+    assert len(re.findall('service "x"', server.log)) == 1
+    for target in ("/x", "/x/", "/x/y/z"):
+        answer = ask(server, target)
+        assert (answer.status, answer.body) == (503, b"Soon again.")
+    assert text_of(server, "/good/") == "good 1"
+    assert ask(server, "/xy").status == 404
+    result = run("-c", server.conf, "-t")
+    assert result.returncode == 0 and re.search(sentence, result.stderr), result.stderr
+
+
+def test_a_broken_root(serve_services, tmp_path):
+    make_broken(tmp_path / "services", "missing")
+    server = serve_services({"good": counter("good")}, text=web_service("x", Root="On"))
+    assert ask(server, "/hello.txt").status == ask(server, "/x").status == 503
+    assert text_of(server, "/good/") == "good 1"
+
+
+# ── files ──
+
+PAGES = {
+    "index.html": b"<p>index of the service</p>\n",
+    "a.txt": b"0123456789",
+    "style.css": b"p {}\n",
+    "style.css.gz": gzip.compress(b"p {}\n"),
+    "deep/index.html": b"deep\n",
+    "404.html": b"nothing here\n",
+}
+
+
+@pytest.fixture
+def pages(tmp_path):
+    return populate(tmp_path / "html", PAGES)
+
+
+def test_files_below_a_service(serve_services, pages):
+    os.symlink("/etc/hostname", pages / "link")
+    server = serve_services({"a": counter("a")}, keys={"a": {"DocumentRoot": pages}}, host={"Precompressed": "gzip"})
+    assert text_of(server, "/a/") == "a 1"  # a route comes first
+    answer = ask(server, "/a/a.txt")
+    assert answer.body == b"0123456789" and answer["Content-Type"].startswith("text/plain") and answer["ETag"]
+    with server.connect() as client:
+        part = client.ask("/a/a.txt", "Range: bytes=2-4")
+        assert (part.status, part.body) == (206, b"234")
+        packed = client.ask("/a/style.css", "Accept-Encoding: gzip")
+        assert packed["Content-Encoding"] == "gzip" and gzip.decompress(packed.body) == b"p {}\n"
+        assert client.ask("/a/a.txt", f"If-None-Match: {answer['ETag']}").status == 304
+    assert ask(server, "/a/deep").status == 301
+    assert ask(server, "/a/deep/").body == b"deep\n"
+    assert ask(server, "/a/link").status in (403, 404)  # SymLink is Off
+    assert ask(server, "/a/none").status == ask(server, "/a/../monkey.conf").status == 404
+    assert ask(server, "/hello.txt").status == 200
+
+
+def test_files_of_a_root_service(serve_services, pages):
+    server = serve_services({"a": counter("a"), "b": counter("b")}, keys={"a": {"DocumentRoot": pages, "Root": "On"}})
+    assert text_of(server, "/") == "a 1"
+    assert text_of(server, "/b/") == "b 1"
+    assert ask(server, "/index.html").body == PAGES["index.html"]
+    assert ask(server, "/hello.txt").status == 404  # the folder takes the place of the host's DocumentRoot
+
+
+def test_try_files(serve_services, pages):
+    host = {"TryFiles": "$path /index.html"}
+    server = serve_services({"a": counter("a")}, keys={"a": {"DocumentRoot": pages}}, host=host)
+    assert ask(server, "/a/a.txt").body == PAGES["a.txt"]
+    assert ask(server, "/a/page/of/the/application").body == PAGES["index.html"]
+
+
+def test_common_folder(tmp_path, serve, site_root):
+    """DocumentRoot of [DUDA], for the hosts with services."""
+    build_service(tmp_path / "services", "a", counter("a"))
+    common = populate(tmp_path / "common", {"x.js": b"1;\n"})
+    config = service_config(tmp_path / "services", ["a"], site_root)
+    config["plugins/duda/duda.conf"] += f"    DocumentRoot {common}\n"
+    config["sites/plain"] = section("HOST", {"ServerName": "plain.example", "DocumentRoot": site_root})
+    server = serve(config=config)
+    assert ask(server, "/ddr/x.js").body == b"1;\n"
+    assert ask(server, "/ddr/x.js", "plain.example").status == 404
+
+
+def test_the_order_of_plugins(tmp_path, site_root, pages):
+    build_service(tmp_path / "services", "a", counter("a"))
+    load = section("PLUGINS", {"Load": ["liana", "static", "duda"]})
+    config = service_config(tmp_path / "services", {"a": {"DocumentRoot": pages}}, site_root)
+    config["plugins.load"] = load
+    result = run("-c", write_config(tmp_path / "conf", site_root, files=config), "-t")
+    assert result.returncode == 1
+    assert 'the plugin "duda" must come before "static" in plugins.load' in result.stderr
+
+
+# ── reload ──
+
+
+def test_an_unchanged_service_goes_on(serve_services, tmp_path):
+    """Also if its file has another date, and if the rest of the configuration changes."""
+    main, end = note(tmp_path, "main"), note(tmp_path, "exit")
+    server = serve_services({"a": counter("a", main=main, end=end)}, {"Workers": 2})
+    assert [text_of(server, "/a/") for _ in range(2)] == ["a 1", "a 2"]
+    os.utime(server.services / "a.duda", (1, 1))
+    with open(server.conf / "sites" / "default", "a") as file:
+        file.write(section("ERROR_PAGES", {"404": '"none"'}))
+    reload(server)
+    assert text_of(server, "/a/") == "a 3"
+    assert ask(server, "/none").body == b"none"
+    assert read_events(tmp_path) == ["a main"]
+    server.stop()
+    assert read_events(tmp_path) == ["a main", "a exit"]
+
+
+def test_a_changed_service_is_replaced(serve_services, tmp_path):
+    main, end = note(tmp_path, "main"), note(tmp_path, "exit")
+    server = serve_services({"a": counter("a1", main=main, end=end), "b": counter("b")}, {"Workers": 2})
+    assert [text_of(server, "/a/"), text_of(server, "/b/")] == ["a1 1", "b 1"]
+    build_service(server.services, "a", counter("a2", main=main, end=end))
+    assert text_of(server, "/a/") == "a1 2"  # not before the reload
+    reload(server)
+    assert [text_of(server, "/a/"), text_of(server, "/b/")] == ["a2 1", "b 2"]
+    await_true(lambda: read_events(tmp_path) == ["a1 main", "a2 main", "a1 exit"])
+
+
+def test_a_file_that_is_overwritten(serve_services, tmp_path):
+    """In place, which changes the bytes of a file that is in use."""
+    server = serve_services({"a": counter("a1")})
+    new = build_service(tmp_path / "new", "a", counter("a2")).read_bytes()
+    path = server.services / "a.duda"
+    for size in (len(new) // 2, 0, len(new)):
+        path.write_bytes(new[:size])
+        assert text_of(server, "/a/").startswith("a1 ")
+    reload(server)
+    assert text_of(server, "/a/") == "a2 1"
+
+
+def test_a_changed_section_begins_again(serve_services, tmp_path):
+    """A section that is changed back, too: the first instance has ended, or ends."""
+    server = serve_services({"a": counter("a")})
+    (tmp_path / "data").mkdir()
+    path = server.conf / "sites" / "default"
+    text = path.read_text()
+    for version in (text + f"    DataDir {tmp_path}/data\n", text):
+        assert text_of(server, "/a/") == "a 1"
+        path.write_text(version)
+        reload(server)
+    assert text_of(server, "/a/") == "a 1"
+
+
+def test_a_removed_service_ends(serve_services, tmp_path):
+    server = serve_services({"a": counter("a", end=note(tmp_path, "exit")), "b": counter("b")})
+    path = server.conf / "sites" / "default"
+    path.write_text(path.read_text().replace(web_service("a"), ""))
+    reload(server)
+    assert ask(server, "/a/").status == 404 and text_of(server, "/b/") == "b 1"
+    await_true(lambda: read_events(tmp_path) == ["a exit"])
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_a_new_version_that_cannot_be_used(serve_services, tmp_path, what):
+    """The version that runs stays, with its state, until there is a good one."""
+    server = serve_services({"x": counter("x"), "b": counter("b")})
+    assert text_of(server, "/x/") == "x 1"
+    (server.services / "x.duda").unlink()
+    reason = make_broken(server.services, what)
+    for said in ("x 2", "x 3"):
+        lines = reload(server)
+        told = [line for line in lines if 'the service "x" cannot be used, and its last version stays in use' in line]
+        assert len(told) == 1 and re.search(reason, told[0]), lines
+        assert text_of(server, "/x/") == said
+    assert text_of(server, "/b/") == "b 1"
+    if (server.services / "x.duda").is_dir():
+        (server.services / "x.duda").rmdir()
+    build_service(server.services, "x", counter("y"))
+    assert not [line for line in reload(server) if "cannot be used" in line]
+    assert text_of(server, "/x/") == "y 1"
+
+
+def test_a_reload_that_fails(serve_services, tmp_path):
+    """The instances that run are left alone; new ones end, if they have begun at all."""
+    main, end = note(tmp_path, "main"), note(tmp_path, "exit")
+    server = serve_services({"a": counter("a1", main=main, end=end)})
+    build_service(server.services, "a", counter("a2", main=main, end=end))
+    (server.conf / "monkey.conf").write_text((server.conf / "monkey.conf").read_text() + "    Listen 1.2.3.4:1\n")
+    assert text_of(server, "/a/") == "a1 1"
+    reload(server, accepted=False)
+    assert text_of(server, "/a/") == "a1 2"
+    events = read_events(tmp_path)
+    assert events[:1] == ["a1 main"] and events.count("a2 main") == events.count("a2 exit") and "a1 exit" not in events

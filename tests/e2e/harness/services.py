@@ -4,6 +4,7 @@
 import functools
 import pathlib
 import re
+import signal
 import subprocess
 
 import pytest
@@ -79,3 +80,20 @@ def service_config(folder, services, root=None, *, host=None, text="", files=Non
         "sites/default": "".join(sections),
         **(files or {}),
     }
+
+
+CONTROL_THREAD = 2  # its descriptors; it exists after the first reload
+DONE, REFUSED = "the new configuration is in use", "the new configuration cannot be used"
+
+
+def reload(server, accepted=True):
+    """Has the server read its configuration again; returns the lines that it has logged meanwhile."""
+    seen, known = len(server.lines), len(re.findall(f"{DONE}|{REFUSED}", server.log))
+    if not known:
+        server.baseline += CONTROL_THREAD
+    server.send_signal(signal.SIGHUP)
+    server.wait_log(f"{DONE}|{REFUSED}", known + 1)
+    lines = server.lines[seen:]
+    told = [line for line in lines if DONE in line or REFUSED in line]
+    assert (DONE in told[0]) == accepted, "\n".join(lines)
+    return lines
