@@ -99,6 +99,8 @@ int config_load(struct mk_server *server, const struct options *o, char *listen_
         configure_one_shot(server, o);
     else
         mk_server_configure(server, o->dir);
+    if (!MK_SMALL && (o->action == ACTION_TEST || o->action == ACTION_SHOW))
+        mk_server_check_only(server);
     if (listen)
         mk_server_set(server, "SERVER", "Listen", listen, o->listen ? "option --listen" : "option --port");
     if (o->workers)

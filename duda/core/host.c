@@ -265,11 +265,12 @@ static int report_order(struct duda_host *h)
     return -EINVAL;
 }
 
-int host_run(struct duda_host *h, const struct duda_conf *server)
+int host_run(struct duda_host *h, const struct duda_conf *server, bool is_check)
 {
     int err = h->n ? add_common_folder(h, server) : 0;
     for (unsigned i = 0; i < h->n && err == 0; i++) {
-        run_service(h, &h->services[i]);
+        if (!is_check)
+            run_service(h, &h->services[i]);
         h->services[i].segment = get_segment(&h->services[i]);
         err = add_folder(h, &h->services[i]);
     }

@@ -35,10 +35,10 @@ struct duda_host {
 int host_open(struct mk_host *host, const struct mk_conf_section *section, const struct duda_conf *server,
               unsigned *n_services, struct duda_host **ret);
 /*
- * Runs the services that do not run yet, and then knows the URLs of all. Returns 0, -EINVAL (errors were reported) or
- * -ENOMEM.
+ * Runs the services that do not run yet, unless the configuration is only checked, and then knows the URLs of all.
+ * Returns 0, -EINVAL (errors were reported) or -ENOMEM.
  */
-int host_run(struct duda_host *h, const struct duda_conf *server);
+int host_run(struct duda_host *h, const struct duda_conf *server, bool is_check);
 void host_close(struct duda_host *h);
 
 /* Returns the service of a path, and what of the path is below its URL; NULL: there is none. */

@@ -110,7 +110,7 @@ static int check_generation(struct mk_generation *g, void *state)
     struct duda_generation *all = state;
     int result = 0;
     for (struct duda_host *h = all->first; h && result != -ENOMEM; h = h->next) {
-        int err = host_run(h, conf);
+        int err = host_run(h, conf, mk_generation_is_check(g));
         result = err < 0 ? err : result;
     }
     return result;

@@ -54,6 +54,13 @@ MK_API int mk_server_set_plugin(struct mk_server *server, const char *section, c
                                 const char *origin);
 
 /*
+ * Says that what is loaded is only checked or shown: plugins do not change or run anything then
+ * (mk_generation_is_check()). Call it before mk_server_load(); such a server cannot be started. Builds for small
+ * devices leave it out.
+ */
+MK_API void mk_server_check_only(struct mk_server *server);
+
+/*
  * Reads and checks the configuration, document roots included.
  * Returns 0, -EINVAL (mk_server_problems() says what is wrong), -ENOMEM or another -errno.
  */
@@ -134,7 +141,8 @@ MK_API void mk_server_hand_over(struct mk_server *server);
 
 /*
  * Opens the listeners, unless mk_server_listen() has, and starts the workers.
- * Returns 0, -EINVAL (nothing was loaded) or another -errno (the log and mk_server_problems() say why).
+ * Returns 0, -EINVAL (nothing was loaded, or only to be checked) or another -errno (the log and mk_server_problems()
+ * say why).
  */
 MK_API int mk_server_start(struct mk_server *server);
 /*

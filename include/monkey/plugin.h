@@ -10,7 +10,7 @@
  * When hooks are called:
  *
  *     configuration  start ─► generation_start ─► host_start (each host) ─► generation_check ─► worker_start (each
- *                    worker); the stops in the opposite order
+ *                    worker); the stops in the opposite order, worker_retire before them
  *     connection     on_accept ─► (requests) ─► on_close
  *     request        on_head, on_request ─► on_content ─► on_response ─► on_done
  *                    all, until one         the first     all           all
@@ -20,14 +20,15 @@
  * The plugins' hooks of one kind are called in the order of plugins.load. Descriptors, timers and messages of a plugin
  * are events of a worker's loop (<monkey/loop.h>).
  *
- * Threads: the hooks of connections and requests, worker_start and worker_stop run in the worker's thread and must not
- * block. The hooks of the configuration (start, generation_start, host_start, generation_check and their stops) and
+ * Threads: the hooks of connections and requests and those of workers run in the worker's thread and must not block.
+ * The hooks of the configuration (start, generation_start, host_start, generation_check and their stops) and
  * reopen run in the main thread, which calls <monkey/monkey.h>, or in a thread of the server: the stops of a generation
  * that a reload has replaced. One thread at a time calls them, for all plugins and servers of the process: a stop never
  * runs at the same time as the start of the next generation or as reopen. They may block, except for reopen. With
  * `Scheduler fair` a stop that blocks delays new connections.
  *
- * State: a plugin keeps no state in global variables. Each start returns a state, which its stop gets back.
+ * State: a plugin keeps no state in global variables. Each start returns a state, which its stop gets back: of the
+ * process, a generation, a host and a worker. An exchange may have one, too (mk_request_set_state()).
  *
  * A generation is one loaded configuration. A reload makes a new generation beside the current one; exchanges that
  * began under the old one end under it.
@@ -41,7 +42,7 @@
 #include "transport.h"
 
 /* Changes when this header, or one that it includes, changes so that compiled plugins must be compiled again. */
-enum { MK_PLUGIN_ABI = 8 };
+enum { MK_PLUGIN_ABI = 9 };
 
 struct mk_connection; /* valid until the hook that it is passed to returns */
 struct mk_generation;
@@ -58,9 +59,9 @@ enum mk_plugin_flags {
 };
 
 struct mk_plugin {
-    uint32_t abi, size; /* set by MK_PLUGIN_HEAD */
-    uint32_t flags;     /* enum mk_plugin_flags */
+    uint32_t abi, size; /* set by MK_PLUGIN_HEAD, with the strings below */
     const char *name, *version, *summary;
+    uint32_t flags; /* enum mk_plugin_flags */
 
     /* Appends a line for `monkey -b`, without its end: what the plugin finds on this machine. */
     void (*about)(struct mk_buf *out);
@@ -72,13 +73,15 @@ struct mk_plugin {
     const struct mk_transport *transport;
 
     /*
-     * start: before the first generation that has this plugin. stop: after the last one.
+     * start: before the first generation that has this plugin. stop: after the last one. All generations of all servers
+     * of the process share the state of start: mk_generation_plugin_state(), in any hook.
      * start returns 0 or -errno, which is an error of the configuration.
      */
-    int (*start)(void);
-    void (*stop)(void);
-    /* Opens the plugin's log files again, because they may have been renamed. Must not block. */
-    void (*reopen)(void);
+    int (*start)(void **ret_state);
+    void (*stop)(void *state);
+    /* Opens the plugin's log files again, because they may have been renamed; `state` is that of start. Must not block.
+     */
+    void (*reopen)(void *state);
 
     /*
      * generation_start: before the hosts of a generation. generation_stop: after its last exchange.
@@ -110,6 +113,15 @@ struct mk_plugin {
      */
     int (*worker_start)(struct mk_worker *worker, void **ret_state);
     void (*worker_stop)(struct mk_worker *worker, void *state);
+    /*
+     * The worker ends, but exchanges or others may still hold it: a newer generation is in use in its thread, or the
+     * thread itself ends after a reload with fewer workers, an upgrade or a stop (when ShutdownDelay is over). Called
+     * once, in the worker's thread. Exchanges without an end, such as event streams, should end within
+     * mk_generation_shutdown_timeout_ms(): a thread that ends cuts them then, one with a newer generation does not.
+     * In a thread that ends, further exchanges may begin after this, on connections that are open already. Is not
+     * called for a worker that nothing holds, or if the server cuts all connections at once; worker_stop always comes.
+     */
+    void (*worker_retire)(struct mk_worker *worker, void *state);
 
     /*
      * A connection was accepted; no byte of it has been read. The hook is called for the generation that is in use in
@@ -124,6 +136,11 @@ struct mk_plugin {
      */
     void (*on_close)(struct mk_connection *conn);
 
+    /*
+     * Is called before on_request of all plugins, for what must come first wherever the plugin stands in the order.
+     * Returns as on_request.
+     */
+    int (*on_head)(struct mk_request *req);
     /*
      * Checks a request whose head is complete: access, redirects, limits.
      * Returns MK_DECLINED (the request goes on), 0 (this plugin responds now or later, or calls mk_request_decline()
@@ -141,12 +158,6 @@ struct mk_plugin {
     void (*on_response)(struct mk_request *req);
     /* The exchange is over, complete or not: see mk_request_aborted(). */
     void (*on_done)(struct mk_request *req);
-
-    /*
-     * Is called before on_request of all plugins, for what must come first wherever the plugin stands in the order.
-     * Returns as on_request.
-     */
-    int (*on_head)(struct mk_request *req);
 };
 
 #define MK_PLUGIN(name) \
@@ -256,8 +267,22 @@ MK_API struct mk_host *mk_host_next(const struct mk_host *host);
 MK_API const void *mk_generation_conf(const struct mk_generation *g, const struct mk_conf_section *section);
 /* Returns the state that generation_start of `plugin` has returned; NULL if it has none. */
 MK_API void *mk_generation_state(const struct mk_generation *g, const struct mk_plugin *plugin);
+/*
+ * Returns the state that start of `plugin` has returned; NULL if it has none. Hooks of hosts, workers, connections and
+ * requests get the generation from mk_host_generation() and mk_worker_generation(). Any thread.
+ */
+MK_API void *mk_generation_plugin_state(const struct mk_generation *g, const struct mk_plugin *plugin);
 /* Returns the generation of the host; valid as long as the host. Any thread. */
 MK_API struct mk_generation *mk_host_generation(const struct mk_host *host);
+/*
+ * Returns true if the configuration is only checked or shown (`monkey --test`, mk_server_check_only()): no worker will
+ * start. Plugins then look at files and services, but neither change nor run them. Any thread.
+ */
+MK_API bool mk_generation_is_check(const struct mk_generation *g);
+/* Returns the number of workers of the generation, whose indexes begin with 0; constant. Any thread. */
+MK_API unsigned mk_generation_workers(const struct mk_generation *g);
+/* Returns ShutdownTimeout in milliseconds: how long exchanges may go on once a thread ends. Any thread. */
+MK_API uint32_t mk_generation_shutdown_timeout_ms(const struct mk_generation *g);
 
 /* ── generations, for plugins with a transport; builds for small devices leave these out ── */
 
@@ -279,7 +304,10 @@ MK_API int mk_generation_port(const struct mk_generation *g, const struct mk_plu
  */
 MK_API void mk_generation_listen_error(struct mk_generation *g, const struct mk_plugin *plugin, const char *sentence);
 
-/* Returns the number of the worker, from 0. This and the other functions of a worker: in its thread only. */
+/*
+ * Returns the number of the worker, from 0. This and the other functions of a worker: in its thread only, except where
+ * mk_plugin_each_worker() allows it.
+ */
 MK_API unsigned mk_worker_index(const struct mk_worker *worker);
 /* Return the loop of the worker, and the account of its memory. Both live as long as the thread. */
 MK_API struct mk_loop *mk_worker_loop(const struct mk_worker *worker);
@@ -296,6 +324,20 @@ MK_API void *mk_worker_state(const struct mk_worker *worker, const struct mk_plu
  */
 MK_API struct mk_worker *mk_worker_get(struct mk_worker *worker);
 MK_API void mk_worker_put(struct mk_worker *worker);
+
+/* Is called for one worker with the state of its worker_start. */
+typedef void (*mk_worker_visit_fn)(struct mk_worker *worker, void *state, void *ctx);
+/*
+ * Calls `fn` in the calling thread, one after the other, for all workers of the process in which worker_start of
+ * `plugin` has succeeded and worker_stop was not called yet: of all servers, and during a reload of the new generation
+ * and of those that still have exchanges. Any thread, also within a hook; not within `fn`.
+ *
+ * The workers go on running. So `fn` may read of the states only what is atomic or does not change after worker_start,
+ * and call only mk_worker_index() and mk_worker_generation(). No state is freed meanwhile: a worker that starts or ends
+ * waits for the visit, so `fn` must not block. A count that should last longer than its worker is added to the state of
+ * start by worker_stop, at which time the worker is not visited any more. Builds for small devices leave it out.
+ */
+MK_API void mk_plugin_each_worker(const struct mk_plugin *plugin, mk_worker_visit_fn fn, void *ctx);
 
 /* ── connections, in on_accept and on_close; builds for small devices leave these out ── */
 
@@ -326,6 +368,15 @@ MK_API void mk_request_decline(struct mk_request *req);
 MK_API void *mk_request_host_state(const struct mk_request *req, const struct mk_plugin *plugin);
 /* Returns the request's host; the default host if none was chosen. */
 MK_API const struct mk_host *mk_request_host_conf(const struct mk_request *req);
+
+/*
+ * Keep a pointer of `plugin` for this exchange: the later hooks and callbacks of the exchange get it, up to on_done. It
+ * may point into the arena of the exchange; what it points to elsewhere is the plugin's, to be freed in on_done or with
+ * mk_arena_defer(). mk_request_state() returns NULL if none was set. mk_request_set_state() returns 0, -ENOMEM, or
+ * -ENOENT (`plugin` does not belong to the generation of the exchange). Builds for small devices leave them out.
+ */
+MK_API int mk_request_set_state(struct mk_request *req, const struct mk_plugin *plugin, void *state);
+MK_API void *mk_request_state(const struct mk_request *req, const struct mk_plugin *plugin);
 
 /* Returns the address of the Listen line of the request's connection; valid until the exchange ends. */
 MK_API struct mk_str mk_request_listener(const struct mk_request *req);

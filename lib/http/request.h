@@ -123,6 +123,7 @@ struct mk_request {
     const struct mk__http_limits *limits;
     void *worker;            /* of the server: passed to on_free() */
     const void *app_data;    /* of the server: the host; NULL until on_head() */
+    void **plugin_states;    /* of the server: one for each plugin; NULL until one is set */
     unsigned hook, hook_end; /* of the server: the next hook, and the end of those to run */
 
     /* the request */

@@ -5,7 +5,6 @@
  */
 #include "server/generation.h"
 
-#include "server/cpus.h"
 #include "server/h2_loader.h"
 
 #include <assert.h>
@@ -17,11 +16,6 @@ struct mk_host *mk__generation_find_host(const struct mk_generation *g, struct m
         return g->default_host;
     struct mk_host *host = mk__vhost_find(&g->vhosts, name);
     return host ? host : g->default_host;
-}
-
-unsigned mk__generation_workers(const struct mk_generation *g)
-{
-    return g->settings->workers ? (unsigned)g->settings->workers : mk__cpus_count();
 }
 
 struct mk_generation *mk__generation_get(struct mk_generation *g)
@@ -46,6 +40,23 @@ void mk__generation_diagnostics(const struct mk_generation *g, struct mk_buf *ou
         mk__conf_diagnostics(g->load_conf, out);
     if (g->conf)
         mk__conf_diagnostics(g->conf, out);
+}
+
+/* ── for plugins ── */
+
+bool mk_generation_is_check(const struct mk_generation *g)
+{
+    return g->check_only;
+}
+
+unsigned mk_generation_workers(const struct mk_generation *g)
+{
+    return g->workers;
+}
+
+uint32_t mk_generation_shutdown_timeout_ms(const struct mk_generation *g)
+{
+    return g->settings->shutdown_timeout_ms;
 }
 
 /* ── for plugins that carry connections ── */

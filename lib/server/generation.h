@@ -47,6 +47,7 @@ struct mk_host {
 struct mk__generation_source {
     const char *dir;  /* of monkey.conf, or NULL */
     const char *root; /* of one-shot mode, or NULL */
+    bool check_only;  /* it will not be started */
     struct mk__override {
         const char *section, *key, *value, *origin;
         bool of_plugin; /* without effect if no loaded plugin has the key */
@@ -69,11 +70,12 @@ struct mk_generation {
     struct mk__mime mime;
     const struct mk_transport *transport;
     const struct mk_plugin *plugins[MK__PLUGINS_MAX];
-    struct mk__module *modules[MK__PLUGINS_MAX]; /* of plugins that are shared objects; else NULL */
-    void *states[MK__PLUGINS_MAX];
+    struct mk__module *modules[MK__PLUGINS_MAX];                    /* of plugins that are shared objects; else NULL */
+    void *states[MK__PLUGINS_MAX], *plugin_states[MK__PLUGINS_MAX]; /* of generation_start and of start */
     uint32_t used, started; /* plugins started for the process, and for this generation, a bit each */
     uint32_t failed;        /* those with errors in their sections or starts: no generation_check */
-    unsigned n_plugins;
+    unsigned n_plugins, workers;
+    bool check_only;      /* it is only checked or shown */
     bool stopped;         /* the plugins' stops were called */
     uint32_t guessed;     /* plugins that were loaded for a misspelt name, to check the rest of the configuration */
     bool plugins_missing; /* plugins.load names one that could not be loaded; it was reported */
@@ -110,9 +112,6 @@ int mk__generation_listen_mode(const struct mk_generation *g, const struct mk__l
                                struct mk__listen_mode *ret);
 /* Returns the listener's address as the configuration writes it. */
 struct mk_str mk__generation_listener_text(const struct mk_generation *g, const struct mk__listener *listener);
-
-/* Returns the number of workers: Workers, or the processors that the process may use. */
-unsigned mk__generation_workers(const struct mk_generation *g);
 
 /* Returns the host of that name (without a port), or the default host. */
 struct mk_host *mk__generation_find_host(const struct mk_generation *g, struct mk_str name);

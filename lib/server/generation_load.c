@@ -9,6 +9,7 @@
 #include "conf/suggest.h"
 #include "http/h2/flood_counters.h"
 #include "server/conn_hooks.h"
+#include "server/cpus.h"
 #include "server/h2_loader.h"
 #include "server/handlers.h"
 #include "server/module.h"
@@ -189,6 +190,7 @@ static int read_server(struct mk_generation *g, const struct mk__generation_sour
     g->settings = mk__conf_get(g->set, &mk__section_server);
     if (!g->settings || err == -ENOMEM)
         return -ENOMEM;
+    g->workers = g->settings->workers ? (unsigned)g->settings->workers : mk__cpus_count();
     mk__settings_http(g->settings, &g->http);
     for (unsigned i = 0; i < g->n_plugins; i++)
         g->http.times |= (g->plugins[i]->flags & MK_PLUGIN_TIMES) != 0;
@@ -410,7 +412,7 @@ static int load_generation(struct mk_generation *g, const struct mk__generation_
 
 int mk__generation_load(struct mk_generation *g, const struct mk__generation_source *source)
 {
-    *g = (struct mk_generation){.refs = 1};
+    *g = (struct mk_generation){.refs = 1, .check_only = source->check_only};
     mk__module_lock_hooks();
     int err = load_generation(g, source);
     mk__module_unlock_hooks();

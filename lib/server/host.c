@@ -131,6 +131,12 @@ void *mk_generation_state(const struct mk_generation *g, const struct mk_plugin 
     return i < 0 ? NULL : g->states[i];
 }
 
+void *mk_generation_plugin_state(const struct mk_generation *g, const struct mk_plugin *plugin)
+{
+    int i = mk__generation_find_plugin(g, plugin);
+    return i < 0 ? NULL : g->plugin_states[i];
+}
+
 static bool is_consequence(const struct mk_host *host, const void *data, size_t offset, unsigned nth)
 {
     return mk__conf_is_consequence(host->set, data, offset, nth) ||

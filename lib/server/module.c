@@ -33,12 +33,13 @@ const struct mk_plugin *mk__module_find_builtin(struct mk_str name)
 enum { IN_USE_MAX = 128 };
 
 /*
- * The plugins in use, with the number of generations, under the lock of the hooks. Static, because servers of one
+ * The plugins in use, with the state of their start, under the lock of the hooks. Static, because servers of one
  * process share plugins.
  */
-static struct {
+static struct plugin_use {
     const struct mk_plugin *plugin;
     unsigned generations;
+    void *state;
 } in_use[IN_USE_MAX];
 static pthread_mutex_t hooks_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -57,36 +58,39 @@ void mk__module_unlock_hooks(void)
     pthread_mutex_unlock(&hooks_lock);
 }
 
-static unsigned *find_in_use(const struct mk_plugin *plugin)
+/* Returns the plugin's entry, or a free one for it; NULL: all are in use. */
+static struct plugin_use *find_in_use(const struct mk_plugin *plugin)
 {
     unsigned slot = IN_USE_MAX;
     for (unsigned i = 0; i < IN_USE_MAX; i++) {
         if (in_use[i].generations && in_use[i].plugin == plugin)
-            return &in_use[i].generations;
+            return &in_use[i];
         if (!in_use[i].generations && slot == IN_USE_MAX)
             slot = i;
     }
     if (slot == IN_USE_MAX)
         return NULL;
-    in_use[slot].plugin = plugin;
-    return &in_use[slot].generations;
+    in_use[slot] = (struct plugin_use){.plugin = plugin};
+    return &in_use[slot];
 }
 
-int mk__module_use_plugin(const struct mk_plugin *plugin)
+int mk__module_use_plugin(const struct mk_plugin *plugin, void **ret_state)
 {
-    unsigned *generations = find_in_use(plugin);
-    int err = !generations ? -ENOBUFS : *generations == 0 && plugin->start ? plugin->start() : 0;
-    if (err == 0)
-        ++*generations;
-    return err;
+    struct plugin_use *use = find_in_use(plugin);
+    int err = !use ? -ENOBUFS : use->generations == 0 && plugin->start ? plugin->start(&use->state) : 0;
+    if (err < 0)
+        return err;
+    use->generations++;
+    *ret_state = use->state;
+    return 0;
 }
 
 void mk__module_release_plugin(const struct mk_plugin *plugin)
 {
-    unsigned *generations = find_in_use(plugin);
-    assert(generations && *generations);
-    if (--*generations == 0 && plugin->stop)
-        plugin->stop();
+    struct plugin_use *use = find_in_use(plugin);
+    assert(use && use->generations);
+    if (--use->generations == 0 && plugin->stop)
+        plugin->stop(use->state);
 }
 
 /* ── modules ── */

@@ -45,9 +45,10 @@ void mk__module_unlock_hooks(void);
 
 /*
  * Count the generations that use a plugin: `start` is called with the first, `stop` after the last. The caller holds
- * the lock of the hooks. The first function returns 0, -ENOBUFS (too many plugins) or the -errno of `start`.
+ * the lock of the hooks. The first function returns 0 and the state of `start`, -ENOBUFS (too many plugins) or the
+ * -errno of `start`.
  */
-int mk__module_use_plugin(const struct mk_plugin *plugin);
+int mk__module_use_plugin(const struct mk_plugin *plugin, void **ret_state);
 void mk__module_release_plugin(const struct mk_plugin *plugin);
 
 /* Calls `fn` for every module of mk__module_dir(); they stay open until the program ends. */

@@ -333,7 +333,7 @@ static int start_plugin(struct mk_generation *g, unsigned i)
     assert(i < g->n_plugins);
     const struct mk_plugin *plugin = g->plugins[i];
     unsigned before = mk__conf_all_errors(g->conf);
-    int err = mk__module_use_plugin(plugin);
+    int err = mk__module_use_plugin(plugin, &g->plugin_states[i]);
     if (err == 0) {
         g->used |= 1u << i;
         err = plugin->generation_start ? plugin->generation_start(g, &g->states[i]) : 0;

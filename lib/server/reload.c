@@ -221,7 +221,7 @@ int mk_server_reload(struct mk_server *s)
         return err;
     err = mk__server_load(s, &c.next);
     if (err == 0) {
-        c.n = mk__generation_workers(c.next);
+        c.n = c.next->workers;
         err = prepare_reload(&c);
         if (err < 0)
             abort_reload(&c);

@@ -216,6 +216,26 @@ const struct mk_host *mk_request_host_conf(const struct mk_request *req)
     return host ? host : get_generation(req)->default_host;
 }
 
+int mk_request_set_state(struct mk_request *req, const struct mk_plugin *plugin, void *state)
+{
+    const struct mk_generation *g = get_generation(req);
+    int i = mk__generation_find_plugin(g, plugin);
+    if (i < 0)
+        return -ENOENT;
+    if (!req->plugin_states)
+        req->plugin_states = mk_arena_zalloc(&req->arena, g->n_plugins * sizeof(*req->plugin_states));
+    if (!req->plugin_states)
+        return -ENOMEM;
+    req->plugin_states[i] = state;
+    return 0;
+}
+
+void *mk_request_state(const struct mk_request *req, const struct mk_plugin *plugin)
+{
+    int i = req->plugin_states ? mk__generation_find_plugin(get_generation(req), plugin) : -1;
+    return i < 0 ? NULL : req->plugin_states[i];
+}
+
 struct mk_worker *mk_request_worker(const struct mk_request *req)
 {
     return req->worker;

@@ -58,6 +58,11 @@ void mk_server_one_shot(struct mk_server *s, const char *root)
     s->source.root = root;
 }
 
+void mk_server_check_only(struct mk_server *s)
+{
+    s->source.check_only = true;
+}
+
 int mk_server_set(struct mk_server *s, const char *section, const char *key, const char *value, const char *origin)
 {
     if (s->source.n_overrides == MK__OVERRIDES_MAX)
@@ -107,7 +112,7 @@ void mk_server_info(const struct mk_server *s, struct mk_server_info *ret_info)
         .error_log = settings->error_log.len ? settings->error_log.p : NULL,
         .log_level = (enum mk_log_level)settings->log_level,
         .pid_file = settings->pid_file.len ? settings->pid_file.p : NULL,
-        .workers = mk__generation_workers(s->current),
+        .workers = s->current->workers,
     };
 }
 
@@ -355,7 +360,7 @@ int mk_server_listen(struct mk_server *s)
 {
     if (!s->current || !s->current->settings)
         return -EINVAL;
-    int err = open_listeners(s, mk__generation_workers(s->current));
+    int err = open_listeners(s, s->current->workers);
     mk__server_set_state(s, err == 0 ? MK__SERVER_LISTENING : MK__SERVER_STOPPED);
     return err;
 }
@@ -370,11 +375,11 @@ static bool is_fast_open_set(const struct mk_generation *g)
 int mk_server_start(struct mk_server *s)
 {
     assert(!mk__server_is_running(s));
-    if (!s->current || !s->current->settings)
+    if (!s->current || !s->current->settings || s->current->check_only)
         return -EINVAL;
     if (!MK_SMALL)
         mk__limits_set(&s->limits, s->current->settings);
-    unsigned n_workers = mk__generation_workers(s->current);
+    unsigned n_workers = s->current->workers;
     int err = s->state == MK__SERVER_LISTENING ? 0 : open_listeners(s, n_workers);
     mk__server_set_state(s, MK__SERVER_STOPPED); /* if this start fails, the next one opens them */
     if (err < 0)
@@ -422,7 +427,7 @@ void mk_server_reopen_logs(struct mk_server *s)
     mk__module_lock_hooks();
     for (unsigned i = 0; mk__server_is_running(s) && i < s->current->n_plugins; i++)
         if (s->current->plugins[i]->reopen)
-            s->current->plugins[i]->reopen();
+            s->current->plugins[i]->reopen(s->current->plugin_states[i]);
     mk__module_unlock_hooks();
 }
 

@@ -142,14 +142,23 @@ static void stop_thread(struct mk__thread *t)
     mk__loop_stop(&t->loop);
 }
 
+/* Ends the thread if no connection is left, else at ShutdownTimeout. */
+static void wait_for_drain(struct mk__thread *t)
+{
+    if (is_drained(t)) {
+        mk__loop_stop(&t->loop);
+        return;
+    }
+    mk_timer_arm(&t->loop, &t->drain_timer, t->worker->generation->settings->shutdown_timeout_ms);
+    if (MK__PLUGIN_STARTS)
+        mk__worker_retire(t->worker);
+}
+
 static void drain_thread(struct mk__thread *t)
 {
     close_acceptors(t, false);
     mk__conn_drain_all(&t->http);
-    if (is_drained(t))
-        mk__loop_stop(&t->loop);
-    else
-        mk_timer_arm(&t->loop, &t->drain_timer, t->worker->generation->settings->shutdown_timeout_ms);
+    wait_for_drain(t);
 }
 
 static void on_drain_timer(struct mk_timer *timer)
@@ -173,10 +182,7 @@ static void retire_thread(struct mk__thread *t)
 {
     close_acceptors(t, true);
     mk__conn_retire_all(&t->http);
-    if (is_drained(t))
-        mk__loop_stop(&t->loop);
-    else
-        mk_timer_arm(&t->loop, &t->drain_timer, t->worker->generation->settings->shutdown_timeout_ms);
+    wait_for_drain(t);
 }
 
 static bool is_retiring(const struct mk__thread *t)

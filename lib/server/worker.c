@@ -10,6 +10,13 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <pthread.h>
+
+/* All workers whose plugins have started. Static, because servers of one process share plugins. */
+static struct {
+    pthread_rwlock_t lock;
+    struct mk_list workers;
+} all = {PTHREAD_RWLOCK_INITIALIZER, {&all.workers, &all.workers}};
 
 static size_t count_worker_bytes(const struct mk_generation *g)
 {
@@ -23,6 +30,7 @@ struct mk_worker *mk__worker_new(struct mk_generation *g)
         return NULL;
     memset(worker, 0, count_worker_bytes(g));
     worker->generation = mk__generation_get(g);
+    mk_list_init(&worker->node);
     return worker;
 }
 
@@ -36,12 +44,27 @@ int mk__worker_start(struct mk_worker *worker)
             return err;
         }
     }
+    if (MK__PLUGIN_STARTS) {
+        pthread_rwlock_wrlock(&all.lock);
+        mk_list_add(&all.workers, &worker->node);
+        pthread_rwlock_unlock(&all.lock);
+    }
     return 0;
+}
+
+/* From now on no other thread reads the states of its plugins. */
+static void hide_worker(struct mk_worker *worker)
+{
+    pthread_rwlock_wrlock(&all.lock);
+    mk_list_del(&worker->node);
+    pthread_rwlock_unlock(&all.lock);
 }
 
 void mk__worker_free(struct mk_worker *worker)
 {
     assert(worker->started <= worker->generation->n_plugins);
+    if (MK__PLUGIN_STARTS)
+        hide_worker(worker);
     while (MK__PLUGIN_STARTS && worker->started--) {
         const struct mk_plugin *plugin = worker->generation->plugins[worker->started];
         if (plugin->worker_stop)
@@ -50,6 +73,16 @@ void mk__worker_free(struct mk_worker *worker)
     size_t bytes = count_worker_bytes(worker->generation);
     mk__generation_put(worker->generation);
     mk_account_free(NULL, worker, bytes);
+}
+
+void mk__worker_retire(struct mk_worker *worker)
+{
+    for (unsigned i = 0; i < worker->started && !worker->retired; i++) {
+        const struct mk_plugin *plugin = worker->generation->plugins[i];
+        if (plugin->worker_retire)
+            plugin->worker_retire(worker, worker->states[i]);
+    }
+    worker->retired = true;
 }
 
 void mk__worker_replace(struct mk_worker *worker, struct mk_worker **list)
@@ -64,6 +97,9 @@ void mk__worker_replace(struct mk_worker *worker, struct mk_worker **list)
     if (worker->next)
         worker->next->link = &worker->next;
     *worker->link = worker;
+    mk__worker_get(worker); /* a hook may end the last exchange */
+    mk__worker_retire(worker);
+    mk__worker_put(worker);
 }
 
 static void unlink_worker(struct mk_worker *worker)
@@ -82,6 +118,19 @@ void mk__worker_free_replaced(struct mk_worker *worker)
 }
 
 /* ── for plugins ── */
+
+void mk_plugin_each_worker(const struct mk_plugin *plugin, mk_worker_visit_fn fn, void *ctx)
+{
+    struct mk_list *n, *save;
+    pthread_rwlock_rdlock(&all.lock);
+    MK_LIST_EACH(&all.workers, n, save) {
+        struct mk_worker *worker = MK_CONTAINER_OF(n, struct mk_worker, node);
+        int i = mk__generation_find_plugin(worker->generation, plugin);
+        if (i >= 0)
+            fn(worker, worker->states[i], ctx);
+    }
+    pthread_rwlock_unlock(&all.lock);
+}
 
 unsigned mk_worker_index(const struct mk_worker *worker)
 {

@@ -16,6 +16,7 @@ struct mk__request_refs;
 
 struct mk_worker {
     struct mk_worker *next, **link; /* in the list of replaced workers; link is NULL while the worker is in use */
+    struct mk_list node;            /* in the list of all that have started, for mk_plugin_each_worker() */
     unsigned index;                 /* these four are the thread's */
     struct mk_loop *loop;
     struct mk_account *account;
@@ -23,6 +24,7 @@ struct mk_worker {
     struct mk_generation *generation; /* holds a reference */
     unsigned refs;                    /* exchanges, jobs and others that hold it */
     unsigned started;                 /* so many plugins have had their worker_start */
+    bool retired;                     /* worker_retire was called */
     void *states[];                   /* one for each plugin of the generation */
 };
 
@@ -34,7 +36,12 @@ void mk__worker_free(struct mk_worker *worker);
 /* Calls the plugins' worker_start. Returns 0, or the -errno of the first that fails, which is logged. */
 int mk__worker_start(struct mk_worker *worker);
 
-/* Frees the worker with its last reference: another one has taken its place. Until then it is in the list. */
+/* Calls the plugins' worker_retire, once. The worker is held meanwhile by the caller, if another one is in use. */
+void mk__worker_retire(struct mk_worker *worker);
+/*
+ * Retires the worker and frees it with its last reference: another one has taken its place. Until then it is in the
+ * list.
+ */
 void mk__worker_replace(struct mk_worker *worker, struct mk_worker **list);
 
 /* Frees a replaced worker, to which no reference is left. */

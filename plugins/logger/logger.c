@@ -397,12 +397,24 @@ static void add_request_id(struct mk_request *req)
         mk_response_header_ref(req, name, id);
 }
 
+static void stop_writer(void *state)
+{
+    (void)state;
+    writer_stop();
+}
+
+static void reopen_logs(void *state)
+{
+    (void)state;
+    writer_reopen();
+}
+
 MK_PLUGIN(logger) = {
     MK_PLUGIN_HEAD("logger", "2.0.0", "access and error logs of hosts, and request IDs"),
     .flags = MK_PLUGIN_TIMES | MK_PLUGIN_CHECKS_ALL,
     .sections = sections,
-    .stop = writer_stop,
-    .reopen = writer_reopen,
+    .stop = stop_writer,
+    .reopen = reopen_logs,
     .generation_start = start_generation,
     .generation_stop = stop_generation,
     .host_start = start_host,

@@ -7,6 +7,7 @@ import signal
 import pytest
 
 from harness import build
+from harness.content import HELLO, populate
 from harness.server import Server, await_true, run, section, write_config
 
 pytestmark = [
@@ -53,8 +54,8 @@ class Ledger:
 
 
 @pytest.fixture
-def ledger(tmp_path, site_root):
-    one = Ledger(tmp_path / "conf", site_root)
+def ledger(tmp_path):
+    one = Ledger(tmp_path / "conf", populate(tmp_path / "root", {"hello.txt": HELLO, "large": bytes(20_000_000)}))
     yield one
     if one.server:
         one.server.kill()
@@ -72,6 +73,7 @@ def test_from_start_to_stop(ledger):
         "first worker_stop",
         "first host_stop",
         "first generation_stop",
+        "1 requests",  # counted in the state of start
         "stop",
     ]
 
@@ -98,7 +100,12 @@ def test_a_plugin_that_goes(ledger):
     ledger.write(load=False)
     ledger.reload()
     ledger.await_moment("stop")
-    assert ledger.moments()[-4:] == ["first worker_stop", "first host_stop", "first generation_stop", "stop"]
+    assert [moment for moment in ledger.moments() if "requests" not in moment][-4:] == [
+        "first worker_stop",
+        "first host_stop",
+        "first generation_stop",
+        "stop",
+    ]
     ledger.write("again")
     ledger.reload()
     assert ledger.moments().count("start") == 1  # and once before there was a log
@@ -137,6 +144,65 @@ def test_a_reload_that_fails(ledger, hook, workers):
             starts, stops = moments.count(f"{name} {what}_start"), moments.count(f"{name} {what}_stop")
             failed = name == "second" and hook.strip('"').startswith(what)
             assert starts == stops or (failed and starts > stops), f"{name} {what}: {moments}"
+
+
+def test_a_check_is_known(ledger):
+    """Hooks can tell --test from a start."""
+    ledger.write(fail="check")
+    assert run("-c", ledger.folder, "-t").returncode == 1
+    assert run("-c", ledger.folder, "--show-config").returncode == 1
+    with ledger.start().connect() as client:
+        assert client.ask("/hello.txt").status == 200
+    ledger.server.stop()
+
+
+# ── worker_retire ──
+
+
+def hold_exchange(server):
+    """A client in the middle of a response."""
+    client = server.connect()
+    client.send(b"GET /large HTTP/1.1\r\nHost: h\r\n\r\n")
+    client.exactly(1000)
+    return client
+
+
+def test_a_worker_with_exchanges_is_retired(ledger):
+    server = ledger.write().start()
+    client = hold_exchange(server)
+    for name in ("second", "third"):
+        ledger.write(name)
+        ledger.reload()
+    assert ledger.moments().count("first worker_retire") == 1
+    assert "first worker_stop" not in ledger.moments()
+    ledger.await_moment("second worker_stop")  # nothing has held it
+    assert "second worker_retire" not in ledger.moments()
+    client.reset()
+    ledger.await_moment("first generation_stop")
+    server.stop()
+    moments = ledger.moments()
+    assert moments.index("second worker_start") < moments.index("first worker_retire")
+    assert moments.index("first worker_retire") < moments.index("first on_done") < moments.index("first worker_stop")
+    assert moments.count("first worker_retire") == 1
+
+
+def test_a_worker_whose_thread_ends_is_retired(ledger):
+    """After a reload with fewer workers, and at the stop."""
+    server = ledger.write(workers=2).start()
+    clients = [hold_exchange(server) for _ in range(16)]  # both workers have some
+    ledger.write("second", workers=1)
+    ledger.reload()
+    ledger.await_moment("first worker_retire", 2)
+    for client in clients:
+        client.reset()
+    ledger.await_moment("first generation_stop")
+    client = hold_exchange(server)
+    server.send_signal(signal.SIGTERM)
+    ledger.await_moment("second worker_retire")
+    client.reset()
+    server.stop()
+    assert ledger.moments().count("first worker_retire") == 2
+    assert ledger.moments().count("second worker_retire") == 1
 
 
 def test_every_worker_has_its_own(ledger):

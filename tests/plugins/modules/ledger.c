@@ -5,6 +5,8 @@
 #include <monkey/plugin.h>
 
 #include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
 
 extern const struct mk_plugin mk_plugin_ledger;
 
@@ -40,20 +42,31 @@ static int note(const struct mk_generation *g, const char *moment)
     return mk_str_eq(s->fail, mk_str_c(moment)) ? -EIO : 0;
 }
 
-static int start(void)
+/* Of the process: what its workers have counted. */
+struct totals {
+    _Atomic unsigned requests;
+};
+
+static int start(void **ret_state)
 {
     mk_log_info("ledger: start");
-    return 0;
+    *ret_state = calloc(1, sizeof(struct totals));
+    return *ret_state ? 0 : -ENOMEM;
 }
 
-static void stop(void)
+static void stop(void *state)
 {
+    const struct totals *totals = state;
+    mk_log_info("ledger: %u requests", totals->requests);
     mk_log_info("ledger: stop");
+    free(state);
 }
 
 static int start_generation(struct mk_generation *g, void **ret_state)
 {
     *ret_state = g;
+    if (mk_generation_is_check(g) && mk_str_eq(settings_of(g)->fail, MK_STR("check")))
+        return -EIO;
     return note(g, "generation_start");
 }
 
@@ -78,8 +91,13 @@ static int start_worker(struct mk_worker *worker, void **ret_state)
 {
     const struct mk_generation *g = mk_worker_generation(worker);
     *ret_state = worker;
-    int err = note(g, "worker_start");
+    int err = note(g, mk_worker_index(worker) < mk_generation_workers(g) ? "worker_start" : "one too many");
     return mk_worker_index(worker) == 1 && mk_str_eq(settings_of(g)->fail, MK_STR("worker 1")) ? -EIO : err;
+}
+
+static void retire_worker(struct mk_worker *worker, void *state)
+{
+    note(mk_worker_generation(worker), state == worker ? "worker_retire" : "a state that is not its own");
 }
 
 static void stop_worker(struct mk_worker *worker, void *state)
@@ -92,6 +110,8 @@ static int see_request(struct mk_request *req)
     struct mk_worker *worker = mk_request_worker(req);
     bool right = mk_worker_state(worker, &mk_plugin_ledger) == worker && mk_worker_index(worker) < 64 &&
                  mk_worker_loop(worker) == mk_request_loop(req);
+    struct totals *totals = mk_generation_plugin_state(mk_worker_generation(worker), &mk_plugin_ledger);
+    totals->requests++;
     note(mk_worker_generation(worker), right ? "on_request" : "a state that is not its own");
     return MK_DECLINED;
 }
@@ -112,6 +132,7 @@ MK_PLUGIN(ledger) = {
     .host_stop = stop_host,
     .worker_start = start_worker,
     .worker_stop = stop_worker,
+    .worker_retire = retire_worker,
     .on_request = see_request,
     .on_done = see_end,
 };

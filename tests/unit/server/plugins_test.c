@@ -14,14 +14,18 @@ static void note(char call)
     calls[strlen(calls)] = call;
 }
 
-static int start(void)
+static int process; /* the state of start */
+
+static int start(void **ret_state)
 {
     note('s');
+    *ret_state = &process;
     return 0;
 }
 
-static void stop(void)
+static void stop(void *state)
 {
+    assert_ptr_equal(state, &process);
     note('e');
 }
 
@@ -82,6 +86,20 @@ static void test_generations_share_the_start(void **state)
     assert_string_equal(calls, "sSCSCEEe");
 }
 
+static void test_generations_share_the_state_of_start(void **state)
+{
+    static const struct mk_plugin other = {.name = "other"};
+    struct mk_generation one, two;
+    (void)state;
+    open_generation(&one, 0);
+    open_generation(&two, 0);
+    assert_ptr_equal(mk_generation_plugin_state(&one, &plugin), &process);
+    close_generation(&one);
+    assert_ptr_equal(mk_generation_plugin_state(&two, &plugin), &process);
+    assert_null(mk_generation_plugin_state(&two, &other));
+    close_generation(&two);
+}
+
 static void test_a_failed_start_is_reported(void **state)
 {
     struct mk_generation one;
@@ -98,6 +116,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_generations_share_the_start),
+        cmocka_unit_test(test_generations_share_the_state_of_start),
         cmocka_unit_test(test_a_failed_start_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

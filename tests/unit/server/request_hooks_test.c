@@ -239,6 +239,111 @@ static void test_no_host_no_state(void **state)
     mk_test_world_close(&w);
 }
 
+/* ── states of an exchange ── */
+
+static int kept; /* what the plugin keeps */
+static unsigned found;
+static const struct mk_plugin keeper;
+
+static int keep_state(struct mk_request *req)
+{
+    static const struct mk_plugin stranger = {.name = "stranger"};
+    assert_null(mk_request_state(req, &keeper)); /* of the exchange before, too */
+    assert_int_equal(mk_request_set_state(req, &stranger, &kept), -ENOENT);
+    assert_int_equal(mk_request_set_state(req, &keeper, &kept), 0);
+    assert_null(mk_request_state(req, &plugins[1]));
+    assert_null(mk_request_state(req, &stranger));
+    return MK_DECLINED;
+}
+
+static void find_state(struct mk_request *req)
+{
+    assert_ptr_equal(mk_request_state(req, &keeper), &kept);
+    found++;
+}
+
+static const struct mk_plugin keeper = {.name = "keeper",
+                                        .on_request = keep_state,
+                                        .on_response = find_state,
+                                        .on_done = find_state};
+
+static void test_a_state_of_an_exchange(void **state)
+{
+    (void)state;
+    open_hooks();
+    generation.plugins[1] = &keeper;
+    words[0][0] = words[0][1] = words[1][0] = MK_DECLINED;
+    words[1][1] = 0;
+    struct mk_test_client *c = mk_test_connect(&w, MK_STR(GET));
+    mk_test_settle(&w);
+    assert_int_equal(found, 2);
+    mk_test_send(c, MK_STR(GET)); /* the next exchange may have the same memory */
+    mk_test_settle(&w);
+    assert_int_equal(found, 4);
+    mk_test_world_close(&w);
+}
+
+static void test_a_state_without_memory(void **state)
+{
+    static const struct mk__request_ops no_ops;
+    (void)state;
+    open_hooks();
+    generation.plugins[1] = &keeper;
+    struct mk_request *req = mk__request_new(&w.http, &no_ops, NULL);
+    while (mk_arena_alloc(&req->arena, 16))
+        ;
+    assert_int_equal(mk_request_set_state(req, &keeper, &kept), -ENOMEM);
+    assert_null(mk_request_state(req, &keeper));
+    mk__request_free(req);
+    mk_test_world_close(&w);
+}
+
+/* ── declining later ── */
+
+static struct mk_request *declined;
+static unsigned cleaned;
+
+static void count_clean(void *ctx)
+{
+    (void)ctx;
+    cleaned++;
+}
+
+static int keep_request(struct mk_request *req)
+{
+    declined = req;
+    return 0;
+}
+
+/*
+ * mk_request_decline() lets the next plugin answer, even completely; the request and its arena stay until the callback
+ * returns, and its clean-ups run once, with the end of the exchange.
+ */
+static void test_a_declined_request_stays_valid(void **state)
+{
+    static const struct mk_plugin waiting = {.name = "waiting", .on_request = keep_request};
+    (void)state;
+    open_hooks();
+    generation.plugins[0] = &waiting;
+    words[0][1] = 0;
+    struct mk_test_client *c = mk_test_connect(&w, MK_STR(GET));
+    mk_test_settle(&w);
+    assert_string_equal(mk_test_state(c), "handler");
+    char *copy = mk_arena_alloc(mk_request_arena(declined), 64);
+    assert_int_equal(mk_arena_defer(mk_request_arena(declined), count_clean, NULL), 0);
+    mk_request_decline(declined);
+    assert_string_equal(trail, "r1"); /* answered, and not over */
+    memset(copy, 'a', 64);
+    assert_string_equal(mk_request_path(declined).p, "/");
+    assert_non_null(mk_arena_alloc(mk_request_arena(declined), 64));
+    assert_int_equal(cleaned, 0);
+    mk_request_decline(declined); /* the response has ended: no effect */
+    mk_test_settle(&w);
+    assert_string_equal(trail, "r1d1");
+    assert_int_equal(cleaned, 1);
+    mk_test_world_close(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -247,6 +352,9 @@ int main(void)
         cmocka_unit_test(test_a_client_that_leaves),
         cmocka_unit_test(test_where_it_came_by),
         cmocka_unit_test(test_no_host_no_state),
+        cmocka_unit_test(test_a_state_of_an_exchange),
+        cmocka_unit_test(test_a_state_without_memory),
+        cmocka_unit_test(test_a_declined_request_stays_valid),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include <monkey/monkey.h>
+#include "server/server.h"
 
 static char root[512];
 
@@ -70,6 +70,26 @@ static struct mk_server *make_server(unsigned port, struct text *t)
     assert_int_equal(mk_server_set(server, "SERVER", "FastOpen", "0", "option"), 0);
     assert_int_equal(mk_server_load(server), 0);
     return server;
+}
+
+/* Plugins know that it is only checked. */
+static void test_only_checked(void **state)
+{
+    struct mk_server *server = mk_server_new();
+    (void)state;
+    assert_non_null(server);
+    mk_server_one_shot(server, root);
+    assert_int_equal(mk_server_set(server, "SERVER", "Workers", "3", "option"), 0);
+    assert_int_equal(mk_server_set(server, "SERVER", "ShutdownTimeout", "7s", "option"), 0);
+    assert_int_equal(mk_server_load(server), 0);
+    assert_false(mk_generation_is_check(server->current));
+    assert_int_equal(mk_generation_workers(server->current), 3);
+    assert_int_equal(mk_generation_shutdown_timeout_ms(server->current), 7000);
+    mk_server_check_only(server);
+    assert_int_equal(mk_server_load(server), 0);
+    assert_true(mk_generation_is_check(server->current));
+    assert_int_equal(mk_server_start(server), -EINVAL);
+    mk_server_free(server);
 }
 
 static void test_serves(void **state)
@@ -286,6 +306,7 @@ static int set_up(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_only_checked),
         cmocka_unit_test(test_serves),
         cmocka_unit_test(test_two_servers),
         cmocka_unit_test(test_a_port_in_use),

@@ -3,6 +3,8 @@
 #include "testing.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <semaphore.h>
 
 #include "server/worker.h"
 
@@ -20,14 +22,29 @@ static void stop(struct mk_worker *worker, void *state)
     assert_ptr_equal(state, &worker->states[starts - stops]); /* in the opposite order */
 }
 
-static const struct mk_plugin first = {.name = "first", .worker_start = start, .worker_stop = stop},
+static unsigned retired;
+static struct mk_worker *to_put; /* released by retire() */
+
+static void retire(struct mk_worker *worker, void *state)
+{
+    assert_ptr_equal(state, worker->states[0]);
+    retired++;
+    if (to_put)
+        mk_worker_put(to_put);
+}
+
+static const struct mk_plugin first = {.name = "first",
+                                       .worker_start = start,
+                                       .worker_stop = stop,
+                                       .worker_retire = retire},
                               second = {.name = "second", .worker_start = start, .worker_stop = stop},
                               without = {.name = "without"};
 static struct mk_generation generation;
 
 static struct mk_worker *open_worker(void)
 {
-    starts = stops = fail_at = 0;
+    starts = stops = fail_at = retired = 0;
+    to_put = NULL;
     generation = (struct mk_generation){.refs = 1, .n_plugins = 3, .plugins = {&first, &second, &without}};
     struct mk_worker *worker = mk__worker_new(&generation);
     assert_non_null(worker);
@@ -91,6 +108,159 @@ static void test_replaced_workers_are_freed_with_the_last_reference(void **state
     assert_int_equal(generation.refs, 1);
 }
 
+/* ── the end of a generation ── */
+
+static void test_a_replaced_worker_is_retired_once(void **state)
+{
+    struct mk_worker *list = NULL;
+    (void)state;
+    struct mk_worker *worker = open_worker();
+    assert_int_equal(mk__worker_start(worker), 0);
+    mk_worker_get(worker);
+    mk__worker_replace(worker, &list);
+    mk__worker_retire(worker);
+    assert_int_equal(retired, 1);
+    mk_worker_put(worker);
+    assert_int_equal(stops, 2);
+}
+
+static void test_an_unused_worker_is_not_retired(void **state)
+{
+    struct mk_worker *list = NULL;
+    (void)state;
+    struct mk_worker *worker = open_worker();
+    assert_int_equal(mk__worker_start(worker), 0);
+    mk__worker_replace(worker, &list);
+    assert_int_equal(retired, 0);
+    assert_int_equal(stops, 2);
+}
+
+static void test_retire_may_release_the_worker(void **state)
+{
+    struct mk_worker *list = NULL;
+    (void)state;
+    struct mk_worker *worker = open_worker();
+    assert_int_equal(mk__worker_start(worker), 0);
+    to_put = mk_worker_get(worker);
+    mk__worker_replace(worker, &list);
+    assert_int_equal(retired, 1);
+    assert_null(list);
+    assert_int_equal(generation.refs, 1);
+}
+
+/* ── visits ── */
+
+static struct {
+    unsigned n;
+    struct mk_worker *workers[4];
+    void *states[4];
+} seen;
+
+static void see_worker(struct mk_worker *worker, void *state, void *ctx)
+{
+    assert_ptr_equal(ctx, &seen);
+    seen.workers[seen.n] = worker;
+    seen.states[seen.n++] = state;
+}
+
+static unsigned count_visited(const struct mk_plugin *plugin)
+{
+    seen.n = 0;
+    mk_plugin_each_worker(plugin, see_worker, &seen);
+    return seen.n;
+}
+
+static void test_a_visit_finds_the_workers_that_have_started(void **state)
+{
+    struct mk_worker *list = NULL, *older, *newer;
+    (void)state;
+    older = open_worker();
+    assert_int_equal(count_visited(&second), 0);
+    assert_int_equal(mk__worker_start(older), 0);
+    mk_worker_get(older);
+    mk__worker_replace(older, &list);
+    newer = open_worker();
+    generation.refs = 3; /* open_worker() has reset it */
+    assert_int_equal(mk__worker_start(newer), 0);
+    assert_int_equal(count_visited(&second), 2); /* that of the older generation has an exchange */
+    assert_ptr_equal(seen.workers[1], newer);
+    assert_ptr_equal(seen.states[1], mk_worker_state(newer, &second));
+    mk__worker_free(newer);
+    assert_int_equal(count_visited(&second), 1);
+    assert_ptr_equal(seen.workers[0], older);
+    starts = 2;
+    stops = 0;
+    mk_worker_put(older);
+    assert_int_equal(count_visited(&second), 0);
+}
+
+static const struct mk_plugin counted;
+
+/* Reads the state during worker_stop: it must not be visited any more. */
+static void stop_counted(struct mk_worker *worker, void *state)
+{
+    (void)worker;
+    (void)state;
+    assert_int_equal(count_visited(&counted), 0);
+    stops++;
+}
+
+static const struct mk_plugin counted = {.name = "counted", .worker_stop = stop_counted};
+
+static void test_a_worker_that_stops_is_not_visited(void **state)
+{
+    (void)state;
+    generation = (struct mk_generation){.refs = 1, .n_plugins = 1, .plugins = {&counted}};
+    struct mk_worker *worker = mk__worker_new(&generation);
+    stops = 0;
+    assert_non_null(worker);
+    assert_int_equal(mk__worker_start(worker), 0);
+    assert_int_equal(count_visited(&counted), 1);
+    mk__worker_free(worker);
+    assert_int_equal(stops, 1);
+}
+
+/* A worker that ends waits for the visit. */
+static struct {
+    sem_t visits, ends;
+    _Atomic bool ended;
+} race;
+
+static void *end_worker(void *worker)
+{
+    sem_wait(&race.visits);
+    sem_post(&race.ends);
+    mk__worker_free(worker);
+    race.ended = true;
+    return NULL;
+}
+
+static void visit_slowly(struct mk_worker *worker, void *state, void *ctx)
+{
+    (void)ctx;
+    sem_post(&race.visits);
+    sem_wait(&race.ends);
+    for (unsigned i = 0; i < 1000; i++)
+        sched_yield(); /* time for a free that does not wait */
+    assert_false(race.ended);
+    assert_ptr_equal(mk_worker_state(worker, &second), state);
+}
+
+static void test_no_state_is_freed_during_a_visit(void **state)
+{
+    pthread_t thread;
+    (void)state;
+    struct mk_worker *worker = open_worker();
+    assert_int_equal(mk__worker_start(worker), 0);
+    sem_init(&race.visits, 0, 0);
+    sem_init(&race.ends, 0, 0);
+    assert_int_equal(pthread_create(&thread, NULL, end_worker, worker), 0);
+    mk_plugin_each_worker(&second, visit_slowly, NULL);
+    pthread_join(thread, NULL);
+    assert_true(race.ended);
+    assert_int_equal(stops, 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -98,6 +268,12 @@ int main(void)
         cmocka_unit_test(test_a_plugin_that_did_not_start_is_not_stopped),
         cmocka_unit_test(test_an_unused_worker_is_freed_at_once),
         cmocka_unit_test(test_replaced_workers_are_freed_with_the_last_reference),
+        cmocka_unit_test(test_a_replaced_worker_is_retired_once),
+        cmocka_unit_test(test_an_unused_worker_is_not_retired),
+        cmocka_unit_test(test_retire_may_release_the_worker),
+        cmocka_unit_test(test_a_visit_finds_the_workers_that_have_started),
+        cmocka_unit_test(test_a_worker_that_stops_is_not_visited),
+        cmocka_unit_test(test_no_state_is_freed_during_a_visit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
