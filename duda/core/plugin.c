@@ -66,6 +66,7 @@ struct duda_generation {
 
 struct duda_worker {
     unsigned n;
+    bool retired;
     struct service_worker *items[];
 };
 
@@ -129,7 +130,7 @@ static void stop_worker(struct mk_worker *worker, void *state)
     (void)worker;
     for (unsigned i = 0; i < w->n; i++) {
         if (w->items[i])
-            service_worker_put(w->items[i]);
+            service_worker_put(w->items[i], w->retired);
     }
     heap_free(w, worker_bytes(w->n));
 }
@@ -159,6 +160,16 @@ static int start_worker(struct mk_worker *worker, void **ret_state)
     else
         *ret_state = w;
     return err;
+}
+
+static void retire_worker(struct mk_worker *worker, void *state)
+{
+    uint32_t timeout_ms = mk_generation_shutdown_timeout_ms(mk_worker_generation(worker));
+    struct duda_worker *w = state;
+    w->retired = true;
+    for (unsigned i = 0; i < w->n; i++)
+        if (w->items[i])
+            service_worker_retire(w->items[i], timeout_ms);
 }
 
 /* ── requests ── */
@@ -198,5 +209,6 @@ MK_PLUGIN(duda) = {
     .host_start = start_host,
     .worker_start = start_worker,
     .worker_stop = stop_worker,
+    .worker_retire = retire_worker,
     .on_content = handle_request,
 };

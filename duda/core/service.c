@@ -7,6 +7,7 @@
 #include "current.h"
 #include "heap.h"
 #include "objects.h"
+#include "request.h"
 #include "router.h"
 
 #include <assert.h>
@@ -362,12 +363,30 @@ static struct service_worker *find_worker(struct service *s, const struct mk_loo
     return NULL;
 }
 
+/* Cuts the requests of a service that was replaced: event streams and others that do not end by themselves. */
+static void cut_requests(struct mk_timer *timer)
+{
+    struct service_worker *w = MK_CONTAINER_OF(timer, struct service_worker, cut_timer);
+    struct mk_list begun;
+    mk_list_init(&begun);
+    mk_list_join(&begun, &w->requests);
+    w->refs++; /* the end of the last request may end the generation, and with it this struct */
+    while (!mk_list_empty(&begun)) {
+        struct duda_request *dr = MK_LIST_FIRST(&begun, struct duda_request, node);
+        mk_list_del(&dr->node);
+        mk_list_add(&w->requests, &dr->node);
+        mk_response_abort(dr->req);
+    }
+    service_worker_put(w, true);
+}
+
 static struct service_worker *new_worker(struct service *s, struct mk_loop *loop)
 {
     struct service_worker *w = heap_zalloc(sizeof(*w));
     if (w) {
         w->service = s;
         w->loop = loop;
+        mk_timer_init(&w->cut_timer, cut_requests);
         mk_list_init(&w->requests);
         mk_list_add(&s->workers, &w->node);
     }
@@ -381,15 +400,29 @@ struct service_worker *service_worker_get(struct service *s, struct mk_loop *loo
     if (!w)
         w = new_worker(s, loop);
     pthread_mutex_unlock(&s->lock);
-    if (w)
-        w->refs++;
+    if (!w)
+        return NULL;
+    w->refs++;
+    w->current++;
+    mk_timer_cancel(&w->cut_timer);
     return w;
 }
 
-void service_worker_put(struct service_worker *w)
+void service_worker_retire(struct service_worker *w, uint32_t timeout_ms)
 {
+    assert(w->current > 0);
+    if (--w->current == 0)
+        mk_timer_arm(w->loop, &w->cut_timer, timeout_ms);
+}
+
+void service_worker_put(struct service_worker *w, bool retired)
+{
+    assert(w->refs > 0 && (retired || w->current > 0));
+    if (!retired)
+        w->current--;
     if (--w->refs > 0)
         return;
+    mk_timer_cancel(&w->cut_timer);
     pthread_mutex_lock(&w->service->lock);
     mk_list_del(&w->node);
     pthread_mutex_unlock(&w->service->lock);

@@ -27,7 +27,9 @@ struct service_worker {
     struct mk_list node; /* in service.workers */
     struct service *service;
     struct mk_loop *loop;
-    unsigned refs; /* generations; for the thread of the loop */
+    unsigned refs;    /* generations; for the thread of the loop, as the next two */
+    unsigned current; /* those that no newer one has replaced */
+    struct mk_timer cut_timer;
     struct mk_list requests;
 };
 
@@ -70,8 +72,17 @@ int service_run(struct service *s, struct mk_buf *error);
 /* Drops a reference; the last one ends the service. */
 void service_put(struct service *s);
 
-/* Return the service's part of the worker, which they make if this is the first generation that uses it there. */
+/*
+ * Returns the service's part of the worker, which it makes if this is the first generation that uses it there; NULL
+ * without memory.
+ */
 struct service_worker *service_worker_get(struct service *s, struct mk_loop *loop);
-void service_worker_put(struct service_worker *w);
+/*
+ * A generation that uses the service was replaced in this thread. If the newer ones do not use it, its requests are cut
+ * after `timeout_ms`.
+ */
+void service_worker_retire(struct service_worker *w, uint32_t timeout_ms);
+/* `retired`: service_worker_retire() was called for this generation. */
+void service_worker_put(struct service_worker *w, bool retired);
 
 #endif

@@ -8,6 +8,7 @@ import re
 import pytest
 
 from harness.content import populate
+from harness.messages import request
 from harness.server import await_true, run, section, write_config
 from harness.services import HEAD, build_service, needs_duda, reload, service_config, web_service
 
@@ -220,7 +221,14 @@ def test_broken(serve_services, tmp_path, what):
     assert text_of(server, "/good/") == "good 1"
     assert ask(server, "/xy").status == 404
     result = run("-c", server.conf, "-t")
-    assert result.returncode == 0 and re.search(sentence, result.stderr), result.stderr
+    assert result.returncode == 0 and bool(re.search(sentence, result.stderr)) == (what != "returns"), result.stderr
+
+
+def test_a_check_does_not_run_services(tmp_path, site_root):
+    build_service(tmp_path / "services", "a", counter("a", main=note(tmp_path, "main"), end=note(tmp_path, "exit")))
+    config = service_config(tmp_path / "services", ["a"], site_root)
+    assert run("-c", write_config(tmp_path / "conf", site_root, files=config), "-t").returncode == 0
+    assert not read_events(tmp_path)
 
 
 def test_a_broken_root(serve_services, tmp_path):
@@ -398,3 +406,46 @@ def test_a_reload_that_fails(serve_services, tmp_path):
     assert text_of(server, "/a/") == "a1 2"
     events = read_events(tmp_path)
     assert events[:1] == ["a1 main"] and events.count("a2 main") == events.count("a2 exit") and "a1 exit" not in events
+
+
+# A service with a request that does not end by itself.
+STREAM = """
+static void begin(duda_request_t *dr)
+{
+    (void)dr;
+}
+"""
+
+
+def stream(name, folder):
+    """Adds /name/wait, which is never answered."""
+    return counter(name, STREAM, main='if (!router->get("/wait", begin)) return -1;', end=note(folder, "exit"))
+
+
+def test_requests_end_under_the_old_version(serve_services, tmp_path):
+    """Those that do not end are cut after ShutdownTimeout; then the old version ends."""
+    server = serve_services({"a": stream("a1", tmp_path)}, {"ShutdownTimeout": "400ms", "HandlerTimeout": "1m"})
+    waiting = [server.connect() for _ in range(3)]
+    for client in waiting:
+        client.send(request("/a/wait"))
+    other = server.connect()
+    assert other.ask("/a/").body == b"a1 1"
+    build_service(server.services, "a", stream("a2", tmp_path))
+    reload(server)
+    assert other.ask("/a/").body == b"a2 1" and read_events(tmp_path) == []
+    waiting.pop().close()
+    for client in waiting:
+        assert client.rest() == b""
+    await_true(lambda: read_events(tmp_path) == ["a1 exit"])
+    assert other.ask("/a/").body == b"a2 2"
+
+
+def test_requests_of_an_unchanged_service_stay(serve_services, tmp_path):
+    server = serve_services({"a": stream("a", tmp_path)}, {"ShutdownTimeout": "50ms", "HandlerTimeout": "700ms"})
+    waiting = server.connect()
+    waiting.send(request("/a/wait"))
+    for _ in range(3):
+        assert text_of(server, "/a/")
+        reload(server)
+    assert waiting.response().status == 503  # HandlerTimeout
+    assert text_of(server, "/a/") == "a 4"
