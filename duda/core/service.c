@@ -10,15 +10,14 @@
 #include "request.h"
 #include "router.h"
 
+#include <monkey/library.h>
+
 #include <assert.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <link.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -37,65 +36,36 @@ static uint64_t add_to_sum(uint64_t sum, const unsigned char *data, size_t n)
     return sum;
 }
 
-/* Copies a file to `to`, unless that is -1, and identifies its bytes. Returns 0 or -errno. */
-static int read_file(int from, int to, struct service_file *ret)
+/* Identifies what a file holds. Returns 0 or -errno. */
+static int identify_file(int fd, struct service_file *ret)
 {
     unsigned char data[16384];
     *ret = (struct service_file){.sum = 0xcbf29ce484222325U};
     for (;;) {
-        ssize_t n = read(from, data, sizeof(data));
+        ssize_t n = pread(fd, data, sizeof(data), (off_t)ret->bytes);
         if (n <= 0)
             return n < 0 ? -errno : 0;
-        if (to >= 0 && write(to, data, (size_t)n) != n)
-            return -EIO;
         ret->sum = add_to_sum(ret->sum, data, (size_t)n);
         ret->bytes += (uint64_t)n;
     }
 }
 
-/* Returns a descriptor of a regular file, or -errno. */
-static int open_file(const char *path)
+/* Opens a regular file and identifies what it holds. Returns a descriptor, or -errno with the reason in `error`. */
+static int open_file(const char *path, struct service_file *ret, struct mk_buf *error)
 {
     struct stat st;
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    if (fd < 0 || fstat(fd, &st) < 0)
-        return -errno;
-    if (S_ISREG(st.st_mode))
+    int err = fd < 0 || fstat(fd, &st) < 0 ? -errno : 0;
+    if (err == 0 && !S_ISREG(st.st_mode))
+        err = S_ISDIR(st.st_mode) ? -EISDIR : -EBADF;
+    if (err == 0)
+        err = identify_file(fd, ret);
+    if (err == 0)
         return fd;
-    close(fd);
-    return S_ISDIR(st.st_mode) ? -EISDIR : -EBADF;
-}
-
-static int identify_file(const char *path, struct service_file *ret, struct mk_buf *error)
-{
-    int fd = open_file(path);
-    int err = fd < 0 ? fd : read_file(fd, -1, ret);
+    mk_buf_addf(error, "%s: %s", path, err == -EBADF ? "not a regular file" : strerror(-err));
     if (fd >= 0)
         close(fd);
-    if (err < 0)
-        mk_buf_addf(error, "%s: %s", path, err == -EBADF ? "not a regular file" : strerror(-err));
     return err;
-}
-
-/*
- * Returns a descriptor with a copy of the file, or -errno. A copy, because dlopen() returns the old object for a file
- * that is open already, and a file that is overwritten while it runs would end the process.
- */
-static int copy_file(const char *path, struct service_file *ret)
-{
-    int from = open_file(path);
-    if (from < 0)
-        return from;
-    int to = memfd_create("duda", MFD_CLOEXEC), err = to < 0 ? -errno : read_file(from, to, ret);
-    close(from);
-    if (err < 0 && to >= 0)
-        close(to);
-    return err < 0 ? err : to;
-}
-
-static const struct duda_service_info *find_info(void *handle)
-{
-    return dlsym(handle, "duda_service_info");
 }
 
 static int check_info(const struct duda_service_info *info, struct mk_buf *error)
@@ -109,67 +79,9 @@ static int check_info(const struct duda_service_info *info, struct mk_buf *error
     return -ENOEXEC;
 }
 
-/* Checks that the file has all of its segments: dlopen() would be ended by SIGBUS. Returns 0 or -ENOEXEC. */
-static int check_segments(int fd, uint64_t bytes)
+static int find_symbols(struct service *s, struct mk_buf *error)
 {
-    ElfW(Ehdr) head;
-    ElfW(Phdr) segment;
-    if (pread(fd, &head, sizeof(head), 0) != sizeof(head) || head.e_phentsize != sizeof(segment))
-        return 0; /* dlopen() says what is wrong */
-    for (unsigned i = 0; i < head.e_phnum; i++) {
-        uint64_t at = head.e_phoff + i * sizeof(segment);
-        if (at > bytes || pread(fd, &segment, sizeof(segment), (off_t)at) != sizeof(segment) ||
-            segment.p_filesz > bytes || segment.p_offset > bytes - segment.p_filesz)
-            return -ENOEXEC;
-    }
-    return 0;
-}
-
-/* Adds what dlopen() or dlsym() has reported, without the name of the copy. */
-static void add_dl_error(struct mk_buf *error, const char *copy)
-{
-    struct mk_str reason = mk_str_c(dlerror());
-    size_t len = strlen(copy) + 2;
-    if (mk_str_starts(reason, mk_str_c(copy)) && reason.len > len) /* "name: reason" */
-        reason = mk_str(reason.p + len, reason.len - len);
-    mk_buf_adds(error, reason);
-}
-
-/* Returns a path for the descriptor that dlopen() has not seen: it compares paths. */
-static void make_path(int fd, char *to, size_t size)
-{
-    static _Atomic uint32_t times;
-    char number[sizeof(times) * 8 * 2 + 1] = "";
-    uint32_t n = atomic_fetch_add(&times, 1);
-    for (unsigned i = 0; i < sizeof(n) * 8; i++)
-        memcpy(number + i * 2, n >> i & 1 ? "/." : "//", 2);
-    snprintf(to, size, "/proc/self/fd%s/%d", number, fd);
-}
-
-static void *open_library(const char *path, struct service_file *ret_file, struct mk_buf *error)
-{
-    char copy[128];
-    void *handle = NULL;
-    int fd = copy_file(path, ret_file);
-    if (fd < 0) {
-        mk_buf_addf(error, "%s: %s", path, strerror(-fd));
-        return NULL;
-    }
-    make_path(fd, copy, sizeof(copy));
-    if (check_segments(fd, ret_file->bytes) < 0)
-        mk_buf_addf(error, "the file is incomplete: copy it again");
-    else if (!(handle = dlopen(copy, RTLD_NOW | RTLD_LOCAL)))
-        add_dl_error(error, copy);
-    close(fd);
-    return handle;
-}
-
-static int load(struct service *s, struct mk_buf *error)
-{
-    s->handle = open_library(s->conf.file.p, &s->file, error);
-    if (!s->handle)
-        return -ENOEXEC;
-    s->info = find_info(s->handle);
+    s->info = dlsym(s->handle, "duda_service_info");
     if (check_info(s->info, error) < 0)
         return -ENOEXEC;
     *(void **)&s->main = dlsym(s->handle, "duda_main");
@@ -179,6 +91,13 @@ static int load(struct service *s, struct mk_buf *error)
         return -ENOEXEC;
     }
     return objects_bind(s, error);
+}
+
+/* Loads a copy of the file, so that each service has its own variables, and the file may be overwritten. */
+static int load(struct service *s, int fd, struct mk_buf *error)
+{
+    s->handle = mk_library_open_copy(fd, s->conf.name.p, error);
+    return s->handle ? find_symbols(s, error) : -ENOEXEC;
 }
 
 /* ── the service ── */
@@ -250,13 +169,13 @@ static int copy_conf(struct service *s, struct mk_str host, const struct service
 static void free_service(struct service *s)
 {
     if (s->handle)
-        dlclose(s->handle);
+        mk_library_close(s->handle);
     pthread_mutex_destroy(&s->lock);
     mk_arena_release(&s->arena);
     heap_free(s, sizeof(*s));
 }
 
-static struct service *new_service(struct mk_str host, const struct service_conf *conf, struct mk_buf *error)
+static struct service *new_service(struct mk_str host, const struct service_conf *conf, int fd, struct mk_buf *error)
 {
     struct service *s = heap_zalloc(sizeof(*s));
     if (!s) {
@@ -269,7 +188,7 @@ static struct service *new_service(struct mk_str host, const struct service_conf
     s->refs = 1;
     if (copy_conf(s, host, conf) < 0)
         mk_buf_addf(error, "%s", strerror(ENOMEM));
-    else if (load(s, error) == 0)
+    else if (load(s, fd, error) == 0)
         return s;
     free_service(s);
     return NULL;
@@ -301,16 +220,17 @@ static struct service *find_service(struct mk_str host, const struct service_con
 struct service *service_open(struct mk_str host, const struct service_conf *conf, struct mk_buf *error)
 {
     struct service_file file;
-    if (identify_file(conf->file.p, &file, error) < 0)
+    int fd = open_file(conf->file.p, &file, error);
+    if (fd < 0)
         return NULL;
     struct service *s = find_service(host, conf);
     if (s && s->file.bytes == file.bytes && s->file.sum == file.sum) {
         s->refs++;
-        return s;
-    }
-    s = new_service(host, conf, error);
-    if (s)
+    } else if ((s = new_service(host, conf, fd, error))) {
+        s->file = file;
         mk_list_add(&services, &s->node);
+    }
+    close(fd);
     return s;
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Opens shared objects (base/library.h). Files are checked first, because dlopen() blocks on a FIFO, and an incomplete
- * file ends the program by SIGBUS.
+ * Opens shared objects (<monkey/library.h>). Files are checked first, because dlopen() blocks on a FIFO, and an
+ * incomplete file ends the program by SIGBUS.
  */
-#include "base/library.h"
+#include <monkey/library.h>
 
 #include <assert.h>
 #include <dlfcn.h>
@@ -13,8 +13,12 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+enum { COPY_BYTES_MAX = 1 << 30, COPY_NAME_BYTES_MAX = 200 };
 
 /* Returns why dlopen() would crash or block with this file; NULL: it would not, and reports other errors itself. */
 static const char *check_file(int fd)
@@ -39,24 +43,20 @@ static const char *check_file(int fd)
     return NULL;
 }
 
-/* Returns a descriptor of the file, or -1 with the reason in `*ret_error`. */
-static int open_file(const char *path, const char **ret_error)
+/* Returns a descriptor of the file, or -errno. Does not wait for the writer of a FIFO. */
+static int open_file(const char *path)
 {
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    *ret_error = fd < 0 ? strerror(errno) : check_file(fd);
-    if (fd >= 0 && *ret_error) {
-        close(fd);
-        return -1;
-    }
-    return fd;
+    return fd < 0 ? -errno : fd;
 }
 
-const char *mk__library_check(const char *path)
+const char *mk_library_check(const char *path)
 {
-    const char *error;
-    int fd = open_file(path, &error);
-    if (fd >= 0)
-        close(fd);
+    int fd = open_file(path);
+    if (fd < 0)
+        return strerror(-fd);
+    const char *error = check_file(fd);
+    close(fd);
     return error;
 }
 
@@ -85,25 +85,89 @@ static void *open_object(const char *name, struct mk_buf *error)
     return handle;
 }
 
-void *mk__library_open(const char *file, bool reload, struct mk_buf *error)
+/* Opens the object of a descriptor, which is checked first. `path`: of the file, or NULL for a path of its own. */
+static void *open_checked(int fd, const char *path, struct mk_buf *error)
 {
-    assert(file[0]);
     char unique[128];
-    const char *reason;
-    if (!strchr(file, '/'))
-        return open_object(file, error);
-    int fd = open_file(file, &reason);
-    if (fd < 0) {
+    const char *reason = check_file(fd);
+    if (reason) {
         mk_buf_addf(error, "%s", reason);
         return NULL;
     }
     make_unique_path(fd, unique, sizeof(unique));
-    void *handle = open_object(reload ? unique : file, error);
+    return open_object(path ? path : unique, error);
+}
+
+/* Copies the bytes from the beginning of the file. Returns 0 or -errno. */
+static int copy_bytes(int to, int from, off_t size)
+{
+    for (off_t at = 0; at < size;) {
+        ssize_t n = sendfile(to, from, &at, (size_t)(size - at));
+        if (n < 0 && errno != EINTR)
+            return -errno;
+        if (n == 0)
+            return 0; /* it was truncated meanwhile; the copy is checked */
+    }
+    return 0;
+}
+
+/* Returns a descriptor with a copy of the file in memory, or -errno. */
+static int copy_file(int from, const char *name)
+{
+    char text[COPY_NAME_BYTES_MAX + 1];
+    struct stat st;
+    if (fstat(from, &st) < 0)
+        return -errno;
+    if (st.st_size > COPY_BYTES_MAX)
+        return -EFBIG;
+    snprintf(text, sizeof(text), "%s", name);
+    int to = memfd_create(text, MFD_CLOEXEC);
+    if (to < 0)
+        return -errno;
+    int err = copy_bytes(to, from, st.st_size);
+    if (err < 0)
+        close(to);
+    return err < 0 ? err : to;
+}
+
+/* The inode of the copy and the path are not used again, so that dlopen() finds no older object. */
+void *mk_library_open_copy(int fd, const char *name, struct mk_buf *error)
+{
+    struct stat st;
+    bool regular = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+    int copy = regular ? copy_file(fd, name) : -EINVAL;
+    if (copy < 0) {
+        mk_buf_addf(error, "%s", regular ? strerror(-copy) : "not a regular file");
+        return NULL;
+    }
+    void *handle = open_checked(copy, NULL, error);
+    close(copy);
+    return handle;
+}
+
+void *mk_library_open(const char *file, enum mk_library_mode mode, struct mk_buf *error)
+{
+    assert(file[0]);
+    const char *slash = strrchr(file, '/');
+    if (!slash && mode == MK_LIBRARY_SHARED)
+        return open_object(file, error);
+    int fd = open_file(file);
+    if (fd < 0) {
+        mk_buf_addf(error, "%s", strerror(-fd));
+        return NULL;
+    }
+    void *handle = mode == MK_LIBRARY_COPY ? mk_library_open_copy(fd, slash ? slash + 1 : file, error)
+                                           : open_checked(fd, mode == MK_LIBRARY_SHARED ? file : NULL, error);
     close(fd);
     return handle;
 }
 
-int mk__library_find(void *handle, const struct mk__library_symbol *symbols, size_t n, struct mk_buf *error)
+void mk_library_close(void *handle)
+{
+    dlclose(handle);
+}
+
+int mk_library_find(void *handle, const struct mk_library_symbol *symbols, size_t n, struct mk_buf *error)
 {
     assert(handle);
     for (size_t i = 0; i < n; i++) {

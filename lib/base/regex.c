@@ -8,8 +8,9 @@
  */
 #include "base/regex.h"
 #include "base/clock.h"
-#include "base/library.h"
 #include "base/log.h"
+
+#include <monkey/library.h>
 
 #include <assert.h>
 #include <pthread.h>
@@ -48,7 +49,7 @@ struct mk_regex {
 static struct {
     FUNCTIONS(POINTER)
 } pcre2;
-static const struct mk__library_symbol symbols[] = {FUNCTIONS(SYMBOL)};
+static const struct mk_library_symbol symbols[] = {FUNCTIONS(SYMBOL)};
 
 /* Contexts for all calls: the allocator and the limits of a match. Created once, then only read. */
 static pcre2_general_context *memory;
@@ -73,8 +74,8 @@ static int find_functions(void)
     char reason[REASON_BYTES];
     struct mk_buf error;
     mk_buf_init_fixed(&error, reason, sizeof(reason));
-    void *library = mk__library_open("libpcre2-8.so.0", false, &error);
-    bool found = library && mk__library_find(library, symbols, sizeof(symbols) / sizeof(symbols[0]), &error) == 0;
+    void *library = mk_library_open("libpcre2-8.so.0", MK_LIBRARY_SHARED, &error);
+    bool found = library && mk_library_find(library, symbols, sizeof(symbols) / sizeof(symbols[0]), &error) == 0;
     return found ? 0 : -ENOENT;
 }
 

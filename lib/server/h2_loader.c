@@ -4,12 +4,13 @@
  */
 #include "server/h2_loader.h"
 
-#include "base/library.h"
 #include "base/log.h"
 #include "http/h2/flood_counters.h"
 #include "server/module.h"
 #include "server/settings.h"
 #include "version.h"
+
+#include <monkey/library.h>
 
 #include <assert.h>
 #include <limits.h>
@@ -70,7 +71,7 @@ static struct {
 static void find_library(void)
 {
     snprintf(loader.path, sizeof(loader.path), "%s/protocols/http2.so", mk__module_dir());
-    loader.file_error = mk__library_check(loader.path);
+    loader.file_error = mk_library_check(loader.path);
 }
 
 static bool is_compatible(const struct mk__h2_module *m)
@@ -83,7 +84,7 @@ static bool is_compatible(const struct mk__h2_module *m)
 static const struct mk__h2_module *find_module(void *handle, struct mk_buf *error)
 {
     const struct mk__h2_module *module = NULL;
-    if (!handle || mk__library_find(handle, &(struct mk__library_symbol){MK__H2_MODULE, &module}, 1, error) < 0)
+    if (!handle || mk_library_find(handle, &(struct mk_library_symbol){MK__H2_MODULE, &module}, 1, error) < 0)
         return NULL;
     if (is_compatible(module))
         return module;
@@ -98,7 +99,7 @@ static void open_library(void)
     struct mk_buf error;
     mk_buf_init_fixed(&error, loader.error, sizeof(loader.error));
     mk_buf_addf(&error, "%s: ", loader.path);
-    loader.module = find_module(mk__library_open(loader.path, false, &error), &error);
+    loader.module = find_module(mk_library_open(loader.path, MK_LIBRARY_SHARED, &error), &error);
     if (loader.module)
         loader.module->bind(&mk__h2_core);
     else if (!loader.file_error) /* else it was reported at the start */

@@ -5,11 +5,11 @@
  */
 #include "server/module.h"
 
-#include "base/library.h"
 #include "version.h"
 
+#include <monkey/library.h>
+
 #include <assert.h>
-#include <dlfcn.h>
 #include <errno.h>
 #include <glob.h>
 #include <limits.h>
@@ -134,7 +134,7 @@ static int find_plugin(void *module, struct mk_str name, const struct mk_plugin 
 {
     char symbol[SYMBOL_BYTES];
     snprintf(symbol, sizeof(symbol), "mk_plugin_%.*s", MK_STR_ARG(name));
-    int err = mk__library_find(module, &(struct mk__library_symbol){symbol, ret_plugin}, 1, error);
+    int err = mk_library_find(module, &(struct mk_library_symbol){symbol, ret_plugin}, 1, error);
     if (err < 0)
         mk_buf_addf(error, ", so that it is no plugin of that name");
     return err < 0 ? err : check_abi(*ret_plugin, error);
@@ -143,11 +143,11 @@ static int find_plugin(void *module, struct mk_str name, const struct mk_plugin 
 int mk__module_open(const char *file, struct mk__module **ret_module, const struct mk_plugin **ret_plugin,
                     struct mk_buf *error)
 {
-    void *module = mk__library_open(file, true, error);
+    void *module = mk_library_open(file, MK_LIBRARY_REPLACED, error);
     const struct mk_plugin *plugin;
     int err = module ? find_plugin(module, get_module_name(file), &plugin, error) : -ENOEXEC;
     if (err < 0 && module)
-        dlclose(module);
+        mk_library_close(module);
     if (err < 0)
         return err;
     *ret_module = module;
@@ -159,7 +159,7 @@ void mk__module_close(struct mk__module *module, const struct mk_plugin *plugin)
 {
     assert(module);
     if (!plugin->transport) /* connections use a transport without holding the generation */
-        dlclose(module);
+        mk_library_close(module);
 }
 
 void mk__module_each(void (*fn)(const struct mk_plugin *plugin, void *ctx), void *ctx)

@@ -8,15 +8,15 @@
 #include <dlfcn.h>
 #include <errno.h>
 
-#include "base/library.h"
+#include <monkey/library.h>
 
 static char reason[256];
 static struct mk_buf error;
 
-static void *open_library(const char *file, bool reload)
+static void *open_library(const char *file, enum mk_library_mode mode)
 {
     mk_buf_init_fixed(&error, reason, sizeof(reason));
-    void *handle = mk__library_open(file, reload, &error);
+    void *handle = mk_library_open(file, mode, &error);
     mk_buf_cstr(&error);
     return handle;
 }
@@ -25,13 +25,13 @@ static void test_by_name(void **state)
 {
     size_t (*length)(const char *) = NULL;
     void *nothing = &length;
-    const struct mk__library_symbol found = {"strlen", &length}, missing = {"mk_nothing", &nothing};
+    const struct mk_library_symbol found = {"strlen", &length}, missing = {"mk_nothing", &nothing};
     (void)state;
-    void *handle = open_library("libc.so.6", false);
+    void *handle = open_library("libc.so.6", MK_LIBRARY_SHARED);
     assert_non_null(handle);
-    assert_int_equal(mk__library_find(handle, &found, 1, &error), 0);
+    assert_int_equal(mk_library_find(handle, &found, 1, &error), 0);
     assert_int_equal(length("four"), 4);
-    assert_int_equal(mk__library_find(handle, &missing, 1, &error), -ENOEXEC);
+    assert_int_equal(mk_library_find(handle, &missing, 1, &error), -ENOEXEC);
     assert_string_equal(mk_buf_cstr(&error), "the symbol mk_nothing is missing");
     assert_ptr_equal(nothing, &length);
     dlclose(handle);
@@ -40,25 +40,107 @@ static void test_by_name(void **state)
 static void test_a_name_that_does_not_exist(void **state)
 {
     (void)state;
-    assert_null(open_library("libmk-nothing.so.9", false));
+    assert_null(open_library("libmk-nothing.so.9", MK_LIBRARY_SHARED));
     assert_string_equal(reason, "cannot open shared object file: No such file or directory");
 }
 
-/* A file that is open already is returned again; with `reload` its file may be another one. */
+/* Writes a copy of zlib into the test's folder. Returns false if there is none. */
+static bool write_zlib(const char *name)
+{
+    static char bytes[1 << 20];
+    Dl_info info;
+    void *handle = open_library("libz.so.1", MK_LIBRARY_SHARED);
+    if (!handle)
+        return false;
+    assert_int_not_equal(dladdr(dlsym(handle, "zlibVersion"), &info), 0);
+    int fd = open(info.dli_fname, O_RDONLY | O_CLOEXEC);
+    ssize_t n = read(fd, bytes, sizeof(bytes));
+    assert_true(n > 4096 && n < (ssize_t)sizeof(bytes));
+    close(fd);
+    mk_test_write(name, mk_str(bytes, (size_t)n));
+    mk_library_close(handle);
+    return true;
+}
+
+/* Whether a file that is open already is returned again, and whether one that has replaced it is. */
 static void test_the_same_file(void **state)
 {
-    char path[4096];
+    static const struct {
+        enum mk_library_mode mode;
+        bool same, replaced_same;
+    } cases[] = {{MK_LIBRARY_SHARED, true, true}, {MK_LIBRARY_REPLACED, true, false}, {MK_LIBRARY_COPY, false, false}};
+    (void)state;
+    unsigned before = mk_test_descriptors();
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char path[512], next[512];
+        if (!write_zlib("z.so") || !write_zlib("next.so"))
+            skip();
+        snprintf(path, sizeof(path), "%s", mk_test_path("z.so"));
+        snprintf(next, sizeof(next), "%s", mk_test_path("next.so"));
+        void *first = open_library(path, cases[i].mode), *again = open_library(path, cases[i].mode);
+        assert_true(first && again && (first == again) == cases[i].same);
+        assert_int_equal(rename(next, path), 0);
+        void *other = open_library(path, cases[i].mode);
+        assert_true(other && (other == first) == cases[i].replaced_same);
+        mk_library_close(first);
+        mk_library_close(again);
+        mk_library_close(other);
+    }
+    assert_int_equal(mk_test_descriptors(), before);
+}
+
+/* The file of a copy may be overwritten and truncated: what runs does not change. */
+static void test_a_copy_keeps_its_bytes(void **state)
+{
+    static char zeros[300000];
+    const char *(*version)(void) = NULL;
+    unsigned long (*add)(unsigned long, const unsigned char *, unsigned) = NULL;
+    const struct mk_library_symbol symbols[] = {{"zlibVersion", &version}, {"adler32", &add}};
     Dl_info info;
     (void)state;
-    void *first = open_library("libz.so.1", false);
-    if (!first)
+    if (!write_zlib("z.so"))
         skip();
-    assert_int_not_equal(dladdr(dlsym(first, "zlibVersion"), &info), 0);
-    snprintf(path, sizeof(path), "%s", info.dli_fname);
-    void *again = open_library(path, false);
-    assert_ptr_equal(again, first);
-    dlclose(again);
-    dlclose(first);
+    void *first = open_library(mk_test_path("z.so"), MK_LIBRARY_COPY);
+    assert_non_null(first);
+    mk_test_write("z.so", mk_str(zeros, sizeof(zeros)));
+    mk_test_write("z.so", MK_STR(""));
+    assert_int_equal(mk_library_find(first, symbols, COUNT(symbols), &error), 0); /* pages that nothing has touched */
+    assert_true(version()[0] == '1' && add(1, (const unsigned char *)"a", 1) == 0x620062);
+    assert_int_not_equal(dladdr((void *)(uintptr_t)version, &info), 0);
+    assert_null(open_library(mk_test_path("z.so"), MK_LIBRARY_COPY));
+    assert_string_equal(reason, "file too short");
+    mk_library_close(first);
+}
+
+static bool is_mapped(const char *name)
+{
+    static char maps[1 << 20];
+    int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    size_t len = 0;
+    for (ssize_t n; (n = read(fd, maps + len, sizeof(maps) - 1 - len)) > 0;)
+        len += (size_t)n;
+    maps[len] = '\0';
+    close(fd);
+    return strstr(maps, name) != NULL;
+}
+
+static void test_a_copy_of_a_descriptor(void **state)
+{
+    (void)state;
+    if (!write_zlib("z.so"))
+        skip();
+    int fd = open(mk_test_path("z.so"), O_RDONLY | O_CLOEXEC);
+    assert_int_equal(lseek(fd, 100, SEEK_SET), 100);
+    void *one = mk_library_open_copy(fd, "service", &error), *two = mk_library_open_copy(fd, "service", &error);
+    assert_true(one && two && one != two);
+    assert_true(dlsym(one, "zlibVersion") != dlsym(two, "zlibVersion")); /* so are their variables */
+    assert_int_equal(lseek(fd, 0, SEEK_CUR), 100);                       /* the descriptor is as before */
+    assert_true(is_mapped("memfd:service"));
+    mk_library_close(one);
+    assert_true(is_mapped("memfd:service"));
+    mk_library_close(two);
+    assert_false(is_mapped("memfd:service"));
+    close(fd);
 }
 
 static void test_files(void **state)
@@ -83,14 +165,14 @@ static void test_files(void **state)
     close(fd);
     mk_test_write("part.so", mk_str(bytes, sizeof(bytes)));
     unsigned before = mk_test_descriptors();
-    for (size_t i = 0; i < COUNT(cases) * 2; i++) {
-        assert_null(open_library(mk_test_path(cases[i / 2].name), i & 1));
-        if (!strstr(reason, cases[i / 2].reason) || strstr(reason, ".so: "))
+    for (size_t i = 0; i < COUNT(cases) * 3; i++) {
+        assert_null(open_library(mk_test_path(cases[i / 3].name), (enum mk_library_mode)(i % 3)));
+        if (!strstr(reason, cases[i / 3].reason) || strstr(reason, ".so: "))
             fail_msg("case %zu: \"%s\"", i, reason);
     }
     assert_int_equal(mk_test_descriptors(), before);
-    assert_string_equal(mk__library_check(mk_test_path("part.so")), cases[3].reason);
-    assert_null(mk__library_check("/proc/self/exe"));
+    assert_string_equal(mk_library_check(mk_test_path("part.so")), cases[3].reason);
+    assert_null(mk_library_check("/proc/self/exe"));
 }
 
 int main(void)
@@ -99,6 +181,8 @@ int main(void)
         cmocka_unit_test(test_by_name),
         cmocka_unit_test(test_a_name_that_does_not_exist),
         cmocka_unit_test(test_the_same_file),
+        cmocka_unit_test(test_a_copy_keeps_its_bytes),
+        cmocka_unit_test(test_a_copy_of_a_descriptor),
         cmocka_unit_test(test_files),
     };
     return cmocka_run_group_tests(tests, mk_test_folder_make, mk_test_folder_remove);
