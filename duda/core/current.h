@@ -5,26 +5,30 @@
 #ifndef DUDA_CORE_CURRENT_H
 #define DUDA_CORE_CURRENT_H
 
-struct service;
-struct service_worker;
+#include "service.h"
 
 struct current {
     struct service *service;       /* NULL: no code of a service runs */
     struct service_worker *worker; /* NULL: duda_main(), duda_exit() or a thread of the service's own */
 };
 
-extern _Thread_local struct current current;
+/* Initial-exec: the handler of crashes reads it, and must not allocate. */
+extern __attribute__((tls_model("initial-exec"))) _Thread_local struct current current;
 
 /* Begins a call into a service. Returns what current_leave() needs after the call: calls may be nested. */
 static inline struct current current_enter(struct service *service, struct service_worker *worker)
 {
     struct current outer = current;
     current = (struct current){service, worker};
+    if (worker)
+        watch_begin(&worker->watch);
     return outer;
 }
 
 static inline void current_leave(struct current outer)
 {
+    if (current.worker)
+        watch_end(&current.worker->watch);
     current = outer;
 }
 

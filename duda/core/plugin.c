@@ -5,6 +5,7 @@
  *     generation ─► its services, each once        worker ─► the same services in this thread, by their index
  *     host ─► its services by name, and the one that is its root
  */
+#include "crash.h"
 #include "heap.h"
 #include "host.h"
 #include "request.h"
@@ -67,12 +68,22 @@ struct duda_generation {
 struct duda_worker {
     unsigned n;
     bool retired;
+    struct crash_thread *thread;
     struct service_worker *items[];
 };
 
+static void stop_plugin(void *state)
+{
+    (void)state;
+    watch_stop();
+    crash_stop();
+}
+
+/* Handlers are installed by each generation, because another copy of this plugin may have had them. */
 static int start_generation(struct mk_generation *g, void **ret_state)
 {
-    (void)g;
+    if (!mk_generation_is_check(g))
+        crash_start();
     *ret_state = heap_zalloc(sizeof(struct duda_generation));
     return *ret_state ? 0 : -ENOMEM;
 }
@@ -132,14 +143,16 @@ static void stop_worker(struct mk_worker *worker, void *state)
         if (w->items[i])
             service_worker_put(w->items[i], w->retired);
     }
+    crash_leave_thread(w->thread);
     heap_free(w, worker_bytes(w->n));
 }
 
-static int start_services(struct duda_worker *w, const struct duda_host *h, struct mk_loop *loop)
+static int start_services(struct mk_worker *worker, struct duda_worker *w, const struct duda_host *h)
 {
+    struct mk_loop *loop = mk_worker_loop(worker);
     for (unsigned i = 0; i < h->n; i++) {
         const struct host_service *e = &h->services[i];
-        if (e->service && !(w->items[e->index] = service_worker_get(e->service, loop)))
+        if (e->service && !(w->items[e->index] = service_worker_get(e->service, loop, mk_worker_index(worker))))
             return -ENOMEM;
     }
     return 0;
@@ -153,8 +166,9 @@ static int start_worker(struct mk_worker *worker, void **ret_state)
     if (err < 0)
         return err;
     w->n = all->n_services;
+    w->thread = w->n ? crash_enter_thread() : NULL;
     for (const struct duda_host *h = all->first; h && err == 0; h = h->next)
-        err = start_services(w, h, mk_worker_loop(worker));
+        err = start_services(worker, w, h);
     if (err < 0)
         stop_worker(worker, w);
     else
@@ -203,6 +217,7 @@ static int handle_request(struct mk_request *req)
 MK_PLUGIN(duda) = {
     MK_PLUGIN_HEAD("duda", "2.0.0", "web services in C"),
     .sections = sections,
+    .stop = stop_plugin,
     .generation_start = start_generation,
     .generation_stop = stop_generation,
     .generation_check = check_generation,

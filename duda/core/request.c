@@ -7,11 +7,12 @@
 #include "current.h"
 #include "objects.h"
 
-_Thread_local struct current current;
+__attribute__((tls_model("initial-exec"))) _Thread_local struct current current;
 
 void request_call(struct duda_request *dr, duda_request_fn fn)
 {
     struct current outer = current_enter(dr->worker->service, dr->worker);
+    atomic_store_explicit(&dr->worker->watch.function, (uintptr_t)fn, memory_order_relaxed);
     fn(dr);
     current_leave(outer);
 }

@@ -4,6 +4,7 @@
  */
 #include "service.h"
 
+#include "crash.h"
 #include "current.h"
 #include "heap.h"
 #include "objects.h"
@@ -82,6 +83,8 @@ static int check_info(const struct duda_service_info *info, struct mk_buf *error
 static int find_symbols(struct service *s, struct mk_buf *error)
 {
     s->info = dlsym(s->handle, "duda_service_info");
+    if (s->info)
+        s->object = crash_add_object(s->self.name.data, s->info);
     if (check_info(s->info, error) < 0)
         return -ENOEXEC;
     *(void **)&s->main = dlsym(s->handle, "duda_main");
@@ -168,6 +171,8 @@ static int copy_conf(struct service *s, struct mk_str host, const struct service
 
 static void free_service(struct service *s)
 {
+    if (s->object)
+        crash_remove_object(s->object);
     if (s->handle)
         mk_library_close(s->handle);
     pthread_mutex_destroy(&s->lock);
@@ -247,9 +252,11 @@ int service_run(struct service *s, struct mk_buf *error)
 {
     if (s->state != SERVICE_LOADED)
         return s->state == SERVICE_RUNS ? 0 : -1;
+    struct crash_thread *thread = crash_enter_thread();
     struct current outer = current_enter(s, NULL);
     int result = s->main();
     current_leave(outer);
+    crash_leave_thread(thread);
     s->state = result == 0 ? SERVICE_RUNS : SERVICE_FAILED;
     if (result != 0)
         mk_buf_addf(error, "duda_main() has returned %d", result);
@@ -262,9 +269,11 @@ void service_put(struct service *s)
     if (--s->refs > 0)
         return;
     if (s->state == SERVICE_RUNS && s->exit) {
+        struct crash_thread *thread = crash_enter_thread();
         struct current outer = current_enter(s, NULL);
         s->exit();
         current_leave(outer);
+        crash_leave_thread(thread);
     }
     mk_list_del(&s->node);
     free_service(s);
@@ -300,25 +309,31 @@ static void cut_requests(struct mk_timer *timer)
     service_worker_put(w, true);
 }
 
-static struct service_worker *new_worker(struct service *s, struct mk_loop *loop)
+static struct service_worker *new_worker(struct service *s, struct mk_loop *loop, unsigned index)
 {
     struct service_worker *w = heap_zalloc(sizeof(*w));
-    if (w) {
-        w->service = s;
-        w->loop = loop;
-        mk_timer_init(&w->cut_timer, cut_requests);
-        mk_list_init(&w->requests);
-        mk_list_add(&s->workers, &w->node);
-    }
+    if (!w)
+        return NULL;
+    w->service = s;
+    w->loop = loop;
+    w->watch.service = s->self.name.data;
+    w->watch.worker = index;
+    mk_timer_init(&w->cut_timer, cut_requests);
+    mk_list_init(&w->requests);
+    mk_list_add(&s->workers, &w->node);
+    int err = watch_add(&w->watch);
+    if (err < 0)
+        mk_log_warn("service \"%s\": that it blocks worker %u would not be noticed: %s", w->watch.service, index,
+                    strerror(-err));
     return w;
 }
 
-struct service_worker *service_worker_get(struct service *s, struct mk_loop *loop)
+struct service_worker *service_worker_get(struct service *s, struct mk_loop *loop, unsigned index)
 {
     pthread_mutex_lock(&s->lock);
     struct service_worker *w = find_worker(s, loop);
     if (!w)
-        w = new_worker(s, loop);
+        w = new_worker(s, loop, index);
     pthread_mutex_unlock(&s->lock);
     if (!w)
         return NULL;
@@ -343,6 +358,7 @@ void service_worker_put(struct service_worker *w, bool retired)
     if (--w->refs > 0)
         return;
     mk_timer_cancel(&w->cut_timer);
+    watch_remove(&w->watch);
     pthread_mutex_lock(&w->service->lock);
     mk_list_del(&w->node);
     pthread_mutex_unlock(&w->service->lock);

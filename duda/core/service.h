@@ -12,8 +12,11 @@
 #include <duda/service.h>
 #include <monkey/plugin.h>
 
+#include "watch.h"
+
 #include <pthread.h>
 
+struct crash_object;
 struct router;
 
 /* [WEB_SERVICE] */
@@ -31,6 +34,7 @@ struct service_worker {
     unsigned current; /* those that no newer one has replaced */
     struct mk_timer cut_timer;
     struct mk_list requests;
+    struct watch_slot watch;
 };
 
 /* Identifies what a file holds. */
@@ -49,6 +53,7 @@ struct service {
     struct service_conf conf; /* a copy */
     struct service_file file; /* what was loaded */
     void *handle;
+    struct crash_object *object; /* may be NULL */
     const struct duda_service_info *info;
     struct duda_self self;
     int (*main)(void);
@@ -74,9 +79,9 @@ void service_put(struct service *s);
 
 /*
  * Returns the service's part of the worker, which it makes if this is the first generation that uses it there; NULL
- * without memory.
+ * without memory. `index`: of the worker.
  */
-struct service_worker *service_worker_get(struct service *s, struct mk_loop *loop);
+struct service_worker *service_worker_get(struct service *s, struct mk_loop *loop, unsigned index);
 /*
  * A generation that uses the service was replaced in this thread. If the newer ones do not use it, its requests are cut
  * after `timeout_ms`.

@@ -30,6 +30,9 @@ MK_API bool mk_log_wants(enum mk_log_level level);
  */
 MK_API void mk_log(enum mk_log_level level, const char *format, ...) MK_PRINTF(2, 3);
 
+/* Writes one line as mk_log(), cut at 1,000 bytes. Async-signal-safe, for handlers of signals. */
+MK_API void mk_log_signal(enum mk_log_level level, const char *message);
+
 /* Write a line at the level in their name. The arguments of mk_log_debug() are evaluated only if it is written. */
 #define mk_log_error(...) mk_log(MK_LOG_ERROR, __VA_ARGS__)
 #define mk_log_warn(...) mk_log(MK_LOG_WARN, __VA_ARGS__)

@@ -10,6 +10,7 @@
 #include <poll.h>
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -42,21 +43,61 @@ bool mk_log_wants(enum mk_log_level level)
     return log_fd >= 0 && (int)level <= log_level;
 }
 
-static size_t put_time(char *out, size_t size)
+static size_t put_number(char *out, unsigned n, unsigned digits, char after)
+{
+    for (unsigned i = digits; i-- > 0; n /= 10)
+        out[i] = (char)('0' + n % 10);
+    out[digits] = after;
+    return digits + 1;
+}
+
+static unsigned count_days(unsigned year, unsigned month)
+{
+    static const uint8_t days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+    bool leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
+    return days[month] + (month == 1 && leap);
+}
+
+/* Writes "2026-11-20"; async-signal-safe, unlike gmtime_r(). */
+static size_t put_date(char *out, uint64_t days)
+{
+    unsigned year = 1970, month = 0;
+    for (; days >= count_days(year, month); month = (month + 1) % 12) {
+        days -= count_days(year, month);
+        year += month == 11;
+    }
+    size_t n = put_number(out, year, 4, '-');
+    n += put_number(out + n, month + 1, 2, '-');
+    return n + put_number(out + n, (unsigned)days + 1, 2, 'T');
+}
+
+static size_t put_time(char *out)
 {
     struct timespec now;
-    struct tm tm;
     clock_gettime(CLOCK_REALTIME, &now);
-    gmtime_r(&now.tv_sec, &tm);
-    size_t n = strftime(out, size, "%Y-%m-%dT%H:%M:%S", &tm);
-    return n + (size_t)snprintf(out + n, size - n, ".%03ldZ ", now.tv_nsec / 1000000);
+    uint64_t seconds = now.tv_sec > 0 ? (uint64_t)now.tv_sec : 0;
+    size_t n = put_date(out, seconds / 86400);
+    n += put_number(out + n, (unsigned)(seconds / 3600 % 24), 2, ':');
+    n += put_number(out + n, (unsigned)(seconds / 60 % 60), 2, ':');
+    n += put_number(out + n, (unsigned)(seconds % 60), 2, '.');
+    n += put_number(out + n, (unsigned)(now.tv_nsec / 1000000), 3, 'Z');
+    out[n++] = ' ';
+    return n;
+}
+
+static size_t put_text(char *out, const char *text)
+{
+    size_t n = strlen(text);
+    memcpy(out, text, n);
+    return n;
 }
 
 static size_t put_escaped(char *out, const char *message)
 {
     static const char hex[] = "0123456789abcdef";
+    const unsigned char *end = (const unsigned char *)message + strnlen(message, MESSAGE_BYTES);
     size_t n = 0;
-    for (const unsigned char *p = (const unsigned char *)message; *p; p++) {
+    for (const unsigned char *p = (const unsigned char *)message; p < end; p++) {
         if (*p >= 0x20 && *p < 0x7f && *p != '\\') {
             out[n++] = (char)*p;
             continue;
@@ -77,8 +118,9 @@ static bool log_would_block(int fd)
 
 static size_t put_line(char *line, enum mk_log_level level, const char *message)
 {
-    size_t n = put_time(line, LINE_BYTES);
-    n += (size_t)snprintf(line + n, LINE_BYTES - n, "%s ", level_names[level]);
+    size_t n = put_time(line);
+    n += put_text(line + n, level_names[level]);
+    line[n++] = ' ';
     n += put_escaped(line + n, message);
     line[n++] = '\n';
     assert(n <= LINE_BYTES);
@@ -112,6 +154,15 @@ void mk_log(enum mk_log_level level, const char *format, ...)
     vsnprintf(message, sizeof(message), format, args);
     va_end(args);
     if (!write_line(level, message))
+        atomic_fetch_add(&lost_lines, 1);
+    errno = saved;
+}
+
+void mk_log_signal(enum mk_log_level level, const char *message)
+{
+    assert(level <= MK_LOG_DEBUG);
+    int saved = errno;
+    if (mk_log_wants(level) && !write_line(level, message))
         atomic_fetch_add(&lost_lines, 1);
     errno = saved;
 }

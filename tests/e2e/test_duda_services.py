@@ -4,9 +4,11 @@
 import gzip
 import os
 import re
+import signal
 
 import pytest
 
+from harness import build
 from harness.content import populate
 from harness.messages import request
 from harness.server import await_true, run, section, write_config
@@ -449,3 +451,115 @@ def test_requests_of_an_unchanged_service_stay(serve_services, tmp_path):
         reload(server)
     assert waiting.response().status == 503  # HandlerTimeout
     assert text_of(server, "/a/") == "a 4"
+
+
+# ── services that block or crash ──
+
+
+def test_a_service_that_blocks(serve_services, tmp_path):
+    """Told once with its name and function, and again when it goes on."""
+    wait = f'''
+void wait_for_file(duda_request_t *dr);
+void wait_for_file(duda_request_t *dr)
+{{
+    while (access("{tmp_path}/go", F_OK) != 0)
+        usleep(1000);
+    response->end(dr, NULL);
+}}
+'''
+    source = counter("a", wait, main='if (!router->get("/wait", wait_for_file)) return -1;')
+    server = serve_services({"a": source, "b": counter("b")})
+    client = server.connect()
+    client.send(request("/a/wait"))
+    told = server.wait_log(r'the service "a" blocks worker 0 for more than 1 s in (\S+) ?(\S*):')[0]
+    assert told[1].startswith("a.duda+0x") and told[2] == "(wait_for_file)"
+    (tmp_path / "go").touch()
+    assert client.response().status == 200
+    server.wait_log(r'the service "a" has blocked worker 0 for \d+\.\d s, which goes on now')
+    assert server.log.count('the service "a" blocks') == 1 and '"b" blocks' not in server.log
+
+
+CRASHES = {
+    "SIGSEGV": "*(volatile int *)16 = 1;",
+    "SIGFPE": "volatile int zero = 0; zero = 77 / zero; (void)zero;",
+    "SIGILL": "__builtin_trap();",
+    "SIGABRT": "abort();",
+    "SIGBUS": "raise(SIGBUS);",
+}
+# Those of ASan come first. It cannot be loaded with -fsanitize=undefined in a service that shall crash.
+NO_HANDLERS = {"ASAN_OPTIONS": "handle_segv=0:handle_sigbus=0:handle_sigfpe=0:handle_sigill=0:detect_leaks=0"}
+UNCHECKED = '__attribute__((no_sanitize("undefined", "address", "thread")))'
+
+
+def crashing(code, where):
+    """A service with the code in a function `crash`, which is called in the handler of /x/crash, or as `where` says."""
+    extra = f"""
+#include <pthread.h>
+#include <signal.h>
+{UNCHECKED} void *crash(void *unused);
+{UNCHECKED} void *crash(void *unused)
+{{
+    {code}
+    return unused;
+}}
+
+static void handle(duda_request_t *dr)
+{{
+    pthread_t thread;
+    if (!strcmp("{where}", "thread") && pthread_create(&thread, NULL, crash, NULL) == 0)
+        pthread_join(thread, NULL);
+    crash(dr);
+}}
+"""
+    main = "crash(NULL);\n" if where == "main" else ""
+    return counter("x", extra, main=main + 'if (!router->get("/crash", handle)) return -1;')
+
+
+@pytest.mark.skipif(build.PRESET == "tsan", reason="ThreadSanitizer has handlers of its own")
+@pytest.mark.parametrize("name, where", [*((name, "worker") for name in CRASHES), ("SIGSEGV", "thread")])
+def test_a_crash(serve_services, name, where):
+    server = serve_services({"x": crashing(CRASHES[name], where), "b": counter("b")}, {"Workers": 1}, env=NO_HANDLERS)
+    server.stopping = True
+    assert text_of(server, "/b/") == "b 1"
+    with server.connect() as client:
+        client.send(request("/x/crash"))
+        assert server.wait() == -getattr(signal, name)
+    place = " in worker 0" if where == "worker" else ""
+    line = rf'error the service "x" has crashed: {name}(?: at address 0x[0-9a-f]+)?{place}$'
+    assert re.search(line, server.log, re.M), server.log
+    assert re.search(r"error     #\d x\.duda\+0x[0-9a-f]+ \(crash\)$", server.log, re.M), server.log
+    assert "handle_crash" not in server.log and (where != "worker" or "duda.so+0x" in server.log)
+
+
+@pytest.mark.skipif(build.PRESET == "tsan", reason="ThreadSanitizer has handlers of its own")
+def test_a_stack_that_overflows(serve_services):
+    code = "volatile char data[4096]; data[0] = 1; return data[0] ? crash((void *)&data[1]) : unused;"
+    server = serve_services({"x": crashing(code, "worker")}, env=NO_HANDLERS)
+    server.stopping = True
+    with server.connect() as client:
+        client.send(request("/x/crash"))
+        assert server.wait() == -signal.SIGSEGV
+    assert re.search(r'error the service "x" has crashed: SIGSEGV', server.log), server.log
+
+
+@pytest.mark.skipif(build.PRESET == "tsan", reason="ThreadSanitizer has handlers of its own")
+def test_a_crash_at_the_start(tmp_path, site_root):
+    build_service(tmp_path / "services", "x", crashing(CRASHES["SIGSEGV"], "main"))
+    config = service_config(tmp_path / "services", ["x"], site_root)
+    environment = {**build.environment(), **NO_HANDLERS}
+    result = run("-c", write_config(tmp_path / "conf", site_root, files=config), env=environment)
+    assert result.returncode == -signal.SIGSEGV
+    assert re.search(r'^the service "x" has crashed: SIGSEGV at address 0x10$', result.stderr, re.M), result.stderr
+
+
+@pytest.mark.skipif(build.PRESET == "tsan", reason="ThreadSanitizer has handlers of its own")
+def test_the_supervisor_starts_the_server_again(serve_services):
+    server = serve_services({"x": crashing(CRASHES["SIGABRT"], "worker")}, {"Supervisor": "On"}, env=NO_HANDLERS)
+    for n in (1, 2):
+        with server.connect() as client:
+            client.send(request("/x/crash"))
+            assert client.rest() == b""
+        server.wait_log('the service "x" has crashed: SIGABRT in worker 0', n)
+        server.wait_log("supervisor: process \\d+ serves", n + 1)
+        server.baseline = server.descriptors() if n == 1 else server.baseline
+    assert text_of(server, "/x/") == "x 1"

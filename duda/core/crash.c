@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The handler of crashes (crash.h). What runs in it is async-signal-safe, with two exceptions: backtrace(), which is
+ * safe once libgcc was loaded, and dladdr(), which waits for a thread in dlopen() at worst. The service's name is
+ * logged before both.
+ */
+#include "crash.h"
+
+#include "current.h"
+#include "heap.h"
+
+#include <monkey/log.h>
+
+#include <assert.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <execinfo.h>
+#include <link.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+enum { FRAMES_MAX = 64, LINE_BYTES = 512, NAME_BYTES = 72, STACK_BYTES = 64 * 1024 };
+
+static const struct {
+    int number;
+    const char *name;
+} signals[] = {
+    {SIGSEGV, "SIGSEGV"}, {SIGBUS, "SIGBUS"}, {SIGFPE, "SIGFPE"}, {SIGILL, "SIGILL"}, {SIGABRT, "SIGABRT"},
+};
+
+enum { SIGNALS = sizeof(signals) / sizeof(signals[0]) };
+
+/* ── objects ── */
+
+/* Is never freed before crash_stop(), because a handler may read it at any time, but used again. */
+struct crash_object {
+    struct crash_object *next;
+    _Atomic uintptr_t begin, end; /* 0: not in use */
+    uintptr_t bias;               /* what is added to the addresses of the file */
+    char service[NAME_BYTES];
+};
+
+/* Written by the hooks of the configuration, which run one at a time. */
+static _Atomic(struct crash_object *) objects;
+
+static struct crash_object *find_object(uintptr_t address)
+{
+    for (struct crash_object *o = atomic_load(&objects); o; o = o->next)
+        if (address >= o->begin && address < o->end)
+            return o;
+    return NULL;
+}
+
+static struct crash_object *get_free_object(void)
+{
+    for (struct crash_object *o = atomic_load(&objects); o; o = o->next)
+        if (!o->end)
+            return o;
+    struct crash_object *fresh = heap_zalloc(sizeof(*fresh));
+    if (!fresh)
+        return NULL;
+    fresh->next = atomic_load(&objects);
+    atomic_store(&objects, fresh);
+    return fresh;
+}
+
+struct search {
+    uintptr_t address, begin, end, bias;
+};
+
+/* Is called for each object of the process: finds the bounds of the one that contains the address. */
+static int check_object(struct dl_phdr_info *info, size_t size, void *ctx)
+{
+    struct search *s = ctx;
+    uintptr_t begin = UINTPTR_MAX, end = 0;
+    (void)size;
+    for (unsigned i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+        uintptr_t at = info->dlpi_addr + segment->p_vaddr;
+        if (segment->p_type != PT_LOAD)
+            continue;
+        begin = at < begin ? at : begin;
+        end = at + segment->p_memsz > end ? at + segment->p_memsz : end;
+    }
+    if (s->address < begin || s->address >= end)
+        return 0;
+    *s = (struct search){s->address, begin, end, info->dlpi_addr};
+    return 1;
+}
+
+struct crash_object *crash_add_object(const char *service, const void *address)
+{
+    struct search s = {.address = (uintptr_t)address};
+    struct crash_object *o = dl_iterate_phdr(check_object, &s) ? get_free_object() : NULL;
+    if (!o)
+        return NULL;
+    o->bias = s.bias;
+    strncpy(o->service, service, sizeof(o->service) - 1);
+    o->begin = s.begin;
+    o->end = s.end;
+    return o;
+}
+
+void crash_remove_object(struct crash_object *object)
+{
+    object->begin = object->end = 0;
+}
+
+static void free_objects(void)
+{
+    while (objects) {
+        struct crash_object *o = objects;
+        assert(!o->end);
+        objects = o->next;
+        heap_free(o, sizeof(*o));
+    }
+}
+
+/* ── lines ── */
+
+struct line {
+    char *data;
+    size_t len, size; /* `size` includes the NUL */
+};
+
+static void put_text(struct line *l, const char *text)
+{
+    while (*text && l->len + 1 < l->size)
+        l->data[l->len++] = *text++;
+    l->data[l->len] = '\0';
+}
+
+static void put_number(struct line *l, uintptr_t n, unsigned base)
+{
+    char digits[2 + sizeof(n) * 3], *at = digits + sizeof(digits) - 1;
+    *at = '\0';
+    do
+        *--at = "0123456789abcdef"[n % base];
+    while (n /= base);
+    put_text(l, base == 16 ? "0x" : "");
+    put_text(l, at);
+}
+
+static const char *find_base_name(const char *path)
+{
+    const char *slash = path ? strrchr(path, '/') : NULL;
+    return slash ? slash + 1 : path && path[0] ? path : "?";
+}
+
+/* Returns the file's name; this plugin and services were opened under names that say nothing. */
+static const char *find_file_name(const struct crash_object *o, const Dl_info *info)
+{
+    Dl_info own;
+    if (o)
+        return o->service;
+    if (dladdr(&signals, &own) != 0 && own.dli_fbase == info->dli_fbase)
+        return "duda.so";
+    return find_base_name(info->dli_fname);
+}
+
+static void put_address(struct line *l, uintptr_t address)
+{
+    Dl_info info = {0};
+    const struct crash_object *o = find_object(address);
+    bool found = dladdr((const void *)address, &info) != 0;
+    put_text(l, find_file_name(o, &info));
+    put_text(l, o ? ".duda+" : "+");
+    put_number(l, address - (o ? o->bias : (uintptr_t)info.dli_fbase), 16);
+    if (found && info.dli_sname) {
+        put_text(l, " (");
+        put_text(l, info.dli_sname);
+        put_text(l, ")");
+    }
+}
+
+void crash_describe(uintptr_t address, char *to, size_t size)
+{
+    struct line l = {to, 0, size};
+    put_address(&l, address);
+}
+
+/* ── the handler ── */
+
+#if defined(__x86_64__)
+#define CONTEXT_PC(context) ((uintptr_t)(context)->uc_mcontext.gregs[REG_RIP])
+#elif defined(__aarch64__)
+#define CONTEXT_PC(context) ((uintptr_t)(context)->uc_mcontext.pc)
+#else
+#define CONTEXT_PC(context) ((void)(context), (uintptr_t)0)
+#endif
+
+struct trace {
+    void *frames[FRAMES_MAX];
+    int first, n;
+};
+
+/* Leaves out the frames of the handler. */
+static void read_trace(struct trace *t, const ucontext_t *context)
+{
+    t->n = backtrace(t->frames, FRAMES_MAX);
+    for (int i = 0; i < t->n; i++)
+        if ((uintptr_t)t->frames[i] == CONTEXT_PC(context))
+            t->first = i;
+}
+
+/* Returns the name of the service to which the first frame of one belongs; NULL: there is none. */
+static const char *find_service(const struct trace *t)
+{
+    for (int i = t->first; i < t->n; i++) {
+        const struct crash_object *o = find_object((uintptr_t)t->frames[i]);
+        if (o)
+            return o->service;
+    }
+    return NULL;
+}
+
+/* At the start, before the log is open, lines go to stderr. */
+static void log_line(struct line *l)
+{
+    if (mk_log_wants(MK_LOG_ERROR)) {
+        mk_log_signal(MK_LOG_ERROR, l->data);
+        return;
+    }
+    put_text(l, "\n");
+    if (write(STDERR_FILENO, l->data, l->len) < 0)
+        return; /* nothing more can be done */
+}
+
+static void log_headline(const char *service, int number, const siginfo_t *info)
+{
+    char data[LINE_BYTES];
+    struct line l = {data, 0, sizeof(data)};
+    put_text(&l, "the service \"");
+    put_text(&l, service);
+    put_text(&l, "\" has crashed: ");
+    for (int i = 0; i < SIGNALS; i++)
+        put_text(&l, signals[i].number == number ? signals[i].name : "");
+    if (number != SIGABRT && info->si_code > 0) {
+        put_text(&l, " at address ");
+        put_number(&l, (uintptr_t)info->si_addr, 16);
+    }
+    if (current.service && current.worker) {
+        put_text(&l, " in worker ");
+        put_number(&l, current.worker->watch.worker, 10);
+    }
+    log_line(&l);
+}
+
+static void log_frame(const struct trace *t, int i)
+{
+    char data[LINE_BYTES];
+    struct line l = {data, 0, sizeof(data)};
+    put_text(&l, "    #");
+    put_number(&l, (uintptr_t)(i - t->first), 10);
+    put_text(&l, " ");
+    put_address(&l, (uintptr_t)t->frames[i] - (i > t->first)); /* the call, and not what follows it */
+    log_line(&l);
+}
+
+static void handle_crash(int number, siginfo_t *info, void *context)
+{
+    static atomic_flag handled = ATOMIC_FLAG_INIT;
+    struct trace t = {.n = 0};
+    while (atomic_flag_test_and_set(&handled))
+        pause(); /* another thread crashes, and ends the process */
+    const char *service = current.service ? current.service->self.name.data : NULL;
+    if (service)
+        log_headline(service, number, info);
+    read_trace(&t, context);
+    if (!service && (service = find_service(&t)))
+        log_headline(service, number, info);
+    for (int i = t.first; i < t.n && service; i++)
+        log_frame(&t, i);
+    signal(number, SIG_DFL);
+    syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), number); /* comes when the handler returns */
+}
+
+static bool has_handler(int number, struct sigaction *ret)
+{
+    return sigaction(number, NULL, ret) == 0 && (ret->sa_flags & SA_SIGINFO) && ret->sa_sigaction == handle_crash;
+}
+
+void crash_start(void)
+{
+    void *frame[1];
+    struct sigaction now, own = {.sa_sigaction = handle_crash, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+    backtrace(frame, 1); /* loads libgcc, which a handler must not do */
+    for (int i = 0; i < SIGNALS; i++)
+        if (sigaction(signals[i].number, NULL, &now) == 0 && !(now.sa_flags & SA_SIGINFO) && now.sa_handler == SIG_DFL)
+            sigaction(signals[i].number, &own, NULL);
+}
+
+void crash_stop(void)
+{
+    struct sigaction now;
+    for (int i = 0; i < SIGNALS; i++)
+        if (has_handler(signals[i].number, &now))
+            signal(signals[i].number, SIG_DFL);
+    free_objects();
+}
+
+/* ── threads ── */
+
+struct crash_thread {
+    unsigned refs; /* for the thread, and after its end for the one that stops its workers */
+    pid_t id;
+    void *stack;
+};
+
+static __attribute__((tls_model("initial-exec"))) _Thread_local struct crash_thread *own_thread;
+
+static struct crash_thread *new_thread(void)
+{
+    stack_t now;
+    if (sigaltstack(NULL, &now) == 0 && !(now.ss_flags & SS_DISABLE))
+        return NULL; /* a sanitizer's */
+    struct crash_thread *thread = heap_zalloc(sizeof(*thread));
+    if (!thread)
+        return NULL;
+    thread->id = (pid_t)syscall(SYS_gettid);
+    thread->stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (thread->stack == MAP_FAILED) {
+        heap_free(thread, sizeof(*thread));
+        return NULL;
+    }
+    sigaltstack(&(stack_t){.ss_sp = thread->stack, .ss_size = STACK_BYTES}, NULL);
+    return thread;
+}
+
+static void unblock_signals(void)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    for (int i = 0; i < SIGNALS; i++)
+        sigaddset(&set, signals[i].number);
+    pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+}
+
+struct crash_thread *crash_enter_thread(void)
+{
+    unblock_signals();
+    if (!own_thread)
+        own_thread = new_thread();
+    if (own_thread)
+        own_thread->refs++;
+    return own_thread;
+}
+
+void crash_leave_thread(struct crash_thread *thread)
+{
+    if (!thread || --thread->refs > 0)
+        return;
+    if (thread == own_thread) {
+        assert(thread->id == (pid_t)syscall(SYS_gettid));
+        sigaltstack(&(stack_t){.ss_flags = SS_DISABLE}, NULL);
+        own_thread = NULL;
+    }
+    munmap(thread->stack, STACK_BYTES);
+    heap_free(thread, sizeof(*thread));
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Logs a crash inside a service with its name and a stack trace: SIGSEGV, SIGBUS, SIGFPE, SIGILL and SIGABRT in
+ * duda_main(), in a worker, or in a thread of the service's own. Then the signal has its default effect, so that the
+ * supervisor starts the server again. Other crashes are not touched.
+ */
+#ifndef DUDA_CORE_CRASH_H
+#define DUDA_CORE_CRASH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Handles the signals that have their default action; sanitizers keep theirs. Call crash_stop() at the end. */
+void crash_start(void);
+void crash_stop(void);
+
+/* Where a shared object of a service is in memory. */
+struct crash_object;
+
+/* Finds the object that contains `address`. Returns NULL without memory: then its stack traces show no names. */
+struct crash_object *crash_add_object(const char *service, const void *address);
+void crash_remove_object(struct crash_object *object);
+
+/* Writes "function" or "NAME.duda+0x1234", an address for addr2line(1), with a NUL. Async-signal-safe. */
+void crash_describe(uintptr_t address, char *to, size_t size);
+
+/* A thread that runs code of services: it has a stack for the handler, so that an overflow of its own is logged, too.
+ */
+struct crash_thread;
+
+/*
+ * Prepares the calling thread: its stack, and its mask, because threads of the server block all signals. Threads that a
+ * service creates need it only for overflows of their stacks.
+ * Returns NULL if the thread has a stack already (a sanitizer's), or without memory. Each call needs a
+ * crash_leave_thread(), in the same thread or after its end.
+ */
+struct crash_thread *crash_enter_thread(void);
+void crash_leave_thread(struct crash_thread *thread); /* may be NULL */
+
+#endif

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The watchdog (watch.h).
+ */
+#include "watch.h"
+
+#include "crash.h"
+
+#include <monkey/log.h>
+
+#include <assert.h>
+#include <errno.h>
+#include <pthread.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+enum { TICK_MS = 250, BLOCKED_MS = 1000, IDLE_TICKS_MAX = 20, STACK_BYTES = 64 * 1024, TEXT_BYTES = 256 };
+
+/* One for the process, because workers of several generations and servers share it. */
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t wakes; /* its clock is monotonic */
+    struct mk_list slots;
+    pthread_t thread;
+    bool started, stops;
+} watch = {.lock = PTHREAD_MUTEX_INITIALIZER, .slots = {&watch.slots, &watch.slots}};
+
+_Atomic bool watch_sleeps;
+
+/* ── incidents ── */
+
+static uint64_t read_clock_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+static void log_begin(const struct watch_slot *slot)
+{
+    char function[TEXT_BYTES] = "a callback";
+    uintptr_t address = atomic_load_explicit(&slot->function, memory_order_relaxed);
+    if (address)
+        crash_describe(address, function, sizeof(function));
+    mk_log_warn("the service \"%s\" blocks worker %u for more than %d s in %s: move the work to a thread or job",
+                slot->service, slot->worker, BLOCKED_MS / 1000, function);
+}
+
+static void log_end(const struct watch_slot *slot, uint64_t now_ms)
+{
+    uint64_t ms = now_ms - slot->seen_ms;
+    mk_log_warn("the service \"%s\" has blocked worker %u for %u.%u s, which goes on now", slot->service, slot->worker,
+                (unsigned)(ms / 1000), (unsigned)(ms % 1000 / 100));
+}
+
+/* Returns true if the service was called since the last look, or still is. */
+static bool check_slot(struct watch_slot *slot, uint64_t now_ms)
+{
+    unsigned calls = atomic_load_explicit(&slot->calls, memory_order_relaxed);
+    bool runs = calls % 2 == 1;
+    if (calls == slot->seen_calls) {
+        if (runs && !slot->told && now_ms - slot->seen_ms >= BLOCKED_MS) {
+            slot->told = true;
+            log_begin(slot);
+        }
+        return runs;
+    }
+    if (slot->told)
+        log_end(slot, now_ms);
+    slot->told = false;
+    slot->seen_calls = calls;
+    slot->seen_ms = now_ms;
+    return true;
+}
+
+static bool check_slots(void)
+{
+    uint64_t now_ms = read_clock_ms();
+    bool busy = false;
+    struct mk_list *n, *next;
+    MK_LIST_EACH(&watch.slots, n, next)
+        busy |= check_slot(MK_CONTAINER_OF(n, struct watch_slot, node), now_ms);
+    return busy;
+}
+
+/* ── the thread ── */
+
+static void wait_for_tick(void)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += TICK_MS * 1000000L;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    pthread_cond_timedwait(&watch.wakes, &watch.lock, &until);
+}
+
+/* A call that begins while `watch_sleeps` becomes true may not see it: so one more tick comes before the sleep. */
+static void *run_watchdog(void *unused)
+{
+    unsigned idle_ticks = 0;
+    (void)unused;
+    prctl(PR_SET_NAME, "monkey: duda");
+    pthread_mutex_lock(&watch.lock);
+    while (!watch.stops) {
+        idle_ticks = check_slots() ? 0 : idle_ticks + 1;
+        atomic_store(&watch_sleeps, idle_ticks >= IDLE_TICKS_MAX);
+        if (idle_ticks <= IDLE_TICKS_MAX)
+            wait_for_tick();
+        while (idle_ticks > IDLE_TICKS_MAX && atomic_load(&watch_sleeps) && !watch.stops)
+            pthread_cond_wait(&watch.wakes, &watch.lock);
+    }
+    pthread_mutex_unlock(&watch.lock);
+    return NULL;
+}
+
+void watch_wake(void)
+{
+    pthread_mutex_lock(&watch.lock);
+    atomic_store(&watch_sleeps, false);
+    pthread_cond_signal(&watch.wakes);
+    pthread_mutex_unlock(&watch.lock);
+}
+
+static int start_watchdog(void)
+{
+    pthread_condattr_t clock;
+    pthread_attr_t attributes;
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_cond_init(&watch.wakes, &clock);
+    pthread_condattr_destroy(&clock);
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, STACK_BYTES);
+    watch.stops = false;
+    atomic_store(&watch_sleeps, false);
+    int err = pthread_create(&watch.thread, &attributes, run_watchdog, NULL);
+    pthread_attr_destroy(&attributes);
+    return -err;
+}
+
+int watch_add(struct watch_slot *slot)
+{
+    assert(slot->service);
+    pthread_mutex_lock(&watch.lock);
+    int err = watch.started ? 0 : start_watchdog();
+    watch.started = err == 0;
+    if (err == 0)
+        mk_list_add(&watch.slots, &slot->node);
+    else
+        mk_list_init(&slot->node);
+    pthread_mutex_unlock(&watch.lock);
+    return err;
+}
+
+void watch_remove(struct watch_slot *slot)
+{
+    pthread_mutex_lock(&watch.lock);
+    mk_list_del(&slot->node);
+    if (slot->told)
+        log_end(slot, read_clock_ms());
+    pthread_mutex_unlock(&watch.lock);
+}
+
+void watch_stop(void)
+{
+    pthread_mutex_lock(&watch.lock);
+    assert(mk_list_empty(&watch.slots));
+    bool started = watch.started;
+    watch.started = false;
+    watch.stops = true;
+    if (started)
+        pthread_cond_signal(&watch.wakes);
+    pthread_mutex_unlock(&watch.lock);
+    if (!started)
+        return;
+    pthread_join(watch.thread, NULL);
+    pthread_cond_destroy(&watch.wakes);
+}
