@@ -18,6 +18,8 @@
 #include "buf.h"
 #include "str.h"
 
+MK_C_BEGIN
+
 struct mk_address {
     uint16_t family;   /* AF_INET, AF_INET6, AF_UNIX (all other fields are 0); AF_UNSPEC: unknown */
     uint16_t port;     /* 0: unknown */
@@ -59,5 +61,7 @@ MK_API int mk_network_parse(struct mk_str text, struct mk_network *ret, struct m
 MK_API bool mk_network_contains(const struct mk_network *network, const struct mk_address *address);
 /* Returns whether one of the networks contains the address. */
 MK_API bool mk_networks_contain(const struct mk_networks *networks, const struct mk_address *address);
+
+MK_C_END
 
 #endif

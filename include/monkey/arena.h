@@ -17,6 +17,8 @@
 #include "status.h"
 #include "str.h"
 
+MK_C_BEGIN
+
 struct mk_arena_chunk;
 
 /* What one worker (or one process) has allocated from the heap, and its budget. For one thread. */
@@ -76,5 +78,7 @@ MK_API void *mk_account_alloc(struct mk_account *account, size_t size);
 MK_API void mk_account_free(struct mk_account *account, void *p, size_t size);
 /* Frees the chunks that the account keeps for the next arenas. */
 MK_API void mk_account_trim(struct mk_account *account);
+
+MK_C_END
 
 #endif

@@ -15,9 +15,12 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "status.h"
 #include "str.h"
+
+MK_C_BEGIN
 
 struct mk_buf {
     char *data;
@@ -29,7 +32,8 @@ struct mk_buf {
 /* Initializes an empty buffer on the heap that may grow to `bytes_max` bytes. Allocates nothing yet. */
 static inline void mk_buf_init(struct mk_buf *b, size_t bytes_max)
 {
-    *b = (struct mk_buf){.max = bytes_max};
+    memset(b, 0, sizeof(*b));
+    b->max = bytes_max;
 }
 
 /*
@@ -39,13 +43,17 @@ static inline void mk_buf_init(struct mk_buf *b, size_t bytes_max)
 static inline void mk_buf_init_fixed(struct mk_buf *b, char *storage, size_t size)
 {
     assert(storage || !size);
-    *b = (struct mk_buf){.data = storage, .size = size, .max = size, .fixed = true};
+    mk_buf_init(b, size);
+    b->data = storage;
+    b->size = size;
+    b->fixed = true;
 }
 
 /* Returns the bytes in use; valid until the next append. */
 static inline struct mk_str mk_buf_str(const struct mk_buf *b)
 {
-    return (struct mk_str){b->data, b->len};
+    struct mk_str s = {b->data, b->len};
+    return s;
 }
 
 /* Frees the bytes of a heap buffer and clears the error; the buffer can be used again. */
@@ -76,5 +84,7 @@ MK_API void mk_buf_drop(struct mk_buf *b, size_t n);
 
 /* Puts a NUL, which does not count, behind the bytes. Returns the bytes, or "" after an error. */
 MK_API const char *mk_buf_cstr(struct mk_buf *b);
+
+MK_C_END
 
 #endif

@@ -32,6 +32,8 @@
 #include "pattern.h"
 #include "str.h"
 
+MK_C_BEGIN
+
 /* A text of the manual; builds for small devices leave it out. */
 #ifdef MK_NO_MANUAL
 #define MK_CONF_DOC(text) ""
@@ -101,13 +103,20 @@ struct mk_conf_key {
     const char *fallback; /* the default, written as in a file; NULL: the field stays zeroed */
     const char *doc;      /* manual text: Markdown, whole sentences */
     const char *unit; /* SIZE, DURATION: unit of a bare number ("B", "s"); CUSTOM: what the manual calls the value */
+#ifdef __clang__
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wnested-anon-types" /* of -Wpedantic in C++ */
+#endif
     union {
-        struct {
+        __extension__ struct {
             int64_t min, max; /* INT, SIZE in bytes, DURATION in ms; max 0: no upper limit; both 0: no range */
         };
         const char *const *names; /* ENUM: the last one is NULL */
         mk_conf_parse_fn parse;   /* CUSTOM */
     };
+#ifdef __clang__
+#pragma clang diagnostic pop
+#endif
 };
 
 struct mk_conf_check;
@@ -133,6 +142,11 @@ struct mk_conf_section {
     void (*check)(const struct mk_conf_check *check, void *section);
 };
 
+#ifdef __cplusplus
+#define MK_CONF_MORE(...) __VA_OPT__(, ) __VA_ARGS__
+#else
+#define MK_CONF_MORE(...) , ##__VA_ARGS__
+#endif
 /*
  * One row. The unevaluated comparison makes the compiler reject a field of another type. Further members may follow:
  * `.min = 1, .flags = MK_CONF_REQUIRED`.
@@ -141,7 +155,7 @@ struct mk_conf_section {
     { \
         .name = key, .type = kind, .size = sizeof(((owner *)0)->field), \
         .offset = offsetof(owner, field) + 0 * sizeof((ctype *)0 == &((owner *)0)->field), .fallback = text, \
-        .doc = MK_CONF_DOC(manual), ##__VA_ARGS__ \
+        .doc = MK_CONF_DOC(manual) MK_CONF_MORE(__VA_ARGS__) \
     }
 
 #define MK_CONF_KEY_BOOL(owner, field, ...) MK_CONF_KEY(MK_CONF_BOOL, bool, owner, field, __VA_ARGS__)
@@ -193,5 +207,7 @@ MK_API int mk_conf_networks(const struct mk_conf_value *value, void *field, stru
  * `arena`. `.p` is NULL if memory or the working directory is missing.
  */
 MK_API struct mk_str mk_conf_path(const struct mk_conf_value *value, struct mk_str path, struct mk_arena *arena);
+
+MK_C_END
 
 #endif

@@ -21,6 +21,8 @@
 #include "loop.h"
 #include "str.h"
 
+MK_C_BEGIN
+
 enum {
     MK_DIAL_TIMEOUT_MS = 10000, /* if the options give none */
     MK_DIAL_ADDRESSES_MAX = 8,  /* addresses of a name; further ones are not tried */
@@ -123,5 +125,7 @@ MK_API void mk_dial_cancel(struct mk_dial *dial);
 
 /* Returns a phrase for people for a negative `fd` of the callback; valid until the next call of this thread. */
 MK_API const char *mk_dial_error(int err);
+
+MK_C_END
 
 #endif

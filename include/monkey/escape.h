@@ -8,6 +8,8 @@
 #include "buf.h"
 #include "str.h"
 
+MK_C_BEGIN
+
 /* Appends text for HTML: & < > " ' become character references, control bytes become U+FFFD. */
 MK_API void mk_html_escape(struct mk_buf *out, struct mk_str text);
 
@@ -25,5 +27,7 @@ static inline int mk_hex_value(char c)
     c = mk_lower(c);
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
+
+MK_C_END
 
 #endif

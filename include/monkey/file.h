@@ -15,6 +15,8 @@
 
 #include "status.h"
 
+MK_C_BEGIN
+
 /*
  * Opens a file with flags of open(2). With O_CREAT it is created with `mode` if it does not exist; `ret_made`, unless
  * NULL, tells whether it was. With O_NOFOLLOW the last entry must not be a link, even a safe one.
@@ -39,5 +41,7 @@ MK_API int mk_file_check_output(const char *path);
 
 /* Returns a phrase that explains an -errno of these functions: static text, or that of strerror(). */
 MK_API const char *mk_file_error(int err);
+
+MK_C_END
 
 #endif

@@ -18,6 +18,8 @@
 
 #include "buf.h"
 
+MK_C_BEGIN
+
 enum mk_library_mode {
     MK_LIBRARY_SHARED,   /* as dlopen(3) */
     MK_LIBRARY_REPLACED, /* sees whether the file was replaced */
@@ -52,5 +54,7 @@ MK_API void mk_library_close(void *handle);
 
 /* Returns why the file cannot be opened, as far as this is known without opening it as a library; NULL: it is fine. */
 MK_API const char *mk_library_check(const char *path);
+
+MK_C_END
 
 #endif

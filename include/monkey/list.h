@@ -12,6 +12,8 @@
 
 #include "status.h"
 
+MK_C_BEGIN
+
 struct mk_list {
     struct mk_list *next, *prev;
 };
@@ -65,5 +67,7 @@ static inline void mk_list_join(struct mk_list *to, struct mk_list *from)
 
 /* Visits the nodes of `l`; the current node may be deleted. `n` and `save` are `struct mk_list *`. */
 #define MK_LIST_EACH(l, n, save) for ((n) = (l)->next, (save) = (n)->next; (n) != (l); (n) = (save), (save) = (n)->next)
+
+MK_C_END
 
 #endif

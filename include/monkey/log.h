@@ -15,6 +15,8 @@
 
 #include "status.h"
 
+MK_C_BEGIN
+
 enum mk_log_level { MK_LOG_ERROR, MK_LOG_WARN, MK_LOG_INFO, MK_LOG_DEBUG };
 
 /* Writes lines at `level` and more urgent ones to `fd` from now on; -1: to nowhere. Any thread. */
@@ -42,5 +44,7 @@ MK_API void mk_log_signal(enum mk_log_level level, const char *message);
         if (MK_UNLIKELY(mk_log_wants(MK_LOG_DEBUG))) \
             mk_log(MK_LOG_DEBUG, __VA_ARGS__); \
     } while (0)
+
+MK_C_END
 
 #endif

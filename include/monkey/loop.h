@@ -16,6 +16,8 @@
 #include "list.h"
 #include "status.h"
 
+MK_C_BEGIN
+
 struct mk_loop;
 
 /* Return the time at the start of this turn: milliseconds of a monotonic clock, and seconds since 1970. */
@@ -130,5 +132,7 @@ struct mk_job {
  * Returns 0, or -ENOMEM or -EAGAIN when no thread can be started; then neither function is called.
  */
 MK_API int mk_job_submit(struct mk_loop *loop, struct mk_job *job);
+
+MK_C_END
 
 #endif

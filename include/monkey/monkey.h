@@ -16,6 +16,8 @@
 #include "status.h"
 #include "str.h"
 
+MK_C_BEGIN
+
 struct mk_server;
 
 /* Settings for the program that runs the server. Strings are valid until the next load or reload. */
@@ -176,5 +178,7 @@ MK_API int mk_reference(struct mk_buf *out);
 MK_API const char *mk_version(void);
 /* Appends several lines about how this binary was built. */
 MK_API void mk_build_info(struct mk_buf *out);
+
+MK_C_END
 
 #endif

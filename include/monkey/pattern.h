@@ -25,6 +25,8 @@
 #include "buf.h"
 #include "str.h"
 
+MK_C_BEGIN
+
 enum { MK_PATTERN_GLOB_MAX = 255, MK_PATTERN_GROUPS = 10 };
 
 enum mk_pattern_kind { MK_PATTERN_EXACT, MK_PATTERN_PREFIX, MK_PATTERN_GLOB, MK_PATTERN_NAME, MK_PATTERN_REGEX };
@@ -71,5 +73,7 @@ MK_API struct mk_str mk_pattern_rest(const struct mk_pattern *pattern, struct mk
  * `later` after one with `first` never applies. False when this is not certain, as with two different expressions.
  */
 MK_API bool mk_pattern_covers(const struct mk_pattern *first, const struct mk_pattern *later);
+
+MK_C_END
 
 #endif

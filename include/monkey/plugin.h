@@ -41,6 +41,8 @@
 #include "request.h"
 #include "transport.h"
 
+MK_C_BEGIN
+
 /* Changes when this header, or one that it includes, changes so that compiled plugins must be compiled again. */
 enum { MK_PLUGIN_ABI = 9 };
 
@@ -161,8 +163,8 @@ struct mk_plugin {
 };
 
 #define MK_PLUGIN(name) \
-    extern const struct mk_plugin mk_plugin_##name; \
-    MK_API const struct mk_plugin mk_plugin_##name
+    extern MK_API const struct mk_plugin mk_plugin_##name; \
+    const struct mk_plugin mk_plugin_##name
 
 #define MK_PLUGIN_HEAD(plugin_name, plugin_version, plugin_summary) \
     .abi = MK_PLUGIN_ABI, .size = sizeof(struct mk_plugin), .name = plugin_name, .version = plugin_version, \
@@ -386,5 +388,7 @@ MK_API bool mk_request_draining(const struct mk_request *req);
 MK_API bool mk_request_aborted(const struct mk_request *req);
 /* Returns, in on_done, the bytes of the response's body that were sent. */
 MK_API uint64_t mk_request_bytes_sent(const struct mk_request *req);
+
+MK_C_END
 
 #endif

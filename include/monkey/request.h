@@ -30,6 +30,8 @@
 #include "status.h"
 #include "str.h"
 
+MK_C_BEGIN
+
 struct mk_request;
 struct mk_io;
 struct mk_tls_info;
@@ -391,5 +393,7 @@ MK_API void mk_response_file(struct mk_request *req, const struct mk_file *file)
  * ends.
  */
 MK_API struct mk_str mk_request_mime(const struct mk_request *req, struct mk_str path);
+
+MK_C_END
 
 #endif

@@ -16,6 +16,8 @@
 
 #include "request.h"
 
+MK_C_BEGIN
+
 /* Filled by mk_request_ref(); its fields are the server's. */
 struct mk_request_ref {
     uint32_t entry, slot;
@@ -45,5 +47,7 @@ MK_API int mk_request_ref(struct mk_request *req, struct mk_request_ref *ret);
  * Returns 0, or -ESRCH (the worker's thread has ended, by a reload with fewer workers or a stop): `fn` is not called.
  */
 MK_API int mk_request_ref_call(struct mk_request_call *call);
+
+MK_C_END
 
 #endif

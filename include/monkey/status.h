@@ -8,6 +8,15 @@
 #ifndef MONKEY_STATUS_H
 #define MONKEY_STATUS_H
 
+/* Around the declarations of a header: programs and plugins may be written in C++, too (C++20 for MK_PLUGIN). */
+#ifdef __cplusplus
+#define MK_C_BEGIN extern "C" {
+#define MK_C_END }
+#else
+#define MK_C_BEGIN
+#define MK_C_END
+#endif
+
 #define MK_API __attribute__((visibility("default")))
 #define MK_PRINTF(nth, first) __attribute__((format(printf, nth, first)))
 

@@ -16,14 +16,21 @@
 
 #include "status.h"
 
+MK_C_BEGIN
+
 struct mk_str {
     const char *p;
     size_t len;
 };
 
-/* A string from a literal; its length is a constant. */
+/* A string from a literal; its length is a constant. In C++ it is no constant expression. */
+#ifdef __cplusplus
+#define MK_STR(literal) mk_str("" literal, sizeof(literal) - 1)
+#define MK_STR_NONE mk_str(NULL, 0)
+#else
 #define MK_STR(literal) ((struct mk_str){"" literal, sizeof(literal) - 1})
 #define MK_STR_NONE ((struct mk_str){NULL, 0})
+#endif
 /* For "%.*s". */
 #define MK_STR_ARG(s) (int)(s).len, (s).p
 
@@ -31,13 +38,15 @@ struct mk_str {
 static inline struct mk_str mk_str(const char *p, size_t len)
 {
     assert(p || !len);
-    return (struct mk_str){p, len};
+    struct mk_str s = {p, len};
+    return s;
 }
 
 /* Returns the string of a C string; NULL becomes MK_STR_NONE. */
 static inline struct mk_str mk_str_c(const char *cstr)
 {
-    return (struct mk_str){cstr, cstr ? strlen(cstr) : 0};
+    struct mk_str s = {cstr, cstr ? strlen(cstr) : 0};
+    return s;
 }
 
 /* Returns true if both have the same bytes. */
@@ -99,5 +108,7 @@ MK_API bool mk_str_u64(struct mk_str s, uint64_t max, uint64_t *ret_value);
  * if one is longer than 64 bytes.
  */
 MK_API unsigned mk_str_distance(struct mk_str a, struct mk_str b);
+
+MK_C_END
 
 #endif

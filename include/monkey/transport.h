@@ -18,6 +18,8 @@
 #include "status.h"
 #include "str.h"
 
+MK_C_BEGIN
+
 struct mk_transport;
 struct mk_worker;
 
@@ -81,5 +83,7 @@ struct mk_transport {
     /* Closes the descriptor and frees the state, also after an open() that failed. */
     void (*close)(struct mk_io *io);
 };
+
+MK_C_END
 
 #endif

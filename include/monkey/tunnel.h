@@ -16,6 +16,8 @@
 
 #include "request.h"
 
+MK_C_BEGIN
+
 enum mk_tunnel_events {
     MK_TUNNEL_READ = 1,     /* bytes, or the end of the client's bytes, can be read */
     MK_TUNNEL_WRITE = 2,    /* bytes can be written */
@@ -58,5 +60,7 @@ MK_API int mk_tunnel_shutdown(struct mk_request *req);
 MK_API void mk_tunnel_wake(struct mk_request *req);
 /* Ends the tunnel, and the connection or stream. `req` may be gone when the callback that called this returns. */
 MK_API void mk_tunnel_end(struct mk_request *req);
+
+MK_C_END
 
 #endif

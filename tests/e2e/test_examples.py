@@ -2,6 +2,7 @@
 """The example plugins, built out of tree against the installed headers, by a C11 compiler that knows nothing else."""
 
 import re
+import shutil
 import subprocess
 
 import pytest
@@ -112,6 +113,34 @@ def test_meter(configure):
         assert len(client.ask("/big").body) == 3_000_000
     ((counted),) = server.wait_log(r"meter: (\d+) bytes in, (\d+) bytes out")
     assert int(counted[1]) > 50 and int(counted[2]) > 3_001_000
+
+
+# ── C++ ──
+
+GREET = build.TOP / "tests" / "plugins" / "cpp" / "greet.cpp"
+CPP = {  # g++ complains about members that a designated initializer leaves out; there is no library of C++ in clang-14
+    "clang++-14": ["-nostdlib++"],
+    "g++": ["-Wno-missing-field-initializers"],
+}
+
+
+@pytest.mark.parametrize("compiler", [name for name in CPP if shutil.which(name)])
+def test_a_plugin_in_cpp(configure, headers, examples, compiler):
+    command = [compiler, "-std=c++20", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-O2", "-shared", "-fPIC"]
+    command += [*CPP[compiler], f"-I{headers}", GREET, "-o", examples / "greet.so"]
+    subprocess.run(list(map(str, command)), check=True)
+    server = configure("greet", settings={"Workers": 1}, host="[GREET]\n    Greeting good day\n")
+    with server.connect() as client:
+        assert client.ask("/greet").body == b"good day"
+        assert client.ask("/greet?loud").body == b"GOOD DAY"
+        assert client.ask("/a.txt").status == 200
+    server.stop()
+    assert "greet: 2 greetings" in server.log
+
+
+def test_all_headers_are_for_cpp():
+    included = set(re.findall(r"<monkey/(\w+\.h)>", GREET.read_text()))
+    assert included == {path.name for path in (build.TOP / "include" / "monkey").glob("*.h")}
 
 
 def test_the_pages_name_them():
