@@ -1,3 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The plugin duda, the framework for web services.
+# The plugin duda, the framework for web services. Once opened it stays in memory: threads of services, which end when
+# they want, return into it.
 target_compile_definitions(monkey-duda PRIVATE DUDA_FRAMEWORK)
+target_link_options(monkey-duda PRIVATE -Wl,-z,nodelete)

@@ -21,4 +21,15 @@ static inline void heap_free(void *p, size_t size)
     mk_account_free(NULL, p, size);
 }
 
+/* Returns `size` bytes that begin with the `old_size` bytes of `p`, which is freed; or NULL, and `p` stays. */
+static inline void *heap_grow(void *p, size_t old_size, size_t size)
+{
+    void *grown = heap_zalloc(size);
+    if (grown && old_size)
+        memcpy(grown, p, old_size);
+    if (grown)
+        heap_free(p, old_size);
+    return grown;
+}
+
 #endif

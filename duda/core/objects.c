@@ -21,9 +21,8 @@ struct object {
     }
 
 static const struct object objects[] = {
-    OBJECT(request),
-    OBJECT(response),
-    OBJECT(router),
+    OBJECT(event),    OBJECT(gc),     OBJECT(global), OBJECT(mem),   OBJECT(request),
+    OBJECT(response), OBJECT(router), OBJECT(worker), OBJECT(xtime),
 };
 
 static int find_object(const struct service *s, const char *name, struct object *ret)

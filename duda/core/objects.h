@@ -10,9 +10,15 @@
 
 struct service;
 
+extern const struct duda_api_event object_event;
+extern const struct duda_api_gc object_gc;
+extern const struct duda_api_global object_global;
+extern const struct duda_api_mem object_mem;
 extern const struct duda_api_request object_request;
 extern const struct duda_api_response object_response;
 extern const struct duda_api_router object_router;
+extern const struct duda_api_worker object_worker;
+extern const struct duda_api_xtime object_xtime;
 
 /* Fills the pointers of a loaded service. Returns 0, or -ENOEXEC with a sentence in `error`. */
 int objects_bind(struct service *s, struct mk_buf *error);

@@ -149,10 +149,9 @@ static void stop_worker(struct mk_worker *worker, void *state)
 
 static int start_services(struct mk_worker *worker, struct duda_worker *w, const struct duda_host *h)
 {
-    struct mk_loop *loop = mk_worker_loop(worker);
     for (unsigned i = 0; i < h->n; i++) {
         const struct host_service *e = &h->services[i];
-        if (e->service && !(w->items[e->index] = service_worker_get(e->service, loop, mk_worker_index(worker))))
+        if (e->service && !(w->items[e->index] = service_worker_get(e->service, worker)))
             return -ENOMEM;
     }
     return 0;

@@ -5,9 +5,8 @@
 #include "request.h"
 
 #include "current.h"
+#include "gc.h"
 #include "objects.h"
-
-__attribute__((tls_model("initial-exec"))) _Thread_local struct current current;
 
 void request_call(struct duda_request *dr, duda_request_fn fn)
 {
@@ -23,6 +22,9 @@ static void end_request(void *ctx)
     mk_list_del(&dr->node);
     if (dr->done)
         request_call(dr, dr->done);
+    struct current outer = current_enter(dr->worker->service, dr->worker);
+    gc_release(&dr->gc);
+    current_leave(outer);
 }
 
 struct duda_request *request_new(struct mk_request *req, struct service_worker *worker)

@@ -12,6 +12,7 @@ struct duda_request {
     struct service_worker *worker;
     struct mk_list node; /* in worker->requests */
     duda_request_fn done;
+    struct gc_item *gc; /* gc.h */
 };
 
 /*

@@ -7,6 +7,7 @@
 #include "crash.h"
 #include "current.h"
 #include "heap.h"
+#include "message.h"
 #include "objects.h"
 #include "request.h"
 #include "router.h"
@@ -26,6 +27,8 @@ enum { ARENA_BYTES_MAX = 4 << 20 };
 
 /* All services of the process; for the hooks of the configuration, which run one at a time. */
 static struct mk_list services = {&services, &services};
+/* Services that have ended, but have threads that run on. */
+static struct mk_list abandoned = {&abandoned, &abandoned};
 
 /* ── the file ── */
 
@@ -175,6 +178,10 @@ static void free_service(struct service *s)
         crash_remove_object(s->object);
     if (s->handle)
         mk_library_close(s->handle);
+    thread_release(&s->threads);
+    signals_release(&s->signals);
+    mk_buf_release(&s->early_lines);
+    pthread_cond_destroy(&s->idle);
     pthread_mutex_destroy(&s->lock);
     mk_arena_release(&s->arena);
     heap_free(s, sizeof(*s));
@@ -190,6 +197,10 @@ static struct service *new_service(struct mk_str host, const struct service_conf
     mk_arena_init(&s->arena, NULL, ARENA_BYTES_MAX, NULL, 0);
     mk_list_init(&s->workers);
     pthread_mutex_init(&s->lock, NULL);
+    pthread_cond_init(&s->idle, NULL);
+    thread_init(&s->threads);
+    signals_init(&s->signals);
+    message_init_early(&s->early_lines);
     s->refs = 1;
     if (copy_conf(s, host, conf) < 0)
         mk_buf_addf(error, "%s", strerror(ENOMEM));
@@ -263,17 +274,42 @@ int service_run(struct service *s, struct mk_buf *error)
     return result == 0 ? 0 : -1;
 }
 
+/* Waits for callbacks that have ended the last exchange of the service, and are about to return. */
+static void wait_workers(struct service *s)
+{
+    pthread_mutex_lock(&s->lock);
+    while (!mk_list_empty(&s->workers))
+        pthread_cond_wait(&s->idle, &s->lock);
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* Keeps a service in memory, because threads run on in it. The plugin is never unmapped (duda.cmake). */
+static void abandon_service(struct service *s, unsigned threads)
+{
+    message_log_of(s, MK_LOG_WARN,
+                   "it stays in memory: it has ended, but %u of its threads have not returned (see worker->stopping())",
+                   threads);
+    mk_list_del(&s->node);
+    mk_list_add(&abandoned, &s->node);
+}
+
 void service_put(struct service *s)
 {
     assert(s->refs > 0);
     if (--s->refs > 0)
         return;
+    wait_workers(s);
+    unsigned threads = thread_stop_all(s);
     if (s->state == SERVICE_RUNS && s->exit) {
         struct crash_thread *thread = crash_enter_thread();
         struct current outer = current_enter(s, NULL);
         s->exit();
         current_leave(outer);
         crash_leave_thread(thread);
+    }
+    if (threads) {
+        abandon_service(s, threads);
+        return;
     }
     mk_list_del(&s->node);
     free_service(s);
@@ -286,7 +322,7 @@ static struct service_worker *find_worker(struct service *s, const struct mk_loo
     struct mk_list *n, *next;
     MK_LIST_EACH(&s->workers, n, next) {
         struct service_worker *w = MK_CONTAINER_OF(n, struct service_worker, node);
-        if (w->loop == loop)
+        if (w->loop == loop && !w->ended)
             return w;
     }
     return NULL;
@@ -299,42 +335,103 @@ static void cut_requests(struct mk_timer *timer)
     struct mk_list begun;
     mk_list_init(&begun);
     mk_list_join(&begun, &w->requests);
-    w->refs++; /* the end of the last request may end the generation, and with it this struct */
+    struct current outer = service_worker_enter(w); /* the end of the last request may end the generation */
     while (!mk_list_empty(&begun)) {
         struct duda_request *dr = MK_LIST_FIRST(&begun, struct duda_request, node);
         mk_list_del(&dr->node);
         mk_list_add(&w->requests, &dr->node);
         mk_response_abort(dr->req);
     }
-    service_worker_put(w, true);
+    service_worker_leave(w, outer);
 }
 
-static struct service_worker *new_worker(struct service *s, struct mk_loop *loop, unsigned index)
+static void end_worker(struct service_worker *w)
+{
+    struct service *s = w->service;
+    struct current outer = current_enter(s, w);
+    global_destroy_values(s, &w->values);
+    current_leave(outer);
+    watch_remove(&w->watch);
+    inbox_close(&w->inbox, service_worker_has_loop(w) ? w->loop : NULL);
+    pthread_mutex_lock(&s->lock);
+    mk_list_del(&w->node);
+    pthread_cond_signal(&s->idle);
+    pthread_mutex_unlock(&s->lock);
+    heap_free(w, sizeof(*w));
+}
+
+/* Removes what the service has in the loop: nothing of it is called any more. */
+static void stop_worker(struct service_worker *w)
+{
+    pthread_mutex_lock(&w->service->lock);
+    w->ended = true;
+    pthread_mutex_unlock(&w->service->lock);
+    mk_timer_cancel(&w->cut_timer);
+    descriptor_remove_all(w);
+    timer_cancel_all(w);
+    if (!w->calls)
+        end_worker(w);
+}
+
+static struct service_worker *new_worker(struct service *s, struct mk_worker *worker)
 {
     struct service_worker *w = heap_zalloc(sizeof(*w));
     if (!w)
         return NULL;
     w->service = s;
-    w->loop = loop;
+    w->loop = mk_worker_loop(worker);
+    w->index = mk_worker_index(worker);
+    w->thread = pthread_self();
     w->watch.service = s->self.name.data;
-    w->watch.worker = index;
+    w->watch.worker = w->index;
     mk_timer_init(&w->cut_timer, cut_requests);
     mk_list_init(&w->requests);
+    if (inbox_open(&w->inbox, w->loop) < 0) {
+        heap_free(w, sizeof(*w));
+        return NULL;
+    }
+    pthread_mutex_lock(&s->lock);
+    message_write_early(&s->early_lines);
     mk_list_add(&s->workers, &w->node);
+    pthread_mutex_unlock(&s->lock);
     int err = watch_add(&w->watch);
     if (err < 0)
-        mk_log_warn("service \"%s\": that it blocks worker %u would not be noticed: %s", w->watch.service, index,
+        mk_log_warn("service \"%s\": that it blocks worker %u would not be noticed: %s", w->watch.service, w->index,
                     strerror(-err));
     return w;
 }
 
-struct service_worker *service_worker_get(struct service *s, struct mk_loop *loop, unsigned index)
+/* Calls what the service has for the begin of a worker. Returns 0 or -ENOMEM. */
+static int run_worker(struct service_worker *w)
+{
+    struct service *s = w->service;
+    struct current outer = current_enter(s, w);
+    int err = global_make_values(s, &w->values);
+    for (const struct pre_loop *row = s->pre_loops; row && err == 0; row = row->next)
+        row->fn(row->data);
+    current_leave(outer);
+    if (err == 0)
+        thread_start_all(s);
+    return err;
+}
+
+static struct service_worker *start_worker(struct service *s, struct mk_worker *worker)
+{
+    struct service_worker *w = new_worker(s, worker);
+    if (w && s->state == SERVICE_RUNS && run_worker(w) < 0) {
+        stop_worker(w);
+        return NULL;
+    }
+    return w;
+}
+
+struct service_worker *service_worker_get(struct service *s, struct mk_worker *worker)
 {
     pthread_mutex_lock(&s->lock);
-    struct service_worker *w = find_worker(s, loop);
-    if (!w)
-        w = new_worker(s, loop, index);
+    struct service_worker *w = find_worker(s, mk_worker_loop(worker));
     pthread_mutex_unlock(&s->lock);
+    if (!w)
+        w = start_worker(s, worker);
     if (!w)
         return NULL;
     w->refs++;
@@ -355,12 +452,19 @@ void service_worker_put(struct service_worker *w, bool retired)
     assert(w->refs > 0 && (retired || w->current > 0));
     if (!retired)
         w->current--;
-    if (--w->refs > 0)
-        return;
-    mk_timer_cancel(&w->cut_timer);
-    watch_remove(&w->watch);
-    pthread_mutex_lock(&w->service->lock);
-    mk_list_del(&w->node);
-    pthread_mutex_unlock(&w->service->lock);
-    heap_free(w, sizeof(*w));
+    if (--w->refs == 0)
+        stop_worker(w);
+}
+
+struct current service_worker_enter(struct service_worker *w)
+{
+    w->calls++;
+    return current_enter(w->service, w);
+}
+
+void service_worker_leave(struct service_worker *w, struct current outer)
+{
+    current_leave(outer);
+    if (--w->calls == 0 && w->ended)
+        end_worker(w);
 }

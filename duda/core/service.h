@@ -9,14 +9,21 @@
 #ifndef DUDA_CORE_SERVICE_H
 #define DUDA_CORE_SERVICE_H
 
+#include "descriptor.h"
+#include "global.h"
+#include "inbox.h"
+#include "signals.h"
+#include "thread.h"
+#include "timer.h"
+#include "watch.h"
+
 #include <duda/service.h>
 #include <monkey/plugin.h>
-
-#include "watch.h"
 
 #include <pthread.h>
 
 struct crash_object;
+struct current;
 struct router;
 
 /* [WEB_SERVICE] */
@@ -25,7 +32,14 @@ struct service_conf {
     bool enabled, root;
 };
 
-/* One service in one worker's thread; it lives as long as a generation uses it there. */
+/* A function that each worker calls before it serves (worker->pre_loop()). */
+struct pre_loop {
+    struct pre_loop *next;
+    void (*fn)(void *data);
+    void *data;
+};
+
+/* One service in one worker's thread; it lives as long as a generation uses it there, or a callback of it runs. */
 struct service_worker {
     struct mk_list node; /* in service.workers */
     struct service *service;
@@ -33,8 +47,16 @@ struct service_worker {
     unsigned refs;    /* generations; for the thread of the loop, as the next two */
     unsigned current; /* those that no newer one has replaced */
     struct mk_timer cut_timer;
+    unsigned index;
+    pthread_t thread;
+    unsigned calls; /* callbacks of events on the stack */
+    bool ended;     /* no generation is left; nothing of the service is called any more. Under service.lock */
     struct mk_list requests;
     struct watch_slot watch;
+    struct inbox inbox;
+    struct descriptors descriptors;
+    struct timers timers;
+    struct global_values values;
 };
 
 /* Identifies what a file holds. */
@@ -59,7 +81,13 @@ struct service {
     int (*main)(void);
     void (*exit)(void); /* may be NULL */
     struct router *router;
-    pthread_mutex_t lock; /* of `workers` */
+    struct globals globals;
+    struct pre_loop *pre_loops;
+    struct thread_set threads;
+    struct signals signals;
+    struct mk_buf early_lines; /* message.h */
+    pthread_mutex_t lock;      /* of `workers` */
+    pthread_cond_t idle;       /* a worker has left the list */
     struct mk_list workers;
 };
 
@@ -79,9 +107,9 @@ void service_put(struct service *s);
 
 /*
  * Returns the service's part of the worker, which it makes if this is the first generation that uses it there; NULL
- * without memory. `index`: of the worker.
+ * without memory.
  */
-struct service_worker *service_worker_get(struct service *s, struct mk_loop *loop, unsigned index);
+struct service_worker *service_worker_get(struct service *s, struct mk_worker *worker);
 /*
  * A generation that uses the service was replaced in this thread. If the newer ones do not use it, its requests are cut
  * after `timeout_ms`.
@@ -89,5 +117,17 @@ struct service_worker *service_worker_get(struct service *s, struct mk_loop *loo
 void service_worker_retire(struct service_worker *w, uint32_t timeout_ms);
 /* `retired`: service_worker_retire() was called for this generation. */
 void service_worker_put(struct service_worker *w, bool retired);
+
+/*
+ * Begin and end a call of an event into the service: it stays until then, even if the callback ends the last exchange
+ * of the last generation that uses it. service_worker_leave() may free `w`.
+ */
+struct current service_worker_enter(struct service_worker *w);
+void service_worker_leave(struct service_worker *w, struct current outer);
+/* Returns whether the loop is still there: in this thread, because a worker that stops late is freed by another one. */
+static inline bool service_worker_has_loop(const struct service_worker *w)
+{
+    return pthread_equal(w->thread, pthread_self());
+}
 
 #endif

@@ -25,9 +25,15 @@
 #ifndef DUDA_DUDA_H
 #define DUDA_DUDA_H
 
+#include "event.h"
+#include "gc.h"
+#include "global.h"
+#include "mem.h"
 #include "request.h"
 #include "response.h"
 #include "router.h"
 #include "service.h"
+#include "worker.h"
+#include "xtime.h"
 
 #endif

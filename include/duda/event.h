@@ -130,7 +130,8 @@ struct duda_api_event {
      * create_signal_fd(). Returns 0, or -1: as post(). Any thread.
      */
     int (*signal)(uint64_t value);
-    /* Sets the function that is called in each worker for signal(); `fd` is of no use. Only in duda_main(). Returns 0 or -1. */
+    /* Sets the function that is called in each worker for signal(); `fd` is of no use. Only in duda_main(). Returns 0
+     * or -1. */
     int (*set_signal_callback)(duda_signal_fn fn);
     /*
      * Returns a descriptor from which values of signal() can be read, 8 bytes each, or -1. read() returns 0 when the
@@ -147,7 +148,8 @@ struct duda_api_event {
     int (*loop_add)(struct duda_event_loop *loop, int fd, int mask, void *data);
     /* Stops watching. Returns 0 or -1 with errno. */
     int (*loop_delete)(struct duda_event_loop *loop, int fd);
-    /* Returns a descriptor, watched by the loop, that is readable each `seconds`; read 8 bytes then. Or -1 with errno. */
+    /* Returns a descriptor, watched by the loop, that is readable each `seconds`; read 8 bytes then. Or -1 with errno.
+     */
     int (*loop_timeout_create)(struct duda_event_loop *loop, int seconds);
     /* Makes a pipe whose reading end the loop watches. Returns 0 or -1 with errno. */
     int (*loop_channel_create)(struct duda_event_loop *loop, int *ret_read, int *ret_write);
@@ -156,7 +158,8 @@ struct duda_api_event {
      * of worker->spawn(), the next call after that end ends the thread.
      */
     int (*loop_wait)(struct duda_event_loop *loop);
-    /* Frees the loop. The descriptors are the caller's, those of loop_timeout_create() and loop_channel_create(), too. */
+    /* Frees the loop. The descriptors are the caller's, those of loop_timeout_create() and loop_channel_create(), too.
+     */
     void (*loop_free)(struct duda_event_loop *loop);
     /* Returns "epoll". */
     const char *(*loop_backend)(void);

@@ -9,8 +9,8 @@
  *         Ssl      on
  *         Replicas db2.example.org db3.example.org
  *
- * A file has sections, and sections have indented lines of a key and a value, separated by blanks. Names are at most 255
- * bytes, lines 4,096, files 1 MB. Sections and keys are found in any case of their letters; if one appears several
+ * A file has sections, and sections have indented lines of a key and a value, separated by blanks. Names are at most
+ * 255 bytes, lines 4,096, files 1 MB. Sections and keys are found in any case of their letters; if one appears several
  * times the first is found. A line that does not follow these rules is an error, which is logged with its number.
  *
  * The functions may block: call them in duda_main() or in threads of the service's own. Any thread, except set_path().

@@ -30,7 +30,8 @@ struct duda_api_global {
     int (*init_destroy)(duda_global_t *key, void *(*make)(void *data), void *data, void (*destroy)(void *value));
     /* Returns the calling thread's value. NULL, which is logged, for a thread without values. Any thread. */
     void *(*get)(duda_global_t key);
-    /* Sets the calling thread's value; the former one is not destroyed. Returns 0 or -1, which is logged. Any thread. */
+    /* Sets the calling thread's value; the former one is not destroyed. Returns 0 or -1, which is logged. Any thread.
+     */
     int (*set)(duda_global_t key, void *value);
 };
 

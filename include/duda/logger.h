@@ -34,9 +34,9 @@ struct duda_api_logger {
     int (*create)(duda_logger_t *logger, const char *name);
     /*
      * Appends a line: the time, a blank, and the text, of which 4,000 bytes at most are kept. Control characters are
-     * written as \xNN, and a newline at the end is left out. Never waits for the disk: if 256 KB wait to be written, the
-     * line is lost, and the number of lost lines is written as soon as there is room.
-     * Returns 0, or -1: lost, or create() was not called. Any thread.
+     * written as \xNN, and a newline at the end is left out. Never waits for the disk: if 256 KB wait to be written,
+     * the line is lost, and the number of lost lines is written as soon as there is room. Returns 0, or -1: lost, or
+     * create() was not called. Any thread.
      */
     int (*print)(duda_logger_t *logger, const char *format, ...) DUDA_PRINTF(2, 3);
 };

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Threads of a service's own (worker->spawn()). They start with the first worker of the service, and are asked to
+ * return when it ends.
+ */
+#ifndef DUDA_CORE_THREAD_H
+#define DUDA_CORE_THREAD_H
+
+#include "global.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+struct service;
+
+struct service_thread {
+    struct service_thread *next;
+    struct service *service;
+    void *(*fn)(void *arg);
+    void *arg;
+    pthread_t id;
+    bool started;
+    bool told; /* event->loop_wait() has returned -1 because the service ends; of the thread itself */
+    struct global_values values;
+};
+
+struct thread_set {
+    struct service_thread *first;
+    unsigned n;
+    pthread_mutex_t lock; /* of what follows */
+    pthread_cond_t ended; /* `running` has become less */
+    unsigned running;
+    bool started;
+    atomic_bool stopping;
+    int stop_fd; /* an eventfd that is readable once `stopping` is true; -1: not made */
+};
+
+int thread_init(struct thread_set *set);
+void thread_release(struct thread_set *set);
+
+/* Adds a thread, in duda_main(). Returns 0 or -errno. */
+int thread_add(struct service *s, void *(*fn)(void *arg), void *arg);
+/* Starts the threads, unless they have been started. Logs failures. Any thread. */
+void thread_start_all(struct service *s);
+/* Asks the threads to return, and waits for them, a second at most. Returns how many still run. */
+unsigned thread_stop_all(struct service *s);
+
+#endif

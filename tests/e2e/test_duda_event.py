@@ -1,0 +1,768 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Objects of services without a request: events, workers, global variables, memory, files and logs."""
+
+import signal
+import time
+
+import pytest
+
+from harness.server import await_true
+from harness.services import HEAD, build_service, needs_duda
+
+pytestmark = needs_duda
+
+IN_USE = "the new configuration is in use"
+
+# Functions that most services here need.
+COMMON = (
+    HEAD
+    + """
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static inline void answer(duda_request_t *dr, long number)
+{
+    response->printf(dr, "%ld", number);
+    response->end(dr, NULL);
+}
+
+static inline void answer_later(void *data)
+{
+    answer(data, 1);
+}
+
+static inline int fail(const char *what)
+{
+    fprintf(stderr, "check failed: %s\\n", what);
+    return -1;
+}
+#define CHECK(fact) \\
+    do { \\
+        if (!(fact)) \\
+            fail(#fact); \\
+    } while (0)
+"""
+)
+
+
+def ask(server, path):
+    with server.connect() as client:
+        response = client.ask(path)
+        assert response.status == 200, (path, response)
+        return response.body.decode()
+
+
+def ask_each_worker(server, path, count):
+    """The answers of all workers: connections are kept open until every worker has one."""
+    return {client.ask(path).body.decode() for client in [server.connect() for _ in range(count * 8)]}
+
+
+def reload(server, count=1):
+    server.send_signal(signal.SIGHUP)
+    server.wait_log(IN_USE, count)
+    server.baseline += 2 * (count == 1)  # the control thread has a loop of its own
+
+
+def assert_checks(server):
+    assert "check failed" not in server.log, server.log
+
+
+# ── timers ──
+
+TIMERS = COMMON + """
+static duda_timer_t first, second, repeated;
+static int fired, ticks;
+
+static void on_never(void *data)
+{
+    (void)data;
+    fail("a cancelled timer was called");
+}
+
+static void on_first(void *data)
+{
+    fired++;
+    CHECK(event->cancel(first) == -1); /* it is over */
+    CHECK(event->cancel(second) == 0);
+    CHECK(event->cancel(second) == -1);
+    answer(data, fired);
+}
+
+static void start(duda_request_t *dr)
+{
+    first = event->timer(20, on_first, dr);
+    second = event->timer(21, on_never, NULL);
+    CHECK(first && second && first != second);
+}
+
+static void on_tick(void *data)
+{
+    (void)data;
+    if (++ticks == 3)
+        CHECK(event->cancel(repeated) == 0);
+}
+
+static void start_interval(duda_request_t *dr)
+{
+    ticks = 0;
+    repeated = event->interval(2, on_tick, NULL);
+    CHECK(event->interval(0, on_tick, NULL) == 0);
+    CHECK(event->timer(1, NULL, NULL) == 0);
+    event->timer(50, answer_later, dr);
+}
+
+static void count(duda_request_t *dr)
+{
+    answer(dr, ticks);
+}
+
+static void on_endless_tick(void *data)
+{
+    (void)data;
+    ticks++;
+}
+
+static void tick_forever(void *data)
+{
+    (void)data;
+    event->interval(1, on_endless_tick, NULL);
+}
+
+int duda_main(void)
+{
+    CHECK(event->timer(1, on_tick, NULL) == 0);
+    return router->get("/start", start) && router->get("/interval", start_interval) && router->get("/ticks", count) &&
+           worker->pre_loop(tick_forever, NULL) == 0 ? 0 : -1;
+}
+"""
+
+
+def test_timers_fire_once_or_again_until_they_are_cancelled(serve_services):
+    server = serve_services({"timers": TIMERS.replace("event->interval(1, on_endless_tick, NULL);", "(void)on_endless_tick;")})
+    assert ask(server, "/timers/start") == "1"
+    assert ask(server, "/timers/interval") == "1"
+    assert ask(server, "/timers/ticks") == "3"
+    assert ask(server, "/timers/start") == "2"
+    server.wait_log(r"service timers: event->timer\(\) works only in callbacks of workers")
+    server.wait_log(r"service timers: event->interval\(\): Invalid argument")
+    assert_checks(server)
+
+
+def test_timers_go_on_through_a_reload_that_leaves_the_service_alone(serve_services):
+    server = serve_services({"timers": TIMERS})
+    await_true(lambda: int(ask(server, "/timers/ticks")) > 20)
+    reload(server)
+    before = int(ask(server, "/timers/ticks"))
+    assert before > 20
+    await_true(lambda: int(ask(server, "/timers/ticks")) > before + 20)
+    assert_checks(server)
+
+
+def test_timers_of_a_replaced_service_end(serve_services):
+    server = serve_services({"timers": TIMERS})
+    await_true(lambda: int(ask(server, "/timers/ticks")) > 20)
+    for count in range(1, 6):
+        build_service(server.services, "timers", TIMERS + f"int version = {count};\n")
+        reload(server, count)
+        await_true(lambda: int(ask(server, "/timers/ticks")) > 20)
+    assert_checks(server)
+
+
+# ── descriptors ──
+
+DESCRIPTORS = COMMON + """
+static int ends[2], closes, timeouts;
+
+static int on_close(int fd, void *data)
+{
+    (void)data;
+    CHECK(!event->lookup(fd));
+    closes++;
+    return DUDA_EVENT_CLOSE;
+}
+
+static int on_read(int fd, void *data)
+{
+    char byte;
+    ssize_t n = read(fd, &byte, 1);
+    if (n <= 0)
+        return DUDA_EVENT_CLOSE;
+    answer(data, byte);
+    return DUDA_EVENT_OWNED;
+}
+
+static int on_timeout(int fd, void *data)
+{
+    (void)data;
+    CHECK(event->lookup(fd));
+    if (++timeouts < 3)
+        return DUDA_EVENT_CONTINUE;
+    return DUDA_EVENT_CLOSE;
+}
+
+static void echo(duda_request_t *dr)
+{
+    CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
+    CHECK(event->add(ends[0], DUDA_EVENT_READ, DUDA_EVENT_LEVEL_TRIGGERED, on_read, NULL, NULL, on_close, NULL, dr) == 0);
+    CHECK(event->add(ends[0], DUDA_EVENT_READ, DUDA_EVENT_LEVEL_TRIGGERED, on_read, NULL, NULL, NULL, NULL, dr) == -1);
+    CHECK(event->lookup(ends[0])->data == dr && event->lookup(ends[0])->mode == DUDA_EVENT_READ);
+    CHECK(write(ends[1], "7", 1) == 1);
+}
+
+/* The answer comes when the descriptor has been closed. */
+static void on_closed(void *data)
+{
+    if (event->lookup(ends[0]))
+        event->timer(1, on_closed, data);
+    else
+        answer(data, closes);
+}
+
+static void hang_up(duda_request_t *dr)
+{
+    close(ends[1]);
+    on_closed(dr);
+}
+
+static int on_write(int fd, void *data)
+{
+    CHECK(event->mode(fd, DUDA_EVENT_SLEEP, DUDA_EVENT_LEVEL_TRIGGERED) == 0);
+    CHECK(event->lookup(fd)->mode == DUDA_EVENT_SLEEP);
+    CHECK(event->mode(fd, DUDA_EVENT_WAKEUP, DUDA_EVENT_EDGE_TRIGGERED) == 0);
+    CHECK(event->lookup(fd)->mode == DUDA_EVENT_RW);
+    CHECK(event->delete(fd) == 0 && event->delete(fd) == -1 && !event->lookup(fd));
+    close(fd);
+    answer(data, 2);
+    return DUDA_EVENT_CLOSE;
+}
+
+static void modes(duda_request_t *dr)
+{
+    int fd = eventfd(0, EFD_NONBLOCK);
+    CHECK(event->add(fd, DUDA_EVENT_SLEEP, DUDA_EVENT_LEVEL_TRIGGERED, on_read, on_write, NULL, NULL, NULL, dr) == 0);
+    CHECK(event->mode(fd, DUDA_EVENT_RW, DUDA_EVENT_LEVEL_TRIGGERED) == 0);
+    CHECK(event->mode(fd, 99, DUDA_EVENT_LEVEL_TRIGGERED) == -1);
+    CHECK(event->mode(9999, DUDA_EVENT_READ, DUDA_EVENT_LEVEL_TRIGGERED) == -1);
+}
+
+/* Both are readable in the same turn: the first callback removes and closes both. */
+static int pair[2], called;
+
+static int remove_both(int fd, void *data)
+{
+    (void)fd;
+    called++;
+    for (int i = 0; i < 2; i++) {
+        CHECK(event->delete(pair[i]) == 0);
+        close(pair[i]);
+    }
+    event->timer(5, answer_later, data);
+    return DUDA_EVENT_OWNED;
+}
+
+static void same_turn(duda_request_t *dr)
+{
+    for (int i = 0; i < 2; i++) {
+        pair[i] = eventfd(1, 0);
+        CHECK(event->add(pair[i], DUDA_EVENT_READ, DUDA_EVENT_LEVEL_TRIGGERED, remove_both, NULL, NULL, NULL, NULL, dr) == 0);
+    }
+}
+
+static void calls(duda_request_t *dr)
+{
+    answer(dr, called);
+}
+
+/* A service that closes descriptors without removing them. */
+static void careless(duda_request_t *dr)
+{
+    int fd[2];
+    for (int round = 0; round < 3; round++) {
+        CHECK(pipe(fd) == 0);
+        CHECK(event->add(fd[0], DUDA_EVENT_READ, DUDA_EVENT_LEVEL_TRIGGERED, on_read, NULL, NULL, NULL, NULL, dr) == 0);
+        close(fd[0]);
+        close(fd[1]);
+    }
+    answer(dr, 3);
+}
+
+static void wait_for_timeout(duda_request_t *dr)
+{
+    ends[0] = eventfd(0, 0);
+    closes = timeouts = 0;
+    CHECK(event->add(ends[0], DUDA_EVENT_READ, DUDA_EVENT_LEVEL_TRIGGERED, on_read, NULL, NULL, on_close, on_timeout, NULL) == 0);
+    CHECK(event->timeout(ends[0], 3) == 0 && event->timeout(9999, 3) == -1);
+    on_closed(dr);
+}
+
+static void count_timeouts(duda_request_t *dr)
+{
+    answer(dr, timeouts);
+}
+
+/* Nothing is there to call. */
+static void deaf(duda_request_t *dr)
+{
+    ends[0] = eventfd(1, 0);
+    CHECK(event->add(ends[0], DUDA_EVENT_READ, DUDA_EVENT_LEVEL_TRIGGERED, NULL, NULL, NULL, NULL, NULL, NULL) == 0);
+    on_closed(dr);
+}
+
+static void close_deaf(duda_request_t *dr)
+{
+    answer(dr, close(ends[0]));
+}
+
+/* The service ends with it. */
+static void leave(duda_request_t *dr)
+{
+    static int left;
+    if (!left) {
+        left = eventfd(0, 0);
+        CHECK(event->add(left, DUDA_EVENT_READ, DUDA_EVENT_LEVEL_TRIGGERED, on_read, NULL, NULL, NULL, NULL, NULL) == 0);
+    }
+    answer(dr, 0);
+}
+
+static void wrong(duda_request_t *dr)
+{
+    CHECK(event->add(-1, DUDA_EVENT_READ, DUDA_EVENT_LEVEL_TRIGGERED, on_read, NULL, NULL, NULL, NULL, NULL) == -1);
+    CHECK(event->add(0, DUDA_EVENT_WAKEUP, DUDA_EVENT_LEVEL_TRIGGERED, on_read, NULL, NULL, NULL, NULL, NULL) == -1);
+    CHECK(event->add(0, DUDA_EVENT_READ, 7, on_read, NULL, NULL, NULL, NULL, NULL) == -1);
+    answer(dr, 0);
+}
+
+int duda_main(void)
+{
+    CHECK(event->add(0, DUDA_EVENT_READ, DUDA_EVENT_LEVEL_TRIGGERED, on_read, NULL, NULL, NULL, NULL, NULL) == -1);
+    router->get("/echo", echo);
+    router->get("/hangup", hang_up);
+    router->get("/modes", modes);
+    router->get("/same", same_turn);
+    router->get("/calls", calls);
+    router->get("/careless", careless);
+    router->get("/timeout", wait_for_timeout);
+    router->get("/timeouts", count_timeouts);
+    router->get("/deaf", deaf);
+    router->get("/close-deaf", close_deaf);
+    router->get("/leave", leave);
+    router->get("/wrong", wrong);
+    return 0;
+}
+"""
+
+
+@pytest.fixture
+def descriptors(serve_services):
+    server = serve_services({"fds": DESCRIPTORS})
+    yield lambda path: ask(server, f"/fds/{path}"), server
+    assert_checks(server)
+
+
+def test_a_descriptor_is_read_and_closed_when_the_other_side_has_closed(descriptors):
+    get, _ = descriptors
+    assert get("echo") == "55"
+    assert get("hangup") == "1"
+
+
+def test_a_descriptor_changes_its_mode_and_removes_itself(descriptors):
+    assert descriptors[0]("modes") == "2"
+
+
+def test_a_callback_removes_another_descriptor_of_the_same_turn(descriptors):
+    get, _ = descriptors
+    assert get("same") == "1"
+    assert get("calls") == "1"
+
+
+def test_a_number_that_was_closed_without_delete_is_taken_again(descriptors):
+    get, server = descriptors
+    assert get("careless") == "3"
+    build_service(server.services, "fds", DESCRIPTORS + "int version = 2;\n")
+    with server.connect() as client:  # it may have the number that the service has left in its table
+        assert client.ask("/fds/calls").status == 200
+        reload(server)
+        assert client.ask("/fds/calls").status == 200
+
+
+def test_a_descriptor_times_out(descriptors):
+    get, _ = descriptors
+    assert get("timeout") == "1"
+    assert get("timeouts") == "3"
+
+
+def test_an_event_without_a_callback_removes_its_descriptor(descriptors):
+    get, server = descriptors
+    assert get("deaf") == "0"
+    server.wait_log("service fds: descriptor [0-9]+ is not watched any more")
+    assert get("close-deaf") == "0"
+
+
+def test_descriptors_that_a_service_leaves_are_removed(descriptors):
+    get, server = descriptors
+    assert get("leave") == "0"
+    server.baseline += 1  # it was never closed
+    build_service(server.services, "fds", DESCRIPTORS + "int version = 2;\n")
+    reload(server)
+    assert get("calls") == "0"
+
+
+def test_wrong_arguments_are_refused(descriptors):
+    get, server = descriptors
+    assert get("wrong") == "0"
+    server.wait_log(r"event->add\(\): Invalid argument", 3)
+    server.wait_log(r"event->add\(\) works only in callbacks of workers")
+
+
+# ── calls between workers, and threads ──
+
+WORKERS = COMMON + """
+static duda_global_t number, destroyed_key, without;
+static atomic_int made, destroyed, pre_loops, signals, posts, thread_signals, thread_values, ended;
+
+static void *make(void *data)
+{
+    return (char *)data + atomic_fetch_add(&made, 1) + 1;
+}
+
+static void destroy(void *value)
+{
+    (void)value;
+    atomic_fetch_add(&destroyed, 1);
+}
+
+static void on_pre_loop(void *data)
+{
+    CHECK(data == &pre_loops && global->get(number) && !global->get(without));
+    atomic_fetch_add(&pre_loops, 1);
+}
+
+static void on_signal(int fd, uint64_t value)
+{
+    CHECK(fd >= 0 && worker->index() >= 0);
+    atomic_fetch_add(&signals, (int)value);
+}
+
+static void *listen_to_signals(void *arg)
+{
+    int fd = event->create_signal_fd();
+    uint64_t value;
+    CHECK(arg == &thread_signals && worker->index() == -1 && global->get(number));
+    CHECK(global->set(without, &value) == 0 && global->get(without) == &value);
+    atomic_fetch_add(&thread_values, 1);
+    while (read(fd, &value, sizeof(value)) == sizeof(value))
+        atomic_fetch_add(&thread_signals, (int)value);
+    CHECK(worker->stopping());
+    close(fd);
+    global->set(without, NULL);
+    return NULL;
+}
+
+/* Counts what a channel carries, and ends as services of the old API do. */
+static atomic_int channel = -1, channel_bytes, loop_seconds;
+
+static void *run_loop(void *arg)
+{
+    struct duda_event_loop *loop = event->loop_create(8);
+    int from, to, rounds = 0;
+    (void)arg;
+    CHECK(loop && event->loop_channel_create(loop, &from, &to) == 0);
+    CHECK(event->loop_add(loop, -1, DUDA_EVENT_READ, NULL) == -1 && event->loop_delete(loop, 9999) == -1);
+    CHECK(strcmp(event->loop_backend(), "epoll") == 0);
+    int seconds = event->loop_timeout_create(loop, 1);
+    CHECK(seconds >= 0 && event->loop_timeout_create(loop, 0) == -1);
+    atomic_store(&channel, to);
+    for (;;) {
+        int n = event->loop_wait(loop);
+        for (int i = 0; i < n; i++) {
+            char bytes[16];
+            CHECK(loop->events[i].mask == DUDA_EVENT_READ && !loop->events[i].data);
+            ssize_t got = read(loop->events[i].fd, bytes, sizeof(bytes));
+            atomic_fetch_add(loop->events[i].fd == from ? &channel_bytes : &loop_seconds, (int)got);
+        }
+        if (n >= 0)
+            continue;
+        CHECK(worker->stopping() && ++rounds == 1); /* the second call does not return */
+        close(seconds);
+        close(from);
+        close(to);
+        event->loop_free(loop);
+        loop = event->loop_create(1);
+        atomic_store(&ended, 1);
+        event->loop_free(loop);
+        loop = NULL;
+        return NULL;
+    }
+}
+
+static void on_post(void *data)
+{
+    CHECK(data == &posts && worker->index() >= 0);
+    atomic_fetch_add(&posts, 1);
+}
+
+static void send_all(duda_request_t *dr)
+{
+    CHECK(event->signal(5) == 0);
+    CHECK(event->post(DUDA_EVENT_ALL_WORKERS, on_post, &posts) == 0);
+    CHECK(event->post(0, on_post, &posts) == 0);
+    CHECK(event->post(99, on_post, &posts) == -1);
+    CHECK(event->post(0, NULL, NULL) == -1);
+    char byte = 1;
+    CHECK(write(atomic_load(&channel), &byte, 1) == 1);
+    answer(dr, 0);
+}
+
+static void state(duda_request_t *dr)
+{
+    response->printf(dr, "made %d pre %d signals %d posts %d thread %d values %d bytes %d count %d", atomic_load(&made),
+                     atomic_load(&pre_loops), atomic_load(&signals), atomic_load(&posts), atomic_load(&thread_signals),
+                     atomic_load(&thread_values), atomic_load(&channel_bytes), worker->count());
+    response->end(dr, NULL);
+}
+
+static void seconds(duda_request_t *dr)
+{
+    answer(dr, atomic_load(&loop_seconds));
+}
+
+static void value(duda_request_t *dr)
+{
+    answer(dr, (long)((char *)global->get(number) - (char *)NULL));
+}
+
+static void index_of(duda_request_t *dr)
+{
+    answer(dr, worker->index());
+}
+
+static void wrong(duda_request_t *dr)
+{
+    duda_global_t none = {0};
+    CHECK(!global->get(none) && global->set(none, dr) == -1);
+    CHECK(global->init(&none, NULL, NULL) == -1 && worker->spawn(run_loop, NULL) == -1);
+    CHECK(worker->pre_loop(on_post, NULL) == -1 && event->set_signal_callback(NULL) == -1);
+    CHECK(!worker->stopping());
+    answer(dr, 0);
+}
+
+int duda_main(void)
+{
+    CHECK(!global->get(number) && worker->index() == -1 && event->signal(1) == -1);
+    CHECK(worker->spawn(NULL, NULL) == -1);
+    router->get("/send", send_all);
+    router->get("/state", state);
+    router->get("/seconds", seconds);
+    router->get("/value", value);
+    router->get("/index", index_of);
+    router->get("/wrong", wrong);
+    return global->init(&number, make, NULL) || global->init_destroy(&destroyed_key, make, NULL, destroy) ||
+           global->init(&without, NULL, NULL) || worker->pre_loop(on_pre_loop, &pre_loops) ||
+           worker->spawn(listen_to_signals, &thread_signals) || worker->spawn(run_loop, NULL) ||
+           event->set_signal_callback(on_signal);
+}
+
+void duda_exit(void)
+{
+    fprintf(stderr, "exit: made %d destroyed %d ended %d\\n", made, destroyed, ended);
+}
+"""
+
+
+def start_workers(serve_services, **rest):
+    server = serve_services({"team": WORKERS}, {"Workers": 3}, **rest)
+    await_true(lambda: "values 1 " in ask(server, "/team/state"))
+    await_true(lambda: "made 10 pre 3" in ask(server, "/team/state"))  # of two keys, in three workers and two threads
+    await_true(lambda: int(ask(server, "/team/seconds")) > 0)  # the private loop is there
+    return server
+
+
+def test_signals_and_calls_reach_all_workers_and_threads(serve_services):
+    server = start_workers(serve_services)
+    ask(server, "/team/send")
+    expected = "made 10 pre 3 signals 15 posts 4 thread 5 values 1 bytes 1 count 3"
+    await_true(lambda: ask(server, "/team/state") == expected, what=expected)
+    assert ask_each_worker(server, "/team/index", 3) == {"0", "1", "2"}
+    assert len(ask_each_worker(server, "/team/value", 3)) == 3
+    assert_checks(server)
+
+
+def test_threads_and_values_end_with_the_service(serve_services):
+    server = start_workers(serve_services)
+    build_service(server.services, "team", WORKERS + "int version = 2;\n")
+    reload(server)
+    server.drop_clients()
+    server.wait_log("exit: made 10 destroyed 5 ended 1")
+    await_true(lambda: "made 10 pre 3" in ask(server, "/team/state"))
+    server.send_signal(signal.SIGTERM)
+    server.wait_log("exit: made 10 destroyed 5 ended 1", 2)
+    assert_checks(server)
+
+
+def test_an_unchanged_service_keeps_its_threads_values_and_signals(serve_services):
+    server = start_workers(serve_services)
+    values = ask_each_worker(server, "/team/value", 3)
+    reload(server)
+    ask(server, "/team/send")
+    expected = "made 10 pre 3 signals 15 posts 4 thread 5 values 1 bytes 1 count 3"
+    await_true(lambda: ask(server, "/team/state") == expected, what=expected)
+    assert ask_each_worker(server, "/team/value", 3) == values
+    assert_checks(server)
+
+
+def test_calls_at_the_wrong_time_are_refused(serve_services):
+    server = start_workers(serve_services)
+    assert ask(server, "/team/wrong") == "0"
+    for call in ("global->init", "worker->spawn", "worker->pre_loop", "event->set_signal_callback"):
+        server.wait_log(rf"service team: {call}\(\) works only in duda_main\(\); the call did nothing")
+    server.wait_log(r"service team: event->signal\(\) works only in callbacks of workers and threads")
+    server.wait_log(r"service team: global->get\(\): the key was not made by global->init\(\)")
+    assert_checks(server)
+
+
+STUBBORN = COMMON + """
+static void *sleep_on(void *arg)
+{
+    sleep(3600);
+    return arg;
+}
+
+static void hello(duda_request_t *dr)
+{
+    answer(dr, 1);
+}
+
+int duda_main(void)
+{
+    router->get("/", hello);
+    return worker->spawn(sleep_on, NULL);
+}
+"""
+
+
+def test_a_service_stays_in_memory_while_a_thread_of_it_runs(serve_services):
+    server = serve_services({"stubborn": STUBBORN})
+    assert ask(server, "/stubborn/") == "1"
+    build_service(server.services, "stubborn", STUBBORN + "int version = 2;\n")
+    reload(server)
+    server.drop_clients()
+    server.wait_log("service stubborn: it stays in memory: it has ended, but 1 of its threads")
+    assert ask(server, "/stubborn/") == "1"
+    server.baseline = server.descriptors()
+    server.stop()
+
+
+ENDS_EXCHANGE = COMMON + """
+static void finish(void *data)
+{
+    answer(data, VERSION);
+    volatile unsigned more = 0; /* the code must still be there: the exchange was the last of its generation */
+    for (unsigned i = 0; i < 1000000; i++)
+        more += i;
+}
+
+static void later(duda_request_t *dr)
+{
+    event->timer(30, finish, dr);
+}
+
+static void now(duda_request_t *dr)
+{
+    answer(dr, VERSION);
+}
+
+int duda_main(void)
+{
+    return router->get("/later", later) && router->get("/now", now) ? 0 : -1;
+}
+"""
+
+
+def test_a_callback_may_end_the_last_exchange_of_its_generation(serve_services):
+    server = serve_services({"slow": "#define VERSION 0\n" + ENDS_EXCHANGE})
+    for version in range(1, 8):
+        build_service(server.services, "slow", f"#define VERSION {version}\n" + ENDS_EXCHANGE)
+        with server.connect() as client:
+            client.send(b"GET /slow/later HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            time.sleep(0)
+            reload(server, version)
+            assert client.response().status == 200
+        assert ask(server, "/slow/now") == str(version)
+
+
+# ── memory ──
+
+MEMORY = COMMON + """
+static int order[4], n, ended;
+static int zero, one, two;
+
+static void note(void *ptr)
+{
+    order[n++] = *(int *)ptr;
+}
+
+static void at_end(duda_request_t *dr)
+{
+    (void)dr;
+    CHECK(n == 0); /* memory of the request is still there */
+    ended++;
+}
+
+static void collect(duda_request_t *dr)
+{
+    char *text = mem->alloc(16);
+    n = 0;
+    one = 1;
+    two = 2;
+    strcpy(text, "collected");
+    CHECK(gc->add(dr, text) == 0 && gc->add(dr, NULL) == 0);
+    CHECK(gc->add_destroy(dr, &one, note) == 0 && gc->add_destroy(dr, &two, note) == 0);
+    char *more = mem->alloc_z(8);
+    CHECK(more[7] == 0 && zero == 0);
+    more = mem->realloc(more, 4096);
+    free(more);
+    mem->free(strdup("x"));
+    response->print(dr, text, 9);
+    response->end(dr, at_end);
+}
+
+static void state(duda_request_t *dr)
+{
+    response->printf(dr, "%d %d%d", ended, order[0], order[1]);
+    response->end(dr, NULL);
+}
+
+static void times(duda_request_t *dr)
+{
+    char http[DUDA_HTTP_DATE_BYTES], iso[DUDA_ISO_DATE_BYTES];
+    int64_t now = xtime->now();
+    CHECK(xtime->tomorrow() - now >= 86400 && xtime->tomorrow() - now < 86460);
+    CHECK(xtime->next_hours(-2) - now <= -7199 && xtime->ticks_ms() > 0);
+    CHECK(!xtime->http_date(0, http, 29) && !xtime->iso_date(0, iso, 20) && !xtime->http_date(INT64_MAX, http, 30));
+    response->printf(dr, "%s, %s", xtime->http_date(784111777, http, sizeof(http)),
+                     xtime->iso_date(784111777, iso, sizeof(iso)));
+    response->end(dr, NULL);
+}
+
+int duda_main(void)
+{
+    return router->get("/", collect) && router->get("/state", state) && router->get("/times", times) ? 0 : -1;
+}
+"""
+
+
+def test_memory_of_a_request_is_freed_after_its_last_callback(serve_services):
+    server = serve_services({"memory": MEMORY})
+    assert ask(server, "/memory/") == "collected"
+    await_true(lambda: ask(server, "/memory/state") == "1 21")
+    assert_checks(server)
+
+
+def test_times_are_written_as_standards_have_them(serve_services):
+    server = serve_services({"memory": MEMORY})
+    assert ask(server, "/memory/times") == "Sun, 06 Nov 1994 08:49:37 GMT, 1994-11-06T08:49:37Z"
+    assert_checks(server)
