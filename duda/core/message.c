@@ -25,12 +25,28 @@ static void keep_line(struct mk_buf *early, enum mk_log_level level, const char 
     mk_buf_add(early, text, strlen(text) + 1);
 }
 
+static const char *next_line(const char *line)
+{
+    return line + 1 + strlen(line + 1) + 1;
+}
+
 void message_write_early(struct mk_buf *early)
 {
     const char *end = early->data + early->len;
-    for (const char *line = early->data; line < end; line += strlen(line + 1) + 2)
+    for (const char *line = early->data; line < end; line = next_line(line))
         mk_log((enum mk_log_level)line[0], "%s", line + 1);
     mk_buf_release(early);
+}
+
+void message_quote_early(const struct mk_buf *early, struct mk_buf *out)
+{
+    const char *end = early->data + early->len, *last = NULL;
+    for (const char *line = early->data; line < end; line = next_line(line)) {
+        if (line[0] == MK_LOG_ERROR)
+            last = line + 1;
+    }
+    if (last)
+        mk_buf_addf(out, "; its last error was: %s", last);
 }
 
 /* ── writing ── */

@@ -21,5 +21,7 @@ void message_vlog_of(struct service *s, enum mk_log_level level, const char *for
 /* Initializes the lines that are kept, writes them, and frees them. In one thread at a time. */
 void message_init_early(struct mk_buf *early);
 void message_write_early(struct mk_buf *early);
+/* Appends the last error among them, for a service that cannot start, so that no worker will write them. */
+void message_quote_early(const struct mk_buf *early, struct mk_buf *out);
 
 #endif

@@ -21,8 +21,9 @@ struct object {
     }
 
 static const struct object objects[] = {
-    OBJECT(event),    OBJECT(gc),     OBJECT(global), OBJECT(mem),   OBJECT(request),
-    OBJECT(response), OBJECT(router), OBJECT(worker), OBJECT(xtime),
+    OBJECT(conf),    OBJECT(console),  OBJECT(data),   OBJECT(event),  OBJECT(fconf),
+    OBJECT(gc),      OBJECT(global),   OBJECT(logger), OBJECT(mem),    OBJECT(msg),
+    OBJECT(request), OBJECT(response), OBJECT(router), OBJECT(worker), OBJECT(xtime),
 };
 
 static int find_object(const struct service *s, const char *name, struct object *ret)

@@ -10,10 +10,16 @@
 
 struct service;
 
+extern const struct duda_api_conf object_conf;
+extern const struct duda_api_console object_console;
+extern const struct duda_api_data object_data;
 extern const struct duda_api_event object_event;
+extern const struct duda_api_fconf object_fconf;
 extern const struct duda_api_gc object_gc;
 extern const struct duda_api_global object_global;
+extern const struct duda_api_logger object_logger;
 extern const struct duda_api_mem object_mem;
+extern const struct duda_api_msg object_msg;
 extern const struct duda_api_request object_request;
 extern const struct duda_api_response object_response;
 extern const struct duda_api_router object_router;

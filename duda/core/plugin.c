@@ -217,6 +217,7 @@ MK_PLUGIN(duda) = {
     MK_PLUGIN_HEAD("duda", "2.0.0", "web services in C"),
     .sections = sections,
     .stop = stop_plugin,
+    .reopen = log_reopen_all,
     .generation_start = start_generation,
     .generation_stop = stop_generation,
     .generation_check = check_generation,

@@ -6,6 +6,7 @@
 
 #include "crash.h"
 #include "current.h"
+#include "folder.h"
 #include "heap.h"
 #include "message.h"
 #include "objects.h"
@@ -259,6 +260,12 @@ struct service *service_find(struct mk_str host, const struct service_conf *conf
     return s;
 }
 
+static void report_failure(const struct service *s, int result, struct mk_buf *error)
+{
+    mk_buf_addf(error, "duda_main() has returned %d", result);
+    message_quote_early(&s->early_lines, error);
+}
+
 int service_run(struct service *s, struct mk_buf *error)
 {
     if (s->state != SERVICE_LOADED)
@@ -270,7 +277,7 @@ int service_run(struct service *s, struct mk_buf *error)
     crash_leave_thread(thread);
     s->state = result == 0 ? SERVICE_RUNS : SERVICE_FAILED;
     if (result != 0)
-        mk_buf_addf(error, "duda_main() has returned %d", result);
+        report_failure(s, result, error);
     return result == 0 ? 0 : -1;
 }
 
@@ -307,6 +314,7 @@ void service_put(struct service *s)
         current_leave(outer);
         crash_leave_thread(thread);
     }
+    (threads ? log_flush : log_end)(s);
     if (threads) {
         abandon_service(s, threads);
         return;
@@ -410,8 +418,10 @@ static int run_worker(struct service_worker *w)
     for (const struct pre_loop *row = s->pre_loops; row && err == 0; row = row->next)
         row->fn(row->data);
     current_leave(outer);
-    if (err == 0)
+    if (err == 0) {
+        log_start(s);
         thread_start_all(s);
+    }
     return err;
 }
 

@@ -12,6 +12,7 @@
 #include "descriptor.h"
 #include "global.h"
 #include "inbox.h"
+#include "log.h"
 #include "signals.h"
 #include "thread.h"
 #include "timer.h"
@@ -85,6 +86,8 @@ struct service {
     struct pre_loop *pre_loops;
     struct thread_set threads;
     struct signals signals;
+    struct logs logs;
+    bool force_redirect;       /* conf->force_redirect() */
     struct mk_buf early_lines; /* message.h */
     pthread_mutex_t lock;      /* of `workers` */
     pthread_cond_t idle;       /* a worker has left the list */

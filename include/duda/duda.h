@@ -25,10 +25,16 @@
 #ifndef DUDA_DUDA_H
 #define DUDA_DUDA_H
 
+#include "conf.h"
+#include "console.h"
+#include "data.h"
 #include "event.h"
+#include "fconf.h"
 #include "gc.h"
 #include "global.h"
+#include "logger.h"
 #include "mem.h"
+#include "msg.h"
 #include "request.h"
 #include "response.h"
 #include "router.h"

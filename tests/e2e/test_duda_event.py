@@ -766,3 +766,286 @@ def test_times_are_written_as_standards_have_them(serve_services):
     server = serve_services({"memory": MEMORY})
     assert ask(server, "/memory/times") == "Sun, 06 Nov 1994 08:49:37 GMT, 1994-11-06T08:49:37Z"
     assert_checks(server)
+
+
+# ── files ──
+
+FILES = COMMON + """
+static void paths(duda_request_t *dr)
+{
+    CHECK(!data->locate(dr, "../x") && !data->locate(dr, "a/../../x") && !data->locate(dr, "/etc/passwd"));
+    CHECK(!data->locate(dr, "") && !data->locate(dr, "a/.."));
+    CHECK(data->set_path("/") == -1 && fconf->set_path("/") == -1); /* too late */
+    response->printf(dr, "%s|%s|%s", data->get_path(), data->locate(dr, "a/..b"), fconf->get_path());
+    response->end(dr, NULL);
+}
+
+static void conf_values(duda_request_t *dr)
+{
+    struct duda_config *c = fconf->read_conf("shop.conf");
+    struct duda_config_section *s = fconf->section_get(c, "shop");
+    CHECK(c && s && !fconf->section_get(c, "other") && fconf->section_get(c, "EMPTY"));
+    char *name = fconf->section_key(s, "name", DUDA_CONFIG_STR);
+    CHECK(!fconf->section_key(s, "missing", DUDA_CONFIG_STR) && !fconf->section_key(s, "name", 9));
+    CHECK((long)fconf->section_key(s, "PRICE", DUDA_CONFIG_NUM) == -12);
+    CHECK((long)fconf->section_key(s, "open", DUDA_CONFIG_BOOL) == 1);
+    CHECK(fconf->section_key(s, "Colours", DUDA_CONFIG_LIST) != NULL);
+    CHECK(fconf->get_number(s, "price", 7) == -12 && fconf->get_number(s, "missing", 7) == 7);
+    CHECK(fconf->get_number(s, "name", 7) == 7 && fconf->get_bool(s, "price", true));
+    CHECK(fconf->get_bool(s, "open", false) && !fconf->get_list(s, "missing"));
+    CHECK(strcmp(fconf->get_string(s, "missing", "none"), "none") == 0);
+    const char *const *words = fconf->get_list(s, "colours");
+    response->printf(dr, "%s|%s|%s|%s", name, words[0], words[1], words[2] ? "more" : "end");
+    free(name);
+    fconf->free_conf(c);
+    fconf->free_conf(NULL);
+    response->end(dr, NULL);
+}
+
+static void broken(duda_request_t *dr)
+{
+    CHECK(!fconf->read_conf("broken.conf") && !fconf->read_conf("absent.conf") && !fconf->read_conf("../shop.conf"));
+    CHECK(!fconf->read_file("/") && !fconf->read_file("/no/such/file") && !fconf->read_file("/dev/null"));
+    answer(dr, 0);
+}
+
+static void contents(duda_request_t *dr)
+{
+    char *text = fconf->read_file(data->locate(dr, "file.txt"));
+    CHECK(text && gc->add(dr, text) == 0);
+    response->print(dr, text, (int)strlen(text));
+    response->end(dr, NULL);
+}
+
+int duda_main(void)
+{
+    CHECK(data->set_path("/no/such/folder") == -1 && fconf->set_path("/dev/null") == -1);
+    CHECK(fconf->get_path() && data->get_path());
+    router->get("/paths", paths);
+    router->get("/values", conf_values);
+    router->get("/broken", broken);
+    router->get("/contents", contents);
+    return 0;
+}
+"""
+
+SHOP = """# the shop
+[SHOP]
+    Name    The corner   shop
+    Price   -12
+\tOpen yes
+    Colours red\tblue
+
+[Empty]
+"""
+
+
+@pytest.fixture
+def folders(tmp_path):
+    """Folders of a service as keys of its section, which end without a slash."""
+    keys = {}
+    for key, name in {"ConfDir": "conf", "DataDir": "data", "LogDir": "logs"}.items():
+        (tmp_path / "own" / name).mkdir(parents=True)
+        keys[key] = tmp_path / "own" / name
+    return keys
+
+
+def test_files_of_a_service(serve_services, folders):
+    (folders["ConfDir"] / "shop.conf").write_text(SHOP)
+    (folders["ConfDir"] / "broken.conf").write_text("[SHOP]\n    Name x\nPrice 1\n")
+    (folders["DataDir"] / "file.txt").write_text("x" * 40000)
+    server = serve_services({"files": FILES}, keys={"files": folders})
+    data, conf = f"{folders['DataDir']}/", f"{folders['ConfDir']}/"
+    assert ask(server, "/files/paths") == f"{data}|{data}a/..b|{conf}"
+    assert ask(server, "/files/values") == "The corner   shop|red|blue|end"
+    assert ask(server, "/files/broken") == "0"
+    assert ask(server, "/files/contents") == "x" * 40000
+    server.wait_log(rf"service files: {conf}broken.conf:3: a key must be indented")
+    server.wait_log(rf"service files: {conf}absent.conf: No such file or directory")
+    server.wait_log(r"service files: fconf->read_conf\(\): ../shop.conf: the path leads out of the folder")
+    server.wait_log(r"service files: data->set_path\(\): /no/such/folder: No such file or directory")
+    server.wait_log(r"service files: fconf->set_path\(\): /dev/null: Not a directory")
+    server.wait_log(r'the value "The corner   shop" of the key Name is not a number')
+    assert_checks(server)
+
+
+# ── logs and messages ──
+
+LOGS = COMMON + """
+static duda_logger_t visits, never;
+
+static void visit(duda_request_t *dr)
+{
+    CHECK(logger->print(&visits, "visit %d\\033\\n", 1) == 0);
+    CHECK(logger->print(&never, "x") == -1);
+    answer(dr, 0);
+}
+
+static void silent(duda_request_t *dr)
+{
+    visits.enabled = 0;
+    CHECK(logger->print(&visits, "silent") == 0);
+    visits.enabled = 1;
+    CHECK(logger->create(&never, "late.log") == -1);
+    answer(dr, 0);
+}
+
+/* More than the writer can have written in between. */
+static void flood(duda_request_t *dr)
+{
+    int lost = 0;
+    for (int i = 0; i < 20000; i++)
+        lost += logger->print(&visits, "%01000d", i) < 0;
+    answer(dr, lost);
+}
+
+static void messages(duda_request_t *dr)
+{
+    msg->info("for your %s", "information");
+    msg->warn("take care\\n");
+    msg->err("it failed");
+    msg->bug("this cannot be");
+    console->debug(dr, "x is %d", 5);
+    console->debug(NULL, "without a request");
+    answer(dr, 0);
+}
+
+int duda_main(void)
+{
+    CHECK(logger->create(&never, "../x") == -1 && logger->create(&never, "") == -1 && !never.enabled);
+    msg->info("duda_main is here");
+    router->get("/visit", visit);
+    router->get("/silent", silent);
+    router->get("/flood", flood);
+    router->get("/messages", messages);
+#ifdef BIND
+    CHECK(conf->bind_messages() == 0);
+#endif
+    if (logger->create(&visits, "visits.log") < 0)
+        return -1;
+    logger->print(&visits, "started");
+    return 0;
+}
+"""
+
+
+def texts(path):
+    """The lines of a log without their times."""
+    return [line.split(" ", 1)[1] for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def test_a_log_has_the_lines_of_its_service(serve_services, folders):
+    server = serve_services({"logs": LOGS}, keys={"logs": folders})
+    log = folders["LogDir"] / "visits.log"
+    ask(server, "/logs/visit")
+    server.baseline += 1  # the log
+    ask(server, "/logs/silent")
+    await_true(lambda: texts(log) == ["started", "visit 1\\x1b"], what="the lines")
+    log.rename(folders["LogDir"] / "old.log")
+    server.send_signal(signal.SIGUSR1)
+    await_true(log.exists, what="the new file")
+    ask(server, "/logs/visit")
+    await_true(lambda: texts(log) == ["visit 1\\x1b"], what="the line in the new file")
+    server.stop()
+    assert not (folders["LogDir"].parent / "x").exists()
+    assert_checks(server)
+
+
+def test_lines_that_are_lost_are_counted(serve_services, folders):
+    server = serve_services({"logs": LOGS}, keys={"logs": folders})
+    log = folders["LogDir"] / "visits.log"
+    lost = int(ask(server, "/logs/flood"))
+    server.stop()
+    lines = texts(log)
+    counted = [int(line.split()[0]) for line in lines if line.endswith("lines were lost")]
+    assert lost > 0 and sum(counted) == lost
+    assert len(lines) == 1 + 20000 - lost + len(counted)
+    assert_checks(server)
+
+
+def test_lines_that_wait_are_written_at_the_end(serve_services, folders):
+    server = serve_services({"logs": LOGS}, keys={"logs": folders})
+    for _ in range(3):
+        ask(server, "/logs/visit")
+    server.stop()
+    assert len(texts(folders["LogDir"] / "visits.log")) == 4
+
+
+def test_a_log_that_cannot_be_opened_is_an_error_of_the_service(serve_services, folders):
+    (folders["LogDir"] / "visits.log").mkdir()
+    server = serve_services({"logs": LOGS}, keys={"logs": folders})
+    server.wait_log(r"service logs: logger->create\(\): .*/visits.log: Is a directory")
+    server.wait_log(r"service logs: logger->create\(\): \.\./x: the name of a file in LogDir is needed")
+
+
+def test_logs_survive_swaps(serve_services, folders):
+    server = serve_services({"logs": LOGS}, keys={"logs": folders})
+    server.baseline += 1
+    for count in range(1, 6):
+        ask(server, "/logs/visit")
+        build_service(server.services, "logs", LOGS + f"int version = {count};\n")
+        reload(server, count)
+    server.stop()
+    lines = texts(folders["LogDir"] / "visits.log")
+    assert lines.count("started") == 6 and lines.count("visit 1\\x1b") == 5
+
+
+def test_messages_are_in_the_servers_log(serve_services, folders):
+    server = serve_services({"logs": LOGS}, keys={"logs": folders})
+    ask(server, "/logs/messages")
+    server.wait_log("info  service logs: duda_main is here$")
+    server.wait_log("info  service logs: for your information$")
+    server.wait_log("warn  service logs: take care$")
+    server.wait_log("error service logs: it failed$")
+    server.wait_log("error service logs: bug: this cannot be$")
+    server.wait_log(r"info  service logs: \[GET /logs/messages\] \[logs.c:\d+\] x is 5$")
+    server.wait_log(r"info  service logs: \[logs.c:\d+\] without a request$")
+    server.wait_log(r"service logs: logger->create\(\): : the name of a file in LogDir is needed, without a slash")
+    assert_checks(server)
+
+
+def test_messages_are_in_the_services_own_file(serve_services, folders):
+    server = serve_services({"logs": "#define BIND\n" + LOGS}, keys={"logs": folders})
+    ask(server, "/logs/messages")
+    server.stop()
+    lines = texts(folders["LogDir"] / "logs.messages")
+    assert lines[:4] == ["info: for your information", "warn: take care", "error: it failed", "bug: this cannot be"]
+    assert lines[4].startswith("[GET /logs/messages] [logs.c:") and lines[4].endswith("x is 5")
+    assert "x is 5" not in server.log and "service logs: it failed" in server.log
+    assert_checks(server)
+
+
+# ── names ──
+
+NAMED = COMMON + """
+static void hello(duda_request_t *dr)
+{
+    response->printf(dr, "%s at \\"%s\\"", self->name.data, self->url.data);
+    response->end(dr, NULL);
+}
+
+int duda_main(void)
+{
+    CHECK(conf->service_name("a/b") == -1 && conf->service_name("") == -1 && conf->service_name("..") == -1);
+    CHECK(conf->force_redirect() == 0);
+    CONFIGURE;
+    return router->get("/hello", hello) ? 0 : -1;
+}
+"""
+
+
+def test_a_service_chooses_its_name(serve_services):
+    server = serve_services({"one": '#define CONFIGURE conf->service_name("other")\n' + NAMED})
+    assert ask(server, "/other/hello") == 'other at "/other"'
+    with server.connect() as client:
+        assert client.ask("/one/hello").status == 404
+    server.wait_log(r'service one: conf->service_name\(\): "a/b" cannot be part of a URL')
+    assert_checks(server)
+
+
+def test_a_service_becomes_the_root_of_its_host(serve_services):
+    root = '#define CONFIGURE conf->service_root(); conf->service_name("main")\n' + NAMED
+    server = serve_services({"first": root, "second": "#define CONFIGURE\n" + NAMED})
+    assert ask(server, "/hello") == 'main at ""'
+    assert ask(server, "/second/hello") == 'second at "/second"'
+    assert_checks(server)

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The object `logger`.
+ */
+#include "log.h"
+#include "objects.h"
+#include "phase.h"
+#include "service.h"
+
+static int create(duda_logger_t *logger, const char *name)
+{
+    static const char call[] = "logger->create()";
+    *logger = (duda_logger_t){0};
+    if (!phase_check(PHASE_MAIN, call))
+        return -1;
+    logger->log = log_new(current.service, name, call);
+    logger->enabled = logger->log != NULL;
+    return logger->log ? 0 : -1;
+}
+
+static int print(duda_logger_t *logger, const char *format, ...)
+{
+    if (!logger->log)
+        return -1;
+    if (!logger->enabled)
+        return 0;
+    va_list args;
+    va_start(args, format);
+    int result = log_vadd(logger->log, format, args);
+    va_end(args);
+    return result;
+}
+
+const struct duda_api_logger object_logger = {
+    .create = create,
+    .print = print,
+};
