@@ -2,6 +2,7 @@
 /*
  * The object `console`.
  */
+#include "current.h"
 #include "log.h"
 #include "message.h"
 #include "objects.h"

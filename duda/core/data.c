@@ -2,6 +2,7 @@
 /*
  * The object `data`.
  */
+#include "current.h"
 #include "folder.h"
 #include "objects.h"
 #include "phase.h"

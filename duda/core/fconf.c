@@ -3,6 +3,7 @@
  * The object `fconf`: reads files for conf_file.c, and returns values as services want them.
  */
 #include "conf_file.h"
+#include "current.h"
 #include "folder.h"
 #include "heap.h"
 #include "message.h"

@@ -4,6 +4,7 @@
  */
 #include "folder.h"
 
+#include "current.h"
 #include "message.h"
 #include "phase.h"
 #include "service.h"

@@ -2,6 +2,7 @@
 /*
  * The object `logger`.
  */
+#include "current.h"
 #include "log.h"
 #include "objects.h"
 #include "phase.h"

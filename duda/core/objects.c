@@ -15,15 +15,38 @@ struct object {
     const void *address;
 };
 
-#define OBJECT(name) \
+#define OBJECT_AS(name, variable) \
     { \
-#name, sizeof(object_##name), &object_##name \
+        name, sizeof(variable), &variable \
     }
+#define OBJECT(name) OBJECT_AS(#name, object_##name)
 
 static const struct object objects[] = {
-    OBJECT(conf),    OBJECT(console),  OBJECT(data),   OBJECT(event),  OBJECT(fconf),
-    OBJECT(gc),      OBJECT(global),   OBJECT(logger), OBJECT(mem),    OBJECT(msg),
-    OBJECT(request), OBJECT(response), OBJECT(router), OBJECT(worker), OBJECT(xtime),
+    OBJECT(conf),
+    OBJECT(console),
+    OBJECT(cookie),
+    OBJECT(data),
+    OBJECT(event),
+    OBJECT(fconf),
+    OBJECT(form),
+    OBJECT(gc),
+    OBJECT(global),
+    OBJECT(logger),
+    OBJECT(map),
+    OBJECT(mem),
+    OBJECT(msg),
+    OBJECT(param),
+    OBJECT(qs),
+    OBJECT(request),
+    OBJECT(response),
+    OBJECT(router),
+    OBJECT(worker),
+    OBJECT(xtime),
+    OBJECT_AS("cookie.1", object_cookie_1),
+    OBJECT_AS("param.1", object_param_1),
+    OBJECT_AS("param.2", object_param_2),
+    OBJECT_AS("qs.1", object_qs_1),
+    OBJECT_AS("router.2", object_router_2),
 };
 
 static int find_object(const struct service *s, const char *name, struct object *ret)

@@ -6,6 +6,7 @@
 #define DUDA_CORE_OBJECTS_H
 
 #include <duda/duda.h>
+#include <duda/map.h>
 #include <monkey/buf.h>
 
 struct service;
@@ -23,8 +24,18 @@ extern const struct duda_api_msg object_msg;
 extern const struct duda_api_request object_request;
 extern const struct duda_api_response object_response;
 extern const struct duda_api_router object_router;
+extern const struct duda_api_router_2 object_router_2;
 extern const struct duda_api_worker object_worker;
 extern const struct duda_api_xtime object_xtime;
+extern const struct duda_api_map object_map;
+extern const struct duda_api_param object_param;
+extern const struct duda_api_param_1 object_param_1;
+extern const struct duda_api_param_2 object_param_2;
+extern const struct duda_api_pairs object_qs;
+extern const struct duda_api_qs_1 object_qs_1;
+extern const struct duda_api_pairs object_form;
+extern const struct duda_api_cookie object_cookie;
+extern const struct duda_api_cookie_1 object_cookie_1;
 
 /* Fills the pointers of a loaded service. Returns 0, or -ENOEXEC with a sentence in `error`. */
 int objects_bind(struct service *s, struct mk_buf *error);

@@ -6,14 +6,11 @@
  *     host ─► its services by name, and the one that is its root
  */
 #include "crash.h"
+#include "dispatch.h"
 #include "heap.h"
 #include "host.h"
-#include "request.h"
-#include "router.h"
 
 #include <errno.h>
-
-extern const struct mk_plugin mk_plugin_duda;
 
 /* ── directives ── */
 
@@ -190,14 +187,7 @@ static void retire_worker(struct mk_worker *worker, void *state)
 static int call_service(struct mk_request *req, const struct host_service *e, struct mk_str path)
 {
     const struct duda_worker *w = mk_worker_state(mk_request_worker(req), &mk_plugin_duda);
-    duda_request_fn handler = router_find(e->service->router, mk_request_method(req), path);
-    if (!handler)
-        return MK_DECLINED;
-    struct duda_request *dr = request_new(req, w->items[e->index]);
-    if (!dr)
-        return -ENOMEM;
-    request_call(dr, handler);
-    return 0;
+    return dispatch_request(req, w->items[e->index], path);
 }
 
 static int handle_request(struct mk_request *req)
@@ -208,9 +198,16 @@ static int handle_request(struct mk_request *req)
     if (!e)
         return MK_DECLINED;
     if (e->service)
-        return call_service(req, e, rest.len ? rest : MK_STR("/"));
+        return call_service(req, e, rest);
     mk_response_error(req, 503);
     return 0;
+}
+
+static void handle_response(struct mk_request *req)
+{
+    struct duda_request *dr = mk_request_state(req, &mk_plugin_duda);
+    if (dr)
+        dispatch_before_head(dr);
 }
 
 MK_PLUGIN(duda) = {
@@ -226,4 +223,5 @@ MK_PLUGIN(duda) = {
     .worker_stop = stop_worker,
     .worker_retire = retire_worker,
     .on_content = handle_request,
+    .on_response = handle_response,
 };

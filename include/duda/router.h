@@ -1,6 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The object `router`: which function handles which requests.
+ *
+ *     struct duda_route *r = router->get("/users/:id", show_user);
+ *     router->post("/files/" "*path", store_file);
+ *
+ * A pattern is compared with the decoded path below the service's URL, segment by segment:
+ *
+ *     "/users/me"    this path
+ *     ":name"        one segment of any text, but not an empty one: param->get(dr, "name")
+ *     "*name"        as the last segment: all that follows the slash, which may be empty
+ *
+ * If several patterns match, the first segment in which they differ decides: a static one wins over ":name", and that
+ * over "*name". The order of registration does not matter. A path for which no pattern matches is redirected to the
+ * same path with a slash, if a pattern matches that: by 301 for GET and HEAD, and by 308 for other methods.
+ *
+ * The framework answers HEAD by the route for GET, OPTIONS with the methods of the path, a path that has routes for
+ * other methods only with 405, and other paths with 404. If the service has a DocumentRoot, its files come behind the
+ * routes: a path without a route, and GET and HEAD of one without a route for GET, are looked up there.
  */
 #ifndef DUDA_ROUTER_H
 #define DUDA_ROUTER_H
@@ -9,12 +26,85 @@
 
 struct duda_route;
 
+/*
+ * Is called before the handler, and before the request's body is read.
+ * Returns 0, after which the request goes on, or another value: this function has ended the response, will end it, or
+ * will call router->next().
+ */
+typedef int (*duda_before_fn)(duda_request_t *dr);
+
+/* Responds to a request for which the framework would send its page for `status`. */
+typedef void (*duda_error_fn)(duda_request_t *dr, int status);
+
+/* `delete` is a keyword of C++. */
+#ifdef __cplusplus
+#define DUDA_ROUTER_DELETE delete_
+#else
+#define DUDA_ROUTER_DELETE delete
+#endif
+
+/* All functions but next() and pattern() are only for duda_main(). */
 struct duda_api_router {
     /*
-     * Adds a route for one method. The pattern is relative to the service: "/users/:id", or "/files/" and "*rest".
-     * Returns the route, or NULL, which is logged: the pattern is malformed or exists. Only in duda_main().
+     * Add a route for one method; any(): for all methods that have no route with the same pattern, except CONNECT and
+     * TRACE. They return the route, or NULL, which is logged: the pattern is malformed or has more than 32 segments or
+     * 1,024 bytes, or there is such a route already. Parameters of other names do not make a pattern another one.
      */
     struct duda_route *(*get)(const char *pattern, duda_request_fn handler);
+    struct duda_route *(*post)(const char *pattern, duda_request_fn handler);
+    struct duda_route *(*put)(const char *pattern, duda_request_fn handler);
+    struct duda_route *(*DUDA_ROUTER_DELETE)(const char *pattern, duda_request_fn handler);
+    struct duda_route *(*patch)(const char *pattern, duda_request_fn handler);
+    struct duda_route *(*any)(const char *pattern, duda_request_fn handler);
+    /* Adds a route for a list of methods: "GET, POST". Returns as get(). */
+    struct duda_route *(*add)(const char *methods, const char *pattern, duda_request_fn handler);
+
+    /*
+     * Add a callback that runs before the handler: of all routes, or of one. Those of all routes come first, and each
+     * kind runs in the order in which they were added. They return 0, or -EINVAL (`route` is NULL), -EPERM or -ENOMEM.
+     */
+    int (*before_all)(duda_before_fn fn);
+    int (*before)(struct duda_route *route, duda_before_fn fn);
+    /*
+     * Add a callback that runs when the head of the response is about to be sent: it may still change the status and
+     * add headers. after_all() is for all responses of the service, pages for errors included, but not for files. Order
+     * and results as above.
+     */
+    int (*after_all)(duda_request_fn fn);
+    int (*after)(struct duda_route *route, duda_request_fn fn);
+
+    /*
+     * Limits the body to `bytes`; a longer one gets 413. 0, the default, is MaxRequestSize; MaxBodySize is the limit of
+     * all. Returns 0, -EINVAL or -EPERM.
+     */
+    int (*limit)(struct duda_route *route, size_t bytes);
+    /*
+     * Sends 503 if the response has not begun `ms` milliseconds after the handler was called. 0, the default: only
+     * HandlerTimeout applies. Returns 0, -EINVAL or -EPERM.
+     */
+    int (*timeout)(struct duda_route *route, uint32_t ms);
+    /*
+     * Calls the handler when the head of the request is complete; the handler reads the body itself. Without this call
+     * the framework reads the whole body, and calls the handler then. Returns 0, -EINVAL or -EPERM.
+     */
+    int (*in_pieces)(struct duda_route *route);
+
+    /* Sets the function for paths without a route, instead of the 404 page of the host. Returns 0 or -EPERM. */
+    int (*not_found)(duda_request_fn fn);
+    /*
+     * Sets the function for other errors that the framework finds before it calls the handler: 405, 413 (the announced
+     * length is above the limit() of the route) and 501; also 404 if not_found() was not called. The status is set
+     * already. Returns 0 or -EPERM.
+     */
+    int (*error)(duda_error_fn fn);
+
+    /*
+     * Goes on with a request that a callback of before() has stopped, once it knows that it may.
+     * Returns 0 or -EINVAL (the request does not wait for this).
+     */
+    int (*next)(duda_request_t *dr);
+    /* Returns the pattern of the request's route, "/users/:id"; NULL without one. Valid as long as the service. */
+    const char *(*pattern)(duda_request_t *dr);
 };
 
 DUDA_OBJECT(struct duda_api_router, router)

@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The way of a request to its handler (dispatch.h).
+ */
+#include "dispatch.h"
+
+#include "current.h"
+#include "request.h"
+
+#include <monkey/escape.h>
+
+#include <errno.h>
+
+static const struct router *router_of(const struct dispatch *d)
+{
+    return d->dr->worker->service->router;
+}
+
+/* ── errors and redirects ── */
+
+static void respond_error(struct dispatch *d, int status)
+{
+    struct duda_request *dr = d->dr;
+    duda_error_fn fn = router_of(d)->error;
+    if (!fn) {
+        mk_response_error(dr->req, status);
+        return;
+    }
+    mk_response_set_status(dr->req, status);
+    struct current outer = current_enter(dr->worker->service, dr->worker);
+    fn(dr, status);
+    current_leave(outer);
+}
+
+static void respond_not_found(struct dispatch *d)
+{
+    duda_request_fn fn = router_of(d)->not_found;
+    if (!fn) {
+        respond_error(d, 404);
+        return;
+    }
+    mk_response_set_status(d->dr->req, 404);
+    request_call(d->dr, fn);
+}
+
+static void respond_method(struct dispatch *d, route_methods allow)
+{
+    struct mk_request *req = d->dr->req;
+    char text[64];
+    struct mk_buf methods;
+    mk_buf_init_fixed(&methods, text, sizeof(text));
+    routes_list_methods(&methods, routes_allow(allow));
+    if (mk_request_method(req) == MK_METHOD_OTHER) {
+        respond_error(d, 501);
+    } else if (mk_request_method(req) == MK_OPTIONS || !router_of(d)->error) {
+        mk_response_method_not_allowed(req, mk_buf_str(&methods));
+    } else {
+        mk_response_header(req, MK_STR("Allow"), mk_buf_str(&methods));
+        respond_error(d, 405);
+    }
+}
+
+/* Appends "http://host:port", if the client has named a host. */
+static void add_origin(struct mk_buf *out, struct mk_request *req)
+{
+    struct mk_str host = mk_request_header(req, MK_HEADER_HOST);
+    if (host.len)
+        mk_buf_addf(out, "%.*s://%.*s", MK_STR_ARG(mk_request_scheme(req)), MK_STR_ARG(host));
+}
+
+/* Redirects without a page, as the original did. */
+static void redirect_bare(struct mk_request *req, int status, struct mk_str location)
+{
+    mk_response_set_status(req, status);
+    if (mk_response_header(req, MK_STR("Location"), location) < 0)
+        mk_response_error(req, 503);
+    else
+        mk_response_end(req);
+}
+
+/* Redirects to the path with a slash behind it. */
+static void redirect(struct mk_request *req, int status, bool is_absolute)
+{
+    struct mk_str path = mk_request_path(req), query = mk_request_query(req);
+    size_t size = path.len * 3 + query.len + mk_request_header(req, MK_HEADER_HOST).len + 16;
+    char *storage = mk_arena_alloc(mk_request_arena(req), size);
+    struct mk_buf location;
+    if (!storage) {
+        mk_response_error(req, 503);
+        return;
+    }
+    mk_buf_init_fixed(&location, storage, size);
+    if (is_absolute)
+        add_origin(&location, req);
+    mk_path_encode(&location, path);
+    mk_buf_addc(&location, '/');
+    if (query.p) {
+        mk_buf_addc(&location, '?');
+        mk_buf_adds(&location, query);
+    }
+    assert(!location.err); /* `size` is enough */
+    (is_absolute ? redirect_bare : mk_response_redirect)(req, status, mk_buf_str(&location));
+}
+
+static int redirect_status(struct mk_request *req)
+{
+    enum mk_method method = mk_request_method(req);
+    return method == MK_GET || method == MK_HEAD ? 301 : 308;
+}
+
+/* ── the handler ── */
+
+static void on_timeout(struct mk_timer *timer)
+{
+    struct dispatch *d = MK_CONTAINER_OF(timer, struct dispatch, timer);
+    struct mk_request *req = d->dr->req;
+    if (mk_response_set_status(req, mk_response_get_status(req)) == 0) /* its head was not sent yet */
+        mk_response_error(req, 503);
+}
+
+static void cancel_timer(void *ctx)
+{
+    struct dispatch *d = ctx;
+    mk_timer_cancel(&d->timer);
+}
+
+static int arm_timer(struct dispatch *d)
+{
+    struct mk_request *req = d->dr->req;
+    if (mk_arena_defer(mk_request_arena(req), cancel_timer, d) < 0)
+        return -ENOMEM;
+    mk_timer_init(&d->timer, on_timeout);
+    mk_timer_arm(mk_request_loop(req), &d->timer, d->route->timeout_ms);
+    return 0;
+}
+
+static void call_handler(struct dispatch *d)
+{
+    d->is_handled = true;
+    if (d->route->timeout_ms && arm_timer(d) < 0)
+        mk_response_error(d->dr->req, 503);
+    else
+        request_call(d->dr, d->route->handler);
+}
+
+static void on_body(struct mk_request *req, struct mk_str body, bool end, void *ctx)
+{
+    struct dispatch *d = ctx;
+    (void)req;
+    (void)end;
+    request_set_body(d->dr, body);
+    call_handler(d);
+}
+
+static bool is_too_long(struct mk_request *req, size_t bytes_max)
+{
+    struct mk_str length = mk_request_header(req, MK_HEADER_CONTENT_LENGTH);
+    uint64_t bytes;
+    return bytes_max && length.len && mk_str_u64(length, UINT64_MAX, &bytes) && bytes > bytes_max;
+}
+
+/* Calls the handler now, or when it has the body. */
+static void start_handler(struct dispatch *d)
+{
+    struct mk_request *req = d->dr->req;
+    size_t bytes_max = d->route->body_bytes_max;
+    if (d->route->in_pieces) {
+        call_handler(d);
+        return;
+    }
+    if (is_too_long(req, bytes_max)) {
+        respond_error(d, 413);
+        return;
+    }
+    mk_request_read(req, on_body, d); /* calls it at once if there is no body, */
+    if (!d->is_handled)
+        mk_request_collect(req, bytes_max, on_body, d); /* else it waits for the whole one */
+}
+
+/* ── callbacks before the handler ── */
+
+static const struct route_hook *cut_hook(struct dispatch *d)
+{
+    const struct route_hook *hook = d->hook;
+    if (!hook && !d->is_own_hook) {
+        d->is_own_hook = true;
+        hook = d->route->before;
+    }
+    d->hook = hook ? hook->next : NULL;
+    return hook;
+}
+
+/* Returns true if the request goes on. */
+static bool call_hook(struct dispatch *d, const struct route_hook *hook)
+{
+    struct duda_request *dr = d->dr;
+    struct current outer = current_enter(dr->worker->service, dr->worker);
+    d->is_in_hook = true;
+    int result = hook->before(dr);
+    d->is_in_hook = false;
+    current_leave(outer);
+    if (result == 0 || d->is_resumed) {
+        d->is_resumed = false;
+        return true;
+    }
+    d->is_stopped = true;
+    return false;
+}
+
+static void run_hooks(struct dispatch *d)
+{
+    const struct route_hook *hook;
+    while ((hook = cut_hook(d))) {
+        if (!call_hook(d, hook))
+            return;
+    }
+    start_handler(d);
+}
+
+int dispatch_next(struct duda_request *dr)
+{
+    struct dispatch *d = dr->dispatch;
+    if (d->is_in_hook && !d->is_resumed) {
+        d->is_resumed = true;
+        return 0;
+    }
+    if (!d->is_stopped)
+        return -EINVAL;
+    d->is_stopped = false;
+    run_hooks(d);
+    return 0;
+}
+
+/* ── requests ── */
+
+/* Copies the values of the parameters, each with a NUL behind it. */
+static int copy_values(struct dispatch *d, struct mk_arena *arena, const struct route_match *match)
+{
+    size_t size = match->n * sizeof(*d->values);
+    for (unsigned i = 0; i < match->n; i++)
+        size += match->values[i].len + 1;
+    if (!size)
+        return 0;
+    d->values = mk_arena_alloc(arena, size);
+    if (!d->values)
+        return -ENOMEM;
+    char *to = (char *)(d->values + match->n);
+    for (d->n = 0; d->n < match->n; d->n++) {
+        struct mk_str value = match->values[d->n];
+        memcpy(to, value.p, value.len);
+        to[value.len] = '\0';
+        d->values[d->n] = mk_str(to, value.len);
+        to += value.len + 1;
+    }
+    return 0;
+}
+
+/* Makes the request of an exchange. `match` is NULL if no route has matched. */
+static struct dispatch *new_dispatch(struct mk_request *req, struct service_worker *worker,
+                                     const struct route_match *match)
+{
+    struct duda_request *dr = request_new(req, worker);
+    struct dispatch *d = dr ? mk_arena_zalloc(mk_request_arena(req), sizeof(*d)) : NULL;
+    if (!d)
+        return NULL;
+    d->dr = dr;
+    dr->dispatch = d;
+    if (router_of(d)->has_after && mk_request_set_state(req, &mk_plugin_duda, dr) < 0)
+        return NULL;
+    if (!match)
+        return d;
+    d->route = match->route;
+    d->hook = router_of(d)->before;
+    return copy_values(d, mk_request_arena(req), match) < 0 ? NULL : d;
+}
+
+/* Tells whether a request that no route takes may be one for a file. */
+static bool may_be_file(const struct service *s, enum router_result result, enum mk_method method)
+{
+    bool reads = method == MK_GET || method == MK_HEAD;
+    return s->self.docroot.len && (result == ROUTER_NOT_FOUND || (result == ROUTER_METHOD && reads));
+}
+
+int dispatch_request(struct mk_request *req, struct service_worker *worker, struct mk_str path)
+{
+    const struct service *s = worker->service;
+    struct route_match match;
+    if (path.len && path.p[0] != '/') /* OPTIONS * */
+        return MK_DECLINED;
+    enum mk_method method = mk_request_method(req);
+    enum router_result result = router_match(s->router, method, path, mk_request_query(req).p, &match);
+    if (may_be_file(s, result, method))
+        return MK_DECLINED;
+    struct dispatch *d = new_dispatch(req, worker, result == ROUTER_FOUND ? &match : NULL);
+    if (!d)
+        return -ENOMEM;
+    if (result == ROUTER_FOUND)
+        run_hooks(d);
+    else if (result == ROUTER_METHOD)
+        respond_method(d, match.allow);
+    else if (result == ROUTER_NOT_FOUND)
+        respond_not_found(d);
+    else
+        redirect(req, result == ROUTER_SLASH ? redirect_status(req) : 301, result == ROUTER_SLASH_OLD);
+    return 0;
+}
+
+/* ── callbacks after the handler ── */
+
+static void call_after(struct duda_request *dr, const struct route_hook *hook)
+{
+    for (; hook; hook = hook->next)
+        request_call(dr, hook->after);
+}
+
+void dispatch_before_head(struct duda_request *dr)
+{
+    const struct duda_route *route = dr->dispatch->route;
+    call_after(dr, router_of(dr->dispatch)->after);
+    call_after(dr, route ? route->after : NULL);
+}

@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Routes in a tree of segments (routes.h): patterns are checked and added, paths are found.
+ */
+#include "routes.h"
+
+/* ── methods ── */
+
+static const struct {
+    struct mk_str name;
+    enum mk_method method;
+} methods_by_name[] = {
+    {MK_STR("GET"), MK_GET},         {MK_STR("HEAD"), MK_HEAD},     {MK_STR("POST"), MK_POST},
+    {MK_STR("PUT"), MK_PUT},         {MK_STR("DELETE"), MK_DELETE}, {MK_STR("PATCH"), MK_PATCH},
+    {MK_STR("OPTIONS"), MK_OPTIONS},
+};
+
+enum { METHODS = sizeof(methods_by_name) / sizeof(methods_by_name[0]) };
+
+static route_methods find_method(struct mk_str name)
+{
+    for (size_t i = 0; i < METHODS; i++) {
+        if (mk_str_eq(methods_by_name[i].name, name))
+            return (route_methods)(1 << methods_by_name[i].method);
+    }
+    return 0;
+}
+
+route_methods routes_read_methods(struct mk_str list)
+{
+    route_methods all = 0;
+    struct mk_str name;
+    while (mk_str_next(&list, &name)) {
+        route_methods one = find_method(name);
+        if (!one)
+            return 0;
+        all |= one;
+    }
+    return all;
+}
+
+void routes_list_methods(struct mk_buf *out, route_methods methods)
+{
+    const char *comma = "";
+    if (methods == ROUTES_ANY) {
+        mk_buf_adds(out, MK_STR("ANY"));
+        return;
+    }
+    for (size_t i = 0; i < METHODS; i++) {
+        if (!(methods & 1 << methods_by_name[i].method))
+            continue;
+        mk_buf_addf(out, "%s%.*s", comma, MK_STR_ARG(methods_by_name[i].name));
+        comma = ", ";
+    }
+}
+
+/* ── patterns ── */
+
+static bool is_name(struct mk_str name)
+{
+    for (size_t i = 0; i < name.len; i++) {
+        char c = mk_lower(name.p[i]);
+        if (!(c >= 'a' && c <= 'z') && c != '_' && !(i && c >= '0' && c <= '9'))
+            return false;
+    }
+    return name.len > 0;
+}
+
+static bool is_wild(struct mk_str segment)
+{
+    return segment.len && (segment.p[0] == ':' || segment.p[0] == '*');
+}
+
+static struct mk_str name_of(struct mk_str segment)
+{
+    return mk_str(segment.p + 1, segment.len - 1);
+}
+
+/* Tells whether an escape like %20 begins at `i`. */
+static bool has_escape(struct mk_str s, size_t i)
+{
+    static const char digits[] = "0123456789abcdefABCDEF";
+    return s.p[i] == '%' && i + 2 < s.len && s.p[i + 1] && strchr(digits, s.p[i + 1]) && s.p[i + 2] &&
+           strchr(digits, s.p[i + 2]);
+}
+
+static const char *check_bytes(struct mk_str pattern)
+{
+    for (size_t i = 0; i < pattern.len; i++) {
+        unsigned char c = (unsigned char)pattern.p[i];
+        if (c < ' ' || c == 0x7f)
+            return "it has a control byte";
+        if (c == '?' || c == '#')
+            return "it has a \"?\" or \"#\": a pattern is for the path alone";
+        if (has_escape(pattern, i))
+            return "it is percent-encoded: paths are decoded before they are compared";
+    }
+    return NULL;
+}
+
+static const char *check_segment(struct mk_str segment, bool is_last)
+{
+    if (!segment.len)
+        return is_last ? NULL : "it has an empty segment";
+    if (mk_str_eq(segment, MK_STR(".")) || mk_str_eq(segment, MK_STR("..")))
+        return "no path has a segment \".\" or \"..\"";
+    if (is_wild(segment) && !is_name(name_of(segment)))
+        return "a name must follow \":\" and \"*\": letters, digits and \"_\"";
+    if (segment.p[0] == '*' && !is_last)
+        return "\"*\" must be in its last segment";
+    return NULL;
+}
+
+static bool has_name(const struct mk_str *names, unsigned n, struct mk_str name)
+{
+    while (n > 0) {
+        if (mk_str_eq(names[--n], name))
+            return true;
+    }
+    return false;
+}
+
+/* Checks a pattern, and collects the names of its parameters. Returns NULL, or what is wrong. */
+static const char *check_pattern(struct mk_str pattern, struct mk_str *names, unsigned *ret_n)
+{
+    unsigned segments = 0;
+    const char *problem = check_bytes(pattern);
+    *ret_n = 0;
+    if (!pattern.len || pattern.p[0] != '/')
+        return "it does not begin with \"/\"";
+    if (pattern.len > ROUTES_PATTERN_BYTES_MAX)
+        return "it is longer than 1,024 bytes";
+    for (struct mk_str rest = pattern; !problem && rest.len;) {
+        struct mk_str segment = routes_cut_segment(&rest);
+        problem = check_segment(segment, !rest.len);
+        if (!problem && ++segments > ROUTES_SEGMENTS_MAX)
+            problem = "it has more than 32 segments";
+        else if (!problem && is_wild(segment) && has_name(names, *ret_n, name_of(segment)))
+            problem = "it has a name twice";
+        else if (!problem && is_wild(segment))
+            names[(*ret_n)++] = name_of(segment);
+    }
+    return problem;
+}
+
+/* ── the tree ── */
+
+static int compare(struct mk_str a, struct mk_str b)
+{
+    int order = memcmp(a.p, b.p, a.len < b.len ? a.len : b.len);
+    return order ? order : (a.len > b.len) - (a.len < b.len);
+}
+
+/* Returns where a segment is among the sorted ones, or where it belongs. */
+static uint32_t find_place(const struct route_node *node, struct mk_str segment)
+{
+    uint32_t low = 0, high = node->n;
+    while (low < high) {
+        uint32_t mid = low + (high - low) / 2;
+        if (compare(node->statics[mid]->segment, segment) < 0)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+static struct route_node *find_static(const struct route_node *node, struct mk_str segment)
+{
+    uint32_t at = find_place(node, segment);
+    return at < node->n && mk_str_eq(node->statics[at]->segment, segment) ? node->statics[at] : NULL;
+}
+
+static struct route_node *insert_static(struct route_node *node, struct mk_arena *arena, struct mk_str segment)
+{
+    uint32_t at = find_place(node, segment);
+    struct route_node *child = mk_arena_zalloc(arena, sizeof(*child));
+    struct route_node **statics = mk_arena_grow(arena, node->statics, node->n, sizeof(struct route_node *));
+    if (!child || !statics)
+        return NULL;
+    child->segment = segment;
+    memmove(statics + at + 1, statics + at, (node->n - at) * sizeof(struct route_node *));
+    statics[at] = child;
+    node->statics = statics;
+    node->n++;
+    return child;
+}
+
+/* Returns the node below `node` for a segment of a pattern, which it makes if it is not there; NULL without memory. */
+static struct route_node *get_child(struct route_node *node, struct mk_arena *arena, struct mk_str segment)
+{
+    if (segment.p[0] == ':') {
+        if (!node->param)
+            node->param = mk_arena_zalloc(arena, sizeof(*node->param));
+        return node->param;
+    }
+    struct route_node *child = find_static(node, segment);
+    return child ? child : insert_static(node, arena, segment);
+}
+
+/* Returns the list to which the routes of a pattern belong; NULL without memory. */
+static struct duda_route **get_end(struct routes *routes, struct mk_arena *arena, struct mk_str pattern)
+{
+    struct route_node *node = &routes->root;
+    while (node && pattern.len) {
+        struct mk_str segment = routes_cut_segment(&pattern);
+        if (!segment.len)
+            return &node->ends[ROUTES_SLASH];
+        if (segment.p[0] == '*')
+            return &node->ends[ROUTES_REST];
+        node = get_child(node, arena, segment);
+    }
+    return node ? &node->ends[ROUTES_PLAIN] : NULL;
+}
+
+static bool is_twice(const struct duda_route *list, route_methods methods)
+{
+    for (; list; list = list->next_at_node) {
+        if ((list->methods == ROUTES_ANY) == (methods == ROUTES_ANY) && list->methods & methods)
+            return true;
+    }
+    return false;
+}
+
+static struct duda_route *insert_route(struct routes *routes, struct duda_route **end, struct duda_route *r)
+{
+    r->next_at_node = *end;
+    *end = r;
+    if (routes->last)
+        routes->last->next = r;
+    else
+        routes->first = r;
+    routes->last = r;
+    return r;
+}
+
+static const struct mk_str *copy_names(struct mk_arena *arena, const struct mk_str *names, unsigned n)
+{
+    struct mk_str *copy = mk_arena_alloc(arena, (n + 1) * sizeof(*copy));
+    for (unsigned i = 0; copy && i < n; i++) {
+        copy[i] = mk_arena_dup(arena, names[i]);
+        if (!copy[i].p)
+            return NULL;
+    }
+    return copy;
+}
+
+struct duda_route *routes_add(struct routes *routes, struct mk_arena *arena, route_methods methods,
+                              struct mk_str pattern, const char **ret_problem)
+{
+    struct mk_str names[ROUTES_SEGMENTS_MAX];
+    unsigned n;
+    *ret_problem = check_pattern(pattern, names, &n);
+    if (*ret_problem)
+        return NULL;
+    *ret_problem = "there is no memory";
+    struct duda_route *r = mk_arena_zalloc(arena, sizeof(*r));
+    struct mk_str copy = mk_arena_dup(arena, pattern);
+    struct duda_route **end = r && copy.p ? get_end(routes, arena, copy) : NULL;
+    if (!end)
+        return NULL;
+    *r = (struct duda_route){.pattern = copy, .methods = methods, .n = n, .names = copy_names(arena, names, n)};
+    if (!r->names)
+        return NULL;
+    *ret_problem = "there is a route for its method and pattern already";
+    return is_twice(*end, methods) ? NULL : insert_route(routes, end, r);
+}
+
+/* ── paths ── */
+
+struct search {
+    enum mk_method method;
+    struct route_match *match;
+};
+
+/* Returns the route of a list that has the method itself; NULL if there is none. */
+static const struct duda_route *find_own(const struct duda_route *list, enum mk_method method)
+{
+    while (list && (list->methods == ROUTES_ANY || !(list->methods & 1 << method)))
+        list = list->next_at_node;
+    return list;
+}
+
+static const struct duda_route *find_any(const struct duda_route *list, enum mk_method method)
+{
+    if (!(ROUTES_ANY & 1 << method))
+        return NULL;
+    while (list && list->methods != ROUTES_ANY)
+        list = list->next_at_node;
+    return list;
+}
+
+static bool choose(struct search *s, const struct duda_route *list)
+{
+    const struct duda_route *r = find_own(list, s->method);
+    if (!r && s->method == MK_HEAD)
+        r = find_own(list, MK_GET);
+    if (!r)
+        r = find_any(list, s->method);
+    s->match->route = r;
+    for (; !r && list; list = list->next_at_node)
+        s->match->allow |= list->methods & ROUTES_KNOWN;
+    return s->match->route;
+}
+
+static bool choose_rest(struct search *s, const struct route_node *node, struct mk_str path)
+{
+    struct route_match *m = s->match;
+    if (!node->ends[ROUTES_REST])
+        return false;
+    m->values[m->n++] = mk_str(path.p + 1, path.len - 1);
+    if (choose(s, node->ends[ROUTES_REST]))
+        return true;
+    m->n--;
+    return false;
+}
+
+/* Searches for the end of a path, "" or "/". */
+static bool search_end(struct search *s, const struct route_node *node, struct mk_str path)
+{
+    if (path.len)
+        return choose(s, node->ends[ROUTES_SLASH]) || choose_rest(s, node, path);
+    if (node->ends[ROUTES_SLASH] || node->ends[ROUTES_REST])
+        s->match->has_slash_form = true;
+    return choose(s, node->ends[ROUTES_PLAIN]);
+}
+
+/* Recurses once for each segment of the longest pattern, and visits each node at most once. */
+static bool search_node(struct search *s, const struct route_node *node, struct mk_str path)
+{
+    struct route_match *m = s->match;
+    if (path.len <= 1)
+        return search_end(s, node, path);
+    struct mk_str rest = path, segment = routes_cut_segment(&rest);
+    const struct route_node *child = find_static(node, segment);
+    if (child && search_node(s, child, rest))
+        return true;
+    if (node->param && segment.len) {
+        m->values[m->n++] = segment;
+        if (search_node(s, node->param, rest))
+            return true;
+        m->n--;
+    }
+    return choose_rest(s, node, path);
+}
+
+bool routes_match(const struct routes *routes, enum mk_method method, struct mk_str path, struct route_match *ret)
+{
+    struct search s = {method, ret};
+    assert(!path.len || path.p[0] == '/');
+    ret->route = NULL;
+    ret->allow = 0;
+    ret->n = 0;
+    ret->has_slash_form = false;
+    bool found = search_node(&s, &routes->root, path);
+    if (found || ret->allow)
+        ret->has_slash_form = false;
+    return found;
+}
