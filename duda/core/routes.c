@@ -262,8 +262,8 @@ struct duda_route *routes_add(struct routes *routes, struct mk_arena *arena, rou
     *r = (struct duda_route){.pattern = copy, .methods = methods, .n = n, .names = copy_names(arena, names, n)};
     if (!r->names)
         return NULL;
-    *ret_problem = "there is a route for its method and pattern already";
-    return is_twice(*end, methods) ? NULL : insert_route(routes, end, r);
+    *ret_problem = is_twice(*end, methods) ? "there is a route for its method and pattern already" : NULL;
+    return *ret_problem ? NULL : insert_route(routes, end, r);
 }
 
 /* ── paths ── */

@@ -73,7 +73,8 @@ struct route_match {
 };
 
 /*
- * Adds a route. Returns it, or NULL with a sentence in `*ret_problem`. The pattern and the tree lie in `arena`.
+ * Adds a route. Returns it, or NULL with what is wrong in `*ret_problem`, which is else NULL. The pattern and the tree
+ * lie in `arena`.
  */
 struct duda_route *routes_add(struct routes *routes, struct mk_arena *arena, route_methods methods,
                               struct mk_str pattern, const char **ret_problem);
