@@ -13,13 +13,47 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
-enum { TEXT_BYTES_MAX = 1024 * 1024 };
+enum { TEXT_BYTES_MAX = 1024 * 1024, LINE_BYTES_MAX = 4097, LEVEL_AT = 25 };
 
 static int log_fd = -1;
 static const char *default_path; /* used without ErrorLog; NULL: stderr */
 static bool created_by_us;       /* the file did not exist before */
+
+static int kept_fd = -1; /* the lines of errorlog_keep() */
+
+void errorlog_keep(void)
+{
+    kept_fd = memfd_create("log", MFD_CLOEXEC);
+    mk_log_to(kept_fd, MK_LOG_DEBUG);
+}
+
+/* Returns the level of a line, which a time of 24 bytes and a blank precede (<monkey/log.h>). */
+static int level_of(const char *line)
+{
+    static const char initials[] = "ewid";
+    const char *found = strlen(line) > LEVEL_AT ? strchr(initials, line[LEVEL_AT]) : NULL;
+    return found ? (int)(found - initials) : MK_LOG_ERROR;
+}
+
+/* Writes the kept lines that are as urgent as `level`. */
+static void write_kept(enum mk_log_level level)
+{
+    char line[LINE_BYTES_MAX];
+    FILE *kept = kept_fd >= 0 && lseek(kept_fd, 0, SEEK_SET) == 0 ? fdopen(kept_fd, "r") : NULL;
+    if (!kept)
+        return;
+    kept_fd = -1;
+    while (fgets(line, sizeof(line), kept)) {
+        if (level_of(line) <= (int)level && write(log_fd, line, strlen(line)) < 0)
+            break;
+    }
+    fclose(kept);
+}
 
 static int get_stderr(void)
 {
@@ -40,6 +74,8 @@ static int open_log(const struct mk_server_info *info)
         close(fd);
     }
     mk_log_to(log_fd, info->log_level);
+    if (!MK_SMALL)
+        write_kept(info->log_level);
     created_by_us = fresh;
     if (MK_HAS_SUPERVISOR)
         launcher_send_log(log_fd);

@@ -7,6 +7,11 @@
 
 #include <monkey/monkey.h>
 
+/*
+ * Keeps lines in memory until errorlog_open(), which writes them: plugins and services log while the configuration that
+ * names the log is loaded. Small builds do without.
+ */
+void errorlog_keep(void);
 /* Opens the error log. With `background` and without ErrorLog it is discarded. Returns 0 or -errno. */
 int errorlog_open(const struct mk_server_info *info, bool background);
 /* Opens the error log of the current configuration. If that fails the old one stays in use. */

@@ -6,6 +6,7 @@
 
 #include "options.h"
 #include "config.h"
+#include "errorlog.h"
 #include "launcher.h"
 #include "print.h"
 #include "report.h"
@@ -56,6 +57,8 @@ static int run_action(const struct options *o)
         fprintf(stderr, "monkey: out of memory\n");
         return EXIT_RUN;
     }
+    if (!MK_SMALL && o->action == ACTION_SERVE)
+        errorlog_keep();
     int err = config_load(server, o, listen_text, sizeof(listen_text)), code = EXIT_OK;
     if (o->action == ACTION_TEST)
         code = test_config(server, o, err);
