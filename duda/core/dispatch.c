@@ -274,11 +274,17 @@ static struct dispatch *new_dispatch(struct mk_request *req, struct service_work
     return copy_values(d, mk_request_arena(req), match) < 0 ? NULL : d;
 }
 
+/* Tells whether there are files behind the routes: those of the service, or those of the host for a root service. */
+static bool has_files(const struct service *s)
+{
+    return s->self.docroot.len || (!s->self.url.len && !s->router->not_found);
+}
+
 /* Tells whether a request that no route takes may be one for a file. */
 static bool may_be_file(const struct service *s, enum router_result result, enum mk_method method)
 {
     bool reads = method == MK_GET || method == MK_HEAD;
-    return s->self.docroot.len && (result == ROUTER_NOT_FOUND || (result == ROUTER_METHOD && reads));
+    return has_files(s) && (result == ROUTER_NOT_FOUND || (result == ROUTER_METHOD && reads));
 }
 
 int dispatch_request(struct mk_request *req, struct service_worker *worker, struct mk_str path)

@@ -19,6 +19,13 @@ struct router *router_new(struct mk_arena *arena)
     return router;
 }
 
+void router_explain(const struct router *router, struct mk_buf *error)
+{
+    const char *sentence = router->map.problem ? router->map.problem : router->refused;
+    if (sentence)
+        mk_buf_addf(error, ": %s", sentence);
+}
+
 int router_check(const struct router *router, struct mk_buf *error)
 {
     if (!router->map.problem)
@@ -78,6 +85,17 @@ struct router *router_of_main(const char *function)
     return NULL;
 }
 
+static void refuse_route(struct router *router, const char *function, const char *text, const char *problem)
+{
+    char storage[512];
+    struct mk_buf sentence;
+    mk_buf_init_fixed(&sentence, storage, sizeof(storage));
+    mk_buf_addf(&sentence, "%s(\"%.200s\") adds no route: %s", function, text ? text : "", problem);
+    mk_log_error("service %s: %s", current.service->self.name.data, mk_buf_cstr(&sentence));
+    if (!router->refused)
+        router->refused = mk_arena_dup(router->arena, mk_buf_str(&sentence)).p;
+}
+
 static struct duda_route *add_route(const char *function, route_methods methods, const char *pattern,
                                     duda_request_fn handler)
 {
@@ -90,8 +108,7 @@ static struct duda_route *add_route(const char *function, route_methods methods,
     if (r)
         r->handler = handler;
     else
-        mk_log_error("service %s: %s(\"%s\") adds no route: %s", current.service->self.name.data, function,
-                     pattern ? pattern : "", problem);
+        refuse_route(router, function, pattern, problem);
     return r;
 }
 
@@ -127,12 +144,13 @@ static struct duda_route *add_any(const char *pattern, duda_request_fn handler)
 
 static struct duda_route *add_for_methods(const char *names, const char *pattern, duda_request_fn handler)
 {
+    static const char problem[] = "it knows GET, HEAD, POST, PUT, DELETE, PATCH and OPTIONS";
     route_methods methods = names ? routes_read_methods(mk_str_c(names)) : 0;
     if (methods)
         return add_route("router->add", methods, pattern, handler);
-    mk_log_error(
-        "service %s: router->add(\"%s\") adds no route: it knows GET, HEAD, POST, PUT, DELETE, PATCH and OPTIONS",
-        current.service ? current.service->self.name.data : "?", names ? names : "");
+    struct router *router = router_of_main("router->add");
+    if (router)
+        refuse_route(router, "router->add", names, problem);
     return NULL;
 }
 

@@ -275,10 +275,12 @@ int service_run(struct service *s, struct mk_buf *error)
     int result = s->main();
     current_leave(outer);
     crash_leave_thread(thread);
-    if (result != 0)
+    if (result != 0) {
         report_failure(s, result, error);
-    else
+        router_explain(s->router, error);
+    } else {
         result = router_check(s->router, error);
+    }
     s->state = result == 0 ? SERVICE_RUNS : SERVICE_FAILED;
     return result == 0 ? 0 : -1;
 }
