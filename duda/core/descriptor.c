@@ -115,7 +115,7 @@ void descriptor_remove_all(struct service_worker *w)
 
 /* ── callbacks ── */
 
-static int call(struct descriptor *d, duda_event_fn fn)
+static int call(struct descriptor *d, duda_fd_fn fn)
 {
     int result = fn(d->handler.fd, d->handler.data);
     if (result == DUDA_EVENT_OWNED || result == DUDA_EVENT_CLOSE)
@@ -145,7 +145,7 @@ static void give_up(struct descriptor *d)
 }
 
 /* What is called for an error or hang-up that has no callback of its own: reading or writing tells what it is. */
-static duda_event_fn find_mode_callback(const struct descriptor *d)
+static duda_fd_fn find_mode_callback(const struct descriptor *d)
 {
     return (d->handler.mode & DUDA_EVENT_READ) && d->handler.on_read ? d->handler.on_read : d->handler.on_write;
 }
@@ -157,7 +157,7 @@ struct ready {
     bool done;   /* no further callback may be called */
 };
 
-static void call_ready(struct ready *r, uint32_t event, duda_event_fn fn)
+static void call_ready(struct ready *r, uint32_t event, duda_fd_fn fn)
 {
     if (r->done || !(r->events & event) || !fn)
         return;

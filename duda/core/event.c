@@ -32,8 +32,8 @@ static bool is_behavior(int behavior)
     return behavior == DUDA_EVENT_LEVEL_TRIGGERED || behavior == DUDA_EVENT_EDGE_TRIGGERED;
 }
 
-static int add_fd(int fd, int mode, int behavior, duda_event_fn on_read, duda_event_fn on_write, duda_event_fn on_error,
-                  duda_event_fn on_close, duda_event_fn on_timeout, void *data)
+static int add_fd(int fd, int mode, int behavior, duda_fd_fn on_read, duda_fd_fn on_write, duda_fd_fn on_error,
+                  duda_fd_fn on_close, duda_fd_fn on_timeout, void *data)
 {
     static const char call[] = "event->add()";
     if (!phase_check(PHASE_WORKER, call))

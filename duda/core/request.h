@@ -5,18 +5,51 @@
 #ifndef DUDA_CORE_REQUEST_H
 #define DUDA_CORE_REQUEST_H
 
+#include "output.h"
 #include "service.h"
 
-struct dispatch;
+#include <duda/request.h>
 
+struct dispatch;
+struct heartbeat;
+struct raw_head;
+struct request_slab;
+
+/* Strings that are copied when they are first asked for. */
+enum request_string {
+    REQUEST_METHOD,
+    REQUEST_TARGET,
+    REQUEST_QUERY,
+    REQUEST_HOST,
+    REQUEST_CLIENT,
+    REQUEST_STRINGS,
+};
+
+struct request_event {
+    duda_event_fn fn; /* NULL: none */
+    void *data;
+};
+
+/* In a slab of its worker, which outlives it: an access after its end is found, and harms no other memory. */
 struct duda_request {
-    struct mk_request *req;
+    struct mk_request *req; /* NULL: it has ended */
     struct service_worker *worker;
+    struct request_slab *slab;
     struct mk_list node; /* in worker->requests */
+
+    struct mk_str body;
+    bool has_body; /* it was collected: `body` is valid, and followed by a NUL */
+    bool is_read;  /* by request->read() */
+    const char *strings[REQUEST_STRINGS];
+
+    struct output output;
+    struct raw_head *raw;        /* the service prints status line and headers itself; or NULL */
+    struct heartbeat *heartbeat; /* of server-sent events; or NULL */
+    bool answered;               /* the service has ended the response */
     duda_request_fn done;
+    struct request_event leave, writable;
     struct gc_item *gc;        /* gc.h */
     struct dispatch *dispatch; /* its route and what was read of it (dispatch.h) */
-    struct mk_str body;        /* the whole body, for handlers that do not read it in pieces; valid as the request */
 };
 
 /*
@@ -24,13 +57,42 @@ struct duda_request {
  */
 struct duda_request *request_new(struct mk_request *req, struct service_worker *worker);
 
-/* Sets the whole body, before the handler is called. */
-static inline void request_set_body(struct duda_request *dr, struct mk_str body)
+/* Sets the collected body, which has a NUL behind it and is valid until the exchange ends. */
+void request_set_body(struct duda_request *dr, struct mk_str data);
+
+/* Returns whether the response has ended, or its end is under way. */
+static inline bool request_is_answered(const struct duda_request *dr)
 {
-    dr->body = body;
+    return dr->output.state >= OUTPUT_ENDING;
 }
 
-/* Calls a function of the service. */
+/* Call a function of the service. */
 void request_call(struct duda_request *dr, duda_request_fn fn);
+void request_call_event(struct duda_request *dr, struct request_event event);
+
+/*
+ * Ends the request before the arena of the exchange is released, in the plugin's hook on_done: calls on_leave() and
+ * done functions.
+ */
+void request_finish(struct duda_request *dr);
+
+/* Copies a string into the arena of the exchange. Returns NULL for a string without address, or without memory. */
+const char *request_dup(struct duda_request *dr, struct mk_str s);
+
+/* ── request_pool.c ── */
+
+/* Returns a zeroed request of the worker's slabs, or NULL without memory. */
+struct duda_request *request_pool_get(struct service_worker *w);
+void request_pool_put(struct duda_request *dr);
+/* Returns whether `dr`, any address, is a request that was got and not put. */
+bool request_pool_has(const struct service_worker *w, const struct duda_request *dr);
+/* Frees the slabs of a worker that has no requests any more. */
+void request_pool_release(struct service_worker *w);
+
+/* ── body.c ── */
+
+int body_read(duda_request_t *dr, uint64_t bytes_max, duda_piece_fn fn, void *data);
+void body_pause(duda_request_t *dr);
+void body_resume(duda_request_t *dr);
 
 #endif

@@ -1,45 +1,424 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The object `response`.
+ * The object `response`: checks each call, and passes it on.
  */
+#include "header.h"
+#include "misuse.h"
 #include "objects.h"
+#include "raw_head.h"
 #include "request.h"
+#include "send_file.h"
+#include "sse.h"
+#include "ticket.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 
+enum { TEXT_BYTES = 512 };
+
+/* ── checks ── */
+
+/* Returns whether the server has answered a response that the service has not begun: HandlerTimeout, a body ... */
+static bool was_answered_by_server(duda_request_t *dr)
+{
+    if (dr->output.state != OUTPUT_HELD || mk_response_set_status(dr->req, mk_response_get_status(dr->req)) == 0)
+        return false;
+    output_stop(dr);
+    return true;
+}
+
+/* Checks that the response can be changed. Returns 0, -EALREADY or -ESTALE; an error is logged. */
+static int check(duda_request_t *dr, const char *call)
+{
+    assert(dr->req);
+    if (MK_UNLIKELY(!dr->req))
+        return misuse_error(dr->worker, call, -ESTALE);
+    if (MK_UNLIKELY(request_is_answered(dr) || was_answered_by_server(dr)))
+        return misuse_error(dr->worker, call, -EALREADY);
+    return 0;
+}
+
+/* Logs an error of a call whose arguments may be the reason. Returns it. */
+static int report(duda_request_t *dr, const char *call, int err)
+{
+    return err < 0 && err != -ENOMEM ? misuse_error(dr->worker, call, err) : err;
+}
+
+/* Checks that the head can be changed: nothing was passed to the server. */
+static int check_head(duda_request_t *dr, const char *call)
+{
+    int err = check(dr, call);
+    return err == 0 && dr->output.state != OUTPUT_HELD ? misuse_error(dr->worker, call, -EALREADY) : err;
+}
+
+/* ── status and headers ── */
+
 static int set_status(duda_request_t *dr, int status)
 {
-    return mk_response_set_status(dr->req, status);
+    int err = check_head(dr, "http_status");
+    return err == 0 ? report(dr, "http_status", mk_response_set_status(dr->req, status)) : err;
 }
 
-static int add_bytes(duda_request_t *dr, const char *data, int len)
+static int add_row(duda_request_t *dr, struct mk_str row)
 {
-    return mk_response_write_ref(dr->req, mk_str(data, (size_t)len)) < 0 ? -1 : 0;
+    int err = check_head(dr, "http_header");
+    return err == 0 ? report(dr, "http_header", header_add_row(dr, row)) : err;
 }
 
-static int add_formatted(duda_request_t *dr, const char *format, ...)
+static int add_header_row(duda_request_t *dr, const char *row)
 {
-    char text[1024];
+    return add_row(dr, mk_str_c(row));
+}
+
+static int add_header_row_n(duda_request_t *dr, const char *row, int len)
+{
+    return len < 0 ? -EINVAL : add_row(dr, mk_str(row, (size_t)len));
+}
+
+/* Returns formatted text in `buf` (TEXT_BYTES) or, if it is longer, in the heap; `.p` NULL without memory. */
+static struct mk_str format_text(struct mk_account *account, char *buf, const char *format, va_list args)
+{
+    va_list again;
+    va_copy(again, args);
+    int n = vsnprintf(buf, TEXT_BYTES, format, args);
+    char *text = buf;
+    if (n >= TEXT_BYTES) {
+        text = mk_account_alloc(account, (size_t)n + 1);
+        if (text)
+            vsnprintf(text, (size_t)n + 1, format, again);
+    }
+    va_end(again);
+    return n < 0 || !text ? MK_STR_NONE : mk_str(text, (size_t)n);
+}
+
+static void free_text(struct mk_account *account, const char *buf, struct mk_str text)
+{
+    if (text.p && text.p != buf)
+        mk_account_free(account, (void *)(uintptr_t)text.p, text.len + 1);
+}
+
+static int add_header(duda_request_t *dr, const char *name, const char *format, ...)
+{
+    char buf[TEXT_BYTES];
     va_list args;
+    int err = check_head(dr, "header");
+    if (err < 0)
+        return err;
     va_start(args, format);
-    int n = vsnprintf(text, sizeof(text), format, args);
+    struct mk_str value = format_text(mk_request_account(dr->req), buf, format, args);
     va_end(args);
-    if (n < 0 || (size_t)n >= sizeof(text))
-        return -1;
-    return mk_response_write(dr->req, mk_str(text, (size_t)n)) < 0 ? -1 : 0;
+    struct mk_str own_name = mk_arena_dup(mk_request_arena(dr->req), mk_str_c(name));
+    err = value.p && own_name.p ? header_add(dr, own_name, value) : -ENOMEM;
+    free_text(mk_request_account(dr->req), buf, value);
+    return report(dr, "header", err);
+}
+
+static int remove_header(duda_request_t *dr, const char *name)
+{
+    int err = check_head(dr, "header_remove");
+    if (err == 0)
+        mk_response_header_remove(dr->req, mk_str_c(name));
+    return err;
+}
+
+static int set_content_type(duda_request_t *dr, const char *extension)
+{
+    int err = check_head(dr, "http_content_type");
+    return err == 0 ? header_set_type(dr, mk_str_c(extension)) : err;
+}
+
+static int set_content_length(duda_request_t *dr, int64_t bytes)
+{
+    int err = check_head(dr, "http_content_length");
+    if (err == 0 && bytes < OUTPUT_LENGTH_OMITTED)
+        err = report(dr, "http_content_length", -EINVAL);
+    if (err < 0)
+        return err;
+    dr->output.length = bytes;
+    dr->output.is_fixed = true;
+    return 0;
+}
+
+static int set_headers_off(duda_request_t *dr)
+{
+    int err = check_head(dr, "headers_off");
+    if (err == 0 && (dr->raw || dr->output.has_parts))
+        err = report(dr, "headers_off", -EALREADY);
+    return err == 0 ? raw_head_begin(dr) : err;
+}
+
+static int send_headers(duda_request_t *dr)
+{
+    int err = check_head(dr, "send_headers");
+    if (err == 0 && (dr->raw || dr->output.has_parts))
+        err = report(dr, "send_headers", -EALREADY);
+    if (err == 0)
+        err = output_flush(dr);
+    return err < 0 ? err : 0;
+}
+
+/* ── body ── */
+
+/* Ends a response with 500 because of a head that the service has printed, which is wrong or incomplete. */
+static int reject_raw_head(duda_request_t *dr, const char *call, int err)
+{
+    misuse_log(dr->worker, call, "after headers_off() the service must print a status line and headers: sending 500");
+    raw_head_free(dr);
+    output_stop(dr);
+    dr->answered = true;
+    mk_response_error(dr->req, 500);
+    return err;
+}
+
+/* Checks that a part can be added that is not text. */
+static int check_part(duda_request_t *dr, const char *call)
+{
+    int err = check(dr, call);
+    return err == 0 && dr->raw ? reject_raw_head(dr, call, -EINVAL) : err;
+}
+
+/* Adds bytes, which are copied, part of which may belong to a head that the service prints. */
+static int add_raw(duda_request_t *dr, const char *call, struct mk_str data)
+{
+    struct mk_str rest;
+    int err = raw_head_add(dr, data, &rest);
+    return err < 0 ? reject_raw_head(dr, call, err) : output_add_copy(dr, rest);
+}
+
+static int print(duda_request_t *dr, const char *data, int len)
+{
+    int err = check(dr, "print");
+    if (err < 0)
+        return err;
+    if (len < 0)
+        return report(dr, "print", -EINVAL);
+    struct mk_str text = mk_str(data, (size_t)len);
+    return dr->raw ? add_raw(dr, "print", text) : output_add_ref(dr, text);
+}
+
+static int add_copy(duda_request_t *dr, const char *call, struct mk_str data)
+{
+    return dr->raw ? add_raw(dr, call, data) : output_add_copy(dr, data);
+}
+
+static int write_bytes(duda_request_t *dr, const void *data, size_t len)
+{
+    int err = check(dr, "write");
+    return err == 0 ? add_copy(dr, "write", mk_str(data, len)) : err;
+}
+
+static int print_formatted(duda_request_t *dr, const char *format, ...)
+{
+    MK_UNINITIALIZED char buf[TEXT_BYTES];
+    va_list args;
+    int r = check(dr, "printf");
+    if (r < 0)
+        return r;
+    struct mk_account *account = mk_request_account(dr->req);
+    va_start(args, format);
+    struct mk_str text = format_text(account, buf, format, args);
+    va_end(args);
+    r = text.p ? add_copy(dr, "printf", text) : -ENOMEM;
+    free_text(account, buf, text);
+    return r;
+}
+
+static int send_file_range(duda_request_t *dr, const char *path, off_t offset, size_t len)
+{
+    int err = check_part(dr, "sendfile");
+    return err == 0 ? send_file_add(dr, path, offset, len) : err;
+}
+
+static int send_file(duda_request_t *dr, const char *path)
+{
+    return send_file_range(dr, path, 0, 0);
+}
+
+static int generate(duda_request_t *dr, duda_generate_fn fn, void *data)
+{
+    int err = check_part(dr, "generate");
+    return err == 0 ? output_add_generator(dr, fn, data) : err;
+}
+
+static int wake_generator(duda_request_t *dr)
+{
+    assert(dr->req);
+    if (!dr->req)
+        return misuse_error(dr->worker, "wake", -ESTALE);
+    if (dr->output.state != OUTPUT_HELD)
+        mk_response_wake(dr->req);
+    return 0;
+}
+
+static int flush(duda_request_t *dr)
+{
+    int err = check_part(dr, "flush");
+    return err == 0 ? output_flush(dr) : err;
+}
+
+static int set_writable(duda_request_t *dr, duda_event_fn fn, void *data)
+{
+    int err = check(dr, "on_writable");
+    if (err == 0)
+        dr->writable = (struct request_event){fn, data};
+    return err;
+}
+
+/* ── the end ── */
+
+static int set_done(duda_request_t *dr, duda_request_fn fn)
+{
+    assert(dr->req);
+    if (!dr->req)
+        return misuse_error(dr->worker, "on_done", -ESTALE);
+    dr->done = fn;
+    return 0;
 }
 
 static int end(duda_request_t *dr, duda_request_fn done)
 {
-    dr->done = done;
-    mk_response_end(dr->req);
+    int err = check_part(dr, "end");
+    if (err < 0)
+        return err;
+    if (done)
+        dr->done = done;
+    dr->answered = true;
+    return output_end(dr);
+}
+
+static int wait(duda_request_t *dr)
+{
+    int err = check(dr, "wait");
+    if (err == 0)
+        mk_request_pause(dr->req);
+    return err;
+}
+
+static int cont(duda_request_t *dr)
+{
+    int err = check(dr, "cont");
+    if (err == 0)
+        mk_request_resume(dr->req);
+    return err;
+}
+
+static bool is_redirect(int status)
+{
+    return (status >= 301 && status <= 303) || status == 307 || status == 308;
+}
+
+static int redirect(duda_request_t *dr, int status, const char *location)
+{
+    int err = check(dr, "redirect");
+    if (err == 0 && !is_redirect(status))
+        err = report(dr, "redirect", -EINVAL);
+    if (err < 0)
+        return err;
+    output_stop(dr);
+    dr->answered = true;
+    mk_response_redirect(dr->req, status, mk_str_c(location));
     return 0;
+}
+
+static int send_error(duda_request_t *dr, int status)
+{
+    int err = check(dr, "error");
+    if (err == 0 && (status < 200 || status > 599))
+        err = report(dr, "error", -EINVAL);
+    if (err < 0)
+        return err;
+    output_stop(dr);
+    dr->answered = true;
+    mk_response_error(dr->req, status);
+    return 0;
+}
+
+static int cut(duda_request_t *dr)
+{
+    int err = check(dr, "abort");
+    if (err < 0)
+        return err;
+    output_stop(dr);
+    dr->leave.fn = NULL; /* the service itself has ended it */
+    mk_response_abort(dr->req);
+    return 0;
+}
+
+/* ── server-sent events ── */
+
+static int begin_events(duda_request_t *dr, unsigned heartbeat_s)
+{
+    int err = check_head(dr, "sse_begin");
+    return err == 0 ? report(dr, "sse_begin", sse_begin(dr, heartbeat_s)) : err;
+}
+
+static int check_events(duda_request_t *dr, const char *call)
+{
+    int err = check(dr, call);
+    return err == 0 && dr->output.state != OUTPUT_SENDING ? report(dr, call, -EINVAL) : err;
+}
+
+static int send_event(duda_request_t *dr, const char *event, const char *id, const char *format, ...)
+{
+    MK_UNINITIALIZED char buf[TEXT_BYTES];
+    va_list args;
+    int r = check_events(dr, "sse_send");
+    if (r < 0)
+        return r;
+    struct mk_account *account = mk_request_account(dr->req);
+    va_start(args, format);
+    struct mk_str data = format_text(account, buf, format, args);
+    va_end(args);
+    r = data.p ? sse_send(dr, event, id, data) : -ENOMEM;
+    free_text(account, buf, data);
+    return report(dr, "sse_send", r);
+}
+
+static int set_retry(duda_request_t *dr, unsigned delay_ms)
+{
+    int err = check_events(dr, "sse_retry");
+    return err == 0 ? sse_set_retry(dr, delay_ms) : err;
+}
+
+/* ── other threads ── */
+
+static int make_ticket(duda_request_t *dr, struct duda_ticket *ret)
+{
+    assert(dr->req);
+    return dr->req ? ticket_make(dr, ret) : misuse_error(dr->worker, "ticket", -ESTALE);
 }
 
 const struct duda_api_response object_response = {
     .http_status = set_status,
-    .print = add_bytes,
-    .printf = add_formatted,
+    .print = print,
+    .printf = print_formatted,
     .end = end,
+    .http_header = add_header_row,
+    .http_header_n = add_header_row_n,
+    .header = add_header,
+    .header_remove = remove_header,
+    .http_content_type = set_content_type,
+    .http_content_length = set_content_length,
+    .headers_off = set_headers_off,
+    .send_headers = send_headers,
+    .write = write_bytes,
+    .sendfile = send_file,
+    .sendfile_range = send_file_range,
+    .generate = generate,
+    .wake = wake_generator,
+    .flush = flush,
+    .on_writable = set_writable,
+    .finalize = end,
+    .wait = wait,
+    .cont = cont,
+    .on_done = set_done,
+    .redirect = redirect,
+    .error = send_error,
+    .abort = cut,
+    .sse_begin = begin_events,
+    .sse_send = send_event,
+    .sse_retry = set_retry,
+    .ticket = make_ticket,
+    .deliver = ticket_deliver,
 };

@@ -12,6 +12,7 @@
 #include "objects.h"
 #include "request.h"
 #include "router.h"
+#include "ticket.h"
 
 #include <monkey/library.h>
 
@@ -167,14 +168,17 @@ static int copy_conf(struct service *s, struct mk_str host, const struct service
         .logdir = to_folder(a, s->conf.log_dir),
     };
     s->router = router_new(a);
-    bool complete = s->router && s->conf.name.p && s->conf.file.p && s->conf.document_root.p && s->conf.conf_dir.p &&
-                    s->conf.data_dir.p && s->conf.log_dir.p && s->host.p && s->self.url.data && s->self.docroot.data &&
-                    s->self.confdir.data && s->self.datadir.data && s->self.logdir.data;
+    s->gate = ticket_gate_new(s);
+    bool complete = s->router && s->gate && s->conf.name.p && s->conf.file.p && s->conf.document_root.p &&
+                    s->conf.conf_dir.p && s->conf.data_dir.p && s->conf.log_dir.p && s->host.p && s->self.url.data &&
+                    s->self.docroot.data && s->self.confdir.data && s->self.datadir.data && s->self.logdir.data;
     return complete ? 0 : -ENOMEM;
 }
 
 static void free_service(struct service *s)
 {
+    if (s->gate)
+        ticket_gate_close(s->gate);
     if (s->object)
         crash_remove_object(s->object);
     if (s->handle)
@@ -369,6 +373,7 @@ static void end_worker(struct service_worker *w)
     mk_list_del(&w->node);
     pthread_cond_signal(&s->idle);
     pthread_mutex_unlock(&s->lock);
+    request_pool_release(w);
     heap_free(w, sizeof(*w));
 }
 
@@ -398,6 +403,7 @@ static struct service_worker *new_worker(struct service *s, struct mk_worker *wo
     w->watch.worker = w->index;
     mk_timer_init(&w->cut_timer, cut_requests);
     mk_list_init(&w->requests);
+    mk_list_init(&w->slabs);
     if (inbox_open(&w->inbox, w->loop) < 0) {
         heap_free(w, sizeof(*w));
         return NULL;
@@ -436,6 +442,14 @@ static struct service_worker *start_worker(struct service *s, struct mk_worker *
         stop_worker(w);
         return NULL;
     }
+    return w;
+}
+
+struct service_worker *service_worker_find(struct service *s, const struct mk_loop *loop)
+{
+    pthread_mutex_lock(&s->lock);
+    struct service_worker *w = find_worker(s, loop);
+    pthread_mutex_unlock(&s->lock);
     return w;
 }
 

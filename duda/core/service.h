@@ -13,6 +13,7 @@
 #include "global.h"
 #include "inbox.h"
 #include "log.h"
+#include "misuse.h"
 #include "signals.h"
 #include "thread.h"
 #include "timer.h"
@@ -26,6 +27,7 @@
 struct crash_object;
 struct current;
 struct router;
+struct ticket_gate;
 
 /* [WEB_SERVICE] */
 struct service_conf {
@@ -50,9 +52,11 @@ struct service_worker {
     struct mk_timer cut_timer;
     unsigned index;
     pthread_t thread;
-    unsigned calls; /* callbacks of events on the stack */
-    bool ended;     /* no generation is left; nothing of the service is called any more. Under service.lock */
-    struct mk_list requests;
+    unsigned calls;          /* callbacks of events on the stack */
+    bool ended;              /* no generation is left; nothing of the service is called any more. Under service.lock */
+    struct mk_list requests; /* those that have not ended */
+    struct mk_list slabs;    /* their memory: request_pool.c */
+    struct misuse misuse;
     struct watch_slot watch;
     struct inbox inbox;
     struct descriptors descriptors;
@@ -82,6 +86,7 @@ struct service {
     int (*main)(void);
     void (*exit)(void); /* may be NULL */
     struct router *router;
+    struct ticket_gate *gate;
     struct globals globals;
     struct pre_loop *pre_loops;
     struct thread_set threads;
@@ -113,6 +118,8 @@ void service_put(struct service *s);
  * without memory.
  */
 struct service_worker *service_worker_get(struct service *s, struct mk_worker *worker);
+/* Returns the service's part of the worker whose thread this is, without a reference; NULL if it has none. */
+struct service_worker *service_worker_find(struct service *s, const struct mk_loop *loop);
 /*
  * A generation that uses the service was replaced in this thread. If the newer ones do not use it, its requests are cut
  * after `timeout_ms`.

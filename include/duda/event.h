@@ -46,7 +46,7 @@ enum {
 };
 
 /* Returns one of the results above; other values count as DUDA_EVENT_CONTINUE. */
-typedef int (*duda_event_fn)(int fd, void *data);
+typedef int (*duda_fd_fn)(int fd, void *data);
 typedef void (*duda_call_fn)(void *data);
 typedef void (*duda_signal_fn)(int fd, uint64_t value);
 
@@ -55,7 +55,7 @@ struct duda_event_handler {
     int fd;
     int mode; /* READ, WRITE, RW or SLEEP */
     int behavior;
-    duda_event_fn on_read, on_write, on_error, on_close, on_timeout;
+    duda_fd_fn on_read, on_write, on_error, on_close, on_timeout;
     void *data;
 };
 
@@ -88,8 +88,8 @@ struct duda_api_event {
      * Returns 0 or -1, which is logged: a wrong argument, `fd` is watched already, cannot be watched (a regular file),
      * no memory. Worker.
      */
-    int (*add)(int fd, int mode, int behavior, duda_event_fn on_read, duda_event_fn on_write, duda_event_fn on_error,
-               duda_event_fn on_close, duda_event_fn on_timeout, void *data);
+    int (*add)(int fd, int mode, int behavior, duda_fd_fn on_read, duda_fd_fn on_write, duda_fd_fn on_error,
+               duda_fd_fn on_close, duda_fd_fn on_timeout, void *data);
     /* Returns the descriptor's handler, or NULL: it is not watched in this worker. Worker. */
     struct duda_event_handler *(*lookup)(int fd);
     /* Changes mode and behavior. Returns 0 or -1 (it is not watched). Worker. */

@@ -12,11 +12,19 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* A request and its response, from the call of a handler until the response was sent or the client has left. */
+/*
+ * A request and its response, from the call of a handler until the response was sent or the client has left. After that
+ * a `dr` must not be used: see request->on_leave(), request->validate_request() and response->ticket().
+ */
 typedef struct duda_request duda_request_t;
 
 /* Handles a request, or an event of one. Runs in the request's worker and must not block. */
 typedef void (*duda_request_fn)(duda_request_t *dr);
+/* Handles an event of a request; `data` is what the service has passed with the function. */
+typedef void (*duda_event_fn)(duda_request_t *dr, void *data);
+
+/* A result of functions that add to a response: done, and more than 64 KB wait to be sent. */
+enum { DUDA_AGAIN = 1 };
 
 #define DUDA_PRINTF(format_at, first_at) __attribute__((format(printf, format_at, first_at)))
 

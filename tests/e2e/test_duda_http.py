@@ -1,0 +1,948 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The objects `request` and `response` of web services, over HTTP/1.1, HTTP/2 and TLS."""
+
+import re
+import threading
+
+import pytest
+
+from harness import build
+from harness.certificates import Authority, TlsClient
+from harness.client import Client
+from harness.h2 import H2Client, StreamReset
+from harness.server import await_true, section
+from harness.services import HEAD, needs_duda
+
+pytestmark = needs_duda
+
+EXTRA = "#include <errno.h>\n#include <pthread.h>\n#include <stdatomic.h>\n#include <stdio.h>\n"
+
+
+def service(handlers, before=""):
+    """The source of a service: handlers, name to the statements of their function; /NAME is their route."""
+    functions = "".join(f"static void h_{n}(duda_request_t *dr)\n{{\n{text}\n}}\n" for n, text in handlers.items())
+    routes = "".join(f'    router->get("/{name}", h_{name});\n' for name in handlers)
+    return f"{EXTRA}{HEAD}{before}{functions}int duda_main(void)\n{{\n{routes}    return 0;\n}}\n"
+
+
+class Way:
+    """How a client asks: the protocol, and whether by TLS."""
+
+    def __init__(self, h2, tls):
+        self.h2, self.tls = h2, tls
+
+    def start(self, serve_services, folder, sources, settings=None, **rest):
+        for protocol in ("h2",) * self.h2 + ("tls",) * self.tls:
+            if not build.speaks(protocol):
+                pytest.skip(f"the preset {build.PRESET} has no {protocol}")
+        if self.tls:
+            self.ca = Authority(folder / "ca")
+            rest["text"] = section("TLS", self.ca.make("localhost", "localhost").keys())
+            settings = {"Listen": "127.0.0.1:0 tls", **(settings or {})}
+        server = serve_services(sources, settings, **rest)
+        server.open = lambda **more: self.connect(server, **more)
+        return server
+
+    def connect(self, server, **rest):
+        if self.h2:
+            rest["context"] = self.ca.context(alpn=["h2"]) if self.tls else None
+            client = H2Client(server.addresses[0], **rest)
+        elif self.tls:
+            client = TlsClient(server.addresses[0], self.ca.context(), **rest)
+        else:
+            client = Client(server.addresses[0], **rest)
+        server.clients.append(client)
+        return client
+
+
+WAYS = {"h1": Way(False, False), "h2": Way(True, False), "h1-tls": Way(False, True), "h2-tls": Way(True, True)}
+
+
+@pytest.fixture(params=WAYS)
+def way(request):
+    return WAYS[request.param]
+
+
+@pytest.fixture
+def start(serve_services, tmp_path, way):
+    """start(handlers, ...): a server with the service `web`; server.open() connects, the routes are /web/NAME."""
+
+    def begin(handlers, settings=None, before="", **rest):
+        return way.start(serve_services, tmp_path, {"web": service(handlers, before)}, settings, **rest)
+
+    return begin
+
+
+@pytest.fixture
+def plain(serve_services, tmp_path):
+    """The same over HTTP/1.1 only."""
+
+    def begin(handlers, settings=None, before="", **rest):
+        return WAYS["h1"].start(serve_services, tmp_path, {"web": service(handlers, before)}, settings, **rest)
+
+    return begin
+
+
+def fields_of(answer):
+    """The headers of a response without those that only the server sets."""
+    own = ("date", "server", "connection", "content-length", "transfer-encoding")
+    return [(name.lower(), value) for name, value in answer.fields if name.lower() not in own]
+
+
+# ── the request ──
+
+SHOW = """
+    const char *q = request->query(dr), *u = request->user(dr);
+    response->printf(dr, "%s|%s|%s|%s|%s|%s|%s|%s|%zu", request->method(dr), request->path(dr), request->target(dr),
+                     q ? q : "-", request->host(dr), request->scheme(dr), request->client(dr), u ? u : "-",
+                     strlen(request->id(dr)));
+    response->end(dr, NULL);
+"""
+
+
+def test_the_request_line_and_the_client(start, way):
+    client = start({"show": SHOW}).open()
+    scheme = "https" if way.tls else "http"
+    row = f"GET|/web/show|/web/show?a=%20b|a=%20b|localhost|{scheme}|127.0.0.1|-|32"
+    assert client.ask("/web/show?a=%20b").body.decode() == row
+    row = f"GET|/web/show|/web/sh%6fw|-|localhost|{scheme}|127.0.0.1|-|32"
+    assert client.ask("/web/sh%6fw").body.decode() == row
+
+
+def test_methods(start):
+    tests = ("get", "head", "post", "put", "delete", "patch", "options")
+    text = " ".join(f'response->printf(dr, "{name}=%d ", request->is_{name}(dr));' for name in tests)
+    client = start({"m": text + "response->end(dr, NULL);"}).open()
+    assert client.ask("/web/m").body.decode() == "get=1 head=0 post=0 put=0 delete=0 patch=0 options=0 "
+
+
+HEADERS = """
+    const char *name = "", *value = "", *x = request->header_get(dr, "X-one");
+    unsigned n = 0;
+    while (request->header_at(dr, n, &name, &value) == 0)
+        n++;
+    response->printf(dr, "%s|%s|", x ? x : "NULL", request->header_get(dr, "X-None") ? "?" : "NULL");
+    response->printf(dr, "%d %d %d|", request->header_cmp(dr, "x-ONE", "a Value"),
+                     request->header_cmp(dr, "X-One", "a"), request->header_cmp(dr, "X-None", ""));
+    response->printf(dr, "%d %d %d|", request->header_contains(dr, "X-One", "VAL"),
+                     request->header_contains(dr, "X-One", "no"), request->header_contains(dr, "X-None", "no"));
+    response->printf(dr, "%s|%d|%s=%s", request->header_get(dr, "X-Two"), n > 3, name, value);
+    response->end(dr, NULL);
+"""
+
+
+def test_headers_of_the_request(start):
+    client = start({"h": HEADERS}).open()
+    answer = client.ask("/web/h", "X-One:   a Value  ", "x-two: 1", "x-two: 2", "x-last: z")
+    assert answer.body.decode() == "a Value|NULL|0 -1 -1|2 -1 -1|1, 2|1|x-last=z"
+
+
+TYPE = """
+    response->printf(dr, "%d %d", request->is_content_type(dr, "text/plain"), request->is_content_type(dr, "text"));
+    response->end(dr, NULL);
+"""
+
+
+@pytest.mark.parametrize(
+    "field, expected",
+    [
+        (("Content-Type: text/plain",), "1 0"),
+        (("Content-Type: Text/Plain ; charset=utf-8",), "1 0"),
+        (("Content-Type: text/plainer",), "0 0"),
+        (("Content-Type: ;text/plain",), "0 0"),
+        ((), "0 0"),
+    ],
+)
+def test_content_type_without_parameters(plain, field, expected):
+    assert plain({"t": TYPE}).open().ask("/web/t", *field).body.decode() == expected
+
+
+# ── bodies in pieces ──
+
+COUNT = """
+struct count { size_t bytes, pieces; unsigned sum; };
+
+static void on_piece(duda_request_t *dr, const char *piece, size_t len, bool end, void *data)
+{
+    struct count *c = data;
+    for (size_t i = 0; i < len; i++)
+        c->sum = c->sum * 31 + (unsigned char)piece[i];
+    c->bytes += len;
+    c->pieces++;
+    if (!end)
+        return;
+    response->printf(dr, "%zu %u", c->bytes, c->sum);
+    response->end(dr, NULL);
+    free(c);
+}
+
+static void on_leave(duda_request_t *dr, void *data)
+{
+    fprintf(stderr, "left %s\\n", request->path(dr));
+    free(data);
+}
+"""
+READ = """
+    struct count *c = calloc(1, sizeof(*c));
+    request->on_leave(dr, on_leave, c);
+    if (request->read(dr, 1000000, on_piece, c) == 0 && request->read(dr, 0, on_piece, c) != -EALREADY)
+        abort();
+"""
+PAUSE = """
+static void later(duda_request_t *dr, void *data)
+{
+    (void)data;
+    if (dr)
+        request->resume(dr);
+}
+
+static void on_slow(duda_request_t *dr, const char *piece, size_t len, bool end, void *data)
+{
+    struct duda_ticket ticket;
+    if (!end) {
+        request->pause(dr);
+        response->ticket(dr, &ticket);
+        response->deliver(&ticket, later, NULL);
+    }
+    on_piece(dr, piece, len, end, data);
+}
+"""
+
+
+def checksum(body):
+    total = 0
+    for byte in body:
+        total = (total * 31 + byte) % 2**32
+    return f"{len(body)} {total}".encode()
+
+
+@pytest.mark.parametrize("size", [0, 1, 100, 70_000, 1_000_000])
+def test_a_body_in_pieces(start, size):
+    body = bytes(i * 7 % 251 for i in range(size))
+    client = start({"r": READ}, before=COUNT).open()
+    assert client.ask("/web/r", body=body).body == checksum(body)
+    assert client.ask("/web/r", body=b"again").body == checksum(b"again")
+
+
+def test_a_chunked_body_in_pieces(plain):
+    client = plain({"r": READ}, before=COUNT).open()
+    client.send("GET /web/r HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n")
+    client.send("2\r\nde\r\n0\r\n\r\n")
+    assert client.response().body == checksum(b"abcde")
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_a_body_above_the_limit_gets_413(plain, chunked):
+    server = plain({"r": READ}, before=COUNT)
+    client = server.open()
+    if chunked:
+        head = "GET /web/r HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+        client.send_in_background(head.encode() + b"f4241\r\n" + b"x" * 1000001 + b"\r\n0\r\n\r\n")
+    else:
+        client.send("GET /web/r HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000001\r\n\r\n")
+    assert client.response().status == 413
+    server.wait_log("left /web/r")
+
+
+def test_a_client_that_leaves_in_its_body(plain):
+    server = plain({"r": READ}, before=COUNT)
+    with server.open() as client:
+        client.send("GET /web/r HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\nabc")
+    server.wait_log("left /web/r")
+
+
+def test_a_body_that_is_paused(start):
+    handlers = {"r": READ.replace("on_piece", "on_slow")}
+    body = bytes(i * 7 % 251 for i in range(300_000))
+    assert start(handlers, before=COUNT + PAUSE).open().ask("/web/r", body=body).body == checksum(body)
+
+
+# ── status and headers ──
+
+
+def test_a_status(start):
+    statuses = {200: 0, 418: 0, 599: 0, 204: 0, 100: 1, 199: 1, 600: 1, 0: 1, -1: 1}
+    handlers = {
+        f"s{i}": f"""
+    if (response->http_status(dr, {status}) != ({wrong} ? -EINVAL : 0))
+        response->http_status(dr, 500);
+    response->end(dr, NULL);"""
+        for i, (status, wrong) in enumerate(statuses.items())
+    }
+    server = start(handlers)
+    client = server.open()
+    for i, (status, wrong) in enumerate(statuses.items()):
+        assert client.ask(f"/web/s{i}").status == (200 if wrong else status)
+    server.wait_log(r"service web: response->http_status\(\): Invalid argument")
+
+
+ROWS = """
+    char row[] = "X-One:  first  ";
+    int a = response->http_header(dr, row), b = response->http_header_n(dr, "X-Two: second!!", 13);
+    memset(row, '?', sizeof(row) - 1); /* it was copied */
+    int c = response->header(dr, "X-Three", "%d-%s", 3, "third"), d = response->header(dr, "X-Four", "gone");
+    int e = response->header_remove(dr, "x-FOUR"), f = response->http_content_type(dr, "html");
+    response->printf(dr, "%d%d%d%d%d%d", a, b, c, d, e, f);
+    response->end(dr, NULL);
+"""
+WRONG_ROWS = """
+    static const char *const rows[] = {"no colon", ": no name", "a b: c", "X: a\\r\\nY: b",
+                                       "Transfer-Encoding: chunked", "Content-Length: x", "Connection: x", "Date: x",
+                                       ""};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        response->printf(dr, "%d ", response->http_header(dr, rows[i]) == -EINVAL);
+    response->printf(dr, "%d", response->http_content_type(dr, "unheard-of") == -ENOENT);
+    response->end(dr, NULL);
+"""
+
+
+def test_headers_of_the_response(start):
+    answer = start({"h": ROWS}).open().ask("/web/h")
+    assert answer.body == b"000000"
+    assert fields_of(answer) == [
+        ("x-one", "first"),
+        ("x-two", "second"),
+        ("x-three", "3-third"),
+        ("content-type", "text/html; charset=utf-8"),
+    ]
+
+
+def test_headers_that_are_refused(start):
+    server = start({"h": WRONG_ROWS})
+    answer = server.open().ask("/web/h")
+    assert (answer.body, fields_of(answer)) == (b"1 1 1 1 1 1 1 1 1 1", [])
+    server.wait_log(r"service web: response->http_header\(\): Invalid argument")
+
+
+def test_a_header_that_closes_the_connection(plain):
+    client = plain({"h": 'response->http_header(dr, "Connection: close"); response->end(dr, NULL);'}).open()
+    assert client.ask("/web/h").closes
+    client.assert_closed()
+
+
+def test_no_content_type_unless_asked(start):
+    answer = start({"h": 'response->printf(dr, "x"); response->end(dr, NULL);'}).open().ask("/web/h")
+    assert fields_of(answer) == [] and answer.length == 1
+
+
+LENGTHS = {
+    "sum": ('response->print(dr, "abc", 3); response->printf(dr, "%d", 45);', 5, b"abc45"),
+    "wrong": ('response->http_content_length(dr, 3); response->print(dr, "abcdef", 6);', 6, b"abcdef"),
+    "omitted": ('response->http_content_length(dr, -1); response->print(dr, "abc", 3);', None, b"abc"),
+    "announced": (
+        'response->http_content_length(dr, 4); response->send_headers(dr); response->print(dr, "abcd", 4);',
+        4,
+        b"abcd",
+    ),
+    "flushed": ('response->print(dr, "ab", 2); response->flush(dr); response->print(dr, "c", 1);', None, b"abc"),
+    "row": ('response->http_header(dr, "Content-Length: 2"); response->print(dr, "ab", 2);', 2, b"ab"),
+}
+
+
+def test_content_length(start):
+    handlers = {name: text + "response->end(dr, NULL);" for name, (text, _, _) in LENGTHS.items()}
+    server = start(handlers)
+    client = server.open()
+    for name, (_, length, body) in LENGTHS.items():
+        answer = client.ask(f"/web/{name}")
+        assert (answer.length, answer.body) == (length, body), name
+    server.wait_log(r"service web: response->http_content_length\(\): the body has another length")
+
+
+@pytest.mark.parametrize("status", [204, 304])
+def test_statuses_without_a_body(start, status):
+    text = f'response->http_status(dr, {status}); response->print(dr, "abc", 3); response->end(dr, NULL);'
+    client = start({"s": text, "n": 'response->print(dr, "next", 4); response->end(dr, NULL);'}).open()
+    answer = client.ask("/web/s")
+    assert (answer.status, answer.body) == (status, b"")
+    assert client.ask("/web/n").body == b"next"
+
+
+def test_send_headers_twice_and_after_the_body(start):
+    text = """
+    int a = response->send_headers(dr), b = response->send_headers(dr), c = response->http_status(dr, 404);
+    response->printf(dr, "%d %d %d", a, b == -EALREADY, c == -EALREADY);
+    response->end(dr, NULL);"""
+    late = 'response->print(dr, "x", 1); response->printf(dr, "%d", response->send_headers(dr) == -EALREADY);'
+    client = start({"a": text, "b": late + "response->end(dr, NULL);"}).open()
+    assert (client.ask("/web/a").body, client.ask("/web/b").body) == (b"0 1 1", b"x1")
+
+
+RAW = {
+    "whole": r'response->printf(dr, "HTTP/1.1 203 Fine\r\nX-A: 1\r\nContent-Length: 4\r\n\r\nbody");',
+    "bytes": r"""
+    const char *text = "HTTP/1.0 404 No\nX-A: 1\n\nbody";
+    for (const char *p = text; *p; p++)
+        response->print(dr, p, 1);""",
+    "none": r'response->printf(dr, "body");',
+    "cut": r'response->printf(dr, "HTTP/1.1 200 OK\r\nX-A: 1\r\n");',
+    "file": r'response->sendfile(dr, "/etc/hostname");',
+}
+
+
+def test_a_service_prints_the_head_itself(start):
+    server = start({n: f"response->headers_off(dr);\n{text}\nresponse->end(dr, NULL);" for n, text in RAW.items()})
+    client = server.open()
+    for name, status in {"whole": 203, "bytes": 404}.items():
+        answer = client.ask(f"/web/{name}")
+        assert (answer.status, answer.body, fields_of(answer)) == (status, b"body", [("x-a", "1")])
+    assert [client.ask(f"/web/{name}").status for name in ("none", "cut", "file")] == [500, 500, 500]
+    server.wait_log(r"after headers_off\(\) the service must print a status line")
+
+
+# ── bodies ──
+
+LONG = """
+    char *big = malloc(100001);
+    memset(big, 'x', 100000);
+    big[100000] = 0;
+    response->printf(dr, "%s|%s", big, big);
+    free(big);
+    response->end(dr, NULL);
+"""
+MANY = """
+    for (int i = 0; i < 20000; i++) {
+        response->print(dr, "0123456789", 10);
+        response->printf(dr, "%06d", i);
+    }
+    response->end(dr, NULL);
+"""
+LARGE_PARTS = """
+    static char text[4096];
+    memset(text, 'y', sizeof(text));
+    for (int i = 0; i < 5000; i++)
+        if (response->print(dr, text, sizeof(text)) != 0)
+            response->http_status(dr, 500);
+    response->end(dr, NULL);
+"""
+COPY = 'char a[] = "abc"; response->write(dr, a, 3); memset(a, 0, 3); response->end(dr, NULL);'
+
+
+def test_bodies_of_any_length(start):
+    client = start({"long": LONG, "many": MANY, "copy": COPY, "large": LARGE_PARTS}).open()
+    assert client.ask("/web/long").body == b"x" * 100000 + b"|" + b"x" * 100000
+    answer = client.ask("/web/many")
+    assert answer.body == b"".join(b"0123456789%06d" % i for i in range(20000)) and answer.length == 320000
+    assert client.ask("/web/copy").body == b"abc"
+    answer = client.ask("/web/large")
+    assert answer.status == 200 and answer.body == b"y" * 4096 * 5000 and answer.length == 4096 * 5000
+
+
+FILES = {
+    "whole": 'response->sendfile(dr, "a.txt")',
+    "range": 'response->sendfile_range(dr, "a.txt", 2, 3)',
+    "rest": 'response->sendfile_range(dr, "sub/../a.txt", 7, 0)',
+    "end": 'response->sendfile_range(dr, "a.txt", 10, 0)',
+    "beyond": 'response->sendfile_range(dr, "a.txt", 11, 0)',
+    "longer": 'response->sendfile_range(dr, "a.txt", 8, 3)',
+    "negative": 'response->sendfile_range(dr, "a.txt", -1, 1)',
+    "missing": 'response->sendfile(dr, "none.txt")',
+    "folder": 'response->sendfile(dr, "sub")',
+    "above": 'response->sendfile(dr, "../secret.txt")',
+    "link": 'response->sendfile(dr, "link.txt")',
+    "fifo": 'response->sendfile(dr, "fifo")',
+    "absolute": 'response->sendfile(dr, absolute)',
+}
+
+
+def test_files(start, tmp_path):
+    import os
+
+    data = tmp_path / "data"
+    (data / "sub").mkdir(parents=True)
+    (data / "a.txt").write_text("0123456789")
+    (tmp_path / "secret.txt").write_text("secret")
+    (data / "link.txt").symlink_to(tmp_path / "secret.txt")
+    os.mkfifo(data / "fifo")
+    before = f'static const char absolute[] __attribute__((unused)) = "{tmp_path}/secret.txt";\n'
+    handlers = {
+        n: f'int r = {call}; response->printf(dr, "|%d", r); response->end(dr, NULL);' for n, call in FILES.items()
+    }
+    client = start(handlers, before=before, keys={"web": {"DataDir": data}}).open()
+    found = {name: client.ask(f"/web/{name}").body.decode() for name in FILES}
+    assert found == {
+        "whole": "0123456789|0",
+        "range": "234|0",
+        "rest": "789|0",
+        "end": "|0",
+        "beyond": "|-34",
+        "longer": "|-34",
+        "negative": "|-34",
+        "missing": "|-2",
+        "folder": "|-22",
+        "above": "|-18",
+        "link": "|-18",
+        "fifo": "|-22",
+        "absolute": "secret|0",
+    }
+
+
+def test_a_large_file_between_texts(start, tmp_path):
+    (tmp_path / "data").mkdir()
+    content = bytes(range(256)) * 20000
+    (tmp_path / "data" / "big").write_bytes(content)
+    text = 'response->print(dr, "<", 1); response->sendfile(dr, "big"); response->print(dr, ">", 1);'
+    client = start({"f": text + "response->end(dr, NULL);"}, keys={"web": {"DataDir": tmp_path / "data"}}).open()
+    answer = client.ask("/web/f")
+    assert answer.body == b"<" + content + b">" and answer.length == len(content) + 2
+
+
+def test_redirects_and_error_pages(start):
+    client = start(
+        {
+            "r": 'response->print(dr, "x", 1); response->redirect(dr, 303, "/elsewhere?a=%20");',
+            "wrong": 'if (response->redirect(dr, 200, "/") == -EINVAL) response->error(dr, 403);',
+            "e": "response->error(dr, 404);",
+            "w": "if (response->error(dr, 99) == -EINVAL) response->error(dr, 503);",
+        }
+    ).open()
+    answer = client.ask("/web/r")
+    assert (answer.status, answer["Location"]) == (303, "/elsewhere?a=%20")
+    assert [client.ask(f"/web/{name}").status for name in ("wrong", "e", "w")] == [403, 404, 503]
+    assert b"404" in client.ask("/web/e").body
+
+
+# ── later answers ──
+
+GENERATE = """
+static ssize_t fill(duda_request_t *dr, char *to, size_t size, void *data)
+{
+    int *left = data;
+    (void)dr;
+    if (*left == 0) {
+        free(left);
+        return 0;
+    }
+    size_t n = (size_t)*left < size ? (size_t)*left : size;
+    memset(to, 'g', n);
+    *left -= (int)n;
+    return (ssize_t)n;
+}
+"""
+
+
+def test_a_generator(start):
+    text = """
+    int *left = malloc(sizeof(*left));
+    *left = 3000000;
+    response->print(dr, "<", 1);
+    response->generate(dr, fill, left);
+    response->print(dr, ">", 1);
+    response->end(dr, NULL);"""
+    assert start({"g": text}, before=GENERATE).open().ask("/web/g").body == b"<" + b"g" * 3000000 + b">"
+
+
+WAITING_GENERATOR = """
+static void wake(duda_request_t *dr, void *data)
+{
+    (void)data;
+    if (dr)
+        response->wake(dr);
+}
+
+static ssize_t slow(duda_request_t *dr, char *to, size_t size, void *data)
+{
+    static _Thread_local int n;
+    struct duda_ticket ticket;
+    (void)size, (void)data;
+    n++;
+    if (n == 9) {
+        n = 0;
+        return 0;
+    }
+    if (n % 2) {
+        response->ticket(dr, &ticket);
+        response->deliver(&ticket, wake, NULL);
+        return -EAGAIN;
+    }
+    *to = 's';
+    return 1;
+}
+"""
+
+
+def test_a_generator_that_waits(start):
+    text = "response->generate(dr, slow, NULL); response->end(dr, NULL);"
+    client = start({"g": text}, before=WAITING_GENERATOR).open()
+    assert client.ask("/web/g").body.startswith(b"ssss")
+
+
+STREAM = """
+struct stream { int left; int again; };
+
+static void more(duda_request_t *dr, void *data)
+{
+    struct stream *s = data;
+    char text[8000];
+    memset(text, 's', sizeof(text));
+    while (s->left > 0) {
+        s->left--;
+        int r = response->write(dr, text, sizeof(text));
+        if (r < 0)
+            return;
+        if (r == DUDA_AGAIN) {
+            s->again++;
+            return;
+        }
+    }
+    response->end(dr, NULL);
+}
+
+static void free_stream(duda_request_t *dr, void *data)
+{
+    struct stream *s = data;
+    (void)dr;
+    fprintf(stderr, "stream left, again %d\\n", s->again);
+}
+
+static struct stream the_stream;
+"""
+BEGIN_STREAM = """
+    the_stream = (struct stream){500, 0};
+    response->on_writable(dr, more, &the_stream);
+    request->on_leave(dr, free_stream, &the_stream);
+    response->flush(dr);
+    more(dr, &the_stream);
+"""
+
+
+def test_a_stream_waits_for_the_client(start):
+    count = 'response->printf(dr, "%d", the_stream.again); response->end(dr, NULL);'
+    server = start({"s": BEGIN_STREAM, "n": count}, before=STREAM)
+    client = server.open()
+    answer = client.ask("/web/s")
+    assert answer.body == b"s" * 4000000 and answer.length is None
+    assert int(client.ask("/web/n").body) > 40  # 64 KB of 4 MB each time
+
+
+def test_the_client_leaves_a_stream(plain):
+    server = plain({"s": BEGIN_STREAM.replace("500", "50000000")}, before=STREAM)
+    with server.open(rcvbuf=4096) as client:
+        client.send("GET /web/s HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        client.head()
+    server.wait_log("stream left, again [1-9]")
+
+
+TICKET = """
+struct job { struct duda_ticket ticket; int n; };
+
+static void answer(duda_request_t *dr, void *data)
+{
+    struct job *job = data;
+    if (dr) {
+        response->printf(dr, "from a thread %d", job->n);
+        response->end(dr, NULL);
+    } else {
+        fprintf(stderr, "no request for %d\\n", job->n);
+    }
+    free(job);
+}
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t posted = PTHREAD_COND_INITIALIZER;
+static struct job *waiting[64];
+static int n_waiting, serial;
+
+static void *work(void *arg)
+{
+    (void)arg;
+    pthread_mutex_lock(&lock);
+    for (;;) {
+        while (n_waiting == 0)
+            pthread_cond_wait(&posted, &lock);
+        struct job *job = waiting[--n_waiting];
+        if (!job)
+            break;
+        pthread_mutex_unlock(&lock);
+        if (response->deliver(&job->ticket, answer, job) < 0)
+            free(job);
+        pthread_mutex_lock(&lock);
+    }
+    pthread_mutex_unlock(&lock);
+    return NULL;
+}
+
+static void post(struct job *job)
+{
+    pthread_mutex_lock(&lock);
+    waiting[n_waiting++] = job;
+    pthread_cond_signal(&posted);
+    pthread_mutex_unlock(&lock);
+}
+
+static pthread_t thread;
+
+__attribute__((visibility("default"))) void duda_exit(void)
+{
+    post(NULL);
+    pthread_join(thread, NULL);
+}
+
+__attribute__((unused)) static struct job *held;
+"""
+ASK_THREAD = """
+    struct job *job = calloc(1, sizeof(*job));
+    job->n = ++serial;
+    response->ticket(dr, &job->ticket);
+    post(job);
+"""
+HOLD = """
+    serial++;
+    held = calloc(1, sizeof(*held));
+    held->n = 77;
+    response->ticket(dr, &held->ticket);
+"""
+RELEASE = """
+    post(held);
+    response->end(dr, NULL);
+"""
+
+
+def with_thread(source, function="work"):
+    main = "int duda_main(void)\n{"
+    return source.replace(main, f"{main}\n    pthread_create(&thread, NULL, {function}, NULL);")
+
+
+def test_a_thread_answers(serve_services, tmp_path, way):
+    source = with_thread(service({"t": ASK_THREAD}, TICKET))
+    server = way.start(serve_services, tmp_path, {"web": source})
+    client = server.open()
+    for n in range(1, 20):
+        assert client.ask("/web/t").body == b"from a thread %d" % n
+
+
+def test_a_thread_answers_a_request_that_has_ended(serve_services, tmp_path):
+    source = with_thread(service({"hold": HOLD, "release": RELEASE}, TICKET))
+    server = WAYS["h2"].start(serve_services, tmp_path, {"web": source})
+    client = server.open()
+    number = client.begin("/web/hold")
+    client.settle(lambda: client.streams[number].sent, "the request")
+    client.cancel(number)
+    client.ask("/web/release")
+    server.wait_log("no request for 77")
+
+
+def test_calls_under_way_when_the_service_ends(serve_services, tmp_path):
+    """A flood of calls does not outlive the service: the process ends in order, and reports nothing."""
+    text = """
+static void count(duda_request_t *dr, void *data)
+{
+    (void)dr, (void)data;
+}
+static struct duda_ticket ticket;
+static _Atomic int begun, over;
+static void *flood(void *arg)
+{
+    (void)arg;
+    while (!begun)
+        sched_yield();
+    while (!over)
+        if (response->deliver(&ticket, count, NULL) < 0)
+            break;
+    return NULL;
+}
+static pthread_t thread;
+__attribute__((visibility("default"))) void duda_exit(void)
+{
+    begun = over = 1;
+    pthread_join(thread, NULL);
+}
+"""
+    source = service({"b": "response->ticket(dr, &ticket); begun = 1; response->end(dr, NULL);"}, text)
+    source = "#include <sched.h>\n" + with_thread(source, "flood")
+    server = WAYS["h1"].start(serve_services, tmp_path, {"web": source})
+    assert server.open().ask("/web/b").status == 200
+    server.stop()
+
+
+# ── the end of requests ──
+
+ENDS = """
+#define UNUSED __attribute__((unused))
+UNUSED static void on_leave(duda_request_t *dr, void *data)
+{
+    fprintf(stderr, "leave %s %s\\n", (const char *)data, request->path(dr));
+}
+
+UNUSED static void on_done(duda_request_t *dr)
+{
+    int r = response->print(dr, "x", 1);
+    fprintf(stderr, "done %s %d\\n", request->path(dr), r == -EALREADY);
+}
+
+UNUSED static duda_request_t *kept;
+"""
+
+
+def test_done_callbacks_and_leaving(start):
+    server = start(
+        {
+            "end": 'request->on_leave(dr, on_leave, "never"); response->end(dr, on_done);',
+            "set": "response->on_done(dr, on_done); response->finalize(dr, NULL);",
+            "error": """
+    request->on_leave(dr, on_leave, "never");
+    response->on_done(dr, on_done);
+    response->error(dr, 404);""",
+        },
+        before=ENDS,
+    )
+    client = server.open()
+    for name in ("end", "set", "error"):
+        client.ask(f"/web/{name}")
+        server.wait_log(f"done /web/{name} 1")
+    assert "leave" not in server.log
+
+
+def test_handler_timeout_answers_instead(start):
+    server = start(
+        {
+            "wait": """
+    kept = dr;
+    response->wait(dr);
+    request->on_leave(dr, on_leave, "late");
+    response->on_done(dr, on_done);""",
+            "valid": 'response->printf(dr, "%d", request->validate_request(kept)); response->end(dr, NULL);',
+        },
+        {"HandlerTimeout": "200ms"},
+        before=ENDS,
+    )
+    assert server.open().ask("/web/wait").status == 503
+    server.wait_log("leave late /web/wait")
+    server.wait_log("done /web/wait 1")
+    assert server.open().ask("/web/valid").body == b"0"
+
+
+def test_calls_after_the_end(plain):
+    server = plain(
+        {
+            "two": """
+    int a = response->end(dr, NULL), b = response->end(dr, NULL), c = response->printf(dr, "late");
+    int d = response->http_status(dr, 404), e = response->error(dr, 500), f = response->flush(dr);
+    fprintf(stderr, "results %d %d %d %d %d %d\\n", a, b, c, d, e, f);""",
+        },
+        before="",
+    )
+    answer = server.open().ask("/web/two")
+    assert (answer.status, answer.body) == (200, b"")
+    server.wait_log(r"results 0 -114 -114 -114 -114 -114")
+    assert len(re.findall("service web: response->", server.log)) == 1  # not one line for each mistake
+
+
+def test_validate(plain):
+    server = plain(
+        {
+            "v": """
+    int x = 0;
+    response->printf(dr, "%d%d%d%d", request->validate_request(dr), request->validate_request((duda_request_t *)&x),
+                     request->validate_request(NULL), request->validate_socket(-1));
+    int found = 0;
+    for (int fd = 0; fd < 100; fd++)
+        found += request->validate_socket(fd);
+    response->printf(dr, "%d", found);
+    response->end(dr, NULL);"""
+        }
+    )
+    assert server.open().ask("/web/v").body == b"10001"
+
+
+@pytest.mark.skipif(not build.SANITIZED or build.PRESET != "asan", reason="AddressSanitizer finds it")
+def test_a_use_after_the_end_is_found(serve_services, tmp_path):
+    handlers = {"keep": "kept = dr; response->end(dr, NULL);", "use": "response->print(kept, \"x\", 1); (void)dr;"}
+    server = WAYS["h1"].start(serve_services, tmp_path, {"web": service(handlers, ENDS)})
+    client = server.open()
+    client.ask("/web/keep")
+    client.send("GET /web/use HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    server.wait_log("use-after-poison")
+    server.process.wait(20)
+    server.finished = True
+
+
+@pytest.mark.skipif(not build.OPTIMISED, reason="other builds stop at it")
+def test_a_use_after_the_end_is_an_error(plain):
+    handlers = {
+        "keep": "kept = dr; response->end(dr, NULL);",
+        "use": """
+    response->printf(dr, "%d", response->print(kept, "x", 1) == -ESTALE);
+    response->end(dr, NULL);""",
+    }
+    server = plain(handlers, before=ENDS)
+    client = server.open()
+    client.ask("/web/keep")
+    assert client.ask("/web/use").body == b"1"
+    server.wait_log(r"service web: response->print\(\): the request has ended")
+
+
+# ── server-sent events ──
+
+EVENTS = """
+    const char *last = request->last_event_id(dr);
+    response->sse_begin(dr, 0);
+    response->sse_retry(dr, 3000);
+    response->sse_send(dr, "tick", "7", "after %s\\nsecond", last ? last : "none");
+    response->sse_send(dr, NULL, NULL, "plain");
+    int a = response->sse_send(dr, "a\\nb", NULL, "x"), b = response->sse_send(dr, NULL, "a\\rb", "x");
+    response->sse_send(dr, NULL, NULL, "%d", a == -EINVAL && b == -EINVAL);
+    response->end(dr, NULL);
+"""
+
+
+def test_server_sent_events(start):
+    answer = start({"e": EVENTS}).open().ask("/web/e", "Last-Event-ID: 6")
+    assert fields_of(answer) == [("content-type", "text/event-stream"), ("cache-control", "no-store")]
+    assert answer.body.decode() == (
+        "retry: 3000\n\nevent: tick\nid: 7\ndata: after 6\ndata: second\n\ndata: plain\n\ndata: 1\n\n"
+    )
+
+
+def test_events_without_a_beginning(plain):
+    text = 'response->printf(dr, "%d", response->sse_send(dr, NULL, NULL, "x") == -EINVAL); response->end(dr, NULL);'
+    assert plain({"e": text}).open().ask("/web/e").body == b"1"
+
+
+def test_heartbeats_find_a_client_that_has_left(plain):
+    server = plain({"e": 'response->sse_begin(dr, 1); request->on_leave(dr, on_leave, "events");'}, before=ENDS)
+    with server.open() as client:
+        client.send("GET /web/e HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        client.head()
+        assert client.exactly(8) == b"3\r\n:\n\n\r\n"
+    server.wait_log("leave events /web/e")
+
+
+def test_a_stream_that_is_reset(serve_services, tmp_path):
+    handlers = {"e": 'response->sse_begin(dr, 0); request->on_leave(dr, on_leave, "reset");'}
+    server = WAYS["h2"].start(serve_services, tmp_path, {"web": service(handlers, ENDS)})
+    client = server.open()
+    number = client.begin("/web/e")
+    client.head(number)
+    client.cancel(number)
+    server.wait_log("leave reset /web/e")
+
+
+def test_a_response_that_is_cut(start, way):
+    text = 'response->print(dr, "ab", 2); response->flush(dr); response->abort(dr); request->on_leave(dr, NULL, NULL);'
+    client = start({"a": text}).open()
+    with pytest.raises(StreamReset if way.h2 else (AssertionError, OSError)):
+        client.ask("/web/a")
+
+
+def test_many_clients_at_once(start):
+    """Handlers of several workers, and their requests, do not disturb each other."""
+    server = start({"show": SHOW, "many": MANY}, {"Workers": 3})
+    failures = []
+
+    def ask():
+        try:
+            client = server.open()
+            for i in range(20):
+                assert f"/web/show?{i}|{i}|".encode() in client.ask(f"/web/show?{i}").body
+                assert len(client.ask("/web/many").body) == 320000 if i % 10 == 0 else True
+        except Exception as error:  # noqa: BLE001 - shown below
+            failures.append(error)
+
+    threads = [threading.Thread(target=ask) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+    await_true(lambda: server.alive)
