@@ -20,6 +20,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -268,23 +269,42 @@ static void report_failure(const struct service *s, int result, struct mk_buf *e
 {
     mk_buf_addf(error, "duda_main() has returned %d", result);
     message_quote_early(&s->early_lines, error);
+    router_explain(s->router, error);
+}
+
+/* Blocks the signals that the program waits for, so that threads which the service starts do not get them. */
+static void block_signals(sigset_t *ret_before)
+{
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
+    sigset_t set;
+    sigfillset(&set);
+    for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
+        sigdelset(&set, faults[i]);
+    pthread_sigmask(SIG_BLOCK, &set, ret_before);
+}
+
+static int call_main(struct service *s)
+{
+    sigset_t before;
+    block_signals(&before);
+    struct crash_thread *thread = crash_enter_thread();
+    struct current outer = current_enter(s, NULL);
+    int result = s->main();
+    current_leave(outer);
+    crash_leave_thread(thread);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return result;
 }
 
 int service_run(struct service *s, struct mk_buf *error)
 {
     if (s->state != SERVICE_LOADED)
         return s->state == SERVICE_RUNS ? 0 : -1;
-    struct crash_thread *thread = crash_enter_thread();
-    struct current outer = current_enter(s, NULL);
-    int result = s->main();
-    current_leave(outer);
-    crash_leave_thread(thread);
-    if (result != 0) {
+    int result = call_main(s);
+    if (result != 0)
         report_failure(s, result, error);
-        router_explain(s->router, error);
-    } else {
+    else
         result = router_check(s->router, error);
-    }
     s->state = result == 0 ? SERVICE_RUNS : SERVICE_FAILED;
     return result == 0 ? 0 : -1;
 }

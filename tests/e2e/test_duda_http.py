@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The objects `request` and `response` of web services, over HTTP/1.1, HTTP/2 and TLS."""
 
+import os
+import pathlib
 import re
+import signal
 import threading
 
 import pytest
@@ -446,8 +449,6 @@ FILES = {
 
 
 def test_files(start, tmp_path):
-    import os
-
     data = tmp_path / "data"
     (data / "sub").mkdir(parents=True)
     (data / "a.txt").write_text("0123456789")
@@ -720,6 +721,17 @@ def test_a_thread_answers_a_request_that_has_ended(serve_services, tmp_path):
     client.cancel(number)
     client.ask("/web/release")
     server.wait_log("no request for 77")
+
+
+def test_threads_of_a_service_get_no_signals(serve_services, tmp_path):
+    """SIGTERM is the program's: it would end the process if a thread that has not blocked it gets it."""
+    source = with_thread(service({"t": ASK_THREAD}, TICKET))
+    server = WAYS["h1"].start(serve_services, tmp_path, {"web": source})
+    masks = {}
+    for thread in set(server.threads()) - {server.pid}:  # sigwait() of the main thread shows them as not blocked
+        status = pathlib.Path(f"/proc/{server.pid}/task/{thread}/status").read_text()
+        masks[thread] = re.search(r"^SigBlk:\s+(\w+)", status, re.M)[1]
+    assert {t: mask for t, mask in masks.items() if not int(mask, 16) & 1 << (signal.SIGTERM - 1)} == {}
 
 
 def test_calls_under_way_when_the_service_ends(serve_services, tmp_path):
