@@ -224,4 +224,5 @@ MK_PLUGIN(duda) = {
     .worker_retire = retire_worker,
     .on_content = handle_request,
     .on_response = handle_response,
+    .on_done = request_finish,
 };

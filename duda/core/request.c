@@ -13,6 +13,8 @@
 #include <stdio.h>
 #include <strings.h>
 
+extern const struct mk_plugin mk_plugin_duda;
+
 /* ── lifetime ── */
 
 void request_call(struct duda_request *dr, duda_request_fn fn)
@@ -30,8 +32,11 @@ void request_call_event(struct duda_request *dr, struct request_event event)
     current_leave(outer);
 }
 
-void request_finish(struct duda_request *dr)
+void request_finish(struct mk_request *req)
 {
+    struct duda_request *dr = mk_request_state(req, &mk_plugin_duda);
+    if (!dr)
+        return;
     bool is_complete = dr->answered && !mk_request_aborted(dr->req);
     output_stop(dr);
     if (!is_complete && dr->leave.fn)
@@ -46,20 +51,12 @@ void request_finish(struct duda_request *dr)
     request_pool_put(dr);
 }
 
-/* The collected body is released before the request, because it came later. */
-static void end_request(void *ctx)
-{
-    struct duda_request *dr = ctx;
-    dr->body = MK_STR("");
-    request_finish(dr);
-}
-
 struct duda_request *request_new(struct mk_request *req, struct service_worker *worker)
 {
     struct duda_request *dr = request_pool_get(worker);
     if (!dr)
         return NULL;
-    if (mk_arena_defer(mk_request_arena(req), end_request, dr) < 0) {
+    if (mk_request_set_state(req, &mk_plugin_duda, dr) < 0) {
         request_pool_put(dr);
         return NULL;
     }

@@ -52,9 +52,7 @@ struct duda_request {
     struct dispatch *dispatch; /* its route and what was read of it (dispatch.h) */
 };
 
-/*
- * Makes the request of an exchange; it ends with the exchange. Returns NULL without memory.
- */
+/* Makes the request of an exchange, which is found by mk_request_state(). Returns NULL without memory. */
 struct duda_request *request_new(struct mk_request *req, struct service_worker *worker);
 
 /* Sets the collected body, which has a NUL behind it and is valid until the exchange ends. */
@@ -70,11 +68,8 @@ static inline bool request_is_answered(const struct duda_request *dr)
 void request_call(struct duda_request *dr, duda_request_fn fn);
 void request_call_event(struct duda_request *dr, struct request_event event);
 
-/*
- * Ends the request before the arena of the exchange is released, in the plugin's hook on_done: calls on_leave() and
- * done functions.
- */
-void request_finish(struct duda_request *dr);
+/* Ends the request of an exchange, if it has one: calls its functions for that. For the plugin's hook on_done. */
+void request_finish(struct mk_request *req);
 
 /* Copies a string into the arena of the exchange. Returns NULL for a string without address, or without memory. */
 const char *request_dup(struct duda_request *dr, struct mk_str s);
