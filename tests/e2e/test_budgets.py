@@ -21,6 +21,7 @@ from harness.certificates import Authority, TlsClient
 from harness.content import HELLO, populate
 from harness.messages import request
 from harness.server import await_true, section
+from harness.services import HEAD, needs_duda
 
 pytestmark = pytest.mark.budget
 
@@ -246,6 +247,45 @@ def test_large_file_goes_by_sendfile(count_calls):
     assert counts["sendfile"] >= 5 * 12, counts
 
 
+SERVICE = (
+    HEAD
+    + """
+static void say_hello(duda_request_t *dr)
+{
+    response->printf(dr, "hello %s\\n", request->method(dr));
+    response->print(dr, "bye\\n", 4);
+    response->end(dr, NULL);
+}
+
+int duda_main(void)
+{
+    return router->get("/", say_hello) ? 0 : -1;
+}
+"""
+)
+
+
+def ask_service(client):
+    assert client.ask("/hello/").body == b"hello GET\nbye\n"
+
+
+@needs_duda
+def test_calls_of_a_request_of_a_service(serve_services, tmp_path):
+    rounds = 100
+    server = serve_services({"hello": SERVICE}, {"KeepAliveTimeout": "60s", "MaxKeepAliveRequest": 100_000})
+    client = server.connect()
+    for _ in range(3):
+        ask_service(client)
+    trace = Trace(server, tmp_path / "trace")
+    for _ in range(rounds):
+        ask_service(client)
+    calls = trace.end()
+    counts = collections.Counter(ROLES.get(name, name) for name, _ in calls)
+    often = {name: round(number / rounds, 1) for name, number in counts.items()}
+    often = {name: number for name, number in often.items() if number}
+    assert often == dict.fromkeys(("epoll_wait", "recvfrom", "sendmsg"), 1.0), calls[100:140]
+
+
 # ── time ──
 
 
@@ -359,6 +399,19 @@ def test_no_allocation_per_request(serve, tmp_path):
                 ask(client)
             spent[name] = (count() - before) / 20
         assert not {name: number for name, number in spent.items() if number}
+
+
+@needs_duda
+def test_no_allocation_per_request_of_a_service(serve_services, tmp_path):
+    with allocation_counter(tmp_path) as (env, count):
+        server = serve_services({"hello": SERVICE}, {"MaxKeepAliveRequest": 1_000_000}, env=env)
+        client = server.connect()
+        for _ in range(3):
+            ask_service(client)
+        before = count()
+        for _ in range(100):
+            ask_service(client)
+        assert count() == before
 
 
 # ── sizes ──
