@@ -9,6 +9,7 @@
 #include "dispatch.h"
 #include "heap.h"
 #include "host.h"
+#include "request.h"
 
 #include <errno.h>
 
