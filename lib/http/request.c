@@ -399,6 +399,13 @@ static int grow_collector(struct body_collector *c, size_t need)
     return 0;
 }
 
+/* Rejects a body that cannot be collected; a function that was set before gets no piece of it either. */
+static void refuse_collecting(struct mk_request *req, int status)
+{
+    req->body_fn = NULL;
+    mk_response_error(req, status);
+}
+
 static void collect_body(struct mk_request *req, struct mk_str piece, bool end, void *ctx)
 {
     struct body_collector *c = ctx;
@@ -408,8 +415,7 @@ static void collect_body(struct mk_request *req, struct mk_str piece, bool end, 
     else if (c->len + piece.len + 1 > c->size && grow_collector(c, c->len + piece.len) < 0)
         status = 503;
     if (status) {
-        req->body_fn = NULL;
-        mk_response_error(req, status);
+        refuse_collecting(req, status);
         return;
     }
     assert(c->len + piece.len < c->size);
@@ -429,12 +435,12 @@ void mk_request_collect(struct mk_request *req, size_t bytes_max, mk_body_fn fn,
     if (bytes_max > req->limits->body_bytes_max)
         bytes_max = req->limits->body_bytes_max;
     if (req->head.body == MK__BODY_LENGTH && req->head.body_bytes > bytes_max) {
-        mk_response_error(req, 413);
+        refuse_collecting(req, 413);
         return;
     }
     struct body_collector *c = mk_arena_alloc(&req->arena, sizeof(*c));
     if (!c || mk_arena_defer(&req->arena, free_collector, c) < 0) {
-        mk_response_error(req, 503);
+        refuse_collecting(req, 503);
         return;
     }
     *c = (struct body_collector){.account = req->http->account, .bytes_max = bytes_max, .fn = fn, .ctx = ctx};
