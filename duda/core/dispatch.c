@@ -322,6 +322,8 @@ static void call_after(struct duda_request *dr, const struct route_hook *hook)
 void dispatch_before_head(struct duda_request *dr)
 {
     const struct duda_route *route = dr->dispatch->route;
+    dr->is_before_head = true;
     call_after(dr, router_of(dr->dispatch)->after);
     call_after(dr, route ? route->after : NULL);
+    dr->is_before_head = false;
 }

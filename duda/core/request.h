@@ -45,6 +45,7 @@ struct duda_request {
     struct output output;
     struct raw_head *raw;        /* the service prints status line and headers itself; or NULL */
     struct heartbeat *heartbeat; /* of server-sent events; or NULL */
+    bool is_before_head;         /* functions run that may still change the head, although the response has ended */
     bool answered;               /* the service has ended the response */
     duda_request_fn done;
     struct request_event leave, writable;

@@ -45,9 +45,11 @@ static int report(duda_request_t *dr, const char *call, int err)
     return err < 0 && err != -ENOMEM ? misuse_error(dr->worker, call, err) : err;
 }
 
-/* Checks that the head can be changed: nothing was passed to the server. */
+/* Checks that the head can be changed: nothing was passed to the server, or it is about to be sent. */
 static int check_head(duda_request_t *dr, const char *call)
 {
+    if (dr->req && dr->is_before_head)
+        return 0;
     int err = check(dr, call);
     return err == 0 && dr->output.state != OUTPUT_HELD ? misuse_error(dr->worker, call, -EALREADY) : err;
 }

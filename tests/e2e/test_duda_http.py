@@ -22,9 +22,12 @@ EXTRA = "#include <errno.h>\n#include <pthread.h>\n#include <stdatomic.h>\n#incl
 
 
 def service(handlers, before=""):
-    """The source of a service: handlers, name to the statements of their function; /NAME is their route."""
+    """The source of a service: handlers, name to the statements of their function; /NAME is their route. Handlers
+    whose name begins with r read the body themselves."""
     functions = "".join(f"static void h_{n}(duda_request_t *dr)\n{{\n{text}\n}}\n" for n, text in handlers.items())
-    routes = "".join(f'    router->get("/{name}", h_{name});\n' for name in handlers)
+    add = {name: f'router->any("/{name}", h_{name})' for name in handlers}
+    calls = [f"router->in_pieces({call})" if name[0] == "r" else call for name, call in add.items()]
+    routes = "".join(f"    {call};\n" for call in calls)
     return f"{EXTRA}{HEAD}{before}{functions}int duda_main(void)\n{{\n{routes}    return 0;\n}}\n"
 
 
@@ -116,7 +119,9 @@ def test_methods(start):
     tests = ("get", "head", "post", "put", "delete", "patch", "options")
     text = " ".join(f'response->printf(dr, "{name}=%d ", request->is_{name}(dr));' for name in tests)
     client = start({"m": text + "response->end(dr, NULL);"}).open()
-    assert client.ask("/web/m").body.decode() == "get=1 head=0 post=0 put=0 delete=0 patch=0 options=0 "
+    for method in tests:
+        body = "".join(f"{name}={int(name == method)} " for name in tests)
+        assert client.ask("/web/m", method=method.upper()).body.decode() == ("" if method == "head" else body)
 
 
 HEADERS = """
@@ -158,6 +163,61 @@ TYPE = """
 )
 def test_content_type_without_parameters(plain, field, expected):
     assert plain({"t": TYPE}).open().ask("/web/t", *field).body.decode() == expected
+
+
+# ── bodies ──
+
+BODY = """
+    size_t len = 1, copy_len = 1;
+    const char *body = request->body(dr, &len);
+    char *copy = request->get_data(dr, &copy_len);
+    response->printf(dr, "%d %d %d|", request->is_data(dr), (int)request->content_length(dr), (int)len);
+    response->printf(dr, "%s|", body ? body : "NULL");
+    if (copy) {
+        copy[0] = 'C';
+        response->printf(dr, "%s %d %d", copy, copy_len == strlen(body), body[0]);
+    }
+    response->end(dr, show_body);
+"""
+SHOW_BODY = """
+static void show_body(duda_request_t *dr)
+{
+    size_t len;
+    const char *body = request->body(dr, &len);
+    fprintf(stderr, "body %zu %s\\n", len, body ? body : "NULL");
+}
+"""
+
+
+@pytest.mark.parametrize("method, is_data", [("POST", 1), ("PUT", 1), ("PATCH", 1), ("DELETE", 0), ("GET", 0)])
+def test_a_body_that_was_collected(start, method, is_data):
+    server = start({"b": BODY}, before=SHOW_BODY)
+    client = server.open()
+    text = client.ask("/web/b", method=method, body=b"abc").body.decode()
+    assert text == f"{is_data} 3 3|abc|Cbc 1 97"
+    server.wait_log("body 3 abc")  # it is still there when the request ends
+    assert client.ask("/web/b", "Content-Length: 0", method=method).body.decode() == "0 0 0|NULL|"
+
+
+def test_a_body_that_was_collected_from_chunks(plain):
+    client = plain({"b": BODY}, before=SHOW_BODY).open()
+    client.send("PUT /web/b HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n")
+    assert client.response().body == b"1 3 3|abc|Cbc 1 97"
+    assert client.ask("/web/b", method="POST").body in (b"0 -1 0|NULL|", b"0 0 0|NULL|")
+
+
+def test_a_handler_does_not_see_a_body_that_is_too_large(start):
+    text = 'fprintf(stderr, "called %d\\n", (int)request->content_length(dr)); response->end(dr, NULL);'
+    server = start({"b": text}, {"MaxRequestSize": "1K"})
+    assert server.open().ask("/web/b", method="POST", body=b"x" * 100_000).status == 413
+    assert server.open().ask("/web/b", method="POST", body=b"y").status == 200
+    server.wait_log("called 1")
+    assert server.log.count("called") == 1
+
+
+def test_a_collected_body_can_be_read_as_a_piece(start):
+    server = start({"b": READ}, before=COUNT)
+    assert server.open().ask("/web/b", method="POST", body=b"abc").body == checksum(b"abc")
 
 
 # ── bodies in pieces ──
@@ -223,13 +283,13 @@ def checksum(body):
 def test_a_body_in_pieces(start, size):
     body = bytes(i * 7 % 251 for i in range(size))
     client = start({"r": READ}, before=COUNT).open()
-    assert client.ask("/web/r", body=body).body == checksum(body)
-    assert client.ask("/web/r", body=b"again").body == checksum(b"again")
+    assert client.ask("/web/r", method="POST", body=body).body == checksum(body)
+    assert client.ask("/web/r", method="POST", body=b"again").body == checksum(b"again")
 
 
 def test_a_chunked_body_in_pieces(plain):
     client = plain({"r": READ}, before=COUNT).open()
-    client.send("GET /web/r HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n")
+    client.send("POST /web/r HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n")
     client.send("2\r\nde\r\n0\r\n\r\n")
     assert client.response().body == checksum(b"abcde")
 
@@ -239,10 +299,10 @@ def test_a_body_above_the_limit_gets_413(plain, chunked):
     server = plain({"r": READ}, before=COUNT)
     client = server.open()
     if chunked:
-        head = "GET /web/r HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+        head = "POST /web/r HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
         client.send_in_background(head.encode() + b"f4241\r\n" + b"x" * 1000001 + b"\r\n0\r\n\r\n")
     else:
-        client.send("GET /web/r HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000001\r\n\r\n")
+        client.send("POST /web/r HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000001\r\n\r\n")
     assert client.response().status == 413
     server.wait_log("left /web/r")
 
@@ -250,14 +310,14 @@ def test_a_body_above_the_limit_gets_413(plain, chunked):
 def test_a_client_that_leaves_in_its_body(plain):
     server = plain({"r": READ}, before=COUNT)
     with server.open() as client:
-        client.send("GET /web/r HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\nabc")
+        client.send("POST /web/r HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\nabc")
     server.wait_log("left /web/r")
 
 
 def test_a_body_that_is_paused(start):
     handlers = {"r": READ.replace("on_piece", "on_slow")}
     body = bytes(i * 7 % 251 for i in range(300_000))
-    assert start(handlers, before=COUNT + PAUSE).open().ask("/web/r", body=body).body == checksum(body)
+    assert start(handlers, before=COUNT + PAUSE).open().ask("/web/r", method="POST", body=body).body == checksum(body)
 
 
 # ── status and headers ──
@@ -299,6 +359,20 @@ WRONG_ROWS = """
 """
 
 
+def test_functions_before_the_head_may_add_headers(serve_services, tmp_path, way):
+    before = """
+static void add(duda_request_t *dr)
+{
+    response->header(dr, "X-After", "%d", 1);
+    response->http_status(dr, 201);
+}
+"""
+    source = service({"h": 'response->print(dr, "x", 1); response->end(dr, NULL);'}, before)
+    source = source.replace("    return 0;\n}\n", "    return router->after_all(add);\n}\n")
+    answer = way.start(serve_services, tmp_path, {"web": source}).open().ask("/web/h")
+    assert (answer.status, answer["X-After"], answer.body) == (201, "1", b"x")
+
+
 def test_headers_of_the_response(start):
     answer = start({"h": ROWS}).open().ask("/web/h")
     assert answer.body == b"000000"
@@ -338,7 +412,7 @@ LENGTHS = {
         b"abcd",
     ),
     "flushed": ('response->print(dr, "ab", 2); response->flush(dr); response->print(dr, "c", 1);', None, b"abc"),
-    "row": ('response->http_header(dr, "Content-Length: 2"); response->print(dr, "ab", 2);', 2, b"ab"),
+    "line": ('response->http_header(dr, "Content-Length: 2"); response->print(dr, "ab", 2);', 2, b"ab"),
 }
 
 
@@ -433,8 +507,8 @@ def test_bodies_of_any_length(start):
 
 FILES = {
     "whole": 'response->sendfile(dr, "a.txt")',
-    "range": 'response->sendfile_range(dr, "a.txt", 2, 3)',
-    "rest": 'response->sendfile_range(dr, "sub/../a.txt", 7, 0)',
+    "part": 'response->sendfile_range(dr, "a.txt", 2, 3)',
+    "tail": 'response->sendfile_range(dr, "sub/../a.txt", 7, 0)',
     "end": 'response->sendfile_range(dr, "a.txt", 10, 0)',
     "beyond": 'response->sendfile_range(dr, "a.txt", 11, 0)',
     "longer": 'response->sendfile_range(dr, "a.txt", 8, 3)',
@@ -463,8 +537,8 @@ def test_files(start, tmp_path):
     found = {name: client.ask(f"/web/{name}").body.decode() for name in FILES}
     assert found == {
         "whole": "0123456789|0",
-        "range": "234|0",
-        "rest": "789|0",
+        "part": "234|0",
+        "tail": "789|0",
         "end": "|0",
         "beyond": "|-34",
         "longer": "|-34",
@@ -491,13 +565,13 @@ def test_a_large_file_between_texts(start, tmp_path):
 def test_redirects_and_error_pages(start):
     client = start(
         {
-            "r": 'response->print(dr, "x", 1); response->redirect(dr, 303, "/elsewhere?a=%20");',
+            "to": 'response->print(dr, "x", 1); response->redirect(dr, 303, "/elsewhere?a=%20");',
             "wrong": 'if (response->redirect(dr, 200, "/") == -EINVAL) response->error(dr, 403);',
             "e": "response->error(dr, 404);",
             "w": "if (response->error(dr, 99) == -EINVAL) response->error(dr, 503);",
         }
     ).open()
-    answer = client.ask("/web/r")
+    answer = client.ask("/web/to")
     assert (answer.status, answer["Location"]) == (303, "/elsewhere?a=%20")
     assert [client.ask(f"/web/{name}").status for name in ("wrong", "e", "w")] == [403, 404, 503]
     assert b"404" in client.ask("/web/e").body
@@ -713,13 +787,13 @@ def test_a_thread_answers(serve_services, tmp_path, way):
 
 
 def test_a_thread_answers_a_request_that_has_ended(serve_services, tmp_path):
-    source = with_thread(service({"hold": HOLD, "release": RELEASE}, TICKET))
+    source = with_thread(service({"hold": HOLD, "free": RELEASE}, TICKET))
     server = WAYS["h2"].start(serve_services, tmp_path, {"web": source})
     client = server.open()
     number = client.begin("/web/hold")
     client.settle(lambda: client.streams[number].sent, "the request")
     client.cancel(number)
-    client.ask("/web/release")
+    client.ask("/web/free")
     server.wait_log("no request for 77")
 
 
