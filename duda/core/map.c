@@ -41,26 +41,33 @@ static bool has_wildcard(struct mk_str pattern)
     return false;
 }
 
-static int add_rule(struct map *map, struct mk_arena *arena, struct mk_str pattern, duda_request_fn fn,
-                    struct map_rule **ret)
+/* Makes a rule that is not in the map yet; NULL without memory. */
+static struct map_rule *new_rule(struct mk_arena *arena, struct mk_str pattern, duda_request_fn fn)
 {
     struct map_rule *rule = mk_arena_zalloc(arena, sizeof(*rule));
     struct mk_str copy = mk_arena_dup(arena, pattern);
     if (!rule || !copy.p)
-        return -ENOMEM;
+        return NULL;
     rule->route = (struct duda_route){.pattern = copy, .methods = ROUTES_ANY, .handler = fn};
+    return rule;
+}
+
+static void append_rule(struct map *map, struct map_rule *rule)
+{
     if (map->last)
         map->last->next = rule;
     else
         map->first = rule;
-    map->last = *ret = rule;
-    return 0;
+    map->last = rule;
 }
 
 int map_add_static(struct map *map, struct mk_arena *arena, struct mk_str path, duda_request_fn fn)
 {
-    struct map_rule *rule;
-    return add_rule(map, arena, path, fn, &rule);
+    struct map_rule *rule = new_rule(arena, path, fn);
+    if (!rule)
+        return -ENOMEM;
+    append_rule(map, rule);
+    return 0;
 }
 
 /* Collects the names of a pattern. Returns 0, -EINVAL (more than 32 segments) or -ENOMEM. */
@@ -86,15 +93,17 @@ static int read_names(struct mk_arena *arena, struct duda_route *r)
 
 int map_add_rule(struct map *map, struct mk_arena *arena, struct mk_str pattern, duda_request_fn fn)
 {
-    struct map_rule *rule;
     if (!pattern.len || pattern.p[0] != '/')
         return -EINVAL;
-    int err = add_rule(map, arena, pattern, fn, &rule);
+    struct map_rule *rule = new_rule(arena, pattern, fn);
+    if (!rule)
+        return -ENOMEM;
+    bool is_static = !has_wildcard(pattern);
+    int err = is_static ? 0 : read_names(arena, &rule->route);
     if (err < 0)
         return err;
-    if (has_wildcard(pattern))
-        return read_names(arena, &rule->route);
-    rule->adds_slash = pattern.p[pattern.len - 1] == '/';
+    rule->adds_slash = is_static && pattern.p[pattern.len - 1] == '/';
+    append_rule(map, rule);
     return 0;
 }
 

@@ -436,8 +436,9 @@ static void query(duda_request_t *dr)
     const char *tag;
     long n = -1;
     int at = 0, err = qs->get_number(dr, "n", &n);
+    const char *name = qs->name(dr, 0), *value = qs->get_id(dr, 0);
     response->printf(dr, "%d n=%ld %d cmp=%d,%d first=%s=%s tags", qs->count(dr), n, err, qs->cmp(dr, "n", "5"),
-                     qs->cmp(dr, "x", "5"), qs->name(dr, 0) ? qs->name(dr, 0) : "", qs->get_id(dr, 0) ? qs->get_id(dr, 0) : "");
+                     qs->cmp(dr, "x", "5"), name ? name : "", value ? value : "");
     while ((tag = qs->next(dr, "tag", &at)))
         response->printf(dr, " [%s]", tag);
     response->end(dr, NULL);
