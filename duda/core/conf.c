@@ -7,6 +7,7 @@
 #include "message.h"
 #include "objects.h"
 #include "phase.h"
+#include "router.h"
 #include "service.h"
 
 #include <stdio.h>
@@ -17,7 +18,7 @@ static int force_redirect(void)
 {
     if (!phase_check(PHASE_MAIN, "conf->force_redirect()"))
         return -1;
-    current.service->force_redirect = true;
+    map_force_redirect(&current.service->router->map);
     return 0;
 }
 

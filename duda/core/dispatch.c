@@ -18,12 +18,21 @@ static const struct router *router_of(const struct dispatch *d)
 
 /* ── errors and redirects ── */
 
+/* Sends the page of the server or the host, whatever the service has begun. */
+static void send_page(struct dispatch *d, int status)
+{
+    struct duda_request *dr = d->dr;
+    output_stop(dr);
+    dr->answered = true;
+    mk_response_error(dr->req, status);
+}
+
 static void respond_error(struct dispatch *d, int status)
 {
     struct duda_request *dr = d->dr;
     duda_error_fn fn = router_of(d)->error;
     if (!fn) {
-        mk_response_error(dr->req, status);
+        send_page(d, status);
         return;
     }
     mk_response_set_status(dr->req, status);
@@ -115,7 +124,7 @@ static void on_timeout(struct mk_timer *timer)
     struct dispatch *d = MK_CONTAINER_OF(timer, struct dispatch, timer);
     struct mk_request *req = d->dr->req;
     if (mk_response_set_status(req, mk_response_get_status(req)) == 0) /* its head was not sent yet */
-        mk_response_error(req, 503);
+        send_page(d, 503);
 }
 
 static void cancel_timer(void *ctx)
@@ -138,7 +147,7 @@ static void call_handler(struct dispatch *d)
 {
     d->is_handled = true;
     if (d->route->timeout_ms && arm_timer(d) < 0)
-        mk_response_error(d->dr->req, 503);
+        send_page(d, 503);
     else
         request_call(d->dr, d->route->handler);
 }
@@ -150,6 +159,14 @@ static void on_body(struct mk_request *req, struct mk_str body, bool end, void *
     (void)end;
     request_set_body(d->dr, body);
     call_handler(d);
+}
+
+static void on_no_body(struct mk_request *req, struct mk_str body, bool end, void *ctx)
+{
+    (void)req;
+    (void)body;
+    (void)end;
+    call_handler(ctx);
 }
 
 static bool is_too_long(struct mk_request *req, size_t bytes_max)
@@ -164,17 +181,17 @@ static void start_handler(struct dispatch *d)
 {
     struct mk_request *req = d->dr->req;
     size_t bytes_max = d->route->body_bytes_max;
-    if (d->route->in_pieces) {
-        call_handler(d);
-        return;
-    }
     if (is_too_long(req, bytes_max)) {
         respond_error(d, 413);
         return;
     }
-    mk_request_read(req, on_body, d); /* calls it at once if there is no body, */
+    if (d->route->in_pieces) {
+        call_handler(d);
+        return;
+    }
+    mk_request_read(req, on_no_body, d); /* calls it at once if there is no body */
     if (!d->is_handled)
-        mk_request_collect(req, bytes_max, on_body, d); /* else it waits for the whole one */
+        mk_request_collect(req, bytes_max, on_body, d);
 }
 
 /* ── callbacks before the handler ── */
@@ -199,12 +216,10 @@ static bool call_hook(struct dispatch *d, const struct route_hook *hook)
     int result = hook->before(dr);
     d->is_in_hook = false;
     current_leave(outer);
-    if (result == 0 || d->is_resumed) {
-        d->is_resumed = false;
-        return true;
-    }
-    d->is_stopped = true;
-    return false;
+    bool goes_on = (result == 0 || d->is_resumed) && !request_is_answered(dr);
+    d->is_stopped = !goes_on && !request_is_answered(dr);
+    d->is_resumed = false;
+    return goes_on;
 }
 
 static void run_hooks(struct dispatch *d)
@@ -265,8 +280,6 @@ static struct dispatch *new_dispatch(struct mk_request *req, struct service_work
         return NULL;
     d->dr = dr;
     dr->dispatch = d;
-    if (router_of(d)->has_after && mk_request_set_state(req, &mk_plugin_duda, dr) < 0)
-        return NULL;
     if (!match)
         return d;
     d->route = match->route;

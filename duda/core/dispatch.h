@@ -14,7 +14,7 @@
 
 struct service_worker;
 
-/* The plugin's state of an exchange is its struct duda_request, if the service has callbacks after its handlers. */
+/* The plugin's state of an exchange is its struct duda_request. */
 extern const struct mk_plugin mk_plugin_duda;
 
 /* What is known of a request by its route; in its arena. */

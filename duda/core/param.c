@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <stdlib.h>
 
 /* Returns the number of the parameter of that name, or -1. */
 static int find(const duda_request_t *dr, const char *name)
@@ -69,14 +68,11 @@ const struct duda_api_param object_param = {
 
 /* ── levels 0 and 1 ── */
 
-/* The heap of the C library: the service frees what it gets. */
-static void *(*const allocate)(size_t size) = malloc;
-
 static char *copy_by_number(duda_request_t *dr, short n)
 {
     const char *value = get_id(dr, n);
     size_t size = value ? dr->dispatch->values[n].len + 1 : 0;
-    char *copy = value ? allocate(size) : NULL;
+    char *copy = value ? object_mem.alloc(size) : NULL; /* the service frees it */
     return copy ? memcpy(copy, value, size) : NULL;
 }
 

@@ -92,7 +92,6 @@ struct service {
     struct thread_set threads;
     struct signals signals;
     struct logs logs;
-    bool force_redirect;       /* conf->force_redirect() */
     struct mk_buf early_lines; /* message.h */
     pthread_mutex_t lock;      /* of `workers` */
     pthread_cond_t idle;       /* a worker has left the list */

@@ -30,8 +30,8 @@ struct duda_route;
 
 /*
  * Is called before the handler, and before the request's body is read.
- * Returns 0, after which the request goes on, or another value: this function has ended the response, will end it, or
- * will call router->next().
+ * Returns 0, after which the request goes on, unless this function has ended the response; or another value: this
+ * function has ended the response, will end it, or will call router->next().
  */
 typedef int (*duda_before_fn)(duda_request_t *dr);
 
@@ -76,8 +76,8 @@ struct duda_api_router {
     int (*after)(struct duda_route *route, duda_request_fn fn);
 
     /*
-     * Limits the body to `bytes`; a longer one gets 413. 0, the default, is MaxRequestSize; MaxBodySize is the limit of
-     * all. Returns 0, -EINVAL or -EPERM.
+     * Limits the body to `bytes`; a longer one gets 413. With in_pieces() only the announced length is compared. 0, the
+     * default, is MaxRequestSize; MaxBodySize is the limit of all. Returns 0, -EINVAL or -EPERM.
      */
     int (*limit)(struct duda_route *route, size_t bytes);
     /*

@@ -191,7 +191,7 @@ int duda_main(void)
 """
     )
     assert tell(routes("/late")) == (200, "refused -1")
-    assert any("router->get() was called outside of duda_main()" in line for line in routes.server.lines)
+    routes.server.wait_log(r"service svc: router->get\(\) was called outside of duda_main\(\)")
 
 
 # ── callbacks ──
@@ -215,6 +215,13 @@ static int refuse(duda_request_t *dr)
     say(dr, "no");
     return 1;
 }
+static int refuse_carelessly(duda_request_t *dr)
+{
+    response->http_status(dr, 403);
+    say(dr, "no");
+    return 0;
+}
+static void must_not_run(duda_request_t *dr) { (void)dr; abort(); }
 static int go_on(duda_request_t *dr)
 {
     int first = router->next(dr), again = router->next(dr);
@@ -222,7 +229,11 @@ static int go_on(duda_request_t *dr)
     return 1;
 }
 static void end(duda_request_t *dr) { say(dr, "."); }
-static void teapot(duda_request_t *dr) { response->http_status(dr, 418); }
+static void teapot(duda_request_t *dr)
+{
+    response->http_status(dr, 418);
+    response->header(dr, "X-After", "%s", "yes");
+}
 static void accepted(duda_request_t *dr) { response->http_status(dr, 202); }
 static void missing(duda_request_t *dr) { say(dr, "not here"); }
 static void failed(duda_request_t *dr, int status)
@@ -241,6 +252,7 @@ int duda_main(void)
     router->before(r, refuse);
     router->before(r, add_c);
     router->before(router->get("/next", end), go_on);
+    router->before(router->get("/careless", must_not_run), refuse_carelessly);
     router->after(router->get("/after", end), teapot);
     router->limit(router->post("/small", end), 10);
     if (getenv("DUDA_TEST_PAGES")) {
@@ -259,12 +271,14 @@ def test_callbacks_before_the_handler_run_in_order_and_may_respond(ask):
     assert tell(svc("/order")) == (200, "abc.")
     assert tell(svc("/guarded/secret")) == (200, "abc.")
     assert tell(svc("/guarded/x")) == (403, "abno")
+    assert tell(svc("/careless")) == (403, "abno")
     assert tell(svc("/next")) == (200, "ab0-22.")
 
 
 def test_callbacks_after_the_handler_may_change_the_head(ask):
     svc = ask(CALLBACKS)
-    assert svc("/after").status == 418
+    answer = svc("/after")
+    assert (answer.status, answer["X-After"]) == (418, "yes")
     assert svc("/order").status == 200
 
 
@@ -349,6 +363,13 @@ static void now(duda_request_t *dr)
     response->end(dr, NULL);
 }
 static void never(duda_request_t *dr) { (void)dr; }
+static void body(duda_request_t *dr)
+{
+    unsigned long len = 0;
+    const char *data = request->get_data(dr, &len);
+    response->printf(dr, "%lu %s", len, data ? data : "none");
+    response->end(dr, NULL);
+}
 static int stop(duda_request_t *dr)
 {
     response->end(dr, NULL);
@@ -358,7 +379,10 @@ int duda_main(void)
 {
     router->post("/show", show);
     router->limit(router->post("/small", show), 10);
-    router->in_pieces(router->post("/pieces", now));
+    router->any("/body", body);
+    struct duda_route *pieces = router->post("/pieces", now);
+    router->in_pieces(pieces);
+    router->limit(pieces, 10);
     router->before(router->post("/stop", show), stop);
     router->timeout(router->any("/never", never), 20);
     router->timeout(router->any("/quick", show), 60000);
@@ -379,6 +403,12 @@ def test_a_form_is_read_before_the_handler_runs(ask):
     assert tell(svc("/show", FORM, "Content-Length: 0", method="POST")) == (200, "0 pairs: - -")
     assert tell(svc("/show", FORM, method="POST", body=b"a=%00")) == (200, "-22 pairs: - -")
     assert tell(svc("/show", FORM, method="POST", body=b"a&" * 1001)) == (200, "-7 pairs: - -")
+
+
+def test_the_body_is_handed_over(ask):
+    svc = ask(BODIES)
+    assert tell(svc("/body", method="PUT", body=b"abc")) == (200, "3 abc")
+    assert tell(svc("/body")) == (200, "0 none")
 
 
 def test_a_body_in_small_pieces(ask):
@@ -408,6 +438,7 @@ def test_a_route_in_pieces_does_not_wait_for_the_body(ask):
     with svc.server.connect() as client:
         client.send(b"POST /svc/pieces HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\n")
         assert tell(client.response("POST")) == (200, "now 0")
+    assert svc("/pieces", method="POST", body=b"x" * 11).status == 413
 
 
 def test_a_callback_responds_before_the_body_has_come(ask):
@@ -621,6 +652,12 @@ def test_a_function_that_does_not_exist_is_an_error_of_the_start(ask):
     svc = ask(OLD.replace('"cb_apples");', '"cb_apple");'))
     assert svc("/").status == 503
     svc.server.wait_log('svc.*: its map names the function "cb_apple", which it does not have')
+
+
+def test_conf_force_redirect(ask):
+    svc = ask(OLD.replace("int duda_main(void)\n{", "int duda_main(void)\n{\n    conf->force_redirect();"))
+    assert svc("/apples")["Location"] == "http://localhost/svc/apples/"
+    assert tell(svc("/apples?x")) == tell(svc("/apples/")) == (200, "cb_apples")
 
 
 def test_rules_of_level_2(ask):
