@@ -175,12 +175,12 @@ static int start_worker(struct mk_worker *worker, void **ret_state)
 
 static void retire_worker(struct mk_worker *worker, void *state)
 {
-    uint32_t timeout_ms = mk_generation_shutdown_timeout_ms(mk_worker_generation(worker));
     struct duda_worker *w = state;
+    (void)worker;
     w->retired = true;
     for (unsigned i = 0; i < w->n; i++)
         if (w->items[i])
-            service_worker_retire(w->items[i], timeout_ms);
+            service_worker_retire(w->items[i]);
 }
 
 /* ── requests ── */

@@ -484,24 +484,27 @@ struct service_worker *service_worker_get(struct service *s, struct mk_worker *w
         return NULL;
     w->refs++;
     w->current++;
+    w->cut_ms = mk_generation_shutdown_timeout_ms(mk_worker_generation(worker));
     mk_timer_cancel(&w->cut_timer);
     return w;
 }
 
-void service_worker_retire(struct service_worker *w, uint32_t timeout_ms)
+void service_worker_retire(struct service_worker *w)
 {
     assert(w->current > 0);
     if (--w->current == 0)
-        mk_timer_arm(w->loop, &w->cut_timer, timeout_ms);
+        mk_timer_arm(w->loop, &w->cut_timer, w->cut_ms);
 }
 
+/* A generation without exchanges of its own is not retired; older ones, which were, may still have some. */
 void service_worker_put(struct service_worker *w, bool retired)
 {
     assert(w->refs > 0 && (retired || w->current > 0));
-    if (!retired)
-        w->current--;
+    w->current -= !retired;
     if (--w->refs == 0)
         stop_worker(w);
+    else if (!retired && w->current == 0)
+        mk_timer_arm(w->loop, &w->cut_timer, w->cut_ms);
 }
 
 struct current service_worker_enter(struct service_worker *w)

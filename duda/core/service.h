@@ -49,6 +49,7 @@ struct service_worker {
     struct mk_loop *loop;
     unsigned refs;    /* generations; for the thread of the loop, as the next two */
     unsigned current; /* those that no newer one has replaced */
+    uint32_t cut_ms;  /* ShutdownTimeout of the newest one */
     struct mk_timer cut_timer;
     unsigned index;
     pthread_t thread;
@@ -120,10 +121,10 @@ struct service_worker *service_worker_get(struct service *s, struct mk_worker *w
 /* Returns the service's part of the worker whose thread this is, without a reference; NULL if it has none. */
 struct service_worker *service_worker_find(struct service *s, const struct mk_loop *loop);
 /*
- * A generation that uses the service was replaced in this thread. If the newer ones do not use it, its requests are cut
- * after `timeout_ms`.
+ * A generation that uses the service was replaced in this thread. If no newer one uses it, its requests are cut after
+ * ShutdownTimeout.
  */
-void service_worker_retire(struct service_worker *w, uint32_t timeout_ms);
+void service_worker_retire(struct service_worker *w);
 /* `retired`: service_worker_retire() was called for this generation. */
 void service_worker_put(struct service_worker *w, bool retired);
 

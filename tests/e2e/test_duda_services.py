@@ -1,16 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """The life of web services: their sections, start, reload, errors and end."""
 
+import contextlib
 import gzip
 import os
+import pathlib
+import random
 import re
+import shutil
 import signal
 
 import pytest
 
 from harness import build
+from harness.client import ProtocolError
 from harness.content import populate
+from harness.load import Clients
 from harness.messages import request
+from harness.protocol import Client
 from harness.server import await_true, run, section, write_config
 from harness.services import HEAD, build_service, needs_duda, reload, service_config, web_service
 
@@ -22,7 +29,7 @@ def counter(name, extra="", main="", end=""):
     return f"""{HEAD}
 #include <stdio.h>
 #include <unistd.h>
-int count;
+_Atomic int count;
 const char *title = "{name}";
 {extra}
 const char *get_title(void);
@@ -451,6 +458,99 @@ def test_requests_of_an_unchanged_service_stay(serve_services, tmp_path):
         reload(server)
     assert waiting.response().status == 503  # HandlerTimeout
     assert text_of(server, "/a/") == "a 4"
+
+
+class Askers(Clients):
+    """Clients that ask services without a pause; each must be answered by one."""
+
+    def __init__(self, server, targets, may_close=False):
+        self.server, self.targets, self.may_close, self.answers = server, targets, may_close, []
+        super().__init__([self.keep, self.renew])
+
+    def check(self, target, client):
+        answer = client.ask(target)
+        said = f"{answer.status} {answer.body.decode()}"
+        assert re.fullmatch(r"200 \w+ \d+", said), said
+        self.answers.append((target, said))
+
+    def keep(self):
+        """An idle connection may be closed when its worker ends."""
+        with Client(self.server.addresses[0]) as client:
+            for i in range(50):
+                for target in self.targets:
+                    try:
+                        self.check(target, client)
+                    except (ProtocolError, ConnectionError):
+                        if i == 0 or not self.may_close:
+                            raise
+                        return
+
+    def renew(self):
+        for target in self.targets:
+            with Client(self.server.addresses[0]) as client:
+                self.check(target, client)
+
+
+def read_maps(server, name):
+    """The objects of a service that are mapped, by their inodes."""
+    lines = pathlib.Path(f"/proc/{server.pid}/maps").read_text().splitlines()
+    return {line.split()[4] for line in lines if f"/memfd:{name} " in line}
+
+
+@pytest.mark.concurrent
+def test_two_hundred_swaps(serve_services, tmp_path):
+    """Under load nothing is lost, the unchanged service goes on, and nothing is left of the versions before."""
+    server = serve_services({"a": counter("a0"), "b": counter("b")}, {"Workers": 2, "MaxKeepAliveRequest": 1000000})
+    versions = [build_service(tmp_path / f"v{i}", "a", counter(f"a{i}")).read_bytes() for i in range(3)]
+    with Askers(server, ["/a/", "/b/"]) as askers:
+        for i in range(200):
+            (server.services / "new").write_bytes(versions[i % 3])
+            (server.services / "new").rename(server.services / "a.duda")
+            reload(server)
+            if i == 40:
+                memory, maps = server.memory_kb(), len(pathlib.Path(f"/proc/{server.pid}/maps").read_text().splitlines())
+    assert not askers.errors
+    counts = [int(said.split()[2]) for target, said in askers.answers if target == "/b/"]
+    assert text_of(server, "/b/") == f"b {len(counts) + 1}" and sorted(set(counts)) == list(range(1, len(counts) + 1))
+    assert text_of(server, "/a/").startswith("a1 ")
+    await_true(lambda: len(read_maps(server, "a")) == len(read_maps(server, "b")) == 1)
+    assert len(pathlib.Path(f"/proc/{server.pid}/maps").read_text().splitlines()) < maps + 40
+    assert build.SANITIZED or server.memory_kb() < memory + 2000
+
+
+@pytest.mark.concurrent
+def test_a_storm_of_reloads(serve_services, tmp_path):
+    """Versions, sections, workers and schedulers change at random, while requests run that only a cut ends."""
+    chance = random.Random(7)
+    settings = {"Workers": 2, "ShutdownTimeout": "30ms", "HandlerTimeout": "1m"}
+    server = serve_services({name: stream(name, tmp_path) for name in "abc"}, settings)
+    sites, main = server.conf / "sites" / "default", server.conf / "monkey.conf"
+    (tmp_path / "data").mkdir()
+    text, plain = sites.read_text(), main.read_text()
+    versions = [build_service(tmp_path / f"v{i}", "a", stream(f"a{i}", tmp_path)) for i in range(2)]
+    waiting = []
+    with Askers(server, ["/a/", "/b/"], may_close=True) as askers:
+        for _ in range(40):
+            shutil.copy(chance.choice(versions), server.services / "new")
+            (server.services / "new").rename(server.services / "a.duda")
+            section_b = web_service("b", **({"DataDir": tmp_path / "data"} if chance.random() < 0.5 else {}))
+            section_c = chance.choice([web_service("c"), web_service("c", Enabled="Off"), web_service("missing"), ""])
+            sites.write_text(text.replace(web_service("b"), section_b).replace(web_service("c"), section_c))
+            workers, scheduler = chance.choice([1, 2, 3]), chance.choice(["reuseport", "fair"])
+            main.write_text(plain.replace("Workers 2", f"Workers {workers}") + f"    Scheduler {scheduler}\n")
+            client = server.connect()
+            client.send(request(f"/{chance.choice('abc')}/wait"))
+            waiting.append(client)
+            reload(server)
+    assert not askers.errors
+    sites.write_text(section("HOST", {"DocumentRoot": tmp_path}))
+    main.write_text(plain)
+    reload(server)
+    server.baseline += 1  # a listener of the third worker stays for the next one
+    for client in waiting:
+        with contextlib.suppress(ConnectionResetError):
+            assert not client.fill() or client.head().status in (404, 503)  # cut, or there was no such service
+    await_true(lambda: not any(read_maps(server, name) for name in "abc"))
 
 
 # ── services that block or crash ──
