@@ -19,20 +19,27 @@ static const struct mk_conf_key duda_keys[] = {
     MK_CONF_KEY_PATH(struct duda_conf, services_root, "ServicesRoot", NULL,
                      "The folder of the services: `NAME.duda` for a section [WEB_SERVICE] without `File`."),
     MK_CONF_KEY_PATH(struct duda_conf, packages_root, "PackagesRoot", NULL, "The folder of the packages: `NAME.dpkg`."),
-    MK_CONF_KEY_PATH(struct duda_conf, document_root, "DocumentRoot", NULL, "The folder that is served at `/ddr`."),
+    MK_CONF_KEY_PATH(struct duda_conf, document_root, "DocumentRoot", NULL,
+                     "A folder of files that is served at `/ddr` by all hosts with services."),
     {0},
 };
 
 static const struct mk_conf_key service_keys[] = {
-    MK_CONF_KEY_STRING(struct service_conf, name, "Name", NULL, "The service's name, and the first part of its URLs.",
+    MK_CONF_KEY_STRING(struct service_conf, name, "Name", NULL,
+                       "The service's name, and the first part of its URLs: `/NAME/`. Letters, digits, `-`, `_` and "
+                       "`.`, at most 64. Each service of a host has another one.",
                        .flags = MK_CONF_REQUIRED),
-    MK_CONF_KEY_BOOL(struct service_conf, enabled, "Enabled", "On", "Loads the service."),
+    MK_CONF_KEY_BOOL(struct service_conf, enabled, "Enabled", "On",
+                     "Runs the service. With `Off` the section has no effect, and the service's URLs are those of the "
+                     "host."),
     MK_CONF_KEY_BOOL(struct service_conf, root, "Root", "Off",
-                     "The service gets all paths of the host, and its URLs do not begin with its name."),
+                     "The service gets all paths of the host that no other service has, and its URLs do not begin with "
+                     "its name. One service of a host."),
     MK_CONF_KEY_PATH(struct service_conf, file, "File", NULL,
-                     "The shared object; without this key `ServicesRoot`/`Name`.duda."),
+                     "The shared object; without this key `NAME.duda` in `ServicesRoot` of [DUDA]."),
     MK_CONF_KEY_PATH(struct service_conf, document_root, "DocumentRoot", NULL,
-                     "A folder of files that are served below the service's URL."),
+                     "A folder of files that are served below the service's URL, where it has no route. With `Root On` "
+                     "it takes the place of the host's `DocumentRoot`. All directives for files apply."),
     MK_CONF_KEY_PATH(struct service_conf, conf_dir, "ConfDir", NULL, "The folder of the service's configuration."),
     MK_CONF_KEY_PATH(struct service_conf, data_dir, "DataDir", NULL, "The folder of the service's data."),
     MK_CONF_KEY_PATH(struct service_conf, log_dir, "LogDir", NULL, "The folder of the service's logs."),
@@ -52,7 +59,9 @@ static const struct mk_conf_section sections[] = {
      .flags = MK_CONF_REPEAT,
      .size = sizeof(struct service_conf),
      .keys = service_keys,
-     .doc = MK_CONF_DOC("Runs a web service for this host.")},
+     .doc = MK_CONF_DOC("Runs a web service for this host; for several services the section appears several times. A "
+                        "service that cannot be loaded or started is a warning: the others run, and its URLs get the "
+                        "status 503. The folders must exist.")},
     {0},
 };
 

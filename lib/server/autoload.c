@@ -29,9 +29,16 @@ uint32_t mk__autoload_match_word(struct mk_str word, const char *const *names)
     return 0;
 }
 
+/* Sections that are not named like their plugin. */
+static struct mk_str find_plugin_name(struct mk_str section)
+{
+    return mk_str_ieq(section, MK_STR("WEB_SERVICE")) ? MK_STR("duda") : section;
+}
+
 static void match_line(struct mk_str name, const struct mk_conf_value *value, void *ctx)
 {
     struct search *s = ctx;
+    name = find_plugin_name(name);
     bool transport = mk_str_ieq(name, MK_STR("Listen")) || mk_str_ieq(name, MK_STR("TransportLayer"));
     s->found |= mk__autoload_match_word(name, s->names);
     for (uint32_t i = 0; value && transport && i < value->n; i++)

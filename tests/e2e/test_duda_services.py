@@ -167,6 +167,13 @@ def test_nothing_says_where_it_is(tmp_path, site_root):
     assert re.search(r'default:5:\d+: error: nothing says where the service "a" is: set File', result.stderr)
 
 
+def test_a_section_loads_the_plugin(serve_services, tmp_path):
+    """Without plugins.load, and without [DUDA]."""
+    path = build_service(tmp_path, "a", counter("a"))
+    server = serve_services({}, text=web_service("a", File=path), files={"plugins/duda/duda.conf": ""})
+    assert text_of(server, "/a/") == "a 1"
+
+
 # ── services that cannot be used ──
 
 
@@ -497,6 +504,10 @@ def read_maps(server, name):
     return {line.split()[4] for line in lines if f"/memfd:{name} " in line}
 
 
+def count_maps(server):
+    return len(pathlib.Path(f"/proc/{server.pid}/maps").read_text().splitlines())
+
+
 @pytest.mark.concurrent
 def test_two_hundred_swaps(serve_services, tmp_path):
     """Under load nothing is lost, the unchanged service goes on, and nothing is left of the versions before."""
@@ -508,13 +519,13 @@ def test_two_hundred_swaps(serve_services, tmp_path):
             (server.services / "new").rename(server.services / "a.duda")
             reload(server)
             if i == 40:
-                memory, maps = server.memory_kb(), len(pathlib.Path(f"/proc/{server.pid}/maps").read_text().splitlines())
+                memory, maps = server.memory_kb(), count_maps(server)
     assert not askers.errors
     counts = [int(said.split()[2]) for target, said in askers.answers if target == "/b/"]
     assert text_of(server, "/b/") == f"b {len(counts) + 1}" and sorted(set(counts)) == list(range(1, len(counts) + 1))
     assert text_of(server, "/a/").startswith("a1 ")
     await_true(lambda: len(read_maps(server, "a")) == len(read_maps(server, "b")) == 1)
-    assert len(pathlib.Path(f"/proc/{server.pid}/maps").read_text().splitlines()) < maps + 40
+    assert count_maps(server) < maps + 40
     assert build.SANITIZED or server.memory_kb() < memory + 2000
 
 
