@@ -3,3 +3,5 @@
 # they want, return into it.
 target_compile_definitions(monkey-duda PRIVATE DUDA_FRAMEWORK)
 target_link_options(monkey-duda PRIVATE -Wl,-z,nodelete)
+# Stack traces of crashes go through the framework to the service that has called it.
+target_compile_options(monkey-duda PRIVATE -fasynchronous-unwind-tables)

@@ -642,6 +642,17 @@ def test_a_crash(serve_services, name, where):
     assert "handle_crash" not in server.log and (where != "worker" or "duda.so+0x" in server.log)
 
 
+@pytest.mark.skipif(build.SANITIZED, reason="sanitizers report it themselves")
+def test_a_crash_that_a_service_causes_in_the_framework(serve_services):
+    server = serve_services({"x": crashing('response->printf(NULL, "x");', "worker")})
+    server.stopping = True
+    with server.connect() as client:
+        client.send(request("/x/crash"))
+        assert server.wait() == -signal.SIGSEGV
+    assert 'error the service "x" has crashed: SIGSEGV' in server.log
+    assert re.search(r"#\d+ x\.duda\+0x[0-9a-f]+ \(crash\)$", server.log, re.M), server.log
+
+
 @pytest.mark.skipif(build.PRESET == "tsan", reason="ThreadSanitizer has handlers of its own")
 def test_a_stack_that_overflows(serve_services):
     code = "volatile char data[4096]; data[0] = 1; return data[0] ? crash((void *)&data[1]) : unused;"
