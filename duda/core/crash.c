@@ -112,14 +112,20 @@ void crash_remove_object(struct crash_object *object)
     object->begin = object->end = 0;
 }
 
+/* Those in use stay: they belong to services with threads that have not ended. */
 static void free_objects(void)
 {
-    while (objects) {
-        struct crash_object *o = objects;
-        assert(!o->end);
-        objects = o->next;
-        heap_free(o, sizeof(*o));
+    struct crash_object *next, *kept = NULL;
+    for (struct crash_object *o = atomic_exchange(&objects, NULL); o; o = next) {
+        next = o->next;
+        if (!o->end) {
+            heap_free(o, sizeof(*o));
+            continue;
+        }
+        o->next = kept;
+        kept = o;
     }
+    atomic_store(&objects, kept);
 }
 
 /* ── lines ── */

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <regex.h>
 #include <stdio.h>
+#include <time.h>
 
 #include <monkey/log.h>
 
@@ -51,6 +52,25 @@ static void assert_matches(const char *text, const char *pattern)
 }
 
 #define TIME "[0-9]{4}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-6][0-9]\\.[0-9]{3}Z"
+
+/* The same form in the handler of a signal, where the rest of a long message is lost. */
+static void test_writes_in_a_handler(void **state)
+{
+    char text[5000];
+    time_t before = time(NULL), seconds;
+    struct tm tm = {0};
+    (void)state;
+    memset(text, 'x', sizeof(text));
+    text[sizeof(text) - 1] = '\0';
+    mk_log_signal(MK_LOG_ERROR, "it\nbegins");
+    mk_log_signal(MK_LOG_DEBUG, "not wanted");
+    mk_log_signal(MK_LOG_WARN, text);
+    const char *line = written();
+    assert_matches(line, "^" TIME " error it.x0abegins\n" TIME " warn  (x{200}){5}\n$");
+    assert_non_null(strptime(line, "%Y-%m-%dT%H:%M:%S", &tm));
+    seconds = timegm(&tm);
+    assert_true(seconds >= before && seconds <= time(NULL));
+}
 
 static void test_writes_lines(void **state)
 {
@@ -110,6 +130,7 @@ static void test_levels(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_writes_in_a_handler, open_log, close_log),
         cmocka_unit_test_setup_teardown(test_writes_lines, open_log, close_log),
         cmocka_unit_test_setup_teardown(test_escapes, open_log, close_log),
         cmocka_unit_test_setup_teardown(test_cuts_long_messages, open_log, close_log),
