@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The handler of crashes (crash.h). What runs in it is async-signal-safe, with two exceptions: backtrace(), which is
- * safe once libgcc was loaded, and dladdr(), which waits for a thread in dlopen() at worst. The service's name is
- * logged before both.
+ * The handler of crashes (crash.h). What runs in it is async-signal-safe, except for dladdr(), which waits for a thread
+ * in dlopen() at worst; the service's name is logged before. The stack is read with the unwinder of libgcc, which is
+ * linked statically (duda.cmake): <execinfo.h> would load libgcc_s, which a handler must not do.
  */
 #include "crash.h"
 
@@ -14,7 +14,6 @@
 #include <assert.h>
 #include <dlfcn.h>
 #include <errno.h>
-#include <execinfo.h>
 #include <link.h>
 #include <pthread.h>
 #include <signal.h>
@@ -24,6 +23,7 @@
 #include <sys/syscall.h>
 #include <ucontext.h>
 #include <unistd.h>
+#include <unwind.h>
 
 enum { FRAMES_MAX = 64, LINE_BYTES = 512, NAME_BYTES = 72, STACK_BYTES = 64 * 1024 };
 
@@ -202,16 +202,26 @@ void crash_describe(uintptr_t address, char *to, size_t size)
 #endif
 
 struct trace {
-    void *frames[FRAMES_MAX];
+    uintptr_t frames[FRAMES_MAX];
     int first, n;
 };
+
+static _Unwind_Reason_Code add_frame(struct _Unwind_Context *context, void *ctx)
+{
+    struct trace *t = ctx;
+    uintptr_t address = _Unwind_GetIP(context);
+    if (t->n == FRAMES_MAX || !address)
+        return _URC_END_OF_STACK;
+    t->frames[t->n++] = address;
+    return _URC_NO_REASON;
+}
 
 /* Leaves out the frames of the handler. */
 static void read_trace(struct trace *t, const ucontext_t *context)
 {
-    t->n = backtrace(t->frames, FRAMES_MAX);
+    _Unwind_Backtrace(add_frame, t);
     for (int i = 0; i < t->n; i++)
-        if ((uintptr_t)t->frames[i] == CONTEXT_PC(context))
+        if (t->frames[i] == CONTEXT_PC(context))
             t->first = i;
 }
 
@@ -219,7 +229,7 @@ static void read_trace(struct trace *t, const ucontext_t *context)
 static const char *find_service(const struct trace *t)
 {
     for (int i = t->first; i < t->n; i++) {
-        const struct crash_object *o = find_object((uintptr_t)t->frames[i]);
+        const struct crash_object *o = find_object(t->frames[i]);
         if (o)
             return o->service;
     }
@@ -265,7 +275,7 @@ static void log_frame(const struct trace *t, int i)
     put_text(&l, "    #");
     put_number(&l, (uintptr_t)(i - t->first), 10);
     put_text(&l, " ");
-    put_address(&l, (uintptr_t)t->frames[i] - (i > t->first)); /* the call, and not what follows it */
+    put_address(&l, t->frames[i] - (i > t->first)); /* the call, and not what follows it */
     log_line(&l);
 }
 
@@ -294,9 +304,7 @@ static bool has_handler(int number, struct sigaction *ret)
 
 void crash_start(void)
 {
-    void *frame[1];
     struct sigaction now, own = {.sa_sigaction = handle_crash, .sa_flags = SA_SIGINFO | SA_ONSTACK};
-    backtrace(frame, 1); /* loads libgcc, which a handler must not do */
     for (int i = 0; i < SIGNALS; i++)
         if (sigaction(signals[i].number, NULL, &now) == 0 && !(now.sa_flags & SA_SIGINFO) && now.sa_handler == SIG_DFL)
             sigaction(signals[i].number, &own, NULL);

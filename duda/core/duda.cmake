@@ -5,3 +5,5 @@ target_compile_definitions(monkey-duda PRIVATE DUDA_FRAMEWORK)
 target_link_options(monkey-duda PRIVATE -Wl,-z,nodelete)
 # Stack traces of crashes go through the framework to the service that has called it.
 target_compile_options(monkey-duda PRIVATE -fasynchronous-unwind-tables)
+# The handler of crashes has an unwinder of its own (crash.c).
+target_link_options(monkey-duda PRIVATE -static-libgcc)

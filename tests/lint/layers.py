@@ -49,6 +49,7 @@ THIRD_PARTY = {
     "openssl/": ("plugins/tls/", "tools/wr/load/tls.c", "tests/unit/plugins/", "tests/fuzz/tls_fuzz.c"),
     "openssl/evp.h": ("plugins/tls/", "plugins/auth/", "duda/packages/", "tools/wr/load/"),
     "sqlite3.h": ("duda/packages/sqlite/",),
+    "unwind.h": ("duda/core/crash.c",),
     "zlib.h": ("plugins/compress/encoder.c", "tools/wr/load/histogram.c", "tests/unit/plugins/", "tests/unit/tools/"),
     "zstd.h": ("plugins/compress/encoder.c", "tests/unit/plugins/"),
 }
