@@ -6,6 +6,7 @@
 #include "current.h"
 #include "folder.h"
 #include "heap.h"
+#include "mem.h"
 #include "message.h"
 #include "objects.h"
 #include "phase.h"
@@ -13,7 +14,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -29,7 +29,7 @@ struct duda_config {
 /* Reads up to the end, with a NUL. Returns the bytes, which free() frees, or NULL with errno. */
 static char *read_all(int fd, size_t size, size_t bytes_max, size_t *ret_len)
 {
-    char *text = malloc(size);
+    char *text = mem_alloc(size);
     size_t len = 0;
     while (text) {
         ssize_t n = read(fd, text + len, size - len - 1);
@@ -38,9 +38,9 @@ static char *read_all(int fd, size_t size, size_t bytes_max, size_t *ret_len)
             break;
         if (n > 0 && len > bytes_max)
             errno = EFBIG;
-        char *larger = n < 0 || len > bytes_max ? NULL : size - len > 1 ? text : realloc(text, size *= 2);
+        char *larger = n < 0 || len > bytes_max ? NULL : size - len > 1 ? text : mem_realloc(text, size *= 2);
         if (!larger)
-            free(text);
+            mem_free(text);
         text = larger;
     }
     if (text)
@@ -112,7 +112,7 @@ static struct duda_config *read_conf(const char *file)
     size_t len = 0;
     char *text = path ? open_and_read(path, CONF_FILE_BYTES_MAX, &len) : NULL;
     int err = text ? parse(conf, path, mk_str(text, len)) : -1;
-    free(text);
+    mem_free(text);
     if (err == 0)
         return conf;
     free_conf(conf);
@@ -182,7 +182,7 @@ static const char *const *get_list(struct duda_config_section *section, const ch
 
 /* ── section_key() of the original API ── */
 
-/* As struct duda_string_line of "webservice.h". */
+/* As struct duda_string_line of the original API. */
 struct string_line {
     char *val;
     int len;
@@ -192,7 +192,7 @@ struct string_line {
 static void *copy_string(struct duda_config_section *section, const struct conf_key *key)
 {
     (void)section;
-    return strdup(key->value.p);
+    return mem_dup(key->value);
 }
 
 static void *copy_number(struct duda_config_section *section, const struct conf_key *key)

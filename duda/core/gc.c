@@ -5,10 +5,9 @@
  */
 #include "gc.h"
 
+#include "mem.h"
 #include "objects.h"
 #include "request.h"
-
-#include <stdlib.h>
 
 struct gc_item {
     struct gc_item *next;
@@ -39,7 +38,7 @@ static int add_destroy(duda_request_t *dr, void *ptr, void (*destroy)(void *ptr)
 
 static int add(duda_request_t *dr, void *ptr)
 {
-    return add_destroy(dr, ptr, free);
+    return add_destroy(dr, ptr, mem_free);
 }
 
 const struct duda_api_gc object_gc = {

@@ -1,10 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The object `mem`: the heap that services use with malloc(), too. The framework's own memory is that of heap.h.
+ * The object `mem`, and the same for the framework (mem.h).
  */
+#include "mem.h"
+
 #include "objects.h"
 
 #include <stdlib.h>
+
+void *mem_alloc(size_t size)
+{
+    return malloc(size);
+}
+
+void *mem_realloc(void *ptr, size_t size)
+{
+    return realloc(ptr, size);
+}
+
+void mem_free(void *ptr)
+{
+    free(ptr);
+}
+
+char *mem_dup(struct mk_str s)
+{
+    char *copy = mem_alloc(s.len + 1);
+    if (!copy)
+        return NULL;
+    if (s.len)
+        memcpy(copy, s.p, s.len);
+    copy[s.len] = 0;
+    return copy;
+}
 
 static void *alloc_zeroed(size_t size)
 {
@@ -12,8 +40,8 @@ static void *alloc_zeroed(size_t size)
 }
 
 const struct duda_api_mem object_mem = {
-    .alloc = malloc,
+    .alloc = mem_alloc,
     .alloc_z = alloc_zeroed,
-    .realloc = realloc,
-    .free = free,
+    .realloc = mem_realloc,
+    .free = mem_free,
 };

@@ -2,7 +2,7 @@
 /*
  * The object `console`: messages for the author of the service, while it is written.
  *
- *     console->debug(dr, "%d rows", n);        service shop: [GET /shop/list] [shop.c:42] 17 rows
+ *     console->debug(dr, "%d rows", n);        service shop: [GET /shop/list] [main.c:42] 17 rows
  */
 #ifndef DUDA_CONSOLE_H
 #define DUDA_CONSOLE_H

@@ -52,15 +52,17 @@ struct duda_api_fconf {
      *   DUDA_CONFIG_STR   char *, which the caller frees
      *   DUDA_CONFIG_NUM   the number itself: (long)section_key(...)
      *   DUDA_CONFIG_BOOL  1 for on, yes or true, and 0: (long)section_key(...)
-     *   DUDA_CONFIG_LIST  a list of its words, struct duda_string_line of "webservice.h"; freed with the configuration.
-     *                     get_list() is the same in plain C
+     *   DUDA_CONFIG_LIST  a list of its words, struct duda_string_line of the original API; freed with the
+     * configuration. get_list() is the same in plain C
      *
      * The functions below tell an absent key from a value of 0.
      */
     void *(*section_key)(struct duda_config_section *section, const char *key, int type);
 
-    /* Return the value, or `fallback` if the key is absent; so do get_number() and get_bool(), with a line in the log,
-     * for a value that is not a decimal number, or not one of on, off, yes, no, true, false. */
+    /*
+     * Return the value, or `fallback` if the key is absent. get_number() and get_bool() return it, too, and log a line,
+     * if the value is not a decimal number, or not one of on, off, yes, no, true, false.
+     */
     const char *(*get_string)(struct duda_config_section *section, const char *key, const char *fallback);
     long (*get_number)(struct duda_config_section *section, const char *key, long fallback);
     bool (*get_bool)(struct duda_config_section *section, const char *key, bool fallback);

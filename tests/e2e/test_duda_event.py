@@ -142,7 +142,8 @@ int duda_main(void)
 
 
 def test_timers_fire_once_or_again_until_they_are_cancelled(serve_services):
-    server = serve_services({"timers": TIMERS.replace("event->interval(1, on_endless_tick, NULL);", "(void)on_endless_tick;")})
+    quiet = TIMERS.replace("event->interval(1, on_endless_tick, NULL);", "(void)on_endless_tick;")
+    server = serve_services({"timers": quiet})
     assert ask(server, "/timers/start") == "1"
     assert ask(server, "/timers/interval") == "1"
     assert ask(server, "/timers/ticks") == "3"
@@ -175,6 +176,7 @@ def test_timers_of_a_replaced_service_end(serve_services):
 # ── descriptors ──
 
 DESCRIPTORS = COMMON + """
+enum { READ = DUDA_EVENT_READ, LEVEL = DUDA_EVENT_LEVEL_TRIGGERED };
 static int ends[2], closes, timeouts;
 
 static int on_close(int fd, void *data)
@@ -207,8 +209,8 @@ static int on_timeout(int fd, void *data)
 static void echo(duda_request_t *dr)
 {
     CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
-    CHECK(event->add(ends[0], DUDA_EVENT_READ, DUDA_EVENT_LEVEL_TRIGGERED, on_read, NULL, NULL, on_close, NULL, dr) == 0);
-    CHECK(event->add(ends[0], DUDA_EVENT_READ, DUDA_EVENT_LEVEL_TRIGGERED, on_read, NULL, NULL, NULL, NULL, dr) == -1);
+    CHECK(event->add(ends[0], READ, LEVEL, on_read, NULL, NULL, on_close, NULL, dr) == 0);
+    CHECK(event->add(ends[0], READ, LEVEL, on_read, NULL, NULL, NULL, NULL, dr) == -1);
     CHECK(event->lookup(ends[0])->data == dr && event->lookup(ends[0])->mode == DUDA_EVENT_READ);
     CHECK(write(ends[1], "7", 1) == 1);
 }
@@ -230,7 +232,7 @@ static void hang_up(duda_request_t *dr)
 
 static int on_write(int fd, void *data)
 {
-    CHECK(event->mode(fd, DUDA_EVENT_SLEEP, DUDA_EVENT_LEVEL_TRIGGERED) == 0);
+    CHECK(event->mode(fd, DUDA_EVENT_SLEEP, LEVEL) == 0);
     CHECK(event->lookup(fd)->mode == DUDA_EVENT_SLEEP);
     CHECK(event->mode(fd, DUDA_EVENT_WAKEUP, DUDA_EVENT_EDGE_TRIGGERED) == 0);
     CHECK(event->lookup(fd)->mode == DUDA_EVENT_RW);
@@ -243,10 +245,10 @@ static int on_write(int fd, void *data)
 static void modes(duda_request_t *dr)
 {
     int fd = eventfd(0, EFD_NONBLOCK);
-    CHECK(event->add(fd, DUDA_EVENT_SLEEP, DUDA_EVENT_LEVEL_TRIGGERED, on_read, on_write, NULL, NULL, NULL, dr) == 0);
-    CHECK(event->mode(fd, DUDA_EVENT_RW, DUDA_EVENT_LEVEL_TRIGGERED) == 0);
-    CHECK(event->mode(fd, 99, DUDA_EVENT_LEVEL_TRIGGERED) == -1);
-    CHECK(event->mode(9999, DUDA_EVENT_READ, DUDA_EVENT_LEVEL_TRIGGERED) == -1);
+    CHECK(event->add(fd, DUDA_EVENT_SLEEP, LEVEL, on_read, on_write, NULL, NULL, NULL, dr) == 0);
+    CHECK(event->mode(fd, DUDA_EVENT_RW, LEVEL) == 0);
+    CHECK(event->mode(fd, 99, LEVEL) == -1);
+    CHECK(event->mode(9999, READ, LEVEL) == -1);
 }
 
 /* Both are readable in the same turn: the first callback removes and closes both. */
@@ -268,7 +270,7 @@ static void same_turn(duda_request_t *dr)
 {
     for (int i = 0; i < 2; i++) {
         pair[i] = eventfd(1, 0);
-        CHECK(event->add(pair[i], DUDA_EVENT_READ, DUDA_EVENT_LEVEL_TRIGGERED, remove_both, NULL, NULL, NULL, NULL, dr) == 0);
+        CHECK(event->add(pair[i], READ, LEVEL, remove_both, NULL, NULL, NULL, NULL, dr) == 0);
     }
 }
 
@@ -283,7 +285,7 @@ static void careless(duda_request_t *dr)
     int fd[2];
     for (int round = 0; round < 3; round++) {
         CHECK(pipe(fd) == 0);
-        CHECK(event->add(fd[0], DUDA_EVENT_READ, DUDA_EVENT_LEVEL_TRIGGERED, on_read, NULL, NULL, NULL, NULL, dr) == 0);
+        CHECK(event->add(fd[0], READ, LEVEL, on_read, NULL, NULL, NULL, NULL, dr) == 0);
         close(fd[0]);
         close(fd[1]);
     }
@@ -294,7 +296,7 @@ static void wait_for_timeout(duda_request_t *dr)
 {
     ends[0] = eventfd(0, 0);
     closes = timeouts = 0;
-    CHECK(event->add(ends[0], DUDA_EVENT_READ, DUDA_EVENT_LEVEL_TRIGGERED, on_read, NULL, NULL, on_close, on_timeout, NULL) == 0);
+    CHECK(event->add(ends[0], READ, LEVEL, on_read, NULL, NULL, on_close, on_timeout, NULL) == 0);
     CHECK(event->timeout(ends[0], 3) == 0 && event->timeout(9999, 3) == -1);
     on_closed(dr);
 }
@@ -308,7 +310,7 @@ static void count_timeouts(duda_request_t *dr)
 static void deaf(duda_request_t *dr)
 {
     ends[0] = eventfd(1, 0);
-    CHECK(event->add(ends[0], DUDA_EVENT_READ, DUDA_EVENT_LEVEL_TRIGGERED, NULL, NULL, NULL, NULL, NULL, NULL) == 0);
+    CHECK(event->add(ends[0], READ, LEVEL, NULL, NULL, NULL, NULL, NULL, NULL) == 0);
     on_closed(dr);
 }
 
@@ -323,22 +325,22 @@ static void leave(duda_request_t *dr)
     static int left;
     if (!left) {
         left = eventfd(0, 0);
-        CHECK(event->add(left, DUDA_EVENT_READ, DUDA_EVENT_LEVEL_TRIGGERED, on_read, NULL, NULL, NULL, NULL, NULL) == 0);
+        CHECK(event->add(left, READ, LEVEL, on_read, NULL, NULL, NULL, NULL, NULL) == 0);
     }
     answer(dr, 0);
 }
 
 static void wrong(duda_request_t *dr)
 {
-    CHECK(event->add(-1, DUDA_EVENT_READ, DUDA_EVENT_LEVEL_TRIGGERED, on_read, NULL, NULL, NULL, NULL, NULL) == -1);
-    CHECK(event->add(0, DUDA_EVENT_WAKEUP, DUDA_EVENT_LEVEL_TRIGGERED, on_read, NULL, NULL, NULL, NULL, NULL) == -1);
+    CHECK(event->add(-1, READ, LEVEL, on_read, NULL, NULL, NULL, NULL, NULL) == -1);
+    CHECK(event->add(0, DUDA_EVENT_WAKEUP, LEVEL, on_read, NULL, NULL, NULL, NULL, NULL) == -1);
     CHECK(event->add(0, DUDA_EVENT_READ, 7, on_read, NULL, NULL, NULL, NULL, NULL) == -1);
     answer(dr, 0);
 }
 
 int duda_main(void)
 {
-    CHECK(event->add(0, DUDA_EVENT_READ, DUDA_EVENT_LEVEL_TRIGGERED, on_read, NULL, NULL, NULL, NULL, NULL) == -1);
+    CHECK(event->add(0, READ, LEVEL, on_read, NULL, NULL, NULL, NULL, NULL) == -1);
     router->get("/echo", echo);
     router->get("/hangup", hang_up);
     router->get("/modes", modes);
