@@ -25,7 +25,7 @@ enum phase phase_now(void)
     if (!current.service)
         return PHASE_NONE;
     if (current.worker)
-        return PHASE_WORKER;
+        return current.worker->ended ? PHASE_LEAVE : PHASE_WORKER;
     if (current.thread)
         return PHASE_THREAD;
     return current.service->state == SERVICE_LOADED ? PHASE_MAIN : PHASE_EXIT;

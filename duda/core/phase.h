@@ -13,8 +13,9 @@ enum phase {
     PHASE_WORKER = 2, /* a callback in a worker */
     PHASE_THREAD = 4, /* a thread of worker->spawn() */
     PHASE_EXIT = 8,   /* duda_exit() */
-    PHASE_RUNNING = PHASE_WORKER | PHASE_THREAD,
-    PHASE_ANY = PHASE_MAIN | PHASE_WORKER | PHASE_THREAD | PHASE_EXIT,
+    PHASE_LEAVE = 16, /* the rest of a callback that has ended the service in its worker, or a destroy function */
+    PHASE_RUNNING = PHASE_WORKER | PHASE_LEAVE | PHASE_THREAD,
+    PHASE_ANY = PHASE_MAIN | PHASE_RUNNING | PHASE_EXIT,
 };
 
 /* Returns what this thread does now. */

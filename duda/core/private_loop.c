@@ -28,7 +28,7 @@ struct private_loop {
     struct epoll_event *ready;
     struct row *rows; /* by the descriptor's number */
     unsigned n;
-    int fd, stop_fd; /* stop_fd -1: not in a thread of worker->spawn() */
+    int fd, stop_fd; /* stop_fd: of the service, once a thread of worker->spawn() waits; or -1 */
 };
 
 static struct private_loop *get_inner(struct duda_event_loop *loop)
@@ -37,15 +37,6 @@ static struct private_loop *get_inner(struct duda_event_loop *loop)
 }
 
 /* ── making ── */
-
-/* Lets the end of the service wake the thread. */
-static int watch_service_end(struct private_loop *l)
-{
-    struct epoll_event wanted = {.events = EPOLLIN};
-    l->stop_fd = current.thread ? current.service->threads.stop_fd : -1;
-    wanted.data.fd = l->stop_fd;
-    return l->stop_fd < 0 ? 0 : epoll_ctl(l->fd, EPOLL_CTL_ADD, l->stop_fd, &wanted);
-}
 
 struct duda_event_loop *private_loop_new(int size)
 {
@@ -59,7 +50,8 @@ struct duda_event_loop *private_loop_new(int size)
     l->shown.events = heap_zalloc(n * sizeof(struct duda_loop_event));
     l->ready = heap_zalloc(n * sizeof(struct epoll_event));
     l->fd = epoll_create1(EPOLL_CLOEXEC);
-    if (l->shown.events && l->ready && l->fd >= 0 && watch_service_end(l) == 0)
+    l->stop_fd = -1;
+    if (l->shown.events && l->ready && l->fd >= 0)
         return &l->shown;
     private_loop_free(&l->shown);
     return NULL;
@@ -195,13 +187,27 @@ static int collect(struct private_loop *l, int n_ready)
     return n;
 }
 
+/* Lets the end of the service wake the thread. */
+static int watch_service_end(struct private_loop *l)
+{
+    if (l->stop_fd >= 0 || !current.thread)
+        return 0;
+    struct epoll_event wanted = {.events = EPOLLIN, .data.fd = current.service->threads.stop_fd};
+    if (epoll_ctl(l->fd, EPOLL_CTL_ADD, wanted.data.fd, &wanted) < 0)
+        return -1;
+    l->stop_fd = wanted.data.fd;
+    return 0;
+}
+
 /* Tells a thread once that its service ends, and ends it when it waits again: old services do not look at results. */
-static bool must_end(void)
+static bool must_end(struct private_loop *l)
 {
     if (!current.thread || !atomic_load(&current.service->threads.stopping))
         return false;
-    if (current.thread->told)
+    if (current.thread->told) {
+        private_loop_free(&l->shown);
         pthread_exit(NULL);
+    }
     current.thread->told = true;
     return true;
 }
@@ -210,11 +216,11 @@ int private_loop_wait(struct duda_event_loop *loop)
 {
     struct private_loop *l = get_inner(loop);
     for (;;) {
-        if (must_end()) {
+        if (must_end(l)) {
             errno = ECANCELED;
             return -1;
         }
-        int n = epoll_wait(l->fd, l->ready, loop->size, -1);
+        int n = watch_service_end(l) < 0 ? -1 : epoll_wait(l->fd, l->ready, loop->size, -1);
         if (n < 0 && errno != EINTR)
             return -1;
         n = collect(l, n);

@@ -155,7 +155,7 @@ struct duda_api_event {
     int (*loop_channel_create)(struct duda_event_loop *loop, int *ret_read, int *ret_write);
     /*
      * Waits for events. Returns how many are in loop->events, or -1: the service ends, or an error (errno). In a thread
-     * of worker->spawn(), the next call after that end ends the thread.
+     * of worker->spawn(), the next call after that end frees the loop and ends the thread.
      */
     int (*loop_wait)(struct duda_event_loop *loop);
     /* Frees the loop. The descriptors are the caller's, those of loop_timeout_create() and loop_channel_create(), too.

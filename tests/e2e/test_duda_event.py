@@ -658,10 +658,111 @@ def test_a_service_stays_in_memory_while_a_thread_of_it_runs(serve_services):
     server.stop()
 
 
+# It does not look at what loop_wait() returns; the loop was made in duda_main().
+OLD_THREAD = COMMON + """
+static struct duda_event_loop *loop;
+
+static void *run_loop(void *arg)
+{
+    for (;;) {
+        int n = event->loop_wait(loop);
+        for (int i = 0; i < n; i++)
+            arg = loop->events[i].data;
+    }
+    return arg;
+}
+
+static void hello(duda_request_t *dr)
+{
+    answer(dr, 1);
+}
+
+int duda_main(void)
+{
+    loop = event->loop_create(4);
+    router->get("/", hello);
+    return worker->spawn(run_loop, NULL);
+}
+"""
+
+
+def test_a_thread_that_waits_on_and_on_is_ended(serve_services):
+    server = serve_services({"old": OLD_THREAD})
+    server.baseline += 2  # its loop, and what wakes it
+    assert ask(server, "/old/") == "1"
+    for count in range(1, 4):
+        build_service(server.services, "old", OLD_THREAD + f"int version = {count};\n")
+        reload(server, count)
+        assert ask(server, "/old/") == "1"
+    server.stop()
+    assert "it stays in memory" not in server.log
+
+
+# More calls than an inbox has room for, signals that are not read, and more descriptors than there may be.
+LIMITS = COMMON + """
+static int calls;
+
+static void on_call(void *data)
+{
+    if (data)
+        answer(data, calls);
+    else
+        calls++;
+}
+
+static void fill(duda_request_t *dr)
+{
+    int failed = 0;
+    for (int i = 0; i < 65536; i++)
+        failed += event->post(0, on_call, i == 65535 ? dr : NULL) < 0;
+    CHECK(failed == 0 && event->post(0, on_call, NULL) == -1);
+    CHECK(event->post(DUDA_EVENT_ALL_WORKERS, on_call, NULL) == -1);
+}
+
+static void make_fds(duda_request_t *dr)
+{
+    int fds[256], n = 0;
+    while (n < 256 && (fds[n] = event->create_signal_fd()) >= 0)
+        n++;
+    CHECK(n == 256 && event->create_signal_fd() == -1);
+    for (int i = 0; i < 5000; i++)
+        CHECK(event->signal(1) == 0);
+    while (n)
+        close(fds[--n]);
+    CHECK(event->signal(1) == 0); /* finds that they were closed */
+    int fd = event->create_signal_fd();
+    CHECK(fd >= 0);
+    close(fd);
+    CHECK(event->signal(1) == 0);
+    answer(dr, 256);
+}
+
+int duda_main(void)
+{
+    return router->get("/fill", fill) && router->get("/fds", make_fds) ? 0 : -1;
+}
+"""
+
+
+def test_calls_and_signal_descriptors_have_limits(serve_services):
+    server = serve_services({"limits": LIMITS})
+    assert ask(server, "/limits/fill") == "65535"
+    assert ask(server, "/limits/fds") == "256"
+    server.wait_log("service limits: a value of event->signal.. is lost")
+    assert len([line for line in server.log.splitlines() if "is lost" in line]) == 1
+    assert_checks(server)
+
+
 ENDS_EXCHANGE = COMMON + """
+static void ignore(void *data)
+{
+    (void)data;
+}
+
 static void finish(void *data)
 {
     answer(data, VERSION);
+    event->timer(0, ignore, NULL); /* refused if the service has ended here */
     volatile unsigned more = 0; /* the code must still be there: the exchange was the last of its generation */
     for (unsigned i = 0; i < 1000000; i++)
         more += i;
