@@ -11,8 +11,9 @@ struct duda_api_conf {
     /* URLs of map routes without the slash at their end, and without a query, are redirected to it (301). */
     int (*force_redirect)(void);
     /*
-     * Writes the messages of `msg` and `console` to the file NAME.messages in LogDir, too. The output of printf() stays
-     * where the server's goes. Returns 0, or -1, which is logged: LogDir is not set, or the file cannot be opened.
+     * Writes the lines of `msg` to the file NAME.messages in LogDir, too, and those of `console` only there. The output
+     * of printf() stays where the server's goes. Returns 0, or -1, which is logged: LogDir is not set, or the file
+     * cannot be opened.
      */
     int (*bind_messages)(void);
     /*

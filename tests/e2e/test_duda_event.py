@@ -2,7 +2,6 @@
 """Objects of services without a request: events, workers, global variables, memory, files and logs."""
 
 import signal
-import time
 
 import pytest
 
@@ -759,8 +758,13 @@ static void ignore(void *data)
     (void)data;
 }
 
+/* Waits for a file: then the reload is over. */
 static void finish(void *data)
 {
+    static bool finished;
+    if (finished || access(SIGNAL, F_OK) < 0)
+        return;
+    finished = true;
     answer(data, VERSION);
     event->timer(0, ignore, NULL); /* refused if the service has ended here */
     volatile unsigned more = 0; /* the code must still be there: the exchange was the last of its generation */
@@ -770,7 +774,7 @@ static void finish(void *data)
 
 static void later(duda_request_t *dr)
 {
-    event->timer(30, finish, dr);
+    event->interval(2, finish, dr);
 }
 
 static void now(duda_request_t *dr)
@@ -785,15 +789,20 @@ int duda_main(void)
 """
 
 
-def test_a_callback_may_end_the_last_exchange_of_its_generation(serve_services):
-    server = serve_services({"slow": "#define VERSION 0\n" + ENDS_EXCHANGE})
+def test_a_callback_may_end_the_last_exchange_of_its_generation(serve_services, tmp_path):
+    def source(version):
+        return f'#define VERSION {version}\n#define SIGNAL "{tmp_path}/go{version}"\n' + ENDS_EXCHANGE
+
+    server = serve_services({"slow": source(0)})
     for version in range(1, 8):
-        build_service(server.services, "slow", f"#define VERSION {version}\n" + ENDS_EXCHANGE)
+        build_service(server.services, "slow", source(version))
         with server.connect() as client:
-            client.send(b"GET /slow/later HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            time.sleep(0)
+            client.send(b"GET /slow/later HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            assert ask(server, "/slow/now") == str(version - 1)  # the first request has begun, too
             reload(server, version)
-            assert client.response().status == 200
+            (tmp_path / f"go{version - 1}").touch()
+            assert client.response().body == str(version - 1).encode()
+        server.wait_log("the configuration before the last reload is not in use any more", version)
         assert ask(server, "/slow/now") == str(version)
 
 
