@@ -358,8 +358,13 @@ MK_API uint64_t mk_connection_id(struct mk_connection *conn);
 MK_API struct mk_worker *mk_request_worker(const struct mk_request *req);
 
 /*
- * Declines a request for which on_head, on_request or on_content has returned 0: the next plugin is called. Call it at
- * most once, later than the hook, and only before a response has begun. Does nothing if the response has ended.
+ * Declines a request for which on_head, on_request or on_content has returned 0: the next plugin is called, before this
+ * function returns. Call it at most once, later than the hook, and only before a response has begun. Does nothing if
+ * the response has ended.
+ *
+ * `req` and its arena are valid until the callback that called this returns, even if the next plugin has answered, and
+ * then for that plugin until the exchange ends. What this plugin has allocated in the arena stays until then, and its
+ * clean-ups (mk_arena_defer()) run then: cancel timers and dials that would still call back.
  */
 MK_API void mk_request_decline(struct mk_request *req);
 

@@ -342,13 +342,29 @@ MK_API bool mk_response_is_default_error(const struct mk_request *req);
 MK_API int mk_response_replace(struct mk_request *req, struct mk_str type, struct mk_str body);
 
 /*
+ * Refuses ranges (RFC 9110 section 14), for a body that exists as a whole only: mk_response_file() ignores Range, and
+ * Accept-Ranges is left out. In a hook before the response or in on_response; there a 206 or 416 of mk_response_file()
+ * becomes the 200 with the whole file, whose headers stay as on_response of others has changed them. Filters that were
+ * added to a 206 get the bytes of the whole file, and the length is unknown again; those of a 416 are removed.
+ * Returns 0, -EALREADY (the head was sent, or the response has failed), -ENOTSUP (a handler has made the 206 itself:
+ * the body is a part of another one) or -ENOMEM (503 is sent instead). Builds for small devices leave it out.
+ */
+MK_API int mk_response_no_ranges(struct mk_request *req);
+
+/* The least room that a filter is given, and that it must give to what is below it. */
+enum { MK_FILTER_BYTES_MIN = 1024 };
+
+/*
  * A filter changes a body on its way out: it is called for bytes, and reads the bytes below it.
  *
  *     the handler's parts ─► first filter ─► ... ─► last filter ─► framing
  *
- * It writes up to `size` bytes (1,024 at least) to `to`. It is not called where no body is sent (HEAD, 304 ...).
+ * It writes up to `size` bytes (MK_FILTER_BYTES_MIN at least) to `to`. It is not called where no body is sent (HEAD,
+ * 304 ...).
  * Returns their count, 0 (the end; only after the end of what is below), an error of mk_filter_read(), or -EAGAIN of
- * its own, to be called again after mk_response_wake().
+ * its own: it has none now, and calls mk_response_wake() when it has, or the response is cut after HandlerTimeout.
+ * Until then it may be called again at any time, for example because the handler adds a part, and returns -EAGAIN
+ * again.
  */
 struct mk_filter;
 typedef ssize_t (*mk_filter_fn)(struct mk_filter *filter, char *to, size_t size, void *ctx);
@@ -360,9 +376,12 @@ typedef ssize_t (*mk_filter_fn)(struct mk_filter *filter, char *to, size_t size,
  */
 MK_API int mk_response_filter(struct mk_request *req, mk_filter_fn fn, void *ctx);
 /*
- * Reads the next bytes from below the filter.
- * Returns their count, 0 (the end), -EAGAIN (none yet: pass on what you hold back), -EBUSY (other connections have
- * their turn first: return it, the filter is called again) or another -errno (the body cannot be completed).
+ * Reads the next bytes from below the filter; `size` is MK_FILTER_BYTES_MIN at least (an assertion).
+ * Returns their count, 0 (the end, also of further calls), -EAGAIN (none yet), -EBUSY (other connections have their
+ * turn first) or another -errno (the body cannot be completed).
+ *
+ * After -EAGAIN the filter returns bytes that it holds back, since the client may wait for them, or else -EAGAIN. After
+ * -EBUSY it returns bytes or -EBUSY. In both cases it is called again without mk_response_wake().
  */
 MK_API ssize_t mk_filter_read(struct mk_filter *filter, char *to, size_t size);
 /* Returns the request whose response the filter changes; valid until the exchange ends. */

@@ -10,6 +10,7 @@
 
 #include <monkey/buf.h>
 
+#include <errno.h>
 #include <unistd.h>
 
 enum { CONTENT_RANGE_BYTES = 80, CODING_BYTES = 8 /* of an entity tag, the hyphen included */ };
@@ -98,7 +99,7 @@ static enum mk__range_result find_ranges(struct mk_request *req, const struct mk
 {
     struct mk_str value = mk_request_header(req, MK_HEADER_RANGE);
     s->n = 0;
-    if (!value.p || file->no_ranges || req->parse.method != MK_GET)
+    if (!value.p || file->no_ranges || mk__request_refuses_ranges(req) || req->parse.method != MK_GET)
         return MK__RANGE_IGNORE;
     struct mk_str if_range = mk_request_header(req, MK_HEADER_IF_RANGE);
     if (if_range.p && !mk__validators_check_if_range(if_range, validators->etag, validators->mtime, validators->now))
@@ -137,7 +138,7 @@ static int add_content_headers(struct mk_request *req, const struct mk_file *fil
     int err = mk_response_header_ref(req, MK_STR("Content-Type"), type);
     if (file->coding != MK_CODING_IDENTITY)
         err |= mk__response_add_header(req, MK_STR("Content-Encoding"), mk_coding_name(file->coding));
-    if (!file->no_ranges)
+    if (!file->no_ranges && !mk__request_refuses_ranges(req))
         err |= mk__response_add_header(req, MK_STR("Accept-Ranges"), MK_STR("bytes"));
     return err | mk_response_set_length(req, bytes);
 }
@@ -231,9 +232,32 @@ static bool build_multipart(struct mk_request *req, const struct mk_file *file, 
            ret_multipart->bytes < file->bytes;
 }
 
+static void close_kept_file(void *ctx)
+{
+    const struct mk_file *file = ctx;
+    if (file->fd >= 0)
+        close(file->fd);
+}
+
+/* Keeps the file for mk_response_no_ranges(); `fd` of a 416, which has no part that owns it, else -1. */
+static bool keep_file(struct mk_request *req, const struct mk_file *file, int fd)
+{
+    struct mk_file *kept = MK_SMALL ? NULL : mk_arena_alloc(&req->arena, sizeof(*kept));
+    if (!kept)
+        return false;
+    *kept = *file;
+    kept->fd = fd;
+    if (fd >= 0 && mk_arena_defer(&req->arena, close_kept_file, kept) < 0)
+        return false;
+    req->ranged_file = kept;
+    return true;
+}
+
 static void send_ranges(struct mk_request *req, const struct mk_file *file, const struct range_set *s)
 {
     struct mk__multipart multipart;
+    if (s->n)
+        keep_file(req, file, -1);
     if (SEVERAL_RANGES && s->n > 1 && build_multipart(req, file, s, &multipart))
         send_multipart(req, file, s, &multipart);
     else
@@ -242,6 +266,8 @@ static void send_ranges(struct mk_request *req, const struct mk_file *file, cons
 
 static void reject_range(struct mk_request *req, const struct mk_file *file)
 {
+    if (!keep_file(req, file, file->content.p ? -1 : file->fd))
+        close_file(file);
     mk_response_error(req, 416);
     add_content_range(req, "bytes */%llu", (unsigned long long)file->bytes);
 }
@@ -277,9 +303,78 @@ void mk_response_file(struct mk_request *req, const struct mk_file *file)
         return;
     }
     if (find_ranges(req, file, &validators, &set) == MK__RANGE_UNSATISFIABLE) {
-        close_file(file);
         reject_range(req, file);
         return;
     }
     send_ranges(req, file, &set);
+}
+
+/* ── the whole file instead of a part ── */
+
+/* Returns the descriptor of the file, which the parts of a 206 or the kept file own; -1: its content is in memory. */
+static int take_fd(struct mk_request *req, struct mk_file *kept)
+{
+    int fd = kept->fd;
+    kept->fd = -1;
+    for (struct mk__part *part = req->first; part && fd < 0; part = part->next) {
+        fd = part->kind == MK__PART_FILE ? part->fd : -1;
+        if (fd >= 0)
+            part->fd = -1;
+    }
+    return fd;
+}
+
+/* Changes the headers of a 206 or 416 to those of the whole file. Returns 0 or -1 (no memory). */
+static int change_headers(struct mk_request *req, const struct mk_file *file)
+{
+    static const struct mk_str names[] = {MK_STR("Content-Range"), MK_STR("Content-Type")};
+    struct file_validators validators;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        mk_response_header_remove(req, names[i]);
+    if (req->status == 206)
+        return mk__response_add_header(req, MK_STR("Content-Type"), file->type);
+    mk_response_header_remove(req, MK_STR("Content-Encoding")); /* of its page */
+    return add_validators(req, file, &validators) | add_content_headers(req, file, file->type, file->bytes);
+}
+
+static void replace_parts(struct mk_request *req, const struct mk_file *file)
+{
+    if (req->status == 416)
+        req->filter = NULL;
+    req->is_default_error = false;
+    req->status = 200;
+    mk__response_drop_parts(req);
+    if (mk__request_is_filtered(req))
+        mk__filter_change_input(req, file->bytes);
+    else
+        mk_response_set_length(req, file->bytes);
+    end_file_response(req, file, queue_bytes(req, file, NULL, 0, file->bytes));
+}
+
+static int send_whole(struct mk_request *req)
+{
+    struct mk_file file = *req->ranged_file;
+    file.fd = take_fd(req, req->ranged_file);
+    if (file.fd < 0 && !file.content.p)
+        return -ENOTSUP; /* the parts were replaced */
+    req->ranged_file = NULL;
+    req->response_state = MK__RESPONSE_OPEN;
+    if (change_headers(req, &file) != 0) {
+        fail_with_503(req, &file);
+        return -ENOMEM;
+    }
+    replace_parts(req, &file);
+    return 0;
+}
+
+int mk_response_no_ranges(struct mk_request *req)
+{
+    bool partial = req->status == 206 || (req->status == 416 && req->ranged_file);
+    if (req->output_state >= MK__OUTPUT_HEAD || req->response_state == MK__RESPONSE_FAILED)
+        return -EALREADY;
+    if (partial && !req->ranged_file)
+        return -ENOTSUP;
+    req->no_ranges = true;
+    mk_response_header_remove(req, MK_STR("Accept-Ranges"));
+    return partial ? send_whole(req) : 0;
 }

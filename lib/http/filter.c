@@ -17,6 +17,8 @@ struct mk_filter {
     void *ctx;
     struct mk__parts_reader parts; /* of the first filter: its input */
     size_t turn_bytes;             /* read from `parts` in this turn */
+    char *output;                  /* of the last filter: MK_FILTER_BYTES_MIN for bytes without room; or NULL */
+    size_t output_at, output_len;
 };
 
 int mk_response_filter(struct mk_request *req, mk_filter_fn fn, void *ctx)
@@ -47,6 +49,7 @@ static ssize_t read_parts(struct mk_filter *f, char *to, size_t size)
 
 ssize_t mk_filter_read(struct mk_filter *f, char *to, size_t size)
 {
+    assert(size >= MK_FILTER_BYTES_MIN);
     return f->source ? f->source->fn(f->source, to, size, f->source->ctx) : read_parts(f, to, size);
 }
 
@@ -55,18 +58,61 @@ struct mk_request *mk_filter_request(const struct mk_filter *f)
     return f->req;
 }
 
-ssize_t mk__filter_read_output(struct mk_request *req, char *to, size_t size)
+static ssize_t call_filter(struct mk_request *req, struct mk_filter *f, char *to, size_t size)
 {
-    ssize_t n = req->filter->fn(req->filter, to, size, req->filter->ctx);
+    ssize_t n = f->fn(f, to, size, f->ctx);
     assert(n <= (ssize_t)size);
     bool parts_left = req->first || req->response_state == MK__RESPONSE_OPEN;
     return n == 0 && parts_left ? -EPIPE : n; /* a filter must not end before its input */
 }
 
-void mk__filter_begin_turn(struct mk_request *req)
+/* Fills the buffer of the last filter. Returns as mk__filter_read_output(). */
+static ssize_t fill_output(struct mk_request *req, struct mk_filter *f)
+{
+    if (!f->output)
+        f->output = mk_arena_alloc(&req->arena, MK_FILTER_BYTES_MIN);
+    if (!f->output)
+        return -ENOMEM;
+    ssize_t n = call_filter(req, f, f->output, MK_FILTER_BYTES_MIN);
+    f->output_at = 0;
+    f->output_len = n > 0 ? (size_t)n : 0;
+    return n;
+}
+
+/* The room is less than a filter is promised if a window of HTTP/2 has only a few bytes left. */
+ssize_t mk__filter_read_output(struct mk_request *req, char *to, size_t size)
+{
+    struct mk_filter *f = req->filter;
+    if (!f->output_len && size >= MK_FILTER_BYTES_MIN)
+        return call_filter(req, f, to, size);
+    ssize_t n = f->output_len ? 1 : fill_output(req, f);
+    if (n <= 0)
+        return n;
+    size_t bytes = f->output_len < size ? f->output_len : size;
+    memcpy(to, f->output + f->output_at, bytes);
+    f->output_at += bytes;
+    f->output_len -= bytes;
+    return (ssize_t)bytes;
+}
+
+static struct mk_filter *get_first(struct mk_request *req)
 {
     struct mk_filter *f = req->filter;
     while (f->source)
         f = f->source;
-    f->turn_bytes = 0;
+    return f;
+}
+
+void mk__filter_change_input(struct mk_request *req, uint64_t bytes)
+{
+    struct mk_filter *f = get_first(req);
+    assert(req->output_state < MK__OUTPUT_HEAD && !f->parts.read);
+    f->parts.length_known = true;
+    f->parts.length = bytes;
+    req->framing = MK__FRAMING_NONE;
+}
+
+void mk__filter_begin_turn(struct mk_request *req)
+{
+    get_first(req)->turn_bytes = 0;
 }

@@ -154,6 +154,7 @@ struct mk_request {
     bool bodyless;          /* no body is sent, whatever the framing */
     bool close_wanted, is_default_error;
     bool not_modified; /* a 304 that has the headers of the 200 until its head is sent */
+    bool no_ranges;
     uint8_t headers_len, headers_max;
     uint32_t head_bytes;
     uint64_t first_byte_us;
@@ -167,6 +168,7 @@ struct mk_request {
     bool writable_wanted;
     struct mk__file_read_job *file_read; /* a disk thread reads for the first part; or NULL */
     struct mk_filter *filter;            /* the one added last, or NULL */
+    struct mk_file *ranged_file;         /* what a 206 is a part of, or a 416 is about; or NULL */
     struct mk__tunnel *tunnel;           /* a handler has taken the connection over; or NULL */
     struct mk__trailers *trailers;       /* or NULL */
 
@@ -270,11 +272,18 @@ static inline bool mk__request_is_filtered(const struct mk_request *req)
     return MK_HAS_FILTERS && req->filter;
 }
 
+static inline bool mk__request_refuses_ranges(const struct mk_request *req)
+{
+    return !MK_SMALL && req->no_ranges;
+}
+
 /*
- * Reads the output of the filters, from the one added last. Returns the same as an mk_filter_fn, or -EPIPE if they have
- * ended before the parts.
+ * Reads the output of the filters, from the one added last; `size` may be less than MK_FILTER_BYTES_MIN. Returns the
+ * same as an mk_filter_fn, or -EPIPE if they have ended before the parts.
  */
 ssize_t mk__filter_read_output(struct mk_request *req, char *to, size_t size);
+/* The queue of parts was replaced by one of `bytes`: nothing is known of the length of the filters' output. */
+void mk__filter_change_input(struct mk_request *req, uint64_t bytes);
 /* Begins a turn: the filters may read up to their limit again before they get -EBUSY. */
 void mk__filter_begin_turn(struct mk_request *req);
 

@@ -191,6 +191,8 @@ void mk__response_run_hooks(struct mk_request *req)
     req->http->app->on_response(req, req->http->app_ctx);
     if (req->not_modified && req->status == 304)
         remove_content_headers(req);
+    if (mk__request_refuses_ranges(req))
+        mk_response_header_remove(req, MK_STR("Accept-Ranges"));
 }
 
 void mk__response_decide_body(struct mk_request *req)

@@ -16,22 +16,30 @@ static ssize_t raise(struct mk_filter *filter, char *to, size_t size, void *ctx)
     return n;
 }
 
+/* A part of a text would not be seen by the filter as text: several of them are sent as multipart/byteranges. */
+static int refuse_ranges(struct mk_request *req)
+{
+    if (mk_str_starts(mk_request_mime(req, mk_request_path(req)), MK_STR("text/plain")))
+        mk_response_no_ranges(req);
+    return MK_DECLINED;
+}
+
 static void change(struct mk_request *req)
 {
     struct mk_str type = mk_response_get_header(req, MK_STR("Content-Type"));
     uint64_t bytes;
+    if (!mk_str_starts(type, MK_STR("text/plain")) || mk_response_no_ranges(req) < 0)
+        return; /* a part that a handler has made is left alone */
     bool known = mk_response_get_length(req, &bytes);
-    if (!mk_str_starts(type, MK_STR("text/plain")) || mk_response_get_status(req) == 206)
-        return; /* a part of a text is left alone: its bytes are counted already */
     if (mk_response_filter(req, raise, NULL) < 0)
         return;
     if (known)
         mk_response_set_length(req, bytes);         /* capitals are as long as small letters */
     mk_response_header_remove(req, MK_STR("ETag")); /* these are other bytes than the tag was made for */
-    mk_response_header_remove(req, MK_STR("Accept-Ranges"));
 }
 
 MK_PLUGIN(shout) = {
     MK_PLUGIN_HEAD("shout", "1.0", "text in capital letters"),
+    .on_request = refuse_ranges,
     .on_response = change,
 };

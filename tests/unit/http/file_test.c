@@ -253,6 +253,186 @@ static void test_without_ranges(void **state)
     mk_test_world_close(&w);
 }
 
+/* ── mk_response_no_ranges() ── */
+
+#define WITHOUT_RANGES "HTTP/1.1 200 OK\r\n" VALIDATORS "Content-Type: text/x\r\nContent-Length: 10\r\n\r\n0123456789"
+#define SEVERAL "Range: bytes=0-0,300-300,600-600,900-900\r\n"
+
+static void refuse_early(struct mk_request *req, struct mk_test_world *world)
+{
+    assert_int_equal(mk_response_no_ranges(req), 0);
+    send_file(req, world);
+}
+
+static void refuse_late(struct mk_request *req, struct mk_test_world *world)
+{
+    (void)world;
+    assert_int_equal(mk_response_no_ranges(req), 0);
+    assert_int_equal(mk_response_no_ranges(req), 0); /* twice is once */
+    if (mk_response_get_status(req) != 304)
+        assert_int_equal(mk_response_get_status(req), 200);
+    mk_response_header_ref(req, MK_STR("Accept-Ranges"), MK_STR("bytes")); /* of another plugin */
+}
+
+/* In which hook the ranges are refused, and whether the file is in memory. */
+static void open_refusing(bool late, bool in_memory)
+{
+    open_world();
+    w.handler = late ? send_file : refuse_early;
+    w.on_response = late ? refuse_late : NULL;
+    is_at_hand = in_memory;
+}
+
+/* Header lines may be in another order. */
+static void expect_whole(const char *answer)
+{
+    const char *lines[] = {"\r\nLast-Modified: " OLD "\r\n", "\r\nETag: " TAG "\r\n", "\r\nContent-Type: text/x\r\n",
+                           "\r\nContent-Length: 10\r\n", "\r\n\r\n0123456789"};
+    assert_true(strncmp(answer, "HTTP/1.1 200 OK\r\n", 17) == 0);
+    for (size_t i = 0; i < COUNT(lines); i++)
+        assert_non_null(strstr(answer, lines[i]));
+    assert_int_equal(strlen(answer), strlen(WITHOUT_RANGES));
+}
+
+static void test_refused_ranges(void **state)
+{
+    static const char *const fields[] = {"", "Range: bytes=2-4\r\n", "Range: bytes=10-\r\n",
+                                         "Range: bytes=2-4,6-7\r\n"};
+    unsigned before = mk_test_descriptors();
+    (void)state;
+    for (size_t i = 0; i < COUNT(fields) * 4; i++) {
+        open_refusing(i & 1, i & 2);
+        expect_whole(ask("GET", fields[i / 4]));
+        mk_test_world_close(&w);
+    }
+    is_at_hand = false;
+    assert_int_equal(mk_test_descriptors(), before);
+}
+
+/* Of a response with several parts, the descriptor belongs to one of them. */
+static void test_refused_multipart(void **state)
+{
+    unsigned before = mk_test_descriptors();
+    (void)state;
+    for (int late = 0; late < 2; late++) {
+        open_refusing(late, false);
+        name = "thousand";
+        file.bytes = 1000;
+        const char *answer = ask("GET", SEVERAL);
+        assert_non_null(strstr(answer, "HTTP/1.1 200 OK\r\n"));
+        assert_non_null(strstr(answer, "\r\nContent-Length: 1000\r\n"));
+        assert_null(strstr(answer, "multipart"));
+        mk_test_world_close(&w);
+    }
+    assert_int_equal(mk_test_descriptors(), before);
+}
+
+static void test_refused_ranges_of_an_unchanged_file(void **state)
+{
+    (void)state;
+    open_refusing(true, false);
+    assert_string_equal(ask("GET", "If-None-Match: " TAG "\r\nRange: bytes=2-4\r\n"), UNCHANGED);
+    mk_test_world_close(&w);
+}
+
+/* ── with a filter of another plugin ── */
+
+static ssize_t raise_bytes(struct mk_filter *filter, char *to, size_t size, void *ctx)
+{
+    ssize_t n = mk_filter_read(filter, to, size);
+    (void)ctx;
+    for (ssize_t i = 0; i < n; i++)
+        to[i] = (char)(to[i] + 'a' - '0');
+    return n;
+}
+
+/* The filter is added to a 206 of 3 bytes, with that length; then another plugin refuses the ranges. */
+static void filter_and_refuse(struct mk_request *req, struct mk_test_world *world)
+{
+    assert_int_equal(mk_response_get_status(req), 206);
+    assert_int_equal(mk_response_filter(req, raise_bytes, NULL), 0);
+    assert_int_equal(mk_response_set_length(req, 3), 0);
+    refuse_late(req, world);
+}
+
+static void test_a_filter_gets_the_whole_file(void **state)
+{
+    (void)state;
+    open_world();
+    w.on_response = filter_and_refuse;
+    const char *answer = ask("GET", "Range: bytes=2-4\r\n");
+    assert_non_null(strstr(answer, "HTTP/1.1 200 OK\r\n"));
+    assert_non_null(strstr(answer, "\r\nTransfer-Encoding: chunked\r\n\r\n000a\r\nabcdefghij\r\n0\r\n\r\n"));
+    mk_test_world_close(&w);
+}
+
+/* ── when they cannot be refused ── */
+
+static struct mk_request *asked;
+
+static void send_own_part(struct mk_request *req, struct mk_test_world *world)
+{
+    (void)world;
+    asked = req;
+    mk_response_set_status(req, 206);
+    mk_response_header(req, MK_STR("Content-Range"), MK_STR("bytes 0-0/10"));
+    mk_response_write_ref(req, MK_STR("0"));
+}
+
+static void refuse_in_vain(struct mk_request *req, struct mk_test_world *world)
+{
+    (void)world;
+    assert_int_equal(mk_response_no_ranges(req), -ENOTSUP);
+}
+
+static void test_a_part_that_a_handler_has_made(void **state)
+{
+    (void)state;
+    open_world();
+    w.handler = send_own_part;
+    w.on_response = refuse_in_vain;
+    struct mk_test_client *c = mk_test_connect(&w, MK_STR("GET / HTTP/1.1\r\nHost: h\r\n\r\n"));
+    mk_test_settle(&w);
+    assert_non_null(strstr(mk_test_received(c).p, "206 Partial Content"));
+    assert_int_equal(mk_response_no_ranges(asked), -EALREADY);
+    mk_response_end(asked);
+    mk_test_world_close(&w);
+}
+
+static void replace_and_refuse(struct mk_request *req, struct mk_test_world *world)
+{
+    assert_int_equal(mk_response_replace(req, MK_STR("text/y"), MK_STR("abc")), 0);
+    refuse_in_vain(req, world);
+}
+
+static void test_a_part_that_was_replaced(void **state)
+{
+    unsigned before = mk_test_descriptors();
+    (void)state;
+    open_world();
+    w.on_response = replace_and_refuse;
+    assert_non_null(strstr(ask("GET", "Range: bytes=2-4\r\n"), "\r\n\r\nabc"));
+    mk_test_world_close(&w);
+    assert_int_equal(mk_test_descriptors(), before);
+}
+
+/* The server's page of a 416 may have been replaced by the host's. */
+static void replace_page(struct mk_request *req, struct mk_test_world *world)
+{
+    if (mk_response_get_status(req) == 416)
+        assert_int_equal(mk_response_replace(req, MK_STR("text/y"), MK_STR("abc")), 0);
+    refuse_late(req, world);
+}
+
+static void test_a_416_with_another_page(void **state)
+{
+    (void)state;
+    open_world();
+    w.on_response = replace_page;
+    expect_whole(ask("GET", "Range: bytes=10-\r\n"));
+    mk_test_world_close(&w);
+}
+
 static void test_an_empty_file(void **state)
 {
     (void)state;
@@ -278,19 +458,27 @@ static void test_huge_files(void **state)
     mk_test_world_close(&w);
 }
 
+static void refuse_if_possible(struct mk_request *req, struct mk_test_world *world)
+{
+    (void)world;
+    int err = mk_response_no_ranges(req), status = mk_response_get_status(req);
+    assert_true(err == 0 || err == -ENOMEM || err == -EALREADY || (err == -ENOTSUP && status == 206));
+}
+
 static void test_every_allocation_may_fail(void **state)
 {
     static const char *const fields[] = {"", "Range: bytes=2-4\r\n", "Range: bytes=1000-\r\n",
                                          "If-Match: \"other\"\r\n", "Range: bytes=0-0,300-300,600-600,900-900\r\n"};
     unsigned before = mk_test_descriptors();
     (void)state;
-    for (size_t i = 0; i < COUNT(fields); i++) {
+    for (size_t i = 0; i < COUNT(fields) * 2; i++) {
         bool all_fine = false;
         is_tight = true;
         for (long n = 0; !all_fine && n < 50; n++) {
             char request[256];
             open_thousand();
-            snprintf(request, sizeof(request), "GET / HTTP/1.1\r\nHost: h\r\n%s\r\n", fields[i]);
+            w.on_response = i & 1 ? refuse_if_possible : NULL;
+            snprintf(request, sizeof(request), "GET / HTTP/1.1\r\nHost: h\r\n%s\r\n", fields[i / 2]);
             mk__alloc_countdown = n;
             mk_test_connect(&w, mk_str_c(request));
             mk_test_settle(&w);
@@ -339,6 +527,13 @@ int main(void)
         cmocka_unit_test(test_several_ranges_that_do_not_pay),
         cmocka_unit_test(test_a_young_file_is_weak),
         cmocka_unit_test(test_without_ranges),
+        cmocka_unit_test(test_refused_ranges),
+        cmocka_unit_test(test_refused_multipart),
+        cmocka_unit_test(test_refused_ranges_of_an_unchanged_file),
+        cmocka_unit_test(test_a_filter_gets_the_whole_file),
+        cmocka_unit_test(test_a_part_that_a_handler_has_made),
+        cmocka_unit_test(test_a_part_that_was_replaced),
+        cmocka_unit_test(test_a_416_with_another_page),
         cmocka_unit_test(test_an_empty_file),
         cmocka_unit_test(test_huge_files),
         cmocka_unit_test(test_every_allocation_may_fail),
