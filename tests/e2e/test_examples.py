@@ -3,12 +3,15 @@
 
 import re
 import shutil
+import socket
 import subprocess
+import threading
 
 import pytest
 
 from harness import build
-from harness.server import section
+from harness.messages import request
+from harness.server import run, section, write_config
 
 EXAMPLES = build.TOP / "docs" / "examples" / "plugins"
 PAGE = build.TOP / "docs" / "guide" / "plugins.md"
@@ -58,7 +61,7 @@ def configure(serve, examples, tmp_path):
 
 
 def test_each_has_a_test():
-    assert NAMES == ["gate", "later", "meter", "shout"]
+    assert NAMES == ["gate", "later", "meter", "relay", "shout"]
 
 
 def test_the_smallest(configure):
@@ -100,8 +103,10 @@ def test_shout(configure):
     assert answer.body == b"SMALL LETTERS\n" and answer["Content-Length"] == "14" and answer["ETag"] is None
     assert client.ask("/big.txt").body == big.upper()
     assert client.ask("/p.html").body == b"<p>html"
-    part = client.ask("/a.txt", "Range: bytes=0-4")
-    assert (part.status, part.body) == (206, b"small")
+    for ranges in ("0-4", "0-1,5-6", "100-"):
+        whole = client.ask("/a.txt", f"Range: bytes={ranges}")
+        assert (whole.status, whole.body, whole["Accept-Ranges"]) == (200, b"SMALL LETTERS\n", None)
+    assert client.ask("/p.html", "Range: bytes=0-2").status == 206
     assert client.ask("/a.txt", method="HEAD")["Content-Length"] == "14"
 
 
@@ -113,6 +118,117 @@ def test_meter(configure):
         assert len(client.ask("/big").body) == 3_000_000
     ((counted),) = server.wait_log(r"meter: (\d+) bytes in, (\d+) bytes out")
     assert int(counted[1]) > 50 and int(counted[2]) > 3_001_000
+
+
+# ── relay ──
+
+
+@pytest.fixture
+def backend():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(20)
+        yield listener
+
+
+@pytest.fixture
+def relay(configure, backend):
+    """A server that asks the backend."""
+    port = backend.getsockname()[1]
+    return configure("relay", settings={"Workers": 1}, host=f"[RELAY]\n    Backend 127.0.0.1:{port}\n")
+
+
+def take(backend):
+    """The next connection to the backend, and its question."""
+    sock, _ = backend.accept()
+    sock.settimeout(20)
+    question = b""
+    while not question.endswith(b"\n"):
+        question += sock.recv(100)
+    return sock, question
+
+
+def test_relay(relay, backend):
+    client, other = relay.connect(), relay.connect()
+    client.send(request("/relay/what%20time"))
+    sock, question = take(backend)
+    assert question == b"what time\n"
+    assert other.ask("/a.txt").status == 200  # meanwhile
+    with sock:
+        sock.sendall(b"12:")
+        assert client.head().status == 200
+        sock.sendall(b"00\n")
+    assert client.chunks()[0] == b"12:00\n"
+    assert client.ask("/relay/x", method="POST")["Allow"] == "GET"
+    assert client.ask("/elsewhere").status == 404
+
+
+def test_relay_waits_for_a_slow_client(relay, backend):
+    client = relay.connect(rcvbuf=4096)
+    client.send(request("/relay/all"))
+    sock, _ = take(backend)
+    text = bytes(range(256)) * 40_000  # more than all buffers together
+    with sock:
+        sender = threading.Thread(target=lambda: (sock.sendall(text), sock.shutdown(socket.SHUT_WR)))
+        sender.start()
+        assert client.response().body == text
+        sender.join()
+
+
+def test_relay_without_a_backend(relay, backend):
+    backend.close()
+    assert relay.connect().ask("/relay/x").status == 502
+    assert "relay: cannot connect to the backend: Connection refused" in relay.log
+
+
+def test_relay_checks_its_backend(configure, examples, tmp_path):
+    conf = write_config(
+        tmp_path / "conf",
+        tmp_path,
+        files={"plugins.load": section("PLUGINS", {"Load": ["liana", examples / "relay.so", "static"]})},
+    )
+    with open(conf / "sites" / "default", "a") as file:
+        file.write("[RELAY]\n    Backend localhost\n")
+    assert 'default:5:13: error: "Backend": the port is missing' in run("-c", conf, "-t").stderr
+
+
+def test_relay_when_the_client_leaves(relay, backend):
+    """While the backend answers: its connection is closed."""
+    client = relay.connect()
+    client.send(request("/relay/x"))
+    sock, _ = take(backend)
+    client.reset()
+    with sock:
+        assert sock.recv(1) == b""
+
+
+def pass_turns(client):
+    """When it returns, the worker has ended the turn of what came before, with its tasks."""
+    for _ in range(2):
+        assert client.ask("/a.txt").status == 200
+
+
+def test_relay_when_the_client_leaves_a_dial(relay, backend):
+    """Without mk_dial_cancel() the dial would call back with memory of an exchange that is over."""
+    backend.listen(0)  # the kernel accepts one more connection, and drops further SYNs
+    client, other, here = relay.connect(), relay.connect(), relay.connect()
+    with socket.create_connection(backend.getsockname()):
+        client.send(request("/relay/gone"))
+        pass_turns(other)
+        client.reset()
+        pass_turns(other)
+        here.send(request("/relay/here"))
+        pass_turns(other)
+    question = b""
+    while not question:  # those that were made before have sent nothing
+        sock, _ = backend.accept()
+        with sock:
+            sock.settimeout(20)
+            question = sock.recv(100)
+            assert question in (b"", b"here\n")
+            if question:
+                sock.sendall(b"yes")
+    assert here.response().body == b"yes"
+    relay.stop()
 
 
 # ── C++ ──
