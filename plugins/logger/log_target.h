@@ -22,6 +22,7 @@
 extern pthread_mutex_t log_targets_lock;
 
 struct gate;
+struct writer;
 
 struct log_producer {
     struct mk_list node; /* in the list of the target; log_targets_lock */
@@ -35,6 +36,7 @@ struct log_producer {
 };
 
 struct log_target {
+    struct writer *writer;
     struct mk_list node, producers;     /* log_targets_lock */
     struct log_dest dest;               /* the path is stored behind the struct */
     size_t bytes;                       /* of struct and path */

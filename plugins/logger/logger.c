@@ -109,6 +109,7 @@ static const struct mk_conf_section sections[] = {
 
 /* The logs of a generation, each once. Workers have a producer for each row, hosts have the index of a row. */
 struct log_table {
+    struct writer *writer;
     struct log_table_row {
         struct log_target *target;
         bool wait; /* a host has WhenFull wait for it */
@@ -132,10 +133,9 @@ struct logger_worker {
 static int start_generation(struct mk_generation *g, void **ret_state)
 {
     struct log_table *t = mk_account_alloc(NULL, sizeof(*t));
-    (void)g;
     if (!t)
         return -ENOMEM;
-    *t = (struct log_table){0};
+    *t = (struct log_table){.writer = mk_generation_plugin_state(g, &mk_plugin_logger)};
     *ret_state = t;
     return 0;
 }
@@ -167,7 +167,7 @@ static int grow_table(struct log_table *t)
 /* Adds a log, unless the table has it. Returns its index or -ENOMEM. */
 static int add_target(struct log_table *t, const struct log_dest *dest, bool wait)
 {
-    struct log_target *target = t->n < t->max || grow_table(t) == 0 ? writer_get_target(dest) : NULL;
+    struct log_target *target = t->n < t->max || grow_table(t) == 0 ? writer_get_target(t->writer, dest) : NULL;
     if (!target)
         return -ENOMEM;
     for (unsigned i = 0; i < t->n; i++)
@@ -257,7 +257,7 @@ static int start_worker(struct mk_worker *worker, void **ret_state)
     struct logger_server_conf defaults = {8 * 1024 * 1024, 1000};
     if (!settings)
         settings = &defaults;
-    int err = t->n ? writer_start(settings->flush_ms) : 0;
+    int err = t->n ? writer_start(t->writer, settings->flush_ms) : 0;
     if (err < 0)
         return err;
     size_t bytes = sizeof(struct logger_worker) + t->n * sizeof(struct log_producer *);
@@ -397,22 +397,27 @@ static void add_request_id(struct mk_request *req)
         mk_response_header_ref(req, name, id);
 }
 
+static int start_writer(void **ret_state)
+{
+    *ret_state = writer_new();
+    return *ret_state ? 0 : -ENOMEM;
+}
+
 static void stop_writer(void *state)
 {
-    (void)state;
-    writer_stop();
+    writer_free(state);
 }
 
 static void reopen_logs(void *state)
 {
-    (void)state;
-    writer_reopen();
+    writer_reopen(state);
 }
 
 MK_PLUGIN(logger) = {
     MK_PLUGIN_HEAD("logger", "2.0.0", "access and error logs of hosts, and request IDs"),
     .flags = MK_PLUGIN_TIMES | MK_PLUGIN_CHECKS_ALL,
     .sections = sections,
+    .start = start_writer,
     .stop = stop_writer,
     .reopen = reopen_logs,
     .generation_start = start_generation,

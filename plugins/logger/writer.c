@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The writer's thread and the registry (writer.h). Both belong to the process and not to a generation, so that lines of
- * several generations go to one descriptor in order.
+ * The writer's thread and the registry (writer.h). Both are the state of the plugin's start and not of a generation, so
+ * that lines of several generations go to one descriptor in order.
  *
  *     asleep ── the first line (notified) ──► waiting ── Flush is over, or a ring is half full (flush_now) ──► writing
  *        ▲                                                                                                       │
@@ -25,7 +25,7 @@
 
 enum { STACK_BYTES = 64 * 1024, BLOCKED_MAX = 64, FINAL_WRITE_MS = 1000 };
 
-static struct {
+struct writer {
     struct mk_list targets; /* log_targets_lock */
     pthread_t thread;
     bool running; /* log_targets_lock */
@@ -34,51 +34,52 @@ static struct {
     _Atomic bool notified;  /* it was told that there are lines */
     _Atomic bool flush_now; /* it was told not to wait for more */
     _Atomic bool reopen, stop;
-} writer = {.targets = {&writer.targets, &writer.targets}};
+};
 
 /* ── messages to the writer ── */
 
-static void wake_writer(void)
+static void wake_writer(struct writer *w)
 {
     uint64_t one = 1;
-    while (write(writer.wake_fd, &one, sizeof(one)) < 0 && errno == EINTR)
+    while (write(w->wake_fd, &one, sizeof(one)) < 0 && errno == EINTR)
         ;
 }
 
 /* Sets a flag of the writer, and wakes it if the flag was not set. */
-static void signal_writer(_Atomic bool *what)
+static void signal_writer(struct writer *w, _Atomic bool *what)
 {
     if (!atomic_exchange(what, true))
-        wake_writer();
+        wake_writer(w);
 }
 
 void writer_send(struct log_producer *producer, size_t bytes)
 {
+    struct writer *w = producer->target->writer;
     assert(bytes > 0 && bytes <= LINE_BYTES_MAX);
     uint64_t used = queue_commit(&producer->queue, bytes);
     /* before a gate closes; a reload may have made the maximum smaller than the first ring */
     size_t flush_bytes =
         (producer->queue.first < producer->queue.max ? producer->queue.first : producer->queue.max) / 2;
     if (MK_UNLIKELY(used >= flush_bytes) && !producer->target->stalled)
-        signal_writer(&writer.flush_now);
-    else if (!atomic_load(&writer.notified))
-        signal_writer(&writer.notified);
+        signal_writer(w, &w->flush_now);
+    else if (!atomic_load(&w->notified))
+        signal_writer(w, &w->notified);
 }
 
-void writer_reopen(void)
+void writer_reopen(struct writer *w)
 {
     pthread_mutex_lock(&log_targets_lock);
-    if (writer.running)
-        signal_writer(&writer.reopen);
+    if (w->running)
+        signal_writer(w, &w->reopen);
     pthread_mutex_unlock(&log_targets_lock);
 }
 
 /* ── the registry ── */
 
-static struct log_target *find_target(const struct log_dest *dest)
+static struct log_target *find_target(struct writer *w, const struct log_dest *dest)
 {
     struct mk_list *n, *save;
-    MK_LIST_EACH(&writer.targets, n, save) {
+    MK_LIST_EACH(&w->targets, n, save) {
         struct log_target *target = MK_CONTAINER_OF(n, struct log_target, node);
         if (target->dest.kind == dest->kind && mk_str_eq(target->dest.path, dest->path))
             return target;
@@ -86,7 +87,7 @@ static struct log_target *find_target(const struct log_dest *dest)
     return NULL;
 }
 
-static struct log_target *add_target(const struct log_dest *dest)
+static struct log_target *add_target(struct writer *w, const struct log_dest *dest)
 {
     size_t bytes = sizeof(struct log_target) + dest->path.len + 1;
     struct log_target *target = mk_account_alloc(NULL, bytes);
@@ -95,10 +96,11 @@ static struct log_target *add_target(const struct log_dest *dest)
     memset(target, 0, bytes);
     memcpy(target + 1, dest->path.p, dest->path.len);
     target->dest = (struct log_dest){dest->kind, mk_str((const char *)(target + 1), dest->path.len)};
+    target->writer = w;
     target->bytes = bytes;
     target->fd = -1;
     mk_list_init(&target->producers);
-    mk_list_add(&writer.targets, &target->node);
+    mk_list_add(&w->targets, &target->node);
     return target;
 }
 
@@ -128,12 +130,12 @@ static void remove_producer(struct log_producer *producer)
     free_producer(producer);
 }
 
-struct log_target *writer_get_target(const struct log_dest *dest)
+struct log_target *writer_get_target(struct writer *w, const struct log_dest *dest)
 {
     pthread_mutex_lock(&log_targets_lock);
-    struct log_target *target = find_target(dest);
+    struct log_target *target = find_target(w, dest);
     if (!target)
-        target = add_target(dest);
+        target = add_target(w, dest);
     if (target)
         target->users++;
     pthread_mutex_unlock(&log_targets_lock);
@@ -142,10 +144,11 @@ struct log_target *writer_get_target(const struct log_dest *dest)
 
 void writer_put_target(struct log_target *target)
 {
+    struct writer *w = target->writer;
     pthread_mutex_lock(&log_targets_lock);
     assert(target->users > 0);
-    if (--target->users == 0 && writer.running)
-        signal_writer(&writer.flush_now);
+    if (--target->users == 0 && w->running)
+        signal_writer(w, &w->flush_now);
     else if (target->users == 0)
         remove_target(target);
     pthread_mutex_unlock(&log_targets_lock);
@@ -179,8 +182,9 @@ static struct log_producer *add_producer(struct log_target *target, struct mk_lo
 /* A producer may be shared with another generation: its rings stay, the new settings apply from now on. */
 struct log_producer *writer_get_producer(struct log_target *target, struct mk_loop *owner, size_t bytes, bool wait)
 {
+    struct writer *w = target->writer;
     pthread_mutex_lock(&log_targets_lock);
-    assert(writer.running && target->users > 0);
+    assert(w->running && target->users > 0);
     struct log_producer *producer = find_producer(target, owner);
     if (!producer)
         producer = add_producer(target, owner, bytes, wait);
@@ -191,18 +195,19 @@ struct log_producer *writer_get_producer(struct log_target *target, struct mk_lo
     if (producer)
         producer->queue.max = bytes;
     if (producer && producer->users++ == 0)
-        signal_writer(&writer.flush_now); /* so that the log is opened now */
+        signal_writer(w, &w->flush_now); /* so that the log is opened now */
     pthread_mutex_unlock(&log_targets_lock);
     return producer;
 }
 
 void writer_put_producer(struct log_producer *producer)
 {
+    struct writer *w = producer->target->writer;
     pthread_mutex_lock(&log_targets_lock);
     assert(producer->users > 0);
     if (--producer->users == 0) {
         producer->owner = NULL;
-        signal_writer(&writer.flush_now);
+        signal_writer(w, &w->flush_now);
     }
     pthread_mutex_unlock(&log_targets_lock);
 }
@@ -217,12 +222,12 @@ static uint64_t get_now_ms(void)
 }
 
 /* Returns the target behind this one, the first one for NULL; NULL at the end. Only the caller removes targets. */
-static struct log_target *next_target(struct log_target *target)
+static struct log_target *next_target(struct writer *w, struct log_target *target)
 {
     pthread_mutex_lock(&log_targets_lock);
-    struct mk_list *n = target ? target->node.next : writer.targets.next;
+    struct mk_list *n = target ? target->node.next : w->targets.next;
     pthread_mutex_unlock(&log_targets_lock);
-    return n == &writer.targets ? NULL : MK_CONTAINER_OF(n, struct log_target, node);
+    return n == &w->targets ? NULL : MK_CONTAINER_OF(n, struct log_target, node);
 }
 
 /* Removes producers that were released and whose lines are all written; then the target, if it is unused. */
@@ -267,81 +272,81 @@ static void open_gates(struct log_target *target)
 }
 
 /* Writes all logs once. Returns 0 (nothing is left), MK_AGAIN (call it again) or MK_DECLINED (try again later). */
-static int write_all_targets(void)
+static int write_all_targets(struct writer *w)
 {
-    bool reopen = atomic_exchange(&writer.reopen, false);
+    bool reopen = atomic_exchange(&w->reopen, false);
     uint64_t now = get_now_ms();
     int result = 0;
-    for (struct log_target *target = next_target(NULL), *next; target; target = next) {
+    for (struct log_target *target = next_target(w, NULL), *next; target; target = next) {
         int r = has_producers(target) ? log_target_write(target, now, reopen) : 0;
         if (r == MK_AGAIN || (r == MK_DECLINED && result == 0))
             result = r;
         open_gates(target);
         log_target_report_lost(target, now, false);
-        next = next_target(target);
+        next = next_target(w, target);
         remove_unused(target);
     }
     return result;
 }
 
 /* Lists the descriptors to wait for: the eventfd, and logs that are full. */
-static nfds_t fill_pollfds(struct pollfd *list)
+static nfds_t fill_pollfds(struct writer *w, struct pollfd *list)
 {
     nfds_t n = 0;
-    list[n++] = (struct pollfd){.fd = writer.wake_fd, .events = POLLIN};
-    for (struct log_target *target = next_target(NULL); target && n < BLOCKED_MAX; target = next_target(target))
+    list[n++] = (struct pollfd){.fd = w->wake_fd, .events = POLLIN};
+    for (struct log_target *target = next_target(w, NULL); target && n < BLOCKED_MAX; target = next_target(w, target))
         if (target->blocked && target->fd >= 0)
             list[n++] = (struct pollfd){.fd = target->fd, .events = POLLOUT};
     return n;
 }
 
 /* Waits for a signal, or until a log that was full can be written. Returns false on a timeout. */
-static bool wait_for_event(int timeout_ms)
+static bool wait_for_event(struct writer *w, int timeout_ms)
 {
     struct pollfd list[BLOCKED_MAX];
     uint64_t count;
-    nfds_t n = fill_pollfds(list);
+    nfds_t n = fill_pollfds(w, list);
     int ready = poll(list, n, timeout_ms);
-    if (ready > 0 && list[0].revents && read(writer.wake_fd, &count, sizeof(count)) < 0)
+    if (ready > 0 && list[0].revents && read(w->wake_fd, &count, sizeof(count)) < 0)
         return true;
     for (nfds_t i = 1; ready > 0 && i < n; i++)
         if (list[i].revents)
-            writer.flush_now = true;
+            w->flush_now = true;
     return ready != 0;
 }
 
-static bool is_signalled(void)
+static bool is_signalled(const struct writer *w)
 {
-    return writer.flush_now || writer.reopen || writer.stop;
+    return w->flush_now || w->reopen || w->stop;
 }
 
 /* Sleeps until there are lines, then for Flush or until it is told not to wait. */
-static void sleep_until_due(bool something_left)
+static void sleep_until_due(struct writer *w, bool something_left)
 {
     if (something_left)
-        writer.notified = true;
-    while (!writer.notified && !is_signalled())
-        wait_for_event(-1);
-    uint64_t until = get_now_ms() + writer.flush_ms;
-    for (uint64_t now; !is_signalled() && (now = get_now_ms()) < until;)
-        wait_for_event((int)(until - now));
+        w->notified = true;
+    while (!w->notified && !is_signalled(w))
+        wait_for_event(w, -1);
+    uint64_t until = get_now_ms() + w->flush_ms;
+    for (uint64_t now; !is_signalled(w) && (now = get_now_ms()) < until;)
+        wait_for_event(w, (int)(until - now));
 }
 
 /* Writes what is left at the end, for FINAL_WRITE_MS at most. */
-static void write_remaining(void)
+static void write_remaining(struct writer *w)
 {
     uint64_t until = get_now_ms() + FINAL_WRITE_MS, now;
     int r;
-    while ((r = write_all_targets()) != 0 && (now = get_now_ms()) < until) {
+    while ((r = write_all_targets(w)) != 0 && (now = get_now_ms()) < until) {
         bool may_progress = r == MK_AGAIN;
-        for (struct log_target *target = next_target(NULL); target; target = next_target(target))
+        for (struct log_target *target = next_target(w, NULL); target; target = next_target(w, target))
             may_progress |= target->blocked;
         if (!may_progress)
             break;
         if (r == MK_DECLINED)
-            wait_for_event((int)(until - now));
+            wait_for_event(w, (int)(until - now));
     }
-    for (struct log_target *target = next_target(NULL); target; target = next_target(target)) {
+    for (struct log_target *target = next_target(w, NULL); target; target = next_target(w, target)) {
         log_target_discard(target);
         log_target_report_lost(target, 0, true);
     }
@@ -349,65 +354,81 @@ static void write_remaining(void)
 
 static void *run_writer(void *ctx)
 {
+    struct writer *w = ctx;
     int r = 0;
     prctl(PR_SET_NAME, "monkey: logger");
-    while (!writer.stop) {
+    while (!w->stop) {
         if (r != MK_AGAIN)
-            sleep_until_due(r != 0);
+            sleep_until_due(w, r != 0);
         /* before the rings are read: a line that is added later notifies again */
-        atomic_exchange(&writer.notified, false);
-        atomic_exchange(&writer.flush_now, false);
-        r = write_all_targets();
+        atomic_exchange(&w->notified, false);
+        atomic_exchange(&w->flush_now, false);
+        r = write_all_targets(w);
     }
-    write_remaining();
-    return ctx;
+    write_remaining(w);
+    return NULL;
 }
 
 /* ── start and stop ── */
 
-static int start_writer_thread(void)
+static int start_writer_thread(struct writer *w)
 {
     pthread_attr_t attr;
     sigset_t all, before;
-    writer.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (writer.wake_fd < 0)
+    w->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (w->wake_fd < 0)
         return -errno;
-    writer.stop = false;
-    writer.flush_now = false;
-    writer.notified = false;
-    writer.reopen = false;
+    w->stop = false;
+    w->flush_now = false;
+    w->notified = false;
+    w->reopen = false;
     pthread_attr_init(&attr);
     pthread_attr_setstacksize(&attr, STACK_BYTES);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int err = pthread_create(&writer.thread, &attr, run_writer, NULL);
+    int err = pthread_create(&w->thread, &attr, run_writer, w);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attr);
     if (err)
-        close(writer.wake_fd);
+        close(w->wake_fd);
     return -err;
 }
 
-int writer_start(uint32_t flush_ms)
+int writer_start(struct writer *w, uint32_t flush_ms)
 {
     pthread_mutex_lock(&log_targets_lock);
-    writer.flush_ms = flush_ms;
-    int err = writer.running ? 0 : start_writer_thread();
-    writer.running = err == 0;
+    w->flush_ms = flush_ms;
+    int err = w->running ? 0 : start_writer_thread(w);
+    w->running = err == 0;
     pthread_mutex_unlock(&log_targets_lock);
     return err;
 }
 
-void writer_stop(void)
+struct writer *writer_new(void)
 {
-    if (!writer.running)
-        return;
-    signal_writer(&writer.stop);
-    pthread_join(writer.thread, NULL);
-    close(writer.wake_fd);
-    writer.running = false;
-    for (struct log_target *target = next_target(NULL), *next; target; target = next) {
-        next = next_target(target);
+    struct writer *w = mk_account_alloc(NULL, sizeof(*w));
+    if (!w)
+        return NULL;
+    memset(w, 0, sizeof(*w));
+    mk_list_init(&w->targets);
+    return w;
+}
+
+static void stop_writer_thread(struct writer *w)
+{
+    signal_writer(w, &w->stop);
+    pthread_join(w->thread, NULL);
+    close(w->wake_fd);
+    w->running = false;
+    for (struct log_target *target = next_target(w, NULL), *next; target; target = next) {
+        next = next_target(w, target);
         remove_unused(target);
     }
+}
+
+void writer_free(struct writer *w)
+{
+    if (w->running)
+        stop_writer_thread(w);
+    mk_account_free(NULL, w, sizeof(*w));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The thread that writes all logs of the process, and the registry of logs.
+ * The thread that writes all logs of the process, and the registry of logs: the state of the plugin's start.
  *
  * It sleeps until a worker has a line. Then it waits until a ring is half full, or for `Flush`, to write several lines
  * together. Only the end of the process waits for the writer, for a second at most.
@@ -13,8 +13,10 @@
 #include "line.h"
 #include "log_target.h"
 
+struct writer;
+
 /* Returns the log of that destination, with a reference; makes it if there is none. NULL without memory. Any thread. */
-struct log_target *writer_get_target(const struct log_dest *dest);
+struct log_target *writer_get_target(struct writer *w, const struct log_dest *dest);
 /* Releases a reference. The log is closed after its last line. Any thread. */
 void writer_put_target(struct log_target *target);
 
@@ -39,10 +41,12 @@ static inline char *writer_reserve(struct log_producer *producer)
 void writer_send(struct log_producer *producer, size_t bytes);
 
 /* Starts the thread if it does not run, and sets Flush. Returns 0 or -errno. Any thread. */
-int writer_start(uint32_t flush_ms);
-/* Writes the lines that wait, for a second at most, and ends the thread. Not in workers. */
-void writer_stop(void);
+int writer_start(struct writer *w, uint32_t flush_ms);
+/* Returns a writer without a thread; NULL without memory. */
+struct writer *writer_new(void);
+/* Writes the lines that wait, for a second at most, ends the thread and frees the writer. Not in workers. */
+void writer_free(struct writer *w);
 /* Has all files opened again after the lines that wait were written to the old ones. Does not wait. */
-void writer_reopen(void);
+void writer_reopen(struct writer *w);
 
 #endif
