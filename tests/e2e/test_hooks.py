@@ -59,6 +59,7 @@ def ledger(tmp_path):
     yield one
     if one.server:
         one.server.kill()
+        assert not {"a state that is not its own", "one too many"} & {m.split(" ", 1)[-1] for m in one.moments()}
 
 
 def test_from_start_to_stop(ledger):

@@ -105,11 +105,19 @@ static void stop_worker(struct mk_worker *worker, void *state)
     note(mk_worker_generation(worker), state == worker ? "worker_stop" : "a state that is not its own");
 }
 
+/* The state of each worker is the worker, of this generation or of an older one. */
+static void check_worker(struct mk_worker *worker, void *state, void *ctx)
+{
+    bool *right = ctx;
+    *right = *right && state == worker && mk_worker_index(worker) < 64 && mk_worker_generation(worker);
+}
+
 static int see_request(struct mk_request *req)
 {
     struct mk_worker *worker = mk_request_worker(req);
     bool right = mk_worker_state(worker, &mk_plugin_ledger) == worker && mk_worker_index(worker) < 64 &&
                  mk_worker_loop(worker) == mk_request_loop(req);
+    mk_plugin_each_worker(&mk_plugin_ledger, check_worker, &right);
     struct totals *totals = mk_generation_plugin_state(mk_worker_generation(worker), &mk_plugin_ledger);
     totals->requests++;
     note(mk_worker_generation(worker), right ? "on_request" : "a state that is not its own");
