@@ -12,11 +12,14 @@
 #include <errno.h>
 #include <pthread.h>
 
-/* All workers whose plugins have started. Static, because servers of one process share plugins. */
+/*
+ * All workers whose plugins have started. Static, because servers of one process share plugins. Visits give way to
+ * workers that start or end: visits from every request must not delay a reload.
+ */
 static struct {
     pthread_rwlock_t lock;
     struct mk_list workers;
-} all = {PTHREAD_RWLOCK_INITIALIZER, {&all.workers, &all.workers}};
+} all = {PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP, {&all.workers, &all.workers}};
 
 static size_t count_worker_bytes(const struct mk_generation *g)
 {
