@@ -360,7 +360,7 @@ enum { MK_FILTER_BYTES_MIN = 1024 };
  *     the handler's parts ─► first filter ─► ... ─► last filter ─► framing
  *
  * It writes up to `size` bytes (MK_FILTER_BYTES_MIN at least) to `to`. It is not called where no body is sent (HEAD,
- * 304 ...).
+ * 304 ...), and not after its end.
  * Returns their count, 0 (the end; only after the end of what is below), an error of mk_filter_read(), or -EAGAIN of
  * its own: it has none now, and calls mk_response_wake() when it has, or the response is cut after HandlerTimeout.
  * Until then it may be called again at any time, for example because the handler adds a part, and returns -EAGAIN

@@ -17,6 +17,7 @@ struct mk_filter {
     void *ctx;
     struct mk__parts_reader parts; /* of the first filter: its input */
     size_t turn_bytes;             /* read from `parts` in this turn */
+    bool ended;                    /* it has returned 0, and is not called any more */
     char *output;                  /* of the last filter: MK_FILTER_BYTES_MIN for bytes without room; or NULL */
     size_t output_at, output_len;
 };
@@ -50,7 +51,11 @@ static ssize_t read_parts(struct mk_filter *f, char *to, size_t size)
 ssize_t mk_filter_read(struct mk_filter *f, char *to, size_t size)
 {
     assert(size >= MK_FILTER_BYTES_MIN);
-    return f->source ? f->source->fn(f->source, to, size, f->source->ctx) : read_parts(f, to, size);
+    if (!f->source)
+        return read_parts(f, to, size);
+    ssize_t n = f->source->ended ? 0 : f->source->fn(f->source, to, size, f->source->ctx);
+    f->source->ended = n == 0;
+    return n;
 }
 
 struct mk_request *mk_filter_request(const struct mk_filter *f)

@@ -255,6 +255,48 @@ static void test_a_slow_client(void **state)
     close_with_filters();
 }
 
+static unsigned ends; /* of the first filter */
+
+static ssize_t end_once(struct mk_filter *filter, char *to, size_t size, void *ctx)
+{
+    (void)ctx;
+    ssize_t n = mk_filter_read(filter, to, size);
+    if (n == 0)
+        assert_int_equal(++ends, 1);
+    return n;
+}
+
+/* Has a last byte of its own, and reads below it again before it ends. */
+static ssize_t add_byte(struct mk_filter *filter, char *to, size_t size, void *ctx)
+{
+    bool *added = ctx;
+    ssize_t n = mk_filter_read(filter, to, size);
+    if (n != 0 || *added)
+        return n;
+    *added = true;
+    to[0] = '!';
+    return 1;
+}
+
+static void add_two_filters(struct mk_request *req, struct mk_test_world *world)
+{
+    (void)world;
+    assert_int_equal(mk_response_filter(req, end_once, NULL), 0);
+    assert_int_equal(mk_response_filter(req, add_byte, mk_arena_zalloc(mk_request_arena(req), sizeof(bool))), 0);
+}
+
+static void test_a_filter_ends_once(void **state)
+{
+    (void)state;
+    open_with_filters(send_two_parts);
+    w.on_response = add_two_filters;
+    ends = 0;
+    expect_received(mk_test_connect(&w, MK_STR(GET)),
+                    OK "Transfer-Encoding: chunked\r\n\r\n0003\r\nabc\r\n0003\r\ndef\r\n0001\r\n!\r\n0\r\n\r\n");
+    assert_int_equal(ends, 1);
+    close_with_filters();
+}
+
 /* A window of HTTP/2 may have room for one byte only; the filter is given more. */
 static void test_little_room(void **state)
 {
@@ -469,6 +511,7 @@ int main(void)
         cmocka_unit_test(test_pieces_are_sent_as_they_are_written),
         cmocka_unit_test(test_a_large_body_is_read_in_turns),
         cmocka_unit_test(test_a_slow_client),
+        cmocka_unit_test(test_a_filter_ends_once),
         cmocka_unit_test(test_little_room),
         cmocka_unit_test(test_a_filter_that_is_woken),
         cmocka_unit_test(test_a_filter_that_is_not_woken),
