@@ -46,7 +46,8 @@ struct mk_transport {
     const char *name;
     /*
      * Prepares a connection that was accepted for this worker, under the generation in use there. The connection may
-     * outlive the generation. May be NULL.
+     * outlive the generation, and even `stop` of the plugin, if a reload removes that: it holds what it needs of the
+     * plugin's states itself. May be NULL.
      * Returns 0 or -errno (the server calls close()).
      */
     int (*open)(struct mk_io *io, struct mk_worker *worker);

@@ -27,7 +27,7 @@ enum { TEXT_BYTES = 512 };
 
 /* ── the process ── */
 
-/* OpenSSL itself keeps what they register for the process. */
+/* What belongs to the process is no state of the start: connections may outlive the stop, if a reload removes tls. */
 static int start_tls(void **ret_state)
 {
     (void)ret_state;

@@ -5,7 +5,7 @@
 #include <monkey/plugin.h>
 
 MK_PLUGIN(older) = {
-    .abi = MK_PLUGIN_ABI + 1000,
+    .abi = MK_PLUGIN_ABI - 1,
     .size = sizeof(struct mk_plugin),
     .name = "older",
     .version = "1.0",
