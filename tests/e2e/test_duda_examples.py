@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The examples of docs/examples/services, compiled and asked over HTTP/1.1, HTTP/2 and TLS."""
+
+import shutil
+import subprocess
+
+import pytest
+
+from harness import build
+from harness.certificates import Authority
+from harness.server import Server, write_config
+from harness.services import build_service, needs_duda, service_config
+
+EXAMPLES = build.TOP / "docs" / "examples" / "services"
+NAMES = sorted(path.name.split("-")[1] for path in EXAMPLES.iterdir())
+PROTOCOLS = {
+    "http1": ("http", "--http1.1"),
+    "h2c": ("http", "--http2-prior-knowledge"),
+    "tls": ("https", "--http1.1"),
+    "h2": ("https", "--http2"),
+}
+
+pytestmark = [
+    needs_duda,
+    pytest.mark.wire,
+    pytest.mark.skipif(not shutil.which("curl"), reason="curl is not installed"),
+]
+
+
+class Site:
+    """A server with all examples, and a client for one of its protocols."""
+
+    def __init__(self, folder):
+        self.folder, self.data = folder, folder / "data"
+        self.ca = Authority(folder / "authority")
+        pair = self.ca.make("localhost", "localhost", "IP:127.0.0.1")
+        for name in NAMES:
+            self.build(name)
+        services = {name: self.keys(name) for name in NAMES}
+        tls = f"[TLS]\n    Certificate {pair.cert}\n    CertificateKey {pair.key}\n"
+        files = service_config(folder / "services", services, folder, text=tls)
+        listen = {"Listen": "127.0.0.1:0\n    Listen 127.0.0.1:0 tls", "Workers": 2}
+        self.server = Server("-c", write_config(folder / "conf", folder, listen, files=files), listeners=2)
+
+    def build(self, name):
+        (source,) = EXAMPLES.glob(f"*-{name}/{name}.c")
+        build_service(self.folder / "services", name, source.read_text())
+
+    def keys(self, name):
+        (example,) = EXAMPLES.glob(f"*-{name}")
+        keys = {"DataDir": self.data / name}
+        if (example / "data").exists():
+            shutil.copytree(example / "data", self.data / name)
+        else:
+            (self.data / name).mkdir(parents=True)
+        if (example / "html").exists():
+            keys["DocumentRoot"] = example / "html"
+        return keys
+
+    def url(self, protocol, path):
+        scheme = PROTOCOLS[protocol][0]
+        port = self.server.addresses[scheme == "https"][1]
+        return f"{scheme}://127.0.0.1:{port}{path}"
+
+    def curl(self, protocol, path, *args):
+        """Returns the status, and the body."""
+        command = ["curl", "-sS", "--max-time", "20", "--noproxy", "*", "--cacert", self.ca.cert]
+        command += [PROTOCOLS[protocol][1], "-w", "\n%{http_code}", *args, self.url(protocol, path)]
+        done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=30)
+        assert done.returncode == 0, done.stderr
+        body, _, status = done.stdout.rpartition("\n")
+        return int(status), body
+
+
+@pytest.fixture(scope="module")
+def server_of_examples(tmp_path_factory):
+    site = Site(tmp_path_factory.mktemp("examples"))
+    yield site
+    site.server.stop()
+
+
+@pytest.fixture(params=PROTOCOLS)
+def ask(request, server_of_examples):
+    def begin(path, *args):
+        return server_of_examples.curl(request.param, path, *args)
+
+    begin.protocol, begin.site = request.param, server_of_examples
+    yield begin
+    server_of_examples.server.assert_healthy()
+
+
+def test_hello(ask):
+    assert ask("/hello/") == (200, "Hello, world\n")
+    assert ask("/hello/", "-X", "POST", "-d", "x")[0] == 405
+    assert ask("/hello/missing")[0] == 404
+
+
+def test_query(ask):
+    assert ask("/query/?name=Ada+%26+Eve") == (200, "Hello, Ada & Eve\n")
+    assert ask("/query/?other=1") == (200, "Hello, world\n")
+    assert ask("/query/sum?n=1&n=2&n=39") == (200, "42\n")
+
+
+def test_data(ask):
+    poem = (EXAMPLES / "03-data" / "data" / "poem.txt").read_text()
+    assert ask("/data/poem") == (200, poem)
+    assert ask("/data/poem?from=6&bytes=3") == (200, poem[6:9])
+    assert ask("/data/poem?from=100000&bytes=3")[0] == 416
+    assert ask("/data/none")[0] == 404
+    assert ask("/data/%2e%2e%2fevents%2fx")[0] == 404
+    assert ask("/data/poem?from=x")[0] == 400
+
+
+def test_form(ask):
+    status, page = ask("/form/")
+    assert status == 200 and '<form method="post"' in page
+    status, page = ask("/form/", "-d", "name=%3Cb%3EAda", "-d", "color=red+%26+blue", "-D", "-")
+    assert status == 200 and "<p>&lt;b>Ada likes red &amp; blue</p>" in page
+    assert "visited=yes; Path=/form; HttpOnly" in page
+    assert ask("/form/", "-d", "name=Ada")[0] == 400
+    assert ask("/form/", "-d", "name=" + "x" * 70000)[0] == 413
+
+
+def test_rest(ask):
+    token = "-H", "Authorization: Bearer secret"
+    url = f"/rest/notes/{list(PROTOCOLS).index(ask.protocol)}"
+    assert ask(url)[0] == 404
+    status, text = ask(url, "-X", "PUT", "-d", "buy milk", "-D", "-")
+    assert status == 401 and "www-authenticate: bearer" in text.lower() and text.endswith("a token is needed\n")
+    assert ask(url, *token, "-X", "PUT", "-d", "buy milk")[0] == 204
+    assert ask(url) == (200, "buy milk\n")
+    assert ask(url, *token, "-X", "PUT", "-d", "x" * 1001)[0] == 413
+    assert ask(url, *token, "-X", "DELETE")[0] == 204
+    assert ask(url)[0] == 404
+    assert ask("/rest/notes/100", *token, "-X", "DELETE")[0] == 404
+    status, text = ask(url, *token, "-X", "PATCH", "-d", "x", "-D", "-")
+    assert status == 405 and "allow: " in text.lower()
+
+
+def test_events(ask):
+    status, text = ask("/events/clock?ms=5&n=3")
+    assert status == 200
+    assert text == "".join(f"event: tick\nid: {n}\ndata: {n}\n\n" for n in (1, 2, 3))
+    assert 'new EventSource("clock")' in ask("/events/")[1]
+
+
+def test_upload(ask, tmp_path):
+    content = bytes(range(256)) * 12000
+    file, name = tmp_path / "content", f"{ask.protocol}.bin"
+    file.write_bytes(content)
+    for chunked in ((), ("-H", "Transfer-Encoding: chunked"))[: 2 if ask.protocol in ("http1", "tls") else 1]:
+        assert ask(f"/upload/{name}", "-T", file, *chunked) == (201, f"{len(content)} bytes\n")
+        assert (ask.site.data / "upload" / name).read_bytes() == content
+    assert ask("/upload/%2e%2e%2fout", "-X", "PUT", "-d", "x")[0] in (400, 404)
+    assert not (ask.site.data / "out").exists()
+
+
+def test_thread(ask):
+    assert ask("/thread/primes/100") == (200, "25\n")
+    assert ask("/thread/primes/100000") == (200, "9592\n")
+    assert ask("/thread/primes/none")[0] == 400
