@@ -236,13 +236,19 @@ static const char *find_service(const struct trace *t)
     return NULL;
 }
 
-/* At the start, before the log is open, lines go to stderr. */
+static _Atomic bool log_is_open;
+
+void crash_use_log(void)
+{
+    log_is_open = true;
+}
+
+/* Writes to stderr, too, as long as the log may be kept in memory. */
 static void log_line(struct line *l)
 {
-    if (mk_log_wants(MK_LOG_ERROR)) {
-        mk_log_signal(MK_LOG_ERROR, l->data);
+    mk_log_signal(MK_LOG_ERROR, l->data);
+    if (log_is_open)
         return;
-    }
     put_text(l, "\n");
     if (write(STDERR_FILENO, l->data, l->len) < 0)
         return; /* nothing more can be done */

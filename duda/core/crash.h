@@ -14,6 +14,9 @@
 void crash_start(void);
 void crash_stop(void);
 
+/* A worker has started: the log is open. Before that, crashes are written to stderr, too. */
+void crash_use_log(void);
+
 /* Where a shared object of a service is in memory. */
 struct crash_object;
 

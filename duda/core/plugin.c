@@ -172,6 +172,7 @@ static int start_worker(struct mk_worker *worker, void **ret_state)
     if (err < 0)
         return err;
     w->n = all->n_services;
+    crash_use_log();
     w->thread = w->n ? crash_enter_thread() : NULL;
     for (const struct duda_host *h = all->first; h && err == 0; h = h->next)
         err = start_services(worker, w, h);
