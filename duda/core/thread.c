@@ -4,6 +4,7 @@
  */
 #include "thread.h"
 
+#include "crash.h"
 #include "current.h"
 #include "message.h"
 #include "service.h"
@@ -66,6 +67,7 @@ static void end_thread(void *ctx)
     struct thread_set *set = &t->service->threads;
     global_destroy_values(t->service, &t->values);
     current = (struct current){0};
+    crash_leave_thread(t->crash);
     pthread_mutex_lock(&set->lock);
     set->running--;
     pthread_cond_signal(&set->ended);
@@ -79,6 +81,7 @@ static void *run_thread(void *ctx)
     strncat(name, t->service->self.name.data, sizeof(name) - strlen(name) - 1);
     prctl(PR_SET_NAME, name);
     current = (struct current){t->service, NULL, t};
+    t->crash = crash_enter_thread();
     pthread_cleanup_push(end_thread, t);
     if (global_make_values(t->service, &t->values) == 0)
         t->fn(t->arg);

@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+struct crash_thread;
 struct service;
 
 struct service_thread {
@@ -19,6 +20,7 @@ struct service_thread {
     void *(*fn)(void *arg);
     void *arg;
     pthread_t id;
+    struct crash_thread *crash; /* may be NULL */
     bool started;
     bool told; /* event->loop_wait() has returned -1 because the service ends; of the thread itself */
     struct global_values values;

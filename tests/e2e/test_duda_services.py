@@ -614,20 +614,35 @@ def crashing(code, where):
     return unused;
 }}
 
+static _Atomic bool asked;
+
+static void *wait_and_crash(void *unused)
+{{
+    while (!asked)
+        usleep(1000);
+    return crash(unused);
+}}
+
 static void handle(duda_request_t *dr)
 {{
     pthread_t thread;
+    asked = true;
+    if (!strcmp("{where}", "spawn"))
+        return;
     if (!strcmp("{where}", "thread") && pthread_create(&thread, NULL, crash, NULL) == 0)
         pthread_join(thread, NULL);
     crash(dr);
 }}
 """
     main = "crash(NULL);\n" if where == "main" else ""
+    main += 'if (!strcmp("%s", "spawn")) worker->spawn(wait_and_crash, NULL);\n' % where
     return counter("x", extra, main=main + 'if (!router->get("/crash", handle)) return -1;')
 
 
 @pytest.mark.skipif(build.PRESET == "tsan", reason="ThreadSanitizer has handlers of its own")
-@pytest.mark.parametrize("name, where", [*((name, "worker") for name in CRASHES), ("SIGSEGV", "thread")])
+@pytest.mark.parametrize(
+    "name, where", [*((name, "worker") for name in CRASHES), ("SIGSEGV", "thread"), ("SIGSEGV", "spawn")]
+)
 def test_a_crash(serve_services, name, where):
     server = serve_services({"x": crashing(CRASHES[name], where), "b": counter("b")}, {"Workers": 1}, env=NO_HANDLERS)
     server.stopping = True
