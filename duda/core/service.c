@@ -186,7 +186,6 @@ static void free_service(struct service *s)
         mk_library_close(s->handle);
     thread_release(&s->threads);
     signals_release(&s->signals);
-    mk_buf_release(&s->early_lines);
     pthread_cond_destroy(&s->idle);
     pthread_mutex_destroy(&s->lock);
     mk_arena_release(&s->arena);
@@ -206,7 +205,6 @@ static struct service *new_service(struct mk_str host, const struct service_conf
     pthread_cond_init(&s->idle, NULL);
     thread_init(&s->threads);
     signals_init(&s->signals);
-    message_init_early(&s->early_lines);
     s->refs = 1;
     if (copy_conf(s, host, conf) < 0)
         mk_buf_addf(error, "%s", strerror(ENOMEM));
@@ -265,13 +263,6 @@ struct service *service_find(struct mk_str host, const struct service_conf *conf
     return s;
 }
 
-static void report_failure(const struct service *s, int result, struct mk_buf *error)
-{
-    mk_buf_addf(error, "duda_main() has returned %d", result);
-    message_quote_early(&s->early_lines, error);
-    router_explain(s->router, error);
-}
-
 /* Blocks the signals that the program waits for, so that threads which the service starts do not get them. */
 static void block_signals(sigset_t *ret_before)
 {
@@ -302,7 +293,7 @@ int service_run(struct service *s, struct mk_buf *error)
         return s->state == SERVICE_RUNS ? 0 : -1;
     int result = call_main(s);
     if (result != 0)
-        report_failure(s, result, error);
+        mk_buf_addf(error, "duda_main() has returned %d", result);
     else
         result = router_check(s->router, error);
     s->state = result == 0 ? SERVICE_RUNS : SERVICE_FAILED;
@@ -429,7 +420,6 @@ static struct service_worker *new_worker(struct service *s, struct mk_worker *wo
         return NULL;
     }
     pthread_mutex_lock(&s->lock);
-    message_write_early(&s->early_lines);
     mk_list_add(&s->workers, &w->node);
     pthread_mutex_unlock(&s->lock);
     int err = watch_add(&w->watch);

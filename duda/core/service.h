@@ -93,9 +93,8 @@ struct service {
     struct thread_set threads;
     struct signals signals;
     struct logs logs;
-    struct mk_buf early_lines; /* message.h */
-    pthread_mutex_t lock;      /* of `workers` */
-    pthread_cond_t idle;       /* a worker has left the list */
+    pthread_mutex_t lock; /* of `workers` */
+    pthread_cond_t idle;  /* a worker has left the list */
     struct mk_list workers;
 };
 

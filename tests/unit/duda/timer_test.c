@@ -6,6 +6,7 @@
 
 #include "harness.h"
 
+#include "duda/core/current.h"
 #include "duda/core/service.h"
 
 struct fixture {
