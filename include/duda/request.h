@@ -79,8 +79,9 @@ struct duda_api_request {
     void (*resume)(duda_request_t *dr);
 
     /*
-     * Calls `fn` when the request ends before the service has sent a complete response: the client has left, or the
-     * server has answered itself (a timeout, a body that is too large). One function for each request; NULL removes it.
+     * Calls `fn` when the request ends before the service has sent a complete response: the client has left, perhaps
+     * after response->end(), or the server has answered itself (a timeout, a body that is too large). One function for
+     * each request, called before that of response->end(); NULL removes it.
      * In it, the functions of this object can be called. A client that leaves without a word is noticed when something
      * is sent to it.
      */

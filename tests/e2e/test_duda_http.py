@@ -236,6 +236,7 @@ static void on_piece(duda_request_t *dr, const char *piece, size_t len, bool end
         return;
     response->printf(dr, "%zu %u", c->bytes, c->sum);
     response->end(dr, NULL);
+    request->on_leave(dr, NULL, NULL);
     free(c);
 }
 
