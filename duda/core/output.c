@@ -159,6 +159,8 @@ static int pass_part(struct duda_request *dr, struct output_part *part)
 static int pump(struct duda_request *dr)
 {
     struct output *o = &dr->output;
+    if (o->is_discarded)
+        output_drop(dr);
     while (o->first && !o->blocked) {
         int r = pass_part(dr, o->first);
         if (r < 0)
@@ -185,7 +187,8 @@ static void continue_output(struct mk_request *req, void *ctx)
 
 static bool has_no_body(const struct duda_request *dr)
 {
-    return mk_request_method(dr->req) == MK_HEAD || mk_response_get_status(dr->req) == 304;
+    int status = mk_response_get_status(dr->req);
+    return mk_request_method(dr->req) == MK_HEAD || status == 204 || status == 205 || status == 304;
 }
 
 /* Announces the length of a response that is complete. */
@@ -193,12 +196,12 @@ static void set_length_at_end(struct duda_request *dr)
 {
     const struct output *o = &dr->output;
     bool is_wrong = o->is_fixed && o->length >= 0 && (uint64_t)o->length != o->bytes && !o->is_unknown;
-    if (is_wrong && !has_no_body(dr)) {
+    if (is_wrong && !o->is_discarded) {
         misuse_log(dr->worker, "http_content_length", "the body has another length, which is sent instead");
         mk_response_set_length(dr->req, o->bytes);
     } else if (o->is_fixed && o->length >= 0) {
         mk_response_set_length(dr->req, (uint64_t)o->length);
-    } else if (!o->is_unknown && !o->is_fixed && o->bytes > WINDOW_BYTES) {
+    } else if (!o->is_unknown && !o->is_fixed && (o->is_discarded || o->bytes > WINDOW_BYTES)) {
         mk_response_set_length(dr->req, o->bytes); /* not all of it will be queued when the head is sent */
     }
 }
@@ -206,14 +209,15 @@ static void set_length_at_end(struct duda_request *dr)
 /* Prepares the head for what follows: the state is SENDING or ENDING. */
 static int begin_output(struct duda_request *dr)
 {
-    const struct output *o = &dr->output;
+    struct output *o = &dr->output;
+    o->is_discarded = has_no_body(dr);
     mk_response_on_writable(dr->req, continue_output, dr);
     if (o->state == OUTPUT_ENDING)
         set_length_at_end(dr);
     else if (o->is_fixed && o->length >= 0)
         mk_response_set_length(dr->req, (uint64_t)o->length);
     bool omits_length = o->is_fixed && o->length == OUTPUT_LENGTH_OMITTED;
-    if (o->state == OUTPUT_ENDING && !omits_length)
+    if (o->state == OUTPUT_ENDING && !omits_length && !(o->is_discarded && o->is_unknown))
         return 0;
     return mk_response_generate(dr->req, generate_nothing, NULL);
 }
@@ -240,7 +244,7 @@ int output_end(struct duda_request *dr)
 
 static bool is_direct(const struct output *o)
 {
-    return o->state == OUTPUT_SENDING && !o->blocked;
+    return o->state == OUTPUT_SENDING && !o->blocked && !o->is_discarded;
 }
 
 /* Returns the result of a function that has added `len` bytes. */

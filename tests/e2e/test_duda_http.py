@@ -427,6 +427,32 @@ def test_content_length(start):
     server.wait_log(r"service web: response->http_content_length\(\): the body has another length")
 
 
+def test_head_has_the_length_but_no_body(start):
+    before = """
+static ssize_t never(duda_request_t *dr, char *to, size_t size, void *data)
+{
+    (void)dr, (void)to, (void)size, (void)data;
+    abort();
+}
+"""
+    handlers = {
+        "sum": 'response->print(dr, "abc", 3); response->end(dr, NULL);',
+        "large": LARGE_PARTS,
+        "fixed": "response->http_content_length(dr, 12345); response->end(dr, NULL);",
+        "made": "response->generate(dr, never, NULL); response->end(dr, NULL);",
+        "flushed": 'response->flush(dr); response->print(dr, "abc", 3); response->end(dr, NULL);',
+    }
+    client = start(handlers, before=before).open()
+    answers = {name: client.ask(f"/web/{name}", method="HEAD") for name in handlers}
+    assert {name: (answer.length, answer.body) for name, answer in answers.items()} == {
+        "sum": (3, b""),
+        "large": (4096 * 5000, b""),
+        "fixed": (12345, b""),
+        "made": (None, b""),
+        "flushed": (None, b""),
+    }
+
+
 @pytest.mark.parametrize("status", [204, 304])
 def test_statuses_without_a_body(start, status):
     text = f'response->http_status(dr, {status}); response->print(dr, "abc", 3); response->end(dr, NULL);'
