@@ -6,10 +6,13 @@
 
 #include "current.h"
 #include "dispatch.h"
+#include "message.h"
 #include "objects.h"
+#include "phase.h"
 #include "request.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 struct router *router_new(struct mk_arena *arena)
 {
@@ -17,13 +20,6 @@ struct router *router_new(struct mk_arena *arena)
     if (router)
         router->arena = arena;
     return router;
-}
-
-void router_explain(const struct router *router, struct mk_buf *error)
-{
-    const char *sentence = router->map.problem ? router->map.problem : router->refused;
-    if (sentence)
-        mk_buf_addf(error, ": %s", sentence);
 }
 
 int router_check(const struct router *router, struct mk_buf *error)
@@ -78,22 +74,14 @@ void router_list(const struct router *router, router_list_fn fn, void *ctx)
 
 struct router *router_of_main(const char *function)
 {
-    struct service *s = current.service;
-    if (s && !current.worker && s->state == SERVICE_LOADED)
-        return s->router;
-    mk_log_error("service %s: %s() was called outside of duda_main()", s ? s->self.name.data : "?", function);
-    return NULL;
+    char call[64];
+    snprintf(call, sizeof(call), "%s()", function);
+    return phase_check(PHASE_MAIN, call) ? current.service->router : NULL;
 }
 
-static void refuse_route(struct router *router, const char *function, const char *text, const char *problem)
+static void log_refusal(const char *function, const char *text, const char *problem)
 {
-    char storage[512];
-    struct mk_buf sentence;
-    mk_buf_init_fixed(&sentence, storage, sizeof(storage));
-    mk_buf_addf(&sentence, "%s(\"%.200s\") adds no route: %s", function, text ? text : "", problem);
-    mk_log_error("service %s: %s", current.service->self.name.data, mk_buf_cstr(&sentence));
-    if (!router->refused)
-        router->refused = mk_arena_dup(router->arena, mk_buf_str(&sentence)).p;
+    message_log(MK_LOG_ERROR, "%s(\"%.200s\") adds no route: %s", function, text ? text : "", problem);
 }
 
 static struct duda_route *add_route(const char *function, route_methods methods, const char *pattern,
@@ -108,7 +96,7 @@ static struct duda_route *add_route(const char *function, route_methods methods,
     if (r)
         r->handler = handler;
     else
-        refuse_route(router, function, pattern, problem);
+        log_refusal(function, pattern, problem);
     return r;
 }
 
@@ -148,9 +136,8 @@ static struct duda_route *add_for_methods(const char *names, const char *pattern
     route_methods methods = names ? routes_read_methods(mk_str_c(names)) : 0;
     if (methods)
         return add_route("router->add", methods, pattern, handler);
-    struct router *router = router_of_main("router->add");
-    if (router)
-        refuse_route(router, "router->add", names, problem);
+    if (router_of_main("router->add"))
+        log_refusal("router->add", names, problem);
     return NULL;
 }
 

@@ -19,7 +19,6 @@ struct router {
     duda_request_fn not_found;
     duda_error_fn error;
     struct map map;
-    const char *refused; /* the first route that was not added, in a sentence; or NULL */
 };
 
 /* What becomes of a request. */
@@ -34,8 +33,6 @@ enum router_result {
 /* Returns a router without routes; NULL without memory. */
 struct router *router_new(struct mk_arena *arena);
 
-/* Appends what the router has refused first, if anything, behind a sentence about duda_main(). */
-void router_explain(const struct router *router, struct mk_buf *error);
 /* Returns 0, or -EINVAL with a sentence in `error`: duda_main() has added what cannot work. */
 int router_check(const struct router *router, struct mk_buf *error);
 

@@ -170,7 +170,7 @@ def test_a_service_that_does_not_start_says_which_route_was_refused(ask):
     svc = ask(source)
     assert svc("/").status == 503
     svc.server.wait_log(
-        r'duda_main\(\) has returned 1: router->add\("GET, FETCH"\) adds no route: it knows GET, HEAD, POST'
+        r'duda_main\(\) has returned 1; its last error was: service svc: router->add\("GET, FETCH"\) adds no route: it knows GET, HEAD, POST'
     )
 
 
@@ -191,7 +191,7 @@ int duda_main(void)
 """
     )
     assert tell(routes("/late")) == (200, "refused -1")
-    routes.server.wait_log(r"service svc: router->get\(\) was called outside of duda_main\(\)")
+    routes.server.wait_log(r"service svc: router->get\(\) works only in duda_main\(\); the call did nothing")
 
 
 # ── callbacks ──
@@ -273,6 +273,54 @@ def test_callbacks_before_the_handler_run_in_order_and_may_respond(ask):
     assert tell(svc("/guarded/x")) == (403, "abno")
     assert tell(svc("/careless")) == (403, "abno")
     assert tell(svc("/next")) == (200, "ab0-22.")
+
+
+ASYNC = (
+    HEAD
+    + """
+static void finish(void *data)
+{
+    duda_request_t *dr = data;
+    if (!request->validate_request(dr))
+        return;
+    if (qs->get(dr, "refuse")) {
+        response->http_status(dr, 403);
+        response->end(dr, NULL);
+    } else {
+        router->next(dr);
+    }
+}
+static int ask_someone(duda_request_t *dr)
+{
+    event->timer(20, finish, dr);
+    return 1;
+}
+static int add_b(duda_request_t *dr) { return response->printf(dr, "b"); }
+static void end(duda_request_t *dr)
+{
+    response->printf(dr, "%s", form->get(dr, "a") ? form->get(dr, "a") : "-");
+    response->printf(dr, " %d", router->next(dr));
+    response->end(dr, NULL);
+}
+int duda_main(void)
+{
+    router->before_all(ask_someone);
+    struct duda_route *r = router->any("/", end);
+    router->before(r, ask_someone);
+    return router->before(r, add_b);
+}
+"""
+)
+
+
+def test_a_callback_lets_the_request_go_on_later(ask):
+    svc = ask(ASYNC)
+    assert tell(svc("/")) == (200, "b- -22")
+    assert tell(svc("/", FORM, method="POST", body=b"a=1")) == (200, "b1 -22")
+    assert svc("/?refuse=1").status == 403
+    with svc.server.connect() as client:  # leaves while the timer runs
+        client.send(b"GET /svc/ HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    assert tell(svc("/")) == (200, "b- -22")
 
 
 def test_callbacks_after_the_handler_may_change_the_head(ask):
