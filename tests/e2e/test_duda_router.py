@@ -170,7 +170,8 @@ def test_a_service_that_does_not_start_says_which_route_was_refused(ask):
     svc = ask(source)
     assert svc("/").status == 503
     svc.server.wait_log(
-        r'duda_main\(\) has returned 1; its last error was: service svc: router->add\("GET, FETCH"\) adds no route: it knows GET, HEAD, POST'
+        r"duda_main\(\) has returned 1; its last error was: service svc: "
+        r'router->add\("GET, FETCH"\) adds no route: it knows GET, HEAD, POST'
     )
 
 
