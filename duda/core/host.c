@@ -112,6 +112,7 @@ static int complete_conf(const struct service_conf *conf, const struct duda_conf
                          char *path, size_t size)
 {
     *ret = *conf;
+    ret->packages_root = server->packages_root;
     if (conf->file.len)
         return 0;
     int n = snprintf(path, size, "%.*s/%.*s.duda", MK_STR_ARG(server->services_root), MK_STR_ARG(conf->name));

@@ -4,16 +4,11 @@
  */
 #include "objects.h"
 
+#include "package.h"
 #include "service.h"
 
 #include <errno.h>
 #include <string.h>
-
-struct object {
-    const char *name;
-    size_t size;
-    const void *address;
-};
 
 #define OBJECT_AS(name, variable) \
     { \
@@ -35,6 +30,7 @@ static const struct object objects[] = {
     OBJECT(map),
     OBJECT(mem),
     OBJECT(msg),
+    OBJECT(package),
     OBJECT(param),
     OBJECT(qs),
     OBJECT(request),
@@ -51,21 +47,19 @@ static const struct object objects[] = {
 
 static int find_object(const struct service *s, const char *name, struct object *ret)
 {
-    *ret = (struct object){"self", sizeof(s->self), &s->self};
-    if (strcmp(name, ret->name) == 0)
-        return 0;
     for (size_t i = 0; i < sizeof(objects) / sizeof(objects[0]); i++) {
         *ret = objects[i];
         if (strcmp(name, ret->name) == 0)
             return 0;
     }
-    return -ENOENT;
+    *ret = (struct object){"self", sizeof(s->self), s ? &s->self : NULL};
+    return strcmp(name, ret->name) == 0 ? 0 : -ENOENT;
 }
 
-int objects_bind(struct service *s, struct mk_buf *error)
+int objects_bind(struct service *s, const struct duda_service_info *info, struct mk_buf *error)
 {
     struct object object;
-    for (const struct duda_object_row *row = s->info->begin; row < s->info->end; row++) {
+    for (const struct duda_object_row *row = info->begin; row < info->end; row++) {
         if (find_object(s, row->name, &object) < 0) {
             mk_buf_addf(error, "it needs the object \"%s\", which this version does not have", row->name);
             return -ENOEXEC;

@@ -37,7 +37,16 @@ extern const struct duda_api_pairs object_form;
 extern const struct duda_api_cookie object_cookie;
 extern const struct duda_api_cookie_1 object_cookie_1;
 
-/* Fills the pointers of a loaded service. Returns 0, or -ENOEXEC with a sentence in `error`. */
-int objects_bind(struct service *s, struct mk_buf *error);
+struct object {
+    const char *name;
+    size_t size;
+    const void *address;
+};
+
+/*
+ * Fills the pointers of a shared object whose `info` was checked: of a service, or of a package (`s` is NULL), whose
+ * `self` is NULL. Returns 0, or -ENOEXEC with a sentence in `error`.
+ */
+int objects_bind(struct service *s, const struct duda_service_info *info, struct mk_buf *error);
 
 #endif

@@ -10,6 +10,7 @@
 #include "heap.h"
 #include "message.h"
 #include "objects.h"
+#include "package.h"
 #include "request.h"
 #include "router.h"
 #include "ticket.h"
@@ -99,7 +100,7 @@ static int find_symbols(struct service *s, struct mk_buf *error)
         mk_buf_addf(error, "it has no duda_main()");
         return -ENOEXEC;
     }
-    return objects_bind(s, error);
+    return objects_bind(s, s->info, error);
 }
 
 /* Loads a copy of the file, so that each service has its own variables, and the file may be overwritten. */
@@ -156,6 +157,7 @@ static int copy_conf(struct service *s, struct mk_str host, const struct service
         .conf_dir = copy_str(a, conf->conf_dir),
         .data_dir = copy_str(a, conf->data_dir),
         .log_dir = copy_str(a, conf->log_dir),
+        .packages_root = copy_str(a, conf->packages_root),
         .enabled = conf->enabled,
         .root = conf->root,
     };
@@ -171,8 +173,9 @@ static int copy_conf(struct service *s, struct mk_str host, const struct service
     s->router = router_new(a);
     s->gate = ticket_gate_new(s);
     bool complete = s->router && s->gate && s->conf.name.p && s->conf.file.p && s->conf.document_root.p &&
-                    s->conf.conf_dir.p && s->conf.data_dir.p && s->conf.log_dir.p && s->host.p && s->self.url.data &&
-                    s->self.docroot.data && s->self.confdir.data && s->self.datadir.data && s->self.logdir.data;
+                    s->conf.conf_dir.p && s->conf.data_dir.p && s->conf.log_dir.p && s->conf.packages_root.p &&
+                    s->host.p && s->self.url.data && s->self.docroot.data && s->self.confdir.data &&
+                    s->self.datadir.data && s->self.logdir.data;
     return complete ? 0 : -ENOMEM;
 }
 
@@ -184,6 +187,7 @@ static void free_service(struct service *s)
         crash_remove_object(s->object);
     if (s->handle)
         mk_library_close(s->handle);
+    package_close_all(s);
     thread_release(&s->threads);
     signals_release(&s->signals);
     pthread_cond_destroy(&s->idle);
@@ -218,7 +222,8 @@ static bool is_same_conf(const struct service_conf *a, const struct service_conf
 {
     return mk_str_eq(a->name, b->name) && mk_str_eq(a->file, b->file) &&
            mk_str_eq(a->document_root, b->document_root) && mk_str_eq(a->conf_dir, b->conf_dir) &&
-           mk_str_eq(a->data_dir, b->data_dir) && mk_str_eq(a->log_dir, b->log_dir) && a->root == b->root;
+           mk_str_eq(a->data_dir, b->data_dir) && mk_str_eq(a->log_dir, b->log_dir) &&
+           mk_str_eq(a->packages_root, b->packages_root) && a->root == b->root;
 }
 
 /*
@@ -274,13 +279,13 @@ static void block_signals(sigset_t *ret_before)
     pthread_sigmask(SIG_BLOCK, &set, ret_before);
 }
 
-static int call_main(struct service *s)
+static int call_main(struct service *s, struct mk_buf *error)
 {
     sigset_t before;
     block_signals(&before);
     struct crash_thread *thread = crash_enter_thread();
     struct current outer = current_enter(s, NULL);
-    int result = s->main();
+    int result = package_run_main(s, error);
     current_leave(outer);
     crash_leave_thread(thread);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -291,10 +296,10 @@ int service_run(struct service *s, struct mk_buf *error)
 {
     if (s->state != SERVICE_LOADED)
         return s->state == SERVICE_RUNS ? 0 : -1;
-    int result = call_main(s);
-    if (result != 0)
+    int result = call_main(s, error);
+    if (result != 0 && !mk_buf_str(error).len)
         mk_buf_addf(error, "duda_main() has returned %d", result);
-    else
+    else if (result == 0)
         result = router_check(s->router, error);
     s->state = result == 0 ? SERVICE_RUNS : SERVICE_FAILED;
     return result == 0 ? 0 : -1;

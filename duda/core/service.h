@@ -26,12 +26,14 @@
 
 struct crash_object;
 struct current;
+struct package_use;
 struct router;
 struct ticket_gate;
 
 /* [WEB_SERVICE] */
 struct service_conf {
     struct mk_str name, file, document_root, conf_dir, data_dir, log_dir;
+    struct mk_str packages_root; /* of [DUDA] */
     bool enabled, root;
 };
 
@@ -87,6 +89,7 @@ struct service {
     int (*main)(void);
     void (*exit)(void); /* may be NULL */
     struct router *router;
+    struct package_use *packages;
     struct ticket_gate *gate;
     struct globals globals;
     struct pre_loop *pre_loops;

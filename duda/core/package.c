@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Loads packages (package.h). A package that cannot be loaded ends duda_main() at the place of the call, by longjmp():
+ * a service goes on behind it as if it had the table, and would use a null pointer.
+ */
+#include "package.h"
+
+#include "current.h"
+#include "heap.h"
+#include "message.h"
+#include "objects.h"
+#include "service.h"
+
+#include <monkey/library.h>
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <string.h>
+
+struct package {
+    struct mk_list node; /* in `packages` */
+    unsigned refs;
+    void *handle;
+    const struct duda_package *info;
+    char path[];
+};
+
+/* One package of one service; in the service's arena. */
+struct package_use {
+    struct package_use *next;
+    struct package *package;
+    const char *name;
+};
+
+/* A call of duda_main() that is under way. */
+struct main_call {
+    jmp_buf leave;
+    struct mk_buf *error;
+};
+
+/* All packages of the process; for duda_main() and the hooks of the configuration, which run one at a time. */
+static struct mk_list packages = {&packages, &packages};
+static _Thread_local struct main_call *main_call;
+
+enum { ERROR_BYTES_MAX = 1024 };
+
+/* ── the shared object ── */
+
+static int check_package(struct package *p, struct mk_buf *error)
+{
+    struct duda_package *(*start)(void);
+    const struct duda_service_info *info = dlsym(p->handle, "duda_service_info");
+    *(void **)&start = dlsym(p->handle, "duda_package_main");
+    if (!start || !info || info->abi != DUDA_ABI)
+        mk_buf_addf(error, "it is no package of this version");
+    else if (objects_bind(NULL, info, error) < 0)
+        return -ENOEXEC;
+    else if (!(p->info = start()))
+        mk_buf_addf(error, "duda_package_main() has returned NULL");
+    else if (p->info->abi != DUDA_PACKAGE_ABI || !p->info->api)
+        mk_buf_addf(error, "it was compiled for another version: compile it again");
+    else
+        return 0;
+    return -ENOEXEC;
+}
+
+static void put_package(struct package *p)
+{
+    if (--p->refs > 0)
+        return;
+    mk_list_del(&p->node);
+    if (p->handle)
+        mk_library_close(p->handle);
+    heap_free(p, sizeof(*p) + strlen(p->path) + 1);
+}
+
+static struct package *load_package(const char *path, struct mk_buf *error)
+{
+    struct package *p = heap_zalloc(sizeof(*p) + strlen(path) + 1);
+    if (!p) {
+        mk_buf_addf(error, "%s", strerror(ENOMEM));
+        return NULL;
+    }
+    memcpy(p->path, path, strlen(path) + 1);
+    p->refs = 1;
+    mk_list_add(&packages, &p->node);
+    p->handle = mk_library_open(path, MK_LIBRARY_COPY, error);
+    if (p->handle && check_package(p, error) == 0)
+        return p;
+    put_package(p);
+    return NULL;
+}
+
+static struct package *get_package(const char *path, struct mk_buf *error)
+{
+    struct mk_list *n, *next;
+    MK_LIST_EACH(&packages, n, next) {
+        struct package *p = MK_CONTAINER_OF(n, struct package, node);
+        if (strcmp(p->path, path) == 0) {
+            p->refs++;
+            return p;
+        }
+    }
+    return load_package(path, error);
+}
+
+/* ── its use by a service ── */
+
+static struct package_use *find_use(const struct service *s, const char *name)
+{
+    struct package_use *use = s->packages;
+    while (use && strcmp(use->name, name) != 0)
+        use = use->next;
+    return use;
+}
+
+static bool is_name(const char *name)
+{
+    return *name && strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == strlen(name);
+}
+
+static struct package *open_package(struct service *s, const char *name, struct mk_buf *error)
+{
+    char path[PATH_MAX];
+    struct mk_str root = s->conf.packages_root;
+    if (!is_name(name)) {
+        mk_buf_addf(error, "this is no name of a package");
+        return NULL;
+    }
+    if (!root.len) {
+        mk_buf_addf(error, "PackagesRoot of [DUDA] is not set");
+        return NULL;
+    }
+    int n = snprintf(path, sizeof(path), "%.*s/%s.dpkg", MK_STR_ARG(root), name);
+    if (n < 0 || (size_t)n >= sizeof(path)) {
+        mk_buf_addf(error, "%s", strerror(ENAMETOOLONG));
+        return NULL;
+    }
+    return get_package(path, error);
+}
+
+static const void *use_package(struct service *s, const char *name, struct mk_buf *error)
+{
+    struct package_use *use = find_use(s, name);
+    if (use)
+        return use->package->info->api;
+    struct package *p = open_package(s, name, error);
+    if (!p)
+        return NULL;
+    use = mk_arena_zalloc(&s->arena, sizeof(*use));
+    const char *copy = mk_arena_dup(&s->arena, mk_str_c(name)).p;
+    if (!use || !copy) {
+        put_package(p);
+        mk_buf_addf(error, "%s", strerror(ENOMEM));
+        return NULL;
+    }
+    *use = (struct package_use){s->packages, p, copy};
+    s->packages = use;
+    return p->info->api;
+}
+
+void package_close_all(struct service *s)
+{
+    for (struct package_use *use = s->packages; use; use = use->next)
+        put_package(use->package);
+    s->packages = NULL;
+}
+
+static const void *load(const char *name)
+{
+    if (!main_call) {
+        message_log(MK_LOG_ERROR, "the package \"%s\" can only be loaded in duda_main()", name ? name : "");
+        return NULL;
+    }
+    char text[ERROR_BYTES_MAX];
+    struct mk_buf error;
+    mk_buf_init_fixed(&error, text, sizeof(text));
+    const void *api = use_package(current.service, name ? name : "", &error);
+    if (api)
+        return api;
+    mk_buf_addf(main_call->error, "the package \"%s\" cannot be loaded: %s", name ? name : "", mk_buf_cstr(&error));
+    longjmp(main_call->leave, 1);
+}
+
+const struct duda_api_package object_package = {
+    .load = load,
+};
+
+int package_run_main(struct service *s, struct mk_buf *error)
+{
+    struct main_call call = {.error = error};
+    volatile int result = -ENOENT;
+    main_call = &call;
+    if (setjmp(call.leave) == 0)
+        result = s->main();
+    main_call = NULL;
+    return result;
+}
