@@ -310,8 +310,10 @@ int dispatch_request(struct mk_request *req, struct service_worker *worker, stru
     enum router_result result = router_match(s->router, method, path, mk_request_query(req).p, &match);
     if (may_be_file(s, result, method))
         return MK_DECLINED;
+    if (old_is(s) && old_refuse(req))
+        return 0;
     struct dispatch *d = new_dispatch(req, worker, result == ROUTER_FOUND ? &match : NULL);
-    if (!d)
+    if (!d || (old_is(s) && old_request_fill(d->dr, path) < 0))
         return -ENOMEM;
     if (result == ROUTER_FOUND)
         run_hooks(d);

@@ -4,6 +4,7 @@
  */
 #include "objects.h"
 
+#include "old.h"
 #include "package.h"
 #include "service.h"
 
@@ -53,7 +54,7 @@ static int find_object(const struct service *s, const char *name, struct object 
             return 0;
     }
     *ret = (struct object){"self", sizeof(s->self), s ? &s->self : NULL};
-    return strcmp(name, ret->name) == 0 ? 0 : -ENOENT;
+    return strcmp(name, ret->name) == 0 ? 0 : old_find_object(s, name, ret);
 }
 
 int objects_bind(struct service *s, const struct duda_service_info *info, struct mk_buf *error)

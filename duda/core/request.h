@@ -32,11 +32,13 @@ struct request_event {
 
 /* In a slab of its worker, which outlives it: an access after its end is found, and harms no other memory. */
 struct duda_request {
-    struct mk_request *req; /* NULL: it has ended */
+    struct duda_old_request old; /* what services of the original API see; first, see old.h */
+    struct mk_request *req;      /* NULL: it has ended */
     struct service_worker *worker;
     struct request_slab *slab;
     struct mk_list node; /* in worker->requests */
 
+    bool old_has_status; /* of such a service: response->http_status() was called */
     struct mk_str body;
     bool has_body; /* it was collected: `body` is valid, and followed by a NUL */
     bool is_read;  /* by request->read() */

@@ -100,6 +100,7 @@ static int find_symbols(struct service *s, struct mk_buf *error)
         mk_buf_addf(error, "it has no duda_main()");
         return -ENOEXEC;
     }
+    old_service_fill(s);
     return objects_bind(s, s->info, error);
 }
 
@@ -297,6 +298,7 @@ int service_run(struct service *s, struct mk_buf *error)
     if (s->state != SERVICE_LOADED)
         return s->state == SERVICE_RUNS ? 0 : -1;
     int result = call_main(s, error);
+    old_service_fill(s);
     if (result != 0 && !mk_buf_str(error).len)
         mk_buf_addf(error, "duda_main() has returned %d", result);
     else if (result == 0)

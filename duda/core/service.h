@@ -14,6 +14,7 @@
 #include "inbox.h"
 #include "log.h"
 #include "misuse.h"
+#include "old.h"
 #include "signals.h"
 #include "thread.h"
 #include "timer.h"
@@ -90,6 +91,7 @@ struct service {
     void (*exit)(void); /* may be NULL */
     struct router *router;
     struct package_use *packages;
+    struct old_service old;
     struct ticket_gate *gate;
     struct globals globals;
     struct pre_loop *pre_loops;

@@ -106,7 +106,8 @@ def check_quoted(source, name):
         return None if source.path.startswith(GENERATED[name]) else f'"{name}" belongs to {", ".join(GENERATED[name])}'
     if source.is_in("include"):
         target = os.path.normpath(os.path.join(folder, name))
-        return None if target.startswith(folder + "/") else f'a public header must not include "{name}"'
+        library = "/".join(source.path.split("/")[:2])
+        return None if target.startswith(library + "/") else f'a public header must not include "{name}"'
     if source.is_in("lib"):
         return check_inside(source, name)
     if source.is_in("tools") and name.split("/")[0] in LAYERS:

@@ -128,6 +128,7 @@ LAYER_CASES = [
     ("tools/wr/load/a.c", "#include <openssl/ssl.h>\n#include <zlib.h>\n", 2),
     ("include/monkey/a.h", '#include "str.h"\n#include <monkey/str.h>\n#include <stdint.h>\n', 0),
     ("include/monkey/a.h", '#include "../../lib/base/pool.h"\n#include <duda/duda.h>\n', 2),
+    ("include/duda/packages/dice/dice.h", '#include "../../package.h"\n#include "../../../monkey/buf.h"\n', 1),
     ("plugins/x/x.c", "#include <duda/duda.h>\n", 1),
     ("tests/unit/http/a_test.c", '#include "http/h1/h1.h"\n#include "check.h"\n#include <cmocka.h>\n', 0),
     ("lib/http/h2/session.c", "#include <nghttp2/nghttp2.h>\n", 0),

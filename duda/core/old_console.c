@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The original API: the objects `console` and `debug`.
+ */
+#include "old.h"
+
+#include "message.h"
+#include "objects.h"
+
+#include <dlfcn.h>
+#include <execinfo.h>
+
+enum { STACK_FRAMES_MAX = 32 };
+
+static void write_line(duda_request_t *dr, const char *file, int line, const char *format, ...)
+{
+    size_t len;
+    va_list args;
+    va_start(args, format);
+    char *text = old_format(format, args, &len);
+    va_end(args);
+    object_console.debug(dr, file, line, "%s", text ? text : "");
+    object_mem.free(text);
+}
+
+static int open_dashboard(const char *uri)
+{
+    message_log(MK_LOG_WARN, "console->dashboard(\"%s\"): this version has no status page", uri ? uri : "");
+    return 0;
+}
+
+const struct duda_old_console old_console = {
+    .debug_at = write_line,
+    .dashboard = open_dashboard,
+};
+
+static void write_stack(void)
+{
+    void *frames[STACK_FRAMES_MAX];
+    int n = backtrace(frames, STACK_FRAMES_MAX);
+    for (int i = 0; i < n; i++) {
+        Dl_info info = {0};
+        dladdr(frames[i], &info);
+        message_log(MK_LOG_INFO, "stack: %p %s", frames[i], info.dli_sname ? info.dli_sname : "?");
+    }
+}
+
+const struct duda_old_debug old_debug = {
+    .stacktrace = write_stack,
+};

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The original API: the object `response`. All calls return 0, or -1 for an error.
+ */
+#ifndef DUDA_OLD_RESPONSE_H
+#define DUDA_OLD_RESPONSE_H
+
+#include "old_types.h"
+
+struct duda_old_response {
+    int (*http_status)(duda_request_t *dr, int status);
+    /* Add a header line, "Name: value". */
+    int (*http_header)(duda_request_t *dr, const char *row);
+    int (*http_header_n)(duda_request_t *dr, const char *row, int len);
+    /* Sets Content-Type by a file name extension; -1 if it is not known. */
+    int (*http_content_type)(duda_request_t *dr, const char *extension);
+    /* Sets Content-Length instead of the sum of the parts; -1 leaves it out. */
+    int (*http_content_length)(duda_request_t *dr, long length);
+    int (*headers_off)(duda_request_t *dr);
+    int (*send_headers)(duda_request_t *dr);
+    /* print() does not copy. */
+    int (*print)(duda_request_t *dr, const char *data, int len);
+    int (*printf)(duda_request_t *dr, const char *format, ...);
+    int (*sendfile)(duda_request_t *dr, const char *path);
+    int (*sendfile_range)(duda_request_t *dr, const char *path, off_t offset, size_t count);
+    int (*wait)(duda_request_t *dr);
+    int (*cont)(duda_request_t *dr);
+    int (*finalize)(duda_request_t *dr, duda_request_fn done);
+    int (*flush)(duda_request_t *dr);
+};
+
+DUDA_OBJECT_AS(struct duda_old_response, response, "response.1")
+
+#ifndef DUDA_FRAMEWORK
+
+/* response->end(dr, done) also returns from the calling function. */
+#define end(dr, done) \
+    finalize(dr, done), __extension__({ \
+        return; \
+        0; \
+    })
+
+#endif
+
+#endif

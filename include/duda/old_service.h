@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The original API: the service itself.
+ */
+#ifndef DUDA_OLD_SERVICE_H
+#define DUDA_OLD_SERVICE_H
+
+#include "old_types.h"
+#include "package.h"
+
+/* The strings end with a NUL. Folders end with a slash; .data is NULL for those that are not set. */
+struct web_service {
+    struct duda_old_string name;       /* of the URLs */
+    struct duda_old_string fixed_name; /* as [WEB_SERVICE] has it */
+    struct duda_old_string docroot;
+    struct duda_old_string confdir;
+    struct duda_old_string datadir;
+    struct duda_old_string logdir;
+};
+
+DUDA_OBJECT_AS(struct web_service, self, "self.1")
+
+#ifndef DUDA_FRAMEWORK
+
+/* Says what the service is, at file scope. */
+struct duda_registration {
+    const char *app, *title;
+};
+#define DUDA_REGISTER(app_name, page_title) \
+    extern const struct duda_registration duda_registration; \
+    __attribute__((weak, visibility("default"))) \
+    const struct duda_registration duda_registration = {app_name, page_title}
+
+#endif
+
+#endif

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The original API ("webservice.h"): types and constants that its objects share.
+ *
+ * Levels: DUDA_API_LEVEL 0, 1 or 2 is the level that a service was written for (docs/internals/duda-compat.md). Without
+ * it DUDA_OLD_ANY_LEVEL is set: the header then takes the forms of level 1, and those of level 2 where a call can tell
+ * them apart.
+ */
+#ifndef DUDA_OLD_TYPES_H
+#define DUDA_OLD_TYPES_H
+
+#ifndef DUDA_API_LEVEL
+#define DUDA_API_LEVEL 1
+#define DUDA_OLD_ANY_LEVEL 1
+#endif
+
+#include "types.h"
+
+/* Not terminated by a NUL, unless the description of a field says so. */
+struct duda_old_string {
+    char *data;
+    unsigned long len;
+};
+
+enum { DUDA_OLD_SEGMENTS_MAX = 32 };
+
+#ifndef DUDA_FRAMEWORK
+
+typedef struct duda_old_string mk_pointer;
+typedef struct duda_old_string mk_ptr_t;
+
+#define MK_TRUE 1
+#define MK_FALSE 0
+#define MK_ERROR -1
+#define MK_MAX_PATH 1024
+#define MK_STR_SENSITIVE 0
+#define MK_STR_INSENSITIVE 1
+
+#ifndef TRUE
+#define TRUE 1
+#endif
+#ifndef FALSE
+#define FALSE 0
+#endif
+
+#endif
+
+#endif

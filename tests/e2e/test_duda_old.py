@@ -1,0 +1,316 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Services of the original API, levels 0 to 2, as tests/duda/old has them: compiled as dudac does, and asked."""
+
+import importlib.util
+
+import pytest
+
+from harness import build
+from harness.content import populate
+from harness.server import section
+from harness.services import INCLUDE, build_service, needs_duda
+
+pytestmark = needs_duda
+
+SOURCES = build.TOP / "tests/duda/old"
+
+
+def load_level():
+    """The module of dudac, which is no package of the tests."""
+    spec = importlib.util.spec_from_file_location("level", build.TOP / "tools/dudac/dudac/level.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+level = load_level()
+
+
+def read_sources(name):
+    """The files of a service, name to text: NAME.c, or those of the folder NAME."""
+    folder = SOURCES / name
+    files = sorted(folder.iterdir()) if folder.is_dir() else [SOURCES / f"{name}.c"]
+    return {file.name: file.read_text() for file in files}
+
+
+def build_old(folder, name, *, any_level=False):
+    files = read_sources(name)
+    number = None if any_level else level.detect_level(files.values())
+    source = files.pop(f"{name}.c")
+    flags = level.compile_flags(number, INCLUDE)
+    return build_service(folder, name, source, files=files, warnings=flags, flags=["-Wl,-Bsymbolic"])
+
+
+def make_folder(path):
+    path.mkdir()
+    return path
+
+
+@pytest.fixture
+def serve_old(serve_services, tmp_path):
+    """Starts a server with one old service: serve_old("maps", any_level=True, LogDir=tmp_path)."""
+
+    def start(name, *, any_level=False, workers=1, **keys):
+        services = tmp_path / "services"
+        build_old(services, name, any_level=any_level)
+        packages = make_folder(tmp_path / "packages")
+        conf = section("DUDA", {"ServicesRoot": services, "PackagesRoot": packages})
+        web = section("WEB_SERVICE", {"Name": name, **keys})
+        return serve_services({}, {"Workers": workers}, text=web, files={"plugins/duda/duda.conf": conf})
+
+    return start
+
+
+def ask(server, target, *fields, **rest):
+    with server.connect() as client:
+        return client.ask(target, *fields, host="localhost", **rest)
+
+
+def text_of(server, target, *fields, status=200, **rest):
+    answer = ask(server, target, *fields, **rest)
+    assert answer.status == status, answer
+    return answer.body.decode()
+
+
+# ── the level ──
+
+
+def old(code):
+    return f'#include "webservice.h"\n{code}\n'
+
+
+@pytest.mark.parametrize(
+    "expected, sources",
+    [
+        (3, ["#include <duda/duda.h>\n"]),
+        (3, ["int main(void);\n"]),
+        (None, [old("map->static_add(path, name);")]),
+        (None, [old("event->add(fd, DUDA_EVENT_READ, LEVEL, on_read, NULL, NULL, NULL, NULL, data);")]),
+        (None, [old("event->add(fd, get_mode(1, 2), LEVEL, on_read, NULL, NULL, NULL, NULL, dr);")]),
+        (0, [old("event->add(fd, dr, DUDA_EVENT_READ, LEVEL, on_read, NULL, NULL, NULL, NULL);")]),
+        (0, ["int n;", old("websocket->handshake(dr);")]),
+        (0, [old('websocket->broadcast(wr, "a, b", 3, WS_OPCODE_TEXT);')]),
+        (0, [old("websocket->broadcast_all(data, len, WS_OPCODE_TEXT);")]),
+        (1, [old("websocket->handshake(dr, -1);")]),
+        (1, [old("websocket->broadcast(wr, f(a, b), 3, WS_OPCODE_TEXT, 0);")]),
+        (1, [old("param->get(dr, 0); dthread->create(f, NULL);")]),
+        (2, [old('param->get(dr, "id");')]),
+        (2, [old("router -> map (pattern, cb);")]),
+        (2, [old("loop = event->loop_create(1);")]),
+        (None, [old('router->map("/", cb); param->get(dr, 0);')]),
+        (None, [old('/* router->map("/", cb); */ // param->get(dr, 0)\nprintf("router->map(");')]),
+    ],
+)
+def test_level(expected, sources):
+    assert level.detect_level(sources) == expected
+
+
+def test_levels_of_sources():
+    expected = {"chat": 0, "events0": 0, "packages": 1, "rest": 1, "loops": 2, "routes": 2, "both": None, "maps": None}
+    assert {name: level.detect_level(read_sources(name).values()) for name in expected} == expected
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in SOURCES.iterdir()))
+def test_without_level(tmp_path, name):
+    """All of them compile without -DDUDA_API_LEVEL, too."""
+    build_old(tmp_path, name, any_level=True)
+
+
+# ── routes ──
+
+
+def test_maps(serve_old):
+    server = serve_old("maps")
+    assert text_of(server, "/maps") == text_of(server, "/maps/") == "root"
+    assert "content-type: text/plain" in ask(server, "/maps/").head.decode().lower()
+    for target in ("/apples", "/apples/", "/applesauce", "/apples/late"):
+        assert text_of(server, "/maps" + target) == "apples of a tree"
+    assert text_of(server, "/maps/apples", method="DELETE") == "apples of a tree"
+    assert ask(server, "/maps/appl").status == 404
+    assert ask(server, "/maps/teapot/").status == 418
+    assert text_of(server, "/maps/forgotten/", status=500) == "no status"
+    server.wait_log("service maps: the response has no status")
+
+
+def test_redirect(serve_old):
+    server = serve_old("redirect")
+    answer = ask(server, "/page")
+    assert (answer.status, answer["location"]) == (301, "http://localhost/page/")
+    assert text_of(server, "/page/%41/") == "<p>/page/A/</p>"
+
+
+@pytest.mark.parametrize("any_level", [False, True])
+def test_interfaces(serve_old, any_level):
+    server = serve_old("rest", any_level=any_level)
+    assert text_of(server, "/rest/numbers/sum/40/2") == "42"
+    assert text_of(server, "/rest/numbers/sum/-40/+2/") == "-38"
+    assert text_of(server, "/rest/numbers/sum/x/2", status=400) == "no numbers, -1 -1"
+    assert text_of(server, "/rest/numbers/sum/3/2x", status=400) == "no numbers, 3 -1"
+    for target in ("sum", "sum/1", "sum/1/2/3", "sum/1/123456", "none/1/2"):
+        assert ask(server, f"/rest/numbers/{target}").status == 404
+    assert text_of(server, "/rest/texts/show/a%20b/c") == "2 a b/c 3 none | rest texts show 2 c"
+
+
+@pytest.mark.parametrize("any_level", [False, True])
+def test_routes(serve_old, any_level):
+    server = serve_old("routes", any_level=any_level)
+    assert text_of(server, "/routes/") == "root\n"
+    answer = ask(server, "/routes")
+    assert (answer.status, answer["location"]) == (301, "http://localhost/routes/")
+    assert text_of(server, "/routes/user/ada/36") == "ada is 36."
+    assert text_of(server, "/routes/user/ada/none") == "ada is ageless."
+    assert text_of(server, "/routes/user/ada/1/more/segments") == "ada is 1."
+    assert text_of(server, "/routes/static/file?query") == "static /routes/static/file"
+    assert ask(server, "/routes/user/ada").status == ask(server, "/routes/none/").status == 404
+    server.wait_log(r'service routes: console->dashboard\("/dashboard"\): this version has no status page')
+
+
+def test_map_and_router(serve_old):
+    server = serve_old("both")
+    assert text_of(server, "/both/by/number/12") == "number 12 2 0 12"
+    assert text_of(server, "/both/name/ada") == "name ada -1 7 none"
+    assert text_of(server, "/both/name/36") == "name 36 0 36 none"
+    server.wait_log('service both: this version does not have the object "dthread": its functions return errors')
+
+
+# ── requests ──
+
+
+def test_query(serve_old):
+    server = serve_old("query")
+    assert text_of(server, "/query/all/?a=1&b&c=&=d&e=f=g") in ("3: [1] [] [f=g] end", "4: [1] [] [d] [f=g] end")
+    assert text_of(server, "/query/all/") == "0: end"
+    assert text_of(server, "/query/get/?key=a%20b+c") == "a%20b+c -1"
+    assert text_of(server, "/query/get/?keys=1&key=yes") == "yes 0"
+    assert text_of(server, "/query/get/?ke=yes") == "(null) -1"
+    assert text_of(server, "/query/uri/a%41?b=c") == "1 15 /query/uri/a%41 /query/uri/aA"
+
+
+def test_cookies(serve_old):
+    server = serve_old("cookies")
+    head = ask(server, "/cookies/set/").head.decode()
+    assert "Set-Cookie: k1=v1; path=/cookies" in head
+    assert "expires=Fri, 14 Jul 2017 02:40:00 GMT" in head
+    assert text_of(server, "/cookies/get/", "Cookie: xk1=no; k1=v1") == "0 v1 2 0"
+    assert text_of(server, "/cookies/get/", "Cookie: xk1=v1") == "-1 none 0 -1"
+    assert "k1=deleted; " in ask(server, "/cookies/destroy/").head.decode()
+    assert text_of(server, "/cookies/session/") == "-1 -1 none"
+    server.wait_log('service cookies: this version does not have the object "session": its functions return errors')
+    assert server.log.count('the object "session"') == 1
+
+
+def test_headers(serve_old):
+    server = serve_old("headers")
+    assert text_of(server, "/headers/get/", "X-Test: Value") == "[Value] [ Value] none"
+    assert text_of(server, "/headers/compare/", "X-Test: Value") == "0 0 -1 -1 2 -1 -1"
+    answer = ask(server, "/headers/types/")
+    assert (answer.status, answer.body) == (201, b"{}")
+    names = ("x-first", "x-second", "x-third", "content-type", "content-length")
+    assert [answer[name] for name in names] == ["1", "2", "3", "application/json", "2"]
+    assert ask(server, "/headers/length/").body == b"open"
+    assert ask(server, "/headers/length/")["content-length"] is None
+    answer = ask(server, "/headers/raw/")
+    assert (answer.status, answer["x-raw"], answer.body) == (203, "yes", b"raw")
+    assert text_of(server, "/headers/sent/") == "0 -1!"
+
+
+def test_bodies(serve_old):
+    server = serve_old("bodies")
+    for method in ("GET", "POST", "PUT", "DELETE"):
+        assert text_of(server, "/bodies/method/", method=method) == method.lower()
+    assert ask(server, "/bodies/method/", method="HEAD")["content-length"] == "4"
+    form = "Content-Type: application/x-www-form-urlencoded"
+    for method in ("POST", "PUT"):
+        assert text_of(server, "/bodies/echo/", form, method=method, body=b"a=b") == "1 1 3 1 A=B"
+    form += "; charset=utf-8"
+    assert text_of(server, "/bodies/echo/", form, method="POST", body=b"x") == "1 0 1 1 X"
+    assert text_of(server, "/bodies/echo/", status=400) == "no data 0 -1"
+    assert ask(server, "/bodies/echo/", body=b"a body", method="GET").status == 400
+    assert text_of(server, "/bodies/memory/") == "memory"
+
+
+# ── files ──
+
+
+def test_files(serve_old, tmp_path):
+    data = populate(tmp_path / "data", {"poem.txt": b"Two roads diverged\n"})
+    server = serve_old("files", DataDir=data)
+    assert text_of(server, "/files/file/") == "<Two roads diverged\n>"
+    assert text_of(server, "/files/range/") == "roas diverged\n 0 -1 -1 -1"
+    assert text_of(server, "/files/info/") == "0 19 1 0 -1"
+    assert text_of(server, "/files/self/") == "files 1 0 none files"
+
+
+def test_conf(serve_old, tmp_path):
+    conf = "[SERVICE]\n    Title A title of words\n    Limit 42\n    Enabled on\n    Words one two three\n"
+    folder = populate(tmp_path / "config", {"service.conf": conf.encode()})
+    logs = make_folder(tmp_path / "logs")
+    server = serve_old("conf", ConfDir=folder, LogDir=logs)
+    assert text_of(server, "/conf/show/") == "A title of words 42 1 one/two/three/ 0"
+    assert text_of(server, "/conf/log/") == "1 1"
+    for text in ("debugging 1", "conf.c:", "told you", "warned", "failed"):
+        server.wait_log(text)
+    server.stop()
+    assert "logged this" in (logs / "access.log").read_text()
+
+
+def test_several_files(serve_old):
+    server = serve_old("files3")
+    assert text_of(server, "/files3/list/") == "hello 1: ada eve ada eve"
+    assert text_of(server, "/files3/list/") == "hello 2: ada eve ada eve"
+    assert text_of(server, "/files3/early/?leave=1") == ""
+    assert text_of(server, "/files3/early/") == "stayed"
+    assert text_of(server, "/files3/strings/") == "monkey-7 8 onk -1 3 -1 3 1 1"
+
+
+# ── events and threads ──
+
+
+def test_events(serve_old):
+    server = serve_old("events")
+    assert text_of(server, "/events/ticks/") == "tick 0\ntick 1\ntick 2\n"
+    assert text_of(server, "/events/pipe/") == "1 [p] closed"
+
+
+def test_events_of_level_0(serve_old):
+    server = serve_old("events0")
+    assert text_of(server, "/events0/wait/") == "read 0"
+    with server.connect() as client:
+        assert client.ask("/events0/left/", host="localhost").body == b"left"
+        assert client.ask("/events0/look/", host="localhost").body == b"gone"
+
+
+def test_threads(serve_old):
+    server = serve_old("threads")
+    server.baseline += 2  # what the thread reads signals from
+    assert text_of(server, "/threads/last/") == "7 1"
+    assert text_of(server, "/threads/send/") == "1"
+    await_last(server, "101 1")
+    assert text_of(server, "/threads/send/") == "2"
+    await_last(server, "102 1")
+
+
+def await_last(server, expected):
+    """Asks until the worker has received the signal of the thread."""
+    for _ in range(2000):
+        if text_of(server, "/threads/last/") == expected:
+            return
+    raise AssertionError(f"no signal: {expected}")
+
+
+def test_loops(serve_old):
+    server = serve_old("loops")
+    server.baseline += 3  # the thread's loop and pipe
+    assert [text_of(server, "/loops/ring/") for _ in range(2)] == ["1 epoll before", "2 epoll before"]
+
+
+# ── packages ──
+
+
+@pytest.mark.parametrize("name, package", [("chat", "websocket"), ("packages", "json")])
+def test_absent_package(serve_old, name, package):
+    """One error that names the package; the service does not start, and the server serves."""
+    server = serve_old(name)
+    assert ask(server, f"/{name}/handshake/").status == 503
+    server.wait_log(f'the package "{package}" cannot be loaded: No such file or directory')
+    assert server.log.count(f'"{package}"') == 1
