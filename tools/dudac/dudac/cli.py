@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The commands and their options. A command checks its input, calls a module, and prints.
+
+Exit statuses: 0; 1 for an error, which is a sentence; 2 for wrong options; 130 after Ctrl-C; 143 after SIGTERM."""
+
+import contextlib
+import functools
+import os
+import pathlib
+import signal
+import sys
+from typing import Callable, Optional
+
+import click
+
+from . import VERSION, DudacError
+from .compiler import build_services
+from .config import Options
+from .folder import read_folder
+from .installation import find_installation
+from .new import list_templates
+from .screen import Screen
+from .session import Session
+
+PORT = 2001
+INTERRUPTED = 130
+
+
+class OldSpelling(click.Group):
+    """`dudac -w DIR ...`, the spelling of the original, means `dudac serve -w DIR ...`."""
+
+    own_options = "--help", "-h", "--version"
+
+    def parse_args(self, ctx: click.Context, args: list) -> list:
+        if args and args[0].startswith("-") and args[0] not in self.own_options:
+            args = ["serve", *args]
+        return super().parse_args(ctx, args)
+
+
+def reports_errors(command: Callable) -> Callable:
+    """Prints a DudacError as a sentence, and ends with 130 after Ctrl-C."""
+
+    @functools.wraps(command)
+    def run(*args, **options):
+        try:
+            return command(*args, **options)
+        except DudacError as error:
+            Screen().error(str(error))
+            sys.exit(1)
+        except BrokenPipeError:  # click ends quietly
+            raise
+        except OSError as error:  # of a full disk, or a folder that may not be written
+            place = f"{error.filename}: " if error.filename else ""
+            Screen().error(f"{place}{error.strerror or error}")
+            sys.exit(1)
+        except KeyboardInterrupt:
+            sys.exit(INTERRUPTED)
+
+    return run
+
+
+def terminate(number: int, _) -> None:
+    """Ends with an exception, so that what was started is ended."""
+    sys.exit(128 + number)
+
+
+@click.group(cls=OldSpelling, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(VERSION, message="dudac %(version)s")
+def group() -> None:
+    """Make, build, run and test web services of Duda.
+
+    The original spelling works, too: dudac -w DIR [-p PORT] [-S]."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
+            signal.signal(number, terminate)
+
+
+folder_argument = click.argument("folder", metavar="[DIR]", default=".")
+build_option = click.option("-B", "--build-dir", metavar="DIR", help="What is made; DIR/build.")
+verbose_option = click.option("-v", "--verbose", is_flag=True, help="Show commands, and the server's whole log.")
+
+
+@group.command()
+@click.argument("name")
+@click.option("-t", "--template", type=click.Choice(list_templates()), default="hello", show_default=True)
+@reports_errors
+def new(name: str, template: str) -> None:
+    """Make the folder of a new service."""
+    from .new import make_service
+
+    folder = make_service(name, template)
+    Screen().say(f"made {folder}; next: dudac run --watch {name}")
+
+
+@group.command()
+@folder_argument
+@build_option
+@verbose_option
+@reports_errors
+def build(folder: str, build_dir: Optional[str], verbose: bool) -> None:
+    """Compile a service; what has not changed is kept."""
+    screen = Screen(verbose)
+    services = read_folder(folder, build_dir)
+    result = build_services(services, find_installation(sys.argv[0]), screen)
+    for service in services:
+        state = f"built in {result.seconds:.2f} s" if result.linked else "nothing to do"
+        screen.say(f"{os.path.relpath(service.file)}: {state}", fg="green")
+
+
+def serve_folder(folder: str, build_dir, options: Options, watch: bool, screen: Screen) -> None:
+    """Serves until a signal, or until the server has ended."""
+    session = Session(pathlib.Path(folder), build_dir, find_installation(sys.argv[0]), options, screen)
+    with contextlib.closing(session):
+        if watch:
+            serve_changes(session)
+        else:
+            session.build()
+            session.start()
+            screen.say("serving  " + " ".join(session.urls()), fg="green")
+            session.wait_end()
+
+
+def serve_changes(session: Session) -> None:
+    from .folder import open_folder
+    from .watch import Watcher
+
+    folder = open_folder(session.folder)
+    build_folder = pathlib.Path(os.path.abspath(session.build_folder)) if session.build_folder else folder / "build"
+    with contextlib.closing(Watcher(folder, build_folder, session.events)):
+        session.start_watched()
+        session.watch()
+
+
+@group.command()
+@folder_argument
+@click.option("-p", "--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="0: a free one.")
+@click.option("-w", "--watch", is_flag=True, help="Build again and swap the service when a file changes.")
+@click.option("-l", "--listen", "address", default="127.0.0.1", show_default=True, help="Address; 0.0.0.0 is all.")
+@click.option("--workers", type=click.IntRange(0, 1024), default=2, show_default=True, help="0: one for each CPU.")
+@click.option("--https", is_flag=True, help="With a certificate that no client trusts.")
+@build_option
+@verbose_option
+@reports_errors
+def run(folder: str, port: int, watch: bool, address: str, workers: int, https: bool, build_dir: Optional[str],
+        verbose: bool) -> None:
+    """Build a service and serve it."""
+    serve_folder(folder, build_dir, Options(port, address, workers, https), watch, Screen(verbose))
+
+
+@group.command(hidden=True)
+@click.option("-w", "folder", metavar="DIR", help="The folder of the service.")
+@click.option("-p", "port", type=click.IntRange(0, 65535), default=PORT, show_default=True)
+@click.option("-S", "https", is_flag=True, help="HTTPS, with a certificate that no client trusts.")
+@click.option("-s", "-g", "-r", "-F", "-A", "-J", "-X", "ignored", is_flag=True, help="Of the original; no effect.")
+@reports_errors
+def serve(folder: Optional[str], port: int, https: bool, ignored: bool) -> None:
+    """The original spelling: dudac -w DIR [-p PORT] [-S]."""
+    screen = Screen()
+    if ignored:
+        screen.notice("the server and the framework are here already; nothing is fetched")
+    if folder is None and ignored:
+        return
+    if folder is None:
+        raise click.UsageError("-w DIR is missing; dudac --help lists the commands")
+    serve_folder(folder, None, Options(port, https=https), False, screen)
+
+
+@contextlib.contextmanager
+def running(folder: str, build_dir, screen: Screen):
+    """The service on a free port."""
+    session = Session(pathlib.Path(folder), build_dir, find_installation(sys.argv[0]), Options(0), screen)
+    with contextlib.closing(session):
+        session.build()
+        session.start()
+        yield session
+
+
+@group.command()
+@folder_argument
+@build_option
+@verbose_option
+@reports_errors
+def test(folder: str, build_dir: Optional[str], verbose: bool) -> None:
+    """Start a service on a free port and run its checks: checks.toml, test_*.py."""
+    from .checks import find_tests, run_checks, run_pytest
+    from .folder import open_folder
+
+    screen = Screen(verbose)
+    checks, files = find_tests(open_folder(pathlib.Path(folder)))
+    with running(folder, build_dir, screen) as session:
+        url = session.urls()[0]
+        failed = run_checks(url, checks, screen) if checks else 0
+        passed = run_pytest(url.rstrip("/"), files) if files else True
+        session.assert_alive()
+    if failed or not passed:
+        sys.exit(1)
+
+
+def main() -> None:
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by the shell, as in >&-
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # begun in the background by a shell
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    group(prog_name="dudac")

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a source folder is. Two layouts:
+
+new         *.c, and perhaps service.toml; the service is named like the folder, without a number before it (01-hello)
+original    Makefile.in with NAME, CC, CFLAGS, LDFLAGS, DEFS, INCDIR and OBJECTS; in sub-folders, too
+
+In both, the folders html, conf, data and logs become DocumentRoot, ConfDir, DataDir and LogDir.
+"""
+
+import difflib
+import os
+import pathlib
+import re
+import tomllib
+from dataclasses import dataclass, field
+from typing import Optional
+
+from . import DudacError
+from .api_level import NEW_LEVEL, detect_level
+from .makefile import Makefile
+
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
+FOLDERS = {"html": "DocumentRoot", "conf": "ConfDir", "data": "DataDir", "logs": "LogDir"}
+SETTINGS = {"name": str, "sources": list, "cflags": list, "ldflags": list, "root": bool}
+
+
+@dataclass
+class Unit:
+    """A source file and its flags."""
+
+    source: pathlib.Path
+    folder: pathlib.Path  # in which it is compiled
+    flags: list
+
+
+@dataclass
+class Service:
+    name: str
+    folder: pathlib.Path
+    build: pathlib.Path  # what is made
+    units: list
+    level: int = NEW_LEVEL
+    ldflags: list = field(default_factory=list)
+    compiler: Optional[str] = None  # that its Makefile.in names
+    folders: dict = field(default_factory=dict)  # directive to path
+    root: bool = False
+
+    @property
+    def file(self) -> pathlib.Path:
+        return self.build / f"{self.name}.duda"
+
+    @property
+    def path(self) -> str:
+        """What its URLs begin with."""
+        return "/" if self.root else f"/{self.name}/"
+
+
+def check_name(name: str, origin) -> str:
+    if not NAME.fullmatch(name):
+        raise DudacError(f"{origin}: {name!r} cannot be the name of a service: letters, digits, _, - and . can, 64 of "
+                         "them, and no - or . at the beginning")
+    return name
+
+
+def find_folders(*places: pathlib.Path) -> dict:
+    """The folders of a service, each in the first place that has it."""
+    return {directive: place / name for place in reversed(places) for name, directive in FOLDERS.items()
+            if (place / name).is_dir()}
+
+
+def open_folder(path: pathlib.Path) -> pathlib.Path:
+    folder = pathlib.Path(os.path.abspath(path))
+    if not folder.exists():
+        raise DudacError(f"there is no folder {path}")
+    if not folder.is_dir():
+        raise DudacError(f"{path} is no folder; name the folder of the service's sources")
+    if re.search(r"[\x00-\x1f\x7f]", str(folder)):
+        raise DudacError("the path of the folder has control characters, which a configuration cannot contain")
+    return folder
+
+
+def read_folder(path, build=None) -> list:
+    """Returns the services of a source folder; the first is that of the folder itself. The build folder is `build`, or
+    "build" in the folder."""
+    folder = open_folder(pathlib.Path(path))
+    build = pathlib.Path(os.path.abspath(build)) if build else folder / "build"
+    makefiles = find_makefiles(folder, build)
+    services = read_makefiles(folder, build, makefiles) if makefiles else [read_new(folder, build)]
+    for service in services:
+        missing = [unit for unit in service.units if not unit.source.is_file()]
+        if missing:
+            raise DudacError(f"{missing[0].source} does not exist, which the service {service.name} is made of")
+        service.level = max_level(service)
+    return services
+
+
+def max_level(service: Service) -> int:
+    texts = [unit.source.read_text(encoding="utf-8", errors="replace") for unit in service.units]
+    return detect_level(texts)
+
+
+# ── the new layout ──
+
+
+def read_settings(folder: pathlib.Path) -> dict:
+    path = folder / "service.toml"
+    if not path.exists():
+        return {}
+    try:
+        settings = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise DudacError(f"{path}: {error}") from None
+    for key, value in settings.items():
+        if key not in SETTINGS:
+            near = difflib.get_close_matches(key, SETTINGS, 1)
+            instead = f'did you mean "{near[0]}"?' if near else f"it can have {', '.join(SETTINGS)}"
+            raise DudacError(f'{path}: there is no "{key}"; {instead}')
+        texts = value if isinstance(value, list) else [value] if SETTINGS[key] is str else []
+        if not isinstance(value, SETTINGS[key]) or not all(isinstance(text, str) for text in texts):
+            raise DudacError(f"{path}: {key} must be {describe_type(SETTINGS[key])}")
+    return settings
+
+
+def describe_type(kind: type) -> str:
+    return {str: "a text", list: "a list of texts", bool: "true or false"}[kind]
+
+
+def find_sources(folder: pathlib.Path, patterns: list) -> list:
+    found = []
+    for pattern in patterns:
+        try:
+            paths = sorted(path for path in folder.glob(pattern) if path.is_file())
+        except (ValueError, NotImplementedError, IndexError):  # empty, or an absolute path
+            paths = []
+        if not paths:
+            raise DudacError(f"{folder} has no sources: no file matches {pattern}")
+        found += [path for path in paths if path not in found]
+    return found
+
+
+def read_new(folder: pathlib.Path, build: pathlib.Path) -> Service:
+    settings = read_settings(folder)
+    name = settings.get("name") or re.sub(r"^\d+[-_.]", "", folder.name)
+    sources = find_sources(folder, settings.get("sources", ["*.c"]))
+    flags = settings.get("cflags", [])
+    return Service(
+        name=check_name(name, folder),
+        folder=folder,
+        build=build,
+        units=[Unit(source, folder, flags) for source in sources],
+        ldflags=settings.get("ldflags", []),
+        folders=find_folders(folder),
+        root=settings.get("root", False),
+    )
+
+
+# ── the original layout ──
+
+
+def find_makefiles(folder: pathlib.Path, build: pathlib.Path) -> list:
+    """The Makefile.in of the folder and of its sub-folders, from above."""
+    found = []
+    for place, names, files in os.walk(folder):
+        here = pathlib.Path(place)
+        names[:] = sorted(name for name in names if not name.startswith(".") and here / name != build)
+        if "Makefile.in" in files:
+            found.append(here / "Makefile.in")
+    return found
+
+
+def read_makefiles(folder: pathlib.Path, build: pathlib.Path, paths: list) -> list:
+    """A sub-folder without a NAME, or with that of a folder above, is part of that service."""
+    services = {}
+    for path in paths:
+        makefile = Makefile(path)
+        base = os.path.basename(makefile.get("NAME").rstrip("/"))
+        name = base.removesuffix(".duda") or next(iter(services), folder.name)
+        units = list_units(makefile)
+        if name in services:
+            known = {unit.source for unit in services[name].units}
+            services[name].units += [unit for unit in units if unit.source not in known]
+        else:
+            services[name] = make_service(name, folder, build, makefile, units)
+    return list(services.values())
+
+
+def make_service(name: str, folder: pathlib.Path, build: pathlib.Path, makefile: Makefile, units: list) -> Service:
+    here = makefile.path.parent
+    places = [here, folder] if "/" not in makefile.get("NAME") else [here, folder, (here / makefile.get("NAME")).parent]
+    return Service(
+        name=check_name(name, makefile.path),
+        folder=here,
+        build=build,
+        units=units,
+        ldflags=makefile.words("LDFLAGS"),
+        compiler=makefile.get("CC"),
+        folders=find_folders(*(pathlib.Path(os.path.normpath(place)) for place in places)),
+    )
+
+
+def list_units(makefile: Makefile) -> list:
+    folder = makefile.path.parent
+    flags = [*makefile.words("CFLAGS"), *makefile.words("DEFS"), *makefile.words("INCDIR")]
+    objects = makefile.words("OBJECTS")
+    sources = [folder / re.sub(r"\.o$", ".c", each) for each in objects] or sorted(folder.glob("*.c"))
+    if not sources:
+        raise DudacError(f"{makefile.path} has no OBJECTS, and {folder} no sources")
+    return [Unit(pathlib.Path(os.path.normpath(source)), folder, flags) for source in sources]

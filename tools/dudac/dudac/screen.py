@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is printed: steps and URLs on standard output, errors on standard error; colours on a terminal only."""
+
+import os
+import re
+import sys
+import threading
+
+import click
+
+from . import clean
+
+LEVELS = {"warn": "yellow", "error": "red"}
+LINE = re.compile(r"^\S+Z (\w+) +(.*)$")
+# Lines of the server that tell nothing to the author of a service.
+NOISE = re.compile(r"listening on |serves with |configuration (?:before|is in use)|runs as root|signal \d+: stopping|"
+                   r"tls: made a self-signed|maintenance: .*/failed: |the new configuration is in use")
+
+
+class Screen:
+    """Lines come from several threads."""
+
+    def __init__(self, verbose: bool = False, quiet: bool = False):
+        self.verbose, self.quiet, self.lock = verbose, quiet, threading.Lock()
+        self.colored = sys.stderr.isatty() and "NO_COLOR" not in os.environ
+
+    def write(self, text: str, err: bool = False, **style) -> None:
+        with self.lock:
+            click.secho(text, err=err, color=None if "NO_COLOR" not in os.environ else False, **style)
+
+    def step(self, verb: str, what: str) -> None:
+        if not self.quiet:
+            self.write(f"{verb:<8} {clean(what)}", fg="cyan")
+
+    def say(self, text: str, **style) -> None:
+        self.write(clean(text), **style)
+
+    def detail(self, text: str) -> None:
+        if self.verbose:
+            self.write(clean(text), dim=True)
+
+    def output(self, text: str) -> None:
+        """What a compiler has printed, with its colours."""
+        if text:
+            self.write(text.rstrip("\n"), err=True)
+
+    def error(self, text: str) -> None:
+        self.write(f"dudac: {clean(text)}", err=True, fg="red")
+
+    def notice(self, text: str) -> None:
+        self.write(f"dudac: {clean(text)}", err=True)
+
+    def log(self, line: str) -> None:
+        """A line of the server's log."""
+        if NOISE.search(line) and not self.verbose:
+            return
+        match = LINE.match(line)
+        self.write(clean(line), err=True, fg=LEVELS.get(match[1]) if match else None)

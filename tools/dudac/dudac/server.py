@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The server as a process. A thread reads its log and its notifications and puts events into a queue:
+
+("line", text)      a line of the log
+("ready", None)     it serves, or a reload has ended; all lines about that are in the queue before it
+("ended", status)   it has ended
+"""
+
+import collections
+import contextlib
+import ctypes
+import os
+import pathlib
+import queue
+import re
+import selectors
+import signal
+import socket
+import subprocess
+import threading
+
+from . import DudacError
+from .config import SHUTDOWN_SECONDS, Config
+
+START_SECONDS = 60
+LAST_LINES = 20
+LINE_BYTES_MAX = 1 << 16
+PR_SET_PDEATHSIG = 1
+PROBLEM = re.compile(r"^\S+Z (?:error|warn) .*\bservice\b|^\S+Z error ")
+LISTENING = re.compile(r"listening on \S*:(\d+)$")
+
+
+class ServerEnded(DudacError):
+    """The server has ended without being told to."""
+
+
+def describe_status(status: int) -> str:
+    if status >= 0:
+        return f"exit status {status}"
+    with contextlib.suppress(ValueError):
+        return f"{signal.Signals(-status).name} ({signal.strsignal(-status)})"
+    return f"signal {-status}"
+
+
+def prepare_child(libc) -> None:
+    """Runs in the child: the server ends if dudac is killed."""
+    libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+class NotifySocket:
+    """Receives READY=1 of the protocol of sd_notify; the name is in the abstract namespace."""
+
+    def __init__(self):
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
+        self.socket.bind("")  # a name that the kernel chooses
+        self.name = "@" + os.fsdecode(self.socket.getsockname()[1:])
+
+    def is_ready(self) -> bool:
+        return b"READY=1" in self.socket.recv(4096).split(b"\n")
+
+
+class Server:
+    """One process; `events` may get events of others, too."""
+
+    def __init__(self, program: pathlib.Path, config: Config, events: queue.SimpleQueue, on_line):
+        self.program, self.config, self.events, self.on_line = program, config, events, on_line
+        self.lines = collections.deque(maxlen=LAST_LINES)
+        self.process = self.reader = self.port = None
+
+    def start(self) -> None:
+        self.notify = NotifySocket()
+        libc = ctypes.CDLL(None)
+        environment = {**os.environ, "NOTIFY_SOCKET": self.notify.name}
+        try:
+            self.process = subprocess.Popen(
+                [self.program, "-c", self.config.folder],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                env=environment,
+                start_new_session=True,  # Ctrl-C is for dudac, which ends the server
+                preexec_fn=lambda: prepare_child(libc),
+            )
+        except OSError as error:
+            raise DudacError(f"{self.program} cannot be run: {error.strerror}") from None
+        os.set_blocking(self.process.stderr.fileno(), False)
+        self.reader = threading.Thread(target=self.read_events, daemon=True)
+        self.reader.start()
+
+    # ── the reader's thread ──
+
+    def read_events(self) -> None:
+        log, rest = self.process.stderr, b""
+        with selectors.DefaultSelector() as selector:
+            selector.register(log, selectors.EVENT_READ)
+            selector.register(self.notify.socket, selectors.EVENT_READ)
+            open_log = True
+            while open_log:
+                files = [key.fileobj for key, _ in selector.select()]
+                ready = self.notify.socket in files and self.notify.is_ready()
+                rest, open_log = self.read_lines(log, rest)
+                if ready:
+                    self.events.put(("ready", None))
+        self.events.put(("ended", self.process.wait()))
+
+    def read_lines(self, log, rest: bytes):
+        """Reads what there is. Returns the beginning of a line, and whether the log is still open."""
+        while chunk := log.read(LINE_BYTES_MAX):
+            *lines, rest = (rest + chunk).split(b"\n")
+            if len(rest) > LINE_BYTES_MAX:
+                lines, rest = [*lines, rest], b""
+            for line in lines:
+                self.take_line(line.decode("utf-8", "replace"))
+        if chunk is None:  # nothing more now
+            return rest, True
+        if rest:
+            self.take_line(rest.decode("utf-8", "replace"))
+        return b"", False
+
+    def take_line(self, line: str) -> None:
+        if match := LISTENING.search(line):
+            self.port = int(match[1])
+        self.lines.append(line)
+        self.on_line(line)
+        self.events.put(("line", line))
+
+    # ── what is done with it ──
+
+    def wait_ready(self, on_other=None) -> list:
+        """Waits until it serves, or until a reload has ended. Returns the lines of that; events of others are for
+        `on_other`."""
+        lines = []
+        while True:
+            try:
+                kind, value = self.events.get(timeout=START_SECONDS)
+            except queue.Empty:
+                raise DudacError(f"the server has said nothing for {START_SECONDS} s; does duda_main() block?") from None
+            if kind == "ready":
+                return lines
+            if kind == "line":
+                lines.append(value)
+            elif kind == "ended":
+                raise self.describe_end(value)
+            elif on_other:
+                on_other(kind, value)
+
+    def reload(self, on_other=None) -> list:
+        self.process.send_signal(signal.SIGHUP)
+        return self.wait_ready(on_other)
+
+    def describe_end(self, status: int) -> ServerEnded:
+        last = "".join(f"\n    {line}" for line in self.lines)
+        return ServerEnded(f"the server has ended: {describe_status(status)}; its last lines:{last}")
+
+    def stop(self) -> None:
+        """Ends it; connections in use may finish for a moment."""
+        if self.process is None:
+            return
+        if self.process.poll() is None:
+            self.process.terminate()
+        try:
+            self.process.wait(SHUTDOWN_SECONDS + 5)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        if self.reader:
+            self.reader.join(5)
+        self.notify.socket.close()
+        self.process.stderr.close()
+
+
+def find_problems(lines: list) -> list:
+    """The lines that say that a service was not loaded or has not started, without time and level."""
+    return [re.sub(r"^\S+Z \w+ +", "", line) for line in lines if PROBLEM.search(line)]

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builds a folder and serves it. With --watch again after each change:
+
+changed ──► build ──► reload: the server starts the new service beside the old one and ends the old one later
+               │          │
+               ▼          ▼ it does not start
+            error page, until a build succeeds and the service starts; the old service goes on behind it
+"""
+
+import contextlib
+import errno
+import pathlib
+import queue
+import signal
+import socket
+
+from . import DudacError
+from .compiler import CompileError, build_services
+from .config import Config, Options
+from .folder import read_folder
+from .installation import Installation
+from .screen import Screen
+from .server import Server, ServerEnded, find_problems
+
+
+def check_port(options: Options) -> None:
+    """Another program may listen there with SO_REUSEPORT, and the kernel would let both have it."""
+    if not options.port:
+        return
+    family = socket.AF_INET6 if ":" in options.address else socket.AF_INET
+    with contextlib.closing(socket.socket(family, socket.SOCK_STREAM)) as one:
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            one.bind((options.address, options.port))
+            one.listen(1)
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                raise DudacError(f"port {options.port} is in use by another program; -p chooses another one") from None
+            raise DudacError(f"cannot listen on {options.address}, port {options.port}: {error.strerror}") from None
+        except OverflowError:
+            raise DudacError(f"there is no port {options.port}") from None
+
+
+class Session:
+    """One folder and its server; close() ends and removes everything."""
+
+    def __init__(self, folder: pathlib.Path, build, installation: Installation, options: Options, screen: Screen):
+        self.folder, self.build_folder, self.installation = folder, build, installation
+        self.options, self.screen = options, screen
+        self.services, self.events = [], queue.SimpleQueue()
+        self.server = self.config = self.failure = None
+        self.changed = set()  # paths since the last build
+
+    # ── build ──
+
+    def build(self):
+        self.services = read_folder(self.folder, self.build_folder)
+        return build_services(self.services, self.installation, self.screen)
+
+    # ── serve ──
+
+    def start(self) -> None:
+        """Starts the server with what was built; a service that does not start is a DudacError."""
+        check_port(self.options)
+        self.open_server()
+        problems = find_problems(self.server.wait_ready(self.note_change))
+        if problems:
+            raise DudacError(problems[0])
+
+    def open_config(self) -> Config:
+        if self.config is None:
+            self.config = Config(self.services[0].build, self.options)
+        return self.config
+
+    def open_server(self) -> None:
+        self.open_config().write(self.services)
+        self.server = Server(self.installation.server, self.config, self.events, self.screen.log)
+        self.server.start()
+
+    def urls(self) -> list:
+        host = "localhost" if self.options.address in ("127.0.0.1", "::1", "0.0.0.0", "::") else self.options.address
+        host = f"[{host}]" if ":" in host else host
+        return [f"{self.options.scheme}://{host}:{self.server.port}{service.path}" for service in self.services]
+
+    def wait_end(self) -> None:
+        """Returns never: raises ServerEnded, or what a signal raises."""
+        while True:
+            kind, value = self.events.get()
+            if kind == "ended":
+                raise self.server.describe_end(value)
+
+    def assert_alive(self) -> None:
+        """Raises ServerEnded if the server has crashed meanwhile."""
+        if self.server.process.poll() is not None:
+            self.server.wait_ready()
+
+    def note_change(self, kind: str, path) -> None:
+        if kind == "changed":
+            self.changed.add(path)
+
+    # ── watch ──
+
+    def start_watched(self) -> None:
+        """The same as start(), but what does not compile or start is shown, and the server waits for a change."""
+        check_port(self.options)
+        try:
+            self.build()
+        except CompileError as error:
+            self.note_failure(error, error.output)
+        self.serve_change()
+
+    def note_failure(self, error, text: str) -> None:
+        self.screen.error(str(error))
+        self.failure = (str(error), text)
+
+    def serve_change(self) -> None:
+        """Starts or reloads the server after a build; shows or clears the error page."""
+        if self.failure:
+            self.open_config().set_failure(*self.failure)
+        lines = self.apply()
+        problems = find_problems(lines)
+        if problems and not self.failure:
+            self.note_failure(problems[0], "\n".join(problems))
+            self.config.set_failure(*self.failure)
+            self.server.reload(self.note_change)  # reads the page
+        self.config.show_failure(bool(self.failure))
+        if not self.failure:
+            self.screen.say("serving  " + " ".join(self.urls()), fg="green")
+
+    def apply(self) -> list:
+        """Returns what the server has logged about it."""
+        if self.server is None:
+            self.open_server()
+            return self.server.wait_ready(self.note_change)
+        self.config.write(self.services)
+        return self.server.reload(self.note_change)
+
+    def await_change(self) -> None:
+        """Waits for changes until there are none for a moment; an editor makes several at once."""
+        timeout = 0.05 if self.changed else None
+        while True:
+            try:
+                kind, value = self.events.get(timeout=timeout)
+            except queue.Empty:
+                return
+            if kind == "ended":
+                self.screen.error(str(self.server.describe_end(value)))
+                self.screen.notice("it starts again after the next change")
+                self.server.stop()
+                self.server = None
+            self.note_change(kind, value)
+            timeout = 0.05 if self.changed else None
+
+    def rebuild(self) -> bool:
+        """Returns whether there is something new to serve."""
+        changed, self.changed, failed_before = self.changed, set(), self.failure
+        self.failure = None
+        try:
+            result = self.build()
+        except CompileError as error:
+            self.note_failure(error, error.output)
+        except DudacError as error:
+            self.note_failure(error, str(error))
+        if self.failure or failed_before:
+            return True
+        restarts = any(self.is_configuration(path) for path in changed)
+        if restarts and not result.linked:
+            self.renew_files()
+        return result.linked or restarts or self.server is None
+
+    def is_configuration(self, path: str) -> bool:
+        folders = [str(service.folders.get("ConfDir", "")) for service in self.services]
+        return any(folder and path.startswith(folder + "/") for folder in folders)
+
+    def renew_files(self) -> None:
+        """The same shared objects as new files, so that a reload starts the services again."""
+        for service in self.services:
+            copy = service.file.with_suffix(".copy")
+            copy.write_bytes(service.file.read_bytes())
+            copy.rename(service.file)
+
+    def watch(self) -> None:
+        """Returns never."""
+        while True:
+            self.await_change()
+            if not self.rebuild():
+                continue
+            try:
+                self.serve_change()
+            except ServerEnded as error:
+                self.screen.error(str(error))
+                self.server.stop()
+                self.server = None
+
+    def close(self) -> None:
+        """A second Ctrl-C must not leave a server behind."""
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
+        if self.server:
+            self.server.stop()
+        if self.config:
+            self.config.close()
