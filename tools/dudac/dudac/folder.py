@@ -19,7 +19,7 @@ from . import DudacError
 from .api_level import NEW_LEVEL, detect_level
 from .makefile import Makefile
 
-NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 FOLDERS = {"html": "DocumentRoot", "conf": "ConfDir", "data": "DataDir", "logs": "LogDir"}
 SETTINGS = {"name": str, "sources": list, "cflags": list, "ldflags": list, "root": bool}
 
@@ -57,8 +57,8 @@ class Service:
 
 def check_name(name: str, origin) -> str:
     if not NAME.fullmatch(name):
-        raise DudacError(f"{origin}: {name!r} cannot be the name of a service: letters, digits, _, - and . can, 64 of "
-                         "them, and no - or . at the beginning")
+        raise DudacError(f"{origin}: {name!r} cannot be the name of a service: a name has letters, digits, -, _ and ., "
+                         "begins with a letter or digit, and has 64 characters at most")
     return name
 
 

@@ -26,7 +26,9 @@ START_SECONDS = 60
 LAST_LINES = 20
 LINE_BYTES_MAX = 1 << 16
 PR_SET_PDEATHSIG = 1
-PROBLEM = re.compile(r"^\S+Z (?:error|warn) .*\bservice\b|^\S+Z error ")
+# What the server says about its configuration, of which only the services can be wrong, and about duda_main().
+PROBLEM = re.compile(r"/conf/(?:monkey\.conf|sites/default):\d+:\d+: (?:error|warning): (.*)$|"
+                     r"^\S+Z error +(service \S+: duda_main\(\) .*)$|(the new configuration cannot be used .*)$")
 LISTENING = re.compile(r"listening on \S*:(\d+)$")
 
 
@@ -170,5 +172,6 @@ class Server:
 
 
 def find_problems(lines: list) -> list:
-    """The lines that say that a service was not loaded or has not started, without time and level."""
-    return [re.sub(r"^\S+Z \w+ +", "", line) for line in lines if PROBLEM.search(line)]
+    """What the lines say of services that were not loaded or have not started."""
+    found = [match[1] or match[2] or match[3] for match in map(PROBLEM.search, lines) if match]
+    return list(dict.fromkeys(found))

@@ -8,7 +8,9 @@ changed ──► build ──► reload: the server starts the new service besi
 """
 
 import contextlib
+import dataclasses
 import errno
+import ipaddress
 import pathlib
 import queue
 import signal
@@ -25,8 +27,10 @@ from .server import Server, ServerEnded, find_problems
 
 def check_port(options: Options) -> None:
     """Another program may listen there with SO_REUSEPORT, and the kernel would let both have it."""
-    if not options.port:
-        return
+    try:
+        ipaddress.ip_address(options.address)
+    except ValueError:
+        raise DudacError(f"{options.address!r} is no address; 127.0.0.1, 0.0.0.0 or ::1 are") from None
     family = socket.AF_INET6 if ":" in options.address else socket.AF_INET
     with contextlib.closing(socket.socket(family, socket.SOCK_STREAM)) as one:
         one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -37,8 +41,6 @@ def check_port(options: Options) -> None:
             if error.errno == errno.EADDRINUSE:
                 raise DudacError(f"port {options.port} is in use by another program; -p chooses another one") from None
             raise DudacError(f"cannot listen on {options.address}, port {options.port}: {error.strerror}") from None
-        except OverflowError:
-            raise DudacError(f"there is no port {options.port}") from None
 
 
 class Session:
@@ -76,6 +78,10 @@ class Session:
         self.open_config().write(self.services)
         self.server = Server(self.installation.server, self.config, self.events, self.screen.log)
         self.server.start()
+
+    def keep_port(self) -> None:
+        """A server that is started again listens where the first one did."""
+        self.options = self.config.options = dataclasses.replace(self.options, port=self.server.port)
 
     def urls(self) -> list:
         host = "localhost" if self.options.address in ("127.0.0.1", "::1", "0.0.0.0", "::") else self.options.address
@@ -131,7 +137,9 @@ class Session:
         """Returns what the server has logged about it."""
         if self.server is None:
             self.open_server()
-            return self.server.wait_ready(self.note_change)
+            lines = self.server.wait_ready(self.note_change)
+            self.keep_port()
+            return lines
         self.config.write(self.services)
         return self.server.reload(self.note_change)
 
@@ -159,7 +167,7 @@ class Session:
             result = self.build()
         except CompileError as error:
             self.note_failure(error, error.output)
-        except DudacError as error:
+        except (DudacError, OSError) as error:  # a file may vanish meanwhile
             self.note_failure(error, str(error))
         if self.failure or failed_before:
             return True
@@ -193,10 +201,14 @@ class Session:
                 self.server = None
 
     def close(self) -> None:
-        """A second Ctrl-C must not leave a server behind."""
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, signal.SIG_IGN)
-        if self.server:
-            self.server.stop()
-        if self.config:
-            self.config.close()
+        """Ends everything; a second Ctrl-C meanwhile must not leave a server behind."""
+        numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        handlers = [signal.signal(number, signal.SIG_IGN) for number in numbers]
+        try:
+            if self.server:
+                self.server.stop()
+            if self.config:
+                self.config.close()
+        finally:
+            for number, handler in zip(numbers, handlers):
+                signal.signal(number, handler)

@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`dudac build`: what is compiled again, what the compiler says, and where things are found."""
+
+import os
+import subprocess
+
+import pytest
+
+from harness import build
+from running import DUDAC, PYTHON, environment, make_folder, make_source, run_dudac
+
+HEADER = {"apple.c": '#include "text.h"\n' + make_source().replace('"one"', "TEXT"), "text.h": '#define TEXT "one"\n'}
+
+
+def compiled(done):
+    """The files that were compiled, and whether it was linked."""
+    rows = [line.split() for line in done.stdout.splitlines()]
+    return [row[1] for row in rows if row[0] == "compile"], any(row[0] == "link" for row in rows)
+
+
+def test_a_build_makes_a_shared_object(tmp_path):
+    folder = make_folder(tmp_path)
+    done = run_dudac("build", folder)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (folder / "build/apple.duda").read_bytes()[:4] == b"\x7fELF"
+    assert (folder / "build/.gitignore").read_text() == "*\n"
+    assert "built in" in done.stdout and "\x1b" not in done.stdout
+
+
+def test_without_a_folder_the_current_one_is_built(tmp_path):
+    folder = make_folder(tmp_path)
+    done = run_dudac("build", cwd=folder)
+    assert done.returncode == 0 and done.stdout.endswith("s\n") and "build/apple.duda: built in" in done.stdout
+
+
+def test_what_has_not_changed_is_kept(tmp_path):
+    folder = make_folder(tmp_path, files={**HEADER, "other.c": "int other;\n"})
+    assert compiled(run_dudac("build", folder)) == (["apple.c", "other.c"], True)
+    inode = os.stat(folder / "build/apple.duda").st_ino
+    done = run_dudac("build", folder)
+    assert compiled(done) == ([], False) and "nothing to do" in done.stdout
+    assert os.stat(folder / "build/apple.duda").st_ino == inode
+
+
+@pytest.mark.parametrize("change, expected", [
+    ({"other.c": "int another;\n"}, ["other.c"]),
+    ({"text.h": '#define TEXT "two"\n'}, ["apple.c"]),
+    ({"new.c": "int new;\n"}, ["new.c"]),
+    ({"service.toml": 'cflags = ["-DX"]\n'}, ["apple.c", "other.c"]),
+    ({"service.toml": 'ldflags = ["-lm"]\n'}, []),
+])
+def test_what_has_changed_is_built(tmp_path, change, expected):
+    folder = make_folder(tmp_path, files={**HEADER, "other.c": "int other;\n"})
+    run_dudac("build", folder)
+    make_folder(tmp_path, files=change)
+    assert compiled(run_dudac("build", folder)) == (expected, True)
+    assert compiled(run_dudac("build", folder)) == ([], False)
+
+
+def test_a_source_that_is_gone_is_linked_no_more(tmp_path):
+    folder = make_folder(tmp_path, files={**HEADER, "other.c": "int other;\n"})
+    run_dudac("build", folder)
+    (folder / "other.c").unlink()
+    assert compiled(run_dudac("build", folder)) == ([], True)
+    assert b"other" not in (folder / "build/apple.duda").read_bytes()
+
+
+def test_a_header_that_is_gone_is_an_error(tmp_path):
+    folder = make_folder(tmp_path, files=HEADER)
+    run_dudac("build", folder)
+    (folder / "text.h").unlink()
+    done = run_dudac("build", folder)
+    assert done.returncode == 1 and "text.h: No such file" in done.stderr
+
+
+def test_an_error_is_shown_as_the_compiler_prints_it(tmp_path):
+    folder = make_folder(tmp_path, files={"apple.c": make_source() + "int x = y;\n", "b.c": "int a\n", "c.c": ""})
+    done = run_dudac("build", folder)
+    assert done.returncode == 1
+    assert "apple.c:15:9: error: ‘y’ undeclared" in done.stderr and "b.c:1:1: error: expected" in done.stderr
+    assert done.stderr.endswith("dudac: apple.c, b.c do not compile\n")
+    assert not (folder / "build/apple.duda").exists()
+    make_folder(tmp_path, files={"apple.c": make_source(), "b.c": ""})
+    assert compiled(run_dudac("build", folder)) == (["apple.c", "b.c"], True)
+
+
+def test_a_warning_is_shown_and_the_service_built(tmp_path):
+    done = run_dudac("build", make_folder(tmp_path, files={"apple.c": "static int unused;\n" + make_source()}))
+    assert done.returncode == 0 and "‘unused’ defined but not used" in done.stderr
+
+
+def test_a_missing_function_is_an_error_of_the_build(tmp_path):
+    """Not only when the server loads the service. The last good build is kept."""
+    folder = make_folder(tmp_path)
+    run_dudac("build", folder)
+    before = (folder / "build/apple.duda").read_bytes()
+    make_folder(tmp_path, files={"b.c": "void gone(void);\nvoid b(void);\nvoid b(void)\n{\n    gone();\n}\n"})
+    done = run_dudac("build", folder)
+    assert done.returncode == 1 and "undefined reference to `gone'" in done.stderr
+    assert done.stderr.endswith("dudac: apple cannot be linked\n")
+    assert (folder / "build/apple.duda").read_bytes() == before
+    assert run_dudac("build", folder).returncode == 1
+
+
+def test_flags_of_a_makefile_in(tmp_path):
+    files = {"Makefile.in": "NAME = pear\nDEFS = -DTEXT='\"a b\"'\nINCDIR = -Iinc\nLDFLAGS = -lm\nOBJECTS = src/a.o\n",
+             "src/a.c": '#include <math.h>\n#include "part.h"\n' + make_source().replace('"one"', "TEXT")
+             + "double root(double);\ndouble root(double x)\n{\n    return part(sqrt(x));\n}\n",
+             "inc/part.h": "#define part(x) (x)\n"}
+    done = run_dudac("build", make_folder(tmp_path, files=files))
+    assert done.returncode == 0, done.stderr
+    assert b"a b" in (tmp_path / "apple/build/pear.duda").read_bytes()
+
+
+def test_another_build_folder(tmp_path):
+    folder = make_folder(tmp_path)
+    folder.chmod(0o555)
+    assert run_dudac("build", folder, "-B", tmp_path / "made here").returncode == 0
+    assert (tmp_path / "made here/apple.duda").exists() and os.listdir(folder) == ["apple.c"]
+
+
+def test_names_that_a_shell_would_split(tmp_path):
+    folder = make_folder(tmp_path / "a b $x #", files={"the file.c": make_source(), "a'b.c": "int b;\n"})
+    assert compiled(run_dudac("build", folder))[1]
+    done = run_dudac("build", folder)
+    assert done.returncode == 0 and "nothing to do" in done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("cc, sentence", [
+    ("no-such-cc", 'there is no compiler "no-such-cc", which the environment variable CC names'),
+    ("false", "apple.c does not compile"),
+])
+def test_a_wrong_compiler(tmp_path, cc, sentence):
+    done = run_dudac("build", make_folder(tmp_path), env={"CC": cc})
+    assert (done.returncode, done.stderr) == (1, f"dudac: {sentence}\n")
+
+
+def test_no_compiler(tmp_path):
+    (tmp_path / "empty").mkdir()
+    done = run_dudac("build", make_folder(tmp_path), env={"PATH": tmp_path / "empty"})
+    sentence = "there is no C compiler: install the Debian package gcc, or set CC"
+    assert (done.returncode, done.stderr) == (1, f"dudac: {sentence}\n")
+
+
+def test_cc_may_have_arguments(tmp_path):
+    folder = make_folder(tmp_path)
+    assert run_dudac("build", folder, env={"CC": "gcc -O0"}).returncode == 0
+    assert "gcc -O0 -std=gnu17" in (folder / "build/obj/apple/apple.cmd").read_text()
+
+
+def test_a_folder_that_cannot_be_written(tmp_path):
+    folder = make_folder(tmp_path)
+    (folder / "build").write_text("a file")
+    done = run_dudac("build", folder)
+    assert done.returncode == 1
+    assert done.stderr == f"dudac: {folder}/build: Not a directory; --build-dir names another folder\n"
+
+
+def test_colours_on_a_terminal(tmp_path):
+    """`script` gives it one."""
+    folder = make_folder(tmp_path, files={"apple.c": "int x = y;\n"})
+    command = f"{PYTHON} -B {DUDAC} build {folder}"
+    done = subprocess.run(["script", "-qec", command, "/dev/null"], capture_output=True, text=True, check=False,
+                          env=environment(), stdin=subprocess.DEVNULL, timeout=60)
+    assert done.returncode == 1 and "\x1b[01;31m" in done.stdout and "\x1b[36mcompile" in done.stdout
+    done = subprocess.run(["script", "-qec", command, "/dev/null"], capture_output=True, text=True, check=False,
+                          env=environment({"NO_COLOR": "1"}), stdin=subprocess.DEVNULL, timeout=60)
+    assert done.returncode == 1 and "\x1b" not in done.stdout
+
+
+@pytest.mark.parametrize("arguments, status", [
+    ([], 0), (["--help"], 0), (["-h"], 0), (["--version"], 0), (["nonsense"], 2), (["build", "a", "b"], 2),
+    (["run", "-p", "x"], 2), (["run", "-p", "65536"], 2), (["-p", "1"], 2), (["build", "gone"], 1)])
+def test_exit_statuses(tmp_path, arguments, status):
+    done = run_dudac(*arguments, cwd=tmp_path)
+    assert done.returncode == status and "Traceback" not in done.stderr, done.stderr
+
+
+def test_it_works_through_a_link(tmp_path):
+    """The server is the one beside the program that the link leads to."""
+    (tmp_path / "dudac").symlink_to(DUDAC)
+    done = run_dudac("build", make_folder(tmp_path), program=tmp_path / "dudac")
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_package_without_headers(tmp_path):
+    """A copy of the program alone."""
+    source = build.TOP / "tools" / "dudac"
+    for path in [source / "start.py", *source.glob("dudac/*.py"), *source.glob("dudac/templates/*/*")]:
+        copy = tmp_path / "a/b" / path.relative_to(source)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes(path.read_bytes())
+    done = run_dudac("build", make_folder(tmp_path), program=tmp_path / "a/b/start.py")
+    assert done.returncode == 1 and done.stderr.startswith("dudac: the headers of Duda are missing: there is no")

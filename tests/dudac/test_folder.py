@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a source folder is: the new layout, Makefile.in of the original, and what is wrong with others."""
+
+import pytest
+from dudac import DudacError
+from dudac.folder import read_folder
+from dudac.makefile import Makefile
+
+from running import make_folder, make_source
+
+OLD = {"Makefile.in": "NAME = pear\nCC = gcc\nCFLAGS = -Wall\nLDFLAGS = -lm\nDEFS = -DA=1\nINCDIR = -I./inc\n"
+                      "OBJECTS = main.o sub/part.o\n", "main.c": make_source(), "sub/part.c": "int part;\n"}
+
+
+def sources(service):
+    return [str(unit.source.relative_to(service.folder)) for unit in service.units]
+
+
+def make(top, text):
+    path = top / "Makefile.in"
+    path.write_text(text)
+    return Makefile(path)
+
+
+# ── the new layout ──
+
+
+@pytest.mark.parametrize("folder, name", [("apple", "apple"), ("01-hello", "hello"), ("2nd", "2nd"), ("a.b_c-d", "a.b_c-d")])
+def test_a_service_is_named_like_its_folder(tmp_path, folder, name):
+    [service] = read_folder(make_folder(tmp_path, folder, {"x.c": make_source()}))
+    assert (service.name, service.level, service.path) == (name, 3, f"/{name}/")
+    assert service.file == tmp_path / folder / "build" / f"{name}.duda"
+
+
+def test_all_files_in_c_are_sources(tmp_path):
+    [service] = read_folder(make_folder(tmp_path, files={"b.c": "", "a.c": "", "a.h": "", "sub/c.c": ""}))
+    assert sources(service) == ["a.c", "b.c"]
+
+
+def test_the_folders_of_a_service(tmp_path):
+    folder = make_folder(tmp_path, files={"a.c": "", "html/index.html": "", "conf/x": "", "logs": "no folder"})
+    [service] = read_folder(folder)
+    assert service.folders == {"DocumentRoot": folder / "html", "ConfDir": folder / "conf"}
+
+
+def test_settings_of_service_toml(tmp_path):
+    settings = 'name = "pear"\nsources = ["*.c", "lib/*.c"]\ncflags = ["-DX=1"]\nldflags = ["-lm"]\nroot = true\n'
+    [service] = read_folder(make_folder(tmp_path, files={"a.c": "", "lib/b.c": "", "service.toml": settings}))
+    assert (service.name, service.root, service.path, service.ldflags) == ("pear", True, "/", ["-lm"])
+    assert sources(service) == ["a.c", "lib/b.c"] and all(unit.flags == ["-DX=1"] for unit in service.units)
+
+
+@pytest.mark.parametrize("text, sentence", [
+    ("nam = 1", 'there is no "nam"; did you mean "name"?'),
+    ("zzzz = 1", 'there is no "zzzz"; it can have name, sources, cflags, ldflags, root'),
+    ("name = 1", "name must be a text"),
+    ("cflags = [1]", "cflags must be a list of texts"),
+    ("root = 'yes'", "root must be true or false"),
+    ("sources = ['*.cc']", "no file matches *.cc"),
+    ("sources = ['/etc/*.c']", "no file matches /etc/*.c"),
+    ("sources = ['']", "no file matches "),
+    ("name = '../x'", "'../x' cannot be the name of a service"),
+    ("name = ", "service.toml: Invalid value"),
+])
+def test_wrong_settings(tmp_path, text, sentence):
+    folder = make_folder(tmp_path, files={"a.c": "", "service.toml": text})
+    with pytest.raises(DudacError) as error:
+        read_folder(folder)
+    assert sentence in str(error.value)
+
+
+@pytest.mark.parametrize("files, path, sentence", [
+    ({"apple.c": ""}, "pear", "there is no folder "),
+    ({"apple.c": ""}, "apple/apple.c", "is no folder; name the folder of the service's sources"),
+    ({"readme": ""}, "apple", "has no sources: no file matches *.c"),
+    ({"Makefile.in": "NAME = x\n"}, "apple", "Makefile.in has no OBJECTS, and "),
+    ({"Makefile.in": "NAME = x\nOBJECTS = gone.o\n"}, "apple", "gone.c does not exist, which the service x is made of"),
+    ({"Makefile.in": "NAME = a b\n", "a.c": ""}, "apple", "'a b' cannot be the name of a service"),
+])
+def test_wrong_folders(tmp_path, files, path, sentence):
+    make_folder(tmp_path, files=files)
+    with pytest.raises(DudacError) as error:
+        read_folder(tmp_path / path)
+    assert sentence in str(error.value)
+
+
+# ── the original layout ──
+
+
+def test_a_makefile_in(tmp_path):
+    [service] = read_folder(make_folder(tmp_path, "x", OLD))
+    assert (service.name, service.compiler, service.ldflags) == ("pear", "gcc", ["-lm"])
+    assert sources(service) == ["main.c", "sub/part.c"]
+    assert service.units[0].flags == ["-Wall", "-DA=1", "-I./inc"]
+
+
+def test_a_name_with_dots_leads_to_the_folders_of_another(tmp_path):
+    """In service/src, whose shared object the original has made in service."""
+    make_folder(tmp_path, "service", {"src/Makefile.in": "NAME = ../pear\nOBJECTS = a.o\n", "src/a.c": "",
+                                      "html/index.html": "", "src/data/x": "", "data/y": ""})
+    [service] = read_folder(tmp_path / "service/src")
+    assert service.name == "pear"
+    assert service.folders == {"DocumentRoot": tmp_path / "service/html", "DataDir": tmp_path / "service/src/data"}
+    [same] = read_folder(tmp_path / "service")
+    assert (same.name, same.folders["DocumentRoot"]) == ("pear", tmp_path / "service/html")
+
+
+def test_sub_folders_with_a_makefile_in(tmp_path):
+    """Without a NAME, or with the same, they are part of the service; with another they are another service."""
+    folder = make_folder(tmp_path, "x", {
+        "Makefile.in": "NAME = pear\nCFLAGS = -DTOP\nOBJECTS = main.o\n", "main.c": "",
+        "part/Makefile.in": "CFLAGS = -DPART\nOBJECTS = part.o\n", "part/part.c": "",
+        "same/Makefile.in": "NAME = ../pear\nOBJECTS = same.o\n", "same/same.c": "",
+        "tool/Makefile.in": "NAME = tool\nOBJECTS = tool.o\n", "tool/tool.c": ""})
+    pear, tool = read_folder(folder)
+    assert (pear.name, tool.name) == ("pear", "tool")
+    assert sources(pear) == ["main.c", "part/part.c", "same/same.c"]
+    assert [unit.flags for unit in pear.units] == [["-DTOP"], ["-DPART"], []]
+
+
+def test_an_older_makefile_with_rules(tmp_path):
+    """Those before 2013 are complete: recipes and rules are left out, and sources found without OBJECTS."""
+    text = "NAME=pear\nall: $(NAME).duda\n\tgcc -c $< NAME=other\n%.o: %.c\n\t@echo x\n-include Makefile.deps\n"
+    [service] = read_folder(make_folder(tmp_path, "x", {"Makefile.in": text, "a.c": ""}))
+    assert (service.name, sources(service)) == ("pear", ["a.c"])
+
+
+def test_dudac_conf_is_tolerated(tmp_path):
+    files = {**OLD, "dudac.conf": "[MONKEY]\n    version branch@dst-1\n[DUDA]\n    https_repo https://x\n"}
+    assert read_folder(make_folder(tmp_path, "x", files))[0].name == "pear"
+
+
+# ── the variables of a makefile ──
+
+
+@pytest.mark.parametrize("text, words", [
+    ("V = a b", ["a", "b"]),
+    ("V=a\nV+=b", ["a", "b"]),
+    ("V = a\nV ?= b\nW ?= c", ["a"]),
+    ("V = a \\\n    b # a comment", ["a", "b"]),
+    ("A = x\nV = $(A)y ${A} $A", ["xy", "x", "x"]),
+    ("V = $(A)\nA = late", ["late"]),
+    ("A = early\nV := $(A)\nA = late", ["early"]),
+    ("V = -DT='\"a b\"' \"c d\"", ['-DT="a b"', "c d"]),
+    ("V = $(shell printf 'a\\nb')", ["a", "b"]),
+    ("V = `echo -lm` -lx", ["-lm", "-lx"]),
+    ("V = a $(shell exit 3) `exit 3`", ["a"]),
+    ("V = $(wildcard *.z) $(UNKNOWN)", ["a.z", "b.z"]),
+    ("O = a.o b.o\nV = $(O:.o=.c)", ["a.c", "b.c"]),
+    ("V = $$x", ["$x"]),
+    ("export V = a", ["a"]),
+    ("", []),
+])
+def test_variables(tmp_path, text, words):
+    for name in ("a.z", "b.z"):
+        (tmp_path / name).touch()
+    assert make(tmp_path, text).words("V") == words
+
+
+@pytest.mark.parametrize("text, sentence", [
+    ("V = $(V)", "a variable refers to itself"),
+    ("V = $(A", "$( is never closed"),
+    ("V = 'a", "V: No closing quotation"),
+])
+def test_wrong_variables(tmp_path, text, sentence):
+    with pytest.raises(DudacError) as error:
+        make(tmp_path, text).words("V")
+    assert sentence in str(error.value)
+
+
+# ── the level of the API ──
+
+
+@pytest.mark.parametrize("text, level", [
+    ("#include <duda/duda.h>\n", 3),
+    ('#include "webservice.h"\nmap->static_add("/", "x");', 1),
+    ('#include "webservice.h"\nrouter->map("/", x);', 2),
+    ('// #include "webservice.h"\n#include <duda/duda.h>\n', 3),
+])
+def test_levels(tmp_path, text, level):
+    assert read_folder(make_folder(tmp_path, files={"a.c": text}))[0].level == level

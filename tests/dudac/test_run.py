@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`dudac run` and the original spelling: what is served, and what ends with it."""
+
+import os
+import pathlib
+import signal
+import socket
+import ssl
+import urllib.request
+
+import pytest
+
+from harness.server import await_true, free_port, is_alive, is_refused
+from running import ask, make_folder, make_source, run_dudac
+
+OLD = {"Makefile.in": "NAME = pear\nOBJECTS = main.o\n", "main.c": make_source(), "html/page.html": "a page",
+       "dudac.conf": "[DUDA]\n    version master\n"}
+CRASH = make_source().replace("response->end", "*(volatile int *)0 = 1; response->end")
+
+
+def run_folders(folder):
+    return [path.name for path in (folder / "build").glob("run-*")]
+
+
+def test_run_serves_and_prints_the_url(tmp_path, start):
+    port = free_port()
+    program = start("run", make_folder(tmp_path), "-p", port)
+    assert program.wait_url() == f"http://localhost:{port}/apple/"
+    assert ask(f"http://127.0.0.1:{port}/apple/") == (200, "one\n")
+    status, page = ask(f"http://127.0.0.1:{port}/")
+    assert status == 200 and '<a href="/apple/">' in page
+
+
+@pytest.mark.parametrize("number, status", [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_a_signal_ends_everything(tmp_path, start, number, status):
+    folder = make_folder(tmp_path)
+    program = start("run", folder, "-p", 0)
+    program.wait_url()
+    server = program.server_pid()
+    assert run_folders(folder)
+    assert program.stop(number) == status
+    assert not is_alive(server) and not run_folders(folder)
+
+
+def test_the_server_ends_with_a_killed_dudac(tmp_path, start):
+    program = start("run", make_folder(tmp_path), "-p", 0)
+    program.wait_url()
+    server = program.server_pid()
+    program.stop(signal.SIGKILL)
+    await_true(lambda: not is_alive(server), 20)
+
+
+def test_an_open_connection_does_not_hold_up_the_end(tmp_path, start):
+    port = free_port()
+    program = start("run", make_folder(tmp_path), "-p", port)
+    program.wait_url()
+    with socket.create_connection(("127.0.0.1", port)) as one:
+        one.sendall(b"GET /apple/ HTTP/1.1\r\nHost: x\r\n")
+        assert program.stop() == 130
+    assert is_refused(("127.0.0.1", port))
+
+
+def test_nothing_is_written_beside_the_sources(tmp_path, start):
+    folder = make_folder(tmp_path)
+    program = start("run", folder, "-p", 0)
+    program.wait_url()
+    assert sorted(os.listdir(folder)) == ["apple.c", "build"]
+
+
+def test_it_listens_on_this_machine_only(tmp_path, start):
+    port = free_port()
+    program = start("run", make_folder(tmp_path), "-p", port)
+    program.wait_url()
+    assert f"0100007F:{port:04X}" in pathlib.Path(f"/proc/{program.server_pid()}/net/tcp").read_text()
+    program.stop()
+    program = start("run", make_folder(tmp_path), "-p", port, "-l", "0.0.0.0")
+    program.wait_url()
+    assert f"00000000:{port:04X}" in pathlib.Path(f"/proc/{program.server_pid()}/net/tcp").read_text()
+
+
+@pytest.mark.parametrize("arguments", [["run", "DIR", "--https", "-p", 0], ["-w", "DIR", "-S", "-p", "0"]])
+def test_https(tmp_path, start, arguments):
+    folder = make_folder(tmp_path)
+    url = start(*[folder if word == "DIR" else word for word in arguments]).wait_url()
+    assert url.startswith("https://")
+    with urllib.request.urlopen(url, context=ssl._create_unverified_context(), timeout=30) as answer:
+        assert answer.read() == b"one\n"
+
+
+def test_the_root_of_its_host(tmp_path, start):
+    folder = make_folder(tmp_path, files={"a.c": make_source(), "service.toml": "root = true\n"})
+    url = start("run", folder, "-p", 0).wait_url()
+    assert url.endswith("/") and url.count("/") == 3 and ask(url) == (200, "one\n")
+
+
+def test_the_folders_are_given_to_the_service(tmp_path, start):
+    source = make_source().replace('"one"', 'self->confdir.data, self->datadir.data').replace("%s", "%s %s")
+    folder = make_folder(tmp_path, files={"a.c": source, "conf/x": "", "data/x": ""})
+    assert ask(start("run", folder, "-p", 0).wait_url()) == (200, f"{folder}/conf {folder}/data\n")
+
+
+def test_names_that_a_configuration_would_split(tmp_path, start):
+    folder = make_folder(tmp_path / 'a "b" ${c} #\\', files={"a.c": make_source(), "conf/x": ""})
+    build = tmp_path / 'x "y" ${z}'
+    (tmp_path / "apple").symlink_to(folder)
+    program = start("run", folder, "-p", 0, "-B", build)
+    assert ask(program.wait_url()) == (200, "one\n")
+
+
+def test_two_services_of_one_folder(tmp_path, start):
+    files = {**OLD, "sub/Makefile.in": "NAME = ../plum\nOBJECTS = b.o\n", "sub/b.c": make_source("two")}
+    program = start("-w", make_folder(tmp_path, files=files), "-p", 0)
+    program.wait_url()
+    first, second = program.lines[-1].split()[1:]
+    assert first.endswith("/pear/") and second.endswith("/plum/")
+    assert ask(first) == (200, "one\n") and ask(second) == (200, "two\n")
+
+
+# ── the original spelling ──
+
+
+@pytest.mark.parametrize("spelling", [["-w", "DIR", "-p", "PORT"], ["-p", "PORT", "-w", "DIR"], ["-wDIR", "-pPORT"]])
+def test_the_original_spelling(tmp_path, start, spelling):
+    folder, port = make_folder(tmp_path, files=OLD), free_port()
+    words = [word.replace("DIR", str(folder)).replace("PORT", str(port)) for word in spelling]
+    assert start(*words).wait_url() == f"http://localhost:{port}/pear/"
+    assert ask(f"http://127.0.0.1:{port}/pear/") == (200, "one\n")
+
+
+def test_fetching_the_sources_has_no_effect():
+    for option in ("-s", "-g"):
+        done = run_dudac(option)
+        assert (done.returncode, done.stdout) == (0, "")
+        assert done.stderr == "dudac: the server and the framework are here already; nothing is fetched\n"
+
+
+# ── what can go wrong ──
+
+
+def test_a_port_in_use(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        done = run_dudac("run", make_folder(tmp_path), "-p", port)
+    assert done.returncode == 1
+    assert done.stderr == f"dudac: port {port} is in use by another program; -p chooses another one\n"
+
+
+def test_a_port_of_another_dudac(tmp_path, start):
+    """Both servers could listen there, by SO_REUSEPORT."""
+    folder, port = make_folder(tmp_path), free_port()
+    start("run", folder, "-p", port).wait_url()
+    done = run_dudac("run", folder, "-p", port)
+    assert done.returncode == 1 and "is in use by another program" in done.stderr
+
+
+def test_an_address_of_another_machine(tmp_path):
+    done = run_dudac("run", make_folder(tmp_path), "-p", 2001, "-l", "192.0.2.1")
+    assert done.returncode == 1 and "cannot listen on 192.0.2.1, port 2001: " in done.stderr
+
+
+@pytest.mark.parametrize("address", ["nonsense.invalid", "1.2.3", "", "a b", "::g"])
+def test_what_is_no_address(tmp_path, address):
+    done = run_dudac("run", make_folder(tmp_path), "-p", 0, "-l", address)
+    assert done.returncode == 1 and f"dudac: {address!r} is no address" in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("source, sentence", [
+    (make_source().replace("return router", "return 7; return router"), "duda_main() has returned 7"),
+    ("int x;\n", "it is no service"),
+    ("#include <duda/duda.h>\nint x;\n", "it has no duda_main()"),
+])
+def test_a_service_that_does_not_start(tmp_path, source, sentence):
+    folder = make_folder(tmp_path, files={"apple.c": source})
+    done = run_dudac("run", folder, "-p", 0)
+    assert done.returncode == 1 and sentence in done.stderr.splitlines()[-1]
+    assert done.stderr.splitlines()[-1].startswith("dudac: ") and not run_folders(folder)
+
+
+def test_a_server_that_dies(tmp_path, start):
+    folder = make_folder(tmp_path, files={"apple.c": CRASH})
+    program = start("run", folder, "-p", 0)
+    url = program.wait_url()
+    with pytest.raises(OSError):
+        ask(url)
+    assert program.process.wait(60) == 1
+    program.reader.join(10)
+    line = program.wait_line(r"^dudac: the server has ended: (.*); its last lines:$")
+    assert line[1] and not run_folders(folder)
+    program.lines.clear()  # the report of the sanitizer is that of the crash
+
+
+def test_a_server_that_dies_in_duda_main(tmp_path):
+    source = make_source().replace("return router", "__builtin_trap(); return router")
+    done = run_dudac("run", make_folder(tmp_path, files={"apple.c": source}), "-p", 0)
+    assert done.returncode == 1 and "dudac: the server has ended: " in done.stderr

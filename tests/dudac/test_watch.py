@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`dudac run --watch`: a change is built and swapped, and what does not compile or start is shown."""
+
+import http.client
+import os
+import threading
+from urllib.parse import urlsplit
+
+import pytest
+
+from harness.server import await_true
+from running import ask, make_folder, make_source
+
+pytest.importorskip("watchdog", reason="NOT TESTED: no python3-watchdog here")
+
+BROKEN = make_source().replace("return router", "retrun router")
+
+
+def watch(start, folder, *arguments):
+    program = start("run", folder, "--watch", "-p", 0, *arguments)
+    return program, program.wait_url()
+
+
+def test_a_change_is_swapped(tmp_path, start):
+    folder = make_folder(tmp_path)
+    program, url = watch(start, folder)
+    server = program.server_pid()
+    make_folder(tmp_path, text="two")
+    assert program.wait_url(2) == url and ask(url) == (200, "two\n")
+    assert program.server_pid() == server
+
+
+@pytest.mark.parametrize("name", ["new.c", "text.h", "sub/text.h", "service.toml"])
+def test_files_that_count(tmp_path, start, name):
+    files = {"apple.c": '#if __has_include("text.h") || __has_include("sub/text.h")\n#endif\n' + make_source()}
+    folder = make_folder(tmp_path, files=files)
+    (folder / "sub").mkdir()
+    program, url = watch(start, folder)
+    make_folder(tmp_path, files={name: "" if name == "service.toml" else "extern int x;\n"})
+    make_folder(tmp_path, text="two")
+    program.wait_url(2)
+    await_true(lambda: ask(url) == (200, "two\n"))
+
+
+def test_a_file_that_is_replaced_by_rename(tmp_path, start):
+    """As editors do it."""
+    folder = make_folder(tmp_path)
+    program, url = watch(start, folder)
+    (folder / ".apple.c.new").write_text(make_source("two"))
+    (folder / ".apple.c.new").rename(folder / "apple.c")
+    program.wait_url(2)
+    assert ask(url) == (200, "two\n")
+
+
+def test_files_that_do_not_count(tmp_path, start):
+    folder = make_folder(tmp_path, files={"apple.c": make_source(), "html/a": "", "data/a": "", "logs/a": ""})
+    program, url = watch(start, folder)
+    for name in ("html/a", "data/a", "logs/a", "readme", ".hidden", "apple.c~"):
+        (folder / name).write_text("x")
+    make_folder(tmp_path, text="two")
+    program.wait_url(2)
+    assert ask(url) == (200, "two\n")
+    assert program.output.count("serving") == 2
+
+
+def test_a_change_of_its_configuration_starts_it_again(tmp_path, start):
+    source = make_source().replace("int duda_main(void)\n{", "int duda_main(void)\n{\n    starts++;").replace(
+        "static void say", "static int starts = 0;\n\nstatic void say").replace('"%s\\n", "one"', '"%p\\n", (void *)say')
+    folder = make_folder(tmp_path, files={"apple.c": source, "conf/x": "1"})
+    program, url = watch(start, folder)
+    inode = os.stat(folder / "build/apple.duda").st_ino
+    (folder / "conf/x").write_text("2")
+    program.wait_url(2)
+    assert ask(url)[0] == 200 and os.stat(folder / "build/apple.duda").st_ino != inode
+    assert program.output.count("compile") == 1
+
+
+def test_errors_of_the_compiler_are_shown_until_it_compiles(tmp_path, start):
+    folder = make_folder(tmp_path)
+    program, url = watch(start, folder)
+    make_folder(tmp_path, files={"apple.c": BROKEN})
+    program.wait_line("^dudac: apple.c does not compile")
+    status, page = await_true(lambda: (found := ask(url))[0] == 503 and found)
+    assert "<h1>apple.c does not compile</h1>" in page and "unknown type name ‘retrun’" in page
+    assert "retrun router-&gt;get(&quot;/&quot;" in page and 'http-equiv="refresh"' in page and "\x1b" not in page
+    assert "apple.c:13:5: error: " in program.output
+    make_folder(tmp_path, text="two")
+    program.wait_url(2)
+    assert ask(url) == (200, "two\n")
+
+
+def test_the_page_shows_the_last_error(tmp_path, start):
+    folder = make_folder(tmp_path)
+    program, url = watch(start, folder)
+    make_folder(tmp_path, files={"apple.c": BROKEN})
+    await_true(lambda: "retrun" in ask(url)[1])
+    make_folder(tmp_path, files={"apple.c": BROKEN.replace("retrun", "rteurn")})
+    await_true(lambda: "rteurn" in ask(url)[1])
+    (folder / "apple.c").unlink()
+    await_true(lambda: "has no sources" in ask(url)[1])
+    make_folder(tmp_path)
+    program.wait_url(2)
+    assert ask(url) == (200, "one\n")
+
+
+def test_the_same_text_again_clears_the_error(tmp_path, start):
+    """There is nothing to link then."""
+    folder = make_folder(tmp_path)
+    program, url = watch(start, folder)
+    make_folder(tmp_path, files={"other.c": "int a\n"})
+    await_true(lambda: ask(url)[0] == 503)
+    (folder / "other.c").unlink()
+    program.wait_url(2)
+    assert ask(url) == (200, "one\n")
+
+
+def test_a_long_error_fits_into_the_page(tmp_path, start):
+    folder = make_folder(tmp_path)
+    program, url = watch(start, folder)
+    make_folder(tmp_path, files={"apple.c": make_source() + '#error "' + '"&<é' * 4000 + '\nint x = y;\n' * 500})
+    status, page = await_true(lambda: (found := ask(url))[0] == 503 and found)
+    assert "#error" in page and page.endswith("</html>\n")
+
+
+def test_a_service_that_does_not_start_is_shown(tmp_path, start):
+    program, url = watch(start, make_folder(tmp_path))
+    make_folder(tmp_path, files={"apple.c": make_source().replace("return router", "return 7; return router")})
+    program.wait_line(r"^dudac: .*duda_main\(\) has returned 7")
+    status, page = await_true(lambda: (found := ask(url))[0] == 503 and found)
+    assert "duda_main() has returned 7" in page
+    make_folder(tmp_path, text="two")
+    program.wait_url(2)
+    assert ask(url) == (200, "two\n")
+
+
+def test_the_first_build_may_fail(tmp_path, start):
+    folder = make_folder(tmp_path, files={"apple.c": BROKEN})
+    program = start("run", folder, "--watch", "-p", 0, "-v")
+    port = program.wait_line(r"listening on 127.0.0.1:(\d+)")[1]
+    program.wait_line("^dudac: apple.c does not compile")
+    url = f"http://127.0.0.1:{port}/apple/"
+    await_true(lambda: "retrun" in ask(url)[1])
+    make_folder(tmp_path, text="two")
+    program.wait_url()
+    assert ask(url) == (200, "two\n")
+
+
+def test_a_server_that_dies_is_started_again_after_a_change(tmp_path, start):
+    program, url = watch(start, make_folder(tmp_path))
+    make_folder(tmp_path, files={"apple.c": make_source().replace("response->end", "__builtin_trap(); response->end")})
+    program.wait_url(2)
+    with pytest.raises((OSError, http.client.HTTPException)):
+        ask(url)
+    program.wait_line("^dudac: the server has ended: ")
+    program.wait_line("^dudac: it starts again after the next change")
+    make_folder(tmp_path, text="two")
+    assert program.wait_url(3) == url and ask(url) == (200, "two\n")
+
+
+class Client(threading.Thread):
+    """Asks over one connection until it is told to stop, and counts the answers by text."""
+
+    def __init__(self, url):
+        super().__init__(daemon=True)
+        self.url, self.answers, self.mistakes, self.stopping = urlsplit(url), {}, [], False
+        self.start()
+
+    def run(self):
+        connection = http.client.HTTPConnection(self.url.hostname, self.url.port, timeout=30)
+        while not self.stopping:
+            try:
+                connection.request("GET", self.url.path)
+                response = connection.getresponse()
+                text = response.read().decode()
+            except (OSError, http.client.HTTPException) as error:
+                self.mistakes.append(repr(error))
+                connection.close()
+                continue
+            if response.status != 200:
+                self.mistakes.append((response.status, text))
+            self.answers[text] = self.answers.get(text, 0) + 1
+        connection.close()
+
+    def end(self):
+        self.stopping = True
+        self.join(60)
+
+
+def test_swaps_under_load_lose_nothing(tmp_path, start):
+    folder = make_folder(tmp_path, text="0")
+    program, url = watch(start, folder)
+    clients = [Client(url) for _ in range(6)]
+    try:
+        for number in range(1, 11):
+            make_folder(tmp_path, text=str(number))
+            program.wait_url(number + 1)
+            await_true(lambda: all(f"{number}\n" in client.answers for client in clients), 30)
+    finally:
+        for client in clients:
+            client.end()
+    assert [client.mistakes for client in clients] == [[]] * len(clients)
+    assert all(set(client.answers) == {f"{number}\n" for number in range(11)} for client in clients)
