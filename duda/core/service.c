@@ -12,6 +12,7 @@
 #include "objects.h"
 #include "package.h"
 #include "request.h"
+#include "route_log.h"
 #include "router.h"
 #include "ticket.h"
 
@@ -304,6 +305,8 @@ int service_run(struct service *s, struct mk_buf *error)
     else if (result == 0)
         result = router_check(s->router, error);
     s->state = result == 0 ? SERVICE_RUNS : SERVICE_FAILED;
+    if (result == 0)
+        route_log_write(s);
     return result == 0 ? 0 : -1;
 }
 
