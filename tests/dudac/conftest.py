@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the package of `dudac` and the harness of the end-to-end tests importable, and Ctrl-C reach what tests start."""
+"""Makes the package of `dudac` and the harness of the end-to-end tests importable."""
 
 import pathlib
 import signal

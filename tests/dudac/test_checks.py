@@ -16,8 +16,8 @@ PASSES = '[[check]]\nget = "/"\nbody = "one\\n"\n'
 
 
 def run_checks(tmp_path, checks, **files):
-    folder = make_folder(tmp_path, files={"apple.c": files.pop("source", make_source()), "checks.toml": checks, **files})
-    return run_dudac("test", folder)
+    files = {"apple.c": files.pop("source", make_source()), "checks.toml": checks, **files}
+    return run_dudac("test", make_folder(tmp_path, files=files))
 
 
 @pytest.mark.parametrize("expectation", [
@@ -110,8 +110,8 @@ def test_no_checks(tmp_path):
 
 @pytest.mark.parametrize("wanted, status", [("one", 0), ("two", 1)])
 def test_tests_in_python(tmp_path, wanted, status):
-    text = ("import os, urllib.request\n\n\ndef test_it():\n    with urllib.request.urlopen(os.environ['DUDA_URL'] + '/')"
-            f" as answer:\n        assert answer.read() == b'{wanted}\\n'\n")
+    text = ("import os, urllib.request\n\n\ndef test_it():\n    url = os.environ['DUDA_URL'] + '/'\n"
+            f"    assert urllib.request.urlopen(url).read() == b'{wanted}\\n'\n")
     done = run_checks(tmp_path, PASSES, **{"test_apple.py": text})
     assert done.returncode == status, done.stdout
     assert "1 of 1 checks passed" in done.stdout and f"1 {'failed' if status else 'passed'}" in done.stdout

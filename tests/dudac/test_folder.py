@@ -25,7 +25,8 @@ def make(top, text):
 # ── the new layout ──
 
 
-@pytest.mark.parametrize("folder, name", [("apple", "apple"), ("01-hello", "hello"), ("2nd", "2nd"), ("a.b_c-d", "a.b_c-d")])
+@pytest.mark.parametrize("folder, name", [
+    ("apple", "apple"), ("01-hello", "hello"), ("2nd", "2nd"), ("a.b_c-d", "a.b_c-d")])
 def test_a_service_is_named_like_its_folder(tmp_path, folder, name):
     [service] = read_folder(make_folder(tmp_path, folder, {"x.c": make_source()}))
     assert (service.name, service.level, service.path) == (name, 3, f"/{name}/")
@@ -51,7 +52,7 @@ def test_settings_of_service_toml(tmp_path):
 
 
 @pytest.mark.parametrize("text, sentence", [
-    ("nam = 1", 'there is no "nam"; did you mean "name"?'),
+    ("names = 1", 'there is no "names"; did you mean "name"?'),
     ("zzzz = 1", 'there is no "zzzz"; it can have name, sources, cflags, ldflags, root'),
     ("name = 1", "name must be a text"),
     ("cflags = [1]", "cflags must be a list of texts"),

@@ -96,7 +96,7 @@ def test_the_root_of_its_host(tmp_path, start):
 def test_the_folders_are_given_to_the_service(tmp_path, start):
     source = make_source().replace('"one"', 'self->confdir.data, self->datadir.data').replace("%s", "%s %s")
     folder = make_folder(tmp_path, files={"a.c": source, "conf/x": "", "data/x": ""})
-    assert ask(start("run", folder, "-p", 0).wait_url()) == (200, f"{folder}/conf {folder}/data\n")
+    assert ask(start("run", folder, "-p", 0).wait_url()) == (200, f"{folder}/conf/ {folder}/data/\n")
 
 
 def test_names_that_a_configuration_would_split(tmp_path, start):
@@ -170,8 +170,8 @@ def test_what_is_no_address(tmp_path, address):
     ("#include <duda/duda.h>\nint x;\n", "it has no duda_main()"),
 ])
 def test_a_service_that_does_not_start(tmp_path, source, sentence):
-    folder = make_folder(tmp_path, files={"apple.c": source})
-    done = run_dudac("run", folder, "-p", 0)
+    folder = make_folder(tmp_path, files={"apple.c": source, "checks.toml": '[[check]]\nget = "/"\n'})
+    done = run_dudac("test", folder)
     assert done.returncode == 1 and sentence in done.stderr.splitlines()[-1]
     assert done.stderr.splitlines()[-1].startswith("dudac: ") and not run_folders(folder)
 

@@ -13,7 +13,7 @@ from running import ask, make_folder, make_source
 
 pytest.importorskip("watchdog", reason="NOT TESTED: no python3-watchdog here")
 
-BROKEN = make_source().replace("return router", "retrun router")
+BROKEN = make_source().replace("return router", "return_ router")
 
 
 def watch(start, folder, *arguments):
@@ -64,9 +64,7 @@ def test_files_that_do_not_count(tmp_path, start):
 
 
 def test_a_change_of_its_configuration_starts_it_again(tmp_path, start):
-    source = make_source().replace("int duda_main(void)\n{", "int duda_main(void)\n{\n    starts++;").replace(
-        "static void say", "static int starts = 0;\n\nstatic void say").replace('"%s\\n", "one"', '"%p\\n", (void *)say')
-    folder = make_folder(tmp_path, files={"apple.c": source, "conf/x": "1"})
+    folder = make_folder(tmp_path, files={"apple.c": make_source(), "conf/x": "1"})
     program, url = watch(start, folder)
     inode = os.stat(folder / "build/apple.duda").st_ino
     (folder / "conf/x").write_text("2")
@@ -81,8 +79,8 @@ def test_errors_of_the_compiler_are_shown_until_it_compiles(tmp_path, start):
     make_folder(tmp_path, files={"apple.c": BROKEN})
     program.wait_line("^dudac: apple.c does not compile")
     status, page = await_true(lambda: (found := ask(url))[0] == 503 and found)
-    assert "<h1>apple.c does not compile</h1>" in page and "unknown type name ‘retrun’" in page
-    assert "retrun router-&gt;get(&quot;/&quot;" in page and 'http-equiv="refresh"' in page and "\x1b" not in page
+    assert "<h1>apple.c does not compile</h1>" in page and "unknown type name ‘return_’" in page
+    assert "return_ router-&gt;get(&quot;/&quot;" in page and 'http-equiv="refresh"' in page and "\x1b" not in page
     assert "apple.c:13:5: error: " in program.output
     make_folder(tmp_path, text="two")
     program.wait_url(2)
@@ -93,9 +91,9 @@ def test_the_page_shows_the_last_error(tmp_path, start):
     folder = make_folder(tmp_path)
     program, url = watch(start, folder)
     make_folder(tmp_path, files={"apple.c": BROKEN})
-    await_true(lambda: "retrun" in ask(url)[1])
-    make_folder(tmp_path, files={"apple.c": BROKEN.replace("retrun", "rteurn")})
-    await_true(lambda: "rteurn" in ask(url)[1])
+    await_true(lambda: "return_" in ask(url)[1])
+    make_folder(tmp_path, files={"apple.c": BROKEN.replace("return_", "another")})
+    await_true(lambda: "another" in ask(url)[1])
     (folder / "apple.c").unlink()
     await_true(lambda: "has no sources" in ask(url)[1])
     make_folder(tmp_path)
@@ -117,7 +115,8 @@ def test_the_same_text_again_clears_the_error(tmp_path, start):
 def test_a_long_error_fits_into_the_page(tmp_path, start):
     folder = make_folder(tmp_path)
     program, url = watch(start, folder)
-    make_folder(tmp_path, files={"apple.c": make_source() + '#error "' + '"&<é' * 4000 + '\nint x = y;\n' * 500})
+    long = '#error "' + '"&<é' * 4000 + "\nint x = y;\n" * 500
+    make_folder(tmp_path, files={"apple.c": make_source() + long})
     status, page = await_true(lambda: (found := ask(url))[0] == 503 and found)
     assert "#error" in page and page.endswith("</html>\n")
 
@@ -139,7 +138,7 @@ def test_the_first_build_may_fail(tmp_path, start):
     port = program.wait_line(r"listening on 127.0.0.1:(\d+)")[1]
     program.wait_line("^dudac: apple.c does not compile")
     url = f"http://127.0.0.1:{port}/apple/"
-    await_true(lambda: "retrun" in ask(url)[1])
+    await_true(lambda: "return_" in ask(url)[1])
     make_folder(tmp_path, text="two")
     program.wait_url()
     assert ask(url) == (200, "two\n")

@@ -109,8 +109,7 @@ def build(folder: str, build_dir: Optional[str], verbose: bool) -> None:
 
 def serve_folder(folder: str, build_dir, options: Options, watch: bool, screen: Screen) -> None:
     """Serves until a signal, or until the server has ended."""
-    session = Session(pathlib.Path(folder), build_dir, find_installation(sys.argv[0]), options, screen)
-    with contextlib.closing(session):
+    with contextlib.closing(open_session(folder, build_dir, options, screen)) as session:
         if watch:
             serve_changes(session)
         else:
@@ -165,14 +164,8 @@ def serve(folder: Optional[str], port: int, https: bool, ignored: bool) -> None:
     serve_folder(folder, None, Options(port, https=https), False, screen)
 
 
-@contextlib.contextmanager
-def running(folder: str, build_dir, screen: Screen):
-    """The service on a free port."""
-    session = Session(pathlib.Path(folder), build_dir, find_installation(sys.argv[0]), Options(0), screen)
-    with contextlib.closing(session):
-        session.build()
-        session.start()
-        yield session
+def open_session(folder: str, build_dir, options: Options, screen: Screen) -> Session:
+    return Session(pathlib.Path(folder), build_dir, find_installation(sys.argv[0]), options, screen)
 
 
 @group.command()
@@ -187,13 +180,34 @@ def test(folder: str, build_dir: Optional[str], verbose: bool) -> None:
 
     screen = Screen(verbose)
     checks, files = find_tests(open_folder(pathlib.Path(folder)))
-    with running(folder, build_dir, screen) as session:
+    with contextlib.closing(open_session(folder, build_dir, Options(0), screen)) as session:
+        session.build()
+        session.start()
         url = session.urls()[0]
         failed = run_checks(url, checks, screen) if checks else 0
         passed = run_pytest(url.rstrip("/"), files) if files else True
         session.assert_alive()
     if failed or not passed:
         sys.exit(1)
+
+
+@group.command()
+@folder_argument
+@build_option
+@verbose_option
+@reports_errors
+def routes(folder: str, build_dir: Optional[str], verbose: bool) -> None:
+    """Start a service on a free port and list its routes: methods, URL, function."""
+    from .routes import format_rows, list_rows, read_routes
+
+    screen = Screen(verbose, quiet=not verbose)
+    options = Options(0, workers=1, log_level="debug")
+    with contextlib.closing(open_session(folder, build_dir, options, screen)) as session:
+        session.build()
+        found = read_routes(session, session.start())
+        rows = list_rows(session.services, found)
+    for line in format_rows(rows) if rows else ["no routes"]:
+        screen.say(line)
 
 
 def main() -> None:

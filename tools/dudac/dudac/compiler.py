@@ -106,8 +106,8 @@ class Compiler:
     def compile_command(self, unit: Unit) -> list:
         made = self.object_path(unit)
         source = os.path.relpath(unit.source, unit.folder)
-        return [*self.command, *self.flags(), *unit.flags, "-MD", "-MF", str(made.with_suffix(".d")), "-c", source, "-o",
-                str(made)]
+        depfile = ["-MD", "-MF", str(made.with_suffix(".d"))]
+        return [*self.command, *self.flags(), *unit.flags, *depfile, "-c", source, "-o", str(made)]
 
     def link_command(self, target: pathlib.Path) -> list:
         objects = [str(self.object_path(unit)) for unit in self.service.units]

@@ -38,6 +38,7 @@ class Options:
     address: str = "127.0.0.1"
     workers: int = 2
     https: bool = False
+    log_level: str = "info"
 
     @property
     def scheme(self) -> str:
@@ -96,7 +97,7 @@ class Config:
         address = f"[{self.options.address}]" if ":" in self.options.address else self.options.address
         tls = " tls" if self.options.https else ""
         text = section("SERVER", {"Listen": f"{address}:{self.options.port}{tls}", "Workers": self.options.workers,
-                                  "ShutdownTimeout": f"{SHUTDOWN_SECONDS}s"})
+                                  "LogLevel": self.options.log_level, "ShutdownTimeout": f"{SHUTDOWN_SECONDS}s"})
         return text + (section("TLS", {"SelfSigned": "On"}) if self.options.https else "")
 
     def host_text(self, services: list) -> str:
@@ -104,7 +105,7 @@ class Config:
         text += section("MAINTENANCE", {"FlagFile": quote(self.flag), "Page": quote(self.page), "RetryAfter": "1s"})
         for service in services:
             if service.file.exists():
-                folders = {key: quote(path) for key, path in service.folders.items()}
+                folders = {key: quote(f"{path}/") for key, path in service.folders.items()}
                 text += section("WEB_SERVICE", {"Name": service.name, "Root": "On" if service.root else "Off",
                                                 "File": quote(service.file), **folders})
         return text

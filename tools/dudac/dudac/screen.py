@@ -52,7 +52,7 @@ class Screen:
 
     def log(self, line: str) -> None:
         """A line of the server's log."""
-        if NOISE.search(line) and not self.verbose:
-            return
         match = LINE.match(line)
+        if not self.verbose and (NOISE.search(line) or match and match[1] == "debug"):
+            return
         self.write(clean(line), err=True, fg=LEVELS.get(match[1]) if match else None)

@@ -136,7 +136,8 @@ class Server:
             try:
                 kind, value = self.events.get(timeout=START_SECONDS)
             except queue.Empty:
-                raise DudacError(f"the server has said nothing for {START_SECONDS} s; does duda_main() block?") from None
+                sentence = f"the server has said nothing for {START_SECONDS} s; does duda_main() block?"
+                raise DudacError(sentence) from None
             if kind == "ready":
                 return lines
             if kind == "line":

@@ -61,13 +61,14 @@ class Session:
 
     # ── serve ──
 
-    def start(self) -> None:
-        """Starts the server with what was built; a service that does not start is a DudacError."""
+    def start(self) -> list:
+        """Starts the server with what was built; a service that does not start is a DudacError. Returns the log."""
         check_port(self.options)
         self.open_server()
-        problems = find_problems(self.server.wait_ready(self.note_change))
-        if problems:
+        lines = self.server.wait_ready(self.note_change)
+        if problems := find_problems(lines):
             raise DudacError(problems[0])
+        return lines
 
     def open_config(self) -> Config:
         if self.config is None:

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`dudac routes`."""
+
+import shutil
+
+import pytest
+from dudac.folder import read_folder
+from dudac.routes import Route, list_rows
+
+from running import make_folder, make_source, run_dudac
+
+ROUTES = """#include <duda/duda.h>
+
+static void show(duda_request_t *dr)
+{
+    response->end(dr, NULL);
+}
+
+void store(duda_request_t *dr);
+void store(duda_request_t *dr)
+{
+    response->printf(dr, "stored");
+    response->end(dr, NULL);
+}
+
+int duda_main(void)
+{
+    router->get("/", show);
+    router->get("/a b/é/:id", show);
+    router->add("POST, PUT", "/files/" "*path", store);
+    router->any("/any", store);
+    return 0;
+}
+"""
+
+
+@pytest.mark.skipif(not shutil.which("addr2line"), reason="NOT TESTED: no addr2line here")
+def test_methods_patterns_and_functions(tmp_path):
+    """Of static functions, too."""
+    done = run_dudac("routes", make_folder(tmp_path, files={"apple.c": ROUTES}))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == [
+        "GET        /apple/             show   apple.c:4",
+        "GET        /apple/a b/é/:id    show   apple.c:4",
+        "POST, PUT  /apple/files/*path  store  apple.c:10",
+        "ANY        /apple/any          store  apple.c:10",
+    ]
+
+
+def test_a_root_service(tmp_path):
+    files = {"apple.c": ROUTES, "service.toml": "root = true\n"}
+    done = run_dudac("routes", make_folder(tmp_path, files=files))
+    assert [line.split()[1] for line in done.stdout.splitlines() if "any" in line] == ["/any"]
+
+
+def test_no_routes(tmp_path):
+    source = "#include <duda/duda.h>\n\nint duda_main(void)\n{\n    return 0;\n}\n"
+    done = run_dudac("routes", make_folder(tmp_path, files={"apple.c": source}))
+    assert (done.returncode, done.stdout) == (0, "no routes\n"), done.stderr
+
+
+def test_what_does_not_compile(tmp_path):
+    done = run_dudac("routes", make_folder(tmp_path, files={"apple.c": "int x = y;\n"}))
+    assert done.returncode == 1 and done.stderr.endswith("dudac: apple.c does not compile\n") and not done.stdout
+
+
+def test_without_addr2line_addresses_are_shown(tmp_path, monkeypatch):
+    services = read_folder(make_folder(tmp_path, files={"apple.c": make_source()}))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    rows = list_rows(services, [Route("apple", "GET", "/x", "1149"), Route("pear", "GET", "/y", "1")])
+    assert rows == [("GET", "/apple/x", "0x1149", "")]
