@@ -189,6 +189,15 @@ def test_a_server_that_dies(tmp_path, start):
     program.lines.clear()  # the report of the sanitizer is that of the crash
 
 
+def test_a_server_that_dies_at_the_end(tmp_path, start):
+    source = make_source() + "\nvoid duda_exit(void)\n{\n    __builtin_trap();\n}\n"
+    program = start("run", make_folder(tmp_path, files={"apple.c": source}), "-p", 0)
+    program.wait_url()
+    assert program.stop() == 130
+    program.wait_line("^dudac: the server has failed when it was to end: ")
+    program.lines.clear()  # the report of the sanitizer is that of the crash
+
+
 def test_a_server_that_dies_in_duda_main(tmp_path):
     source = make_source().replace("return router", "__builtin_trap(); return router")
     done = run_dudac("run", make_folder(tmp_path, files={"apple.c": source}), "-p", 0)

@@ -162,6 +162,27 @@ def test_wr_starts(tree):
         assert done.returncode == 0 and "report" in done.stdout, done.stderr
 
 
+needs_dudac = pytest.mark.skipif(not (build.PLUGINS / "duda.so").exists(), reason="the preset has no plugin duda")
+
+
+@needs_dudac
+@pytest.mark.skipif(run_python("-c", "import click").returncode != 0, reason="NOT TESTED: no python3-click here")
+def test_dudac_makes_builds_and_tests_a_service(tree, tmp_path):
+    """With the headers, the server and the plugin of the installation, and nothing of the checkout."""
+    program = tree[0] / "bin/dudac"
+    assert os.access(program, os.X_OK) and not program.is_symlink()
+    assert (tree[0] / "share/man/man1/dudac.1").exists()
+    source, share = build.TOP / "tools/dudac/dudac", tree[0] / "share/monkey/dudac/dudac"
+    wanted, found = ({str(path.relative_to(top)) for path in top.rglob("*") if path.is_file()}
+                     for top in (source, share))
+    assert found == {name for name in wanted if "__pycache__" not in name}
+    made = run_python(program, "new", tmp_path / "apple")
+    assert made.returncode == 0, made.stderr
+    done = run_python(program, "test", tmp_path / "apple", "-v")
+    assert done.returncode == 0 and "checks passed" in done.stdout, done.stdout + done.stderr
+    assert f"-I{tree[0]}/include" in done.stdout and str(build.TOP) not in done.stdout + done.stderr
+
+
 def test_changed_files_of_the_configuration_are_kept(tmp_path):
     install(tmp_path)
     changed = tmp_path / "etc/monkey/monkey.conf"

@@ -186,7 +186,7 @@ def test(folder: str, build_dir: Optional[str], verbose: bool) -> None:
         url = session.urls()[0]
         failed = run_checks(url, checks, screen) if checks else 0
         passed = run_pytest(url.rstrip("/"), files) if files else True
-        session.assert_alive()
+        session.end()
     if failed or not passed:
         sys.exit(1)
 

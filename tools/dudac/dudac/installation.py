@@ -26,13 +26,14 @@ def follow_links(program: pathlib.Path):
         path = pathlib.Path(os.path.normpath(path.parent / os.readlink(path)))
 
 
-def list_prefixes():
-    """The folders above the package: PREFIX/share/monkey/dudac/dudac, or CHECKOUT/tools/dudac/dudac."""
-    return PACKAGE.parents[3], PACKAGE.parents[2]
+def list_tops():
+    """The folders above the package: CHECKOUT/tools/dudac/dudac, or PREFIX/share/monkey/dudac/dudac. In this order,
+    since a checkout may lie in a prefix."""
+    return PACKAGE.parents[2], PACKAGE.parents[3]
 
 
 def find_include() -> pathlib.Path:
-    places = [prefix / "include" for prefix in list_prefixes()]
+    places = [top / "include" for top in list_tops()]
     for place in places:
         if (place / "duda" / "duda.h").exists():
             return place
@@ -40,13 +41,13 @@ def find_include() -> pathlib.Path:
 
 
 def list_servers(program: pathlib.Path):
-    """The server beside the program, then that of the installation, then those of the checkout's builds."""
+    """The server beside the program, then those of the checkout's builds, then that of the installation."""
     for path in follow_links(program):
         yield path.parent / "monkey"
-    installed, checkout = list_prefixes()
-    yield installed / "bin" / "monkey"
+    checkout, installed = list_tops()
     for preset in ("release", "debug", "asan"):
         yield checkout / "build" / preset / "bin" / "monkey"
+    yield installed / "bin" / "monkey"
 
 
 def find_server(program: pathlib.Path) -> pathlib.Path:

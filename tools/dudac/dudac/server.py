@@ -23,6 +23,7 @@ from . import DudacError
 from .config import SHUTDOWN_SECONDS, Config
 
 START_SECONDS = 60
+STOP_SECONDS = SHUTDOWN_SECONDS + 8
 LAST_LINES = 20
 LINE_BYTES_MAX = 1 << 16
 PR_SET_PDEATHSIG = 1
@@ -151,18 +152,18 @@ class Server:
         self.process.send_signal(signal.SIGHUP)
         return self.wait_ready(on_other)
 
-    def describe_end(self, status: int) -> ServerEnded:
+    def describe_end(self, status: int, what: str = "the server has ended") -> ServerEnded:
         last = "".join(f"\n    {line}" for line in self.lines)
-        return ServerEnded(f"the server has ended: {describe_status(status)}; its last lines:{last}")
+        return ServerEnded(f"{what}: {describe_status(status)}; its last lines:{last}")
 
-    def stop(self) -> None:
-        """Ends it; connections in use may finish for a moment."""
+    def stop(self) -> int:
+        """Ends it; connections in use may finish for a moment. Returns its exit status, or the negative signal."""
         if self.process is None:
-            return
+            return 0
         if self.process.poll() is None:
             self.process.terminate()
         try:
-            self.process.wait(SHUTDOWN_SECONDS + 5)
+            self.process.wait(STOP_SECONDS)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
@@ -170,6 +171,7 @@ class Server:
             self.reader.join(5)
         self.notify.socket.close()
         self.process.stderr.close()
+        return self.process.returncode
 
 
 def find_problems(lines: list) -> list:

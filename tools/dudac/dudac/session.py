@@ -96,10 +96,13 @@ class Session:
             if kind == "ended":
                 raise self.server.describe_end(value)
 
-    def assert_alive(self) -> None:
-        """Raises ServerEnded if the server has crashed meanwhile."""
+    def end(self) -> None:
+        """Ends the server. Raises ServerEnded if it has crashed meanwhile, or does now, as by duda_exit()."""
         if self.server.process.poll() is not None:
-            self.server.wait_ready()
+            raise self.server.describe_end(self.server.stop())
+        server, self.server = self.server, None
+        if status := server.stop():
+            raise server.describe_end(status, "the server has failed when it was to end")
 
     def note_change(self, kind: str, path) -> None:
         if kind == "changed":
@@ -201,13 +204,19 @@ class Session:
                 self.server.stop()
                 self.server = None
 
+    def stop_server(self) -> None:
+        if self.server is None:
+            return
+        was_alive = self.server.process is not None and self.server.process.poll() is None
+        if (status := self.server.stop()) and was_alive:
+            self.screen.error(str(self.server.describe_end(status, "the server has failed when it was to end")))
+
     def close(self) -> None:
         """Ends everything; a second Ctrl-C meanwhile must not leave a server behind."""
         numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
         handlers = [signal.signal(number, signal.SIG_IGN) for number in numbers]
         try:
-            if self.server:
-                self.server.stop()
+            self.stop_server()
             if self.config:
                 self.config.close()
         finally:
