@@ -119,6 +119,19 @@ def test_another_build_folder(tmp_path):
     assert (tmp_path / "made here/apple.duda").exists() and os.listdir(folder) == ["apple.c"]
 
 
+@pytest.mark.parametrize("build_dir", [".", ".."])
+def test_a_build_folder_with_the_sources_in_it(tmp_path, build_dir):
+    for command in (["build"], ["run", "--watch", "-p", 0]):
+        done = run_dudac(*command, "-B", build_dir, cwd=make_folder(tmp_path))
+        assert done.returncode == 1 and "cannot be the build folder, because the sources are in it" in done.stderr
+
+
+def test_a_build_folder_that_exists_gets_no_gitignore(tmp_path):
+    (tmp_path / "out").mkdir()
+    assert run_dudac("build", make_folder(tmp_path), "-B", tmp_path / "out").returncode == 0
+    assert sorted(os.listdir(tmp_path / "out")) == ["apple.duda", "obj"]
+
+
 def test_names_that_a_shell_would_split(tmp_path):
     folder = make_folder(tmp_path / "a b $x #", files={"the file.c": make_source(), "a'b.c": "int b;\n"})
     assert compiled(run_dudac("build", folder))[1]

@@ -172,11 +172,10 @@ def test_wrong_variables(tmp_path, text, sentence):
 # ── the level of the API ──
 
 
-@pytest.mark.parametrize("text, level", [
-    ("#include <duda/duda.h>\n", 3),
-    ('#include "webservice.h"\nmap->static_add("/", "x");', 1),
-    ('#include "webservice.h"\nrouter->map("/", x);', 2),
-    ('// #include "webservice.h"\n#include <duda/duda.h>\n', 3),
+@pytest.mark.parametrize("files, level", [
+    ({"a.c": "#include <duda/duda.h>\n"}, 3),
+    ({"a.c": '#include "webservice.h"\nvoid f() { router->map("/", x); }\n'}, 2),
+    ({"a.c": '#include "a.h"\n', "a.h": '#include "webservice.h"\n', "b.c": 'void f() { router->root(x); }\n'}, 2),
 ])
-def test_levels(tmp_path, text, level):
-    assert read_folder(make_folder(tmp_path, files={"a.c": text}))[0].level == level
+def test_the_level_is_that_of_all_files(tmp_path, files, level):
+    assert read_folder(make_folder(tmp_path, files=files))[0].level == level

@@ -43,11 +43,14 @@ def test_a_signal_ends_everything(tmp_path, start, number, status):
 
 
 def test_the_server_ends_with_a_killed_dudac(tmp_path, start):
-    program = start("run", make_folder(tmp_path), "-p", 0)
+    folder = make_folder(tmp_path)
+    program = start("run", folder, "-p", 0)
     program.wait_url()
-    server = program.server_pid()
+    server, left = program.server_pid(), run_folders(folder)
     program.stop(signal.SIGKILL)
     await_true(lambda: not is_alive(server), 20)
+    start("run", folder, "-p", 0).wait_url()  # removes what was left
+    assert len(run_folders(folder)) == 1 and run_folders(folder) != left
 
 
 def test_an_open_connection_does_not_hold_up_the_end(tmp_path, start):

@@ -120,12 +120,12 @@ def serve_folder(folder: str, build_dir, options: Options, watch: bool, screen: 
 
 
 def serve_changes(session: Session) -> None:
-    from .folder import open_folder
+    from .folder import find_build_folder, open_folder
     from .watch import Watcher
 
     folder = open_folder(session.folder)
-    build_folder = pathlib.Path(os.path.abspath(session.build_folder)) if session.build_folder else folder / "build"
-    with contextlib.closing(Watcher(folder, build_folder, session.events)):
+    watcher = Watcher(folder, find_build_folder(folder, session.build_folder), session.events)
+    with contextlib.closing(watcher):
         session.start_watched()
         session.watch()
 

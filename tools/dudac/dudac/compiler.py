@@ -18,16 +18,12 @@ import time
 from dataclasses import dataclass, field
 
 from . import DudacError
-from .api_level import NEW_LEVEL
 from .folder import Service, Unit
 from .installation import Installation
+from .level import LINK_FLAGS, NEW_LEVEL, compile_flags
 from .screen import Screen
 
-NEW_FLAGS = ["-std=gnu17", "-Wall", "-Wextra"]
-# Of the original API: globals in headers, functions that are not declared, and `inline` as it was in 2012.
-OLD_FLAGS = ["-std=gnu11", "-fcommon", "-fgnu89-inline", "-w", "-Wno-error=implicit-function-declaration",
-             "-Wno-error=implicit-int", "-Wno-error=int-conversion", "-Wno-error=incompatible-pointer-types"]
-ALL_FLAGS = ["-O2", "-g", "-fPIC", "-pthread", "-D_GNU_SOURCE"]
+COMMON_FLAGS = ("-O2", "-g")
 CLOCK_NS = 10_000_000  # times of files are those of the kernel's tick
 
 
@@ -93,10 +89,7 @@ class Compiler:
     # ── commands ──
 
     def flags(self) -> list:
-        include, level = self.installation.include, self.service.level
-        if level == NEW_LEVEL:
-            return [*NEW_FLAGS, *ALL_FLAGS, f"-I{include}"]
-        return [*OLD_FLAGS, *ALL_FLAGS, f"-DDUDA_API_LEVEL={level}", f"-I{include}", f"-I{include / 'duda'}"]
+        return [*compile_flags(self.service.level, self.installation.include), *COMMON_FLAGS]
 
     def object_path(self, unit: Unit) -> pathlib.Path:
         path = pathlib.PurePath(os.path.relpath(unit.source, self.service.folder))
@@ -112,8 +105,7 @@ class Compiler:
     def link_command(self, target: pathlib.Path) -> list:
         objects = [str(self.object_path(unit)) for unit in self.service.units]
         whole = ["-Wl,-z,defs"] if self.service.level == NEW_LEVEL else []
-        return [*self.command, "-shared", "-pthread", "-g", "-Wl,-Bsymbolic", *whole, *objects, *self.service.ldflags,
-                "-o", str(target)]
+        return [*self.command, *LINK_FLAGS, *whole, *objects, *self.service.ldflags, "-o", str(target)]
 
     # ── what has to be done ──
 
@@ -199,10 +191,10 @@ class Compiler:
 
 def make_build_folder(folder: pathlib.Path) -> None:
     try:
+        is_new = not folder.exists()
         (folder / "obj").mkdir(parents=True, exist_ok=True)
-        ignore = folder / ".gitignore"
-        if not ignore.exists():
-            ignore.write_text("*\n", encoding="utf-8")
+        if is_new:
+            (folder / ".gitignore").write_text("*\n", encoding="utf-8")
     except OSError as error:
         raise DudacError(f"{folder}: {error.strerror}; --build-dir names another folder") from None
 

@@ -7,6 +7,7 @@ error.html              what is shown while the file `failed` exists, instead of
 """
 
 import html
+import os
 import pathlib
 import re
 import shutil
@@ -63,6 +64,14 @@ def strip_colors(text: str) -> str:
     return re.sub(r"\x1b\[[0-9;]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]", "", text)
 
 
+def remove_leftovers(build: pathlib.Path) -> None:
+    """The folders of runs that were killed."""
+    for path in build.glob("run-*-*"):
+        pid = path.name.split("-")[1]
+        if pid.isdigit() and not os.path.exists(f"/proc/{pid}"):
+            shutil.rmtree(path, ignore_errors=True)
+
+
 class Config:
     """Files for one run of a server; close() removes them."""
 
@@ -70,7 +79,8 @@ class Config:
         self.options = options
         try:
             build.mkdir(parents=True, exist_ok=True)
-            self.top = pathlib.Path(tempfile.mkdtemp(prefix="run-", dir=build))
+            remove_leftovers(build)
+            self.top = pathlib.Path(tempfile.mkdtemp(prefix=f"run-{os.getpid()}-", dir=build))
         except OSError as error:
             raise DudacError(f"{build}: {error.strerror}; --build-dir names another folder") from None
         self.folder, self.site = self.top / "conf", self.top / "site"

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Optional
 
 from . import DudacError
-from .api_level import NEW_LEVEL, detect_level
+from .level import NEW_LEVEL, detect_level
 from .makefile import Makefile
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
@@ -39,7 +39,7 @@ class Service:
     folder: pathlib.Path
     build: pathlib.Path  # what is made
     units: list
-    level: int = NEW_LEVEL
+    level: Optional[int] = NEW_LEVEL  # see level.py
     ldflags: list = field(default_factory=list)
     compiler: Optional[str] = None  # that its Makefile.in names
     folders: dict = field(default_factory=dict)  # directive to path
@@ -79,24 +79,34 @@ def open_folder(path: pathlib.Path) -> pathlib.Path:
     return folder
 
 
+def find_build_folder(folder: pathlib.Path, build=None) -> pathlib.Path:
+    """What dudac makes is in a folder of its own, whose changes do not count."""
+    path = pathlib.Path(os.path.abspath(build)) if build else folder / "build"
+    if path == folder or path in folder.parents:
+        raise DudacError(f"{path} cannot be the build folder, because the sources are in it")
+    return path
+
+
 def read_folder(path, build=None) -> list:
     """Returns the services of a source folder; the first is that of the folder itself. The build folder is `build`, or
     "build" in the folder."""
     folder = open_folder(pathlib.Path(path))
-    build = pathlib.Path(os.path.abspath(build)) if build else folder / "build"
+    build = find_build_folder(folder, build)
     makefiles = find_makefiles(folder, build)
     services = read_makefiles(folder, build, makefiles) if makefiles else [read_new(folder, build)]
     for service in services:
         missing = [unit for unit in service.units if not unit.source.is_file()]
         if missing:
             raise DudacError(f"{missing[0].source} does not exist, which the service {service.name} is made of")
-        service.level = max_level(service)
+        service.level = detect_level(read_texts(service))
     return services
 
 
-def max_level(service: Service) -> int:
-    texts = [unit.source.read_text(encoding="utf-8", errors="replace") for unit in service.units]
-    return detect_level(texts)
+def read_texts(service: Service) -> list:
+    """The texts of the sources, and of the headers beside them."""
+    sources = [unit.source for unit in service.units]
+    headers = [path for folder in {source.parent for source in sources} for path in sorted(folder.glob("*.h"))]
+    return [path.read_text(encoding="utf-8", errors="replace") for path in [*sources, *headers] if path.is_file()]
 
 
 # ── the new layout ──

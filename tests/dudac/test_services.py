@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Services that are not those of these tests: the examples of the documentation, and one of the original API."""
+
+import pytest
+
+from harness import build
+from running import ask, make_folder, run_dudac
+
+EXAMPLES = sorted(path for path in (build.TOP / "docs/examples/services").glob("*") if path.is_dir())
+
+# As those of 2012: no prototypes, a definition of the same global in two files, functions by their names.
+OLD = {
+    "Makefile.in": "NAME = ../chat\nCC = gcc\nCFLAGS = -g -Wall\nLDFLAGS =\nDEFS =\nINCDIR = -I./\n"
+                   "OBJECTS = main.o part.o\n",
+    "part.h": "int answers;\n",
+    "part.c": '#include "webservice.h"\n#include "part.h"\n\nint count() { return ++answers; }\n',
+    "main.c": """#include "webservice.h"
+#include "part.h"
+
+DUDA_REGISTER("Tests", "Chat");
+
+void cb_count(duda_request_t *dr)
+{
+    response->http_status(dr, 200);
+    response->printf(dr, "%d", count());
+    response->end(dr, NULL);
+}
+
+int duda_main()
+{
+    map->static_add("/count/", "cb_count");
+    return 0;
+}
+""",
+}
+
+
+@pytest.mark.parametrize("folder", EXAMPLES, ids=lambda path: path.name)
+def test_an_example(tmp_path, folder):
+    """Each compiles without a warning; those with checks pass them."""
+    done = run_dudac("build", folder, "-B", tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    if (folder / "checks.toml").exists():
+        done = run_dudac("test", folder, "-B", tmp_path)
+        assert done.returncode == 0 and "checks passed" in done.stdout, done.stdout + done.stderr
+
+
+@pytest.mark.skipif(not (build.TOP / "include/duda/webservice.h").exists(), reason="NOT TESTED: no webservice.h here")
+def test_a_service_of_the_original(tmp_path, start):
+    folder = make_folder(tmp_path, "chat/src", OLD)
+    url = start("-w", folder, "-p", "0").wait_url()
+    assert url.endswith("/chat/") and [ask(url, "count/") for _ in range(2)] == [(200, "1"), (200, "2")]
