@@ -128,7 +128,7 @@ def test_a_service_that_crashes_at_its_end(tmp_path):
     source = make_source() + "\nvoid duda_exit(void)\n{\n    __builtin_trap();\n}\n"
     done = run_checks(tmp_path, PASSES, source=source)
     assert done.returncode == 1 and "1 of 1 checks passed" in done.stdout
-    assert "dudac: the server has failed when it was to end: " in done.stderr
+    assert "dudac: the server has ended: " in done.stderr
 
 
 # ── dudac new ──

@@ -197,7 +197,7 @@ def test_a_server_that_dies_at_the_end(tmp_path, start):
     program = start("run", make_folder(tmp_path, files={"apple.c": source}), "-p", 0)
     program.wait_url()
     assert program.stop() == 130
-    program.wait_line("^dudac: the server has failed when it was to end: ")
+    program.wait_line("^dudac: the server has ended: ")
     program.lines.clear()  # the report of the sanitizer is that of the crash
 
 

@@ -152,9 +152,9 @@ class Server:
         self.process.send_signal(signal.SIGHUP)
         return self.wait_ready(on_other)
 
-    def describe_end(self, status: int, what: str = "the server has ended") -> ServerEnded:
+    def describe_end(self, status: int) -> ServerEnded:
         last = "".join(f"\n    {line}" for line in self.lines)
-        return ServerEnded(f"{what}: {describe_status(status)}; its last lines:{last}")
+        return ServerEnded(f"the server has ended: {describe_status(status)}; its last lines:{last}")
 
     def stop(self) -> int:
         """Ends it; connections in use may finish for a moment. Returns its exit status, or the negative signal."""

@@ -98,11 +98,9 @@ class Session:
 
     def end(self) -> None:
         """Ends the server. Raises ServerEnded if it has crashed meanwhile, or does now, as by duda_exit()."""
-        if self.server.process.poll() is not None:
-            raise self.server.describe_end(self.server.stop())
         server, self.server = self.server, None
         if status := server.stop():
-            raise server.describe_end(status, "the server has failed when it was to end")
+            raise server.describe_end(status)
 
     def note_change(self, kind: str, path) -> None:
         if kind == "changed":
@@ -209,7 +207,7 @@ class Session:
             return
         was_alive = self.server.process is not None and self.server.process.poll() is None
         if (status := self.server.stop()) and was_alive:
-            self.screen.error(str(self.server.describe_end(status, "the server has failed when it was to end")))
+            self.screen.error(str(self.server.describe_end(status)))
 
     def close(self) -> None:
         """Ends everything; a second Ctrl-C meanwhile must not leave a server behind."""
