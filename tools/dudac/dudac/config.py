@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from . import DudacError
 
-PLUGINS = ("liana", "tls", "maintenance", "duda", "static")
+PLUGINS = ("liana", "maintenance", "duda", "static")  # in the order in which they handle a request
 SHUTDOWN_SECONDS = 2
 ERROR_CHARS_MAX = 10_000  # 6 bytes each at most, and the server takes a page of 64 KB
 PAGE = """<!DOCTYPE html>
@@ -96,7 +96,7 @@ class Config:
             self.page.write_text("", encoding="utf-8")
         files = {
             self.folder / "monkey.conf": self.server_text(),
-            self.folder / "plugins.load": "[PLUGINS]\n" + "".join(f"    Load {name}\n" for name in PLUGINS),
+            self.folder / "plugins.load": self.plugins_text(),
             self.folder / "sites" / "default": self.host_text(services),
             self.site / "index.html": self.index_text(services),
         }
@@ -109,6 +109,10 @@ class Config:
         text = section("SERVER", {"Listen": f"{address}:{self.options.port}{tls}", "Workers": self.options.workers,
                                   "LogLevel": self.options.log_level, "ShutdownTimeout": f"{SHUTDOWN_SECONDS}s"})
         return text + (section("TLS", {"SelfSigned": "On"}) if self.options.https else "")
+
+    def plugins_text(self) -> str:
+        names = ["tls", *PLUGINS] if self.options.https else PLUGINS
+        return "[PLUGINS]\n" + "".join(f"    Load {name}\n" for name in names)
 
     def host_text(self, services: list) -> str:
         text = section("HOST", {"ServerName": "localhost", "DocumentRoot": quote(self.site)})
