@@ -2,7 +2,6 @@
 """`dudac run --watch`: a change is built and swapped, and what does not compile or start is shown."""
 
 import http.client
-import os
 import threading
 from urllib.parse import urlsplit
 
@@ -64,13 +63,13 @@ def test_files_that_do_not_count(tmp_path, start):
 
 
 def test_a_change_of_its_configuration_starts_it_again(tmp_path, start):
-    folder = make_folder(tmp_path, files={"apple.c": make_source(), "conf/x": "1"})
-    program, url = watch(start, folder)
-    inode = os.stat(folder / "build/apple.duda").st_ino
+    source = "static int answers;\n" + make_source().replace('"%s\\n", "one"', '"%d", ++answers')
+    folder = make_folder(tmp_path, files={"apple.c": source, "conf/x": "1"})
+    program, url = watch(start, folder, "--workers", "1")
+    assert [ask(url) for _ in range(2)] == [(200, "1"), (200, "2")]
     (folder / "conf/x").write_text("2")
     program.wait_url(2)
-    assert ask(url)[0] == 200 and os.stat(folder / "build/apple.duda").st_ino != inode
-    assert program.output.count("compile") == 1
+    assert ask(url) == (200, "1") and program.output.count("compile") == 1
 
 
 def test_errors_of_the_compiler_are_shown_until_it_compiles(tmp_path, start):
@@ -154,6 +153,14 @@ def test_a_server_that_dies_is_started_again_after_a_change(tmp_path, start):
     program.wait_line("^dudac: it starts again after the next change")
     make_folder(tmp_path, text="two")
     assert program.wait_url(3) == url and ask(url) == (200, "two\n")
+
+
+def test_a_crash_at_the_first_start_waits_for_a_change(tmp_path, start):
+    source = make_source().replace("return router", "__builtin_trap(); return router")
+    program = start("run", make_folder(tmp_path, files={"apple.c": source}), "--watch", "-p", 0)
+    program.wait_line("^dudac: it starts again after the next change")
+    make_folder(tmp_path, text="two")
+    assert ask(program.wait_url()) == (200, "two\n")
 
 
 class Client(threading.Thread):

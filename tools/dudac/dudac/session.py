@@ -15,6 +15,7 @@ import pathlib
 import queue
 import signal
 import socket
+import time
 
 from . import DudacError
 from .compiler import CompileError, build_services
@@ -115,7 +116,7 @@ class Session:
             self.build()
         except CompileError as error:
             self.note_failure(error, error.output)
-        self.serve_change()
+        self.try_serve()
 
     def note_failure(self, error, text: str) -> None:
         self.screen.error(str(error))
@@ -134,6 +135,19 @@ class Session:
         self.config.show_failure(bool(self.failure))
         if not self.failure:
             self.screen.say("serving  " + " ".join(self.urls()), fg="green")
+
+    def try_serve(self) -> None:
+        try:
+            self.serve_change()
+        except ServerEnded as error:
+            self.drop_server(error)
+
+    def drop_server(self, error: ServerEnded) -> None:
+        """After its crash."""
+        self.screen.error(str(error))
+        self.screen.notice("it starts again after the next change")
+        self.server.stop()
+        self.server = None
 
     def apply(self) -> list:
         """Returns what the server has logged about it."""
@@ -154,10 +168,7 @@ class Session:
             except queue.Empty:
                 return
             if kind == "ended":
-                self.screen.error(str(self.server.describe_end(value)))
-                self.screen.notice("it starts again after the next change")
-                self.server.stop()
-                self.server = None
+                self.drop_server(self.server.describe_end(value))
             self.note_change(kind, value)
             timeout = 0.05 if self.changed else None
 
@@ -171,36 +182,31 @@ class Session:
             self.note_failure(error, error.output)
         except (DudacError, OSError) as error:  # a file may vanish meanwhile
             self.note_failure(error, str(error))
-        if self.failure or failed_before:
+        if self.failure:
             return True
         restarts = any(self.is_configuration(path) for path in changed)
         if restarts and not result.linked:
             self.renew_files()
-        return result.linked or restarts or self.server is None
+        return bool(failed_before) or result.linked or restarts or self.server is None
 
     def is_configuration(self, path: str) -> bool:
         folders = [str(service.folders.get("ConfDir", "")) for service in self.services]
         return any(folder and path.startswith(folder + "/") for folder in folders)
 
     def renew_files(self) -> None:
-        """The same shared objects as new files, so that a reload starts the services again."""
+        """Adds bytes behind the shared objects, so that a reload starts the services again: files of the same content
+        are the same service to the server."""
         for service in self.services:
             copy = service.file.with_suffix(".copy")
-            copy.write_bytes(service.file.read_bytes())
+            copy.write_bytes(service.file.read_bytes() + time.time_ns().to_bytes(8, "big"))
             copy.rename(service.file)
 
     def watch(self) -> None:
         """Returns never."""
         while True:
             self.await_change()
-            if not self.rebuild():
-                continue
-            try:
-                self.serve_change()
-            except ServerEnded as error:
-                self.screen.error(str(error))
-                self.server.stop()
-                self.server = None
+            if self.rebuild():
+                self.try_serve()
 
     def stop_server(self) -> None:
         if self.server is None:
