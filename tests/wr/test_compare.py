@@ -38,6 +38,7 @@ class SmallEnvironment:
 
     def __init__(self, folder):
         self.folder, self.root, self.server_cpu, self.notes = folder, os.path.join(folder, "www"), None, []
+        self.built = {}
         os.chmod(folder, 0o755)
         environment.make_files(self.root)
 
@@ -305,7 +306,18 @@ def test_end_to_end_with_wrk(small):
 
 
 def test_contest_names_exist():
-    contest = workloads.read_contest()
-    assert set(contest["workloads"]) == set(data.list_names("workloads"))
-    found, choices = Plan(contest["workloads"], contest["servers"]).choose()
-    assert len(found) == len(contest["workloads"]) and all(choice.program for choice in choices)
+    contests = workloads.read_contests()
+    assert {name for contest in contests for name in contest["workloads"]} == set(data.list_names("workloads"))
+    for contest in contests:
+        found, choices = Plan(contest["workloads"], contest["servers"]).choose()
+        assert len(found) == len(contest["workloads"]) and all(choice.program for choice in choices)
+
+
+def test_workloads_have_the_servers_of_their_contest():
+    files, services = workloads.read_contests()
+    assert Plan.make((), ()).workloads == files["workloads"] and Plan.make((), ()).servers == files["servers"]
+    plan = Plan.make(("S1",), ())
+    assert (plan.workloads, plan.servers) == (["S1"], services["servers"])
+    both = Plan.make(("W1", "S1"), ())
+    assert set(both.servers) == {*files["servers"], *services["servers"]} and both.servers[0] == "monkey"
+    assert Plan.make(("S1",), ("nginx",)).servers == ["nginx"]

@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import pathlib
+import re
 import signal
 import socket
 import subprocess
@@ -547,6 +548,25 @@ def test_limit_bytes(limit):
         assert read(conn, 10000) == answer.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n", 1)
 
 
+def test_limit_of_a_service(tmp_path):
+    """One text with the fields of a service's answer, and no files."""
+    port = free_port()
+    (tmp_path / "small").write_bytes(b"small")
+    request = b"GET /hello/ HTTP/1.1\r\nHost: x\r\n\r\n"
+    with subprocess.Popen([LIMIT, "hello", str(port), tmp_path]) as process:
+        wait_for(port, process)
+        with socket.create_connection(("127.0.0.1", port)) as conn:
+            conn.sendall(request * 2 + request.replace(b"/hello/", b"/small") + request.replace(b"/hello/", b"/hello"))
+            conn.sendall(request.replace(b"x\r\n", b"x\r\nConnection: close\r\n"))
+            answers = read(conn, 10000)
+        process.terminate()
+    date = rb"Date: \w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT\r\n"
+    hello = rb"HTTP/1.1 200 OK\r\nServer: wr-limit/1.00\r\n" + date + rb"Content-Length: 13\r\n%s\r\nHello, world\n"
+    missing = rb"HTTP/1.1 404 Not Found\r\nServer: wr-limit/1.00\r\n" + date + rb"Content-Length: 0\r\n\r\n"
+    pattern = hello % b"" + hello % b"" + missing * 2 + hello % rb"Connection: close\r\n"
+    assert re.fullmatch(pattern, answers), answers
+
+
 def read(conn, size):
     data = bytearray()
     while len(data) < size and (piece := conn.recv(1 << 16)):
@@ -576,7 +596,8 @@ def test_limit_survives_clients_that_leave(limit):
 @pytest.mark.parametrize("args", [[], ["memory"], ["wrong", "80", "/"], ["memory", "0", "/"], ["memory", "x", "/"]])
 def test_limit_usage(args):
     done = subprocess.run([LIMIT, *args], capture_output=True, text=True, timeout=30)
-    assert done.returncode == 2 and done.stderr.startswith("usage: wr-limit memory|descriptor|open|sliced PORT ROOT")
+    assert done.returncode == 2
+    assert done.stderr.startswith("usage: wr-limit memory|descriptor|open|sliced|hello PORT ROOT")
 
 
 def test_limit_without_its_root():

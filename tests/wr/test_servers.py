@@ -3,6 +3,7 @@
 
 import os
 import pathlib
+import shutil
 import signal
 import sys
 import tempfile
@@ -10,7 +11,7 @@ import time
 
 import pytest
 from harness.server import is_alive
-from watch_resources import data, environment, servers, workloads
+from watch_resources import builds, data, environment, servers, workloads
 from watch_resources.checks import check_answers
 from watch_resources.data import Problem
 
@@ -18,7 +19,8 @@ NAMES = data.list_names("servers")
 MONKEY = pathlib.Path(__file__).parents[2] / "build" / os.environ.get("MONKEY_PRESET", "asan") / "bin" / "monkey"
 WORKLOADS = {name: workloads.load_workload(name) for name in data.list_names("workloads")}
 # Those that differ in what the servers have to do.
-DIFFERENT = [WORKLOADS[name] for name in ("W1", "W1L", "W3z", "W4", "W5", "W7", "W8", "W8b", "W9", "W9b", "W9s", "W9t")]
+DIFFERENT = "W1", "W1L", "W3z", "W4", "W5", "W7", "W8", "W8b", "W9", "W9b", "W9s", "W9t", "S1", "S1t", "S1s"
+FETCHED = "actix",  # its crates are fetched, where the network permits it
 SERVER = """
 name = "own"
 text = "own"
@@ -70,18 +72,38 @@ def test_files_are_valid(name):
 
 @pytest.mark.parametrize("name", data.list_names("workloads"))
 def test_workloads_are_valid(name):
-    assert WORKLOADS[name].name == name and name in workloads.read_contest()["workloads"]
+    assert WORKLOADS[name].name == name and name in workloads.read_contest([name])["workloads"]
+    assert sum(name in contest["workloads"] for contest in workloads.read_contests()) == 1
 
 
-@pytest.mark.parametrize("workload", DIFFERENT, ids=lambda workload: workload.name)
+@pytest.fixture(scope="module")
+def build_server(tmp_path_factory):
+    """Builds what a server is made of, once for all workloads: {its key: Built}."""
+    built, folder = {}, tmp_path_factory.mktemp("built")
+    os.chmod(folder, 0o755)
+
+    def build(choice):
+        key = choice.build_key()
+        if choice.is_built() and key not in built:
+            built.update(builds.build_all([choice], folder / str(len(built))))
+        if choice.kind.name in FETCHED and isinstance(built.get(key), Problem):
+            pytest.skip(str(built[key]))
+        return built
+
+    yield build
+    shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize("workload", map(WORKLOADS.get, DIFFERENT), ids=DIFFERENT)
 @pytest.mark.parametrize("name", [*(name for name in NAMES if not name.startswith("limit-")), "nginx+cache"])
-def test_server_answers(work, root, name, workload):
+def test_server_answers(work, root, build_server, name, workload):
     choice = servers.parse_choice(f"{name}={MONKEY}" if name == "monkey" else name)
     if not choice.program:
         pytest.skip(f"{name} is not installed")
     if reason := choice.kind.lacks(workload):
         pytest.skip(reason)
-    server = servers.Server(choice.with_variants(workload.variants), work / name, root)
+    choice = choice.with_variants(workload.variants)
+    server = servers.Server(choice, work / name, root, built=build_server(choice))
     server.start()
     try:
         check_answers(workload, server)
@@ -211,3 +233,88 @@ def test_one_cpu_is_told(monkeypatch):
     monkeypatch.setattr(environment, "read_siblings", lambda cpu: {0: {0, 1}, 2: {2, 3}}.get(cpu, {cpu}))
     assert environment.choose_cpus([0, 1, 2, 3]) == (0, 2)
     assert environment.choose_cpus([0, 1]) == (0, 1)
+
+
+BUILT = """
+name = "own"
+text = "own"
+programs = ["sh"]
+needs = [NEEDS]
+command = ["@built@/made", "@port@"]
+build = ["@program@", "-c", "COMMAND"]
+compiler = ["sh", "-c", "echo sh 7.5"]
+[values]
+text = "made"
+[variants.log.values]
+text = "logs"
+[variants.tls]
+build = ["sh", "-c", "exit 4"]
+"""
+
+
+def make_built(tmp_path, command, variants="", needs=""):
+    path = tmp_path / "own.toml"
+    path.write_text(BUILT.replace("COMMAND", command).replace("NEEDS", needs))
+    return servers.parse_choice(f"{path}{variants}")
+
+
+def test_a_server_is_built_once(tmp_path):
+    log = tmp_path / "log"
+    choices = [make_built(tmp_path, f"echo @text@ >> {log}; echo '#!/bin/sh' > @built@/made") for _ in range(2)]
+    built = builds.build_all(choices, str(tmp_path / "built"))
+    assert log.read_text() == "made\n"
+    server = servers.Server(choices[0], tmp_path / "server", tmp_path, built=built)
+    assert pathlib.Path(server.command[0]).read_text() == "#!/bin/sh\n"
+    line = server.line()
+    assert line["compiler"] == "sh 7.5" and line["build"][:2] == [choices[0].program, "-c"]
+    server = servers.Server(choices[0], tmp_path / "alone", tmp_path)
+    assert log.read_text() == "made\nmade\n" and server.command[0] == str(tmp_path / "alone" / "built" / "made")
+
+
+def test_a_build_that_fails(tmp_path):
+    choice = make_built(tmp_path, "echo expected a semicolon; exit 3")
+    built = builds.build_all([choice], str(tmp_path / "built"))
+    message = r"(?s)own cannot be built: .*sh -c .* ended with status 3; its last output:\n  expected a semicolon"
+    with pytest.raises(Problem, match=message):
+        servers.Server(choice, tmp_path / "server", tmp_path, built=built)
+
+
+def test_a_build_without_its_compiler(tmp_path):
+    path = tmp_path / "own.toml"
+    path.write_text(BUILT.replace("NEEDS", "").replace('"@program@", "-c"', '"no-such-compiler"'))
+    with pytest.raises(Problem, match="own cannot be built: no-such-compiler COMMAND: No such file or directory"):
+        servers.Server(servers.parse_choice(str(path)), tmp_path / "server", tmp_path)
+
+
+def test_a_build_that_takes_too_long(tmp_path, monkeypatch):
+    monkeypatch.setattr(builds, "BUILD_SECONDS", 0.2)
+    with pytest.raises(Problem, match="own cannot be built: .* it did not end within 0.2 s"):
+        servers.Server(make_built(tmp_path, "exec sleep 60"), tmp_path / "server", tmp_path)
+
+
+def test_a_variant_has_a_build_of_its_own(tmp_path):
+    choice = make_built(tmp_path, "true").with_variants(["tls"])
+    with pytest.raises(Problem, match="own[+]tls cannot be built: sh -c exit 4"):
+        servers.Server(choice, tmp_path / "server", tmp_path)
+    assert choice.build_key() != make_built(tmp_path, "true").build_key()
+
+
+def test_variants_that_change_a_build_are_told_apart(tmp_path):
+    """They have the same words, but values differ."""
+    choice = make_built(tmp_path, "echo @text@ > @built@/made")
+    choices = [choice, choice.with_variants(["log"])]
+    built = builds.build_all(choices, str(tmp_path / "built"))
+    made = [servers.Server(each, tmp_path / each.label, tmp_path, built=built).command[0] for each in choices]
+    assert [pathlib.Path(path).read_text() for path in made] == ["made\n", "logs\n"]
+
+
+def test_a_server_whose_library_is_missing(tmp_path):
+    assert make_built(tmp_path, "true", needs=f'"{tmp_path}"').program
+    choice = make_built(tmp_path, "true", needs=f'"{tmp_path}/hello.h"')
+    with pytest.raises(Problem, match="own is not installed"):
+        servers.Server(choice, tmp_path / "server", tmp_path)
+
+
+def test_names_of_a_build_are_checked(tmp_path):
+    with pytest.raises(Problem, match="own.toml:7: build: @biult@ stands for nothing; do you mean built?"):
+        make_built(tmp_path, "@biult@")

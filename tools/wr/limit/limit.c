@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * wr-limit: the least that a server can do for a workload. One thread, epoll edge-triggered; finds the end of a request
- * head, takes the path as it is, and answers with a fixed head and a file below ROOT, in one of four ways (struct
- * mode). All answers from memory to the requests of one read are one write. Listens on 127.0.0.1 only.
+ * head, takes the path as it is, and answers with a fixed head and a file below ROOT, or with one text, in one of five
+ * ways (struct mode). All answers from memory to the requests of one read are one write. Listens on 127.0.0.1 only.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +22,11 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
+
+#define HELLO_PATH "/hello/"
+#define HELLO_BODY "Hello, world\n"
 
 enum { SLICE = 256 * 1024, IN_BYTES = 16 * 1024, BATCH = 256, GATHERED = 64, SLOTS = 1 << 17, NAME_MAX_BYTES = 256 };
 
@@ -30,11 +34,11 @@ static const struct mode {
     const char *name;
     bool memory, opens; /* bodies are in memory; files are opened for each request */
     size_t slice;       /* bytes of a body that are sent before other connections have their turn */
+    bool hello;         /* HELLO_BODY at HELLO_PATH instead of files, with the fields of an answer of a web service */
 } modes[] = {
-    {"memory", true, false, SIZE_MAX},
-    {"descriptor", false, false, SIZE_MAX},
-    {"open", false, true, SIZE_MAX},
-    {"sliced", false, false, SLICE},
+    {"memory", true, false, SIZE_MAX, false}, {"descriptor", false, false, SIZE_MAX, false},
+    {"open", false, true, SIZE_MAX, false},   {"sliced", false, false, SLICE, false},
+    {"hello", true, false, SIZE_MAX, true},
 };
 
 /* What is known of a path since its first request. */
@@ -87,37 +91,67 @@ static int open_file(const struct file *f)
     return f->name_len < 2 ? -1 : (int)syscall(SYS_openat2, root, f->name + 1, &how, sizeof(how));
 }
 
+/* Writes the fields before Content-Length. A web service's answer has the server's name and the date; this is the date
+ * of the start. */
+static void format_fields(char *ret, size_t size)
+{
+    time_t now = time(NULL);
+    strftime(ret, size,
+             mode->hello ? "Server: wr-limit/1.00\r\nDate: %a, %d %b %Y %H:%M:%S GMT\r\n"
+                         : "Content-Type: text/plain\r\n",
+             gmtime(&now));
+}
+
 static void make_heads(struct file *f, const char *status)
 {
+    char fields[128];
+    format_fields(fields, sizeof(fields));
     for (int close = 0; close < 2; close++) {
         char text[256];
-        int n = snprintf(text, sizeof(text), "HTTP/1.1 %s\r\nContent-Type: text/plain\r\nContent-Length: %zu\r\n%s\r\n",
-                         status, f->size, close ? "Connection: close\r\n" : "");
+        int n = snprintf(text, sizeof(text), "HTTP/1.1 %s\r\n%sContent-Length: %zu\r\n%s\r\n", status, fields, f->size,
+                         close ? "Connection: close\r\n" : "");
         size_t body = mode->memory ? f->size : 0, got = 0;
         struct head *head = &f->heads[close];
         *head = (struct head){allocate((size_t)n + body), (size_t)n, (size_t)n + body};
         memcpy(head->bytes, text, head->len);
+        if (mode->hello && body) {
+            memcpy(head->bytes + head->len, HELLO_BODY, body);
+            continue;
+        }
         for (ssize_t r = 1; got < body && r > 0; got += r > 0 ? (size_t)r : 0)
             r = pread(f->fd, head->bytes + head->len + got, body - got, (off_t)got);
     }
 }
 
+/* Finds the size of what is answered to a path, and opens its file. */
+static bool find_content(struct file *f)
+{
+    struct stat st;
+    f->fd = -1;
+    if (mode->hello) {
+        f->size = sizeof(HELLO_BODY) - 1;
+        return strcmp(f->name, HELLO_PATH) == 0;
+    }
+    f->fd = open_file(f);
+    if (f->fd < 0 || fstat(f->fd, &st) < 0 || !S_ISREG(st.st_mode)) {
+        if (f->fd >= 0)
+            close(f->fd);
+        return false;
+    }
+    f->size = (size_t)st.st_size;
+    return true;
+}
+
 static const struct file *add_file(struct file **slot, const char *path, size_t len)
 {
     struct file f = {.name_len = len};
-    struct stat st;
     if (len >= sizeof(f.name) || files_n > SLOTS / 2)
         return &missing;
     memcpy(f.name, path, len);
-    f.fd = open_file(&f);
-    if (f.fd < 0 || fstat(f.fd, &st) < 0 || !S_ISREG(st.st_mode)) {
-        if (f.fd >= 0)
-            close(f.fd);
+    if (!find_content(&f))
         return &missing;
-    }
-    f.size = (size_t)st.st_size;
     make_heads(&f, "200 OK");
-    if (mode->memory || mode->opens)
+    if (f.fd >= 0 && (mode->memory || mode->opens))
         close(f.fd);
     files_n++;
     *slot = allocate(sizeof(f));
@@ -354,7 +388,7 @@ int main(int argc, char **argv)
             mode = &modes[i];
     long port = mode ? strtol(argv[2], NULL, 10) : 0;
     if (port < 1 || port > 65535) {
-        fputs("usage: wr-limit memory|descriptor|open|sliced PORT ROOT, with a port from 1 to 65535\n", stderr);
+        fputs("usage: wr-limit memory|descriptor|open|sliced|hello PORT ROOT, with a port from 1 to 65535\n", stderr);
         return 2;
     }
     signal(SIGPIPE, SIG_IGN); /* of sendfile(2) */

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Does a server send what a workload asks for? Asked by curl once, before it is measured."""
 
-import os
 import subprocess
 import zlib
 from typing import NamedTuple
 
 from .data import Problem
+from .environment import read_content
 
 VERSIONS = {"1.1": "--http1.1", "2": "--http2-prior-knowledge"}
 SECURE_VERSIONS = {"1.1": "--http1.1", "2": "--http2"}
@@ -45,8 +45,7 @@ def check_answers(workload, server):
     paths = workload.list_paths()
     for path in paths[:: max(1, len(paths) // PATHS)]:
         suffix = {"gzip": ".gz"}.get(workload.coding, "")
-        with open(os.path.join(server.root, path + suffix), "rb") as file:
-            wanted = Answer(workload.protocol, "200", workload.coding, file.read())
+        wanted = Answer(workload.protocol, "200", workload.coding, read_content(server.root, path + suffix))
         found = ask(workload, workload.url(server.port, path))
         if found.status == "000":
             server.check_health()

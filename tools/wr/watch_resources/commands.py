@@ -9,7 +9,7 @@ from typing import Optional
 import click
 
 from . import VERSION, WrError, clean, counts, rules, tables
-from .compare import Comparison, Plan, count_files, make_session, open_environment, resume_plan
+from .compare import Comparison, Plan, count_files, list_choices, make_session, open_environment, resume_plan
 from .machine import describe_machine
 from .measure import crowd_command, list_tools, measure
 from .results import ResultsWriter, from_fields, read_results, to_fields
@@ -112,7 +112,7 @@ def run_plan(plan, writer, problems, with_counts=False):
     def write(line):
         writer.append(from_fields(line))
 
-    with open_environment(count_files(plan), plan.share_cpu) as environment:
+    with open_environment(count_files(plan), plan.share_cpu, list_choices(plan)) as environment:
         session = make_session(plan, environment, describe_session(), known)
         write(session)
         comparison = Comparison(plan, environment, measure, write, known, session["id"], problems)
@@ -161,7 +161,7 @@ def count(chosen, output: Optional[str], share_cpu) -> None:
     choices = [parse_choice(text) for text in chosen or read_contest()["servers"]]
     choices = [choice for choice in choices if choice.program or chosen]
     rows, problems = [], []
-    with open_environment(0, share_cpu) as environment:
+    with open_environment(0, share_cpu, choices) as environment:
         session = make_session(Plan(servers=list(chosen)), environment, describe_session(), Results([]))
         counts.count_servers(choices, environment, make_crowd_command, rows.append, problems.append)
     if output:

@@ -12,7 +12,7 @@ import tempfile
 import time
 from dataclasses import dataclass, field
 
-from . import WrError, servers, workloads
+from . import WrError, builds, servers, workloads
 from .checks import check_answers
 from .data import Problem
 from .environment import Environment
@@ -41,9 +41,8 @@ class Plan:
     @staticmethod
     def make(names, chosen, **rest):
         """With the defaults of data/contest.toml."""
-        contest = workloads.read_contest()
-        names, servers_named = make_absolute(names) or contest["workloads"], make_absolute(chosen) or contest["servers"]
-        return Plan(names, servers_named, chosen=bool(chosen), **rest)
+        contest = workloads.read_contest(make_absolute(names))
+        return Plan(contest["workloads"], make_absolute(chosen) or contest["servers"], chosen=bool(chosen), **rest)
 
     def choose(self):
         """([Workload], [Choice]); servers that nothing names are left out where they are not installed."""
@@ -162,7 +161,8 @@ class Comparison:
         server = None
         try:
             os.makedirs(folder)
-            server = servers.Server(choice, folder, self.environment.root, self.environment.server_cpu)
+            server = servers.Server(choice, folder, self.environment.root, self.environment.server_cpu,
+                                    self.environment.built)  # fmt: skip
             server.start()
             check_answers(workload, server)
             self.measure_one(workload, server, WARM_UP_SECONDS)
@@ -285,21 +285,29 @@ def resume_plan(known, path, names=(), chosen=()):
     return plan_of_file
 
 
-def make_environment(folder, many, share_cpu):
+def list_choices(plan):
+    """Of all workloads, with the variants that each one needs."""
+    found, choices = plan.choose()
+    able = [(workload, choice) for workload in found for choice in choices if not choice.kind.lacks(workload)]
+    return [choice if choice.kind.limit else choice.with_variants(workload.variants) for workload, choice in able]
+
+
+def make_environment(folder, many, share_cpu, choices):
     try:
-        return Environment(folder, many, share_cpu)
+        built = builds.build_all(choices, os.path.join(folder, "built"))
+        return Environment(folder, many, share_cpu, built)
     except OSError as error:
         place = error.filename or folder
         raise Problem(f"{place}: {error.strerror}: TMPDIR names another folder for files") from None
 
 
 @contextlib.contextmanager
-def open_environment(many=0, share_cpu=False):
-    """Files, CPUs and network for servers, until the block ends."""
+def open_environment(many=0, share_cpu=False, choices=()):
+    """Files, CPUs and network for servers, and what the choices are built into, until the block ends."""
     folder, environment = tempfile.mkdtemp(prefix="wr-"), None
     try:
         with Orphans():
-            environment = make_environment(folder, many, share_cpu)
+            environment = make_environment(folder, many, share_cpu, choices)
             yield environment
     finally:
         if environment:

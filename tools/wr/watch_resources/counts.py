@@ -20,7 +20,7 @@ CROWD = 1_000  # clients
 CROWD_SECONDS = 3
 ONE_BY_ONE = 200  # requests whose system calls are counted
 ATTACH_SECONDS, SETTLE_SECONDS = 10, 0.5
-SMALL, LARGE = "13.txt", "200k.bin"
+SMALL, LARGE, HELLO = "13.txt", "200k.bin", "hello/"
 SAMPLE_SECONDS = 0.1
 COLUMNS = {
     "pss_kb": "PSS, idle, KB",
@@ -52,6 +52,11 @@ def ask(sock, path):
     left = int(length[1]) - len(body)
     while left > 0:
         left -= len(receive(sock, min(left, 1 << 20)))
+
+
+def find_small_path(choice):
+    """Of what is asked for while system calls are counted."""
+    return HELLO if "hello" in choice.variants or HELLO in choice.kind.files else SMALL
 
 
 def connect(server):
@@ -90,8 +95,9 @@ def count_calls(server):
     strace = shutil.which("strace")
     if not strace:
         return None
+    path = find_small_path(server.choice)
     with connect(server) as sock, tempfile.NamedTemporaryFile("r") as file:
-        ask(sock, SMALL)  # all workers run then
+        ask(sock, path)  # all workers run then
         tree = ProcessTree(server.pid)
         tree.read(complete=True)
         pids = sorted(tree.processes)
@@ -101,7 +107,7 @@ def count_calls(server):
             if not wait_for_tracer(tracer, pids):
                 return None
             for _ in range(ONE_BY_ONE):
-                ask(sock, SMALL)
+                ask(sock, path)
         finally:
             tracer.terminate()
             tracer.wait(10)
@@ -115,7 +121,7 @@ def count_connection_bytes(server):
     try:
         for _ in range(IDLE):
             socks.append(connect(server))
-            ask(socks[-1], SMALL)
+            ask(socks[-1], find_small_path(server.choice))
         return (read_memory(server)[1] - before) * 1024 // IDLE
     finally:
         for sock in socks:
@@ -146,7 +152,7 @@ def count(server, crowd_command):
         "server": server.name,
         "pss_kb": pss,
         "dirty_kb": dirty,
-        "binary_kb": os.path.getsize(os.path.realpath(server.choice.program)) // 1024,
+        "binary_kb": os.path.getsize(os.path.realpath(server.command[0])) // 1024,
         "calls": calls,
         "connection_bytes": count_connection_bytes(server),
         "crowd_dirty_kb": find_crowd_memory(server, crowd_command) if crowd_command else None,
@@ -160,7 +166,7 @@ def count_servers(choices, environment, make_crowd_command, write, report):
         os.makedirs(folder)
         server = None
         try:
-            server = Server(choice, folder, environment.root, environment.server_cpu)
+            server = Server(choice, folder, environment.root, environment.server_cpu, environment.built)
             server.start()
             time.sleep(SETTLE_SECONDS)  # it may listen before its workers run
             has_large = not choice.kind.files or LARGE in choice.kind.files

@@ -15,6 +15,7 @@ import time
 from .data import Problem
 
 FILES = {"13.txt": 13, "26k.bin": 26510, "200k.bin": 200 * 1024, "1m.bin": 1 << 20}
+ANSWERS = {"hello/": b"Hello, world\n"}  # of programs rather than files, as docs/examples/services/01-hello has it
 PRECOMPRESSED = {"26k.bin.gz": 8000}  # its content is not read
 CONGESTION_CONTROLS = "cubic", "reno"  # the first that this machine permits
 SYSCTL = pathlib.Path("/proc/sys/net/ipv4/tcp_congestion_control")
@@ -46,6 +47,15 @@ def make_files(root, many=0):
         make_file(os.path.join(root, name), size)
     for n in range(many):
         make_file(os.path.join(root, "many", str(n)), size_of_many(n))
+
+
+def read_content(root, path):
+    """What is answered to a path of a workload."""
+    return ANSWERS[path] if path in ANSWERS else pathlib.Path(root, path).read_bytes()
+
+
+def content_size(root, path):
+    return len(ANSWERS[path]) if path in ANSWERS else os.path.getsize(os.path.join(root, path))
 
 
 def read_siblings(cpu):
@@ -147,10 +157,10 @@ def raise_descriptor_limit():
 
 
 class Environment:
-    """`notes` says what could not be made equal, in sentences."""
+    """`notes` says what could not be made equal, in sentences. `built`: that of builds.build_all()."""
 
-    def __init__(self, folder, many=0, share_cpu=False):
-        self.folder, self.root = folder, os.path.join(folder, "www")
+    def __init__(self, folder, many=0, share_cpu=False, built=None):
+        self.folder, self.root, self.built = folder, os.path.join(folder, "www"), built or {}
         os.chmod(folder, 0o755)
         make_files(self.root, many)
         self.server_cpu, self.generator_cpu = choose_cpus(share=share_cpu)

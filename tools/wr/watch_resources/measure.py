@@ -7,6 +7,7 @@ import pathlib
 import re
 
 from .data import Problem
+from .environment import content_size
 from .generators import Answers, H2Load, Load, Wrk, WrLoad, drop_empty
 from .rounds import Limits, Measurement, Target
 
@@ -81,7 +82,7 @@ def write_paths(workload, root, path):
     """The list of paths for wr-load: PATH STATUS LENGTH."""
     with open(path, "w", encoding="ascii") as file:
         for name in workload.list_paths():
-            file.write(f"/{name} 200 {os.path.getsize(os.path.join(root, name))}\n")
+            file.write(f"/{name} 200 {content_size(root, name)}\n")
     return path
 
 
@@ -91,7 +92,7 @@ def make_load(workload, server, seconds, generator):
         seconds = max(1, round(seconds))  # it takes no fractions
     if generator.name == "wr-load":
         name = workload.list_paths()[0] + {"gzip": ".gz"}.get(workload.coding, "")
-        checks = {"status": 200, "length": os.path.getsize(os.path.join(server.root, name))}
+        checks = {"status": 200, "length": content_size(server.root, name)}
         extra = ("--full-handshakes",) if workload.connections == "strangers" else ()
     if workload.paths > 1:
         paths = write_paths(workload, server.root, os.path.join(server.folder, "paths.txt"))

@@ -56,6 +56,8 @@ class Server:
     config: dict = mapping()
     limit: bool = False
     text: str = ""
+    build: list = listing()  # the command that made it, and its compiler's version
+    compiler: str = ""
 
 
 @dataclasses.dataclass

@@ -14,24 +14,31 @@ import sys
 import time
 from dataclasses import dataclass
 
-from . import data
+from . import builds, data
 from .data import DATA, Key, Problem
 
 START_SECONDS, STOP_SECONDS, ACCEPT_SECONDS = 10, 5, 5
 LAST_LINES = 5  # of a server's output, in messages
 PR_SET_PDEATHSIG = 1
 PLACEHOLDER = re.compile(r"@(\w+)@")
-BUILTINS = ("program", "port", "root", "folder", "cert", "key", "pem")
+BUILTINS = ("program", "port", "root", "folder", "cert", "key", "pem", "built", "peers", "checkout")
+PEERS = DATA / "peers"  # the sources of servers that are built
 CHECKOUT = DATA.parent.parent.parent
 # Of programs, before what the system has: this build, this installation.
 PLACES = CHECKOUT / "build/release/bin", pathlib.Path(sys.argv[0]).absolute().parent
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin"
-PARTS = {"config": Key(dict, default=dict, of=str), "values": Key(dict, default=dict, of=str)}
+PARTS = {
+    "config": Key(dict, default=dict, of=str),
+    "values": Key(dict, default=dict, of=str),
+    "build": Key(list, default=list, of=str, example='["cc", "-o", "@built@/hello", "@peers@/own/hello.c"]'),
+    "compiler": Key(list, default=list, of=str, example='["cc", "--version"]'),
+}
 SCHEMA = {
     "name": Key(str, required=True, example='"nginx"', pattern=data.NAME),
     "text": Key(str, required=True, example='"nginx"'),
     "limit": Key(bool, default=False),
     "package": Key(str, default=""),
+    "needs": Key(list, default=list, of=str, example='["/usr/include/microhttpd.h"]'),
     "programs": Key(list, required=True, of=str, example='["nginx"]'),
     "command": Key(list, required=True, of=str, example='["@program@", "-c", "@folder@/some.conf"]'),
     "version": Key(list, default=list, of=str, example='["@program@", "--version"]'),
@@ -45,12 +52,14 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 @dataclass(frozen=True)
 class Kind:
-    """A server file. `files`: the only ones that it can serve, or none for all."""
+    """A server file. `files`: the only ones that it can serve, or none for all. `needs`: files without which it is not
+    installed. `build`: a command that is run once before the server is started, with its results in @built@."""
 
     name: str
     text: str
     limit: bool
     package: str
+    needs: list
     programs: list
     command: list
     version: list
@@ -58,6 +67,8 @@ class Kind:
     variants: dict
     config: dict
     values: dict
+    build: list
+    compiler: list
 
     def lacks(self, workload):
         """What keeps it from a workload, or nothing."""
@@ -82,7 +93,7 @@ def check_placeholders(document, values):
                 raise document.problem((*keys, name), f"{name!r} is not {data.RELATIVE[1]}")
     places = [(("config", name), text) for name, text in values["config"].items()]
     places += [(("values", name), text) for name, text in values["values"].items()]
-    places += [(("command",), " ".join(values["command"])), (("version",), " ".join(values["version"]))]
+    places += [((key,), " ".join(values[key])) for key in ("command", "version", "build", "compiler")]
     for variant, parts in values["variants"].items():
         for name, text in parts["values"].items():
             keys = "variants", variant, "values", name
@@ -90,6 +101,7 @@ def check_placeholders(document, values):
                 raise document.problem(keys, f"[values] has no such name; {data.suggest(name, values['values'])}")
             places.append((keys, text))
         places += [(("variants", variant, "config", name), text) for name, text in parts["config"].items()]
+        places += [(("variants", variant, key), " ".join(parts[key])) for key in ("build", "compiler")]
     for keys, text in places:
         for name in PLACEHOLDER.findall(text):
             if name not in known:
@@ -119,11 +131,50 @@ class Choice:
             self, label="+".join([self.label, *added]), variants=tuple(dict.fromkeys([*self.variants, *added]))
         )
 
+    def list_parts(self):
+        """[variants] of the file that it is started with; later ones replace what earlier ones have set."""
+        return [parts for name, parts in self.kind.variants.items() if set(name.split("+")) <= set(self.variants)]
+
+    def list_values(self):
+        return {name: text for values in (self.kind.values, *(parts["values"] for parts in self.list_parts()))
+                for name, text in values.items()}  # fmt: skip
+
+    def list_config(self):
+        return {name: text for config in (self.kind.config, *(parts["config"] for parts in self.list_parts()))
+                for name, text in config.items()}  # fmt: skip
+
+    def find_build(self):
+        """(command, the compiler's version command), with names that are still to be replaced; none: ([], [])."""
+        found = [(self.kind.build, self.kind.compiler)]
+        found += [(parts["build"], parts["compiler"]) for parts in self.list_parts()]
+        return next((each for each in reversed(found) if each[0]), ([], []))
+
+    def is_built(self):
+        return bool(self.program and self.find_build()[0])
+
+    def build_key(self):
+        """The same for choices that share what is built."""
+        return self.kind.name, *self.fill_build("")[0]
+
+    def fill_build(self, folder):
+        names = {"program": self.program, "built": folder, "peers": PEERS, "checkout": CHECKOUT}
+        return tuple([fill_word(word, names, self.list_values()) for word in words] for words in self.find_build())
+
+
+def fill_word(text, names, values):
+    """Replaces @name@; values may hold further names."""
+
+    def find(match):
+        name = match[1]
+        return fill_word(values[name], names, values) if name in values else str(names[name])
+
+    return PLACEHOLDER.sub(find, text)
+
 
 def find_program(names):
     for name in names:
         for place in PLACES:
-            path = pathlib.Path(place) / name
+            path = pathlib.Path(place) / os.path.expanduser(name)
             if path.is_file() and os.access(path, os.X_OK):
                 return str(path)
         if found := shutil.which(name, path=SYSTEM_PATH):
@@ -143,7 +194,9 @@ def parse_choice(text):
         if variant not in kind.variants:
             raise Problem(f"-s {text}: {kind.name} has no variant +{variant}; {data.suggest(variant, kind.variants)}")
     label = "+".join([kind.name if name.endswith(".toml") else name, *variants])
-    return Choice(label, kind, tuple(variants), os.path.abspath(program) if program else find_program(kind.programs))
+    if not program and all(map(os.path.exists, kind.needs)):
+        program = find_program(kind.programs)
+    return Choice(label, kind, tuple(variants), os.path.abspath(program) if program else "")
 
 
 def free_port():
@@ -170,37 +223,39 @@ def make_certificate(folder):
     return {"cert": cert, "key": key, "pem": pem}
 
 
-class Server:
-    """A server with a folder and a port of its own."""
+class Names(dict):
+    """What stands for @name@; a certificate is made when it is asked for."""
 
-    def __init__(self, choice, folder, root, cpu=None):
+    def __missing__(self, name):
+        self.update(make_certificate(self["folder"]))
+        return self[name]
+
+
+class Server:
+    """A server with a folder and a port of its own; `built` is that of builds.build_all(), or of its own."""
+
+    def __init__(self, choice, folder, root, cpu=None, built=None):
         self.choice, self.name, self.kind, self.cpu = choice, choice.label, choice.kind, cpu
         self.folder, self.root, self.port = str(folder), str(root), free_port()
         self.config, self.process, self.group = {}, None, None
         if not choice.program:
             package = f": install the Debian package {self.kind.package}" if self.kind.package else ""
             raise Problem(f"{self.name} is not installed{package or ', nor is it in ' + str(PLACES[0])}")
-        self.names = {"program": choice.program, "port": self.port, "root": root, "folder": folder}
-        self.values = dict(self.kind.values)
-        self.texts = dict(self.kind.config)
-        for variant, parts in self.kind.variants.items():
-            if set(variant.split("+")) <= set(choice.variants):
-                self.values.update(parts["values"])
-                self.texts.update(parts["config"])
+        self.built = self.find_built(built or {})
+        self.names = Names(program=choice.program, port=self.port, root=root, folder=folder, peers=PEERS,
+                           checkout=CHECKOUT, built=self.built.folder if self.built else folder)  # fmt: skip
+        self.values, self.texts = choice.list_values(), choice.list_config()
         self.command = [self.fill(word) for word in self.kind.command]
 
+    def find_built(self, built):
+        """Raises a Problem when it cannot be built."""
+        found = built.get(self.choice.build_key()) or builds.build(self.choice, os.path.join(self.folder, "built"))
+        if isinstance(found, Problem):
+            raise found
+        return found
+
     def fill(self, text):
-        """Replaces @name@; values may hold further names."""
-
-        def find(match):
-            name = match[1]
-            if name in self.values:
-                return self.fill(self.values[name])
-            if name in ("cert", "key", "pem") and name not in self.names:
-                self.names.update(make_certificate(self.folder))
-            return str(self.names[name])
-
-        return PLACEHOLDER.sub(find, text)
+        return fill_word(text, self.names, self.values)
 
     def write_config(self):
         os.makedirs(self.folder, exist_ok=True)
@@ -313,19 +368,7 @@ class Server:
         self.process.wait()
 
     def version(self):
-        """The first line with a number that its version command prints."""
-        if not self.kind.version:
-            return ""
-        try:
-            command = [self.fill(word) for word in self.kind.version]
-            done = subprocess.run(
-                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=5
-            )
-        except (OSError, subprocess.TimeoutExpired):
-            return ""
-        lines = done.stdout.decode("utf-8", "replace").splitlines()
-        numbered = [line.strip() for line in lines if re.search(r"\d\.\d|v\d", line)]
-        return numbered[0] if numbered and not done.returncode else ""
+        return builds.read_version([self.fill(word) for word in self.kind.version]) if self.kind.version else ""
 
     def line(self):
         """For the file of results."""
@@ -337,4 +380,6 @@ class Server:
             "command": self.command,
             "config": self.config,
             "limit": self.kind.limit,
+            "build": self.built.command if self.built else [],
+            "compiler": self.built.compiler if self.built else "",
         }

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 
 from . import data
 from .data import DATA, NAME, Key
-from .environment import FILES
+from .environment import ANSWERS, FILES
 
 # Of wr-load
 CLIENTS_MAX, PIPELINE_MAX, PATHS_MAX, RATE_MAX, SECONDS_MAX = 1_000_000, 1024, 1_000_000, 100_000_000, 1_000_000
 HEADER = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
-VARIANTS = ("tls", "h2", "log", "gz")  # what a server may have to do for a workload
+VARIANTS = ("tls", "h2", "log", "gz", "hello")  # what a server may have to do for a workload
 
 SCHEMA = {
     "name": Key(str, required=True, example='"W1"', pattern=NAME),  # a folder has it
@@ -32,7 +32,8 @@ SCHEMA = {
     "generator": Key(str, default="", choices=("", "wr-load", "wrk", "h2load")),
     "seconds": Key(float, low=0.1, high=SECONDS_MAX, example="2"),
 }
-CONTEST = {"workloads": Key(list, required=True, of=str), "servers": Key(list, required=True, of=str)}
+FIELD = {"workloads": Key(list, required=True, of=str), "servers": Key(list, required=True, of=str)}
+CONTEST = {"contest": Key(list, required=True, of=FIELD)}
 
 
 @dataclass(frozen=True)
@@ -86,8 +87,9 @@ def check_fit(document, values):
     """Keys that contradict each other."""
     if values["paths"] > 1 and "@n@" not in values["path"]:
         raise document.problem(["path"], 'with several paths it holds @n@, for example "many/@n@"')
-    if values["paths"] == 1 and values["path"] not in FILES:
-        raise document.problem(["path"], f"there is no file {values['path']!r}; {data.suggest(values['path'], FILES)}")
+    known = [*FILES, *ANSWERS]
+    if values["paths"] == 1 and values["path"] not in known:
+        raise document.problem(["path"], f"there is no file {values['path']!r}; {data.suggest(values['path'], known)}")
     if values["paths"] > 1 and values["path"] != "many/@n@":
         raise document.problem(["path"], 'several paths are those of "many/@n@"')
     if values["connections"] != "keep-alive" and values["pipeline"] > 1:
@@ -110,6 +112,14 @@ def load_workload(file, /, **changes):
     return Workload(**{**values, **changes})
 
 
-def read_contest():
-    """{"workloads": names, "servers": names}: what is measured by default."""
-    return data.read(DATA / "contest.toml", CONTEST)[1]
+def read_contests():
+    """[{"workloads": names, "servers": names}]"""
+    return data.read(DATA / "contest.toml", CONTEST)[1]["contest"]
+
+
+def read_contest(names=()):
+    """That of the workloads, or the first one: {"workloads": names, "servers": names}."""
+    contests = read_contests()
+    found = [contest for contest in contests if set(names) & set(contest["workloads"])] or contests[:1]
+    servers = dict.fromkeys(server for contest in found for server in contest["servers"])
+    return {"workloads": list(names) or found[0]["workloads"], "servers": list(servers)}
