@@ -226,6 +226,22 @@ def test_a_wrong_answer_is_told(tmp_path, root):
         server.stop()
 
 
+def test_a_connection_that_is_not_kept_is_told(tmp_path, root):
+    server = make_own(tmp_path, root, "")
+    server.texts["server.py"] = (
+        "import socket, sys\n" + LISTEN + "\nwhile True:\n  c = s.accept()[0]; c.recv(9999)\n"
+        "  c.send(b'HTTP/1.1 200 OK\\r\\nContent-Length: 13\\r\\nConnection: close\\r\\n\\r\\nHello, World\\n');"
+        " c.close()\n"
+    )
+    server.start()
+    try:
+        check_answers(WORKLOADS["W2"], server)
+        with pytest.raises(Problem, match="own closes the connection after an answer to W1, which is to be kept"):
+            check_answers(WORKLOADS["W1"], server)
+    finally:
+        server.stop()
+
+
 def test_one_cpu_is_told(monkeypatch):
     assert environment.choose_cpus([3], share=True) == (3, 3)
     with pytest.raises(Problem, match="this machine gives wr one CPU"):
@@ -316,5 +332,5 @@ def test_a_server_whose_library_is_missing(tmp_path):
 
 
 def test_names_of_a_build_are_checked(tmp_path):
-    with pytest.raises(Problem, match="own.toml:7: build: @biult@ stands for nothing; do you mean built?"):
-        make_built(tmp_path, "@biult@")
+    with pytest.raises(Problem, match="own.toml:7: build: @builts@ stands for nothing; do you mean built?"):
+        make_built(tmp_path, "@builts@")

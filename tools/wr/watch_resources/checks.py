@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Does a server send what a workload asks for? Asked by curl once, before it is measured."""
 
+import os
 import subprocess
 import zlib
 from typing import NamedTuple
@@ -40,8 +41,18 @@ def ask(workload, url):
     return Answer(*told, done.stdout)
 
 
+def check_connection(workload, server):
+    """Raises a Problem when a second request on the first one's connection needs a new one."""
+    url = workload.url(server.port)
+    command = ["curl", "-sk", "-m", str(SECONDS), "--http1.1", "-w", "%{stderr}%{num_connects} "]
+    done = subprocess.run([*command, url, url, "-o", os.devnull, "-o", os.devnull], capture_output=True)
+    if done.stderr.split() != [b"1", b"0"]:
+        raise Problem(f"{server.name} closes the connection after an answer to {workload.name}, which is to be kept")
+
+
 def check_answers(workload, server):
-    """Raises a Problem when protocol, status, coding or bytes of an answer are not those that are wanted."""
+    """Raises a Problem when protocol, status, coding or bytes of an answer are not those that are wanted, or when
+    connections are not kept."""
     paths = workload.list_paths()
     for path in paths[:: max(1, len(paths) // PATHS)]:
         suffix = {"gzip": ".gz"}.get(workload.coding, "")
@@ -52,3 +63,5 @@ def check_answers(workload, server):
             raise Problem(server.tell(f"does not answer {workload.name} /{path} within {SECONDS} s"))
         if found != wanted:
             raise Problem(f"{server.name} answers {workload.name} /{path} with {found} instead of {wanted}")
+    if workload.protocol == "1.1" and not workload.close:
+        check_connection(workload, server)

@@ -227,6 +227,7 @@ class Names(dict):
     """What stands for @name@; a certificate is made when it is asked for."""
 
     def __missing__(self, name):
+        os.makedirs(self["folder"], exist_ok=True)
         self.update(make_certificate(self["folder"]))
         return self[name]
 

@@ -6,7 +6,8 @@ import statistics
 from . import stats
 from .verdicts import find_differences, judge, judge_relative, judge_unpaired, read_cost, value_of
 
-TITLES = {"nginx+cache": "nginx, open_file_cache", "apache": "Apache", "haproxy": "HAProxy", "node": "Node.js"}
+TITLES = {"nginx+cache": "nginx, open_file_cache", "apache": "Apache", "haproxy": "HAProxy", "node": "Node.js",
+          "microhttpd": "libmicrohttpd", "go": "Go", "actix": "actix-web"}  # fmt: skip
 COUNTS = {
     "binary_kb": "binary, stripped, KB",
     "dirty_kb": "private dirty memory, idle, one worker, KB",
