@@ -269,23 +269,6 @@ def ask_service(client):
     assert client.ask("/hello/").body == b"hello GET\nbye\n"
 
 
-@needs_duda
-def test_calls_of_a_request_of_a_service(serve_services, tmp_path):
-    rounds = 100
-    server = serve_services({"hello": SERVICE}, {"KeepAliveTimeout": "60s", "MaxKeepAliveRequest": 100_000})
-    client = server.connect()
-    for _ in range(3):
-        ask_service(client)
-    trace = Trace(server, tmp_path / "trace")
-    for _ in range(rounds):
-        ask_service(client)
-    calls = trace.end()
-    counts = collections.Counter(ROLES.get(name, name) for name, _ in calls)
-    often = {name: round(number / rounds, 1) for name, number in counts.items()}
-    often = {name: number for name, number in often.items() if number}
-    assert often == dict.fromkeys(("epoll_wait", "recvfrom", "sendmsg"), 1.0), calls[100:140]
-
-
 # ── time ──
 
 
@@ -412,6 +395,70 @@ def test_no_allocation_per_request_of_a_service(serve_services, tmp_path):
         for _ in range(100):
             ask_service(client)
         assert count() == before
+
+
+# ── a web service ──
+
+HELLO_SERVICE = (build.TOP / "docs/examples/services/01-hello/hello.c").read_text()
+
+
+def ask_hello(client):
+    assert client.ask("/hello/").body == b"Hello, world\n"
+
+
+def sync_binaries():
+    """What was just linked is dirty in the page cache, and so are its mappings."""
+    for path in (build.binary(), build.PLUGINS / "duda.so"):
+        with open(path, "rb") as file:
+            os.fsync(file.fileno())
+
+
+@needs_duda
+@pytest.mark.parametrize("name", ["http/1", "h2c"])
+def test_calls_of_a_request_to_a_service(serve_services, tmp_path, name):
+    for protocol in WAYS[name].needs:
+        if not build.speaks(protocol):
+            pytest.skip(f"the preset {build.PRESET} has no {protocol}")
+    server = serve_services({"hello": HELLO_SERVICE}, {"KeepAliveTimeout": "60s", "MaxKeepAliveRequest": 100_000})
+    client = WAYS[name].connect(server, None)
+    for _ in range(3):
+        ask_hello(client)
+    trace, rounds = Trace(server, tmp_path / "trace"), 100
+    for _ in range(rounds):
+        ask_hello(client)
+    counts = collections.Counter(ROLES.get(call, call) for call, _ in trace.end())
+    often = {call: round(number / rounds, 1) for call, number in counts.items()}
+    often = {call: number for call, number in often.items() if number}  # without a few of the beginning and the end
+    assert often == {"epoll_wait": 1.0, "recvfrom": 1.0, "sendmsg": 1.0}, counts
+
+
+@needs_duda
+def test_memory_of_a_service(serve, serve_services):
+    """The server and the first example; without it, the same server does not load the plugin either."""
+    sync_binaries()
+    plain, server = serve({"Workers": 1}), serve_services({"hello": HELLO_SERVICE}, {"Workers": 1})
+    for each in (plain, server):
+        with each.connect() as client:
+            client.assert_open()
+    with server.connect() as client:
+        for _ in range(100):
+            ask_hello(client)
+    for each in (plain, server):
+        each.settle()
+    added = server.memory_kb("Private_Dirty") - plain.memory_kb("Private_Dirty")
+    assert added <= 64, f"{added} KB"
+
+
+@needs_duda
+def test_memory_of_a_server_with_a_service(serve_services):
+    """Alone, so that it shares its pages with no other server."""
+    sync_binaries()
+    server = serve_services({"hello": HELLO_SERVICE}, {"Workers": 1})
+    with server.connect() as client:
+        for _ in range(100):
+            ask_hello(client)
+    server.settle()
+    assert server.memory_kb("Pss") <= 900
 
 
 # ── sizes ──
