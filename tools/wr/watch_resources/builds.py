@@ -4,6 +4,7 @@ which a package manager could fetch nothing."""
 
 import os
 import re
+import signal
 import subprocess
 from typing import NamedTuple
 
@@ -32,22 +33,34 @@ def read_version(command):
     return numbered[0] if numbered and not done.returncode else ""
 
 
+def end_build(process):
+    """Ends a build that is not complete, with the compilers that it has started."""
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    process.stdout.close()
+
+
 def run_build(choice, command, folder):
     """Raises a Problem with the last lines of what the command printed."""
     shown = f"{choice.label} cannot be built: {' '.join(command)}"
     try:
-        done = subprocess.run(
+        process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=folder,
-            timeout=BUILD_SECONDS,
+            start_new_session=True,
         )  # fmt: skip
     except OSError as error:
         raise Problem(f"{shown}: {error.strerror}") from None
+    try:
+        output = process.communicate(timeout=BUILD_SECONDS)[0]
     except subprocess.TimeoutExpired:
         raise Problem(f"{shown}: it did not end within {BUILD_SECONDS} s") from None
-    if done.returncode:
-        lines = done.stdout.decode("utf-8", "replace").splitlines()
+    finally:
+        end_build(process)
+    if process.returncode:
+        lines = output.decode("utf-8", "replace").splitlines()
         last = [line.strip() for line in lines if line.strip()][-LAST_LINES:]
-        raise Problem("\n  ".join([f"{shown}: it ended with status {done.returncode}; its last output:", *last]))
+        raise Problem("\n  ".join([f"{shown}: it ended with status {process.returncode}; its last output:", *last]))
 
 
 def build(choice, folder):
