@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The API for web services (docs/guide/services.md). A service is a shared object, NAME.duda, which the plugin duda
- * loads for a virtual host and serves at /NAME/:
+ * The API for web services (docs/guide/write-services.md). A service is a shared object, NAME.duda, which the plugin
+ * duda loads for a virtual host and serves at /NAME/:
  *
  *     #include <duda/duda.h>
  *
