@@ -79,9 +79,17 @@ static void renew_filters(struct mk__h2_stream *s)
     s->filter_turn = turn;
 }
 
+/*
+ * Drops the queue of a response without a body, and calls the on_writable function once per turn: the handler may write
+ * without end. Results as mk__h2_response_read().
+ */
 static ssize_t read_bodyless(struct mk_request *req, bool *ret_end)
 {
     mk__response_drop_parts(req);
+    if (mk__request_wants_writable(req)) {
+        mk__response_call_writable(req);
+        return -EBUSY;
+    }
     *ret_end = req->response_state != MK__RESPONSE_OPEN;
     return 0;
 }

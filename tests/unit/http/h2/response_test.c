@@ -325,6 +325,32 @@ static void test_a_handler_that_is_told_of_room(void **state)
     h2_close(&t);
 }
 
+static void much_of_known_length(struct mk_request *req, struct mk_test_world *world)
+{
+    mk_response_set_length(req, 800000);
+    much(req, world);
+}
+
+/* A response without a body drops what the handler writes, so that there is room again. */
+static void test_a_handler_that_is_told_of_room_without_a_body(void **state)
+{
+    static const struct {
+        handler_fn *handler;
+        const char *expected;
+    } cases[] = {{much, "1:200 1:!"}, {much_of_known_length, "1:200,content-length=800000 1:!"}};
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        start_plan();
+        struct mk_test_h2 t = h2_open(cases[i].handler);
+        h2_head(&t, 1, END_HEADERS | END_STREAM, ":method HEAD|:scheme http|:path /|:authority h");
+        h2_expect(&t, cases[i].expected);
+        assert_int_equal(refills, 0);
+        assert_int_equal(w.done, 1);
+        assert_int_equal(w.aborted, 0);
+        h2_close(&t);
+    }
+}
+
 /* ── filters ── */
 
 static ssize_t pass_on(struct mk_filter *filter, char *to, size_t size, void *ctx)
@@ -532,6 +558,7 @@ int main(void)
         cmocka_unit_test(test_a_response_that_closes),
         cmocka_unit_test(test_generators),
         cmocka_unit_test(test_a_handler_that_is_told_of_room),
+        cmocka_unit_test(test_a_handler_that_is_told_of_room_without_a_body),
         cmocka_unit_test(test_filters),
         cmocka_unit_test(test_filters_and_small_windows),
         cmocka_unit_test(test_filters_take_turns),
