@@ -9,9 +9,9 @@
 #include "heap.h"
 #include "request.h"
 
-enum { SLAB_REQUESTS = 32 };
+enum { SLAB_REQUESTS = 16 };
 
-static const uint32_t SLAB_FULL = UINT32_MAX;
+static const uint32_t SLAB_FULL = (UINT32_C(1) << SLAB_REQUESTS) - 1;
 
 struct request_slab {
     struct mk_list node; /* in service_worker.slabs */
@@ -20,7 +20,7 @@ struct request_slab {
     struct duda_request items[SLAB_REQUESTS];
 };
 
-static_assert(SLAB_REQUESTS == 32, "`used` has a bit for each place");
+static_assert(SLAB_REQUESTS < 32, "`used` has a bit for each place");
 
 /* As <sanitizer/asan_interface.h> declares them. */
 void __asan_poison_memory_region(const volatile void *p, size_t size);

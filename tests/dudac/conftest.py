@@ -10,6 +10,8 @@ sys.path[:0] = [str(HERE.parents[1] / "tools" / "dudac"), str(HERE), str(HERE.pa
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # started in the background: programs would inherit that
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # by nohup
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 import pytest  # noqa: E402
 from running import Running  # noqa: E402

@@ -449,6 +449,17 @@ def test_memory_of_a_service(serve, serve_services):
     assert added <= 64, f"{added} KB"
 
 
+def count_own_kb(server):
+    """PSS without the C library and the loader, which all programs share: their part depends on how many run."""
+    kb, counts = 0, True
+    for line in pathlib.Path(f"/proc/{server.pid}/smaps").read_text().splitlines():
+        if re.match("[0-9a-f]+-", line):
+            counts = not re.search(r"/(libc|ld-linux)[^/]*$", line)
+        elif line.startswith("Pss:") and counts:
+            kb += int(line.split()[1])
+    return kb
+
+
 @needs_duda
 def test_memory_of_a_server_with_a_service(serve_services):
     """Alone, so that it shares its pages with no other server."""
@@ -458,7 +469,7 @@ def test_memory_of_a_server_with_a_service(serve_services):
         for _ in range(100):
             ask_hello(client)
     server.settle()
-    assert server.memory_kb("Pss") <= 900
+    assert count_own_kb(server) <= 900
 
 
 # ── sizes ──

@@ -104,6 +104,7 @@ def test_all_steps_run_and_each_failed_one_is_named(tmp_path, breaks):
         "tests/lint/check.py": code,
         "tests/lint/lint_test.py": "def test_it(): pass",
         "tests/wr/test_it.py": "def test_it(): pass",
+        "tests/dudac/test_it.py": "def test_it(): pass",
         "tests/e2e/test_it.py": "import pytest\n"
         f"def test_good(): pass\n@pytest.mark.budget\ndef test_bad(): {failing}\n",
     }.items():

@@ -29,6 +29,7 @@
     X(bool, mk__request_time_out, (struct mk_request * req, int status, bool notifies), (req, status, notifies)) \
     X(struct mk_request *, mk__request_new, (struct mk__context * http, const struct mk__request_ops *ops, void *ctx), \
       (http, ops, ctx)) \
+    X(void, mk__response_call_writable, (struct mk_request * req), (req)) \
     X(void, mk__response_decide_body, (struct mk_request * req), (req)) \
     X(void, mk__response_run_hooks, (struct mk_request * req), (req)) \
     X(void, mk__response_drop_part, (struct mk_request * req), (req)) \

@@ -31,6 +31,7 @@ def cached(variable, default=""):
 
 def compile_command(*, warnings=STRICT):
     command = [cached("CMAKE_C_COMPILER", "cc"), *warnings, "-O1", "-g", "-fPIC", "-shared", "-pthread"]
+    command += ["-Wl,-z,noseparate-code"]  # as dudac: fewer pages
     if sanitizers := cached("MK_SANITIZE"):
         command += [f"-fsanitize={sanitizers}", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"]
     return [*command, f"-I{INCLUDE}"]

@@ -5,6 +5,7 @@
  */
 #include <duda/duda.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 
 DUDA_REGISTER("Duda I/O examples", "server-sent events");

@@ -3,6 +3,7 @@
  * upload: stores a body of any size in the folder of data, piece by piece, so that it never needs more memory than one
  * piece. PUT /upload/NAME; a file appears under its name only when it is complete.
  */
+#define _GNU_SOURCE // O_TMPFILE
 #include <duda/duda.h>
 
 #include <errno.h>
