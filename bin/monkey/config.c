@@ -4,6 +4,8 @@
  */
 #include "config.h"
 
+#include "launcher.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <limits.h>
@@ -101,6 +103,8 @@ int config_load(struct mk_server *server, const struct options *o, char *listen_
         mk_server_configure(server, o->dir);
     if (!MK_SMALL && (o->action == ACTION_TEST || o->action == ACTION_SHOW))
         mk_server_check_only(server);
+    if (MK_HAS_SUPERVISOR && o->action == ACTION_SERVE && !launcher_exists())
+        mk_server_check_only_supervised(server);
     if (listen)
         mk_server_set(server, "SERVER", "Listen", listen, o->listen ? "option --listen" : "option --port");
     if (o->workers)

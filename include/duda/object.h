@@ -58,8 +58,8 @@ extern const struct duda_object_row __start_duda_objects[] __attribute__((visibi
 extern const struct duda_object_row __stop_duda_objects[] __attribute__((visibility("hidden")));
 
 /* Each file of a service defines it; the linker keeps one. */
-extern const struct duda_service_info duda_service_info;
-__attribute__((weak, used, visibility("default"))) const struct duda_service_info duda_service_info = {
+extern const struct duda_service_info duda_service_info __attribute__((weak, visibility("default")));
+__attribute__((used)) const struct duda_service_info duda_service_info = {
     DUDA_ABI, sizeof(struct duda_service_info), DUDA_API_LEVEL, __start_duda_objects, __stop_duda_objects,
 };
 

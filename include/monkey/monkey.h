@@ -61,6 +61,11 @@ MK_API int mk_server_set_plugin(struct mk_server *server, const char *section, c
  * devices leave it out.
  */
 MK_API void mk_server_check_only(struct mk_server *server);
+/*
+ * The same if the configuration says `Supervisor On`: the process that becomes the supervisor does not serve itself,
+ * and the one that serves loads the configuration again.
+ */
+MK_API void mk_server_check_only_supervised(struct mk_server *server);
 
 /*
  * Reads and checks the configuration, document roots included.

@@ -45,9 +45,10 @@ struct mk_host {
 
 /* Where a configuration comes from. */
 struct mk__generation_source {
-    const char *dir;  /* of monkey.conf, or NULL */
-    const char *root; /* of one-shot mode, or NULL */
-    bool check_only;  /* it will not be started */
+    const char *dir;            /* of monkey.conf, or NULL */
+    const char *root;           /* of one-shot mode, or NULL */
+    bool check_only;            /* it will not be started */
+    bool check_only_supervised; /* the same if it says Supervisor On */
     struct mk__override {
         const char *section, *key, *value, *origin;
         bool of_plugin; /* without effect if no loaded plugin has the key */

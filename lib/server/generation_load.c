@@ -397,6 +397,8 @@ static int load_generation(struct mk_generation *g, const struct mk__generation_
         err = mk__plugins_declare(g);
     if (err == 0)
         err = read_server(g, source);
+    if (MK_HAS_SUPERVISOR && err == 0 && source->check_only_supervised && g->settings->supervisor)
+        g->check_only = true;
     if (err == 0)
         err = mk__plugins_start(g);
     if (err == 0)

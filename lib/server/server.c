@@ -63,6 +63,11 @@ void mk_server_check_only(struct mk_server *s)
     s->source.check_only = true;
 }
 
+void mk_server_check_only_supervised(struct mk_server *s)
+{
+    s->source.check_only_supervised = true;
+}
+
 int mk_server_set(struct mk_server *s, const char *section, const char *key, const char *value, const char *origin)
 {
     if (s->source.n_overrides == MK__OVERRIDES_MAX)

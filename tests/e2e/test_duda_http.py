@@ -4,17 +4,18 @@
 import os
 import pathlib
 import re
+import shutil
 import signal
+import subprocess
 import threading
 
 import pytest
 
 from harness import build
-from harness.certificates import Authority, TlsClient
-from harness.client import Client
-from harness.h2 import H2Client, StreamReset
-from harness.server import await_true, section
-from harness.services import HEAD, needs_duda
+from harness.h2 import StreamReset
+from harness.server import await_true
+from harness.services import HEAD, INCLUDE, needs_duda, service_config
+from harness.ways import WAYS
 
 pytestmark = needs_duda
 
@@ -29,39 +30,6 @@ def service(handlers, before=""):
     calls = [f"router->in_pieces({call})" if name[0] == "r" else call for name, call in add.items()]
     routes = "".join(f"    {call};\n" for call in calls)
     return f"{EXTRA}{HEAD}{before}{functions}int duda_main(void)\n{{\n{routes}    return 0;\n}}\n"
-
-
-class Way:
-    """How a client asks: the protocol, and whether by TLS."""
-
-    def __init__(self, h2, tls):
-        self.h2, self.tls = h2, tls
-
-    def start(self, serve_services, folder, sources, settings=None, **rest):
-        for protocol in ("h2",) * self.h2 + ("tls",) * self.tls:
-            if not build.speaks(protocol):
-                pytest.skip(f"the preset {build.PRESET} has no {protocol}")
-        if self.tls:
-            self.ca = Authority(folder / "ca")
-            rest["text"] = section("TLS", self.ca.make("localhost", "localhost").keys())
-            settings = {"Listen": "127.0.0.1:0 tls", **(settings or {})}
-        server = serve_services(sources, settings, **rest)
-        server.open = lambda **more: self.connect(server, **more)
-        return server
-
-    def connect(self, server, **rest):
-        if self.h2:
-            rest["context"] = self.ca.context(alpn=["h2"]) if self.tls else None
-            client = H2Client(server.addresses[0], **rest)
-        elif self.tls:
-            client = TlsClient(server.addresses[0], self.ca.context(), **rest)
-        else:
-            client = Client(server.addresses[0], **rest)
-        server.clients.append(client)
-        return client
-
-
-WAYS = {"h1": Way(False, False), "h2": Way(True, False), "h1-tls": Way(False, True), "h2-tls": Way(True, True)}
 
 
 @pytest.fixture(params=WAYS)
@@ -93,6 +61,38 @@ def fields_of(answer):
     """The headers of a response without those that only the server sets."""
     own = ("date", "server", "connection", "content-length", "transfer-encoding")
     return [(name.lower(), value) for name, value in answer.fields if name.lower() not in own]
+
+
+# ── C++ ──
+
+CPP = {"clang++-14": ["-nostdlib++"], "g++": []}  # there is no library of C++ in clang-14
+
+
+@pytest.mark.parametrize("compiler", [name for name in CPP if shutil.which(name)])
+def test_a_service_in_cpp(serve, site_root, tmp_path, compiler):
+    source = tmp_path / "hello.cpp"
+    source.write_text(
+        """
+#include <duda/duda.h>
+DUDA_REGISTER("tests", "C++");
+static void say_hello(duda_request_t *dr)
+{
+    response->http_content_type(dr, "txt");
+    response->printf(dr, "hello %s\\n", param->get(dr, "name"));
+    response->end(dr, nullptr);
+}
+int duda_main(void)
+{
+    return router->get("/:name", say_hello) && router->delete_("/:name", say_hello) ? 0 : -1;
+}
+"""
+    )
+    command = [compiler, "-std=c++17", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-O2", "-shared", "-fPIC"]
+    command += [*CPP[compiler], f"-I{INCLUDE}", source, "-o", tmp_path / "hello.duda"]
+    subprocess.run(list(map(str, command)), check=True)
+    server = serve(config=service_config(tmp_path, ["hello"], site_root))
+    with server.connect() as client:
+        assert client.ask("/hello/ada", host="localhost").body == b"hello ada\n"
 
 
 # ── the request ──

@@ -9,6 +9,7 @@ from harness import build
 from harness.content import populate
 from harness.server import section
 from harness.services import INCLUDE, build_service, needs_duda
+from harness.ways import WAYS
 
 pytestmark = needs_duda
 
@@ -50,13 +51,14 @@ def make_folder(path):
 def serve_old(serve_services, tmp_path):
     """Starts a server with one old service: serve_old("maps", any_level=True, LogDir=tmp_path)."""
 
-    def start(name, *, any_level=False, workers=1, **keys):
+    def start(name, *, any_level=False, workers=1, way=WAYS["h1"], **keys):
         services = tmp_path / "services"
         build_old(services, name, any_level=any_level)
         packages = make_folder(tmp_path / "packages")
         conf = section("DUDA", {"ServicesRoot": services, "PackagesRoot": packages})
         web = section("WEB_SERVICE", {"Name": name, **keys})
-        return serve_services({}, {"Workers": workers}, text=web, files={"plugins/duda/duda.conf": conf})
+        files = {"plugins/duda/duda.conf": conf}
+        return way.start(serve_services, tmp_path, {}, {"Workers": workers}, text=web, files=files)
 
     return start
 
@@ -114,6 +116,24 @@ def test_levels_of_sources():
 def test_without_level(tmp_path, name):
     """All of them compile without -DDUDA_API_LEVEL, too."""
     build_old(tmp_path, name, any_level=True)
+
+
+# ── levels by all protocols ──
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    "name, target, text",
+    [
+        ("events0", "/events0/wait/", "read 0"),
+        ("rest", "/rest/numbers/sum/40/2", "42"),
+        ("routes", "/routes/user/ada/36", "ada is 36."),
+    ],
+)
+def test_levels_by_all_protocols(serve_old, way, name, target, text):
+    server = serve_old(name, way=WAYS[way])
+    with server.open() as client:
+        assert client.ask(target).body.decode() == text
 
 
 # ── routes ──

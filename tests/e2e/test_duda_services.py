@@ -78,6 +78,15 @@ def text_of(server, target, host="localhost"):
     return answer.body.decode()
 
 
+def test_main_runs_once_under_a_supervisor(serve_services, tmp_path):
+    server = serve_services(
+        {"one": counter("one", main=note(tmp_path, "begins"))}, {"Supervisor": "On"}
+    )
+    assert text_of(server, "/one/") == "one 1"
+    assert read_events(tmp_path) == ["one begins"]
+    server.stop()
+
+
 # ── sections ──
 
 
