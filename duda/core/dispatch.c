@@ -18,21 +18,12 @@ static const struct router *router_of(const struct dispatch *d)
 
 /* ── errors and redirects ── */
 
-/* Sends the page of the server or the host, whatever the service has begun. */
-static void send_page(struct dispatch *d, int status)
-{
-    struct duda_request *dr = d->dr;
-    output_stop(dr);
-    dr->answered = true;
-    mk_response_error(dr->req, status);
-}
-
 static void respond_error(struct dispatch *d, int status)
 {
     struct duda_request *dr = d->dr;
     duda_error_fn fn = router_of(d)->error;
     if (!fn) {
-        send_page(d, status);
+        request_send_page(d->dr, status);
         return;
     }
     mk_response_set_status(dr->req, status);
@@ -122,9 +113,8 @@ static int redirect_status(struct mk_request *req)
 static void on_timeout(struct mk_timer *timer)
 {
     struct dispatch *d = MK_CONTAINER_OF(timer, struct dispatch, timer);
-    struct mk_request *req = d->dr->req;
-    if (mk_response_set_status(req, mk_response_get_status(req)) == 0) /* its head was not sent yet */
-        send_page(d, 503);
+    if (request_holds_head(d->dr))
+        request_send_page(d->dr, 503);
 }
 
 static void cancel_timer(void *ctx)
@@ -147,7 +137,7 @@ static void call_handler(struct dispatch *d)
 {
     d->is_handled = true;
     if (d->route->timeout_ms && arm_timer(d) < 0)
-        send_page(d, 503);
+        request_send_page(d->dr, 503);
     else
         request_call(d->dr, d->route->handler);
 }

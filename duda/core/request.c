@@ -32,6 +32,18 @@ void request_call_event(struct duda_request *dr, struct request_event event)
     current_leave(outer);
 }
 
+bool request_holds_head(struct duda_request *dr)
+{
+    return mk_response_set_status(dr->req, mk_response_get_status(dr->req)) == 0;
+}
+
+void request_send_page(struct duda_request *dr, int status)
+{
+    output_stop(dr);
+    dr->answered = true;
+    mk_response_error(dr->req, status);
+}
+
 void request_finish(struct mk_request *req)
 {
     struct duda_request *dr = mk_request_state(req, &mk_plugin_duda);

@@ -67,6 +67,12 @@ static inline bool request_is_answered(const struct duda_request *dr)
     return dr->output.state >= OUTPUT_ENDING;
 }
 
+/* Returns whether the server has not sent the head of the response yet. */
+bool request_holds_head(struct duda_request *dr);
+
+/* Sends the page of the host for a status, instead of what the service has begun. */
+void request_send_page(struct duda_request *dr, int status);
+
 /* Call a function of the service. */
 void request_call(struct duda_request *dr, duda_request_fn fn);
 void request_call_event(struct duda_request *dr, struct request_event event);

@@ -22,7 +22,7 @@ enum { TEXT_BYTES = 512 };
 /* Returns whether the server has answered a response that the service has not begun: HandlerTimeout, a body ... */
 static bool was_answered_by_server(duda_request_t *dr)
 {
-    if (dr->output.state != OUTPUT_HELD || mk_response_set_status(dr->req, mk_response_get_status(dr->req)) == 0)
+    if (dr->output.state != OUTPUT_HELD || request_holds_head(dr))
         return false;
     output_stop(dr);
     return true;
@@ -167,9 +167,7 @@ static int reject_raw_head(duda_request_t *dr, const char *call, int err)
 {
     misuse_log(dr->worker, call, "after headers_off() the service must print a status line and headers: sending 500");
     raw_head_free(dr);
-    output_stop(dr);
-    dr->answered = true;
-    mk_response_error(dr->req, 500);
+    request_send_page(dr, 500);
     return err;
 }
 
@@ -330,9 +328,7 @@ static int send_error(duda_request_t *dr, int status)
         err = report(dr, "error", -EINVAL);
     if (err < 0)
         return err;
-    output_stop(dr);
-    dr->answered = true;
-    mk_response_error(dr->req, status);
+    request_send_page(dr, status);
     return 0;
 }
 

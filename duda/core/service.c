@@ -119,19 +119,6 @@ static struct duda_string to_string(struct mk_str s)
     return (struct duda_string){(char *)(uintptr_t)s.p, s.len};
 }
 
-/* Returns the path of a folder with a slash at its end; empty if it is not set. `data` is NULL without memory. */
-static struct duda_string to_folder(struct mk_arena *arena, struct mk_str path)
-{
-    if (!path.len)
-        return to_string(MK_STR(""));
-    char *folder = mk_arena_alloc(arena, path.len + 2);
-    if (!folder)
-        return (struct duda_string){NULL, 0};
-    bool slash = path.p[path.len - 1] == '/';
-    snprintf(folder, path.len + 2, "%.*s%s", MK_STR_ARG(path), slash ? "" : "/");
-    return (struct duda_string){folder, path.len + !slash};
-}
-
 static struct mk_str make_url(struct mk_arena *arena, const struct service_conf *conf)
 {
     if (conf->root)
@@ -143,34 +130,29 @@ static struct mk_str make_url(struct mk_arena *arena, const struct service_conf 
     return mk_str(url, conf->name.len + 1);
 }
 
-static struct mk_str copy_str(struct mk_arena *arena, struct mk_str s)
-{
-    return s.len ? mk_arena_dup(arena, s) : MK_STR("");
-}
-
 /* Copies the configuration, which lives only as long as its generation. Returns 0 or -ENOMEM. */
 static int copy_conf(struct service *s, struct mk_str host, const struct service_conf *conf)
 {
     struct mk_arena *a = &s->arena;
     s->conf = (struct service_conf){
-        .name = copy_str(a, conf->name),
-        .file = copy_str(a, conf->file),
-        .document_root = copy_str(a, conf->document_root),
-        .conf_dir = copy_str(a, conf->conf_dir),
-        .data_dir = copy_str(a, conf->data_dir),
-        .log_dir = copy_str(a, conf->log_dir),
-        .packages_root = copy_str(a, conf->packages_root),
+        .name = mk_arena_dup(a, conf->name),
+        .file = mk_arena_dup(a, conf->file),
+        .document_root = mk_arena_dup(a, conf->document_root),
+        .conf_dir = mk_arena_dup(a, conf->conf_dir),
+        .data_dir = mk_arena_dup(a, conf->data_dir),
+        .log_dir = mk_arena_dup(a, conf->log_dir),
+        .packages_root = mk_arena_dup(a, conf->packages_root),
         .enabled = conf->enabled,
         .root = conf->root,
     };
-    s->host = copy_str(a, host);
+    s->host = mk_arena_dup(a, host);
     s->self = (struct duda_self){
         .name = to_string(s->conf.name),
         .url = to_string(make_url(a, &s->conf)),
-        .docroot = to_folder(a, s->conf.document_root),
-        .confdir = to_folder(a, s->conf.conf_dir),
-        .datadir = to_folder(a, s->conf.data_dir),
-        .logdir = to_folder(a, s->conf.log_dir),
+        .docroot = to_string(folder_dup(a, s->conf.document_root)),
+        .confdir = to_string(folder_dup(a, s->conf.conf_dir)),
+        .datadir = to_string(folder_dup(a, s->conf.data_dir)),
+        .logdir = to_string(folder_dup(a, s->conf.log_dir)),
     };
     s->router = router_new(a);
     s->gate = ticket_gate_new(s);
