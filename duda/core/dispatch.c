@@ -264,9 +264,9 @@ static int copy_values(struct dispatch *d, struct mk_arena *arena, const struct 
 static struct dispatch *new_dispatch(struct mk_request *req, struct service_worker *worker,
                                      const struct route_match *match)
 {
-    struct duda_request *dr = request_new(req, worker);
-    struct dispatch *d = dr ? mk_arena_zalloc(mk_request_arena(req), sizeof(*d)) : NULL;
-    if (!d)
+    struct dispatch *d = mk_arena_zalloc(mk_request_arena(req), sizeof(*d));
+    struct duda_request *dr = d ? request_new(req, worker) : NULL; /* last: hooks of the exchange need its dispatch */
+    if (!dr)
         return NULL;
     d->dr = dr;
     dr->dispatch = d;
