@@ -11,7 +11,7 @@ import wave
 import pytest
 
 from harness import build
-from harness.browser import Browser, BrowserError
+from harness.browser import open_browser
 
 pytestmark = pytest.mark.wire
 
@@ -24,12 +24,8 @@ CELLS_TOLERATED = 15  # of 768
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory):
-    try:
-        browser = Browser(tmp_path_factory.mktemp("browser"))
-    except BrowserError as error:
-        pytest.skip(f"NO BROWSER, THE TOUR IS NOT MADE: {error}")
-    yield browser
-    browser.close()
+    with open_browser(tmp_path_factory.mktemp("browser"), ", THE TOUR IS NOT MADE") as browser:
+        yield browser
 
 
 @pytest.fixture

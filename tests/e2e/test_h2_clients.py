@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from harness import build
-from harness.browser import Browser, BrowserError
+from harness.browser import open_browser
 from harness.content import HELLO, LARGE
 from harness.secure import serve_secure
 
@@ -132,11 +132,7 @@ def test_curl_over_tls(serve, tmp_path, how):
 
 @needs_tls
 def test_chromium(serve, tmp_path, tmp_path_factory):
-    try:
-        browser = Browser(tmp_path_factory.mktemp("browser"))
-    except BrowserError as error:
-        pytest.skip(f"NO BROWSER, HTTP/2 IS NOT SEEN BY ONE: {error}")
-    try:
+    with open_browser(tmp_path_factory.mktemp("browser"), ", HTTP/2 IS NOT SEEN BY ONE") as browser:
         server, page = serve_secure(serve, tmp_path, HTDOCS), browser.page()
         page.call("Security.setIgnoreCertificateErrors", ignore=True)
         page.navigate(f"https://127.0.0.1:{server.port}/")
@@ -144,5 +140,3 @@ def test_chromium(serve, tmp_path, tmp_path_factory):
         assert page.evaluate("[...document.images].every(image => image.complete && image.naturalWidth > 0)")
         answers = [answer for answer in page.answers() if not answer["url"].startswith("data:")]
         assert {(answer["status"], answer["protocol"]) for answer in answers} == {(200, "h2")}
-    finally:
-        browser.close()

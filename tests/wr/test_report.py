@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 import sample_results
-from harness.browser import Browser, BrowserError
+from harness.browser import open_browser
 from watch_resources import WrError, report, report_data
 from watch_resources.report_parts import Listing, Table, escape_markdown, make_name, significant
 
@@ -404,12 +404,8 @@ def test_without_matplotlib(sample, monkeypatch):
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory):
-    try:
-        browser = Browser(tmp_path_factory.mktemp("browser"))
-    except BrowserError as error:
-        pytest.skip(f"NO BROWSER: {error}")
-    yield browser
-    browser.close()
+    with open_browser(tmp_path_factory.mktemp("browser")) as browser:
+        yield browser
 
 
 @pytest.fixture

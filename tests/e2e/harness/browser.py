@@ -16,6 +16,8 @@ import signal
 import subprocess
 import time
 
+import pytest
+
 from .leftovers import MARK
 
 NAME = "chromium"
@@ -207,3 +209,16 @@ class Page:
     def close(self):
         self.browser.call("Target.closeTarget", targetId=self.target)
         del self.browser.pages[self.session]
+
+
+@contextlib.contextmanager
+def open_browser(folder, consequence=""):
+    """A browser for a fixture or test, which is skipped where there is none: `consequence` says what is not shown."""
+    try:
+        browser = Browser(folder)
+    except BrowserError as error:
+        pytest.skip(f"NO BROWSER{consequence}: {error}")
+    try:
+        yield browser
+    finally:
+        browser.close()

@@ -3,17 +3,9 @@
  * Paths below a document root: links in every mode, directories, and what is no file. Each case is looked up
  * as a disk thread would, and as the loop does: from the kernel's caches, or EAGAIN.
  */
-#include "folder.h"
+#include "static_site.h"
 
 #include <errno.h>
-
-#include "../../../plugins/static/open.h"
-#include "../../../plugins/static/find.h"
-
-static struct static_settings settings;
-static struct static_host host;
-static struct static_site site;
-static char root[512];
 
 /* What `path` is: "file:CONTENT name", "directory" or the name of an error. */
 static const char *tell(struct find_result *f)
@@ -272,20 +264,7 @@ static int set_up(void **state)
     if (mk_test_folder_make(state) < 0)
         return -1;
     fill_folder();
-    snprintf(root, sizeof(root), "%s", mk_test_path("root"));
-    settings.index = (struct mk_conf_list){index, 2};
-    site = (struct static_site){.settings = &settings,
-                                .host = &host,
-                                .path = mk_str_c(root),
-                                .lock = PTHREAD_MUTEX_INITIALIZER};
-    site.root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    return site.root_fd < 0 ? -1 : 0;
-}
-
-static int tear_down(void **state)
-{
-    close(site.root_fd);
-    return mk_test_folder_remove(state);
+    return open_site(index, 2);
 }
 
 int main(void)

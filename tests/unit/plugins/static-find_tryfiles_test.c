@@ -1,15 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* TryFiles: which name stands for a path. */
-#include "folder.h"
+#include "static_site.h"
 
 #include <errno.h>
-
-#include "../../../plugins/static/open.h"
-#include "../../../plugins/static/find.h"
-
-static struct static_settings settings;
-static struct static_host host;
-static struct static_site site;
 
 /* What is found: "content name", "directory", the name of an error, or =CODE. */
 static const char *tell(struct find_result *f)
@@ -131,16 +124,7 @@ static int set_up(void **state)
         mk_test_write(files[i][0], mk_str_c(files[i][1]));
     mk_test_link("a.txt", "root/link");
     assert_int_equal(mkfifo(mk_test_path("root/fifo"), 0644), 0);
-    settings.index = (struct mk_conf_list){index, 1};
-    site = (struct static_site){.settings = &settings, .host = &host, .lock = PTHREAD_MUTEX_INITIALIZER};
-    site.root_fd = open(mk_test_path("root"), O_PATH | O_DIRECTORY | O_CLOEXEC);
-    return site.root_fd < 0 ? -1 : 0;
-}
-
-static int tear_down(void **state)
-{
-    close(site.root_fd);
-    return mk_test_folder_remove(state);
+    return open_site(index, 1);
 }
 
 int main(void)

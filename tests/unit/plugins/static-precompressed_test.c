@@ -1,16 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Precompressed variants: which file a request gets, by what it accepts and by what lies there. */
-#include "folder.h"
+#include "static_site.h"
 
 #include <errno.h>
 
-#include "../../../plugins/static/open.h"
-#include "../../../plugins/static/find.h"
 #include "../../../plugins/static/precompressed.h"
-
-static struct static_settings settings;
-static struct static_host host = {.codings = {MK_CODING_BR, MK_CODING_ZSTD, MK_CODING_GZIP}, .n_codings = 3};
-static struct static_site site;
 
 static const struct {
     const char *path, *accept, *content;
@@ -197,16 +191,8 @@ static int set_up(void **state)
     mk_test_link("all.js.br", "root/link.js.br");
     set_age("root/old.js.br", 1000, 499);
     set_age("root/old.js.gz", 1001, 0);
-    settings.index = (struct mk_conf_list){index, 1};
-    site = (struct static_site){.settings = &settings, .host = &host, .lock = PTHREAD_MUTEX_INITIALIZER};
-    site.root_fd = open(mk_test_path("root"), O_PATH | O_DIRECTORY | O_CLOEXEC);
-    return site.root_fd < 0 ? -1 : 0;
-}
-
-static int tear_down(void **state)
-{
-    close(site.root_fd);
-    return mk_test_folder_remove(state);
+    host = (struct static_host){.codings = {MK_CODING_BR, MK_CODING_ZSTD, MK_CODING_GZIP}, .n_codings = 3};
+    return open_site(index, 1);
 }
 
 int main(void)
