@@ -118,6 +118,9 @@ LAYER_CASES = [
     ("lib/http/a.c", "#include <monkey/plugin.h>\n#include <monkey/unheard.h>\n", 2),
     ("lib/http/a.c", '#include "version.h"\n', 1),
     ("lib/misc/a.c", '#include "b.h"\n', 1),
+    ("lib/websocket/a.c", '#include "b.h"\n#include <monkey/buf.h>\n#include <monkey/tunnel.h>\n', 0),
+    ("lib/websocket/a.c", '#include "../base/arena.h"\n#include "../http/tunnel.h"\n', 2),
+    ("lib/http/a.c", '#include "websocket/frame.h"\n', 1),
     ("plugins/x/x.c", '#include <monkey/plugin.h>\n#include "x.h"\n#include "part/y.h"\n', 0),
     ("plugins/x/x.c", '#include "../y/y.h"\n#include "../../lib/http/h1/h1.h"\n', 2),
     ("bin/monkey/main.c", '#include <monkey/monkey.h>\n#include "options.h"\n', 0),
@@ -253,6 +256,9 @@ A_FUNCTION = "int mk__{}(int a,\n        int b)\n{{\n}}\n"
     ("lib/http/h2/session.c", "h2_load", 1),
     ("lib/loop/timer.c", "wheel_arm", 0),
     ("lib/loop/timer.c", "loop_arm", 1),
+    ("lib/websocket/frame.c", "ws_open", 0),
+    ("lib/websocket/frame.c", "wss_open", 1),
+    ("lib/loop/frame.c", "ws_open", 1),
 ])
 def test_prefixes(path, name, count):
     headers = [Source("lib/http/h2/h2.h", "int mk__h2_open(void);\n"),

@@ -4,7 +4,8 @@ The prefix of a function says where it is. A function mk__X_verb() that several 
 
   - X.c or X.h, or for a folder inside a folder in X = folder_file: mk__h2_stream_new() in h2/stream.c;
   - any file of the folder X, if the folder's own header declares it: X/X.h or X/internal.h;
-  - the file whose header (or which itself) defines `struct mk__X`: mk__wheel_arm() in timer.c.
+  - the file whose header (or which itself) defines `struct mk__X`: mk__wheel_arm() in timer.c;
+  - any file of a folder that SHORT abbreviates as X: mk__ws_mask() in websocket/mask.c.
 """
 
 import os
@@ -16,6 +17,8 @@ IN_SOURCE = re.compile(r"^(?!static\b|typedef\b|extern\b)[A-Za-z_][\w \*]*?\bmk_
 IN_HEADER = re.compile(r"^static inline [\w \*]*?\bmk__(\w+)\(")
 DECLARATION = re.compile(r"\bmk__(\w+)\(")
 STRUCT = re.compile(r"^struct (?:mk__|mk_)(\w+) \{", re.M)
+
+SHORT = {"websocket": "ws"}
 
 # Functions of struct mk_generation that generation.c cannot have: plugins.h, which they need, includes generation.h.
 KNOWN = {
@@ -42,6 +45,7 @@ def prefixes(path, declared, structs):
     folders, file = path.split("/")[1:-1], os.path.splitext(os.path.basename(path))[0]
     folder = os.path.dirname(path)
     result = {file} | {"_".join([*folders[first:], file]) for first in range(len(folders))}
+    result |= {SHORT[name] for name in folders if name in SHORT}
     result |= structs.get(path, set()) | structs.get(f"{folder}/{file}.h", set())
     names = set()
     for header in (f"{folder}/{folders[-1]}.h", f"{folder}/internal.h"):
