@@ -11,6 +11,7 @@
 #include <zlib.h>
 
 #include <monkey/arena.h>
+#include <monkey/base64.h>
 
 enum {
     V2_COOKIE = 0x1c849303 | 0x10,
@@ -116,20 +117,6 @@ static size_t put_histogram(const struct histogram *h, unsigned char *to)
     return (size_t)(end - to);
 }
 
-static void add_base64(struct mk_buf *out, const unsigned char *in, size_t len)
-{
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    for (size_t i = 0; i < len; i += 3) {
-        uint32_t v = (uint32_t)in[i] << 16 | (i + 1 < len ? in[i + 1] : 0u) << 8 | (i + 2 < len ? in[i + 2] : 0u);
-        char four[4] = {digits[v >> 18], digits[v >> 12 & 63], digits[v >> 6 & 63], digits[v & 63]};
-        if (i + 1 >= len)
-            four[2] = '=';
-        if (i + 2 >= len)
-            four[3] = '=';
-        mk_buf_add(out, four, sizeof(four));
-    }
-}
-
 int histogram_encode(const struct histogram *h, struct mk_buf *out)
 {
     size_t plain_max = V2_HEAD_BYTES + (size_t)HISTOGRAM_COUNTERS * V2_COUNTER_BYTES_MAX;
@@ -139,7 +126,7 @@ int histogram_encode(const struct histogram *h, struct mk_buf *out)
     size_t size = 8 + packed_len;
     if (plain && packed && compress(packed + 8, &packed_len, plain, (uLong)put_histogram(h, plain)) == Z_OK) {
         put_int(put_int(packed, V2_COMPRESSED_COOKIE, 4), packed_len, 4);
-        add_base64(out, packed, 8 + packed_len);
+        mk_base64_encode(out, packed, 8 + packed_len, MK_BASE64);
         err = out->err;
     }
     if (plain)
