@@ -57,7 +57,8 @@ THIRD_PARTY = {
     "openssl/evp.h": ("plugins/tls/", "plugins/auth/", "duda/packages/", "tools/wr/load/"),
     "sqlite3.h": ("duda/packages/sqlite/",),
     "unwind.h": ("duda/core/crash.c",),
-    "zlib.h": ("plugins/compress/encoder.c", "tools/wr/load/histogram.c", "tests/unit/plugins/", "tests/unit/tools/"),
+    "zlib.h": ("plugins/compress/encoder.c", "lib/websocket/deflate.c", "tools/wr/load/histogram.c",
+               "tests/unit/plugins/", "tests/unit/tools/", "tests/unit/websocket/"),
     "zstd.h": ("plugins/compress/encoder.c", "tests/unit/plugins/"),
 }
 

@@ -5,6 +5,7 @@ set(MK_MSAN_WITHOUT
     "^base/regex_"                    # libpcre2
     "^http/h2/" "^server/h2_loader" "^h2_" # libnghttp2
     "^plugins/tls-" "^tls_"           # libssl
+    "^websocket/deflate_" "^ws_deflate_" # zlib
     "^plugins/compress-")             # zlib, libbrotli, libzstd
 list(JOIN MK_MSAN_WITHOUT "|" MK_MSAN_WITHOUT)
 
