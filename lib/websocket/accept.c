@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * WebSockets on the exchanges of a plugin: the handshake in a request, and the tunnel (<monkey/tunnel.h>) as the
+ * stream.
+ */
+#include "ws.h"
+
+#include <errno.h>
+
+/* In the arena of the exchange. */
+struct exchange {
+    struct mk_request *req;
+    struct mk_ws *ws; /* NULL: it has ended */
+    struct mk_ws_agreement agreement;
+};
+
+/* ── the stream ── */
+
+static ssize_t read_tunnel(void *stream, void *to, size_t size)
+{
+    struct exchange *x = stream;
+    return mk_tunnel_read(x->req, to, size);
+}
+
+static ssize_t write_tunnel(void *stream, const void *from, size_t size)
+{
+    struct exchange *x = stream;
+    return mk_tunnel_write(x->req, from, size);
+}
+
+static void wake_tunnel(void *stream)
+{
+    struct exchange *x = stream;
+    mk_tunnel_wake(x->req);
+}
+
+static void end_tunnel(void *stream)
+{
+    struct exchange *x = stream;
+    x->ws = NULL;
+    mk_tunnel_end(x->req);
+}
+
+static const struct mk_ws_stream_ops tunnel_ops = {
+    .read = read_tunnel,
+    .write = write_tunnel,
+    .wake = wake_tunnel,
+    .end = end_tunnel,
+};
+
+static void run_tunnel(struct mk_request *req, unsigned events, void *ctx)
+{
+    struct exchange *x = ctx;
+    (void)req;
+    if (x->ws)
+        mk_ws_run(x->ws, events);
+}
+
+/* The exchange ends, whatever the reason. */
+static void end_exchange(void *ctx)
+{
+    struct exchange *x = ctx;
+    struct mk_ws *ws = x->ws;
+    x->ws = NULL;
+    if (ws)
+        mk_ws_lost(ws);
+}
+
+/* ── the handshake ── */
+
+static struct mk_str find_header(struct mk_request *req, const char *name)
+{
+    return mk_request_header_by_name(req, mk_str_c(name));
+}
+
+static struct mk_ws_request read_handshake(struct mk_request *req)
+{
+    return (struct mk_ws_request){
+        .upgrade = mk_request_header(req, MK_HEADER_UPGRADE),
+        .key = find_header(req, "Sec-WebSocket-Key"),
+        .version = find_header(req, "Sec-WebSocket-Version"),
+        .protocols = find_header(req, "Sec-WebSocket-Protocol"),
+        .extensions = find_header(req, "Sec-WebSocket-Extensions"),
+        .origin = mk_request_header(req, MK_HEADER_ORIGIN),
+        .host = mk_request_header(req, MK_HEADER_HOST),
+        .is_get = mk_request_method(req) == MK_GET,
+        .is_tls = mk_str_eq(mk_request_scheme(req), MK_STR("https")),
+        .is_http1 = mk_request_major(req) == 1,
+    };
+}
+
+static int add_header(struct mk_request *req, const char *name, struct mk_str value)
+{
+    return value.len ? mk_response_header_ref(req, mk_str_c(name), value) : 0;
+}
+
+static int add_headers(struct exchange *x)
+{
+    const struct mk_ws_agreement *a = &x->agreement;
+    if (add_header(x->req, "Upgrade", MK_STR("websocket")) < 0 ||
+        add_header(x->req, "Sec-WebSocket-Accept", mk_str_c(a->accept)) < 0 ||
+        add_header(x->req, "Sec-WebSocket-Protocol", a->protocol) < 0 ||
+        add_header(x->req, "Sec-WebSocket-Extensions", mk_str_c(a->extensions)) < 0)
+        return -ENOMEM;
+    return 0;
+}
+
+static void refuse(struct mk_request *req, int status)
+{
+    mk_response_header_remove(req, MK_STR("Upgrade"));
+    if (status == 426)
+        mk_response_header_ref(req, MK_STR("Sec-WebSocket-Version"), MK_STR("13"));
+    mk_response_error(req, status);
+}
+
+static struct mk_ws *open_exchange(struct exchange *x, struct mk_ws_worker *worker,
+                                   const struct mk_ws_settings *settings, int channel, void *ctx)
+{
+    struct mk_ws *ws = mk_ws_open(worker, settings, &x->agreement, channel, ctx, &tunnel_ops, x);
+    if (!ws)
+        return NULL;
+    x->ws = ws;
+    if (mk_request_take_over(x->req, run_tunnel, x) == 0)
+        return ws;
+    x->ws = NULL;
+    mk__ws_discard(ws);
+    return NULL;
+}
+
+struct mk_ws *mk_ws_accept(struct mk_request *req, struct mk_ws_worker *worker, const struct mk_ws_settings *settings,
+                           int channel, void *ctx)
+{
+    struct mk_ws_request handshake = read_handshake(req);
+    struct exchange *x = mk_arena_alloc(mk_request_arena(req), sizeof(*x));
+    const char *reason;
+    if (x)
+        *x = (struct exchange){.req = req};
+    if (!x || mk_arena_defer(mk_request_arena(req), end_exchange, x) < 0) {
+        refuse(req, 503);
+        return NULL;
+    }
+    int status = mk_ws_agree(&handshake, settings, &x->agreement, &reason);
+    if (status != 101) {
+        refuse(req, status);
+        return NULL;
+    }
+    struct mk_ws *ws = add_headers(x) == 0 ? open_exchange(x, worker, settings, channel, ctx) : NULL;
+    if (!ws)
+        refuse(req, 503);
+    return ws;
+}

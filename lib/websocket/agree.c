@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The server's side of the handshake: what a request asks for, beside what the settings allow.
+ */
+#include "handshake.h"
+#include "ws.h"
+
+struct mk_str mk__ws_find_protocol(struct mk_str list, struct mk_str name)
+{
+    struct mk_str element;
+    while (mk_str_next(&list, &element))
+        if (mk_str_eq(element, name))
+            return element;
+    return MK_STR_NONE;
+}
+
+struct mk__ws_deflate_params mk__ws_deflate_wishes(const struct mk_ws_settings *settings)
+{
+    return (struct mk__ws_deflate_params){
+        .on = !settings->no_deflate,
+        .server_no_context = !settings->context_takeover,
+        .client_no_context = !settings->context_takeover,
+        .server_bits = MK__WS_BITS_MAX,
+        .client_bits = MK__WS_BITS_MAX,
+    };
+}
+
+static void agree_on_deflate(const struct mk_ws_settings *settings, struct mk_str extensions,
+                             struct mk_ws_agreement *ret)
+{
+    const struct mk__ws_deflate_params ours = mk__ws_deflate_wishes(settings);
+    struct mk__ws_deflate_params params = {0};
+    struct mk_buf out;
+    if (mk__ws_deflate_choose(extensions, &ours, &params) < 0 || !params.on)
+        return;
+    mk_buf_init_fixed(&out, ret->extensions, sizeof(ret->extensions));
+    mk__ws_deflate_write_response(&out, &params);
+    mk_buf_cstr(&out);
+    assert(!out.err); /* the four parameters have less */
+    ret->deflate = true;
+    ret->send_context = !params.server_no_context;
+    ret->receive_context = !params.client_no_context;
+    ret->send_bits = params.server_bits;
+    ret->receive_bits = params.client_bits;
+}
+
+static bool is_websocket(struct mk_str upgrade)
+{
+    struct mk_str protocol;
+    while (mk_str_next(&upgrade, &protocol))
+        if (mk_str_ieq(protocol, MK_STR("websocket")))
+            return true;
+    return false;
+}
+
+static int refuse(int status, const char *reason, const char **ret_reason)
+{
+    *ret_reason = reason;
+    return status;
+}
+
+int mk_ws_agree(const struct mk_ws_request *request, const struct mk_ws_settings *settings, struct mk_ws_agreement *ret,
+                const char **ret_reason)
+{
+    struct mk_str supported = settings->protocols ? mk_str_c(settings->protocols) : MK_STR_NONE;
+    struct mk_str origins = settings->origins ? mk_str_c(settings->origins) : MK_STR_NONE;
+    memset(ret, 0, sizeof(*ret));
+    if (!request->is_get || !is_websocket(request->upgrade))
+        return refuse(400, "the request is no WebSocket handshake", ret_reason);
+    if (!mk__ws_version_is_valid(request->version))
+        return refuse(request->version.p ? 426 : 400, "the version of the protocol is not 13", ret_reason);
+    if (request->is_http1 && !mk__ws_key_is_valid(request->key))
+        return refuse(400, "Sec-WebSocket-Key is not valid", ret_reason);
+    if (!mk__ws_origin_allowed(request->origin, request->host, request->is_tls, origins))
+        return refuse(403, "the page is from another origin", ret_reason);
+    if (request->is_http1)
+        mk__ws_accept_key(ret->accept, request->key);
+    ret->protocol = mk__ws_find_protocol(supported, mk__ws_choose_protocol(request->protocols, supported));
+    if (!settings->no_deflate)
+        agree_on_deflate(settings, request->extensions, ret);
+    return 101;
+}

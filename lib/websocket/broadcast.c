@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Broadcasts. The sender encodes a message once, and pushes it into the inbox of each worker by a compare-and-swap;
+ * only the push into an empty inbox writes the eventfd. A worker takes all at once and passes them on in order:
+ *
+ *     inbox (newest first) ─► deliveries (oldest first) ─► each receiver: its stream or queue
+ *
+ * A turn passes on a limited number of messages, then other connections have their turn. `cursor` is the next receiver;
+ * when that ends, it moves on to the next one.
+ */
+#include "ws.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+enum {
+    MESSAGE_BYTES_MAX = 64 * 1024 * 1024,
+    PENDING_BYTES_MAX = 64 * 1024 * 1024,
+    RECEIVERS_OF_TURN = 1024,
+};
+
+/* ── the message ── */
+
+static size_t broadcast_bytes(unsigned n)
+{
+    return sizeof(struct mk__ws_broadcast) + n * sizeof(struct mk__ws_delivery);
+}
+
+static void free_broadcast(struct mk__ws_broadcast *b)
+{
+    atomic_fetch_sub_explicit(&b->group->pending_bytes, b->cost, memory_order_relaxed);
+    if (b->plain)
+        mk__ws_block_put(b->plain);
+    if (b->deflated)
+        mk__ws_block_put(b->deflated);
+    mk_account_free(NULL, b, broadcast_bytes(b->n));
+}
+
+static void put_broadcast(struct mk__ws_broadcast *b)
+{
+    if (atomic_fetch_sub_explicit(&b->refs, 1, memory_order_acq_rel) == 1)
+        free_broadcast(b);
+}
+
+/* Returns a message with a reference for the caller and a delivery for each worker, or NULL without memory. */
+static struct mk__ws_broadcast *make_broadcast(struct mk_ws_group *group, enum mk_ws_opcode opcode, const void *data,
+                                               size_t len)
+{
+    unsigned n = atomic_load_explicit(&group->n, memory_order_acquire);
+    struct mk__ws_broadcast *b = mk_account_alloc(NULL, broadcast_bytes(n));
+    if (!b)
+        return NULL;
+    *b = (struct mk__ws_broadcast){.group = group, .n = n, .cost = broadcast_bytes(n) + len};
+    atomic_init(&b->refs, 1);
+    atomic_fetch_add_explicit(&group->pending_bytes, b->cost, memory_order_relaxed);
+    b->plain = mk__ws_block_new(NULL, (uint8_t)opcode, false, false, data, len);
+    if (!b->plain) {
+        free_broadcast(b);
+        return NULL;
+    }
+    if (atomic_load_explicit(&group->deflate_count, memory_order_relaxed))
+        b->deflated = mk__ws_deflate_shared(group, (uint8_t)opcode, data, len); /* NULL: all get the plain one */
+    return b;
+}
+
+/* ── inboxes ── */
+
+static void push_delivery(struct mk_ws_worker *w, struct mk__ws_delivery *d)
+{
+    struct mk__ws_delivery *first = atomic_load_explicit(&w->inbox, memory_order_relaxed);
+    do
+        d->next = first;
+    while (!atomic_compare_exchange_weak_explicit(&w->inbox, &first, d, memory_order_release, memory_order_relaxed));
+    uint64_t one = 1;
+    if (!first && write(w->event.fd, &one, sizeof(one)) < 0)
+        assert(errno == EAGAIN); /* it is readable already */
+}
+
+int mk_ws_broadcast(struct mk_ws_group *group, int channel, enum mk_ws_opcode opcode, const void *data, size_t len,
+                    const struct mk_ws *except)
+{
+    if (opcode != MK_WS_TEXT && opcode != MK_WS_BINARY)
+        return -EINVAL;
+    if (len > MESSAGE_BYTES_MAX)
+        return -EMSGSIZE;
+    if (atomic_load_explicit(&group->pending_bytes, memory_order_relaxed) > PENDING_BYTES_MAX - len)
+        return -EAGAIN;
+    struct mk__ws_broadcast *b = make_broadcast(group, opcode, data, len);
+    if (!b)
+        return -ENOMEM;
+    b->channel = channel;
+    if (except) {
+        b->except_worker = except->worker;
+        b->except_id = except->id;
+    }
+    for (unsigned i = 0; i < b->n; i++) {
+        struct mk_ws_worker *w = atomic_load_explicit(&group->workers[i], memory_order_acquire);
+        if (!atomic_load_explicit(&w->is_open, memory_order_acquire))
+            continue;
+        b->deliveries[i].broadcast = b;
+        atomic_fetch_add_explicit(&b->refs, 1, memory_order_relaxed);
+        push_delivery(w, &b->deliveries[i]);
+    }
+    put_broadcast(b);
+    return 0;
+}
+
+/* Moves what is in the inbox behind the deliveries under way. */
+static void empty_inbox(struct mk_ws_worker *w)
+{
+    struct mk__ws_delivery *newest = atomic_exchange_explicit(&w->inbox, NULL, memory_order_acquire);
+    struct mk__ws_delivery *oldest = NULL, **end = newest ? &newest->next : NULL;
+    while (newest) {
+        struct mk__ws_delivery *next = newest->next;
+        newest->next = oldest;
+        oldest = newest;
+        newest = next;
+    }
+    if (!oldest)
+        return;
+    *w->end = oldest;
+    w->end = end;
+}
+
+static void end_delivery(struct mk_ws_worker *w)
+{
+    struct mk__ws_delivery *d = w->first;
+    w->first = d->next;
+    if (!w->first)
+        w->end = &w->first;
+    if (w->channel)
+        mk__ws_channel_unpin(w, w->channel);
+    w->channel = NULL;
+    w->cursor = NULL;
+    put_broadcast(d->broadcast);
+}
+
+void mk__ws_drop_deliveries(struct mk_ws_worker *w)
+{
+    empty_inbox(w);
+    while (w->first)
+        end_delivery(w);
+}
+
+/* ── receivers ── */
+
+static bool is_excepted(const struct mk__ws_broadcast *b, const struct mk_ws *ws)
+{
+    return b->except_worker == ws->worker && b->except_id == ws->id;
+}
+
+static void pass_on(struct mk_ws *ws, const struct mk__ws_broadcast *b)
+{
+    bool deflated = b->deflated && ws->deflate && ws->send_bits >= MK__WS_SHARED_BITS;
+    mk__ws_enter(ws);
+    if (deflated && ws->deflater)
+        mk__ws_reset_deflater(ws); /* it does not know this message, which its next one would follow */
+    int err = mk__ws_send_block(ws, deflated ? b->deflated : b->plain);
+    if (err == -ENOBUFS && ws->settings->overflow == MK_WS_OVERFLOW_CLOSE)
+        mk_ws_close(ws, MK_WS_POLICY, MK_STR("reads too slowly"));
+    mk__ws_leave(ws);
+}
+
+/* Finds the first receiver. Returns false if there is none. */
+static bool begin_delivery(struct mk_ws_worker *w)
+{
+    int channel = w->first->broadcast->channel;
+    if (channel < 0) {
+        w->cursor = w->all.next;
+        return true;
+    }
+    w->channel = mk__ws_worker_find_channel(w, channel);
+    if (!w->channel)
+        return false;
+    w->channel->pins++;
+    w->cursor = w->channel->members.next;
+    return true;
+}
+
+/* Passes the first message on to `*budget` receivers at most. Returns true if it has reached all. */
+static bool deliver_first(struct mk_ws_worker *w, unsigned *budget)
+{
+    const struct mk__ws_broadcast *b = w->first->broadcast;
+    if (!w->cursor && !begin_delivery(w))
+        return true;
+    const struct mk_list *end = w->channel ? &w->channel->members : &w->all;
+    while (w->cursor != end) {
+        if (!*budget)
+            return false;
+        struct mk_ws *ws = w->channel ? MK_CONTAINER_OF(w->cursor, struct mk_ws, member)
+                                      : MK_CONTAINER_OF(w->cursor, struct mk_ws, node);
+        w->cursor = w->cursor->next;
+        --*budget;
+        if (ws->state == MK__WS_OPEN && ws->is_opened && !is_excepted(b, ws))
+            pass_on(ws, b);
+    }
+    return true;
+}
+
+static void deliver(void *arg)
+{
+    struct mk_ws_worker *w = arg;
+    unsigned budget = RECEIVERS_OF_TURN;
+    while (w->first && deliver_first(w, &budget))
+        end_delivery(w);
+    if (w->first)
+        mk_task_schedule(w->loop, &w->task);
+}
+
+void mk__ws_deliver(struct mk_event *event, uint32_t events)
+{
+    struct mk_ws_worker *w = MK_CONTAINER_OF(event, struct mk_ws_worker, event);
+    uint64_t count;
+    (void)events;
+    if (read(event->fd, &count, sizeof(count)) < 0)
+        assert(errno == EAGAIN);
+    empty_inbox(w);
+    if (w->first)
+        mk__ws_call(w, deliver, w);
+}
+
+void mk__ws_deliver_more(struct mk_task *task)
+{
+    struct mk_ws_worker *w = MK_CONTAINER_OF(task, struct mk_ws_worker, task);
+    mk__ws_call(w, deliver, w);
+}

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The client's side of the handshake (RFC 6455 section 4.1): the URL, the request, and the check of the response. Pure.
+ */
+#ifndef MK_WEBSOCKET_CLIENT_HEAD_H
+#define MK_WEBSOCKET_CLIENT_HEAD_H
+
+#include "handshake.h"
+
+#include <monkey/websocket.h>
+
+struct mk__ws_url {
+    struct mk_str authority; /* host, and port if there is one */
+    struct mk_str target;    /* path and query; "/" if empty */
+};
+
+/* Parses ws://host[:port][/path][?query]. Returns 0, or -EINVAL with a phrase in `*ret_error`. */
+int mk__ws_url_parse(struct mk_str url, struct mk__ws_url *ret, const char **ret_error);
+
+/* Makes the request and its key. Returns 0 or -ENOMEM. */
+int mk__ws_client_request(struct mk_arena *arena, const struct mk__ws_url *url, const struct mk_ws_settings *settings,
+                          char key[MK__WS_KEY_BYTES + 1], struct mk_str *ret_request);
+
+/* Returns the size of the response head at the beginning of `in`, or 0: it is incomplete. */
+size_t mk__ws_client_find_end(struct mk_str in);
+/*
+ * Checks a response head, for the request with `key`. Returns 0, or -EPROTO with a phrase in `*ret_reason`.
+ */
+int mk__ws_client_check(struct mk_str head, const char *key, const struct mk_ws_settings *settings,
+                        struct mk_ws_agreement *ret, const char **ret_reason);
+
+#endif

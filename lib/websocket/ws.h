@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The structs of <monkey/websocket.h>.
+ *
+ *     group ─► workers, one for each thread ─► WebSockets of the thread: all, and those of each channel
+ *       │         ▲
+ *       └─ broadcast ─► inbox of each worker (lock-free, an eventfd wakes it) ─► blocks in the queues of WebSockets
+ *
+ * A WebSocket lives in the heap, on the account of its worker, from mk_ws_open() until its stream has ended.
+ */
+#ifndef MK_WEBSOCKET_WS_H
+#define MK_WEBSOCKET_WS_H
+
+#include "deflate.h"
+#include "extensions.h"
+#include "frame.h"
+#include "utf8.h"
+
+#include <monkey/tunnel.h>
+#include <monkey/websocket.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+enum {
+    MK__WS_INPUT_BYTES = 64 * 1024,       /* read at a time */
+    MK__WS_OUTPUT_BYTES = 64 * 1024,      /* gathered for one write */
+    MK__WS_QUEUED_BYTES_HIGH = 64 * 1024, /* above it mk_ws_send() returns MK_AGAIN */
+    MK__WS_SHARED_BITS = 12,              /* window of messages that are compressed once for many */
+    MK__WS_MESSAGE_BYTES_MAX = 1024 * 1024,
+    MK__WS_QUEUE_BYTES_MAX = 1024 * 1024,
+    MK__WS_PING_MS = 30000,
+    MK__WS_PONG_MS = 20000,
+    MK__WS_CLOSE_MS = 5000,
+};
+
+/* ── output ── */
+
+/* An encoded frame. Several queues may hold it, in several threads. */
+struct mk__ws_block {
+    atomic_uint refs;
+    struct mk_account *account; /* NULL: shared by threads */
+    size_t len, size;           /* used, allocated */
+    uint8_t bytes[];
+};
+
+/* What waits to be written, a ring of blocks; NULL in a WebSocket where nothing waits. */
+struct mk__ws_queue {
+    uint32_t first, n, size;
+    size_t sent;  /* bytes of the first block that are written */
+    size_t bytes; /* of all, without `sent` */
+    struct mk__ws_block *blocks[];
+};
+
+/* ── input ── */
+
+/* A message whose end has not arrived. */
+struct mk__ws_message {
+    size_t len, size; /* with room for a NUL */
+    struct mk__utf8 utf8;
+    char bytes[];
+};
+
+/* Input that was not taken: the beginning of a frame, or what was read before a pause. */
+struct mk__ws_saved {
+    uint32_t len;
+    bool was_paused;
+    uint8_t bytes[];
+};
+
+enum mk__ws_state {
+    MK__WS_OPEN,
+    MK__WS_CLOSING, /* a close frame is queued or sent: no more messages from here */
+    MK__WS_ENDING,  /* ... and nothing is read any more: ends when the queue is empty */
+    MK__WS_ENDED,   /* on_close was called */
+};
+
+struct mk_ws {
+    struct mk_ws_worker *worker;
+    const struct mk_ws_settings *settings;
+    const struct mk_ws_stream_ops *ops;
+    void *stream, *ctx;
+    uint64_t id;                    /* unique in the worker */
+    struct mk_list node;            /* in worker->all */
+    struct mk_list member;          /* in the list of its channel, or in none */
+    struct mk__ws_channel *channel; /* NULL: MK_WS_ALL_CHANNELS */
+    struct mk_timer timer;
+    uint64_t received_ms; /* when something was received last */
+
+    uint8_t state;   /* enum mk__ws_state */
+    uint8_t running; /* calls that use it on the stack */
+    bool is_client, is_opened, is_paused, is_readable, is_writable, wants_writable, has_pinged, is_failed, is_freed;
+    bool is_closing_read; /* the peer's close frame has arrived */
+
+    /* permessage-deflate */
+    bool deflate, send_context, receive_context, used_codecs;
+    uint8_t send_bits, receive_bits;
+    struct mk__ws_deflater *deflater; /* with context takeover; or NULL */
+    struct mk__ws_inflater *inflater; /* while a message arrives, or with context takeover; or NULL */
+
+    /* input */
+    bool in_frame;
+    struct mk__ws_head head; /* of the frame under way */
+    uint64_t left;           /* of its payload */
+    struct mk__ws_sequence sequence;
+    struct mk__ws_message *message;
+    struct mk__ws_saved *saved;
+
+    /* output */
+    struct mk__ws_queue *queue;
+
+    /* for on_close */
+    uint16_t code;
+    uint8_t reason_len;
+    char *reason; /* owned; or NULL */
+    struct mk_str protocol;
+};
+
+/* ── permessage-deflate (codecs.c) ── */
+
+/* A compressor for the messages of all WebSockets with this window and level. */
+struct mk__ws_shared_deflater {
+    struct mk__ws_shared_deflater *next;
+    struct mk__ws_deflater deflater;
+};
+
+/* Of a worker; initialized with zeros. */
+struct mk__ws_codecs {
+    struct mk__ws_shared_deflater *deflaters;
+    struct mk__ws_inflater *spare; /* an inflater that is not lent; or NULL */
+    struct mk_buf output;          /* of a compressor */
+};
+
+/* ── workers and groups ── */
+
+struct mk__ws_channel {
+    struct mk_list node; /* in a bucket */
+    struct mk_list members;
+    int number;
+    unsigned pins; /* deliveries under way: it stays, even if it is empty */
+};
+
+/* A message to the WebSockets of all workers, until the last worker has passed it on. */
+struct mk__ws_delivery {
+    struct mk__ws_delivery *next;
+    struct mk__ws_broadcast *broadcast;
+};
+
+struct mk__ws_broadcast {
+    struct mk_ws_group *group;
+    atomic_uint refs; /* deliveries */
+    int channel;
+    const struct mk_ws_worker *except_worker; /* NULL: it is for all */
+    uint64_t except_id;
+    struct mk__ws_block *plain, *deflated; /* the latter may be NULL */
+    size_t cost;
+    unsigned n;
+    struct mk__ws_delivery deliveries[];
+};
+
+struct mk_ws_worker {
+    struct mk_ws_group *group;
+    struct mk_loop *loop;
+    struct mk_account *account;
+    mk_ws_call_fn call;
+    void *call_ctx;
+    pthread_t thread;
+    unsigned refs; /* under group->lock, as `thread` and `loop` */
+
+    /* the inbox: any thread */
+    _Atomic(struct mk__ws_delivery *) inbox; /* the newest first */
+    atomic_bool is_open;
+    struct mk_event event; /* its eventfd */
+
+    /* deliveries under way, the oldest first */
+    struct mk__ws_delivery *first, **end;
+    struct mk_list *cursor;         /* the next receiver of `first`; NULL: it has not begun */
+    struct mk__ws_channel *channel; /* of `first`; NULL: all */
+    struct mk_task task;
+
+    uint64_t last_id;
+    size_t count;
+    struct mk_list all;
+    struct mk_list *buckets; /* of channels */
+    unsigned n_buckets, n_channels;
+
+    char *input, *output;       /* NULL without WebSockets */
+    struct mk_ws *output_owner; /* `output` is gathered for this one */
+    size_t output_len;
+    struct mk__ws_codecs codecs;
+};
+
+enum { MK__WS_WORKERS_MAX = 256 };
+
+struct mk_ws_group {
+    atomic_size_t count;         /* open WebSockets */
+    atomic_size_t deflate_count; /* those that take compressed messages */
+    atomic_size_t pending_bytes; /* of broadcasts under way */
+    atomic_flag deflater_used;   /* by a thread that encodes a message; others make their own */
+    struct mk__ws_deflater deflater;
+    pthread_mutex_t lock; /* of the workers' references */
+    atomic_uint n;
+    _Atomic(struct mk_ws_worker *) workers[MK__WS_WORKERS_MAX]; /* they stay until the group is freed */
+};
+
+/* ── send.c ── */
+
+/*
+ * Returns a block with a frame for servers to send, or NULL without memory. `account` NULL: any thread may have it.
+ * `masked`: for clients to send.
+ */
+struct mk__ws_block *mk__ws_block_new(struct mk_account *account, uint8_t opcode, bool rsv1, bool masked,
+                                      const void *data, size_t len);
+void mk__ws_block_put(struct mk__ws_block *block);
+
+/* Sends a frame, compressed already if `rsv1`. Returns 0, MK_AGAIN, -ENOMEM, or -ENOBUFS: queue_bytes_max. */
+int mk__ws_send_frame(struct mk_ws *ws, uint8_t opcode, bool rsv1, const void *data, size_t len);
+/* Sends a block, of which it takes a reference if it has to wait. Returns as mk__ws_send_frame(). */
+int mk__ws_send_block(struct mk_ws *ws, struct mk__ws_block *block);
+/* What a WebSocket sends from now on is gathered, up to mk__ws_flush_output(). */
+void mk__ws_gather_output(struct mk_ws *ws);
+void mk__ws_flush_output(struct mk_ws_worker *w);
+/* Writes as much of the queue as the stream takes. Returns true if nothing waits. */
+bool mk__ws_write_queue(struct mk_ws *ws);
+void mk__ws_free_queue(struct mk_ws *ws);
+
+/* ── recv.c ── */
+
+/* Reads frames and calls handlers, up to a few hundred kilobytes in a row. */
+void mk__ws_read(struct mk_ws *ws);
+/* Frees what has arrived of a message. */
+void mk__ws_free_input(struct mk_ws *ws);
+
+/* ── codecs.c ── */
+
+/* Returns a block of a compressed message for all receivers, or NULL: it is not worth it, or there is no memory. */
+struct mk__ws_block *mk__ws_deflate_shared(struct mk_ws_group *group, uint8_t opcode, const void *data, size_t len);
+
+/* Compresses and sends a message. Returns as mk__ws_send_frame(). */
+int mk__ws_send_deflated(struct mk_ws *ws, uint8_t opcode, const void *data, size_t len);
+/* The next message is compressed without references to those before. */
+void mk__ws_reset_deflater(struct mk_ws *ws);
+
+/*
+ * Decompresses a piece of the message that arrives to `data->out`. Returns as mk__ws_inflater_feed(); 0 with `last`
+ * gives a lent inflater back.
+ */
+int mk__ws_inflate(struct mk_ws *ws, struct mk__ws_inflate_data *data, bool last, const char **ret_reason);
+
+/* Gives up memory, if no message was compressed or decompressed since the last call. */
+void mk__ws_shrink_codecs(struct mk_ws *ws);
+/* Frees what a WebSocket has, and what a worker has. */
+void mk__ws_free_codecs(struct mk_ws *ws);
+void mk__ws_codecs_release(struct mk__ws_codecs *codecs, struct mk_account *account);
+
+/* ── agree.c ── */
+
+/* Returns a subprotocol where it stands in the settings, which live longer than a handshake; or MK_STR_NONE. */
+struct mk_str mk__ws_find_protocol(struct mk_str list, struct mk_str name);
+/* Returns what the settings want of permessage-deflate. */
+struct mk__ws_deflate_params mk__ws_deflate_wishes(const struct mk_ws_settings *settings);
+
+/* ── open.c ── */
+
+/* Begin and end the use of a WebSocket, which may end meanwhile and is freed by the last mk__ws_leave(). */
+void mk__ws_enter(struct mk_ws *ws);
+void mk__ws_leave(struct mk_ws *ws);
+/* The peer has broken the protocol, or exceeds a limit: closes with this code. */
+void mk__ws_fail(struct mk_ws *ws, unsigned code, const char *reason);
+/* The peer's close frame has arrived. */
+void mk__ws_take_close(struct mk_ws *ws, unsigned code, struct mk_str reason);
+/* As mk__ws_set_failed(); on_close gets MK_WS_ABNORMAL with a reason. */
+void mk__ws_fail_stream(struct mk_ws *ws, const char *reason);
+/* The handshake of a client is complete. */
+void mk__ws_agree_late(struct mk_ws *ws, const struct mk_ws_agreement *agreement);
+/* Frees a WebSocket that was not run, without on_close. */
+void mk__ws_discard(struct mk_ws *ws);
+/* The stream cannot be used any more: ends the WebSocket in its next turn. */
+void mk__ws_set_failed(struct mk_ws *ws);
+
+/* ── worker.c ── */
+
+/* Add and remove a WebSocket. The first returns 0 or -ENOMEM. */
+int mk__ws_worker_add(struct mk_ws_worker *w, struct mk_ws *ws, int channel);
+void mk__ws_worker_remove(struct mk_ws *ws);
+/* Broadcasts are compressed for it, if it takes compressed messages. */
+void mk__ws_worker_count_deflate(struct mk_ws *ws);
+/* Returns a channel of this worker, or NULL. */
+struct mk__ws_channel *mk__ws_worker_find_channel(struct mk_ws_worker *w, int number);
+/* Drops a pin; frees an empty channel. */
+void mk__ws_channel_unpin(struct mk_ws_worker *w, struct mk__ws_channel *channel);
+
+/* ── broadcast.c ── */
+
+/* The inbox of a worker was written to. */
+void mk__ws_deliver(struct mk_event *event, uint32_t events);
+void mk__ws_deliver_more(struct mk_task *task);
+/* Drops what is in the inbox and under way. */
+void mk__ws_drop_deliveries(struct mk_ws_worker *w);
+
+/* Calls `fn(ws)` wrapped as the worker wants it. */
+static inline void mk__ws_call(struct mk_ws_worker *w, void (*fn)(void *arg), void *arg)
+{
+    if (w->call)
+        w->call(w->call_ctx, fn, arg);
+    else
+        fn(arg);
+}
+
+static inline size_t mk__ws_get_message_max(const struct mk_ws *ws)
+{
+    return ws->settings->message_bytes_max ? ws->settings->message_bytes_max : MK__WS_MESSAGE_BYTES_MAX;
+}
+
+#endif

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * wsprobe: WebSockets for the end-to-end tests. What each path does stands in the table `endpoints`.
+ */
+#include <monkey/plugin.h>
+#include <monkey/websocket.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+extern const struct mk_plugin mk_plugin_wsprobe;
+
+/* ── what is said of them ── */
+
+static void log_open(struct mk_ws *ws, void *ctx)
+{
+    struct mk_str protocol = mk_ws_protocol(ws);
+    (void)ctx;
+    mk_log_info("wsprobe: open, protocol \"%.*s\"", MK_STR_ARG(protocol));
+}
+
+static void log_close(struct mk_ws *ws, unsigned code, struct mk_str reason, void *ctx)
+{
+    (void)ws;
+    (void)ctx;
+    mk_log_info("wsprobe: closed %u \"%.*s\"", code, MK_STR_ARG(reason));
+}
+
+/* ── handlers ── */
+
+static void echo(struct mk_ws *ws, enum mk_ws_opcode opcode, char *data, size_t len, void *ctx)
+{
+    (void)ctx;
+    mk_ws_send(ws, opcode, data, len);
+}
+
+static struct mk_ws_group *group_of(struct mk_ws *ws);
+
+/* Says a message to the others of the channel, or moves: "/join 5". */
+static void chat(struct mk_ws *ws, enum mk_ws_opcode opcode, char *data, size_t len, void *ctx)
+{
+    static const char join[] = "/join ";
+    (void)ctx;
+    if (len > sizeof(join) - 1 && memcmp(data, join, sizeof(join) - 1) == 0) {
+        mk_ws_set_channel(ws, (int)strtol(data + sizeof(join) - 1, NULL, 10));
+        mk_ws_send(ws, MK_WS_TEXT, "joined", 6);
+    } else {
+        mk_ws_broadcast(group_of(ws), mk_ws_channel(ws), opcode, data, len, ws);
+    }
+}
+
+/* Says a message to all, the sender included. */
+static void shout(struct mk_ws *ws, enum mk_ws_opcode opcode, char *data, size_t len, void *ctx)
+{
+    (void)ctx;
+    mk_ws_broadcast(group_of(ws), MK_WS_ALL_CHANNELS, opcode, data, len, NULL);
+}
+
+/* Does what the message says: "close 4000 bye", "abort", "ping", "pause", "flood". */
+static void obey(struct mk_ws *ws, enum mk_ws_opcode opcode, char *data, size_t len, void *ctx)
+{
+    char reason[200] = "";
+    unsigned code = 0;
+    (void)opcode;
+    (void)len;
+    (void)ctx;
+    if (sscanf(data, "close %u %199[^\n]", &code, reason) >= 1 || strcmp(data, "close") == 0)
+        mk_ws_close(ws, code, mk_str_c(reason));
+    else if (strcmp(data, "abort") == 0)
+        mk_ws_abort(ws);
+    else if (strcmp(data, "ping") == 0)
+        mk_ws_send(ws, MK_WS_PING, "are you there", 13);
+    else
+        mk_ws_send(ws, MK_WS_TEXT, "what?", 5);
+}
+
+/* Sends numbered messages of 1 KB for ever, as fast as the peer takes them. */
+static void produce(struct mk_ws *ws, void *ctx)
+{
+    static _Thread_local char text[1025];
+    static _Thread_local unsigned n;
+    (void)ctx;
+    do
+        snprintf(text, sizeof(text), "%01024u", n++);
+    while (mk_ws_send(ws, MK_WS_TEXT, text, 1024) == 0);
+}
+
+static void log_ping(struct mk_ws *ws, enum mk_ws_opcode opcode, char *data, size_t len, void *ctx)
+{
+    (void)ws;
+    (void)ctx;
+    mk_log_info("wsprobe: %s \"%.*s\"", opcode == MK_WS_PING ? "ping" : "pong", (int)len, data);
+}
+
+/* ── endpoints ── */
+
+struct endpoint {
+    const char *path;
+    int channel;
+    struct mk_ws_settings settings;
+};
+
+#define HANDLERS(...) .handlers = {.on_open = log_open, .on_close = log_close, .on_ping = log_ping, __VA_ARGS__}
+
+enum { MEGABYTE = 1024 * 1024 };
+
+static const struct endpoint endpoints[] = {
+    {"/ws/echo",
+     MK_WS_ALL_CHANNELS,
+     {HANDLERS(.on_message = echo), .message_bytes_max = 64 * MEGABYTE, .queue_bytes_max = 65 * MEGABYTE}},
+    {"/ws/plain",
+     MK_WS_ALL_CHANNELS,
+     {HANDLERS(.on_message = echo), .no_deflate = true, .message_bytes_max = 64 * MEGABYTE,
+      .queue_bytes_max = 65 * MEGABYTE}},
+    {"/ws/context",
+     MK_WS_ALL_CHANNELS,
+     {HANDLERS(.on_message = echo), .context_takeover = true, .window_bits = 15, .deflate_bytes_min = 1}},
+    {"/ws/small",
+     MK_WS_ALL_CHANNELS,
+     {HANDLERS(.on_message = echo), .message_bytes_max = 1000, .frame_bytes_max = 500}},
+    {"/ws/protocols", MK_WS_ALL_CHANNELS, {HANDLERS(.on_message = echo), .protocols = "chat, superchat"}},
+    {"/ws/origins",
+     MK_WS_ALL_CHANNELS,
+     {HANDLERS(.on_message = echo), .origins = "https://a.example, http://b.example:81"}},
+    {"/ws/any", MK_WS_ALL_CHANNELS, {HANDLERS(.on_message = echo), .origins = "*"}},
+    {"/ws/chat", 1, {HANDLERS(.on_message = chat)}},
+    {"/ws/shout", MK_WS_ALL_CHANNELS, {HANDLERS(.on_message = shout)}},
+    {"/ws/drop",
+     MK_WS_ALL_CHANNELS,
+     {HANDLERS(.on_message = shout), .overflow = MK_WS_OVERFLOW_DROP, .queue_bytes_max = 64 * 1024}},
+    {"/ws/obey", MK_WS_ALL_CHANNELS, {HANDLERS(.on_message = obey), .close_ms = 300}},
+    {"/ws/flood",
+     MK_WS_ALL_CHANNELS,
+     {.handlers = {.on_open = produce, .on_writable = produce, .on_close = log_close}}},
+    {"/ws/alive", MK_WS_ALL_CHANNELS, {HANDLERS(.on_message = echo), .ping_ms = 100, .pong_ms = 300}},
+};
+
+/* ── the plugin ── */
+
+static struct mk_ws_group *group_of(struct mk_ws *ws)
+{
+    return mk_ws_get_group(mk_ws_get_worker(ws));
+}
+
+static int start(void **ret_state)
+{
+    *ret_state = mk_ws_group_new();
+    return *ret_state ? 0 : -ENOMEM;
+}
+
+static void stop(void *state)
+{
+    mk_ws_group_free(state);
+}
+
+static int start_worker(struct mk_worker *worker, void **ret_state)
+{
+    struct mk_ws_group *group = mk_generation_plugin_state(mk_worker_generation(worker), &mk_plugin_wsprobe);
+    *ret_state = mk_ws_worker_get(group, mk_worker_loop(worker), mk_worker_account(worker), NULL, NULL);
+    return *ret_state ? 0 : -ENOMEM;
+}
+
+static void stop_worker(struct mk_worker *worker, void *state)
+{
+    (void)worker;
+    mk_ws_worker_put(state);
+}
+
+static int handle_request(struct mk_request *req)
+{
+    struct mk_ws_worker *w = mk_worker_state(mk_request_worker(req), &mk_plugin_wsprobe);
+    for (size_t i = 0; i < sizeof(endpoints) / sizeof(endpoints[0]); i++) {
+        const struct endpoint *e = &endpoints[i];
+        if (!mk_str_eq(mk_request_path(req), mk_str_c(e->path)))
+            continue;
+        mk_ws_accept(req, w, &e->settings, e->channel, NULL);
+        return 0;
+    }
+    return MK_DECLINED;
+}
+
+MK_PLUGIN(wsprobe) = {
+    MK_PLUGIN_HEAD("wsprobe", "1.0", "WebSockets for tests"),
+    .start = start,
+    .stop = stop,
+    .worker_start = start_worker,
+    .worker_stop = stop_worker,
+    .on_content = handle_request,
+};

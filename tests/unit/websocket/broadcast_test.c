@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Broadcasts: who gets them, in which order, in slices, and while WebSockets come, go and move. */
+#include "fixture.h"
+
+#include <pthread.h>
+#include <sys/epoll.h>
+
+/* What the loop does when the eventfd is readable. */
+static void deliver(struct fixture *f)
+{
+    mk__ws_deliver(&f->worker->event, EPOLLIN);
+    mk_test_settle(&f->world);
+}
+
+static struct peer *join(struct fixture *f, int channel)
+{
+    struct peer *p = connect_as(f, &(struct mk_ws_agreement){0}, channel);
+    assert_told(f, "open\n");
+    return p;
+}
+
+static int say(struct fixture *f, int channel, const char *text, const struct mk_ws *except)
+{
+    return mk_ws_broadcast(f->group, channel, MK_WS_TEXT, text, strlen(text), except);
+}
+
+static void test_channels(void **state)
+{
+    struct fixture f;
+    (void)state;
+    fixture_open(&f);
+    struct peer *a = join(&f, 1), *b = join(&f, 1), *c = join(&f, 2), *d = join(&f, MK_WS_ALL_CHANNELS);
+    assert_int_equal(mk_ws_group_count(f.group), 4);
+    assert_int_equal(say(&f, 1, "one", a->ws), 0);
+    assert_int_equal(say(&f, 2, "two", NULL), 0);
+    assert_int_equal(say(&f, MK_WS_ALL_CHANNELS, "all", d->ws), 0);
+    assert_int_equal(say(&f, 3, "none", NULL), 0);
+    deliver(&f);
+    assert_sent_text(a, "\x81\x03"
+                        "all");
+    assert_sent_text(b, "\x81\x03"
+                        "one\x81\x03"
+                        "all");
+    assert_sent_text(c, "\x81\x03"
+                        "two\x81\x03"
+                        "all");
+    assert_sent_text(d, "");
+    assert_int_equal(mk_ws_set_channel(c->ws, 1), 0);
+    assert_int_equal(mk_ws_set_channel(a->ws, MK_WS_ALL_CHANNELS), 0);
+    assert_int_equal(mk_ws_channel(c->ws), 1);
+    assert_int_equal(say(&f, 1, "moved", NULL), 0);
+    deliver(&f);
+    assert_sent_text(a, "");
+    assert_sent_text(b, "\x81\x05moved");
+    assert_sent_text(c, "\x81\x05moved");
+    assert_int_equal(atomic_load(&f.group->pending_bytes), 0);
+    disconnect(a);
+    disconnect(b);
+    disconnect(c);
+    disconnect(d);
+    fixture_close(&f);
+}
+
+static void test_many_channels(void **state)
+{
+    enum { N = 500 };
+    static struct peer *peers[N];
+    struct fixture f;
+    (void)state;
+    fixture_open(&f);
+    for (int i = 0; i < N; i++)
+        peers[i] = join(&f, i * 16);
+    for (int i = 0; i < N; i++) {
+        char text[16];
+        snprintf(text, sizeof(text), "%04d", i);
+        assert_int_equal(say(&f, i * 16, text, NULL), 0);
+    }
+    deliver(&f);
+    for (int i = 0; i < N; i++) {
+        char frame[24];
+        snprintf(frame, sizeof(frame), "\x81\x04%04d", i);
+        assert_sent(peers[i], frame, 6);
+        disconnect(peers[i]);
+    }
+    assert_int_equal(f.worker->n_channels, 0);
+    fixture_close(&f);
+}
+
+static struct peer *victims[3];
+
+/* The first of them to fail ends all others, among them the next receivers. */
+static void end_victims(struct mk_ws *ws, unsigned code, struct mk_str reason, void *ctx)
+{
+    see_close(ws, code, reason, ctx);
+    for (unsigned i = 0; i < 3; i++)
+        if (victims[i]->ws)
+            mk_ws_abort(victims[i]->ws);
+}
+
+static void test_receivers_that_end_meanwhile(void **state)
+{
+    for (unsigned bad = 0; bad < 3; bad++) {
+        for (int channel = -1; channel < 1; channel++) {
+            struct fixture f;
+            (void)state;
+            fixture_open(&f);
+            f.settings.handlers.on_close = end_victims;
+            for (unsigned i = 0; i < 3; i++)
+                victims[i] = join(&f, channel);
+            victims[bad]->error = -EPIPE;
+            assert_int_equal(say(&f, channel, "x", NULL), 0);
+            assert_int_equal(say(&f, channel, "y", NULL), 0);
+            deliver(&f);
+            assert_int_equal(mk_ws_group_count(f.group), 0);
+            for (unsigned i = 0; i < 3; i++)
+                disconnect(victims[i]);
+            fixture_close(&f);
+        }
+    }
+}
+
+/* More receivers than one turn takes; some leave between the slices. */
+static void test_slices(void **state)
+{
+    enum { N = 3000 };
+    static struct mk_ws *all[N];
+    static struct peer peer; /* its bytes are those of all */
+    struct fixture f;
+    (void)state;
+    fixture_open(&f);
+    f.settings.handlers = (struct mk_ws_handlers){0};
+    memset(&peer, 0, sizeof(peer));
+    peer.fixture = &f;
+    peer.room = SIZE_MAX / 2;
+    for (int i = 0; i < N; i++) {
+        all[i] = mk_ws_open(f.worker, &f.settings, &(struct mk_ws_agreement){0}, -1, &peer, &peer_ops, &peer);
+        assert_non_null(all[i]);
+        mk_ws_run(all[i], MK_TUNNEL_WRITE);
+    }
+    assert_int_equal(say(&f, -1, "x", NULL), 0);
+    mk__ws_deliver(&f.worker->event, EPOLLIN);
+    size_t first = peer.out_len / 3;
+    assert_true(first > 0 && first < N);
+    for (int i = (int)first - 5; i < (int)first + 5; i++) { /* around the cursor */
+        mk_ws_abort(all[i]);
+        all[i] = NULL;
+        peer.ended = false;
+    }
+    mk_test_settle(&f.world);
+    assert_int_equal(peer.out_len, 3 * (N - 5));
+    for (int i = 0; i < N; i++) {
+        if (all[i])
+            mk_ws_abort(all[i]);
+        peer.ended = false;
+    }
+    fixture_close(&f);
+}
+
+static void test_slow_readers(void **state)
+{
+    for (int drop = 0; drop < 2; drop++) {
+        struct fixture f;
+        (void)state;
+        fixture_open(&f);
+        f.settings.queue_bytes_max = 20;
+        f.settings.overflow = drop ? MK_WS_OVERFLOW_DROP : MK_WS_OVERFLOW_CLOSE;
+        struct peer *slow = join(&f, 1), *fast = join(&f, 1);
+        slow->room = 0;
+        for (int i = 0; i < 5; i++)
+            assert_int_equal(say(&f, 1, "12345678", NULL), 0);
+        deliver(&f);
+        assert_int_equal(fast->out_len, 50);
+        assert_true(drop ? slow->ws && mk_ws_queued_bytes(slow->ws) == 20 : !slow->ws);
+        assert_told(&f, drop ? "" : "close 1008 \"reads too slowly\"\n");
+        if (drop) {
+            slow->room = 1000;
+            run(slow, MK_TUNNEL_WRITE);
+            assert_sent_text(slow, "\x81\x08"
+                                   "12345678\x81\x08"
+                                   "12345678");
+        }
+        disconnect(slow);
+        disconnect(fast);
+        fixture_close(&f);
+    }
+}
+
+static void test_limits(void **state)
+{
+    static char text[32 * 1024 * 1024];
+    struct fixture f;
+    (void)state;
+    fixture_open(&f);
+    assert_int_equal(mk_ws_broadcast(f.group, -1, MK_WS_PING, "", 0, NULL), -EINVAL);
+    assert_int_equal(mk_ws_broadcast(f.group, -1, MK_WS_BINARY, text, 64 * 1024 * 1024 + 1, NULL), -EMSGSIZE);
+    assert_int_equal(mk_ws_broadcast(f.group, -1, MK_WS_BINARY, text, sizeof(text), NULL), 0);
+    assert_int_equal(mk_ws_broadcast(f.group, -1, MK_WS_BINARY, text, sizeof(text), NULL), -EAGAIN);
+    deliver(&f);
+    assert_int_equal(mk_ws_broadcast(f.group, -1, MK_WS_BINARY, text, sizeof(text), NULL), 0);
+    fixture_close(&f); /* with a message under way */
+}
+
+/* ── threads ── */
+
+enum { THREADS = 4, MESSAGES = 2000 };
+
+static void *say_many(void *arg)
+{
+    struct fixture *f = arg;
+    for (unsigned i = 0; i < MESSAGES; i++)
+        if (mk_ws_broadcast(f->group, 1, MK_WS_BINARY, &i, sizeof(i), NULL) < 0)
+            return arg;
+    return NULL;
+}
+
+/* Several threads at once: each message arrives once, those of one thread in order. */
+static void test_threads(void **state)
+{
+    struct fixture f;
+    pthread_t threads[THREADS];
+    unsigned expected[MESSAGES] = {0};
+    (void)state;
+    fixture_open(&f);
+    struct peer *p = join(&f, 1);
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, say_many, &f), 0);
+    for (int i = 0; i < THREADS; i++) {
+        void *result;
+        assert_int_equal(pthread_join(threads[i], &result), 0);
+        assert_null(result);
+    }
+    deliver(&f);
+    assert_int_equal(p->out_len, THREADS * MESSAGES * 6);
+    for (size_t at = 0; at < p->out_len; at += 6) {
+        unsigned i;
+        memcpy(&i, p->out + at + 2, sizeof(i));
+        assert_in_range(i, 0, MESSAGES - 1);
+        assert_true(i == 0 || expected[i] < expected[i - 1]); /* a thread has sent the one before */
+        expected[i]++;
+    }
+    disconnect(p);
+    fixture_close(&f);
+}
+
+/* The part of a thread that has ended serves the next one, without what was said meanwhile. */
+static void test_a_worker_comes_back(void **state)
+{
+    struct fixture f;
+    (void)state;
+    fixture_open(&f);
+    struct mk_ws_worker *before = f.worker;
+    mk_ws_worker_put(f.worker);
+    assert_int_equal(say(&f, -1, "lost", NULL), 0);
+    f.worker = mk_ws_worker_get(f.group, &f.world.loop, &f.world.account, NULL, NULL);
+    assert_ptr_equal(f.worker, before);
+    assert_ptr_equal(mk_ws_worker_get(f.group, &f.world.loop, &f.world.account, NULL, NULL), before);
+    mk_ws_worker_put(before);
+    struct peer *p = join(&f, -1);
+    assert_int_equal(say(&f, -1, "new", NULL), 0);
+    deliver(&f);
+    assert_sent_text(p, "\x81\x03new");
+    disconnect(p);
+    fixture_close(&f);
+}
+
+static int say_without_memory(void *ctx)
+{
+    struct fixture *f = ctx;
+    int err = say(f, -1, "x", NULL);
+    deliver(f);
+    return err;
+}
+
+static void test_without_memory(void **state)
+{
+    struct fixture f;
+    (void)state;
+    fixture_open(&f);
+    struct peer *p = join(&f, 1);
+    assert_true(mk_test_failing_allocs(say_without_memory, &f) >= 2);
+    assert_int_equal(atomic_load(&f.group->pending_bytes), 0);
+    disconnect(p);
+    fixture_close(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_channels),
+        cmocka_unit_test(test_many_channels),
+        cmocka_unit_test(test_receivers_that_end_meanwhile),
+        cmocka_unit_test(test_slices),
+        cmocka_unit_test(test_slow_readers),
+        cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_a_worker_comes_back),
+        cmocka_unit_test(test_without_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

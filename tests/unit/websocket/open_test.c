@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The life of WebSockets: closing by either side, time, failures, and the end of the stream. */
+#include "fixture.h"
+
+static void test_the_peer_closes(void **state)
+{
+    struct fixture f;
+    (void)state;
+    fixture_open(&f);
+    struct peer *p = connect_plain(&f);
+    feed_frame(p, 0x88,
+               "\x03\xe8"
+               "bye",
+               5);
+    run(p, MK_TUNNEL_READ);
+    assert_sent_text(p, "\x88\x02\x03\xe8");
+    assert_told(&f, "close 1000 \"bye\"\n");
+    disconnect(p);
+    p = connect_plain(&f);
+    feed_frame(p, 0x88, "", 0);
+    run(p, MK_TUNNEL_READ);
+    assert_sent_text(p, "\x88\x00");
+    assert_told(&f, "close 1005 \"\"\n");
+    disconnect(p);
+    fixture_close(&f);
+}
+
+static void test_we_close(void **state)
+{
+    struct fixture f;
+    (void)state;
+    fixture_open(&f);
+    struct peer *p = connect_plain(&f);
+    mk_ws_close(p->ws, 0, MK_STR_NONE);
+    mk_ws_close(p->ws, 4000, MK_STR("again"));
+    run(p, 0);
+    assert_sent_text(p, "\x88\x00");
+    assert_int_equal(mk_ws_send(p->ws, MK_WS_TEXT, "x", 1), -EPIPE);
+    feed_text(p, "too late");
+    feed_frame(p, 0x89, "", 0);
+    run(p, MK_TUNNEL_READ);
+    assert_told(&f, "");
+    feed_frame(p, 0x88, "", 0);
+    run(p, MK_TUNNEL_READ);
+    assert_told(&f, "close 1005 \"\"\n");
+    assert_sent(p, "", 0);
+    disconnect(p);
+    fixture_close(&f);
+}
+
+static void test_a_peer_that_does_not_answer_the_close(void **state)
+{
+    struct fixture f;
+    (void)state;
+    fixture_open(&f);
+    f.settings.close_ms = 700;
+    struct peer *p = connect_plain(&f);
+    mk_ws_close(p->ws, 1001, MK_STR("restart"));
+    run(p, 0);
+    mk_test_pass(&f.world, 699);
+    assert_false(p->ended);
+    mk_test_pass(&f.world, 1);
+    assert_true(p->ended);
+    assert_told(&f, "close 1001 \"restart\"\n");
+    disconnect(p);
+    fixture_close(&f);
+}
+
+/* A close frame stands behind what waits, and its peer has until close_ms to take both. */
+static void test_closing_behind_a_queue(void **state)
+{
+    struct fixture f;
+    (void)state;
+    fixture_open(&f);
+    struct peer *p = connect_plain(&f);
+    p->room = 3;
+    assert_int_equal(mk_ws_send(p->ws, MK_WS_TEXT, "hello", 5), 0);
+    mk_ws_close(p->ws, 1000, MK_STR_NONE);
+    feed_frame(p, 0x88, "\x03\xe8", 2);
+    run(p, MK_TUNNEL_READ);
+    assert_false(p->ended);
+    p->room = 100;
+    run(p, MK_TUNNEL_WRITE);
+    assert_sent_text(p, "\x81\x05hello\x88\x02\x03\xe8");
+    assert_true(p->ended);
+    assert_told(&f, "close 1000 \"\"\n");
+    disconnect(p);
+    fixture_close(&f);
+}
+
+static void test_keep_alive(void **state)
+{
+    struct fixture f;
+    (void)state;
+    fixture_open(&f);
+    f.settings.ping_ms = 1000;
+    f.settings.pong_ms = 300;
+    struct peer *p = connect_plain(&f);
+    mk_test_pass(&f.world, 600);
+    feed_text(p, "alive");
+    run(p, MK_TUNNEL_READ);
+    mk_test_pass(&f.world, 999);
+    assert_sent(p, "", 0);
+    mk_test_pass(&f.world, 1);
+    assert_sent_text(p, "\x89\x00");
+    feed_frame(p, 0x8a, "", 0);
+    run(p, MK_TUNNEL_READ);
+    mk_test_pass(&f.world, 1000);
+    assert_sent_text(p, "\x89\x00");
+    mk_test_pass(&f.world, 299);
+    assert_false(p->ended);
+    mk_test_pass(&f.world, 1);
+    assert_true(p->ended);
+    assert_told(&f, "text \"alive\"\npong \"\"\nclose 1006 \"\"\n");
+    disconnect(p);
+    fixture_close(&f);
+}
+
+static void test_without_pings(void **state)
+{
+    struct fixture f;
+    (void)state;
+    fixture_open(&f);
+    f.settings.ping_ms = UINT32_MAX;
+    struct peer *p = connect_plain(&f);
+    mk_test_pass(&f.world, MK_TEST_DAY_MS);
+    assert_sent(p, "", 0);
+    assert_false(p->ended);
+    disconnect(p);
+    fixture_close(&f);
+}
+
+/* A WebSocket that is paused does not read pongs, and is not ended for that. */
+static void test_pings_while_paused(void **state)
+{
+    struct fixture f;
+    (void)state;
+    fixture_open(&f);
+    f.settings.ping_ms = 1000;
+    f.settings.pong_ms = 300;
+    struct peer *p = connect_plain(&f);
+    mk_ws_pause(p->ws);
+    mk_test_pass(&f.world, 10000);
+    assert_false(p->ended);
+    mk_ws_resume(p->ws);
+    p->woken = false;
+    mk_test_pass(&f.world, 10000);
+    assert_true(p->ended);
+    f.log[0] = '\0';
+    disconnect(p);
+    fixture_close(&f);
+}
+
+static void test_the_server_drains(void **state)
+{
+    struct fixture f;
+    (void)state;
+    fixture_open(&f);
+    struct peer *p = connect_plain(&f);
+    run(p, MK_TUNNEL_DRAINING);
+    assert_sent_text(p, "\x88\x02\x03\xe9");
+    feed_frame(p, 0x88, "\x03\xe9", 2);
+    run(p, MK_TUNNEL_READ);
+    assert_told(&f, "close 1001 \"\"\n");
+    disconnect(p);
+    fixture_close(&f);
+}
+
+static void test_the_stream_is_lost(void **state)
+{
+    struct fixture f;
+    (void)state;
+    fixture_open(&f);
+    struct peer *p = connect_plain(&f);
+    feed_frame(p, 0x01, "half", 4);
+    p->room = 1;
+    run(p, MK_TUNNEL_READ);
+    assert_int_equal(mk_ws_send(p->ws, MK_WS_TEXT, "queued", 6), 0);
+    struct mk_ws *ws = p->ws;
+    mk_ws_lost(ws);
+    assert_told(&f, "close 1006 \"\"\n");
+    p->ended = true;
+    disconnect(p);
+    fixture_close(&f);
+}
+
+static void test_a_write_that_fails(void **state)
+{
+    struct fixture f;
+    (void)state;
+    fixture_open(&f);
+    struct peer *p = connect_plain(&f);
+    p->error = -EPIPE;
+    assert_int_equal(mk_ws_send(p->ws, MK_WS_TEXT, "x", 1), -EPIPE);
+    assert_non_null(p->ws); /* not from within the call */
+    assert_true(p->woken);
+    run(p, 0);
+    assert_told(&f, "close 1006 \"\"\n");
+    disconnect(p);
+    fixture_close(&f);
+}
+
+/* on_close of one WebSocket may end another one. */
+static struct peer *other;
+
+static void close_other(struct mk_ws *ws, unsigned code, struct mk_str reason, void *ctx)
+{
+    see_close(ws, code, reason, ctx);
+    if (other && other->ws)
+        mk_ws_abort(other->ws);
+}
+
+static void test_handlers_that_end_others(void **state)
+{
+    struct fixture f;
+    (void)state;
+    fixture_open(&f);
+    f.settings.handlers.on_close = close_other;
+    struct peer *p = connect_plain(&f);
+    other = connect_plain(&f);
+    p->error = -EPIPE;
+    run(p, MK_TUNNEL_READ);
+    assert_told(&f, "close 1006 \"\"\nclose 1006 \"\"\n");
+    disconnect(p);
+    disconnect(other);
+    other = NULL;
+    fixture_close(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_peer_closes),
+        cmocka_unit_test(test_we_close),
+        cmocka_unit_test(test_a_peer_that_does_not_answer_the_close),
+        cmocka_unit_test(test_closing_behind_a_queue),
+        cmocka_unit_test(test_keep_alive),
+        cmocka_unit_test(test_without_pings),
+        cmocka_unit_test(test_pings_while_paused),
+        cmocka_unit_test(test_the_server_drains),
+        cmocka_unit_test(test_the_stream_is_lost),
+        cmocka_unit_test(test_a_write_that_fails),
+        cmocka_unit_test(test_handlers_that_end_others),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Output of WebSockets: frames in one write, queues, back-pressure, and limits. */
+#include "fixture.h"
+
+static void answer_thrice(struct peer *p)
+{
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(mk_ws_send(p->ws, MK_WS_TEXT, "abc", 3), 0);
+}
+
+static void test_frames_of_a_turn_are_one_write(void **state)
+{
+    struct fixture f;
+    (void)state;
+    fixture_open(&f);
+    struct peer *p = connect_plain(&f);
+    p->then = answer_thrice;
+    feed_text(p, "1");
+    feed_text(p, "2");
+    run(p, MK_TUNNEL_READ);
+    assert_sent_text(p, "\x81\x03"
+                        "abc\x81\x03"
+                        "abc\x81\x03"
+                        "abc\x81\x03"
+                        "abc\x81\x03"
+                        "abc\x81\x03"
+                        "abc");
+    assert_int_equal(p->writes, 1);
+    disconnect(p);
+    f.log[0] = '\0';
+    fixture_close(&f);
+}
+
+static void test_every_length(void **state)
+{
+    static const size_t lengths[] = {0, 1, 125, 126, 127, 4096, 4097, 65535, 65536, 65537, 200000};
+    static char data[200000];
+    struct fixture f;
+    (void)state;
+    for (size_t i = 0; i < sizeof(data); i++)
+        data[i] = (char)(i * 7);
+    fixture_open(&f);
+    for (size_t i = 0; i < COUNT(lengths); i++) {
+        struct peer *p = connect_plain(&f);
+        struct mk__ws_head head;
+        const char *reason;
+        assert_int_equal(mk_ws_send(p->ws, MK_WS_BINARY, data, lengths[i]), 0);
+        int size =
+            mk__ws_head_parse(p->out, p->out_len, &(struct mk__ws_rules){.frame_max = UINT64_MAX}, &head, &reason);
+        assert_true(size > 0);
+        assert_int_equal(head.len, lengths[i]);
+        assert_int_equal(head.opcode, MK_WS_BINARY);
+        assert_int_equal(p->out_len, (size_t)size + lengths[i]);
+        assert_memory_equal(p->out + size, data, lengths[i]);
+        disconnect(p);
+        f.log[0] = '\0';
+    }
+    fixture_close(&f);
+}
+
+/* A peer that takes a few bytes at a time gets everything, in order. */
+static void test_a_slow_peer(void **state)
+{
+    struct fixture f;
+    char expected[4096];
+    size_t n = 0;
+    (void)state;
+    for (size_t room = 1; room < 30; room++) {
+        fixture_open(&f);
+        struct peer *p = connect_plain(&f);
+        p->room = room;
+        n = 0;
+        for (int i = 0; i < 20; i++) {
+            char text[16];
+            int len = snprintf(text, sizeof(text), "message %d", i);
+            assert_int_equal(mk_ws_send(p->ws, MK_WS_TEXT, text, (size_t)len), 0);
+            n += (size_t)snprintf(expected + n, sizeof(expected) - n, "\x81%c%s", len, text);
+        }
+        assert_int_equal(mk_ws_queued_bytes(p->ws), n - room);
+        for (int i = 0; i < 1000 && mk_ws_queued_bytes(p->ws); i++) {
+            p->room = room;
+            run(p, MK_TUNNEL_WRITE);
+        }
+        assert_sent(p, expected, n);
+        assert_null(p->ws->queue);
+        disconnect(p);
+        f.log[0] = '\0';
+        fixture_close(&f);
+    }
+}
+
+static void test_back_pressure(void **state)
+{
+    static char data[40000];
+    struct fixture f;
+    (void)state;
+    fixture_open(&f);
+    f.settings.queue_bytes_max = 100000;
+    f.settings.overflow = MK_WS_OVERFLOW_DROP;
+    struct peer *p = connect_plain(&f);
+    p->room = 10;
+    assert_int_equal(mk_ws_send(p->ws, MK_WS_BINARY, data, sizeof(data)), 0);
+    assert_int_equal(mk_ws_send(p->ws, MK_WS_BINARY, data, sizeof(data)), MK_AGAIN);
+    assert_int_equal(mk_ws_send(p->ws, MK_WS_BINARY, data, sizeof(data)), -ENOBUFS);
+    p->room = 50000;
+    run(p, MK_TUNNEL_WRITE);
+    assert_told(&f, "");
+    p->room = 50000;
+    run(p, MK_TUNNEL_WRITE);
+    assert_told(&f, "writable\n");
+    run(p, MK_TUNNEL_WRITE);
+    assert_told(&f, ""); /* once */
+    assert_int_equal(p->out_len, 2 * (sizeof(data) + 4));
+    f.settings.overflow = MK_WS_OVERFLOW_CLOSE;
+    p->room = 0;
+    assert_int_equal(mk_ws_send(p->ws, MK_WS_BINARY, data, sizeof(data)), 0);
+    assert_int_equal(mk_ws_send(p->ws, MK_WS_BINARY, data, sizeof(data)), MK_AGAIN);
+    assert_int_equal(mk_ws_send(p->ws, MK_WS_BINARY, data, sizeof(data)), -ENOBUFS);
+    assert_int_equal(mk_ws_send(p->ws, MK_WS_BINARY, "", 0), -EPIPE);
+    disconnect(p);
+    f.log[0] = '\0';
+    fixture_close(&f);
+}
+
+/* A message that is larger than the queue may become is sent, if nothing waits. */
+static void test_one_large_message(void **state)
+{
+    static char data[200000];
+    struct fixture f;
+    (void)state;
+    fixture_open(&f);
+    f.settings.queue_bytes_max = 1000;
+    struct peer *p = connect_plain(&f);
+    p->room = 10;
+    assert_int_equal(mk_ws_send(p->ws, MK_WS_BINARY, data, sizeof(data)), MK_AGAIN);
+    p->room = SIZE_MAX / 2;
+    run(p, MK_TUNNEL_WRITE);
+    assert_int_equal(p->out_len, sizeof(data) + 10);
+    disconnect(p);
+    f.log[0] = '\0';
+    fixture_close(&f);
+}
+
+static void test_arguments(void **state)
+{
+    static char data[126];
+    struct fixture f;
+    (void)state;
+    fixture_open(&f);
+    struct peer *p = connect_plain(&f);
+    assert_int_equal(mk_ws_send(p->ws, (enum mk_ws_opcode)0, "", 0), -EINVAL);
+    assert_int_equal(mk_ws_send(p->ws, (enum mk_ws_opcode)8, "", 0), -EINVAL);
+    assert_int_equal(mk_ws_send(p->ws, MK_WS_PING, data, 126), -EMSGSIZE);
+    assert_int_equal(mk_ws_send(p->ws, MK_WS_BINARY, data, 64 * 1024 * 1024 + 1), -EMSGSIZE);
+    assert_int_equal(mk_ws_send(p->ws, MK_WS_PING, "x", 1), 0);
+    assert_int_equal(mk_ws_send(p->ws, MK_WS_PONG, "", 0), 0);
+    assert_sent_text(p, "\x89\x01x\x8a\x00");
+    disconnect(p);
+    f.log[0] = '\0';
+    fixture_close(&f);
+}
+
+static void test_clients_mask(void **state)
+{
+    struct fixture f;
+    (void)state;
+    fixture_open(&f);
+    struct peer *p = connect_as(&f, &(struct mk_ws_agreement){.is_client = true}, 1);
+    uint32_t keys[2];
+    for (int i = 0; i < 2; i++) {
+        struct mk__ws_head head;
+        const char *reason;
+        char text[5];
+        assert_int_equal(mk_ws_send(p->ws, MK_WS_TEXT, "hello", 5), 0);
+        assert_int_equal(mk__ws_head_parse(p->out + p->out_at, p->out_len - p->out_at,
+                                           &(struct mk__ws_rules){.masked = true, .frame_max = 100}, &head, &reason),
+                         6);
+        mk__ws_mask(text, p->out + p->out_at + 6, 5, head.key, 0);
+        assert_memory_equal(text, "hello", 5);
+        keys[i] = head.key;
+        p->out_at = p->out_len;
+    }
+    assert_int_not_equal(keys[0], keys[1]);
+    feed(p, "\x81\x02hi\x81\x82\0\0\0\0no", 12); /* servers do not */
+    run(p, MK_TUNNEL_READ);
+    assert_non_null(strstr(f.log, "text \"hi\"\nclose 1002"));
+    disconnect(p);
+    f.log[0] = '\0';
+    fixture_close(&f);
+}
+
+static struct fixture *failing;
+
+static int send_queued(void *ctx)
+{
+    struct peer *p = ctx;
+    p->room = 1;
+    int err = mk_ws_send(p->ws, MK_WS_BINARY, "0123456789", 10);
+    if (!err)
+        err = mk_ws_send(p->ws, MK_WS_BINARY, "0123456789", 10);
+    p->room = 1000;
+    run(p, MK_TUNNEL_WRITE);
+    if (!p->ws) { /* a frame was cut: the WebSocket cannot go on */
+        p->ended = false;
+        p->ws = mk_ws_open(failing->worker, &failing->settings, &(struct mk_ws_agreement){0}, -1, p, &peer_ops, p);
+        return p->ws ? -ENOMEM : -1;
+    }
+    return err;
+}
+
+static void test_without_memory(void **state)
+{
+    struct fixture f;
+    (void)state;
+    fixture_open(&f);
+    failing = &f;
+    struct peer *p = connect_plain(&f);
+    assert_true(mk_test_failing_allocs(send_queued, p) >= 3);
+    disconnect(p);
+    f.log[0] = '\0';
+    fixture_close(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_frames_of_a_turn_are_one_write),
+        cmocka_unit_test(test_every_length),
+        cmocka_unit_test(test_a_slow_peer),
+        cmocka_unit_test(test_back_pressure),
+        cmocka_unit_test(test_one_large_message),
+        cmocka_unit_test(test_arguments),
+        cmocka_unit_test(test_clients_mask),
+        cmocka_unit_test(test_without_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
