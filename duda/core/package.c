@@ -28,13 +28,6 @@ struct package {
     char path[];
 };
 
-/* One package of one service; in the service's arena. */
-struct package_use {
-    struct package_use *next;
-    struct package *package;
-    const char *name;
-};
-
 /* A call of duda_main() that is under way. */
 struct main_call {
     jmp_buf leave;
@@ -146,7 +139,7 @@ static const void *use_package(struct service *s, const char *name, struct mk_bu
 {
     struct package_use *use = find_use(s, name);
     if (use)
-        return use->package->info->api;
+        return use->info->api;
     struct package *p = open_package(s, name, error);
     if (!p)
         return NULL;
@@ -157,9 +150,9 @@ static const void *use_package(struct service *s, const char *name, struct mk_bu
         mk_buf_addf(error, "%s", strerror(ENOMEM));
         return NULL;
     }
-    *use = (struct package_use){s->packages, p, copy};
+    *use = (struct package_use){.next = s->packages, .package = p, .info = p->info, .name = copy};
     s->packages = use;
-    return p->info->api;
+    return package_start_service(use, error) < 0 ? NULL : p->info->api;
 }
 
 void package_close_all(struct service *s)
@@ -187,6 +180,10 @@ static const void *load(const char *name)
 
 const struct duda_api_package object_package = {
     .load = load,
+    .service_state = package_service_state,
+    .worker = package_worker,
+    .worker_of = package_worker_of,
+    .call = package_call,
 };
 
 int package_run_main(struct service *s, struct mk_buf *error)

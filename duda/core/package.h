@@ -8,7 +8,35 @@
 #include <duda/package.h>
 #include <monkey/buf.h>
 
+#include <stdbool.h>
+
+struct package;
 struct service;
+struct service_worker;
+
+/* One package of one service; in the service's arena. The one that was loaded last comes first. */
+struct package_use {
+    struct package_use *next;
+    struct package *package;
+    const struct duda_package *info;
+    const char *name;
+    bool started; /* service_stop() is to be called */
+    void *state;  /* of service_start() */
+};
+
+/* One package in one worker of a service. */
+struct package_part {
+    struct duda_package_worker base;
+    struct service_worker *worker;
+    const struct duda_package *info;
+    bool started; /* worker_stop() is to be called */
+};
+
+/* Of a worker: in the order in which the packages were loaded. */
+struct package_parts {
+    struct package_part *items;
+    unsigned n;
+};
 
 extern const struct duda_api_package object_package;
 
@@ -20,5 +48,21 @@ int package_run_main(struct service *s, struct mk_buf *error);
 
 /* Drops the references of a service, after its shared object was closed. */
 void package_close_all(struct service *s);
+
+/* ── package_hooks.c ── */
+
+/* Begins the use by the service. Returns 0, or -errno with a sentence in `error`. */
+int package_start_service(struct package_use *use, struct mk_buf *error);
+/* Ends the use of all packages. After duda_exit(). */
+void package_stop_service(struct service *s);
+/* Makes the parts of a worker and calls worker_start(). Returns 0, or -errno, which is logged. */
+int package_start_worker(struct service_worker *w);
+/* Calls worker_stop() of the parts that have started, and frees all. */
+void package_stop_worker(struct service_worker *w);
+
+void *package_service_state(const struct duda_package *package);
+struct duda_package_worker *package_worker(const struct duda_package *package);
+struct duda_package_worker *package_worker_of(const struct duda_package *package, duda_request_t *dr);
+void package_call(struct duda_package_worker *part, void (*fn)(void *data), void *data);
 
 #endif

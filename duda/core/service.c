@@ -10,7 +10,6 @@
 #include "heap.h"
 #include "message.h"
 #include "objects.h"
-#include "package.h"
 #include "request.h"
 #include "route_log.h"
 #include "router.h"
@@ -167,6 +166,7 @@ static void free_service(struct service *s)
 {
     if (s->gate)
         ticket_gate_close(s->gate);
+    package_stop_service(s);
     if (s->object)
         crash_remove_object(s->object);
     if (s->handle)
@@ -368,6 +368,8 @@ static void end_worker(struct service_worker *w)
 {
     struct service *s = w->service;
     struct current outer = current_enter(s, w);
+    w->calls++; /* package->call() in a hook does not end the worker again */
+    package_stop_worker(w);
     global_destroy_values(s, &w->values);
     current_leave(outer);
     watch_remove(&w->watch);
@@ -400,6 +402,7 @@ static struct service_worker *new_worker(struct service *s, struct mk_worker *wo
         return NULL;
     w->service = s;
     w->loop = mk_worker_loop(worker);
+    w->account = mk_worker_account(worker);
     w->index = mk_worker_index(worker);
     w->thread = pthread_self();
     w->watch.service = s->self.name.data;
@@ -427,6 +430,8 @@ static int run_worker(struct service_worker *w)
     struct service *s = w->service;
     struct current outer = current_enter(s, w);
     int err = global_make_values(s, &w->values);
+    if (err == 0)
+        err = package_start_worker(w);
     for (const struct pre_loop *row = s->pre_loops; row && err == 0; row = row->next)
         row->fn(row->data);
     current_leave(outer);

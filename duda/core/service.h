@@ -15,6 +15,7 @@
 #include "log.h"
 #include "misuse.h"
 #include "old.h"
+#include "package.h"
 #include "signals.h"
 #include "thread.h"
 #include "timer.h"
@@ -27,7 +28,6 @@
 
 struct crash_object;
 struct current;
-struct package_use;
 struct router;
 struct ticket_gate;
 
@@ -50,9 +50,10 @@ struct service_worker {
     struct mk_list node; /* in service.workers */
     struct service *service;
     struct mk_loop *loop;
-    unsigned refs;    /* generations; for the thread of the loop, as the next two */
-    unsigned current; /* those that no newer one has replaced */
-    uint32_t cut_ms;  /* ShutdownTimeout of the newest one */
+    struct mk_account *account; /* of the worker */
+    unsigned refs;              /* generations; for the thread of the loop, as the next two */
+    unsigned current;           /* those that no newer one has replaced */
+    uint32_t cut_ms;            /* ShutdownTimeout of the newest one */
     struct mk_timer cut_timer;
     unsigned index;
     pthread_t thread;
@@ -66,6 +67,7 @@ struct service_worker {
     struct descriptors descriptors;
     struct timers timers;
     struct global_values values;
+    struct package_parts parts;
 };
 
 /* Identifies what a file holds. */

@@ -13,6 +13,13 @@
  * A package is loaded when the first service asks for it, in the main thread, and stays in memory as long as a service
  * uses it; all services share it. Its functions are called in the threads of the services. It may use the objects of
  * the API like a service; `self` is NULL.
+ *
+ * A package that keeps something for each service, or each thread, has hooks for that, all optional:
+ *
+ *     duda_main(): service_start ─► worker threads: worker_start ... worker_stop ─► duda_exit() ─► service_stop
+ *
+ * A reload that leaves a service unchanged calls none of them. A service that stays in memory because threads of its
+ * own run on gets no service_stop. Packages start in the order in which they were loaded, and stop in reverse.
  */
 #ifndef DUDA_PACKAGE_H
 #define DUDA_PACKAGE_H
@@ -20,12 +27,42 @@
 #include "types.h"
 
 /* Changes when struct duda_package changes. */
-enum { DUDA_PACKAGE_ABI = 1 };
+enum { DUDA_PACKAGE_ABI = 2 };
+
+struct mk_account;
+struct mk_loop;
+
+/* What a package has in one worker of one service. All but `state` belongs to the framework. */
+struct duda_package_worker {
+    struct mk_loop *loop;       /* of the worker; in worker_stop() NULL if it has ended */
+    struct mk_account *account; /* of the worker's memory; NULL together with `loop` */
+    unsigned index;             /* as worker->index() */
+    void *service_state;        /* what service_start() has returned */
+    void *state;                /* the package's own; NULL at first */
+};
 
 struct duda_package {
     const char *name, *version;
     const void *api; /* the table */
     uint32_t abi;    /* DUDA_PACKAGE_ABI */
+
+    /*
+     * Begins the use by a service, in duda_main(), when it loads the package first. Returns the package's state of this
+     * service, or NULL with errno: the package cannot be loaded then.
+     */
+    void *(*service_start)(void);
+    /* Ends the use, after duda_exit(), while the service is still in memory. */
+    void (*service_stop)(void *service_state);
+    /*
+     * Begins a worker of a service, in its thread, before the pre_loop functions. Returns 0, or -errno: the worker does
+     * not start, and worker_stop() is not called.
+     */
+    int (*worker_start)(struct duda_package_worker *w);
+    /*
+     * Ends a worker, after the last request, event and timer of the service there. It removes what the package has in
+     * the loop. If `loop` is NULL it runs in another thread, and there is nothing to remove.
+     */
+    void (*worker_stop)(struct duda_package_worker *w);
 };
 typedef struct duda_package duda_package_t;
 
@@ -41,6 +78,22 @@ struct duda_api_package {
      * ends at once, and the service does not start. Outside of duda_main() it returns NULL then.
      */
     const void *(*load)(const char *name);
+
+    /* ── for packages; `package` is what duda_package_main() has returned ── */
+
+    /* Returns the state of the service whose code runs in this thread, also in one of its own; NULL if there is none.
+     */
+    void *(*service_state)(const struct duda_package *package);
+    /* Returns the package's part of the worker whose code runs in this thread; NULL if there is none. */
+    struct duda_package_worker *(*worker)(const struct duda_package *package);
+    /* Returns the package's part of the worker of a request; NULL if the request has ended. */
+    struct duda_package_worker *(*worker_of)(const struct duda_package *package, duda_request_t *dr);
+    /*
+     * Calls `fn` as a callback of the worker's service: the functions of the API know the service, and it is watched
+     * and named in reports of crashes. A package does this in what it has in the loop itself (mk_timer, mk_event,
+     * mk_dial); calls may be nested. The worker may have stopped when it returns. In the worker's thread.
+     */
+    void (*call)(struct duda_package_worker *w, void (*fn)(void *data), void *data);
 };
 
 DUDA_OBJECT_AS(struct duda_api_package, duda_package_loader, "package")
