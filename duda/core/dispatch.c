@@ -113,7 +113,7 @@ static int redirect_status(struct mk_request *req)
 static void on_timeout(struct mk_timer *timer)
 {
     struct dispatch *d = MK_CONTAINER_OF(timer, struct dispatch, timer);
-    if (request_holds_head(d->dr))
+    if (!d->dr->tunnel && request_holds_head(d->dr))
         request_send_page(d->dr, 503);
 }
 

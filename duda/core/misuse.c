@@ -23,7 +23,7 @@ static bool is_allowed(struct service_worker *w)
     return true;
 }
 
-void misuse_log(struct service_worker *w, const char *call, const char *reason)
+void misuse_log_of(struct service_worker *w, const char *object, const char *call, const char *reason)
 {
     char more[64] = "";
     if (!is_allowed(w))
@@ -31,7 +31,7 @@ void misuse_log(struct service_worker *w, const char *call, const char *reason)
     if (w->misuse.missing)
         snprintf(more, sizeof(more), " (%u mistakes before were not logged)", w->misuse.missing);
     w->misuse.missing = 0;
-    mk_log_warn("service %s: response->%s(): %s%s", w->service->self.name.data, call, reason, more);
+    mk_log_warn("service %s: %s->%s(): %s%s", w->service->self.name.data, object, call, reason, more);
 }
 
 int misuse_error(struct service_worker *w, const char *call, int err)

@@ -37,6 +37,7 @@ static const struct object objects[] = {
     OBJECT(request),
     OBJECT(response),
     OBJECT(router),
+    OBJECT(tunnel),
     OBJECT(worker),
     OBJECT(xtime),
     OBJECT_AS("cookie.1", object_cookie_1),

@@ -7,6 +7,7 @@
 
 #include <duda/duda.h>
 #include <duda/map.h>
+#include <duda/tunnel.h>
 #include <monkey/buf.h>
 
 struct service;
@@ -25,6 +26,7 @@ extern const struct duda_api_request object_request;
 extern const struct duda_api_response object_response;
 extern const struct duda_api_router object_router;
 extern const struct duda_api_router_2 object_router_2;
+extern const struct duda_api_tunnel object_tunnel;
 extern const struct duda_api_worker object_worker;
 extern const struct duda_api_xtime object_xtime;
 extern const struct duda_api_map object_map;

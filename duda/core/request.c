@@ -8,6 +8,7 @@
 #include "gc.h"
 #include "objects.h"
 #include "raw_head.h"
+#include "tunnel.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -51,6 +52,7 @@ void request_finish(struct mk_request *req)
         return;
     bool is_complete = dr->answered && !mk_request_aborted(dr->req);
     output_stop(dr);
+    tunnel_finish(dr);
     if (!is_complete && dr->leave.fn)
         request_call_event(dr, dr->leave);
     if (dr->done)

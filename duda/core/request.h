@@ -14,6 +14,7 @@ struct dispatch;
 struct heartbeat;
 struct raw_head;
 struct request_slab;
+struct tunnel;
 
 /* Strings that are copied when they are first asked for. */
 enum request_string {
@@ -47,6 +48,7 @@ struct duda_request {
     struct output output;
     struct raw_head *raw;        /* the service prints status line and headers itself; or NULL */
     struct heartbeat *heartbeat; /* of server-sent events; or NULL */
+    struct tunnel *tunnel;       /* the service has taken the exchange over (tunnel.h); or NULL */
     bool is_before_head;         /* functions run that may still change the head, although the response has ended */
     bool answered;               /* the service has ended the response */
     duda_request_fn done;

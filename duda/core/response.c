@@ -28,12 +28,21 @@ static bool was_answered_by_server(duda_request_t *dr)
     return true;
 }
 
+/* Logs a call for a request that is a tunnel. Returns -EALREADY. */
+static int refuse_tunnel(duda_request_t *dr, const char *call)
+{
+    misuse_log(dr->worker, call, "the request is a tunnel since tunnel->open()");
+    return -EALREADY;
+}
+
 /* Checks that the response can be changed. Returns 0, -EALREADY or -ESTALE; an error is logged. */
 static int check(duda_request_t *dr, const char *call)
 {
     assert(dr->req);
     if (MK_UNLIKELY(!dr->req))
         return misuse_error(dr->worker, call, -ESTALE);
+    if (MK_UNLIKELY(dr->tunnel))
+        return refuse_tunnel(dr, call);
     if (MK_UNLIKELY(request_is_answered(dr) || was_answered_by_server(dr)))
         return misuse_error(dr->worker, call, -EALREADY);
     return 0;
@@ -54,11 +63,17 @@ static int check_head(duda_request_t *dr, const char *call)
     return err == 0 && dr->output.state != OUTPUT_HELD ? misuse_error(dr->worker, call, -EALREADY) : err;
 }
 
+/* The same for what would change the status, which a tunnel needs. */
+static int check_status(duda_request_t *dr, const char *call)
+{
+    return dr->req && dr->tunnel ? refuse_tunnel(dr, call) : check_head(dr, call);
+}
+
 /* ── status and headers ── */
 
 static int set_status(duda_request_t *dr, int status)
 {
-    int err = check_head(dr, "http_status");
+    int err = check_status(dr, "http_status");
     return err == 0 ? report(dr, "http_status", mk_response_set_status(dr->req, status)) : err;
 }
 
@@ -144,7 +159,7 @@ static int set_content_length(duda_request_t *dr, int64_t bytes)
 
 static int set_headers_off(duda_request_t *dr)
 {
-    int err = check_head(dr, "headers_off");
+    int err = check_status(dr, "headers_off");
     if (err == 0 && (dr->raw || dr->output.has_parts))
         err = report(dr, "headers_off", -EALREADY);
     return err == 0 ? raw_head_begin(dr) : err;
@@ -334,7 +349,8 @@ static int send_error(duda_request_t *dr, int status)
 
 static int cut(duda_request_t *dr)
 {
-    int err = check(dr, "abort");
+    assert(dr->req);
+    int err = dr->req && dr->tunnel ? 0 : check(dr, "abort");
     if (err < 0)
         return err;
     output_stop(dr);

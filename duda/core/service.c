@@ -14,6 +14,7 @@
 #include "route_log.h"
 #include "router.h"
 #include "ticket.h"
+#include "tunnel.h"
 
 #include <monkey/library.h>
 
@@ -27,7 +28,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { ARENA_BYTES_MAX = 4 << 20 };
+enum {
+    ARENA_BYTES_MAX = 4 << 20,
+    TUNNEL_END_MS = 5000, /* how long what a tunnel has written at its end may take */
+};
 
 /* All services of the process; for the hooks of the configuration, which run one at a time. */
 static struct mk_list services = {&services, &services};
@@ -347,11 +351,15 @@ static struct service_worker *find_worker(struct service *s, const struct mk_loo
     return NULL;
 }
 
-/* Cuts the requests of a service that was replaced: event streams and others that do not end by themselves. */
+/*
+ * Cuts the requests of a service that was replaced: event streams and others that do not end by themselves. Tunnels are
+ * asked to end first, and are cut by a second call.
+ */
 static void cut_requests(struct mk_timer *timer)
 {
     struct service_worker *w = MK_CONTAINER_OF(timer, struct service_worker, cut_timer);
     struct mk_list begun;
+    bool waits = false;
     mk_list_init(&begun);
     mk_list_join(&begun, &w->requests);
     struct current outer = service_worker_enter(w); /* the end of the last request may end the generation */
@@ -359,8 +367,13 @@ static void cut_requests(struct mk_timer *timer)
         struct duda_request *dr = MK_LIST_FIRST(&begun, struct duda_request, node);
         mk_list_del(&dr->node);
         mk_list_add(&w->requests, &dr->node);
-        mk_response_abort(dr->req);
+        if (tunnel_retire(dr))
+            waits = true;
+        else
+            mk_response_abort(dr->req);
     }
+    if (waits && !w->ended)
+        mk_timer_arm(w->loop, &w->cut_timer, TUNNEL_END_MS);
     service_worker_leave(w, outer);
 }
 

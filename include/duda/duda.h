@@ -43,6 +43,7 @@
 #include "response.h"
 #include "router.h"
 #include "service.h"
+#include "tunnel.h"
 #include "worker.h"
 #include "xtime.h"
 

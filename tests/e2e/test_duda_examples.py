@@ -8,6 +8,8 @@ import pytest
 
 from harness import build
 from harness.certificates import Authority
+from harness.client import Client
+from harness.messages import request
 from harness.server import Server, write_config
 from harness.services import build_service, needs_duda, service_config
 
@@ -159,3 +161,15 @@ def test_thread(ask):
     assert ask("/thread/primes/100") == (200, "25\n")
     assert ask("/thread/primes/100000") == (200, "9592\n")
     assert ask("/thread/primes/none")[0] == 400
+
+
+def test_tunnel(ask):
+    """curl does not upgrade to other protocols; test_duda_tunnel.py has tunnels over HTTP/2 and TLS."""
+    assert ask("/tunnel/", "-o", "/dev/null")[0] == 426
+    with Client(ask.site.server.addresses[0]) as client:
+        client.send(request("/tunnel/", "Connection: Upgrade", "Upgrade: rot13") + b"Uryyb, ")
+        assert client.until(b"\r\n\r\n").startswith(b"HTTP/1.1 101 ")
+        client.send(b"jbeyq")
+        assert client.exactly(12) == b"Hello, world"
+        client.shut()
+        assert client.rest() == b""
