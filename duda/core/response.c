@@ -350,7 +350,7 @@ static int send_error(duda_request_t *dr, int status)
 static int cut(duda_request_t *dr)
 {
     assert(dr->req);
-    int err = dr->req && dr->tunnel ? 0 : check(dr, "abort");
+    int err = dr->req && dr->tunnel && !dr->is_before_head ? 0 : check(dr, "abort");
     if (err < 0)
         return err;
     output_stop(dr);

@@ -199,6 +199,42 @@ static void cut(duda_request_t *dr)
     open_with(dr, on_cut);
 }
 
+/* Ends it before its head was sent. */
+static void brief(duda_request_t *dr)
+{
+    open_with(dr, on_ready);
+    if (tunnel->write(dr, "x", 1) != -EAGAIN)
+        abort();
+    tunnel->end(dr);
+}
+
+static void dropped(duda_request_t *dr)
+{
+    open_with(dr, on_ready);
+    response->abort(dr);
+}
+
+static struct duda_ticket pushed_to;
+
+static void open_for_push(duda_request_t *dr)
+{
+    response->ticket(dr, &pushed_to);
+    open_with(dr, on_ready);
+}
+
+static void push_bytes(duda_request_t *dr, void *data)
+{
+    (void)data;
+    if (dr)
+        tunnel->write(dr, "pushed", 6);
+}
+
+static void push(duda_request_t *dr)
+{
+    response->printf(dr, "%d", response->deliver(&pushed_to, push_bytes, NULL));
+    response->end(dr, NULL);
+}
+
 static void on_misuse(duda_request_t *dr, unsigned events, void *data)
 {
     (void)events;
@@ -287,6 +323,10 @@ int duda_main(void)
     router->get("/polite", polite);
     router->get("/flood", flood);
     router->get("/cut", cut);
+    router->get("/brief", brief);
+    router->get("/dropped", dropped);
+    router->get("/open_for_push", open_for_push);
+    router->get("/push", push);
     router->get("/misuse", misuse);
     router->get("/begun", begun);
     router->before(router->get("/guarded", unreachable), guard);
@@ -544,6 +584,32 @@ def test_the_service_cuts(start, way):
         with pytest.raises((OSError, ProtocolError)):
             tunnel.exactly(1)
     await_counts(server, end=1, leave=0, done=1)
+
+
+def test_it_ends_before_its_head_is_sent(start):
+    server = start()
+    tunnel = server.tunnel("/web/brief")
+    if tunnel.h2 or not tunnel.tls:
+        assert tunnel.rest() == b""
+    await_counts(server, open=1, end=1, leave=0, done=1)
+
+
+def test_it_is_cut_before_its_head_is_sent(start):
+    server = start()
+    with pytest.raises((OSError, ProtocolError)):
+        server.tunnel("/web/dropped")
+    await_counts(server, open=1, end=1, leave=0, done=1)
+
+
+def test_a_ticket_of_a_tunnel(start):
+    server = start()
+    tunnel = server.tunnel("/web/open_for_push")
+    for _ in range(3):
+        assert server.open().ask("/web/push").body == b"0"
+        assert tunnel.exactly(6) == b"pushed"
+    tunnel.reset()
+    await_counts(server, end=1)
+    assert server.open().ask("/web/push").body == b"0"
 
 
 def test_silence(start):
