@@ -226,3 +226,11 @@ void mk__ws_codecs_release(struct mk__ws_codecs *codecs, struct mk_account *acco
     mk_buf_release(&codecs->output);
     *codecs = (struct mk__ws_codecs){0};
 }
+
+void mk__ws_codecs_forget_account(struct mk__ws_codecs *codecs)
+{
+    for (struct mk__ws_shared_deflater *s = codecs->deflaters; s; s = s->next)
+        mk__ws_deflater_forget_account(&s->deflater);
+    if (codecs->spare)
+        mk__ws_inflater_forget_account(codecs->spare);
+}

@@ -314,3 +314,19 @@ int mk__ws_inflater_feed(struct mk__ws_inflater *i, struct mk__ws_inflate_data *
         inflateReset(i->z);
     return 0;
 }
+
+/* ── accounts ── */
+
+void mk__ws_deflater_forget_account(struct mk__ws_deflater *d)
+{
+    d->account = NULL;
+    if (d->z)
+        d->z->opaque = NULL;
+}
+
+void mk__ws_inflater_forget_account(struct mk__ws_inflater *i)
+{
+    i->account = NULL;
+    if (i->z)
+        i->z->opaque = NULL;
+}

@@ -49,6 +49,9 @@ int mk__ws_deflater_compress(struct mk__ws_deflater *d, const void *data, size_t
 /* Frees the memory. The deflater can be used again. */
 void mk__ws_deflater_release(struct mk__ws_deflater *d);
 
+/* Its account is there no more: what is freed from now on is not counted. */
+void mk__ws_deflater_forget_account(struct mk__ws_deflater *d);
+
 /* ── decompressing ── */
 
 struct mk__ws_inflater {
@@ -96,5 +99,8 @@ void mk__ws_inflater_shrink(struct mk__ws_inflater *i);
 
 /* Frees the memory. */
 void mk__ws_inflater_release(struct mk__ws_inflater *i);
+
+/* Its account is there no more, as for deflaters. */
+void mk__ws_inflater_forget_account(struct mk__ws_inflater *i);
 
 #endif

@@ -136,9 +136,12 @@ static void close_worker(struct mk_ws_worker *w)
 {
     assert(mk_list_empty(&w->all) && !w->n_channels);
     atomic_store(&w->is_open, false);
-    if (pthread_equal(w->thread, pthread_self())) { /* else the loop has ended */
+    if (pthread_equal(w->thread, pthread_self())) {
         mk_event_del(w->loop, &w->event);
         mk_task_cancel(&w->task);
+    } else { /* the thread has ended, and its loop and account with it */
+        mk__ws_codecs_forget_account(&w->codecs);
+        w->account = NULL;
     }
     mk__ws_drop_deliveries(w);
     free_buffers(w);

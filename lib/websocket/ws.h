@@ -252,6 +252,8 @@ void mk__ws_shrink_codecs(struct mk_ws *ws);
 /* Frees what a WebSocket has, and what a worker has. */
 void mk__ws_free_codecs(struct mk_ws *ws);
 void mk__ws_codecs_release(struct mk__ws_codecs *codecs, struct mk_account *account);
+/* Their account is there no more; it does not count what is freed next. */
+void mk__ws_codecs_forget_account(struct mk__ws_codecs *codecs);
 
 /* ── agree.c ── */
 

@@ -263,6 +263,44 @@ static void test_a_worker_comes_back(void **state)
     fixture_close(&f);
 }
 
+/* A thread with an account of its own, which compresses and decompresses, and ends. */
+static void *serve(void *arg)
+{
+    static const struct mk_ws_agreement agreement = {.deflate = true, .send_bits = 15, .receive_bits = 15};
+    struct fixture *f = arg;
+    char text[200];
+    memset(text, 'x', sizeof(text));
+    struct mk_account *account = test_calloc(1, sizeof(*account));
+    assert_int_equal(mk_test_world_open(&f->world, NULL), 0);
+    f->worker = mk_ws_worker_get(f->group, &f->world.loop, account, NULL, NULL);
+    assert_non_null(f->worker);
+    struct peer *p = connect_as(f, &agreement, 1);
+    assert_int_equal(mk_ws_send(p->ws, MK_WS_TEXT, text, sizeof(text)), 0);
+    assert_true(p->out[0] & 0x40);
+    feed_frame(p, 0xc1, "\xca\x48\xcd\xc9\xc9\x07\x00", 7);
+    run(p, MK_TUNNEL_READ);
+    assert_non_null(strstr(f->log, "text \"hello\""));
+    disconnect(p);
+    mk_test_world_close(&f->world);
+    test_free(account);
+    return NULL;
+}
+
+static void test_a_worker_whose_thread_has_ended(void **state)
+{
+    struct fixture f = {0};
+    pthread_t thread;
+    (void)state;
+    f.settings = (struct mk_ws_settings){.handlers = {see_open, see_message, see_ping, see_writable, see_close}};
+    f.group = mk_ws_group_new();
+    assert_non_null(f.group);
+    assert_int_equal(pthread_create(&thread, NULL, serve, &f), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(mk_ws_group_count(f.group), 0);
+    mk_ws_worker_put(f.worker);
+    mk_ws_group_free(f.group);
+}
+
 static int say_without_memory(void *ctx)
 {
     struct fixture *f = ctx;
@@ -294,6 +332,7 @@ int main(void)
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_threads),
         cmocka_unit_test(test_a_worker_comes_back),
+        cmocka_unit_test(test_a_worker_whose_thread_has_ended),
         cmocka_unit_test(test_without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
