@@ -13,7 +13,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { NAME_BYTES_MAX = 64, ERROR_BYTES_MAX = 2048 };
+enum { NAME_BYTES_MAX = 64, ERROR_BYTES_MAX = PATH_MAX + 1024 };
 
 #define OFFSET(field) offsetof(struct service_conf, field)
 

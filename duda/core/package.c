@@ -38,7 +38,7 @@ struct main_call {
 static struct mk_list packages = {&packages, &packages};
 static _Thread_local struct main_call *main_call;
 
-enum { ERROR_BYTES_MAX = 1024 };
+enum { ERROR_BYTES_MAX = PATH_MAX + 512 };
 
 /* ── the shared object ── */
 
@@ -115,23 +115,27 @@ static bool is_name(const char *name)
     return *name && strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == strlen(name);
 }
 
+/* Writes the path of a package. Returns 0 or -ENAMETOOLONG. */
+static int make_path(char *to, size_t size, struct mk_str root, const char *name)
+{
+    int n = root.len ? snprintf(to, size, "%.*s/%s.dpkg", MK_STR_ARG(root), name)
+                     : snprintf(to, size, "%s/packages/%s.dpkg", mk_plugin_dir(), name);
+    return n < 0 || (size_t)n >= size ? -ENAMETOOLONG : 0;
+}
+
 static struct package *open_package(struct service *s, const char *name, struct mk_buf *error)
 {
     char path[PATH_MAX];
-    struct mk_str root = s->conf.packages_root;
     if (!is_name(name)) {
         mk_buf_addf(error, "this is no name of a package");
         return NULL;
     }
-    if (!root.len) {
-        mk_buf_addf(error, "PackagesRoot of [DUDA] is not set");
+    int err = make_path(path, sizeof(path), s->conf.packages_root, name);
+    if (err < 0) {
+        mk_buf_addf(error, "%s", strerror(-err));
         return NULL;
     }
-    int n = snprintf(path, sizeof(path), "%.*s/%s.dpkg", MK_STR_ARG(root), name);
-    if (n < 0 || (size_t)n >= sizeof(path)) {
-        mk_buf_addf(error, "%s", strerror(ENAMETOOLONG));
-        return NULL;
-    }
+    mk_buf_addf(error, "%s: ", path);
     return get_package(path, error);
 }
 

@@ -18,7 +18,9 @@
 static const struct mk_conf_key duda_keys[] = {
     MK_CONF_KEY_PATH(struct duda_conf, services_root, "ServicesRoot", NULL,
                      "The folder of the services: `NAME.duda` for a section [WEB_SERVICE] without `File`."),
-    MK_CONF_KEY_PATH(struct duda_conf, packages_root, "PackagesRoot", NULL, "The folder of the packages: `NAME.dpkg`."),
+    MK_CONF_KEY_PATH(struct duda_conf, packages_root, "PackagesRoot", NULL,
+                     "The folder of the packages, `NAME.dpkg`, that services load; without this key "
+                     "`lib/monkey/packages` of the installation."),
     MK_CONF_KEY_PATH(struct duda_conf, document_root, "DocumentRoot", NULL,
                      "A folder of files that is served at `/ddr` by all hosts with services."),
     {0},

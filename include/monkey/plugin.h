@@ -340,6 +340,11 @@ typedef void (*mk_worker_visit_fn)(struct mk_worker *worker, void *state, void *
  * start by worker_stop, at which time the worker is not visited any more. Builds for small devices leave it out.
  */
 MK_API void mk_plugin_each_worker(const struct mk_plugin *plugin, mk_worker_visit_fn fn, void *ctx);
+/*
+ * Returns the directory of plugins that are configured by name alone, and of files that belong to them: ../lib/monkey
+ * beside the program, else where they were installed. The string is static. For the hooks of the configuration.
+ */
+MK_API const char *mk_plugin_dir(void);
 
 /* ── connections, in on_accept and on_close; builds for small devices leave these out ── */
 

@@ -23,7 +23,7 @@ static int print_manual_file(struct mk_buf *out)
     struct mk_str text;
     char path[PATH_MAX];
     mk_arena_init(&arena, NULL, MANUAL_BYTES_MAX, NULL, 0);
-    snprintf(path, sizeof(path), "%s/reference.md", mk__module_dir());
+    snprintf(path, sizeof(path), "%s/reference.md", mk_plugin_dir());
     int err = mk__file_read(path, MANUAL_BYTES_MAX, &arena, &text);
     if (err == 0)
         mk_buf_adds(out, text);
@@ -126,7 +126,7 @@ void mk_build_info(struct mk_buf *out)
         print_plugin(*p, out);
     if (!MK_HAS_MODULES)
         return;
-    mk_buf_addf(out, "plugins in %s:\n", mk__module_dir());
+    mk_buf_addf(out, "plugins in %s:\n", mk_plugin_dir());
     mk__module_each(print_plugin, out);
     mk_buf_addf(out, "their order without plugins.load:");
     for (const char *const *name = mk__plugin_order; *name; name++)

@@ -118,7 +118,7 @@ static const char *describe_cure(const struct mk_generation *g, struct mk_str na
     if (g->load_conf)
         mk_buf_addf(&cure, ": it takes \"Load %.*s\" in plugins.load", MK_STR_ARG(name));
     if (MK_HAS_MODULES && !mk__module_find_builtin(name))
-        mk_buf_addf(&cure, "%s the file %s/%.*s.so", cure.len ? " and" : ": it takes", mk__module_dir(),
+        mk_buf_addf(&cure, "%s the file %s/%.*s.so", cure.len ? " and" : ": it takes", mk_plugin_dir(),
                     MK_STR_ARG(name));
     return mk_buf_cstr(&cure);
 }

@@ -70,7 +70,7 @@ static struct {
 
 static void find_library(void)
 {
-    snprintf(loader.path, sizeof(loader.path), "%s/protocols/http2.so", mk__module_dir());
+    snprintf(loader.path, sizeof(loader.path), "%s/protocols/http2.so", mk_plugin_dir());
     loader.file_error = mk_library_check(loader.path);
 }
 

@@ -95,7 +95,7 @@ void mk__module_release_plugin(const struct mk_plugin *plugin)
 
 /* ── modules ── */
 
-const char *mk__module_dir(void)
+const char *mk_plugin_dir(void)
 {
     static char beside[PATH_MAX];
     struct stat st;
@@ -167,7 +167,7 @@ void mk__module_each(void (*fn)(const struct mk_plugin *plugin, void *ctx), void
     char pattern[PATH_MAX], reason[256];
     struct mk_buf error;
     glob_t files;
-    snprintf(pattern, sizeof(pattern), "%s/*.so", mk__module_dir());
+    snprintf(pattern, sizeof(pattern), "%s/*.so", mk_plugin_dir());
     if (glob(pattern, 0, NULL, &files) != 0)
         return;
     mk_buf_init_fixed(&error, reason, sizeof(reason));

@@ -20,12 +20,6 @@ const struct mk_plugin *mk__module_find_builtin(struct mk_str name);
 struct mk__module; /* the handle of dlopen() */
 
 /*
- * Returns the directory of modules that are configured by name alone: ../lib/monkey beside the program, else where they
- * were installed. The string is static.
- */
-const char *mk__module_dir(void);
-
-/*
  * Opens a module and checks its interface version. A file that was replaced since it was last opened is another module.
  * Returns 0, or -errno with the reason in `error`. Nothing of the module may be used after mk__module_close(),
  * which leaves transports open.
@@ -51,7 +45,7 @@ void mk__module_unlock_hooks(void);
 int mk__module_use_plugin(const struct mk_plugin *plugin, void **ret_state);
 void mk__module_release_plugin(const struct mk_plugin *plugin);
 
-/* Calls `fn` for every module of mk__module_dir(); they stay open until the program ends. */
+/* Calls `fn` for every module of mk_plugin_dir(); they stay open until the program ends. */
 void mk__module_each(void (*fn)(const struct mk_plugin *plugin, void *ctx), void *ctx);
 
 #endif

@@ -100,7 +100,7 @@ int mk__plugins_declare(struct mk_generation *g)
 
 /* ── plugins.load ── */
 
-/* "name" is a module of mk__module_dir(); with a slash it is a path, relative to the directory of plugins.load. */
+/* "name" is a module of mk_plugin_dir(); with a slash it is a path, relative to the directory of plugins.load. */
 static void get_module_path(const struct mk__generation_source *source, struct mk_str name, char *ret_path, size_t size)
 {
     if (name.p[0] == '/')
@@ -108,7 +108,7 @@ static void get_module_path(const struct mk__generation_source *source, struct m
     else if (memchr(name.p, '/', name.len))
         snprintf(ret_path, size, "%s/%.*s", source->dir, MK_STR_ARG(name));
     else
-        snprintf(ret_path, size, "%s/%.*s.so", mk__module_dir(), MK_STR_ARG(name));
+        snprintf(ret_path, size, "%s/%.*s.so", mk_plugin_dir(), MK_STR_ARG(name));
 }
 
 /* `n`: where the plugin is in the list, or would be. */

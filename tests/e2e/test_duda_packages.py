@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from harness import build
 from harness.messages import request
 from harness.server import section
 from harness.services import HEAD, build_service, needs_duda, reload
@@ -131,11 +132,11 @@ def test_package(serve_players, packages):
 @pytest.mark.parametrize(
     "name, reason",
     [
-        ("dice", "No such file or directory"),
+        ("dice", "{packages}/dice.dpkg: No such file or directory"),
         ("../dice", "this is no name of a package"),
-        ("plain", "it is no package of this version"),
-        ("older", "it was compiled for another version: compile it again"),
-        ("empty", "duda_package_main.. has returned NULL"),
+        ("plain", "{packages}/plain.dpkg: it is no package of this version"),
+        ("older", "{packages}/older.dpkg: it was compiled for another version: compile it again"),
+        ("empty", "{packages}/empty.dpkg: duda_package_main() has returned NULL"),
     ],
 )
 def test_bad_package(serve_players, packages, name, reason):
@@ -146,13 +147,16 @@ def test_bad_package(serve_players, packages, name, reason):
     server = serve_players({"eager": EAGER.replace("NAME", name), "other": OTHER})
     assert ask(server, "/eager/").status == 503
     assert ask(server, "/other/").body == b"other"
-    server.wait_log(rf'the service "eager" cannot be used.*the package "{re.escape(name)}" cannot be loaded: {reason}')
+    reason = f'the package "{name}" cannot be loaded: {reason.format(packages=packages)}'
+    server.wait_log(rf'the service "eager" cannot be used.*{re.escape(reason)}')
     assert server.log.count('"eager"') == 1
 
 
 def test_without_packages_root(serve_players):
+    """Packages are then looked for beside the plugins."""
     server = serve_players({"eager": EAGER.replace("NAME", "dice")}, root=None)
-    server.wait_log(r'the package "dice" cannot be loaded: PackagesRoot of \[DUDA\] is not set')
+    folder = build.binary().parent / "../lib/monkey/packages"
+    server.wait_log(re.escape(f'the package "dice" cannot be loaded: {folder}/dice.dpkg: No such file or directory'))
 
 
 def test_too_late(serve_players, packages):
@@ -406,7 +410,7 @@ def test_a_callback_that_ends_the_last_request(serve_counting):
 def test_a_package_that_cannot_start(serve_counting):
     server = serve_counting(["one"], start="free(n); errno = ENOSPC; return NULL;")
     assert ask(server, "/one/count").status == 503
-    server.wait_log('the package "counter" cannot be loaded: it cannot start: No space left on device')
+    server.wait_log('the package "counter" cannot be loaded: .*/counter.dpkg: it cannot start: No space left on device')
     assert "stops" not in server.log
 
 
