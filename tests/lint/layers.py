@@ -6,8 +6,8 @@ Who may include whom.
 
 Public headers include public headers. Plugins, programs and lib/websocket, which is linked into plugins, see the
 public headers and their own folder, as any stranger's plugin would; tools/ also sees base, loop, net and http/message.
-A package of the framework sees the framework and the utilities. A header that is not the system's has one place. Run
-this file alone to see only these findings.
+A package of the framework sees <duda/...>, the public headers but those of conf and server, and its own folder. A
+header that is not the system's has one place. Run this file alone to see only these findings.
 """
 
 import os
@@ -49,12 +49,14 @@ THIRD_PARTY = {
     "hiredis/": ("duda/packages/redis/",),
     "nghttp2/": ("lib/http/h2/session.c", "tests/unit/http/", "tests/fuzz/"),
     "pcre2.h": ("lib/base/regex.c",),
-    "openssl/": ("plugins/tls/", "tools/wr/load/tls.c", "tests/unit/plugins/", "tests/fuzz/tls_fuzz.c"),
+    "openssl/": ("plugins/tls/", "duda/packages/sha/", "tools/wr/load/tls.c", "tests/unit/plugins/",
+                 "tests/unit/duda/packages/", "tests/fuzz/tls_fuzz.c"),
+    "cjson/": ("duda/packages/json/", "tests/unit/duda/packages/", "tests/fuzz/json_fuzz.c"),
     "civetweb.h": ("tools/wr/data/peers/",),
     "kore/": ("tools/wr/data/peers/",),
     "microhttpd.h": ("tools/wr/data/peers/",),
     "ulfius.h": ("tools/wr/data/peers/",),
-    "openssl/evp.h": ("plugins/tls/", "plugins/auth/", "duda/packages/", "tools/wr/load/"),
+    "openssl/evp.h": ("plugins/tls/", "plugins/auth/", "duda/packages/sha/", "tools/wr/load/"),
     "sqlite3.h": ("duda/packages/sqlite/",),
     "unwind.h": ("duda/core/crash.c",),
     "zlib.h": ("plugins/compress/encoder.c", "lib/websocket/deflate.c", "tools/wr/load/histogram.c",
@@ -101,6 +103,8 @@ def check_public(source, name):
     layer = layer_of(source.path)
     if name not in PUBLIC:
         return f"<monkey/{name}> has no layer yet; give it one in tests/lint/layers.py"
+    if source.is_in("duda/packages") and PUBLIC[name] in ("conf", "server"):
+        return f"a package must not know <monkey/{name}>, which speaks for {PUBLIC[name]}"
     if layer in LAYERS and PUBLIC[name] not in LAYERS[layer]:
         return f"lib/{layer} must not know <monkey/{name}>, which speaks for {PUBLIC[name]}"
     return None
@@ -121,7 +125,7 @@ def check_quoted(source, name):
         return check_inside(source, name)
     if source.is_in("tools") and name.split("/")[0] in LAYERS:
         return None if name.startswith(TOOLS_SEE) else f'tools/ must not include "{name}"'
-    own = "/".join(source.path.split("/")[:2])
+    own = "/".join(source.path.split("/")[:3 if source.is_in("duda/packages") else 2])
     target = os.path.normpath(os.path.join(folder, name))
     return None if target.startswith(own + "/") else f'{own} may include <monkey/...> and its own folder, not "{name}"'
 

@@ -6,7 +6,9 @@ set(MK_MSAN_WITHOUT
     "^http/h2/" "^server/h2_loader" "^h2_" # libnghttp2
     "^plugins/tls-" "^tls_"           # libssl
     "^websocket/deflate_" "^ws_deflate_" # zlib
-    "^plugins/compress-")             # zlib, libbrotli, libzstd
+    "^plugins/compress-"              # zlib, libbrotli, libzstd
+    "^duda/packages/json_" "^json_"   # libcjson
+    "^duda/packages/sha")             # libcrypto
 list(JOIN MK_MSAN_WITHOUT "|" MK_MSAN_WITHOUT)
 
 add_library(msan-calls OBJECT ${CMAKE_CURRENT_LIST_DIR}/calls.c)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The package base64.
+ * The package base64 (RFC 4648). All functions are for any thread. They return new memory with a NUL behind it, which
+ * `*ret_len`, that may be NULL, does not count: free() it, or give it to gc->add(). NULL: without memory, or for
+ * decode() and decode_url() the text is wrong; `*ret_len` is then 0.
  */
 #ifndef DUDA_PACKAGES_BASE64_H
 #define DUDA_PACKAGES_BASE64_H
@@ -8,10 +10,18 @@
 #include "../../package.h"
 
 struct duda_api_base64 {
-    /* Returns a new string with a NUL behind it, without line breaks; free() it. NULL without memory. */
-    unsigned char *(*encode)(const unsigned char *data, size_t len, size_t *ret_len);
-    /* Returns new memory with a NUL behind it; free() it. NULL: it is not base64, or no memory. */
-    unsigned char *(*decode)(const unsigned char *text, size_t len, size_t *ret_len);
+    /* Returns a text with "+", "/" and "=" (section 4), without line breaks. */
+    unsigned char *(*encode)(const void *data, size_t len, size_t *ret_len);
+    /*
+     * Returns what a text of encode() encodes. Blanks, tabs and line breaks in it are ignored; other bytes, a wrong
+     * length, missing "=", and bits that belong to no byte are errors.
+     */
+    unsigned char *(*decode)(const void *text, size_t len, size_t *ret_len);
+
+    /* Returns a text for URLs, file names, cookies and tokens: with "-" and "_" and without "=" (section 5). */
+    char *(*encode_url)(const void *data, size_t len, size_t *ret_len);
+    /* Returns what a text of encode_url() encodes, which has nothing else in it. */
+    void *(*decode_url)(const void *text, size_t len, size_t *ret_len);
 };
 
 DUDA_PACKAGE(struct duda_api_base64, base64)

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The package base64 (<duda/packages/base64/base64.h>): the functions of <monkey/base64.h>, with results on the heap of
+ * services.
+ */
+#include <duda/mem.h>
+#include <duda/packages/base64/base64.h>
+#include <monkey/base64.h>
+
+#include <string.h>
+
+/* Sets the length. Returns the memory with a NUL behind it, or NULL after an error, for which it is freed. */
+static char *finish(struct mk_buf *out, bool right, size_t *ret_len)
+{
+    bool fine = right && !out->err;
+    if (ret_len)
+        *ret_len = fine ? out->len : 0;
+    if (fine)
+        out->data[out->len] = '\0';
+    else
+        mem->free(out->data);
+    return fine ? out->data : NULL;
+}
+
+/* Initializes a buffer of `size` bytes and one for a NUL. Returns whether there is memory. */
+static bool open_buf(struct mk_buf *out, size_t size)
+{
+    char *to = mem->alloc(size + 1);
+    mk_buf_init_fixed(out, to, to ? size : 0);
+    return to;
+}
+
+static char *encode_form(const void *data, size_t len, size_t *ret_len, enum mk_base64_form form)
+{
+    struct mk_buf out = {.data = NULL};
+    bool right = (data || !len) && len <= SIZE_MAX / 2 && open_buf(&out, (len + 2) / 3 * 4);
+    if (right)
+        mk_base64_encode(&out, data, len, form);
+    return finish(&out, right, ret_len);
+}
+
+static char *decode_form(const char *text, size_t len, size_t *ret_len, enum mk_base64_form form)
+{
+    struct mk_buf out = {.data = NULL};
+    bool right = (text || !len) && open_buf(&out, len / 4 * 3 + 3);
+    return finish(&out, right && mk_base64_decode(&out, mk_str(text, len), form) == 0, ret_len);
+}
+
+static unsigned char *encode(const void *data, size_t len, size_t *ret_len)
+{
+    return (unsigned char *)encode_form(data, len, ret_len, MK_BASE64);
+}
+
+static bool is_space(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+/* Returns whether there is white space in a text. */
+static bool has_space(const char *text, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        if (is_space(text[i]))
+            return true;
+    return false;
+}
+
+static char *decode_lines(const char *text, size_t len, size_t *ret_len)
+{
+    size_t n = 0;
+    char *plain = mem->alloc(len);
+    for (size_t i = 0; plain && i < len; i++)
+        if (!is_space(text[i]))
+            plain[n++] = text[i];
+    if (!plain && ret_len)
+        *ret_len = 0;
+    char *data = plain ? decode_form(plain, n, ret_len, MK_BASE64) : NULL;
+    mem->free(plain);
+    return data;
+}
+
+static unsigned char *decode(const void *text, size_t len, size_t *ret_len)
+{
+    bool lines = text && has_space(text, len);
+    char *data = lines ? decode_lines(text, len, ret_len) : decode_form(text, len, ret_len, MK_BASE64);
+    return (unsigned char *)data;
+}
+
+static char *encode_url(const void *data, size_t len, size_t *ret_len)
+{
+    return encode_form(data, len, ret_len, MK_BASE64_URL);
+}
+
+static void *decode_url(const void *text, size_t len, size_t *ret_len)
+{
+    return decode_form(text, len, ret_len, MK_BASE64_URL);
+}
+
+static const struct duda_api_base64 table = {
+    .encode = encode,
+    .decode = decode,
+    .encode_url = encode_url,
+    .decode_url = decode_url,
+};
+
+static struct duda_package package = {
+    .name = "base64",
+    .version = "2.0.0",
+    .api = &table,
+    .abi = DUDA_PACKAGE_ABI,
+};
+
+struct duda_package *duda_package_main(void)
+{
+    return &package;
+}

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+# The packages of the framework (docs/guide/write-services.md): shared objects in lib/monkey/packages.
+function(mk_add_package name)
+    list(TRANSFORM ARGN PREPEND ${CMAKE_SOURCE_DIR}/duda/packages/)
+    add_library(duda-${name} MODULE ${ARGN})
+    set_target_properties(duda-${name} PROPERTIES PREFIX "" SUFFIX ".dpkg" OUTPUT_NAME ${name}
+        LIBRARY_OUTPUT_DIRECTORY ${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/monkey/packages)
+    target_include_directories(duda-${name} PRIVATE ${CMAKE_SOURCE_DIR}/include)
+    target_link_options(duda-${name} PRIVATE -Wl,-z,pack-relative-relocs)
+    install(TARGETS duda-${name} LIBRARY DESTINATION lib/monkey/packages)
+endfunction()
+
+function(mk_link_package name header library debian)
+    mk_link_library(duda-${name} ${header} ${library} ${debian} "the package ${name} of web services"
+        "leave it out of MK_PACKAGES")
+endfunction()
+
+foreach(name IN LISTS MK_PACKAGES)
+    if(name STREQUAL "base64")
+        mk_add_package(base64 base64/base64.c)
+    elseif(name MATCHES "^sha(1|256)$")
+        mk_add_package(${name} sha/${name}.c sha/digest.c)
+        mk_link_package(${name} openssl/evp.h crypto libssl-dev)
+    elseif(name STREQUAL "json")
+        mk_add_package(json json/json.c json/print.c json/scan.c)
+        mk_link_package(json cjson/cJSON.h cjson libcjson-dev)
+    else()
+        message(FATAL_ERROR "MK_PACKAGES: there is no package ${name}")
+    endif()
+endforeach()

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The package sha256 (<duda/packages/sha256/sha256.h>).
+ */
+#include <duda/packages/sha256/sha256.h>
+
+#include "digest.h"
+
+static int encode(const void *data, unsigned char digest[SHA256_DIGEST_LENGTH], long len)
+{
+    return digest_encode(len < 0 ? NULL : data, (size_t)len, digest);
+}
+
+static const struct duda_api_sha256 table = {
+    .encode = encode,
+    .init = digest_init,
+    .update = digest_update,
+    .final = digest_final,
+    .abort = digest_abort,
+    .hmac = digest_hmac,
+    .hex = digest_hex,
+    .is_equal = digest_is_equal,
+};
+
+static struct duda_package package = {
+    .name = "sha256",
+    .version = "2.0.0",
+    .api = &table,
+    .abi = DUDA_PACKAGE_ABI,
+};
+
+struct duda_package *duda_package_main(void)
+{
+    return digest_open("SHA256", SHA256_DIGEST_LENGTH) == 0 ? &package : NULL;
+}

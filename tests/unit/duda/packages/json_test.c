@@ -1,0 +1,629 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The package json: which texts are JSON, its limits, what is printed, trees that are built, and no memory. */
+#include <cjson/cJSON.h>
+
+#include <duda/duda.h>
+#include <duda/packages/json/json.h>
+
+#include "testing.h"
+
+#include <errno.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* ── texts ── */
+
+static const char *const right[] = {
+    "null",
+    "true",
+    "false",
+    "0",
+    "-0",
+    "12",
+    "-1.5",
+    "1e5",
+    "1E+5",
+    "1e-5",
+    "0.5",
+    "0e0",
+    "\"\"",
+    "[]",
+    "{}",
+    " [ ] ",
+    "\t{\n}\r",
+    "[1,2]",
+    "[1, [2, {}], \"x\"]",
+    "{\"a\":1}",
+    "{\"\":null}",
+    "{\"a\":{\"b\":[true]},\"c\":\"d\"}",
+    "\"\\\"\\\\\\/\\b\\f\\n\\r\\t\"",
+    "\"\\u00e9\"",
+    "\"\\uD83D\\uDE00\"",
+    "\"\x7f\"",
+    "\"\xc3\xa9\"",
+    "\"\xe2\x82\xac\"",
+    "\"\xf0\x9f\x98\x80\"",
+    "\"\xf4\x8f\xbf\xbf\"",
+    "\"\xed\x9f\xbf\"",
+    "\"\xee\x80\x80\"",
+    "\xef\xbb\xbf[1]",
+    "123456789012345678901234567890123456789012345678901234567890123",
+    "1.7976931348623157e308",
+    "1e-400",
+};
+
+static const struct {
+    const char *text, *error;
+} wrong[] = {
+    {"", "line 1, column 1: a value is missing at the end"},
+    {" \n ", "line 2, column 2: a value is missing at the end"},
+    {"nul", "line 1, column 1: this is no value"},
+    {"True", "line 1, column 1: this is no value"},
+    {"NaN", "line 1, column 1: this is no value"},
+    {"'a'", "line 1, column 1: this is no value"},
+    {"// a", "line 1, column 1: this is no value"},
+    {"nullx", "line 1, column 5: more text behind the value"},
+    {"1 2", "line 1, column 3: more text behind the value"},
+    {"{} ]", "line 1, column 4: more text behind the value"},
+    {"01", "line 1, column 1: a malformed number"},
+    {"-", "line 1, column 1: a malformed number"},
+    {"-a", "line 1, column 1: a malformed number"},
+    {"-01", "line 1, column 1: a malformed number"},
+    {"1.", "line 1, column 1: a malformed number"},
+    {"1.e5", "line 1, column 1: a malformed number"},
+    {"1e", "line 1, column 1: a malformed number"},
+    {"[1e+]", "line 1, column 2: a malformed number"},
+    {".5", "line 1, column 1: this is no value"},
+    {"+1", "line 1, column 1: this is no value"},
+    {"0x10", "line 1, column 2: more text behind the value"},
+    {"1234567890123456789012345678901234567890123456789012345678901234",
+     "line 1, column 1: a number with too many digits"},
+    {"1e309", "a number is too large"},
+    {"[0, -1.8e308]", "a number is too large"},
+    {"\"", "line 1, column 1: a string without its end"},
+    {"\"a\\\"", "line 1, column 1: a string without its end"},
+    {"\"a\nb\"", "line 1, column 3: a control character in a string"},
+    {"\"\\x\"", "line 1, column 2: an unknown escape sequence"},
+    {"\"\\", "line 1, column 2: an unknown escape sequence"},
+    {"\"\\u12g4\"", "line 1, column 2: \\u needs four hexadecimal digits"},
+    {"\"\\u12", "line 1, column 2: \\u needs four hexadecimal digits"},
+    {"\"a\\u0000\"", "line 1, column 3: a string cannot have \\u0000"},
+    {"{\"a\\u0000b\":1}", "line 1, column 4: a string cannot have \\u0000"},
+    {"\"\\ud800\"", "line 1, column 2: half of a surrogate pair"},
+    {"\"\\ud800\\u0041\"", "line 1, column 2: half of a surrogate pair"},
+    {"\"\\ud800\\ud800\"", "line 1, column 2: half of a surrogate pair"},
+    {"\"\\udc00\"", "line 1, column 2: half of a surrogate pair"},
+    {"\"\xff\"", "line 1, column 2: a string that is not UTF-8"},
+    {"\"\xc0\x80\"", "line 1, column 2: a string that is not UTF-8"},
+    {"\"\xc1\xbf\"", "line 1, column 2: a string that is not UTF-8"},
+    {"\"\xe0\x9f\xbf\"", "line 1, column 2: a string that is not UTF-8"},
+    {"\"\xed\xa0\x80\"", "line 1, column 2: a string that is not UTF-8"},
+    {"\"\xf0\x8f\xbf\xbf\"", "line 1, column 2: a string that is not UTF-8"},
+    {"\"\xf4\x90\x80\x80\"", "line 1, column 2: a string that is not UTF-8"},
+    {"\"\xf5\x80\x80\x80\"", "line 1, column 2: a string that is not UTF-8"},
+    {"\"\xe2\x82\"", "line 1, column 2: a string that is not UTF-8"},
+    {"\"\xe2\x82", "line 1, column 2: a string that is not UTF-8"},
+    {"\"\x80\"", "line 1, column 2: a string that is not UTF-8"},
+    {"[", "line 1, column 2: a value is missing at the end"},
+    {"[1", "line 1, column 3: a comma or ] is missing"},
+    {"[1,", "line 1, column 4: a value is missing at the end"},
+    {"[1,]", "line 1, column 4: this is no value"},
+    {"[,1]", "line 1, column 2: this is no value"},
+    {"[1 2]", "line 1, column 4: a comma or ] is missing"},
+    {"[1}", "line 1, column 3: a comma or ] is missing"},
+    {"]", "line 1, column 1: this is no value"},
+    {"{", "line 1, column 2: a key in quotes is missing"},
+    {"{1:2}", "line 1, column 2: a key in quotes is missing"},
+    {"{\"a\"}", "line 1, column 5: a colon is missing"},
+    {"{\"a\":}", "line 1, column 6: this is no value"},
+    {"{\"a\":1,}", "line 1, column 8: a key in quotes is missing"},
+    {"{\"a\":1]", "line 1, column 7: a comma or } is missing"},
+    {"{\n  \"a\": 1\n  \"b\": 2\n}", "line 3, column 3: a comma or } is missing"},
+};
+
+static const struct duda_api_json *json_api(void)
+{
+    return duda_package_main()->api;
+}
+
+static void test_right_texts(void **state)
+{
+    (void)state;
+    json = json_api();
+    for (size_t i = 0; i < COUNT(right); i++) {
+        size_t len = strlen(right[i]);
+        char *text = mk_test_guarded(right[i], len);
+        json_t *root = json->parse_n(text, len), *again;
+        if (!root)
+            fail_msg("%s: %s", right[i], json->get_error());
+        assert_null(json->get_error());
+        char *printed = json->print(root), *small = json->print_unformatted(root);
+        assert_non_null(again = json->parse(printed));
+        assert_true(cJSON_Compare(root, again, 1));
+        json->delete (again);
+        assert_non_null(again = json->parse(small));
+        assert_true(cJSON_Compare(root, again, 1));
+        json->delete (again);
+        json->delete (root);
+        free(printed);
+        free(small);
+        mk_test_unguard(text, len);
+    }
+}
+
+static void test_wrong_texts(void **state)
+{
+    (void)state;
+    json = json_api();
+    for (size_t i = 0; i < COUNT(wrong); i++) {
+        size_t len = strlen(wrong[i].text);
+        char *text = mk_test_guarded(wrong[i].text, len);
+        json_t *root = json->parse_n(text, len);
+        if (root || strcmp(json->get_error(), wrong[i].error) != 0)
+            fail_msg("%s: \"%s\" is not \"%s\"", wrong[i].text, root ? "none" : json->get_error(), wrong[i].error);
+        mk_test_unguard(text, len);
+    }
+    assert_null(json->parse(NULL));
+    assert_null(json->parse_n(NULL, 0));
+    assert_string_equal(json->get_error(), "there is no text");
+}
+
+/* Each beginning of a text is wrong, and nothing behind it is read. */
+static void test_beginnings(void **state)
+{
+    static const char text[] = "{\"a\": [1.5e3, \"\\u00e9\xe2\x82\xac\\ud83d\\ude00\", true], \"b\": {\"c\": null}}";
+    (void)state;
+    json = json_api();
+    for (size_t len = 0; len < sizeof(text) - 1; len++) {
+        char *part = mk_test_guarded(text, len);
+        assert_null(json->parse_n(part, len));
+        assert_non_null(json->get_error());
+        mk_test_unguard(part, len);
+    }
+}
+
+static void test_nul_bytes(void **state)
+{
+    (void)state;
+    json = json_api();
+    assert_null(json->parse_n("1\0", 2));
+    assert_null(json->parse_n("\0001", 2));
+    assert_null(json->parse_n("\"a\0b\"", 5));
+    assert_string_equal(json->get_error(), "line 1, column 3: a control character in a string");
+    assert_null(json->parse_n("[1,\0]", 5));
+}
+
+/* parse() reads the value at the beginning, as that of the original did. */
+static void test_text_behind_a_value(void **state)
+{
+    static const char *const texts[] = {"{\"a\":7}x", " {\"a\":7} {", "{\"a\":7}\x01\xff"};
+    (void)state;
+    json = json_api();
+    for (size_t i = 0; i < COUNT(texts); i++) {
+        json_t *root = json->parse(texts[i]);
+        assert_int_equal(json->get_object_item(root, "A")->valueint, 7);
+        json->delete (root);
+        assert_null(json->parse_n(texts[i], strlen(texts[i])));
+    }
+    assert_null(json->parse("{\"a\":01}"));
+}
+
+static void test_a_key_twice(void **state)
+{
+    (void)state;
+    json = json_api();
+    json_t *root = json->parse("{\"a\":1,\"A\":2,\"a\":3}");
+    assert_int_equal(json->find(root, "a")->valueint, 1);
+    assert_int_equal(json->find(root, "A")->valueint, 2);
+    assert_int_equal(json->get_object_item(root, "A")->valueint, 1);
+    assert_int_equal(json->get_array_size(root), 3);
+    json->delete (root);
+}
+
+/* ── limits ── */
+
+/* Writes `text` `n` times. Returns the end. */
+static char *repeat(char *to, const char *text, size_t n)
+{
+    size_t len = strlen(text);
+    for (size_t i = 0; i < n; i++)
+        memcpy(to + i * len, text, len);
+    return to + n * len;
+}
+
+/* Returns `n` times `open`, `middle`, and `n` times `close`. */
+static char *nest(size_t n, const char *open, const char *middle, const char *close)
+{
+    char *text = malloc(n * (strlen(open) + strlen(close)) + strlen(middle) + 1);
+    *repeat(repeat(repeat(text, open, n), middle, 1), close, n) = '\0';
+    return text;
+}
+
+static void check_depth(size_t n, const char *open, const char *middle, const char *close)
+{
+    char *text = nest(n, open, middle, close);
+    json_t *root = json->parse(text);
+    if (n <= DUDA_JSON_DEPTH_MAX) {
+        char *printed = json->print_unformatted(root);
+        assert_string_equal(printed, text);
+        free(printed);
+    } else {
+        assert_null(root);
+        assert_non_null(strstr(json->get_error(), "too many arrays and objects within each other"));
+    }
+    json->delete (root);
+    free(text);
+}
+
+static void test_depth(void **state)
+{
+    (void)state;
+    json = json_api();
+    for (size_t n = DUDA_JSON_DEPTH_MAX - 1; n < DUDA_JSON_DEPTH_MAX + 2; n++) {
+        check_depth(n, "[", "", "]");
+        check_depth(n, "[", "1", "]");
+        check_depth(n, "{\"a\":", "1", "}");
+    }
+    check_depth(2000000, "[", "1", "]");
+}
+
+static void test_how_many_values(void **state)
+{
+    static const char item[] = "0,";
+    (void)state;
+    json = json_api();
+    for (size_t n = DUDA_JSON_VALUES_MAX - 1; n <= DUDA_JSON_VALUES_MAX; n++) { /* and the array */
+        char *text = nest(n, item, "]", "");
+        memmove(text + 1, text, n * 2 - 1);
+        text[0] = '[';
+        json_t *root = json->parse(text);
+        assert_int_equal(root != NULL, n < DUDA_JSON_VALUES_MAX);
+        if (root)
+            assert_int_equal(json->get_array_size(root), n);
+        else
+            assert_non_null(strstr(json->get_error(), "too many values"));
+        json->delete (root);
+        free(text);
+    }
+}
+
+static void test_how_many_bytes(void **state)
+{
+    (void)state;
+    json = json_api();
+    for (size_t len = DUDA_JSON_BYTES_MAX; len <= DUDA_JSON_BYTES_MAX + 1; len++) {
+        char *text = malloc(len + 1);
+        memset(text, 'x', len);
+        text[0] = text[len - 1] = '"';
+        text[len] = '\0';
+        json_t *root = json->parse_n(text, len);
+        assert_int_equal(root != NULL, len == DUDA_JSON_BYTES_MAX);
+        if (root)
+            assert_int_equal(strlen(root->valuestring), len - 2);
+        else
+            assert_string_equal(json->get_error(), "line 1, column 1: the text is too long");
+        json->delete (root);
+        free(text);
+    }
+}
+
+/* ── numbers ── */
+
+static const struct {
+    const char *text, *printed;
+    double number;
+    int integer;
+} numbers[] = {
+    {"0", "0", 0, 0},
+    {"-7", "-7", -7, -7},
+    {"2.5", "2.5", 2.5, 2},
+    {"2147483647", "2147483647", 2147483647, INT32_MAX},
+    {"4000000000", "4000000000", 4e9, INT32_MAX},
+    {"-4000000000", "-4000000000", -4e9, INT32_MIN},
+    {"9007199254740993", "9007199254740992", 9007199254740992, INT32_MAX},
+    {"1234567890123456", "1234567890123456", 1234567890123456, INT32_MAX},
+    {"-9007199254740992", "-9007199254740992", -9007199254740992, INT32_MIN},
+    {"100000000000000000000", "1e+20", 1e20, INT32_MAX},
+    {"0.1", "0.1", 0.1, 0},
+    {"0.30000000000000004", "0.30000000000000004", 0.30000000000000004, 0},
+    {"1.7976931348623157e308", "1.7976931348623157e+308", 1.7976931348623157e308, INT32_MAX},
+    {"1e300", "1e+300", 1e300, INT32_MAX},
+    {"1e-400", "0", 0, 0},
+};
+
+static void test_numbers(void **state)
+{
+    (void)state;
+    json = json_api();
+    for (size_t i = 0; i < COUNT(numbers); i++) {
+        json_t *root = json->parse(numbers[i].text);
+        assert_int_equal(root->type, cJSON_Number);
+        assert_true(root->valuedouble == numbers[i].number); /* NOLINT: the same bits */
+        assert_int_equal(root->valueint, numbers[i].integer);
+        char *text = json->print(root);
+        assert_string_equal(text, numbers[i].printed);
+        free(text);
+        json->delete (root);
+    }
+    json_t *infinite = json->create_number(INFINITY);
+    char *text = json->print(infinite);
+    assert_string_equal(text, "null");
+    free(text);
+    json->delete (infinite);
+}
+
+/* ── trees ── */
+
+static void test_building(void **state)
+{
+    (void)state;
+    json = json_api();
+    json_t *root = json->create_object(), *list = json->create_array();
+    assert_int_equal(json->add_to_array(list, json->create_number(1)), 0); /* an int, for which the original made 0 */
+    assert_int_equal(json->add_to_array(list, json->create_null()), 0);
+    assert_int_equal(json->add_to_array(list, json->create_bool(0)), 0);
+    assert_int_equal(json->add_to_object(root, "list", list), 0);
+    assert_int_equal(json->add_to_object(root, "true", json->create_true()), 0);
+    assert_int_equal(json->add_to_object(root, "false", json->create_false()), 0);
+    assert_int_equal(json->add_to_object(root, "Name", json->create_string("a \"b\" \xc3\xa9\n")), 0);
+    char *text = json->print_unformatted(root);
+    assert_string_equal(text,
+                        "{\"list\":[1,null,false],\"true\":true,\"false\":false,\"Name\":\"a \\\"b\\\" \xc3\xa9\\n\"}");
+    free(text);
+    assert_int_equal(json->get_array_size(root), 4);
+    assert_int_equal(json->get_array_size(NULL), 0);
+    assert_int_equal(json->get_array_item(list, 0)->type, cJSON_Number);
+    assert_int_equal(json->get_array_item(list, 1)->type, cJSON_NULL);
+    assert_null(json->get_array_item(list, 3));
+    assert_null(json->get_array_item(list, -1));
+    assert_null(json->get_array_item(NULL, 0));
+    assert_ptr_equal(json->get_object_item(root, "name"), json->find(root, "Name"));
+    assert_null(json->find(root, "name"));
+    assert_null(json->find(list, "name"));
+    assert_null(json->find(root, NULL));
+    assert_null(json->get_object_item(root, "none"));
+    json->delete (root);
+    json->delete (NULL);
+}
+
+static void test_wrong_building(void **state)
+{
+    (void)state;
+    json = json_api();
+    json_t *list = json->create_array(), *object = json->create_object(), *number = json->create_number(1);
+    assert_int_equal(json->add_to_array(list, NULL), -EINVAL);
+    assert_int_equal(json->add_to_array(NULL, json->create_null()), -EINVAL);
+    assert_int_equal(json->add_to_array(number, json->create_null()), -EINVAL);
+    assert_int_equal(json->add_to_array(object, json->create_null()), -EINVAL);
+    assert_int_equal(json->add_to_array(list, list), -EINVAL);
+    assert_int_equal(json->add_to_object(object, NULL, json->create_null()), -EINVAL);
+    assert_int_equal(json->add_to_object(object, NULL, object), -EINVAL);
+    assert_int_equal(json->add_to_object(list, "a", json->create_null()), -EINVAL);
+    assert_int_equal(json->add_to_object(object, "a", number), 0);
+    assert_int_equal(json->add_to_array(list, number), -EBUSY);
+    assert_int_equal(json->add_to_object(object, "b", number), -EBUSY);
+    assert_null(json->create_string(NULL));
+    assert_null(json->print(NULL));
+    char *text = json->print_unformatted(object);
+    assert_string_equal(text, "{\"a\":1}");
+    free(text);
+    json->delete (object);
+    json->delete (list);
+}
+
+static void test_typed_values(void **state)
+{
+    const char *text =
+        "{\"s\":\"x\",\"n\":-3,\"f\":1.5,\"big\":9007199254740994,\"t\":true,\"u\":false,\"z\":null,\"a\":[]}";
+    (void)state;
+    json = json_api();
+    json_t *root = json->parse(text);
+    int64_t n = 7;
+    double f = 7;
+    bool b = false;
+    assert_string_equal(json->get_string(root, "s"), "x");
+    assert_null(json->get_string(root, "n"));
+    assert_null(json->get_string(root, "S"));
+    assert_null(json->get_string(NULL, "s"));
+    assert_int_equal(json->get_int(root, "f", &n), -EINVAL);
+    assert_int_equal(json->get_int(root, "s", &n), -EINVAL);
+    assert_int_equal(json->get_int(root, "big", &n), -ERANGE);
+    assert_int_equal(json->get_int(root, "none", &n), -ENOENT);
+    assert_int_equal(n, 7);
+    assert_int_equal(json->get_int(root, "n", &n), 0);
+    assert_int_equal(n, -3);
+    assert_int_equal(json->get_double(root, "t", &f), -EINVAL);
+    assert_int_equal(json->get_double(root, "f", &f), 0);
+    assert_true(f > 1.4 && f < 1.6);
+    assert_int_equal(json->get_bool(root, "n", &b), -EINVAL);
+    assert_int_equal(json->get_bool(root, "t", &b), 0);
+    assert_true(b);
+    assert_int_equal(json->get_bool(root, "u", &b), 0);
+    assert_false(b);
+    assert_int_equal(json->remove(root, "none"), -ENOENT);
+    assert_int_equal(json->remove(root, "s"), 0);
+    assert_int_equal(json->remove(root, "a"), 0);
+    assert_null(json->get_string(root, "s"));
+    assert_int_equal(json->get_array_size(root), 6);
+    json->delete (root);
+}
+
+/* cJSON calls itself for each level; a tree in itself would never end. */
+static void test_printing_what_is_too_deep(void **state)
+{
+    (void)state;
+    json = json_api();
+    json_t *root = json->create_array();
+    for (unsigned n = 1; n <= DUDA_JSON_DEPTH_MAX; n++) {
+        char *text = json->print(root);
+        assert_non_null(text);
+        free(text);
+        json_t *outer = json->create_array();
+        assert_int_equal(json->add_to_array(outer, root), 0);
+        root = outer;
+    }
+    assert_null(json->print(root));
+    assert_null(json->print_unformatted(root));
+    json->delete (root);
+}
+
+static const struct {
+    const char *bytes, *printed;
+} strings[] = {
+    {"\b\f\n\r\t\"\\/", "\"\\b\\f\\n\\r\\t\\\"\\\\/\""},
+    {"\x01\x1f\x7f", "\"\\u0001\\u001f\x7f\""},
+    {"\xf0\x9f\x98\x80", "\"\xf0\x9f\x98\x80\""},
+    {"a\xff\xc3\xa9\xc3", "\"a\xef\xbf\xbd\xc3\xa9\xef\xbf\xbd\""},
+    {"\xed\xa0\x80", "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\""},
+};
+
+static void test_strings(void **state)
+{
+    (void)state;
+    json = json_api();
+    for (size_t i = 0; i < COUNT(strings); i++) {
+        json_t *root = json->create_string(strings[i].bytes), *again;
+        char *text = json->print(root);
+        assert_string_equal(text, strings[i].printed);
+        assert_non_null(again = json->parse_n(text, strlen(text)));
+        json->delete (again);
+        json->delete (root);
+        free(text);
+    }
+}
+
+/* The layout of cJSON: what it prints itself, for values that it prints exactly. */
+static void test_layout(void **state)
+{
+    (void)state;
+    json = json_api();
+    json_t *root = json->parse("{\"a\":[1,[],{\"b\":2.5,\"c\":{}}],\"d\":\"e\",\"f\":[{},{\"g\":null}]}");
+    char *ours[] = {json->print(root), json->print_unformatted(root)};
+    char *theirs[] = {cJSON_Print(root), cJSON_PrintUnformatted(root)};
+    for (unsigned i = 0; i < 2; i++) {
+        assert_string_equal(ours[i], theirs[i]);
+        free(ours[i]);
+        free(theirs[i]);
+    }
+    json->delete (root);
+}
+
+/* ── no memory ── */
+
+static _Thread_local long countdown = -1;
+
+static bool fails(void)
+{
+    return countdown >= 0 && countdown-- == 0;
+}
+
+static void *fail_malloc(size_t size)
+{
+    return fails() ? NULL : malloc(size);
+}
+
+static void *fail_realloc(void *ptr, size_t size)
+{
+    return fails() ? NULL : realloc(ptr, size);
+}
+
+static const struct duda_api_mem failing_mem = {.realloc = fail_realloc, .free = free};
+
+/* Returns 0, or -1 if the text could not be read, built or printed; then something has said so. */
+static int use_all(void)
+{
+    json_t *root = json->parse("{\"a\":[1,\"two\",{\"b\":null}]}");
+    if (!root) {
+        assert_string_equal(json->get_error(), strerror(ENOMEM));
+        return -1;
+    }
+    int result = json->add_to_object(root, "c", json->create_string("d")) == 0 ? 0 : -1;
+    if (result == 0 && json->add_to_array(json->find(root, "a"), json->create_number(7)) < 0)
+        result = -1;
+    char *text = json->print(root), *small = text ? json->print_unformatted(root) : NULL;
+    if (result == 0 && small)
+        assert_string_equal(small, "{\"a\":[1,\"two\",{\"b\":null},7],\"c\":\"d\"}");
+    result = text && small ? result : -1;
+    free(text);
+    free(small);
+    json->delete (root);
+    return result;
+}
+
+static void test_without_memory(void **state)
+{
+    cJSON_Hooks hooks = {fail_malloc, free};
+    (void)state;
+    json = json_api();
+    cJSON_InitHooks(&hooks);
+    long n = 0;
+    for (;; n++) {
+        countdown = n;
+        int result = use_all();
+        bool all_fine = countdown >= 0;
+        countdown = -1;
+        assert_int_equal(result, all_fine ? 0 : -1);
+        if (all_fine)
+            break;
+    }
+    assert_true(n > 15);
+    cJSON_InitHooks(NULL);
+}
+
+/* ── threads ── */
+
+enum { THREADS = 4, ROUNDS = 500 };
+
+static void *use_in_thread(void *arg)
+{
+    char text[64], expected[64];
+    snprintf(text, sizeof(text), "%*s!", (int)(intptr_t)arg, "");
+    snprintf(expected, sizeof(expected), "line 1, column %d: this is no value", (int)(intptr_t)arg + 1);
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        if (json->parse(text) || strcmp(json->get_error(), expected) != 0 || use_all() < 0 || json->get_error())
+            return arg;
+    }
+    return NULL;
+}
+
+static void test_threads(void **state)
+{
+    pthread_t threads[THREADS];
+    void *result;
+    (void)state;
+    json = json_api();
+    for (intptr_t i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, use_in_thread, (void *)(i + 1)), 0);
+    for (unsigned i = 0; i < THREADS; i++) {
+        assert_int_equal(pthread_join(threads[i], &result), 0);
+        assert_null(result);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_right_texts),
+        cmocka_unit_test(test_wrong_texts),
+        cmocka_unit_test(test_beginnings),
+        cmocka_unit_test(test_nul_bytes),
+        cmocka_unit_test(test_text_behind_a_value),
+        cmocka_unit_test(test_a_key_twice),
+        cmocka_unit_test(test_depth),
+        cmocka_unit_test(test_how_many_values),
+        cmocka_unit_test(test_how_many_bytes),
+        cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_building),
+        cmocka_unit_test(test_wrong_building),
+        cmocka_unit_test(test_typed_values),
+        cmocka_unit_test(test_printing_what_is_too_deep),
+        cmocka_unit_test(test_strings),
+        cmocka_unit_test(test_layout),
+        cmocka_unit_test(test_without_memory),
+        cmocka_unit_test(test_threads),
+    };
+    mem = &failing_mem;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
