@@ -35,6 +35,34 @@ int duda_main()
 }
 
 
+# With a package of the server that dudac finds.
+PACKAGE = {
+    "Makefile.in": "NAME = numbers\nCC = gcc\nCFLAGS = -Wall\nLDFLAGS =\nDEFS =\nINCDIR =\nOBJECTS = main.o\n",
+    "main.c": """#include "webservice.h"
+#include "packages/json/json.h"
+
+DUDA_REGISTER("Tests", "Numbers");
+
+void cb_number(duda_request_t *dr)
+{
+    json_t *root = json->create_number(7);
+
+    response->http_status(dr, 200);
+    response->printf(dr, "%s", json->print_gc(dr, root));
+    json->delete(root);
+    response->end(dr, NULL);
+}
+
+int duda_main()
+{
+    duda_load_package(json, "json");
+    map->static_add("/number/", "cb_number");
+    return 0;
+}
+""",
+}
+
+
 @pytest.mark.parametrize("folder", EXAMPLES, ids=lambda path: path.name)
 def test_an_example(tmp_path, folder):
     """Each compiles without a warning; those with checks pass them."""
@@ -50,3 +78,15 @@ def test_a_service_of_the_original(tmp_path, start):
     folder = make_folder(tmp_path, "chat/src", OLD)
     url = start("-w", folder, "-p", "0").wait_url()
     assert url.endswith("/chat/") and [ask(url, "count/") for _ in range(2)] == [(200, "1"), (200, "2")]
+
+
+def test_a_service_of_the_original_with_a_package(tmp_path, start):
+    url = start("-w", make_folder(tmp_path, "numbers", PACKAGE), "-p", "0").wait_url()
+    assert ask(url, "number/") == (200, "7")
+
+
+def test_a_missing_package(tmp_path, start):
+    """The message names the file; the service's pages show it, too."""
+    source = PACKAGE["main.c"].replace('"json")', '"yaml")')
+    running = start("-w", make_folder(tmp_path, "numbers", {**PACKAGE, "main.c": source}), "-p", "0")
+    running.wait_line(r'the package "yaml" cannot be loaded: \S+/packages/yaml.dpkg: No such file or directory')

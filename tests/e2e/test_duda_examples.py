@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The examples of docs/examples/services, compiled and asked over HTTP/1.1, HTTP/2 and TLS."""
 
+import hashlib
+import json
 import shutil
 import subprocess
 
@@ -173,3 +175,34 @@ def test_tunnel(ask):
         assert client.exactly(12) == b"Hello, world"
         client.shut()
         assert client.rest() == b""
+
+
+def test_json(ask):
+    title = f"Emma {ask.protocol}"
+    book = json.dumps({"title": title, "year": 1815, "tags": ["novel"]})
+    status, text = ask("/json/books", "-d", book)
+    assert (status, json.loads(text)) == (201, json.loads(book))
+    status, text = ask("/json/books", "-D", "-")
+    assert status == 200 and "content-type: application/json" in text.lower()
+    head, _, body = text.replace("\r", "").partition("\n\n")
+    assert {"title": title, "year": 1815, "tags": 1} in json.loads(body)
+    status, text = ask("/json/books", "-d", '{"title": "Emma",}')
+    assert (status, json.loads(text)) == (400, {"error": "line 1, column 18: a key in quotes is missing"})
+    assert ask("/json/books", "-d", "[" * 1000)[0] == 400
+    assert ask("/json/books", "-d", json.dumps({"title": "x" * 100, "year": 1}))[0] == 400
+    assert ask("/json/books", "-d", " " * 10001)[0] == 413
+    assert json.loads(ask("/json/books", "-X", "POST")[1]) == {"error": "the request has no body"}
+
+
+def test_digest(ask, tmp_path):
+    status, token = ask("/digest/token?user=ada:%20l")
+    assert status == 200
+    text, mac = token.strip().split(".")
+    assert ask(f"/digest/user/{text}.{mac}") == (200, "ada: l\n")
+    other = ("B" if mac[0] == "A" else "A") + mac[1:]
+    for forged in (f"{text}.{other}", f"{text}.{mac[1:]}", f"{text}.", text, f"{text[1:]}.{mac}", "x.y"):
+        assert ask(f"/digest/user/{forged}")[0] == 403
+    assert ask("/digest/token?user=" + "x" * 100)[0] == 400
+    content = bytes(range(256)) * 4000
+    (tmp_path / "content").write_bytes(content)
+    assert ask("/digest/sha256", "-T", tmp_path / "content") == (200, hashlib.sha256(content).hexdigest() + "\n")

@@ -6,7 +6,6 @@ import pathlib
 import re
 import shutil
 import signal
-import subprocess
 import threading
 
 import pytest
@@ -14,7 +13,7 @@ import pytest
 from harness import build
 from harness.h2 import StreamReset
 from harness.server import await_true
-from harness.services import HEAD, INCLUDE, needs_duda, service_config
+from harness.services import CPP, HEAD, build_cpp, needs_duda, service_config
 from harness.ways import WAYS
 
 pytestmark = needs_duda
@@ -65,14 +64,9 @@ def fields_of(answer):
 
 # ── C++ ──
 
-CPP = {"clang++-14": ["-nostdlib++"], "g++": []}  # there is no library of C++ in clang-14
-
-
 @pytest.mark.parametrize("compiler", [name for name in CPP if shutil.which(name)])
 def test_a_service_in_cpp(serve, site_root, tmp_path, compiler):
-    source = tmp_path / "hello.cpp"
-    source.write_text(
-        """
+    source = """
 #include <duda/duda.h>
 DUDA_REGISTER("tests", "C++");
 static void say_hello(duda_request_t *dr)
@@ -86,10 +80,7 @@ int duda_main(void)
     return router->get("/:name", say_hello) && router->delete_("/:name", say_hello) ? 0 : -1;
 }
 """
-    )
-    command = [compiler, "-std=c++17", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-O2", "-shared", "-fPIC"]
-    command += [*CPP[compiler], f"-I{INCLUDE}", source, "-o", tmp_path / "hello.duda"]
-    subprocess.run(list(map(str, command)), check=True)
+    build_cpp(tmp_path, "hello", source, compiler)
     server = serve(config=service_config(tmp_path, ["hello"], site_root))
     with server.connect() as client:
         assert client.ask("/hello/ada", host="localhost").body == b"hello ada\n"

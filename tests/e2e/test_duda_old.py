@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Services of the original API, levels 0 to 2, as tests/duda/old has them: compiled as dudac does, and asked."""
 
+import base64
+import hashlib
 import importlib.util
+import json
 
 import pytest
 
@@ -34,9 +37,11 @@ def read_sources(name):
     return {file.name: file.read_text() for file in files}
 
 
-def build_old(folder, name, *, any_level=False):
+def build_old(folder, name, *, any_level=False, number=None):
+    """Compiles a service for a level: `number`, or the one that its sources have, or none."""
     files = read_sources(name)
-    number = None if any_level else level.detect_level(files.values())
+    if number is None and not any_level:
+        number = level.detect_level(files.values())
     source = files.pop(f"{name}.c")
     flags = level.compile_flags(number, INCLUDE)
     return build_service(folder, name, source, files=files, warnings=flags, flags=["-Wl,-Bsymbolic"])
@@ -51,11 +56,11 @@ def make_folder(path):
 def serve_old(serve_services, tmp_path):
     """Starts a server with one old service: serve_old("maps", any_level=True, LogDir=tmp_path)."""
 
-    def start(name, *, any_level=False, workers=1, way=WAYS["h1"], **keys):
+    def start(name, *, any_level=False, number=None, packages=None, workers=1, way=WAYS["h1"], **keys):
         services = tmp_path / "services"
-        build_old(services, name, any_level=any_level)
-        packages = make_folder(tmp_path / "packages")
-        conf = section("DUDA", {"ServicesRoot": services, "PackagesRoot": packages})
+        build_old(services, name, any_level=any_level, number=number)
+        root = {"PackagesRoot": packages} if packages else {}
+        conf = section("DUDA", {"ServicesRoot": services, **root})
         web = section("WEB_SERVICE", {"Name": name, **keys})
         files = {"plugins/duda/duda.conf": conf}
         return way.start(serve_services, tmp_path, {}, {"Workers": workers}, text=web, files=files)
@@ -326,11 +331,42 @@ def test_loops(serve_old):
 
 # ── packages ──
 
+LEVELS = [0, 1, 2, None]
+
+
+@pytest.mark.parametrize("number", LEVELS)
+def test_digests(serve_old, number):
+    server = serve_old("codecs", number=number)
+    for body in (b"abc", b"a\0b\xff" * 5000):
+        digests = [hashlib.sha1(body).hexdigest(), hashlib.sha256(body).hexdigest()]
+        encoded = base64.b64encode(body).decode()
+        expected = [*digests, f"{len(encoded)} {encoded}", f"{len(body)} 0"]
+        assert text_of(server, "/codecs/digest/", method="POST", body=body).split("\n") == expected
+
+
+@pytest.mark.parametrize("number", LEVELS)
+def test_json(serve_old, number):
+    server = serve_old("codecs", number=number)
+    body = b'{"a": 7, "b": -2.5, "c": "x", "d": null, "e": [1], "f": {}, "g": true, "h": false}'
+    assert text_of(server, "/codecs/walk/", method="POST", body=body).split("\n") == [
+        "a number 7 7.00", "b number -2 -2.50 after a", "c string x after b", "d null after c", "e array after d",
+        "f object after e", "g true after f", "h false after g", "8",
+    ]  # fmt: skip
+    text = text_of(server, "/codecs/walk/", method="PUT", body=b'{"a": 7,', status=400)
+    assert text == "Error before: [line 1, column 9: a key in quotes is missing]"
+    assert "the request has no body" in text_of(server, "/codecs/walk/", status=400)
+    small, _, rest = text_of(server, "/codecs/build/").partition("\n")
+    formatted, _, last = rest.rpartition("\n")
+    expected = {"list": [1, 2.5, "three"], "yes": True, "no": False, "nothing": None, "False": False}
+    assert small == json.dumps(expected, separators=(",", ":"))
+    assert json.loads(formatted) == expected and formatted.startswith('{\n\t"list":\t[1, 2.5, "three"],\n')
+    assert last == "3 three"
+
 
 @pytest.mark.parametrize("name, package", [("chat", "websocket"), ("packages", "json")])
-def test_absent_package(serve_old, name, package):
+def test_absent_package(serve_old, tmp_path, name, package):
     """One error that names the package; the service does not start, and the server serves."""
-    server = serve_old(name)
+    server = serve_old(name, packages=make_folder(tmp_path / "packages"))
     assert ask(server, f"/{name}/handshake/").status == 503
     server.wait_log(f'the package "{package}" cannot be loaded: .*/{package}.dpkg: No such file or directory')
     assert server.log.count(f'"{package}"') == 1

@@ -183,6 +183,24 @@ def test_dudac_makes_builds_and_tests_a_service(tree, tmp_path):
     assert f"-I{tree[0]}/include" in done.stdout and str(build.TOP) not in done.stdout + done.stderr
 
 
+@needs_dudac
+@pytest.mark.skipif(run_python("-c", "import click").returncode != 0, reason="NOT TESTED: no python3-click here")
+@pytest.mark.parametrize("name", ["json", "digest"])
+def test_packages_of_services(tree, tmp_path, name):
+    """An example with packages passes its checks by the packages of the installation, which need no directive."""
+    (example,) = (build.TOP / "docs/examples/services").glob(f"*-{name}")
+    shutil.copytree(example, tmp_path / name)
+    done = run_python(tree[0] / "bin/dudac", "test", tmp_path / name)
+    assert done.returncode == 0 and "checks passed" in done.stdout, done.stdout + done.stderr
+    packages = tree[0] / "lib/monkey/packages"
+    packages.rename(packages.with_name("moved"))
+    try:
+        done = run_python(tree[0] / "bin/dudac", "test", tmp_path / name)
+    finally:
+        packages.with_name("moved").rename(packages)
+    assert done.returncode == 1 and "cannot be loaded: " in done.stdout + done.stderr
+
+
 def test_changed_files_of_the_configuration_are_kept(tmp_path):
     install(tmp_path)
     changed = tmp_path / "etc/monkey/monkey.conf"

@@ -60,6 +60,18 @@ def build_service(folder, name, source, *, flags=(), warnings=STRICT, files=None
     return result
 
 
+CPP = {"clang++-14": ["-nostdlib++"], "g++": []}  # compilers and flags; there is no library of C++ in clang-14
+
+
+def build_cpp(folder, name, source, compiler):
+    """Compiles folder/NAME.duda from the text of one file."""
+    file = folder / f"{name}.cpp"
+    file.write_text(source)
+    command = [compiler, "-std=c++17", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-O2", "-shared", "-fPIC"]
+    command += [*CPP[compiler], f"-I{INCLUDE}", file, "-o", folder / f"{name}.duda"]
+    subprocess.run(list(map(str, command)), check=True)
+
+
 def web_service(name, **keys):
     """A section [WEB_SERVICE]: web_service("hello", Root="On")."""
     return section("WEB_SERVICE", {"Name": name, **keys})
