@@ -3,7 +3,9 @@
  * Packages: shared objects, NAME.dpkg in PackagesRoot, that offer services a further table of functions.
  *
  *     static const struct duda_api_dice dice = {.roll = roll_dice};
- *     static struct duda_package package = {"dice", "1.0.0", &dice, DUDA_PACKAGE_ABI};
+ *     static struct duda_package package = {
+ *         .name = "dice", .version = "1.0.0", .api = &dice, .abi = DUDA_PACKAGE_ABI,
+ *     };
  *
  *     struct duda_package *duda_package_main(void)
  *     {

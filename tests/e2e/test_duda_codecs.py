@@ -6,12 +6,14 @@ import hashlib
 import hmac
 import json
 import pathlib
+import re
 import shutil
 
 import pytest
 
+from harness import build
 from harness.server import await_true
-from harness.services import CPP, HEAD, build_cpp, needs_duda, reload, service_config
+from harness.services import CPP, HEAD, STRICT, build_cpp, build_service, needs_duda, reload, service_config
 from test_concurrent import in_parallel
 
 pytestmark = needs_duda
@@ -161,3 +163,38 @@ def test_packages_in_cpp(serve, site_root, tmp_path, compiler):
     build_cpp(tmp_path, "plain", PLAIN_CPP, compiler)
     server = serve(config=service_config(tmp_path, ["plain"], site_root))
     assert ask(server, "/plain/").body == b"a9993e364706816aba3e25717850c26c9cd0d89d 8"
+
+
+# ── the pages ──
+
+
+def read_blocks(page):
+    return re.findall(r"^```c\n(.*?)^```", (build.TOP / "docs" / page).read_text(), re.M | re.S)
+
+
+def make_handler(number, block):
+    """A block that is a part of a function, with the variables that it has from elsewhere."""
+    return f"""
+void handler_{number}(duda_request_t *dr)
+{{
+    json_t *root = json->parse_data(dr);
+{block}}}
+"""
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_examples_of_a_page(tmp_path, name):
+    """All of them compile, and its duda_main() loads the package."""
+    blocks = read_blocks(f"reference/duda/{name}.md")
+    (main,) = [block for block in blocks if "int duda_main(void)" in block]
+    functions = [block for block in blocks if block.startswith("static")]
+    parts = [make_handler(i, block) for i, block in enumerate(blocks) if block not in (main, *functions)]
+    show = "static void show(duda_request_t *dr)\n{\n    response->end(dr, NULL);\n}\n" if "show)" in main else ""
+    source = "\n".join([HEAD, INCLUDES, *functions, *parts, show, main])
+    build_service(tmp_path, name, source, warnings=(*STRICT, "-Wno-unused-variable"))
+
+
+def test_example_of_the_guide(serve_services):
+    (source,) = [block for block in read_blocks("guide/write-services.md") if "duda_load_package" in block]
+    server = serve_services({"hello": source})
+    assert json.loads(ask(server, "/hello/").body) == {"hello": "world"}

@@ -39,7 +39,7 @@ enum {
  * Elements of an array or object are a list: `child` is the first one, and the `next` of the last one is NULL. (The
  * `prev` of the first one is the last one.)
  */
-typedef struct cJSON {
+struct cJSON {
     struct cJSON *next, *prev;
     struct cJSON *child;
     int type;
@@ -47,7 +47,8 @@ typedef struct cJSON {
     int valueint; /* valuedouble as an integer, which ends at INT_MIN and INT_MAX */
     double valuedouble;
     char *string; /* the key in an object */
-} cJSON;
+};
+typedef struct cJSON cJSON;
 
 #endif
 
