@@ -1,28 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * NEW_SERVICE: counters in memory, as a REST service.
+ * NEW_SERVICE: counters in memory, as a REST service with JSON.
  *
- *     GET     /NEW_SERVICE/counters/        {"apples": 3, "pears": 5}
- *     GET     /NEW_SERVICE/counters/apples  3
- *     PUT     /NEW_SERVICE/counters/apples  sets it to the number in the body
+ *     GET     /NEW_SERVICE/counters/        {"apples":3,"pears":5}
+ *     GET     /NEW_SERVICE/counters/apples  {"value":3}
+ *     PUT     /NEW_SERVICE/counters/apples  sets it to the "value" of the object in the body
  *     DELETE  /NEW_SERVICE/counters/apples  removes it
  *
- * Names have letters, digits, "-" and "_", so that JSON needs no escapes.
+ * Errors are {"error":"what is wrong"}.
  */
 #include <duda/duda.h>
+#include <duda/packages/json/json.h>
 
-#include <errno.h>
 #include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
 
 DUDA_REGISTER("NEW_SERVICE", "NEW_SERVICE");
 
-enum { COUNTERS_MAX = 100, NAME_BYTES_MAX = 32, NUMBER_BYTES_MAX = 20 };
+enum { COUNTERS_MAX = 100, NAME_BYTES_MAX = 32, BODY_BYTES_MAX = 1000 };
 
 struct counter {
     char name[NAME_BYTES_MAX];
-    long value;
+    int64_t value;
 };
 
 /* Of all workers. */
@@ -41,7 +40,7 @@ static struct counter *find_counter(const char *name)
 }
 
 /* Returns 201 (it is new), 200, or 507: there are too many. */
-static int set_counter(const char *name, long value)
+static int set_counter(const char *name, int64_t value)
 {
     struct counter *c = find_counter(name);
     int status = c ? 200 : 201;
@@ -66,82 +65,100 @@ static int remove_counter(const char *name)
 
 /* ── requests ── */
 
-/* Returns 0, or -1 after a response: the name cannot be that of a counter. */
-static int check_name(duda_request_t *dr)
+/* Ends the response with an object that has one value, which it frees. */
+static void send_pair(duda_request_t *dr, int status, const char *key, json_t *value)
 {
-    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
-    const char *name = param->get(dr, "name");
-    if (name && strlen(name) < NAME_BYTES_MAX && name[strspn(name, allowed)] == '\0')
-        return 0;
-    response->error(dr, 400);
-    return -1;
+    json_t *object = json->create_object();
+    json->add_to_object(object, key, value);
+    response->http_status(dr, status);
+    json->send(dr, object);
+    json->delete (object);
 }
 
-/* Reads the number that is the body. Returns 0 or -EINVAL. */
-static int read_number(duda_request_t *dr, long *ret)
+static void send_error(duda_request_t *dr, int status, const char *error)
 {
-    size_t len;
-    char *end;
-    const char *body = request->body(dr, &len);
-    if (!body || len == 0 || len > NUMBER_BYTES_MAX)
-        return -EINVAL;
-    errno = 0;
-    *ret = strtol(body, &end, 10);
-    return errno || end != body + len ? -EINVAL : 0;
+    send_pair(dr, status, "error", json->create_string(error));
+}
+
+/* Returns the name of the counter, or NULL after a response: it is too long. */
+static const char *get_name(duda_request_t *dr)
+{
+    const char *name = param->get(dr, "name");
+    if (name && strlen(name) < NAME_BYTES_MAX)
+        return name;
+    send_error(dr, 400, "the name is too long");
+    return NULL;
+}
+
+/* Reads the "value" of the body. Returns NULL, or what is wrong. */
+static const char *read_value(duda_request_t *dr, int64_t *ret)
+{
+    json_t *body = json->parse_data(dr);
+    const char *error = body ? NULL : json->get_error();
+    if (body && json->get_int(body, "value", ret) < 0)
+        error = "value must be a whole number";
+    json->delete (body);
+    return error;
 }
 
 static void list_counters(duda_request_t *dr)
 {
-    response->http_content_type(dr, "json");
-    response->printf(dr, "{");
+    json_t *object = json->create_object();
     pthread_mutex_lock(&lock);
     for (int i = 0; i < n_counters; i++)
-        response->printf(dr, "%s\"%s\": %ld", i ? ", " : "", counters[i].name, counters[i].value);
+        json->add_to_object(object, counters[i].name, json->create_number((double)counters[i].value));
     pthread_mutex_unlock(&lock);
-    response->printf(dr, "}\n");
-    response->end(dr, NULL);
+    json->send(dr, object);
+    json->delete (object);
 }
 
 static void get_counter(duda_request_t *dr)
 {
-    if (check_name(dr) < 0)
+    const char *name = get_name(dr);
+    if (!name)
         return;
     pthread_mutex_lock(&lock);
-    const struct counter *c = find_counter(param->get(dr, "name"));
-    long value = c ? c->value : 0;
+    const struct counter *c = find_counter(name);
+    int64_t value = c ? c->value : 0;
     pthread_mutex_unlock(&lock);
-    if (!c) {
-        response->error(dr, 404);
-        return;
-    }
-    response->http_content_type(dr, "json");
-    response->printf(dr, "%ld\n", value);
-    response->end(dr, NULL);
+    if (c)
+        send_pair(dr, 200, "value", json->create_number((double)value));
+    else
+        send_error(dr, 404, "there is no such counter");
 }
 
 static void put_counter(duda_request_t *dr)
 {
-    long value;
-    if (check_name(dr) < 0)
+    int64_t value;
+    const char *name = get_name(dr);
+    if (!name)
         return;
-    if (read_number(dr, &value) < 0) {
-        response->error(dr, 400);
+    const char *error = read_value(dr, &value);
+    if (error) {
+        send_error(dr, 400, error);
         return;
     }
     pthread_mutex_lock(&lock);
-    int status = set_counter(param->get(dr, "name"), value);
+    int status = set_counter(name, value);
     pthread_mutex_unlock(&lock);
-    response->http_status(dr, status);
-    response->end(dr, NULL);
+    if (status == 507)
+        send_error(dr, status, "there are too many counters");
+    else
+        send_pair(dr, status, "value", json->create_number((double)value));
 }
 
 static void delete_counter(duda_request_t *dr)
 {
-    if (check_name(dr) < 0)
+    const char *name = get_name(dr);
+    if (!name)
         return;
     pthread_mutex_lock(&lock);
-    int status = remove_counter(param->get(dr, "name"));
+    int status = remove_counter(name);
     pthread_mutex_unlock(&lock);
+    if (status == 404) {
+        send_error(dr, status, "there is no such counter");
+        return;
+    }
     response->http_status(dr, status);
     response->end(dr, NULL);
 }
@@ -149,8 +166,9 @@ static void delete_counter(duda_request_t *dr)
 int duda_main(void)
 {
     const char *counter = "/counters/:name";
+    duda_load_package(json, "json");
     struct duda_route *put = router->put(counter, put_counter);
-    if (!put || router->limit(put, NUMBER_BYTES_MAX) < 0)
+    if (!put || router->limit(put, BODY_BYTES_MAX) < 0)
         return -1;
     return router->get("/counters/", list_counters) && router->get(counter, get_counter) &&
                    router->delete (counter, delete_counter)
