@@ -212,9 +212,9 @@ static int get_int(const json_t *object, const char *key, int64_t *ret)
     int err = get_double(object, key, &value);
     if (err < 0)
         return err;
-    if (fabs(value) > exact_max)
+    if (!(fabs(value) <= exact_max)) /* NAN, too */
         return -ERANGE;
-    if (value != trunc(value))
+    if (value != (double)(int64_t)value)
         return -EINVAL;
     *ret = (int64_t)value;
     return 0;

@@ -19,6 +19,8 @@
 
 enum { FIRST_BYTES = 256, NUMBER_BYTES = 40 };
 
+static const double exact_max = 9007199254740992; /* 2^53 */
+
 struct printer {
     char *text;
     size_t len, size;
@@ -134,7 +136,7 @@ static void print_number(struct printer *p, double value)
     char text[NUMBER_BYTES];
     if (!isfinite(value))
         snprintf(text, sizeof(text), "null");
-    else if (fabs(value) <= 9007199254740992 && value == trunc(value)) /* 2^53 */
+    else if (fabs(value) <= exact_max && value == (double)(long long)value)
         snprintf(text, sizeof(text), "%lld", (long long)value);
     else
         format_fraction(text, sizeof(text), value);

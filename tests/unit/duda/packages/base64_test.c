@@ -21,23 +21,8 @@ static const struct {
 };
 
 static const char *const wrong[] = {
-    "Zg",
-    "Zg=",
-    "Zg===",
-    "Z===",
-    "====",
-    "=",
-    "Zm9v=",
-    "Zm9vZ",
-    "Zm9-",
-    "Zm9_",
-    "Zm9.",
-    "Zm\x80"
-    "9",
-    "Zh==",
-    "Zm9=",
-    "Z=g=",
-    "Zg==Zg==",
+    "Zg",   "Zg=",  "Zg===", "Z===",    "====", "=",    "Zm9v=", "Zm9vZ",
+    "Zm9-", "Zm9_", "Zm9.",  "Zm\2009", "Zh==", "Zm9=", "Z=g=",  "Zg==Zg==",
 };
 
 static const char *const wrong_urls[] = {"Zg==", "Z", "Zm9+", "Zm9/", "Zm 9v", "Zm9v\n", "Zh", "Zm9"};
