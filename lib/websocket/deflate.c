@@ -49,7 +49,11 @@ static z_stream *new_stream(struct mk_account *account)
 
 /* ── compressing ── */
 
-enum { LEVEL = 6, MEMORY_LEVEL = 8, FLUSH_ROOM = 8 /* <zlib.h> asks for more than 6 */ };
+/*
+ * Level 6, zlib's default, makes messages of JSON 13 to 19 % shorter than level 1 and takes 6 to 10 times as long, in
+ * which the worker does nothing else (zlib 1.2.13, 100 bytes to 1 MB, with a context).
+ */
+enum { LEVEL = 1, MEMORY_LEVEL = 8, FLUSH_ROOM = 8 /* <zlib.h> asks for more than 6 */ };
 
 void mk__ws_deflater_init(struct mk__ws_deflater *d, struct mk_account *account, unsigned bits, bool no_context)
 {

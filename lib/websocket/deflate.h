@@ -34,7 +34,7 @@ struct mk__ws_deflater {
 };
 
 /*
- * Sets the fields, with level 6 and memory level 8, which can be changed before the first message; allocates nothing.
+ * Sets the fields, with level 1 and memory level 8, which can be changed before the first message; allocates nothing.
  * The account may be NULL.
  */
 void mk__ws_deflater_init(struct mk__ws_deflater *d, struct mk_account *account, unsigned bits, bool no_context);

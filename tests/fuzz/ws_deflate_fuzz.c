@@ -82,6 +82,7 @@ static void check_round_trip(const uint8_t *data, size_t size, size_t cut, uint8
     mk__ws_inflater_init(&i, &account, bits, how & 2, MESSAGE_MAX);
     mk__ws_deflater_init(&d, &account, bits, how & 2);
     d.memory_level = how % 9 + 1;
+    d.level = how / 9 % 9 + 1;
     for (unsigned message = 0; message < 2; message++) {
         const uint8_t *p = message ? data + cut : data;
         size_t len = message ? size - cut : cut;
