@@ -10,6 +10,7 @@ import subprocess
 import pytest
 
 from harness import build
+from harness.messages import request
 from harness.server import Server, run
 
 PAGE = build.TOP / "docs" / "guide" / "plugins.md"
@@ -77,12 +78,12 @@ def test_the_configuration_is_right(tree, tmp_path):
     assert "../../htdocs" not in (conf / "sites" / "default").read_text()
 
 
-def compile_with(tree, tmp_path, source, *options, flags, define=()):
+def compile_with(tree, tmp_path, source, *options, flags, define=(), package="monkey"):
     """Compiles by what pkg-config says; nothing that is installed elsewhere is seen."""
     pc = next(tree[0].glob("lib/**/monkey.pc"))
     env = {**os.environ, "PKG_CONFIG_LIBDIR": str(pc.parent), "PKG_CONFIG_PATH": ""}
     told = subprocess.run(
-        ["pkg-config", *define, *flags, "monkey"], env=env, capture_output=True, text=True, check=True
+        ["pkg-config", *define, *flags, package], env=env, capture_output=True, text=True, check=True
     ).stdout.split()
     assert str(tree[0]) in " ".join(told)
     subprocess.run(["cc", source, *told, *options], check=True, cwd=tmp_path)
@@ -104,6 +105,23 @@ def test_a_plugin_built_by_pkg_config(tree, start, tmp_path, define):
     (conf / "sites" / "default").write_text(f"[HOST]\n    DocumentRoot {tree[2]}\n")
     with start("-c", conf).connect() as client:
         assert client.ask("/hello").body == b"Hello.\n"
+
+
+@pytest.mark.skipif(not shutil.which("pkg-config"), reason="NOT TESTED: no pkg-config here")
+def test_a_plugin_with_websockets_built_by_pkg_config(tree, start, tmp_path):
+    source = build.TOP / "tests" / "plugins" / "modules" / "wsprobe.c"
+    options = ["-shared", "-fPIC", "-o", "wsprobe.so"]
+    compile_with(tree, tmp_path, source, *options, flags=["--cflags", "--libs"], package="monkey-websocket")
+    conf = tmp_path / "copy"
+    shutil.copytree(tree[1], conf)
+    with (conf / "plugins.load").open("a") as file:
+        file.write(f"    Load {tmp_path}/wsprobe.so\n")
+    (conf / "sites" / "default").write_text(f"[HOST]\n    DocumentRoot {tree[2]}\n")
+    with start("-c", conf).connect() as client:
+        fields = ["Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13"]
+        client.send(request("/ws/echo", *fields, "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="))
+        head = client.until(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 101 ") and b"Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n" in head
 
 
 @pytest.mark.skipif(build.SANITIZED, reason="programs need the sanitizer's library too")
