@@ -388,7 +388,10 @@ static enum mk__h1_send_result put_part(struct mk__conn *c, struct mk_request *r
     }
 }
 
-/* Writes the queue of parts, and what the on_writable function adds to it. Yields even if the socket never fills up. */
+/*
+ * Writes the queue of parts, and what the on_writable function adds to it. Yields even if the socket never fills up: a
+ * handler may write without end, also for a response without a body.
+ */
 static enum mk__h1_send_result put_parts(struct mk__conn *c, struct mk_request *req)
 {
     for (uint64_t before = req->sent_bytes;;) {
@@ -402,6 +405,8 @@ static enum mk__h1_send_result put_parts(struct mk__conn *c, struct mk_request *
         if (req->sent_bytes - before >= SLICE_BYTES)
             return MK__H1_SEND_YIELD;
         mk__response_call_writable(req);
+        if (req->bodyless) /* nothing is sent that could be counted */
+            return MK__H1_SEND_YIELD;
     }
 }
 

@@ -473,6 +473,23 @@ static void test_a_fast_client_does_not_own_the_worker(void **state)
     close_world();
 }
 
+/* The parts of a response to HEAD are dropped: no byte is sent, and the socket never fills up. */
+static void test_a_response_without_a_body_does_not_own_the_worker(void **state)
+{
+    (void)state;
+    open_world(stream_blocks);
+    blocks_left = 320;
+    struct mk_test_client *c = mk_test_connect(&w, MK_STR(REQUEST("HEAD", "1")));
+    assert_in_range(drained, 1, 2); /* of the first turn */
+    assert_in_range(blocks_left, 310, 320);
+    assert_non_null(strstr(mk_test_received(c).p, "\r\n\r\n"));
+    mk_test_settle(&w);
+    assert_string_equal(mk_test_state(c), "idle");
+    assert_int_equal(blocks_left, 0);
+    assert_int_equal(w.aborted, 0);
+    close_world();
+}
+
 static void end_with_much(struct mk_request *req, struct mk_test_world *world)
 {
     static char block[100 * 1024];
@@ -511,6 +528,7 @@ int main(void)
         cmocka_unit_test(test_a_generator_lets_others_have_their_turn),
         cmocka_unit_test(test_a_handler_is_asked_to_wait),
         cmocka_unit_test(test_a_fast_client_does_not_own_the_worker),
+        cmocka_unit_test(test_a_response_without_a_body_does_not_own_the_worker),
         cmocka_unit_test(test_no_drain_after_the_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

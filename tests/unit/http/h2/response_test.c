@@ -351,6 +351,56 @@ static void test_a_handler_that_is_told_of_room_without_a_body(void **state)
     }
 }
 
+static unsigned endless_calls;
+
+static void write_endlessly(struct mk_request *req, void *ctx)
+{
+    static const char block[40000];
+    (void)ctx;
+    endless_calls++;
+    while (mk_response_write_ref(req, mk_str(block, sizeof(block))) == 0)
+        ;
+}
+
+static void endless_or_small(struct mk_request *req, struct mk_test_world *world)
+{
+    if (!mk_str_eq(mk_request_path(req), MK_STR("/"))) {
+        hello(req, world);
+        return;
+    }
+    mk_response_on_writable(req, write_endlessly, NULL);
+    write_endlessly(req, NULL);
+}
+
+/* A handler that never stops writing, to a client that takes all: other streams are served, and each turn ends. */
+static void test_a_handler_that_writes_without_end(void **state)
+{
+    static const char *const methods[] = {"GET", "HEAD"};
+    enum { TURNS = 20, CALLS_PER_TURN = 10 };
+    (void)state;
+    for (size_t i = 0; i < COUNT(methods); i++) {
+        char fields[100];
+        snprintf(fields, sizeof(fields), ":method %s|:scheme http|:path /|:authority h|priority i", methods[i]);
+        endless_calls = 0;
+        struct mk_test_h2 t = h2_open(endless_or_small);
+        h2_open_wide(&t);
+        h2_head(&t, 1, END_HEADERS | END_STREAM, fields);
+        for (unsigned n = 0; n < TURNS; n++)
+            assert_int_equal(mk__loop_turn(&w.loop), 0);
+        assert_in_range(endless_calls, TURNS / 2, TURNS * CALLS_PER_TURN);
+        h2_get_path(&t, 3, "/small");
+        for (unsigned n = 0; n < TURNS; n++)
+            assert_int_equal(mk__loop_turn(&w.loop), 0);
+        assert_int_equal(w.done, 1); /* the small one */
+        assert_int_equal(w.aborted, 0);
+        h2_rst(&t, 1);
+        mk_test_settle(&w);
+        assert_int_equal(w.done, 2);
+        assert_int_equal(w.aborted, 1);
+        h2_close(&t);
+    }
+}
+
 /* ── filters ── */
 
 static ssize_t pass_on(struct mk_filter *filter, char *to, size_t size, void *ctx)
@@ -559,6 +609,7 @@ int main(void)
         cmocka_unit_test(test_generators),
         cmocka_unit_test(test_a_handler_that_is_told_of_room),
         cmocka_unit_test(test_a_handler_that_is_told_of_room_without_a_body),
+        cmocka_unit_test(test_a_handler_that_writes_without_end),
         cmocka_unit_test(test_filters),
         cmocka_unit_test(test_filters_and_small_windows),
         cmocka_unit_test(test_filters_take_turns),
