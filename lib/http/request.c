@@ -4,6 +4,8 @@
  */
 #include "http/request.h"
 
+#include <monkey/buf.h>
+
 #include <assert.h>
 #include <errno.h>
 
@@ -227,40 +229,77 @@ static bool has_name(const struct mk_request *req, const struct mk__field *field
     return mk_str_ieq(mk__span_str(req->base, field->name), name);
 }
 
-/* Returns the value of the field lines with one name; several are joined in the arena. */
-static struct mk_str join_values(struct mk_request *req, enum mk_header_id id, struct mk_str name)
+/* Returns the first field line with a name from `n` on; the number of all lines, if there is none. */
+static unsigned find_field(const struct mk_request *req, unsigned n, enum mk_header_id id, struct mk_str name)
 {
-    struct mk_str found = MK_STR_NONE;
-    for (unsigned i = 0; i < req->parse.n_fields; i++) {
-        const struct mk__field *field = &req->fields[i];
-        if (!has_name(req, field, id, name))
-            continue;
-        struct mk_str value = mk__span_str(req->base, field->value);
-        if (!found.p) {
-            found = value;
-            continue;
-        }
-        char *joined = mk_arena_alloc(&req->arena, found.len + 2 + value.len);
-        if (!joined)
-            return found;
-        memcpy(joined, found.p, found.len);
-        memcpy(joined + found.len, field->id == MK_HEADER_COOKIE ? "; " : ", ", 2);
-        memcpy(joined + found.len + 2, value.p, value.len);
-        found = mk_str(joined, found.len + 2 + value.len);
+    while (n < req->parse.n_fields && !has_name(req, &req->fields[n], id, name))
+        n++;
+    return n;
+}
+
+static struct mk_str get_value(const struct mk_request *req, unsigned n)
+{
+    return mk__span_str(req->base, req->fields[n].value);
+}
+
+/* Returns room for the values of all lines with the name of line `first`, which it adds to the list; NULL: no memory.
+ */
+static struct mk__joined_lines *add_joined_lines(struct mk_request *req, unsigned first, size_t size)
+{
+    struct mk__joined_lines *joined = mk_arena_alloc(&req->arena, sizeof(*joined) + size);
+    if (!joined)
+        return NULL;
+    *joined = (struct mk__joined_lines){.next = req->joined, .first = first};
+    req->joined = joined;
+    return joined;
+}
+
+/* Joins the values of all lines with the name of line `first`. Returns that of `first` alone without memory. */
+static struct mk_str join_lines(struct mk_request *req, unsigned first, enum mk_header_id id, struct mk_str name)
+{
+    struct mk_str separator = req->fields[first].id == MK_HEADER_COOKIE ? MK_STR("; ") : MK_STR(", ");
+    size_t size = 0;
+    for (unsigned n = first; n < req->parse.n_fields; n = find_field(req, n + 1, id, name))
+        size += separator.len + get_value(req, n).len;
+    struct mk__joined_lines *joined = add_joined_lines(req, first, size);
+    if (!joined)
+        return get_value(req, first);
+    struct mk_buf text;
+    mk_buf_init_fixed(&text, joined->bytes, size);
+    for (unsigned n = first; n < req->parse.n_fields; n = find_field(req, n + 1, id, name)) {
+        if (n > first)
+            mk_buf_adds(&text, separator);
+        mk_buf_adds(&text, get_value(req, n));
     }
-    return found;
+    assert(!text.err);
+    joined->len = text.len;
+    return mk_buf_str(&text);
+}
+
+/* Returns the value of the field lines with one name. Several are joined once: a handler may ask for each cookie. */
+static struct mk_str find_value(struct mk_request *req, enum mk_header_id id, struct mk_str name)
+{
+    unsigned first = find_field(req, 0, id, name);
+    if (first == req->parse.n_fields)
+        return MK_STR_NONE;
+    if (find_field(req, first + 1, id, name) == req->parse.n_fields)
+        return get_value(req, first);
+    for (const struct mk__joined_lines *joined = req->joined; joined; joined = joined->next)
+        if (joined->first == first)
+            return mk_str(joined->bytes, joined->len);
+    return join_lines(req, first, id, name);
 }
 
 struct mk_str mk_request_header(struct mk_request *req, enum mk_header_id field)
 {
     if (field == MK_HEADER_OTHER || !(req->parse.seen & 1u << field))
         return MK_STR_NONE;
-    return join_values(req, field, MK_STR_NONE);
+    return find_value(req, field, MK_STR_NONE);
 }
 
 struct mk_str mk_request_header_by_name(struct mk_request *req, struct mk_str name)
 {
-    return join_values(req, MK_HEADER_OTHER, name);
+    return find_value(req, MK_HEADER_OTHER, name);
 }
 
 bool mk_request_header_at(const struct mk_request *req, unsigned n, struct mk_str *ret_name, struct mk_str *ret_value)

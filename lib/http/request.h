@@ -83,6 +83,14 @@ struct mk__trailers {
     struct mk__header items[MK__TRAILERS_MAX];
 };
 
+/* The values of several field lines with one name, as one; in the arena. */
+struct mk__joined_lines {
+    struct mk__joined_lines *next;
+    unsigned first; /* of the lines */
+    size_t len;
+    char bytes[];
+};
+
 struct mk__file_read_job;
 
 /* How far the request body is. Up to DISCARDING more of it may come, from DONE on none is passed on. */
@@ -135,6 +143,7 @@ struct mk_request {
     const struct mk__field *fields;
     struct mk__parse parse;
     struct mk__request_head head;
+    struct mk__joined_lines *joined; /* or NULL */
     struct mk_str path;
 
     /* its body */

@@ -103,6 +103,39 @@ static void test_an_absolute_target(void **state)
     mk_test_world_close(&w);
 }
 
+/* Asked for again and again, as by a handler that reads one cookie after the other. */
+static void look_for_many_lines(struct mk_request *req, struct mk_test_world *world)
+{
+    struct mk_str cookies = mk_request_header(req, MK_HEADER_COOKIE), own;
+    size_t bytes = world->account.bytes;
+    assert_int_equal(cookies.len, 10 * 202 - 2);
+    assert_memory_equal(cookies.p + 200, "; 00", 4);
+    for (unsigned i = 0; i < 1000; i++) {
+        assert_ptr_equal(mk_request_header(req, MK_HEADER_COOKIE).p, cookies.p);
+        own = mk_request_header_by_name(req, MK_STR("x-own"));
+        assert_str_equal(own, "1, , 3");
+        assert_ptr_equal(mk_request_header_by_name(req, MK_STR("X-Own")).p, own.p);
+    }
+    assert_in_range(world->account.bytes, bytes, bytes + 4096);
+    mk_response_end(req);
+}
+
+static void test_lines_are_joined_once(void **state)
+{
+    char text[4096];
+    struct mk_buf head;
+    (void)state;
+    mk_buf_init_fixed(&head, text, sizeof(text));
+    mk_buf_addf(&head, "GET / HTTP/1.1\r\nHost: h\r\nX-Own: 1\r\n");
+    for (unsigned i = 0; i < 10; i++)
+        mk_buf_addf(&head, "Cookie: %0200d\r\n", 0);
+    mk_buf_addf(&head, "x-own:\r\nX-OWN: 3\r\n\r\n");
+    open_world(look_for_many_lines);
+    ask(mk_buf_cstr(&head));
+    assert_int_equal(w.requests, 1);
+    mk_test_world_close(&w);
+}
+
 static void look_for_long_list(struct mk_request *req, struct mk_test_world *world)
 {
     (void)world;
@@ -248,10 +281,15 @@ static void test_the_account_is_charged(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_accessors),          cmocka_unit_test(test_what_is_not_there),
-        cmocka_unit_test(test_an_absolute_target), cmocka_unit_test(test_no_memory_to_join),
-        cmocka_unit_test(test_collects),           cmocka_unit_test(test_collects_much_in_pieces),
-        cmocka_unit_test(test_collects_later),     cmocka_unit_test(test_the_account_is_charged),
+        cmocka_unit_test(test_accessors),
+        cmocka_unit_test(test_what_is_not_there),
+        cmocka_unit_test(test_an_absolute_target),
+        cmocka_unit_test(test_no_memory_to_join),
+        cmocka_unit_test(test_lines_are_joined_once),
+        cmocka_unit_test(test_collects),
+        cmocka_unit_test(test_collects_much_in_pieces),
+        cmocka_unit_test(test_collects_later),
+        cmocka_unit_test(test_the_account_is_charged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
