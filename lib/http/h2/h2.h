@@ -305,7 +305,7 @@ void mk__h2_stream_free(struct mk__h2_stream *s);
  * Starts the exchange with its complete head. A `status` other than 0 rejects the request; `head` may then be empty.
  * More follows unless `recv_ended`.
  */
-void mk__h2_stream_begin(struct mk__h2_stream *s, struct mk_str head, int status);
+void mk__h2_stream_begin(struct mk__h2_stream *s, struct mk_str method, struct mk_str head, int status);
 /* Receives body bytes: passes them to the handler, keeps or discards them. */
 void mk__h2_stream_data(struct mk__h2_stream *s, struct mk_str chunk);
 /* Receives the end of the body. */

@@ -80,7 +80,7 @@ void mk__h2_recv_end_head(struct mk__h2 *h2, bool end_stream)
     int status = mk__h2_request_head_end(&h2->head_buf->head, !end_stream, &head);
     s->extended_connect = h2->head_buf->head.protocol.len;
     mk__h2_scheduler_take_early(&h2->scheduler, &s->priority);
-    mk__h2_stream_begin(s, head, status);
+    mk__h2_stream_begin(s, h2->head_buf->head.method, head, status);
     mk__h2_alloc_put_head_buf(h2);
     if (mk__conn_is_used_up(h2->conn))
         mk__h2_submit_shutdown_notice(h2);

@@ -211,12 +211,15 @@ static void apply_priority(struct mk__h2_stream *s, struct mk_request *req)
         mk__h2_priority_parse(&s->h2->scheduler, &s->priority, priority);
 }
 
-static void begin_exchange(struct mk__h2_stream *s, struct mk_request *req, struct mk_str head, int status)
+static void begin_exchange(struct mk__h2_stream *s, struct mk_request *req, struct mk_str method, struct mk_str head,
+                           int status)
 {
     int err = 0;
     req->base = "";
     if (head.len)
         err = -read_head(req, head);
+    else
+        req->parse.method = (uint8_t)mk__parse_method(method); /* a response to HEAD has no body */
     if (!status)
         status = err;
     if (!status)
@@ -224,7 +227,7 @@ static void begin_exchange(struct mk__h2_stream *s, struct mk_request *req, stru
     mk__request_begin(req, status, s->recv_ended);
 }
 
-void mk__h2_stream_begin(struct mk__h2_stream *s, struct mk_str head, int status)
+void mk__h2_stream_begin(struct mk__h2_stream *s, struct mk_str method, struct mk_str head, int status)
 {
     struct mk__context *http = mk__h2_http(s->h2);
     struct mk_request *req = mk__request_new(http, &request_ops, s);
@@ -236,7 +239,7 @@ void mk__h2_stream_begin(struct mk__h2_stream *s, struct mk_str head, int status
     s->h2->conn->requests++;
     s->req = req;
     req->began_us = mk__context_wants_times(http) ? mk_loop_now_us(http->loop) : 0;
-    begin_exchange(s, req, head, status);
+    begin_exchange(s, req, method, head, status);
     wake_stream(req);
 }
 

@@ -110,7 +110,7 @@ static const struct {
     {MK_STR("CONNECT"), MK_CONNECT}, {MK_STR("TRACE"), MK_TRACE},   {MK_STR("PATCH"), MK_PATCH},
 };
 
-static uint8_t find_method(struct mk_str name)
+enum mk_method mk__parse_method(struct mk_str name)
 {
     for (unsigned i = 0; i < sizeof(methods) / sizeof(methods[0]); i++)
         if (mk_str_eq(name, methods[i].name))
@@ -134,14 +134,20 @@ static int read_version(struct mk__parse *p, struct mk_str s)
     return 0;
 }
 
+/* Sets the method, with which the current line begins. */
+static void set_method(struct mk__parse *p, struct mk_str name)
+{
+    p->method_name = (struct mk__span){p->line_at, (uint16_t)name.len};
+    p->method = (uint8_t)mk__parse_method(name);
+}
+
 /* Reads method SP request-target SP HTTP-version. Returns 0, -400 or -505. */
 static int read_request_line(struct mk__parse *p, struct mk_str line)
 {
     size_t n = span_class(line, TOKEN);
     if (n == 0 || n == line.len || line.p[n] != ' ')
         return -400;
-    p->method_name = (struct mk__span){p->line_at, (uint16_t)n};
-    p->method = find_method(mk_str(line.p, n));
+    set_method(p, mk_str(line.p, n));
     size_t at = n + 1;
     n = span_class(mk_str(line.p + at, line.len - at), TARGET);
     if (n == 0 || at + n == line.len || line.p[at + n] != ' ')
@@ -203,20 +209,23 @@ static int read_line(struct mk__parse *p, struct mk__field *fields, const struct
 }
 
 /* Returns the status for a request line that is too long: because of its method (-501) or its target (-414). */
-static int reject_line(struct mk_str line)
+static int reject_line(struct mk__parse *p, struct mk_str line)
 {
     size_t n = span_class(line, TOKEN);
-    return n == line.len ? -501 : line.p[n] == ' ' ? -414 : -400;
+    if (n == line.len)
+        return -501;
+    set_method(p, mk_str(line.p, n)); /* a response to HEAD has no body */
+    return line.p[n] == ' ' ? -414 : -400;
 }
 
 /*
  * Checks the lengths of the current line, of which `len - p->line_at` bytes are there without an LF, and of the head.
  * Returns MK_AGAIN or a negative status.
  */
-static int check_length(const struct mk__parse *p, const struct mk__parse_limits *limits, const char *head, size_t len)
+static int check_length(struct mk__parse *p, const struct mk__parse_limits *limits, const char *head, size_t len)
 {
     if (p->phase == MK__PARSE_START && len - p->line_at > limits->line_bytes_max + 1)
-        return reject_line(mk_str(head + p->line_at, limits->line_bytes_max));
+        return reject_line(p, mk_str(head + p->line_at, limits->line_bytes_max));
     return len >= limits->head_bytes_max || len >= HEAD_BYTES_LIMIT ? -431 : MK_AGAIN;
 }
 

@@ -60,6 +60,9 @@ struct mk__parse {
 int mk__parse_head(struct mk__parse *p, struct mk__field *fields, const struct mk__parse_limits *limits,
                    struct mk_str head);
 
+/* Returns a method by its name. */
+enum mk_method mk__parse_method(struct mk_str name);
+
 /* Tells whether `s` is a token (RFC 9110 section 5.6.2). */
 bool mk__parse_is_token(struct mk_str s);
 

@@ -250,6 +250,26 @@ static void test_limits(void **state)
     check_all(fits, COUNT(fits));
 }
 
+/* The response to a request whose target is too long depends on its method. */
+static void test_the_method_of_a_long_line(void **state)
+{
+    static const struct {
+        const char *line;
+        enum mk_method method;
+    } cases[] = {
+        {"HEAD /" TEN TEN TEN TEN, MK_HEAD},
+        {"\r\nHEAD /" TEN TEN "0123456 HTTP/1.1\r\n", MK_HEAD},
+        {"GET /" TEN TEN TEN TEN, MK_GET},
+        {"LOCK /" TEN TEN TEN TEN, MK_METHOD_OTHER},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct run r = {.parse = {.method = MK_CONNECT}};
+        assert_int_equal(feed(&r, cases[i].line, strlen(cases[i].line)), -414);
+        assert_int_equal(r.parse.method, cases[i].method);
+    }
+}
+
 /* Every byte, at places where it is allowed or not. */
 static int parse_with(const char *format, int byte)
 {
@@ -391,13 +411,10 @@ static void test_the_largest_head(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_reads),
-        cmocka_unit_test(test_refuses),
-        cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_every_byte),
-        cmocka_unit_test(test_known_fields),
-        cmocka_unit_test(test_methods),
-        cmocka_unit_test(test_the_largest_head),
+        cmocka_unit_test(test_reads),      cmocka_unit_test(test_refuses),
+        cmocka_unit_test(test_limits),     cmocka_unit_test(test_the_method_of_a_long_line),
+        cmocka_unit_test(test_every_byte), cmocka_unit_test(test_known_fields),
+        cmocka_unit_test(test_methods),    cmocka_unit_test(test_the_largest_head),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
