@@ -380,7 +380,7 @@ void mk__request_reject_body(struct mk_request *req, int status)
     bool discards = req->body_state == MK__BODY_STATE_DISCARDING;
     assert(req->body_state < MK__BODY_STATE_DONE);
     req->body_state = MK__BODY_STATE_FAILED;
-    if (discards)
+    if (discards || req->response_state == MK__RESPONSE_ENDED)
         return;
     if (req->output_state >= MK__OUTPUT_HEAD)
         mk_response_abort(req);

@@ -215,7 +215,7 @@ int mk__request_decode_path(struct mk_request *req);
 void mk__request_deliver_body(struct mk_request *req, struct mk_str piece, bool end);
 /*
  * Rejects the rest of the request body: with `status`, if the head of a response was not sent, else with an abort. A
- * response that is complete stays as it is.
+ * response that the handler has ended stays as it is, even if not all of it was sent.
  */
 void mk__request_reject_body(struct mk_request *req, int status);
 /* Rejects a wanted body that arrives more slowly than MinBodyRate, after a grace period of 5 seconds. */

@@ -105,6 +105,38 @@ static void test_lengths(void **state)
     }
 }
 
+static void answer_early(struct mk_request *req, struct mk_str piece, bool end, void *ctx)
+{
+    (void)piece, (void)end, (void)ctx;
+    mk_response_write_ref(req, MK_STR("hello"));
+    mk_response_end(req);
+}
+
+static void read_and_answer_early(struct mk_request *req, struct mk_test_world *world)
+{
+    (void)world;
+    mk_request_read(req, answer_early, NULL);
+}
+
+/* The handler has ended the response, which waits for its window, when the body becomes too long. */
+static void test_a_response_before_a_body_that_is_too_long(void **state)
+{
+    static char much[20000];
+    (void)state;
+    struct mk_test_h2 t = h2_open(read_and_answer_early);
+    w.settings.limits.body_bytes_max = 100;
+    h2_settings(&t, NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, 0);
+    h2_post(&t, 1);
+    h2_data(&t, 1, 0, MK_STR("x"));
+    h2_expect(&t, "*1:200,content-length=5");
+    h2_data(&t, 1, 0, mk_str(much, sizeof(much)));
+    h2_expect(&t, "*");
+    h2_window(&t, 1, 100);
+    h2_expect(&t, "1:\"hello\"!*");
+    assert_int_equal(w.aborted, 0);
+    h2_close(&t);
+}
+
 /* A request that says it has a body of some length, and ends with its head. */
 static void test_a_length_without_a_body(void **state)
 {
@@ -341,6 +373,7 @@ int main(void)
         cmocka_unit_test(test_bodies),
         cmocka_unit_test(test_a_body_that_is_read_later),
         cmocka_unit_test(test_lengths),
+        cmocka_unit_test(test_a_response_before_a_body_that_is_too_long),
         cmocka_unit_test(test_a_length_without_a_body),
         cmocka_unit_test(test_expectations),
         cmocka_unit_test(test_a_paused_handler_stops_its_client),
