@@ -5,6 +5,8 @@
  */
 #include "server/request_ref.h"
 
+#include "http/request.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <pthread.h>
@@ -95,7 +97,7 @@ static int grow_slots(struct mk__request_refs *t)
 }
 
 /* Gives the exchange the lowest free slot, until its arena is released. Returns 0 or -ENOMEM. */
-static int claim_slot(struct mk__request_refs *t, struct mk_request *req, uint32_t *ret_slot)
+static int claim_slot(struct mk__request_refs *t, struct mk_request *req)
 {
     while (t->free < t->size && t->slots[t->free].req)
         t->free++;
@@ -109,16 +111,15 @@ static int claim_slot(struct mk__request_refs *t, struct mk_request *req, uint32
         return -ENOMEM;
     assert(t->free < t->size && !t->slots[t->free].req);
     t->slots[t->free] = (struct mk__request_ref_slot){req, next_number()};
-    *ret_slot = t->free++;
+    req->ref = ++t->free;
     return 0;
 }
 
 int mk__request_ref_create(struct mk__request_refs *t, struct mk_request *req, struct mk_request_ref *ret)
 {
-    uint32_t slot;
-    int err = claim_slot(t, req, &slot);
+    int err = req->ref ? 0 : claim_slot(t, req);
     if (err == 0)
-        *ret = (struct mk_request_ref){t->entry, slot, t->worker, t->slots[slot].exchange};
+        *ret = (struct mk_request_ref){t->entry, req->ref - 1, t->worker, t->slots[req->ref - 1].exchange};
     return err;
 }
 

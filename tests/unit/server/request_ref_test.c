@@ -84,6 +84,26 @@ static void test_an_exchange_that_is_over(void **state)
     close_tickets();
 }
 
+/* A handler may make a reference for each piece of a body, and for each of its events. */
+static void test_many_references_to_one_exchange(void **state)
+{
+    struct mk_request_call one;
+    (void)state;
+    open_tickets();
+    mk_test_settle(&w);
+    struct mk_request_ref first = ref;
+    size_t bytes = w.account.bytes;
+    for (int i = 0; i < 100000; i++) {
+        assert_int_equal(mk__request_ref_create(&refs, current, &ref), 0);
+        assert_memory_equal(&ref, &first, sizeof(ref));
+    }
+    assert_int_equal(w.account.bytes, bytes);
+    assert_int_equal(call(&one), 0);
+    assert_true(mk_test_wait_mail(&w));
+    assert_ptr_equal(found, current);
+    close_tickets();
+}
+
 /* More exchanges at once than the initial number of slots. */
 static void test_many(void **state)
 {
@@ -139,6 +159,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_finds_its_exchange),
         cmocka_unit_test(test_an_exchange_that_is_over),
+        cmocka_unit_test(test_many_references_to_one_exchange),
         cmocka_unit_test(test_many),
         cmocka_unit_test(test_a_worker_that_is_gone),
     };
