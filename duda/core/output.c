@@ -159,8 +159,6 @@ static int pass_part(struct duda_request *dr, struct output_part *part)
 static int pump(struct duda_request *dr)
 {
     struct output *o = &dr->output;
-    if (o->is_discarded)
-        output_drop(dr);
     while (o->first && !o->blocked) {
         int r = pass_part(dr, o->first);
         if (r < 0)
@@ -185,7 +183,7 @@ static void continue_output(struct mk_request *req, void *ctx)
         request_call_event(dr, dr->writable);
 }
 
-static bool has_no_body(const struct duda_request *dr)
+static bool is_bodyless(const struct duda_request *dr)
 {
     int status = mk_response_get_status(dr->req);
     return mk_request_method(dr->req) == MK_HEAD || status == 204 || status == 205 || status == 304;
@@ -196,12 +194,12 @@ static void set_length_at_end(struct duda_request *dr)
 {
     const struct output *o = &dr->output;
     bool is_wrong = o->is_fixed && o->length >= 0 && (uint64_t)o->length != o->bytes && !o->is_unknown;
-    if (is_wrong && !o->is_discarded) {
+    if (is_wrong && !o->is_bodyless) {
         misuse_log(dr->worker, "http_content_length", "the body has another length, which is sent instead");
         mk_response_set_length(dr->req, o->bytes);
     } else if (o->is_fixed && o->length >= 0) {
         mk_response_set_length(dr->req, (uint64_t)o->length);
-    } else if (!o->is_unknown && !o->is_fixed && (o->is_discarded || o->bytes > WINDOW_BYTES)) {
+    } else if (!o->is_unknown && !o->is_fixed && (o->is_bodyless || o->bytes > WINDOW_BYTES)) {
         mk_response_set_length(dr->req, o->bytes); /* not all of it will be queued when the head is sent */
     }
 }
@@ -210,14 +208,14 @@ static void set_length_at_end(struct duda_request *dr)
 static int begin_output(struct duda_request *dr)
 {
     struct output *o = &dr->output;
-    o->is_discarded = has_no_body(dr);
+    o->is_bodyless = is_bodyless(dr);
     mk_response_on_writable(dr->req, continue_output, dr);
     if (o->state == OUTPUT_ENDING)
         set_length_at_end(dr);
     else if (o->is_fixed && o->length >= 0)
         mk_response_set_length(dr->req, (uint64_t)o->length);
     bool omits_length = o->is_fixed && o->length == OUTPUT_LENGTH_OMITTED;
-    if (o->state == OUTPUT_ENDING && !omits_length && !(o->is_discarded && o->is_unknown))
+    if (o->state == OUTPUT_ENDING && !omits_length && !(o->is_bodyless && o->is_unknown))
         return 0;
     return mk_response_generate(dr->req, generate_nothing, NULL);
 }
@@ -244,7 +242,7 @@ int output_end(struct duda_request *dr)
 
 static bool is_direct(const struct output *o)
 {
-    return o->state == OUTPUT_SENDING && !o->blocked && !o->is_discarded;
+    return o->state == OUTPUT_SENDING && !o->blocked;
 }
 
 /* Returns the result of a function that has added `len` bytes. */

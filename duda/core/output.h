@@ -25,7 +25,7 @@ struct output {
     bool blocked;        /* the server has enough until continue_output() */
     bool has_parts;      /* something was added */
     bool is_unknown;     /* a generator was added: `bytes` is not the length */
-    bool is_discarded;   /* the response has no body (HEAD, 204 ...), which is known when it begins to be sent */
+    bool is_bodyless;    /* the server will drop the body (HEAD, 204 ...), which is known when it begins to be sent */
     bool is_fixed;       /* `length` is set */
     int64_t length;      /* with `is_fixed`: Content-Length, or OUTPUT_LENGTH_OMITTED */
     uint64_t bytes;      /* of all parts that were added */

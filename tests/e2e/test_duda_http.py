@@ -708,6 +708,35 @@ def test_a_stream_waits_for_the_client(start):
     assert int(client.ask("/web/n").body) > 40  # 64 KB of 4 MB each time
 
 
+def test_a_stream_without_an_end(start):
+    """Of one worker, which serves others meanwhile; also where the server drops what is written."""
+    endless = """
+static void write_endlessly(duda_request_t *dr, void *data)
+{
+    static char text[1000];
+    (void)data;
+    while (response->write(dr, text, sizeof(text)) == 0)
+        ;
+}
+"""
+    text = """
+    response->on_writable(dr, write_endlessly, NULL);
+    response->flush(dr);
+    write_endlessly(dr, NULL);"""
+    no_content = 'response->http_status(dr, 204);' + text
+    small = 'response->print(dr, "x", 1); response->end(dr, NULL);'
+    server = start({"e": text, "n": no_content, "s": small}, before=endless)
+    for method, name, status in (("GET", "e", 200), ("HEAD", "e", 200), ("GET", "n", 204)):
+        client = server.open()
+        if hasattr(client, "begin"):
+            assert client.head(client.begin(f"/web/{name}", method=method)).status == status
+        else:
+            client.send(f"{method} /web/{name} HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert client.head(method).status == status
+        assert server.open().ask("/web/s").body == b"x"
+        client.reset()
+
+
 def test_the_client_leaves_a_stream(plain):
     server = plain({"s": BEGIN_STREAM.replace("500", "50000000")}, before=STREAM)
     with server.open(rcvbuf=4096) as client:
