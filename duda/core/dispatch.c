@@ -7,8 +7,6 @@
 #include "current.h"
 #include "request.h"
 
-#include <monkey/escape.h>
-
 #include <errno.h>
 
 static const struct router *router_of(const struct dispatch *d)
@@ -60,52 +58,43 @@ static void respond_method(struct dispatch *d, route_methods allow)
     }
 }
 
-/* Appends "http://host:port", if the client has named a host. */
-static void add_origin(struct mk_buf *out, struct mk_request *req)
+/* Redirects to an absolute URI, without a page, as the original did. */
+static void redirect_old(struct mk_request *req, struct mk_str reference)
 {
-    struct mk_str host = mk_request_header(req, MK_HEADER_HOST);
-    if (host.len)
-        mk_buf_addf(out, "%.*s://%.*s", MK_STR_ARG(mk_request_scheme(req)), MK_STR_ARG(host));
-}
-
-/* Redirects without a page, as the original did. */
-static void redirect_bare(struct mk_request *req, int status, struct mk_str location)
-{
-    mk_response_set_status(req, status);
-    if (mk_response_header(req, MK_STR("Location"), location) < 0)
+    struct mk_buf uri;
+    struct mk_str scheme = mk_request_scheme(req), host = mk_request_header(req, MK_HEADER_HOST);
+    size_t size = scheme.len + strlen("://") + host.len + reference.len;
+    char *storage = mk_arena_alloc(mk_request_arena(req), size);
+    mk_buf_init_fixed(&uri, storage, storage ? size : 0);
+    if (host.len) {
+        mk_buf_adds(&uri, scheme);
+        mk_buf_adds(&uri, MK_STR("://"));
+        mk_buf_adds(&uri, host);
+    }
+    mk_buf_adds(&uri, reference);
+    mk_response_set_status(req, 301);
+    if (uri.err < 0 || mk_response_header_ref(req, MK_STR("Location"), mk_buf_str(&uri)) < 0)
         mk_response_error(req, 503);
     else
         mk_response_end(req);
-}
-
-/* Redirects to the path with a slash behind it. */
-static void redirect(struct mk_request *req, int status, bool is_absolute)
-{
-    struct mk_str path = mk_request_path(req), query = mk_request_query(req);
-    size_t size = path.len * 3 + query.len + mk_request_header(req, MK_HEADER_HOST).len + 16;
-    char *storage = mk_arena_alloc(mk_request_arena(req), size);
-    struct mk_buf location;
-    if (!storage) {
-        mk_response_error(req, 503);
-        return;
-    }
-    mk_buf_init_fixed(&location, storage, size);
-    if (is_absolute)
-        add_origin(&location, req);
-    mk_path_encode(&location, path);
-    mk_buf_addc(&location, '/');
-    if (query.p) {
-        mk_buf_addc(&location, '?');
-        mk_buf_adds(&location, query);
-    }
-    assert(!location.err); /* `size` is enough */
-    (is_absolute ? redirect_bare : mk_response_redirect)(req, status, mk_buf_str(&location));
 }
 
 static int redirect_status(struct mk_request *req)
 {
     enum mk_method method = mk_request_method(req);
     return method == MK_GET || method == MK_HEAD ? 301 : 308;
+}
+
+/* Redirects to the path with a slash behind it. */
+static void redirect(struct mk_request *req, bool is_old)
+{
+    struct mk_str location = mk_request_add_slash(req);
+    if (!location.p)
+        mk_response_error(req, 503);
+    else if (is_old)
+        redirect_old(req, location);
+    else
+        mk_response_redirect(req, redirect_status(req), location);
 }
 
 /* ── the handler ── */
@@ -312,7 +301,7 @@ int dispatch_request(struct mk_request *req, struct service_worker *worker, stru
     else if (result == ROUTER_NOT_FOUND)
         respond_not_found(d);
     else
-        redirect(req, result == ROUTER_SLASH ? redirect_status(req) : 301, result == ROUTER_SLASH_OLD);
+        redirect(req, result == ROUTER_SLASH_OLD);
     return 0;
 }
 

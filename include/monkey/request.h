@@ -65,6 +65,11 @@ MK_API struct mk_str mk_request_target(const struct mk_request *req);
 MK_API struct mk_str mk_request_path(const struct mk_request *req);
 /* Returns what follows the "?", not decoded; `.p` is NULL if the target has no "?". */
 MK_API struct mk_str mk_request_query(const struct mk_request *req);
+/*
+ * Returns path and query with a slash behind the path, as the location of a redirect to a folder. It is percent-encoded
+ * and valid until the exchange ends; `.p` is NULL without memory.
+ */
+MK_API struct mk_str mk_request_add_slash(struct mk_request *req);
 /* Returns the host that the client asked for: without a port, an IPv6 address in brackets; may be empty. */
 MK_API struct mk_str mk_request_host(const struct mk_request *req);
 /* Return the HTTP version: major 1 and minor 0 or 1, or major 2 and minor 0. */

@@ -5,6 +5,7 @@
 #include "http/request.h"
 
 #include <monkey/buf.h>
+#include <monkey/escape.h>
 
 #include <assert.h>
 #include <errno.h>
@@ -145,6 +146,25 @@ struct mk_str mk_request_path(const struct mk_request *req)
 struct mk_str mk_request_query(const struct mk_request *req)
 {
     return req->head.has_query ? mk__span_str(req->base, req->head.query) : MK_STR_NONE;
+}
+
+struct mk_str mk_request_add_slash(struct mk_request *req)
+{
+    struct mk_str query = mk_request_query(req);
+    size_t size = req->path.len * 3 + query.len + 2; /* a byte may be encoded as three */
+    char *storage = mk_arena_alloc(&req->arena, size);
+    struct mk_buf location;
+    if (!storage)
+        return MK_STR_NONE;
+    mk_buf_init_fixed(&location, storage, size);
+    mk_path_encode(&location, req->path);
+    mk_buf_addc(&location, '/');
+    if (query.p) {
+        mk_buf_addc(&location, '?');
+        mk_buf_adds(&location, query);
+    }
+    assert(!location.err); /* `size` is enough */
+    return mk_buf_str(&location);
 }
 
 struct mk_str mk_request_host(const struct mk_request *req)

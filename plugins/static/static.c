@@ -5,7 +5,6 @@
  * validators, ranges and bytes.
  */
 #include <monkey/arena.h>
-#include <monkey/escape.h>
 #include <monkey/plugin.h>
 
 #include "alias.h"
@@ -111,23 +110,11 @@ static int check_generation(struct mk_generation *g, void *state)
 /* Adds the slash to the path of a directory: without it, relative links would be wrong (RFC 9110 section 15.4.2). */
 static void redirect_to_directory(struct mk_request *req)
 {
-    struct mk_buf location;
-    struct mk_str path = mk_request_path(req), query = mk_request_query(req);
-    size_t size = path.len * 3 + query.len + 2; /* a byte may be encoded as three */
-    char *storage = mk_arena_alloc(mk_request_arena(req), size);
-    if (!storage) {
+    struct mk_str location = mk_request_add_slash(req);
+    if (location.p)
+        mk_response_redirect(req, 301, location);
+    else
         mk_response_error(req, 503);
-        return;
-    }
-    mk_buf_init_fixed(&location, storage, size);
-    mk_path_encode(&location, path);
-    mk_buf_addc(&location, '/');
-    if (query.p) {
-        mk_buf_addc(&location, '?');
-        mk_buf_adds(&location, query);
-    }
-    assert(!location.err); /* `size` is enough */
-    mk_response_redirect(req, 301, mk_buf_str(&location));
 }
 
 static const struct {

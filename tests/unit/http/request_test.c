@@ -136,6 +136,57 @@ static void test_lines_are_joined_once(void **state)
     mk_test_world_close(&w);
 }
 
+static const char *slash_form; /* NULL: without memory */
+
+static void look_for_slash_form(struct mk_request *req, struct mk_test_world *world)
+{
+    (void)world;
+    mk__alloc_countdown = slash_form ? -1 : 0;
+    struct mk_str found = mk_request_add_slash(req);
+    mk__alloc_countdown = -1;
+    if (slash_form)
+        assert_str_equal(found, slash_form);
+    else
+        assert_null(found.p);
+    mk_response_end(req);
+}
+
+static void test_a_slash_is_added(void **state)
+{
+    static const struct {
+        const char *target, *expected;
+    } cases[] = {
+        {"/a", "/a/"},
+        {"/", "//"},
+        {"/a?", "/a/?"},
+        {"/a%20b%c3%bc?c=%20d&/", "/a%20b%C3%BC/?c=%20d&/"},
+        {"//other.example/%5cx", "/other.example/%5Cx/"}, /* no authority */
+        {"/a:b@c;d?http://e", "/a:b@c;d/?http://e"},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char text[256];
+        open_world(look_for_slash_form);
+        slash_form = cases[i].expected;
+        snprintf(text, sizeof(text), "GET %s HTTP/1.1\r\nHost: h\r\n\r\n", cases[i].target);
+        ask(text);
+        assert_int_equal(w.requests, 1);
+        mk_test_world_close(&w);
+    }
+}
+
+static void test_no_memory_for_a_slash(void **state)
+{
+    char text[1024];
+    (void)state;
+    open_world(look_for_slash_form);
+    slash_form = NULL;
+    snprintf(text, sizeof(text), "GET /%0500d HTTP/1.1\r\nHost: h\r\n\r\n", 0);
+    ask(text);
+    assert_int_equal(w.requests, 1);
+    mk_test_world_close(&w);
+}
+
 static void look_for_long_list(struct mk_request *req, struct mk_test_world *world)
 {
     (void)world;
@@ -286,6 +337,8 @@ int main(void)
         cmocka_unit_test(test_an_absolute_target),
         cmocka_unit_test(test_no_memory_to_join),
         cmocka_unit_test(test_lines_are_joined_once),
+        cmocka_unit_test(test_a_slash_is_added),
+        cmocka_unit_test(test_no_memory_for_a_slash),
         cmocka_unit_test(test_collects),
         cmocka_unit_test(test_collects_much_in_pieces),
         cmocka_unit_test(test_collects_later),
