@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Memory of generations, services and their workers. Requests have arenas.
+ * Memory of generations, services and their workers. Requests have arenas, and what is too large for those.
  */
 #ifndef DUDA_CORE_HEAP_H
 #define DUDA_CORE_HEAP_H
@@ -31,5 +31,11 @@ static inline void *heap_grow(void *p, size_t old_size, size_t size)
         heap_free(p, old_size);
     return grown;
 }
+
+/*
+ * Returns `size` bytes on the heap that are freed with the arena of a request, and count for its account; NULL without
+ * memory. For bodies: the arena is not made for them.
+ */
+void *heap_alloc_until(struct mk_arena *arena, size_t size);
 
 #endif

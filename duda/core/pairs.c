@@ -4,7 +4,11 @@
  */
 #include "pairs.h"
 
+#include "heap.h"
+
 #include <errno.h>
+
+enum { ARENA_TEXT_BYTES_MAX = 4096 };
 
 void pairs_read(struct pairs *p, struct mk_arena *arena, struct mk_str text, bool decoded)
 {
@@ -16,7 +20,8 @@ void pairs_read(struct pairs *p, struct mk_arena *arena, struct mk_str text, boo
     if (!bound)
         return;
     struct urlencoded_pair *items = mk_arena_alloc(arena, max * sizeof(*items));
-    char *copy = mk_arena_alloc(arena, text.len + 1);
+    bool is_large = text.len >= ARENA_TEXT_BYTES_MAX;
+    char *copy = is_large ? heap_alloc_until(arena, text.len + 1) : mk_arena_alloc(arena, text.len + 1);
     p->n = -ENOMEM;
     if (!items || !copy)
         return;

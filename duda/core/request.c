@@ -6,6 +6,7 @@
 
 #include "current.h"
 #include "gc.h"
+#include "heap.h"
 #include "objects.h"
 #include "raw_head.h"
 #include "tunnel.h"
@@ -286,37 +287,17 @@ static const char *get_body(duda_request_t *dr, size_t *ret_len)
     return dr->body.len ? dr->body.p : NULL;
 }
 
-struct body_copy {
-    struct mk_account *account;
-    size_t size;
-    char data[];
-};
-
-static void free_copy(void *ctx)
-{
-    struct body_copy *copy = ctx;
-    mk_account_free(copy->account, copy, copy->size);
-}
-
 static char *copy_body(duda_request_t *dr, size_t *ret_len)
 {
-    size_t len = dr->body.len, size = sizeof(struct body_copy) + len + 1;
-    struct mk_account *account = mk_request_account(dr->req);
+    size_t len = dr->body.len;
+    char *copy = len ? heap_alloc_until(mk_request_arena(dr->req), len + 1) : NULL;
     if (ret_len)
-        *ret_len = 0;
-    struct body_copy *copy = len ? mk_account_alloc(account, size) : NULL;
+        *ret_len = copy ? len : 0;
     if (!copy)
         return NULL;
-    *copy = (struct body_copy){.account = account, .size = size};
-    if (mk_arena_defer(mk_request_arena(dr->req), free_copy, copy) < 0) {
-        free_copy(copy);
-        return NULL;
-    }
-    memcpy(copy->data, dr->body.p, len);
-    copy->data[len] = '\0';
-    if (ret_len)
-        *ret_len = len;
-    return copy->data;
+    memcpy(copy, dr->body.p, len);
+    copy[len] = '\0';
+    return copy;
 }
 
 /* ── its life ── */

@@ -409,6 +409,13 @@ static void now(duda_request_t *dr)
     response->printf(dr, "now %d", form->count(dr));
     response->end(dr, NULL);
 }
+static void measure(duda_request_t *dr)
+{
+    const char *a = form->get(dr, "a");
+    response->printf(dr, "%d pairs: %zu", form->count(dr), a ? strlen(a) : 0);
+    response->header(dr, "X-Pairs", "%d", form->count(dr));
+    response->end(dr, NULL);
+}
 static void never(duda_request_t *dr) { (void)dr; }
 static void body(duda_request_t *dr)
 {
@@ -426,6 +433,7 @@ int duda_main(void)
 {
     router->post("/show", show);
     router->limit(router->post("/small", show), 10);
+    router->limit(router->post("/large", measure), 2000000);
     router->any("/body", body);
     struct duda_route *pieces = router->post("/pieces", now);
     router->in_pieces(pieces);
@@ -450,6 +458,12 @@ def test_a_form_is_read_before_the_handler_runs(ask):
     assert tell(svc("/show", FORM, "Content-Length: 0", method="POST")) == (200, "0 pairs: - -")
     assert tell(svc("/show", FORM, method="POST", body=b"a=%00")) == (200, "-22 pairs: - -")
     assert tell(svc("/show", FORM, method="POST", body=b"a&" * 1001)) == (200, "-7 pairs: - -")
+
+
+@pytest.mark.parametrize("size", [1, 4090, 100_000, 200_000, 250_000, 262_000, 1_000_000])
+def test_a_large_form(ask, size):
+    answer = ask(BODIES)("/large", FORM, method="POST", body=b"b=1&a=" + b"x" * size)
+    assert (*tell(answer), answer["X-Pairs"]) == (200, f"2 pairs: {size}", "2")
 
 
 def test_the_body_is_handed_over(ask):

@@ -181,13 +181,34 @@ static void test_nothing(void **state)
     assert_null(pairs_get(&p, ""));
 }
 
-static int read_without_memory(void *ctx)
+/* A body may be larger than the arena of its request. */
+static void test_a_text_larger_than_the_arena(void **state)
 {
+    enum { BYTES = 100000 };
     struct pairs p = {0};
     struct mk_arena arena;
-    (void)ctx;
+    struct mk_account account = {.bytes_max = 1 << 20};
+    static char text[BYTES];
+    (void)state;
+    memset(text, 'x', BYTES);
+    memcpy(text, "a=1&b=", 6);
+    mk_arena_init(&arena, &account, 8192, NULL, 0);
+    pairs_read(&p, &arena, mk_str(text, BYTES), true);
+    assert_int_equal(p.n, 2);
+    assert_int_equal(strlen(pairs_get(&p, "b")), BYTES - 6);
+    assert_true(account.bytes > BYTES);
+    mk_arena_release(&arena);
+    mk_account_trim(&account);
+    assert_int_equal(account.bytes, 0);
+}
+
+static int read_without_memory(void *ctx)
+{
+    const struct mk_str *text = ctx;
+    struct pairs p = {0};
+    struct mk_arena arena;
     mk_arena_init(&arena, NULL, 1 << 20, NULL, 0);
-    pairs_read(&p, &arena, MK_STR("a=1&b=2"), true);
+    pairs_read(&p, &arena, *text, true);
     int result = p.n < 0 ? p.n : 0;
     assert_true((pairs_get(&p, "a") != NULL) == (result == 0));
     mk_arena_release(&arena);
@@ -197,15 +218,21 @@ static int read_without_memory(void *ctx)
 static void test_memory(void **state)
 {
     (void)state;
-    assert_true(mk_test_failing_allocs(read_without_memory, NULL) > 0);
+    static char large[5000] = "a=1&b=";
+    struct mk_str texts[] = {MK_STR("a=1&b=2"), {large, sizeof(large)}};
+    memset(large + 6, 'x', sizeof(large) - 6);
+    for (size_t i = 0; i < COUNT(texts); i++)
+        assert_true(mk_test_failing_allocs(read_without_memory, &texts[i]) > 0);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_decoded), cmocka_unit_test(test_raw),    cmocka_unit_test(test_nul_byte),
-        cmocka_unit_test(test_numbers), cmocka_unit_test(test_lookup), cmocka_unit_test(test_limit),
-        cmocka_unit_test(test_nothing), cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_decoded),  cmocka_unit_test(test_raw),
+        cmocka_unit_test(test_nul_byte), cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_lookup),   cmocka_unit_test(test_limit),
+        cmocka_unit_test(test_nothing),  cmocka_unit_test(test_a_text_larger_than_the_arena),
+        cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
