@@ -926,6 +926,89 @@ def test_done_callbacks_and_leaving(start):
     assert "leave" not in server.log
 
 
+STATES = {
+    "wait": "response->wait(dr);",
+    "body": "request->read(dr, 0, on_piece, NULL);",
+    "paused": "request->read(dr, 0, on_piece, NULL); request->pause(dr);",
+    "events": "response->sse_begin(dr, 0);",
+    "stream": "response->on_writable(dr, write_much, NULL); response->flush(dr); write_much(dr, NULL);",
+    "generator": "response->generate(dr, generate_much, NULL); response->end(dr, NULL);",
+    "asleep": "response->flush(dr); response->generate(dr, generate_nothing, NULL); response->end(dr, NULL);",
+}
+IN_STATE = """
+static void on_piece(duda_request_t *dr, const char *piece, size_t len, bool end, void *data)
+{
+    (void)dr, (void)piece, (void)len, (void)end, (void)data;
+}
+
+static void write_much(duda_request_t *dr, void *data)
+{
+    static char text[8000];
+    (void)data;
+    while (response->write(dr, text, sizeof(text)) == 0)
+        ;
+}
+
+static ssize_t generate_much(duda_request_t *dr, char *to, size_t size, void *data)
+{
+    (void)dr, (void)data;
+    memset(to, 'g', size);
+    return (ssize_t)size;
+}
+
+static ssize_t generate_nothing(duda_request_t *dr, char *to, size_t size, void *data)
+{
+    (void)dr, (void)to, (void)size, (void)data;
+    return -EAGAIN;
+}
+"""
+
+
+@pytest.mark.parametrize("ends", ["client", "server"])
+def test_a_connection_that_ends_in_any_state(start, way, ends):
+    """The client resets it, or the server stops: each request is told, once."""
+    tell = """
+    request->on_leave(dr, on_leave, "in");
+    response->on_done(dr, on_done);
+    fprintf(stderr, "%s\\n", request->path(dr));
+    """
+    handlers = {f"r{name}": tell + text for name, text in STATES.items()}
+    server = start(handlers, {"ShutdownTimeout": "100ms", "Workers": 1}, before=ENDS + IN_STATE)
+    for name in STATES:
+        client = server.open(rcvbuf=4096)
+        if way.h2:
+            client.more(client.begin(f"/web/r{name}", method="POST", end=False), b"abc")
+        else:
+            client.send(f"POST /web/r{name} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\nabc")
+        server.wait_log(f"^/web/r{name}")
+        if ends == "client":
+            client.reset()
+            server.wait_log(f"leave in /web/r{name}")
+    if ends == "server":
+        server.send_signal(signal.SIGTERM)
+        assert server.wait() == 0
+    server.stop()
+    for name in STATES:
+        assert len(re.findall(f"leave in /web/r{name}$", server.log, re.M)) == 1, name
+        assert len(re.findall(f"done /web/r{name} ", server.log, re.M)) == 1, name
+
+
+@pytest.mark.parametrize("name", ["collected", "rpieces"])
+def test_a_body_that_stalls_gets_408(start, way, name):
+    handlers = {"collected": "(void)dr; abort();", "rpieces": READ}
+    server = start(handlers, {"BodyTimeout": "200ms"}, before=COUNT)
+    client = server.open()
+    if way.h2:
+        number = client.begin(f"/web/{name}", method="POST", end=False)
+        client.more(number, b"abc")
+        assert client.response(number).status == 408
+    else:
+        client.send(f"POST /web/{name} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\nabc")
+        assert client.response().status == 408
+    if name == "rpieces":
+        server.wait_log("left /web/rpieces")
+
+
 def test_handler_timeout_answers_instead(start):
     server = start(
         {
