@@ -99,11 +99,14 @@ static void redirect(struct mk_request *req, bool is_old)
 
 /* ── the handler ── */
 
+/* Responds in the place of the service, which is told by on_leave(). */
 static void on_timeout(struct mk_timer *timer)
 {
     struct dispatch *d = MK_CONTAINER_OF(timer, struct dispatch, timer);
-    if (!d->dr->tunnel && request_holds_head(d->dr))
-        request_send_page(d->dr, 503);
+    if (d->dr->tunnel || !request_holds_head(d->dr))
+        return;
+    output_stop(d->dr);
+    mk_response_error(d->dr->req, 503);
 }
 
 static void cancel_timer(void *ctx)

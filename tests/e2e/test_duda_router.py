@@ -398,6 +398,7 @@ def test_the_files_of_the_host_come_behind_a_root_service(ask):
 BODIES = (
     HEAD
     + """
+#include <stdio.h>
 static void show(duda_request_t *dr)
 {
     response->printf(dr, "%d pairs: %s %s", form->count(dr), form->get(dr, "a") ? form->get(dr, "a") : "-",
@@ -416,7 +417,8 @@ static void measure(duda_request_t *dr)
     response->header(dr, "X-Pairs", "%d", form->count(dr));
     response->end(dr, NULL);
 }
-static void never(duda_request_t *dr) { (void)dr; }
+static void left(duda_request_t *dr, void *data) { (void)data; fprintf(stderr, "left %s\\n", request->path(dr)); }
+static void never(duda_request_t *dr) { request->on_leave(dr, left, NULL); }
 static void body(duda_request_t *dr)
 {
     unsigned long len = 0;
@@ -512,6 +514,7 @@ def test_a_callback_responds_before_the_body_has_come(ask):
 def test_a_handler_without_a_response_in_time_gets_503(ask):
     svc = ask(BODIES)
     assert svc("/never").status == 503
+    svc.server.wait_log("left /svc/never")
     assert svc("/quick").status == 200
     with svc.server.connect() as client:  # leaves while the timer runs
         client.send(b"GET /svc/never HTTP/1.1\r\nHost: localhost\r\n\r\n")
