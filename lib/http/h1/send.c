@@ -389,6 +389,15 @@ static enum mk__h1_send_result put_part(struct mk__conn *c, struct mk_request *r
 }
 
 /*
+ * No byte is sent that could be counted, and no write fails when the client has left: its FIN ends a response that may
+ * have no end. All that it could still get is its head.
+ */
+static enum mk__h1_send_result yield_without_body(const struct mk__conn *c)
+{
+    return c->sock.input == MK__SOCK_INPUT_OPEN ? MK__H1_SEND_YIELD : MK__H1_SEND_FAILED;
+}
+
+/*
  * Writes the queue of parts, and what the on_writable function adds to it. Yields even if the socket never fills up: a
  * handler may write without end, also for a response without a body.
  */
@@ -405,8 +414,8 @@ static enum mk__h1_send_result put_parts(struct mk__conn *c, struct mk_request *
         if (req->sent_bytes - before >= SLICE_BYTES)
             return MK__H1_SEND_YIELD;
         mk__response_call_writable(req);
-        if (req->bodyless) /* nothing is sent that could be counted */
-            return MK__H1_SEND_YIELD;
+        if (req->bodyless)
+            return yield_without_body(c);
     }
 }
 

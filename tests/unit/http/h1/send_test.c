@@ -490,6 +490,21 @@ static void test_a_response_without_a_body_does_not_own_the_worker(void **state)
     close_world();
 }
 
+static void test_a_client_that_leaves_a_response_without_a_body(void **state)
+{
+    (void)state;
+    open_world(stream_blocks);
+    blocks_left = 10000;
+    struct mk_test_client *c = mk_test_connect(&w, MK_STR(REQUEST("HEAD", "1")));
+    mk_test_fin(c);
+    mk_test_settle(&w);
+    assert_true(c->closed);
+    assert_true(blocks_left > 9000);
+    assert_int_equal(w.aborted, 1);
+    assert_non_null(strstr(mk_test_received(c).p, "\r\n\r\n"));
+    close_world();
+}
+
 static void end_with_much(struct mk_request *req, struct mk_test_world *world)
 {
     static char block[100 * 1024];
@@ -529,6 +544,7 @@ int main(void)
         cmocka_unit_test(test_a_handler_is_asked_to_wait),
         cmocka_unit_test(test_a_fast_client_does_not_own_the_worker),
         cmocka_unit_test(test_a_response_without_a_body_does_not_own_the_worker),
+        cmocka_unit_test(test_a_client_that_leaves_a_response_without_a_body),
         cmocka_unit_test(test_no_drain_after_the_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
