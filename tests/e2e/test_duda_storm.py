@@ -26,7 +26,8 @@ from harness.services import build_service, needs_duda, reload
 from harness.ways import WAYS
 
 SOURCE = (build.TOP / "tests" / "duda" / "storm.c").read_text()
-SETTINGS = {"MaxRequestSize": 100_000, "MaxBodySize": 150_000, "MaxDiscardSize": "64K", "Workers": 2}
+LIMITS = {"MaxRequestSize": 100_000, "MaxBodySize": 150_000, "MaxDiscardSize": "64K"}
+SETTINGS = {**LIMITS, "SendTimeout": "3s", "Workers": 2}
 H2_SETTINGS = {"plugins/static/static.conf": section("HTTP2", {"MaxResets": 1_000_000, "MaxStreamErrors": 1_000_000})}
 FILE = bytes(i * 7 % 251 for i in range(300_000))
 HOP_BY_HOP = {"connection", "keep-alive", "transfer-encoding", "date"}
@@ -542,6 +543,7 @@ def finish(server, reloads):
     if not server.finished:
         server.drop_clients()
         server.wait_log("the configuration before the last reload is not in use any more", reloads)
+        await_true(lambda: server.descriptors() <= server.baseline, 20, "the end of all connections")
         server.settle()
     server.stop()
     check_counts(server)
