@@ -70,6 +70,19 @@ bool mk__file_is_glob(struct mk_str path)
     return false;
 }
 
+const char *mk__file_escape_glob(struct mk_str path, char *dst, size_t size)
+{
+    size_t len = 0;
+    assert(dst && size > 0);
+    for (size_t i = 0; i < path.len && len + 2 < size; i++) {
+        if (memchr("*?[\\", path.p[i], 4))
+            dst[len++] = '\\';
+        dst[len++] = path.p[i];
+    }
+    dst[len] = '\0';
+    return dst;
+}
+
 static int copy_names(const glob_t *found, struct mk_arena *arena, struct mk_str **ret_names, size_t *ret_n)
 {
     struct mk_str *names = mk_arena_alloc(arena, (found->gl_pathc + 1) * sizeof(*names));

@@ -24,6 +24,12 @@ bool mk__file_exists(const char *path);
 bool mk__file_is_glob(struct mk_str path);
 
 /*
+ * Writes a path into `dst`, with a backslash before each character that a pattern gives a meaning to. Returns `dst`,
+ * which is cut if `size` is less than 2 * path.len + 1.
+ */
+const char *mk__file_escape_glob(struct mk_str path, char *dst, size_t size);
+
+/*
  * Finds the files that match a pattern, sorted by their bytes, without directories and dotfiles. No match is no error.
  * Returns 0, or -errno (-EACCES: a directory cannot be read).
  */

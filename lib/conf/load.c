@@ -181,17 +181,24 @@ static void include_file(struct reader *r, struct mk_str path, uint32_t col)
     }
 }
 
-static void include_all(struct reader *r, struct mk_str pattern, uint32_t col)
+/* Only `name` is a pattern. */
+static void include_all(struct reader *r, struct mk_str dir, struct mk_str name, uint32_t col)
 {
+    size_t dir_bytes = 2 * dir.len + 1, n = 0;
+    char *pattern = mk_arena_alloc(&r->conf->texts, dir_bytes + name.len);
     struct mk_str *names;
-    size_t n;
-    int err = mk__file_glob(pattern.p, &r->conf->texts, &names, &n);
+    int err = -ENOMEM;
 
+    if (pattern) {
+        mk__file_escape_glob(dir, pattern, dir_bytes);
+        *(char *)mempcpy(pattern + strlen(pattern), name.p, name.len) = '\0';
+        err = mk__file_glob(pattern, &r->conf->texts, &names, &n);
+    }
     if (err == -ENOMEM)
         mk__conf_out_of_memory(r->conf);
     else if (err < 0)
-        mk__conf_error(r->conf, make_origin(r, col), "cannot read the directory of \"%s\": %s", pattern.p,
-                       strerror(-err));
+        mk__conf_error(r->conf, make_origin(r, col), "cannot read the directory of \"%.*s%.*s\": %s", MK_STR_ARG(dir),
+                       MK_STR_ARG(name), strerror(-err));
     for (size_t i = 0; err == 0 && i < n; i++)
         include_file(r, names[i], col);
 }
@@ -214,16 +221,17 @@ static void read_include(struct reader *r, const struct mk__scan_line *line)
     }
     if (name.p[0] == '/')
         dir.len = 0;
+    if (mk__file_is_glob(name)) {
+        include_all(r, dir, name, line->value_col);
+        return;
+    }
     if (!(path = mk_arena_alloc(&r->conf->texts, dir.len + name.len + 1))) {
         mk__conf_out_of_memory(r->conf);
         return;
     }
     char *end = mempcpy(mempcpy(path, dir.p ? dir.p : "", dir.len), name.p, name.len);
     *end = '\0';
-    if (mk__file_is_glob(name))
-        include_all(r, mk_str(path, dir.len + name.len), line->value_col);
-    else
-        include_file(r, mk_str(path, dir.len + name.len), line->value_col);
+    include_file(r, mk_str(path, dir.len + name.len), line->value_col);
 }
 
 static void read_error(struct reader *r, const struct mk__scan_line *line)

@@ -62,14 +62,15 @@ static int search_files(struct search *s, const char *pattern)
 /* The files in the order in which the server reads them, because variables are valid in later files too. */
 static int search_dir(struct search *s)
 {
-    char path[PATH_BYTES];
-    snprintf(path, sizeof(path), "%s/monkey.conf", s->dir);
+    char dir[PATH_BYTES], path[2 * PATH_BYTES];
+    mk__file_escape_glob(mk_str_c(s->dir), dir, sizeof(dir));
+    snprintf(path, sizeof(path), "%s/monkey.conf", dir);
     int err = search_files(s, path);
     for (unsigned i = 0; s->names[i] && err == 0; i++) {
-        snprintf(path, sizeof(path), "%s/plugins/%s/%s.conf", s->dir, s->names[i], s->names[i]);
+        snprintf(path, sizeof(path), "%s/plugins/%s/%s.conf", dir, s->names[i], s->names[i]);
         err = search_files(s, path);
     }
-    snprintf(path, sizeof(path), "%s/sites/*", s->dir);
+    snprintf(path, sizeof(path), "%s/sites/*", dir);
     return err < 0 ? err : search_files(s, path);
 }
 

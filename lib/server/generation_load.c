@@ -277,10 +277,11 @@ static bool is_hidden(const char *path)
 
 static int read_hosts(struct mk_generation *g, const struct mk__generation_source *source)
 {
-    char pattern[PATH_BYTES], standard[PATH_BYTES];
+    char dir[PATH_BYTES], pattern[2 * PATH_BYTES], standard[PATH_BYTES];
     glob_t files;
     int err = 0;
-    snprintf(pattern, sizeof(pattern), "%s/sites/*", source->dir);
+    mk__file_escape_glob(mk_str_c(source->dir), dir, sizeof(dir));
+    snprintf(pattern, sizeof(pattern), "%s/sites/*", dir);
     snprintf(standard, sizeof(standard), "%s/sites/default", source->dir);
     if (!mk__file_exists(source->dir))
         return 0; /* reported already: monkey.conf cannot be read */

@@ -5,6 +5,7 @@
  */
 #include "server/module.h"
 
+#include "base/file.h"
 #include "version.h"
 
 #include <monkey/library.h>
@@ -164,10 +165,11 @@ void mk__module_close(struct mk__module *module, const struct mk_plugin *plugin)
 
 void mk__module_each(void (*fn)(const struct mk_plugin *plugin, void *ctx), void *ctx)
 {
-    char pattern[PATH_MAX], reason[256];
+    char dir[PATH_MAX], pattern[PATH_MAX + 8], reason[256];
     struct mk_buf error;
     glob_t files;
-    snprintf(pattern, sizeof(pattern), "%s/*.so", mk_plugin_dir());
+    mk__file_escape_glob(mk_str_c(mk_plugin_dir()), dir, sizeof(dir));
+    snprintf(pattern, sizeof(pattern), "%s/*.so", dir);
     if (glob(pattern, 0, NULL, &files) != 0)
         return;
     mk_buf_init_fixed(&error, reason, sizeof(reason));

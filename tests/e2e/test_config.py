@@ -243,6 +243,20 @@ def test_include(folder):
     assert "1.conf:2" in rows["KeepAliveTimeout"][1] and "2.conf:2" in rows["MaxKeepAliveRequest"][1]
 
 
+@pytest.mark.parametrize("name", ["[a]", "*", "?", "a\\b", "[", "\\[a]"])
+def test_a_folder_that_looks_like_a_pattern(tmp_path, site_root, name):
+    """Its files are read: the hosts, what they include, and the plugins that their keys need."""
+    files = {
+        "sites/other": f"[HOST]\n    ServerName other\n    DocumentRoot {site_root}\n@INCLUDE ../parts/*.conf\n",
+        "parts/1.conf": "[CORS]\n    Match /a\n    Origins https://a.example\n",
+        "parts/2.conf": "[CORS]\n    Origins https://a.example\n    Nonsense On\n",
+    }
+    for other in ("a", "b"):  # that the pattern would match
+        (tmp_path / other).mkdir()
+    result = check(write_config(tmp_path / name, site_root, files=files))
+    assert result.returncode == 1 and [row[:2] for row in problems(result)] == [("2.conf", 3)], result.stderr
+
+
 def test_include_shows_its_chain(folder):
     result = check(
         folder(

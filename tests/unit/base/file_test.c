@@ -122,6 +122,17 @@ static void test_glob(void **state)
     }
 }
 
+static const char *const escapes[][2] = {{"/a b/c.conf", "/a b/c.conf"}, {"*?[]\\{~", "\\*\\?\\[]\\\\{~"}, {"", ""}};
+
+static void test_escape_glob(void **state)
+{
+    char dst[64], small[5];
+    (void)state;
+    for (size_t i = 0; i < COUNT(escapes); i++)
+        assert_string_equal(mk__file_escape_glob(mk_str_c(escapes[i][0]), dst, sizeof(dst)), escapes[i][1]);
+    assert_string_equal(mk__file_escape_glob(MK_STR("a[b]"), small, sizeof(small)), "a\\[");
+}
+
 static void test_is_glob(void **state)
 {
     (void)state;
@@ -228,10 +239,15 @@ static void test_output_of_proc(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_read),           cmocka_unit_test(test_allocations_fail),
-        cmocka_unit_test(test_glob),           cmocka_unit_test(test_is_glob),
-        cmocka_unit_test(test_output),         cmocka_unit_test(test_output_of_long_paths),
-        cmocka_unit_test(test_output_made),    cmocka_unit_test(test_unlink_of_a_socket),
+        cmocka_unit_test(test_read),
+        cmocka_unit_test(test_allocations_fail),
+        cmocka_unit_test(test_glob),
+        cmocka_unit_test(test_escape_glob),
+        cmocka_unit_test(test_is_glob),
+        cmocka_unit_test(test_output),
+        cmocka_unit_test(test_output_of_long_paths),
+        cmocka_unit_test(test_output_made),
+        cmocka_unit_test(test_unlink_of_a_socket),
         cmocka_unit_test(test_output_of_proc),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
