@@ -68,12 +68,13 @@ def run_dudac(*arguments, program=DUDAC, cwd=None, env=None):
 class Running:
     """`dudac run` as a process; its lines are read by a thread, so that tests wait for a line."""
 
-    def __init__(self, *arguments, cwd=None, env=None, program=DUDAC):
+    def __init__(self, *arguments, cwd=None, env=None, program=DUDAC, pass_fds=()):
         self.lines, self.news, self.ended = [], threading.Condition(), False
         self.process = subprocess.Popen(
             [PYTHON, "-B", "-u", str(program), *map(str, arguments)], cwd=cwd, env=environment(env),
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-            start_new_session=True, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler))
+            start_new_session=True, pass_fds=pass_fds,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler))
         self.reader = threading.Thread(target=self.read, daemon=True)
         self.reader.start()
 

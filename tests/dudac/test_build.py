@@ -57,6 +57,66 @@ def test_what_has_changed_is_built(tmp_path, change, expected):
     assert compiled(run_dudac("build", folder)) == ([], False)
 
 
+def set_times(path, seconds):
+    """Moves the times of a file, as a copy that keeps them or a clock that is set back does."""
+    status = path.stat()
+    os.utime(path, (status.st_atime + seconds, status.st_mtime + seconds))
+
+
+@pytest.mark.parametrize("seconds", [-100_000, 100_000])
+def test_a_file_that_is_replaced_by_an_older_or_newer_one(tmp_path, seconds):
+    folder = make_folder(tmp_path)
+    run_dudac("build", folder)
+    (tmp_path / "other.c").write_text(make_source("two"))
+    set_times(tmp_path / "other.c", seconds)
+    (tmp_path / "other.c").rename(folder / "apple.c")
+    assert compiled(run_dudac("build", folder)) == (["apple.c"], True)
+    assert b"two" in (folder / "build/apple.duda").read_bytes()
+    assert compiled(run_dudac("build", folder)) == ([], False)
+
+
+def test_objects_from_the_future_are_not_newer(tmp_path):
+    """As after a clock that was set back."""
+    folder = make_folder(tmp_path)
+    run_dudac("build", folder)
+    for path in (folder / "build").rglob("*.*"):
+        set_times(path, 100_000)
+    make_folder(tmp_path, text="two")
+    assert compiled(run_dudac("build", folder)) == (["apple.c"], True)
+
+
+def test_a_file_that_changes_while_it_is_compiled(tmp_path):
+    """The object is that of the old text; the next build notices."""
+    folder = make_folder(tmp_path)
+    compiler = tmp_path / "compiler"
+    compiler.write_text(f'#!/bin/sh\ngcc "$@" || exit 1\ncase " $* " in *" -c "*) '
+                        f'[ -e {tmp_path}/new.c ] && mv {tmp_path}/new.c {folder}/apple.c ;; esac\nexit 0\n')
+    compiler.chmod(0o755)
+    (tmp_path / "new.c").write_text(make_source("two"))
+    set_times(tmp_path / "new.c", -100_000)
+    env = {"CC": compiler}
+    assert compiled(run_dudac("build", folder, env=env)) == (["apple.c"], True)
+    assert compiled(run_dudac("build", folder, env=env)) == (["apple.c"], True)
+    assert b"two" in (folder / "build/apple.duda").read_bytes()
+    assert compiled(run_dudac("build", folder, env=env)) == ([], False)
+
+
+def test_two_folders_with_one_build_folder(tmp_path):
+    one, two = (make_folder(tmp_path / name, text=name) for name in ("one", "two"))
+    for folder in (one, two):
+        assert compiled(run_dudac("build", folder, "-B", tmp_path / "made")) == (["apple.c"], True)
+    assert b"two" in (tmp_path / "made/apple.duda").read_bytes()
+
+
+def test_sources_of_one_name(tmp_path):
+    files = {"apple.c": make_source(), "apple.x.c": "int x;\n", "lib/apple.c": "int other;\n",
+             "apple.S": '.section .note.GNU-stack,"",@progbits\n', "service.toml": 'sources = ["**/*.c", "*.S"]\n'}
+    folder = make_folder(tmp_path, files=files)
+    done = run_dudac("build", folder)
+    assert done.returncode == 0 and len(compiled(done)[0]) == 4, done.stderr
+    assert {path.name for path in (folder / "build/obj").rglob("*.o")} == {"apple.c.o", "apple.x.c.o", "apple.S.o"}
+
+
 def test_a_source_that_is_gone_is_linked_no_more(tmp_path):
     folder = make_folder(tmp_path, files={**HEADER, "other.c": "int other;\n"})
     run_dudac("build", folder)
@@ -142,6 +202,8 @@ def test_names_that_a_shell_would_split(tmp_path):
 @pytest.mark.parametrize("cc, sentence", [
     ("no-such-cc", 'there is no compiler "no-such-cc", which the environment variable CC names'),
     ("false", "apple.c does not compile"),
+    ("gcc '", "the environment variable CC: No closing quotation"),
+    ("/", 'there is no compiler "/", which the environment variable CC names'),
 ])
 def test_a_wrong_compiler(tmp_path, cc, sentence):
     done = run_dudac("build", make_folder(tmp_path), env={"CC": cc})
@@ -158,7 +220,42 @@ def test_no_compiler(tmp_path):
 def test_cc_may_have_arguments(tmp_path):
     folder = make_folder(tmp_path)
     assert run_dudac("build", folder, env={"CC": "gcc -O0"}).returncode == 0
-    assert "gcc -O0 -std=gnu17" in (folder / "build/obj/apple/apple.cmd").read_text()
+    assert "gcc -O0 -std=gnu17" in (folder / "build/obj/apple/apple.c.cmd").read_text()
+
+
+def test_cc_may_be_a_relative_path(tmp_path):
+    make_folder(tmp_path)
+    (tmp_path / "cc").symlink_to("/usr/bin/gcc")
+    done = run_dudac("build", "apple", cwd=tmp_path, env={"CC": "./cc"})
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_compiler_with_much_to_say(tmp_path):
+    compiler = tmp_path / "compiler"
+    compiler.write_text("#!/bin/sh\nyes '\033[31merror' | head -c 5000000\nexit 1\n")
+    compiler.chmod(0o755)
+    done = run_dudac("build", make_folder(tmp_path), env={"CC": compiler})
+    assert done.returncode == 1 and len(done.stderr) < 1_200_000
+    assert done.stderr.endswith("more bytes of output are left out)\ndudac: apple.c does not compile\n")
+
+
+def test_a_folder_that_vanishes_while_it_is_compiled(tmp_path):
+    folder = make_folder(tmp_path)
+    compiler = tmp_path / "compiler"
+    compiler.write_text(f'#!/bin/sh\nrm -r {folder}\n')
+    compiler.chmod(0o755)
+    done = run_dudac("build", folder, env={"CC": compiler})
+    assert done.returncode == 1 and done.stderr.startswith("dudac: ") and done.stderr.count("\n") == 1, done.stderr
+    assert not folder.exists()
+
+
+def test_a_current_folder_that_is_gone(tmp_path):
+    """Of all commands."""
+    for words in ("build", "run -p 0", "run --watch -p 0", "test", "routes", "new apple", "-w ."):
+        script = f'mkdir gone && cd gone && rmdir ../gone && exec {PYTHON} -B {DUDAC} {words}'
+        done = subprocess.run(["sh", "-c", script], cwd=tmp_path, env=environment(), capture_output=True, text=True,
+                              stdin=subprocess.DEVNULL, timeout=60, check=False)
+        assert (done.returncode, done.stderr) == (1, "dudac: the current folder has been deleted\n"), words
 
 
 def test_a_folder_that_cannot_be_written(tmp_path):

@@ -1,8 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """`dudac test`: the checks of checks.toml and test_*.py, and `dudac new`, whose templates have some."""
 
+import contextlib
 import http.client
 import json
+import os
+import shlex
+import socket
+import threading
+import time
 
 import pytest
 from dudac import DudacError
@@ -79,6 +85,73 @@ def test_no_answer():
     assert mistake.startswith("no answer: ")
 
 
+class Peer:
+    """Answers one request with bytes, again and again until the client closes."""
+
+    def __init__(self, head, piece):
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}/x/"
+        self.thread = threading.Thread(target=self.answer, args=(head, piece), daemon=True)
+        self.thread.start()
+
+    def answer(self, head, piece):
+        connection, _ = self.listener.accept()
+        with connection, contextlib.suppress(OSError):
+            connection.recv(4096)
+            connection.sendall(head)
+            while piece:
+                connection.sendall(piece)
+                time.sleep(0.01)
+            while connection.recv(4096):
+                pass
+
+    def close(self):
+        self.thread.join(30)
+        assert not self.thread.is_alive()
+        self.listener.close()
+
+
+@pytest.mark.parametrize("head, piece", [
+    (b"HTTP/1.1 200 OK\r\n\r\n", b"x"), (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\nx\r\n"),
+    (b"HTTP/1.1 200 OK\r\n", b"X: y\r\n"), (b"HTTP/1.1 200 OK\r\nX: ", b"y"), (b"", b""),
+])
+def test_an_answer_that_never_ends(monkeypatch, head, piece):
+    monkeypatch.setattr("dudac.checks.SECONDS", 0.3)
+    with contextlib.closing(Peer(head, piece)) as peer:
+        assert find_mistake(peer.url, make_check({"get": "/"}, "here")).startswith("no answer: ")
+
+
+def test_a_body_that_is_too_long(monkeypatch):
+    monkeypatch.setattr("dudac.checks.BODY_BYTES_MAX", 10_000)
+    with contextlib.closing(Peer(b"HTTP/1.1 200 OK\r\n\r\n", b"x" * 5_000)) as peer:
+        mistake = find_mistake(peer.url, make_check({"get": "/"}, "here"))
+    assert mistake == "no answer: the body has more than 10000 bytes"
+
+
+@pytest.mark.parametrize("body, expectation, sentence", [
+    (b"\xff\x1b[31m\x00", 'contains = "x"', "the body '\ufffd\\x1b[31m\\x00' does not contain 'x'"),
+    (b"[" * 50_000, "json = 1", "is no JSON: maximum recursion depth"),
+    (b"[" + b"1, " * 1000 + b"1]", "json = 1", "... (3003 characters) instead of 1"),
+    (b"x" * 1000, 'body = "x"', "xxx... (1000 characters) instead of 'x'"),
+    (b"\xff", "json = 1", "is no JSON: "),
+])
+def test_odd_bodies(tmp_path, body, expectation, sentence):
+    path = tmp_path / "checks.toml"
+    path.write_text(f'[[check]]\nget = "/"\n{expectation}\n')
+    [check] = read_checks(path)
+    head = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len(body)
+    with contextlib.closing(Peer(head + body, b"")) as peer:
+        assert sentence in find_mistake(peer.url, check)
+
+
+def test_paths_are_encoded(tmp_path):
+    """What a URL cannot contain; %2F stays."""
+    source = make_source().replace('router->get("/", say)', 'router->get("/*path", say)').replace(
+        '"one"', 'param->get(dr, "path")')
+    done = run_checks(tmp_path, '[[check]]\nget = "/a b/é/%41?x=y z"\nbody = "a b/é/A\\n"\n', source=source)
+    assert done.returncode == 0, done.stdout
+
+
 @pytest.mark.parametrize("text, sentence", [
     ("", "it must have sections [[check]], and nothing else"),
     ("check = 1", "it must have sections [[check]], and nothing else"),
@@ -94,6 +167,8 @@ def test_no_answer():
     ('[[check]]\nget = "/"\nmatches = "("', "matches: missing ), unterminated subpattern"),
     ('[[check]]\nget = "/"\nsend = "a"\nsend_json = 1', "it can have send or send_json, not both"),
     ('[[check]]\nget = "/"\nsend_json = 1979-05-27', "send_json: Object of type date"),
+    ('[[check]]\nget = "/"\njson = 1979-05-27', "check 1: json: Object of type date"),
+    ("x = " + "[" * 5000, "the values are nested too deeply"),
 ])
 def test_wrong_checks(tmp_path, text, sentence):
     path = tmp_path / "checks.toml"
@@ -115,6 +190,21 @@ def test_tests_in_python(tmp_path, wanted, status):
     done = run_checks(tmp_path, PASSES, **{"test_apple.py": text})
     assert done.returncode == status, done.stdout
     assert "1 of 1 checks passed" in done.stdout and f"1 {'failed' if status else 'passed'}" in done.stdout
+
+
+@pytest.mark.parametrize("top", ["a::b", "a[b]", "-x", "a b'c"])
+def test_tests_in_a_folder_that_pytest_would_take_apart(tmp_path, top):
+    """A file beside them that is named like a module of Python is not imported in its place."""
+    files = {"apple.c": make_source(), "test_apple.py": "def test_it():\n    pass\n", "random.py": "1 / 0\n"}
+    make_folder(tmp_path / top, files=files)
+    done = run_dudac("test", f"./{top}/apple", cwd=tmp_path)
+    assert done.returncode == 0 and "1 passed" in done.stdout, done.stdout + done.stderr
+
+
+def test_a_test_that_prints_bytes(tmp_path):
+    text = "import sys\n\n\ndef test_it():\n    sys.stdout.buffer.write(b'\\xff\\x00')\n    assert False\n"
+    done = run_checks(tmp_path, PASSES, **{"test_apple.py": text})
+    assert done.returncode == 1 and "1 failed" in done.stdout and "Traceback" not in done.stderr
 
 
 def test_a_service_that_crashes_in_a_check(tmp_path):
@@ -140,10 +230,11 @@ def test_a_template_passes_its_own_checks(tmp_path, template):
     assert done.returncode == 0 and f"made {tmp_path}/my-service.2; " in done.stdout
     made = {path.name for path in (tmp_path / "my-service.2").iterdir()}
     assert len(made) == len(list((TEMPLATES / template).iterdir())) and "my-service.2.c" in made
+    assert not any(b"NEW_SERVICE" in path.read_bytes() for path in (tmp_path / "my-service.2").rglob("*")
+                   if path.is_file())
     done = run_dudac("test", "my-service.2", cwd=tmp_path)
     assert done.returncode == 0 and "checks passed" in done.stdout, done.stdout + done.stderr
     assert "warning" not in done.stderr
-    assert not any("NEW_SERVICE" in path.read_text() for path in (tmp_path / "my-service.2").glob("*.*"))
 
 
 def test_a_folder_that_exists_is_not_changed(tmp_path):
@@ -152,6 +243,46 @@ def test_a_folder_that_exists_is_not_changed(tmp_path):
     assert (done.returncode, done.stderr) == (
         1, "dudac: apple exists already, and is not changed; choose another name\n")
     assert [path.name for path in folder.iterdir()] == ["apple.c"]
+
+
+@pytest.mark.parametrize("path", ["01-hello", "a b/hello", "a b/7.hello"])
+def test_the_name_of_a_new_service(tmp_path, path):
+    """The number before it is not part of it, as in `dudac build`; the command that is proposed can be typed."""
+    done = run_dudac("new", path, cwd=tmp_path)
+    assert done.returncode == 0 and shlex.split(done.stdout.partition("next: ")[2]) == ["dudac", "run", "--watch", path]
+    [source] = (tmp_path / path).glob("*.c")
+    assert source.name == "hello.c" and "http://localhost:2001/hello/" in source.read_text()
+    assert run_dudac("test", tmp_path / path).returncode == 0
+
+
+def test_an_empty_folder_is_filled(tmp_path):
+    (tmp_path / "apple").mkdir()
+    assert run_dudac("new", ".", cwd=tmp_path / "apple").returncode == 0
+    assert (tmp_path / "apple/apple.c").exists()
+
+
+def test_a_template_is_a_folder(tmp_path, monkeypatch):
+    """With folders and files of bytes in it."""
+    from dudac import new
+
+    for name, data in {"a/NEW_SERVICE.c": b"NEW_SERVICE\r\n", "html/x/NEW_SERVICE.bin": b"\xff\0NEW_SERVICE",
+                       ".hidden": b"", "__pycache__/x.pyc": b""}.items():
+        path = tmp_path / "templates/other" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    monkeypatch.setattr(new, "TEMPLATES", tmp_path / "templates")
+    assert new.list_templates() == ["other"]
+    folder = new.make_service(str(tmp_path / "apple"), "other")
+    assert {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()} == {
+        "a/apple.c": b"apple\r\n", "html/x/apple.bin": b"\xff\0apple", ".hidden": b""}
+
+
+@pytest.mark.parametrize("name", [b"a\xffb", b"a\nb", b"a\x1b[31m", "é".encode(), b"a'b\"c", b"01-", b"..", b"/"])
+def test_bytes_that_a_name_cannot_have(tmp_path, name):
+    before = os.listdir(tmp_path)
+    done = run_dudac("new", os.fsdecode(name), cwd=tmp_path)
+    assert done.returncode == 1 and "\x1b" not in done.stderr and "Traceback" not in done.stderr
+    assert done.stderr.startswith("dudac: ") and os.listdir(tmp_path) == before
 
 
 @pytest.mark.parametrize("name, status", [("-x", 2), ("a b", 1), ("é", 1), ("x" * 65, 1), ("", 1)])

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a source folder is: the new layout, Makefile.in of the original, and what is wrong with others."""
 
+import os
+
 import pytest
 from dudac import DudacError
+from dudac.checks import find_tests
 from dudac.folder import read_folder
 from dudac.makefile import Makefile
 
@@ -85,6 +88,57 @@ def test_wrong_folders(tmp_path, files, path, sentence):
     assert sentence in str(error.value)
 
 
+@pytest.mark.parametrize("own, name", [
+    ({"apple.c": ""}, "apple"), ({"service.toml": "sources = ['src/*.c']\n"}, "apple"),
+    ({"Makefile.in": "NAME = pear\n", "main.c": ""}, "pear"), ({}, "zlib"),
+])
+def test_a_library_with_a_makefile_in(tmp_path, own, name):
+    """It does not make the folder one of the original layout."""
+    folder = make_folder(tmp_path, files={"src/zlib/Makefile.in": "NAME = zlib\n", "src/zlib/z.c": "", "src/a.c": "",
+                                          **own})
+    assert read_folder(folder)[0].name == name
+
+
+def test_too_many_folders(tmp_path, monkeypatch):
+    """As of a home directory."""
+    monkeypatch.setattr("dudac.folder.FOLDERS_MAX", 5)
+    for number in range(5):
+        (tmp_path / "x" / str(number)).mkdir(parents=True)
+    with pytest.raises(DudacError) as error:
+        read_folder(tmp_path / "x")
+    assert "x has more than 5 folders; name the folder of the service's sources" in str(error.value)
+
+
+@pytest.mark.parametrize("name, files", [
+    ("service.toml", {"a.c": ""}), ("Makefile.in", {"b.c": ""}), ("checks.toml", {"a.c": ""})])
+def test_a_pipe_is_not_read(tmp_path, name, files):
+    """It would be waited for."""
+    folder = make_folder(tmp_path, files=files)
+    os.mkfifo(folder / name)
+    with pytest.raises(DudacError) as error:
+        (find_tests if name == "checks.toml" else read_folder)(folder)
+    assert str(error.value) == f"{folder}/{name} is no file"
+
+
+@pytest.mark.parametrize("text, sentence", [
+    (b"\xff", "service.toml: 'utf-8' codec can't decode byte 0xff"), (b"x=" + b"[" * 5000, "are nested too deeply"),
+    (b"#" * (1 << 20) + b"#", "service.toml is larger than 1048576 bytes"), (b"name = 'a\\nb'", "cannot be the name"),
+    (b"sources = ['\x00']", "service.toml: Found invalid character"), (b'sources = ["\\u0000"]', "no file matches"),
+])
+def test_odd_bytes_in_settings(tmp_path, text, sentence):
+    folder = make_folder(tmp_path, files={"a.c": ""})
+    (folder / "service.toml").write_bytes(text)
+    with pytest.raises(DudacError) as error:
+        read_folder(folder)
+    assert sentence in str(error.value)
+
+
+def test_a_build_folder_with_control_characters(tmp_path):
+    with pytest.raises(DudacError) as error:
+        read_folder(make_folder(tmp_path), tmp_path / "a\nb")
+    assert "has control characters" in str(error.value)
+
+
 # ── the original layout ──
 
 
@@ -126,6 +180,21 @@ def test_an_older_makefile_with_rules(tmp_path):
     assert (service.name, sources(service)) == ("pear", ["a.c"])
 
 
+@pytest.mark.parametrize("text, name", [
+    ("CFLAGS = -g\n", "apple"), ("NAME =\n", "apple"), ("NAME = /\n", "apple"), ("NAME = pear.duda\n", "pear"),
+    ("NAME = ../../pear/\n", "pear")])
+def test_names_of_a_makefile_in(tmp_path, text, name):
+    [service] = read_folder(make_folder(tmp_path, files={"Makefile.in": text, "a.c": ""}))
+    assert service.name == name
+
+
+@pytest.mark.parametrize("text", ["NAME = ..\n", "NAME = a\x01b\n", "NAME = -x\n", "NAME = a\0b\n"])
+def test_names_that_no_service_can_have(tmp_path, text):
+    with pytest.raises(DudacError) as error:
+        read_folder(make_folder(tmp_path, files={"Makefile.in": text, "a.c": ""}))
+    assert "cannot be the name of a service" in str(error.value)
+
+
 def test_dudac_conf_is_tolerated(tmp_path):
     files = {**OLD, "dudac.conf": "[MONKEY]\n    version branch@dst-1\n[DUDA]\n    https_repo https://x\n"}
     assert read_folder(make_folder(tmp_path, "x", files))[0].name == "pear"
@@ -150,18 +219,47 @@ def test_dudac_conf_is_tolerated(tmp_path):
     ("O = a.o b.o\nV = $(O:.o=.c)", ["a.c", "b.c"]),
     ("V = $$x", ["$x"]),
     ("export V = a", ["a"]),
+    ("O = a.o b.x\nV = $(O:%.o=src/%.c)", ["src/a.c", "b.x"]),
+    ("V = $(patsubst %.z,%.o,$(wildcard *.z))", ["a.o", "b.o"]),
+    ("V = $(patsubst a%,b,ab ba x,c)", ["b", "ba", "x,c"]),
+    ("V = $(wildcard HERE/a.*) $(wildcard )", ["HERE/a.z"]),
+    ("V = a\r\nV += b \\\r\n\tc\r\n", ["a", "b", "c"]),
+    ("ifdef X\n\tV = a\nendif\nall:\n\tV = b\n", ["a"]),
+    ("\tV := a\n", ["a"]),
+    ("all: V\n\tV = a\n", []),
+    ("V = a\x0cb", ["a\x0cb"]),
+    ("V = a\u2028W = b", ["a\u2028W", "=", "b"]),
+    ("V = a # b \\\nV = c", ["a"]),
+    ("V = -DX=\\#1", ["-DX=#1"]),
+    ("V = é", ["é"]),
+    ("V = $(shell printf '\\377')", ["\udcff"]),
+    ("V = $", ["$"]),
     ("", []),
 ])
 def test_variables(tmp_path, text, words):
     for name in ("a.z", "b.z"):
         (tmp_path / name).touch()
-    assert make(tmp_path, text).words("V") == words
+    here = str(tmp_path)
+    makefile = make(tmp_path, text.replace("HERE", here))
+    assert makefile.words("V") == [word.replace("HERE", here) for word in words]
+
+
+def test_bytes_of_another_encoding(tmp_path):
+    """In a comment, as of 2012."""
+    path = tmp_path / "Makefile.in"
+    path.write_bytes(b"# caf\xe9\r\nNAME = pear\r\n")
+    assert Makefile(path).get("NAME") == "pear"
 
 
 @pytest.mark.parametrize("text, sentence", [
     ("V = $(V)", "a variable refers to itself"),
     ("V = $(A", "$( is never closed"),
     ("V = 'a", "V: No closing quotation"),
+    ("V = a \\", "V: No escaped character"),
+    ("V0 = a\n" + "".join(f"V{n} = $(V{n - 1})$(V{n - 1})\n" for n in range(1, 30)) + "V = $(V29)",
+     "a variable has more than 10000 references"),
+    (f"A = {'a' * 10_000}\nV = {'$(A)' * 200}", "a variable is longer than 1048576 bytes"),
+    ("V = $(shell head -c 2000000 /dev/zero | tr '\\0' a)", "a variable is longer than 1048576 bytes"),
 ])
 def test_wrong_variables(tmp_path, text, sentence):
     with pytest.raises(DudacError) as error:

@@ -23,5 +23,7 @@ except ModuleNotFoundError as error:
     if error.name != "click":
         raise
     sys.exit(f"dudac: the Python module {error.name} is missing: install the Debian package python3-{error.name}")
+except KeyboardInterrupt:  # main() handles later ones
+    sys.exit(130)
 
 main()

@@ -1,24 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks of a service, `dudac test`: the requests and expectations of checks.toml, and test_*.py by pytest."""
 
+import contextlib
 import http.client
 import json
 import os
 import pathlib
 import re
+import signal
+import socket
 import ssl
 import subprocess
 import sys
-import tomllib
+import threading
 from dataclasses import dataclass, field
 from typing import Optional
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from . import DudacError
+from .folder import read_toml
+from .interrupts import hold_interrupts
+from .programs import Program, run_program
 from .screen import Screen
 
 FILE = "checks.toml"
-SECONDS = 30
+SECONDS = 30  # of one check
+BODY_BYTES_MAX = 1 << 24
+SHOWN_CHARS = 200  # of a body
+END_SECONDS = 5  # of pytest, after it was interrupted
+URL_CHARACTERS = "".join(map(chr, range(0x21, 0x7f)))
 METHODS = ("get", "head", "post", "put", "delete", "options", "patch")
 # key: its type, and how that is said
 KEYS = {
@@ -53,10 +63,7 @@ class Answer:
 
 
 def read_checks(path: pathlib.Path) -> list:
-    try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise DudacError(f"{path}: {error}") from None
+    tables = read_toml(path)
     rows = tables.pop("check", [])
     if tables or not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows):
         raise DudacError(f"{path}: it must have sections [[check]], and nothing else")
@@ -87,11 +94,15 @@ def encode_body(row: dict, origin: str) -> Optional[bytes]:
     if "send" in row and "send_json" in row:
         raise DudacError(f"{origin}: it can have send or send_json, not both")
     if "send_json" in row:
-        try:
-            return json.dumps(row["send_json"]).encode()
-        except TypeError as error:
-            raise DudacError(f"{origin}: send_json: {error}") from None
+        return dump_json(row, "send_json", origin).encode()
     return row["send"].encode() if "send" in row else None
+
+
+def dump_json(row: dict, key: str, origin: str) -> str:
+    try:
+        return json.dumps(row.get(key))
+    except TypeError as error:
+        raise DudacError(f"{origin}: {key}: {error}") from None
 
 
 def check_headers(row: dict, key: str, origin: str) -> dict:
@@ -105,6 +116,7 @@ def check_headers(row: dict, key: str, origin: str) -> dict:
 
 def make_expected(row: dict, origin: str) -> dict:
     check_headers(row, "headers", origin)
+    dump_json(row, "json", origin)
     try:
         re.compile(row.get("matches", ""))
     except re.error as error:
@@ -116,8 +128,11 @@ def make_expected(row: dict, origin: str) -> dict:
 
 
 def shorten(text: str) -> str:
-    shown = repr(text)
-    return shown if len(shown) <= 200 else f"{shown[:200]}... ({len(text)} characters)"
+    return shorten_text(repr(text[:SHOWN_CHARS + 1]), len(text))
+
+
+def shorten_text(shown: str, length: int = 0) -> str:
+    return shown if len(shown) <= SHOWN_CHARS else f"{shown[:SHOWN_CHARS]}... ({length or len(shown)} characters)"
 
 
 def expect_status(answer: Answer, wanted: int):
@@ -143,10 +158,10 @@ def expect_matches(answer: Answer, wanted: str):
 def expect_json(answer: Answer, wanted):
     try:
         value = json.loads(answer.text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         return f"the body {shorten(answer.text)} is no JSON: {error}"
     if value != wanted:
-        return f"the body is {json.dumps(value)} instead of {json.dumps(wanted)}"
+        return f"the body is {shorten_text(json.dumps(value))} instead of {shorten_text(json.dumps(wanted))}"
 
 
 def expect_headers(answer: Answer, wanted: dict):
@@ -163,19 +178,47 @@ EXPECTATIONS = {"status": expect_status, "headers": expect_headers, "body": expe
 # ── running ──
 
 
-def ask(url: str, check: Check) -> Answer:
+class Limit:
+    """Ends a connection after SECONDS; the timeout of a socket is that of one call only."""
+
+    def __init__(self, connection: http.client.HTTPConnection):
+        self.socket, self.is_over = connection.sock, False
+        self.timer = threading.Timer(SECONDS, self.end)
+        self.timer.daemon = True
+        self.timer.start()
+
+    def end(self) -> None:
+        self.is_over = True
+        with contextlib.suppress(OSError):
+            self.socket.shutdown(socket.SHUT_RDWR)
+
+
+def open_connection(url: str) -> http.client.HTTPConnection:
     parts = urlsplit(url)
     if parts.scheme == "https":
-        connection = http.client.HTTPSConnection(parts.netloc, timeout=SECONDS,
-                                                 context=ssl._create_unverified_context())
-    else:
-        connection = http.client.HTTPConnection(parts.netloc, timeout=SECONDS)
-    try:
-        connection.request(check.method, parts.path.rstrip("/") + check.path, check.send, check.send_headers)
-        response = connection.getresponse()
-        return Answer(response.status, response.headers, response.read())
-    finally:
-        connection.close()
+        return http.client.HTTPSConnection(parts.netloc, timeout=SECONDS, context=ssl._create_unverified_context())
+    return http.client.HTTPConnection(parts.netloc, timeout=SECONDS)
+
+
+def ask(url: str, check: Check) -> Answer:
+    with contextlib.closing(open_connection(url)) as connection:
+        connection.connect()
+        limit = Limit(connection)
+        try:
+            path = urlsplit(url).path.rstrip("/") + quote(check.path, safe=URL_CHARACTERS)
+            connection.request(check.method, path, check.send, check.send_headers)
+            response = connection.getresponse()
+            answer = Answer(response.status, response.headers, response.read(BODY_BYTES_MAX + 1))
+        except (OSError, http.client.HTTPException):
+            if not limit.is_over:
+                raise
+        finally:
+            limit.timer.cancel()
+    if limit.is_over:
+        raise TimeoutError(f"it has not ended after {SECONDS} s")
+    if len(answer.body) > BODY_BYTES_MAX:
+        raise ValueError(f"the body has more than {BODY_BYTES_MAX} bytes")
+    return answer
 
 
 def find_mistake(url: str, check: Check) -> Optional[str]:
@@ -202,14 +245,38 @@ def run_checks(url: str, checks: list, screen: Screen) -> int:
     return failed
 
 
-def run_pytest(url: str, files: list) -> bool:
-    """Returns whether all passed."""
+def run_pytest(url: str, folder: pathlib.Path, files: list) -> bool:
+    """Returns whether all passed. It runs in the folder, since names of files are the only arguments that pytest does
+    not take apart."""
+    check_pytest(files[0])
     environment = {**os.environ, "DUDA_URL": url}
-    command = [sys.executable, "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", *map(str, files)]
-    if subprocess.run([sys.executable, "-c", "import pytest"], capture_output=True, check=False).returncode:
-        raise DudacError(f"{files[0].name} needs pytest: install the Debian package python3-pytest")
+    command = [sys.executable, "-B", "-P", "-m", "pytest", "-q", "-p", "no:cacheprovider",
+               *(f"./{path.name}" for path in files)]
     sys.stdout.flush()
-    return subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, check=False).returncode == 0
+    with hold_interrupts():
+        process = subprocess.Popen(command, cwd=folder, env=environment, stdin=subprocess.DEVNULL)
+    try:
+        return process.wait() == 0
+    finally:
+        with hold_interrupts():
+            end_pytest(process)
+
+
+def check_pytest(file: pathlib.Path) -> None:
+    program = Program([sys.executable, "-P", "-c", "import pytest"], file.parent, SECONDS)
+    if run_program(program).status != 0:
+        raise DudacError(f"{file.name} needs pytest: install the Debian package python3-pytest")
+
+
+def end_pytest(process: subprocess.Popen) -> None:
+    """Interrupts it, so that its fixtures end what they have started. A terminal has done so already for Ctrl-C."""
+    for seconds, number in ((1, signal.SIGINT), (END_SECONDS, signal.SIGKILL)):
+        try:
+            process.wait(seconds)
+            return
+        except subprocess.TimeoutExpired:
+            process.send_signal(number)
+    process.wait()
 
 
 def find_tests(folder: pathlib.Path):

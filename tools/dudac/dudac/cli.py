@@ -7,7 +7,7 @@ import contextlib
 import functools
 import os
 import pathlib
-import signal
+import shlex
 import sys
 from typing import Callable, Optional
 
@@ -18,12 +18,12 @@ from .compiler import build_services
 from .config import Options
 from .folder import read_folder
 from .installation import find_installation
+from .interrupts import install_handlers
 from .new import list_templates
-from .screen import Screen
+from .screen import Screen, prepare_streams
 from .session import Session
 
 PORT = 2001
-INTERRUPTED = 130
 
 
 class OldSpelling(click.Group):
@@ -38,7 +38,7 @@ class OldSpelling(click.Group):
 
 
 def reports_errors(command: Callable) -> Callable:
-    """Prints a DudacError as a sentence, and ends with 130 after Ctrl-C."""
+    """Prints an error as a sentence."""
 
     @functools.wraps(command)
     def run(*args, **options):
@@ -50,18 +50,19 @@ def reports_errors(command: Callable) -> Callable:
         except BrokenPipeError:  # click ends quietly
             raise
         except OSError as error:  # of a full disk, or a folder that may not be written
-            place = f"{error.filename}: " if error.filename else ""
-            Screen().error(f"{place}{error.strerror or error}")
+            Screen().error(describe_error(error))
             sys.exit(1)
-        except KeyboardInterrupt:
-            sys.exit(INTERRUPTED)
 
     return run
 
 
-def terminate(number: int, _) -> None:
-    """Ends with an exception, so that what was started is ended."""
-    sys.exit(128 + number)
+def describe_error(error: OSError) -> str:
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return "the current folder has been deleted"
+    place = f"{error.filename}: " if error.filename else ""
+    return f"{place}{error.strerror or error}"
 
 
 @click.group(cls=OldSpelling, context_settings={"help_option_names": ["-h", "--help"]})
@@ -70,9 +71,6 @@ def group() -> None:
     """Make, build, run and test web services of Duda.
 
     The original spelling works, too: dudac -w DIR [-p PORT] [-S]."""
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
-            signal.signal(number, terminate)
 
 
 folder_argument = click.argument("folder", metavar="[DIR]", default=".")
@@ -89,7 +87,7 @@ def new(name: str, template: str) -> None:
     from .new import make_service
 
     folder = make_service(name, template)
-    Screen().say(f"made {folder}; next: dudac run --watch {name}")
+    Screen().say(f"made {folder}; next: dudac run --watch {shlex.quote(name)}")
 
 
 @group.command()
@@ -127,7 +125,7 @@ def serve_changes(session: Session) -> None:
     watcher = Watcher(folder, find_build_folder(folder, session.build_folder), session.events)
     with contextlib.closing(watcher):
         session.start_watched()
-        session.watch()
+        session.watch(watcher)
 
 
 @group.command()
@@ -151,8 +149,9 @@ def run(folder: str, port: int, watch: bool, address: str, workers: int, https: 
 @click.option("-p", "port", type=click.IntRange(0, 65535), default=PORT, show_default=True)
 @click.option("-S", "https", is_flag=True, help="HTTPS, with a certificate that no client trusts.")
 @click.option("-s", "-g", "-r", "-F", "-A", "-J", "-X", "ignored", is_flag=True, help="Of the original; no effect.")
+@build_option
 @reports_errors
-def serve(folder: Optional[str], port: int, https: bool, ignored: bool) -> None:
+def serve(folder: Optional[str], port: int, https: bool, ignored: bool, build_dir: Optional[str]) -> None:
     """The original spelling: dudac -w DIR [-p PORT] [-S]."""
     screen = Screen()
     if ignored:
@@ -161,7 +160,7 @@ def serve(folder: Optional[str], port: int, https: bool, ignored: bool) -> None:
         return
     if folder is None:
         raise click.UsageError("-w DIR is missing; dudac --help lists the commands")
-    serve_folder(folder, None, Options(port, https=https), False, screen)
+    serve_folder(folder, build_dir, Options(port, https=https), False, screen)
 
 
 def open_session(folder: str, build_dir, options: Options, screen: Screen) -> Session:
@@ -179,13 +178,14 @@ def test(folder: str, build_dir: Optional[str], verbose: bool) -> None:
     from .folder import open_folder
 
     screen = Screen(verbose)
-    checks, files = find_tests(open_folder(pathlib.Path(folder)))
+    top = open_folder(pathlib.Path(folder))
+    checks, files = find_tests(top)
     with contextlib.closing(open_session(folder, build_dir, Options(0), screen)) as session:
         session.build()
         session.start()
         url = session.urls()[0]
         failed = run_checks(url, checks, screen) if checks else 0
-        passed = run_pytest(url.rstrip("/"), files) if files else True
+        passed = run_pytest(url.rstrip("/"), top, files) if files else True
         session.end()
     if failed or not passed:
         sys.exit(1)
@@ -211,9 +211,6 @@ def routes(folder: str, build_dir: Optional[str], verbose: bool) -> None:
 
 
 def main() -> None:
-    for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:  # closed by the shell, as in >&-
-            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # begun in the background by a shell
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    install_handlers()
+    prepare_streams()
     group(prog_name="dudac")

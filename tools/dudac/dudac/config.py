@@ -6,6 +6,7 @@ site/index.html         the document root: links to the services
 error.html              what is shown while the file `failed` exists, instead of the services
 """
 
+import contextlib
 import html
 import os
 import pathlib
@@ -15,6 +16,8 @@ import tempfile
 from dataclasses import dataclass
 
 from . import DudacError
+from .folder import check_path
+from .lock import lock_folder
 
 PLUGINS = ("liana", "maintenance", "duda", "static")  # in the order in which they handle a request
 SHUTDOWN_SECONDS = 2
@@ -48,6 +51,7 @@ class Options:
 
 def quote(value) -> str:
     """A word of a configuration."""
+    check_path(value)
     text = re.sub(r'(["\\])', r"\\\1", str(value)).replace("${", "\\${")
     return f'"{text}"'
 
@@ -65,10 +69,13 @@ def strip_colors(text: str) -> str:
 
 
 def remove_leftovers(build: pathlib.Path) -> None:
-    """The folders of runs that were killed."""
+    """The folders of runs that were killed. That of a run in another container has a lock."""
     for path in build.glob("run-*-*"):
         pid = path.name.split("-")[1]
-        if pid.isdigit() and not os.path.exists(f"/proc/{pid}"):
+        if not pid.isdigit() or os.path.exists(f"/proc/{pid}"):
+            continue
+        with contextlib.suppress(OSError):
+            os.close(lock_folder(path))
             shutil.rmtree(path, ignore_errors=True)
 
 
@@ -81,6 +88,7 @@ class Config:
             build.mkdir(parents=True, exist_ok=True)
             remove_leftovers(build)
             self.top = pathlib.Path(tempfile.mkdtemp(prefix=f"run-{os.getpid()}-", dir=build))
+            self.lock = lock_folder(self.top)
         except OSError as error:
             raise DudacError(f"{build}: {error.strerror}; --build-dir names another folder") from None
         self.folder, self.site = self.top / "conf", self.top / "site"
@@ -88,6 +96,7 @@ class Config:
 
     def close(self) -> None:
         shutil.rmtree(self.top, ignore_errors=True)
+        os.close(self.lock)
 
     def write(self, services: list) -> None:
         (self.folder / "sites").mkdir(parents=True, exist_ok=True)

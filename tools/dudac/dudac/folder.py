@@ -15,11 +15,14 @@ import tomllib
 from dataclasses import dataclass, field
 from typing import Optional
 
-from . import DudacError
+from . import DudacError, read_text
 from .level import NEW_LEVEL, detect_level
 from .makefile import Makefile
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+FOLDERS_MAX = 10_000  # that are searched for a Makefile.in
+SETTINGS_BYTES_MAX = 1 << 20
+SOURCE_BYTES_MAX = 1 << 28
 FOLDERS = {"html": "DocumentRoot", "conf": "ConfDir", "data": "DataDir", "logs": "LogDir"}
 SETTINGS = {"name": str, "sources": list, "cflags": list, "ldflags": list, "root": bool}
 
@@ -55,6 +58,11 @@ class Service:
         return "/" if self.root else f"/{self.name}/"
 
 
+def suggest_name(folder: pathlib.Path) -> str:
+    """The name of a service without another one: that of its folder, without a number before it."""
+    return re.sub(r"^\d+[-_.]", "", folder.name)
+
+
 def check_name(name: str, origin) -> str:
     if not NAME.fullmatch(name):
         raise DudacError(f"{origin}: {name!r} cannot be the name of a service: a name has letters, digits, -, _ and ., "
@@ -74,9 +82,13 @@ def open_folder(path: pathlib.Path) -> pathlib.Path:
         raise DudacError(f"there is no folder {path}")
     if not folder.is_dir():
         raise DudacError(f"{path} is no folder; name the folder of the service's sources")
-    if re.search(r"[\x00-\x1f\x7f]", str(folder)):
-        raise DudacError("the path of the folder has control characters, which a configuration cannot contain")
+    check_path(folder)
     return folder
+
+
+def check_path(path: pathlib.Path) -> None:
+    if re.search(r"[\x00-\x1f\x7f]", str(path)):
+        raise DudacError("the path of the folder has control characters, which a configuration cannot contain")
 
 
 def find_build_folder(folder: pathlib.Path, build=None) -> pathlib.Path:
@@ -84,6 +96,7 @@ def find_build_folder(folder: pathlib.Path, build=None) -> pathlib.Path:
     path = pathlib.Path(os.path.abspath(build)) if build else folder / "build"
     if path == folder or path in folder.parents:
         raise DudacError(f"{path} cannot be the build folder, because the sources are in it")
+    check_path(path)
     return path
 
 
@@ -92,7 +105,7 @@ def read_folder(path, build=None) -> list:
     "build" in the folder."""
     folder = open_folder(pathlib.Path(path))
     build = find_build_folder(folder, build)
-    makefiles = find_makefiles(folder, build)
+    makefiles = [] if is_new(folder) else find_makefiles(folder, build)
     services = read_makefiles(folder, build, makefiles) if makefiles else [read_new(folder, build)]
     for service in services:
         missing = [unit for unit in service.units if not unit.source.is_file()]
@@ -106,20 +119,24 @@ def read_texts(service: Service) -> list:
     """The texts of the sources, and of the headers beside them."""
     sources = [unit.source for unit in service.units]
     headers = [path for folder in {source.parent for source in sources} for path in sorted(folder.glob("*.h"))]
-    return [path.read_text(encoding="utf-8", errors="replace") for path in [*sources, *headers] if path.is_file()]
+    return [read_text(path, SOURCE_BYTES_MAX, "replace") for path in [*sources, *headers] if path.is_file()]
 
 
 # ── the new layout ──
+
+
+def is_new(folder: pathlib.Path) -> bool:
+    """Sources beside a sub-folder with a Makefile.in: that is a library's, not one of the original layout."""
+    if (folder / "service.toml").exists():
+        return True
+    return not (folder / "Makefile.in").exists() and any(path.is_file() for path in folder.glob("*.c"))
 
 
 def read_settings(folder: pathlib.Path) -> dict:
     path = folder / "service.toml"
     if not path.exists():
         return {}
-    try:
-        settings = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise DudacError(f"{path}: {error}") from None
+    settings = read_toml(path)
     for key, value in settings.items():
         if key not in SETTINGS:
             near = difflib.get_close_matches(key, SETTINGS, 1)
@@ -129,6 +146,15 @@ def read_settings(folder: pathlib.Path) -> dict:
         if not isinstance(value, SETTINGS[key]) or not all(isinstance(text, str) for text in texts):
             raise DudacError(f"{path}: {key} must be {describe_type(SETTINGS[key])}")
     return settings
+
+
+def read_toml(path: pathlib.Path) -> dict:
+    try:
+        return tomllib.loads(read_text(path, SETTINGS_BYTES_MAX))
+    except ValueError as error:
+        raise DudacError(f"{path}: {error}") from None
+    except RecursionError:
+        raise DudacError(f"{path}: the values are nested too deeply") from None
 
 
 def describe_type(kind: type) -> str:
@@ -150,7 +176,7 @@ def find_sources(folder: pathlib.Path, patterns: list) -> list:
 
 def read_new(folder: pathlib.Path, build: pathlib.Path) -> Service:
     settings = read_settings(folder)
-    name = settings.get("name") or re.sub(r"^\d+[-_.]", "", folder.name)
+    name = settings.get("name") or suggest_name(folder)
     sources = find_sources(folder, settings.get("sources", ["*.c"]))
     flags = settings.get("cflags", [])
     return Service(
@@ -170,7 +196,9 @@ def read_new(folder: pathlib.Path, build: pathlib.Path) -> Service:
 def find_makefiles(folder: pathlib.Path, build: pathlib.Path) -> list:
     """The Makefile.in of the folder and of its sub-folders, from above."""
     found = []
-    for place, names, files in os.walk(folder):
+    for number, (place, names, files) in enumerate(os.walk(folder)):
+        if number == FOLDERS_MAX:
+            raise DudacError(f"{folder} has more than {FOLDERS_MAX} folders; name the folder of the service's sources")
         here = pathlib.Path(place)
         names[:] = sorted(name for name in names if not name.startswith(".") and here / name != build)
         if "Makefile.in" in files:

@@ -2,25 +2,46 @@
 """Reads the variables of a Makefile.in: assignments, references, and the functions that such files use. Rules are left
 out, and of conditionals all branches count."""
 
+import glob
 import os
 import pathlib
 import re
 import shlex
-import subprocess
 
-from . import DudacError
+from . import DudacError, read_text
+from .programs import Program, run_program
 
-ASSIGNMENT = re.compile(r"^ *(?:export +)?([A-Za-z_]\w*)\s*(\+=|\?=|:{0,2}=)\s*(.*)$")
+ASSIGNMENT = re.compile(r"^(?:export +)?([A-Za-z_]\w*)\s*(\+=|\?=|:{0,2}=)\s*(.*)$")
+RULE = re.compile(r"^[^\t#=]*:(?!=)")
 CLOSING = {"(": ")", "{": "}"}
 DEPTH_MAX = 32
-BYTES_MAX = 1 << 20
+BYTES_MAX = 1 << 20  # of a file, and of what a reference stands for
+REFERENCES_MAX = 10_000  # of one variable, by way of others, too
 SHELL_SECONDS = 30
 
 
 def join_lines(text: str):
-    for line in re.sub(r"\\\r?\n\s*", " ", text).splitlines():
-        if not line.startswith("\t"):
-            yield re.sub(r"(?<!\\)#.*", "", line).rstrip()
+    """Yields the lines that are no recipes: a tab begins one below the first rule only."""
+    has_rule = False
+    for line in re.sub(r"\\\n[ \t]*", " ", text).split("\n"):
+        if not (has_rule and line.startswith("\t")):
+            line = re.sub(r"(?<!\\)#.*", "", line).strip()
+            has_rule = has_rule or bool(RULE.match(line))
+            yield line
+
+
+def replace_words(text: str, old: str, new: str) -> str:
+    """$(VAR:old=new) and $(patsubst old,new,text): `old` is a pattern with %, or the end of a word."""
+    if "%" not in old:
+        old, new = f"%{old}", f"%{new}"
+    before, _, after = old.partition("%")
+
+    def replace(word: str) -> str:
+        if len(word) < len(before + after) or not word.startswith(before) or not word.endswith(after):
+            return word
+        return new.replace("%", word[len(before):len(word) - len(after)], 1)
+
+    return " ".join(replace(word) for word in text.split())
 
 
 def find_end(text: str, start: int) -> int:
@@ -37,14 +58,8 @@ class Makefile:
     """Variables of a file, whose references are resolved when they are asked for, as make does."""
 
     def __init__(self, path: pathlib.Path):
-        self.path, self.values = path, {}
-        try:
-            text = path.read_text(encoding="utf-8", errors="replace")
-        except OSError as error:
-            raise DudacError(f"{path}: {error.strerror}") from None
-        if len(text) > BYTES_MAX:
-            raise DudacError(f"{path} is larger than {BYTES_MAX} bytes")
-        for line in join_lines(text):
+        self.path, self.values, self.references = path, {}, 0
+        for line in join_lines(read_text(path, BYTES_MAX, "replace")):
             if match := ASSIGNMENT.match(line):
                 self.assign(*match.groups())
 
@@ -59,6 +74,7 @@ class Makefile:
             self.values[name] = self.expand(value).replace("$", "$$")
 
     def get(self, name: str) -> str:
+        self.references = 0
         return self.expand(self.values.get(name, "")).strip()
 
     def words(self, name: str) -> list:
@@ -84,32 +100,38 @@ class Makefile:
             inside = text[dollar + 2:end] if following in CLOSING else following
             parts.append("$" if following == "$" else self.resolve(inside, depth + 1))
             at = end + 1
-        return "".join([*parts, text[at:]])
+        whole = "".join([*parts, text[at:]])
+        if len(whole) > BYTES_MAX:
+            raise DudacError(f"{self.path}: a variable is longer than {BYTES_MAX} bytes")
+        return whole
 
     def resolve(self, inside: str, depth: int) -> str:
+        self.references += 1
+        if self.references > REFERENCES_MAX:
+            raise DudacError(f"{self.path}: a variable has more than {REFERENCES_MAX} references")
         function, _, argument = inside.partition(" ")
         if argument and function == "shell":
             return " ".join(self.run_shell(self.expand(argument, depth)).split())
         if argument and function == "wildcard":
             return " ".join(self.find_files(self.expand(argument, depth)))
+        if function == "patsubst" and argument.count(",") >= 2:
+            old, new, text = (self.expand(each, depth).strip() for each in argument.split(",", 2))
+            return replace_words(text, old, new)
         name, _, change = inside.partition(":")
         value = self.values.get(name)
         value = os.environ.get(name, "") if value is None else self.expand(value, depth)
         old, equals, new = change.partition("=")
         if equals:
-            value = " ".join(re.sub(re.escape(old) + "$", lambda _: new, word) for word in value.split())
+            value = replace_words(value, old, new)
         return value
 
     def find_files(self, patterns: str):
         for pattern in patterns.split():
-            folder = self.path.parent
-            yield from sorted(os.path.relpath(path, folder) for path in folder.glob(pattern))
+            yield from sorted(glob.glob(pattern, root_dir=self.path.parent))
 
     def run_shell(self, command: str) -> str:
         """Returns what a command prints. As in make, one that fails gives less; what it says of that is shown."""
-        try:
-            done = subprocess.run(["sh", "-c", command], cwd=self.path.parent, stdin=subprocess.DEVNULL, text=True,
-                                  stdout=subprocess.PIPE, timeout=SHELL_SECONDS, check=False)
-        except subprocess.TimeoutExpired:
-            raise DudacError(f"{self.path}: {command}: no end after {SHELL_SECONDS} s") from None
-        return done.stdout
+        done = run_program(Program(["sh", "-c", command], self.path.parent, SHELL_SECONDS, errors=None))
+        if done.status is None:
+            raise DudacError(f"{self.path}: {command}: no end after {SHELL_SECONDS} s")
+        return done.text("surrogateescape")

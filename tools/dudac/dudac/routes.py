@@ -6,11 +6,11 @@ import os
 import queue
 import re
 import shutil
-import subprocess
 from typing import NamedTuple
 
 from . import DudacError
 from .folder import Service
+from .programs import Program, run_program
 from .session import Session
 
 ROUTE = re.compile(r"\bservice (\S+): route ([A-Z, ]+) (/.*|) at 0x([0-9a-f]+)$")
@@ -60,8 +60,7 @@ def name_functions(service: Service, routes: list) -> list:
     if not routes or not shutil.which("addr2line"):
         return [(f"0x{route.address}", "") for route in routes]
     command = ["addr2line", "-f", "-e", str(service.file), *(route.address for route in routes)]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-    rows = done.stdout.splitlines()
+    rows = run_program(Program(command, service.build, SECONDS)).text("surrogateescape").splitlines()
     if len(rows) != 2 * len(routes):
         return [(f"0x{route.address}", "") for route in routes]
     return [(name, shorten_place(service, place)) for name, place in zip(rows[::2], rows[1::2])]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is printed: steps and URLs on standard output, errors on standard error; colours on a terminal only."""
 
+import contextlib
 import os
 import re
 import sys
@@ -17,16 +18,37 @@ NOISE = re.compile(r"listening on |serves with |configuration (?:before|is in us
                    r"tls: made a self-signed|maintenance: .*/failed: |the new configuration is in use")
 
 
+def wants_colors() -> bool:
+    """On a terminal. An empty NO_COLOR counts as none (https://no-color.org)."""
+    return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def prepare_streams() -> None:
+    """Those that the shell has closed go to /dev/null, and characters that the locale has not are escaped."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            device = os.open(os.devnull, os.O_RDWR)
+            if device == number:
+                os.set_inheritable(number, True)
+            else:
+                os.dup2(device, number)
+                os.close(device)
+            setattr(sys, name, open(number, "r" if name == "stdin" else "w", encoding="utf-8", closefd=False))
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="backslashreplace")
+
+
 class Screen:
     """Lines come from several threads."""
 
     def __init__(self, verbose: bool = False, quiet: bool = False):
         self.verbose, self.quiet, self.lock = verbose, quiet, threading.Lock()
-        self.colored = sys.stderr.isatty() and "NO_COLOR" not in os.environ
+        self.colored = sys.stderr.isatty() and wants_colors()
 
     def write(self, text: str, err: bool = False, **style) -> None:
-        with self.lock:
-            click.secho(text, err=err, color=None if "NO_COLOR" not in os.environ else False, **style)
+        """Standard error may be closed: that is no reason to end."""
+        with self.lock, contextlib.suppress(OSError) if err else contextlib.nullcontext():
+            click.secho(text, err=err, color=None if wants_colors() else False, **style)
 
     def step(self, verb: str, what: str) -> None:
         if not self.quiet:

@@ -18,14 +18,17 @@ import signal
 import socket
 import subprocess
 import threading
+import time
 
 from . import DudacError
 from .config import SHUTDOWN_SECONDS, Config
+from .interrupts import hold_interrupts
 
 START_SECONDS = 60
 STOP_SECONDS = SHUTDOWN_SECONDS + 8
 LAST_LINES = 20
 LINE_BYTES_MAX = 1 << 16
+READS_MAX = 64  # before notifications are looked at again; more than the log's pipe holds
 PR_SET_PDEATHSIG = 1
 # What the server says about its configuration, of which only the services can be wrong, and about duda_main().
 PROBLEM = re.compile(r"/conf/(?:monkey\.conf|sites/default):\d+:\d+: (?:error|warning): (.*)$|"
@@ -35,6 +38,10 @@ LISTENING = re.compile(r"listening on \S*:(\d+)$")
 
 class ServerEnded(DudacError):
     """The server has ended without being told to."""
+
+
+class ServerSilent(DudacError):
+    """It does not get ready."""
 
 
 def describe_status(status: int) -> str:
@@ -68,57 +75,64 @@ class Server:
     def __init__(self, program: pathlib.Path, config: Config, events: queue.SimpleQueue, on_line):
         self.program, self.config, self.events, self.on_line = program, config, events, on_line
         self.lines = collections.deque(maxlen=LAST_LINES)
-        self.process = self.reader = self.port = None
+        self.process = self.reader = self.port = self.pidfd = None
 
     def start(self) -> None:
         self.notify = NotifySocket()
         libc = ctypes.CDLL(None)
         environment = {**os.environ, "NOTIFY_SOCKET": self.notify.name}
-        try:
-            self.process = subprocess.Popen(
-                [self.program, "-c", self.config.folder],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
-                env=environment,
-                start_new_session=True,  # Ctrl-C is for dudac, which ends the server
-                preexec_fn=lambda: prepare_child(libc),
-            )
-        except OSError as error:
-            raise DudacError(f"{self.program} cannot be run: {error.strerror}") from None
-        os.set_blocking(self.process.stderr.fileno(), False)
-        self.reader = threading.Thread(target=self.read_events, daemon=True)
-        self.reader.start()
+        with hold_interrupts():
+            try:
+                self.process = subprocess.Popen(
+                    [self.program, "-c", self.config.folder],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.PIPE,
+                    env=environment,
+                    start_new_session=True,  # Ctrl-C is for dudac, which ends the server
+                    preexec_fn=lambda: prepare_child(libc),
+                )
+            except OSError as error:
+                raise DudacError(f"{self.program} cannot be run: {error.strerror}") from None
+            self.pidfd = os.pidfd_open(self.process.pid)
+            os.set_blocking(self.process.stderr.fileno(), False)
+            self.reader = threading.Thread(target=self.read_events, daemon=True)
+            self.reader.start()
 
     # ── the reader's thread ──
 
     def read_events(self) -> None:
-        log, rest = self.process.stderr, b""
+        """Until the process ends. The end of its log does not tell: what a service has started may have it open."""
+        log, rest, ended = self.process.stderr, b"", False
         with selectors.DefaultSelector() as selector:
-            selector.register(log, selectors.EVENT_READ)
-            selector.register(self.notify.socket, selectors.EVENT_READ)
-            open_log = True
-            while open_log:
+            for file in (log, self.notify.socket, self.pidfd):
+                selector.register(file, selectors.EVENT_READ)
+            while not ended:
                 files = [key.fileobj for key, _ in selector.select()]
-                ready = self.notify.socket in files and self.notify.is_ready()
-                rest, open_log = self.read_lines(log, rest)
+                ready, ended = self.notify.socket in files and self.notify.is_ready(), self.pidfd in files
+                rest, is_open = self.read_lines(log, rest)
+                if not is_open and log in files:
+                    selector.unregister(log)
                 if ready:
                     self.events.put(("ready", None))
+        if rest:
+            self.take_line(rest.decode("utf-8", "replace"))
+        with contextlib.suppress(ProcessLookupError):  # what a service has started
+            os.killpg(self.process.pid, signal.SIGKILL)
         self.events.put(("ended", self.process.wait()))
 
     def read_lines(self, log, rest: bytes):
         """Reads what there is. Returns the beginning of a line, and whether the log is still open."""
-        while chunk := log.read(LINE_BYTES_MAX):
+        for _ in range(READS_MAX):
+            chunk = log.read(LINE_BYTES_MAX)
+            if not chunk:
+                return rest, chunk is None  # nothing more now, or for ever
             *lines, rest = (rest + chunk).split(b"\n")
             if len(rest) > LINE_BYTES_MAX:
                 lines, rest = [*lines, rest], b""
             for line in lines:
                 self.take_line(line.decode("utf-8", "replace"))
-        if chunk is None:  # nothing more now
-            return rest, True
-        if rest:
-            self.take_line(rest.decode("utf-8", "replace"))
-        return b"", False
+        return rest, True
 
     def take_line(self, line: str) -> None:
         if match := LISTENING.search(line):
@@ -132,19 +146,20 @@ class Server:
     def wait_ready(self, on_other=None) -> list:
         """Waits until it serves, or until a reload has ended. Returns the lines of that; events of others are for
         `on_other`."""
-        lines = []
+        lines, deadline = [], time.monotonic() + START_SECONDS
         while True:
             try:
-                kind, value = self.events.get(timeout=START_SECONDS)
+                kind, value = self.events.get(timeout=max(0, deadline - time.monotonic()))
             except queue.Empty:
                 sentence = f"the server has said nothing for {START_SECONDS} s; does duda_main() block?"
-                raise DudacError(sentence) from None
+                raise ServerSilent(sentence) from None
             if kind == "ready":
                 return lines
+            if kind == "ended":
+                raise self.describe_end(value)
             if kind == "line":
                 lines.append(value)
-            elif kind == "ended":
-                raise self.describe_end(value)
+                deadline = time.monotonic() + START_SECONDS
             elif on_other:
                 on_other(kind, value)
 
@@ -171,6 +186,7 @@ class Server:
             self.reader.join(5)
         self.notify.socket.close()
         self.process.stderr.close()
+        os.close(self.pidfd)
         return self.process.returncode
 
 

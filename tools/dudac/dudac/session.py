@@ -13,7 +13,6 @@ import errno
 import ipaddress
 import pathlib
 import queue
-import signal
 import socket
 import time
 
@@ -22,8 +21,12 @@ from .compiler import CompileError, build_services
 from .config import Config, Options
 from .folder import read_folder
 from .installation import Installation
+from .interrupts import hold_interrupts, ignore_interrupts
 from .screen import Screen
-from .server import Server, ServerEnded, find_problems
+from .server import Server, ServerEnded, ServerSilent, find_problems
+
+QUIET_SECONDS = 0.05  # after a change, before a build; an editor makes several changes at once
+QUIET_SECONDS_MAX = 1  # if there is always another one
 
 
 def check_port(options: Options) -> None:
@@ -73,7 +76,8 @@ class Session:
 
     def open_config(self) -> Config:
         if self.config is None:
-            self.config = Config(self.services[0].build, self.options)
+            with hold_interrupts():
+                self.config = Config(self.services[0].build, self.options)
         return self.config
 
     def open_server(self) -> None:
@@ -139,11 +143,11 @@ class Session:
     def try_serve(self) -> None:
         try:
             self.serve_change()
-        except ServerEnded as error:
+        except (ServerEnded, ServerSilent) as error:
             self.drop_server(error)
 
-    def drop_server(self, error: ServerEnded) -> None:
-        """After its crash."""
+    def drop_server(self, error: DudacError) -> None:
+        """After its crash, or because it blocks."""
         self.screen.error(str(error))
         self.screen.notice("it starts again after the next change")
         self.server.stop()
@@ -160,17 +164,18 @@ class Session:
         return self.server.reload(self.note_change)
 
     def await_change(self) -> None:
-        """Waits for changes until there are none for a moment; an editor makes several at once."""
-        timeout = 0.05 if self.changed else None
-        while True:
+        """Waits for changes until there are none for a moment."""
+        deadline = time.monotonic() + QUIET_SECONDS_MAX if self.changed else None
+        while deadline is None or time.monotonic() < deadline:
             try:
-                kind, value = self.events.get(timeout=timeout)
+                kind, value = self.events.get(timeout=None if deadline is None else QUIET_SECONDS)
             except queue.Empty:
                 return
-            if kind == "ended":
+            if kind == "ended" and self.server:
                 self.drop_server(self.server.describe_end(value))
             self.note_change(kind, value)
-            timeout = 0.05 if self.changed else None
+            if self.changed and deadline is None:
+                deadline = time.monotonic() + QUIET_SECONDS_MAX
 
     def rebuild(self) -> bool:
         """Returns whether there is something new to serve."""
@@ -178,15 +183,15 @@ class Session:
         self.failure = None
         try:
             result = self.build()
+            restarts = any(self.is_configuration(path) for path in changed)
+            if restarts and not result.linked:
+                self.renew_files()
         except CompileError as error:
             self.note_failure(error, error.output)
         except (DudacError, OSError) as error:  # a file may vanish meanwhile
             self.note_failure(error, str(error))
         if self.failure:
             return True
-        restarts = any(self.is_configuration(path) for path in changed)
-        if restarts and not result.linked:
-            self.renew_files()
         return bool(failed_before) or result.linked or restarts or self.server is None
 
     def is_configuration(self, path: str) -> bool:
@@ -198,13 +203,17 @@ class Session:
         are the same service to the server."""
         for service in self.services:
             copy = service.file.with_suffix(".copy")
-            copy.write_bytes(service.file.read_bytes() + time.time_ns().to_bytes(8, "big"))
-            copy.rename(service.file)
+            try:
+                copy.write_bytes(service.file.read_bytes() + time.time_ns().to_bytes(8, "big"))
+                copy.rename(service.file)
+            finally:
+                copy.unlink(missing_ok=True)
 
-    def watch(self) -> None:
+    def watch(self, watcher) -> None:
         """Returns never."""
         while True:
             self.await_change()
+            watcher.check_folder()
             if self.rebuild():
                 self.try_serve()
 
@@ -217,12 +226,7 @@ class Session:
 
     def close(self) -> None:
         """Ends everything; a second Ctrl-C meanwhile must not leave a server behind."""
-        numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-        handlers = [signal.signal(number, signal.SIG_IGN) for number in numbers]
-        try:
+        with ignore_interrupts():
             self.stop_server()
             if self.config:
                 self.config.close()
-        finally:
-            for number, handler in zip(numbers, handlers):
-                signal.signal(number, handler)

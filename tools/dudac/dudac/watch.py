@@ -21,6 +21,14 @@ def is_ignored(path: str, folder: pathlib.Path, build: pathlib.Path) -> bool:
     return hidden or (bool(parts) and parts[0] in IGNORED_FOLDERS) or name.endswith(("~", ".swp", ".swx", ".tmp"))
 
 
+def find_inode(path: pathlib.Path):
+    try:
+        status = os.stat(path)
+        return status.st_dev, status.st_ino
+    except OSError:
+        return None
+
+
 class Watcher:
     """Runs in a thread of its own until close()."""
 
@@ -33,12 +41,13 @@ class Watcher:
 
         class Handler(FileSystemEventHandler):
             def on_any_event(self, event):
-                if event.is_directory or event.event_type not in CHANGES:
+                if event.event_type not in CHANGES or event.is_directory and event.event_type == "modified":
                     return
                 for path in (event.src_path, getattr(event, "dest_path", "")):
                     if path and not is_ignored(path, folder, build):
                         events.put(("changed", path))
 
+        self.folder, self.inode = folder, find_inode(folder)
         self.observer = Observer()
         self.observer.schedule(Handler(), str(folder), recursive=True)
         try:
@@ -46,6 +55,11 @@ class Watcher:
         except OSError as error:
             raise DudacError(f"{folder} cannot be watched: {error.strerror}; the limits are in /proc/sys/fs/inotify") \
                 from None
+
+    def check_folder(self) -> None:
+        """inotify watches a folder itself, not its path."""
+        if find_inode(self.folder) != self.inode:
+            raise DudacError(f"the folder {self.folder} was deleted or replaced while it was watched")
 
     def close(self) -> None:
         self.observer.stop()

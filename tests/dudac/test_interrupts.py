@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ctrl-C, SIGTERM and SIGHUP in each phase: no process and no temporary file is left, and the exit status tells."""
+
+import os
+import signal
+import sys
+
+import pytest
+from dudac.interrupts import hold_interrupts, install_handlers
+from dudac.new import make_service
+
+from harness.server import await_true, is_alive
+from running import SECONDS, make_folder, make_source, run_dudac
+
+SIGNALS = [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+CHECKS = '[[check]]\nget = "/"\n'
+# A compiler that never ends, with a child that has its output open and ignores SIGTERM.
+HANGING = '#!/bin/sh\n(trap "" TERM; echo $$ >PIDS.new; exec sleep 1000) &\necho $! >>PIDS\necho $$ >>PIDS\nwait\n'
+# Holds each request, and creates a file when the first one comes.
+SILENT = """#include <duda/duda.h>
+#include <stdio.h>
+
+static void hold(duda_request_t *dr)
+{
+    response->wait(dr);
+    fclose(fopen("ASKED", "w"));
+}
+
+int duda_main(void)
+{
+    return router->get("/", hold) ? 0 : -1;
+}
+"""
+PYTEST = """import pathlib, subprocess, pytest
+
+
+@pytest.fixture
+def child():
+    process = subprocess.Popen(["sleep", "1000"])
+    yield process
+    process.kill()
+    process.wait()
+
+
+def test_it(child):
+    pathlib.Path("PIDS").write_text(f"{child.pid}\\n")
+    child.wait()
+"""
+
+
+def read_pids(path, count):
+    """Waits until so many processes have written their numbers."""
+    def numbers():
+        return [int(word) for word in path.read_text().split()] if path.exists() else []
+
+    return await_true(lambda: len(numbers()) >= count and numbers(), SECONDS)
+
+
+def list_left(folder):
+    """What is left in the build folder of a run or of a link."""
+    return sorted(path.name for pattern in ("run-*", "*.new", "*.copy") for path in (folder / "build").glob(pattern))
+
+
+def make_compiler(tmp_path):
+    """Returns the compiler, and the file with the numbers of its processes."""
+    path = tmp_path / "hanging"
+    path.write_text(HANGING.replace("PIDS", str(tmp_path / "pids")))
+    path.chmod(0o755)
+    return path, tmp_path / "pids"
+
+
+@pytest.mark.parametrize("number, status", SIGNALS)
+@pytest.mark.parametrize("command", [["build"], ["run", "-p", 0], ["run", "--watch", "-p", 0], ["test"], ["routes"]],
+                         ids=lambda words: "-".join(map(str, words)))
+def test_while_a_compiler_hangs(tmp_path, start, command, number, status):
+    folder = make_folder(tmp_path, files={"apple.c": make_source(), "checks.toml": CHECKS})
+    compiler, pids = make_compiler(tmp_path)
+    program = start(*command, folder, env={"CC": compiler})
+    processes = read_pids(pids, 2)
+    assert program.stop(number) == status and not list_left(folder)
+    await_true(lambda: not any(map(is_alive, processes)))
+    assert "Traceback" not in program.output
+
+
+def test_while_a_linker_hangs(tmp_path, start):
+    folder, pids = make_folder(tmp_path), tmp_path / "pids"
+    compiler = tmp_path / "linker"
+    compiler.write_text(f'#!/bin/sh\ncase " $* " in *" -c "*) exec gcc "$@" ;; esac\n'
+                        f'for last; do :; done\necho part >"$last"\necho $$ >>{pids}\nexec sleep 1000\n')
+    compiler.chmod(0o755)
+    program = start("build", folder, env={"CC": compiler})
+    [process] = read_pids(pids, 1)
+    assert program.stop(signal.SIGTERM) == 143
+    assert not is_alive(process) and not list_left(folder) and not (folder / "build/apple.duda").exists()
+
+
+def test_what_has_compiled_before_is_kept(tmp_path, start):
+    files = {"a.c": make_source(), "b.c": "int hang;\n"}
+    folder, pids = make_folder(tmp_path, files=files), tmp_path / "pids"
+    compiler = tmp_path / "compiler"
+    compiler.write_text(f'#!/bin/sh\ncase " $* " in *" b.c "*) ;; *) exec gcc "$@" ;; esac\n'
+                        f'while ! [ -s {folder}/build/obj/apple/a.c.cmd ]; do sleep 0.01; done\n'
+                        f'echo $$ >>{pids}\nexec sleep 1000\n')
+    compiler.chmod(0o755)
+    program = start("build", folder, env={"CC": compiler})
+    read_pids(pids, 1)
+    assert program.stop() == 130
+    (folder / "b.c").unlink()
+    done = run_dudac("build", folder, env={"CC": compiler})
+    assert done.returncode == 0 and "compile  " not in done.stdout, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("number, status", SIGNALS)
+def test_while_a_makefile_runs_a_command(tmp_path, start, number, status):
+    pids = tmp_path / "pids"
+    text = f"NAME = pear\nCFLAGS = $(shell sh -c 'echo $$$$ >>{pids}; exec sleep 1000'; true)\n"
+    program = start("build", make_folder(tmp_path, files={"Makefile.in": text, "a.c": make_source()}))
+    processes = read_pids(pids, 1)
+    assert program.stop(number) == status
+    await_true(lambda: not any(map(is_alive, processes)))
+
+
+@pytest.mark.parametrize("number, status", SIGNALS)
+def test_while_a_check_waits(tmp_path, start, number, status):
+    asked = tmp_path / "asked"
+    folder = make_folder(tmp_path, files={"apple.c": SILENT.replace("ASKED", str(asked)), "checks.toml": CHECKS})
+    program = start("test", folder)
+    await_true(asked.exists, SECONDS)
+    server = program.server_pid()
+    assert program.stop(number) == status and not is_alive(server) and not list_left(folder)
+
+
+@pytest.mark.parametrize("number, status", SIGNALS)
+def test_while_pytest_runs(tmp_path, start, number, status):
+    """Its fixtures end what they have started."""
+    pids = tmp_path / "pids"
+    files = {"apple.c": make_source(), "test_apple.py": PYTEST.replace("PIDS", str(pids))}
+    folder = make_folder(tmp_path, files=files)
+    program = start("test", folder)
+    processes = [*read_pids(pids, 1), program.server_pid()]
+    assert program.stop(number) == status and not list_left(folder)
+    await_true(lambda: not any(map(is_alive, processes)))
+
+
+@pytest.mark.parametrize("number, status", SIGNALS)
+def test_while_it_waits_for_a_change(tmp_path, start, number, status):
+    pytest.importorskip("watchdog", reason="NOT TESTED: no python3-watchdog here")
+    folder = make_folder(tmp_path)
+    program = start("run", folder, "--watch", "-p", 0)
+    program.wait_url()
+    server = program.server_pid()
+    assert program.stop(number) == status and not is_alive(server) and not list_left(folder)
+
+
+def test_while_it_waits_for_another_build(tmp_path, start):
+    folder = make_folder(tmp_path)
+    compiler, pids = make_compiler(tmp_path)
+    first = start("build", folder, env={"CC": compiler})
+    read_pids(pids, 2)
+    second = start("build", folder)
+    second.wait_line("^dudac: waiting for another dudac, which builds in ")
+    assert second.stop() == 130
+    third = start("build", folder)
+    third.wait_line("^dudac: waiting for another dudac")
+    first.stop()
+    third.wait_line("built in")
+    assert third.process.wait(SECONDS) == 0
+
+
+def test_what_a_service_has_started_ends_with_it(tmp_path, start):
+    """Also if the server crashes while that has the server's log open."""
+    pids = tmp_path / "pids"
+    source = make_source().replace("#include <duda/duda.h>", "#include <duda/duda.h>\n#include <stdlib.h>").replace(
+        "return router", f'if (system("sleep 1000 & echo $! >>{pids}"))\n        return -1;\n    return router')
+    program = start("run", make_folder(tmp_path, files={"apple.c": source}), "-p", 0)
+    program.wait_url()
+    [child] = read_pids(pids, 1)
+    assert is_alive(child)
+    os.kill(program.server_pid(), signal.SIGKILL)
+    assert program.process.wait(SECONDS) == 1
+    program.wait_line("^dudac: the server has ended: SIGKILL")
+    await_true(lambda: not is_alive(child))
+
+
+# ── dudac new ──
+
+
+@pytest.mark.parametrize("exists", [False, True])
+def test_a_new_folder_is_removed_if_it_is_not_whole(tmp_path, monkeypatch, exists):
+    folder = tmp_path / "a/b/apple"
+    if exists:
+        folder.mkdir(parents=True)
+    before = sorted(tmp_path.rglob("*"))
+    from dudac import new
+
+    write = new.write_file
+
+    def write_one(path, data, made):
+        write(path, data, made)
+        if path.name == "checks.toml":
+            sys.exit(143)  # as a signal does
+
+    monkeypatch.setattr(new, "write_file", write_one)
+    with pytest.raises(SystemExit):
+        make_service(str(folder), "hello")
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+# ── the module ──
+
+
+@pytest.fixture
+def handlers():
+    """Those of the tests come back."""
+    before = {number: signal.getsignal(number) for number, _ in SIGNALS}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.parametrize("number, status", SIGNALS)
+def test_held_interrupts_come_later(handlers, number, status):
+    install_handlers()
+    steps = []
+    with pytest.raises(SystemExit) as error:
+        with hold_interrupts():
+            with hold_interrupts():
+                os.kill(os.getpid(), number)
+                steps.append("inner")
+            steps.append("outer")
+        steps.append("behind")
+    assert steps == ["inner", "outer"] and error.value.code == status
+    with hold_interrupts():
+        pass
+
+
+def test_nohup_is_kept(handlers):
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    install_handlers()
+    assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+
+
+def test_an_interrupt_while_python_starts(tmp_path):
+    """Before main(): not a traceback, but the exit status."""
+    (tmp_path / "click.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+    done = run_dudac("--version", env={"PYTHONPATH": tmp_path})
+    assert (done.returncode, done.stderr) == (130, "")
