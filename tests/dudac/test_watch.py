@@ -1,14 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """`dudac run --watch`: a change is built and swapped, and what does not compile or start is shown."""
 
+import contextlib
 import http.client
+import os
+import shutil
+import subprocess
 import threading
 from urllib.parse import urlsplit
 
 import pytest
+from dudac.config import Options
+from dudac.installation import find_installation
+from dudac.screen import Screen
+from dudac.session import Session
 
-from harness.server import await_true
-from running import ask, make_folder, make_source
+from harness.server import await_true, is_alive
+from running import DUDAC, SECONDS, ask, make_folder, make_source
 
 pytest.importorskip("watchdog", reason="NOT TESTED: no python3-watchdog here")
 
@@ -60,6 +68,151 @@ def test_files_that_do_not_count(tmp_path, start):
     program.wait_url(2)
     assert ask(url) == (200, "two\n")
     assert program.output.count("serving") == 2
+
+
+HEADER = {
+    "apple.c": '#if __has_include("lib/text.h")\n#include "lib/text.h"\n#else\n#define WORD "none"\n#endif\n'
+               + make_source().replace('"one"', "WORD"),
+    "lib/text.h": '#define WORD "lib"\n',
+}
+
+
+def test_folders_that_are_moved(tmp_path, start):
+    """Away, and back; a file in a folder that came from elsewhere is watched."""
+    settings = 'sources = ["*.c", "*/*/*.c"]\n'
+    files = {"apple.c": make_source(), "a/b/b.c": "int b;\n", "service.toml": settings}
+    folder = make_folder(tmp_path, files=files)
+    make_folder(tmp_path, "other", {"c/c.c": "int c;\n"})
+    program, _ = watch(start, folder)
+    (folder / "a").rename(tmp_path / "a")
+    program.wait_line(r"^dudac: .* has no sources: no file matches \*/\*/\*.c")
+    (tmp_path / "a").rename(folder / "a")
+    program.wait_url(2)
+    (tmp_path / "other").rename(folder / "other")
+    program.wait_url(3)
+    (folder / "other/c/c.c").write_text("int d;\n")
+    program.wait_url(4)
+
+
+def test_a_header_in_a_folder_that_is_new(tmp_path, start):
+    """Below several that are new, too."""
+    source = HEADER["apple.c"].replace("lib/text.h", "a/b/c/text.h")
+    folder = make_folder(tmp_path, files={"apple.c": source})
+    program, url = watch(start, folder)
+    assert ask(url) == (200, "none\n")
+    make_folder(tmp_path, files={"a/b/c/text.h": '#define WORD "new"\n', "apple.c": source + "\n"})
+    program.wait_url(2)
+    await_true(lambda: ask(url) == (200, "new\n"), SECONDS)
+    served = program.output.count("serving")
+    make_folder(tmp_path, files={"a/b/c/text.h": '#define WORD "newer"\n'})
+    program.wait_url(served + 1)
+    assert ask(url) == (200, "newer\n")
+
+
+def test_a_source_that_gets_another_name(tmp_path, start):
+    folder = make_folder(tmp_path, files={"apple.c": make_source(), "b.c": "int b;\n"})
+    program, _ = watch(start, folder)
+    (folder / "b.c").rename(folder / "c.c")
+    program.wait_url(2)
+    assert [line.split()[1] for line in program.lines if line.startswith("compile")] == ["apple.c", "b.c", "c.c"]
+
+
+def test_an_older_file_in_its_place(tmp_path, start):
+    folder = make_folder(tmp_path)
+    (tmp_path / "old.c").write_text(make_source("old"))
+    os.utime(tmp_path / "old.c", (1, 1))
+    program, url = watch(start, folder)
+    (tmp_path / "old.c").rename(folder / "apple.c")
+    program.wait_url(2)
+    assert ask(url) == (200, "old\n")
+
+
+def test_settings_that_need_no_build(tmp_path, start):
+    """They change where it is served, and so does a folder that is new."""
+    folder = make_folder(tmp_path)
+    program, url = watch(start, folder)
+    (folder / "service.toml").write_text("root = true\n")
+    assert program.wait_url(2) == url.removesuffix("apple/")
+    (folder / "html").mkdir()
+    (folder / "html/page").write_text("a page")
+    program.wait_url(3)
+    assert ask(program.wait_url(3), "page") == (200, "a page") and program.output.count("compile") == 1
+
+
+def test_what_another_dudac_builds(tmp_path, start):
+    """Two watch one folder; whichever builds, both serve the new version."""
+    folder = make_folder(tmp_path)
+    first, second = watch(start, folder), watch(start, folder)
+    for number in range(2, 5):
+        make_folder(tmp_path, text=str(number))
+        for program, url in (first, second):
+            program.wait_url(number)
+            assert ask(url) == (200, f"{number}\n")
+
+
+def test_changes_without_a_pause(tmp_path, start):
+    """A program that writes into the folder all the time does not keep it from building."""
+    folder = make_folder(tmp_path)
+    program, url = watch(start, folder)
+    stopping = threading.Event()
+
+    def write():
+        while not stopping.wait(0.005):
+            (folder / "log.txt").write_text("x")
+
+    writer = threading.Thread(target=write, daemon=True)
+    writer.start()
+    try:
+        make_folder(tmp_path, text="two")
+        program.wait_url(2)
+        assert ask(url) == (200, "two\n")
+    finally:
+        stopping.set()
+        writer.join(30)
+
+
+@pytest.mark.parametrize("command", ["rm -r apple", "mv apple pear", "rm -r apple && mkdir apple && cp old.c apple/"])
+@pytest.mark.parametrize("build_dir", [[], ["-B", "made"]], ids=["inside", "outside"])
+def test_a_folder_that_is_gone(tmp_path, start, command, build_dir):
+    make_folder(tmp_path)
+    (tmp_path / "old.c").write_text(make_source())
+    program = start("run", "apple", "--watch", "-p", 0, *build_dir, cwd=tmp_path)
+    program.wait_url()
+    server = program.server_pid()
+    subprocess.run(["sh", "-c", command], cwd=tmp_path, check=True)
+    assert program.process.wait(SECONDS) == 1
+    program.reader.join(SECONDS)
+    assert program.lines[-1] == f"dudac: the folder {tmp_path}/apple was deleted or replaced while it was watched"
+    assert not is_alive(server) and not list(tmp_path.glob("*/run-*"))
+
+
+def test_a_build_folder_that_is_gone(tmp_path, start):
+    """As by `git clean`: it is made again with the next change."""
+    folder = make_folder(tmp_path)
+    program, url = watch(start, folder)
+    shutil.rmtree(folder / "build")
+    make_folder(tmp_path, files={"apple.c": BROKEN})
+    program.wait_line("^dudac: apple.c does not compile")
+    make_folder(tmp_path, text="two")
+    program.wait_url(2)
+    assert ask(url) == (200, "two\n")
+
+
+def test_a_service_that_blocks_waits_for_a_change(tmp_path, monkeypatch):
+    monkeypatch.setattr("dudac.server.START_SECONDS", 3)
+    monkeypatch.setattr("dudac.server.STOP_SECONDS", 0.1)
+    source = "#include <unistd.h>\n" + make_source().replace("return router", "pause();\n    return router")
+    folder = make_folder(tmp_path, files={"apple.c": source})
+    session = Session(folder, None, find_installation(str(DUDAC)), Options(0), Screen())
+    with contextlib.closing(session):
+        session.start_watched()
+        assert session.server is None
+        make_folder(tmp_path, text="two")
+        monkeypatch.setattr("dudac.server.START_SECONDS", SECONDS)
+        assert session.rebuild()
+        session.try_serve()
+        assert ask(session.urls()[0].replace("localhost", "127.0.0.1")) == (200, "two\n")
+    assert not list((folder / "build").glob("run-*"))
 
 
 def test_a_change_of_its_configuration_starts_it_again(tmp_path, start):

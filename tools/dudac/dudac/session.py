@@ -26,6 +26,7 @@ from .screen import Screen
 from .server import Server, ServerEnded, ServerSilent, find_problems
 
 QUIET_SECONDS = 0.05  # after a change, before a build; an editor makes several changes at once
+CHECK_SECONDS = 1  # without a change, whether the folder is there
 QUIET_SECONDS_MAX = 1  # if there is always another one
 
 
@@ -56,6 +57,7 @@ class Session:
         self.services, self.events = [], queue.SimpleQueue()
         self.server = self.config = self.failure = None
         self.changed = set()  # paths since the last build
+        self.served = None  # see describe_served()
 
     # ── build ──
 
@@ -152,9 +154,18 @@ class Session:
         self.screen.notice("it starts again after the next change")
         self.server.stop()
         self.server = None
+        with contextlib.suppress(queue.Empty):  # what it has said until then is not said by the next one
+            while True:
+                self.note_change(*self.events.get_nowait())
+
+    def describe_served(self) -> tuple:
+        """Differs if there is something new to serve, also if another dudac has built it."""
+        files = [service.file.stat() for service in self.services if service.file.exists()]
+        return self.open_config().host_text(self.services), [(file.st_ino, file.st_mtime_ns) for file in files]
 
     def apply(self) -> list:
         """Returns what the server has logged about it."""
+        self.served = self.describe_served()
         if self.server is None:
             self.open_server()
             lines = self.server.wait_ready(self.note_change)
@@ -163,14 +174,17 @@ class Session:
         self.config.write(self.services)
         return self.server.reload(self.note_change)
 
-    def await_change(self) -> None:
+    def await_change(self, watcher) -> None:
         """Waits for changes until there are none for a moment."""
         deadline = time.monotonic() + QUIET_SECONDS_MAX if self.changed else None
         while deadline is None or time.monotonic() < deadline:
+            watcher.check()
             try:
-                kind, value = self.events.get(timeout=None if deadline is None else QUIET_SECONDS)
+                kind, value = self.events.get(timeout=QUIET_SECONDS if deadline else CHECK_SECONDS)
             except queue.Empty:
-                return
+                if deadline:
+                    return
+                continue
             if kind == "ended" and self.server:
                 self.drop_server(self.server.describe_end(value))
             self.note_change(kind, value)
@@ -186,13 +200,14 @@ class Session:
             restarts = any(self.is_configuration(path) for path in changed)
             if restarts and not result.linked:
                 self.renew_files()
+            is_new = self.served != self.describe_served()
         except CompileError as error:
             self.note_failure(error, error.output)
         except (DudacError, OSError) as error:  # a file may vanish meanwhile
             self.note_failure(error, str(error))
         if self.failure:
             return True
-        return bool(failed_before) or result.linked or restarts or self.server is None
+        return bool(failed_before) or is_new or self.server is None
 
     def is_configuration(self, path: str) -> bool:
         folders = [str(service.folders.get("ConfDir", "")) for service in self.services]
@@ -212,8 +227,8 @@ class Session:
     def watch(self, watcher) -> None:
         """Returns never."""
         while True:
-            self.await_change()
-            watcher.check_folder()
+            self.await_change(watcher)
+            watcher.renew()
             if self.rebuild():
                 self.try_serve()
 
