@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from running import DUDAC, PYTHON, ask, environment, make_folder, make_source, run_dudac
+from running import DUDAC, PYTHON, ask, environment, make_folder, make_source
 
 CHECKS = '[[check]]\nget = "/"\n'
 COMMAND = f"{PYTHON} -B {DUDAC}"

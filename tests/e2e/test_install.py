@@ -3,9 +3,11 @@
 against it. The run with the mark `budget` is that of the release."""
 
 import os
+import pathlib
 import re
 import shutil
 import subprocess
+import urllib.request
 
 import pytest
 
@@ -217,6 +219,35 @@ def test_packages_of_services(tree, tmp_path, name):
     finally:
         packages.with_name("moved").rename(packages)
     assert done.returncode == 1 and "cannot be loaded: " in done.stdout + done.stderr
+
+
+def list_mapped(pid):
+    """The files that a process has mapped."""
+    lines = pathlib.Path(f"/proc/{pid}/maps").read_text().splitlines()
+    return {fields[5] for line in lines if len(fields := line.split(None, 5)) == 6 and fields[5][0] == "/"}
+
+
+@needs_dudac
+@pytest.mark.skipif(run_python("-c", "import click").returncode != 0, reason="NOT TESTED: no python3-click here")
+def test_dudac_runs_a_service(tree, tmp_path):
+    """With each command; the server has mapped nothing of the checkout."""
+    program, folder = tree[0] / "bin/dudac", tmp_path / "apple"
+    for words in (["new", folder, "-t", "rest"], ["build", folder], ["routes", folder]):
+        done = run_python(program, *words)
+        assert done.returncode == 0 and str(build.TOP) not in done.stdout + done.stderr, done.stderr
+    assert "/apple/counters/:name" in done.stdout
+    command = ["/usr/bin/python3", "-B", program, "run", folder, "-p", "0"]
+    with subprocess.Popen(command, env={"PATH": os.environ["PATH"]}, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            url = next(line.split()[1] for line in process.stdout if line.startswith("serving"))
+            with urllib.request.urlopen(url + "counters/", timeout=30) as answer:
+                assert answer.read() == b"{}\n"
+            children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+            mapped = set().union(*map(list_mapped, children))
+            assert str(tree[0] / "bin/monkey") in mapped
+            assert not [path for path in mapped if path.startswith(f"{build.TOP}/")]
+        finally:
+            process.terminate()
 
 
 def test_changed_files_of_the_configuration_are_kept(tmp_path):
