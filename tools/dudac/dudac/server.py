@@ -75,6 +75,7 @@ class Server:
     def __init__(self, program: pathlib.Path, config: Config, events: queue.SimpleQueue, on_line):
         self.program, self.config, self.events, self.on_line = program, config, events, on_line
         self.lines = collections.deque(maxlen=LAST_LINES)
+        self.was_ready = self.was_killed = False
         self.process = self.reader = self.port = self.pidfd = None
 
     def start(self) -> None:
@@ -114,6 +115,7 @@ class Server:
                 if not is_open and log in files:
                     selector.unregister(log)
                 if ready:
+                    self.was_ready = True
                     self.events.put(("ready", None))
         if rest:
             self.take_line(rest.decode("utf-8", "replace"))
@@ -168,18 +170,22 @@ class Server:
         return self.wait_ready(on_other)
 
     def describe_end(self, status: int) -> ServerEnded:
+        how = "did not end when it was told to, and was killed" if self.was_killed else \
+            f"has ended: {describe_status(status)}"
         last = "".join(f"\n    {line}" for line in self.lines)
-        return ServerEnded(f"the server has ended: {describe_status(status)}; its last lines:{last}")
+        return ServerEnded(f"the server {how}" + (f"; its last lines:{last}" if last else ""))
 
     def stop(self) -> int:
-        """Ends it; connections in use may finish for a moment. Returns its exit status, or the negative signal."""
+        """Ends it; connections in use may finish for a moment, of which a server that was never ready has none. Returns
+        its exit status, or the negative signal."""
         if self.process is None:
             return 0
         if self.process.poll() is None:
             self.process.terminate()
         try:
-            self.process.wait(STOP_SECONDS)
+            self.process.wait(STOP_SECONDS if self.was_ready else SHUTDOWN_SECONDS)
         except subprocess.TimeoutExpired:
+            self.was_killed = True
             self.process.kill()
             self.process.wait()
         if self.reader:
