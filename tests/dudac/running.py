@@ -50,9 +50,10 @@ def make_folder(top, name="apple", files=None, text="one"):
 
 
 def environment(changes=None):
-    """CC of the caller does not count; a change to None removes a variable."""
-    env = {key: value for key, value in build.environment().items() if key not in ("CC", "NO_COLOR", "NOTIFY_SOCKET")}
-    env["LC_ALL"] = "C.UTF-8"  # the words of the compiler
+    """That of the caller without what changes dudac; a change to None removes a variable."""
+    env = {key: value for key, value in build.environment().items()
+           if key not in ("CC", "NO_COLOR", "NOTIFY_SOCKET") and not key.startswith("PYTHON")}
+    env |= {"LC_ALL": "C.UTF-8", "TERM": "xterm"}  # the words of the compiler, and its colours
     for key, value in (changes or {}).items():
         env.pop(key, None)
         env.update({} if value is None else {key: str(value)})

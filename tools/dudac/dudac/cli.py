@@ -20,7 +20,7 @@ from .folder import read_folder
 from .installation import find_installation
 from .interrupts import install_handlers
 from .new import list_templates
-from .screen import Screen, prepare_streams
+from .screen import Screen, drop_output, prepare_streams
 from .session import Session
 
 PORT = 2001
@@ -50,6 +50,7 @@ def reports_errors(command: Callable) -> Callable:
         except BrokenPipeError:  # click ends quietly
             raise
         except OSError as error:  # of a full disk, or a folder that may not be written
+            drop_output()
             Screen().error(describe_error(error))
             sys.exit(1)
 

@@ -38,6 +38,14 @@ def prepare_streams() -> None:
         stream.reconfigure(errors="backslashreplace")
 
 
+def drop_output() -> None:
+    """What could not be written is not tried again when Python ends, which would say so and exit with 120."""
+    with contextlib.suppress(OSError, ValueError):
+        device = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(device, sys.stdout.fileno())
+        os.close(device)
+
+
 class Screen:
     """Lines come from several threads."""
 
