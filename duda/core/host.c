@@ -129,10 +129,10 @@ static void open_service(struct duda_host *h, struct host_service *e, const stru
     if (complete_conf(e->conf, server, &conf, path, sizeof(path)) < 0) {
         mk_buf_addf(&error, "%s", strerror(ENAMETOOLONG));
     } else {
-        e->service = service_open(mk_host_name(h->host, 0), &conf, &error);
+        e->service = service_open(h->set, mk_host_name(h->host, 0), &conf, &error);
         if (e->service)
             return;
-        e->service = service_find(mk_host_name(h->host, 0), &conf);
+        e->service = service_find(h->set, mk_host_name(h->host, 0), &conf);
     }
     report_failure(h, e, &error);
 }
@@ -150,8 +150,8 @@ static size_t host_bytes(unsigned sections)
     return sizeof(struct duda_host) + sections * sizeof(struct host_service);
 }
 
-int host_open(struct mk_host *host, const struct mk_conf_section *section, const struct duda_conf *server,
-              unsigned *n_services, struct duda_host **ret)
+int host_open(struct mk_host *host, struct service_set *set, const struct mk_conf_section *section,
+              const struct duda_conf *server, unsigned *n_services, struct duda_host **ret)
 {
     unsigned sections = count_sections(host, section);
     struct duda_host *h = *ret = heap_zalloc(host_bytes(sections));
@@ -159,6 +159,7 @@ int host_open(struct mk_host *host, const struct mk_conf_section *section, const
     if (!h)
         return -ENOMEM;
     h->host = host;
+    h->set = set;
     h->sections = sections;
     const struct service_conf *conf = mk_host_conf(host, section);
     for (; conf; conf = mk_host_conf_next(host, section, conf)) {
@@ -195,7 +196,7 @@ static void run_service(struct duda_host *h, struct host_service *e)
     struct service *s = e->service;
     if (!s || service_run(s, &error) == 0)
         return;
-    e->service = service_find(s->host, &s->conf);
+    e->service = service_find(h->set, s->host, &s->conf);
     service_put(s);
     report_failure(h, e, &error);
 }

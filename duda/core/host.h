@@ -23,6 +23,7 @@ struct host_service {
 struct duda_host {
     struct duda_host *next; /* in the generation */
     struct mk_host *host;
+    struct service_set *set;
     struct host_service *root; /* NULL: none */
     unsigned n, sections;      /* services; sections[WEB_SERVICE], which are at least as many */
     struct host_service services[];
@@ -32,8 +33,8 @@ struct duda_host {
  * Opens the services of a host, which has `section` at least once. `*n_services` counts those of the generation.
  * Returns 0, -EINVAL (errors were reported) or -ENOMEM. Call host_close() if `*ret` is set.
  */
-int host_open(struct mk_host *host, const struct mk_conf_section *section, const struct duda_conf *server,
-              unsigned *n_services, struct duda_host **ret);
+int host_open(struct mk_host *host, struct service_set *set, const struct mk_conf_section *section,
+              const struct duda_conf *server, unsigned *n_services, struct duda_host **ret);
 /*
  * Runs the services that do not run yet, unless the configuration is only checked, and then knows the URLs of all.
  * Returns 0, -EINVAL (errors were reported) or -ENOMEM.

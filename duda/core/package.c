@@ -21,7 +21,7 @@
 #include <string.h>
 
 struct package {
-    struct mk_list node; /* in `packages` */
+    struct mk_list node; /* in service_set.packages */
     unsigned refs;
     void *handle;
     const struct duda_package *info;
@@ -34,8 +34,6 @@ struct main_call {
     struct mk_buf *error;
 };
 
-/* All packages of the process; for duda_main() and the hooks of the configuration, which run one at a time. */
-static struct mk_list packages = {&packages, &packages};
 static _Thread_local struct main_call *main_call;
 
 enum { ERROR_BYTES_MAX = PATH_MAX + 512 };
@@ -70,7 +68,7 @@ static void put_package(struct package *p)
     heap_free(p, sizeof(*p) + strlen(p->path) + 1);
 }
 
-static struct package *load_package(const char *path, struct mk_buf *error)
+static struct package *load_package(struct service_set *set, const char *path, struct mk_buf *error)
 {
     struct package *p = heap_zalloc(sizeof(*p) + strlen(path) + 1);
     if (!p) {
@@ -79,7 +77,7 @@ static struct package *load_package(const char *path, struct mk_buf *error)
     }
     memcpy(p->path, path, strlen(path) + 1);
     p->refs = 1;
-    mk_list_add(&packages, &p->node);
+    mk_list_add(&set->packages, &p->node);
     p->handle = mk_library_open(path, MK_LIBRARY_COPY, error);
     if (p->handle && check_package(p, error) == 0)
         return p;
@@ -87,17 +85,17 @@ static struct package *load_package(const char *path, struct mk_buf *error)
     return NULL;
 }
 
-static struct package *get_package(const char *path, struct mk_buf *error)
+static struct package *get_package(struct service_set *set, const char *path, struct mk_buf *error)
 {
     struct mk_list *n, *next;
-    MK_LIST_EACH(&packages, n, next) {
+    MK_LIST_EACH(&set->packages, n, next) {
         struct package *p = MK_CONTAINER_OF(n, struct package, node);
         if (strcmp(p->path, path) == 0) {
             p->refs++;
             return p;
         }
     }
-    return load_package(path, error);
+    return load_package(set, path, error);
 }
 
 /* ── its use by a service ── */
@@ -136,7 +134,7 @@ static struct package *open_package(struct service *s, const char *name, struct 
         return NULL;
     }
     mk_buf_addf(error, "%s: ", path);
-    return get_package(path, error);
+    return get_package(s->set, path, error);
 }
 
 static const void *use_package(struct service *s, const char *name, struct mk_buf *error)

@@ -81,10 +81,16 @@ struct duda_worker {
     struct service_worker *items[];
 };
 
+static int start_plugin(void **ret_state)
+{
+    *ret_state = service_set_new();
+    return *ret_state ? 0 : -ENOMEM;
+}
+
 static void stop_plugin(void *state)
 {
-    (void)state;
     watch_stop();
+    service_set_free(state);
     crash_stop();
 }
 
@@ -93,6 +99,7 @@ static int start_generation(struct mk_generation *g, void **ret_state)
 {
     if (!mk_generation_is_check(g))
         crash_start();
+    service_set_reap(mk_generation_plugin_state(g, &mk_plugin_duda));
     *ret_state = heap_zalloc(sizeof(struct duda_generation));
     return *ret_state ? 0 : -ENOMEM;
 }
@@ -112,11 +119,14 @@ static void stop_generation(struct mk_generation *g, void *state)
 /* The services of a host belong to the generation, which ends them. */
 static int start_host(struct mk_host *host, void **ret_state)
 {
-    struct duda_generation *all = mk_generation_state(mk_host_generation(host), &mk_plugin_duda);
+    const struct mk_generation *g = mk_host_generation(host);
+    struct duda_generation *all = mk_generation_state(g, &mk_plugin_duda);
+    struct service_set *set = mk_generation_plugin_state(g, &mk_plugin_duda);
     struct duda_host *h = NULL;
     if (!mk_host_conf(host, &sections[WEB_SERVICE]))
         return 0;
-    int err = host_open(host, &sections[WEB_SERVICE], mk_host_server_conf(host, &sections[DUDA]), &all->n_services, &h);
+    int err =
+        host_open(host, set, &sections[WEB_SERVICE], mk_host_server_conf(host, &sections[DUDA]), &all->n_services, &h);
     if (!h)
         return err;
     h->next = all->first;
@@ -226,6 +236,7 @@ static void handle_response(struct mk_request *req)
 MK_PLUGIN(duda) = {
     MK_PLUGIN_HEAD("duda", "2.0.0", "web services in C"),
     .sections = sections,
+    .start = start_plugin,
     .stop = stop_plugin,
     .reopen = log_reopen_all,
     .generation_start = start_generation,

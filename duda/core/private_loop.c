@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/epoll.h>
+#include <sys/stat.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -19,12 +20,17 @@ enum { SIZE_MAX_EVENTS = 65536, FIRST_ROWS = 64 };
 
 /* What a descriptor waits for. */
 struct row {
-    int mask; /* 0: it is not watched */
+    int mask;      /* 0: it is not watched */
+    bool own;      /* made by the loop: a timer, or the reading end of a channel */
+    int write_end; /* of the channel; -1: it is none */
+    ino_t pipe;    /* its inode */
     void *data;
 };
 
 struct private_loop {
     struct duda_event_loop shown; /* to the service */
+    struct mk_list node;          /* in loops->all */
+    struct private_loops *loops;  /* of the service; NULL: a thread that the framework does not know has made it */
     struct epoll_event *ready;
     struct row *rows; /* by the descriptor's number */
     unsigned n;
@@ -37,6 +43,31 @@ static struct private_loop *get_inner(struct duda_event_loop *loop)
 }
 
 /* ── making ── */
+
+void private_loops_init(struct private_loops *loops)
+{
+    pthread_mutex_init(&loops->lock, NULL);
+    mk_list_init(&loops->all);
+}
+
+static void add_to_service(struct private_loop *l)
+{
+    if (!current.service)
+        return;
+    l->loops = &current.service->loops;
+    pthread_mutex_lock(&l->loops->lock);
+    mk_list_add(&l->loops->all, &l->node);
+    pthread_mutex_unlock(&l->loops->lock);
+}
+
+static void remove_from_service(struct private_loop *l)
+{
+    if (!l->loops)
+        return;
+    pthread_mutex_lock(&l->loops->lock);
+    mk_list_del(&l->node);
+    pthread_mutex_unlock(&l->loops->lock);
+}
 
 struct duda_event_loop *private_loop_new(int size)
 {
@@ -51,6 +82,7 @@ struct duda_event_loop *private_loop_new(int size)
     l->ready = heap_zalloc(n * sizeof(struct epoll_event));
     l->fd = epoll_create1(EPOLL_CLOEXEC);
     l->stop_fd = -1;
+    add_to_service(l);
     if (l->shown.events && l->ready && l->fd >= 0)
         return &l->shown;
     private_loop_free(&l->shown);
@@ -63,12 +95,47 @@ void private_loop_free(struct duda_event_loop *loop)
         return;
     struct private_loop *l = get_inner(loop);
     size_t n = (size_t)loop->size;
+    remove_from_service(l);
     if (l->fd >= 0)
         close(l->fd);
     heap_free(l->rows, l->n * sizeof(struct row));
     heap_free(l->ready, n * sizeof(struct epoll_event));
     heap_free(loop->events, n * sizeof(struct duda_loop_event));
     heap_free(l, sizeof(*l));
+}
+
+/* Closes the other end of a channel, unless the service has: the number may stand for something else then. */
+static void close_write_end(const struct row *row)
+{
+    struct stat st;
+    if (row->write_end >= 0 && fstat(row->write_end, &st) == 0 && S_ISFIFO(st.st_mode) && st.st_ino == row->pipe)
+        close(row->write_end);
+}
+
+/*
+ * Closes what the loop has made and the service has not closed: the kernel knows a number in an epoll set only as long
+ * as it stands for the file that was added.
+ */
+static void close_own(struct private_loop *l)
+{
+    for (unsigned fd = 0; fd < l->n; fd++) {
+        struct epoll_event same = {.events = EPOLLIN, .data.fd = (int)fd};
+        if (!l->rows[fd].own)
+            continue;
+        close_write_end(&l->rows[fd]);
+        if (epoll_ctl(l->fd, EPOLL_CTL_MOD, (int)fd, &same) == 0)
+            close((int)fd);
+    }
+}
+
+void private_loops_release(struct private_loops *loops)
+{
+    while (!mk_list_empty(&loops->all)) {
+        struct private_loop *l = MK_LIST_FIRST(&loops->all, struct private_loop, node);
+        close_own(l);
+        private_loop_free(&l->shown);
+    }
+    pthread_mutex_destroy(&loops->lock);
 }
 
 /* ── descriptors ── */
@@ -96,6 +163,7 @@ static int control(struct private_loop *l, int fd, int mask)
     wanted.events = (mask & DUDA_EVENT_READ ? EPOLLIN : 0u) | (mask & DUDA_EVENT_WRITE ? EPOLLOUT : 0u);
     if (l->rows[fd].mask && epoll_ctl(l->fd, EPOLL_CTL_MOD, fd, &wanted) == 0)
         return 0; /* otherwise the number was closed and is used again */
+    l->rows[fd] = (struct row){0};
     return epoll_ctl(l->fd, EPOLL_CTL_ADD, fd, &wanted);
 }
 
@@ -108,7 +176,8 @@ int private_loop_add(struct duda_event_loop *loop, int fd, int mask, void *data)
     }
     if (make_room(l, (unsigned)fd) < 0 || control(l, fd, mask) < 0)
         return -1;
-    l->rows[fd] = (struct row){mask, data};
+    l->rows[fd].mask = mask;
+    l->rows[fd].data = data;
     return 0;
 }
 
@@ -123,11 +192,17 @@ int private_loop_delete(struct duda_event_loop *loop, int fd)
     return epoll_ctl(l->fd, EPOLL_CTL_DEL, fd, NULL);
 }
 
-/* Returns `fd`, watched, or closes it and returns -1. */
-static int add_own(struct duda_event_loop *loop, int fd)
+/* Returns `fd`, watched, or closes it and returns -1. `write_end`: of a channel, else -1. */
+static int add_own(struct duda_event_loop *loop, int fd, int write_end)
 {
-    if (private_loop_add(loop, fd, DUDA_EVENT_READ, NULL) == 0)
+    struct stat st;
+    if (private_loop_add(loop, fd, DUDA_EVENT_READ, NULL) == 0) {
+        struct row *row = &get_inner(loop)->rows[fd];
+        row->own = true;
+        row->write_end = write_end;
+        row->pipe = fstat(fd, &st) == 0 ? st.st_ino : 0;
         return fd;
+    }
     int err = errno;
     close(fd);
     errno = err;
@@ -145,7 +220,7 @@ int private_loop_add_timeout(struct duda_event_loop *loop, int seconds)
     if (fd < 0)
         return -1;
     timerfd_settime(fd, 0, &each, NULL);
-    return add_own(loop, fd);
+    return add_own(loop, fd, -1);
 }
 
 int private_loop_add_channel(struct duda_event_loop *loop, int *ret_read, int *ret_write)
@@ -153,7 +228,7 @@ int private_loop_add_channel(struct duda_event_loop *loop, int *ret_read, int *r
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) < 0)
         return -1;
-    if (add_own(loop, ends[0]) < 0) {
+    if (add_own(loop, ends[0], ends[1]) < 0) {
         int err = errno;
         close(ends[1]);
         errno = err;
@@ -200,14 +275,12 @@ static int watch_service_end(struct private_loop *l)
 }
 
 /* Tells a thread once that its service ends, and ends it when it waits again: old services do not look at results. */
-static bool must_end(struct private_loop *l)
+static bool must_end(void)
 {
     if (!current.thread || !atomic_load(&current.service->threads.stopping))
         return false;
-    if (current.thread->told) {
-        private_loop_free(&l->shown);
-        pthread_exit(NULL);
-    }
+    if (current.thread->told)
+        pthread_exit(NULL); /* the end of the service frees the loop: other threads may use its channels */
     current.thread->told = true;
     return true;
 }
@@ -216,7 +289,7 @@ int private_loop_wait(struct duda_event_loop *loop)
 {
     struct private_loop *l = get_inner(loop);
     for (;;) {
-        if (must_end(l)) {
+        if (must_end()) {
             errno = ECANCELED;
             return -1;
         }

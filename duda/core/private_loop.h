@@ -6,6 +6,24 @@
 #define DUDA_CORE_PRIVATE_LOOP_H
 
 #include <duda/event.h>
+#include <monkey/list.h>
+
+#include <pthread.h>
+
+struct service;
+
+/* The loops of a service that were not freed. */
+struct private_loops {
+    pthread_mutex_t lock;
+    struct mk_list all;
+};
+
+void private_loops_init(struct private_loops *loops);
+/*
+ * Frees the loops that are left, and closes their timers and channels that are still open. Nothing of the service runs
+ * any more.
+ */
+void private_loops_release(struct private_loops *loops);
 
 struct duda_event_loop *private_loop_new(int size);
 void private_loop_free(struct duda_event_loop *loop);

@@ -14,7 +14,6 @@
 #include "route_log.h"
 #include "router.h"
 #include "ticket.h"
-#include "tunnel.h"
 
 #include <monkey/library.h>
 
@@ -28,15 +27,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum {
-    ARENA_BYTES_MAX = 4 << 20,
-    TUNNEL_END_MS = 5000, /* how long what a tunnel has written at its end may take */
-};
-
-/* All services of the process; for the hooks of the configuration, which run one at a time. */
-static struct mk_list services = {&services, &services};
-/* Services that have ended, but have threads that run on. */
-static struct mk_list abandoned = {&abandoned, &abandoned};
+enum { ARENA_BYTES_MAX = 4 << 20 };
 
 /* ── the file ── */
 
@@ -178,13 +169,15 @@ static void free_service(struct service *s)
     package_close_all(s);
     thread_release(&s->threads);
     signals_release(&s->signals);
+    private_loops_release(&s->loops);
     pthread_cond_destroy(&s->idle);
     pthread_mutex_destroy(&s->lock);
     mk_arena_release(&s->arena);
     heap_free(s, sizeof(*s));
 }
 
-static struct service *new_service(struct mk_str host, const struct service_conf *conf, int fd, struct mk_buf *error)
+static struct service *new_service(struct service_set *set, struct mk_str host, const struct service_conf *conf, int fd,
+                                   struct mk_buf *error)
 {
     struct service *s = heap_zalloc(sizeof(*s));
     if (!s) {
@@ -197,6 +190,8 @@ static struct service *new_service(struct mk_str host, const struct service_conf
     pthread_cond_init(&s->idle, NULL);
     thread_init(&s->threads);
     signals_init(&s->signals);
+    private_loops_init(&s->loops);
+    s->set = set;
     s->refs = 1;
     if (copy_conf(s, host, conf) < 0)
         mk_buf_addf(error, "%s", strerror(ENOMEM));
@@ -218,11 +213,11 @@ static bool is_same_conf(const struct service_conf *a, const struct service_conf
  * Returns the newest service of that name in the host, if the section is the same; NULL: there is none. Older ones have
  * been replaced already: a section that is changed back begins a new service.
  */
-static struct service *find_service(struct mk_str host, const struct service_conf *conf)
+static struct service *find_service(struct service_set *set, struct mk_str host, const struct service_conf *conf)
 {
     struct service *found = NULL;
     struct mk_list *n, *next;
-    MK_LIST_EACH(&services, n, next) {
+    MK_LIST_EACH(&set->services, n, next) {
         struct service *s = MK_CONTAINER_OF(n, struct service, node);
         if (s->state != SERVICE_FAILED && mk_str_eq(s->host, host) && mk_str_eq(s->conf.name, conf->name))
             found = s;
@@ -230,26 +225,27 @@ static struct service *find_service(struct mk_str host, const struct service_con
     return found && is_same_conf(&found->conf, conf) ? found : NULL;
 }
 
-struct service *service_open(struct mk_str host, const struct service_conf *conf, struct mk_buf *error)
+struct service *service_open(struct service_set *set, struct mk_str host, const struct service_conf *conf,
+                             struct mk_buf *error)
 {
     struct service_file file;
     int fd = open_file(conf->file.p, &file, error);
     if (fd < 0)
         return NULL;
-    struct service *s = find_service(host, conf);
+    struct service *s = find_service(set, host, conf);
     if (s && s->file.bytes == file.bytes && s->file.sum == file.sum) {
         s->refs++;
-    } else if ((s = new_service(host, conf, fd, error))) {
+    } else if ((s = new_service(set, host, conf, fd, error))) {
         s->file = file;
-        mk_list_add(&services, &s->node);
+        mk_list_add(&set->services, &s->node);
     }
     close(fd);
     return s;
 }
 
-struct service *service_find(struct mk_str host, const struct service_conf *conf)
+struct service *service_find(struct service_set *set, struct mk_str host, const struct service_conf *conf)
 {
-    struct service *s = find_service(host, conf);
+    struct service *s = find_service(set, host, conf);
     if (!s || s->state != SERVICE_RUNS)
         return NULL;
     s->refs++;
@@ -312,7 +308,7 @@ static void abandon_service(struct service *s, unsigned threads)
                    "it stays in memory: it has ended, but %u of its threads have not returned (see worker->stopping())",
                    threads);
     mk_list_del(&s->node);
-    mk_list_add(&abandoned, &s->node);
+    mk_list_add(&s->set->abandoned, &s->node);
 }
 
 void service_put(struct service *s)
@@ -338,184 +334,52 @@ void service_put(struct service *s)
     free_service(s);
 }
 
-/* ── its workers ── */
+/* ── the set ── */
 
-static struct service_worker *find_worker(struct service *s, const struct mk_loop *loop)
+struct service_set *service_set_new(void)
+{
+    struct service_set *set = heap_zalloc(sizeof(*set));
+    if (!set)
+        return NULL;
+    mk_list_init(&set->services);
+    mk_list_init(&set->abandoned);
+    mk_list_init(&set->packages);
+    return set;
+}
+
+void service_set_reap(struct service_set *set)
 {
     struct mk_list *n, *next;
-    MK_LIST_EACH(&s->workers, n, next) {
-        struct service_worker *w = MK_CONTAINER_OF(n, struct service_worker, node);
-        if (w->loop == loop && !w->ended)
-            return w;
+    MK_LIST_EACH(&set->abandoned, n, next) {
+        struct service *s = MK_CONTAINER_OF(n, struct service, node);
+        if (!thread_join_all(s))
+            continue;
+        message_log_of(s, MK_LOG_INFO, "its threads have returned: it is not in memory any more");
+        log_end(s);
+        mk_list_del(&s->node);
+        free_service(s);
     }
-    return NULL;
 }
 
-/*
- * Cuts the requests of a service that was replaced: event streams and others that do not end by themselves. Tunnels are
- * asked to end first, and are cut by a second call.
- */
-static void cut_requests(struct mk_timer *timer)
+/* The last thread of a service that is left calls this; its code and packages stay mapped. */
+static void free_orphan(struct service *s)
 {
-    struct service_worker *w = MK_CONTAINER_OF(timer, struct service_worker, cut_timer);
-    struct mk_list begun;
-    bool waits = false;
-    mk_list_init(&begun);
-    mk_list_join(&begun, &w->requests);
-    struct current outer = service_worker_enter(w); /* the end of the last request may end the generation */
-    while (!mk_list_empty(&begun)) {
-        struct duda_request *dr = MK_LIST_FIRST(&begun, struct duda_request, node);
-        mk_list_del(&dr->node);
-        mk_list_add(&w->requests, &dr->node);
-        if (tunnel_retire(dr))
-            waits = true;
-        else
-            mk_response_abort(dr->req);
+    log_end(s);
+    s->handle = NULL;
+    s->packages = NULL;
+    free_service(s);
+}
+
+void service_set_free(struct service_set *set)
+{
+    struct mk_list *n, *next;
+    service_set_reap(set);
+    assert(mk_list_empty(&set->services));
+    MK_LIST_EACH(&set->abandoned, n, next) {
+        struct service *s = MK_CONTAINER_OF(n, struct service, node);
+        mk_list_del(&s->node);
+        s->set = NULL;
+        thread_detach_all(s, free_orphan);
     }
-    if (waits && !w->ended)
-        mk_timer_arm(w->loop, &w->cut_timer, TUNNEL_END_MS);
-    service_worker_leave(w, outer);
-}
-
-static void end_worker(struct service_worker *w)
-{
-    struct service *s = w->service;
-    struct current outer = current_enter(s, w);
-    w->calls++; /* package->call() in a hook does not end the worker again */
-    package_stop_worker(w);
-    global_destroy_values(s, &w->values);
-    current_leave(outer);
-    watch_remove(&w->watch);
-    inbox_close(&w->inbox, service_worker_has_loop(w) ? w->loop : NULL);
-    pthread_mutex_lock(&s->lock);
-    mk_list_del(&w->node);
-    pthread_cond_signal(&s->idle);
-    pthread_mutex_unlock(&s->lock);
-    request_pool_release(w);
-    heap_free(w, sizeof(*w));
-}
-
-/* Removes what the service has in the loop: nothing of it is called any more. */
-static void stop_worker(struct service_worker *w)
-{
-    pthread_mutex_lock(&w->service->lock);
-    w->ended = true;
-    pthread_mutex_unlock(&w->service->lock);
-    mk_timer_cancel(&w->cut_timer);
-    descriptor_remove_all(w);
-    timer_cancel_all(w);
-    if (!w->calls)
-        end_worker(w);
-}
-
-static struct service_worker *new_worker(struct service *s, struct mk_worker *worker)
-{
-    struct service_worker *w = heap_zalloc(sizeof(*w));
-    if (!w)
-        return NULL;
-    w->service = s;
-    w->loop = mk_worker_loop(worker);
-    w->account = mk_worker_account(worker);
-    w->index = mk_worker_index(worker);
-    w->thread = pthread_self();
-    w->watch.service = s->self.name.data;
-    w->watch.worker = w->index;
-    mk_timer_init(&w->cut_timer, cut_requests);
-    mk_list_init(&w->requests);
-    mk_list_init(&w->slabs);
-    if (inbox_open(&w->inbox, w->loop) < 0) {
-        heap_free(w, sizeof(*w));
-        return NULL;
-    }
-    pthread_mutex_lock(&s->lock);
-    mk_list_add(&s->workers, &w->node);
-    pthread_mutex_unlock(&s->lock);
-    int err = watch_add(&w->watch);
-    if (err < 0)
-        mk_log_warn("service \"%s\": that it blocks worker %u would not be noticed: %s", w->watch.service, w->index,
-                    strerror(-err));
-    return w;
-}
-
-/* Calls what the service has for the begin of a worker. Returns 0 or -ENOMEM. */
-static int run_worker(struct service_worker *w)
-{
-    struct service *s = w->service;
-    struct current outer = current_enter(s, w);
-    int err = global_make_values(s, &w->values);
-    if (err == 0)
-        err = package_start_worker(w);
-    for (const struct pre_loop *row = s->pre_loops; row && err == 0; row = row->next)
-        row->fn(row->data);
-    current_leave(outer);
-    if (err == 0) {
-        log_start(s);
-        thread_start_all(s);
-    }
-    return err;
-}
-
-static struct service_worker *start_worker(struct service *s, struct mk_worker *worker)
-{
-    struct service_worker *w = new_worker(s, worker);
-    if (w && s->state == SERVICE_RUNS && run_worker(w) < 0) {
-        stop_worker(w);
-        return NULL;
-    }
-    return w;
-}
-
-struct service_worker *service_worker_find(struct service *s, const struct mk_loop *loop)
-{
-    pthread_mutex_lock(&s->lock);
-    struct service_worker *w = find_worker(s, loop);
-    pthread_mutex_unlock(&s->lock);
-    return w;
-}
-
-struct service_worker *service_worker_get(struct service *s, struct mk_worker *worker)
-{
-    pthread_mutex_lock(&s->lock);
-    struct service_worker *w = find_worker(s, mk_worker_loop(worker));
-    pthread_mutex_unlock(&s->lock);
-    if (!w)
-        w = start_worker(s, worker);
-    if (!w)
-        return NULL;
-    w->refs++;
-    w->current++;
-    w->cut_ms = mk_generation_shutdown_timeout_ms(mk_worker_generation(worker));
-    mk_timer_cancel(&w->cut_timer);
-    return w;
-}
-
-void service_worker_retire(struct service_worker *w)
-{
-    assert(w->current > 0);
-    if (--w->current == 0)
-        mk_timer_arm(w->loop, &w->cut_timer, w->cut_ms);
-}
-
-/* A generation without exchanges of its own is not retired; older ones, which were, may still have some. */
-void service_worker_put(struct service_worker *w, bool retired)
-{
-    assert(w->refs > 0 && (retired || w->current > 0));
-    w->current -= !retired;
-    if (--w->refs == 0)
-        stop_worker(w);
-    else if (!retired && w->current == 0)
-        mk_timer_arm(w->loop, &w->cut_timer, w->cut_ms);
-}
-
-struct current service_worker_enter(struct service_worker *w)
-{
-    w->calls++;
-    return current_enter(w->service, w);
-}
-
-void service_worker_leave(struct service_worker *w, struct current outer)
-{
-    current_leave(outer);
-    if (--w->calls == 0 && w->ended)
-        end_worker(w);
+    heap_free(set, sizeof(*set));
 }

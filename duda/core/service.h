@@ -16,6 +16,7 @@
 #include "misuse.h"
 #include "old.h"
 #include "package.h"
+#include "private_loop.h"
 #include "signals.h"
 #include "thread.h"
 #include "timer.h"
@@ -30,6 +31,16 @@ struct crash_object;
 struct current;
 struct router;
 struct ticket_gate;
+
+/*
+ * The services and packages of the process: the state of the plugin. For the hooks of the configuration and
+ * duda_main(), which run one at a time.
+ */
+struct service_set {
+    struct mk_list services;  /* those that generations use; the newest is the last */
+    struct mk_list abandoned; /* they have ended, but have threads that run on */
+    struct mk_list packages;
+};
 
 /* [WEB_SERVICE] */
 struct service_conf {
@@ -78,8 +89,9 @@ struct service_file {
 enum service_state { SERVICE_LOADED, SERVICE_RUNS, SERVICE_FAILED };
 
 struct service {
-    struct mk_list node; /* in the list of all */
-    unsigned refs;       /* hosts of generations; for the hooks of the configuration, which run one at a time */
+    struct mk_list node; /* in a list of `set` */
+    struct service_set *set;
+    unsigned refs; /* hosts of generations; for the hooks of the configuration, which run one at a time */
     enum service_state state;
     struct mk_arena arena;
     struct mk_str host;       /* the first name of its host */
@@ -99,21 +111,30 @@ struct service {
     struct pre_loop *pre_loops;
     struct thread_set threads;
     struct signals signals;
+    struct private_loops loops;
     struct logs logs;
     pthread_mutex_t lock; /* of `workers` */
     pthread_cond_t idle;  /* a worker has left the list */
     struct mk_list workers;
 };
 
+/* Returns an empty set, or NULL without memory. */
+struct service_set *service_set_new(void);
+/* Frees the services that were kept because of threads which have ended meanwhile. */
+void service_set_reap(struct service_set *set);
+/* Frees a set that no generation uses. Services with threads that run on stay in memory until these end. */
+void service_set_free(struct service_set *set);
+
 /*
  * Returns the service of a section with a reference: one that runs already for this host, section and file, or one that
  * is loaded but does not run yet. Returns NULL with a sentence in `error` if it cannot be loaded.
  */
-struct service *service_open(struct mk_str host, const struct service_conf *conf, struct mk_buf *error);
+struct service *service_open(struct service_set *set, struct mk_str host, const struct service_conf *conf,
+                             struct mk_buf *error);
 /*
  * Returns the service that runs for this host and section, whatever the file is now, with a reference; NULL: none does.
  */
-struct service *service_find(struct mk_str host, const struct service_conf *conf);
+struct service *service_find(struct service_set *set, struct mk_str host, const struct service_conf *conf);
 /* Calls duda_main() unless the service runs. Returns 0, or -1 with a sentence in `error`. */
 int service_run(struct service *s, struct mk_buf *error);
 /* Drops a reference; the last one ends the service. */

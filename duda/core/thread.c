@@ -64,14 +64,17 @@ int thread_add(struct service *s, void *(*fn)(void *arg), void *arg)
 static void end_thread(void *ctx)
 {
     struct service_thread *t = ctx;
-    struct thread_set *set = &t->service->threads;
-    global_destroy_values(t->service, &t->values);
+    struct service *s = t->service;
+    struct thread_set *set = &s->threads;
+    global_destroy_values(s, &t->values);
     current = (struct current){0};
     crash_leave_thread(t->crash);
     pthread_mutex_lock(&set->lock);
-    set->running--;
+    void (*on_last)(struct service * s) = --set->running == 0 ? set->on_last : NULL;
     pthread_cond_signal(&set->ended);
     pthread_mutex_unlock(&set->lock);
+    if (on_last)
+        on_last(s);
 }
 
 static void *run_thread(void *ctx)
@@ -144,6 +147,15 @@ static unsigned wait_threads(struct thread_set *set)
     return running;
 }
 
+static void join_threads(struct thread_set *set)
+{
+    for (struct service_thread *t = set->first; t; t = t->next) {
+        if (t->started)
+            pthread_join(t->id, NULL);
+        t->started = false;
+    }
+}
+
 unsigned thread_stop_all(struct service *s)
 {
     struct thread_set *set = &s->threads;
@@ -152,11 +164,32 @@ unsigned thread_stop_all(struct service *s)
         eventfd_write(set->stop_fd, 1);
     signals_end(&s->signals);
     unsigned running = wait_threads(set);
-    if (running)
-        return running;
+    if (!running)
+        join_threads(set);
+    return running;
+}
+
+bool thread_join_all(struct service *s)
+{
+    pthread_mutex_lock(&s->threads.lock);
+    bool all = s->threads.running == 0;
+    pthread_mutex_unlock(&s->threads.lock);
+    if (all)
+        join_threads(&s->threads);
+    return all;
+}
+
+void thread_detach_all(struct service *s, void (*fn)(struct service *s))
+{
+    struct thread_set *set = &s->threads;
+    pthread_mutex_lock(&set->lock);
     for (struct service_thread *t = set->first; t; t = t->next) {
         if (t->started)
-            pthread_join(t->id, NULL);
+            pthread_detach(t->id);
     }
-    return 0;
+    bool all = set->running == 0;
+    set->on_last = fn;
+    pthread_mutex_unlock(&set->lock);
+    if (all)
+        fn(s);
 }

@@ -33,6 +33,7 @@ struct thread_set {
     pthread_cond_t ended; /* `running` has become less */
     unsigned running;
     bool started;
+    void (*on_last)(struct service *s); /* called by the last thread that ends, which nothing joins; or NULL */
     atomic_bool stopping;
     int stop_fd; /* an eventfd that is readable once `stopping` is true; -1: not made */
 };
@@ -46,5 +47,9 @@ int thread_add(struct service *s, void *(*fn)(void *arg), void *arg);
 void thread_start_all(struct service *s);
 /* Asks the threads to return, and waits for them, a second at most. Returns how many still run. */
 unsigned thread_stop_all(struct service *s);
+/* Returns whether all threads have ended, and joins them then. */
+bool thread_join_all(struct service *s);
+/* Leaves the threads alone: `fn` is called once all have ended, by the last one or at once. */
+void thread_detach_all(struct service *s, void (*fn)(struct service *s));
 
 #endif

@@ -155,10 +155,12 @@ struct duda_api_event {
     int (*loop_channel_create)(struct duda_event_loop *loop, int *ret_read, int *ret_write);
     /*
      * Waits for events. Returns how many are in loop->events, or -1: the service ends, or an error (errno). In a thread
-     * of worker->spawn(), the next call after that end frees the loop and ends the thread.
+     * of worker->spawn(), the next call after that end ends the thread.
      */
     int (*loop_wait)(struct duda_event_loop *loop);
-    /* Frees the loop. The descriptors are the caller's, those of loop_timeout_create() and loop_channel_create(), too.
+    /*
+     * Frees the loop. The descriptors are the caller's, those of loop_timeout_create() and loop_channel_create(), too.
+     * A loop that is left after duda_exit() is freed, and what these two have made for it is closed.
      */
     void (*loop_free)(struct duda_event_loop *loop);
     /* Returns "epoll". */

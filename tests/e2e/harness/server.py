@@ -219,12 +219,16 @@ class Server:
     def threads(self):
         return sorted(map(int, os.listdir(f"/proc/{self.pid}/task")))
 
-    def count_workers(self):
+    def threads_named(self, name):
+        """The number of threads whose names begin so."""
         n = 0
         for thread in self.threads():
             with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has just ended
-                n += pathlib.Path(f"/proc/{self.pid}/task/{thread}/comm").read_text().startswith("monkey: w")
+                n += pathlib.Path(f"/proc/{self.pid}/task/{thread}/comm").read_text().startswith(name)
         return n
+
+    def count_workers(self):
+        return self.threads_named("monkey: w")
 
     def cpu_seconds(self):
         fields = pathlib.Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()

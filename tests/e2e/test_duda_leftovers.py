@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is left of services that have ended: threads, private loops, descriptors and memory."""
+
+import pytest
+
+from harness import build
+from harness.server import await_true
+from harness.services import HEAD, build_service, needs_duda, reload
+
+pytestmark = needs_duda
+
+COMMON = f"""{HEAD}
+#include <stdio.h>
+#include <unistd.h>
+
+static void say(duda_request_t *dr)
+{{
+    response->print(dr, "fine", 4);
+    response->end(dr, NULL);
+}}
+"""
+
+# Loops and their descriptors that are never freed; one timer was closed by the service, which uses its number again.
+LOOPS = COMMON + """
+static struct duda_event_loop *loops[8];
+static int again = -1;
+
+static void *run_loop(void *arg)
+{
+    int from, to;
+    loops[1] = event->loop_create(4);
+    event->loop_channel_create(loops[1], &from, &to);
+    for (;;)
+        event->loop_wait(loops[0]);
+    return arg;
+}
+
+int duda_main(void)
+{
+    int from, to;
+    for (int i = 0; i < 8; i++)
+        if (i != 1 && (!(loops[i] = event->loop_create(4)) || event->loop_timeout_create(loops[i], 60) < 0 ||
+                       event->loop_channel_create(loops[i], &from, &to) < 0))
+            return -1;
+    int closed = event->loop_timeout_create(loops[0], 60);
+    close(closed);
+    again = dup2(STDERR_FILENO, closed);
+    close(from);
+    router->get("/", say);
+    return worker->spawn(run_loop, NULL);
+}
+
+void duda_exit(void)
+{
+    if (again >= 0 && write(again, "still open\\n", 11) == 11)
+        close(again);
+}
+"""
+
+
+def fill(server, name):
+    with server.connect() as client:
+        answer = client.ask(f"/{name}/")
+    assert (answer.status, answer.body) == (200, b"fine"), server.log
+
+
+def test_private_loops_that_are_not_freed(serve_services):
+    """The end of the service frees them, and closes what they have made, but not what has the number of it now."""
+    server = serve_services({"loops": LOOPS})
+    reload(server)
+    fill(server, "loops")
+    server.drop_clients()
+    before = server.open_files()
+    for n in range(1, 4):
+        build_service(server.services, "loops", LOOPS + f"int version = {n};\n")
+        reload(server)
+        fill(server, "loops")
+        server.wait_log("^still open$", n)
+    server.drop_clients()
+    kinds = [[file.split(":")[0] for file in files] for files in (before, server.open_files())]
+    await_true(lambda: len(server.open_files()) <= len(before), what=f"the end of the loops: {kinds}")
+    server.baseline = len(before)
+
+
+# A thread that ends when the file does not exist any more, later than the framework waits.
+LATE = COMMON + """
+static void *wait_for_file(void *arg)
+{
+    while (access(FILE_NAME, F_OK) == 0)
+        usleep(1000);
+    return arg;
+}
+
+int duda_main(void)
+{
+    router->get("/", say);
+    return worker->spawn(wait_for_file, NULL);
+}
+"""
+
+
+def count_copies(server, name):
+    with open(f"/proc/{server.pid}/maps", encoding="ascii") as maps:
+        return len({line.split()[4] for line in maps if f"/memfd:{name} " in line})
+
+
+def test_a_service_is_freed_when_its_threads_have_ended(serve_services, tmp_path):
+    """By the next reload, however late that is."""
+    waits = tmp_path / "waits"
+    waits.touch()
+    source = f'#define FILE_NAME "{waits}"\n' + LATE
+    server = serve_services({"late": source})
+    build_service(server.services, "late", source + "int version = 2;\n")
+    reload(server)
+    server.wait_log("service late: it stays in memory: it has ended, but 1 of its threads")
+    waits.unlink()
+    await_true(lambda: server.threads_named("duda: late") == 0, what="the end of the threads")
+    assert count_copies(server, "late") == 2
+    reload(server)
+    server.wait_log("service late: its threads have returned: it is not in memory any more")
+    await_true(lambda: count_copies(server, "late") == 1)
+    fill(server, "late")
+
+
+def test_a_thread_that_ends_after_the_last_service(serve_services, tmp_path):
+    """No generation is left whose end would free the service; the thread itself does it."""
+    waits = tmp_path / "waits"
+    waits.touch()
+    server = serve_services({"late": f'#define FILE_NAME "{waits}"\n' + LATE})
+    (server.conf / "plugins" / "duda" / "duda.conf").unlink()
+    sites = server.conf / "sites" / "default"
+    sites.write_text(sites.read_text().partition("[WEB_SERVICE]")[0])
+    reload(server)
+    server.wait_log("service late: it stays in memory")
+    waits.unlink()
+    await_true(lambda: server.threads_named("duda: late") == 0, what="the end of the thread")
+    server.stop()
+
+
+COUNTER = COMMON + """
+static duda_global_t values;
+static int version = VERSION;
+
+static void *make(void *arg)
+{
+    (void)arg;
+    return malloc(64);
+}
+
+static void tick(void *arg)
+{
+    *(int *)arg += version;
+}
+
+static void begin(void *arg)
+{
+    event->interval(5, tick, arg);
+}
+
+static void *wait_for_end(void *arg)
+{
+    int fd = event->create_signal_fd();
+    uint64_t value;
+    while (read(fd, &value, sizeof(value)) > 0)
+        ;
+    close(fd);
+    return arg;
+}
+
+int duda_main(void)
+{
+    static int ticks;
+    router->get("/", say);
+    global->init_destroy(&values, make, NULL, free);
+    worker->pre_loop(begin, &ticks);
+    return worker->spawn(wait_for_end, NULL);
+}
+"""
+
+
+@pytest.mark.concurrent
+def test_five_hundred_reloads(serve_services, tmp_path):
+    """Each with a new version, which has a thread, a timer and values of workers: memory and descriptors stay."""
+    versions = [
+        build_service(tmp_path / f"v{n}", "many", f"#define VERSION {n}\n" + COUNTER).read_bytes() for n in range(2)
+    ]
+    server = serve_services({"many": "#define VERSION 2\n" + COUNTER}, {"Workers": 2})
+    count = 500 if build.OPTIMISED else 60
+    for n in range(count):
+        (server.services / "new").write_bytes(versions[n % 2])
+        (server.services / "new").rename(server.services / "many.duda")
+        reload(server)
+        if n == count // 5:
+            fill(server, "many")
+            server.drop_clients()
+            memory, files = server.memory_kb(), len(server.open_files())
+    await_true(lambda: count_copies(server, "many") == 1)
+    fill(server, "many")
+    server.drop_clients()
+    await_true(lambda: len(server.open_files()) <= files, what=f"{files} descriptors, not {server.open_files()}")
+    assert build.SANITIZED or server.memory_kb() < memory + 1000, (memory, server.memory_kb())
+    assert "it stays in memory" not in server.log
