@@ -23,6 +23,8 @@ static const char *find_name_error(struct mk_str name, const struct duda_conf *s
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
     static const char others[] = "-_.";
+    if (!name.len)
+        return "it is empty";
     if (name.len > NAME_BYTES_MAX)
         return "it is longer than 64 bytes";
     for (size_t i = 0; i < name.len; i++)
@@ -95,6 +97,17 @@ static bool check_file(struct mk_host *host, const struct service_conf *conf, co
                   "nothing says where the service \"%.*s\" is: set File here, or ServicesRoot in [DUDA]",
                   MK_STR_ARG(conf->name));
     return false;
+}
+
+void host_check_packages(struct duda_host *h, const struct duda_conf *server)
+{
+    struct stat st;
+    if (!server->packages_root.len)
+        return;
+    int err = stat(server->packages_root.p, &st) < 0 ? errno : S_ISDIR(st.st_mode) ? 0 : ENOTDIR;
+    if (err)
+        mk_host_warn(h->host, server, offsetof(struct duda_conf, packages_root), 0,
+                     "PackagesRoot %s: %s; no service can load a package", server->packages_root.p, strerror(err));
 }
 
 /* ── opening ── */

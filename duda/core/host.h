@@ -40,6 +40,8 @@ int host_open(struct mk_host *host, struct service_set *set, const struct mk_con
  * Returns 0, -EINVAL (errors were reported) or -ENOMEM.
  */
 int host_run(struct duda_host *h, const struct duda_conf *server, bool is_check);
+/* Warns if PackagesRoot of [DUDA] is no folder: services find out only when they load a package. */
+void host_check_packages(struct duda_host *h, const struct duda_conf *server);
 void host_close(struct duda_host *h);
 
 /* Returns the service of a path, and what of the path is below its URL; NULL: there is none. */

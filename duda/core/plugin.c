@@ -140,6 +140,8 @@ static int check_generation(struct mk_generation *g, void *state)
     const struct duda_conf *conf = mk_generation_conf(g, &sections[DUDA]);
     struct duda_generation *all = state;
     int result = 0;
+    if (all->first)
+        host_check_packages(all->first, conf);
     for (struct duda_host *h = all->first; h && result != -ENOMEM; h = h->next) {
         int err = host_run(h, conf, mk_generation_is_check(g));
         result = err < 0 ? err : result;

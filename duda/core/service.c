@@ -27,30 +27,61 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { ARENA_BYTES_MAX = 4 << 20 };
+enum { ARENA_BYTES_MAX = 4 << 20, FILE_BYTES_MAX = 1 << 30, READ_BYTES = 64 * 1024 };
 
 /* ── the file ── */
 
-/* Adds bytes to the sum of a file (FNV-1a): it distinguishes versions of a service, not files of an attacker. */
+/*
+ * Adds bytes to the sum of a file (FNV-1a, by words and at last by bytes): it distinguishes versions of a service, not
+ * files of an attacker.
+ */
 static uint64_t add_to_sum(uint64_t sum, const unsigned char *data, size_t n)
 {
-    for (size_t i = 0; i < n; i++)
-        sum = (sum ^ data[i]) * 0x100000001b3U;
+    static const uint64_t prime = 0x100000001b3U;
+    size_t i = 0;
+    for (uint64_t word; i + sizeof(word) <= n; i += sizeof(word)) {
+        memcpy(&word, data + i, sizeof(word));
+        sum = (sum ^ word) * prime;
+        sum ^= sum >> 32; /* or the upper bits of words would reach no lower ones */
+    }
+    for (; i < n; i++)
+        sum = (sum ^ data[i]) * prime;
     return sum;
 }
 
-/* Identifies what a file holds. Returns 0 or -errno. */
+/* Reads up to the end of the file, or until `size` bytes are there. Returns the count or -errno. */
+static ssize_t read_fully(int fd, unsigned char *data, size_t size, uint64_t at)
+{
+    size_t n = 0;
+    for (ssize_t got = 1; got > 0 && n < size; n += (size_t)got) {
+        got = pread(fd, data + n, size - n, (off_t)(at + n));
+        if (got < 0)
+            return -errno;
+    }
+    return (ssize_t)n;
+}
+
+/* Identifies what a file holds. Returns 0 or -errno: -EFBIG, also if it grows faster than it is read. */
 static int identify_file(int fd, struct service_file *ret)
 {
-    unsigned char data[4096];
+    unsigned char data[READ_BYTES] MK_UNINITIALIZED;
     *ret = (struct service_file){.sum = 0xcbf29ce484222325U};
     for (;;) {
-        ssize_t n = pread(fd, data, sizeof(data), (off_t)ret->bytes);
+        ssize_t n = read_fully(fd, data, sizeof(data), ret->bytes);
         if (n <= 0)
-            return n < 0 ? -errno : 0;
+            return (int)n;
         ret->sum = add_to_sum(ret->sum, data, (size_t)n);
         ret->bytes += (uint64_t)n;
+        if (ret->bytes > FILE_BYTES_MAX)
+            return -EFBIG;
     }
+}
+
+static const char *describe_file_error(int err)
+{
+    if (err == -EBADF)
+        return "not a regular file";
+    return err == -EFBIG ? "it is larger than 1 GB" : strerror(-err);
 }
 
 /* Opens a regular file and identifies what it holds. Returns a descriptor, or -errno with the reason in `error`. */
@@ -61,11 +92,13 @@ static int open_file(const char *path, struct service_file *ret, struct mk_buf *
     int err = fd < 0 || fstat(fd, &st) < 0 ? -errno : 0;
     if (err == 0 && !S_ISREG(st.st_mode))
         err = S_ISDIR(st.st_mode) ? -EISDIR : -EBADF;
+    if (err == 0 && st.st_size > FILE_BYTES_MAX)
+        err = -EFBIG;
     if (err == 0)
         err = identify_file(fd, ret);
     if (err == 0)
         return fd;
-    mk_buf_addf(error, "%s: %s", path, err == -EBADF ? "not a regular file" : strerror(-err));
+    mk_buf_addf(error, "%s: %s", path, describe_file_error(err));
     if (fd >= 0)
         close(fd);
     return err;

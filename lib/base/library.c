@@ -20,6 +20,18 @@
 
 enum { COPY_BYTES_MAX = 1 << 30, COPY_NAME_BYTES_MAX = 200 };
 
+/* Such a file is passed over by dlopen() as if it were not there. This program is for the right machine. */
+static bool is_for_other_machine(const ElfW(Ehdr) * head)
+{
+    ElfW(Ehdr) own;
+    int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    bool is_known = fd >= 0 && pread(fd, &own, sizeof(own), 0) == sizeof(own);
+    if (fd >= 0)
+        close(fd);
+    return is_known && head->e_ident[EI_CLASS] == own.e_ident[EI_CLASS] &&
+           head->e_ident[EI_DATA] == own.e_ident[EI_DATA] && head->e_machine != own.e_machine;
+}
+
 /* Returns why dlopen() would crash or block with this file; NULL: it would not, and reports other errors itself. */
 static const char *check_file(int fd)
 {
@@ -33,6 +45,8 @@ static const char *check_file(int fd)
     if (pread(fd, &head, sizeof(head), 0) != sizeof(head) || memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 ||
         head.e_phentsize != sizeof(segment))
         return NULL;
+    if (is_for_other_machine(&head))
+        return "it was compiled for another processor";
     uint64_t size = (uint64_t)st.st_size;
     for (unsigned i = 0; i < head.e_phnum; i++) {
         uint64_t at = head.e_phoff + i * sizeof(segment);

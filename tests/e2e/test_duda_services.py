@@ -146,6 +146,7 @@ WRONG = [
     (web_service("a") + web_service("a"), r'6:\d+: error: this host has a service "a" already'),
     (web_service("a", Root="On") + web_service("b", Root="On"), r'8:\d+: error: the service "a" is the root'),
     (web_service("a/b"), r'4:\d+: error: "a/b" cannot be the name of a service: a name has letters'),
+    (web_service('""'), r'4:\d+: error: "" cannot be the name of a service: it is empty'),
     (web_service(".a"), r'4:\d+: error: ".a" cannot be the name'),
     (web_service("a" * 65), r"4:\d+: error: .* longer than 64 bytes"),
     (web_service("ddr"), r"4:\d+: error: .*/ddr is the DocumentRoot of \[DUDA\]"),
@@ -166,6 +167,15 @@ def test_wrong_sections(tmp_path, site_root, text, sentence):
     result = run("-c", write_config(tmp_path / "conf", site_root, files=files), "-t")
     assert result.returncode == 1
     assert re.search(r"sites/default:" + sentence, result.stderr), result.stderr
+
+
+def test_a_folder_of_packages_that_is_none(tmp_path, site_root):
+    build_service(tmp_path / "services", "a", counter("a"))
+    files = service_config(tmp_path / "services", ["a"], site_root)
+    files["plugins/duda/duda.conf"] += f"    PackagesRoot {tmp_path}/nowhere\n"
+    result = run("-c", write_config(tmp_path / "conf", site_root, files=files), "-t")
+    assert result.returncode == 0
+    assert re.search(r"duda.conf:3:\d+: warning: PackagesRoot \S+/nowhere: No such file", result.stderr), result.stderr
 
 
 def test_nothing_says_where_it_is(tmp_path, site_root):
@@ -207,6 +217,8 @@ BROKEN = {
     "fifo": (os.mkfifo, "not a regular file"),
     "empty": (lambda path: path.write_text(""), "file too short"),
     "text": (lambda path: path.write_text("no shared object at all\n" * 1000), "invalid ELF header"),
+    "large": (lambda path: path.touch() or os.truncate(path, 3 << 30), "it is larger than 1 GB"),
+    "machine": ("", "it was compiled for another processor"),
     "cut": (lambda path: os.truncate(path, path.stat().st_size // 2), "the file is incomplete: copy it again"),
     "no-main": (counter("x").replace("int duda_main(void)", "int duda_mian(void); int duda_mian(void)"), r"duda_main"),
     "abi": (OTHER_ABI, "for another version: compile it"),
@@ -221,7 +233,12 @@ BROKEN = {
 def make_broken(folder, what):
     """Makes folder/x.duda so, and returns the reason that the server gives."""
     how, reason = BROKEN[what]
-    if isinstance(how, str):
+    if what == "machine":
+        path = build_service(folder, "x", counter("x"))
+        head = bytearray(path.read_bytes())
+        head[18:20] = b"\x16\x00"  # e_machine: S/390
+        path.write_bytes(head)
+    elif isinstance(how, str):
         build_service(folder, "x", how)
     elif what == "cut":
         how(build_service(folder, "x", counter("x")))
