@@ -6,6 +6,7 @@
 
 #include "errorlog.h"
 #include "launcher.h"
+#include "options.h"
 #include "upgrade.h"
 
 #include <assert.h>
@@ -15,6 +16,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Blocks the signals that the server waits for, and stores them in `ret_set`. */
 static void block_signals(sigset_t *ret_set)
@@ -147,25 +149,37 @@ static int wait_for_stop(struct mk_server *server)
     return number;
 }
 
-/* For the thread that watches signals while the server drains. */
-struct stop_context {
-    struct mk_server *server;
-    bool upgraded; /* another process serves: idle connections are kept at first */
-};
+/* For the thread that watches signals while the server stops. */
+static struct {
+    pthread_mutex_t lock;
+    struct mk_server *server; /* NULL: it has stopped, and is being freed */
+    bool upgraded;            /* another process serves: idle connections are kept at first */
+} stop = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
+/* A thread that a plugin blocks cannot be stopped: after this time the process ends without it. */
+enum { STOP_NOW_SECONDS = 5 };
+
+static void call_server(void (*fn)(struct mk_server *server))
+{
+    pthread_mutex_lock(&stop.lock);
+    if (stop.server)
+        fn(stop.server);
+    pthread_mutex_unlock(&stop.lock);
+}
+
+/* Runs until the process ends, and ends it itself if the server does not stop although it was told to do so at once. */
 static void *watch_signals(void *ctx)
 {
-    const struct stop_context *stop = ctx;
-    if (MK_HAS_SUPERVISOR && stop->upgraded) {
+    if (MK_HAS_SUPERVISOR && stop.upgraded) {
         wait_for_stop(NULL);
-        pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
-        mk_server_drain_now(stop->server);
-        pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
+        call_server(mk_server_drain_now);
     }
     wait_for_stop(NULL);
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL); /* mk_server_stop_now() holds a lock */
-    mk_server_stop_now(stop->server);
-    return NULL;
+    call_server(mk_server_stop_now);
+    sleep(STOP_NOW_SECONDS);
+    mk_log_error("a plugin or a web service does not return: the process ends without it");
+    _exit(EXIT_RUN);
+    return ctx;
 }
 
 static void log_stop(int number, bool upgraded)
@@ -183,14 +197,15 @@ void signals_serve(struct mk_server *server)
     if (!MK_SMALL)
         get_identity(server, &at_start);
     int number = wait_for_stop(server);
-    struct stop_context stop = {server, number == SIGUSR2};
+    stop.server = server;
+    stop.upgraded = number == SIGUSR2;
     if (MK_HAS_SUPERVISOR && !stop.upgraded)
         launcher_notify_stopping();
     log_stop(number, stop.upgraded);
-    bool watched = pthread_create(&thread, NULL, watch_signals, &stop) == 0;
+    if (pthread_create(&thread, NULL, watch_signals, NULL) == 0)
+        pthread_detach(thread);
     mk_server_stop(server);
-    if (watched) {
-        pthread_cancel(thread);
-        pthread_join(thread, NULL);
-    }
+    pthread_mutex_lock(&stop.lock);
+    stop.server = NULL;
+    pthread_mutex_unlock(&stop.lock);
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The handler of crashes (crash.h). What runs in it is async-signal-safe, except for dladdr(), which waits for a thread
- * in dlopen() at worst; the service's name is logged before. The stack is read with the unwinder of libgcc, which is
- * linked statically (duda.cmake): <execinfo.h> would load libgcc_s, which a handler must not do.
+ * in dlopen() at worst; the service's name is logged before.
  */
 #include "crash.h"
 
 #include "current.h"
 #include "heap.h"
+#include "trace.h"
 
 #include <monkey/log.h>
 
@@ -18,14 +18,13 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <ucontext.h>
 #include <unistd.h>
-#include <unwind.h>
 
-enum { FRAMES_MAX = 64, LINE_BYTES = 512, NAME_BYTES = 72, STACK_BYTES = 64 * 1024 };
+enum { LINE_BYTES = 512, NAME_BYTES = 72, STACK_BYTES = 64 * 1024 };
 
 static const struct {
     int number;
@@ -41,8 +40,9 @@ enum { SIGNALS = sizeof(signals) / sizeof(signals[0]) };
 /* Is never freed before crash_stop(), because a handler may read it at any time, but used again. */
 struct crash_object {
     struct crash_object *next;
-    _Atomic uintptr_t begin, end; /* 0: not in use */
-    uintptr_t bias;               /* what is added to the addresses of the file */
+    _Atomic uintptr_t begin, end;
+    _Atomic bool has_ended; /* the place may be used again */
+    uintptr_t bias;         /* what is added to the addresses of the file */
     char service[NAME_BYTES];
 };
 
@@ -51,16 +51,17 @@ static _Atomic(struct crash_object *) objects;
 
 static struct crash_object *find_object(uintptr_t address)
 {
+    struct crash_object *found = NULL;
     for (struct crash_object *o = atomic_load(&objects); o; o = o->next)
-        if (address >= o->begin && address < o->end)
-            return o;
-    return NULL;
+        if (address >= o->begin && address < o->end && (!found || found->has_ended))
+            found = o;
+    return found;
 }
 
 static struct crash_object *get_free_object(void)
 {
     for (struct crash_object *o = atomic_load(&objects); o; o = o->next)
-        if (!o->end)
+        if (o->has_ended)
             return o;
     struct crash_object *fresh = heap_zalloc(sizeof(*fresh));
     if (!fresh)
@@ -100,16 +101,24 @@ struct crash_object *crash_add_object(const char *service, const void *address)
     struct crash_object *o = dl_iterate_phdr(check_object, &s) ? get_free_object() : NULL;
     if (!o)
         return NULL;
+    o->begin = o->end = 0;
     o->bias = s.bias;
-    strncpy(o->service, service, sizeof(o->service) - 1);
+    snprintf(o->service, sizeof(o->service), "%s", service);
     o->begin = s.begin;
     o->end = s.end;
+    o->has_ended = false;
     return o;
 }
 
 void crash_remove_object(struct crash_object *object)
 {
-    object->begin = object->end = 0;
+    object->has_ended = true;
+}
+
+bool crash_is_mapped(const void *address)
+{
+    struct search s = {.address = (uintptr_t)address};
+    return dl_iterate_phdr(check_object, &s) != 0;
 }
 
 /* Those in use stay: they belong to services with threads that have not ended. */
@@ -118,7 +127,7 @@ static void free_objects(void)
     struct crash_object *next, *kept = NULL;
     for (struct crash_object *o = atomic_exchange(&objects, NULL); o; o = next) {
         next = o->next;
-        if (!o->end) {
+        if (o->has_ended) {
             heap_free(o, sizeof(*o));
             continue;
         }
@@ -193,47 +202,23 @@ void crash_describe(uintptr_t address, char *to, size_t size)
 
 /* ── the handler ── */
 
-#if defined(__x86_64__)
-#define CONTEXT_PC(context) ((uintptr_t)(context)->uc_mcontext.gregs[REG_RIP])
-#elif defined(__aarch64__)
-#define CONTEXT_PC(context) ((uintptr_t)(context)->uc_mcontext.pc)
-#else
-#define CONTEXT_PC(context) ((void)(context), (uintptr_t)0)
-#endif
-
-struct trace {
-    uintptr_t frames[FRAMES_MAX];
-    int first, n;
-};
-
-static _Unwind_Reason_Code add_frame(struct _Unwind_Context *context, void *ctx)
+/* Returns the object of a service to which the first frame of one belongs; NULL: there is none. */
+static const struct crash_object *find_first_object(const struct trace *t)
 {
-    struct trace *t = ctx;
-    uintptr_t address = _Unwind_GetIP(context);
-    if (t->n == FRAMES_MAX || !address)
-        return _URC_END_OF_STACK;
-    t->frames[t->n++] = address;
-    return _URC_NO_REASON;
+    const struct crash_object *o = NULL;
+    for (int i = t->first; i < t->n && !o; i++)
+        o = find_object(t->frames[i]);
+    return o;
 }
 
-/* Leaves out the frames of the handler. */
-static void read_trace(struct trace *t, const ucontext_t *context)
+const char *crash_find_caller(void)
 {
-    _Unwind_Backtrace(add_frame, t);
-    for (int i = 0; i < t->n; i++)
-        if (t->frames[i] == CONTEXT_PC(context))
-            t->first = i;
-}
-
-/* Returns the name of the service to which the first frame of one belongs; NULL: there is none. */
-static const char *find_service(const struct trace *t)
-{
-    for (int i = t->first; i < t->n; i++) {
-        const struct crash_object *o = find_object(t->frames[i]);
-        if (o)
-            return o->service;
-    }
-    return NULL;
+    struct trace t;
+    if (!atomic_load(&objects))
+        return NULL;
+    trace_read(&t);
+    const struct crash_object *o = find_first_object(&t);
+    return o ? o->service : NULL;
 }
 
 static _Atomic bool log_is_open;
@@ -243,10 +228,15 @@ void crash_use_log(void)
     log_is_open = true;
 }
 
-/* Writes to stderr, too, as long as the log may be kept in memory. */
-static void log_line(struct line *l)
+bool crash_log_is_open(void)
 {
-    mk_log_signal(MK_LOG_ERROR, l->data);
+    return log_is_open;
+}
+
+/* Writes to stderr, too, as long as the log may be kept in memory. */
+static void log_line(enum mk_log_level level, struct line *l)
+{
+    mk_log_signal(level, l->data);
     if (log_is_open)
         return;
     put_text(l, "\n");
@@ -254,13 +244,39 @@ static void log_line(struct line *l)
         return; /* nothing more can be done */
 }
 
-static void log_headline(const char *service, int number, const siginfo_t *info)
+static void put_service(struct line *l, const char *service)
+{
+    put_text(l, "the service \"");
+    put_text(l, service);
+    put_text(l, "\" ");
+}
+
+static void log_sentence(enum mk_log_level level, const char *service, const char *text)
 {
     char data[LINE_BYTES];
     struct line l = {data, 0, sizeof(data)};
-    put_text(&l, "the service \"");
-    put_text(&l, service);
-    put_text(&l, "\" has crashed: ");
+    put_service(&l, service);
+    put_text(&l, text);
+    log_line(level, &l);
+}
+
+void crash_log(const char *service, const char *text)
+{
+    log_sentence(MK_LOG_ERROR, service, text);
+}
+
+void crash_log_warning(const char *service, const char *text)
+{
+    log_sentence(MK_LOG_WARN, service, text);
+}
+
+/* `has_ended`: a thread has crashed that should have ended before. */
+static void log_headline(const char *service, bool has_ended, int number, const siginfo_t *info)
+{
+    char data[LINE_BYTES];
+    struct line l = {data, 0, sizeof(data)};
+    put_service(&l, service);
+    put_text(&l, has_ended ? "has ended, but a thread of it ran on and has crashed: " : "has crashed: ");
     for (int i = 0; i < SIGNALS; i++)
         put_text(&l, signals[i].number == number ? signals[i].name : "");
     if (number != SIGABRT && info->si_code > 0) {
@@ -271,7 +287,7 @@ static void log_headline(const char *service, int number, const siginfo_t *info)
         put_text(&l, " in worker ");
         put_number(&l, current.worker->watch.worker, 10);
     }
-    log_line(&l);
+    log_line(MK_LOG_ERROR, &l);
 }
 
 static void log_frame(const struct trace *t, int i)
@@ -282,21 +298,24 @@ static void log_frame(const struct trace *t, int i)
     put_number(&l, (uintptr_t)(i - t->first), 10);
     put_text(&l, " ");
     put_address(&l, t->frames[i] - (i > t->first)); /* the call, and not what follows it */
-    log_line(&l);
+    log_line(MK_LOG_ERROR, &l);
 }
 
 static void handle_crash(int number, siginfo_t *info, void *context)
 {
     static atomic_flag handled = ATOMIC_FLAG_INIT;
-    struct trace t = {.n = 0};
+    struct trace t;
     while (atomic_flag_test_and_set(&handled))
         pause(); /* another thread crashes, and ends the process */
     const char *service = current.service ? current.service->self.name.data : NULL;
     if (service)
-        log_headline(service, number, info);
-    read_trace(&t, context);
-    if (!service && (service = find_service(&t)))
-        log_headline(service, number, info);
+        log_headline(service, false, number, info);
+    trace_read_signal(&t, context);
+    const struct crash_object *o = service ? NULL : find_first_object(&t);
+    if (o) {
+        service = o->service;
+        log_headline(service, o->has_ended, number, info);
+    }
     for (int i = t.first; i < t.n && service; i++)
         log_frame(&t, i);
     signal(number, SIG_DFL);

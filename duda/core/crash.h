@@ -7,6 +7,7 @@
 #ifndef DUDA_CORE_CRASH_H
 #define DUDA_CORE_CRASH_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,13 +17,23 @@ void crash_stop(void);
 
 /* A worker has started: the log is open. Before that, crashes are written to stderr, too. */
 void crash_use_log(void);
+bool crash_log_is_open(void);
 
 /* Where a shared object of a service is in memory. */
 struct crash_object;
 
 /* Finds the object that contains `address`. Returns NULL without memory: then its stack traces show no names. */
 struct crash_object *crash_add_object(const char *service, const void *address);
+/* The service has ended. A crash at an address of it is still logged with its name, until another object is added. */
 void crash_remove_object(struct crash_object *object);
+/* Returns whether an object of the process contains the address. */
+bool crash_is_mapped(const void *address);
+
+/* Returns the name of the service whose function has called this one, by the stack; NULL: there is none. */
+const char *crash_find_caller(void);
+/* Log `the service "NAME" TEXT`; to stderr, too, before the log is open. Async-signal-safe. */
+void crash_log(const char *service, const char *text);
+void crash_log_warning(const char *service, const char *text);
 
 /* Writes "function" or "NAME.duda+0x1234", an address for addr2line(1), with a NUL. Async-signal-safe. */
 void crash_describe(uintptr_t address, char *to, size_t size);

@@ -5,6 +5,7 @@
 #ifndef DUDA_CORE_CURRENT_H
 #define DUDA_CORE_CURRENT_H
 
+#include "guard.h"
 #include "service.h"
 
 struct current {
@@ -28,6 +29,7 @@ static inline struct current current_enter(struct service *service, struct servi
 
 static inline void current_leave(struct current outer)
 {
+    guard_check_process();
     if (current.worker)
         watch_end(&current.worker->watch);
     current = outer;

@@ -4,6 +4,7 @@
  */
 #include "message.h"
 
+#include "crash.h"
 #include "current.h"
 #include "service.h"
 
@@ -16,7 +17,8 @@ void message_vlog_of(struct service *s, enum mk_log_level level, const char *for
 {
     char text[TEXT_BYTES];
     int saved = errno;
-    int n = s ? snprintf(text, sizeof(text), "service %s: ", s->self.name.data) : 0;
+    const char *name = s ? s->self.name.data : crash_find_caller(); /* in a thread that the framework does not know */
+    int n = name ? snprintf(text, sizeof(text), "service %s: ", name) : 0;
     if ((size_t)n < sizeof(text))
         vsnprintf(text + n, sizeof(text) - (size_t)n, format, args);
     mk_log(level, "%s", text);

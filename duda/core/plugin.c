@@ -7,6 +7,7 @@
  */
 #include "crash.h"
 #include "dispatch.h"
+#include "guard.h"
 #include "heap.h"
 #include "host.h"
 #include "request.h"
@@ -83,13 +84,13 @@ struct duda_worker {
 
 static int start_plugin(void **ret_state)
 {
+    guard_start();
     *ret_state = service_set_new();
     return *ret_state ? 0 : -ENOMEM;
 }
 
 static void stop_plugin(void *state)
 {
-    watch_stop();
     service_set_free(state);
     crash_stop();
 }
@@ -188,6 +189,7 @@ static int start_worker(struct mk_worker *worker, void **ret_state)
     w->n = all->n_services;
     crash_use_log();
     w->thread = w->n ? crash_enter_thread() : NULL;
+    guard_enter_thread();
     for (const struct duda_host *h = all->first; h && err == 0; h = h->next)
         err = start_services(worker, w, h);
     if (err < 0)

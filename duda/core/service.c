@@ -132,10 +132,53 @@ static int find_symbols(struct service *s, struct mk_buf *error)
     return objects_bind(s, s->info, error);
 }
 
+/* A call of the service's code in the thread that reads the configuration. */
+struct main_call {
+    sigset_t signals;
+    struct crash_thread *thread;
+    struct current outer;
+    struct watch_slot watch;
+};
+
+/* Blocks the signals that the program waits for, so that threads which the service starts do not get them. */
+static void block_signals(sigset_t *ret_before)
+{
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
+    sigset_t set;
+    sigfillset(&set);
+    for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
+        sigdelset(&set, faults[i]);
+    pthread_sigmask(SIG_BLOCK, &set, ret_before);
+}
+
+/* `what` is for the log: "duda_main()". */
+static void begin_call(struct main_call *call, struct service *s, const char *what)
+{
+    *call = (struct main_call){.watch = {.service = s->self.name.data, .call = what}};
+    block_signals(&call->signals);
+    call->thread = crash_enter_thread();
+    guard_enter_thread();
+    watch_add(&call->watch);
+    call->outer = current_enter(s, NULL);
+    watch_begin(&call->watch);
+}
+
+static void end_call(struct main_call *call)
+{
+    watch_end(&call->watch);
+    current_leave(call->outer);
+    watch_remove(&call->watch);
+    crash_leave_thread(call->thread);
+    pthread_sigmask(SIG_SETMASK, &call->signals, NULL);
+}
+
 /* Loads a copy of the file, so that each service has its own variables, and the file may be overwritten. */
 static int load(struct service *s, int fd, struct mk_buf *error)
 {
+    struct main_call call;
+    begin_call(&call, s, "a function that runs when it is loaded");
     s->handle = mk_library_open_copy(fd, s->conf.name.p, error);
+    end_call(&call);
     return s->handle ? find_symbols(s, error) : -ENOEXEC;
 }
 
@@ -190,6 +233,21 @@ static int copy_conf(struct service *s, struct mk_str host, const struct service
     return complete ? 0 : -ENOMEM;
 }
 
+/* Unmaps the shared object, whose destructors may run. */
+static void unload(struct service *s)
+{
+    struct main_call call;
+    if (!s->handle)
+        return;
+    begin_call(&call, s, "a function that runs when it is unloaded");
+    mk_library_close(s->handle);
+    end_call(&call);
+    if (s->info && crash_is_mapped(s->info))
+        message_log_of(s, MK_LOG_WARN,
+                       "its code stays in memory: it has thread_local variables with destructors, or was linked with "
+                       "unique symbols or -z nodelete (see write-services.md)");
+}
+
 static void free_service(struct service *s)
 {
     if (s->gate)
@@ -197,8 +255,7 @@ static void free_service(struct service *s)
     package_stop_service(s);
     if (s->object)
         crash_remove_object(s->object);
-    if (s->handle)
-        mk_library_close(s->handle);
+    unload(s);
     package_close_all(s);
     thread_release(&s->threads);
     signals_release(&s->signals);
@@ -285,28 +342,23 @@ struct service *service_find(struct service_set *set, struct mk_str host, const 
     return s;
 }
 
-/* Blocks the signals that the program waits for, so that threads which the service starts do not get them. */
-static void block_signals(sigset_t *ret_before)
-{
-    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
-    sigset_t set;
-    sigfillset(&set);
-    for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
-        sigdelset(&set, faults[i]);
-    pthread_sigmask(SIG_BLOCK, &set, ret_before);
-}
-
 static int call_main(struct service *s, struct mk_buf *error)
 {
-    sigset_t before;
-    block_signals(&before);
-    struct crash_thread *thread = crash_enter_thread();
-    struct current outer = current_enter(s, NULL);
+    struct main_call call;
+    begin_call(&call, s, "duda_main()");
     int result = package_run_main(s, error);
-    current_leave(outer);
-    crash_leave_thread(thread);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    end_call(&call);
     return result;
+}
+
+static void call_exit(struct service *s)
+{
+    struct main_call call;
+    if (s->state != SERVICE_RUNS || !s->exit)
+        return;
+    begin_call(&call, s, "duda_exit()");
+    s->exit();
+    end_call(&call);
 }
 
 int service_run(struct service *s, struct mk_buf *error)
@@ -351,13 +403,7 @@ void service_put(struct service *s)
         return;
     wait_workers(s);
     unsigned threads = thread_stop_all(s);
-    if (s->state == SERVICE_RUNS && s->exit) {
-        struct crash_thread *thread = crash_enter_thread();
-        struct current outer = current_enter(s, NULL);
-        s->exit();
-        current_leave(outer);
-        crash_leave_thread(thread);
-    }
+    call_exit(s);
     (threads ? log_flush : log_end)(s);
     if (threads) {
         abandon_service(s, threads);

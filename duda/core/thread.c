@@ -66,6 +66,7 @@ static void end_thread(void *ctx)
     struct service_thread *t = ctx;
     struct service *s = t->service;
     struct thread_set *set = &s->threads;
+    guard_check_process();
     global_destroy_values(s, &t->values);
     current = (struct current){0};
     crash_leave_thread(t->crash);

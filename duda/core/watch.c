@@ -11,6 +11,8 @@
 #include <assert.h>
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
 #include <sys/prctl.h>
 #include <time.h>
 
@@ -18,12 +20,13 @@ enum { TICK_MS = 250, BLOCKED_MS = 1000, IDLE_TICKS_MAX = 20, STACK_BYTES = 64 *
 
 /* One for the process, because workers of several generations and servers share it. */
 static struct {
-    pthread_mutex_t lock;
-    pthread_cond_t wakes; /* its clock is monotonic */
-    struct mk_list slots;
+    pthread_mutex_t life; /* held while a slot is added or removed, and the thread started or joined */
     pthread_t thread;
-    bool started, stops;
-} watch = {.lock = PTHREAD_MUTEX_INITIALIZER, .slots = {&watch.slots, &watch.slots}};
+    pthread_mutex_t lock; /* of what follows */
+    pthread_cond_t wakes; /* its clock is monotonic */
+    struct mk_list slots; /* the thread runs as long as there is one */
+    bool stops;
+} watch = {.life = PTHREAD_MUTEX_INITIALIZER, .lock = PTHREAD_MUTEX_INITIALIZER, .slots = {&watch.slots, &watch.slots}};
 
 _Atomic bool watch_sleeps;
 
@@ -36,9 +39,33 @@ static uint64_t read_clock_ms(void)
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
+/*
+ * At the start nothing waits for the signals that stop the server, which duda_main() has blocked: if it does not
+ * return, this thread takes them, with their default action.
+ * The slot is the only one, and its end ends the thread.
+ */
+static void unblock_stop_signals(void)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGQUIT);
+    pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+}
+
 static void log_begin(const struct watch_slot *slot)
 {
     char function[TEXT_BYTES] = "a callback";
+    if (slot->call) {
+        char text[TEXT_BYTES];
+        snprintf(text, sizeof(text), "has not returned from %s for more than %d s: the server waits for it", slot->call,
+                 BLOCKED_MS / 1000);
+        crash_log_warning(slot->service, text);
+        if (!crash_log_is_open())
+            unblock_stop_signals();
+        return;
+    }
     uintptr_t address = atomic_load_explicit(&slot->function, memory_order_relaxed);
     if (address)
         crash_describe(address, function, sizeof(function));
@@ -49,6 +76,11 @@ static void log_begin(const struct watch_slot *slot)
 static void log_end(const struct watch_slot *slot, uint64_t now_ms)
 {
     uint64_t ms = now_ms - slot->seen_ms;
+    if (slot->call) {
+        mk_log_warn("the service \"%s\" has returned from %s after %u.%u s", slot->service, slot->call,
+                    (unsigned)(ms / 1000), (unsigned)(ms % 1000 / 100));
+        return;
+    }
     mk_log_warn("the service \"%s\" has blocked worker %u for %u.%u s, which goes on now", slot->service, slot->worker,
                 (unsigned)(ms / 1000), (unsigned)(ms % 1000 / 100));
 }
@@ -136,44 +168,48 @@ static int start_watchdog(void)
     atomic_store(&watch_sleeps, false);
     int err = pthread_create(&watch.thread, &attributes, run_watchdog, NULL);
     pthread_attr_destroy(&attributes);
+    if (err)
+        pthread_cond_destroy(&watch.wakes);
     return -err;
+}
+
+static void stop_watchdog(void)
+{
+    pthread_mutex_lock(&watch.lock);
+    watch.stops = true;
+    pthread_cond_signal(&watch.wakes);
+    pthread_mutex_unlock(&watch.lock);
+    pthread_join(watch.thread, NULL);
+    pthread_cond_destroy(&watch.wakes);
 }
 
 int watch_add(struct watch_slot *slot)
 {
     assert(slot->service);
+    pthread_mutex_lock(&watch.life);
+    int err = mk_list_empty(&watch.slots) ? start_watchdog() : 0;
     pthread_mutex_lock(&watch.lock);
-    int err = watch.started ? 0 : start_watchdog();
-    watch.started = err == 0;
     if (err == 0)
         mk_list_add(&watch.slots, &slot->node);
     else
         mk_list_init(&slot->node);
     pthread_mutex_unlock(&watch.lock);
+    pthread_mutex_unlock(&watch.life);
     return err;
 }
 
+/* The program may go to the background by fork() when no slot is left, and so no thread. */
 void watch_remove(struct watch_slot *slot)
 {
+    pthread_mutex_lock(&watch.life);
     pthread_mutex_lock(&watch.lock);
+    bool was_watched = !mk_list_empty(&slot->node);
     mk_list_del(&slot->node);
     if (slot->told)
         log_end(slot, read_clock_ms());
+    bool is_last = was_watched && mk_list_empty(&watch.slots);
     pthread_mutex_unlock(&watch.lock);
-}
-
-void watch_stop(void)
-{
-    pthread_mutex_lock(&watch.lock);
-    assert(mk_list_empty(&watch.slots));
-    bool started = watch.started;
-    watch.started = false;
-    watch.stops = true;
-    if (started)
-        pthread_cond_signal(&watch.wakes);
-    pthread_mutex_unlock(&watch.lock);
-    if (!started)
-        return;
-    pthread_join(watch.thread, NULL);
-    pthread_cond_destroy(&watch.wakes);
+    if (is_last)
+        stop_watchdog();
+    pthread_mutex_unlock(&watch.life);
 }

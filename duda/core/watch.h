@@ -5,8 +5,8 @@
  *     worker      watch_begin: calls + 1, which is odd ─► code of the service ─► watch_end: calls + 1
  *     watchdog    looks at all slots four times a second; an odd count that stays the same for a second is an incident
  *
- * The watchdog is one thread of the process. It sleeps while no service was called for some seconds; the next call
- * wakes it.
+ * The watchdog is one thread of the process, which runs as long as there is a slot. It sleeps while no service was
+ * called for some seconds; the next call wakes it.
  */
 #ifndef DUDA_CORE_WATCH_H
 #define DUDA_CORE_WATCH_H
@@ -16,13 +16,14 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-/* A service in a worker's thread. */
+/* A service in a worker's thread, or a call of it in the thread that reads the configuration. */
 struct watch_slot {
     struct mk_list node;
     _Atomic unsigned calls;     /* odd: code of the service runs; written by the worker */
     unsigned depth;             /* of nested calls; for the worker */
     _Atomic uintptr_t function; /* the one that was called last; 0: unknown */
     const char *service;        /* its name */
+    const char *call;           /* NULL: callbacks in the worker; else what runs in another thread: "duda_main()" */
     unsigned worker;            /* its index */
     unsigned seen_calls;        /* this and the next two are the watchdog's */
     uint64_t seen_ms;           /* when `seen_calls` was seen first */
@@ -31,11 +32,12 @@ struct watch_slot {
 
 extern _Atomic bool watch_sleeps;
 
-/* Starts the watchdog for a slot, whose `service` and `worker` are set. Returns 0 or -errno: it is not watched. */
+/*
+ * Watches a slot, whose `service` and `worker` or `call` are set. Returns 0 or -errno: it is not watched. Any thread,
+ * as watch_remove(), which must be called in both cases.
+ */
 int watch_add(struct watch_slot *slot);
 void watch_remove(struct watch_slot *slot);
-/* Ends the watchdog. No slot is left. */
-void watch_stop(void);
 void watch_wake(void);
 
 static inline void watch_count(struct watch_slot *slot)

@@ -58,7 +58,7 @@ THIRD_PARTY = {
     "ulfius.h": ("tools/wr/data/peers/",),
     "openssl/evp.h": ("plugins/tls/", "plugins/auth/", "duda/packages/sha/", "tools/wr/load/"),
     "sqlite3.h": ("duda/packages/sqlite/",),
-    "unwind.h": ("duda/core/crash.c",),
+    "unwind.h": ("duda/core/trace.c",),
     "zlib.h": ("plugins/compress/encoder.c", "lib/websocket/deflate.c", "tools/wr/load/histogram.c",
                "tests/unit/plugins/", "tests/unit/tools/", "tests/unit/websocket/"),
     "zstd.h": ("plugins/compress/encoder.c", "tests/unit/plugins/"),
