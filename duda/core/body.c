@@ -3,6 +3,7 @@
  * The body of a request in pieces: request->read(), pause(), resume().
  */
 #include "current.h"
+#include "misuse.h"
 #include "request.h"
 
 #include <errno.h>
@@ -46,6 +47,12 @@ static bool is_announced_longer(struct mk_request *req, uint64_t bytes_max)
 
 int body_read(duda_request_t *dr, uint64_t bytes_max, duda_piece_fn fn, void *data)
 {
+    static const char call[] = "request->read()";
+    int err = request_check(dr, call);
+    if (err == 0 && !fn)
+        err = misuse_error(dr->worker, call, -EINVAL);
+    if (err < 0)
+        return err;
     if (dr->is_read || dr->output.state == OUTPUT_ENDED)
         return -EALREADY;
     struct piece_reader *r = mk_arena_alloc(mk_request_arena(dr->req), sizeof(*r));
@@ -64,10 +71,12 @@ int body_read(duda_request_t *dr, uint64_t bytes_max, duda_piece_fn fn, void *da
 
 void body_pause(duda_request_t *dr)
 {
-    mk_request_pause(dr->req);
+    if (request_check(dr, "request->pause()") == 0)
+        mk_request_pause(dr->req);
 }
 
 void body_resume(duda_request_t *dr)
 {
-    mk_request_resume(dr->req);
+    if (request_check(dr, "request->resume()") == 0)
+        mk_request_resume(dr->req);
 }

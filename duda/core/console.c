@@ -16,8 +16,9 @@ enum { TEXT_BYTES = 4096, PATH_CHARS = 200 };
 static size_t put_place(char *text, size_t size, duda_request_t *dr, const char *file, int line)
 {
     const char *name = strrchr(file, '/');
+    bool is_alive = dr && object_request.validate_request(dr);
     int n = 0;
-    if (dr) {
+    if (is_alive) {
         struct mk_str method = mk_request_method_name(dr->req), path = mk_request_path(dr->req);
         n = snprintf(text, size, "[%.*s %.*s] ", MK_STR_ARG(method),
                      path.len < PATH_CHARS ? (int)path.len : (int)PATH_CHARS, path.p);
@@ -32,9 +33,9 @@ static void write_debug(duda_request_t *dr, const char *file, int line, const ch
     size_t n = put_place(text, sizeof(text), dr, file, line);
     va_list args;
     va_start(args, format);
-    vsnprintf(text + n, sizeof(text) - n, format, args);
+    vsnprintf(text + n, sizeof(text) - n, format ? format : "(no text)", args);
     va_end(args);
-    struct service *s = dr ? dr->worker->service : current.service;
+    struct service *s = current.service;
     if (s && s->logs.messages)
         log_add(s->logs.messages, "%s", text);
     else

@@ -212,6 +212,8 @@ static struct mk_str get_header(duda_request_t *dr)
 
 static const char *get(duda_request_t *dr, const char *name)
 {
+    if (request_check(dr, "cookie->get()") < 0)
+        return NULL;
     struct mk_str value;
     if (!cookie_find(get_header(dr), mk_str_c(name), &value))
         return NULL;
@@ -220,12 +222,16 @@ static const char *get(duda_request_t *dr, const char *name)
 
 static int compare(duda_request_t *dr, const char *name, const char *text)
 {
+    if (request_check(dr, "cookie->cmp()") < 0)
+        return -1;
     struct mk_str value;
     return cookie_find(get_header(dr), mk_str_c(name), &value) && mk_str_eq(value, mk_str_c(text)) ? 0 : -1;
 }
 
 static const char *get_next(duda_request_t *dr, size_t *at, const char **ret_value)
 {
+    if (request_check(dr, "cookie->next()") < 0 || !at || !ret_value)
+        return NULL;
     struct mk_str all = get_header(dr), name, value;
     struct mk_arena *arena = mk_request_arena(dr->req);
     if (*at > all.len)
@@ -250,6 +256,8 @@ static int add_header(duda_request_t *dr, const struct mk_buf *value, int err)
 
 static int set(duda_request_t *dr, const struct duda_cookie *cookie)
 {
+    if (request_check(dr, "cookie->set()") < 0 || !cookie)
+        return -EINVAL;
     char text[COOKIE_BYTES_MAX];
     struct mk_buf value;
     mk_buf_init_fixed(&value, text, sizeof(text));
@@ -258,6 +266,8 @@ static int set(duda_request_t *dr, const struct duda_cookie *cookie)
 
 static int remove_cookie(duda_request_t *dr, const struct duda_cookie *cookie)
 {
+    if (request_check(dr, "cookie->remove()") < 0 || !cookie)
+        return -EINVAL;
     char text[COOKIE_BYTES_MAX];
     struct mk_buf value;
     mk_buf_init_fixed(&value, text, sizeof(text));
@@ -281,6 +291,8 @@ static struct mk_str counted(const char *p, int len)
 
 static int set_old(duda_request_t *dr, const char *key, int key_len, const char *value, int value_len, int expires)
 {
+    if (request_check(dr, "cookie->set()") < 0)
+        return -1;
     char text[COOKIE_BYTES_MAX];
     struct mk_buf out;
     mk_buf_init_fixed(&out, text, sizeof(text));
@@ -298,6 +310,8 @@ static int destroy(duda_request_t *dr, const char *key, int key_len)
 
 static int get_old(duda_request_t *dr, const char *key, char **ret_value, int *ret_len)
 {
+    if (request_check(dr, "cookie->get()") < 0 || !ret_value || !ret_len)
+        return -1;
     struct mk_str value;
     if (!cookie_find(get_header(dr), mk_str_c(key), &value))
         return -1;

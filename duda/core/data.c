@@ -24,6 +24,8 @@ static int set_path(const char *path)
 
 static char *locate(duda_request_t *dr, const char *file)
 {
+    if (request_check(dr, "data->locate()") < 0)
+        return NULL;
     return folder_join(mk_request_arena(dr->req), &dr->worker->service->self.datadir, file, "data->locate()");
 }
 

@@ -10,6 +10,7 @@
 #include "service.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -267,6 +268,8 @@ int descriptor_add(struct service_worker *w, const struct duda_event_handler *ha
         return -EEXIST;
     if (old)
         descriptor_remove(old);
+    if (fcntl(handler->fd, F_GETFD) < 0)
+        return -errno; /* the table has room up to the highest number */
     int err = make_room(&w->descriptors, (unsigned)handler->fd);
     struct descriptor *d = err == 0 ? new_descriptor(w, handler) : NULL;
     if (!d)

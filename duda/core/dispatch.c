@@ -216,6 +216,9 @@ static void run_hooks(struct dispatch *d)
 
 int dispatch_next(struct duda_request *dr)
 {
+    int err = request_check(dr, "router->next()");
+    if (err < 0)
+        return err;
     struct dispatch *d = dr->dispatch;
     if (d->is_in_hook && !d->is_resumed) {
         d->is_resumed = true;

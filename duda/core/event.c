@@ -148,6 +148,57 @@ static int create_signal_fd(void)
     return fd < 0 ? report(call, fd) : fd;
 }
 
+/* ── private loops ── */
+
+static bool has_loop(const struct duda_event_loop *loop, const char *call)
+{
+    if (!loop) {
+        message_log(MK_LOG_ERROR, "%s: there is no loop", call);
+        errno = EINVAL;
+    }
+    return loop;
+}
+
+static int loop_add(struct duda_event_loop *loop, int fd, int mask, void *data)
+{
+    return has_loop(loop, "event->loop_add()") ? private_loop_add(loop, fd, mask, data) : -1;
+}
+
+static int loop_delete(struct duda_event_loop *loop, int fd)
+{
+    return has_loop(loop, "event->loop_delete()") ? private_loop_delete(loop, fd) : -1;
+}
+
+static int loop_add_timeout(struct duda_event_loop *loop, int seconds)
+{
+    return has_loop(loop, "event->loop_timeout_create()") ? private_loop_add_timeout(loop, seconds) : -1;
+}
+
+static int loop_add_channel(struct duda_event_loop *loop, int *ret_read, int *ret_write)
+{
+    if (!has_loop(loop, "event->loop_channel_create()"))
+        return -1;
+    if (ret_read && ret_write)
+        return private_loop_add_channel(loop, ret_read, ret_write);
+    errno = EINVAL;
+    return -1;
+}
+
+/* In a worker it would stop all clients: the thread waits without an end. */
+static int loop_wait(struct duda_event_loop *loop)
+{
+    static const char call[] = "event->loop_wait()";
+    if (!has_loop(loop, call))
+        return -1;
+    if (current.worker) {
+        message_log(MK_LOG_ERROR, "%s waits, and so works only in threads of the service's own; the call did nothing",
+                    call);
+        errno = EPERM;
+        return -1;
+    }
+    return private_loop_wait(loop);
+}
+
 static const char *get_backend(void)
 {
     return "epoll";
@@ -167,11 +218,11 @@ const struct duda_api_event object_event = {
     .set_signal_callback = set_signal_callback,
     .create_signal_fd = create_signal_fd,
     .loop_create = private_loop_new,
-    .loop_add = private_loop_add,
-    .loop_delete = private_loop_delete,
-    .loop_timeout_create = private_loop_add_timeout,
-    .loop_channel_create = private_loop_add_channel,
-    .loop_wait = private_loop_wait,
+    .loop_add = loop_add,
+    .loop_delete = loop_delete,
+    .loop_timeout_create = loop_add_timeout,
+    .loop_channel_create = loop_add_channel,
+    .loop_wait = loop_wait,
     .loop_free = private_loop_free,
     .loop_backend = get_backend,
 };

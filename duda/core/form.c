@@ -23,4 +23,4 @@ static const struct pairs *read_form(duda_request_t *dr)
     return p;
 }
 
-PAIRS_OBJECT(object_form, read_form);
+PAIRS_OBJECT(object_form, "form", read_form);

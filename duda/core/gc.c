@@ -26,6 +26,8 @@ void gc_release(struct gc_item **first)
 
 static int add_destroy(duda_request_t *dr, void *ptr, void (*destroy)(void *ptr))
 {
+    if (request_check(dr, "gc->add_destroy()") < 0)
+        return -1;
     if (!ptr)
         return 0;
     struct gc_item *item = destroy ? mk_arena_alloc(mk_request_arena(dr->req), sizeof(*item)) : NULL;

@@ -49,6 +49,10 @@ static int add_key(duda_global_t *key, struct global_key wanted, const char *cal
 {
     if (!phase_check(PHASE_MAIN, call))
         return -1;
+    if (!key) {
+        message_log(MK_LOG_ERROR, "%s: there is no key", call);
+        return -1;
+    }
     struct service *s = current.service;
     struct global_key *keys =
         s->globals.n < KEYS_MAX ? mk_arena_grow(&s->arena, s->globals.keys, s->globals.n, sizeof(*keys)) : NULL;

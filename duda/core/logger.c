@@ -4,6 +4,7 @@
  */
 #include "current.h"
 #include "log.h"
+#include "message.h"
 #include "objects.h"
 #include "phase.h"
 #include "service.h"
@@ -11,6 +12,10 @@
 static int create(duda_logger_t *logger, const char *name)
 {
     static const char call[] = "logger->create()";
+    if (!logger) {
+        message_log(MK_LOG_ERROR, "%s: there is no logger", call);
+        return -1;
+    }
     *logger = (duda_logger_t){0};
     if (!phase_check(PHASE_MAIN, call))
         return -1;
@@ -21,7 +26,7 @@ static int create(duda_logger_t *logger, const char *name)
 
 static int print(duda_logger_t *logger, const char *format, ...)
 {
-    if (!logger->log)
+    if (!logger || !logger->log || !format)
         return -1;
     if (!logger->enabled)
         return 0;

@@ -4,10 +4,14 @@
  */
 #include "misuse.h"
 
+#include "current.h"
+#include "message.h"
 #include "service.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
+#include <time.h>
 
 enum { INTERVAL_MS = 10000 };
 
@@ -23,15 +27,27 @@ static bool is_allowed(struct service_worker *w)
     return true;
 }
 
-void misuse_log_of(struct service_worker *w, const char *object, const char *call, const char *reason)
+/* The same for all threads that are none of a worker. */
+static bool is_allowed_outside(void)
+{
+    static _Atomic uint64_t logged_ms;
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    uint64_t now_ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000, before = atomic_load(&logged_ms);
+    bool is_late = !before || now_ms - before >= INTERVAL_MS;
+    return is_late && atomic_compare_exchange_strong(&logged_ms, &before, now_ms);
+}
+
+void misuse_log(struct service_worker *w, const char *call, const char *reason)
 {
     char more[64] = "";
-    if (!is_allowed(w))
+    if (w ? !is_allowed(w) : !is_allowed_outside())
         return;
-    if (w->misuse.missing)
+    if (w && w->misuse.missing)
         snprintf(more, sizeof(more), " (%u mistakes before were not logged)", w->misuse.missing);
-    w->misuse.missing = 0;
-    mk_log_warn("service %s: %s->%s(): %s%s", w->service->self.name.data, object, call, reason, more);
+    if (w)
+        w->misuse.missing = 0;
+    message_log_of(w ? w->service : current.service, MK_LOG_WARN, "%s: %s%s", call, reason, more);
 }
 
 int misuse_error(struct service_worker *w, const char *call, int err)

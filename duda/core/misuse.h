@@ -15,13 +15,11 @@ struct misuse {
     unsigned missing;   /* lines that were not written since then */
 };
 
-/* Logs that a call of an object was a mistake: `reason` is a clause. */
-void misuse_log_of(struct service_worker *w, const char *object, const char *call, const char *reason);
-/* The same for the object `response`. */
-static inline void misuse_log(struct service_worker *w, const char *call, const char *reason)
-{
-    misuse_log_of(w, "response", call, reason);
-}
+/*
+ * Logs that a call ("response->print()") was a mistake: `reason` is a clause. `w` is NULL in a thread that is none of a
+ * worker.
+ */
+void misuse_log(struct service_worker *w, const char *call, const char *reason);
 /* Logs the reason of an -errno. Returns `err`. */
 int misuse_error(struct service_worker *w, const char *call, int err);
 

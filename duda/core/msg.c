@@ -21,7 +21,7 @@ struct kind {
 static void write_line(struct kind kind, const char *format, va_list args)
 {
     char text[TEXT_BYTES];
-    vsnprintf(text, sizeof(text), format, args);
+    vsnprintf(text, sizeof(text), format ? format : "(no text)", args);
     size_t len = strlen(text);
     while (len && text[len - 1] == '\n')
         text[--len] = 0;

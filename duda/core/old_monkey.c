@@ -70,6 +70,8 @@ static char *build_string(char **text, unsigned long *len, const char *format, .
 {
     size_t n;
     va_list args;
+    if (!text || !len)
+        return NULL;
     va_start(args, format);
     *text = old_format(format, args, &n);
     va_end(args);

@@ -188,7 +188,7 @@ static short get_param_len(duda_request_t *dr, intptr_t which)
     if (is_number(which))
         return object_param_1.len(dr, (short)which);
     const char *value = object_param_2.get(dr, (const char *)which);
-    return value ? (short)strlen(value) : -1;
+    return value && strlen(value) <= SHRT_MAX ? (short)strlen(value) : -1;
 }
 
 const struct duda_old_param old_param = {

@@ -45,14 +45,16 @@ static int set_content_length(duda_request_t *dr, long length)
 
 static int omit_headers(duda_request_t *dr)
 {
-    dr->old_has_status = true;
-    return to_old_result(object_response.headers_off(dr));
+    int err = object_response.headers_off(dr);
+    if (err == 0)
+        dr->old_has_status = true;
+    return to_old_result(err);
 }
 
 /* A service of the original that did not set a status ended the server. */
 static void require_status(duda_request_t *dr)
 {
-    if (dr->old_has_status || !object_request.validate_request(dr))
+    if (!object_request.validate_request(dr) || dr->old_has_status)
         return;
     dr->old_has_status = true;
     if (object_response.http_status(dr, 500) == 0)

@@ -117,8 +117,10 @@ void output_stop(struct duda_request *dr)
 static int fail(struct duda_request *dr, int err)
 {
     output_stop(dr);
-    if (err != -EALREADY)
+    if (err != -EALREADY) {
+        misuse_error(dr->worker, "a response is cut", err);
         mk_response_abort(dr->req);
+    }
     return err;
 }
 
@@ -129,7 +131,11 @@ static ssize_t run_generator(struct mk_request *req, char *to, size_t size, void
     struct current outer = current_enter(part->dr->worker->service, part->dr->worker);
     ssize_t n = part->generate(part->dr, to, size, part->ctx);
     current_leave(outer);
-    return n;
+    if (n <= 0 || (size_t)n <= size)
+        return n;
+    misuse_log(part->dr->worker, "response->generate()",
+               "the function has returned more bytes than it had room for; the response is cut");
+    return -EOVERFLOW;
 }
 
 /* A generator without bytes: it makes the server send a head before the body is there, or without a length. */
@@ -195,7 +201,7 @@ static void set_length_at_end(struct duda_request *dr)
     const struct output *o = &dr->output;
     bool is_wrong = o->is_fixed && o->length >= 0 && (uint64_t)o->length != o->bytes && !o->is_unknown;
     if (is_wrong && !o->is_bodyless) {
-        misuse_log(dr->worker, "http_content_length", "the body has another length, which is sent instead");
+        misuse_log(dr->worker, "response->http_content_length()", "the body has another length, which is sent instead");
         mk_response_set_length(dr->req, o->bytes);
     } else if (o->is_fixed && o->length >= 0) {
         mk_response_set_length(dr->req, (uint64_t)o->length);

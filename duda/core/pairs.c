@@ -9,6 +9,7 @@
 #include <errno.h>
 
 enum { ARENA_TEXT_BYTES_MAX = 4096 };
+const struct pairs pairs_none = {.is_read = true, .n = -EINVAL};
 
 void pairs_read(struct pairs *p, struct mk_arena *arena, struct mk_str text, bool decoded)
 {
@@ -33,7 +34,7 @@ void pairs_read(struct pairs *p, struct mk_arena *arena, struct mk_str text, boo
 
 const char *pairs_next(const struct pairs *p, const char *name, int *at)
 {
-    while (*at >= 0 && *at < p->n) {
+    while (name && at && *at >= 0 && *at < p->n) {
         const struct urlencoded_pair *pair = &p->items[(*at)++];
         if (strcmp(pair->name, name) == 0)
             return pair->value;
@@ -60,11 +61,13 @@ const char *pairs_name(const struct pairs *p, int n)
 int pairs_cmp(const struct pairs *p, const char *name, const char *text)
 {
     const char *value = pairs_get(p, name);
-    return value && strcmp(value, text) == 0 ? 0 : -1;
+    return value && text && strcmp(value, text) == 0 ? 0 : -1;
 }
 
 int pairs_get_number(const struct pairs *p, const char *name, long *ret)
 {
     const char *value = pairs_get(p, name);
+    if (!ret)
+        return -EINVAL;
     return value ? urlencoded_number(value, ret) : -ENOENT;
 }

@@ -26,35 +26,42 @@ int pairs_cmp(const struct pairs *p, const char *name, const char *text);
 const char *pairs_next(const struct pairs *p, const char *name, int *at);
 int pairs_get_number(const struct pairs *p, const char *name, long *ret);
 
-/* Defines an object whose pairs `read(dr)` returns. */
-#define PAIRS_OBJECT(object, read) \
+/* What the functions of an object get from a call that was a mistake. */
+extern const struct pairs pairs_none;
+
+/* Defines an object of that name whose pairs `read(dr)` returns. */
+#define PAIRS_OBJECT(object, label, read) \
+    static const struct pairs *check(duda_request_t *dr, const char *call) \
+    { \
+        return request_check(dr, call) < 0 ? &pairs_none : read(dr); \
+    } \
     static int count(duda_request_t *dr) \
     { \
-        return read(dr)->n; \
+        return check(dr, label "->count()")->n; \
     } \
-    static const char *get(duda_request_t *dr, const char *name) \
+    static const char *get(duda_request_t *dr, const char *key) \
     { \
-        return pairs_get(read(dr), name); \
+        return pairs_get(check(dr, label "->get()"), key); \
     } \
     static const char *get_id(duda_request_t *dr, int n) \
     { \
-        return pairs_get_id(read(dr), n); \
+        return pairs_get_id(check(dr, label "->get_id()"), n); \
     } \
     static const char *get_name(duda_request_t *dr, int n) \
     { \
-        return pairs_name(read(dr), n); \
+        return pairs_name(check(dr, label "->name()"), n); \
     } \
-    static int compare(duda_request_t *dr, const char *name, const char *text) \
+    static int compare(duda_request_t *dr, const char *key, const char *text) \
     { \
-        return pairs_cmp(read(dr), name, text); \
+        return pairs_cmp(check(dr, label "->cmp()"), key, text); \
     } \
-    static const char *get_next(duda_request_t *dr, const char *name, int *at) \
+    static const char *get_next(duda_request_t *dr, const char *key, int *at) \
     { \
-        return pairs_next(read(dr), name, at); \
+        return pairs_next(check(dr, label "->next()"), key, at); \
     } \
-    static int get_number(duda_request_t *dr, const char *name, long *ret) \
+    static int get_number(duda_request_t *dr, const char *key, long *ret) \
     { \
-        return pairs_get_number(read(dr), name, ret); \
+        return pairs_get_number(check(dr, label "->get_number()"), key, ret); \
     } \
     const struct duda_api_pairs object = { \
         .count = count, \

@@ -27,32 +27,44 @@ static bool exists(const duda_request_t *dr, int n)
 
 static const char *get_id(duda_request_t *dr, int n)
 {
+    if (request_check(dr, "param->get_id()") < 0)
+        return NULL;
     return exists(dr, n) ? dr->dispatch->values[n].p : NULL;
 }
 
 static const char *get_name(duda_request_t *dr, int n)
 {
+    if (request_check(dr, "param->name()") < 0)
+        return NULL;
     return exists(dr, n) ? dr->dispatch->route->names[n].p : NULL;
 }
 
 static const char *get(duda_request_t *dr, const char *name)
 {
+    if (request_check(dr, "param->get()") < 0)
+        return NULL;
     return get_id(dr, find(dr, name));
 }
 
 static int get_number(duda_request_t *dr, const char *name, long *ret)
 {
+    if (request_check(dr, "param->get_number()") < 0 || !ret)
+        return -EINVAL;
     const char *value = get(dr, name);
     return value ? urlencoded_number(value, ret) : -ENOENT;
 }
 
 static int count(duda_request_t *dr)
 {
+    if (request_check(dr, "param->count()") < 0)
+        return 0;
     return (int)dr->dispatch->n;
 }
 
 static int get_len(duda_request_t *dr, const char *name)
 {
+    if (request_check(dr, "param->len()") < 0)
+        return -ENOENT;
     int n = find(dr, name);
     return n < 0 ? -ENOENT : (int)dr->dispatch->values[n].len;
 }
@@ -70,6 +82,8 @@ const struct duda_api_param object_param = {
 
 static char *copy_by_number(duda_request_t *dr, short n)
 {
+    if (request_check(dr, "param->get()") < 0)
+        return NULL;
     const char *value = get_id(dr, n);
     size_t size = value ? dr->dispatch->values[n].len + 1 : 0;
     char *copy = value ? object_mem.alloc(size) : NULL; /* the service frees it */
@@ -78,6 +92,8 @@ static char *copy_by_number(duda_request_t *dr, short n)
 
 static int get_number_by_number(duda_request_t *dr, short n, long *ret)
 {
+    if (request_check(dr, "param->get_number()") < 0 || !ret)
+        return -1;
     const char *value = get_id(dr, n);
     return value && urlencoded_number(value, ret) == 0 ? 0 : -1;
 }
@@ -89,6 +105,8 @@ static short count_short(duda_request_t *dr)
 
 static short get_len_by_number(duda_request_t *dr, short n)
 {
+    if (request_check(dr, "param->len()") < 0)
+        return -1;
     size_t len = exists(dr, n) ? dr->dispatch->values[n].len : 0;
     return exists(dr, n) && len <= SHRT_MAX ? (short)len : -1;
 }

@@ -174,6 +174,8 @@ int private_loop_add(struct duda_event_loop *loop, int fd, int mask, void *data)
         errno = EINVAL;
         return -1;
     }
+    if (fcntl(fd, F_GETFD) < 0) /* the rows have room up to the highest number */
+        return -1;
     if (make_room(l, (unsigned)fd) < 0 || control(l, fd, mask) < 0)
         return -1;
     l->rows[fd].mask = mask;

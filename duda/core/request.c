@@ -7,6 +7,7 @@
 #include "current.h"
 #include "gc.h"
 #include "heap.h"
+#include "misuse.h"
 #include "objects.h"
 #include "raw_head.h"
 #include "tunnel.h"
@@ -18,6 +19,19 @@
 extern const struct mk_plugin mk_plugin_duda;
 
 /* ── lifetime ── */
+
+int request_report(const struct duda_request *dr, const char *call)
+{
+    if (!dr)
+        misuse_log(current.worker, call, "there is no request: its pointer is NULL");
+    else if (!current.worker)
+        misuse_log(NULL, call, "only callbacks of the request's worker can call it: use response->deliver()");
+    else if (dr->worker != current.worker)
+        misuse_log(current.worker, call, "the request belongs to another worker or service: use response->deliver()");
+    else
+        return misuse_error(current.worker, call, -ESTALE);
+    return dr ? -EPERM : -EINVAL;
+}
 
 void request_call(struct duda_request *dr, duda_request_fn fn)
 {
@@ -129,82 +143,105 @@ static const char *get_string(duda_request_t *dr, enum request_string which)
 
 static const char *get_method(duda_request_t *dr)
 {
+    if (request_check(dr, "request->method()") < 0)
+        return NULL;
     return get_string(dr, REQUEST_METHOD);
 }
 
 static const char *get_path(duda_request_t *dr)
 {
+    if (request_check(dr, "request->path()") < 0)
+        return NULL;
     return mk_request_path(dr->req).p;
 }
 
 static const char *get_target(duda_request_t *dr)
 {
+    if (request_check(dr, "request->target()") < 0)
+        return NULL;
     return get_string(dr, REQUEST_TARGET);
 }
 
 static const char *get_query(duda_request_t *dr)
 {
+    if (request_check(dr, "request->query()") < 0)
+        return NULL;
     return get_string(dr, REQUEST_QUERY);
 }
 
 static const char *get_host(duda_request_t *dr)
 {
+    if (request_check(dr, "request->host()") < 0)
+        return NULL;
     return get_string(dr, REQUEST_HOST);
 }
 
 static const char *get_scheme(duda_request_t *dr)
 {
+    if (request_check(dr, "request->scheme()") < 0)
+        return NULL;
     return mk_request_scheme(dr->req).p;
 }
 
 static const char *get_client(duda_request_t *dr)
 {
+    if (request_check(dr, "request->client()") < 0)
+        return NULL;
     return get_string(dr, REQUEST_CLIENT);
 }
 
 static const char *get_id(duda_request_t *dr)
 {
+    if (request_check(dr, "request->id()") < 0)
+        return NULL;
     return request_dup(dr, mk_request_id(dr->req));
 }
 
 static const char *get_user(duda_request_t *dr)
 {
+    if (request_check(dr, "request->user()") < 0)
+        return NULL;
     return request_dup(dr, mk_request_user(dr->req));
+}
+
+static bool has_method(duda_request_t *dr, enum mk_method method, const char *call)
+{
+    return request_check(dr, call) == 0 && mk_request_method(dr->req) == method;
 }
 
 static bool is_get(duda_request_t *dr)
 {
-    return mk_request_method(dr->req) == MK_GET;
+    return has_method(dr, MK_GET, "request->is_get()");
 }
 
 static bool is_head(duda_request_t *dr)
 {
-    return mk_request_method(dr->req) == MK_HEAD;
+    return has_method(dr, MK_HEAD, "request->is_head()");
 }
 
 static bool is_post(duda_request_t *dr)
 {
-    return mk_request_method(dr->req) == MK_POST;
+    return has_method(dr, MK_POST, "request->is_post()");
 }
 
 static bool is_put(duda_request_t *dr)
 {
-    return mk_request_method(dr->req) == MK_PUT;
+    return has_method(dr, MK_PUT, "request->is_put()");
 }
 
 static bool is_delete(duda_request_t *dr)
 {
-    return mk_request_method(dr->req) == MK_DELETE;
+    return has_method(dr, MK_DELETE, "request->is_delete()");
 }
 
 static bool is_patch(duda_request_t *dr)
 {
-    return mk_request_method(dr->req) == MK_PATCH;
+    return has_method(dr, MK_PATCH, "request->is_patch()");
 }
 
 static bool is_options(duda_request_t *dr)
 {
-    return mk_request_method(dr->req) == MK_OPTIONS;
+    return has_method(dr, MK_OPTIONS, "request->is_options()");
 }
 
 /* ── headers ── */
@@ -216,17 +253,23 @@ static struct mk_str find_header(duda_request_t *dr, const char *name)
 
 static const char *get_header(duda_request_t *dr, const char *name)
 {
+    if (request_check(dr, "request->header_get()") < 0)
+        return NULL;
     return request_dup(dr, find_header(dr, name));
 }
 
 static int compare_header(duda_request_t *dr, const char *name, const char *value)
 {
+    if (request_check(dr, "request->header_cmp()") < 0)
+        return -1;
     struct mk_str found = find_header(dr, name);
     return found.p && mk_str_eq(found, mk_str_c(value)) ? 0 : -1;
 }
 
 static int search_header(duda_request_t *dr, const char *name, const char *text)
 {
+    if (request_check(dr, "request->header_contains()") < 0)
+        return -1;
     struct mk_str value = find_header(dr, name), part = mk_str_c(text);
     for (size_t at = 0; value.p && at + part.len <= value.len; at++)
         if (mk_str_ieq(mk_str(value.p + at, part.len), part))
@@ -236,6 +279,8 @@ static int search_header(duda_request_t *dr, const char *name, const char *text)
 
 static int get_header_at(duda_request_t *dr, unsigned n, const char **ret_name, const char **ret_value)
 {
+    if (request_check(dr, "request->header_at()") < 0 || !ret_name || !ret_value)
+        return -EINVAL;
     struct mk_str name, value;
     if (!mk_request_header_at(dr->req, n, &name, &value))
         return -ENOENT;
@@ -249,6 +294,8 @@ static int get_header_at(duda_request_t *dr, unsigned n, const char **ret_name, 
 
 static bool is_content_type(duda_request_t *dr, const char *media_type)
 {
+    if (request_check(dr, "request->is_content_type()") < 0)
+        return false;
     struct mk_str value = mk_request_header(dr->req, MK_HEADER_CONTENT_TYPE);
     const char *end = value.p ? memchr(value.p, ';', value.len) : NULL;
     if (end)
@@ -258,13 +305,17 @@ static bool is_content_type(duda_request_t *dr, const char *media_type)
 
 static const char *get_last_event_id(duda_request_t *dr)
 {
-    return get_header(dr, "Last-Event-ID");
+    if (request_check(dr, "request->last_event_id()") < 0)
+        return NULL;
+    return request_dup(dr, find_header(dr, "Last-Event-ID"));
 }
 
 /* ── the body ── */
 
 static int64_t get_content_length(duda_request_t *dr)
 {
+    if (request_check(dr, "request->content_length()") < 0)
+        return -1;
     uint64_t bytes;
     if (dr->has_body && dr->body.len)
         return (int64_t)dr->body.len;
@@ -274,6 +325,8 @@ static int64_t get_content_length(duda_request_t *dr)
 
 static bool is_data(duda_request_t *dr)
 {
+    if (request_check(dr, "request->is_data()") < 0)
+        return false;
     if (!is_post(dr) && !is_put(dr) && !is_patch(dr))
         return false;
     bool is_chunked = !dr->has_body && mk_request_header(dr->req, MK_HEADER_TRANSFER_ENCODING).p;
@@ -283,12 +336,20 @@ static bool is_data(duda_request_t *dr)
 static const char *get_body(duda_request_t *dr, size_t *ret_len)
 {
     if (ret_len)
+        *ret_len = 0;
+    if (request_check(dr, "request->body()") < 0)
+        return NULL;
+    if (ret_len)
         *ret_len = dr->body.len;
     return dr->body.len ? dr->body.p : NULL;
 }
 
 static char *copy_body(duda_request_t *dr, size_t *ret_len)
 {
+    if (ret_len)
+        *ret_len = 0;
+    if (request_check(dr, "request->get_data()") < 0)
+        return NULL;
     size_t len = dr->body.len;
     char *copy = len ? heap_alloc_until(mk_request_arena(dr->req), len + 1) : NULL;
     if (ret_len)
@@ -304,6 +365,8 @@ static char *copy_body(duda_request_t *dr, size_t *ret_len)
 
 static void set_leave(duda_request_t *dr, duda_event_fn fn, void *data)
 {
+    if (request_check(dr, "request->on_leave()") < 0)
+        return;
     dr->leave = (struct request_event){fn, data};
 }
 

@@ -5,6 +5,7 @@
 #ifndef DUDA_CORE_REQUEST_H
 #define DUDA_CORE_REQUEST_H
 
+#include "current.h"
 #include "output.h"
 #include "service.h"
 
@@ -62,6 +63,20 @@ struct duda_request *request_new(struct mk_request *req, struct service_worker *
 
 /* Sets the collected body, which has a NUL behind it and is valid until the exchange ends. */
 void request_set_body(struct duda_request *dr, struct mk_str data);
+
+/* Logs why `dr` cannot be used. Returns -EINVAL, -EPERM or -ESTALE. */
+int request_report(const struct duda_request *dr, const char *call);
+
+/*
+ * Checks that `dr` is a request of the calling worker that has not ended; if not, logs that `call` ("request->body()")
+ * was a mistake. Returns 0, -EINVAL (`dr` is NULL), -EPERM (another thread or service) or -ESTALE.
+ */
+static inline int request_check(const struct duda_request *dr, const char *call)
+{
+    if (MK_LIKELY(dr && current.worker && dr->worker == current.worker && dr->req))
+        return 0;
+    return request_report(dr, call);
+}
 
 /* Returns whether the response has ended, or its end is under way. */
 static inline bool request_is_answered(const struct duda_request *dr)

@@ -17,6 +17,9 @@
 
 enum { TEXT_BYTES = 512 };
 
+/* A larger length is a negative number. */
+static const size_t WRITE_BYTES_MAX = SIZE_MAX / 2;
+
 /* ── checks ── */
 
 /* Returns whether the server has answered a response that the service has not begun: HandlerTimeout, a body ... */
@@ -35,12 +38,12 @@ static int refuse_tunnel(duda_request_t *dr, const char *call)
     return -EALREADY;
 }
 
-/* Checks that the response can be changed. Returns 0, -EALREADY or -ESTALE; an error is logged. */
+/* Checks that the response can be changed. Returns 0, -EALREADY or as request_check(); an error is logged. */
 static int check(duda_request_t *dr, const char *call)
 {
-    assert(dr->req);
-    if (MK_UNLIKELY(!dr->req))
-        return misuse_error(dr->worker, call, -ESTALE);
+    int err = request_check(dr, call);
+    if (err < 0)
+        return err;
     if (MK_UNLIKELY(dr->tunnel))
         return refuse_tunnel(dr, call);
     if (MK_UNLIKELY(request_is_answered(dr) || was_answered_by_server(dr)))
@@ -57,30 +60,34 @@ static int report(duda_request_t *dr, const char *call, int err)
 /* Checks that the head can be changed: nothing was passed to the server, or it is about to be sent. */
 static int check_head(duda_request_t *dr, const char *call)
 {
-    if (dr->req && dr->is_before_head)
+    int err = request_check(dr, call);
+    if (err == 0 && dr->is_before_head)
         return 0;
-    int err = check(dr, call);
+    if (err == 0)
+        err = check(dr, call);
     return err == 0 && dr->output.state != OUTPUT_HELD ? misuse_error(dr->worker, call, -EALREADY) : err;
 }
 
 /* The same for what would change the status, which a tunnel needs. */
 static int check_status(duda_request_t *dr, const char *call)
 {
-    return dr->req && dr->tunnel ? refuse_tunnel(dr, call) : check_head(dr, call);
+    int err = check_head(dr, call);
+    return err == 0 && dr->tunnel ? refuse_tunnel(dr, call) : err;
 }
 
 /* ── status and headers ── */
 
 static int set_status(duda_request_t *dr, int status)
 {
-    int err = check_status(dr, "http_status");
-    return err == 0 ? report(dr, "http_status", mk_response_set_status(dr->req, status)) : err;
+    int err = check_status(dr, "response->http_status()");
+    return err == 0 ? report(dr, "response->http_status()", mk_response_set_status(dr->req, status)) : err;
 }
 
 static int add_row(duda_request_t *dr, struct mk_str row)
 {
-    int err = check_head(dr, "http_header");
-    return err == 0 ? report(dr, "http_header", header_add_row(dr, row)) : err;
+    static const char call[] = "response->http_header()";
+    int err = check_head(dr, call);
+    return err == 0 ? report(dr, call, row.p ? header_add_row(dr, row) : -EINVAL) : err;
 }
 
 static int add_header_row(duda_request_t *dr, const char *row)
@@ -90,7 +97,7 @@ static int add_header_row(duda_request_t *dr, const char *row)
 
 static int add_header_row_n(duda_request_t *dr, const char *row, int len)
 {
-    return len < 0 ? -EINVAL : add_row(dr, mk_str(row, (size_t)len));
+    return add_row(dr, row && len >= 0 ? mk_str(row, (size_t)len) : MK_STR_NONE);
 }
 
 /* Returns formatted text in `buf` (TEXT_BYTES) or, if it is longer, in the heap; `.p` NULL without memory. */
@@ -119,7 +126,9 @@ static int add_header(duda_request_t *dr, const char *name, const char *format, 
 {
     char buf[TEXT_BYTES];
     va_list args;
-    int err = check_head(dr, "header");
+    int err = check_head(dr, "response->header()");
+    if (err == 0 && (!name || !format))
+        err = report(dr, "response->header()", -EINVAL);
     if (err < 0)
         return err;
     va_start(args, format);
@@ -128,12 +137,12 @@ static int add_header(duda_request_t *dr, const char *name, const char *format, 
     struct mk_str own_name = mk_arena_dup(mk_request_arena(dr->req), mk_str_c(name));
     err = value.p && own_name.p ? header_add(dr, own_name, value) : -ENOMEM;
     free_text(mk_request_account(dr->req), buf, value);
-    return report(dr, "header", err);
+    return report(dr, "response->header()", err);
 }
 
 static int remove_header(duda_request_t *dr, const char *name)
 {
-    int err = check_head(dr, "header_remove");
+    int err = check_head(dr, "response->header_remove()");
     if (err == 0)
         mk_response_header_remove(dr->req, mk_str_c(name));
     return err;
@@ -141,15 +150,15 @@ static int remove_header(duda_request_t *dr, const char *name)
 
 static int set_content_type(duda_request_t *dr, const char *extension)
 {
-    int err = check_head(dr, "http_content_type");
+    int err = check_head(dr, "response->http_content_type()");
     return err == 0 ? header_set_type(dr, mk_str_c(extension)) : err;
 }
 
 static int set_content_length(duda_request_t *dr, int64_t bytes)
 {
-    int err = check_head(dr, "http_content_length");
+    int err = check_head(dr, "response->http_content_length()");
     if (err == 0 && bytes < OUTPUT_LENGTH_OMITTED)
-        err = report(dr, "http_content_length", -EINVAL);
+        err = report(dr, "response->http_content_length()", -EINVAL);
     if (err < 0)
         return err;
     dr->output.length = bytes;
@@ -159,17 +168,17 @@ static int set_content_length(duda_request_t *dr, int64_t bytes)
 
 static int set_headers_off(duda_request_t *dr)
 {
-    int err = check_status(dr, "headers_off");
+    int err = check_status(dr, "response->headers_off()");
     if (err == 0 && (dr->raw || dr->output.has_parts))
-        err = report(dr, "headers_off", -EALREADY);
+        err = report(dr, "response->headers_off()", -EALREADY);
     return err == 0 ? raw_head_begin(dr) : err;
 }
 
 static int send_headers(duda_request_t *dr)
 {
-    int err = check_head(dr, "send_headers");
+    int err = check_head(dr, "response->send_headers()");
     if (err == 0 && (dr->raw || dr->output.has_parts))
-        err = report(dr, "send_headers", -EALREADY);
+        err = report(dr, "response->send_headers()", -EALREADY);
     if (err == 0)
         err = output_flush(dr);
     return err < 0 ? err : 0;
@@ -203,13 +212,13 @@ static int add_raw(duda_request_t *dr, const char *call, struct mk_str data)
 
 static int print(duda_request_t *dr, const char *data, int len)
 {
-    int err = check(dr, "print");
+    int err = check(dr, "response->print()");
     if (err < 0)
         return err;
-    if (len < 0)
-        return report(dr, "print", -EINVAL);
+    if (len < 0 || (len && !data))
+        return report(dr, "response->print()", -EINVAL);
     struct mk_str text = mk_str(data, (size_t)len);
-    return dr->raw ? add_raw(dr, "print", text) : output_add_ref(dr, text);
+    return dr->raw ? add_raw(dr, "response->print()", text) : output_add_ref(dr, text);
 }
 
 static int add_copy(duda_request_t *dr, const char *call, struct mk_str data)
@@ -219,29 +228,35 @@ static int add_copy(duda_request_t *dr, const char *call, struct mk_str data)
 
 static int write_bytes(duda_request_t *dr, const void *data, size_t len)
 {
-    int err = check(dr, "write");
-    return err == 0 ? add_copy(dr, "write", mk_str(data, len)) : err;
+    int err = check(dr, "response->write()");
+    if (err == 0 && (len > WRITE_BYTES_MAX || (len && !data)))
+        err = report(dr, "response->write()", -EINVAL);
+    return err == 0 ? add_copy(dr, "response->write()", mk_str(data, len)) : err;
 }
 
 static int print_formatted(duda_request_t *dr, const char *format, ...)
 {
     MK_UNINITIALIZED char buf[TEXT_BYTES];
     va_list args;
-    int r = check(dr, "printf");
+    int r = check(dr, "response->printf()");
+    if (r == 0 && !format)
+        r = report(dr, "response->printf()", -EINVAL);
     if (r < 0)
         return r;
     struct mk_account *account = mk_request_account(dr->req);
     va_start(args, format);
     struct mk_str text = format_text(account, buf, format, args);
     va_end(args);
-    r = text.p ? add_copy(dr, "printf", text) : -ENOMEM;
+    r = text.p ? add_copy(dr, "response->printf()", text) : -ENOMEM;
     free_text(account, buf, text);
     return r;
 }
 
 static int send_file_range(duda_request_t *dr, const char *path, off_t offset, size_t len)
 {
-    int err = check_part(dr, "sendfile");
+    int err = check_part(dr, "response->sendfile()");
+    if (err == 0 && !path)
+        err = report(dr, "response->sendfile()", -EINVAL);
     return err == 0 ? send_file_add(dr, path, offset, len) : err;
 }
 
@@ -252,29 +267,29 @@ static int send_file(duda_request_t *dr, const char *path)
 
 static int generate(duda_request_t *dr, duda_generate_fn fn, void *data)
 {
-    int err = check_part(dr, "generate");
+    int err = check_part(dr, "response->generate()");
+    if (err == 0 && !fn)
+        err = report(dr, "response->generate()", -EINVAL);
     return err == 0 ? output_add_generator(dr, fn, data) : err;
 }
 
 static int wake_generator(duda_request_t *dr)
 {
-    assert(dr->req);
-    if (!dr->req)
-        return misuse_error(dr->worker, "wake", -ESTALE);
-    if (dr->output.state != OUTPUT_HELD)
+    int err = request_check(dr, "response->wake()");
+    if (err == 0 && dr->output.state != OUTPUT_HELD)
         mk_response_wake(dr->req);
-    return 0;
+    return err;
 }
 
 static int flush(duda_request_t *dr)
 {
-    int err = check_part(dr, "flush");
+    int err = check_part(dr, "response->flush()");
     return err == 0 ? output_flush(dr) : err;
 }
 
 static int set_writable(duda_request_t *dr, duda_event_fn fn, void *data)
 {
-    int err = check(dr, "on_writable");
+    int err = check(dr, "response->on_writable()");
     if (err == 0)
         dr->writable = (struct request_event){fn, data};
     return err;
@@ -284,16 +299,15 @@ static int set_writable(duda_request_t *dr, duda_event_fn fn, void *data)
 
 static int set_done(duda_request_t *dr, duda_request_fn fn)
 {
-    assert(dr->req);
-    if (!dr->req)
-        return misuse_error(dr->worker, "on_done", -ESTALE);
-    dr->done = fn;
-    return 0;
+    int err = request_check(dr, "response->on_done()");
+    if (err == 0)
+        dr->done = fn;
+    return err;
 }
 
 static int end(duda_request_t *dr, duda_request_fn done)
 {
-    int err = check_part(dr, "end");
+    int err = check_part(dr, "response->end()");
     if (err < 0)
         return err;
     if (done)
@@ -304,7 +318,7 @@ static int end(duda_request_t *dr, duda_request_fn done)
 
 static int wait(duda_request_t *dr)
 {
-    int err = check(dr, "wait");
+    int err = check(dr, "response->wait()");
     if (err == 0)
         mk_request_pause(dr->req);
     return err;
@@ -312,7 +326,7 @@ static int wait(duda_request_t *dr)
 
 static int cont(duda_request_t *dr)
 {
-    int err = check(dr, "cont");
+    int err = check(dr, "response->cont()");
     if (err == 0)
         mk_request_resume(dr->req);
     return err;
@@ -325,9 +339,9 @@ static bool is_redirect(int status)
 
 static int redirect(duda_request_t *dr, int status, const char *location)
 {
-    int err = check(dr, "redirect");
-    if (err == 0 && !is_redirect(status))
-        err = report(dr, "redirect", -EINVAL);
+    int err = check(dr, "response->redirect()");
+    if (err == 0 && (!is_redirect(status) || !location))
+        err = report(dr, "response->redirect()", -EINVAL);
     if (err < 0)
         return err;
     output_stop(dr);
@@ -338,9 +352,9 @@ static int redirect(duda_request_t *dr, int status, const char *location)
 
 static int send_error(duda_request_t *dr, int status)
 {
-    int err = check(dr, "error");
+    int err = check(dr, "response->error()");
     if (err == 0 && (status < 200 || status > 599))
-        err = report(dr, "error", -EINVAL);
+        err = report(dr, "response->error()", -EINVAL);
     if (err < 0)
         return err;
     request_send_page(dr, status);
@@ -349,8 +363,9 @@ static int send_error(duda_request_t *dr, int status)
 
 static int cut(duda_request_t *dr)
 {
-    assert(dr->req);
-    int err = dr->req && dr->tunnel && !dr->is_before_head ? 0 : check(dr, "abort");
+    int err = request_check(dr, "response->abort()");
+    if (err == 0 && !(dr->tunnel && !dr->is_before_head))
+        err = check(dr, "response->abort()");
     if (err < 0)
         return err;
     output_stop(dr);
@@ -363,8 +378,8 @@ static int cut(duda_request_t *dr)
 
 static int begin_events(duda_request_t *dr, unsigned heartbeat_s)
 {
-    int err = check_head(dr, "sse_begin");
-    return err == 0 ? report(dr, "sse_begin", sse_begin(dr, heartbeat_s)) : err;
+    int err = check_head(dr, "response->sse_begin()");
+    return err == 0 ? report(dr, "response->sse_begin()", sse_begin(dr, heartbeat_s)) : err;
 }
 
 static int check_events(duda_request_t *dr, const char *call)
@@ -377,7 +392,9 @@ static int send_event(duda_request_t *dr, const char *event, const char *id, con
 {
     MK_UNINITIALIZED char buf[TEXT_BYTES];
     va_list args;
-    int r = check_events(dr, "sse_send");
+    int r = check_events(dr, "response->sse_send()");
+    if (r == 0 && !format)
+        r = report(dr, "response->sse_send()", -EINVAL);
     if (r < 0)
         return r;
     struct mk_account *account = mk_request_account(dr->req);
@@ -386,12 +403,12 @@ static int send_event(duda_request_t *dr, const char *event, const char *id, con
     va_end(args);
     r = data.p ? sse_send(dr, event, id, data) : -ENOMEM;
     free_text(account, buf, data);
-    return report(dr, "sse_send", r);
+    return report(dr, "response->sse_send()", r);
 }
 
 static int set_retry(duda_request_t *dr, unsigned delay_ms)
 {
-    int err = check_events(dr, "sse_retry");
+    int err = check_events(dr, "response->sse_retry()");
     return err == 0 ? sse_set_retry(dr, delay_ms) : err;
 }
 
@@ -399,8 +416,10 @@ static int set_retry(duda_request_t *dr, unsigned delay_ms)
 
 static int make_ticket(duda_request_t *dr, struct duda_ticket *ret)
 {
-    assert(dr->req);
-    return dr->req ? ticket_make(dr, ret) : misuse_error(dr->worker, "ticket", -ESTALE);
+    int err = request_check(dr, "response->ticket()");
+    if (err == 0 && !ret)
+        err = report(dr, "response->ticket()", -EINVAL);
+    return err == 0 ? ticket_make(dr, ret) : err;
 }
 
 const struct duda_api_response object_response = {

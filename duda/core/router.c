@@ -145,6 +145,8 @@ static struct duda_route *add_for_methods(const char *names, const char *pattern
 
 static int add_hook(struct router *router, struct route_hook **list, struct route_hook hook)
 {
+    if (!hook.before && !hook.after)
+        return -EINVAL;
     struct route_hook *copy = mk_arena_alloc(router->arena, sizeof(*copy));
     if (!copy)
         return -ENOMEM;
@@ -230,6 +232,8 @@ static int set_error(duda_error_fn fn)
 
 static const char *get_pattern(duda_request_t *dr)
 {
+    if (request_check(dr, "router->pattern()") < 0)
+        return NULL;
     const struct duda_route *r = dr->dispatch->route;
     return r ? r->pattern.p : NULL;
 }

@@ -6,6 +6,7 @@
 
 #include "current.h"
 #include "heap.h"
+#include "misuse.h"
 #include "request.h"
 
 #include <monkey/request_ref.h>
@@ -121,6 +122,12 @@ int ticket_make(duda_request_t *dr, struct duda_ticket *ret)
 
 int ticket_deliver(const struct duda_ticket *ticket, duda_event_fn fn, void *data)
 {
+    static const struct ticket none;
+    bool is_none = !ticket || memcmp(ticket, &none, sizeof(none)) == 0;
+    if (is_none || !fn) {
+        misuse_log(current.worker, "response->deliver()", is_none ? "there is no ticket" : "there is no function");
+        return -EINVAL;
+    }
     struct call *call = heap_zalloc(sizeof(*call));
     if (!call)
         return -ENOMEM;

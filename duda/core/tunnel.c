@@ -5,7 +5,6 @@
 #include "tunnel.h"
 
 #include "current.h"
-#include "message.h"
 #include "misuse.h"
 #include "request.h"
 
@@ -30,32 +29,14 @@ static_assert((int)DUDA_TUNNEL_READ == (int)MK_TUNNEL_READ && (int)DUDA_TUNNEL_W
 
 static int reject(duda_request_t *dr, const char *call, int err, const char *reason)
 {
-    misuse_log_of(dr->worker, "tunnel", call, reason);
+    misuse_log(dr->worker, call, reason);
     return err;
 }
 
-/* Checks that a request has not ended, and belongs to this worker. Returns 0, -EINVAL, -ESTALE or -EPERM. */
-static int check_request(duda_request_t *dr, const char *call)
-{
-    if (MK_UNLIKELY(!dr)) {
-        message_log(MK_LOG_ERROR, "tunnel->%s(): the request is NULL", call);
-        return -EINVAL;
-    }
-    if (MK_UNLIKELY(current.worker != dr->worker)) {
-        message_log(MK_LOG_ERROR,
-                    "tunnel->%s() works only in callbacks of the worker of the request; the call did nothing", call);
-        return -EPERM;
-    }
-    assert(dr->req);
-    if (MK_UNLIKELY(!dr->req))
-        return reject(dr, call, -ESTALE, "the request has ended");
-    return 0;
-}
-
-/* Checks that a request is a tunnel. Returns 0, or a result as above. */
+/* Checks that a request is a tunnel. Returns 0, -EINVAL or as request_check(). */
 static int check(duda_request_t *dr, const char *call)
 {
-    int err = check_request(dr, call);
+    int err = request_check(dr, call);
     if (err == 0 && MK_UNLIKELY(!dr->tunnel))
         err = reject(dr, call, -EINVAL, "the request is no tunnel: call tunnel->open() before");
     return err;
@@ -80,8 +61,8 @@ static void on_ready(struct mk_request *req, unsigned events, void *ctx)
 
 static int check_open(duda_request_t *dr, duda_tunnel_fn ready)
 {
-    static const char call[] = "open";
-    int err = check_request(dr, call);
+    static const char call[] = "tunnel->open()";
+    int err = request_check(dr, call);
     if (err < 0)
         return err;
     if (!ready)
@@ -114,7 +95,7 @@ static int open_tunnel(duda_request_t *dr, const char *protocol, duda_tunnel_fn 
     if (err < 0)
         mk_response_header_remove(dr->req, MK_STR("Upgrade"));
     if (err == -EINVAL)
-        return reject(dr, "open", err, "the request is no upgrade or has a body, or `protocol` is no header value");
+        return reject(dr, "tunnel->open()", err, "the request is no upgrade or has a body, or `protocol` is no header value");
     if (err < 0)
         return err;
     *t = (struct tunnel){.ready = ready, .data = data};
@@ -125,7 +106,7 @@ static int open_tunnel(duda_request_t *dr, const char *protocol, duda_tunnel_fn 
 
 static int set_on_end(duda_request_t *dr, duda_event_fn fn, void *data)
 {
-    int err = check(dr, "on_end");
+    int err = check(dr, "tunnel->on_end()");
     if (err == 0)
         dr->tunnel->on_end = (struct request_event){fn, data};
     return err;
@@ -135,21 +116,21 @@ static int set_on_end(duda_request_t *dr, duda_event_fn fn, void *data)
 
 static ssize_t read_bytes(duda_request_t *dr, void *to, size_t size)
 {
-    int err = check(dr, "read");
+    int err = check(dr, "tunnel->read()");
     if (err < 0)
         return err;
     if (!to || !size)
-        return reject(dr, "read", -EINVAL, "there is no room to read to");
+        return reject(dr, "tunnel->read()", -EINVAL, "there is no room to read to");
     return dr->tunnel->ended ? -EPIPE : mk_tunnel_read(dr->req, to, size);
 }
 
 static ssize_t write_bytes(duda_request_t *dr, const void *from, size_t size)
 {
-    int err = check(dr, "write");
+    int err = check(dr, "tunnel->write()");
     if (err < 0)
         return err;
     if (!from && size)
-        return reject(dr, "write", -EINVAL, "`from` is NULL");
+        return reject(dr, "tunnel->write()", -EINVAL, "`from` is NULL");
     if (dr->tunnel->ended)
         return -EPIPE;
     return size ? mk_tunnel_write(dr->req, from, size) : 0;
@@ -157,7 +138,7 @@ static ssize_t write_bytes(duda_request_t *dr, const void *from, size_t size)
 
 static int shut_down(duda_request_t *dr)
 {
-    int err = check(dr, "shutdown");
+    int err = check(dr, "tunnel->shutdown()");
     if (err < 0)
         return err;
     return dr->tunnel->ended ? -EPIPE : mk_tunnel_shutdown(dr->req);
@@ -165,7 +146,7 @@ static int shut_down(duda_request_t *dr)
 
 static void wake(duda_request_t *dr)
 {
-    if (check(dr, "wake") == 0 && !dr->tunnel->ended)
+    if (check(dr, "tunnel->wake()") == 0 && !dr->tunnel->ended)
         mk_tunnel_wake(dr->req);
 }
 
@@ -182,7 +163,7 @@ static void end_tunnel(struct duda_request *dr)
 
 static void end(duda_request_t *dr)
 {
-    if (check(dr, "end") == 0)
+    if (check(dr, "tunnel->end()") == 0)
         end_tunnel(dr);
 }
 

@@ -45,7 +45,7 @@ static char *write_http_date(int64_t seconds, char *text, size_t size)
     static const char months[12][4] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
                                        "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
     struct tm t;
-    if (size < DUDA_HTTP_DATE_BYTES || !split_time(seconds, &t))
+    if (!text || size < DUDA_HTTP_DATE_BYTES || !split_time(seconds, &t))
         return NULL;
     snprintf(text, size, "%s, %02d %s %04d %02d:%02d:%02d GMT", days[t.tm_wday], t.tm_mday, months[t.tm_mon],
              t.tm_year + YEAR_0, t.tm_hour, t.tm_min, t.tm_sec);
@@ -55,7 +55,7 @@ static char *write_http_date(int64_t seconds, char *text, size_t size)
 static char *write_iso_date(int64_t seconds, char *text, size_t size)
 {
     struct tm t;
-    if (size < DUDA_ISO_DATE_BYTES || !split_time(seconds, &t))
+    if (!text || size < DUDA_ISO_DATE_BYTES || !split_time(seconds, &t))
         return NULL;
     snprintf(text, size, "%04d-%02d-%02dT%02d:%02d:%02dZ", t.tm_year + YEAR_0, t.tm_mon + 1, t.tm_mday, t.tm_hour,
              t.tm_min, t.tm_sec);

@@ -155,7 +155,7 @@ struct duda_api_event {
     int (*loop_channel_create)(struct duda_event_loop *loop, int *ret_read, int *ret_write);
     /*
      * Waits for events. Returns how many are in loop->events, or -1: the service ends, or an error (errno). In a thread
-     * of worker->spawn(), the next call after that end ends the thread.
+     * of worker->spawn(), the next call after that end ends the thread. Not in a worker, whose clients would wait.
      */
     int (*loop_wait)(struct duda_event_loop *loop);
     /*

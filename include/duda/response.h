@@ -11,8 +11,9 @@
  * ticket. If it has not begun to send within HandlerTimeout, the server sends 503.
  *
  * Results: unless it says otherwise, a function returns 0; -EALREADY (the response has ended, the head was sent, or the
- * server has answered itself); -EINVAL (an argument); -ENOMEM; or -ESTALE (the request has ended). The last is the
- * result of a mistake: `dr` must not be used then. A call after the end is logged with the name of the service.
+ * server has answered itself); -EINVAL (an argument); -ENOMEM; -ESTALE (the request has ended: `dr` must not be used
+ * then); or -EPERM (the caller is no callback of the request's worker). All but -ENOMEM are mistakes, which are logged
+ * with the name of the service, at most one in ten seconds.
  * Functions that add to the body return DUDA_AGAIN, too: done, and more than 64 KB wait; add more in on_writable().
  */
 #ifndef DUDA_RESPONSE_H

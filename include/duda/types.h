@@ -14,7 +14,10 @@
 
 /*
  * A request and its response, from the call of a handler until the response was sent or the client has left. After that
- * a `dr` must not be used: see request->on_leave(), request->validate_request() and response->ticket().
+ * a `dr` must not be used: see request->on_leave(), request->validate_request() and response->ticket(). Functions that
+ * find a `dr` which is NULL, has ended, or is used outside of its worker's callbacks log that, and return an error:
+ * NULL, false, or a number as their header says. The memory of a `dr` is used again, so that this is no way to find
+ * out.
  */
 typedef struct duda_request duda_request_t;
 

@@ -10,6 +10,7 @@ from harness.services import HEAD, build_service, needs_duda, reload
 pytestmark = needs_duda
 
 COMMON = f"""{HEAD}
+#include <stdatomic.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -149,7 +150,7 @@ static void *make(void *arg)
 
 static void tick(void *arg)
 {
-    *(int *)arg += version;
+    atomic_fetch_add((_Atomic int *)arg, version);
 }
 
 static void begin(void *arg)
@@ -169,7 +170,7 @@ static void *wait_for_end(void *arg)
 
 int duda_main(void)
 {
-    static int ticks;
+    static _Atomic int ticks;
     router->get("/", say);
     global->init_destroy(&values, make, NULL, free);
     worker->pre_loop(begin, &ticks);

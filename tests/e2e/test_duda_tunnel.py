@@ -531,7 +531,6 @@ def test_mistakes(plain):
     wanted = ["EINVAL"] * 7 + ["0"] + ["EALREADY"] * 12 + ["EINVAL", "EINVAL", "0", "."]
     assert tunnel.rest().decode().split(" ") == wanted
     server.wait_log(r"service web: tunnel->on_end\(\): the request is no tunnel: call tunnel->open\(\) before")
-    server.wait_log(r"service web: tunnel->open\(\): the request is NULL")
 
 
 def test_a_response_function_is_refused_with_a_sentence(plain):
