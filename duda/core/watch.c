@@ -85,8 +85,7 @@ static void log_end(const struct watch_slot *slot, uint64_t now_ms)
                 (unsigned)(ms / 1000), (unsigned)(ms % 1000 / 100));
 }
 
-/* Returns true if the service was called since the last look, or still is. */
-static bool check_slot(struct watch_slot *slot, uint64_t now_ms)
+bool watch_check(struct watch_slot *slot, uint64_t now_ms)
 {
     unsigned calls = atomic_load_explicit(&slot->calls, memory_order_relaxed);
     bool runs = calls % 2 == 1;
@@ -111,7 +110,7 @@ static bool check_slots(void)
     bool busy = false;
     struct mk_list *n, *next;
     MK_LIST_EACH(&watch.slots, n, next)
-        busy |= check_slot(MK_CONTAINER_OF(n, struct watch_slot, node), now_ms);
+        busy |= watch_check(MK_CONTAINER_OF(n, struct watch_slot, node), now_ms);
     return busy;
 }
 

@@ -39,6 +39,8 @@ extern _Atomic bool watch_sleeps;
 int watch_add(struct watch_slot *slot);
 void watch_remove(struct watch_slot *slot);
 void watch_wake(void);
+/* Looks at a slot, as the watchdog does. Returns true if the service was called since the last look, or still is. */
+bool watch_check(struct watch_slot *slot, uint64_t now_ms);
 
 static inline void watch_count(struct watch_slot *slot)
 {

@@ -7,6 +7,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <link.h>
 
 #include <monkey/library.h>
 
@@ -153,6 +154,7 @@ static void test_files(void **state)
         {"empty.so", "file too short"},
         {"part.so", "the file is incomplete: copy it again"},
         {"text.so", "invalid ELF header"},
+        {"machine.so", "it was compiled for another processor"},
     };
     static char bytes[5000];
     (void)state;
@@ -164,6 +166,8 @@ static void test_files(void **state)
     assert_int_equal(read(fd, bytes, sizeof(bytes)), sizeof(bytes));
     close(fd);
     mk_test_write("part.so", mk_str(bytes, sizeof(bytes)));
+    bytes[offsetof(ElfW(Ehdr), e_machine)] ^= 0x55;
+    mk_test_write("machine.so", mk_str(bytes, sizeof(bytes)));
     unsigned before = mk_test_descriptors();
     for (size_t i = 0; i < COUNT(cases) * 3; i++) {
         assert_null(open_library(mk_test_path(cases[i / 3].name), (enum mk_library_mode)(i % 3)));

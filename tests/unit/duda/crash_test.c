@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Names of addresses and threads, and what is logged of a crash: the object of a service is this program here. */
+#include "testing.h"
+
+#include <dlfcn.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+
+#include <monkey/log.h>
+
+#include "duda/core/crash.h"
+#include "duda/core/current.h"
+
+enum { LOG_BYTES_MAX = 16384 };
+
+static int mark;
+
+static void test_addresses(void **state)
+{
+    char text[128];
+    (void)state;
+    struct crash_object *object = crash_add_object("shop", &mark);
+    assert_non_null(object);
+    crash_describe((uintptr_t)&mark, text, sizeof(text));
+    assert_memory_equal(text, "shop.duda+0x", 12);
+    crash_describe((uintptr_t)dlsym(RTLD_DEFAULT, "getppid"), text, sizeof(text)); /* of another object */
+    assert_null(strstr(text, "shop"));
+    crash_describe((uintptr_t)&mark, text, 8);
+    assert_string_equal(text, "shop.du");
+    crash_remove_object(object);
+    crash_stop();
+}
+
+/* Its name is known until another object takes the place, which is found first where both have been. */
+static void test_an_object_that_has_ended(void **state)
+{
+    char text[128];
+    (void)state;
+    crash_remove_object(crash_add_object("old", &mark));
+    crash_describe((uintptr_t)&mark, text, sizeof(text));
+    assert_memory_equal(text, "old.duda+", 9);
+    struct crash_object *first = crash_add_object("first", &mark);
+    crash_describe((uintptr_t)&mark, text, sizeof(text));
+    assert_memory_equal(text, "first.duda+", 11);
+    struct crash_object *second = crash_add_object("second", &mark);
+    crash_remove_object(first);
+    crash_describe((uintptr_t)&mark, text, sizeof(text));
+    assert_memory_equal(text, "second.duda+", 12);
+    crash_remove_object(second);
+    crash_stop();
+    crash_describe((uintptr_t)&mark, text, sizeof(text));
+    assert_null(strstr(text, ".duda"));
+}
+
+static void test_what_is_mapped(void **state)
+{
+    (void)state;
+    assert_true(crash_is_mapped(&mark));
+    assert_false(crash_is_mapped(NULL));
+    assert_false(crash_is_mapped(&state)); /* the stack belongs to no object */
+    assert_null(crash_add_object("none", &state));
+    crash_stop();
+}
+
+static void test_the_caller(void **state)
+{
+    (void)state;
+    assert_null(crash_find_caller());
+    struct crash_object *object = crash_add_object("shop", &mark);
+    const char *name = crash_find_caller();
+    assert_non_null(name);
+    assert_string_equal(name, "shop");
+    crash_remove_object(object);
+    crash_stop();
+}
+
+/* Each call needs one of crash_leave_thread(); a sanitizer has a stack of its own for its handlers. */
+static void test_the_stack_of_a_thread(void **state)
+{
+    stack_t before, now;
+    (void)state;
+    sigaltstack(NULL, &before);
+    struct crash_thread *first = crash_enter_thread(), *second = crash_enter_thread();
+    assert_ptr_equal(first, second);
+    sigaltstack(NULL, &now);
+    assert_int_equal(now.ss_flags & SS_DISABLE, 0);
+    crash_leave_thread(first);
+    sigaltstack(NULL, &now);
+    assert_int_equal(now.ss_flags & SS_DISABLE, 0);
+    crash_leave_thread(second);
+    sigaltstack(NULL, &now);
+    assert_int_equal(now.ss_flags, before.ss_flags);
+}
+
+/* Ends by SIGABRT in a child, as a service or not, and returns what it has logged. */
+static const char *crash(struct service *s, bool has_ended)
+{
+    static char text[LOG_BYTES_MAX];
+    int fd = memfd_create("log", MFD_CLOEXEC), status;
+    pid_t child = fork();
+    if (child == 0) {
+        mk_log_to(fd, MK_LOG_INFO);
+        crash_use_log();
+        crash_start();
+        struct crash_object *object = s || has_ended ? crash_add_object("shop", &mark) : NULL;
+        if (has_ended)
+            crash_remove_object(object);
+        if (s)
+            current_enter(s, NULL);
+        crash_enter_thread();
+        raise(SIGABRT);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status));
+    assert_int_equal(WTERMSIG(status), SIGABRT);
+    ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
+    assert_in_range(n, 0, sizeof(text) - 1);
+    text[n] = '\0';
+    close(fd);
+    return text;
+}
+
+static void test_a_crash(void **state)
+{
+    struct service s = {.self = {.name = {(char *)(uintptr_t) "shop", 4}}};
+    (void)state;
+    const char *log = crash(&s, false);
+    assert_non_null(strstr(log, "error the service \"shop\" has crashed: SIGABRT\n"));
+    assert_non_null(strstr(log, "error     #0 "));
+    assert_non_null(strstr(log, "shop.duda+0x"));
+    assert_null(strstr(log, " in worker"));
+}
+
+static void test_a_crash_of_what_has_ended(void **state)
+{
+    (void)state;
+    const char *log = crash(NULL, true);
+    assert_non_null(
+        strstr(log, "the service \"shop\" has ended, but a thread of it ran on and has crashed: SIGABRT\n"));
+}
+
+static void test_a_crash_of_no_service(void **state)
+{
+    (void)state;
+    assert_string_equal(crash(NULL, false), "");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_addresses),
+        cmocka_unit_test(test_an_object_that_has_ended),
+        cmocka_unit_test(test_what_is_mapped),
+        cmocka_unit_test(test_the_caller),
+        cmocka_unit_test(test_the_stack_of_a_thread),
+        cmocka_unit_test(test_a_crash),
+        cmocka_unit_test(test_a_crash_of_what_has_ended),
+        cmocka_unit_test(test_a_crash_of_no_service),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
