@@ -4,8 +4,9 @@
 import pytest
 
 from harness import build
-from harness.server import await_true
-from harness.services import HEAD, build_service, needs_duda, reload
+from harness.messages import request
+from harness.server import await_true, section
+from harness.services import HEAD, build_service, needs_duda, reload, web_service
 
 pytestmark = needs_duda
 
@@ -201,3 +202,89 @@ def test_five_hundred_reloads(serve_services, tmp_path):
     await_true(lambda: len(server.open_files()) <= files, what=f"{files} descriptors, not {server.open_files()}")
     assert build.SANITIZED or server.memory_kb() < memory + 1000, (memory, server.memory_kb())
     assert "it stays in memory" not in server.log
+
+
+# ── services that move ──
+
+STREAM = """
+static void begin(duda_request_t *dr)
+{
+    response->sse_begin(dr, 0);
+    response->sse_send(dr, NULL, NULL, "open");
+}
+
+static void note(const char *what)
+{
+    fprintf(stderr, "%s of %s\\n", what, self->name.data);
+}
+
+int duda_main(void)
+{
+    note("main");
+    router->get("/stream", begin);
+    return router->get("/", say) ? 0 : -1;
+}
+
+void duda_exit(void)
+{
+    note("exit");
+}
+"""
+
+
+def host(name, root, *services):
+    return section("HOST", {"ServerName": name, "DocumentRoot": root}) + "".join(services)
+
+
+def test_a_service_that_is_renamed_or_moved(serve_services, site_root):
+    """In one reload, with streams that are open: what was there ends after ShutdownTimeout, what is new begins."""
+    settings = {"ShutdownTimeout": "300ms"}
+    server = serve_services({"one": COMMON + STREAM}, settings)
+    file, sites = server.services / "one.duda", server.conf / "sites"
+    (sites / "other").write_text(host("other.example", site_root))
+    reload(server)
+    server.baseline += 1  # the folder of the second host
+    server.wait_log("^main of one$")
+    places = [
+        (host("localhost", site_root, web_service("two", File=file)), host("other.example", site_root), "two"),
+        (host("localhost", site_root), host("other.example", site_root, web_service("two", File=file)), "two"),
+        (host("localhost", site_root, web_service("one")), host("other.example", site_root), "one"),
+    ]
+    name, domain = "one", "localhost"
+    for here, there, new_name in places:
+        client = server.connect()
+        client.send(request(f"/{name}/stream", host=domain))
+        client.fill()
+        (sites / "default").write_text(here)
+        (sites / "other").write_text(there)
+        begun, ended = server.log.count(f"main of {new_name}"), server.log.count(f"exit of {name}")
+        reload(server)
+        server.wait_log(f"^main of {new_name}$", begun + 1)
+        with server.connect() as other:
+            assert other.ask(f"/{name}/", host=domain).status == 404
+        client.rest()  # is cut
+        server.wait_log(f"^exit of {name}$", ended + 1)
+        name, domain = new_name, "other.example" if "WEB_SERVICE" in there else "localhost"
+        with server.connect() as other:
+            assert other.ask(f"/{name}/", host=domain).body == b"fine"
+    await_true(lambda: count_copies(server, "one") == 1 and count_copies(server, "two") == 0)
+
+
+def test_a_service_that_is_removed_and_added(serve_services):
+    """In one reload nothing changes; in two, with no request left, a new instance begins."""
+    server = serve_services({"one": COMMON + STREAM})
+    sites = server.conf / "sites" / "default"
+    text = sites.read_text()
+    sites.write_text(text.replace(web_service("one"), ""))
+    sites.write_text(text)
+    reload(server)
+    fill(server, "one")
+    assert server.log.count("main of one") == 1 and "exit of one" not in server.log
+    server.drop_clients()
+    sites.write_text(text.replace(web_service("one"), ""))
+    reload(server)
+    server.wait_log("^exit of one$")
+    sites.write_text(text)
+    reload(server)
+    fill(server, "one")
+    assert server.log.count("main of one") == 2
