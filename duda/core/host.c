@@ -7,11 +7,13 @@
 #include "heap.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { NAME_BYTES_MAX = 64, ERROR_BYTES_MAX = PATH_MAX + 1024 };
 
@@ -68,6 +70,8 @@ static bool check_folder(struct mk_host *host, const void *conf, size_t offset, 
     if (!path->len)
         return true;
     int err = stat(path->p, &st) < 0 ? errno : S_ISDIR(st.st_mode) ? 0 : ENOTDIR;
+    if (!err && faccessat(AT_FDCWD, path->p, X_OK, AT_EACCESS) < 0)
+        err = errno;
     if (err)
         mk_host_error(host, conf, offset, 0, "%s %s: %s", key, path->p, strerror(err));
     return !err;
@@ -248,14 +252,28 @@ static void check_urls(const struct duda_host *h)
     }
 }
 
-/* Has the plugin `static` serve the files of a service. Returns 0 or -errno. */
+/*
+ * Has the plugin `static` serve the files of a service. The folder of one that cannot be used is checked, too, although
+ * all of its URLs get 503: a check and a reload, which may still have a version that runs, find the same errors.
+ * Returns 0 or -errno.
+ */
 static int add_folder(struct duda_host *h, const struct host_service *e)
 {
-    const struct duda_self *self = e->service ? &e->service->self : NULL;
-    if (!self || !self->docroot.len)
+    char text[NAME_BYTES_MAX + 2];
+    struct mk_str url, path;
+    if (e->service) {
+        const struct duda_self *self = &e->service->self;
+        url = mk_str(self->url.data, self->url.len);
+        path = mk_str(self->docroot.data, self->docroot.len);
+    } else {
+        snprintf(text, sizeof(text), "/%.*s", MK_STR_ARG(e->conf->name));
+        url = e->conf->root ? MK_STR("") : mk_str_c(text);
+        path = e->conf->document_root;
+    }
+    if (!path.len)
         return 0;
-    return mk_host_add_folder(h->host, &(struct mk_host_folder){.url = mk_str(self->url.data, self->url.len),
-                                                                .path = mk_str(self->docroot.data, self->docroot.len),
+    return mk_host_add_folder(h->host, &(struct mk_host_folder){.url = url,
+                                                                .path = path,
                                                                 .section_struct = e->conf,
                                                                 .offset = OFFSET(document_root)});
 }

@@ -9,6 +9,7 @@ import random
 import re
 import shutil
 import signal
+import tempfile
 
 import pytest
 
@@ -271,6 +272,24 @@ def test_a_check_does_not_run_services(tmp_path, site_root):
     config = service_config(tmp_path / "services", ["a"], site_root)
     assert run("-c", write_config(tmp_path / "conf", site_root, files=config), "-t").returncode == 0
     assert not read_events(tmp_path)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+@pytest.mark.parametrize("key", ["DocumentRoot", "ConfDir", "DataDir", "LogDir"])
+@pytest.mark.parametrize("mode", [0o644, 0o600], ids=["usable", "unusable"])
+def test_a_folder_that_only_root_can_search(key, mode):
+    """Is an error for another user, also with a service that this user cannot load."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        place = pathlib.Path(folder)
+        build_service(place / "services", "a", counter("a")).chmod(mode)
+        (place / "closed").mkdir(mode=0o700)
+        config = service_config(place / "services", {"a": {key: place / "closed"}}, "/")
+        conf = write_config(place / "conf", "/", files=config)
+        assert run("-c", conf, "-t").returncode == 0
+        result = run("-c", conf, "-t", user=65534)
+    assert result.returncode == 1, result.stderr
+    assert re.search(r"default:6:\d+: error: .*/closed/?: Permission denied", result.stderr), result.stderr
 
 
 def test_a_broken_root(serve_services, tmp_path):
