@@ -25,9 +25,9 @@ enum { LOGS_MAX = 64, TEXT_BYTES_MAX = 4000, WAITING_BYTES_MAX = 256 * 1024, URG
 enum { FLUSH_MS = 200, MS_NS = 1000 * 1000, SECOND_NS = 1000 * MS_NS };
 
 struct duda_log {
-    struct duda_log *next; /* in the service */
-    struct mk_list node;   /* in the writer's list, once log_start() was called */
-    struct service *service;
+    struct duda_log *next;   /* in the service */
+    struct mk_list node;     /* in the writer's list, once log_start() was called */
+    struct service *service; /* NULL: log_end() was called, and a function that runs at the unloading writes */
     const char *path;
     pthread_mutex_t lock; /* of the lines that wait */
     struct mk_buf lines;
@@ -118,7 +118,7 @@ int log_vadd(struct duda_log *log, const char *format, va_list args)
 {
     char text[TEXT_BYTES_MAX + 1], storage[64 + TEXT_BYTES_MAX * 4] MK_UNINITIALIZED;
     struct mk_buf line;
-    int n = vsnprintf(text, sizeof(text), format, args);
+    int n = log->service ? vsnprintf(text, sizeof(text), format, args) : -1;
     if (n < 0)
         return -1;
     size_t len = (size_t)n < sizeof(text) ? (size_t)n : sizeof(text) - 1;
@@ -409,6 +409,7 @@ static void end_log(struct duda_log *log)
     mk_buf_release(&log->lines);
     mk_buf_release(&log->out);
     pthread_mutex_destroy(&log->lock);
+    log->service = NULL;
 }
 
 void log_flush(struct service *s)

@@ -233,6 +233,97 @@ def test_a_request_that_has_ended(serve_services):
     server.wait_log(r"warn  service x: response->http_status\(\): the request has ended: the client has left, or")
 
 
+# ── calls at the wrong time ──
+
+# What works only in callbacks of workers, and only in duda_main().
+OUTSIDE = """
+static int on_fd(int fd, void *arg)
+{
+    (void)fd, (void)arg;
+    return 0;
+}
+
+static void on_call(void *arg)
+{
+    (void)arg;
+}
+
+static void call_worker_functions(void)
+{
+    CHECK(event->add(0, DUDA_EVENT_READ, DUDA_EVENT_LEVEL_TRIGGERED, on_fd, NULL, NULL, NULL, NULL, NULL) == -1);
+    CHECK(!event->lookup(0) && event->mode(0, DUDA_EVENT_READ, 1) == -1 && event->delete(0) == -1);
+    CHECK(event->timeout(0, 1) == -1 && !event->timer(1, on_call, NULL) && !event->interval(1, on_call, NULL));
+    CHECK(event->cancel(1) == -1 && event->post(0, on_call, NULL) == -1 && event->signal(1) == -1);
+    CHECK(worker->index() == -1 && !request->validate_request((duda_request_t *)16) && !request->validate_socket(0));
+}
+
+static void call_main_functions(void)
+{
+    static duda_global_t key;
+    static duda_logger_t log_file;
+    CHECK(!router->get("/late", answer) && !router->add("GET", "/late", answer));
+    CHECK(router->before_all((duda_before_fn)1) == -EPERM && router->after_all(answer) == -EPERM);
+    CHECK(router->before(NULL, NULL) == -EPERM && router->after(NULL, NULL) == -EPERM);
+    CHECK(router->limit(NULL, 1) == -EPERM && router->timeout(NULL, 1) == -EPERM && router->in_pieces(NULL) == -EPERM);
+    CHECK(router->not_found(answer) == -EPERM && router->error(NULL) == -EPERM);
+    CHECK(global->init(&key, NULL, NULL) == -1 && global->init_destroy(&key, NULL, NULL, NULL) == -1);
+    CHECK(worker->spawn(run_thread, NULL) == -1 && worker->pre_loop(on_call, NULL) == -1);
+    CHECK(event->set_signal_callback(NULL) == -1 && conf->service_name("late") == -1 && conf->service_root() == -1);
+    CHECK(conf->force_redirect() == -1 && conf->bind_messages() == -1 && logger->create(&log_file, "late") == -1);
+    CHECK(data->set_path("/tmp") == -1 && fconf->set_path("/tmp") == -1 && logger->print(&log_file, "x") == -1);
+}
+
+static void *run_thread(void *arg)
+{
+    if (!arg) { /* of pthread_create(): no service is known there */
+        CHECK(!global->get((duda_global_t){1}) && event->create_signal_fd() == -1 && worker->count() == 0);
+        CHECK(!data->get_path() && !fconf->get_path() && !fconf->read_file("/etc/passwd") && !fconf->read_conf("x"));
+        CHECK(!worker->stopping());
+        call_worker_functions();
+    } else {
+        CHECK(event->post(0, on_call, NULL) == 0 && worker->count() == 1 && worker->index() == -1);
+        CHECK(!event->timer(1, on_call, NULL) && !event->lookup(0));
+    }
+    call_main_functions();
+    return NULL;
+}
+
+static void act(duda_request_t *dr)
+{
+    pthread_t thread;
+    pthread_create(&thread, NULL, run_thread, NULL);
+    pthread_join(thread, NULL);
+    call_main_functions();
+    answer(dr);
+}
+
+static duda_logger_t kept;
+
+static void __attribute__((destructor)) end(void)
+{
+    call_worker_functions();
+    call_main_functions();
+    CHECK(logger->print(&kept, "after the end") == -1);
+    msg->info("unloaded, line %d", wrong);
+}
+"""
+
+
+def test_calls_at_the_wrong_time(serve_services, tmp_path):
+    """Each does nothing and is logged: in a handler, in threads, in duda_exit(), and when the service is unloaded."""
+    (tmp_path / "logs").mkdir()
+    code = "static void *run_thread(void *arg);" + OUTSIDE
+    main = "call_worker_functions(); logger->create(&kept, \"kept\"); worker->spawn(run_thread, &kept);"
+    end = "call_worker_functions(); call_main_functions(); logger->print(&kept, \"the end\");"
+    server = serve_services({"x": service(code, main, end)}, keys={"x": {"LogDir": tmp_path / "logs"}})
+    assert ask(server, "/x/act") == (200, "fine"), server.log
+    server.stop()
+    for call in ("worker->spawn", "event->add", "global->init", "router->get"):
+        assert f"error service x: {call}() works only in " in server.log
+    assert "info  service x: unloaded, line 0" in server.log
+    assert (tmp_path / "logs" / "kept").read_text().endswith("the end\n")
+
+
 # ── results of callbacks ──
 
 LIES = """
