@@ -714,9 +714,10 @@ def test_a_crash_that_a_service_causes_in_the_framework(serve_services):
 
 
 @pytest.mark.skipif(build.PRESET == "tsan", reason="ThreadSanitizer has handlers of its own")
-def test_a_stack_that_overflows(serve_services):
+@pytest.mark.parametrize("where", ["worker", "spawn"])
+def test_a_stack_that_overflows(serve_services, where):
     code = "volatile char data[4096]; data[0] = 1; return data[0] ? crash((void *)&data[1]) : unused;"
-    server = serve_services({"x": crashing(code, "worker")}, env=NO_HANDLERS)
+    server = serve_services({"x": crashing(code, where)}, env=NO_HANDLERS)
     server.stopping = True
     with server.connect() as client:
         client.send(request("/x/crash"))
