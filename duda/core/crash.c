@@ -301,12 +301,32 @@ static void log_frame(const struct trace *t, int i)
     log_line(MK_LOG_ERROR, &l);
 }
 
+/* Comes when the handler returns. */
+static void end_by_signal(int number)
+{
+    signal(number, SIG_DFL);
+    syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), number);
+}
+
+/* Returns whether this thread is the first one that crashes. Waits for the end of the process if another one is. */
+static bool begin_handling(void)
+{
+    static _Atomic long first;
+    long own = syscall(SYS_gettid), before = 0;
+    if (atomic_compare_exchange_strong(&first, &before, own))
+        return true;
+    while (before != own)
+        pause();
+    return false;
+}
+
 static void handle_crash(int number, siginfo_t *info, void *context)
 {
-    static atomic_flag handled = ATOMIC_FLAG_INIT;
     struct trace t;
-    while (atomic_flag_test_and_set(&handled))
-        pause(); /* another thread crashes, and ends the process */
+    if (!begin_handling()) { /* this handler has crashed, because memory is damaged that it reads */
+        end_by_signal(number);
+        return;
+    }
     const char *service = current.service ? current.service->self.name.data : NULL;
     if (service)
         log_headline(service, false, number, info);
@@ -318,8 +338,7 @@ static void handle_crash(int number, siginfo_t *info, void *context)
     }
     for (int i = t.first; i < t.n && service; i++)
         log_frame(&t, i);
-    signal(number, SIG_DFL);
-    syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), number); /* comes when the handler returns */
+    end_by_signal(number);
 }
 
 static bool has_handler(int number, struct sigaction *ret)

@@ -95,11 +95,13 @@ static void stop_plugin(void *state)
     crash_stop();
 }
 
-/* Handlers are installed by each generation, because another copy of this plugin may have had them. */
+/*
+ * Handlers are installed by each generation, because another copy of this plugin may have had them; also for a check,
+ * which loads services.
+ */
 static int start_generation(struct mk_generation *g, void **ret_state)
 {
-    if (!mk_generation_is_check(g))
-        crash_start();
+    crash_start();
     service_set_reap(mk_generation_plugin_state(g, &mk_plugin_duda));
     *ret_state = heap_zalloc(sizeof(struct duda_generation));
     return *ret_state ? 0 : -ENOMEM;

@@ -142,6 +142,25 @@ static void test_a_crash_of_what_has_ended(void **state)
         strstr(log, "the service \"shop\" has ended, but a thread of it ran on and has crashed: SIGABRT\n"));
 }
 
+/* Memory may be damaged that the handler reads. */
+static void test_a_crash_of_the_handler(void **state)
+{
+    struct service s = {.self = {.name = {(char *)16, 4}}};
+    int status;
+    (void)state;
+    pid_t child = fork();
+    if (child == 0) {
+        close(STDERR_FILENO); /* a sanitizer may report it */
+        alarm(30);
+        crash_start();
+        current_enter(&s, NULL);
+        raise(SIGABRT);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status) ? WTERMSIG(status) != SIGALRM : WEXITSTATUS(status) != 0);
+}
+
 static void test_a_crash_of_no_service(void **state)
 {
     (void)state;
@@ -159,6 +178,7 @@ int main(void)
         cmocka_unit_test(test_a_crash),
         cmocka_unit_test(test_a_crash_of_what_has_ended),
         cmocka_unit_test(test_a_crash_of_no_service),
+        cmocka_unit_test(test_a_crash_of_the_handler),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
