@@ -56,6 +56,7 @@ struct mk__part {
     struct mk__part *next;
     uint8_t kind;       /* enum mk__part_kind */
     bool chunk_started; /* the chunk line of a file part has been written */
+    bool gathers;       /* memory: bytes can be added in what is left of `heap` */
     int fd;             /* file: owned; -1 while a disk thread reads or an earlier part has it */
     size_t cost;        /* its share of queued_bytes */
     char *heap;         /* memory: owned, of heap_bytes; or NULL */

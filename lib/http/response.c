@@ -12,7 +12,12 @@
 #include <errno.h>
 #include <unistd.h>
 
-enum { ERROR_PAGE_BYTES = 768, FILE_PART_COST = 4096 /* it holds a descriptor */ };
+enum {
+    ERROR_PAGE_BYTES = 768,
+    FILE_PART_COST = 4096, /* it holds a descriptor */
+    GATHERED_BYTES_MAX = 256,
+    GATHER_BYTES = 4096,
+};
 
 /* ── status and headers ── */
 
@@ -236,10 +241,11 @@ static struct mk__part *add_part(struct mk_request *req, enum mk__part_kind kind
     return part;
 }
 
+/* Counts `cost` bytes more for the last part, and has it sent. */
 static int queue_part(struct mk_request *req, struct mk__part *part, size_t cost)
 {
-    assert(part == req->last && part->cost == 0);
-    part->cost = cost;
+    assert(part == req->last);
+    part->cost += cost;
     req->queued_bytes += cost;
     req->ops->wake(req);
     if (req->queued_bytes <= MK__QUEUED_BYTES_HIGH)
@@ -248,10 +254,31 @@ static int queue_part(struct mk_request *req, struct mk__part *part, size_t cost
     return MK_AGAIN;
 }
 
+/*
+ * Small pieces behind others in memory are gathered in parts of GATHER_BYTES, because each part takes room in the arena
+ * of the exchange, which is small.
+ */
+static bool is_gathered(const struct mk_request *req, size_t len)
+{
+    return req->last && req->last->kind == MK__PART_MEMORY && len <= GATHERED_BYTES_MAX;
+}
+
+/* Returns where `len` bytes can be added to the last part; NULL if it has no room for them. */
+static char *get_room(const struct mk_request *req, size_t len)
+{
+    const struct mk__part *part = req->last;
+    if (!part || part->kind != MK__PART_MEMORY || !part->gathers || req->response_state != MK__RESPONSE_OPEN)
+        return NULL;
+    size_t used = (size_t)(part->data - part->heap) + part->left;
+    return part->heap_bytes - used >= len ? part->heap + used : NULL;
+}
+
 int mk_response_write_ref(struct mk_request *req, struct mk_str data)
 {
     if (data.len == 0)
         return 0;
+    if (is_gathered(req, data.len))
+        return mk_response_write(req, data);
     struct mk__part *part = add_part(req, MK__PART_MEMORY);
     if (!part)
         return get_part_error(req);
@@ -260,20 +287,33 @@ int mk_response_write_ref(struct mk_request *req, struct mk_str data)
     return queue_part(req, part, data.len);
 }
 
-int mk_response_write(struct mk_request *req, struct mk_str data)
+/* Adds a part of `size` bytes, whose first ones are `data`. */
+static int write_part(struct mk_request *req, struct mk_str data, size_t size)
 {
-    if (data.len == 0)
-        return 0;
-    char *heap = mk_account_alloc(req->http->account, data.len);
+    char *heap = mk_account_alloc(req->http->account, size);
     struct mk__part *part = heap ? add_part(req, MK__PART_MEMORY) : NULL;
     if (!part) {
-        mk_account_free(req->http->account, heap, data.len);
+        mk_account_free(req->http->account, heap, size);
         return get_part_error(req);
     }
     memcpy(heap, data.p, data.len);
     part->data = part->heap = heap;
-    part->left = part->heap_bytes = data.len;
+    part->heap_bytes = size;
+    part->left = data.len;
+    part->gathers = true;
     return queue_part(req, part, data.len);
+}
+
+int mk_response_write(struct mk_request *req, struct mk_str data)
+{
+    if (data.len == 0)
+        return 0;
+    char *room = get_room(req, data.len);
+    if (!room)
+        return write_part(req, data, is_gathered(req, data.len) ? GATHER_BYTES : data.len);
+    memcpy(room, data.p, data.len);
+    req->last->left += data.len;
+    return queue_part(req, req->last, data.len);
 }
 
 static struct mk__part *add_file_part(struct mk_request *req, uint64_t offset, uint64_t length)

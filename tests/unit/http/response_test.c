@@ -133,6 +133,35 @@ static void test_too_late(void **state)
     mk_test_world_close(&w);
 }
 
+/* ── many small parts: they do not take the memory of the exchange ── */
+
+enum { PIECES = 30000 };
+
+static void write_pieces(struct mk_request *req, struct mk_test_world *world)
+{
+    char piece[2] = "a";
+    (void)world;
+    for (int i = 0; i < PIECES; i++) {
+        piece[0] = (char)('a' + i % 26);
+        int r = i % 3 ? mk_response_write(req, mk_str(piece, 1)) : mk_response_write_ref(req, MK_STR("-"));
+        assert_int_equal(r, 0);
+    }
+    assert_true(mk_request_arena(req)->bytes < 16 * 1024);
+    mk_response_end(req);
+}
+
+static void test_many_small_parts(void **state)
+{
+    (void)state;
+    open_world(write_pieces);
+    struct mk_str answer = ask("GET");
+    const char *body = strstr(answer.p, "\r\n\r\n") + 4;
+    assert_non_null(strstr(answer.p, "Content-Length: 30000\r\n"));
+    for (int i = 0; i < PIECES; i++)
+        assert_int_equal(body[i], i % 3 ? 'a' + i % 26 : '-');
+    mk_test_world_close(&w);
+}
+
 /* ── trailers ── */
 
 static void use_trailers(struct mk_request *req, struct mk_test_world *world)
@@ -311,6 +340,7 @@ int main(void)
         cmocka_unit_test(test_fields),
         cmocka_unit_test(test_many_fields),
         cmocka_unit_test(test_too_late),
+        cmocka_unit_test(test_many_small_parts),
         cmocka_unit_test(test_trailers),
         cmocka_unit_test(test_many_trailers),
         cmocka_unit_test(test_errors_start_over),
