@@ -3,7 +3,6 @@
 
 import base64
 import hashlib
-import importlib.util
 import json
 
 import pytest
@@ -11,23 +10,12 @@ import pytest
 from harness import build
 from harness.content import populate
 from harness.server import section
-from harness.services import INCLUDE, build_service, needs_duda
+from harness.services import build_old_service, level, needs_duda
 from harness.ways import WAYS
 
 pytestmark = needs_duda
 
 SOURCES = build.TOP / "tests/duda/old"
-
-
-def load_level():
-    """The module of dudac, which is no package of the tests."""
-    spec = importlib.util.spec_from_file_location("level", build.TOP / "tools/dudac/dudac/level.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-level = load_level()
 
 
 def read_sources(name):
@@ -40,11 +28,7 @@ def read_sources(name):
 def build_old(folder, name, *, any_level=False, number=None):
     """Compiles a service for a level: `number`, or the one that its sources have, or none."""
     files = read_sources(name)
-    if number is None and not any_level:
-        number = level.detect_level(files.values())
-    source = files.pop(f"{name}.c")
-    flags = level.compile_flags(number, INCLUDE)
-    return build_service(folder, name, source, files=files, warnings=flags, flags=["-Wl,-Bsymbolic"])
+    return build_old_service(folder, name, files.pop(f"{name}.c"), files=files, any_level=any_level, number=number)
 
 
 def make_folder(path):

@@ -7,8 +7,11 @@ import pytest
 
 from harness.content import populate
 from harness.services import HEAD, needs_duda
+from harness.ways import WAYS
 
 pytestmark = needs_duda
+
+every_way = pytest.mark.parametrize("way", WAYS, indirect=True)
 
 # handlers that say which one was called, and with what
 TELL = (
@@ -30,7 +33,7 @@ ROUTES = (
     TELL
     + """
 TELL(front) TELL(list) TELL(make) TELL(me) TELL(user) TELL(drop) TELL(files) TELL(whole) TELL(folder) TELL(put_folder)
-TELL(any) TELL(any_get) TELL(several)
+TELL(any) TELL(any_get) TELL(several) TELL(change)
 
 static void pattern(duda_request_t *dr)
 {
@@ -46,6 +49,7 @@ int duda_main(void)
     router->get("/users/me", me);
     router->get("/users", list);
     router->post("/users", make);
+    router->patch("/users/:id", change);
     router->get("/", front);
     router->get("/folder/", folder);
     router->put("/folder/", put_folder);
@@ -61,12 +65,18 @@ int duda_main(void)
 
 
 @pytest.fixture
-def ask(serve_services):
+def way(request):
+    """HTTP/1.1, unless the test is marked by every_way."""
+    return WAYS[getattr(request, "param", "h1")]
+
+
+@pytest.fixture
+def ask(serve_services, tmp_path, way):
     """Starts the service `svc` from a source, and asks it."""
 
     def start(source, **rest):
-        server = serve_services({"svc": source}, **rest)
-        client = server.connect()
+        server = way.start(serve_services, tmp_path, {"svc": source}, **rest)
+        client = server.open()
 
         def one(target, *fields, **more):
             return client.ask("/svc" + target, *fields, **more)
@@ -91,6 +101,7 @@ FOUND = [
     ("DELETE", "/users/me", "drop id=me"),
     ("GET", "/users/7", "user id=7"),
     ("GET", "/users/a%20b+c", "user id=a b+c"),
+    ("PATCH", "/users/7", "change id=7"),
     ("GET", "/files/", "files path="),
     ("GET", "/files/a/b%20c/", "files path=a/b c/"),
     ("GET", "/any", "any_get"),
@@ -107,17 +118,19 @@ def routes(ask):
     return ask(ROUTES)
 
 
+@every_way
 def test_a_route_gets_its_requests(routes):
     for method, target, told in FOUND:
         assert tell(routes(target, method=method)) == (200, told), (method, target)
 
 
+@every_way
 def test_paths_and_methods_without_a_route(routes):
     for target in ["/nothing", "/users/7/more", "/users/", "/users/%2e", "/pattern/1", "/users/me/"]:
         assert routes(target).status == 404, target
     for method, target, allow in [
         ("PUT", "/users", "GET, HEAD, POST, OPTIONS"),
-        ("POST", "/users/me", "GET, HEAD, DELETE, OPTIONS"),
+        ("POST", "/users/me", "GET, HEAD, DELETE, PATCH, OPTIONS"),
         ("GET", "/several", "PUT, PATCH, OPTIONS"),
     ]:
         answer = routes(target, method=method)
@@ -127,11 +140,13 @@ def test_paths_and_methods_without_a_route(routes):
     assert routes("/users", method="LOCK").status == 501
 
 
+@every_way
 def test_head_is_answered_by_the_route_for_get(routes):
     answer = routes("/users/7", method="HEAD")
     assert (answer.status, answer["Content-Length"], answer.body) == (200, "9", b"")
 
 
+@every_way
 def test_a_folder_without_its_slash_is_redirected(routes):
     answer = routes("/folder?a=%20b")
     assert (answer.status, answer["Location"]) == (301, "/svc/folder/?a=%20b")
@@ -265,6 +280,7 @@ int duda_main(void)
 )
 
 
+@every_way
 def test_callbacks_before_the_handler_run_in_order_and_may_respond(ask):
     svc = ask(CALLBACKS)
     assert tell(svc("/order")) == (200, "abc.")
@@ -322,6 +338,7 @@ def test_a_callback_lets_the_request_go_on_later(ask):
     assert tell(svc("/")) == (200, "b- -22")
 
 
+@every_way
 def test_callbacks_after_the_handler_may_change_the_head(ask):
     svc = ask(CALLBACKS)
     answer = svc("/after")
@@ -329,6 +346,7 @@ def test_callbacks_after_the_handler_may_change_the_head(ask):
     assert svc("/order").status == 200
 
 
+@every_way
 def test_pages_of_the_service(ask):
     svc = ask(CALLBACKS, env={"DUDA_TEST_PAGES": "1"})
     assert tell(svc("/order")) == (202, "abc.")
@@ -339,6 +357,7 @@ def test_pages_of_the_service(ask):
     assert tell(svc("/small", method="POST", body=b"x" * 11)) == (202, "aberror 413")
 
 
+@every_way
 def test_pages_of_the_host(ask):
     svc = ask(CALLBACKS)
     assert svc("/nothing").status == 404
@@ -370,6 +389,7 @@ int duda_main(void)
 )
 
 
+@every_way
 def test_the_files_of_a_service_come_behind_its_routes(ask, tmp_path):
     files = populate(tmp_path / "html", {"index.html": b"front", "page": b"file", "api/a": b"file", "a.txt": b"text"})
     svc = ask(FILES, keys={"svc": {"DocumentRoot": files}})
@@ -450,6 +470,7 @@ int duda_main(void)
 FORM = "Content-Type: application/x-www-form-urlencoded"
 
 
+@every_way
 def test_a_form_is_read_before_the_handler_runs(ask):
     svc = ask(BODIES)
     assert tell(svc("/show", FORM, method="POST", body=b"a=1+2&b=%C3%BC")) == (200, "2 pairs: 1 2 ü")
@@ -468,6 +489,7 @@ def test_a_large_form(ask, size):
     assert (*tell(answer), answer["X-Pairs"]) == (200, f"2 pairs: {size}", "2")
 
 
+@every_way
 def test_the_body_is_handed_over(ask):
     svc = ask(BODIES)
     assert tell(svc("/body", method="PUT", body=b"abc")) == (200, "3 abc")
@@ -523,9 +545,7 @@ def test_a_handler_without_a_response_in_time_gets_503(ask):
 
 # ── queries and cookies ──
 
-PAIRS = (
-    HEAD
-    + """
+QUERY = """
 static void query(duda_request_t *dr)
 {
     const char *tag;
@@ -538,6 +558,12 @@ static void query(duda_request_t *dr)
         response->printf(dr, " [%s]", tag);
     response->end(dr, NULL);
 }
+"""
+PAIRS = (
+    HEAD
+    + QUERY
+    + QUERY.replace("qs->", "form->").replace("void query", "void fields")
+    + """
 static void number(duda_request_t *dr)
 {
     long n = 0;
@@ -568,6 +594,7 @@ static void set(duda_request_t *dr)
 int duda_main(void)
 {
     router->get("/query", query);
+    router->post("/fields", fields);
     router->get("/number/:n", number);
     router->get("/cookies", cookies);
     router->get("/set", set);
@@ -577,6 +604,7 @@ int duda_main(void)
 )
 
 
+@every_way
 def test_the_query_is_decoded(ask):
     svc = ask(PAIRS)
     assert tell(svc("/query?n=5&tag=a+b&tag=%C3%A4&x")) == (200, "4 n=5 0 cmp=0,-1 first=n=5 tags [a b] [ä]")
@@ -586,6 +614,19 @@ def test_the_query_is_decoded(ask):
     assert tell(svc("/query?n=5x")) == (200, "1 n=-1 -22 cmp=-1,-1 first=n=5x tags")
 
 
+@every_way
+def test_the_fields_of_a_form_are_decoded(ask):
+    svc = ask(PAIRS)
+
+    def post(body):
+        return tell(svc("/fields?n=9", FORM, method="POST", body=body))
+
+    assert post(b"n=5&tag=a+b&tag=%C3%A4&x") == (200, "4 n=5 0 cmp=0,-1 first=n=5 tags [a b] [\u00e4]")
+    assert post(b"n=5x") == (200, "1 n=-1 -22 cmp=-1,-1 first=n=5x tags")
+    assert post(b"") == (200, "0 n=-1 -2 cmp=-1,-1 first== tags")
+
+
+@every_way
 def test_parameters_are_numbers_if_they_say_so(ask):
     svc = ask(PAIRS)
     assert tell(svc("/number/-12")) == (200, "0 -12 3 -2 -2")
@@ -593,6 +634,7 @@ def test_parameters_are_numbers_if_they_say_so(ask):
     assert tell(svc("/number/99999999999999999999")) == (200, "-34 0 20 -2 -2")
 
 
+@every_way
 def test_cookies_of_a_request(ask):
     svc = ask(PAIRS)
     assert tell(svc("/cookies", "Cookie: xa=0; a=1; b=2")) == (200, "a=1 cmp=0 all xa=0 a=1 b=2")
@@ -604,6 +646,7 @@ def set_cookies(response):
     return [value for name, value in response.fields if name.lower() == "set-cookie"]
 
 
+@every_way
 def test_cookies_that_are_set(ask, serve_services):
     svc = ask(PAIRS)
     answer = svc("/set")
@@ -681,6 +724,7 @@ int duda_main(void)
 )
 
 
+@every_way
 def test_maps_of_the_old_api(ask):
     svc = ask(OLD)
     assert tell(svc("")) == tell(svc("/")) == (200, "cb_root")
@@ -694,12 +738,14 @@ def test_maps_of_the_old_api(ask):
         assert tell(svc(other)) == (200, "cb_slash"), other
 
 
+@every_way
 def test_queries_of_the_old_api_are_not_decoded(ask):
     svc = ask(OLD)
     assert tell(svc("/query?a=b=c&x&d=%20+")) == (200, "2 a=b=c 1=%20+ 0 1")
     assert tell(svc("/query")) == (200, "0 a=- 1=- -1 1")
 
 
+@every_way
 def test_cookies_of_the_old_api(ask):
     svc = ask(OLD)
     answer = svc("/cookie", "Cookie: xk1=no; k1=v1")
@@ -724,7 +770,8 @@ def test_conf_force_redirect(ask):
     assert tell(svc("/apples?x")) == tell(svc("/apples/")) == (200, "cb_apples")
 
 
-def test_rules_of_level_2(ask):
+@every_way
+def test_rules_of_level_2(ask, way):
     svc = ask(
         HEAD
         + """
@@ -748,10 +795,11 @@ int duda_main(void)
 }
 """
     )
+    scheme = "https" if way.tls else "http"
     assert tell(svc("/")) == (200, "root")
     for path in ["", "/foo"]:
         answer = svc(path)
-        assert (answer.status, answer["Location"], answer.body) == (301, f"http://localhost/svc{path}/", b"")
+        assert (answer.status, answer["Location"], answer.body) == (301, f"{scheme}://localhost/svc{path}/", b"")
     assert tell(svc("/foo/")) == tell(svc("/foo/bar")) == (200, "foo")
     assert svc("/foobar").status == 404
     assert tell(svc("/user/me/7")) == tell(svc("/user/me/7/more")) == (200, "me - 0 7")

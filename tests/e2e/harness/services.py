@@ -2,6 +2,7 @@
 """Web services of tests: compiled from C with the compiler and the sanitizers of the server under test."""
 
 import functools
+import importlib.util
 import pathlib
 import re
 import signal
@@ -70,6 +71,28 @@ def build_cpp(folder, name, source, compiler):
     command = [compiler, "-std=c++17", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-O2", "-shared", "-fPIC"]
     command += [*CPP[compiler], f"-I{INCLUDE}", file, "-o", folder / f"{name}.duda"]
     subprocess.run(list(map(str, command)), check=True)
+
+
+def load_level():
+    """The module of dudac that knows the levels of the original API; dudac is no package of the tests."""
+    spec = importlib.util.spec_from_file_location("level", build.TOP / "tools/dudac/dudac/level.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+level = load_level()
+
+
+def build_old_service(folder, name, source, *, files=None, any_level=False, number=None):
+    """
+    The same for a service of the original API, with the flags of dudac: for a level, `number` or the one that the
+    sources have; any_level: without DUDA_API_LEVEL.
+    """
+    if number is None and not any_level:
+        number = level.detect_level([source, *(files or {}).values()])
+    flags = level.compile_flags(number, INCLUDE)
+    return build_service(folder, name, source, files=files, warnings=flags, flags=["-Wl,-Bsymbolic"])
 
 
 def web_service(name, **keys):
