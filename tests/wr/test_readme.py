@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of the README is what `wr` prints of the rounds in docs/figures, and the rules of `wr check` hold there."""
+"""The figures of the README are those that `wr` prints of the rounds in docs/figures; the rules of `wr check` hold."""
 
 import pathlib
+import re
+
+import pytest
 
 from processes import run_wr
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 ROUNDS = ROOT / "docs" / "figures" / "readme.jsonl"
+SERVICES = ROOT / "docs" / "figures" / "services.jsonl"
 
 
 def cells_of(line):
@@ -22,6 +26,23 @@ def test_table():
     assert [cells_of(line) for line in written[begin:begin + len(table)]] == table
 
 
-def test_rules():
-    done = run_wr("check", ROOT / "tools" / "wr" / "data" / "rules.toml", ROUNDS)
-    assert done.returncode == 0 and done.stdout.count("holds") > 5, done.stdout + done.stderr
+def test_figures_of_services():
+    """The sentence about the hello of a service has the ratio to each server of the rounds."""
+    lines = [line for line in run_wr("compare", SERVICES, "--markdown").stdout.splitlines() if line.startswith("|")]
+    names, cells = cells_of(lines[0])[2:], cells_of(lines[2])[2:]
+    printed = {name: re.search(r"\((\d.*); (\d.*)\)", cell).groups() for name, cell in zip(names, cells, strict=True)}
+    limit = printed.pop("limit: one text from memory")
+    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    sentence = re.search(r"Its CPU time per request is (.*?) \(`wr run S1", readme)[1]
+    assert sentence.startswith(f"{limit[0]} ({limit[1]}) of what a server takes that only sends this answer, ")
+    written, ratio = {}, None
+    for found in re.finditer("|".join([r"(\d\.\d\d) of", *map(re.escape, printed)]), sentence):
+        ratio = found[1] or ratio
+        written.update({} if found[1] else {found[0]: ratio})
+    assert written == {name: ratio for name, (ratio, _) in printed.items()} and len(written) == 7
+
+
+@pytest.mark.parametrize("rounds, rules", [(ROUNDS, 6), (SERVICES, 8)])
+def test_rules(rounds, rules):
+    done = run_wr("check", ROOT / "tools" / "wr" / "data" / "rules.toml", rounds)
+    assert done.returncode == 0 and done.stdout.count("holds") >= rules, done.stdout + done.stderr
