@@ -751,7 +751,7 @@ def test_the_client_leaves_a_stream(plain):
     server.wait_log("stream left, again [1-9]")
 
 
-TICKET = """
+JOB = """
 struct job { struct duda_ticket ticket; int n; };
 
 static void answer(duda_request_t *dr, void *data)
@@ -765,7 +765,8 @@ static void answer(duda_request_t *dr, void *data)
     }
     free(job);
 }
-
+"""
+TICKET = JOB + """
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t posted = PTHREAD_COND_INITIALIZER;
 static struct job *waiting[64];
@@ -837,6 +838,30 @@ def test_a_thread_answers(serve_services, tmp_path, way):
     client = server.open()
     for n in range(1, 20):
         assert client.ask("/web/t").body == b"from a thread %d" % n
+
+
+ASK_WORKER = """
+    struct job *job = calloc(1, sizeof(*job));
+    job->n = worker->index();
+    response->ticket(dr, &job->ticket);
+    event->post(worker->index() == 0, hand_back, job);
+"""
+HAND_BACK = """
+static void hand_back(void *data)
+{
+    struct job *job = data;
+    job->n = 10 * job->n + worker->index();
+    if (response->deliver(&job->ticket, answer, job) < 0)
+        free(job);
+}
+"""
+
+
+def test_another_worker_answers(start):
+    """The ticket goes from worker 0 to worker 1, or the reverse, and the answer is sent where the request is."""
+    server = start({"w": ASK_WORKER}, {"Workers": 2}, before=JOB + HAND_BACK)
+    told = {server.open().ask("/web/w").body for _ in range(20)}
+    assert told <= {b"from a thread 1", b"from a thread 10"} and told
 
 
 def test_a_thread_answers_a_request_that_has_ended(serve_services, tmp_path):

@@ -4,12 +4,14 @@
 import base64
 import hashlib
 import json
+import re
+import threading
 
 import pytest
 
 from harness import build
 from harness.content import populate
-from harness.server import section
+from harness.server import await_true, section
 from harness.services import build_old_service, level, needs_duda
 from harness.ways import WAYS
 
@@ -117,12 +119,20 @@ def test_without_level(tmp_path, name):
         ("events0", "/events0/wait/", "read 0"),
         ("rest", "/rest/numbers/sum/40/2", "42"),
         ("routes", "/routes/user/ada/36", "ada is 36."),
+        ("maps", "/maps/applesauce", "apples of a tree"),
+        ("query", "/query/get/?key=a%20b+c", "a%20b+c -1"),
+        ("bodies", "/bodies/method/", "get"),
+        ("events", "/events/ticks/", "tick 0\ntick 1\ntick 2\n"),
+        ("headers", "/headers/raw/", "raw"),
     ],
 )
 def test_levels_by_all_protocols(serve_old, way, name, target, text):
     server = serve_old(name, way=WAYS[way])
     with server.open() as client:
-        assert client.ask(target).body.decode() == text
+        answer = client.ask(target)
+        assert answer.body.decode() == text
+        head = client.ask(target, method="HEAD")
+        assert (head.status, head.body) == (answer.status, b"")
 
 
 # ── routes ──
@@ -235,7 +245,12 @@ def test_bodies(serve_old):
     assert text_of(server, "/bodies/echo/", form, method="POST", body=b"x") == "1 0 1 1 X"
     assert text_of(server, "/bodies/echo/", status=400) == "no data 0 -1"
     assert ask(server, "/bodies/echo/", body=b"a body", method="GET").status == 400
-    assert text_of(server, "/bodies/memory/") == "memory"
+    assert text_of(server, "/bodies/echo/", "Content-Length: 0", method="POST", status=400) == "no data 0 0"
+    assert text_of(server, "/bodies/memory/") == "memory 0"
+
+
+def test_includes(serve_old):
+    assert text_of(serve_old("includes"), "/includes/") == "1 0 -1 1 text 0"
 
 
 # ── files ──
@@ -257,7 +272,7 @@ def test_conf(serve_old, tmp_path):
     server = serve_old("conf", ConfDir=folder, LogDir=logs)
     assert text_of(server, "/conf/show/") == "A title of words 42 1 one/two/three/ 0"
     assert text_of(server, "/conf/log/") == "1 1"
-    for text in ("debugging 1", "conf.c:", "told you", "warned", "failed"):
+    for text in ("debugging 1", "conf.c:", "told you", "warned", "failed", "info  service conf: stack: .* cb_log"):
         server.wait_log(text)
     server.stop()
     assert "logged this" in (logs / "access.log").read_text()
@@ -270,6 +285,84 @@ def test_several_files(serve_old):
     assert text_of(server, "/files3/early/?leave=1") == ""
     assert text_of(server, "/files3/early/") == "stayed"
     assert text_of(server, "/files3/strings/") == "monkey-7 8 onk -1 3 -1 3 1 1"
+
+
+# ── whole services of the time ──
+
+FORM = "Content-Type: application/x-www-form-urlencoded"
+
+
+def test_visitors(serve_old, tmp_path):
+    pages = populate(tmp_path / "html", {"index.html": b"<p>sign", "style.css": b"p {}"})
+    server = serve_old("visitors", DocumentRoot=pages)
+    answer = ask(server, "/visitors/sign", FORM, method="POST", body=b"text=hello&name=ada")
+    assert (answer.status, answer["location"], answer.body) == (302, "/visitors/list", b"")
+    assert re.fullmatch("visitor=ada; path=/visitors; expires=.* GMT", answer["set-cookie"])
+    assert ask(server, "/visitors/sign", FORM, method="POST", body=b"name=eve").status == 302
+    assert text_of(server, "/visitors/sign", FORM, method="POST", body=b"name=", status=400) == "no name in 5 bytes"
+    assert ask(server, "/visitors/sign").status == 400
+    assert text_of(server, "/visitors/list", "Cookie: a=b; visitor=ada") == "you are ada\nada: hello\neve: \n"
+    answer = ask(server, "/visitors/list")
+    assert [answer[name] for name in ("cache-control", "content-type")] == ["no-cache", "text/plain; charset=utf-8"]
+    count = "2 entries, 4 ended\n"
+    for method in ("GET", "OPTIONS", "PATCH", "DELETE", "PUT", "POST"):
+        assert text_of(server, "/visitors/count", method=method) == count, method
+    answer = ask(server, "/visitors/count", method="HEAD")
+    assert (answer.status, answer["content-length"], answer.body) == (200, str(len(count)), b"")
+    assert text_of(server, "/visitors/") == "<p>sign"
+    assert text_of(server, "/visitors/style.css") == "p {}"
+    assert ask(server, "/visitors/none.css").status == 404
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_comet(serve_old, way):
+    """All clients that wait are answered by a signal to the workers, and one that has left does not matter."""
+    server = serve_old("comet", way=WAYS[way])
+    answers, clients = [], [server.open() for _ in range(4)]
+    threads = [threading.Thread(target=lambda c=c: answers.append(c.ask("/comet/wait/"))) for c in clients[:3]]
+    for thread in threads:
+        thread.start()
+    gone, here = server.open(), clients[3]
+    if WAYS[way].h2:
+        gone.begin("/comet/wait/")
+    else:
+        gone.send(b"GET /comet/wait/ HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    await_true(lambda: here.ask("/comet/waiting/").body == b"4")
+    gone.close()
+    assert here.ask("/comet/send/").status == 400
+    assert here.ask("/comet/send/?text=hello").status == 204
+    for thread in threads:
+        thread.join()
+    assert [(a.status, a["x-wait"], a.body) for a in answers] == [(200, "yes", b"hello 7\n")] * 3
+    assert here.ask("/comet/waiting/").body == b"0"
+
+
+def test_blog(serve_old, tmp_path):
+    conf = {"blog.conf": b"[BLOG]\n    Title My blog\n    PerPage 5\n", "header.html": b"<h1>%s</h1>\n"}
+    config = populate(tmp_path / "conf.d", conf)
+    data = populate(tmp_path / "data", {"2013-hello.txt": b"Hello, world\n"})
+    server = serve_old("blog", ConfDir=config, DataDir=data)
+    assert text_of(server, "/blog/") == "<h1>My blog</h1>\n5 articles\n"
+    for end in ("", "/", "/more"):
+        assert text_of(server, "/blog/article/2013/hello" + end) == "<h1>hello</h1>\nHello, world\n<end>\n"
+    assert text_of(server, "/blog/article/2013/none", status=404) == "<h1>none</h1>\nthere is no such article\n"
+    assert ask(server, "/blog/article/x/hello").status == ask(server, "/blog/article/2013").status == 404
+    assert text_of(server, "/blog/article/2013/a%2f..%2f..%2fx", status=404)
+    assert text_of(server, "/blog/comment/7") == "7 localhost"
+    assert ask(server, "/blog/comment/7", "User-Agent: a Robot").status == 403
+
+
+def test_status(serve_old, tmp_path):
+    server = serve_old("status", LogDir=make_folder(tmp_path / "logs"))
+    assert text_of(server, "/status/machine/show/system") == "machine Linux\n"
+    assert text_of(server, "/status/machine/show/pid/") == "1\n"
+    assert ask(server, "/status/machine/show/other").status == 404
+    assert text_of(server, "/status/process/threads").startswith("Threads:")
+    assert text_of(server, "/status/").startswith("Threads:")
+    assert text_of(server, "/status/machine").startswith("Threads:")  # the static route is for all other paths
+    assert ask(server, "/status").status == 404  # but not for the URL without a slash
+    server.stop()
+    assert (tmp_path / "logs" / "hits.log").read_text().count(" process\n") == 3
 
 
 # ── events and threads ──
@@ -287,6 +380,8 @@ def test_events_of_level_0(serve_old):
     with server.connect() as client:
         assert client.ask("/events0/left/", host="localhost").body == b"left"
         assert client.ask("/events0/look/", host="localhost").body == b"gone"
+        assert client.ask("/events0/signal/", host="localhost").body == b"8 9"
+        await_true(lambda: client.ask("/events0/last/", host="localhost").body == b"10")
 
 
 def test_threads(serve_old):

@@ -248,7 +248,17 @@ static void teapot(duda_request_t *dr)
     response->http_status(dr, 418);
     response->header(dr, "X-After", "%s", "yes");
 }
-static void accepted(duda_request_t *dr) { response->http_status(dr, 202); }
+static void accepted(duda_request_t *dr)
+{
+    response->http_status(dr, 202);
+    response->header(dr, "X-First", "%s", "all");
+}
+/* What the callbacks before it have left. */
+static void tell_order(duda_request_t *dr)
+{
+    response->header(dr, "X-Order", "%s", "last");
+    response->header_remove(dr, "X-First");
+}
 static void missing(duda_request_t *dr) { say(dr, "not here"); }
 static void failed(duda_request_t *dr, int status)
 {
@@ -267,7 +277,9 @@ int duda_main(void)
     router->before(r, add_c);
     router->before(router->get("/next", end), go_on);
     router->before(router->get("/careless", must_not_run), refuse_carelessly);
-    router->after(router->get("/after", end), teapot);
+    r = router->get("/after", end);
+    router->after(r, teapot);
+    router->after(r, tell_order);
     router->limit(router->post("/small", end), 10);
     if (getenv("DUDA_TEST_PAGES")) {
         router->after_all(accepted);
@@ -342,7 +354,7 @@ def test_a_callback_lets_the_request_go_on_later(ask):
 def test_callbacks_after_the_handler_may_change_the_head(ask):
     svc = ask(CALLBACKS)
     answer = svc("/after")
-    assert (answer.status, answer["X-After"]) == (418, "yes")
+    assert (answer.status, answer["X-After"], answer["X-Order"]) == (418, "yes", "last")
     assert svc("/order").status == 200
 
 
@@ -350,6 +362,9 @@ def test_callbacks_after_the_handler_may_change_the_head(ask):
 def test_pages_of_the_service(ask):
     svc = ask(CALLBACKS, env={"DUDA_TEST_PAGES": "1"})
     assert tell(svc("/order")) == (202, "abc.")
+    answer = svc("/after")  # after_all() comes first: what the route sets stays
+    assert (answer.status, answer["X-First"], answer["X-After"]) == (418, None, "yes")
+    assert svc("/order")["X-First"] == "all"
     assert tell(svc("/nothing")) == (202, "not here")
     answer = svc("/order", method="POST")
     assert (*tell(answer), answer["Allow"]) == (202, "error 405", "GET, HEAD, OPTIONS")

@@ -54,6 +54,9 @@ void cb_memory(duda_request_t *dr)
     response->http_status(dr, 200);
     response->printf(dr, "%s", c);
     mem->free(c);
+    a = monkey->mem_realloc(monkey->mem_alloc_z(1), 100);
+    response->printf(dr, " %i", a[0]);
+    monkey->mem_free(a);
     response->end(dr, NULL);
 }
 

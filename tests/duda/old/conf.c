@@ -53,6 +53,7 @@ void cb_log(duda_request_t *dr)
 
     console->debug(dr, "debugging %i", 1);
     console->debug(dr, "plain");
+    debug->stacktrace();
     msg->info("told %s", "you");
     msg->warn("warned");
     msg->err("failed");

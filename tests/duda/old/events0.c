@@ -5,6 +5,7 @@
 DUDA_REGISTER("Old services", "Events of level 0");
 
 duda_global_t ends;
+volatile uint64_t last;
 
 int on_data(duda_request_t *dr)
 {
@@ -68,8 +69,38 @@ void cb_look(duda_request_t *dr)
     response->end(dr, NULL);
 }
 
+void on_signal(int fd, uint64_t value)
+{
+    last = value;
+}
+
+void cb_signal(duda_request_t *dr)
+{
+    int fd = event->create_signal_fd();
+    uint64_t value = 0;
+    int n;
+
+    event->signal(9);
+    n = read(fd, &value, sizeof(value));
+    response->http_status(dr, 200);
+    response->printf(dr, "%i %lu", n, (unsigned long)value);
+    close(fd);
+    event->signal(10);
+    response->end(dr, NULL);
+}
+
+void cb_last(duda_request_t *dr)
+{
+    response->http_status(dr, 200);
+    response->printf(dr, "%lu", (unsigned long)last);
+    response->end(dr, NULL);
+}
+
 int duda_main()
 {
+    duda_event_set_signal_callback(on_signal);
+    map->static_add("/signal/", "cb_signal");
+    map->static_add("/last/", "cb_last");
     duda_global_init(&ends, cb_ends, NULL);
     map->static_add("/wait/", "cb_wait");
     map->static_add("/left/", "cb_left");
