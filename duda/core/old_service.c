@@ -10,7 +10,6 @@
 #include <monkey/transport.h>
 
 #include <errno.h>
-#include <monkey/transport.h>
 #include <string.h>
 
 bool old_is(const struct service *s)

@@ -471,6 +471,7 @@ int duda_main(void)
     router->post("/show", show);
     router->limit(router->post("/small", show), 10);
     router->limit(router->post("/large", measure), 2000000);
+    router->limit(router->post("/wide", show), 2000000);
     router->any("/body", body);
     struct duda_route *pieces = router->post("/pieces", now);
     router->in_pieces(pieces);
@@ -502,6 +503,13 @@ def test_a_form_is_read_before_the_handler_runs(ask):
 def test_a_large_form(ask, size):
     answer = ask(BODIES)("/large", FORM, method="POST", body=b"b=1&a=" + b"x" * size)
     assert (*tell(answer), answer["X-Pairs"]) == (200, f"2 pairs: {size}", "2")
+
+
+@every_way
+def test_a_form_that_is_larger_than_the_memory_of_a_request(ask):
+    svc = ask(BODIES)
+    body = b"b=end&x=" + b"%20" * 400_000 + b"&a=begin"
+    assert tell(svc("/wide", FORM, method="POST", body=body)) == (200, "3 pairs: begin end")
 
 
 @every_way
