@@ -359,3 +359,30 @@ def test_swaps_under_load_lose_nothing(tmp_path, start):
             client.end()
     assert [client.mistakes for client in clients] == [[]] * len(clients)
     assert all(set(client.answers) == {f"{number}\n" for number in range(11)} for client in clients)
+
+
+def test_swaps_under_load_leave_the_other_service_alone(tmp_path, start):
+    """Two services of one folder: one is swapped, the other counts on, and each of its answers is another number."""
+    counter = "static _Atomic int answers;\n" + make_source().replace('"%s\\n", "one"', '"%d", ++answers')
+    files = {
+        "Makefile.in": "NAME = apple\nOBJECTS = apple.o\n",
+        "apple.c": make_source("0"),
+        "sub/Makefile.in": "NAME = ../plum\nOBJECTS = plum.o\n",
+        "sub/plum.c": counter,
+    }
+    folder = make_folder(tmp_path, "apple", files)
+    program = start("run", folder, "--watch", "-p", 0)
+    program.wait_url()
+    apple, plum = program.lines[-1].split()[1:]
+    clients = [Client(url) for url in (apple, plum, plum)]
+    try:
+        for number in range(1, 6):
+            make_folder(tmp_path, "apple", {"apple.c": make_source(str(number))})
+            program.wait_url(number + 1)
+            await_true(lambda: f"{number}\n" in clients[0].answers, 30)
+    finally:
+        for client in clients:
+            client.end()
+    assert [client.mistakes for client in clients] == [[]] * len(clients)
+    counted = sorted(int(text) for client in clients[1:] for text, n in client.answers.items() for _ in range(n))
+    assert counted == list(range(1, len(counted) + 1))
