@@ -81,6 +81,7 @@ def old(code):
         (None, [old("event->add(fd, DUDA_EVENT_READ, LEVEL, on_read, NULL, NULL, NULL, NULL, data);")]),
         (None, [old("event->add(fd, get_mode(1, 2), LEVEL, on_read, NULL, NULL, NULL, NULL, dr);")]),
         (0, [old("event->add(fd, dr, DUDA_EVENT_READ, LEVEL, on_read, NULL, NULL, NULL, NULL);")]),
+        (0, [old("event->add(fd, conn->request, MK_EPOLL_RW, LEVEL, on_read, NULL, NULL, NULL, NULL);")]),
         (0, ["int n;", old("websocket->handshake(dr);")]),
         (0, [old('websocket->broadcast(wr, "a, b", 3, WS_OPCODE_TEXT);')]),
         (0, [old("websocket->broadcast_all(data, len, WS_OPCODE_TEXT);")]),

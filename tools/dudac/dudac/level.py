@@ -19,6 +19,9 @@ NEW_HEADER = re.compile(r'^[ \t]*#[ \t]*include[ \t]+["<]duda/duda\.h[">]', re.M
 OLD_HEADER = re.compile(r'^[ \t]*#[ \t]*include[ \t]+["<](?:duda/)?webservice\.h[">]', re.M)
 COMMENT_OR_TEXT = re.compile(r"""//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.S)
 
+EVENT_MODE = re.compile(r"\b(?:DUDA_EVENT|MK_EPOLL)_(?:READ|WRITE|RW|SLEEP|WAKEUP)\b")
+REQUEST = re.compile(r"\bdr\b|duda_request_t")
+
 CALL = re.compile(r"\b(\w+)\s*->\s*(\w+)\s*\(")
 
 # Marks in the order of their weight: the first level that has one is taken; None if both 1 and 2 have one.
@@ -33,7 +36,7 @@ MARKS = (
         ("console", "dashboard"): lambda args: True,
     }),
     (0, {
-        ("event", "add"): lambda args: len(args) == 9 and bool(re.search(r"\bdr\b|duda_request_t", args[1])),
+        ("event", "add"): lambda args: len(args) == 9 and bool(REQUEST.search(args[1]) or EVENT_MODE.search(args[2])),
         ("websocket", "handshake"): lambda args: len(args) == 1,
         ("websocket", "broadcast"): lambda args: len(args) == 4,
         ("websocket", "broadcast_all"): lambda args: len(args) == 3,
