@@ -743,6 +743,62 @@ static void write_endlessly(duda_request_t *dr, void *data)
         client.reset()
 
 
+SMALL_PARTS = {
+    "p": """
+    response->flush(dr);
+    for (int i = 0; i < 60000; i++)
+        if (response->print(dr, "xyz", 3) < 0)
+            return;
+    response->end(dr, NULL);""",
+    "e": """
+    response->sse_begin(dr, 0);
+    for (int i = 0; i < 20000; i++)
+        if (response->sse_send(dr, NULL, NULL, "%d", i) < 0)
+            return;
+    response->end(dr, NULL);""",
+}
+
+
+def test_a_stream_of_small_parts(start):
+    """They are gathered: each of them alone would take memory of the request."""
+    client = start(SMALL_PARTS).open()
+    assert client.ask("/web/p").body == b"xyz" * 60000
+    assert client.ask("/web/e").body == b"".join(b"data: %d\n\n" % i for i in range(20000))
+
+
+ECHO = """
+static void read_on(duda_request_t *dr, void *data)
+{
+    (void)data;
+    request->resume(dr);
+}
+
+static void send_back(duda_request_t *dr, const char *piece, size_t len, bool end, void *data)
+{
+    (void)data;
+    int r = response->write(dr, piece, len);
+    if (end)
+        response->end(dr, NULL);
+    else if (r == DUDA_AGAIN)
+        request->pause(dr);
+}
+"""
+
+
+def test_a_body_is_sent_back_as_it_arrives(start, way):
+    """The client sends no more than it reads: the body stops while 64 KB wait for it."""
+    text = "response->on_writable(dr, read_on, NULL); response->flush(dr); request->read(dr, 0, send_back, NULL);"
+    client = start({"r": text}, before=ECHO).open()
+    body = bytes(i * 7 % 251 for i in range(3_000_000))
+    if way.h2:
+        answer = client.ask("/web/r", method="POST", body=body)
+    else:
+        head = b"POST /web/r HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body)
+        client.send_in_background(head + body)
+        answer = client.response("POST")
+    assert answer.body == body
+
+
 def test_the_client_leaves_a_stream(plain):
     server = plain({"s": BEGIN_STREAM.replace("500", "50000000")}, before=STREAM)
     with server.open(rcvbuf=4096) as client:
