@@ -248,9 +248,12 @@ READ = """
         abort();
 """
 PAUSE = """
+static _Thread_local bool is_paused;
+
 static void later(duda_request_t *dr, void *data)
 {
     (void)data;
+    is_paused = false;
     if (dr)
         request->resume(dr);
 }
@@ -258,7 +261,10 @@ static void later(duda_request_t *dr, void *data)
 static void on_slow(duda_request_t *dr, const char *piece, size_t len, bool end, void *data)
 {
     struct duda_ticket ticket;
+    if (is_paused)
+        fprintf(stderr, "a piece has come in a pause\\n");
     if (!end) {
+        is_paused = true;
         request->pause(dr);
         response->ticket(dr, &ticket);
         response->deliver(&ticket, later, NULL);
@@ -315,7 +321,9 @@ def test_a_body_that_is_paused(start, stop, go):
     handlers = {"r": READ.replace("on_piece", "on_slow")}
     before = COUNT + PAUSE.replace("request->pause", stop).replace("request->resume", go)
     body = bytes(i * 7 % 251 for i in range(300_000))
-    assert start(handlers, before=before).open().ask("/web/r", method="POST", body=body).body == checksum(body)
+    server = start(handlers, before=before)
+    assert server.open().ask("/web/r", method="POST", body=body).body == checksum(body)
+    assert "a piece has come" not in server.log
 
 
 # ── status and headers ──
@@ -797,6 +805,28 @@ def test_a_body_is_sent_back_as_it_arrives(start, way):
         client.send_in_background(head + body)
         answer = client.response("POST")
     assert answer.body == body
+
+
+MORE = """
+    static char text[8000];
+    int first = -1, wrong = 0;
+    response->flush(dr);
+    for (int i = 0; i < 100; i++) {
+        int r = i % 2 ? response->write(dr, text, sizeof(text)) : response->print(dr, text, sizeof(text));
+        if (r == DUDA_AGAIN && first < 0)
+            first = i;
+        wrong += r != (first < 0 ? 0 : DUDA_AGAIN);
+    }
+    wrong += response->printf(dr, "x") != DUDA_AGAIN || response->sendfile(dr, "/etc/passwd") != DUDA_AGAIN;
+    response->printf(dr, "|%d %d", first > 6 && first < 10, wrong);
+    response->end(dr, NULL);
+"""
+
+
+def test_more_can_be_added_than_the_client_takes(start):
+    """From 64 KB on each function says so, and nothing is lost."""
+    answer = start({"m": MORE}).open().ask("/web/m")
+    assert answer.body == bytes(800_000) + b"x" + pathlib.Path("/etc/passwd").read_bytes() + b"|1 0"
 
 
 def test_the_client_leaves_a_stream(plain):
