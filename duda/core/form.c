@@ -18,7 +18,7 @@ static bool is_form(struct mk_request *req)
 static const struct pairs *read_form(duda_request_t *dr)
 {
     struct pairs *p = &dr->dispatch->form;
-    if (!p->is_read)
+    if (!p->is_read && dr->has_body) /* a callback before the handler may ask before there is a body */
         pairs_read(p, mk_request_arena(dr->req), is_form(dr->req) ? dr->body : MK_STR_NONE, true);
     return p;
 }

@@ -323,6 +323,10 @@ static int ask_someone(duda_request_t *dr)
     return 1;
 }
 static int add_b(duda_request_t *dr) { return response->printf(dr, "b"); }
+static int look_early(duda_request_t *dr)
+{
+    return form->count(dr); /* 0: the body has not been read */
+}
 static void end(duda_request_t *dr)
 {
     response->printf(dr, "%s", form->get(dr, "a") ? form->get(dr, "a") : "-");
@@ -331,6 +335,7 @@ static void end(duda_request_t *dr)
 }
 int duda_main(void)
 {
+    router->before_all(look_early);
     router->before_all(ask_someone);
     struct duda_route *r = router->any("/", end);
     router->before(r, ask_someone);
