@@ -1128,6 +1128,31 @@ def test_a_body_that_stalls_gets_408(start, way, name):
         server.wait_log("left /web/rpieces")
 
 
+ENDED_EARLY = """
+    static char text[1000000];
+    request->on_leave(dr, on_leave, "early");
+    for (int i = 0; i < 50; i++)
+        response->print(dr, text, sizeof(text));
+    response->end(dr, on_done);
+"""
+
+
+def test_the_client_leaves_after_the_end(start, way):
+    """The service has ended the response, but most of it was not sent: both functions are called, in this order."""
+    server = start({"b": ENDED_EARLY}, before=ENDS)
+    client = server.open(rcvbuf=4096)
+    if way.h2:
+        number = client.begin("/web/b")
+        client.head(number)
+        client.cancel(number)
+    else:
+        client.send("GET /web/b HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        client.head()
+        client.close()
+    server.wait_log("done /web/b 1")
+    assert server.log.index("leave early /web/b") < server.log.index("done /web/b 1")
+
+
 def test_handler_timeout_answers_instead(start):
     server = start(
         {
