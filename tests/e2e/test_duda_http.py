@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The objects `request` and `response` of web services, over HTTP/1.1, HTTP/2 and TLS."""
 
+import gzip
 import os
 import pathlib
 import re
@@ -12,7 +13,7 @@ import pytest
 
 from harness import build
 from harness.h2 import StreamReset
-from harness.server import await_true
+from harness.server import await_true, section
 from harness.services import CPP, HEAD, build_cpp, needs_duda, service_config
 from harness.ways import WAYS
 
@@ -1286,6 +1287,33 @@ def test_a_response_that_is_cut(start, way):
     client = start({"a": text}).open()
     with pytest.raises(StreamReset if way.h2 else (AssertionError, OSError)):
         client.ask("/web/a")
+
+
+ROWS_OF_TEXT = """
+    response->http_content_type(dr, "html");
+    FLUSH
+    for (int i = 0; i < 20000; i++)
+        if (response->printf(dr, "row %d\\n", i) < 0)
+            return;
+    response->end(dr, NULL);
+"""
+
+
+@pytest.mark.skipif(not (build.PLUGINS / "compress.so").exists(), reason=f"{build.PRESET} has no plugin compress")
+def test_responses_pass_through_other_plugins(start, tmp_path):
+    """They are compressed, whole or in a stream, and logged."""
+    log = tmp_path / "access.log"
+    calls = {"whole": "", "stream": "response->flush(dr);"}
+    handlers = {name: ROWS_OF_TEXT.replace("FLUSH", call) for name, call in calls.items()}
+    text = section("COMPRESS", {}) + section("LOGGER", {"AccessLog": log})
+    server = start(handlers, text=text)
+    client, body = server.open(), b"".join(b"row %d\n" % i for i in range(20000))
+    for name in handlers:
+        assert client.ask(f"/web/{name}").body == body
+        packed = client.ask(f"/web/{name}", "Accept-Encoding: gzip")
+        assert packed["Content-Encoding"] == "gzip" and gzip.decompress(packed.body) == body
+    server.stop()
+    assert len(re.findall('"GET /web/(?:whole|stream) [^"]*" 200 ', log.read_text())) == 4
 
 
 def test_many_clients_at_once(start):
