@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The object `gc`. The items are in the request's arena, but not among its clean-ups: they must outlive the request's
- * last callback.
+ * The object `gc`. The first items are in the request's arena, but not among its clean-ups: they must outlive the
+ * request's last callback. Further ones are on the heap, because the arena is small.
  */
 #include "gc.h"
 
+#include "heap.h"
 #include "mem.h"
 #include "objects.h"
 #include "request.h"
 
+enum { ARENA_ITEMS = 64 };
+
 struct gc_item {
-    struct gc_item *next;
+    struct gc_item *next; /* the one that was added before */
+    unsigned n;           /* of those that were added before */
     void *ptr;
     void (*destroy)(void *ptr);
 };
@@ -21,7 +25,22 @@ void gc_release(struct gc_item **first)
         struct gc_item *item = *first;
         *first = item->next;
         item->destroy(item->ptr);
+        if (item->n >= ARENA_ITEMS)
+            heap_free(item, sizeof(*item));
     }
+}
+
+static struct gc_item *new_item(duda_request_t *dr)
+{
+    struct gc_item *item;
+    unsigned n = dr->gc ? dr->gc->n + 1 : 0;
+    if (n < ARENA_ITEMS)
+        item = mk_arena_alloc(mk_request_arena(dr->req), sizeof(*item));
+    else
+        item = heap_zalloc(sizeof(*item));
+    if (item)
+        *item = (struct gc_item){.next = dr->gc, .n = n};
+    return item;
 }
 
 static int add_destroy(duda_request_t *dr, void *ptr, void (*destroy)(void *ptr))
@@ -30,10 +49,11 @@ static int add_destroy(duda_request_t *dr, void *ptr, void (*destroy)(void *ptr)
         return -1;
     if (!ptr)
         return 0;
-    struct gc_item *item = destroy ? mk_arena_alloc(mk_request_arena(dr->req), sizeof(*item)) : NULL;
+    struct gc_item *item = destroy ? new_item(dr) : NULL;
     if (!item)
         return -1;
-    *item = (struct gc_item){dr->gc, ptr, destroy};
+    item->ptr = ptr;
+    item->destroy = destroy;
     dr->gc = item;
     return 0;
 }

@@ -848,6 +848,16 @@ static void state(duda_request_t *dr)
     response->end(dr, NULL);
 }
 
+static void collect_many(duda_request_t *dr)
+{
+    for (int i = 0; i < 20000; i++) {
+        char *text = mem->alloc(16);
+        CHECK(gc->add(dr, text) == 0);
+        response->print(dr, text, sprintf(text, "row %d\\n", i));
+    }
+    response->end(dr, NULL);
+}
+
 static void times(duda_request_t *dr)
 {
     char http[DUDA_HTTP_DATE_BYTES], iso[DUDA_ISO_DATE_BYTES];
@@ -862,7 +872,8 @@ static void times(duda_request_t *dr)
 
 int duda_main(void)
 {
-    return router->get("/", collect) && router->get("/state", state) && router->get("/times", times) ? 0 : -1;
+    return router->get("/", collect) && router->get("/state", state) && router->get("/times", times) &&
+           router->get("/many", collect_many) ? 0 : -1;
 }
 """
 
@@ -871,6 +882,12 @@ def test_memory_of_a_request_is_freed_after_its_last_callback(serve_services):
     server = serve_services({"memory": MEMORY})
     assert ask(server, "/memory/") == "collected"
     await_true(lambda: ask(server, "/memory/state") == "1 21")
+    assert_checks(server)
+
+
+def test_memory_of_a_request_has_any_number_of_parts(serve_services):
+    server = serve_services({"memory": MEMORY})
+    assert ask(server, "/memory/many") == "".join(f"row {n}\n" for n in range(20000))
     assert_checks(server)
 
 
