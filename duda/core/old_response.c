@@ -82,7 +82,7 @@ static int add_formatted(duda_request_t *dr, const char *format, ...)
     va_start(args, format);
     char *text = old_format(format, args, &len);
     va_end(args);
-    int err = text ? object_response.write(dr, text, len) : -1;
+    int err = text ? object_response.write(dr, text, len) : output_miss(dr);
     object_mem.free(text);
     return to_old_result(err);
 }

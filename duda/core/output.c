@@ -226,9 +226,27 @@ static int begin_output(struct duda_request *dr)
     return mk_response_generate(dr->req, generate_nothing, NULL);
 }
 
+int output_miss(struct duda_request *dr)
+{
+    dr->output.is_incomplete = true;
+    return -ENOMEM;
+}
+
+/* A service may not have looked at the results: what misses a part must not look complete. */
+static int reject_incomplete(struct duda_request *dr)
+{
+    misuse_log(dr->worker, "end", "a part could not be added, because there was no memory: the response is not sent");
+    if (dr->output.state != OUTPUT_HELD)
+        return fail(dr, -ENOMEM);
+    request_send_page(dr, 500);
+    return -ENOMEM;
+}
+
 static int send_output(struct duda_request *dr, enum output_state state)
 {
     bool begins = dr->output.state == OUTPUT_HELD;
+    if (dr->output.is_incomplete)
+        return reject_incomplete(dr);
     dr->output.state = state;
     int r = begins ? begin_output(dr) : 0;
     return r < 0 ? fail(dr, r) : pump(dr);
@@ -298,7 +316,7 @@ int output_add_copy(struct duda_request *dr, struct mk_str data)
     if (!part || part->kind == PART_REF || part->kind > PART_HEAP_TEXT || part->room - part->len < data.len)
         part = add_text(dr, data.len);
     if (!part)
-        return -ENOMEM;
+        return output_miss(dr);
     memcpy(part->text + part->len, data.p, data.len);
     part->len += data.len;
     return count_added(dr, data.len);
@@ -314,7 +332,7 @@ int output_add_ref(struct duda_request *dr, struct mk_str data)
         return output_add_copy(dr, data);
     struct output_part *part = add_part(dr, PART_REF);
     if (!part)
-        return -ENOMEM;
+        return output_miss(dr);
     part->data = data.p;
     part->len = data.len;
     return count_added(dr, data.len);
@@ -325,7 +343,7 @@ int output_add_file(struct duda_request *dr, int fd, uint64_t offset, uint64_t l
     struct output_part *part = length ? add_part(dr, PART_FILE) : NULL;
     if (!part) {
         close(fd);
-        return length ? -ENOMEM : 0;
+        return length ? output_miss(dr) : 0;
     }
     part->fd = fd;
     part->offset = offset;
@@ -337,7 +355,7 @@ int output_add_generator(struct duda_request *dr, duda_generate_fn fn, void *dat
 {
     struct output_part *part = add_part(dr, PART_GENERATOR);
     if (!part)
-        return -ENOMEM;
+        return output_miss(dr);
     part->generate = fn;
     part->ctx = data;
     dr->output.is_unknown = true;

@@ -27,6 +27,7 @@ struct output {
     bool is_unknown;     /* a generator was added: `bytes` is not the length */
     bool is_bodyless;    /* the server will drop the body (HEAD, 204 ...), which is known when it begins to be sent */
     bool is_fixed;       /* `length` is set */
+    bool is_incomplete;  /* there was no memory for a part */
     int64_t length;      /* with `is_fixed`: Content-Length, or OUTPUT_LENGTH_OMITTED */
     uint64_t bytes;      /* of all parts that were added */
     unsigned parts_n;    /* that were allocated in the arena */
@@ -40,6 +41,9 @@ int output_add_copy(struct duda_request *dr, struct mk_str data);
 /* Adds a part of a file. Takes `fd` over in any case. */
 int output_add_file(struct duda_request *dr, int fd, uint64_t offset, uint64_t length);
 int output_add_generator(struct duda_request *dr, duda_generate_fn fn, void *data);
+
+/* Notes that there was no memory for a part: the response is not sent as if it were complete. Returns -ENOMEM. */
+int output_miss(struct duda_request *dr);
 
 /* Begins to send. Returns 0, MK_AGAIN, or -ENOMEM: the response is cut. */
 int output_flush(struct duda_request *dr);

@@ -247,7 +247,7 @@ static int print_formatted(duda_request_t *dr, const char *format, ...)
     va_start(args, format);
     struct mk_str text = format_text(account, buf, format, args);
     va_end(args);
-    r = text.p ? add_copy(dr, "response->printf()", text) : -ENOMEM;
+    r = text.p ? add_copy(dr, "response->printf()", text) : output_miss(dr);
     free_text(account, buf, text);
     return r;
 }

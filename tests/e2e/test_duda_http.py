@@ -538,6 +538,22 @@ def test_bodies_of_any_length(start):
     assert answer.status == 200 and answer.body == b"y" * 4096 * 5000 and answer.length == 4096 * 5000
 
 
+NO_MEMORY = """
+    while (request->header_get(dr, "X-Long")) /* each call takes memory of the request */
+        ;
+    response->printf(dr, "%d", 1);
+    response->end(dr, NULL);
+"""
+
+
+def test_a_response_that_misses_a_part_is_not_sent(start):
+    """Even if the service does not look at the results of its calls."""
+    server = start({"m": NO_MEMORY})
+    assert server.open().ask("/web/m", "X-Long: " + "x" * 100).status == 500
+    server.wait_log(r"service web: response->end\(\): a part could not be added, because there was no memory")
+    assert server.open().ask("/web/m", "X-Short: x").body == b"1"
+
+
 FILES = {
     "whole": 'response->sendfile(dr, "a.txt")',
     "part": 'response->sendfile_range(dr, "a.txt", 2, 3)',
