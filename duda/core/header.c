@@ -91,3 +91,36 @@ int header_set_type(struct duda_request *dr, struct mk_str extension)
         return -ENOENT;
     return header_replace(dr, MK_STR("Content-Type"), type);
 }
+
+/* ── headers that outlive a body ── */
+
+static bool describes_body(struct mk_str name)
+{
+    static const struct mk_str names[] = {MK_STR("ETag"), MK_STR("Last-Modified"), MK_STR("Accept-Ranges"),
+                                          MK_STR("Location")};
+    struct mk_str prefix = MK_STR("Content-");
+    if (name.len > prefix.len && mk_str_ieq(mk_str(name.p, prefix.len), prefix))
+        return true;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (mk_str_ieq(name, names[i]))
+            return true;
+    return false;
+}
+
+void header_save(const struct duda_request *dr, struct header_list *ret)
+{
+    struct mk_str name, value;
+    ret->n = 0;
+    for (unsigned i = 0; ret->n < HEADERS_MAX && mk_response_header_at(dr->req, i, &name, &value); i++) {
+        if (describes_body(name))
+            continue;
+        ret->items[ret->n].name = name;
+        ret->items[ret->n++].value = value;
+    }
+}
+
+void header_restore(struct duda_request *dr, const struct header_list *list)
+{
+    for (unsigned i = 0; i < list->n; i++)
+        mk_response_header_ref(dr->req, list->items[i].name, list->items[i].value);
+}

@@ -344,9 +344,12 @@ static int redirect(duda_request_t *dr, int status, const char *location)
         err = report(dr, "response->redirect()", -EINVAL);
     if (err < 0)
         return err;
+    struct header_list headers;
+    header_save(dr, &headers);
     output_stop(dr);
     dr->answered = true;
     mk_response_redirect(dr->req, status, mk_str_c(location));
+    header_restore(dr, &headers);
     return 0;
 }
 
@@ -357,7 +360,10 @@ static int send_error(duda_request_t *dr, int status)
         err = report(dr, "response->error()", -EINVAL);
     if (err < 0)
         return err;
+    struct header_list headers;
+    header_save(dr, &headers);
     request_send_page(dr, status);
+    header_restore(dr, &headers);
     return 0;
 }
 

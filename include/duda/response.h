@@ -105,9 +105,12 @@ struct duda_api_response {
      * last one set; NULL removes it.
      */
     int (*on_done)(duda_request_t *dr, duda_request_fn fn);
-    /* Redirects with 301, 302, 303, 307 or 308 to a URI reference, and ends the response. Discards what was added. */
+    /*
+     * redirect() redirects with 301, 302, 303, 307 or 308 to a URI reference; error() sends the page of the host for a
+     * status, 200 to 599. Both end the response, and discard the body that was added, with the headers that describe
+     * it (Content-Type, ETag ...). Other headers are sent: cookies, WWW-Authenticate, Retry-After.
+     */
     int (*redirect)(duda_request_t *dr, int status, const char *location);
-    /* Sends the page of the host for this status, 200 to 599, and ends the response. Discards what was added. */
     int (*error)(duda_request_t *dr, int status);
     /* Cuts the response, so that the client sees that it is incomplete. */
     int (*abort)(duda_request_t *dr);

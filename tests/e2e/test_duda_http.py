@@ -626,6 +626,29 @@ def test_redirects_and_error_pages(start):
     assert b"404" in client.ask("/web/e").body
 
 
+WITH_HEADERS = """
+    cookie->set(dr, &(struct duda_cookie){.name = "login", .value = "1"});
+    response->header(dr, "WWW-Authenticate", "%s", "Bearer");
+    response->header(dr, "ETag", "%s", "\\"1\\"");
+    response->header(dr, "Location", "%s", "/nowhere");
+    response->http_content_type(dr, "json");
+    response->http_content_length(dr, 100);
+    response->print(dr, "{}", 2);
+"""
+
+
+def test_headers_of_redirects_and_error_pages(start):
+    """Those of the body that is not sent are dropped, others stay."""
+    ends = {"to": 'response->redirect(dr, 303, "/web/in");', "no": "response->error(dr, 401);"}
+    client = start({name: WITH_HEADERS + end for name, end in ends.items()}).open()
+    for name, status, location in (("to", 303, "/web/in"), ("no", 401, None)):
+        answer = client.ask(f"/web/{name}")
+        assert (answer.status, answer["Location"], answer["ETag"]) == (status, location, None)
+        assert (answer["Set-Cookie"], answer["WWW-Authenticate"]) == ("login=1; Path=/web", "Bearer")
+        assert answer["Content-Type"] == "text/html; charset=utf-8" and b"<html" in answer.body
+        assert len([1 for field, _ in answer.fields if field.lower() == "content-type"]) == 1
+
+
 # ── later answers ──
 
 GENERATE = """
