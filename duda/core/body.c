@@ -3,6 +3,7 @@
  * The body of a request in pieces: request->read(), pause(), resume().
  */
 #include "current.h"
+#include "dispatch.h"
 #include "misuse.h"
 #include "request.h"
 
@@ -45,11 +46,18 @@ static bool is_announced_longer(struct mk_request *req, uint64_t bytes_max)
     return value.p && mk_str_u64(value, UINT64_MAX, &bytes) && bytes > bytes_max;
 }
 
+/* Returns true in callbacks before a handler that gets the whole body: it is read for the handler. */
+static bool is_too_early(const struct duda_request *dr)
+{
+    const struct dispatch *d = dr->dispatch;
+    return d->route && !d->route->in_pieces && !d->is_handled;
+}
+
 int body_read(duda_request_t *dr, uint64_t bytes_max, duda_piece_fn fn, void *data)
 {
     static const char call[] = "request->read()";
     int err = request_check(dr, call);
-    if (err == 0 && !fn)
+    if (err == 0 && (!fn || is_too_early(dr)))
         err = misuse_error(dr->worker, call, -EINVAL);
     if (err < 0)
         return err;

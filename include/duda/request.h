@@ -72,7 +72,7 @@ struct duda_api_request {
      * Passes the body to `fn` in pieces as they arrive, for a route whose body is not collected. A body that was
      * collected is one piece, within the call. A body of more than `bytes_max` bytes (0: MaxBodySize of the server,
      * which always holds) gets 413. Returns 0, -EALREADY (it was called before, or the response has ended), -EINVAL
-     * (`fn` is NULL) or -ENOMEM.
+     * (`fn` is NULL; or in a callback before the handler, for which the body is collected) or -ENOMEM.
      */
     int (*read)(duda_request_t *dr, uint64_t bytes_max, duda_piece_fn fn, void *data);
     /* Stops reading the body until resume(), so that the client has to wait. Further pieces come in later calls. */
