@@ -567,6 +567,20 @@ def test_a_callback_responds_before_the_body_has_come(ask):
         assert client.response("POST").status == 200
 
 
+def test_a_client_that_waits_for_100_continue(ask):
+    """It is told to go on for a handler that gets the body, not if a callback before it has responded."""
+    svc = ask(BODIES)
+    head = b"POST /svc/%s HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\nExpect: 100-continue\r\n%s\r\n\r\n"
+    with svc.server.connect() as client:
+        client.send(head % (b"show", FORM.encode()))
+        assert client.until(b"\r\n\r\n").startswith(b"HTTP/1.1 100 ")
+        client.send(b"a=1")
+        assert tell(client.response("POST")) == (200, "1 pairs: 1 -")
+    with svc.server.connect() as client:
+        client.send(head % (b"stop", FORM.encode()))
+        assert client.until(b"\r\n\r\n").startswith(b"HTTP/1.1 200 ")
+
+
 def test_a_handler_without_a_response_in_time_gets_503(ask):
     svc = ask(BODIES)
     assert svc("/never").status == 503
