@@ -180,7 +180,8 @@ static void paused(duda_request_t *dr)
 
 /* ── other threads ── */
 
-static int jobs[2]; /* a pipe of tickets; its reading end belongs to the thread */
+static int jobs[2];                  /* a pipe of tickets; its reading end belongs to the thread */
+static struct duda_event_loop *loop; /* of the thread; made before it, so that the tests know all descriptors */
 
 static void answer(duda_request_t *dr, void *data)
 {
@@ -191,11 +192,8 @@ static void answer(duda_request_t *dr, void *data)
 
 static void *work(void *arg)
 {
-    struct duda_event_loop *loop = event->loop_create(1);
     struct duda_ticket ticket;
     (void)arg;
-    if (!loop || event->loop_add(loop, jobs[0], DUDA_EVENT_READ, NULL) < 0)
-        abort();
     while (event->loop_wait(loop) >= 0)
         if (read(jobs[0], &ticket, sizeof(ticket)) == sizeof(ticket))
             response->deliver(&ticket, answer, NULL);
@@ -489,7 +487,10 @@ int duda_main(void)
     router->any("/headers/:n", headers);
     router->any("/length/:n", length);
     router->any("/cookie/:name", set_cookie);
-    return pipe2(jobs, O_CLOEXEC | O_NONBLOCK) < 0 ? -1 : worker->spawn(work, NULL);
+    loop = event->loop_create(1);
+    if (!loop || pipe2(jobs, O_CLOEXEC | O_NONBLOCK) < 0 || event->loop_add(loop, jobs[0], DUDA_EVENT_READ, NULL) < 0)
+        return -1;
+    return worker->spawn(work, NULL);
 }
 
 void duda_exit(void)
