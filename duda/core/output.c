@@ -235,7 +235,8 @@ int output_miss(struct duda_request *dr)
 /* A service may not have looked at the results: what misses a part must not look complete. */
 static int reject_incomplete(struct duda_request *dr)
 {
-    misuse_log(dr->worker, "end", "a part could not be added, because there was no memory: the response is not sent");
+    misuse_log(dr->worker, "response->end()",
+               "a part could not be added, because there was no memory: the response is not sent");
     if (dr->output.state != OUTPUT_HELD)
         return fail(dr, -ENOMEM);
     request_send_page(dr, 500);

@@ -95,7 +95,8 @@ static int open_tunnel(duda_request_t *dr, const char *protocol, duda_tunnel_fn 
     if (err < 0)
         mk_response_header_remove(dr->req, MK_STR("Upgrade"));
     if (err == -EINVAL)
-        return reject(dr, "tunnel->open()", err, "the request is no upgrade or has a body, or `protocol` is no header value");
+        return reject(dr, "tunnel->open()", err,
+                      "the request is no upgrade or has a body, or `protocol` is no header value");
     if (err < 0)
         return err;
     *t = (struct tunnel){.ready = ready, .data = data};

@@ -13,12 +13,12 @@ from harness.services import HEAD, build_old_service, build_service, needs_duda,
 INCLUDE = build.TOP / "include" / "duda"
 PAGES = build.TOP / "docs" / "reference" / "duda"
 OBJECTS = ["conf", "console", "cookie", "data", "event", "fconf", "form", "gc", "global", "logger", "mem", "msg"]
-OBJECTS += ["param", "qs", "request", "response", "router", "worker", "xtime"]
+OBJECTS += ["param", "qs", "request", "response", "router", "tunnel", "worker", "xtime"]
 OLD = ["map"]  # its page is for services of the original API
 TEXTS = {name: (PAGES / f"{name}.md").read_text() for name in [*OBJECTS, *OLD]}
 
 # What the examples of the pages include, which show only the part that matters.
-PRELUDE = HEAD + "#include <fcntl.h>\n#include <pthread.h>\n#include <stdio.h>\n"
+PRELUDE = HEAD + "#include <errno.h>\n#include <fcntl.h>\n#include <pthread.h>\n#include <stdio.h>\n"
 PRELUDE += "#include <unistd.h>\n\n"
 
 # What the examples answer: page to rows of a request and its body. Their URLs begin with /PAGE unless they change it.
@@ -41,6 +41,7 @@ ASKED = {
     "request": [("POST", "/request/lines", "0 lines")],
     "response": [("GET", "/response/", "<h1>Hello</h1><p>127.0.0.1</p>"), ("GET", "/response/sum/4", "10")],
     "router": [("GET", "/router/users/7", "user 7"), ("DELETE", "/router/users/7", "")],
+    "tunnel": [("GET", "/tunnel/", "this is for upgrades")],
     "worker": [("GET", "/worker/", r"\d+ rounds, 1 workers")],
     "xtime": [("GET", "/xtime/", r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")],
 }
@@ -128,6 +129,6 @@ def test_the_examples_answer(serve_services, tmp_path):
     [("README.md", "/x/ada", "Hello, ada\n"), ("docs/guide/write-services.md", "/x/hello/ada", "Hello, ada\n")],
 )
 def test_the_first_service_of_a_page(serve_services, page, target, body):
-    (source,) = [text for text in examples_of((build.TOP / page).read_text()) if "duda_main" in text]
+    source, *_ = [text for text in examples_of((build.TOP / page).read_text()) if "duda_main" in text]
     server = serve_services({"x": source})
     assert server.connect().ask(target).body.decode() == body
