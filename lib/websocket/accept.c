@@ -105,26 +105,41 @@ static int add_headers(struct exchange *x)
     return 0;
 }
 
-static void refuse(struct mk_request *req, int status)
+/* A page of mk_response_error() has no headers of ours, which 426 must have (RFC 6455 section 4.2.2). */
+static void refuse_version(struct mk_request *req)
 {
-    mk_response_header_remove(req, MK_STR("Upgrade"));
-    if (status == 426)
-        mk_response_header_ref(req, MK_STR("Sec-WebSocket-Version"), MK_STR("13"));
-    mk_response_error(req, status);
+    static const char text[] = "This server speaks version 13 of the WebSocket protocol.\n";
+    mk_response_set_status(req, 426);
+    mk_response_header_ref(req, MK_STR("Sec-WebSocket-Version"), MK_STR("13"));
+    if (mk_request_major(req) == 1)
+        mk_response_header_ref(req, MK_STR("Upgrade"), MK_STR("websocket"));
+    mk_response_header_ref(req, MK_STR("Content-Type"), MK_STR("text/plain; charset=utf-8"));
+    mk_response_write_ref(req, mk_str_c(text));
+    mk_response_end(req);
 }
 
-static struct mk_ws *open_exchange(struct exchange *x, struct mk_ws_worker *worker,
-                                   const struct mk_ws_settings *settings, int channel, void *ctx)
+static void refuse(struct mk_request *req, int status)
+{
+    if (status == 426)
+        refuse_version(req);
+    else
+        mk_response_error(req, status);
+}
+
+/* Returns 101, 400 (HTTP/1.0, a body, or no "Connection: upgrade") or 503 (no memory). */
+static int open_exchange(struct exchange *x, struct mk_ws_worker *worker, const struct mk_ws_settings *settings,
+                         int channel, void *ctx)
 {
     struct mk_ws *ws = mk_ws_open(worker, settings, &x->agreement, channel, ctx, &tunnel_ops, x);
     if (!ws)
-        return NULL;
-    x->ws = ws;
-    if (mk_request_take_over(x->req, run_tunnel, x) == 0)
-        return ws;
-    x->ws = NULL;
+        return 503;
+    int err = mk_request_take_over(x->req, run_tunnel, x);
+    if (err == 0) {
+        x->ws = ws;
+        return 101;
+    }
     mk__ws_discard(ws);
-    return NULL;
+    return err == -EINVAL ? 400 : 503;
 }
 
 struct mk_ws *mk_ws_accept(struct mk_request *req, struct mk_ws_worker *worker, const struct mk_ws_settings *settings,
@@ -140,12 +155,11 @@ struct mk_ws *mk_ws_accept(struct mk_request *req, struct mk_ws_worker *worker, 
         return NULL;
     }
     int status = mk_ws_agree(&handshake, settings, &x->agreement, &reason);
+    if (status == 101)
+        status = add_headers(x) == 0 ? open_exchange(x, worker, settings, channel, ctx) : 503;
     if (status != 101) {
         refuse(req, status);
         return NULL;
     }
-    struct mk_ws *ws = add_headers(x) == 0 ? open_exchange(x, worker, settings, channel, ctx) : NULL;
-    if (!ws)
-        refuse(req, 503);
-    return ws;
+    return x->ws;
 }
