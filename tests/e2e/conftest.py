@@ -10,6 +10,8 @@ from harness.client import Response
 from harness.content import populate
 from harness.protocol import TranslatedClient
 from harness.server import Server, write_config
+from harness.ways import WAYS
+from harness.websocket import run_wsprobe
 
 pytest_plugins = ["harness.leftovers"]
 
@@ -182,6 +184,14 @@ def probe(serve, request):
         return serve({**common, **(settings or {})}, program=build.probe(), **rest)
 
     return start
+
+
+@pytest.fixture(scope="module", params=WAYS)
+def ws_server(request, tmp_path_factory, site_root):
+    """A server with the plugin `wsprobe`, for each way to ask it."""
+    with run_wsprobe(request.param, tmp_path_factory.mktemp("websocket"), site_root) as server:
+        yield server
+        server.settle()
 
 
 @pytest.fixture(scope="module")

@@ -43,7 +43,7 @@ static void chat(struct mk_ws *ws, enum mk_ws_opcode opcode, char *data, size_t 
     static const char join[] = "/join ";
     (void)ctx;
     if (len > sizeof(join) - 1 && memcmp(data, join, sizeof(join) - 1) == 0) {
-        mk_ws_set_channel(ws, (int)strtol(data + sizeof(join) - 1, NULL, 10));
+        mk_ws_set_channel(ws, atoi(data + sizeof(join) - 1));
         mk_ws_send(ws, MK_WS_TEXT, "joined", 6);
     } else {
         mk_ws_broadcast(group_of(ws), mk_ws_channel(ws), opcode, data, len, ws);
@@ -101,38 +101,31 @@ struct endpoint {
     struct mk_ws_settings settings;
 };
 
-#define HANDLERS(...) .handlers = {.on_open = log_open, .on_close = log_close, .on_ping = log_ping, __VA_ARGS__}
+#define HANDLERS(...) \
+    .handlers = {.on_open = log_open, .on_close = log_close, .on_ping = log_ping, __VA_ARGS__}
 
 enum { MEGABYTE = 1024 * 1024 };
 
 static const struct endpoint endpoints[] = {
-    {"/ws/echo",
-     MK_WS_ALL_CHANNELS,
-     {HANDLERS(.on_message = echo), .message_bytes_max = 64 * MEGABYTE, .queue_bytes_max = 65 * MEGABYTE}},
-    {"/ws/plain",
-     MK_WS_ALL_CHANNELS,
-     {HANDLERS(.on_message = echo), .no_deflate = true, .message_bytes_max = 64 * MEGABYTE,
-      .queue_bytes_max = 65 * MEGABYTE}},
-    {"/ws/context",
-     MK_WS_ALL_CHANNELS,
-     {HANDLERS(.on_message = echo), .context_takeover = true, .window_bits = 15, .deflate_bytes_min = 1}},
-    {"/ws/small",
-     MK_WS_ALL_CHANNELS,
-     {HANDLERS(.on_message = echo), .message_bytes_max = 1000, .frame_bytes_max = 500}},
+    {"/ws/echo", MK_WS_ALL_CHANNELS, {HANDLERS(.on_message = echo), .message_bytes_max = 64 * MEGABYTE,
+                                      .queue_bytes_max = 65 * MEGABYTE}},
+    {"/ws/plain", MK_WS_ALL_CHANNELS, {HANDLERS(.on_message = echo), .no_deflate = true,
+                                       .message_bytes_max = 64 * MEGABYTE, .queue_bytes_max = 65 * MEGABYTE}},
+    {"/ws/context", MK_WS_ALL_CHANNELS, {HANDLERS(.on_message = echo), .context_takeover = true, .window_bits = 15,
+                                         .deflate_bytes_min = 1}},
+    {"/ws/small", MK_WS_ALL_CHANNELS, {HANDLERS(.on_message = echo), .message_bytes_max = 1000,
+                                       .frame_bytes_max = 500}},
     {"/ws/protocols", MK_WS_ALL_CHANNELS, {HANDLERS(.on_message = echo), .protocols = "chat, superchat"}},
-    {"/ws/origins",
-     MK_WS_ALL_CHANNELS,
-     {HANDLERS(.on_message = echo), .origins = "https://a.example, http://b.example:81"}},
+    {"/ws/origins", MK_WS_ALL_CHANNELS, {HANDLERS(.on_message = echo), .origins = "https://a.example, http://b.example:81"}},
+    {"/ws/null", MK_WS_ALL_CHANNELS, {HANDLERS(.on_message = echo), .origins = "null"}},
     {"/ws/any", MK_WS_ALL_CHANNELS, {HANDLERS(.on_message = echo), .origins = "*"}},
     {"/ws/chat", 1, {HANDLERS(.on_message = chat)}},
     {"/ws/shout", MK_WS_ALL_CHANNELS, {HANDLERS(.on_message = shout)}},
-    {"/ws/drop",
-     MK_WS_ALL_CHANNELS,
-     {HANDLERS(.on_message = shout), .overflow = MK_WS_OVERFLOW_DROP, .queue_bytes_max = 64 * 1024}},
+    {"/ws/drop", MK_WS_ALL_CHANNELS, {HANDLERS(.on_message = shout), .overflow = MK_WS_OVERFLOW_DROP,
+                                      .queue_bytes_max = 64 * 1024}},
     {"/ws/obey", MK_WS_ALL_CHANNELS, {HANDLERS(.on_message = obey), .close_ms = 300}},
-    {"/ws/flood",
-     MK_WS_ALL_CHANNELS,
-     {.handlers = {.on_open = produce, .on_writable = produce, .on_close = log_close}}},
+    {"/ws/flood", MK_WS_ALL_CHANNELS, {.handlers = {.on_open = produce, .on_writable = produce,
+                                                    .on_close = log_close}}},
     {"/ws/alive", MK_WS_ALL_CHANNELS, {HANDLERS(.on_message = echo), .ping_ms = 100, .pong_ms = 300}},
 };
 
