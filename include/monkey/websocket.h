@@ -210,7 +210,7 @@ struct mk_ws_request {
 struct mk_ws_agreement {
     char accept[32];        /* Sec-WebSocket-Accept; empty on HTTP/2 */
     struct mk_str protocol; /* points into the settings */
-    char extensions[96];    /* Sec-WebSocket-Extensions; empty: none */
+    char extensions[136];   /* Sec-WebSocket-Extensions; empty: none */
     bool is_client;         /* its frames are masked */
     bool deflate, send_context, receive_context;
     uint8_t send_bits, receive_bits;

@@ -36,7 +36,7 @@ static void agree_on_deflate(const struct mk_ws_settings *settings, struct mk_st
     mk_buf_init_fixed(&out, ret->extensions, sizeof(ret->extensions));
     mk__ws_deflate_write_response(&out, &params);
     mk_buf_cstr(&out);
-    assert(!out.err); /* the four parameters have less */
+    assert(!out.err); /* with all four parameters it has 128 bytes */
     ret->deflate = true;
     ret->send_context = !params.server_no_context;
     ret->receive_context = !params.client_no_context;
