@@ -103,6 +103,7 @@ void mk_ws_close(struct mk_ws *ws, unsigned code, struct mk_str reason)
         return;
     set_code(ws, code, reason);
     send_close(ws, code, reason);
+    mk_ws_resume(ws); /* the peer's close frame is read */
     if (!ws->running)
         ws->ops->wake(ws->stream);
 }
@@ -288,7 +289,7 @@ static void on_timer(struct mk_timer *timer)
 
 void mk_ws_pause(struct mk_ws *ws)
 {
-    ws->is_paused = true;
+    ws->is_paused = ws->state == MK__WS_OPEN;
 }
 
 void mk_ws_resume(struct mk_ws *ws)
@@ -297,6 +298,7 @@ void mk_ws_resume(struct mk_ws *ws)
         return;
     ws->is_paused = false;
     ws->is_readable = true; /* of what was read before, something may be left */
+    ws->has_pinged = false; /* its pong may not have been read yet */
     ws->received_ms = mk_loop_now_ms(ws->worker->loop);
     if (ws->state != MK__WS_ENDED)
         ws->ops->wake(ws->stream);

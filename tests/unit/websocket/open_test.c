@@ -227,6 +227,53 @@ static void test_handlers_that_end_others(void **state)
     fixture_close(&f);
 }
 
+/* It was not read, so the peer is asked anew before it is given up. */
+static void test_a_pause_that_ends_when_a_pong_is_overdue(void **state)
+{
+    struct fixture f;
+    (void)state;
+    fixture_open(&f);
+    f.settings.ping_ms = 1000;
+    f.settings.pong_ms = 500;
+    struct peer *p = connect_plain(&f);
+    mk_ws_pause(p->ws);
+    mk_test_pass(&f.world, 1400); /* the ping was sent after 1000 */
+    assert_sent_text(p, "\x89\x00");
+    mk_ws_resume(p->ws);
+    mk_test_pass(&f.world, 200); /* the pong would be overdue after 100 */
+    assert_false(p->ended);
+    mk_test_pass(&f.world, 2000);
+    assert_true(p->ended);
+    assert_told(&f, "close 1006 \"\"\n");
+    disconnect(p);
+    fixture_close(&f);
+}
+
+/* The peer's answer is read although the WebSocket does not want messages. */
+static void test_a_close_while_it_is_paused(void **state)
+{
+    struct fixture f;
+    (void)state;
+    fixture_open(&f);
+    for (int later = 0; later < 2; later++) {
+        struct peer *p = connect_plain(&f);
+        mk_ws_pause(p->ws);
+        feed_text(p, "not wanted");
+        run(p, MK_TUNNEL_READ);
+        mk_ws_close(p->ws, 4000, MK_STR_NONE);
+        if (later)
+            mk_ws_pause(p->ws);
+        run(p, 0);
+        assert_sent_text(p, "\x88\x02\x0f\xa0");
+        feed_frame(p, 0x88, "\x0f\xa0", 2);
+        run(p, MK_TUNNEL_READ);
+        assert_true(p->ended);
+        assert_told(&f, "close 4000 \"\"\n");
+        disconnect(p);
+    }
+    fixture_close(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -241,6 +288,8 @@ int main(void)
         cmocka_unit_test(test_the_stream_is_lost),
         cmocka_unit_test(test_a_write_that_fails),
         cmocka_unit_test(test_handlers_that_end_others),
+        cmocka_unit_test(test_a_pause_that_ends_when_a_pong_is_overdue),
+        cmocka_unit_test(test_a_close_while_it_is_paused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
