@@ -149,13 +149,32 @@ static bool is_excepted(const struct mk__ws_broadcast *b, const struct mk_ws *ws
     return b->except_worker == ws->worker && b->except_id == ws->id;
 }
 
-static void pass_on(struct mk_ws *ws, const struct mk__ws_broadcast *b)
+/* Frames of clients are masked, each with a key of its own. */
+static int send_masked(struct mk_ws *ws, const struct mk__ws_block *block)
 {
+    const struct mk__ws_rules rules = {.frame_max = MESSAGE_BYTES_MAX};
+    struct mk__ws_head head;
+    const char *reason;
+    int n = mk__ws_head_parse(block->bytes, block->len, &rules, &head, &reason);
+    assert(n > 0 && (size_t)n + head.len == block->len);
+    return mk__ws_send_frame(ws, head.opcode, false, block->bytes + n, head.len);
+}
+
+/* Sends the message in the form that is for this receiver. Returns as mk__ws_send_frame(). */
+static int send_form(struct mk_ws *ws, const struct mk__ws_broadcast *b)
+{
+    if (ws->is_client)
+        return send_masked(ws, b->plain);
     bool deflated = b->deflated && ws->deflate && ws->send_bits >= MK__WS_SHARED_BITS;
-    mk__ws_enter(ws);
     if (deflated && ws->deflater)
         mk__ws_reset_deflater(ws); /* it does not know this message, which its next one would follow */
-    int err = mk__ws_send_block(ws, deflated ? b->deflated : b->plain);
+    return mk__ws_send_block(ws, deflated ? b->deflated : b->plain);
+}
+
+static void pass_on(struct mk_ws *ws, const struct mk__ws_broadcast *b)
+{
+    mk__ws_enter(ws);
+    int err = send_form(ws, b);
     if (err == -ENOBUFS && ws->settings->overflow == MK_WS_OVERFLOW_CLOSE)
         mk_ws_close(ws, MK_WS_POLICY, MK_STR("reads too slowly"));
     mk__ws_leave(ws);

@@ -61,6 +61,38 @@ static void test_channels(void **state)
     fixture_close(&f);
 }
 
+/* Frames of clients are masked: a block for many cannot be. */
+static void test_a_client_gets_masked_frames(void **state)
+{
+    const struct mk__ws_rules rules = {.masked = true, .rsv1 = false, .frame_max = FIXTURE_BYTES};
+    static char text[3000];
+    struct fixture f;
+    (void)state;
+    fixture_open(&f);
+    memset(text, 'a', sizeof(text) - 1);
+    for (int deflate = 0; deflate < 2; deflate++) {
+        const struct mk_ws_agreement agreement = {
+            .is_client = true, .deflate = deflate, .send_context = true, .send_bits = 15, .receive_bits = 15};
+        struct peer *p = connect_as(&f, &agreement, 1);
+        assert_told(&f, "open\n");
+        assert_int_equal(say(&f, 1, text, NULL), 0);
+        deliver(&f);
+        struct mk__ws_head head;
+        const char *reason = "";
+        int size = mk__ws_head_parse(p->out, p->out_len, &rules, &head, &reason);
+        if (size <= 0)
+            fail_msg("%d: %s", size, reason);
+        assert_int_equal(head.opcode, MK__WS_OP_TEXT);
+        assert_int_equal(head.len, sizeof(text) - 1);
+        assert_int_equal((size_t)size + head.len, p->out_len);
+        mk__ws_mask(p->out + size, p->out + size, head.len, head.key, 0);
+        assert_memory_equal(p->out + size, text, head.len);
+        disconnect(p);
+        f.log[0] = '\0';
+    }
+    fixture_close(&f);
+}
+
 static void test_many_channels(void **state)
 {
     enum { N = 500 };
@@ -325,6 +357,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_channels),
+        cmocka_unit_test(test_a_client_gets_masked_frames),
         cmocka_unit_test(test_many_channels),
         cmocka_unit_test(test_receivers_that_end_meanwhile),
         cmocka_unit_test(test_slices),
