@@ -28,6 +28,7 @@ def open_many(server, way, count, path, per_connection=50):
         if way.h2 and n % per_connection == 0:
             client = server.open()
         sockets.append(WebSocket(server, path, client=client))
+        sockets[-1].answers_pings = True
     return sockets
 
 

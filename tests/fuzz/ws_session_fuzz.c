@@ -34,6 +34,7 @@ struct peer {
     uint8_t out[OUTPUT_BYTES];
     size_t in_at, in_len, out_len, room, read_max;
     struct mk__ws_sequence sent; /* the frames of `out` that were checked */
+    bool is_client;              /* the WebSocket is: what it sends is masked */
     bool fin, error, woken, ended, opened, said_close;
 };
 
@@ -59,10 +60,12 @@ static const char text_bytes[TEXT_BYTES];
 
 /* ── what was sent ── */
 
-static void check_frame(struct peer *p, const struct mk__ws_head *head, const uint8_t *payload)
+static void check_frame(struct peer *p, const struct mk__ws_head *head, uint8_t *payload)
 {
     const char *reason;
     EXPECT(!p->said_close);
+    if (head->masked)
+        mk__ws_mask(payload, payload, head->len, head->key, 0);
     EXPECT(mk__ws_sequence_step(&p->sent, head, &reason) == 0);
     if (head->opcode != MK__WS_OP_CLOSE)
         return;
@@ -75,7 +78,9 @@ static void check_frame(struct peer *p, const struct mk__ws_head *head, const ui
 /* Parses the complete frames of the output, and removes them. */
 static void check_output(struct peer *p)
 {
-    const struct mk__ws_rules rules = {.rsv1 = run.agreement.deflate, .frame_max = OUTPUT_BYTES};
+    const struct mk__ws_rules rules = {.masked = p->is_client,
+                                       .rsv1 = run.agreement.deflate,
+                                       .frame_max = OUTPUT_BYTES};
     size_t at = 0;
     for (;;) {
         struct mk__ws_head head;
@@ -276,7 +281,9 @@ static void open_peer(struct peer *p)
     p->room = p->read_max = SIZE_MAX / 2;
     p->sent = (struct mk__ws_sequence){0};
     p->fin = p->error = p->woken = p->ended = p->opened = p->said_close = false;
-    struct mk_ws *ws = mk_ws_open(run.worker, &run.settings, &run.agreement, (int)(take_byte() & 3) - 1, p, &ops, p);
+    struct mk_ws_agreement agreement = run.agreement;
+    agreement.is_client = p->is_client = p == &run.peers[PEERS - 1];
+    struct mk_ws *ws = mk_ws_open(run.worker, &run.settings, &agreement, (int)(take_byte() & 3) - 1, p, &ops, p);
     if (!ws)
         return;
     p->ws = ws;
@@ -342,12 +349,14 @@ static void feed_frame(void)
         payload[i] = have ? run.at[i % have] : 'a';
     run.at += have;
     memcpy(&key, "\x11\x22\x33\x44", 4);
-    struct mk__ws_head head = {.fin = true, .masked = true, .opcode = MK__WS_OP_BINARY, .len = len, .key = key};
+    const bool masked = !run.current->is_client;
+    struct mk__ws_head head = {.fin = true, .masked = masked, .opcode = MK__WS_OP_BINARY, .len = len, .key = key};
     size_t n = mk__ws_head_write(head_bytes, &head);
     head_bytes[0] = first;
     if (n + len > INPUT_BYTES - run.current->in_len)
         return;
-    mk__ws_mask(payload, payload, len, key, 0);
+    if (masked)
+        mk__ws_mask(payload, payload, len, key, 0);
     feed(head_bytes, n);
     feed(payload, len);
 }

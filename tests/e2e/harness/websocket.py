@@ -138,6 +138,7 @@ class WebSocket:
         self.client = client or server.open(**rest)
         self.number, self.deflate, self.ended = None, None, False
         self.controls, self.under_way, self.kind, self.packed = [], [], None, False
+        self.answers_pings = False
         if shake:
             self.begin(*self.handshake(), *fields, early=early)
             self.accept()
@@ -271,6 +272,8 @@ class WebSocket:
                 raise Closed(*parse_close(got.payload))
             if got.opcode in (PING, PONG):
                 self.controls.append((got.opcode, got.payload))
+                if got.opcode == PING and self.answers_pings:
+                    self.send_frame(PONG, got.payload)
                 continue
             insist((got.opcode == CONTINUATION) == bool(self.under_way), f"out of order: {got}")
             if not self.under_way:
