@@ -266,7 +266,7 @@ int mk_ws_set_channel(struct mk_ws *ws, int channel)
         return -ENOMEM;
     leave_channel(ws);
     if (to)
-        mk_list_add(&to->members, &ws->member);
+        mk_list_add(to->members.next, &ws->member); /* first: one that comes back gets no delivery under way twice */
     ws->channel = to;
     return 0;
 }

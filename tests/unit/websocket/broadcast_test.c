@@ -188,6 +188,42 @@ static void test_slices(void **state)
     fixture_close(&f);
 }
 
+/* All receivers leave the channel and come back between two slices. */
+static void test_coming_back_between_slices(void **state)
+{
+    enum { N = 3000 };
+    static struct mk_ws *all[N];
+    static struct peer peer; /* its bytes are those of all */
+    struct fixture f;
+    (void)state;
+    fixture_open(&f);
+    f.settings.handlers = (struct mk_ws_handlers){0};
+    memset(&peer, 0, sizeof(peer));
+    peer.fixture = &f;
+    peer.room = SIZE_MAX / 2;
+    for (int i = 0; i < N; i++) {
+        all[i] = mk_ws_open(f.worker, &f.settings, &(struct mk_ws_agreement){0}, 5, &peer, &peer_ops, &peer);
+        assert_non_null(all[i]);
+        mk_ws_run(all[i], MK_TUNNEL_WRITE);
+    }
+    assert_int_equal(say(&f, 5, "x", NULL), 0);
+    mk__ws_deliver(&f.worker->event, EPOLLIN);
+    size_t before = peer.out_len / 3;
+    assert_true(before > 0 && before < N);
+    for (int i = 0; i < N; i += 2) {
+        assert_int_equal(mk_ws_set_channel(all[i], 6), 0);
+        assert_int_equal(mk_ws_set_channel(all[i], 5), 0);
+    }
+    mk_test_settle(&f.world);
+    assert_true(peer.out_len / 3 <= N); /* none twice; those that had left may miss it */
+    assert_true(peer.out_len / 3 >= N / 2);
+    for (int i = 0; i < N; i++) {
+        mk_ws_abort(all[i]);
+        peer.ended = false;
+    }
+    fixture_close(&f);
+}
+
 static void test_slow_readers(void **state)
 {
     for (int drop = 0; drop < 2; drop++) {
@@ -361,6 +397,7 @@ int main(void)
         cmocka_unit_test(test_many_channels),
         cmocka_unit_test(test_receivers_that_end_meanwhile),
         cmocka_unit_test(test_slices),
+        cmocka_unit_test(test_coming_back_between_slices),
         cmocka_unit_test(test_slow_readers),
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_threads),
