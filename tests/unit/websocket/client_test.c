@@ -153,7 +153,7 @@ static int open_ws(const char *behind)
     connect_ws(open_listener());
     int fd = take_request(accept);
     size_t n = write_response(response, sizeof(response), accept);
-    strcpy(response + n, behind);
+    snprintf(response + n, sizeof(response) - n, "%s", behind);
     assert_int_equal(send(fd, response, strlen(response), 0), (ssize_t)strlen(response));
     return fd;
 }
