@@ -113,6 +113,7 @@ static void fail_conn(struct conn *c, enum load_error error, const char *text)
             loader_finish(l, &none);
         }
     }
+    l->stopped |= l->plan->broadcast && l->counts.opened; /* its messages have other receivers now */
     while (c->n) {
         loader_note_error(l, error, get_flight(c, 0)->counted, "%s", text);
         drop_flight(c);
@@ -138,7 +139,8 @@ static void fail_connect(struct conn *c, const char *text)
 void conn_check_timeout(struct conn *c, uint64_t now_ns)
 {
     uint64_t waited_ns = now_ns > c->since_ns ? now_ns - c->since_ns : 0;
-    bool is_waiting = c->state == CONN_CONNECTING || c->state == CONN_HANDSHAKE || (c->state == CONN_OPEN && c->n);
+    bool is_opening = c->state == CONN_CONNECTING || c->state == CONN_HANDSHAKE || c->state == CONN_UPGRADE;
+    bool is_waiting = is_opening || (c->state == CONN_OPEN && c->n);
     if (is_waiting && (double)waited_ns > c->loader->plan->timeout * 1e9)
         fail_conn(c, ERROR_TIMEOUT, "there was no answer in time (--timeout)");
     if (c->state == CONN_CLOSING && waited_ns > CLOSE_WAIT_MS * 1000000ull) {
@@ -256,7 +258,7 @@ static void fill_conn(struct conn *c, uint64_t now_ns)
 
 void conn_fill(struct conn *c)
 {
-    if (c->state == CONN_OPEN)
+    if (c->state == CONN_OPEN && loader_may_send(c->loader, c))
         fill_conn(c, loader_now_ns());
 }
 
@@ -288,8 +290,30 @@ static void finish_opening(struct conn *c, uint64_t now_ns)
     c->since_ns = now_ns;
     if (l->plan->close)
         send_requests(c); /* its one request was taken before */
+    else if (l->plan->broadcast)
+        loader_add_ready(l, &l->conns[0]); /* it sends when all are open */
     else
         fill_conn(c, now_ns);
+}
+
+/* Sends the handshake of a WebSocket, which a new connection has room for. */
+static void begin_upgrade(struct conn *c, uint64_t now_ns)
+{
+    struct mk_str handshake = c->loader->plan->message.handshake;
+    struct iovec piece = {(char *)(uintptr_t)handshake.p, handshake.len};
+    c->state = CONN_UPGRADE;
+    c->since_ns = now_ns;
+    if (write_pieces(c, &piece, 1) != (ssize_t)handshake.len)
+        fail_connect(c, "the handshake of the WebSocket cannot be sent");
+}
+
+/* The connection can be written: by TCP, or by TLS. */
+static void begin_requests(struct conn *c, uint64_t now_ns)
+{
+    if (c->loader->plan->target.websocket)
+        begin_upgrade(c, now_ns);
+    else
+        finish_opening(c, now_ns);
 }
 
 static void do_handshake(struct conn *c, uint64_t now_ns)
@@ -297,7 +321,7 @@ static void do_handshake(struct conn *c, uint64_t now_ns)
     const char *error;
     int err = tls_do_handshake(c->tls, &error);
     if (err == 0)
-        finish_opening(c, now_ns);
+        begin_requests(c, now_ns);
     else if (err != -EAGAIN)
         fail_connect(c, error);
 }
@@ -312,7 +336,7 @@ static void end_connecting(struct conn *c, uint64_t now_ns)
     if (err)
         fail_connect(c, strerror(err));
     else
-        finish_opening(c, now_ns);
+        begin_requests(c, now_ns);
 }
 
 /* Returns 0 or -errno; without waiting for the connection. */
@@ -341,7 +365,8 @@ static int open_socket(struct conn *c)
 static int watch_socket(struct conn *c)
 {
     uint32_t events = EPOLLIN | EPOLLRDHUP | EPOLLET;
-    int err = c->unsent && !c->tls ? send_requests(c) : -EAGAIN;
+    bool is_early = c->unsent && !c->tls && !c->loader->plan->target.websocket;
+    int err = is_early ? send_requests(c) : -EAGAIN;
     if (err == -EAGAIN)
         events |= EPOLLOUT;
     else if (err < 0)
@@ -364,6 +389,7 @@ void conn_open(struct conn *c, uint64_t now_ns)
     if (l->stopped)
         return;
     answer_init(&c->answer, l->plan->to_head);
+    c->reader = (struct reader){0};
     c->answers = c->sent_bytes = 0;
     c->unsent = c->n; /* to be repeated */
     c->since_ns = now_ns;
@@ -437,20 +463,25 @@ static inline bool is_expected(const struct answer *a, const struct path *path)
     return (path->status ? a->status == path->status : a->status < 400) && path->length < 0;
 }
 
-static void finish_answer(struct conn *c, uint64_t now_ns)
+/* Counts an answer to a request; a broadcast has many. */
+static void count_answer(struct conn *c, const struct flight *flight, uint64_t now_ns)
 {
     struct loader *l = c->loader;
-    const struct flight *flight = get_flight(c, 0);
-    if (flight->counted) {
-        struct counts *counts = &l->counts;
-        counts->answers++;
-        counts->bytes += c->answer.total_bytes;
-        counts->head_bytes += c->answer.head_bytes;
-        counts->statuses[c->answer.status]++;
-        histogram_record(&l->latencies, now_ns > flight->start_ns ? (now_ns - flight->start_ns) / 1000 : 0);
-        if (c->hashing || !is_expected(&c->answer, get_path(c, flight)))
-            judge_answer(c, flight);
-    }
+    struct counts *counts = &l->counts;
+    if (!flight->counted)
+        return;
+    counts->answers++;
+    counts->bytes += c->answer.total_bytes;
+    counts->head_bytes += c->answer.head_bytes;
+    counts->statuses[c->answer.status]++;
+    histogram_record(&l->latencies, now_ns > flight->start_ns ? (now_ns - flight->start_ns) / 1000 : 0);
+    if (c->hashing || !is_expected(&c->answer, get_path(c, flight)))
+        judge_answer(c, flight);
+}
+
+static void finish_answer(struct conn *c, uint64_t now_ns)
+{
+    count_answer(c, get_flight(c, 0), now_ns);
     drop_flight(c);
     c->answers++;
     c->failures = 0;
@@ -482,6 +513,72 @@ static ssize_t read_socket(struct conn *c, bool *ret_skipped)
     }
     c->drained = n < (ssize_t)size;
     return n < 0 ? -errno : n;
+}
+
+/* Compares a message with what was sent, and keeps its sizes. */
+static void judge_message(struct conn *c, const struct flight *flight)
+{
+    struct loader *l = c->loader;
+    const struct reader *r = &c->reader;
+    c->answer.total_bytes = r->frame_bytes;
+    c->answer.head_bytes = (uint32_t)(r->frame_bytes - r->len);
+    c->answer.status = 101;
+    if (flight->counted && r->is_wrong)
+        loader_note_error(l, r->len == l->plan->message.text.len ? ERROR_HASH : ERROR_LENGTH, true,
+                          "a message is not the one that was sent");
+}
+
+/* The echo of the oldest message. Returns 0, or -EINVAL: nothing was sent. */
+static int take_echo(struct conn *c, uint64_t now_ns)
+{
+    if (!c->n)
+        return -EINVAL;
+    judge_message(c, get_flight(c, 0));
+    finish_answer(c, now_ns);
+    loader_add_ready(c->loader, c);
+    return 0;
+}
+
+/* One receipt of the next message that this connection has not received. Returns as take_echo(). */
+static int take_broadcast(struct conn *c, uint64_t now_ns)
+{
+    struct loader *l = c->loader;
+    struct conn *sender = &l->conns[0];
+    uint64_t at = c->received++ - l->broadcasts;
+    if (at >= sender->n)
+        return -EINVAL;
+    struct flight *flight = get_flight(sender, (uint32_t)at);
+    judge_message(c, flight);
+    count_answer(c, flight, now_ns);
+    flight->receipts++;
+    sender->since_ns = now_ns;
+    while (sender->n && get_flight(sender, 0)->receipts == l->conns_n) {
+        drop_flight(sender);
+        l->broadcasts++;
+        loader_add_ready(l, sender);
+    }
+    return 0;
+}
+
+/* Reads the frames of a WebSocket. Returns 0, -EINVAL or -EPIPE: the server closes it. */
+static int take_frames(struct conn *c, const char *in, size_t len, uint64_t now_ns)
+{
+    int err = 0;
+    while (len && err == 0) {
+        size_t used;
+        int event = reader_read(&c->reader, &c->loader->plan->message, in, len, &used);
+        in += used;
+        len -= used;
+        if (event < 0)
+            return event;
+        if (event == READER_OPENED)
+            finish_opening(c, now_ns);
+        else if (event == READER_MESSAGE)
+            err = c->loader->plan->broadcast ? take_broadcast(c, now_ns) : take_echo(c, now_ns);
+        else if (event == READER_CLOSED)
+            err = -EPIPE;
+    }
+    return err;
 }
 
 /* Parses what was read, up to the last answer of this connection. Returns 0 or -EINVAL. */
@@ -584,10 +681,42 @@ static void wait_for_end(struct conn *c, uint32_t events)
     conn_open(c, loader_now_ns());
 }
 
+/* Reads what there is of a WebSocket: the answer to its handshake, or messages. */
+static void read_messages(struct conn *c)
+{
+    uint64_t now_ns = loader_now_ns();
+    bool skipped;
+    do {
+        ssize_t n = read_socket(c, &skipped);
+        if (n == -EAGAIN)
+            break;
+        if (n <= 0) {
+            fail_conn(c, ERROR_READ, n ? strerror((int)-n) : "the server closed a WebSocket");
+            return;
+        }
+        int err = take_frames(c, c->loader->buffer, (size_t)n, now_ns);
+        if (err < 0) {
+            fail_conn(c, err == -EPIPE ? ERROR_READ : ERROR_MALFORMED,
+                      err == -EPIPE ? "the server closed a WebSocket" : "no WebSocket, or a frame is malformed");
+            return;
+        }
+    } while (!c->drained);
+}
+
 /* The edge that told of the server's FIN is not repeated. */
 static void read_end(struct conn *c, uint32_t events)
 {
+    if (c->loader->plan->target.websocket)
+        return;
     if (c->state == CONN_OPEN && events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR))
+        read_answers(c, events);
+}
+
+static void read_open(struct conn *c, uint32_t events)
+{
+    if (c->loader->plan->target.websocket)
+        read_messages(c);
+    else
         read_answers(c, events);
 }
 
@@ -609,7 +738,11 @@ static void on_ready(struct mk_event *event, uint32_t events)
         if (c->unsent && events & EPOLLOUT)
             send_requests(c);
         if (events & ~(uint32_t)EPOLLOUT)
-            read_answers(c, events);
+            read_open(c, events);
+        break;
+    case CONN_UPGRADE:
+        if (events & ~(uint32_t)EPOLLOUT)
+            read_messages(c);
         break;
     case CONN_CLOSING:
         wait_for_end(c, events);

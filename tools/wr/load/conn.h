@@ -3,11 +3,12 @@
  * A connection of the generator: opens itself, sends prepared requests, reads answers and judges them, and opens itself
  * again. It lives as long as its thread.
  *
- *     CLOSED ─► CONNECTING ─► (HANDSHAKE) ─► OPEN ─► CLOSING ─► CLOSED
- *       ▲            │             │           │
- *       └── PAUSED ◄─┴─────────────┴───────────┘   (errors; a pause, longer each time)
+ *     CLOSED ─► CONNECTING ─► (HANDSHAKE) ─► (UPGRADE) ─► OPEN ─► CLOSING ─► CLOSED
+ *       ▲            │             │            │           │
+ *       └── PAUSED ◄─┴─────────────┴────────────┴───────────┘   (errors; a pause, longer each time)
  *
- * A keep-alive connection that the server closes between two answers is opened again, and its requests are repeated.
+ * A keep-alive connection that the server closes between two answers is opened again, and its requests are repeated. Of
+ * ws:// the requests are messages, and the end of a connection is an error.
  */
 #ifndef WR_LOAD_CONN_H
 #define WR_LOAD_CONN_H
@@ -15,16 +16,18 @@
 #include <monkey/loop.h>
 
 #include "answer.h"
+#include "message.h"
 
 struct loader;
 struct tls;
 
-enum conn_state { CONN_CLOSED, CONN_CONNECTING, CONN_HANDSHAKE, CONN_OPEN, CONN_CLOSING, CONN_PAUSED };
+enum conn_state { CONN_CLOSED, CONN_CONNECTING, CONN_HANDSHAKE, CONN_UPGRADE, CONN_OPEN, CONN_CLOSING, CONN_PAUSED };
 
 /* A request in flight. */
 struct flight {
     uint64_t start_ns; /* the intended start in the open loop, otherwise that of sending */
     uint32_t path;
+    uint32_t receipts; /* of a broadcast */
     bool counted;
 };
 
@@ -48,6 +51,8 @@ struct conn {
     struct evp_md_ctx_st *hash;
     struct mk_timer pause;
     struct answer answer;
+    struct reader reader; /* of ws:// */
+    uint64_t received;    /* broadcasts */
 };
 
 /* Prepares a connection; `flights` has room for the plan's pipeline. */

@@ -54,11 +54,17 @@ bool loader_take(struct loader *l, uint64_t now_ns, struct flight *ret)
     if (l->stopped || (l->has_quota && !l->quota) || (l->plan->rate > 0 && !take_start(l, now_ns, &start_ns)))
         return false;
     ret->start_ns = start_ns;
+    ret->receipts = 0;
     ret->counted = start_ns >= l->count_from_ns;
     ret->path = paths_pick(&l->plan->paths, &l->picker);
     if (l->has_quota && ret->counted)
         l->quota--;
     return true;
+}
+
+bool loader_may_send(const struct loader *l, const struct conn *c)
+{
+    return !l->plan->broadcast || (c == &l->conns[0] && l->counts.opened >= l->conns_n);
 }
 
 void loader_add_ready(struct loader *l, struct conn *c)

@@ -75,6 +75,7 @@ struct loader {
     uint64_t due_ns;             /* intended start of the next one */
     double interval_ns;
     unsigned until_sample;
+    uint64_t broadcasts; /* that all have received */
 
     struct mk_timer ramp, tick, phase;
     struct mk_message stop;
@@ -115,6 +116,8 @@ void loader_add_ready(struct loader *l, struct conn *c);
 void loader_add_idle(struct loader *l, struct conn *c);
 /* Starts what is due on idle connections. */
 void loader_start_due(struct loader *l, uint64_t now_ns);
+/* Tells whether a connection may send: of a broadcast the first one, when all are open. */
+bool loader_may_send(const struct loader *l, const struct conn *c);
 /* Counts an answered or failed request. */
 void loader_finish(struct loader *l, const struct flight *flight);
 /* Counts an error, and keeps the text of the first one. */

@@ -22,6 +22,7 @@
 
 enum {
     BODY_BYTES_MAX = 1 << 30,
+    MESSAGE_BYTES_DEFAULT = 125,
     DESCRIPTORS_EXTRA = 32, /* beside the connections; plus some for each thread */
 };
 
@@ -42,7 +43,9 @@ static const char help[] =
     "      --status N, --length N   of every answer, where no path says otherwise\n"
     "      --sample N          hash one answer in N and compare it with the SHA256 of its path (default 1000)\n"
     "      --timeout SECONDS   an answer that takes longer is an error (default 30)\n"
-    "      --ca FILE, --insecure   TLS: https://\n"
+    "      --ca FILE, --insecure   TLS: https://, wss://\n"
+    "      --message BYTES     ws://: the length of the messages, which come back (default 125)\n"
+    "      --broadcast         ws://: the first connection sends, and each one receives every message\n"
     "      --hdr FILE          write latencies as an HdrHistogram V2 log\n"
     "      --progress          a JSON line every second on standard error\n"
     "      --version           print the version\n";
@@ -136,6 +139,9 @@ static const struct row {
     {"warm-up", 0, REAL, offsetof(struct plan, warm_up), 0, 1e6, NULL, "seconds, from 0 to 1000000"},
     {"close", 0, FLAG, offsetof(struct plan, close), 0, 0, NULL, NULL},
     {"full-handshakes", 0, FLAG, offsetof(struct plan, full_handshakes), 0, 0, NULL, NULL},
+    {"message", 0, UNSIGNED, offsetof(struct plan, message_bytes), 1, MESSAGE_BYTES_MAX, NULL,
+     "a number of bytes from 1 to 16777216"},
+    {"broadcast", 0, FLAG, offsetof(struct plan, broadcast), 0, 0, NULL, NULL},
     {"pipeline", 'p', UNSIGNED, offsetof(struct plan, pipeline), 1, 1024, NULL, "a number from 1 to 1024"},
     {"rate", 'r', REAL, offsetof(struct plan, rate), 0.001, 1e8, NULL, "requests a second, from 0.001 to 100000000"},
     {"paths", 0, TEXT, offsetof(struct plan, paths_file), 0, 0, NULL, NULL},
@@ -217,6 +223,19 @@ static int parse_rows(struct plan *plan, int argc, char **argv)
 
 /* ── what the options name ── */
 
+static int check_messages(const struct plan *plan, int urls)
+{
+    bool is_http = plan->close || plan->paths_file || plan->body_file || plan->to_head || plan->form.status ||
+                   plan->form.length >= 0;
+    if (!plan->target.websocket)
+        return plan->message_bytes || plan->broadcast ? complain("--message and --broadcast are for ws:// URLs") : 0;
+    if (urls > 1 || is_http)
+        return complain("a ws:// URL is given alone, without options of HTTP requests");
+    if (plan->broadcast && (plan->threads > 1 || plan->requests || plan->rate > 0))
+        return complain("--broadcast is given without -t, -n and -r");
+    return 0;
+}
+
 static int check_rules(const struct plan *plan, int urls)
 {
     if (!urls)
@@ -227,10 +246,10 @@ static int check_rules(const struct plan *plan, int urls)
     if (plan->close && plan->pipeline > 1)
         return complain("--close has one request on each connection: give it without --pipeline");
     if ((plan->ca || plan->insecure || plan->full_handshakes) && !plan->target.tls)
-        return complain("--ca, --insecure and --full-handshakes are for https:// URLs");
+        return complain("--ca, --insecure and --full-handshakes are for https:// and wss:// URLs");
     if (plan->ca && plan->insecure)
         return complain("--insecure checks no certificate: give it without --ca");
-    return 0;
+    return check_messages(plan, urls);
 }
 
 /* Raises the limit of descriptors where that is allowed. */
@@ -281,6 +300,18 @@ static int add_paths(struct plan *plan, char **urls, int n)
     return err < 0 ? complain("memory is exhausted") : 0;
 }
 
+/* The only path of ws://: its request is the message. */
+static int prepare_message(struct plan *plan, struct mk_str path)
+{
+    struct picker random = {.random = plan->seed};
+    if (paths_add(&plan->paths, &plan->arena, &plan->form, path) < 0 ||
+        message_prepare(&plan->message, &plan->arena, plan->form.host, path, plan->form.headers, plan->message_bytes,
+                        (uint32_t)picker_random(&random)) < 0)
+        return complain("memory is exhausted");
+    plan->paths.list[0].request = plan->message.frame;
+    return 0;
+}
+
 static int prepare_plan(struct plan *plan, char **urls, int n)
 {
     struct mk_str path;
@@ -299,7 +330,9 @@ static int prepare_plan(struct plan *plan, char **urls, int n)
         plan->form.host = mk_str_c(plan->target.authority);
     plan->form.headers = mk_buf_str(&plan->headers);
     plan->form.close = plan->close;
-    if (add_paths(plan, urls, n) < 0)
+    if (!plan->message_bytes)
+        plan->message_bytes = MESSAGE_BYTES_DEFAULT;
+    if ((plan->target.websocket ? prepare_message(plan, path) : add_paths(plan, urls, n)) < 0)
         return -EINVAL;
     if (paths_prepare(&plan->paths, &plan->arena, plan->pick, plan->exponent) < 0)
         return complain("memory is exhausted");

@@ -10,6 +10,7 @@
 
 #include <monkey/arena.h>
 
+#include "message.h"
 #include "paths.h"
 #include "target.h"
 
@@ -17,10 +18,11 @@ struct ssl_ctx_st;
 
 struct plan {
     unsigned connections, threads, pipeline, sample;
+    unsigned message_bytes;            /* of ws://; 0: not given */
     uint64_t requests;                 /* 0: until the end of `duration` */
     double duration, warm_up, timeout; /* seconds; no duration: 0 */
     double rate;                       /* requests a second of the open loop; 0: the closed loop */
-    bool close, insecure, full_handshakes, progress, to_head, has_help, has_version;
+    bool close, insecure, full_handshakes, broadcast, progress, to_head, has_help, has_version;
     enum pick pick;
     double exponent;
     uint64_t seed;
@@ -29,6 +31,7 @@ struct plan {
     struct mk_buf headers;
     struct target target;
     struct paths paths;
+    struct message message; /* of ws://; the request of the only path is its frame */
     struct ssl_ctx_st *tls; /* NULL: http:// */
     struct mk_arena arena;  /* of the whole run */
     int argc;

@@ -46,13 +46,31 @@ static bool split_authority(struct target *t, struct mk_str authority)
     return number > 0 && number <= 65535;
 }
 
+static bool read_scheme(struct target *t, struct mk_str *rest)
+{
+    static const struct {
+        struct mk_str prefix;
+        bool tls, websocket;
+    } schemes[] = {
+        {MK_STR("http://"), false, false},
+        {MK_STR("https://"), true, false},
+        {MK_STR("ws://"), false, true},
+        {MK_STR("wss://"), true, true},
+    };
+    for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++) {
+        *t = (struct target){.tls = schemes[i].tls, .websocket = schemes[i].websocket};
+        if (cut_prefix(rest, schemes[i].prefix))
+            return true;
+    }
+    return false;
+}
+
 int target_parse(struct target *t, const char *url, struct mk_str *ret_path, const char **ret_error)
 {
     struct mk_str rest = mk_str_c(url);
-    *t = (struct target){.tls = mk_str_starts(rest, MK_STR("https://"))};
     *ret_error = NULL;
-    if (!cut_prefix(&rest, MK_STR("https://")) && !cut_prefix(&rest, MK_STR("http://"))) {
-        *ret_error = "a URL begins with http:// or https://";
+    if (!read_scheme(t, &rest)) {
+        *ret_error = "a URL begins with http://, https://, ws:// or wss://";
         return -EINVAL;
     }
     const char *slash = memchr(rest.p, '/', rest.len);
@@ -68,7 +86,8 @@ int target_parse(struct target *t, const char *url, struct mk_str *ret_path, con
 
 bool target_equal(const struct target *a, const struct target *b)
 {
-    return a->tls == b->tls && strcmp(a->host, b->host) == 0 && strcmp(a->port, b->port) == 0;
+    return a->tls == b->tls && a->websocket == b->websocket && strcmp(a->host, b->host) == 0 &&
+           strcmp(a->port, b->port) == 0;
 }
 
 int target_resolve(struct target *t, const char **ret_error)

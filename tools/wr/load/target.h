@@ -15,6 +15,7 @@ enum { TARGET_ADDRESSES_MAX = 8 };
 
 struct target {
     bool tls;
+    bool websocket; /* ws:// or wss:// */
     char host[256]; /* a name or an address, without brackets */
     char port[8];
     char authority[280]; /* for the field Host: without the default port */
@@ -23,7 +24,7 @@ struct target {
 };
 
 /*
- * Takes `http://host[:port][/path]` or https:// apart. `*ret_path` points into `url`.
+ * Takes `http://host[:port][/path]`, https://, ws:// or wss:// apart. `*ret_path` points into `url`.
  * Returns 0, or -EINVAL with a phrase.
  */
 int target_parse(struct target *t, const char *url, struct mk_str *ret_path, const char **ret_error);

@@ -21,6 +21,8 @@ static void test_urls(void **state)
         {"https://a:80", "a", "80", "a:80", "/", true},
         {"http://[::1]:81/x", "::1", "81", "[::1]:81", "/x", false},
         {"http://[::1]", "::1", "80", "[::1]", "/", false},
+        {"ws://a/x", "a", "80", "a", "/x", false},
+        {"wss://a:80/", "a", "80", "a:80", "/", true},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct target t;
@@ -32,6 +34,7 @@ static void test_urls(void **state)
         assert_string_equal(t.authority, cases[i].authority);
         assert_str_equal(path, cases[i].path);
         assert_int_equal(t.tls, cases[i].tls);
+        assert_int_equal(t.websocket, cases[i].url[0] == 'w');
         assert_true(target_equal(&t, &t));
     }
 }
