@@ -17,6 +17,8 @@ EXAMPLES = build.TOP / "docs" / "examples" / "plugins"
 PAGE = build.TOP / "docs" / "guide" / "plugins.md"
 NAMES = sorted(path.stem for path in EXAMPLES.glob("*.c"))
 
+LIBRARIES = {"echo": [f"-L{build.TOP / 'build' / build.PRESET / 'lib'}", "-lmonkey-websocket", "-lz"]}
+
 pytestmark = pytest.mark.skipif(build.PRESET == "small", reason="the small build opens no modules")
 
 
@@ -35,7 +37,7 @@ def examples(headers, tmp_path_factory):
     (folder / "hello.c").write_text(re.search(r"```c\n(.*?)```", PAGE.read_text(), re.S)[1])
     for source in [folder / "hello.c", *(EXAMPLES / f"{name}.c" for name in NAMES)]:
         command = ["cc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-O2", "-g", "-shared", "-fPIC", "-pthread"]
-        command += [f"-I{headers}", source, "-o", folder / f"{source.stem}.so"]
+        command += [f"-I{headers}", source, "-o", folder / f"{source.stem}.so", *LIBRARIES.get(source.stem, [])]
         subprocess.run(list(map(str, command)), check=True)
     return folder
 

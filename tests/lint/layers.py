@@ -55,6 +55,7 @@ THIRD_PARTY = {
     "civetweb.h": ("tools/wr/data/peers/",),
     "kore/": ("tools/wr/data/peers/",),
     "microhttpd.h": ("tools/wr/data/peers/",),
+    "libwebsockets.h": ("tools/wr/data/peers/",),
     "ulfius.h": ("tools/wr/data/peers/",),
     "openssl/evp.h": ("plugins/tls/", "plugins/auth/", "duda/packages/sha/", "tools/wr/load/"),
     "sqlite3.h": ("duda/packages/sqlite/",),

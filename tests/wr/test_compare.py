@@ -246,6 +246,7 @@ def test_mistakes_are_told_before_anything_is_measured():
     [
         ("paths = 5", '{}:5: paths: unknown'),
         ("streams = 5", "{}:5: streams: only HTTP/2 has streams"),
+        ('websocket = "echo"', '{}:3: path: the path of websocket = "echo" is "echo"'),
         ('protocol = "2"', "{}:5: protocol: the servers have to be started for HTTP/2"),
         ('connections = "strangers"', "{}:5: connections: only TLS has strangers"),
         ('variants = ["tsl"]', "{}:5: variants.1: 'tsl' is not one of 'tls', 'h2', 'log', 'gz'"),
@@ -314,7 +315,8 @@ def test_contest_names_exist():
 
 
 def test_workloads_have_the_servers_of_their_contest():
-    files, services = workloads.read_contests()
+    files, services, websockets = workloads.read_contests()
+    assert websockets["servers"][0] == "monkey" and "node-ws" in websockets["servers"]
     assert Plan.make((), ()).workloads == files["workloads"] and Plan.make((), ()).servers == files["servers"]
     plan = Plan.make(("S1",), ())
     assert (plan.workloads, plan.servers) == (["S1"], services["servers"])

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from .data import Problem
 from .environment import read_content
+from .websocket import WebSocket
 
 VERSIONS = {"1.1": "--http1.1", "2": "--http2-prior-knowledge"}
 SECURE_VERSIONS = {"1.1": "--http1.1", "2": "--http2"}
@@ -50,9 +51,27 @@ def check_connection(workload, server):
         raise Problem(f"{server.name} closes the connection after an answer to {workload.name}, which is to be kept")
 
 
+def check_websocket(workload, server):
+    """Raises a Problem when the second message of a WebSocket does not come back."""
+    text = "x" * workload.message
+    try:
+        with WebSocket(server.port, workload.path, workload.tls) as socket:
+            for _ in range(2):
+                socket.send(text)
+                found = socket.receive()
+    except (OSError, ValueError) as error:
+        server.check_health()
+        raise Problem(server.tell(f"has no WebSocket for {workload.name} /{workload.path}: {error}")) from None
+    if found != text:
+        raise Problem(f"{server.name} answers {workload.name} /{workload.path} with another message")
+
+
 def check_answers(workload, server):
     """Raises a Problem when protocol, status, coding or bytes of an answer are not those that are wanted, or when
     connections are not kept."""
+    if workload.websocket:
+        check_websocket(workload, server)
+        return
     paths = workload.list_paths()
     for path in paths[:: max(1, len(paths) // PATHS)]:
         suffix = {"gzip": ".gz"}.get(workload.coding, "")

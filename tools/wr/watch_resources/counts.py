@@ -14,20 +14,21 @@ from . import WrError
 from .data import Problem
 from .proc import ProcessTree
 from .servers import Server
+from .websocket import WebSocket
 
-IDLE = 2_000  # connections
+IDLE, WEBSOCKETS = 2_000, 10_000  # connections
 CROWD = 1_000  # clients
 CROWD_SECONDS = 3
 ONE_BY_ONE = 200  # requests whose system calls are counted
 ATTACH_SECONDS, SETTLE_SECONDS = 10, 0.5
-SMALL, LARGE, HELLO = "13.txt", "200k.bin", "hello/"
+SMALL, LARGE, HELLO, ECHO = "13.txt", "200k.bin", "hello/", "echo"
 SAMPLE_SECONDS = 0.1
 COLUMNS = {
     "pss_kb": "PSS, idle, KB",
     "dirty_kb": "private dirty, idle, KB",
     "binary_kb": "binary, KB",
-    "calls": "system calls per request",
-    "connection_bytes": "bytes per idle connection",
+    "calls": "system calls per request or message",
+    "connection_bytes": "bytes per idle connection or WebSocket",
     "crowd_dirty_kb": f"private dirty, {CROWD:,} clients on 200 KB, KB",
 }
 
@@ -40,7 +41,11 @@ def receive(sock, size):
 
 
 def ask(sock, path):
-    """One request on a kept connection."""
+    """One request on a kept connection, or one message on a WebSocket."""
+    if isinstance(sock, WebSocket):
+        sock.send("x" * 125)
+        sock.receive()
+        return
     sock.sendall(f"GET /{path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
     data = b""
     while b"\r\n\r\n" not in data:
@@ -59,7 +64,13 @@ def find_small_path(choice):
     return HELLO if "hello" in choice.variants or HELLO in choice.kind.files else SMALL
 
 
+def is_websocket(server):
+    return "ws" in server.choice.variants
+
+
 def connect(server):
+    if is_websocket(server):
+        return WebSocket(server.port, ECHO, "tls" in server.choice.variants)
     return socket.create_connection(("127.0.0.1", server.port), 10)
 
 
@@ -116,13 +127,16 @@ def count_calls(server):
 
 
 def count_connection_bytes(server):
-    """Private dirty memory of a connection that has had one answer and is kept."""
-    before, socks = read_memory(server)[1], []
+    """Private dirty memory of a connection that has had one answer, or one message, and is kept."""
+    socks, number = [], WEBSOCKETS if is_websocket(server) else IDLE
+    with connect(server) as first:  # what all have in common
+        ask(first, find_small_path(server.choice))
+    before = read_memory(server)[1]
     try:
-        for _ in range(IDLE):
+        for _ in range(number):
             socks.append(connect(server))
             ask(socks[-1], find_small_path(server.choice))
-        return (read_memory(server)[1] - before) * 1024 // IDLE
+        return (read_memory(server)[1] - before) * 1024 // number
     finally:
         for sock in socks:
             sock.close()

@@ -61,6 +61,8 @@ class Strangers(H2Load):
 
 def list_generators(workload):
     """Those that can do it, the best first."""
+    if workload.websocket:
+        return [WrLoad]
     if workload.protocol == "2":
         return [H2Load]
     if workload.connections == "strangers":
@@ -90,7 +92,9 @@ def make_load(workload, server, seconds, generator):
     checks, extra, paths = {}, (), None
     if isinstance(generator, H2Load):
         seconds = max(1, round(seconds))  # it takes no fractions
-    if generator.name == "wr-load":
+    if workload.websocket:
+        extra = ("--message", str(workload.message), *(["--broadcast"] if workload.websocket == "broadcast" else []))
+    elif generator.name == "wr-load":
         name = workload.list_paths()[0] + {"gzip": ".gz"}.get(workload.coding, "")
         checks = {"status": 200, "length": content_size(server.root, name)}
         extra = ("--full-handshakes",) if workload.connections == "strangers" else ()

@@ -11,8 +11,10 @@ from .environment import ANSWERS, FILES
 
 # Of wr-load
 CLIENTS_MAX, PIPELINE_MAX, PATHS_MAX, RATE_MAX, SECONDS_MAX = 1_000_000, 1024, 1_000_000, 100_000_000, 1_000_000
+MESSAGE_MAX = 1 << 24
 HEADER = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
-VARIANTS = ("tls", "h2", "log", "gz", "hello")  # what a server may have to do for a workload
+ENDPOINTS = {"echo": "echo", "broadcast": "all"}  # of WebSockets: kinds and their paths
+VARIANTS = ("tls", "h2", "log", "gz", "hello", "ws")  # what a server may have to do for a workload
 
 SCHEMA = {
     "name": Key(str, required=True, example='"W1"', pattern=NAME),  # a folder has it
@@ -26,6 +28,8 @@ SCHEMA = {
     "protocol": Key(str, default="1.1", choices=("1.1", "2")),
     "streams": Key(int, default=1, low=1, high=PIPELINE_MAX, example="100"),
     "rate": Key(int, default=0, low=0, high=RATE_MAX, example="10000"),
+    "websocket": Key(str, default="", choices=("", *ENDPOINTS)),
+    "message": Key(int, default=125, low=1, high=MESSAGE_MAX, example="125"),
     "headers": Key(dict, default=dict, of=Key(str, pattern=(r"[^\r\n\0]*", "the value of a header: one line"))),
     "coding": Key(str, default="", choices=("", "gzip")),
     "variants": Key(list, default=list, of=Key(str, choices=VARIANTS)),
@@ -38,9 +42,10 @@ CONTEST = {"contest": Key(list, required=True, of=FIELD)}
 
 @dataclass(frozen=True)
 class Workload:
-    """`connections`: "close" is a new connection for each request, "strangers" one without a TLS ticket. `pipeline`:
-    requests in flight on a connection; `streams`: the same with HTTP/2. `rate`: requests a second (open loop), or 0.
-    `variants`: what the servers are started with. `generator`: where only one can do it."""
+    """`websocket`: messages of `message` bytes, each of which comes back ("echo") or reaches all clients ("broadcast").
+    `connections`: "close" is a new connection for each request, "strangers" one without a TLS ticket. `pipeline`:
+    requests or messages in flight on a connection; `streams`: the same with HTTP/2. `rate`: requests a second (open
+    loop), or 0. `variants`: what the servers are started with. `generator`: where only one can do it."""
 
     name: str
     text: str
@@ -53,6 +58,8 @@ class Workload:
     protocol: str = "1.1"
     streams: int = 1
     rate: int = 0
+    websocket: str = ""
+    message: int = 125
     headers: dict = field(default_factory=dict)
     coding: str = ""
     variants: list = field(default_factory=list)
@@ -75,7 +82,7 @@ class Workload:
         return {**self.headers, **({"Accept-Encoding": self.coding} if self.coding else {})}
 
     def url(self, port, path=None):
-        scheme = "https" if self.tls else "http"
+        scheme = ("ws" if self.websocket else "http") + ("s" if self.tls else "")
         return f"{scheme}://127.0.0.1:{port}/{self.list_paths()[0] if path is None else path}"
 
     def line(self):
@@ -83,8 +90,22 @@ class Workload:
         return {"type": "workload", **dataclasses.asdict(self)}
 
 
+def check_websocket(document, values):
+    path = ENDPOINTS[values["websocket"]]
+    if values["path"] != path:
+        raise document.problem(["path"], f'the path of websocket = "{values["websocket"]}" is "{path}"')
+    if "ws" not in values["variants"]:
+        raise document.problem(["websocket"], 'the servers have to be started for it: variants = ["ws"]')
+    for key, usual in (("connections", "keep-alive"), ("protocol", "1.1"), ("paths", 1), ("coding", "")):
+        if values[key] != usual:
+            raise document.problem([key], "WebSockets have no such thing")
+
+
 def check_fit(document, values):
     """Keys that contradict each other."""
+    if values["websocket"]:
+        check_websocket(document, values)
+        return
     if values["paths"] > 1 and "@n@" not in values["path"]:
         raise document.problem(["path"], 'with several paths it holds @n@, for example "many/@n@"')
     known = [*FILES, *ANSWERS]
