@@ -11,7 +11,6 @@
 struct exchange {
     struct mk_request *req;
     struct mk_ws *ws; /* NULL: it has ended */
-    struct mk_ws_agreement agreement;
 };
 
 /* ── the stream ── */
@@ -91,16 +90,16 @@ static struct mk_ws_request read_handshake(struct mk_request *req)
 
 static int add_header(struct mk_request *req, const char *name, struct mk_str value)
 {
-    return value.len ? mk_response_header_ref(req, mk_str_c(name), value) : 0;
+    return value.len ? mk_response_header(req, mk_str_c(name), value) : 0;
 }
 
-static int add_headers(struct exchange *x)
+/* The protocol stays where it is, in the settings; the other values are copied. */
+static int add_headers(struct mk_request *req, const struct mk_ws_agreement *a)
 {
-    const struct mk_ws_agreement *a = &x->agreement;
-    if (add_header(x->req, "Upgrade", MK_STR("websocket")) < 0 ||
-        add_header(x->req, "Sec-WebSocket-Accept", mk_str_c(a->accept)) < 0 ||
-        add_header(x->req, "Sec-WebSocket-Protocol", a->protocol) < 0 ||
-        add_header(x->req, "Sec-WebSocket-Extensions", mk_str_c(a->extensions)) < 0)
+    if (mk_response_header_ref(req, MK_STR("Upgrade"), MK_STR("websocket")) < 0 ||
+        add_header(req, "Sec-WebSocket-Accept", mk_str_c(a->accept)) < 0 ||
+        (a->protocol.len && mk_response_header_ref(req, MK_STR("Sec-WebSocket-Protocol"), a->protocol) < 0) ||
+        add_header(req, "Sec-WebSocket-Extensions", mk_str_c(a->extensions)) < 0)
         return -ENOMEM;
     return 0;
 }
@@ -128,9 +127,9 @@ static void refuse(struct mk_request *req, int status)
 
 /* Returns 101, 400 (HTTP/1.0, a body, or no "Connection: upgrade") or 503 (no memory). */
 static int open_exchange(struct exchange *x, struct mk_ws_worker *worker, const struct mk_ws_settings *settings,
-                         int channel, void *ctx)
+                         const struct mk_ws_agreement *agreement, int channel, void *ctx)
 {
-    struct mk_ws *ws = mk_ws_open(worker, settings, &x->agreement, channel, ctx, &tunnel_ops, x);
+    struct mk_ws *ws = mk_ws_open(worker, settings, agreement, channel, ctx, &tunnel_ops, x);
     if (!ws)
         return 503;
     int err = mk_request_take_over(x->req, run_tunnel, x);
@@ -146,6 +145,7 @@ struct mk_ws *mk_ws_accept(struct mk_request *req, struct mk_ws_worker *worker, 
                            int channel, void *ctx)
 {
     struct mk_ws_request handshake = read_handshake(req);
+    struct mk_ws_agreement agreement;
     struct exchange *x = mk_arena_alloc(mk_request_arena(req), sizeof(*x));
     const char *reason;
     if (x)
@@ -154,9 +154,9 @@ struct mk_ws *mk_ws_accept(struct mk_request *req, struct mk_ws_worker *worker, 
         refuse(req, 503);
         return NULL;
     }
-    int status = mk_ws_agree(&handshake, settings, &x->agreement, &reason);
+    int status = mk_ws_agree(&handshake, settings, &agreement, &reason);
     if (status == 101)
-        status = add_headers(x) == 0 ? open_exchange(x, worker, settings, channel, ctx) : 503;
+        status = add_headers(req, &agreement) == 0 ? open_exchange(x, worker, settings, &agreement, channel, ctx) : 503;
     if (status != 101) {
         refuse(req, status);
         return NULL;
