@@ -5,7 +5,8 @@
  *
  *     handler: mk_request_take_over() ─► head is sent ─► ready() ... ready() ─► mk_tunnel_end()
  *
- * The exchange lasts until the tunnel ends: its arena stays, and on_done follows. All functions are called in the
+ * The exchange lasts until the tunnel ends: its arena stays, and on_done follows. Once the head was sent, the fields
+ * Connection, Upgrade and Sec-WebSocket-* of the request may be gone; the others stay. All functions are called in the
  * worker's thread and do not block. The server does not buffer for the handler: the handler keeps bytes that cannot be
  * written yet, and flow control stops the client while the handler does not read.
  *

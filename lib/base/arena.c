@@ -151,6 +151,24 @@ void *mk_arena_alloc(struct mk_arena *a, size_t size)
     return p;
 }
 
+void *mk__arena_alloc_exact(struct mk_arena *a, size_t size)
+{
+    size_t need = size ? (size + ALIGN - 1) & ~(size_t)(ALIGN - 1) : ALIGN,
+           bytes = sizeof(struct mk_arena_chunk) + need;
+    if (need >= size && need <= (size_t)(a->end - a->at))
+        return mk_arena_alloc(a, size);
+    struct mk_arena_chunk *chunk = NULL;
+    if (need >= size && bytes > need && bytes <= a->bytes_max - a->bytes)
+        chunk = get_chunk(a->account, bytes);
+    if (!chunk)
+        return NULL;
+    *chunk = (struct mk_arena_chunk){.next = a->chunks, .size = bytes};
+    a->chunks = chunk;
+    a->bytes += bytes;
+    mk__asan_set_undefined(chunk + 1, need);
+    return chunk + 1;
+}
+
 void *mk_arena_zalloc(struct mk_arena *a, size_t size)
 {
     void *p = mk_arena_alloc(a, size);

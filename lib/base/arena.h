@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Lets unit tests make the n-th allocation fail.
+ * Arenas within the library, and allocations that fail in unit tests.
  */
 #ifndef MK_BASE_ARENA_H
 #define MK_BASE_ARENA_H
@@ -13,5 +13,11 @@
  * 1, 2 ... until it needs no more allocations than that.
  */
 extern _Atomic long mk__alloc_countdown;
+
+/*
+ * Returns `size` bytes as mk_arena_alloc() does. Where they need a chunk, it has no room for more: for what is kept
+ * long, and after which little follows.
+ */
+void *mk__arena_alloc_exact(struct mk_arena *a, size_t size);
 
 #endif

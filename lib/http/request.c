@@ -6,6 +6,7 @@
 
 #include <monkey/buf.h>
 #include <monkey/escape.h>
+#include "base/arena.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -86,12 +87,71 @@ void mk__request_set_head(struct mk_request *req, struct mk_str in, int r)
         req->parse.head_len = (uint16_t)(in.len < UINT16_MAX ? in.len : UINT16_MAX);
 }
 
+/* Tells whether a field is kept in a tunnel: those of the handshake have done their work. */
+static bool is_kept(const struct mk_request *req, const struct mk__field *field)
+{
+    static const struct mk_str prefix = MK_STR("sec-websocket-");
+    struct mk_str name = mk__span_str(req->base, field->name);
+    if (field->id == MK_HEADER_CONNECTION || field->id == MK_HEADER_UPGRADE)
+        return false;
+    return name.len < prefix.len || !mk_str_ieq(mk_str(name.p, prefix.len), prefix);
+}
+
+static struct mk__span append_span(char *text, size_t *at, const char *base, struct mk__span span)
+{
+    memcpy(text + *at, base + span.at, span.len);
+    span.at = (uint16_t)*at;
+    *at += span.len;
+    return span;
+}
+
+/* Copies what stands for a field in a tunnel, and the host in its value. */
+static struct mk__field append_field(struct mk_request *req, char *text, size_t *at, struct mk__field field)
+{
+    struct mk__span old = field.value, *host = &req->head.host;
+    field.name = append_span(text, at, req->base, field.name);
+    field.value = append_span(text, at, req->base, old);
+    if (field.id == MK_HEADER_HOST && host->at >= old.at && host->at <= old.at + old.len)
+        host->at = (uint16_t)(host->at - old.at + field.value.at);
+    return field;
+}
+
+/* Copies the request line and the names and values that are kept: a tunnel lasts long, so every byte counts. */
+static int copy_tunnel_head(struct mk_request *req)
+{
+    size_t n = 0, at = req->parse.target.at + req->parse.target.len, bytes = at;
+    for (unsigned i = 0; i < req->parse.n_fields; i++) {
+        if (!is_kept(req, &req->fields[i]))
+            continue;
+        bytes += req->fields[i].name.len + req->fields[i].value.len;
+        n++;
+    }
+    struct mk__field *fields = mk__arena_alloc_exact(&req->arena, n * sizeof(*fields) + bytes + 1);
+    if (!fields)
+        return -ENOMEM;
+    char *text = (char *)(fields + n);
+    memcpy(text, req->base, at);
+    n = 0;
+    for (unsigned i = 0; i < req->parse.n_fields; i++)
+        if (is_kept(req, &req->fields[i]))
+            fields[n++] = append_field(req, text, &at, req->fields[i]);
+    req->fields = fields;
+    req->base = text;
+    req->parse.n_fields = (uint16_t)n;
+    req->joined = NULL; /* it counts the lines that were there before */
+    req->parse.seen &= ~(1u << MK_HEADER_CONNECTION | 1u << MK_HEADER_UPGRADE);
+    req->head_copied = true;
+    return 0;
+}
+
 int mk__request_copy_head(struct mk_request *req)
 {
     size_t fields_bytes = req->parse.n_fields * sizeof(*req->fields);
     assert(req->base);
     if (req->head_copied)
         return 0;
+    if (MK__TUNNELS && req->tunnel && req->output_state >= MK__OUTPUT_HEAD)
+        return copy_tunnel_head(req);
     char *copy = mk_arena_alloc(&req->arena, fields_bytes + req->parse.head_len + 1);
     if (!copy)
         return -ENOMEM;

@@ -53,6 +53,31 @@ static void test_keeps_small_chunks(void **state)
     assert_int_equal(account.bytes, 0);
 }
 
+/* A chunk of its own for one allocation, while the one before goes on. */
+static void test_exact_chunks(void **state)
+{
+    _Alignas(16) char storage[64];
+    struct mk_account account = {0};
+    struct mk_arena a;
+    (void)state;
+    mk_arena_init(&a, &account, 1024, storage, sizeof(storage));
+    assert_ptr_equal(mk__arena_alloc_exact(&a, 17), storage);
+    char *alone = mk__arena_alloc_exact(&a, 100);
+    assert_non_null(alone);
+    memset(alone, 1, 100);
+    assert_int_equal((uintptr_t)alone % 16, 0);
+    assert_int_equal(account.bytes, 16 + 112);
+    assert_ptr_equal(mk_arena_alloc(&a, 1), storage + 32);
+    assert_null(mk__arena_alloc_exact(&a, SIZE_MAX));
+    assert_null(mk__arena_alloc_exact(&a, SIZE_MAX - 16));
+    assert_null(mk__arena_alloc_exact(&a, 1024 - 128 - 15)); /* above the limit */
+    assert_non_null(mk__arena_alloc_exact(&a, 1024 - 128 - 16));
+    assert_int_equal(account.bytes, 1024);
+    mk_arena_release(&a);
+    mk_account_trim(&account);
+    assert_int_equal(account.bytes, 0);
+}
+
 static void test_aligns(void **state)
 {
     struct mk_arena a;
@@ -209,6 +234,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_uses_storage_first),
         cmocka_unit_test(test_keeps_small_chunks),
+        cmocka_unit_test(test_exact_chunks),
         cmocka_unit_test(test_aligns),
         cmocka_unit_test(test_limit),
         cmocka_unit_test(test_account_has_a_budget),

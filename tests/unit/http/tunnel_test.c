@@ -6,6 +6,8 @@ enum { ECHO_BYTES = 64 };
 
 #include "http/echo.h"
 
+#include <stdio.h>
+
 #define UPGRADE "GET / HTTP/1.1\r\nHost: h\r\nConnection: keep-alive, Upgrade\r\nUpgrade: echo\r\n\r\n"
 #define CONNECT "CONNECT h:1 HTTP/1.1\r\nHost: h:1\r\n\r\n"
 #define SWITCHED "HTTP/1.1 101 Switching Protocols\r\n" STAMP "Upgrade: echo\r\nConnection: Upgrade\r\n\r\n"
@@ -112,6 +114,64 @@ static void test_the_head_waits(void **state)
     close_world();
 }
 
+static void assert_header(struct mk_request *req, const char *name, const char *value)
+{
+    struct mk_str found = mk_request_header_by_name(req, mk_str_c(name));
+    if (!value)
+        assert_null(found.p);
+    else
+        assert_str_equal(found, value);
+}
+
+/* While a tunnel lasts, the head has no more bytes than are of use, and memory has the size of them. */
+static void test_what_is_kept_of_the_head(void **state)
+{
+    static const char *const requests[] = {
+        "GET /a%20b?c HTTP/1.1\r\nConnection: Upgrade\r\nSec-WebSocket-Key: k\r\nhOsT:  h:80 \r\nX-A: one\r\n"
+        "upgrade: echo\r\nsec-websocket-protocol: p\r\nX-Empty:\r\nx-a: two\r\nSec-WebSocket: w\r\n\r\n",
+        "GET http://h:80/a%20b?c HTTP/1.1\r\nHost: h:80\r\nX-A: one, two\r\nConnection: Upgrade\r\nUpgrade: echo\r\n"
+        "X-Empty:\r\nSec-WebSocket: w\r\n\r\n",
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT(requests); i++) {
+        struct mk_test_client *c = start(requests[i]);
+        expect_received(c, SWITCHED);
+        assert_string_equal(mk_test_state(c), "tunnel");
+        assert_str_equal(mk_request_method_name(current), "GET");
+        assert_str_equal(mk_request_path(current), "/a b");
+        assert_str_equal(mk_request_query(current), "c");
+        assert_str_equal(mk_request_host(current), "h");
+        assert_header(current, "Host", "h:80");
+        assert_header(current, "X-A", "one, two");
+        assert_header(current, "X-Empty", "");
+        assert_header(current, "Sec-WebSocket", "w");
+        assert_header(current, "Sec-WebSocket-Key", NULL);
+        assert_header(current, "Sec-WebSocket-Protocol", NULL);
+        assert_header(current, "Connection", NULL);
+        assert_null(mk_request_header(current, MK_HEADER_UPGRADE).p);
+        assert_int_equal(mk_request_head_bytes(current), strlen(requests[i]));
+        mk__conn_abort_all(&w.http);
+        close_world();
+    }
+}
+
+static void test_a_long_head_takes_its_own_size(void **state)
+{
+    char request[2048];
+    (void)state;
+    int n = snprintf(request, sizeof(request),
+                     "GET / HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: echo\r\n"
+                     "X-A: %0600d\r\n\r\n",
+                     0);
+    assert_true(n < (int)sizeof(request));
+    struct mk_test_client *c = start(request);
+    expect_received(c, SWITCHED);
+    assert_int_equal(mk_request_header_by_name(current, MK_STR("X-A")).len, 600);
+    assert_in_range(current->arena.bytes, 600, 700);
+    mk__conn_abort_all(&w.http);
+    close_world();
+}
+
 static void test_it_may_be_taken_later(void **state)
 {
     (void)state;
@@ -213,6 +273,8 @@ int main(void)
         cmocka_unit_test(test_connect),
         cmocka_unit_test(test_back_pressure),
         cmocka_unit_test(test_the_head_waits),
+        cmocka_unit_test(test_what_is_kept_of_the_head),
+        cmocka_unit_test(test_a_long_head_takes_its_own_size),
         cmocka_unit_test(test_it_may_be_taken_later),
         cmocka_unit_test(test_silence_is_limited),
         cmocka_unit_test(test_a_tunnel_that_is_woken),
