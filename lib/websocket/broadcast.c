@@ -5,8 +5,9 @@
  *
  *     inbox (newest first) ─► deliveries (oldest first) ─► each receiver: its stream or queue
  *
- * A turn passes on a limited number of messages, then other connections have their turn. `cursor` is the next receiver;
- * when that ends, it moves on to the next one.
+ * Messages to one channel that follow each other are a batch: each receiver gets them in one write, which is most of
+ * what a message costs. A turn passes on a limited number of messages, then other connections have their turn. `cursor`
+ * is the next receiver; when that ends, it moves on to the next one.
  */
 #include "ws.h"
 
@@ -17,6 +18,7 @@ enum {
     MESSAGE_BYTES_MAX = 64 * 1024 * 1024,
     PENDING_BYTES_MAX = 64 * 1024 * 1024,
     RECEIVERS_OF_TURN = 1024,
+    BATCH_MAX = 64,
 };
 
 /* ── the message ── */
@@ -128,16 +130,23 @@ static void end_delivery(struct mk_ws_worker *w)
     w->first = d->next;
     if (!w->first)
         w->end = &w->first;
+    put_broadcast(d->broadcast);
+}
+
+static void end_batch(struct mk_ws_worker *w)
+{
     if (w->channel)
         mk__ws_channel_unpin(w, w->channel);
     w->channel = NULL;
     w->cursor = NULL;
-    put_broadcast(d->broadcast);
+    for (; w->batch; w->batch--)
+        end_delivery(w);
 }
 
 void mk__ws_drop_deliveries(struct mk_ws_worker *w)
 {
     empty_inbox(w);
+    end_batch(w);
     while (w->first)
         end_delivery(w);
 }
@@ -177,13 +186,39 @@ static void pass_on(struct mk_ws *ws, const struct mk__ws_broadcast *b)
     int err = send_form(ws, b);
     if (err == -ENOBUFS && ws->settings->overflow == MK_WS_OVERFLOW_CLOSE)
         mk_ws_close(ws, MK_WS_POLICY, MK_STR("reads too slowly"));
+}
+
+/* Passes a batch on to a receiver; a single message without a copy. */
+static void pass_on_batch(struct mk_ws_worker *w, struct mk_ws *ws)
+{
+    const struct mk__ws_delivery *d = w->first;
+    mk__ws_enter(ws);
+    if (w->batch > 1)
+        mk__ws_gather_output(ws);
+    for (unsigned i = 0; i < w->batch; i++, d = d->next)
+        if (ws->state == MK__WS_OPEN && !ws->is_failed && !is_excepted(d->broadcast, ws))
+            pass_on(ws, d->broadcast);
+    if (w->batch > 1)
+        mk__ws_flush_output(w);
     mk__ws_leave(ws);
 }
 
-/* Finds the first receiver. Returns false if there is none. */
-static bool begin_delivery(struct mk_ws_worker *w)
+/* Returns how many deliveries are for the channel of the first one, without one for another channel between. */
+static unsigned count_batch(const struct mk_ws_worker *w)
 {
     int channel = w->first->broadcast->channel;
+    unsigned n = 0;
+    for (const struct mk__ws_delivery *d = w->first; d && n < BATCH_MAX && d->broadcast->channel == channel;
+         d = d->next)
+        n++;
+    return n;
+}
+
+/* Finds the first receiver. Returns false if there is none. */
+static bool begin_batch(struct mk_ws_worker *w)
+{
+    int channel = w->first->broadcast->channel;
+    w->batch = count_batch(w);
     if (channel < 0) {
         w->cursor = w->all.next;
         return true;
@@ -196,11 +231,10 @@ static bool begin_delivery(struct mk_ws_worker *w)
     return true;
 }
 
-/* Passes the first message on to `*budget` receivers at most. Returns true if it has reached all. */
-static bool deliver_first(struct mk_ws_worker *w, unsigned *budget)
+/* Passes the first batch on, `*budget` messages or a few more. Returns true if it has reached all receivers. */
+static bool deliver_batch(struct mk_ws_worker *w, unsigned *budget)
 {
-    const struct mk__ws_broadcast *b = w->first->broadcast;
-    if (!w->cursor && !begin_delivery(w))
+    if (!w->cursor && !begin_batch(w))
         return true;
     const struct mk_list *end = w->channel ? &w->channel->members : &w->all;
     while (w->cursor != end) {
@@ -209,9 +243,9 @@ static bool deliver_first(struct mk_ws_worker *w, unsigned *budget)
         struct mk_ws *ws = w->channel ? MK_CONTAINER_OF(w->cursor, struct mk_ws, member)
                                       : MK_CONTAINER_OF(w->cursor, struct mk_ws, node);
         w->cursor = w->cursor->next;
-        --*budget;
-        if (ws->state == MK__WS_OPEN && ws->is_opened && !is_excepted(b, ws))
-            pass_on(ws, b);
+        *budget -= w->batch < *budget ? w->batch : *budget;
+        if (ws->state == MK__WS_OPEN && ws->is_opened)
+            pass_on_batch(w, ws);
     }
     return true;
 }
@@ -220,8 +254,8 @@ static void deliver(void *arg)
 {
     struct mk_ws_worker *w = arg;
     unsigned budget = RECEIVERS_OF_TURN;
-    while (w->first && deliver_first(w, &budget))
-        end_delivery(w);
+    while (w->first && deliver_batch(w, &budget))
+        end_batch(w);
     if (w->first)
         mk_task_schedule(w->loop, &w->task);
 }

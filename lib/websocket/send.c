@@ -238,6 +238,13 @@ static void gather_frame(struct mk_ws *ws, const struct mk__ws_head *head, const
     w->output_len += write_frame((uint8_t *)w->output + w->output_len, head, data);
 }
 
+/* Tells whether a block is gathered rather than written: it is small, and what waits stays within the queue's limit. */
+static bool fits_output(const struct mk_ws *ws, size_t n)
+{
+    size_t max = get_queue_max(ws), room = max < MK__WS_OUTPUT_BYTES ? max : MK__WS_OUTPUT_BYTES;
+    return !ws->queue && n <= COPY_BYTES_MAX && ws->worker->output_len <= room && n <= room - ws->worker->output_len;
+}
+
 static int send_small(struct mk_ws *ws, const struct mk__ws_head *head, const void *data)
 {
     uint8_t bytes[MK__WS_HEAD_BYTES_MAX + COPY_BYTES_MAX] MK_UNINITIALIZED;
@@ -284,10 +291,16 @@ int mk__ws_send_frame(struct mk_ws *ws, uint8_t opcode, bool rsv1, const void *d
 int mk__ws_send_block(struct mk_ws *ws, struct mk__ws_block *block)
 {
     struct mk_ws_worker *w = ws->worker;
+    bool gathers = w->output_owner == ws;
+    if (gathers && w->output_len && !fits_output(ws, block->len))
+        write_output(w);
     if (is_full(ws, block->len))
         return -ENOBUFS;
-    if (w->output_owner == ws && w->output_len)
-        write_output(w);
+    if (gathers && fits_output(ws, block->len)) {
+        memcpy(w->output + w->output_len, block->bytes, block->len);
+        w->output_len += block->len;
+        return tell_queued(ws);
+    }
     atomic_fetch_add_explicit(&block->refs, 1, memory_order_relaxed);
     return send_owned(ws, block);
 }

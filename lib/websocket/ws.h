@@ -176,6 +176,7 @@ struct mk_ws_worker {
     struct mk__ws_delivery *first, **end;
     struct mk_list *cursor;         /* the next receiver of `first`; NULL: it has not begun */
     struct mk__ws_channel *channel; /* of `first`; NULL: all */
+    unsigned batch;                 /* deliveries from `first` on that each receiver gets at once */
     struct mk_task task;
 
     uint64_t last_id;

@@ -93,6 +93,58 @@ static void test_a_client_gets_masked_frames(void **state)
     fixture_close(&f);
 }
 
+/* Messages to one channel leave in one write; others are not waited for. */
+static void test_batches(void **state)
+{
+    struct fixture f;
+    (void)state;
+    fixture_open(&f);
+    struct peer *a = join(&f, 1), *b = join(&f, 1);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(say(&f, 1, "x", i == 1 ? b->ws : NULL), 0);
+    deliver(&f);
+    assert_int_equal(a->writes, 1);
+    assert_int_equal(b->writes, 1);
+    assert_sent_text(a, "\x81\x01x\x81\x01x\x81\x01x");
+    assert_sent_text(b, "\x81\x01x\x81\x01x");
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(say(&f, i == 2 ? MK_WS_ALL_CHANNELS : 1, i == 2 ? "y" : "x", NULL), 0);
+    deliver(&f);
+    assert_int_equal(a->writes, 1 + 3);
+    assert_sent_text(a, "\x81\x01x\x81\x01x\x81\x01y\x81\x01x");
+    disconnect(a);
+    disconnect(b);
+    fixture_close(&f);
+}
+
+/* Short and long messages in a batch keep their order, also where a part of them has to wait. */
+static void test_batches_that_wait(void **state)
+{
+    static char large[10000], all[64 * 1024];
+    struct fixture f;
+    (void)state;
+    memset(large, 'l', sizeof(large) - 1);
+    for (size_t room = 0; room < 30000; room += 997) {
+        fixture_open(&f);
+        struct peer *a = join(&f, 1);
+        size_t n = 0;
+        a->room = room;
+        for (int i = 0; i < 6; i++) {
+            const char *text = i % 3 == 1 ? large : "short";
+            assert_int_equal(say(&f, 1, text, NULL), 0);
+            n += (size_t)snprintf(all + n, sizeof(all) - n, "%s%s", i % 3 == 1 ? "\x81~\x27\x0f" : "\x81\x05", text);
+        }
+        deliver(&f);
+        assert_int_equal(a->out_len, room < n ? room : n);
+        a->room = FIXTURE_BYTES;
+        run(a, MK_TUNNEL_WRITE);
+        assert_int_equal(a->out_len, n);
+        assert_memory_equal(a->out, all, n);
+        disconnect(a);
+        fixture_close(&f);
+    }
+}
+
 static void test_many_channels(void **state)
 {
     enum { N = 500 };
@@ -394,6 +446,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_channels),
         cmocka_unit_test(test_a_client_gets_masked_frames),
+        cmocka_unit_test(test_batches),
+        cmocka_unit_test(test_batches_that_wait),
         cmocka_unit_test(test_many_channels),
         cmocka_unit_test(test_receivers_that_end_meanwhile),
         cmocka_unit_test(test_slices),
