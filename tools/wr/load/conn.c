@@ -281,6 +281,15 @@ bool conn_start(struct conn *c, uint64_t now_ns)
 
 /* ── opening ── */
 
+/* One more connection of a broadcast is open: the first one sends when all are. */
+static void finish_opening_all(struct loader *l, uint64_t now_ns)
+{
+    if (l->counts.opened < l->conns_n)
+        return;
+    loader_begin(l, now_ns);
+    loader_add_ready(l, &l->conns[0]);
+}
+
 static void finish_opening(struct conn *c, uint64_t now_ns)
 {
     struct loader *l = c->loader;
@@ -291,7 +300,7 @@ static void finish_opening(struct conn *c, uint64_t now_ns)
     if (l->plan->close)
         send_requests(c); /* its one request was taken before */
     else if (l->plan->broadcast)
-        loader_add_ready(l, &l->conns[0]); /* it sends when all are open */
+        finish_opening_all(l, now_ns);
     else
         fill_conn(c, now_ns);
 }

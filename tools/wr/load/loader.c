@@ -239,17 +239,23 @@ static void run_loop(struct loader *l)
         loader_note_error(l, ERROR_READ, true, "the loop cannot go on: %s", strerror(-err));
 }
 
+void loader_begin(struct loader *l, uint64_t now_ns)
+{
+    if (l->plan->warm_up > 0) {
+        mk_timer_arm(&l->loop, &l->phase, (uint32_t)(l->plan->warm_up * 1000));
+        return;
+    }
+    on_phase_end(&l->phase);
+    l->count_from_ns = now_ns;
+}
+
 void *loader_run(void *loader)
 {
     struct loader *l = loader;
     prctl(PR_SET_TIMERSLACK, 1ul); /* ns; by default sleeps last up to 50 us longer */
     mk_timer_arm(&l->loop, &l->tick, tick_ms(l));
-    mk_timer_arm(&l->loop, &l->phase, (uint32_t)(l->plan->warm_up * 1000));
-    if (l->plan->warm_up <= 0) {
-        mk_timer_cancel(&l->phase);
-        on_phase_end(&l->phase);
-        l->count_from_ns = l->start_ns; /* the first intended start counts */
-    }
+    if (!l->plan->broadcast)
+        loader_begin(l, l->start_ns); /* the first intended start counts */
     if (l->has_quota && !l->quota)
         l->stopped = true;
     on_ramp(&l->ramp);

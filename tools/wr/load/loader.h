@@ -116,6 +116,8 @@ void loader_add_ready(struct loader *l, struct conn *c);
 void loader_add_idle(struct loader *l, struct conn *c);
 /* Starts what is due on idle connections. */
 void loader_start_due(struct loader *l, uint64_t now_ns);
+/* Begins the warm-up, or the time that counts: of a broadcast when all connections are open. */
+void loader_begin(struct loader *l, uint64_t now_ns);
 /* Tells whether a connection may send: of a broadcast the first one, when all are open. */
 bool loader_may_send(const struct loader *l, const struct conn *c);
 /* Counts an answered or failed request. */
