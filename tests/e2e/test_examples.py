@@ -63,7 +63,7 @@ def configure(serve, examples, tmp_path):
 
 
 def test_each_has_a_test():
-    assert NAMES == ["gate", "later", "meter", "relay", "shout"]
+    assert NAMES == ["echo", "gate", "later", "meter", "relay", "shout"]
 
 
 def test_the_smallest(configure):
@@ -120,6 +120,35 @@ def test_meter(configure):
         assert len(client.ask("/big").body) == 3_000_000
     ((counted),) = server.wait_log(r"meter: (\d+) bytes in, (\d+) bytes out")
     assert int(counted[1]) > 50 and int(counted[2]) > 3_001_000
+
+
+# ── echo ──
+
+
+def open_websocket(server, path):
+    client = server.connect()
+    client.send(
+        f"GET {path} HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+        "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n".encode()
+    )
+    head = client.until(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 101 ") and b"\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=" in head
+    return client
+
+
+def test_echo(configure):
+    server = configure("echo", settings={"Workers": 2})
+    one, two, three = (open_websocket(server, path) for path in ("/echo", "/all", "/all"))
+    one.send(b"\x81\x85\0\0\0\0hello\x82\x83\0\0\0\0bin")
+    assert one.exactly(12) == b"\x81\x05hello\x82\x03bin"
+    three.send(b"\x81\x83\0\0\0\0all")
+    for client in (two, three):
+        assert client.exactly(5) == b"\x81\x03all"
+    one.send(b"\x88\x82\0\0\0\0\x03\xe8")
+    assert one.exactly(4) == b"\x88\x02\x03\xe8"
+    assert one.rest() == b""  # it got no message of the others
+    assert server.connect().ask("/echo").status == 400
+    assert server.connect().ask("/a.txt").body == b"small letters\n"
 
 
 # ── relay ──
