@@ -182,7 +182,6 @@ static int send_form(struct mk_ws *ws, const struct mk__ws_broadcast *b)
 
 static void pass_on(struct mk_ws *ws, const struct mk__ws_broadcast *b)
 {
-    mk__ws_enter(ws);
     int err = send_form(ws, b);
     if (err == -ENOBUFS && ws->settings->overflow == MK_WS_OVERFLOW_CLOSE)
         mk_ws_close(ws, MK_WS_POLICY, MK_STR("reads too slowly"));
