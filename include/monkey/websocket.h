@@ -56,6 +56,15 @@ enum mk_ws_code {
     MK_WS_TRY_AGAIN_LATER = 1013,
 };
 
+/* Why a WebSocket has ended. */
+enum mk_ws_cause {
+    MK_WS_CAUSE_LOST,    /* the stream has failed, or has ended without a close frame */
+    MK_WS_CAUSE_PEER,    /* the peer has closed it */
+    MK_WS_CAUSE_OWN,     /* mk_ws_close() or mk_ws_abort(); also for a peer that reads too slowly */
+    MK_WS_CAUSE_ERROR,   /* the peer has broken the protocol or exceeded a limit, or there was no memory */
+    MK_WS_CAUSE_TIMEOUT, /* the peer has not answered a ping */
+};
+
 /* The channel of all WebSockets of a group. */
 enum { MK_WS_ALL_CHANNELS = -1 };
 
@@ -123,6 +132,8 @@ void mk_ws_group_free(struct mk_ws_group *group);
  */
 int mk_ws_broadcast(struct mk_ws_group *group, int channel, enum mk_ws_opcode opcode, const void *data, size_t len,
                     const struct mk_ws *except);
+/* Returns whether text is valid UTF-8, as messages of MK_WS_TEXT must be: browsers close the WebSocket otherwise. */
+bool mk_ws_is_utf8(const void *data, size_t len);
 /* Returns how many WebSockets are open in all threads. */
 size_t mk_ws_group_count(const struct mk_ws_group *group);
 
@@ -187,6 +198,8 @@ struct mk_str mk_ws_protocol(const struct mk_ws *ws);
 /* Returns how many bytes wait to be sent. */
 size_t mk_ws_queued_bytes(const struct mk_ws *ws);
 struct mk_ws_worker *mk_ws_get_worker(const struct mk_ws *ws);
+/* Returns why it has ended, in on_close. */
+enum mk_ws_cause mk_ws_get_cause(const struct mk_ws *ws);
 void *mk_ws_ctx(const struct mk_ws *ws);
 
 /* ── other streams of bytes ── */

@@ -101,6 +101,7 @@ void mk_ws_close(struct mk_ws *ws, unsigned code, struct mk_str reason)
 {
     if (ws->state != MK__WS_OPEN)
         return;
+    ws->cause = MK_WS_CAUSE_OWN;
     set_code(ws, code, reason);
     send_close(ws, code, reason);
     mk_ws_resume(ws); /* the peer's close frame is read */
@@ -118,6 +119,7 @@ static void stop_reading(struct mk_ws *ws)
 void mk__ws_take_close(struct mk_ws *ws, unsigned code, struct mk_str reason)
 {
     if (ws->state == MK__WS_OPEN) {
+        ws->cause = MK_WS_CAUSE_PEER;
         set_code(ws, code, reason);
         send_close(ws, code == MK_WS_NO_STATUS ? 0 : code, MK_STR_NONE);
     }
@@ -127,6 +129,7 @@ void mk__ws_take_close(struct mk_ws *ws, unsigned code, struct mk_str reason)
 void mk__ws_fail(struct mk_ws *ws, unsigned code, const char *reason)
 {
     if (ws->state == MK__WS_OPEN) {
+        ws->cause = MK_WS_CAUSE_ERROR;
         set_code(ws, code, mk_str_c(reason));
         send_close(ws, code, mk_str_c(reason));
     }
@@ -138,6 +141,8 @@ void mk_ws_abort(struct mk_ws *ws)
     if (ws->state == MK__WS_ENDED)
         return;
     mk__ws_enter(ws);
+    if (ws->state == MK__WS_OPEN)
+        ws->cause = MK_WS_CAUSE_OWN;
     ws->is_failed = true;
     mk__ws_leave(ws);
 }
@@ -243,9 +248,10 @@ static void keep_alive(struct mk_ws *ws)
     struct mk_loop *loop = ws->worker->loop;
     uint64_t idle = mk_loop_now_ms(loop) - ws->received_ms;
     uint32_t ping_ms = get_ping_ms(ws);
-    if (ws->has_pinged && !ws->is_paused)
+    if (ws->has_pinged && !ws->is_paused) {
+        ws->cause = MK_WS_CAUSE_TIMEOUT;
         mk__ws_set_failed(ws);
-    else if (idle >= ping_ms)
+    } else if (idle >= ping_ms)
         send_ping(ws);
     else
         mk_timer_arm(loop, &ws->timer, (uint32_t)(ping_ms - idle));
@@ -312,6 +318,16 @@ struct mk_str mk_ws_protocol(const struct mk_ws *ws)
 struct mk_ws_worker *mk_ws_get_worker(const struct mk_ws *ws)
 {
     return ws->worker;
+}
+
+bool mk_ws_is_utf8(const void *data, size_t len)
+{
+    return mk__utf8_is_valid(data, len);
+}
+
+enum mk_ws_cause mk_ws_get_cause(const struct mk_ws *ws)
+{
+    return (enum mk_ws_cause)ws->cause;
 }
 
 void *mk_ws_ctx(const struct mk_ws *ws)

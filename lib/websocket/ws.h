@@ -91,6 +91,7 @@ struct mk_ws {
     uint8_t running; /* calls that use it on the stack */
     bool is_client, is_opened, is_paused, is_readable, is_writable, wants_writable, has_pinged, is_failed, is_freed;
     bool is_closing_read; /* the peer's close frame has arrived */
+    uint8_t cause;        /* enum mk_ws_cause */
 
     /* permessage-deflate */
     bool deflate, send_context, receive_context, used_codecs;

@@ -24,6 +24,7 @@ struct fixture {
     struct mk_ws_settings settings;
     char log[8192]; /* what the handlers were told */
     unsigned seen;  /* messages */
+    enum mk_ws_cause cause; /* of the last end */
 };
 
 /* The other end of a WebSocket. */
@@ -143,6 +144,7 @@ static inline void see_close(struct mk_ws *ws, unsigned code, struct mk_str reas
     struct peer *p = ctx;
     assert_ptr_equal(ws, p->ws);
     p->ws = NULL;
+    p->fixture->cause = mk_ws_get_cause(ws);
     note(p->fixture, "close %u \"%.*s\"\n", code, MK_STR_ARG(reason));
 }
 

@@ -274,6 +274,86 @@ static void test_a_close_while_it_is_paused(void **state)
     fixture_close(&f);
 }
 
+/* ── why it has ended ── */
+
+static void lose(struct peer *p)
+{
+    p->fin = true;
+    run(p, MK_TUNNEL_READ);
+}
+
+static void close_by_peer(struct peer *p)
+{
+    feed_frame(p, 0x88, "\x03\xe9", 2);
+    run(p, MK_TUNNEL_READ);
+}
+
+static void close_by_us(struct peer *p)
+{
+    mk_ws_close(p->ws, 1002, MK_STR_NONE);
+    close_by_peer(p);
+}
+
+static void close_without_answer(struct peer *p)
+{
+    mk_ws_close(p->ws, 1000, MK_STR_NONE);
+    lose(p);
+}
+
+static void abort_ws(struct peer *p)
+{
+    mk_ws_abort(p->ws);
+}
+
+static void break_protocol(struct peer *p)
+{
+    feed(p, "\x83\x80\0\0\0", 6); /* an opcode that does not exist */
+    run(p, MK_TUNNEL_READ);
+}
+
+static void be_silent(struct peer *p)
+{
+    mk_test_pass(&p->fixture->world, 60000);
+}
+
+static void test_causes(void **state)
+{
+    static const struct {
+        void (*end)(struct peer *p);
+        enum mk_ws_cause cause;
+    } rows[] = {
+        {lose, MK_WS_CAUSE_LOST},
+        {close_by_peer, MK_WS_CAUSE_PEER},
+        {close_by_us, MK_WS_CAUSE_OWN},
+        {close_without_answer, MK_WS_CAUSE_OWN},
+        {abort_ws, MK_WS_CAUSE_OWN},
+        {break_protocol, MK_WS_CAUSE_ERROR},
+        {be_silent, MK_WS_CAUSE_TIMEOUT},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct fixture f;
+        fixture_open(&f);
+        f.cause = ~0u;
+        struct peer *p = connect_plain(&f);
+        rows[i].end(p);
+        if (p->ws)
+            run(p, 0); /* a stream that has failed ends in the next turn */
+        assert_int_equal(f.cause, rows[i].cause);
+        disconnect(p);
+        fixture_close(&f);
+    }
+}
+
+static void test_utf8(void **state)
+{
+    (void)state;
+    assert_true(mk_ws_is_utf8("gr\xc3\xbc" "n", 5));
+    assert_true(mk_ws_is_utf8(NULL, 0));
+    assert_false(mk_ws_is_utf8("gr\xc3", 3));
+    assert_false(mk_ws_is_utf8("\xff", 1));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -290,6 +370,8 @@ int main(void)
         cmocka_unit_test(test_handlers_that_end_others),
         cmocka_unit_test(test_a_pause_that_ends_when_a_pong_is_overdue),
         cmocka_unit_test(test_a_close_while_it_is_paused),
+        cmocka_unit_test(test_causes),
+        cmocka_unit_test(test_utf8),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
