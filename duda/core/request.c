@@ -303,6 +303,11 @@ static bool is_content_type(duda_request_t *dr, const char *media_type)
     return value.p && mk_str_ieq(mk_str_trim(value), mk_str_c(media_type));
 }
 
+static int get_http_major(duda_request_t *dr)
+{
+    return (int)mk_request_major(dr->req);
+}
+
 static const char *get_last_event_id(duda_request_t *dr)
 {
     if (request_check(dr, "request->last_event_id()") < 0)
@@ -421,4 +426,5 @@ const struct duda_api_request object_request = {
     .validate_request = is_alive,
     .validate_socket = is_alive_socket,
     .last_event_id = get_last_event_id,
+    .http_major = get_http_major,
 };

@@ -95,6 +95,9 @@ struct duda_api_request {
 
     /* Returns Last-Event-ID, the last event that a client of server-sent events has received; NULL if there is none. */
     const char *(*last_event_id)(duda_request_t *dr);
+
+    /* Returns the major version of HTTP: 1 or 2. */
+    int (*http_major)(duda_request_t *dr);
 };
 
 DUDA_OBJECT(struct duda_api_request, request)
