@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What services call for a WebSocket or a channel: checks each call, and passes it on.
+ */
+#include "websocket.h"
+
+#include <string.h>
+
+static_assert((int)WS_AGAIN == (int)MK_AGAIN && (int)WS_OPCODE_TEXT == (int)MK_WS_TEXT &&
+                  (int)WS_OPCODE_BINARY == (int)MK_WS_BINARY && (int)WS_OPCODE_PING == (int)MK_WS_PING &&
+                  (int)WS_OPCODE_PONG == (int)MK_WS_PONG,
+              "values are passed on as they are");
+
+/* ── checks ── */
+
+/*
+ * Returns the struct of a WebSocket of this worker that has not ended; or NULL with the reason in `*ret`, which is
+ * logged.
+ */
+static struct ws_conn *find_conn(const ws_request_t *wr, const char *call, enum ws_result *ret)
+{
+    struct ws_part *part = ws_find_part();
+    struct ws_conn *conn = (struct ws_conn *)(uintptr_t)wr; /* wr is its first field, and ours to change */
+    if (MK_UNLIKELY(!wr))
+        *ret = ws_refuse(part, call, WS_INVALID, "the WebSocket is NULL");
+    else if (MK_UNLIKELY(!part || conn->part != part))
+        *ret = ws_refuse(part, call, WS_WRONG_THREAD,
+                         "it works only in callbacks of the worker of the WebSocket; the call did nothing");
+    else if (MK_UNLIKELY(!conn->ws))
+        *ret = ws_refuse(part, call, WS_ENDED, "the WebSocket has ended");
+    else
+        return conn;
+    return NULL;
+}
+
+/* Returns the service whose code runs in this thread; or NULL, which is logged. */
+static struct ws_service *find_service(const char *call)
+{
+    struct ws_part *part = ws_find_part();
+    struct ws_service *service = part ? part->service : duda_package_loader->service_state(&ws_package);
+    if (!service)
+        ws_refuse(NULL, call, WS_WRONG_THREAD,
+                  "it works only in callbacks and in threads of worker->spawn(); the call did nothing");
+    return service;
+}
+
+/* Tells whether this is the message that has been received, whose text was checked. */
+static bool is_received(const struct ws_conn *conn, const void *data, size_t len)
+{
+    return conn && conn->wr.opcode == WS_OPCODE_TEXT && data == conn->wr.payload && len == conn->wr.payload_len;
+}
+
+/* Checks a message, which may come from a WebSocket. Returns WS_OK or WS_INVALID, which is logged. */
+static enum ws_result check_message(const struct ws_conn *from, const char *call, int opcode, const void *data,
+                                    size_t len)
+{
+    const char *wrong = NULL;
+    if (!data && len)
+        wrong = "the data is NULL";
+    else if (opcode == WS_OPCODE_TEXT && !is_received(from, data, len) && !mk_ws_is_utf8(data, len))
+        wrong = "the text is not UTF-8, as browsers want it: send it as WS_OPCODE_BINARY; it was not sent";
+    return wrong ? ws_refuse(ws_find_part(), call, WS_INVALID, wrong) : WS_OK;
+}
+
+static bool is_data(int opcode)
+{
+    return opcode == WS_OPCODE_TEXT || opcode == WS_OPCODE_BINARY;
+}
+
+static enum ws_result refuse_opcode(const char *call)
+{
+    return ws_refuse(ws_find_part(), call, WS_INVALID, "messages with this opcode cannot be sent");
+}
+
+/* ── one WebSocket ── */
+
+static enum ws_result send_message(struct ws_conn *conn, const char *call, int opcode, const void *data, size_t len)
+{
+    if (!is_data(opcode) && opcode != WS_OPCODE_PING && opcode != WS_OPCODE_PONG)
+        return refuse_opcode(call);
+    enum ws_result r = check_message(conn, call, opcode, data, len);
+    return r == WS_OK ? (enum ws_result)mk_ws_send(conn->ws, (enum mk_ws_opcode)opcode, data, len) : r;
+}
+
+enum ws_result ws_send(ws_request_t *wr, int opcode, const void *data, size_t len)
+{
+    enum ws_result r;
+    struct ws_conn *conn = find_conn(wr, "send", &r);
+    return conn ? send_message(conn, "send", opcode, data, len) : r;
+}
+
+static bool is_code(unsigned code)
+{
+    return code == 0 || (code >= 3000 && code <= 4999) ||
+           (code >= 1000 && code <= 1014 && (code < 1004 || code > MK_WS_ABNORMAL));
+}
+
+static enum ws_result close_conn(struct ws_conn *conn, const char *call, unsigned code, struct mk_str reason)
+{
+    if (!is_code(code))
+        return ws_refuse(conn->part, call, WS_INVALID, "the code is none of 0, 1000 to 1014 and 3000 to 4999");
+    if (!mk_ws_is_utf8(reason.p, reason.len))
+        return ws_refuse(conn->part, call, WS_INVALID, "the reason is not UTF-8");
+    mk_ws_close(conn->ws, code, reason);
+    return WS_OK;
+}
+
+enum ws_result ws_close(ws_request_t *wr, unsigned code, const char *reason)
+{
+    enum ws_result r;
+    struct ws_conn *conn = find_conn(wr, "close", &r);
+    return conn ? close_conn(conn, "close", code, reason ? mk_str_c(reason) : MK_STR_NONE) : r;
+}
+
+/* Closes with the payload of a close frame. */
+static enum ws_result write_close(struct ws_conn *conn, const unsigned char *data, size_t len)
+{
+    if (len == 0)
+        return close_conn(conn, "write", 0, MK_STR_NONE);
+    if (len == 1 || !data)
+        return ws_refuse(conn->part, "write", WS_INVALID, "a close frame begins with the two bytes of a code");
+    return close_conn(conn, "write", (unsigned)data[0] << 8 | data[1], mk_str((const char *)data + 2, len - 2));
+}
+
+int ws_write(ws_request_t *wr, unsigned int opcode, const unsigned char *data, uint64_t len)
+{
+    enum ws_result r;
+    struct ws_conn *conn = find_conn(wr, "write", &r);
+    if (conn && opcode == WS_OPCODE_CLOSE)
+        r = write_close(conn, data, (size_t)len);
+    else if (conn)
+        r = send_message(conn, "write", (int)opcode, data, (size_t)len);
+    return r < 0 ? -1 : 0;
+}
+
+enum ws_result ws_pause(ws_request_t *wr)
+{
+    enum ws_result r = WS_OK;
+    struct ws_conn *conn = find_conn(wr, "pause", &r);
+    if (conn)
+        mk_ws_pause(conn->ws);
+    return r;
+}
+
+enum ws_result ws_resume(ws_request_t *wr)
+{
+    enum ws_result r = WS_OK;
+    struct ws_conn *conn = find_conn(wr, "resume", &r);
+    if (conn)
+        mk_ws_resume(conn->ws);
+    return r;
+}
+
+const char *ws_protocol(const ws_request_t *wr)
+{
+    enum ws_result r;
+    struct ws_conn *conn = find_conn(wr, "protocol", &r);
+    struct mk_str name = conn ? mk_ws_protocol(conn->ws) : MK_STR_NONE;
+    if (!name.len)
+        return "";
+    char *copy = conn->endpoint->protocols + (name.p - conn->endpoint->list);
+    return copy;
+}
+
+size_t ws_queued(const ws_request_t *wr)
+{
+    enum ws_result r;
+    struct ws_conn *conn = find_conn(wr, "queued", &r);
+    return conn && !conn->is_closed ? mk_ws_queued_bytes(conn->ws) : 0;
+}
+
+/* ── channels ── */
+
+enum ws_result ws_set_channel(ws_request_t *wr, int channel)
+{
+    enum ws_result r;
+    struct ws_conn *conn = find_conn(wr, "set_channel", &r);
+    if (!conn)
+        return r;
+    struct channels *channels = &conn->part->service->channels;
+    channel = channel < 0 ? WS_CHANNEL_ALL : channel;
+    if (conn->is_closed)
+        return WS_CLOSED;
+    if (!conn->wr.dr)
+        return ws_refuse(conn->part, "set_channel", WS_INVALID, "a WebSocket of connect() is in no channel");
+    if (!channels_join(channels, channel))
+        return WS_NO_MEMORY;
+    if (mk_ws_set_channel(conn->ws, channel) < 0) {
+        channels_leave(channels, channel);
+        return WS_NO_MEMORY;
+    }
+    channels_leave(channels, conn->channel);
+    conn->channel = conn->wr.channel = channel;
+    return WS_OK;
+}
+
+/* Sends a message to a channel, except to `except`, which may be NULL. */
+static enum ws_result broadcast(struct ws_service *service, const char *call, int channel, int opcode, const void *data,
+                                size_t len, const struct ws_conn *except)
+{
+    if (!is_data(opcode))
+        return refuse_opcode(call);
+    enum ws_result r = check_message(except, call, opcode, data, len);
+    if (r != WS_OK)
+        return r;
+    const struct mk_ws *sender = except && except->wr.dr && !except->is_closed ? except->ws : NULL;
+    return (enum ws_result)mk_ws_broadcast(service->group, channel < 0 ? MK_WS_ALL_CHANNELS : channel,
+                                           (enum mk_ws_opcode)opcode, data, len, sender);
+}
+
+enum ws_result ws_publish(int channel, int opcode, const void *data, size_t len, const ws_request_t *except)
+{
+    enum ws_result r = WS_WRONG_THREAD;
+    struct ws_conn *conn = except ? find_conn(except, "publish", &r) : NULL;
+    if (except && !conn)
+        return r;
+    struct ws_service *service = find_service("publish");
+    return service ? broadcast(service, "publish", channel, opcode, data, len, conn) : WS_WRONG_THREAD;
+}
+
+int ws_broadcast(ws_request_t *wr, const unsigned char *data, uint64_t len, int opcode, int channel)
+{
+    enum ws_result r;
+    struct ws_conn *conn = find_conn(wr, "broadcast", &r);
+    if (conn)
+        r = broadcast(conn->part->service, "broadcast", channel, opcode, data, (size_t)len, conn);
+    return r < 0 ? -1 : 0;
+}
+
+int ws_broadcast_all(const unsigned char *data, uint64_t len, int opcode, int channel)
+{
+    struct ws_service *service = find_service("broadcast_all");
+    if (!service)
+        return -1;
+    return broadcast(service, "broadcast_all", channel, opcode, data, (size_t)len, NULL) < 0 ? -1 : 0;
+}
+
+size_t ws_count(int channel)
+{
+    struct ws_service *service = find_service("count");
+    if (!service)
+        return 0;
+    return channel < 0 ? mk_ws_group_count(service->group) : channels_count(&service->channels, channel);
+}

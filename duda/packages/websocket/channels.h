@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * How many WebSockets each channel of a service has, in all workers: a hash table under a lock. Messages do not pass
+ * it.
+ */
+#ifndef DUDA_PACKAGES_WEBSOCKET_CHANNELS_H
+#define DUDA_PACKAGES_WEBSOCKET_CHANNELS_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+struct channels {
+    pthread_mutex_t lock;
+    struct channel **buckets; /* NULL: no channel was joined yet */
+    unsigned n_buckets, n;
+};
+
+void channels_init(struct channels *channels);
+void channels_release(struct channels *channels);
+/* Count one more, or one less, which was counted before; a channel below 0 is not counted. Any thread. */
+bool channels_join(struct channels *channels, int number); /* false without memory */
+void channels_leave(struct channels *channels, int number);
+/* Returns how many a channel has. Any thread. */
+size_t channels_count(struct channels *channels, int number);
+
+#endif

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * WebSockets as services see them: their memory, and the callbacks.
+ */
+#include "websocket.h"
+
+#include <string.h>
+
+enum { SLAB_CONNS = 32, REASON_BYTES = 128 };
+
+struct ws_slab {
+    struct ws_slab *next;
+    struct ws_conn conns[SLAB_CONNS];
+};
+
+/* ── memory ── */
+
+/* Makes unused ones. Returns false without memory. */
+static bool add_slab(struct ws_part *part)
+{
+    struct ws_slab *slab = mem->alloc_z(sizeof(*slab));
+    if (!slab)
+        return false;
+    slab->next = part->slabs;
+    part->slabs = slab;
+    for (unsigned i = SLAB_CONNS; i-- > 0;) {
+        slab->conns[i].part = part;
+        slab->conns[i].next_unused = part->unused;
+        part->unused = &slab->conns[i];
+    }
+    return true;
+}
+
+/* Returns the descriptor, with which a request of levels 0 to 2 begins (<duda/old_request.h>); else -1. */
+static int get_socket(const duda_request_t *dr)
+{
+    int fd = -1;
+    if (dr)
+        memcpy(&fd, (const void *)dr, sizeof(fd));
+    return fd > 0 ? fd : -1;
+}
+
+struct ws_conn *ws_conn_get(struct ws_part *part, const struct ws_endpoint *endpoint, duda_request_t *dr, int channel,
+                            void *data)
+{
+    if (!part->unused && !add_slab(part))
+        return NULL;
+    struct ws_conn *conn = part->unused;
+    channel = channel < 0 ? WS_CHANNEL_ALL : channel;
+    if (!channels_join(&part->service->channels, channel))
+        return NULL;
+    part->unused = conn->next_unused;
+    *conn = (struct ws_conn){
+        .wr = {.socket = get_socket(dr), .channel = channel, .dr = dr, .data = data},
+        .part = part,
+        .endpoint = endpoint ? endpoint : &part->service->endpoint,
+        .channel = channel,
+    };
+    mk_list_init(&conn->node);
+    return conn;
+}
+
+void ws_conn_put(struct ws_conn *conn)
+{
+    struct ws_part *part = conn->part;
+    channels_leave(&part->service->channels, conn->channel);
+    mk_list_del(&conn->node);
+    conn->channel = WS_CHANNEL_ALL;
+    conn->ws = NULL;
+    conn->next_unused = part->unused;
+    part->unused = conn;
+}
+
+void ws_conn_release(struct ws_part *part)
+{
+    for (struct ws_slab *slab = part->slabs, *next; slab; slab = next) {
+        next = slab->next;
+        mem->free(slab);
+    }
+}
+
+/* ── callbacks ── */
+
+static void call(struct ws_conn *conn, unsigned type)
+{
+    ws_callback_t fn = conn->endpoint->callbacks[type];
+    if (!fn)
+        fn = conn->part->service->endpoint.callbacks[type];
+    if (fn && !conn->is_silent)
+        fn(conn->wr.dr, &conn->wr);
+}
+
+static void set_payload(struct ws_conn *conn, unsigned opcode, char *data, size_t len)
+{
+    conn->wr.opcode = opcode;
+    conn->wr.payload = (unsigned char *)data;
+    conn->wr.payload_len = len;
+}
+
+static void on_open(struct mk_ws *ws, void *ctx)
+{
+    struct ws_conn *conn = ctx;
+    (void)ws;
+    conn->is_opened = true;
+    call(conn, WS_ON_OPEN);
+}
+
+static void on_message(struct mk_ws *ws, enum mk_ws_opcode opcode, char *data, size_t len, void *ctx)
+{
+    struct ws_conn *conn = ctx;
+    (void)ws;
+    set_payload(conn, opcode, data, len);
+    call(conn, WS_ON_MESSAGE);
+    set_payload(conn, 0, NULL, 0);
+}
+
+static void on_writable(struct mk_ws *ws, void *ctx)
+{
+    (void)ws;
+    call(ctx, WS_ON_WRITABLE);
+}
+
+/* Calls ERROR or TIMEOUT, if that is why it has ended. A client that leaves before OPEN is no error. */
+static void call_cause(struct ws_conn *conn)
+{
+    enum mk_ws_cause cause = mk_ws_get_cause(conn->ws);
+    if (!conn->is_opened && conn->wr.dr)
+        return;
+    if (cause == MK_WS_CAUSE_TIMEOUT)
+        call(conn, WS_ON_TIMEOUT);
+    else if (cause == MK_WS_CAUSE_LOST || cause == MK_WS_CAUSE_ERROR)
+        call(conn, WS_ON_ERROR);
+}
+
+static void on_close(struct mk_ws *ws, unsigned code, struct mk_str reason, void *ctx)
+{
+    struct ws_conn *conn = ctx;
+    char text[REASON_BYTES];
+    size_t n = reason.len < sizeof(text) ? reason.len : sizeof(text) - 1;
+    conn->ws = ws; /* a client's may end before mk_ws_connect() returns */
+    conn->is_closed = true;
+    channels_leave(&conn->part->service->channels, conn->channel);
+    conn->channel = WS_CHANNEL_ALL;
+    if (n)
+        memcpy(text, reason.p, n);
+    text[n] = '\0';
+    conn->wr.code = code;
+    set_payload(conn, WS_OPCODE_CLOSE, text, n);
+    call_cause(conn);
+    call(conn, WS_ON_CLOSE);
+    set_payload(conn, 0, NULL, 0);
+    conn->ws = NULL;
+    if (!conn->wr.dr)
+        ws_conn_put(conn); /* others when the exchange has ended */
+}
+
+const struct mk_ws_handlers ws_handlers = {
+    .on_open = on_open,
+    .on_message = on_message,
+    .on_writable = on_writable,
+    .on_close = on_close,
+};
