@@ -22,8 +22,8 @@ struct fixture {
     struct mk_ws_group *group;
     struct mk_ws_worker *worker;
     struct mk_ws_settings settings;
-    char log[8192]; /* what the handlers were told */
-    unsigned seen;  /* messages */
+    char log[8192];         /* what the handlers were told */
+    unsigned seen;          /* messages */
     enum mk_ws_cause cause; /* of the last end */
 };
 

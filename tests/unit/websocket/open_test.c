@@ -322,12 +322,9 @@ static void test_causes(void **state)
         void (*end)(struct peer *p);
         enum mk_ws_cause cause;
     } rows[] = {
-        {lose, MK_WS_CAUSE_LOST},
-        {close_by_peer, MK_WS_CAUSE_PEER},
-        {close_by_us, MK_WS_CAUSE_OWN},
-        {close_without_answer, MK_WS_CAUSE_OWN},
-        {abort_ws, MK_WS_CAUSE_OWN},
-        {break_protocol, MK_WS_CAUSE_ERROR},
+        {lose, MK_WS_CAUSE_LOST},         {close_by_peer, MK_WS_CAUSE_PEER},
+        {close_by_us, MK_WS_CAUSE_OWN},   {close_without_answer, MK_WS_CAUSE_OWN},
+        {abort_ws, MK_WS_CAUSE_OWN},      {break_protocol, MK_WS_CAUSE_ERROR},
         {be_silent, MK_WS_CAUSE_TIMEOUT},
     };
     (void)state;
@@ -348,7 +345,9 @@ static void test_causes(void **state)
 static void test_utf8(void **state)
 {
     (void)state;
-    assert_true(mk_ws_is_utf8("gr\xc3\xbc" "n", 5));
+    assert_true(mk_ws_is_utf8("gr\xc3\xbc"
+                              "n",
+                              5));
     assert_true(mk_ws_is_utf8(NULL, 0));
     assert_false(mk_ws_is_utf8("gr\xc3", 3));
     assert_false(mk_ws_is_utf8("\xff", 1));
