@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The package websocket: services of all levels over HTTP/1.1 and HTTP/2, in the clear and by TLS."""
 
+import base64
+import contextlib
+import hashlib
 import re
 import shutil
 import signal
+import socket
 
 import pytest
 
@@ -375,6 +379,76 @@ def test_connect_fails(plain):
     server.wait_log("service web: close 1006")
     assert get(server, "/connect?to=") == "0"
     server.wait_log(r'service web: websocket->connect\(\): "ws://": ')
+
+
+@contextlib.contextmanager
+def other_server():
+    """A server that accepts one WebSocket: yields its port, and a function that returns its socket."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(20)
+        made = []
+
+        def accept():
+            conn, _ = listener.accept()
+            made.append(conn)
+            conn.settimeout(20)
+            head = b""
+            while not head.endswith(b"\r\n\r\n"):
+                head += conn.recv(4096)
+            key = re.search(rb"Sec-WebSocket-Key: (\S+)", head)[1]
+            proof = hashlib.sha1(key + b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11").digest()
+            conn.sendall(b"HTTP/1.1 101 x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ")
+            conn.sendall(base64.b64encode(proof) + b"\r\n\r\n")
+            return conn
+
+        yield listener.getsockname()[1], accept
+        for conn in made:
+            conn.close()
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_another_server(plain, workers):
+    """What it sends is published; it is told when the service ends."""
+    server = plain({"Workers": workers, "ShutdownTimeout": "100ms"})
+    server.baseline += CLIENT_PARTS + 1
+    with other_server() as (port, accept):
+        watcher = server.socket("/plain?channel=7")
+        assert get(server, f"/connect?to=127.0.0.1:{port}/") == "1"
+        conn = accept()
+        conn.sendall(b"\x81\x05hello")
+        assert watcher.text() == "hello"
+        replace(server, 2)
+        server.wait_log("service web: exit")
+        server.wait_log("service web: close 1001")
+        assert conn.recv(1000)
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_the_server_stops_with_only_a_client(plain, workers):
+    server = plain({"Workers": workers})
+    server.baseline += CLIENT_PARTS + 1
+    with other_server() as (port, accept):
+        assert get(server, f"/connect?to=127.0.0.1:{port}/") == "1"
+        conn = accept()
+        conn.sendall(b"\x81\x05hello")
+        assert conn.recv(1000)
+        server.send_signal(signal.SIGTERM)
+        assert server.wait() == 0
+        server.wait_log("service web: close 1001")
+
+
+def test_the_server_stops_while_a_client_connects(plain):
+    server = plain({"Workers": 1})
+    server.baseline += CLIENT_PARTS + 1
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as listener, contextlib.ExitStack() as stack:
+        for _ in range(3):  # nobody accepts them, and further ones have to wait
+            one = stack.enter_context(socket.socket())
+            one.setblocking(False)
+            one.connect_ex(listener.getsockname())
+        assert get(server, f"/connect?to=127.0.0.1:{listener.getsockname()[1]}/") == "1"
+        server.send_signal(signal.SIGTERM)
+        assert server.wait() == 0
+        server.wait_log("service web: close 1001")
 
 
 # ── reloads ──

@@ -54,6 +54,10 @@ ws_request_t *ws_connect(const char *url, const ws_endpoint_t *endpoint, void *d
     return &conn->wr;
 }
 
+/*
+ * At a stop of the server the thread may have ended. Its loop is closed then, but still there: the library may cancel
+ * timers, and the close frame is sent if the socket takes it.
+ */
 void ws_connect_stop(struct ws_part *part)
 {
     part->is_stopping = true;

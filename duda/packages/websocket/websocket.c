@@ -235,11 +235,11 @@ static void stop_worker(struct duda_package_worker *base)
 {
     struct ws_part *part = base->state;
     ws_connect_stop(part);
+    base->state = NULL;
     mk_ws_worker_put(part->worker);
     if (part->client_worker)
         mk_ws_worker_put(part->client_worker);
     ws_conn_release(part);
-    base->state = NULL;
     mem->free(part);
 }
 
