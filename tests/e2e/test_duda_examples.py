@@ -13,7 +13,8 @@ from harness.certificates import Authority
 from harness.client import Client
 from harness.messages import request
 from harness.server import Server, write_config
-from harness.services import build_service, needs_duda, service_config
+from harness.services import INCLUDE, build_service, needs_duda, service_config
+from test_duda_old import level
 
 EXAMPLES = build.TOP / "docs" / "examples" / "services"
 NAMES = sorted(path.name.split("-")[1] for path in EXAMPLES.iterdir())
@@ -48,7 +49,9 @@ class Site:
 
     def build(self, name):
         (source,) = EXAMPLES.glob(f"*-{name}/{name}.c")
-        build_service(self.folder / "services", name, source.read_text())
+        text = source.read_text()
+        old = {} if level.detect_level([text]) == 3 else {"warnings": level.compile_flags(0, INCLUDE)}
+        build_service(self.folder / "services", name, text, **old)
 
     def keys(self, name):
         (example,) = EXAMPLES.glob(f"*-{name}")
@@ -206,3 +209,10 @@ def test_digest(ask, tmp_path):
     content = bytes(range(256)) * 4000
     (tmp_path / "content").write_bytes(content)
     assert ask("/digest/sha256", "-T", tmp_path / "content") == (200, hashlib.sha256(content).hexdigest() + "\n")
+
+
+def test_wschat(ask):
+    """test_wschat.py lets browsers talk."""
+    status, page = ask("/wschat/")
+    assert status == 200 and 'new URL("handshake/", location)' in page
+    assert ask("/wschat/handshake/")[0] == 400
