@@ -1,13 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What docs/guide/dudac.md shows: the commands of the quick start, and the files."""
+"""What docs/guide/dudac.md shows: the commands of the quick start, and the files. The tutorial docs/guide/chat.md."""
 
 import re
 import shlex
+import ssl
+import types
+from urllib.parse import urlsplit
 
 from dudac.checks import read_checks
 from dudac.folder import read_folder
 
+import pytest
 from harness import build
+from harness.certificates import TlsClient
+from harness.client import Client
+from harness.duda_websocket import WebSocket
+from harness.ways import WAYS
 from running import ask, make_folder, run_dudac
 
 PAGE = (build.TOP / "docs/guide/dudac.md").read_text()
@@ -48,3 +56,75 @@ def test_the_manual_names_all_commands():
     names = re.findall(r"^  (\w+)  ", run_dudac("--help").stdout.partition("Commands:")[2], re.M)
     assert len(names) == 5 and all(re.search(rf'^\.B.*"?{name}\b', MANUAL, re.M) for name in names)
     assert all(f"dudac {name}" in PAGE for name in names)
+
+
+# ── the tutorial ──
+
+TUTORIAL = build.TOP / "docs/guide/chat.md"
+
+
+def steps():
+    """The blocks of each numbered part, in their order: (language, text)."""
+    parts = re.split(r"^## ", TUTORIAL.read_text(), flags=re.M)[1:]
+    return [re.findall(r"^```(\w+)\n(.*?)^```", part, re.S | re.M) for part in parts]
+
+
+def write_files(folder, blocks):
+    """Writes the files of a part."""
+    names = {"c": "wschat.c", "html": "html/index.html", "toml": "checks.toml"}
+    for language, text in blocks:
+        if language in names:
+            path = folder / names[language]
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text)
+
+
+def run_commands(blocks, folder):
+    """Runs the commands of a part, except `dudac run`, whose arguments are returned."""
+    runs = []
+    for line in (line for language, text in blocks if language == "sh" for line in text.splitlines()):
+        program, *arguments = shlex.split(line, comments=True)
+        assert program == "dudac"
+        if arguments[0] == "run":
+            runs.append(arguments)
+            continue
+        done = run_dudac(*arguments, cwd=folder)
+        assert done.returncode == 0, done.stdout + done.stderr
+    return runs
+
+
+def open_sockets(url, n):
+    parts = urlsplit(url)
+    address, tls = ("127.0.0.1", parts.port), parts.scheme == "https"
+    context = ssl._create_unverified_context() if tls else None
+    server = types.SimpleNamespace(open=lambda: TlsClient(address, context) if tls else Client(address))
+    return [WebSocket(server, WAYS["h1-tls" if tls else "h1"], f"{parts.path}handshake/") for _ in range(n)]
+
+
+def assert_talk(sockets):
+    for sender in sockets:
+        sender.send("hello")
+        assert all(socket is sender or socket.text() == "hello" for socket in sockets)
+
+
+def test_the_tutorial(tmp_path, start):
+    pytest.importorskip("watchdog", reason="NOT TESTED: no python3-watchdog here")
+    service, echo, chat, encrypted, rest = steps()
+    assert run_commands(service, tmp_path) == []
+    write_files(tmp_path / "wschat", echo)
+    [arguments] = run_commands(echo, tmp_path)
+    program = start(*arguments, "-p", 0, cwd=tmp_path)
+    url = program.wait_url()
+    assert url.endswith("/wschat/") and "<title>Talk</title>" in ask(url)[1]
+    [one] = open_sockets(url, 1)
+    assert one.echo("hello") == "hello"
+    one.reset()
+    write_files(tmp_path / "wschat", chat)
+    assert program.wait_url(2) == url
+    assert_talk(open_sockets(url, 3))
+    assert program.stop() == 130
+    [arguments] = run_commands(encrypted, tmp_path)
+    assert_talk(open_sockets(start(*arguments, "-p", 0, cwd=tmp_path).wait_url(), 3))
+    assert run_commands(rest, tmp_path) == []
+    example = next((build.TOP / "docs/examples/services").glob("*-wschat/wschat.c"))
+    assert (tmp_path / "wschat/wschat.c").read_text() == example.read_text()

@@ -60,7 +60,7 @@ enum {
 };
 
 /* A WebSocket. It is valid until its CLOSE has returned. */
-typedef struct ws_request {
+struct ws_request {
     int socket; /* its connection, which others may share by HTTP/2; for services of levels 0 to 2, else -1 */
     int channel;
     /*
@@ -73,7 +73,8 @@ typedef struct ws_request {
     duda_request_t *dr; /* its request; NULL: made by connect() */
     unsigned int code;  /* in ERROR, TIMEOUT and CLOSE: WS_CLOSE_... */
     void *data;         /* the service's own; NULL, or of accept() or connect() */
-} ws_request_t;
+};
+typedef struct ws_request ws_request_t;
 
 typedef void (*ws_callback_t)(duda_request_t *dr, ws_request_t *wr);
 
