@@ -27,7 +27,7 @@ foreach(name IN LISTS MK_PACKAGES)
     elseif(name STREQUAL "websocket")
         if(TARGET monkey-websocket)
             mk_add_package(websocket websocket/websocket.c websocket/accept.c websocket/calls.c websocket/channels.c
-                websocket/conn.c websocket/connect.c)
+                websocket/conn.c websocket/connect.c websocket/origin.c)
             target_link_libraries(duda-websocket PRIVATE monkey-websocket)
         endif()
     else()

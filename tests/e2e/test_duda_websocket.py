@@ -136,6 +136,9 @@ def test_channels_of_old_services(serve_old, number):
     other.send("all")
     for socket in (one, two, other, none):
         assert socket.text() == "all 2"
+    with server.connect() as client:
+        assert client.ask("/channels/thread/", host="localhost").status == 200
+    assert other.text() == "from a thread"
     one.send("close")
     assert one.closed() == (4000, "bye")
     server.wait_log("service channels: close 1")

@@ -33,11 +33,17 @@ static struct ws_conn *find_conn(const ws_request_t *wr, const char *call, enum 
     return NULL;
 }
 
-/* Returns the service whose code runs in this thread; or NULL, which is logged. */
-static struct ws_service *find_service(const char *call)
+/* Returns the service whose code runs in this thread, or NULL if the framework does not know it. */
+static struct ws_service *get_service(void)
 {
     struct ws_part *part = ws_find_part();
-    struct ws_service *service = part ? part->service : duda_package_loader->service_state(&ws_package);
+    return part ? part->service : duda_package_loader->service_state(&ws_package);
+}
+
+/* The same; NULL is logged. */
+static struct ws_service *find_service(const char *call)
+{
+    struct ws_service *service = get_service();
     if (!service)
         ws_refuse(NULL, call, WS_WRONG_THREAD,
                   "it works only in callbacks and in threads of worker->spawn(); the call did nothing");
@@ -229,10 +235,16 @@ int ws_broadcast(ws_request_t *wr, const unsigned char *data, uint64_t len, int 
 
 int ws_broadcast_all(const unsigned char *data, uint64_t len, int opcode, int channel)
 {
-    struct ws_service *service = find_service("broadcast_all");
-    if (!service)
+    static const char call[] = "broadcast_all";
+    struct ws_service *known = get_service(), *service = known ? known : ws_origin_get(__builtin_return_address(0));
+    if (!service) {
+        ws_refuse(NULL, call, WS_WRONG_THREAD, "the service of this thread is unknown: see worker->spawn()");
         return -1;
-    return broadcast(service, "broadcast_all", channel, opcode, data, (size_t)len, NULL) < 0 ? -1 : 0;
+    }
+    enum ws_result r = broadcast(service, call, channel, opcode, data, (size_t)len, NULL);
+    if (!known)
+        ws_origin_put();
+    return r < 0 ? -1 : 0;
 }
 
 size_t ws_count(int channel)

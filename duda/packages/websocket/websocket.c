@@ -159,6 +159,7 @@ static int set_callback(int type, ws_callback_t fn)
     struct ws_service *service = find_in_main("set_callback");
     if (!service)
         return -1;
+    ws_origin_set(&service->origin, __builtin_return_address(0));
     if (type < WS_ON_OPEN || type > WS_ON_TIMEOUT) {
         ws_refuse(NULL, "set_callback", WS_INVALID, "the type is none of WS_ON_...");
         return -1;
@@ -169,7 +170,10 @@ static int set_callback(int type, ws_callback_t fn)
 
 static int start_broadcaster(void)
 {
-    return find_in_main("broadcaster") ? 0 : -1;
+    struct ws_service *service = find_in_main("broadcaster");
+    if (service)
+        ws_origin_set(&service->origin, __builtin_return_address(0));
+    return service ? 0 : -1;
 }
 
 /* ── services and workers ── */
@@ -177,6 +181,7 @@ static int start_broadcaster(void)
 static void stop_service(void *state)
 {
     struct ws_service *service = state;
+    ws_origin_remove(&service->origin);
     for (struct ws_endpoint *e = service->endpoint.next, *next; e; e = next) {
         next = e->next;
         free_endpoint(e);
@@ -193,6 +198,7 @@ static void *start_service(void)
     if (!service)
         return NULL;
     channels_init(&service->channels);
+    ws_origin_add(&service->origin, service);
     service->endpoint.settings.handlers = ws_handlers;
     service->group = mk_ws_group_new();
     service->clients = mk_ws_group_new();

@@ -16,6 +16,7 @@
 #include <monkey/websocket.h>
 
 #include "channels.h"
+#include "origin.h"
 
 #include <stdatomic.h>
 
@@ -36,6 +37,7 @@ struct ws_service {
     struct mk_ws_group *group;
     struct mk_ws_group *clients; /* those of connect(), which get no broadcasts */
     struct channels channels;
+    struct ws_origin origin;
 };
 
 struct ws_part {

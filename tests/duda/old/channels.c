@@ -54,6 +54,25 @@ void on_timeout(duda_request_t *dr, ws_request_t *wr)
     msg->info("timeout %d", wr->channel);
 }
 
+/* A thread that the framework does not know. */
+void *send_once(void *unused)
+{
+    int result = websocket->broadcast_all((unsigned char *)"from a thread", 13, WS_OPCODE_TEXT, 2);
+
+    msg->info("sent %d", result);
+    return unused;
+}
+
+void cb_thread(duda_request_t *dr)
+{
+    pthread_t thread;
+
+    pthread_create(&thread, NULL, send_once, NULL);
+    pthread_join(thread, NULL);
+    response->http_status(dr, 200);
+    response->end(dr, NULL);
+}
+
 void cb_first(duda_request_t *dr)
 {
     websocket->handshake(dr, 1);
@@ -80,6 +99,7 @@ int duda_main()
     map->static_add("/first/", "cb_first");
     map->static_add("/second/", "cb_second");
     map->static_add("/none/", "cb_none");
+    map->static_add("/thread/", "cb_thread");
     websocket->broadcaster();
     return 0;
 }

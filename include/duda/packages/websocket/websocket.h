@@ -146,7 +146,7 @@ struct duda_api_websocket {
      * publish().
      */
     int (*broadcast)(ws_request_t *wr, const unsigned char *data, uint64_t len, int opcode, int channel);
-    /* The same, to all of them. Any thread of worker->spawn(), and callbacks. */
+    /* The same, to all of them. Any thread: also one that the service has made by pthread_create(). */
     int (*broadcast_all)(const unsigned char *data, uint64_t len, int opcode, int channel);
 
     /* ── level 3 ── */
