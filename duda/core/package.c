@@ -186,6 +186,7 @@ const struct duda_api_package object_package = {
     .worker = package_worker,
     .worker_of = package_worker_of,
     .call = package_call,
+    .name_callback = package_name_callback,
 };
 
 int package_run_main(struct service *s, struct mk_buf *error)

@@ -64,5 +64,6 @@ void *package_service_state(const struct duda_package *package);
 struct duda_package_worker *package_worker(const struct duda_package *package);
 struct duda_package_worker *package_worker_of(const struct duda_package *package, duda_request_t *dr);
 void package_call(struct duda_package_worker *part, void (*fn)(void *data), void *data);
+void package_name_callback(struct duda_package_worker *part, void (*fn)(void));
 
 #endif

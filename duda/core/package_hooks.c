@@ -131,3 +131,9 @@ void package_call(struct duda_package_worker *part, void (*fn)(void *data), void
     fn(data);
     service_worker_leave(w, outer);
 }
+
+void package_name_callback(struct duda_package_worker *part, void (*fn)(void))
+{
+    struct service_worker *w = MK_CONTAINER_OF(part, struct package_part, base)->worker;
+    atomic_store_explicit(&w->watch.function, (uintptr_t)fn, memory_order_relaxed);
+}

@@ -96,6 +96,11 @@ struct duda_api_package {
      * mk_dial); calls may be nested. The worker may have stopped when it returns. In the worker's thread.
      */
     void (*call)(struct duda_package_worker *w, void (*fn)(void *data), void *data);
+    /*
+     * Names the function of the service that the package calls next: if it blocks the worker, the log has it instead of
+     * one of the package. In a callback.
+     */
+    void (*name_callback)(struct duda_package_worker *w, void (*fn)(void));
 };
 
 DUDA_OBJECT_AS(struct duda_api_package, duda_package_loader, "package")

@@ -586,5 +586,5 @@ def test_a_blocked_worker(plain):
     server = plain({"Workers": 1})
     socket = server.socket("/plain")
     socket.send("/block 1600")
-    server.wait_log('the service "web" blocks worker 0 for more than 1 s in ')
+    server.wait_log('the service "web" blocks worker 0 for more than 1 s in web.duda')
     assert socket.echo("/count -1") == "1"

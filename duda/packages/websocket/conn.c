@@ -86,8 +86,10 @@ static void call(struct ws_conn *conn, unsigned type)
     ws_callback_t fn = conn->endpoint->callbacks[type];
     if (!fn)
         fn = conn->part->service->endpoint.callbacks[type];
-    if (fn && !conn->is_silent)
-        fn(conn->wr.dr, &conn->wr);
+    if (!fn || conn->is_silent)
+        return;
+    duda_package_loader->name_callback(conn->part->base, (void (*)(void))fn);
+    fn(conn->wr.dr, &conn->wr);
 }
 
 static void set_payload(struct ws_conn *conn, unsigned opcode, char *data, size_t len)
