@@ -181,7 +181,7 @@ static void pause_at_once(struct mk_request *req, struct mk_str piece, bool end,
     take_piece(req, piece, end, ctx);
     if (!end) {
         mk_request_pause(req);
-        current = req;
+        held_req = req;
     }
 }
 
@@ -201,7 +201,7 @@ static void test_a_pause_is_not_the_clients(void **state)
     mk_test_settle(&w);
     assert_string_equal(mk_test_state(c), "handler");
     mk_test_pass(&w, 20000);
-    mk_request_resume(current);
+    mk_request_resume(held_req);
     mk_test_settle(&w);
     assert_string_equal(mk_test_state(c), "read_body");
     mk_test_send(c, MK_STR("4567890"));
@@ -217,7 +217,7 @@ static void test_a_late_reader_is_not_the_clients(void **state)
     w.settings.limits.body_rate_min = 256;
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(POST(10)));
     mk_test_pass(&w, 20000);
-    mk_request_read(current, take_piece, NULL);
+    mk_request_read(held_req, take_piece, NULL);
     mk_test_settle(&w);
     assert_string_equal(mk_test_state(c), "read_body");
     mk_test_send(c, MK_STR("1234567890"));
@@ -254,7 +254,7 @@ static void test_more_output_is_no_progress(void **state)
     mk_test_send(c, MK_STR(GET));
     mk_test_settle(&w);
     for (int i = 0; i < 4; i++) {
-        assert_int_equal(mk_response_write(current, MK_STR("tick")), 0);
+        assert_int_equal(mk_response_write(held_req, MK_STR("tick")), 0);
         mk_test_pass(&w, i == 3 ? 4999 : 5000);
         assert_string_equal(mk_test_state(c), "write");
     }
@@ -390,7 +390,7 @@ static void test_drains(void **state)
     assert_non_null(strstr(answer.p, "\r\nConnection: close\r\n"));
     assert_string_equal(mk_test_state(head), "read_head");
     assert_string_equal(mk_test_state(busy), "handler");
-    mk_response_end(current);
+    mk_response_end(held_req);
     mk_test_settle(&w);
     answer = mk_test_received(working);
     assert_non_null(strstr(answer.p, "\r\nConnection: close\r\n"));

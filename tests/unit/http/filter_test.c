@@ -52,7 +52,7 @@ static ssize_t change_bytes(struct mk_filter *filter, char *to, size_t size, voi
 {
     int (*change)(int) = ctx;
     assert_true(size >= MK_FILTER_BYTES_MIN);
-    assert_ptr_equal(mk_filter_request(filter), current);
+    assert_ptr_equal(mk_filter_request(filter), held_req);
     plan.calls++;
     if (plan.waits)
         return -EAGAIN;
@@ -76,7 +76,7 @@ static int add_one(int c)
 static void add_filters(struct mk_request *req, struct mk_test_world *world)
 {
     (void)world;
-    current = req;
+    held_req = req;
     assert_int_equal(mk_response_filter(req, change_bytes, (void *)add_one), 0);
     if (plan.n > 1)
         assert_int_equal(mk_response_filter(req, change_bytes, (void *)toupper), 0);
@@ -176,7 +176,7 @@ static void test_a_filter_makes_the_length_unknown(void **state)
 static void send_tick(struct mk_request *req, struct mk_test_world *world)
 {
     (void)world;
-    current = req;
+    held_req = req;
     assert_int_equal(mk_response_write(req, MK_STR("tick")), 0);
 }
 
@@ -188,9 +188,9 @@ static void test_pieces_are_sent_as_they_are_written(void **state)
     expect_received(c, OK "Transfer-Encoding: chunked\r\n\r\n0004\r\nujdl\r\n");
     assert_string_equal(mk_test_state(c), "handler");
     assert_int_equal(plan.again, 1);
-    assert_int_equal(mk_response_write(current, MK_STR("tack")), 0);
+    assert_int_equal(mk_response_write(held_req, MK_STR("tack")), 0);
     expect_received(c, "0004\r\nubdl\r\n");
-    mk_response_end(current);
+    mk_response_end(held_req);
     expect_received(c, "0\r\n\r\n");
     assert_string_equal(mk_test_state(c), "idle");
     close_with_filters();
@@ -306,10 +306,10 @@ static void test_little_room(void **state)
     open_with_filters(send_tick);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(GET));
     mk_test_settle(&w);
-    assert_int_equal(mk_response_write(current, MK_STR("tack")), 0);
-    mk_response_end(current);
+    assert_int_equal(mk_response_write(held_req, MK_STR("tack")), 0);
+    mk_response_end(held_req);
     plan.calls = 0;
-    for (size_t at = 0; (n = mk__filter_read_output(current, got + at, 1)) != 0; at++)
+    for (size_t at = 0; (n = mk__filter_read_output(held_req, got + at, 1)) != 0; at++)
         assert_int_equal(n, 1);
     assert_string_equal(got, "ubdl");
     assert_int_equal(plan.calls, 2); /* for all of the bytes, and for the end */
@@ -335,11 +335,11 @@ static void test_a_filter_that_is_woken(void **state)
     struct mk_test_client *c;
     (void)state;
     open_waiting(&c);
-    mk_response_wake(current);
+    mk_response_wake(held_req);
     mk_test_settle(&w);
     assert_int_equal(plan.calls, 2); /* too early: it waits again */
     plan.waits = false;
-    mk_response_wake(current);
+    mk_response_wake(held_req);
     expect_received(c, OK "Transfer-Encoding: chunked\r\n\r\n0003\r\nbcd\r\n0003\r\nefg\r\n0\r\n\r\n");
     close_with_filters();
 }
@@ -420,7 +420,7 @@ static void test_a_replaced_body_is_not_filtered(void **state)
 static void send_head_first(struct mk_request *req, struct mk_test_world *world)
 {
     (void)world;
-    current = req;
+    held_req = req;
     mk_response_write(req, MK_STR("x"));
 }
 
@@ -431,8 +431,8 @@ static void test_no_filter_after_the_head(void **state)
     w.on_response = NULL;
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(GET));
     mk_test_settle(&w);
-    assert_int_equal(mk_response_filter(current, change_bytes, (void *)add_one), -EALREADY);
-    mk_response_end(current);
+    assert_int_equal(mk_response_filter(held_req, change_bytes, (void *)add_one), -EALREADY);
+    mk_response_end(held_req);
     mk_test_settle(&w);
     assert_non_null(strstr(mk_test_received(c).p, "x"));
     close_with_filters();

@@ -137,19 +137,19 @@ static void test_what_is_kept_of_the_head(void **state)
         struct mk_test_client *c = start(requests[i]);
         expect_received(c, SWITCHED);
         assert_string_equal(mk_test_state(c), "tunnel");
-        assert_str_equal(mk_request_method_name(current), "GET");
-        assert_str_equal(mk_request_path(current), "/a b");
-        assert_str_equal(mk_request_query(current), "c");
-        assert_str_equal(mk_request_host(current), "h");
-        assert_header(current, "Host", "h:80");
-        assert_header(current, "X-A", "one, two");
-        assert_header(current, "X-Empty", "");
-        assert_header(current, "Sec-WebSocket", "w");
-        assert_header(current, "Sec-WebSocket-Key", NULL);
-        assert_header(current, "Sec-WebSocket-Protocol", NULL);
-        assert_header(current, "Connection", NULL);
-        assert_null(mk_request_header(current, MK_HEADER_UPGRADE).p);
-        assert_int_equal(mk_request_head_bytes(current), strlen(requests[i]));
+        assert_str_equal(mk_request_method_name(held_req), "GET");
+        assert_str_equal(mk_request_path(held_req), "/a b");
+        assert_str_equal(mk_request_query(held_req), "c");
+        assert_str_equal(mk_request_host(held_req), "h");
+        assert_header(held_req, "Host", "h:80");
+        assert_header(held_req, "X-A", "one, two");
+        assert_header(held_req, "X-Empty", "");
+        assert_header(held_req, "Sec-WebSocket", "w");
+        assert_header(held_req, "Sec-WebSocket-Key", NULL);
+        assert_header(held_req, "Sec-WebSocket-Protocol", NULL);
+        assert_header(held_req, "Connection", NULL);
+        assert_null(mk_request_header(held_req, MK_HEADER_UPGRADE).p);
+        assert_int_equal(mk_request_head_bytes(held_req), strlen(requests[i]));
         mk__conn_abort_all(&w.http);
         close_world();
     }
@@ -166,8 +166,8 @@ static void test_a_long_head_takes_its_own_size(void **state)
     assert_true(n < (int)sizeof(request));
     struct mk_test_client *c = start(request);
     expect_received(c, SWITCHED);
-    assert_int_equal(mk_request_header_by_name(current, MK_STR("X-A")).len, 600);
-    assert_in_range(current->arena.bytes, 600, 700);
+    assert_int_equal(mk_request_header_by_name(held_req, MK_STR("X-A")).len, 600);
+    assert_in_range(held_req->arena.bytes, 600, 700);
     mk__conn_abort_all(&w.http);
     close_world();
 }
@@ -180,7 +180,7 @@ static void test_it_may_be_taken_later(void **state)
     mk_test_send(c, MK_STR(UPGRADE "x"));
     mk_test_settle(&w);
     assert_string_equal(mk_test_state(c), "handler");
-    take(current);
+    take(held_req);
     expect_received(c, SWITCHED "x");
     mk__conn_abort_all(&w.http);
     close_world();
@@ -213,7 +213,7 @@ static void test_a_tunnel_that_is_woken(void **state)
     mk_test_pass(&w, 1000);
     assert_int_equal(echo.calls, before);
     echo.deaf = false;
-    mk_tunnel_wake(current);
+    mk_tunnel_wake(held_req);
     mk_test_settle(&w);
     assert_int_equal(echo.calls, before + 1);
     assert_non_null(strstr(mk_test_received(c).p, "held"));
@@ -231,7 +231,7 @@ static void test_it_hears_of_a_drain(void **state)
     mk_test_settle(&w);
     assert_true(echo.events & MK_TUNNEL_DRAINING);
     assert_int_equal(w.closed, 0);
-    mk_tunnel_end(current);
+    mk_tunnel_end(held_req);
     mk_test_settle(&w);
     assert_int_equal(w.done, 1);
     mk__conn_abort_all(&w.http);

@@ -59,7 +59,7 @@ static void test_finds_its_exchange(void **state)
     assert_int_equal(calls, 0); /* never from within the call */
     assert_true(mk_test_wait_mail(&w));
     assert_int_equal(calls, 2);
-    assert_ptr_equal(found, current);
+    assert_ptr_equal(found, held_req);
     close_tickets();
 }
 
@@ -71,13 +71,13 @@ static void test_an_exchange_that_is_over(void **state)
     struct mk_test_client *c = open_tickets();
     mk_test_settle(&w);
     struct mk_request_ref old = ref;
-    mk_response_end(current);
+    mk_response_end(held_req);
     mk_test_send(c, MK_STR(GET));
     mk_test_settle(&w);
     assert_int_equal(ref.slot, old.slot);
     assert_true(ref.exchange != old.exchange);
     ref = old;
-    found = current;
+    found = held_req;
     assert_int_equal(call(&one), 0);
     assert_true(mk_test_wait_mail(&w));
     assert_null(found);
@@ -94,13 +94,13 @@ static void test_many_references_to_one_exchange(void **state)
     struct mk_request_ref first = ref;
     size_t bytes = w.account.bytes;
     for (int i = 0; i < 100000; i++) {
-        assert_int_equal(mk__request_ref_create(&refs, current, &ref), 0);
+        assert_int_equal(mk__request_ref_create(&refs, held_req, &ref), 0);
         assert_memory_equal(&ref, &first, sizeof(ref));
     }
     assert_int_equal(w.account.bytes, bytes);
     assert_int_equal(call(&one), 0);
     assert_true(mk_test_wait_mail(&w));
-    assert_ptr_equal(found, current);
+    assert_ptr_equal(found, held_req);
     close_tickets();
 }
 
@@ -116,7 +116,7 @@ static void test_many(void **state)
     for (int i = 0; i < MANY; i++) {
         mk_test_connect(&w, MK_STR(GET));
         all[i] = ref;
-        reqs[i] = current;
+        reqs[i] = held_req;
     }
     for (int i = 0; i < MANY; i += 7) {
         ref = all[i];

@@ -63,7 +63,7 @@ static void pause_each(struct mk_request *req, struct mk_str piece, bool end, vo
     gather(req, piece, end, ctx);
     if (!end)
         mk_request_pause(req);
-    current = req;
+    held_req = req;
 }
 
 static void read_with_pauses(struct mk_request *req, struct mk_test_world *world)
@@ -88,14 +88,14 @@ static void test_a_paused_client_is_not_read(void **state)
     assert_int_equal(c->read_bytes, read_before); /* TCP holds the client back */
     assert_int_equal(body.len, 1);
     body.len = 0;
-    mk_request_resume(current);
+    mk_request_resume(held_req);
     mk_test_settle(&w);
     assert_true(c->read_bytes > read_before);
     assert_in_range(body.len, 1, 32 * 1024);
     assert_string_equal(mk_test_state(c), "handler");
     for (int i = 0; i < 1000 && !body.ends; i++) {
         body.len = 0;
-        mk_request_resume(current);
+        mk_request_resume(held_req);
         mk_test_settle(&w);
     }
     assert_true(mk_str_starts(mk_test_received(c), MK_STR("HTTP/1.1 200 ")));
@@ -147,7 +147,7 @@ static void test_a_small_unread_body_is_read_away(void **state)
 static void answer_and_keep(struct mk_request *req, struct mk_test_world *world)
 {
     (void)world;
-    current = req;
+    held_req = req;
     mk_response_error(req, 404);
 }
 
@@ -160,7 +160,7 @@ static void test_a_late_pause_does_not_stop_discarding(void **state)
     mk_test_settle(&w);
     assert_true(mk_str_starts(mk_test_received(c), MK_STR("HTTP/1.1 404 ")));
     assert_string_equal(mk_test_state(c), "read_body");
-    mk_request_pause(current);
+    mk_request_pause(held_req);
     mk_test_send(c, MK_STR("3456789"));
     mk_test_settle(&w);
     assert_string_equal(mk_test_state(c), "idle");
@@ -287,7 +287,7 @@ static void test_a_late_invitation(void **state)
     expect_received(c, "");
     mk_test_pass(&w, 1000);
     assert_string_equal(mk_test_state(c), "handler");
-    read_all(current, &w);
+    read_all(held_req, &w);
     expect_received(c, CONTINUE);
     assert_string_equal(mk_test_state(c), "read_body");
     close_world();

@@ -192,13 +192,13 @@ static struct mk_timer timer;
 static void on_timer(struct mk_timer *t)
 {
     (void)t;
-    mk_response_write_ref(current, MK_STR("hello"));
-    mk_response_end(current);
+    mk_response_write_ref(held_req, MK_STR("hello"));
+    mk_response_end(held_req);
 }
 
 static void answer_later(struct mk_request *req, struct mk_test_world *world)
 {
-    current = req;
+    held_req = req;
     mk_timer_init(&timer, on_timer);
     mk_timer_arm(&world->loop, &timer, 300);
 }
@@ -263,7 +263,7 @@ static void test_a_waiting_request_keeps_its_head(void **state)
     (void)state;
     open_world(remember);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR("PUT /p%20q?r HTTP/1.1\r\nHost: h\r\nX-Own: mine\r\n\r\n"));
-    struct mk_request *first = current;
+    struct mk_request *first = held_req;
     for (int i = 0; i < 10; i++)
         mk_test_connect(&w, MK_STR("GET /another/one/which/is/longer HTTP/1.1\r\nHost: other\r\n\r\n"));
     mk_test_settle(&w);

@@ -186,7 +186,7 @@ static void announce(struct mk_request *req, struct mk_test_world *world)
     for (unsigned i = 0; i < lengths.pieces; i++)
         mk_response_write_ref(req, MK_STR("12345"));
     mk_response_end(req);
-    current = req;
+    held_req = req;
 }
 
 static void test_an_announced_length_is_kept(void **state)
@@ -271,9 +271,9 @@ static void test_giving_up(void **state)
     assert_int_equal(w.aborted, 1);
     w.handler = remember;
     c = mk_test_connect(&w, MK_STR(REQUEST("GET", "1")));
-    assert_int_equal(mk_response_write(current, MK_STR("half an ans")), 0);
+    assert_int_equal(mk_response_write(held_req, MK_STR("half an ans")), 0);
     mk_test_settle(&w);
-    mk_response_error(current, 500); /* too late: the head says 200 */
+    mk_response_error(held_req, 500); /* too late: the head says 200 */
     mk_test_settle(&w);
     struct mk_str answer = mk_test_received(c);
     assert_non_null(strstr(answer.p, "b\r\nhalf an ans\r\n"));
@@ -327,12 +327,12 @@ static void test_a_generator_waits_to_be_woken(void **state)
     mk_test_pass(&w, 1000);
     assert_int_equal(source.calls, 1);
     source.next = "tick";
-    mk_response_wake(current);
+    mk_response_wake(held_req);
     mk_test_settle(&w);
     assert_string_equal(mk_test_received(c).p, "0004\r\ntick\r\n");
     assert_int_equal(source.calls, 3);
     source.error = -EIO;
-    mk_response_wake(current);
+    mk_response_wake(held_req);
     mk_test_settle(&w);
     assert_string_equal(mk_test_received(c).p, "");
     assert_string_not_equal(mk_test_state(c), "idle");
@@ -351,7 +351,7 @@ static void test_a_stream_of_pieces_goes_on(void **state)
         mk_test_pass(&w, 59999);
         assert_string_equal(mk_test_state(c), "handler");
         source.next = "tick";
-        mk_response_wake(current);
+        mk_response_wake(held_req);
         mk_test_settle(&w);
     }
     mk_test_pass(&w, 60000);

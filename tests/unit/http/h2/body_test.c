@@ -54,7 +54,7 @@ static void test_a_body_that_is_read_later(void **state)
     h2_data(&t, 1, 0, MK_STR("abc"));
     h2_data(&t, 1, END_STREAM, MK_STR("def"));
     h2_expect(&t, "");
-    read_all(current, &w);
+    read_all(held_req, &w);
     h2_expect(&t, HELLO_OF(1));
     assert_str_equal(mk_str(body.bytes, body.len), "abcdef");
     assert_int_equal(body.ends, 1);
@@ -187,13 +187,13 @@ static void test_a_paused_handler_stops_its_client(void **state)
     h2_data(&t, 1, 0, mk_str(window, sizeof(window)));
     h2_expect(&t, ""); /* no window is given back */
     assert_true(w.account.bytes >= before + WINDOW_BYTES);
-    mk_request_resume(current);
+    mk_request_resume(held_req);
     h2_expect(&t, "*1:+*");
     assert_int_equal(body.len, WINDOW_BYTES);
-    mk_request_pause(current);
+    mk_request_pause(held_req);
     h2_data(&t, 1, END_STREAM, mk_str(window, sizeof(window)));
     h2_expect(&t, "");
-    mk_request_resume(current);
+    mk_request_resume(held_req);
     mk_test_settle(&w);
     assert_int_equal(body.len, 2 * WINDOW_BYTES);
     assert_int_equal(w.done, 1);
@@ -253,7 +253,7 @@ static void test_many_small_pieces(void **state)
     }
     mk_test_settle(&w);
     assert_true(w.account.bytes - before < 4 * WINDOW_BYTES);
-    mk_request_resume(current);
+    mk_request_resume(held_req);
     mk_test_settle(&w);
     assert_int_equal(body.len, WINDOW_BYTES);
     mk__conn_abort_all(&w.http);
@@ -341,7 +341,7 @@ static void test_a_body_that_is_not_read(void **state)
     h2_post(&t, 1);
     h2_data(&t, 1, 0, mk_str(window, sizeof(window)));
     h2_expect(&t, "1:200 1:\"part\"");
-    mk_response_end(current);
+    mk_response_end(held_req);
     h2_expect(&t, "1:!*"); /* and then it is thrown away */
     h2_get_path(&t, 3, "/");
     w.handler = NULL;

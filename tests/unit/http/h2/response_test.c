@@ -151,7 +151,7 @@ static void test_ends_that_come_later(void **state)
         h2_head(&t, 1, END_HEADERS | END_STREAM, fields);
         h2_expect(&t, cases[i].first);
         assert_int_equal(w.done, 0);
-        mk_response_end(current);
+        mk_response_end(held_req);
         h2_expect(&t, cases[i].second);
         assert_int_equal(w.done, 1);
         assert_int_equal(w.aborted, 0);
@@ -277,7 +277,7 @@ static void test_generators(void **state)
         h2_get_path(&t, 1, "/");
         mk_test_settle(&w);
         if (cases[i].waits)
-            mk_response_wake(current);
+            mk_response_wake(held_req);
         mk_test_settle(&w);
         h2_listen(&t);
         assert_int_equal(t.data[0], cases[i].bytes);
@@ -484,9 +484,9 @@ static void test_a_filtered_piece_comes_when_it_is_written(void **state)
     w.on_response = filter;
     h2_get_path(&t, 1, "/");
     h2_expect(&t, "1:200 1:\"hello\"");
-    assert_int_equal(mk_response_write_ref(current, MK_STR("more")), 0);
+    assert_int_equal(mk_response_write_ref(held_req, MK_STR("more")), 0);
     h2_expect(&t, "1:\"more\"");
-    mk_response_end(current);
+    mk_response_end(held_req);
     h2_expect(&t, "1:!");
     h2_close(&t);
 }
@@ -591,7 +591,7 @@ static void test_given_up_amid(void **state)
     struct mk_test_h2 t = h2_open(later);
     h2_get_path(&t, 1, "/");
     h2_expect(&t, "1:200 1:\"hello\"");
-    mk_response_abort(current);
+    mk_response_abort(held_req);
     h2_expect(&t, "1:RST(2)");
     assert_int_equal(w.aborted, 1);
     h2_close(&t);

@@ -183,7 +183,7 @@ static void test_a_drain_waits_a_moment(void **state)
         mk_test_pass(&w, 1);
         if (what == BUSY) {
             assert_string_equal(mk_test_state(t.end), "streams");
-            mk_response_end(current);
+            mk_response_end(held_req);
             h2_expect(&t, "1:200*");
             mk_test_pass(&w, 500);
             h2_window(&t, 0, 1000);
@@ -219,7 +219,7 @@ static void test_a_moment_is_not_prolonged(void **state)
     h2_get_path(&t, 1, "/wait");
     mk_test_pass(&w, 3000);
     h2_expect(&t, "GOAWAY(2147483647,0) PING");
-    mk_response_end(current);
+    mk_response_end(held_req);
     h2_expect(&t, "1:200,content-length=0! GOAWAY(1,0)");
     h2_close(&t);
 }
@@ -370,7 +370,7 @@ static void test_idle_ones_go_when_memory_is_short(void **state)
     w.account.bytes_max = w.account.bytes + w.account.bytes / 4;
     h2_get_path(&t, 3, "/wait");
     h2_expect(&t, "");
-    mk_response_end(current);
+    mk_response_end(held_req);
     h2_expect(&t, "3:200*GOAWAY(3,0)"); /* behind the last answer */
     assert_string_equal(mk_test_state(t.end), "linger");
     h2_close(&t);
@@ -417,7 +417,7 @@ static void test_goaway_of_the_client(void **state)
     h2_goaway(&t);
     h2_expect(&t, "");
     assert_string_equal(mk_test_state(t.end), "streams");
-    mk_response_end(current);
+    mk_response_end(held_req);
     h2_expect(&t, "1:200,content-length=0!*");
     assert_string_equal(mk_test_state(t.end), "linger");
     assert_int_equal(w.aborted, 0);

@@ -134,7 +134,7 @@ static void test_it_may_be_taken_later(void **state)
     h2_head(&t, 1, END_HEADERS, EXTENDED);
     h2_data(&t, 1, 0, MK_STR("x"));
     h2_expect(&t, "");
-    take(current);
+    take(held_req);
     h2_expect(&t, "1:200 1:\"x\"");
     finish(&t);
 }
@@ -164,7 +164,7 @@ static void test_a_tunnel_that_is_woken(void **state)
     mk_test_pass(&w, 1000);
     assert_int_equal(echo.calls, before);
     echo.deaf = false;
-    mk_tunnel_wake(current);
+    mk_tunnel_wake(held_req);
     h2_expect(&t, "1:\"held\"");
     assert_true(echo.calls > before && echo.calls < before + 4);
     finish(&t);
@@ -182,7 +182,7 @@ static void test_it_hears_of_a_drain(void **state)
     mk__conn_drain_all(&w.http);
     mk_test_settle(&w);
     assert_int_equal(echo.calls, before + 1); /* once */
-    mk_tunnel_end(current);
+    mk_tunnel_end(held_req);
     h2_expect(&t, "GOAWAY(2147483647,0) PING 1:!*");
     assert_int_equal(w.done, 1);
     assert_int_equal(w.aborted, 0);
@@ -226,7 +226,7 @@ static void test_our_end(void **state)
 {
     (void)state;
     struct mk_test_h2 t = start_echo();
-    mk_tunnel_end(current);
+    mk_tunnel_end(held_req);
     h2_expect(&t, "1:!");
     assert_int_equal(w.done, 1);
     h2_data(&t, 1, 0, MK_STR("more"));
@@ -247,9 +247,9 @@ static void test_the_end_comes_last(void **state)
     h2_settings(&t, NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, 5);
     h2_head(&t, 1, END_HEADERS, EXTENDED);
     h2_expect(&t, "ACK 1:200");
-    assert_int_equal(mk_tunnel_write(current, block, sizeof(block)), 16384);
-    assert_int_equal(mk_tunnel_write(current, block, 1), -EAGAIN);
-    mk_tunnel_end(current);
+    assert_int_equal(mk_tunnel_write(held_req, block, sizeof(block)), 16384);
+    assert_int_equal(mk_tunnel_write(held_req, block, 1), -EAGAIN);
+    mk_tunnel_end(held_req);
     h2_expect(&t, "1:#5");
     h2_window(&t, 1, 10000);
     h2_expect(&t, "1:#10000");
@@ -264,17 +264,17 @@ static void test_a_half(void **state)
 {
     (void)state;
     struct mk_test_h2 t = start_echo();
-    assert_int_equal(mk_tunnel_write(current, "last", 4), 4);
-    assert_int_equal(mk_tunnel_shutdown(current), 0);
-    assert_int_equal(mk_tunnel_write(current, "x", 1), -EPIPE);
+    assert_int_equal(mk_tunnel_write(held_req, "last", 4), 4);
+    assert_int_equal(mk_tunnel_shutdown(held_req), 0);
+    assert_int_equal(mk_tunnel_write(held_req, "x", 1), -EPIPE);
     h2_expect(&t, "1:\"last\"!");
     assert_int_equal(w.done, 0);
     echo.deaf = true;
     h2_data(&t, 1, 0, MK_STR("more"));
     mk_test_settle(&w);
     char bytes[10];
-    assert_int_equal(mk_tunnel_read(current, bytes, sizeof(bytes)), 4);
-    assert_int_equal(mk_tunnel_read(current, bytes, sizeof(bytes)), -EAGAIN);
+    assert_int_equal(mk_tunnel_read(held_req, bytes, sizeof(bytes)), 4);
+    assert_int_equal(mk_tunnel_read(held_req, bytes, sizeof(bytes)), -EAGAIN);
     echo.deaf = false;
     echo.read = 0;
     h2_data(&t, 1, END_STREAM, MK_STR("most"));
@@ -297,14 +297,14 @@ static void test_ends_of_a_half(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct mk_test_h2 t = start_echo();
-        mk_tunnel_shutdown(current);
+        mk_tunnel_shutdown(held_req);
         h2_expect(&t, "1:!");
         if (!cases[i].bytes)
             h2_rst(&t, 1);
         else if (cases[i].bytes[0])
             h2_data(&t, 1, 0, mk_str_c(cases[i].bytes));
         else
-            mk_tunnel_end(current);
+            mk_tunnel_end(held_req);
         h2_expect(&t, cases[i].heard);
         assert_int_equal(w.done, 1);
         assert_int_equal(w.aborted, cases[i].aborted);
