@@ -12,7 +12,13 @@
 #include <errno.h>
 #include <sys/random.h>
 
-enum { QUEUE_BLOCKS_MIN = 4, COPY_BYTES_MAX = 4096, MESSAGE_BYTES_MAX = 64 * 1024 * 1024 };
+enum {
+    QUEUE_BLOCKS_MIN = 4,
+    COPY_BYTES_MAX = 4096,
+    SMALL_BYTES_MAX = 512, /* frames that share blocks in a queue */
+    SHARED_BYTES = 2000,   /* of such a block */
+    MESSAGE_BYTES_MAX = 64 * 1024 * 1024
+};
 
 /* ── blocks ── */
 
@@ -269,6 +275,30 @@ static int send_owned(struct mk_ws *ws, struct mk__ws_block *block)
     return tell_queued(ws);
 }
 
+/* Returns the last block that waits, if a frame of `n` bytes fits behind it; or NULL. */
+static struct mk__ws_block *find_room(const struct mk_ws *ws, size_t n)
+{
+    const struct mk__ws_queue *queue = ws->queue;
+    struct mk__ws_block *last = queue->blocks[(queue->first + queue->n - 1) & (queue->size - 1)];
+    return last->account && last->size - last->len >= n ? last : NULL; /* those of broadcasts have no account */
+}
+
+/* Queues a small frame behind others, in one block with them: a block of its own would be many times its size. */
+static int queue_small(struct mk_ws *ws, const struct mk__ws_head *head, const void *data)
+{
+    struct mk__ws_block *block = find_room(ws, MK__WS_HEAD_BYTES_MAX + head->len);
+    if (block) {
+        size_t n = write_frame(block->bytes + block->len, head, data);
+        block->len += n;
+        ws->queue->bytes += n;
+        return tell_queued(ws);
+    }
+    block = alloc_block(ws->worker->account, SHARED_BYTES);
+    if (block)
+        block->len = write_frame(block->bytes, head, data);
+    return send_owned(ws, block);
+}
+
 int mk__ws_send_frame(struct mk_ws *ws, uint8_t opcode, bool rsv1, const void *data, size_t len)
 {
     struct mk_ws_worker *w = ws->worker;
@@ -285,6 +315,8 @@ int mk__ws_send_frame(struct mk_ws *ws, uint8_t opcode, bool rsv1, const void *d
     }
     if (!ws->queue && len <= COPY_BYTES_MAX)
         return send_small(ws, &head, data);
+    if (ws->queue && len <= SMALL_BYTES_MAX)
+        return queue_small(ws, &head, data);
     return send_owned(ws, mk__ws_block_new(w->account, opcode, rsv1, ws->is_client, data, len));
 }
 

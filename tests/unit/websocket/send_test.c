@@ -221,6 +221,82 @@ static void test_without_memory(void **state)
     fixture_close(&f);
 }
 
+/* What waits for a peer that does not read takes about as much memory as it has bytes, and few writes. */
+static void test_small_frames_share_blocks(void **state)
+{
+    enum { PINGS = 9000 };
+    struct fixture f;
+    (void)state;
+    fixture_open(&f);
+    f.settings.handlers.on_ping = NULL;
+    f.settings.queue_bytes_max = 2 * PINGS;
+    f.settings.overflow = MK_WS_OVERFLOW_DROP;
+    struct peer *p = connect_plain(&f);
+    size_t before = f.world.account.bytes;
+    p->room = 0;
+    assert_int_equal(mk_ws_send(p->ws, MK_WS_TEXT, "", 0), 0);
+    for (int i = 0; i < PINGS; i++)
+        feed_frame(p, 0x89, "", 0);
+    run(p, MK_TUNNEL_READ);
+    size_t queued = mk_ws_queued_bytes(p->ws);
+    assert_true(queued > 2 * PINGS - 20 && queued <= 2 * PINGS);
+    assert_true(f.world.account.bytes - before < 3 * PINGS);
+    assert_int_equal(mk_ws_send(p->ws, MK_WS_TEXT, "more", 4), -ENOBUFS);
+    unsigned writes = p->writes;
+    p->room = SIZE_MAX / 2;
+    run(p, MK_TUNNEL_WRITE);
+    assert_int_equal(p->out_len, mk_ws_queued_bytes(p->ws) + queued);
+    assert_true(p->writes - writes < 20);
+    disconnect(p);
+    fixture_close(&f);
+}
+
+/* Small and large messages, and broadcasts between them, arrive in order. */
+static void test_the_order_of_what_waits(void **state)
+{
+    static char large[3000];
+    struct fixture f;
+    (void)state;
+    fixture_open(&f);
+    struct peer *p = connect_plain(&f);
+    p->room = 1;
+    memset(large, 'l', sizeof(large));
+    for (int i = 0; i < 50; i++) {
+        char text[16];
+        snprintf(text, sizeof(text), "%04d", i);
+        assert_int_equal(mk_ws_send(p->ws, MK_WS_TEXT, text, 4), 0);
+        if (i % 10 == 4)
+            assert_int_equal(mk_ws_send(p->ws, MK_WS_BINARY, large, sizeof(large)), 0);
+        if (i % 10 == 7) {
+            assert_int_equal(mk_ws_broadcast(f.group, MK_WS_ALL_CHANNELS, MK_WS_TEXT, "all", 3, NULL), 0);
+            mk__ws_deliver(&f.worker->event, 0);
+        }
+    }
+    while (p->ws->queue) {
+        p->room = 7;
+        run(p, MK_TUNNEL_WRITE);
+    }
+    const char *at = p->out;
+    for (int i = 0; i < 50; i++) {
+        char text[16];
+        snprintf(text, sizeof(text), "\x81\x04%04d", i);
+        assert_memory_equal(at, text, 6);
+        at += 6;
+        if (i % 10 == 4) {
+            assert_memory_equal(at, "\x82\x7e\x0b\xb8", 4);
+            assert_memory_equal(at + 4, large, sizeof(large));
+            at += 4 + sizeof(large);
+        }
+        if (i % 10 == 7) {
+            assert_memory_equal(at, "\x81\x03" "all", 5);
+            at += 5;
+        }
+    }
+    assert_int_equal(at - p->out, p->out_len);
+    disconnect(p);
+    fixture_close(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -232,6 +308,8 @@ int main(void)
         cmocka_unit_test(test_arguments),
         cmocka_unit_test(test_clients_mask),
         cmocka_unit_test(test_without_memory),
+        cmocka_unit_test(test_small_frames_share_blocks),
+        cmocka_unit_test(test_the_order_of_what_waits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
