@@ -569,6 +569,23 @@ def test_websockets_over_reloads(plain, tmp_path):
     await_count(server, 0)
 
 
+@pytest.mark.concurrent
+def test_no_message_is_lost_by_a_reload(plain):
+    """Threads send while the configuration is read again; each WebSocket gets each message once, in order."""
+    server = plain({"Workers": 3, "ShutdownTimeout": "100ms"})
+    sockets = [server.socket("/plain?channel=5") for _ in range(60)]
+    for _ in range(20):
+        get(server, "/threads?n=10")
+        reload(server)
+    for socket in sockets:
+        seen = {"a": 0, "b": 0, "c": 0}
+        for _ in range(600):
+            name, number = socket.text().split()[:2]
+            assert int(number) == seen[name]
+            seen[name] += 1
+        assert socket.echo("/count 5") == "60"
+
+
 # ── what goes wrong in services ──
 
 
