@@ -106,7 +106,7 @@ static int add_headers(duda_request_t *dr, const struct mk_ws_agreement *a)
     return err;
 }
 
-/* A page of response->error() has no headers of ours, which 426 must have (RFC 6455 section 4.2.2). */
+/* 426 names the version that is spoken (RFC 6455 section 4.2.2). */
 static void refuse_version(duda_request_t *dr)
 {
     static const char text[] = "This server speaks version 13 of the WebSocket protocol.\n";
@@ -119,8 +119,12 @@ static void refuse_version(duda_request_t *dr)
     response->end(dr, NULL);
 }
 
+/* The page for an error keeps headers of the service, but the handshake is off. */
 static void answer(duda_request_t *dr, int status)
 {
+    static const char *const ours[] = {"Sec-WebSocket-Accept", "Sec-WebSocket-Protocol", "Sec-WebSocket-Extensions"};
+    for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
+        response->header_remove(dr, ours[i]);
     if (status == 426)
         refuse_version(dr);
     else
