@@ -5,6 +5,7 @@
  */
 #include <monkey/address.h>
 #include <monkey/arena.h>
+#include <monkey/base64.h>
 #include <monkey/buf.h>
 #include <monkey/conf.h>
 #include <monkey/dial.h>
@@ -20,10 +21,12 @@
 #include <monkey/plugin.h>
 #include <monkey/request.h>
 #include <monkey/request_ref.h>
+#include <monkey/sha1.h>
 #include <monkey/status.h>
 #include <monkey/str.h>
 #include <monkey/transport.h>
 #include <monkey/tunnel.h>
+#include <monkey/websocket.h>
 
 #include <errno.h>
 #include <stdlib.h>
