@@ -288,7 +288,10 @@ static void test_the_order_of_what_waits(void **state)
             at += 4 + sizeof(large);
         }
         if (i % 10 == 7) {
-            assert_memory_equal(at, "\x81\x03" "all", 5);
+            assert_memory_equal(at,
+                                "\x81\x03"
+                                "all",
+                                5);
             at += 5;
         }
     }
