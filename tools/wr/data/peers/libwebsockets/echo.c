@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MESSAGE_BYTES_MAX = 65536, WAITING_MAX = 1024, IDLE_SECONDS = 65 };
+enum { MESSAGE_BYTES_MAX = 65536, WAITING_MAX = 64, IDLE_SECONDS = 65 };
 
 /* A message, with the room that the library wants before it. */
 struct message {
