@@ -176,6 +176,8 @@ static void *watch_signals(void *ctx)
     }
     wait_for_stop(NULL);
     call_server(mk_server_stop_now);
+    if (MK_SMALL) /* it has no plugins that block */
+        return ctx;
     sleep(STOP_NOW_SECONDS);
     mk_log_error("a plugin or a web service does not return: the process ends without it");
     _exit(EXIT_RUN);
@@ -202,7 +204,8 @@ void signals_serve(struct mk_server *server)
     if (MK_HAS_SUPERVISOR && !stop.upgraded)
         launcher_notify_stopping();
     log_stop(number, stop.upgraded);
-    if (pthread_create(&thread, NULL, watch_signals, NULL) == 0)
+    int err = pthread_create(&thread, NULL, watch_signals, NULL);
+    if (err == 0 && !MK_SMALL) /* which leaves it to the end of the process */
         pthread_detach(thread);
     mk_server_stop(server);
     pthread_mutex_lock(&stop.lock);

@@ -27,7 +27,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { ARENA_BYTES_MAX = 4 << 20, FILE_BYTES_MAX = 1 << 30, READ_BYTES = 64 * 1024 };
+enum { ARENA_BYTES_MAX = 4 << 20, FILE_BYTES_MAX = 1 << 30, READ_BYTES = 4096 };
 
 /* ── the file ── */
 

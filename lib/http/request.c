@@ -364,7 +364,7 @@ static struct mk_str find_value(struct mk_request *req, enum mk_header_id id, st
         return MK_STR_NONE;
     if (find_field(req, first + 1, id, name) == req->parse.n_fields)
         return get_value(req, first);
-    for (const struct mk__joined_lines *joined = req->joined; joined; joined = joined->next)
+    for (const struct mk__joined_lines *joined = MK_SMALL ? NULL : req->joined; joined; joined = joined->next)
         if (joined->first == first)
             return mk_str(joined->bytes, joined->len);
     return join_lines(req, first, id, name);

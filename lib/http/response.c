@@ -256,18 +256,19 @@ static int queue_part(struct mk_request *req, struct mk__part *part, size_t cost
 
 /*
  * Small pieces behind others in memory are gathered in parts of GATHER_BYTES, because each part takes room in the arena
- * of the exchange, which is small.
+ * of the exchange, which is small. The plugins of small builds write few pieces.
  */
 static bool is_gathered(const struct mk_request *req, size_t len)
 {
-    return req->last && req->last->kind == MK__PART_MEMORY && len <= GATHERED_BYTES_MAX;
+    return !MK_SMALL && req->last && req->last->kind == MK__PART_MEMORY && len <= GATHERED_BYTES_MAX;
 }
 
 /* Returns where `len` bytes can be added to the last part; NULL if it has no room for them. */
 static char *get_room(const struct mk_request *req, size_t len)
 {
     const struct mk__part *part = req->last;
-    if (!part || part->kind != MK__PART_MEMORY || !part->gathers || req->response_state != MK__RESPONSE_OPEN)
+    if (MK_SMALL || !part || part->kind != MK__PART_MEMORY || !part->gathers ||
+        req->response_state != MK__RESPONSE_OPEN)
         return NULL;
     size_t used = (size_t)(part->data - part->heap) + part->left;
     return part->heap_bytes - used >= len ? part->heap + used : NULL;

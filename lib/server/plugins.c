@@ -186,7 +186,7 @@ static const struct mk_plugin *find_plugin(struct mk_generation *g, const struct
     if (!meant || (plugin = mk__module_find_builtin(mk_str_c(meant))))
         return plugin;
     get_module_path(source, mk_str_c(meant), path, sizeof(path));
-    return mk__file_exists(path) ? open_module(g, path, origin) : NULL;
+    return MK_HAS_MODULES && mk__file_exists(path) ? open_module(g, path, origin) : NULL;
 }
 
 /* Returns whether the plugin was loaded for a misspelt name. Then the line that names it is not a duplicate. */

@@ -5,7 +5,7 @@ set(MK_MSAN_WITHOUT
     "^base/regex_"                    # libpcre2
     "^http/h2/" "^server/h2_loader" "^h2_" # libnghttp2
     "^plugins/tls-" "^tls_"           # libssl
-    "^websocket/deflate_" "^ws_deflate_" # zlib
+    "^websocket/(broadcast|codecs|deflate)_" "^ws_(deflate|session)_" # zlib
     "^plugins/compress-"              # zlib, libbrotli, libzstd
     "^duda/packages/json_" "^json_"   # libcjson
     "^duda/packages/sha")             # libcrypto
