@@ -139,19 +139,20 @@ static int complete_conf(const struct service_conf *conf, const struct duda_conf
 
 static void open_service(struct duda_host *h, struct host_service *e, const struct duda_conf *server)
 {
-    char text[ERROR_BYTES_MAX], path[PATH_MAX];
+    char path[PATH_MAX];
     struct service_conf conf;
     struct mk_buf error;
-    mk_buf_init_fixed(&error, text, sizeof(text));
+    mk_buf_init(&error, ERROR_BYTES_MAX);
     if (complete_conf(e->conf, server, &conf, path, sizeof(path)) < 0) {
         mk_buf_addf(&error, "%s", strerror(ENAMETOOLONG));
     } else {
         e->service = service_open(h->set, mk_host_name(h->host, 0), &conf, &error);
-        if (e->service)
-            return;
-        e->service = service_find(h->set, mk_host_name(h->host, 0), &conf);
     }
-    report_failure(h, e, &error);
+    if (!e->service) {
+        e->service = service_find(h->set, mk_host_name(h->host, 0), &conf);
+        report_failure(h, e, &error);
+    }
+    mk_buf_release(&error);
 }
 
 static unsigned count_sections(const struct mk_host *host, const struct mk_conf_section *section)
@@ -207,15 +208,15 @@ void host_close(struct duda_host *h)
 /* Runs the service. If it cannot run, the one that ran before takes its place, if there is one. */
 static void run_service(struct duda_host *h, struct host_service *e)
 {
-    char text[ERROR_BYTES_MAX];
     struct mk_buf error;
-    mk_buf_init_fixed(&error, text, sizeof(text));
+    mk_buf_init(&error, ERROR_BYTES_MAX);
     struct service *s = e->service;
-    if (!s || service_run(s, &error) == 0)
-        return;
-    e->service = service_find(h->set, s->host, &s->conf);
-    service_put(s);
-    report_failure(h, e, &error);
+    if (s && service_run(s, &error) < 0) {
+        e->service = service_find(h->set, s->host, &s->conf);
+        service_put(s);
+        report_failure(h, e, &error);
+    }
+    mk_buf_release(&error);
 }
 
 static struct mk_str get_segment(const struct host_service *e)
