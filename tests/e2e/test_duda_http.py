@@ -107,6 +107,11 @@ def test_the_request_line_and_the_client(start, way):
     assert client.ask("/web/sh%6fw").body.decode() == row
 
 
+def test_the_version_of_http(start, way):
+    client = start({"v": 'response->printf(dr, "%d", request->http_major(dr)); response->end(dr, NULL);'}).open()
+    assert client.ask("/web/v").body == (b"2" if way.h2 else b"1")
+
+
 def test_methods(start):
     tests = ("get", "head", "post", "put", "delete", "patch", "options")
     text = """

@@ -285,6 +285,7 @@ static void *run_thread(void *arg)
         CHECK(!event->timer(1, on_call, NULL) && !event->lookup(0));
     }
     call_main_functions();
+    msg->info("a thread has made all calls");
     return NULL;
 }
 
@@ -317,6 +318,7 @@ def test_calls_at_the_wrong_time(serve_services, tmp_path):
     end = "call_worker_functions(); call_main_functions(); logger->print(&kept, \"the end\");"
     server = serve_services({"x": service(code, main, end)}, keys={"x": {"LogDir": tmp_path / "logs"}})
     assert ask(server, "/x/act") == (200, "fine"), server.log
+    server.wait_log("a thread has made all calls", 2)
     server.stop()
     for call in ("worker->spawn", "event->add", "global->init", "router->get"):
         assert f"error service x: {call}() works only in " in server.log
@@ -353,5 +355,5 @@ def test_a_response_that_no_memory_is_left_for(serve_services):
     with server.connect() as client:
         client.send(request("/x/act"))
         client.rest()
-    server.wait_log("service x: a response is cut: Cannot allocate memory")
+    server.wait_log(r"service x: response->end\(\): a part could not be added, because there was no memory")
     assert ask(server, "/x/") == (200, "fine")
