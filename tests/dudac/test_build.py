@@ -2,6 +2,7 @@
 """`dudac build`: what is compiled again, what the compiler says, and where things are found."""
 
 import os
+import pathlib
 import subprocess
 
 import pytest
@@ -296,7 +297,8 @@ def test_it_works_through_a_link(tmp_path):
 def test_a_package_without_headers(tmp_path):
     """A copy of the program alone."""
     source = build.TOP / "tools" / "dudac"
-    for path in [source / "start.py", *source.glob("dudac/*.py"), *source.glob("dudac/templates/*/*")]:
+    files = [source / "start.py", *source.glob("dudac/*.py"), *source.glob("dudac/templates/**/*")]
+    for path in filter(pathlib.Path.is_file, files):
         copy = tmp_path / "a/b" / path.relative_to(source)
         copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_bytes(path.read_bytes())

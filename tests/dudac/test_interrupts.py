@@ -152,17 +152,21 @@ def test_while_it_waits_for_a_change(tmp_path, start, number, status):
     assert program.stop(number) == status and not is_alive(server) and not list_left(folder)
 
 
+@pytest.mark.parametrize("ignores", [False, True])
 @pytest.mark.parametrize("number, status", SIGNALS)
-def test_while_a_service_blocks_in_its_start(tmp_path, start, number, status):
+def test_while_a_service_blocks_in_its_start(tmp_path, start, number, status, ignores):
+    """SIGTERM ends the server, unless the service ignores it: then it is killed."""
     began = tmp_path / "began"
-    source = "#include <stdio.h>\n#include <unistd.h>\n" + make_source().replace(
-        "return router", f'fclose(fopen("{began}", "w"));\n    for (;;)\n        pause();\n    return router')
+    first = "signal(SIGTERM, SIG_IGN);\n    " if ignores else ""
+    source = "#include <signal.h>\n#include <stdio.h>\n#include <unistd.h>\n" + make_source().replace(
+        "return router", f'{first}fclose(fopen("{began}", "w"));\n    for (;;)\n        pause();\n    return router')
     folder = make_folder(tmp_path, files={"apple.c": source})
     program = start("run", folder, "-p", 0)
     await_true(began.exists, SECONDS)
     server = program.server_pid()
     assert program.stop(number) == status and not is_alive(server) and not list_left(folder)
-    program.wait_line("^dudac: the server did not end when it was told to, and was killed")
+    how = "did not end when it was told to, and was killed" if ignores else r"has ended: SIGTERM \(Terminated\)"
+    program.wait_line(f"^dudac: the server {how}")
 
 
 def test_while_it_waits_for_another_build(tmp_path, start):
