@@ -97,6 +97,16 @@ static inline struct mk_str mk_str_trim(struct mk_str s)
  */
 MK_API bool mk_str_next(struct mk_str *rest, struct mk_str *ret_element);
 
+/* Returns true if a comma-separated list has an element, in any case of letters. */
+static inline bool mk_str_list_has(struct mk_str list, struct mk_str wanted)
+{
+    struct mk_str element;
+    while (mk_str_next(&list, &element))
+        if (mk_str_ieq(element, wanted))
+            return true;
+    return false;
+}
+
 /*
  * Reads a decimal number of digits only, at most `max`.
  * Returns false for an empty string, a sign, any other byte or an overflow; `*ret_value` is then unchanged.

@@ -51,9 +51,11 @@ enum mk_ws_code {
     MK_WS_INVALID_DATA = 1007,
     MK_WS_POLICY = 1008,
     MK_WS_TOO_BIG = 1009,
+    MK_WS_MANDATORY_EXTENSION = 1010,
     MK_WS_INTERNAL_ERROR = 1011,
     MK_WS_SERVICE_RESTART = 1012,
     MK_WS_TRY_AGAIN_LATER = 1013,
+    MK_WS_BAD_GATEWAY = 1014,
 };
 
 /* Why a WebSocket has ended. */

@@ -12,18 +12,13 @@
 /* An upgrade needs HTTP/1.1, Upgrade and "Connection: upgrade" (RFC 9110 section 7.8); CONNECT needs no header. */
 static bool can_take_over(struct mk_request *req)
 {
-    struct mk_str rest = mk_request_header_by_name(req, MK_STR("Connection")), option;
     if (req->output_state >= MK__OUTPUT_HEAD || req->response_state != MK__RESPONSE_OPEN || req->first ||
         req->parse.minor == 0 || req->head.body != MK__BODY_NONE)
         return false;
     if (req->parse.method == MK_CONNECT)
         return true;
-    if (!mk_request_header_by_name(req, MK_STR("Upgrade")).p)
-        return false;
-    while (mk_str_next(&rest, &option))
-        if (mk_str_ieq(option, MK_STR("upgrade")))
-            return true;
-    return false;
+    return mk_request_header(req, MK_HEADER_UPGRADE).p &&
+           mk_str_list_has(mk_request_header(req, MK_HEADER_CONNECTION), MK_STR("upgrade"));
 }
 
 int mk_request_take_over(struct mk_request *req, mk_tunnel_fn ready, void *ctx)

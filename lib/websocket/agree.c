@@ -5,15 +5,6 @@
 #include "handshake.h"
 #include "ws.h"
 
-struct mk_str mk__ws_find_protocol(struct mk_str list, struct mk_str name)
-{
-    struct mk_str element;
-    while (mk_str_next(&list, &element))
-        if (mk_str_eq(element, name))
-            return element;
-    return MK_STR_NONE;
-}
-
 struct mk__ws_deflate_params mk__ws_deflate_wishes(const struct mk_ws_settings *settings)
 {
     return (struct mk__ws_deflate_params){
@@ -44,15 +35,6 @@ static void agree_on_deflate(const struct mk_ws_settings *settings, struct mk_st
     ret->receive_bits = params.client_bits;
 }
 
-static bool is_websocket(struct mk_str upgrade)
-{
-    struct mk_str protocol;
-    while (mk_str_next(&upgrade, &protocol))
-        if (mk_str_ieq(protocol, MK_STR("websocket")))
-            return true;
-    return false;
-}
-
 static int refuse(int status, const char *reason, const char **ret_reason)
 {
     *ret_reason = reason;
@@ -65,7 +47,7 @@ int mk_ws_agree(const struct mk_ws_request *request, const struct mk_ws_settings
     struct mk_str supported = settings->protocols ? mk_str_c(settings->protocols) : MK_STR_NONE;
     struct mk_str origins = settings->origins ? mk_str_c(settings->origins) : MK_STR_NONE;
     memset(ret, 0, sizeof(*ret));
-    if (!request->is_get || !is_websocket(request->upgrade))
+    if (!request->is_get || !mk_str_list_has(request->upgrade, MK_STR("websocket")))
         return refuse(400, "the request is no WebSocket handshake", ret_reason);
     if (!mk__ws_version_is_valid(request->version))
         return refuse(request->version.p ? 426 : 400, "the version of the protocol is not 13", ret_reason);

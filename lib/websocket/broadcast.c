@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 enum {
-    MESSAGE_BYTES_MAX = 64 * 1024 * 1024,
     PENDING_BYTES_MAX = 64 * 1024 * 1024,
     RECEIVERS_OF_TURN = 1024,
     BATCH_MAX = 64,
@@ -83,7 +82,7 @@ int mk_ws_broadcast(struct mk_ws_group *group, int channel, enum mk_ws_opcode op
 {
     if (opcode != MK_WS_TEXT && opcode != MK_WS_BINARY)
         return -EINVAL;
-    if (len > MESSAGE_BYTES_MAX)
+    if (len > MK__WS_SENT_BYTES_MAX)
         return -EMSGSIZE;
     if (atomic_load_explicit(&group->pending_bytes, memory_order_relaxed) > PENDING_BYTES_MAX - len)
         return -EAGAIN;
@@ -161,7 +160,7 @@ static bool is_excepted(const struct mk__ws_broadcast *b, const struct mk_ws *ws
 /* Frames of clients are masked, each with a key of its own. */
 static int send_masked(struct mk_ws *ws, const struct mk__ws_block *block)
 {
-    const struct mk__ws_rules rules = {.frame_max = MESSAGE_BYTES_MAX};
+    const struct mk__ws_rules rules = {.frame_max = MK__WS_SENT_BYTES_MAX};
     struct mk__ws_head head;
     const char *reason;
     int n = mk__ws_head_parse(block->bytes, block->len, &rules, &head, &reason);
@@ -180,13 +179,6 @@ static int send_form(struct mk_ws *ws, const struct mk__ws_broadcast *b)
     return mk__ws_send_block(ws, deflated ? b->deflated : b->plain);
 }
 
-static void pass_on(struct mk_ws *ws, const struct mk__ws_broadcast *b)
-{
-    int err = send_form(ws, b);
-    if (err == -ENOBUFS && ws->settings->overflow == MK_WS_OVERFLOW_CLOSE)
-        mk_ws_close(ws, MK_WS_POLICY, MK_STR("reads too slowly"));
-}
-
 /* Passes a batch on to a receiver; a single message without a copy. */
 static void pass_on_batch(struct mk_ws_worker *w, struct mk_ws *ws)
 {
@@ -196,7 +188,7 @@ static void pass_on_batch(struct mk_ws_worker *w, struct mk_ws *ws)
         mk__ws_gather_output(ws);
     for (unsigned i = 0; i < w->batch; i++, d = d->next)
         if (ws->state == MK__WS_OPEN && !ws->is_failed && !is_excepted(d->broadcast, ws))
-            pass_on(ws, d->broadcast);
+            mk__ws_check_overflow(ws, send_form(ws, d->broadcast));
     if (w->batch > 1)
         mk__ws_flush_output(w);
     mk__ws_leave(ws);

@@ -9,7 +9,6 @@
 
 #include <errno.h>
 #include <strings.h>
-#include <sys/random.h>
 
 /* ── the URL ── */
 
@@ -46,9 +45,7 @@ int mk__ws_url_parse(struct mk_str url, struct mk__ws_url *ret, const char **ret
 static void make_key(char key[MK__WS_KEY_BYTES + 1])
 {
     uint8_t nonce[MK__WS_NONCE_BYTES] = {0};
-    ssize_t n = getrandom(nonce, sizeof(nonce), 0);
-    assert(n == (ssize_t)sizeof(nonce)); /* so few bytes are always there once the system has started */
-    (void)n;
+    mk__ws_fill_random(nonce, sizeof(nonce));
     mk__ws_key_make(key, nonce);
 }
 
@@ -158,22 +155,13 @@ static int read_fields(struct mk_str head, struct answer *ret, const struct mk__
     return 0;
 }
 
-static bool list_has(struct mk_str list, struct mk_str name)
-{
-    struct mk_str element;
-    while (mk_str_next(&list, &element))
-        if (mk_str_ieq(element, name))
-            return true;
-    return false;
-}
-
 /* Checks the fields of RFC 6455 section 4.1. Returns NULL, or what is wrong. */
 static const char *check_answer(const struct answer *a, const char *key, struct mk_str offered,
                                 struct mk_str *ret_protocol)
 {
     char accept[MK__WS_ACCEPT_BYTES + 1];
     mk__ws_accept_key(accept, mk_str_c(key));
-    if (!list_has(a->upgrade, MK_STR("websocket")) || !list_has(a->connection, MK_STR("upgrade")))
+    if (!mk_str_list_has(a->upgrade, MK_STR("websocket")) || !mk_str_list_has(a->connection, MK_STR("upgrade")))
         return "the server does not speak WebSocket";
     if (!mk_str_eq(a->accept, mk_str_c(accept)))
         return "the server's Sec-WebSocket-Accept is wrong";

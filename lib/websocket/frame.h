@@ -18,7 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <monkey/str.h>
+#include <monkey/websocket.h>
 
 enum mk__ws_opcode {
     MK__WS_OP_CONTINUATION = 0,
@@ -27,24 +27,6 @@ enum mk__ws_opcode {
     MK__WS_OP_CLOSE = 8,
     MK__WS_OP_PING = 9,
     MK__WS_OP_PONG = 10,
-};
-
-/* Status codes of Close (RFC 6455 section 7.4.1, and the registry of IANA). */
-enum mk__ws_code {
-    MK__WS_CODE_NORMAL = 1000,
-    MK__WS_CODE_GOING_AWAY = 1001,
-    MK__WS_CODE_PROTOCOL_ERROR = 1002,
-    MK__WS_CODE_UNSUPPORTED_DATA = 1003,
-    MK__WS_CODE_NO_STATUS = 1005, /* not sent: the frame had none */
-    MK__WS_CODE_ABNORMAL = 1006,  /* not sent: there was no Close frame */
-    MK__WS_CODE_INVALID_DATA = 1007,
-    MK__WS_CODE_POLICY_VIOLATION = 1008,
-    MK__WS_CODE_TOO_BIG = 1009,
-    MK__WS_CODE_MANDATORY_EXTENSION = 1010,
-    MK__WS_CODE_INTERNAL_ERROR = 1011,
-    MK__WS_CODE_SERVICE_RESTART = 1012,
-    MK__WS_CODE_TRY_AGAIN_LATER = 1013,
-    MK__WS_CODE_BAD_GATEWAY = 1014,
 };
 
 enum {
@@ -109,7 +91,7 @@ int mk__ws_close_parse(const void *bytes, size_t n, uint16_t *ret_code, struct m
                        const char **ret_reason);
 
 /*
- * Writes the payload of Close: nothing for MK__WS_CODE_NO_STATUS, else the code, which must be valid, and as many
+ * Writes the payload of Close: nothing for MK_WS_NO_STATUS, else the code, which must be valid, and as many
  * complete characters of `text` as there is room for, up to the first byte that is not UTF-8.
  * Returns the bytes written.
  */

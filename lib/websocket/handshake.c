@@ -62,20 +62,20 @@ bool mk__ws_version_is_valid(struct mk_str version)
 
 /* ── the subprotocol ── */
 
-static bool is_in_list(struct mk_str list, struct mk_str name)
+struct mk_str mk__ws_find_protocol(struct mk_str list, struct mk_str name)
 {
     struct mk_str element;
     while (mk_str_next(&list, &element))
         if (mk_str_eq(element, name))
-            return true;
-    return false;
+            return element;
+    return MK_STR_NONE;
 }
 
 struct mk_str mk__ws_choose_protocol(struct mk_str offered, struct mk_str supported)
 {
     struct mk_str name;
     while (mk_str_next(&offered, &name))
-        if (is_in_list(supported, name))
+        if (mk__ws_find_protocol(supported, name).p)
             return name;
     return MK_STR_NONE;
 }

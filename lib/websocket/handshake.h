@@ -31,6 +31,9 @@ void mk__ws_accept_key(char to[MK__WS_ACCEPT_BYTES + 1], struct mk_str key);
 /* Returns true for the version of RFC 6455. With another one the response is 426 and names "13". */
 bool mk__ws_version_is_valid(struct mk_str version);
 
+/* Returns a subprotocol where it stands in a comma-separated list; or MK_STR_NONE. Their case matters. */
+struct mk_str mk__ws_find_protocol(struct mk_str list, struct mk_str name);
+
 /*
  * Chooses the first of the subprotocols in a line of Sec-WebSocket-Protocol that is in `supported`, a comma-separated
  * list, too; their case matters. A client chooses with it, too: `offered` is then the name in the response.

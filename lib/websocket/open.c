@@ -12,8 +12,6 @@
  */
 #include "ws.h"
 
-#include <errno.h>
-
 /* ── the end ── */
 
 static void free_ws(struct mk_ws *ws)

@@ -10,14 +10,12 @@
 #include "ws.h"
 
 #include <errno.h>
-#include <sys/random.h>
 
 enum {
     QUEUE_BLOCKS_MIN = 4,
     COPY_BYTES_MAX = 4096,
     SMALL_BYTES_MAX = 512, /* frames that share blocks in a queue */
     SHARED_BYTES = 2000,   /* of such a block */
-    MESSAGE_BYTES_MAX = 64 * 1024 * 1024
 };
 
 /* ── blocks ── */
@@ -25,9 +23,7 @@ enum {
 static uint32_t make_key(void)
 {
     uint32_t key = 0;
-    ssize_t n = getrandom(&key, sizeof(key), 0);
-    assert(n == (ssize_t)sizeof(key)); /* so few bytes are always there once the system has started */
-    (void)n;
+    mk__ws_fill_random(&key, sizeof(key));
     return key;
 }
 
@@ -344,12 +340,11 @@ static bool is_control(enum mk_ws_opcode opcode)
     return opcode == MK_WS_PING || opcode == MK_WS_PONG;
 }
 
-/* What happens to a message that the queue has no room for. */
-static int overflow(struct mk_ws *ws)
+int mk__ws_check_overflow(struct mk_ws *ws, int result)
 {
-    if (ws->settings->overflow == MK_WS_OVERFLOW_CLOSE)
+    if (result == -ENOBUFS && ws->settings->overflow == MK_WS_OVERFLOW_CLOSE)
         mk_ws_close(ws, MK_WS_POLICY, MK_STR("reads too slowly"));
-    return -ENOBUFS;
+    return result;
 }
 
 int mk_ws_send(struct mk_ws *ws, enum mk_ws_opcode opcode, const void *data, size_t len)
@@ -358,9 +353,9 @@ int mk_ws_send(struct mk_ws *ws, enum mk_ws_opcode opcode, const void *data, siz
         return -EPIPE;
     if (opcode != MK_WS_TEXT && opcode != MK_WS_BINARY && !is_control(opcode))
         return -EINVAL;
-    if (len > (is_control(opcode) ? MK__WS_CONTROL_BYTES_MAX : MESSAGE_BYTES_MAX))
+    if (len > (is_control(opcode) ? MK__WS_CONTROL_BYTES_MAX : MK__WS_SENT_BYTES_MAX))
         return -EMSGSIZE;
     int err = is_control(opcode) || !ws->deflate ? mk__ws_send_frame(ws, opcode, false, data, len)
                                                  : mk__ws_send_deflated(ws, opcode, data, len);
-    return err == -ENOBUFS ? overflow(ws) : err;
+    return mk__ws_check_overflow(ws, err);
 }

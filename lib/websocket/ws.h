@@ -21,13 +21,15 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/random.h>
 
 enum {
     MK__WS_INPUT_BYTES = 64 * 1024,       /* read at a time */
     MK__WS_OUTPUT_BYTES = 64 * 1024,      /* gathered for one write */
     MK__WS_QUEUED_BYTES_HIGH = 64 * 1024, /* above it mk_ws_send() returns MK_AGAIN */
     MK__WS_SHARED_BITS = 12,              /* window of messages that are compressed once for many */
-    MK__WS_MESSAGE_BYTES_MAX = 1024 * 1024,
+    MK__WS_SENT_BYTES_MAX = 64 * 1024 * 1024,
+    MK__WS_MESSAGE_BYTES_MAX = 1024 * 1024, /* received, as the next ones unless the settings say otherwise */
     MK__WS_QUEUE_BYTES_MAX = 1024 * 1024,
     MK__WS_PING_MS = 30000,
     MK__WS_PONG_MS = 20000,
@@ -90,8 +92,7 @@ struct mk_ws {
     uint8_t state;   /* enum mk__ws_state */
     uint8_t running; /* calls that use it on the stack */
     bool is_client, is_opened, is_paused, is_readable, is_writable, wants_writable, has_pinged, is_failed, is_freed;
-    bool is_closing_read; /* the peer's close frame has arrived */
-    uint8_t cause;        /* enum mk_ws_cause */
+    uint8_t cause; /* enum mk_ws_cause */
 
     /* permessage-deflate */
     bool deflate, send_context, receive_context, used_codecs;
@@ -219,6 +220,8 @@ void mk__ws_block_put(struct mk__ws_block *block);
 int mk__ws_send_frame(struct mk_ws *ws, uint8_t opcode, bool rsv1, const void *data, size_t len);
 /* Sends a block, of which it takes a reference if it has to wait. Returns as mk__ws_send_frame(). */
 int mk__ws_send_block(struct mk_ws *ws, struct mk__ws_block *block);
+/* A result of the two above: closes a WebSocket whose queue is full, if its settings want it. Returns `result`. */
+int mk__ws_check_overflow(struct mk_ws *ws, int result);
 /* What a WebSocket sends from now on is gathered, up to mk__ws_flush_output(). */
 void mk__ws_gather_output(struct mk_ws *ws);
 void mk__ws_flush_output(struct mk_ws_worker *w);
@@ -259,8 +262,6 @@ void mk__ws_codecs_forget_account(struct mk__ws_codecs *codecs);
 
 /* ── agree.c ── */
 
-/* Returns a subprotocol where it stands in the settings, which live longer than a handshake; or MK_STR_NONE. */
-struct mk_str mk__ws_find_protocol(struct mk_str list, struct mk_str name);
 /* Returns what the settings want of permessage-deflate. */
 struct mk__ws_deflate_params mk__ws_deflate_wishes(const struct mk_ws_settings *settings);
 
@@ -309,6 +310,14 @@ static inline void mk__ws_call(struct mk_ws_worker *w, void (*fn)(void *arg), vo
         w->call(w->call_ctx, fn, arg);
     else
         fn(arg);
+}
+
+/* Fills `to` with random bytes for a mask or a key: so few are always there once the system has started. */
+static inline void mk__ws_fill_random(void *to, size_t n)
+{
+    ssize_t got = getrandom(to, n, 0);
+    assert(got == (ssize_t)n);
+    (void)got;
 }
 
 static inline size_t mk__ws_get_message_max(const struct mk_ws *ws)

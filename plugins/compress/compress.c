@@ -141,7 +141,7 @@ static bool has_header_word(const struct mk_request *req, struct mk_str field, s
 {
     struct mk_str name, value;
     for (unsigned n = 0; mk_response_header_at(req, n, &name, &value); n++)
-        if (mk_str_ieq(name, field) && match_list_has(value, word))
+        if (mk_str_ieq(name, field) && mk_str_list_has(value, word))
             return true;
     return false;
 }
@@ -252,7 +252,7 @@ static int start_encoding(struct mk_request *req, const struct compress_rule *r,
 /* Reads Accept-Encoding. Returns false if the request forbids transformation. */
 static bool parse_accept(struct mk_request *req, struct mk_accept *ret)
 {
-    if (match_list_has(mk_request_header_by_name(req, MK_STR("Cache-Control")), MK_STR("no-transform")))
+    if (mk_str_list_has(mk_request_header_by_name(req, MK_STR("Cache-Control")), MK_STR("no-transform")))
         return false;
     mk_accept_encoding(mk_request_header(req, MK_HEADER_ACCEPT_ENCODING), ret);
     return true;

@@ -47,12 +47,3 @@ bool match_type(struct mk_str pattern, struct mk_str type)
     size_t n = pattern.len - 1;
     return pattern.p[n] == '*' && type.len > n && mk_str_ieq(mk_str(pattern.p, n), mk_str(type.p, n));
 }
-
-bool match_list_has(struct mk_str list, struct mk_str word)
-{
-    struct mk_str element;
-    while (mk_str_next(&list, &element))
-        if (mk_str_ieq(element, word))
-            return true;
-    return false;
-}

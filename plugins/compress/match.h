@@ -16,7 +16,4 @@ bool match_is_type_pattern(struct mk_str s);
  */
 bool match_type(struct mk_str pattern, struct mk_str type);
 
-/* Returns true if a list, as in Vary or Cache-Control, has `word`. */
-bool match_list_has(struct mk_str list, struct mk_str word);
-
 #endif

@@ -113,12 +113,23 @@ static void test_measures_distances(void **state)
     assert_int_equal(mk_str_distance(mk_str(lengthy, 65), mk_str(lengthy, 65)), 64);
 }
 
+static void test_finds_in_lists(void **state)
+{
+    (void)state;
+    assert_true(mk_str_list_has(MK_STR("Origin, accept-encoding"), MK_STR("Accept-Encoding")));
+    assert_true(mk_str_list_has(MK_STR("max-age=5 ,, No-Transform"), MK_STR("no-transform")));
+    assert_false(mk_str_list_has(MK_STR("x-no-transform, no-transform=1"), MK_STR("no-transform")));
+    assert_false(mk_str_list_has(MK_STR("a=\"b, no-transform\""), MK_STR("no-transform")));
+    assert_false(mk_str_list_has(MK_STR(""), MK_STR("*")));
+    assert_false(mk_str_list_has(MK_STR_NONE, MK_STR("*")));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_compares),           cmocka_unit_test(test_trims),
         cmocka_unit_test(test_walks_lists),        cmocka_unit_test(test_reads_numbers),
-        cmocka_unit_test(test_measures_distances),
+        cmocka_unit_test(test_measures_distances), cmocka_unit_test(test_finds_in_lists),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

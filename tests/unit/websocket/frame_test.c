@@ -280,26 +280,26 @@ static void test_writes_close(void **state)
     uint8_t to[MK__WS_CONTROL_BYTES_MAX];
     char text[200];
     (void)state;
-    assert_int_equal(mk__ws_close_write(to, MK__WS_CODE_NO_STATUS, MK_STR("x")), 0);
-    assert_int_equal(mk__ws_close_write(to, MK__WS_CODE_NORMAL, MK_STR_NONE), 2);
+    assert_int_equal(mk__ws_close_write(to, MK_WS_NO_STATUS, MK_STR("x")), 0);
+    assert_int_equal(mk__ws_close_write(to, MK_WS_NORMAL, MK_STR_NONE), 2);
     assert_memory_equal(to, "\x03\xe8", 2);
     assert_int_equal(mk__ws_close_write(to, 4999, MK_STR("bye")), 5);
     assert_memory_equal(to,
                         "\x13\x87"
                         "bye",
                         5);
-    assert_int_equal(mk__ws_close_write(to, MK__WS_CODE_NORMAL,
+    assert_int_equal(mk__ws_close_write(to, MK_WS_NORMAL,
                                         MK_STR("ab\xff"
                                                "cd")),
                      4);
 
     memset(text, 'x', sizeof(text));
-    assert_int_equal(mk__ws_close_write(to, MK__WS_CODE_NORMAL, mk_str(text, 123)), 125);
-    assert_int_equal(mk__ws_close_write(to, MK__WS_CODE_NORMAL, mk_str(text, 200)), 125);
+    assert_int_equal(mk__ws_close_write(to, MK_WS_NORMAL, mk_str(text, 123)), 125);
+    assert_int_equal(mk__ws_close_write(to, MK_WS_NORMAL, mk_str(text, 200)), 125);
     memcpy(text + 121, "\xe4\xb8\xad", 3); /* its last byte is beyond the room */
-    assert_int_equal(mk__ws_close_write(to, MK__WS_CODE_NORMAL, mk_str(text, 200)), 2 + 121);
+    assert_int_equal(mk__ws_close_write(to, MK_WS_NORMAL, mk_str(text, 200)), 2 + 121);
     memcpy(text + 120, "\xe4\xb8\xad", 3);
-    assert_int_equal(mk__ws_close_write(to, MK__WS_CODE_NORMAL, mk_str(text, 200)), 2 + 123);
+    assert_int_equal(mk__ws_close_write(to, MK_WS_NORMAL, mk_str(text, 200)), 2 + 123);
 }
 
 int main(void)
