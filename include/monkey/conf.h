@@ -54,13 +54,19 @@ enum mk_conf_type {
     MK_CONF_CUSTOM,   /* read by `parse`, which with MK_CONF_REPEAT is called once per line */
 };
 
-/* Where a section may appear: in monkey.conf and the files of plugins, or in the file of a host. */
+/*
+ * Where a section may appear: in monkey.conf and the files of plugins, or in the file of a host. A section of hosts
+ * that repeats (MK_CONF_REPEAT) may also appear in monkey.conf, for all hosts: see mk_host_conf(). If a section of the
+ * server has the same name, both kinds of keys may stand in it there, so no key may have the name of another.
+ */
 enum mk_conf_scope { MK_CONF_SCOPE_SERVER, MK_CONF_SCOPE_HOST };
 
 enum mk_conf_flags {
     MK_CONF_REPEAT = 1,   /* a key (LIST, CUSTOM) or a section that may appear several times in a file */
     MK_CONF_REQUIRED = 2, /* a section that must appear; a key that must be set in its section */
-    MK_CONF_PAIRS = 4,    /* a section with arbitrary keys; its struct is struct mk_conf_pairs */
+    MK_CONF_PAIRS = 4,    /* a section with arbitrary keys; its struct is struct mk_conf_pairs, or begins with it if the
+                             section has `keys`, too */
+    MK_CONF_HOST_ONLY = 8, /* a section of hosts that repeats, but may not appear in monkey.conf */
 };
 
 struct mk_conf_list {
@@ -134,8 +140,8 @@ struct mk_conf_foreign {
 struct mk_conf_section {
     const char *name;
     uint8_t scope, flags;
-    uint32_t size;                  /* size of the struct that the keys fill; unused with PAIRS */
-    const struct mk_conf_key *keys; /* ends with a row without a name; NULL with PAIRS */
+    uint32_t size;                  /* size of the struct that the keys fill; unused without them */
+    const struct mk_conf_key *keys; /* ends with a row without a name; may be NULL with PAIRS */
     const char *doc;
     const struct mk_conf_foreign *foreign; /* ends with a row without a name; may be NULL */
     /* Checks the struct once everything is read, even if it holds only defaults; reports with mk_conf_error(). */

@@ -176,6 +176,10 @@ struct mk_plugin {
  * Return the struct of a section: of the host's file, or of the server's files. If the section is absent, it has the
  * defaults. A section that repeats (MK_CONF_REPEAT) has one struct for each time it appears: the first is returned, or
  * NULL if it does not appear. They return NULL, too, if `section` does not belong to a loaded plugin.
+ *
+ * The structs of a section of hosts that repeats are those of the host's file and then those of monkey.conf, which all
+ * hosts share. One rule holds for all sections with a key `Match`: the first whose pattern matches the path is used, as
+ * a whole.
  */
 MK_API const void *mk_host_conf(const struct mk_host *host, const struct mk_conf_section *section);
 MK_API const void *mk_host_server_conf(const struct mk_host *host, const struct mk_conf_section *section);
@@ -227,8 +231,8 @@ MK_API bool mk_host_is_wrong(const struct mk_host *host, const void *section_str
 
 /*
  * Checks a repeating section of rules of which the first that matches is used: reports each rule that can never match,
- * because an earlier one matches all of its paths. `pattern` is the offset of the struct mk_pattern. Only during
- * host_start.
+ * because an earlier one matches all of its paths. A rule of monkey.conf may be overridden by those of a host, but not
+ * by an earlier one of monkey.conf. `pattern` is the offset of the struct mk_pattern. Only during host_start.
  * Returns 0, -EINVAL (there are such rules), -ENOMEM or -ENOBUFS (millions of rules).
  */
 MK_API int mk_host_check_patterns(struct mk_host *host, const struct mk_conf_section *section, size_t pattern);

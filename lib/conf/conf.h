@@ -88,6 +88,12 @@ int mk__conf_override(struct mk__conf *conf, struct mk__conf_set *set, const cha
                       struct mk_str value, const char *origin);
 
 /*
+ * Appends the sections of hosts in `defaults` (a set of the server) to those of a host, for mk__conf_get() and
+ * mk__conf_next(). Both sets must have been read completely. Builds for small devices have no such sections.
+ */
+void mk__conf_set_defaults(const struct mk__conf *conf, struct mk__conf_set *set, const struct mk__conf_set *defaults);
+
+/*
  * Checks, after everything is read, that required sections and keys are set, and runs the checks of the sections.
  * Returns 0, -EINVAL or -ENOMEM.
  */
@@ -107,7 +113,7 @@ const void *mk__conf_next(const struct mk__conf_set *set, const struct mk_conf_s
 
 /*
  * Returns where the field at `offset` of a section's struct was set: its `nth` list item or line, from 0; with PAIRS
- * the `nth` pair, whatever `offset` is. With MK__CONF_SECTION: where the section first appeared.
+ * and an offset within struct mk_conf_pairs the `nth` pair. With MK__CONF_SECTION: where the section first appeared.
  */
 struct mk__conf_origin mk__conf_origin(const struct mk__conf_set *set, const void *data, size_t offset, unsigned nth);
 

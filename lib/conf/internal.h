@@ -78,9 +78,10 @@ struct mk__conf_section {
 
 struct mk__conf_set {
     enum mk_conf_scope scope;
-    struct mk__conf_section *sections, **last;
-    const struct mk__conf_source *source; /* the file that was read last, not counting includes */
-    bool incomplete;                      /* lines of any section may have been skipped after an error */
+    struct mk__conf_section *sections, **last; /* in a set of the server also those of hosts, for all hosts */
+    const struct mk__conf_set *defaults;       /* of a host: the server's set, whose sections follow; may be NULL */
+    const struct mk__conf_source *source;      /* the file that was read last, not counting includes */
+    bool incomplete;                           /* lines of any section may have been skipped after an error */
 };
 
 struct mk__conf_diagnostic {
@@ -131,6 +132,18 @@ struct mk__conf_key_ref mk__schema_find_key(const struct mk__conf_section_type *
 /* Returns whether only plugins that are not loaded declare the section. */
 bool mk__schema_is_absent(const struct mk__conf_section_type *type);
 
+/*
+ * Find the section of hosts of that name that may appear in the server's files, for all hosts; and the one that has the
+ * key, where the server's section `type` of the same name has no such key. NULL: there is none, or its plugin is not
+ * loaded.
+ */
+const struct mk__conf_section_type *mk__schema_find_default(const struct mk__conf *conf, struct mk_str name);
+const struct mk__conf_section_type *mk__schema_find_default_key(const struct mk__conf *conf,
+                                                                const struct mk__conf_section_type *type,
+                                                                struct mk_str key);
+/* Returns whether a section may appear in the server's files: one of the server, or one for all hosts. */
+bool mk__schema_is_for_server(const struct mk_conf_section *section);
+
 /* unknown_key.c: report a name that no loaded table has. Return the name that was probably meant, or NULL. */
 const char *mk__unknown_key_report_section(struct mk__conf *conf, enum mk_conf_scope scope, struct mk_str name,
                                            struct mk__conf_origin origin);
@@ -140,6 +153,11 @@ const char *mk__unknown_key_report(struct mk__conf *conf, const struct mk__conf_
 /* values.c: returns the section that the following keys belong to; NULL after an error, which is recorded. */
 struct mk__conf_section *mk__values_enter_section(struct mk__conf *conf, struct mk__conf_set *set, struct mk_str name,
                                                   struct mk__conf_origin origin);
+
+/* values.c: adds an instance of a section that repeats. Returns NULL without memory. */
+struct mk__conf_section *mk__values_add_section(struct mk__conf *conf, struct mk__conf_set *set,
+                                                const struct mk__conf_section_type *type,
+                                                struct mk__conf_origin origin);
 
 /*
  * bind.c: sets a key of the section to `conf->words`. The key stands at `origin`, the words in the same line. Errors

@@ -58,8 +58,10 @@ struct reader {
     struct mk__conf_set *set;
     struct mk__conf_source *source;
     struct mk__scan scan;
-    struct mk__conf_section *sec; /* the current section */
-    bool skip_keys;               /* an error was reported for the section: its keys are skipped */
+    struct mk__conf_section *sec;   /* the current section */
+    struct mk__conf_section *hosts; /* the one of hosts for its keys that are not of the server; NULL: none was set */
+    struct mk__conf_origin sec_origin;
+    bool skip_keys; /* an error was reported for the section: its keys are skipped */
 };
 
 static int read_source(struct mk__conf *conf, struct mk__conf_set *set, struct mk__conf_source *source);
@@ -106,8 +108,25 @@ static bool expand_value(struct reader *r, const struct mk__scan_line *line)
 
 static void read_section(struct reader *r, const struct mk__scan_line *line)
 {
-    r->sec = mk__values_enter_section(r->conf, r->set, line->name, make_origin(r, line->col));
+    r->sec_origin = make_origin(r, line->col);
+    r->sec = mk__values_enter_section(r->conf, r->set, line->name, r->sec_origin);
+    r->hosts = NULL;
     r->skip_keys = !r->sec;
+}
+
+/*
+ * Returns the section that the key belongs to: the current one, or if that is the server's and does not have the key,
+ * one of the same name for all hosts, which the first such key adds. NULL: without memory.
+ */
+static struct mk__conf_section *choose_section(struct reader *r, struct mk_str key)
+{
+    const struct mk__conf_section_type *hosts =
+        MK_SMALL ? NULL : mk__schema_find_default_key(r->conf, r->sec->type, key);
+    if (!hosts)
+        return r->sec;
+    if (!r->hosts)
+        r->hosts = mk__values_add_section(r->conf, r->set, hosts, r->sec_origin);
+    return r->hosts;
 }
 
 static void read_key(struct reader *r, const struct mk__scan_line *line)
@@ -116,13 +135,14 @@ static void read_key(struct reader *r, const struct mk__scan_line *line)
         mk__conf_error(r->conf, make_origin(r, line->col), "a key needs a [SECTION] above it");
         r->skip_keys = true;
     }
-    if (r->skip_keys)
+    struct mk__conf_section *sec = r->skip_keys ? NULL : choose_section(r, line->name);
+    if (!sec)
         return;
     r->conf->semicolon = line->value.len && line->value.p[line->value.len - 1] == ';';
     if (expand_value(r, line))
-        mk__bind_key(r->conf, r->sec, line->name, make_origin(r, line->col));
+        mk__bind_key(r->conf, sec, line->name, make_origin(r, line->col));
     else
-        mk__bind_failure(r->conf, r->sec, line->name, make_origin(r, line->col), MK__SETTING_FAILED);
+        mk__bind_failure(r->conf, sec, line->name, make_origin(r, line->col), MK__SETTING_FAILED);
     r->conf->semicolon = false;
 }
 
@@ -245,6 +265,8 @@ static void read_error(struct reader *r, const struct mk__scan_line *line)
         r->sec->incomplete = true;
     else
         r->set->incomplete = true;
+    if (!MK_SMALL && r->hosts)
+        r->hosts->incomplete = true;
 }
 
 typedef void (*line_fn)(struct reader *r, const struct mk__scan_line *line);

@@ -59,7 +59,9 @@ static void describe_key(const struct mk_conf_key *key, const char *owner, struc
 
 static void describe_section(const struct mk__conf_section_type *type, struct mk_buf *out)
 {
-    mk_buf_addf(out, "\n## `[%.*s]`\n\n%s.%s%s\n", MK_STR_ARG(type->name), file_names[type->scope],
+    bool for_all = type->scope == MK_CONF_SCOPE_HOST && mk__schema_is_for_server(type->registrations->section);
+    mk_buf_addf(out, "\n## `[%.*s]`\n\n%s%s.%s%s\n", MK_STR_ARG(type->name), file_names[type->scope],
+                for_all ? ", or for all hosts in `monkey.conf`" : "",
                 type->flags & MK_CONF_REQUIRED ? " It must be there." : "",
                 type->flags & MK_CONF_REPEAT ? " It may appear several times." : "");
     for (const struct mk__conf_registration *reg = type->registrations; reg; reg = reg->next)

@@ -49,6 +49,35 @@ bool mk__schema_is_absent(const struct mk__conf_section_type *type)
     return true;
 }
 
+bool mk__schema_is_for_server(const struct mk_conf_section *section)
+{
+    bool repeats = (section->flags & (MK_CONF_REPEAT | MK_CONF_HOST_ONLY)) == MK_CONF_REPEAT;
+    return section->scope == MK_CONF_SCOPE_SERVER || repeats;
+}
+
+const struct mk__conf_section_type *mk__schema_find_default(const struct mk__conf *conf, struct mk_str name)
+{
+    const struct mk__conf_section_type *type = mk__schema_find_type(conf, name, MK_CONF_SCOPE_HOST);
+    bool found = type && !mk__schema_is_absent(type) && mk__schema_is_for_server(type->registrations->section);
+    return found ? type : NULL;
+}
+
+static bool has_loaded_key(const struct mk__conf_section_type *type, struct mk_str name)
+{
+    struct mk__conf_key_ref ref = mk__schema_find_key(type, name);
+    return ref.key && !ref.registration->absent;
+}
+
+const struct mk__conf_section_type *mk__schema_find_default_key(const struct mk__conf *conf,
+                                                                const struct mk__conf_section_type *type,
+                                                                struct mk_str key)
+{
+    if (type->scope != MK_CONF_SCOPE_SERVER || has_loaded_key(type, key))
+        return NULL;
+    const struct mk__conf_section_type *hosts = mk__schema_find_default(conf, type->name);
+    return hosts && has_loaded_key(hosts, key) ? hosts : NULL;
+}
+
 /* Returns whether a row has what its type needs, lies within the struct, and has a name of its own. */
 static bool is_valid_key(const struct mk_conf_section *section, const struct mk_conf_key *key)
 {
@@ -64,12 +93,24 @@ static int check_section(const struct mk_conf_section *section)
 {
     bool has_pairs = section->flags & MK_CONF_PAIRS, has_keys = section->keys;
 
-    if (!section->name || !*section->name || has_pairs == has_keys) /* it has one of them */
+    if (!section->name || !*section->name || (!has_pairs && !has_keys))
+        return -EINVAL;
+    if (!MK_SMALL && has_pairs && has_keys && section->size < sizeof(struct mk_conf_pairs))
         return -EINVAL;
     for (const struct mk_conf_key *key = section->keys; key && key->name; key++)
         if (!is_valid_key(section, key))
             return -EINVAL;
     return 0;
+}
+
+/* Returns a key of the section that a loaded plugin has registered for this type; NULL: there is none. */
+static const struct mk_conf_key *find_declared_key(const struct mk__conf_section_type *type,
+                                                   const struct mk_conf_section *section)
+{
+    for (const struct mk_conf_key *key = section->keys; key && key->name; key++)
+        if (has_loaded_key(type, mk_str_c(key->name)))
+            return key;
+    return NULL;
 }
 
 /*
@@ -80,16 +121,23 @@ static int check_conflict(const struct mk__conf_section_type *type, const struct
 {
     if (mk__schema_is_absent(type))
         return 0;
-    if ((type->flags ^ section->flags) & (MK_CONF_REPEAT | MK_CONF_PAIRS))
+    if ((type->flags ^ section->flags) & (MK_CONF_REPEAT | MK_CONF_PAIRS | MK_CONF_HOST_ONLY))
         return -EINVAL;
     if (section->flags & MK_CONF_PAIRS) /* one owner gets all of them */
         return -EEXIST;
-    for (const struct mk_conf_key *key = section->keys; key->name; key++) {
-        struct mk__conf_key_ref ref = mk__schema_find_key(type, mk_str_c(key->name));
-        if (ref.key && !ref.registration->absent)
-            return -EEXIST;
-    }
-    return 0;
+    return find_declared_key(type, section) ? -EEXIST : 0;
+}
+
+/* Returns whether a key of the section would be ambiguous where both may stand in one section of monkey.conf. */
+static bool is_ambiguous(const struct mk__conf *conf, const struct mk_conf_section *section)
+{
+    bool server = section->scope == MK_CONF_SCOPE_SERVER;
+    struct mk_str name = mk_str_c(section->name);
+    const struct mk__conf_section_type *other = server ? mk__schema_find_default(conf, name)
+                                                : mk__schema_is_for_server(section)
+                                                    ? mk__schema_find_type(conf, name, MK_CONF_SCOPE_SERVER)
+                                                    : NULL;
+    return other && find_declared_key(other, section);
 }
 
 static struct mk__conf_section_type *add_section_type(struct mk__conf *conf, const struct mk_conf_section *section)
@@ -114,6 +162,8 @@ static int register_section(struct mk__conf *conf, const struct mk_conf_section 
     struct mk__conf_section_type *type = mk__schema_find_type(conf, mk_str_c(section->name), section->scope);
     if (type && !absent && (r = check_conflict(type, section)) < 0)
         return r;
+    if (!MK_SMALL && !absent && is_ambiguous(conf, section))
+        return -EEXIST;
     /* allocated before the section type, which must not be without a registration if memory runs out */
     struct mk__conf_registration *reg = mk_arena_alloc(&conf->arena, sizeof(*reg));
     if (!reg || (!type && !(type = add_section_type(conf, section))))

@@ -9,8 +9,6 @@
 #include "conf/internal.h"
 #include "conf/value.h"
 
-#include <assert.h>
-
 static void show_line(const char *name, struct mk_str value, struct mk__conf_origin origin, struct mk_buf *out)
 {
     mk_buf_addf(out, "    %-22s ", name);
@@ -66,13 +64,13 @@ static void show_key(const struct mk__conf_values *values, const struct mk_conf_
 
 static void show_pairs(const struct mk__conf_values *values, struct mk_buf *out)
 {
-    const struct mk_conf_pairs *pairs = values->data;
-    const struct mk__conf_setting *setting = values->settings;
+    const struct mk_conf_pair *pair = ((const struct mk_conf_pairs *)values->data)->items;
 
-    for (uint32_t i = 0; i < pairs->n; i++, setting = setting->next) {
-        assert(setting); /* a setting for each pair */
-        mk_buf_addf(out, "    %-22s ", pairs->items[i].key.p);
-        mk__value_quote(pairs->items[i].value, out);
+    for (const struct mk__conf_setting *setting = values->settings; setting; setting = setting->next) {
+        if (setting->key)
+            continue; /* not a pair */
+        mk_buf_addf(out, "    %-22s ", pair->key.p);
+        mk__value_quote(pair++->value, out);
         mk_buf_addf(out, "  # ");
         mk__conf_origin_print(setting->origin, out);
         mk_buf_addc(out, '\n');
@@ -82,7 +80,9 @@ static void show_pairs(const struct mk__conf_values *values, struct mk_buf *out)
 void mk__conf_show(const struct mk__conf_set *set, struct mk_buf *out)
 {
     for (const struct mk__conf_section *sec = set->sections; sec; sec = sec->next) {
-        mk_buf_addf(out, "%s[%.*s]\n", sec == set->sections ? "" : "\n", MK_STR_ARG(sec->type->name));
+        bool for_all = sec->type->scope != set->scope;
+        mk_buf_addf(out, "%s%s[%.*s]\n", sec == set->sections ? "" : "\n",
+                    for_all ? "# for all hosts, after their own\n" : "", MK_STR_ARG(sec->type->name));
         for (const struct mk__conf_values *values = sec->values; values; values = values->next) {
             if (sec->type->flags & MK_CONF_PAIRS)
                 show_pairs(values, out);

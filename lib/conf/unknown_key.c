@@ -42,7 +42,8 @@ static const char *suggest_section(const struct mk__conf *conf, enum mk_conf_sco
     struct mk__suggestion suggestion = mk__suggest_init(name);
 
     for (const struct mk__conf_section_type *type = conf->section_types; type; type = type->next)
-        if (type->scope == scope)
+        if (type->scope == scope ||
+            (scope == MK_CONF_SCOPE_SERVER && mk__schema_is_for_server(type->registrations->section)))
             mk__suggest_add(&suggestion, type->registrations->section->name);
     return suggestion.name;
 }
@@ -54,6 +55,8 @@ const char *mk__unknown_key_report_section(struct mk__conf *conf, enum mk_conf_s
     enum mk_conf_scope other = scope == MK_CONF_SCOPE_SERVER ? MK_CONF_SCOPE_HOST : MK_CONF_SCOPE_SERVER;
     const struct mk__conf_section_type *here = mk__schema_find_type(conf, name, scope);
     const struct mk__conf_section_type *there = mk__schema_find_type(conf, name, other);
+    if (!MK_SMALL && !here && there && mk__schema_is_for_server(there->registrations->section))
+        here = there->scope == MK_CONF_SCOPE_HOST ? there : NULL; /* of a plugin that is not loaded */
     const char *suggestion = here || there ? NULL : suggest_section(conf, scope, name);
 
     if (conf->plugins_missing && (here || (!there && !suggestion)))
@@ -82,13 +85,21 @@ static const struct mk__conf_section_type *find_type_with_key(const struct mk__c
     return NULL;
 }
 
-static const char *suggest_key(const struct mk__conf_section_type *type, struct mk_str name)
+static void offer_keys(const struct mk__conf_section_type *type, struct mk__suggestion *suggestion)
 {
-    struct mk__suggestion suggestion = mk__suggest_init(name);
-
     for (const struct mk__conf_registration *reg = type->registrations; reg; reg = reg->next)
         for (const struct mk_conf_key *key = reg->section->keys; !reg->absent && key && key->name; key++)
-            mk__suggest_add(&suggestion, key->name);
+            mk__suggest_add(suggestion, key->name);
+}
+
+static const char *suggest_key(const struct mk__conf *conf, const struct mk__conf_section_type *type,
+                               struct mk_str name)
+{
+    struct mk__suggestion suggestion = mk__suggest_init(name);
+    const struct mk__conf_section_type *hosts = MK_SMALL ? NULL : mk__schema_find_default(conf, type->name);
+    offer_keys(type, &suggestion);
+    if (hosts && type->scope == MK_CONF_SCOPE_SERVER)
+        offer_keys(hosts, &suggestion);
     return suggestion.name;
 }
 
@@ -108,7 +119,7 @@ const char *mk__unknown_key_report(struct mk__conf *conf, const struct mk__conf_
     declare_absent_plugins(conf);
     struct mk__conf_key_ref absent = mk__schema_find_key(type, name);
     const char *instead = find_foreign(type, name);
-    const char *suggestion = suggest_key(type, name);
+    const char *suggestion = suggest_key(conf, type, name);
     const struct mk__conf_section_type *there = find_type_with_key(conf, name);
 
     if (conf->plugins_missing && (absent.key || (!instead && !suggestion && !there)))

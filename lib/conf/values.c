@@ -18,7 +18,7 @@ static struct mk__conf_values *new_values(struct mk__conf *conf, const struct mk
 {
     assert(!registration->absent);
     const struct mk_conf_section *section = registration->section;
-    size_t size = section->flags & MK_CONF_PAIRS ? sizeof(struct mk_conf_pairs) : section->size;
+    size_t size = section->keys ? section->size : sizeof(struct mk_conf_pairs);
     /* never 0 bytes: find_values() distinguishes structs by their addresses */
     struct mk__conf_values *values = mk_arena_zalloc(&conf->arena, sizeof(*values) + (size ? size : 1));
 
@@ -102,6 +102,30 @@ struct mk__conf_set *mk__conf_set_new(struct mk__conf *conf, enum mk_conf_scope 
     return set;
 }
 
+struct mk__conf_section *mk__values_add_section(struct mk__conf *conf, struct mk__conf_set *set,
+                                                const struct mk__conf_section_type *type, struct mk__conf_origin origin)
+{
+    assert(type->flags & MK_CONF_REPEAT);
+    struct mk__conf_section *sec = add_section(conf, set, type);
+    if (sec)
+        sec->origin = origin;
+    return sec;
+}
+
+void mk__conf_set_defaults(const struct mk__conf *conf, struct mk__conf_set *set, const struct mk__conf_set *defaults)
+{
+    assert(set->scope == MK_CONF_SCOPE_HOST && !set->defaults);
+    set->defaults = defaults;
+    for (const struct mk__conf_section_type *type = conf->section_types; type; type = type->next) {
+        if (type->scope != MK_CONF_SCOPE_HOST)
+            continue;
+        struct mk__conf_section *last = find_last_section(set, type);
+        const struct mk__conf_section *next = find_section(defaults, type);
+        if (last && next)
+            link_instances(last, next);
+    }
+}
+
 /*
  * Reports an unknown section. If it was probably meant to be another one, that section counts as incomplete: its keys
  * are about to be skipped.
@@ -121,6 +145,8 @@ struct mk__conf_section *mk__values_enter_section(struct mk__conf *conf, struct 
 {
     assert(origin.source);
     const struct mk__conf_section_type *type = mk__schema_find_type(conf, name, set->scope);
+    if (!MK_SMALL && set->scope == MK_CONF_SCOPE_SERVER && (!type || mk__schema_is_absent(type)))
+        type = mk__schema_find_default(conf, name);
     if (!type || mk__schema_is_absent(type)) {
         report_section(conf, set, name, origin);
         return NULL;
@@ -149,6 +175,8 @@ const void *mk__conf_get(const struct mk__conf_set *set, const struct mk_conf_se
 {
     const struct mk__conf_section *sec;
     const struct mk__conf_values *values = find_values(set, section, NULL, &sec);
+    if (!MK_SMALL && !values && set->defaults)
+        values = find_values(set->defaults, section, NULL, &sec);
     return values ? values->data : NULL;
 }
 
@@ -161,6 +189,13 @@ const void *mk__conf_next(const struct mk__conf_set *set, const struct mk_conf_s
     return values->next_instance ? values->next_instance->data : NULL;
 }
 
+static bool is_of_field(const struct mk__conf_setting *setting, size_t offset)
+{
+    if (setting->key)
+        return setting->key->offset == offset;
+    return MK_SMALL || offset < sizeof(struct mk_conf_pairs);
+}
+
 struct mk__conf_origin mk__conf_origin(const struct mk__conf_set *set, const void *data, size_t offset, unsigned nth)
 {
     const struct mk__conf_section *sec;
@@ -171,7 +206,7 @@ struct mk__conf_origin mk__conf_origin(const struct mk__conf_set *set, const voi
     if (offset == MK__CONF_SECTION)
         return sec->origin;
     for (const struct mk__conf_setting *setting = values->settings; setting; setting = setting->next)
-        if (setting->state == MK__SETTING_SET && (!setting->key || setting->key->offset == offset) && nth-- == 0)
+        if (setting->state == MK__SETTING_SET && is_of_field(setting, offset) && nth-- == 0)
             return setting->origin;
     return (struct mk__conf_origin){NULL, 0, 0};
 }

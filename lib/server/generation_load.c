@@ -222,10 +222,13 @@ static struct mk_host *add_host(struct mk_generation *g)
 /* Returns whether a section of the plugin has errors, in the server's files or in this host's. */
 static bool has_errors(const struct mk_host *host, const struct mk_plugin *plugin)
 {
-    for (const struct mk_conf_section *s = plugin->sections; s && s->name; s++)
-        if (mk__conf_has_errors(s->scope == MK_CONF_SCOPE_HOST ? host->set : host->generation->set, s))
-            return true;
-    return false;
+    bool faults = false;
+    for (const struct mk_conf_section *s = plugin->sections; s && s->name && !faults; s++) {
+        bool own = s->scope == MK_CONF_SCOPE_HOST;
+        faults = (own && mk__conf_has_errors(host->set, s)) ||
+                 ((!own || !MK_SMALL) && mk__conf_has_errors(host->generation->set, s));
+    }
+    return faults;
 }
 
 /* Starts one plugin for a host. After an error the others are started too, to report theirs. Returns 0 or -ENOMEM. */
@@ -254,6 +257,8 @@ static int start_host_plugin(struct mk_generation *g, struct mk_host *host, unsi
 static int finish_host(struct mk_generation *g, struct mk_host *host, const struct mk__generation_source *source)
 {
     apply_overrides(g, host->set, MK_CONF_SCOPE_HOST, source);
+    if (!MK_SMALL)
+        mk__conf_set_defaults(g->conf, host->set, g->set);
     int err = mk__conf_check(g->conf, host->set);
     host->settings = mk__conf_get(host->set, &mk__section_host);
     if (err == -ENOMEM || !host->settings)

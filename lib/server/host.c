@@ -178,8 +178,8 @@ void mk_host_warn(struct mk_host *host, const void *section_struct, size_t offse
 /* Returns the line of the rule's pattern, else of its section. */
 static struct mk__conf_origin find_rule(const struct mk_host *host, const void *rule, size_t pattern)
 {
-    struct mk__conf_origin origin = mk__conf_origin(host->set, rule, pattern, 0);
-    return origin.source ? origin : mk__conf_origin(host->set, rule, MK__CONF_SECTION, 0);
+    struct mk__conf_origin origin = find_field(host, rule, pattern, 0);
+    return origin.source ? origin : find_field(host, rule, MK__CONF_SECTION, 0);
 }
 
 /* Returns the first of the `n` rules before this one that matches every path of it; NULL: none does. */
@@ -196,9 +196,14 @@ int mk_host_check_patterns(struct mk_host *host, const struct mk_conf_section *s
 {
     struct mk_buf rules, place;
     int err = 0;
+    const void *first_shared = mk_host_server_conf(host, section);
     mk_buf_init(&rules, RULES_BYTES_MAX);
     for (const void *r = mk_host_conf(host, section); r; r = mk_host_conf_next(host, section, r)) {
-        if (mk__conf_is_consequence(host->set, r, pattern, 0))
+        if (r == first_shared && host != host->generation->hosts)
+            break; /* checked for the first host */
+        if (r == first_shared)
+            rules.len = 0; /* a host may override all of those that follow */
+        if (is_consequence(host, r, pattern, 0))
             continue; /* it was reported as wrong */
         const void *before = find_cover((const void *)rules.data, rules.len / sizeof(r), r, pattern);
         mk_buf_add(&rules, &r, sizeof(r));

@@ -67,6 +67,20 @@ static const struct problem_case cases[] = {
     {MK_CONF_SCOPE_HOST, "[HOST]\n", "t:1:1: error: [HOST] lacks \"DocumentRoot\", which must be set\n[HOST]\n^\n"},
     {MK_CONF_SCOPE_SERVER, "@INCLUDE x\n", "t:1:1: error: @INCLUDE works in files only\n@INCLUDE x\n^\n"},
     {MK_CONF_SCOPE_SERVER, "[SERVER]\n  Title a\033b\n", "t:2:10: error: control byte 0x1b\n  Title a?b\n         ^\n"},
+    {MK_CONF_SCOPE_SERVER, "[SERVICE]\n  Location x\n[SPOTS]\n[AUHT]\n[PGES]\n",
+     "t:1:1: error: [SERVICE] belongs in a file of sites/, not here\n[SERVICE]\n^\n"
+     "t:3:1: error: [SPOTS] belongs to the plugin \"cheetah\", which is not loaded: add \"Load cheetah\" to "
+     "plugins.load\n[SPOTS]\n^\n"
+     "t:4:1: error: unknown section [AUHT]; did you mean [AUTH]?\n[AUHT]\n^\n"
+     "t:5:1: error: unknown section [PGES]; did you mean [PAGES]?\n[PGES]\n^\n"},
+    {MK_CONF_SCOPE_SERVER, "[GATE]\n  Gate 1\n  Locatoin x\n  Zonk 1\n  Title y\n  Title z\n",
+     "t:2:3: error: unknown key \"Gate\" in [GATE]; did you mean \"Gates\"?\n  Gate 1\n  ^\n"
+     "t:3:3: error: unknown key \"Locatoin\" in [GATE]; did you mean \"Location\"?\n  Locatoin x\n  ^\n"
+     "t:4:3: error: unknown key \"Zonk\" in [GATE]\n  Zonk 1\n  ^\n"
+     "t:6:3: error: \"Title\" is set twice; the first time in line 5\n  Title z\n  ^\n"
+     "t:1:1: error: [GATE] lacks \"Location\", which must be set\n[GATE]\n^\n"},
+    {MK_CONF_SCOPE_SERVER, "[AUTH]\n  Title x\n",
+     "t:1:1: error: [AUTH] lacks \"Location\", which must be set\n[AUTH]\n^\n"},
     {MK_CONF_SCOPE_SERVER, "[MIMETYPES]\n  html\n", "t:2:3: error: \"html\" wants a value\n  html\n  ^\n"},
 };
 

@@ -204,6 +204,9 @@ static int load(struct mk__conf *conf, struct mk_buf *out)
 
     r = r < 0 ? r : mk__conf_read_text(conf, host, "t", MK_STR("[HOST]\n DocumentRoot x\n[AUTH]\n Location /\n"));
     r = r < 0 ? r : mk__conf_override(conf, server, "SERVER", "Listen", MK_STR("81"), "option");
+    r = r < 0 ? r : mk__conf_read_text(conf, server, "d", MK_STR("[GATE]\n Gates 2\n Location /\n[PAGES]\n 404 x\n"));
+    if (r == 0)
+        mk__conf_set_defaults(conf, host, server);
     r = r < 0 ? r : mk__conf_check(conf, server);
     r = r < 0 ? r : mk__conf_check(conf, host);
     if (r < 0) {

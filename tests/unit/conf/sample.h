@@ -128,6 +128,41 @@ static const struct mk_conf_section sample_auth = {
     .size = sizeof(struct sample_auth), .doc = "Who may see what.",
 };
 
+/* the plugin "gate" has keys of the server and keys of hosts, which may stand in one section of the server's files */
+struct sample_gate_server {
+    int64_t gates;
+};
+static const struct mk_conf_key sample_gate_server_keys[] = {
+    MK_CONF_KEY_INT(struct sample_gate_server, gates, "Gates", "1", "How many there are."),
+    {0},
+};
+static const struct mk_conf_section sample_gate_server = {
+    .name = "GATE", .keys = sample_gate_server_keys, .size = sizeof(struct sample_gate_server),
+};
+static const struct mk_conf_section sample_gate = {
+    .name = "GATE", .scope = MK_CONF_SCOPE_HOST, .flags = MK_CONF_REPEAT, .keys = sample_auth_keys,
+    .size = sizeof(struct sample_auth),
+};
+
+/* pairs beside a key */
+struct sample_pages {
+    struct mk_conf_pairs pairs;
+    struct mk_str match;
+};
+static const struct mk_conf_key sample_pages_keys[] = {
+    MK_CONF_KEY_STRING(struct sample_pages, match, "Match", "/", "A prefix."),
+    {0},
+};
+static const struct mk_conf_section sample_pages = {
+    .name = "PAGES", .scope = MK_CONF_SCOPE_HOST, .flags = MK_CONF_REPEAT | MK_CONF_PAIRS, .keys = sample_pages_keys,
+    .size = sizeof(struct sample_pages), .doc = "Pages by status.",
+};
+
+static const struct mk_conf_section sample_service = {
+    .name = "SERVICE", .scope = MK_CONF_SCOPE_HOST, .flags = MK_CONF_REPEAT | MK_CONF_HOST_ONLY,
+    .keys = sample_auth_keys, .size = sizeof(struct sample_auth),
+};
+
 /* the plugin "cheetah" is known, but not loaded */
 static const struct mk_conf_key sample_cheetah_keys[] = {
     MK_CONF_KEY_STRING(struct sample_auth, location, "Shell", NULL, "Where the shell listens."),
@@ -138,6 +173,10 @@ static const struct mk_conf_section sample_cheetah = {
 };
 static const struct mk_conf_section sample_cheetah_server = {
     .name = "SERVER", .keys = sample_cheetah_keys, .size = sizeof(struct sample_auth),
+};
+static const struct mk_conf_section sample_cheetah_host = {
+    .name = "SPOTS", .scope = MK_CONF_SCOPE_HOST, .flags = MK_CONF_REPEAT, .keys = sample_cheetah_keys,
+    .size = sizeof(struct sample_auth),
 };
 /* clang-format on */
 
@@ -150,7 +189,12 @@ static inline int sample_declare(struct mk__conf *conf)
     r = r < 0 ? r : mk__conf_declare(conf, &sample_host, NULL);
     r = r < 0 ? r : mk__conf_declare(conf, &sample_static, "static");
     r = r < 0 ? r : mk__conf_declare(conf, &sample_auth, "auth");
+    r = r < 0 ? r : mk__conf_declare(conf, &sample_gate_server, "gate");
+    r = r < 0 ? r : mk__conf_declare(conf, &sample_gate, "gate");
+    r = r < 0 ? r : mk__conf_declare(conf, &sample_pages, "gate");
+    r = r < 0 ? r : mk__conf_declare(conf, &sample_service, "gate");
     r = r < 0 ? r : mk__conf_declare_absent(conf, &sample_cheetah, "cheetah");
+    r = r < 0 ? r : mk__conf_declare_absent(conf, &sample_cheetah_host, "cheetah");
     return r < 0 ? r : mk__conf_declare_absent(conf, &sample_cheetah_server, "cheetah");
 }
 

@@ -12,6 +12,7 @@ struct pair {
 #define KEY(text, ...) MK_CONF_KEY_BOOL(struct pair, a, text, "On", "x", ##__VA_ARGS__)
 static const struct mk_conf_key fine[] = {KEY("Fine"), KEY("Other"), {0}};
 static const struct mk_conf_key clash[] = {KEY("workers"), {0}};
+static const struct mk_conf_key locations[] = {KEY("Location"), {0}};
 static const struct mk_conf_key twice[] = {KEY("Fine"), KEY("FINE"), {0}};
 static const struct mk_conf_key repeated_bool[] = {KEY("Fine", .flags = MK_CONF_REPEAT), {0}};
 static const struct mk_conf_key nameless_enum[] = {{.name = "Fine", .type = MK_CONF_ENUM}, {0}};
@@ -33,6 +34,12 @@ static const struct declare_case cases[] = {
     {SECTION("SERVER", clash), -EEXIST, 0},
     {SECTION("SERVER", clash, .scope = MK_CONF_SCOPE_HOST), 0, 0},
     {SECTION("SERVER", fine, .flags = MK_CONF_REPEAT), -EINVAL, 0},
+    {SECTION("SERVER", clash, .scope = MK_CONF_SCOPE_HOST, .flags = MK_CONF_REPEAT), -EEXIST, 0},
+    {SECTION("SERVER", fine, .scope = MK_CONF_SCOPE_HOST, .flags = MK_CONF_REPEAT), 0, 0},
+    {SECTION("SERVER", clash, .scope = MK_CONF_SCOPE_HOST, .flags = MK_CONF_REPEAT | MK_CONF_HOST_ONLY), 0, 0},
+    {SECTION("AUTH", locations), -EEXIST, 0},
+    {SECTION("AUTH", fine), 0, 0},
+    {SECTION("AUTH", fine, .scope = MK_CONF_SCOPE_HOST, .flags = MK_CONF_REPEAT | MK_CONF_HOST_ONLY), -EINVAL, 0},
     {{.name = "SERVER", .flags = MK_CONF_PAIRS}, -EINVAL, 0},
     {{.name = "MIMETYPES", .flags = MK_CONF_PAIRS}, -EEXIST, 0},
     {SECTION("NEW", fine, .flags = MK_CONF_PAIRS), -EINVAL, -EINVAL},

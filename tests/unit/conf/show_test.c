@@ -45,7 +45,10 @@ static const char server_shown[] = "[SERVER]\n"
                                    "\n"
                                    "[MIMETYPES]\n"
                                    "    html                   text/html  # t:13\n"
-                                   "    x                      \"\"  # t:14\n";
+                                   "    x                      \"\"  # t:14\n"
+                                   "\n"
+                                   "[GATE]\n"
+                                   "    Gates                  1  # default\n";
 
 static void test_server(void **state)
 {
@@ -101,6 +104,31 @@ static void test_round_trips(void **state)
     assert_round_trip(MK_CONF_SCOPE_SERVER, MK_STR("[SERVER]\n Title \"a {\"\n Deny \"{\" } \"a;\" \"b{\"\n"));
 }
 
+static void test_sections_for_all_hosts(void **state)
+{
+    struct mk__conf *conf = sample_new();
+    struct mk_buf out;
+    (void)state;
+    mk_buf_init(&out, 4096);
+    mk__conf_show(read_set(conf, MK_CONF_SCOPE_SERVER,
+                           MK_STR("[GATE]\n Gates 3\n Location /a\n[PAGES]\n 404 x\n Match /b\n 500 \"y z\"\n")),
+                  &out);
+    const char *shown = strstr(mk_buf_cstr(&out), "[GATE]");
+    assert_non_null(shown);
+    assert_string_equal(shown, "[GATE]\n"
+                               "    Gates                  3  # t:2\n"
+                               "\n# for all hosts, after their own\n[GATE]\n"
+                               "    Location               /a  # t:3\n"
+                               "    Title                  \"Members only\"  # default\n"
+                               "\n# for all hosts, after their own\n[PAGES]\n"
+                               "    404                    x  # t:5\n"
+                               "    500                    \"y z\"  # t:7\n"
+                               "    Match                  /b  # t:6\n");
+    assert_round_trip(MK_CONF_SCOPE_SERVER, mk_buf_str(&out));
+    mk_buf_release(&out);
+    mk__conf_free(conf);
+}
+
 static void test_repeated_section(void **state)
 {
     struct mk__conf *conf = sample_new();
@@ -137,9 +165,8 @@ static void test_full_buffer(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_server),
-        cmocka_unit_test(test_round_trips),
-        cmocka_unit_test(test_repeated_section),
+        cmocka_unit_test(test_server),           cmocka_unit_test(test_round_trips),
+        cmocka_unit_test(test_repeated_section), cmocka_unit_test(test_sections_for_all_hosts),
         cmocka_unit_test(test_full_buffer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -112,6 +112,108 @@ static void test_pairs(void **state)
     mk__conf_free(f.conf);
 }
 
+static void test_pairs_beside_a_key(void **state)
+{
+    struct fixture f = open_set(MK_CONF_SCOPE_HOST, "[HOST]\n DocumentRoot /\n[PAGES]\n 404 a\n match /x\n Match2 b\n"
+                                                    "[PAGES]\n 500 c\n");
+    const struct sample_pages *first = mk__conf_get(f.set, &sample_pages);
+    const struct sample_pages *second = mk__conf_next(f.set, &sample_pages, first);
+    size_t match = offsetof(struct sample_pages, match);
+    (void)state;
+    assert_int_equal(first->pairs.n, 2);
+    assert_str_equal(first->pairs.items[1].key, "Match2");
+    assert_str_equal(first->match, "/x");
+    assert_str_equal(second->pairs.items[0].value, "c");
+    assert_str_equal(second->match, "/");
+    assert_origin(mk__conf_origin(f.set, first, 0, 1), "t", 6, 2);
+    assert_origin(mk__conf_origin(f.set, first, 0, 2), "default", 0, 0);
+    assert_origin(mk__conf_origin(f.set, first, match, 0), "t", 5, 8);
+    assert_origin(mk__conf_origin(f.set, second, match, 0), "default", 0, 0);
+    assert_int_equal(mk__conf_check(f.conf, f.set), 0);
+    mk__conf_free(f.conf);
+}
+
+/* ── sections of hosts in the server's files ── */
+
+/* Reads a set of the server and one of a host, which gets the sections of the first. */
+static struct fixture open_both(const char *server_text, const char *host_text, struct mk__conf_set **ret_server)
+{
+    struct fixture f = open_set(MK_CONF_SCOPE_SERVER, server_text);
+    *ret_server = f.set;
+    f.set = mk__conf_set_new(f.conf, MK_CONF_SCOPE_HOST);
+    assert_int_equal(mk__conf_read_text(f.conf, f.set, "host", mk_str_c(host_text)), 0);
+    mk__conf_set_defaults(f.conf, f.set, *ret_server);
+    assert_int_equal(mk__conf_check(f.conf, *ret_server), 0);
+    assert_int_equal(mk__conf_check(f.conf, f.set), 0);
+    return f;
+}
+
+/* Asserts the locations of a repeating section, in this order and with commas between them. */
+static void assert_locations(const struct mk__conf_set *set, const struct mk_conf_section *section,
+                             const char *expected)
+{
+    char text[64];
+    struct mk_buf out;
+    mk_buf_init_fixed(&out, text, sizeof(text));
+    for (const struct sample_auth *a = mk__conf_get(set, section); a; a = mk__conf_next(set, section, a))
+        mk_buf_addf(&out, "%s%.*s", out.len ? "," : "", MK_STR_ARG(a->location));
+    assert_string_equal(mk_buf_cstr(&out), expected);
+}
+
+#define ROOT "[HOST]\n DocumentRoot /\n"
+
+static void test_server_sections_follow(void **state)
+{
+    struct mk__conf_set *server;
+    struct fixture f = open_both("[AUTH]\n Location c\n[SERVER]\n[AUTH]\n Location d\n",
+                                 ROOT "[AUTH]\n Location a\n[PAGES]\n[AUTH]\n Location b\n", &server);
+    struct mk__conf_set *second = mk__conf_set_new(f.conf, MK_CONF_SCOPE_HOST);
+    (void)state;
+    mk__conf_set_defaults(f.conf, second, server);
+    assert_locations(f.set, &sample_auth, "a,b,c,d");
+    assert_locations(second, &sample_auth, "c,d"); /* a host without sections of its own */
+    assert_locations(server, &sample_auth, "c,d");
+    assert_locations(f.set, &sample_gate, "");
+    const struct sample_auth *shared = mk__conf_get(server, &sample_auth);
+    assert_ptr_equal(mk__conf_get(second, &sample_auth), shared);
+    assert_origin(mk__conf_origin(server, shared, offsetof(struct sample_auth, location), 0), "t", 2, 11);
+    assert_origin(mk__conf_origin(f.set, shared, MK__CONF_SECTION, 0), "default", 0, 0); /* it is the server's */
+    mk__conf_free(f.conf);
+}
+
+/* Both kinds of keys stand in one section; only keys of hosts make one for all hosts. */
+static void test_sections_of_one_name(void **state)
+{
+    struct mk__conf_set *server;
+    struct fixture f = open_both("[GATE]\n Gates 2\n[GATE]\n Location a\n Title A\n[gate]\n location b\n",
+                                 ROOT "[GATE]\n Location x\n", &server);
+    (void)state;
+    assert_int_equal(((const struct sample_gate_server *)mk__conf_get(server, &sample_gate_server))->gates, 2);
+    assert_locations(f.set, &sample_gate, "x,a,b");
+    const struct sample_auth *a = mk__conf_get(server, &sample_gate);
+    assert_str_equal(a->title, "A");
+    assert_origin(mk__conf_origin(server, a, MK__CONF_SECTION, 0), "t", 3, 1);
+    mk__conf_free(f.conf);
+    f = open_both("[GATE]\n Gates 2\n", ROOT, &server);
+    assert_locations(f.set, &sample_gate, "");
+    mk__conf_free(f.conf);
+}
+
+/* An error in a section for all hosts is found in the server's set only. */
+static void test_errors_of_server_sections(void **state)
+{
+    struct mk__conf *conf = sample_new();
+    struct mk__conf_set *server = mk__conf_set_new(conf, MK_CONF_SCOPE_SERVER);
+    struct mk__conf_set *host = mk__conf_set_new(conf, MK_CONF_SCOPE_HOST);
+    (void)state;
+    assert_int_equal(mk__conf_read_text(conf, server, "t", MK_STR("[GATE]\n Title \"x\n Location a\n")), -EINVAL);
+    mk__conf_set_defaults(conf, host, server);
+    assert_true(mk__conf_has_errors(server, &sample_gate_server)); /* it is not known whose the bad line is */
+    assert_false(mk__conf_has_errors(server, &sample_auth));
+    assert_false(mk__conf_has_errors(host, &sample_gate));
+    mk__conf_free(conf);
+}
+
 static void test_origins_of_items(void **state)
 {
     struct fixture f =
@@ -148,9 +250,16 @@ static void test_sets_are_independent(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_defaults),         cmocka_unit_test(test_owners_share_a_section),
-        cmocka_unit_test(test_repeated_section), cmocka_unit_test(test_pairs),
-        cmocka_unit_test(test_origins_of_items), cmocka_unit_test(test_sets_are_independent),
+        cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_owners_share_a_section),
+        cmocka_unit_test(test_repeated_section),
+        cmocka_unit_test(test_pairs),
+        cmocka_unit_test(test_pairs_beside_a_key),
+        cmocka_unit_test(test_server_sections_follow),
+        cmocka_unit_test(test_sections_of_one_name),
+        cmocka_unit_test(test_errors_of_server_sections),
+        cmocka_unit_test(test_origins_of_items),
+        cmocka_unit_test(test_sets_are_independent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sections of hosts by path, and in monkey.conf for all hosts: which one is used, and what is reported."""
+
+import re
+
+import pytest
+
+from harness.content import populate
+from harness.messages import request
+from harness.server import run, section, write_config
+from test_config import problems
+
+FILES = {"a.txt": b"a" * 2000, "b.html": b"b" * 2000, "deep/c.txt": b"c" * 2000}
+
+
+def make_conf(folder, server, default="", own=None, more=None):
+    """Two hosts with one document root: `default`, and `own.test` with the sections of `own`."""
+    root = populate(folder / "root", FILES)
+    settings = section("SERVER", {"Listen": "127.0.0.1:0", "Workers": 1})
+    host = section("HOST", {"ServerName": "own.test", "DocumentRoot": root})
+    files = {"monkey.conf": settings + server, **({"sites/own": host + own} if own is not None else {}), **(more or {})}
+    conf = write_config(folder / "conf", root, files=files)
+    with open(conf / "sites" / "default", "a") as file:
+        file.write(default)
+    return conf
+
+
+def check(conf):
+    return run("-c", conf, "-t")
+
+
+def ask(client, host, path, *fields, method="GET"):
+    client.send(request(path, *fields, method=method, host=host))
+    return client.response(method)
+
+
+@pytest.fixture
+def hosts(tmp_path, serve):
+    """Starts a server with two hosts, and connects to it."""
+
+    def start(server, default="", own="", more=None):
+        conf = make_conf(tmp_path / "made", server, default, own, more)
+        files = {str(path.relative_to(conf)): path.read_text() for path in conf.rglob("*") if path.is_file()}
+        return serve(config=files).connect()
+
+    return start
+
+
+# ── the order ──
+
+REDIRECTS = """
+[REDIRECT]
+    Match       /old
+    To          /all
+
+[REDIRECT]
+    Match       /
+    To          http://elsewhere.test/
+"""
+
+
+def test_own_sections_come_first(hosts):
+    client = hosts(REDIRECTS, own="[REDIRECT]\n    Match /old/x\n    To /own\n")
+    locations = {
+        (host, path): ask(client, host, path)["Location"]
+        for host in ("localhost", "own.test")
+        for path in ("/old/x", "/old/y", "/a.txt")
+    }
+    assert locations == {
+        ("localhost", "/old/x"): "/all/x",
+        ("localhost", "/old/y"): "/all/y",
+        ("localhost", "/a.txt"): "http://elsewhere.test/a.txt",
+        ("own.test", "/old/x"): "/own",
+        ("own.test", "/old/y"): "/all/y",
+        ("own.test", "/a.txt"): "http://elsewhere.test/a.txt",
+    }
+
+
+def test_included_files_and_files_of_plugins(hosts):
+    rule = "[REDIRECT]\n    Match {}\n    To {}\n"
+    more = {"more/r.conf": rule.format("/p/1", "/i"), "plugins/redirect/redirect.conf": rule.format("/p", "/f")}
+    client = hosts("@INCLUDE more/*.conf\n", more=more)
+    assert ask(client, "own.test", "/p/1")["Location"] == "/i"  # monkey.conf is read first
+    assert ask(client, "own.test", "/p")["Location"] == "/f"
+
+
+COMPRESS = """
+[COMPRESS]
+    Streams     5
+    Match       *.txt
+    Codings     gzip
+
+[COMPRESS]
+    CpuLimit    50
+"""
+
+
+def test_keys_of_the_server_beside_those_of_hosts(hosts, tmp_path):
+    """The second section has none of hosts, so nothing else is compressed."""
+    client = hosts(COMPRESS, own="[COMPRESS]\n    Match =/a.txt\n    Codings none\n")
+    codings = {
+        (host, path): ask(client, host, path, "Accept-Encoding: gzip")["Content-Encoding"]
+        for host in ("localhost", "own.test")
+        for path in ("/a.txt", "/b.html", "/deep/c.txt")
+    }
+    assert codings == {
+        ("localhost", "/a.txt"): "gzip",
+        ("localhost", "/b.html"): None,
+        ("localhost", "/deep/c.txt"): "gzip",
+        ("own.test", "/a.txt"): None,
+        ("own.test", "/b.html"): None,
+        ("own.test", "/deep/c.txt"): "gzip",
+    }
+    shown = run("-c", tmp_path / "made" / "conf", "--show-config", "own.test").stdout
+    sections = re.findall(r"^(#.*\n)?\[COMPRESS\]\n((?:    .*\n)+)", shown, re.M)
+    assert [bool(comment) for comment, _ in sections] == [False, True, False]
+    assert re.search(r"Streams +5 .*monkey\.conf:6\n", sections[0][1])
+    assert re.search(r"CpuLimit +50 .*monkey\.conf:11\n", sections[0][1])
+    assert re.search(r"Match +\*\.txt .*monkey\.conf:7\n", sections[1][1])
+
+
+# ── mistakes ──
+
+
+def test_rules_that_never_match(tmp_path):
+    """A host may override a rule for all hosts; one that an earlier one of the same kind covers is a mistake, once."""
+    rule = "[CORS]\n    Match {}\n    Origins *\n"
+    conf = make_conf(tmp_path, rule.format("/x"), rule.format("/"), rule.format("/x"))
+    assert check(conf).returncode == 0
+    both = rule.format("/x") + rule.format("/x/y")
+    result = check(make_conf(tmp_path, both, own=both))
+    assert result.returncode == 1
+    assert [(name, line, "can never match" in text) for name, line, _, text in problems(result)] == [
+        ("monkey.conf", 8, True),
+        ("own", 8, True),
+    ]
+    first, second = re.findall(r"the one of (\S+) comes first", result.stderr)
+    assert first.endswith("/monkey.conf:5") and second.endswith("/sites/own:5")
+
+
+MISTAKES = {
+    "a key of no kind": ("[COMPRESS]\n    Codinsg gzip\n", 5, 'did you mean "Codings"?'),
+    "a value": ("[CORS]\n    Origins *\n    MaxAge soon\n", 6, "MaxAge"),
+    "a required key": ("[REDIRECT]\n    Match /k\n", 4, 'lacks "To"'),
+    "found by the check of the section": ("[CORS]\n    Origins example.org\n", 5, "an origin is a scheme and a host"),
+    "found when a host is prepared": ("[REDIRECT]\n    Match /a\n    To /a/b\n", 6, "never ends"),
+    "of hosts only": ("[HOST]\n    ServerName x\n", 4, "[HOST] belongs in a file of sites/, not here"),
+    "a service": ("[WEB_SERVICE]\n    Name x\n", 4, "[WEB_SERVICE] belongs in a file of sites/, not here"),
+    "a certificate": ("[TLS]\n    Certificate x\n", 5, 'unknown key "Certificate" in [TLS]; it belongs in [TLS], in a'),
+    "a misspelt section": ("[REDIRCT]\n    Match /\n", 4, "did you mean [REDIRECT]?"),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_mistakes(tmp_path, name):
+    text, line, message = MISTAKES[name]
+    more = {"plugins/redirect/redirect.conf": "[REDIRECT]\n    Match /z\n    To /zz\n"}  # it is loaded
+    result = check(make_conf(tmp_path, text, own="", more=more))
+    assert result.returncode == 1
+    (problem,) = problems(result)
+    assert problem[:2] == ("monkey.conf", line) and message in problem[3]
