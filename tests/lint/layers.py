@@ -4,10 +4,10 @@ Who may include whom.
 
     base <- conf          base <- loop <- net <- http <- server          conf is reached by server only
 
-Public headers include public headers. Plugins, programs and lib/websocket, which is linked into plugins, see the
-public headers and their own folder, as any stranger's plugin would; tools/ also sees base, loop, net and http/message.
-A package of the framework sees <duda/...>, the public headers but those of conf and server, and its own folder. A
-header that is not the system's has one place. Run this file alone to see only these findings.
+Public headers include public headers. Plugins, programs and the libraries that are linked into plugins (lib/watched,
+lib/websocket) see the public headers and their own folder, as any stranger's plugin would; tools/ also sees base, loop,
+net and http/message. A package of the framework sees <duda/...>, the public headers but those of conf and server, and
+its own folder. A header that is not the system's has one place. Run this file alone to see only these findings.
 """
 
 import os
@@ -26,7 +26,7 @@ LAYERS = {
 }
 
 # Folders of lib/ that are not part of the server: they see what plugins see.
-APART = ("lib/websocket",)
+APART = ("lib/watched", "lib/websocket")
 
 # What of lib/ programs in tools/ may include.
 TOOLS_SEE = ("base/", "loop/", "net/", "http/message/")
@@ -35,6 +35,7 @@ TOOLS_SEE = ("base/", "loop/", "net/", "http/message/")
 PUBLIC = {
     "address.h": "base", "arena.h": "base", "base64.h": "base", "buf.h": "base", "escape.h": "base", "file.h": "base",
     "library.h": "base", "list.h": "base", "log.h": "base", "sha1.h": "base", "status.h": "base", "str.h": "base",
+    "watched.h": "base",
     "conf.h": "conf",
     "loop.h": "loop",
     "dial.h": "net", "transport.h": "net",

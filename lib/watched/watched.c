@@ -1,0 +1,549 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Values made from files (<monkey/watched.h>), and the thread that makes them again. A reader compares a pointer with
+ * its own; all the rest is done under one lock, which is not held during a load, a free or a look at files.
+ */
+#include <monkey/watched.h>
+
+#include <monkey/arena.h>
+#include <monkey/list.h>
+#include <monkey/log.h>
+
+#include "paths.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/eventfd.h>
+#include <sys/inotify.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    STACK_BYTES = 256 * 1024,
+    MESSAGE_BYTES = 900,
+    QUIET_MS = 100,   /* after a change that completes a file: a rename, a close */
+    UNSURE_MS = 1000, /* after one that begins something: a new name may be a file that is still written */
+    BURST_MS = 2000,  /* changes do not delay a load any longer than this */
+    POLL_MS = 2000,
+    DENIED_MS = 60000,   /* the same for files behind a folder that may not be searched */
+    SHORTAGE_MS = 10000, /* until a load that failed for lack of memory or descriptors is repeated */
+    PAUSE_MS = 20,       /* between two reads of events: a busy folder does not keep the thread busy */
+};
+
+/* A load that fails is repeated after these times, before the failure is logged. */
+static const unsigned retries_ms[] = {200, 1000};
+enum { RETRIES = sizeof(retries_ms) / sizeof(retries_ms[0]) };
+
+struct mk_watched_value {
+    void *data;
+    unsigned refs;
+    struct mk_watched_value *next; /* of those without references */
+};
+
+struct mk_watched {
+    struct mk_list node;
+    const struct mk_watched_type *type;
+    void *ctx;
+    struct mk_str name;
+    struct mk__paths paths; /* its steps are the thread's */
+    _Atomic(struct mk_watched_value *) current;
+    struct mk_watched_value *unused;
+    uint64_t due_ms, since_ms; /* when to look at the files; when the first of the changes came; 0: not */
+    uint64_t signature;        /* of the files that the last load has seen */
+    unsigned failures;         /* loads of these files that have failed */
+    bool written;              /* a file was closed after a write: load it even if it looks the same */
+    bool busy;                 /* the thread works on it */
+    bool repeats;              /* after a failure for lack of memory or descriptors */
+    bool warned;               /* about files that this user may not read */
+};
+
+static struct {
+    pthread_mutex_t life; /* held while the thread is started or joined; taken before the lock */
+    pthread_t thread;
+    bool running;
+    pthread_mutex_t lock; /* of what follows, and of all mk_watched */
+    pthread_cond_t done;  /* the thread has finished with one of them */
+    struct mk_list all;
+    cpu_set_t cpus; /* that the thread may use, not only the one that a worker is bound to */
+    int inotify, wake;
+    bool stops;
+} watcher = {.life = PTHREAD_MUTEX_INITIALIZER,
+             .lock = PTHREAD_MUTEX_INITIALIZER,
+             .done = PTHREAD_COND_INITIALIZER,
+             .all = {&watcher.all, &watcher.all}};
+
+static uint64_t read_clock_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* ── values ── */
+
+static struct mk_watched_value *new_value(void *data)
+{
+    struct mk_watched_value *value = mk_account_alloc(NULL, sizeof(*value));
+    if (value)
+        *value = (struct mk_watched_value){.data = data, .refs = 1};
+    return value;
+}
+
+/* Releases a reference under the lock. Returns true if the value has no more, and waits to be freed. */
+static bool put_value(struct mk_watched *w, struct mk_watched_value *value)
+{
+    assert(value->refs);
+    if (--value->refs)
+        return false;
+    value->next = w->unused;
+    w->unused = value;
+    return true;
+}
+
+static void free_values(const struct mk_watched *w, struct mk_watched_value *value)
+{
+    for (struct mk_watched_value *next; value; value = next) {
+        next = value->next;
+        w->type->free(value->data);
+        mk_account_free(NULL, value, sizeof(*value));
+    }
+}
+
+/* Loads a value. Returns it, or NULL with `*ret_err`. */
+static struct mk_watched_value *load_value(const struct mk_watched *w, struct mk_buf *message, int *ret_err)
+{
+    void *data = NULL;
+    *ret_err = w->type->load(w->ctx, &data, message);
+    if (*ret_err < 0)
+        return NULL;
+    struct mk_watched_value *value = new_value(data);
+    if (!value) {
+        w->type->free(data);
+        *ret_err = -ENOMEM;
+    }
+    return value;
+}
+
+/* ── a look at the files, without the lock ── */
+
+static bool is_shortage(int err)
+{
+    return err == -ENOMEM || err == -EMFILE || err == -ENFILE || err == -EAGAIN;
+}
+
+static void log_failure(const struct mk_watched *w, int err, struct mk_buf *message)
+{
+    const char *unreadable = mk__paths_unreadable(&w->paths);
+    if (message->err || !message->len) {
+        message->len = 0;
+        message->err = 0;
+        mk_buf_addf(message, "%s", strerror(-err));
+    }
+    mk_log_error("%.*s: the files have changed, but cannot be used, and the former state stays: %s%s%s%s",
+                 MK_STR_ARG(w->name), mk_buf_cstr(message), unreadable ? "; the user of the server may not read " : "",
+                 unreadable ? unreadable : "", unreadable ? ": let that user read it, or restart the server" : "");
+}
+
+static void log_success(const struct mk_watched *w, struct mk_buf *message)
+{
+    if (message->len && !message->err)
+        mk_log_warn("%.*s: loaded again: %s", MK_STR_ARG(w->name), mk_buf_cstr(message));
+    else
+        mk_log_info("%.*s: loaded again", MK_STR_ARG(w->name));
+}
+
+/* Returns when to look again after a failure, 0: after the next change. Logs the last one. */
+static uint64_t count_failure(struct mk_watched *w, int err, struct mk_buf *message)
+{
+    unsigned failures = w->failures++;
+    if (failures < RETRIES)
+        return read_clock_ms() + retries_ms[failures];
+    if (failures == RETRIES)
+        log_failure(w, err, message);
+    w->repeats = is_shortage(err);
+    return w->repeats ? read_clock_ms() + SHORTAGE_MS : 0;
+}
+
+/* Tells once that changes cannot be loaded, or not even be seen, although the files could be read before. */
+static void warn_of_user(struct mk_watched *w, const char *denied)
+{
+    const char *unreadable = w->warned ? NULL : denied ? denied : mk__paths_unreadable(&w->paths);
+    if (!unreadable)
+        return;
+    w->warned = true;
+    mk_log_info("%.*s: the user of the server may not read %s: when it changes, restart the server, or let that user "
+                "read it",
+                MK_STR_ARG(w->name), unreadable);
+}
+
+/* Looks at the files, and loads them if they have changed. Returns the new value or NULL; `*ret_due` as due_ms. */
+static struct mk_watched_value *check_files(struct mk_watched *w, bool written, uint64_t *ret_due)
+{
+    char text[MESSAGE_BYTES];
+    struct mk_buf message;
+    const char *denied;
+    int err;
+    mk__paths_watch(&w->paths, watcher.inotify);
+    uint64_t signature = mk__paths_signature(&w->paths, &denied);
+    bool changed = written || signature != w->signature;
+    *ret_due = w->paths.polls ? read_clock_ms() + (denied ? DENIED_MS : POLL_MS) : 0;
+    if (changed)
+        w->failures = 0;
+    if (denied || (!changed && !w->failures)) {
+        warn_of_user(w, denied);
+        return NULL;
+    }
+    if (!changed && w->failures > RETRIES && !w->repeats)
+        return NULL;
+    w->signature = signature;
+    mk_buf_init_fixed(&message, text, sizeof(text));
+    struct mk_watched_value *value = load_value(w, &message, &err);
+    if (value) {
+        w->failures = 0;
+        log_success(w, &message);
+        return value;
+    }
+    uint64_t again = count_failure(w, err, &message);
+    *ret_due = again ? again : *ret_due;
+    return NULL;
+}
+
+/* ── the thread ── */
+
+static void publish_value(struct mk_watched *w, struct mk_watched_value *value)
+{
+    struct mk_watched_value *former = atomic_load_explicit(&w->current, memory_order_relaxed);
+    atomic_store_explicit(&w->current, value, memory_order_release);
+    put_value(w, former);
+}
+
+/* Takes the lock away for a look at the files of one value, and to free what nothing refers to. */
+static void serve_value(struct mk_watched *w, bool due)
+{
+    struct mk_watched_value *unused = w->unused, *value = NULL;
+    uint64_t due_ms = w->due_ms;
+    bool written = w->written;
+    w->busy = true;
+    w->unused = NULL;
+    if (due) {
+        w->due_ms = w->since_ms = 0;
+        w->written = false;
+    }
+    pthread_mutex_unlock(&watcher.lock);
+    free_values(w, unused);
+    if (due)
+        value = check_files(w, written, &due_ms);
+    pthread_mutex_lock(&watcher.lock);
+    w->due_ms = due_ms;
+    if (value)
+        publish_value(w, value);
+    w->busy = false;
+    pthread_cond_broadcast(&watcher.done);
+}
+
+/* Serves one value that has something to do. Returns false if there is none; `*ret_due_ms` is when there will be. */
+static bool serve_next(uint64_t now_ms, uint64_t *ret_due_ms)
+{
+    struct mk_list *n, *save;
+    *ret_due_ms = UINT64_MAX;
+    MK_LIST_EACH(&watcher.all, n, save) {
+        struct mk_watched *w = MK_CONTAINER_OF(n, struct mk_watched, node);
+        bool due = w->due_ms && w->due_ms <= now_ms;
+        if (due || w->unused) {
+            serve_value(w, due);
+            return true; /* the list may have changed */
+        }
+        if (w->due_ms && w->due_ms < *ret_due_ms)
+            *ret_due_ms = w->due_ms;
+    }
+    return false;
+}
+
+static void note_change(struct mk_watched *w, uint32_t mask, uint64_t now_ms)
+{
+    bool complete = mask & (IN_CLOSE_WRITE | IN_MOVED_TO | IN_ATTRIB);
+    uint64_t due_ms = now_ms + (complete ? QUIET_MS : UNSURE_MS);
+    w->since_ms = w->since_ms ? w->since_ms : now_ms;
+    w->due_ms = due_ms < w->since_ms + BURST_MS ? due_ms : w->since_ms + BURST_MS;
+    w->written = w->written || (mask & IN_CLOSE_WRITE);
+}
+
+/* Marks the values that an event concerns. Ends the watch of a folder that no path leads through any more. */
+static void handle_event(const struct inotify_event *event, uint64_t now_ms)
+{
+    struct mk_list *n, *save;
+    const char *name = event->len ? event->name : "";
+    bool known = event->mask & (IN_Q_OVERFLOW | IN_IGNORED);
+    MK_LIST_EACH(&watcher.all, n, save) {
+        struct mk_watched *w = MK_CONTAINER_OF(n, struct mk_watched, node);
+        if ((event->mask & IN_Q_OVERFLOW) || mk__paths_has_step(&w->paths, event->wd, name))
+            note_change(w, event->mask, now_ms);
+        known = known || mk__paths_has_folder(&w->paths, event->wd);
+    }
+    if (!known)
+        inotify_rm_watch(watcher.inotify, event->wd);
+}
+
+static void read_events(uint64_t now_ms)
+{
+    _Alignas(struct inotify_event) char bytes[4096];
+    ssize_t n;
+    while ((n = read(watcher.inotify, bytes, sizeof(bytes))) > 0)
+        for (ssize_t at = 0; at < n;) {
+            const struct inotify_event *event = (const void *)(bytes + at);
+            handle_event(event, now_ms);
+            at += (ssize_t)(sizeof(*event) + event->len);
+        }
+}
+
+/* Waits, without the lock, until a value is due, an event has come or another thread calls. */
+static void wait_for_work(uint64_t due_ms, uint64_t now_ms, uint64_t *pause_until_ms)
+{
+    bool pausing = *pause_until_ms > now_ms;
+    struct pollfd fds[] = {{.fd = watcher.wake, .events = POLLIN},
+                           {.fd = pausing ? -1 : watcher.inotify, .events = POLLIN}};
+    uint64_t until = pausing && *pause_until_ms < due_ms ? *pause_until_ms : due_ms, calls;
+    int timeout = until == UINT64_MAX ? -1 : until - now_ms < 60000 ? (int)(until - now_ms) : 60000;
+    pthread_mutex_unlock(&watcher.lock);
+    poll(fds, 2, timeout);
+    if (fds[0].revents && read(watcher.wake, &calls, sizeof(calls)) < 0)
+        assert(errno == EAGAIN);
+    pthread_mutex_lock(&watcher.lock);
+    if (!fds[1].revents)
+        return;
+    now_ms = read_clock_ms();
+    read_events(now_ms);
+    *pause_until_ms = now_ms + PAUSE_MS;
+}
+
+static void *run_thread(void *ctx)
+{
+    uint64_t due_ms, now_ms, pause_until_ms = 0;
+    (void)ctx;
+    prctl(PR_SET_NAME, "monkey: watch");
+    pthread_mutex_lock(&watcher.lock);
+    while (!watcher.stops) {
+        now_ms = read_clock_ms();
+        if (!serve_next(now_ms, &due_ms))
+            wait_for_work(due_ms, now_ms, &pause_until_ms);
+    }
+    pthread_mutex_unlock(&watcher.lock);
+    return NULL;
+}
+
+static void wake_thread(void)
+{
+    uint64_t one = 1;
+    if (write(watcher.wake, &one, sizeof(one)) < 0)
+        assert(errno == EAGAIN);
+}
+
+/* ── start and stop of the thread, with the lock of its life ── */
+
+static int create_thread(void)
+{
+    pthread_attr_t attr;
+    sigset_t all, before;
+    pthread_attr_init(&attr);
+    pthread_attr_setstacksize(&attr, STACK_BYTES);
+    if (CPU_COUNT(&watcher.cpus))
+        pthread_attr_setaffinity_np(&attr, sizeof(watcher.cpus), &watcher.cpus);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before); /* the program handles all signals in its own threads */
+    int err = pthread_create(&watcher.thread, &attr, run_thread, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attr);
+    return -err;
+}
+
+/* All files are looked at in the beginning: they may have changed since they were loaded. */
+static void mark_all(void)
+{
+    struct mk_list *n, *save;
+    pthread_mutex_lock(&watcher.lock);
+    MK_LIST_EACH(&watcher.all, n, save)
+        MK_CONTAINER_OF(n, struct mk_watched, node)->due_ms = 1;
+    pthread_mutex_unlock(&watcher.lock);
+}
+
+static int start_thread(void)
+{
+    watcher.wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (watcher.wake < 0)
+        return -errno;
+    watcher.inotify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+    if (watcher.inotify < 0)
+        mk_log_warn("files are looked at every %d s, because the kernel cannot report changes: %s", POLL_MS / 1000,
+                    strerror(errno));
+    watcher.stops = false;
+    mark_all();
+    int err = create_thread();
+    if (err == 0) {
+        watcher.running = true;
+        return 0;
+    }
+    close(watcher.wake);
+    if (watcher.inotify >= 0)
+        close(watcher.inotify);
+    return err;
+}
+
+static void stop_thread(void)
+{
+    pthread_mutex_lock(&watcher.lock);
+    watcher.stops = true;
+    wake_thread();
+    pthread_mutex_unlock(&watcher.lock);
+    pthread_join(watcher.thread, NULL);
+    watcher.running = false;
+    close(watcher.wake);
+    if (watcher.inotify >= 0)
+        close(watcher.inotify);
+}
+
+/* ── open and close ── */
+
+static void free_watched(struct mk_watched *w)
+{
+    mk__paths_release(&w->paths);
+    mk_account_free(NULL, (char *)(uintptr_t)w->name.p, w->name.len + 1);
+    mk_account_free(NULL, w, sizeof(*w));
+}
+
+/* Returns one without a value, or NULL. */
+static struct mk_watched *new_watched(const struct mk_watched_source *source, int *ret_err)
+{
+    struct mk_watched *w = mk_account_alloc(NULL, sizeof(*w));
+    char *name = mk_account_alloc(NULL, source->name.len + 1);
+    *ret_err = -ENOMEM;
+    if (!w || !name) {
+        mk_account_free(NULL, name, source->name.len + 1);
+        mk_account_free(NULL, w, sizeof(*w));
+        return NULL;
+    }
+    *(char *)mempcpy(name, source->name.p, source->name.len) = '\0';
+    *w = (struct mk_watched){.type = source->type, .ctx = source->ctx, .name = mk_str(name, source->name.len)};
+    *ret_err = mk__paths_init(&w->paths, source->paths, source->n);
+    if (*ret_err == 0)
+        return w;
+    free_watched(w);
+    return NULL;
+}
+
+/* Adds it to those that are watched. A thread that runs already begins at once. */
+static void add_watched(struct mk_watched *w)
+{
+    pthread_mutex_lock(&watcher.life);
+    pthread_mutex_lock(&watcher.lock);
+    if (!watcher.running && sched_getaffinity(0, sizeof(watcher.cpus), &watcher.cpus) < 0)
+        CPU_ZERO(&watcher.cpus);
+    w->due_ms = 1;
+    mk_list_add(&watcher.all, &w->node);
+    if (watcher.running)
+        wake_thread();
+    pthread_mutex_unlock(&watcher.lock);
+    pthread_mutex_unlock(&watcher.life);
+}
+
+int mk_watched_open(const struct mk_watched_source *source, struct mk_buf *message, struct mk_watched **ret)
+{
+    int err;
+    const char *denied;
+    if (!source->n || source->n > MK_WATCHED_FILES_MAX)
+        return -EINVAL;
+    struct mk_watched *w = new_watched(source, &err);
+    if (!w)
+        return err;
+    w->signature = mk__paths_signature(&w->paths, &denied); /* before the load, so that no change is lost */
+    struct mk_watched_value *value = load_value(w, message, &err);
+    if (!value) {
+        free_watched(w);
+        return err;
+    }
+    atomic_init(&w->current, value);
+    add_watched(w);
+    *ret = w;
+    return 0;
+}
+
+static bool is_unused(void)
+{
+    pthread_mutex_lock(&watcher.lock);
+    bool empty = mk_list_empty(&watcher.all);
+    pthread_mutex_unlock(&watcher.lock);
+    return empty;
+}
+
+void mk_watched_close(struct mk_watched *w)
+{
+    if (!w)
+        return;
+    pthread_mutex_lock(&watcher.lock);
+    while (w->busy)
+        pthread_cond_wait(&watcher.done, &watcher.lock);
+    mk_list_del(&w->node);
+    put_value(w, atomic_load_explicit(&w->current, memory_order_relaxed));
+    assert(!atomic_load_explicit(&w->current, memory_order_relaxed)->refs); /* all references were released */
+    pthread_mutex_unlock(&watcher.lock);
+    pthread_mutex_lock(&watcher.life);
+    if (watcher.running && is_unused())
+        stop_thread();
+    pthread_mutex_unlock(&watcher.life);
+    free_values(w, w->unused);
+    free_watched(w);
+}
+
+/* ── references ── */
+
+static void take_value(struct mk_watched_ref *ref)
+{
+    ref->value = atomic_load_explicit(&ref->watched->current, memory_order_relaxed);
+    ref->value->refs++;
+}
+
+void mk_watched_ref_init(struct mk_watched_ref *ref, struct mk_watched *w)
+{
+    ref->watched = w;
+    pthread_mutex_lock(&watcher.lock);
+    take_value(ref);
+    pthread_mutex_unlock(&watcher.lock);
+    pthread_mutex_lock(&watcher.life);
+    int err = watcher.running ? 0 : start_thread();
+    pthread_mutex_unlock(&watcher.life);
+    if (err < 0)
+        mk_log_error("changes of files are not noticed, because no thread can be started: %s", strerror(-err));
+}
+
+static MK_COLD void renew_value(struct mk_watched_ref *ref)
+{
+    pthread_mutex_lock(&watcher.lock);
+    struct mk_watched_value *former = ref->value;
+    take_value(ref);
+    if (put_value(ref->watched, former))
+        wake_thread();
+    pthread_mutex_unlock(&watcher.lock);
+}
+
+void *mk_watched_ref_get(struct mk_watched_ref *ref)
+{
+    if (MK_UNLIKELY(atomic_load_explicit(&ref->watched->current, memory_order_relaxed) != ref->value))
+        renew_value(ref);
+    return ref->value->data;
+}
+
+void mk_watched_ref_release(struct mk_watched_ref *ref)
+{
+    if (!ref->watched)
+        return;
+    pthread_mutex_lock(&watcher.lock);
+    if (put_value(ref->watched, ref->value))
+        wake_thread();
+    pthread_mutex_unlock(&watcher.lock);
+    *ref = (struct mk_watched_ref){0};
+}

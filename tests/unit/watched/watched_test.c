@@ -1,0 +1,520 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Values made from files: what is noticed, what a failed load keeps, when a value is freed, and threads that read, open
+ * and close meanwhile.
+ */
+#include "folder.h"
+#include "testing.h"
+
+#include <monkey/log.h>
+#include <monkey/watched.h>
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+
+enum { TEXT_MAX = 64, WAIT_MS = 20000, READERS = 4, CHANGES = 100 };
+
+/* A value is the contents of two files, which must be equal: as a key belongs to its certificate. */
+struct pair {
+    char text[TEXT_MAX];
+};
+
+struct files {
+    struct mk_str paths[2];
+    char first[512], second[512];
+    _Atomic int begun, loads, failures;
+    _Atomic bool hold; /* a load waits until it is false */
+};
+
+static _Atomic int values; /* that were made and not freed */
+
+static void read_text(const char *path, char *to)
+{
+    FILE *file = fopen(path, "r");
+    to[0] = '\0';
+    if (!file)
+        return;
+    to[fread(to, 1, TEXT_MAX - 1, file)] = '\0';
+    fclose(file);
+}
+
+static int load_pair(void *ctx, void **ret_value, struct mk_buf *message)
+{
+    struct files *files = ctx;
+    char second[TEXT_MAX];
+    struct pair *pair = malloc(sizeof(*pair));
+    assert_non_null(pair);
+    atomic_fetch_add(&files->begun, 1);
+    read_text(files->first, pair->text);
+    while (atomic_load(&files->hold))
+        usleep(100);
+    read_text(files->second, second);
+    atomic_fetch_add(&files->loads, 1);
+    if (pair->text[0] && strcmp(pair->text, second) == 0) {
+        *ret_value = pair;
+        atomic_fetch_add(&values, 1);
+        return 0;
+    }
+    mk_buf_addf(message, "%s and %s differ", pair->text, second);
+    free(pair);
+    atomic_fetch_add(&files->failures, 1);
+    return -EINVAL;
+}
+
+static void free_pair(void *value)
+{
+    atomic_fetch_sub(&values, 1);
+    free(value);
+}
+
+static const struct mk_watched_type pairs = {.load = load_pair, .free = free_pair};
+
+/* ── the log ── */
+
+static int log_pipe[2];
+static char log_text[65536];
+static size_t log_len;
+
+static bool has_logged(const char *text)
+{
+    ssize_t n;
+    while ((n = read(log_pipe[0], log_text + log_len, sizeof(log_text) - 1 - log_len)) > 0)
+        log_len += (size_t)n;
+    log_text[log_len] = '\0';
+    return strstr(log_text, text);
+}
+
+static int count_logged(const char *text)
+{
+    int n = 0;
+    has_logged("");
+    for (const char *at = log_text; (at = strstr(at, text)); at += strlen(text))
+        n++;
+    return n;
+}
+
+static int set_up(void **state)
+{
+    assert_int_equal(pipe2(log_pipe, O_NONBLOCK), 0);
+    fcntl(log_pipe[1], F_SETPIPE_SZ, 1 << 20);
+    mk_log_to(log_pipe[1], MK_LOG_INFO);
+    log_len = 0;
+    return mk_test_folder_make(state);
+}
+
+static int tear_down(void **state)
+{
+    mk_log_to(-1, MK_LOG_INFO);
+    close(log_pipe[0]);
+    close(log_pipe[1]);
+    return mk_test_folder_remove(state);
+}
+
+/* ── helpers ── */
+
+static int open_files(struct files *files, const char *first, const char *second, struct mk_watched **ret)
+{
+    char text[256];
+    struct mk_buf message;
+    snprintf(files->first, sizeof(files->first), "%s/%s", mk_test_folder, first); /* mk_test_path() is for one thread */
+    snprintf(files->second, sizeof(files->second), "%s/%s", mk_test_folder, second);
+    files->paths[0] = mk_str_c(files->first);
+    files->paths[1] = mk_str_c(files->second);
+    mk_buf_init_fixed(&message, text, sizeof(text));
+    return mk_watched_open(&(struct mk_watched_source){&pairs, files, MK_STR("test"), files->paths, 2}, &message, ret);
+}
+
+static const char *get_text(struct mk_watched_ref *ref)
+{
+    return ((struct pair *)mk_watched_ref_get(ref))->text;
+}
+
+#define WAIT_UNTIL(condition) \
+    do { \
+        int ms_ = 0; \
+        while (!(condition) && ms_++ < WAIT_MS) \
+            usleep(1000); \
+        if (ms_ > WAIT_MS) \
+            fail_msg("waited too long for " #condition "; the log: %s", log_text); \
+    } while (0)
+
+static void wait_for_text(struct mk_watched_ref *ref, const char *text)
+{
+    has_logged("");
+    WAIT_UNTIL(strcmp(get_text(ref), text) == 0);
+}
+
+/* Replaces a file as most programs do. */
+static void replace(const char *name, const char *text)
+{
+    char from[512];
+    mk_test_write("new~", mk_str_c(text));
+    snprintf(from, sizeof(from), "%s", mk_test_path("new~"));
+    assert_int_equal(rename(from, mk_test_path(name)), 0);
+}
+
+static void rename_in_folder(const char *from, const char *to)
+{
+    char path[512];
+    snprintf(path, sizeof(path), "%s", mk_test_path(from));
+    assert_int_equal(rename(path, mk_test_path(to)), 0);
+}
+
+struct world {
+    struct files files;
+    struct mk_watched *watched;
+    struct mk_watched_ref ref;
+};
+
+static void begin(struct world *world, const char *first, const char *second)
+{
+    *world = (struct world){0};
+    assert_int_equal(open_files(&world->files, first, second, &world->watched), 0);
+    mk_watched_ref_init(&world->ref, world->watched);
+}
+
+static void end(struct world *world)
+{
+    mk_watched_ref_release(&world->ref);
+    mk_watched_close(world->watched);
+    assert_int_equal(values, 0);
+}
+
+/* ── what is noticed ── */
+
+static void test_rename_and_write_in_place(void **state)
+{
+    struct world world;
+    (void)state;
+    mk_test_write("a", MK_STR("one"));
+    mk_test_link("a", "b");
+    begin(&world, "a", "b");
+    assert_string_equal(get_text(&world.ref), "one");
+    replace("a", "two");
+    wait_for_text(&world.ref, "two");
+    mk_test_write("a", MK_STR("three"));
+    wait_for_text(&world.ref, "three");
+    assert_int_equal(unlink(mk_test_path("a")), 0);
+    mk_test_write("a", MK_STR("four"));
+    wait_for_text(&world.ref, "four");
+    WAIT_UNTIL(count_logged("test: loaded again") == 3);
+    end(&world);
+}
+
+/* As the volumes of Kubernetes: a -> ..data/a, ..data -> ..1; then ..data is switched, and ..1 removed. */
+static void test_switched_link(void **state)
+{
+    struct world world;
+    char old[512];
+    (void)state;
+    mk_test_mkdir("..1");
+    mk_test_write("..1/a", MK_STR("one"));
+    mk_test_link("..1", "..data");
+    mk_test_link("..data/a", "a");
+    begin(&world, "a", "a");
+    for (int i = 2; i < 5; i++) {
+        char folder[32], file[32], text[32];
+        snprintf(folder, sizeof(folder), "..%d", i);
+        snprintf(file, sizeof(file), "..%d/a", i);
+        snprintf(text, sizeof(text), "text %d", i);
+        mk_test_mkdir(folder);
+        mk_test_write(file, mk_str_c(text));
+        mk_test_link(folder, "..data_tmp");
+        rename_in_folder("..data_tmp", "..data");
+        snprintf(old, sizeof(old), "%s/..%d", mk_test_folder, i - 1);
+        assert_int_equal(mk_test_remove(old), 0);
+        wait_for_text(&world.ref, text);
+    }
+    end(&world);
+}
+
+static void test_folders_on_the_way(void **state)
+{
+    struct world world;
+    (void)state;
+    mk_test_mkdir("top");
+    mk_test_mkdir("top/sub");
+    mk_test_write("top/sub/a", MK_STR("one"));
+    begin(&world, "top/sub/../sub/./a", "top//sub/a");
+    mk_test_mkdir("next");
+    mk_test_mkdir("next/sub");
+    mk_test_write("next/sub/a", MK_STR("two"));
+    rename_in_folder("top", "old");
+    rename_in_folder("next", "top");
+    wait_for_text(&world.ref, "two");
+    rename_in_folder("top", "gone"); /* nothing is left, until it comes back */
+    WAIT_UNTIL(has_logged("the former state stays"));
+    mk_test_write("gone/sub/a", MK_STR("three"));
+    rename_in_folder("gone", "top");
+    wait_for_text(&world.ref, "three");
+    end(&world);
+}
+
+/* Changes between the load and the start of the thread. */
+static void test_change_before_the_thread(void **state)
+{
+    struct world world = {0};
+    (void)state;
+    mk_test_write("a", MK_STR("one"));
+    assert_int_equal(open_files(&world.files, "a", "a", &world.watched), 0);
+    replace("a", "two");
+    mk_watched_ref_init(&world.ref, world.watched);
+    wait_for_text(&world.ref, "two");
+    end(&world);
+}
+
+/* Without a descriptor for inotify the files are polled. */
+static void test_polling(void **state)
+{
+    struct world world = {0};
+    struct rlimit before, few;
+    (void)state;
+    mk_test_write("a", MK_STR("one"));
+    assert_int_equal(open_files(&world.files, "a", "a", &world.watched), 0);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    int next = dup(0);
+    close(next);
+    few = (struct rlimit){(rlim_t)next + 1, before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    mk_watched_ref_init(&world.ref, world.watched);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_true(has_logged("files are looked at every 2 s"));
+    replace("a", "two");
+    wait_for_text(&world.ref, "two");
+    end(&world);
+}
+
+/* ── failures ── */
+
+static void test_first_load_fails(void **state)
+{
+    struct files files = {0};
+    struct mk_watched *watched;
+    struct mk_str relative = MK_STR("relative"), many[MK_WATCHED_FILES_MAX + 1];
+    struct mk_buf message;
+    (void)state;
+    mk_test_write("a", MK_STR("one"));
+    mk_test_write("b", MK_STR("two"));
+    assert_int_equal(open_files(&files, "a", "b", &watched), -EINVAL);
+    mk_buf_init(&message, 1000);
+    struct mk_watched_source source = {&pairs, &files, MK_STR("test"), &relative, 1};
+    assert_int_equal(mk_watched_open(&source, &message, &watched), -EINVAL);
+    for (unsigned i = 0; i < COUNT(many); i++)
+        many[i] = files.paths[0];
+    source = (struct mk_watched_source){&pairs, &files, MK_STR("test"), many, COUNT(many)};
+    assert_int_equal(mk_watched_open(&source, &message, &watched), -EINVAL);
+    mk_watched_close(NULL);
+    assert_int_equal(values, 0);
+    assert_false(has_logged("test"));
+}
+
+/* One file of two is replaced, later the other one. */
+static void test_failed_load_keeps_the_value(void **state)
+{
+    struct world world;
+    (void)state;
+    mk_test_write("a", MK_STR("one"));
+    mk_test_write("b", MK_STR("one"));
+    begin(&world, "a", "b");
+    replace("a", "two");
+    WAIT_UNTIL(has_logged("test: the files have changed, but cannot be used, and the former state stays: two and one "
+                          "differ"));
+    assert_int_equal(world.files.failures, 3); /* the first one and two retries */
+    assert_string_equal(get_text(&world.ref), "one");
+    replace("b", "two");
+    wait_for_text(&world.ref, "two");
+    assert_int_equal(count_logged("former state"), 1);
+    replace("a", "");
+    WAIT_UNTIL(count_logged("former state") == 2);
+    assert_string_equal(get_text(&world.ref), "two");
+    end(&world);
+}
+
+static int run_allocations(void *ctx)
+{
+    struct files files = {0};
+    struct mk_watched *watched;
+    (void)ctx;
+    int err = open_files(&files, "a", "a", &watched);
+    if (err < 0)
+        return err;
+    mk_watched_close(watched);
+    return 0;
+}
+
+static void test_no_memory(void **state)
+{
+    (void)state;
+    mk_test_write("a", MK_STR("one"));
+    mk_test_failing_allocs(run_allocations, NULL);
+    assert_int_equal(values, 0);
+}
+
+/* ── threads and lifetimes ── */
+
+static void test_former_value_lives_as_long_as_its_reference(void **state)
+{
+    struct world world;
+    struct mk_watched_ref other;
+    (void)state;
+    mk_test_write("a", MK_STR("one"));
+    begin(&world, "a", "a");
+    mk_watched_ref_init(&other, world.watched);
+    const char *kept = get_text(&other);
+    replace("a", "two");
+    wait_for_text(&world.ref, "two");
+    assert_string_equal(kept, "one");
+    assert_int_equal(values, 2);
+    assert_string_equal(get_text(&other), "two");
+    WAIT_UNTIL(values == 1); /* the watching thread frees it */
+    mk_watched_ref_release(&other);
+    mk_watched_ref_release(&other);
+    end(&world);
+}
+
+struct reader {
+    struct mk_watched *watched;
+    _Atomic bool *stop;
+    unsigned long seen;
+    pthread_t id;
+};
+
+/* Numbers only grow, and a value is whole. */
+static void *read_numbers(void *ctx)
+{
+    struct reader *reader = ctx;
+    struct mk_watched_ref ref;
+    unsigned long last = 0;
+    mk_watched_ref_init(&ref, reader->watched);
+    while (!atomic_load(reader->stop)) {
+        const char *text = get_text(&ref);
+        unsigned long n = strtoul(text, NULL, 10);
+        assert_true(n >= last && text[strlen(text) - 1] == '.');
+        reader->seen += n != last;
+        last = n;
+    }
+    mk_watched_ref_release(&ref);
+    return NULL;
+}
+
+static void test_changes_under_load(void **state)
+{
+    struct files files = {0};
+    struct mk_watched *watched;
+    struct mk_watched_ref ref;
+    struct reader readers[READERS];
+    _Atomic bool stop = false;
+    (void)state;
+    mk_test_write("a", MK_STR("0."));
+    assert_int_equal(open_files(&files, "a", "a", &watched), 0);
+    for (unsigned i = 0; i < READERS; i++) {
+        readers[i] = (struct reader){.watched = watched, .stop = &stop};
+        assert_int_equal(pthread_create(&readers[i].id, NULL, read_numbers, &readers[i]), 0);
+    }
+    mk_watched_ref_init(&ref, watched);
+    for (int i = 1; i <= CHANGES; i++) {
+        char text[16];
+        int loads = files.loads;
+        snprintf(text, sizeof(text), "%d.", i);
+        replace("a", text);
+        if (i % 4 == 0) /* the others come in bursts */
+            WAIT_UNTIL(files.loads > loads);
+    }
+    wait_for_text(&ref, "100.");
+    atomic_store(&stop, true);
+    for (unsigned i = 0; i < READERS; i++) {
+        pthread_join(readers[i].id, NULL);
+        assert_true(readers[i].seen > 0);
+    }
+    mk_watched_ref_release(&ref);
+    mk_watched_close(watched);
+    assert_int_equal(values, 0);
+}
+
+static void *close_watched(void *ctx)
+{
+    mk_watched_close(ctx);
+    return NULL;
+}
+
+/* A close waits for the load that is running, while others open, read and close. */
+static void test_close_during_a_load(void **state)
+{
+    struct world world, other;
+    pthread_t closer;
+    (void)state;
+    mk_test_write("a", MK_STR("one"));
+    mk_test_write("c", MK_STR("one"));
+    for (int i = 0; i < 20; i++) {
+        char text[16];
+        snprintf(text, sizeof(text), "%d", i);
+        begin(&world, "a", "a");
+        int loads = world.files.loads;
+        atomic_store(&world.files.hold, true);
+        replace("a", text);
+        mk_watched_ref_release(&world.ref);
+        if (i % 2)
+            WAIT_UNTIL(world.files.begun > loads);
+        assert_int_equal(pthread_create(&closer, NULL, close_watched, world.watched), 0);
+        begin(&other, "c", "c");
+        assert_string_equal(get_text(&other.ref), "one");
+        atomic_store(&world.files.hold, false);
+        pthread_join(closer, NULL);
+        assert_true(world.files.loads <= loads + 1);
+        end(&other);
+    }
+}
+
+/* Threads open, read and close all the time: the watching thread starts and ends. */
+static void *open_and_close(void *ctx)
+{
+    (void)ctx;
+    for (int i = 0; i < 50; i++) {
+        struct files files = {0};
+        struct mk_watched *watched;
+        struct mk_watched_ref ref;
+        assert_int_equal(open_files(&files, "a", "a", &watched), 0);
+        mk_watched_ref_init(&ref, watched);
+        assert_non_null(mk_watched_ref_get(&ref));
+        mk_watched_ref_release(&ref);
+        mk_watched_close(watched);
+    }
+    return NULL;
+}
+
+static void test_open_and_close_in_threads(void **state)
+{
+    pthread_t ids[READERS];
+    (void)state;
+    mk_test_write("a", MK_STR("one"));
+    for (unsigned i = 0; i < READERS; i++)
+        assert_int_equal(pthread_create(&ids[i], NULL, open_and_close, NULL), 0);
+    for (unsigned i = 0; i < READERS; i++)
+        pthread_join(ids[i], NULL);
+    assert_int_equal(values, 0);
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_rename_and_write_in_place),
+        TEST(test_switched_link),
+        TEST(test_folders_on_the_way),
+        TEST(test_change_before_the_thread),
+        TEST(test_polling),
+        TEST(test_first_load_fails),
+        TEST(test_failed_load_keeps_the_value),
+        TEST(test_no_memory),
+        TEST(test_former_value_lives_as_long_as_its_reference),
+        TEST(test_changes_under_load),
+        TEST(test_close_during_a_load),
+        TEST(test_open_and_close_in_threads),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
