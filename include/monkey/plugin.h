@@ -15,6 +15,7 @@
  *     request        on_head, on_request ─► on_content ─► on_response ─► on_done
  *                    all, until one         the first     all           all
  *                    handles it             that handles it
+ *     other paths    allows_path, open_path: for a plugin that shows other paths of the host than that of the request
  *     transport      functions that carry the bytes of connections (<monkey/transport.h>)
  *
  * The plugins' hooks of one kind are called in the order of plugins.load. Descriptors, timers and messages of a plugin
@@ -44,7 +45,7 @@
 MK_C_BEGIN
 
 /* Changes when this header, or one that it includes, changes so that compiled plugins must be compiled again. */
-enum { MK_PLUGIN_ABI = 9 };
+enum { MK_PLUGIN_ABI = 10 };
 
 struct mk_connection; /* valid until the hook that it is passed to returns */
 struct mk_generation;
@@ -160,6 +161,21 @@ struct mk_plugin {
     void (*on_response)(struct mk_request *req);
     /* The exchange is over, complete or not: see mk_request_aborted(). */
     void (*on_done)(struct mk_request *req);
+
+    /*
+     * Tells whether the client of `req` may GET another path of the host, as on_head and on_request would decide for
+     * it with the headers of `req`: for a plugin that refuses requests by their paths, or redirects them. `path` is
+     * decoded and normalized, ends with a NUL, and ends with a slash if it names a folder. The hook sends nothing,
+     * counts nothing and does not change `req`. Is called by mk_request_allows_path(); not in builds for small devices.
+     * Returns 1 (yes), 0 (no) or -errno (it is not known: no).
+     */
+    int (*allows_path)(struct mk_request *req, struct mk_str path);
+    /*
+     * Opens what GET of a path of the host would send, for a plugin that serves files: see mk_host_open_path(), which
+     * calls it. Any thread; may block. Uses only what does not change after generation_check, or its own locks.
+     * Returns a descriptor, -ENOENT (nothing here: the next plugin is asked) or another -errno.
+     */
+    int (*open_path)(const struct mk_host *host, struct mk_str path, uint32_t flags);
 };
 
 #define MK_PLUGIN(name) \
@@ -198,6 +214,18 @@ MK_API bool mk_host_has_name(const struct mk_host *host, struct mk_str name);
 
 /* Returns the state that host_start of `plugin` has returned; NULL if it has none. */
 MK_API void *mk_host_state(const struct mk_host *host, const struct mk_plugin *plugin);
+
+enum mk_open_flags { MK_OPEN_FOLDER = 1 /* the folder itself, even if it has an index */ };
+/*
+ * Opens what GET of a path of the host sends, through the plugin that serves files, with its rules: hidden names,
+ * links, aliases, folders of users. `path` is decoded and normalized, and ends with a NUL. May block: for a job
+ * (<monkey/loop.h>) that holds the worker. Any thread. Whether a client may have it is another question: see
+ * mk_request_allows_path().
+ * Returns a descriptor for reading (close-on-exec) of a regular file or, if the path ends with a slash, of the index of
+ * the folder or else of the folder itself; -ENOENT and similar (there is nothing), -EISDIR (a folder, and the path has
+ * no slash), -EACCES or another -errno. Builds for small devices leave it out.
+ */
+MK_API int mk_host_open_path(const struct mk_host *host, struct mk_str path, uint32_t flags);
 
 /* Returns true if `text` is the address of one of the server's Listen lines, written in the same way. */
 MK_API bool mk_host_has_listener(const struct mk_host *host, struct mk_str text);
@@ -376,6 +404,15 @@ MK_API struct mk_worker *mk_request_worker(const struct mk_request *req);
  * clean-ups (mk_arena_defer()) run then: cancel timers and dials that would still call back.
  */
 MK_API void mk_request_decline(struct mk_request *req);
+
+/*
+ * Tells whether the client of `req` may GET another path of the host, for a plugin that shows the names or bytes of
+ * other paths: asks allows_path of all plugins, and [HANDLERS], which may give the path to a plugin that makes its
+ * content instead of sending the file. `path`: decoded, normalized, with a NUL behind it, and with a slash at its end
+ * for a folder. Says nothing about the file: see mk_host_open_path().
+ * Returns 1 (yes), 0 (no) or -errno (it is not known: no). Builds for small devices leave it out.
+ */
+MK_API int mk_request_allows_path(struct mk_request *req, struct mk_str path);
 
 /*
  * Returns the state of `plugin` for the request's host; NULL if it has none, or if the request's head could not be

@@ -185,3 +185,19 @@ struct find_result find_path(struct static_site *site, struct mk_str path, const
         wait_for_swap(site);
     }
 }
+
+struct find_result find_folder(struct static_site *site, struct mk_str path)
+{
+    assert(path.len > 0 && path.p[0] == '/' && path.p[path.len] == '\0');
+    struct stat st;
+    struct find_result f = {.kind = FOUND_NOTHING, .fd = open_name(site, path.len > 1 ? path.p + 1 : ".", false)};
+    if (f.fd >= 0 && fstat(f.fd, &st) == 0 && S_ISDIR(st.st_mode)) {
+        f.kind = FOUND_DIRECTORY;
+        return f;
+    }
+    f.err = f.fd < 0 ? -f.fd : ENOTDIR;
+    if (f.fd >= 0)
+        close(f.fd);
+    f.fd = -1;
+    return f;
+}

@@ -16,6 +16,12 @@
  */
 struct find_result find_path(struct static_site *site, struct mk_str path, const struct mk_accept *accept, bool cached);
 
+/*
+ * Opens a directory, whose path ends with a slash, for reading; without its index and TryFiles. May wait for a disk.
+ * Returns FOUND_DIRECTORY with a descriptor, or FOUND_NOTHING. Small builds leave it out.
+ */
+struct find_result find_folder(struct static_site *site, struct mk_str path);
+
 /* Checks the words of TryFiles, parses a last "=CODE", and reports errors. */
 void find_check_tryfiles(const struct mk_conf_check *check, struct static_host *host);
 

@@ -10,6 +10,7 @@
 #include "alias.h"
 #include "errors.h"
 #include "find.h"
+#include "host_path.h"
 #include "open.h"
 #include "root.h"
 #include "settings.h"
@@ -361,6 +362,12 @@ static void clear_cache(struct mk_request *req)
         small_file_cache_clear(mk_worker_state(mk_request_worker(req), &mk_plugin_static));
 }
 
+static int open_path(const struct mk_host *host, struct mk_str path, uint32_t flags)
+{
+    struct static_site *site = mk_host_state(host, &mk_plugin_static);
+    return site ? host_path_open(site, path, flags) : -ENOENT;
+}
+
 static int start_worker(struct mk_worker *worker, void **ret_state)
 {
     *ret_state = mk_account_alloc(mk_worker_account(worker), sizeof(struct small_file_cache));
@@ -387,4 +394,5 @@ MK_PLUGIN(static) = {
     .on_content = serve_request,
     .on_response = MK_SMALL ? NULL : replace_error_page,
     .on_done = MK_SMALL ? NULL : clear_cache,
+    .open_path = MK_SMALL ? NULL : open_path,
 };

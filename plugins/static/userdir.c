@@ -123,7 +123,8 @@ static int open_user_dir(const struct static_location *at, char ret_path[STATIC_
     return fd < 0 ? mask_errno(-fd) : fd;
 }
 
-struct find_result userdir_find(const struct static_location *at, const struct mk_accept *accept)
+static struct find_result find_in_user_dir(const struct static_location *at, const struct mk_accept *accept,
+                                           bool folder)
 {
     assert(userdir_is_matched(at) && (!at->user.len || at->user.p[at->user.len] == '\0'));
     MK_UNINITIALIZED char path[STATIC_NAME_BYTES], prefix[USERDIR_NAME_BYTES + 3];
@@ -133,13 +134,23 @@ struct find_result userdir_find(const struct static_location *at, const struct m
     struct static_host host = *at->site->host;
     host.n_tries = 0; /* TryFiles is for the document root only */
     snprintf(prefix, sizeof(prefix), "/~%s", at->user.p);
-    struct static_site folder = {.settings = at->site->settings,
-                                 .host = &host,
-                                 .root_fd = fd,
-                                 .lock = PTHREAD_MUTEX_INITIALIZER,
-                                 .prefix = mk_str_c(prefix),
-                                 .configured_path = mk_str_c(path)};
-    struct find_result found = find_path(&folder, at->path, accept, false);
+    struct static_site site = {.settings = at->site->settings,
+                               .host = &host,
+                               .root_fd = fd,
+                               .lock = PTHREAD_MUTEX_INITIALIZER,
+                               .prefix = mk_str_c(prefix),
+                               .configured_path = mk_str_c(path)};
+    struct find_result found = folder ? find_folder(&site, at->path) : find_path(&site, at->path, accept, false);
     close(fd);
     return found;
+}
+
+struct find_result userdir_find(const struct static_location *at, const struct mk_accept *accept)
+{
+    return find_in_user_dir(at, accept, false);
+}
+
+struct find_result userdir_find_folder(const struct static_location *at)
+{
+    return find_in_user_dir(at, NULL, true);
 }

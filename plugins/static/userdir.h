@@ -29,5 +29,7 @@ static inline bool userdir_is_matched(const struct static_location *at)
  * exist, may not have a folder here, or has none that can be read gets ENOENT, so that clients cannot tell which.
  */
 struct find_result userdir_find(const struct static_location *at, const struct mk_accept *accept);
+/* Opens a directory of the user, as find_folder(). */
+struct find_result userdir_find_folder(const struct static_location *at);
 
 #endif

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Asks the plugins about paths of a host other than that of the request (<monkey/plugin.h>): may the client GET them,
+ * and which file is there. Left out of small builds.
+ */
+#include "server/thread.h"
+
+#include "http/request.h"
+#include "server/handlers.h"
+
+#include <assert.h>
+#include <errno.h>
+
+/* Returns true if [HANDLERS] gives the path to a plugin that makes content, and does not handle `req` now. */
+static bool has_other_handler(const struct mk_request *req, const struct mk_generation *g,
+                              const struct mk__handler *handler)
+{
+    return handler && !g->plugins[handler->index]->open_path && handler->index != req->hook % g->n_plugins;
+}
+
+int mk_request_allows_path(struct mk_request *req, struct mk_str path)
+{
+    const struct mk_generation *g = mk_worker_generation(req->worker);
+    const struct mk__handler *handler;
+    assert(path.len && path.p[0] == '/' && path.p[path.len] == '\0');
+    int r = mk__handlers_find(mk_request_host_conf(req), path, &handler);
+    if (r < 0 || has_other_handler(req, g, handler))
+        return r;
+    r = 1;
+    for (unsigned i = 0; i < g->n_plugins && r > 0; i++)
+        if (g->plugins[i]->allows_path)
+            r = g->plugins[i]->allows_path(req, path);
+    return r;
+}
+
+int mk_host_open_path(const struct mk_host *host, struct mk_str path, uint32_t flags)
+{
+    const struct mk_generation *g = host->generation;
+    int r = -ENOENT;
+    assert(path.len && path.p[0] == '/' && path.p[path.len] == '\0');
+    for (unsigned i = 0; i < g->n_plugins && r == -ENOENT; i++)
+        if (g->plugins[i]->open_path)
+            r = g->plugins[i]->open_path(host, path, flags);
+    return r;
+}

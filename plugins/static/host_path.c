@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Opens files and folders by a path of the host (host_path.h). May wait for a disk.
+ */
+#include "host_path.h"
+
+#include <monkey/plugin.h>
+
+#include "alias.h"
+#include "find.h"
+#include "open.h"
+#include "userdir.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <unistd.h>
+
+static const struct mk_accept no_codings;
+
+static struct find_result find_at(const struct static_location *at, bool folder)
+{
+    if (userdir_is_matched(at))
+        return folder ? userdir_find_folder(at) : userdir_find(at, &no_codings);
+    return folder ? find_folder(at->site, at->path) : find_path(at->site, at->path, &no_codings, false);
+}
+
+/* Returns the descriptor of a file that has this path, or is the index of it; else closes it. */
+static int take_file(const struct find_result *found, struct mk_str path)
+{
+    assert(found->kind == FOUND_FILE && found->fd >= 0);
+    if (found->name.p == path.p || path.p[path.len - 1] == '/')
+        return found->fd;
+    close(found->fd);
+    return -ENOENT;
+}
+
+static int open_location(const struct static_location *at, bool folder)
+{
+    bool has_slash = at->path.p[at->path.len - 1] == '/';
+    struct find_result found = {.kind = FOUND_NOTHING, .fd = -1, .err = ENOENT};
+    if (!folder)
+        found = find_at(at, false);
+    if (found.kind == FOUND_FILE)
+        return take_file(&found, at->path);
+    if (found.kind == FOUND_DIRECTORY)
+        return -EISDIR;
+    if (!has_slash || found.status || !open_is_missing(found.err))
+        return found.status ? -ENOENT : -found.err;
+    found = find_at(at, true);
+    return found.kind == FOUND_DIRECTORY ? found.fd : -found.err;
+}
+
+int host_path_open(struct static_site *site, struct mk_str path, uint32_t flags)
+{
+    struct static_location at = {site, path, MK_STR_NONE};
+    char user[USERDIR_NAME_BYTES + 1];
+    if (open_is_hidden(site, path))
+        return -ENOENT;
+    if (!alias_find(&at) && userdir_match(&at)) {
+        memcpy(user, at.user.p, at.user.len);
+        user[at.user.len] = '\0';
+        at.user.p = user;
+    }
+    return alias_needs_slash(&at) ? -EISDIR : open_location(&at, flags & MK_OPEN_FOLDER);
+}

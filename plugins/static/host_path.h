@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Opens what a path of a host names, for other plugins: the hook open_path. Small builds have none.
+ */
+#ifndef STATIC_HOST_PATH_H
+#define STATIC_HOST_PATH_H
+
+#include "site.h"
+
+#include <stdint.h>
+
+/*
+ * As mk_host_open_path(), for a path of the host whose site is `site`. A file that TryFiles would send in place of the
+ * path does not count: -ENOENT.
+ */
+int host_path_open(struct static_site *site, struct mk_str path, uint32_t flags);
+
+#endif
