@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * dirlisting: lists folders that have no index. It comes behind the plugin that serves files, which declines them. This
+ * file decides which requests it answers.
+ */
+#include "page.h"
+#include "query.h"
+#include "send.h"
+
+#include <errno.h>
+#include <time.h>
+
+extern const struct mk_plugin mk_plugin_dirlisting;
+
+/* ── hosts ── */
+
+static void stop_host(struct mk_host *host, void *state)
+{
+    (void)host;
+    page_stop_host(state);
+    mk_account_free(NULL, state, sizeof(struct listing_host));
+}
+
+static int start_host(struct mk_host *host, void **ret_state)
+{
+    struct timespec now;
+    const struct mk_conf_section *section = &settings_sections[SETTINGS_RULE];
+    if (!mk_host_conf(host, section))
+        return 0; /* a host without a section costs nothing */
+    struct listing_host *state = mk_account_alloc(NULL, sizeof(*state));
+    if (!state)
+        return -ENOMEM;
+    clock_gettime(CLOCK_REALTIME, &now);
+    *state =
+        (struct listing_host){.host = host, .loaded_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec};
+    int err = mk_host_check_patterns(host, section, offsetof(struct listing_rule, match));
+    int pages = err == -ENOMEM ? err : page_start_host(host, state);
+    err = err < 0 && pages != -ENOMEM ? err : pages;
+    if (err < 0)
+        stop_host(host, state);
+    else
+        *ret_state = state;
+    return err;
+}
+
+/* ── requests ── */
+
+static bool is_folder(const struct mk_request *req)
+{
+    enum mk_method method = mk_request_method(req);
+    struct mk_str path = mk_request_path(req);
+    return (method == MK_GET || method == MK_HEAD) && path.len && path.p[0] == '/' && path.p[path.len - 1] == '/';
+}
+
+static int answer_request(struct mk_request *req)
+{
+    const struct listing_host *host = mk_request_host_state(req, &mk_plugin_dirlisting);
+    const struct listing_rule *rule = host && is_folder(req) ? settings_find(host->host, mk_request_path(req)) : NULL;
+    if (!rule || !rule->enabled)
+        return MK_DECLINED;
+    struct query query = query_parse(mk_request_query(req));
+    if (send_listing(req, host, rule, &query) < 0)
+        mk_response_error(req, 503);
+    return 0;
+}
+
+MK_PLUGIN(dirlisting) = {
+    MK_PLUGIN_HEAD("dirlisting", "2.0.0", "lists folders: HTML, JSON, archives"),
+    .flags = MK_PLUGIN_CHECKS_ALL,
+    .sections = settings_sections,
+    .host_start = start_host,
+    .host_stop = stop_host,
+    .on_content = answer_request,
+};

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Writes the listing as JSON (json.h).
+ */
+#include "json.h"
+
+#include <monkey/escape.h>
+
+#include <time.h>
+
+#define REPLACEMENT MK_STR("\xef\xbf\xbd")
+
+/* ── UTF-8 (table 3-7 of the Unicode standard) ── */
+
+static const struct {
+    unsigned char first, last, length, second_min, second_max;
+} sequences[] = {
+    {0x00, 0x7f, 1, 0x80, 0xbf}, {0xc2, 0xdf, 2, 0x80, 0xbf}, {0xe0, 0xe0, 3, 0xa0, 0xbf},
+    {0xe1, 0xec, 3, 0x80, 0xbf}, {0xed, 0xed, 3, 0x80, 0x9f}, {0xee, 0xef, 3, 0x80, 0xbf},
+    {0xf0, 0xf0, 4, 0x90, 0xbf}, {0xf1, 0xf3, 4, 0x80, 0xbf}, {0xf4, 0xf4, 4, 0x80, 0x8f},
+};
+
+/* Returns how many bytes at the beginning of `s` belong together; `ret_valid`: whether they are a character. */
+static size_t measure_sequence(struct mk_str s, bool *ret_valid)
+{
+    unsigned char first = (unsigned char)s.p[0];
+    size_t i = 0, n = 1, count = sizeof(sequences) / sizeof(sequences[0]);
+    while (i < count && (first < sequences[i].first || first > sequences[i].last))
+        i++;
+    *ret_valid = i < count && sequences[i].length == 1;
+    if (i == count || *ret_valid)
+        return 1;
+    while (n < sequences[i].length && n < s.len) {
+        unsigned char c = (unsigned char)s.p[n];
+        if (c < (n == 1 ? sequences[i].second_min : 0x80) || c > (n == 1 ? sequences[i].second_max : 0xbf))
+            return n;
+        n++;
+    }
+    *ret_valid = n == sequences[i].length;
+    return n;
+}
+
+/* ── values ── */
+
+static void write_ascii(struct mk_buf *out, char c)
+{
+    if (c == '"' || c == '\\')
+        mk_buf_addf(out, "\\%c", c);
+    else if ((unsigned char)c < 0x20 || c == 0x7f)
+        mk_buf_addf(out, "\\u%04x", (unsigned char)c);
+    else
+        mk_buf_addc(out, c);
+}
+
+void json_write_string(struct mk_buf *out, struct mk_str text)
+{
+    mk_buf_addc(out, '"');
+    while (text.len) {
+        bool valid;
+        size_t n = measure_sequence(text, &valid);
+        if (!valid)
+            mk_buf_adds(out, REPLACEMENT);
+        else if (n == 1)
+            write_ascii(out, text.p[0]);
+        else
+            mk_buf_add(out, text.p, n);
+        text = mk_str(text.p + n, text.len - n);
+    }
+    mk_buf_addc(out, '"');
+}
+
+void json_write_time(struct mk_buf *out, int64_t seconds)
+{
+    time_t t = (time_t)seconds;
+    struct tm tm;
+    char text[32];
+    if (gmtime_r(&t, &tm) && tm.tm_year >= -1900 && tm.tm_year <= 8099 &&
+        strftime(text, sizeof(text), "\"%Y-%m-%dT%H:%M:%SZ\"", &tm) == 22)
+        mk_buf_adds(out, mk_str_c(text));
+    else
+        mk_buf_adds(out, MK_STR("null"));
+}
+
+/* ── the listing ── */
+
+static const char *const sort_names[] = {
+    [LISTING_BY_NAME] = "name", [LISTING_BY_SIZE] = "size", [LISTING_BY_DATE] = "date"};
+
+static void begin_listing(struct mk_buf *out, const struct listing_view *view)
+{
+    mk_buf_adds(out, MK_STR("{\"path\": "));
+    json_write_string(out, view->path);
+    mk_buf_addf(out, ", \"sort\": \"%s\", \"order\": \"%s\", \"sorted\": %s, \"entries\": [", sort_names[view->sort],
+                view->descending ? "desc" : "asc", view->is_complete ? "true" : "false");
+}
+
+static void write_entry(struct mk_buf *out, const struct listing_view *view, const struct listing_entry *entry,
+                        uint32_t n)
+{
+    struct mk_str name = mk_str(entry->name, entry->name_len);
+    mk_buf_adds(out, n ? MK_STR(",\n{\"name\": ") : MK_STR("\n{\"name\": "));
+    json_write_string(out, name);
+    if (entry->is_dir)
+        mk_buf_adds(out, MK_STR(", \"type\": \"folder\", \"bytes\": null, \"mtime\": "));
+    else
+        mk_buf_addf(out, ", \"type\": \"file\", \"bytes\": %llu, \"mtime\": ", (unsigned long long)entry->bytes);
+    json_write_time(out, entry->mtime_seconds);
+    mk_buf_adds(out, MK_STR(", \"url\": \""));
+    mk_path_encode(out, view->path);
+    mk_path_encode(out, name);
+    mk_buf_adds(out, entry->is_dir ? MK_STR("/\"}") : MK_STR("\"}"));
+}
+
+static void end_listing(struct mk_buf *out, const struct listing_view *view)
+{
+    (void)view;
+    mk_buf_adds(out, MK_STR("]}\n"));
+}
+
+const struct listing_format json_format = {
+    .type = {"application/json", 16},
+    .begin = begin_listing,
+    .entry = write_entry,
+    .end = end_listing,
+};

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Sorts entries (order.h). The order is total, because no two names of a folder are the same: the sorting algorithm
+ * need not be stable.
+ */
+#include "order.h"
+
+#include <stdlib.h>
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static struct mk_str cut_zeros(struct mk_str s)
+{
+    while (s.len > 1 && s.p[0] == '0' && is_digit(s.p[1]))
+        s = mk_str(s.p + 1, s.len - 1);
+    return s;
+}
+
+static size_t count_digits(struct mk_str s)
+{
+    size_t n = 0;
+    while (n < s.len && is_digit(s.p[n]))
+        n++;
+    return n;
+}
+
+/* Compares the numbers with which both begin, and cuts them off if they are equal. */
+static int compare_numbers(struct mk_str *a, struct mk_str *b)
+{
+    struct mk_str x = cut_zeros(*a), y = cut_zeros(*b);
+    size_t n = count_digits(x), m = count_digits(y);
+    int r = n != m ? (n < m ? -1 : 1) : memcmp(x.p, y.p, n);
+    *a = mk_str(x.p + n, x.len - n);
+    *b = mk_str(y.p + m, y.len - m);
+    return r;
+}
+
+static int compare_bytes(struct mk_str a, struct mk_str b)
+{
+    size_t n = a.len < b.len ? a.len : b.len;
+    int r = n ? memcmp(a.p, b.p, n) : 0;
+    return r ? r : (a.len > b.len) - (a.len < b.len);
+}
+
+int order_compare_names(struct mk_str a, struct mk_str b)
+{
+    struct mk_str x = a, y = b;
+    while (x.len && y.len) {
+        int r;
+        if (is_digit(*x.p) && is_digit(*y.p)) {
+            r = compare_numbers(&x, &y);
+        } else {
+            r = (unsigned char)mk_lower(*x.p) - (unsigned char)mk_lower(*y.p);
+            x = mk_str(x.p + 1, x.len - 1);
+            y = mk_str(y.p + 1, y.len - 1);
+        }
+        if (r)
+            return r;
+    }
+    return x.len || y.len ? (x.len > 0) - (y.len > 0) : compare_bytes(a, b);
+}
+
+struct sort_key {
+    enum listing_sort sort;
+    bool descending;
+};
+
+static int compare_numbers_of(const struct listing_entry *a, const struct listing_entry *b, enum listing_sort sort)
+{
+    if (sort == LISTING_BY_SIZE)
+        return (a->bytes > b->bytes) - (a->bytes < b->bytes);
+    if (sort == LISTING_BY_DATE)
+        return (a->mtime_seconds > b->mtime_seconds) - (a->mtime_seconds < b->mtime_seconds);
+    return 0;
+}
+
+static int compare_entries(const void *left, const void *right, void *ctx)
+{
+    const struct listing_entry *a = *(struct listing_entry *const *)left, *b = *(struct listing_entry *const *)right;
+    const struct sort_key *key = ctx;
+    if (a->is_dir != b->is_dir)
+        return a->is_dir ? -1 : 1;
+    int r = compare_numbers_of(a, b, key->sort),
+        by_name = order_compare_names(mk_str(a->name, a->name_len), mk_str(b->name, b->name_len));
+    if (key->sort == LISTING_BY_NAME)
+        return key->descending ? -by_name : by_name;
+    return r == 0 ? by_name : key->descending ? -r : r;
+}
+
+void order_sort(struct listing *listing, enum listing_sort sort, bool descending)
+{
+    struct sort_key key = {sort, descending};
+    if (listing->n)
+        qsort_r(listing->entries, listing->n, sizeof(struct listing_entry *), compare_entries, &key);
+}

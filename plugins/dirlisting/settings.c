@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Directives (settings.h): rules of hosts, of which the first that matches a path is used, and limits of the server.
+ */
+#include "settings.h"
+
+#include <assert.h>
+#include <errno.h>
+
+static const char *const sort_names[] = {"name", "size", "date", NULL};
+static const char *const order_names[] = {"asc", "desc", NULL};
+
+static const struct mk_str archive_names[ARCHIVE_KINDS] = {
+    [ARCHIVE_NONE] = MK_STR("none"),
+    [ARCHIVE_TAR] = MK_STR("tar"),
+    [ARCHIVE_TAR_GZ] = MK_STR("tar.gz"),
+    [ARCHIVE_TAR_ZST] = MK_STR("tar.zst"),
+};
+
+enum archive_kind settings_archive_kind(struct mk_str name)
+{
+    enum archive_kind kind = ARCHIVE_KINDS - 1;
+    while (kind > ARCHIVE_NONE && !mk_str_eq(archive_names[kind], name))
+        kind--;
+    return kind;
+}
+
+static int parse_hidden(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
+{
+    struct settings_patterns *all = field;
+    for (uint32_t i = 0; i < value->n; i++) {
+        struct mk_conf_value word = {.text = value->words[i],
+                                     .dir = value->dir,
+                                     .place = value->place,
+                                     .fault = value->fault};
+        struct mk_pattern *items = mk_arena_grow(arena, all->items, all->n, sizeof(*items));
+        if (!items)
+            return -ENOMEM;
+        all->items = items;
+        int err = mk_conf_pattern(&word, &items[all->n], arena, error);
+        if (err == -EINVAL && value->fault)
+            *value->fault += (size_t)(word.text.p - value->text.p);
+        if (err < 0)
+            return err;
+        all->n++;
+    }
+    return 0;
+}
+
+static const struct mk_conf_key limit_keys[] = {
+    MK_CONF_KEY_SIZE(struct listing_limits, memory, "Memory", "64M",
+                     "The memory that the listings of all clients may take together. When it is used up, further ones "
+                     "are sent unsorted, in batches of 64 KB.",
+                     .min = 1024 * 1024),
+    MK_CONF_KEY_INT(struct listing_limits, archives, "Archives", "4",
+                    "How many archives are made at the same time; further requests for one get 503.", .min = 1,
+                    .max = 1000),
+    {0},
+};
+
+static const struct mk_conf_key rule_keys[] = {
+    MK_CONF_KEY_PATTERN(struct listing_rule, match, "Match", "/",
+                        "Which folders, by their paths: `=/exact/`, `/prefix` with everything below it, a glob, or a "
+                        "regular expression."),
+    MK_CONF_KEY_BOOL(struct listing_rule, enabled, "Enabled", "On",
+                     "Off: folders at these paths are not listed, and are in no archive."),
+    MK_CONF_KEY_SIZE(struct listing_rule, bytes_max, "MaxListing", "16M",
+                     "The memory for the entries of one folder; an entry takes about 80 bytes. A larger folder is sent "
+                     "unsorted.",
+                     .min = 64 * 1024, .max = 1024 * 1024 * 1024),
+    MK_CONF_KEY_ENUM(struct listing_rule, sort, "Sort", "name",
+                     "How entries are sorted if the client does not say it (`?sort=`): `name`, `size` or `date`.",
+                     .names = sort_names),
+    MK_CONF_KEY_ENUM(struct listing_rule, order, "Order", "asc",
+                     "In which direction: `asc` or `desc`. Folders come first.", .names = order_names),
+    MK_CONF_KEY_STRING(struct listing_rule, theme, "Theme", "default", "The theme of the page."),
+    MK_CONF_KEY_LIST(struct listing_rule, readme, "ReadMe", NULL,
+                     "Names of files, such as `README README.md`: the text of the first that the folder has is shown "
+                     "below the list, up to 64 KB of it."),
+    MK_CONF_KEY_CUSTOM(struct listing_rule, hidden, "Hidden", NULL,
+                       "Patterns of paths, as in `Match`, that no listing and no archive has, such as `*.bak`. The "
+                       "files can still be requested by their names.",
+                       .flags = MK_CONF_REPEAT, .unit = "pattern ...", .parse = parse_hidden),
+    MK_CONF_KEY_LIST(struct listing_rule, archive_names, "Archives", NULL,
+                     "The kinds of archives in which clients can get a folder (`?archive=tar.gz`): `tar`, `tar.gz`, "
+                     "`tar.zst`."),
+    MK_CONF_KEY_SIZE(struct listing_rule, archive_bytes_max, "ArchiveMaxBytes", "4G",
+                     "The bytes of all files in one archive; the response of a larger one is cut.", .min = 1),
+    MK_CONF_KEY_INT(struct listing_rule, archive_entries_max, "ArchiveMaxEntries", "100000",
+                    "The files and folders in one archive; the response of a larger one is cut.", .min = 1,
+                    .max = 100000000),
+    MK_CONF_KEY_INT(struct listing_rule, archive_depth_max, "ArchiveMaxDepth", "32",
+                    "How many folders may be within each other in one archive; the response of a deeper one is cut.",
+                    .min = 1, .max = 100),
+    {0},
+};
+
+static void check_rule(const struct mk_conf_check *check, void *section)
+{
+    struct listing_rule *r = section;
+    for (uint32_t i = 0; i < r->archive_names.n; i++) {
+        enum archive_kind kind = settings_archive_kind(r->archive_names.items[i]);
+        if (kind == ARCHIVE_NONE || r->archives[kind])
+            mk_conf_error_nth(check, offsetof(struct listing_rule, archive_names), i,
+                              "\"Archives\" takes tar, tar.gz and tar.zst, each once at most, not \"%.*s\"",
+                              MK_STR_ARG(r->archive_names.items[i]));
+        r->archives[kind] = true;
+    }
+    for (uint32_t i = 0; i < r->readme.n; i++)
+        if (memchr(r->readme.items[i].p, '/', r->readme.items[i].len) || r->readme.items[i].len > 255)
+            mk_conf_error_nth(check, offsetof(struct listing_rule, readme), i,
+                              "\"ReadMe\" takes names of files in the folder, not \"%.*s\"",
+                              MK_STR_ARG(r->readme.items[i]));
+}
+
+const struct mk_conf_section settings_sections[] = {
+    [SETTINGS_LIMITS] = {.name = "DIRLISTING_LIMITS",
+                         .scope = MK_CONF_SCOPE_SERVER,
+                         .size = sizeof(struct listing_limits),
+                         .keys = limit_keys,
+                         .doc = MK_CONF_DOC("What listings and archives of all hosts may take together.")},
+    [SETTINGS_RULE] = {.name = "DIRLISTING",
+                       .scope = MK_CONF_SCOPE_HOST,
+                       .flags = MK_CONF_REPEAT,
+                       .size = sizeof(struct listing_rule),
+                       .keys = rule_keys,
+                       .check = check_rule,
+                       .doc = MK_CONF_DOC("Lists folders that have no index. The first section that matches a path is "
+                                          "used.")},
+    {0},
+};
+
+const struct listing_rule *settings_find(const struct mk_host *host, struct mk_str path)
+{
+    const struct mk_conf_section *section = &settings_sections[SETTINGS_RULE];
+    const struct listing_rule *r = mk_host_conf(host, section);
+    int match = 0;
+    while (r && (match = mk_pattern_match(&r->match, path)) == 0)
+        r = mk_host_conf_next(host, section, r);
+    return match > 0 ? r : NULL;
+}
+
+const struct listing_limits *settings_limits(const struct mk_host *host)
+{
+    return mk_host_server_conf(host, &settings_sections[SETTINGS_LIMITS]);
+}
+
+bool settings_is_hidden(const struct listing_rule *rule, struct mk_str path)
+{
+    for (uint32_t i = 0; i < rule->hidden.n; i++)
+        if (mk_pattern_match(&rule->hidden.items[i], path)) /* below 0: it is not known */
+            return true;
+    return false;
+}
