@@ -264,6 +264,12 @@ MK_API bool mk_host_is_wrong(const struct mk_host *host, const void *section_str
  * Returns 0, -EINVAL (there are such rules), -ENOMEM or -ENOBUFS (millions of rules).
  */
 MK_API int mk_host_check_patterns(struct mk_host *host, const struct mk_conf_section *section, size_t pattern);
+/*
+ * Checks rules as mk_host_check_patterns(), some of which have further conditions: one for which `is_conditional`
+ * returns true does not keep later ones from matching.
+ */
+MK_API int mk_host_check_rules(struct mk_host *host, const struct mk_conf_section *section, size_t pattern,
+                               bool (*is_conditional)(const void *rule));
 
 /* ── folders of files that plugins add to a host; builds for small devices leave these out ── */
 
@@ -430,6 +436,22 @@ MK_API const struct mk_host *mk_request_host_conf(const struct mk_request *req);
  */
 MK_API int mk_request_set_state(struct mk_request *req, const struct mk_plugin *plugin, void *state);
 MK_API void *mk_request_state(const struct mk_request *req, const struct mk_plugin *plugin);
+
+enum { MK_REWRITES_MAX = 10, MK_REWRITE_BYTES_MAX = 16384 };
+/*
+ * Replaces path and query of the request, for the server and for the plugins whose hooks are called later: rules,
+ * limits, handlers and files are those of the new path. The target stays (mk_request_target()), so that logs show what
+ * the client has sent. `path` is not decoded; it is decoded once and normalized as the path of a target. `query`, not
+ * decoded, is what mk_request_query() returns from then on; `.p` NULL: none. Copies both.
+ *
+ * Only before the first on_request: in on_head, or before the mk_request_decline() that ends a wait in on_head.
+ * Returns 0 or, with nothing changed, -EALREADY (it is too late, or a response has ended), -EINVAL (the request has no
+ * path, as CONNECT; or `path` does not begin with a slash, has a byte other than visible ASCII, a `?`, `#`, backslash,
+ * malformed escape, NUL, or a segment "." or ".."; or `query` has a byte other than visible ASCII, or a `#`), -ENOENT
+ * (an encoded slash in a segment), -ENAMETOOLONG (more than MK_REWRITE_BYTES_MAX bytes), -ELOOP (the request was
+ * rewritten MK_REWRITES_MAX times) or -ENOMEM. Builds for small devices leave it out.
+ */
+MK_API int mk_request_rewrite(struct mk_request *req, struct mk_str path, struct mk_str query);
 
 /* Returns the address of the Listen line of the request's connection; valid until the exchange ends. */
 MK_API struct mk_str mk_request_listener(const struct mk_request *req);

@@ -60,11 +60,19 @@ MK_API struct mk_str mk_request_method_name(const struct mk_request *req);
 MK_API struct mk_str mk_request_target(const struct mk_request *req);
 /*
  * Returns the path, percent-decoded once and normalized. It begins with "/", except "*" for OPTIONS * and "" for
- * CONNECT. It ends with a NUL and is valid until the exchange ends.
+ * CONNECT. It ends with a NUL and is valid until the exchange ends. After mk_request_rewrite() it is the new path.
  */
 MK_API struct mk_str mk_request_path(const struct mk_request *req);
-/* Returns what follows the "?", not decoded; `.p` is NULL if the target has no "?". */
+/*
+ * Returns what follows the "?", not decoded; `.p` is NULL if the target has no "?". After mk_request_rewrite() it is
+ * the new query.
+ */
 MK_API struct mk_str mk_request_query(const struct mk_request *req);
+/*
+ * Returns the path as the client asked for it, decoded as that of mk_request_path(), whether or not the request was
+ * rewritten. Builds for small devices leave it out.
+ */
+MK_API struct mk_str mk_request_original_path(const struct mk_request *req);
 /*
  * Returns path and query with a slash behind the path, as the location of a redirect to a folder. It is percent-encoded
  * and valid until the exchange ends; `.p` is NULL without memory.

@@ -205,6 +205,8 @@ struct mk_str mk_request_path(const struct mk_request *req)
 
 struct mk_str mk_request_query(const struct mk_request *req)
 {
+    if (!MK_SMALL && req->rewritten)
+        return req->rewritten->query;
     return req->head.has_query ? mk__span_str(req->base, req->head.query) : MK_STR_NONE;
 }
 

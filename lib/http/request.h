@@ -92,6 +92,12 @@ struct mk__joined_lines {
     char bytes[];
 };
 
+/* What mk_request_rewrite() has made of path and query; in the arena. */
+struct mk__rewritten {
+    struct mk_str original, query; /* the path of the client; the query that replaces its query, `.p` NULL: none */
+    unsigned n;                    /* times */
+};
+
 struct mk__file_read_job;
 
 /* How far the request body is. Up to DISCARDING more of it may come, from DONE on none is passed on. */
@@ -147,6 +153,7 @@ struct mk_request {
     struct mk__request_head head;
     struct mk__joined_lines *joined; /* or NULL */
     struct mk_str path;
+    struct mk__rewritten *rewritten; /* or NULL */
 
     /* its body */
     uint8_t body_state; /* enum mk__body_state */

@@ -192,7 +192,8 @@ static const void *find_cover(const void *const *rules, size_t n, const void *ru
     return NULL;
 }
 
-int mk_host_check_patterns(struct mk_host *host, const struct mk_conf_section *section, size_t pattern)
+int mk_host_check_rules(struct mk_host *host, const struct mk_conf_section *section, size_t pattern,
+                        bool (*is_conditional)(const void *rule))
 {
     struct mk_buf rules, place;
     int err = 0;
@@ -206,7 +207,8 @@ int mk_host_check_patterns(struct mk_host *host, const struct mk_conf_section *s
         if (is_consequence(host, r, pattern, 0))
             continue; /* it was reported as wrong */
         const void *before = find_cover((const void *)rules.data, rules.len / sizeof(r), r, pattern);
-        mk_buf_add(&rules, &r, sizeof(r));
+        if (!is_conditional || !is_conditional(r))
+            mk_buf_add(&rules, &r, sizeof(r));
         if (!before)
             continue;
         mk_buf_init(&place, ORIGIN_BYTES);
@@ -220,4 +222,9 @@ int mk_host_check_patterns(struct mk_host *host, const struct mk_conf_section *s
     err = rules.err ? rules.err : err;
     mk_buf_release(&rules);
     return err;
+}
+
+int mk_host_check_patterns(struct mk_host *host, const struct mk_conf_section *section, size_t pattern)
+{
+    return mk_host_check_rules(host, section, pattern, NULL);
 }

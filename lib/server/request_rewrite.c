@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Replaces path and query of a request before the plugins' on_request (mk_request_rewrite()). Builds for small devices
+ * leave this file out.
+ */
+#include "server/generation.h"
+#include "server/worker.h"
+
+#include "http/message/uri.h"
+#include "http/request.h"
+
+#include <monkey/escape.h>
+#include <monkey/plugin.h>
+
+#include <errno.h>
+
+/* Returns false if a byte is not visible ASCII, or is in `stops`. */
+static bool is_uri_text(struct mk_str text, const char *stops)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        unsigned char c = (unsigned char)text.p[i];
+        if (c <= 0x20 || c >= 0x7f || strchr(stops, c))
+            return false;
+    }
+    return true;
+}
+
+/* Returns true for "." and "..", percent-encoded or not. */
+static bool is_dot_segment(struct mk_str segment)
+{
+    size_t dots = 0;
+    for (size_t i = 0; i < segment.len; dots++) {
+        bool encoded = segment.len - i >= 3 && mk_str_ieq(mk_str(segment.p + i, 3), MK_STR("%2e"));
+        if (!encoded && segment.p[i] != '.')
+            return false;
+        i += encoded ? 3 : 1;
+    }
+    return dots == 1 || dots == 2;
+}
+
+static bool has_dot_segment(struct mk_str path)
+{
+    for (size_t start = 0; start < path.len;) {
+        const char *slash = memchr(path.p + start, '/', path.len - start);
+        size_t end = slash ? (size_t)(slash - path.p) : path.len;
+        if (is_dot_segment(mk_str(path.p + start, end - start)))
+            return true;
+        start = end + 1;
+    }
+    return false;
+}
+
+static int check_call(const struct mk_request *req, struct mk_str path, struct mk_str query)
+{
+    const struct mk_worker *worker = req->worker;
+    if (req->hook >= worker->generation->n_plugins || req->response_state != MK__RESPONSE_OPEN)
+        return -EALREADY;
+    if (path.len + query.len > MK_REWRITE_BYTES_MAX)
+        return -ENAMETOOLONG;
+    if (!req->path.len || req->path.p[0] != '/' || !path.len || path.p[0] != '/' || !is_uri_text(path, "?#\\") ||
+        !is_uri_text(query, "#") || has_dot_segment(path))
+        return -EINVAL;
+    return req->rewritten && req->rewritten->n >= MK_REWRITES_MAX ? -ELOOP : 0;
+}
+
+int mk_request_rewrite(struct mk_request *req, struct mk_str path, struct mk_str query)
+{
+    struct mk__rewritten *r = req->rewritten;
+    int err = check_call(req, path, query);
+    if (err < 0)
+        return err;
+    if (!r)
+        r = mk_arena_alloc(&req->arena, sizeof(*r));
+    char *decoded = mk_arena_alloc(&req->arena, path.len + 2);
+    struct mk_str copy = query.p ? mk_arena_dup(&req->arena, query) : query;
+    if (!r || !decoded || !copy.p != !query.p)
+        return -ENOMEM;
+    ssize_t n = mk__uri_decode_path(path, decoded, path.len + 2);
+    if (n < 0)
+        return (int)n;
+    if (!req->rewritten)
+        *r = (struct mk__rewritten){.original = req->path};
+    r->n++;
+    r->query = copy;
+    req->rewritten = r;
+    req->path = mk_str(decoded, (size_t)n);
+    return 0;
+}
+
+struct mk_str mk_request_original_path(const struct mk_request *req)
+{
+    return req->rewritten ? req->rewritten->original : req->path;
+}
