@@ -243,6 +243,12 @@ MK_API void mk_host_accept_in_drain(struct mk_host *host, struct mk_str text);
 MK_API bool mk_host_serves(const struct mk_host *host, struct mk_str authority);
 
 /*
+ * Returns true if clients of the host are asked for a certificate when they connect with TLS, so that mk_tls_info may
+ * name one. Only in generation_check. Builds for small devices leave it out.
+ */
+MK_API bool mk_host_asks_certificate(const struct mk_host *host);
+
+/*
  * Reports an error of the configuration, with file and line, at the field at `offset` of a section's struct. `nth`,
  * from 0: an item of a list, a line of a key that repeats, or a pair of a section with free keys. Only during
  * host_start and generation_check, which then return -EINVAL. An error in a section of the server that several hosts

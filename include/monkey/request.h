@@ -129,6 +129,39 @@ MK_API int mk_request_set_user(struct mk_request *req, struct mk_str name);
 MK_API struct mk_str mk_request_user(const struct mk_request *req);
 
 /*
+ * Sets what a verified token says of the user, for an access hook: a JSON object (RFC 7519), which is copied.
+ * Returns 0 or -ENOMEM.
+ */
+MK_API int mk_request_set_claims(struct mk_request *req, struct mk_str json);
+/* Returns the claims that were set last; `.p` is NULL if there are none. Valid until the exchange ends. */
+MK_API struct mk_str mk_request_claims(const struct mk_request *req);
+
+/*
+ * Access by rules for addresses, and by login. They are in two plugins, of which the second may accept a login in place
+ * of an address (`Satisfy any` of [AUTH]). For each request:
+ *
+ *     on_head     of the plugin with the logins:  mk_request_defer_denial(), if a login would do
+ *     on_request  of the plugin with the rules:   mk_request_allow(), or `return mk_request_deny(req, 403);`
+ *     on_request  of the plugin with the logins:  reads mk_request_access(), and asks for a login or sends the denial
+ *
+ * Only denials that a login may replace are passed to mk_request_deny(); a rate limit sends its response itself. If the
+ * logins come first in plugins.load, the second of them sees no decision and asks for the login.
+ */
+
+/* A rule allows the request. Replaced by a later call of this function or the next. */
+MK_API void mk_request_allow(struct mk_request *req);
+/*
+ * A rule denies the request with a status from 400 to 599: sends the server's page for it, unless the denial was
+ * deferred.
+ * Returns what on_head or on_request returns then: 0, or MK_DECLINED (deferred).
+ */
+MK_API int mk_request_deny(struct mk_request *req, int status);
+/* Has the next mk_request_deny() of this exchange send nothing. The caller must call mk_request_access() afterwards. */
+MK_API void mk_request_defer_denial(struct mk_request *req);
+/* Returns 1 (allowed by a rule), the status of a denial that was deferred, or 0 (no rule has decided). */
+MK_API int mk_request_access(const struct mk_request *req);
+
+/*
  * Returns the request ID: the value of X-Request-Id if that is 1 to 128 letters, digits and -_.:/+=@, else 32 random
  * hexadecimal digits. Valid until the exchange ends, and the same in every call; `.p` is NULL without memory.
  */

@@ -11,6 +11,7 @@
 #ifndef MONKEY_TRANSPORT_H
 #define MONKEY_TRANSPORT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 #include <sys/uio.h>
@@ -20,6 +21,7 @@
 
 MK_C_BEGIN
 
+struct mk_host;
 struct mk_transport;
 struct mk_worker;
 
@@ -83,6 +85,11 @@ struct mk_transport {
     void (*close_notify)(struct mk_io *io);
     /* Closes the descriptor and frees the state, also after an open() that failed. */
     void (*close)(struct mk_io *io);
+    /*
+     * Returns true if clients of this host are asked for a certificate in the handshake. From generation_check on, in
+     * the thread of the configuration. NULL: never.
+     */
+    bool (*asks_certificate)(const struct mk_host *host);
 };
 
 MK_C_END

@@ -283,6 +283,45 @@ struct mk_str mk_request_user(const struct mk_request *req)
     return req->user;
 }
 
+int mk_request_set_claims(struct mk_request *req, struct mk_str json)
+{
+    struct mk_str copy = mk_arena_dup(&req->arena, json);
+    if (!copy.p)
+        return -ENOMEM;
+    req->claims = copy;
+    return 0;
+}
+
+struct mk_str mk_request_claims(const struct mk_request *req)
+{
+    return req->claims;
+}
+
+void mk_request_allow(struct mk_request *req)
+{
+    req->access = 1;
+}
+
+int mk_request_deny(struct mk_request *req, int status)
+{
+    assert(status >= 400 && status <= 599);
+    req->access = (uint16_t)status;
+    if (req->defers_denial)
+        return MK_DECLINED;
+    mk_response_error(req, status);
+    return 0;
+}
+
+void mk_request_defer_denial(struct mk_request *req)
+{
+    req->defers_denial = true;
+}
+
+int mk_request_access(const struct mk_request *req)
+{
+    return req->access;
+}
+
 struct mk_arena *mk_request_arena(struct mk_request *req)
 {
     return &req->arena;

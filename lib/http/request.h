@@ -144,7 +144,9 @@ struct mk_request {
 
     /* the request */
     uint64_t began_us;
-    struct mk_str user, id; /* NULL until set, or first asked for */
+    struct mk_str user, claims, id; /* NULL until set, or first asked for */
+    uint16_t access;                /* as mk_request_access() returns it */
+    bool defers_denial;
     struct mk_address client;
     bool client_known, is_https; /* valid with client_known */
     const char *base;

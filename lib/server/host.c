@@ -76,6 +76,17 @@ bool mk_host_serves(const struct mk_host *host, struct mk_str authority)
     return false;
 }
 
+bool mk_host_asks_certificate(const struct mk_host *host)
+{
+    const struct mk_generation *g = host->generation;
+    for (unsigned i = 0; i < g->n_plugins; i++) {
+        const struct mk_transport *transport = g->plugins[i]->transport;
+        if (transport && transport->asks_certificate && transport->asks_certificate(host))
+            return true;
+    }
+    return false;
+}
+
 int mk_host_add_folder(struct mk_host *host, const struct mk_host_folder *folder)
 {
     struct mk_arena *arena = &host->generation->arena;

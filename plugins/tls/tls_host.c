@@ -31,6 +31,12 @@ struct tls_host *tls_host_find(const struct mk_host *host)
     return tls_host && tls_host->ctx ? tls_host : NULL;
 }
 
+bool tls_host_asks_certificate(const struct mk_host *host)
+{
+    const struct tls_host *tls_host = tls_host_find(host);
+    return tls_host && tls_host->conf->client != TLS_CLIENT_OFF;
+}
+
 struct tls_host *tls_host_by_name(const struct tls_generation *t, struct mk_str name)
 {
     const struct mk_host *host = mk_generation_host(t->g, name);

@@ -50,6 +50,9 @@ struct tls_host *tls_host_by_name(const struct tls_generation *t, struct mk_str 
 /* Returns the tls_host for a host, in the same way. */
 struct tls_host *tls_host_find(const struct mk_host *host);
 
+/* Returns true if its clients are asked for a certificate: asks_certificate() of mk_transport. */
+bool tls_host_asks_certificate(const struct mk_host *host);
+
 /* Returns true if the certificate covers this name, or address with or without brackets. */
 bool tls_host_covers(X509 *leaf, struct mk_str name);
 /* Returns true if the characters are those of an address, with or without brackets, and not of a name. */

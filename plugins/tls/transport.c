@@ -292,6 +292,7 @@ const struct mk_transport tls_transport = {
     .shutdown = shutdown_conn,
     .close_notify = close_notify_conn,
     .close = close_conn,
+    .asks_certificate = tls_host_asks_certificate,
 };
 
 const struct tls_conn *transport_conn_of(const struct mk_io *io)

@@ -46,6 +46,7 @@ static inline void call_accessors(struct mk_request *req)
     read_bytes(mk_request_query(req));
     read_bytes(mk_request_host(req));
     read_bytes(mk_request_user(req));
+    read_bytes(mk_request_claims(req));
     read_bytes(mk_request_id(req));
     read_request_headers(req);
     read_response_headers(req);

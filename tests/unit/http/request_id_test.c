@@ -84,6 +84,56 @@ static void test_the_user_is_copied(void **state)
     close_world();
 }
 
+static void set_claims(struct mk_request *req, struct mk_test_world *world)
+{
+    char json[] = "{}";
+    (void)world;
+    assert_null(mk_request_claims(req).p);
+    assert_int_equal(mk_request_set_claims(req, mk_str(json, 2)), 0);
+    memset(json, 'x', 2);
+    assert_str_equal(mk_request_claims(req), "{}");
+    mk_response_end(req);
+}
+
+static void test_claims_are_copied(void **state)
+{
+    (void)state;
+    open_world(set_claims);
+    mk_test_connect(&w, MK_STR(GET));
+    mk_test_settle(&w);
+    close_world();
+}
+
+static void decide_access(struct mk_request *req, struct mk_test_world *world)
+{
+    (void)world;
+    assert_int_equal(mk_request_access(req), 0);
+    mk_request_allow(req);
+    assert_int_equal(mk_request_access(req), 1);
+    mk_request_defer_denial(req);
+    assert_int_equal(mk_request_deny(req, 451), MK_DECLINED);
+    assert_int_equal(mk_request_access(req), 451);
+    mk_response_end(req);
+}
+
+static void deny_access(struct mk_request *req, struct mk_test_world *world)
+{
+    (void)world;
+    assert_int_equal(mk_request_deny(req, 451), 0);
+}
+
+static void test_access(void **state)
+{
+    (void)state;
+    for (int denied = 0; denied < 2; denied++) {
+        open_world(denied ? deny_access : decide_access);
+        struct mk_test_client *c = mk_test_connect(&w, MK_STR(GET));
+        mk_test_settle(&w);
+        assert_true(mk_str_starts(mk_test_received(c), denied ? MK_STR("HTTP/1.1 451 ") : MK_STR("HTTP/1.1 200 ")));
+        close_world();
+    }
+}
+
 static void remember_all(struct mk_request *req, struct mk_test_world *world)
 {
     remember(req, world);
@@ -125,6 +175,8 @@ int main(void)
         cmocka_unit_test(test_ids),
         cmocka_unit_test(test_a_long_id),
         cmocka_unit_test(test_the_user_is_copied),
+        cmocka_unit_test(test_claims_are_copied),
+        cmocka_unit_test(test_access),
         cmocka_unit_test(test_times),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
