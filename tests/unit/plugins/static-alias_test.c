@@ -56,6 +56,7 @@ static int load(const char *format)
     snprintf(text, sizeof(text), format, mk_test_folder, mk_test_folder, mk_test_folder);
     generation.conf = mk__conf_new();
     assert_int_equal(mk__conf_declare(generation.conf, &section, "static"), 0);
+    generation.set = mk__conf_set_new(generation.conf, MK_CONF_SCOPE_SERVER);
     owner.set = mk__conf_set_new(generation.conf, MK_CONF_SCOPE_HOST);
     mk__conf_read_text(generation.conf, owner.set, "test", mk_str_c(text));
     assert_int_equal(mk__conf_check(generation.conf, owner.set), 0);
