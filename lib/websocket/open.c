@@ -101,6 +101,10 @@ void mk_ws_close(struct mk_ws *ws, unsigned code, struct mk_str reason)
         return;
     ws->cause = MK_WS_CAUSE_OWN;
     set_code(ws, code, reason);
+    if (ws->is_client && !ws->is_opened) { /* during the handshake no frame can be sent */
+        mk__ws_set_failed(ws);
+        return;
+    }
     send_close(ws, code, reason);
     mk_ws_resume(ws); /* the peer's close frame is read */
     if (!ws->running)

@@ -282,6 +282,23 @@ static void test_a_port_without_a_server(void **state)
     finish();
 }
 
+/* At once: no frame can be sent, so none is waited for. */
+static void test_closed_during_the_handshake(void **state)
+{
+    char accept[MK__WS_ACCEPT_BYTES + 1];
+    (void)state;
+    for (int answers = 0; answers < 2; answers++) {
+        start();
+        connect_ws(open_listener());
+        int fd = answers ? take_request(accept) : -1;
+        mk_ws_close(ws, 4001, MK_STR("bye"));
+        assert_told("close 4001 \"bye\"\n");
+        if (answers)
+            expect_end(fd);
+        finish();
+    }
+}
+
 static void test_the_server_leaves_during_the_handshake(void **state)
 {
     static const char *const parts[] = {"", "HTTP/1.1 101 X\r\nUpgr"};
@@ -424,6 +441,7 @@ int main(void)
         cmocka_unit_test(test_what_is_sent_before_it_is_open),
         cmocka_unit_test(test_masked_frames_of_a_server),
         cmocka_unit_test(test_a_port_without_a_server),
+        cmocka_unit_test(test_closed_during_the_handshake),
         cmocka_unit_test(test_the_server_leaves_during_the_handshake),
         cmocka_unit_test(test_a_wrong_response),
         cmocka_unit_test(test_a_response_without_end),
