@@ -97,6 +97,7 @@ def test_refused(ws_server, fields, status):
     assert head["Sec-WebSocket-Accept"] is None
     if status == 426:
         assert head["Sec-WebSocket-Version"] == "13" and head["Upgrade"] == "websocket"
+        assert head["Connection"].split(", ")[0] == "Upgrade"
     else:
         assert head["Sec-WebSocket-Version"] is None and head["Upgrade"] is None
 

@@ -151,6 +151,12 @@ static void put_status_line(struct mk__scratch *out, int status)
     put_str(out, MK_STR("\r\n"));
 }
 
+/* Tells whether a 426 names the protocols that it wants (RFC 9110 section 15.5.22). */
+static bool has_upgrade(const struct mk_request *req)
+{
+    return MK__TUNNELS && req->status == 426 && mk_response_get_header(req, MK_STR("Upgrade")).p;
+}
+
 static void put_framing(struct mk__conn *c, struct mk_request *req, struct mk__scratch *out)
 {
     if (is_chunked(req)) {
@@ -161,8 +167,9 @@ static void put_framing(struct mk__conn *c, struct mk_request *req, struct mk__s
         put_str(out, MK_STR("\r\n"));
     }
     bool is_tunnel = MK__TUNNELS && req->tunnel;
-    if (req->status == 101)
-        put_str(out, MK_STR("Connection: Upgrade\r\n"));
+    if (req->status == 101 || has_upgrade(req)) /* RFC 9110 section 7.8 */
+        put_str(out, c->close != MK__CLOSE_NEVER && !is_tunnel ? MK_STR("Connection: Upgrade, close\r\n")
+                                                               : MK_STR("Connection: Upgrade\r\n"));
     else if (c->close != MK__CLOSE_NEVER && !is_tunnel)
         put_str(out, MK_STR("Connection: close\r\n"));
     else if (req->parse.minor == 0)
