@@ -42,8 +42,9 @@ struct crash_object {
     struct crash_object *next;
     _Atomic uintptr_t begin, end;
     _Atomic bool has_ended; /* the place may be used again */
-    uintptr_t bias;         /* what is added to the addresses of the file */
-    char service[NAME_BYTES];
+    enum crash_kind kind;
+    uintptr_t bias; /* what is added to the addresses of the file */
+    char name[NAME_BYTES];
 };
 
 /* Written by the hooks of the configuration, which run one at a time. */
@@ -95,7 +96,7 @@ static int check_object(struct dl_phdr_info *info, size_t size, void *ctx)
     return 1;
 }
 
-struct crash_object *crash_add_object(const char *service, const void *address)
+struct crash_object *crash_add_object(enum crash_kind kind, const char *name, const void *address)
 {
     struct search s = {.address = (uintptr_t)address};
     struct crash_object *o = dl_iterate_phdr(check_object, &s) ? get_free_object() : NULL;
@@ -103,7 +104,8 @@ struct crash_object *crash_add_object(const char *service, const void *address)
         return NULL;
     o->begin = o->end = 0;
     o->bias = s.bias;
-    snprintf(o->service, sizeof(o->service), "%s", service);
+    o->kind = kind;
+    snprintf(o->name, sizeof(o->name), "%s", name);
     o->begin = s.begin;
     o->end = s.end;
     o->has_ended = false;
@@ -168,12 +170,12 @@ static const char *find_base_name(const char *path)
     return slash ? slash + 1 : path && path[0] ? path : "?";
 }
 
-/* Returns the file's name; this plugin and services were opened under names that say nothing. */
+/* Returns the file's name; this plugin, services and packages were opened under names that say nothing. */
 static const char *find_file_name(const struct crash_object *o, const Dl_info *info)
 {
     Dl_info own;
     if (o)
-        return o->service;
+        return o->name;
     if (dladdr(&signals, &own) != 0 && own.dli_fbase == info->dli_fbase)
         return "duda.so";
     return find_base_name(info->dli_fname);
@@ -185,7 +187,8 @@ static void put_address(struct line *l, uintptr_t address)
     const struct crash_object *o = find_object(address);
     bool found = dladdr((const void *)address, &info) != 0;
     put_text(l, find_file_name(o, &info));
-    put_text(l, o ? ".duda+" : "+");
+    put_text(l, !o ? "" : o->kind == CRASH_SERVICE ? ".duda" : ".dpkg");
+    put_text(l, "+");
     put_number(l, address - (o ? o->bias : (uintptr_t)info.dli_fbase), 16);
     if (found && info.dli_sname) {
         put_text(l, " (");
@@ -206,8 +209,10 @@ void crash_describe(uintptr_t address, char *to, size_t size)
 static const struct crash_object *find_first_object(const struct trace *t)
 {
     const struct crash_object *o = NULL;
-    for (int i = t->first; i < t->n && !o; i++)
+    for (int i = t->first; i < t->n && !o; i++) {
         o = find_object(t->frames[i]);
+        o = o && o->kind == CRASH_SERVICE ? o : NULL;
+    }
     return o;
 }
 
@@ -218,7 +223,7 @@ const char *crash_find_caller(void)
         return NULL;
     trace_read(&t);
     const struct crash_object *o = find_first_object(&t);
-    return o ? o->service : NULL;
+    return o ? o->name : NULL;
 }
 
 static _Atomic bool log_is_open;
@@ -333,7 +338,7 @@ static void handle_crash(int number, siginfo_t *info, void *context)
     trace_read_signal(&t, context);
     const struct crash_object *o = service ? NULL : find_first_object(&t);
     if (o) {
-        service = o->service;
+        service = o->name;
         log_headline(service, o->has_ended, number, info);
     }
     for (int i = t.first; i < t.n && service; i++)

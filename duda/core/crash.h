@@ -19,12 +19,14 @@ void crash_stop(void);
 void crash_use_log(void);
 bool crash_log_is_open(void);
 
-/* Where a shared object of a service is in memory. */
+/* Where the shared object of a service or package is in memory. */
 struct crash_object;
 
+enum crash_kind { CRASH_SERVICE, CRASH_PACKAGE };
+
 /* Finds the object that contains `address`. Returns NULL without memory: then its stack traces show no names. */
-struct crash_object *crash_add_object(const char *service, const void *address);
-/* The service has ended. A crash at an address of it is still logged with its name, until another object is added. */
+struct crash_object *crash_add_object(enum crash_kind kind, const char *name, const void *address);
+/* It has ended. A crash at an address of it is still logged with its name, until another object is added. */
 void crash_remove_object(struct crash_object *object);
 /* Returns whether an object of the process contains the address. */
 bool crash_is_mapped(const void *address);

@@ -5,6 +5,7 @@
  */
 #include "package.h"
 
+#include "crash.h"
 #include "current.h"
 #include "heap.h"
 #include "message.h"
@@ -24,6 +25,7 @@ struct package {
     struct mk_list node; /* in service_set.packages */
     unsigned refs;
     void *handle;
+    struct crash_object *object; /* for stack traces; or NULL */
     const struct duda_package *info;
     char path[];
 };
@@ -40,10 +42,21 @@ enum { ERROR_BYTES_MAX = PATH_MAX + 512 };
 
 /* ── the shared object ── */
 
+/* Remembers where the package is, by its name without ".dpkg". */
+static void add_object(struct package *p, const char *name, const void *address)
+{
+    char text[NAME_MAX + 1];
+    const char *dot = strrchr(name, '.');
+    snprintf(text, sizeof(text), "%.*s", dot ? (int)(dot - name) : (int)strlen(name), name);
+    p->object = crash_add_object(CRASH_PACKAGE, text, address);
+}
+
 static int check_package(struct package *p, struct mk_buf *error)
 {
     struct duda_package *(*start)(void);
     const struct duda_service_info *info = dlsym(p->handle, "duda_service_info");
+    if (info)
+        add_object(p, strrchr(p->path, '/') + 1, info);
     *(void **)&start = dlsym(p->handle, "duda_package_main");
     if (!start || !info || info->abi != DUDA_ABI)
         mk_buf_addf(error, "it is no package of this version");
@@ -63,6 +76,8 @@ static void put_package(struct package *p)
     if (--p->refs > 0)
         return;
     mk_list_del(&p->node);
+    if (p->object)
+        crash_remove_object(p->object);
     if (p->handle)
         mk_library_close(p->handle);
     heap_free(p, sizeof(*p) + strlen(p->path) + 1);

@@ -119,7 +119,7 @@ static int find_symbols(struct service *s, struct mk_buf *error)
 {
     s->info = dlsym(s->handle, "duda_service_info");
     if (s->info)
-        s->object = crash_add_object(s->self.name.data, s->info);
+        s->object = crash_add_object(CRASH_SERVICE, s->self.name.data, s->info);
     if (check_info(s->info, error) < 0)
         return -ENOEXEC;
     *(void **)&s->main = dlsym(s->handle, "duda_main");

@@ -597,6 +597,7 @@ def test_a_crash_in_a_callback(plain):
     assert server.wait() == -signal.SIGSEGV
     assert re.search(r'error the service "web" has crashed: SIGSEGV.* in worker \d$', server.log, re.M), server.log
     assert re.search(r"error     #\d web\.duda\+0x[0-9a-f]+ \((crash|obey)\)$", server.log, re.M), server.log
+    assert re.search(r"error     #\d+ websocket\.dpkg\+0x[0-9a-f]+", server.log), server.log
 
 
 def test_a_blocked_worker(plain):

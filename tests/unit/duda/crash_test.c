@@ -21,7 +21,7 @@ static void test_addresses(void **state)
 {
     char text[128];
     (void)state;
-    struct crash_object *object = crash_add_object("shop", &mark);
+    struct crash_object *object = crash_add_object(CRASH_SERVICE, "shop", &mark);
     assert_non_null(object);
     crash_describe((uintptr_t)&mark, text, sizeof(text));
     assert_memory_equal(text, "shop.duda+0x", 12);
@@ -38,13 +38,13 @@ static void test_an_object_that_has_ended(void **state)
 {
     char text[128];
     (void)state;
-    crash_remove_object(crash_add_object("old", &mark));
+    crash_remove_object(crash_add_object(CRASH_SERVICE, "old", &mark));
     crash_describe((uintptr_t)&mark, text, sizeof(text));
     assert_memory_equal(text, "old.duda+", 9);
-    struct crash_object *first = crash_add_object("first", &mark);
+    struct crash_object *first = crash_add_object(CRASH_SERVICE, "first", &mark);
     crash_describe((uintptr_t)&mark, text, sizeof(text));
     assert_memory_equal(text, "first.duda+", 11);
-    struct crash_object *second = crash_add_object("second", &mark);
+    struct crash_object *second = crash_add_object(CRASH_SERVICE, "second", &mark);
     crash_remove_object(first);
     crash_describe((uintptr_t)&mark, text, sizeof(text));
     assert_memory_equal(text, "second.duda+", 12);
@@ -60,7 +60,7 @@ static void test_what_is_mapped(void **state)
     assert_true(crash_is_mapped(&mark));
     assert_false(crash_is_mapped(NULL));
     assert_false(crash_is_mapped(&state)); /* the stack belongs to no object */
-    assert_null(crash_add_object("none", &state));
+    assert_null(crash_add_object(CRASH_SERVICE, "none", &state));
     crash_stop();
 }
 
@@ -68,7 +68,7 @@ static void test_the_caller(void **state)
 {
     (void)state;
     assert_null(crash_find_caller());
-    struct crash_object *object = crash_add_object("shop", &mark);
+    struct crash_object *object = crash_add_object(CRASH_SERVICE, "shop", &mark);
     const char *name = crash_find_caller();
     assert_non_null(name);
     assert_string_equal(name, "shop");
@@ -104,7 +104,7 @@ static const char *crash(struct service *s, bool has_ended)
         mk_log_to(fd, MK_LOG_INFO);
         crash_use_log();
         crash_start();
-        struct crash_object *object = s || has_ended ? crash_add_object("shop", &mark) : NULL;
+        struct crash_object *object = s || has_ended ? crash_add_object(CRASH_SERVICE, "shop", &mark) : NULL;
         if (has_ended)
             crash_remove_object(object);
         if (s)
