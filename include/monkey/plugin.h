@@ -204,6 +204,15 @@ MK_API const void *mk_host_conf_next(const struct mk_host *host, const struct mk
                                      const void *data);
 
 /*
+ * Finds the first section that matches a path, among those of mk_host_conf() and mk_host_conf_next(). `pattern` is the
+ * offset of the struct mk_pattern. `*ret_section` is its struct; NULL: none matches, or it is not known.
+ * Returns 0, or a negative result of mk_pattern_match(): it is not known whether a section before matches, so what
+ * protects must refuse.
+ */
+MK_API int mk_host_conf_match(const struct mk_host *host, const struct mk_conf_section *section, size_t pattern,
+                              struct mk_str path, const void **ret_section);
+
+/*
  * Returns the n-th name of the host, from 0, as ServerName has it; `.p` is NULL if there are not that many. A name may
  * be a wildcard ("*.example.org"). Builds for small devices leave out this function and the next.
  */

@@ -23,6 +23,17 @@ const void *mk_host_conf_next(const struct mk_host *host, const struct mk_conf_s
     return mk__conf_next(host->set, section, data);
 }
 
+int mk_host_conf_match(const struct mk_host *host, const struct mk_conf_section *section, size_t pattern,
+                       struct mk_str path, const void **ret_section)
+{
+    int match = 0;
+    const char *data = mk_host_conf(host, section);
+    while (data && (match = mk_pattern_match((const void *)(data + pattern), path)) == 0)
+        data = mk_host_conf_next(host, section, data);
+    *ret_section = match > 0 ? data : NULL;
+    return match < 0 ? match : 0;
+}
+
 const void *mk_host_server_conf(const struct mk_host *host, const struct mk_conf_section *section)
 {
     return mk__conf_get(host->generation->set, section);

@@ -127,11 +127,11 @@ static const struct mk_conf_section sections[] = {
 static const struct compress_rule *find_rule(const struct mk_request *req)
 {
     const struct mk_host *host = mk_request_host_state(req, &mk_plugin_compress);
-    const struct compress_rule *r = host ? mk_host_conf(host, &sections[HOST]) : NULL;
-    int match = 0;
-    while (r && (match = mk_pattern_match(&r->match, mk_request_path(req))) == 0)
-        r = mk_host_conf_next(host, &sections[HOST], r);
-    return match > 0 && r->n_codings ? r : NULL; /* below 0: the pattern has failed, do not compress */
+    const void *found = NULL; /* also if a pattern fails on the path: it is not compressed */
+    if (host)
+        mk_host_conf_match(host, &sections[HOST], offsetof(struct compress_rule, match), mk_request_path(req), &found);
+    const struct compress_rule *r = found;
+    return r && r->n_codings ? r : NULL;
 }
 
 /* ── which responses ── */

@@ -101,11 +101,10 @@ static const struct mk_conf_section sections[] = {
 static const struct cors_rule *find_rule(const struct mk_request *req)
 {
     const struct mk_host *host = mk_request_host_state(req, &mk_plugin_cors);
-    const struct cors_rule *r = host ? mk_host_conf(host, sections) : NULL;
-    int match = 0;
-    while (r && (match = mk_pattern_match(&r->match, mk_request_path(req))) == 0)
-        r = mk_host_conf_next(host, sections, r);
-    return match > 0 ? r : NULL;
+    const void *r = NULL;
+    if (host)
+        mk_host_conf_match(host, sections, offsetof(struct cors_rule, match), mk_request_path(req), &r);
+    return r;
 }
 
 /* Compares bytes: browsers write an origin in one form only. */
