@@ -29,7 +29,7 @@ enum mk__timeout {
     MK__TIMEOUTS,
 };
 
-/* The limits of an exchange; on_head() may set those of its host. */
+/* The limits of an exchange; on_head() and on_request() may set others than those of the settings. */
 struct mk__http_limits {
     uint32_t timeout_ms[MK__TIMEOUTS];
     uint64_t body_bytes_max;    /* of any body; above: 413 */

@@ -29,6 +29,7 @@ static_assert(MK__PLUGINS_MAX <= 32, "a bit each in uint32_t");
 enum { MK__PLUGIN_STARTS = !MK_SMALL };
 
 struct mk__module;
+struct mk__path_limits;
 
 struct mk_host {
     struct mk_host *next;
@@ -36,7 +37,8 @@ struct mk_host {
     struct mk__conf_set *set;
     const struct mk__host_settings *settings;
     struct mk__http_limits limits;
-    const struct mk__handlers *handlers;
+    const struct mk__path_limits *path_limits; /* NULL: no [LIMITS] */
+    struct mk__handlers handlers;
     void *states[MK__PLUGINS_MAX];
     uint32_t started; /* plugins whose host_start succeeded, a bit each */
     struct mk_host_folder *folders, *last_folder;

@@ -13,6 +13,7 @@
 #include "server/h2_loader.h"
 #include "server/handlers.h"
 #include "server/module.h"
+#include "server/path_limits.h"
 #include "server/plugins.h"
 
 #include <assert.h>
@@ -264,11 +265,13 @@ static int finish_host(struct mk_generation *g, struct mk_host *host, const stru
     if (err == -ENOMEM || !host->settings)
         return -ENOMEM;
     host->limits = g->http.limits;
-    if (!MK_SMALL) {
-        mk__settings_limits(host->settings, &host->limits);
-        mk__handlers_resolve(g, host);
-    }
     err = 0;
+    if (!MK_SMALL) {
+        mk__settings_limits(&host->settings->limits, &host->limits);
+        err = mk__handlers_resolve(g, host);
+    }
+    if (!MK_SMALL && err == 0)
+        err = mk__path_limits_make(g, host);
     for (unsigned i = 0; i < g->n_plugins && err == 0; i++)
         err = start_host_plugin(g, host, i);
     return err;

@@ -45,11 +45,12 @@ static const struct mk_conf_key keys[] = {
 const struct mk_conf_section mk__section_handlers = {
     .name = "HANDLERS",
     .scope = MK_CONF_SCOPE_HOST,
+    .flags = MK_CONF_REPEAT,
     .size = sizeof(struct mk__handlers),
     .keys = keys,
     .doc = MK_CONF_DOC(
-        "Which plugin alone is asked for the content of some paths. Other paths are offered to all plugins, "
-        "in the order of `plugins.load`; the first that takes one answers."),
+        "Which plugin alone is asked for the content of some paths; the lines of all sections are one list. Other "
+        "paths are offered to all plugins, in the order of `plugins.load`; the first that takes one answers."),
 };
 
 static int find_plugin(const struct mk_generation *g, struct mk_str name)
@@ -60,28 +61,24 @@ static int find_plugin(const struct mk_generation *g, struct mk_str name)
     return -ENOENT;
 }
 
-static const struct mk__handlers *get_rules(const struct mk_host *host)
-{
-    return mk__conf_get(host->set, &mk__section_handlers);
-}
+/* A line: the `nth` of a section. */
+struct line_place {
+    struct mk_host *host;
+    const struct mk__handlers *section;
+    uint32_t nth;
+};
 
-static struct mk__conf_origin get_rule_origin(const struct mk_host *host, uint32_t nth)
+static void report_line(const struct line_place *at, const char *what)
 {
-    return mk__conf_origin(host->set, get_rules(host), offsetof(struct mk__handlers, items), nth);
-}
-
-static void report_rule(struct mk_generation *g, const struct mk_host *host, uint32_t nth, const char *what)
-{
-    assert(nth < get_rules(host)->n);
-    mk__conf_error(g->conf, get_rule_origin(host, nth), "the plugin \"%.*s\" %s",
-                   MK_STR_ARG(get_rules(host)->items[nth].plugin), what);
+    assert(at->nth < at->section->n);
+    mk_host_error(at->host, at->section, offsetof(struct mk__handlers, items), at->nth, "the plugin \"%.*s\" %s",
+                  MK_STR_ARG(at->section->items[at->nth].plugin), what);
 }
 
 /* Reports a plugin that is not loaded, with the loaded one that was probably meant. */
-static void report_missing(struct mk_generation *g, const struct mk_host *host, uint32_t nth)
+static void report_missing(const struct mk_generation *g, const struct line_place *at)
 {
-    struct mk_str name = get_rules(host)->items[nth].plugin;
-    struct mk__suggestion suggestion = mk__suggest_init(name);
+    struct mk__suggestion suggestion = mk__suggest_init(at->section->items[at->nth].plugin);
     char what[128] = "is not loaded";
     for (unsigned i = 0; i < g->n_plugins; i++)
         if (g->plugins[i]->on_content)
@@ -91,46 +88,65 @@ static void report_missing(struct mk_generation *g, const struct mk_host *host, 
     if (!suggestion.name && g->plugins_missing)
         mk__conf_suppress(g->conf);
     else
-        report_rule(g, host, nth, what);
+        report_line(at, what);
 }
 
-/* Reports a line that can never match, because an earlier one matches every path of it. */
-static void report_covered(struct mk_generation *g, const struct mk_host *host, uint32_t nth)
+/* Reports a line that can never match, because one of `all` from the index `first` on matches every path of it. */
+static void report_covered(const struct line_place *at, const struct mk__handlers *all, uint32_t first)
 {
-    const struct mk__handlers *rules = get_rules(host);
-    for (uint32_t i = 0; i < nth; i++) {
-        if (!mk_pattern_covers(&rules->items[i].match, &rules->items[nth].match))
+    for (uint32_t i = first; i < all->n; i++) {
+        if (!mk_pattern_covers(&all->items[i].match, &at->section->items[at->nth].match))
             continue;
-        mk__conf_error(g->conf, get_rule_origin(host, nth),
-                       "this line can never match: the one for %.*s comes first and takes every such path",
-                       MK_STR_ARG(rules->items[i].match.text));
+        mk_host_error(at->host, at->section, offsetof(struct mk__handlers, items), at->nth,
+                      "this line can never match: the one for %.*s comes first and takes every such path",
+                      MK_STR_ARG(all->items[i].match.text));
         return;
     }
 }
 
-void mk__handlers_resolve(struct mk_generation *g, struct mk_host *host)
+static int add_line(struct mk_generation *g, const struct line_place *at, struct mk__handlers *all)
 {
-    const struct mk__handlers *rules = get_rules(host);
-    for (uint32_t i = 0; rules && i < rules->n; i++) {
-        report_covered(g, host, i);
-        int index = find_plugin(g, rules->items[i].plugin);
-        if (index < 0)
-            report_missing(g, host, i);
-        else if (!g->plugins[index]->on_content)
-            report_rule(g, host, i, "has no content to answer with");
-        else
-            rules->items[i].index = (unsigned)index;
+    struct mk__handler one = at->section->items[at->nth];
+    int index = find_plugin(g, one.plugin);
+    if (index < 0)
+        report_missing(g, at);
+    else if (!g->plugins[index]->on_content)
+        report_line(at, "has no content to answer with");
+    else
+        one.index = (unsigned)index;
+    struct mk__handler *items = mk_arena_grow(&g->arena, all->items, all->n, sizeof(*items));
+    if (!items)
+        return -ENOMEM;
+    items[all->n] = one;
+    *all = (struct mk__handlers){items, all->n + 1};
+    return 0;
+}
+
+int mk__handlers_resolve(struct mk_generation *g, struct mk_host *host)
+{
+    const struct mk__handlers *shared = mk_host_server_conf(host, &mk__section_handlers);
+    struct mk__handlers all = {NULL, 0};
+    uint32_t first = 0; /* a host may override all lines of monkey.conf */
+    int err = 0;
+    for (const struct mk__handlers *s = mk_host_conf(host, &mk__section_handlers); s;
+         s = mk_host_conf_next(host, &mk__section_handlers, s)) {
+        first = s == shared ? all.n : first;
+        for (struct line_place at = {host, s, 0}; at.nth < s->n && err == 0; at.nth++) {
+            report_covered(&at, &all, first);
+            err = add_line(g, &at, &all);
+        }
     }
-    host->handlers = rules && rules->n ? rules : NULL;
+    host->handlers = all;
+    return err;
 }
 
 int mk__handlers_find(const struct mk_host *host, struct mk_str path, const struct mk__handler **ret_handler)
 {
     int match = 0;
-    uint32_t i = 0, n = host->handlers ? host->handlers->n : 0;
-    while (i < n && (match = mk_pattern_match(&host->handlers->items[i].match, path)) == 0)
+    uint32_t i = 0;
+    while (i < host->handlers.n && (match = mk_pattern_match(&host->handlers.items[i].match, path)) == 0)
         i++;
-    *ret_handler = match > 0 ? &host->handlers->items[i] : NULL;
+    *ret_handler = match > 0 ? &host->handlers.items[i] : NULL;
     assert(match <= 0 || (*ret_handler)->index < MK__PLUGINS_MAX);
     return match < 0 ? match : 0;
 }

@@ -10,8 +10,11 @@
 
 extern const struct mk_conf_section mk__section_handlers;
 
-/* Finds the plugins that the host's lines name, and reports errors. */
-void mk__handlers_resolve(struct mk_generation *g, struct mk_host *host);
+/*
+ * Makes the host's list of the lines of its sections and those in monkey.conf, finds the plugins that they name, and
+ * reports errors. Returns 0 or -ENOMEM.
+ */
+int mk__handlers_resolve(struct mk_generation *g, struct mk_host *host);
 
 /*
  * Finds the first line that matches the path; NULL: none, all plugins are asked. Returns 0, or -errno: it is unknown

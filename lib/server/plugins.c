@@ -10,6 +10,7 @@
 #include "server/h2_loader.h"
 #include "server/handlers.h"
 #include "server/module.h"
+#include "server/path_limits.h"
 #include "server/autoload.h"
 
 #include <assert.h>
@@ -43,6 +44,8 @@ static int declare_core(struct mk__conf *conf)
         err = mk__conf_declare(conf, &mk__section_http2, NULL);
     if (!MK_SMALL && err == 0)
         err = mk__conf_declare(conf, &mk__section_handlers, NULL);
+    if (!MK_SMALL && err == 0)
+        err = mk__conf_declare(conf, &mk__section_limits, NULL);
     return err;
 }
 

@@ -10,6 +10,7 @@
 #include "server/handlers.h"
 #include "server/h2_loader.h"
 #include "server/module.h"
+#include "server/path_limits.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -62,6 +63,18 @@ static void choose_handler(struct mk_request *req, const struct mk_generation *g
     req->hook_end = req->hook + 1;
 }
 
+/* Behind the last on_head, which may have changed the path, and before the body is read. */
+static void choose_limits(struct mk_request *req)
+{
+    const struct mk__http_limits *limits = mk__path_limits_find(get_host(req), mk_request_path(req));
+    if (limits)
+        req->limits = limits;
+    if (!limits)
+        mk_response_error(req, 500);
+    else if (req->head.body_bytes > limits->body_bytes_max)
+        mk_response_error(req, 413);
+}
+
 /* Returns whether a plugin has begun a response, and not ended it. */
 static bool has_response(const struct mk_request *req)
 {
@@ -82,6 +95,8 @@ static void run_hooks(struct mk_request *req, const struct mk_generation *g)
 {
     assert(req->hook_end <= 3 * g->n_plugins && req->hook <= req->hook_end);
     for (; req->hook < req->hook_end; req->hook++) {
+        if (!MK_SMALL && req->hook == g->n_plugins && get_host(req)->path_limits)
+            choose_limits(req);
         if (!MK_SMALL && req->hook == 2 * g->n_plugins)
             choose_handler(req, g);
         if (req->response_state != MK__RESPONSE_OPEN)
@@ -118,7 +133,7 @@ static void on_head(struct mk_request *req, void *ctx)
     assert(host);
     (void)ctx;
     req->app_data = host;
-    req->limits = &host->limits;
+    req->limits = MK_SMALL || !host->path_limits ? &host->limits : &host->path_limits->preliminary;
 }
 
 static void on_request(struct mk_request *req, void *ctx)

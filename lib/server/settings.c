@@ -326,15 +326,7 @@ static const struct mk_conf_key host_keys[] = {
         "The names of this host, as clients ask for them, without a port: a name, `*.example.org` for all "
         "names below it, or an address (`192.0.2.1`, `[2001:db8::1]`). A name wins over a wildcard, a long "
         "wildcard over a shorter one; no name may appear twice, in one host or in two."),
-    LARGE(
-    LIMIT(DURATION, timeout_ms[MK__TIMEOUT_BODY], "BodyTimeout", .min = 100, .max = 3600000, .unit = "s"),
-    LIMIT(SIZE, body_rate_min, "MinBodyRate", .min = 1, .unit = "B"),
-    LIMIT(DURATION, timeout_ms[MK__TIMEOUT_HANDLER], "HandlerTimeout", .min = 100, .max = 86400000, .unit = "s"),
-    LIMIT(DURATION, timeout_ms[MK__TIMEOUT_SEND], "SendTimeout", .min = 100, .max = 3600000, .unit = "s"),
-    LIMIT(SIZE, collect_bytes_max, "MaxRequestSize", .min = 1, .max = 1 << 30, .unit = "K"),
-    LIMIT(SIZE, body_bytes_max, "MaxBodySize", .min = 1, .unit = "B"),
-    LIMIT(SIZE, discard_bytes_max, "MaxDiscardSize", .min = 1, .unit = "B"),
-    )
+    LARGE(MK__LIMIT_KEYS(LIMIT),)
     {0},
 };
 // clang-format on
@@ -397,15 +389,15 @@ static void override_limit(uint64_t *limit, uint64_t own)
         *limit = own;
 }
 
-void mk__settings_limits(const struct mk__host_settings *s, struct mk__http_limits *limits)
+void mk__settings_limits(const struct mk__http_limits *own, struct mk__http_limits *limits)
 {
     for (int i = 0; i < MK__TIMEOUTS; i++)
-        if (s->limits.timeout_ms[i])
-            limits->timeout_ms[i] = s->limits.timeout_ms[i];
-    override_limit(&limits->body_rate_min, s->limits.body_rate_min);
-    override_limit(&limits->body_bytes_max, s->limits.body_bytes_max);
-    override_limit(&limits->collect_bytes_max, s->limits.collect_bytes_max);
-    override_limit(&limits->discard_bytes_max, s->limits.discard_bytes_max);
+        if (own->timeout_ms[i])
+            limits->timeout_ms[i] = own->timeout_ms[i];
+    override_limit(&limits->body_rate_min, own->body_rate_min);
+    override_limit(&limits->body_bytes_max, own->body_bytes_max);
+    override_limit(&limits->collect_bytes_max, own->collect_bytes_max);
+    override_limit(&limits->discard_bytes_max, own->discard_bytes_max);
 }
 
 static struct mk_str get_server_line(const struct mk__settings *s)

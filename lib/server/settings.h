@@ -68,6 +68,17 @@ struct mk__host_settings {
     struct mk__http_limits limits; /* the host's own; 0: the server's */
 };
 
+/* The rows of the limits of [HOST] and [LIMITS]: LIMIT(kind, field of struct mk__http_limits, name, further members).
+ */
+#define MK__LIMIT_KEYS(LIMIT) \
+    LIMIT(DURATION, timeout_ms[MK__TIMEOUT_BODY], "BodyTimeout", .min = 100, .max = 3600000, .unit = "s"), \
+        LIMIT(SIZE, body_rate_min, "MinBodyRate", .min = 1, .unit = "B"), \
+        LIMIT(DURATION, timeout_ms[MK__TIMEOUT_HANDLER], "HandlerTimeout", .min = 100, .max = 86400000, .unit = "s"), \
+        LIMIT(DURATION, timeout_ms[MK__TIMEOUT_SEND], "SendTimeout", .min = 100, .max = 3600000, .unit = "s"), \
+        LIMIT(SIZE, collect_bytes_max, "MaxRequestSize", .min = 1, .max = 1 << 30, .unit = "K"), \
+        LIMIT(SIZE, body_bytes_max, "MaxBodySize", .min = 1, .unit = "B"), \
+        LIMIT(SIZE, discard_bytes_max, "MaxDiscardSize", .min = 1, .unit = "B")
+
 /* One line of [HANDLERS]. */
 struct mk__handler {
     struct mk_pattern match;
@@ -91,7 +102,7 @@ extern const struct mk_conf_section mk__section_server, mk__section_host, mk__se
 struct mk__listen_conf *mk__settings_find_listener(const struct mk__settings *s, struct mk_str text);
 /* Fills in the settings of HTTP, which refer to `s`. */
 void mk__settings_http(const struct mk__settings *s, struct mk__http_settings *ret);
-/* Replaces the server's limits by the host's own. */
-void mk__settings_limits(const struct mk__host_settings *s, struct mk__http_limits *limits);
+/* Replaces those limits that `own`, of [HOST] or [LIMITS], sets; 0: it does not. */
+void mk__settings_limits(const struct mk__http_limits *own, struct mk__http_limits *limits);
 
 #endif

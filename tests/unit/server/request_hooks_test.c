@@ -4,7 +4,9 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 
+#include "server/path_limits.h"
 #include "server/thread.h"
 
 /* The calls: a character for the hook, a digit for the plugin. */
@@ -155,7 +157,7 @@ static void test_a_handler_of_a_path(void **state)
                                    MK_STR("x"),
                                    cases[i].index};
         struct mk__handlers lines = {&line, 1};
-        host.handlers = &lines;
+        host.handlers = lines;
         words[0][0] = words[0][1] = MK_DECLINED;
         memcpy(words[1], cases[i].words, sizeof(words[1]));
         mk_test_connect(&w, MK_STR(GET));
@@ -163,6 +165,56 @@ static void test_a_handler_of_a_path(void **state)
         assert_string_equal(trail, cases[i].trail);
         mk_test_world_close(&w);
     }
+}
+
+/* ── limits by path ── */
+
+static struct mk_str new_path; /* that on_head sets; `.p` NULL: none */
+
+static int change_path(struct mk_request *req)
+{
+    if (new_path.p)
+        req->path = new_path;
+    return MK_DECLINED;
+}
+
+/* The limits are those of the path that on_head leaves. */
+static void test_limits_of_the_final_path(void **state)
+{
+    static const struct mk_plugin changing = {.name = "changing", .on_head = change_path};
+    static const struct mk_pattern big = {.kind = MK_PATTERN_PREFIX, .text = {"/big", 4}};
+    static const struct {
+        const char *path, *new_path;
+        unsigned length;
+        const char *line;
+    } cases[] = {
+        {"/", NULL, 10, "HTTP/1.1 200 "},     {"/", NULL, 11, "HTTP/1.1 413 "},    {"/big", NULL, 100, "HTTP/1.1 200 "},
+        {"/big", NULL, 101, "HTTP/1.1 413 "}, {"/", "/big", 100, "HTTP/1.1 200 "}, {"/big", "/", 11, "HTTP/1.1 413 "},
+        {"/big", "/", 10, "HTTP/1.1 200 "},   {"/", "/big", 101, "HTTP/1.1 413 "},
+    };
+    struct mk__path_limits *all = calloc(1, sizeof(*all) + sizeof(all->rows[0]));
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char text[128];
+        open_hooks();
+        generation.plugins[1] = &changing;
+        words[0][0] = words[0][1] = MK_DECLINED;
+        words[1][0] = 0;
+        host.limits.body_bytes_max = 10;
+        all->preliminary = all->rows[0].limits = host.limits;
+        all->preliminary.body_bytes_max = all->rows[0].limits.body_bytes_max = 100;
+        all->rows[0].match = &big;
+        all->n = 1;
+        host.path_limits = all;
+        new_path = cases[i].new_path ? mk_str_c(cases[i].new_path) : MK_STR_NONE;
+        snprintf(text, sizeof(text), "POST %s HTTP/1.1\r\nHost: h\r\nContent-Length: %u\r\n\r\n", cases[i].path,
+                 cases[i].length);
+        struct mk_test_client *c = mk_test_connect(&w, mk_str_c(text));
+        mk_test_settle(&w);
+        assert_true(mk_str_starts(mk_test_received(c), mk_str_c(cases[i].line)));
+        mk_test_world_close(&w);
+    }
+    free(all);
 }
 
 static int take_and_wait(struct mk_request *req)
@@ -349,6 +401,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ways),
         cmocka_unit_test(test_a_handler_of_a_path),
+        cmocka_unit_test(test_limits_of_the_final_path),
         cmocka_unit_test(test_a_client_that_leaves),
         cmocka_unit_test(test_where_it_came_by),
         cmocka_unit_test(test_no_host_no_state),
