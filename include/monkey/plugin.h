@@ -205,7 +205,8 @@ MK_API const void *mk_host_conf_next(const struct mk_host *host, const struct mk
 
 /*
  * Finds the first section that matches a path, among those of mk_host_conf() and mk_host_conf_next(). `pattern` is the
- * offset of the struct mk_pattern. `*ret_section` is its struct; NULL: none matches, or it is not known.
+ * offset of the struct mk_pattern. A path that does not begin with a slash ("OPTIONS *", or it could not be decoded)
+ * counts as "/". `*ret_section` is the section's struct; NULL: none matches, or it is not known.
  * Returns 0, or a negative result of mk_pattern_match(): it is not known whether a section before matches, so what
  * protects must refuse.
  */

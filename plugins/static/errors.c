@@ -12,19 +12,36 @@
 
 enum { STATUS_MIN = 400, STATUS_MAX = 599 };
 
-static struct error_page *add_page(struct static_site *site, int status, size_t file_bytes)
+const struct mk_conf_key error_pages_keys[] = {
+    MK_CONF_KEY_PATTERN(struct error_pages_conf, match, "Match", "/",
+                        "Which paths: `=/exact`, `/prefix` with everything below it, a glob such as `*.json`, or a "
+                        "regular expression such as `~^/v[0-9]+/` (`~*` ignores the case)."),
+    {0},
+};
+
+/* ── loading ── */
+
+static struct error_page *add_page(struct error_pages *all, int status, size_t file_bytes)
 {
     assert(status >= STATUS_MIN && status <= STATUS_MAX);
     struct error_page *page = mk_account_alloc(NULL, sizeof(*page) + file_bytes);
     if (!page)
         return NULL;
-    *page = (struct error_page){.next = site->errors, .status = status, .bytes = sizeof(*page) + file_bytes};
-    site->errors = page;
+    *page = (struct error_page){.next = all->pages, .status = status, .bytes = sizeof(*page) + file_bytes};
+    all->pages = page;
+    return page;
+}
+
+static struct error_page *find_page(const struct error_pages *all, int status)
+{
+    struct error_page *page = all->pages;
+    while (page && page->status != status)
+        page = page->next;
     return page;
 }
 
 /* Reads a file of at most ERROR_PAGE_BYTES_MAX bytes. Returns 0 or -errno. */
-static int read_page_file(struct static_site *site, int status, struct mk_str name)
+static int read_page_file(const struct static_site *site, struct error_pages *all, int status, struct mk_str name)
 {
     struct stat st;
     int fd = open_beneath(site->root_fd, name.p + 1), err = 0;
@@ -36,7 +53,7 @@ static int read_page_file(struct static_site *site, int status, struct mk_str na
         err = -EINVAL;
     else if (st.st_size > ERROR_PAGE_BYTES_MAX)
         err = -EFBIG;
-    struct error_page *page = err ? NULL : add_page(site, status, (size_t)st.st_size);
+    struct error_page *page = err ? NULL : add_page(all, status, (size_t)st.st_size);
     ssize_t n = page ? pread(fd, page->file, (size_t)st.st_size, 0) : 0;
     close(fd);
     if (!page)
@@ -46,70 +63,130 @@ static int read_page_file(struct static_site *site, int status, struct mk_str na
     return n < 0 ? -EIO : 0;
 }
 
-static int load_page(struct static_site *site, const struct mk_conf_pair *pair, uint64_t *ret_status)
+static int load_page(const struct static_site *site, struct error_pages *all, const struct mk_conf_pair *pair,
+                     uint64_t *ret_status)
 {
     if (!mk_str_u64(pair->key, STATUS_MAX, ret_status) || *ret_status < STATUS_MIN)
         return -ERANGE;
-    for (const struct error_page *page = site->errors; page; page = page->next)
-        if (page->status == (int)*ret_status)
-            return -EEXIST;
+    if (find_page(all, (int)*ret_status))
+        return -EEXIST;
     if (mk_str_starts(pair->value, MK_STR("/")) && site->root_fd < 0)
         return -ESTALE;
     if (mk_str_starts(pair->value, MK_STR("/")))
-        return read_page_file(site, (int)*ret_status, pair->value);
-    struct error_page *page = add_page(site, (int)*ret_status, 0);
+        return read_page_file(site, all, (int)*ret_status, pair->value);
+    struct error_page *page = add_page(all, (int)*ret_status, 0);
     if (!page)
         return -ENOMEM;
     page->body = pair->value;
     return 0;
 }
 
-int errors_load(struct mk_host *host, struct static_site *site, const struct mk_conf_pairs *pairs)
+/* A section that is loaded: one of the host, or one in monkey.conf (`shared`). */
+struct error_source {
+    struct mk_host *host;
+    const struct static_site *site;
+    const struct error_pages_conf *conf;
+    bool shared;
+};
+
+/* Reports that a file cannot be read. Of pages for all hosts, not every document root must have all. */
+static int report_unreadable(const struct error_source *from, uint32_t nth, int err)
 {
-    assert(!site->errors);
+    struct mk_str page = from->conf->pairs.items[nth].value;
+    if (from->shared)
+        mk_host_warn(from->host, from->conf, 0, nth,
+                     "cannot read the page %.*s below the document root %s: %s; this host has the server's page",
+                     MK_STR_ARG(page), from->site->host->root.p, strerror(-err));
+    else
+        mk_host_error(from->host, from->conf, 0, nth, "cannot read the page %.*s below the document root: %s",
+                      MK_STR_ARG(page), strerror(-err));
+    return from->shared ? 0 : -EINVAL;
+}
+
+/* Reports the result of load_page(). Returns 0 (there is no error), -EINVAL or -ENOMEM. */
+static int report_page(const struct error_source *from, uint32_t nth, int err, unsigned status)
+{
+    const struct mk_conf_pair *pair = &from->conf->pairs.items[nth];
+    if (err == -ENOMEM || err == -ESTALE) /* there is no document root, which was reported */
+        return err == -ENOMEM ? err : 0;
+    if (err == -ERANGE)
+        mk_host_error(from->host, from->conf, 0, nth, "\"%.*s\" is not a status from %d to %d", MK_STR_ARG(pair->key),
+                      STATUS_MIN, STATUS_MAX);
+    else if (err == -EEXIST)
+        mk_host_error(from->host, from->conf, 0, nth, "the status %u has a page already", status);
+    else if (err < 0)
+        return report_unreadable(from, nth, err);
+    else if (status == 414 || status == 431)
+        mk_host_warn(from->host, from->conf, 0, nth,
+                     "a request whose head is too long has no host: clients get the server's page for %u", status);
+    return err < 0 ? -EINVAL : 0;
+}
+
+static int load_pages(const struct error_source *from, struct error_pages *all)
+{
     int result = 0;
-    for (uint32_t i = 0; pairs && i < pairs->n; i++) {
-        const struct mk_conf_pair *pair = &pairs->items[i];
+    for (uint32_t i = 0; i < from->conf->pairs.n && result != -ENOMEM; i++) {
         uint64_t status = 0;
-        int err = load_page(site, pair, &status);
-        if (err == -ENOMEM)
-            return err;
-        if (err == -ESTALE) /* there is no document root, which was reported */
-            continue;
-        if (err == -ERANGE)
-            mk_host_error(host, pairs, 0, i, "\"%.*s\" is not a status from %d to %d", MK_STR_ARG(pair->key),
-                          STATUS_MIN, STATUS_MAX);
-        else if (err == -EEXIST)
-            mk_host_error(host, pairs, 0, i, "the status %u has a page already", (unsigned)status);
-        else if (err < 0)
-            mk_host_error(host, pairs, 0, i, "cannot read the page %.*s below the document root: %s",
-                          MK_STR_ARG(pair->value), strerror(-err));
-        else if (status == 414 || status == 431)
-            mk_host_warn(host, pairs, 0, i,
-                         "a request whose head is too long has no host: clients get the server's page for %u",
-                         (unsigned)status);
-        result = err < 0 ? -EINVAL : result;
+        int err = load_page(from->site, all, &from->conf->pairs.items[i], &status);
+        err = report_page(from, i, err, (unsigned)status);
+        result = err < 0 ? err : result;
     }
     return result;
 }
 
-void errors_free(struct static_site *site)
+int errors_load(struct mk_host *host, struct static_site *site, const struct mk_conf_section *section)
 {
-    for (struct error_page *page = site->errors, *next; page; page = next) {
+    assert(!site->errors);
+    const struct error_pages_conf *shared = mk_host_server_conf(host, section);
+    struct error_source from = {.host = host, .site = site, .conf = mk_host_conf(host, section)};
+    struct error_pages **last = &site->errors;
+    int result = 0;
+    for (; from.conf && result != -ENOMEM; from.conf = mk_host_conf_next(host, section, from.conf)) {
+        struct error_pages *all = *last = mk_account_alloc(NULL, sizeof(*all));
+        if (!all)
+            return -ENOMEM;
+        *all = (struct error_pages){.conf = from.conf};
+        last = &all->next;
+        from.shared |= from.conf == shared;
+        int err = load_pages(&from, all);
+        result = err < 0 ? err : result;
+    }
+    int err = mk_host_check_patterns(host, section, offsetof(struct error_pages_conf, match));
+    return err < 0 && result != -ENOMEM ? err : result;
+}
+
+static void free_pages(struct error_pages *all)
+{
+    for (struct error_page *page = all->pages, *next; page; page = next) {
         next = page->next;
         mk_account_free(NULL, page, page->bytes);
+    }
+}
+
+void errors_free(struct static_site *site)
+{
+    for (struct error_pages *all = site->errors, *next; all; all = next) {
+        next = all->next;
+        free_pages(all);
+        mk_account_free(NULL, all, sizeof(*all));
     }
     site->errors = NULL;
 }
 
-void errors_apply(struct mk_request *req, const struct static_site *site)
+/* ── responses ── */
+
+void errors_apply(struct mk_request *req, const struct static_site *site, const struct mk_conf_section *section)
 {
-    const struct error_page *page = site->errors;
+    const void *conf; /* NULL, too, if a pattern fails on the path: the server's page is sent */
     int status = mk_response_get_status(req);
     if (status < STATUS_MIN || !mk_response_is_default_error(req))
         return;
-    while (page && page->status != status)
-        page = page->next;
+    mk_host_conf_match(mk_request_host_conf(req), section, offsetof(struct error_pages_conf, match),
+                       mk_request_path(req), &conf);
+    const struct error_pages *all = conf ? site->errors : NULL;
+    while (all && all->conf != conf)
+        all = all->next;
+    const struct error_page *page = all ? find_page(all, status) : NULL;
     if (!page)
         return;
     bool html = mk_str_starts(page->body, MK_STR("<"));

@@ -21,14 +21,29 @@ struct error_page {
     char file[];
 };
 
+/* A section [ERROR_PAGES]. */
+struct error_pages_conf {
+    struct mk_conf_pairs pairs; /* status and page */
+    struct mk_pattern match;
+};
+
+extern const struct mk_conf_key error_pages_keys[]; /* of struct error_pages_conf */
+
+/* The pages of a section. */
+struct error_pages {
+    struct error_pages *next;
+    const struct error_pages_conf *conf;
+    struct error_page *pages;
+};
+
 /*
- * Reads the pages of `pairs` (status and page; NULL: none), files below the site's root.
+ * Reads the pages of the host's sections; files are below the site's root. Call errors_free() in any case.
  * Returns 0, -EINVAL (errors were reported) or -ENOMEM.
  */
-int errors_load(struct mk_host *host, struct static_site *site, const struct mk_conf_pairs *pairs);
+int errors_load(struct mk_host *host, struct static_site *site, const struct mk_conf_section *section);
 void errors_free(struct static_site *site);
 
-/* Replaces the server's error page by the host's, if there is one for the status. */
-void errors_apply(struct mk_request *req, const struct static_site *site);
+/* Replaces the server's error page by that of the first section that matches the path, if it has one for the status. */
+void errors_apply(struct mk_request *req, const struct static_site *site, const struct mk_conf_section *section);
 
 #endif

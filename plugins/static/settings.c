@@ -5,6 +5,7 @@
 #include "settings.h"
 
 #include "alias.h"
+#include "errors.h"
 #include "find.h"
 #include "precompressed.h"
 #include "userdir.h"
@@ -100,12 +101,16 @@ const struct mk_conf_section settings_sections[] = {
     NOT_IN_SMALL(
         {.name = "ERROR_PAGES",
          .scope = MK_CONF_SCOPE_HOST,
-         .flags = MK_CONF_PAIRS,
+         .flags = MK_CONF_PAIRS | MK_CONF_REPEAT,
+         .size = sizeof(struct error_pages_conf),
+         .keys = error_pages_keys,
          .doc = MK_CONF_DOC(
              "Pages for errors by status: `404 /errors/404.html`, a file below the document root of at most "
              "64 KB, or `503 \"Back in a minute.\"`, a text, which is HTML if it begins with `<`. They are read "
-             "at the start and replace the server's pages; the status stays. A request whose head cannot be read "
-             "(400) or is too long (414, 431) has no host, and gets the server's page.")},
+             "at the start and replace the server's pages; the status stays. The first section that matches a path is "
+             "used, as a whole. In `monkey.conf` a file is looked for below the document root of each host; one that "
+             "lacks it has the server's page. A request whose head cannot be read (400) or is too long (414, 431) has "
+             "no host, and gets the server's page.")},
         {.name = "ALIAS",
          .scope = MK_CONF_SCOPE_HOST,
          .flags = MK_CONF_REPEAT,

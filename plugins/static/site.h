@@ -48,11 +48,11 @@ struct static_host {
     int last_status;  /* the status at its end; 0: it ends with a name */
 };
 
-struct error_page;
+struct error_pages;
 struct alias;
 
 struct static_site {
-    struct error_page *errors;
+    struct error_pages *errors; /* a list */
     struct alias *aliases;
     struct mk_str prefix; /* of the paths of an alias or user, without a last slash; empty for a document root */
     struct static_settings own_settings; /* those of the server with what the host overrides */

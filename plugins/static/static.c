@@ -68,7 +68,7 @@ static int start_host(struct mk_host *host, void **ret_state)
         site->settings = settings_merge(site, site->settings);
     int err = open_root(host, site, conf);
     if (!MK_SMALL && err != -ENOMEM) {
-        int pages = errors_load(host, site, mk_host_conf(host, &settings_sections[SETTINGS_ERROR_PAGES]));
+        int pages = errors_load(host, site, &settings_sections[SETTINGS_ERROR_PAGES]);
         err = err < 0 && pages != -ENOMEM ? err : pages;
     }
     if (!MK_SMALL && err != -ENOMEM) {
@@ -351,7 +351,7 @@ static void replace_error_page(struct mk_request *req)
 {
     const struct static_site *site = mk_request_host_state(req, &mk_plugin_static);
     if (site && site->errors)
-        errors_apply(req, site);
+        errors_apply(req, site, &settings_sections[SETTINGS_ERROR_PAGES]);
 }
 
 /* A request that is neither GET nor HEAD may have changed files: later ones must not get the cached one. */

@@ -117,3 +117,90 @@ def test_pages_that_no_client_gets(conf, status):
         answer = client.response()
         assert answer.status == status and f"<title>{status}".encode() in answer.body
     server.stop()
+
+
+# ── by path, and for all hosts ──
+
+BY_PATH = """
+[ERROR_PAGES]
+    Match /api
+    404   "no such thing"
+
+[ERROR_PAGES]
+    404   /errors/404.html
+"""
+
+FOR_ALL = """
+[ERROR_PAGES]
+    Match *.json
+    404   /errors/403.json
+    405   "Only reading."
+
+[ERROR_PAGES]
+    404   "Nothing here."
+"""
+
+
+def append(folder, name, text):
+    with open(folder / name, "a") as file:
+        file.write(text)
+
+
+def test_first_section_that_matches(conf):
+    folder = conf(BY_PATH)
+    append(folder, "monkey.conf", FOR_ALL.replace("Match *.json", "Match /other"))
+    server = Server("-c", folder)
+    with server.connect() as client:
+        assert client.ask("/api/x").body == b"no such thing"
+        assert client.ask("/x").body == client.ask("/other").body == PAGE
+        assert b"<title>405" in client.ask("/api", method="POST").body, "sections are used as a whole"
+        assert b"<title>405" in client.ask("/other", method="POST").body
+        assert b"<title>400" in client.ask("/%zz").body
+    server.stop()
+
+
+def test_for_all_hosts(conf, tmp_path):
+    """A file is each host's own; a host without it is served all the same, and a warning names its document root."""
+    folder, other = conf(""), tmp_path / "other"
+    other.mkdir()
+    append(folder, "monkey.conf", FOR_ALL)
+    own = f"[HOST]\n    ServerName {{}}.test\n    DocumentRoot {other}\n"
+    append(folder, "sites/bare", own.format("bare"))
+    append(folder, "sites/own", own.format("own") + "[ERROR_PAGES]\n    404 own\n    400 bad\n")
+    result = run("-c", folder, "-t")
+    assert result.returncode == 0 and result.stderr.count("warning:") == 1  # the two have the same root
+    assert "monkey.conf:7:5: warning: cannot read the page /errors/403.json" in result.stderr
+    assert f"below the document root {other}: No such file" in result.stderr
+    server = Server("-c", folder)
+    with server.connect() as client:
+
+        def ask(host, path, method="GET"):
+            client.send(request(path, host=host, method=method))
+            return client.response(method).body
+
+        assert ask("localhost", "/x.json") == b"{}\n" and ask("localhost", "/x") == b"Nothing here."
+        assert ask("localhost", "/x.json", "POST") == b"Only reading."
+        assert b"<title>404" in ask("bare.test", "/x.json") and ask("bare.test", "/x") == b"Nothing here."
+        assert ask("own.test", "/x.json") == ask("own.test", "/x") == b"own"
+        assert ask("own.test", "/%zz") == b"bad"
+    server.stop()
+
+
+def test_mistakes_in_monkey_conf(conf, tmp_path):
+    """Each is reported once, though two hosts have it."""
+    folder = conf("")
+    append(folder, "sites/second", f"[HOST]\n    ServerName second.test\n    DocumentRoot {tmp_path}\n")
+    rows = "    200 x\n    404 a\n    404 b\n"
+    append(folder, "monkey.conf", f"[ERROR_PAGES]\n{rows}[ERROR_PAGES]\n    Match /x\n    500 c\n")
+    result = run("-c", folder, "-t")
+    assert result.returncode == 1 and result.stderr.count("error:") == 3
+    for line, text in ((5, "not a status"), (7, "has a page already"), (9, "can never match")):
+        assert any(f"monkey.conf:{line}:" in row and text in row for row in result.stderr.splitlines()), result.stderr
+
+
+def test_costly_pattern(conf):
+    server = Server("-c", conf("[ERROR_PAGES]\n    Match ~^/(a+)+$\n    404 x\n[ERROR_PAGES]\n    404 y\n"))
+    with server.connect() as client:
+        assert client.ask("/aaa").body == b"x" and client.ask("/b").body == b"y"
+        assert b"<title>404" in client.ask("/" + 3000 * "a" + "!").body
+    server.stop()
