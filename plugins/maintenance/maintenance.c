@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * maintenance: a host responds with 503 to all requests while a file exists (flag.c). The page is read at the start, so
- * that the response needs no disk.
+ * maintenance: a host, or some of its paths, responds with 503 while a file exists (flag.c). The page is read at the
+ * start, so that the response needs no disk.
  */
 #include <monkey/plugin.h>
 
@@ -30,6 +30,7 @@ struct maintenance_page {
 };
 
 struct maintenance_conf {
+    struct mk_pattern match;
     struct mk_str file, text;
     struct maintenance_page page;
     uint32_t retry_after_ms;
@@ -80,8 +81,11 @@ static int parse_exception(const struct mk_conf_value *value, void *field, struc
 }
 
 static const struct mk_conf_key keys[] = {
-    MK_CONF_KEY_PATH(struct maintenance_conf, file, "FlagFile", NULL, "While this file exists, all requests get 503.",
-                     .flags = MK_CONF_REQUIRED),
+    MK_CONF_KEY_PATTERN(struct maintenance_conf, match, "Match", "/",
+                        "Which paths: `=/exact`, `/prefix` with everything below it, a glob such as `*.cgi`, or a "
+                        "regular expression such as `~^/v[0-9]+/` (`~*` ignores the case)."),
+    MK_CONF_KEY_PATH(struct maintenance_conf, file, "FlagFile", NULL,
+                     "While this file exists, requests for these paths get 503.", .flags = MK_CONF_REQUIRED),
     MK_CONF_KEY_CUSTOM(
         struct maintenance_conf, page, "Page", NULL,
         "The body of the response: a file of at most 64 KB, read at the start. Its extension gives the type.",
@@ -105,16 +109,21 @@ static const struct mk_conf_foreign renamed[] = {
 static const struct mk_conf_section sections[] = {
     {.name = "MAINTENANCE",
      .scope = MK_CONF_SCOPE_HOST,
+     .flags = MK_CONF_REPEAT,
      .size = sizeof(struct maintenance_conf),
      .keys = keys,
      .foreign = renamed,
-     .doc = MK_CONF_DOC("Takes the host out of service, and back, without a restart.")},
+     .doc = MK_CONF_DOC(
+         "Takes the host, or some of its paths, out of service, and back, without a restart. The first section that "
+         "matches a path is used.")},
     {0},
 };
 
 /* ── hosts ── */
 
+/* A section of a host. */
 struct maintenance_host {
+    struct maintenance_host *next;
     const struct maintenance_conf *conf;
     struct flag_file flag;
     /* for the worker for which flag_begin_check() has returned true: */
@@ -124,22 +133,33 @@ struct maintenance_host {
     _Atomic(struct mk_request *) waiting; /* NULL: its client has closed the connection */
 };
 
-static int start_host(struct mk_host *host, void **ret_state)
-{
-    const struct maintenance_conf *conf = mk_host_conf(host, sections);
-    if (!conf->file.len)
-        return 0;
-    struct maintenance_host *state = *ret_state = mk_account_alloc(NULL, sizeof(*state));
-    if (!state)
-        return -ENOMEM;
-    *state = (struct maintenance_host){.conf = conf, .flag.path = conf->file.p};
-    return 0;
-}
-
 static void stop_host(struct mk_host *host, void *state)
 {
     (void)host;
-    mk_account_free(NULL, state, sizeof(struct maintenance_host));
+    for (struct maintenance_host *h = state, *next; h; h = next) {
+        next = h->next;
+        mk_account_free(NULL, h, sizeof(*h));
+    }
+}
+
+static int start_host(struct mk_host *host, void **ret_state)
+{
+    struct maintenance_host *first = NULL, **last = &first;
+    for (const struct maintenance_conf *c = mk_host_conf(host, sections); c; c = mk_host_conf_next(host, sections, c)) {
+        struct maintenance_host *h = *last = mk_account_alloc(NULL, sizeof(*h));
+        if (!h) {
+            stop_host(host, first);
+            return -ENOMEM;
+        }
+        *h = (struct maintenance_host){.conf = c, .flag.path = c->file.p};
+        last = &h->next;
+    }
+    int err = mk_host_check_patterns(host, sections, offsetof(struct maintenance_conf, match));
+    if (err < 0)
+        stop_host(host, first);
+    else
+        *ret_state = first;
+    return err;
 }
 
 /* ── requests ── */
@@ -226,9 +246,36 @@ static bool is_exempt(const struct maintenance_host *state, struct mk_str path)
     return e != NULL;
 }
 
+/* Finds the section for a path; NULL: none. Returns 0, or -errno: a pattern fails on the path. */
+static int find_section(const struct mk_request *req, struct mk_str path, struct maintenance_host **ret_state)
+{
+    struct maintenance_host *h = mk_request_host_state(req, &mk_plugin_maintenance);
+    const void *conf = NULL;
+    int err = 0;
+    if (h)
+        err = mk_host_conf_match(mk_request_host_conf(req), sections, offsetof(struct maintenance_conf, match), path,
+                                 &conf);
+    while (h && h->conf != conf)
+        h = h->next;
+    *ret_state = h;
+    return err;
+}
+
+/* Decides by the last check of the flag. */
+static int allows_path(struct mk_request *req, struct mk_str path)
+{
+    struct maintenance_host *h;
+    int err = find_section(req, path, &h);
+    return err < 0 ? err : !h || !h->flag.exists || is_exempt(h, path);
+}
+
 static int answer_maintenance(struct mk_request *req)
 {
-    struct maintenance_host *state = mk_request_host_state(req, &mk_plugin_maintenance);
+    struct maintenance_host *state;
+    if (find_section(req, mk_request_path(req), &state) < 0) {
+        mk_response_error(req, 500); /* the path may be out of service */
+        return 0;
+    }
     if (!state || is_exempt(state, mk_request_path(req)))
         return MK_DECLINED;
     uint64_t now = mk_loop_now_ms(mk_request_loop(req));
@@ -251,4 +298,5 @@ MK_PLUGIN(maintenance) = {
     .host_start = start_host,
     .host_stop = stop_host,
     .on_request = answer_maintenance,
+    .allows_path = allows_path,
 };

@@ -166,6 +166,33 @@ def test_many_ask_at_once(host, flag):
     assert not faults
 
 
+def test_by_path_and_for_all_hosts(serve, tmp_path):
+    """The first section that matches a path is used, even if its file does not exist."""
+    flags = {name: tmp_path / name for name in ("all", "part", "own")}
+    rule = "[MAINTENANCE]\n    Match {}\n    FlagFile {}\n    Text {}\n"
+    monkey = section("SERVER", {"Listen": "127.0.0.1:0", "MaxKeepAliveRequest": 0})
+    monkey += rule.format("/", flags["all"], "all")
+    root = tmp_path / "server0" / "root"
+    default = section("HOST", {"DocumentRoot": root}) + rule.format("/assets", flags["part"], "part")
+    own = section("HOST", {"DocumentRoot": root, "ServerName": "own"}) + rule.format("/", flags["own"], "own")
+    config = {"monkey.conf": monkey, "sites/default": default, "sites/own": own}
+    client = serve(files=FILES, config=config).connect()
+
+    def bodies():
+        answers = [client.ask(path, host=host) for host in ("x", "own") for path in ("/", "/assets/logo.svg")]
+        return [answer.body.decode().strip() for answer in answers]
+
+    assert bodies() == ["site", "<svg/>", "site", "<svg/>"]
+    flags["all"].touch()
+    await_true(lambda: bodies()[0] == "all", 10)
+    assert bodies() == ["all", "<svg/>", "site", "<svg/>"]
+    flags["part"].touch()
+    flags["own"].touch()
+    await_true(lambda: bodies() == ["all", "part", "own", "own"], 10)
+    flags["part"].unlink()
+    await_true(lambda: bodies() == ["all", "<svg/>", "own", "own"], 10)
+
+
 @pytest.mark.parametrize(
     "rows, message",
     [
@@ -177,6 +204,7 @@ def test_many_ask_at_once(host, flag):
         ("    FlagFile flag\n    Page ../large.html\n", "default:6:10: error: .*cannot be read: File too large"),
         ("    FlagFile flag\n    Except a/b\n", "default:6:12: error: .*starts with one"),
         ("    FlagFile flag\n    RetryAfter 10ms\n", "default:6:16: error: "),
+        ("    FlagFile a\n[MAINTENANCE]\n    FlagFile b\n    Match /x\n", "default:8:11: error: .*can never match"),
     ],
 )
 def test_mistakes(host_conf, rows, message):
