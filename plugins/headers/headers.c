@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * headers: adds, replaces and removes headers of responses by the rules of a host. All rules that match a path apply,
- * in the order of the file, to files and to the responses of all plugins.
+ * to files and to the responses of all plugins; a header that one has set or removed is left alone by those behind it.
  */
 #include <monkey/pattern.h>
 #include <monkey/plugin.h>
@@ -133,7 +133,11 @@ static const struct mk_conf_section sections[] = {
      .size = sizeof(struct headers_rule),
      .keys = keys,
      .check = check_rule,
-     .doc = MK_CONF_DOC("Headers of responses. All sections that match a path apply, in the order of the file.")},
+     .doc =
+         MK_CONF_DOC("Headers of responses. All sections that match a path apply, those of the host before those in "
+                     "`monkey.conf`. A header that a section has set or removed (`Set`, `Remove`, `Expires`) is left "
+                     "alone by the sections after it, and one that it has added is neither replaced nor removed: put "
+                     "the rule for some paths before the one for all.")},
     {0},
 };
 
@@ -144,27 +148,72 @@ static void log_no_room(struct mk_str name)
     mk_log_warn("headers: no memory for the header %.*s, or too many headers", MK_STR_ARG(name));
 }
 
-static void apply_changes(struct mk_request *req, const struct header_changes *changes)
+/* A response, and the rule that is applied to it. */
+struct header_target {
+    struct mk_request *req;
+    const struct mk_host *host;
+    const struct headers_rule *rule;
+};
+
+static bool has_name(const struct header_changes *changes, struct mk_str name)
+{
+    const struct header_change *c = changes->first;
+    while (c && !mk_str_ieq(c->name, name))
+        c = c->next;
+    return c != NULL;
+}
+
+/* Returns true if a change of this kind in a later rule must leave the header alone. Headers may be added by several.
+ */
+static bool decides(const struct headers_rule *r, struct mk_str name, enum change_kind kind)
+{
+    bool expiry = r->expires_ms && (mk_str_ieq(name, MK_STR("Cache-Control")) || mk_str_ieq(name, MK_STR("Expires")));
+    return expiry || has_name(&r->remove, name) || has_name(&r->set, name) ||
+           (kind != CHANGE_ADD && has_name(&r->add, name));
+}
+
+static bool applies(const struct mk_request *req, const struct headers_rule *r)
+{
+    bool failed = mk_response_get_status(req) >= 400;
+    return (!failed || r->on_errors) && mk_pattern_match(&r->match, mk_request_path(req)) > 0;
+}
+
+/* Returns true if a rule before this one has decided about the header. */
+static bool is_decided(const struct header_target *at, struct mk_str name, enum change_kind kind)
+{
+    const struct headers_rule *r = mk_host_conf(at->host, sections);
+    while (r != at->rule && !(decides(r, name, kind) && applies(at->req, r)))
+        r = mk_host_conf_next(at->host, sections, r);
+    return r != at->rule;
+}
+
+static void apply_changes(const struct header_target *at, const struct header_changes *changes)
 {
     for (const struct header_change *c = changes->first; c; c = c->next) {
+        if (is_decided(at, c->name, c->kind))
+            continue;
         if (c->kind != CHANGE_ADD)
-            mk_response_header_remove(req, c->name);
-        if (c->kind != CHANGE_REMOVE && mk_response_header_ref(req, c->name, c->value) < 0)
+            mk_response_header_remove(at->req, c->name);
+        if (c->kind != CHANGE_REMOVE && mk_response_header_ref(at->req, c->name, c->value) < 0)
             log_no_room(c->name);
     }
 }
 
 /* Sets max-age for HTTP/1.1 caches and Expires for older ones (RFC 9111 sections 5.2.2.1 and 5.3). */
-static void set_expiry(struct mk_request *req, const struct headers_rule *r)
+static void set_expiry(const struct header_target *at)
 {
+    const struct headers_rule *r = at->rule;
     assert(r->expires_ms > 0 && r->max_age.len > 0);
     struct mk_str control = MK_STR("Cache-Control"), expires = MK_STR("Expires");
-    int64_t now = mk_loop_wall_seconds(mk_request_loop(req));
-    mk_response_header_remove(req, control);
-    mk_response_header_remove(req, expires);
-    if (mk_response_header_ref(req, control, r->max_age) < 0)
+    int64_t now = mk_loop_wall_seconds(mk_request_loop(at->req));
+    bool sets_control = !is_decided(at, control, CHANGE_SET), sets_expires = !is_decided(at, expires, CHANGE_SET);
+    if (sets_control)
+        mk_response_header_remove(at->req, control);
+    if (sets_expires)
+        mk_response_header_remove(at->req, expires);
+    if (sets_control && mk_response_header_ref(at->req, control, r->max_age) < 0)
         log_no_room(control);
-    if (mk_response_header_date(req, expires, now + (int64_t)(r->expires_ms / 1000)) < 0)
+    if (sets_expires && mk_response_header_date(at->req, expires, now + (int64_t)(r->expires_ms / 1000)) < 0)
         log_no_room(expires);
 }
 
@@ -185,26 +234,64 @@ static int reject_failed_match(struct mk_request *req)
     return MK_DECLINED;
 }
 
+static void apply_rule(const struct header_target *at)
+{
+    apply_changes(at, &at->rule->remove);
+    if (at->rule->expires_ms)
+        set_expiry(at);
+    apply_changes(at, &at->rule->set);
+    apply_changes(at, &at->rule->add);
+}
+
 static void change_response(struct mk_request *req)
 {
-    const struct mk_host *host = mk_request_host_state(req, &mk_plugin_headers);
-    bool failed = mk_response_get_status(req) >= 400;
-    if (!host)
+    struct header_target at = {.req = req, .host = mk_request_host_state(req, &mk_plugin_headers)};
+    if (!at.host)
         return;
-    for (const struct headers_rule *r = mk_host_conf(host, sections); r; r = mk_host_conf_next(host, sections, r)) {
-        if ((failed && !r->on_errors) || mk_pattern_match(&r->match, mk_request_path(req)) <= 0)
-            continue; /* below 0: it has failed, and this is the 500 of reject_failed_match() */
-        apply_changes(req, &r->remove);
-        if (r->expires_ms)
-            set_expiry(req, r);
-        apply_changes(req, &r->set);
-        apply_changes(req, &r->add);
+    for (at.rule = mk_host_conf(at.host, sections); at.rule; at.rule = mk_host_conf_next(at.host, sections, at.rule))
+        if (applies(req, at.rule)) /* not if its pattern has failed: this is the 500 of reject_failed_match() */
+            apply_rule(&at);
+}
+
+/* ── checks ── */
+
+/* Warns of changes without effect, because `before` decides about their headers for all paths of the rule. */
+static void warn_of_changes(struct mk_host *host, const struct headers_rule *before, const struct headers_rule *r,
+                            const struct header_changes *changes, size_t field)
+{
+    unsigned nth = 0;
+    for (const struct header_change *c = changes->first; c; c = c->next, nth++)
+        if (decides(before, c->name, c->kind))
+            mk_host_warn(host, r, field, nth,
+                         "this line has no effect: a [HEADERS] before it takes all of its paths and decides about %.*s",
+                         MK_STR_ARG(c->name));
+}
+
+static void check_pair(struct mk_host *host, const struct headers_rule *before, const struct headers_rule *r)
+{
+    if ((r->on_errors && !before->on_errors) || !mk_pattern_covers(&before->match, &r->match))
+        return;
+    warn_of_changes(host, before, r, &r->remove, offsetof(struct headers_rule, remove));
+    warn_of_changes(host, before, r, &r->set, offsetof(struct headers_rule, set));
+    warn_of_changes(host, before, r, &r->add, offsetof(struct headers_rule, add));
+}
+
+/* Compares each rule of the host with those before it, and each one for all hosts with those of its kind. */
+static void check_order(struct mk_host *host)
+{
+    const struct headers_rule *shared = mk_host_server_conf(host, sections), *first = mk_host_conf(host, sections);
+    for (const struct headers_rule *r = first; r; r = mk_host_conf_next(host, sections, r)) {
+        if (r == shared)
+            first = shared;
+        for (const struct headers_rule *e = first; e != r; e = mk_host_conf_next(host, sections, e))
+            check_pair(host, e, r);
     }
 }
 
 static int start_host(struct mk_host *host, void **ret_state)
 {
     *ret_state = mk_host_conf(host, sections) ? host : NULL; /* a host without rules costs nothing */
+    check_order(host);
     return 0;
 }
 

@@ -73,13 +73,6 @@ def test_not_modified_and_head(client):
 
 CACHING = """
 [HEADERS]
-    Expires     365d
-
-[HEADERS]
-    Match       /assets
-    Expires     1h
-
-[HEADERS]
     Match       *.css
     Remove      Expires
     Set         Cache-Control no-cache
@@ -89,6 +82,17 @@ CACHING = """
     Match       =/missing
     Expires     10s
     OnErrors    On
+
+[HEADERS]
+    Match       *.html
+    Set         Cache-Control no-store
+
+[HEADERS]
+    Match       /assets
+    Expires     1h
+
+[HEADERS]
+    Expires     365d
 """
 
 
@@ -96,14 +100,15 @@ CACHING = """
     "path, seconds, control",
     [
         ("/a.txt", 365 * 86400, "max-age=31536000"),
-        ("/assets/deep/u.js", 3600, "max-age=3600"),  # one of each, of the last rule that matches
+        ("/assets/deep/u.js", 3600, "max-age=3600"),  # of the first rule that matches
         ("/assets/s.css", 90, "no-cache"),  # Set comes after Expires
+        ("/a.html", 365 * 86400, "no-store"),  # only Expires is left to later rules
         ("/missing", 10, "max-age=10"),
         ("/else", None, None),
     ],
 )
 def test_expires(host_conf, path, seconds, control):
-    server = Server("-c", host_conf(CACHING, {**FILES, "assets/deep/u.js": b"u\n"}))
+    server = Server("-c", host_conf(CACHING, {**FILES, "assets/deep/u.js": b"u\n", "a.html": b"h\n"}))
     with server.connect() as client:
         answer = client.ask(path)
     names = [name.lower() for name, _ in answer.fields]
@@ -114,6 +119,96 @@ def test_expires(host_conf, path, seconds, control):
         assert abs((expires - date).total_seconds() - seconds) <= 1
         assert re.fullmatch(r"\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT", answer["Expires"])
     server.stop()
+
+
+# ── several rules, and those for all hosts ──
+
+ORDER = """
+[HEADERS]
+    Match       /assets
+    Set         X-Set 1
+    Remove      Vary
+    Remove      ETag
+    Add         Link  1
+    Set         X-Then-Add 1
+
+[HEADERS]
+    Set         x-set 2
+    Set         Vary 2
+    Add         Link  2
+    Add         X-Then-Add 2
+    Set         X-New 2
+    Remove      Last-Modified
+    OnErrors    On
+"""
+
+SHARED = """
+[HEADERS]
+    Set         X-Set 3
+    Set         Link  3
+    Set         X-New 3
+    Set         Vary 3
+    Set         X-Shared 3
+"""
+
+SECOND = {"x-set": ["2"], "link": ["2"], "x-then-add": ["2"], "x-new": ["2"], "vary": ["2"]}
+
+# the headers of a path, without those that are the same everywhere
+DECIDED = {
+    ("localhost", "/assets/s.css"): {"x-set": ["1"], "link": ["1", "2"], "x-then-add": ["1"], "x-new": ["2"]},
+    ("localhost", "/a.txt"): SECOND,
+    ("localhost", "/assets/missing"): SECOND,
+    ("other", "/a.txt"): {"x-set": ["3"], "link": ["3"], "x-new": ["3"], "vary": ["3"]},
+    ("other", "/missing"): {},
+}
+
+
+@pytest.fixture
+def order(conf):
+    folder = conf(ORDER)
+    with open(folder / "monkey.conf", "a") as file:
+        file.write(SHARED)
+    root = folder.parent / "root"
+    (folder / "sites" / "other").write_text(f"[HOST]\n    ServerName other\n    DocumentRoot {root}\n")
+    return folder
+
+
+def test_earlier_rules_decide(order):
+    result = run("-c", order, "-t")
+    assert result.returncode == 0 and "warning" not in result.stderr
+    server = Server("-c", order)
+    names = {"x-set", "link", "x-then-add", "x-new", "vary"}
+    for (host, path), expected in DECIDED.items():
+        with server.connect() as client:
+            answer = client.ask(path, host=host)
+        found = {}
+        for name, value in answer.fields:
+            if name.lower() in names:
+                found.setdefault(name.lower(), []).append(value)
+        assert found == expected, (host, path)
+        assert answer["X-Shared"] == (None if answer.status == 404 else "3")
+        if (host, path) == ("localhost", "/assets/s.css"):
+            assert answer["ETag"] is None and answer["Last-Modified"] is None
+    server.stop()
+
+
+def test_lines_without_effect(conf):
+    """The order of former versions, where the last rule won."""
+    rule = "[HEADERS]\n    Match {}\n    Set X-A 1\n    Add X-A 2\n    Set X-B 3\n"
+    folder = conf(rule.format("/") + rule.format("/b"))
+    with open(folder / "monkey.conf", "a") as file:
+        file.write(rule.format("/") + rule.format("*.txt").replace("X-B", "X-C"))
+    (folder / "sites" / "other").write_text("[HOST]\n    ServerName other\n    DocumentRoot /\n")
+    result = run("-c", folder, "-t")
+    found = re.findall(r"(\w+(?:\.conf)?):(\d+):\d+: warning: this line has no effect: .* about (\S+)", result.stderr)
+    assert result.returncode == 0
+    assert sorted(found) == [
+        ("default", "11", "X-A"),
+        ("default", "12", "X-A"),
+        ("default", "13", "X-B"),
+        ("monkey.conf", "11", "X-A"),
+        ("monkey.conf", "12", "X-A"),
+    ]
 
 
 def test_long_durations_are_shown(conf):
