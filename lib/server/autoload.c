@@ -32,7 +32,13 @@ uint32_t mk__autoload_match_word(struct mk_str word, const char *const *names)
 /* Sections that are not named like their plugin. */
 static struct mk_str find_plugin_name(struct mk_str section)
 {
-    return mk_str_ieq(section, MK_STR("WEB_SERVICE")) ? MK_STR("duda") : section;
+    static const struct {
+        struct mk_str section, plugin;
+    } others[] = {{MK_STR("WEB_SERVICE"), MK_STR("duda")}, {MK_STR("REWRITE"), MK_STR("redirect")}};
+    for (unsigned i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+        if (mk_str_ieq(section, others[i].section))
+            return others[i].plugin;
+    return section;
 }
 
 static void match_line(struct mk_str name, const struct mk_conf_value *value, void *ctx)

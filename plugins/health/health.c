@@ -130,7 +130,7 @@ static int answer_probe(struct mk_request *req)
     const struct health_conf *h = mk_request_host_state(req, &mk_plugin_health);
     if (!h)
         return MK_DECLINED;
-    struct mk_str path = mk_request_path(req);
+    struct mk_str path = mk_request_original_path(req);
     enum mk_method method = mk_request_method(req);
     assert(h->live.len || h->ready.len || h->listeners.n);
     bool ready = path.len && mk_str_eq(path, h->ready), live = path.len && mk_str_eq(path, h->live);

@@ -46,6 +46,7 @@ def sections():
 
 SECTIONS = dict(sections())
 COMPRESSED = "Compressed responses"
+REWRITTEN = "Other paths than those of the files"
 AS_ROOT = "A service that starts as root"
 BALANCED = "A load balancer with the PROXY protocol"
 BY_HTTPS, SEVERAL_CERTIFICATES = "A site with HTTPS", "Several hosts with certificates"
@@ -128,13 +129,25 @@ def test_is_accepted(conf, heading):
 
 def test_every_configuration_has_a_test():
     tried = {"One site", "Several hosts", "A single-page application", "Downloads", "An API for other origins"}
+    tried |= {COMPRESSED, REWRITTEN, COMMON_LOG, JSON_LOG}
     proxied = {"A site behind a proxy", BALANCED}
-    assert set(SECTIONS) == tried | proxied | ENCRYPTED | {"A service", AS_ROOT, COMPRESSED, COMMON_LOG, JSON_LOG}
+    assert set(SECTIONS) == tried | proxied | ENCRYPTED | {"A service", AS_ROOT}
 
 
 def ask(server, target, *fields, **rest):
     with Client(server.addresses[0]) as client:
         return client.ask(target, *fields, **rest)
+
+
+def test_rewritten_paths(site):
+    server = site(REWRITTEN)
+    assert ask(server, "/item/7").body == TREE["www/long.txt"]
+    assert ask(server, "/item/x").status == 404
+    assert ask(server, "/").body == TREE["www/index.html"]
+    assert ask(server, "/", "Cookie: a=b; session=c").body == TREE["www/account/index.html"]
+    assert ask(server, "/v1/a").status == 404
+    assert ask(server, "/search?q=x&y")["Location"] == "https://search.example.org/?q=x&y"
+    assert ask(server, "/search").status == 404
 
 
 def test_site_behind_a_proxy(site, tmp_path):

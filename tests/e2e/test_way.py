@@ -49,4 +49,4 @@ def test_known_hooks():
     found = plugins()
     assert found["liana"] == ["transport"]
     assert found["static"] == ["on_content", "on_response", "on_done"]
-    assert found["redirect"] == ["on_request"]
+    assert found["redirect"] == ["on_head", "on_request"]

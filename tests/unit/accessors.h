@@ -44,6 +44,7 @@ static inline void call_accessors(struct mk_request *req)
     read_bytes(mk_request_target(req));
     read_bytes(mk_request_path(req));
     read_bytes(mk_request_query(req));
+    read_bytes(mk_request_original_path(req));
     read_bytes(mk_request_host(req));
     read_bytes(mk_request_user(req));
     read_bytes(mk_request_claims(req));

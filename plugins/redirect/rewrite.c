@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Applies the rules of [REWRITE] to a request (rewrite.h).
+ */
+#include "rewrite.h"
+
+#include <monkey/escape.h>
+
+#include <assert.h>
+#include <errno.h>
+#include <stdatomic.h>
+
+enum { LOG_PAUSE_MS = 10 * 1000, LOG_BYTES = 512 };
+
+/* ── building a path ── */
+
+static void add_rest(struct mk_buf *path, struct mk_str rest)
+{
+    if (!rest.len)
+        return;
+    if (path->len && path->data[path->len - 1] != '/')
+        mk_buf_addc(path, '/');
+    mk_path_encode(path, rest);
+}
+
+void rewrite_build(const struct rewrite_rule *rule, struct mk_str request_path, struct mk_str request_query,
+                   const struct mk_str *groups, struct mk_buf *path, struct mk_buf *query, bool *ret_has_query)
+{
+    struct mk_str to = rule->to.text;
+    const char *mark = memchr(to.p, '?', to.len);
+    size_t path_len = mark ? (size_t)(mark - to.p) : to.len;
+    bool keep = rule->keep_query && request_query.p;
+    target_add(path, mk_str(to.p, path_len), groups);
+    if (rule->keep_path)
+        add_rest(path, mk_pattern_rest(&rule->match, request_path));
+    if (mark)
+        target_add_text(query, mk_str(mark + 1, to.len - path_len - 1), groups, true);
+    if (keep && mark && request_query.len)
+        mk_buf_addc(query, '&');
+    if (keep)
+        mk_buf_adds(query, request_query);
+    *ret_has_query = mark || keep;
+}
+
+/* ── requests ── */
+
+static struct mk_str get_header(void *ctx, struct mk_str name)
+{
+    return mk_request_header_by_name(ctx, name);
+}
+
+struct when_request rewrite_describe(struct mk_request *req)
+{
+    return (struct when_request){mk_request_method_name(req), mk_request_query(req), get_header, req};
+}
+
+/* The rules that a request has met. */
+struct rewrites {
+    const struct rewrite_rule *rules[MK_REWRITES_MAX + 1];
+    unsigned n;
+};
+
+/* Returns 1 with the first rule that matches, 0, or -errno (it is not known whether one matches). */
+static int find_rule(struct mk_request *req, const struct mk_host *host, struct mk_str *groups,
+                     const struct rewrite_rule **ret_rule)
+{
+    const struct mk_conf_section *section = &redirect_sections[RULES_REWRITE];
+    struct mk_str path = mk_request_path(req);
+    struct when_request request = rewrite_describe(req);
+    int match = 0;
+    const struct rewrite_rule *r = mk_host_conf(host, section);
+    for (; r; r = mk_host_conf_next(host, section, r)) {
+        match = mk_pattern_capture(&r->match, path, groups);
+        if (match > 0)
+            match = when_holds(&r->when, &request);
+        if (match != 0)
+            break;
+    }
+    *ret_rule = r;
+    return r ? match : 0;
+}
+
+/* Rewrites the request once. Returns 0 or -errno, as mk_request_rewrite(). */
+static int apply_rule(struct mk_request *req, const struct rewrite_rule *rule, const struct mk_str *groups)
+{
+    MK_UNINITIALIZED char path_storage[MK_REWRITE_BYTES_MAX], query_storage[MK_REWRITE_BYTES_MAX];
+    struct mk_buf path, query;
+    bool has_query;
+    if (target_count_captured_bytes(rule->to.text, groups) > TARGET_CAPTURED_BYTES_MAX)
+        return -ENAMETOOLONG;
+    mk_buf_init_fixed(&path, path_storage, sizeof(path_storage));
+    mk_buf_init_fixed(&query, query_storage, sizeof(query_storage));
+    rewrite_build(rule, mk_request_path(req), mk_request_query(req), groups, &path, &query, &has_query);
+    if (path.err || query.err)
+        return -ENAMETOOLONG;
+    return mk_request_rewrite(req, mk_buf_str(&path), has_query ? mk_buf_str(&query) : MK_STR_NONE);
+}
+
+static bool has_rule(const struct rewrites *used, unsigned n, const struct rewrite_rule *rule)
+{
+    for (unsigned i = 0; i < n; i++)
+        if (used->rules[i] == rule)
+            return true;
+    return false;
+}
+
+/* Logs the rules of a request that was rewritten too often, once in ten seconds. */
+static void log_loop(struct mk_request *req, const struct rewrites *used, _Atomic uint64_t *logged_ms)
+{
+    char storage[LOG_BYTES];
+    struct mk_buf places;
+    uint64_t now = mk_loop_now_ms(mk_request_loop(req)) + 1, before = atomic_load(logged_ms);
+    if ((before && now - before < LOG_PAUSE_MS) || !atomic_compare_exchange_strong(logged_ms, &before, now))
+        return;
+    mk_buf_init_fixed(&places, storage, sizeof(storage));
+    for (unsigned i = 0; i < used->n; i++)
+        if (!has_rule(used, i, used->rules[i]))
+            mk_buf_addf(&places, "%s%s", places.len ? ", " : "", used->rules[i]->to.place.p);
+    struct mk_str path = mk_request_original_path(req), host = mk_request_host(req);
+    mk_log_error("redirect: a request was rewritten more than %d times, by the rules of %s (%.*s%.*s)", MK_REWRITES_MAX,
+                 places.err ? "the host" : mk_buf_cstr(&places), MK_STR_ARG(host), MK_STR_ARG(path));
+}
+
+static int find_status(int err)
+{
+    switch (err) {
+    case -EINVAL:
+    case -ENOENT:
+        return 404; /* captures have made a path that no file can have */
+    case -ENAMETOOLONG:
+        return 414;
+    case -ENOMEM:
+        return 503;
+    default:
+        return 500;
+    }
+}
+
+/* Rewrites once. Returns MK_AGAIN (look for the next rule), MK_DECLINED (there is none) or -errno. */
+static int rewrite_once(struct mk_request *req, const struct mk_host *host, struct rewrites *used)
+{
+    struct mk_str groups[MK_PATTERN_GROUPS];
+    const struct rewrite_rule *rule;
+    int r = find_rule(req, host, groups, &rule);
+    if (r <= 0)
+        return r < 0 ? -EIO : MK_DECLINED; /* 500: the rule may be there to hide what the path has */
+    assert(used->n <= MK_REWRITES_MAX);
+    used->rules[used->n++] = rule;
+    r = apply_rule(req, rule, groups);
+    if (r < 0)
+        return r;
+    return rule->last ? MK_DECLINED : MK_AGAIN;
+}
+
+int rewrite_request(struct mk_request *req, const struct mk_host *host, _Atomic uint64_t *logged_ms)
+{
+    struct mk_str path = mk_request_path(req);
+    struct rewrites used = {.n = 0};
+    int r = path.len && path.p[0] == '/' ? MK_AGAIN : MK_DECLINED;
+    while (r == MK_AGAIN)
+        r = rewrite_once(req, host, &used);
+    if (r == -ELOOP)
+        log_loop(req, &used, logged_ms);
+    if (r >= 0)
+        return MK_DECLINED;
+    mk_response_error(req, find_status(r));
+    return 0;
+}

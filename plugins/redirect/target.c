@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Parses targets, and adds captures to them (target.h).
+ */
+#include "target.h"
+
+#include <monkey/escape.h>
+
+#include <assert.h>
+#include <errno.h>
+
+/* ── captures ── */
+
+static bool is_capture(struct mk_str to, size_t at)
+{
+    return to.p[at] == '$' && at + 1 < to.len && to.p[at + 1] >= '0' && to.p[at + 1] <= '9';
+}
+
+bool target_has_captures(struct mk_str to)
+{
+    size_t at = 0;
+    while (at < to.len && !is_capture(to, at))
+        at++;
+    return at < to.len;
+}
+
+size_t target_count_captured_bytes(struct mk_str to, const struct mk_str *groups)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < to.len; i++)
+        if (is_capture(to, i))
+            n += groups[to.p[i + 1] - '0'].len;
+    return n;
+}
+
+/* Encodes a capture so that it stays within its part of the URI: in a query it is one value. */
+static void add_capture(struct mk_buf *out, struct mk_str text, bool query)
+{
+    for (size_t i = 0; i < text.len; i++)
+        if (query && memchr("&+;=", text.p[i], 4))
+            mk_buf_addf(out, "%%%02X", (unsigned)text.p[i]);
+        else
+            mk_path_encode(out, mk_str(text.p + i, 1));
+}
+
+void target_add_text(struct mk_buf *out, struct mk_str to, const struct mk_str *groups, bool query)
+{
+    for (size_t i = 0; i < to.len; i++) {
+        query = query || to.p[i] == '?';
+        if (groups && is_capture(to, i))
+            add_capture(out, groups[to.p[++i] - '0'], query);
+        else
+            mk_buf_addc(out, to.p[i]);
+    }
+}
+
+void target_add(struct mk_buf *location, struct mk_str to, const struct mk_str *groups)
+{
+    target_add_text(location, to, groups, false);
+    while (target_is_path(to) && location->len && !target_is_path(mk_buf_str(location)))
+        mk_buf_drop(location, 1); /* the first slash of "//", behind which browsers expect a host */
+}
+
+void target_decode_path(struct mk_buf *out, struct mk_str path)
+{
+    for (size_t i = 0; i < path.len; i++) {
+        int high = path.p[i] == '%' && i + 2 < path.len ? mk_hex_value(path.p[i + 1]) : -1;
+        int low = high >= 0 ? mk_hex_value(path.p[i + 2]) : -1;
+        mk_buf_addc(out, low >= 0 ? (char)(high * 16 + low) : path.p[i]);
+        i += low >= 0 ? 2 : 0;
+    }
+}
+
+/* ── values ── */
+
+bool target_is_path(struct mk_str to)
+{
+    return to.len && to.p[0] == '/' && (to.len == 1 || to.p[1] != '/');
+}
+
+size_t target_find_host_end(struct mk_str to)
+{
+    if (target_is_path(to))
+        return 0;
+    const char *host = memmem(to.p, to.len, "//", 2);
+    assert(host); /* target_parse() accepts no other target */
+    size_t at = (size_t)(host - to.p) + 2;
+    while (at < to.len && to.p[at] == '/')
+        at++;
+    while (at < to.len && !memchr("/?#", to.p[at], 3))
+        at++;
+    return at;
+}
+
+/* Reports a mistake at an offset of the value. */
+static int set_error(const struct mk_conf_value *value, size_t at, struct mk_buf *error, const char *reason)
+{
+    if (value->fault)
+        *value->fault = at;
+    mk_buf_addf(error, "%s", reason);
+    return -EINVAL;
+}
+
+static int check_bytes(const struct mk_conf_value *value, struct mk_buf *error)
+{
+    for (size_t i = 0; i < value->text.len; i++) {
+        unsigned char c = (unsigned char)value->text.p[i];
+        if (c <= 0x20 || c >= 0x7f || c == '\\') /* browsers treat a backslash as a slash */
+            return set_error(value, i, error,
+                             "a target is a URI without blanks and backslashes; write other bytes as %XX");
+    }
+    return 0;
+}
+
+static int copy_target(const struct mk_conf_value *value, struct target *to, struct mk_arena *arena)
+{
+    to->text = mk_arena_dup(arena, value->text);
+    to->place = mk_arena_dup(arena, value->place.len ? value->place : MK_STR(""));
+    return to->text.p && to->place.p ? 0 : -ENOMEM;
+}
+
+int target_parse(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
+{
+    struct mk_str text = value->text;
+    int err = check_bytes(value, error);
+    if (err < 0)
+        return err;
+    if (text.len == 0 || (text.p[0] != '/' && !memmem(text.p, text.len, "://", 3)))
+        return set_error(value, 0, error, "a target is a path such as /new, or a URI such as https://example.org/");
+    return copy_target(value, field, arena);
+}
+
+int target_parse_host(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
+{
+    struct target *to = field;
+    int err = target_parse(value, field, arena, error);
+    if (err < 0 || !target_has_captures(to->text))
+        return err;
+    *to = (struct target){.text = MK_STR_NONE};
+    mk_buf_addf(error, "only [REDIRECT] has captures; write a dollar before a digit as %%24");
+    return -EINVAL;
+}
+
+/* Returns true for "." and ".." (decoded). */
+static bool is_dot_segment(struct mk_str segment)
+{
+    return mk_str_eq(segment, MK_STR(".")) || mk_str_eq(segment, MK_STR(".."));
+}
+
+/* Checks one segment of a path at `at`. */
+static int check_segment(const struct mk_conf_value *value, size_t at, size_t len, struct mk_buf *error)
+{
+    char storage[4];
+    struct mk_str segment = mk_str(value->text.p + at, len);
+    struct mk_buf decoded;
+    for (size_t i = 0; i < len; i++) {
+        if (segment.p[i] != '%')
+            continue;
+        int high = i + 2 < len ? mk_hex_value(segment.p[i + 1]) : -1;
+        int low = high >= 0 ? mk_hex_value(segment.p[i + 2]) : -1;
+        if (low < 0)
+            return set_error(value, at + i, error, "two hexadecimal digits follow a %; write the sign itself as %25");
+        if (high * 16 + low == 0 || high * 16 + low == '/')
+            return set_error(value, at + i, error, "no path has an encoded slash or NUL");
+    }
+    mk_buf_init_fixed(&decoded, storage, sizeof(storage));
+    target_decode_path(&decoded, segment);
+    if (!decoded.err && is_dot_segment(mk_buf_str(&decoded)))
+        return set_error(value, at, error, "a target has no segment . or .., also not encoded");
+    return 0;
+}
+
+int target_parse_path(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
+{
+    struct mk_str text = value->text;
+    int err = check_bytes(value, error);
+    if (err < 0)
+        return err;
+    if (!target_is_path(text))
+        return set_error(value, 0, error, "a request is rewritten to a path of this host, such as /new or /new?id=$1");
+    const char *hash = memchr(text.p, '#', text.len), *query = memchr(text.p, '?', text.len);
+    if (hash)
+        return set_error(value, (size_t)(hash - text.p), error,
+                         "browsers keep fragments for themselves; write the sign itself as %23");
+    size_t path_len = query ? (size_t)(query - text.p) : text.len;
+    for (size_t at = 1; at <= path_len && err == 0;) {
+        const char *slash = at < path_len ? memchr(text.p + at, '/', path_len - at) : NULL;
+        size_t end = slash ? (size_t)(slash - text.p) : path_len;
+        err = check_segment(value, at, end - at, error);
+        at = end + 1;
+    }
+    return err < 0 ? err : copy_target(value, field, arena);
+}
+
+void target_check_captures(const struct mk_conf_check *check, const struct mk_pattern *match, size_t match_offset,
+                           struct mk_str to, size_t to_offset)
+{
+    size_t host_end = to.len ? target_find_host_end(to) : 0;
+    bool compiled = match->kind != MK_PATTERN_REGEX || match->regex;
+    if (!compiled || !match->text.p || mk_conf_is_wrong(check, match_offset))
+        return; /* the pattern is missing or wrong, which was reported */
+    for (size_t i = 0; i < to.len; i++) {
+        if (!is_capture(to, i))
+            continue;
+        char digit = to.p[i + 1];
+        if (match->kind != MK_PATTERN_REGEX)
+            mk_conf_error(check, to_offset,
+                          "$%c is a capture, but Match is not a regular expression; write a dollar as %%24", digit);
+        else if (digit - '0' > match->groups)
+            mk_conf_error(check, to_offset, "there is no $%c: the expression in Match has %u captures", digit,
+                          match->groups);
+        else if (i < host_end)
+            mk_conf_error(check, to_offset,
+                          "$%c would let clients choose the host: captures are for paths and queries only", digit);
+    }
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Targets of rules: the value of `To`, whose `$0` to `$9` are captures of the expression in `Match`.
+ *
+ * What a client chose becomes a part of the path, or of one value of the query, and nothing else: captures are
+ * percent-encoded where they are added. All functions are pure.
+ */
+#ifndef REDIRECT_TARGET_H
+#define REDIRECT_TARGET_H
+
+#include <monkey/conf.h>
+
+enum { TARGET_CAPTURED_BYTES_MAX = 8192 }; /* of a path, in one target */
+
+/* A path or a URI, printable ASCII. */
+struct target {
+    struct mk_str text;
+    struct mk_str place; /* file and line */
+};
+
+/*
+ * Parse a struct target; each is an mk_conf_parse_fn. target_parse() accepts a path or a URI; target_parse_host() the
+ * same without captures; target_parse_path() a path of this host and a query: no fragment, no segment "." or "..".
+ */
+int target_parse(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error);
+int target_parse_host(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error);
+int target_parse_path(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error);
+
+bool target_has_captures(struct mk_str to);
+
+/* Returns true for a path of this host; "//host/" is another host. */
+bool target_is_path(struct mk_str to);
+
+/* Returns the end of scheme and host in a target. Browsers accept any number of slashes before the host. */
+size_t target_find_host_end(struct mk_str to);
+
+/* Reports captures that the expression does not have, and those in the scheme or host of the target at `to_offset`. */
+void target_check_captures(const struct mk_conf_check *check, const struct mk_pattern *match, size_t match_offset,
+                           struct mk_str to, size_t to_offset);
+
+/*
+ * Adds text of a target, with its captures encoded: in the query each is one value. `groups` NULL: a dollar is a
+ * dollar. `query`: the text is a query, or a part of one; else one begins behind a `?`.
+ */
+void target_add_text(struct mk_buf *out, struct mk_str to, const struct mk_str *groups, bool query);
+
+/* Adds a target. The result is a path of this host if the target is one, whatever the captures are. */
+void target_add(struct mk_buf *location, struct mk_str to, const struct mk_str *groups);
+
+/* Returns the length of all captures that a target uses, before they are encoded. */
+size_t target_count_captured_bytes(struct mk_str to, const struct mk_str *groups);
+
+/* Adds a path with its percent-escapes decoded; a `%` without two digits stays. */
+void target_decode_path(struct mk_buf *out, struct mk_str path);
+
+#endif

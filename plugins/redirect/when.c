@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Parses conditions, and tells whether they hold (when.h).
+ */
+#include "when.h"
+
+#include <monkey/escape.h>
+
+#include <ctype.h>
+#include <errno.h>
+
+static const char *const subject_names[] = {[WHEN_METHOD] = "method", [WHEN_QUERY] = "query", [WHEN_HEADER] = "header"};
+enum { SUBJECTS = sizeof(subject_names) / sizeof(subject_names[0]) };
+
+/* ── parsing ── */
+
+/* Reports a mistake at an offset of a word. */
+static int set_error(const struct mk_conf_value *value, unsigned word, size_t at, struct mk_buf *error,
+                     const char *reason)
+{
+    for (unsigned i = 0; i < word; i++)
+        at += value->words[i].len + 1;
+    if (value->fault)
+        *value->fault = at;
+    if (reason)
+        mk_buf_addf(error, "%s", reason);
+    return -EINVAL;
+}
+
+/* Returns the number of bytes at the start that a token may have (RFC 9110 section 5.6.2). */
+static size_t count_token_bytes(struct mk_str s)
+{
+    size_t n = 0;
+    while (n < s.len && s.p[n] > 0x20 && s.p[n] < 0x7f && !strchr("\"(),/:;<=>?@[\\]{}", s.p[n]))
+        n++;
+    return n;
+}
+
+static int add_value(struct when_condition *c, struct when_value v, struct mk_arena *arena)
+{
+    struct when_value *values = mk_arena_grow(arena, c->values, c->n, sizeof(*values));
+    if (!values)
+        return -ENOMEM;
+    c->values = values;
+    values[c->n++] = v;
+    return 0;
+}
+
+static int parse_method(const struct mk_conf_value *value, unsigned word, struct when_condition *c,
+                        struct mk_arena *arena, struct mk_buf *error)
+{
+    struct mk_str text = value->words[word];
+    size_t n = count_token_bytes(text);
+    if (text.len && text.p[0] == '!')
+        return set_error(value, word, 0, error, "a ! belongs in front of the condition: !method GET");
+    if (!text.len || n < text.len)
+        return set_error(value, word, n, error, "a method is a word such as GET");
+    for (size_t i = 0; i < text.len; i++)
+        if (islower((unsigned char)text.p[i]))
+            return set_error(value, word, i, error, "methods are written in capitals, and compared so");
+    struct when_value v = {.text = mk_arena_dup(arena, text)};
+    return v.text.p ? add_value(c, v, arena) : -ENOMEM;
+}
+
+/* Parses "=text", "~expression" or "~*expression". */
+static int parse_value(const struct mk_conf_value *value, unsigned word, struct when_condition *c,
+                       struct mk_arena *arena, struct mk_buf *error)
+{
+    struct mk_str text = value->words[word];
+    struct when_value v = {.text = MK_STR("")};
+    size_t fault = 0;
+    if (text.len && text.p[0] == '~') {
+        struct mk_conf_value expression = {
+            .text = text, .words = &text, .n = 1, .dir = value->dir, .place = value->place, .fault = &fault};
+        int err = mk_conf_pattern(&expression, &v.pattern, arena, error);
+        if (err == -EINVAL)
+            return set_error(value, word, fault, error, NULL);
+        return err < 0 ? err : add_value(c, v, arena);
+    }
+    if (text.len && text.p[0] == '!')
+        return set_error(value, word, 0, error, "a ! belongs in front of the condition: !query lang =de");
+    if (!text.len || text.p[0] != '=')
+        return set_error(value, word, 0, error, "a value is =text, or an expression: ~text or ~*text");
+    v.text = mk_arena_dup(arena, mk_str(text.p + 1, text.len - 1));
+    return v.text.p ? add_value(c, v, arena) : -ENOMEM;
+}
+
+/* Returns an enum when_subject, or SUBJECTS if there is none of that name. */
+static unsigned find_subject(struct mk_str name)
+{
+    unsigned i = 0;
+    while (i < SUBJECTS && !mk_str_eq(name, mk_str_c(subject_names[i])))
+        i++;
+    return i;
+}
+
+static int parse_name(const struct mk_conf_value *value, struct when_condition *c, struct mk_arena *arena,
+                      struct mk_buf *error)
+{
+    struct mk_str name = value->words[1];
+    size_t n = c->subject == WHEN_HEADER ? count_token_bytes(name) : name.len;
+    if (!name.len)
+        return set_error(value, 1, 0, error, "a name is missing");
+    if (n < name.len)
+        return set_error(value, 1, n, error, "this is not the name of a header");
+    c->name = mk_arena_dup(arena, name);
+    return c->name.p ? 0 : -ENOMEM;
+}
+
+static int parse_condition(const struct mk_conf_value *value, struct when_condition *c, struct mk_arena *arena,
+                           struct mk_buf *error)
+{
+    struct mk_str subject = value->n ? value->words[0] : MK_STR("");
+    bool negated = subject.len && subject.p[0] == '!';
+    unsigned found = find_subject(mk_str(subject.p + negated, subject.len - negated));
+    if (found == SUBJECTS)
+        return set_error(value, 0, negated, error,
+                         "a condition is: method NAME ..., query NAME [VALUE ...], or header NAME [VALUE ...]");
+    *c = (struct when_condition){.subject = (uint8_t)found, .negated = negated};
+    if (value->n < 2)
+        return set_error(value, 0, subject.len, error,
+                         found == WHEN_METHOD ? "a method is missing" : "a name is missing");
+    int err = found == WHEN_METHOD ? 0 : parse_name(value, c, arena, error);
+    for (unsigned i = found == WHEN_METHOD ? 1 : 2; i < value->n && err == 0; i++)
+        err = found == WHEN_METHOD ? parse_method(value, i, c, arena, error) : parse_value(value, i, c, arena, error);
+    return err;
+}
+
+int when_parse(const struct mk_conf_value *value, void *when, struct mk_arena *arena, struct mk_buf *error)
+{
+    struct when *w = when;
+    struct when_condition c;
+    int err = parse_condition(value, &c, arena, error);
+    if (err < 0)
+        return err;
+    struct when_condition *items = mk_arena_grow(arena, w->items, w->n, sizeof(*items));
+    if (!items)
+        return -ENOMEM;
+    w->items = items;
+    items[w->n++] = c;
+    return 0;
+}
+
+bool when_needs_query(const struct when *when)
+{
+    for (uint32_t i = 0; i < when->n; i++)
+        if (when->items[i].subject == WHEN_QUERY)
+            return true;
+    return false;
+}
+
+/* ── requests ── */
+
+/* Returns 1, 0 or -errno: whether one of the values is `text`, or matches it. */
+static int match_values(const struct when_condition *c, struct mk_str text)
+{
+    int r = c->n == 0;
+    for (uint32_t i = 0; i < c->n && r == 0; i++)
+        r = c->values[i].pattern.regex ? mk_pattern_match(&c->values[i].pattern, text)
+                                       : mk_str_eq(c->values[i].text, text);
+    return r;
+}
+
+/* Adds a name or value of a query, decoded. */
+static void decode_value(struct mk_buf *out, struct mk_str s)
+{
+    for (size_t i = 0; i < s.len; i++) {
+        int high = s.p[i] == '%' && i + 2 < s.len ? mk_hex_value(s.p[i + 1]) : -1;
+        int low = high >= 0 ? mk_hex_value(s.p[i + 2]) : -1;
+        mk_buf_addc(out, low >= 0 ? (char)(high * 16 + low) : s.p[i] == '+' ? ' ' : s.p[i]);
+        i += low >= 0 ? 2 : 0;
+    }
+}
+
+/* Matches one parameter, "name=value" or "name". */
+static int match_parameter(const struct when_condition *c, struct mk_str parameter)
+{
+    MK_UNINITIALIZED char storage[WHEN_VALUE_BYTES_MAX];
+    struct mk_buf text;
+    const char *equals = parameter.len ? memchr(parameter.p, '=', parameter.len) : NULL;
+    size_t name_len = equals ? (size_t)(equals - parameter.p) : parameter.len;
+    size_t value_at = name_len + (equals != NULL);
+    mk_buf_init_fixed(&text, storage, sizeof(storage));
+    decode_value(&text, mk_str(parameter.p, name_len));
+    if (text.err || !mk_str_eq(mk_buf_str(&text), c->name))
+        return 0; /* a name of the configuration is not that long */
+    mk_buf_init_fixed(&text, storage, sizeof(storage));
+    decode_value(&text, mk_str(parameter.p + value_at, parameter.len - value_at));
+    return text.err && c->n ? -EOVERFLOW : match_values(c, mk_buf_str(&text));
+}
+
+static int match_query(const struct when_condition *c, struct mk_str query)
+{
+    int r = 0;
+    for (size_t at = 0; query.p && at <= query.len && r == 0;) {
+        const char *end = at < query.len ? memchr(query.p + at, '&', query.len - at) : NULL;
+        size_t len = (end ? (size_t)(end - query.p) : query.len) - at;
+        if (len)
+            r = match_parameter(c, mk_str(query.p + at, len));
+        at += len + 1;
+    }
+    return r;
+}
+
+static int match_header(const struct when_condition *c, const struct when_request *request)
+{
+    struct mk_str value = request->header(request->ctx, c->name);
+    return value.p ? match_values(c, value) : 0;
+}
+
+static int match_condition(const struct when_condition *c, const struct when_request *request)
+{
+    int r = c->subject == WHEN_METHOD  ? match_values(c, request->method)
+            : c->subject == WHEN_QUERY ? match_query(c, request->query)
+                                       : match_header(c, request);
+    return r < 0 ? r : (r > 0) != c->negated;
+}
+
+int when_holds(const struct when *when, const struct when_request *request)
+{
+    int r = 1;
+    for (uint32_t i = 0; i < when->n && r > 0; i++)
+        r = match_condition(&when->items[i], request);
+    return r;
+}
