@@ -48,7 +48,8 @@ struct mk_watched_type {
      * Makes a value from the files. Called by mk_watched_open() in its thread, then in the watching thread, never twice
      * at once for one `ctx`; may block; must not call mk_watched_close(). What it reads of `ctx` must not change while
      * the value is open. It should read each file once, and refuse those that are not regular or too large.
-     * Returns 0, or -errno with a sentence in `message`, without a full stop. A message with 0 is a warning.
+     * Returns 0, or -errno with a sentence in `message`, without a full stop. A message with 0 is a warning. `message`
+     * is that of mk_watched_open() first, which may be NULL.
      */
     int (*load)(void *ctx, void **ret_value, struct mk_buf *message);
     /* Frees a value that nothing refers to; in the watching thread or within mk_watched_close(), never in a worker. */
@@ -64,7 +65,8 @@ struct mk_watched_source {
 };
 
 /*
- * Loads the value and prepares to watch its files. Logs nothing: `message` has what load has to say. Any thread.
+ * Loads the value and prepares to watch its files. Logs nothing: `message` has what load has to say; load gets it as it
+ * is, NULL too. Any thread.
  * Returns 0, the error of load, -EINVAL (a path is not absolute or too long, or there are too many) or -ENOMEM.
  */
 MK_API int mk_watched_open(const struct mk_watched_source *source, struct mk_buf *message, struct mk_watched **ret);

@@ -182,51 +182,58 @@ static void warn_of_user(struct mk_watched *w, const char *denied)
                 MK_STR_ARG(w->name), unreadable);
 }
 
-/* Looks at the files, and loads them if they have changed. Returns the new value or NULL; `*ret_due` as due_ms. */
-static struct mk_watched_value *check_files(struct mk_watched *w, bool written, uint64_t *ret_due)
+static void publish_value(struct mk_watched *w, struct mk_watched_value *value)
+{
+    pthread_mutex_lock(&watcher.lock);
+    struct mk_watched_value *former = atomic_load_explicit(&w->current, memory_order_relaxed);
+    atomic_store_explicit(&w->current, value, memory_order_release);
+    put_value(w, former);
+    pthread_mutex_unlock(&watcher.lock);
+}
+
+/* Loads the files, and logs the result once it is in use. Returns when to load them again, or 0. */
+static uint64_t load_files(struct mk_watched *w)
 {
     char text[MESSAGE_BYTES];
     struct mk_buf message;
-    const char *denied;
     int err;
+    mk_buf_init_fixed(&message, text, sizeof(text));
+    struct mk_watched_value *value = load_value(w, &message, &err);
+    if (!value)
+        return count_failure(w, err, &message);
+    w->failures = 0;
+    publish_value(w, value);
+    log_success(w, &message);
+    return 0;
+}
+
+/* Looks at the files, and loads them if they have changed. Returns when to do so again, as due_ms. */
+static uint64_t check_files(struct mk_watched *w, bool written)
+{
+    const char *denied;
     mk__paths_watch(&w->paths, watcher.inotify);
     uint64_t signature = mk__paths_signature(&w->paths, &denied);
+    uint64_t poll_ms = w->paths.polls ? read_clock_ms() + (denied ? DENIED_MS : POLL_MS) : 0;
     bool changed = written || signature != w->signature;
-    *ret_due = w->paths.polls ? read_clock_ms() + (denied ? DENIED_MS : POLL_MS) : 0;
     if (changed)
         w->failures = 0;
     if (denied || (!changed && !w->failures)) {
         warn_of_user(w, denied);
-        return NULL;
+        return poll_ms;
     }
     if (!changed && w->failures > RETRIES && !w->repeats)
-        return NULL;
+        return poll_ms;
     w->signature = signature;
-    mk_buf_init_fixed(&message, text, sizeof(text));
-    struct mk_watched_value *value = load_value(w, &message, &err);
-    if (value) {
-        w->failures = 0;
-        log_success(w, &message);
-        return value;
-    }
-    uint64_t again = count_failure(w, err, &message);
-    *ret_due = again ? again : *ret_due;
-    return NULL;
+    uint64_t again_ms = load_files(w);
+    return again_ms ? again_ms : poll_ms;
 }
 
 /* ── the thread ── */
 
-static void publish_value(struct mk_watched *w, struct mk_watched_value *value)
-{
-    struct mk_watched_value *former = atomic_load_explicit(&w->current, memory_order_relaxed);
-    atomic_store_explicit(&w->current, value, memory_order_release);
-    put_value(w, former);
-}
-
 /* Takes the lock away for a look at the files of one value, and to free what nothing refers to. */
 static void serve_value(struct mk_watched *w, bool due)
 {
-    struct mk_watched_value *unused = w->unused, *value = NULL;
+    struct mk_watched_value *unused = w->unused;
     uint64_t due_ms = w->due_ms;
     bool written = w->written;
     w->busy = true;
@@ -238,11 +245,9 @@ static void serve_value(struct mk_watched *w, bool due)
     pthread_mutex_unlock(&watcher.lock);
     free_values(w, unused);
     if (due)
-        value = check_files(w, written, &due_ms);
+        due_ms = check_files(w, written);
     pthread_mutex_lock(&watcher.lock);
     w->due_ms = due_ms;
-    if (value)
-        publish_value(w, value);
     w->busy = false;
     pthread_cond_broadcast(&watcher.done);
 }

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Reads the certificates of a host into its SSL_CTX, and reports errors and warnings about them.
+ * Reads the certificates of a host into an SSL_CTX, and reports errors and warnings about them.
  */
 #include "certificates.h"
 
 #include "ocsp.h"
 #include "pem.h"
+
+#include <monkey/log.h>
 
 #include <openssl/err.h>
 #include <openssl/x509v3.h>
@@ -17,12 +19,21 @@
 
 enum { FAULT_BYTES = 400, DATE_BYTES = 32, CURVE_BYTES = 32, NAME_BYTES = 256 };
 
-/* A host and the number of one of its certificates, for messages. */
+/* A load and the number of one of the host's certificates. */
 struct cert_ref {
-    struct tls_host *tls_host;
-    struct mk_host *host;
+    const struct tls_load *load;
     unsigned nth;
 };
+
+static const struct tls_host_conf *get_conf(const struct cert_ref *at)
+{
+    return at->load->tls_host->conf;
+}
+
+static struct mk_host *get_host(const struct cert_ref *at)
+{
+    return at->load->tls_host->host;
+}
 
 static const char *format_host_name(const struct mk_host *host, char *to, size_t size)
 {
@@ -39,8 +50,12 @@ static int report_error(const struct cert_ref *at, size_t offset, const char *wh
                         struct mk_buf *fault)
 {
     char name[NAME_BYTES];
-    mk_host_error(at->host, at->tls_host->conf, offset, at->nth, "%s: %s %.*s %s",
-                  format_host_name(at->host, name, sizeof(name)), what, MK_STR_ARG(*path), mk_buf_cstr(fault));
+    struct mk_buf *message = at->load->message;
+    if (message)
+        mk_buf_addf(message, "%s%s %.*s %s", message->len ? "; " : "", what, MK_STR_ARG(*path), mk_buf_cstr(fault));
+    else
+        mk_host_error(get_host(at), get_conf(at), offset, at->nth, "%s: %s %.*s %s",
+                      format_host_name(get_host(at), name, sizeof(name)), what, MK_STR_ARG(*path), mk_buf_cstr(fault));
     return -EINVAL;
 }
 
@@ -55,8 +70,12 @@ static void MK_PRINTF(5, 6) report_warning(const struct cert_ref *at, size_t off
     va_start(args, format);
     mk_buf_vaddf(&rest, format, args);
     va_end(args);
-    mk_host_warn(at->host, at->tls_host->conf, offset, at->nth, "%s: %s %.*s%s",
-                 format_host_name(at->host, name, sizeof(name)), what, MK_STR_ARG(*path), mk_buf_cstr(&rest));
+    format_host_name(get_host(at), name, sizeof(name));
+    if (at->load->message)
+        mk_log_warn("tls: %s: %s %.*s%s", name, what, MK_STR_ARG(*path), mk_buf_cstr(&rest));
+    else
+        mk_host_warn(get_host(at), get_conf(at), offset, at->nth, "%s: %s %.*s%s", name, what, MK_STR_ARG(*path),
+                     mk_buf_cstr(&rest));
 }
 
 #define WARN_CERT(at, path, ...) \
@@ -85,8 +104,8 @@ static void check_dates(const struct cert_ref *at, const struct mk_str *path, co
 
 static void check_names(const struct cert_ref *at, const struct mk_str *path, X509 *leaf)
 {
-    for (unsigned i = 0; mk_host_name(at->host, i).p; i++) {
-        struct mk_str name = mk_host_name(at->host, i);
+    for (unsigned i = 0; mk_host_name(get_host(at), i).p; i++) {
+        struct mk_str name = mk_host_name(get_host(at), i);
         if (!tls_host_covers(leaf, name))
             WARN_CERT(at, path, " does not cover the ServerName %.*s", MK_STR_ARG(name));
     }
@@ -160,8 +179,8 @@ static int find_key_owner(const STACK_OF(X509) * chain, EVP_PKEY *key)
 /* Returns 0 if the key belongs to the first certificate, else -EINVAL (reported). */
 static int check_key_match(const struct cert_ref *at, STACK_OF(X509) * chain, EVP_PKEY *pkey)
 {
-    assert(at->nth < at->tls_host->conf->keys.n);
-    const struct tls_host_conf *conf = at->tls_host->conf;
+    assert(at->nth < get_conf(at)->keys.n);
+    const struct tls_host_conf *conf = get_conf(at);
     struct mk_str *path = &conf->certificates.items[at->nth], *key = &conf->keys.items[at->nth];
     char text[FAULT_BYTES];
     struct mk_buf fault;
@@ -184,7 +203,7 @@ static int check_key_match(const struct cert_ref *at, STACK_OF(X509) * chain, EV
 /* Reads both files, even if one has errors. */
 static int read_cert_and_key(const struct cert_ref *at, STACK_OF(X509) * *ret_chain, EVP_PKEY **ret_key)
 {
-    const struct tls_host_conf *conf = at->tls_host->conf;
+    const struct tls_host_conf *conf = get_conf(at);
     struct mk_str *path = &conf->certificates.items[at->nth];
     struct mk_str *key = at->nth < conf->keys.n ? &conf->keys.items[at->nth] : NULL;
     char text[FAULT_BYTES];
@@ -204,7 +223,7 @@ static int read_cert_and_key(const struct cert_ref *at, STACK_OF(X509) * *ret_ch
 /* Adds the certificates of CertificateChain behind those of the certificate's file. */
 static int add_chain(const struct cert_ref *at, STACK_OF(X509) * chain)
 {
-    const struct tls_host_conf *conf = at->tls_host->conf;
+    const struct tls_host_conf *conf = get_conf(at);
     char text[FAULT_BYTES];
     struct mk_buf fault;
     if (at->nth >= conf->chains.n)
@@ -227,21 +246,22 @@ static int add_chain(const struct cert_ref *at, STACK_OF(X509) * chain)
 /* Adds certificate, key and chain to the SSL_CTX; takes the first one of `chain` over. */
 static int use_certificate(const struct cert_ref *at, STACK_OF(X509) * chain, EVP_PKEY *key)
 {
-    assert(sk_X509_num(chain) > 0 && at->tls_host->n_certs < TLS_HOST_CERTS_MAX);
+    assert(sk_X509_num(chain) > 0 && at->load->credentials->n_certs < TLS_HOST_CERTS_MAX);
     char text[FAULT_BYTES];
     struct mk_buf fault;
-    struct mk_str *path = &at->tls_host->conf->certificates.items[at->nth];
+    struct mk_str *path = &get_conf(at)->certificates.items[at->nth];
     X509 *leaf = sk_X509_shift(chain);
-    struct tls_cert *cert = &at->tls_host->certs[at->tls_host->n_certs++];
+    struct tls_credentials *credentials = at->load->credentials;
+    struct tls_cert *cert = &credentials->certs[credentials->n_certs++];
     *cert = (struct tls_cert){.leaf = leaf};
-    for (unsigned i = 0; i + 1 < at->tls_host->n_certs; i++)
-        if (EVP_PKEY_get_base_id(X509_get0_pubkey(at->tls_host->certs[i].leaf)) == EVP_PKEY_get_base_id(key)) {
+    for (unsigned i = 0; i + 1 < at->load->credentials->n_certs; i++)
+        if (EVP_PKEY_get_base_id(X509_get0_pubkey(at->load->credentials->certs[i].leaf)) == EVP_PKEY_get_base_id(key)) {
             mk_buf_init_fixed(&fault, text, sizeof(text));
             mk_buf_addf(&fault, "is the second with a key of this kind (%s): a host has one of each",
                         OBJ_nid2sn(EVP_PKEY_get_base_id(key)));
             return report_error(at, offsetof(struct tls_host_conf, certificates), "the certificate", path, &fault);
         }
-    if (SSL_CTX_use_cert_and_key(at->tls_host->ctx, leaf, key, chain, 1) == 1)
+    if (SSL_CTX_use_cert_and_key(at->load->ctx, leaf, key, chain, 1) == 1)
         return 0;
     mk_buf_init_fixed(&fault, text, sizeof(text));
     mk_buf_addf(&fault, "cannot be used");
@@ -262,9 +282,9 @@ static void check_ocsp_response(const struct cert_ref *at, const struct mk_str *
 /* Reads the OCSP response of the last certificate, if it has one, and keeps it if clients would accept it. */
 static int read_ocsp_response(const struct cert_ref *at, STACK_OF(X509) * chain)
 {
-    assert(at->tls_host->n_certs > 0);
-    const struct tls_host_conf *conf = at->tls_host->conf;
-    struct tls_cert *cert = &at->tls_host->certs[at->tls_host->n_certs - 1];
+    assert(at->load->credentials->n_certs > 0);
+    const struct tls_host_conf *conf = get_conf(at);
+    struct tls_cert *cert = &at->load->credentials->certs[at->load->credentials->n_certs - 1];
     char text[FAULT_BYTES];
     struct mk_buf fault;
     struct ocsp_response ocsp;
@@ -299,7 +319,7 @@ static int read_certificate(const struct cert_ref *at)
 {
     STACK_OF(X509) *chain = NULL, *rest = NULL;
     EVP_PKEY *key = NULL;
-    const struct mk_str *path = &at->tls_host->conf->certificates.items[at->nth];
+    const struct mk_str *path = &get_conf(at)->certificates.items[at->nth];
     int err = read_cert_and_key(at, &chain, &key);
     if (err != -ENOMEM) {
         STACK_OF(X509) *to = chain ? chain : (rest = sk_X509_new_null());
@@ -310,7 +330,7 @@ static int read_certificate(const struct cert_ref *at)
         err = use_certificate(at, chain, key);
     if (err == 0)
         err = read_ocsp_response(at, chain);
-    X509 *leaf = err == 0 ? at->tls_host->certs[at->tls_host->n_certs - 1].leaf : NULL;
+    X509 *leaf = err == 0 ? at->load->credentials->certs[at->load->credentials->n_certs - 1].leaf : NULL;
     if (leaf)
         check_order(at, path, leaf, chain);
     sk_X509_pop_free(chain, X509_free);
@@ -325,28 +345,29 @@ static int read_certificate(const struct cert_ref *at)
     return 0;
 }
 
-int certificates_read(struct tls_host *tls_host, struct mk_host *host)
+int certificates_read(const struct tls_load *load)
 {
-    assert(tls_host->ctx && tls_host->n_certs == 0);
+    const struct tls_host_conf *conf = load->tls_host->conf;
+    assert(load->ctx && load->credentials->n_certs == 0);
     int err = 0;
-    struct cert_ref at = {.tls_host = tls_host, .host = host};
-    if (tls_host->conf->certificates.n > TLS_HOST_CERTS_MAX) {
-        mk_host_error(host, tls_host->conf, offsetof(struct tls_host_conf, certificates), TLS_HOST_CERTS_MAX,
+    struct cert_ref at = {.load = load};
+    if (conf->certificates.n > TLS_HOST_CERTS_MAX) {
+        mk_host_error(load->tls_host->host, conf, offsetof(struct tls_host_conf, certificates), TLS_HOST_CERTS_MAX,
                       "a host has %d certificates at most", TLS_HOST_CERTS_MAX);
         return -EINVAL;
     }
-    for (; at.nth < tls_host->conf->certificates.n && err != -ENOMEM; at.nth++) {
+    for (; at.nth < conf->certificates.n && err != -ENOMEM; at.nth++) {
         int r = read_certificate(&at);
         err = r < 0 ? r : err;
     }
     return err;
 }
 
-int certificates_read_authorities(struct tls_host *tls_host, struct mk_host *host, struct mk_buf *ret_bytes)
+int certificates_read_authorities(const struct tls_load *load, struct mk_buf *ret_bytes)
 {
-    assert(tls_host->ctx);
-    struct cert_ref at = {.tls_host = tls_host, .host = host};
-    struct mk_str path = tls_host->conf->client_ca;
+    assert(load->ctx);
+    struct cert_ref at = {.load = load};
+    struct mk_str path = get_conf(&at)->client_ca;
     char text[FAULT_BYTES];
     struct mk_buf fault;
     int err = 0;
@@ -354,12 +375,12 @@ int certificates_read_authorities(struct tls_host *tls_host, struct mk_host *hos
     STACK_OF(X509) *all = pem_read_certificates(path.p, &fault);
     if (!all)
         return report_error(&at, offsetof(struct tls_host_conf, client_ca), "the file", &path, &fault);
-    X509_STORE *store = SSL_CTX_get_cert_store(tls_host->ctx);
+    X509_STORE *store = SSL_CTX_get_cert_store(load->ctx);
     for (int i = 0; i < sk_X509_num(all) && err == 0; i++) {
         X509 *one = sk_X509_value(all, i);
         unsigned char digest[EVP_MAX_MD_SIZE];
         unsigned n = 0;
-        if (X509_STORE_add_cert(store, one) != 1 || SSL_CTX_add_client_CA(tls_host->ctx, one) != 1 ||
+        if (X509_STORE_add_cert(store, one) != 1 || SSL_CTX_add_client_CA(load->ctx, one) != 1 ||
             X509_digest(one, EVP_sha256(), digest, &n) != 1)
             err = -ENOMEM;
         mk_buf_add(ret_bytes, digest, n);

@@ -6,6 +6,7 @@
 #include "handshake.h"
 
 #include "tls_conn.h"
+#include "tls_worker.h"
 
 #include <openssl/core_names.h>
 #include <openssl/err.h>
@@ -82,8 +83,9 @@ static int select_host(SSL *ssl, int *alert, void *ctx)
     if (!tls_host)
         return SSL_CLIENT_HELLO_ERROR;
     *alert = SSL_AD_INTERNAL_ERROR;
-    tls_conn_set_host(conn, tls_host, name);
-    return switch_context(ssl, tls_host->ctx) ? SSL_CLIENT_HELLO_SUCCESS : SSL_CLIENT_HELLO_ERROR;
+    SSL_CTX *own = tls_worker_context(conn->worker, tls_host);
+    tls_conn_set_host(conn, tls_host_credentials(own), name);
+    return switch_context(ssl, own) ? SSL_CLIENT_HELLO_SUCCESS : SSL_CLIENT_HELLO_ERROR;
 }
 
 /* Tells the client that its name was used. select_host() has chosen the host already. */
@@ -196,13 +198,12 @@ static SSL_TICKET_RETURN check_ticket(SSL *ssl, SSL_SESSION *known, const unsign
 
 static int provide_ocsp_response(SSL *ssl, void *ctx)
 {
-    const struct tls_conn *conn = SSL_get_app_data(ssl);
-    const struct tls_host *tls_host = conn->tls_host;
+    const struct tls_credentials *own = tls_host_credentials(SSL_get_SSL_CTX(ssl));
     const X509 *leaf = SSL_get_certificate(ssl);
     int64_t now = (int64_t)time(NULL);
     (void)ctx;
-    for (unsigned i = 0; tls_host && i < tls_host->n_certs; i++) {
-        const struct tls_cert *cert = &tls_host->certs[i];
+    for (unsigned i = 0; own && i < own->n_certs; i++) {
+        const struct tls_cert *cert = &own->certs[i];
         if (cert->leaf != leaf || !cert->ocsp || now < cert->ocsp_this_update || now > cert->ocsp_next_update)
             continue;
         unsigned char *copy = OPENSSL_memdup(cert->ocsp, cert->ocsp_len);
@@ -214,11 +215,12 @@ static int provide_ocsp_response(SSL *ssl, void *ctx)
     return SSL_TLSEXT_ERR_NOACK;
 }
 
-int handshake_set_callbacks(SSL_CTX *ctx, struct tls_generation *t)
+int handshake_set_callbacks(SSL_CTX *ctx, const struct tls_generation *t)
 {
-    SSL_CTX_set_client_hello_cb(ctx, select_host, t);
+    void *arg = (void *)(uintptr_t)t; /* the callbacks do not change it */
+    SSL_CTX_set_client_hello_cb(ctx, select_host, arg);
     SSL_CTX_set_tlsext_servername_callback(ctx, confirm_server_name);
-    SSL_CTX_set_alpn_select_cb(ctx, select_alpn, t);
+    SSL_CTX_set_alpn_select_cb(ctx, select_alpn, arg);
     SSL_CTX_set_tlsext_status_cb(ctx, provide_ocsp_response);
     if (SSL_CTX_set_session_ticket_cb(ctx, NULL, check_ticket, NULL) != 1)
         return -ENOMEM;

@@ -9,7 +9,7 @@
 #include "tls_host.h"
 
 /* Sets the callbacks of an SSL_CTX. Returns 0 or -ENOMEM. */
-int handshake_set_callbacks(SSL_CTX *ctx, struct tls_generation *t);
+int handshake_set_callbacks(SSL_CTX *ctx, const struct tls_generation *t);
 
 /* Prepares the process before the first SSL_CTX; cleans up after the last one. Returns 0 or -ENOMEM. */
 int handshake_init(void);

@@ -12,6 +12,7 @@
 #include "pem.h"
 #include "selfsigned.h"
 #include "socket_bio.h"
+#include "tls_worker.h"
 #include "transport.h"
 
 #include <openssl/crypto.h>
@@ -131,8 +132,8 @@ static int start_host(struct mk_host *host, void **ret_state)
     struct tls_host *tls_host = keys != -ENOMEM ? mk_account_alloc(NULL, sizeof(*tls_host)) : NULL;
     if (!tls_host)
         return -ENOMEM;
-    *tls_host = (struct tls_host){.conf = settings_get_host(host)};
-    int err = ssl_context_make_host(tls_host, host, t);
+    *tls_host = (struct tls_host){.conf = settings_get_host(host), .host = host, .generation = t};
+    int err = ssl_context_open_host(tls_host);
     err = err == 0 ? keys : err;
     ERR_clear_error();
     if (err == 0) {
@@ -160,11 +161,11 @@ static int make_self_signed(struct tls_generation *t)
     struct tls_host *tls_host = host ? mk_host_state(host, &mk_plugin_tls) : NULL;
     X509 *leaf;
     EVP_PKEY *key;
-    if (!t->conf->self_signed || !tls_host || tls_host->ctx)
+    if (!t->conf->self_signed || !tls_host || tls_host_has_certificate(tls_host))
         return 0;
     int err = selfsigned_get(&leaf, &key);
     t->self_signed = err == 0;
-    return err == 0 ? ssl_context_make_self_signed(tls_host, host, t, leaf, key) : err;
+    return err == 0 ? ssl_context_make_self_signed(tls_host, leaf, key) : err;
 }
 
 static int check_generation(struct mk_generation *g, void *state)
@@ -184,7 +185,7 @@ static int check_generation(struct mk_generation *g, void *state)
 static int start_worker(struct mk_worker *worker, void **ret_state)
 {
     const struct tls_generation *t = mk_generation_state(mk_worker_generation(worker), &mk_plugin_tls);
-    *ret_state = write_buffer_new(mk_worker_account(worker));
+    *ret_state = tls_worker_new(worker, t);
     if (!*ret_state)
         return -ENOMEM;
     if (mk_worker_index(worker) != 0)
@@ -198,7 +199,7 @@ static int start_worker(struct mk_worker *worker, void **ret_state)
 static void stop_worker(struct mk_worker *worker, void *state)
 {
     (void)worker;
-    write_buffer_put(state);
+    tls_worker_free(state);
 }
 
 /* ── requests ── */
@@ -218,6 +219,12 @@ static int reject_plaintext(struct mk_request *req)
     return 0;
 }
 
+/* As libssl's macro, which casts const away so that the compiler warns. */
+static int get_min_version(const SSL_CTX *ctx)
+{
+    return (int)SSL_CTX_ctrl((SSL_CTX *)(uintptr_t)ctx, SSL_CTRL_GET_MIN_PROTO_VERSION, 0, NULL);
+}
+
 /*
  * Returns true for 421 (RFC 9110 section 15.5.20): on a connection of its own, the request's host would have another
  * certificate, another policy for client certificates or another minimum version. A client that has sent no name (SNI)
@@ -227,8 +234,9 @@ static bool is_misdirected(const struct mk_request *req, const struct tls_conn *
 {
     struct mk_str name = mk_request_host(req);
     const struct tls_host *tls_host = tls_host_find(mk_request_host_conf(req));
-    if (tls_host && (memcmp(tls_host->policy, conn->policy, sizeof(conn->policy)) != 0 ||
-                     SSL_version(conn->ssl) < SSL_CTX_get_min_proto_version(tls_host->ctx)))
+    const SSL_CTX *own = tls_host ? tls_worker_context(mk_request_worker(req), tls_host) : NULL;
+    if (own && (memcmp(tls_host_credentials(own)->policy, conn->policy, sizeof(conn->policy)) != 0 ||
+                SSL_version(conn->ssl) < get_min_version(own)))
         return true;
     if (!name.len || mk_str_ieq(name, mk_str(conn->name, conn->name_len)) ||
         (!conn->name_len && tls_host_is_address(name)))

@@ -11,11 +11,11 @@
 #include <assert.h>
 #include <errno.h>
 
-void tls_conn_set_host(struct tls_conn *conn, struct tls_host *tls_host, struct mk_str name)
+void tls_conn_set_host(struct tls_conn *conn, const struct tls_credentials *own, struct mk_str name)
 {
     assert(conn->worker && name.len < sizeof(conn->name));
-    conn->tls_host = tls_host;
-    memcpy(conn->policy, tls_host->policy, sizeof(conn->policy));
+    conn->has_host = true;
+    memcpy(conn->policy, own->policy, sizeof(conn->policy));
     memcpy(conn->name, name.p, name.len);
     conn->name_len = (uint8_t)name.len;
 }

@@ -18,10 +18,9 @@
 #include <monkey/transport.h>
 
 struct tls_conn {
-    SSL *ssl;                 /* NULL: the client speaks plain HTTP */
-    struct mk_worker *worker; /* NULL: the handshake is done */
-    struct tls_generation *generation;
-    struct tls_host *tls_host; /* whose certificate is sent; both are set during the handshake only */
+    SSL *ssl;                          /* NULL: the client speaks plain HTTP */
+    struct mk_worker *worker;          /* NULL: the handshake is done */
+    struct tls_generation *generation; /* set during the handshake only */
     struct mk_account *account;
     struct mk_loop *loop;
     struct write_buffer *write_buffer;
@@ -36,6 +35,7 @@ struct tls_conn {
     int fd;
     uint16_t client_len;
     uint8_t name_len;
+    bool has_host;         /* the handshake has chosen a host */
     bool saw_first_byte;   /* the first byte was received */
     bool may_have_pending; /* the handshake may have read application data */
     bool socket_empty;     /* the last read was short: the socket is empty */
@@ -48,7 +48,7 @@ struct tls_conn {
 };
 
 /* Sets the host of a connection during the handshake; `name` has 255 bytes at most. */
-void tls_conn_set_host(struct tls_conn *conn, struct tls_host *tls_host, struct mk_str name);
+void tls_conn_set_host(struct tls_conn *conn, const struct tls_credentials *own, struct mk_str name);
 
 /*
  * Returns true if all certificates of the connection's host cover this name: libssl does not always tell which one was

@@ -6,6 +6,7 @@
 
 #include <openssl/x509v3.h>
 
+#include <pthread.h>
 #include <stdio.h>
 
 extern const struct mk_plugin mk_plugin_tls;
@@ -14,21 +15,61 @@ enum { NAME_BYTES = 256 };
 
 void tls_host_release(struct tls_host *tls_host)
 {
-    for (unsigned i = 0; i < tls_host->n_certs; i++) {
-        X509_free(tls_host->certs[i].leaf);
-        OPENSSL_free(tls_host->certs[i].ocsp);
-    }
+    mk_watched_close(tls_host->watched);
     SSL_CTX_free(tls_host->ctx);
+}
+
+/* ── credentials: libssl frees them with the SSL_CTX, which connections may hold after it was replaced ── */
+
+static pthread_once_t index_made = PTHREAD_ONCE_INIT;
+static int credentials_index = -1;
+
+static void free_credentials(void *parent, void *data, CRYPTO_EX_DATA *all, int index, long number, void *pointer)
+{
+    struct tls_credentials *credentials = data;
+    (void)parent, (void)all, (void)index, (void)number, (void)pointer;
+    for (unsigned i = 0; credentials && i < credentials->n_certs; i++) {
+        X509_free(credentials->certs[i].leaf);
+        OPENSSL_free(credentials->certs[i].ocsp);
+    }
+    OPENSSL_free(credentials);
+}
+
+static void make_index(void)
+{
+    credentials_index = SSL_CTX_get_ex_new_index(0, NULL, NULL, NULL, free_credentials);
+}
+
+struct tls_credentials *tls_host_add_credentials(SSL_CTX *ctx)
+{
+    struct tls_credentials *credentials = OPENSSL_zalloc(sizeof(*credentials));
+    pthread_once(&index_made, make_index);
+    if (credentials && SSL_CTX_set_ex_data(ctx, credentials_index, credentials) == 1)
+        return credentials;
+    OPENSSL_free(credentials);
+    return NULL;
+}
+
+const struct tls_credentials *tls_host_credentials(const SSL_CTX *ctx)
+{
+    return credentials_index < 0 ? NULL : SSL_CTX_get_ex_data(ctx, credentials_index);
+}
+
+/* ── hosts ── */
+
+bool tls_host_has_certificate(const struct tls_host *tls_host)
+{
+    return tls_host->watched || tls_host->ctx;
 }
 
 struct tls_host *tls_host_find(const struct mk_host *host)
 {
     struct tls_host *tls_host = mk_host_state(host, &mk_plugin_tls);
-    if (tls_host && tls_host->ctx)
+    if (tls_host && tls_host_has_certificate(tls_host))
         return tls_host;
     struct mk_host *standard = mk_generation_host(mk_host_generation(host), MK_STR(""));
     tls_host = standard ? mk_host_state(standard, &mk_plugin_tls) : NULL;
-    return tls_host && tls_host->ctx ? tls_host : NULL;
+    return tls_host && tls_host_has_certificate(tls_host) ? tls_host : NULL;
 }
 
 bool tls_host_asks_certificate(const struct mk_host *host)

@@ -7,6 +7,7 @@
 #include "io.h"
 #include "ktls.h"
 #include "socket_bio.h"
+#include "tls_worker.h"
 
 #include <monkey/plugin.h>
 
@@ -66,12 +67,12 @@ static int open_conn(struct mk_io *io, struct mk_worker *worker)
                               .generation = t,
                               .account = account,
                               .loop = mk_worker_loop(worker),
-                              .write_buffer = write_buffer_get(mk_worker_state(worker, &mk_plugin_tls)),
+                              .write_buffer = write_buffer_get(tls_worker_of(worker)->write_buffer),
                               .fd = io->fd};
     io->state = conn;
     if (account->bytes_max && account->bytes + SSL_BYTES > account->bytes_max)
         return -ENOMEM;
-    return make_ssl(conn, tls_host ? tls_host->ctx : t->default_ctx);
+    return make_ssl(conn, tls_host ? tls_worker_context(worker, tls_host) : t->default_ctx);
 }
 
 /* ── the handshake ── */
@@ -89,7 +90,6 @@ static void release_generation(struct tls_conn *conn)
 {
     struct mk_worker *worker = conn->worker;
     conn->worker = NULL;
-    conn->tls_host = NULL;
     conn->generation = NULL;
     if (worker)
         mk_worker_put(worker);
@@ -126,7 +126,7 @@ static int save_client_subject(struct tls_conn *conn)
 /* Saves what requests need; the connection does not need the generation any more. */
 static int finish_handshake(struct tls_conn *conn)
 {
-    assert(conn->worker && conn->tls_host); /* select_host() was called */
+    assert(conn->worker && conn->has_host); /* select_host() was called */
     int err = save_client_subject(conn);
     conn->no_data_bytes = 0;
     conn->may_have_pending = true;

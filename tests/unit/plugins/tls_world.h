@@ -10,6 +10,7 @@
 #include "../../../plugins/tls/selfsigned.h"
 #include "../../../plugins/tls/socket_bio.h"
 #include "../../../plugins/tls/ssl_context.h"
+#include "../../../plugins/tls/tls_worker.h"
 #include "../../../plugins/tls/transport.h"
 
 #include "server/thread.h"
@@ -48,22 +49,22 @@ static inline void tls_world_open(void)
     tls_world.host.settings = &tls_world.host_settings;
     tls_world.host.states[0] = &tls_world.tls_host;
     tls_world.server_conf.ticket_lifetime_ms = 3600000;
-    tls_world.tls_host.conf = &tls_world.host_conf;
+    tls_world.tls_host = (struct tls_host){&tls_world.host_conf, &tls_world.host, &tls_world.tls, NULL, 0, NULL};
     tls_world.tls = (struct tls_generation){.g = &tls_world.g, .conf = &tls_world.server_conf};
     int err = socket_bio_start();
     err = err < 0 ? err : handshake_init();
     err = err < 0 ? err : selfsigned_get(&leaf, &key);
-    err = err < 0 ? err : ssl_context_make_self_signed(&tls_world.tls_host, &tls_world.host, &tls_world.tls, leaf, key);
+    err = err < 0 ? err : ssl_context_make_self_signed(&tls_world.tls_host, leaf, key);
     tls_world.worker = mk__thread_new_worker(&tls_world.thread, &tls_world.g);
     tls_world.client = SSL_CTX_new(TLS_client_method());
     if (err < 0 || !tls_world.worker || !tls_world.client)
         abort();
-    tls_world.worker->states[0] = write_buffer_new(&tls_world.thread.account);
+    tls_world.worker->states[0] = tls_worker_new(tls_world.worker, &tls_world.tls);
 }
 
 static inline void tls_world_close(void)
 {
-    write_buffer_put(tls_world.worker->states[0]);
+    tls_worker_free(tls_world.worker->states[0]);
     mk__worker_free(tls_world.worker);
     tls_host_release(&tls_world.tls_host);
     SSL_CTX_free(tls_world.client);
