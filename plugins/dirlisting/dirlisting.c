@@ -3,9 +3,11 @@
  * dirlisting: lists folders that have no index. It comes behind the plugin that serves files, which declines them. This
  * file decides which requests it answers.
  */
+#include "archive.h"
 #include "page.h"
 #include "query.h"
 #include "send.h"
+#include "tar.h"
 
 #include <errno.h>
 #include <time.h>
@@ -21,6 +23,22 @@ static void stop_host(struct mk_host *host, void *state)
     mk_account_free(NULL, state, sizeof(struct listing_host));
 }
 
+/* Opens libarchive if a section has archives. Returns 0 or -EINVAL (reported). */
+static int load_archives(struct mk_host *host, const struct mk_conf_section *section)
+{
+    char reason[256];
+    struct mk_buf error;
+    for (const struct listing_rule *r = mk_host_conf(host, section); r; r = mk_host_conf_next(host, section, r)) {
+        mk_buf_init_fixed(&error, reason, sizeof(reason));
+        if (!r->archive_names.n || tar_load(&error) == 0)
+            continue;
+        mk_host_error(host, r, offsetof(struct listing_rule, archive_names), 0,
+                      "archives need libarchive.so.13 (Debian: libarchive13): %.*s", MK_STR_ARG(mk_buf_str(&error)));
+        return -EINVAL;
+    }
+    return 0;
+}
+
 static int start_host(struct mk_host *host, void **ret_state)
 {
     struct timespec now;
@@ -34,6 +52,8 @@ static int start_host(struct mk_host *host, void **ret_state)
     *state =
         (struct listing_host){.host = host, .loaded_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec};
     int err = mk_host_check_patterns(host, section, offsetof(struct listing_rule, match));
+    int archives = load_archives(host, section);
+    err = err < 0 ? err : archives;
     int pages = err == -ENOMEM ? err : page_start_host(host, state);
     err = err < 0 && pages != -ENOMEM ? err : pages;
     if (err < 0)
@@ -59,7 +79,8 @@ static int answer_request(struct mk_request *req)
     if (!rule || !rule->enabled)
         return MK_DECLINED;
     struct query query = query_parse(mk_request_query(req));
-    if (send_listing(req, host, rule, &query) < 0)
+    int err = query.archive.p ? archive_send(req, host, rule, query.archive) : send_listing(req, host, rule, &query);
+    if (err < 0)
         mk_response_error(req, 503);
     return 0;
 }

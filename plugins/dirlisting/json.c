@@ -4,41 +4,11 @@
  */
 #include "json.h"
 
+#include "utf8.h"
+
 #include <monkey/escape.h>
 
 #include <time.h>
-
-#define REPLACEMENT MK_STR("\xef\xbf\xbd")
-
-/* ── UTF-8 (table 3-7 of the Unicode standard) ── */
-
-static const struct {
-    unsigned char first, last, length, second_min, second_max;
-} sequences[] = {
-    {0x00, 0x7f, 1, 0x80, 0xbf}, {0xc2, 0xdf, 2, 0x80, 0xbf}, {0xe0, 0xe0, 3, 0xa0, 0xbf},
-    {0xe1, 0xec, 3, 0x80, 0xbf}, {0xed, 0xed, 3, 0x80, 0x9f}, {0xee, 0xef, 3, 0x80, 0xbf},
-    {0xf0, 0xf0, 4, 0x90, 0xbf}, {0xf1, 0xf3, 4, 0x80, 0xbf}, {0xf4, 0xf4, 4, 0x80, 0x8f},
-};
-
-/* Returns how many bytes at the beginning of `s` belong together; `ret_valid`: whether they are a character. */
-static size_t measure_sequence(struct mk_str s, bool *ret_valid)
-{
-    unsigned char first = (unsigned char)s.p[0];
-    size_t i = 0, n = 1, count = sizeof(sequences) / sizeof(sequences[0]);
-    while (i < count && (first < sequences[i].first || first > sequences[i].last))
-        i++;
-    *ret_valid = i < count && sequences[i].length == 1;
-    if (i == count || *ret_valid)
-        return 1;
-    while (n < sequences[i].length && n < s.len) {
-        unsigned char c = (unsigned char)s.p[n];
-        if (c < (n == 1 ? sequences[i].second_min : 0x80) || c > (n == 1 ? sequences[i].second_max : 0xbf))
-            return n;
-        n++;
-    }
-    *ret_valid = n == sequences[i].length;
-    return n;
-}
 
 /* ── values ── */
 
@@ -56,15 +26,11 @@ void json_write_string(struct mk_buf *out, struct mk_str text)
 {
     mk_buf_addc(out, '"');
     while (text.len) {
-        bool valid;
-        size_t n = measure_sequence(text, &valid);
-        if (!valid)
-            mk_buf_adds(out, REPLACEMENT);
-        else if (n == 1)
-            write_ascii(out, text.p[0]);
+        struct mk_str character = utf8_next(&text);
+        if (character.len == 1)
+            write_ascii(out, character.p[0]);
         else
-            mk_buf_add(out, text.p, n);
-        text = mk_str(text.p + n, text.len - n);
+            mk_buf_adds(out, character);
     }
     mk_buf_addc(out, '"');
 }

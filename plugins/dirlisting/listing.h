@@ -8,7 +8,7 @@
  *
  * Each file of the plugin uses those to its left only:
  *
- *     listing ◄─ order, query, accept, settings ◄─ folder ◄─ page, json ◄─ send, archive ◄─ dirlisting
+ *     listing ◄─ order, query, accept, settings ◄─ folder ◄─ page, json ◄─ send, tar ◄─ walk ◄─ archive ◄─ dirlisting
  */
 #ifndef DIRLISTING_LISTING_H
 #define DIRLISTING_LISTING_H

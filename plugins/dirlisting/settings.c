@@ -25,6 +25,12 @@ enum archive_kind settings_archive_kind(struct mk_str name)
     return kind;
 }
 
+struct mk_str settings_archive_name(enum archive_kind kind)
+{
+    assert(kind > ARCHIVE_NONE && kind < ARCHIVE_KINDS);
+    return archive_names[kind];
+}
+
 static int parse_hidden(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
 {
     struct settings_patterns *all = field;
@@ -92,6 +98,8 @@ static const struct mk_conf_key rule_keys[] = {
     MK_CONF_KEY_INT(struct listing_rule, archive_depth_max, "ArchiveMaxDepth", "32",
                     "How many folders may be within each other in one archive; the response of a deeper one is cut.",
                     .min = 1, .max = 100),
+    MK_CONF_KEY_BOOL(struct listing_rule, archive_indexed, "ArchiveIndexed", "Off",
+                     "On: archives have the files of folders with an index, too, which are not listed."),
     {0},
 };
 

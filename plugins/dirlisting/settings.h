@@ -30,6 +30,7 @@ struct listing_rule {
     struct mk_conf_list archive_names;
     uint64_t archive_bytes_max;
     int64_t archive_entries_max, archive_depth_max;
+    bool archive_indexed;
     /* set by the section's check: */
     bool archives[ARCHIVE_KINDS];
 };
@@ -52,5 +53,7 @@ bool settings_is_hidden(const struct listing_rule *rule, struct mk_str path);
 
 /* Returns the kind of a name as Archives has it ("tar.gz"); ARCHIVE_NONE: there is none of that name. */
 enum archive_kind settings_archive_kind(struct mk_str name);
+/* Returns that name; a literal. */
+struct mk_str settings_archive_name(enum archive_kind kind);
 
 #endif

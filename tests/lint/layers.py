@@ -46,6 +46,8 @@ PUBLIC = {
 
 # Headers that are neither ours nor the system's, and where they may appear.
 THIRD_PARTY = {
+    "archive.h": ("plugins/dirlisting/tar.c",),
+    "archive_entry.h": ("plugins/dirlisting/tar.c",),
     "brotli/": ("plugins/compress/encoder.c", "tests/unit/plugins/"),
     "cmocka.h": ("tests/unit/",),
     "hiredis/": ("duda/packages/redis/",),
