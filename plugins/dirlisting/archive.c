@@ -272,12 +272,12 @@ static struct archive *make_archive(struct mk_request *req)
 int archive_send(struct mk_request *req, const struct listing_host *host, const struct listing_rule *rule,
                  struct mk_str kind_name)
 {
-    enum archive_kind kind = settings_archive_kind(kind_name);
+    enum archive_kind kind = rules_archive_kind(kind_name);
     if (!rule->archives[kind]) {
         mk_response_error(req, 404);
         return 0;
     }
-    if (atomic_fetch_add(&running, 1) >= settings_limits(host->host)->archives) {
+    if (atomic_fetch_add(&running, 1) >= rules_limits(host->host)->archives) {
         atomic_fetch_sub(&running, 1);
         send_busy(req);
         return 0;
@@ -288,7 +288,7 @@ int archive_send(struct mk_request *req, const struct listing_host *host, const 
         return -ENOMEM;
     }
     a->kind = kind;
-    a->kind_name = settings_archive_name(kind);
+    a->kind_name = rules_archive_name(kind);
     a->host = host;
     a->rule = rule;
     return start_step(a);

@@ -6,7 +6,7 @@
 #ifndef DIRLISTING_ARCHIVE_H
 #define DIRLISTING_ARCHIVE_H
 
-#include "settings.h"
+#include "rules.h"
 
 /*
  * Responds, at once or later, to GET or HEAD of a path that ends with a slash: with an archive of that kind ("tar.gz"),

@@ -42,7 +42,7 @@ static int load_archives(struct mk_host *host, const struct mk_conf_section *sec
 static int start_host(struct mk_host *host, void **ret_state)
 {
     struct timespec now;
-    const struct mk_conf_section *section = &settings_sections[SETTINGS_RULE];
+    const struct mk_conf_section *section = &rules_sections[RULES_RULE];
     if (!mk_host_conf(host, section))
         return 0; /* a host without a section costs nothing */
     struct listing_host *state = mk_account_alloc(NULL, sizeof(*state));
@@ -75,7 +75,7 @@ static bool is_folder(const struct mk_request *req)
 static int answer_request(struct mk_request *req)
 {
     const struct listing_host *host = mk_request_host_state(req, &mk_plugin_dirlisting);
-    const struct listing_rule *rule = host && is_folder(req) ? settings_find(host->host, mk_request_path(req)) : NULL;
+    const struct listing_rule *rule = host && is_folder(req) ? rules_find(host->host, mk_request_path(req)) : NULL;
     if (!rule || !rule->enabled)
         return MK_DECLINED;
     struct query query = query_parse(mk_request_query(req));
@@ -88,7 +88,7 @@ static int answer_request(struct mk_request *req)
 MK_PLUGIN(dirlisting) = {
     MK_PLUGIN_HEAD("dirlisting", "2.0.0", "lists folders: HTML, JSON, archives"),
     .flags = MK_PLUGIN_CHECKS_ALL,
-    .sections = settings_sections,
+    .sections = rules_sections,
     .host_start = start_host,
     .host_stop = stop_host,
     .on_content = answer_request,

@@ -116,7 +116,7 @@ static bool stat_entry(struct folder *f, struct mk_str name, struct stat *st, bo
 static bool is_listed(struct folder *f, struct mk_str name, bool is_dir)
 {
     struct mk_str path = folder_entry_path(f, name, is_dir);
-    return path.p && !settings_is_hidden(f->rule, path);
+    return path.p && !rules_is_hidden(f->rule, path);
 }
 
 /* Entries are in a list until their count is known. */

@@ -9,7 +9,7 @@
 #ifndef DIRLISTING_FOLDER_H
 #define DIRLISTING_FOLDER_H
 
-#include "settings.h"
+#include "rules.h"
 
 #include <dirent.h>
 #include <stdatomic.h>

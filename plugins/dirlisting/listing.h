@@ -8,7 +8,7 @@
  *
  * Each file of the plugin uses those to its left only:
  *
- *     listing ◄─ order, query, accept, settings ◄─ folder ◄─ page, json ◄─ send, tar ◄─ walk ◄─ archive ◄─ dirlisting
+ *     listing ◄─ order, query, accept, rules ◄─ folder ◄─ page, json ◄─ send, tar ◄─ walk ◄─ archive ◄─ dirlisting
  */
 #ifndef DIRLISTING_LISTING_H
 #define DIRLISTING_LISTING_H
@@ -36,7 +36,7 @@ struct listing {
     size_t reserved; /* of the memory of all listings */
 };
 
-struct listing_rule; /* settings.h */
+struct listing_rule; /* rules.h */
 struct listing_host;
 
 /* What a format writes about. Valid until the exchange ends. */

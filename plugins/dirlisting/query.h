@@ -6,7 +6,7 @@
 #ifndef DIRLISTING_QUERY_H
 #define DIRLISTING_QUERY_H
 
-#include "settings.h"
+#include "rules.h"
 
 struct query {
     int sort, order;       /* -1: not given */

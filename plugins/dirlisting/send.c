@@ -361,7 +361,7 @@ int send_listing(struct mk_request *req, const struct listing_host *host, const 
     *s = (struct send){.req = req,
                        .size = size,
                        .account = mk_request_account(req),
-                       .memory_max = settings_limits(host->host)->memory,
+                       .memory_max = rules_limits(host->host)->memory,
                        .format = json ? &json_format : &page_format};
     mk_buf_init(&s->text, LISTING_TEXT_BYTES);
     mk_task_init(&s->check_task, check_entries);

@@ -6,7 +6,7 @@
 #ifndef DIRLISTING_TAR_H
 #define DIRLISTING_TAR_H
 
-#include "settings.h"
+#include "rules.h"
 
 struct tar;
 

@@ -176,7 +176,7 @@ static bool has_index(const struct walk *w, struct mk_str path)
 static int enter_folder(struct walk *w, struct mk_str path)
 {
     struct stat st;
-    const struct listing_rule *rule = settings_find(w->host, path);
+    const struct listing_rule *rule = rules_find(w->host, path);
     if (!rule || !rule->enabled || (!rule->archive_indexed && has_index(w, path)))
         return 0;
     if (w->depth > (uint64_t)w->rule->archive_depth_max)

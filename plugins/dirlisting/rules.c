@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Directives (settings.h): rules of hosts, of which the first that matches a path is used, and limits of the server.
+ * Directives (rules.h): rules of hosts, of which the first that matches a path is used, and limits of the server.
  */
-#include "settings.h"
+#include "rules.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -17,7 +17,7 @@ static const struct mk_str archive_names[ARCHIVE_KINDS] = {
     [ARCHIVE_TAR_ZST] = MK_STR("tar.zst"),
 };
 
-enum archive_kind settings_archive_kind(struct mk_str name)
+enum archive_kind rules_archive_kind(struct mk_str name)
 {
     enum archive_kind kind = ARCHIVE_KINDS - 1;
     while (kind > ARCHIVE_NONE && !mk_str_eq(archive_names[kind], name))
@@ -25,7 +25,7 @@ enum archive_kind settings_archive_kind(struct mk_str name)
     return kind;
 }
 
-struct mk_str settings_archive_name(enum archive_kind kind)
+struct mk_str rules_archive_name(enum archive_kind kind)
 {
     assert(kind > ARCHIVE_NONE && kind < ARCHIVE_KINDS);
     return archive_names[kind];
@@ -33,7 +33,7 @@ struct mk_str settings_archive_name(enum archive_kind kind)
 
 static int parse_hidden(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
 {
-    struct settings_patterns *all = field;
+    struct rules_patterns *all = field;
     for (uint32_t i = 0; i < value->n; i++) {
         struct mk_conf_value word = {.text = value->words[i],
                                      .dir = value->dir,
@@ -107,7 +107,7 @@ static void check_rule(const struct mk_conf_check *check, void *section)
 {
     struct listing_rule *r = section;
     for (uint32_t i = 0; i < r->archive_names.n; i++) {
-        enum archive_kind kind = settings_archive_kind(r->archive_names.items[i]);
+        enum archive_kind kind = rules_archive_kind(r->archive_names.items[i]);
         if (kind == ARCHIVE_NONE || r->archives[kind])
             mk_conf_error_nth(check, offsetof(struct listing_rule, archive_names), i,
                               "\"Archives\" takes tar, tar.gz and tar.zst, each once at most, not \"%.*s\"",
@@ -121,26 +121,26 @@ static void check_rule(const struct mk_conf_check *check, void *section)
                               MK_STR_ARG(r->readme.items[i]));
 }
 
-const struct mk_conf_section settings_sections[] = {
-    [SETTINGS_LIMITS] = {.name = "DIRLISTING_LIMITS",
-                         .scope = MK_CONF_SCOPE_SERVER,
-                         .size = sizeof(struct listing_limits),
-                         .keys = limit_keys,
-                         .doc = MK_CONF_DOC("What listings and archives of all hosts may take together.")},
-    [SETTINGS_RULE] = {.name = "DIRLISTING",
-                       .scope = MK_CONF_SCOPE_HOST,
-                       .flags = MK_CONF_REPEAT,
-                       .size = sizeof(struct listing_rule),
-                       .keys = rule_keys,
-                       .check = check_rule,
-                       .doc = MK_CONF_DOC("Lists folders that have no index. The first section that matches a path is "
-                                          "used.")},
+const struct mk_conf_section rules_sections[] = {
+    [RULES_LIMITS] = {.name = "DIRLISTING_LIMITS",
+                      .scope = MK_CONF_SCOPE_SERVER,
+                      .size = sizeof(struct listing_limits),
+                      .keys = limit_keys,
+                      .doc = MK_CONF_DOC("What listings and archives of all hosts may take together.")},
+    [RULES_RULE] = {.name = "DIRLISTING",
+                    .scope = MK_CONF_SCOPE_HOST,
+                    .flags = MK_CONF_REPEAT,
+                    .size = sizeof(struct listing_rule),
+                    .keys = rule_keys,
+                    .check = check_rule,
+                    .doc = MK_CONF_DOC("Lists folders that have no index. The first section that matches a path is "
+                                       "used.")},
     {0},
 };
 
-const struct listing_rule *settings_find(const struct mk_host *host, struct mk_str path)
+const struct listing_rule *rules_find(const struct mk_host *host, struct mk_str path)
 {
-    const struct mk_conf_section *section = &settings_sections[SETTINGS_RULE];
+    const struct mk_conf_section *section = &rules_sections[RULES_RULE];
     const struct listing_rule *r = mk_host_conf(host, section);
     int match = 0;
     while (r && (match = mk_pattern_match(&r->match, path)) == 0)
@@ -148,12 +148,12 @@ const struct listing_rule *settings_find(const struct mk_host *host, struct mk_s
     return match > 0 ? r : NULL;
 }
 
-const struct listing_limits *settings_limits(const struct mk_host *host)
+const struct listing_limits *rules_limits(const struct mk_host *host)
 {
-    return mk_host_server_conf(host, &settings_sections[SETTINGS_LIMITS]);
+    return mk_host_server_conf(host, &rules_sections[RULES_LIMITS]);
 }
 
-bool settings_is_hidden(const struct listing_rule *rule, struct mk_str path)
+bool rules_is_hidden(const struct listing_rule *rule, struct mk_str path)
 {
     for (uint32_t i = 0; i < rule->hidden.n; i++)
         if (mk_pattern_match(&rule->hidden.items[i], path)) /* below 0: it is not known */

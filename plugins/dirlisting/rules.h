@@ -2,8 +2,8 @@
 /*
  * The directives of the sections [DIRLISTING].
  */
-#ifndef DIRLISTING_SETTINGS_H
-#define DIRLISTING_SETTINGS_H
+#ifndef DIRLISTING_RULES_H
+#define DIRLISTING_RULES_H
 
 #include <monkey/conf.h>
 #include <monkey/pattern.h>
@@ -12,7 +12,7 @@
 
 enum archive_kind { ARCHIVE_NONE, ARCHIVE_TAR, ARCHIVE_TAR_GZ, ARCHIVE_TAR_ZST, ARCHIVE_KINDS };
 
-struct settings_patterns {
+struct rules_patterns {
     struct mk_pattern *items;
     uint32_t n;
 };
@@ -26,7 +26,7 @@ struct listing_rule {
     uint64_t bytes_max;
     struct mk_str theme;
     struct mk_conf_list readme;
-    struct settings_patterns hidden;
+    struct rules_patterns hidden;
     struct mk_conf_list archive_names;
     uint64_t archive_bytes_max;
     int64_t archive_entries_max, archive_depth_max;
@@ -41,19 +41,19 @@ struct listing_limits {
     int64_t archives;
 };
 
-enum { SETTINGS_LIMITS, SETTINGS_RULE };
-extern const struct mk_conf_section settings_sections[];
+enum { RULES_LIMITS, RULES_RULE };
+extern const struct mk_conf_section rules_sections[];
 
 /* Returns the first section of the host that matches the path; NULL: none, or it is unknown whether it matches. */
-const struct listing_rule *settings_find(const struct mk_host *host, struct mk_str path);
-const struct listing_limits *settings_limits(const struct mk_host *host);
+const struct listing_rule *rules_find(const struct mk_host *host, struct mk_str path);
+const struct listing_limits *rules_limits(const struct mk_host *host);
 
 /* Returns true if Hidden hides this path (or if that cannot be told). */
-bool settings_is_hidden(const struct listing_rule *rule, struct mk_str path);
+bool rules_is_hidden(const struct listing_rule *rule, struct mk_str path);
 
 /* Returns the kind of a name as Archives has it ("tar.gz"); ARCHIVE_NONE: there is none of that name. */
-enum archive_kind settings_archive_kind(struct mk_str name);
+enum archive_kind rules_archive_kind(struct mk_str name);
 /* Returns that name; a literal. */
-struct mk_str settings_archive_name(enum archive_kind kind);
+struct mk_str rules_archive_name(enum archive_kind kind);
 
 #endif
