@@ -270,6 +270,12 @@ MK_API void mk_host_error(struct mk_host *host, const void *section_struct, size
 MK_API void mk_host_warn(struct mk_host *host, const void *section_struct, size_t offset, unsigned nth,
                          const char *format, ...) MK_PRINTF(5, 6);
 
+/*
+ * Appends file and line of a section ("sites/default:12"), for log lines and messages about it. Only during host_start
+ * and generation_check. Builds for small devices leave it out.
+ */
+MK_API void mk_host_place(const struct mk_host *host, const void *section_struct, struct mk_buf *out);
+
 /* Returns true if that field was set, but reported as wrong. For plugins with MK_PLUGIN_CHECKS_ALL. */
 MK_API bool mk_host_is_wrong(const struct mk_host *host, const void *section_struct, size_t offset);
 
@@ -359,6 +365,9 @@ MK_API int mk_generation_port(const struct mk_generation *g, const struct mk_plu
  * generation_check, which then returns -EINVAL.
  */
 MK_API void mk_generation_listen_error(struct mk_generation *g, const struct mk_plugin *plugin, const char *sentence);
+
+/* Returns true if the address is in TrustedProxies. Any thread. Builds for small devices leave it out. */
+MK_API bool mk_generation_trusts(const struct mk_generation *g, const struct mk_address *address);
 
 /*
  * Returns the number of the worker, from 0. This and the other functions of a worker: in its thread only, except where

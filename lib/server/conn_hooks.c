@@ -38,7 +38,7 @@ static void warn_untrusted(const struct mk_connection *conn, const struct mk_add
 static bool is_trusted_proxy(struct mk_connection *conn, const struct mk_generation *g)
 {
     struct mk_address peer = mk_connection_peer(conn);
-    if (mk_networks_contain(&g->http.trusted_proxies.networks, &peer))
+    if (mk_generation_trusts(g, &peer))
         return true;
     warn_untrusted(conn, &peer);
     return false;
@@ -85,6 +85,11 @@ const struct mk__trusted_proxies *mk__conn_hooks_trust(const struct mk_request *
 }
 
 /* ── for plugins ── */
+
+bool mk_generation_trusts(const struct mk_generation *g, const struct mk_address *address)
+{
+    return mk_networks_contain(&g->http.trusted_proxies.networks, address);
+}
 
 struct mk_address mk_connection_peer(struct mk_connection *conn)
 {
