@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * auth: asks clients to log in. This file has the hooks; settings.c has the directives, rules.c what is made of them,
+ * login.c the check of names and passwords.
+ */
+#include <monkey/plugin.h>
+
+#include "login.h"
+#include "respond.h"
+
+#include <assert.h>
+#include <crypt.h>
+#include <errno.h>
+#include <openssl/crypto.h>
+#include <stdlib.h>
+
+/* ── the process ── */
+
+static void free_process(struct auth_process *process)
+{
+    if (process->pool)
+        pool_stop(process->pool);
+    cache_free(process->cache);
+    mk_client_table_free(process->failures);
+    free(process);
+}
+
+static int start_process(void **ret_state)
+{
+    struct auth_process *process = calloc(1, sizeof(*process));
+    if (!process)
+        return -ENOMEM;
+    process->pool = pool_new();
+    process->cache = cache_new();
+    process->failures = failures_new();
+    if (process->pool && process->cache && process->failures) {
+        *ret_state = process;
+        return 0;
+    }
+    free_process(process);
+    return -ENOMEM;
+}
+
+static void stop_process(void *state)
+{
+    free_process(state);
+}
+
+static void describe_libraries(struct mk_buf *out)
+{
+    mk_buf_addf(out, "libcrypt (preferred hash: %s), %s", crypt_preferred_method(), OpenSSL_version(OPENSSL_VERSION));
+}
+
+/* ── generations and workers ── */
+
+static int start_generation(struct mk_generation *g, void **ret_state)
+{
+    struct auth_generation *state = mk_account_alloc(NULL, sizeof(*state));
+    if (!state)
+        return -ENOMEM;
+    *state = (struct auth_generation){.limits = settings_limits(g)};
+    *ret_state = state;
+    return 0;
+}
+
+static void stop_generation(struct mk_generation *g, void *state)
+{
+    (void)g;
+    rules_close_files(state);
+    mk_account_free(NULL, state, sizeof(struct auth_generation));
+}
+
+/* Reports sections that ask for a client certificate where the handshake does not. */
+static int check_certificates(struct mk_host *host)
+{
+    int err = 0;
+    for (const struct auth_conf *c = settings_first(host); c; c = settings_next(host, c)) {
+        if (!c->client_certificate || mk_host_asks_certificate(host))
+            continue;
+        mk_host_error(host, c, offsetof(struct auth_conf, client_certificate), 0,
+                      "this host asks no client for a certificate: set \"ClientCertificate Optional\" in its [TLS]");
+        err = -EINVAL;
+    }
+    return err;
+}
+
+static int check_generation(struct mk_generation *g, void *state)
+{
+    int err = 0;
+    (void)state;
+    for (struct mk_host *host = mk_generation_first_host(g); host; host = mk_host_next(host))
+        if (check_certificates(host) < 0)
+            err = -EINVAL;
+    return err;
+}
+
+static int start_host(struct mk_host *host, void **ret_state)
+{
+    struct auth_host *h;
+    int err = rules_make(host, mk_generation_state(mk_host_generation(host), &mk_plugin_auth), &h);
+    *ret_state = h;
+    return err;
+}
+
+static void stop_host(struct mk_host *host, void *state)
+{
+    (void)host;
+    rules_free(state);
+}
+
+static int start_worker(struct mk_worker *worker, void **ret_state)
+{
+    struct mk_generation *g = mk_worker_generation(worker);
+    const struct auth_generation *state = mk_generation_state(g, &mk_plugin_auth);
+    struct auth_process *process = mk_generation_plugin_state(g, &mk_plugin_auth);
+    struct auth_worker *w = calloc(1, sizeof(*w) + state->n_files * sizeof(w->refs[0]));
+    if (!w)
+        return -ENOMEM;
+    mk_list_init(&w->jobs);
+    w->n = state->n_files;
+    for (const struct auth_file *file = state->files; file; file = file->next)
+        mk_watched_ref_init(&w->refs[file->index], file->watched);
+    pool_set_limits(process->pool, (unsigned)state->limits->threads, (unsigned)state->limits->queue);
+    *ret_state = w;
+    return 0;
+}
+
+static void stop_worker(struct mk_worker *worker, void *state)
+{
+    struct auth_worker *w = state;
+    (void)worker;
+    for (unsigned i = 0; i < w->n; i++)
+        mk_watched_ref_release(&w->refs[i]);
+    free(w);
+}
+
+/* ── requests ── */
+
+/* Returns whether a login may take the place of the rules for addresses. */
+static bool is_alternative(const struct auth_rule *rule)
+{
+    return rule && rule->conf->satisfy == AUTH_ANY && rules_protects(rule);
+}
+
+/* Before the rules for addresses: a denial waits for the login where that is enough. */
+static int defer_denial(struct mk_request *req)
+{
+    const struct auth_host *h = mk_request_host_state(req, &mk_plugin_auth);
+    const struct auth_rule *rule;
+    if (h && rules_find(h, mk_request_path(req), &rule) == 0 && is_alternative(rule))
+        mk_request_defer_denial(req);
+    return MK_DECLINED;
+}
+
+static bool is_preflight(struct mk_request *req)
+{
+    return mk_request_method(req) == MK_OPTIONS && mk_request_header(req, MK_HEADER_ORIGIN).p &&
+           mk_request_header_by_name(req, MK_STR("Access-Control-Request-Method")).p;
+}
+
+/* Checks the client certificate, and the login behind it. */
+static int check_rule(struct mk_request *req, const struct auth_rule *rule)
+{
+    struct mk_tls_info tls = {.client = MK_STR_NONE};
+    if (rule->conf->client_certificate && (mk_request_tls_info(req, &tls) < 0 || !tls.client.len)) {
+        mk_response_error(req, 403);
+        return 0;
+    }
+    if (rule->conf->type != AUTH_OFF)
+        return login_check(req, rule);
+    return tls.client.len && mk_request_set_user(req, tls.client) < 0 ? -ENOMEM : MK_DECLINED;
+}
+
+static int check_request(struct mk_request *req)
+{
+    const struct auth_host *h = mk_request_host_state(req, &mk_plugin_auth);
+    const struct auth_rule *rule = NULL;
+    int access = mk_request_access(req), err = h ? rules_find(h, mk_request_path(req), &rule) : 0;
+    if (err < 0) {
+        mk_response_error(req, 500); /* the rule may protect the path */
+        return 0;
+    }
+    if (access >= 400 && !is_alternative(rule)) { /* the path was another one in on_head */
+        mk_response_error(req, access);
+        return 0;
+    }
+    if (!rule || !rules_protects(rule) || (access == 1 && is_alternative(rule)) ||
+        (rule->conf->allow_preflight && is_preflight(req)))
+        return MK_DECLINED;
+    return check_rule(req, rule);
+}
+
+MK_PLUGIN(auth) = {
+    MK_PLUGIN_HEAD("auth", "2.0.0", "asks clients to log in"),
+    .flags = MK_PLUGIN_CHECKS_ALL,
+    .about = describe_libraries,
+    .sections = auth_sections,
+    .start = start_process,
+    .stop = stop_process,
+    .generation_start = start_generation,
+    .generation_stop = stop_generation,
+    .host_start = start_host,
+    .host_stop = stop_host,
+    .generation_check = check_generation,
+    .worker_start = start_worker,
+    .worker_stop = stop_worker,
+    .on_head = defer_denial,
+    .on_request = check_request,
+};

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Failed logins of clients (failures.h).
+ */
+#include "failures.h"
+
+/* Zeroed when the window is over and nothing is checked. */
+struct failures_record {
+    uint64_t until_ms; /* end of the window; 0: none has begun */
+    uint32_t count, running;
+};
+
+struct mk_client_table *failures_new(void)
+{
+    return mk_client_table_new(FAILURES_CLIENTS, sizeof(struct failures_record), 0, 0);
+}
+
+static bool is_counted(const struct mk_address *client)
+{
+    return client->family != AF_UNIX;
+}
+
+static void unlock_record(struct mk_client_table *t, struct failures_record *r)
+{
+    mk_client_table_unlock(t, r, r->running ? MK_CLIENT_IN_USE : r->until_ms);
+}
+
+uint32_t failures_wait_ms(struct mk_client_table *t, const struct mk_address *client, uint64_t now_ms,
+                          const struct failures_limits *limits)
+{
+    uint32_t wait_ms = 0;
+    struct failures_record *r = NULL;
+    if (limits->max && is_counted(client))
+        r = mk_client_table_find(t, client, now_ms);
+    if (!r)
+        return 0;
+    if (r->count >= limits->max && r->until_ms > now_ms)
+        wait_ms = (uint32_t)(r->until_ms - now_ms);
+    unlock_record(t, r);
+    return wait_ms;
+}
+
+bool failures_begin(struct mk_client_table *t, const struct mk_address *client, uint64_t now_ms,
+                    const struct failures_limits *limits)
+{
+    if (!is_counted(client))
+        return true;
+    struct failures_record *r = mk_client_table_lock(t, client, now_ms);
+    bool begun = r->running < limits->running;
+    r->running += begun;
+    unlock_record(t, r);
+    return begun;
+}
+
+void failures_end(struct mk_client_table *t, const struct mk_address *client, uint64_t now_ms,
+                  const struct failures_limits *limits, bool failed)
+{
+    if (!is_counted(client))
+        return;
+    struct failures_record *r = mk_client_table_lock(t, client, now_ms);
+    r->running -= r->running > 0; /* an entry that was evicted begins anew */
+    if (r->until_ms <= now_ms)
+        r->count = 0;
+    if (failed && !r->count++)
+        r->until_ms = now_ms + limits->time_ms;
+    unlock_record(t, r);
+}

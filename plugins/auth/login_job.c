@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Hashes that are computed for requests (login_job.h).
+ *
+ *     worker: job_start() ─► pool ─► compute_hash() ─► mk_request_ref_call() ─► worker: finish_job() ─► waiters
+ */
+#include "login_job.h"
+
+#include <monkey/request_ref.h>
+
+#include <assert.h>
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+enum { TRIES_MAX = 3, NAME_SHOWN_MAX = 64, ADDRESS_BYTES = 64 };
+
+/* On the heap, because it may outlive the requests; the worker frees it, if that exists. */
+struct login_job {
+    struct pool_job job;
+    struct mk_request_call call; /* to the first request, which may have ended then */
+    struct mk_worker *worker;    /* held */
+    struct mk_list node;         /* in auth_worker, as long as requests wait */
+    struct mk_list waiters;
+    struct auth_process *process;
+    const struct auth_limits *limits; /* as long as the worker is held, with the rule */
+    const struct auth_rule *rule;
+    atomic_bool skip;     /* no request waits */
+    bool computed, right; /* the result */
+    bool known;           /* the user exists; else the hash is another user's, so that it takes as long */
+    uint8_t tries;
+    struct mk_address client;
+    struct cache_key key;
+    enum scheme scheme;
+    struct mk_str stored; /* in `stored_bytes` */
+    char stored_bytes[SCHEME_HASH_MAX];
+    struct basic_credentials credentials;
+};
+
+void job_log(enum mk_log_level level, const struct mk_address *client, struct mk_str user, const char *what)
+{
+    char address[ADDRESS_BYTES];
+    struct mk_buf text;
+    if (!mk_log_wants(level))
+        return;
+    mk_buf_init_fixed(&text, address, sizeof(address));
+    mk_address_print(client, &text);
+    mk_log(level, "auth: client %s, user \"%.*s\"%s: %s", mk_buf_cstr(&text),
+           user.len > NAME_SHOWN_MAX ? NAME_SHOWN_MAX : (int)user.len, user.p, user.len > NAME_SHOWN_MAX ? "..." : "",
+           what);
+}
+
+/* Half of the queue is for one client at most. */
+struct failures_limits job_failures_limits(const struct auth_limits *limits)
+{
+    return (struct failures_limits){.max = (uint32_t)limits->failures,
+                                    .time_ms = limits->failures_ms,
+                                    .running = (uint32_t)(limits->queue + 1) / 2};
+}
+
+static void free_job(struct login_job *job)
+{
+    explicit_bzero(job, sizeof(*job));
+    free(job);
+}
+
+/* In a thread of the pool. */
+static void compute_hash(struct pool_job *pool_job, struct hash_work *w)
+{
+    struct login_job *job = MK_CONTAINER_OF(pool_job, struct login_job, job);
+    job->computed = w && !atomic_load_explicit(&job->skip, memory_order_relaxed);
+    job->right = job->computed && hash_matches(w, job->scheme, job->credentials.password, job->stored) && job->known;
+    if (mk_request_ref_call(&job->call) < 0) /* the thread of the worker has ended, with all that it held */
+        free_job(job);
+}
+
+/* Sets the hash that is computed: the user's, or for an unknown name that of a user of the same file. */
+static void set_stored(struct login_job *job, const struct users *users, const struct htpasswd_user *user)
+{
+    const struct basic_credentials *c = &job->credentials;
+    job->known = user != NULL;
+    if (!user)
+        user = &users->items[cache_pick(job->process->cache, c->user, users->n)];
+    assert(user->hash.len <= sizeof(job->stored_bytes));
+    memcpy(job->stored_bytes, user->hash.p, user->hash.len);
+    job->stored = mk_str(job->stored_bytes, user->hash.len);
+    job->scheme = user->scheme;
+    cache_make_key(job->process->cache, job->stored, c->user, c->password, &job->key);
+}
+
+/* ── results ── */
+
+/* Computes the hash again if the user's line in the file has changed meanwhile. Returns true if that was begun. */
+static bool retry_job(struct login_job *job)
+{
+    struct auth_worker *worker = mk_worker_state(job->worker, &mk_plugin_auth);
+    const struct users *users = rules_worker_users(worker, job->rule);
+    const struct htpasswd_user *user = users_find(users, job->credentials.user);
+    bool same = job->known ? user && mk_str_eq(user->hash, job->stored) : !user;
+    job->right = job->right && same;
+    if (same || !users->n || ++job->tries >= TRIES_MAX)
+        return false;
+    set_stored(job, users, user);
+    return pool_submit(job->process->pool, &job->job) == 0;
+}
+
+/* Counts and logs the result, and keeps it if it is right. */
+static void record_result(const struct login_job *job, uint64_t now_ms)
+{
+    struct failures_limits limits = job_failures_limits(job->limits);
+    bool failed = job->computed && !job->right;
+    failures_end(job->process->failures, &job->client, now_ms, &limits, failed);
+    if (job->right && job->limits->cache_ms)
+        cache_add(job->process->cache, &job->key, now_ms, job->limits->cache_ms);
+    if (failed)
+        job_log(MK_LOG_WARN, &job->client, job->credentials.user,
+                job->known ? "wrong password" : "there is no such user");
+}
+
+/* In the worker's thread. A waiter may end the requests of others when it is told the result. */
+static void finish_job(struct mk_request_call *call, struct mk_request *req)
+{
+    struct login_job *job = MK_CONTAINER_OF(call, struct login_job, call);
+    struct mk_worker *worker = job->worker;
+    (void)req;
+    if (job->computed && !mk_list_empty(&job->waiters) && retry_job(job))
+        return;
+    record_result(job, mk_loop_now_ms(mk_worker_loop(worker)));
+    mk_list_del(&job->node);
+    while (!mk_list_empty(&job->waiters)) {
+        struct job_waiter *w = MK_CONTAINER_OF(job->waiters.next, struct job_waiter, node);
+        assert(w->job == job);
+        mk_list_del(&w->node);
+        w->job = NULL;
+        w->done(w, !job->computed ? JOB_SKIPPED : job->right ? JOB_RIGHT : JOB_WRONG, job->credentials.user);
+    }
+    free_job(job);
+    mk_worker_put(worker);
+}
+
+void job_leave(struct job_waiter *w)
+{
+    struct login_job *job = w->job;
+    if (!job)
+        return;
+    w->job = NULL;
+    mk_list_del(&w->node);
+    if (!mk_list_empty(&job->waiters))
+        return;
+    mk_list_del(&job->node); /* nothing may join it: the thread may have skipped it already */
+    atomic_store_explicit(&job->skip, true, memory_order_relaxed);
+}
+
+/* ── start ── */
+
+static void add_waiter(struct login_job *job, struct job_waiter *w)
+{
+    w->job = job;
+    mk_list_add(&job->waiters, &w->node);
+}
+
+/* Copies credentials, whose strings then point into the copy. */
+static void copy_credentials(struct basic_credentials *to, const struct basic_credentials *from)
+{
+    *to = *from;
+    to->user.p = to->bytes;
+    to->password.p = to->bytes + (from->password.p - from->bytes);
+}
+
+static struct login_job *make_job(struct mk_request *req, const struct job_login *login)
+{
+    struct login_job *job = calloc(1, sizeof(*job));
+    if (!job)
+        return NULL;
+    job->job.run = compute_hash;
+    job->call.fn = finish_job;
+    mk_list_init(&job->node);
+    mk_list_init(&job->waiters);
+    job->process = login->process;
+    job->limits = login->limits;
+    job->rule = login->rule;
+    job->client = login->client;
+    copy_credentials(&job->credentials, login->credentials);
+    set_stored(job, login->users, login->user);
+    if (mk_request_ref(req, &job->call.ref) == 0)
+        return job;
+    free_job(job);
+    return NULL;
+}
+
+/* Returns the job of the same login that runs already, or NULL. */
+static struct login_job *find_running(const struct auth_worker *worker, const struct login_job *like)
+{
+    for (struct mk_list *at = worker->jobs.next; at != &worker->jobs; at = at->next) {
+        struct login_job *job = MK_CONTAINER_OF(at, struct login_job, node);
+        if (cache_is_same(&job->key, &like->key) && job->rule->users == like->rule->users &&
+            mk_address_equal(&job->client, &like->client))
+            return job;
+    }
+    return NULL;
+}
+
+/* Passes a job to the pool. Returns 0 or -errno. */
+static int submit_job(struct login_job *job, struct mk_worker *worker)
+{
+    struct failures_limits limits = job_failures_limits(job->limits);
+    uint64_t now_ms = mk_loop_now_ms(mk_worker_loop(worker));
+    if (!failures_begin(job->process->failures, &job->client, now_ms, &limits))
+        return -EBUSY;
+    job->worker = mk_worker_get(worker);
+    int err = pool_submit(job->process->pool, &job->job);
+    if (err == 0)
+        return 0;
+    failures_end(job->process->failures, &job->client, now_ms, &limits, false);
+    mk_worker_put(worker);
+    return err;
+}
+
+int job_start(struct job_waiter *w, struct mk_request *req, const struct job_login *login)
+{
+    struct mk_worker *worker = mk_request_worker(req);
+    struct auth_worker *state = mk_worker_state(worker, &mk_plugin_auth);
+    struct login_job *job = make_job(req, login);
+    if (!job)
+        return -ENOMEM;
+    struct login_job *running = find_running(state, job);
+    int err = running ? 0 : submit_job(job, worker);
+    if (err == 0)
+        add_waiter(running ? running : job, w);
+    if (err == 0 && !running)
+        mk_list_add(&state->jobs, &job->node);
+    else
+        free_job(job);
+    return err;
+}

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * mk_passwd: creates and changes the files of users that the plugin auth reads.
+ */
+#include "../hash.h"
+#include "../htpasswd.h"
+
+#include "edit.h"
+#include "options.h"
+#include "prompt.h"
+#include "store.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+enum { WEAK_BYTES = 8, BCRYPT_BYTES_MAX = 72 };
+
+static int fail(const char *path, const char *reason)
+{
+    fprintf(stderr, "mk_passwd: %s: %s\n", path, reason);
+    return EXIT_FAILED;
+}
+
+static int fail_errno(const char *path, int err)
+{
+    static const struct {
+        int err;
+        const char *reason;
+    } reasons[] = {
+        {-EAGAIN, "another mk_passwd changes this folder, and has not finished within 10 seconds"},
+        {-EFBIG, "the file has more than 16 MiB"},
+        {-EISDIR, "this is not a regular file"},
+        {-EPERM, "only root can replace a file of another owner or group; nothing was changed"},
+    };
+    for (unsigned i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
+        if (reasons[i].err == err)
+            return fail(path, reasons[i].reason);
+    return fail(path, strerror(-err));
+}
+
+/* ── passwords ── */
+
+static int explain_prompt(int err)
+{
+    fprintf(stderr, "mk_passwd: %s\n",
+            err == -E2BIG     ? "a password has at most 511 bytes"
+            : err == -EILSEQ  ? "the two passwords are not the same; nothing was changed"
+            : err == -ENODATA ? "there is no password in the standard input"
+            : err == -EINTR   ? "interrupted; nothing was changed"
+                              : strerror(-err));
+    return EXIT_FAILED;
+}
+
+/* Returns what is wrong with a new password, or NULL. */
+static const char *find_password_error(const struct options *o, struct mk_str password)
+{
+    size_t at;
+    if (!password.len)
+        return "an empty password is not accepted; nothing was changed";
+    if (!htpasswd_is_text(password, &at))
+        return "the password has a control character or is not UTF-8, so that no client can send it";
+    if (o->scheme == SCHEME_BCRYPT && password.len > BCRYPT_BYTES_MAX)
+        return "bcrypt uses only the first 72 bytes of a password: choose another type";
+    return NULL;
+}
+
+static int make_hash(const struct options *o, struct hash_work *w, struct mk_str *ret)
+{
+    char bytes[HASH_PASSWORD_MAX + 1];
+    int len = prompt_read(bytes, sizeof(bytes), o->from_stdin, true);
+    if (len < 0)
+        return explain_prompt(len);
+    struct mk_str password = mk_str(bytes, (size_t)len);
+    const char *error = find_password_error(o, password);
+    if (!error && len < WEAK_BYTES)
+        fprintf(stderr, "mk_passwd: warning: a password of less than %d bytes is guessed easily\n", WEAK_BYTES);
+    *ret = error ? MK_STR_NONE : hash_create(w, o->scheme, o->cost, password);
+    explicit_bzero(bytes, sizeof(bytes));
+    if (!ret->p)
+        fprintf(stderr, "mk_passwd: %s\n", error ? error : "libcrypt on this machine cannot make this type of hash");
+    return ret->p ? EXIT_DONE : EXIT_FAILED;
+}
+
+/* ── actions ── */
+
+static int replace(struct store *s, const struct options *o, struct mk_buf *text)
+{
+    int err = text->err < 0 ? text->err : store_replace(s, mk_buf_str(text));
+    return err == 0 ? EXIT_DONE : fail_errno(o->path, err == -ENOBUFS ? -EFBIG : err);
+}
+
+/* Checks whether the file exists as the action needs it. */
+static int check_existence(const struct store *s, const struct options *o)
+{
+    if (o->action == ACTION_CREATE && s->exists)
+        return fail(o->path, "the file exists already: leave out -c to add a user");
+    if (o->action != ACTION_CREATE && !s->exists)
+        return fail(o->path, "there is no such file: create it with -c");
+    return EXIT_DONE;
+}
+
+static int set_password(struct store *s, const struct options *o, struct mk_str hash, struct mk_buf *text)
+{
+    bool found = edit_set(text, mk_buf_str(&s->text), o->user, hash);
+    int code = replace(s, o, text);
+    if (code == EXIT_DONE)
+        fprintf(stderr, "mk_passwd: %s user %.*s (%s)\n", found ? "changed the password of" : "added",
+                MK_STR_ARG(o->user), scheme_name(o->scheme));
+    return code;
+}
+
+static int report_missing(const struct options *o)
+{
+    fprintf(stderr, "mk_passwd: %s: there is no user %.*s\n", o->path, MK_STR_ARG(o->user));
+    return EXIT_WRONG;
+}
+
+static int delete_user(struct store *s, const struct options *o, struct mk_buf *text)
+{
+    if (!edit_delete(text, mk_buf_str(&s->text), o->user))
+        return report_missing(o);
+    int code = replace(s, o, text);
+    if (code == EXIT_DONE)
+        fprintf(stderr, "mk_passwd: deleted user %.*s\n", MK_STR_ARG(o->user));
+    return code;
+}
+
+static int verify_password(struct store *s, const struct options *o, struct hash_work *w)
+{
+    char bytes[HASH_PASSWORD_MAX + 1];
+    struct scheme_fault fault;
+    struct mk_str hash;
+    if (!edit_find(mk_buf_str(&s->text), o->user, &hash))
+        return report_missing(o);
+    int scheme = scheme_parse(hash, &fault);
+    if (scheme < 0) {
+        fprintf(stderr, "mk_passwd: %s: the password of %.*s %s\n", o->path, MK_STR_ARG(o->user), fault.sentence);
+        return EXIT_FAILED;
+    }
+    int len = prompt_read(bytes, sizeof(bytes), o->from_stdin, false);
+    if (len < 0)
+        return explain_prompt(len);
+    bool right = hash_matches(w, (enum scheme)scheme, mk_str(bytes, (size_t)len), hash);
+    explicit_bzero(bytes, sizeof(bytes));
+    fprintf(stderr, "mk_passwd: the password is %s\n", right ? "right" : "wrong");
+    return right ? EXIT_DONE : EXIT_WRONG;
+}
+
+/* What is done with the file, which is locked unless the action is ACTION_VERIFY. */
+static int run_action(struct store *s, const struct options *o, struct hash_work *w, struct mk_str hash)
+{
+    struct mk_buf text;
+    int code = check_existence(s, o);
+    if (code != EXIT_DONE)
+        return code;
+    mk_buf_init(&text, HTPASSWD_BYTES_MAX);
+    if (o->action == ACTION_DELETE)
+        code = delete_user(s, o, &text);
+    else if (o->action == ACTION_VERIFY)
+        code = verify_password(s, o, w);
+    else
+        code = set_password(s, o, hash, &text);
+    mk_buf_release(&text);
+    return code;
+}
+
+/* Asks for a new password before the file is locked. */
+static int ask_password(const struct options *o, struct hash_work *w, struct mk_str *ret_hash)
+{
+    struct store s;
+    int err = store_open(&s, o->path, false);
+    int code = err < 0 ? fail_errno(o->path, err) : check_existence(&s, o);
+    store_close(&s);
+    return code == EXIT_DONE ? make_hash(o, w, ret_hash) : code;
+}
+
+static int run_options(const struct options *o, struct hash_work *w)
+{
+    struct store s;
+    struct mk_str hash = MK_STR_NONE;
+    int code = o->action == ACTION_SET || o->action == ACTION_CREATE ? ask_password(o, w, &hash) : EXIT_DONE;
+    if (code != EXIT_DONE)
+        return code;
+    int err = store_open(&s, o->path, o->action != ACTION_VERIFY);
+    code = err < 0 ? fail_errno(o->path, err) : run_action(&s, o, w, hash);
+    store_close(&s);
+    return code;
+}
+
+int main(int argc, char **argv)
+{
+    struct options o;
+    int code;
+    if (!options_read(&o, argc, argv, &code))
+        return code;
+    struct hash_work *w = hash_work_new();
+    code = w ? run_options(&o, w) : fail(o.path, strerror(ENOMEM));
+    hash_work_free(w);
+    return code;
+}

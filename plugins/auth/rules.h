@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What is made of the sections: rules with their files, and the state of the plugin for each lifetime.
+ *
+ *     process     auth_process: threads for hashes, cache, failures; kept by a reload
+ *     generation  auth_generation: limits, and each file once ──► mk_watched
+ *     host        auth_host: the rules, in the order of the sections
+ *     worker      auth_worker: a reference to the value of each file, and the hashes that are computed
+ */
+#ifndef AUTH_RULES_H
+#define AUTH_RULES_H
+
+#include <monkey/watched.h>
+
+#include "cache.h"
+#include "failures.h"
+#include "pool.h"
+#include "settings.h"
+#include "users.h"
+
+struct auth_process {
+    struct pool *pool;
+    struct cache *cache;
+    struct mk_client_table *failures;
+};
+
+/* A file of users or groups, which several rules may name. */
+struct auth_file {
+    struct auth_file *next;
+    bool has_groups;
+    struct mk_str path;
+    struct mk_watched *watched;
+    unsigned index; /* in auth_worker */
+};
+
+struct auth_generation {
+    const struct auth_limits *limits;
+    struct auth_file *files;
+    unsigned n_files;
+};
+
+struct auth_rule {
+    const struct auth_conf *conf;
+    const struct auth_file *users, *groups; /* NULL: the section has none */
+    struct mk_str challenge;                /* the value of WWW-Authenticate */
+};
+
+struct auth_host {
+    struct mk_arena arena; /* of the rules */
+    unsigned n;
+    struct auth_rule *rules;
+};
+
+struct auth_worker {
+    struct mk_list jobs; /* of login_job.c: those that requests wait for */
+    unsigned n;
+    struct mk_watched_ref refs[];
+};
+
+/* Makes the rules of a host, and opens their files. Returns 0 (`*ret` is NULL without any section) or -errno, reported.
+ */
+int rules_make(struct mk_host *host, struct auth_generation *g, struct auth_host **ret);
+/* Frees the rules; the files belong to the generation. */
+void rules_free(struct auth_host *h);
+/* Closes the files of a generation, to which no worker refers any more. */
+void rules_close_files(struct auth_generation *g);
+
+/*
+ * Finds the first rule that matches a path; NULL: none does.
+ * Returns 0, or -errno: it is not known whether a rule matches.
+ */
+int rules_find(const struct auth_host *h, struct mk_str path, const struct auth_rule **ret);
+
+/* Returns true if the rule asks for a login or a certificate. */
+bool rules_protects(const struct auth_rule *rule);
+
+/* Return the users and groups that are in use now; valid until the callback returns. NULL: the rule has none. */
+const struct users *rules_users(struct mk_request *req, const struct auth_rule *rule);
+const struct groups *rules_groups(struct mk_request *req, const struct auth_rule *rule);
+
+/* Returns the users of a rule as rules_users(), for a worker that is held. */
+const struct users *rules_worker_users(struct auth_worker *worker, const struct auth_rule *rule);
+
+/* Returns true if a user, who has logged in, is one of those that `Require` names. */
+bool rules_admits(struct mk_request *req, const struct auth_rule *rule, struct mk_str user);
+
+#endif

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Directives of the plugin auth (settings.h).
+ */
+#include "settings.h"
+
+#include "pool.h"
+
+#include <errno.h>
+
+/* ── Require ── */
+
+static const struct {
+    const char *word;
+    enum auth_require_kind kind;
+} kinds[] = {{"valid", AUTH_REQUIRE_VALID}, {"user", AUTH_REQUIRE_USER}, {"group", AUTH_REQUIRE_GROUP}};
+
+enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
+
+/* Finds the kind of a line; KINDS: it is wrong. */
+static unsigned find_kind(const struct mk_conf_value *value)
+{
+    unsigned i = 0;
+    while (i < KINDS && !(value->n && mk_str_ieq(value->words[0], mk_str_c(kinds[i].word))))
+        i++;
+    bool has_names = value->n > 1;
+    return i < KINDS && has_names == (kinds[i].kind != AUTH_REQUIRE_VALID) ? i : KINDS;
+}
+
+/* Copies the names behind the first word. Returns 0 or -ENOMEM. */
+static int copy_names(struct auth_require *r, const struct mk_conf_value *value, struct mk_arena *arena)
+{
+    r->n = value->n - 1;
+    r->names = mk_arena_alloc(arena, (r->n ? r->n : 1) * sizeof(*r->names));
+    if (!r->names)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < r->n; i++) {
+        r->names[i] = mk_arena_dup(arena, value->words[i + 1]);
+        if (!r->names[i].p)
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+static int parse_require(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
+{
+    struct auth_require **last = field;
+    unsigned i = find_kind(value);
+    if (i == KINDS) {
+        mk_buf_addf(error, "\"valid\", \"user\" with names, or \"group\" with names is needed");
+        return -EINVAL;
+    }
+    while (*last)
+        last = &(*last)->next;
+    struct auth_require *r = mk_arena_zalloc(arena, sizeof(*r));
+    if (!r || copy_names(r, value, arena) < 0)
+        return -ENOMEM;
+    r->kind = kinds[i].kind;
+    *last = r;
+    return 0;
+}
+
+/* ── rows ── */
+
+static const char *const types[] = {[AUTH_OFF] = "Off", [AUTH_BASIC] = "Basic", NULL};
+static const char *const satisfies[] = {[AUTH_ALL] = "all", [AUTH_ANY] = "any", NULL};
+
+static const struct mk_conf_key host_keys[] = {
+    MK_CONF_KEY_PATTERN(struct auth_conf, match, "Match", "/",
+                        "Which paths: `=/exact`, `/prefix` with everything below it, a glob such as `*.pdf`, or a "
+                        "regular expression such as `~^/v[0-9]+/` (`~*` ignores the case)."),
+    MK_CONF_KEY_ENUM(struct auth_conf, type, "Type", "Basic",
+                     "How clients log in. `Basic`: a name and a password (RFC 7617), which should be sent over TLS "
+                     "only. `Off`: not at all, for public paths below protected ones.",
+                     .names = types),
+    MK_CONF_KEY_STRING(struct auth_conf, realm, "Realm", "restricted",
+                       "What browsers show when they ask for the password. Paths of one realm share a login."),
+    MK_CONF_KEY_PATH(struct auth_conf, users, "Users", NULL,
+                     "The file of users and password hashes, which `mk_passwd` writes: `name:hash` in each line, of "
+                     "yescrypt, bcrypt, SHA-512, SHA-256 or `$apr1$`. It is read again when it changes."),
+    MK_CONF_KEY_PATH(struct auth_conf, groups, "Groups", NULL,
+                     "The file of groups: `group: user user` in each line. It is read again when it changes."),
+    MK_CONF_KEY_CUSTOM(struct auth_conf, require, "Require", NULL,
+                       "Who may come in: `valid` (each user of the file, which is the default), `user` with names or "
+                       "`group` with names. With several lines one of them is enough. Others get 403.",
+                       .flags = MK_CONF_REPEAT, .unit = "valid | user name ... | group name ...",
+                       .parse = parse_require),
+    MK_CONF_KEY_BOOL(struct auth_conf, client_certificate, "ClientCertificate", "Off",
+                     "Whether a verified client certificate is needed, too; without one: 403. The host must ask for it "
+                     "in the handshake: `ClientCertificate Optional` or `Required` in its [TLS]. With `Type Off` the "
+                     "certificate is the login, and its subject the name of the user."),
+    MK_CONF_KEY_ENUM(struct auth_conf, satisfy, "Satisfy", "all",
+                     "`all`: the rules for addresses must not deny the client, and it must log in. `any`: a client "
+                     "that such a rule allows needs no login, and a login is enough for one that is denied.",
+                     .names = satisfies),
+    MK_CONF_KEY_BOOL(struct auth_conf, allow_preflight, "AllowPreflight", "Off",
+                     "Whether CORS preflight requests pass without a login: browsers never send one with them."),
+    {0},
+};
+
+static const struct mk_conf_foreign foreign[] = {
+    MK_CONF_RENAMED("Location", "Match"),
+    MK_CONF_RENAMED("Title", "Realm"),
+    MK_CONF_RENAMED("AuthName", "Realm"),
+    MK_CONF_RENAMED("AuthType", "Type"),
+    MK_CONF_RENAMED("AuthUserFile", "Users"),
+    MK_CONF_RENAMED("AuthGroupFile", "Groups"),
+    MK_CONF_RENAMED("auth_basic_user_file", "Users"),
+    {0},
+};
+
+static const struct mk_conf_key limit_keys[] = {
+    MK_CONF_KEY_INT(struct auth_limits, threads, "HashThreads", "2", "How many password hashes are computed at once.",
+                    .min = 1, .max = POOL_THREADS_MAX),
+    MK_CONF_KEY_INT(struct auth_limits, queue, "HashQueue", "64",
+                    "How many requests may wait for a hash; the next ones get 503.", .min = 1, .max = 100000),
+    MK_CONF_KEY_DURATION(struct auth_limits, cache_ms, "CacheTime", "5m",
+                         "How long a right password is remembered (as a keyed hash), so that not each request "
+                         "costs a password hash; 0: not at all. A change of the user's line has its effect at once.",
+                         .min = 0, .max = 3600000, .unit = "s"),
+    MK_CONF_KEY_DURATION(struct auth_limits, delay_ms, "FailureDelay", "1s",
+                         "How long the response to a wrong password is held back.", .min = 0, .max = 10000,
+                         .unit = "s"),
+    MK_CONF_KEY_INT(struct auth_limits, failures, "MaxFailures", "10",
+                    "How many wrong passwords a client (an IPv4 address, an IPv6 /64) may send within `FailureTime`; "
+                    "then it gets 429 until that has passed. 0: any number.",
+                    .min = 0, .max = 1000000),
+    MK_CONF_KEY_DURATION(struct auth_limits, failures_ms, "FailureTime", "5m",
+                         "How long failures count, from the first one on.", .min = 1000, .max = 86400000, .unit = "s"),
+    {0},
+};
+
+/* ── checks ── */
+
+/* Reports control characters of a realm, which cannot be sent. */
+static void check_realm(const struct mk_conf_check *check, const struct auth_conf *c)
+{
+    for (size_t i = 0; i < c->realm.len; i++) {
+        unsigned char byte = (unsigned char)c->realm.p[i];
+        if (byte >= 0x20 && byte < 0x7f)
+            continue;
+        mk_conf_error(check, offsetof(struct auth_conf, realm), "a realm is printable ASCII (RFC 7235)");
+        return;
+    }
+}
+
+static bool needs_groups(const struct auth_conf *c)
+{
+    const struct auth_require *r = c->require;
+    while (r && r->kind != AUTH_REQUIRE_GROUP)
+        r = r->next;
+    return r;
+}
+
+static void check_basic(const struct mk_conf_check *check, const struct auth_conf *c)
+{
+    if (!c->users.len && !mk_conf_is_wrong(check, offsetof(struct auth_conf, users)))
+        mk_conf_error(check, offsetof(struct auth_conf, type),
+                      "\"Users\" is missing: the file of users, which mk_passwd writes");
+    if (needs_groups(c) && !c->groups.len && !mk_conf_is_wrong(check, offsetof(struct auth_conf, groups)))
+        mk_conf_error(check, offsetof(struct auth_conf, require), "\"Groups\" is missing: the file of groups");
+    if (c->groups.len && !needs_groups(c) && !mk_conf_is_wrong(check, offsetof(struct auth_conf, require)))
+        mk_conf_warn(check, offsetof(struct auth_conf, groups),
+                     "\"Groups\" has no effect without a line \"Require group\"");
+}
+
+static void check_off(const struct mk_conf_check *check, const struct auth_conf *c)
+{
+    if (c->users.len)
+        mk_conf_warn(check, offsetof(struct auth_conf, users), "\"Users\" has no effect: \"Type\" is Off");
+    if (c->require)
+        mk_conf_error(check, offsetof(struct auth_conf, require), "\"Require\" needs a login, but \"Type\" is Off");
+}
+
+static void check_auth(const struct mk_conf_check *check, void *section)
+{
+    const struct auth_conf *c = section;
+    if (mk_conf_is_wrong(check, offsetof(struct auth_conf, type)))
+        return;
+    check_realm(check, c);
+    if (c->type == AUTH_OFF)
+        check_off(check, c);
+    else
+        check_basic(check, c);
+}
+
+enum { HOST, LIMITS };
+
+const struct mk_conf_section auth_sections[] = {
+    [HOST] = {.name = "AUTH",
+              .scope = MK_CONF_SCOPE_HOST,
+              .flags = MK_CONF_REPEAT,
+              .size = sizeof(struct auth_conf),
+              .keys = host_keys,
+              .foreign = foreign,
+              .check = check_auth,
+              .doc =
+                  MK_CONF_DOC("Paths for which clients must log in. The first section that matches a path is used, as "
+                              "a whole; paths that none matches are public.")},
+    [LIMITS] = {.name = "AUTH_LIMITS",
+                .scope = MK_CONF_SCOPE_SERVER,
+                .size = sizeof(struct auth_limits),
+                .keys = limit_keys,
+                .doc = MK_CONF_DOC("What logins may cost, for the whole server.")},
+    {0},
+};
+
+const struct auth_conf *settings_first(const struct mk_host *host)
+{
+    return mk_host_conf(host, &auth_sections[HOST]);
+}
+
+const struct auth_conf *settings_next(const struct mk_host *host, const struct auth_conf *conf)
+{
+    return mk_host_conf_next(host, &auth_sections[HOST], conf);
+}
+
+const struct auth_limits *settings_limits(const struct mk_generation *g)
+{
+    return mk_generation_conf(g, &auth_sections[LIMITS]);
+}
+
+int settings_check_order(struct mk_host *host)
+{
+    return mk_host_check_patterns(host, &auth_sections[HOST], offsetof(struct auth_conf, match));
+}

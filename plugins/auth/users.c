@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Loads files of users and groups (users.h).
+ */
+#include "users.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ── reading ── */
+
+static int report_error(struct mk_buf *message, const char *path, int err)
+{
+    mk_buf_addf(message, "%s cannot be read: %s", path, strerror(-err));
+    return err;
+}
+
+static int check_file(const char *path, const struct stat *st, struct mk_buf *message)
+{
+    if (!S_ISREG(st->st_mode))
+        mk_buf_addf(message, "%s is not a regular file", path);
+    else if (st->st_size > HTPASSWD_BYTES_MAX)
+        mk_buf_addf(message, "%s has more than %d MiB", path, HTPASSWD_BYTES_MAX / 1024 / 1024);
+    else
+        return 0;
+    return -EINVAL;
+}
+
+/* Reads up to `size` bytes. Returns their count or -errno. */
+static ssize_t read_bytes(int fd, char *to, size_t size)
+{
+    size_t len = 0;
+    while (len < size) {
+        ssize_t n = read(fd, to + len, size - len);
+        if (n < 0)
+            return -errno;
+        if (n == 0)
+            break;
+        len += (size_t)n;
+    }
+    return (ssize_t)len;
+}
+
+/* Reads an open file. Returns 0 or -errno with a message; `*ret` is to be freed in any case. */
+static int read_open_file(int fd, const char *path, struct stat *st, char **ret, size_t *ret_len,
+                          struct mk_buf *message)
+{
+    if (fstat(fd, st) < 0)
+        return report_error(message, path, -errno);
+    int err = check_file(path, st, message);
+    if (err < 0)
+        return err;
+    size_t size = (size_t)st->st_size;
+    *ret = malloc(size + 1); /* one more: so that it is not NULL for an empty file */
+    ssize_t n = *ret ? read_bytes(fd, *ret, size) : -ENOMEM;
+    *ret_len = n > 0 ? (size_t)n : 0;
+    return n < 0 ? report_error(message, path, (int)n) : 0;
+}
+
+static int read_file(const char *path, struct stat *st, char **ret, size_t *ret_len, struct mk_buf *message)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); /* a FIFO must not block */
+    if (fd < 0)
+        return report_error(message, path, -errno);
+    int err = read_open_file(fd, path, st, ret, ret_len, message);
+    close(fd);
+    return err;
+}
+
+static int report_mistake(struct mk_buf *message, const char *path, const struct htpasswd_reader *r)
+{
+    mk_buf_addf(message, "%s:%u:%u: %s", path, r->line, r->column, r->error);
+    return -EINVAL;
+}
+
+static int compare(struct mk_str a, struct mk_str b)
+{
+    int order = memcmp(a.len ? a.p : "", b.len ? b.p : "", a.len < b.len ? a.len : b.len);
+    return order ? order : (a.len > b.len) - (a.len < b.len);
+}
+
+/* Makes room for one more item. Returns 0 or -ENOMEM. */
+static int grow_items(void **items, uint32_t n, size_t item_bytes)
+{
+    if (n & (n - 1)) /* room for a power of two */
+        return 0;
+    void *larger = reallocarray(*items, n ? n * 2 : 1, item_bytes);
+    if (!larger)
+        return -ENOMEM;
+    *items = larger;
+    return 0;
+}
+
+/* ── users ── */
+
+static int compare_users(const void *a, const void *b)
+{
+    return compare(((const struct htpasswd_user *)a)->name, ((const struct htpasswd_user *)b)->name);
+}
+
+/* Returns 1 (another user was added), 0 (the end) or -errno. */
+static int add_user(struct users *u, struct htpasswd_reader *r)
+{
+    struct htpasswd_user user;
+    int more = htpasswd_next_user(r, &user);
+    if (more <= 0)
+        return more;
+    if (u->n == HTPASSWD_USERS_MAX) {
+        r->column = 1;
+        r->error = "the file has more than 200000 users";
+        return -EINVAL;
+    }
+    if (grow_items((void **)&u->items, u->n, sizeof(*u->items)) < 0)
+        return -ENOMEM;
+    u->items[u->n++] = user;
+    u->n_sha1 += user.scheme == SCHEME_SHA1;
+    return 1;
+}
+
+/* Reports a name that two lines have. The strings tell the lines, as they point into the file. */
+static int check_duplicates(const struct users *u, const char *path, struct mk_buf *message)
+{
+    for (uint32_t i = 1; i < u->n; i++) {
+        const struct htpasswd_user *a = &u->items[i - 1], *b = &u->items[i];
+        if (!mk_str_eq(a->name, b->name))
+            continue;
+        const char *later = a->name.p > b->name.p ? a->name.p : b->name.p;
+        unsigned line = 1;
+        for (const char *p = u->bytes; p < later; p++)
+            line += *p == '\n';
+        mk_buf_addf(message, "%s:%u:1: this user is in an earlier line already", path, line);
+        return -EINVAL;
+    }
+    return 0;
+}
+
+static int parse_users(struct users *u, const char *path, struct mk_buf *message)
+{
+    struct htpasswd_reader r;
+    int more;
+    htpasswd_begin(&r, mk_str(u->bytes, u->len));
+    while ((more = add_user(u, &r)) > 0)
+        ;
+    if (more == -ENOMEM)
+        return report_error(message, path, more);
+    if (more < 0)
+        return report_mistake(message, path, &r);
+    if (u->n)
+        qsort(u->items, u->n, sizeof(*u->items), compare_users);
+    return check_duplicates(u, path, message);
+}
+
+int users_load(const char *path, struct users **ret, struct mk_buf *message)
+{
+    struct stat st;
+    struct users *u = calloc(1, sizeof(*u));
+    if (!u)
+        return report_error(message, path, -ENOMEM);
+    int err = read_file(path, &st, &u->bytes, &u->len, message);
+    if (err == 0)
+        err = parse_users(u, path, message);
+    if (err < 0) {
+        users_free(u);
+        return err;
+    }
+    u->others_can_read = st.st_mode & S_IROTH;
+    *ret = u;
+    return 0;
+}
+
+void users_free(struct users *u)
+{
+    if (!u)
+        return;
+    if (u->bytes)
+        explicit_bzero(u->bytes, u->len);
+    free(u->bytes);
+    free(u->items);
+    free(u);
+}
+
+void users_add_warnings(const struct users *u, struct mk_buf *message)
+{
+    if (u->others_can_read)
+        mk_buf_addf(message, "all users of the machine can read its hashes (chmod 640)");
+    if (u->n_sha1)
+        mk_buf_addf(message,
+                    "%s%u of %u users have a {SHA} hash, which is broken soon once it is stolen: set their "
+                    "passwords again with mk_passwd",
+                    message->len ? "; " : "", u->n_sha1, u->n);
+}
+
+const struct htpasswd_user *users_find(const struct users *u, struct mk_str name)
+{
+    struct htpasswd_user key = {.name = name};
+    return u->n ? bsearch(&key, u->items, u->n, sizeof(*u->items), compare_users) : NULL;
+}
+
+/* ── groups ── */
+
+static int compare_members(const void *a, const void *b)
+{
+    const struct htpasswd_member *x = a, *y = b;
+    int order = compare(x->group, y->group);
+    return order ? order : compare(x->user, y->user);
+}
+
+/* Returns 1 (another member was added), 0 (the end) or -errno. */
+static int add_member(struct groups *g, struct htpasswd_reader *r)
+{
+    struct htpasswd_member member;
+    int more = htpasswd_next_member(r, &member);
+    if (more <= 0)
+        return more;
+    if (g->n == HTPASSWD_MEMBERS_MAX) {
+        r->column = 1;
+        r->error = "the groups have more than 1000000 members";
+        return -EINVAL;
+    }
+    if (grow_items((void **)&g->items, g->n, sizeof(*g->items)) < 0)
+        return -ENOMEM;
+    g->items[g->n++] = member;
+    return 1;
+}
+
+static int parse_groups(struct groups *g, const char *path, struct mk_buf *message)
+{
+    struct htpasswd_reader r;
+    int more;
+    htpasswd_begin(&r, mk_str(g->bytes, g->len));
+    while ((more = add_member(g, &r)) > 0)
+        ;
+    if (more == -ENOMEM)
+        return report_error(message, path, more);
+    if (more < 0)
+        return report_mistake(message, path, &r);
+    if (g->n)
+        qsort(g->items, g->n, sizeof(*g->items), compare_members);
+    return 0;
+}
+
+int groups_load(const char *path, struct groups **ret, struct mk_buf *message)
+{
+    struct stat st;
+    struct groups *g = calloc(1, sizeof(*g));
+    if (!g)
+        return report_error(message, path, -ENOMEM);
+    int err = read_file(path, &st, &g->bytes, &g->len, message);
+    if (err == 0)
+        err = parse_groups(g, path, message);
+    if (err < 0) {
+        groups_free(g);
+        return err;
+    }
+    *ret = g;
+    return 0;
+}
+
+void groups_free(struct groups *g)
+{
+    if (!g)
+        return;
+    free(g->bytes);
+    free(g->items);
+    free(g);
+}
+
+bool groups_contain(const struct groups *g, struct mk_str group, struct mk_str user)
+{
+    struct htpasswd_member key = {group, user};
+    return g->n && user.len && bsearch(&key, g->items, g->n, sizeof(*g->items), compare_members);
+}
+
+bool groups_has(const struct groups *g, struct mk_str group)
+{
+    for (uint32_t i = 0; i < g->n; i++)
+        if (mk_str_eq(g->items[i].group, group))
+            return true;
+    return false;
+}
