@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Which format a file of keys has, and secrets (keys.h). */
+#include "keys.h"
+
+#include <errno.h>
+
+#include "jwks.h"
+#include "key_file.h"
+#include "pem_keys.h"
+
+static int report_memory(struct mk_buf *message, const char *name)
+{
+    mk_buf_addf(key_set_report(message, name), "cannot be stored: %s", strerror(ENOMEM));
+    return -ENOMEM;
+}
+
+/* What is surely no secret, but a key file under the wrong directive. */
+static bool is_key_file(struct mk_str bytes)
+{
+    return memmem(bytes.p, bytes.len, "-----BEGIN", 10) || memmem(bytes.p, bytes.len, "\"kty\"", 5) ||
+           mk_str_starts(bytes, MK_STR("\x30\x82")) || mk_str_starts(bytes, MK_STR("ssh-"));
+}
+
+static int read_secret(struct key_set *keys, const char *name, struct mk_str bytes, struct mk_buf *message)
+{
+    if (is_key_file(bytes)) {
+        mk_buf_addf(key_set_report(message, name), "holds a key, not a secret: name it behind Keys");
+        return -EINVAL;
+    }
+    if (bytes.len && bytes.p[bytes.len - 1] == '\n')
+        bytes.len--;
+    if (bytes.len && bytes.p[bytes.len - 1] == '\r')
+        bytes.len--;
+    struct mk_buf phrase;
+    char storage[128];
+    mk_buf_init_fixed(&phrase, storage, sizeof(storage));
+    int err = key_set_add_secret(keys, bytes, MK_STR_NONE, &phrase);
+    if (err < 0)
+        mk_buf_adds(key_set_report(message, name), mk_buf_str(&phrase));
+    return err;
+}
+
+static bool is_json(struct mk_str bytes)
+{
+    size_t i = 0;
+    while (i < bytes.len && strchr(" \t\r\n", bytes.p[i]) && bytes.p[i])
+        i++;
+    return i < bytes.len && bytes.p[i] == '{';
+}
+
+int keys_read(struct key_set *keys, enum keys_kind kind, const char *name, struct mk_str bytes, struct mk_buf *message)
+{
+    int err = key_set_extend_id(keys, kind, bytes);
+    if (err < 0)
+        return report_memory(message, name);
+    if (kind == KEYS_SECRET)
+        return read_secret(keys, name, bytes, message);
+    return is_json(bytes) ? jwks_read(keys, name, bytes, message) : pem_keys_read(keys, name, bytes, message);
+}
+
+static int load_file(struct key_set *keys, const struct keys_file *which, struct mk_buf *message)
+{
+    struct key_file file;
+    unsigned secrets = key_set_count_secrets(keys);
+    int err = key_file_read(&file, which->path.p, message);
+    if (err == 0)
+        err = keys_read(keys, which->kind, which->path.p, mk_str(file.data, file.len), message);
+    if (err == 0 && key_set_count_secrets(keys) > secrets)
+        err = key_file_check_private(&file, which->path.p, message);
+    key_file_free(&file);
+    return err;
+}
+
+int keys_load(const struct keys_file *files, unsigned n, struct key_set **ret, struct mk_buf *message)
+{
+    int err = 0;
+    struct key_set *keys = key_set_new();
+    if (!keys)
+        return report_memory(message, "the keys");
+    for (unsigned i = 0; i < n && err == 0; i++)
+        err = load_file(keys, &files[i], message);
+    if (err < 0)
+        key_set_free(keys);
+    else
+        *ret = keys;
+    return err;
+}
