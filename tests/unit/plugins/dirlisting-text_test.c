@@ -1,214 +1,137 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What clients say about a listing (query, Accept), and how names are written (JSON, Content-Disposition). */
+/* Escaping of any bytes, sizes and dates, and the kinds of files. */
+#include "../../../plugins/dirlisting/text.h"
+
 #include "testing.h"
 
-#include <monkey/buf.h>
+#include "../../../plugins/dirlisting/kind.h"
 
-#include "../../../plugins/dirlisting/accept.h"
-#include "../../../plugins/dirlisting/disposition.h"
-#include "../../../plugins/dirlisting/json.h"
-#include "../../../plugins/dirlisting/query.h"
-#include "../../../plugins/dirlisting/utf8.h"
+static char storage[4096];
 
-/* ── what clients say ── */
+static struct mk_str escape(struct mk_str text, bool lines)
+{
+    struct mk_buf out;
+    mk_buf_init_fixed(&out, storage, sizeof(storage));
+    text_html(&out, text, lines);
+    assert_int_equal(out.err, 0);
+    return mk_buf_str(&out);
+}
 
-static void test_queries(void **state)
+#define BAD "\xef\xbf\xbd"
+
+static void test_html(void **state)
 {
     static const struct {
-        const char *text;
-        int sort, order;
-        const char *archive;
-    } cases[] = {
-        {"", -1, -1, NULL},
-        {"sort=size", LISTING_BY_SIZE, -1, NULL},
-        {"sort=date&order=desc", LISTING_BY_DATE, 1, NULL},
-        {"order=asc&sort=name", LISTING_BY_NAME, 0, NULL},
-        {"sort=name&sort=size", LISTING_BY_NAME, -1, NULL},
-        {"sort=wrong&sort=size", LISTING_BY_SIZE, -1, NULL},
-        {"sort", -1, -1, NULL},
-        {"sort=&=&&&order=up", -1, -1, NULL},
-        {"Sort=size", -1, -1, NULL},
-        {"sort=%73ize", -1, -1, NULL},
-        {"archive=tar.gz", -1, -1, "tar.gz"},
-        {"archive", -1, -1, ""},
-        {"x=1&archive=tar&archive=zip", -1, -1, "tar"},
+        struct mk_str text;
+        const char *html;
+    } rows[] = {
+        {MK_STR(""), ""},
+        {MK_STR("plain name.txt"), "plain name.txt"},
+        {MK_STR("<b>\"&'"), "&lt;b&gt;&quot;&amp;&#39;"},
+        {MK_STR("\xc3\xa9\xe2\x82\xac\xf0\x9f\x90\x92"), "\xc3\xa9\xe2\x82\xac\xf0\x9f\x90\x92"},
+        {MK_STR("a\xff z"), "a" BAD " z"},
+        {MK_STR("a\xc3"), "a" BAD},
+        {MK_STR("\xc3<"), BAD "&lt;"},
+        {MK_STR("\xc0\xaf"), BAD BAD},                 /* "/" in two bytes */
+        {MK_STR("\xed\xa0\x80"), BAD BAD BAD},         /* a surrogate */
+        {MK_STR("\xf4\x90\x80\x80"), BAD BAD BAD BAD}, /* above U+10FFFF */
+        {MK_STR("a\nb\tc\rd"), "a\xe2\x90\x8a"
+                               "b\xe2\x90\x89"
+                               "c\xe2\x90\x8d"
+                               "d"},
+        {MK_STR("\x1b[31m\x7f"), BAD "[31m" BAD},
+        {MK_STR("\xc2\x85"), BAD}, /* U+0085, a control character */
+        {MK_STR("gpj\xe2\x80\xae"
+                "exe"),
+         "gpj" BAD "exe"}, /* U+202E: right to left */
+        {MK_STR("a\xe2\x80\x8b"
+                "b"),
+         "a" BAD "b"},                 /* U+200B: no width */
+        {MK_STR("\xef\xbf\xbe"), BAD}, /* U+FFFE is no character */
     };
     (void)state;
-    for (size_t i = 0; i < COUNT(cases); i++) {
-        size_t len = strlen(cases[i].text);
-        char *text = mk_test_guarded(cases[i].text, len);
-        struct query q = query_parse(mk_str(text, len));
-        assert_int_equal(q.sort, cases[i].sort);
-        assert_int_equal(q.order, cases[i].order);
-        assert_int_equal(q.archive.p != NULL, cases[i].archive != NULL);
-        if (cases[i].archive)
-            assert_str_equal(q.archive, cases[i].archive);
-        mk_test_unguard(text, len);
-    }
-    assert_int_equal(query_parse(MK_STR_NONE).sort, -1);
+    for (size_t i = 0; i < COUNT(rows); i++)
+        assert_str_equal(escape(rows[i].text, false), rows[i].html);
+    assert_str_equal(escape(MK_STR("a\r\n\tb<\x01"), true), "a\n\tb&lt;" BAD);
 }
 
-static void test_accept(void **state)
+static void test_uri(void **state)
 {
-    static const struct {
-        const char *value;
-        bool json;
-    } cases[] = {
-        {"", false},
-        {"*/*", false},
-        {"application/json", true},
-        {"Application/JSON", true},
-        {"text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", false},
-        {"application/json, text/html", false},
-        {"application/json, text/html;q=0.9", true},
-        {"application/json;q=0.9, text/html", false},
-        {"application/*", true},
-        {"application/*, text/html;q=0.5", true},
-        {"application/*, application/json;q=0.1, text/*;q=0.2", false},
-        {"application/json;q=0", false},
-        {"application/json;q=0.001, text/html;q=0", true},
-        {"application/json; charset=utf-8; q=1.000, text/html;Q=0.999", true},
-        {"application/json;q=2", false},
-        {"application/json;q=1.001", false},
-        {"application/json;q=.5", false},
-        {"application/json;q=0.5555", false},
-        {"application/json;q=", false},
-        {"application/json-seq", false},
-        {"application/jso*", false},
-        {"*", false},
-        {"/*, */", false},
-        {"*/*, text/html;q=0", true},
-        {",,;q=1,application/json", true},
-    };
-    (void)state;
-    for (size_t i = 0; i < COUNT(cases); i++)
-        if (accept_prefers_json(mk_str_c(cases[i].value)) != cases[i].json)
-            fail_msg("%s", cases[i].value);
-    assert_false(accept_prefers_json(MK_STR_NONE));
-}
-
-/* ── names ── */
-
-#define R "\xef\xbf\xbd"
-
-static const struct {
-    const char *name, *text;
-} names[] = {
-    {"plain.txt", "\"plain.txt\""},
-    {"", "\"\""},
-    {"a\"b\\c/d", "\"a\\\"b\\\\c/d\""},
-    {"line\nbreak\ttab\x7f\x01", "\"line\\u000abreak\\u0009tab\\u007f\\u0001\""},
-    {"<script>&amp;'", "\"<script>&amp;'\""},
-    {"\xc3\xa4\xe2\x82\xac\xf0\x9f\x90\x92", "\"\xc3\xa4\xe2\x82\xac\xf0\x9f\x90\x92\""},
-    {"\xff", "\"" R "\""},
-    {"a\xc3", "\"a" R "\""},
-    {"\xc3(", "\"" R "(\""},
-    {"\xc0\xaf", "\"" R R "\""},             /* overlong */
-    {"\xe0\x80\xaf", "\"" R R R "\""},       /* overlong */
-    {"\xed\xa0\x80", "\"" R R R "\""},       /* a surrogate */
-    {"\xf4\x90\x80\x80", "\"" R R R R "\""}, /* above U+10FFFF */
-    {"\xf0\x9f\x90x", "\"" R "x\""},         /* a maximal part is one */
-    {"\xe2\x82\xe2\x82\xac", "\"" R "\xe2\x82\xac\""},
-};
-
-static void test_json_strings(void **state)
-{
-    (void)state;
-    for (size_t i = 0; i < COUNT(names); i++) {
-        size_t len = strlen(names[i].name);
-        char *name = mk_test_guarded(names[i].name, len);
-        struct mk_buf out;
-        mk_buf_init(&out, 1000);
-        json_write_string(&out, mk_str(name, len));
-        assert_str_equal(mk_buf_str(&out), names[i].text);
-        mk_buf_release(&out);
-        mk_test_unguard(name, len);
-    }
-}
-
-static void test_json_times(void **state)
-{
-    static const struct {
-        int64_t seconds;
-        const char *text;
-    } cases[] = {
-        {0, "\"1970-01-01T00:00:00Z\""},
-        {1795266623, "\"2026-11-21T13:10:23Z\""},
-        {-1, "\"1969-12-31T23:59:59Z\""},
-        {253402300799, "\"9999-12-31T23:59:59Z\""},
-        {253402300800, "null"},
-        {INT64_MIN, "null"},
-        {INT64_MAX, "null"},
-    };
-    (void)state;
-    for (size_t i = 0; i < COUNT(cases); i++) {
-        char storage[64];
-        struct mk_buf out;
-        mk_buf_init_fixed(&out, storage, sizeof(storage));
-        json_write_time(&out, cases[i].seconds);
-        assert_str_equal(mk_buf_str(&out), cases[i].text);
-    }
-}
-
-static void test_json_entries(void **state)
-{
-    struct {
-        struct listing_entry entry;
-        char room[16];
-    } storage = {.entry = {.bytes = 12, .mtime_seconds = 0, .name_len = 4}};
-    struct listing_view view = {.path = MK_STR("/a b/"), .is_complete = true, .descending = true};
     struct mk_buf out;
     (void)state;
-    memcpy(storage.entry.name, "c\xff\"d", 5);
-    mk_buf_init(&out, 4096);
-    json_format.begin(&out, &view);
-    json_format.entry(&out, &view, &storage.entry, 0);
-    storage.entry.is_dir = true;
-    json_format.entry(&out, &view, &storage.entry, 1);
-    json_format.end(&out, &view);
-    assert_str_equal(mk_buf_str(&out),
-                     "{\"path\": \"/a b/\", \"sort\": \"name\", \"order\": \"desc\", \"sorted\": true, \"entries\": [\n"
-                     "{\"name\": \"c" R "\\\"d\", \"type\": \"file\", \"bytes\": 12, \"mtime\": "
-                     "\"1970-01-01T00:00:00Z\", \"url\": \"/a%20b/c%FF%22d\"},\n"
-                     "{\"name\": \"c" R "\\\"d\", \"type\": \"folder\", \"bytes\": null, \"mtime\": "
-                     "\"1970-01-01T00:00:00Z\", \"url\": \"/a%20b/c%FF%22d/\"}]}\n");
-    mk_buf_release(&out);
+    mk_buf_init_fixed(&out, storage, sizeof(storage));
+    text_uri(&out, MK_STR("aZ9-._~ /?#%:&'\"\n\xff"));
+    assert_str_equal(mk_buf_str(&out), "aZ9-._~%20%2F%3F%23%25%3A%26%27%22%0A%FF");
 }
 
-static void test_dispositions(void **state)
+static void test_sizes(void **state)
 {
     static const struct {
-        const char *name, *value;
-    } cases[] = {
-        {"pub", "attachment; filename=\"pub.tar.gz\""},
-        {"my files", "attachment; filename=\"my files.tar.gz\""},
-        {"", "attachment; filename=\"files.tar.gz\""},
-        {"..", "attachment; filename=\"files.tar.gz\""},
-        {".git", "attachment; filename=\"git.tar.gz\""},
-        {"a\"b", "attachment; filename=\"a_b.tar.gz\"; filename*=UTF-8''a_b.tar.gz"},
-        {"a;b", "attachment; filename=\"a_b.tar.gz\"; filename*=UTF-8''a%3Bb.tar.gz"},
-        {"a\r\nSet-Cookie: x", "attachment; filename=\"a__Set-Cookie_ x.tar.gz\"; "
-                               "filename*=UTF-8''a__Set-Cookie_%20x.tar.gz"},
-        {"\xc3\xa4", "attachment; filename=\"_.tar.gz\"; filename*=UTF-8''%C3%A4.tar.gz"},
-        {"\xff", "attachment; filename=\"_.tar.gz\"; filename*=UTF-8''%EF%BF%BD.tar.gz"},
-        {"\xc2\x85", "attachment; filename=\"_.tar.gz\"; filename*=UTF-8''_.tar.gz"},
-        {"50%\\x", "attachment; filename=\"50__x.tar.gz\"; filename*=UTF-8''50%25_x.tar.gz"},
+        uint64_t bytes;
+        const char *size, *exact;
+    } rows[] = {
+        {0, "0 B", "0 bytes"},
+        {1, "1 B", "1 byte"},
+        {1023, "1023 B", "1,023 bytes"},
+        {1024, "1.0 KB", "1,024 bytes"},
+        {1536, "1.5 KB", "1,536 bytes"},
+        {10188, "9.9 KB", "10,188 bytes"},
+        {10240, "10 KB", "10,240 bytes"},
+        {1048575, "1.0 MB", "1,048,575 bytes"},
+        {1000000000, "954 MB", "1,000,000,000 bytes"},
+        {UINT64_MAX, "16 EB", "18,446,744,073,709,551,615 bytes"},
     };
     (void)state;
-    for (size_t i = 0; i < COUNT(cases); i++) {
-        struct mk_buf out;
-        mk_buf_init(&out, 4096);
-        disposition_write(&out, mk_str_c(cases[i].name), MK_STR("tar.gz"));
-        assert_str_equal(mk_buf_str(&out), cases[i].value);
-        mk_buf_release(&out);
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        assert_str_equal(text_size(storage, rows[i].bytes), rows[i].size);
+        assert_str_equal(text_exact_size(storage, rows[i].bytes), rows[i].exact);
     }
+}
+
+static void test_times(void **state)
+{
+    (void)state;
+    assert_str_equal(text_time(storage, 784111777), "1994-11-06 08:49");
+    assert_str_equal(text_iso_time(storage, 784111777), "1994-11-06T08:49:37Z");
+    assert_str_equal(text_time(storage, -1), "1969-12-31 23:59");
+    assert_str_equal(text_time(storage, INT64_MAX), "");
+    assert_str_equal(text_time(storage, INT64_MIN), "");
+    assert_str_equal(text_time(storage, 253402300800), ""); /* the year 10000 */
+}
+
+static void test_kinds(void **state)
+{
+    static const struct {
+        const char *name, *kind;
+    } rows[] = {
+        {"a.7z", "archive"},
+        {"a.ZIP", "archive"},
+        {"a.b.jpg", "image"},
+        {"a.zst", "archive"},
+        {"a.webm", "video"},
+        {"a.md", "text"},
+        {"a.c", "code"},
+        {"a.pdf", "document"},
+        {"a.woff2", "font"},
+        {"a.exe", "program"},
+        {"a.mp3", "audio"},
+        {"a", "file"},
+        {"a.", "file"},
+        {".jpg", "file"},
+        {"", "file"},
+        {"a.unknown", "file"},
+        {"a.averylongextension", "file"},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++)
+        assert_str_equal(kind_of(mk_str_c(rows[i].name)), rows[i].kind);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_queries),    cmocka_unit_test(test_accept),       cmocka_unit_test(test_json_strings),
-        cmocka_unit_test(test_json_times), cmocka_unit_test(test_json_entries), cmocka_unit_test(test_dispositions),
+        cmocka_unit_test(test_html),  cmocka_unit_test(test_uri),   cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_times), cmocka_unit_test(test_kinds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

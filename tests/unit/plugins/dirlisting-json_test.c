@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What clients say about a listing (query, Accept), and how names are written (JSON, Content-Disposition). */
+#include "testing.h"
+
+#include <monkey/buf.h>
+
+#include "../../../plugins/dirlisting/accept.h"
+#include "../../../plugins/dirlisting/disposition.h"
+#include "../../../plugins/dirlisting/json.h"
+#include "../../../plugins/dirlisting/query.h"
+#include "../../../plugins/dirlisting/utf8.h"
+
+/* ── what clients say ── */
+
+static void test_queries(void **state)
+{
+    static const struct {
+        const char *text;
+        int sort, order;
+        const char *archive;
+    } cases[] = {
+        {"", -1, -1, NULL},
+        {"sort=size", LISTING_BY_SIZE, -1, NULL},
+        {"sort=date&order=desc", LISTING_BY_DATE, 1, NULL},
+        {"order=asc&sort=name", LISTING_BY_NAME, 0, NULL},
+        {"sort=name&sort=size", LISTING_BY_NAME, -1, NULL},
+        {"sort=wrong&sort=size", LISTING_BY_SIZE, -1, NULL},
+        {"sort", -1, -1, NULL},
+        {"sort=&=&&&order=up", -1, -1, NULL},
+        {"Sort=size", -1, -1, NULL},
+        {"sort=%73ize", -1, -1, NULL},
+        {"archive=tar.gz", -1, -1, "tar.gz"},
+        {"archive", -1, -1, ""},
+        {"x=1&archive=tar&archive=zip", -1, -1, "tar"},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        size_t len = strlen(cases[i].text);
+        char *text = mk_test_guarded(cases[i].text, len);
+        struct query q = query_parse(mk_str(text, len));
+        assert_int_equal(q.sort, cases[i].sort);
+        assert_int_equal(q.order, cases[i].order);
+        assert_int_equal(q.archive.p != NULL, cases[i].archive != NULL);
+        if (cases[i].archive)
+            assert_str_equal(q.archive, cases[i].archive);
+        mk_test_unguard(text, len);
+    }
+    assert_int_equal(query_parse(MK_STR_NONE).sort, -1);
+}
+
+static void test_accept(void **state)
+{
+    static const struct {
+        const char *value;
+        bool json;
+    } cases[] = {
+        {"", false},
+        {"*/*", false},
+        {"application/json", true},
+        {"Application/JSON", true},
+        {"text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", false},
+        {"application/json, text/html", false},
+        {"application/json, text/html;q=0.9", true},
+        {"application/json;q=0.9, text/html", false},
+        {"application/*", true},
+        {"application/*, text/html;q=0.5", true},
+        {"application/*, application/json;q=0.1, text/*;q=0.2", false},
+        {"application/json;q=0", false},
+        {"application/json;q=0.001, text/html;q=0", true},
+        {"application/json; charset=utf-8; q=1.000, text/html;Q=0.999", true},
+        {"application/json;q=2", false},
+        {"application/json;q=1.001", false},
+        {"application/json;q=.5", false},
+        {"application/json;q=0.5555", false},
+        {"application/json;q=", false},
+        {"application/json-seq", false},
+        {"application/jso*", false},
+        {"*", false},
+        {"/*, */", false},
+        {"*/*, text/html;q=0", true},
+        {",,;q=1,application/json", true},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++)
+        if (accept_prefers_json(mk_str_c(cases[i].value)) != cases[i].json)
+            fail_msg("%s", cases[i].value);
+    assert_false(accept_prefers_json(MK_STR_NONE));
+}
+
+/* ── names ── */
+
+#define R "\xef\xbf\xbd"
+
+static const struct {
+    const char *name, *text;
+} names[] = {
+    {"plain.txt", "\"plain.txt\""},
+    {"", "\"\""},
+    {"a\"b\\c/d", "\"a\\\"b\\\\c/d\""},
+    {"line\nbreak\ttab\x7f\x01", "\"line\\u000abreak\\u0009tab\\u007f\\u0001\""},
+    {"<script>&amp;'", "\"<script>&amp;'\""},
+    {"\xc3\xa4\xe2\x82\xac\xf0\x9f\x90\x92", "\"\xc3\xa4\xe2\x82\xac\xf0\x9f\x90\x92\""},
+    {"\xff", "\"" R "\""},
+    {"a\xc3", "\"a" R "\""},
+    {"\xc3(", "\"" R "(\""},
+    {"\xc0\xaf", "\"" R R "\""},             /* overlong */
+    {"\xe0\x80\xaf", "\"" R R R "\""},       /* overlong */
+    {"\xed\xa0\x80", "\"" R R R "\""},       /* a surrogate */
+    {"\xf4\x90\x80\x80", "\"" R R R R "\""}, /* above U+10FFFF */
+    {"\xf0\x9f\x90x", "\"" R "x\""},         /* a maximal part is one */
+    {"\xe2\x82\xe2\x82\xac", "\"" R "\xe2\x82\xac\""},
+};
+
+static void test_json_strings(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(names); i++) {
+        size_t len = strlen(names[i].name);
+        char *name = mk_test_guarded(names[i].name, len);
+        struct mk_buf out;
+        mk_buf_init(&out, 1000);
+        json_write_string(&out, mk_str(name, len));
+        assert_str_equal(mk_buf_str(&out), names[i].text);
+        mk_buf_release(&out);
+        mk_test_unguard(name, len);
+    }
+}
+
+static void test_json_times(void **state)
+{
+    static const struct {
+        int64_t seconds;
+        const char *text;
+    } cases[] = {
+        {0, "\"1970-01-01T00:00:00Z\""},
+        {1795266623, "\"2026-11-21T13:10:23Z\""},
+        {-1, "\"1969-12-31T23:59:59Z\""},
+        {253402300799, "\"9999-12-31T23:59:59Z\""},
+        {253402300800, "null"},
+        {INT64_MIN, "null"},
+        {INT64_MAX, "null"},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char storage[64];
+        struct mk_buf out;
+        mk_buf_init_fixed(&out, storage, sizeof(storage));
+        json_write_time(&out, cases[i].seconds);
+        assert_str_equal(mk_buf_str(&out), cases[i].text);
+    }
+}
+
+static void test_json_entries(void **state)
+{
+    struct {
+        struct listing_entry entry;
+        char room[16];
+    } storage = {.entry = {.bytes = 12, .mtime_seconds = 0, .name_len = 4}};
+    struct listing_view view = {.path = MK_STR("/a b/"), .is_complete = true, .descending = true};
+    struct mk_buf out;
+    (void)state;
+    memcpy(storage.entry.name, "c\xff\"d", 5);
+    mk_buf_init(&out, 4096);
+    json_format.begin(&out, &view);
+    json_format.entry(&out, &view, &storage.entry, 0);
+    storage.entry.is_dir = true;
+    json_format.entry(&out, &view, &storage.entry, 1);
+    json_format.end(&out, &view);
+    assert_str_equal(mk_buf_str(&out),
+                     "{\"path\": \"/a b/\", \"sort\": \"name\", \"order\": \"desc\", \"sorted\": true, \"entries\": [\n"
+                     "{\"name\": \"c" R "\\\"d\", \"type\": \"file\", \"bytes\": 12, \"mtime\": "
+                     "\"1970-01-01T00:00:00Z\", \"url\": \"/a%20b/c%FF%22d\"},\n"
+                     "{\"name\": \"c" R "\\\"d\", \"type\": \"folder\", \"bytes\": null, \"mtime\": "
+                     "\"1970-01-01T00:00:00Z\", \"url\": \"/a%20b/c%FF%22d/\"}]}\n");
+    mk_buf_release(&out);
+}
+
+static void test_dispositions(void **state)
+{
+    static const struct {
+        const char *name, *value;
+    } cases[] = {
+        {"pub", "attachment; filename=\"pub.tar.gz\""},
+        {"my files", "attachment; filename=\"my files.tar.gz\""},
+        {"", "attachment; filename=\"files.tar.gz\""},
+        {"..", "attachment; filename=\"files.tar.gz\""},
+        {".git", "attachment; filename=\"git.tar.gz\""},
+        {"a\"b", "attachment; filename=\"a_b.tar.gz\"; filename*=UTF-8''a_b.tar.gz"},
+        {"a;b", "attachment; filename=\"a_b.tar.gz\"; filename*=UTF-8''a%3Bb.tar.gz"},
+        {"a\r\nSet-Cookie: x", "attachment; filename=\"a__Set-Cookie_ x.tar.gz\"; "
+                               "filename*=UTF-8''a__Set-Cookie_%20x.tar.gz"},
+        {"\xc3\xa4", "attachment; filename=\"_.tar.gz\"; filename*=UTF-8''%C3%A4.tar.gz"},
+        {"\xff", "attachment; filename=\"_.tar.gz\"; filename*=UTF-8''%EF%BF%BD.tar.gz"},
+        {"\xc2\x85", "attachment; filename=\"_.tar.gz\"; filename*=UTF-8''_.tar.gz"},
+        {"50%\\x", "attachment; filename=\"50__x.tar.gz\"; filename*=UTF-8''50%25_x.tar.gz"},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct mk_buf out;
+        mk_buf_init(&out, 4096);
+        disposition_write(&out, mk_str_c(cases[i].name), MK_STR("tar.gz"));
+        assert_str_equal(mk_buf_str(&out), cases[i].value);
+        mk_buf_release(&out);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_queries),    cmocka_unit_test(test_accept),       cmocka_unit_test(test_json_strings),
+        cmocka_unit_test(test_json_times), cmocka_unit_test(test_json_entries), cmocka_unit_test(test_dispositions),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
