@@ -53,6 +53,17 @@ static int parse_hidden(const struct mk_conf_value *value, void *field, struct m
     return 0;
 }
 
+static int parse_theme(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
+{
+    struct mk_str *theme = field, text = value->text;
+    if (!text.len) {
+        mk_buf_addf(error, "a theme has a name");
+        return -EINVAL;
+    }
+    *theme = memchr(text.p, '/', text.len) ? mk_conf_path(value, text, arena) : mk_arena_dup(arena, text);
+    return theme->p ? 0 : -ENOMEM;
+}
+
 static const struct mk_conf_key limit_keys[] = {
     MK_CONF_KEY_SIZE(struct listing_limits, memory, "Memory", "64M",
                      "The memory that the listings of all clients may take together. When it is used up, further ones "
@@ -79,7 +90,14 @@ static const struct mk_conf_key rule_keys[] = {
                      .names = sort_names),
     MK_CONF_KEY_ENUM(struct listing_rule, order, "Order", "asc",
                      "In which direction: `asc` or `desc`. Folders come first.", .names = order_names),
-    MK_CONF_KEY_STRING(struct listing_rule, theme, "Theme", "default", "The theme of the page."),
+    MK_CONF_KEY_CUSTOM(
+        struct listing_rule, theme, "Theme", "default",
+        "The theme of the page: `default` or `guineo`, which are installed, or the path of a folder with "
+        "the templates `header.theme`, `entry.theme` and `footer.theme`, such as `./theme`. They are read "
+        "at the start.",
+        .unit = "name or path", .parse = parse_theme),
+    MK_CONF_KEY_STRING(struct listing_rule, theme_url, "ThemeURL", "/theme",
+                       "Where the site has further files of a theme, such as pictures: the field `%_theme_path_%`."),
     MK_CONF_KEY_LIST(struct listing_rule, readme, "ReadMe", NULL,
                      "Names of files, such as `README README.md`: the text of the first that the folder has is shown "
                      "below the list, up to 64 KB of it."),

@@ -24,7 +24,8 @@ struct listing_rule {
     int sort; /* enum listing_sort */
     int order;
     uint64_t bytes_max;
-    struct mk_str theme;
+    struct mk_str theme; /* a name, or an absolute path */
+    struct mk_str theme_url;
     struct mk_conf_list readme;
     struct rules_patterns hidden;
     struct mk_conf_list archive_names;

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Reads themes (theme.h): installed ones lie below the directory of plugins.
+ */
+#include "theme.h"
+
+#include <monkey/plugin.h>
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "policy.h"
+
+enum { POLICY_BYTES_MAX = 4096 };
+
+struct theme_reader {
+    const char *folder;
+    int dir;
+    struct template_parser parser;
+    struct mk_buf *error;
+};
+
+static int report_errno(struct theme_reader *r, const char *file, int err)
+{
+    if (err == -ENOMEM)
+        return err;
+    mk_buf_addf(r->error, "the theme cannot be read: %s%s%s: %s", r->folder, file ? "/" : "", file ? file : "",
+                err == -EINVAL   ? "not a regular file"
+                : err == -EFBIG  ? "larger than 256 KB"
+                : err == -ENOENT ? "there is no such file or folder"
+                                 : strerror(-err));
+    return -EINVAL;
+}
+
+/* ── files ── */
+
+static int read_all(int fd, char *to, size_t size, size_t *ret_len)
+{
+    size_t len = 0;
+    ssize_t n = 1;
+    while (len < size && n > 0) {
+        n = read(fd, to + len, size - len);
+        len += n > 0 ? (size_t)n : 0;
+        if (n < 0 && errno == EINTR)
+            n = 1;
+    }
+    *ret_len = len;
+    return n < 0 ? -errno : 0;
+}
+
+/* Replaces each CR LF by LF, as browsers do before they compute the digest of a script. */
+static size_t remove_returns(char *text, size_t len)
+{
+    size_t to = 0;
+    for (size_t i = 0; i < len; i++)
+        if (text[i] != '\r' || i + 1 == len || text[i + 1] != '\n')
+            text[to++] = text[i];
+    return to;
+}
+
+static int read_open_file(int fd, struct mk_arena *arena, struct mk_str *ret)
+{
+    struct stat st;
+    size_t len;
+    if (fstat(fd, &st) < 0)
+        return -errno;
+    if (!S_ISREG(st.st_mode))
+        return -EINVAL;
+    if (st.st_size > TEMPLATE_BYTES_MAX)
+        return -EFBIG;
+    char *text = mk_arena_alloc(arena, (size_t)st.st_size + 1);
+    if (!text)
+        return -ENOMEM;
+    int err = read_all(fd, text, (size_t)st.st_size, &len);
+    if (err == 0)
+        *ret = mk_str(text, remove_returns(text, len));
+    return err;
+}
+
+static int read_file(struct theme_reader *r, const char *name, struct mk_str *ret)
+{
+    struct open_how how = {.flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
+                           .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS};
+    int fd = (int)syscall(SYS_openat2, r->dir, name, &how, sizeof(how));
+    int err = fd < 0 ? -errno : read_open_file(fd, r->parser.arena, ret);
+    if (fd >= 0)
+        close(fd);
+    return err < 0 ? report_errno(r, name, err) : 0;
+}
+
+static int load_template(struct theme_reader *r, const char *name, bool of_entry, struct template *ret)
+{
+    struct template_error error;
+    struct mk_str text = MK_STR_NONE;
+    int err = read_file(r, name, &text);
+    if (err < 0)
+        return err;
+    err = template_parse(&r->parser, text, of_entry, ret, &error);
+    if (err == -EINVAL)
+        mk_buf_addf(r->error, "%s/%s:%u:%u: %s", r->folder, name, error.line, error.column, error.text);
+    return err;
+}
+
+/* ── themes ── */
+
+static int make_policy(struct theme_reader *r, struct theme *theme)
+{
+    char storage[POLICY_BYTES_MAX];
+    struct mk_buf policy;
+    mk_buf_init_fixed(&policy, storage, sizeof(storage));
+    policy_write(&policy, r->parser.codes, &r->parser.markup);
+    assert(policy.err == 0); /* TEMPLATE_CODES_MAX digests have room */
+    theme->policy = mk_arena_dup(r->parser.arena, mk_buf_str(&policy));
+    return theme->policy.p ? 0 : -ENOMEM;
+}
+
+static int load_files(struct theme_reader *r, struct theme *theme)
+{
+    int err = load_template(r, "header.theme", false, &theme->header);
+    if (err == 0)
+        err = load_template(r, "entry.theme", true, &theme->entry);
+    if (err == 0)
+        err = load_template(r, "footer.theme", false, &theme->footer);
+    return err ? err : make_policy(r, theme);
+}
+
+/* Finds the folder of a theme. Returns false if the path is too long. */
+static bool find_folder(struct mk_str name, char path[PATH_MAX])
+{
+    bool is_path = name.len && memchr(name.p, '/', name.len);
+    int n = is_path ? snprintf(path, PATH_MAX, "%.*s", MK_STR_ARG(name))
+                    : snprintf(path, PATH_MAX, "%s/themes/%.*s", mk_plugin_dir(), MK_STR_ARG(name));
+    return n > 0 && n < PATH_MAX;
+}
+
+int theme_load(struct theme *ret, struct mk_str name, const struct template_field *fields, struct mk_arena *arena,
+               struct mk_buf *error)
+{
+    char path[PATH_MAX];
+    struct template_codes codes = {.n = 0};
+    struct theme_reader r = {.folder = path, .parser = {fields, arena, &codes, {0}}, .error = error};
+    *ret = (struct theme){.name = name};
+    if (!find_folder(name, path))
+        return report_errno(&r, NULL, -ENAMETOOLONG);
+    r.dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (r.dir < 0)
+        return report_errno(&r, NULL, -errno);
+    int err = load_files(&r, ret);
+    close(r.dir);
+    return err;
+}
