@@ -87,6 +87,8 @@ int config_find(struct options *o)
 static void configure_one_shot(struct mk_server *server, const struct options *o)
 {
     mk_server_one_shot(server, o->root);
+    if (!MK_SMALL && o->list) /* a section with the defaults of all other keys */
+        mk_server_set_plugin(server, "DIRLISTING", "ReadMe", "README.md", "option --list");
     if (MK_SMALL || o->daemon)
         return;
     mk_server_set_plugin(server, "LOGGER", "AccessLog", "stdout", "option --one-shot");

@@ -13,7 +13,7 @@
 #include <string.h>
 
 /* Values of getopt_long() for options without a letter. */
-enum { LONGOPT_SHOW = 1, LONGOPT_REFERENCE, LONGOPT_SUPERVISE, LONGOPT_HTTPS, LONGOPT_JSON };
+enum { LONGOPT_SHOW = 1, LONGOPT_REFERENCE, LONGOPT_SUPERVISE, LONGOPT_HTTPS, LONGOPT_JSON, LONGOPT_LIST };
 
 /* Options that builds for small devices lack. */
 #if MK_SMALL
@@ -36,6 +36,7 @@ static const struct option_row {
     {'p', "port", "PORT", "listen on PORT", FIELD(port)},
     {'l', "listen", "ADDR", "listen on ADDR: address, address:port or unix:/path", FIELD(listen)},
     {'w', "workers", "N", "start N workers; 0 is one for each processor", FIELD(workers)},
+    LARGE_ROW(LONGOPT_LIST, "list", NULL, "with -o: list folders that have no index page", FIELD(list))
     LARGE_ROW(LONGOPT_HTTPS, "https", NULL, "with -o: HTTPS, with a certificate made for it", FIELD(https))
     {'D', "daemon", NULL, "go to the background once it serves", FIELD(daemon)},
     LARGE_ROW(LONGOPT_SUPERVISE, "supervise", NULL, "run the server as a child, and restart it if it crashes",
@@ -212,6 +213,10 @@ static int check_options(const struct options *o)
     }
     if (MK_HAS_TLS && o->https && !o->root) {
         fprintf(stderr, "monkey: --https goes with --one-shot; a configuration has Listen 443 tls\n");
+        return EXIT_OPTIONS;
+    }
+    if (o->list && !o->root) {
+        fprintf(stderr, "monkey: --list goes with --one-shot; a configuration has a section [DIRLISTING]\n");
         return EXIT_OPTIONS;
     }
     if (o->json && o->action != ACTION_TEST) {

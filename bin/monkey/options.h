@@ -15,7 +15,7 @@ struct options {
     enum action action;
     const char *dir, *root, *port, *listen, *workers;
     const char *name; /* of the section for --reference, or of the host for --show-config; NULL: all */
-    bool daemon, supervise, https, json;
+    bool daemon, supervise, https, json, list;
 };
 
 /* Reads the command line. Returns 0, or EXIT_OPTIONS after a message on stderr. */

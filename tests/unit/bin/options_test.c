@@ -60,6 +60,8 @@ static const struct {
     {"-D", {.daemon = true}},
     {"--daemon", {.daemon = true}},
     {"-Dtc dir", {.daemon = true, .action = ACTION_TEST, .dir = "dir"}},
+    {"d --list", {.root = "d", .list = true}},
+    {"-o d --list", {.root = "d", .list = true}},
     {"-t", {.action = ACTION_TEST}},
     {"--test", {.action = ACTION_TEST}},
     {"--show-config", {.action = ACTION_SHOW}},
@@ -97,6 +99,7 @@ static void test_understands(void **state)
         assert_same(options.listen, expected->listen);
         assert_same(options.workers, expected->workers);
         assert_int_equal(options.daemon, expected->daemon);
+        assert_int_equal(options.list, expected->list);
     }
 }
 
@@ -113,6 +116,7 @@ static const struct {
     {"--daemon=yes", "monkey: --daemon takes no value\n"},
     {"--show-config a b", "monkey: \"a\" belongs to no option; monkey --help lists them\n"},
     {"--show-config=a b", "monkey: \"b\" belongs to no option; monkey --help lists them\n"},
+    {"--list", "monkey: --list goes with --one-shot; a configuration has a section [DIRLISTING]\n"},
     {"-t htdocs", "monkey: \"htdocs\" belongs to no option; monkey --help lists them\n"},
     {"-v htdocs", "monkey: \"htdocs\" belongs to no option; monkey --help lists them\n"},
     {"a b", "monkey: one directory can be served, not \"a\" and \"b\"\n"},
