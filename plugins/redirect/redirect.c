@@ -50,7 +50,7 @@ static const struct mk_conf_key redirect_keys[] = {
                        "The target: a path of this host, or a URI. `$1` to `$9` are what the parentheses of an "
                        "expression in `Match` captured, `$0` all that it matched; write a dollar before a digit as "
                        "`%24`.",
-                       .flags = MK_CONF_REQUIRED, .unit = "path or URI", .parse = target_parse),
+                       .flags = MK_CONF_REQUIRED, .unit = "path or URI", .parse = target_parse_any),
     MK_CONF_KEY_CUSTOM(struct redirect_rule, when, "When", NULL, WHEN_DOC, .flags = MK_CONF_REPEAT, .unit = "condition",
                        .parse = when_parse),
     MK_CONF_KEY_ENUM(struct redirect_rule, status, "Status", "301",

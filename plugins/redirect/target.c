@@ -83,7 +83,7 @@ size_t target_find_host_end(struct mk_str to)
     if (target_is_path(to))
         return 0;
     const char *host = memmem(to.p, to.len, "//", 2);
-    assert(host); /* target_parse() accepts no other target */
+    assert(host); /* target_parse_any() accepts no other target */
     size_t at = (size_t)(host - to.p) + 2;
     while (at < to.len && to.p[at] == '/')
         at++;
@@ -119,7 +119,7 @@ static int copy_target(const struct mk_conf_value *value, struct target *to, str
     return to->text.p && to->place.p ? 0 : -ENOMEM;
 }
 
-int target_parse(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
+int target_parse_any(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
 {
     struct mk_str text = value->text;
     int err = check_bytes(value, error);
@@ -133,7 +133,7 @@ int target_parse(const struct mk_conf_value *value, void *field, struct mk_arena
 int target_parse_host(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
 {
     struct target *to = field;
-    int err = target_parse(value, field, arena, error);
+    int err = target_parse_any(value, field, arena, error);
     if (err < 0 || !target_has_captures(to->text))
         return err;
     *to = (struct target){.text = MK_STR_NONE};

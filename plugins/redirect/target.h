@@ -19,10 +19,10 @@ struct target {
 };
 
 /*
- * Parse a struct target; each is an mk_conf_parse_fn. target_parse() accepts a path or a URI; target_parse_host() the
- * same without captures; target_parse_path() a path of this host and a query: no fragment, no segment "." or "..".
+ * Parse a struct target; each is an mk_conf_parse_fn. target_parse_any() accepts a path or a URI; target_parse_host()
+ * the same without captures; target_parse_path() a path of this host and a query: no fragment, no segment "." or "..".
  */
-int target_parse(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error);
+int target_parse_any(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error);
 int target_parse_host(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error);
 int target_parse_path(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error);
 
