@@ -53,6 +53,7 @@ BY_HTTPS, SEVERAL_CERTIFICATES = "A site with HTTPS", "Several hosts with certif
 CLIENTS, MACHINES = "Client certificates", "One site on several machines"
 ENCRYPTED = {BY_HTTPS, SEVERAL_CERTIFICATES, CLIENTS, MACHINES}
 COMMON_LOG, JSON_LOG = "One file for all hosts", "JSON, with request IDs"
+SEVERAL_LOGS = "Several logs for one host"
 
 
 @pytest.fixture(scope="session")
@@ -129,7 +130,7 @@ def test_is_accepted(conf, heading):
 
 def test_every_configuration_has_a_test():
     tried = {"One site", "Several hosts", "A single-page application", "Downloads", "An API for other origins"}
-    tried |= {COMPRESSED, REWRITTEN, COMMON_LOG, JSON_LOG}
+    tried |= {COMPRESSED, REWRITTEN, COMMON_LOG, JSON_LOG, SEVERAL_LOGS}
     proxied = {"A site behind a proxy", BALANCED}
     assert set(SECTIONS) == tried | proxied | ENCRYPTED | {"A service", AS_ROOT}
 
@@ -196,6 +197,22 @@ def test_json_with_numbers(site, tmp_path):
     answer = ask(site(JSON_LOG), "/")
     row = json.loads(first_line(tmp_path / "srv" / "log" / "access.json"))
     assert row["request_id"] == answer["X-Request-Id"] and row["request"] == "GET / HTTP/1.1"
+
+
+@pytest.mark.wire
+def test_several_logs_for_one_host(site, tmp_path):
+    needs_modules(SEVERAL_LOGS)
+    server = site(SEVERAL_LOGS)
+    with Client(server.addresses[0]) as client:  # one worker: each takes its own samples
+        for target in ("/healthz", "/", *["/assets/logo.svg"] * 100):
+            client.ask(target)
+    logs = tmp_path / "srv" / "log"
+    first_line(logs / "assets.log")
+    await_true(lambda: len((logs / "site.log").read_text().splitlines()) == 101, 10, "all lines")
+    assert "/healthz" not in (logs / "site.log").read_text()
+    assert [json.loads(row)["target"] for row in (logs / "failed.json").read_text().splitlines()] == ["/healthz"]
+    assert len((logs / "assets.log").read_text().splitlines()) == 1
+    assert not (logs / "access.log").exists() or not (logs / "access.log").read_text()
 
 
 def test_site_by_https(site, company):
