@@ -116,6 +116,12 @@ int mk__generation_listen_mode(const struct mk_generation *g, const struct mk__l
 /* Returns the listener's address as the configuration writes it. */
 struct mk_str mk__generation_listener_text(const struct mk_generation *g, const struct mk__listener *listener);
 
+/* Returns the path to which rules by path apply: "/" for "OPTIONS *", and for a path that could not be decoded. */
+static inline struct mk_str mk__generation_rule_path(struct mk_str path)
+{
+    return path.len && path.p[0] == '/' ? path : MK_STR("/");
+}
+
 /* Returns the host of that name (without a port), or the default host. */
 struct mk_host *mk__generation_find_host(const struct mk_generation *g, struct mk_str name);
 

@@ -28,8 +28,7 @@ int mk_host_conf_match(const struct mk_host *host, const struct mk_conf_section 
 {
     int match = 0;
     const char *data = mk_host_conf(host, section);
-    if (!path.len || path.p[0] != '/')
-        path = MK_STR("/");
+    path = mk__generation_rule_path(path);
     while (data && (match = mk_pattern_match((const void *)(data + pattern), path)) == 0)
         data = mk_host_conf_next(host, section, data);
     *ret_section = match > 0 ? data : NULL;

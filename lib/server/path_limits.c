@@ -89,6 +89,7 @@ const struct mk__http_limits *mk__path_limits_find(const struct mk_host *host, s
     const struct mk__path_limits *all = host->path_limits;
     int match = 0;
     uint32_t i = 0;
+    path = mk__generation_rule_path(path);
     while (i < all->n && (match = mk_pattern_match(all->rows[i].match, path)) == 0)
         i++;
     return match > 0 ? &all->rows[i].limits : match < 0 ? NULL : &host->limits;

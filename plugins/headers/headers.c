@@ -152,7 +152,7 @@ static void log_no_room(struct mk_str name)
 struct header_target {
     struct mk_request *req;
     const struct mk_host *host;
-    const struct headers_rule *rule;
+    const struct headers_rule *first, *rule; /* of the host */
 };
 
 static bool has_name(const struct header_changes *changes, struct mk_str name)
@@ -181,7 +181,7 @@ static bool applies(const struct mk_request *req, const struct headers_rule *r)
 /* Returns true if a rule before this one has decided about the header. */
 static bool is_decided(const struct header_target *at, struct mk_str name, enum change_kind kind)
 {
-    const struct headers_rule *r = mk_host_conf(at->host, sections);
+    const struct headers_rule *r = at->first;
     while (r != at->rule && !(decides(r, name, kind) && applies(at->req, r)))
         r = mk_host_conf_next(at->host, sections, r);
     return r != at->rule;
@@ -248,7 +248,8 @@ static void change_response(struct mk_request *req)
     struct header_target at = {.req = req, .host = mk_request_host_state(req, &mk_plugin_headers)};
     if (!at.host)
         return;
-    for (at.rule = mk_host_conf(at.host, sections); at.rule; at.rule = mk_host_conf_next(at.host, sections, at.rule))
+    at.first = mk_host_conf(at.host, sections);
+    for (at.rule = at.first; at.rule; at.rule = mk_host_conf_next(at.host, sections, at.rule))
         if (applies(req, at.rule)) /* not if its pattern has failed: this is the 500 of reject_failed_match() */
             apply_rule(&at);
 }

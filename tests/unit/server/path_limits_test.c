@@ -96,6 +96,15 @@ static void test_precedence(void **state)
     unload();
 }
 
+static void test_no_path(void **state)
+{
+    (void)state;
+    load("[SERVER]\n", "[HOST]\n[LIMITS]\n Match /a\n[LIMITS]\n MaxBodySize 7\n");
+    assert_int_equal(mk__path_limits_find(&host, MK_STR("*"))->body_bytes_max, 7);
+    assert_int_equal(mk__path_limits_find(&host, MK_STR(""))->body_bytes_max, 7);
+    unload();
+}
+
 static void test_a_pattern_that_fails(void **state)
 {
     char path[3001] = "/";
@@ -111,9 +120,8 @@ static void test_a_pattern_that_fails(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_no_sections),
-        cmocka_unit_test(test_every_limit),
-        cmocka_unit_test(test_precedence),
+        cmocka_unit_test(test_no_sections),          cmocka_unit_test(test_every_limit),
+        cmocka_unit_test(test_precedence),           cmocka_unit_test(test_no_path),
         cmocka_unit_test(test_a_pattern_that_fails),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
