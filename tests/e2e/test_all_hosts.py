@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sections of hosts by path, and in monkey.conf for all hosts: which one is used, and what is reported."""
 
+import functools
 import re
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from harness.content import populate
 from harness.messages import request
 from harness.server import run, section, write_config
+from harness.ways import WAYS
 from test_config import problems
 
 FILES = {"a.txt": b"a" * 2000, "b.html": b"b" * 2000, "deep/c.txt": b"c" * 2000}
@@ -159,3 +161,117 @@ def test_mistakes(tmp_path, name):
     assert result.returncode == 1
     (problem,) = problems(result)
     assert problem[:2] == ("monkey.conf", line) and message in problem[3]
+
+
+# ── each kind of section, in each protocol ──
+
+ALL_KINDS = """
+[REDIRECT]
+    Match       /old
+    To          /all
+
+[CORS]
+    Match       /deep
+    Origins     https://all.example
+
+[HEADERS]
+    Match       *.html
+    Set         X-Kind all
+
+[COMPRESS]
+    Match       *.html
+    Codings     gzip
+
+[ALIAS]
+    Match       /more
+    To          {root}/deep
+
+[ERROR_PAGES]
+    Match       /missing
+    404         "all"
+
+[LIMITS]
+    Match       /a.txt
+    MaxBodySize 100
+
+[MAINTENANCE]
+    Match       /closed
+    FlagFile    {root}/a.txt
+    Text        all
+"""
+
+OWN_KINDS = (
+    ALL_KINDS.replace("all", "own")
+    .replace("/more\n    To          {root}/deep", "/more\n    To          {root}")
+    .replace("Codings     gzip", "Codings     none")
+    .replace("MaxBodySize 100", "MaxBodySize 200")
+)
+
+
+@pytest.fixture(params=WAYS)
+def ask_kinds(request, serve, tmp_path):
+    """A server with each kind in monkey.conf and in one of its hosts; returns a function that asks it."""
+    way = WAYS[request.param]
+
+    def begin(_sources, settings, text=""):
+        root = tmp_path / "made" / "root"
+        shared, own = ALL_KINDS.replace("{root}", str(root)), OWN_KINDS.replace("{root}", str(root))
+        if text:
+            text = section("TLS", way.ca.make("both", "localhost", "own.test").keys())
+        conf = make_conf(tmp_path / "made", shared, text, own)
+        files = {str(path.relative_to(conf)): path.read_text() for path in conf.rglob("*") if path.is_file()}
+        listen = settings.get("Listen", "127.0.0.1:0")
+        files["monkey.conf"] = files["monkey.conf"].replace("Listen 127.0.0.1:0", f"Listen {listen}")
+        return serve(config=files)
+
+    client = way.start(begin, tmp_path, None, {}).open()
+
+    def ask(host, path, *fields, **rest):
+        return client.ask(path, *fields, **rest, **({"authority": host} if way.h2 else {"host": host}))
+
+    return ask
+
+
+KINDS = {
+    # what is seen of the section for all hosts, and of the host's own
+    "REDIRECT": (lambda ask: ask("/old/x")["Location"], "/all/x", "/own/x"),
+    "CORS": (
+        lambda ask: [
+            ask("/deep/c.txt", f"Origin: https://{name}.example")["Access-Control-Allow-Origin"]
+            for name in ("all", "own")
+        ],
+        ["https://all.example", None],
+        [None, "https://own.example"],
+    ),
+    "HEADERS": (lambda ask: ask("/b.html")["X-Kind"], "all", "own"),
+    "COMPRESS": (lambda ask: ask("/b.html", "Accept-Encoding: gzip")["Content-Encoding"], "gzip", None),
+    "ALIAS": (lambda ask: ask("/more/a.txt").status, 404, 200),
+    "ERROR_PAGES": (lambda ask: ask("/missing").body, b"all", b"own"),
+    "LIMITS": (lambda ask: ask("/a.txt", method="POST", body=b"x" * 150).status, 413, 405),
+    "MAINTENANCE": (lambda ask: ask("/closed").body, b"all", b"own"),
+}
+
+
+def test_each_kind(ask_kinds):
+    for name, (look, shared, own) in KINDS.items():
+        found = [look(functools.partial(ask_kinds, host)) for host in ("localhost", "own.test")]
+        assert found == [shared, own], name
+
+
+def test_handlers(tmp_path, serve):
+    """The lines of both files are one list, those of the host first."""
+    lines = "[HANDLERS]\n    Match {} {}\n"
+    server = lines.format("/deep", "static") + lines.format("/", "duda")
+    own = lines.format("/deep/c.txt", "duda") + lines.format("/b.html", "static")
+    conf = make_conf(tmp_path / "made", server + "[DUDA]\n", "", own)
+    client = serve(config={str(p.relative_to(conf)): p.read_text() for p in conf.rglob("*") if p.is_file()}).connect()
+    paths = ("/a.txt", "/b.html", "/deep/c.txt")
+    assert [ask(client, "localhost", path).status for path in paths] == [404, 404, 200]
+    assert [ask(client, "own.test", path).status for path in paths] == [404, 200, 404]
+    shown = run("-c", conf, "--show-config").stdout
+    assert shown.count("# for all hosts, after their own\n[HANDLERS]\n") == 2
+    wrong = lines.format("/x", "statik") + lines.format("/y", "tls") + lines.format("/y/z", "static")
+    found = [(name, line, text) for name, line, _, text in problems(check(make_conf(tmp_path / "wrong", wrong, own="")))]
+    assert [(name, line) for name, line, _ in found] == [("monkey.conf", 5), ("monkey.conf", 7), ("monkey.conf", 9)]
+    for text, (_, _, message) in zip(('did you mean "static"', "", "the one for /y comes first"), found, strict=True):
+        assert text in message

@@ -52,6 +52,7 @@ BALANCED = "A load balancer with the PROXY protocol"
 BY_HTTPS, SEVERAL_CERTIFICATES = "A site with HTTPS", "Several hosts with certificates"
 CLIENTS, MACHINES = "Client certificates", "One site on several machines"
 ENCRYPTED = {BY_HTTPS, SEVERAL_CERTIFICATES, CLIENTS, MACHINES}
+FOR_ALL = "Settings by path, and for all hosts"
 COMMON_LOG, JSON_LOG = "One file for all hosts", "JSON, with request IDs"
 SEVERAL_LOGS = "Several logs for one host"
 
@@ -131,7 +132,7 @@ def test_is_accepted(conf, heading):
 def test_every_configuration_has_a_test():
     tried = {"One site", "Several hosts", "A single-page application", "Downloads", "An API for other origins"}
     tried |= {COMPRESSED, REWRITTEN, COMMON_LOG, JSON_LOG, SEVERAL_LOGS}
-    proxied = {"A site behind a proxy", BALANCED}
+    proxied = {"A site behind a proxy", BALANCED, FOR_ALL}
     assert set(SECTIONS) == tried | proxied | ENCRYPTED | {"A service", AS_ROOT}
 
 
@@ -262,6 +263,26 @@ def test_one_site(site):
     assert ask(server, "/").body == b"www\n"
     answer = ask(server, "/missing")
     assert (answer.status, answer.body) == (404, b"lost\n")
+
+
+def test_sections_for_all_hosts(site, tmp_path):
+    server = site(FOR_ALL)
+    shop = {"host": "shop.example.org"}
+    answer, own = ask(server, "/missing"), ask(server, "/missing", **shop)
+    assert (answer.status, answer.body, own.body) == (404, b"lost\n", b"lost\n")
+    assert answer["X-Content-Type-Options"] == own["X-Content-Type-Options"] == "nosniff"
+    assert ask(server, "/")["Referrer-Policy"] == "no-referrer"
+    assert ask(server, "/", **shop)["Referrer-Policy"] == "same-origin"
+    assert ask(server, "/api/x", **shop).body == b"no such item"
+    body = {"method": "POST", "body": b"x" * 1_100_000}
+    assert ask(server, "/", **body).status == ask(server, "/", **body, **shop).status == 413
+    assert ask(server, "/upload", **body, **shop).status == 405
+    (tmp_path / "srv" / "closed").touch()
+    await_true(lambda: ask(server, "/").status == 503, 10)
+    assert ask(server, "/", **shop).status == 200
+    (tmp_path / "srv" / "shop-closed").touch()
+    await_true(lambda: ask(server, "/", **shop).status == 503, 10)
+    assert ask(server, "/upload", **shop).status == 404
 
 
 @pytest.mark.parametrize(
