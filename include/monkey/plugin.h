@@ -276,6 +276,12 @@ MK_API void mk_host_warn(struct mk_host *host, const void *section_struct, size_
  */
 MK_API void mk_host_place(const struct mk_host *host, const void *section_struct, struct mk_buf *out);
 
+/*
+ * Writes a line to the error log as mk_log(), and behind the message the first name of the host: ", host: example.org".
+ * The message is cut at 559 bytes. `host` NULL: no name. Any thread. Builds for small devices leave it out.
+ */
+MK_API void mk_host_log(const struct mk_host *host, enum mk_log_level level, const char *format, ...) MK_PRINTF(3, 4);
+
 /* Returns true if that field was set, but reported as wrong. For plugins with MK_PLUGIN_CHECKS_ALL. */
 MK_API bool mk_host_is_wrong(const struct mk_host *host, const void *section_struct, size_t offset);
 

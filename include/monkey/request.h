@@ -26,6 +26,7 @@
 #include "address.h"
 #include "arena.h"
 #include "header_id.h"
+#include "log.h"
 #include "loop.h"
 #include "status.h"
 #include "str.h"
@@ -119,6 +120,12 @@ MK_API const struct mk_io *mk_request_io(const struct mk_request *req);
  * Returns 0, or -ENOENT (the connection is not encrypted; `*ret` is empty then).
  */
 MK_API int mk_request_tls_info(const struct mk_request *req, struct mk_tls_info *ret);
+
+/*
+ * Writes a line to the error log as mk_log(), and behind the message whose request it was: ", peer: 192.0.2.7,
+ * listener: 0.0.0.0:443, host: example.org". The message is cut at 559 bytes. Builds for small devices leave it out.
+ */
+MK_API void mk_request_log(struct mk_request *req, enum mk_log_level level, const char *format, ...) MK_PRINTF(3, 4);
 
 /* Sets the name of the authenticated user, for an access hook; copies it. Returns 0 or -ENOMEM. */
 MK_API int mk_request_set_user(struct mk_request *req, struct mk_str name);

@@ -42,12 +42,13 @@ struct mk_address mk_request_peer(struct mk_request *req)
     return mk__client_addr_get_peer(req->ops->peer(req), req->ops->io(req));
 }
 
-int mk__client_addr_read_proxy_header(struct mk__peer *peer, struct mk__context *http, struct mk_str *in)
+int mk__client_addr_read_proxy_header(struct mk__peer *peer, struct mk__context *http, const struct mk_io *io,
+                                      struct mk_str *in)
 {
     struct mk__proxy_protocol header;
     int r = mk__proxy_protocol_read(*in, &header);
     if (r < 0 && mk__log_is_due(&http->warned_ms, mk_loop_now_ms(http->loop)))
-        mk_log_warn("closing a connection without a PROXY header");
+        mk_io_log(io, &peer->address, MK_LOG_WARN, "closing a connection without a PROXY header");
     if (r != 0)
         return r;
     if (header.source.family) {
@@ -59,18 +60,18 @@ int mk__client_addr_read_proxy_header(struct mk__peer *peer, struct mk__context 
     return 0;
 }
 
-int mk__client_addr_recv_proxy_header(struct mk__peer *peer, struct mk__context *http, int fd)
+int mk__client_addr_recv_proxy_header(struct mk__peer *peer, struct mk__context *http, const struct mk_io *io)
 {
     struct mk__scratch *in = &http->in;
-    ssize_t n = recv(fd, in->data, in->size < MK__PROXY_PROTOCOL_MAX ? in->size : MK__PROXY_PROTOCOL_MAX, MSG_PEEK);
+    ssize_t n = recv(io->fd, in->data, in->size < MK__PROXY_PROTOCOL_MAX ? in->size : MK__PROXY_PROTOCOL_MAX, MSG_PEEK);
     if (n <= 0)
         return n < 0 ? -errno : -EPIPE;
     struct mk_str left = mk_str(in->data, (size_t)n);
-    int r = mk__client_addr_read_proxy_header(peer, http, &left);
+    int r = mk__client_addr_read_proxy_header(peer, http, io, &left);
     if (r != 0)
         return r == MK_AGAIN ? -EAGAIN : r;
     size_t header = (size_t)n - left.len;
-    n = recv(fd, in->data, header, 0);
+    n = recv(io->fd, in->data, header, 0);
     return n == (ssize_t)header ? 0 : -EIO;
 }
 

@@ -33,10 +33,11 @@ struct mk_connection {
  * Reads a PROXY header at the beginning of `in` and removes it from there. Returns 0, MK_AGAIN (more input is needed)
  * or -EPROTO (there is none; it is logged).
  */
-int mk__client_addr_read_proxy_header(struct mk__peer *peer, struct mk__context *http, struct mk_str *in);
+int mk__client_addr_read_proxy_header(struct mk__peer *peer, struct mk__context *http, const struct mk_io *io,
+                                      struct mk_str *in);
 
 /* Likewise from a socket, before the transport reads from it. Returns 0, -EAGAIN or another -errno. */
-int mk__client_addr_recv_proxy_header(struct mk__peer *peer, struct mk__context *http, int fd);
+int mk__client_addr_recv_proxy_header(struct mk__peer *peer, struct mk__context *http, const struct mk_io *io);
 
 /* Asks the kernel for the address of the peer. Returns false if the client has already disconnected. */
 bool mk__client_addr_init(struct mk__peer *peer, const struct mk_io *io);

@@ -147,12 +147,22 @@ static void end_handshake(struct mk__conn *c)
     c->http->handshakes--;
 }
 
+/* Names the peer and the listener of a connection that is closed. */
+static void trace_state(const struct mk__conn *c, enum mk__conn_state state)
+{
+    const char *before = mk__conn_states[c->state].name, *after = mk__conn_states[state].name;
+    if (!MK_SMALL && state == MK__CONN_CLOSED)
+        mk_io_log(&c->sock.io, &c->peer.address, MK_LOG_DEBUG, "connection %d: %s to %s", c->event.fd, before, after);
+    else
+        mk_log_debug("connection %d: %s to %s", c->event.fd, before, after);
+}
+
 static void enter_state(struct mk__conn *c, enum mk__conn_state state)
 {
     enum mk__conn_state before = c->state;
     assert(state < MK__CONN_STATES && mk__conn_states[before].next & 1u << state);
     assert(!c->running);
-    mk_log_debug("connection %d: %s to %s", c->event.fd, mk__conn_states[before].name, mk__conn_states[state].name);
+    trace_state(c, state);
     c->state = (uint8_t)state;
     if (MK_HAS_TLS && get_turn(before) == MK__CONN_TURN_HANDSHAKE && get_turn(state) != MK__CONN_TURN_HANDSHAKE)
         end_handshake(c);
@@ -245,7 +255,7 @@ static enum mk__conn_state dispatch_turn(struct mk__conn *c)
 /* Reads the PROXY header, if one is expected, then calls the transport. Returns the same as handshake() of that. */
 static int take_handshake_step(struct mk__conn *c)
 {
-    int r = c->peer.expects_proxy_header ? mk__client_addr_recv_proxy_header(&c->peer, c->http, c->sock.io.fd) : 0;
+    int r = c->peer.expects_proxy_header ? mk__client_addr_recv_proxy_header(&c->peer, c->http, &c->sock.io) : 0;
     return r == 0 ? c->sock.io.transport->handshake(&c->sock.io) : r;
 }
 

@@ -279,6 +279,13 @@ static inline void mk__request_restart_rate(struct mk_request *req)
  */
 int mk__response_write_same_file(struct mk_request *req, struct mk__part *before, uint64_t offset, uint64_t length);
 
+/* Small builds do not name peer and listener. */
+#if MK_SMALL
+#define mk__request_log(req, level, ...) mk_log(level, __VA_ARGS__)
+#else
+#define mk__request_log mk_request_log
+#endif
+
 /* Small builds have no plugin that takes connections over or sends trailers. */
 enum { MK__TUNNELS = !MK_SMALL, MK__TRAILERS = !MK_SMALL };
 

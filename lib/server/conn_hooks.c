@@ -25,14 +25,9 @@ void mk__conn_hooks_prepare(struct mk_generation *g)
 
 static void warn_untrusted(const struct mk_connection *conn, const struct mk_address *peer)
 {
-    char text[64];
-    struct mk_buf b;
-    if (!mk__log_is_due(&conn->http->warned_ms, mk_loop_now_ms(conn->http->loop)))
-        return;
-    mk_buf_init_fixed(&b, text, sizeof(text));
-    mk_address_print(peer, &b);
-    mk_log_warn("closing a connection from %.*s at Listen %.*s proxy: the address is not in TrustedProxies",
-                MK_STR_ARG(mk_buf_str(&b)), MK_STR_ARG(mk_connection_listener(conn)));
+    if (mk__log_is_due(&conn->http->warned_ms, mk_loop_now_ms(conn->http->loop)))
+        mk_io_log(conn->io, peer, MK_LOG_WARN,
+                  "closing a connection at a Listen line with proxy: the address is not in TrustedProxies");
 }
 
 static bool is_trusted_proxy(struct mk_connection *conn, const struct mk_generation *g)

@@ -82,12 +82,12 @@ static bool has_response(const struct mk_request *req)
 }
 
 /* Logs an error of the plugin that has the request. */
-static void log_plugin_error(const struct mk_request *req, const char *what)
+static void log_plugin_error(struct mk_request *req, const char *what)
 {
     const struct mk_generation *g = get_generation(req);
     struct mk_str host = mk_request_host(req), path = mk_request_path(req);
-    mk_log_error("plugin %s: %s (%.*s%.*s)", g->plugins[req->hook % g->n_plugins]->name, what, MK_STR_ARG(host),
-                 MK_STR_ARG(path));
+    mk__request_log(req, MK_LOG_ERROR, "plugin %s: %s (%.*s%.*s)", g->plugins[req->hook % g->n_plugins]->name, what,
+                    MK_STR_ARG(host), MK_STR_ARG(path));
 }
 
 /* Calls the hooks from req->hook on, until a plugin takes the request. */

@@ -120,7 +120,7 @@ static void add_header(struct mk_request *req, struct mk_str name, struct mk_str
 {
     assert(!mk_response_header_reserved(name));
     if (value.len && mk_response_header(req, name, value) < 0)
-        mk_log_warn("cors: no memory for the header %.*s, or too many headers", MK_STR_ARG(name));
+        mk_request_log(req, MK_LOG_WARN, "cors: no memory for the header %.*s, or too many headers", MK_STR_ARG(name));
 }
 
 /* ── the preflight ── */

@@ -143,9 +143,9 @@ static const struct mk_conf_section sections[] = {
 
 /* ── responses ── */
 
-static void log_no_room(struct mk_str name)
+static void log_no_room(struct mk_request *req, struct mk_str name)
 {
-    mk_log_warn("headers: no memory for the header %.*s, or too many headers", MK_STR_ARG(name));
+    mk_request_log(req, MK_LOG_WARN, "headers: no memory for the header %.*s, or too many headers", MK_STR_ARG(name));
 }
 
 /* A response, and the rule that is applied to it. */
@@ -195,7 +195,7 @@ static void apply_changes(const struct header_target *at, const struct header_ch
         if (c->kind != CHANGE_ADD)
             mk_response_header_remove(at->req, c->name);
         if (c->kind != CHANGE_REMOVE && mk_response_header_ref(at->req, c->name, c->value) < 0)
-            log_no_room(c->name);
+            log_no_room(at->req, c->name);
     }
 }
 
@@ -212,9 +212,9 @@ static void set_expiry(const struct header_target *at)
     if (sets_expires)
         mk_response_header_remove(at->req, expires);
     if (sets_control && mk_response_header_ref(at->req, control, r->max_age) < 0)
-        log_no_room(control);
+        log_no_room(at->req, control);
     if (sets_expires && mk_response_header_date(at->req, expires, now + (int64_t)(r->expires_ms / 1000)) < 0)
-        log_no_room(expires);
+        log_no_room(at->req, expires);
 }
 
 /*

@@ -4,7 +4,7 @@
  */
 #include "flag.h"
 
-#include <monkey/log.h>
+#include <monkey/plugin.h>
 
 #include <assert.h>
 #include <errno.h>
@@ -43,7 +43,7 @@ static void update_flag(struct flag_file *flag, int err)
         flag->exists = !gone;
     err = gone ? 0 : err ? err : -1;
     if (err != flag->logged_err)
-        mk_log_warn("maintenance: %s: %s", flag->path,
+        mk_host_log(flag->host, MK_LOG_WARN, "maintenance: %s: %s", flag->path,
                     !err      ? "the file is gone, the host serves again"
                     : err < 0 ? "the file exists, the host responds with 503"
                               : strerror(err));

@@ -13,9 +13,12 @@
 enum { FLAG_CHECK_MS = 1000 };
 #define FLAG_CHECKING UINT64_MAX
 
-/* Begins with `path` set and the rest zero. */
+struct mk_host;
+
+/* Begins with `path` and `host` set and the rest zero. */
 struct flag_file {
     const char *path;
+    const struct mk_host *host;     /* for the log */
     _Atomic uint64_t next_check_ms; /* FLAG_CHECKING: a thread checks it */
     _Atomic bool exists;            /* by the last check that did not fail */
     int logged_err;                 /* what was logged last; for the thread that checks */

@@ -151,7 +151,7 @@ static int start_host(struct mk_host *host, void **ret_state)
             stop_host(host, first);
             return -ENOMEM;
         }
-        *h = (struct maintenance_host){.conf = c, .flag.path = c->file.p};
+        *h = (struct maintenance_host){.conf = c, .flag = {.path = c->file.p, .host = host}};
         last = &h->next;
     }
     int err = mk_host_check_patterns(host, sections, offsetof(struct maintenance_conf, match));

@@ -116,9 +116,9 @@ static void log_loop(struct mk_request *req, const struct rewrites *used, _Atomi
     for (unsigned i = 0; i < used->n; i++)
         if (!has_rule(used, i, used->rules[i]))
             mk_buf_addf(&places, "%s%s", places.len ? ", " : "", used->rules[i]->to.place.p);
-    struct mk_str path = mk_request_original_path(req), host = mk_request_host(req);
-    mk_log_error("redirect: a request was rewritten more than %d times, by the rules of %s (%.*s%.*s)", MK_REWRITES_MAX,
-                 places.err ? "the host" : mk_buf_cstr(&places), MK_STR_ARG(host), MK_STR_ARG(path));
+    struct mk_str path = mk_request_original_path(req);
+    mk_request_log(req, MK_LOG_ERROR, "redirect: %.*s was rewritten more than %d times, by the rules of %s",
+                   MK_STR_ARG(path), MK_REWRITES_MAX, places.err ? "the host" : mk_buf_cstr(&places));
 }
 
 static int find_status(int err)

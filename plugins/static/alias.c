@@ -86,6 +86,7 @@ static struct alias *make_alias(const struct static_site *parent, const struct a
     a->folder[folder.len] = '\0';
     a->site.settings = parent->settings;
     a->site.host = &a->host;
+    a->site.owner = parent->owner;
     a->site.prefix = strip_slashes(rule->match.text);
     if (!exact)
         return a;

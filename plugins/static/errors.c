@@ -194,5 +194,5 @@ void errors_apply(struct mk_request *req, const struct static_site *site, const 
     if (page->name.p)
         type = mk_request_mime(req, page->name);
     if (mk_response_replace(req, type, page->body) < 0)
-        mk_log_warn("static: no memory for the page of status %d", status);
+        mk_request_log(req, MK_LOG_WARN, "static: no memory for the page of status %d", status);
 }

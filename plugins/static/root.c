@@ -8,7 +8,7 @@
 
 #include "open.h"
 
-#include <monkey/log.h>
+#include <monkey/plugin.h>
 
 #include <assert.h>
 #include <errno.h>
@@ -175,7 +175,11 @@ static void swap_root(struct static_site *site, struct root_snapshot *snapshot)
     pthread_mutex_unlock(&site->lock);
     if (!swapped)
         return;
-    mk_log_info("static: %s was replaced and is now the folder %s", site->configured_path.p, snapshot->path);
+    if (MK_SMALL)
+        mk_log_info("static: %s was replaced and is now the folder %s", site->configured_path.p, snapshot->path);
+    else
+        mk_host_log(site->owner, MK_LOG_INFO, "static: %s was replaced and is now the folder %s",
+                    site->configured_path.p, snapshot->path);
     snapshot->path = NULL; /* the site owns it */
 }
 

@@ -58,9 +58,10 @@ struct static_site {
     struct static_settings own_settings; /* those of the server with what the host overrides */
     const struct static_settings *settings;
     const struct static_host *host;
-    _Atomic bool in_memory;    /* the root's file system has no disk */
-    int root_fd;               /* O_PATH; a swap keeps the number and changes the folder */
-    _Atomic unsigned swap_seq; /* odd during a swap */
+    const struct mk_host *owner; /* for the log; NULL: not known */
+    _Atomic bool in_memory;      /* the root's file system has no disk */
+    int root_fd;                 /* O_PATH; a swap keeps the number and changes the folder */
+    _Atomic unsigned swap_seq;   /* odd during a swap */
 
     _Atomic uint64_t next_check_ms; /* when the root is checked again; ROOT_CHECKING: a thread checks it */
     dev_t device;                   /* of the root; for the thread that checks it */

@@ -62,7 +62,7 @@ static int start_host(struct mk_host *host, void **ret_state)
     struct static_site *site = mk_account_alloc(NULL, sizeof(*site));
     if (!site)
         return -ENOMEM;
-    *site = (struct static_site){.host = conf};
+    *site = (struct static_site){.host = conf, .owner = host};
     site->settings = mk_host_server_conf(host, &settings_sections[SETTINGS_SERVER]);
     if (!MK_SMALL)
         site->settings = settings_merge(site, site->settings);

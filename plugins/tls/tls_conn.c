@@ -46,7 +46,8 @@ int tls_conn_error(struct tls_conn *conn)
     unsigned long code = ERR_peek_last_error();
     conn->broken = true;
     if (code)
-        mk_log_debug("connection %d: TLS: %s", conn->fd, ERR_reason_error_string(code));
+        mk_io_log(&(struct mk_io){.fd = conn->fd, .listener = conn->listener}, NULL, MK_LOG_DEBUG,
+                  "closing connection %d: TLS: %s", conn->fd, ERR_reason_error_string(code));
     ERR_clear_error();
     return -EPROTO;
 }

@@ -68,7 +68,8 @@ static int open_conn(struct mk_io *io, struct mk_worker *worker)
                               .account = account,
                               .loop = mk_worker_loop(worker),
                               .write_buffer = write_buffer_get(tls_worker_of(worker)->write_buffer),
-                              .fd = io->fd};
+                              .fd = io->fd,
+                              .listener = io->listener};
     io->state = conn;
     if (account->bytes_max && account->bytes + SSL_BYTES > account->bytes_max)
         return -ENOMEM;

@@ -243,7 +243,7 @@ def test_only_proxies_may_connect_there(probe):
         with server.connect() as client:
             client.send_all_you_can(start)
             client.assert_gone()
-    server.wait_log(r"from 127\.0\.0\.1 at Listen 127\.0\.0\.1:0 proxy: the address is not in TrustedProxies")
+    server.wait_log(r"the address is not in TrustedProxies, peer: 127\.0\.0\.1, listener: 127\.0\.0\.1:0$")
 
 
 def test_other_listeners_know_no_header(probe):
@@ -398,4 +398,5 @@ def test_whose_connection_ends(serve):
     server = serve(settings, config={"plugins/static/static.conf": section("HTTP2", {"MaxPings": 1})})
     with socket.create_connection(server.addresses[0]) as sock:
         sock.sendall(V1 + frames.PREFACE + frames.settings() + frames.ping() * 2)
-        server.wait_log(r"warn +192\.168\.0\.1: HTTP/2 connection closed: more than 1 PING")
+        names = r"peer: 192\.168\.0\.1, listener: 127\.0\.0\.1:0$"
+        server.wait_log(rf"warn +HTTP/2 connection closed: more than 1 PING.*, {names}")

@@ -5,10 +5,12 @@ import re
 
 import pytest
 
+from harness import build
+from harness.certificates import Authority
 from harness.content import HELLO
 from harness.messages import LAST, lines, request
 from harness.protocol import Client
-from harness.server import await_true
+from harness.server import await_true, section
 
 LINE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z (error|warn |info |debug) [\x20-\x7e]+")
 
@@ -90,3 +92,26 @@ def test_log_that_cannot_be_written(serve, tmp_path):
     for _ in range(20):
         assert server.statuses(lines("GARBAGE")) == [400]
     server.baseline = server.descriptors()
+
+
+@pytest.mark.wire
+def test_closed_connections_are_named(serve):
+    """Peer and listener of each, at the level debug."""
+    server = serve({"LogLevel": "debug", "Timeout": "200ms"})
+    with server.connect() as client:
+        client.send(b"GET / HTTP/1.1\r\n")
+        client.rest()
+    server.wait_log(r"debug connection \d+: \S+ to closed, peer: 127\.0\.0\.1, listener: 127\.0\.0\.1:0$")
+
+
+@pytest.mark.skipif(not build.speaks("tls"), reason="this build has no TLS")
+def test_failed_handshakes_are_named(serve, tmp_path):
+    ca = Authority(tmp_path / "ca")
+    host = section("HOST", {"ServerName": "localhost", "DocumentRoot": tmp_path})
+    tls = section("TLS", ca.make("localhost", "localhost").keys())
+    settings = {"Listen": "127.0.0.1:0 tls", "LogLevel": "debug"}
+    server = serve(settings, root=tmp_path, config={"sites/default": host + tls})
+    with server.connect() as client:
+        client.send(b"\x16\x03\x01\x00\x05hello")
+        client.rest()
+    server.wait_log(r"debug closing connection \d+: TLS: .*, peer: 127\.0\.0\.1, listener: 127\.0\.0\.1:0$")

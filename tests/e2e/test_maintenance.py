@@ -47,7 +47,7 @@ def test_comes_and_goes(host, flag):
             flag.unlink()
             await_status(client, 200)
     server.wait_log("maintenance: .*flag: the file exists", 2)
-    server.wait_log("maintenance: .*flag: the file is gone", 2)
+    server.wait_log("maintenance: .*flag: the file is gone, .*, host: default$", 2)
 
 
 def test_the_first_request_after_a_pause(host, flag):

@@ -203,7 +203,8 @@ def test_rewrites_without_end_are_cut(client):
     for _ in range(20):
         assert client.ask("/grow/x").status == 500
         assert client.ask("/first").status == 200
-    client.server.wait_log(r"rewritten more than 10 times, by the rules of .*sites/default:\d+ ")
+    rules, names = r"by the rules of .*sites/default:\d+", r"peer: 127\.0\.0\.1, listener: .*, host: "
+    client.server.wait_log(rf"rewritten more than 10 times, {rules}, {names}")
     assert client.server.log.count("rewritten more than") == 1
 
 

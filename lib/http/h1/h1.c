@@ -172,7 +172,7 @@ static enum progress read_head(struct mk__conn *c, struct mk_str *in)
 {
     struct mk__context *http = c->http;
     if (awaits_proxy_header(c)) {
-        int err = mk__client_addr_read_proxy_header(&c->peer, http, in);
+        int err = mk__client_addr_read_proxy_header(&c->peer, http, &c->sock.io, in);
         return err == 0 ? FINISHED : err == MK_AGAIN ? NEEDS_INPUT : BROKEN;
     }
     enum mk__preface preface = MK__PROTOS == 1 || c->requests ? MK__PREFACE_NONE : mk__conn_check_preface(c, *in);

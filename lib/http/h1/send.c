@@ -136,7 +136,8 @@ static size_t get_head_bytes_max(const struct mk_request *req)
 /* The headers do not fit into the output buffer: sends a 500 without them. */
 static void replace_head_with_500(struct mk_request *req)
 {
-    mk_log_error("the headers of a response are longer than %d bytes: sending 500 instead", MK__OUT_BYTES);
+    mk__request_log(req, MK_LOG_ERROR, "the headers of a response are longer than %d bytes: sending 500 instead",
+                    MK__OUT_BYTES);
     mk__response_reset_to_status(req, 500);
 }
 

@@ -45,8 +45,7 @@ static void log_flood(struct mk__h2 *h2, enum mk__h2_flood flood, uint64_t most,
     char text[512];
     struct mk_buf b;
     mk_buf_init_fixed(&b, text, sizeof(text));
-    mk_address_print(&h2->conn->peer.address, &b);
-    mk_buf_addf(&b, ": %s: more than %" PRIu64 " %s", floods[flood].end, most, floods[flood].what);
+    mk_buf_addf(&b, "%s: more than %" PRIu64 " %s", floods[flood].end, most, floods[flood].what);
     if (flood < MK__H2_FLOOD_RATES)
         mk_buf_addf(&b, " within %d s", MK__H2_FLOOD_INTERVAL_MS / 1000);
     if (floods[flood].key)
@@ -55,7 +54,7 @@ static void log_flood(struct mk__h2 *h2, enum mk__h2_flood flood, uint64_t most,
     if (stats->ended > 1)
         mk_buf_addf(&b, "; %" PRIu64 " more since the last such line, %" PRIu64 " in total in this worker",
                     stats->unlogged, stats->ended);
-    mk_log_warn("%s", mk_buf_cstr(&b));
+    mk_io_log(&h2->conn->sock.io, &h2->conn->peer.address, MK_LOG_WARN, "%s", mk_buf_cstr(&b));
 }
 
 void mk__h2_flood_log(struct mk__h2 *h2, enum mk__h2_flood flood, uint64_t most)

@@ -238,17 +238,18 @@ static void test_the_first_is_told(void **state)
     struct mk_test_h2 t = begin();
     own.rates_max[MK__H2_FLOOD_PING] = 5;
     ping_too_often();
-    expect_told("warn  192.0.2.7: HTTP/2 connection closed: more than 5 PING frames within 10 s (MaxPings of "
-                "\\[HTTP2\\]: raise it if this is an honest client)\n");
+    expect_told("warn  HTTP/2 connection closed: more than 5 PING frames within 10 s (MaxPings of "
+                "\\[HTTP2\\]: raise it if this is an honest client), peer: 192.0.2.7\n");
     send_head(&t, 1, 10); /* other counters are independent of it */
     mk_test_settle(&w);
     expect_told(
-        "warn  192.0.2.7: * more than 8 CONTINUATION frames of one head (MaxContinuations of \\[HTTP2\\]: *)\n");
+        "warn  * more than 8 CONTINUATION frames of one head (MaxContinuations of \\[HTTP2\\]: *), peer: 192.0.2.7\n");
     own.continuations_max = 100;
     struct mk_test_h2 other = come();
     send_fields(&other, 200000);
     mk_test_settle(&w);
-    expect_told("* more than 81920 bytes of decompressed header fields in one head (MaxHeadSize of \\[SERVER\\]: *)\n");
+    expect_told(
+        "* more than 81920 bytes of decompressed header fields in one head (MaxHeadSize of \\[SERVER\\]: *)*\n");
     h2_free(&other);
     h2_close(&t);
     expect_told("info  HTTP/2 connections closed by this worker: 1 for MaxPings, 1 for MaxContinuations, "
@@ -260,16 +261,16 @@ static void test_one_line_in_ten_seconds(void **state)
     (void)state;
     struct mk_test_h2 t = begin();
     ping_too_often();
-    expect_told("*MaxPings*client)\n");
+    expect_told("*MaxPings*client), peer: 192.0.2.7\n");
     for (unsigned i = 0; i < 3; i++)
         ping_too_often();
     expect_told("");
     mk_test_pass(&w, MK__LOG_REPEAT_MS);
     ping_too_often();
-    expect_told("*MaxPings*client); 3 more since the last such line, 5 in total in this worker\n");
+    expect_told("*MaxPings*client); 3 more since the last such line, 5 in total in this worker, peer: *\n");
     mk_test_pass(&w, MK__LOG_REPEAT_MS);
     ping_too_often();
-    expect_told("*MaxPings*client); 0 more since the last such line, 6 in total in this worker\n");
+    expect_told("*MaxPings*client); 0 more since the last such line, 6 in total in this worker, peer: *\n");
     ping_too_often();
     struct mk__context_buffers none = {0};
     mk__http_apply_settings(&w.http, w.http.settings, &none); /* a reload */
@@ -286,7 +287,7 @@ static void test_unneeded_frames(void **state)
     struct mk_test_h2 t = begin();
     h2_frame(&t, NGHTTP2_SETTINGS, 0, 0, mk_str(rows, sizeof(rows)));
     mk_test_settle(&w);
-    expect_told("*more than 32 entries in one SETTINGS frame\n");
+    expect_told("*more than 32 entries in one SETTINGS frame, peer: 192.0.2.7\n");
     h2_close(&t);
     expect_told("*1 for entries in one SETTINGS frame\n");
 }
@@ -306,7 +307,7 @@ static void test_answers_that_are_not_taken(void **state)
             h2_ping(&deaf, false);
         mk_test_pass(&w, MK__H2_FLOOD_INTERVAL_MS);
     }
-    expect_told("*more than 61 unread acknowledgements of PING and SETTINGS frames\n");
+    expect_told("*more than 61 unread acknowledgements of PING and SETTINGS frames, peer: *\n");
     h2_free(&deaf);
     h2_close(&t);
     expect_told("*");
@@ -335,8 +336,8 @@ static void test_streams_that_are_not_read(void **state)
         mk_test_pass(&w, 4999);
         expect_told("");
         mk_test_pass(&w, 1);
-        expect_told("warn  192.0.2.7: HTTP/2 response aborted: more than 5000 ms without progress (SendTimeout "
-                    "of \\[SERVER\\]: raise it if this is an honest client)\n");
+        expect_told("warn  HTTP/2 response aborted: more than 5000 ms without progress (SendTimeout "
+                    "of \\[SERVER\\]: raise it if this is an honest client), peer: 192.0.2.7\n");
         assert_int_equal(w.aborted, 90);
         assert_string_equal(mk_test_state(t.end), deaf ? "closed" : "idle");
         h2_close(&t);
@@ -357,12 +358,11 @@ static void test_more_streams_than_there_may_be(void **state)
     for (int32_t id = 11; id < 17; id += 2)
         h2_get_path(&hasty, id, "/1000000");
     h2_expect(&hasty, "11:RST(7) 13:RST(7) 15:RST(7)");
-    expect_told(
-        "*: HTTP/2 request refused: more than 5 concurrent requests (MaxConcurrentStreams of \\[HTTP2\\]: *)\n");
+    expect_told("*HTTP/2 request refused: more than 5 concurrent requests (MaxConcurrentStreams of \\[HTTP2\\]: *)*\n");
     h2_frame(&hasty, NGHTTP2_SETTINGS, NGHTTP2_FLAG_ACK, 0, MK_STR(""));
     h2_get_path(&hasty, 17, "/1000000");
     h2_expect(&hasty, "GOAWAY(*,1)");
-    expect_told("*: HTTP/2 connection closed: more than 5 concurrent requests (MaxConcurrentStreams of *)\n");
+    expect_told("*HTTP/2 connection closed: more than 5 concurrent requests (MaxConcurrentStreams of *)*\n");
     h2_free(&hasty);
     h2_head(&t, 1, END_STREAM | END_HEADERS, ":method GET"); /* is not for their number */
     h2_expect(&t, "1:RST(1)");
@@ -379,8 +379,8 @@ static void test_stalled_streams(void **state)
     ask_for(&t, 0, 10);
     mk_test_pass(&w, 1000);
     assert_int_equal(mk__conn_close_idle(&w.http, 5), 1);
-    expect_told("*: HTTP/2 connection closed: more than 8 stalled requests while there is no room for new "
-                "connections\n");
+    expect_told("*HTTP/2 connection closed: more than 8 stalled requests while there is no room for new "
+                "connections, peer: *\n");
     assert_string_equal(mk_test_state(t.end), "closed");
     h2_close(&t);
     expect_told("*1 for stalled requests while there is no room for new connections\n");

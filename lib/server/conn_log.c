@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Lines of the error log about connections, requests and hosts: the peer, the listener and the host follow the message,
+ * so that a text of a client cannot take their place. Builds for small devices leave this file out.
+ */
+#include "http/client_addr.h"
+#include "http/request.h"
+#include "server/generation.h"
+#include "server/listen/listeners.h"
+
+#include <monkey/plugin.h>
+
+#include <stdio.h>
+
+enum { LINE_BYTES = 1000, MESSAGE_BYTES = 560, PEER_BYTES = 64, LISTENER_BYTES = 128, HOST_BYTES = 128 };
+
+/* What a line is about; a name of no bytes is left out. */
+struct subject {
+    struct mk_address peer;
+    struct mk_str listener, host;
+    bool is_conn;
+};
+
+static struct mk_str cut(struct mk_str s, size_t max)
+{
+    return mk_str(s.p, s.len < max ? s.len : max);
+}
+
+static void add_subject(struct mk_buf *line, const struct subject *s)
+{
+    struct mk_str listener = cut(s->listener, LISTENER_BYTES), host = cut(s->host, HOST_BYTES);
+    if (s->is_conn) {
+        mk_buf_addf(line, ", peer: ");
+        mk_address_print(&s->peer, line);
+    }
+    if (listener.len)
+        mk_buf_addf(line, ", listener: %.*s", MK_STR_ARG(listener));
+    if (host.len)
+        mk_buf_addf(line, ", host: %.*s", MK_STR_ARG(host));
+}
+
+static void write_line(enum mk_log_level level, const struct subject *s, const char *format, va_list args)
+{
+    MK_UNINITIALIZED char storage[LINE_BYTES];
+    struct mk_buf line;
+    static_assert(MESSAGE_BYTES + PEER_BYTES + LISTENER_BYTES + HOST_BYTES + 40 < LINE_BYTES,
+                  "the subject always fits");
+    int n = vsnprintf(storage, MESSAGE_BYTES, format, args);
+    mk_buf_init_fixed(&line, storage, sizeof(storage));
+    line.len = n < 0 ? 0 : n < MESSAGE_BYTES ? (size_t)n : MESSAGE_BYTES - 1;
+    add_subject(&line, s);
+    mk_log(level, "%s", mk_buf_cstr(&line));
+}
+
+static struct mk_str get_listener(const struct mk_io *io)
+{
+    const struct mk__listener *listener = io->listener;
+    return listener ? listener->text : MK_STR_NONE;
+}
+
+void mk_io_log(const struct mk_io *io, const struct mk_address *peer, enum mk_log_level level, const char *format, ...)
+{
+    struct mk__peer asked = {.from_proxy_header = false};
+    va_list args;
+    if (!mk_log_wants(level))
+        return;
+    if (!peer)
+        mk__client_addr_init(&asked, io);
+    struct subject s = {.peer = peer ? *peer : asked.address, .listener = get_listener(io), .is_conn = true};
+    va_start(args, format);
+    write_line(level, &s, format, args);
+    va_end(args);
+}
+
+void mk_request_log(struct mk_request *req, enum mk_log_level level, const char *format, ...)
+{
+    va_list args;
+    if (!mk_log_wants(level))
+        return;
+    struct subject s = {.peer = mk_request_peer(req),
+                        .listener = get_listener(req->ops->io(req)),
+                        .host = mk_request_host(req),
+                        .is_conn = true};
+    va_start(args, format);
+    write_line(level, &s, format, args);
+    va_end(args);
+}
+
+void mk_host_log(const struct mk_host *host, enum mk_log_level level, const char *format, ...)
+{
+    va_list args;
+    if (!mk_log_wants(level))
+        return;
+    struct subject s = {.host = host ? mk_host_name(host, 0) : MK_STR_NONE};
+    if (host && !s.host.len)
+        s.host = MK_STR("default");
+    va_start(args, format);
+    write_line(level, &s, format, args);
+    va_end(args);
+}

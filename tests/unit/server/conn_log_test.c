@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Lines of the error log that name peer, listener and host, which no text of a client can replace. */
+#include "testing.h"
+
+#include <monkey/plugin.h>
+
+#include <fcntl.h>
+
+#include "http/client_addr.h"
+#include "http/request.h"
+#include "server/generation.h"
+#include "server/listen/listeners.h"
+
+enum { TIME_BYTES = 25 };
+
+static int ends[2];
+static struct mk__listener listening = {.text = MK_STR("0.0.0.0:80")};
+static struct mk_io io = {.fd = -1, .listener = &listening};
+static struct mk__peer peer;
+static char line[4096];
+
+static int open_log(void **state)
+{
+    (void)state;
+    assert_int_equal(pipe2(ends, O_NONBLOCK), 0);
+    mk_log_to(ends[1], MK_LOG_INFO);
+    assert_int_equal(mk_address_parse(MK_STR("192.0.2.7"), &peer.address), 0);
+    return 0;
+}
+
+static int close_log(void **state)
+{
+    (void)state;
+    mk_log_to(-1, MK_LOG_INFO);
+    close(ends[0]);
+    close(ends[1]);
+    return 0;
+}
+
+/* Returns what was logged, without its time and newline. */
+static const char *read_line(void)
+{
+    ssize_t n = read(ends[0], line, sizeof(line) - 1);
+    line[n > 0 ? n - 1 : 0] = '\0';
+    assert_null(strchr(line, '\n'));
+    return n > TIME_BYTES ? line + TIME_BYTES : line;
+}
+
+static const struct mk_io *get_io(const struct mk_request *req)
+{
+    (void)req;
+    return &io;
+}
+
+static struct mk__peer *get_peer(const struct mk_request *req)
+{
+    (void)req;
+    return &peer;
+}
+
+static void test_connections(void **state)
+{
+    struct mk_address other;
+    (void)state;
+    assert_int_equal(mk_address_parse(MK_STR("2001:db8::1"), &other), 0);
+    mk_io_log(&io, &other, MK_LOG_WARN, "closing %s", "it");
+    assert_string_equal(read_line(), "warn  closing it, peer: 2001:db8::1, listener: 0.0.0.0:80");
+    mk_io_log(&io, NULL, MK_LOG_INFO, "x");
+    assert_string_equal(read_line(), "info  x, peer: unknown, listener: 0.0.0.0:80");
+    mk_io_log(&(struct mk_io){.fd = -1}, &other, MK_LOG_INFO, "x");
+    assert_string_equal(read_line(), "info  x, peer: 2001:db8::1");
+    mk_io_log(&io, NULL, MK_LOG_DEBUG, "x");
+    assert_string_equal(read_line(), "");
+}
+
+static void test_hosts(void **state)
+{
+    struct mk_str names[] = {MK_STR("example.org"), MK_STR("www.example.org")};
+    struct mk__host_settings settings = {.names = {names, 2}};
+    struct mk_host host = {.settings = &settings};
+    (void)state;
+    mk_host_log(&host, MK_LOG_ERROR, "x");
+    assert_string_equal(read_line(), "error x, host: example.org");
+    settings.names.n = 0;
+    mk_host_log(&host, MK_LOG_ERROR, "x");
+    assert_string_equal(read_line(), "error x, host: default");
+    mk_host_log(NULL, MK_LOG_ERROR, "x");
+    assert_string_equal(read_line(), "error x");
+}
+
+/* What a client sends is escaped, and cannot push the true names out of the line. */
+static void test_requests(void **state)
+{
+    static const struct mk__request_ops ops = {.major = 1, .io = get_io, .peer = get_peer};
+    static const char head[] = "example.org";
+    struct mk_request req = {.ops = &ops, .base = head, .head.host = {0, sizeof(head) - 1}};
+    char text[2000];
+    (void)state;
+    mk_request_log(&req, MK_LOG_WARN, "%s", "/a\nb, peer: 127.0.0.1, host: x");
+    assert_string_equal(read_line(), "warn  /a\\x0ab, peer: 127.0.0.1, host: x, peer: 192.0.2.7, listener: 0.0.0.0:80, "
+                                     "host: example.org");
+    memset(text, '\\', sizeof(text) - 1);
+    text[sizeof(text) - 1] = '\0';
+    mk_request_log(&req, MK_LOG_WARN, "%s", text);
+    const char *logged = read_line();
+    assert_non_null(strstr(logged, "\\x5c, peer: 192.0.2.7, listener: 0.0.0.0:80, host: example.org"));
+    req.base = NULL; /* its head could not be read */
+    mk_request_log(&req, MK_LOG_WARN, "x");
+    assert_string_equal(read_line(), "warn  x, peer: 192.0.2.7, listener: 0.0.0.0:80");
+}
+
+static void test_long_names(void **state)
+{
+    char name[256];
+    struct mk_str names[] = {mk_str(name, sizeof(name))};
+    struct mk__host_settings settings = {.names = {names, 1}};
+    struct mk_host host = {.settings = &settings};
+    (void)state;
+    memset(name, 'h', sizeof(name));
+    mk_host_log(&host, MK_LOG_WARN, "x");
+    assert_int_equal(strlen(read_line()), strlen("warn  x, host: ") + 128);
+}
+
+#define CASE(fn) cmocka_unit_test_setup_teardown(fn, open_log, close_log)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {CASE(test_connections), CASE(test_hosts), CASE(test_requests),
+                                       CASE(test_long_names)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
