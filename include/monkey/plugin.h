@@ -355,10 +355,11 @@ MK_API uint32_t mk_generation_shutdown_timeout_ms(const struct mk_generation *g)
 /* ── generations, for plugins with a transport; builds for small devices leave these out ── */
 
 /*
- * Returns the host for a name without a port: the host of that name, or the default host. Only from generation_check
- * on, when all hosts have been prepared.
+ * Returns the host for a name without a port at the `listener` of a struct mk_io: the host of that name, or the default
+ * host there. NULL: without the hosts that are bound to listeners. Only from generation_check on, when all hosts have
+ * been prepared.
  */
-MK_API struct mk_host *mk_generation_host(const struct mk_generation *g, struct mk_str name);
+MK_API struct mk_host *mk_generation_host(const struct mk_generation *g, const void *listener, struct mk_str name);
 /* Returns true if the server accepts the protocol of this ALPN name: "http/1.1", and "h2" if that is configured. */
 MK_API bool mk_generation_supports_alpn(const struct mk_generation *g, struct mk_str protocol);
 /*

@@ -5,16 +5,18 @@
  */
 #include "server/generation.h"
 
+#include "server/bound_hosts.h"
 #include "server/h2_loader.h"
 
 #include <assert.h>
 #include <errno.h>
 
-struct mk_host *mk__generation_find_host(const struct mk_generation *g, struct mk_str name)
+struct mk_host *mk__generation_find_host(const struct mk_generation *g, const void *listener, struct mk_str name)
 {
     if (!g->hosts || !g->hosts->next)
         return g->default_host;
-    struct mk_host *host = mk__vhost_find(&g->vhosts, name);
+    struct mk_host *host = !MK_SMALL && g->bound ? mk__bound_hosts_find(g, listener, name) : NULL;
+    host = host ? host : mk__vhost_find(&g->vhosts, name);
     return host ? host : g->default_host;
 }
 
@@ -61,9 +63,9 @@ uint32_t mk_generation_shutdown_timeout_ms(const struct mk_generation *g)
 
 /* ── for plugins that carry connections ── */
 
-struct mk_host *mk_generation_host(const struct mk_generation *g, struct mk_str name)
+struct mk_host *mk_generation_host(const struct mk_generation *g, const void *listener, struct mk_str name)
 {
-    return mk__generation_find_host(g, name);
+    return mk__generation_find_host(g, listener, name);
 }
 
 bool mk_generation_supports_alpn(const struct mk_generation *g, struct mk_str protocol)
@@ -132,7 +134,8 @@ void mk_generation_listen_error(struct mk_generation *g, const struct mk_plugin 
 
 bool mk_host_has_name(const struct mk_host *host, struct mk_str name)
 {
-    return name.len && mk__vhost_find(&host->generation->vhosts, name) == host;
+    const struct mk_generation *g = host->generation;
+    return name.len && (g->bound ? mk__bound_hosts_has_name(host, name) : mk__vhost_find(&g->vhosts, name) == host);
 }
 
 struct mk_str mk_host_name(const struct mk_host *host, unsigned n)

@@ -28,6 +28,7 @@ static_assert(MK__PLUGINS_MAX <= 32, "a bit each in uint32_t");
 /* In small builds no plugin has a start or stop, except for hosts. */
 enum { MK__PLUGIN_STARTS = !MK_SMALL };
 
+struct mk__bound_hosts;
 struct mk__module;
 struct mk__path_limits;
 
@@ -84,6 +85,7 @@ struct mk_generation {
     bool plugins_missing; /* plugins.load names one that could not be loaded; it was reported */
     struct mk_host *hosts, *last_host, *default_host;
     struct mk__vhosts vhosts;
+    struct mk__bound_hosts *bound; /* of each Listen line; NULL: no host is bound to a listener */
 };
 
 /* Take and release a reference. Any thread. A generation is loaded with one reference. */
@@ -122,7 +124,10 @@ static inline struct mk_str mk__generation_rule_path(struct mk_str path)
     return path.len && path.p[0] == '/' ? path : MK_STR("/");
 }
 
-/* Returns the host of that name (without a port), or the default host. */
-struct mk_host *mk__generation_find_host(const struct mk_generation *g, struct mk_str name);
+/*
+ * Returns the host of that name (without a port) at a listener, or the default host. `listener` may be NULL, or one
+ * that this generation does not have: then hosts that are bound to listeners are left out.
+ */
+struct mk_host *mk__generation_find_host(const struct mk_generation *g, const void *listener, struct mk_str name);
 
 #endif

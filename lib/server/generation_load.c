@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "conf/suggest.h"
 #include "http/h2/flood_counters.h"
+#include "server/bound_hosts.h"
 #include "server/conn_hooks.h"
 #include "server/cpus.h"
 #include "server/h2_loader.h"
@@ -359,7 +360,9 @@ static int add_name(struct mk_generation *g, struct mk_host *host, uint32_t nth)
     struct mk_str name = host->settings->names.items[nth];
     const struct mk__vhost *first;
     const char *reason;
-    int err = mk__vhost_add(&g->vhosts, name, host, nth, &reason, &first);
+    int err = !MK_SMALL && g->bound ? mk__bound_hosts_add(g, name, host, nth, &reason, &first) : 0;
+    if (err == 0 && (MK_SMALL || !host->settings->listeners.n))
+        err = mk__vhost_add(&g->vhosts, name, host, nth, &reason, &first);
     if (err == -EINVAL)
         mk__conf_error(g->conf, origin_of_name(host, nth), "ServerName \"%.*s\": %s", MK_STR_ARG(name), reason);
     if (err == -EEXIST)
@@ -381,17 +384,19 @@ static void warn_nameless(struct mk_generation *g, const struct mk_host *host)
 static int make_vhosts(struct mk_generation *g)
 {
     size_t n = 0;
-    for (const struct mk_host *host = g->hosts; host; host = host->next) {
+    for (const struct mk_host *host = g->hosts; host; host = host->next)
         n += count_names(host);
-        if (!MK_SMALL && host != g->default_host && !count_names(host))
-            warn_nameless(g, host);
-    }
     int err = mk__vhost_init(&g->vhosts, &g->arena, n);
+    if (!MK_SMALL && err == 0)
+        err = mk__bound_hosts_prepare(g, n);
     if (err < 0 && err != -ENOMEM)
         mk__conf_error(g->conf, (struct mk__conf_origin){0}, "the system has no random bytes: %s", strerror(-err));
-    for (struct mk_host *host = g->hosts; host && err == 0; host = host->next)
+    for (struct mk_host *host = g->hosts; host && err == 0; host = host->next) {
+        if (!MK_SMALL && !count_names(host) && !mk__bound_hosts_is_default(host))
+            warn_nameless(g, host);
         for (uint32_t i = 0; i < count_names(host) && err == 0; i++)
             err = add_name(g, host, i);
+    }
     return err == -ENOMEM ? err : 0;
 }
 

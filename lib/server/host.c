@@ -6,6 +6,7 @@
 #include "server/generation.h"
 
 #include "http/message/uri.h"
+#include "server/bound_hosts.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -59,11 +60,13 @@ static bool is_plain_http(const struct mk_generation *g, const struct mk__listen
     return mk_str_ieq(name, MK_STR("liana"));
 }
 
-static bool has_port(const struct mk_generation *g, uint16_t port)
+static bool has_port(const struct mk_host *host, uint16_t port)
 {
+    const struct mk_generation *g = host->generation;
     const struct mk__listen_confs *all = &g->settings->listen;
     for (uint32_t i = 0; i < all->n; i++)
-        if (port && mk__addr_port(&all->items[i].addr) == port && is_plain_http(g, &all->items[i]))
+        if (port && mk__addr_port(&all->items[i].addr) == port && is_plain_http(g, &all->items[i]) &&
+            (MK_SMALL || mk__bound_hosts_answers(host, &all->items[i])))
             return true;
     return false;
 }
@@ -78,9 +81,8 @@ static bool is_same_name(struct mk_str a, struct mk_str b)
 
 bool mk_host_serves(const struct mk_host *host, struct mk_str authority)
 {
-    const struct mk_generation *g = host->generation;
     struct mk__uri_host_port at;
-    if (mk__uri_split_authority(authority, &at) < 0 || !has_port(g, at.has_port ? at.port : 80))
+    if (mk__uri_split_authority(authority, &at) < 0 || !has_port(host, at.has_port ? at.port : 80))
         return false;
     for (uint32_t i = 0; i < host->settings->names.n; i++)
         if (is_same_name(host->settings->names.items[i], at.name))

@@ -129,7 +129,9 @@ static void on_free(void *worker)
 
 static void on_head(struct mk_request *req, void *ctx)
 {
-    const struct mk_host *host = mk__generation_find_host(get_generation(req), mk_request_host(req));
+    const struct mk_generation *g = get_generation(req);
+    const void *listener = !MK_SMALL && g->bound ? req->ops->io(req)->listener : NULL;
+    const struct mk_host *host = mk__generation_find_host(g, listener, mk_request_host(req));
     assert(host);
     (void)ctx;
     req->app_data = host;

@@ -326,7 +326,15 @@ static const struct mk_conf_key host_keys[] = {
         "The names of this host, as clients ask for them, without a port: a name, `*.example.org` for all "
         "names below it, or an address (`192.0.2.1`, `[2001:db8::1]`). A name wins over a wildcard, a long "
         "wildcard over a shorter one; no name may appear twice, in one host or in two."),
-    LARGE(MK__LIMIT_KEYS(LIMIT),)
+    LARGE(
+    MK_CONF_KEY_LIST(
+        struct mk__host_settings, listeners, "Listener", NULL,
+        "Answer only at these listeners, by the address of their `Listen` lines; at others the host does not exist. "
+        "Hosts with the same name may be bound to different ones. For a name that no host has, the first host that is "
+        "bound to a listener answers there (`sites/default` before others), else `sites/default`.",
+        .flags = MK_CONF_REPEAT),
+    MK__LIMIT_KEYS(LIMIT),
+    )
     {0},
 };
 // clang-format on

@@ -65,6 +65,7 @@ struct mk__settings {
 
 struct mk__host_settings {
     struct mk_conf_list names;
+    struct mk_conf_list listeners; /* where it answers; empty: everywhere */
     struct mk__http_limits limits; /* the host's own; 0: the server's */
 };
 

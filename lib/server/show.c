@@ -41,10 +41,11 @@ static bool has_file_name(const struct mk_host *host, struct mk_str name)
 /* A name that a client can ask for comes first, then the name of a file. */
 static const struct mk_host *find_host(const struct mk_generation *g, struct mk_str name)
 {
-    const struct mk_host *host = mk__vhost_find(&g->vhosts, name);
+    const struct mk_host *host = NULL;
     for (const struct mk_host *each = g->hosts; each && !host; each = each->next)
-        if (has_file_name(each, name))
-            host = each;
+        host = mk_host_has_name(each, name) ? each : NULL;
+    for (const struct mk_host *each = g->hosts; each && !host; each = each->next)
+        host = has_file_name(each, name) ? each : NULL;
     return host;
 }
 

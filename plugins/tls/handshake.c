@@ -78,7 +78,7 @@ static int select_host(SSL *ssl, int *alert, void *ctx)
         if (*alert)
             return SSL_CLIENT_HELLO_ERROR;
     }
-    struct tls_host *tls_host = tls_host_by_name(t, name);
+    struct tls_host *tls_host = tls_host_by_name(t, conn->listener, name);
     *alert = SSL_AD_UNRECOGNIZED_NAME;
     if (!tls_host)
         return SSL_CLIENT_HELLO_ERROR;

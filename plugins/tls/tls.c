@@ -157,7 +157,7 @@ static void stop_host(struct mk_host *host, void *state)
 /* Makes a certificate for the default host, if SelfSigned is On and it has none. */
 static int make_self_signed(struct tls_generation *t)
 {
-    struct mk_host *host = mk_generation_host(t->g, MK_STR(""));
+    struct mk_host *host = mk_generation_host(t->g, NULL, MK_STR(""));
     struct tls_host *tls_host = host ? mk_host_state(host, &mk_plugin_tls) : NULL;
     X509 *leaf;
     EVP_PKEY *key;
@@ -233,7 +233,7 @@ static int get_min_version(const SSL_CTX *ctx)
 static bool is_misdirected(const struct mk_request *req, const struct tls_conn *conn)
 {
     struct mk_str name = mk_request_host(req);
-    const struct tls_host *tls_host = tls_host_find(mk_request_host_conf(req));
+    const struct tls_host *tls_host = tls_host_find(mk_request_host_conf(req), mk_request_io(req)->listener);
     const SSL_CTX *own = tls_host ? tls_worker_context(mk_request_worker(req), tls_host) : NULL;
     if (own && (memcmp(tls_host_credentials(own)->policy, conn->policy, sizeof(conn->policy)) != 0 ||
                 SSL_version(conn->ssl) < get_min_version(own)))

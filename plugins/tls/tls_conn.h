@@ -21,6 +21,7 @@ struct tls_conn {
     SSL *ssl;                          /* NULL: the client speaks plain HTTP */
     struct mk_worker *worker;          /* NULL: the handshake is done */
     struct tls_generation *generation; /* set during the handshake only */
+    const void *listener;              /* of struct mk_io */
     struct mk_account *account;
     struct mk_loop *loop;
     struct write_buffer *write_buffer;

@@ -62,26 +62,26 @@ bool tls_host_has_certificate(const struct tls_host *tls_host)
     return tls_host->watched || tls_host->ctx;
 }
 
-struct tls_host *tls_host_find(const struct mk_host *host)
+struct tls_host *tls_host_find(const struct mk_host *host, const void *listener)
 {
     struct tls_host *tls_host = mk_host_state(host, &mk_plugin_tls);
     if (tls_host && tls_host_has_certificate(tls_host))
         return tls_host;
-    struct mk_host *standard = mk_generation_host(mk_host_generation(host), MK_STR(""));
+    struct mk_host *standard = mk_generation_host(mk_host_generation(host), listener, MK_STR(""));
     tls_host = standard ? mk_host_state(standard, &mk_plugin_tls) : NULL;
     return tls_host && tls_host_has_certificate(tls_host) ? tls_host : NULL;
 }
 
 bool tls_host_asks_certificate(const struct mk_host *host)
 {
-    const struct tls_host *tls_host = tls_host_find(host);
+    const struct tls_host *tls_host = tls_host_find(host, NULL);
     return tls_host && tls_host->conf->client != TLS_CLIENT_OFF;
 }
 
-struct tls_host *tls_host_by_name(const struct tls_generation *t, struct mk_str name)
+struct tls_host *tls_host_by_name(const struct tls_generation *t, const void *listener, struct mk_str name)
 {
-    const struct mk_host *host = mk_generation_host(t->g, name);
-    return host ? tls_host_find(host) : NULL;
+    const struct mk_host *host = mk_generation_host(t->g, listener, name);
+    return host ? tls_host_find(host, listener) : NULL;
 }
 
 /* ── names ── */

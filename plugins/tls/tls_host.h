@@ -64,10 +64,13 @@ const struct tls_credentials *tls_host_credentials(const SSL_CTX *ctx);
 /* Returns true if the host has a certificate of its own, or the self-signed one. */
 bool tls_host_has_certificate(const struct tls_host *tls_host);
 
-/* Returns the tls_host for a name: of its host, else of the default host; NULL if neither has a certificate. */
-struct tls_host *tls_host_by_name(const struct tls_generation *t, struct mk_str name);
+/*
+ * Returns the tls_host for a name at the `listener` of a struct mk_io: of its host, else of the default host there;
+ * NULL if neither has a certificate.
+ */
+struct tls_host *tls_host_by_name(const struct tls_generation *t, const void *listener, struct mk_str name);
 /* Returns the tls_host for a host, in the same way. */
-struct tls_host *tls_host_find(const struct mk_host *host);
+struct tls_host *tls_host_find(const struct mk_host *host, const void *listener);
 
 /* Returns true if its clients are asked for a certificate: asks_certificate() of mk_transport. */
 bool tls_host_asks_certificate(const struct mk_host *host);

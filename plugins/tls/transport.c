@@ -59,7 +59,7 @@ static int open_conn(struct mk_io *io, struct mk_worker *worker)
 {
     struct mk_account *account = mk_worker_account(worker);
     struct tls_generation *t = mk_generation_state(mk_worker_generation(worker), &mk_plugin_tls);
-    struct tls_host *tls_host = tls_host_by_name(t, MK_STR(""));
+    struct tls_host *tls_host = tls_host_by_name(t, io->listener, MK_STR(""));
     struct tls_conn *conn = mk_account_alloc(account, sizeof(*conn));
     if (!conn)
         return -ENOMEM;

@@ -53,6 +53,7 @@ BY_HTTPS, SEVERAL_CERTIFICATES = "A site with HTTPS", "Several hosts with certif
 CLIENTS, MACHINES = "Client certificates", "One site on several machines"
 ENCRYPTED = {BY_HTTPS, SEVERAL_CERTIFICATES, CLIENTS, MACHINES}
 FOR_ALL = "Settings by path, and for all hosts"
+BOUND = "Hosts of one listener"
 COMMON_LOG, JSON_LOG = "One file for all hosts", "JSON, with request IDs"
 SEVERAL_LOGS = "Several logs for one host"
 
@@ -91,6 +92,8 @@ def conf(tmp_path, company):
                 ("Listen          443 tls", "Listen 127.0.0.1:0 tls"),
                 ("Listen          80\n", "Listen 127.0.0.1:0\n"),
                 ("127.0.0.1:9000", "127.0.0.1:0"),
+                ("127.0.0.1:2002", "127.0.0.2:0"),
+                ("Listener        2001", "Listener 127.0.0.1:0"),
             ):
                 text = text.replace(here, there)
             path.write_text(text)
@@ -131,7 +134,7 @@ def test_is_accepted(conf, heading):
 
 def test_every_configuration_has_a_test():
     tried = {"One site", "Several hosts", "A single-page application", "Downloads", "An API for other origins"}
-    tried |= {COMPRESSED, REWRITTEN, COMMON_LOG, JSON_LOG, SEVERAL_LOGS}
+    tried |= {BOUND, COMPRESSED, REWRITTEN, COMMON_LOG, JSON_LOG, SEVERAL_LOGS}
     proxied = {"A site behind a proxy", BALANCED, FOR_ALL}
     assert set(SECTIONS) == tried | proxied | ENCRYPTED | {"A service", AS_ROOT}
 
@@ -150,6 +153,14 @@ def test_rewritten_paths(site):
     assert ask(server, "/v1/a").status == 404
     assert ask(server, "/search?q=x&y")["Location"] == "https://search.example.org/?q=x&y"
     assert ask(server, "/search").status == 404
+
+
+def test_hosts_of_one_listener(site):
+    server = site(BOUND, listeners=2)
+    for address, body in zip(server.addresses, (b"www\n", b"default\n")):
+        for name in ("example.org", "internal.example.org"):
+            with Client(address) as client:
+                assert client.ask("/", host=name).body == body
 
 
 def test_site_behind_a_proxy(site, tmp_path):

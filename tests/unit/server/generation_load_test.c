@@ -65,7 +65,7 @@ static void test_loads(void **state)
     assert_non_null(g.transport);
     assert_string_equal(g.transport->name, "liana");
     assert_non_null(g.default_host);
-    assert_ptr_equal(mk__generation_find_host(&g, MK_STR("any")), g.default_host);
+    assert_ptr_equal(mk__generation_find_host(&g, NULL, MK_STR("any")), g.default_host);
     assert_str_equal(mk__mime_find(&g.mime, MK_STR("/a.css")), "text/css; charset=utf-8");
     assert_string_equal(problems(), "");
     mk__generation_release(&g);
@@ -87,10 +87,10 @@ static void test_loads_everything(void **state)
     assert_int_equal(g.settings->workers, 7);
     assert_str_equal(mk__mime_find(&g.mime, MK_STR("/a.html")), "text/special");
     assert_str_equal(mk__mime_find(&g.mime, MK_STR("/a.x")), "application/x-x");
-    struct mk_host *two = mk__generation_find_host(&g, MK_STR("TWO.example"));
+    struct mk_host *two = mk__generation_find_host(&g, NULL, MK_STR("TWO.example"));
     assert_non_null(two);
     assert_ptr_not_equal(two, g.default_host);
-    assert_ptr_equal(mk__generation_find_host(&g, MK_STR("")), g.default_host);
+    assert_ptr_equal(mk__generation_find_host(&g, NULL, MK_STR("")), g.default_host);
     assert_int_equal(two->started, 3);
     mk__generation_release(&g);
     assert_int_equal(mk_test_descriptors(), before);

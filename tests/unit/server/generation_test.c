@@ -42,7 +42,7 @@ static void test_names(void **state)
     assert_str_equal(mk_host_name(&host, 0), "a.example");
     assert_str_equal(mk_host_name(&host, 1), "*.b.example");
     assert_null(mk_host_name(&host, 2).p);
-    assert_ptr_equal(mk_generation_host(&g, MK_STR("any")), &host);
+    assert_ptr_equal(mk_generation_host(&g, NULL, MK_STR("any")), &host);
 }
 
 static void test_protocols(void **state)
