@@ -179,7 +179,7 @@ static int enter_folder(struct walk *w, struct mk_str path)
     const struct listing_rule *rule = rules_find(w->host, path);
     if (!rule || !rule->enabled || (!rule->archive_indexed && has_index(w, path)))
         return 0;
-    if (w->depth > (uint64_t)w->rule->archive_depth_max)
+    if (w->depth >= (uint64_t)w->rule->archive_depth_max)
         return -EMLINK;
     int err = push_level(w, rule, path, &st);
     if (err < 0)

@@ -2,6 +2,8 @@
 /* The order of entries in a listing. */
 #include "testing.h"
 
+#include <stdio.h>
+
 #include "../../../plugins/dirlisting/order.h"
 
 static void test_names(void **state)
@@ -84,10 +86,11 @@ static void test_orders(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT(orders); i++) {
         char text[64] = "";
+        size_t n = 0;
         struct listing listing = make_listing();
         order_sort(&listing, orders[i].sort, orders[i].descending);
         for (uint32_t j = 0; j < listing.n; j++) {
-            strcat(strcat(text, listing.entries[j]->name), " ");
+            n += (size_t)snprintf(text + n, sizeof(text) - n, "%s ", listing.entries[j]->name);
             test_free(listing.entries[j]);
         }
         assert_string_equal(text, orders[i].expected);
