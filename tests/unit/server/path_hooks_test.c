@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What plugins and [HANDLERS] say about paths other than that of the request. */
+#include "http/h1_world.h"
+
+#include <errno.h>
+
+#include "server/thread.h"
+
+static int allowed[2]; /* what the hooks return */
+static int asked[2];
+static int opened[2];
+
+static int allow_0(struct mk_request *req, struct mk_str path)
+{
+    assert_true(req && path.p[path.len] == '\0');
+    asked[0]++;
+    return allowed[0];
+}
+
+static int allow_1(struct mk_request *req, struct mk_str path)
+{
+    assert_true(req && mk_str_starts(path, MK_STR("/other")));
+    asked[1]++;
+    return allowed[1];
+}
+
+static int open_0(const struct mk_host *host, struct mk_str path, uint32_t flags)
+{
+    assert_true(host && path.len && flags == MK_OPEN_FOLDER);
+    return opened[0];
+}
+
+static int open_1(const struct mk_host *host, struct mk_str path, uint32_t flags)
+{
+    assert_true(host && path.len && flags == MK_OPEN_FOLDER);
+    return opened[1];
+}
+
+/* ── the request of a listing ── */
+
+static int found; /* by mk_request_allows_path(), within the hook */
+
+static int show_other(struct mk_request *req)
+{
+    found = mk_request_allows_path(req, MK_STR("/other/x"));
+    mk_response_end(req);
+    return 0;
+}
+
+static int decline(struct mk_request *req)
+{
+    (void)req;
+    return MK_DECLINED;
+}
+
+static const struct mk_plugin files = {.name = "files", .on_content = decline, .open_path = open_0},
+                              more_files = {.name = "more", .allows_path = allow_0, .open_path = open_1},
+                              content = {.name = "content", .on_content = decline},
+                              access_rules = {.name = "access", .allows_path = allow_1},
+                              shows = {.name = "shows", .on_content = show_other};
+
+enum { FILES, MORE_FILES, CONTENT, ACCESS, SHOWS, PLUGINS };
+
+static struct mk_generation generation;
+static struct mk_host host;
+static struct mk__limits limits = {.open = 1000};
+static struct mk__thread thread = {.limits = &limits};
+static struct mk_worker worker;
+
+static int ask_with_handler(const char *pattern, unsigned index)
+{
+    struct mk__handler line = {{.kind = MK_PATTERN_PREFIX, .text = mk_str_c(pattern)}, MK_STR("x"), index};
+    generation = (struct mk_generation){.plugins = {&files, &more_files, &content, &access_rules, &shows},
+                                        .n_plugins = PLUGINS,
+                                        .hosts = &host,
+                                        .default_host = &host};
+    host = (struct mk_host){.generation = &generation, .started = (1u << PLUGINS) - 1};
+    host.handlers = (struct mk__handlers){&line, pattern[0] != '\0'};
+    worker = (struct mk_worker){.generation = &generation};
+    thread.worker = &worker;
+    thread.receiver = (struct mk__receiver){.assigned = 1000};
+    open_world(NULL);
+    host.limits = w.settings.limits;
+    w.http.app = &mk__request_hooks_app;
+    w.http.app_ctx = &thread;
+    found = INT32_MAX;
+    asked[0] = asked[1] = 0;
+    mk_test_connect(&w, MK_STR(GET));
+    mk_test_settle(&w);
+    mk_test_world_close(&w);
+    return found;
+}
+
+static void test_all_plugins_are_asked(void **state)
+{
+    static const struct {
+        int allowed[2], expected, asked[2];
+    } cases[] = {
+        {{1, 1}, 1, {1, 1}},       {{0, 1}, 0, {1, 0}},       {{1, 0}, 0, {1, 1}},
+        {{1, -EIO}, -EIO, {1, 1}}, {{-EIO, 0}, -EIO, {1, 0}},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        memcpy(allowed, cases[i].allowed, sizeof(allowed));
+        assert_int_equal(ask_with_handler("", 0), cases[i].expected);
+        assert_memory_equal(asked, cases[i].asked, sizeof(asked));
+    }
+}
+
+/* Content of another plugin is no file; the plugin that shows the path, and those that serve files, do not count. */
+static void test_handlers(void **state)
+{
+    (void)state;
+    allowed[0] = allowed[1] = 1;
+    assert_int_equal(ask_with_handler("/other", CONTENT), 0);
+    assert_int_equal(ask_with_handler("/other", FILES), 1);
+    assert_int_equal(ask_with_handler("/others", CONTENT), 1);
+    assert_int_equal(ask_with_handler("/", SHOWS), 1);
+}
+
+static void test_the_first_that_has_it_opens_it(void **state)
+{
+    static const struct {
+        int opened[2], expected;
+    } cases[] = {
+        {{7, 8}, 7},
+        {{-ENOENT, 8}, 8},
+        {{-ENOENT, -ENOENT}, -ENOENT},
+        {{-EACCES, 8}, -EACCES},
+        {{-ENOENT, -EISDIR}, -EISDIR},
+    };
+    (void)state;
+    ask_with_handler("", 0);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        memcpy(opened, cases[i].opened, sizeof(opened));
+        assert_int_equal(mk_host_open_path(&host, MK_STR("/x/"), MK_OPEN_FOLDER), cases[i].expected);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_all_plugins_are_asked),
+        cmocka_unit_test(test_handlers),
+        cmocka_unit_test(test_the_first_that_has_it_opens_it),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
