@@ -19,6 +19,8 @@ extern const struct mk_plugin mk_plugin_dirlisting;
 static void stop_host(struct mk_host *host, void *state)
 {
     (void)host;
+    if (!state)
+        return;
     page_stop_host(state);
     mk_account_free(NULL, state, sizeof(struct listing_host));
 }
