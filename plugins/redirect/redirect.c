@@ -273,6 +273,35 @@ static int rewrite_head(struct mk_request *req)
     return s && s->rewrites ? rewrite_request(req, s->host, &s->logged_ms) : MK_DECLINED;
 }
 
+/* Returns 1 (GET of the path, without a query, meets the conditions), 0 or -errno (it is not known). */
+static int match_path(struct mk_request *req, struct mk_str path, const struct mk_pattern *pattern,
+                      const struct when *when)
+{
+    struct when_request request = rewrite_describe(req);
+    request.method = MK_STR("GET");
+    request.query = MK_STR_NONE;
+    int match = mk_pattern_match(pattern, path);
+    return match > 0 ? when_holds(when, &request) : match;
+}
+
+/* A path that is rewritten or redirected is not the file of that name. */
+static int allows_path(struct mk_request *req, struct mk_str path)
+{
+    const struct redirect_state *s = mk_request_host_state(req, &mk_plugin_redirect);
+    const struct mk_conf_section *rewrites = &redirect_sections[RULES_REWRITE],
+                                 *redirects = &redirect_sections[RULES_REDIRECT];
+    int match = 0;
+    if (!s)
+        return 1;
+    for (const struct rewrite_rule *r = mk_host_conf(s->host, rewrites); r && match == 0;
+         r = mk_host_conf_next(s->host, rewrites, r))
+        match = match_path(req, path, &r->match, &r->when);
+    for (const struct redirect_rule *r = mk_host_conf(s->host, redirects); r && match == 0;
+         r = mk_host_conf_next(s->host, redirects, r))
+        match = match_path(req, path, &r->match, &r->when);
+    return match < 0 ? match : match == 0;
+}
+
 MK_PLUGIN(redirect) = {
     MK_PLUGIN_HEAD("redirect", "2.0.0", "rewrites requests and redirects clients"),
     .flags = MK_PLUGIN_CHECKS_ALL,
@@ -281,4 +310,5 @@ MK_PLUGIN(redirect) = {
     .host_stop = stop_host,
     .on_head = rewrite_head,
     .on_request = redirect_request,
+    .allows_path = allows_path,
 };

@@ -179,6 +179,18 @@ def test_handlers_of_content(start):
     assert "pub/page.php" not in unpack(fetch(client, "/pub/"))[0]
 
 
+def test_rewrites_and_redirects(start):
+    """A path that leads elsewhere is not the file of that name."""
+    rules = section("REWRITE", {"Match": "=/pub/file2.txt", "To": "/odd/x"})
+    rules += section("REDIRECT", {"Match": "/pub/sub", "To": "/odd"})
+    rules += section("REDIRECT", {"Match": "=/pub/README", "To": "/odd", "When": "query lang"})
+    client = start(ALL, extra=rules, more=["redirect"]).open()
+    files, folders = unpack(fetch(client, "/pub/"))
+    assert sorted(files) == ["pub/File1.txt", "pub/README", "pub/file10.txt", "pub/old.bak", "pub/page.php"]
+    assert not folders
+    assert {entry["name"] for entry in listing(client, "/pub/")["entries"]} == {name[4:] for name in files}
+
+
 # ── which requests ──
 
 
