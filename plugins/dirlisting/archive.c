@@ -183,7 +183,7 @@ static ssize_t generate_bytes(struct mk_request *req, char *to, size_t size, voi
     struct archive *a = ctx;
     assert(a->req == req);
     bool idle = !a->working && a->result != WALK_CHECK;
-    if (a->result < 0 && idle)
+    if (idle && a->result < 0)
         return a->result;
     int err = a->ready_at == a->ready->len && idle ? go_on(a) : 0;
     size_t left = a->ready->len - a->ready_at, n = left < size ? left : size;
