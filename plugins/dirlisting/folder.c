@@ -113,10 +113,24 @@ static bool stat_entry(struct folder *f, struct mk_str name, struct stat *st, bo
     return faccessat(dirfd(f->dir), name.p, S_ISDIR(st->st_mode) ? X_OK : R_OK, AT_EACCESS) == 0;
 }
 
+bool folder_has_index(const struct mk_host *host, struct mk_str path)
+{
+    struct stat st;
+    int fd = mk_host_open_path(host, path, 0);
+    bool found = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+    if (fd >= 0)
+        close(fd);
+    return found;
+}
+
+/* A folder that a GET would neither list nor send an index for is left out. */
 static bool is_listed(struct folder *f, struct mk_str name, bool is_dir)
 {
     struct mk_str path = folder_entry_path(f, name, is_dir);
-    return path.p && !rules_is_hidden(f->rule, path);
+    if (!path.p || rules_is_hidden(f->rule, path))
+        return false;
+    const struct listing_rule *rule = is_dir ? rules_find(f->host, path) : NULL;
+    return !is_dir || (rule && rule->enabled) || folder_has_index(f->host, path);
 }
 
 /* Entries are in a list until their count is known. */

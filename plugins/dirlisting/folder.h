@@ -50,6 +50,9 @@ void folder_release(struct listing *listing);
  */
 ssize_t folder_read_file(struct folder *f, struct mk_str name, char *to);
 
+/* Returns true if GET of the folder's path sends an index. May block. */
+bool folder_has_index(const struct mk_host *host, struct mk_str path);
+
 /*
  * Puts the path of an entry, with a slash at the end for a folder and a NUL, behind that of the folder. Returns it;
  * `.p` is NULL if it is too long. Valid until the next call.

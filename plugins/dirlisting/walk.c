@@ -163,21 +163,11 @@ static int count_entry(struct walk *w)
     return ++w->entries > (uint64_t)w->rule->archive_entries_max ? -E2BIG : 0;
 }
 
-static bool has_index(const struct walk *w, struct mk_str path)
-{
-    struct stat st;
-    int fd = mk_host_open_path(w->host, path, 0);
-    bool found = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
-    if (fd >= 0)
-        close(fd);
-    return found;
-}
-
 static int enter_folder(struct walk *w, struct mk_str path)
 {
     struct stat st;
     const struct listing_rule *rule = rules_find(w->host, path);
-    if (!rule || !rule->enabled || (!rule->archive_indexed && has_index(w, path)))
+    if (!rule || !rule->enabled || (!rule->archive_indexed && folder_has_index(w->host, path)))
         return 0;
     if (w->depth >= (uint64_t)w->rule->archive_depth_max)
         return -EMLINK;

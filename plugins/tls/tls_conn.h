@@ -34,7 +34,6 @@ struct tls_conn {
     struct record_size record_size;
     char *client; /* the subject of a certificate that was verified */
     int fd;
-    const void *listener; /* of the struct mk_io */
     uint16_t client_len;
     uint8_t name_len;
     bool has_host;         /* the handshake has chosen a host */

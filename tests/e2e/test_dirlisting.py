@@ -232,6 +232,16 @@ def test_which_folders(start):
     assert client.ask("/pub/file2.txt/").status == 404
 
 
+def test_folders_that_are_not_listed(start, root):
+    """They are in no listing, unless they have an index."""
+    populate(root / "pub", {"indexed/index.html": b"index"})
+    (root / "pub" / "off").mkdir()
+    client = start({"Match": "/pub/indexed", "Enabled": "Off"}, {"Match": "/pub/off", "Enabled": "Off"}, {}).open()
+    shown = names(listing(client, "/pub/"))
+    assert "indexed" in shown and "off" not in shown
+    assert (client.ask("/pub/indexed/").status, client.ask("/pub/off/").status) == (200, 404)
+
+
 def test_hosts_without_a_section(serve, root):
     config = {"plugins.load": plugins(), "sites/default": host_text(root)}
     assert serve(root=root, config=config).connect().ask("/pub/").status == 404

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The guide's configurations, as they stand in its pages, below a folder of the test's own instead of /srv."""
 
+import io
 import json
 import os
 import re
 import signal
 import ssl
+import tarfile
 
 import pytest
 
@@ -16,6 +18,7 @@ from harness.protocol import Client
 from harness.server import Server, await_true, run
 
 GUIDE = build.TOP / "docs" / "guide"
+MODULES = build.binary().parent.parent / "lib" / "monkey"
 BLOCK = re.compile(r"```conf\n# file: (\S+)\n(.*?)```", re.S)
 TREE = {
     "www/index.html": b"www\n",
@@ -32,6 +35,8 @@ TREE = {
     "www/assets/logo.svg": b"<svg/>\n",
     "pages/closed.html": b"closed\n",
     "log/.keep": b"",
+    "downloads/old.bak": b"old\n",
+    "downloads/incoming/new.iso": b"new\n",
 }
 
 
@@ -46,6 +51,7 @@ def sections():
 
 SECTIONS = dict(sections())
 COMPRESSED = "Compressed responses"
+LISTED = "A folder of downloads"
 REWRITTEN = "Other paths than those of the files"
 AS_ROOT = "A service that starts as root"
 BALANCED = "A load balancer with the PROXY protocol"
@@ -134,7 +140,7 @@ def test_is_accepted(conf, heading):
 
 def test_every_configuration_has_a_test():
     tried = {"One site", "Several hosts", "A single-page application", "Downloads", "An API for other origins"}
-    tried |= {BOUND, COMPRESSED, REWRITTEN, COMMON_LOG, JSON_LOG, SEVERAL_LOGS}
+    tried |= {BOUND, COMPRESSED, REWRITTEN, COMMON_LOG, JSON_LOG, SEVERAL_LOGS, LISTED}
     proxied = {"A site behind a proxy", BALANCED, FOR_ALL}
     assert set(SECTIONS) == tried | proxied | ENCRYPTED | {"A service", AS_ROOT}
 
@@ -187,6 +193,21 @@ def test_behind_a_balancer(site):
     with server.connect() as stranger:
         stranger.send_all_you_can(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n")
         stranger.assert_gone()
+
+
+@pytest.mark.skipif(not (MODULES / "dirlisting.so").exists(), reason=f"the preset {build.PRESET} does not build it")
+def test_a_folder_of_downloads(site):
+    server = site(LISTED)
+    found = json.loads(ask(server, "/downloads/", "Accept: application/json").body)
+    assert [entry["name"] for entry in found["entries"]] == ["system-2.iso"]
+    assert ask(server, "/downloads/").status == 200
+    for path in ("/downloads/incoming/", "/downloads/?archive=tar", "/errors/"):
+        assert ask(server, path).status == 404
+    answer = ask(server, "/downloads/?archive=tar.gz")
+    assert answer["Content-Disposition"] == 'attachment; filename="downloads.tar.gz"'
+    with tarfile.open(fileobj=io.BytesIO(answer.body)) as archive:
+        assert archive.getnames() == ["downloads/system-2.iso"]
+        assert archive.extractfile("downloads/system-2.iso").read() == TREE["downloads/system-2.iso"]
 
 
 def first_line(path):
