@@ -116,7 +116,17 @@ static void end_attribute(struct markup *m)
     if (m->closing)
         return;
     m->has_script_file |= mk_str_eq(tag_name(m), MK_STR("script")) && mk_str_eq(attribute_name(m), MK_STR("src"));
-    m->has_style_file |= mk_str_eq(tag_name(m), MK_STR("link")) && mk_str_eq(attribute_name(m), MK_STR("href"));
+    m->matched = 0;
+}
+
+/* Looks for the value "stylesheet" of <link rel>. Other attributes have such values, too, which does no harm. */
+static void match_value(struct markup *m, char c)
+{
+    static const struct mk_str word = MK_STR("stylesheet");
+    if (m->matched < word.len)
+        m->matched = mk_lower(c) == word.p[m->matched] ? m->matched + 1 : UINT8_MAX;
+    if (m->matched == word.len)
+        m->has_style_file |= !m->closing && mk_str_eq(tag_name(m), MK_STR("link"));
 }
 
 static void append_name(char *name, uint8_t *len, char c)
@@ -180,16 +190,20 @@ static enum markup_state read_before_value(struct markup *m, char c)
     if (is_space(c))
         return STATE_BEFORE_VALUE;
     m->quote = c;
+    if (c != '"' && c != '\'')
+        match_value(m, c);
     return c == '"' || c == '\'' ? STATE_VALUE : c == '>' ? end_tag(m) : STATE_UNQUOTED;
 }
 
 static enum markup_state read_value(struct markup *m, char c)
 {
+    match_value(m, c);
     return c == m->quote ? STATE_BEFORE_NAME : STATE_VALUE;
 }
 
 static enum markup_state read_unquoted(struct markup *m, char c)
 {
+    match_value(m, c);
     return is_space(c) ? STATE_BEFORE_NAME : c == '>' ? end_tag(m) : STATE_UNQUOTED;
 }
 

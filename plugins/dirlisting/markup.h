@@ -31,7 +31,7 @@ struct markup {
     bool closing;
     char tag[MARKUP_NAME_BYTES], attribute[MARKUP_NAME_BYTES]; /* lower case; longer names are cut */
     /* of the elements so far: */
-    bool has_script_file, has_style_file; /* <script src>, <link> */
+    bool has_script_file, has_style_file; /* <script src>, <link rel=stylesheet> */
     bool has_comment_in_script;           /* "<!--", which changes how a script ends */
 };
 

@@ -96,10 +96,18 @@ static void test_files_and_comments(void **state)
         const char *text;
         bool script, style, comment;
     } cases[] = {
-        {"<script>", false, false, false},     {"<script defer src=\"a\">", true, false, false},
-        {"<script src>", true, false, false},  {"<link rel=x href='y'>", false, true, false},
-        {"<a href='y'>", false, false, false}, {"<script><!--", false, false, true},
-        {"<style><!--", false, false, false},  {"<script></script src=x>", false, false, false},
+        {"<script>", false, false, false},
+        {"<script defer src=\"a\">", true, false, false},
+        {"<script src>", true, false, false},
+        {"<link rel=x href='y'>", false, false, false},
+        {"<link rel=StyleSheet href='y'>", false, true, false},
+        {"<link href='y' rel='stylesheet'>", false, true, false},
+        {"<link rel='style sheet'>", false, false, false},
+        {"<a rel='stylesheet'>", false, false, false},
+        {"<a href='y'>", false, false, false},
+        {"<script><!--", false, false, true},
+        {"<style><!--", false, false, false},
+        {"<script></script src=x>", false, false, false},
     };
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
