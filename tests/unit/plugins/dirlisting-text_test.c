@@ -104,23 +104,11 @@ static void test_kinds(void **state)
     static const struct {
         const char *name, *kind;
     } rows[] = {
-        {"a.7z", "archive"},
-        {"a.ZIP", "archive"},
-        {"a.b.jpg", "image"},
-        {"a.zst", "archive"},
-        {"a.webm", "video"},
-        {"a.md", "text"},
-        {"a.c", "code"},
-        {"a.pdf", "document"},
-        {"a.woff2", "font"},
-        {"a.exe", "program"},
-        {"a.mp3", "audio"},
-        {"a", "file"},
-        {"a.", "file"},
-        {".jpg", "file"},
-        {"", "file"},
-        {"a.unknown", "file"},
-        {"a.averylongextension", "file"},
+        {"a.7z", "archive"}, {"a.ZIP", "archive"}, {"a.b.jpg", "image"},  {"a.zst", "archive"},
+        {"a.webm", "video"}, {"a.md", "text"},     {"a.c", "code"},       {"a.pdf", "document"},
+        {"a.woff2", "font"}, {"a.exe", "program"}, {"a.mp3", "audio"},    {"a", "file"},
+        {"README", "text"},  {"Makefile", "code"}, {"a.", "file"},        {".jpg", "file"},
+        {"", "file"},        {"zst", "archive"},   {"a.unknown", "file"}, {"a.averylongextension", "file"},
     };
     (void)state;
     for (size_t i = 0; i < COUNT(rows); i++)

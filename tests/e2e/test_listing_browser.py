@@ -1,0 +1,470 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page of a listing in Chromium: rows, order after a click, filter, colours, phones, hostile names, long lists."""
+
+import os
+import urllib.parse
+
+import pytest
+
+from harness import build
+from harness.browser import open_browser
+from harness.listing import HOSTILE, configure, fill
+from test_browser import COLUMNS, FONTS, REFERENCE, RENEW, ROWS, CELLS_TOLERATED, count_differences
+from test_listing_page import MODULE, THEMES
+
+pytestmark = [
+    pytest.mark.wire,
+    pytest.mark.skipif(not MODULE.exists(), reason=f"the preset {build.PRESET} does not build dirlisting"),
+]
+
+README = b"""monkey 2.0.0
+
+The source, its signature, and packages for Debian.
+
+    sha256sum -c SHA256SUMS
+
+<b>Markup</b> & "quotes" are shown as text.
+"""
+FILES = {
+    "changes/": None,
+    "packages/": None,
+    "Pictures/": None,
+    "README": README,
+    "SHA256SUMS": b"s" * 312,
+    "installation.pdf": b"p" * 912_345,
+    "jungle.webm": b"v" * 3_456_789,
+    "logo.svg": b"l" * 2210,
+    "monkey-2.0.0.tar.gz": b"t" * 1_834_221,
+    "monkey-2.0.0.tar.gz.asc": b"a" * 833,
+    "part 2.txt": b"2" * 20_000,
+    "part 10.txt": b"1" * 15_000,
+    "server.c": b"c" * 12_001,
+    "theme song.flac": b"f" * 5_100_200,
+}
+NAMES = [  # as they are sorted
+    "changes", "packages", "Pictures", "installation.pdf", "jungle.webm", "logo.svg", "monkey-2.0.0.tar.gz",
+         "monkey-2.0.0.tar.gz.asc", "part 2.txt", "part 10.txt", "README", "server.c", "SHA256SUMS", "theme song.flac"]
+
+SHOWN = "[...document.querySelectorAll('#entries tr')].filter(row => !row.hidden).map(row => row.cells[0].textContent)"
+FILTER = """(() => {
+    const box = document.querySelector("#filter"), started = performance.now();
+    box.value = "%s";
+    box.dispatchEvent(new Event("input"));
+    document.body.getBoundingClientRect();
+    return performance.now() - started;
+})()"""
+ORDERS = "[...document.querySelectorAll('th')].map(head => head.getAttribute('aria-sort'))"
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    with open_browser(tmp_path_factory.mktemp("browser"), ", PAGES OF LISTINGS ARE NOT SEEN") as browser:
+        yield browser
+
+
+class Tab:
+    """A tab that looks at a server, and must not ask another one or break the policy."""
+
+    def __init__(self, page, server):
+        self.page, self.server = page, server
+        page.call("Network.setCacheDisabled", cacheDisabled=True)
+        page.call("Log.enable")
+        self.seen = []
+
+    def open(self, path="/"):
+        self.keep()
+        self.page.navigate(self.server.url + path)
+        return self
+
+    def keep(self):
+        self.page.evaluate("0")
+        self.seen += self.page.events
+
+    def js(self, expression):
+        return self.page.evaluate(expression)
+
+    def shown(self):
+        return self.js(SHOWN)
+
+    def click(self, selector):
+        """A click of the mouse in the middle of an element."""
+        x, y = self.js(f"""(() => {{
+            const element = document.querySelector({selector!r});
+            element.scrollIntoView({{block: "center"}});
+            const box = element.getBoundingClientRect();
+            return [box.x + box.width / 2, box.y + box.height / 2];
+        }})()""")
+        for kind in ("mousePressed", "mouseReleased"):
+            self.page.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+
+    def press(self, key):
+        for kind in ("keyDown", "keyUp"):
+            text = {"text": key} if kind == "keyDown" and len(key) == 1 else {}
+            self.page.call("Input.dispatchKeyEvent", type=kind, key=key, **text)
+
+    def type(self, text):
+        self.page.call("Input.insertText", text=text)
+
+    def media(self, scheme):
+        self.page.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+
+    def resize(self, width, height, mobile=False):
+        self.page.call(
+            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=mobile
+        )
+
+    def check(self):
+        self.keep()
+        for event in self.seen:
+            if event["method"] == "Network.requestWillBeSent":
+                url = event["params"]["request"]["url"]
+                assert url.startswith((f"{self.server.url}/", "data:")), f"a request to another host: {url}"
+            entry = event["params"].get("entry", {})
+            if entry.get("url", "").endswith("/favicon.ico") or entry.get("source") == "rendering":
+                continue  # what Chromium looks for beside a text file, and what it says of the comparison of pictures
+            assert event["method"] not in ("Log.entryAdded", "Runtime.exceptionThrown", "Runtime.consoleAPICalled"), event
+
+
+@pytest.fixture
+def look(browser, serve, tmp_path):
+    """Lists `files` and opens a tab for them; what it did is checked at the end."""
+    tabs = []
+
+    def make(files=None, keys=None, **rest):
+        root = tmp_path / "listed"
+        fill(root, FILES if files is None else files)
+        # browsers keep connections for a while, and open some that they do not use
+        settings = {"DefaultMimeType": "text/plain", "KeepAlive": "Off", "Timeout": "3s"}
+        server = serve(settings, root=root, config=configure(keys, root=root), **rest)
+        tabs.append(Tab(browser.page(), server))
+        return tabs[-1]
+
+    yield make
+    for tab in tabs:
+        try:
+            tab.check()
+        finally:
+            tab.page.close()
+
+
+# ── what is shown ──
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_rows(look, theme):
+    tab = look(keys={"Theme": theme, "ReadMe": "README"}).open()
+    assert [name.rstrip("/") for name in tab.shown()] == NAMES
+    assert tab.js("document.compatMode") == "CSS1Compat" and tab.js("document.characterSet") == "UTF-8"
+    assert tab.js("document.querySelector('pre').textContent").lstrip("\n") == README.decode()
+    assert tab.js("document.querySelectorAll('b').length") == 0, "markup in README is text"
+    row = "[...document.querySelectorAll('#entries tr')].find(row => row.textContent.includes('part 2'))"
+    assert tab.js(f"[...{row}.cells].slice(1).map(cell => cell.textContent)") == ["20 KB", "2020-09-13 02:26"]
+    assert tab.js(f"{row}.cells[1].title") == "20,000 bytes"
+
+
+def test_icons(look):
+    """Each kind has its own picture, which is in the page itself."""
+    tab = look().open()
+    icon = "row => getComputedStyle(row.querySelector('a'), '::before').maskImage"
+    icons = tab.js(f"[...document.querySelectorAll('#entries tr')].map({icon})")
+    assert all(icon.startswith('url("data:image/svg+xml,') for icon in icons)
+    assert len({icons[NAMES.index(name)] for name in NAMES if "." in name or name == "changes"}) == 8
+    assert icons[0] == icons[1] == icons[2] != icons[3]
+
+
+def test_folders(look):
+    """Into a folder by its link, and back by the parent's and by the breadcrumbs."""
+    tab = look()
+    fill(tab.server.root / "Pictures", {"a & b/": None})
+    tab.open().click("a[href='Pictures/']")
+    tab.page.wait("Page.loadEventFired")
+    tab.click("#entries a")
+    tab.page.wait("Page.loadEventFired")
+    assert tab.js("location.pathname") == "/Pictures/a%20%26%20b/"
+    assert tab.js("document.querySelector('.nothing').textContent") == "This folder is empty."
+    assert tab.js("document.querySelector('[aria-current]').textContent") == "a & b"
+    tab.click(".up a")
+    tab.page.wait("Page.loadEventFired")
+    assert tab.js("location.pathname") == "/Pictures/"
+    tab.click("nav a")
+    tab.page.wait("Page.loadEventFired")
+    assert tab.js("location.pathname") == "/" and not tab.js("document.querySelector('.up')")
+
+
+def test_hostile_names(look):
+    """A click on each of them arrives at the bytes of its file."""
+    files = {name: b"content of %d" % n for n, name in enumerate(HOSTILE)}
+    tab = look(files)
+    for n in range(len(HOSTILE)):
+        tab.open()
+        assert tab.js("document.querySelectorAll('#entries a').length") == len(HOSTILE)
+        link = f"document.querySelectorAll('#entries a')[{n}]"
+        href = tab.js(f"{link}.getAttribute('href')")
+        tab.js(f"{link}.id = 'this'")
+        tab.click("#this")
+        tab.page.wait("Page.loadEventFired")
+        name = urllib.parse.unquote_to_bytes(href)
+        assert tab.js("document.body.textContent") == files[name].decode()
+        assert tab.js("location.href") == f"{tab.server.url}/{href}"
+
+
+# ── order and filter ──
+
+
+def by(key, names=NAMES, reverse=False):
+    """Folders first, then files by a key; equal ones by name."""
+    folders = [name for name in names if f"{name}/" in FILES]
+    files = [name for name in names if name in FILES]
+    return folders + sorted(files, key=key, reverse=reverse)
+
+
+def test_order_after_a_click(look):
+    """Columns are sorted in the page, without another request, and the address remembers it."""
+    tab = look().open()
+    assert tab.js(ORDERS) == ["ascending", "none", "none"]
+    tab.page.events.clear()
+    tab.click("th:nth-child(2) a")
+    assert tab.shown() == by(lambda name: -len(FILES[name])) and tab.js(ORDERS) == ["none", "descending", "none"]
+    tab.click("th:nth-child(2) a")
+    assert tab.shown() == by(lambda name: len(FILES[name])) and tab.js(ORDERS) == ["none", "ascending", "none"]
+    assert tab.js("location.search") == "?sort=size&order=asc"
+    tab.click("th:nth-child(1) a")
+    assert tab.shown() == NAMES
+    tab.click("th:nth-child(1) a")
+    assert tab.shown() == NAMES[2::-1] + NAMES[:2:-1]
+    assert not [e for e in tab.page.events if e["method"] == "Network.requestWillBeSent"]
+    tab.click("th:nth-child(3) a")
+    newest = list(FILES)  # each is an hour older than the one before
+    assert tab.shown() == [name.rstrip("/") for name in newest]
+    again = tab.shown()
+    tab.open(tab.js("location.pathname + location.search"))
+    assert tab.shown() == again and tab.js(ORDERS) == ["none", "none", "descending"]
+
+
+def test_server_and_browser_agree(look):
+    """The order after clicks is that of the server's links."""
+    tab = look()
+    for key, column in (("name", 1), ("size", 2), ("date", 3)):
+        for order in ("asc", "desc"):
+            tab.open(f"/?sort={key}&order={order}")
+            sorted_by_server = tab.shown()
+            tab.open("/?sort=date&order=asc" if key != "date" else "/?sort=name&order=desc")
+            for _ in range(2):
+                tab.click(f"th:nth-child({column}) a")
+                if tab.js("location.search") == f"?sort={key}&order={order}":
+                    assert tab.shown() == sorted_by_server
+                    break
+            else:
+                pytest.fail(f"{key} {order} was not reached by two clicks")
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_filter(look, theme):
+    tab = look(keys={"Theme": theme}).open()
+    tab.click("#filter")
+    tab.type("PART")
+    assert tab.shown() == ["part 2.txt", "part 10.txt"]
+    tab.js(FILTER % "")
+    assert [name.rstrip("/") for name in tab.shown()] == NAMES
+    tab.js(FILTER % "no such thing")
+    assert tab.shown() == []
+
+
+def test_filter_says_what_it_found(look):
+    tab = look().open()
+    summary = "document.querySelector('.summary').textContent"
+    assert tab.js(summary) == "3 folders, 11 files, 11 MB"
+    tab.press("/")
+    assert tab.js("document.activeElement.id") == "filter"
+    tab.type("tar monkey")
+    assert tab.shown() == ["monkey-2.0.0.tar.gz", "monkey-2.0.0.tar.gz.asc"] and tab.js(summary) == "2 of 14 entries"
+    tab.click("th:nth-child(2) a")
+    assert tab.shown() == ["monkey-2.0.0.tar.gz", "monkey-2.0.0.tar.gz.asc"]
+    tab.js("document.querySelector('#filter').focus()")
+    tab.type(" no such thing")
+    assert tab.shown() == [] and tab.js("getComputedStyle(document.querySelector('#nothing')).display") == "block"
+    tab.press("Escape")
+    assert len(tab.shown()) == len(NAMES) and tab.js(summary) == "3 folders, 11 files, 11 MB"
+
+
+def test_keys(look):
+    """Arrows move through the list; Enter in the box opens the only match."""
+    tab = look().open()
+    tab.press("ArrowDown")
+    tab.press("ArrowDown")
+    assert tab.js("document.activeElement.textContent") == "packages"
+    tab.press("ArrowUp")
+    tab.press("ArrowUp")
+    assert tab.js("document.activeElement.id") == "filter"
+    tab.type("sha256")
+    tab.press("Enter")
+    tab.page.wait("Page.loadEventFired")
+    assert tab.js("location.pathname") == "/SHA256SUMS"
+
+
+# ── without script, dark, on a phone ──
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_without_script(look, theme):
+    """Everything but the filter is there; the headings are links that sort."""
+    tab = look(keys={"Theme": theme})
+    tab.page.call("Emulation.setScriptExecutionDisabled", value=True)
+    tab.open()
+    assert [name.rstrip("/") for name in tab.shown()] == NAMES
+    assert not tab.js("document.querySelector('#filter').checkVisibility()")
+    tab.click("th:nth-child(2) a")
+    tab.page.wait("Page.loadEventFired")
+    assert tab.js("location.search") == "?sort=size&order=desc"
+    assert [name.rstrip("/") for name in tab.shown()] == by(lambda name: -len(FILES[name]))
+
+
+def brightness(color):
+    """0 to 255 of "rgb(1, 2, 3)"."""
+    return sum(map(int, color.removeprefix("rgb(").rstrip(")").split(","))) / 3
+
+
+def contrast(colors):
+    """The contrast ratio of two colours, as WCAG 2 defines it."""
+
+    def luminance(color):
+        parts = [int(part) / 255 for part in color.removeprefix("rgb(").rstrip(")").split(",")]
+        r, g, b = (p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts)
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b
+
+    dark, light = sorted(map(luminance, colors))
+    return (light + 0.05) / (dark + 0.05)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_colours(look, scheme):
+    """Dark where that is preferred; text has a contrast of 4.5 at least (WCAG 2 level AA)."""
+    tab = look()
+    tab.media(scheme)
+    tab.open()
+    color = "selector => getComputedStyle(document.querySelector(selector))"
+    paper = tab.js(f"({color})('body').backgroundColor")
+    card = tab.js(f"({color})('.card').backgroundColor")
+    assert (brightness(paper) < 40) == (brightness(card) < 50) == (scheme == "dark")
+    for selector, behind in (("h1", paper), (".summary", paper), ("td a", card), ("td + td", card), ("th a", card)):
+        text = tab.js(f"({color})({selector!r}).color")
+        assert contrast((text, behind)) >= 4.5, f"{selector}: {text} on {behind}"
+
+
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("width", [320, 375])
+def test_phone(look, width, theme):
+    """Nothing is wider than the screen, whatever the names are; rows can be hit with a thumb."""
+    long = {"w" * 200 + ".txt": b"", "two words " * 20 + ".txt": b"x", **FILES}
+    tab = look(long, {"Theme": theme, "ReadMe": "README", "Archives": "tar tar.gz"})
+    tab.resize(width, 700, mobile=True)
+    for path in ("/", "/Pictures/"):
+        tab.open(path)
+        assert tab.js("document.documentElement.scrollWidth") <= width
+        inside = f"node => node.getBoundingClientRect().right <= {width} && node.getBoundingClientRect().left >= 0"
+        assert tab.js(f"[...document.querySelectorAll('td a, th a, input, h1, pre')].every({inside})")
+    tab.open()
+    if theme == "default":
+        assert tab.js("Math.min(...[...document.querySelectorAll('td a')].map(a => a.getBoundingClientRect().height))") >= 30
+        assert tab.js("document.querySelector('td time').checkVisibility()"), "dates are shown, too"
+
+
+def test_accessibility(look):
+    """What a screen reader gets: the tree has the table, its columns and orders, and labels."""
+    tab = look()
+    fill(tab.server.root / "Pictures", {"x.png": b""})
+    tab.page.call("Accessibility.enable")
+    for width in (1024, 375):
+        tab.resize(width, 700)
+        tab.open("/Pictures/")
+        nodes = tab.page.call("Accessibility.getFullAXTree")["nodes"]
+        found = {(n["role"]["value"], n.get("name", {}).get("value", "")) for n in nodes if not n.get("ignored")}
+        assert {
+            ("table", "Index of /Pictures/"),
+            ("heading", "Pictures"),
+            ("navigation", "Path"),
+            ("searchbox", "Filter by name"),
+            ("link", "x.png"),
+            ("link", "Parent folder"),
+        } <= found, found
+        assert "row" in {role for role, _ in found} and "columnheader" in {role for role, _ in found}
+    tab.page.call("Accessibility.disable")
+
+
+# ── long lists ──
+
+
+def test_unsorted(look):
+    """What the server cannot sort, the browser does."""
+    files = {f"file number {n:04}.txt": b"" for n in range(3000)}
+    tab = look(files, {"MaxListing": "64K"}).open()
+    assert "too large to be sorted" in tab.js("document.querySelector('.note').textContent")
+    assert tab.js("document.querySelector('.summary').textContent") == "3,000 entries"
+    assert len(tab.shown()) == 3000 and tab.shown() != sorted(files)
+    tab.click("th:nth-child(1) a")
+    assert tab.shown() == sorted(files)
+    tab.click("th:nth-child(1) a")
+    assert tab.shown() == sorted(files, reverse=True)
+
+
+def test_100000_entries(look, tmp_path):
+    """All of them are there: a part is shown, the rest as the page is scrolled; filter and order stay quick."""
+    folder = tmp_path / "listed"
+    folder.mkdir()
+    for n in range(100_000):
+        os.close(os.open(folder / f"entry {n}.txt", os.O_CREAT | os.O_WRONLY))
+    tab = look({}, {"MaxListing": "64M"}).open()
+    assert tab.js("document.querySelector('.summary').textContent").startswith("100,000 files")
+    shown = tab.js("document.querySelectorAll('#entries tr').length")
+    assert 1000 <= shown <= 3000
+    assert tab.shown()[:3] == ["entry 0.txt", "entry 1.txt", "entry 2.txt"]
+    took = tab.js(FILTER % "entry 9999")
+    wanted = [f"entry {n}.txt" for n in range(100_000) if "9999" in str(n)]
+    assert tab.shown() == wanted
+    assert tab.js("document.querySelector('.summary').textContent") == f"{len(wanted)} of 100,000 entries"
+    assert took < 2000
+    tab.press("Escape")
+    tab.js("document.querySelector('th a').click()")
+    assert tab.shown()[0] == "entry 99999.txt"
+    tab.js("""new Promise(done => {
+        const rows = document.querySelector("#entries").rows;
+        const step = () => {
+            window.scrollTo(0, document.documentElement.scrollHeight);
+            rows.length >= 5000 ? done() : setTimeout(step, 10);
+        };
+        step();
+    })""")
+    assert tab.shown()[4999] == "entry 95000.txt"
+
+
+# ── what it looks like ──
+
+PICTURES = {
+    "light": (1024, 768, "light"),
+    "dark": (1024, 768, "dark"),
+    "phone": (375, 768, "light"),
+}
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_screenshot(look, name):
+    """Compared with a reference, cell by cell, as the tour of the sample site."""
+    width, height, scheme = PICTURES[name]
+    tab = look(keys={"ReadMe": "README", "Archives": "tar.gz"})
+    tab.resize(width, height)
+    tab.media(scheme)
+    tab.open()
+    tab.page.call("Page.setBypassCSP", enabled=True)
+    tab.open()
+    tab.js(FONTS)
+    tab.js("document.fonts.ready.then(() => new Promise(done => requestAnimationFrame(done)))")
+    png = tab.page.screenshot()
+    reference = REFERENCE.with_name(f"listing-{name}.png")
+    if os.environ.get(RENEW):
+        reference.write_bytes(png)
+    differences = count_differences(tab.page, png, reference.read_bytes())
+    if differences > CELLS_TOLERATED:
+        new = build.TOP / "build" / "screenshots" / reference.name
+        new.parent.mkdir(parents=True, exist_ok=True)
+        new.write_bytes(png)
+        pytest.fail(f"{differences} of {COLUMNS * ROWS} cells look different from {reference}; how it looks now: {new}")
