@@ -34,7 +34,11 @@ static struct mk_str find_plugin_name(struct mk_str section)
 {
     static const struct {
         struct mk_str section, plugin;
-    } others[] = {{MK_STR("WEB_SERVICE"), MK_STR("duda")}, {MK_STR("REWRITE"), MK_STR("redirect")}};
+    } others[] = {{MK_STR("WEB_SERVICE"), MK_STR("duda")},
+                  {MK_STR("REWRITE"), MK_STR("redirect")},
+                  {MK_STR("RULES"), MK_STR("mandril")},
+                  {MK_STR("CLIENT_LIMITS"), MK_STR("mandril")},
+                  {MK_STR("CONNECTIONS"), MK_STR("mandril")}};
     for (unsigned i = 0; i < sizeof(others) / sizeof(others[0]); i++)
         if (mk_str_ieq(section, others[i].section))
             return others[i].plugin;

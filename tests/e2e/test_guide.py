@@ -13,6 +13,7 @@ import pytest
 
 from harness import build
 from harness.certificates import Authority, Pair, TlsClient
+from harness.client import ProtocolError
 from harness.codings import decode
 from harness.protocol import Client
 from harness.server import Server, await_true, run
@@ -37,6 +38,7 @@ TREE = {
     "log/.keep": b"",
     "downloads/old.bak": b"old\n",
     "downloads/incoming/new.iso": b"new\n",
+    "blocked.txt": b"# nobody now\n203.0.113.0/24\n",
 }
 
 
@@ -60,6 +62,8 @@ CLIENTS, MACHINES = "Client certificates", "One site on several machines"
 ENCRYPTED = {BY_HTTPS, SEVERAL_CERTIFICATES, CLIENTS, MACHINES}
 FOR_ALL = "Settings by path, and for all hosts"
 BOUND = "Hosts of one listener"
+NETWORK_RULES, CLIENT_LIMITS = "Rules for networks and paths", "Limits for clients"
+FOR_ALL_HOSTS = "Connections and defaults for all hosts"
 COMMON_LOG, JSON_LOG = "One file for all hosts", "JSON, with request IDs"
 SEVERAL_LOGS = "Several logs for one host"
 
@@ -141,6 +145,7 @@ def test_is_accepted(conf, heading):
 def test_every_configuration_has_a_test():
     tried = {"One site", "Several hosts", "A single-page application", "Downloads", "An API for other origins"}
     tried |= {BOUND, COMPRESSED, REWRITTEN, COMMON_LOG, JSON_LOG, SEVERAL_LOGS, LISTED}
+    tried |= {NETWORK_RULES, CLIENT_LIMITS, FOR_ALL_HOSTS}
     proxied = {"A site behind a proxy", BALANCED, FOR_ALL}
     assert set(SECTIONS) == tried | proxied | ENCRYPTED | {"A service", AS_ROOT}
 
@@ -167,6 +172,41 @@ def test_hosts_of_one_listener(site):
         for name in ("example.org", "internal.example.org"):
             with Client(address) as client:
                 assert client.ask("/", host=name).body == body
+
+
+def test_rules_for_networks_and_paths(site):
+    server = site(NETWORK_RULES)
+    assert ask(server, "/").body == b"www\n"
+    assert ask(server, "/account/").status == 404
+    server.wait_log(r"\(account\): deny 404 127\.0\.0\.1: GET /account/, host example\.org; 1 so far")
+    assert ask(server, "/assets/logo.svg").status == 200
+    assert ask(server, "/assets/logo.svg", "Referer: https://example.org/").status == 200
+    assert ask(server, "/assets/logo.svg", "Referer: https://elsewhere.test/").status == 403
+
+
+def test_limits_for_clients(site):
+    server = site(CLIENT_LIMITS)
+    answer = ask(server, "/data/a.json")
+    assert answer["RateLimit-Policy"] == '"api";q=30;w=3' and answer["RateLimit"] == '"api";r=29;t=1'
+    assert 429 in [ask(server, "/data/a.json").status for _ in range(100)]
+    assert ask(server, "/downloads/system-2.iso").body == TREE["downloads/system-2.iso"]
+
+
+def test_connections_and_defaults(site, tmp_path):
+    server = site(FOR_ALL_HOSTS)
+    assert ask(server, "/").body == b"www\n"
+    assert ask(server, "/.git/config").status == 404
+    server.wait_log(r"\(hidden\): deny 404")
+    (tmp_path / "srv" / "blocked.txt").write_text("127.0.0.0/8\n")
+
+    def is_closed():
+        with Client(server.addresses[0]) as client:
+            try:
+                return client.ask("/") is None
+            except (ProtocolError, ConnectionError):
+                return True
+
+    await_true(is_closed, 10, "the new networks")
 
 
 def test_site_behind_a_proxy(site, tmp_path):

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * mandril: decides which clients may connect, which requests are allowed, and how many of them and how fast.
+ *
+ *     on_accept    [CONNECTIONS]                       connections.c
+ *     on_request   [CONNECTIONS], behind proxies       connections.c
+ *                  [RULES], first match decides        rules.c, a delay waits here
+ *                  [CLIENT_LIMITS], first match        limits.c
+ *     on_response  headers of limits, SendRate         limits.c, throttle.c
+ *     on_done      ends what was counted
+ */
+#include "mandril.h"
+
+#include <assert.h>
+#include <errno.h>
+
+enum { DELAYED_MAX = 4096, ARENA_BYTES_MAX = 256 * 1024 * 1024 };
+
+/* ── the process ── */
+
+static void stop_process(void *ctx)
+{
+    struct process_state *state = ctx;
+    if (state->conns)
+        conn_map_free(state->conns, state->zones);
+    if (state->zones)
+        zones_free(state->zones);
+    mk_account_free(NULL, state, sizeof(*state));
+}
+
+static int start_process(void **ret_state)
+{
+    struct process_state *state = mk_account_alloc(NULL, sizeof(*state));
+    if (!state)
+        return -ENOMEM;
+    *state = (struct process_state){zones_new(), conn_map_new()};
+    if (state->zones && state->conns) {
+        *ret_state = state;
+        return 0;
+    }
+    stop_process(state);
+    return -ENOMEM;
+}
+
+/* ── generations and hosts ── */
+
+static int start_generation(struct mk_generation *g, void **ret_state)
+{
+    struct generation_state *state = mk_account_alloc(NULL, sizeof(*state));
+    if (!state)
+        return -ENOMEM;
+    *state = (struct generation_state){.process = mk_generation_plugin_state(g, &mk_plugin_mandril)};
+    mk_arena_init(&state->arena, NULL, ARENA_BYTES_MAX, NULL, 0);
+    state->files.arena = &state->arena;
+    *ret_state = state;
+    return 0;
+}
+
+static void stop_generation(struct mk_generation *g, void *ctx)
+{
+    (void)g;
+    struct generation_state *state = ctx;
+    sections_stop_connections(state);
+    files_close(&state->files);
+    mk_arena_release(&state->arena);
+    mk_account_free(NULL, state, sizeof(*state));
+}
+
+static void free_host(struct host_state *state)
+{
+    sections_stop_host(state);
+    mk_arena_release(&state->arena);
+    mk_account_free(NULL, state, sizeof(*state));
+}
+
+static int start_host(struct mk_host *host, void **ret_state)
+{
+    struct host_state *state = mk_account_alloc(NULL, sizeof(*state));
+    if (!state)
+        return -ENOMEM;
+    *state = (struct host_state){0};
+    mk_arena_init(&state->arena, NULL, ARENA_BYTES_MAX, NULL, 0);
+    int err = sections_start_host(host, state, mk_generation_state(mk_host_generation(host), &mk_plugin_mandril));
+    err = err < 0 ? err : reach_check_host(host, state);
+    if (err < 0) {
+        free_host(state);
+        return err;
+    }
+    *ret_state = state;
+    return 0;
+}
+
+static void stop_host(struct mk_host *host, void *state)
+{
+    (void)host;
+    free_host(state);
+}
+
+static int check_generation(struct mk_generation *g, void *state)
+{
+    struct mk_host *host = mk_generation_first_host(g);
+    int err = sections_start_connections(host, state);
+    return err < 0 ? err : reach_check_connections(host, state);
+}
+
+/* ── workers ── */
+
+static void stop_worker(struct mk_worker *worker, void *ctx)
+{
+    (void)worker;
+    struct worker_state *state = ctx;
+    files_refs_free(state->files);
+    mk_account_free(NULL, state, sizeof(*state));
+}
+
+static int start_worker(struct mk_worker *worker, void **ret_state)
+{
+    const struct generation_state *g = mk_generation_state(mk_worker_generation(worker), &mk_plugin_mandril);
+    struct worker_state *state = mk_account_alloc(NULL, sizeof(*state));
+    if (!state)
+        return -ENOMEM;
+    for (unsigned i = 0; i < THROTTLE_CHAINS; i++)
+        mk_list_init(&state->throttles[i]);
+    state->files = files_refs_new(&g->files);
+    *ret_state = state;
+    if (state->files)
+        return 0;
+    mk_account_free(NULL, state, sizeof(*state));
+    return -ENOMEM;
+}
+
+/* ── requests ── */
+
+struct exchange *mandril_get_exchange(struct mk_request *req)
+{
+    struct exchange *x = mk_request_state(req, &mk_plugin_mandril);
+    if (x)
+        return x;
+    x = mk_arena_zalloc(mk_request_arena(req), sizeof(*x));
+    if (!x || mk_request_set_state(req, &mk_plugin_mandril, x) < 0)
+        return NULL;
+    x->req = req;
+    return x;
+}
+
+static struct files_refs *get_files(struct mk_request *req)
+{
+    struct worker_state *w = mk_worker_state(mk_request_worker(req), &mk_plugin_mandril);
+    return w->files;
+}
+
+static struct conditions_subject get_subject(struct mk_request *req)
+{
+    return (struct conditions_subject){req, mk_request_path(req), mk_request_method_name(req), mk_request_client(req)};
+}
+
+static void end_delay(struct exchange *x)
+{
+    if (x->delayed)
+        atomic_fetch_sub(&x->delayed->delayed, 1);
+    x->delayed = NULL;
+}
+
+/* The time of a delay is over: the request goes on with the limits. */
+static void finish_delay(struct mk_timer *timer)
+{
+    struct exchange *x = MK_CONTAINER_OF(timer, struct exchange, timer);
+    struct mk_request *req = x->req;
+    struct conditions_subject subject = get_subject(req);
+    end_delay(x);
+    int r = limits_apply(mk_request_host_state(req, &mk_plugin_mandril), get_files(req), &subject);
+    if (r == MK_DECLINED)
+        mk_request_decline(req);
+    else if (r < 0)
+        mk_response_error(req, 503);
+}
+
+static int delay_request(struct mk_request *req, const struct rule *rule)
+{
+    struct zone *zone = rule->base.zone;
+    struct exchange *x = mandril_get_exchange(req);
+    if (!x)
+        return -ENOMEM;
+    x->delayed = zone;
+    mk_timer_init(&x->timer, finish_delay);
+    if (atomic_fetch_add(&zone->delayed, 1) >= DELAYED_MAX)
+        mk_response_error(req, 503);
+    else
+        mk_timer_arm(mk_request_loop(req), &x->timer, rule->conf->action.delay_ms);
+    return 0;
+}
+
+/* Carries out a decision. Returns as on_request; MK_DECLINED: the limits follow, also if a login may do instead. */
+static int apply_decision(struct mk_request *req, const struct rule_decision *d)
+{
+    switch (d->kind) {
+    case ACTION_ALLOW:
+        mk_request_allow(req);
+        return MK_DECLINED;
+    case ACTION_DENY:
+        if (!d->too_costly)
+            return mk_request_deny(req, d->status);
+        mk_response_error(req, d->status);
+        return 0;
+    case ACTION_DROP:
+        mk_response_abort(req);
+        return 0;
+    case ACTION_DELAY:
+        return delay_request(req, d->rule);
+    default:
+        return MK_DECLINED;
+    }
+}
+
+static int check_request(struct mk_request *req)
+{
+    const struct host_state *host = mk_request_host_state(req, &mk_plugin_mandril);
+    struct generation_state *g = mk_generation_state(mk_worker_generation(mk_request_worker(req)), &mk_plugin_mandril);
+    if (!host->n_rules && !host->n_limits && !g->n_connections)
+        return MK_DECLINED;
+    struct files_refs *files = get_files(req);
+    struct conditions_subject subject = get_subject(req);
+    int r = g->n_connections ? connections_check_request(g, files, &subject) : MK_DECLINED;
+    if (r != MK_DECLINED)
+        return r;
+    struct rule_decision d = rules_decide(host, files, &subject, false);
+    r = apply_decision(req, &d);
+    return r == MK_DECLINED ? limits_apply(host, files, &subject) : r;
+}
+
+/* Tells what the rules would decide for GET of another path. Limits do not count. */
+static int allows_path(struct mk_request *req, struct mk_str path)
+{
+    const struct host_state *host = mk_request_host_state(req, &mk_plugin_mandril);
+    struct conditions_subject subject = {req, path, MK_STR("GET"), mk_request_client(req)};
+    if (!host)
+        return 0;
+    struct rule_decision d = rules_decide(host, get_files(req), &subject, true);
+    return d.kind != ACTION_DENY && d.kind != ACTION_DROP;
+}
+
+static void add_to_response(struct mk_request *req)
+{
+    struct exchange *x = mk_request_state(req, &mk_plugin_mandril);
+    if (!x)
+        return;
+    limits_add_headers(x);
+    throttle_start(x);
+}
+
+static void end_exchange(struct mk_request *req)
+{
+    struct exchange *x = mk_request_state(req, &mk_plugin_mandril);
+    if (!x)
+        return;
+    if (x->timer.fn)
+        mk_timer_cancel(&x->timer);
+    end_delay(x);
+    limits_end(x);
+    connections_end(x);
+    throttle_end(x);
+}
+
+MK_PLUGIN(mandril) = {
+    MK_PLUGIN_HEAD("mandril", "2.0.0", "allows, refuses and limits clients"),
+    .sections = mandril_sections,
+    .start = start_process,
+    .stop = stop_process,
+    .generation_start = start_generation,
+    .generation_stop = stop_generation,
+    .host_start = start_host,
+    .host_stop = stop_host,
+    .generation_check = check_generation,
+    .worker_start = start_worker,
+    .worker_stop = stop_worker,
+    .on_accept = connections_accept,
+    .on_close = connections_close,
+    .on_request = check_request,
+    .on_response = add_to_response,
+    .on_done = end_exchange,
+    .allows_path = allows_path,
+};

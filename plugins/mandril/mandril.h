@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What the files of the plugin share: its state in the process, a generation, a host, a worker and an exchange.
+ */
+#ifndef MANDRIL_H
+#define MANDRIL_H
+
+#include <monkey/plugin.h>
+
+#include "conditions.h"
+#include "files.h"
+#include "settings.h"
+#include "zone.h"
+
+extern const struct mk_plugin mk_plugin_mandril;
+
+/* The clients for which a section is. */
+struct client_filter {
+    struct network_set *networks; /* of Network; NULL: none */
+    int file;                     /* index of File; -1: none */
+};
+
+/* A section in use. */
+struct active_section {
+    const struct conditions *when; /* NULL: of connections */
+    struct client_filter clients;
+    struct zone *zone;
+    struct mk_str name, place; /* `place`: file and line */
+};
+
+struct rule {
+    struct active_section base;
+    const struct rule_conf *conf;
+};
+
+struct limit {
+    struct active_section base;
+    const struct limit_conf *conf;
+    struct bucket_rate rate, send_rate;
+    struct mk_str policy; /* the value of RateLimit-Policy */
+};
+
+struct connection_rule {
+    struct active_section base;
+    const struct connection_conf *conf;
+};
+
+struct conn_map;
+
+struct process_state {
+    struct zones *zones;
+    struct conn_map *conns;
+};
+
+struct generation_state {
+    struct mk_arena arena;
+    struct files files;
+    struct process_state *process;
+    struct connection_rule *connections;
+    uint32_t n_connections;
+};
+
+struct host_state {
+    struct mk_arena arena;
+    struct process_state *process;
+    struct rule *rules;
+    struct limit *limits;
+    uint32_t n_rules, n_limits;
+};
+
+enum { THROTTLE_CHAINS = 64 };
+
+struct worker_state {
+    struct files_refs *files;
+    struct mk_list throttles[THROTTLE_CHAINS]; /* struct throttle_conn, by connection */
+};
+
+/* Of an exchange that waits, is counted, or whose response gets headers; in its arena. */
+struct exchange {
+    struct mk_request *req;
+    const struct limit *limit;          /* NULL: none */
+    struct zone *delayed;               /* the zone of the rule that delays it; NULL: none does */
+    struct mk_client_ref request, conn; /* counts under way */
+    struct zone *conn_zone;
+    struct mk_timer timer;
+    uint64_t remaining, reset_s; /* of RateLimit */
+    uint32_t retry_after_s;      /* 0: the request was not refused */
+    bool has_rate;
+    struct throttle *throttle;
+};
+
+/* Returns whether a client is one of a section's. */
+static inline bool filter_contains(const struct client_filter *f, struct files_refs *files,
+                                   const struct mk_address *client)
+{
+    if (!f->networks && f->file < 0)
+        return true;
+    return (f->networks && networks_contain(f->networks, client)) ||
+           (f->file >= 0 && networks_contain(files_get(files, f->file), client));
+}
+
+/* Returns the state of an exchange, which is made if there is none; NULL without memory. */
+struct exchange *mandril_get_exchange(struct mk_request *req);
+
+/* ── sections.c: makes sections ready when a configuration is loaded ── */
+
+/*
+ * Prepare and release the sections of a host. sections_start_host() reports what is wrong.
+ * Returns 0, -EINVAL or -ENOMEM.
+ */
+int sections_start_host(struct mk_host *host, struct host_state *state, struct generation_state *g);
+void sections_stop_host(struct host_state *state);
+/* Likewise for the sections of connections; `host` is any host. */
+int sections_start_connections(struct mk_host *host, struct generation_state *g);
+void sections_stop_connections(struct generation_state *g);
+
+/* ── reach.c ── */
+
+/* Warns of sections of a host that can never match, because earlier ones do. Returns 0 or -ENOMEM. */
+int reach_check_host(struct mk_host *host, const struct host_state *state);
+int reach_check_connections(struct mk_host *host, const struct generation_state *g);
+
+/* ── rules.c ── */
+
+struct rule_decision {
+    const struct rule *rule; /* NULL: none has decided */
+    uint8_t kind;            /* enum action_kind; ACTION_NONE: the request goes on */
+    uint16_t status;
+    bool too_costly; /* a pattern took too much time */
+};
+
+/* Finds what the rules decide. `quiet`: neither counts nor logs. */
+struct rule_decision rules_decide(const struct host_state *host, struct files_refs *files,
+                                  const struct conditions_subject *subject, bool quiet);
+
+/* ── limits.c ── */
+
+/*
+ * Applies the limits of the host to a request.
+ * Returns MK_DECLINED (it goes on), 0 (it was refused) or -ENOMEM.
+ */
+int limits_apply(const struct host_state *host, struct files_refs *files, const struct conditions_subject *subject);
+/* Adds the headers of rate limits to a response. */
+void limits_add_headers(struct exchange *x);
+/* Ends the count of a request under way. */
+void limits_end(struct exchange *x);
+
+/* ── throttle.c ── */
+
+/* Makes the response keep to SendRate. */
+void throttle_start(struct exchange *x);
+void throttle_end(struct exchange *x);
+
+/* ── connections.c ── */
+
+struct conn_map *conn_map_new(void);
+void conn_map_free(struct conn_map *map, struct zones *zones);
+/* The hooks for connections. */
+int connections_accept(struct mk_connection *conn);
+void connections_close(struct mk_connection *conn);
+/*
+ * Applies [CONNECTIONS] to a request. Returns MK_DECLINED (it goes on), 0 (it was dropped) or -ENOMEM.
+ */
+int connections_check_request(struct generation_state *g, struct files_refs *files,
+                              const struct conditions_subject *subject);
+/* Ends the count of a request under way. */
+void connections_end(struct exchange *x);
+
+#endif

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Reads files of networks (networks.h): one network in a line, with comments.
+ */
+#include "networks.h"
+
+#include <monkey/arena.h>
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ── lines ── */
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r';
+}
+
+/* Cuts the next line off `text`. Returns false after the last one. */
+static bool cut_line(struct mk_str *text, struct mk_str *ret_line)
+{
+    if (!text->len)
+        return false;
+    const char *end = memchr(text->p, '\n', text->len);
+    size_t len = end ? (size_t)(end - text->p) : text->len, used = len + (end != NULL);
+    *ret_line = mk_str(text->p, len);
+    *text = mk_str(text->p + used, text->len - used);
+    return true;
+}
+
+/* Returns the line without its comment and the blanks around it. */
+static struct mk_str trim_line(struct mk_str line)
+{
+    const char *hash = line.len ? memchr(line.p, '#', line.len) : NULL;
+    if (hash)
+        line.len = (size_t)(hash - line.p);
+    while (line.len && is_blank(line.p[0]))
+        line = mk_str(line.p + 1, line.len - 1);
+    while (line.len && is_blank(line.p[line.len - 1]))
+        line.len--;
+    return line;
+}
+
+/* Returns the offset of the second word of a line; 0 if it has only one. */
+static size_t find_second_word(struct mk_str word)
+{
+    size_t i = 0;
+    while (i < word.len && !is_blank(word.p[i]))
+        i++;
+    while (i < word.len && is_blank(word.p[i]))
+        i++;
+    return i < word.len ? i : 0;
+}
+
+/* Reads the network of a line. Returns 0, or -EINVAL with a sentence and the offset of the mistake. */
+static int read_network(struct mk_str word, struct mk_network *ret, size_t *ret_offset, struct mk_buf *message)
+{
+    *ret_offset = find_second_word(word);
+    if (!*ret_offset)
+        return mk_network_parse(word, ret, message);
+    mk_buf_adds(message, MK_STR("a line has one network"));
+    return -EINVAL;
+}
+
+/* Adds the networks of a text to `networks`. */
+static int read_lines(struct mk_str text, struct mk_str name, struct mk_buf *networks, struct mk_buf *message)
+{
+    struct mk_str line;
+    char storage[256];
+    struct mk_network network;
+    size_t offset;
+    for (unsigned n = 1; cut_line(&text, &line); n++) {
+        struct mk_buf error;
+        struct mk_str word = trim_line(line);
+        if (!word.len)
+            continue;
+        mk_buf_init_fixed(&error, storage, sizeof(storage));
+        int err = read_network(word, &network, &offset, &error);
+        if (err < 0) {
+            mk_buf_addf(message, "%.*s:%u:%u: ", MK_STR_ARG(name), n, (unsigned)(word.p - line.p + offset) + 1);
+            mk_buf_adds(message, mk_buf_str(&error));
+            return err;
+        }
+        mk_buf_add(networks, &network, sizeof(network));
+        if (networks->err)
+            return networks->err == -ENOMEM ? -ENOMEM : -EFBIG;
+    }
+    return 0;
+}
+
+int networks_read(struct mk_str text, struct mk_str name, struct network_set **ret, struct mk_buf *message)
+{
+    struct mk_buf networks;
+    *ret = NULL;
+    mk_buf_init(&networks, NETWORKS_MAX * sizeof(struct mk_network));
+    int err = read_lines(text, name, &networks, message);
+    if (err == -EFBIG)
+        mk_buf_addf(message, "%.*s has more than %d networks", MK_STR_ARG(name), NETWORKS_MAX);
+    if (err == 0) {
+        *ret = networks_new((const struct mk_network *)(const void *)networks.data,
+                            networks.len / sizeof(struct mk_network));
+        err = *ret ? 0 : -ENOMEM;
+    }
+    mk_buf_release(&networks);
+    return err;
+}
+
+/* ── files ── */
+
+/* Reads all of a regular file. Returns 0 or -errno. */
+static int read_file(int fd, struct mk_buf *text)
+{
+    char piece[16384];
+    ssize_t n;
+    struct stat st;
+    if (fstat(fd, &st) < 0)
+        return -errno;
+    if (!S_ISREG(st.st_mode))
+        return S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
+    while ((n = read(fd, piece, sizeof(piece))) > 0)
+        mk_buf_add(text, piece, (size_t)n);
+    if (n < 0)
+        return -errno;
+    return text->err == 0 || text->err == -ENOMEM ? text->err : -EFBIG;
+}
+
+int networks_load(const char *path, struct network_set **ret, struct mk_buf *message)
+{
+    struct mk_buf text;
+    *ret = NULL;
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    mk_buf_init(&text, NETWORKS_BYTES_MAX);
+    int err = fd < 0 ? -errno : read_file(fd, &text);
+    if (fd >= 0)
+        close(fd);
+    if (err < 0)
+        mk_buf_addf(message, "%s cannot be read: %s", path,
+                    err == -EINVAL ? "it is not a regular file" : strerror(-err));
+    else
+        err = networks_read(mk_buf_str(&text), mk_str_c(path), ret, message);
+    mk_buf_release(&text);
+    return err;
+}

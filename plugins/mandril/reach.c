@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Finds sections that can never match: earlier ones hold for all of their paths, methods and headers, and together for
+ * all of their clients. Files of networks may change, so what they have now is not looked at.
+ */
+#include "mandril.h"
+
+#include <errno.h>
+
+/* A section as it is compared with others. */
+struct reach {
+    const struct active_section *s;
+    const struct mk_networks *networks;
+    struct mk_str file;
+    bool decides; /* a section in a dry run does not */
+};
+
+static bool is_for_all(const struct reach *r)
+{
+    return !r->networks->n && !r->file.len;
+}
+
+/* Returns whether the conditions other than clients of `first` hold whenever those of `later` do. */
+static bool covers_conditions(const struct reach *first, const struct reach *later)
+{
+    return first->decides && (!first->s->when || conditions_cover(first->s->when, later->s->when));
+}
+
+/* Returns whether one section is for all clients of `later`. */
+static bool covers_clients(const struct reach *first, const struct reach *later)
+{
+    if (is_for_all(first))
+        return true;
+    return first->file.len && mk_str_eq(first->file, later->file) && !later->networks->n;
+}
+
+/* Returns 1 if the `n` sections have all networks of `later` together, 0, or -ENOMEM. */
+static int cover_networks(const struct reach *first, size_t n, const struct reach *later)
+{
+    struct mk_buf all;
+    if (!later->networks->n || later->file.len)
+        return 0;
+    mk_buf_init(&all, NETWORKS_MAX * sizeof(struct mk_network));
+    for (size_t i = 0; i < n; i++)
+        if (covers_conditions(&first[i], later) && first[i].networks->n)
+            mk_buf_add(&all, first[i].networks->items, first[i].networks->n * sizeof(struct mk_network));
+    struct network_set *set = all.err || !all.len ? NULL
+                                                  : networks_new((const struct mk_network *)(const void *)all.data,
+                                                                 all.len / sizeof(struct mk_network));
+    int covered = set ? networks_cover(set, later->s->clients.networks) : all.len ? -ENOMEM : 0;
+    networks_free(set);
+    mk_buf_release(&all);
+    return covered;
+}
+
+/* Finds what covers the section `first[n]`. Returns 1, 0 or -ENOMEM. `*ret`: a section that does alone, or NULL. */
+static int find_cover(const struct reach *first, size_t n, const struct reach **ret)
+{
+    for (size_t i = 0; i < n; i++) {
+        *ret = &first[i];
+        if (covers_conditions(&first[i], &first[n]) && covers_clients(&first[i], &first[n]))
+            return 1;
+    }
+    *ret = NULL;
+    return cover_networks(first, n, &first[n]);
+}
+
+/* Warns of the section `first[n]` if it can never match. Returns 0 or -ENOMEM. */
+static int check_section(struct mk_host *host, const struct reach *first, size_t n, const void *conf, size_t offset)
+{
+    const struct reach *cover;
+    int found = find_cover(first, n, &cover);
+    if (found > 0 && cover)
+        mk_host_warn(host, conf, offset, 0, "this can never match: the section of %.*s comes first and takes all of it",
+                     MK_STR_ARG(cover->s->place));
+    else if (found > 0)
+        mk_host_warn(host, conf, offset, 0, "this can never match: earlier sections together take all of it");
+    return found < 0 ? found : 0;
+}
+
+/* Returns memory for `n` sections, to be freed with free_reaches(). */
+static struct reach *new_reaches(size_t n)
+{
+    return mk_account_alloc(NULL, (n + 1) * sizeof(struct reach));
+}
+
+static void free_reaches(struct reach *all, size_t n)
+{
+    mk_account_free(NULL, all, (n + 1) * sizeof(struct reach));
+}
+
+static int check_rules(struct mk_host *host, const struct host_state *state)
+{
+    struct reach *all = new_reaches(state->n_rules);
+    int err = all ? 0 : -ENOMEM;
+    for (size_t i = 0; i < state->n_rules && err == 0; i++) {
+        const struct rule *rule = &state->rules[i];
+        all[i] = (struct reach){&rule->base, &rule->conf->when.networks, rule->conf->when.file, !rule->conf->dry_run};
+        err = check_section(host, all, i, rule->conf, offsetof(struct rule_conf, action));
+    }
+    free_reaches(all, state->n_rules);
+    return err;
+}
+
+static int check_limits(struct mk_host *host, const struct host_state *state)
+{
+    struct reach *all = new_reaches(state->n_limits);
+    int err = all ? 0 : -ENOMEM;
+    for (size_t i = 0; i < state->n_limits && err == 0; i++) {
+        const struct limit *limit = &state->limits[i];
+        all[i] = (struct reach){&limit->base, &limit->conf->when.networks, limit->conf->when.file, true};
+        err = check_section(host, all, i, limit->conf, offsetof(struct limit_conf, when.match));
+    }
+    free_reaches(all, state->n_limits);
+    return err;
+}
+
+int reach_check_host(struct mk_host *host, const struct host_state *state)
+{
+    int err = check_rules(host, state);
+    return err < 0 ? err : check_limits(host, state);
+}
+
+int reach_check_connections(struct mk_host *host, const struct generation_state *g)
+{
+    struct reach *all = new_reaches(g->n_connections);
+    int err = all ? 0 : -ENOMEM;
+    for (size_t i = 0; i < g->n_connections && err == 0; i++) {
+        const struct connection_rule *rule = &g->connections[i];
+        all[i] = (struct reach){&rule->base, &rule->conf->networks, rule->conf->file, !rule->conf->dry_run};
+        err = check_section(host, all, i, rule->conf, offsetof(struct connection_conf, action));
+    }
+    free_reaches(all, g->n_connections);
+    return err;
+}

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Makes the sections of a new generation ready: their networks, files and zones.
+ */
+#include "mandril.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+
+enum { TEXT_BYTES = 4096, MESSAGE_BYTES = 1024 };
+
+/* Where a section stands, while sections are made ready in order. */
+struct section_cursor {
+    struct mk_host *host;
+    struct mk_arena *arena;
+    struct generation_state *g;
+    const char *kind;   /* of the section, for keys of zones */
+    struct mk_str file; /* of the previous section */
+    unsigned nth;       /* number of the section in its file, from 1 */
+};
+
+/* What a section's struct has, wherever its fields are. */
+struct section_fields {
+    const void *conf;
+    const struct conditions *when;
+    const struct mk_networks *networks;
+    struct mk_str file, name;
+    size_t file_offset;
+    uint32_t clients;
+};
+
+/* Returns the file of a place such as "sites/default:12". */
+static struct mk_str get_file(struct mk_str place)
+{
+    const char *colon = place.len ? memrchr(place.p, ':', place.len) : NULL;
+    return mk_str(place.p, colon ? (size_t)(colon - place.p) : place.len);
+}
+
+/* Sets place and name. Returns 0 or -ENOMEM. */
+static int set_place(struct active_section *s, const struct section_fields *f, struct section_cursor *c)
+{
+    char text[TEXT_BYTES], number[16];
+    struct mk_buf place;
+    mk_buf_init_fixed(&place, text, sizeof(text));
+    mk_host_place(c->host, f->conf, &place);
+    s->place = mk_arena_dup(c->arena, mk_buf_str(&place));
+    if (!s->place.p)
+        return -ENOMEM;
+    struct mk_str file = get_file(s->place);
+    c->nth = mk_str_eq(file, c->file) ? c->nth + 1 : 1;
+    c->file = file;
+    snprintf(number, sizeof(number), "#%u", c->nth);
+    s->name = f->name.len ? f->name : mk_arena_dup(c->arena, mk_str_c(number));
+    return s->name.p ? 0 : -ENOMEM;
+}
+
+/* Takes the zone of the section. Returns 0 or -ENOMEM. */
+static int take_zone(struct active_section *s, const struct section_fields *f, const struct section_cursor *c)
+{
+    char text[TEXT_BYTES];
+    struct mk_buf key;
+    mk_buf_init_fixed(&key, text, sizeof(text));
+    mk_buf_adds(&key, mk_str_c(c->kind));
+    mk_buf_addc(&key, '\0');
+    mk_buf_adds(&key, f->when ? mk_host_name(c->host, 0) : MK_STR(""));
+    mk_buf_addc(&key, '\0');
+    if (!f->name.len)
+        mk_buf_adds(&key, c->file);
+    mk_buf_adds(&key, s->name);
+    s->zone = key.err ? NULL : zones_get(c->g->process->zones, mk_buf_str(&key), f->clients);
+    return s->zone ? 0 : -ENOMEM;
+}
+
+/* Opens the file of networks. Returns 0, -EINVAL (it was reported) or -ENOMEM. */
+static int open_file(struct active_section *s, const struct section_fields *f, const struct section_cursor *c)
+{
+    char text[MESSAGE_BYTES];
+    struct mk_buf message;
+    if (!f->file.len)
+        return 0;
+    mk_buf_init_fixed(&message, text, sizeof(text));
+    s->clients.file = files_open(&c->g->files, f->file, &message);
+    if (s->clients.file >= 0)
+        return 0;
+    if (!message.len)
+        return s->clients.file == -ENOMEM ? -ENOMEM : -EINVAL;
+    mk_host_error(c->host, f->conf, f->file_offset, 0, "%s", mk_buf_cstr(&message));
+    return -EINVAL;
+}
+
+static int start_section(struct active_section *s, const struct section_fields *f, struct section_cursor *c)
+{
+    *s = (struct active_section){.when = f->when, .clients.file = -1};
+    int err = set_place(s, f, c);
+    err = err < 0 ? err : take_zone(s, f, c);
+    if (err < 0)
+        return err;
+    if (f->networks->n && !(s->clients.networks = networks_new(f->networks->items, f->networks->n)))
+        return -ENOMEM;
+    return open_file(s, f, c);
+}
+
+static void stop_section(struct active_section *s, struct process_state *process)
+{
+    networks_free(s->clients.networks);
+    zones_put(process->zones, s->zone);
+    *s = (struct active_section){.clients.file = -1};
+}
+
+/* ── rules ── */
+
+static struct section_fields get_rule_fields(const struct rule_conf *conf)
+{
+    return (struct section_fields){
+        conf, &conf->when, &conf->when.networks, conf->when.file, conf->name, offsetof(struct rule_conf, when.file), 0};
+}
+
+static int add_rule(struct host_state *state, struct section_cursor *c, const struct rule_conf *conf)
+{
+    struct section_fields f = get_rule_fields(conf);
+    struct rule *rules = mk_arena_grow(c->arena, state->rules, state->n_rules, sizeof(*rules));
+    if (!rules)
+        return -ENOMEM;
+    state->rules = rules;
+    struct rule *rule = &rules[state->n_rules++];
+    rule->conf = conf;
+    return start_section(&rule->base, &f, c);
+}
+
+/* ── limits ── */
+
+/* Returns whether records of clients are needed. */
+static bool counts_clients(const struct limit_conf *conf)
+{
+    return conf->rate.n || conf->requests_max || (conf->send_rate && conf->send_rate_for == SEND_RATE_CLIENT);
+}
+
+/*
+ * Makes the value of RateLimit-Policy: as many requests as may come at once, in the time in which they are filled up
+ * again.
+ */
+static int make_policy(struct limit *limit, struct mk_arena *arena)
+{
+    const struct limit_conf *conf = limit->conf;
+    uint64_t burst = (uint64_t)conf->burst, n = conf->rate.n, period = conf->rate.period_s;
+    uint64_t window = (burst * period + n - 1) / n, quota = window * n / period;
+    char text[256];
+    snprintf(text, sizeof(text), "\"%.*s\";q=%llu;w=%llu", MK_STR_ARG(limit->base.name),
+             (unsigned long long)(quota > burst ? quota : burst), (unsigned long long)window);
+    limit->policy = mk_arena_dup(arena, mk_str_c(text));
+    return limit->policy.p ? 0 : -ENOMEM;
+}
+
+static int add_limit(struct host_state *state, struct section_cursor *c, const struct limit_conf *conf)
+{
+    struct section_fields f = {conf,
+                               &conf->when,
+                               &conf->when.networks,
+                               conf->when.file,
+                               conf->name,
+                               offsetof(struct limit_conf, when.file),
+                               counts_clients(conf) ? (uint32_t)conf->clients_max : 0};
+    struct limit *limits = mk_arena_grow(c->arena, state->limits, state->n_limits, sizeof(*limits));
+    if (!limits)
+        return -ENOMEM;
+    state->limits = limits;
+    struct limit *limit = &limits[state->n_limits++];
+    *limit = (struct limit){.conf = conf};
+    int err = start_section(&limit->base, &f, c);
+    if (conf->send_rate)
+        limit->send_rate = bucket_byte_rate(conf->send_rate);
+    if (!conf->rate.n || err < 0)
+        return err;
+    limit->rate = bucket_request_rate(conf->rate.n, conf->rate.period_s, (uint32_t)conf->burst);
+    return make_policy(limit, c->arena);
+}
+
+/* ── hosts ── */
+
+static int worse(int err, int other)
+{
+    return other < 0 && err != -ENOMEM ? other : err;
+}
+
+int sections_start_host(struct mk_host *host, struct host_state *state, struct generation_state *g)
+{
+    int err = 0;
+    struct section_cursor c = {.host = host, .arena = &state->arena, .g = g, .kind = "rule"};
+    const struct mk_conf_section *rules = &mandril_sections[SECTION_RULES], *limits = &mandril_sections[SECTION_LIMITS];
+    state->process = g->process;
+    for (const void *conf = mk_host_conf(host, rules); conf; conf = mk_host_conf_next(host, rules, conf))
+        err = worse(err, add_rule(state, &c, conf));
+    c = (struct section_cursor){.host = host, .arena = &state->arena, .g = g, .kind = "limit"};
+    for (const void *conf = mk_host_conf(host, limits); conf; conf = mk_host_conf_next(host, limits, conf))
+        err = worse(err, add_limit(state, &c, conf));
+    return err;
+}
+
+void sections_stop_host(struct host_state *state)
+{
+    for (uint32_t i = 0; i < state->n_rules; i++)
+        stop_section(&state->rules[i].base, state->process);
+    for (uint32_t i = 0; i < state->n_limits; i++)
+        stop_section(&state->limits[i].base, state->process);
+    state->n_rules = state->n_limits = 0;
+}
+
+/* ── connections ── */
+
+static int add_connection_rule(struct generation_state *g, struct section_cursor *c, const struct connection_conf *conf)
+{
+    struct section_fields f = {conf,
+                               NULL,
+                               &conf->networks,
+                               conf->file,
+                               conf->name,
+                               offsetof(struct connection_conf, file),
+                               conf->connections_max ? (uint32_t)conf->clients_max : 0};
+    struct connection_rule *rules = mk_arena_grow(c->arena, g->connections, g->n_connections, sizeof(*rules));
+    if (!rules)
+        return -ENOMEM;
+    g->connections = rules;
+    struct connection_rule *rule = &rules[g->n_connections++];
+    rule->conf = conf;
+    return start_section(&rule->base, &f, c);
+}
+
+int sections_start_connections(struct mk_host *host, struct generation_state *g)
+{
+    int err = 0;
+    struct section_cursor c = {.host = host, .arena = &g->arena, .g = g, .kind = "connections"};
+    const struct mk_conf_section *section = &mandril_sections[SECTION_CONNECTIONS];
+    for (const void *conf = mk_host_server_conf(host, section); conf; conf = mk_host_conf_next(host, section, conf))
+        err = worse(err, add_connection_rule(g, &c, conf));
+    return err;
+}
+
+void sections_stop_connections(struct generation_state *g)
+{
+    for (uint32_t i = 0; i < g->n_connections; i++)
+        stop_section(&g->connections[i].base, g->process);
+    g->n_connections = 0;
+}

@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Reads the sections of the plugin (settings.h).
+ */
+#include "settings.h"
+
+#include <assert.h>
+#include <errno.h>
+
+#include "bucket.h"
+
+enum { DELAY_MS_MAX = 30000 };
+
+/* ── Action ── */
+
+static int parse_status(struct mk_str word, struct rule_action *action, struct mk_buf *error)
+{
+    static const uint16_t with_fields[] = {401, 405, 407, 426}; /* RFC 9110 demands a header with each of them */
+    uint64_t n;
+    if (!mk_str_u64(word, 599, &n) || n < 400) {
+        mk_buf_addf(error, "the status of deny is from 400 to 599");
+        return -EINVAL;
+    }
+    for (unsigned i = 0; i < sizeof(with_fields) / sizeof(*with_fields); i++)
+        if (n == with_fields[i]) {
+            mk_buf_addf(error, "%u needs a header that only a login or a handler knows; write 403 or 404", (unsigned)n);
+            return -EINVAL;
+        }
+    action->status = (uint16_t)n;
+    return 0;
+}
+
+/* Parses 500ms, 2s or 2. */
+static int parse_delay(struct mk_str word, struct rule_action *action, struct mk_buf *error)
+{
+    struct mk_str digits = word;
+    uint64_t n, unit = 1000;
+    if (word.len > 2 && mk_str_eq(mk_str(word.p + word.len - 2, 2), MK_STR("ms"))) {
+        unit = 1;
+        digits.len -= 2;
+    } else if (word.len > 1 && word.p[word.len - 1] == 's') {
+        digits.len -= 1;
+    }
+    if (mk_str_u64(digits, DELAY_MS_MAX, &n) && n > 0 && n * unit <= DELAY_MS_MAX) {
+        action->delay_ms = (uint32_t)(n * unit);
+        return 0;
+    }
+    mk_buf_addf(error, "a delay is from 1ms to 30s, such as delay 500ms");
+    return -EINVAL;
+}
+
+static const struct {
+    struct mk_str name;
+    uint8_t kind, words_min, words_max;
+} actions[] = {
+    {{"allow", 5}, ACTION_ALLOW, 1, 1},
+    {{"deny", 4}, ACTION_DENY, 1, 2},
+    {{"drop", 4}, ACTION_DROP, 1, 1},
+    {{"delay", 5}, ACTION_DELAY, 2, 2},
+};
+
+static int set_action(struct rule_action *action, const struct mk_conf_value *value, struct mk_buf *error)
+{
+    unsigned i = 0;
+    while (i < sizeof(actions) / sizeof(*actions) && !(value->n && mk_str_ieq(value->words[0], actions[i].name)))
+        i++;
+    if (i == sizeof(actions) / sizeof(*actions) || value->n < actions[i].words_min || value->n > actions[i].words_max) {
+        mk_buf_addf(error, "an action is allow, deny, deny STATUS, drop or delay TIME");
+        return -EINVAL;
+    }
+    action->kind = actions[i].kind;
+    action->status = 403;
+    if (action->kind == ACTION_DELAY)
+        return parse_delay(value->words[1], action, error);
+    return value->n > 1 ? parse_status(value->words[1], action, error) : 0;
+}
+
+int settings_parse_action(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
+{
+    struct rule_action *action = field;
+    int err = set_action(action, value, error);
+    if (err < 0) {
+        action->kind = ACTION_NONE;
+        return err;
+    }
+    action->text = action->kind == ACTION_DENY && value->n == 1 ? MK_STR("deny 403") : mk_arena_dup(arena, value->text);
+    return action->text.p ? 0 : -ENOMEM;
+}
+
+/* ── Rate ── */
+
+static uint32_t find_period(struct mk_str unit)
+{
+    static const struct {
+        char letter;
+        uint32_t seconds;
+    } periods[] = {{'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}};
+    for (unsigned i = 0; i < sizeof(periods) / sizeof(*periods); i++)
+        if (unit.len == 1 && unit.p[0] == periods[i].letter)
+            return periods[i].seconds;
+    return 0;
+}
+
+int settings_parse_rate(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
+{
+    (void)arena;
+    struct request_rate *rate = field;
+    struct mk_str text = value->text;
+    const char *slash = text.len ? memchr(text.p, '/', text.len) : NULL;
+    size_t len = slash ? (size_t)(slash - text.p) : text.len;
+    uint32_t period = slash ? find_period(mk_str(slash + 1, text.len - len - 1)) : 0;
+    uint64_t n;
+    if (!period || !mk_str_u64(mk_str(text.p, len), BUCKET_REQUESTS_MAX, &n) || n == 0) {
+        mk_buf_addf(error,
+                    "a rate is a number from 1 to 1000000 for a second, minute, hour or day, such as 10/s or 300/m");
+        return -EINVAL;
+    }
+    *rate = (struct request_rate){(uint32_t)n, period};
+    return 0;
+}
+
+/* ── checks ── */
+
+static bool has_capital(struct mk_str s)
+{
+    for (size_t i = 0; i < s.len; i++)
+        if (mk_lower(s.p[i]) != s.p[i])
+            return true;
+    return false;
+}
+
+static void check_methods(const struct mk_conf_check *check, const struct conditions *when, size_t offset)
+{
+    for (uint32_t i = 0; i < when->methods.n; i++)
+        if (!has_capital(when->methods.items[i]))
+            mk_conf_error_nth(check, offset, i, "methods are written in capitals, such as GET");
+}
+
+static void check_rule(const struct mk_conf_check *check, void *section)
+{
+    const struct rule_conf *rule = section;
+    check_methods(check, &rule->when, offsetof(struct rule_conf, when.methods));
+}
+
+static void check_limit(const struct mk_conf_check *check, void *section)
+{
+    struct limit_conf *limit = section;
+    check_methods(check, &limit->when, offsetof(struct limit_conf, when.methods));
+    if (limit->burst && !limit->rate.n && !mk_conf_is_wrong(check, offsetof(struct limit_conf, rate)))
+        mk_conf_error(check, offsetof(struct limit_conf, burst), "Burst needs a Rate");
+    if (!limit->burst)
+        limit->burst = limit->rate.n;
+}
+
+static void check_connections(const struct mk_conf_check *check, void *section)
+{
+    const struct connection_conf *c = section;
+    if (c->action == CONNECTION_DROP && c->connections_max)
+        mk_conf_error(check, offsetof(struct connection_conf, connections_max),
+                      "MaxConnections has no meaning with Action drop");
+}
+
+/* ── tables ── */
+
+#define CONDITION_KEYS(type) \
+    MK_CONF_KEY_PATTERN(type, when.match, "Match", NULL, \
+                        "Which paths: `=/exact`, `/prefix` with everything below it, a glob such as `*.php`, or a " \
+                        "regular expression such as `~^/item/`. It is compared with the path after decoding and " \
+                        "normalization. Without it: all."), \
+        MK_CONF_KEY_NETWORKS(type, when.networks, "Network", NULL, \
+                             "Which clients: addresses or networks such as `10.0.0.0/8`, `2001:db8::/32` or `unix`. " \
+                             "Without it and `File`: all.", \
+                             .flags = MK_CONF_REPEAT), \
+        MK_CONF_KEY_PATH(type, when.file, "File", NULL, \
+                         "A file of further networks, one in a line; `#` begins a comment. It is read again when it " \
+                         "changes; one that has a mistake then is logged, and the networks stay."), \
+        MK_CONF_KEY_LIST(type, when.methods, "Method", NULL, "Which methods; GET means HEAD, too. Without it: all.", \
+                         .flags = MK_CONF_REPEAT), \
+        MK_CONF_KEY_CUSTOM(type, when.headers, "Header", NULL, \
+                           "A request header by name, and what its value is: a text that it contains in any case of " \
+                           "letters, `=text` for all of it, or `~expression` (`~*` ignores the case); `!` before it " \
+                           "means not. A missing header is empty. Several lines must all hold.", \
+                           .flags = MK_CONF_REPEAT, .unit = "name value", .parse = conditions_parse_header), \
+        MK_CONF_KEY_BOOL(type, when.foreign_referer, "ForeignReferer", "Off", \
+                         "Only requests that come from pages of other hosts, as `Referer` says: links to images of " \
+                         "this host in other sites. Requests without `Referer` do not count.")
+
+#define NAME_KEY(type) \
+    MK_CONF_KEY_STRING(type, name, "Name", NULL, \
+                       "The name in log lines. Counters and clients are kept under it over a reload; without it the " \
+                       "position of the section among those of its kind in the file is the name.")
+#define DRY_RUN_KEY(type) \
+    MK_CONF_KEY_BOOL(type, dry_run, "DryRun", "Off", \
+                     "Only logs what would be done; then goes on as if the section were not there.")
+#define MAX_CLIENTS_KEY(type) \
+    MK_CONF_KEY_INT( \
+        type, clients_max, "MaxClients", "16384", \
+        "How many clients are remembered. Above it the least recently seen one is forgotten, and logged. A " \
+        "client is an IPv4 address or the /64 network of an IPv6 address. A client takes about 120 bytes. " \
+        "A changed number forgets all clients.", \
+        .min = 16, .max = 16777216)
+
+static const struct mk_conf_key rule_keys[] = {
+    CONDITION_KEYS(struct rule_conf),
+    MK_CONF_KEY_CUSTOM(struct rule_conf, action, "Action", NULL,
+                       "What happens: `allow`; `deny`, with 403 or another status from 400 to 599 except 401, 405, 407 "
+                       "and 426; `drop`, which closes "
+                       "the connection (HTTP/2: resets the stream) without a response; `delay` with a time up to 30s, "
+                       "after which the request goes on.",
+                       .flags = MK_CONF_REQUIRED, .unit = "action", .parse = settings_parse_action),
+    NAME_KEY(struct rule_conf),
+    DRY_RUN_KEY(struct rule_conf),
+    {0},
+};
+
+static const char *const send_rate_names[] = {"connection", "client", NULL};
+
+static const struct mk_conf_key limit_keys[] = {
+    CONDITION_KEYS(struct limit_conf),
+    MK_CONF_KEY_CUSTOM(struct limit_conf, rate, "Rate", NULL,
+                       "How many requests a client may send in a second (`10/s`), minute (`300/m`), hour (`h`) or day "
+                       "(`d`). Others get 429 with `Retry-After`.",
+                       .unit = "rate", .parse = settings_parse_rate),
+    MK_CONF_KEY_INT(struct limit_conf, burst, "Burst", "0",
+                    "How many requests may come at once; they are filled up again at `Rate`. 0: the number of `Rate`.",
+                    .min = 0, .max = BUCKET_REQUESTS_MAX),
+    MK_CONF_KEY_INT(struct limit_conf, requests_max, "MaxRequests", "0",
+                    "How many requests of a client may be under way at the same time. Others get 429. 0: no limit.",
+                    .min = 0, .max = 1000000),
+    MK_CONF_KEY_SIZE(struct limit_conf, send_rate, "SendRate", "0",
+                     "How many bytes of response bodies are sent in a second. 0: no limit.", .max = INT64_C(1) << 40),
+    MK_CONF_KEY_ENUM(struct limit_conf, send_rate_for, "SendRateFor", "connection",
+                     "Whether each connection may use `SendRate`, or all connections of a client together.",
+                     .names = send_rate_names),
+    MAX_CLIENTS_KEY(struct limit_conf),
+    NAME_KEY(struct limit_conf),
+    DRY_RUN_KEY(struct limit_conf),
+    {0},
+};
+
+static const char *const connection_actions[] = {"allow", "drop", NULL};
+
+static const struct mk_conf_key connection_keys[] = {
+    MK_CONF_KEY_NETWORKS(struct connection_conf, networks, "Network", NULL,
+                         "Which clients: addresses or networks such as `10.0.0.0/8`, `2001:db8::/32` or `unix`. "
+                         "Without it and `File`: all.",
+                         .flags = MK_CONF_REPEAT),
+    MK_CONF_KEY_PATH(struct connection_conf, file, "File", NULL, "A file of further networks, as that of `[RULES]`."),
+    MK_CONF_KEY_ENUM(struct connection_conf, action, "Action", "allow",
+                     "`drop` closes connections before a byte is read.", .names = connection_actions),
+    MK_CONF_KEY_INT(struct connection_conf, connections_max, "MaxConnections", "0",
+                    "How many connections a client may have; behind proxies, how many requests under way. Others are "
+                    "closed. 0: no limit.",
+                    .min = 0, .max = 1000000),
+    MAX_CLIENTS_KEY(struct connection_conf),
+    NAME_KEY(struct connection_conf),
+    DRY_RUN_KEY(struct connection_conf),
+    {0},
+};
+
+static const struct mk_conf_foreign foreign_rules[] = {
+    {"IP", "write Network and Action, here or, for whole connections, in [CONNECTIONS] of monkey.conf"},
+    {"URL", "write Match and Action deny"},
+    {"deny_hotlink", "write Match, ForeignReferer On and Action deny"},
+    {"Allow", "write Network and Action allow"},
+    {"Deny", "write Network and Action deny"},
+    {"Status", "write Action deny with the status"},
+    {"Rate", "rates are in [CLIENT_LIMITS]"},
+    {0},
+};
+
+static const struct mk_conf_foreign foreign_limits[] = {
+    {"MaxConnections", "connections are in [CONNECTIONS] of monkey.conf"},
+    {"Action", "actions are in [RULES]"},
+    {0},
+};
+
+const struct mk_conf_section mandril_sections[] = {
+    [SECTION_RULES] = {.name = "RULES",
+                       .scope = MK_CONF_SCOPE_HOST,
+                       .flags = MK_CONF_REPEAT,
+                       .size = sizeof(struct rule_conf),
+                       .keys = rule_keys,
+                       .foreign = foreign_rules,
+                       .check = check_rule,
+                       .doc = MK_CONF_DOC("A rule that allows or refuses requests. The rules of the host come first, "
+                                          "then those of monkey.conf; the first one whose conditions all hold "
+                                          "decides. Without one a request is allowed. A pattern that takes too much "
+                                          "time for a path denies.")},
+    [SECTION_LIMITS] = {.name = "CLIENT_LIMITS",
+                        .scope = MK_CONF_SCOPE_HOST,
+                        .flags = MK_CONF_REPEAT,
+                        .size = sizeof(struct limit_conf),
+                        .keys = limit_keys,
+                        .foreign = foreign_limits,
+                        .check = check_limit,
+                        .doc = MK_CONF_DOC("Limits for each client. The first section whose conditions all hold is "
+                                           "used, as a whole, those of the host before those of monkey.conf; one "
+                                           "without limits exempts. The counts are exact over all workers. Hosts do "
+                                           "not share them.")},
+    [SECTION_CONNECTIONS] = {.name = "CONNECTIONS",
+                             .scope = MK_CONF_SCOPE_SERVER,
+                             .flags = MK_CONF_REPEAT,
+                             .size = sizeof(struct connection_conf),
+                             .keys = connection_keys,
+                             .check = check_connections,
+                             .doc = MK_CONF_DOC("Which clients may connect, and how often at once. The first section "
+                                                "that has the client's network is used. Where a trusted proxy names "
+                                                "the client, this is checked for each request instead.")},
+    {0},
+};

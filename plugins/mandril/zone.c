@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Zones (zone.h). Sections take them when a configuration is loaded, under a lock; requests use only atomic counters
+ * and the table of clients.
+ */
+#include "zone.h"
+
+#include <monkey/arena.h>
+#include <monkey/log.h>
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdio.h>
+
+enum { LINES_PER_S = 10, NAME_BYTES_MAX = 100, TARGET_BYTES_MAX = 300, EVICTIONS_MS = 1000 };
+
+struct zones {
+    pthread_mutex_t lock;
+    struct mk_list list;
+};
+
+/* ── the zones of the process ── */
+
+struct zones *zones_new(void)
+{
+    struct zones *zones = mk_account_alloc(NULL, sizeof(*zones));
+    if (!zones)
+        return NULL;
+    pthread_mutex_init(&zones->lock, NULL);
+    mk_list_init(&zones->list);
+    return zones;
+}
+
+void zones_free(struct zones *zones)
+{
+    assert(mk_list_empty(&zones->list));
+    pthread_mutex_destroy(&zones->lock);
+    mk_account_free(NULL, zones, sizeof(*zones));
+}
+
+static struct zone *find_zone(struct zones *zones, struct mk_str key, uint32_t clients)
+{
+    struct mk_list *n, *save;
+    MK_LIST_EACH(&zones->list, n, save) {
+        struct zone *zone = MK_CONTAINER_OF(n, struct zone, node);
+        if (zone->clients_max == clients && mk_str_eq(zone->key, key))
+            return zone;
+    }
+    return NULL;
+}
+
+static void free_zone(struct zone *zone)
+{
+    mk_client_table_free(zone->table);
+    mk_account_free(NULL, zone, sizeof(*zone) + zone->key.len);
+}
+
+static struct zone *make_zone(struct mk_str key, uint32_t clients)
+{
+    struct zone *zone = mk_account_alloc(NULL, sizeof(*zone) + key.len);
+    if (!zone)
+        return NULL;
+    memset(zone, 0, sizeof(*zone));
+    memcpy(zone->text, key.p, key.len);
+    zone->key = mk_str(zone->text, key.len);
+    zone->clients_max = clients;
+    if (clients)
+        zone->table = mk_client_table_new(clients, sizeof(struct zone_client), 0, 0);
+    if (zone->table || !clients)
+        return zone;
+    free_zone(zone);
+    return NULL;
+}
+
+struct zone *zones_get(struct zones *zones, struct mk_str key, uint32_t clients)
+{
+    pthread_mutex_lock(&zones->lock);
+    struct zone *zone = find_zone(zones, key, clients);
+    if (!zone && (zone = make_zone(key, clients)))
+        mk_list_add(&zones->list, &zone->node);
+    if (zone)
+        zone->refs++;
+    pthread_mutex_unlock(&zones->lock);
+    return zone;
+}
+
+struct zone *zones_hold(struct zones *zones, struct zone *zone)
+{
+    pthread_mutex_lock(&zones->lock);
+    zone->refs++;
+    pthread_mutex_unlock(&zones->lock);
+    return zone;
+}
+
+void zones_put(struct zones *zones, struct zone *zone)
+{
+    if (!zone)
+        return;
+    pthread_mutex_lock(&zones->lock);
+    bool last = --zone->refs == 0;
+    if (last)
+        mk_list_del(&zone->node);
+    pthread_mutex_unlock(&zones->lock);
+    if (last)
+        free_zone(zone);
+}
+
+/* ── the log ── */
+
+/* Returns whether one more line may be written now. */
+static bool may_log(struct zone *zone, uint64_t now_ms)
+{
+    uint64_t second = now_ms / 1000 + 1, last = atomic_load(&zone->logged_s);
+    if (last != second && atomic_compare_exchange_strong(&zone->logged_s, &last, second))
+        atomic_store(&zone->lines, 0);
+    if (atomic_fetch_add(&zone->lines, 1) < LINES_PER_S)
+        return true;
+    atomic_fetch_add(&zone->left_out, 1);
+    return false;
+}
+
+static struct mk_str cut_text(struct mk_str s, size_t max)
+{
+    return mk_str(s.p, s.len < max ? s.len : max);
+}
+
+static void add_request(struct mk_buf *line, struct mk_request *req)
+{
+    struct mk_str target = cut_text(mk_request_target(req), TARGET_BYTES_MAX);
+    struct mk_str method = cut_text(mk_request_method_name(req), NAME_BYTES_MAX);
+    struct mk_str host = cut_text(mk_host_name(mk_request_host_conf(req), 0), NAME_BYTES_MAX);
+    mk_buf_addf(line, ": %.*s %.*s", MK_STR_ARG(method), MK_STR_ARG(target));
+    if (host.len)
+        mk_buf_addf(line, ", host %.*s", MK_STR_ARG(host));
+}
+
+void zone_log(struct zone *zone, const struct zone_decision *d, uint64_t now_ms)
+{
+    uint64_t count = atomic_fetch_add_explicit(&zone->decisions, 1, memory_order_relaxed) + 1;
+    char storage[900];
+    struct mk_buf line;
+    if (!mk_log_wants(d->level) || !may_log(zone, now_ms))
+        return;
+    uint64_t left_out = atomic_exchange(&zone->left_out, 0);
+    mk_buf_init_fixed(&line, storage, sizeof(storage));
+    mk_buf_addf(&line, "mandril: %.*s (%.*s): %s%.*s ", MK_STR_ARG(d->place),
+                MK_STR_ARG(cut_text(d->name, NAME_BYTES_MAX)), d->dry_run ? "dry run, would " : "",
+                MK_STR_ARG(d->what));
+    mk_address_print(&d->client, &line);
+    if (d->req)
+        add_request(&line, d->req);
+    mk_buf_addf(&line, "; %llu so far", (unsigned long long)count);
+    if (left_out)
+        mk_buf_addf(&line, ", %llu lines left out", (unsigned long long)left_out);
+    mk_log(d->level, "%s", mk_buf_cstr(&line));
+}
+
+void zone_check_evictions(struct zone *zone, struct mk_str place, uint64_t now_ms)
+{
+    uint64_t last = atomic_load(&zone->evicted_ms);
+    if (now_ms < last + EVICTIONS_MS || !atomic_compare_exchange_strong(&zone->evicted_ms, &last, now_ms))
+        return;
+    uint64_t evicted = mk_client_table_counts(zone->table).evicted;
+    uint64_t before = atomic_exchange(&zone->evicted, evicted);
+    if (evicted != before)
+        mk_log_warn("mandril: %.*s: %llu clients were forgotten, because there are more than MaxClients %u",
+                    MK_STR_ARG(place), (unsigned long long)(evicted - before), zone->clients_max);
+}

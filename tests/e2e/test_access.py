@@ -1,0 +1,510 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who may come in, and how often: rules, connections and limits of clients."""
+
+import pathlib
+import re
+import signal
+import time
+
+import pytest
+
+from harness import build
+from harness.certificates import TlsClient
+from harness.client import ProtocolError
+from harness.h2 import H2Client
+from harness.messages import request
+from harness.server import await_true, run, section
+
+FILES = {"a.txt": b"a\n", "secret/key.txt": b"key\n", "big.bin": b"x" * 200_000, "images/a.png": b"png\n"}
+
+# Clients are what X-Forwarded-For says.
+BEHIND_PROXY = {"TrustedProxies": "127.0.0.1", "MaxKeepAliveRequest": 1000000}
+
+
+def rules(*sections, name="RULES"):
+    return "".join(section(name, keys) for keys in sections)
+
+
+def limits(*sections):
+    return rules(*sections, name="CLIENT_LIMITS")
+
+
+def host_text(folder, text):
+    root = folder / "server0" / "root"
+    return section("HOST", {"ServerName": "localhost", "DocumentRoot": root}) + text
+
+
+@pytest.fixture
+def guard(serve, tmp_path):
+    """Starts a server with sections in its default host, and others in monkey.conf."""
+
+    def start(text="", settings=None, shared="", config=None, **rest):
+        config = dict(config or {})
+        config["sites/default"] = host_text(tmp_path, text)
+        if shared:
+            given = {"Listen": "127.0.0.1:0", "Workers": 1, **(settings or {})}
+            config["monkey.conf"] = section("SERVER", given) + shared
+        return serve(settings, files=FILES, config=config, **rest)
+
+    return start
+
+
+@pytest.fixture(params=["h1", "h2", "h1-tls", "h2-tls"])
+def way(request, guard, ca, good):
+    """guard() for each way to ask; `server.open()` makes a client."""
+    h2, tls = request.param.startswith("h2"), request.param.endswith("tls")
+    for protocol in ("h2",) * h2 + ("tls",) * tls:
+        if not build.speaks(protocol):
+            pytest.skip(f"the preset {build.PRESET} has no {protocol}")
+
+    def start(text="", settings=None, **rest):
+        if tls:
+            settings = {"Listen": "127.0.0.1:0 tls", **(settings or {})}
+            text += section("TLS", good.keys())
+        server = guard(text, settings, **rest)
+
+        def connect():
+            if h2:
+                return server.connect(kind=H2Client, **({"context": ca.context(alpn=["h2"])} if tls else {}))
+            if tls:
+                client = TlsClient(server.addresses[0], ca.context())
+                server.clients.append(client)
+                return client
+            return server.connect()
+
+        server.open = connect
+        return server
+
+    return start
+
+
+def is_dropped(client, target, *fields):
+    """Is the exchange ended without a response?"""
+    try:
+        client.ask(target, *fields)
+    except (ProtocolError, ConnectionError, EOFError, TimeoutError) as error:
+        assert "timed out" not in str(error)
+        return True
+    return False
+
+
+def reload(server, count=1):
+    server.baseline += 2 * (count == 1)  # descriptors of the process context, which the first reload makes
+    server.send_signal(signal.SIGHUP)
+    server.wait_log("the new configuration is in use", count)
+
+
+# ── rules ──
+
+RULES = rules(
+    {"Match": "/secret", "Network": "10.0.0.0/8 2001:db8::/32", "Action": "allow"},
+    {"Match": "/secret", "Action": "deny"},
+    {"Match": "*.bak", "Action": "deny 404"},
+    {"Match": "~^/old/[0-9]+$", "Action": "deny 410"},
+    {"Match": "/api", "Method": "PUT DELETE", "Action": "deny 451"},
+    {"Header": "User-Agent ~*(bad|worse)bot", "Action": "deny 429"},
+    {"Header": "X-Key !=right", "Match": "/keyed", "Action": "deny 402"},
+    {"Match": "/images", "ForeignReferer": "On", "Action": "deny"},
+)
+
+
+def test_rules(way):
+    server = way(RULES, BEHIND_PROXY)
+    client = server.open()
+
+    def status(target, *fields, method="GET", address="192.0.2.1"):
+        return client.ask(target, f"X-Forwarded-For: {address}", *fields, method=method).status
+
+    assert status("/a.txt") == 200
+    assert status("/secret/key.txt") == 403
+    assert status("/secret") == 403
+    assert status("/secret/key.txt", address="10.1.2.3") == 200
+    assert status("/secret/key.txt", address="2001:db8:1::7") == 200
+    assert status("/secret/key.txt", address="::ffff:10.9.9.9") == 200
+    assert status("/secret/key.txt", address="2001:db9::7") == 403
+    assert status("/a.bak") == 404 and status("/old/12") == 410 and status("/old/x") == 404
+    assert status("/api/x", method="DELETE") == 451
+    assert status("/a.txt", "User-Agent: Mozilla (BadBot 1.0)") == 429
+    assert status("/a.txt", "User-Agent: Mozilla") == 200
+    assert status("/keyed") == 402 and status("/keyed", "X-Key: rightx") == 402
+    assert status("/keyed", "X-Key: right") == 404
+    assert status("/images/a.png") == 200
+    assert status("/images/a.png", "Referer: http://localhost/page") == 200
+    assert status("/images/a.png", "Referer: http://localhost:81/page") == 200
+    assert status("/images/a.png", "Referer: http://other.test/localhost") == 403
+    assert status("/images/a.png", "Referer: http://localhost@other.test/") == 403
+    server.wait_log(
+        r"mandril: .*sites/default:\d+ \(#2\): deny 403 192\.0\.2\.1: GET /secret/key\.txt, host localhost; 1 so far"
+    )
+
+
+def test_drop_and_delay(way):
+    server = way(rules({"Match": "/gone", "Action": "drop"}, {"Match": "/a.txt", "Action": "delay 300ms"}))
+    client = server.open()
+    began = time.monotonic()
+    assert client.ask("/a.txt").body == b"a\n"
+    assert 0.29 < time.monotonic() - began < 5
+    assert is_dropped(server.open(), "/gone")
+    assert client.ask("/big.bin").status == 200
+
+
+def test_a_client_leaves_during_a_delay(way):
+    server = way(rules({"Match": "/a.txt", "Action": "delay 2s"}))
+    client = server.open()
+    client.send(request("/a.txt")) if not isinstance(client, H2Client) else client.begin("/a.txt")
+    server.wait_log(r"delay 2s")
+    client.close()
+    assert server.open().ask("/big.bin").status == 200
+
+
+def test_dry_run_only_logs(guard):
+    server = guard(rules({"Match": "/", "Action": "deny", "DryRun": "On"}, {"Match": "/secret", "Action": "deny 404"}))
+    client = server.connect()
+    assert client.ask("/a.txt").status == 200
+    assert client.ask("/secret/key.txt").status == 404
+    server.wait_log(r"dry run, would deny 403 127\.0\.0\.1: GET /a\.txt")
+
+
+def test_rules_of_the_host_come_before_those_for_all(guard):
+    shared = rules({"Match": "/secret", "Action": "deny"}, {"Match": "/a.txt", "Action": "deny 410"})
+    client = guard(rules({"Match": "/secret/key.txt", "Action": "allow"}), shared=shared).connect()
+    assert client.ask("/secret/key.txt").status == 200
+    assert client.ask("/secret/").status == 403
+    assert client.ask("/a.txt").status == 410
+
+
+def test_a_costly_pattern_denies(guard):
+    server = guard(rules({"Match": "~^/(a+)+$", "Action": "allow"}))
+    client = server.connect()
+    assert client.ask("/aaaaaa").status == 404
+    assert client.ask("/" + "a" * 200 + "b").status == 403
+    server.wait_log("deny 403, because a pattern takes too much time")
+
+
+def test_log_lines_have_a_limit(guard):
+    server = guard(rules({"Match": "/", "Action": "deny"}))
+    client = server.connect()
+    for _ in range(500):
+        assert client.ask("/a.txt").status == 403
+    time.sleep(1.1)
+    client.ask("/a.txt")
+    server.wait_log(r"501 so far, \d+ lines left out")
+    assert server.log.count("deny 403") < 100
+
+
+# ── files of networks ──
+
+
+def test_a_file_that_changes(guard, tmp_path):
+    path = tmp_path / "blocked.txt"
+    path.write_text("# bad clients\n192.0.2.0/24   # a comment\n\n2001:db8::/32\n")
+    server = guard(rules({"File": path, "Action": "deny"}), BEHIND_PROXY)
+    client = server.connect()
+
+    def status(address):
+        return client.ask("/a.txt", f"X-Forwarded-For: {address}").status
+
+    assert (status("192.0.2.9"), status("198.51.100.1"), status("2001:db8::1")) == (403, 200, 403)
+    path.write_text("198.51.100.0/24\n")
+    await_true(lambda: (status("192.0.2.9"), status("198.51.100.1")) == (200, 403), 10, "the new networks")
+    path.write_text("192.0.2.0/24\n  10.0.0.300\n")
+    server.wait_log(r"blocked\.txt:2:3: \"10\.0\.0\.300\" is not a network")
+    assert (status("192.0.2.9"), status("198.51.100.1")) == (200, 403)
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("10.0.0.0/8\n bad\n", r"nets:2:2: \"bad\" is not a network"),
+        ("10.0.0.1/8\n", r"nets:1:1: \"10\.0\.0\.1/8\" names more than 8 bits; did you mean \"10\.0\.0\.0/8\"\?"),
+        ("10.0.0.0/8 11.0.0.0/8\n", r"nets:1:12: a line has one network"),
+        (None, r"nets cannot be read: No such file"),
+    ],
+)
+def test_mistakes_in_a_file(tmp_path, host_conf, text, message):
+    if text is not None:
+        (tmp_path / "nets").write_text(text)
+    result = run("-c", host_conf(rules({"File": tmp_path / "nets", "Action": "deny"}), FILES), "-t")
+    assert result.returncode and re.search(message, result.stdout + result.stderr)
+
+
+# ── the configuration ──
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("[RULES]\n    IP 10.0.0.1\n", "write Network and Action"),
+        ("[RULES]\n    URL /x\n", "write Match and Action deny"),
+        ("[RULES]\n    deny_hotlink /x\n", "ForeignReferer On"),
+        ("[RULES]\n    Action deny 200\n", "from 400 to 599"),
+        ("[RULES]\n    Action deny 401\n", "401 needs a header"),
+        ("[RULES]\n    Action delay 2h\n", "from 1ms to 30s"),
+        ("[RULES]\n    Action forbid\n", "an action is allow"),
+        ("[RULES]\n    Match /\n", "Action"),
+        ("[RULES]\n    Method get\n    Action deny\n", "capitals"),
+        ("[RULES]\n    Header User-Agent\n    Action deny\n", "a header needs a text"),
+        ("[RULES]\n    Header User-Agent ~(\n    Action deny\n", "parenthesis|missing"),
+        ("[CLIENT_LIMITS]\n    Rate 10\n", "such as 10/s"),
+        ("[CLIENT_LIMITS]\n    Burst 10\n", "Burst needs a Rate"),
+        ("[CLIENT_LIMITS]\n    MaxConnections 10\n", r"\[CONNECTIONS\]"),
+    ],
+)
+def test_mistakes(host_conf, text, message):
+    result = run("-c", host_conf(text, FILES), "-t")
+    assert result.returncode and re.search(message, result.stdout + result.stderr), result.stdout + result.stderr
+
+
+DENY = {"Action": "deny"}
+CAN_NEVER_MATCH = "this can never match"
+
+
+@pytest.mark.parametrize(
+    "first, later, warns",
+    [
+        ({"Match": "/a"}, {"Match": "/a/b"}, True),
+        ({"Match": "/a"}, {"Match": "/ab"}, False),
+        ({}, {"Match": "~x"}, True),
+        ({"Match": "/a", "Method": "GET"}, {"Match": "/a"}, False),
+        ({"Match": "/a", "Method": "GET POST"}, {"Match": "/a", "Method": "HEAD"}, True),
+        ({"Header": "A b"}, {}, False),
+        ({"Header": "A b"}, {"Header": ["C d", "a b"]}, True),
+        ({"Network": "10.0.0.0/8"}, {"Network": "10.1.0.0/16"}, True),
+        ({"Network": "10.1.0.0/16"}, {"Network": "10.0.0.0/8"}, False),
+        ({"Network": "10.0.0.0/9 10.128.0.0/9"}, {"Network": "10.0.0.0/8"}, True),
+        ({"Network": "10.0.0.0/8"}, {}, False),
+        ({"Match": "/a", "DryRun": "On"}, {"Match": "/a"}, False),
+        ({"ForeignReferer": "On"}, {}, False),
+    ],
+)
+def test_rules_that_can_never_match(host_conf, first, later, warns):
+    result = run("-c", host_conf(rules({**first, **DENY}, {**later, **DENY}), FILES), "-t")
+    assert result.returncode == 0, result.stderr
+    assert (CAN_NEVER_MATCH in result.stdout + result.stderr) == warns
+
+
+def test_rules_that_together_take_all(host_conf):
+    text = rules(
+        {"Network": "10.0.0.0/9", **DENY},
+        {"Network": "10.128.0.0/9 2001:db8::/32", **DENY},
+        {"Network": "10.0.0.0/8 2001:db8:1::/48", "Match": "/x", **DENY},
+    )
+    result = run("-c", host_conf(text, FILES), "-t")
+    assert result.returncode == 0 and "earlier sections together take all of it" in result.stdout + result.stderr
+
+
+# ── connections ──
+
+
+def test_connections_are_dropped_before_a_byte(guard):
+    shared = rules({"Network": "127.0.0.1", "Action": "drop"}, name="CONNECTIONS")
+    server = guard(shared=shared)
+    client = server.connect()
+    client.assert_closed()
+    server.wait_log(r"mandril: .*monkey\.conf:\d+ \(#1\): drop 127\.0\.0\.1; 1 so far")
+
+
+def test_the_client_of_a_proxy_counts(guard):
+    shared = rules({"Network": "127.0.0.0/8 192.0.2.7", "Action": "drop"}, name="CONNECTIONS")
+    server = guard(shared=shared, settings=BEHIND_PROXY)
+    client = server.connect()
+    assert client.ask("/a.txt", "X-Forwarded-For: 192.0.2.1").status == 200
+    assert client.ask("/a.txt").status == 200  # the proxy itself
+    assert is_dropped(client, "/a.txt", "X-Forwarded-For: 192.0.2.7")
+
+
+def test_a_proxy_header_names_the_client(guard):
+    shared = rules({"Network": "127.0.0.0/8 192.0.2.7", "Action": "drop"}, name="CONNECTIONS")
+    settings = {**BEHIND_PROXY, "Listen": "127.0.0.1:0 proxy"}
+    server = guard(rules({"Network": "192.0.2.8", "Action": "deny 410"}), shared=shared, settings=settings)
+
+    def ask(address):
+        client = server.connect()
+        client.send(f"PROXY TCP4 {address} 127.0.0.1 1 2\r\n".encode() + request("/a.txt"))
+        return client
+
+    assert ask("192.0.2.1").response().status == 200
+    assert ask("192.0.2.8").response().status == 410
+    ask("192.0.2.7").assert_closed()
+
+
+def test_connections_of_a_client(guard):
+    shared = rules({"MaxConnections": 2}, name="CONNECTIONS")
+    server = guard(shared=shared)
+    first, second = server.connect(), server.connect()
+    assert first.ask("/a.txt").status == second.ask("/a.txt").status == 200
+    server.connect().assert_closed()
+    reload(server)
+    server.connect().assert_closed()
+    first.close()
+
+    def is_served():
+        client = server.connect()
+        dropped = is_dropped(client, "/a.txt")
+        if dropped:
+            client.close()
+        return not dropped
+
+    await_true(is_served, 10, "a free place")
+    server.connect().assert_closed()
+
+
+# ── rates ──
+
+
+def test_rate(way):
+    server = way(limits({"Match": "/a.txt", "Rate": "3/h", "Name": "slow"}), BEHIND_PROXY)
+    client = server.open()
+
+    def ask(address="192.0.2.1", target="/a.txt"):
+        return client.ask(target, f"X-Forwarded-For: {address}")
+
+    for left in (2, 1, 0):
+        answer = ask()
+        assert answer.status == 200 and answer["RateLimit-Policy"] == '"slow";q=3;w=3600'
+        assert re.fullmatch(rf'"slow";r={left};t=\d+', answer["RateLimit"])
+    answer = ask()
+    assert answer.status == 429 and 1190 <= int(answer["Retry-After"]) <= 1200
+    assert re.fullmatch(rf'"slow";r=0;t={answer["Retry-After"]}', answer["RateLimit"])
+    assert ask("192.0.2.2").status == 200
+    assert ask(target="/big.bin")["RateLimit"] is None
+    for n in range(3):
+        assert ask(f"2001:db8:1:2::{n}").status == 200
+    assert ask("2001:db8:1:2:ffff::1").status == 429
+    assert ask("2001:db8:1:3::1").status == 200
+
+
+def test_a_rate_fills_up_again(guard):
+    server = guard(limits({"Rate": "5/s", "Burst": 1}), {"MaxKeepAliveRequest": 1000000})
+    client = server.connect()
+    began, served = time.monotonic(), 0
+    while served < 6:
+        answer = client.ask("/a.txt")
+        served += answer.status == 200
+    assert 1.0 <= time.monotonic() - began < 5
+
+
+def test_exempt_clients(guard):
+    text = limits({"Network": "10.0.0.0/8"}, {"Rate": "1/d"})
+    client = guard(text, BEHIND_PROXY).connect()
+    for _ in range(5):
+        assert client.ask("/a.txt", "X-Forwarded-For: 10.0.0.1").status == 200
+    assert [client.ask("/a.txt", "X-Forwarded-For: 11.0.0.1").status for _ in range(2)] == [200, 429]
+
+
+def test_a_reload_keeps_the_counts(guard):
+    text = limits({"Rate": "4/d", "Name": "daily"}) + rules({"Match": "/secret", "Action": "deny", "Name": "secret"})
+    server = guard(text)
+    client = server.connect()
+    for _ in range(3):
+        assert client.ask("/a.txt").status == 200
+        assert client.ask("/secret/").status == 403
+    server.wait_log("3 so far")
+    reload(server)
+    assert client.ask("/a.txt").status == 200
+    assert client.ask("/a.txt").status == 429
+    assert client.ask("/secret/").status == 403
+    server.wait_log(r"\(secret\): deny 403 .*; 4 so far")
+    site = server.conf / "sites" / "default"
+    site.write_text(site.read_text().replace("4/d", "6/d"))
+    reload(server, 2)
+    assert [client.ask("/a.txt").status for _ in range(3)] == [200, 200, 429]
+
+
+def test_a_flood_of_addresses(guard):
+    text = limits({"Rate": "1/d", "MaxClients": 1000, "Name": "flood"})
+    server = guard(text, BEHIND_PROXY)
+    client = server.connect()
+    before = None
+    for round_ in range(20):
+        batch = b"".join(
+            request("/a.txt", f"X-Forwarded-For: 10.{round_}.{n // 250}.{n % 250}") for n in range(500)
+        )
+        client.send(batch)
+        assert [client.response().status for _ in range(500)].count(200) == 500
+        if round_ == 5:
+            before = server.memory_kb()
+    assert server.memory_kb() < before + (40_000 if build.SANITIZED else 2_000)
+    time.sleep(1.1)
+    client.ask("/a.txt", "X-Forwarded-For: 10.0.0.1")
+    server.wait_log(r"\d+ clients were forgotten, because there are more than MaxClients 1000")
+
+
+def test_requests_under_way(way):
+    server = way(limits({"MaxRequests": 1, "SendRate": "20K"}))
+    first, second = server.open(), server.open()
+    if isinstance(first, H2Client):
+        first.begin("/big.bin")
+    else:
+        first.send(request("/big.bin"))
+    await_true(lambda: second.ask("/a.txt").status == 429, 5, "429")
+    assert second.ask("/a.txt")["Retry-After"] == "1"
+    first.close()
+    await_true(lambda: second.ask("/a.txt").status == 200, 10, "200")
+
+
+# ── SendRate ──
+
+
+@pytest.mark.parametrize("rate_for", ["connection", "client"])
+def test_send_rate(way, rate_for):
+    server = way(limits({"Match": "/big.bin", "SendRate": "200K", "SendRateFor": rate_for}))
+    client = server.open()
+    began = time.monotonic()
+    answer = client.ask("/big.bin")
+    took = time.monotonic() - began
+    assert answer.status == 200 and answer.body == FILES["big.bin"] and 0.8 < took < 6, took
+    began = time.monotonic()
+    assert client.ask("/a.txt").body == b"a\n"
+    assert time.monotonic() - began < 0.5
+
+
+def test_send_rate_of_a_client_over_connections(guard):
+    server = guard(limits({"SendRate": "200K", "SendRateFor": "client"}), {"Workers": 2})
+    clients = [server.connect() for _ in range(3)]
+    began = time.monotonic()
+    for client in clients:
+        client.send(request("/big.bin"))
+    assert all(client.response().body == FILES["big.bin"] for client in clients)
+    assert 2.6 < time.monotonic() - began < 10
+
+
+def test_send_rate_of_streams(guard):
+    server = guard(limits({"SendRate": "200K"}))
+    client = server.connect_h2()
+    began = time.monotonic()
+    streams = [client.begin("/big.bin") for _ in range(3)]
+    assert all(client.response(stream).body == FILES["big.bin"] for stream in streams)
+    assert 2.6 < time.monotonic() - began < 10
+
+
+def test_a_client_leaves_a_slow_response(way):
+    server = way(limits({"SendRate": "2K", "SendRateFor": "client"}))
+    client = server.open()
+    client.send(request("/big.bin")) if not isinstance(client, H2Client) else client.begin("/big.bin")
+    time.sleep(0.2)
+    client.close()
+    assert server.open().ask("/a.txt").status == 200
+
+
+# ── reload at every state ──
+
+
+def test_reload_while_requests_wait(way):
+    text = rules({"Match": "/a.txt", "Action": "delay 1s"}) + limits({"SendRate": "100K", "MaxRequests": 5})
+    server = way(text)
+    waiting, slow = server.open(), server.open()
+    if isinstance(waiting, H2Client):
+        waits, slows = waiting.begin("/a.txt"), slow.begin("/big.bin")
+    else:
+        waiting.send(request("/a.txt"))
+        slow.send(request("/big.bin"))
+        waits = slows = None
+    server.wait_log("delay 1s")
+    site = server.conf / "sites" / "default"
+    site.write_text(site.read_text().replace("delay 1s", "deny").replace("SendRate 100K", "MaxClients 20"))
+    reload(server)
+    assert server.open().ask("/a.txt").status == 403
+    assert (waiting.response(waits) if waits is not None else waiting.response()).body == b"a\n"
+    answer = slow.response(slows) if slows is not None else slow.response()
+    assert answer.body == FILES["big.bin"]
