@@ -12,7 +12,6 @@
 #include <crypt.h>
 #include <errno.h>
 #include <openssl/crypto.h>
-#include <stdlib.h>
 
 /* ── the process ── */
 
@@ -22,14 +21,15 @@ static void free_process(struct auth_process *process)
         pool_stop(process->pool);
     cache_free(process->cache);
     mk_client_table_free(process->failures);
-    free(process);
+    mk_account_free(NULL, process, sizeof(*process));
 }
 
 static int start_process(void **ret_state)
 {
-    struct auth_process *process = calloc(1, sizeof(*process));
+    struct auth_process *process = mk_account_alloc(NULL, sizeof(*process));
     if (!process)
         return -ENOMEM;
+    *process = (struct auth_process){.pool = NULL};
     process->pool = pool_new();
     process->cache = cache_new();
     process->failures = failures_new();
@@ -108,14 +108,20 @@ static void stop_host(struct mk_host *host, void *state)
     rules_free(state);
 }
 
+static size_t worker_bytes(unsigned n_files)
+{
+    return sizeof(struct auth_worker) + n_files * sizeof(struct mk_watched_ref);
+}
+
 static int start_worker(struct mk_worker *worker, void **ret_state)
 {
     struct mk_generation *g = mk_worker_generation(worker);
     const struct auth_generation *state = mk_generation_state(g, &mk_plugin_auth);
     struct auth_process *process = mk_generation_plugin_state(g, &mk_plugin_auth);
-    struct auth_worker *w = calloc(1, sizeof(*w) + state->n_files * sizeof(w->refs[0]));
+    struct auth_worker *w = mk_account_alloc(mk_worker_account(worker), worker_bytes(state->n_files));
     if (!w)
         return -ENOMEM;
+    memset(w, 0, worker_bytes(state->n_files));
     mk_list_init(&w->jobs);
     w->n = state->n_files;
     for (const struct auth_file *file = state->files; file; file = file->next)
@@ -128,10 +134,9 @@ static int start_worker(struct mk_worker *worker, void **ret_state)
 static void stop_worker(struct mk_worker *worker, void *state)
 {
     struct auth_worker *w = state;
-    (void)worker;
     for (unsigned i = 0; i < w->n; i++)
         mk_watched_ref_release(&w->refs[i]);
-    free(w);
+    mk_account_free(mk_worker_account(worker), w, worker_bytes(w->n));
 }
 
 /* ── requests ── */
@@ -190,6 +195,31 @@ static int check_request(struct mk_request *req)
     return check_rule(req, rule);
 }
 
+/*
+ * A user that was let in by this rule has the other path, too. Behind an address rule (`Satisfy any`) nothing is known
+ * of the other path, so that a login is needed.
+ */
+static bool was_admitted(struct mk_request *req, const struct auth_host *h, const struct auth_rule *rule)
+{
+    const struct auth_rule *own;
+    return mk_request_user(req).p && rules_find(h, mk_request_path(req), &own) == 0 && own == rule;
+}
+
+static int allows_path(struct mk_request *req, struct mk_str path)
+{
+    struct mk_tls_info tls;
+    const struct auth_host *h = mk_request_host_state(req, &mk_plugin_auth);
+    const struct auth_rule *rule = NULL;
+    int err = h ? rules_find(h, path, &rule) : 0;
+    if (err < 0)
+        return err;
+    if (!rule || !rules_protects(rule) || was_admitted(req, h, rule))
+        return 1;
+    if (rule->conf->client_certificate && (mk_request_tls_info(req, &tls) < 0 || !tls.client.len))
+        return 0;
+    return rule->conf->type == AUTH_OFF || login_holds(req, rule);
+}
+
 MK_PLUGIN(auth) = {
     MK_PLUGIN_HEAD("auth", "2.0.0", "asks clients to log in"),
     .flags = MK_PLUGIN_CHECKS_ALL,
@@ -206,4 +236,5 @@ MK_PLUGIN(auth) = {
     .worker_stop = stop_worker,
     .on_head = defer_denial,
     .on_request = check_request,
+    .allows_path = allows_path,
 };

@@ -9,8 +9,8 @@
 #include "htpasswd.h"
 
 struct basic_credentials {
-    struct mk_str user, password;                          /* in `bytes` */
-    char bytes[HTPASSWD_NAME_MAX + 1 + HASH_PASSWORD_MAX]; /* wipe it with explicit_bzero() */
+    struct mk_str user, password;                              /* in `bytes` */
+    char bytes[HTPASSWD_NAME_MAX + 1 + HASH_PASSWORD_MAX + 2]; /* to be wiped; base64 has groups of 3 */
 };
 
 enum basic_result {

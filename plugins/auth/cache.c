@@ -4,13 +4,14 @@
  */
 #include "cache.h"
 
+#include <monkey/arena.h>
+
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 
 #include <assert.h>
 #include <pthread.h>
-#include <stdlib.h>
 #include <sys/random.h>
 
 enum { WAYS = 4, SETS = CACHE_ENTRIES / WAYS, TEXT_BYTES = 1100 };
@@ -28,11 +29,12 @@ struct cache {
 
 struct cache *cache_new(void)
 {
-    struct cache *c = calloc(1, sizeof(*c));
+    struct cache *c = mk_account_alloc(NULL, sizeof(*c));
     if (!c)
         return NULL;
+    memset(c, 0, sizeof(*c));
     if (getrandom(c->secret, sizeof(c->secret), 0) != (ssize_t)sizeof(c->secret)) {
-        free(c);
+        mk_account_free(NULL, c, sizeof(*c));
         return NULL;
     }
     pthread_mutex_init(&c->lock, NULL);
@@ -45,7 +47,7 @@ void cache_free(struct cache *c)
         return;
     pthread_mutex_destroy(&c->lock);
     explicit_bzero(c, sizeof(*c));
-    free(c);
+    mk_account_free(NULL, c, sizeof(*c));
 }
 
 /* Adds a string with its length before it, so that no two lists of strings are the same bytes. */

@@ -4,6 +4,8 @@
  */
 #include "hash.h"
 
+#include <monkey/arena.h>
+
 #include "apr1.h"
 
 #include <crypt.h>
@@ -12,7 +14,6 @@
 
 #include <assert.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 enum { SHA1_BYTES = 20 };
 
@@ -25,7 +26,10 @@ struct hash_work {
 
 struct hash_work *hash_work_new(void)
 {
-    return calloc(1, sizeof(struct hash_work));
+    struct hash_work *w = mk_account_alloc(NULL, sizeof(*w));
+    if (w)
+        memset(w, 0, sizeof(*w));
+    return w;
 }
 
 static void wipe_work(struct hash_work *w)
@@ -38,14 +42,14 @@ void hash_work_free(struct hash_work *w)
 {
     if (w)
         explicit_bzero(w, sizeof(*w));
-    free(w);
+    mk_account_free(NULL, w, sizeof(*w));
 }
 
 /* The functions below write the hash of the password with the salt of the setting to `w->out`. */
 
 /*
- * crypt_rn() is crypt_r() that returns NULL for each failure. AddressSanitizer cannot intercept it, and so does not
- * call a crypt_r() that it has looked up before this plugin has brought libcrypt.
+ * crypt_rn(), which AddressSanitizer leaves alone: it replaces the usual function by one that it has looked up at the
+ * start of the program, before this plugin has brought libcrypt.
  */
 static bool compute_crypt(struct hash_work *w)
 {

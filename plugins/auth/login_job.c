@@ -10,8 +10,8 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 
 enum { TRIES_MAX = 3, NAME_SHOWN_MAX = 64, ADDRESS_BYTES = 64 };
 
@@ -61,7 +61,7 @@ struct failures_limits job_failures_limits(const struct auth_limits *limits)
 static void free_job(struct login_job *job)
 {
     explicit_bzero(job, sizeof(*job));
-    free(job);
+    mk_account_free(NULL, job, sizeof(*job));
 }
 
 /* In a thread of the pool. */
@@ -109,6 +109,7 @@ static void record_result(const struct login_job *job, uint64_t now_ms)
 {
     struct failures_limits limits = job_failures_limits(job->limits);
     bool failed = job->computed && !job->right;
+    mk_log_debug("auth: %" PRIu64 " password hashes were computed", pool_count(job->process->pool));
     failures_end(job->process->failures, &job->client, now_ms, &limits, failed);
     if (job->right && job->limits->cache_ms)
         cache_add(job->process->cache, &job->key, now_ms, job->limits->cache_ms);
@@ -169,9 +170,10 @@ static void copy_credentials(struct basic_credentials *to, const struct basic_cr
 
 static struct login_job *make_job(struct mk_request *req, const struct job_login *login)
 {
-    struct login_job *job = calloc(1, sizeof(*job));
+    struct login_job *job = mk_account_alloc(NULL, sizeof(*job));
     if (!job)
         return NULL;
+    memset(job, 0, sizeof(*job));
     job->job.run = compute_hash;
     job->call.fn = finish_job;
     mk_list_init(&job->node);

@@ -4,11 +4,12 @@
  */
 #include "pool.h"
 
+#include <monkey/arena.h>
+
 #include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdlib.h>
 
 struct pool {
     pthread_mutex_t lock; /* guards all below */
@@ -24,9 +25,10 @@ struct pool {
 
 struct pool *pool_new(void)
 {
-    struct pool *p = calloc(1, sizeof(*p));
+    struct pool *p = mk_account_alloc(NULL, sizeof(*p));
     if (!p)
         return NULL;
+    memset(p, 0, sizeof(*p));
     p->last = &p->first;
     p->busy_max = p->queue_max = 1;
     pthread_mutex_init(&p->lock, NULL);
@@ -154,5 +156,5 @@ void pool_stop(struct pool *p)
     }
     pthread_cond_destroy(&p->more);
     pthread_mutex_destroy(&p->lock);
-    free(p);
+    mk_account_free(NULL, p, sizeof(*p));
 }

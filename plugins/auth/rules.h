@@ -81,7 +81,7 @@ const struct groups *rules_groups(struct mk_request *req, const struct auth_rule
 /* Returns the users of a rule as rules_users(), for a worker that is held. */
 const struct users *rules_worker_users(struct auth_worker *worker, const struct auth_rule *rule);
 
-/* Returns true if a user, who has logged in, is one of those that `Require` names. */
+/* Returns true if a user that has logged in is one of those that `Require` names. */
 bool rules_admits(struct mk_request *req, const struct auth_rule *rule, struct mk_str user);
 
 #endif

@@ -9,9 +9,9 @@
 
 static const char digits[] = "./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-static const char damaged[] = "is not complete: a part of its hash is missing or was changed";
+static const char damaged[] = "the password is not complete: a part of its hash is missing or was changed";
 static const char costly[] =
-    "has a hash that costs too much time or memory for each login: set it again with mk_passwd";
+    "the password has a hash that costs too much time or memory for each login: set it again with mk_passwd";
 
 /* A hash that is being read; `at`: the next byte. */
 struct scheme_scan {
@@ -77,7 +77,7 @@ static unsigned digit_value(char c)
     return (unsigned)(strchr(digits, c) - digits);
 }
 
-/* Reads the parameters that crypt_gensalt() writes: `j`, the logarithm of the blocks, and their size. */
+/* Reads the parameters that libcrypt writes: `j`, the logarithm of the blocks, and their size. */
 static bool scan_yescrypt(struct scheme_scan *s)
 {
     size_t start = s->at;
@@ -179,12 +179,12 @@ static const char *explain_unknown(struct mk_str hash)
     while (n < hash.len && scheme_is_digit(hash.p[n]))
         n++;
     if (!hash.len)
-        return "is empty: set one with mk_passwd";
+        return "the password is empty: set one with mk_passwd";
     if (hash.p[0] == '$' || hash.p[0] == '{')
-        return "has a hash of a kind that is not supported: set it again with mk_passwd";
+        return "the password has a hash of a kind that is not supported: set it again with mk_passwd";
     if (n == hash.len && n == DES_DIGITS)
-        return "has a DES hash, which can be broken in minutes: set it again with mk_passwd";
-    return "is plain text or a hash of an unknown kind: set it again with mk_passwd";
+        return "the password has a DES hash, which can be broken in minutes: set it again with mk_passwd";
+    return "the password is plain text or a hash of an unknown kind: set it again with mk_passwd";
 }
 
 static int report_fault(struct scheme_fault *ret, size_t at, const char *sentence)

@@ -29,7 +29,7 @@ enum { SCHEME_HASH_MAX = 255, SCHEME_YESCRYPT_KB_MAX = 65536, SCHEME_BCRYPT_COST
 
 struct scheme_fault {
     size_t at;            /* offset of the mistake in the hash */
-    const char *sentence; /* a literal, which follows "the password" */
+    const char *sentence; /* a literal without a full stop */
 };
 
 /* Identifies a stored hash, and checks its form and cost. Returns enum scheme, or -EINVAL with `*ret_fault`. */

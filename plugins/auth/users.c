@@ -30,6 +30,8 @@ static int check_file(const char *path, const struct stat *st, struct mk_buf *me
     return -EINVAL;
 }
 
+enum { ARENA_BYTES_MAX = 256 * 1024 * 1024 };
+
 /* Reads up to `size` bytes. Returns their count or -errno. */
 static ssize_t read_bytes(int fd, char *to, size_t size)
 {
@@ -45,8 +47,8 @@ static ssize_t read_bytes(int fd, char *to, size_t size)
     return (ssize_t)len;
 }
 
-/* Reads an open file. Returns 0 or -errno with a message; `*ret` is to be freed in any case. */
-static int read_open_file(int fd, const char *path, struct stat *st, char **ret, size_t *ret_len,
+/* Reads an open file. Returns 0 or -errno with a message. */
+static int read_open_file(int fd, const char *path, struct stat *st, struct mk_arena *arena, struct mk_str *ret,
                           struct mk_buf *message)
 {
     if (fstat(fd, st) < 0)
@@ -54,21 +56,34 @@ static int read_open_file(int fd, const char *path, struct stat *st, char **ret,
     int err = check_file(path, st, message);
     if (err < 0)
         return err;
-    size_t size = (size_t)st->st_size;
-    *ret = malloc(size + 1); /* one more: so that it is not NULL for an empty file */
-    ssize_t n = *ret ? read_bytes(fd, *ret, size) : -ENOMEM;
-    *ret_len = n > 0 ? (size_t)n : 0;
-    return n < 0 ? report_error(message, path, (int)n) : 0;
+    char *bytes = mk_arena_alloc(arena, (size_t)st->st_size + 1); /* one more: also an empty file has a pointer */
+    ssize_t n = bytes ? read_bytes(fd, bytes, (size_t)st->st_size) : -ENOMEM;
+    if (n < 0)
+        return report_error(message, path, (int)n);
+    *ret = mk_str(bytes, (size_t)n);
+    return 0;
 }
 
-static int read_file(const char *path, struct stat *st, char **ret, size_t *ret_len, struct mk_buf *message)
+static int read_file(const char *path, struct stat *st, struct mk_arena *arena, struct mk_str *ret,
+                     struct mk_buf *message)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); /* a FIFO must not block */
     if (fd < 0)
         return report_error(message, path, -errno);
-    int err = read_open_file(fd, path, st, ret, ret_len, message);
+    int err = read_open_file(fd, path, st, arena, ret, message);
     close(fd);
     return err;
+}
+
+/* Wipes the bytes of a file. */
+static void wipe_bytes(struct mk_str bytes)
+{
+    union {
+        const char *p;
+        char *to;
+    } at = {bytes.p};
+    if (bytes.len)
+        explicit_bzero(at.to, bytes.len);
 }
 
 static int report_mistake(struct mk_buf *message, const char *path, const struct htpasswd_reader *r)
@@ -81,18 +96,6 @@ static int compare(struct mk_str a, struct mk_str b)
 {
     int order = memcmp(a.len ? a.p : "", b.len ? b.p : "", a.len < b.len ? a.len : b.len);
     return order ? order : (a.len > b.len) - (a.len < b.len);
-}
-
-/* Makes room for one more item. Returns 0 or -ENOMEM. */
-static int grow_items(void **items, uint32_t n, size_t item_bytes)
-{
-    if (n & (n - 1)) /* room for a power of two */
-        return 0;
-    void *larger = reallocarray(*items, n ? n * 2 : 1, item_bytes);
-    if (!larger)
-        return -ENOMEM;
-    *items = larger;
-    return 0;
 }
 
 /* ── users ── */
@@ -114,8 +117,10 @@ static int add_user(struct users *u, struct htpasswd_reader *r)
         r->error = "the file has more than 200000 users";
         return -EINVAL;
     }
-    if (grow_items((void **)&u->items, u->n, sizeof(*u->items)) < 0)
+    struct htpasswd_user *items = mk_arena_grow(&u->arena, u->items, u->n, sizeof(*items));
+    if (!items)
         return -ENOMEM;
+    u->items = items;
     u->items[u->n++] = user;
     u->n_sha1 += user.scheme == SCHEME_SHA1;
     return 1;
@@ -130,7 +135,7 @@ static int check_duplicates(const struct users *u, const char *path, struct mk_b
             continue;
         const char *later = a->name.p > b->name.p ? a->name.p : b->name.p;
         unsigned line = 1;
-        for (const char *p = u->bytes; p < later; p++)
+        for (const char *p = u->bytes.p; p < later; p++)
             line += *p == '\n';
         mk_buf_addf(message, "%s:%u:1: this user is in an earlier line already", path, line);
         return -EINVAL;
@@ -142,7 +147,7 @@ static int parse_users(struct users *u, const char *path, struct mk_buf *message
 {
     struct htpasswd_reader r;
     int more;
-    htpasswd_begin(&r, mk_str(u->bytes, u->len));
+    htpasswd_begin(&r, u->bytes);
     while ((more = add_user(u, &r)) > 0)
         ;
     if (more == -ENOMEM)
@@ -157,10 +162,12 @@ static int parse_users(struct users *u, const char *path, struct mk_buf *message
 int users_load(const char *path, struct users **ret, struct mk_buf *message)
 {
     struct stat st;
-    struct users *u = calloc(1, sizeof(*u));
+    struct users *u = mk_account_alloc(NULL, sizeof(*u));
     if (!u)
         return report_error(message, path, -ENOMEM);
-    int err = read_file(path, &st, &u->bytes, &u->len, message);
+    *u = (struct users){.n = 0};
+    mk_arena_init(&u->arena, NULL, ARENA_BYTES_MAX, NULL, 0);
+    int err = read_file(path, &st, &u->arena, &u->bytes, message);
     if (err == 0)
         err = parse_users(u, path, message);
     if (err < 0) {
@@ -176,11 +183,9 @@ void users_free(struct users *u)
 {
     if (!u)
         return;
-    if (u->bytes)
-        explicit_bzero(u->bytes, u->len);
-    free(u->bytes);
-    free(u->items);
-    free(u);
+    wipe_bytes(u->bytes);
+    mk_arena_release(&u->arena);
+    mk_account_free(NULL, u, sizeof(*u));
 }
 
 void users_add_warnings(const struct users *u, struct mk_buf *message)
@@ -221,8 +226,10 @@ static int add_member(struct groups *g, struct htpasswd_reader *r)
         r->error = "the groups have more than 1000000 members";
         return -EINVAL;
     }
-    if (grow_items((void **)&g->items, g->n, sizeof(*g->items)) < 0)
+    struct htpasswd_member *items = mk_arena_grow(&g->arena, g->items, g->n, sizeof(*items));
+    if (!items)
         return -ENOMEM;
+    g->items = items;
     g->items[g->n++] = member;
     return 1;
 }
@@ -231,7 +238,7 @@ static int parse_groups(struct groups *g, const char *path, struct mk_buf *messa
 {
     struct htpasswd_reader r;
     int more;
-    htpasswd_begin(&r, mk_str(g->bytes, g->len));
+    htpasswd_begin(&r, g->bytes);
     while ((more = add_member(g, &r)) > 0)
         ;
     if (more == -ENOMEM)
@@ -246,10 +253,12 @@ static int parse_groups(struct groups *g, const char *path, struct mk_buf *messa
 int groups_load(const char *path, struct groups **ret, struct mk_buf *message)
 {
     struct stat st;
-    struct groups *g = calloc(1, sizeof(*g));
+    struct groups *g = mk_account_alloc(NULL, sizeof(*g));
     if (!g)
         return report_error(message, path, -ENOMEM);
-    int err = read_file(path, &st, &g->bytes, &g->len, message);
+    *g = (struct groups){.n = 0};
+    mk_arena_init(&g->arena, NULL, ARENA_BYTES_MAX, NULL, 0);
+    int err = read_file(path, &st, &g->arena, &g->bytes, message);
     if (err == 0)
         err = parse_groups(g, path, message);
     if (err < 0) {
@@ -264,9 +273,9 @@ void groups_free(struct groups *g)
 {
     if (!g)
         return;
-    free(g->bytes);
-    free(g->items);
-    free(g);
+    wipe_bytes(g->bytes);
+    mk_arena_release(&g->arena);
+    mk_account_free(NULL, g, sizeof(*g));
 }
 
 bool groups_contain(const struct groups *g, struct mk_str group, struct mk_str user)

@@ -5,14 +5,15 @@
 #ifndef AUTH_USERS_H
 #define AUTH_USERS_H
 
+#include <monkey/arena.h>
 #include <monkey/buf.h>
 
 #include "htpasswd.h"
 
 /* The users of a file. The strings point into its bytes. */
 struct users {
-    char *bytes;
-    size_t len;
+    struct mk_arena arena;
+    struct mk_str bytes;         /* of the file */
     struct htpasswd_user *items; /* sorted by name */
     uint32_t n;
     bool others_can_read; /* the mode of the file */
@@ -21,8 +22,8 @@ struct users {
 
 /* The members of all groups of a file. */
 struct groups {
-    char *bytes;
-    size_t len;
+    struct mk_arena arena;
+    struct mk_str bytes;           /* of the file */
     struct htpasswd_member *items; /* sorted by group and user */
     uint32_t n;
 };

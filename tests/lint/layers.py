@@ -53,6 +53,7 @@ THIRD_PARTY = {
     "hiredis/": ("duda/packages/redis/",),
     "nghttp2/": ("lib/http/h2/session.c", "tests/unit/http/", "tests/fuzz/"),
     "pcre2.h": ("lib/base/regex.c",),
+    "crypt.h": ("plugins/auth/auth.c", "plugins/auth/hash.c"),
     "jansson.h": ("plugins/auth/", "tests/unit/plugins/"),
     "openssl/": ("plugins/tls/", "plugins/auth/", "duda/packages/sha/", "tools/wr/load/tls.c", "tests/unit/plugins/",
                  "tests/unit/duda/packages/", "tests/fuzz/tls_fuzz.c", "tests/fuzz/auth_jws_fuzz.c"),

@@ -134,7 +134,7 @@ static int verify_password(struct store *s, const struct options *o, struct hash
         return report_missing(o);
     int scheme = scheme_parse(hash, &fault);
     if (scheme < 0) {
-        fprintf(stderr, "mk_passwd: %s: the password of %.*s %s\n", o->path, MK_STR_ARG(o->user), fault.sentence);
+        fprintf(stderr, "mk_passwd: %s: user %.*s: %s\n", o->path, MK_STR_ARG(o->user), fault.sentence);
         return EXIT_FAILED;
     }
     int len = prompt_read(bytes, sizeof(bytes), o->from_stdin, false);

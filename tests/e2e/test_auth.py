@@ -1,0 +1,479 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Logins by name and password: which paths, which users, changes of the files, limits, and a client that leaves."""
+
+import base64
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+
+import pytest
+
+from harness import build
+from harness.certificates import Authority, TlsClient
+from harness.content import populate
+from harness.protocol import TranslatedClient
+from harness.server import await_true, run, section, write_config
+from harness.ways import WAYS
+from test_concurrent import in_parallel
+
+PROGRAM = build.TOP / "build" / build.PRESET / "bin" / "mk_passwd"
+FILES = {"index.html": b"home\n", "a/secret.txt": b"secret\n", "a/public/x.txt": b"public\n", "b/team.txt": b"team\n"}
+SLOW = {"FailureDelay": "0s", "MaxFailures": 0}  # for tests of other things
+
+pytestmark = pytest.mark.skipif(not (build.PLUGINS / "auth.so").exists(), reason="the preset has no plugin auth")
+
+
+def basic(user, password):
+    return "Authorization: Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
+
+
+def passwd(path, *args, password=None):
+    """Runs mk_passwd with cheap hashes."""
+    kind = [] if "-D" in args or "-t" in args else ["-t", "bcrypt", "-C", "4"]
+    data = None if password is None else password + "\n"
+    return subprocess.run([PROGRAM, *kind, path, *args], input=data, capture_output=True, text=True, timeout=30)
+
+
+@pytest.fixture
+def users(tmp_path):
+    """A file with ada (an old hash of Apache), bob (bcrypt) and josé (yescrypt)."""
+    path = tmp_path / "users"
+    path.write_text("# users\nada:$apr1$PgA/.M6N$2jtMUoFOZbUQt1oBHnsHr1\n")
+    path.chmod(0o600)
+    assert passwd(path, "bob", password="battery9x").returncode == 0
+    assert passwd(path, "josé", "-t", "yescrypt", "-C", "1", password="contraseña").returncode == 0
+    return path
+
+
+ADA, BOB, JOSE = basic("ada", "passw0rd"), basic("bob", "battery9x"), basic("josé", "contraseña")
+
+
+@pytest.fixture
+def protect(serve, tmp_path):
+    """Starts a server whose default host has these sections [AUTH]."""
+
+    def start(*rules, limits=SLOW, settings=None, more="", **rest):
+        root = populate(tmp_path / "root", FILES)
+        text = section("HOST", {"DocumentRoot": root}) + "".join(section("AUTH", rule) for rule in rules) + more
+        main = section("SERVER", {"Listen": "127.0.0.1:0", "LogLevel": "debug", **(settings or {})})
+        config = {"sites/default": text, "monkey.conf": main + section("AUTH_LIMITS", limits), **rest.pop("config", {})}
+        return serve(config=config, **rest)
+
+    return start
+
+
+CONTROL_FILES = 2  # of the thread that ends a generation, from the first reload on
+
+
+def reload(server):
+    """The first reload of a server, to its end."""
+    server.baseline += CONTROL_FILES
+    server.send_signal(signal.SIGHUP)
+    server.wait_log("the new configuration is in use")
+
+
+# ── over all ways ──
+
+
+@pytest.mark.wire
+@pytest.mark.parametrize("way", WAYS)
+def test_login(protect, users, tmp_path, way):
+    way = WAYS[way]
+    settings, more = {}, ""
+    if way.tls:
+        if not build.speaks("tls"):
+            pytest.skip("the preset has no tls")
+        way.ca = Authority(tmp_path / "ca")
+        settings, more = {"Listen": "127.0.0.1:0 tls"}, section("TLS", way.ca.make("localhost", "localhost").keys())
+    server = protect({"Match": "/a", "Realm": '"the \\"inner\\" circle"', "Users": users}, settings=settings, more=more)
+    server.clients = getattr(server, "clients", [])
+    client = way.connect(server)
+    assert client.ask("/").body == b"home\n"
+    for credentials in ((), (basic("ada", "wrong"),), (basic("eve", "passw0rd"),), (basic("", ""),), ("Authorization: Basic ?",)):
+        answer = client.ask("/a/secret.txt", *credentials)
+        assert answer.status == 401
+        assert answer["WWW-Authenticate"] == 'Basic realm="the \\"inner\\" circle", charset="UTF-8"'
+    for credentials in (ADA, BOB, JOSE) * 2:
+        answer = client.ask("/a/secret.txt", credentials)
+        assert (answer.status, answer.body) == (200, b"secret\n")
+    assert client.ask("/a/secret.txt", ADA, method="HEAD").status == 200
+    answer = client.ask("/a/secret.txt", ADA, method="POST", body=b"x" * 3000)
+    assert answer.status == 405
+    assert client.ask("/a/secret.txt", method="POST", body=b"x" * 3000).status == 401
+
+
+# ── which rule ──
+
+
+def test_first_rule_that_matches(protect, users, tmp_path):
+    groups = tmp_path / "groups"
+    groups.write_text("team: ada josé\nother: bob\n")
+    server = protect(
+        {"Match": "/a/public", "Type": "Off"},
+        {"Match": "/a", "Users": users, "Require": ["user ada", "group other"], "Groups": groups},
+        {"Match": "/b", "Users": users, "Groups": groups, "Require": "group team nobody"},
+    )
+    with server.connect() as client:
+        assert client.ask("/a/public/x.txt").body == b"public\n"
+        assert client.ask("/a/%70ublic/../secret.txt").status == 401
+        statuses = {
+            (path, name): client.ask(path, credentials).status
+            for path in ("/a/secret.txt", "/b/team.txt")
+            for name, credentials in (("ada", ADA), ("bob", BOB), ("josé", JOSE))
+        }
+        assert statuses == {
+            ("/a/secret.txt", "ada"): 200,
+            ("/a/secret.txt", "bob"): 200,
+            ("/a/secret.txt", "josé"): 403,
+            ("/b/team.txt", "ada"): 200,
+            ("/b/team.txt", "bob"): 403,
+            ("/b/team.txt", "josé"): 200,
+        }
+        groups.write_text("team: bob\nother: bob\n")
+        await_true(lambda: client.ask("/b/team.txt", BOB).status == 200, 10, "the new groups")
+        assert client.ask("/b/team.txt", ADA).status == 403
+
+
+def test_sections_of_all_hosts(protect, users):
+    rule = section("AUTH", {"Match": "/b", "Users": users})
+    server = protect({"Match": "/b/team.txt", "Type": "Off"}, config={"auth.conf": rule, "monkey.conf": section("SERVER", {"Listen": "127.0.0.1:0"}) + "@INCLUDE auth.conf\n"})
+    with server.connect() as client:
+        assert client.ask("/b/team.txt").status == 200
+        assert client.ask("/b/").status == 401
+
+
+def test_preflight(protect, users):
+    server = protect({"Users": users, "AllowPreflight": "On"})
+    with server.connect() as client:
+        assert client.ask("/", method="OPTIONS").status == 401
+        fields = ("Origin: https://a.example", "Access-Control-Request-Method: GET")
+        assert client.ask("/", *fields, method="OPTIONS").status == 204
+        assert client.ask("/", *fields).status == 401
+
+
+def test_expressions_that_fail_protect(protect, users):
+    """A rule whose expression takes too long on a path may be the one that protects it."""
+    server = protect({"Match": "~^/(a+)+$", "Users": users})
+    with server.connect() as client:
+        assert client.ask("/" + "a" * 3000 + "!").status == 500
+
+
+# ── changes ──
+
+
+def test_files_are_loaded_again(protect, users):
+    server = protect({"Match": "/a", "Users": users})
+    with server.connect() as client:
+        assert client.ask("/a/secret.txt", BOB).status == 200
+        assert passwd(users, "bob", password="another one").returncode == 0
+        server.wait_log("the users of .*: loaded again")
+        assert client.ask("/a/secret.txt", BOB).status == 401  # though it was in the cache
+        assert client.ask("/a/secret.txt", basic("bob", "another one")).status == 200
+        assert passwd(users, "-D", "bob").returncode == 0
+        server.wait_log("the users of .*: loaded again", 2)
+        assert client.ask("/a/secret.txt", basic("bob", "another one")).status == 401
+        text = users.read_text()
+        users.write_text(text + "eve:plain\n")
+        line = text.count("\n") + 1
+        server.wait_log(rf"users:{line}:5: the password is plain text")
+        assert client.ask("/a/secret.txt", ADA).status == 200  # the former users stay
+        assert client.ask("/a/secret.txt", basic("eve", "plain")).status == 401
+
+
+def test_a_reload_keeps_the_cache(protect, users):
+    server = protect({"Match": "/a", "Users": users})
+    with server.connect() as client:
+        assert client.ask("/a/secret.txt", BOB).status == 200
+        reload(server)
+        for _ in range(3):
+            assert client.ask("/a/secret.txt", BOB).status == 200
+    assert len(re.findall("password hashes were computed", server.log)) == 1
+
+
+def slow_users(path):
+    """The hash of bob takes about half a second, more under a sanitizer."""
+    assert passwd(path, "bob", "-t", "bcrypt", "-C", "11", password="battery9x").returncode == 0
+    return path
+
+
+@pytest.mark.concurrent
+def test_a_reload_while_requests_wait(protect, users):
+    """The generation in which the request began, with the plugin, stays until the hash is known."""
+    server = protect({"Match": "/a", "Users": slow_users(users)}, limits={**SLOW, "CacheTime": "0s"})
+    with server.connect() as client, server.connect() as other:
+        client.send(f"GET /a/secret.txt HTTP/1.1\r\nHost: localhost\r\n{BOB}\r\n\r\n".encode())
+        other.ask("/")
+        (server.conf / "monkey.conf").write_text(section("SERVER", {"Listen": "127.0.0.1:0"}))
+        (server.conf / "sites" / "default").write_text(section("HOST", {"DocumentRoot": users.parent / "root"}))
+        reload(server)
+        assert other.ask("/a/secret.txt").status == 200
+        assert client.response().status == 200
+
+
+@pytest.mark.concurrent
+def test_the_file_changes_while_a_request_waits(protect, users):
+    """The result of a hash that is no longer the user's does not count."""
+    server = protect({"Match": "/a", "Users": slow_users(users)}, limits={**SLOW, "HashThreads": 1, "CacheTime": "0s"})
+    clients = [server.connect() for _ in range(4)]
+    for n, client in enumerate(clients):  # different passwords: each needs a hash of its own, one after the other
+        wrong = BOB if n == 3 else basic("bob", f"wrong {n}")
+        client.send(f"GET /a/secret.txt HTTP/1.1\r\nHost: localhost\r\n{wrong}\r\n\r\n".encode())
+    assert passwd(users, "bob", password="another one").returncode == 0
+    server.wait_log("the users of .*: loaded again")
+    assert [client.response().status for client in clients] == [401] * 4
+    for client in clients:
+        client.close()
+
+
+@pytest.mark.concurrent
+def test_a_stop_while_requests_wait(protect, users):
+    server = protect({"Match": "/a", "Users": slow_users(users)}, settings={"ShutdownTimeout": "5s"})
+    clients = [server.connect() for _ in range(6)]
+    for n, client in enumerate(clients):
+        client.send(f"GET /a/secret.txt HTTP/1.1\r\nHost: localhost\r\n{basic('bob', str(n))}\r\n\r\n".encode())
+    server.send_signal(signal.SIGTERM)
+    assert server.wait(60) == 0
+    for client in clients:
+        client.close()
+
+
+# ── clients that leave, and limits ──
+
+
+@pytest.mark.concurrent
+def test_clients_that_leave(protect, users):
+    server = protect({"Match": "/a", "Users": slow_users(users)}, limits={**SLOW, "HashThreads": 1, "HashQueue": 100})
+    for n in range(8):
+        client = server.connect()
+        client.send(f"GET /a/secret.txt HTTP/1.1\r\nHost: localhost\r\n{basic('bob', f'x{n}')}\r\n\r\n".encode())
+        client.reset() if n % 2 else client.close()
+    with server.connect() as client:
+        assert client.ask("/a/secret.txt", ADA).status == 200
+    server.settle()
+
+
+def test_one_hash_for_a_page(protect, users):
+    """Requests with the same login at the same time share a hash; so does one that comes later (the cache)."""
+    server = protect({"Match": "/a", "Users": slow_users(users)}, settings={"Workers": 1})
+    clients = [server.connect() for _ in range(20)]
+    for client in clients:
+        client.send(f"GET /a/secret.txt HTTP/1.1\r\nHost: localhost\r\n{BOB}\r\n\r\n".encode())
+    assert {client.response().status for client in clients} == {200}
+    assert clients[0].ask("/a/secret.txt", BOB).status == 200
+    assert len(re.findall("password hashes were computed", server.log)) == 1
+    for client in clients:
+        client.close()
+
+
+def count_hashes(server):
+    return len(re.findall("password hashes were computed", server.log))
+
+
+def test_unknown_users_cost_a_hash(protect, users):
+    server = protect({"Match": "/a", "Users": users})
+    with server.connect() as client:
+        for n, name in enumerate(("ada", "eve", "zed", "")):
+            assert client.ask("/a/secret.txt", basic(name, "wrong")).status == 401
+            server.wait_log(rf'user "{name}": (wrong password|there is no such user)')
+            assert count_hashes(server) == n + 1
+
+
+def test_too_many_failures(protect, users):
+    server = protect({"Match": "/a", "Users": users}, limits={"FailureDelay": "0s", "MaxFailures": 3, "FailureTime": "1h"})
+    with server.connect() as client:
+        assert client.ask("/a/secret.txt", ADA).status == 200
+        for n in range(3):
+            assert client.ask("/a/secret.txt", basic("ada", str(n))).status == 401
+        for credentials in (basic("ada", "3"), ADA, basic("eve", "x")):
+            answer = client.ask("/a/secret.txt", credentials)
+            assert answer.status == 429 and 3500 < int(answer["Retry-After"]) <= 3600
+        assert client.ask("/a/secret.txt").status == 401  # asks for the login, which counts no failure
+        assert client.ask("/").status == 200
+        reload(server)
+        assert client.ask("/a/secret.txt", ADA).status == 429  # a reload keeps the count
+    assert count_hashes(server) == 4
+
+
+def test_failures_are_delayed(protect, users):
+    server = protect({"Match": "/a", "Users": users}, limits={"FailureDelay": "400ms"})
+    with server.connect() as client:
+        began = time.monotonic()
+        assert client.ask("/a/secret.txt", basic("ada", "x")).status == 401
+        assert time.monotonic() - began > 0.35
+        client.send(f"GET /a/secret.txt HTTP/1.1\r\nHost: localhost\r\n{basic('ada', 'y')}\r\n\r\n".encode())
+        server.wait_log('user "ada": wrong password', 2)  # and the client leaves while it is held back
+
+
+def test_full_queue(protect, users):
+    server = protect(
+        {"Match": "/a", "Users": slow_users(users)},
+        limits={**SLOW, "HashThreads": 1, "HashQueue": 2},
+        settings={"Workers": 1},
+    )
+    clients = [server.connect() for _ in range(6)]
+    for n, client in enumerate(clients):
+        client.send(f"GET /a/secret.txt HTTP/1.1\r\nHost: localhost\r\n{basic('bob', f'x{n}')}\r\n\r\n".encode())
+    answers = [client.response() for client in clients]
+    assert {answer.status for answer in answers} == {401, 503}
+    assert all(answer["Retry-After"] == "1" for answer in answers if answer.status == 503)
+    server.wait_log("503, because this client has too many logins at once|503, because too many requests wait")
+    for client in clients:
+        client.close()
+
+
+@pytest.mark.concurrent
+def test_many_workers(protect, users):
+    """Threads of hashes, workers, the cache and the counts at once."""
+    server = protect({"Match": "/a", "Users": users}, settings={"Workers": 4}, limits={**SLOW, "HashQueue": 10000, "CacheTime": "1s"})
+
+    def work(i):
+        with server.connect() as client:
+            for n in range(12):
+                right = (i + n) % 3
+                answer = client.ask("/a/secret.txt", (ADA, BOB, basic("bob", f"{i}-{n}"))[right])
+                assert answer.status == (200, 200, 401)[right]
+            client.send(f"GET /a/secret.txt HTTP/1.1\r\nHost: localhost\r\n{basic('ada', str(i))}\r\n\r\n".encode())
+
+    in_parallel(12, work)
+
+
+# ── the log ──
+
+
+def test_log(protect, users):
+    server = protect({"Match": "/a", "Users": users})
+    with server.connect() as client:
+        client.ask("/a/secret.txt", basic('x" \\ é', "hidden"))
+        server.wait_log(r'auth: client 127\.0\.0\.1, user "x" \\x5c \\xc3\\xa9": there is no such user')
+        client.ask("/a/secret.txt", basic("n" * 200, "hidden"))
+        server.wait_log('user "' + "n" * 64 + r'"\.\.\.: there')
+        client.ask("/a/secret.txt", BOB)
+    assert "hidden" not in server.log and "battery9x" not in server.log
+
+
+def test_the_user_in_access_logs(protect, users, tmp_path):
+    log = tmp_path / "access.log"
+    more = section("LOGGER", {"AccessLog": log})
+    server = protect({"Match": "/a", "Users": users}, more=more)
+    with server.connect() as client:
+        client.ask("/a/secret.txt", BOB)
+        client.ask("/a/secret.txt", basic("bob", "wrong"))
+    await_true(lambda: log.exists() and log.read_text().count("\n") == 2, 10, "two lines")
+    first, second = log.read_text().splitlines()
+    assert " bob [" in first and " - [" in second
+
+
+# ── client certificates ──
+
+
+@pytest.mark.wire
+@pytest.mark.skipif(not build.speaks("tls"), reason="the preset has no tls")
+def test_client_certificates(protect, users, tmp_path):
+    ca = Authority(tmp_path / "ca")
+    keys = {**ca.make("localhost", "localhost").keys(), "ClientCertificate": "Optional", "ClientCA": ca.cert}
+    log = tmp_path / "access.log"
+    server = protect(
+        {"Match": "/a", "Type": "Off", "ClientCertificate": "On"},
+        {"Match": "/b", "Users": users, "ClientCertificate": "On"},
+        settings={"Listen": "127.0.0.1:0 tls"},
+        more=section("TLS", keys) + section("LOGGER", {"AccessLog": log}),
+    )
+    pair = ca.make("ada", subject="/CN=ada/O=Test", use="clientAuth")
+    with TlsClient(server.addresses[0], ca.context()) as client:
+        assert client.ask("/").status == 200
+        assert client.ask("/a/secret.txt").status == 403
+        assert client.ask("/b/team.txt", BOB).status == 403
+    with TlsClient(server.addresses[0], ca.context(pair=pair)) as client:
+        assert client.ask("/a/secret.txt").status == 200
+        assert client.ask("/b/team.txt").status == 401
+        assert client.ask("/b/team.txt", BOB).status == 200
+    await_true(lambda: log.exists() and log.read_text().count("\n") == 6, 10, "six lines")
+    assert "O=Test,CN=ada" in log.read_text()
+
+
+# ── what -t says ──
+
+
+@pytest.fixture
+def check(tmp_path):
+    def run_it(text, server=""):
+        folder = write_config(tmp_path / "conf", populate(tmp_path / "root", FILES))
+        with open(folder / "sites" / "default", "a") as file:
+            file.write(text)
+        with open(folder / "monkey.conf", "a") as file:
+            file.write(server)
+        done = run("-t", "-c", folder)
+        return done.returncode, done.stderr
+
+    return run_it
+
+
+MISTAKES = [
+    ({}, '"Users" is missing: the file of users, which mk_passwd writes'),
+    ({"Type": "Digest"}, "Basic"),
+    ({"Users": "missing"}, "missing cannot be read: No such file or directory"),
+    ({"Users": "U", "Require": "valid ada"}, '"valid", "user" with names, or "group" with names is needed'),
+    ({"Users": "U", "Require": "group team"}, '"Groups" is missing: the file of groups'),
+    ({"Users": "U", "Realm": "caf\u00e9"}, "a realm is printable ASCII"),
+    ({"Users": "U", "Location": "/x"}, 'it is called Match'),
+    ({"Users": "U", "Title": "x"}, 'it is called Realm'),
+    ({"Type": "Off", "Require": "valid"}, '"Require" needs a login, but "Type" is Off'),
+    ({"Users": "U", "ClientCertificate": "On"}, 'set "ClientCertificate Optional" in its [TLS]'),
+]
+
+
+@pytest.mark.parametrize("keys, message", MISTAKES, ids=[m[:30] for _, m in MISTAKES])
+def test_mistakes(check, users, keys, message):
+    keys = {key: users if value == "U" else value for key, value in keys.items()}
+    code, text = check(section("AUTH", keys))
+    assert code == 1 and message in text
+
+
+def test_warnings(check, users, tmp_path):
+    users.chmod(0o644)
+    with users.open("a") as file:
+        file.write("old:{SHA}fGphxo74ubawYbKMNIvB7Xkhy1M=\n")
+    code, text = check(section("AUTH", {"Users": users}))
+    assert code == 0
+    assert "all users of the machine can read its hashes (chmod 640); 1 of 4 users have a {SHA} hash" in text
+
+
+def test_mistakes_in_files(check, users, tmp_path):
+    with users.open("a") as file:
+        file.write("old:rqXexS6ZhobKA\n")
+    code, text = check(section("AUTH", {"Users": users}))
+    assert code == 1 and f"{users}:5:5: the password has a DES hash" in text
+    groups = tmp_path / "groups"
+    groups.write_text("team ada\n")
+    code, text = check(section("AUTH", {"Users": users, "Groups": groups, "Require": "group team"}))
+    assert code == 1 and f"{groups}:1:1: a line is the name of a group" in text
+
+
+def test_rules_that_never_match(check, users):
+    code, text = check(section("AUTH", {"Users": users}) + section("AUTH", {"Match": "/public", "Type": "Off"}))
+    assert code == 1 and "can never match" in text
+
+
+# ── other programs ──
+
+
+@pytest.mark.wire
+def test_curl(protect, users):
+    server = protect({"Match": "/a", "Users": users})
+    command = ["curl", "-sS", "-o", "-", "--anyauth", "-u", "josé:contraseña", f"{server.url}/a/secret.txt"]
+    done = subprocess.run(command, capture_output=True, timeout=30)
+    assert done.stdout == b"secret\n", done.stderr
+
+
+@pytest.mark.skipif(not shutil.which("htpasswd"), reason="there is no htpasswd")
+@pytest.mark.parametrize("option", ["-m", "-B", "-2", "-5", "-s"])
+def test_files_of_htpasswd(protect, users, option):
+    done = subprocess.run(["htpasswd", "-b", option, users, "other", "pässwörd 1"], capture_output=True)
+    if done.returncode:
+        pytest.skip("this htpasswd does not know the option")
+    with protect({"Match": "/a", "Users": users}).connect() as client:
+        assert client.ask("/a/secret.txt", basic("other", "pässwörd 1")).status == 200
