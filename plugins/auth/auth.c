@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * auth: asks clients to log in. This file has the hooks; settings.c has the directives, rules.c what is made of them,
- * login.c the check of names and passwords.
+ * login.c the check of
+ * names and passwords, token_login.c that of tokens.
  */
 #include <monkey/plugin.h>
 
 #include "login.h"
 #include "respond.h"
+#include "token_login.h"
 
 #include <assert.h>
 #include <crypt.h>
@@ -124,8 +126,11 @@ static int start_worker(struct mk_worker *worker, void **ret_state)
     memset(w, 0, worker_bytes(state->n_files));
     mk_list_init(&w->jobs);
     w->n = state->n_files;
-    for (const struct auth_file *file = state->files; file; file = file->next)
+    for (const struct auth_file *file = state->files; file; file = file->next) {
         mk_watched_ref_init(&w->refs[file->index], file->watched);
+        if (file->kind == AUTH_FILE_KEYS && !w->tokens)
+            w->tokens = token_cache_new(mk_worker_account(worker));
+    }
     pool_set_limits(process->pool, (unsigned)state->limits->threads, (unsigned)state->limits->queue);
     *ret_state = w;
     return 0;
@@ -136,6 +141,7 @@ static void stop_worker(struct mk_worker *worker, void *state)
     struct auth_worker *w = state;
     for (unsigned i = 0; i < w->n; i++)
         mk_watched_ref_release(&w->refs[i]);
+    token_cache_free(w->tokens);
     mk_account_free(mk_worker_account(worker), w, worker_bytes(w->n));
 }
 
@@ -172,7 +178,7 @@ static int check_rule(struct mk_request *req, const struct auth_rule *rule)
         return 0;
     }
     if (rule->conf->type != AUTH_OFF)
-        return login_check(req, rule);
+        return rule->conf->type == AUTH_BEARER ? token_login_check(req, rule) : login_check(req, rule);
     return tls.client.len && mk_request_set_user(req, tls.client) < 0 ? -ENOMEM : MK_DECLINED;
 }
 
@@ -217,6 +223,8 @@ static int allows_path(struct mk_request *req, struct mk_str path)
         return 1;
     if (rule->conf->client_certificate && (mk_request_tls_info(req, &tls) < 0 || !tls.client.len))
         return 0;
+    if (rule->conf->type == AUTH_BEARER)
+        return token_login_holds(req, rule);
     return rule->conf->type == AUTH_OFF || login_holds(req, rule);
 }
 

@@ -45,9 +45,12 @@ void job_log(enum mk_log_level level, const struct mk_address *client, struct mk
         return;
     mk_buf_init_fixed(&text, address, sizeof(address));
     mk_address_print(client, &text);
-    mk_log(level, "auth: client %s, user \"%.*s\"%s: %s", mk_buf_cstr(&text),
-           user.len > NAME_SHOWN_MAX ? NAME_SHOWN_MAX : (int)user.len, user.p, user.len > NAME_SHOWN_MAX ? "..." : "",
-           what);
+    int shown = user.len > NAME_SHOWN_MAX ? NAME_SHOWN_MAX : (int)user.len;
+    if (user.p)
+        mk_log(level, "auth: client %s, user \"%.*s\"%s: %s", mk_buf_cstr(&text), shown, user.p,
+               user.len > NAME_SHOWN_MAX ? "..." : "", what);
+    else
+        mk_log(level, "auth: client %s: %s", mk_buf_cstr(&text), what);
 }
 
 /* Half of the queue is for one client at most. */

@@ -47,7 +47,7 @@ int job_start(struct job_waiter *w, struct mk_request *req, const struct job_log
 /* Ends the wait; `done` is not called. Does nothing if it does not wait. */
 void job_leave(struct job_waiter *w);
 
-/* Writes a line about a login to the log, which names client and user. */
+/* Writes a line about a login to the log, which names client and user (`.p` NULL: not known). */
 void job_log(enum mk_log_level level, const struct mk_address *client, struct mk_str user, const char *what);
 
 /* Returns the limits for clients. */

@@ -44,32 +44,68 @@ static void free_groups(void *value)
     groups_free(value);
 }
 
-static const struct mk_watched_type file_types[] = {
-    [false] = {.load = load_users, .free = free_users},
-    [true] = {.load = load_groups, .free = free_groups},
+static int load_keys(void *ctx, void **ret_value, struct mk_buf *message)
+{
+    const struct auth_file *file = ctx;
+    struct key_set *keys;
+    int err = keys_load(file->keys, file->n_keys, &keys, message);
+    if (err == 0)
+        *ret_value = keys;
+    return err;
+}
+
+static void free_keys(void *value)
+{
+    key_set_free(value);
+}
+
+static const struct {
+    const char *name;
+    struct mk_watched_type type;
+} file_kinds[] = {
+    [AUTH_FILE_USERS] = {"users", {.load = load_users, .free = free_users}},
+    [AUTH_FILE_GROUPS] = {"groups", {.load = load_groups, .free = free_groups}},
+    [AUTH_FILE_KEYS] = {"keys", {.load = load_keys, .free = free_keys}},
 };
 
-static struct auth_file *find_file(struct auth_generation *g, struct mk_str path, bool has_groups)
+static struct auth_file *find_file(struct auth_generation *g, struct mk_str path, enum auth_file_kind kind)
 {
     struct auth_file *file = g->files;
-    while (file && !(file->has_groups == has_groups && mk_str_eq(file->path, path)))
+    while (file && !(file->kind == kind && mk_str_eq(file->path, path)))
         file = file->next;
     return file;
 }
 
-/* Loads a file for the first time. Returns 0 or -errno with a message. */
-static int open_file(struct auth_generation *g, struct mk_str path, bool has_groups, struct mk_buf *message)
+/* Loads files for the first time, and has them watched. Returns 0 or -errno with a message. */
+static int watch_file(struct auth_file *file, struct mk_buf *message)
 {
     char name[128];
+    struct mk_str paths[MK_WATCHED_FILES_MAX] = {file->path};
+    struct mk_watched_source source = {.type = &file_kinds[file->kind].type, .ctx = file, .paths = paths, .n = 1};
+    for (unsigned i = 0; i < file->n_keys; i++)
+        paths[i] = file->keys[i].path;
+    if (file->n_keys)
+        source.n = file->n_keys;
+    snprintf(name, sizeof(name), "auth: the %s of %.*s", file_kinds[file->kind].name,
+             paths[0].len > 90 ? 90 : (int)paths[0].len, paths[0].p);
+    source.name = mk_str_c(name);
+    return mk_watched_open(&source, message, &file->watched);
+}
+
+/* Opens what `like` describes. Returns 0 or -errno with a message. */
+static int open_file(struct auth_generation *g, const struct auth_file *like, struct mk_buf *message)
+{
+    if (like->n_keys > MK_WATCHED_FILES_MAX) {
+        mk_buf_addf(message, "there are more than %d files of keys", MK_WATCHED_FILES_MAX);
+        return -EINVAL;
+    }
     struct auth_file *file = mk_account_alloc(NULL, sizeof(*file));
     if (!file)
         return -ENOMEM;
-    *file = (struct auth_file){.has_groups = has_groups, .path = path, .index = g->n_files, .next = g->files};
-    snprintf(name, sizeof(name), "auth: the %s of %.*s", has_groups ? "groups" : "users",
-             path.len > 90 ? 90 : (int)path.len, path.p);
-    struct mk_watched_source source = {
-        .type = &file_types[has_groups], .ctx = file, .name = mk_str_c(name), .paths = &path, .n = 1};
-    int err = mk_watched_open(&source, message, &file->watched);
+    *file = *like;
+    file->index = g->n_files;
+    file->next = g->files;
+    int err = watch_file(file, message);
     if (err < 0) {
         mk_account_free(NULL, file, sizeof(*file));
         return err;
@@ -79,25 +115,42 @@ static int open_file(struct auth_generation *g, struct mk_str path, bool has_gro
     return 0;
 }
 
-/* Returns the file of a section's key; NULL: it is not set, or has an error, which was reported. */
-static const struct auth_file *get_file(struct mk_host *host, struct auth_generation *g, const struct auth_conf *conf,
-                                        bool has_groups, int *err)
+/* Where a file of a section is reported. */
+struct auth_place {
+    struct mk_host *host;
+    const struct auth_conf *conf;
+    size_t offset;
+};
+
+/* Opens files. Returns NULL if they have an error, which is reported. */
+static const struct auth_file *open_reported(struct auth_generation *g, const struct auth_file *like,
+                                             const struct auth_place *at, int *err)
 {
-    char text[MESSAGE_BYTES];
+    MK_UNINITIALIZED char text[MESSAGE_BYTES];
     struct mk_buf message;
-    struct mk_str path = has_groups ? conf->groups : conf->users;
-    size_t offset = has_groups ? offsetof(struct auth_conf, groups) : offsetof(struct auth_conf, users);
-    struct auth_file *file = path.len ? find_file(g, path, has_groups) : NULL;
-    if (file || !path.len || conf->type == AUTH_OFF)
-        return file;
     mk_buf_init_fixed(&message, text, sizeof(text));
-    int r = open_file(g, path, has_groups, &message);
+    int r = open_file(g, like, &message);
+    const char *said = message.len ? mk_buf_cstr(&message) : strerror(-r);
     if (r == 0 && message.len)
-        mk_host_warn(host, conf, offset, 0, "%.*s: %s", MK_STR_ARG(path), mk_buf_cstr(&message));
+        mk_host_warn(at->host, at->conf, at->offset, 0, "%s", said);
     else if (r < 0)
-        mk_host_error(host, conf, offset, 0, "%s", message.len ? mk_buf_cstr(&message) : strerror(-r));
+        mk_host_error(at->host, at->conf, at->offset, 0, "%s", said);
     *err = r < 0 ? r : *err;
     return r == 0 ? g->files : NULL;
+}
+
+/* Returns a file of users or groups; NULL: the key is not set, or the file has an error, which is reported. */
+static const struct auth_file *get_file(struct mk_host *host, struct auth_generation *g, const struct auth_conf *conf,
+                                        enum auth_file_kind kind, int *err)
+{
+    bool has_groups = kind == AUTH_FILE_GROUPS;
+    struct auth_place at = {host, conf,
+                            has_groups ? offsetof(struct auth_conf, groups) : offsetof(struct auth_conf, users)};
+    struct auth_file like = {.kind = kind, .path = has_groups ? conf->groups : conf->users};
+    if (conf->type != AUTH_BASIC || !like.path.len)
+        return NULL;
+    const struct auth_file *file = find_file(g, like.path, kind);
+    return file ? file : open_reported(g, &like, &at, err);
 }
 
 void rules_close_files(struct auth_generation *g)
@@ -111,6 +164,34 @@ void rules_close_files(struct auth_generation *g)
 }
 
 /* ── rules ── */
+
+/* Makes the rules for tokens, and opens the files of their keys. Returns 0 or -errno, reported. */
+static int make_token_rule(struct mk_host *host, struct auth_generation *g, struct auth_host *h, struct auth_rule *rule)
+{
+    int err = 0;
+    const struct auth_conf *c = rule->conf;
+    uint32_t n = c->keys.n + c->secrets.n;
+    struct keys_file *files = mk_arena_alloc(&h->arena, (n + 1) * sizeof(*files));
+    rule->claims = mk_arena_zalloc(&h->arena, sizeof(*rule->claims));
+    if (!files || !rule->claims)
+        return -ENOMEM;
+    if (c->keys.n)
+        memcpy(files, c->keys.items, c->keys.n * sizeof(*files));
+    if (c->secrets.n)
+        memcpy(files + c->keys.n, c->secrets.items, c->secrets.n * sizeof(*files));
+    *rule->claims = (struct claims_rules){.issuers = {c->issuers.items, c->issuers.n},
+                                          .audiences = {c->audiences.items, c->audiences.n},
+                                          .scopes = {c->scopes.items, c->scopes.n},
+                                          .needs = c->claims.items,
+                                          .needs_n = c->claims.n,
+                                          .leeway_s = c->leeway_ms / 1000,
+                                          .expiry_optional = !c->expiry_required};
+    struct auth_file like = {.kind = AUTH_FILE_KEYS, .keys = files, .n_keys = n};
+    struct auth_place at = {host, c,
+                            c->keys.n ? offsetof(struct auth_conf, keys) : offsetof(struct auth_conf, secrets)};
+    rule->keys = n ? open_reported(g, &like, &at, &err) : NULL;
+    return err;
+}
 
 static struct mk_str make_challenge(struct mk_arena *arena, const struct auth_conf *conf)
 {
@@ -140,10 +221,10 @@ static int add_rule(struct mk_host *host, struct auth_generation *g, struct auth
     *rule = (struct auth_rule){.conf = conf, .challenge = make_challenge(&h->arena, conf)};
     if (!rule->challenge.p)
         return -ENOMEM;
-    rule->users = get_file(host, g, conf, false, &err);
-    rule->groups = get_file(host, g, conf, true, &err);
+    rule->users = get_file(host, g, conf, AUTH_FILE_USERS, &err);
+    rule->groups = get_file(host, g, conf, AUTH_FILE_GROUPS, &err);
     h->n++;
-    return err;
+    return conf->type == AUTH_BEARER ? make_token_rule(host, g, h, rule) : err;
 }
 
 int rules_make(struct mk_host *host, struct auth_generation *g, struct auth_host **ret)
@@ -220,6 +301,11 @@ const struct users *rules_users(struct mk_request *req, const struct auth_rule *
 const struct groups *rules_groups(struct mk_request *req, const struct auth_rule *rule)
 {
     return get_value(get_worker(req), rule->groups);
+}
+
+const struct key_set *rules_keys(struct mk_request *req, const struct auth_rule *rule)
+{
+    return get_value(get_worker(req), rule->keys);
 }
 
 static bool is_required(const struct auth_require *r, const struct groups *groups, struct mk_str user)

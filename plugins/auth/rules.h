@@ -16,6 +16,7 @@
 #include "failures.h"
 #include "pool.h"
 #include "settings.h"
+#include "token_cache.h"
 #include "users.h"
 
 struct auth_process {
@@ -24,11 +25,15 @@ struct auth_process {
     struct mk_client_table *failures;
 };
 
-/* A file of users or groups, which several rules may name. */
+enum auth_file_kind { AUTH_FILE_USERS, AUTH_FILE_GROUPS, AUTH_FILE_KEYS };
+
+/* A file of users or groups, which several rules may name, or the files of keys of one rule. */
 struct auth_file {
     struct auth_file *next;
-    bool has_groups;
-    struct mk_str path;
+    enum auth_file_kind kind;
+    struct mk_str path;           /* of users or groups */
+    const struct keys_file *keys; /* of AUTH_FILE_KEYS, and their number */
+    unsigned n_keys;
     struct mk_watched *watched;
     unsigned index; /* in auth_worker */
 };
@@ -41,8 +46,9 @@ struct auth_generation {
 
 struct auth_rule {
     const struct auth_conf *conf;
-    const struct auth_file *users, *groups; /* NULL: the section has none */
-    struct mk_str challenge;                /* the value of WWW-Authenticate */
+    const struct auth_file *users, *groups, *keys; /* NULL: the section has none */
+    struct mk_str challenge;                       /* the value of WWW-Authenticate */
+    struct claims_rules *claims;                   /* of tokens; NULL for other types */
 };
 
 struct auth_host {
@@ -52,7 +58,8 @@ struct auth_host {
 };
 
 struct auth_worker {
-    struct mk_list jobs; /* of login_job.c: those that requests wait for */
+    struct mk_list jobs;        /* of login_job.c: those that requests wait for */
+    struct token_cache *tokens; /* NULL: no rule has tokens, or there is no memory */
     unsigned n;
     struct mk_watched_ref refs[];
 };
@@ -74,9 +81,10 @@ int rules_find(const struct auth_host *h, struct mk_str path, const struct auth_
 /* Returns true if the rule asks for a login or a certificate. */
 bool rules_protects(const struct auth_rule *rule);
 
-/* Return the users and groups that are in use now; valid until the callback returns. NULL: the rule has none. */
+/* Return the users, groups and keys that are in use now; valid until the callback returns. NULL: the rule has none. */
 const struct users *rules_users(struct mk_request *req, const struct auth_rule *rule);
 const struct groups *rules_groups(struct mk_request *req, const struct auth_rule *rule);
+const struct key_set *rules_keys(struct mk_request *req, const struct auth_rule *rule);
 
 /* Returns the users of a rule as rules_users(), for a worker that is held. */
 const struct users *rules_worker_users(struct auth_worker *worker, const struct auth_rule *rule);

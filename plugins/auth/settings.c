@@ -60,19 +60,69 @@ static int parse_require(const struct mk_conf_value *value, void *field, struct 
     return 0;
 }
 
+/* ── tokens ── */
+
+static int add_key_file(const struct mk_conf_value *value, struct auth_key_files *files, enum keys_kind kind,
+                        struct mk_arena *arena, struct mk_buf *error)
+{
+    if (!value->text.len) {
+        mk_buf_addf(error, "the path of a file is missing");
+        return -EINVAL;
+    }
+    struct keys_file *items = mk_arena_grow(arena, files->items, files->n, sizeof(*items));
+    struct mk_str path = mk_conf_path(value, value->text, arena);
+    if (!items || !path.p)
+        return -ENOMEM;
+    items[files->n] = (struct keys_file){path, kind};
+    *files = (struct auth_key_files){items, files->n + 1};
+    return 0;
+}
+
+static int parse_keys(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
+{
+    return add_key_file(value, field, KEYS_PUBLIC, arena, error);
+}
+
+static int parse_secret(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
+{
+    return add_key_file(value, field, KEYS_SECRET, arena, error);
+}
+
+static int parse_claim(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
+{
+    struct auth_claims *claims = field;
+    if (value->n < 1 || value->n > 2) {
+        mk_buf_addf(error, "the name of a claim is needed, and perhaps a value");
+        return -EINVAL;
+    }
+    struct claims_need *items = mk_arena_grow(arena, claims->items, claims->n, sizeof(*items));
+    if (!items)
+        return -ENOMEM;
+    struct claims_need need = {.name = mk_arena_dup(arena, value->words[0])};
+    if (value->n > 1)
+        need.value = mk_arena_dup(arena, value->words[1]);
+    if (!need.name.p || (value->n > 1 && !need.value.p))
+        return -ENOMEM;
+    items[claims->n] = need;
+    *claims = (struct auth_claims){items, claims->n + 1};
+    return 0;
+}
+
 /* ── rows ── */
 
-static const char *const types[] = {[AUTH_OFF] = "Off", [AUTH_BASIC] = "Basic", NULL};
+static const char *const types[] = {[AUTH_OFF] = "Off", [AUTH_BASIC] = "Basic", [AUTH_BEARER] = "Bearer", NULL};
 static const char *const satisfies[] = {[AUTH_ALL] = "all", [AUTH_ANY] = "any", NULL};
 
 static const struct mk_conf_key host_keys[] = {
     MK_CONF_KEY_PATTERN(struct auth_conf, match, "Match", "/",
                         "Which paths: `=/exact`, `/prefix` with everything below it, a glob such as `*.pdf`, or a "
                         "regular expression such as `~^/v[0-9]+/` (`~*` ignores the case)."),
-    MK_CONF_KEY_ENUM(struct auth_conf, type, "Type", "Basic",
-                     "How clients log in. `Basic`: a name and a password (RFC 7617), which should be sent over TLS "
-                     "only. `Off`: not at all, for public paths below protected ones.",
-                     .names = types),
+    MK_CONF_KEY_ENUM(
+        struct auth_conf, type, "Type", "Basic",
+        "How clients log in. `Basic`: a name and a password (RFC 7617), which should be sent over TLS "
+        "only. `Bearer`: a signed token (RFC 6750, RFC 7519), whose `sub` is the name of the user. `Off`: not "
+        "at all, for public paths below protected ones.",
+        .names = types),
     MK_CONF_KEY_STRING(struct auth_conf, realm, "Realm", "restricted",
                        "What browsers show when they ask for the password. Paths of one realm share a login."),
     MK_CONF_KEY_PATH(struct auth_conf, users, "Users", NULL,
@@ -93,6 +143,32 @@ static const struct mk_conf_key host_keys[] = {
                      "`all`: the rules for addresses must not deny the client, and it must log in. `any`: a client "
                      "that such a rule allows needs no login, and a login is enough for one that is denied.",
                      .names = satisfies),
+    MK_CONF_KEY_CUSTOM(struct auth_conf, keys, "Keys", NULL,
+                       "A file of public keys that tokens are signed with, in PEM or as a JWK set. Further lines add "
+                       "files. They are read again when they change.",
+                       .flags = MK_CONF_REPEAT, .unit = "path", .parse = parse_keys),
+    MK_CONF_KEY_CUSTOM(struct auth_conf, secrets, "Secret", NULL,
+                       "A file whose text is the secret of HS256, of 32 bytes or more. It is read again when it "
+                       "changes.",
+                       .flags = MK_CONF_REPEAT, .unit = "path", .parse = parse_secret),
+    MK_CONF_KEY_LIST(struct auth_conf, issuers, "Issuer", NULL,
+                     "The claim `iss` of a token must be one of these. Without this key it may be any.",
+                     .flags = MK_CONF_REPEAT),
+    MK_CONF_KEY_LIST(struct auth_conf, audiences, "Audience", NULL,
+                     "The claim `aud` of a token must name one of these. Without this key a token with `aud` is "
+                     "refused, since it is for others.",
+                     .flags = MK_CONF_REPEAT),
+    MK_CONF_KEY_LIST(struct auth_conf, scopes, "Scope", NULL,
+                     "The claim `scope` of a token must have all of these; otherwise 403.", .flags = MK_CONF_REPEAT),
+    MK_CONF_KEY_CUSTOM(struct auth_conf, claims, "Claim", NULL,
+                       "A claim that a token must have, perhaps with a value (`Claim groups staff`; a dot leads into "
+                       "an object); otherwise 403. With several lines all are needed.",
+                       .flags = MK_CONF_REPEAT, .unit = "name [value]", .parse = parse_claim),
+    MK_CONF_KEY_DURATION(struct auth_conf, leeway_ms, "Leeway", "0s",
+                         "How much the clocks of the issuer and of this server may differ, for `exp` and `nbf`.",
+                         .min = 0, .max = 600000, .unit = "s"),
+    MK_CONF_KEY_BOOL(struct auth_conf, expiry_required, "RequireExpiry", "On",
+                     "Whether a token without `exp` is refused."),
     MK_CONF_KEY_BOOL(struct auth_conf, allow_preflight, "AllowPreflight", "Off",
                      "Whether CORS preflight requests pass without a login: browsers never send one with them."),
     {0},
@@ -152,8 +228,17 @@ static bool needs_groups(const struct auth_conf *c)
     return r;
 }
 
+/* Reports keys of tokens in a section of another type. */
+static void check_no_tokens(const struct mk_conf_check *check, const struct auth_conf *c)
+{
+    if (c->keys.n || c->secrets.n)
+        mk_conf_error(check, c->keys.n ? offsetof(struct auth_conf, keys) : offsetof(struct auth_conf, secrets),
+                      "only \"Type Bearer\" has tokens and their keys");
+}
+
 static void check_basic(const struct mk_conf_check *check, const struct auth_conf *c)
 {
+    check_no_tokens(check, c);
     if (!c->users.len && !mk_conf_is_wrong(check, offsetof(struct auth_conf, users)))
         mk_conf_error(check, offsetof(struct auth_conf, type),
                       "\"Users\" is missing: the file of users, which mk_passwd writes");
@@ -164,8 +249,24 @@ static void check_basic(const struct mk_conf_check *check, const struct auth_con
                      "\"Groups\" has no effect without a line \"Require group\"");
 }
 
+static void check_bearer(const struct mk_conf_check *check, const struct auth_conf *c)
+{
+    bool is_wrong = mk_conf_is_wrong(check, offsetof(struct auth_conf, keys)) ||
+                    mk_conf_is_wrong(check, offsetof(struct auth_conf, secrets));
+    if (!c->keys.n && !c->secrets.n && !is_wrong)
+        mk_conf_error(check, offsetof(struct auth_conf, type),
+                      "\"Keys\" or \"Secret\" is missing: the files of the keys that tokens are signed with");
+    if (c->users.len || c->groups.len)
+        mk_conf_error(check, c->users.len ? offsetof(struct auth_conf, users) : offsetof(struct auth_conf, groups),
+                      "the users and groups of tokens are in their claims: use \"Require user\" and \"Claim\"");
+    else if (needs_groups(c))
+        mk_conf_error(check, offsetof(struct auth_conf, require),
+                      "the groups of tokens are in their claims: use a line such as \"Claim groups staff\"");
+}
+
 static void check_off(const struct mk_conf_check *check, const struct auth_conf *c)
 {
+    check_no_tokens(check, c);
     if (c->users.len)
         mk_conf_warn(check, offsetof(struct auth_conf, users), "\"Users\" has no effect: \"Type\" is Off");
     if (c->require)
@@ -178,10 +279,9 @@ static void check_auth(const struct mk_conf_check *check, void *section)
     if (mk_conf_is_wrong(check, offsetof(struct auth_conf, type)))
         return;
     check_realm(check, c);
-    if (c->type == AUTH_OFF)
-        check_off(check, c);
-    else
-        check_basic(check, c);
+    static void (*const checks[])(const struct mk_conf_check *check, const struct auth_conf *c) = {
+        [AUTH_OFF] = check_off, [AUTH_BASIC] = check_basic, [AUTH_BEARER] = check_bearer};
+    checks[c->type](check, c);
 }
 
 enum { HOST, LIMITS };

@@ -8,9 +8,12 @@
 
 #include <monkey/plugin.h>
 
+#include "claims.h"
+#include "keys.h"
+
 extern const struct mk_plugin mk_plugin_auth;
 
-enum auth_type { AUTH_OFF, AUTH_BASIC };
+enum auth_type { AUTH_OFF, AUTH_BASIC, AUTH_BEARER };
 enum auth_satisfy { AUTH_ALL, AUTH_ANY };
 enum auth_require_kind { AUTH_REQUIRE_VALID, AUTH_REQUIRE_USER, AUTH_REQUIRE_GROUP };
 
@@ -22,12 +25,28 @@ struct auth_require {
     uint32_t n;
 };
 
+/* Lines of `Keys` or `Secret`, of `Claim`. */
+struct auth_key_files {
+    struct keys_file *items;
+    uint32_t n;
+};
+
+struct auth_claims {
+    struct claims_need *items;
+    uint32_t n;
+};
+
 struct auth_conf {
     struct mk_pattern match;
     int type, satisfy; /* enum auth_type, enum auth_satisfy */
     struct mk_str realm, users, groups;
     struct auth_require *require; /* NULL: valid */
     bool client_certificate, allow_preflight;
+    struct auth_key_files keys, secrets;
+    struct mk_conf_list issuers, audiences, scopes;
+    struct auth_claims claims;
+    uint32_t leeway_ms;
+    bool expiry_required;
 };
 
 struct auth_limits {

@@ -191,7 +191,7 @@ void users_free(struct users *u)
 void users_add_warnings(const struct users *u, struct mk_buf *message)
 {
     if (u->others_can_read)
-        mk_buf_addf(message, "all users of the machine can read its hashes (chmod 640)");
+        mk_buf_addf(message, "all users of the machine can read the hashes of this file (chmod 640)");
     if (u->n_sha1)
         mk_buf_addf(message,
                     "%s%u of %u users have a {SHA} hash, which is broken soon once it is stolen: set their "

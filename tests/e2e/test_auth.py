@@ -2,8 +2,6 @@
 """Logins by name and password: which paths, which users, changes of the files, limits, and a client that leaves."""
 
 import base64
-import json
-import os
 import re
 import shutil
 import signal
@@ -15,14 +13,13 @@ import pytest
 from harness import build
 from harness.certificates import Authority, TlsClient
 from harness.content import populate
-from harness.protocol import TranslatedClient
 from harness.server import await_true, run, section, write_config
 from harness.ways import WAYS
 from test_concurrent import in_parallel
 
 PROGRAM = build.TOP / "build" / build.PRESET / "bin" / "mk_passwd"
 FILES = {"index.html": b"home\n", "a/secret.txt": b"secret\n", "a/public/x.txt": b"public\n", "b/team.txt": b"team\n"}
-SLOW = {"FailureDelay": "0s", "MaxFailures": 0}  # for tests of other things
+FREE = {"FailureDelay": "0s", "MaxFailures": 0}  # for tests of other things
 
 pytestmark = pytest.mark.skipif(not (build.PLUGINS / "auth.so").exists(), reason="the preset has no plugin auth")
 
@@ -56,7 +53,7 @@ ADA, BOB, JOSE = basic("ada", "passw0rd"), basic("bob", "battery9x"), basic("jos
 def protect(serve, tmp_path):
     """Starts a server whose default host has these sections [AUTH]."""
 
-    def start(*rules, limits=SLOW, settings=None, more="", **rest):
+    def start(*rules, limits=FREE, settings=None, more="", **rest):
         root = populate(tmp_path / "root", FILES)
         text = section("HOST", {"DocumentRoot": root}) + "".join(section("AUTH", rule) for rule in rules) + more
         main = section("SERVER", {"Listen": "127.0.0.1:0", "LogLevel": "debug", **(settings or {})})
@@ -93,7 +90,8 @@ def test_login(protect, users, tmp_path, way):
     server.clients = getattr(server, "clients", [])
     client = way.connect(server)
     assert client.ask("/").body == b"home\n"
-    for credentials in ((), (basic("ada", "wrong"),), (basic("eve", "passw0rd"),), (basic("", ""),), ("Authorization: Basic ?",)):
+    wrong = [basic("ada", "wrong"), basic("eve", "passw0rd"), basic("", ""), "Authorization: Basic ?"]
+    for credentials in [(), *((one,) for one in wrong)]:
         answer = client.ask("/a/secret.txt", *credentials)
         assert answer.status == 401
         assert answer["WWW-Authenticate"] == 'Basic realm="the \\"inner\\" circle", charset="UTF-8"'
@@ -140,7 +138,8 @@ def test_first_rule_that_matches(protect, users, tmp_path):
 
 def test_sections_of_all_hosts(protect, users):
     rule = section("AUTH", {"Match": "/b", "Users": users})
-    server = protect({"Match": "/b/team.txt", "Type": "Off"}, config={"auth.conf": rule, "monkey.conf": section("SERVER", {"Listen": "127.0.0.1:0"}) + "@INCLUDE auth.conf\n"})
+    main = section("SERVER", {"Listen": "127.0.0.1:0"}) + "@INCLUDE auth.conf\n"
+    server = protect({"Match": "/b/team.txt", "Type": "Off"}, config={"auth.conf": rule, "monkey.conf": main})
     with server.connect() as client:
         assert client.ask("/b/team.txt").status == 200
         assert client.ask("/b/").status == 401
@@ -203,12 +202,13 @@ def slow_users(path):
 @pytest.mark.concurrent
 def test_a_reload_while_requests_wait(protect, users):
     """The generation in which the request began, with the plugin, stays until the hash is known."""
-    server = protect({"Match": "/a", "Users": slow_users(users)}, limits={**SLOW, "CacheTime": "0s"})
+    server = protect({"Match": "/a", "Users": slow_users(users)}, limits={**FREE, "CacheTime": "0s"})
     with server.connect() as client, server.connect() as other:
         client.send(f"GET /a/secret.txt HTTP/1.1\r\nHost: localhost\r\n{BOB}\r\n\r\n".encode())
         other.ask("/")
         (server.conf / "monkey.conf").write_text(section("SERVER", {"Listen": "127.0.0.1:0"}))
-        (server.conf / "sites" / "default").write_text(section("HOST", {"DocumentRoot": users.parent / "root"}))
+        host = section("HOST", {"DocumentRoot": users.parent / "root"})
+        (server.conf / "sites" / "default").write_text(host)
         reload(server)
         assert other.ask("/a/secret.txt").status == 200
         assert client.response().status == 200
@@ -217,7 +217,7 @@ def test_a_reload_while_requests_wait(protect, users):
 @pytest.mark.concurrent
 def test_the_file_changes_while_a_request_waits(protect, users):
     """The result of a hash that is no longer the user's does not count."""
-    server = protect({"Match": "/a", "Users": slow_users(users)}, limits={**SLOW, "HashThreads": 1, "CacheTime": "0s"})
+    server = protect({"Match": "/a", "Users": slow_users(users)}, limits={**FREE, "HashThreads": 1, "CacheTime": "0s"})
     clients = [server.connect() for _ in range(4)]
     for n, client in enumerate(clients):  # different passwords: each needs a hash of its own, one after the other
         wrong = BOB if n == 3 else basic("bob", f"wrong {n}")
@@ -246,7 +246,7 @@ def test_a_stop_while_requests_wait(protect, users):
 
 @pytest.mark.concurrent
 def test_clients_that_leave(protect, users):
-    server = protect({"Match": "/a", "Users": slow_users(users)}, limits={**SLOW, "HashThreads": 1, "HashQueue": 100})
+    server = protect({"Match": "/a", "Users": slow_users(users)}, limits={**FREE, "HashThreads": 1, "HashQueue": 100})
     for n in range(8):
         client = server.connect()
         client.send(f"GET /a/secret.txt HTTP/1.1\r\nHost: localhost\r\n{basic('bob', f'x{n}')}\r\n\r\n".encode())
@@ -283,7 +283,8 @@ def test_unknown_users_cost_a_hash(protect, users):
 
 
 def test_too_many_failures(protect, users):
-    server = protect({"Match": "/a", "Users": users}, limits={"FailureDelay": "0s", "MaxFailures": 3, "FailureTime": "1h"})
+    limits = {"FailureDelay": "0s", "MaxFailures": 3, "FailureTime": "1h"}
+    server = protect({"Match": "/a", "Users": users}, limits=limits)
     with server.connect() as client:
         assert client.ask("/a/secret.txt", ADA).status == 200
         for n in range(3):
@@ -311,7 +312,7 @@ def test_failures_are_delayed(protect, users):
 def test_full_queue(protect, users):
     server = protect(
         {"Match": "/a", "Users": slow_users(users)},
-        limits={**SLOW, "HashThreads": 1, "HashQueue": 2},
+        limits={**FREE, "HashThreads": 1, "HashQueue": 2},
         settings={"Workers": 1},
     )
     clients = [server.connect() for _ in range(6)]
@@ -328,7 +329,8 @@ def test_full_queue(protect, users):
 @pytest.mark.concurrent
 def test_many_workers(protect, users):
     """Threads of hashes, workers, the cache and the counts at once."""
-    server = protect({"Match": "/a", "Users": users}, settings={"Workers": 4}, limits={**SLOW, "HashQueue": 10000, "CacheTime": "1s"})
+    limits = {**FREE, "HashQueue": 10000, "CacheTime": "1s"}
+    server = protect({"Match": "/a", "Users": users}, settings={"Workers": 4}, limits=limits)
 
     def work(i):
         with server.connect() as client:
@@ -439,7 +441,7 @@ def test_warnings(check, users, tmp_path):
         file.write("old:{SHA}fGphxo74ubawYbKMNIvB7Xkhy1M=\n")
     code, text = check(section("AUTH", {"Users": users}))
     assert code == 0
-    assert "all users of the machine can read its hashes (chmod 640); 1 of 4 users have a {SHA} hash" in text
+    assert "all users of the machine can read the hashes of this file (chmod 640); 1 of 4 users have a {SHA} hash" in text
 
 
 def test_mistakes_in_files(check, users, tmp_path):
@@ -454,7 +456,8 @@ def test_mistakes_in_files(check, users, tmp_path):
 
 
 def test_rules_that_never_match(check, users):
-    code, text = check(section("AUTH", {"Users": users}) + section("AUTH", {"Match": "/public", "Type": "Off"}))
+    never = section("AUTH", {"Match": "/public", "Type": "Off"})
+    code, text = check(section("AUTH", {"Users": users}) + never)
     assert code == 1 and "can never match" in text
 
 

@@ -38,7 +38,7 @@ static void test_lookup(void **state)
         assert_null(users_find(u, mk_str_c(missing[i])));
     users_add_warnings(u, &message);
     assert_non_null(strstr(mk_buf_cstr(&message), "1 of 3 users have a {SHA} hash"));
-    assert_non_null(strstr(mk_buf_cstr(&message), "can read its hashes")); /* mode 644 */
+    assert_non_null(strstr(mk_buf_cstr(&message), "can read the hashes of this file")); /* mode 644 */
     users_free(u);
     u = load("", 0);
     assert_null(users_find(u, MK_STR("ada")));
