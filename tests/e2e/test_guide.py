@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The guide's configurations, as they stand in its pages, below a folder of the test's own instead of /srv."""
 
+import base64
+import hmac
 import io
 import json
 import os
@@ -39,6 +41,11 @@ TREE = {
     "downloads/old.bak": b"old\n",
     "downloads/incoming/new.iso": b"new\n",
     "blocked.txt": b"# nobody now\n203.0.113.0/24\n",
+    "auth/users": b"ada:$apr1$PgA/.M6N$2jtMUoFOZbUQt1oBHnsHr1\nbob:$apr1$PgA/.M6N$2jtMUoFOZbUQt1oBHnsHr1\n"
+    b"eve:$apr1$PgA/.M6N$2jtMUoFOZbUQt1oBHnsHr1\n",
+    "auth/groups": b"staff: bob\n",
+    "auth/jwks.json": b'{"keys": [{"kty": "OKP", "crv": "Ed25519", '
+    b'"x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]}\n',
 }
 
 
@@ -64,6 +71,9 @@ FOR_ALL = "Settings by path, and for all hosts"
 BOUND = "Hosts of one listener"
 NETWORK_RULES, CLIENT_LIMITS = "Rules for networks and paths", "Limits for clients"
 FOR_ALL_HOSTS = "Connections and defaults for all hosts"
+PASSWORDS, TOKENS = "Users and passwords", "Tokens of an identity provider"
+BY_CERTIFICATE = "Certificates for some paths"
+LOGINS = {PASSWORDS, TOKENS, BY_CERTIFICATE}
 COMMON_LOG, JSON_LOG = "One file for all hosts", "JSON, with request IDs"
 SEVERAL_LOGS = "Several logs for one host"
 
@@ -130,7 +140,8 @@ def needs_modules(heading):
         pytest.skip("NOT TESTED: only root can become another user")
     modules = build.binary().parent.parent / "lib" / "monkey"
     text = "".join(SECTIONS[heading].values())
-    for name in re.findall("Load (compress|logger)", text) + ["tls"] * ("[TLS]" in text):
+    needed = ["tls"] * ("[TLS]" in text) + ["auth"] * ("[AUTH]" in text)
+    for name in re.findall("Load (compress|logger)", text) + needed:
         if not (modules / f"{name}.so").exists():
             pytest.skip(f"the preset {build.PRESET} does not build {name}")
 
@@ -147,7 +158,7 @@ def test_every_configuration_has_a_test():
     tried |= {BOUND, COMPRESSED, REWRITTEN, COMMON_LOG, JSON_LOG, SEVERAL_LOGS, LISTED}
     tried |= {NETWORK_RULES, CLIENT_LIMITS, FOR_ALL_HOSTS}
     proxied = {"A site behind a proxy", BALANCED, FOR_ALL}
-    assert set(SECTIONS) == tried | proxied | ENCRYPTED | {"A service", AS_ROOT}
+    assert set(SECTIONS) == tried | proxied | ENCRYPTED | LOGINS | {"A service", AS_ROOT}
 
 
 def ask(server, target, *fields, **rest):
@@ -323,6 +334,49 @@ def test_one_site_on_several_machines(site, company):
             assert client.ask("/", host="example.org").body == b"www\n"
             assert client.sock.session_reused == (session is not None)
             session = client.sock.session
+
+
+def basic(user, password):
+    return "Authorization: Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
+
+
+def test_users_and_passwords(site, tmp_path):
+    needs_modules(PASSWORDS)
+    server = site(PASSWORDS)
+    assert ask(server, "/").status == ask(server, "/assets/logo.svg").status == 200
+    assert ask(server, "/account/")["WWW-Authenticate"] == 'Basic realm="members of the club", charset="UTF-8"'
+    statuses = [ask(server, "/account/", basic(user, "passw0rd")).status for user in ("ada", "bob", "eve")]
+    assert statuses == [200, 200, 403]
+
+
+def test_tokens(site, company, tmp_path):
+    needs_modules(TOKENS)
+
+    def encode(data):
+        return base64.urlsafe_b64encode(data).rstrip(b"=")
+
+    secret = b"a secret of thirty-two bytes and more"
+    key = {"kty": "oct", "alg": "HS256", "k": encode(secret).decode()}
+    server = site(TOKENS)
+    path = tmp_path / "srv" / "auth" / "jwks.json"
+    path.with_suffix(".new").write_text(json.dumps({"keys": [key]}))
+    path.with_suffix(".new").chmod(0o600)
+    path.with_suffix(".new").rename(path)
+    claims = {"iss": "https://id.example.org", "aud": "data.example.org", "scope": "read", "exp": 4_000_000_000}
+    text = encode(b'{"alg":"HS256"}') + b"." + encode(json.dumps(claims).encode())
+    token = text + b"." + encode(hmac.new(secret, text, "sha256").digest())
+    field = f"Authorization: Bearer {token.decode()}"
+    await_true(lambda: ask(server, "/a.json", field).status == 200, 10, "the new key")
+    assert ask(server, "/a.json").status == 401
+
+
+def test_certificates_for_some_paths(site, company):
+    needs_modules(BY_CERTIFICATE)
+    server = site(BY_CERTIFICATE)
+    for context, status in ((company.context(), 403), (company.context(pair=Pair(company.folder, "alice")), 200)):
+        with TlsClient(server.addresses[0], context, "example.org") as client:
+            assert client.ask("/", host="example.org").status == 200
+            assert client.ask("/account/", host="example.org").status == status
 
 
 def readiness(server):
