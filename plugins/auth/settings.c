@@ -130,11 +130,11 @@ static const struct mk_conf_key host_keys[] = {
                      "yescrypt, bcrypt, SHA-512, SHA-256 or `$apr1$`. It is read again when it changes."),
     MK_CONF_KEY_PATH(struct auth_conf, groups, "Groups", NULL,
                      "The file of groups: `group: user user` in each line. It is read again when it changes."),
-    MK_CONF_KEY_CUSTOM(struct auth_conf, require, "Require", NULL,
-                       "Who may come in: `valid` (each user of the file, which is the default), `user` with names or "
-                       "`group` with names. With several lines one of them is enough. Others get 403.",
-                       .flags = MK_CONF_REPEAT, .unit = "valid | user name ... | group name ...",
-                       .parse = parse_require),
+    MK_CONF_KEY_CUSTOM(
+        struct auth_conf, require, "Require", NULL,
+        "Which users may come in: `valid` (each user of the file, which is the default), `user` with names or "
+        "`group` with names. With several lines one of them is enough. Others get 403.",
+        .flags = MK_CONF_REPEAT, .unit = "valid | user name ... | group name ...", .parse = parse_require),
     MK_CONF_KEY_BOOL(struct auth_conf, client_certificate, "ClientCertificate", "Off",
                      "Whether a verified client certificate is needed, too; without one: 403. The host must ask for it "
                      "in the handshake: `ClientCertificate Optional` or `Required` in its [TLS]. With `Type Off` the "

@@ -441,7 +441,7 @@ def test_warnings(check, users, tmp_path):
         file.write("old:{SHA}fGphxo74ubawYbKMNIvB7Xkhy1M=\n")
     code, text = check(section("AUTH", {"Users": users}))
     assert code == 0
-    assert "all users of the machine can read the hashes of this file (chmod 640); 1 of 4 users have a {SHA} hash" in text
+    assert "all users of the machine can read the hashes of this file (chmod 640); 1 of 4 users have a {SHA}" in text
 
 
 def test_mistakes_in_files(check, users, tmp_path):
