@@ -11,6 +11,7 @@ import time
 import pytest
 
 from harness import build
+from harness.browser import open_browser
 from harness.certificates import Authority, TlsClient
 from harness.content import populate
 from harness.server import await_true, run, section, write_config
@@ -461,7 +462,90 @@ def test_rules_that_never_match(check, users):
     assert code == 1 and "can never match" in text
 
 
+# ── with other parts of the server ──
+
+
+@pytest.mark.wire
+@pytest.mark.skipif(not build.speaks("h2"), reason="the preset has no h2")
+def test_streams_of_one_connection(protect, users):
+    """Streams wait for one hash; those that are cancelled meanwhile disturb no other."""
+    server = protect({"Match": "/a", "Users": slow_users(users)}, settings={"Workers": 1})
+    with server.connect_h2() as client:
+        streams = [client.begin("/a/secret.txt", BOB) for _ in range(20)]
+        other = client.begin("/a/secret.txt", basic("bob", "wrong"))
+        for stream in streams[::2]:
+            client.cancel(stream)
+        assert {client.response(stream).status for stream in streams[1::2]} == {200}
+        assert client.response(other).status == 401
+    assert count_hashes(server) == 2
+
+
+def test_failures_behind_a_proxy(protect, users):
+    """The client counts, not the proxy."""
+    limits = {"FailureDelay": "0s", "MaxFailures": 2, "FailureTime": "1h"}
+    settings = {"TrustedProxies": "127.0.0.1", "RealIPHeader": "X-Forwarded-For"}
+    server = protect({"Match": "/a", "Users": users}, limits=limits, settings=settings)
+    with server.connect() as client:
+        wrong = [basic("ada", str(n)) for n in range(3)]
+        attacker, other = "X-Forwarded-For: 2001:db8::{:x}", "X-Forwarded-For: 2001:db8:0:1::1"
+        got = [client.ask("/a/secret.txt", wrong[n], attacker.format(n)).status for n in range(3)]
+        assert got == [401, 401, 429]  # one /64
+        assert client.ask("/a/secret.txt", ADA, other).status == 200
+
+
+@pytest.mark.skipif(not (build.PLUGINS / "dirlisting.so").exists(), reason="the preset has no plugin dirlisting")
+def test_listings(protect, users):
+    """A listing has what the client would get."""
+    server = protect(
+        {"Match": "/a", "Users": users},
+        {"Match": "/b", "Users": users, "Require": "user bob"},
+        more=section("DIRLISTING", {"Match": "/"}),
+        settings={"Indexfile": "none.html"},
+    )
+
+    def names(*fields):
+        with server.connect() as client:
+            answer = client.ask("/", "Accept: application/json", *fields)
+            assert answer.status == 200
+            return set(re.findall(r'"name": *"([^"]+?)/?"', answer.body.decode()))
+
+    assert names() == {"index.html"}
+    with server.connect() as client:
+        assert client.ask("/a/secret.txt", ADA).status == client.ask("/a/secret.txt", BOB).status == 200
+    assert names(ADA) == {"index.html", "a"}
+    assert names(BOB) == {"index.html", "a", "b"}
+    assert names(basic("bob", "wrong")) == {"index.html"}
+
+
+@pytest.mark.skipif(not (build.PLUGINS / "mandril.so").exists(), reason="the preset has no plugin mandril")
+@pytest.mark.parametrize("network, statuses", [("127.0.0.0/8", (200, 200)), ("10.0.0.0/8", (401, 200))])
+def test_networks(protect, users, network, statuses):
+    rules = section("RULES", {"Match": "/a", "Network": network, "Action": "allow"})
+    rules += section("RULES", {"Match": "/a", "Action": "deny"})
+    server = protect({"Match": "/a", "Users": users, "Satisfy": "any"}, more=rules)
+    with server.connect() as client:
+        assert tuple(client.ask("/a/secret.txt", *login).status for login in ((), (BOB,))) == statuses
+
+
 # ── other programs ──
+
+
+@pytest.mark.wire
+def test_a_browser(protect, users, tmp_path, tmp_path_factory):
+    """The page and all that belongs to it, at once, with one login that the browser remembers."""
+    assets = {f"a/{n}.css": b"p { color: red }\n" for n in range(12)}
+    links = "".join(f'<link rel="stylesheet" href="{n}.css">' for n in range(12))
+    page = f"<!doctype html><title>inside</title>{links}<p>text".encode()
+    server = protect({"Match": "/a", "Users": slow_users(users)}, limits={"MaxFailures": 3})
+    populate(tmp_path / "root", {**assets, "a/page.html": page})
+    with open_browser(tmp_path_factory.mktemp("browser"), ", THE LOGIN IS NOT TESTED") as browser:
+        tab = browser.page()
+        tab.navigate(f"http://bob:battery9x@127.0.0.1:{server.port}/a/page.html")
+        assert tab.evaluate("document.title") == "inside"
+        assert tab.evaluate("document.styleSheets.length") == 12
+        assert {answer["status"] for answer in tab.answers() if "/a/" in answer["url"]} == {200}
+        tab.close()
+    assert count_hashes(server) <= 2  # one for each worker at most
 
 
 @pytest.mark.wire

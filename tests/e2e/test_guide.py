@@ -72,8 +72,8 @@ BOUND = "Hosts of one listener"
 NETWORK_RULES, CLIENT_LIMITS = "Rules for networks and paths", "Limits for clients"
 FOR_ALL_HOSTS = "Connections and defaults for all hosts"
 PASSWORDS, TOKENS = "Users and passwords", "Tokens of an identity provider"
-BY_CERTIFICATE = "Certificates for some paths"
-LOGINS = {PASSWORDS, TOKENS, BY_CERTIFICATE}
+BY_CERTIFICATE, BY_NETWORK = "Certificates for some paths", "A network or a login"
+LOGINS = {PASSWORDS, TOKENS, BY_CERTIFICATE, BY_NETWORK}
 COMMON_LOG, JSON_LOG = "One file for all hosts", "JSON, with request IDs"
 SEVERAL_LOGS = "Several logs for one host"
 
@@ -140,7 +140,7 @@ def needs_modules(heading):
         pytest.skip("NOT TESTED: only root can become another user")
     modules = build.binary().parent.parent / "lib" / "monkey"
     text = "".join(SECTIONS[heading].values())
-    needed = ["tls"] * ("[TLS]" in text) + ["auth"] * ("[AUTH]" in text)
+    needed = ["tls"] * ("[TLS]" in text) + ["auth"] * ("[AUTH]" in text) + ["mandril"] * ("[RULES]" in text)
     for name in re.findall("Load (compress|logger)", text) + needed:
         if not (modules / f"{name}.so").exists():
             pytest.skip(f"the preset {build.PRESET} does not build {name}")
@@ -377,6 +377,13 @@ def test_certificates_for_some_paths(site, company):
         with TlsClient(server.addresses[0], context, "example.org") as client:
             assert client.ask("/", host="example.org").status == 200
             assert client.ask("/account/", host="example.org").status == status
+
+
+def test_a_network_or_a_login(site):
+    needs_modules(BY_NETWORK)
+    server = site(BY_NETWORK)
+    assert ask(server, "/account/").status == 401
+    assert ask(server, "/account/", basic("ada", "passw0rd")).status == 200
 
 
 def readiness(server):
