@@ -204,6 +204,13 @@ static const char *get_user(duda_request_t *dr)
     return request_dup(dr, mk_request_user(dr->req));
 }
 
+static const char *get_claims(duda_request_t *dr)
+{
+    if (request_check(dr, "request->claims()") < 0)
+        return NULL;
+    return request_dup(dr, mk_request_claims(dr->req));
+}
+
 static bool has_method(duda_request_t *dr, enum mk_method method, const char *call)
 {
     return request_check(dr, call) == 0 && mk_request_method(dr->req) == method;
@@ -403,6 +410,7 @@ const struct duda_api_request object_request = {
     .client = get_client,
     .id = get_id,
     .user = get_user,
+    .claims = get_claims,
     .is_get = is_get,
     .is_head = is_head,
     .is_post = is_post,

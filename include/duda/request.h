@@ -98,6 +98,9 @@ struct duda_api_request {
 
     /* Returns the major version of HTTP: 1 or 2. */
     int (*http_major)(duda_request_t *dr);
+
+    /* Returns what a verified token says of the user, a JSON object as text; NULL if there is none. */
+    const char *(*claims)(duda_request_t *dr);
 };
 
 DUDA_OBJECT(struct duda_api_request, request)

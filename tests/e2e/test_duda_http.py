@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The objects `request` and `response` of web services, over HTTP/1.1, HTTP/2 and TLS."""
 
+import base64
 import gzip
+import hmac
 import os
 import pathlib
 import re
@@ -105,6 +107,33 @@ def test_the_request_line_and_the_client(start, way):
     assert client.ask("/web/show?a=%20b").body.decode() == row
     row = f"GET|/web/show|/web/sh%6fw|-|localhost|{scheme}|127.0.0.1|-|32"
     assert client.ask("/web/sh%6fw").body.decode() == row
+
+
+@pytest.mark.skipif(not (build.PLUGINS / "auth.so").exists(), reason="the preset has no plugin auth")
+def test_the_user_and_the_claims(start, tmp_path):
+    """By name and password, by a token, and without a login."""
+
+    def encode(data):
+        return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+    secret, claims = "a secret of thirty-two bytes and more", '{"sub":"eve","exp":4000000000}'
+    for name, text in (("users", "ada:$apr1$PgA/.M6N$2jtMUoFOZbUQt1oBHnsHr1\n"), ("secret", secret)):
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o600)
+    text = section("AUTH", {"Match": "/web/u", "Users": tmp_path / "users"})
+    text += section("AUTH", {"Match": "/web/t", "Type": "Bearer", "Secret": tmp_path / "secret"})
+    show = """
+    const char *u = request->user(dr), *c = request->claims(dr);
+    response->printf(dr, "%s %s", u ? u : "-", c ? c : "-");
+    response->end(dr, NULL);"""
+    client = start({name: show for name in "uto"}, text=text).open()
+    assert client.ask("/web/u").status == client.ask("/web/t").status == 401
+    basic = base64.b64encode(b"ada:passw0rd").decode()
+    assert client.ask("/web/u", f"Authorization: Basic {basic}").body == b"ada -"
+    token = encode(b'{"alg":"HS256"}') + "." + encode(claims.encode())
+    token += "." + encode(hmac.digest(secret.encode(), token.encode(), "sha256"))
+    assert client.ask("/web/t", f"Authorization: Bearer {token}").body.decode() == f"eve {claims}"
+    assert client.ask("/web/o", f"Authorization: Bearer {token}").body == b"- -"
 
 
 def test_the_version_of_http(start, way):
