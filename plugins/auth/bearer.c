@@ -28,12 +28,16 @@ enum token_result bearer_find(struct mk_str authorization, struct mk_str *ret)
     return rest.len ? TOKEN_OK : TOKEN_SYNTAX;
 }
 
-/* Appends the text of a quoted string, without what would end it. */
+/* Appends the text of a quoted string (RFC 9110 section 5.6.4), without control characters. */
 static void add_quotable(struct mk_buf *out, struct mk_str text)
 {
-    for (size_t i = 0; i < text.len; i++)
-        if ((unsigned char)text.p[i] >= ' ' && text.p[i] != '"' && text.p[i] != '\\' && text.p[i] != 0x7f)
-            mk_buf_addc(out, text.p[i]);
+    for (size_t i = 0; i < text.len; i++) {
+        if ((unsigned char)text.p[i] < ' ' || text.p[i] == 0x7f)
+            continue;
+        if (text.p[i] == '"' || text.p[i] == '\\')
+            mk_buf_addc(out, '\\');
+        mk_buf_addc(out, text.p[i]);
+    }
 }
 
 static void add_scopes(struct mk_buf *out, const struct claims_list *scopes)

@@ -3,8 +3,8 @@
  * Bearer tokens (RFC 6750) that are JWTs (RFC 7519, RFC 8725): from the value of Authorization to a decision. Pure, any
  * thread: the time is an argument.
  *
- * A decision takes about 10 us with HS256 and 40 to 160 us with the other algorithms (docs/internals/auth.md), which is
- * done in a worker's loop; token_cache.h keeps decisions.
+ * A decision takes about 10 us with HS256 and 30 to 130 us with the other algorithms (docs/internals/tokens.md), in a
+ * worker's loop; token_cache.h keeps decisions.
  */
 #ifndef AUTH_BEARER_H
 #define AUTH_BEARER_H
@@ -35,8 +35,7 @@ void bearer_decide(struct bearer_decision *ret, struct mk_str token, const struc
 
 /*
  * Appends the value of WWW-Authenticate for a result that is not TOKEN_OK: `Bearer realm="...", error="invalid_token",
- * error_description="the token has expired"`. Characters of the realm that
- * would end it are left out.
+ * error_description="the token has expired"`. Control characters of the realm are left out.
  */
 void bearer_challenge(struct mk_buf *out, struct mk_str realm, enum token_result result,
                       const struct claims_rules *rules);

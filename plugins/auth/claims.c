@@ -29,6 +29,17 @@ static bool is_string_or_absent(const json_t *claims, const char *name)
     return !value || json_is_string(value);
 }
 
+/* Returns true without control characters: C0, DEL and C1, which is C2 80 to C2 9F in UTF-8. */
+static bool is_printable(struct mk_str text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        unsigned char c = (unsigned char)text.p[i], next = i + 1 < text.len ? (unsigned char)text.p[i + 1] : 0;
+        if (c < ' ' || c == 0x7f || (c == 0xc2 && next >= 0x80 && next < 0xa0))
+            return false;
+    }
+    return true;
+}
+
 static enum token_result check_times(const json_t *claims, const struct claims_rules *rules, int64_t now_ms)
 {
     double end = INFINITY, begin = -INFINITY, issued = 0, now = (double)now_ms / 1000;
@@ -51,7 +62,8 @@ static bool is_in_list(struct mk_str text, const struct claims_list *list)
 
 static enum token_result check_issuer(const json_t *claims, const struct claims_list *issuers)
 {
-    if (!is_string_or_absent(claims, "iss") || !is_string_or_absent(claims, "sub"))
+    if (!is_string_or_absent(claims, "iss") || !is_string_or_absent(claims, "sub") ||
+        !is_printable(strict_json_string(claims, "sub")))
         return TOKEN_CLAIM_TYPE;
     struct mk_str issuer = strict_json_string(claims, "iss");
     return !issuers->n || (issuer.p && is_in_list(issuer, issuers)) ? TOKEN_OK : TOKEN_ISSUER;

@@ -37,7 +37,8 @@ struct claims_rules {
 
 /*
  * Checks the claims at a time in milliseconds since 1970. Those that the rules do not mention must still have the right
- * types: exp, nbf and iat are numbers, perhaps with a fraction, up to the year 9999; iss and sub are strings.
+ * types: exp, nbf and iat are numbers, perhaps with a fraction, up to the year 9999; iss and sub are strings,
+ * and sub, which becomes the name of the user in logs, has no control characters.
  * Returns TOKEN_OK or the first of TOKEN_CLAIM_TYPE, TOKEN_NO_EXPIRY, TOKEN_EXPIRED, TOKEN_NOT_YET, TOKEN_ISSUER,
  * TOKEN_AUDIENCE, TOKEN_SCOPE and TOKEN_CLAIM.
  */

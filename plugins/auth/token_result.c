@@ -25,7 +25,7 @@ static const struct token_meaning meanings[] = {
     [TOKEN_AUDIENCE] = {401, "invalid_token", "the token is for another audience"},
     [TOKEN_SCOPE] = {403, "insufficient_scope", "the token lacks a required scope"},
     [TOKEN_CLAIM] = {403, "insufficient_scope", "the token lacks a required claim"},
-    [TOKEN_MEMORY] = {500, NULL, "there is not enough memory"},
+    [TOKEN_MEMORY] = {503, NULL, "there is not enough memory"},
 };
 
 _Static_assert(sizeof(meanings) / sizeof(meanings[0]) == TOKEN_RESULTS, "one row for each result");

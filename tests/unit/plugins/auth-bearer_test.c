@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* From a field to a decision, and what is answered. */
+#include "../../../plugins/auth/token_cache.h"
+
 #include "auth_tokens.h"
+
+#include <pthread.h>
 
 static void test_fields(void **state)
 {
@@ -43,20 +47,21 @@ static void test_challenges(void **state)
         enum token_result result;
         const char *value;
     } cases[] = {
-        {TOKEN_ABSENT, "Bearer realm=\"api\""},
-        {TOKEN_SYNTAX,
-         "Bearer realm=\"api\", error=\"invalid_request\", error_description=\"Authorization does not hold "
-         "one bearer token\""},
-        {TOKEN_EXPIRED, "Bearer realm=\"api\", error=\"invalid_token\", error_description=\"the token has expired\""},
-        {TOKEN_SCOPE,
-         "Bearer realm=\"api\", error=\"insufficient_scope\", error_description=\"the token lacks a required "
-         "scope\", scope=\"read ab\""},
+        {TOKEN_ABSENT, "Bearer realm=\"a\\\"pi\\\\\xc3\xa9\""},
+        {TOKEN_SYNTAX, "Bearer realm=\"a\\\"pi\\\\\xc3\xa9\", error=\"invalid_request\", "
+                       "error_description=\"Authorization does not hold "
+                       "one bearer token\""},
+        {TOKEN_EXPIRED,
+         "Bearer realm=\"a\\\"pi\\\\\xc3\xa9\", error=\"invalid_token\", error_description=\"the token has expired\""},
+        {TOKEN_SCOPE, "Bearer realm=\"a\\\"pi\\\\\xc3\xa9\", error=\"insufficient_scope\", error_description=\"the "
+                      "token lacks a required "
+                      "scope\", scope=\"read a\\\"b\\\\\""},
     };
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct mk_buf out;
         mk_buf_init(&out, 1024);
-        bearer_challenge(&out, MK_STR("a\"p\r\ni\\\x7f"), cases[i].result, &rules);
+        bearer_challenge(&out, MK_STR("a\"p\r\ni\\\x7f\xc3\xa9"), cases[i].result, &rules);
         assert_str_equal(mk_buf_str(&out), cases[i].value);
         mk_buf_release(&out);
     }
@@ -149,6 +154,62 @@ static void test_tried_keys(void **state)
         EVP_PKEY_free(keys[i]);
 }
 
+/* ── threads ── */
+
+enum { THREADS = 4, ROUNDS = 50 };
+
+struct thread {
+    pthread_t id;
+    const struct key_set *keys;
+    struct mk_str tokens[JWS_ALGS];
+    unsigned right;
+};
+
+static void *decide_often(void *ctx)
+{
+    struct thread *thread = ctx;
+    struct claims_rules rules = {.expiry_optional = true};
+    struct token_cache *cache = token_cache_new(NULL); /* as a worker has one */
+    for (unsigned i = 0; i < ROUNDS * JWS_ALGS; i++) {
+        struct bearer_decision d, same;
+        struct mk_arena arena;
+        mk_arena_init(&arena, NULL, 1 << 20, NULL, 0);
+        bearer_decide(&d, thread->tokens[i % JWS_ALGS], thread->keys, &rules, 0, &arena);
+        token_cache_decide(cache, &same, thread->tokens[i % JWS_ALGS], thread->keys, &rules, 0, &arena);
+        thread->right += d.result == TOKEN_OK && same.result == TOKEN_OK;
+        mk_arena_release(&arena);
+    }
+    token_cache_free(cache);
+    return NULL;
+}
+
+/* Workers read one set of keys without a lock. */
+static void test_threads(void **state)
+{
+    static const char *const headers[] = {"{\"alg\":\"HS256\"}", "{\"alg\":\"RS256\"}", "{\"alg\":\"ES256\"}",
+                                          "{\"alg\":\"EdDSA\"}"};
+    struct tokens *t = *state;
+    struct thread threads[THREADS] = {0};
+    for (unsigned alg = 0; alg < JWS_ALGS; alg++) {
+        EVP_PKEY *key = tokens_make_key(alg);
+        tokens_add_key(t, key, NULL);
+        struct mk_str token = mk_arena_dup(&t->arena, tokens_sign(t, key, headers[alg], "{\"sub\":\"ada\"}"));
+        for (unsigned i = 0; i < THREADS; i++)
+            threads[i].tokens[alg] = token;
+        EVP_PKEY_free(key);
+    }
+    for (unsigned i = 0; i < THREADS; i++) {
+        threads[i].keys = t->keys;
+        assert_int_equal(pthread_create(&threads[i].id, NULL, decide_often, &threads[i]), 0);
+    }
+    for (unsigned i = 0; i < THREADS; i++) {
+        pthread_join(threads[i].id, NULL);
+        assert_int_equal(threads[i].right, ROUNDS * JWS_ALGS);
+    }
+}
+
+/* ── memory ── */
+
 static int decide_with_little_memory(void *ctx)
 {
     struct tokens *t = ctx;
@@ -179,8 +240,8 @@ static void test_little_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_fields),  TEST(test_challenges), TEST(test_meanings),      TEST(test_claims_of_a_decision),
-        TEST(test_results), TEST(test_tried_keys), TEST(test_little_memory),
+        TEST(test_fields),  TEST(test_challenges), TEST(test_meanings), TEST(test_claims_of_a_decision),
+        TEST(test_results), TEST(test_tried_keys), TEST(test_threads),  TEST(test_little_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -91,6 +91,10 @@ static void test_issuer(void **state)
         {"{\"iss\":[\"joe\"]}", TOKEN_CLAIM_TYPE},
         {"{\"iss\":null}", TOKEN_CLAIM_TYPE},
         {"{\"iss\":\"joe\",\"sub\":1}", TOKEN_CLAIM_TYPE},
+        {"{\"iss\":\"joe\",\"sub\":\"\xc3\xa9 \xc2\xa0~\"}", TOKEN_OK},
+        {"{\"iss\":\"joe\",\"sub\":\"a\\nb\"}", TOKEN_CLAIM_TYPE},
+        {"{\"iss\":\"joe\",\"sub\":\"a\x7f\"}", TOKEN_CLAIM_TYPE},
+        {"{\"iss\":\"joe\",\"sub\":\"a\xc2\x9b\"}", TOKEN_CLAIM_TYPE},
     };
     (void)state;
     check_cases(cases, COUNT(cases), &(struct claims_rules){.issuers = {issuers, 2}, .expiry_optional = true});
