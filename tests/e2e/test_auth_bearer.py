@@ -19,6 +19,7 @@ from harness.client import Client
 from harness.content import populate
 from harness.h2 import H2Client
 from harness.server import await_true, section
+from test_auth import reload
 
 FILES = {"index.html": b"public\n", "api/a.txt": b"a\n", "api/admin/b.txt": b"b\n"}
 pytestmark = [
@@ -274,6 +275,17 @@ def test_keys_are_read_again(start, tmp_path, keys):
     (tmp_path / "next").write_text('{"keys": [\n}')
     os.rename(tmp_path / "next", path)
     site.server.wait_log("is wrong in line 2, column 1")
+    assert [site.ask(token).status for token in (old, new)] == [401, 200]
+
+
+def test_reload(start, secret):
+    """Other rules hold for a token that was remembered under the former ones, on the same connection."""
+    site = start({"Type": "Bearer", "Secret": secret, "Audience": "old"})
+    old, new = (jwt.encode(claims(aud=aud), SECRET, "HS256") for aud in ("old", "new"))
+    assert [site.ask(token).status for token in (old, old, new)] == [200, 200, 401]
+    host = site.server.conf / "sites" / "default"
+    host.write_text(host.read_text().replace("Audience old", "Audience new"))
+    reload(site.server)
     assert [site.ask(token).status for token in (old, new)] == [401, 200]
 
 
