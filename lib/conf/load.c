@@ -108,10 +108,13 @@ static bool expand_value(struct reader *r, const struct mk__scan_line *line)
 
 static void read_section(struct reader *r, const struct mk__scan_line *line)
 {
-    r->sec_origin = make_origin(r, line->col);
-    r->sec = mk__values_enter_section(r->conf, r->set, line->name, r->sec_origin);
-    r->hosts = NULL;
+    struct mk__conf_origin origin = make_origin(r, line->col);
+    r->sec = mk__values_enter_section(r->conf, r->set, line->name, origin);
     r->skip_keys = !r->sec;
+    if (MK_SMALL)
+        return;
+    r->sec_origin = origin;
+    r->hosts = NULL;
 }
 
 /*

@@ -43,7 +43,7 @@ static const char *suggest_section(const struct mk__conf *conf, enum mk_conf_sco
 
     for (const struct mk__conf_section_type *type = conf->section_types; type; type = type->next)
         if (type->scope == scope ||
-            (scope == MK_CONF_SCOPE_SERVER && mk__schema_is_for_server(type->registrations->section)))
+            (!MK_SMALL && scope == MK_CONF_SCOPE_SERVER && mk__schema_is_for_server(type->registrations->section)))
             mk__suggest_add(&suggestion, type->registrations->section->name);
     return suggestion.name;
 }

@@ -224,13 +224,13 @@ static struct mk_host *add_host(struct mk_generation *g)
 /* Returns whether a section of the plugin has errors, in the server's files or in this host's. */
 static bool has_errors(const struct mk_host *host, const struct mk_plugin *plugin)
 {
-    bool faults = false;
-    for (const struct mk_conf_section *s = plugin->sections; s && s->name && !faults; s++) {
+    for (const struct mk_conf_section *s = plugin->sections; s && s->name; s++) {
         bool own = s->scope == MK_CONF_SCOPE_HOST;
-        faults = (own && mk__conf_has_errors(host->set, s)) ||
-                 ((!own || !MK_SMALL) && mk__conf_has_errors(host->generation->set, s));
+        if (mk__conf_has_errors(own ? host->set : host->generation->set, s) ||
+            (!MK_SMALL && own && mk__conf_has_errors(host->generation->set, s)))
+            return true;
     }
-    return faults;
+    return false;
 }
 
 /* Starts one plugin for a host. After an error the others are started too, to report theirs. Returns 0 or -ENOMEM. */

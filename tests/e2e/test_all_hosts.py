@@ -271,7 +271,8 @@ def test_handlers(tmp_path, serve):
     shown = run("-c", conf, "--show-config").stdout
     assert shown.count("# for all hosts, after their own\n[HANDLERS]\n") == 2
     wrong = lines.format("/x", "statik") + lines.format("/y", "tls") + lines.format("/y/z", "static")
-    found = [(name, line, text) for name, line, _, text in problems(check(make_conf(tmp_path / "wrong", wrong, own="")))]
+    result = check(make_conf(tmp_path / "wrong", wrong, own=""))
+    found = [(name, line, text) for name, line, _, text in problems(result)]
     assert [(name, line) for name, line, _ in found] == [("monkey.conf", 5), ("monkey.conf", 7), ("monkey.conf", 9)]
     for text, (_, _, message) in zip(('did you mean "static"', "", "the one for /y comes first"), found, strict=True):
         assert text in message
