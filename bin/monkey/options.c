@@ -215,11 +215,11 @@ static int check_options(const struct options *o)
         fprintf(stderr, "monkey: --https goes with --one-shot; a configuration has Listen 443 tls\n");
         return EXIT_OPTIONS;
     }
-    if (o->list && !o->root) {
+    if (!MK_SMALL && o->list && !o->root) {
         fprintf(stderr, "monkey: --list goes with --one-shot; a configuration has a section [DIRLISTING]\n");
         return EXIT_OPTIONS;
     }
-    if (o->json && o->action != ACTION_TEST) {
+    if (!MK_SMALL && o->json && o->action != ACTION_TEST) {
         fprintf(stderr, "monkey: --json goes with --test\n");
         return EXIT_OPTIONS;
     }
